@@ -1,0 +1,20 @@
+// Package jsonstd is encoding/json as a codec.
+package jsonstd
+
+import (
+	"encoding/json"
+	"io"
+)
+
+// Codec calls json.Marshal and json.Unmarshal.
+type Codec struct{}
+
+func (Codec) ContentType() string                { return "application/json" }
+func (Codec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
+func (Codec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
+
+// Stream is Codec with a new json.Encoder or json.Decoder for each body.
+type Stream struct{ Codec }
+
+func (Stream) Encode(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
+func (Stream) Decode(r io.Reader, v any) error { return json.NewDecoder(r).Decode(v) }

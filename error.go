@@ -1,0 +1,80 @@
+package rpcbench
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+// Code says how a call failed. It is the same for the same mistake on every stack.
+type Code string
+
+const (
+	Invalid          Code = "invalid"           // the user breaks a rule; Error.Violations says which
+	Malformed        Code = "malformed"         // the request, or the reply, can't be encoded or decoded
+	TooLarge         Code = "too large"         // the request is larger than MaxBody
+	Canceled         Code = "canceled"          // the caller's context was cancelled; errors.Is(err, context.Canceled)
+	DeadlineExceeded Code = "deadline exceeded" // the caller's deadline passed; errors.Is(err, context.DeadlineExceeded)
+	Unavailable      Code = "unavailable"       // the server could not be reached, or the connection broke
+	Internal         Code = "internal"          // anything else; among them a reply that is not the one asked for
+)
+
+// Violation is one broken rule.
+type Violation struct {
+	Field string `json:"field"` // name on the wire: "email"
+	Rule  string `json:"rule"`  // rule and parameter as validator/v10 writes them: "email", "min=4"
+}
+
+// Error is the one error of all clients. HTTP stacks send it as the body of a failure, in their own wire format.
+type Error struct {
+	Code       Code        `json:"code"`
+	Violations []Violation `json:"violations,omitempty"` // of Invalid, in the order of User's fields; the first broken rule of each
+	Message    string      `json:"message,omitempty"`    // for people; never compared
+	Err        error       `json:"-"`                    // the library's own error, where there is one
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("rpcbench: " + string(e.Code))
+	for i, v := range e.Violations {
+		b.WriteString([]string{": ", ", "}[min(i, 1)] + v.Field + " " + v.Rule)
+	}
+	if e.Message != "" {
+		b.WriteString(": " + e.Message)
+	}
+	if e.Err != nil {
+		b.WriteString(": " + e.Err.Error())
+	}
+	return b.String()
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is makes errors.Is hold between the two context codes and the context's errors, whichever side noticed first.
+func (e *Error) Is(target error) bool {
+	return e.Code == Canceled && target == context.Canceled ||
+		e.Code == DeadlineExceeded && target == context.DeadlineExceeded
+}
+
+// CodeOf returns the code of the Error in err's tree: Internal where there is none, "" for nil.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return Internal
+}
+
+// CallError makes the Error of a call that its connection or its context ended.
+func CallError(ctx context.Context, err error) *Error {
+	cause := errors.Join(ctx.Err(), err)
+	switch {
+	case errors.Is(cause, context.Canceled):
+		return &Error{Code: Canceled, Err: err}
+	case errors.Is(cause, context.DeadlineExceeded):
+		return &Error{Code: DeadlineExceeded, Err: err}
+	}
+	return &Error{Code: Unavailable, Err: err}
+}

@@ -1,0 +1,13 @@
+package httpjson_test
+
+import (
+	"testing"
+
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/stacktest"
+)
+
+func TestMain(m *testing.M) { stacktest.Main(m) }
+
+func TestConformance(t *testing.T)       { stacktest.Conformance(t, httpjson.New()) }
+func TestConformanceStream(t *testing.T) { stacktest.Conformance(t, httpjson.Stream()) }

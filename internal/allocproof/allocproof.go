@@ -1,0 +1,193 @@
+// Package allocproof proves whose code ran, through the allocation profile: a codec that encoded or decoded has
+// allocated, and the profile names every function on the stack of every allocation. A wrapper that counts calls would
+// count whichever codec it wraps, and the bytes of two JSON libraries are the same; the profile can't be fooled by
+// either, and costs nothing where time is measured.
+//
+// What a profile can't show is code that doesn't allocate: an encoder that writes into a buffer it was given leaves no
+// trace. Objects of less than 16 bytes without pointers share blocks, and only the first of a block is counted (each of
+// them under the race detector), so counts are lower bounds. Code that the compiler moved counts where it landed: a
+// closure of an inlined function may carry the name of the function it was inlined into.
+package allocproof
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"reflect"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/pprof/profile"
+)
+
+// ErrBusy says that another Run is under way.
+var ErrBusy = errors.New("allocproof: another Run is under way, one would count the other's objects")
+
+// wholeDepth is how many frames surely aren't cut. Go cuts a stack at its root end to 128 frames
+// (GODEBUG=profstackdepth changes that), and leaves out the runtime's own frames at the other end afterwards.
+const wholeDepth = 100
+
+// Profile is what was allocated while one function ran, in the whole process.
+type Profile struct {
+	stacks []stack
+}
+
+type stack struct {
+	packages []string // import path of each frame
+	client   bool
+	objects  int64
+}
+
+// Run calls fn on the calling goroutine with every allocation recorded, and returns the difference between the
+// allocation profiles after and before. It sets [runtime.MemProfileRate] meanwhile and restores it, also when fn panics
+// or ends its goroutine.
+//
+// The profile is the process's: whatever else allocates during fn is in it, so nothing else should run, in particular
+// no parallel test. A Run during another, nested or on another goroutine, returns [ErrBusy] without calling fn; two that
+// start at the same moment may both. A stack so deep that its root may be cut off is an error, since its side is unknown.
+func Run(fn func()) (Profile, error) {
+	if n, err := running(); err != nil {
+		return Profile{}, err
+	} else if n > 1 {
+		return Profile{}, ErrBusy
+	}
+	defer func(rate int) { runtime.MemProfileRate = rate }(runtime.MemProfileRate)
+	// At rates up to 1 a profile is written as counted; above, it would be scaled to an estimate. At 0 reading it, which
+	// allocates more than most fn, leaves nothing in it.
+	runtime.MemProfileRate = 0
+	before, err := read("allocs")
+	if err != nil {
+		return Profile{}, err
+	}
+	runtime.MemProfileRate = 1
+	client(fn)
+	runtime.MemProfileRate = 0
+	after, err := read("allocs")
+	if err != nil {
+		return Profile{}, err
+	}
+	var p Profile
+	for key, objects := range after {
+		if objects -= before[key]; objects <= 0 {
+			continue
+		}
+		s := stack{objects: objects}
+		for frame := range strings.Lines(key) {
+			function, _, _ := strings.Cut(frame, "\t")
+			s.client = s.client || function == own("client")
+			s.packages = append(s.packages, importPath(function))
+		}
+		if !s.client && len(s.packages) > wholeDepth {
+			return Profile{}, fmt.Errorf("allocproof: a stack of %d frames, the root may be cut off: it begins\n%.500s", len(s.packages), key)
+		}
+		p.stacks = append(p.stacks, s)
+	}
+	return p, nil
+}
+
+// Objects returns how many objects were allocated beneath functions of a package or of packages below its path, for
+// however many frames between. client are those on the goroutine that called Run, other those on any other goroutine:
+// the server's, if the client encodes and decodes on the goroutine that calls it. What a goroutine allocates that fn
+// itself started counts as other.
+func (p Profile) Objects(pkgPath string) (client, other int64) {
+	within := func(path string) bool { return path == pkgPath || strings.HasPrefix(path, pkgPath+"/") }
+	for _, s := range p.stacks {
+		switch {
+		case !slices.ContainsFunc(s.packages, within):
+		case s.client:
+			client += s.objects
+		default:
+			other += s.objects
+		}
+	}
+	return client, other
+}
+
+// Packages returns the import paths of all frames, sorted: for the text of an error.
+func (p Profile) Packages() []string {
+	seen := map[string]bool{}
+	for _, s := range p.stacks {
+		for _, path := range s.packages {
+			seen[path] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// client marks the stacks of fn.
+//
+//go:noinline
+func client(fn func()) { fn() }
+
+// running counts the Runs under way, the caller's among them. They are looked up on the stacks of all goroutines, so
+// that the package needs no variable of the process.
+func running() (n int64, err error) {
+	stacks, err := read("goroutine")
+	for key, goroutines := range stacks {
+		for frame := range strings.Lines(key) {
+			if strings.HasPrefix(frame, own("Run")+"\t") {
+				n += goroutines
+			}
+		}
+	}
+	return n, err
+}
+
+// read returns the first value of each stack of a profile: objects allocated so far, goroutines. The key has a line
+// "function\tline\n" per frame, leaf first. What it allocates itself is left out: the
+// first object after a change of rate is recorded nevertheless, and so is what a refused Run allocates.
+func read(name string) (map[string]int64, error) {
+	// A profile may be two collections old, and one may be half way.
+	for range 3 {
+		runtime.GC()
+	}
+	var buf bytes.Buffer
+	// Through pprof, since the frames of runtime.MemProfileRecord end at 32.
+	if err := pprof.Lookup(name).WriteTo(&buf, 0); err != nil {
+		return nil, fmt.Errorf("allocproof: write the %s profile: %w", name, err)
+	}
+	prof, err := profile.ParseData(buf.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("allocproof: read the %s profile: %w", name, err)
+	}
+	values := map[string]int64{}
+	for _, s := range prof.Sample {
+		var key strings.Builder
+		for _, loc := range s.Location {
+			for _, line := range loc.Line { // more than one where functions are inlined
+				key.WriteString(line.Function.Name + "\t" + strconv.FormatInt(line.Line, 10) + "\n")
+			}
+		}
+		if name == "goroutine" || !strings.Contains(key.String(), own("read")+"\t") {
+			values[key.String()] += s.Value[0]
+		}
+	}
+	return values, nil
+}
+
+// own is the name of one of this package's functions, as profiles give it.
+func own(function string) string { return reflect.TypeFor[Profile]().PkgPath() + "." + function }
+
+// importPath takes the import path from a function's name such as "gopkg.in/yaml%2ev3.(*Decoder).Decode". Brackets
+// of receivers and type arguments hold paths of their own.
+func importPath(function string) string {
+	if i := strings.IndexAny(function, "([{"); i >= 0 {
+		function = function[:i]
+	}
+	end := strings.LastIndexByte(function, '/') + 1
+	if dot := strings.IndexByte(function[end:], '.'); dot >= 0 {
+		end += dot
+	} else {
+		end = len(function)
+	}
+	path := function[:end]
+	if unescaped, err := url.PathUnescape(path); err == nil {
+		return unescaped
+	}
+	return path
+}

@@ -1,0 +1,331 @@
+package allocproof
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"testing"
+
+	jsoniter "github.com/json-iterator/go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+const (
+	ops = 20
+
+	jsonPath     = "encoding/json"
+	jsoniterPath = "github.com/json-iterator/go"
+	protobufPath = "google.golang.org/protobuf"
+)
+
+// The strings are longer than 16 bytes, or they would share blocks.
+type user struct {
+	Name  string `json:"name"`
+	Email string `json:"email"`
+}
+
+type codec struct {
+	marshal   func(any) ([]byte, error)
+	unmarshal func([]byte, any) error
+	fresh     func() any
+}
+
+func stdJSON() codec {
+	return codec{json.Marshal, json.Unmarshal, func() any { return new(user) }}
+}
+
+func iterJSON() codec {
+	c := jsoniter.ConfigCompatibleWithStandardLibrary
+	return codec{c.Marshal, c.Unmarshal, func() any { return new(user) }}
+}
+
+func protobuf() codec {
+	return codec{
+		func(v any) ([]byte, error) { return proto.Marshal(v.(proto.Message)) },
+		func(data []byte, v any) error { return proto.Unmarshal(data, v.(proto.Message)) },
+		func() any { return new(wrapperspb.StringValue) },
+	}
+}
+
+// exchange returns one op: client and server of a real connection, each with its codec.
+func exchange(t *testing.T, client, server codec, request any) func() {
+	t.Helper()
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if !assert.NoError(t, err) {
+			return
+		}
+		v := server.fresh()
+		assert.NoError(t, server.unmarshal(body, v))
+		reply, err := server.marshal(v)
+		assert.NoError(t, err)
+		_, err = w.Write(reply)
+		assert.NoError(t, err)
+	}))
+	t.Cleanup(ts.Close)
+	return func() {
+		body, err := client.marshal(request)
+		require.NoError(t, err)
+		resp, err := ts.Client().Post(ts.URL, "application/octet-stream", bytes.NewReader(body))
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		reply, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, client.unmarshal(reply, client.fresh()))
+	}
+}
+
+func run(t *testing.T, fn func()) Profile {
+	t.Helper()
+	p, err := Run(fn)
+	require.NoError(t, err)
+	return p
+}
+
+func repeat(n int, op func()) func() {
+	return func() {
+		for range n {
+			op()
+		}
+	}
+}
+
+func TestSides(t *testing.T) {
+	u := &user{Name: "a name longer than sixteen bytes", Email: "somebody.or.other@example.com"}
+	pb := wrapperspb.String("a string longer than sixteen bytes")
+	none := []string{jsonPath, jsoniterPath, protobufPath}
+	tests := []struct {
+		why            string
+		client, server codec
+		request        any
+		wantClient     string // the one path of a codec on that side
+		wantServer     string
+	}{
+		{"the same library on both sides", stdJSON(), stdJSON(), u, jsonPath, jsonPath},
+		{"a server that isn't what the client's name says", iterJSON(), stdJSON(), u, jsoniterPath, jsonPath},
+		{"the other way round", stdJSON(), iterJSON(), u, jsonPath, jsoniterPath},
+		{"a library of many packages", protobuf(), protobuf(), pb, protobufPath, protobufPath},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			op := exchange(t, test.client, test.server, test.request)
+			op() // what a library keeps for ever is made here
+			p := run(t, repeat(ops, op))
+			for _, path := range none {
+				client, server := p.Objects(path)
+				check := func(got int64, want bool, side string) {
+					if want {
+						assert.GreaterOrEqual(t, got, int64(ops), "%s objects of %s; seen: %v", side, path, p.Packages())
+						assert.Less(t, got, int64(100*ops), "%s objects of %s", side, path)
+					} else {
+						assert.Zero(t, got, "%s objects of %s", side, path)
+					}
+				}
+				check(client, path == test.wantClient, "client")
+				check(server, path == test.wantServer, "server")
+			}
+		})
+	}
+}
+
+func TestShortcut(t *testing.T) {
+	p := run(t, repeat(ops, func() {
+		data, err := json.Marshal(&user{Name: "no server at all"})
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(data, new(user)))
+	}))
+	client, other := p.Objects(jsonPath)
+	assert.GreaterOrEqual(t, client, int64(ops))
+	assert.Zero(t, other)
+}
+
+func TestGoroutineOfFn(t *testing.T) {
+	clone := func() { bytes.Clone(make([]byte, 64)) }
+	p := run(t, func() {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			repeat(ops, clone)()
+		}()
+		<-done
+	})
+	client, other := p.Objects("bytes")
+	assert.Zero(t, client)
+	assert.EqualValues(t, ops, other)
+}
+
+// exact allocates n objects beneath bytes.Clone, which is inlined, and n beneath slices.Clone, which is generic over a
+// type whose name has slashes and dots. The profile has an entry per size.
+func exact(n int) {
+	data := make([]byte, 64)
+	users := []json.Number{"1", "2", "3"}
+	for i := range n {
+		runtime.KeepAlive(bytes.Clone(data[:len(data)-i%2*32]))
+		runtime.KeepAlive(slices.Clone(users))
+	}
+}
+
+func TestExact(t *testing.T) {
+	// 64 bytes are seldom sampled at the default rate, so this holds only at rate 1, and only if the last are published.
+	for _, n := range []int{1, 100, 1000} {
+		p := run(t, func() { exact(n) })
+		for _, path := range []string{"bytes", "slices"} {
+			client, other := p.Objects(path)
+			assert.EqualValues(t, n, client, path)
+			assert.Zero(t, other, path)
+		}
+		client, _ := p.Objects(jsonPath)
+		assert.Zero(t, client, "a type argument is no frame")
+	}
+}
+
+type nested struct{ n int }
+
+func (v nested) MarshalJSON() ([]byte, error) {
+	return jsoniter.ConfigCompatibleWithStandardLibrary.Marshal(map[string]int{"n": v.n})
+}
+
+func TestNestedCodecs(t *testing.T) {
+	p := run(t, repeat(ops, func() {
+		_, err := json.Marshal(nested{1})
+		require.NoError(t, err)
+	}))
+	for _, path := range []string{jsonPath, jsoniterPath} {
+		client, _ := p.Objects(path)
+		assert.GreaterOrEqual(t, client, int64(ops), path)
+	}
+}
+
+func TestPaths(t *testing.T) {
+	op := exchange(t, protobuf(), protobuf(), wrapperspb.String("a string longer than sixteen bytes"))
+	op()
+	p := run(t, repeat(ops, op))
+	assert.Contains(t, p.Packages(), "net/http")
+	assert.True(t, slices.IsSorted(p.Packages()))
+	tests := []struct {
+		why, path string
+		want      bool
+	}{
+		{"the path itself", "net/http", true},
+		{"a path above it", "net", true},
+		{"a path above many packages", protobufPath, true},
+		{"half a word", "net/htt", false},
+		{"a word too many", "net/http/none", false},
+		{"a slash at the end", "net/http/", false},
+		{"nothing", "", false},
+	}
+	for _, test := range tests {
+		client, other := p.Objects(test.path)
+		assert.Equal(t, test.want, client+other > 0, "%s: %q", test.why, test.path)
+	}
+}
+
+func TestOwnObjectsLeftOut(t *testing.T) {
+	p := run(t, func() {})
+	for _, path := range []string{"github.com/google/pprof", "runtime/pprof", "compress/gzip"} {
+		client, other := p.Objects(path)
+		assert.Zero(t, client+other, path)
+	}
+}
+
+func TestRunsDontMix(t *testing.T) {
+	op := exchange(t, stdJSON(), stdJSON(), &user{Name: "a name longer than sixteen bytes"})
+	run(t, repeat(ops, op))
+	repeat(ops, op)()
+	client, other := run(t, func() {}).Objects(jsonPath)
+	assert.Zero(t, client)
+	assert.Zero(t, other)
+}
+
+func TestRateRestored(t *testing.T) {
+	old := runtime.MemProfileRate
+	defer func() { runtime.MemProfileRate = old }()
+	runtime.MemProfileRate = 12345
+	run(t, func() { assert.Equal(t, 1, runtime.MemProfileRate) })
+	assert.Equal(t, 12345, runtime.MemProfileRate)
+
+	assert.PanicsWithValue(t, "fn", func() { _, _ = Run(func() { panic("fn") }) })
+	assert.Equal(t, 12345, runtime.MemProfileRate, "after a panic")
+
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = Run(runtime.Goexit)
+	}()
+	<-done
+	assert.Equal(t, 12345, runtime.MemProfileRate, "after Goexit, as t.FailNow has it")
+}
+
+func TestOneAtATime(t *testing.T) {
+	never := func() { t.Error("fn of a refused Run was called") }
+	p := run(t, func() {
+		_, err := Run(never)
+		assert.ErrorIs(t, err, ErrBusy, "nested")
+		refused := make(chan error)
+		go func() {
+			_, err := Run(never)
+			refused <- err
+		}()
+		assert.ErrorIs(t, <-refused, ErrBusy, "on another goroutine")
+		exact(ops)
+	})
+	client, _ := p.Objects("bytes")
+	assert.EqualValues(t, ops, client, "the refused ones' own objects are left out")
+	run(t, func() {})
+}
+
+func TestDeepStack(t *testing.T) {
+	var deep func(n int)
+	deep = func(n int) {
+		if n > 0 {
+			deep(n - 1)
+		} else {
+			exact(1)
+		}
+	}
+	client, _ := run(t, func() { deep(110) }).Objects("bytes")
+	assert.EqualValues(t, 1, client, "root in sight")
+	_, err := Run(func() { deep(200) })
+	require.ErrorContains(t, err, "the root may be cut off: it begins\n")
+	assert.Less(t, len(err.Error()), 1000)
+}
+
+func TestImportPath(t *testing.T) {
+	tests := []struct{ why, function, want string }{
+		{"function", "main.main", "main"},
+		{"standard library", "encoding/json.Marshal", "encoding/json"},
+		{"method of a pointer", "encoding/json.(*decodeState).object", "encoding/json"},
+		{"method of a value", "reflect.Value.Call", "reflect"},
+		{"method value", "net/http.HandlerFunc.ServeHTTP-fm", "net/http"},
+		{"closure", "github.com/json-iterator/go.(*Iterator).ReadString.func1", jsoniterPath},
+		{"closure of a variable", "net/http.glob..func1", "net/http"},
+		{"initialiser", "google.golang.org/protobuf/internal/impl.init.0", "google.golang.org/protobuf/internal/impl"},
+		{"dots before the last slash stand", "google.golang.org/grpc.(*Server).Serve", "google.golang.org/grpc"},
+		{"a dot after it is escaped", "gopkg.in/yaml%2ev3.(*Decoder).Decode", "gopkg.in/yaml.v3"},
+		{"major version", "github.com/vmihailenco/msgpack/v5.Marshal", "github.com/vmihailenco/msgpack/v5"},
+		{"external test", "example.com/a/b_test.TestX", "example.com/a/b_test"},
+		{"vendored in the standard library", "vendor/golang.org/x/net/http2/hpack.NewDecoder", "vendor/golang.org/x/net/http2/hpack"},
+		{"type argument with a path", "slices.Clone[go.shape.[]a.b/c.T,go.shape.string]", "slices"},
+		{"type argument, shortened", "example.com/x.F[...].func1", "example.com/x"},
+		{"receiver with a type argument", "example.com/x.(*T[go.shape.struct { a/b.C }]).M", "example.com/x"},
+		{"generated for a struct without name", "go.(*struct { a.b/c.D }).M", "go"},
+		{"generated for a type", "type:.eq.struct { a.b/c.D }", "type:"},
+		{"bad escape stays", "example.com/x%zz.F", "example.com/x%zz"},
+		{"assembly without package", "memmove", "memmove"},
+	}
+	for _, test := range tests {
+		assert.Equal(t, test.want, importPath(test.function), test.why)
+	}
+}
+
+func TestOwn(t *testing.T) {
+	pc, _, _, _ := runtime.Caller(0)
+	assert.Equal(t, runtime.FuncForPC(pc).Name(), own("TestOwn"))
+}

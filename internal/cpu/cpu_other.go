@@ -1,0 +1,7 @@
+//go:build !unix
+
+package cpu
+
+import "time"
+
+func processTime() (time.Duration, bool) { return 0, false }

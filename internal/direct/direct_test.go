@@ -1,0 +1,105 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/stacktest"
+)
+
+func TestMain(m *testing.M) { stacktest.Main(m) }
+
+// A form is a stack and the same written without it.
+type form struct {
+	name   string
+	stack  rpcbench.Stack
+	direct func(tb testing.TB, dial dialFunc, asked []rpcbench.User) create
+}
+
+func forms() []form {
+	return []form{
+		{"httpjson", httpjson.New(), directHTTPJSON},
+		{"grpcprotobuf", grpcprotobuf.New(), directGRPCProtobuf},
+	}
+}
+
+// create creates one of the asked users, by its index, and compares the reply.
+type create func(ctx context.Context, i int) error
+
+// dialFunc opens every connection of a direct form's client.
+type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// viaStack is the stack's counterpart of a form's direct.
+func (f form) viaStack(tb testing.TB, wrap func(net.Conn) net.Conn, asked []rpcbench.User) create {
+	tb.Helper()
+	fixture := stacktest.Start(tb, f.stack, rpcbench.Config{WrapClient: wrap})
+	calls := make([]rpcbench.Call, len(asked))
+	for i, u := range asked {
+		var err error
+		calls[i], err = fixture.Client.Prepare(u)
+		require.NoError(tb, err)
+	}
+	return func(ctx context.Context, i int) error { return calls[i](ctx) }
+}
+
+// sample returns the users that a round sends.
+func sample() []rpcbench.User {
+	asked := make([]rpcbench.User, users.Round)
+	for i := range asked {
+		asked[i] = users.Sample(i, 0)
+	}
+	return asked
+}
+
+// inTurn returns an op that creates the users of a sample one after the other, and has made every one often enough that
+// connections, pools and caches are what they stay.
+func inTurn(tb testing.TB, create create) (op func() error) {
+	tb.Helper()
+	n := 0
+	op = func() error {
+		n++
+		return create(context.Background(), n%users.Round)
+	}
+	for range 16 * users.Round {
+		require.NoError(tb, op())
+	}
+	return op
+}
+
+// bare is how both forms dial when they are measured.
+func bare() dialFunc { return new(net.Dialer).DialContext }
+
+func listen(tb testing.TB) net.Listener {
+	tb.Helper()
+	ln, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	return ln
+}
+
+// serveUntilEnd runs serve, and ends it by stop and waits for it when the test or benchmark ends.
+func serveUntilEnd(tb testing.TB, serve, stop func() error) {
+	tb.Helper()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = serve() // what it says after stop has no meaning, and before it the calls fail
+	}()
+	tb.Cleanup(func() {
+		err := stop()
+		select {
+		case <-served:
+		case <-time.After(10 * time.Second):
+			err = errors.Join(err, errors.New("the server has not ended after 10 seconds"))
+		}
+		require.NoError(tb, err)
+	})
+}

@@ -1,0 +1,64 @@
+package direct
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/timing"
+)
+
+// BenchmarkOverhead is explained in the package comment.
+func BenchmarkOverhead(b *testing.B) {
+	for _, f := range forms() {
+		b.Run("stack="+f.name, func(b *testing.B) { overhead(b, f) })
+	}
+}
+
+const (
+	slice = 25 * time.Millisecond
+	level = 0.95
+)
+
+// The arms, as timing counts them.
+const (
+	direct = iota
+	directAgain
+	stack
+)
+
+func overhead(b *testing.B, f form) {
+	b.Helper()
+	directOp := inTurn(b, f.direct(b, bare(), sample()))
+	pairing, err := timing.New([]timing.Arm{
+		direct:      {Name: "direct", Op: directOp},
+		directAgain: {Name: "direct again", Op: directOp},
+		stack:       {Name: f.name, Op: inTurn(b, f.viaStack(b, nil, sample()))},
+	}, slice, 1)
+	require.NoError(b, err)
+	for b.Loop() {
+		if err := pairing.Block(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	r := pairing.Record()
+	b.ReportMetric(r.NsPerOp(stack), "ns/op")
+	b.ReportMetric(r.NsPerOp(direct), "direct-ns/op")
+	reportRatio(b, r, stack, direct, "direct-ratio")
+	reportRatio(b, r, directAgain, direct, "aa-ratio")
+}
+
+// reportRatio reports nothing when there are too few blocks: a ratio without its interval would be believed.
+func reportRatio(b *testing.B, r timing.Record, arm, base int, unit string) {
+	b.Helper()
+	ratio, err := r.Ratio(arm, base, level)
+	if errors.Is(err, timing.ErrTooFew) {
+		return
+	}
+	require.NoError(b, err)
+	b.ReportMetric(ratio.Median, unit)
+	b.ReportMetric(ratio.Lo, unit+"-lo")
+	b.ReportMetric(ratio.Hi, unit+"-hi")
+}

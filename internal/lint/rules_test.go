@@ -1,0 +1,204 @@
+package lint
+
+import (
+	"go/ast"
+	"go/token"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+type rule struct {
+	id, reason string
+	applies    func(*file) bool
+	breaks     check
+}
+
+// A check says whether n breaks the rule; up are the nodes around it, the file first.
+type check func(f *file, n ast.Node, up []ast.Node) bool
+
+var rules = []rule{
+	{"http-handler", "without Handler it serves http.DefaultServeMux, where any package may register: use a literal that sets it",
+		everywhere, unset("net/http.Server", "Handler", 1)},
+	{"http-transport", "without Transport it shares http.DefaultTransport, two idle connections per host: use a literal that sets it",
+		everywhere, unset("net/http.Client", "Transport", 0)},
+	{"http-global", "it acts on a mux, client or transport that the whole process shares",
+		everywhere, uses("net/http.Get", "net/http.Post", "net/http.PostForm", "net/http.Head", "net/http.Handle",
+			"net/http.HandleFunc", "net/http.ListenAndServe", "net/http.ListenAndServeTLS", "net/http.Serve", "net/http.ServeTLS",
+			"net/http.DefaultServeMux", "net/http.DefaultClient", "net/http.DefaultTransport")},
+	{"register", "it changes the codecs of every stack in the process: use an option of the server or the call",
+		everywhere, register},
+	{"import", "importing it changes http.DefaultServeMux or the headers of every gRPC client",
+		everywhere, uses("net/http/pprof", "expvar", "google.golang.org/grpc/encoding/gzip")},
+	{"dot-import", "the other rules don't see names without a package",
+		everywhere, dotImport},
+	{"fixed-port", "two runs at once would collide: listen on port 0 and ask the listener",
+		everywhere, fixedPort},
+	{"sleep", "too short is flaky and too long is slow: wait for the event",
+		notLink, uses("time.Sleep")},
+	{"init", "an importer can't refuse it",
+		everywhere, initFunc},
+	{"global", "state of the process; only error sentinels, tables with entries, regexps, go:embed and var _ I = ... are allowed",
+		notTest, global},
+	{"loop", "a loop over b.N times its own set-up, again for each N that is tried: use b.Loop",
+		everywhere, benchN},
+	{"output", "a library returns what it has to say; only commands print, log and exit",
+		library, uses("log", "log/slog", "fmt.Print", "fmt.Printf", "fmt.Println", "os.Exit", "os.Stdout", "os.Stderr")},
+}
+
+func everywhere(*file) bool { return true }
+
+func notTest(f *file) bool { return !strings.HasSuffix(f.path, "_test.go") }
+
+func library(f *file) bool {
+	return notTest(f) && f.syntax.Name.Name != "main" && !strings.HasPrefix(f.path, "cmd/") && !strings.HasPrefix(f.path, "tools/")
+}
+
+// The link emulator's purpose is to pass time.
+func notLink(f *file) bool {
+	link, _ := path.Match("internal/netwrap/link*.go", f.path)
+	return !link
+}
+
+// uses reports imports ("expvar") and uses of a package's names ("time.Sleep"), called or not.
+func uses(names ...string) check {
+	return func(f *file, n ast.Node, _ []ast.Node) bool { return slices.Contains(names, f.name(n)) }
+}
+
+// unset reports every mention of the struct type that may make a value without the field: var, new, struct fields,
+// elements, aliases. What remains is a pointer to it, and a literal that sets the field, by its name or its index.
+func unset(typ, field string, index int) check {
+	return func(f *file, n ast.Node, up []ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CompositeLit:
+			return f.name(literalType(n, up)) == typ && !sets(n, field, index)
+		case *ast.SelectorExpr:
+			_, pointer := up[len(up)-1].(*ast.StarExpr)
+			lit, ok := up[len(up)-1].(*ast.CompositeLit)
+			return f.name(n) == typ && !pointer && !(ok && lit.Type == n)
+		}
+		return false
+	}
+}
+
+// literalType finds a type left out, as in []*T{{}}, in the literal around it.
+func literalType(lit *ast.CompositeLit, up []ast.Node) ast.Expr {
+	typ := lit.Type
+	for i := len(up) - 1; typ == nil; i-- {
+		if outer, ok := up[i].(*ast.CompositeLit); ok {
+			typ = outer.Type
+		}
+	}
+	for lit.Type == nil {
+		switch t := typ.(type) {
+		case *ast.ArrayType:
+			typ = t.Elt
+		case *ast.MapType:
+			typ = t.Value
+		case *ast.StarExpr:
+			typ = t.X
+		default:
+			return typ
+		}
+	}
+	return typ
+}
+
+func sets(lit *ast.CompositeLit, field string, index int) bool {
+	for i, e := range lit.Elts {
+		if kv, keyed := e.(*ast.KeyValueExpr); keyed && isIdent(kv.Key, field) {
+			return !isIdent(kv.Value, "nil")
+		} else if !keyed && i == index {
+			return !isIdent(e, "nil")
+		}
+	}
+	return false
+}
+
+func isIdent(e ast.Expr, name string) bool {
+	id, ok := e.(*ast.Ident)
+	return ok && id.Name == name
+}
+
+// register goes by the name alone: other libraries have such a function too, and some pass it on to gRPC's.
+func register(_ *file, n ast.Node, _ []ast.Node) bool {
+	sel, ok := n.(*ast.SelectorExpr)
+	return ok && slices.Contains([]string{"RegisterCodec", "RegisterCodecV2", "RegisterCompressor"}, sel.Sel.Name)
+}
+
+func dotImport(_ *file, n ast.Node, _ []ast.Node) bool {
+	imp, ok := n.(*ast.ImportSpec)
+	return ok && imp.Name != nil && imp.Name.Name == "."
+}
+
+// hostPort matches whole strings, with or without scheme and path. Hosts are those one can listen on, so that "12:30",
+// "user.go:12" and "example.com:443" are none.
+var hostPort = regexp.MustCompile(`^([a-z][a-z0-9+.-]*:///*)?(localhost|(\d{1,3}\.){3}\d{1,3}|\[[0-9a-fA-F:.%]*\])?:0*[1-9]\d*(/.*)?$`)
+
+func fixedPort(_ *file, n ast.Node, _ []ast.Node) bool {
+	lit, ok := n.(*ast.BasicLit)
+	return ok && lit.Kind == token.STRING && hostPort.MatchString(unquote(lit))
+}
+
+func initFunc(_ *file, n ast.Node, _ []ast.Node) bool {
+	fn, ok := n.(*ast.FuncDecl)
+	return ok && fn.Recv == nil && fn.Name.Name == "init"
+}
+
+func global(f *file, n ast.Node, up []ast.Node) bool {
+	spec, ok := n.(*ast.ValueSpec)
+	if !ok || len(up) != 2 { // at package level there are the file and the var (...) around it
+		return false
+	}
+	decl := up[1].(*ast.GenDecl)
+	blank := spec.Type != nil && !slices.ContainsFunc(spec.Names, func(id *ast.Ident) bool { return id.Name != "_" })
+	if decl.Tok != token.VAR || blank || embeds(decl.Doc) || embeds(spec.Doc) {
+		return false
+	}
+	return len(spec.Values) == 0 || slices.ContainsFunc(spec.Values, f.isState)
+}
+
+func embeds(doc *ast.CommentGroup) bool {
+	embed := func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") }
+	return doc != nil && slices.ContainsFunc(doc.List, embed)
+}
+
+// isState says that v is no sentinel, regexp or table. An empty table is a cache, one of locks or counters is state.
+func (f *file) isState(v ast.Expr) (state bool) {
+	switch v := v.(type) {
+	case *ast.CallExpr:
+		return !slices.Contains([]string{"errors.New", "fmt.Errorf", "regexp.MustCompile"}, f.name(v.Fun))
+	case *ast.CompositeLit:
+		ast.Inspect(v.Type, func(n ast.Node) bool {
+			state = state || strings.HasPrefix(f.name(n), "sync.") || strings.HasPrefix(f.name(n), "sync/atomic.")
+			return true
+		})
+		return state || len(v.Elts) == 0
+	}
+	return true
+}
+
+// benchN reports x.N where x is a parameter of type *testing.B of the nearest function that has a parameter x.
+func benchN(f *file, n ast.Node, up []ast.Node) bool {
+	sel, ok := n.(*ast.SelectorExpr)
+	if !ok || sel.Sel.Name != "N" {
+		return false
+	}
+	for _, outer := range slices.Backward(up) {
+		var params []*ast.Field
+		switch fn := outer.(type) {
+		case *ast.FuncDecl:
+			params = fn.Type.Params.List
+		case *ast.FuncLit:
+			params = fn.Type.Params.List
+		}
+		for _, p := range params {
+			if slices.ContainsFunc(p.Names, func(id *ast.Ident) bool { return isIdent(sel.X, id.Name) }) {
+				star, ok := p.Type.(*ast.StarExpr)
+				return ok && f.name(star.X) == "testing.B"
+			}
+		}
+	}
+	return false
+}

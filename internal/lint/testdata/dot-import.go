@@ -1,0 +1,5 @@
+package lib
+
+import . "net/http" // want
+
+func get() { Get("x") }

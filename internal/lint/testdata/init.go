@@ -1,0 +1,7 @@
+package lib
+
+func init() {} // want
+
+func init() { // want
+	println()
+}

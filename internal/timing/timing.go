@@ -1,0 +1,162 @@
+// Package timing compares operations that are open side by side in one process: it runs them in turn and says how
+// many times as long one takes as another.
+//
+// Two numbers taken minutes apart differ by what the machine did in between, often by more than the operations do. So
+// the turns are short slices, every arm has one slice in each block, the order within a block is random, and what is
+// compared is the ratio of two slices of the same block. The estimate is the median of those ratios, since a stall
+// spoils single blocks; its interval is made of order statistics and assumes no shape of the noise. What is left of
+// the machine's drift is that within one block, and the random order makes noise of it.
+//
+// Two limits. What an operation leaves for later, such as garbage to collect, may fall into the next arm's slice. And
+// the interval speaks for one process: another has another memory layout and other luck, and its median may lie outside.
+//
+// Operations are functions, so the package knows nothing of calls, stacks or package testing. A [Pairing] measures, a
+// [Record] keeps every slice, and [Record.Ratio] reads it.
+package timing
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Arm is one contestant.
+type Arm struct {
+	Name string
+	Op   func() error // performs one operation and reports whether it went right
+}
+
+// Slice is what one arm did in one turn.
+type Slice struct {
+	Turn int           // place in its block, from 0
+	Ops  int           // never 0
+	Wall time.Duration // of all Ops
+}
+
+// Record is what a pairing has measured, and with which settings.
+type Record struct {
+	Arms   []string
+	Length time.Duration // of a slice, at least
+	Seed   uint64        // with the block's index, decides each Turn
+	Blocks [][]Slice     // one slice per arm, in the order of Arms
+}
+
+const readings = 64 // of the clock per slice, about
+
+// Pairing runs arms against each other, block by block. One goroutine at a time may use it.
+type Pairing struct {
+	arms   []Arm
+	length time.Duration
+	seed   uint64
+	now    func() time.Duration // since any fixed moment
+
+	warm    bool
+	batches []int // ops between two readings of the clock, per arm
+	order   []int // the arms of the current block, by turn
+	block   []Slice
+	done    []Slice // the finished blocks end to end, so that recording one allocates seldom
+	random  *rand.PCG
+}
+
+// New returns a pairing of at least two arms, each with an Op and a name of its own. An arm compared with itself, which
+// shows the floor of the method, is the same Op under two names. Slices of 25 ms have served well: in the same
+// time, those of 100 ms gave intervals twice as wide.
+func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
+	if len(arms) < 2 {
+		return nil, fmt.Errorf("timing: got %d of the two or more arms to compare", len(arms))
+	}
+	names := map[string]bool{}
+	for i, arm := range arms {
+		switch {
+		case arm.Name == "":
+			return nil, fmt.Errorf("timing: give arm %d a name", i)
+		case arm.Op == nil:
+			return nil, fmt.Errorf("timing: give arm %q an Op", arm.Name)
+		case names[arm.Name]:
+			return nil, fmt.Errorf("timing: give the two arms %q different names", arm.Name)
+		}
+		names[arm.Name] = true
+	}
+	if slice <= 0 {
+		return nil, fmt.Errorf("timing: slices of %v hold no operation, use 25ms or so", slice)
+	}
+	start := time.Now()
+	n := len(arms)
+	return &Pairing{
+		arms: slices.Clone(arms), length: slice, seed: seed,
+		now:     func() time.Duration { return time.Since(start) },
+		batches: slices.Repeat([]int{1}, n), order: make([]int, n), block: make([]Slice, n),
+		random: rand.NewPCG(0, 0),
+	}, nil
+}
+
+// Block runs one slice of every arm and records them. Before the first block every arm runs a slice that is discarded.
+//
+// A failed operation, or a ctx that is done when a slice would start, ends the block with an error. The blocks before
+// it stay recorded, and of it there is nothing.
+func (p *Pairing) Block(ctx context.Context) error {
+	if !p.warm {
+		for arm := range p.arms {
+			if _, err := p.slice(ctx, arm); err != nil {
+				return fmt.Errorf("timing: arm %q, warm-up: %w", p.arms[arm].Name, err)
+			}
+		}
+		p.warm = true
+	}
+	i := len(p.done) / len(p.arms)
+	p.shuffle(i)
+	for turn, arm := range p.order {
+		s, err := p.slice(ctx, arm)
+		if err != nil {
+			return fmt.Errorf("timing: arm %q, block %d: %w", p.arms[arm].Name, i, err)
+		}
+		s.Turn = turn
+		p.block[arm] = s
+	}
+	p.done = append(p.done, p.block...)
+	return nil
+}
+
+// shuffle makes every order of block i equally likely, whatever the blocks before it were.
+func (p *Pairing) shuffle(i int) {
+	p.random.Seed(p.seed, uint64(i))
+	r := rand.New(p.random)
+	for arm := range p.order {
+		j := r.IntN(arm + 1)
+		p.order[arm] = p.order[j]
+		p.order[j] = arm
+	}
+}
+
+func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
+	if err := ctx.Err(); err != nil {
+		return s, err
+	}
+	op, batch := p.arms[arm].Op, p.batches[arm]
+	start := p.now()
+	for s.Wall < p.length {
+		for range batch {
+			if err := op(); err != nil {
+				return s, err
+			}
+		}
+		s.Ops += batch
+		s.Wall = p.now() - start
+	}
+	// Every arm reads the clock about as often per slice, so fast and slow ones pay the same share for it; and every
+	// slice decides anew, since a first one that had to connect says little about the next.
+	p.batches[arm] = max(1, s.Ops/readings)
+	return s, nil
+}
+
+// Record returns what is recorded so far; later blocks do not change it.
+func (p *Pairing) Record() Record {
+	r := Record{Length: p.length, Seed: p.seed}
+	for _, arm := range p.arms {
+		r.Arms = append(r.Arms, arm.Name)
+	}
+	r.Blocks = slices.Collect(slices.Chunk(slices.Clone(p.done), len(p.arms)))
+	return r
+}

@@ -1,0 +1,307 @@
+package timing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fakeClock stands still but for the operations made with it.
+type fakeClock struct {
+	at    time.Duration
+	reads int
+	ran   []string // names of the arms, one entry per operation
+}
+
+func (c *fakeClock) now() time.Duration {
+	c.reads++
+	return c.at
+}
+
+func (c *fakeClock) arm(name string, cost time.Duration) Arm {
+	return Arm{Name: name, Op: func() error {
+		c.at += cost
+		c.ran = append(c.ran, name)
+		return nil
+	}}
+}
+
+func (c *fakeClock) pairing(t *testing.T, slice time.Duration, seed uint64, arms ...Arm) *Pairing {
+	t.Helper()
+	p, err := New(arms, slice, seed)
+	require.NoError(t, err)
+	p.now = c.now
+	clear(arms) // which are the caller's
+	return p
+}
+
+func run(t *testing.T, p *Pairing, blocks int) Record {
+	t.Helper()
+	for range blocks {
+		require.NoError(t, p.Block(t.Context()))
+	}
+	return p.Record()
+}
+
+func TestNewRefuses(t *testing.T) {
+	ok := func() error { return nil }
+	tests := []struct {
+		why   string
+		arms  []Arm
+		slice time.Duration
+		want  string
+	}{
+		{"nothing to compare", nil, time.Second, "timing: got 0 of the two or more arms to compare"},
+		{"nothing to compare it with", []Arm{{"a", ok}}, time.Second, "timing: got 1 of the two or more arms to compare"},
+		{"results need a name", []Arm{{"a", ok}, {"", ok}}, time.Second, "timing: give arm 1 a name"},
+		{"nothing to run", []Arm{{"a", ok}, {"b", nil}}, time.Second, `timing: give arm "b" an Op`},
+		{"results would mix", []Arm{{"a", ok}, {"b", ok}, {"a", ok}}, time.Second, `timing: give the two arms "a" different names`},
+		{"no time", []Arm{{"a", ok}, {"b", ok}}, 0, "timing: slices of 0s hold no operation, use 25ms or so"},
+		{"negative time", []Arm{{"a", ok}, {"b", ok}}, -time.Second, "timing: slices of -1s hold no operation, use 25ms or so"},
+	}
+	for _, test := range tests {
+		t.Run(test.why, func(t *testing.T) {
+			_, err := New(test.arms, test.slice, 1)
+			require.EqualError(t, err, test.want)
+		})
+	}
+}
+
+func TestBlockIsOneSliceOfEveryArm(t *testing.T) {
+	c := &fakeClock{}
+	p := c.pairing(t, time.Millisecond, 7,
+		c.arm("fast", 3*time.Microsecond), c.arm("slow", 70*time.Microsecond), c.arm("slower than a slice", 5*time.Millisecond))
+	require.Empty(t, p.Record().Blocks)
+
+	for i := range 20 {
+		if i == 1 {
+			// The warm-up came first and left no trace in the record: operations ran that no slice counts.
+			counted := 0
+			for _, s := range p.Record().Blocks[0] {
+				counted += s.Ops
+			}
+			require.Equal(t, []string{"fast", "slow", "slower than a slice"}, slices.Compact(slices.Clone(c.ran[:len(c.ran)-counted])))
+		}
+		before, ran := c.at, len(c.ran)
+		require.NoError(t, p.Block(t.Context()))
+		r := p.Record()
+		require.Len(t, r.Blocks, i+1)
+		block := r.Blocks[i]
+		require.Len(t, block, 3)
+		if i == 0 {
+			continue
+		}
+
+		byTurn := make([]string, 3)
+		var wall time.Duration
+		for arm, s := range block {
+			require.Empty(t, byTurn[s.Turn], "two arms in one turn")
+			byTurn[s.Turn] = r.Arms[arm]
+			wall += s.Wall
+			require.GreaterOrEqual(t, s.Wall, r.Length)
+		}
+		require.Equal(t, byTurn, slices.Compact(slices.Clone(c.ran[ran:])), "turns are those that ran, each arm once")
+		require.Equal(t, c.at-before, wall, "walls add up to what passed")
+		require.Equal(t, time.Duration(block[0].Ops)*3*time.Microsecond, block[0].Wall, "exact, though read once per batch")
+		require.Equal(t, time.Duration(block[1].Ops)*70*time.Microsecond, block[1].Wall)
+		require.Equal(t, Slice{Turn: block[2].Turn, Ops: 1, Wall: 5 * time.Millisecond}, block[2], "at least one operation")
+		require.Less(t, block[0].Wall, r.Length+r.Length/readings, "ends at the first reading past its length")
+	}
+	r := p.Record()
+	require.Equal(t, []string{"fast", "slow", "slower than a slice"}, r.Arms)
+	require.Equal(t, time.Millisecond, r.Length)
+	require.Equal(t, uint64(7), r.Seed)
+	require.Equal(t, 3000.0, r.NsPerOp(0))
+}
+
+func TestClockIsReadSeldom(t *testing.T) {
+	c := &fakeClock{}
+	first := true
+	slowStart := Arm{Name: "connects in the warm-up", Op: func() error {
+		c.at += time.Microsecond
+		if first {
+			c.at += time.Second
+			first = false
+		}
+		return nil
+	}}
+	p := c.pairing(t, 10*time.Millisecond, 1, slowStart, c.arm("b", time.Microsecond))
+	run(t, p, 3)
+	c.reads = 0
+	run(t, p, 1)
+	require.LessOrEqual(t, c.reads, 2*(readings+2), "of 10000 operations in each slice")
+	require.GreaterOrEqual(t, c.reads, 2*(readings/2), "often enough to end in time")
+}
+
+func TestOrder(t *testing.T) {
+	turns := func(seed uint64, blocks int) (orders []string) {
+		c := &fakeClock{}
+		p := c.pairing(t, 1, seed, c.arm("a", 1), c.arm("b", 1), c.arm("c", 1))
+		for _, block := range run(t, p, blocks).Blocks {
+			orders = append(orders, fmt.Sprint(block[0].Turn, block[1].Turn, block[2].Turn))
+		}
+		return orders
+	}
+	require.Equal(t, turns(1, 100), turns(1, 100), "a seed decides the orders")
+	require.Equal(t, turns(1, 100)[:50], turns(1, 50), "and the number of blocks does not")
+	require.NotEqual(t, turns(1, 100), turns(2, 100))
+
+	// Six orders, 6000 blocks: each 1000 times, with a standard deviation of 29.
+	count := map[string]int{}
+	for _, order := range turns(3, 6000) {
+		count[order]++
+	}
+	require.Len(t, count, 6)
+	for order, n := range count {
+		require.InDelta(t, 1000, n, 150, "turns %s", order)
+	}
+	// Neighbouring seeds start with all orders, too.
+	clear(count)
+	for seed := range uint64(600) {
+		count[turns(seed, 1)[0]]++
+	}
+	for order, n := range count {
+		require.InDelta(t, 100, n, 50, "turns %s", order)
+	}
+}
+
+// A clock that slows down all the time makes later turns look worse, which a fixed order would charge to one arm.
+func TestRandomOrderSpreadsDriftWithinBlocks(t *testing.T) {
+	c := &fakeClock{}
+	cost := 1000.0 // ns
+	arm := func(name string, factor float64) Arm {
+		return Arm{Name: name, Op: func() error {
+			cost *= 1.0001
+			c.at += time.Duration(factor * cost)
+			return nil
+		}}
+	}
+	p := c.pairing(t, 100*time.Microsecond, 5, arm("base", 1), arm("arm", 1.5))
+	r := run(t, p, 200)
+	got, err := r.Ratio(1, 0, 0.95)
+	require.NoError(t, err)
+	require.LessOrEqual(t, got.Lo, 1.5)
+	require.GreaterOrEqual(t, got.Hi, 1.5)
+	require.InDelta(t, 1.5, got.Median, 0.05)
+	first, last := r.Blocks[0][0], r.Blocks[199][0]
+	require.Greater(t, last.nsPerOp(), 2*first.nsPerOp(), "or there was no drift to take out")
+}
+
+func TestFailedOperationKeepsBlocks(t *testing.T) {
+	broken := errors.New("broken")
+	for _, test := range []struct {
+		why        string
+		after      int // blocks that go well; -1 is the warm-up
+		want       string
+		wantBlocks int
+	}{
+		{"in the warm-up", -1, `timing: arm "b", warm-up: broken`, 0},
+		{"in the first block", 0, `timing: arm "b", block 0: broken`, 0},
+		{"in the fourth block", 3, `timing: arm "b", block 3: broken`, 3},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			c := &fakeClock{}
+			slice := 0 // the arm has one operation per slice
+			b := Arm{Name: "b", Op: func() error {
+				c.at += time.Second
+				if slice++; slice == test.after+2 {
+					return broken
+				}
+				return nil
+			}}
+			p := c.pairing(t, time.Millisecond, 1, c.arm("a", time.Second), b)
+			var err error
+			for err == nil {
+				err = p.Block(t.Context())
+			}
+			require.EqualError(t, err, test.want)
+			require.ErrorIs(t, err, broken)
+			require.Len(t, p.Record().Blocks, test.wantBlocks)
+
+			require.NoError(t, p.Block(t.Context()), "the operation is well again")
+			r := p.Record()
+			require.Len(t, r.Blocks, test.wantBlocks+1)
+			for _, block := range r.Blocks {
+				require.Len(t, block, 2)
+				require.NotZero(t, block[0].Ops)
+				require.NotZero(t, block[1].Ops)
+			}
+		})
+	}
+}
+
+func TestCancelledBetweenSlices(t *testing.T) {
+	c := &fakeClock{}
+	ctx, cancel := context.WithCancel(t.Context())
+	stop := false
+	arm := func(name string) Arm {
+		a := c.arm(name, time.Second)
+		return Arm{Name: name, Op: func() error {
+			if stop {
+				cancel()
+			}
+			return a.Op()
+		}}
+	}
+	p := c.pairing(t, time.Millisecond, 1, arm("a"), arm("b"))
+	require.NoError(t, p.Block(ctx))
+	require.NoError(t, p.Block(ctx))
+	stop = true
+	ran := len(c.ran)
+	err := p.Block(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Regexp(t, `^timing: arm "[ab]", block 2: context canceled$`, err.Error())
+	require.Equal(t, ran+1, len(c.ran), "the slice that was running ends as usual, the next one does not start")
+	require.Len(t, p.Record().Blocks, 2)
+
+	fresh := c.pairing(t, time.Millisecond, 1, arm("a"), arm("b"))
+	ran = len(c.ran)
+	require.ErrorIs(t, fresh.Block(ctx), context.Canceled, "no warm-up either")
+	require.Equal(t, ran, len(c.ran))
+}
+
+func TestRecordIsASnapshot(t *testing.T) {
+	c := &fakeClock{}
+	p := c.pairing(t, 1, 1, c.arm("a", 1), c.arm("b", 1))
+	r := run(t, p, 2)
+	r.Blocks[0][0].Ops = -1
+	r.Blocks[0] = append(r.Blocks[0], Slice{Ops: -1})
+	r.Arms[0] = "changed"
+	again := run(t, p, 1)
+	require.Len(t, r.Blocks, 2)
+	require.Len(t, again.Blocks, 3)
+	require.Equal(t, []string{"a", "b"}, again.Arms)
+	require.Positive(t, again.Blocks[0][0].Ops)
+	require.Positive(t, again.Blocks[1][0].Ops)
+}
+
+func TestBlockDoesNotAllocate(t *testing.T) {
+	op := func() error { return nil }
+	p, err := New([]Arm{{"a", op}, {"b", op}}, 1, 1)
+	require.NoError(t, err)
+	ctx := t.Context()
+	block := func() {
+		if err := p.Block(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	block() // warm-up
+	require.Zero(t, testing.AllocsPerRun(1000, block), "but for the growth of the record, which is rare")
+}
+
+func TestImportsNeitherTestingNorOtherModules(t *testing.T) {
+	list := func(args ...string) string {
+		out, err := exec.Command("go", append([]string{"list", "-deps"}, args...)...).Output()
+		require.NoError(t, err)
+		return "\n" + string(out)
+	}
+	require.NotContains(t, list("."), "\ntesting\n")
+	require.Equal(t, "\ngithub.com/rpcbench/rpcbench/internal/timing\n",
+		list("-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "."), "the standard library has to do")
+}

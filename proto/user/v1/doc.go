@@ -1,0 +1,3 @@
+// Package userv1 is the protobuf form of the user API: messages field-equal to the plain structs of package rpcbench,
+// whose rules decide what is valid. The service is in package userv1grpc.
+package userv1

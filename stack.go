@@ -1,0 +1,73 @@
+package rpcbench
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+)
+
+// Stack is one way to serve and call the create-user API: a transport, a wire format and the libraries that implement
+// them. It is a plain value, made anew by its package's functions; nothing of it is shared by the process.
+type Stack struct {
+	// Name is how rows call it: "httpjson", "httpjson.stream"; [a-z0-9.]+, and no "-digits" at the end.
+	Name string
+	// Protocol is what client and server say to each other: the Server of one stack and the Dial of another of equal
+	// Protocol understand each other.
+	Protocol string
+	Traits   Traits
+	// Server makes a server; it neither listens nor names a port.
+	Server func(ServerConfig) (Server, error)
+	// Dial makes a client of config.Conns connections, opened at once or by the first calls.
+	Dial func(ClientConfig) (Client, error)
+}
+
+// Traits is what a stack declares about itself. The suite reads each off the wire or the allocation profile.
+type Traits struct {
+	Codec       string // import path of the library that encodes and decodes; a path above the packages that do it will do
+	HTTP        string // "1.1", "2", or "" for a protocol that isn't HTTP
+	Compression string // "" for identity, or "gzip"
+	Multiplexed bool   // several calls at a time share a connection; a Call is then bound to one connection by Prepare
+	InvalidUTF8 string // what becomes of invalid UTF-8 in a string: Rejected, Replaced or Kept
+}
+
+// What becomes of invalid UTF-8 in a string of a request.
+const (
+	Rejected = "rejected" // the call fails with Malformed
+	Replaced = "replaced" // the server sees U+FFFD in its place
+	Kept     = "kept"     // the server sees the same bytes
+)
+
+// ServerConfig is what surrounds a server.
+type ServerConfig struct {
+	TLS *tls.Config // nil: in clear. The stack hands it to its own library
+}
+
+// Server serves connections until it is closed. *http.Server is one, in clear.
+type Server interface {
+	// Serve accepts connections until Close; its error after that has no meaning.
+	Serve(net.Listener) error
+	// Close ends Serve and closes every connection at once.
+	Close() error
+}
+
+// ClientConfig is what surrounds a client.
+type ClientConfig struct {
+	Addr string // host:port
+	// DialContext opens every connection of the client, and nothing else does.
+	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
+	TLS         *tls.Config // nil: in clear. The stack hands it to its own library, above the connection of DialContext
+	Conns       int         // connections to hold, at least 1
+}
+
+// Client calls one server. It is safe for concurrent use.
+type Client interface {
+	// CreateUser takes and returns neutral types: for people and for the suite, never timed. Its error is an *Error.
+	CreateUser(ctx context.Context, u User) (Response, error)
+	// Prepare builds the native request once. On a multiplexed stack the Call is bound to the next connection in turn.
+	Prepare(u User) (Call, error)
+	Close() error
+}
+
+// Call encodes, sends, receives, decodes into a fresh value and compares it with what was asked: every time, all of it.
+// Its error is an *Error. One goroutine at a time.
+type Call func(ctx context.Context) error

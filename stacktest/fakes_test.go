@@ -1,0 +1,361 @@
+package stacktest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/httpjsoniter"
+)
+
+// fake is a JSON stack written by hand with one fault at a time. The zero value has none.
+type fake struct {
+	answer    func(*rpcbench.Response) *rpcbench.Response // what the server sends in place of the right answer
+	body      func([]byte) []byte                         // what becomes of the encoded reply
+	gzip      bool                                        // the server compresses
+	transport func(*http.Transport)
+	context   func(context.Context) context.Context // what the client makes of the caller's context
+	verdict   func(error) error                     // what the client makes of the call's error
+	unchecked bool                                  // the Call does not compare the reply
+	memory    bool                                  // the client compares with the first reply it ever got
+}
+
+func (k fake) stack() rpcbench.Stack {
+	stack := httpjson.New()
+	stack.Name = "fake"
+	stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+		return tlsServer{&http.Server{
+			Handler: http.HandlerFunc(k.serve), TLSConfig: config.TLS, Protocols: onlyHTTP1(), ReadHeaderTimeout: rpcbench.HeaderTimeout,
+		}}, nil
+	}
+	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		transport := &http.Transport{
+			DialContext: config.DialContext, TLSClientConfig: config.TLS, DisableCompression: !k.gzip,
+			MaxConnsPerHost: config.Conns, MaxIdleConnsPerHost: config.Conns,
+		}
+		if k.transport != nil {
+			k.transport(transport)
+		}
+		scheme := "http://"
+		if config.TLS != nil {
+			scheme = "https://"
+		}
+		return &fakeClient{fake: k, url: scheme + config.Addr, http: &http.Client{Transport: transport}}, nil
+	}
+	return stack
+}
+
+func onlyHTTP1() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	return p
+}
+
+type tlsServer struct{ *http.Server }
+
+func (s tlsServer) Serve(ln net.Listener) error {
+	if s.TLSConfig != nil {
+		return s.ServeTLS(ln, "", "")
+	}
+	return s.Server.Serve(ln)
+}
+
+func (k fake) serve(w http.ResponseWriter, r *http.Request) {
+	send := func(status int, v any) {
+		data, _ := json.Marshal(v)
+		if k.body != nil {
+			data = k.body(data)
+		}
+		if k.gzip {
+			w.Header().Set("Content-Encoding", "gzip")
+			w.WriteHeader(status)
+			z := gzip.NewWriter(w)
+			_, _ = z.Write(data)
+			_ = z.Close()
+			return
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write(data)
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rpcbench.MaxBody))
+	if err != nil {
+		send(http.StatusRequestEntityTooLarge, &rpcbench.Error{Code: rpcbench.TooLarge})
+		return
+	}
+	u := new(rpcbench.User)
+	if err := json.Unmarshal(data, u); err != nil {
+		send(http.StatusBadRequest, &rpcbench.Error{Code: rpcbench.Malformed})
+		return
+	}
+	if err := rpcbench.NewValidator[rpcbench.User]()(u); err != nil {
+		send(http.StatusBadRequest, err)
+		return
+	}
+	reply := rpcbench.Answer(u)
+	if k.answer != nil {
+		reply = k.answer(reply)
+	}
+	send(http.StatusOK, reply)
+}
+
+type fakeClient struct {
+	fake
+	url  string
+	http *http.Client
+}
+
+func (c *fakeClient) Close() error {
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+func (c *fakeClient) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.Response, error) {
+	if c.context != nil {
+		ctx = c.context(ctx)
+	}
+	data, _ := json.Marshal(u)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(data))
+	if err != nil {
+		return rpcbench.Response{}, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return rpcbench.Response{}, rpcbench.CallError(ctx, err)
+	}
+	defer resp.Body.Close()
+	data, err = io.ReadAll(resp.Body)
+	if err != nil {
+		return rpcbench.Response{}, rpcbench.CallError(ctx, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		e := new(rpcbench.Error)
+		if err := json.Unmarshal(data, e); err != nil {
+			return rpcbench.Response{}, err
+		}
+		return rpcbench.Response{}, e
+	}
+	var reply rpcbench.Response
+	if err := json.Unmarshal(data, &reply); err != nil {
+		return reply, &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+	}
+	return reply, nil
+}
+
+func (c *fakeClient) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	return func(ctx context.Context) error {
+		reply, err := c.CreateUser(ctx, u)
+		if c.verdict != nil {
+			err = c.verdict(err)
+		}
+		if err != nil || c.unchecked {
+			return err
+		}
+		return rpcbench.Check(&u, &reply)
+	}, nil
+}
+
+func TestAFaultlessFakePasses(t *testing.T) {
+	Conformance(t, fake{}.stack())
+}
+
+// TestFakesFail: each fault of published benchmarks, made on purpose, turns the named check red.
+func TestFakesFail(t *testing.T) {
+	relabelled := func(name, codec string, server, client rpcbench.Stack) rpcbench.Stack {
+		return rpcbench.Stack{
+			Name: name, Protocol: client.Protocol, Server: server.Server, Dial: client.Dial,
+			Traits: rpcbench.Traits{Codec: codec, HTTP: "1.1", InvalidUTF8: rpcbench.Replaced},
+		}
+	}
+	const jsoniter = "github.com/json-iterator/go"
+	forgetsPassword := func(r *rpcbench.Response) *rpcbench.Response {
+		r.User.Password = ""
+		return r
+	}
+	var lastReply atomic.Pointer[rpcbench.Response]
+	before := func(r *rpcbench.Response) *rpcbench.Response {
+		if last := lastReply.Swap(r); last != nil {
+			return last
+		}
+		return r
+	}
+	changedByte := func(data []byte) []byte { return bytes.Replace(data, []byte(rpcbench.UserID), []byte("1000001"), 1) }
+	half := func(data []byte) []byte { return data[:len(data)/2] }
+
+	for _, c := range []struct {
+		fault string
+		stack rpcbench.Stack
+		fails []string // checks; the first error of "start" is that no fixture could be started at all
+	}{
+		{"shortcut without network", shortcut(), []string{"connections", "traffic", "codec"}},
+		{"shortcut that keeps a connection for show", decoy(), []string{"traffic", "changed replies"}},
+		{"wrong server behind the address", elsewhere(t), []string{"connections", "traffic"}},
+		{"a shared mux answers for another stack", relabelled("httpjsoniter", jsoniter, httpjson.New(), httpjsoniter.New()), []string{"codec"}},
+		{"a rival's codec behind the label", relabelled("httpjsoniter", jsoniter, httpjson.New(), httpjson.New()), []string{"codec"}},
+		{"a rival's codec in the client", relabelled("httpjson", "encoding/json", httpjson.New(), httpjsoniter.New()), []string{"codec"}},
+		{"dropped field", fake{answer: forgetsPassword}.stack(), []string{"traffic", "hostile values"}},
+		{"dropped field that nobody compares", fake{answer: forgetsPassword, unchecked: true}.stack(), []string{"changed replies", "hostile values"}},
+		{"reply of the call before", fake{answer: before}.stack(), []string{"traffic"}},
+		{"reply of the call before that nobody compares", fake{answer: before, unchecked: true}.stack(), []string{"traffic", "changed replies"}},
+		{"replies that nobody compares", fake{unchecked: true}.stack(), []string{"changed replies"}},
+		{"truncated reply", fake{body: half}.stack(), []string{"traffic"}},
+		{"truncated reply that nobody minds", fake{body: half, verdict: func(error) error { return nil }, unchecked: true}.stack(), []string{"changed replies", "hostile values"}},
+		{"one changed byte in the reply", fake{body: changedByte}.stack(), []string{"traffic"}},
+		{"one changed byte in the reply that nobody compares", fake{body: changedByte, unchecked: true}.stack(), []string{"changed replies", "hostile values"}},
+		{"error counted as success", fake{verdict: func(error) error { return nil }, unchecked: true}.stack(), []string{"changed replies", "outcomes", "deadline", "cancel", "unavailable"}},
+		{"ignored deadline", fake{context: func(context.Context) context.Context { return context.Background() }}.stack(), []string{"deadline", "cancel"}},
+		{"a connection per call", fake{transport: func(t *http.Transport) { t.DisableKeepAlives = true }}.stack(), []string{"connections"}},
+		{"more connections than declared", fake{transport: func(t *http.Transport) { t.MaxConnsPerHost, t.MaxIdleConnsPerHost = 0, 1 }}.stack(), []string{"connections"}},
+		{"gzip nobody asked for", fake{gzip: true}.stack(), []string{"compression", "traffic"}},
+		{"an Accept-Encoding nobody asked for", fake{transport: func(t *http.Transport) { t.DisableCompression = false }}.stack(), []string{"compression"}},
+		{"gzip declared and not sent", declaring(func(t *rpcbench.Traits) { t.Compression = "gzip" }), []string{"compression"}},
+		{"another HTTP version than declared", declaring(func(t *rpcbench.Traits) { t.HTTP = "2" }), []string{"protocol"}},
+		{"invalid UTF-8 declared to be rejected", declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = rpcbench.Rejected }), []string{"hostile values"}},
+		{"invalid UTF-8 declared to be kept", declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = rpcbench.Kept }), []string{"hostile values"}},
+		{"a name that benchmark tools can't read", renamed("HTTP-JSON"), []string{"declared"}},
+		{"a fixture that leaves goroutines", leaky(t), []string{"close"}},
+		{"a Call with headers of its own", secondHeader(), []string{"one request"}},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			failed := map[string]error{}
+			for _, check := range checks() {
+				s := subject{stack: c.stack, limit: 4 * time.Second}
+				if err := check.verify(s); err != nil {
+					failed[check.name] = err
+				}
+			}
+			for _, name := range c.fails {
+				require.Contains(t, failed, name, "check %q must fail; these did: %v", name, failed)
+				t.Logf("%s: %v", name, failed[name])
+			}
+		})
+	}
+}
+
+// TestNoTLSFails: a stack that ignores the TLS configuration it was given.
+func TestNoTLSFails(t *testing.T) {
+	stack := httpjson.New()
+	server, dial := stack.Server, stack.Dial
+	stack.Server = func(c rpcbench.ServerConfig) (rpcbench.Server, error) { c.TLS = nil; return server(c) }
+	stack.Dial = func(c rpcbench.ClientConfig) (rpcbench.Client, error) { c.TLS = nil; return dial(c) }
+	for name, run := range map[string]func(subject) error{"traffic": traffic, "protocol": protocol} {
+		require.Error(t, run(subject{stack: stack, tls: true, limit: checkLimit}), name)
+	}
+}
+
+// TestUnverifiedCertificateFails: a client that accepts any certificate.
+func TestUnverifiedCertificateFails(t *testing.T) {
+	stack := httpjson.New()
+	dial := stack.Dial
+	stack.Dial = func(c rpcbench.ClientConfig) (rpcbench.Client, error) {
+		if c.TLS != nil {
+			c.TLS = c.TLS.Clone()
+			c.TLS.InsecureSkipVerify = true
+		}
+		return dial(c)
+	}
+	require.ErrorContains(t, protocol(subject{stack: stack, tls: true, limit: checkLimit}), "does not trust")
+}
+
+func declaring(change func(*rpcbench.Traits)) rpcbench.Stack {
+	stack := fake{}.stack()
+	change(&stack.Traits)
+	return stack
+}
+
+func renamed(name string) rpcbench.Stack {
+	stack := fake{}.stack()
+	stack.Name = name
+	return stack
+}
+
+// shortcut answers in the client, without any connection.
+func shortcut() rpcbench.Stack {
+	stack := fake{}.stack()
+	stack.Dial = func(rpcbench.ClientConfig) (rpcbench.Client, error) { return inProcess{}, nil }
+	return stack
+}
+
+type inProcess struct{}
+
+func (inProcess) Close() error { return nil }
+func (inProcess) CreateUser(_ context.Context, u rpcbench.User) (rpcbench.Response, error) {
+	return *rpcbench.Answer(&u), nil
+}
+func (inProcess) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	return func(context.Context) error { return rpcbench.Check(&u, rpcbench.Answer(&u)) }, nil
+}
+
+// decoy opens the declared connection, sends one real call over it, and answers all others itself.
+func decoy() rpcbench.Stack {
+	stack := fake{}.stack()
+	dial := stack.Dial
+	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		real, err := dial(config)
+		return decoyClient{Client: real}, err
+	}
+	return stack
+}
+
+type decoyClient struct{ rpcbench.Client }
+
+func (c decoyClient) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	real, err := c.Client.Prepare(u)
+	if u.Name == "connect" || err != nil {
+		return real, err
+	}
+	return inProcess{}.Prepare(u)
+}
+
+// elsewhere talks to another server than the one at its address.
+func elsewhere(t *testing.T) rpcbench.Stack {
+	other := Start(t, httpjson.New(), rpcbench.Config{})
+	stack := httpjson.New()
+	dial := stack.Dial
+	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		config.Addr = other.Addr
+		return dial(config)
+	}
+	return stack
+}
+
+// leaky leaves a goroutine behind at Close, until the test ends.
+func leaky(t *testing.T) rpcbench.Stack {
+	stack := fake{}.stack()
+	server := stack.Server
+	stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+		go func() { <-t.Context().Done() }()
+		return server(config)
+	}
+	return stack
+}
+
+// secondHeader sends one header more from Calls than from CreateUser.
+func secondHeader() rpcbench.Stack {
+	stack := fake{}.stack()
+	dial := stack.Dial
+	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		c, err := dial(config)
+		other := *c.(*fakeClient)
+		other.url += "/?prepared"
+		return twoFaced{Client: c, calls: &other}, err
+	}
+	return stack
+}
+
+type twoFaced struct {
+	rpcbench.Client
+	calls rpcbench.Client
+}
+
+func (c twoFaced) Prepare(u rpcbench.User) (rpcbench.Call, error) { return c.calls.Prepare(u) }

@@ -1,0 +1,142 @@
+package stacktest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/cpu"
+	"github.com/rpcbench/rpcbench/internal/latency"
+	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/users"
+)
+
+const (
+	warmRounds = 16 // rounds of all users before anything is measured, through the measured calls
+	wireRounds = 16 // rounds of all users in the pass that counts bytes
+	hangLimit  = 10 * time.Second
+)
+
+// BenchmarkCreateUser times one caller that creates users over one connection (config.Conns changes nothing for a
+// single caller). One op is one Call: encode, send, validate, answer, decode, compare. Beside ns/op, B/op and allocs/op
+// of client and server together it reports
+//
+//	p50-ns, p95-ns, p99-ns   of the ops; absent with fewer than ten ops beyond
+//	cpu-ns/op                user and system time of the process; absent where the system doesn't tell
+//	sent-B/op, recv-B/op     on the client's connection, beneath TLS, from a pass of their own
+//
+// The calls' context is context.Background on every stack: a deadline costs one stack more than another. A call that
+// hangs for ten seconds is ended by closing its fixture. A call that fails ends the benchmark, and no row is printed.
+func BenchmarkCreateUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
+	b.Helper()
+	createUser(b, stack, config, hangLimit)
+}
+
+func createUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, hang time.Duration) {
+	b.Helper()
+	f := Start(b, stack, config)
+	calls := warm(b, f, hang)
+	accepted := f.Accepted()
+	ops := latency.New()
+	ctx := context.Background()
+	watchdog := time.AfterFunc(hang, func() { _ = f.Close() })
+	defer watchdog.Stop()
+	runtime.GC() // what starting and warming left is not the loop's
+	b.ReportAllocs()
+
+	n := 0
+	cpuStart, cpuKnown := cpu.Time()
+	last := time.Now()
+	armed := last
+	for b.Loop() {
+		if err := calls[n%users.Round](ctx); err != nil {
+			b.Fatalf("rpcbench: %s: call %d: %v%s", stack.Name, n, err, hungNote(armed, hang))
+		}
+		n++
+		now := time.Now()
+		ops.Record(now.Sub(last))
+		last = now
+		if now.Sub(armed) > hang/4 {
+			watchdog.Reset(hang)
+			armed = now
+		}
+	}
+	cpuEnd, _ := cpu.Time()
+	watchdog.Stop()
+
+	if f.Accepted() != accepted {
+		b.Fatalf("rpcbench: %s: %d connections opened inside the timed loop", stack.Name, f.Accepted()-accepted)
+	}
+	sent, received := wireBytes(b, stack, config, hang)
+	for _, p := range []struct {
+		unit string
+		q    float64
+	}{{"p50-ns", 0.50}, {"p95-ns", 0.95}, {"p99-ns", 0.99}} {
+		if d, ok := ops.Quantile(p.q); ok {
+			b.ReportMetric(float64(d), p.unit)
+		}
+	}
+	if cpuKnown {
+		b.ReportMetric(float64(cpuEnd-cpuStart)/float64(n), "cpu-ns/op")
+	}
+	b.ReportMetric(sent, "sent-B/op")
+	b.ReportMetric(received, "recv-B/op")
+}
+
+// hungNote tells a call that failed from one that the watchdog ended.
+func hungNote(armed time.Time, hang time.Duration) string {
+	if time.Since(armed) < hang {
+		return ""
+	}
+	return fmt.Sprintf(" (the call hung; its fixture was closed after %v)", hang)
+}
+
+// warm prepares the round of calls and makes each often enough that connections, pools and caches are what they stay.
+func warm(tb testing.TB, f *rpcbench.Fixture, hang time.Duration) []rpcbench.Call {
+	tb.Helper()
+	watchdog := time.AfterFunc(hang, func() { _ = f.Close() })
+	defer watchdog.Stop()
+	calls := make([]rpcbench.Call, users.Round)
+	for i := range calls {
+		var err error
+		if calls[i], err = f.Client.Prepare(users.Sample(i, 0)); err != nil {
+			tb.Fatalf("rpcbench: %s: prepare: %v", f.Stack.Name, err)
+		}
+	}
+	for range warmRounds {
+		for i, call := range calls {
+			if err := call(context.Background()); err != nil {
+				tb.Fatalf("rpcbench: %s: warm-up: call %d: %v", f.Stack.Name, i, err)
+			}
+		}
+	}
+	return calls
+}
+
+// wireBytes counts what one call sends and receives, over a fixture of its own, so that the timed one stays bare.
+func wireBytes(tb testing.TB, stack rpcbench.Stack, config rpcbench.Config, hang time.Duration) (sent, received float64) {
+	tb.Helper()
+	counter, outer := new(netwrap.Counter), config.WrapClient
+	config.WrapClient = func(c net.Conn) net.Conn {
+		if outer != nil {
+			c = outer(c)
+		}
+		return counter.Wrap(c)
+	}
+	f := Start(tb, stack, config)
+	calls := warm(tb, f, hang)
+	sentBefore, receivedBefore := counter.Sent(), counter.Received()
+	for range wireRounds {
+		for i, call := range calls {
+			if err := call(context.Background()); err != nil {
+				tb.Fatalf("rpcbench: %s: counting bytes: call %d: %v", stack.Name, i, err)
+			}
+		}
+	}
+	const ops = wireRounds * users.Round
+	return float64(counter.Sent()-sentBefore) / ops, float64(counter.Received()-receivedBefore) / ops
+}

@@ -1,0 +1,209 @@
+package stacktest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/allocproof"
+	"github.com/rpcbench/rpcbench/internal/users"
+)
+
+// rivals are the libraries that encode and decode somewhere in the line-up. While a stack runs, only its own may be seen.
+func rivals() []string {
+	return []string{
+		"encoding/json", "encoding/xml", "encoding/gob",
+		"github.com/json-iterator/go", "github.com/goccy/go-json",
+		"google.golang.org/protobuf", "github.com/planetscale/vtprotobuf",
+		"github.com/vmihailenco/msgpack", "github.com/tinylib/msgp",
+	}
+}
+
+// codecRan proves whose code encodes and decodes: functions of the declared library allocate at least once per call on
+// the client's goroutine and on another, the server's, and functions of no rival do. It proves decoding on both sides,
+// and encoding where the encoder allocates.
+func codecRan(s subject) error {
+	f, err := s.start(rpcbench.Config{})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	calls, err := prepare(f, 1000)
+	if err != nil {
+		return err
+	}
+	round := func() error {
+		for _, call := range calls {
+			if err := call(context.Background()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := round(); err != nil { // what a library builds once, it builds now
+		return err
+	}
+	const rounds = 4
+	var callErr error
+	profile, err := allocproof.Run(func() {
+		for range rounds {
+			callErr = errors.Join(callErr, round())
+		}
+	})
+	if err = errors.Join(callErr, err); err != nil {
+		return err
+	}
+	own := s.stack.Traits.Codec
+	client, server := profile.Objects(own)
+	if ops := int64(rounds * len(calls)); client < ops || server < ops {
+		return fmt.Errorf("in %d calls functions of %s, the declared codec, allocated %d objects in the client and %d in the server: at least one per call is expected in each; seen: %s",
+			ops, own, client, server, strings.Join(profile.Packages(), " "))
+	}
+	for _, rival := range rivals() {
+		if within := func(a, b string) bool { return a == b || strings.HasPrefix(a, b+"/") }; within(own, rival) || within(rival, own) {
+			continue
+		}
+		if client, server := profile.Objects(rival); client+server > 0 {
+			return fmt.Errorf("functions of %s allocated %d objects in the client and %d in the server, %s is declared", rival, client, server, own)
+		}
+	}
+	return nil
+}
+
+// hostileValues: what makes encoders differ comes back as it was sent, and invalid UTF-8 as declared.
+func hostileValues(s subject) error {
+	f, err := s.start(rpcbench.Config{})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	with := func(name string, avatar []byte) rpcbench.User {
+		u := users.Sample(0, 0)
+		u.Name, u.Avatar = name, avatar
+		return u
+	}
+	every := make([]byte, 256)
+	for i := range every {
+		every[i] = byte(i)
+	}
+	for _, c := range []struct {
+		reason string
+		user   rpcbench.User
+	}{
+		{"characters that JSON encoders escape for HTML", with("<b>&'\"</b>", nil)},
+		{"line separators that are no JavaScript", with("a\u2028b\u2029c", nil)},
+		{"control characters and a zero", with("\x00\x01\t\r\n\x1f\x7f", nil)},
+		{"backslashes and what looks like an escape", with(`\\u0041\n`, nil)},
+		{"outside the basic plane, and combining", with("e\u0301 \U0001F600 \U0010FFFF", nil)},
+		{"a byte order mark and non-characters", with("\ufeff\ufffe\uffff\ufffd", nil)},
+		{"white space at the ends", with("  name  ", nil)},
+		{"what looks like a number too large for a float", with("9223372036854775807", nil)},
+		{"what looks like null", with("null", nil)},
+		{"the longest name, of the widest characters", with(strings.Repeat("\U0001F600", 100), nil)},
+		{"every byte in the payload", with("bytes", every)},
+		{"one byte of payload", with("bytes", []byte{0})},
+		{"an empty payload, which is none", with("empty", []byte{})},
+		{"an id, which the service replaces", rpcbench.User{ID: "7", Email: "a@example.com", Name: "name", Password: "password"}},
+		{"the largest payload", users.Sample(0, rpcbench.MaxAvatar)},
+	} {
+		reply, err, callErr := both(context.Background(), f, c.user)
+		if err != nil || callErr != nil {
+			return fmt.Errorf("%s: %w", c.reason, errors.Join(err, callErr))
+		}
+		if !sameReply(c.user, reply) {
+			return fmt.Errorf("%s: %.200q came back as %.200q", c.reason, c.user, *reply.User)
+		}
+	}
+	return invalidUTF8(s, f, with("in\xffvalid", nil))
+}
+
+func invalidUTF8(s subject, f *rpcbench.Fixture, u rpcbench.User) error {
+	reply, err := f.Client.CreateUser(context.Background(), u)
+	declared := s.stack.Traits.InvalidUTF8
+	if declared == rpcbench.Rejected {
+		return wantCode("invalid UTF-8, declared to be rejected", err, rpcbench.Malformed)
+	}
+	if err != nil || reply.User == nil {
+		return fmt.Errorf("invalid UTF-8, declared to be %s: %w", declared, err)
+	}
+	want := u.Name
+	if declared == rpcbench.Replaced {
+		want = strings.ToValidUTF8(u.Name, "\ufffd")
+	}
+	if reply.User.Name != want {
+		return fmt.Errorf("invalid UTF-8, declared to be %s, came back as %q", declared, reply.User.Name)
+	}
+	return nil
+}
+
+// outcomes: valid, invalid and oversized requests end the same way on every stack, and leave the next call unharmed.
+func outcomes(s subject) error {
+	f, err := s.start(rpcbench.Config{})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	change := func(fn func(*rpcbench.User)) rpcbench.User {
+		u := users.Sample(0, 0)
+		fn(&u)
+		return u
+	}
+	broken := func(pairs ...string) []rpcbench.Violation {
+		var v []rpcbench.Violation
+		for i := 0; i < len(pairs); i += 2 {
+			v = append(v, rpcbench.Violation{Field: pairs[i], Rule: pairs[i+1]})
+		}
+		return v
+	}
+	for _, c := range []struct {
+		reason string
+		user   rpcbench.User
+		code   rpcbench.Code // "" for success
+		broken []rpcbench.Violation
+	}{
+		{"nothing is wrong", users.Sample(3, 0), "", nil},
+		{"no email", change(func(u *rpcbench.User) { u.Email = "" }), rpcbench.Invalid, broken("email", "required")},
+		{"an email that is none", change(func(u *rpcbench.User) { u.Email = "nobody" }), rpcbench.Invalid, broken("email", "email")},
+		{"a name too short", change(func(u *rpcbench.User) { u.Name = "Ann" }), rpcbench.Invalid, broken("name", "min=4")},
+		{"a name of four characters in sixteen bytes", change(func(u *rpcbench.User) { u.Name = strings.Repeat("\U0001F600", 4) }), "", nil},
+		{"a name too long", change(func(u *rpcbench.User) { u.Name = strings.Repeat("n", 101) }), rpcbench.Invalid, broken("name", "max=100")},
+		{"a password too short", change(func(u *rpcbench.User) { u.Password = "abc" }), rpcbench.Invalid, broken("password", "min=4")},
+		{"a password too long", change(func(u *rpcbench.User) { u.Password = strings.Repeat("p", 73) }), rpcbench.Invalid, broken("password", "max=72")},
+		{"everything is missing", rpcbench.User{}, rpcbench.Invalid, broken("email", "required", "name", "min=4", "password", "min=4")},
+		{"a payload of 1 MiB", users.Sample(0, rpcbench.MaxAvatar), "", nil},
+		{"a payload of one byte more", users.Sample(0, rpcbench.MaxAvatar+1), rpcbench.Invalid, broken("avatar", "max=1048576")},
+		{"a payload of 16 MiB", change(func(u *rpcbench.User) { u.Avatar = bytes.Repeat([]byte{7}, 16<<20) }), rpcbench.TooLarge, nil},
+	} {
+		for _, form := range []string{"CreateUser", "Call"} {
+			var err error
+			if form == "CreateUser" {
+				_, err = f.Client.CreateUser(context.Background(), c.user)
+			} else if call, prepareErr := prepareOne(f, c.user); prepareErr == nil {
+				err = call(context.Background())
+			} else {
+				return prepareErr
+			}
+			what := c.reason + ", " + form
+			if c.code == "" {
+				if err != nil {
+					return fmt.Errorf("%s: %w", what, err)
+				}
+				continue
+			}
+			if err := wantCode(what, err, c.code); err != nil {
+				return err
+			}
+			if e, _ := errors.AsType[*rpcbench.Error](err); !reflect.DeepEqual(e.Violations, c.broken) {
+				return fmt.Errorf("%s: the violations are %v, they must be %v", what, e.Violations, c.broken)
+			}
+			if _, err, callErr := both(context.Background(), f, users.Sample(1, 0)); err != nil || callErr != nil {
+				return fmt.Errorf("%s: the call after it: %w", what, errors.Join(err, callErr))
+			}
+		}
+	}
+	return nil
+}

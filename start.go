@@ -1,0 +1,200 @@
+package rpcbench
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rpcbench/rpcbench/internal/netwrap"
+)
+
+// Config is what surrounds a run and is the same for every stack. The zero value is one bare connection in clear.
+type Config struct {
+	Addr  string // where to listen; "" is 127.0.0.1:0, any free port of the loopback interface
+	Conns int    // connections the client holds; 0 is 1
+	TLS   bool   // TLS 1.3, with a certificate made for this fixture and verified by its client
+
+	// WrapServer and WrapClient see every connection beneath TLS: to count, record, delay. nil leaves it bare.
+	WrapServer, WrapClient func(net.Conn) net.Conn
+}
+
+// Fixture is a running server and a client that has called it.
+type Fixture struct {
+	Stack  Stack
+	Addr   string // host:port the server listens on
+	Client Client
+
+	listener *netwrap.Listener
+	server   Server
+	served   chan struct{} // closed when Serve has returned
+	serveErr error         // of Serve; read after served
+	stopping atomic.Bool
+	stop     func() error
+	tls      atomic.Pointer[tls.ConnectionState]
+}
+
+// maxBursts bounds the bursts of calls that open a fixture's connections: many times what any stack took.
+const maxBursts = 1000
+
+// Start serves stack as config says, dials it, and calls until the server has accepted the declared connections and a
+// reply has been checked on each. An error names the stack and the step (listen, server, dial, connect), and leaves
+// nothing running; ctx bounds the start alone.
+func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
+	fail := func(step string, err error) (*Fixture, error) {
+		return nil, fmt.Errorf("rpcbench: %s: %s: %w", stack.Name, step, err)
+	}
+	conns := max(config.Conns, 1)
+	addr := config.Addr
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	f := &Fixture{Stack: stack, served: make(chan struct{})}
+	f.stop = sync.OnceValue(f.stopAll)
+
+	var serverTLS, clientTLS *tls.Config
+	if config.TLS {
+		var err error
+		if serverTLS, clientTLS, err = selfSigned(); err != nil {
+			return fail("certificate", err)
+		}
+		clientTLS.VerifyConnection = func(s tls.ConnectionState) error {
+			f.tls.Store(&s)
+			return nil
+		}
+	}
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return fail("listen", err)
+	}
+	f.listener = &netwrap.Listener{Listener: ln, Wrap: config.WrapServer}
+	f.Addr = ln.Addr().String()
+	if f.server, err = stack.Server(ServerConfig{TLS: serverTLS}); err != nil {
+		return fail("server", errors.Join(err, ln.Close()))
+	}
+	go func() {
+		defer close(f.served)
+		f.serveErr = f.server.Serve(f.listener)
+	}()
+	f.Client, err = stack.Dial(ClientConfig{Addr: f.Addr, DialContext: dialer(config.WrapClient), TLS: clientTLS, Conns: conns})
+	if err != nil {
+		return fail("dial", errors.Join(err, f.Close()))
+	}
+	if err := f.connect(ctx, conns); err != nil {
+		return fail("connect", errors.Join(err, f.Close()))
+	}
+	return f, nil
+}
+
+// connect calls from conns goroutines at once until as many connections are accepted. One burst may not do: a call that
+// ends early gives its connection to the next. The calls carry no deadline of ctx's, which would leave its trace in
+// HTTP/2's header table; when ctx ends, the fixture is stopped under them.
+func (f *Fixture) connect(ctx context.Context, conns int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = f.stop() })()
+	calls := make([]Call, conns)
+	for i := range calls {
+		var err error
+		if calls[i], err = f.Client.Prepare(connectUser(i)); err != nil {
+			return err
+		}
+	}
+	for range maxBursts {
+		if err := burst(calls); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			select {
+			case <-f.served:
+				if !f.stopping.Load() {
+					err = errors.Join(err, fmt.Errorf("serve: %w", f.serveErr))
+				}
+			default:
+			}
+			return err
+		}
+		switch accepted := f.Accepted(); {
+		case accepted == int64(conns):
+			return nil
+		case accepted > int64(conns):
+			return fmt.Errorf("the server accepted %d connections, %d are declared", accepted, conns)
+		}
+	}
+	return fmt.Errorf("the server accepted %d connections after %d bursts of calls, %d are declared", f.Accepted(), maxBursts, conns)
+}
+
+func connectUser(i int) User {
+	return User{Email: "connect" + strconv.Itoa(i) + "@example.com", Name: "connect", Password: "connect"}
+}
+
+// burst makes every call once, all at a time, and returns the first error.
+func burst(calls []Call) error {
+	errs := make(chan error, len(calls))
+	for _, call := range calls {
+		go func() { errs <- call(context.Background()) }()
+	}
+	var first error
+	for range calls {
+		if err := <-errs; err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func dialer(wrap func(net.Conn) net.Conn) func(context.Context, string, string) (net.Conn, error) {
+	d := new(net.Dialer)
+	if wrap == nil {
+		return d.DialContext
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := d.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return wrap(c), nil
+	}
+}
+
+// Accepted returns how many connections the fixture's own listener has accepted.
+func (f *Fixture) Accepted() int64 { return f.listener.Accepted() }
+
+// TLS returns what the client's newest handshake agreed on; false in clear.
+func (f *Fixture) TLS() (tls.ConnectionState, bool) {
+	if s := f.tls.Load(); s != nil {
+		return *s, true
+	}
+	return tls.ConnectionState{}, false
+}
+
+// Close closes the client, then the server, and returns when serving has ended. A second call does nothing and returns
+// the first one's error. It may be called while a call hangs: that call then fails.
+func (f *Fixture) Close() error { return f.stop() }
+
+// closeTimeout bounds the wait for Serve to return.
+const closeTimeout = 10 * time.Second
+
+func (f *Fixture) stopAll() error {
+	f.stopping.Store(true)
+	var errs []error
+	if f.Client != nil {
+		errs = append(errs, f.Client.Close())
+	}
+	errs = append(errs, f.server.Close())
+	if err := f.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		errs = append(errs, err)
+	}
+	select {
+	case <-f.served:
+	case <-time.After(closeTimeout):
+		errs = append(errs, fmt.Errorf("rpcbench: %s: close: Serve has not returned after %v", f.Stack.Name, closeTimeout))
+	}
+	return errors.Join(errs...)
+}

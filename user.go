@@ -1,0 +1,65 @@
+package rpcbench
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+)
+
+// User is the request: the user to create, as a plain struct. Stacks whose library wants types of its own (protobuf)
+// have an equal one, and no stack converts between the two inside a [Call].
+type User struct {
+	ID       string `json:"id,omitempty"` // set by the service
+	Email    string `json:"email"`
+	Name     string `json:"name"`
+	Password string `json:"password"`
+	Avatar   []byte `json:"avatar,omitempty"` // the payload, at most MaxAvatar bytes; nil and empty are the same
+}
+
+// Response is the service's answer: OKCode, OKMessage and the user with its id.
+type Response struct {
+	Code    int32  `json:"code"`
+	Message string `json:"message"`
+	User    *User  `json:"user"`
+}
+
+// What the service answers to every valid user.
+const (
+	OKCode    = 200
+	OKMessage = "OK"
+	UserID    = "1000000"
+)
+
+// Limits that every server keeps. None of them bounds a whole call in time: such a timer would be billed to one library
+// and not to another, and would end streams.
+const (
+	MaxAvatar     = 1 << 20          // bytes of User.Avatar; more is Invalid
+	MaxBody       = 8 << 20          // bytes of an encoded request; more is TooLarge
+	MaxHeader     = 1 << 20          // bytes of a request's headers
+	HeaderTimeout = 10 * time.Second // for a handshake, or for the headers of a request that has begun
+	IdleTimeout   = 5 * time.Minute  // for a connection without a request
+)
+
+// Answer is the service itself, on the plain struct: u, which it owns and which is valid, with its id, and the code.
+func Answer(u *User) *Response {
+	u.ID = UserID
+	return &Response{Code: OKCode, Message: OKMessage, User: u}
+}
+
+// Check compares a reply with the user it answers: every field, every time. Its error has code Internal.
+func Check(asked *User, r *Response) error {
+	if r.Code != OKCode || r.Message != OKMessage || r.User == nil {
+		return WrongReply("code, message or user")
+	}
+	got := r.User
+	if got.ID != UserID || got.Email != asked.Email || got.Name != asked.Name || got.Password != asked.Password ||
+		!bytes.Equal(got.Avatar, asked.Avatar) {
+		return WrongReply("a field of the user")
+	}
+	return nil
+}
+
+// WrongReply is the error of a reply that differs from what was asked for.
+func WrongReply(what string) error {
+	return &Error{Code: Internal, Message: fmt.Sprintf("wrong reply: %s differs from what was asked", what)}
+}

@@ -1,0 +1,76 @@
+package rpcbench
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/go-playground/validator/v10"
+)
+
+// rules is the one table of rules, by the fields' names on the wire, in validator/v10's own words (lengths in
+// characters for strings, in bytes for the avatar). "-" skips a field: one that has no rule at all would cost an allocation.
+func rules() map[string]string {
+	return map[string]string{
+		"id":       "-", // set by the service
+		"email":    "required,email,max=254",
+		"name":     "min=4,max=100",
+		"password": "min=4,max=72",
+		"avatar":   "max=" + strconv.Itoa(MaxAvatar),
+	}
+}
+
+// NewValidator returns the check that every server runs on a request of type T, its native user type. The function
+// returns nil or an Error of code Invalid. NewValidator panics when T's fields are not exactly those of User, by their
+// json names: a misspelt rule would be ignored in silence.
+func NewValidator[T any]() func(*T) error {
+	byField, rest := map[string]string{}, rules()
+	t := reflect.TypeFor[T]()
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		rule, ok := rest[jsonName(f)]
+		if !ok {
+			panic(fmt.Sprintf("rpcbench: field %s of %v has no rule: give it the json name of a field of User", f.Name, t))
+		}
+		byField[f.Name] = rule
+		delete(rest, jsonName(f))
+	}
+	if len(rest) > 0 {
+		panic(fmt.Sprintf("rpcbench: %v lacks fields that have rules: %v", t, rest))
+	}
+	v := validator.New(validator.WithRequiredStructEnabled())
+	v.RegisterTagNameFunc(jsonName)
+	v.RegisterStructValidationMapRules(byField, new(T))
+	return func(u *T) error {
+		if err := v.Struct(u); err != nil {
+			return invalid(err)
+		}
+		return nil
+	}
+}
+
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+func invalid(err error) error {
+	fields, ok := errors.AsType[validator.ValidationErrors](err)
+	if !ok {
+		return &Error{Code: Internal, Err: err}
+	}
+	e := &Error{Code: Invalid}
+	for _, f := range fields {
+		rule := f.Tag()
+		if f.Param() != "" {
+			rule += "=" + f.Param()
+		}
+		e.Violations = append(e.Violations, Violation{Field: f.Field(), Rule: rule})
+	}
+	return e
+}
