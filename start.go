@@ -36,7 +36,8 @@ type Fixture struct {
 	serveErr error         // of Serve; read after served
 	stopping atomic.Bool
 	stop     func() error
-	tls      atomic.Pointer[tls.ConnectionState]
+	tls      atomic.Pointer[tls.ConnectionState] // of the newest handshake
+	shaken   atomic.Int64                        // handshakes the client has completed
 }
 
 // maxBursts bounds the bursts of calls that open a fixture's connections: many times what any stack took.
@@ -65,6 +66,7 @@ func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 		}
 		clientTLS.VerifyConnection = func(s tls.ConnectionState) error {
 			f.tls.Store(&s)
+			f.shaken.Add(1)
 			return nil
 		}
 	}
@@ -121,7 +123,7 @@ func (f *Fixture) connect(ctx context.Context, conns int) error {
 			return err
 		}
 		switch accepted := f.Accepted(); {
-		case accepted == int64(conns):
+		case accepted == int64(conns) && (f.tls.Load() == nil || f.shaken.Load() >= accepted):
 			return nil
 		case accepted > int64(conns):
 			return fmt.Errorf("the server accepted %d connections, %d are declared", accepted, conns)

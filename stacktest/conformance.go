@@ -339,6 +339,8 @@ func interrupted(s subject, code rpcbench.Code, is error, begin func() (ctx cont
 		select {
 		case <-held:
 		case <-ctx.Done(): // a deadline may pass before the request arrives
+		case err := <-result:
+			result <- err // a call that never arrives, or whose deadline has passed just now
 		}
 		interrupt()
 		err = within(s.limit/4, f, func() error { return <-result })

@@ -2,9 +2,9 @@ package stacktest
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,8 +43,8 @@ func createUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, hang
 	accepted := f.Accepted()
 	ops := latency.New()
 	ctx := context.Background()
-	watchdog := time.AfterFunc(hang, func() { _ = f.Close() })
-	defer watchdog.Stop()
+	dog := watch(f, hang)
+	defer dog.Stop()
 	runtime.GC() // what starting and warming left is not the loop's
 	b.ReportAllocs()
 
@@ -54,19 +54,19 @@ func createUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, hang
 	armed := last
 	for b.Loop() {
 		if err := calls[n%users.Round](ctx); err != nil {
-			b.Fatalf("rpcbench: %s: call %d: %v%s", stack.Name, n, err, hungNote(armed, hang))
+			b.Fatalf("rpcbench: %s: call %d: %v%s", stack.Name, n, err, dog.note())
 		}
 		n++
 		now := time.Now()
 		ops.Record(now.Sub(last))
 		last = now
 		if now.Sub(armed) > hang/4 {
-			watchdog.Reset(hang)
+			dog.Reset(hang)
 			armed = now
 		}
 	}
 	cpuEnd, _ := cpu.Time()
-	watchdog.Stop()
+	dog.Stop()
 
 	if f.Accepted() != accepted {
 		b.Fatalf("rpcbench: %s: %d connections opened inside the timed loop", stack.Name, f.Accepted()-accepted)
@@ -87,19 +87,34 @@ func createUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, hang
 	b.ReportMetric(received, "recv-B/op")
 }
 
-// hungNote tells a call that failed from one that the watchdog ended.
-func hungNote(armed time.Time, hang time.Duration) string {
-	if time.Since(armed) < hang {
-		return ""
+// watchdog closes a fixture under a call that hangs: the call then fails.
+type watchdog struct {
+	*time.Timer
+	bit atomic.Bool
+}
+
+func watch(f *rpcbench.Fixture, hang time.Duration) *watchdog {
+	w := &watchdog{}
+	w.Timer = time.AfterFunc(hang, func() {
+		w.bit.Store(true)
+		_ = f.Close()
+	})
+	return w
+}
+
+// note tells the error of a call that the watchdog ended from any other.
+func (w *watchdog) note() string {
+	if w.bit.Load() {
+		return " (the call hung, so its fixture was closed)"
 	}
-	return fmt.Sprintf(" (the call hung; its fixture was closed after %v)", hang)
+	return ""
 }
 
 // warm prepares the round of calls and makes each often enough that connections, pools and caches are what they stay.
 func warm(tb testing.TB, f *rpcbench.Fixture, hang time.Duration) []rpcbench.Call {
 	tb.Helper()
-	watchdog := time.AfterFunc(hang, func() { _ = f.Close() })
-	defer watchdog.Stop()
+	dog := watch(f, hang)
+	defer dog.Stop()
 	calls := make([]rpcbench.Call, users.Round)
 	for i := range calls {
 		var err error
@@ -110,7 +125,7 @@ func warm(tb testing.TB, f *rpcbench.Fixture, hang time.Duration) []rpcbench.Cal
 	for range warmRounds {
 		for i, call := range calls {
 			if err := call(context.Background()); err != nil {
-				tb.Fatalf("rpcbench: %s: warm-up: call %d: %v", f.Stack.Name, i, err)
+				tb.Fatalf("rpcbench: %s: warm-up: call %d: %v%s", f.Stack.Name, i, err, dog.note())
 			}
 		}
 	}
@@ -130,10 +145,12 @@ func wireBytes(tb testing.TB, stack rpcbench.Stack, config rpcbench.Config, hang
 	f := Start(tb, stack, config)
 	calls := warm(tb, f, hang)
 	sentBefore, receivedBefore := counter.Sent(), counter.Received()
+	dog := watch(f, hang)
+	defer dog.Stop()
 	for range wireRounds {
 		for i, call := range calls {
 			if err := call(context.Background()); err != nil {
-				tb.Fatalf("rpcbench: %s: counting bytes: call %d: %v", stack.Name, i, err)
+				tb.Fatalf("rpcbench: %s: counting bytes: call %d: %v%s", stack.Name, i, err, dog.note())
 			}
 		}
 	}

@@ -69,7 +69,7 @@ func environment() []string {
 		add(name, strings.ReplaceAll(os.Getenv(name), " ", ","))
 	}
 	// A test binary has no module versions in its build information.
-	modules := output("go", "list", "-m", "-f", "{{if not .Indirect}}{{.Path}}@{{.Version}}{{end}}", "all")
+	modules := output("go", "list", "-m", "-f", "{{if not (or .Main .Indirect)}}{{.Path}}@{{.Version}}{{end}}", "all")
 	return append(env, strings.Fields(modules)...)
 }
 

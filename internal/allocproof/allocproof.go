@@ -4,9 +4,10 @@
 // either, and costs nothing where time is measured.
 //
 // What a profile can't show is code that doesn't allocate: an encoder that writes into a buffer it was given leaves no
-// trace. Objects of less than 16 bytes without pointers share blocks, and only the first of a block is counted (each of
-// them under the race detector), so counts are lower bounds. Code that the compiler moved counts where it landed: a
-// closure of an inlined function may carry the name of the function it was inlined into.
+// trace. Nor are counts exact. Objects of less than 16 bytes without pointers share blocks, and only the first of a block
+// is counted (each of them under the race detector); a collection that starts within an allocation makes an object or
+// two of its own beneath the same functions. Code that the compiler moved counts where it landed: a closure of an
+// inlined function may carry the name of the function it was inlined into.
 package allocproof
 
 import (
@@ -39,7 +40,7 @@ type Profile struct {
 
 type stack struct {
 	packages []string // import path of each frame
-	client   bool
+	root     string   // the function that the goroutine began with, or Client
 	objects  int64
 }
 
@@ -79,10 +80,17 @@ func Run(fn func()) (Profile, error) {
 		s := stack{objects: objects}
 		for frame := range strings.Lines(key) {
 			function, _, _ := strings.Cut(frame, "\t")
-			s.client = s.client || function == own("client")
-			s.packages = append(s.packages, importPath(function))
+			path := importPath(function)
+			s.packages = append(s.packages, path)
+			switch {
+			case s.root == Client:
+			case function == own("client"):
+				s.root = Client
+			case path != "runtime" && path != "sync": // sync.WaitGroup.Go starts many a goroutine
+				s.root = function
+			}
 		}
-		if !s.client && len(s.packages) > wholeDepth {
+		if s.root != Client && len(s.packages) > wholeDepth {
 			return Profile{}, fmt.Errorf("allocproof: a stack of %d frames, the root may be cut off: it begins\n%.500s", len(s.packages), key)
 		}
 		p.stacks = append(p.stacks, s)
@@ -90,22 +98,21 @@ func Run(fn func()) (Profile, error) {
 	return p, nil
 }
 
+// Client is the root of what the goroutine that called Run allocated.
+const Client = "client"
+
 // Objects returns how many objects were allocated beneath functions of a package or of packages below its path, for
-// however many frames between. client are those on the goroutine that called Run, other those on any other goroutine:
-// the server's, if the client encodes and decodes on the goroutine that calls it. What a goroutine allocates that fn
-// itself started counts as other.
-func (p Profile) Objects(pkgPath string) (client, other int64) {
+// however many frames between, by the function that their goroutine began with. A goroutine that fn itself started
+// counts under its own function.
+func (p Profile) Objects(pkgPath string) map[string]int64 {
 	within := func(path string) bool { return path == pkgPath || strings.HasPrefix(path, pkgPath+"/") }
+	roots := map[string]int64{}
 	for _, s := range p.stacks {
-		switch {
-		case !slices.ContainsFunc(s.packages, within):
-		case s.client:
-			client += s.objects
-		default:
-			other += s.objects
+		if slices.ContainsFunc(s.packages, within) {
+			roots[s.root] += s.objects
 		}
 	}
-	return client, other
+	return roots
 }
 
 // Packages returns the import paths of all frames, sorted: for the text of an error.

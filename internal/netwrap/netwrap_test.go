@@ -129,6 +129,17 @@ func TestListenerWraps(t *testing.T) {
 	assert.Equal(t, int64(4), counter.Received(), "the accepted end is wrapped")
 }
 
+func TestCounterCountsWhatReadGot(t *testing.T) {
+	counter := new(netwrap.Counter)
+	bare, counted := pair(t, counter.Wrap)
+	write(t, bare, "ping")
+	require.NoError(t, bare.Close())
+	got, err := io.ReadAll(counted) // into a buffer that is longer
+	require.NoError(t, err)
+	assert.Equal(t, "ping", string(got))
+	assert.Equal(t, int64(4), counter.Received())
+}
+
 func TestCounterAddsUpConnections(t *testing.T) {
 	const conns, rounds = 4, 50
 	counter := new(netwrap.Counter)

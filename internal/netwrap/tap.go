@@ -17,39 +17,47 @@ type Tap struct {
 	filter    Filter
 }
 
-// A Filter stands between a connection and its reader: it is given what one Read took off the wire, and returns what
-// the reader gets instead, more or less or nothing. It may change p in place and return it, and must not keep it. After
-// an error the connection is closed, and its reader gets out and then that error, for ever.
-type Filter func(p []byte) (out []byte, err error)
+// A Filter stands between the tap's connections and their readers: it is given what one Read took off the wire, and
+// returns what the reader gets instead, more or less or nothing. It may change p in place and return it, and must not
+// keep it. After an error c is closed, and its reader gets out and then that error, for ever.
+type Filter func(c *TapConn, p []byte) (out []byte, err error)
 
 // Replace puts one name in the place of another. It works per Read: a name that straddles two is not found.
 func Replace(old, with []byte) Filter {
-	return func(p []byte) ([]byte, error) { return bytes.ReplaceAll(p, old, with), nil }
+	return func(_ *TapConn, p []byte) ([]byte, error) { return bytes.ReplaceAll(p, old, with), nil }
 }
 
-// Cut ends a connection after the next n bytes: the reader gets those and then io.EOF. Connections after it are left
-// alone.
+// Cut ends the first connection that reads anything after its next n bytes: the reader gets those and then io.EOF.
 func Cut(n int) Filter {
-	cut := false
-	return func(p []byte) ([]byte, error) {
-		if cut {
-			return p, nil
-		}
+	return first(func(_ *TapConn, p []byte) ([]byte, error) {
 		if len(p) < n {
 			n -= len(p)
 			return p, nil
 		}
-		cut = true
 		return p[:n], io.EOF
-	}
+	})
 }
 
-// Replay delivers recorded bytes when the next ones come, and discards those and all later ones.
+// Replay delivers recorded bytes to the first connection that reads anything, and discards what it really reads.
 func Replay(recorded []byte) Filter {
-	return func([]byte) ([]byte, error) {
+	return first(func(*TapConn, []byte) ([]byte, error) {
 		out := recorded
 		recorded = nil
 		return out, nil
+	})
+}
+
+// first applies f to the connection that it is first given, and not to the one that a client opens when that is spoilt.
+func first(f Filter) Filter {
+	var only *TapConn
+	return func(c *TapConn, p []byte) ([]byte, error) {
+		if only == nil {
+			only = c
+		}
+		if c != only {
+			return p, nil
+		}
+		return f(c, p)
 	}
 }
 
@@ -61,13 +69,13 @@ func (t *Tap) SetFilter(f Filter) {
 	t.filter = f
 }
 
-func (t *Tap) pass(p []byte) ([]byte, error) {
+func (t *Tap) pass(c *TapConn, p []byte) ([]byte, error) {
 	t.filtering.Lock()
 	defer t.filtering.Unlock()
 	if t.filter == nil {
 		return p, nil
 	}
-	return t.filter(p)
+	return t.filter(c, p)
 }
 
 func (t *Tap) Wrap(conn net.Conn) net.Conn {
@@ -139,7 +147,7 @@ func (c *TapConn) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		c.append(&c.received, p[:n])
-		out, err := c.tap.pass(p[:n:n]) // an error of Read beside bytes comes again
+		out, err := c.tap.pass(c, p[:n:n]) // an error of Read beside bytes comes again
 		if err != nil {
 			c.err = err
 			_ = c.close()

@@ -227,6 +227,10 @@ func TestReplayDiscardsLaterBytes(t *testing.T) {
 	assert.Equal(t, "xdiscarded", string(tap.Conns()[0].Received()))
 	require.NoError(t, tapped.SetReadDeadline(time.Time{}))
 
+	otherBare, otherTapped := pair(t, tap.Wrap)
+	write(t, otherBare, "other")
+	assert.Equal(t, "other", read(t, otherTapped, 5), "another connection is left alone")
+
 	tap.SetFilter(nil)
 	write(t, bare, "real")
 	assert.Equal(t, "real", read(t, tapped, 4))
@@ -242,7 +246,7 @@ func TestFilterErrorIsTheConnectionsOwn(t *testing.T) {
 	bare, tapped := pair(t, tap.Wrap)
 	otherBare, otherTapped := pair(t, tap.Wrap)
 	boom := errors.New("boom")
-	tap.SetFilter(func([]byte) ([]byte, error) { return []byte("last words"), boom })
+	tap.SetFilter(func(*netwrap.TapConn, []byte) ([]byte, error) { return []byte("last words"), boom })
 	write(t, bare, "x")
 	assert.Equal(t, "last words", read(t, tapped, 10))
 	tap.SetFilter(nil)
@@ -258,7 +262,7 @@ func TestFilterErrorIsTheConnectionsOwn(t *testing.T) {
 func TestFilterStaysWithinItsBytes(t *testing.T) {
 	tap := new(netwrap.Tap)
 	bare, tapped := pair(t, tap.Wrap)
-	tap.SetFilter(func(p []byte) ([]byte, error) { return append(p, "behind"...), nil })
+	tap.SetFilter(func(_ *netwrap.TapConn, p []byte) ([]byte, error) { return append(p, "behind"...), nil })
 	write(t, bare, "ab")
 	buf := []byte("--------------")
 	n, err := tapped.Read(buf[:4])
@@ -274,7 +278,7 @@ func TestFilterCallsNeverOverlap(t *testing.T) {
 	tap := new(netwrap.Tap)
 	var wg sync.WaitGroup
 	count := 0
-	tap.SetFilter(func(p []byte) ([]byte, error) {
+	tap.SetFilter(func(_ *netwrap.TapConn, p []byte) ([]byte, error) {
 		count += len(p)
 		return p, nil
 	})

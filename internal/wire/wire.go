@@ -75,10 +75,6 @@ func messages(data []byte, firstLine func(line string, whole bool) bool, read fu
 		if !firstLine(string(line), whole) {
 			return nil, fmt.Errorf("message %d begins %.40q", len(all)+1, line)
 		}
-		// net/http would take a line that is cut off for a whole one.
-		if !bytes.Contains(rest, []byte("\r\n\r\n")) {
-			break
-		}
 		m, err := read(r, len(all))
 		if err != nil && src.dry {
 			break
@@ -93,8 +89,8 @@ func messages(data []byte, firstLine func(line string, whole bool) bool, read fu
 	return all, nil
 }
 
-// source tells whether it was asked for more than it has. net/http's errors don't: of a trailer that is cut off it makes
-// an error of its own.
+// source tells whether it was asked for more than it has. net/http's errors don't: it takes a line that is cut off for a
+// malformed one.
 type source struct {
 	r   io.Reader
 	dry bool

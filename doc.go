@@ -1,0 +1,24 @@
+// Package rpcbench compares ways to serve and call one API in Go: gRPC with protobuf, JSON over HTTP, and others, each
+// in a package of its own. This package is the contract they share: the create-user API, its validation and errors, and
+// [Start], which runs a server and a client of any stack as a fixture.
+//
+// Benchmarks are in bench_test.go: go test -bench=. -benchmem. The suite that proves a stack, and the loops that time it,
+// are in package stacktest, for stacks from outside this module too.
+//
+// The measurements have these properties, and a test holds each:
+//
+//   - The code that a row's label names ran, in client and server, and no rival's: TestConformance, TestFakesFail.
+//   - Every call crosses the fixture's own connections, as many as declared, none opened inside a timed loop:
+//     TestConformance, TestBrokenStackHasNoRow.
+//   - Every reply is decoded and compared with its own request, on every op: TestConformance, TestFakesFail.
+//   - Mistakes end the same way on every stack: TestConformance, TestFailuresHaveOneStatusEach.
+//   - Nothing is compressed, and nothing asks for compression, unless the row says so: TestConformance.
+//   - A Call costs no more than the same work written by hand against the library: TestAllocationsAtMostDirect.
+//   - The loop around a call allocates nothing: TestHarnessAllocatesNothing.
+//   - A row costs the same first, last and alone in its process: TestRowsCostTheSame.
+//   - Nothing grows with the number of calls: TestNothingGrows.
+//   - A stack that fails has no row: TestBrokenStackHasNoRow.
+//   - A figure that can't be had is absent, and every other reaches the output: TestEveryFigureReachesTheOutput.
+//   - Results of two commits are one table for benchstat: TestBenchstatMakesOneTable.
+//   - Who imports one stack compiles no other: TestImports.
+package rpcbench

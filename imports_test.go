@@ -1,0 +1,202 @@
+package rpcbench_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os/exec"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/roster"
+)
+
+const module = "github.com/rpcbench/rpcbench"
+
+// compiled returns the import paths of all packages that an importer of pkg compiles, pkg's own last.
+func compiled(t *testing.T, pkg string) []string {
+	t.Helper()
+	goTool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("needs the go command")
+	}
+	out, err := exec.Command(goTool, "list", "-deps", pkg).Output()
+	require.NoError(t, err, pkg)
+	return strings.Fields(string(out))
+}
+
+// within says whether pkg is the package root or below it.
+func within(pkg, root string) bool { return pkg == root || strings.HasPrefix(pkg, root+"/") }
+
+func TestImportersCompileOnlyTheirStack(t *testing.T) {
+	const (
+		grpc      = "google.golang.org/grpc"
+		protobuf  = "google.golang.org/protobuf"
+		jsoniter  = "github.com/json-iterator"
+		testify   = "github.com/stretchr"
+		goleak    = "go.uber.org/goleak"
+		histogram = "github.com/HdrHistogram"
+		testing   = "testing"
+	)
+	for _, c := range []struct {
+		pkg             string
+		compiles, never []string
+	}{
+		{module, []string{"github.com/go-playground/validator/v10"}, []string{grpc, protobuf, jsoniter, testify, goleak, histogram, testing, "net/http"}},
+		{module + "/httpjson", []string{"encoding/json", "net/http"}, []string{grpc, protobuf, jsoniter, testify, goleak, histogram, testing}},
+		{module + "/httpjsoniter", []string{jsoniter, "net/http"}, []string{grpc, protobuf, testify, goleak, histogram, testing}},
+		{module + "/grpcprotobuf", []string{grpc, protobuf}, []string{jsoniter, testify, goleak, histogram, testing}},
+		{module + "/internal/timing", nil, []string{grpc, protobuf, jsoniter, testify, goleak, testing}},
+		{module + "/internal/roster", []string{grpc, protobuf, jsoniter}, []string{testify, goleak, histogram, testing}},
+	} {
+		t.Run(c.pkg, func(t *testing.T) {
+			deps := compiled(t, c.pkg)
+			require.Equal(t, c.pkg, deps[len(deps)-1])
+			for _, root := range c.compiles {
+				require.True(t, slices.ContainsFunc(deps, func(d string) bool { return within(d, root) }), "it must compile %s", root)
+			}
+			for _, root := range c.never {
+				i := slices.IndexFunc(deps, func(d string) bool { return within(d, root) })
+				require.Negative(t, i, "it must not compile %s", root)
+			}
+		})
+	}
+}
+
+func TestStacksDoNotImportEachOther(t *testing.T) {
+	stacks := stackPackages(t)
+	for _, pkg := range append(stacks, module) {
+		for _, dep := range compiled(t, pkg) {
+			require.True(t, dep == pkg || !slices.Contains(stacks, dep), "%s imports the stack %s", pkg, dep)
+		}
+	}
+}
+
+// stackPackages returns the import paths of the stacks, which are all that the roster imports of the module but the contract.
+func stackPackages(t *testing.T) []string {
+	t.Helper()
+	var stacks []string
+	for _, file := range parse(t, "internal/roster") {
+		for _, imp := range file.Imports {
+			if p := unquote(imp.Path); strings.HasPrefix(p, module+"/") {
+				stacks = append(stacks, p)
+			}
+		}
+	}
+	require.NotEmpty(t, stacks)
+	return stacks
+}
+
+// parse returns the files of the module's folder, without tests.
+func parse(t *testing.T, dir string) []*ast.File {
+	t.Helper()
+	packages, err := parser.ParseDir(token.NewFileSet(), dir, func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
+	require.NoError(t, err)
+	var files []*ast.File
+	for _, p := range packages {
+		for _, f := range p.Files {
+			files = append(files, f)
+		}
+	}
+	require.NotEmpty(t, files, dir)
+	return files
+}
+
+func unquote(lit *ast.BasicLit) string {
+	s, _ := strconv.Unquote(lit.Value) // the parser has seen it
+	return s
+}
+
+// A stack's package exports functions that return a Stack, New among them, and the roster calls each of them.
+func TestStacksHaveOneSurface(t *testing.T) {
+	var exported []string
+	for _, pkg := range stackPackages(t) {
+		for _, file := range parse(t, strings.TrimPrefix(pkg, module+"/")) {
+			for _, decl := range file.Decls {
+				for _, name := range names(decl) {
+					require.True(t, makesStack(decl), "%s: %s is no func() rpcbench.Stack", pkg, name)
+					exported = append(exported, path.Base(pkg)+"."+name)
+				}
+			}
+		}
+	}
+	require.ElementsMatch(t, exported, rosterCalls(t), "the roster has every stack once")
+
+	all := roster.All()
+	require.Len(t, all, len(exported))
+	for i, call := range rosterCalls(t) {
+		pkg, fn, _ := strings.Cut(call, ".")
+		want := pkg + "." + strings.ToLower(fn)
+		if fn == "New" {
+			want = pkg
+		}
+		require.Equal(t, want, all[i].Name, "the name that %s() gives", call)
+		require.Contains(t, exported, pkg+".New", "%s has a main value", pkg)
+	}
+}
+
+// names returns the exported names that a package-level declaration declares. Methods are not: their types are.
+func names(decl ast.Decl) (exported []string) {
+	add := func(ids ...*ast.Ident) {
+		for _, id := range ids {
+			if id.IsExported() {
+				exported = append(exported, id.Name)
+			}
+		}
+	}
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil {
+			add(d.Name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch s := spec.(type) {
+			case *ast.TypeSpec:
+				add(s.Name)
+			case *ast.ValueSpec:
+				add(s.Names...)
+			}
+		}
+	}
+	return exported
+}
+
+// makesStack says whether decl is a func() rpcbench.Stack.
+func makesStack(decl ast.Decl) bool {
+	fn, ok := decl.(*ast.FuncDecl)
+	if !ok || fn.Type.TypeParams != nil || len(fn.Type.Params.List) > 0 || fn.Type.Results == nil || len(fn.Type.Results.List) != 1 {
+		return false
+	}
+	result, ok := fn.Type.Results.List[0].Type.(*ast.SelectorExpr)
+	return ok && selector(result) == "rpcbench.Stack"
+}
+
+func selector(s *ast.SelectorExpr) string {
+	if x, ok := s.X.(*ast.Ident); ok {
+		return x.Name + "." + s.Sel.Name
+	}
+	return ""
+}
+
+// rosterCalls returns what roster.All calls, as "package.Function", in its order.
+func rosterCalls(t *testing.T) (calls []string) {
+	t.Helper()
+	for _, file := range parse(t, "internal/roster") {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok {
+				if fn, ok := call.Fun.(*ast.SelectorExpr); ok {
+					calls = append(calls, selector(fn))
+				}
+			}
+			return true
+		})
+	}
+	return calls
+}

@@ -1,0 +1,125 @@
+//go:build !race
+
+// The race detector allocates on its own account, so costs are compared without it.
+
+package roster_test
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/stacktest"
+)
+
+// cost is what one call of a row allocates and puts on the wire.
+type cost struct{ Allocs, Bytes, Sent, Received float64 }
+
+const batch = 2000 // calls
+
+// costOf is the median of five batches of n calls each, on one P and without garbage collection.
+func costOf(t *testing.T, stack rpcbench.Stack, n int) cost {
+	t.Helper()
+	bare := stacktest.Start(t, stack, rpcbench.Config{})
+	counter := new(netwrap.Counter)
+	counted := stacktest.Start(t, stack, rpcbench.Config{WrapClient: counter.Wrap})
+	defer bare.Close()
+	defer counted.Close()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+
+	run := func(f *rpcbench.Fixture) func(int) {
+		var calls []rpcbench.Call
+		for i := range users.Round {
+			call, err := f.Client.Prepare(users.Sample(i, 0))
+			require.NoError(t, err)
+			calls = append(calls, call)
+		}
+		return func(n int) {
+			for i := range n {
+				if err := calls[i%len(calls)](context.Background()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	call, countedCall := run(bare), run(counted)
+	call(500)
+	countedCall(500)
+	var allocs, bytes, sent, received []float64
+	for range 5 {
+		runtime.GC() // else a large n would exhaust memory
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		call(n)
+		runtime.ReadMemStats(&after)
+		s, r := counter.Sent(), counter.Received()
+		countedCall(batch)
+		per := func(total, calls uint64) float64 { return float64(total) / float64(calls) }
+		allocs = append(allocs, per(after.Mallocs-before.Mallocs, uint64(n)))
+		bytes = append(bytes, per(after.TotalAlloc-before.TotalAlloc, uint64(n)))
+		sent = append(sent, per(uint64(counter.Sent()-s), batch))
+		received = append(received, per(uint64(counter.Received()-r), batch))
+	}
+	median := func(v []float64) float64 { slices.Sort(v); return v[len(v)/2] }
+	return cost{median(allocs), median(bytes), median(sent), median(received)}
+}
+
+func requireEqualCost(t *testing.T, want, got cost, where string) {
+	t.Helper()
+	require.InDelta(t, want.Allocs, got.Allocs, 0.5, "allocs/op %s", where)
+	require.InEpsilon(t, want.Bytes, got.Bytes, 0.01, "B/op %s", where)
+	require.InDelta(t, want.Sent, got.Sent, 2, "sent-B/op %s", where)
+	require.InDelta(t, want.Received, got.Received, 2, "recv-B/op %s", where)
+}
+
+func TestChildCost(t *testing.T) {
+	data, err := json.Marshal(costOf(t, child(t), batch))
+	require.NoError(t, err)
+	t.Logf("cost %s", data)
+}
+
+// TestRowsCostTheSame: what a row allocates and sends does not depend on what ran before it in the process.
+func TestRowsCostTheSame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	stacks := roster.All()
+	first := map[string]cost{}
+	for _, s := range stacks {
+		first[s.Name] = costOf(t, s, batch)
+	}
+	slices.Reverse(stacks)
+	for _, s := range stacks {
+		requireEqualCost(t, first[s.Name], costOf(t, s, batch), s.Name+", in another order")
+		out, err := alone(t, "TestChildCost", s.Name).CombinedOutput()
+		require.NoError(t, err, string(out))
+		m := regexp.MustCompile(`cost (\{.*\})`).FindSubmatch(out)
+		require.NotNil(t, m, string(out))
+		var byItself cost
+		require.NoError(t, json.Unmarshal(m[1], &byItself))
+		requireEqualCost(t, first[s.Name], byItself, s.Name+", alone in its process")
+		t.Logf("%s: %+v", s.Name, byItself)
+	}
+}
+
+// TestNothingGrows: a call costs the same among ten times as many.
+func TestNothingGrows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	for _, s := range roster.All() {
+		few, many := costOf(t, s, batch/2), costOf(t, s, batch*5)
+		requireEqualCost(t, few, many, s.Name+", with ten times as many calls")
+	}
+}

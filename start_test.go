@@ -1,0 +1,385 @@
+package rpcbench_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/users"
+)
+
+func start(t *testing.T, stack rpcbench.Stack, config rpcbench.Config) *rpcbench.Fixture {
+	t.Helper()
+	f, err := rpcbench.Start(t.Context(), stack, config)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	return f
+}
+
+// mine is an httpjson stack with one thing changed.
+func mine(change func(*rpcbench.Stack)) rpcbench.Stack {
+	stack := httpjson.New()
+	stack.Name = "mine"
+	change(&stack)
+	return stack
+}
+
+// withServer is an httpjson stack whose server is changed.
+func withServer(change func(rpcbench.Server) rpcbench.Server) rpcbench.Stack {
+	return mine(func(stack *rpcbench.Stack) {
+		server := stack.Server
+		stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+			s, err := server(config)
+			return change(s), err
+		}
+	})
+}
+
+// withClient is an httpjson stack whose client is changed.
+func withClient(change func(rpcbench.Client) rpcbench.Client) rpcbench.Stack {
+	return mine(func(stack *rpcbench.Stack) {
+		dial := stack.Dial
+		stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+			c, err := dial(config)
+			return change(c), err
+		}
+	})
+}
+
+type oddServer struct {
+	rpcbench.Server
+	serve func(net.Listener) error
+	close func() error
+}
+
+func (s oddServer) Serve(ln net.Listener) error {
+	if s.serve != nil {
+		return s.serve(ln)
+	}
+	return s.Server.Serve(ln)
+}
+
+func (s oddServer) Close() error {
+	if s.close != nil {
+		return s.close()
+	}
+	return s.Server.Close()
+}
+
+type oddClient struct {
+	rpcbench.Client
+	prepare func(rpcbench.User) (rpcbench.Call, error)
+	close   func() error
+}
+
+func (c oddClient) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	if c.prepare != nil {
+		return c.prepare(u)
+	}
+	return c.Client.Prepare(u)
+}
+
+func (c oddClient) Close() error {
+	if c.close != nil {
+		return c.close()
+	}
+	return c.Client.Close()
+}
+
+// freeAddr returns an address that nobody listens on.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, ln.Close())
+	return ln.Addr().String()
+}
+
+func TestStartFails(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	odd := errors.New("odd")
+	for _, c := range []struct {
+		why    string
+		stack  rpcbench.Stack
+		config rpcbench.Config
+		want   string // after the stack's name
+	}{
+		{"the port is taken", httpjson.New(), rpcbench.Config{Addr: taken.Addr().String()}, "listen: listen tcp " + taken.Addr().String() + ": "},
+		{"the address is another machine's", httpjson.New(), rpcbench.Config{Addr: "192.0.2.1:0"}, "listen: listen tcp 192.0.2.1:0: "},
+		{"the address has no port", httpjson.New(), rpcbench.Config{Addr: "127.0.0.1"}, "listen: listen tcp: address 127.0.0.1: missing port"},
+		{"no server", mine(func(s *rpcbench.Stack) {
+			s.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) { return nil, odd }
+		}), rpcbench.Config{}, "server: odd"},
+		{"no client", mine(func(s *rpcbench.Stack) {
+			s.Dial = func(rpcbench.ClientConfig) (rpcbench.Client, error) { return nil, odd }
+		}), rpcbench.Config{}, "dial: odd"},
+		{"half a client beside the error", mine(func(s *rpcbench.Stack) {
+			s.Dial = func(rpcbench.ClientConfig) (rpcbench.Client, error) { return (*oddClient)(nil), odd }
+		}), rpcbench.Config{}, "dial: odd"},
+		{"no call can be prepared", withClient(func(inner rpcbench.Client) rpcbench.Client {
+			return oddClient{Client: inner, prepare: func(rpcbench.User) (rpcbench.Call, error) { return nil, odd }}
+		}), rpcbench.Config{}, "connect: odd"},
+		{"the first call fails", mine(func(s *rpcbench.Stack) {
+			s.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) {
+				return &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: rpcbench.HeaderTimeout}, nil
+			}
+		}), rpcbench.Config{}, "connect: rpcbench: internal: status 404 Not Found with an unreadable body"},
+		{"the call fails, and so does closing", withServer(func(inner rpcbench.Server) rpcbench.Server {
+			return oddServer{Server: inner, serve: func(ln net.Listener) error {
+				return (&http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: rpcbench.HeaderTimeout}).Serve(ln)
+			}, close: func() error { return odd }}
+		}), rpcbench.Config{}, "connect: rpcbench: internal: status 404 Not Found with an unreadable body"},
+		{"Serve fails at once", withServer(func(inner rpcbench.Server) rpcbench.Server {
+			return oddServer{Server: inner, serve: func(net.Listener) error { return odd }}
+		}), rpcbench.Config{}, "serve: odd"},
+		{"Serve closes the listener and fails at once", withServer(func(inner rpcbench.Server) rpcbench.Server {
+			return oddServer{Server: inner, serve: func(ln net.Listener) error { return errors.Join(odd, ln.Close()) }}
+		}), rpcbench.Config{}, "serve: odd"},
+		{"fewer connections than declared", mine(func(s *rpcbench.Stack) {
+			dial := s.Dial
+			s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+				config.Conns--
+				return dial(config)
+			}
+		}), rpcbench.Config{Conns: 2}, "connect: the server accepted 1 connections after 1000 bursts of calls, 2 are declared"},
+		{"more connections than declared", mine(func(s *rpcbench.Stack) {
+			dial := s.Dial
+			s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+				one, err := dial(config)
+				require.NoError(t, err)
+				two, err := dial(config)
+				return oddClient{
+					Client: one,
+					prepare: func(u rpcbench.User) (rpcbench.Call, error) {
+						return func(ctx context.Context) error {
+							_, err := one.CreateUser(ctx, u)
+							_, err2 := two.CreateUser(ctx, u)
+							return errors.Join(err, err2)
+						}, nil
+					},
+					close: func() error { return errors.Join(one.Close(), two.Close()) },
+				}, err
+			}
+		}), rpcbench.Config{}, "connect: the server accepted 2 connections, 1 are declared"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			if c.config.Addr == "" {
+				c.config.Addr = freeAddr(t)
+			}
+			// A Start that never ends fails here.
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			f, err := rpcbench.Start(ctx, c.stack, c.config)
+			require.Nil(t, f)
+			require.ErrorContains(t, err, c.want)
+			require.True(t, strings.HasPrefix(err.Error(), "rpcbench: "+c.stack.Name+": "), "the stack comes first: %v", err)
+			require.NotContains(t, err.Error(), "\n", "one line")
+			if strings.HasSuffix(c.want, "odd") {
+				require.ErrorIs(t, err, odd)
+			}
+			if c.config.Addr != taken.Addr().String() {
+				refused(t, c.config.Addr)
+			}
+		})
+	}
+}
+
+// refused fails when somebody listens on addr.
+func refused(t *testing.T, addr string) {
+	t.Helper()
+	if strings.HasPrefix(addr, "127.0.0.1:") {
+		_, err := net.Dial("tcp", addr)
+		require.ErrorIs(t, err, syscall.ECONNREFUSED, "the listener is closed")
+	}
+}
+
+func TestStartIsCancelled(t *testing.T) {
+	// lastCall cancels when the reply is there.
+	lastCall := func(stack rpcbench.Stack, cancel func()) rpcbench.Stack {
+		dial := stack.Dial
+		stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+			inner, err := dial(config)
+			return oddClient{Client: inner, prepare: func(u rpcbench.User) (rpcbench.Call, error) {
+				call, err := inner.Prepare(u)
+				return func(ctx context.Context) error {
+					defer cancel()
+					return call(ctx)
+				}, err
+			}}, err
+		}
+		return stack
+	}
+	for _, c := range []struct {
+		why   string
+		begin func(cancel func()) (rpcbench.Stack, rpcbench.Config)
+	}{
+		{"before", func(cancel func()) (rpcbench.Stack, rpcbench.Config) {
+			cancel()
+			return httpjson.New(), rpcbench.Config{}
+		}},
+		// Not with grpc-go, whose server waits for a handshake that is held for as long as that may take.
+		{"while the server never answers", func(cancel func()) (rpcbench.Stack, rpcbench.Config) {
+			gate := new(netwrap.Gate)
+			held := gate.Hold(nil)
+			go func() { <-held; cancel() }()
+			return httpjson.New(), rpcbench.Config{WrapServer: gate.Wrap}
+		}},
+		{"by the last call", func(cancel func()) (rpcbench.Stack, rpcbench.Config) {
+			return lastCall(httpjson.New(), cancel), rpcbench.Config{}
+		}},
+		{"by the last call of a multiplexed stack", func(cancel func()) (rpcbench.Stack, rpcbench.Config) {
+			return lastCall(grpcprotobuf.New(), cancel), rpcbench.Config{}
+		}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			stack, config := c.begin(cancel)
+			config.Addr = freeAddr(t)
+			f, err := rpcbench.Start(ctx, stack, config)
+			require.ErrorIs(t, err, context.Canceled, "a fixture that has been stopped is none")
+			require.Nil(t, f)
+			require.EqualError(t, err, "rpcbench: "+stack.Name+": connect: context canceled")
+			refused(t, config.Addr)
+		})
+	}
+}
+
+func TestCtxBoundsTheStartAlone(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f, err := rpcbench.Start(ctx, httpjson.New(), rpcbench.Config{})
+	require.NoError(t, err)
+	defer f.Close()
+	cancel()
+	_, err = f.Client.CreateUser(t.Context(), users.Sample(0, 0))
+	require.NoError(t, err)
+}
+
+func TestClose(t *testing.T) {
+	t.Run("twice", func(t *testing.T) {
+		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+		closed, odd := 0, errors.New("odd")
+		f, err := rpcbench.Start(t.Context(), withServer(func(inner rpcbench.Server) rpcbench.Server {
+			return oddServer{Server: inner, close: func() error {
+				closed++
+				return errors.Join(odd, inner.Close())
+			}}
+		}), rpcbench.Config{})
+		require.NoError(t, err)
+		err = f.Close()
+		require.ErrorIs(t, err, odd)
+		require.Equal(t, err, f.Close())
+		require.Equal(t, 1, closed)
+		refused(t, f.Addr)
+	})
+	for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.New()} {
+		t.Run("while "+stack.Name+" has a call that hangs", func(t *testing.T) {
+			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			gate := new(netwrap.Gate)
+			f := start(t, stack, rpcbench.Config{WrapServer: gate.Wrap})
+			u := users.Sample(0, 0)
+			call, err := f.Client.Prepare(u)
+			require.NoError(t, err)
+			held := gate.Hold([]byte(u.Name))
+			result := make(chan error, 1)
+			go func() { result <- call(context.Background()) }()
+			<-held
+			require.NoError(t, f.Close())
+			err = <-result
+			require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
+			require.NotErrorIs(t, err, context.Canceled, "the caller did not cancel")
+			require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(call(context.Background())), "a call after Close")
+		})
+	}
+	t.Run("when Serve never returns", func(t *testing.T) {
+		// In the bubble 10 seconds pass as soon as nothing else can happen.
+		synctest.Test(t, func(t *testing.T) {
+			end := make(chan struct{})
+			defer close(end)
+			f, err := rpcbench.Start(t.Context(), withServer(func(inner rpcbench.Server) rpcbench.Server {
+				return oddServer{Server: inner, serve: func(ln net.Listener) error {
+					err := inner.Serve(ln)
+					<-end
+					return err
+				}}
+			}), rpcbench.Config{})
+			require.NoError(t, err)
+			require.EqualError(t, f.Close(), "rpcbench: mine: close: Serve has not returned after 10s")
+		})
+	})
+}
+
+func TestConnections(t *testing.T) {
+	for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.New()} {
+		require.EqualValues(t, 1, start(t, stack, rpcbench.Config{}).Accepted(), "0 is 1")
+		for _, mode := range []struct {
+			name string
+			tls  bool
+		}{{"clear", false}, {"tls", true}} {
+			t.Run(stack.Name+"/"+mode.name, func(t *testing.T) {
+				var server, client netwrap.Tap
+				f := start(t, stack, rpcbench.Config{Conns: 3, TLS: mode.tls, WrapServer: server.Wrap, WrapClient: client.Wrap})
+				require.EqualValues(t, 3, f.Accepted())
+				// net/http dials on goroutines of their own, which may lag behind the calls.
+				for name, tap := range map[string]*netwrap.Tap{"WrapServer": &server, "WrapClient": &client} {
+					require.Len(t, tap.Conns(), 3, "%s sees every connection", name)
+					var seen []byte
+					for _, c := range tap.Conns() {
+						seen = append(seen, c.Sent()...)
+					}
+					require.NotEmpty(t, seen)
+					require.Equal(t, !mode.tls, bytes.Contains(seen, []byte("connect0@example.com")), "%s is beneath TLS", name)
+				}
+			})
+		}
+	}
+}
+
+func TestTLSState(t *testing.T) {
+	for _, c := range []struct {
+		stack rpcbench.Stack
+		alpn  []string
+	}{
+		{httpjson.New(), []string{"", "http/1.1"}},
+		{grpcprotobuf.New(), []string{"h2"}},
+	} {
+		_, ok := start(t, c.stack, rpcbench.Config{}).TLS()
+		require.False(t, ok, "%s in clear", c.stack.Name)
+		state, ok := start(t, c.stack, rpcbench.Config{TLS: true}).TLS()
+		require.True(t, ok, c.stack.Name)
+		require.EqualValues(t, tls.VersionTLS13, state.Version, c.stack.Name)
+		require.Contains(t, c.alpn, state.NegotiatedProtocol, c.stack.Name)
+	}
+}
+
+func TestAHundredStartsOpenWhatIsDeclared(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.New()} {
+		for range 100 {
+			f, err := rpcbench.Start(t.Context(), stack, rpcbench.Config{Conns: 8})
+			require.NoError(t, err)
+			require.EqualValues(t, 8, f.Accepted(), stack.Name)
+			require.NoError(t, f.Close())
+			require.EqualValues(t, 8, f.Accepted(), "%s: none was left in the queue", stack.Name)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package rpcbench_test
+
+import (
+	"context"
+	"crypto/tls"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/internal/users"
+)
+
+func TestCertificateIsOfOneFixture(t *testing.T) {
+	start := func() (*rpcbench.Fixture, rpcbench.ClientConfig) {
+		var dialed rpcbench.ClientConfig
+		stack := grpcprotobuf.New()
+		dial := stack.Dial
+		stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+			dialed = config
+			return dial(config)
+		}
+		return start(t, stack, rpcbench.Config{TLS: true}), dialed
+	}
+	one, client := start()
+	other, _ := start()
+
+	state, ok := one.TLS()
+	require.True(t, ok)
+	otherState, ok := other.TLS()
+	require.True(t, ok)
+	cert := state.PeerCertificates[0]
+	require.False(t, cert.Equal(otherState.PeerCertificates[0]), "each fixture makes its own")
+	require.NotEqual(t, cert.PublicKey, otherState.PeerCertificates[0].PublicKey, "and its own key")
+	require.True(t, cert.NotAfter.After(time.Now().Add(12*time.Hour)), "it lasts as long as a run: %v", cert.NotAfter)
+	require.True(t, cert.NotBefore.Before(time.Now().Add(-time.Minute)), "clocks that are set back do no harm: %v", cert.NotBefore)
+	require.EqualValues(t, tls.VersionTLS13, client.TLS.MinVersion)
+
+	create := func(addr string) error {
+		config := client
+		config.Addr = addr
+		c, err := grpcprotobuf.New().Dial(config)
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = c.CreateUser(context.Background(), users.Sample(0, 0))
+		return err
+	}
+	require.NoError(t, create(one.Addr))
+	err := create(other.Addr)
+	require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), "a client of one fixture refuses the other's server: %v", err)
+	require.ErrorContains(t, err, "certificate")
+}
