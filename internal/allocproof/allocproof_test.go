@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"testing"
 
 	jsoniter "github.com/json-iterator/go"
@@ -169,6 +170,27 @@ func TestGoroutineOfFn(t *testing.T) {
 	client, other := sides(p, "bytes")
 	assert.Zero(t, client)
 	assert.EqualValues(t, ops, other)
+}
+
+func cloneOnGoroutine(done chan<- struct{}) {
+	exact(3)
+	close(done)
+}
+
+func TestRoots(t *testing.T) {
+	noGC(t)
+	p := run(t, func() {
+		exact(1)
+		var wg sync.WaitGroup
+		wg.Go(func() { exact(2) })
+		wg.Wait()
+		done := make(chan struct{})
+		go cloneOnGoroutine(done)
+		<-done
+	})
+	want := map[string]int64{Client: 1, own("TestRoots.func1.1"): 2, own("cloneOnGoroutine"): 3}
+	assert.Equal(t, want, p.Objects("bytes"))
+	assert.Empty(t, p.Objects("encoding/xml"))
 }
 
 // exact allocates n objects beneath bytes.Clone, which is inlined, and n beneath slices.Clone, which is generic over a

@@ -1,4 +1,4 @@
-// Genproto writes the Go that protoc-gen-go and protoc-gen-go-grpc make of the .proto files in ../proto, each where its
+// Genproto writes the Go that the plugins for protobuf, grpc and vtprotobuf make of the .proto files in ../proto, each where its
 // go_package says. It runs in the tools module's folder, whose go.mod pins compiler and plugins; there is no protoc.
 // Generated files whose source is gone stay: remove them by hand.
 package main
@@ -35,7 +35,6 @@ func main() {
 
 func run() error {
 	req := &pluginpb.CodeGeneratorRequest{CompilerVersion: version()}
-	req.Parameter = new("module=github.com/rpcbench/rpcbench") // cut off go_package to get the folder
 	src := os.DirFS("../proto")
 	err := fs.WalkDir(src, ".", func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".proto") {
@@ -59,13 +58,18 @@ func run() error {
 	for _, f := range files {
 		req.ProtoFile = add(req.ProtoFile, f)
 	}
-	request, err := proto.Marshal(req)
-	if err != nil {
-		return err
-	}
-	for _, plugin := range []string{"protoc-gen-go", "protoc-gen-go-grpc"} {
-		if err := generate(plugin, request); err != nil {
-			return fmt.Errorf("%s: %w", plugin, err)
+	for _, plugin := range []struct{ name, parameter string }{
+		{"protoc-gen-go", ""},
+		{"protoc-gen-go-grpc", ""},
+		{"protoc-gen-go-vtproto", ",features=marshal+unmarshal+size+equal"},
+	} {
+		req.Parameter = new("module=github.com/rpcbench/rpcbench" + plugin.parameter) // cut off go_package to get the folder
+		request, err := proto.Marshal(req)
+		if err != nil {
+			return err
+		}
+		if err := generate(plugin.name, request); err != nil {
+			return fmt.Errorf("%s: %w", plugin.name, err)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ package userv1grpc
 
 import (
 	context "context"
+	messagepb "github.com/rpcbench/rpcbench/message/messagepb"
 	v1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	grpc "google.golang.org/grpc"
 	codes "google.golang.org/grpc/codes"
@@ -21,6 +22,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	UserService_CreateUser_FullMethodName = "/rpcbench.user.v1.UserService/CreateUser"
+	UserService_Echo_FullMethodName       = "/rpcbench.user.v1.UserService/Echo"
 )
 
 // UserServiceClient is the client API for UserService service.
@@ -29,6 +31,8 @@ const (
 type UserServiceClient interface {
 	// CreateUser validates the user and answers with it and the id it was given.
 	CreateUser(ctx context.Context, in *v1.User, opts ...grpc.CallOption) (*v1.CreateUserResponse, error)
+	// Echo answers with what it was sent.
+	Echo(ctx context.Context, in *messagepb.Flex, opts ...grpc.CallOption) (*messagepb.Flex, error)
 }
 
 type userServiceClient struct {
@@ -49,12 +53,24 @@ func (c *userServiceClient) CreateUser(ctx context.Context, in *v1.User, opts ..
 	return out, nil
 }
 
+func (c *userServiceClient) Echo(ctx context.Context, in *messagepb.Flex, opts ...grpc.CallOption) (*messagepb.Flex, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(messagepb.Flex)
+	err := c.cc.Invoke(ctx, UserService_Echo_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // UserServiceServer is the server API for UserService service.
 // All implementations must embed UnimplementedUserServiceServer
 // for forward compatibility.
 type UserServiceServer interface {
 	// CreateUser validates the user and answers with it and the id it was given.
 	CreateUser(context.Context, *v1.User) (*v1.CreateUserResponse, error)
+	// Echo answers with what it was sent.
+	Echo(context.Context, *messagepb.Flex) (*messagepb.Flex, error)
 	mustEmbedUnimplementedUserServiceServer()
 }
 
@@ -67,6 +83,9 @@ type UnimplementedUserServiceServer struct{}
 
 func (UnimplementedUserServiceServer) CreateUser(context.Context, *v1.User) (*v1.CreateUserResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CreateUser not implemented")
+}
+func (UnimplementedUserServiceServer) Echo(context.Context, *messagepb.Flex) (*messagepb.Flex, error) {
+	return nil, status.Error(codes.Unimplemented, "method Echo not implemented")
 }
 func (UnimplementedUserServiceServer) mustEmbedUnimplementedUserServiceServer() {}
 func (UnimplementedUserServiceServer) testEmbeddedByValue()                     {}
@@ -107,6 +126,24 @@ func _UserService_CreateUser_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _UserService_Echo_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(messagepb.Flex)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(UserServiceServer).Echo(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: UserService_Echo_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(UserServiceServer).Echo(ctx, req.(*messagepb.Flex))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // UserService_ServiceDesc is the grpc.ServiceDesc for UserService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -117,6 +154,10 @@ var UserService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CreateUser",
 			Handler:    _UserService_CreateUser_Handler,
+		},
+		{
+			MethodName: "Echo",
+			Handler:    _UserService_Echo_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

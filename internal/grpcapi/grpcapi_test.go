@@ -1,0 +1,208 @@
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/pbnative"
+	"github.com/rpcbench/rpcbench/internal/users"
+	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+	"github.com/rpcbench/rpcbench/proto/user/v1/userv1grpc"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve serves what register puts on a server, and returns a connection to it.
+func serve(t *testing.T, register func(*grpc.Server), options ...grpc.ServerOption) *grpc.ClientConn {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := grpc.NewServer(options...)
+	register(s)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	conn, err := grpc.NewClient(ln.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, conn.Close())
+		s.Stop()
+		require.NoError(t, <-served)
+	})
+	return conn
+}
+
+// asError is err as clients return it.
+func asError(t *testing.T, err error) *rpcbench.Error {
+	t.Helper()
+	require.Error(t, err)
+	e, ok := errors.AsType[*rpcbench.Error](Error(err))
+	require.True(t, ok)
+	require.Same(t, err, e.Err, "the library's own error stays")
+	return e
+}
+
+func TestFailuresHaveOneCodeEach(t *testing.T) {
+	broken := []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "name", Rule: "min=4"}}
+	var current error // of the service; set between calls
+	conn := serve(t, func(s *grpc.Server) {
+		userv1grpc.RegisterUserServiceServer(s, &service{create: func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) {
+			return nil, current
+		}})
+	})
+	for _, c := range []struct {
+		why    string
+		err    error
+		status codes.Code
+		code   rpcbench.Code
+		broken []rpcbench.Violation
+	}{
+		{"the user breaks rules", &rpcbench.Error{Code: rpcbench.Invalid, Violations: broken}, codes.InvalidArgument, rpcbench.Invalid, broken},
+		{"the user breaks rules that aren't told", &rpcbench.Error{Code: rpcbench.Invalid}, codes.InvalidArgument, rpcbench.Invalid, nil},
+		{"the request can't be read", &rpcbench.Error{Code: rpcbench.Malformed, Err: io.ErrUnexpectedEOF}, codes.InvalidArgument, rpcbench.Malformed, nil},
+		{"the request is too large", &rpcbench.Error{Code: rpcbench.TooLarge}, codes.ResourceExhausted, rpcbench.TooLarge, nil},
+		{"the service was too slow", &rpcbench.Error{Code: rpcbench.DeadlineExceeded}, codes.DeadlineExceeded, rpcbench.DeadlineExceeded, nil},
+		{"the service can't be reached", &rpcbench.Error{Code: rpcbench.Unavailable}, codes.Unavailable, rpcbench.Unavailable, nil},
+		{"the service is broken", &rpcbench.Error{Code: rpcbench.Internal, Message: "broken"}, codes.Internal, rpcbench.Internal, nil},
+		{"the service's own call was cancelled", &rpcbench.Error{Code: rpcbench.Canceled}, codes.Canceled, rpcbench.Canceled, nil},
+		{"an Error within another", fmt.Errorf("create: %w", &rpcbench.Error{Code: rpcbench.Unavailable}), codes.Unavailable, rpcbench.Unavailable, nil},
+		{"an Error's code counts, not what it wraps", &rpcbench.Error{Code: rpcbench.Unavailable, Err: context.Canceled}, codes.Unavailable, rpcbench.Unavailable, nil},
+		{"a bare context error: deadline", context.DeadlineExceeded, codes.DeadlineExceeded, rpcbench.DeadlineExceeded, nil},
+		{"a wrapped context error: deadline", fmt.Errorf("create: %w", context.DeadlineExceeded), codes.DeadlineExceeded, rpcbench.DeadlineExceeded, nil},
+		{"a bare context error: cancelled", context.Canceled, codes.Canceled, rpcbench.Canceled, nil},
+		{"somebody's error", io.ErrClosedPipe, codes.Unknown, rpcbench.Internal, nil},
+		{"an Error without a code", new(rpcbench.Error), codes.Internal, rpcbench.Internal, nil},
+		{"an Error with the library's words of a malformed message", &rpcbench.Error{Code: rpcbench.Internal, Message: "grpc: failed to unmarshal"}, codes.Internal, rpcbench.Internal, nil},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			current = c.err
+			_, err := userv1grpc.NewUserServiceClient(conn).CreateUser(t.Context(), pbnative.FromUser(users.Sample(0, 0)))
+			require.Equal(t, c.status, status.Code(err))
+			e := asError(t, err)
+			require.Equal(t, c.code, e.Code)
+			require.Equal(t, c.broken, e.Violations)
+			require.Equal(t, c.code == rpcbench.Canceled, errors.Is(e, context.Canceled))
+			require.Equal(t, c.code == rpcbench.DeadlineExceeded, errors.Is(e, context.DeadlineExceeded))
+		})
+	}
+}
+
+// Other clients find the broken rules where gRPC's error model has them.
+func TestBrokenRulesAreBadRequestDetails(t *testing.T) {
+	conn := serve(t, func(s *grpc.Server) { Register(s) })
+	_, err := userv1grpc.NewUserServiceClient(conn).CreateUser(t.Context(), new(userv1.User))
+	require.Equal(t, codes.InvalidArgument, status.Code(err))
+	details := status.Convert(err).Details()
+	require.Len(t, details, 1)
+	bad, ok := details[0].(*errdetails.BadRequest)
+	require.True(t, ok, "%T", details[0])
+	var told []string
+	for _, v := range bad.GetFieldViolations() {
+		told = append(told, v.GetField()+" "+v.GetDescription())
+	}
+	require.Equal(t, []string{"email required", "name min=4", "password min=4"}, told)
+}
+
+// raw is a codec that passes bytes, under the name of protobuf's. It goes with one call or one server.
+type raw struct{}
+
+func (raw) Name() string { return "proto" }
+func (raw) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
+}
+func (raw) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}
+
+const method = userv1grpc.UserService_CreateUser_FullMethodName
+
+func TestRequestBytes(t *testing.T) {
+	conn := serve(t, func(s *grpc.Server) { Register(s) }, grpc.MaxRecvMsgSize(rpcbench.MaxBody))
+	field := func(number byte, value string) string { return string([]byte{number<<3 | 2, byte(len(value))}) + value }
+	valid := field(2, "anna@example.com") + field(3, "Anna") + field(4, "password")
+	// An avatar that makes the whole message n bytes.
+	sized := func(n int) string {
+		n -= len(valid) + 5
+		return valid + string([]byte{5<<3 | 2, byte(n) | 0x80, byte(n>>7) | 0x80, byte(n>>14) | 0x80, byte(n >> 21)}) + strings.Repeat("x", n)
+	}
+	require.Len(t, sized(rpcbench.MaxBody), rpcbench.MaxBody)
+	for _, c := range []struct {
+		why, body string
+		want      rpcbench.Code // "" for success
+	}{
+		{"nothing is wrong", valid, ""},
+		{"a field that nobody knows", valid + field(9, "x"), ""},
+		{"nothing, which is a user with nothing", "", rpcbench.Invalid},
+		{"truncated in a field", valid[:len(valid)-1], rpcbench.Malformed},
+		{"truncated in a tag", valid + "\x80", rpcbench.Malformed},
+		{"a field number of 0", valid + field(0, "x"), rpcbench.Malformed},
+		{"an end of a group that never began", valid + "\x0c", rpcbench.Malformed},
+		{"invalid UTF-8", field(2, "anna@example.com") + field(3, "Ann\xff") + field(4, "password"), rpcbench.Malformed},
+		{"JSON", `{"email":"anna@example.com"}`, rpcbench.Malformed},
+		{"as large as may be, with an avatar too large", sized(rpcbench.MaxBody), rpcbench.Invalid},
+		{"a byte larger", sized(rpcbench.MaxBody + 1), rpcbench.TooLarge},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			body, reply := []byte(c.body), []byte(nil)
+			err := conn.Invoke(t.Context(), method, &body, &reply, grpc.ForceCodecV2(raw{}))
+			if c.want == "" {
+				require.NoError(t, err)
+				require.Contains(t, string(reply), "anna@example.com")
+				return
+			}
+			require.Equal(t, c.want, asError(t, err).Code, err)
+		})
+	}
+}
+
+func TestReplyBytes(t *testing.T) {
+	var current []byte
+	conn := serve(t, func(s *grpc.Server) {
+		s.RegisterService(&grpc.ServiceDesc{
+			ServiceName: userv1grpc.UserService_ServiceDesc.ServiceName,
+			HandlerType: (*any)(nil),
+			Methods: []grpc.MethodDesc{{MethodName: "CreateUser", Handler: func(any, context.Context, func(any) error, grpc.UnaryServerInterceptor) (any, error) {
+				return &current, nil
+			}}},
+		}, nil)
+	}, grpc.ForceServerCodecV2(raw{}))
+	create := func(u rpcbench.User) error {
+		_, err := userv1grpc.NewUserServiceClient(conn).CreateUser(t.Context(), pbnative.FromUser(u))
+		return err
+	}
+	require.NoError(t, create(users.Sample(0, 0)))
+	current = []byte("\x0a") // half a field
+	require.Equal(t, rpcbench.Malformed, asError(t, create(users.Sample(0, 0))).Code, "a reply that doesn't decode")
+	current = nil
+	require.Equal(t, rpcbench.Malformed, asError(t, create(rpcbench.User{Name: "\xff"})).Code, "a request that can't be encoded")
+}
+
+func TestOtherFailures(t *testing.T) {
+	conn := serve(t, func(s *grpc.Server) { Register(s) })
+	var reply userv1.CreateUserResponse
+	err := conn.Invoke(t.Context(), "/rpcbench.user.v1.UserService/DeleteUser", new(userv1.User), &reply)
+	require.Equal(t, codes.Unimplemented, status.Code(err))
+	require.Equal(t, rpcbench.Internal, asError(t, err).Code, "a method that the server lacks")
+	require.Equal(t, rpcbench.Internal, asError(t, io.EOF).Code, "an error that is no status")
+
+	require.NoError(t, conn.Invoke(t.Context(), method, pbnative.FromUser(users.Sample(0, 0)), &reply))
+	require.NoError(t, conn.Close())
+	err = conn.Invoke(t.Context(), method, pbnative.FromUser(users.Sample(0, 0)), &reply)
+	require.Equal(t, codes.Canceled, status.Code(err))
+	require.Equal(t, rpcbench.Unavailable, asError(t, err).Code, "a closed client: nobody cancelled")
+}

@@ -1,0 +1,374 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/codec/jsoniter"
+	"github.com/rpcbench/rpcbench/codec/jsonstd"
+	"github.com/rpcbench/rpcbench/internal/users"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// codecs are those that the package's stacks are made of.
+func codecs() map[string]codec.Codec {
+	return map[string]codec.Codec{"jsonstd": jsonstd.Codec{}, "jsonstd.stream": jsonstd.Stream{}, "jsoniter": jsoniter.Compatible()}
+}
+
+type format = Format[rpcbench.User, rpcbench.Response]
+
+func start(t *testing.T, f format) *rpcbench.Fixture {
+	t.Helper()
+	fixture, err := rpcbench.Start(t.Context(), Stack("test", "http/test", rpcbench.Traits{}, f), rpcbench.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, fixture.Close()) })
+	return fixture
+}
+
+// failing is c's format, with a service that returns what err gives for all but the users that start a fixture.
+func failing(c codec.Codec, err func() error) format {
+	f := Plain(c)
+	f.NewService = func() func(context.Context, *rpcbench.User) (*rpcbench.Response, error) {
+		return func(_ context.Context, u *rpcbench.User) (*rpcbench.Response, error) {
+			if e := err(); e != nil && u.Name != "connect" {
+				return nil, e
+			}
+			return rpcbench.Answer(u), nil
+		}
+	}
+	return f
+}
+
+// response is what came back, as it was sent.
+type response struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// send makes one request by hand, with its body as it is.
+func send(t *testing.T, method, url string, body []byte) response {
+	t.Helper()
+	transport := &http.Transport{DisableCompression: true}
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
+	require.NoError(t, err)
+	req.Header.Set("Accept-Encoding", "gzip")
+	resp, err := (&http.Client{Transport: transport}).Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return response{resp.StatusCode, resp.Header, string(data)}
+}
+
+// tagged is a JSON codec that nobody takes for another.
+type tagged struct{ jsonstd.Codec }
+
+func (tagged) ContentType() string { return "application/tagged" }
+func (tagged) Marshal(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	return append([]byte("tag:"), data...), err
+}
+func (tagged) Unmarshal(data []byte, v any) error {
+	rest, ok := bytes.CutPrefix(data, []byte("tag:"))
+	if !ok {
+		return errors.New("no tag")
+	}
+	return json.Unmarshal(rest, v)
+}
+
+func TestFailuresHaveOneStatusEach(t *testing.T) {
+	broken := []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "name", Rule: "min=4"}}
+	var current error // of the service; set between calls
+	formats := map[string]format{"tagged": failing(tagged{}, func() error { return current })}
+	for name, c := range codecs() {
+		formats[name] = failing(c, func() error { return current })
+	}
+	for name, f := range formats {
+		t.Run(name, func(t *testing.T) {
+			fixture := start(t, f)
+			call, err := fixture.Client.Prepare(users.Sample(0, 0))
+			require.NoError(t, err)
+			for _, c := range []struct {
+				why    string
+				err    error
+				status int
+				code   rpcbench.Code
+				broken []rpcbench.Violation
+			}{
+				{"the user breaks rules", &rpcbench.Error{Code: rpcbench.Invalid, Violations: broken}, 400, rpcbench.Invalid, broken},
+				{"the request can't be read", &rpcbench.Error{Code: rpcbench.Malformed, Err: io.ErrUnexpectedEOF}, 400, rpcbench.Malformed, nil},
+				{"the request is too large", &rpcbench.Error{Code: rpcbench.TooLarge}, 413, rpcbench.TooLarge, nil},
+				{"the service was too slow", &rpcbench.Error{Code: rpcbench.DeadlineExceeded}, 504, rpcbench.DeadlineExceeded, nil},
+				{"the service can't be reached", &rpcbench.Error{Code: rpcbench.Unavailable}, 503, rpcbench.Unavailable, nil},
+				{"the service is broken", &rpcbench.Error{Code: rpcbench.Internal, Message: "broken"}, 500, rpcbench.Internal, nil},
+				{"the service's own call was cancelled", &rpcbench.Error{Code: rpcbench.Canceled}, 500, rpcbench.Canceled, nil},
+				{"an Error within another", fmt.Errorf("create: %w", &rpcbench.Error{Code: rpcbench.Unavailable}), 503, rpcbench.Unavailable, nil},
+				{"an Error's code counts, not what it wraps", &rpcbench.Error{Code: rpcbench.Unavailable, Err: context.Canceled}, 503, rpcbench.Unavailable, nil},
+				{"a bare context error: deadline", context.DeadlineExceeded, 504, rpcbench.DeadlineExceeded, nil},
+				{"a wrapped context error: deadline", fmt.Errorf("create: %w", context.DeadlineExceeded), 504, rpcbench.DeadlineExceeded, nil},
+				{"a bare context error: cancelled", context.Canceled, 500, rpcbench.Canceled, nil},
+				{"somebody's error", io.ErrClosedPipe, 500, rpcbench.Internal, nil},
+				{"an Error without a code", new(rpcbench.Error), 500, rpcbench.Internal, nil},
+			} {
+				current = c.err
+				body, err := f.Codec.Marshal(users.Sample(0, 0))
+				require.NoError(t, err)
+				got := send(t, http.MethodPost, "http://"+fixture.Addr+path, body)
+				require.Equal(t, c.status, got.status, c.why)
+				require.Equal(t, f.Codec.ContentType(), got.header.Get("Content-Type"), c.why)
+				sent := new(rpcbench.Error)
+				require.NoError(t, f.Codec.Unmarshal([]byte(got.body), sent), "%s: the body is in the stack's wire format: %s", c.why, got.body)
+
+				before := fixture.Accepted()
+				_, err = fixture.Client.CreateUser(t.Context(), users.Sample(0, 0))
+				for form, err := range map[string]error{"CreateUser": err, "Call": call(t.Context())} {
+					e, ok := errors.AsType[*rpcbench.Error](err)
+					require.True(t, ok, "%s, %s: %v", c.why, form, err)
+					require.Equal(t, c.code, e.Code, "%s, %s", c.why, form)
+					require.Equal(t, c.broken, e.Violations, "%s, %s", c.why, form)
+					require.Equal(t, c.code == rpcbench.Canceled, errors.Is(err, context.Canceled), "%s, %s", c.why, form)
+					require.Equal(t, c.code == rpcbench.DeadlineExceeded, errors.Is(err, context.DeadlineExceeded), "%s, %s", c.why, form)
+					require.Equal(t, 1, strings.Count(err.Error(), "rpcbench: "), "%s, %s: the text says everything once: %v", c.why, form, err)
+				}
+				require.Equal(t, before, fixture.Accepted(), "%s: the connection is used again", c.why)
+				current = nil
+				require.NoError(t, call(t.Context()), "%s: the call after it", c.why)
+			}
+		})
+	}
+}
+
+func TestBodies(t *testing.T) {
+	const (
+		user  = `{"email":"anna@example.com","name":"Anna","password":"password"`
+		whole = user + `}`
+	)
+	padded := func(n int) string { return strings.Repeat(" ", n-len(whole)) + whole }
+	for _, c := range []struct {
+		why, body string
+		want      rpcbench.Code // "" for success
+		stream    rpcbench.Code // of the codec that reads a stream
+	}{
+		{"nothing is wrong", whole, "", ""},
+		{"white space around it", " \n" + whole + "\n ", "", ""},
+		{"nothing", "", rpcbench.Malformed, rpcbench.Malformed},
+		{"white space only", " \n", rpcbench.Malformed, rpcbench.Malformed},
+		{"not JSON", "anna", rpcbench.Malformed, rpcbench.Malformed},
+		{"truncated before the end", user, rpcbench.Malformed, rpcbench.Malformed},
+		{"truncated in a string", `{"email":"ann`, rpcbench.Malformed, rpcbench.Malformed},
+		{"truncated in a name", `{"ema`, rpcbench.Malformed, rpcbench.Malformed},
+		{"a number for a string", `{"email":7}`, rpcbench.Malformed, rpcbench.Malformed},
+		{"an object for a string", `{"email":{}}`, rpcbench.Malformed, rpcbench.Malformed},
+		{"a number for bytes", user + `,"avatar":7}`, rpcbench.Malformed, rpcbench.Malformed},
+		{"no base64", user + `,"avatar":"%%%%"}`, rpcbench.Malformed, rpcbench.Malformed},
+		{"base64 that is cut off", user + `,"avatar":"QUJ"}`, rpcbench.Malformed, rpcbench.Malformed},
+		{"an array for a user", `[]`, rpcbench.Malformed, rpcbench.Malformed},
+		{"a string for a user", `"anna"`, rpcbench.Malformed, rpcbench.Malformed},
+		{"a name without quotes", `{email:"anna@example.com"}`, rpcbench.Malformed, rpcbench.Malformed},
+		{"a wrong escape", `{"email":"\q"}`, rpcbench.Malformed, rpcbench.Malformed},
+		{"garbage after it", whole + "x", rpcbench.Malformed, ""},
+		{"another after it", whole + whole, rpcbench.Malformed, ""},
+		{"null, which decodes to a user with nothing", "null", rpcbench.Invalid, rpcbench.Invalid},
+		{"an empty object likewise", "{}", rpcbench.Invalid, rpcbench.Invalid},
+		{"as large as may be", padded(rpcbench.MaxBody), "", ""},
+		{"a byte larger", padded(rpcbench.MaxBody + 1), rpcbench.TooLarge, rpcbench.TooLarge},
+		{"a megabyte larger", padded(rpcbench.MaxBody + 1<<20), rpcbench.TooLarge, rpcbench.TooLarge},
+	} {
+		for name, k := range codecs() {
+			t.Run(c.why+"/"+name, func(t *testing.T) {
+				got := send(t, http.MethodPost, "http://"+start(t, Plain(k)).Addr+path, []byte(c.body))
+				want := c.want
+				if _, ok := k.(codec.Stream); ok {
+					want = c.stream
+				}
+				if want == "" {
+					require.Equal(t, http.StatusOK, got.status, got.body)
+					return
+				}
+				e := new(rpcbench.Error)
+				require.NoError(t, k.Unmarshal([]byte(got.body), e), got.body)
+				require.Equal(t, want, e.Code)
+				require.Equal(t, status(want), got.status)
+			})
+		}
+	}
+}
+
+func TestOtherRequests(t *testing.T) {
+	url := "http://" + start(t, Plain(jsonstd.Codec{})).Addr
+	for _, c := range []struct {
+		why, method, path string
+		status            int
+	}{
+		{"reading a collection that has no reader", http.MethodGet, path, http.StatusMethodNotAllowed},
+		{"another method", http.MethodPut, path, http.StatusMethodNotAllowed},
+		{"another path", http.MethodPost, "/", http.StatusNotFound},
+		{"below the path", http.MethodPost, path + "/7", http.StatusNotFound},
+	} {
+		t.Run(c.why, func(t *testing.T) { require.Equal(t, c.status, send(t, c.method, url+c.path, []byte("{}")).status) })
+	}
+}
+
+// No codec of a stack compresses, though the request takes gzip and the reply would be much smaller.
+func TestRepliesAreNotCompressed(t *testing.T) {
+	u := users.Sample(0, 0)
+	u.Avatar = make([]byte, 64<<10)
+	for name, c := range codecs() {
+		body, err := c.Marshal(u)
+		require.NoError(t, err)
+		got := send(t, http.MethodPost, "http://"+start(t, Plain(c)).Addr+path, body)
+		require.Equal(t, http.StatusOK, got.status, name)
+		require.NotContains(t, got.header, "Content-Encoding", name)
+		require.Greater(t, len(got.body), len(u.Avatar), name)
+	}
+}
+
+// Limits of the connection are on the server; a timer of a whole request would end streams, and other libraries have none.
+func TestServerLimits(t *testing.T) {
+	got := newServer(rpcbench.ServerConfig{}, Plain(jsonstd.Codec{})).(server).Server
+	require.Equal(t, rpcbench.HeaderTimeout, got.ReadHeaderTimeout)
+	require.Equal(t, rpcbench.IdleTimeout, got.IdleTimeout)
+	require.Equal(t, rpcbench.MaxHeader, got.MaxHeaderBytes)
+	require.Zero(t, got.ReadTimeout)
+	require.Zero(t, got.WriteTimeout)
+	require.Equal(t, "{HTTP1}", got.Protocols.String())
+}
+
+// unwritable is a codec that can't encode values of some type.
+type unwritable struct {
+	jsonstd.Codec
+	refuses func(v any) bool
+}
+
+func (c unwritable) Marshal(v any) ([]byte, error) {
+	if c.refuses(v) {
+		return nil, errors.New("unwritable")
+	}
+	return c.Codec.Marshal(v)
+}
+
+// unwritableStream is likewise for a stream.
+type unwritableStream struct{ jsonstd.Stream }
+
+func (unwritableStream) Encode(io.Writer, any) error { return errors.New("unwritable") }
+
+func TestWhatCannotBeEncoded(t *testing.T) {
+	create := func(addr string, c codec.Codec) error {
+		client := newClient(rpcbench.ClientConfig{Addr: addr, DialContext: new(net.Dialer).DialContext, Conns: 1}, Plain(c))
+		defer client.Close()
+		_, err := client.CreateUser(t.Context(), users.Sample(0, 0))
+		return err
+	}
+	serve := func(c codec.Codec) string {
+		return serveHandler(t, newServer(rpcbench.ServerConfig{}, Plain(c)).(server).Handler)
+	}
+	good := serve(jsonstd.Codec{})
+	require.NoError(t, create(good, jsonstd.Codec{}))
+	for _, c := range []struct {
+		why  string
+		err  error
+		code rpcbench.Code
+	}{
+		{"a request", create(good, unwritable{refuses: func(any) bool { return true }}), rpcbench.Malformed},
+		{"a request in a stream", create(good, unwritableStream{}), rpcbench.Malformed},
+		{"a reply", create(serve(unwritable{refuses: func(v any) bool { _, ok := v.(*rpcbench.Response); return ok }}), jsonstd.Codec{}), rpcbench.Internal},
+		{"a reply and the error about it", create(serve(unwritable{refuses: func(any) bool { return true }}), jsonstd.Codec{}), rpcbench.Internal},
+	} {
+		require.Equal(t, c.code, rpcbench.CodeOf(c.err), "%s: %v", c.why, c.err)
+	}
+}
+
+// serveHandler serves h on an address that it returns, until the test ends.
+func serveHandler(t *testing.T, h http.Handler) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := &http.Server{Handler: h, ReadHeaderTimeout: rpcbench.HeaderTimeout}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	t.Cleanup(func() {
+		require.NoError(t, s.Close())
+		require.ErrorIs(t, <-served, http.ErrServerClosed)
+	})
+	return ln.Addr().String()
+}
+
+func TestReplies(t *testing.T) {
+	u := users.Sample(0, 0)
+	good, err := json.Marshal(rpcbench.Answer(&u))
+	require.NoError(t, err)
+	const invalid = `{"code":"invalid","violations":[{"field":"name","rule":"min=4"}]}`
+	for _, c := range []struct {
+		why    string
+		status int
+		body   string
+		cut    bool          // the connection breaks after the body, of which more was announced
+		want   rpcbench.Code // of the Call; "" for success
+	}{
+		{"the right one", 200, string(good), false, ""},
+		{"nothing", 200, "", false, rpcbench.Malformed},
+		{"no JSON", 200, "<html>", false, rpcbench.Malformed},
+		{"half of it", 200, string(good[:len(good)/2]), false, rpcbench.Malformed},
+		{"no base64", 200, `{"user":{"avatar":"%%%%"}}`, false, rpcbench.Malformed},
+		{"half of it, then the connection breaks", 200, string(good[:len(good)/2]), true, rpcbench.Unavailable},
+		{"no JSON, and much of it", 200, strings.Repeat("x", 1<<20), false, rpcbench.Malformed},
+		{"an error with the status of a success", 200, invalid, false, rpcbench.Malformed},
+		{"an empty object with the status of a success", 200, "{}", false, rpcbench.Internal},
+		{"a failure", 400, invalid, false, rpcbench.Invalid},
+		{"a failure, then the connection breaks", 400, invalid, true, rpcbench.Unavailable},
+		{"a failure with the body of a success", 400, string(good), false, rpcbench.Internal},
+		{"a failure whose body is none", 500, "", false, rpcbench.Internal},
+		{"a failure whose body is text", 500, "oops", false, rpcbench.Internal},
+		{"a failure whose body has no code", 500, "{}", false, rpcbench.Internal},
+		{"a failure whose body has the code of another status", 503, invalid, false, rpcbench.Internal},
+		{"another success", 204, "", false, rpcbench.Internal},
+	} {
+		for name, k := range codecs() {
+			t.Run(c.why+"/"+name, func(t *testing.T) {
+				addr := serveHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					_, _ = io.Copy(io.Discard, r.Body)
+					if c.cut {
+						w.Header().Set("Content-Length", fmt.Sprint(len(c.body)+1000))
+					}
+					w.WriteHeader(c.status)
+					_, _ = io.WriteString(w, c.body)
+					if c.cut {
+						_ = http.NewResponseController(w).Flush()
+						panic(http.ErrAbortHandler)
+					}
+				}))
+				dials := 0
+				client := newClient(rpcbench.ClientConfig{Addr: addr, Conns: 1, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+					dials++
+					return new(net.Dialer).DialContext(ctx, network, addr)
+				}}, Plain(k))
+				defer client.Close()
+				call, err := client.Prepare(users.Sample(0, 0))
+				require.NoError(t, err)
+				for range 2 {
+					err = call(t.Context())
+					require.Equal(t, c.want, rpcbench.CodeOf(err), err)
+				}
+				if !c.cut {
+					require.Equal(t, 1, dials, "the body is drained, so that the connection can be used again")
+				}
+			})
+		}
+	}
+}
