@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+
+	"github.com/rpcbench/rpcbench/message"
 )
 
 // Stack is one way to serve and call the create-user API: a transport, a wire format and the libraries that implement
@@ -23,11 +25,12 @@ type Stack struct {
 
 // Traits is what a stack declares about itself. The suite reads each off the wire or the allocation profile.
 type Traits struct {
-	Codec       string // import path of the library that encodes and decodes; a path above the packages that do it will do
-	HTTP        string // "1.1", "2", or "" for a protocol that isn't HTTP
-	Compression string // "" for identity, or "gzip"
-	Multiplexed bool   // several calls at a time share a connection; a Call is then bound to one connection by Prepare
-	InvalidUTF8 string // what becomes of invalid UTF-8 in a string: Rejected, Replaced or Kept
+	Codec       string   // import path of the library that encodes and decodes; a path above the packages that do it will do
+	HTTP        string   // "1.1", "2", or "" for a protocol that isn't HTTP
+	Compression string   // "" for identity, or "gzip": of requests and replies
+	Multiplexed bool     // several calls at a time share a connection; a Call is then bound to one connection by Prepare
+	Lossy       []string // what of the suite's hostile flex messages does not come back bit-equal, by the cases' names
+	InvalidUTF8 string   // what becomes of invalid UTF-8 in a string: Rejected, Replaced or Kept
 }
 
 // What becomes of invalid UTF-8 in a string of a request.
@@ -66,6 +69,13 @@ type Client interface {
 	// Prepare builds the native request once. On a multiplexed stack the Call is bound to the next connection in turn.
 	Prepare(u User) (Call, error)
 	Close() error
+}
+
+// Echoer is a Client that can also send the flex message there and back, natively and without validation: what handling
+// a call costs alone.
+type Echoer interface {
+	Echo(ctx context.Context, m *message.Flex) (*message.Flex, error) // neutral, as CreateUser is
+	PrepareEcho(m *message.Flex) (Call, error)                        // native, as Prepare is
 }
 
 // Call encodes, sends, receives, decodes into a fresh value and compares it with what was asked: every time, all of it.

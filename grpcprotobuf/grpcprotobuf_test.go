@@ -9,4 +9,6 @@ import (
 
 func TestMain(m *testing.M) { stacktest.Main(m) }
 
-func TestConformance(t *testing.T) { stacktest.Conformance(t, grpcprotobuf.New()) }
+func TestConformance(t *testing.T)     { stacktest.Conformance(t, grpcprotobuf.New()) }
+func TestConformanceVT(t *testing.T)   { stacktest.Conformance(t, grpcprotobuf.VT()) }
+func TestConformanceGzip(t *testing.T) { stacktest.Conformance(t, grpcprotobuf.Gzip()) }

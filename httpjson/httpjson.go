@@ -1,5 +1,5 @@
-// Package httpjson serves and calls the create-user API as JSON over HTTP/1.1 with keep-alive: net/http and
-// encoding/json, no compression.
+// Package httpjson serves and calls the create-user API as JSON over HTTP with keep-alive: net/http and encoding/json.
+// HTTP/1.1 without compression unless a variant says otherwise.
 package httpjson
 
 import (
@@ -7,16 +7,31 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
+	"github.com/rpcbench/rpcbench/internal/native"
 )
 
 // New reads whole bodies and calls json.Unmarshal and json.Marshal: one Write for the reply.
-func New() rpcbench.Stack { return stack("httpjson", jsonstd.Codec{}) }
+func New() rpcbench.Stack { return stack("httpjson", jsonstd.Codec{}, httpapi.Options{}) }
 
 // Stream uses a json.Decoder on each body and a json.Encoder on each reply, as many handlers are written. It accepts
 // what follows a complete value, which New refuses.
-func Stream() rpcbench.Stack { return stack("httpjson.stream", jsonstd.Stream{}) }
+func Stream() rpcbench.Stack { return stack("httpjson.stream", jsonstd.Stream{}, httpapi.Options{}) }
 
-func stack(name string, c codec.Codec) rpcbench.Stack {
-	traits := rpcbench.Traits{Codec: "encoding/json", InvalidUTF8: rpcbench.Replaced}
-	return httpapi.Stack(name, "http/json", traits, httpapi.Plain(c))
+// Gzip compresses requests and replies, with pooled writers and readers: what saving the bytes costs.
+func Gzip() rpcbench.Stack {
+	return stack("httpjson.gzip", jsonstd.Codec{}, httpapi.Options{Gzip: true})
+}
+
+// H2C is the same handler over HTTP/2, in clear unless the fixture has TLS: what the protocol costs.
+func H2C() rpcbench.Stack {
+	return stack("httpjson.h2c", jsonstd.Codec{}, httpapi.Options{HTTP2: true})
+}
+
+func stack(name string, c codec.Codec, options httpapi.Options) rpcbench.Stack {
+	traits := rpcbench.Traits{
+		Codec:       "encoding/json",
+		InvalidUTF8: rpcbench.Replaced,
+		Lossy:       []string{"NaN", "infinities", "negative zero"},
+	}
+	return httpapi.Stack(name, "http/json", traits, c, native.Plain(), options)
 }

@@ -9,4 +9,5 @@ import (
 
 func TestMain(m *testing.M) { stacktest.Main(m) }
 
-func TestConformance(t *testing.T) { stacktest.Conformance(t, httpjsoniter.New()) }
+func TestConformance(t *testing.T)        { stacktest.Conformance(t, httpjsoniter.New()) }
+func TestConformanceFastest(t *testing.T) { stacktest.Conformance(t, httpjsoniter.Fastest()) }

@@ -1,5 +1,5 @@
-// Package grpcapi is the one service implementation that grpc-go's servers register, and the two halves of its errors:
-// rpcbench codes to gRPC status and back.
+// Package grpcapi is what the stacks of grpc-go share: the one service implementation and its server, the client on the
+// generated stub, and rpcbench codes to gRPC status and back.
 package grpcapi
 
 import (
@@ -10,10 +10,12 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/pbnative"
+	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/user/v1/userv1grpc"
 )
@@ -23,9 +25,16 @@ type service struct {
 	create func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error)
 }
 
-// Register puts the service on s.
-func Register(s grpc.ServiceRegistrar) {
-	userv1grpc.RegisterUserServiceServer(s, &service{create: pbnative.NewService()})
+// NewServer is a server with the service on it and the limits that every server has.
+func NewServer(options ...grpc.ServerOption) *grpc.Server {
+	s := grpc.NewServer(append([]grpc.ServerOption{
+		grpc.MaxRecvMsgSize(rpcbench.MaxBody),
+		grpc.MaxHeaderListSize(rpcbench.MaxHeader),
+		grpc.ConnectionTimeout(rpcbench.HeaderTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: rpcbench.IdleTimeout}),
+	}, options...)...)
+	userv1grpc.RegisterUserServiceServer(s, &service{create: pbnative.API().NewService()})
+	return s
 }
 
 func (s *service) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
@@ -35,6 +44,8 @@ func (s *service) CreateUser(ctx context.Context, u *userv1.User) (*userv1.Creat
 	}
 	return reply, nil
 }
+
+func (s *service) Echo(_ context.Context, f *messagepb.Flex) (*messagepb.Flex, error) { return f, nil }
 
 // toStatus makes the status of a service's error. Broken rules are details, as google.rpc.BadRequest.
 func toStatus(err error) error {
@@ -72,10 +83,10 @@ func grpcCode(c rpcbench.Code) codes.Code {
 	return codes.Internal
 }
 
-// Error turns what a grpc-go client returns into an *rpcbench.Error. InvalidArgument is Invalid with its details and
+// fromStatus turns what a grpc-go client returns into an *rpcbench.Error. InvalidArgument is Invalid with its details and
 // Malformed without. The library says Internal of a message that it could not encode or decode, on either side, so
 // those are told by its words: "grpc: failed to unmarshal …", "grpc: error while marshaling: …".
-func Error(err error) error {
+func fromStatus(err error) error {
 	s := status.Convert(err)
 	e := &rpcbench.Error{Code: rpcbench.Internal, Err: err}
 	switch s.Code() {

@@ -3,133 +3,158 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/internal/native"
 )
 
-type client[U, R any] struct {
-	format Format[U, R]
-	codec  codec.Codec
-	stream codec.Stream // nil: whole bodies
-	http   *http.Client
-	url    string
-}
-
-// newClient holds config.Conns keep-alive connections; a call takes any that is idle.
-func newClient[U, R any](config rpcbench.ClientConfig, format Format[U, R]) rpcbench.Client {
-	scheme := "http://"
+// BaseURL is the scheme and host of a client's requests.
+func BaseURL(config rpcbench.ClientConfig) string {
 	if config.TLS != nil {
-		scheme = "https://"
+		return "https://" + config.Addr
 	}
-	stream, _ := format.Codec.(codec.Stream)
-	return &client[U, R]{
-		format: format,
-		codec:  format.Codec,
-		stream: stream,
-		url:    scheme + config.Addr + path,
-		http: &http.Client{Transport: &http.Transport{
-			DialContext:         config.DialContext,
-			TLSClientConfig:     config.TLS,
-			Protocols:           http1(),
-			DisableCompression:  true,
-			MaxConnsPerHost:     config.Conns,
-			MaxIdleConnsPerHost: config.Conns,
-		}},
+	return "http://" + config.Addr
+}
+
+// NewHTTPClient holds conns keep-alive connections, of which HTTP/1.1 calls take any that is idle. It neither asks for
+// compression nor undoes it.
+func NewHTTPClient(config rpcbench.ClientConfig, conns int, http2 bool) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DialContext:         config.DialContext,
+		TLSClientConfig:     config.TLS,
+		Protocols:           Protocols(http2),
+		DisableCompression:  true,
+		MaxConnsPerHost:     conns,
+		MaxIdleConnsPerHost: conns,
+	}}
+}
+
+// HTTPClients are the clients to bind calls to: one for all connections of HTTP/1.1, one for each of HTTP/2, whose
+// Transport would send everything over one.
+func HTTPClients(config rpcbench.ClientConfig, http2 bool) []*http.Client {
+	if !http2 {
+		return []*http.Client{NewHTTPClient(config, config.Conns, false)}
+	}
+	var clients []*http.Client
+	for range config.Conns {
+		clients = append(clients, NewHTTPClient(config, 1, true))
+	}
+	return clients
+}
+
+// CloseIdle makes the closer of an http.Client.
+func CloseIdle(c *http.Client) func() error {
+	return func() error {
+		c.CloseIdleConnections()
+		return nil
 	}
 }
 
-func (c *client[U, R]) Close() error {
-	c.http.CloseIdleConnections()
-	return nil
+func newClient[U, R, F, E any](config rpcbench.ClientConfig, c codec.Codec, api native.API[U, R, F, E], options Options) rpcbench.Client {
+	b := newBodies(c, options)
+	var conns []*conn[U, R, F, E]
+	var closers []func() error
+	for _, h := range HTTPClients(config, options.HTTP2) {
+		conns = append(conns, &conn[U, R, F, E]{
+			bodies: b, http: h, toError: api.ToError,
+			usersURL: BaseURL(config) + usersPath, echoURL: BaseURL(config) + echoPath,
+		})
+		closers = append(closers, CloseIdle(h))
+	}
+	return native.NewClient(api, conns, closers...)
 }
 
-func (c *client[U, R]) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.Response, error) {
-	r, err := c.create(ctx, c.format.FromUser(u))
-	if err != nil {
-		return rpcbench.Response{}, err
-	}
-	return c.format.ToResponse(r), nil
+// conn calls through one http.Client.
+type conn[U, R, F, E any] struct {
+	*bodies
+	http              *http.Client
+	toError           func(*E) *rpcbench.Error
+	usersURL, echoURL string
 }
 
-func (c *client[U, R]) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	native := c.format.FromUser(u)
-	return func(ctx context.Context) error {
-		r, err := c.create(ctx, native)
-		if err != nil {
-			return err
-		}
-		return c.format.Check(native, r)
-	}, nil
-}
-
-func (c *client[U, R]) create(ctx context.Context, u *U) (*R, error) {
-	body, err := c.encode(u)
-	if err != nil {
-		return nil, &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, body)
-	if err != nil {
-		return nil, &rpcbench.Error{Code: rpcbench.Internal, Err: err}
-	}
-	req.Header.Set("Content-Type", c.codec.ContentType())
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, rpcbench.CallError(ctx, err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, c.failure(ctx, resp)
-	}
+func (c *conn[U, R, F, E]) CreateUser(ctx context.Context, u *U) (*R, error) {
 	r := new(R)
-	if c.stream != nil {
-		if err := c.stream.Decode(resp.Body, r); err != nil {
-			return nil, replyError(ctx, err)
-		}
-		// What follows the value is drained, or the connection could not be used again.
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-			return nil, rpcbench.CallError(ctx, err)
-		}
-		return r, nil
-	}
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, rpcbench.CallError(ctx, err)
-	}
-	if err := c.codec.Unmarshal(data, r); err != nil {
-		return nil, &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+	if err := c.call(ctx, c.usersURL, u, r); err != nil {
+		return nil, err
 	}
 	return r, nil
 }
 
-func (c *client[U, R]) encode(u *U) (io.Reader, error) {
+func (c *conn[U, R, F, E]) Echo(ctx context.Context, f *F) (*F, error) {
+	echo := new(F)
+	if err := c.call(ctx, c.echoURL, f, echo); err != nil {
+		return nil, err
+	}
+	return echo, nil
+}
+
+func (c *conn[U, R, F, E]) call(ctx context.Context, url string, request, reply any) error {
+	body, err := c.encode(request)
+	if err != nil {
+		return &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
+	if err != nil {
+		return &rpcbench.Error{Code: rpcbench.Internal, Err: err}
+	}
+	req.Header.Set("Content-Type", c.codec.ContentType())
+	if c.gzip != nil {
+		c.setEncoding(req.Header)
+		req.Header.Set("Accept-Encoding", "gzip")
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return rpcbench.CallError(ctx, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return c.failure(ctx, resp)
+	}
+	if err := c.decode(resp.Body, resp.Header, reply); err != nil {
+		return replyError(ctx, err)
+	}
+	if c.stream != nil {
+		// What follows the value is drained, or the connection could not be used again.
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			return rpcbench.CallError(ctx, err)
+		}
+	}
+	return nil
+}
+
+func (c *conn[U, R, F, E]) encode(v any) (io.Reader, error) {
 	if c.stream != nil {
 		buf := new(bytes.Buffer)
-		return buf, c.stream.Encode(buf, u)
+		return buf, c.stream.Encode(buf, v)
 	}
-	data, err := c.codec.Marshal(u)
+	data, err := c.marshal(v)
 	return bytes.NewReader(data), err
 }
 
-// replyError tells a reply that does not decode from a connection that broke under the decoder.
+// replyError tells a reply that does not decode from a connection that broke under the reader.
 func replyError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	_, network := errors.AsType[net.Error](err)
+	if network || ctx.Err() != nil || errors.Is(err, io.ErrUnexpectedEOF) {
 		return rpcbench.CallError(ctx, err)
 	}
 	return &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
 }
 
 // failure reads the error out of a reply whose status says that the call failed.
-func (c *client[U, R]) failure(ctx context.Context, resp *http.Response) error {
-	data, err := io.ReadAll(io.LimitReader(resp.Body, rpcbench.MaxBody))
-	if err != nil {
+func (c *conn[U, R, F, E]) failure(ctx context.Context, resp *http.Response) error {
+	body := new(E)
+	if err := c.decode(io.LimitReader(resp.Body, rpcbench.MaxBody), resp.Header, body); err != nil && ctx.Err() != nil {
 		return rpcbench.CallError(ctx, err)
 	}
-	e := new(rpcbench.Error)
-	if c.codec.Unmarshal(data, e) != nil || e.Code == "" || status(e.Code) != resp.StatusCode {
+	_, _ = io.Copy(io.Discard, resp.Body) // or the connection could not be used again
+	e := c.toError(body)
+	if e.Code == "" || status(e.Code) != resp.StatusCode {
 		return &rpcbench.Error{Code: rpcbench.Internal, Message: fmt.Sprintf("status %s with an unreadable body", resp.Status)}
 	}
 	return e

@@ -1,72 +1,62 @@
-// Package httpapi is the one net/http handler and client that the HTTP stacks share. They differ by a Format: a codec
-// and the native types it carries. Both sides are written as net/http's documentation shows them: whole bodies, no
-// pools, no buffers kept.
+// Package httpapi is the one net/http handler and client that the HTTP stacks share. They differ by a codec, the native
+// types it carries, and Options. Both sides are written as net/http's documentation shows them: whole bodies, no pools,
+// no buffers kept.
 package httpapi
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/internal/native"
 )
 
-// path is where the one operation is served.
-const path = "/users"
+// Paths of the operations.
+const (
+	usersPath = "/users"
+	echoPath  = "/echo"
+)
 
-// Format is a wire format: a codec, its native user and response types, and the service on them.
-type Format[U, R any] struct {
-	Codec codec.Codec
-	// NewService makes the operation a server runs: it validates and answers.
-	NewService func() func(context.Context, *U) (*R, error)
-	FromUser   func(rpcbench.User) *U
-	ToResponse func(*R) rpcbench.Response
-	// Check compares a reply with the user it answers.
-	Check func(asked *U, r *R) error
+// Options are what variants change. The zero value is HTTP/1.1 with keep-alive, in identity.
+type Options struct {
+	HTTP2 bool // HTTP/2 instead, in clear or over TLS
+	Gzip  bool // requests and replies compressed, with pooled writers and readers
 }
 
-// Plain is the format of a codec that carries the plain structs.
-func Plain(c codec.Codec) Format[rpcbench.User, rpcbench.Response] {
-	return Format[rpcbench.User, rpcbench.Response]{
-		Codec: c,
-		NewService: func() func(context.Context, *rpcbench.User) (*rpcbench.Response, error) {
-			validate := rpcbench.NewValidator[rpcbench.User]()
-			return func(_ context.Context, u *rpcbench.User) (*rpcbench.Response, error) {
-				if err := validate(u); err != nil {
-					return nil, err
-				}
-				return rpcbench.Answer(u), nil
-			}
-		},
-		FromUser:   func(u rpcbench.User) *rpcbench.User { return &u },
-		ToResponse: func(r *rpcbench.Response) rpcbench.Response { return *r },
-		Check:      rpcbench.Check,
-	}
-}
-
-// Stack is a stack over HTTP/1.1 with keep-alive and no compression.
-func Stack[U, R any](name, protocol string, traits rpcbench.Traits, format Format[U, R]) rpcbench.Stack {
+// Stack is a stack over net/http. It adds to traits what options decide.
+func Stack[U, R, F, E any](name, protocol string, traits rpcbench.Traits, c codec.Codec, api native.API[U, R, F, E], options Options) rpcbench.Stack {
 	traits.HTTP = "1.1"
+	if options.HTTP2 {
+		traits.HTTP, traits.Multiplexed = "2", true
+		protocol += "/h2"
+	}
+	if options.Gzip {
+		traits.Compression = "gzip"
+		protocol += "/gzip"
+	}
 	return rpcbench.Stack{
 		Name:     name,
 		Protocol: protocol,
 		Traits:   traits,
 		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-			return newServer(config, format), nil
+			return newServer(config, c, api, options), nil
 		},
 		Dial: func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-			return newClient(config, format), nil
+			return newClient(config, c, api, options), nil
 		},
 	}
 }
 
-func http1() *http.Protocols {
+// Protocols is one HTTP version and no other, in clear as over TLS.
+func Protocols(http2 bool) *http.Protocols {
 	p := new(http.Protocols)
-	p.SetHTTP1(true)
+	p.SetHTTP1(!http2)
+	p.SetHTTP2(http2)
+	p.SetUnencryptedHTTP2(http2)
 	return p
 }
 
-// statuses are the HTTP statuses of failures. A cancelled call has none: nobody is left to read it.
+// status is the HTTP status of a failure. A cancelled call has none: nobody is left to read it.
 func status(c rpcbench.Code) int {
 	switch c {
 	case rpcbench.Invalid, rpcbench.Malformed:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/internal/native"
 )
 
 // server is an *http.Server that serves TLS when it was given a TLS configuration.
@@ -21,72 +22,67 @@ func (s server) Serve(ln net.Listener) error {
 	return s.Server.Serve(ln)
 }
 
-func newServer[U, R any](config rpcbench.ServerConfig, format Format[U, R]) rpcbench.Server {
-	h := &handler[U, R]{codec: format.Codec, create: format.NewService()}
-	h.stream, _ = format.Codec.(codec.Stream)
-	mux := http.NewServeMux()
-	mux.Handle("POST "+path, h)
+// NewServer serves h with the limits that every server has.
+func NewServer(config rpcbench.ServerConfig, h http.Handler, http2 bool) rpcbench.Server {
 	return server{&http.Server{
-		Handler:           mux,
+		Handler:           h,
 		TLSConfig:         config.TLS,
-		Protocols:         http1(),
+		Protocols:         Protocols(http2),
 		ReadHeaderTimeout: rpcbench.HeaderTimeout,
 		IdleTimeout:       rpcbench.IdleTimeout,
 		MaxHeaderBytes:    rpcbench.MaxHeader,
 	}}
 }
 
-type handler[U, R any] struct {
-	codec  codec.Codec
-	stream codec.Stream // nil: whole bodies
-	create func(context.Context, *U) (*R, error)
+func newServer[U, R, F, E any](config rpcbench.ServerConfig, c codec.Codec, api native.API[U, R, F, E], options Options) rpcbench.Server {
+	b := newBodies(c, options)
+	mux := http.NewServeMux()
+	mux.Handle("POST "+usersPath, &handler[U, R, E]{b, api.NewService(), api.FromError})
+	mux.Handle("POST "+echoPath, &handler[F, F, E]{b, native.Echo[F], api.FromError})
+	return NewServer(config, mux, options.HTTP2)
 }
 
-func (h *handler[U, R]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	u := new(U)
-	if err := h.decode(http.MaxBytesReader(w, r.Body, rpcbench.MaxBody), u); err != nil {
-		h.fail(w, err)
+// handler serves one operation.
+type handler[Q, A, E any] struct {
+	*bodies
+	do        func(context.Context, *Q) (*A, error)
+	fromError func(*rpcbench.Error) *E
+}
+
+func (h *handler[Q, A, E]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := new(Q)
+	if err := h.decode(http.MaxBytesReader(w, r.Body, rpcbench.MaxBody), r.Header, q); err != nil {
+		h.fail(w, requestError(err))
 		return
 	}
-	reply, err := h.create(r.Context(), u)
+	a, err := h.do(r.Context(), q)
 	if err != nil {
 		h.fail(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", h.codec.ContentType())
 	if h.stream != nil {
-		_ = h.stream.Encode(w, reply) // the status is sent: all that is left is a broken reply, which the client refuses
+		_ = h.stream.Encode(w, a) // the status is sent: all that is left is a broken reply, which the client refuses
 		return
 	}
-	body, err := h.codec.Marshal(reply)
+	body, err := h.marshal(a)
 	if err != nil {
 		h.fail(w, err)
 		return
 	}
+	h.setEncoding(w.Header())
 	_, _ = w.Write(body) // fails only when the client has gone
 }
 
-func (h *handler[U, R]) decode(body io.Reader, u *U) error {
-	var err error
-	if h.stream != nil {
-		err = h.stream.Decode(body, u)
-	} else {
-		var data []byte
-		if data, err = io.ReadAll(body); err == nil {
-			err = h.codec.Unmarshal(data, u)
-		}
-	}
-	if err == nil {
-		return nil
-	}
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+func requestError(err error) error {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok || errors.Is(err, errTooLarge) {
 		return &rpcbench.Error{Code: rpcbench.TooLarge, Err: err}
 	}
 	return &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
 }
 
 // fail answers with the error's status and, in the stack's own wire format, its code and violations.
-func (h *handler[U, R]) fail(w http.ResponseWriter, err error) {
+func (h *handler[Q, A, E]) fail(w http.ResponseWriter, err error) {
 	body := &rpcbench.Error{Code: failureCode(err)}
 	if e, ok := errors.AsType[*rpcbench.Error](err); ok {
 		body.Violations = e.Violations
@@ -94,12 +90,13 @@ func (h *handler[U, R]) fail(w http.ResponseWriter, err error) {
 	if len(body.Violations) == 0 {
 		body.Message = err.Error()
 	}
-	data, err := h.codec.Marshal(body)
+	data, err := h.marshal(h.fromError(body))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", h.codec.ContentType())
+	h.setEncoding(w.Header())
 	w.WriteHeader(status(body.Code))
 	_, _ = w.Write(data) // fails only when the client has gone
 }
@@ -113,4 +110,20 @@ func failureCode(err error) rpcbench.Code {
 		return rpcbench.DeadlineExceeded
 	}
 	return rpcbench.CodeOf(err)
+}
+
+var errTooLarge = errors.New("httpapi: body larger than allowed after decompression")
+
+// limitReader is io.LimitReader with an error of its own for what goes beyond.
+type limitReader struct {
+	io.Reader
+	left int64
+}
+
+func (l *limitReader) Read(p []byte) (int, error) {
+	n, err := l.Reader.Read(p)
+	if l.left -= int64(n); l.left < 0 {
+		return 0, errTooLarge
+	}
+	return n, err
 }

@@ -1,4 +1,4 @@
-// Package pbnative is the service and its native types for the stacks that speak protobuf.
+// Package pbnative is the service on generated types, for the stacks that speak protobuf.
 package pbnative
 
 import (
@@ -6,11 +6,28 @@ import (
 	"context"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/native"
+	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
-// NewService makes the operation a server runs: it validates and answers.
-func NewService() func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) {
+// API is the service's description.
+func API() native.API[userv1.User, userv1.CreateUserResponse, messagepb.Flex, userv1.Error] {
+	return native.API[userv1.User, userv1.CreateUserResponse, messagepb.Flex, userv1.Error]{
+		NewService: newService,
+		FromUser:   fromUser,
+		ToResponse: toResponse,
+		Check:      check,
+		FromFlex:   fromFlex,
+		ToFlex:     toFlex,
+		Equal:      (*messagepb.Flex).EqualVT, // field by field, generated
+		FromError:  fromError,
+		ToError:    toError,
+	}
+}
+
+func newService() func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) {
 	validate := rpcbench.NewValidator[userv1.User]()
 	return func(_ context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
 		if err := validate(u); err != nil {
@@ -21,22 +38,20 @@ func NewService() func(context.Context, *userv1.User) (*userv1.CreateUserRespons
 	}
 }
 
-// FromUser converts a request, outside of any timed call.
-func FromUser(u rpcbench.User) *userv1.User {
+func fromUser(u *rpcbench.User) *userv1.User {
 	return &userv1.User{Id: u.ID, Email: u.Email, Name: u.Name, Password: u.Password, Avatar: u.Avatar}
 }
 
-// ToResponse converts a reply, outside of any timed call.
-func ToResponse(r *userv1.CreateUserResponse) rpcbench.Response {
-	out := rpcbench.Response{Code: r.GetCode(), Message: r.GetMessage()}
+func toResponse(r *userv1.CreateUserResponse) *rpcbench.Response {
+	out := &rpcbench.Response{Code: r.GetCode(), Message: r.GetMessage()}
 	if u := r.GetUser(); u != nil {
 		out.User = &rpcbench.User{ID: u.Id, Email: u.Email, Name: u.Name, Password: u.Password, Avatar: u.Avatar}
 	}
 	return out
 }
 
-// Check is rpcbench.Check on the generated types.
-func Check(asked *userv1.User, r *userv1.CreateUserResponse) error {
+// check is rpcbench.Check on the generated types.
+func check(asked *userv1.User, r *userv1.CreateUserResponse) error {
 	if r.GetCode() != rpcbench.OKCode || r.GetMessage() != rpcbench.OKMessage || r.GetUser() == nil {
 		return rpcbench.WrongReply("code, message or user")
 	}
@@ -46,4 +61,60 @@ func Check(asked *userv1.User, r *userv1.CreateUserResponse) error {
 		return rpcbench.WrongReply("a field of the user")
 	}
 	return nil
+}
+
+func fromFlex(f *message.Flex) *messagepb.Flex {
+	return &messagepb.Flex{
+		Double: f.Double, Float: f.Float, Int32: f.Int32, Int64: f.Int64, Uint32: f.Uint32, Uint64: f.Uint64,
+		Sint32: f.Sint32, Sint64: f.Sint64, Fixed32: f.Fixed32, Fixed64: f.Fixed64, Sfixed32: f.Sfixed32, Sfixed64: f.Sfixed64,
+		Bool: f.Bool, String_: f.String, Bytes: f.Bytes,
+		Message: fromPair(f.Message), First: each(f.First, fromPair), Second: each(f.Second, fromPair), Optional: fromPair(f.Optional),
+	}
+}
+
+func toFlex(f *messagepb.Flex) *message.Flex {
+	return &message.Flex{
+		Double: f.Double, Float: f.Float, Int32: f.Int32, Int64: f.Int64, Uint32: f.Uint32, Uint64: f.Uint64,
+		Sint32: f.Sint32, Sint64: f.Sint64, Fixed32: f.Fixed32, Fixed64: f.Fixed64, Sfixed32: f.Sfixed32, Sfixed64: f.Sfixed64,
+		Bool: f.Bool, String: f.String_, Bytes: f.Bytes,
+		Message: toPair(f.Message), First: each(f.First, toPair), Second: each(f.Second, toPair), Optional: toPair(f.Optional),
+	}
+}
+
+func fromPair(p *message.Pair) *messagepb.Pair {
+	if p == nil {
+		return nil
+	}
+	return &messagepb.Pair{Key: p.Key, Value: p.Value}
+}
+
+func toPair(p *messagepb.Pair) *message.Pair {
+	if p == nil {
+		return nil
+	}
+	return &message.Pair{Key: p.Key, Value: p.Value}
+}
+
+func each[A, B any](in []A, convert func(A) B) []B {
+	var out []B
+	for _, v := range in {
+		out = append(out, convert(v))
+	}
+	return out
+}
+
+func fromError(e *rpcbench.Error) *userv1.Error {
+	out := &userv1.Error{Code: string(e.Code), Message: e.Message}
+	for _, v := range e.Violations {
+		out.Violations = append(out.Violations, &userv1.Violation{Field: v.Field, Rule: v.Rule})
+	}
+	return out
+}
+
+func toError(e *userv1.Error) *rpcbench.Error {
+	out := &rpcbench.Error{Code: rpcbench.Code(e.GetCode()), Message: e.GetMessage()}
+	for _, v := range e.GetViolations() {
+		out.Violations = append(out.Violations, rpcbench.Violation{Field: v.GetField(), Rule: v.GetRule()})
+	}
+	return out
 }

@@ -4,6 +4,7 @@ package roster
 import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/grpcservehttp"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 )
@@ -13,7 +14,14 @@ func All() []rpcbench.Stack {
 	return []rpcbench.Stack{
 		grpcprotobuf.New(),
 		httpjson.New(),
-		httpjson.Stream(),
 		httpjsoniter.New(),
+		grpcservehttp.New(),
+		grpcprotobuf.VT(),
+		grpcprotobuf.Gzip(),
+		httpjson.Stream(),
+		httpjson.Gzip(),
+		httpjson.H2C(),
+		httpjsoniter.Fastest(),
+		grpcservehttp.VT(),
 	}
 }

@@ -1,0 +1,56 @@
+package grpcapi
+
+import (
+	"fmt"
+
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+)
+
+// VT is vtprotobuf as a codec for grpc.ForceServerCodecV2 and grpc.ForceCodecV2, which set it for one server and one
+// client; registering it would change every client of the process. It uses the library's buffer pool as its own codec
+// for protobuf does. The older Codec interface would put a copy between them.
+func VT() encoding.CodecV2 { return vt{} }
+
+type vt struct{}
+
+// vtMessage is what protoc-gen-go-vtproto adds to a generated type.
+type vtMessage interface {
+	SizeVT() int
+	MarshalToSizedBufferVT([]byte) (int, error)
+	UnmarshalVT([]byte) error
+}
+
+// Name is that of the wire format, which is the same.
+func (vt) Name() string { return "proto" }
+
+func (vt) Marshal(v any) (mem.BufferSlice, error) {
+	m, ok := v.(vtMessage)
+	if !ok {
+		return nil, fmt.Errorf("%T has no vtprotobuf methods", v)
+	}
+	size := m.SizeVT()
+	if mem.IsBelowBufferPoolingThreshold(size) {
+		buf := make([]byte, size)
+		_, err := m.MarshalToSizedBufferVT(buf)
+		return mem.BufferSlice{mem.SliceBuffer(buf)}, err
+	}
+	pool := mem.DefaultBufferPool()
+	buf := pool.Get(size)
+	if _, err := m.MarshalToSizedBufferVT((*buf)[:size]); err != nil {
+		pool.Put(buf)
+		return nil, err
+	}
+	return mem.BufferSlice{mem.NewBuffer(buf, pool)}, nil
+}
+
+// Unmarshal expects a fresh v: UnmarshalVT merges.
+func (vt) Unmarshal(data mem.BufferSlice, v any) error {
+	m, ok := v.(vtMessage)
+	if !ok {
+		return fmt.Errorf("%T has no vtprotobuf methods", v)
+	}
+	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buf.Free()
+	return m.UnmarshalVT(buf.ReadOnlyData())
+}
