@@ -3,6 +3,7 @@ package rpcbench
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 
 	"github.com/rpcbench/rpcbench/message"
@@ -27,11 +28,14 @@ type Stack struct {
 type Traits struct {
 	Codec       string   // import path of the library that encodes and decodes; a path above the packages that do it will do
 	HTTP        string   // "1.1", "2", or "" for a protocol that isn't HTTP
-	Compression string   // "" for identity, or "gzip": of requests and replies
+	Compression string   // "" for identity, "gzip" for requests and replies, or GzipReplies
 	Multiplexed bool     // several calls at a time share a connection; a Call is then bound to one connection by Prepare
-	Lossy       []string // what of the suite's hostile flex messages does not come back bit-equal, by the cases' names
+	Lossy       []string // names of the suite's hostile values that do not come back bit-equal
 	InvalidUTF8 string   // what becomes of invalid UTF-8 in a string: Rejected, Replaced or Kept
 }
+
+// GzipReplies is the Compression of a stack whose requests go uncompressed.
+const GzipReplies = "gzip replies"
 
 // What becomes of invalid UTF-8 in a string of a request.
 const (
@@ -39,6 +43,16 @@ const (
 	Replaced = "replaced" // the server sees U+FFFD in its place
 	Kept     = "kept"     // the server sees the same bytes
 )
+
+// Cross is the stack of one's server and another's client. They must speak the same protocol.
+func Cross(client, server Stack) (Stack, error) {
+	if client.Protocol != server.Protocol {
+		return Stack{}, fmt.Errorf("rpcbench: a client of %s, which speaks %s, can't call a server of %s, which speaks %s",
+			client.Name, client.Protocol, server.Name, server.Protocol)
+	}
+	client.Name, client.Server = client.Name+".to."+server.Name, server.Server
+	return client, nil
+}
 
 // ServerConfig is what surrounds a server.
 type ServerConfig struct {

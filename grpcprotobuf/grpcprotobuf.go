@@ -15,10 +15,12 @@ func New() rpcbench.Stack {
 	return stack("grpcprotobuf", func(*rpcbench.Traits) {}, nil, nil)
 }
 
-// VT encodes and decodes with vtprotobuf's generated methods instead of reflection. They don't look at UTF-8.
+// VT encodes and decodes with vtprotobuf's generated methods instead of reflection. They don't look at UTF-8, and they
+// leave out a negative zero.
 func VT() rpcbench.Stack {
 	return stack("grpcprotobuf.vt", func(t *rpcbench.Traits) {
 		t.Codec, t.InvalidUTF8 = "github.com/rpcbench/rpcbench/proto/user/v1", rpcbench.Kept
+		t.Lossy = []string{"negative zero"}
 	}, []grpc.ServerOption{grpc.ForceServerCodecV2(grpcapi.VT())},
 		[]grpc.DialOption{grpc.WithDefaultCallOptions(grpc.ForceCodecV2(grpcapi.VT()))})
 }

@@ -12,21 +12,29 @@ import (
 
 // New uses both libraries' defaults but for the limits that every server has.
 func New() rpcbench.Stack {
-	return stack("grpcservehttp", "google.golang.org/protobuf", rpcbench.Rejected, nil, nil)
+	traits := rpcbench.Traits{Codec: "google.golang.org/protobuf", InvalidUTF8: rpcbench.Rejected}
+	return stack("grpcservehttp", traits, nil, nil)
 }
 
-// VT encodes and decodes with vtprotobuf's generated methods instead of reflection. They don't look at UTF-8.
+// VT encodes and decodes with vtprotobuf's generated methods instead of reflection. They don't look at UTF-8, and they
+// leave out a negative zero.
 func VT() rpcbench.Stack {
-	return stack("grpcservehttp.vt", "github.com/rpcbench/rpcbench/proto/user/v1", rpcbench.Kept,
+	traits := rpcbench.Traits{
+		Codec:       "github.com/rpcbench/rpcbench/proto/user/v1",
+		InvalidUTF8: rpcbench.Kept,
+		Lossy:       []string{"negative zero"},
+	}
+	return stack("grpcservehttp.vt", traits,
 		[]grpc.ServerOption{grpc.ForceServerCodecV2(grpcapi.VT())},
 		[]grpc.DialOption{grpc.WithDefaultCallOptions(grpc.ForceCodecV2(grpcapi.VT()))})
 }
 
-func stack(name, codec, invalidUTF8 string, server []grpc.ServerOption, client []grpc.DialOption) rpcbench.Stack {
+func stack(name string, traits rpcbench.Traits, server []grpc.ServerOption, client []grpc.DialOption) rpcbench.Stack {
+	traits.HTTP, traits.Multiplexed = "2", true
 	return rpcbench.Stack{
 		Name:     name,
 		Protocol: "grpc/proto",
-		Traits:   rpcbench.Traits{Codec: codec, HTTP: "2", Multiplexed: true, InvalidUTF8: invalidUTF8},
+		Traits:   traits,
 		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 			return httpapi.NewServer(config, grpcapi.NewServer(server...), true), nil
 		},

@@ -61,6 +61,7 @@ func checks() []check {
 		{"protocol", false, protocol},
 		{"compression", true, compression},
 		{"hostile values", false, hostileValues},
+		{"echo", false, echo},
 		{"outcomes", false, outcomes},
 		{"deadline", false, deadline},
 		{"cancel", false, cancelled},
@@ -174,10 +175,22 @@ func declared(s subject) error {
 		return errors.New("Traits.Codec must name the import path of the library that encodes and decodes")
 	case t.HTTP != "" && t.HTTP != "1.1" && t.HTTP != "2":
 		return fmt.Errorf(`Traits.HTTP is %q, it must be "1.1", "2" or ""`, t.HTTP)
-	case t.Compression != "" && t.Compression != "gzip":
-		return fmt.Errorf(`Traits.Compression is %q, it must be "" or "gzip"`, t.Compression)
+	case t.Compression != "" && t.Compression != "gzip" && t.Compression != rpcbench.GzipReplies:
+		return fmt.Errorf(`Traits.Compression is %q, it must be "", "gzip" or %q`, t.Compression, rpcbench.GzipReplies)
 	case t.InvalidUTF8 != rpcbench.Rejected && t.InvalidUTF8 != rpcbench.Replaced && t.InvalidUTF8 != rpcbench.Kept:
 		return fmt.Errorf("Traits.InvalidUTF8 is %q, it must be rejected, replaced or kept", t.InvalidUTF8)
+	}
+	known := map[string]bool{}
+	for _, c := range hostileUsers() {
+		known[c.reason] = true
+	}
+	for _, c := range hostileFlexes() {
+		known[c.name] = true
+	}
+	for _, name := range t.Lossy {
+		if !known[name] {
+			return fmt.Errorf("Traits.Lossy names %q, which is no case of the suite", name)
+		}
 	}
 	return nil
 }
@@ -243,7 +256,7 @@ func closed(s subject) error {
 
 // unavailable: a server that can't be reached, or that breaks the connection under a call, has one code.
 func unavailable(s subject) error {
-	if !s.tls { // what arrives can't be told from a straggler of the call before
+	if !s.tls && s.stack.Traits.Compression == "" { // else what arrives can't be told from a straggler of the call before
 		if err := dropped(s); err != nil {
 			return err
 		}

@@ -103,12 +103,13 @@ const Client = "client"
 
 // Objects returns how many objects were allocated beneath functions of a package or of packages below its path, for
 // however many frames between, by the function that their goroutine began with. A goroutine that fn itself started
-// counts under its own function.
-func (p Profile) Objects(pkgPath string) map[string]int64 {
+// counts under its own function. Stacks that also hold a function of an excepted package are left out.
+func (p Profile) Objects(pkgPath string, except ...string) map[string]int64 {
 	within := func(path string) bool { return path == pkgPath || strings.HasPrefix(path, pkgPath+"/") }
+	excepted := func(path string) bool { return slices.Contains(except, path) }
 	roots := map[string]int64{}
 	for _, s := range p.stacks {
-		if slices.ContainsFunc(s.packages, within) {
+		if slices.ContainsFunc(s.packages, within) && !slices.ContainsFunc(s.packages, excepted) {
 			roots[s.root] += s.objects
 		}
 	}
