@@ -1,6 +1,6 @@
 // Package direct answers what this library's own layers cost. For a stack it holds the same call written without them,
 // as one would from the documentation of net/http or grpc-go: the direct form, which knows no Stack, Client or Call and
-// does the same work to the letter. TestSameMessages and TestSameOutcomes hold it to that, since a form that did less
+// does the same work to the letter. The TestSame… tests hold it to what can be seen of that, since a form that did less
 // would make ours look slow, and one that did more would hide what we cost.
 //
 // TestAllocationsAtMostDirect then fails when one of our calls allocates more than a direct one, on any machine.

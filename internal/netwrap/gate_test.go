@@ -119,6 +119,24 @@ func TestGateDropSparesTheRest(t *testing.T) {
 	assert.Equal(t, "spared", read(t, idle, 6))
 }
 
+func TestGateDropsAllThatIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := new(netwrap.Gate)
+		gate.Hold(nil)
+		var got []<-chan result
+		for range 50 {
+			client, server := net.Pipe()
+			got = append(got, startRead(gate.Wrap(server), 7))
+			write(t, client, "dropped")
+		}
+		synctest.Wait() // until every Read waits
+		gate.Drop()
+		for _, g := range got {
+			require.Equal(t, result{"", net.ErrClosed}, <-g)
+		}
+	})
+}
+
 func TestGateServerCloseWhileHeld(t *testing.T) {
 	gate := new(netwrap.Gate)
 	s := serve(t, gate, nil)
@@ -189,13 +207,18 @@ func TestGateKeepsDataOverDeadline(t *testing.T) {
 	gate := new(netwrap.Gate)
 	bare, gated := pair(t, gate.Wrap)
 	held := gate.Hold(nil)
-	got := startRead(gated, 6)
+	p := make([]byte, 6)
+	got := start(func() (string, error) {
+		n, err := gated.Read(p)
+		return string(p[:n]), err
+	})
 	write(t, bare, "abcdef")
 	wait(t, held)
 	require.NoError(t, gated.SetReadDeadline(time.Unix(1, 0)))
 	r := wait(t, got)
 	assert.Equal(t, "", r.data)
 	require.True(t, isTimeout(r.err), "a past deadline ends a Read that is held: %v", r.err)
+	clear(p) // the buffer is the reader's again
 
 	gate.Release()
 	_, err := gated.Read(make([]byte, 6))

@@ -18,8 +18,8 @@ type Tap struct {
 }
 
 // A Filter stands between the tap's connections and their readers: it is given what one Read took off the wire, and
-// returns what the reader gets instead, more or less or nothing. It may change p in place and return it, and must not
-// keep it. After an error c is closed, and its reader gets out and then that error, for ever.
+// returns what the reader gets instead, more or less or nothing. It may change p in place and return it; it must not
+// keep p, nor call SetFilter. After an error c is closed, and its reader gets out and then that error, for ever.
 type Filter func(c *TapConn, p []byte) (out []byte, err error)
 
 // Replace puts one name in the place of another. It works per Read: a name that straddles two is not found.

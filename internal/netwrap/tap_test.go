@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -96,26 +97,41 @@ func TestTapRecordsEachConnection(t *testing.T) {
 	}
 }
 
-// Of two goroutines that write, the record has the order of the wire; and of two that read.
+// Of goroutines that write at once, the record has the order of the wire; and of those that read.
 func TestTapRecordsOrder(t *testing.T) {
-	writer, reader := new(netwrap.Tap), new(netwrap.Tap)
-	bare, tapped := pair(t, reader.Wrap)
-	bare = writer.Wrap(bare)
-	var writers, readers sync.WaitGroup
-	for _, s := range []string{"a", "b"} {
+	var mu sync.Mutex
+	var wire []byte
+	writer := new(netwrap.Tap)
+	slow := writer.Wrap(stubConn{write: func(p []byte) (int, error) {
+		runtime.Gosched() // lets another overtake, were that possible
+		mu.Lock()
+		defer mu.Unlock()
+		wire = append(wire, p...)
+		return len(p), nil
+	}})
+	var writers sync.WaitGroup
+	for _, s := range []string{"a", "b", "c"} {
 		writers.Go(func() {
 			for range 1000 {
-				write(t, bare, s)
+				write(t, slow, s)
 			}
 		})
-		readers.Go(func() { _, _ = io.Copy(io.Discard, iotest.OneByteReader(tapped)) })
 	}
 	writers.Wait()
+	assert.Len(t, wire, 3000)
+	assert.Equal(t, string(wire), string(writer.Conns()[0].Sent()))
+
+	reader := new(netwrap.Tap)
+	bare, tapped := pair(t, reader.Wrap)
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() { _, _ = io.Copy(io.Discard, iotest.OneByteReader(tapped)) })
+	}
+	_, err := bare.Write(wire)
+	require.NoError(t, err)
 	require.NoError(t, bare.Close())
 	readers.Wait()
-	sent := string(writer.Conns()[0].Sent())
-	assert.Len(t, sent, 2000)
-	assert.Equal(t, sent, string(reader.Conns()[0].Received()))
+	assert.Equal(t, string(wire), string(reader.Conns()[0].Received()))
 }
 
 func TestTapReturnsCopies(t *testing.T) {
