@@ -1,25 +1,57 @@
 package rpcbench_test
 
 import (
+	"flag"
+	"strings"
 	"testing"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/grpcservehttp"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
+	"github.com/rpcbench/rpcbench/internal/roster"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
-func TestMain(m *testing.M) { stacktest.Main(m) }
-
-func BenchmarkGRPCProtobuf(b *testing.B) {
-	stacktest.BenchmarkCreateUser(b, grpcprotobuf.New(), rpcbench.Config{})
+func TestMain(m *testing.M) {
+	flag.String("stacks", "", "comma-separated names of the stacks of BenchmarkCreateUser; all unless given")
+	stacktest.Main(m)
 }
 
-func BenchmarkHTTPJSON(b *testing.B) {
-	stacktest.BenchmarkCreateUser(b, httpjson.New(), rpcbench.Config{})
+func BenchmarkGRPCProtobuf(b *testing.B)  { one(b, grpcprotobuf.New()) }
+func BenchmarkHTTPJSON(b *testing.B)      { one(b, httpjson.New()) }
+func BenchmarkHTTPJSONIter(b *testing.B)  { one(b, httpjsoniter.New()) }
+func BenchmarkGRPCServeHTTP(b *testing.B) { one(b, grpcservehttp.New()) }
+
+func one(b *testing.B, stack rpcbench.Stack) {
+	stacktest.BenchmarkCreateUser(b, stack, rpcbench.Config{})
 }
 
-func BenchmarkHTTPJSONIter(b *testing.B) {
-	stacktest.BenchmarkCreateUser(b, httpjsoniter.New(), rpcbench.Config{})
+// BenchmarkCreateUser is every stack, variants included.
+func BenchmarkCreateUser(b *testing.B) {
+	stacks := roster.All()
+	if names := flag.Lookup("stacks").Value.String(); names != "" {
+		var err error
+		if stacks, err = roster.Find(strings.Split(names, ",")...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, s := range stacks {
+		b.Run("stack="+s.Name, func(b *testing.B) { one(b, s) })
+	}
+}
+
+// BenchmarkCross is clients of one library against servers of another: is it the client or the server?
+func BenchmarkCross(b *testing.B) {
+	clients, servers := roster.Cross()
+	for _, client := range clients {
+		for _, server := range servers {
+			stack, err := rpcbench.Cross(client, server)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Run("client="+client.Name+"/server="+server.Name, func(b *testing.B) { one(b, stack) })
+		}
+	}
 }

@@ -38,6 +38,7 @@ type Fixture struct {
 	stop     func() error
 	tls      atomic.Pointer[tls.ConnectionState] // of the newest handshake
 	shaken   atomic.Int64                        // handshakes the client has completed
+	dialled  atomic.Int64                        // connections the client has been given
 }
 
 // maxBursts bounds the bursts of calls that open a fixture's connections: many times what any stack took.
@@ -83,7 +84,7 @@ func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 		defer close(f.served)
 		f.serveErr = f.server.Serve(f.listener)
 	}()
-	f.Client, err = stack.Dial(ClientConfig{Addr: f.Addr, DialContext: dialer(config.WrapClient), TLS: clientTLS, Conns: conns})
+	f.Client, err = stack.Dial(ClientConfig{Addr: f.Addr, DialContext: f.dialer(config.WrapClient), TLS: clientTLS, Conns: conns})
 	if err != nil {
 		return fail("dial", errors.Join(err, f.Close()))
 	}
@@ -122,14 +123,17 @@ func (f *Fixture) connect(ctx context.Context, conns int) error {
 			}
 			return err
 		}
-		switch accepted := f.Accepted(); {
-		case accepted == int64(conns) && (f.tls.Load() == nil || f.shaken.Load() >= accepted):
-			return nil
-		case accepted > int64(conns):
+		accepted := f.Accepted()
+		if accepted > int64(conns) {
 			return fmt.Errorf("the server accepted %d connections, %d are declared", accepted, conns)
 		}
+		// A server accepts before its client has the connection in hand: wait for both ends, and for TLS.
+		if min(accepted, f.dialled.Load()) == int64(conns) && (f.tls.Load() == nil || f.shaken.Load() >= accepted) {
+			return nil
+		}
 	}
-	return fmt.Errorf("the server accepted %d connections after %d bursts of calls, %d are declared", f.Accepted(), maxBursts, conns)
+	return fmt.Errorf("the server accepted %d connections and the client dialled %d in %d bursts of calls, %d are declared",
+		f.Accepted(), f.dialled.Load(), maxBursts, conns)
 }
 
 func connectUser(i int) User {
@@ -151,15 +155,15 @@ func burst(calls []Call) error {
 	return first
 }
 
-func dialer(wrap func(net.Conn) net.Conn) func(context.Context, string, string) (net.Conn, error) {
-	d := new(net.Dialer)
-	if wrap == nil {
-		return d.DialContext
-	}
+func (f *Fixture) dialer(wrap func(net.Conn) net.Conn) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := d.DialContext(ctx, network, addr)
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
 		if err != nil {
 			return nil, err
+		}
+		f.dialled.Add(1)
+		if wrap == nil {
+			return c, nil
 		}
 		return wrap(c), nil
 	}

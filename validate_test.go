@@ -86,7 +86,7 @@ func TestRulesAtTheirEdges(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			err := plain(&c.user)
-			require.Equal(t, err, generated(pbnative.FromUser(c.user)), "the same for the same content, whichever type holds it")
+			require.Equal(t, err, generated(pbnative.API().FromUser(&c.user)), "the same for the same content, whichever type holds it")
 			if c.broken == "" {
 				require.NoError(t, err)
 				return
@@ -148,7 +148,7 @@ func TestValidatorRefusesOtherFields(t *testing.T) {
 // An exported field without a rule would cost each stack of that type an allocation per call.
 func TestValidatorsAllocateTheSame(t *testing.T) {
 	u := users.Sample(0, 1000)
-	g := pbnative.FromUser(u)
+	g := pbnative.API().FromUser(&u)
 	plain, generated := rpcbench.NewValidator[rpcbench.User](), rpcbench.NewValidator[userv1.User]()
 	// The least of many single runs: under -race a sync.Pool forgets a part of what it is given.
 	least := func(validate func()) float64 {

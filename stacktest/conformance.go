@@ -248,7 +248,7 @@ func closed(s subject) error {
 	if err := call(ctx); err == nil {
 		return errors.New("a call succeeds after the fixture was closed")
 	}
-	if err := goleak.Find(before); err != nil {
+	if err := leftBehind(before); err != nil {
 		return fmt.Errorf("goroutines left after Close: %w", err)
 	}
 	return nil

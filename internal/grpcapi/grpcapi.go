@@ -33,8 +33,12 @@ func NewServer(options ...grpc.ServerOption) *grpc.Server {
 		grpc.ConnectionTimeout(rpcbench.HeaderTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: rpcbench.IdleTimeout}),
 	}, options...)...)
-	userv1grpc.RegisterUserServiceServer(s, &service{create: pbnative.API().NewService()})
+	register(s)
 	return s
+}
+
+func register(s grpc.ServiceRegistrar) {
+	userv1grpc.RegisterUserServiceServer(s, &service{create: pbnative.API().NewService()})
 }
 
 func (s *service) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
@@ -104,6 +108,9 @@ func fromStatus(err error) error {
 		e.Code = rpcbench.TooLarge
 	case codes.Canceled:
 		e.Code = rpcbench.Canceled
+		if s.Message() == "grpc: the client connection is closing" { // nobody cancelled
+			e.Code = rpcbench.Unavailable
+		}
 	case codes.DeadlineExceeded:
 		e.Code = rpcbench.DeadlineExceeded
 	case codes.Unavailable:

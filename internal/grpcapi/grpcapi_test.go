@@ -50,7 +50,7 @@ func serve(t *testing.T, register func(*grpc.Server), options ...grpc.ServerOpti
 func asError(t *testing.T, err error) *rpcbench.Error {
 	t.Helper()
 	require.Error(t, err)
-	e, ok := errors.AsType[*rpcbench.Error](Error(err))
+	e, ok := errors.AsType[*rpcbench.Error](fromStatus(err))
 	require.True(t, ok)
 	require.Same(t, err, e.Err, "the library's own error stays")
 	return e
@@ -90,7 +90,7 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			current = c.err
-			_, err := userv1grpc.NewUserServiceClient(conn).CreateUser(t.Context(), pbnative.FromUser(users.Sample(0, 0)))
+			_, err := userv1grpc.NewUserServiceClient(conn).CreateUser(t.Context(), fromUser(users.Sample(0, 0)))
 			require.Equal(t, c.status, status.Code(err))
 			e := asError(t, err)
 			require.Equal(t, c.code, e.Code)
@@ -103,7 +103,7 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 
 // Other clients find the broken rules where gRPC's error model has them.
 func TestBrokenRulesAreBadRequestDetails(t *testing.T) {
-	conn := serve(t, func(s *grpc.Server) { Register(s) })
+	conn := serve(t, func(s *grpc.Server) { register(s) })
 	_, err := userv1grpc.NewUserServiceClient(conn).CreateUser(t.Context(), new(userv1.User))
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
 	details := status.Convert(err).Details()
@@ -132,7 +132,7 @@ func (raw) Unmarshal(data mem.BufferSlice, v any) error {
 const method = userv1grpc.UserService_CreateUser_FullMethodName
 
 func TestRequestBytes(t *testing.T) {
-	conn := serve(t, func(s *grpc.Server) { Register(s) }, grpc.MaxRecvMsgSize(rpcbench.MaxBody))
+	conn := serve(t, func(s *grpc.Server) { register(s) }, grpc.MaxRecvMsgSize(rpcbench.MaxBody))
 	field := func(number byte, value string) string { return string([]byte{number<<3 | 2, byte(len(value))}) + value }
 	valid := field(2, "anna@example.com") + field(3, "Anna") + field(4, "password")
 	// An avatar that makes the whole message n bytes.
@@ -182,7 +182,7 @@ func TestReplyBytes(t *testing.T) {
 		}, nil)
 	}, grpc.ForceServerCodecV2(raw{}))
 	create := func(u rpcbench.User) error {
-		_, err := userv1grpc.NewUserServiceClient(conn).CreateUser(t.Context(), pbnative.FromUser(u))
+		_, err := userv1grpc.NewUserServiceClient(conn).CreateUser(t.Context(), fromUser(u))
 		return err
 	}
 	require.NoError(t, create(users.Sample(0, 0)))
@@ -193,16 +193,18 @@ func TestReplyBytes(t *testing.T) {
 }
 
 func TestOtherFailures(t *testing.T) {
-	conn := serve(t, func(s *grpc.Server) { Register(s) })
+	conn := serve(t, func(s *grpc.Server) { register(s) })
 	var reply userv1.CreateUserResponse
 	err := conn.Invoke(t.Context(), "/rpcbench.user.v1.UserService/DeleteUser", new(userv1.User), &reply)
 	require.Equal(t, codes.Unimplemented, status.Code(err))
 	require.Equal(t, rpcbench.Internal, asError(t, err).Code, "a method that the server lacks")
 	require.Equal(t, rpcbench.Internal, asError(t, io.EOF).Code, "an error that is no status")
 
-	require.NoError(t, conn.Invoke(t.Context(), method, pbnative.FromUser(users.Sample(0, 0)), &reply))
+	require.NoError(t, conn.Invoke(t.Context(), method, fromUser(users.Sample(0, 0)), &reply))
 	require.NoError(t, conn.Close())
-	err = conn.Invoke(t.Context(), method, pbnative.FromUser(users.Sample(0, 0)), &reply)
+	err = conn.Invoke(t.Context(), method, fromUser(users.Sample(0, 0)), &reply)
 	require.Equal(t, codes.Canceled, status.Code(err))
 	require.Equal(t, rpcbench.Unavailable, asError(t, err).Code, "a closed client: nobody cancelled")
 }
+
+func fromUser(u rpcbench.User) *userv1.User { return pbnative.API().FromUser(&u) }

@@ -19,7 +19,9 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/jsoniter"
 	"github.com/rpcbench/rpcbench/codec/jsonstd"
+	"github.com/rpcbench/rpcbench/internal/native"
 	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/message"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,11 +31,16 @@ func codecs() map[string]codec.Codec {
 	return map[string]codec.Codec{"jsonstd": jsonstd.Codec{}, "jsonstd.stream": jsonstd.Stream{}, "jsoniter": jsoniter.Compatible()}
 }
 
-type format = Format[rpcbench.User, rpcbench.Response]
+type format struct {
+	Codec codec.Codec
+	native.API[rpcbench.User, rpcbench.Response, message.Flex, rpcbench.Error]
+}
+
+func plain(c codec.Codec) format { return format{c, native.Plain()} }
 
 func start(t *testing.T, f format) *rpcbench.Fixture {
 	t.Helper()
-	fixture, err := rpcbench.Start(t.Context(), Stack("test", "http/test", rpcbench.Traits{}, f), rpcbench.Config{})
+	fixture, err := rpcbench.Start(t.Context(), Stack("test", "http/test", rpcbench.Traits{}, f.Codec, f.API, Options{}), rpcbench.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, fixture.Close()) })
 	return fixture
@@ -41,7 +48,7 @@ func start(t *testing.T, f format) *rpcbench.Fixture {
 
 // failing is c's format, with a service that returns what err gives for all but the users that start a fixture.
 func failing(c codec.Codec, err func() error) format {
-	f := Plain(c)
+	f := plain(c)
 	f.NewService = func() func(context.Context, *rpcbench.User) (*rpcbench.Response, error) {
 		return func(_ context.Context, u *rpcbench.User) (*rpcbench.Response, error) {
 			if e := err(); e != nil && u.Name != "connect" {
@@ -129,7 +136,7 @@ func TestFailuresHaveOneStatusEach(t *testing.T) {
 				current = c.err
 				body, err := f.Codec.Marshal(users.Sample(0, 0))
 				require.NoError(t, err)
-				got := send(t, http.MethodPost, "http://"+fixture.Addr+path, body)
+				got := send(t, http.MethodPost, "http://"+fixture.Addr+usersPath, body)
 				require.Equal(t, c.status, got.status, c.why)
 				require.Equal(t, f.Codec.ContentType(), got.header.Get("Content-Type"), c.why)
 				sent := new(rpcbench.Error)
@@ -192,7 +199,7 @@ func TestBodies(t *testing.T) {
 	} {
 		for name, k := range codecs() {
 			t.Run(c.why+"/"+name, func(t *testing.T) {
-				got := send(t, http.MethodPost, "http://"+start(t, Plain(k)).Addr+path, []byte(c.body))
+				got := send(t, http.MethodPost, "http://"+start(t, plain(k)).Addr+usersPath, []byte(c.body))
 				want := c.want
 				if _, ok := k.(codec.Stream); ok {
 					want = c.stream
@@ -211,15 +218,15 @@ func TestBodies(t *testing.T) {
 }
 
 func TestOtherRequests(t *testing.T) {
-	url := "http://" + start(t, Plain(jsonstd.Codec{})).Addr
+	url := "http://" + start(t, plain(jsonstd.Codec{})).Addr
 	for _, c := range []struct {
 		why, method, path string
-		status            int
+		status                 int
 	}{
-		{"reading a collection that has no reader", http.MethodGet, path, http.StatusMethodNotAllowed},
-		{"another method", http.MethodPut, path, http.StatusMethodNotAllowed},
+		{"reading a collection that has no reader", http.MethodGet, usersPath, http.StatusMethodNotAllowed},
+		{"another method", http.MethodPut, usersPath, http.StatusMethodNotAllowed},
 		{"another path", http.MethodPost, "/", http.StatusNotFound},
-		{"below the path", http.MethodPost, path + "/7", http.StatusNotFound},
+		{"below the path", http.MethodPost, usersPath + "/7", http.StatusNotFound},
 	} {
 		t.Run(c.why, func(t *testing.T) { require.Equal(t, c.status, send(t, c.method, url+c.path, []byte("{}")).status) })
 	}
@@ -232,7 +239,7 @@ func TestRepliesAreNotCompressed(t *testing.T) {
 	for name, c := range codecs() {
 		body, err := c.Marshal(u)
 		require.NoError(t, err)
-		got := send(t, http.MethodPost, "http://"+start(t, Plain(c)).Addr+path, body)
+		got := send(t, http.MethodPost, "http://"+start(t, plain(c)).Addr+usersPath, body)
 		require.Equal(t, http.StatusOK, got.status, name)
 		require.NotContains(t, got.header, "Content-Encoding", name)
 		require.Greater(t, len(got.body), len(u.Avatar), name)
@@ -241,7 +248,7 @@ func TestRepliesAreNotCompressed(t *testing.T) {
 
 // Limits of the connection are on the server; a timer of a whole request would end streams, and other libraries have none.
 func TestServerLimits(t *testing.T) {
-	got := newServer(rpcbench.ServerConfig{}, Plain(jsonstd.Codec{})).(server).Server
+	got := newServer(rpcbench.ServerConfig{}, jsonstd.Codec{}, native.Plain(), Options{}).(server).Server
 	require.Equal(t, rpcbench.HeaderTimeout, got.ReadHeaderTimeout)
 	require.Equal(t, rpcbench.IdleTimeout, got.IdleTimeout)
 	require.Equal(t, rpcbench.MaxHeader, got.MaxHeaderBytes)
@@ -270,13 +277,13 @@ func (unwritableStream) Encode(io.Writer, any) error { return errors.New("unwrit
 
 func TestWhatCannotBeEncoded(t *testing.T) {
 	create := func(addr string, c codec.Codec) error {
-		client := newClient(rpcbench.ClientConfig{Addr: addr, DialContext: new(net.Dialer).DialContext, Conns: 1}, Plain(c))
+		client := newClient(rpcbench.ClientConfig{Addr: addr, DialContext: new(net.Dialer).DialContext, Conns: 1}, c, native.Plain(), Options{})
 		defer client.Close()
 		_, err := client.CreateUser(t.Context(), users.Sample(0, 0))
 		return err
 	}
 	serve := func(c codec.Codec) string {
-		return serveHandler(t, newServer(rpcbench.ServerConfig{}, Plain(c)).(server).Handler)
+		return serveHandler(t, newServer(rpcbench.ServerConfig{}, plain(c).Codec, native.Plain(), Options{}).(server).Handler)
 	}
 	good := serve(jsonstd.Codec{})
 	require.NoError(t, create(good, jsonstd.Codec{}))
@@ -357,7 +364,7 @@ func TestReplies(t *testing.T) {
 				client := newClient(rpcbench.ClientConfig{Addr: addr, Conns: 1, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 					dials++
 					return new(net.Dialer).DialContext(ctx, network, addr)
-				}}, Plain(k))
+				}}, k, native.Plain(), Options{})
 				defer client.Close()
 				call, err := client.Prepare(users.Sample(0, 0))
 				require.NoError(t, err)

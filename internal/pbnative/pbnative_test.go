@@ -11,8 +11,13 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/pbnative"
 	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/message"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
+
+// fromUser and toResponse are the conversions, by value.
+func fromUser(u rpcbench.User) *userv1.User                     { return pbnative.API().FromUser(&u) }
+func toResponse(r *userv1.CreateUserResponse) rpcbench.Response { return *pbnative.API().ToResponse(r) }
 
 // full is a user with something in every field.
 func full() rpcbench.User {
@@ -34,20 +39,20 @@ func eachField(p any, f func(name string, v reflect.Value)) {
 func TestConversionsKeepEveryField(t *testing.T) {
 	u := full()
 	eachField(&u, func(name string, v reflect.Value) { require.False(t, v.IsZero(), "%s would not be tested", name) })
-	native := pbnative.FromUser(u)
+	native := fromUser(u)
 	eachField(native, func(name string, v reflect.Value) { require.False(t, v.IsZero(), "%s is lost on the way", name) })
 	reply := rpcbench.Response{Code: 200, Message: "OK", User: &u}
-	require.Equal(t, reply, pbnative.ToResponse(&userv1.CreateUserResponse{Code: 200, Message: "OK", User: native}))
-	require.Equal(t, rpcbench.Response{Code: 200}, pbnative.ToResponse(&userv1.CreateUserResponse{Code: 200}), "no user")
+	require.Equal(t, reply, toResponse(&userv1.CreateUserResponse{Code: 200, Message: "OK", User: native}))
+	require.Equal(t, rpcbench.Response{Code: 200}, toResponse(&userv1.CreateUserResponse{Code: 200}), "no user")
 }
 
 // The same answer as the service of the plain struct.
 func TestService(t *testing.T) {
-	create := pbnative.NewService()
+	create := pbnative.API().NewService()
 	u := full()
-	reply, err := create(context.Background(), pbnative.FromUser(u))
+	reply, err := create(context.Background(), fromUser(u))
 	require.NoError(t, err)
-	require.Equal(t, *rpcbench.Answer(&u), pbnative.ToResponse(reply))
+	require.Equal(t, *rpcbench.Answer(&u), toResponse(reply))
 	reply, err = create(context.Background(), new(userv1.User))
 	require.Nil(t, reply)
 	require.Equal(t, rpcbench.NewValidator[rpcbench.User]()(new(rpcbench.User)), err)
@@ -55,17 +60,17 @@ func TestService(t *testing.T) {
 
 // A field that is added to the messages is tested too.
 func TestCheckComparesEveryField(t *testing.T) {
-	asked := pbnative.FromUser(users.Sample(0, 3))
+	asked := fromUser(users.Sample(0, 3))
 	answer := func() *userv1.CreateUserResponse {
-		r, err := pbnative.NewService()(context.Background(), proto.CloneOf(asked))
+		r, err := pbnative.API().NewService()(context.Background(), proto.CloneOf(asked))
 		require.NoError(t, err)
 		return r
 	}
-	require.NoError(t, pbnative.Check(asked, answer()))
+	require.NoError(t, pbnative.API().Check(asked, answer()))
 
 	differs := func(what string, r *userv1.CreateUserResponse) {
 		t.Helper()
-		require.Equal(t, rpcbench.Internal, rpcbench.CodeOf(pbnative.Check(asked, r)), what)
+		require.Equal(t, rpcbench.Internal, rpcbench.CodeOf(pbnative.API().Check(asked, r)), what)
 	}
 	eachField(new(userv1.User), func(name string, _ reflect.Value) {
 		r := answer()
@@ -84,4 +89,20 @@ func TestCheckComparesEveryField(t *testing.T) {
 	})
 	differs("all of it", new(userv1.CreateUserResponse))
 	differs("a reply that is none", nil)
+}
+
+func TestFlexConversionsKeepEveryField(t *testing.T) {
+	f := message.Complex()
+	eachField(f, func(name string, v reflect.Value) { require.False(t, v.IsZero(), "%s would not be tested", name) })
+	generated := pbnative.API().FromFlex(f)
+	eachField(generated, func(name string, v reflect.Value) { require.False(t, v.IsZero(), "%s is lost on the way", name) })
+	require.Equal(t, f, pbnative.API().ToFlex(generated))
+	require.InDelta(t, 110, proto.Size(generated), 30, "the size that the catalogue gives")
+	require.True(t, pbnative.API().Equal(generated, proto.CloneOf(generated)))
+	require.Zero(t, proto.Size(pbnative.API().FromFlex(new(message.Flex))), "empty is nothing on the wire")
+}
+
+func TestErrorConversionsKeepEveryField(t *testing.T) {
+	e := &rpcbench.Error{Code: rpcbench.Invalid, Message: "m", Violations: []rpcbench.Violation{{Field: "email", Rule: "required"}}}
+	require.Equal(t, e, pbnative.API().ToError(pbnative.API().FromError(e)))
 }

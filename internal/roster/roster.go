@@ -2,6 +2,12 @@
 package roster
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/grpcservehttp"
@@ -9,19 +15,52 @@ import (
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 )
 
-// All returns every stack, main values and variants.
-func All() []rpcbench.Stack {
+// Main returns the main value of every package, the core three first.
+func Main() []rpcbench.Stack {
 	return []rpcbench.Stack{
 		grpcprotobuf.New(),
 		httpjson.New(),
 		httpjsoniter.New(),
 		grpcservehttp.New(),
+	}
+}
+
+// All returns every stack: the main values, then their variants.
+func All() []rpcbench.Stack {
+	return append(Main(),
 		grpcprotobuf.VT(),
 		grpcprotobuf.Gzip(),
+		grpcservehttp.VT(),
 		httpjson.Stream(),
 		httpjson.Gzip(),
 		httpjson.H2C(),
 		httpjsoniter.Fastest(),
-		grpcservehttp.VT(),
+	)
+}
+
+// Cross returns the clients and the servers of the cross matrix: all speak gRPC with protobuf.
+func Cross() (clients, servers []rpcbench.Stack) {
+	return []rpcbench.Stack{grpcprotobuf.New()},
+		[]rpcbench.Stack{grpcprotobuf.New(), grpcservehttp.New()}
+}
+
+// Find returns the stacks of the given names. The error of an unknown one suggests the nearest and lists all.
+func Find(names ...string) ([]rpcbench.Stack, error) {
+	all := All()
+	known := make([]string, len(all))
+	for i, s := range all {
+		known[i] = s.Name
 	}
+	var found []rpcbench.Stack
+	for _, name := range names {
+		i := slices.Index(known, name)
+		if i < 0 {
+			nearest := slices.MinFunc(known, func(a, b string) int {
+				return levenshtein.ComputeDistance(a, name) - levenshtein.ComputeDistance(b, name)
+			})
+			return nil, fmt.Errorf("rpcbench: unknown stack %q, did you mean %q? The stacks are %s", name, nearest, strings.Join(known, ", "))
+		}
+		found = append(found, all[i])
+	}
+	return found, nil
 }

@@ -1,0 +1,48 @@
+// Package xmlstd is encoding/xml as a codec, with the native types that carry the service in it. Each type is
+// field-equal to the plain one that its comment names; an element is named after its field, a root after its type.
+//
+// Characters that XML 1.0 lacks come back as U+FFFD: most control characters, U+FFFE, U+FFFF and bytes that are no
+// UTF-8. encoding/xml writes carriage returns, line feeds and tabs as references, so they come back, as white space does.
+package xmlstd
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+)
+
+// Codec calls xml.Marshal, and xml.Unmarshal's decoder.
+type Codec struct{}
+
+func (Codec) ContentType() string           { return "application/xml; charset=utf-8" }
+func (Codec) Marshal(v any) ([]byte, error) { return xml.Marshal(v) }
+
+// Unmarshal refuses what follows the root element, white space and comments aside, as json.Unmarshal does; xml.Unmarshal
+// does not look at it. Like that it takes a root of any name and skips what comes before it.
+func (Codec) Unmarshal(data []byte, v any) error {
+	d := xml.NewDecoder(bytes.NewReader(data))
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch t := token.(type) {
+		case xml.Comment, xml.ProcInst:
+		case xml.CharData:
+			if len(bytes.TrimSpace(t)) > 0 {
+				return errRest
+			}
+		default:
+			return errRest
+		}
+	}
+}
+
+var errRest = errors.New("xmlstd: more data after the root element")

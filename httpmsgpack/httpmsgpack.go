@@ -1,0 +1,19 @@
+// Package httpmsgpack serves and calls the create-user API as MessagePack over HTTP/1.1 with keep-alive: net/http and
+// the methods that tinylib/msgp generates, no compression. They leave out zero fields, and take a negative zero for one.
+package httpmsgpack
+
+import (
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/codec/msgp"
+	"github.com/rpcbench/rpcbench/internal/httpapi"
+)
+
+// New reads whole bodies and calls UnmarshalMsg and MarshalMsg: one Write for the reply.
+func New() rpcbench.Stack {
+	traits := rpcbench.Traits{
+		Codec:       "github.com/tinylib/msgp",
+		InvalidUTF8: rpcbench.Kept,
+		Lossy:       []string{"negative zero"},
+	}
+	return httpapi.Stack("httpmsgpack", "http/msgpack", traits, msgp.Codec{}, msgp.API(), httpapi.Options{})
+}
