@@ -56,13 +56,19 @@ func (e *Error) Is(target error) bool {
 		e.Code == DeadlineExceeded && target == context.DeadlineExceeded
 }
 
-// CodeOf returns the code of the Error in err's tree: Internal where there is none, "" for nil.
+// CodeOf returns the code of the Error in err's tree. Without one, the context's two errors have their codes, nil has ""
+// and any other error is Internal.
 func CodeOf(err error) Code {
-	if err == nil {
-		return ""
-	}
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
+	}
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, context.Canceled):
+		return Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		return DeadlineExceeded
 	}
 	return Internal
 }

@@ -78,18 +78,22 @@ func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 	f.listener = &netwrap.Listener{Listener: ln, Wrap: config.WrapServer}
 	f.Addr = ln.Addr().String()
 	if f.server, err = stack.Server(ServerConfig{TLS: serverTLS}); err != nil {
-		return fail("server", errors.Join(err, ln.Close()))
+		return fail("server", also(err, ln.Close()))
 	}
 	go func() {
-		defer close(f.served)
 		f.serveErr = f.server.Serve(f.listener)
+		close(f.served)
+		if !f.stopping.Load() { // or calls would wait for an answer
+			_, _ = f.listener.Close(), f.server.Close()
+		}
 	}()
-	f.Client, err = stack.Dial(ClientConfig{Addr: f.Addr, DialContext: f.dialer(config.WrapClient), TLS: clientTLS, Conns: conns})
+	client, err := stack.Dial(ClientConfig{Addr: f.Addr, DialContext: f.dialer(config.WrapClient), TLS: clientTLS, Conns: conns})
 	if err != nil {
-		return fail("dial", errors.Join(err, f.Close()))
+		return fail("dial", also(err, f.Close()))
 	}
+	f.Client = client
 	if err := f.connect(ctx, conns); err != nil {
-		return fail("connect", errors.Join(err, f.Close()))
+		return fail("connect", also(err, f.Close()))
 	}
 	return f, nil
 }
@@ -117,7 +121,7 @@ func (f *Fixture) connect(ctx context.Context, conns int) error {
 			select {
 			case <-f.served:
 				if !f.stopping.Load() {
-					err = errors.Join(err, fmt.Errorf("serve: %w", f.serveErr))
+					err = also(err, fmt.Errorf("serve: %w", f.serveErr))
 				}
 			default:
 			}
@@ -129,11 +133,22 @@ func (f *Fixture) connect(ctx context.Context, conns int) error {
 		}
 		// A server accepts before its client has the connection in hand: wait for both ends, and for TLS.
 		if min(accepted, f.dialled.Load()) == int64(conns) && (f.tls.Load() == nil || f.shaken.Load() >= accepted) {
-			return nil
+			return ctx.Err() // the fixture may have been stopped just now
 		}
 	}
 	return fmt.Errorf("the server accepted %d connections and the client dialled %d in %d bursts of calls, %d are declared",
 		f.Accepted(), f.dialled.Load(), maxBursts, conns)
+}
+
+// also joins two errors, either of which may be nil, on one line.
+func also(first, second error) error {
+	switch {
+	case second == nil:
+		return first
+	case first == nil:
+		return second
+	}
+	return fmt.Errorf("%w; %w", first, second)
 }
 
 func connectUser(i int) User {
@@ -189,18 +204,18 @@ const closeTimeout = 10 * time.Second
 
 func (f *Fixture) stopAll() error {
 	f.stopping.Store(true)
-	var errs []error
+	var err error
 	if f.Client != nil {
-		errs = append(errs, f.Client.Close())
+		err = f.Client.Close()
 	}
-	errs = append(errs, f.server.Close())
-	if err := f.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-		errs = append(errs, err)
+	err = also(err, f.server.Close())
+	if e := f.listener.Close(); !errors.Is(e, net.ErrClosed) {
+		err = also(err, e)
 	}
 	select {
 	case <-f.served:
 	case <-time.After(closeTimeout):
-		errs = append(errs, fmt.Errorf("rpcbench: %s: close: Serve has not returned after %v", f.Stack.Name, closeTimeout))
+		err = also(err, fmt.Errorf("rpcbench: %s: close: Serve has not returned after %v", f.Stack.Name, closeTimeout))
 	}
-	return errors.Join(errs...)
+	return err
 }

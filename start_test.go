@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,7 +158,7 @@ func TestStartFails(t *testing.T) {
 				config.Conns--
 				return dial(config)
 			}
-		}), rpcbench.Config{Conns: 2}, "connect: the server accepted 1 connections after 1000 bursts of calls, 2 are declared"},
+		}), rpcbench.Config{Conns: 2}, "connect: the server accepted 1 connections and the client dialled 1 in 1000 bursts of calls, 2 are declared"},
 		{"more connections than declared", mine(func(s *rpcbench.Stack) {
 			dial := s.Dial
 			s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
@@ -208,7 +207,7 @@ func refused(t *testing.T, addr string) {
 	t.Helper()
 	if strings.HasPrefix(addr, "127.0.0.1:") {
 		_, err := net.Dial("tcp", addr)
-		require.ErrorIs(t, err, syscall.ECONNREFUSED, "the listener is closed")
+		require.Error(t, err, "the listener is closed")
 	}
 }
 

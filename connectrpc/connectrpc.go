@@ -1,16 +1,16 @@
 // Package connectrpc serves and calls the create-user API with connect-go on net/http: protobuf in the Connect protocol
-// over HTTP/1.1, without compression, unless a variant says otherwise. Every server answers the Connect, gRPC and gRPC-Web
-// protocols, in protobuf and JSON; a variant is what its client speaks and which HTTP version carries it.
-//
-// What connect-go's generator would add is written out here, two handlers and two clients: it is no more than that, but
-// for a schema that only interceptors read.
+// over HTTP/1.1, uncompressed unless a variant says otherwise. Servers answer the Connect, gRPC and gRPC-Web protocols in
+// protobuf and JSON; a variant is what its client speaks. What connect-go's generator would add, handlers and clients by
+// procedure, is written out here: it is no more than that, but for a schema that only interceptors read.
 package connectrpc
 
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
@@ -20,24 +20,18 @@ import (
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
-// Procedures, as paths. Package userv1grpc has the same two names, and importing it compiles grpc.
-const (
-	createUser = "/rpcbench.user.v1.UserService/CreateUser"
-	echo       = "/rpcbench.user.v1.UserService/Echo"
-)
-
 // New uses the library's defaults but for compression, which is off, and the limits that every server has.
 func New() rpcbench.Stack { return stack("connectrpc", "connect/proto", false, identity()) }
 
 // H2C is New over HTTP/2, in clear or over TLS.
 func H2C() rpcbench.Stack { return stack("connectrpc.h2c", "connect/proto/h2", true, identity()) }
 
-// GRPC speaks the gRPC protocol, so that its server and grpc-go's can each be called by the other's client.
+// GRPC speaks the gRPC protocol: its server and grpc-go's can each be called by the other's client.
 func GRPC() rpcbench.Stack {
 	return stack("connectrpc.grpc", "grpc/proto", true, identity(connect.WithGRPC()))
 }
 
-// GRPCWeb speaks gRPC-Web: gRPC's messages, its trailers as the last of them, so HTTP/1.1 will do.
+// GRPCWeb speaks gRPC-Web: gRPC's messages, with its trailers as the last of them, so HTTP/1.1 will do.
 func GRPCWeb() rpcbench.Stack {
 	return stack("connectrpc.grpcweb", "grpcweb/proto", false, identity(connect.WithGRPCWeb()))
 }
@@ -47,37 +41,39 @@ func JSON() rpcbench.Stack {
 	return stack("connectrpc.json", "connect/json", false, identity(connect.WithProtoJSON()))
 }
 
-// Gzip is the library as shipped: its client asks for gzip, its server compresses every reply, whatever its size, and
-// requests are sent as they are.
+// Gzip is the library as shipped: the client asks for gzip, the server compresses every reply, whatever its size.
 func Gzip() rpcbench.Stack {
 	s := stack("connectrpc.gzip", "connect/proto", false, options{})
-	s.Traits.Compression = "gzip replies"
+	s.Traits.Compression = rpcbench.GzipReplies
 	return s
 }
 
-// VT encodes and decodes with vtprotobuf's generated methods instead of reflection. They don't look at UTF-8.
+// VT encodes and decodes with vtprotobuf's generated methods instead of reflection. They don't look at UTF-8, and take a
+// negative zero for a zero.
 func VT() rpcbench.Stack {
 	o := identity(connect.WithCodec(vt{}))
 	o.server = append(o.server, connect.WithCodec(vt{}))
 	s := stack("connectrpc.vt", "connect/proto", false, o)
 	s.Traits.Codec, s.Traits.InvalidUTF8 = "github.com/rpcbench/rpcbench/proto/user/v1", rpcbench.Kept
+	s.Traits.Lossy = []string{"negative zero"}
 	return s
 }
 
-// options are what variants change. The zero value is the library as shipped.
 type options struct {
 	server []connect.HandlerOption
 	client []connect.ClientOption
 }
 
-// identity takes gzip from both sides. The server's half is not for its replies, which a client that doesn't ask gets in
-// identity anyway: it would offer gzip for the next request in a header of each reply.
+// identity takes gzip from both sides. A server that had it would offer it in a header of each reply.
 func identity(client ...connect.ClientOption) options {
 	return options{
 		server: []connect.HandlerOption{connect.WithCompression("gzip", nil, nil)},
 		client: append(client, connect.WithAcceptCompression("gzip", nil, nil)),
 	}
 }
+
+// Package userv1grpc has the procedures' names too, but to import it is to compile grpc.
+const createUser, echo = "/rpcbench.user.v1.UserService/CreateUser", "/rpcbench.user.v1.UserService/Echo"
 
 func stack(name, protocol string, http2 bool, o options) rpcbench.Stack {
 	o.server = append(o.server, connect.WithReadMaxBytes(rpcbench.MaxBody))
@@ -86,9 +82,7 @@ func stack(name, protocol string, http2 bool, o options) rpcbench.Stack {
 		traits.HTTP, traits.Multiplexed = "2", true
 	}
 	return rpcbench.Stack{
-		Name:     name,
-		Protocol: protocol,
-		Traits:   traits,
+		Name: name, Protocol: protocol, Traits: traits,
 		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 			mux := http.NewServeMux()
 			mux.Handle(createUser, handler(createUser, pbnative.API().NewService(), o.server))
@@ -96,12 +90,20 @@ func stack(name, protocol string, http2 bool, o options) rpcbench.Stack {
 			return httpapi.NewServer(config, mux, http2), nil
 		},
 		Dial: func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-			return dial(config, http2, o.client), nil
+			var conns []conn
+			var closers []func() error
+			for _, h := range httpapi.HTTPClients(config, http2) {
+				conns = append(conns, conn{
+					connect.NewClient[userv1.User, userv1.CreateUserResponse](h, httpapi.BaseURL(config)+createUser, o.client...),
+					connect.NewClient[messagepb.Flex, messagepb.Flex](h, httpapi.BaseURL(config)+echo, o.client...),
+				})
+				closers = append(closers, httpapi.CloseIdle(h))
+			}
+			return native.NewClient(pbnative.API(), conns, closers...), nil
 		},
 	}
 }
 
-// handler serves one operation.
 func handler[Q, A any](procedure string, do func(context.Context, *Q) (*A, error), options []connect.HandlerOption) *connect.Handler {
 	return connect.NewUnaryHandler(procedure, func(ctx context.Context, q *connect.Request[Q]) (*connect.Response[A], error) {
 		a, err := do(ctx, q.Msg)
@@ -110,19 +112,6 @@ func handler[Q, A any](procedure string, do func(context.Context, *Q) (*A, error
 		}
 		return connect.NewResponse(a), nil
 	}, options...)
-}
-
-func dial(config rpcbench.ClientConfig, http2 bool, options []connect.ClientOption) rpcbench.Client {
-	var conns []conn
-	var closers []func() error
-	for _, h := range httpapi.HTTPClients(config, http2) {
-		conns = append(conns, conn{
-			createUser: connect.NewClient[userv1.User, userv1.CreateUserResponse](h, httpapi.BaseURL(config)+createUser, options...),
-			echo:       connect.NewClient[messagepb.Flex, messagepb.Flex](h, httpapi.BaseURL(config)+echo, options...),
-		})
-		closers = append(closers, httpapi.CloseIdle(h))
-	}
-	return native.NewClient(pbnative.API(), conns, closers...)
 }
 
 // conn calls through one http.Client.
@@ -145,4 +134,30 @@ func call[Q, A any](ctx context.Context, c *connect.Client[Q, A], q *Q) (*A, err
 		return nil, fromConnect(ctx, err)
 	}
 	return r.Msg, nil
+}
+
+// vt is vtprotobuf as the codec for protobuf. google.rpc.Status, in which servers tell gRPC's clients of a failure's details,
+// has no such methods and is encoded by reflection; the client here, of the Connect protocol, is never sent one.
+type vt struct{}
+
+type vtMessage interface {
+	SizeVT() int
+	MarshalToSizedBufferVT([]byte) (int, error)
+	UnmarshalVT([]byte) error
+}
+
+func (vt) Name() string                           { return "proto" } // of the wire format, which is the same
+func (c vt) Marshal(v any) ([]byte, error)        { return c.MarshalAppend(nil, v) }
+func (vt) Unmarshal(data []byte, fresh any) error { return fresh.(vtMessage).UnmarshalVT(data) } // it merges
+
+// MarshalAppend is found by assertion: with it the library encodes into buffers of its pool.
+func (vt) MarshalAppend(buf []byte, v any) ([]byte, error) {
+	m, ok := v.(vtMessage)
+	if !ok {
+		return proto.MarshalOptions{}.MarshalAppend(buf, v.(proto.Message))
+	}
+	size := m.SizeVT()
+	buf = slices.Grow(buf, size)[:len(buf)+size]
+	_, err := m.MarshalToSizedBufferVT(buf[len(buf)-size:])
+	return buf, err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 )
 
-// codes in both directions, but for InvalidArgument, which is Invalid with details and Malformed without.
+// codes but Internal, which all others are.
 var codes = map[rpcbench.Code]connect.Code{
 	rpcbench.Invalid:          connect.CodeInvalidArgument,
 	rpcbench.Malformed:        connect.CodeInvalidArgument,
@@ -21,18 +21,16 @@ var codes = map[rpcbench.Code]connect.Code{
 	rpcbench.Canceled:         connect.CodeCanceled,
 	rpcbench.DeadlineExceeded: connect.CodeDeadlineExceeded,
 	rpcbench.Unavailable:      connect.CodeUnavailable,
-	rpcbench.Internal:         connect.CodeInternal,
 }
 
-// toConnect makes connect's error of a service's. Broken rules are details, as google.rpc.BadRequest. Of an error that is
-// none of rpcbench's the library makes Unknown, or the code of the context's two errors.
+// toConnect makes the library's error of a service's. Broken rules are details, as google.rpc.BadRequest.
 func toConnect(err error) error {
-	e, ok := errors.AsType[*rpcbench.Error](err)
+	code, ok := codes[rpcbench.CodeOf(err)]
 	if !ok {
-		return err
+		code = connect.CodeInternal
 	}
-	failure := connect.NewError(codes[e.Code], e)
-	if e.Code == rpcbench.Invalid {
+	failure := connect.NewError(code, err)
+	if e, ok := errors.AsType[*rpcbench.Error](err); ok && e.Code == rpcbench.Invalid {
 		bad := new(errdetails.BadRequest)
 		for _, v := range e.Violations {
 			bad.FieldViolations = append(bad.FieldViolations, &errdetails.BadRequest_FieldViolation{Field: v.Field, Description: v.Rule})
@@ -46,55 +44,40 @@ func toConnect(err error) error {
 	return failure
 }
 
-// fromConnect turns what a client returns into an *rpcbench.Error.
+// fromConnect turns what a client returns into an *rpcbench.Error. Three things are told by the library's words alone: of
+// Unknown, that the connection could not be read or written; of a client's own Internal, that the server reset the stream,
+// where else it is a request that does not encode, or a reply against the protocol; of a grpc-go server's Internal, that
+// it could not decode or encode.
 func fromConnect(ctx context.Context, err error) error {
 	failure, _ := errors.AsType[*connect.Error](err) // the library returns no other
-	if !connect.IsWireError(err) {
-		return own(ctx, failure)
-	}
+	words := func(begin string) bool { return strings.HasPrefix(failure.Message(), begin) }
+	_, network := errors.AsType[net.Error](err)
 	e := &rpcbench.Error{Code: rpcbench.Internal, Err: err}
-	for code, theirs := range codes {
-		if theirs == failure.Code() {
-			e.Code = code
-		}
-	}
-	if failure.Code() == connect.CodeInvalidArgument || decoding(failure) {
-		e.Code = rpcbench.Malformed
-	}
-	for _, d := range failure.Details() {
-		m, _ := d.Value()
-		if bad, ok := m.(*errdetails.BadRequest); ok && e.Code == rpcbench.Malformed {
-			e.Code = rpcbench.Invalid
-			for _, v := range bad.GetFieldViolations() {
-				e.Violations = append(e.Violations, rpcbench.Violation{Field: v.GetField(), Rule: v.GetDescription()})
+	switch code, sent := failure.Code(), connect.IsWireError(err); {
+	case code == connect.CodeInvalidArgument:
+		e.Code = rpcbench.Malformed // without details, either side's own failure to decode is one
+		for _, d := range failure.Details() {
+			m, _ := d.Value()
+			if bad, ok := m.(*errdetails.BadRequest); ok {
+				e.Code = rpcbench.Invalid
+				for _, v := range bad.GetFieldViolations() {
+					e.Violations = append(e.Violations, rpcbench.Violation{Field: v.GetField(), Rule: v.GetDescription()})
+				}
 			}
 		}
-	}
-	return e
-}
-
-// decoding says whether a grpc-go server failed to decode or encode: it says Internal, and is told by its words.
-func decoding(failure *connect.Error) bool {
-	words := failure.Message()
-	return strings.HasPrefix(words, "grpc: failed to unmarshal") || strings.HasPrefix(words, "grpc: error while marshaling")
-}
-
-// own is for what the server did not send. The library says Canceled also when the connection is reset, and Unknown when it
-// could not be read or written, which is told by its words: "read message: ...". InvalidArgument is a reply that does not
-// decode; Internal is a request that does not encode, a reply against the protocol, or that the server reset the stream.
-func own(ctx context.Context, failure *connect.Error) error {
-	_, network := errors.AsType[net.Error](failure)
-	begins := func(words string) bool { return strings.HasPrefix(failure.Message(), words) }
-	e := &rpcbench.Error{Code: rpcbench.Internal, Err: failure}
-	switch code := failure.Code(); {
 	case code == connect.CodeDeadlineExceeded: // also when net's timer was ahead of the context's
 		e.Code = rpcbench.DeadlineExceeded
-	case code == connect.CodeInvalidArgument:
-		e.Code = rpcbench.Malformed
-	case network, errors.Is(failure, io.ErrUnexpectedEOF), code == connect.CodeCanceled, code == connect.CodeUnavailable,
-		code == connect.CodeUnknown && (begins("read ") || begins("write ")):
-		return rpcbench.CallError(ctx, failure)
-	case code == connect.CodeInternal && !begins("stream error: "):
+	case !sent && (network || errors.Is(err, io.ErrUnexpectedEOF) || code == connect.CodeUnknown && (words("read ") || words("write "))),
+		!sent && (code == connect.CodeCanceled || code == connect.CodeUnavailable): // Canceled is also a connection reset
+		return rpcbench.CallError(ctx, err)
+	case code == connect.CodeCanceled:
+		e.Code = rpcbench.Canceled
+	case code == connect.CodeUnavailable:
+		e.Code = rpcbench.Unavailable
+	case code == connect.CodeResourceExhausted:
+		e.Code = rpcbench.TooLarge
+	case code == connect.CodeInternal && !sent && !words("stream error: "),
+		code == connect.CodeInternal && sent && (words("grpc: failed to unmarshal") || words("grpc: error while marshaling")):
 		e.Code = rpcbench.Malformed
 	}
 	return e

@@ -18,8 +18,8 @@ type Response struct {
 	User    *User  `json:"user" msg:"user"`
 }
 
-// Flex is message.Flex. The limits bound what the length in front of an array makes the decoder allocate, which is
-// before it has seen an element: without them five bytes would cost 32 GiB.
+// Flex is message.Flex. The limits are on what the decoder allocates at the word of an array's length, before it has
+// seen an element: without them a body of twelve bytes asks for 32 GiB, which ends the process.
 type Flex struct {
 	Double   float64 `json:"double,omitempty" msg:"double,omitempty"`
 	Float    float32 `json:"float,omitempty" msg:"float,omitempty"`

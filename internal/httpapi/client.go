@@ -3,10 +3,8 @@ package httpapi
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 
 	"github.com/rpcbench/rpcbench"
@@ -116,14 +114,16 @@ func (c *conn[U, R, F, E]) call(ctx context.Context, url string, request, reply 
 	if resp.StatusCode != http.StatusOK {
 		return c.failure(ctx, resp)
 	}
-	if err := c.decode(resp.Body, resp.Header, reply); err != nil {
-		return replyError(ctx, err)
+	err = c.decode(resp.Body, resp.Header, reply)
+	if err == nil && c.stream == nil {
+		return nil // the whole body is read
 	}
-	if c.stream != nil {
-		// What follows the value is drained, or the connection could not be used again.
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-			return rpcbench.CallError(ctx, err)
-		}
+	// What follows a value is drained, or the connection could not be used again. If that fails, so did the connection.
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return rpcbench.CallError(ctx, err)
+	}
+	if err != nil {
+		return &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
 	}
 	return nil
 }
@@ -137,22 +137,16 @@ func (c *conn[U, R, F, E]) encode(v any) (io.Reader, error) {
 	return bytes.NewReader(data), err
 }
 
-// replyError tells a reply that does not decode from a connection that broke under the reader.
-func replyError(ctx context.Context, err error) error {
-	_, network := errors.AsType[net.Error](err)
-	if network || ctx.Err() != nil || errors.Is(err, io.ErrUnexpectedEOF) {
-		return rpcbench.CallError(ctx, err)
-	}
-	return &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
-}
-
 // failure reads the error out of a reply whose status says that the call failed.
 func (c *conn[U, R, F, E]) failure(ctx context.Context, resp *http.Response) error {
-	body := new(E)
-	if err := c.decode(io.LimitReader(resp.Body, rpcbench.MaxBody), resp.Header, body); err != nil && ctx.Err() != nil {
+	data, err := io.ReadAll(io.LimitReader(resp.Body, rpcbench.MaxBody))
+	if err != nil {
 		return rpcbench.CallError(ctx, err)
 	}
-	_, _ = io.Copy(io.Discard, resp.Body) // or the connection could not be used again
+	body := new(E)
+	if err := c.decode(bytes.NewReader(data), resp.Header, body); err != nil {
+		body = new(E) // and no code
+	}
 	e := c.toError(body)
 	if e.Code == "" || status(e.Code) != resp.StatusCode {
 		return &rpcbench.Error{Code: rpcbench.Internal, Message: fmt.Sprintf("status %s with an unreadable body", resp.Status)}

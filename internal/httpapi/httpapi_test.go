@@ -221,7 +221,7 @@ func TestOtherRequests(t *testing.T) {
 	url := "http://" + start(t, plain(jsonstd.Codec{})).Addr
 	for _, c := range []struct {
 		why, method, path string
-		status                 int
+		status            int
 	}{
 		{"reading a collection that has no reader", http.MethodGet, usersPath, http.StatusMethodNotAllowed},
 		{"another method", http.MethodPut, usersPath, http.StatusMethodNotAllowed},

@@ -83,12 +83,12 @@ func requestError(err error) error {
 
 // fail answers with the error's status and, in the stack's own wire format, its code and violations.
 func (h *handler[Q, A, E]) fail(w http.ResponseWriter, err error) {
-	body := &rpcbench.Error{Code: failureCode(err)}
+	body := &rpcbench.Error{Code: rpcbench.CodeOf(err), Message: err.Error()}
 	if e, ok := errors.AsType[*rpcbench.Error](err); ok {
-		body.Violations = e.Violations
-	}
-	if len(body.Violations) == 0 {
-		body.Message = err.Error()
+		body.Violations, body.Message = e.Violations, e.Message
+		if e.Err != nil {
+			body.Message += e.Err.Error()
+		}
 	}
 	data, err := h.marshal(h.fromError(body))
 	if err != nil {
@@ -99,17 +99,6 @@ func (h *handler[Q, A, E]) fail(w http.ResponseWriter, err error) {
 	h.setEncoding(w.Header())
 	w.WriteHeader(status(body.Code))
 	_, _ = w.Write(data) // fails only when the client has gone
-}
-
-// failureCode is the code of an error of the service: also of the context's own errors, as a service may return them.
-func failureCode(err error) rpcbench.Code {
-	switch {
-	case errors.Is(err, context.Canceled):
-		return rpcbench.Canceled
-	case errors.Is(err, context.DeadlineExceeded):
-		return rpcbench.DeadlineExceeded
-	}
-	return rpcbench.CodeOf(err)
 }
 
 var errTooLarge = errors.New("httpapi: body larger than allowed after decompression")
