@@ -15,6 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	flag.Bool("update", false, "write the generated parts of README.md")
 	flag.String("stacks", "", "comma-separated names of the stacks of BenchmarkCreateUser; all unless given")
 	stacktest.Main(m)
 }

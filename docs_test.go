@@ -1,17 +1,24 @@
 package rpcbench_test
 
 import (
+	"flag"
+	"fmt"
 	"go/ast"
+	"go/doc"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/roster"
 )
 
 // declared collects the names of all test and benchmark functions of the module.
@@ -80,4 +87,114 @@ func TestREADME(t *testing.T) {
 			require.Contains(t, raw, line, "README shows a line that is not in %s", b[1])
 		}
 	}
+}
+
+// TestREADMEHasTheStacks: the table of stacks is made of the roster, the functions' comments and go.mod. -update writes it.
+func TestREADMEHasTheStacks(t *testing.T) {
+	const begin, end = "<!-- stacks -->\n", "<!-- /stacks -->"
+	readme := read(t, "README.md")
+	head, rest, ok := strings.Cut(readme, begin)
+	require.True(t, ok)
+	_, tail, ok := strings.Cut(rest, end)
+	require.True(t, ok)
+	want := head + begin + stackTable(t) + end + tail
+	if flag.Lookup("update").Value.String() == "true" {
+		require.NoError(t, os.WriteFile("README.md", []byte(want), 0o644))
+		return
+	}
+	require.Equal(t, want, readme, "go test -run TestREADMEHasTheStacks -update . writes the table anew")
+}
+
+func stackTable(t *testing.T) string {
+	t.Helper()
+	version := versions(t)
+	var b strings.Builder
+	b.WriteString("| stack | what it is | HTTP | wire format | compression | invalid UTF-8 | not bit-equal | libraries |\n|---|---|---|---|---|---|---|---|\n")
+	or := func(s, none string) string {
+		if s == "" {
+			return none
+		}
+		return s
+	}
+	for _, s := range roster.All() {
+		pkg, _, _ := strings.Cut(s.Name, ".")
+		format := strings.Split(s.Protocol, "/")[1]
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s | %s |\n", s.Name, synopsis(t, s.Name),
+			or(s.Traits.HTTP, "none"), format, or(s.Traits.Compression, "none"), s.Traits.InvalidUTF8,
+			or(strings.Join(s.Traits.Lossy, ", "), "–"), strings.Join(libraries(t, pkg, s, version), ", "))
+	}
+	return b.String()
+}
+
+// synopsis is the first sentence of the comment of the function that makes a stack.
+func synopsis(t *testing.T, name string) string {
+	t.Helper()
+	pkg, variant, _ := strings.Cut(name, ".")
+	files, err := filepath.Glob(pkg + "/*.go")
+	require.NoError(t, err)
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		require.NoError(t, err)
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || f.Recv != nil || !strings.EqualFold(f.Name.Name, variant) && (variant != "" || f.Name.Name != "New") {
+				continue
+			}
+			text := new(doc.Package).Synopsis(f.Doc.Text())
+			if variant == "" { // what New adds is said by the package
+				text = new(doc.Package).Synopsis(packageComment(t, files))
+			}
+			_, text, _ = strings.Cut(text, " ")
+			return strings.TrimPrefix(strings.TrimSuffix(text, "."), "serves and calls the create-user API ")
+		}
+	}
+	t.Fatalf("no function makes %s", name)
+	return ""
+}
+
+func packageComment(t *testing.T, files []string) string {
+	t.Helper()
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.PackageClauseOnly)
+		require.NoError(t, err)
+		if file.Doc != nil {
+			_, text, _ := strings.Cut(file.Doc.Text(), " ") // "Package"
+			return text
+		}
+	}
+	return ""
+}
+
+// versions maps the modules that go.mod requires to their versions.
+func versions(t *testing.T) map[string]string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Path}} {{.Version}}", "all").Output()
+	require.NoError(t, err)
+	version := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		path, v, _ := strings.Cut(strings.TrimSpace(line), " ")
+		version[path] = v
+	}
+	return version
+}
+
+// libraries are the one that moves the bytes and the one that makes them, with their versions.
+func libraries(t *testing.T, pkg string, s rpcbench.Stack, version map[string]string) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./"+pkg).Output()
+	require.NoError(t, err)
+	transport := "net"
+	for _, path := range []string{"net/http", "connectrpc.com/connect", "google.golang.org/grpc"} {
+		if strings.Contains("\n"+string(out), "\n"+path+"\n") && s.Traits.HTTP != "" {
+			transport = path
+		}
+	}
+	codec := s.Traits.Codec
+	for ours, theirs := range map[string]string{"proto/user/v1": "github.com/planetscale/vtprotobuf", "codec/msgp": "github.com/tinylib/msgp"} {
+		if strings.HasSuffix(codec, ours) {
+			codec = theirs
+		}
+	}
+	named := func(path string) string { return strings.TrimSpace(path + " " + version[path]) }
+	return []string{named(transport), named(codec)}
 }

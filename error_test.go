@@ -44,7 +44,9 @@ func TestCodeOf(t *testing.T) {
 		{"an Error beside another", errors.Join(io.EOF, unavailable), rpcbench.Unavailable},
 		{"the outermost counts", &rpcbench.Error{Code: rpcbench.Malformed, Err: unavailable}, rpcbench.Malformed},
 		{"somebody else's error", io.EOF, rpcbench.Internal},
-		{"the context's own error, which no client returns bare", context.Canceled, rpcbench.Internal},
+		{"the context's own error, as a service may return it", context.Canceled, rpcbench.Canceled},
+		{"the context's other error, wrapped", fmt.Errorf("query: %w", context.DeadlineExceeded), rpcbench.DeadlineExceeded},
+		{"an Error's code, not what it wraps", &rpcbench.Error{Code: rpcbench.Unavailable, Err: context.Canceled}, rpcbench.Unavailable},
 	} {
 		t.Run(c.why, func(t *testing.T) { require.Equal(t, c.want, rpcbench.CodeOf(c.err)) })
 	}

@@ -7,6 +7,7 @@ package rawtcp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
@@ -76,89 +77,76 @@ func readHeader(r *bufio.Reader) (kind byte, size int64, err error) {
 	return kind, size, err
 }
 
-// atOnce has room for every valid request. Who announces more gets more as it comes.
-const atOnce = rpcbench.MaxAvatar + 4096
-
 func readPayload(r *bufio.Reader, size int64) ([]byte, error) {
-	p := make([]byte, min(size, atOnce))
-	for read := 0; ; {
-		if _, err := io.ReadFull(r, p[read:]); err != nil {
-			return nil, err
-		}
-		if read = len(p); int64(read) == size {
-			return p, nil
-		}
-		p = append(p, make([]byte, min(size-int64(read), int64(read)))...)
+	const valid = rpcbench.MaxAvatar + 4096 // no valid request has more: who announces more gets more as it comes
+	if size > valid {
+		var b bytes.Buffer
+		_, err := io.CopyN(&b, r, size)
+		return b.Bytes(), err
 	}
+	p := make([]byte, size)
+	_, err := io.ReadFull(r, p)
+	return p, err
 }
 
 func decode(payload []byte, m proto.Message) error {
 	if err := proto.Unmarshal(payload, m); err != nil {
-		return &rpcbench.Error{Code: rpcbench.Malformed, Message: err.Error()}
+		return malformed(err.Error())
 	}
 	return nil
 }
+
+func malformed(why string) error { return &rpcbench.Error{Code: rpcbench.Malformed, Message: why} }
 
 type server struct {
 	create func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error)
 }
 
-// serve answers the requests of one connection, until it ends, is idle for too long, or carries what is no request. Its
-// deadlines are timers of the runtime and no system calls.
+// serve answers one connection's requests until it ends, is idle for too long, or carries what is no request. Its
+// deadlines are timers of the runtime, not system calls.
 func (s server) serve(conn net.Conn) {
 	r := bufio.NewReader(conn)
 	due := func(limit time.Duration) { _ = conn.SetReadDeadline(time.Now().Add(limit)) }
-	due(rpcbench.HeaderTimeout) // the first read shakes hands
-	if line, err := r.Peek(len(preface)); err != nil {
-		return
-	} else if string(line) != preface {
-		refuse(conn, fmt.Sprintf("a connection begins with %q, not with %q", preface, line))
+	due(rpcbench.HeaderTimeout) // the first read shakes hands, with TLS
+	line, err := r.Peek(len(preface))
+	if err == nil && string(line) != preface {
+		_ = respond(conn, nil, malformed(fmt.Sprintf("rawtcp: a connection begins with %q, not with %q", preface, line)))
 		return
 	}
-	_, _ = r.Discard(len(preface))
-	for {
-		if r.Buffered() == 0 {
-			due(rpcbench.IdleTimeout)
-			if _, err := r.Peek(1); err != nil {
-				return
-			}
-		}
-		if r.Buffered() < headerSize {
-			due(rpcbench.HeaderTimeout)
-		}
-		kind, size, err := readHeader(r)
-		if err != nil {
-			return
-		}
-		if kind != createUser && kind != echo {
-			refuse(conn, fmt.Sprintf("no request is of kind %d", kind))
-			return
-		}
-		if int64(r.Buffered()) < size {
-			_ = conn.SetReadDeadline(time.Time{}) // a payload may take its time
-		}
-		reply, err := s.answer(r, kind, size)
-		if e, ok := errors.AsType[*rpcbench.Error](err); ok {
-			reply, err = frame(failed, pbnative.API().FromError(e))
-		}
-		if err == nil {
-			_, err = conn.Write(reply)
-		}
-		if err != nil {
-			return
-		}
+	_, _ = r.Discard(len(line))
+	for err == nil {
+		err = s.next(conn, r, due)
 	}
 }
 
-// refuse answers a peer that may speak another protocol.
-func refuse(conn net.Conn, why string) {
-	if reply, err := frame(failed, &userv1.Error{Code: string(rpcbench.Malformed), Message: "rawtcp: " + why}); err == nil {
-		_, _ = conn.Write(reply)
+// next answers one request. Its error ends the connection.
+func (s server) next(conn net.Conn, r *bufio.Reader, due func(time.Duration)) error {
+	if r.Buffered() == 0 {
+		due(rpcbench.IdleTimeout)
+		if _, err := r.Peek(1); err != nil {
+			return err
+		}
 	}
+	if r.Buffered() < headerSize {
+		due(rpcbench.HeaderTimeout)
+	}
+	kind, size, err := readHeader(r)
+	if err != nil {
+		return err
+	}
+	if kind != createUser && kind != echo {
+		err := malformed(fmt.Sprintf("rawtcp: no request is of kind %d", kind))
+		return errors.Join(err, respond(conn, nil, err))
+	}
+	if int64(r.Buffered()) < size {
+		_ = conn.SetReadDeadline(time.Time{}) // no limit bounds a whole call
+	}
+	reply, err := s.answer(r, kind, size)
+	return respond(conn, reply, err)
 }
 
-// answer returns the reply's frame. An error that is no *rpcbench.Error is the connection's.
-func (s server) answer(r *bufio.Reader, kind byte, size int64) ([]byte, error) {
+// answer reads the payload. An error that is no *rpcbench.Error is the connection's.
+func (s server) answer(r *bufio.Reader, kind byte, size int64) (proto.Message, error) {
 	if size > rpcbench.MaxBody {
 		if _, err := io.CopyN(io.Discard, r, size); err != nil {
 			return nil, err
@@ -171,31 +159,46 @@ func (s server) answer(r *bufio.Reader, kind byte, size int64) ([]byte, error) {
 	}
 	if kind == echo {
 		f := new(messagepb.Flex)
-		if err := decode(payload, f); err != nil {
-			return nil, err
-		}
-		return frame(done, f)
+		return f, decode(payload, f)
 	}
 	u := new(userv1.User)
 	if err := decode(payload, u); err != nil {
 		return nil, err
 	}
-	reply, err := s.create(context.Background(), u)
-	if err != nil {
-		return nil, err
+	return s.create(context.Background(), u)
+}
+
+// respond sends the reply, or the call's error in its place.
+func respond(conn net.Conn, reply proto.Message, err error) error {
+	kind := done
+	if e, ok := errors.AsType[*rpcbench.Error](err); ok {
+		kind, reply, err = failed, pbnative.API().FromError(e), nil
 	}
-	return frame(done, reply)
+	if err != nil {
+		return err
+	}
+	b, err := frame(kind, reply)
+	if err == nil {
+		_, err = conn.Write(b)
+	}
+	return err
 }
 
 func dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 	closed, cancel := context.WithCancel(context.Background())
-	closers := []func() error{func() error { cancel(); return nil }}
 	var conns []*conn
 	for range config.Conns {
-		c := &conn{config: config, closed: closed, turn: make(chan struct{}, 1)}
-		conns, closers = append(conns, c), append(closers, c.close)
+		conns = append(conns, &conn{config: config, closed: closed, turn: make(chan struct{}, 1)})
 	}
-	return native.NewClient(pbnative.API(), conns, closers...), nil
+	return native.NewClient(pbnative.API(), conns, func() error {
+		cancel() // ends the calls under way
+		for _, c := range conns {
+			c.turn <- struct{}{}
+			c.drop()
+			<-c.turn
+		}
+		return nil
+	}), nil
 }
 
 // conn calls over one connection. The first call opens it, and so does the call after one that failed half way: what is
@@ -203,15 +206,14 @@ func dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 type conn struct {
 	config rpcbench.ClientConfig
 	closed context.Context
-	turn   chan struct{} // a lock that a call need not wait for longer than its context: full while a call has it
+	turn   chan struct{} // full while a call has the connection: a lock that nobody waits for beyond his deadline
 	link   *link         // nil while there is none
 }
 
 type link struct {
-	net.Conn               // above TLS
-	r        *bufio.Reader // of it
-	cut      func() error  // closes it at once, whatever it waits for
-	forget   func() bool   // ends the wait for the client's Close
+	net.Conn // above TLS
+	r        *bufio.Reader
+	cut      func() // closes it at once, beneath TLS
 }
 
 func (c *conn) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
@@ -230,12 +232,9 @@ func (c *conn) call(ctx context.Context, kind byte, request, reply proto.Message
 		return err
 	}
 	kind, payload, err := c.exchange(ctx, out)
-	if _, ok := errors.AsType[*rpcbench.Error](err); ok {
-		return err
-	}
 	if err != nil {
-		if ctx.Err() == nil && c.closed.Err() != nil {
-			err = net.ErrClosed // and not the cancelling of a dial
+		if c.closed.Err() != nil {
+			err = net.ErrClosed // and not that a dial was cancelled
 		}
 		return rpcbench.CallError(ctx, err)
 	}
@@ -249,7 +248,7 @@ func (c *conn) call(ctx context.Context, kind byte, request, reply proto.Message
 	return pbnative.API().ToError(failure)
 }
 
-func (c *conn) exchange(ctx context.Context, request []byte) (kind byte, reply []byte, err error) {
+func (c *conn) exchange(ctx context.Context, request []byte) (kind byte, payload []byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, nil, err
 	}
@@ -260,13 +259,12 @@ func (c *conn) exchange(ctx context.Context, request []byte) (kind byte, reply [
 		return 0, nil, ctx.Err()
 	}
 	if c.link == nil {
-		if err := c.open(ctx); err != nil {
+		if c.link, err = c.open(ctx); err != nil {
 			return 0, nil, err
 		}
 	}
-	if ctx.Done() != nil { // else nothing of this costs anything
-		cut := c.link.cut
-		stop := context.AfterFunc(ctx, func() { _ = cut() })
+	if ctx.Done() != nil { // or it would cost something for nothing
+		stop := context.AfterFunc(ctx, c.link.cut)
 		defer func() {
 			if !stop() {
 				c.drop()
@@ -274,12 +272,12 @@ func (c *conn) exchange(ctx context.Context, request []byte) (kind byte, reply [
 		}()
 	}
 	if _, err = c.link.Write(request); err == nil {
-		kind, reply, err = readReply(c.link.r)
+		kind, payload, err = readReply(c.link.r)
 	}
 	if err != nil {
 		c.drop()
 	}
-	return kind, reply, err
+	return kind, payload, err
 }
 
 func readReply(r *bufio.Reader) (kind byte, payload []byte, err error) {
@@ -288,24 +286,24 @@ func readReply(r *bufio.Reader) (kind byte, payload []byte, err error) {
 		return 0, nil, err
 	}
 	if kind != done && kind != failed || size > rpcbench.MaxBody {
-		return 0, nil, &rpcbench.Error{Code: rpcbench.Malformed, Message: fmt.Sprintf("rawtcp: no reply is of kind %d and %d bytes", kind, size)}
+		return 0, nil, fmt.Errorf("rawtcp: the reply is no frame: kind %d, %d bytes", kind, size)
 	}
 	payload, err = readPayload(r, size)
 	return kind, payload, err
 }
 
-func (c *conn) open(ctx context.Context) error {
-	if c.closed.Err() != nil {
-		return net.ErrClosed
+func (c *conn) open(ctx context.Context) (*link, error) {
+	if err := c.closed.Err(); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.closed, cancel)()
 	bare, err := c.config.DialContext(ctx, "tcp", c.config.Addr)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	l := &link{Conn: bare, cut: bare.Close}
+	l := &link{Conn: bare}
 	if c.config.TLS != nil {
 		secure := tls.Client(bare, c.config.TLS)
 		l.Conn, err = secure, secure.HandshakeContext(ctx)
@@ -315,27 +313,21 @@ func (c *conn) open(ctx context.Context) error {
 	}
 	if err != nil {
 		_ = bare.Close()
-		return err
+		return nil, err
 	}
 	l.r = bufio.NewReader(l.Conn)
-	l.forget = context.AfterFunc(c.closed, func() { _ = bare.Close() })
-	c.link = l
-	return nil
+	forget := context.AfterFunc(c.closed, func() { _ = bare.Close() })
+	l.cut = func() {
+		forget()
+		_ = bare.Close()
+	}
+	return l, nil
 }
 
 // drop is for whose turn it is.
 func (c *conn) drop() {
 	if c.link != nil {
-		c.link.forget()
-		_ = c.link.cut()
+		c.link.cut()
 		c.link = nil
 	}
-}
-
-// close comes after closed has ended the call under way.
-func (c *conn) close() error {
-	c.turn <- struct{}{}
-	c.drop()
-	<-c.turn
-	return nil
 }

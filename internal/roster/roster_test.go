@@ -1,16 +1,21 @@
 package roster_test
 
 import (
+	"context"
+	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
@@ -66,13 +71,69 @@ func alone(t *testing.T, test, stack string) *exec.Cmd {
 // child returns the stack that this process was started for, and skips a test in any other.
 func child(t *testing.T) rpcbench.Stack {
 	t.Helper()
+	name, ok := os.LookupEnv(childStack)
+	if !ok {
+		t.Skip("runs in a child process")
+	}
+	found, err := roster.Find(name)
+	require.NoError(t, err)
+	return found[0]
+}
+
+func TestFind(t *testing.T) {
+	found, err := roster.Find("httpjson.stream", "grpcprotobuf")
+	require.NoError(t, err)
+	require.Equal(t, "httpjson.stream", found[0].Name)
+	require.Equal(t, "grpcprotobuf", found[1].Name)
+	_, err = roster.Find("httpjsn")
+	require.ErrorContains(t, err, `unknown stack "httpjsn", did you mean "httpjson"?`)
 	for _, s := range roster.All() {
-		if s.Name == os.Getenv(childStack) {
-			return s
+		require.ErrorContains(t, err, s.Name)
+	}
+	require.NotContains(t, err.Error(), "\n")
+}
+
+// TestCrossConforms: every client of the cross matrix against every server but its own.
+func TestCrossConforms(t *testing.T) {
+	clients, servers := roster.Cross()
+	for _, client := range clients {
+		for _, server := range servers {
+			if client.Name == server.Name {
+				continue
+			}
+			stack, err := rpcbench.Cross(client, server)
+			require.NoError(t, err)
+			t.Run(stack.Name, func(t *testing.T) { stacktest.Conformance(t, stack) })
 		}
 	}
-	t.Skip("runs in a child process")
-	panic("unreachable")
+}
+
+// TestProtocolsRefuseEachOther: a client and a server that don't speak the same protocol part with one clear error, in
+// time, and Cross does not let it come so far.
+func TestProtocolsRefuseEachOther(t *testing.T) {
+	for _, server := range roster.Main() {
+		f := stacktest.Start(t, server, rpcbench.Config{})
+		for _, client := range roster.Main() {
+			if client.Protocol == server.Protocol {
+				continue
+			}
+			t.Run(client.Name+" to "+server.Name, func(t *testing.T) {
+				_, err := rpcbench.Cross(client, server)
+				require.ErrorContains(t, err, client.Protocol)
+				require.ErrorContains(t, err, server.Protocol)
+				c, err := client.Dial(rpcbench.ClientConfig{Addr: f.Addr, DialContext: new(net.Dialer).DialContext, Conns: 1})
+				require.NoError(t, err)
+				defer c.Close()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, err = c.CreateUser(ctx, users.Sample(0, 0))
+				e, ok := errors.AsType[*rpcbench.Error](err)
+				require.True(t, ok, "%v", err)
+				require.NotEqual(t, rpcbench.DeadlineExceeded, e.Code, "the client waits in vain")
+				require.NotContains(t, e.Error(), "\n")
+			})
+		}
+	}
 }
 
 func TestChildConforms(t *testing.T) { stacktest.Conformance(t, child(t)) }
