@@ -1,0 +1,162 @@
+package rawtcp
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/native"
+	"github.com/rpcbench/rpcbench/internal/pbnative"
+	"github.com/rpcbench/rpcbench/message/messagepb"
+	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+)
+
+func dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+	closed, cancel := context.WithCancel(context.Background())
+	var conns []*conn
+	for range config.Conns {
+		conns = append(conns, &conn{config: config, closed: closed, turn: make(chan struct{}, 1)})
+	}
+	return native.NewClient(pbnative.API(), conns, func() error {
+		cancel() // ends the calls under way
+		for _, c := range conns {
+			c.turn <- struct{}{}
+			c.drop()
+			<-c.turn
+		}
+		return nil
+	}), nil
+}
+
+// conn calls over one connection. The first call opens it, and so does the call after one that failed half way: what is
+// left on the connection then may be the reply to that.
+type conn struct {
+	config rpcbench.ClientConfig
+	closed context.Context
+	turn   chan struct{} // full while a call has the connection: a lock that nobody waits for beyond his deadline
+	link   *link         // nil while there is none
+}
+
+type link struct {
+	net.Conn // above TLS
+	r        *bufio.Reader
+	cut      func() // closes it at once, beneath TLS
+}
+
+func (c *conn) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
+	r := new(userv1.CreateUserResponse)
+	return r, c.call(ctx, createUser, u, r)
+}
+
+func (c *conn) Echo(ctx context.Context, f *messagepb.Flex) (*messagepb.Flex, error) {
+	r := new(messagepb.Flex)
+	return r, c.call(ctx, echo, f, r)
+}
+
+func (c *conn) call(ctx context.Context, kind byte, request, reply proto.Message) error {
+	out, err := frame(kind, request)
+	if err != nil {
+		return err
+	}
+	kind, payload, err := c.exchange(ctx, out)
+	if err != nil {
+		if c.closed.Err() != nil {
+			err = net.ErrClosed // and not that a dial was cancelled
+		}
+		return rpcbench.CallError(ctx, err)
+	}
+	if kind == done {
+		return decode(payload, reply)
+	}
+	failure := new(userv1.Error)
+	if err := decode(payload, failure); err != nil {
+		return err
+	}
+	return pbnative.API().ToError(failure)
+}
+
+func (c *conn) exchange(ctx context.Context, request []byte) (kind byte, payload []byte, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, nil, err
+	}
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return 0, nil, ctx.Err()
+	}
+	if c.link == nil {
+		if c.link, err = c.open(ctx); err != nil {
+			return 0, nil, err
+		}
+	}
+	if ctx.Done() != nil { // or it would cost something for nothing
+		stop := context.AfterFunc(ctx, c.link.cut)
+		defer func() {
+			if !stop() {
+				c.drop()
+			}
+		}()
+	}
+	if _, err = c.link.Write(request); err == nil {
+		kind, payload, err = readReply(c.link.r)
+	}
+	if err != nil {
+		c.drop()
+	}
+	return kind, payload, err
+}
+
+func readReply(r *bufio.Reader) (kind byte, payload []byte, err error) {
+	kind, size, err := readHeader(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if kind != done && kind != failed || size > rpcbench.MaxBody {
+		return 0, nil, fmt.Errorf("rawtcp: no reply: a frame of kind %d and %d bytes", kind, size)
+	}
+	payload, err = readPayload(r, size)
+	return kind, payload, err
+}
+
+func (c *conn) open(ctx context.Context) (*link, error) {
+	if err := c.closed.Err(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.closed, cancel)()
+	bare, err := c.config.DialContext(ctx, "tcp", c.config.Addr)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{Conn: bare}
+	if c.config.TLS != nil {
+		secure := tls.Client(bare, c.config.TLS)
+		l.Conn, err = secure, secure.HandshakeContext(ctx)
+	}
+	if err != nil {
+		_ = bare.Close()
+		return nil, err
+	}
+	l.r = bufio.NewReader(l.Conn)
+	forget := context.AfterFunc(c.closed, func() { _ = bare.Close() })
+	l.cut = func() {
+		forget()
+		_ = bare.Close()
+	}
+	return l, nil
+}
+
+// drop is for whose turn it is.
+func (c *conn) drop() {
+	if c.link != nil {
+		c.link.cut()
+		c.link = nil
+	}
+}
