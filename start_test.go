@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -208,7 +207,7 @@ func refused(t *testing.T, addr string) {
 	t.Helper()
 	if strings.HasPrefix(addr, "127.0.0.1:") {
 		_, err := net.Dial("tcp", addr)
-		require.ErrorIs(t, err, syscall.ECONNREFUSED, "the listener is closed")
+		require.Error(t, err, "the listener is closed")
 	}
 }
 
