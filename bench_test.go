@@ -6,11 +6,17 @@ import (
 	"testing"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/grpcservehttp"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
+	"github.com/rpcbench/rpcbench/httpmsgpack"
+	"github.com/rpcbench/rpcbench/httpprotobuf"
+	"github.com/rpcbench/rpcbench/httpxml"
+	"github.com/rpcbench/rpcbench/internal/floor"
 	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/rawtcp"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
@@ -24,6 +30,11 @@ func BenchmarkGRPCProtobuf(b *testing.B)  { one(b, grpcprotobuf.New()) }
 func BenchmarkHTTPJSON(b *testing.B)      { one(b, httpjson.New()) }
 func BenchmarkHTTPJSONIter(b *testing.B)  { one(b, httpjsoniter.New()) }
 func BenchmarkGRPCServeHTTP(b *testing.B) { one(b, grpcservehttp.New()) }
+func BenchmarkConnectRPC(b *testing.B)    { one(b, connectrpc.New()) }
+func BenchmarkHTTPProtobuf(b *testing.B)  { one(b, httpprotobuf.New()) }
+func BenchmarkHTTPMsgpack(b *testing.B)   { one(b, httpmsgpack.New()) }
+func BenchmarkHTTPXML(b *testing.B)       { one(b, httpxml.New()) }
+func BenchmarkRawTCP(b *testing.B)        { one(b, rawtcp.New()) }
 
 func one(b *testing.B, stack rpcbench.Stack) {
 	stacktest.BenchmarkCreateUser(b, stack, rpcbench.Config{})
@@ -56,3 +67,6 @@ func BenchmarkCross(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkFloor is what no stack can go below, and what empty handlers of the two servers cost.
+func BenchmarkFloor(b *testing.B) { floor.Benchmark(b) }

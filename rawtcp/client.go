@@ -33,12 +33,12 @@ func dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 	}), nil
 }
 
-// conn calls over one connection. The first call opens it, and so does the call after one that failed half way: what is
-// left on the connection then may be the reply to that.
+// conn calls over one connection, which the first call opens. A call that fails half way closes it, since what is left on
+// it may be that call's reply, and the next call opens another. Nothing is sent twice.
 type conn struct {
 	config rpcbench.ClientConfig
 	closed context.Context
-	turn   chan struct{} // full while a call has the connection: a lock that nobody waits for beyond his deadline
+	turn   chan struct{} // full while a call has the connection: a lock, but waiting for it ends with the context
 	link   *link         // nil while there is none
 }
 
@@ -77,7 +77,11 @@ func (c *conn) call(ctx context.Context, kind byte, request, reply proto.Message
 	if err := decode(payload, failure); err != nil {
 		return err
 	}
-	return pbnative.API().ToError(failure)
+	e := pbnative.API().ToError(failure)
+	if e.Code == "" {
+		e.Code = rpcbench.Internal
+	}
+	return e
 }
 
 func (c *conn) exchange(ctx context.Context, request []byte) (kind byte, payload []byte, err error) {
@@ -113,12 +117,12 @@ func (c *conn) exchange(ctx context.Context, request []byte) (kind byte, payload
 }
 
 func readReply(r *bufio.Reader) (kind byte, payload []byte, err error) {
-	kind, size, err := readHeader(r)
+	kind, size, err := readHeader(r, done, failed)
 	if err != nil {
 		return 0, nil, err
 	}
-	if kind != done && kind != failed || size > rpcbench.MaxBody {
-		return 0, nil, fmt.Errorf("rawtcp: no reply: a frame of kind %d and %d bytes", kind, size)
+	if size > rpcbench.MaxBody {
+		return 0, nil, fmt.Errorf("rawtcp: a reply of %d bytes", size)
 	}
 	payload, err = readPayload(r, size)
 	return kind, payload, err

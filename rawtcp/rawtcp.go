@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -55,19 +56,24 @@ func frame(kind byte, m proto.Message) ([]byte, error) {
 	size := proto.Size(m)
 	b, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(make([]byte, headerSize, headerSize+size), m)
 	if err != nil {
-		return nil, &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+		return nil, malformed(err)
 	}
 	binary.BigEndian.PutUint32(b, uint32(size)) // a protobuf message has less than 2 GiB
 	b[headerSize-1] = kind
 	return b, nil
 }
 
-func readHeader(r *bufio.Reader) (kind byte, size int64, err error) {
+var errNoFrame = errors.New("rawtcp: no frame begins with")
+
+func readHeader(r *bufio.Reader, kinds ...byte) (kind byte, size int64, err error) {
 	h, err := r.Peek(headerSize)
 	if err != nil {
 		return 0, 0, err
 	}
-	kind, size = h[headerSize-1], int64(binary.BigEndian.Uint32(h))
+	if kind = h[headerSize-1]; !slices.Contains(kinds, kind) {
+		return 0, 0, fmt.Errorf("%w %q", errNoFrame, h)
+	}
+	size = int64(binary.BigEndian.Uint32(h))
 	_, err = r.Discard(headerSize)
 	return kind, size, err
 }
@@ -86,12 +92,15 @@ func readPayload(r *bufio.Reader, size int64) ([]byte, error) {
 
 func decode(payload []byte, m proto.Message) error {
 	if err := proto.Unmarshal(payload, m); err != nil {
-		return malformed(err.Error())
+		return malformed(err)
 	}
 	return nil
 }
 
-func malformed(why string) error { return &rpcbench.Error{Code: rpcbench.Malformed, Message: why} }
+// malformed makes a message of err, since that is what a reply carries.
+func malformed(err error) error {
+	return &rpcbench.Error{Code: rpcbench.Malformed, Message: err.Error()}
+}
 
 type server struct {
 	create func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error)
@@ -104,12 +113,11 @@ func (s server) serve(conn net.Conn) {
 	due := func(limit time.Duration) { _ = conn.SetReadDeadline(time.Now().Add(limit)) }
 	due(rpcbench.HeaderTimeout) // of the first header; with TLS the handshake is part of reading it
 	for {
-		kind, size, err := readHeader(r)
-		if err != nil {
-			return
+		kind, size, err := readHeader(r, createUser, echo)
+		if errors.Is(err, errNoFrame) {
+			_ = respond(conn, nil, malformed(err))
 		}
-		if kind != createUser && kind != echo {
-			_ = respond(conn, nil, malformed(fmt.Sprintf("rawtcp: no request: a frame of kind %d and %d bytes", kind, size)))
+		if err != nil {
 			return
 		}
 		if int64(r.Buffered()) < size {

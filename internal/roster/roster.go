@@ -9,10 +9,15 @@ import (
 	"github.com/agnivade/levenshtein"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/grpcservehttp"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
+	"github.com/rpcbench/rpcbench/httpmsgpack"
+	"github.com/rpcbench/rpcbench/httpprotobuf"
+	"github.com/rpcbench/rpcbench/httpxml"
+	"github.com/rpcbench/rpcbench/rawtcp"
 )
 
 // Main returns the main value of every package, the core three first.
@@ -22,6 +27,11 @@ func Main() []rpcbench.Stack {
 		httpjson.New(),
 		httpjsoniter.New(),
 		grpcservehttp.New(),
+		connectrpc.New(),
+		httpprotobuf.New(),
+		httpmsgpack.New(),
+		httpxml.New(),
+		rawtcp.New(),
 	}
 }
 
@@ -31,6 +41,12 @@ func All() []rpcbench.Stack {
 		grpcprotobuf.VT(),
 		grpcprotobuf.Gzip(),
 		grpcservehttp.VT(),
+		connectrpc.VT(),
+		connectrpc.Gzip(),
+		connectrpc.H2C(),
+		connectrpc.GRPC(),
+		connectrpc.GRPCWeb(),
+		connectrpc.JSON(),
 		httpjson.Stream(),
 		httpjson.Gzip(),
 		httpjson.H2C(),
@@ -40,8 +56,8 @@ func All() []rpcbench.Stack {
 
 // Cross returns the clients and the servers of the cross matrix: all speak gRPC with protobuf.
 func Cross() (clients, servers []rpcbench.Stack) {
-	return []rpcbench.Stack{grpcprotobuf.New()},
-		[]rpcbench.Stack{grpcprotobuf.New(), grpcservehttp.New()}
+	return []rpcbench.Stack{grpcprotobuf.New(), connectrpc.GRPC()},
+		[]rpcbench.Stack{grpcprotobuf.New(), grpcservehttp.New(), connectrpc.GRPC()}
 }
 
 // Find returns the stacks of the given names. The error of an unknown one suggests the nearest and lists all.

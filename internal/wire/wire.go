@@ -234,16 +234,23 @@ type GRPCFrame struct {
 	Data       []byte // a part of the body, as it is there
 }
 
-// GRPCFrames splits a body into gRPC's messages. An incomplete message is an error, as is a flag other than 0 and 1.
+// GRPCFrames splits a body into gRPC's messages. The trailers with which gRPC-Web ends a body, flagged by the highest bit,
+// are none. An incomplete message is an error, as is any other flag.
 func GRPCFrames(body []byte) ([]GRPCFrame, error) {
-	const prefix = 5 // flag and length
+	const (
+		prefix     = 5 // flag and length
+		compressed = 1
+		trailers   = 0x80
+	)
 	var frames []GRPCFrame
 	for len(body) > 0 {
-		if len(body) < prefix || body[0] > 1 || uint64(binary.BigEndian.Uint32(body[1:])) > uint64(len(body)-prefix) {
+		if len(body) < prefix || body[0]&^(compressed|trailers) != 0 || uint64(binary.BigEndian.Uint32(body[1:])) > uint64(len(body)-prefix) {
 			return nil, fmt.Errorf("wire: gRPC message %d, of %d bytes left, begins [% x]", len(frames)+1, len(body), body[:min(len(body), prefix)])
 		}
 		end := prefix + int(binary.BigEndian.Uint32(body[1:]))
-		frames = append(frames, GRPCFrame{Compressed: body[0] == 1, Data: body[prefix:end]})
+		if body[0]&trailers == 0 {
+			frames = append(frames, GRPCFrame{Compressed: body[0] == compressed, Data: body[prefix:end]})
+		}
 		body = body[end:]
 	}
 	return frames, nil

@@ -517,6 +517,7 @@ func TestGRPCFrames(t *testing.T) {
 		{"an empty message", "\x00\x00\x00\x00\x00", []GRPCFrame{{false, []byte{}}}, ""},
 		{"a compressed one", "\x01\x00\x00\x00\x02ab", []GRPCFrame{{true, []byte("ab")}}, ""},
 		{"several", "\x00\x00\x00\x00\x01a\x01\x00\x00\x00\x00\x00\x00\x00\x00\x02bc", []GRPCFrame{{false, []byte("a")}, {true, []byte{}}, {false, []byte("bc")}}, ""},
+		{"gRPC-Web's trailers", "\x00\x00\x00\x00\x01a\x80\x00\x00\x00\x02b:", []GRPCFrame{{false, []byte("a")}}, ""},
 		{"another flag", "\x02\x00\x00\x00\x00", nil, "wire: gRPC message 1, of 5 bytes left, begins [02 00 00 00 00]"},
 		{"half a prefix", "\x00\x00\x00\x00\x00\x00\x00\x00\x00", nil, "wire: gRPC message 2, of 4 bytes left, begins [00 00 00 00]"},
 		{"half a message", "\x00\x00\x00\x00\x02a", nil, "wire: gRPC message 1, of 6 bytes left, begins [00 00 00 00 02]"},
