@@ -2,6 +2,7 @@ package rpcbench_test
 
 import (
 	"go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"os/exec"
@@ -84,7 +85,7 @@ func stackPackages(t *testing.T) []string {
 	var stacks []string
 	for _, file := range parse(t, "internal/roster") {
 		for _, imp := range file.Imports {
-			if p := unquote(imp.Path); strings.HasPrefix(p, module+"/") {
+			if p := unquote(imp.Path); strings.HasPrefix(p, module+"/") && !slices.Contains(stacks, p) {
 				stacks = append(stacks, p)
 			}
 		}
@@ -100,7 +101,9 @@ func parse(t *testing.T, dir string) []*ast.File {
 	require.NoError(t, err)
 	var files []*ast.File
 	for _, p := range paths {
-		if !strings.HasSuffix(p, "_test.go") {
+		built, err := build.Default.MatchFile(filepath.Dir(p), filepath.Base(p))
+		require.NoError(t, err)
+		if built && !strings.HasSuffix(p, "_test.go") {
 			f, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.SkipObjectResolution)
 			require.NoError(t, err)
 			files = append(files, f)
@@ -131,7 +134,7 @@ func TestStacksHaveOneSurface(t *testing.T) {
 	}
 	var got []string
 	for _, stack := range roster.All() {
-		got = append(got, stack.Name)
+		got = append(got, strings.Replace(stack.Name, ".v1onv2", "", 1)) // see package httpjson
 	}
 	require.ElementsMatch(t, want, got, "the roster has every stack once, under the name of its package and function")
 }

@@ -99,7 +99,7 @@ func (c *conn) exchange(ctx context.Context, request []byte) (kind byte, payload
 			return 0, nil, err
 		}
 	}
-	if ctx.Done() != nil { // or it would cost something for nothing
+	if ctx.Done() != nil { // else the call is spared the cost
 		stop := context.AfterFunc(ctx, c.link.cut)
 		defer func() {
 			if !stop() {
@@ -110,7 +110,7 @@ func (c *conn) exchange(ctx context.Context, request []byte) (kind byte, payload
 	if _, err = c.link.Write(request); err == nil {
 		kind, payload, err = readReply(c.link.r)
 	}
-	if err != nil {
+	if err != nil || c.link.r.Buffered() > 0 { // what follows a reply answers nothing
 		c.drop()
 	}
 	return kind, payload, err

@@ -16,7 +16,7 @@ import (
 
 const (
 	allocCounts = 5
-	allocCalls  = 2000
+	allocCalls  = 500
 	allocSlack  = 0.5  // allocations per call: less than one, which none of our layers can hide in
 	byteSlack   = 1.01 // buffers that a library grows or pools differ a little
 )

@@ -10,8 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/grpcservehttp"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/httpjsoniter"
+	"github.com/rpcbench/rpcbench/httpmsgpack"
+	"github.com/rpcbench/rpcbench/httpprotobuf"
+	"github.com/rpcbench/rpcbench/httpxml"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -27,8 +33,14 @@ type form struct {
 
 func forms() []form {
 	return []form{
-		{"httpjson", httpjson.New(), directHTTPJSON},
 		{"grpcprotobuf", grpcprotobuf.New(), directGRPCProtobuf},
+		{"httpjson", httpjson.New(), directHTTPJSON},
+		{"httpjsoniter", httpjsoniter.New(), directHTTPJSONIter},
+		{"grpcservehttp", grpcservehttp.New(), directGRPCServeHTTP},
+		{"connectrpc", connectrpc.New(), directConnectRPC},
+		{"httpprotobuf", httpprotobuf.New(), directHTTPProtobuf},
+		{"httpmsgpack", httpmsgpack.New(), directHTTPMsgpack},
+		{"httpxml", httpxml.New(), directHTTPXML},
 	}
 }
 

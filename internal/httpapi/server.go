@@ -51,8 +51,9 @@ type handler[Q, A, E any] struct {
 
 func (h *handler[Q, A, E]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := new(Q)
-	if err := h.decode(http.MaxBytesReader(w, r.Body, rpcbench.MaxBody), r.Header, q); err != nil {
-		h.fail(w, requestError(err))
+	body := http.MaxBytesReader(w, r.Body, rpcbench.MaxBody)
+	if err := h.decode(body, r.Header, q); err != nil {
+		h.fail(w, requestError(body, err))
 		return
 	}
 	a, err := h.do(r.Context(), q)
@@ -65,17 +66,19 @@ func (h *handler[Q, A, E]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = h.stream.Encode(w, a) // the status is sent: all that is left is a broken reply, which the client refuses
 		return
 	}
-	body, err := h.marshal(a)
+	data, err := h.marshal(a)
 	if err != nil {
 		h.fail(w, err)
 		return
 	}
 	h.setEncoding(w.Header())
-	_, _ = w.Write(body) // fails only when the client has gone
+	_, _ = w.Write(data) // fails only when the client has gone
 }
 
-func requestError(err error) error {
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok || errors.Is(err, errTooLarge) {
+// requestError tells a body that is too large, which a decoder may not say, from one that can't be decoded.
+func requestError(body io.Reader, err error) error {
+	_, readErr := body.Read(make([]byte, 1))
+	if _, ok := errors.AsType[*http.MaxBytesError](readErr); ok || errors.Is(err, errTooLarge) {
 		return &rpcbench.Error{Code: rpcbench.TooLarge, Err: err}
 	}
 	return &rpcbench.Error{Code: rpcbench.Malformed, Err: err}

@@ -35,9 +35,9 @@ func Main() []rpcbench.Stack {
 	}
 }
 
-// All returns every stack: the main values, then their variants.
+// All returns every stack: the main values, then their variants, then what only this build has.
 func All() []rpcbench.Stack {
-	return append(Main(),
+	return slices.Concat(Main(), []rpcbench.Stack{
 		grpcprotobuf.VT(),
 		grpcprotobuf.Gzip(),
 		grpcservehttp.VT(),
@@ -51,7 +51,7 @@ func All() []rpcbench.Stack {
 		httpjson.Gzip(),
 		httpjson.H2C(),
 		httpjsoniter.Fastest(),
-	)
+	}, experimental())
 }
 
 // Cross returns the clients and the servers of the cross matrix: all speak gRPC with protobuf.

@@ -1,0 +1,13 @@
+//go:build goexperiment.jsonv2
+
+// Package jsonv2 is encoding/json/v2 as a codec, in builds with GOEXPERIMENT=jsonv2 alone.
+package jsonv2
+
+import "encoding/json/v2"
+
+// Codec calls Marshal and Unmarshal of encoding/json/v2, with its own defaults.
+type Codec struct{}
+
+func (Codec) ContentType() string                { return "application/json" }
+func (Codec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
+func (Codec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }

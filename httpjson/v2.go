@@ -1,0 +1,23 @@
+//go:build goexperiment.jsonv2
+
+package httpjson
+
+import (
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/codec/jsonv2"
+	"github.com/rpcbench/rpcbench/internal/httpapi"
+	"github.com/rpcbench/rpcbench/internal/native"
+)
+
+// name tells rows of encoding/json apart in a build that puts encoding/json/v2 underneath it.
+const name = "httpjson.v1onv2"
+
+// V2 uses encoding/json/v2, which refuses invalid UTF-8 and whose omitempty keeps numbers that are zero.
+func V2() rpcbench.Stack {
+	traits := rpcbench.Traits{
+		Codec:       "encoding/json/v2",
+		InvalidUTF8: rpcbench.Rejected,
+		Lossy:       []string{"NaN", "infinities"},
+	}
+	return httpapi.Stack("httpjson.v2", "http/json", traits, jsonv2.Codec{}, native.Plain(), httpapi.Options{})
+}

@@ -1,0 +1,10 @@
+//go:build goexperiment.jsonv2
+
+package roster
+
+import (
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/httpjson"
+)
+
+func experimental() []rpcbench.Stack { return []rpcbench.Stack{httpjson.V2()} }
