@@ -1,7 +1,8 @@
 // Package direct answers what this library's own layers cost. For a stack it holds the same call written without them,
-// as one would from the documentation of net/http or grpc-go: the direct form, which knows no Stack, Client or Call and
-// does the same work to the letter. The TestSame… tests hold it to what can be seen of that, since a form that did less
-// would make ours look slow, and one that did more would hide what we cost.
+// as one would from the documentation of net/http, grpc-go or connect-go: the direct form, which knows no Stack, Client or
+// Call and does the same work to the letter. The TestSame… tests hold it to what can be seen of that, since a form that
+// did less would make ours look slow, and one that did more would hide what we cost. Where a library only encodes and
+// decodes, the form is the one of net/http, which it calls through func values.
 //
 // TestAllocationsAtMostDirect then fails when one of our calls allocates more than a direct one, on any machine.
 // BenchmarkOverhead measures the time; run it with one P, where wall time is CPU time:

@@ -102,7 +102,7 @@ func protoCodec[M any, P interface {
 	}
 }
 
-// directHTTP is the form of a library that only encodes and decodes: net/http does the rest.
+// directHTTP is the form of every library that only encodes and decodes: net/http does the rest.
 func directHTTP[U, R any](tb testing.TB, dial dialFunc, asked []rpcbench.User, contentType string, n native[U, R], user codec[U], reply codec[R]) create {
 	tb.Helper()
 	protocols := new(http.Protocols)
