@@ -41,12 +41,14 @@ func directHTTPXML(tb testing.TB, dial dialFunc, asked []rpcbench.User) create {
 
 func directHTTPMsgpack(tb testing.TB, dial dialFunc, asked []rpcbench.User) create {
 	tb.Helper()
-	return directHTTP(tb, dial, asked, "application/vnd.msgpack", nativeMsgpack(), msgpCodec[msgp.User](), msgpCodec[msgp.Response]())
+	return directHTTP(tb, dial, asked, "application/vnd.msgpack", nativeMsgpack(),
+		msgpCodec[msgp.User](), msgpCodec[msgp.Response]())
 }
 
 func directHTTPProtobuf(tb testing.TB, dial dialFunc, asked []rpcbench.User) create {
 	tb.Helper()
-	return directHTTP(tb, dial, asked, "application/protobuf", nativeProtobuf(), protoCodec[userv1.User](), protoCodec[userv1.CreateUserResponse]())
+	return directHTTP(tb, dial, asked, "application/protobuf", nativeProtobuf(),
+		protoCodec[userv1.User](), protoCodec[userv1.CreateUserResponse]())
 }
 
 // codec is what a library does with one type.
@@ -103,7 +105,9 @@ func protoCodec[M any, P interface {
 }
 
 // directHTTP is the form of every library that only encodes and decodes: net/http does the rest.
-func directHTTP[U, R any](tb testing.TB, dial dialFunc, asked []rpcbench.User, contentType string, n native[U, R], user codec[U], reply codec[R]) create {
+func directHTTP[U, R any](tb testing.TB, dial dialFunc, asked []rpcbench.User,
+	contentType string, n native[U, R], user codec[U], reply codec[R],
+) create {
 	tb.Helper()
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
