@@ -152,13 +152,15 @@ func TestStartFails(t *testing.T) {
 		{"Serve closes the listener and fails at once", withServer(func(inner rpcbench.Server) rpcbench.Server {
 			return oddServer{Server: inner, serve: func(ln net.Listener) error { return errors.Join(odd, ln.Close()) }}
 		}), rpcbench.Config{}, "serve: odd"},
-		{"fewer connections than declared", mine(func(s *rpcbench.Stack) {
-			dial := s.Dial
-			s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		{"fewer connections than declared", func() rpcbench.Stack {
+			stack := grpcprotobuf.New()
+			dial := stack.Dial
+			stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 				config.Conns--
 				return dial(config)
 			}
-		}), rpcbench.Config{Conns: 2}, "connect: the server accepted 1 connections and the client dialled 1 in 1000 bursts of calls, 2 are declared"},
+			return stack
+		}(), rpcbench.Config{Conns: 2}, "connect: the server accepted 1 connections and the client dialled 1 in 1000 bursts of calls, 2 are declared"},
 		{"more connections than declared", mine(func(s *rpcbench.Stack) {
 			dial := s.Dial
 			s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
@@ -177,7 +179,7 @@ func TestStartFails(t *testing.T) {
 					close: func() error { return errors.Join(one.Close(), two.Close()) },
 				}, err
 			}
-		}), rpcbench.Config{}, "connect: the server accepted 2 connections, 1 are declared"},
+		}), rpcbench.Config{}, "connect: more connections than declared: the server accepted 2 connections, 1 are declared"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
