@@ -12,7 +12,10 @@ import (
 	"testing"
 
 	"connectrpc.com/connect"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
@@ -49,7 +52,7 @@ func dial(t *testing.T, s rpcbench.Stack, config rpcbench.ClientConfig) rpcbench
 	return c
 }
 
-func http2(s rpcbench.Stack) bool { return s.Traits.HTTP == "2" }
+func overHTTP2(s rpcbench.Stack) bool { return s.Traits.HTTP == "2" }
 
 func each(t *testing.T, test func(*testing.T, rpcbench.Stack)) {
 	t.Helper()
@@ -99,7 +102,7 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 		var current error // of the service; set between calls
 		create := func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) { return nil, current }
 		h := handler(createUser, create, []connect.HandlerOption{connect.WithCodec(vt{})}) // also of errors, for gRPC's clients
-		c := dial(t, s, serveHTTP(t, h, http2(s)))
+		c := dial(t, s, serveHTTP(t, h, overHTTP2(s)))
 		for _, tc := range cases {
 			current = tc.err
 			_, err := c.CreateUser(t.Context(), users.Sample(0, 0))
@@ -149,7 +152,7 @@ func TestRequestBytes(t *testing.T) {
 		server, err := protocol.server.Server(rpcbench.ServerConfig{})
 		require.NoError(t, err)
 		config := serve(t, server)
-		h := httpapi.NewHTTPClient(config, 1, http2(protocol.server))
+		h := httpapi.NewHTTPClient(config, 1, overHTTP2(protocol.server))
 		t.Cleanup(h.CloseIdleConnections)
 		for _, c := range []struct {
 			why, codec, body string
@@ -200,7 +203,7 @@ func TestReplyBytes(t *testing.T) {
 		}
 		var current []byte
 		h := handler(createUser, func(context.Context, *[]byte) (*[]byte, error) { return &current, nil }, []connect.HandlerOption{connect.WithCodec(codec)})
-		c := dial(t, s, serveHTTP(t, h, http2(s)))
+		c := dial(t, s, serveHTTP(t, h, overHTTP2(s)))
 		create := func(u rpcbench.User) error {
 			_, err := c.CreateUser(t.Context(), u)
 			return err
@@ -226,7 +229,7 @@ func TestStrangeReplies(t *testing.T) {
 	}
 	each(t, func(t *testing.T, s rpcbench.Stack) {
 		brokenOff := rpcbench.Unavailable
-		if http2(s) {
+		if overHTTP2(s) {
 			brokenOff = rpcbench.Internal // net/http resets the stream with INTERNAL_ERROR, which gRPC's mapping calls so
 		}
 		for _, c := range []struct {
@@ -249,7 +252,7 @@ func TestStrangeReplies(t *testing.T) {
 			}, brokenOff},
 		} {
 			t.Run(c.why, func(t *testing.T) {
-				_, err := dial(t, s, serveHTTP(t, c.reply, http2(s))).CreateUser(t.Context(), users.Sample(0, 0))
+				_, err := dial(t, s, serveHTTP(t, c.reply, overHTTP2(s))).CreateUser(t.Context(), users.Sample(0, 0))
 				require.Equal(t, c.want, asError(t, err).Code, err)
 			})
 		}
@@ -267,4 +270,50 @@ func TestReset(t *testing.T) {
 		require.Equal(t, rpcbench.Unavailable, asError(t, err).Code, err)
 		require.NotErrorIs(t, err, context.Canceled)
 	})
+}
+
+// What a server of HTTP/2 may do to a call besides answering it, frame by frame.
+func TestFrames(t *testing.T) {
+	for _, c := range []struct {
+		why    string
+		answer func(f *http2.Framer, contentType string) error
+	}{
+		{"cancels the stream, which nobody asked for", func(f *http2.Framer, _ string) error {
+			return f.WriteRSTStream(1, http2.ErrCodeCancel)
+		}},
+		{"goes away in the middle of a reply", func(f *http2.Framer, contentType string) error {
+			var head bytes.Buffer
+			encoder := hpack.NewEncoder(&head)
+			return errors.Join(
+				encoder.WriteField(hpack.HeaderField{Name: ":status", Value: "200"}),
+				encoder.WriteField(hpack.HeaderField{Name: "content-type", Value: contentType}),
+				f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndHeaders: true}),
+				f.WriteData(1, false, []byte("\x00\x00\x00\x00\x09half")),
+				f.WriteGoAway(1, http2.ErrCodeNo, nil),
+			)
+		}},
+	} {
+		for _, s := range []rpcbench.Stack{H2C(), GRPC()} {
+			t.Run(c.why+"/"+s.Name, func(t *testing.T) {
+				contentType := map[string]string{"connectrpc.h2c": "application/proto", "connectrpc.grpc": "application/grpc"}[s.Name]
+				config := serve(t, rpcbench.ServeConns(rpcbench.ServerConfig{}, func(conn net.Conn) {
+					_, _ = io.ReadFull(conn, make([]byte, len(http2.ClientPreface)))
+					f := http2.NewFramer(conn, conn)
+					err := f.WriteSettings()
+					for err == nil {
+						var frame http2.Frame
+						if frame, err = f.ReadFrame(); err == nil && frame.Header().Flags.Has(http2.FlagDataEndStream) && frame.Header().StreamID == 1 {
+							err = c.answer(f, contentType)
+							break
+						}
+					}
+					_ = conn.(*net.TCPConn).CloseWrite()
+					_, _ = io.Copy(io.Discard, conn) // what is left unread would make a reset of closing it
+					assert.NoError(t, err)
+				}))
+				_, err := dial(t, s, config).CreateUser(t.Context(), users.Sample(0, 0))
+				require.Equal(t, rpcbench.Unavailable, asError(t, err).Code, err)
+			})
+		}
+	}
 }

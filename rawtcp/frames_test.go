@@ -51,7 +51,7 @@ func framed(t testing.TB, kind byte, m proto.Message) []byte {
 }
 
 // header begins a frame of any kind and length.
-func header(kind byte, size int) []byte {
+func header(kind byte, size uint32) []byte {
 	return []byte{byte(size >> 24), byte(size >> 16), byte(size >> 8), byte(size), kind}
 }
 

@@ -28,7 +28,6 @@ type fake struct {
 	context   func(context.Context) context.Context // what the client makes of the caller's context
 	verdict   func(error) error                     // what the client makes of the call's error
 	unchecked bool                                  // the Call does not compare the reply
-	memory    bool                                  // the client compares with the first reply it ever got
 }
 
 func (k fake) stack() rpcbench.Stack {
