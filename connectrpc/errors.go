@@ -13,7 +13,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 )
 
-// codes but Internal, which all others are.
+// codes for all but Internal, which is connect's of the same name, as is what has no code.
 var codes = map[rpcbench.Code]connect.Code{
 	rpcbench.Invalid:          connect.CodeInvalidArgument,
 	rpcbench.Malformed:        connect.CodeInvalidArgument,
@@ -44,10 +44,10 @@ func toConnect(err error) error {
 	return failure
 }
 
-// fromConnect turns what a client returns into an *rpcbench.Error. Three things are told by the library's words alone: of
-// Unknown, that the connection could not be read or written; of a client's own Internal, that the server reset the stream,
-// where else it is a request that does not encode, or a reply against the protocol; of a grpc-go server's Internal, that
-// it could not decode or encode.
+// fromConnect turns what a client returns into an *rpcbench.Error. What the server sent is told from the client's own, and
+// three things by words alone: of the client's Unknown, that it could not read from the connection; of its Internal, that
+// the server reset the stream (else it is a request that does not encode, or a reply against the protocol); of a grpc-go
+// server's Internal, that it could not decode or encode.
 func fromConnect(ctx context.Context, err error) error {
 	failure, _ := errors.AsType[*connect.Error](err) // the library returns no other
 	words := func(begin string) bool { return strings.HasPrefix(failure.Message(), begin) }
@@ -67,8 +67,8 @@ func fromConnect(ctx context.Context, err error) error {
 		}
 	case code == connect.CodeDeadlineExceeded: // also when net's timer was ahead of the context's
 		e.Code = rpcbench.DeadlineExceeded
-	case !sent && (network || errors.Is(err, io.ErrUnexpectedEOF) || code == connect.CodeUnknown && (words("read ") || words("write "))),
-		!sent && (code == connect.CodeCanceled || code == connect.CodeUnavailable): // Canceled is also a connection reset
+	case !sent && (network || errors.Is(err, io.ErrUnexpectedEOF) || code == connect.CodeUnknown && words("read ")),
+		!sent && (code == connect.CodeUnavailable || code == connect.CodeCanceled): // Canceled is also a connection that was reset
 		return rpcbench.CallError(ctx, err)
 	case code == connect.CodeCanceled:
 		e.Code = rpcbench.Canceled
