@@ -44,6 +44,8 @@ func TestImports(t *testing.T) {
 		goleak    = "go.uber.org/goleak"
 		histogram = "github.com/HdrHistogram"
 		testpkg   = "testing"
+		connect   = "connectrpc.com/connect"
+		msgp      = "github.com/tinylib/msgp"
 	)
 	for _, c := range []struct {
 		pkg             string
@@ -53,6 +55,12 @@ func TestImports(t *testing.T) {
 		{module + "/httpjson", []string{"encoding/json", "net/http"}, []string{grpc, protobuf, jsoniter, testify, goleak, histogram, testpkg}},
 		{module + "/httpjsoniter", []string{jsoniter, "net/http"}, []string{grpc, protobuf, testify, goleak, histogram, testpkg}},
 		{module + "/grpcprotobuf", []string{grpc, protobuf}, []string{jsoniter, testify, goleak, histogram, testpkg}},
+		{module + "/grpcservehttp", []string{grpc, protobuf, "net/http"}, []string{jsoniter, connect, msgp, testify, goleak, histogram, testpkg}},
+		{module + "/connectrpc", []string{connect, protobuf}, []string{grpc, jsoniter, msgp, testify, goleak, histogram, testpkg}},
+		{module + "/httpprotobuf", []string{protobuf, "net/http"}, []string{grpc, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
+		{module + "/httpmsgpack", []string{msgp, "net/http"}, []string{grpc, protobuf, connect, jsoniter, testify, goleak, histogram, testpkg}},
+		{module + "/httpxml", []string{"encoding/xml", "net/http"}, []string{grpc, protobuf, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
+		{module + "/rawtcp", []string{protobuf, "net"}, []string{grpc, connect, jsoniter, msgp, "net/http", testify, goleak, histogram, testpkg}},
 		{module + "/internal/timing", nil, []string{grpc, protobuf, jsoniter, testify, goleak, testpkg}},
 		{module + "/internal/roster", []string{grpc, protobuf, jsoniter}, []string{testify, goleak, histogram, testpkg}},
 	} {

@@ -25,7 +25,7 @@ func BaseURL(config rpcbench.ClientConfig) string {
 func NewHTTPClient(config rpcbench.ClientConfig, conns int, http2 bool) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DialContext:         config.DialContext,
-		TLSClientConfig:     config.TLS,
+		TLSClientConfig:     config.TLS.Clone(), // the Transport writes into it
 		Protocols:           Protocols(http2),
 		DisableCompression:  true,
 		MaxConnsPerHost:     conns,
