@@ -31,8 +31,6 @@ func TestEveryPartRuns(t *testing.T) {
 	}
 }
 
-func BenchmarkFloor(b *testing.B) { Benchmark(b) }
-
 // BenchmarkRawTCPBound compares a call of rawtcp with the sum of its parts: bytes, service, codecs. What bound-ratio is
 // above 1 is rawtcp's own buffers, deadlines and lock. One op of package testing is a block of all arms, so its own ns/op
 // is left out; bound-ratio is absent when the time is too short for an interval. Run it with one P, where wall time is
