@@ -41,6 +41,9 @@ type Fixture struct {
 	dialled  atomic.Int64                        // connections the client has been given
 }
 
+// serveGrace is for a Serve that fails: it closes its listener, and so lets calls fail, before it returns its error.
+const serveGrace = 100 * time.Millisecond
+
 // maxBursts bounds the bursts of calls that open a fixture's connections: many times what any stack took.
 const maxBursts = 1000
 
@@ -119,7 +122,8 @@ func (f *Fixture) connect(ctx context.Context, conns int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { _ = f.stop() })()
+	release := context.AfterFunc(ctx, func() { _ = f.stop() })
+	defer release()
 	calls := make([]Call, conns)
 	for i := range calls {
 		var err error
@@ -137,7 +141,7 @@ func (f *Fixture) connect(ctx context.Context, conns int) error {
 				if !f.stopping.Load() {
 					err = also(err, fmt.Errorf("serve: %w", f.serveErr))
 				}
-			default:
+			case <-time.After(serveGrace):
 			}
 			return err
 		}
@@ -147,7 +151,10 @@ func (f *Fixture) connect(ctx context.Context, conns int) error {
 		}
 		// A server accepts before its client has the connection in hand: wait for both ends, and for TLS.
 		if min(accepted, f.dialled.Load()) == int64(conns) && (f.tls.Load() == nil || f.shaken.Load() >= accepted) {
-			return ctx.Err() // the fixture may have been stopped just now
+			if !release() { // ctx has ended, and the fixture with it
+				return ctx.Err()
+			}
+			return nil
 		}
 	}
 	return fmt.Errorf("the server accepted %d connections and the client dialled %d in %d bursts of calls, %d are declared",
@@ -190,11 +197,11 @@ func (f *Fixture) dialer(wrap func(net.Conn) net.Conn) func(context.Context, str
 		if err != nil {
 			return nil, err
 		}
-		f.dialled.Add(1)
-		if wrap == nil {
-			return c, nil
+		if wrap != nil {
+			c = wrap(c)
 		}
-		return wrap(c), nil
+		f.dialled.Add(1)
+		return c, nil
 	}
 }
 
