@@ -47,8 +47,8 @@ const serveGrace = 100 * time.Millisecond
 // maxBursts bounds the bursts of calls that open a fixture's connections: many times what any stack took.
 const maxBursts = 1000
 
-// Start serves stack as config says, dials it, and calls until the server has accepted the declared connections and a
-// reply has been checked on each. An error names the stack and the step (listen, server, dial, connect), and leaves
+// Start serves stack as config says, dials it, and calls until the declared connections are open at both ends and every
+// reply has been right. An error names the stack and the step (listen, server, dial, connect), and leaves
 // nothing running; ctx bounds the start alone. A start that ends with more connections than declared is tried again: on a
 // busy machine net/http gives up a connection whose writer was not scheduled within 50 ms of the reply, and dials another.
 func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {

@@ -170,6 +170,9 @@ func TestAFaultlessFakePasses(t *testing.T) {
 
 // TestFakesFail: each fault of published benchmarks, made on purpose, turns the named check red.
 func TestFakesFail(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
 	relabelled := func(name, codec string, server, client rpcbench.Stack) rpcbench.Stack {
 		return rpcbench.Stack{
 			Name: name, Protocol: client.Protocol, Server: server.Server, Dial: client.Dial,

@@ -50,6 +50,7 @@ func units() []string {
 	return []string{
 		"p50-ns", "p95-ns", "p99-ns", "cpu-ns/op", "sent-B/op", "recv-B/op",
 		"direct-ns/op", "direct-ratio", "direct-ratio-lo", "direct-ratio-hi",
+		"rawtcp-ns/op", "tcp-ns/op", "service-ns/op", "codecs-ns/op", "bound-ratio", "bound-ratio-lo", "bound-ratio-hi",
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 
@@ -26,6 +27,7 @@ func (s server) Serve(ln net.Listener) error {
 func NewServer(config rpcbench.ServerConfig, h http.Handler, http2 bool) rpcbench.Server {
 	return server{&http.Server{
 		Handler:           h,
+		ErrorLog:          log.New(io.Discard, "", 0), // a handshake cut short would print between a row's name and its figures
 		TLSConfig:         config.TLS,
 		Protocols:         Protocols(http2),
 		ReadHeaderTimeout: rpcbench.HeaderTimeout,
@@ -89,8 +91,11 @@ func (h *handler[Q, A, E]) fail(w http.ResponseWriter, err error) {
 	body := &rpcbench.Error{Code: rpcbench.CodeOf(err), Message: err.Error()}
 	if e, ok := errors.AsType[*rpcbench.Error](err); ok {
 		body.Violations, body.Message = e.Violations, e.Message
-		if e.Err != nil {
-			body.Message += e.Err.Error()
+		switch {
+		case e.Err != nil && e.Message != "":
+			body.Message += ": " + e.Err.Error()
+		case e.Err != nil:
+			body.Message = e.Err.Error()
 		}
 	}
 	data, err := h.marshal(h.fromError(body))
