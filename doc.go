@@ -13,6 +13,9 @@
 //   - Every reply is decoded and compared with its own request, on every op: TestConformance, TestFakesFail.
 //   - Mistakes end the same way on every stack: TestConformance, TestFailuresHaveOneStatusEach.
 //   - Nothing is compressed, and nothing asks for compression, unless the row says so: TestConformance.
+//   - Stacks of one protocol can be crossed, and of different ones refuse each other: TestCrossConforms,
+//     TestProtocolsRefuseEachOther.
+//   - What a format or library loses is declared, case by case: TestConformance.
 //   - A Call costs no more than the same work written by hand against the library: TestAllocationsAtMostDirect.
 //   - The loop around a call allocates nothing: TestHarnessAllocatesNothing.
 //   - A row costs the same first, last and alone in its process: TestRowsCostTheSame.
