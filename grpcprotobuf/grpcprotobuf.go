@@ -3,6 +3,8 @@
 package grpcprotobuf
 
 import (
+	"runtime"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
@@ -33,6 +35,21 @@ func Gzip() rpcbench.Stack {
 		[]grpc.ServerOption{grpc.RPCCompressor(grpc.NewGZIPCompressor()), grpc.RPCDecompressor(grpc.NewGZIPDecompressor())},
 		//lint:ignore SA1019 see above
 		[]grpc.DialOption{grpc.WithCompressor(grpc.NewGZIPCompressor()), grpc.WithDecompressor(grpc.NewGZIPDecompressor())})
+}
+
+// Tuned is tuned.
+func Tuned() rpcbench.Stack {
+	const window = rpcbench.MaxBody
+	s := stack("grpcprotobuf.tuned", func(*rpcbench.Traits) {}, nil, []grpc.DialOption{
+		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
+	})
+	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+		return newServer(config, []grpc.ServerOption{
+			grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
+			grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window),
+		}), nil
+	}
+	return s
 }
 
 func stack(name string, change func(*rpcbench.Traits), server []grpc.ServerOption, client []grpc.DialOption) rpcbench.Stack {

@@ -27,6 +27,11 @@ func H2C() rpcbench.Stack {
 	return stack(name+".h2c", jsonstd.Codec{}, httpapi.Options{HTTP2: true})
 }
 
+// Tuned is tuned.
+func Tuned() rpcbench.Stack {
+	return stack(name+".tuned", jsonstd.Codec{}, httpapi.Options{Tuned: httpapi.Tuned()})
+}
+
 func stack(name string, c codec.Codec, options httpapi.Options) rpcbench.Stack {
 	traits := rpcbench.Traits{
 		Codec:       "encoding/json",

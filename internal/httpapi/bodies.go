@@ -16,13 +16,17 @@ type bodies struct {
 	codec  codec.Codec
 	stream codec.Stream // nil: whole bodies
 	gzip   *gzipPools   // nil: identity
+	pooled *buffers     // nil: a new one for each body
 }
 
-func newBodies(c codec.Codec, options Options) *bodies {
+func newBodies(c codec.Codec, options Options, pooled bool) *bodies {
 	b := &bodies{codec: c}
 	b.stream, _ = c.(codec.Stream)
 	if options.Gzip {
 		b.gzip = new(gzipPools)
+	}
+	if pooled {
+		b.pooled = new(buffers)
 	}
 	return b
 }
@@ -45,6 +49,9 @@ func (b *bodies) decode(body io.Reader, header http.Header, v any) error {
 			return err
 		}
 		return b.codec.Unmarshal(data, v)
+	}
+	if b.pooled != nil {
+		return b.pooled.decode(b.codec, body, v)
 	}
 	data, err := io.ReadAll(body)
 	if err != nil {

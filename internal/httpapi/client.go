@@ -55,14 +55,20 @@ func CloseIdle(c *http.Client) func() error {
 }
 
 func newClient[U, R, F, E any](config rpcbench.ClientConfig, c codec.Codec, api native.API[U, R, F, E], options Options) rpcbench.Client {
-	b := newBodies(c, options)
+	b := newBodies(c, options, options.Tuned.ClientBuffers)
+	usersURL, echoURL := BaseURL(config)+usersPath, BaseURL(config)+echoPath
+	var made templates
+	if options.Tuned.Templates {
+		made = newTemplates(c.ContentType(), usersURL, echoURL)
+	}
 	var conns []*conn[U, R, F, E]
 	var closers []func() error
 	for _, h := range HTTPClients(config, options.HTTP2) {
-		conns = append(conns, &conn[U, R, F, E]{
-			bodies: b, http: h, toError: api.ToError,
-			usersURL: BaseURL(config) + usersPath, echoURL: BaseURL(config) + echoPath,
-		})
+		c := &conn[U, R, F, E]{bodies: b, http: h, templates: made, toError: api.ToError, usersURL: usersURL, echoURL: echoURL}
+		if options.Tuned.RoundTrip {
+			c.transport = h.Transport
+		}
+		conns = append(conns, c)
 		closers = append(closers, CloseIdle(h))
 	}
 	return native.NewClient(api, conns, closers...)
@@ -72,6 +78,8 @@ func newClient[U, R, F, E any](config rpcbench.ClientConfig, c codec.Codec, api 
 type conn[U, R, F, E any] struct {
 	*bodies
 	http              *http.Client
+	transport         http.RoundTripper // nil: through http
+	templates         templates         // nil: each request is made anew
 	toError           func(*E) *rpcbench.Error
 	usersURL, echoURL string
 }
@@ -97,16 +105,11 @@ func (c *conn[U, R, F, E]) call(ctx context.Context, url string, request, reply 
 	if err != nil {
 		return &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
+	req, err := c.request(ctx, url, body)
 	if err != nil {
 		return &rpcbench.Error{Code: rpcbench.Internal, Err: err}
 	}
-	req.Header.Set("Content-Type", c.codec.ContentType())
-	if c.gzip != nil {
-		c.setEncoding(req.Header)
-		req.Header.Set("Accept-Encoding", "gzip")
-	}
-	resp, err := c.http.Do(req)
+	resp, err := c.send(req)
 	if err != nil {
 		return rpcbench.CallError(ctx, err)
 	}
@@ -135,6 +138,29 @@ func (c *conn[U, R, F, E]) encode(v any) (io.Reader, error) {
 	}
 	data, err := c.marshal(v)
 	return bytes.NewReader(data), err
+}
+
+func (c *conn[U, R, F, E]) request(ctx context.Context, url string, body io.Reader) (*http.Request, error) {
+	if c.templates != nil {
+		return c.templates.request(ctx, url, body.(*bytes.Reader)), nil
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", c.codec.ContentType())
+	if c.gzip != nil {
+		c.setEncoding(req.Header)
+		req.Header.Set("Accept-Encoding", "gzip")
+	}
+	return req, nil
+}
+
+func (c *conn[U, R, F, E]) send(req *http.Request) (*http.Response, error) {
+	if c.transport != nil {
+		return c.transport.RoundTrip(req)
+	}
+	return c.http.Do(req)
 }
 
 // failure reads the error out of a reply whose status says that the call failed.

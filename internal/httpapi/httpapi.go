@@ -1,6 +1,6 @@
 // Package httpapi is the one net/http handler and client that the HTTP stacks share. They differ by a codec, the native
-// types it carries, and Options. Both sides are written as net/http's documentation shows them: whole bodies, no pools,
-// no buffers kept.
+// types it carries, and Options. Unless those say otherwise, both sides are written as net/http's documentation shows
+// them: whole bodies, no pools, no buffers kept.
 package httpapi
 
 import (
@@ -21,6 +21,7 @@ const (
 type Options struct {
 	HTTP2 bool // HTTP/2 instead, in clear or over TLS
 	Gzip  bool // requests and replies compressed, with pooled writers and readers
+	Tuned Tuning
 }
 
 // Stack is a stack over net/http. It adds to traits what options decide.

@@ -37,7 +37,7 @@ func NewServer(config rpcbench.ServerConfig, h http.Handler, http2 bool) rpcbenc
 }
 
 func newServer[U, R, F, E any](config rpcbench.ServerConfig, c codec.Codec, api native.API[U, R, F, E], options Options) rpcbench.Server {
-	b := newBodies(c, options)
+	b := newBodies(c, options, options.Tuned.HandlerBuffers)
 	mux := http.NewServeMux()
 	mux.Handle("POST "+usersPath, &handler[U, R, E]{b, api.NewService(), api.FromError})
 	mux.Handle("POST "+echoPath, &handler[F, F, E]{b, native.Echo[F], api.FromError})

@@ -38,6 +38,7 @@ func Main() []rpcbench.Stack {
 // All returns every stack: the main values, then their variants, then what only this build has.
 func All() []rpcbench.Stack {
 	return slices.Concat(Main(), []rpcbench.Stack{
+		grpcprotobuf.Tuned(),
 		grpcprotobuf.VT(),
 		grpcprotobuf.Gzip(),
 		grpcservehttp.VT(),
@@ -48,6 +49,7 @@ func All() []rpcbench.Stack {
 		connectrpc.GRPCWeb(),
 		connectrpc.JSON(),
 		httpjson.Stream(),
+		httpjson.Tuned(),
 		httpjson.Gzip(),
 		httpjson.H2C(),
 		httpjsoniter.Fastest(),
