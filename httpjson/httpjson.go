@@ -27,7 +27,18 @@ func H2C() rpcbench.Stack {
 	return stack(name+".h2c", jsonstd.Codec{}, httpapi.Options{HTTP2: true})
 }
 
-// Tuned is tuned.
+// Tuned does what net/http lets a careful user do. Figures are the tuned stack's time against the same without the one
+// option, with its 95 % interval, at GOMAXPROCS=1 (results/2026-11-20-epyc-2vcpu/tuned.txt; BenchmarkTuned in
+// internal/direct).
+//
+//   - The Transport is called without the Client above it, which is for redirects and cookies: 0.972 (0.968–0.979).
+//   - Requests are copies of one made before, with its URL and header: 0.983 (0.976–0.988).
+//   - Replies are read into pooled buffers: 0.989 (0.981–0.993).
+//   - Requests are read into pooled buffers: 0.987 (0.982–0.994).
+//
+// Left out: pooled buffers for what is written, which bought nothing in the server and cost the client a fifth, an Encoder
+// that stays, no mux, no body limit, other sizes of the Transport's buffers, and dropping the Date header, which every
+// server has to send.
 func Tuned() rpcbench.Stack {
 	return stack(name+".tuned", jsonstd.Codec{}, httpapi.Options{Tuned: httpapi.Tuned()})
 }
