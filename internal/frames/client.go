@@ -1,4 +1,4 @@
-package rawtcp
+package frames
 
 import (
 	"bufio"
@@ -16,7 +16,8 @@ import (
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
-func dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+// Dial makes a client whose callers take turns on its connections.
+func Dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 	closed, cancel := context.WithCancel(context.Background())
 	var conns []*conn
 	for range config.Conns {
@@ -122,7 +123,7 @@ func readReply(r *bufio.Reader) (kind byte, payload []byte, err error) {
 		return 0, nil, err
 	}
 	if size > rpcbench.MaxBody {
-		return 0, nil, fmt.Errorf("rawtcp: a reply of %d bytes", size)
+		return 0, nil, fmt.Errorf("frames: a reply of %d bytes", size)
 	}
 	payload, err = readPayload(r, size)
 	return kind, payload, err

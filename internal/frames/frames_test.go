@@ -1,4 +1,4 @@
-package rawtcp
+package frames
 
 import (
 	"bufio"
@@ -259,7 +259,7 @@ func TestBadReplies(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			dials := 0
-			client, err := dial(rpcbench.ClientConfig{Conns: 1, DialContext: func(context.Context, string, string) (net.Conn, error) {
+			client, err := Dial(rpcbench.ClientConfig{Conns: 1, DialContext: func(context.Context, string, string) (net.Conn, error) {
 				near, far := net.Pipe()
 				sends := [][]byte{c.sent, right}
 				if dials++; !c.kept {
