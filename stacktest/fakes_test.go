@@ -27,10 +27,12 @@ type fake struct {
 	transport func(*http.Transport)
 	context   func(context.Context) context.Context // what the client makes of the caller's context
 	verdict   func(error) error                     // what the client makes of the call's error
-	unchecked bool                                  // the Call does not compare the reply
+	validate  func(*rpcbench.User) error
+	unchecked bool // the Call does not compare the reply
 }
 
 func (k fake) stack() rpcbench.Stack {
+	k.validate = rpcbench.NewValidator[rpcbench.User]()
 	stack := httpjson.New()
 	stack.Name = "fake"
 	stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
@@ -97,7 +99,7 @@ func (k fake) serve(w http.ResponseWriter, r *http.Request) {
 		send(http.StatusBadRequest, &rpcbench.Error{Code: rpcbench.Malformed})
 		return
 	}
-	if err := rpcbench.NewValidator[rpcbench.User]()(u); err != nil {
+	if err := k.validate(u); err != nil {
 		send(http.StatusBadRequest, err)
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -38,8 +39,13 @@ func BenchmarkCreateUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Con
 
 func createUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, hang time.Duration) {
 	b.Helper()
+	defer func() {
+		if p := recover(); p != nil { // package testing might print a row of no iterations before it dies
+			b.Fatalf("rpcbench: %s: panic: %v\n%s", stack.Name, p, debug.Stack())
+		}
+	}()
 	f := Start(b, stack, config)
-	calls := warm(b, f, hang)
+	calls := warm(b, f)
 	accepted := f.Accepted()
 	ops := latency.New()
 	ctx := context.Background()
@@ -71,7 +77,7 @@ func createUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, hang
 	if f.Accepted() != accepted {
 		b.Fatalf("rpcbench: %s: %d connections opened inside the timed loop", stack.Name, f.Accepted()-accepted)
 	}
-	sent, received := wireBytes(b, stack, config, hang)
+	sent, received := wireBytes(b, stack, config)
 	for _, p := range []struct {
 		unit string
 		q    float64
@@ -111,9 +117,9 @@ func (w *watchdog) note() string {
 }
 
 // warm prepares the round of calls and makes each often enough that connections, pools and caches are what they stay.
-func warm(tb testing.TB, f *rpcbench.Fixture, hang time.Duration) []rpcbench.Call {
+func warm(tb testing.TB, f *rpcbench.Fixture) []rpcbench.Call {
 	tb.Helper()
-	dog := watch(f, hang)
+	dog := watch(f, hangLimit)
 	defer dog.Stop()
 	calls := make([]rpcbench.Call, users.Round)
 	for i := range calls {
@@ -133,7 +139,7 @@ func warm(tb testing.TB, f *rpcbench.Fixture, hang time.Duration) []rpcbench.Cal
 }
 
 // wireBytes counts what one call sends and receives, over a fixture of its own, so that the timed one stays bare.
-func wireBytes(tb testing.TB, stack rpcbench.Stack, config rpcbench.Config, hang time.Duration) (sent, received float64) {
+func wireBytes(tb testing.TB, stack rpcbench.Stack, config rpcbench.Config) (sent, received float64) {
 	tb.Helper()
 	counter, outer := new(netwrap.Counter), config.WrapClient
 	config.WrapClient = func(c net.Conn) net.Conn {
@@ -143,9 +149,9 @@ func wireBytes(tb testing.TB, stack rpcbench.Stack, config rpcbench.Config, hang
 		return counter.Wrap(c)
 	}
 	f := Start(tb, stack, config)
-	calls := warm(tb, f, hang)
+	calls := warm(tb, f)
 	sentBefore, receivedBefore := counter.Sent(), counter.Received()
-	dog := watch(f, hang)
+	dog := watch(f, hangLimit)
 	defer dog.Stop()
 	for range wireRounds {
 		for i, call := range calls {
