@@ -2,6 +2,7 @@ package rpcbench_test
 
 import (
 	"flag"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,8 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Bool("update", false, "write the generated parts of README.md")
-	flag.String("stacks", "", "comma-separated names of the stacks of BenchmarkCreateUser; all unless given")
+	flag.String("stacks", "", "comma-separated names of the stacks of BenchmarkCreateUser and BenchmarkVersus; all, or the main ones, unless given")
+	flag.String("base", "httpjson", "name of the stack that BenchmarkVersus compares the others with")
 	stacktest.Main(m)
 }
 
@@ -42,16 +44,31 @@ func one(b *testing.B, stack rpcbench.Stack) {
 
 // BenchmarkCreateUser is every stack, variants included.
 func BenchmarkCreateUser(b *testing.B) {
-	stacks := roster.All()
-	if names := flag.Lookup("stacks").Value.String(); names != "" {
-		var err error
-		if stacks, err = roster.Find(strings.Split(names, ",")...); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for _, s := range stacks {
+	for _, s := range stacks(b, roster.All()) {
 		b.Run("stack="+s.Name, func(b *testing.B) { one(b, s) })
 	}
+}
+
+// BenchmarkVersus is every main value against -base, slice by slice.
+func BenchmarkVersus(b *testing.B) {
+	base := find(b, flag.Lookup("base").Value.String())[0]
+	contestants := slices.DeleteFunc(stacks(b, roster.Main()), func(s rpcbench.Stack) bool { return s.Name == base.Name })
+	stacktest.BenchmarkVersus(b, base, contestants...)
+}
+
+func stacks(b *testing.B, unlessGiven []rpcbench.Stack) []rpcbench.Stack {
+	if names := flag.Lookup("stacks").Value.String(); names != "" {
+		return find(b, strings.Split(names, ",")...)
+	}
+	return unlessGiven
+}
+
+func find(b *testing.B, names ...string) []rpcbench.Stack {
+	found, err := roster.Find(names...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return found
 }
 
 // BenchmarkCross is clients of one library against servers of another: is it the client or the server?

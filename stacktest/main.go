@@ -1,19 +1,18 @@
 package stacktest
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/rpcbench/rpcbench/internal/environ"
 )
 
 // Main is a TestMain: it runs the tests and benchmarks, then fails if a goroutine is left. When benchmarks run it first
@@ -49,6 +48,7 @@ func leftBehind(options ...goleak.Option) error {
 func units() []string {
 	return []string{
 		"p50-ns", "p95-ns", "p99-ns", "cpu-ns/op", "sent-B/op", "recv-B/op",
+		"base-ratio", "base-ratio-lo", "base-ratio-hi", "aa-ratio", "aa-ratio-lo", "aa-ratio-hi", "noise-floor-%",
 		"direct-ns/op", "direct-ratio", "direct-ratio-lo", "direct-ratio-hi",
 		"rawtcp-ns/op", "tcp-ns/op", "service-ns/op", "codecs-ns/op", "bound-ratio", "bound-ratio-lo", "bound-ratio-hi",
 	}
@@ -56,61 +56,11 @@ func units() []string {
 
 func printHeader(w io.Writer) {
 	fmt.Fprintln(w, "cores:", runtime.NumCPU())
-	if e := experiment(); e != "" {
+	if e := environ.Experiment(); e != "" {
 		fmt.Fprintln(w, "goexperiment:", e)
 	}
 	for _, u := range units() {
 		fmt.Fprintf(w, "Unit %s better=lower\n", u)
 	}
-	fmt.Fprintln(w, "#", strings.Join(environment(), " "))
-}
-
-// environment lists name=value; what can't be had is absent.
-func environment() []string {
-	env := []string{"date=" + time.Now().UTC().Format(time.DateOnly), "go=" + runtime.Version()}
-	add := func(name, value string) {
-		if value != "" {
-			env = append(env, name+"="+value)
-		}
-	}
-	commit := output("git", "rev-parse", "--short=12", "HEAD")
-	if commit != "" && output("git", "status", "--porcelain") != "" {
-		commit += "+changes"
-	}
-	add("commit", commit)
-	add("kernel", strings.ReplaceAll(output("uname", "-sr"), " ", "-"))
-	for _, name := range []string{"GOGC", "GOMEMLIMIT", "GODEBUG", "GOAMD64", "GOFLAGS"} {
-		add(name, strings.ReplaceAll(os.Getenv(name), " ", ","))
-	}
-	// A test binary has no module versions in its build information.
-	modules := output("go", "list", "-m", "-f", "{{if not (or .Main .Indirect)}}{{.Path}}@{{.Version}}{{end}}", "all")
-	return append(env, strings.Fields(modules)...)
-}
-
-// experiment is the GOEXPERIMENT this binary was built with, which is a different standard library.
-func experiment() string {
-	if _, e, ok := strings.Cut(runtime.Version(), " X:"); ok {
-		return e
-	}
-	info, _ := debug.ReadBuildInfo()
-	if info == nil {
-		return ""
-	}
-	for _, s := range info.Settings {
-		if s.Key == "GOEXPERIMENT" {
-			return s.Value
-		}
-	}
-	return ""
-}
-
-// output is what a command prints, or "" where it can't be run.
-func output(name string, args ...string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, name, args...).Output()
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(out))
+	fmt.Fprintln(w, "#", strings.Join(environ.List(), " "))
 }

@@ -53,13 +53,20 @@ func (r Record) Ratio(arm, base int, level float64) (Interval, error) {
 
 // NsPerOp is the median over blocks of one arm's nanoseconds per operation, NaN without blocks. It is for the reader's
 // sense of size; arms are compared by Ratio, which the machine's drift does not touch.
-func (r Record) NsPerOp(arm int) float64 {
-	ns := make([]float64, len(r.Blocks))
+func (r Record) NsPerOp(arm int) float64 { return r.median(arm, Slice.nsPerOp) }
+
+// CPUNsPerOp is the same of the process's CPU time, 0 where the system doesn't tell.
+func (r Record) CPUNsPerOp(arm int) float64 {
+	return r.median(arm, func(s Slice) float64 { return float64(s.CPU) / float64(s.Ops) })
+}
+
+func (r Record) median(arm int, value func(Slice) float64) float64 {
+	values := make([]float64, len(r.Blocks))
 	for i, block := range r.Blocks {
-		ns[i] = block[arm].nsPerOp()
+		values[i] = value(block[arm])
 	}
-	slices.Sort(ns)
-	return median(ns)
+	slices.Sort(values)
+	return median(values)
 }
 
 func (s Slice) nsPerOp() float64 { return float64(s.Wall) / float64(s.Ops) }

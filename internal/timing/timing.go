@@ -9,17 +9,22 @@
 //
 // Two limits. What an operation leaves for later, such as garbage to collect, may fall into the next arm's slice. And
 // the interval speaks for one process: another has another memory layout and other luck, and its median may lie outside.
+// docs/method.md says what each is worth, and the sources of the method.
 //
 // Operations are functions, so the package knows nothing of calls, stacks or package testing. A [Pairing] measures, a
-// [Record] keeps every slice, and [Record.Ratio] reads it.
+// [Record] keeps every slice, [Record.Ratio] reads it, and [Interval.Verdict] puts it in a word.
 package timing
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"runtime/metrics"
 	"slices"
 	"time"
+
+	"github.com/rpcbench/rpcbench/internal/cpu"
 )
 
 // Arm is one contestant.
@@ -33,24 +38,47 @@ type Slice struct {
 	Turn int           // place in its block, from 0
 	Ops  int           // never 0
 	Wall time.Duration // of all Ops
+	CPU  time.Duration // of the process in that time, as [cpu.Time] has it; 0 where the system doesn't tell
+	GC   int           // collections that ended in that time
+}
+
+// MarshalJSON makes [turn, ops, wall, cpu, gc] of a slice, since files hold hundreds of thousands of them.
+func (s Slice) MarshalJSON() ([]byte, error) {
+	return json.Marshal([5]int64{int64(s.Turn), int64(s.Ops), int64(s.Wall), int64(s.CPU), int64(s.GC)})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (s *Slice) UnmarshalJSON(data []byte) error {
+	var v [5]int64
+	err := json.Unmarshal(data, &v)
+	*s = Slice{Turn: int(v[0]), Ops: int(v[1]), Wall: time.Duration(v[2]), CPU: time.Duration(v[3]), GC: int(v[4])}
+	return err
 }
 
 // Record is what a pairing has measured, and with which settings.
 type Record struct {
-	Arms   []string
-	Length time.Duration // of a slice, at least
-	Seed   uint64        // with the block's index, decides each Turn
-	Blocks [][]Slice     // one slice per arm, in the order of Arms
+	Arms   []string      `json:"arms"`
+	Length time.Duration `json:"length"` // of a slice, at least
+	Seed   uint64        `json:"seed"`   // with the block's index, decides each Turn
+	Blocks [][]Slice     `json:"blocks"` // one slice per arm, in the order of Arms
 }
 
-const readings = 64 // of the clock per slice, about
+const (
+	readings = 64   // of the clock per slice, about
+	longest  = 4    // times its length that a slice may take to end with a collection
+	ticks    = 1000 // of the clock that a slice takes at least: a tick is then a tenth of a percent of it
+)
 
 // Pairing runs arms against each other, block by block. One goroutine at a time may use it.
 type Pairing struct {
+	ByClock bool // slices end by the clock alone, wherever the collector stands: to see what that does
+
 	arms   []Arm
 	length time.Duration
 	seed   uint64
 	now    func() time.Duration // since any fixed moment
+	cpu    func() (time.Duration, bool)
+	gc     func() int // collections so far
 
 	warm    bool
 	batches []int // ops between two readings of the clock, per arm
@@ -79,17 +107,41 @@ func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 		}
 		names[arm.Name] = true
 	}
-	if slice <= 0 {
-		return nil, fmt.Errorf("timing: slices of %v hold no operation, use 25ms or so", slice)
-	}
 	start := time.Now()
+	now := func() time.Duration { return time.Since(start) }
+	if tick := resolution(now); slice < ticks*tick {
+		return nil, fmt.Errorf("timing: slices of %v are too short for a clock that steps by %v, use 25ms or so", slice, tick)
+	}
 	n := len(arms)
 	return &Pairing{
 		arms: slices.Clone(arms), length: slice, seed: seed,
-		now:     func() time.Duration { return time.Since(start) },
+		now: now, cpu: cpu.Time, gc: collections(),
 		batches: slices.Repeat([]int{1}, n), order: make([]int, n), block: make([]Slice, n),
 		random: rand.NewPCG(0, 0),
 	}, nil
+}
+
+// resolution is the smallest step in which a clock was seen to advance.
+func resolution(now func() time.Duration) time.Duration {
+	smallest := time.Duration(1<<63 - 1)
+	for range 100 {
+		before := now()
+		after := now()
+		for after == before {
+			after = now()
+		}
+		smallest = min(smallest, after-before)
+	}
+	return smallest
+}
+
+// collections returns a function that counts the process's garbage collections without stopping the world.
+func collections() func() int {
+	sample := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
+	return func() int {
+		metrics.Read(sample)
+		return int(sample[0].Value.Uint64())
+	}
 }
 
 // Block runs one slice of every arm and records them. Before the first block every arm runs a slice that is discarded.
@@ -135,20 +187,41 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 		return s, err
 	}
 	op, batch := p.arms[arm].Op, p.batches[arm]
+	s.GC = -p.gc()
+	used, known := p.cpu()
 	start := p.now()
 	for s.Wall < p.length {
-		for range batch {
-			if err := op(); err != nil {
-				return s, err
-			}
+		if err := p.ops(op, batch); err != nil {
+			return s, err
 		}
 		s.Ops += batch
 		s.Wall = p.now() - start
 	}
+	for before := p.gc(); !p.ByClock && p.gc() == before && s.Wall < longest*p.length; {
+		if err := p.ops(op, batch); err != nil {
+			return s, err
+		}
+		s.Ops += batch
+		s.Wall = p.now() - start
+	}
+	if known {
+		s.CPU, _ = p.cpu()
+		s.CPU -= used
+	}
+	s.GC += p.gc()
 	// Every arm reads the clock about as often per slice, so fast and slow ones pay the same share for it; and every
 	// slice decides anew, since a first one that had to connect says little about the next.
 	p.batches[arm] = max(1, s.Ops/readings)
 	return s, nil
+}
+
+func (p *Pairing) ops(op func() error, n int) error {
+	for range n {
+		if err := op(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Record returns what is recorded so far; later blocks do not change it.

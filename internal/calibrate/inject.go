@@ -1,0 +1,99 @@
+package calibrate
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/internal/grpcapi"
+	"github.com/rpcbench/rpcbench/internal/roster"
+)
+
+// Find returns the stack of a name, as the roster does, and copies of grpcprotobuf with a known flaw:
+// "grpcprotobuf+work=500ns" is busy for that long in each handler, "grpcprotobuf+garbage=8192" allocates that many bytes.
+func Find(name string) (rpcbench.Stack, error) {
+	plain, flaw, injected := strings.Cut(name, "+")
+	if !injected {
+		stacks, err := roster.Find(name)
+		if err != nil {
+			return rpcbench.Stack{}, err
+		}
+		return stacks[0], nil
+	}
+	kind, amount, _ := strings.Cut(flaw, "=")
+	switch {
+	case plain != grpcprotobuf.New().Name:
+	case kind == "work":
+		if d, err := time.ParseDuration(amount); err == nil && d >= 0 {
+			rounds := int(float64(d) / nsPerRound())
+			return injectedInto(name, func() { work(rounds) }), nil
+		}
+	case kind == "garbage":
+		if n, err := strconv.Atoi(amount); err == nil && n >= 0 {
+			return injectedInto(name, func() { garbage(n) }), nil
+		}
+	}
+	return rpcbench.Stack{}, fmt.Errorf("rpcbench: nothing can be injected as %q, only grpcprotobuf+work=500ns or grpcprotobuf+garbage=8192", name)
+}
+
+func injectedInto(name string, inject func()) rpcbench.Stack {
+	s := grpcprotobuf.New()
+	s.Name = name
+	s.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) {
+		return server{grpcapi.NewServer(grpc.UnaryInterceptor(
+			func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+				inject()
+				return handle(ctx, request)
+			}))}, nil
+	}
+	return s
+}
+
+type server struct{ *grpc.Server }
+
+func (s server) Close() error {
+	s.Stop()
+	return nil
+}
+
+// work runs a generator of random numbers, which touches no memory.
+//
+//go:noinline
+func work(rounds int) {
+	x := uint64(88172645463325252)
+	for range rounds {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+	}
+	runtime.KeepAlive(x) // or a compiler might leave it all out
+}
+
+// nsPerRound is the median of a hundred measurements: what a round takes on this machine most of the time.
+func nsPerRound() float64 {
+	const rounds = 10_000
+	took := make([]time.Duration, 100)
+	for i := range took {
+		start := time.Now()
+		work(rounds)
+		took[i] = time.Since(start)
+	}
+	slices.Sort(took)
+	return float64(took[len(took)/2]) / rounds
+}
+
+//go:noinline
+func garbage(n int) {
+	var keep atomic.Pointer[[]byte] // escapes, and its bytes with it
+	b := make([]byte, n)
+	keep.Store(&b)
+}

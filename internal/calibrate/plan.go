@@ -1,0 +1,128 @@
+package calibrate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/rpcbench/rpcbench/internal/replicate"
+	"github.com/rpcbench/rpcbench/internal/versus"
+)
+
+// Experiment is a comparison that is measured in several processes.
+type Experiment struct {
+	Name      string
+	Spec      replicate.Spec // but for the seed
+	Apart     bool           // each arm in a process of its own
+	Processes int
+}
+
+// The experiments' names. Those of garbage and idle have a suffix.
+const (
+	Replication  = "replication"  // two stacks, many short processes
+	DefaultProcs = "defaultprocs" // the same with the default GOMAXPROCS
+	Same         = "same"         // copies of httpjson, for long
+	Kept         = "kept"         // copies of grpcprotobuf, for long, whose fixtures are kept throughout
+	Sensitivity  = "sensitivity"  // copies of grpcprotobuf, some with work injected
+	Garbage      = "garbage"      // copies of grpcprotobuf, one with garbage injected
+	Idle         = "idle"         // two stacks beside idle fixtures
+)
+
+const (
+	jsonStack = "httpjson"
+	grpcStack = "grpcprotobuf"
+)
+
+// works are the amounts injected.
+func works() []time.Duration {
+	return []time.Duration{250 * time.Nanosecond, 500 * time.Nanosecond, time.Microsecond, 2 * time.Microsecond}
+}
+
+func copyWith(work time.Duration) string { return fmt.Sprintf("%s+work=%v", grpcStack, work) }
+
+func litter(bytes int) string { return fmt.Sprintf("%s+garbage=%d", grpcStack, bytes) }
+
+const (
+	litterBytes = 8 << 10
+	procsPer60s = 16 // processes of Replication that take 60 s of slices together
+	long        = 200
+	short       = 40
+)
+
+// Plan is all of it: about 80 minutes on one machine.
+func Plan() []Experiment {
+	pair := func(procs int) replicate.Spec {
+		return replicate.Spec{Arms: []string{jsonStack, jsonStack, grpcStack}, Procs: procs, Slice: versus.Slice, Blocks: short}
+	}
+	spec := func(blocks int, arms ...string) replicate.Spec {
+		return replicate.Spec{Arms: arms, Procs: 1, Slice: versus.Slice, Blocks: blocks}
+	}
+	sensitivity := []string{copyWith(0), copyWith(0), copyWith(0)}
+	for _, d := range works() {
+		sensitivity = append(sensitivity, copyWith(d))
+	}
+	kept := spec(long, copyWith(0), copyWith(0))
+	kept.Keep = true
+	plan := []Experiment{
+		{Name: Replication, Spec: pair(1), Processes: 30 * procsPer60s},
+		{Name: DefaultProcs, Spec: pair(0), Processes: 8 * procsPer60s},
+		{Name: Same, Spec: spec(long, jsonStack, jsonStack, jsonStack), Processes: 28},
+		{Name: Kept, Spec: kept, Processes: 20},
+		{Name: Sensitivity, Spec: spec(long, sensitivity...), Processes: 28},
+		{Name: Garbage + "-apart", Spec: spec(100, litter(0), litter(litterBytes)), Apart: true, Processes: 8},
+	}
+	for _, slice := range []struct {
+		name    string
+		length  time.Duration
+		blocks  int
+		byClock bool
+	}{
+		{"-25ms", 25 * time.Millisecond, 100, false}, {"-100ms", 100 * time.Millisecond, 30, false}, {"-400ms", 400 * time.Millisecond, 10, false},
+		{"-25ms-byclock", 25 * time.Millisecond, 120, true},
+	} {
+		s := spec(slice.blocks, litter(0), litter(0), litter(litterBytes))
+		s.Slice, s.ByClock = slice.length, slice.byClock
+		plan = append(plan, Experiment{Name: Garbage + slice.name, Spec: s, Processes: 8})
+	}
+	for _, n := range []int{0, 10, 30} {
+		s := pair(1)
+		neighbours := []string{"connectrpc", jsonStack, grpcStack, "httpxml", "grpcservehttp"}
+		for i := range n {
+			s.Idle = append(s.Idle, neighbours[i%len(neighbours)])
+		}
+		plan = append(plan, Experiment{Name: fmt.Sprintf("%s-%d", Idle, n), Spec: s, Processes: 8})
+	}
+	return plan
+}
+
+// task is one process, or set of processes, of an experiment.
+type task struct {
+	id    string
+	exp   Experiment
+	index int
+}
+
+// tasks come in random order, the same each time, so that a bad hour of the machine is shared.
+func tasks(plan []Experiment) (all []task) {
+	for _, e := range plan {
+		for i := range e.Processes {
+			e.Spec.Seed = uint64(i)
+			all = append(all, task{fmt.Sprintf("%s/%d", e.Name, i), e, i})
+		}
+	}
+	all = slices.Clip(all)
+	r := rand.New(rand.NewPCG(1, 0))
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}
+
+// takes is about how long: slices end with a collection, and so take longer than they say.
+func (t task) takes() time.Duration {
+	const start, tail = 400 * time.Millisecond, 5 * time.Millisecond
+	slices := len(t.exp.Spec.Arms)
+	if t.exp.Apart {
+		slices *= 2
+	}
+	return start + time.Duration(t.exp.Spec.Blocks*slices)*(t.exp.Spec.Slice+tail)
+}

@@ -1,0 +1,211 @@
+// Package replicate measures the same comparison in several processes. A process is one sample of memory layout and of
+// luck, so each gives one observation, the median of its blocks' log-ratios, and the interval is made of those: blocks of
+// different processes are never pooled.
+package replicate
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/versus"
+)
+
+// Spec is what one process measures.
+type Spec struct {
+	Arms    []string      `json:"arms"` // names of stacks; the second of a name is called again
+	Idle    []string      `json:"idle,omitempty"`
+	Procs   int           `json:"procs"` // GOMAXPROCS; 0 is the default
+	Slice   time.Duration `json:"slice"`
+	Blocks  int           `json:"blocks"`
+	Seed    uint64        `json:"seed"`
+	Keep    bool          `json:"keep,omitempty"`     // as in versus.Group
+	ByClock bool          `json:"by_clock,omitempty"` // as in timing.Pairing
+	Step    bool          `json:"step,omitempty"`     // wait for a line before each block, and answer one after it
+}
+
+// Fewest is how many processes an interval takes at least.
+const Fewest = 8
+
+// Interval is Student's t interval of the mean of the processes' log-ratios, as ratios. It needs two ratios.
+func Interval(ratios []float64, level float64) timing.Interval {
+	logs := make([]float64, len(ratios))
+	for i, r := range ratios {
+		logs[i] = math.Log(r)
+	}
+	mean, sd := stat.MeanStdDev(logs, nil)
+	n := float64(len(logs))
+	half := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile((1+level)/2) * sd / math.Sqrt(n)
+	return timing.Interval{Median: math.Exp(mean), Lo: math.Exp(mean - half), Hi: math.Exp(mean + half), Level: level, Blocks: len(ratios)}
+}
+
+// Serve is the child's side: it reads a Spec from in, measures it with the stacks that find returns, and writes the
+// record to out. A record that is incomplete is written too, beside the error.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name string) (rpcbench.Stack, error)) (err error) {
+	lines := bufio.NewScanner(in)
+	if !lines.Scan() {
+		return errors.New("rpcbench: measure: no specification on standard input: this command is for rpcbench itself")
+	}
+	var spec Spec
+	if err := json.Unmarshal(lines.Bytes(), &spec); err != nil {
+		return fmt.Errorf("rpcbench: measure: specification: %w", err)
+	}
+	idle, g := &versus.Group{}, &versus.Group{ByClock: spec.ByClock, Keep: spec.Keep}
+	defer func() {
+		for _, e := range []error{g.Close(0), idle.Close(0)} {
+			if err == nil {
+				err = e
+			}
+		}
+	}()
+	for i, name := range append(spec.Idle, spec.Arms...) {
+		stack, err := find(name)
+		if err != nil {
+			return err
+		}
+		group := g
+		if i < len(spec.Idle) {
+			group = idle
+		}
+		for _, arm := range group.Arms {
+			if arm.Name == name {
+				name += versus.Again
+			}
+		}
+		if err := group.Open(ctx, name, stack); err != nil {
+			return err
+		}
+	}
+	done := func() {}
+	if spec.Step {
+		lines.Scan()
+		blocks := 0
+		done = func() {
+			fmt.Fprintln(out)
+			if blocks++; blocks < spec.Blocks {
+				lines.Scan()
+			}
+		}
+	}
+	runtime.GC() // what starting left is not the slices'
+	record, err := g.Run(ctx, spec.Slice, versus.Budget{Blocks: spec.Blocks}, spec.Seed, done)
+	if e := json.NewEncoder(out).Encode(record); err == nil {
+		err = e
+	}
+	return err
+}
+
+// Command starts processes that call Serve.
+type Command []string
+
+func (c Command) start(ctx context.Context, spec Spec) (cmd *exec.Cmd, in io.WriteCloser, out *bufio.Reader, stderr *bytes.Buffer, err error) {
+	cmd = exec.CommandContext(ctx, c[0], c[1:]...)
+	if spec.Procs > 0 {
+		cmd.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(spec.Procs))
+	}
+	stderr = new(bytes.Buffer)
+	cmd.Stderr = stderr
+	if in, err = cmd.StdinPipe(); err != nil {
+		return nil, nil, nil, nil, err
+	}
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, nil, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, nil, nil, err
+	}
+	line, err := json.Marshal(spec)
+	if err == nil {
+		_, err = in.Write(append(line, '\n'))
+	}
+	return cmd, in, bufio.NewReader(pipe), stderr, err
+}
+
+// Run measures spec in a process of its own. With an error comes what was measured before it.
+func (c Command) Run(ctx context.Context, spec Spec) (record timing.Record, err error) {
+	cmd, in, out, stderr, err := c.start(ctx, spec)
+	if err != nil {
+		return record, err
+	}
+	decodeErr := json.NewDecoder(out).Decode(&record)
+	_ = in.Close()
+	return record, exit(cmd, stderr, decodeErr)
+}
+
+// exit prefers what the process said to what its parent noticed.
+func exit(cmd *exec.Cmd, stderr *bytes.Buffer, err error) error {
+	if waitErr := cmd.Wait(); waitErr != nil {
+		if said := strings.TrimSpace(stderr.String()); said != "" {
+			return errors.New(said)
+		}
+		return waitErr
+	}
+	return err
+}
+
+// Apart measures the arms of spec in a process each, which take their blocks in turn and so stay paired in time: what one
+// leaves behind can't reach another. Each process holds its arm twice; the two slices of a block count as one.
+func (c Command) Apart(ctx context.Context, spec Spec) (record timing.Record, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type child struct {
+		in   io.WriteCloser
+		out  *bufio.Reader
+		wait func(error) error
+	}
+	children := make([]child, len(spec.Arms))
+	record = timing.Record{Arms: spec.Arms, Length: 2 * spec.Slice, Seed: spec.Seed, Blocks: make([][]timing.Slice, spec.Blocks)}
+	for i, name := range spec.Arms {
+		own := spec
+		own.Arms, own.Step = []string{name, name}, true
+		cmd, in, out, stderr, err := c.start(ctx, own)
+		if err != nil {
+			return timing.Record{}, err
+		}
+		children[i] = child{in, out, func(err error) error { return exit(cmd, stderr, err) }}
+	}
+	r := rand.New(rand.NewPCG(spec.Seed, 0))
+	for b := range record.Blocks {
+		record.Blocks[b] = make([]timing.Slice, len(children))
+		for turn, i := range r.Perm(len(children)) {
+			if _, err := io.WriteString(children[i].in, "\n"); err != nil {
+				return timing.Record{}, children[i].wait(err)
+			}
+			if _, err := children[i].out.ReadString('\n'); err != nil {
+				return timing.Record{}, children[i].wait(err)
+			}
+			record.Blocks[b][i].Turn = turn
+		}
+	}
+	for i, child := range children {
+		var own timing.Record
+		if err := child.wait(json.NewDecoder(child.out).Decode(&own)); err != nil {
+			return timing.Record{}, err
+		}
+		for b, block := range own.Blocks {
+			sum := &record.Blocks[b][i]
+			for _, s := range block {
+				sum.Ops, sum.Wall, sum.CPU, sum.GC = sum.Ops+s.Ops, sum.Wall+s.Wall, sum.CPU+s.CPU, sum.GC+s.GC
+			}
+		}
+	}
+	return record, nil
+}

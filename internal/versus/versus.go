@@ -1,0 +1,277 @@
+// Package versus opens stacks side by side in one process and measures them against a base with package timing.
+//
+// The base takes part twice, each time with a fixture of its own, and one to three contestants beside it: many open
+// fixtures make each other slower. More contestants are taken in groups, and each group meets the base anew.
+package versus
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/users"
+)
+
+const (
+	// Slice is the length of a slice; docs/method.md has the measurements it was chosen by.
+	Slice = 25 * time.Millisecond
+
+	// Together is how many contestants are open beside the base and its copy.
+	Together = 3
+
+	// Margin is the difference that verdicts of equal allow, as a fraction.
+	Margin = 0.02
+
+	// Again is what the name of the base's second fixture ends in.
+	Again = " again"
+
+	// Generation is after how many blocks the fixtures are replaced by new ones. Two fixtures of one stack may differ by
+	// a hundredth for as long as they live; so it becomes part of the noise that the interval sees.
+	Generation = 10
+
+	warmRounds = 16               // of all users, through the measured calls
+	hang       = 10 * time.Second // that a call may take
+	costCalls  = 64 * users.Round // of the pass that counts allocations
+)
+
+// Level is the confidence of each of m intervals if that of all of them together is to be 95 % (Bonferroni's inequality).
+func Level(m int) float64 { return 1 - 0.05/float64(max(m, 1)) }
+
+// Arm is a stack that takes part.
+type Arm struct {
+	Name    string
+	stack   rpcbench.Stack
+	fixture atomic.Pointer[rpcbench.Fixture] // never nil once open
+	calls   []rpcbench.Call
+	next    int
+}
+
+// Op makes the next of the arm's calls.
+func (a *Arm) Op() error {
+	err := a.calls[a.next%users.Round](context.Background()) // a deadline or a cancellation would cost one stack more than another
+	a.next++
+	return err
+}
+
+// open starts a fixture and calls it until it is warm.
+func (a *Arm) open(ctx context.Context) error {
+	f, err := rpcbench.Start(ctx, a.stack, rpcbench.Config{})
+	if err != nil {
+		return err
+	}
+	a.fixture.Store(f)
+	for i := range a.calls {
+		if a.calls[i], err = f.Client.Prepare(users.Sample(i, 0)); err != nil {
+			return err
+		}
+	}
+	for range warmRounds * users.Round {
+		if err := a.Op(); err != nil {
+			return fmt.Errorf("rpcbench: %s: warm-up: %w", a.Name, err)
+		}
+	}
+	return nil
+}
+
+// close reports a connection that the fixture should not have needed.
+func (a *Arm) close() error {
+	f := a.fixture.Load()
+	if n := f.Accepted(); n > 1 {
+		_ = f.Close()
+		return fmt.Errorf("rpcbench: %s: %d connections opened where one was to be used throughout", a.Name, n)
+	}
+	return f.Close()
+}
+
+// Group is the arms that are open side by side.
+type Group struct {
+	Arms    []*Arm
+	ByClock bool // as in timing.Pairing
+	Keep    bool // the fixtures throughout, for better or worse: to see what replacing them does
+}
+
+// Open starts a fixture of stack and adds it to the group under a name of its own.
+func (g *Group) Open(ctx context.Context, name string, stack rpcbench.Stack) error {
+	arm := &Arm{Name: name, stack: stack, calls: make([]rpcbench.Call, users.Round)}
+	if err := arm.open(ctx); err != nil {
+		if f := arm.fixture.Load(); f != nil {
+			_ = f.Close()
+		}
+		return err
+	}
+	g.Arms = append(g.Arms, arm)
+	return nil
+}
+
+// renew replaces every fixture by a new one.
+func (g *Group) renew(ctx context.Context) error {
+	for _, arm := range g.Arms {
+		if err := arm.close(); err != nil {
+			return err
+		}
+		if err := arm.open(ctx); err != nil {
+			return err
+		}
+	}
+	runtime.GC() // what starting left is not the slices'
+	return nil
+}
+
+// Close closes the fixtures after the first keep of them, the newest first, and returns the first error.
+func (g *Group) Close(keep int) (err error) {
+	for i := len(g.Arms) - 1; i >= keep; i-- {
+		if e := g.Arms[i].close(); err == nil {
+			err = e
+		}
+	}
+	g.Arms = g.Arms[:keep]
+	return err
+}
+
+// Budget is how long a group is measured. Blocks, if not 0, decides; else Time, which each arm is given on average.
+type Budget struct {
+	Blocks int
+	Time   time.Duration
+}
+
+func (budget Budget) spent(blocks, arms int, start time.Time) bool {
+	if budget.Blocks > 0 {
+		return blocks >= budget.Blocks
+	}
+	return blocks > 0 && time.Since(start) >= budget.Time*time.Duration(arms)
+}
+
+// Run measures the group. A failed call ends it: the record then has the blocks before it, beside an error that names
+// the arm and the block. A call that hangs for ten seconds is ended by closing the fixtures. progress, unless
+// nil, is called after each block.
+func (g *Group) Run(ctx context.Context, slice time.Duration, budget Budget, seed uint64, progress func()) (timing.Record, error) {
+	arms := make([]timing.Arm, len(g.Arms))
+	for i, arm := range g.Arms {
+		arms[i] = timing.Arm{Name: arm.Name, Op: arm.Op}
+	}
+	pairing, err := timing.New(arms, slice, seed)
+	if err != nil {
+		return timing.Record{}, err
+	}
+	pairing.ByClock = g.ByClock
+	limit := hang + time.Duration(len(arms))*slice
+	var bitten atomic.Bool
+	dog := time.AfterFunc(limit, func() {
+		bitten.Store(true)
+		for _, arm := range g.Arms {
+			_ = arm.fixture.Load().Close()
+		}
+	})
+	defer dog.Stop()
+	for start, blocks := time.Now(), 0; !budget.spent(blocks, len(arms), start); blocks++ {
+		dog.Reset(limit)
+		if !g.Keep && blocks > 0 && blocks%Generation == 0 {
+			if err := g.renew(ctx); err != nil {
+				return pairing.Record(), err
+			}
+		}
+		if err := pairing.Block(ctx); err != nil {
+			if bitten.Load() {
+				err = fmt.Errorf("%w (a call hung, so the fixtures were closed)", err)
+			}
+			return pairing.Record(), err
+		}
+		if progress != nil {
+			progress()
+		}
+	}
+	return pairing.Record(), nil
+}
+
+// Cost is what a call allocates, client and server together.
+type Cost struct{ Bytes, Allocs float64 }
+
+// Cost counts an arm's allocations in a pass of its own.
+func (a *Arm) Cost() (Cost, error) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range costCalls {
+		if err := a.Op(); err != nil {
+			return Cost{}, fmt.Errorf("rpcbench: %s: counting allocations: %w", a.Name, err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	return Cost{
+		Bytes:  float64(after.TotalAlloc-before.TotalAlloc) / costCalls,
+		Allocs: float64(after.Mallocs-before.Mallocs) / costCalls,
+	}, nil
+}
+
+// Result is one group's: its arms are the base, the base again, and the contestants.
+type Result struct {
+	timing.Record
+	Costs []Cost // per arm; nil if the group is incomplete
+}
+
+// Tournament measures the contestants against base, a few at a time. With an error come the results
+// before it; the last of them may be incomplete. progress, unless nil, is called after each block.
+func Tournament(ctx context.Context, base rpcbench.Stack, contestants []rpcbench.Stack, slice time.Duration, budget Budget, seed uint64,
+	progress func()) (results []Result, err error) {
+	const pair = 2
+	g := &Group{}
+	defer func() {
+		if e := g.Close(0); err == nil {
+			err = e
+		}
+	}()
+	for _, name := range []string{base.Name, base.Name + Again} {
+		if err := g.Open(ctx, name, base); err != nil {
+			return nil, err
+		}
+	}
+	for i := 0; i < max(1, len(contestants)); i += Together {
+		for _, stack := range contestants[i:min(i+Together, len(contestants))] {
+			if err := g.Open(ctx, stack.Name, stack); err != nil {
+				return results, err
+			}
+		}
+		runtime.GC() // what starting left is not the slices'
+		record, err := g.Run(ctx, slice, budget, seed+uint64(i), progress)
+		result := Result{Record: record}
+		if err == nil {
+			result.Costs, err = g.costs()
+		}
+		results = append(results, result)
+		if err != nil {
+			return results, err
+		}
+		if err := g.Close(pair); err != nil {
+			return results, err
+		}
+	}
+	return results, nil
+}
+
+func (g *Group) costs() ([]Cost, error) {
+	costs := make([]Cost, len(g.Arms))
+	for i, arm := range g.Arms {
+		var err error
+		if costs[i], err = arm.Cost(); err != nil {
+			return nil, err
+		}
+	}
+	return costs, nil
+}
+
+// Base returns the blocks of base and its copy of all groups, whose fixtures are the same throughout.
+func Base(results []Result) timing.Record {
+	var base timing.Record
+	for i, r := range results {
+		if i == 0 {
+			base = timing.Record{Arms: r.Arms[:2], Length: r.Length, Seed: r.Seed}
+		}
+		for _, block := range r.Blocks {
+			base.Blocks = append(base.Blocks, block[:2])
+		}
+	}
+	return base
+}
