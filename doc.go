@@ -2,7 +2,8 @@
 // in a package of its own. This package is the contract they share: the create-user API, its validation and errors, and
 // [Start], which runs a server and a client of any stack as a fixture.
 //
-// Benchmarks are in bench_test.go: go test -bench=. -benchmem. The suite that proves a stack, and the loops that time it,
+// Benchmarks are in bench_test.go: go test -bench=. -benchmem. The command cmd/rpcbench compares stacks with verdicts, and
+// docs/method.md says how. The suite that proves a stack, and the loops that time it,
 // are in package stacktest, for stacks from outside this module too.
 //
 // The measurements have these properties, and a test holds each:
@@ -20,6 +21,11 @@
 //   - The loop around a call allocates nothing: TestHarnessAllocatesNothing.
 //   - A row costs the same first, last and alone in its process: TestRowsCostTheSame.
 //   - Nothing grows with the number of calls: TestNothingGrows.
+//   - A ratio comes with an interval that holds the true one as often as it says, on a machine that drifts and stalls:
+//     TestPairedReadingOfASharedMachine. Pairing is what makes it so: TestUnpairedReadingsLose.
+//   - A slice pays for its own garbage: TestSlicesThatEndWithACollection.
+//   - A comparison measures anew for each GOMAXPROCS and each repeat, and keeps what it has measured if a stack fails:
+//     TestVersusRows, TestVersusKeepsWhatItMeasured.
 //   - A stack that fails has no row: TestBrokenStackHasNoRow.
 //   - A figure that can't be had is absent, and every other reaches the output: TestEveryFigureReachesTheOutput.
 //   - Results of two commits are one table for benchstat: TestBenchstatMakesOneTable.

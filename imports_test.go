@@ -46,6 +46,8 @@ func TestImports(t *testing.T) {
 		testpkg   = "testing"
 		connect   = "connectrpc.com/connect"
 		msgp      = "github.com/tinylib/msgp"
+		gonum     = "gonum.org"
+		cobra     = "github.com/spf13"
 	)
 	for _, c := range []struct {
 		pkg             string
@@ -62,6 +64,8 @@ func TestImports(t *testing.T) {
 		{module + "/httpxml", []string{"encoding/xml", "net/http"}, []string{grpc, protobuf, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
 		{module + "/rawtcp", []string{protobuf, "net"}, []string{grpc, connect, jsoniter, msgp, "net/http", testify, goleak, histogram, testpkg}},
 		{module + "/internal/timing", nil, []string{grpc, protobuf, jsoniter, testify, goleak, testpkg}},
+		{module + "/stacktest", []string{goleak, histogram}, []string{grpc, protobuf, jsoniter, testify, gonum, cobra}},
+		{module + "/cmd/rpcbench", []string{grpc, gonum, cobra}, []string{testify, goleak, testpkg}},
 		{module + "/internal/roster", []string{grpc, protobuf, jsoniter}, []string{testify, goleak, histogram, testpkg}},
 	} {
 		t.Run(c.pkg, func(t *testing.T) {

@@ -48,7 +48,7 @@ func leftBehind(options ...goleak.Option) error {
 func units() []string {
 	return []string{
 		"p50-ns", "p95-ns", "p99-ns", "cpu-ns/op", "sent-B/op", "recv-B/op",
-		"base-ratio", "base-ratio-lo", "base-ratio-hi", "aa-ratio", "aa-ratio-lo", "aa-ratio-hi", "noise-floor-%",
+		"incomplete", "base-ratio", "base-ratio-lo", "base-ratio-hi", "aa-ratio", "aa-ratio-lo", "aa-ratio-hi", "noise-floor-%",
 		"direct-ns/op", "direct-ratio", "direct-ratio-lo", "direct-ratio-hi",
 		"rawtcp-ns/op", "tcp-ns/op", "service-ns/op", "codecs-ns/op", "bound-ratio", "bound-ratio-lo", "bound-ratio-hi",
 	}
@@ -62,5 +62,6 @@ func printHeader(w io.Writer) {
 	for _, u := range units() {
 		fmt.Fprintf(w, "Unit %s better=lower\n", u)
 	}
+	fmt.Fprintln(w, "Unit seed assume=nothing")
 	fmt.Fprintln(w, "#", strings.Join(environ.List(), " "))
 }

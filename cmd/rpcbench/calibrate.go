@@ -1,36 +1,59 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rpcbench/rpcbench/internal/calibrate"
-	"github.com/rpcbench/rpcbench/internal/replicate"
 )
 
-func calibrateCommand(stderr io.Writer) *cobra.Command {
+func calibrateCommand(stdout, stderr io.Writer) *cobra.Command {
 	var out string
+	var read bool
 	cmd := &cobra.Command{
-		Use: "calibrate", Short: "Measure how far versus is to be trusted on this machine", Args: cobra.NoArgs,
+		Use:   "calibrate --out folder",
+		Short: "Measure how far versus is to be trusted on this machine, in about 80 minutes",
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			children, err := self()
-			if err != nil {
-				return err
+			var runErr error
+			if !read {
+				children, err := self()
+				if err != nil {
+					return err
+				}
+				show, clear := progress(stderr)
+				runErr = calibrate.Run(cmd.Context(), out, calibrate.Plan(), children, show)
+				clear()
 			}
-			show, clear := progress(stderr)
-			defer clear()
-			return calibrate.Run(cmd.Context(), out, calibrate.Plan(), children, show)
+			return errors.Join(runErr, figures(out, stdout)) // of what there is
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "folder for records, figures and plots")
+	cmd.Flags().StringVar(&out, "out", "", "folder for records, figures and plots; a calibration that was interrupted goes on")
+	cmd.Flags().BoolVar(&read, "read", false, "measure nothing, read the records that are there")
 	_ = cmd.MarkFlagRequired("out") // fails only if there is no such flag
 	return cmd
 }
 
-// self is this program as a process that measures.
-func self() (replicate.Command, error) {
-	path, err := os.Executable()
-	return replicate.Command{path, "measure"}, err
+// figures reads the records of a folder, and writes what they say to it and to stdout.
+func figures(dir string, stdout io.Writer) error {
+	entries, err := calibrate.Read(filepath.Join(dir, calibrate.RecordsFile))
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := calibrate.Figures(&text, entries); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "figures.txt"), text.Bytes(), 0o644); err != nil {
+		return err
+	}
+	if _, err := text.WriteTo(stdout); err != nil {
+		return err
+	}
+	return calibrate.Plots(dir, entries)
 }

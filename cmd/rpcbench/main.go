@@ -1,3 +1,25 @@
+// Rpcbench compares stacks, and says how far its comparisons are to be trusted.
+//
+//	rpcbench versus [--base httpjson] [--time 20s] [--processes 16] [--procs 1] [--margin 2] [stack...]
+//
+// compares each stack, all main ones unless named, with the base: short slices of all in turn, in several processes one
+// after the other. It prints a line per stack with the ratio of its time to the base's, the interval, and the verdict that
+// the interval gives: faster, slower, equal (within the margin, in percent) or undecided. The base takes part twice, and no
+// verdict is given inside the interval of the base against itself, the noise floor.
+//
+//	rpcbench calibrate --out folder [--read]
+//
+// measures on this machine how often such a verdict is false, how small a difference is found and how often an interval
+// holds the truth. It takes about 80 minutes with nothing else running, goes on where it was interrupted, and leaves raw
+// records, figures and plots in the folder. With --read it only makes figures and plots of the records that are there.
+//
+// Bad input is one line on standard error and exit status 1. What was measured before a failure is printed. Progress shows
+// on a terminal only.
+//
+// docs/method.md explains the method. Examples:
+//
+//	rpcbench versus grpcprotobuf
+//	rpcbench versus --base grpcprotobuf --procs 0 grpcprotobuf.tuned grpcservehttp
 package main
 
 import (
@@ -15,25 +37,43 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
+	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	root := &cobra.Command{Use: "rpcbench", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(&cobra.Command{
-		Use: "measure", Hidden: true, Args: cobra.NoArgs,
+	root := &cobra.Command{
+		Use: "rpcbench", Short: "Compare ways to serve and call an API, and say how far to trust it",
+		SilenceErrors: true, SilenceUsage: true, Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("rpcbench: no command %q: rpcbench --help lists them", args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	root.AddCommand(versusCommand(stdout, stderr), calibrateCommand(stdout, stderr), &cobra.Command{
+		Use: measure, Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return replicate.Serve(cmd.Context(), stdin, stdout, calibrate.Find)
 		},
 	})
-	root.AddCommand(calibrateCommand(stderr))
+	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	return root.ExecuteContext(ctx)
+}
+
+const measure = "measure" // the command of the processes that the others start
+
+// self is this program as a process that measures.
+func self() (replicate.Command, error) {
+	path, err := os.Executable()
+	return replicate.Command{path, measure}, err
 }

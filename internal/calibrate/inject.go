@@ -1,3 +1,6 @@
+// Package calibrate measures the instrument itself: how often it tells a stack from its own copy, how small a difference it
+// finds, and whether its intervals hold what they promise. [Plan] lists the experiments, [Run] appends what their processes
+// measure to a file, [Figures] and [Plots] read it. docs/method.md says what each experiment is for.
 package calibrate
 
 import (

@@ -44,7 +44,7 @@ func Run(ctx context.Context, dir string, plan []Experiment, command replicate.C
 	done := map[string]bool{}
 	for _, e := range entries {
 		if e.Environment != nil && !slices.Equal(comparable(e.Environment), comparable(env)) {
-			return fmt.Errorf("rpcbench: calibrate: %s was made on another machine or with other versions: name another folder with -out", path)
+			return fmt.Errorf("rpcbench: calibrate: %s was made on another machine or with other versions: name another folder with --out", path)
 		}
 		if e.Task != "" && e.Error == "" {
 			done[e.Task] = true

@@ -44,7 +44,8 @@ type Spec struct {
 // Fewest is how many processes an interval takes at least.
 const Fewest = 8
 
-// Interval is Student's t interval of the mean of the processes' log-ratios, as ratios. It needs two ratios.
+// Interval is Student's t interval of the mean of the processes' log-ratios, as ratios. It reaches from 0 to infinity for
+// less than two of them.
 func Interval(ratios []float64, level float64) timing.Interval {
 	logs := make([]float64, len(ratios))
 	for i, r := range ratios {
@@ -52,6 +53,9 @@ func Interval(ratios []float64, level float64) timing.Interval {
 	}
 	mean, sd := stat.MeanStdDev(logs, nil)
 	n := float64(len(logs))
+	if n < 2 {
+		return timing.Interval{Median: math.Exp(mean), Lo: 0, Hi: math.Inf(1), Level: level, Blocks: len(ratios)}
+	}
 	half := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile((1+level)/2) * sd / math.Sqrt(n)
 	return timing.Interval{Median: math.Exp(mean), Lo: math.Exp(mean - half), Hi: math.Exp(mean + half), Level: level, Blocks: len(ratios)}
 }

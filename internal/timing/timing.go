@@ -7,9 +7,9 @@
 // spoils single blocks; its interval is made of order statistics and assumes no shape of the noise. What is left of
 // the machine's drift is that within one block, and the random order makes noise of it.
 //
-// Two limits. What an operation leaves for later, such as garbage to collect, may fall into the next arm's slice. And
-// the interval speaks for one process: another has another memory layout and other luck, and its median may lie outside.
-// docs/method.md says what each is worth, and the sources of the method.
+// What an operation leaves for later, such as garbage to collect, would fall into the next arm's slice; so slices end with a
+// collection. One limit is left: the interval speaks for one process. Another has another memory layout and other luck, and
+// its median may lie outside. docs/method.md says what each is worth, and the sources of the method.
 //
 // Operations are functions, so the package knows nothing of calls, stacks or package testing. A [Pairing] measures, a
 // [Record] keeps every slice, [Record.Ratio] reads it, and [Interval.Verdict] puts it in a word.
@@ -65,7 +65,7 @@ type Record struct {
 
 const (
 	readings = 64   // of the clock per slice, about
-	longest  = 4    // times its length that a slice may take to end with a collection
+	longest  = 8    // times its length that a slice may take to end with a collection
 	ticks    = 1000 // of the clock that a slice takes at least: a tick is then a tenth of a percent of it
 )
 
@@ -89,8 +89,11 @@ type Pairing struct {
 }
 
 // New returns a pairing of at least two arms, each with an Op and a name of its own. An arm compared with itself, which
-// shows the floor of the method, is the same Op under two names. Slices of 25 ms have served well: in the same
-// time, those of 100 ms gave intervals twice as wide.
+// shows the floor of the method, is the same Op under two names. Slices of 25 ms have served well: longer ones make the
+// interval wider in the same time.
+//
+// A slice goes on past its length until the garbage collector has finished a cycle, up to eight times its length. So it pays
+// for whole cycles, and leaves no heap to be collected at the next arm's cost.
 func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	if len(arms) < 2 {
 		return nil, fmt.Errorf("timing: got %d of the two or more arms to compare", len(arms))
@@ -110,7 +113,7 @@ func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	start := time.Now()
 	now := func() time.Duration { return time.Since(start) }
 	if tick := resolution(now); slice < ticks*tick {
-		return nil, fmt.Errorf("timing: slices of %v are too short for a clock that steps by %v, use 25ms or so", slice, tick)
+		return nil, fmt.Errorf("timing: slices of %v are too short for a clock that steps by %v, use %v or more", slice, tick, ticks*tick)
 	}
 	n := len(arms)
 	return &Pairing{

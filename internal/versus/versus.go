@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -34,7 +35,7 @@ const (
 	Generation = 10
 
 	warmRounds = 16               // of all users, through the measured calls
-	hang       = 10 * time.Second // that a call may take
+	hangLimit  = 10 * time.Second // that a call may take
 	costCalls  = 64 * users.Round // of the pass that counts allocations
 )
 
@@ -92,6 +93,8 @@ type Group struct {
 	Arms    []*Arm
 	ByClock bool // as in timing.Pairing
 	Keep    bool // the fixtures throughout, for better or worse: to see what replacing them does
+
+	hang time.Duration // that a call may take; 0 is hangLimit
 }
 
 // Open starts a fixture of stack and adds it to the group under a name of its own.
@@ -146,9 +149,9 @@ func (budget Budget) spent(blocks, arms int, start time.Time) bool {
 }
 
 // Run measures the group. A failed call ends it: the record then has the blocks before it, beside an error that names
-// the arm and the block. A call that hangs for ten seconds is ended by closing the fixtures. progress, unless
-// nil, is called after each block.
-func (g *Group) Run(ctx context.Context, slice time.Duration, budget Budget, seed uint64, progress func()) (timing.Record, error) {
+// the arm and the block. A call that hangs for ten seconds is ended by closing the fixtures, one that
+// panics ends the group as an error does. progress, unless nil, is called after each block.
+func (g *Group) Run(ctx context.Context, slice time.Duration, budget Budget, seed uint64, progress func()) (record timing.Record, err error) {
 	arms := make([]timing.Arm, len(g.Arms))
 	for i, arm := range g.Arms {
 		arms[i] = timing.Arm{Name: arm.Name, Op: arm.Op}
@@ -158,6 +161,15 @@ func (g *Group) Run(ctx context.Context, slice time.Duration, budget Budget, see
 		return timing.Record{}, err
 	}
 	pairing.ByClock = g.ByClock
+	defer func() {
+		if p := recover(); p != nil {
+			record, err = pairing.Record(), fmt.Errorf("rpcbench: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	hang := g.hang
+	if hang == 0 {
+		hang = hangLimit
+	}
 	limit := hang + time.Duration(len(arms))*slice
 	var bitten atomic.Bool
 	dog := time.AfterFunc(limit, func() {

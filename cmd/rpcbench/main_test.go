@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/calibrate"
+	"github.com/rpcbench/rpcbench/internal/timing"
+)
+
+// TestMain is also the process that the commands start.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == measure {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// rpcbench runs the command as main does, without a terminal.
+func rpcbench(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	err = run(t.Context(), args, strings.NewReader(""), &out, &errs)
+	return out.String(), errs.String(), err
+}
+
+func TestBadInputIsOneLine(t *testing.T) {
+	empty := t.TempDir()
+	for _, test := range []struct {
+		why, args, want string
+	}{
+		{"no such command", "verses", `rpcbench: no command "verses": rpcbench --help lists them`},
+		{"no such flag", "versus --bass httpjson", "unknown flag: --bass"},
+		{"no such stack", "versus httpjsno", `rpcbench: unknown stack "httpjsno", did you mean "httpjson"?`},
+		{"no such base", "versus --base httpjsno httpxml", `rpcbench: unknown stack "httpjsno"`},
+		{"fewer than two stacks", "versus httpjson", "rpcbench: versus: nothing to compare with httpjson: name another stack"},
+		{"a stack named twice", "versus httpxml httpxml", "rpcbench: versus: httpxml is named twice: once is enough"},
+		{"too few processes", "versus --processes 7 httpxml", "rpcbench: versus: 7 processes are too few for an interval: --processes 8 or more"},
+		{"no process", "versus --processes 0 httpxml", "rpcbench: versus: 0 processes are too few"},
+		{"a negative GOMAXPROCS", "versus --procs -1 httpxml", fmt.Sprintf("rpcbench: versus: --procs -1 on a machine of %d cores", runtime.NumCPU())},
+		{"more than the cores", "versus --procs 4096 httpxml", "use 1, or 0 for the default"},
+		{"no margin", "versus --margin 0 httpxml", "rpcbench: versus: a margin of 0 % leaves nothing equal: use 2 or so"},
+		{"no time", "versus --time 1s httpxml", "rpcbench: versus: 1s over 16 processes leave less than 10 slices of 25ms in each: give --time 4s or more"},
+		{"no folder", "calibrate", `required flag(s) "out" not set`},
+		{"nothing to read", "calibrate --read --out " + empty, "records.jsonl: no such file or directory"},
+		{"the child's command by hand", "measure", "rpcbench: measure: no specification on standard input"},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			stdout, stderr, err := rpcbench(t, strings.Fields(test.args)...)
+			require.ErrorContains(t, err, test.want)
+			require.NotContains(t, err.Error(), "\n")
+			require.Empty(t, stdout)
+			require.Empty(t, stderr, "main prints the error")
+		})
+	}
+}
+
+func TestVersus(t *testing.T) {
+	if testing.Short() {
+		t.Skip("eight processes")
+	}
+	stdout, stderr, err := rpcbench(t, "versus", "--time", "2s", "--processes", "8", "--seed", "7", "rawtcp", "httpjson")
+	require.NoError(t, err)
+	require.Empty(t, stderr, "no progress but on a terminal")
+	require.Regexp(t, `^# date=\S+ go=`, stdout)
+	require.Regexp(t, `(?m)^# GOMAXPROCS=1 processes=8 seed=7 slices=25ms$`, stdout)
+	require.Regexp(t, `(?m)^httpjson +\d+ +\d+ +1 +base$`, stdout)
+	require.Regexp(t, `(?m)^httpjson again +\d+ +\d+ +[01]\.\d{4} +[01]\.\d{4}–[01]\.\d{4} +noise floor \d+\.\d\d %$`, stdout)
+	require.Regexp(t, `(?m)^rawtcp +\d+ +\d+ +0\.\d{4} +0\.\d{4}–0\.\d{4} +faster$`, stdout)
+	require.Len(t, regexp.MustCompile(`(?m)^[a-z]`).FindAllString(stdout, -1), 4, "a heading, the base twice, the contestant")
+}
+
+// What eight processes have measured before the ninth died is printed, and what is missing is said.
+func TestIncompleteGroups(t *testing.T) {
+	record := timing.Record{Arms: []string{"httpjson", "httpjson again", "rawtcp"}}
+	for range 10 {
+		record.Blocks = append(record.Blocks, []timing.Slice{{Ops: 10, Wall: 1000}, {Ops: 10, Wall: 1000}, {Ops: 10, Wall: 500}})
+	}
+	arms := []string{"httpjson", "httpjson", "rawtcp"}
+	for _, test := range []struct {
+		why     string
+		records int
+		want    string
+	}{
+		{"none", 0, `(?m)^rawtcp +not measured$`},
+		{"too few for an interval", 3, `(?m)^rawtcp +50 +0 +incomplete: 3 of 16 processes$`},
+		{"enough for an interval", 9, `(?m)^rawtcp +50 +0 +0\.5000 +0\.5000–0\.5000 +faster, incomplete: 9 of 16 processes$`},
+		{"all", 16, `(?m)^rawtcp +50 +0 +0\.5000 +0\.5000–0\.5000 +faster$`},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			g := group{arms: arms}
+			for range test.records {
+				g.records = append(g.records, record)
+			}
+			var out bytes.Buffer
+			c := comparison{base: "httpjson", contestants: []string{"rawtcp"}, processes: 16, margin: 2, time: time.Second}
+			require.NoError(t, c.print(&out, []group{g}))
+			require.Regexp(t, test.want, out.String())
+		})
+	}
+}
+
+func TestVersusSaysWhatIsIncomplete(t *testing.T) {
+	stdout, _, err := func() (string, string, error) {
+		var out bytes.Buffer
+		c := comparison{base: "httpjson", contestants: []string{"rawtcp"}, processes: 8, margin: 2, time: 2 * time.Second}
+		groups, err := c.run(t.Context(), []string{"/nonexistent"}, func(string, time.Duration, time.Duration) {})
+		require.NoError(t, c.print(&out, groups))
+		return out.String(), "", err
+	}()
+	require.ErrorContains(t, err, "/nonexistent")
+	require.Regexp(t, `(?m)^rawtcp +not measured$`, stdout)
+}
+
+func TestCalibrateReads(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, calibrate.RecordsFile), []byte(`{"environment":["go=go1.26"]}`+"\n"), 0o644))
+	stdout, stderr, err := rpcbench(t, "calibrate", "--read", "--out", dir)
+	require.NoError(t, err)
+	require.Empty(t, stderr)
+	require.Contains(t, stdout, "# go=go1.26")
+	written, err := os.ReadFile(filepath.Join(dir, "figures.txt"))
+	require.NoError(t, err)
+	require.Equal(t, stdout, string(written))
+}
+
+func TestProgressIsForTerminals(t *testing.T) {
+	var out bytes.Buffer
+	show, clear := progress(&out)
+	show("x", 1, 2)
+	clear()
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	require.NoError(t, err)
+	show, clear = progress(file)
+	show("x", 1, 2)
+	clear()
+	require.Empty(t, out.String())
+	info, err := file.Stat()
+	require.NoError(t, err)
+	require.Zero(t, info.Size())
+	require.NoError(t, file.Close())
+}
+
+// The manual is the package comment: its examples run, up to the point where they would measure, and it names every flag.
+func TestManual(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "main.go", nil, parser.ParseComments)
+	require.NoError(t, err)
+	manual := (*ast.File)(file).Doc.Text()
+	_, examples, ok := strings.Cut(manual, "Examples:")
+	require.True(t, ok)
+	n := 0
+	for line := range strings.Lines(examples) {
+		if args := strings.Fields(line); len(args) > 0 {
+			n++
+			_, _, err := rpcbench(t, append(args[1:], "--time", "1s")...)
+			require.ErrorContains(t, err, "1s over 16 processes leave less than", "the last of the checks: %s", line)
+		}
+	}
+	require.Equal(t, 2, n)
+	for _, command := range []string{"versus", "calibrate"} {
+		help, _, err := rpcbench(t, command, "--help")
+		require.NoError(t, err)
+		for _, flag := range regexp.MustCompile(`--[a-z]+`).FindAllString(help, -1) {
+			if flag != "--help" && flag != "--seed" {
+				require.Contains(t, manual, flag)
+			}
+		}
+	}
+}

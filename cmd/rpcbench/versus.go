@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/replicate"
+	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/versus"
+)
+
+// comparison is what versus was asked for.
+type comparison struct {
+	base        string
+	contestants []string
+	time        time.Duration
+	processes   int
+	procs       int
+	margin      float64
+	seed        uint64
+}
+
+func versusCommand(stdout, stderr io.Writer) *cobra.Command {
+	var c comparison
+	cmd := &cobra.Command{
+		Use:   "versus [stack...]",
+		Short: "Compare stacks with a base, slice by slice in several processes",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c.contestants = args
+			if len(args) == 0 {
+				for _, s := range roster.Main() {
+					c.contestants = append(c.contestants, s.Name)
+				}
+			}
+			children, err := self()
+			if err != nil {
+				return err
+			}
+			show, clear := progress(stderr)
+			groups, err := c.run(cmd.Context(), children, show)
+			clear()
+			if e := c.print(stdout, groups); err == nil {
+				err = e
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.base, "base", "httpjson", "stack that the others are compared with")
+	f.DurationVar(&c.time, "time", 20*time.Second, "of slices for each stack, over all processes")
+	f.IntVar(&c.processes, "processes", 16, fmt.Sprintf("for each comparison, at least %d", replicate.Fewest))
+	f.IntVar(&c.procs, "procs", 1, "GOMAXPROCS of the processes; 0 is the default")
+	f.Float64Var(&c.margin, "margin", 100*versus.Margin, "difference in percent that counts as equal")
+	f.Uint64Var(&c.seed, "seed", 1, "of the order of the slices")
+	return cmd
+}
+
+// group is a base, its copy and some contestants, with a record per process.
+type group struct {
+	arms    []string
+	records []timing.Record
+}
+
+func (c *comparison) check() error {
+	stacks, err := roster.Find(append([]string{c.base}, c.contestants...)...)
+	if err != nil {
+		return err
+	}
+	c.contestants = slices.DeleteFunc(slices.Clone(c.contestants), func(name string) bool { return name == c.base })
+	for i, name := range c.contestants {
+		if slices.Contains(c.contestants[:i], name) {
+			return fmt.Errorf("rpcbench: versus: %s is named twice: once is enough", name)
+		}
+	}
+	slice := c.time / time.Duration(max(c.processes, 1))
+	switch {
+	case len(stacks) < 2 || len(c.contestants) == 0:
+		return fmt.Errorf("rpcbench: versus: nothing to compare with %s: name another stack", c.base)
+	case c.processes < replicate.Fewest:
+		return fmt.Errorf("rpcbench: versus: %d processes are too few for an interval: --processes %d or more", c.processes, replicate.Fewest)
+	case c.procs < 0 || c.procs > runtime.NumCPU():
+		return fmt.Errorf("rpcbench: versus: --procs %d on a machine of %d cores: use 1, or 0 for the default", c.procs, runtime.NumCPU())
+	case !(c.margin > 0):
+		return fmt.Errorf("rpcbench: versus: a margin of %v %% leaves nothing equal: use 2 or so", c.margin)
+	case slice < blocksAtLeast*versus.Slice:
+		return fmt.Errorf("rpcbench: versus: %v over %d processes leave less than %d slices of %v in each: give --time %v or more",
+			c.time, c.processes, blocksAtLeast, versus.Slice, (blocksAtLeast * versus.Slice * time.Duration(c.processes)).Round(time.Second))
+	}
+	return nil
+}
+
+const blocksAtLeast = 10 // per process: its median is then worth a place among the others
+
+// run returns what was measured also when it fails.
+func (c *comparison) run(ctx context.Context, children replicate.Command, show func(string, time.Duration, time.Duration)) ([]group, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	var groups []group
+	for some := range slices.Chunk(c.contestants, versus.Together) {
+		groups = append(groups, group{arms: append([]string{c.base, c.base}, some...)})
+	}
+	var total, over time.Duration
+	for _, g := range groups {
+		total += time.Duration(len(g.arms)) * c.time
+	}
+	for i := range c.processes { // the groups in turn, so that a bad hour of the machine is shared
+		for j := range groups {
+			g := &groups[j]
+			show(fmt.Sprintf("process %d of %d, %s", i+1, c.processes, strings.Join(g.arms[2:], ", ")), over, total)
+			record, err := children.Run(ctx, replicate.Spec{
+				Arms: g.arms, Procs: c.procs, Slice: versus.Slice, Blocks: int(c.time / versus.Slice / time.Duration(c.processes)),
+				Seed: c.seed + uint64(i),
+			})
+			if err != nil {
+				return groups, err
+			}
+			g.records = append(g.records, record)
+			over += time.Duration(len(g.arms)) * c.time / time.Duration(c.processes)
+		}
+	}
+	return groups, nil
+}
+
+// print writes a line per stack. A group that too few processes have measured has no interval, and says so.
+func (c *comparison) print(w io.Writer, groups []group) error {
+	if len(groups) == 0 {
+		return nil
+	}
+	level := versus.Level(len(c.contestants))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "#", strings.Join(environ.List(), " "))
+	fmt.Fprintf(t, "# GOMAXPROCS=%d processes=%d seed=%d slices=%v\n", c.procs, c.processes, c.seed, versus.Slice)
+	fmt.Fprintf(t, "stack\tns/op\tcpu-ns/op\tratio\t%.1f %% interval\tverdict\n", 100*level)
+	incomplete := func(n int) string { return fmt.Sprintf("incomplete: %d of %d processes", n, c.processes) }
+	row := func(name string, records []timing.Record, arm int, verdict func(timing.Interval) string) {
+		if len(records) == 0 {
+			fmt.Fprintf(t, "%s\t\t\t\t\tnot measured\n", name)
+			return
+		}
+		ns, cpu := 0.0, 0.0
+		var ratios []float64
+		for _, r := range records {
+			ns += r.NsPerOp(arm) / float64(len(records))
+			cpu += r.CPUNsPerOp(arm) / float64(len(records))
+			if i, err := r.Ratio(arm, 0, level); err == nil { // it is not for the base itself
+				ratios = append(ratios, i.Median)
+			}
+		}
+		switch {
+		case arm == 0:
+			fmt.Fprintf(t, "%s\t%.0f\t%.0f\t1\t\tbase\n", name, ns, cpu)
+		case len(ratios) < replicate.Fewest:
+			fmt.Fprintf(t, "%s\t%.0f\t%.0f\t\t\t%s\n", name, ns, cpu, incomplete(len(ratios)))
+		default:
+			i := replicate.Interval(ratios, level)
+			said := verdict(i)
+			if len(ratios) < c.processes {
+				said += ", " + incomplete(len(ratios))
+			}
+			fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.4f\t%.4f–%.4f\t%s\n", name, ns, cpu, i.Median, i.Lo, i.Hi, said)
+		}
+	}
+	for _, g := range groups {
+		floor := 0.0
+		row(c.base, g.records, 0, nil)
+		row(c.base+versus.Again, g.records, 1, func(i timing.Interval) string {
+			floor = i.Floor()
+			return fmt.Sprintf("noise floor %.2f %%", 100*floor)
+		})
+		for i, name := range g.arms[2:] {
+			row(name, g.records, 2+i, func(i timing.Interval) string { return string(i.Verdict(floor, c.margin/100)) })
+		}
+	}
+	return t.Flush()
+}

@@ -1,0 +1,157 @@
+package replicate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/rawtcp"
+)
+
+// TestMain is also the process that Command starts.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "measure" {
+		if err := Serve(context.Background(), os.Stdin, os.Stdout, find); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func find(name string) (rpcbench.Stack, error) {
+	switch name {
+	case "httpjson":
+		return httpjson.New(), nil
+	case "rawtcp":
+		return rawtcp.New(), nil
+	case "procs" + fmt.Sprint(runtime.GOMAXPROCS(0)): // known only to a process of so many
+		return rawtcp.New(), nil
+	case "dies":
+		os.Exit(3)
+	}
+	return rpcbench.Stack{}, errors.New("no stack is called " + name)
+}
+
+func self(t *testing.T) Command {
+	t.Helper()
+	path, err := os.Executable()
+	require.NoError(t, err)
+	return Command{path, "measure"}
+}
+
+func spec(arms ...string) Spec {
+	return Spec{Arms: arms, Slice: time.Millisecond, Blocks: 6, Seed: 3}
+}
+
+func TestRun(t *testing.T) {
+	s := spec("httpjson", "httpjson", "rawtcp", "httpjson")
+	s.Idle = []string{"rawtcp", "rawtcp"}
+	record, err := self(t).Run(t.Context(), s)
+	require.NoError(t, err)
+	require.Equal(t, []string{"httpjson", "httpjson again", "rawtcp", "httpjson again again"}, record.Arms)
+	require.Len(t, record.Blocks, 6)
+	require.Equal(t, uint64(3), record.Seed)
+	require.Equal(t, time.Millisecond, record.Length)
+	ratio, err := record.Ratio(2, 0, 0.95)
+	require.NoError(t, err)
+	require.Less(t, ratio.Median, 1.0, "rawtcp does a fraction of the work")
+}
+
+func TestRunInheritsGOMAXPROCS(t *testing.T) {
+	for _, procs := range []int{1, 3} {
+		s := spec("rawtcp", fmt.Sprintf("procs%d", procs))
+		s.Procs = procs
+		_, err := self(t).Run(t.Context(), s)
+		require.NoError(t, err)
+	}
+}
+
+func TestApart(t *testing.T) {
+	record, err := self(t).Apart(t.Context(), spec("httpjson", "rawtcp"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"httpjson", "rawtcp"}, record.Arms)
+	require.Len(t, record.Blocks, 6)
+	orders := map[int]bool{}
+	for _, block := range record.Blocks {
+		require.Len(t, block, 2)
+		require.Equal(t, 1, block[0].Turn+block[1].Turn)
+		orders[block[0].Turn] = true
+		for _, s := range block {
+			require.GreaterOrEqual(t, s.Wall, 2*time.Millisecond, "two slices")
+			require.Positive(t, s.Ops)
+		}
+	}
+	require.Len(t, orders, 2, "in random order")
+	ratio, err := record.Ratio(1, 0, 0.95)
+	require.NoError(t, err)
+	require.Less(t, ratio.Median, 1.0)
+}
+
+func TestFailures(t *testing.T) {
+	gone := Command{"/nonexistent/rpcbench", "measure"}
+	for _, test := range []struct {
+		why     string
+		command Command
+		spec    Spec
+		want    string
+	}{
+		{"an unknown stack", self(t), spec("rawtcp", "httpjsno"), "no stack is called httpjsno"},
+		{"nothing to compare with", self(t), spec("rawtcp"), "timing: got 1 of the two or more arms to compare"},
+		{"a process that dies", self(t), spec("rawtcp", "dies"), "exit status 3"},
+		{"a program that is not there", gone, spec("rawtcp", "rawtcp"), "no such file"},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			_, err := test.command.Run(t.Context(), test.spec)
+			require.ErrorContains(t, err, test.want)
+			require.NotContains(t, err.Error(), "\n")
+			if len(test.spec.Arms) > 1 {
+				_, err = test.command.Apart(t.Context(), test.spec)
+				require.ErrorContains(t, err, test.want)
+			}
+		})
+	}
+}
+
+func TestServeRefuses(t *testing.T) {
+	for in, want := range map[string]string{
+		"":    "rpcbench: measure: no specification on standard input: this command is for rpcbench itself",
+		"{\n": "rpcbench: measure: specification: unexpected end of JSON input",
+	} {
+		var out bytes.Buffer
+		require.EqualError(t, Serve(t.Context(), strings.NewReader(in), &out, find), want)
+		require.Empty(t, out.String())
+	}
+}
+
+func TestInterval(t *testing.T) {
+	// Gosset's own data, Biometrika 6 (1908): the ten differences of hours of sleep, mean 1.58, of which R's t.test gives
+	// the 95 % interval 0.7001142 to 2.4598858.
+	differences := []float64{1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4}
+	ratios := make([]float64, len(differences))
+	for i, d := range differences {
+		ratios[i] = math.Exp(d)
+	}
+	i := Interval(ratios, 0.95)
+	require.InDelta(t, 1.58, math.Log(i.Median), 1e-9)
+	require.InDelta(t, 0.7001142, math.Log(i.Lo), 1e-6)
+	require.InDelta(t, 2.4598858, math.Log(i.Hi), 1e-6)
+	require.Equal(t, 10, i.Blocks)
+
+	one := Interval([]float64{1.5}, 0.95)
+	require.Equal(t, 1.5, one.Median)
+	require.Zero(t, one.Lo, "one process says nothing of the next")
+	require.True(t, math.IsInf(one.Hi, 1))
+}

@@ -1,0 +1,239 @@
+package timing
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// machine is a simulated process on a shared machine: its speed drifts, it is held up in bursts that may last for several
+// slices, and its collector stops it whenever so many bytes have been allocated, whoever allocated them.
+type machine struct {
+	random *rand.Rand
+	at     time.Duration
+	speed  float64       // of everything, drifting
+	slow   time.Duration // until when a burst lasts
+	heap   float64       // bytes since the last collection
+	gcs    int
+
+	drift, noise, bursts float64
+}
+
+const (
+	heapLimit = 4 << 20
+	gcTakes   = 700e3 // ns, as measured with one P
+)
+
+func newMachine(seed uint64) *machine {
+	return &machine{random: rand.New(rand.NewPCG(seed, 0)), speed: 1, drift: 0.0015, noise: 0.05, bursts: 0.00002}
+}
+
+// op is an operation in lumps of 5, so that simulating many runs takes a moment.
+func (m *machine) op(ns, bytes float64) func() error {
+	const lump = 5
+	return func() error {
+		m.speed *= math.Exp(m.drift * m.random.NormFloat64())
+		took := lump * ns * m.speed * (1 + m.noise*m.random.NormFloat64())
+		if m.random.Float64() < m.bursts {
+			m.slow = m.at + time.Duration(100e6*m.random.Float64())
+		}
+		if m.at < m.slow {
+			took *= 1.5
+		}
+		m.heap += lump * bytes
+		for m.heap >= heapLimit {
+			m.heap -= heapLimit
+			m.gcs++
+			took += gcTakes * m.speed
+		}
+		m.at += time.Duration(took)
+		return nil
+	}
+}
+
+// truth is what an operation takes with its share of the collections.
+func truth(ns, bytes float64) float64 { return ns + bytes/heapLimit*gcTakes }
+
+func (m *machine) run(t *testing.T, byClock bool, blocks int, arms ...Arm) Record {
+	t.Helper()
+	p, err := New(arms, 25*time.Millisecond, m.random.Uint64())
+	require.NoError(t, err)
+	p.ByClock = byClock
+	p.now = func() time.Duration { return m.at }
+	p.cpu = func() (time.Duration, bool) { return m.at, true }
+	p.gc = func() int { return m.gcs }
+	for range blocks {
+		require.NoError(t, p.Block(context.Background()))
+	}
+	return p.Record()
+}
+
+// reading is a way to make an interval of a record: the package's own and the ones that lose what pairing gives.
+type reading func(r Record) Interval
+
+func paired(r Record) Interval {
+	i, err := r.Ratio(1, 0, 0.95)
+	if err != nil {
+		panic(err)
+	}
+	return i
+}
+
+// shuffled reads the arm's slices against the base's of other blocks.
+func shuffled(r Record) Interval {
+	other := Record{Arms: r.Arms}
+	for i, j := range rand.New(rand.NewPCG(9, 0)).Perm(len(r.Blocks)) {
+		other.Blocks = append(other.Blocks, []Slice{r.Blocks[i][0], r.Blocks[j][1]})
+	}
+	return paired(other)
+}
+
+// contiguous reads the first half of the base's slices against the second half of the arm's, as runs one after the
+// other would have them: the ratio of the medians, with the intervals of both.
+func contiguous(r Record) Interval {
+	half := len(r.Blocks) / 2
+	ends := func(blocks [][]Slice, arm int) (lo, mid, hi float64) {
+		var ns []float64
+		for _, b := range blocks {
+			ns = append(ns, b[arm].nsPerOp())
+		}
+		slices.Sort(ns)
+		k, _ := rank(len(ns), 0.95)
+		return ns[k-1], median(ns), ns[len(ns)-k]
+	}
+	baseLo, base, baseHi := ends(r.Blocks[:half], 0)
+	armLo, arm, armHi := ends(r.Blocks[half:], 1)
+	return Interval{Median: arm / base, Lo: armLo / baseHi, Hi: armHi / baseLo}
+}
+
+// outcome of many simulated runs.
+type outcome struct {
+	covered, width float64 // share of the runs; median half-width as a fraction
+	bias           float64 // median error of the estimate as a fraction
+	verdicts       map[Verdict]int
+}
+
+func simulate(t *testing.T, runs int, read reading, byClock bool, armNs, armBytes float64) outcome {
+	t.Helper()
+	const baseNs, baseBytes, blocks = 30_000, 9_000, 40
+	ratio := truth(armNs, armBytes) / truth(baseNs, baseBytes)
+	o := outcome{verdicts: map[Verdict]int{}}
+	var widths, errors []float64
+	for seed := range uint64(runs) {
+		m := newMachine(seed)
+		i := read(m.run(t, byClock, blocks, Arm{"base", m.op(baseNs, baseBytes)}, Arm{"arm", m.op(armNs, armBytes)}))
+		if i.Lo <= ratio && ratio <= i.Hi {
+			o.covered += 1 / float64(runs)
+		}
+		widths = append(widths, (i.Hi-i.Lo)/2/ratio)
+		errors = append(errors, i.Median/ratio-1)
+		o.verdicts[i.Verdict(0, 0.02)]++
+	}
+	slices.Sort(widths)
+	slices.Sort(errors)
+	o.width, o.bias = median(widths), median(errors)
+	return o
+}
+
+const runs = 200
+
+func TestPairedReadingOfASharedMachine(t *testing.T) {
+	for _, test := range []struct {
+		why          string
+		ns, bytes    float64
+		want, wanted Verdict // of nearly all runs; and its opposite, of none
+	}{
+		{"the same", 30_000, 9_000, Equal, ""},
+		{"5 % more work", 31_500, 9_000, Slower, Faster},
+		{"10 % less work", 27_000, 9_000, Faster, Slower},
+		{"as much work, twice the garbage", 30_000, 18_000, Slower, Faster},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			o := simulate(t, runs, paired, false, test.ns, test.bytes)
+			t.Logf("%+v", o)
+			require.GreaterOrEqual(t, o.covered, 0.93)
+			require.LessOrEqual(t, o.covered, 0.995, "an interval that always covers is too wide")
+			require.Less(t, o.width, 0.01, "or the pairing is lost: the drift is in the interval")
+			require.InDelta(t, 0, o.bias, 0.001)
+			require.Greater(t, o.verdicts[test.want], runs*9/10)
+			require.Zero(t, o.verdicts[test.wanted])
+		})
+	}
+}
+
+// The same records read as runs one after the other no longer hold the truth; read without their pairs they hold it only
+// because they hardly say anything.
+func TestUnpairedReadingsLose(t *testing.T) {
+	const ns, bytes = 30_900, 9_000
+	good := simulate(t, runs, paired, false, ns, bytes)
+	require.Greater(t, good.verdicts[Slower], runs*9/10)
+	t.Run("one after the other", func(t *testing.T) {
+		o := simulate(t, runs, contiguous, false, ns, bytes)
+		t.Logf("%+v", o)
+		require.Less(t, o.covered, 0.85)
+		require.NotZero(t, o.verdicts[Faster], "the wrong one of the two")
+	})
+	t.Run("pairs of different blocks", func(t *testing.T) {
+		o := simulate(t, runs, shuffled, false, ns, bytes)
+		t.Logf("%+v", o)
+		require.Greater(t, o.width, 3*good.width)
+		require.Less(t, o.verdicts[Slower], runs/2)
+	})
+}
+
+// A slice that ends wherever the collector stands pays for two collections or for three: that is its noise, and its
+// median may forget them altogether.
+func TestSlicesThatEndWithACollection(t *testing.T) {
+	const ns, bytes = 30_000, 18_000
+	whole := simulate(t, runs, paired, false, ns, bytes)
+	cut := simulate(t, runs, paired, true, ns, bytes)
+	t.Logf("whole %+v, cut %+v", whole, cut)
+	require.Greater(t, cut.width, 1.5*whole.width)
+
+	// 1.5 kB per op are less than half a collection per slice of 25 ms.
+	whole = simulate(t, runs, paired, false, ns, 1_500)
+	cut = simulate(t, runs, paired, true, ns, 1_500)
+	t.Logf("little garbage: whole %+v, cut %+v", whole, cut)
+	require.InDelta(t, 0, whole.bias, 0.002)
+	require.Greater(t, math.Abs(cut.bias), 0.003)
+}
+
+func TestSliceEnds(t *testing.T) {
+	for _, test := range []struct {
+		why     string
+		every   int // operations of 1 ms between two collections; 0 is never
+		byClock bool
+		least   time.Duration
+		most    time.Duration
+	}{
+		{"with the first collection past its length", 30, false, 26 * time.Millisecond, 60 * time.Millisecond},
+		{"by the clock", 30, true, 25 * time.Millisecond, 25 * time.Millisecond},
+		{"after a while if nothing is collected", 0, false, longest * 25 * time.Millisecond, longest*25*time.Millisecond + 5*time.Millisecond},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			c := &fakeClock{}
+			p := c.pairing(t, 25*time.Millisecond, 1, c.arm("a", time.Millisecond), c.arm("b", time.Millisecond))
+			p.ByClock = test.byClock
+			p.gc = func() int {
+				if test.every == 0 {
+					return 0
+				}
+				return len(c.ran) / test.every
+			}
+			for _, block := range run(t, p, 5).Blocks {
+				for _, s := range block {
+					require.GreaterOrEqual(t, s.Wall, test.least)
+					require.LessOrEqual(t, s.Wall, test.most)
+					if test.every > 0 && !test.byClock {
+						require.Positive(t, s.GC)
+					}
+				}
+			}
+		})
+	}
+}
