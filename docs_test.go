@@ -66,27 +66,31 @@ func TestPropertiesNameTheirTests(t *testing.T) {
 	}
 }
 
-// TestREADME: files it links exist, patterns it gives run exactly the benchmark they name, and the results it shows stand
-// in the raw file it names.
-func TestREADME(t *testing.T) {
-	readme := read(t, "README.md")
-	for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(readme, -1) {
-		require.FileExists(t, filepath.Join(".", link[1]))
-	}
+// TestDocuments: files they link exist, patterns they give run exactly the benchmark they name, and the results they show
+// stand in the raw file they name.
+func TestDocuments(t *testing.T) {
 	names := declared(t)
-	patterns := regexp.MustCompile(`-bench '([^']*)'`).FindAllStringSubmatch(readme, -1)
-	require.NotEmpty(t, patterns)
-	for _, p := range patterns {
-		name, ok := strings.CutPrefix(strings.TrimSuffix(p[1], "$"), "^")
-		require.True(t, ok && strings.HasSuffix(p[1], "$"), "pattern %s is not anchored: it may run two benchmarks into one profile", p[1])
-		require.True(t, names[name], "%s does not exist", name)
-	}
-	blocks := regexp.MustCompile("(?s)<!-- from (\\S+) -->\n```text\n(.*?)```").FindAllStringSubmatch(readme, -1)
-	require.NotEmpty(t, blocks)
-	for _, b := range blocks {
-		raw := read(t, b[1])
-		for _, line := range strings.Split(strings.TrimSpace(b[2]), "\n") {
-			require.Contains(t, raw, line, "README shows a line that is not in %s", b[1])
+	for _, path := range []string{"README.md", "docs/method.md", "CONTRIBUTING.md"} {
+		text := read(t, path)
+		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(text, -1) {
+			require.FileExists(t, filepath.Join(filepath.Dir(path), link[1]))
+		}
+		for _, p := range regexp.MustCompile(`-bench '([^']*)'`).FindAllStringSubmatch(text, -1) {
+			name, ok := strings.CutPrefix(strings.TrimSuffix(p[1], "$"), "^")
+			require.True(t, ok && strings.HasSuffix(p[1], "$"), "pattern %s is not anchored: it may run two benchmarks into one profile", p[1])
+			require.True(t, names[name], "%s does not exist", name)
+		}
+		for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(text, -1) {
+			require.True(t, names[name[1]], "%s: %s does not exist", path, name[1])
+		}
+		shown := strings.Count(text, "<!-- from ")
+		blocks := regexp.MustCompile("(?s)<!-- from (\\S+) -->\n```text\n(.*?)```").FindAllStringSubmatch(text, -1)
+		require.Len(t, blocks, shown, "%s: a result that names its file and is not checked", path)
+		for _, b := range blocks {
+			raw := read(t, b[1])
+			for _, line := range strings.Split(strings.TrimSpace(b[2]), "\n") {
+				require.Contains(t, raw, line, "%s shows a line that is not in %s", path, b[1])
+			}
 		}
 	}
 }

@@ -26,7 +26,8 @@ import (
 // and one for base, which takes part twice, with
 //
 //	aa-ratio, aa-ratio-lo, -hi     base against itself
-//	noise-floor-%                  the end of that interval farther from 1: no difference below it is to be believed
+//	noise-floor-%                  the end of that interval farther from 1, of the group of contestants where it is
+//	                               farthest: no difference below it is to be believed
 //	seed                           of the order of the slices
 //
 // Ratios are absent where there were too few blocks for an interval. If a call fails, the benchmark does, and the rows of
@@ -41,12 +42,16 @@ func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.
 	}
 	level := versus.Level(len(contestants))
 	runs := map[versusKey]*versusRun{}
+	var failed error
 	row := func(stack rpcbench.Stack, report func(*testing.B, *versusRun)) {
 		rounds := map[int]int{}
 		b.Run("stack="+stack.Name, func(b *testing.B) {
 			procs := runtime.GOMAXPROCS(0)
-			if b.N == 1 { // package testing begins each row of a -count so, and goes on with more
+			if b.N == 1 { // package testing tries each row of a -count once, and goes on with more unless told otherwise
 				rounds[procs]++
+				if budget().Blocks != 1 {
+					return
+				}
 			}
 			key := versusKey{procs, rounds[procs]}
 			if runs[key] == nil {
@@ -54,20 +59,20 @@ func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.
 				run := &versusRun{seed: rand.Uint64N(1e6)}
 				run.results, run.err = versus.Tournament(b.Context(), base, contestants, versus.Slice, budget(), run.seed, nil)
 				runs[key] = run
+				if failed == nil {
+					failed = run.err
+				}
 				b.StartTimer()
 			}
 			report(b, runs[key])
 		})
 	}
 	row(base, func(b *testing.B, run *versusRun) {
-		aa := versus.Result{Record: versus.Base(run.results)}
-		if len(run.results) > 0 {
-			aa.Costs = run.results[0].Costs
-		}
+		aa, floor, ok := versus.Base(run.results, level)
 		versusRow(b, aa, 0)
 		reportRatio(b, aa.Record, 1, "aa-ratio", level)
-		if interval, err := aa.Ratio(1, 0, level); err == nil {
-			b.ReportMetric(100*interval.Floor(), "noise-floor-%")
+		if ok {
+			b.ReportMetric(100*floor, "noise-floor-%")
 		}
 		b.ReportMetric(float64(run.seed), "seed")
 	})
@@ -80,13 +85,11 @@ func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.
 					return
 				}
 			}
-			b.Skip("not measured")
+			b.Fatal("not measured")
 		})
 	}
-	for _, run := range runs {
-		if run.err != nil {
-			b.Fatal(run.err)
-		}
+	if failed != nil {
+		b.Fatal(failed)
 	}
 }
 
@@ -99,22 +102,21 @@ type versusRun struct {
 	err     error
 }
 
-// versusRow reports an arm's own figures, and skips the row if there are none.
+// versusRow reports an arm's own figures; there is no row without any.
 func versusRow(b *testing.B, r versus.Result, arm int) {
 	b.Helper()
 	if len(r.Blocks) == 0 {
-		b.Skip("not measured")
+		b.Fatal("not measured")
 	}
 	b.ReportMetric(r.NsPerOp(arm), "ns/op")
 	if ns := r.CPUNsPerOp(arm); ns > 0 {
 		b.ReportMetric(ns, "cpu-ns/op")
 	}
-	if r.Costs == nil {
-		b.ReportMetric(1, "incomplete")
-		return
-	}
 	b.ReportMetric(r.Costs[arm].Bytes, "B/op")
 	b.ReportMetric(r.Costs[arm].Allocs, "allocs/op")
+	if r.Incomplete {
+		b.ReportMetric(1, "incomplete")
+	}
 }
 
 // reportRatio reports nothing when there are too few blocks: a ratio without its interval would be believed.
@@ -134,6 +136,6 @@ func budget() versus.Budget {
 		blocks, _ := strconv.Atoi(count)
 		return versus.Budget{Blocks: blocks}
 	}
-	time, _ := time.ParseDuration(value)
-	return versus.Budget{Time: time}
+	limit, _ := time.ParseDuration(value)
+	return versus.Budget{Time: limit}
 }

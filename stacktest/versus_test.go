@@ -3,16 +3,17 @@ package stacktest
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/users"
 )
 
 // busy is a stack whose calls take a time each and leave garbage, so that slices end soon.
@@ -23,14 +24,35 @@ func busy(name string, takes time.Duration) rpcbench.Stack {
 	})
 }
 
+// countFile names a file that gets a byte for each server that counting starts.
+const countFile = "RPCBENCH_TEST_COUNT"
+
+func counting(s rpcbench.Stack) rpcbench.Stack {
+	server := s.Server
+	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+		if path := os.Getenv(countFile); path != "" {
+			f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+			if err != nil {
+				return nil, err
+			}
+			_, _ = f.WriteString(".")
+			_ = f.Close()
+		}
+		return server(config)
+	}
+	return s
+}
+
 // dying is a stack whose calls take a millisecond and fail after some blocks.
 func dying(name string) rpcbench.Stack {
-	const warmUp = warmRounds * users.Round
-	return stubNamed(name, func(n int64) error {
-		if n <= warmUp {
+	const cheap = 2000 // calls: the warm-up, and counting allocations
+	var made atomic.Int64
+	return stubNamed(name, func(int64) error {
+		n := made.Add(1)
+		if n <= cheap {
 			return nil
 		}
-		if n > warmUp+150 {
+		if n > cheap+100 {
 			return errors.New("the server died")
 		}
 		work(time.Millisecond, 1<<20)
@@ -57,7 +79,7 @@ func BenchmarkDuel(b *testing.B) {
 	if os.Getenv(inChild) == "" {
 		b.Skip("run by the tests of BenchmarkVersus")
 	}
-	base, twice := busy("base", 20*time.Microsecond), busy("twice", 40*time.Microsecond)
+	base, twice := counting(busy("base", 20*time.Microsecond)), busy("twice", 40*time.Microsecond)
 	b.Run("case=well", func(b *testing.B) { BenchmarkVersus(b, base, twice) })
 	b.Run("case=dying", func(b *testing.B) {
 		BenchmarkVersus(b, base, twice, busy("b", 20*time.Microsecond), busy("c", 20*time.Microsecond), dying("dying"), busy("d", 20*time.Microsecond))
@@ -65,7 +87,7 @@ func BenchmarkDuel(b *testing.B) {
 	b.Run("case=alone", func(b *testing.B) { BenchmarkVersus(b, base) })
 	b.Run("case=panic", func(b *testing.B) {
 		BenchmarkVersus(b, base, stubNamed("panics", func(n int64) error {
-			if n > warmRounds*users.Round {
+			if n > 2000 {
 				panic("broken")
 			}
 			return nil
@@ -74,8 +96,13 @@ func BenchmarkDuel(b *testing.B) {
 }
 
 func TestVersusRows(t *testing.T) {
-	out, err := child(t, "-test.bench=^BenchmarkDuel$/^case=well$", "-test.benchtime=12x", "-test.cpu=1,2", "-test.count=2", "-test.benchmem")
+	measured := filepath.Join(t.TempDir(), "measured")
+	t.Setenv(countFile, measured)
+	out, err := child(t, "-test.bench=^BenchmarkDuel$/^case=well$", "-test.benchtime=9x", "-test.cpu=1,2", "-test.count=2", "-test.benchmem")
 	require.NoError(t, err, out)
+	servers, err := os.ReadFile(measured)
+	require.NoError(t, err)
+	require.Equal(t, 4*2, len(servers), "the base's servers: two for each of four runs, and none for a run that nobody asked for")
 	rows, units := results(t, out)
 	require.Len(t, rows, 8, "two stacks, measured twice for each of two GOMAXPROCS\n%s", out)
 	seeds := map[float64]bool{}
@@ -126,9 +153,9 @@ func TestVersusHasNoRatioWithoutAnInterval(t *testing.T) {
 }
 
 func TestVersusKeepsWhatItMeasured(t *testing.T) {
-	out, err := child(t, "-test.bench=^BenchmarkDuel$/^case=dying$", "-test.benchtime=20x")
+	out, err := child(t, "-test.bench=^BenchmarkDuel$/^case=dying$", "-test.benchtime=20x", "-test.cpu=2", "-test.benchmem")
 	require.Error(t, err)
-	require.Regexp(t, regexp.MustCompile(`(?m)^\s+versus_test\.go:\d+: timing: arm "dying", block [3-9]: the server died$`), out)
+	require.Regexp(t, regexp.MustCompile(`(?m)^\s+versus_test\.go:\d+: timing: arm "dying", block \d+: the server died$`), out)
 	rows, _ := results(t, out)
 	complete := map[string]bool{}
 	for _, row := range rows {
@@ -136,11 +163,21 @@ func TestVersusKeepsWhatItMeasured(t *testing.T) {
 		_, incomplete := value(row, "incomplete")
 		_, ratio := value(row, "base-ratio")
 		complete[stack] = !incomplete
+		allocated, ok := value(row, "B/op")
+		require.True(t, ok && (allocated > 0 || stack == "dying"), "a false 0 in\n%s", out)
 		if !incomplete && stack != "base" {
 			require.True(t, ratio, out)
 		}
 	}
-	require.Equal(t, map[string]bool{"base": true, "twice": true, "b": true, "c": true, "dying": false, "d": false}, complete, out)
+	require.Equal(t, map[string]bool{"base": false, "twice": true, "b": true, "c": true, "dying": false, "d": false}, complete, out)
+}
+
+func TestVersusHasNoRowOfWhatItNeverMeasured(t *testing.T) {
+	out, err := child(t, "-test.bench=^BenchmarkDuel$/^case=dying$", "-test.benchtime=7x", "-test.count=2")
+	require.Error(t, err)
+	require.Contains(t, out, "not measured")
+	require.NotContains(t, out, "NaN")
+	require.NotRegexp(t, `\d base-ratio`, out, "seven blocks are enough for 95 %, and too few for each of five contestants")
 }
 
 func TestVersusRefuses(t *testing.T) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,26 +13,35 @@ import (
 
 func calibrateCommand(stdout, stderr io.Writer) *cobra.Command {
 	var out string
+	var only []string
 	var read bool
 	cmd := &cobra.Command{
 		Use:   "calibrate --out folder",
 		Short: "Measure how far versus is to be trusted on this machine, in about 80 minutes",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var runErr error
+			plan, err := calibrate.Only(calibrate.Plan(), only...)
+			if err != nil {
+				return err
+			}
+			var failed error
 			if !read {
 				children, err := self()
 				if err != nil {
 					return err
 				}
-				show, clear := progress(stderr)
-				runErr = calibrate.Run(cmd.Context(), out, calibrate.Plan(), children, show)
-				clear()
+				show, done := progress(stderr)
+				failed = calibrate.Run(cmd.Context(), out, plan, children, show)
+				done()
 			}
-			return errors.Join(runErr, figures(out, stdout)) // of what there is
+			if err := figures(out, stdout); failed == nil { // of what there is
+				return err
+			}
+			return failed
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "folder for records, figures and plots; a calibration that was interrupted goes on")
+	cmd.Flags().StringSliceVar(&only, "only", nil, "names of experiments; all unless given")
 	cmd.Flags().BoolVar(&read, "read", false, "measure nothing, read the records that are there")
 	_ = cmd.MarkFlagRequired("out") // fails only if there is no such flag
 	return cmd

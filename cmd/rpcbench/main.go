@@ -1,13 +1,14 @@
 // Rpcbench compares stacks, and says how far its comparisons are to be trusted.
 //
-//	rpcbench versus [--base httpjson] [--time 20s] [--processes 16] [--procs 1] [--margin 2] [stack...]
+//	rpcbench versus [--base httpjson] [--time 20s] [--processes 16] [--procs 1] [--margin 2] [--seed n] [stack...]
 //
 // compares each stack, all main ones unless named, with the base: short slices of all in turn, in several processes one
 // after the other. It prints a line per stack with the ratio of its time to the base's, the interval, and the verdict that
 // the interval gives: faster, slower, equal (within the margin, in percent) or undecided. The base takes part twice, and no
-// verdict is given inside the interval of the base against itself, the noise floor.
+// difference is reported inside the interval of the base against itself, the noise floor. --procs is GOMAXPROCS, 0 for the
+// default; --seed decides the order of the slices.
 //
-//	rpcbench calibrate --out folder [--read]
+//	rpcbench calibrate --out folder [--only experiment,...] [--read]
 //
 // measures on this machine how often such a verdict is false, how small a difference is found and how often an interval
 // holds the truth. It takes about 80 minutes with nothing else running, goes on where it was interrupted, and leaves raw

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/calibrate"
+	"github.com/rpcbench/rpcbench/internal/replicate"
 	"github.com/rpcbench/rpcbench/internal/timing"
 )
 
@@ -55,6 +58,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"no margin", "versus --margin 0 httpxml", "rpcbench: versus: a margin of 0 % leaves nothing equal: use 2 or so"},
 		{"no time", "versus --time 1s httpxml", "rpcbench: versus: 1s over 16 processes leave less than 10 slices of 25ms in each: give --time 4s or more"},
 		{"no folder", "calibrate", `required flag(s) "out" not set`},
+		{"no such experiment", "calibrate --out x --only fiant", `rpcbench: calibrate: no experiment "fiant", only replication, `},
 		{"nothing to read", "calibrate --read --out " + empty, "records.jsonl: no such file or directory"},
 		{"the child's command by hand", "measure", "rpcbench: measure: no specification on standard input"},
 	} {
@@ -76,10 +80,10 @@ func TestVersus(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, stderr, "no progress but on a terminal")
 	require.Regexp(t, `^# date=\S+ go=`, stdout)
-	require.Regexp(t, `(?m)^# GOMAXPROCS=1 processes=8 seed=7 slices=25ms$`, stdout)
+	require.Regexp(t, `(?m)^# GOMAXPROCS=1 processes=8 time=2s seed=7 slices=25ms$`, stdout)
 	require.Regexp(t, `(?m)^httpjson +\d+ +\d+ +1 +base$`, stdout)
 	require.Regexp(t, `(?m)^httpjson again +\d+ +\d+ +[01]\.\d{4} +[01]\.\d{4}–[01]\.\d{4} +noise floor \d+\.\d\d %$`, stdout)
-	require.Regexp(t, `(?m)^rawtcp +\d+ +\d+ +0\.\d{4} +0\.\d{4}–0\.\d{4} +faster$`, stdout)
+	require.Regexp(t, `(?m)^rawtcp +\d+ +\d+ +\d\.\d{4} +\d\.\d{4}–\d\.\d{4} +(faster|slower|equal|undecided)$`, stdout)
 	require.Len(t, regexp.MustCompile(`(?m)^[a-z]`).FindAllString(stdout, -1), 4, "a heading, the base twice, the contestant")
 }
 
@@ -113,16 +117,48 @@ func TestIncompleteGroups(t *testing.T) {
 	}
 }
 
-func TestVersusSaysWhatIsIncomplete(t *testing.T) {
-	stdout, _, err := func() (string, string, error) {
+// The intervals of all contestants hold together: each is wider than one alone would be.
+func TestIntervalsAreSimultaneous(t *testing.T) {
+	var g group
+	g.arms = []string{"httpjson", "httpjson", "rawtcp"}
+	var ratios []float64
+	for i := range 8 {
+		ratio := 1.1 + 0.01*float64(i)
+		ratios = append(ratios, ratio)
+		g.records = append(g.records, timing.Record{
+			Arms:   []string{"httpjson", "httpjson again", "rawtcp"},
+			Blocks: slices.Repeat([][]timing.Slice{{{Ops: 1, Wall: 1e6}, {Ops: 1, Wall: 1e6}, {Ops: 1, Wall: time.Duration(1e6 * ratio)}}}, 10),
+		})
+	}
+	for _, contestants := range [][]string{{"rawtcp"}, {"rawtcp", "httpxml", "connectrpc"}} {
 		var out bytes.Buffer
-		c := comparison{base: "httpjson", contestants: []string{"rawtcp"}, processes: 8, margin: 2, time: 2 * time.Second}
-		groups, err := c.run(t.Context(), []string{"/nonexistent"}, func(string, time.Duration, time.Duration) {})
-		require.NoError(t, c.print(&out, groups))
-		return out.String(), "", err
-	}()
-	require.ErrorContains(t, err, "/nonexistent")
-	require.Regexp(t, `(?m)^rawtcp +not measured$`, stdout)
+		c := comparison{base: "httpjson", contestants: contestants, processes: 8, margin: 2}
+		require.NoError(t, c.print(&out, []group{g}))
+		i := replicate.Interval(ratios, 1-0.05/float64(len(contestants)))
+		require.Contains(t, out.String(), fmt.Sprintf("%.4f–%.4f", i.Lo, i.Hi))
+	}
+}
+
+// A process that fails ends its group; the others go on, and what there is is printed.
+func TestFailedGroups(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the children are a shell script")
+	}
+	script := filepath.Join(t.TempDir(), "children")
+	record := timing.Record{Arms: []string{"httpjson", "httpjson again", "httpxml", "connectrpc", "grpcservehttp"}}
+	for range 6 {
+		record.Blocks = append(record.Blocks, []timing.Slice{{Ops: 1, Wall: 1000}, {Ops: 1, Wall: 1000}, {Ops: 1, Wall: 3000}, {Ops: 1, Wall: 2000}, {Ops: 1, Wall: 2000}})
+	}
+	line, err := json.Marshal(record)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\ncase $spec in *rawtcp*) echo it died >&2; exit 1;; esac\necho '"+string(line)+"'\n"), 0o700))
+	var out bytes.Buffer
+	c := comparison{base: "httpjson", contestants: []string{"httpxml", "connectrpc", "grpcservehttp", "rawtcp"}, processes: 8, margin: 2, time: 2 * time.Second}
+	groups, err := c.run(t.Context(), []string{script}, func(string, time.Duration, time.Duration) {})
+	require.EqualError(t, err, "it died")
+	require.NoError(t, c.print(&out, groups))
+	require.Regexp(t, `(?m)^httpxml +3000 +0 +3\.0000 .* slower$`, out.String())
+	require.Regexp(t, `(?m)^rawtcp +not measured$`, out.String())
 }
 
 func TestCalibrateReads(t *testing.T) {
@@ -139,14 +175,14 @@ func TestCalibrateReads(t *testing.T) {
 
 func TestProgressIsForTerminals(t *testing.T) {
 	var out bytes.Buffer
-	show, clear := progress(&out)
+	show, done := progress(&out)
 	show("x", 1, 2)
-	clear()
+	done()
 	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
 	require.NoError(t, err)
-	show, clear = progress(file)
+	show, done = progress(file)
 	show("x", 1, 2)
-	clear()
+	done()
 	require.Empty(t, out.String())
 	info, err := file.Stat()
 	require.NoError(t, err)
@@ -174,7 +210,7 @@ func TestManual(t *testing.T) {
 		help, _, err := rpcbench(t, command, "--help")
 		require.NoError(t, err)
 		for _, flag := range regexp.MustCompile(`--[a-z]+`).FindAllString(help, -1) {
-			if flag != "--help" && flag != "--seed" {
+			if flag != "--help" {
 				require.Contains(t, manual, flag)
 			}
 		}

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -46,9 +49,9 @@ func versusCommand(stdout, stderr io.Writer) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			show, clear := progress(stderr)
+			show, done := progress(stderr)
 			groups, err := c.run(cmd.Context(), children, show)
-			clear()
+			done()
 			if e := c.print(stdout, groups); err == nil {
 				err = e
 			}
@@ -61,7 +64,7 @@ func versusCommand(stdout, stderr io.Writer) *cobra.Command {
 	f.IntVar(&c.processes, "processes", 16, fmt.Sprintf("for each comparison, at least %d", replicate.Fewest))
 	f.IntVar(&c.procs, "procs", 1, "GOMAXPROCS of the processes; 0 is the default")
 	f.Float64Var(&c.margin, "margin", 100*versus.Margin, "difference in percent that counts as equal")
-	f.Uint64Var(&c.seed, "seed", 1, "of the order of the slices")
+	f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of the slices")
 	return cmd
 }
 
@@ -69,11 +72,11 @@ func versusCommand(stdout, stderr io.Writer) *cobra.Command {
 type group struct {
 	arms    []string
 	records []timing.Record
+	err     error // of the process that failed; the group is then left as it is
 }
 
 func (c *comparison) check() error {
-	stacks, err := roster.Find(append([]string{c.base}, c.contestants...)...)
-	if err != nil {
+	if _, err := roster.Find(append([]string{c.base}, c.contestants...)...); err != nil {
 		return err
 	}
 	c.contestants = slices.DeleteFunc(slices.Clone(c.contestants), func(name string) bool { return name == c.base })
@@ -84,7 +87,7 @@ func (c *comparison) check() error {
 	}
 	slice := c.time / time.Duration(max(c.processes, 1))
 	switch {
-	case len(stacks) < 2 || len(c.contestants) == 0:
+	case len(c.contestants) == 0:
 		return fmt.Errorf("rpcbench: versus: nothing to compare with %s: name another stack", c.base)
 	case c.processes < replicate.Fewest:
 		return fmt.Errorf("rpcbench: versus: %d processes are too few for an interval: --processes %d or more", c.processes, replicate.Fewest)
@@ -117,17 +120,32 @@ func (c *comparison) run(ctx context.Context, children replicate.Command, show f
 	for i := range c.processes { // the groups in turn, so that a bad hour of the machine is shared
 		for j := range groups {
 			g := &groups[j]
-			show(fmt.Sprintf("process %d of %d, %s", i+1, c.processes, strings.Join(g.arms[2:], ", ")), over, total)
-			record, err := children.Run(ctx, replicate.Spec{
-				Arms: g.arms, Procs: c.procs, Slice: versus.Slice, Blocks: int(c.time / versus.Slice / time.Duration(c.processes)),
-				Seed: c.seed + uint64(i),
-			})
-			if err != nil {
-				return groups, err
+			share := time.Duration(len(g.arms)) * c.time / time.Duration(c.processes)
+			if g.err == nil {
+				show(fmt.Sprintf("process %d of %d, %s", i+1, c.processes, strings.Join(g.arms[2:], ", ")), over, total)
+				var record timing.Record
+				record, g.err = children.Run(ctx, replicate.Spec{
+					Arms: g.arms, Procs: c.procs, Slice: versus.Slice, Blocks: int(c.time / versus.Slice / time.Duration(c.processes)),
+					Seed: c.seed + uint64(i),
+				})
+				if ctx.Err() != nil {
+					return groups, errors.New("rpcbench: versus: interrupted")
+				}
+				if g.err == nil {
+					g.records = append(g.records, record)
+				}
 			}
-			g.records = append(g.records, record)
-			over += time.Duration(len(g.arms)) * c.time / time.Duration(c.processes)
+			over += share
 		}
+	}
+	var failed []string
+	for _, g := range groups {
+		if g.err != nil {
+			failed = append(failed, g.err.Error())
+		}
+	}
+	if failed != nil {
+		return groups, errors.New(strings.Join(failed, "; "))
 	}
 	return groups, nil
 }
@@ -140,7 +158,11 @@ func (c *comparison) print(w io.Writer, groups []group) error {
 	level := versus.Level(len(c.contestants))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "#", strings.Join(environ.List(), " "))
-	fmt.Fprintf(t, "# GOMAXPROCS=%d processes=%d seed=%d slices=%v\n", c.procs, c.processes, c.seed, versus.Slice)
+	procs := "default"
+	if c.procs > 0 {
+		procs = strconv.Itoa(c.procs)
+	}
+	fmt.Fprintf(t, "# GOMAXPROCS=%s processes=%d time=%v seed=%d slices=%v\n", procs, c.processes, c.time, c.seed, versus.Slice)
 	fmt.Fprintf(t, "stack\tns/op\tcpu-ns/op\tratio\t%.1f %% interval\tverdict\n", 100*level)
 	incomplete := func(n int) string { return fmt.Sprintf("incomplete: %d of %d processes", n, c.processes) }
 	row := func(name string, records []timing.Record, arm int, verdict func(timing.Interval) string) {
@@ -153,7 +175,7 @@ func (c *comparison) print(w io.Writer, groups []group) error {
 		for _, r := range records {
 			ns += r.NsPerOp(arm) / float64(len(records))
 			cpu += r.CPUNsPerOp(arm) / float64(len(records))
-			if i, err := r.Ratio(arm, 0, level); err == nil { // it is not for the base itself
+			if i, err := r.Ratio(arm, 0, 0.5); err == nil { // only its median; none for the base itself
 				ratios = append(ratios, i.Median)
 			}
 		}

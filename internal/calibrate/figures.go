@@ -3,10 +3,10 @@ package calibrate
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -33,33 +33,29 @@ const (
 	first
 )
 
-// records are the complete ones by experiment, in order of their tasks' indices.
+// records are the complete ones by experiment, in the order in which they were measured: processes that follow each other
+// are one repeat of a comparison, so that what the machine does from one repeat to the next is between them.
 type records map[string][]timing.Record
 
 func byExperiment(entries []Entry) records {
-	type indexed struct {
-		index  int
-		record timing.Record
-	}
-	all := map[string][]indexed{}
-	for _, e := range entries {
-		name, number, ok := strings.Cut(e.Task, "/")
-		index, err := strconv.Atoi(number)
-		if ok && err == nil && e.Error == "" && e.Record != nil {
-			all[name] = append(all[name], indexed{index, *e.Record})
-		}
-	}
 	found := records{}
-	for name, list := range all {
-		slices.SortFunc(list, func(a, b indexed) int { return a.index - b.index })
-		for _, r := range list {
-			found[name] = append(found[name], r.record)
-		}
-		if len(list) < 2 { // which say nothing of their spread
-			delete(found, name)
+	for _, e := range entries {
+		if name, _, ok := strings.Cut(e.Task, "/"); ok && e.Error == "" && e.Record != nil {
+			found[name] = append(found[name], *e.Record)
 		}
 	}
+	maps.DeleteFunc(found, func(_ string, list []timing.Record) bool { return len(list) < 2 }) // which say nothing of their spread
 	return found
+}
+
+// repeats are groups of so many processes in a row; what is left over is none.
+func repeats(ratios []float64, processes int) (groups []timing.Interval) {
+	for g := range slices.Chunk(ratios, processes) {
+		if len(g) == processes {
+			groups = append(groups, replicate.Interval(g, level))
+		}
+	}
+	return groups
 }
 
 // within cuts a record off where two of its arms have used up a time.
@@ -119,12 +115,14 @@ func show(i timing.Interval) string { return fmt.Sprintf("%.4f (%.4f–%.4f)", i
 func Figures(w io.Writer, entries []Entry) error {
 	r := byExperiment(entries)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var shown []string
 	for _, e := range entries {
-		if e.Environment != nil {
-			fmt.Fprintln(t, "#", strings.Join(e.Environment, " "))
+		if env := strings.Join(e.Environment, " "); env != "" && !slices.Contains(shown, env) {
+			fmt.Fprintln(t, "#", env)
+			shown = append(shown, env)
 		}
 	}
-	for _, part := range []func(io.Writer){r.sameness, r.sensitivity, r.usual, r.garbage, r.repeats, r.idle} {
+	for _, part := range []func(io.Writer){r.sameness, r.sensitivity, r.faintness, r.usual, r.garbage, r.replication, r.idle} {
 		part(t)
 	}
 	return t.Flush()
@@ -134,7 +132,7 @@ func Figures(w io.Writer, entries []Entry) error {
 func (r records) sameness(w io.Writer) {
 	fmt.Fprintf(w, "\n(a) a stack against its own copy, one process, the first %v of the two or what there is\n", single)
 	fmt.Fprintln(w, "experiment\tprocesses\thalf-width %: least\tquarter\tmedian\t90 %\tgreatest\ttold apart\tthird copy, outside the floor\t")
-	all, n := 0, 0
+	all, n, long, nLong := 0, 0, 0, 0
 	for _, name := range []string{Same, Sensitivity, Kept, Replication, DefaultProcs} {
 		if len(r[name]) == 0 {
 			continue
@@ -157,12 +155,17 @@ func (r records) sameness(w io.Writer) {
 			beyond = share(outside, len(widths))
 		}
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t\n", name, len(widths), quantiles(widths), share(apart, len(widths)), beyond)
-		if name != Kept && name != DefaultProcs {
+		switch name {
+		case Same, Sensitivity:
+			long, nLong = long+apart, nLong+len(widths)
+			fallthrough
+		case Replication:
 			all, n = all+apart, n+len(widths)
 		}
 	}
-	if n > 0 {
-		fmt.Fprintf(w, "told apart at GOMAXPROCS=1, fixtures replaced\t%s\n", share(all, n))
+	if n > 0 && nLong > 0 {
+		fmt.Fprintf(w, "told apart in %v, GOMAXPROCS=1, fixtures replaced: %s\n", single, share(long, nLong))
+		fmt.Fprintf(w, "told apart in %v or less, GOMAXPROCS=1, fixtures replaced: %s\n", single, share(all, n))
 	}
 }
 
@@ -178,9 +181,9 @@ func (r records) sensitivity(w io.Writer) {
 		return
 	}
 	const processes = replicate.Fewest
-	fmt.Fprintf(w, "\n(b) work injected into a copy of %s (%.0f ns/op): how often it is found\n", grpcStack, stat.Mean(nsPerOps(list, base), nil))
-	fmt.Fprintf(w, "injected\tof a call\testimate, %d processes\tfound in %v, one process\toutside the floor\t%v in %d processes, apart groups\tany group\toutside the floor\t\n",
-		len(list), single, minute, processes)
+	fmt.Fprintf(w, "\n(b) work injected into copies of %s (%.0f ns/op), %d open together: how often it is found\n", grpcStack, stat.Mean(nsPerOps(list, base), nil), len(list[0].Arms))
+	fmt.Fprintf(w, "injected\tof a call\testimate, %d processes\tfound in %v, one process\toutside the floor\t%v in %d processes in a row\tany %d processes\toutside the floor\t\n",
+		len(list), single, minute, processes, processes)
 	for i, d := range works() {
 		arm := first + 1 + i
 		found, outside := 0, 0
@@ -188,30 +191,30 @@ func (r records) sensitivity(w io.Writer) {
 		shortened := make([]timing.Record, len(list))
 		for j, record := range list {
 			aa := interval(within(record, again, base, single), again)
-			it := interval(within(record, arm, base, single), arm)
+			cut := within(record, arm, base, single)
+			it := interval(cut, arm)
 			if it.Lo > 1 {
 				found++
 			}
 			if it.Verdict(aa.Floor(), 0) == timing.Slower {
 				outside++
 			}
-			extra = append(extra, (it.Median-1)*record.NsPerOp(base))
+			extra = append(extra, (it.Median-1)*cut.NsPerOp(base))
 			shortened[j] = within(record, arm, base, minute/processes)
 		}
 		mean, sd := stat.MeanStdDev(extra, nil)
-		half := 1.96 * sd / math.Sqrt(float64(len(extra)))
+		n := float64(len(extra))
+		half := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile((1+level)/2) * sd / math.Sqrt(n)
 		medians, floors := ratios(shortened, arm), ratios(shortened, again)
-		groups, groupsFound := 0, 0
-		for g := range slices.Chunk(medians, processes) {
-			if len(g) == processes {
-				groups++
-				if replicate.Interval(g, level).Lo > 1 {
-					groupsFound++
-				}
+		groups := repeats(medians, processes)
+		groupsFound := 0
+		for _, g := range groups {
+			if g.Lo > 1 {
+				groupsFound++
 			}
 		}
 		const draws = 1000
-		any, anyOutside := 0, 0
+		drawn, drawnOutside := 0, 0
 		random := rand.New(rand.NewPCG(1, 0))
 		for range draws {
 			var g, f []float64
@@ -220,17 +223,39 @@ func (r records) sensitivity(w io.Writer) {
 			}
 			it := replicate.Interval(g, level)
 			if it.Lo > 1 {
-				any++
+				drawn++
 			}
 			if it.Verdict(replicate.Interval(f, level).Floor(), 0) == timing.Slower {
-				anyOutside++
+				drawnOutside++
 			}
 		}
 		percent := func(k int) string { return fmt.Sprintf("%.1f %%", 100*float64(k)/draws) }
 		fmt.Fprintf(w, "%v\t%.2f %%\t%.0f ± %.0f ns\t%s\t%s\t%d of %d\t%s\t%s\t\n", d,
 			100*float64(d)/stat.Mean(nsPerOps(list, base), nil), mean, half,
-			share(found, len(list)), share(outside, len(list)), groupsFound, groups, percent(any), percent(anyOutside))
+			share(found, len(list)), share(outside, len(list)), groupsFound, len(groups), percent(drawn), percent(drawnOutside))
 	}
+}
+
+// faintness is a small amount of work, and replication.
+func (r records) faintness(w io.Writer) {
+	list := r[Faint]
+	if len(list) == 0 {
+		return
+	}
+	found, outside := 0, 0
+	groups, floors := repeats(ratios(list, first), procsPer60s), repeats(ratios(list, again), procsPer60s)
+	for i, g := range groups {
+		if g.Lo > 1 {
+			found++
+		}
+		if g.Verdict(floors[i].Floor(), 0) == timing.Slower {
+			outside++
+		}
+	}
+	fmt.Fprintf(w, "\n(b) %v of work injected into a copy of %s, %d processes in a row, which take less than %v\n", faintWork, grpcStack, procsPer60s, minute)
+	fmt.Fprintln(w, "of a call\tratio, all processes\tfound\toutside the floor\t")
+	fmt.Fprintf(w, "%.2f %%\t%s\t%s\t%s\t\n", 100*float64(faintWork)/stat.Mean(nsPerOps(list, base), nil),
+		show(replicate.Interval(ratios(list, first), level)), share(found, len(groups)), share(outside, len(groups)))
 }
 
 func nsPerOps(list []timing.Record, arm int) []float64 {
@@ -333,8 +358,8 @@ func between(a, b []float64) timing.Interval {
 	return timing.Interval{Median: math.Exp(am - bm), Lo: math.Exp(am - bm - half), Hi: math.Exp(am - bm + half), Level: level}
 }
 
-// repeats is replication done again and again: (e).
-func (r records) repeats(w io.Writer) {
+// replication is done again and again: (e).
+func (r records) replication(w io.Writer) {
 	fmt.Fprintf(w, "\n(e) replication repeated: does an interval hold the mean of the other repeats, and do two repeats agree\n")
 	fmt.Fprintln(w, "compared\tprocesses each\trepeats\tmean ratio\tmean half-width %\thold the others' mean\tpairs within 0.5 %\twithin 3 %\tfaster, slower, equal, undecided\topposite pairs\t")
 	for _, name := range []string{Replication, DefaultProcs} {
@@ -347,36 +372,30 @@ func (r records) repeats(w io.Writer) {
 }
 
 func (r records) repeat(w io.Writer, name string, arm, processes int) {
-	all := ratios(r[name], arm)
-	var repeats []timing.Interval
+	groups, floors := repeats(ratios(r[name], arm), processes), repeats(ratios(r[name], again), processes)
 	verdicts := map[timing.Verdict]int{}
-	for g := range slices.Chunk(all, processes) {
-		if len(g) < processes {
-			break
-		}
-		repeats = append(repeats, replicate.Interval(g, level))
+	for i, g := range groups {
 		floor := 0.0
 		if arm != again {
-			i := len(repeats) - 1
-			floor = replicate.Interval(ratios(r[name][i*processes:(i+1)*processes], again), level).Floor()
+			floor = floors[i].Floor()
 		}
-		verdicts[repeats[len(repeats)-1].Verdict(floor, versus.Margin)]++
+		verdicts[g.Verdict(floor, versus.Margin)]++
 	}
-	n := len(repeats)
+	n := len(groups)
 	if n < 2 {
 		return
 	}
 	held, width, sum := 0, 0.0, 0.0
-	for _, i := range repeats {
+	for _, i := range groups {
 		sum += math.Log(i.Median)
 		width += halfWidth(i) / float64(n)
 	}
 	near, fair, pairs := 0, 0, 0
-	for i, a := range repeats {
+	for i, a := range groups {
 		if others := math.Exp((sum - math.Log(a.Median)) / float64(n-1)); a.Lo <= others && others <= a.Hi {
 			held++
 		}
-		for _, b := range repeats[:i] {
+		for _, b := range groups[:i] {
 			pairs++
 			apart := math.Abs(math.Log(a.Median / b.Median))
 			if apart <= 0.005 {

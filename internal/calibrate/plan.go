@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rpcbench/rpcbench/internal/replicate"
@@ -25,6 +26,7 @@ const (
 	Same         = "same"         // copies of httpjson, for long
 	Kept         = "kept"         // copies of grpcprotobuf, for long, whose fixtures are kept throughout
 	Sensitivity  = "sensitivity"  // copies of grpcprotobuf, some with work injected
+	Faint        = "faint"        // copies of grpcprotobuf, one with less work than a hundredth of a call, many short processes
 	Garbage      = "garbage"      // copies of grpcprotobuf, one with garbage injected
 	Idle         = "idle"         // two stacks beside idle fixtures
 )
@@ -45,12 +47,13 @@ func litter(bytes int) string { return fmt.Sprintf("%s+garbage=%d", grpcStack, b
 
 const (
 	litterBytes = 8 << 10
+	faintWork   = 150 * time.Nanosecond
 	procsPer60s = 16 // processes of Replication that take 60 s of slices together
 	long        = 200
 	short       = 40
 )
 
-// Plan is all of it: about 80 minutes on one machine.
+// Plan is all of it: about 90 minutes on one machine.
 func Plan() []Experiment {
 	pair := func(procs int) replicate.Spec {
 		return replicate.Spec{Arms: []string{jsonStack, jsonStack, grpcStack}, Procs: procs, Slice: versus.Slice, Blocks: short}
@@ -70,6 +73,7 @@ func Plan() []Experiment {
 		{Name: Same, Spec: spec(long, jsonStack, jsonStack, jsonStack), Processes: 28},
 		{Name: Kept, Spec: kept, Processes: 20},
 		{Name: Sensitivity, Spec: spec(long, sensitivity...), Processes: 28},
+		{Name: Faint, Spec: spec(short, copyWith(0), copyWith(0), copyWith(faintWork)), Processes: 5 * procsPer60s},
 		{Name: Garbage + "-apart", Spec: spec(100, litter(0), litter(litterBytes)), Apart: true, Processes: 8},
 	}
 	for _, slice := range []struct {
@@ -94,6 +98,26 @@ func Plan() []Experiment {
 		plan = append(plan, Experiment{Name: fmt.Sprintf("%s-%d", Idle, n), Spec: s, Processes: 8})
 	}
 	return plan
+}
+
+// Only returns the experiments of the given names, all without any.
+func Only(plan []Experiment, names ...string) (some []Experiment, err error) {
+	if len(names) == 0 {
+		return plan, nil
+	}
+	var known []string
+	for _, e := range plan {
+		known = append(known, e.Name)
+		if slices.Contains(names, e.Name) {
+			some = append(some, e)
+		}
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("rpcbench: calibrate: no experiment %q, only %s", name, strings.Join(known, ", "))
+		}
+	}
+	return some, nil
 }
 
 // task is one process, or set of processes, of an experiment.

@@ -113,18 +113,13 @@ func (r records) plotCoverage() (*plot.Plot, error) {
 	p.Y.Tick.Marker = exact{}
 	values := ratios(r[Replication], first)
 	mean := replicate.Interval(values, level).Median
-	n := 0
-	for g := range slices.Chunk(values, replicate.Fewest) {
-		if len(g) < replicate.Fewest {
-			break
-		}
-		i := replicate.Interval(g, level)
+	n := len(repeats(values, replicate.Fewest))
+	for x, i := range repeats(values, replicate.Fewest) {
 		c := blue()
 		if i.Lo > mean || i.Hi < mean {
 			c = orange()
 		}
-		p.Add(line(c, plotter.XY{X: float64(n), Y: i.Lo}, plotter.XY{X: float64(n), Y: i.Hi}))
-		n++
+		p.Add(line(c, plotter.XY{X: float64(x), Y: i.Lo}, plotter.XY{X: float64(x), Y: i.Hi}))
 	}
 	p.Add(line(grey(), plotter.XY{X: -1, Y: mean}, plotter.XY{X: float64(n), Y: mean}))
 	return p, nil

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,7 +36,11 @@ const RecordsFile = "records.jsonl"
 // that fails is recorded as such, tried again by the next Run, and does not stop this one; its error is returned at the
 // end. progress is told how much of the time is over, both in seconds of slices.
 func Run(ctx context.Context, dir string, plan []Experiment, command replicate.Command, progress func(what string, done, total time.Duration)) (err error) {
-	env := environ.List()
+	program, err := identity(command[0])
+	if err != nil {
+		return err
+	}
+	env := append(environ.List(), program)
 	path := filepath.Join(dir, RecordsFile)
 	entries, err := Read(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -43,8 +48,8 @@ func Run(ctx context.Context, dir string, plan []Experiment, command replicate.C
 	}
 	done := map[string]bool{}
 	for _, e := range entries {
-		if e.Environment != nil && !slices.Equal(comparable(e.Environment), comparable(env)) {
-			return fmt.Errorf("rpcbench: calibrate: %s was made on another machine or with other versions: name another folder with --out", path)
+		if e.Environment != nil && !slices.Equal(lasting(e.Environment), lasting(env)) {
+			return fmt.Errorf("rpcbench: calibrate: %s was made on another machine or by another program: name another folder with --out", path)
 		}
 		if e.Task != "" && e.Error == "" {
 			done[e.Task] = true
@@ -63,9 +68,7 @@ func Run(ctx context.Context, dir string, plan []Experiment, command replicate.C
 		_, err = file.Write(append(line, '\n'))
 		return err
 	}
-	if err := write(Entry{Environment: env}); err != nil {
-		return err
-	}
+	headed := false
 	var over, total time.Duration
 	all := tasks(plan)
 	for _, t := range all {
@@ -89,6 +92,12 @@ func Run(ctx context.Context, dir string, plan []Experiment, command replicate.C
 				e.Error = err.Error()
 				failed = append(failed, t.id)
 			}
+			if !headed {
+				if err := write(Entry{Environment: env}); err != nil {
+					return err
+				}
+				headed = true
+			}
 			if err := write(e); err != nil {
 				return err
 			}
@@ -101,11 +110,20 @@ func Run(ctx context.Context, dir string, plan []Experiment, command replicate.C
 	return nil
 }
 
-// comparable leaves out what may differ between the sessions of one calibration.
-func comparable(env []string) []string {
+// lasting leaves out what may differ between the sessions of one calibration.
+func lasting(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(s string) bool {
 		return strings.HasPrefix(s, "date=") || strings.HasPrefix(s, "commit=")
 	})
+}
+
+// identity names the program that measures by its content: records of two programs are not mixed.
+func identity(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("program=%x", sha256.Sum256(data))[:len("program=")+12], nil
 }
 
 // appendTo opens a file for appending, and cuts off the line that an interrupted writer left unfinished.

@@ -7,11 +7,12 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// List returns name=value pairs: date, versions, commit, kernel and settings. What can't be had is absent.
+// List returns name=value pairs: date, versions, commit, processor, kernel and settings. What can't be had is absent.
 func List() []string {
 	env := []string{"date=" + time.Now().UTC().Format(time.DateOnly), "go=" + runtime.Version()}
 	add := func(name, value string) {
@@ -19,18 +20,49 @@ func List() []string {
 			env = append(env, name+"="+value)
 		}
 	}
-	commit := output("git", "rev-parse", "--short=12", "HEAD")
-	if commit != "" && output("git", "status", "--porcelain") != "" {
-		commit += "+changes"
-	}
-	add("commit", commit)
+	info, _ := debug.ReadBuildInfo()
+	add("commit", commit(info))
+	add("cpu", cpuModel())
+	add("cores", strconv.Itoa(runtime.NumCPU()))
 	add("kernel", strings.ReplaceAll(output("uname", "-sr"), " ", "-"))
 	for _, name := range []string{"GOGC", "GOMEMLIMIT", "GODEBUG", "GOAMD64", "GOFLAGS"} {
 		add(name, strings.ReplaceAll(os.Getenv(name), " ", ","))
 	}
-	// A test binary has no module versions in its build information.
+	if info != nil && len(info.Deps) > 0 {
+		for _, m := range info.Deps {
+			env = append(env, m.Path+"@"+m.Version)
+		}
+		return env
+	}
+	// A test binary has no module versions in its build information, and runs where its module is.
 	modules := output("go", "list", "-m", "-f", "{{if not (or .Main .Indirect)}}{{.Path}}@{{.Version}}{{end}}", "all")
 	return append(env, strings.Fields(modules)...)
+}
+
+func commit(info *debug.BuildInfo) string {
+	if info != nil {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return s.Value[:min(12, len(s.Value))]
+			}
+		}
+	}
+	head := output("git", "rev-parse", "--short=12", "HEAD")
+	if head != "" && output("git", "status", "--porcelain") != "" {
+		head += "+changes"
+	}
+	return head
+}
+
+// cpuModel is what Linux calls the processor, "" elsewhere.
+func cpuModel() string {
+	data, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(data)) {
+		if name, model, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.Join(strings.Fields(model), "-")
+		}
+	}
+	return ""
 }
 
 // Experiment is the GOEXPERIMENT this binary was built with, which is a different standard library.

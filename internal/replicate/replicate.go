@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -119,89 +120,102 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 // Command starts processes that call Serve.
 type Command []string
 
-func (c Command) start(ctx context.Context, spec Spec) (cmd *exec.Cmd, in io.WriteCloser, out *bufio.Reader, stderr *bytes.Buffer, err error) {
-	cmd = exec.CommandContext(ctx, c[0], c[1:]...)
+// process is a child, and what it said.
+type process struct {
+	*exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr bytes.Buffer
+}
+
+func (c Command) start(ctx context.Context, spec Spec) (*process, error) {
+	p := &process{Cmd: exec.CommandContext(ctx, c[0], c[1:]...)}
+	p.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOMAXPROCS=") })
 	if spec.Procs > 0 {
-		cmd.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(spec.Procs))
+		p.Env = append(p.Env, "GOMAXPROCS="+strconv.Itoa(spec.Procs))
 	}
-	stderr = new(bytes.Buffer)
-	cmd.Stderr = stderr
-	if in, err = cmd.StdinPipe(); err != nil {
-		return nil, nil, nil, nil, err
-	}
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, nil, nil, nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, nil, nil, nil, err
-	}
+	p.Stderr = &p.stderr
 	line, err := json.Marshal(spec)
-	if err == nil {
-		_, err = in.Write(append(line, '\n'))
+	if err != nil {
+		return nil, err
 	}
-	return cmd, in, bufio.NewReader(pipe), stderr, err
+	if p.in, err = p.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.out = bufio.NewReader(out)
+	if err := p.Start(); err != nil {
+		return nil, err
+	}
+	_, _ = p.in.Write(append(line, '\n')) // if it has died, its exit status says so
+	return p, nil
+}
+
+// end reads the record, waits for the process, and prefers what it said to what its parent noticed.
+func (p *process) end() (record timing.Record, err error) {
+	err = json.NewDecoder(p.out).Decode(&record)
+	_ = p.in.Close()
+	if waitErr := p.Wait(); waitErr != nil {
+		if said := strings.TrimSpace(p.stderr.String()); said != "" {
+			return record, errors.New(said)
+		}
+		return record, waitErr
+	}
+	return record, err
 }
 
 // Run measures spec in a process of its own. With an error comes what was measured before it.
-func (c Command) Run(ctx context.Context, spec Spec) (record timing.Record, err error) {
-	cmd, in, out, stderr, err := c.start(ctx, spec)
+func (c Command) Run(ctx context.Context, spec Spec) (timing.Record, error) {
+	p, err := c.start(ctx, spec)
 	if err != nil {
-		return record, err
+		return timing.Record{}, err
 	}
-	decodeErr := json.NewDecoder(out).Decode(&record)
-	_ = in.Close()
-	return record, exit(cmd, stderr, decodeErr)
-}
-
-// exit prefers what the process said to what its parent noticed.
-func exit(cmd *exec.Cmd, stderr *bytes.Buffer, err error) error {
-	if waitErr := cmd.Wait(); waitErr != nil {
-		if said := strings.TrimSpace(stderr.String()); said != "" {
-			return errors.New(said)
-		}
-		return waitErr
-	}
-	return err
+	return p.end()
 }
 
 // Apart measures the arms of spec in a process each, which take their blocks in turn and so stay paired in time: what one
 // leaves behind can't reach another. Each process holds its arm twice; the two slices of a block count as one.
 func (c Command) Apart(ctx context.Context, spec Spec) (record timing.Record, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	type child struct {
-		in   io.WriteCloser
-		out  *bufio.Reader
-		wait func(error) error
-	}
-	children := make([]child, len(spec.Arms))
-	record = timing.Record{Arms: spec.Arms, Length: 2 * spec.Slice, Seed: spec.Seed, Blocks: make([][]timing.Slice, spec.Blocks)}
-	for i, name := range spec.Arms {
+	var processes []*process
+	defer func() { // those that an error has left
+		cancel()
+		for _, p := range processes {
+			_, _ = p.end()
+		}
+	}()
+	for _, name := range spec.Arms {
 		own := spec
 		own.Arms, own.Step = []string{name, name}, true
-		cmd, in, out, stderr, err := c.start(ctx, own)
+		p, err := c.start(ctx, own)
 		if err != nil {
-			return timing.Record{}, err
+			return record, err
 		}
-		children[i] = child{in, out, func(err error) error { return exit(cmd, stderr, err) }}
+		processes = append(processes, p)
 	}
+	record = timing.Record{Arms: spec.Arms, Length: 2 * spec.Slice, Seed: spec.Seed, Blocks: make([][]timing.Slice, spec.Blocks)}
 	r := rand.New(rand.NewPCG(spec.Seed, 0))
 	for b := range record.Blocks {
-		record.Blocks[b] = make([]timing.Slice, len(children))
-		for turn, i := range r.Perm(len(children)) {
-			if _, err := io.WriteString(children[i].in, "\n"); err != nil {
-				return timing.Record{}, children[i].wait(err)
+		record.Blocks[b] = make([]timing.Slice, len(processes))
+		for turn, i := range r.Perm(len(processes)) {
+			_, _ = io.WriteString(processes[i].in, "\n")
+			if answer, err := processes[i].out.Peek(1); err != nil || answer[0] != '\n' { // its record, before its time
+				_, err := processes[i].end()
+				processes = slices.Delete(processes, i, i+1)
+				return timing.Record{}, err
 			}
-			if _, err := children[i].out.ReadString('\n'); err != nil {
-				return timing.Record{}, children[i].wait(err)
-			}
+			_, _ = processes[i].out.Discard(1)
 			record.Blocks[b][i].Turn = turn
 		}
 	}
-	for i, child := range children {
-		var own timing.Record
-		if err := child.wait(json.NewDecoder(child.out).Decode(&own)); err != nil {
+	for i := 0; len(processes) > 0; i++ {
+		p := processes[0]
+		processes = processes[1:]
+		own, err := p.end()
+		if err != nil {
 			return timing.Record{}, err
 		}
 		for b, block := range own.Blocks {

@@ -213,7 +213,7 @@ func TestSliceEnds(t *testing.T) {
 	}{
 		{"with the first collection past its length", 30, false, 26 * time.Millisecond, 60 * time.Millisecond},
 		{"by the clock", 30, true, 25 * time.Millisecond, 25 * time.Millisecond},
-		{"after a while if nothing is collected", 0, false, longest * 25 * time.Millisecond, longest*25*time.Millisecond + 5*time.Millisecond},
+		{"after a while if nothing is collected", 0, false, Longest * 25 * time.Millisecond, Longest*25*time.Millisecond + 5*time.Millisecond},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			c := &fakeClock{}

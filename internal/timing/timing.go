@@ -63,9 +63,11 @@ type Record struct {
 	Blocks [][]Slice     `json:"blocks"` // one slice per arm, in the order of Arms
 }
 
+// Longest is how many times its length a slice may take to end with a collection.
+const Longest = 8
+
 const (
 	readings = 64   // of the clock per slice, about
-	longest  = 8    // times its length that a slice may take to end with a collection
 	ticks    = 1000 // of the clock that a slice takes at least: a tick is then a tenth of a percent of it
 )
 
@@ -200,7 +202,7 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 		s.Ops += batch
 		s.Wall = p.now() - start
 	}
-	for before := p.gc(); !p.ByClock && p.gc() == before && s.Wall < longest*p.length; {
+	for before := p.gc(); !p.ByClock && p.gc() == before && s.Wall < Longest*p.length; {
 		if err := p.ops(op, batch); err != nil {
 			return s, err
 		}

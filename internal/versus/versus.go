@@ -60,11 +60,14 @@ func (a *Arm) Op() error {
 
 // open starts a fixture and calls it until it is warm.
 func (a *Arm) open(ctx context.Context) error {
-	f, err := rpcbench.Start(ctx, a.stack, rpcbench.Config{})
+	bounded, cancel := context.WithTimeout(ctx, hangLimit)
+	defer cancel()
+	f, err := rpcbench.Start(bounded, a.stack, rpcbench.Config{})
 	if err != nil {
 		return err
 	}
 	a.fixture.Store(f)
+	defer watch(hangLimit, a)()
 	for i := range a.calls {
 		if a.calls[i], err = f.Client.Prepare(users.Sample(i, 0)); err != nil {
 			return err
@@ -76,6 +79,15 @@ func (a *Arm) open(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// watch closes the fixtures of arms unless what it returns is called within limit: a call that hangs then fails.
+func watch(limit time.Duration, arms ...*Arm) (stop func() bool) {
+	return time.AfterFunc(limit, func() {
+		for _, a := range arms {
+			_ = a.fixture.Load().Close()
+		}
+	}).Stop
 }
 
 // close reports a connection that the fixture should not have needed.
@@ -170,24 +182,17 @@ func (g *Group) Run(ctx context.Context, slice time.Duration, budget Budget, see
 	if hang == 0 {
 		hang = hangLimit
 	}
-	limit := hang + time.Duration(len(arms))*slice
-	var bitten atomic.Bool
-	dog := time.AfterFunc(limit, func() {
-		bitten.Store(true)
-		for _, arm := range g.Arms {
-			_ = arm.fixture.Load().Close()
-		}
-	})
-	defer dog.Stop()
+	limit := hang + 2*timing.Longest*slice*time.Duration(len(arms)) // the first block has a warm-up of every arm
 	for start, blocks := time.Now(), 0; !budget.spent(blocks, len(arms), start); blocks++ {
-		dog.Reset(limit)
 		if !g.Keep && blocks > 0 && blocks%Generation == 0 {
 			if err := g.renew(ctx); err != nil {
 				return pairing.Record(), err
 			}
 		}
-		if err := pairing.Block(ctx); err != nil {
-			if bitten.Load() {
+		stop := watch(limit, g.Arms...)
+		err := pairing.Block(ctx)
+		if inTime := stop(); err != nil {
+			if !inTime {
 				err = fmt.Errorf("%w (a call hung, so the fixtures were closed)", err)
 			}
 			return pairing.Record(), err
@@ -204,6 +209,7 @@ type Cost struct{ Bytes, Allocs float64 }
 
 // Cost counts an arm's allocations in a pass of its own.
 func (a *Arm) Cost() (Cost, error) {
+	defer watch(hangLimit, a)()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range costCalls {
@@ -221,7 +227,8 @@ func (a *Arm) Cost() (Cost, error) {
 // Result is one group's: its arms are the base, the base again, and the contestants.
 type Result struct {
 	timing.Record
-	Costs []Cost // per arm; nil if the group is incomplete
+	Costs      []Cost // per arm
+	Incomplete bool   // since an arm failed
 }
 
 // Tournament measures the contestants against base, a few at a time. With an error come the results
@@ -246,13 +253,13 @@ func Tournament(ctx context.Context, base rpcbench.Stack, contestants []rpcbench
 				return results, err
 			}
 		}
-		runtime.GC() // what starting left is not the slices'
-		record, err := g.Run(ctx, slice, budget, seed+uint64(i), progress)
-		result := Result{Record: record}
-		if err == nil {
-			result.Costs, err = g.costs()
+		costs, err := g.costs()
+		if err != nil {
+			return results, err
 		}
-		results = append(results, result)
+		runtime.GC() // what came before is not the slices'
+		record, err := g.Run(ctx, slice, budget, seed+uint64(i), progress)
+		results = append(results, Result{record, costs, err != nil})
 		if err != nil {
 			return results, err
 		}
@@ -274,16 +281,21 @@ func (g *Group) costs() ([]Cost, error) {
 	return costs, nil
 }
 
-// Base returns the blocks of base and its copy of all groups, whose fixtures are the same throughout.
-func Base(results []Result) timing.Record {
-	var base timing.Record
+// Base returns the blocks of base and its copy of all groups, what the base allocates, and the greatest of the groups'
+// noise floors as a fraction, false if a group is too short for one.
+func Base(results []Result, level float64) (base Result, floor float64, ok bool) {
+	short := false
 	for i, r := range results {
 		if i == 0 {
-			base = timing.Record{Arms: r.Arms[:2], Length: r.Length, Seed: r.Seed}
+			base = Result{Record: timing.Record{Arms: r.Arms[:2], Length: r.Length, Seed: r.Seed}, Costs: r.Costs[:2]}
 		}
 		for _, block := range r.Blocks {
 			base.Blocks = append(base.Blocks, block[:2])
 		}
+		base.Incomplete = base.Incomplete || r.Incomplete
+		aa, err := r.Ratio(1, 0, level)
+		short = short || err != nil
+		floor = max(floor, aa.Floor())
 	}
-	return base
+	return base, floor, !short && len(results) > 0
 }

@@ -33,19 +33,31 @@ func TestTournament(t *testing.T) {
 	for _, r := range results {
 		require.Len(t, r.Blocks, 6)
 		require.Len(t, r.Costs, len(r.Arms))
-		require.InDelta(t, 116, r.Costs[0].Allocs, 3)
-		require.InDelta(t, r.Costs[0].Allocs, r.Costs[1].Allocs, 3)
-		require.Less(t, r.Costs[2].Allocs, 40.0, "the contestant's own, not the base's")
-		require.Greater(t, r.Costs[0].Bytes, 5*r.Costs[2].Bytes)
+		require.InEpsilon(t, r.Costs[0].Allocs, r.Costs[1].Allocs, 0.1)
+		require.Less(t, r.Costs[2].Allocs, r.Costs[0].Allocs/2, "the contestant's own, not the base's")
+		require.Less(t, r.Costs[2].Bytes, r.Costs[0].Bytes/2)
+		require.False(t, r.Incomplete)
 	}
 	require.NotEqual(t, results[0].Seed, results[1].Seed)
 
-	base := Base(results)
+	base, floor, ok := Base(results, 0.95)
+	require.True(t, ok)
 	require.Equal(t, []string{"httpjson", "httpjson again"}, base.Arms)
 	require.Len(t, base.Blocks, 12, "of both groups")
-	_, err = base.Ratio(1, 0, 0.95)
-	require.NoError(t, err)
-	require.Empty(t, Base(nil).Blocks)
+	require.Len(t, base.Costs, 2)
+	for _, r := range results {
+		aa, err := r.Ratio(1, 0, 0.95)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, floor, aa.Floor(), "the greatest of the groups")
+	}
+	results[1].Incomplete, results[1].Blocks = true, results[1].Blocks[:5]
+	base, _, ok = Base(results, 0.95)
+	require.False(t, ok, "five blocks have no floor")
+	require.True(t, base.Incomplete)
+	require.Len(t, base.Blocks, 11)
+	base, _, ok = Base(nil, 0.95)
+	require.False(t, ok)
+	require.Empty(t, base.Blocks)
 }
 
 func TestTournamentOfTheBaseAlone(t *testing.T) {
