@@ -2,8 +2,10 @@ package rpcbench_test
 
 import (
 	"flag"
+	"fmt"
+	"os"
 	"slices"
-	"strings"
+	"strconv"
 	"testing"
 
 	"github.com/rpcbench/rpcbench"
@@ -22,10 +24,16 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	flag.Bool("update", false, "write the generated parts of README.md")
-	flag.String("stacks", "", "comma-separated names of the stacks of BenchmarkCreateUser and BenchmarkVersus; all, or the main ones, unless given")
-	flag.String("base", "httpjson", "name of the stack that BenchmarkVersus compares the others with")
-	stacktest.Main(m)
+	stacktest.Flags()
+	flag.Parse()
+	if err := chosen.check(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	if bench := flag.Lookup("test.bench").Value.String(); bench != "" && *chosen.tls {
+		fmt.Println("tls: on") // a key: it forbids comparing with rows in clear
+	}
+	stacktest.Main(m, roster.All()...)
 }
 
 func BenchmarkGRPCProtobuf(b *testing.B)  { one(b, grpcprotobuf.New()) }
@@ -39,40 +47,54 @@ func BenchmarkHTTPXML(b *testing.B)       { one(b, httpxml.New()) }
 func BenchmarkRawTCP(b *testing.B)        { one(b, rawtcp.New()) }
 
 func one(b *testing.B, stack rpcbench.Stack) {
-	stacktest.BenchmarkCreateUser(b, stack, rpcbench.Config{})
+	b.Helper()
+	stacktest.BenchmarkCreateUser(b, stack, config(1))
 }
 
-// BenchmarkCreateUser is every stack, variants included.
-func BenchmarkCreateUser(b *testing.B) {
-	for _, s := range stacks(b, roster.All()) {
-		b.Run("stack="+s.Name, func(b *testing.B) { one(b, s) })
-	}
+// config is what the flags say, with connections for so many callers.
+func config(callers int) rpcbench.Config {
+	return rpcbench.Config{Conns: min(callers, 20), TLS: *chosen.tls}
 }
 
 // BenchmarkVersus is every main value against -base, slice by slice.
 func BenchmarkVersus(b *testing.B) {
-	base := find(b, flag.Lookup("base").Value.String())[0]
+	skipWithTLS(b)
+	base := find(b, *chosen.base)[0]
 	contestants := slices.DeleteFunc(stacks(b, roster.Main()), func(s rpcbench.Stack) bool { return s.Name == base.Name })
+	if len(contestants) == 0 {
+		b.Skipf("-stacks names nothing to compare with %s", base.Name)
+	}
 	stacktest.BenchmarkVersus(b, base, contestants...)
 }
 
-func stacks(b *testing.B, unlessGiven []rpcbench.Stack) []rpcbench.Stack {
-	if names := flag.Lookup("stacks").Value.String(); names != "" {
-		return find(b, strings.Split(names, ",")...)
-	}
-	return unlessGiven
+// BenchmarkFloor is what no stack can go below, and what empty handlers of the two servers cost.
+func BenchmarkFloor(b *testing.B) {
+	skipWithTLS(b)
+	floor.Benchmark(b)
 }
 
-func find(b *testing.B, names ...string) []rpcbench.Stack {
-	found, err := roster.Find(names...)
-	if err != nil {
-		b.Fatal(err)
+func skipWithTLS(b *testing.B) {
+	b.Helper()
+	if *chosen.tls {
+		b.Skip("is in clear: run it without -tls")
 	}
-	return found
 }
 
-// BenchmarkCross is clients of one library against servers of another: is it the client or the server?
+// BenchmarkCreateUser is every stack, variants included. Without -full or -stacks it has nothing to add to the rows above.
+func BenchmarkCreateUser(b *testing.B) {
+	if !*chosen.full && len(chosen.stacks.given()) == 0 {
+		b.Skip("add -full, or name stacks with -stacks")
+	}
+	for _, s := range stacks(b, nil) {
+		b.Run("stack="+s.Name, func(b *testing.B) { one(b, s) })
+	}
+}
+
+// BenchmarkCross is clients of one library against servers of another: is it the client or the server? With -full.
 func BenchmarkCross(b *testing.B) {
+	if !*chosen.full {
+		b.Skip("add -full")
+	}
 	clients, servers := roster.Cross()
 	for _, client := range clients {
 		for _, server := range servers {
@@ -85,5 +107,116 @@ func BenchmarkCross(b *testing.B) {
 	}
 }
 
-// BenchmarkFloor is what no stack can go below, and what empty handlers of the two servers cost.
-func BenchmarkFloor(b *testing.B) { floor.Benchmark(b) }
+func BenchmarkPayload(b *testing.B) {
+	each(b, "payload", chosen.payloads.values(), func(b *testing.B, s rpcbench.Stack, payload string) {
+		size, _ := parseSize(payload) // which check has seen
+		stacktest.BenchmarkPayload(b, s, config(1), size)
+	})
+}
+
+func BenchmarkParallel(b *testing.B) {
+	for _, s := range stacks(b, roster.Core()) {
+		for _, n := range callers() {
+			c := config(n)
+			b.Run(fmt.Sprintf("stack=%s/callers=%d/conns=%d", s.Name, n, c.Conns), func(b *testing.B) {
+				stacktest.BenchmarkParallel(b, s, c, n)
+			})
+		}
+	}
+}
+
+func BenchmarkEcho(b *testing.B) {
+	for _, s := range stacks(b, roster.Core()) {
+		for _, msg := range []stacktest.FlexMessage{stacktest.FlexEmpty, stacktest.FlexComplex} {
+			for _, n := range []int{1, 50} {
+				c := config(n)
+				if n > 1 && msg == stacktest.FlexEmpty && !*chosen.full {
+					continue
+				}
+				b.Run(fmt.Sprintf("stack=%s/msg=%s/callers=%d/conns=%d", s.Name, msg, n, c.Conns), func(b *testing.B) {
+					stacktest.BenchmarkEcho(b, s, c, msg, n)
+				})
+			}
+		}
+	}
+}
+
+func BenchmarkStream(b *testing.B) {
+	ops := []string{string(stacktest.Unary), string(stacktest.BothWays), string(stacktest.Upload)}
+	for _, s := range stacks(b, []rpcbench.Stack{grpcprotobuf.New()}) {
+		for _, op := range ops {
+			b.Run("stack="+s.Name+"/op="+op, func(b *testing.B) {
+				stacktest.BenchmarkStream(b, s, config(1), stacktest.StreamOp(op))
+			})
+		}
+	}
+}
+
+func BenchmarkInvalid(b *testing.B)  { each(b, "", nil, plain(stacktest.BenchmarkInvalid)) }
+func BenchmarkDeadline(b *testing.B) { each(b, "", nil, plain(stacktest.BenchmarkDeadline)) }
+func BenchmarkHeaders(b *testing.B)  { each(b, "", nil, plain(stacktest.BenchmarkHeaders)) }
+func BenchmarkTLS(b *testing.B)      { each(b, "", nil, plain(stacktest.BenchmarkTLS)) }
+
+func plain(loop func(*testing.B, rpcbench.Stack, rpcbench.Config)) func(*testing.B, rpcbench.Stack, string) {
+	return func(b *testing.B, s rpcbench.Stack, _ string) { loop(b, s, config(1)) }
+}
+
+func BenchmarkCold(b *testing.B) {
+	values := []string{"off", "on"}
+	if *chosen.tls {
+		values = values[1:]
+	}
+	each(b, "tls", values, func(b *testing.B, s rpcbench.Stack, tls string) {
+		c := config(1)
+		c.TLS = tls == "on"
+		stacktest.BenchmarkCold(b, s, c)
+	})
+}
+
+func BenchmarkLink(b *testing.B) {
+	for _, link := range chosen.links.values() {
+		each(b, "link="+link+"/op", []string{"warm", "cold"}, func(b *testing.B, s rpcbench.Stack, op string) {
+			stacktest.BenchmarkLink(b, s, config(1), link, op == "cold")
+		})
+	}
+}
+
+func BenchmarkOpenLoop(b *testing.B) {
+	each(b, "rate", chosen.rates.values(), func(b *testing.B, s rpcbench.Stack, rate string) {
+		perSecond, _ := strconv.ParseFloat(rate, 64)
+		stacktest.BenchmarkOpenLoop(b, s, config(20), perSecond)
+	})
+}
+
+// each runs a row for every stack and value.
+func each(b *testing.B, key string, values []string, row func(b *testing.B, s rpcbench.Stack, value string)) {
+	for _, s := range stacks(b, roster.Core()) {
+		if key == "" {
+			b.Run("stack="+s.Name, func(b *testing.B) { row(b, s, "") })
+		}
+		for _, v := range values {
+			b.Run("stack="+s.Name+"/"+key+"="+v, func(b *testing.B) { row(b, s, v) })
+		}
+	}
+}
+
+// stacks are those of -stacks, or all with -full, or else those that a benchmark has by default.
+func stacks(b *testing.B, unlessGiven []rpcbench.Stack) []rpcbench.Stack {
+	b.Helper()
+	switch names := chosen.stacks.given(); {
+	case len(names) > 0:
+		return find(b, names...)
+	case *chosen.full:
+		return roster.All()
+	}
+	return unlessGiven
+}
+
+func find(b *testing.B, names ...string) []rpcbench.Stack {
+	b.Helper()
+	found, err := roster.Find(names...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return found
+}

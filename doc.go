@@ -26,7 +26,15 @@
 //   - A slice pays for its own garbage: TestSlicesThatEndWithACollection.
 //   - A comparison measures anew for each GOMAXPROCS and each repeat, and keeps what it has measured if a stack fails:
 //     TestVersusRows, TestVersusKeepsWhatItMeasured.
+//   - A server in another process is told apart from its client, in figures and in keys, and ends with it:
+//     TestServerElsewhere, TestServersElsewhere, TestAChildEndsWithItsParent.
 //   - A stack that fails has no row: TestBrokenStackHasNoRow.
+//   - Each scenario's op is what its name says, on both sides: TestScenarios. Names, keys and units of the rows are fixed:
+//     TestRows. Each flag changes what client and server do: TestFlags.
+//   - At a fixed rate no call is left out or timed from a later start than planned: TestStallIsInTheTail,
+//     TestDropsAreCounted.
+//   - The emulated link costs what its preset says, and not a byte: TestLinkRoundTrip, TestLinkDial, TestLinkPayload,
+//     TestLinkCarriesTheBytes.
 //   - A figure that can't be had is absent, and every other reaches the output: TestEveryFigureReachesTheOutput.
 //   - Results of two commits are one table for benchstat: TestBenchstatMakesOneTable.
 //   - Who imports one stack compiles no other: TestImports.

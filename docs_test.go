@@ -1,7 +1,6 @@
 package rpcbench_test
 
 import (
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/build"
@@ -107,7 +106,7 @@ func TestREADMEHasTheStacks(t *testing.T) {
 	_, tail, ok := strings.Cut(rest, end)
 	require.True(t, ok)
 	want := head + begin + stackTable(t) + end + tail
-	if flag.Lookup("update").Value.String() == "true" {
+	if *chosen.update {
 		require.NoError(t, os.WriteFile("README.md", []byte(want), 0o644))
 		return
 	}

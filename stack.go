@@ -74,6 +74,16 @@ type ClientConfig struct {
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 	TLS         *tls.Config // nil: in clear. The stack hands it to its own library, above the connection of DialContext
 	Conns       int         // connections to hold, at least 1
+	// Headers go with every call that is no stream; nil: none but the library's own. Dial's error wraps
+	// errors.ErrUnsupported if the protocol has no headers.
+	Headers *Headers
+}
+
+// Headers are what clients in production add to their calls. All three are needed.
+type Headers struct {
+	UserAgent     string        // in place of the library's own, which may follow it
+	Authorization string        // "Bearer …": the same with every call
+	Traceparent   func() string // W3C Trace Context's header: another with every call. Safe for concurrent use
 }
 
 // Client calls one server. It is safe for concurrent use.
@@ -90,6 +100,30 @@ type Client interface {
 type Echoer interface {
 	Echo(ctx context.Context, m *message.Flex) (*message.Flex, error) // neutral, as CreateUser is
 	PrepareEcho(m *message.Flex) (Call, error)                        // native, as Prepare is
+}
+
+// Streamer is a Client that can also keep a stream open, natively. The server validates every user of a stream as it does
+// CreateUser's; one that breaks a rule ends the stream with the same Error.
+type Streamer interface {
+	// OpenStream opens a bidirectional stream on the next connection in turn, to be closed by the caller. ctx bounds its whole
+	// life. The server may hear of it no sooner than of the first user.
+	OpenStream(ctx context.Context) (Stream, error)
+	// PrepareUpload builds the native requests once, bound as Prepare's is. The Call opens a stream, sends every user, ends
+	// it, and compares the one reply: code, message, and how many users the server was sent.
+	PrepareUpload(users []User) (Call, error)
+}
+
+// Stream sends users and receives a reply to each. One goroutine at a time, its Calls among them.
+type Stream interface {
+	// Prepare builds the native request once. The Call sends it, receives one reply and compares it.
+	//
+	// A Call of a stream looks at its own context once, before it sends: if that is done, nothing is sent. From then on it
+	// is the stream's context that ends the Call, and the stream with it. A stream stays open after those Calls and after a
+	// reply that differs. Any other error ends it, and every later Call returns that error again, or Unavailable after Close.
+	Prepare(u User) (Call, error)
+	// Close ends the stream, both ways, and waits for the server to end it. It returns the error that has ended the stream
+	// before, or with which the server ends it now. A second call does nothing and returns the first one's error.
+	Close() error
 }
 
 // Call encodes, sends, receives, decodes into a fresh value and compares it with what was asked: every time, all of it.

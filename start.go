@@ -9,9 +9,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
-
-	"github.com/rpcbench/rpcbench/internal/netwrap"
 )
 
 // Config is what surrounds a run and is the same for every stack. The zero value is one bare connection in clear.
@@ -20,29 +17,29 @@ type Config struct {
 	Conns int    // connections the client holds; 0 is 1
 	TLS   bool   // TLS 1.3, with a certificate made for this fixture and verified by its client
 
+	Headers *Headers // that the client adds to its calls; nil: none. Not every protocol has headers: see ClientConfig
+
 	// WrapServer and WrapClient see every connection beneath TLS: to count, record, delay. nil leaves it bare.
 	WrapServer, WrapClient func(net.Conn) net.Conn
+
+	// Serve runs the server, and may do so in another process or on another machine, where Addr and WrapServer can't
+	// be honoured. Its error names the step. nil is the function [Serve]: in this process.
+	Serve func(context.Context, Stack, Config) (Serving, error)
 }
 
 // Fixture is a running server and a client that has called it.
 type Fixture struct {
-	Stack  Stack
-	Addr   string // host:port the server listens on
-	Client Client
+	Stack   Stack
+	Addr    string // host:port the server listens on
+	Client  Client
+	Serving Serving // the server
 
-	listener *netwrap.Listener
-	server   Server
-	served   chan struct{} // closed when Serve has returned
-	serveErr error         // of Serve; read after served
-	stopping atomic.Bool
-	stop     func() error
-	tls      atomic.Pointer[tls.ConnectionState] // of the newest handshake
-	shaken   atomic.Int64                        // handshakes the client has completed
-	dialled  atomic.Int64                        // connections the client has been given
+	dial    ClientConfig // of Client
+	stop    func() error
+	tls     atomic.Pointer[tls.ConnectionState] // of the newest handshake
+	shaken  atomic.Int64                        // handshakes the client has completed
+	dialled atomic.Int64                        // connections the client has been given
 }
-
-// serveGrace is for a Serve that fails: it closes its listener, and so lets calls fail, before it returns its error.
-const serveGrace = 100 * time.Millisecond
 
 // maxBursts bounds the bursts of calls that open a fixture's connections: many times what any stack took.
 const maxBursts = 1000
@@ -69,18 +66,24 @@ func start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 		return nil, fmt.Errorf("rpcbench: %s: %s: %w", stack.Name, step, err)
 	}
 	conns := max(config.Conns, 1)
-	addr := config.Addr
-	if addr == "" {
-		addr = "127.0.0.1:0"
+	serve := config.Serve
+	if serve == nil {
+		serve = Serve
 	}
-	f := &Fixture{Stack: stack, served: make(chan struct{})}
+	if h := config.Headers; h != nil && (h.UserAgent == "" || h.Authorization == "" || h.Traceparent == nil) {
+		return fail("headers", errors.New("Config.Headers needs a UserAgent, an Authorization and a Traceparent"))
+	}
+	serving, err := serve(ctx, stack, config)
+	if err != nil {
+		return nil, fmt.Errorf("rpcbench: %s: %w", stack.Name, err)
+	}
+	f := &Fixture{Stack: stack, Addr: serving.Addr(), Serving: serving}
 	f.stop = sync.OnceValue(f.stopAll)
 
-	var serverTLS, clientTLS *tls.Config
+	var clientTLS *tls.Config
 	if config.TLS {
-		var err error
-		if serverTLS, clientTLS, err = selfSigned(); err != nil {
-			return fail("certificate", err)
+		if clientTLS, err = trusting(serving.Certificate()); err != nil {
+			return fail("certificate", also(err, f.Close()))
 		}
 		clientTLS.VerifyConnection = func(s tls.ConnectionState) error {
 			f.tls.Store(&s)
@@ -88,23 +91,10 @@ func start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 			return nil
 		}
 	}
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
-	if err != nil {
-		return fail("listen", err)
+	f.dial = ClientConfig{
+		Addr: f.Addr, DialContext: f.dialer(config.WrapClient), TLS: clientTLS, Conns: conns, Headers: config.Headers,
 	}
-	f.listener = &netwrap.Listener{Listener: ln, Wrap: config.WrapServer}
-	f.Addr = ln.Addr().String()
-	if f.server, err = stack.Server(ServerConfig{TLS: serverTLS}); err != nil {
-		return fail("server", also(err, ln.Close()))
-	}
-	go func() {
-		f.serveErr = f.server.Serve(f.listener)
-		close(f.served)
-		if !f.stopping.Load() { // or calls would wait for an answer
-			_, _ = f.listener.Close(), f.server.Close()
-		}
-	}()
-	client, err := stack.Dial(ClientConfig{Addr: f.Addr, DialContext: f.dialer(config.WrapClient), TLS: clientTLS, Conns: conns})
+	client, err := stack.Dial(f.dial)
 	if err != nil {
 		return fail("dial", also(err, f.Close()))
 	}
@@ -136,16 +126,18 @@ func (f *Fixture) connect(ctx context.Context, conns int) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			select {
-			case <-f.served:
-				if !f.stopping.Load() {
-					err = also(err, fmt.Errorf("serve: %w", f.serveErr))
-				}
-			case <-time.After(serveGrace):
+			if s, ok := f.Serving.(*localServer); ok {
+				err = also(err, s.failure())
 			}
 			return err
 		}
-		accepted := f.Accepted()
+		accepted, err := f.Serving.Accepted()
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return err
+		}
 		if accepted > int64(conns) {
 			return fmt.Errorf("%w: the server accepted %d connections, %d are declared", errTooMany, accepted, conns)
 		}
@@ -205,8 +197,20 @@ func (f *Fixture) dialer(wrap func(net.Conn) net.Conn) func(context.Context, str
 	}
 }
 
-// Accepted returns how many connections the fixture's own listener has accepted.
-func (f *Fixture) Accepted() int64 { return f.listener.Accepted() }
+// Dial makes another client of the fixture's server, as Client was made but with one connection. Who calls it closes it,
+// before the fixture.
+func (f *Fixture) Dial() (Client, error) {
+	config := f.dial
+	config.Conns = 1
+	return f.Stack.Dial(config)
+}
+
+// Accepted returns how many connections the server's own listener has accepted; if a server elsewhere can't be asked any
+// more, how many were known last.
+func (f *Fixture) Accepted() int64 {
+	n, _ := f.Serving.Accepted()
+	return n
+}
 
 // TLS returns what the client's newest handshake agreed on; false in clear.
 func (f *Fixture) TLS() (tls.ConnectionState, bool) {
@@ -220,23 +224,10 @@ func (f *Fixture) TLS() (tls.ConnectionState, bool) {
 // the first one's error. It may be called while a call hangs: that call then fails.
 func (f *Fixture) Close() error { return f.stop() }
 
-// closeTimeout bounds the wait for Serve to return.
-const closeTimeout = 10 * time.Second
-
 func (f *Fixture) stopAll() error {
-	f.stopping.Store(true)
 	var err error
 	if f.Client != nil {
 		err = f.Client.Close()
 	}
-	err = also(err, f.server.Close())
-	if e := f.listener.Close(); !errors.Is(e, net.ErrClosed) {
-		err = also(err, e)
-	}
-	select {
-	case <-f.served:
-	case <-time.After(closeTimeout):
-		err = also(err, fmt.Errorf("rpcbench: %s: close: Serve has not returned after %v", f.Stack.Name, closeTimeout))
-	}
-	return err
+	return also(err, f.Serving.Close())
 }

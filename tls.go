@@ -13,11 +13,11 @@ import (
 // certName is the name on the certificate, which clients verify whatever address the server listens on.
 const certName = "rpcbench.test"
 
-// selfSigned makes a key and a certificate that last for this process, and the two configurations that agree on them.
-func selfSigned() (server, client *tls.Config, err error) {
+// selfSigned makes a key and a certificate for one server. The key never leaves this process.
+func selfSigned() (*tls.Config, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	now := time.Now()
 	template := &x509.Certificate{
@@ -32,17 +32,25 @@ func selfSigned() (server, client *tls.Config, err error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	leaf, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS13,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}},
+	}, nil
+}
+
+// trusting is the configuration of clients of the server with this certificate, and of no other.
+func trusting(certificate []byte) (*tls.Config, error) {
+	leaf, err := x509.ParseCertificate(certificate)
+	if err != nil {
+		return nil, err
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(leaf)
-	server = &tls.Config{
-		MinVersion:   tls.VersionTLS13,
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}},
-	}
-	return server, &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: certName}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: certName}, nil
 }

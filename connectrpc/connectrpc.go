@@ -1,6 +1,6 @@
 // Package connectrpc serves and calls the create-user API with connect-go on net/http: protobuf in the Connect protocol
 // over HTTP/1.1, uncompressed unless a variant says otherwise. Servers answer the Connect, gRPC and gRPC-Web protocols in
-// protobuf and JSON; a variant is what its client speaks. What connect-go's generator would add, handlers and clients by
+// protobuf and JSON; a variant is what its client speaks. Streams are HTTP/2's alone. What connect-go's generator would add, handlers and clients by
 // procedure, is written out here: it is no more than that, but for a schema that only interceptors read.
 package connectrpc
 
@@ -73,7 +73,12 @@ func identity(client ...connect.ClientOption) options {
 }
 
 // Package userv1grpc has the procedures' names too, but to import it is to compile grpc.
-const createUser, echo = "/rpcbench.user.v1.UserService/CreateUser", "/rpcbench.user.v1.UserService/Echo"
+const (
+	createUser  = "/rpcbench.user.v1.UserService/CreateUser"
+	createUsers = "/rpcbench.user.v1.UserService/CreateUsers"
+	uploadUsers = "/rpcbench.user.v1.UserService/UploadUsers"
+	echo        = "/rpcbench.user.v1.UserService/Echo"
+)
 
 func stack(name, protocol string, http2 bool, o options) rpcbench.Stack {
 	o.server = append(o.server, connect.WithReadMaxBytes(rpcbench.MaxBody))
@@ -87,17 +92,25 @@ func stack(name, protocol string, http2 bool, o options) rpcbench.Stack {
 			mux := http.NewServeMux()
 			mux.Handle(createUser, handler(createUser, pbnative.API().NewService(), o.server))
 			mux.Handle(echo, handler(echo, native.Echo[messagepb.Flex], o.server))
+			if http2 {
+				mux.Handle(createUsers, streamHandler(pbnative.API().NewService(), o.server))
+				mux.Handle(uploadUsers, uploadHandler(rpcbench.NewValidator[userv1.User](), o.server))
+			}
 			return httpapi.NewServer(config, mux, http2), nil
 		},
 		Dial: func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+			clientOptions := o.client
+			if config.Headers != nil {
+				clientOptions = append(slices.Clip(clientOptions), connect.WithInterceptors(addHeaders(config.Headers)))
+			}
 			var conns []conn
 			var closers []func() error
 			for _, h := range httpapi.HTTPClients(config, http2) {
-				conns = append(conns, conn{
-					connect.NewClient[userv1.User, userv1.CreateUserResponse](h, httpapi.BaseURL(config)+createUser, o.client...),
-					connect.NewClient[messagepb.Flex, messagepb.Flex](h, httpapi.BaseURL(config)+echo, o.client...),
-				})
+				conns = append(conns, newConn(h, httpapi.BaseURL(config), clientOptions))
 				closers = append(closers, httpapi.CloseIdle(h))
+			}
+			if http2 {
+				return native.NewStreamClient(pbnative.API(), conns, closers...), nil
 			}
 			return native.NewClient(pbnative.API(), conns, closers...), nil
 		},
@@ -114,10 +127,31 @@ func handler[Q, A any](procedure string, do func(context.Context, *Q) (*A, error
 	}, options...)
 }
 
-// conn calls through one http.Client.
+func addHeaders(h *rpcbench.Headers) connect.UnaryInterceptorFunc {
+	return func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+			req.Header().Set("User-Agent", h.UserAgent)
+			req.Header().Set("Authorization", h.Authorization)
+			req.Header().Set("Traceparent", h.Traceparent())
+			return next(ctx, req)
+		}
+	}
+}
+
+// conn calls through one http.Client. What streams is for HTTP/2.
 type conn struct {
-	createUser *connect.Client[userv1.User, userv1.CreateUserResponse]
-	echo       *connect.Client[messagepb.Flex, messagepb.Flex]
+	createUser, createUsers *connect.Client[userv1.User, userv1.CreateUserResponse]
+	uploadUsers             *connect.Client[userv1.User, userv1.UploadUsersResponse]
+	echo                    *connect.Client[messagepb.Flex, messagepb.Flex]
+}
+
+func newConn(h *http.Client, url string, options []connect.ClientOption) conn {
+	return conn{
+		createUser:  connect.NewClient[userv1.User, userv1.CreateUserResponse](h, url+createUser, options...),
+		createUsers: connect.NewClient[userv1.User, userv1.CreateUserResponse](h, url+createUsers, options...),
+		uploadUsers: connect.NewClient[userv1.User, userv1.UploadUsersResponse](h, url+uploadUsers, options...),
+		echo:        connect.NewClient[messagepb.Flex, messagepb.Flex](h, url+echo, options...),
+	}
 }
 
 func (c conn) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {

@@ -45,9 +45,9 @@ func toConnect(err error) error {
 }
 
 // fromConnect turns what a client returns into an *rpcbench.Error. What the server sent is told from the client's own, and
-// three things by words alone: of the client's Unknown, that it could not read from the connection; of its Internal, that
-// the server reset the stream (else it is a request that does not encode, or a reply against the protocol); of a grpc-go
-// server's Internal, that it could not decode or encode.
+// four things by words alone: of the client's Unknown, that it could not read from the connection; of its Internal, that
+// it could not read the beginning of a message, or that the server reset the stream (else it is a request that does not
+// encode, or a reply against the protocol); of a grpc-go server's Internal, that it could not decode or encode.
 func fromConnect(ctx context.Context, err error) error {
 	failure, _ := errors.AsType[*connect.Error](err) // the library returns no other
 	words := func(begin string) bool { return strings.HasPrefix(failure.Message(), begin) }
@@ -68,6 +68,7 @@ func fromConnect(ctx context.Context, err error) error {
 	case code == connect.CodeDeadlineExceeded: // also when net's timer was ahead of the context's
 		e.Code = rpcbench.DeadlineExceeded
 	case !sent && (network || errors.Is(err, io.ErrUnexpectedEOF) || code == connect.CodeUnknown && words("read ")),
+		!sent && code == connect.CodeInternal && words("protocol error: incomplete envelope: "),
 		!sent && (code == connect.CodeUnavailable || code == connect.CodeCanceled): // Canceled is also a connection that was reset
 		return rpcbench.CallError(ctx, err)
 	case code == connect.CodeCanceled:

@@ -60,8 +60,13 @@ func checks() []check {
 		{"one request", true, oneRequest},
 		{"protocol", false, protocol},
 		{"compression", true, compression},
+		{"headers", true, headers},
 		{"hostile values", false, hostileValues},
 		{"echo", false, echo},
+		{"streams", false, streams},
+		{"ended streams", false, endedStreams},
+		{"changed stream replies", true, changedStreamReplies},
+		{"uploads", false, uploads},
 		{"outcomes", false, outcomes},
 		{"deadline", false, deadline},
 		{"cancel", false, cancelled},
@@ -322,7 +327,7 @@ func cancelled(s subject) error {
 
 // interrupted holds a request at the server and ends its context, by itself or by interrupt.
 func interrupted(s subject, code rpcbench.Code, is error, begin func() (ctx context.Context, interrupt func(), release context.CancelFunc)) error {
-	for _, form := range []string{"Call", "CreateUser"} {
+	for _, form := range []string{"Call", "CreateUser", "upload"} {
 		gate := new(netwrap.Gate)
 		f, err := s.start(rpcbench.Config{WrapServer: gate.Wrap})
 		if err != nil {
@@ -338,6 +343,15 @@ func interrupted(s subject, code rpcbench.Code, is error, begin func() (ctx cont
 			call = func(ctx context.Context) error {
 				_, err := f.Client.CreateUser(ctx, u)
 				return err
+			}
+		}
+		if form == "upload" {
+			client, ok := f.Client.(rpcbench.Streamer)
+			if !ok {
+				continue
+			}
+			if call, err = client.PrepareUpload([]rpcbench.User{u}); err != nil {
+				return fmt.Errorf("prepare an upload: %w", err)
 			}
 		}
 		var marker []byte

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
+	"github.com/rpcbench/rpcbench/internal/users"
 )
 
 // fake is a JSON stack written by hand with one fault at a time. The zero value has none.
@@ -28,7 +30,8 @@ type fake struct {
 	context   func(context.Context) context.Context // what the client makes of the caller's context
 	verdict   func(error) error                     // what the client makes of the call's error
 	validate  func(*rpcbench.User) error
-	unchecked bool // the Call does not compare the reply
+	unchecked bool                                      // the Call does not compare the reply
+	headers   func(*rpcbench.Headers) *rpcbench.Headers // what the client makes of those it is to send
 }
 
 func (k fake) stack() rpcbench.Stack {
@@ -52,7 +55,10 @@ func (k fake) stack() rpcbench.Stack {
 		if config.TLS != nil {
 			scheme = "https://"
 		}
-		return &fakeClient{fake: k, url: scheme + config.Addr, http: &http.Client{Transport: transport}}, nil
+		if k.headers != nil && config.Headers != nil {
+			config.Headers = k.headers(config.Headers)
+		}
+		return &fakeClient{fake: k, url: scheme + config.Addr, http: &http.Client{Transport: transport}, sends: config.Headers}, nil
 	}
 	return stack
 }
@@ -112,8 +118,9 @@ func (k fake) serve(w http.ResponseWriter, r *http.Request) {
 
 type fakeClient struct {
 	fake
-	url  string
-	http *http.Client
+	url   string
+	http  *http.Client
+	sends *rpcbench.Headers
 }
 
 func (c *fakeClient) Close() error {
@@ -129,6 +136,11 @@ func (c *fakeClient) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(data))
 	if err != nil {
 		return rpcbench.Response{}, err
+	}
+	if c.sends != nil {
+		req.Header.Set("User-Agent", c.sends.UserAgent)
+		req.Header.Set("Authorization", c.sends.Authorization)
+		req.Header.Set("Traceparent", c.sends.Traceparent())
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -193,6 +205,7 @@ func TestFakesFail(t *testing.T) {
 		}
 		return r
 	}
+	constant := func(s string) func() string { return func() string { return s } }
 	changedByte := func(data []byte) []byte { return bytes.Replace(data, []byte(rpcbench.UserID), []byte("1000001"), 1) }
 	half := func(data []byte) []byte { return data[:len(data)/2] }
 
@@ -229,6 +242,18 @@ func TestFakesFail(t *testing.T) {
 		{"a name that benchmark tools can't read", renamed("HTTP-JSON"), []string{"declared"}},
 		{"a fixture that leaves goroutines", leaky(t), []string{"close"}},
 		{"a Call with headers of its own", secondHeader(), []string{"one request"}},
+		{"headers that are left out", fake{headers: func(*rpcbench.Headers) *rpcbench.Headers { return nil }}.stack(), []string{"headers"}},
+		{"one traceparent for all calls", fake{headers: func(h *rpcbench.Headers) *rpcbench.Headers {
+			return &rpcbench.Headers{UserAgent: h.UserAgent, Authorization: h.Authorization, Traceparent: constant(h.Traceparent())}
+		}}.stack(), []string{"headers"}},
+		{"an authorization of the stack's own", fake{headers: func(h *rpcbench.Headers) *rpcbench.Headers {
+			return &rpcbench.Headers{UserAgent: h.UserAgent, Authorization: "Bearer short", Traceparent: h.Traceparent}
+		}}.stack(), []string{"headers"}},
+		{"the library's own user agent", fake{headers: func(h *rpcbench.Headers) *rpcbench.Headers {
+			return &rpcbench.Headers{UserAgent: "Go-http-client/1.1", Authorization: h.Authorization, Traceparent: h.Traceparent}
+		}}.stack(), []string{"headers"}},
+		{"headers that nobody asked for", chatty(), []string{"headers"}},
+		{"headers refused without a reason", refusing(), []string{"headers"}},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			failed := map[string]error{}
@@ -340,6 +365,30 @@ func leaky(t *testing.T) rpcbench.Stack {
 	stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		go func() { <-t.Context().Done() }()
 		return server(config)
+	}
+	return stack
+}
+
+// chatty sends headers whether it is to or not.
+func chatty() rpcbench.Stack {
+	stack := fake{}.stack()
+	dial := stack.Dial
+	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		config.Headers = users.Headers()
+		return dial(config)
+	}
+	return stack
+}
+
+// refusing has no headers, and does not say so.
+func refusing() rpcbench.Stack {
+	stack := fake{}.stack()
+	dial := stack.Dial
+	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		if config.Headers != nil {
+			return nil, errors.New("no headers")
+		}
+		return dial(config)
 	}
 	return stack
 }

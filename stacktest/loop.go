@@ -13,12 +13,12 @@ import (
 	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/netwrap"
-	"github.com/rpcbench/rpcbench/internal/users"
 )
 
 const (
-	warmRounds = 16 // rounds of all users before anything is measured, through the measured calls
-	wireRounds = 16 // rounds of all users in the pass that counts bytes
+	warmRounds = 16 // rounds of all calls before anything is measured, through the measured calls
+	wireRounds = 16 // rounds of all calls in the pass that counts bytes
+	fewest     = 2  // calls of either, where patience ends them
 	hangLimit  = 10 * time.Second
 )
 
@@ -30,54 +30,90 @@ const (
 //	cpu-ns/op                user and system time of the process; absent where the system doesn't tell
 //	sent-B/op, recv-B/op     on the client's connection, beneath TLS, from a pass of their own
 //
+// With -server, which puts the server into another process, ns/op is still the whole call, B/op, allocs/op and cpu-ns/op
+// are of the client alone, and server-B/op, server-allocs/op and server-cpu-ns/op are those of the server's process.
+//
 // The calls' context is context.Background on every stack: a deadline costs one stack more than another. A call that
 // hangs for ten seconds is ended by closing its fixture. A call that fails ends the benchmark, and no row is printed.
 func BenchmarkCreateUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
-	createUser(b, stack, config, hangLimit)
+	serial{stack: stack, config: config}.benchmark(b)
 }
 
-func createUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, hang time.Duration) {
+// serial is one caller that goes round its calls.
+type serial struct {
+	stack  rpcbench.Stack
+	config rpcbench.Config
+
+	// calls prepares the round; nil is a call for each of the users. What they report as an error ends the benchmark.
+	calls    func(*rpcbench.Fixture) ([]rpcbench.Call, error)
+	dials    int64         // connections that each op opens
+	messages int64         // that each op sends, if several: reported as ns/message
+	patience time.Duration // for warming and for counting bytes, where ops are slow; 0 is for ever
+	hang     time.Duration // 0 is hangLimit
+}
+
+func (s serial) benchmark(b *testing.B) {
 	b.Helper()
 	defer func() {
 		if p := recover(); p != nil { // package testing might print a row of no iterations before it dies
-			b.Fatalf("rpcbench: %s: panic: %v\n%s", stack.Name, p, debug.Stack())
+			b.Fatalf("rpcbench: %s: panic: %v\n%s", s.stack.Name, p, debug.Stack())
 		}
 	}()
-	f := Start(b, stack, config)
-	calls := warm(b, f)
+	if s.hang == 0 {
+		s.hang = hangLimit
+	}
+	s.config = placed().config(s.config)
+	f := Start(b, s.stack, s.config)
+	calls := s.warm(b, f)
 	accepted := f.Accepted()
 	ops := latency.New()
 	ctx := context.Background()
-	dog := watch(f, hang)
+	dog := watch(f, s.hang)
 	defer dog.Stop()
 	runtime.GC() // what starting and warming left is not the loop's
 	b.ReportAllocs()
 
 	n := 0
+	server := watchServer(b, f)
 	cpuStart, cpuKnown := cpu.Time()
 	last := time.Now()
 	armed := last
 	for b.Loop() {
-		if err := calls[n%users.Round](ctx); err != nil {
-			b.Fatalf("rpcbench: %s: call %d: %v%s", stack.Name, n, err, dog.note())
+		if err := calls[n%len(calls)](ctx); err != nil {
+			b.Fatalf("rpcbench: %s: call %d: %v%s", s.stack.Name, n, err, dog.note())
 		}
 		n++
 		now := time.Now()
 		ops.Record(now.Sub(last))
 		last = now
-		if now.Sub(armed) > hang/4 {
-			dog.Reset(hang)
+		if now.Sub(armed) > s.hang/4 {
+			dog.Reset(s.hang)
 			armed = now
 		}
 	}
 	cpuEnd, _ := cpu.Time()
 	dog.Stop()
+	server.report(b, n)
 
-	if f.Accepted() != accepted {
-		b.Fatalf("rpcbench: %s: %d connections opened inside the timed loop", stack.Name, f.Accepted()-accepted)
+	if opened := f.Accepted() - accepted; opened != int64(n)*s.dials {
+		b.Fatalf("rpcbench: %s: %d connections opened inside the timed loop of %d calls", s.stack.Name, opened, n)
 	}
-	sent, received := wireBytes(b, stack, config)
+	sent, received := s.wireBytes(b)
+	reportPercentiles(b, ops)
+	if cpuKnown && s.patience == 0 { // to wait and wake costs the process a millisecond, which is not the stack's
+		b.ReportMetric(float64(cpuEnd-cpuStart)/float64(n), "cpu-ns/op")
+	}
+	b.ReportMetric(sent, "sent-B/op")
+	b.ReportMetric(received, "recv-B/op")
+	if s.messages > 0 {
+		b.ReportMetric(float64(b.Elapsed())/float64(int64(n)*s.messages), "ns/message")
+	}
+}
+
+// reportPercentiles leaves out what the sample does not carry.
+func reportPercentiles(b *testing.B, ops *latency.Recorder) {
+	b.Helper()
 	for _, p := range []struct {
 		unit string
 		q    float64
@@ -86,11 +122,11 @@ func createUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, hang
 			b.ReportMetric(float64(d), p.unit)
 		}
 	}
-	if cpuKnown {
-		b.ReportMetric(float64(cpuEnd-cpuStart)/float64(n), "cpu-ns/op")
-	}
-	b.ReportMetric(sent, "sent-B/op")
-	b.ReportMetric(received, "recv-B/op")
+}
+
+// usersOf prepares a call for each of the users that loops go round, with a payload of avatar bytes.
+func usersOf(avatar int) func(*rpcbench.Fixture) ([]rpcbench.Call, error) {
+	return func(f *rpcbench.Fixture) ([]rpcbench.Call, error) { return prepare(f, avatar) }
 }
 
 // watchdog closes a fixture under a call that hangs: the call then fails.
@@ -116,50 +152,56 @@ func (w *watchdog) note() string {
 	return ""
 }
 
-// warm prepares the round of calls and makes each often enough that connections, pools and caches are what they stay.
-func warm(tb testing.TB, f *rpcbench.Fixture) []rpcbench.Call {
+// warm prepares the calls and makes each often enough that connections, pools and caches are what they stay.
+func (s serial) warm(tb testing.TB, f *rpcbench.Fixture) []rpcbench.Call {
 	tb.Helper()
-	dog := watch(f, hangLimit)
-	defer dog.Stop()
-	calls := make([]rpcbench.Call, users.Round)
-	for i := range calls {
-		var err error
-		if calls[i], err = f.Client.Prepare(users.Sample(i, 0)); err != nil {
-			tb.Fatalf("rpcbench: %s: prepare: %v", f.Stack.Name, err)
-		}
+	prepare := s.calls
+	if prepare == nil {
+		prepare = usersOf(0)
 	}
-	for range warmRounds {
-		for i, call := range calls {
-			if err := call(context.Background()); err != nil {
-				tb.Fatalf("rpcbench: %s: warm-up: call %d: %v%s", f.Stack.Name, i, err, dog.note())
-			}
-		}
-	}
+	calls, err := prepare(f)
+	skipOrFail(tb, s.stack, err)
+	s.goRound(tb, f, calls, "warm-up", warmRounds)
 	return calls
 }
 
-// wireBytes counts what one call sends and receives, over a fixture of its own, so that the timed one stays bare.
-func wireBytes(tb testing.TB, stack rpcbench.Stack, config rpcbench.Config) (sent, received float64) {
+// goRound makes each call rounds times, or fewer when patience ends, and returns how many it has made.
+func (s serial) goRound(tb testing.TB, f *rpcbench.Fixture, calls []rpcbench.Call, what string, rounds int) int {
 	tb.Helper()
-	counter, outer := new(netwrap.Counter), config.WrapClient
-	config.WrapClient = func(c net.Conn) net.Conn {
-		if outer != nil {
-			c = outer(c)
-		}
-		return counter.Wrap(c)
-	}
-	f := Start(tb, stack, config)
-	calls := warm(tb, f)
-	sentBefore, receivedBefore := counter.Sent(), counter.Received()
 	dog := watch(f, hangLimit)
 	defer dog.Stop()
-	for range wireRounds {
-		for i, call := range calls {
-			if err := call(context.Background()); err != nil {
-				tb.Fatalf("rpcbench: %s: counting bytes: call %d: %v%s", stack.Name, i, err, dog.note())
-			}
+	began := time.Now()
+	for n := range rounds * len(calls) {
+		if s.patience > 0 && n >= fewest && time.Since(began) > s.patience {
+			return n
+		}
+		dog.Reset(hangLimit)
+		if err := calls[n%len(calls)](context.Background()); err != nil {
+			tb.Fatalf("rpcbench: %s: %s: call %d: %v%s", s.stack.Name, what, n, err, dog.note())
 		}
 	}
-	const ops = wireRounds * users.Round
+	return rounds * len(calls)
+}
+
+// wireBytes counts what one call sends and receives, over a fixture of its own, so that the timed one stays bare.
+func (s serial) wireBytes(tb testing.TB) (sent, received float64) {
+	tb.Helper()
+	counter := new(netwrap.Counter)
+	s.config.WrapClient = wrapped(s.config.WrapClient, counter.Wrap)
+	f := Start(tb, s.stack, s.config)
+	calls := s.warm(tb, f)
+	sentBefore, receivedBefore := counter.Sent(), counter.Received()
+	ops := float64(s.goRound(tb, f, calls, "counting bytes", wireRounds))
 	return float64(counter.Sent()-sentBefore) / ops, float64(counter.Received()-receivedBefore) / ops
+}
+
+// wrapped is inner with outer around it. Either may be nil.
+func wrapped(inner, outer func(net.Conn) net.Conn) func(net.Conn) net.Conn {
+	switch {
+	case inner == nil:
+		return outer
+	case outer == nil:
+		return inner
+	}
+	return func(c net.Conn) net.Conn { return outer(inner(c)) }
 }

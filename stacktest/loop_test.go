@@ -21,7 +21,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/users"
 )
 
-func TestMain(m *testing.M) { Main(m) }
+func TestMain(m *testing.M) { Main(m, elsewhereStacks()...) }
 
 // stub is the faultless fake with its Calls, but for those that connect the fixture, replaced.
 func stub(call func(n int64) error) rpcbench.Stack {
@@ -94,10 +94,10 @@ func BenchmarkBroken(b *testing.B) {
 	}
 	b.Run("case=late", func(b *testing.B) {
 		stack := fake{}.stack()
-		createUser(b, hangingAfter(stack, warmUp), rpcbench.Config{}, 200*time.Millisecond)
+		serial{stack: hangingAfter(stack, warmUp), hang: 200 * time.Millisecond}.benchmark(b)
 	})
 	b.Run("case=dials", func(b *testing.B) {
-		createUser(b, redialling(warmUp), rpcbench.Config{}, hangLimit)
+		BenchmarkCreateUser(b, redialling(warmUp), rpcbench.Config{})
 	})
 }
 
@@ -173,7 +173,7 @@ func TestBrokenStackHasNoRow(t *testing.T) {
 		"error":     "rpcbench: stub: call 0: broken",
 		"panic":     "panic: broken",
 		"late":      "rpcbench: fake: call 0: rpcbench: unavailable",
-		"dials":     "rpcbench: fake: 1 connections opened inside the timed loop",
+		"dials":     "rpcbench: fake: 1 connections opened inside the timed loop of 100 calls",
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := child(t, "-test.bench=^BenchmarkBroken$/^case="+name+"$", "-test.benchtime=100x")
@@ -262,7 +262,7 @@ func TestHarnessAllocatesNothing(t *testing.T) {
 func TestWarmUpRunsTheMeasuredCalls(t *testing.T) {
 	var calls atomic.Int64
 	f := Start(t, stub(func(int64) error { calls.Add(1); return nil }), rpcbench.Config{})
-	require.Len(t, warm(t, f), users.Round)
+	require.Len(t, serial{stack: f.Stack}.warm(t, f), users.Round)
 	require.EqualValues(t, warmRounds*users.Round, calls.Load())
 }
 

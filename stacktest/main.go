@@ -12,19 +12,42 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/remote"
 )
 
 // Main is a TestMain: it runs the tests and benchmarks, then fails if a goroutine is left. When benchmarks run it first
 // prints what their results need beside them, in benchmark format (golang.org/x/perf/benchfmt): as keys only what forbids
 // comparing two files, the units, and a comment line with commit, versions and settings, which may well differ between
 // the files one compares.
-func Main(m *testing.M) {
+//
+// The flag -server says where the loops have their servers: "" in this process; process, in a child for each fixture,
+// which is this binary again and finds its stack among stacks; or, at host:port, on the machine where rpcbench serve
+// prints that address.
+func Main(m *testing.M, stacks ...rpcbench.Stack) {
+	if os.Getenv(serverProcess) != "" {
+		remote.Serve(os.Stdin, os.Stdout, finder(stacks))
+		exit(0)
+	}
+	Flags()
 	flag.Parse()
+	if err := placed().open(os.Stderr, stacks); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
 	if bench := flag.Lookup("test.bench"); bench != nil && bench.Value.String() != "" {
+		if err := placed().reach(stacks); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+		fmt.Print(placed().keys())
 		printHeader(os.Stdout)
 	}
-	code := m.Run()
+	exit(m.Run())
+}
+
+func exit(code int) {
 	if code == 0 {
 		if err := leftBehind(); err != nil {
 			fmt.Fprintln(os.Stderr, "rpcbench: goroutines left behind:", err)
@@ -48,6 +71,9 @@ func leftBehind(options ...goleak.Option) error {
 func units() []string {
 	return []string{
 		"p50-ns", "p95-ns", "p99-ns", "cpu-ns/op", "sent-B/op", "recv-B/op",
+		"ns/message", "client-bound", "round-trips/op",
+		"drops", "late-p99-ns", "generator-bound",
+		"server-cpu-ns/op", "server-B/op", "server-allocs/op",
 		"incomplete", "base-ratio", "base-ratio-lo", "base-ratio-hi", "aa-ratio", "aa-ratio-lo", "aa-ratio-hi", "noise-floor-%",
 		"direct-ns/op", "direct-ratio", "direct-ratio-lo", "direct-ratio-hi",
 		"rawtcp-ns/op", "tcp-ns/op", "service-ns/op", "codecs-ns/op", "bound-ratio", "bound-ratio-lo", "bound-ratio-hi",
@@ -61,6 +87,9 @@ func printHeader(w io.Writer) {
 	}
 	for _, u := range units() {
 		fmt.Fprintf(w, "Unit %s better=lower\n", u)
+	}
+	for _, u := range []string{"req/s", "inflight-ratio", "achieved-req/s"} {
+		fmt.Fprintf(w, "Unit %s better=higher\n", u)
 	}
 	fmt.Fprintln(w, "Unit seed assume=nothing")
 	fmt.Fprintln(w, "#", strings.Join(environ.List(), " "))

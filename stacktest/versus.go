@@ -34,9 +34,12 @@ import (
 // the stacks that were being measured have the figures so far and incomplete=1.
 //
 // The first row of a run (of -count and -cpu) measures for all, outside its timer, and the others only report: the number
-// of iterations means nothing.
+// of iterations means nothing. With -server it is skipped.
 func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.Stack) {
 	b.Helper()
+	if placed().where != "" {
+		b.Skip("rpcbench: versus: its stacks share one process: run it without -server")
+	}
 	if len(contestants) == 0 {
 		b.Fatalf("rpcbench: versus: nothing to compare with %s: name another stack", base.Name)
 	}

@@ -144,15 +144,8 @@ func changedReplies(s subject) error {
 		return nil // its bytes can't be replaced one by one; the uncompressed value of the same code is checked
 	}
 	asked, other := users.Sample(2, 0), users.Sample(1, 0)
-	for _, c := range []struct{ what, old, with string }{
-		{"the name of the call before", asked.Name, other.Name},
-		{"the email of the call before", asked.Email, other.Email},
-		{"the password of the call before", asked.Password, other.Password},
-		{"an id with one byte changed", rpcbench.UserID, "1000001"},
-		{"the message KO", rpcbench.OKMessage, "KO"},
-	} {
-		filter := func(int) netwrap.Filter { return netwrap.Replace([]byte(c.old), []byte(c.with)) }
-		if err := changed(s, c.what, asked, filter, true); err != nil {
+	for _, c := range replacements(asked, other) {
+		if err := changed(s, c.what, asked, func(int) netwrap.Filter { return c.filter() }, true); err != nil {
 			return err
 		}
 	}
@@ -164,6 +157,21 @@ func changedReplies(s subject) error {
 		return err
 	}
 	return replayed(s)
+}
+
+type replacement struct{ what, old, with string }
+
+func (r replacement) filter() netwrap.Filter { return netwrap.Replace([]byte(r.old), []byte(r.with)) }
+
+// replacements are changes, each of equal length, to the reply to a user.
+func replacements(asked, other rpcbench.User) []replacement {
+	return []replacement{
+		{"the name of the call before", asked.Name, other.Name},
+		{"the email of the call before", asked.Email, other.Email},
+		{"the password of the call before", asked.Password, other.Password},
+		{"an id with one byte changed", rpcbench.UserID, "1000001"},
+		{"the message KO", rpcbench.OKMessage, "KO"},
+	}
 }
 
 // changeByte makes another letter of one in the middle of a reply, which base64 carries as well as raw bytes do.

@@ -14,6 +14,13 @@
 // holds the truth. It takes about 80 minutes with nothing else running, goes on where it was interrupted, and leaves raw
 // records, figures and plots in the folder. With --read it only makes figures and plots of the records that are there.
 //
+//	rpcbench serve [--addr 127.0.0.1:0]
+//
+// serves every stack to benchmarks that run elsewhere, until it is interrupted. It prints its address, which go test takes:
+// go test -bench=. -server host:port. Both sides must be built with one Go from one commit. Servers listen on free ports of
+// the interface that a benchmark comes to; there is no password, so give an address other than the default only on a network
+// that you trust. The server's figures are those of the whole command: one benchmark at a time.
+//
 // Bad input is one line on standard error and exit status 1. What was measured before a failure is printed. Progress shows
 // on a terminal only.
 //
@@ -57,7 +64,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			return cmd.Help()
 		},
 	}
-	root.AddCommand(versusCommand(stdout, stderr), calibrateCommand(stdout, stderr), &cobra.Command{
+	root.AddCommand(versusCommand(stdout, stderr), calibrateCommand(stdout, stderr), serveCommand(stdout, stderr), &cobra.Command{
 		Use: measure, Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return replicate.Serve(cmd.Context(), stdin, stdout, calibrate.Find)

@@ -28,24 +28,51 @@ func List() []string {
 	for _, name := range []string{"GOGC", "GOMEMLIMIT", "GODEBUG", "GOAMD64", "GOFLAGS"} {
 		add(name, strings.ReplaceAll(os.Getenv(name), " ", ","))
 	}
+	return append(env, modules(info)...)
+}
+
+// Versions returns what two binaries share if they are of one source: go, goexperiment, commit, and the version of each
+// module under its path. What can't be had is absent.
+func Versions() map[string]string {
+	info, _ := debug.ReadBuildInfo()
+	versions := map[string]string{"go": runtime.Version()}
+	for name, value := range map[string]string{"goexperiment": Experiment(), "commit": commit(info)} {
+		if value != "" {
+			versions[name] = value
+		}
+	}
+	for _, m := range modules(info) {
+		path, version, _ := strings.Cut(m, "@")
+		versions[path] = version
+	}
+	return versions
+}
+
+func modules(info *debug.BuildInfo) (list []string) {
 	if info != nil && len(info.Deps) > 0 {
 		for _, m := range info.Deps {
-			env = append(env, m.Path+"@"+m.Version)
+			list = append(list, m.Path+"@"+m.Version)
 		}
-		return env
+		return list
 	}
 	// A test binary has no module versions in its build information, and runs where its module is.
-	modules := output("go", "list", "-m", "-f", "{{if not (or .Main .Indirect)}}{{.Path}}@{{.Version}}{{end}}", "all")
-	return append(env, strings.Fields(modules)...)
+	return strings.Fields(output("go", "list", "-m", "-f", "{{if not (or .Main .Indirect)}}{{.Path}}@{{.Version}}{{end}}", "all"))
 }
 
 func commit(info *debug.BuildInfo) string {
+	revision, changes := "", ""
 	if info != nil {
 		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				return s.Value[:min(12, len(s.Value))]
+			switch {
+			case s.Key == "vcs.revision":
+				revision = s.Value[:min(12, len(s.Value))]
+			case s.Key == "vcs.modified" && s.Value == "true":
+				changes = "+changes"
 			}
 		}
+	}
+	if revision != "" {
+		return revision + changes
 	}
 	head := output("git", "rev-parse", "--short=12", "HEAD")
 	if head != "" && output("git", "status", "--porcelain") != "" {

@@ -6,6 +6,7 @@ package floor
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -34,6 +35,9 @@ const warmOps = 256 // before anything is measured
 // Benchmark times every part in a sub-benchmark impl=… of its own: one op at a time, over one connection where there is
 // one. A stack's row reads the clock at each op for its percentiles, and this does not.
 func Benchmark(b *testing.B) {
+	if f := flag.Lookup("server"); f != nil && f.Value.String() != "" {
+		b.Skip("rpcbench: floor: its parts share one process: run it without -server")
+	}
 	for _, p := range parts() {
 		b.Run("impl="+p.name, func(b *testing.B) {
 			op := p.start(b)

@@ -3,6 +3,7 @@ package floor
 import (
 	"context"
 	"errors"
+	"flag"
 	"slices"
 	"testing"
 	"time"
@@ -19,6 +20,17 @@ import (
 )
 
 func TestMain(m *testing.M) { stacktest.Main(m) }
+
+func TestPartsShareOneProcess(t *testing.T) {
+	require.NoError(t, flag.Set("server", "process"))
+	defer func() { require.NoError(t, flag.Set("server", "")) }()
+	skipped := false
+	testing.Benchmark(func(b *testing.B) {
+		defer func() { skipped = b.Skipped() }()
+		Benchmark(b)
+	})
+	require.True(t, skipped, "its rows would stand below a key that is not theirs")
+}
 
 func TestEveryPartRuns(t *testing.T) {
 	for _, p := range parts() {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 
@@ -18,6 +19,9 @@ import (
 
 // Dial makes a client whose callers take turns on its connections.
 func Dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+	if config.Headers != nil {
+		return nil, fmt.Errorf("the protocol has no headers: %w", errors.ErrUnsupported)
+	}
 	closed, cancel := context.WithCancel(context.Background())
 	var conns []*conn
 	for range config.Conns {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/native"
@@ -28,6 +29,9 @@ func Dial(config rpcbench.ClientConfig, options ...grpc.DialOption) (rpcbench.Cl
 		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
 			return config.DialContext(ctx, "tcp", addr)
 		}))
+	if config.Headers != nil {
+		options = append(options, grpc.WithUserAgent(config.Headers.UserAgent), grpc.WithUnaryInterceptor(addHeaders(config.Headers)))
+	}
 	var conns []conn
 	var closers []func() error
 	for range config.Conns {
@@ -41,7 +45,14 @@ func Dial(config rpcbench.ClientConfig, options ...grpc.DialOption) (rpcbench.Cl
 		conns = append(conns, conn{userv1grpc.NewUserServiceClient(cc)})
 		closers = append(closers, cc.Close)
 	}
-	return native.NewClient(pbnative.API(), conns, closers...), nil
+	return native.NewStreamClient(pbnative.API(), conns, closers...), nil
+}
+
+func addHeaders(h *rpcbench.Headers) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", h.Authorization, "traceparent", h.Traceparent())
+		return invoke(ctx, method, req, reply, cc, options...)
+	}
 }
 
 // conn calls the generated client and makes an *rpcbench.Error of its errors.

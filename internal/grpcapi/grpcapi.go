@@ -22,7 +22,8 @@ import (
 
 type service struct {
 	userv1grpc.UnimplementedUserServiceServer
-	create func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error)
+	create   func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error)
+	validate func(*userv1.User) error
 }
 
 // NewServer is a server with the service on it and the limits that every server has.
@@ -38,7 +39,10 @@ func NewServer(options ...grpc.ServerOption) *grpc.Server {
 }
 
 func register(s grpc.ServiceRegistrar) {
-	userv1grpc.RegisterUserServiceServer(s, &service{create: pbnative.API().NewService()})
+	userv1grpc.RegisterUserServiceServer(s, &service{
+		create:   pbnative.API().NewService(),
+		validate: rpcbench.NewValidator[userv1.User](),
+	})
 }
 
 func (s *service) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {

@@ -59,12 +59,12 @@ func newClient[U, R, F, E any](config rpcbench.ClientConfig, c codec.Codec, api 
 	usersURL, echoURL := BaseURL(config)+usersPath, BaseURL(config)+echoPath
 	var made templates
 	if options.Tuned.Templates {
-		made = newTemplates(c.ContentType(), usersURL, echoURL)
+		made = newTemplates(c.ContentType(), config.Headers, usersURL, echoURL)
 	}
 	var conns []*conn[U, R, F, E]
 	var closers []func() error
 	for _, h := range HTTPClients(config, options.HTTP2) {
-		c := &conn[U, R, F, E]{bodies: b, http: h, templates: made, toError: api.ToError, usersURL: usersURL, echoURL: echoURL}
+		c := &conn[U, R, F, E]{bodies: b, http: h, templates: made, headers: config.Headers, toError: api.ToError, usersURL: usersURL, echoURL: echoURL}
 		if options.Tuned.RoundTrip {
 			c.transport = h.Transport
 		}
@@ -80,6 +80,7 @@ type conn[U, R, F, E any] struct {
 	http              *http.Client
 	transport         http.RoundTripper // nil: through http
 	templates         templates         // nil: each request is made anew
+	headers           *rpcbench.Headers // nil: none but the library's own
 	toError           func(*E) *rpcbench.Error
 	usersURL, echoURL string
 }
@@ -142,7 +143,7 @@ func (c *conn[U, R, F, E]) encode(v any) (io.Reader, error) {
 
 func (c *conn[U, R, F, E]) request(ctx context.Context, url string, body io.Reader) (*http.Request, error) {
 	if c.templates != nil {
-		return c.templates.request(ctx, url, body.(*bytes.Reader)), nil
+		return c.templates.request(ctx, url, body.(*bytes.Reader), c.headers), nil
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
 	if err != nil {
@@ -152,6 +153,11 @@ func (c *conn[U, R, F, E]) request(ctx context.Context, url string, body io.Read
 	if c.gzip != nil {
 		c.setEncoding(req.Header)
 		req.Header.Set("Accept-Encoding", "gzip")
+	}
+	if c.headers != nil {
+		req.Header.Set("User-Agent", c.headers.UserAgent)
+		req.Header.Set("Authorization", c.headers.Authorization)
+		req.Header.Set("Traceparent", c.headers.Traceparent())
 	}
 	return req, nil
 }

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"sync"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
 )
 
@@ -28,7 +30,7 @@ func Tuned() Tuning {
 type templates map[string]*http.Request
 
 // newTemplates returns nil when a URL is none: each call then makes its request itself, and reports that.
-func newTemplates(contentType string, urls ...string) templates {
+func newTemplates(contentType string, headers *rpcbench.Headers, urls ...string) templates {
 	t := templates{}
 	for _, url := range urls {
 		r, err := http.NewRequest(http.MethodPost, url, nil)
@@ -36,6 +38,10 @@ func newTemplates(contentType string, urls ...string) templates {
 			return nil
 		}
 		r.Header.Set("Content-Type", contentType)
+		if headers != nil {
+			r.Header.Set("User-Agent", headers.UserAgent)
+			r.Header.Set("Authorization", headers.Authorization)
+		}
 		t[url] = r
 	}
 	return t
@@ -43,8 +49,12 @@ func newTemplates(contentType string, urls ...string) templates {
 
 // request gives a copy of the template a body, as http.NewRequestWithContext does: it can be sent again over another
 // connection when the server has closed this one.
-func (t templates) request(ctx context.Context, url string, body *bytes.Reader) *http.Request {
+func (t templates) request(ctx context.Context, url string, body *bytes.Reader, headers *rpcbench.Headers) *http.Request {
 	r := t[url].WithContext(ctx)
+	if headers != nil {
+		r.Header = maps.Clone(r.Header) // and not its values
+		r.Header.Set("Traceparent", headers.Traceparent())
+	}
 	r.ContentLength = int64(body.Len())
 	r.Body = io.NopCloser(body)
 	unread := *body

@@ -1,9 +1,11 @@
 // Package netwrap wraps net.Listener and net.Conn to see what really crosses a connection, and to spoil it on purpose:
 // [Listener] counts connections, [Counter] bytes, [Tap] records them and can alter what is read, [Gate] holds requests
-// back in front of a server. The last three have a Wrap method to be given to whatever listens or dials; they nest.
+// back in front of a server, [Link] emulates a network. All but the first have a Wrap method to be given to whatever
+// listens or dials; they nest.
 //
 // A wrapped connection passes golang.org/x/net/nettest, but it hides *net.TCPConn's fast paths and costs time: none of
-// this belongs beneath a timed loop. There is nothing of TLS here, so beneath it all bytes are ciphertext.
+// this belongs beneath a timed loop, but for a Link whose delay is what the loop is about. There is nothing of TLS here,
+// so beneath it all bytes are ciphertext.
 package netwrap
 
 import (

@@ -118,3 +118,19 @@ func toError(e *userv1.Error) *rpcbench.Error {
 	}
 	return out
 }
+
+// Uploaded is the answer to so many valid users.
+func Uploaded(users int64) *userv1.UploadUsersResponse {
+	return &userv1.UploadUsersResponse{Code: rpcbench.OKCode, Message: rpcbench.OKMessage, Users: users}
+}
+
+// CheckUpload compares the reply to an upload with what was sent.
+func CheckUpload(sent int, r *userv1.UploadUsersResponse) error {
+	if r.GetCode() != rpcbench.OKCode || r.GetMessage() != rpcbench.OKMessage {
+		return rpcbench.WrongReply("code or message")
+	}
+	if r.GetUsers() != int64(sent) {
+		return rpcbench.WrongReply("the number of users")
+	}
+	return nil
+}

@@ -106,3 +106,19 @@ func TestErrorConversionsKeepEveryField(t *testing.T) {
 	e := &rpcbench.Error{Code: rpcbench.Invalid, Message: "m", Violations: []rpcbench.Violation{{Field: "email", Rule: "required"}}}
 	require.Equal(t, e, pbnative.API().ToError(pbnative.API().FromError(e)))
 }
+
+func TestCheckUploadComparesEveryField(t *testing.T) {
+	require.NoError(t, pbnative.CheckUpload(3, pbnative.Uploaded(3)))
+	require.NoError(t, pbnative.CheckUpload(0, pbnative.Uploaded(0)))
+	require.Error(t, pbnative.CheckUpload(0, nil))
+	eachField(new(userv1.UploadUsersResponse), func(name string, _ reflect.Value) {
+		r := pbnative.Uploaded(3)
+		switch v := reflect.ValueOf(r).Elem().FieldByName(name); v.Kind() {
+		case reflect.String:
+			v.SetString(v.String() + "x")
+		default:
+			v.SetInt(v.Int() + 1)
+		}
+		require.Equal(t, rpcbench.Internal, rpcbench.CodeOf(pbnative.CheckUpload(3, r)), name)
+	})
+}

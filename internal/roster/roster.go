@@ -20,6 +20,9 @@ import (
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
 
+// Core returns the stacks of the question everybody asks.
+func Core() []rpcbench.Stack { return Main()[:3] }
+
 // Main returns the main value of every package, the core three first.
 func Main() []rpcbench.Stack {
 	return []rpcbench.Stack{

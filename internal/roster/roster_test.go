@@ -62,6 +62,21 @@ func codecMethods(t reflect.Type) (names []string) {
 	return names
 }
 
+// TestStreamers: the stacks of HTTP/2 whose libraries stream, and no others.
+func TestStreamers(t *testing.T) {
+	var streamers []string
+	for _, s := range roster.All() {
+		f := stacktest.Start(t, s, rpcbench.Config{})
+		if _, ok := f.Client.(rpcbench.Streamer); ok {
+			streamers = append(streamers, s.Name)
+		}
+	}
+	require.ElementsMatch(t, []string{
+		"grpcprotobuf", "grpcprotobuf.tuned", "grpcprotobuf.vt", "grpcprotobuf.gzip",
+		"grpcservehttp", "grpcservehttp.vt", "connectrpc.h2c", "connectrpc.grpc",
+	}, streamers)
+}
+
 const childStack = "RPCBENCH_TEST_STACK"
 
 // alone runs one of this package's tests in a process of its own, for one stack.

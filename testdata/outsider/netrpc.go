@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/rpc"
 	"sync/atomic"
@@ -58,6 +59,9 @@ type client struct {
 }
 
 func dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+	if config.Headers != nil {
+		return nil, fmt.Errorf("net/rpc has no headers: %w", errors.ErrUnsupported)
+	}
 	c := new(client)
 	for range config.Conns {
 		conn, err := config.DialContext(context.Background(), "tcp", config.Addr)

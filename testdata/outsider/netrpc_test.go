@@ -9,7 +9,7 @@ import (
 	netrpc "example.com/outsider"
 )
 
-func TestMain(m *testing.M) { stacktest.Main(m) }
+func TestMain(m *testing.M) { stacktest.Main(m, netrpc.New()) }
 
 func TestConformance(t *testing.T) { stacktest.Conformance(t, netrpc.New()) }
 

@@ -1,0 +1,119 @@
+package connectrpc
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"connectrpc.com/connect"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/native"
+	"github.com/rpcbench/rpcbench/internal/pbnative"
+	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+)
+
+func streamHandler(do func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error), options []connect.HandlerOption) *connect.Handler {
+	return connect.NewBidiStreamHandler(createUsers, func(ctx context.Context, s *connect.BidiStream[userv1.User, userv1.CreateUserResponse]) error {
+		for {
+			u, err := s.Receive()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			reply, err := do(ctx, u)
+			if err != nil {
+				return toConnect(err)
+			}
+			if err := s.Send(reply); err != nil {
+				return err
+			}
+		}
+	}, options...)
+}
+
+func uploadHandler(validate func(*userv1.User) error, options []connect.HandlerOption) *connect.Handler {
+	return connect.NewClientStreamHandler(uploadUsers, func(_ context.Context, s *connect.ClientStream[userv1.User]) (*connect.Response[userv1.UploadUsersResponse], error) {
+		var n int64
+		for s.Receive() {
+			if err := validate(s.Msg()); err != nil {
+				return nil, toConnect(err)
+			}
+			n++
+		}
+		if err := s.Err(); err != nil {
+			return nil, err
+		}
+		return connect.NewResponse(pbnative.Uploaded(n)), nil
+	}, options...)
+}
+
+func (c conn) OpenStream(ctx context.Context) (native.Stream[userv1.User, userv1.CreateUserResponse], error) {
+	s := &stream{ctx: ctx, call: c.createUsers.CallBidiStream(ctx)}
+	// While net/http waits for more of a request it does not look at the context, not even if a reply is waited for.
+	s.release = context.AfterFunc(ctx, func() { _ = s.call.CloseRequest() })
+	return s, nil
+}
+
+type stream struct {
+	ctx     context.Context // of its whole life
+	call    *connect.BidiStreamForClient[userv1.User, userv1.CreateUserResponse]
+	release func() bool
+}
+
+func (s *stream) Exchange(u *userv1.User) (*userv1.CreateUserResponse, error) {
+	err := s.call.Send(u)
+	if err == nil || errors.Is(err, io.EOF) { // of io.EOF, Receive has the cause
+		var r *userv1.CreateUserResponse
+		if r, err = s.call.Receive(); err == nil {
+			return r, nil
+		}
+	}
+	s.release()
+	_, _ = s.call.CloseRequest(), s.call.CloseResponse()
+	switch {
+	case !errors.Is(err, io.EOF):
+		return nil, fromConnect(s.ctx, err)
+	case s.ctx.Err() != nil: // and the server took the end of the request for the end of the stream
+		return nil, rpcbench.CallError(s.ctx, s.ctx.Err())
+	}
+	return nil, native.Ended()
+}
+
+func (s *stream) Close() error {
+	defer s.release()
+	_ = s.call.CloseRequest() // fails if the server has ended the stream, and Receive has the cause
+	var unasked error
+	for {
+		_, err := s.call.Receive()
+		if err == nil {
+			unasked = rpcbench.WrongReply("the number of replies")
+			continue
+		}
+		_ = s.call.CloseResponse()
+		if errors.Is(err, io.EOF) {
+			return unasked
+		}
+		return fromConnect(s.ctx, err)
+	}
+}
+
+// Upload sends until the server has ended the stream, if it does before the last user: CloseAndReceive has the cause. It
+// also frees the stream when a user can't be sent.
+func (c conn) Upload(ctx context.Context, users []*userv1.User) error {
+	s := c.uploadUsers.CallClientStream(ctx)
+	var sendErr error
+	for i := 0; i < len(users) && sendErr == nil; i++ {
+		sendErr = s.Send(users[i])
+	}
+	r, err := s.CloseAndReceive()
+	if sendErr != nil && !errors.Is(sendErr, io.EOF) {
+		err = sendErr
+	}
+	if err != nil {
+		return fromConnect(ctx, err)
+	}
+	return pbnative.CheckUpload(len(users), r.Msg)
+}

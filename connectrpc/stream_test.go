@@ -1,0 +1,179 @@
+package connectrpc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/pbnative"
+	"github.com/rpcbench/rpcbench/internal/users"
+	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+)
+
+// exchange makes one Call of a stream.
+func exchange(t *testing.T, c rpcbench.Client) (rpcbench.Stream, error) {
+	t.Helper()
+	s, err := c.(rpcbench.Streamer).OpenStream(t.Context())
+	require.NoError(t, err)
+	call, err := s.Prepare(users.Sample(0, 0))
+	require.NoError(t, err)
+	return s, call(t.Context())
+}
+
+// What a server may do to a stream that ours doesn't.
+func TestOddStreams(t *testing.T) {
+	type server = *connect.BidiStream[userv1.User, userv1.CreateUserResponse]
+	failure := toConnect(&rpcbench.Error{Code: rpcbench.TooLarge})
+	right := pbnative.API().NewService()
+	replies := func(n int, err error) func(context.Context, server) error {
+		return func(ctx context.Context, s server) error {
+			u, e := s.Receive()
+			if e != nil || n == 0 {
+				return errors.Join(e, err)
+			}
+			reply, e := right(ctx, u)
+			for range n {
+				e = errors.Join(e, s.Send(reply))
+			}
+			_, _ = s.Receive() // the end
+			return errors.Join(e, err)
+		}
+	}
+	for _, c := range []struct {
+		why             string
+		create          func(context.Context, server) error
+		exchange, close rpcbench.Code // "" for success
+	}{
+		{"ends without a reply", replies(0, nil), rpcbench.Unavailable, rpcbench.Unavailable},
+		{"ends before it has read anything", func(context.Context, server) error { return nil }, rpcbench.Unavailable, rpcbench.Unavailable},
+		{"fails without a reply", replies(0, failure), rpcbench.TooLarge, rpcbench.TooLarge},
+		{"replies once", replies(1, nil), "", ""},
+		{"replies twice", replies(2, nil), "", rpcbench.Internal},
+		{"fails at the end", replies(1, failure), "", rpcbench.TooLarge},
+		{"fails at the end, after one reply too many", replies(2, failure), "", rpcbench.TooLarge},
+	} {
+		for _, stack := range []rpcbench.Stack{H2C(), GRPC()} {
+			t.Run(c.why+"/"+stack.Name, func(t *testing.T) {
+				h := connect.NewBidiStreamHandler(createUsers, c.create)
+				s, err := exchange(t, dial(t, stack, serveHTTP(t, h, true)))
+				require.Equal(t, c.exchange, rpcbench.CodeOf(err), err)
+				err = s.Close()
+				require.Equal(t, c.close, rpcbench.CodeOf(err), err)
+			})
+		}
+	}
+}
+
+// A server that ends an upload before it has read all of it.
+func TestUploadCutShort(t *testing.T) {
+	all := make([]rpcbench.User, 1000) // more than flow control lets wait
+	for i := range all {
+		all[i] = users.Sample(i, 10_000)
+	}
+	for _, c := range []struct {
+		why   string
+		reply *connect.Response[userv1.UploadUsersResponse]
+		err   error
+		want  rpcbench.Code
+	}{
+		{"fails", nil, toConnect(&rpcbench.Error{Code: rpcbench.TooLarge}), rpcbench.TooLarge},
+		{"is content", connect.NewResponse(new(userv1.UploadUsersResponse)), nil, rpcbench.Internal},
+	} {
+		for _, stack := range []rpcbench.Stack{H2C(), GRPC()} {
+			t.Run(c.why+"/"+stack.Name, func(t *testing.T) {
+				h := connect.NewClientStreamHandler(uploadUsers, func(context.Context, *connect.ClientStream[userv1.User]) (*connect.Response[userv1.UploadUsersResponse], error) {
+					return c.reply, c.err
+				})
+				call, err := dial(t, stack, serveHTTP(t, h, true)).(rpcbench.Streamer).PrepareUpload(all)
+				require.NoError(t, err)
+				err = call(t.Context())
+				require.Equal(t, c.want, rpcbench.CodeOf(err), err)
+			})
+		}
+	}
+}
+
+// A user that can't be encoded, the first or a later one, leaves nothing of its stream.
+func TestStreamOfWhatCannotBeEncoded(t *testing.T) {
+	good, bad := users.Sample(0, 0), users.Sample(0, 0)
+	bad.Name = "\xff"
+	for _, stack := range []rpcbench.Stack{H2C(), GRPC()} {
+		server, err := stack.Server(rpcbench.ServerConfig{})
+		require.NoError(t, err)
+		c := dial(t, stack, serve(t, server)).(rpcbench.Streamer)
+		for _, sent := range [][]rpcbench.User{{bad}, {good, bad}} {
+			call, err := c.PrepareUpload(sent)
+			require.NoError(t, err)
+			require.Equal(t, rpcbench.Malformed, asError(t, call(t.Context())).Code, stack.Name)
+			s, err := c.OpenStream(t.Context())
+			require.NoError(t, err)
+			for i, u := range sent {
+				call, err := s.Prepare(u)
+				require.NoError(t, err)
+				if err = call(t.Context()); i == len(sent)-1 {
+					require.Equal(t, rpcbench.Malformed, asError(t, err).Code, stack.Name)
+				} else {
+					require.NoError(t, err)
+				}
+			}
+			require.Equal(t, rpcbench.Malformed, rpcbench.CodeOf(s.Close()), stack.Name)
+		}
+	}
+}
+
+// The server goes away between two messages, where the library finds no words but those of a broken reply.
+func TestStreamGoAway(t *testing.T) {
+	for _, s := range []rpcbench.Stack{H2C(), GRPC()} {
+		t.Run(s.Name, func(t *testing.T) {
+			contentType := map[string]string{"connectrpc.h2c": "application/connect+proto", "connectrpc.grpc": "application/grpc"}[s.Name]
+			config := serve(t, rpcbench.ServeConns(rpcbench.ServerConfig{}, func(conn net.Conn) {
+				_, _ = io.ReadFull(conn, make([]byte, len(http2.ClientPreface)))
+				f := http2.NewFramer(conn, conn)
+				err := f.WriteSettings()
+				for err == nil {
+					var frame http2.Frame
+					if frame, err = f.ReadFrame(); err == nil && frame.Header().Type == http2.FrameData {
+						break
+					}
+				}
+				var head bytes.Buffer
+				encoder := hpack.NewEncoder(&head)
+				assert.NoError(t, errors.Join(err,
+					encoder.WriteField(hpack.HeaderField{Name: ":status", Value: "200"}),
+					encoder.WriteField(hpack.HeaderField{Name: "content-type", Value: contentType}),
+					f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndHeaders: true}),
+					f.WriteGoAway(1, http2.ErrCodeNo, nil),
+				))
+				_ = conn.(*net.TCPConn).CloseWrite()
+				_, _ = io.Copy(io.Discard, conn) // what is left unread would make a reset of closing it
+			}))
+			_, err := exchange(t, dial(t, s, config))
+			require.Equal(t, rpcbench.Unavailable, asError(t, err).Code, err)
+		})
+	}
+}
+
+// Over HTTP/1.1 there are no streams, and a client that asks for one is told.
+func TestNoStreamsOverHTTP1(t *testing.T) {
+	server, err := New().Server(rpcbench.ServerConfig{})
+	require.NoError(t, err)
+	config := serve(t, server)
+	h := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := h.Post("http://"+config.Addr+createUsers, "application/connect+proto", nil)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusNotFound, resp.StatusCode)
+	_, ok := dial(t, New(), config).(rpcbench.Streamer)
+	require.False(t, ok)
+}

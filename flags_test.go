@@ -1,0 +1,154 @@
+package rpcbench_test
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/latency"
+	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/roster"
+)
+
+// chosen is what the flags of go test say.
+var chosen = options{
+	update: flag.Bool("update", false, "write golden files and the generated parts of README.md"),
+	full:   flag.Bool("full", false, "every stack, payload, number of callers, link and rate"),
+	tls:    flag.Bool("tls", false, "TLS 1.3 in every row; what can only be had in clear is skipped"),
+	base:   flag.String("base", "httpjson", "name of the stack that BenchmarkVersus compares the others with"),
+	stacks: list("stacks", "names of the stacks of every benchmark that has a key stack", "", "", func(name string) error {
+		_, err := roster.Find(name)
+		return err
+	}),
+	payloads: list("payloads", "payloads of BenchmarkPayload", "100B,1kB,10kB,100kB", "1MB", func(v string) error {
+		_, err := parseSize(v)
+		return err
+	}),
+	callers: list("callers", "numbers of callers of BenchmarkParallel", "50", "1,8,64", func(v string) error {
+		if n, err := strconv.Atoi(v); err != nil || n < 1 || n > 1000 || strconv.Itoa(n) != v {
+			return fmt.Errorf("%q is no number of callers from 1 to 1000", v)
+		}
+		return nil
+	}),
+	links: list("links", "emulated links of BenchmarkLink", "4g", "lan,3g", func(v string) error {
+		_, err := netwrap.FindLink(v)
+		return err
+	}),
+	rates: list("rates", "rates of BenchmarkOpenLoop, in requests per second", "1000", "100,5000", func(v string) error {
+		if rate, err := strconv.Atoi(v); err != nil || rate < latency.MinRate || rate > latency.MaxRate || strconv.Itoa(rate) != v {
+			return fmt.Errorf("%q is no rate from %d to %d", v, latency.MinRate, int(latency.MaxRate))
+		}
+		return nil
+	}),
+}
+
+type options struct {
+	update, full, tls                       *bool
+	base                                    *string
+	stacks, payloads, callers, links, rates *choice
+}
+
+// choice is a flag whose value is a list, separated by commas.
+type choice struct {
+	name, unlessGiven, full string
+	flag                    *string
+	check                   func(string) error
+}
+
+// list makes a flag. unlessGiven is its value by default, to which -full adds.
+func list(name, usage, unlessGiven, full string, check func(string) error) *choice {
+	usage += ", separated by commas"
+	if unlessGiven != "" {
+		usage += fmt.Sprintf(" (default %q; -full adds %q)", unlessGiven, full)
+	}
+	return &choice{name, unlessGiven, full, flag.String(name, "", usage), check}
+}
+
+// given is what the user said; none if nothing.
+func (c *choice) given() []string {
+	if *c.flag == "" {
+		return nil
+	}
+	return strings.Split(*c.flag, ",")
+}
+
+func (c *choice) values() []string {
+	if given := c.given(); given != nil {
+		return given
+	}
+	values := strings.Split(c.unlessGiven, ",")
+	if *chosen.full {
+		values = append(values, strings.Split(c.full, ",")...)
+	}
+	return values
+}
+
+// check says in one line what is wrong with a flag's value.
+func (o options) check() error {
+	if _, err := roster.Find(*o.base); err != nil {
+		return fmt.Errorf("-base: %w", err)
+	}
+	for _, c := range []*choice{o.stacks, o.payloads, o.callers, o.links, o.rates} {
+		for i, v := range c.given() {
+			if err := c.check(v); err != nil {
+				return fmt.Errorf("-%s: %w", c.name, err)
+			}
+			if slices.Contains(c.given()[:i], v) {
+				return fmt.Errorf("-%s: %q is there twice", c.name, v)
+			}
+		}
+	}
+	return nil
+}
+
+func callers() []int {
+	var all []int
+	for _, v := range chosen.callers.values() {
+		n, _ := strconv.Atoi(v) // which check has seen
+		all = append(all, n)
+	}
+	return all
+}
+
+// parseSize reads a size in bytes: 100B, 1kB (1000 bytes), 1MB.
+func parseSize(s string) (int, error) {
+	for _, unit := range []struct {
+		suffix string
+		bytes  float64
+	}{{"kB", 1e3}, {"MB", 1e6}, {"B", 1}} {
+		digits, ok := strings.CutSuffix(s, unit.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseUint(digits, 10, 32)
+		size := float64(n) * unit.bytes
+		if err != nil || n == 0 || strconv.FormatUint(n, 10) != digits {
+			break
+		}
+		if size > math.Min(rpcbench.MaxAvatar, math.MaxInt32) {
+			return 0, fmt.Errorf("%s is more than a user may carry, which is %d B", s, rpcbench.MaxAvatar)
+		}
+		return int(size), nil
+	}
+	return 0, fmt.Errorf("%q is no size: write 100B, 1kB or 1MB", s)
+}
+
+// TestREADMENamesTheFlags, each at least once.
+func TestREADMENamesTheFlags(t *testing.T) {
+	readme := read(t, "README.md")
+	names := []string{"full", "tls", "base", "server"}
+	for _, c := range []*choice{chosen.stacks, chosen.payloads, chosen.callers, chosen.links, chosen.rates} {
+		names = append(names, c.name)
+	}
+	for _, name := range names {
+		require.NotNil(t, flag.Lookup(name), name)
+		require.Regexp(t, "[` ]-"+name+"\\b", readme)
+	}
+}

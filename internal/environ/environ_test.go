@@ -1,0 +1,31 @@
+package environ
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCommit(t *testing.T) {
+	const revision = "0123456789abcdef0123456789abcdef01234567"
+	for why, test := range map[string]struct {
+		settings []debug.BuildSetting
+		want     string
+	}{
+		"a clean tree":           {[]debug.BuildSetting{{Key: "vcs.modified", Value: "false"}, {Key: "vcs.revision", Value: revision}}, "0123456789ab"},
+		"changes, listed first":  {[]debug.BuildSetting{{Key: "vcs.modified", Value: "true"}, {Key: "vcs.revision", Value: revision}}, "0123456789ab+changes"},
+		"changes, listed second": {[]debug.BuildSetting{{Key: "vcs.revision", Value: revision}, {Key: "vcs.modified", Value: "true"}}, "0123456789ab+changes"},
+	} {
+		require.Equal(t, test.want, commit(&debug.BuildInfo{Settings: test.settings}), why)
+	}
+}
+
+func TestVersions(t *testing.T) {
+	versions := Versions()
+	require.Equal(t, runtime.Version(), versions["go"])
+	require.Equal(t, Experiment(), versions["goexperiment"])
+	require.Regexp(t, `^v\d`, versions["google.golang.org/grpc"])
+	require.NotContains(t, versions, "date", "which no two binaries need share")
+}

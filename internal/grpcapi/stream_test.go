@@ -1,0 +1,100 @@
+package grpcapi
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/users"
+	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+	"github.com/rpcbench/rpcbench/proto/user/v1/userv1grpc"
+)
+
+type oddService struct {
+	userv1grpc.UnimplementedUserServiceServer
+	create func(grpc.BidiStreamingServer[userv1.User, userv1.CreateUserResponse]) error
+	upload func(grpc.ClientStreamingServer[userv1.User, userv1.UploadUsersResponse]) error
+}
+
+func (s oddService) CreateUsers(stream grpc.BidiStreamingServer[userv1.User, userv1.CreateUserResponse]) error {
+	return s.create(stream)
+}
+
+func (s oddService) UploadUsers(stream grpc.ClientStreamingServer[userv1.User, userv1.UploadUsersResponse]) error {
+	return s.upload(stream)
+}
+
+func odd(t *testing.T, s oddService) conn {
+	t.Helper()
+	return conn{userv1grpc.NewUserServiceClient(serve(t, func(r *grpc.Server) { userv1grpc.RegisterUserServiceServer(r, s) }))}
+}
+
+// What a server may do to a stream that ours doesn't.
+func TestOddStreams(t *testing.T) {
+	type server = grpc.BidiStreamingServer[userv1.User, userv1.CreateUserResponse]
+	failure := toStatus(&rpcbench.Error{Code: rpcbench.TooLarge})
+	replies := func(n int, err error) func(server) error {
+		return func(s server) error {
+			for range n {
+				if err := s.Send(new(userv1.CreateUserResponse)); err != nil {
+					return err
+				}
+			}
+			if _, e := s.Recv(); e != nil || n == 0 {
+				return errors.Join(e, err)
+			}
+			_, _ = s.Recv() // the end
+			return err
+		}
+	}
+	for _, c := range []struct {
+		why             string
+		create          func(server) error
+		exchange, close rpcbench.Code // "" for success
+	}{
+		{"ends without a reply", replies(0, nil), rpcbench.Unavailable, ""},
+		{"ends before it has read anything", func(server) error { return nil }, rpcbench.Unavailable, ""},
+		{"fails without a reply", replies(0, failure), rpcbench.TooLarge, ""},
+		{"replies once", replies(1, nil), "", ""},
+		{"replies twice", replies(2, nil), "", rpcbench.Internal},
+		{"fails at the end", replies(1, failure), "", rpcbench.TooLarge},
+		{"fails at the end, after one reply too many", replies(2, failure), "", rpcbench.TooLarge},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			s, err := odd(t, oddService{create: c.create}).OpenStream(t.Context())
+			require.NoError(t, err)
+			_, err = s.Exchange(fromUser(users.Sample(0, 0)))
+			require.Equal(t, c.exchange, rpcbench.CodeOf(err), err)
+			if err == nil {
+				err := s.Close()
+				require.Equal(t, c.close, rpcbench.CodeOf(err), err)
+			}
+		})
+	}
+}
+
+// A server that ends an upload before it has read all of it.
+func TestUploadCutShort(t *testing.T) {
+	type server = grpc.ClientStreamingServer[userv1.User, userv1.UploadUsersResponse]
+	all := make([]*userv1.User, 1000) // more than flow control lets wait
+	for i := range all {
+		all[i] = fromUser(users.Sample(i, 10_000))
+	}
+	for _, c := range []struct {
+		why    string
+		upload func(server) error
+		want   rpcbench.Code
+	}{
+		{"fails", func(server) error { return toStatus(&rpcbench.Error{Code: rpcbench.Unavailable}) }, rpcbench.Unavailable},
+		{"is content", func(s server) error { return s.SendAndClose(new(userv1.UploadUsersResponse)) }, rpcbench.Internal},
+		{"says nothing", func(server) error { return nil }, rpcbench.Internal},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			err := odd(t, oddService{upload: c.upload}).Upload(t.Context(), all)
+			require.Equal(t, c.want, rpcbench.CodeOf(err), err)
+		})
+	}
+}

@@ -1,0 +1,396 @@
+package latency_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/latency"
+)
+
+// pass waits exactly that long in the virtual time of synctest.
+func pass(d time.Duration) {
+	if d > 0 {
+		<-time.After(d)
+	}
+}
+
+// each makes n callers of one call.
+func each(n int, call func() error) []func(context.Context) error {
+	return slices.Repeat([]func(context.Context) error{func(context.Context) error { return call() }}, n)
+}
+
+func taking(d time.Duration) func() error {
+	return func() error {
+		pass(d)
+		return nil
+	}
+}
+
+// run plans n starts. The loop has succeeded when it returns.
+func run(t *testing.T, rate float64, queue, n int, wait func(time.Duration), calls ...func(context.Context) error) *latency.OpenLoop {
+	t.Helper()
+	l, err := latency.NewOpenLoop(rate, queue, wait)
+	require.NoError(t, err)
+	require.NoError(t, l.Start(0, calls...))
+	for range n {
+		require.NoError(t, l.Next())
+	}
+	require.NoError(t, l.Finish())
+	return l
+}
+
+func quantile(t *testing.T, r *latency.Recorder, q float64) time.Duration {
+	t.Helper()
+	d, ok := r.Quantile(q)
+	require.True(t, ok, "of %d samples", r.Count())
+	return d
+}
+
+// within the recorder's 0.1 %, rounded up.
+func requireQuantile(t *testing.T, want time.Duration, r *latency.Recorder, q float64) {
+	t.Helper()
+	got := quantile(t, r, q)
+	require.GreaterOrEqual(t, got, want, "q=%v", q)
+	require.LessOrEqual(t, float64(got-want), 0.001*float64(want), "q=%v: %v, exactly %v", q, got, want)
+}
+
+// A server answers in 1 ms, but for 200 ms in the middle it answers nobody. Starts are planned at every millisecond, so
+// 200 of 10,000 fall into the stall, and the calls end with it: their latencies are 200 ms, 199 ms ... 2 ms, 1 ms. In order,
+// 9800 + 1 calls of 1 ms come first; the 9900th, which is p99, is the 99th of 2 ms ... 200 ms, which is 100 ms.
+//
+// With 64 callers the first 64 of the stalled calls take 200 ms ... 137 ms. The other starts wait in the queue: when the
+// stall is over, 64 are called and end a millisecond later, after 137 ms ... 74 ms. The 9900th is the 101st from the end,
+// the 37th of these: 101 ms. From its actual start each of these took 1 ms, and so would p99.
+//
+// One caller that calls again when it has its reply makes one slow call, and the 9900th of its 10,000 is 1 ms.
+func TestStallIsInTheTail(t *testing.T) {
+	const (
+		n      = 10_000
+		answer = time.Millisecond
+		from   = 4 * time.Second
+		stall  = 200 * time.Millisecond
+	)
+	server := func() func() error {
+		began := time.Now()
+		return func() error {
+			if at := time.Since(began); at >= from && at < from+stall {
+				pass(from + stall - at)
+			} else {
+				pass(answer)
+			}
+			return nil
+		}
+	}
+	for _, c := range []struct {
+		reason         string
+		callers, queue int
+		p99, p999      time.Duration
+	}{
+		{"open loop with a caller for every start", 256, 0, 100 * time.Millisecond, 190 * time.Millisecond},
+		{"open loop in which starts wait for a caller", 64, 256, 101 * time.Millisecond, 190 * time.Millisecond},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := run(t, 1000, c.queue, n, pass, each(c.callers, server())...)
+				require.Zero(t, l.Drops)
+				require.EqualValues(t, n, l.Latency.Count())
+				requireQuantile(t, answer, &l.Latency, 0.5)
+				requireQuantile(t, answer, &l.Latency, 0.979)
+				requireQuantile(t, c.p99, &l.Latency, 0.99)
+				requireQuantile(t, c.p999, &l.Latency, 0.999) // the 11th from the end
+				requireQuantile(t, 0, &l.Lateness, 0.999)
+				require.Equal(t, 1000.0, l.Achieved())
+			})
+		})
+	}
+	t.Run("closed loop, from the actual start", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			call, closed, slow := server(), latency.New(), 0
+			for range n {
+				began := time.Now()
+				require.NoError(t, call())
+				took := time.Since(began)
+				closed.Record(took)
+				if took > answer {
+					slow++
+				}
+			}
+			require.Equal(t, 1, slow, "it met the stall")
+			requireQuantile(t, answer, closed, 0.99)
+		})
+	})
+}
+
+// One caller that takes twice as long as the interval: call i ends after i+1 calls, i/2 calls after it was planned.
+func TestWaitInTheQueueIsLatency(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := run(t, 2000, 100, 100, pass, each(1, taking(time.Millisecond))...)
+		require.Zero(t, l.Drops)
+		requireQuantile(t, 25_500*time.Microsecond, &l.Latency, 0.5) // of call 49, the 50th: 50 ms - 24.5 ms
+		requireQuantile(t, 45_500*time.Microsecond, &l.Latency, 0.9) // of call 89, the 90th: 90 ms - 44.5 ms
+		require.InEpsilon(t, 1000, l.Achieved(), 1e-9, "what one caller manages")
+	})
+}
+
+func TestDropsAreCounted(t *testing.T) {
+	for _, c := range []struct {
+		reason         string
+		callers, queue int
+		drops          int64
+	}{
+		{"callers and queue take all", 10, 0, 0},
+		{"just enough of both", 4, 6, 0},
+		{"one too few", 4, 5, 1},
+		{"nobody waits without a queue", 2, 0, 8},
+		{"a full queue", 2, 3, 5},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				l, err := latency.NewOpenLoop(1000, c.queue, pass)
+				require.NoError(t, err)
+				require.NoError(t, l.Start(0, each(c.callers, func() error { <-release; return nil })...))
+				began := time.Now()
+				for range 10 {
+					require.NoError(t, l.Next())
+				}
+				require.Equal(t, 10*time.Millisecond, time.Since(began), "the starts are not held up")
+				require.Zero(t, l.Done())
+				close(release)
+				require.NoError(t, l.Finish())
+				require.Equal(t, c.drops, l.Drops)
+				require.EqualValues(t, 10-c.drops, l.Latency.Count())
+				require.EqualValues(t, 10, l.Lateness.Count())
+				require.EqualValues(t, 10-c.drops, l.Done())
+				require.InEpsilon(t, float64(10-c.drops)/0.010, l.Achieved(), 1e-9)
+			})
+		})
+	}
+}
+
+func TestAchieved(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		rate   float64
+		n      int
+		took   time.Duration
+		want   float64
+	}{
+		{"every call ends before the next is planned", 10, 10, 50 * time.Millisecond, 10},
+		{"one start", 10, 1, time.Millisecond, 10},
+		{"the last call goes on for 0.9 s", 10, 10, time.Second, 10 / 1.9},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := run(t, c.rate, 0, c.n, pass, each(20, taking(c.took))...)
+				require.InEpsilon(t, c.want, l.Achieved(), 1e-9)
+			})
+		})
+	}
+}
+
+// What the wait oversleeps is the generator's lateness, and part of the latency: the call had to wait for it.
+func TestLateness(t *testing.T) {
+	const over = 300 * time.Microsecond
+	synctest.Test(t, func(t *testing.T) {
+		l := run(t, 1000, 0, 1000, func(d time.Duration) { pass(d + over) }, each(4, taking(time.Millisecond))...)
+		for _, q := range []float64{0.1, 0.5, 0.99} {
+			requireQuantile(t, over, &l.Lateness, q)
+			requireQuantile(t, time.Millisecond+over, &l.Latency, q)
+		}
+	})
+}
+
+// The generator sleeps 100 ms too long once. The 100 starts it has missed go out together, none is skipped, and the
+// schedule stands.
+func TestOverdueStartsGoOutAtOnce(t *testing.T) {
+	const n, over = 1000, 100 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		waits := 0
+		wait := func(d time.Duration) {
+			if waits++; waits == 500 {
+				d += over
+			}
+			pass(d)
+		}
+		var starts []time.Duration // of one goroutine at a time, since no time passes in a call
+		l := run(t, 1000, n, n, wait, each(1, func() error { starts = append(starts, time.Since(began)); return nil })...)
+		require.Zero(t, l.Drops)
+		require.Len(t, starts, n)
+		for i, at := range starts {
+			planned := time.Duration(i+1) * time.Millisecond
+			if i >= 499 && i < 600 {
+				require.Equal(t, 600*time.Millisecond, at, "start %d", i)
+			} else {
+				require.Equal(t, planned, at, "start %d", i)
+			}
+		}
+		requireQuantile(t, 0, &l.Lateness, 0.9) // 900 are on time, the others late by 1 ms, 2 ms ... 100 ms
+		requireQuantile(t, 90*time.Millisecond, &l.Lateness, 0.99)
+		requireQuantile(t, 90*time.Millisecond, &l.Latency, 0.99)
+	})
+}
+
+// Rounded intervals would add up: a third of a second to a nanosecond, 2999 times, is a microsecond off.
+func TestScheduleDoesNotDrift(t *testing.T) {
+	const n = 3000
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var last time.Duration
+		run(t, 3, 1, n, pass, each(1, func() error { last = time.Since(began); return nil })...)
+		require.InDelta(t, 1000*time.Second, last, 2)
+	})
+}
+
+func TestFailedCallEndsTheLoop(t *testing.T) {
+	broken := errors.New("broken")
+	for _, c := range []struct {
+		reason string
+		fault  func() error
+		want   string
+	}{
+		{"an error", func() error { return broken }, "call planned at 4ms: broken"},
+		{"a panic", func() error { panic("broken") }, "panic: broken"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, err := latency.NewOpenLoop(1000, 10, pass)
+				require.NoError(t, err)
+				var n atomic.Int64
+				require.NoError(t, l.Start(0, each(2, func() error {
+					switch n.Add(1) {
+					case 4: // goes on when the fifth has failed
+						pass(10 * time.Millisecond)
+					case 5:
+						pass(time.Microsecond) // so that it fails after Next
+						return c.fault()
+					}
+					return nil
+				})...))
+				nexts := 0
+				for err == nil {
+					require.Less(t, nexts, 10, "the loop goes on")
+					err = l.Next()
+					nexts++
+				}
+				require.ErrorContains(t, err, c.want)
+				require.Equal(t, 6, nexts, "the fifth call fails while the sixth is waited for")
+				require.Equal(t, err, l.Finish())
+				require.EqualValues(t, 5, n.Load(), "what was queued is not called")
+				require.EqualValues(t, 4, l.Done())
+			})
+		})
+	}
+}
+
+// The last call's failure comes after the last Next.
+func TestFinishReturnsTheError(t *testing.T) {
+	broken := errors.New("broken")
+	synctest.Test(t, func(t *testing.T) {
+		l, err := latency.NewOpenLoop(1000, 1, pass)
+		require.NoError(t, err)
+		require.NoError(t, l.Start(0, each(1, func() error {
+			pass(time.Second)
+			return broken
+		})...))
+		require.NoError(t, l.Next())
+		require.ErrorIs(t, l.Finish(), broken)
+	})
+}
+
+// Every caller warms its own call, all of them at a time.
+func TestWarmUp(t *testing.T) {
+	const callers, rounds = 5, 3
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var calls [callers]int
+		var all []func(context.Context) error
+		for i := range callers {
+			all = append(all, func(context.Context) error {
+				calls[i]++
+				pass(time.Millisecond)
+				return nil
+			})
+		}
+		l, err := latency.NewOpenLoop(1000, 1, pass)
+		require.NoError(t, err)
+		require.NoError(t, l.Start(rounds, all...))
+		require.Equal(t, rounds*time.Millisecond, time.Since(began), "callers warm at a time")
+		require.Equal(t, [callers]int{rounds, rounds, rounds, rounds, rounds}, calls)
+		require.EqualValues(t, callers*rounds, l.Done())
+		require.NoError(t, l.Next())
+		require.NoError(t, l.Finish())
+		require.EqualValues(t, 1, l.Latency.Count(), "the warm-up is not recorded")
+		require.EqualValues(t, callers*rounds+1, l.Done())
+	})
+}
+
+func TestFailedWarmUpLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // which fails if a goroutine stays
+		calls := each(3, func() error { return nil })
+		calls[1] = func(context.Context) error { return errors.New("broken") }
+		l, err := latency.NewOpenLoop(1000, 1, pass)
+		require.NoError(t, err)
+		require.EqualError(t, l.Start(2, calls...), "warm-up: broken")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		l, err := latency.NewOpenLoop(1000, 1, pass)
+		require.NoError(t, err)
+		require.ErrorContains(t, l.Start(2, each(3, func() error { panic("broken") })...), "panic: broken")
+	})
+}
+
+func TestRates(t *testing.T) {
+	for _, rate := range []float64{0, -1, 0.999, 1_000_001, 1e300, math.Inf(1), math.Inf(-1), math.NaN()} {
+		l, err := latency.NewOpenLoop(rate, 1, pass)
+		assert.Nil(t, l)
+		assert.EqualError(t, err, fmt.Sprintf("open loop: a rate of %v calls per second has to lie between 1 and 1000000", rate))
+	}
+	for _, rate := range []float64{1, 1.5, 1e6} {
+		_, err := latency.NewOpenLoop(rate, 1, pass)
+		assert.NoError(t, err)
+	}
+}
+
+func TestSleeperWaitsLongEnough(t *testing.T) {
+	s, err := latency.NewSleeper()
+	require.NoError(t, err)
+	for _, d := range []time.Duration{-time.Hour, -1, 0, 1, time.Microsecond, 50 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond, 1} {
+		began := time.Now()
+		s.Sleep(d)
+		assert.GreaterOrEqual(t, time.Since(began), d)
+	}
+	require.NoError(t, s.Close())
+}
+
+// BenchmarkSleeper tells how much longer than a millisecond it takes to wait for a millisecond, in an idle process.
+func BenchmarkSleeper(b *testing.B) {
+	s, err := latency.NewSleeper()
+	require.NoError(b, err)
+	defer s.Close()
+	late := latency.New()
+	for b.Loop() {
+		began := time.Now()
+		s.Sleep(time.Millisecond)
+		late.Record(time.Since(began) - time.Millisecond)
+	}
+	for _, p := range []struct {
+		unit string
+		q    float64
+	}{{"late-p50-ns", 0.5}, {"late-p99-ns", 0.99}} {
+		if d, ok := late.Quantile(p.q); ok {
+			b.ReportMetric(float64(d), p.unit)
+		}
+	}
+}

@@ -1,0 +1,18 @@
+//go:build !race
+
+// The race detector allocates on its own account.
+
+package users_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/users"
+)
+
+func TestTraceparentAllocatesItself(t *testing.T) {
+	next := users.Headers().Traceparent
+	require.EqualValues(t, 1, testing.AllocsPerRun(1000, func() { _ = next() }))
+}

@@ -1,0 +1,167 @@
+package rpcbench_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/perf/benchfmt"
+)
+
+// run is this test binary's output for benchmarks of one op each.
+func run(t *testing.T, args ...string) (output string, err error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"-test.run=^$", "-test.benchtime=1x", "-test.benchmem"}, args...)...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// rowsOf parses output as benchstat does.
+func rowsOf(t *testing.T, output string) []*benchfmt.Result {
+	t.Helper()
+	var rows []*benchfmt.Result
+	r := benchfmt.NewReader(strings.NewReader(output), "output")
+	for r.Scan() {
+		switch rec := r.Result().(type) {
+		case *benchfmt.Result:
+			rows = append(rows, rec.Clone())
+		case *benchfmt.SyntaxError:
+			t.Fatalf("%v in\n%s", rec, output)
+		}
+	}
+	require.NoError(t, r.Err())
+	return rows
+}
+
+// TestRows: names, keys and units of the default run are API, and there are about 100 of them. -update writes them anew.
+func TestRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	const golden = "testdata/rows.golden"
+	out, err := run(t, "-test.bench=.")
+	require.NoError(t, err, out)
+	keys := []string{"stack", "client", "server", "impl", "msg", "payload", "callers", "conns", "link", "rate", "tls", "codec", "op"}
+	good := regexp.MustCompile(`^[a-zA-Z0-9.]+$`)
+	var got strings.Builder
+	rows := rowsOf(t, out)
+	for _, r := range rows {
+		base, parts := r.Name.Parts()
+		name := string(base)
+		for _, p := range parts {
+			key, v, ok := strings.Cut(strings.TrimPrefix(string(p), "/"), "=")
+			if !ok {
+				require.Regexp(t, `^-\d+$`, string(p), "%s: a part that is no key=value", r.Name)
+				continue
+			}
+			require.Contains(t, keys, key, "%s", r.Name)
+			require.Regexp(t, good, v, "%s: a value that benchmark tools would cut", r.Name)
+			name += string(p)
+		}
+		var units []string
+		for _, v := range r.Values {
+			unit := v.Unit
+			if v.OrigUnit != "" {
+				unit = v.OrigUnit
+			}
+			units = append(units, unit)
+		}
+		slices.Sort(units)
+		fmt.Fprintf(&got, "%s: %s\n", name, strings.Join(units, " "))
+	}
+	require.InDelta(t, 80, len(rows), 20, "about 100 with those of the codecs")
+	if *chosen.update {
+		require.NoError(t, os.WriteFile(golden, []byte(got.String()), 0o644))
+		return
+	}
+	require.Equal(t, read(t, golden), got.String(), "go test -run '^TestRows$' -update . writes it anew")
+}
+
+// TestFlags: each flag changes the rows, and what client and server do.
+func TestFlags(t *testing.T) {
+	const payload, parallel = "-test.bench=^BenchmarkPayload$", "-test.bench=^BenchmarkParallel$"
+	for _, c := range []struct {
+		reason string
+		args   []string
+		names  []string           // of the rows, which are all
+		least  map[string]float64 // of the last row's figures
+		most   map[string]float64
+	}{
+		{"payloads go there and back", []string{payload, "-stacks=rawtcp", "-payloads=7B,30kB"},
+			[]string{"Payload/stack=rawtcp/payload=7B", "Payload/stack=rawtcp/payload=30kB"}, map[string]float64{"sent-B/op": 30_000, "recv-B/op": 30_000}, map[string]float64{"sent-B/op": 31_000, "recv-B/op": 31_000}},
+		{"callers", []string{parallel, "-stacks=rawtcp", "-callers=3,30"},
+			[]string{"Parallel/stack=rawtcp/callers=3/conns=3", "Parallel/stack=rawtcp/callers=30/conns=20"}, nil, nil},
+		{"stacks", []string{"-test.bench=^BenchmarkCreateUser$", "-stacks=rawtcp,httpjson.gzip"},
+			[]string{"CreateUser/stack=rawtcp", "CreateUser/stack=httpjson.gzip"}, nil, nil},
+		{"links", []string{"-test.bench=^BenchmarkLink$", "-stacks=rawtcp", "-links=lan"},
+			[]string{"Link/stack=rawtcp/link=lan/op=warm", "Link/stack=rawtcp/link=lan/op=cold"}, map[string]float64{"sec/op": 0.008}, nil}, // of 4 ms each, one to dial
+		{"rates", []string{"-test.bench=^BenchmarkOpenLoop$", "-stacks=rawtcp", "-rates=2000,5"},
+			[]string{"OpenLoop/stack=rawtcp/rate=2000", "OpenLoop/stack=rawtcp/rate=5"}, map[string]float64{"sec/op": 0.2}, nil},
+		{"the base", []string{"-test.bench=^BenchmarkVersus$", "-stacks=rawtcp,httpjson", "-base=rawtcp"},
+			[]string{"Versus/stack=rawtcp", "Versus/stack=httpjson"}, nil, nil},
+		{"without -tls the floor's bytes are few", []string{"-test.bench=^BenchmarkRawTCP$"}, []string{"RawTCP"}, nil,
+			map[string]float64{"sent-B/op": 45, "recv-B/op": 65}},
+		{"with -tls both directions have its records", []string{"-test.bench=^BenchmarkRawTCP$", "-tls"}, []string{"RawTCP"},
+			map[string]float64{"sent-B/op": 60, "recv-B/op": 80}, nil},
+		{"with -tls nothing is in clear", []string{"-test.bench=^Benchmark(Versus|Floor|Cold)$", "-stacks=rawtcp,httpjson", "-tls"},
+			[]string{"Cold/stack=rawtcp/tls=on", "Cold/stack=httpjson/tls=on"}, nil, nil},
+		{"one stack has no rival", []string{"-test.bench=^Benchmark(Versus|RawTCP)$", "-stacks=httpjson"}, []string{"RawTCP"}, nil, nil},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			out, err := run(t, c.args...)
+			require.NoError(t, err, out)
+			rows := rowsOf(t, out)
+			var names []string
+			for _, r := range rows {
+				names = append(names, regexp.MustCompile(`-\d+$`).ReplaceAllString(string(r.Name), ""))
+			}
+			require.Equal(t, c.names, names)
+			last := rows[len(rows)-1]
+			for unit, least := range c.least {
+				got, ok := last.Value(unit)
+				require.True(t, ok, "%s is missing in\n%s", unit, out)
+				require.GreaterOrEqual(t, got, least, unit)
+			}
+			for unit, most := range c.most {
+				got, ok := last.Value(unit)
+				require.True(t, ok, "%s is missing in\n%s", unit, out)
+				require.LessOrEqual(t, got, most, unit)
+			}
+			want := ""
+			if slices.Contains(c.args, "-tls") {
+				want = "on"
+			}
+			require.Equal(t, want, last.GetConfig("tls"), "a key tells rows with TLS from rows in clear")
+		})
+	}
+}
+
+func TestImpossibleFlags(t *testing.T) {
+	for _, c := range []struct{ reason, arg, want string }{
+		{"a payload without a unit", "-payloads=100", `-payloads: "100" is no size: write 100B, 1kB or 1MB`},
+		{"a payload of nothing", "-payloads=0B", `-payloads: "0B" is no size: write 100B, 1kB or 1MB`},
+		{"a payload that no user may carry", "-payloads=1kB,2MB", "-payloads: 2MB is more than a user may carry, which is 1048576 B"},
+		{"a number of callers that is none", "-callers=many", `-callers: "many" is no number of callers from 1 to 1000`},
+		{"nobody calls", "-callers=0", `-callers: "0" is no number of callers from 1 to 1000`},
+		{"a link that does not exist", "-links=5g", "-links: "},
+		{"a rate of nothing", "-rates=0", `-rates: "0" is no rate from 1 to 1000000`},
+		{"a rate below one", "-rates=0.5", `-rates: "0.5" is no rate from 1 to 1000000`},
+		{"a rate that no row could be named after", "-rates=1e+3", `-rates: "1e+3" is no rate from 1 to 1000000`},
+		{"a number in two spellings", "-callers=5,05", `-callers: "05" is no number of callers from 1 to 1000`},
+		{"a stack that does not exist", "-stacks=httpjsn", `-stacks: rpcbench: unknown stack "httpjsn", did you mean "httpjson"?`},
+		{"a base that does not exist", "-base=httpjsn", `-base: rpcbench: unknown stack "httpjsn", did you mean "httpjson"?`},
+		{"one value twice", "-links=4g,4g", `-links: "4g" is there twice`},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			out, err := run(t, "-test.bench=^BenchmarkRawTCP$", c.arg)
+			require.Error(t, err)
+			require.Contains(t, out, c.want)
+			require.Equal(t, 1, strings.Count(out, "\n"), "one line, before anything runs:\n%s", out)
+		})
+	}
+}

@@ -1,0 +1,149 @@
+package stacktest
+
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/cpu"
+	"github.com/rpcbench/rpcbench/internal/latency"
+	"github.com/rpcbench/rpcbench/internal/users"
+)
+
+const (
+	openCallers = 256
+	openQueue   = 4096 // starts; with the callers' own, a stall of 0.4 s at 10,000 starts per second drops none
+)
+
+// BenchmarkOpenLoop starts calls that create users at a fixed rate per second, from 1 to 1e6, whether or not earlier ones
+// have their reply, over config.Conns connections. Up to 256 calls are under way at a time and up to 4096 more starts wait
+// for one to end; what comes on top is dropped. One op is a planned start, so ns/op is 1e9/rate and tells nothing about
+// the stack. Beside it, and B/op and allocs/op, which are per call made, it reports
+//
+//	p50-ns, p95-ns, p99-ns   from the planned start of a call until it ends, so that a stall makes slow calls of all that
+//	                         were due meanwhile; absent with fewer than ten calls beyond
+//	achieved-req/s           calls made per second: less than rate where the stack could not keep up
+//	drops                    starts that were dropped; percentiles are of the others
+//	late-p99-ns              99th percentile of how late the generator itself was, which the percentiles include; absent
+//	                         with fewer than ten starts beyond
+//	generator-bound          1 where late-p99-ns is more than a tenth of p99-ns: the tail is not the stack's alone
+//	cpu-ns/op                user and system time of the process, the generator's too, per call made; absent where the
+//	                         system doesn't tell
+//
+// When no call has ended for ten seconds the fixture is closed. A call that fails ends the benchmark, and no row is printed.
+func BenchmarkOpenLoop(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, rate float64) {
+	b.Helper()
+	sleeper, err := latency.NewSleeper()
+	if err != nil {
+		b.Fatalf("rpcbench: %s: %v", stack.Name, err)
+	}
+	defer sleeper.Close()
+	openLoop(b, stack, config, rate, sleeper.Sleep, hangLimit)
+}
+
+func openLoop(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, rate float64, wait func(time.Duration), hang time.Duration) {
+	b.Helper()
+	defer func() {
+		if p := recover(); p != nil { // as in BenchmarkCreateUser
+			b.Fatalf("rpcbench: %s: panic: %v\n%s", stack.Name, p, debug.Stack())
+		}
+	}()
+	loop, err := latency.NewOpenLoop(rate, openQueue, wait)
+	if err != nil {
+		b.Fatalf("rpcbench: %s: %v", stack.Name, err)
+	}
+	f := Start(b, stack, placed().config(config))
+	calls := make([]func(context.Context) error, openCallers)
+	for i := range calls {
+		call, err := f.Client.Prepare(users.Sample(i%users.Round, 0))
+		if err != nil {
+			b.Fatalf("rpcbench: %s: prepare: %v", stack.Name, err)
+		}
+		calls[i] = call
+	}
+	warming := watchCalls(f, hangLimit, loop.Done)
+	err = loop.Start(warmRounds, calls...)
+	warming.Stop()
+	if err != nil {
+		b.Fatalf("rpcbench: %s: %v%s", stack.Name, err, warming.note())
+	}
+	accepted := f.Accepted()
+	finish := sync.OnceValue(loop.Finish)
+	defer finish()
+	dog := watchCalls(f, hang, loop.Done)
+	defer dog.Stop()
+	server := watchServer(b, f)
+	runtime.GC()
+	b.ReportAllocs()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+
+	cpuStart, cpuKnown := cpu.Time()
+	for b.Loop() {
+		if loop.Next() != nil {
+			break
+		}
+	}
+	err = finish() // the error of Next too
+	cpuEnd, _ := cpu.Time()
+	dog.Stop()
+
+	if err != nil {
+		b.Fatalf("rpcbench: %s: %v%s", stack.Name, err, dog.note())
+	}
+	runtime.ReadMemStats(&after)
+	made := loop.Latency.Count()
+	server.report(b, int(made))
+	if f.Accepted() != accepted {
+		b.Fatalf("rpcbench: %s: %d connections opened inside the timed loop", stack.Name, f.Accepted()-accepted)
+	}
+	reportOpenLoop(b, loop)
+	// Per call made, until the last has ended: package testing would divide by planned starts. Whole numbers, as it has them.
+	b.ReportMetric(float64((after.TotalAlloc-before.TotalAlloc)/uint64(made)), "B/op")
+	b.ReportMetric(float64((after.Mallocs-before.Mallocs)/uint64(made)), "allocs/op")
+	if cpuKnown {
+		b.ReportMetric(float64(cpuEnd-cpuStart)/float64(made), "cpu-ns/op")
+	}
+}
+
+func reportOpenLoop(b *testing.B, loop *latency.OpenLoop) {
+	b.Helper()
+	quantile := func(of *latency.Recorder, q float64, unit string) time.Duration {
+		d, ok := of.Quantile(q)
+		if ok {
+			b.ReportMetric(float64(d), unit)
+		}
+		return d
+	}
+	quantile(&loop.Latency, 0.50, "p50-ns")
+	quantile(&loop.Latency, 0.95, "p95-ns")
+	p99 := quantile(&loop.Latency, 0.99, "p99-ns")
+	late := quantile(&loop.Lateness, 0.99, "late-p99-ns")
+	if p99 > 0 && late > p99/10 { // 0 is absent
+		b.ReportMetric(1, "generator-bound")
+	}
+	b.ReportMetric(loop.Achieved(), "achieved-req/s")
+	b.ReportMetric(float64(loop.Drops), "drops")
+}
+
+// watchCalls closes the fixture when no call has ended for as long as hang, twice that at most: with many callers, all of
+// them hang, or the last one does.
+func watchCalls(f *rpcbench.Fixture, hang time.Duration, done func() int64) *watchdog {
+	w := &watchdog{}
+	seen := done()
+	w.Timer = time.AfterFunc(time.Hour, func() {
+		if now := done(); now != seen {
+			seen = now
+			w.Reset(hang)
+			return
+		}
+		w.bit.Store(true)
+		_ = f.Close()
+	})
+	w.Reset(hang) // not before it knows its own timer
+	return w
+}

@@ -1,0 +1,334 @@
+package stacktest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"os"
+	"regexp"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/latency"
+	"github.com/rpcbench/rpcbench/internal/users"
+)
+
+const openWarmUp = warmRounds * openCallers
+
+// BenchmarkOpenHarness is the open loop around a call that does nothing: what generator and callers add to each row.
+func BenchmarkOpenHarness(b *testing.B) {
+	BenchmarkOpenLoop(b, stub(func(int64) error { return nil }), rpcbench.Config{}, 10_000)
+}
+
+func TestOpenLoopFiguresReachTheOutput(t *testing.T) {
+	always := []string{"ns/op", "B/op", "allocs/op", "achieved-req/s", "drops", "cpu-ns/op"}
+	for _, c := range []struct {
+		reason, benchtime string
+		present, absent   []string
+	}{
+		{"1 start carries no percentile", "1x", nil, []string{"p50-ns", "p95-ns", "p99-ns", "late-p99-ns", "generator-bound"}},
+		{"20 starts carry a median", "20x", []string{"p50-ns"}, []string{"p95-ns", "p99-ns", "late-p99-ns", "generator-bound"}},
+		{"999 starts carry p95", "999x", []string{"p50-ns", "p95-ns"}, []string{"p99-ns", "late-p99-ns", "generator-bound"}},
+		{"1000 starts carry p99", "1000x", []string{"p50-ns", "p95-ns", "p99-ns", "late-p99-ns"}, nil},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			out, err := child(t, "-test.bench=^BenchmarkOpenHarness$", "-test.benchtime="+c.benchtime)
+			require.NoError(t, err, out)
+			rows, units := results(t, out)
+			require.Len(t, rows, 1, out)
+			for _, unit := range append(c.present, always...) {
+				_, ok := value(rows[0], unit)
+				require.True(t, ok, "%s is missing in\n%s", unit, out)
+			}
+			for _, unit := range c.absent {
+				_, ok := value(rows[0], unit)
+				require.False(t, ok, "%s stands in\n%s", unit, out)
+			}
+			drops, _ := value(rows[0], "drops")
+			require.Zero(t, drops, "callers and queue hold that many")
+			for _, unit := range []string{"achieved-req/s", "drops", "late-p99-ns", "generator-bound"} {
+				require.True(t, units[unit], "no Unit line for %s", unit)
+			}
+		})
+	}
+}
+
+func TestAchievedIsBetterHigher(t *testing.T) {
+	var b bytes.Buffer
+	printHeader(&b)
+	require.Contains(t, b.String(), "Unit achieved-req/s better=higher\n")
+	require.Contains(t, b.String(), "Unit drops better=lower\n")
+	require.Contains(t, b.String(), "Unit late-p99-ns better=lower\n")
+}
+
+func TestOpenHarnessAllocatesNothing(t *testing.T) {
+	out, err := child(t, "-test.bench=^BenchmarkOpenHarness$", "-test.benchtime=10000x")
+	require.NoError(t, err, out)
+	rows, _ := results(t, out)
+	require.Len(t, rows, 1, out)
+	allocs, ok := value(rows[0], "allocs/op")
+	require.True(t, ok)
+	require.Zero(t, allocs, out)
+}
+
+// In virtual time the generator oversleeps and calls take so long to the nanosecond.
+func TestOpenLoopReport(t *testing.T) {
+	for _, c := range []struct {
+		reason         string
+		starts         int
+		over, took     time.Duration
+		late, p50, p99 time.Duration // 0 is absent
+		bound          bool
+	}{
+		{"the generator is late by less than a tenth of p99", 1000, 100 * time.Microsecond, 1000 * time.Microsecond,
+			100 * time.Microsecond, 1100 * time.Microsecond, 1100 * time.Microsecond, false},
+		{"the generator is late by more than a tenth of p99", 1000, 200 * time.Microsecond, 1000 * time.Microsecond,
+			200 * time.Microsecond, 1200 * time.Microsecond, 1200 * time.Microsecond, true},
+		{"too few starts for a p99", 999, 200 * time.Microsecond, 1000 * time.Microsecond,
+			0, 1200 * time.Microsecond, 0, false},
+		{"too few starts for anything", 19, 200 * time.Microsecond, 1000 * time.Microsecond,
+			0, 0, 0, false},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			var loop *latency.OpenLoop
+			synctest.Test(t, func(t *testing.T) {
+				var err error
+				loop, err = latency.NewOpenLoop(100, 1, func(d time.Duration) { <-time.After(d + c.over) })
+				require.NoError(t, err)
+				require.NoError(t, loop.Start(0, func(context.Context) error {
+					<-time.After(c.took)
+					return nil
+				}))
+				for range c.starts {
+					require.NoError(t, loop.Next())
+				}
+				require.NoError(t, loop.Finish())
+			})
+			got := testing.Benchmark(func(b *testing.B) { reportOpenLoop(b, loop) }).Extra
+			for unit, want := range map[string]time.Duration{"late-p99-ns": c.late, "p50-ns": c.p50, "p99-ns": c.p99} {
+				if want == 0 {
+					require.NotContains(t, got, unit)
+				} else {
+					require.InEpsilon(t, float64(want), got[unit], 0.001, unit)
+				}
+			}
+			require.InEpsilon(t, 100, got["achieved-req/s"], 1e-9)
+			require.Contains(t, got, "drops")
+			require.Zero(t, got["drops"])
+			if c.bound {
+				require.Equal(t, 1.0, got["generator-bound"])
+			} else {
+				require.NotContains(t, got, "generator-bound")
+			}
+		})
+	}
+}
+
+// BenchmarkOpenCallers is a stack whose Calls fail when two goroutines make one; TestEachCallerHasItsCall runs it.
+func BenchmarkOpenCallers(b *testing.B) {
+	if os.Getenv(inChild) == "" {
+		b.Skip("run by TestEachCallerHasItsCall")
+	}
+	var made []*atomic.Int64
+	sent := map[string]bool{}
+	stack := withClient(func(c, _ rpcbench.Client) func(rpcbench.User) (rpcbench.Call, error) {
+		return func(u rpcbench.User) (rpcbench.Call, error) {
+			if u.Name == "connect" {
+				return c.Prepare(u)
+			}
+			sent[u.Name] = true
+			n, busy := new(atomic.Int64), new(atomic.Bool)
+			made = append(made, n)
+			return func(context.Context) error {
+				if !busy.CompareAndSwap(false, true) {
+					return errors.New("made by two goroutines at a time")
+				}
+				n.Add(1)
+				busy.Store(false)
+				return nil
+			}, nil
+		}
+	})
+	BenchmarkOpenLoop(b, stack, rpcbench.Config{}, 1000)
+	require.Len(b, made, openCallers)
+	require.Len(b, sent, users.Round)
+	for _, n := range made {
+		require.GreaterOrEqual(b, n.Load(), int64(warmRounds), "each is warmed")
+	}
+}
+
+func TestEachCallerHasItsCall(t *testing.T) {
+	out, err := child(t, "-test.bench=^BenchmarkOpenCallers$", "-test.benchtime=10x")
+	require.NoError(t, err, out)
+}
+
+const surplus = 700 // starts beyond those that callers and queue hold
+
+// BenchmarkOpenTooSlow is a stack that answers nothing until the last start is planned; TestSlowStackDropsStarts runs it.
+func BenchmarkOpenTooSlow(b *testing.B) {
+	if os.Getenv(inChild) == "" {
+		b.Skip("run by TestSlowStackDropsStarts")
+	}
+	answer := make(chan struct{})
+	stack := stub(func(n int64) error {
+		if n > openWarmUp {
+			<-answer
+		}
+		return nil
+	})
+	starts := 0
+	openLoop(b, stack, rpcbench.Config{}, latency.MaxRate, func(d time.Duration) {
+		if starts++; starts == openCallers+openQueue+surplus {
+			close(answer)
+		}
+		if d > 0 {
+			<-time.After(d)
+		}
+	}, hangLimit)
+}
+
+func TestSlowStackDropsStarts(t *testing.T) {
+	out, err := child(t, "-test.bench=^BenchmarkOpenTooSlow$", "-test.benchtime=5052x")
+	require.Equal(t, 5052, openCallers+openQueue+surplus)
+	require.NoError(t, err, out)
+	rows, _ := results(t, out)
+	require.Len(t, rows, 1, out)
+	drops, ok := value(rows[0], "drops")
+	require.True(t, ok, out)
+	require.GreaterOrEqual(t, drops, float64(surplus-1), "the last start may find callers free")
+	require.LessOrEqual(t, drops, float64(surplus+openCallers), "the queue is filled whoever takes from it")
+	achieved, ok := value(rows[0], "achieved-req/s")
+	require.True(t, ok, out)
+	require.Less(t, achieved, 0.9*latency.MaxRate, "what was dropped was not achieved")
+}
+
+// BenchmarkOpenBroken holds rows that must not be printed; TestBrokenStackHasNoOpenRow runs them in a child process.
+func BenchmarkOpenBroken(b *testing.B) {
+	if os.Getenv(inChild) == "" {
+		b.Skip("run by TestBrokenStackHasNoOpenRow")
+	}
+	const rate = 1000
+	inLoop := func(fault func() error) rpcbench.Stack {
+		return stub(func(n int64) error {
+			if n <= openWarmUp+5 {
+				return nil
+			}
+			return fault()
+		})
+	}
+	for _, c := range []struct {
+		name  string
+		stack rpcbench.Stack
+		rate  float64
+	}{
+		{"rate", fake{}.stack(), math.NaN()},
+		{"warmUp", stub(func(int64) error { return errors.New("broken") }), rate},
+		{"error", inLoop(func() error { return errors.New("broken") }), rate},
+		{"panic", inLoop(func() error { panic("broken") }), rate},
+		{"prepare", unprepared(), rate},
+		{"dials", dialsAgain(openWarmUp + 5), rate},
+	} {
+		b.Run("case="+c.name, func(b *testing.B) { BenchmarkOpenLoop(b, c.stack, rpcbench.Config{}, c.rate) })
+	}
+	b.Run("case=late", func(b *testing.B) {
+		openLoop(b, hangingAfter(fake{}.stack(), openWarmUp+5), rpcbench.Config{}, rate, sleeper(b), 200*time.Millisecond)
+	})
+	b.Run("case=last", func(b *testing.B) { // the only call under way hangs, long after the last start
+		openLoop(b, hangingAfter(fake{}.stack(), openWarmUp+99), rpcbench.Config{}, rate, sleeper(b), 200*time.Millisecond)
+	})
+}
+
+func sleeper(b *testing.B) func(time.Duration) {
+	b.Helper()
+	s, err := latency.NewSleeper()
+	require.NoError(b, err)
+	b.Cleanup(func() { _ = s.Close() })
+	return s.Sleep
+}
+
+// unprepared is a stack whose client prepares no calls but those that connect.
+func unprepared() rpcbench.Stack {
+	return withClient(func(c rpcbench.Client, _ rpcbench.Client) func(rpcbench.User) (rpcbench.Call, error) {
+		return func(u rpcbench.User) (rpcbench.Call, error) {
+			if u.Name == "connect" {
+				return c.Prepare(u)
+			}
+			return nil, errors.New("broken")
+		}
+	})
+}
+
+// dialsAgain is a stack that makes call n+1 over another connection.
+func dialsAgain(n int64) rpcbench.Stack {
+	var made atomic.Int64
+	return withClient(func(c, other rpcbench.Client) func(rpcbench.User) (rpcbench.Call, error) {
+		return func(u rpcbench.User) (rpcbench.Call, error) {
+			call, err := c.Prepare(u)
+			if u.Name == "connect" {
+				return call, err
+			}
+			return func(ctx context.Context) error {
+				if made.Add(1) == n+1 {
+					_, err := other.CreateUser(ctx, users.Sample(0, 0))
+					return err
+				}
+				return call(ctx)
+			}, err
+		}
+	})
+}
+
+// withClient is the faultless fake with another Prepare, which is made of its client and of a second one.
+func withClient(prepare func(c, other rpcbench.Client) func(rpcbench.User) (rpcbench.Call, error)) rpcbench.Stack {
+	stack := fake{}.stack()
+	dial := stack.Dial
+	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		c, err := dial(config)
+		if err != nil {
+			return nil, err
+		}
+		other, err := dial(config)
+		return &changedClient{c, other, prepare(c, other)}, err
+	}
+	return stack
+}
+
+type changedClient struct {
+	rpcbench.Client
+	other   rpcbench.Client
+	prepare func(rpcbench.User) (rpcbench.Call, error)
+}
+
+func (c *changedClient) Prepare(u rpcbench.User) (rpcbench.Call, error) { return c.prepare(u) }
+
+func (c *changedClient) Close() error { return errors.Join(c.Client.Close(), c.other.Close()) }
+
+func TestBrokenStackHasNoOpenRow(t *testing.T) {
+	row := regexp.MustCompile(`(?m)^Benchmark\S*\s+\d+\s`)
+	for name, want := range map[string]string{
+		"rate":    "rpcbench: fake: open loop: a rate of NaN calls per second has to lie between 1 and 1000000",
+		"warmUp":  "rpcbench: stub: warm-up: broken",
+		"error":   "ms: broken",
+		"panic":   "rpcbench: stub: panic: broken",
+		"prepare": "rpcbench: fake: prepare: broken",
+		"dials":   "rpcbench: fake: 1 connections opened inside the timed loop",
+		"late":    "rpcbench: fake: call planned at ",
+		"last":    "rpcbench: fake: call planned at ",
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := child(t, "-test.bench=^BenchmarkOpenBroken$/^case="+name+"$", "-test.benchtime=100x")
+			require.Error(t, err, out)
+			require.Contains(t, out, want)
+			require.NotRegexp(t, row, out)
+			if name == "late" || name == "last" {
+				require.Contains(t, out, "the call hung, so its fixture was closed")
+			}
+		})
+	}
+}

@@ -1,0 +1,193 @@
+package stacktest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/cpu"
+	"github.com/rpcbench/rpcbench/internal/latency"
+	"github.com/rpcbench/rpcbench/internal/users"
+)
+
+// BenchmarkParallel times callers that create users at the same time, each its own, over config.Conns connections: a
+// closed loop, in which a caller calls again as soon as it has its reply. ns/op is wall time over all ops. Beside it,
+// B/op, allocs/op, cpu-ns/op and the percentiles of BenchmarkCreateUser it reports
+//
+//	req/s            ops per second
+//	inflight-ratio   rate × mean latency / callers (J. D. C. Little's law): the share of callers that wait for a reply;
+//	                 absent with fewer than a hundred ops per caller
+//	client-bound     1 where that share is below 0.9: the row is of the load generator and not of the stack. The contrary
+//	                 does not hold: what callers take from a server that shares their cores is within the latency
+func BenchmarkParallel(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, callers int) {
+	b.Helper()
+	parallel{stack: stack, config: config, callers: callers, calls: func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
+		calls := make([]rpcbench.Call, callers)
+		for i := range calls {
+			var err error
+			if calls[i], err = prepareOne(f, users.Sample(i, 0)); err != nil {
+				return nil, err
+			}
+		}
+		return calls, nil
+	}}.benchmark(b)
+}
+
+// parallel is callers that make a call each, again and again.
+type parallel struct {
+	stack   rpcbench.Stack
+	config  rpcbench.Config
+	callers int
+	calls   func(*rpcbench.Fixture) ([]rpcbench.Call, error) // as many as callers
+	hang    time.Duration                                    // 0 is hangLimit
+}
+
+func (p parallel) benchmark(b *testing.B) {
+	b.Helper()
+	defer func() {
+		if v := recover(); v != nil {
+			b.Fatalf("rpcbench: %s: panic: %v\n%s", p.stack.Name, v, debug.Stack())
+		}
+	}()
+	if p.hang == 0 {
+		p.hang = hangLimit
+	}
+	if p.callers < 1 {
+		b.Fatalf("rpcbench: %s: %d callers: at least one is needed", p.stack.Name, p.callers)
+	}
+	f := Start(b, p.stack, placed().config(p.config))
+	calls, err := p.calls(f)
+	skipOrFail(b, p.stack, err)
+	if len(calls) != p.callers {
+		b.Fatalf("rpcbench: %s: %d calls for %d callers", p.stack.Name, len(calls), p.callers)
+	}
+	if _, err := p.together(f, calls, warmRounds*p.callers, hangLimit, func() {}); err != nil {
+		b.Fatalf("rpcbench: %s: warm-up: %v", p.stack.Name, err)
+	}
+	accepted := f.Accepted()
+	server := watchServer(b, f)
+	runtime.GC()
+	b.ReportAllocs()
+
+	var cpuStart time.Duration
+	var cpuKnown bool
+	run, err := p.together(f, calls, b.N, p.hang, func() {
+		b.ResetTimer()
+		cpuStart, cpuKnown = cpu.Time()
+	})
+	b.StopTimer()
+	cpuEnd, _ := cpu.Time()
+	if err != nil {
+		b.Fatalf("rpcbench: %s: %v", p.stack.Name, err)
+	}
+	server.report(b, b.N)
+	if f.Accepted() != accepted {
+		b.Fatalf("rpcbench: %s: %d connections opened inside the timed loop", p.stack.Name, f.Accepted()-accepted)
+	}
+	reportPercentiles(b, run.ops)
+	if cpuKnown {
+		b.ReportMetric(float64(cpuEnd-cpuStart)/float64(b.N), "cpu-ns/op")
+	}
+	reportRate(b, run.busy, b.Elapsed(), p.callers, b.N)
+}
+
+func reportRate(b *testing.B, busy, wall time.Duration, callers, n int) {
+	b.Helper()
+	b.ReportMetric(float64(n)/wall.Seconds(), "req/s")
+	if share, ok := inflight(busy, wall, callers, n); ok {
+		b.ReportMetric(share, "inflight-ratio")
+		if share < 0.9 {
+			b.ReportMetric(1, "client-bound")
+		}
+	}
+}
+
+// inflight is the share of callers that wait for a reply, on average; false where the ends of the run would be much of it.
+func inflight(busy, wall time.Duration, callers, n int) (share float64, ok bool) {
+	if n < 100*callers {
+		return 0, false
+	}
+	return float64(busy) / float64(wall) / float64(callers), true
+}
+
+// tally is what callers did.
+type tally struct {
+	ops  *latency.Recorder
+	busy time.Duration // sum of all latencies
+}
+
+// together makes n calls; begin is called when all callers are ready. Its error is the first of a call, or its panic. When
+// no call begins for as long as hang, the fixture is closed.
+func (p parallel) together(f *rpcbench.Fixture, calls []rpcbench.Call, n int, hang time.Duration, begin func()) (*tally, error) {
+	run := &tally{ops: latency.New()}
+	var (
+		mu    sync.Mutex // of run and failed
+		fail  error
+		left  atomic.Int64
+		ready sync.WaitGroup
+		done  sync.WaitGroup
+		start = make(chan struct{})
+	)
+	left.Store(int64(n))
+	ready.Add(len(calls))
+	for i, call := range calls {
+		done.Go(func() {
+			var batch [64]time.Duration // to be recorded together: a lock for each op would be the harness's
+			var filled int
+			record := func() {
+				mu.Lock()
+				defer mu.Unlock()
+				for _, d := range batch[:filled] {
+					run.ops.Record(d)
+					run.busy += d
+				}
+				filled = 0
+			}
+			failed := func(err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if fail == nil {
+					fail = fmt.Errorf("caller %d: %w", i, err)
+				}
+				left.Store(0) // the others stop too
+			}
+			defer record()
+			defer func() {
+				if v := recover(); v != nil { // in a goroutine it would end the process, and not name the stack
+					failed(fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
+				}
+			}()
+			ctx := context.Background()
+			ready.Done()
+			<-start
+			for left.Add(-1) >= 0 {
+				began := time.Now()
+				err := call(ctx)
+				batch[filled] = time.Since(began)
+				if err != nil {
+					failed(err)
+					return
+				}
+				if filled++; filled == len(batch) {
+					record()
+				}
+			}
+		})
+	}
+	ready.Wait()
+	dog := watchCalls(f, hang, left.Load)
+	begin()
+	close(start)
+	done.Wait()
+	dog.Stop()
+	if fail != nil && dog.bit.Load() {
+		fail = fmt.Errorf("%w%s", fail, dog.note())
+	}
+	return run, fail
+}

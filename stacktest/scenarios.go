@@ -1,0 +1,320 @@
+package stacktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/message"
+)
+
+// The benchmarks of this file report what BenchmarkCreateUser does, of another op. A stack that can't do a scenario is
+// skipped with the reason.
+
+// BenchmarkPayload is BenchmarkCreateUser with a payload of size bytes in the request, which comes back in the reply. The
+// bytes are random, so no format and no compression makes them fewer.
+func BenchmarkPayload(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, size int) {
+	b.Helper()
+	serial{stack: stack, config: config, calls: usersOf(size)}.benchmark(b)
+}
+
+// BenchmarkInvalid is the error path: every user breaks a rule, and an op is right if the call fails with exactly that
+// violation. The users break three rules in turn.
+func BenchmarkInvalid(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
+	b.Helper()
+	serial{stack: stack, config: config, calls: func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
+		return eachUser(f, func(i int, u *rpcbench.User) func(rpcbench.Call) rpcbench.Call {
+			broken := breakRule(i, u)
+			return func(call rpcbench.Call) rpcbench.Call {
+				return func(ctx context.Context) error { return refused(call(ctx), broken) }
+			}
+		})
+	}}.benchmark(b)
+}
+
+// breakRule makes u invalid and says how.
+func breakRule(i int, u *rpcbench.User) rpcbench.Violation {
+	switch i % 3 {
+	case 0:
+		u.Email = "nobody"
+		return rpcbench.Violation{Field: "email", Rule: "email"}
+	case 1:
+		u.Name = "Ann"
+		return rpcbench.Violation{Field: "name", Rule: "min=4"}
+	}
+	u.Password = "abc"
+	return rpcbench.Violation{Field: "password", Rule: "min=4"}
+}
+
+// refused is nil if err is what it must be.
+func refused(err error, broken rpcbench.Violation) error {
+	if err == nil {
+		return fmt.Errorf("an invalid user must be refused for %v, and was not", broken)
+	}
+	e, ok := errors.AsType[*rpcbench.Error](err)
+	if !ok || e.Code != rpcbench.Invalid || len(e.Violations) != 1 || e.Violations[0] != broken {
+		return fmt.Errorf("an invalid user must be refused for %v: %w", broken, err)
+	}
+	return nil
+}
+
+// BenchmarkDeadline is BenchmarkCreateUser as production code calls: each call has a context.WithTimeout of its own, which
+// never ends.
+func BenchmarkDeadline(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
+	b.Helper()
+	serial{stack: stack, config: config, calls: func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
+		return eachUser(f, func(int, *rpcbench.User) func(rpcbench.Call) rpcbench.Call {
+			return func(call rpcbench.Call) rpcbench.Call {
+				return func(ctx context.Context) error {
+					ctx, cancel := context.WithTimeout(ctx, time.Minute)
+					defer cancel()
+					return call(ctx)
+				}
+			}
+		})
+	}}.benchmark(b)
+}
+
+// eachUser prepares the round of calls; change may change a user first, and says what goes around its call.
+func eachUser(f *rpcbench.Fixture, change func(i int, u *rpcbench.User) func(rpcbench.Call) rpcbench.Call) ([]rpcbench.Call, error) {
+	calls := make([]rpcbench.Call, users.Round)
+	for i := range calls {
+		u := users.Sample(i, 0)
+		around := change(i, &u)
+		call, err := prepareOne(f, u)
+		if err != nil {
+			return nil, err
+		}
+		calls[i] = around(call)
+	}
+	return calls, nil
+}
+
+// BenchmarkHeaders is BenchmarkCreateUser with what production clients add to a call: a bearer token, the same for all
+// calls, a traceparent, another for each, and a user agent. A protocol without headers is skipped.
+func BenchmarkHeaders(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
+	b.Helper()
+	config.Headers = users.Headers()
+	serial{stack: stack, config: config}.benchmark(b)
+}
+
+// BenchmarkTLS is BenchmarkCreateUser over a warm connection of TLS 1.3, whose certificate is made for the fixture and
+// verified by its client. Bytes are those of the ciphertext.
+func BenchmarkTLS(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
+	b.Helper()
+	config.TLS = true
+	serial{stack: stack, config: config}.benchmark(b)
+}
+
+// BenchmarkEcho sends the flex message there and back: no validation, and no payload but the message. Callers and
+// connections are as in BenchmarkParallel if there is more than one caller. A stack that does not echo, or that does not
+// keep the message bit-equal, is skipped.
+func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, msg FlexMessage, callers int) {
+	b.Helper()
+	if msg == FlexComplex && slices.Contains(stack.Traits.Lossy, "complex") {
+		b.Skipf("rpcbench: %s does not keep the complex message bit-equal", stack.Name)
+	}
+	calls := func(n int) func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
+		return func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
+			client, ok := f.Client.(rpcbench.Echoer)
+			if !ok {
+				return nil, fmt.Errorf("echo: %w", errors.ErrUnsupported)
+			}
+			calls := make([]rpcbench.Call, n)
+			for i := range calls {
+				m := new(message.Flex)
+				if msg == FlexComplex {
+					m = message.Complex()
+					m.Fixed32 += uint32(i) // as many bytes, and another reply
+				}
+				var err error
+				if calls[i], err = client.PrepareEcho(m); err != nil {
+					return nil, fmt.Errorf("prepare: %w", err)
+				}
+			}
+			return calls, nil
+		}
+	}
+	if callers > 1 {
+		parallel{stack: stack, config: config, callers: callers, calls: calls(callers)}.benchmark(b)
+		return
+	}
+	serial{stack: stack, config: config, calls: calls(users.Round)}.benchmark(b)
+}
+
+// FlexMessage is what BenchmarkEcho sends, and the value of its key msg.
+type FlexMessage string
+
+const (
+	FlexEmpty   FlexMessage = "flex.empty"   // no field set: what handling costs alone
+	FlexComplex FlexMessage = "flex.complex" // every field set, about 110 bytes of protobuf
+)
+
+// BenchmarkStream sends messages over a stream, and by single calls for comparison. Stacks that don't stream are skipped.
+func BenchmarkStream(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, op StreamOp) {
+	b.Helper()
+	s := serial{stack: stack, config: config}
+	if op == Upload {
+		s.messages = uploadMessages
+	}
+	s.calls = func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
+		client, ok := f.Client.(rpcbench.Streamer)
+		if !ok {
+			return nil, fmt.Errorf("streams: %w", errors.ErrUnsupported)
+		}
+		switch op {
+		case Unary:
+			return prepare(f, 0)
+		case BothWays:
+			stream, err := client.OpenStream(context.Background()) // which ends with the fixture
+			if err != nil {
+				return nil, fmt.Errorf("open a stream: %w", err)
+			}
+			calls := make([]rpcbench.Call, users.Round)
+			for i := range calls {
+				if calls[i], err = stream.Prepare(users.Sample(i, 0)); err != nil {
+					return nil, fmt.Errorf("prepare: %w", err)
+				}
+			}
+			return calls, nil
+		case Upload:
+			asked := make([]rpcbench.User, uploadMessages)
+			for i := range asked {
+				asked[i] = users.Sample(i, 0)
+			}
+			call, err := client.PrepareUpload(asked)
+			return []rpcbench.Call{call}, err
+		}
+		return nil, fmt.Errorf("op %q: it is one of %s, %s, %s", op, Unary, BothWays, Upload)
+	}
+	s.benchmark(b)
+}
+
+// StreamOp is what an op of BenchmarkStream is, and the value of its key op.
+type StreamOp string
+
+const (
+	Unary    StreamOp = "unary"    // the call of BenchmarkCreateUser
+	BothWays StreamOp = "bothways" // one message each way on a stream that stays open
+	Upload   StreamOp = "upload"   // a stream of 100 messages one way and one reply, their number; ns/message is a hundredth of ns/op
+)
+
+const uploadMessages = 100
+
+// BenchmarkCold opens a new connection for each op, with TLS 1.3 if config asks for it: an op makes a client, which
+// dials, prepares a call and makes it, and closes the client. To prepare is to build the native request, which for some
+// stacks is one small allocation; everywhere else that is done before. Connections are reset rather than closed: none
+// waits for minutes on its port, so any number of ops has ports enough.
+func BenchmarkCold(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
+	b.Helper()
+	coldSerial(stack, config).benchmark(b)
+}
+
+func coldSerial(stack rpcbench.Stack, config rpcbench.Config) serial {
+	config.WrapClient = wrapped(resetOnClose, config.WrapClient)
+	return serial{stack: stack, config: config, dials: 1, calls: func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
+		calls := make([]rpcbench.Call, users.Round)
+		for i := range calls {
+			u := users.Sample(i, 0)
+			calls[i] = func(ctx context.Context) error { return callOnce(ctx, f, u) }
+		}
+		return calls, nil
+	}}
+}
+
+func callOnce(ctx context.Context, f *rpcbench.Fixture, u rpcbench.User) error {
+	client, err := f.Dial()
+	if err != nil {
+		return err
+	}
+	call, err := client.Prepare(u)
+	if err == nil {
+		err = call(ctx)
+	}
+	return errors.Join(err, client.Close())
+}
+
+// resetOnClose makes Close send a reset, which leaves no connection waiting for two minutes on its port.
+func resetOnClose(c net.Conn) net.Conn {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	return c
+}
+
+// BenchmarkLink is BenchmarkCreateUser over an emulated link, on a warm connection, or with a new one for each op. link is
+// the name of a preset: lan, 4g or 3g. Beside the figures of BenchmarkCreateUser it reports
+//
+//	round-trips/op   how often an op waits for the link: its time over a link of 100 ms and no other limit, in 100 ms
+//
+// B/op and allocs/op of a new connection for each op are those of BenchmarkCold, from a pass without the link, whose own
+// buffers would be most of them. There is no cpu-ns/op: a process that waits is billed for waking. The emulated link delays
+// and paces; it loses nothing, and has no slow start.
+func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, link string, cold bool) {
+	b.Helper()
+	l, err := netwrap.FindLink(link)
+	if err != nil {
+		b.Fatal(err)
+	}
+	over := func(l netwrap.Link) serial {
+		linked := config
+		linked.WrapClient = wrapped(config.WrapClient, l.Wrap)
+		s := serial{stack: stack, config: linked}
+		if cold {
+			s = coldSerial(stack, config)
+			s.config.WrapClient = wrapped(s.config.WrapClient, l.Wrap)
+		}
+		s.patience = 200 * time.Millisecond
+		return s
+	}
+	over(l).benchmark(b)
+	if cold {
+		bytes, allocs := coldSerial(stack, config).heap(b)
+		b.ReportMetric(bytes, "B/op")
+		b.ReportMetric(allocs, "allocs/op")
+	}
+	b.ReportMetric(over(netwrap.Link{RTT: roundTrip}).roundTrips(b), "round-trips/op")
+}
+
+const roundTrip = 100 * time.Millisecond // so long that nothing else of a call counts
+
+// roundTrips is the median of three ops' time, in roundTrip.
+func (s serial) roundTrips(tb testing.TB) float64 {
+	tb.Helper()
+	s.config, s.patience = placed().config(s.config), time.Nanosecond
+	f := Start(tb, s.stack, s.config)
+	calls := s.warm(tb, f)
+	dog := watch(f, hangLimit)
+	defer dog.Stop()
+	times := make([]time.Duration, 3)
+	for i := range times {
+		began := time.Now()
+		if err := calls[i%len(calls)](context.Background()); err != nil {
+			tb.Fatalf("rpcbench: %s: counting round trips: %v%s", s.stack.Name, err, dog.note())
+		}
+		times[i] = time.Since(began)
+	}
+	slices.Sort(times)
+	return float64(times[1]) / float64(roundTrip)
+}
+
+// heap is what an op allocates, in bytes and in objects, of a few rounds.
+func (s serial) heap(tb testing.TB) (bytes, allocs float64) {
+	tb.Helper()
+	s.config = placed().config(s.config)
+	f := Start(tb, s.stack, s.config)
+	calls := s.warm(tb, f)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	ops := uint64(s.goRound(tb, f, calls, "counting allocations", wireRounds))
+	runtime.ReadMemStats(&after)
+	return float64((after.TotalAlloc - before.TotalAlloc) / ops), float64((after.Mallocs - before.Mallocs) / ops)
+}

@@ -1,0 +1,359 @@
+package stacktest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/httpjsoniter"
+	"github.com/rpcbench/rpcbench/internal/users"
+)
+
+// clientOf is the faultless fake with its client changed.
+func clientOf(change func(rpcbench.ClientConfig, rpcbench.Client) rpcbench.Client) rpcbench.Stack {
+	stack := fake{}.stack()
+	dial := stack.Dial
+	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		c, err := dial(config)
+		if err != nil {
+			return nil, err
+		}
+		return change(config, c), nil
+	}
+	return stack
+}
+
+// around is a client with something around its Calls, but for those that connect the fixture.
+type around struct {
+	rpcbench.Client
+	change func(rpcbench.Call) rpcbench.Call
+}
+
+func (c around) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	call, err := c.Client.Prepare(u)
+	if err != nil || u.Name == "connect" {
+		return call, err
+	}
+	return c.change(call), nil
+}
+
+func calling(change func(rpcbench.Call) rpcbench.Call) rpcbench.Stack {
+	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client { return around{c, change} })
+}
+
+// wantsDeadline fails calls without a deadline, or with one that was used before.
+func wantsDeadline() rpcbench.Stack {
+	var mu sync.Mutex
+	var last time.Time
+	return calling(func(call rpcbench.Call) rpcbench.Call {
+		return func(ctx context.Context) error {
+			mu.Lock()
+			defer mu.Unlock()
+			due, ok := ctx.Deadline()
+			if !ok || due.Equal(last) {
+				return errors.New("no deadline of its own")
+			}
+			last = due
+			return call(ctx)
+		}
+	})
+}
+
+// wantsTLS fails without TLS on either side.
+func wantsTLS() rpcbench.Stack {
+	stack := fake{}.stack()
+	server, dial := stack.Server, stack.Dial
+	stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+		if config.TLS == nil {
+			return nil, errors.New("the server is in clear")
+		}
+		return server(config)
+	}
+	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		if config.TLS == nil {
+			return nil, errors.New("the client is in clear")
+		}
+		return dial(config)
+	}
+	return stack
+}
+
+// keepsItsConnection gives every caller of Dial the first client, so that nothing is cold.
+func keepsItsConnection() rpcbench.Stack {
+	var first atomic.Pointer[rpcbench.Client]
+	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
+		if !first.CompareAndSwap(nil, &c) {
+			return undying{*first.Load()}
+		}
+		return c
+	})
+}
+
+type undying struct{ rpcbench.Client }
+
+func (undying) Close() error { return nil }
+
+// gathering lets warm-up calls return only when as many have come as there are callers.
+func gathering(callers int) rpcbench.Stack {
+	var mu sync.Mutex
+	here, gate := 0, make(chan struct{})
+	left := warmRounds * callers
+	return calling(func(call rpcbench.Call) rpcbench.Call {
+		return func(ctx context.Context) error {
+			mu.Lock()
+			if left == 0 {
+				mu.Unlock()
+				return call(ctx)
+			}
+			left--
+			if here++; here == callers {
+				here = 0
+				close(gate)
+				gate = make(chan struct{})
+				mu.Unlock()
+			} else {
+				wait := gate
+				mu.Unlock()
+				select {
+				case <-wait:
+				case <-time.After(10 * time.Second):
+					return errors.New("the callers don't call at a time")
+				}
+			}
+			return call(ctx)
+		}
+	})
+}
+
+// dropping closes its idle connections before the nth call after those that connect the fixture.
+func dropping(n int64) rpcbench.Stack {
+	var made atomic.Int64
+	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
+		return around{c, func(call rpcbench.Call) rpcbench.Call {
+			return func(ctx context.Context) error {
+				if made.Add(1) == n {
+					_ = c.Close()
+				}
+				return call(ctx)
+			}
+		}}
+	})
+}
+
+// failingAt fails the nth of the calls that follow the warm-up, whoever makes it.
+func failingAt(n int64, warmUp int64) rpcbench.Stack {
+	var made atomic.Int64
+	return calling(func(call rpcbench.Call) rpcbench.Call {
+		return func(ctx context.Context) error {
+			if made.Add(1) == warmUp+n {
+				return errors.New("broken")
+			}
+			return call(ctx)
+		}
+	})
+}
+
+// BenchmarkScenarios is for TestScenarios, which runs it in a child process.
+func BenchmarkScenarios(b *testing.B) {
+	if os.Getenv(inChild) == "" {
+		b.Skip("run by TestScenarios")
+	}
+	bare := rpcbench.Config{}
+	row := func(name string, loop func(b *testing.B)) { b.Run("case="+name, loop) }
+
+	row("payload", func(b *testing.B) { BenchmarkPayload(b, httpjsoniter.New(), bare, 10_000) })
+	row("invalid", func(b *testing.B) { BenchmarkInvalid(b, httpjson.New(), bare) })
+	row("invalid.accepted", func(b *testing.B) {
+		BenchmarkInvalid(b, calling(func(rpcbench.Call) rpcbench.Call { return func(context.Context) error { return nil } }), bare)
+	})
+	row("invalid.otherwise", func(b *testing.B) {
+		BenchmarkInvalid(b, calling(func(rpcbench.Call) rpcbench.Call {
+			return func(context.Context) error {
+				return &rpcbench.Error{Code: rpcbench.Invalid, Violations: []rpcbench.Violation{{Field: "email", Rule: "required"}}}
+			}
+		}), bare)
+	})
+	row("deadline", func(b *testing.B) { BenchmarkDeadline(b, wantsDeadline(), bare) })
+	row("deadline.none", func(b *testing.B) { BenchmarkCreateUser(b, wantsDeadline(), bare) })
+	row("tls", func(b *testing.B) { BenchmarkTLS(b, wantsTLS(), bare) })
+	row("tls.none", func(b *testing.B) { BenchmarkCreateUser(b, wantsTLS(), bare) })
+	row("echo", func(b *testing.B) { BenchmarkEcho(b, httpjson.New(), bare, FlexComplex, 1) })
+	row("echo.empty", func(b *testing.B) { BenchmarkEcho(b, httpjson.New(), bare, FlexEmpty, 1) })
+	row("echo.callers", func(b *testing.B) { BenchmarkEcho(b, httpjson.New(), rpcbench.Config{Conns: 2}, FlexComplex, 3) })
+	row("echo.unable", func(b *testing.B) { BenchmarkEcho(b, fake{}.stack(), bare, FlexComplex, 1) })
+	row("echo.lossy", func(b *testing.B) { BenchmarkEcho(b, httpjsoniter.Fastest(), bare, FlexComplex, 1) })
+	row("stream.unary", func(b *testing.B) { BenchmarkStream(b, grpcprotobuf.New(), bare, Unary) })
+	row("stream.bothways", func(b *testing.B) { BenchmarkStream(b, grpcprotobuf.New(), bare, BothWays) })
+	row("stream.upload", func(b *testing.B) { BenchmarkStream(b, grpcprotobuf.New(), bare, Upload) })
+	row("stream.unable", func(b *testing.B) { BenchmarkStream(b, httpjson.New(), bare, Unary) })
+	row("cold", func(b *testing.B) { BenchmarkCold(b, fake{}.stack(), bare) })
+	row("cold.tls", func(b *testing.B) { BenchmarkCold(b, wantsTLS(), rpcbench.Config{TLS: true}) })
+	row("cold.warm", func(b *testing.B) { BenchmarkCold(b, keepsItsConnection(), bare) })
+	row("link", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), bare, "lan", false) })
+	row("link.cold", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), rpcbench.Config{TLS: true}, "lan", true) })
+	row("link.unknown", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), bare, "5g", false) })
+	row("parallel", func(b *testing.B) { BenchmarkParallel(b, gathering(5), rpcbench.Config{Conns: 5}, 5) })
+	row("parallel.none", func(b *testing.B) { BenchmarkParallel(b, fake{}.stack(), bare, 0) })
+	row("parallel.error", func(b *testing.B) { BenchmarkParallel(b, failingAt(10, warmRounds*4), bare, 4) })
+	row("parallel.panic", func(b *testing.B) {
+		BenchmarkParallel(b, calling(func(rpcbench.Call) rpcbench.Call { return func(context.Context) error { panic("broken") } }), bare, 4)
+	})
+	row("parallel.hung", func(b *testing.B) {
+		parallel{stack: hangingAfter(fake{}.stack(), warmRounds*users.Round), callers: users.Round, hang: 200 * time.Millisecond,
+			calls: usersOf(0)}.benchmark(b)
+	})
+	row("parallel.bound", func(b *testing.B) {
+		for b.Loop() {
+		}
+		reportRate(b, time.Second, 10*time.Second, 1, 1000)
+	})
+	row("parallel.dials", func(b *testing.B) { BenchmarkParallel(b, dropping(warmRounds*2+10), rpcbench.Config{Conns: 2}, 2) })
+}
+
+func TestScenarios(t *testing.T) {
+	for _, c := range []struct {
+		name, reason string
+		fails        string             // with this text, and without a row; "" is success
+		skipped      string             // likewise
+		least        map[string]float64 // of the row's figures
+		absent       []string
+	}{
+		{name: "payload", reason: "the payload goes both ways, in base64", least: map[string]float64{"sent-B/op": 13_000, "recv-B/op": 13_000}},
+		{name: "invalid", reason: "a refused user is the right answer", least: map[string]float64{"ns/op": 1, "recv-B/op": 50}},
+		{name: "invalid.accepted", reason: "an invalid user must not be accepted", fails: "an invalid user must be refused for {email email}, and was not"},
+		{name: "invalid.otherwise", reason: "nor refused for another reason", fails: "an invalid user must be refused for {email email}"},
+		{name: "deadline", reason: "every call has a deadline of its own", least: map[string]float64{"ns/op": 1}},
+		{name: "deadline.none", reason: "other rows have none", fails: "no deadline of its own"},
+		{name: "tls", reason: "both sides have TLS", least: map[string]float64{"ns/op": 1}},
+		{name: "tls.none", reason: "other rows are in clear", fails: "the server is in clear"},
+		{name: "echo", reason: "the complex message goes both ways", least: map[string]float64{"sent-B/op": 400, "recv-B/op": 400}},
+		{name: "echo.empty", reason: "the empty message", least: map[string]float64{"sent-B/op": 1}},
+		{name: "echo.callers", reason: "several callers", least: map[string]float64{"req/s": 1}, absent: []string{"sent-B/op"}},
+		{name: "echo.unable", reason: "a stack that does not echo", skipped: "rpcbench: fake: echo: unsupported operation"},
+		{name: "echo.lossy", reason: "a stack that would lose digits", skipped: "rpcbench: httpjsoniter.fastest does not keep the complex message bit-equal"},
+		{name: "stream.unary", reason: "the call to compare with", least: map[string]float64{"ns/op": 1}, absent: []string{"ns/message"}},
+		{name: "stream.bothways", reason: "one message each way on an open stream", least: map[string]float64{"ns/op": 1}, absent: []string{"ns/message"}},
+		{name: "stream.upload", reason: "100 messages one way", least: map[string]float64{"ns/message": 1, "sent-B/op": 3600}},
+		{name: "stream.unable", reason: "HTTP/1.1 does not stream", skipped: "rpcbench: httpjson: streams: unsupported operation"},
+		{name: "cold", reason: "a connection for each op", least: map[string]float64{"ns/op": 1, "sent-B/op": 100}},
+		{name: "cold.tls", reason: "a handshake for each op", least: map[string]float64{"recv-B/op": 800}},
+		{name: "cold.warm", reason: "a client that keeps its connection is not cold", fails: "0 connections opened inside the timed loop of 20 calls"},
+		{name: "link", reason: "an op waits for its reply: 4 ms", least: map[string]float64{"round-trips/op": 1, "ns/op": 4e6}},
+		{name: "link.cold", reason: "a dial, a handshake, an op", least: map[string]float64{"round-trips/op": 3, "ns/op": 12e6}},
+		{name: "link.unknown", reason: "a link that does not exist", fails: "5g"},
+		{name: "parallel", reason: "all callers call at a time", least: map[string]float64{"req/s": 1, "ns/op": 1, "cpu-ns/op": 0}, absent: []string{"inflight-ratio", "client-bound"}},
+		{name: "parallel.none", reason: "nobody calls", fails: "0 callers: at least one is needed"},
+		{name: "parallel.error", reason: "one caller's error ends all", fails: ": broken"},
+		{name: "parallel.panic", reason: "as does one caller's panic", fails: "rpcbench: fake: warm-up: caller"},
+		{name: "parallel.bound", reason: "a generator that is behind says so", least: map[string]float64{"client-bound": 1, "inflight-ratio": 0.1, "req/s": 100}},
+		{name: "parallel.hung", reason: "a server that falls silent", fails: "the call hung, so its fixture was closed"},
+		{name: "parallel.dials", reason: "a connection more than declared", fails: "connections opened inside the timed loop"},
+	} {
+		t.Run(c.name+": "+c.reason, func(t *testing.T) {
+			out, err := child(t, "-test.bench=^BenchmarkScenarios$/^case="+c.name+"$", "-test.benchtime=20x", "-test.v")
+			rows, units := results(t, withoutLog(out))
+			switch {
+			case c.fails != "":
+				require.Error(t, err, out)
+				require.Contains(t, out, c.fails)
+				require.Empty(t, rows, out)
+				return
+			case c.skipped != "":
+				require.NoError(t, err, out)
+				require.Contains(t, out, c.skipped)
+				require.Empty(t, rows, out)
+				return
+			}
+			require.NoError(t, err, out)
+			require.Len(t, rows, 1, out)
+			for unit, least := range c.least {
+				got, ok := value(rows[0], unit)
+				if unit == "cpu-ns/op" && runtime.GOOS == "windows" {
+					continue
+				}
+				require.True(t, ok, "%s is missing in\n%s", unit, out)
+				require.GreaterOrEqual(t, got, least, unit)
+			}
+			for _, unit := range c.absent {
+				_, ok := value(rows[0], unit)
+				require.False(t, ok, "%s stands in\n%s", unit, out)
+			}
+			for _, v := range rows[0].Values {
+				if !strings.Contains("sec/op B/op allocs/op", v.Unit) {
+					require.True(t, units[v.OrigUnit] || units[v.Unit], "no Unit line for %q", v.Unit)
+				}
+			}
+		})
+	}
+}
+
+// withoutLog leaves the lines that are benchmark format: the rest of -test.v's output is not.
+func withoutLog(out string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		if strings.HasPrefix(line, "Unit ") || strings.HasPrefix(line, "Benchmark") && len(fields) > 3 {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
+}
+
+func TestInflight(t *testing.T) {
+	for _, c := range []struct {
+		reason     string
+		busy, wall time.Duration
+		callers, n int
+		share      float64
+		known      bool
+	}{
+		{"all callers always wait for a reply", 40 * time.Second, 10 * time.Second, 4, 1000, 1, true},
+		{"the generator is behind", 20 * time.Second, 10 * time.Second, 4, 1000, 0.5, true},
+		{"too few ops to tell", 40 * time.Second, 10 * time.Second, 4, 399, 0, false},
+		{"just enough", 40 * time.Second, 10 * time.Second, 4, 400, 1, true},
+	} {
+		share, known := inflight(c.busy, c.wall, c.callers, c.n)
+		require.Equal(t, c.known, known, c.reason)
+		require.InDelta(t, c.share, share, 1e-9, c.reason)
+	}
+}
+
+// TestColdConnectionsAreReset: the server reads a reset, so the client's port is free at once.
+func TestColdConnectionsAreReset(t *testing.T) {
+	ends := make(chan error, 1)
+	cold := coldSerial(fake{}.stack(), rpcbench.Config{})
+	cold.config.WrapServer = func(c net.Conn) net.Conn { return ending{c, ends} }
+	f := Start(t, cold.stack, cold.config)
+	require.NoError(t, callOnce(t.Context(), f, users.Sample(0, 0)))
+	require.ErrorIs(t, <-ends, syscall.ECONNRESET)
+}
+
+// ending tells how reading a connection ended.
+type ending struct {
+	net.Conn
+	ends chan error
+}
+
+func (c ending) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) { // with which net/http ends its background read
+		select {
+		case c.ends <- err:
+		default:
+		}
+	}
+	return n, err
+}

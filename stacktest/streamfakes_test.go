@@ -1,0 +1,209 @@
+package stacktest
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/internal/users"
+)
+
+// fakeStreams is grpcprotobuf with one fault at a time in its client's streams. The zero value has none.
+type fakeStreams struct {
+	open   func(*fakeStreamer, context.Context) (rpcbench.Stream, error)
+	call   func(s *fakeStream, u rpcbench.User, real rpcbench.Call) rpcbench.Call
+	close  func(*fakeStream) error
+	upload func(real rpcbench.Call) rpcbench.Call
+}
+
+func (k fakeStreams) stack() rpcbench.Stack {
+	stack := grpcprotobuf.New()
+	dial := stack.Dial
+	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		c, err := dial(config)
+		if err != nil {
+			return nil, err
+		}
+		another := func() (rpcbench.Client, error) { return dial(config) }
+		return &fakeStreamer{Client: c, Streamer: c.(rpcbench.Streamer), fake: k, another: another}, nil
+	}
+	return stack
+}
+
+type fakeStreamer struct {
+	rpcbench.Client
+	rpcbench.Streamer
+	fake    fakeStreams
+	another func() (rpcbench.Client, error)
+	others  []rpcbench.Client // to be closed with this one
+}
+
+func (c *fakeStreamer) Close() error {
+	for _, other := range c.others {
+		_ = other.Close()
+	}
+	return c.Client.Close()
+}
+
+func (c *fakeStreamer) OpenStream(ctx context.Context) (rpcbench.Stream, error) {
+	open := c.fake.open
+	if open == nil {
+		open = func(c *fakeStreamer, ctx context.Context) (rpcbench.Stream, error) { return c.Streamer.OpenStream(ctx) }
+	}
+	s, err := open(c, ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &fakeStream{Stream: s, client: c, ctx: ctx}, nil
+}
+
+func (c *fakeStreamer) PrepareUpload(all []rpcbench.User) (rpcbench.Call, error) {
+	call, err := c.Streamer.PrepareUpload(all)
+	if err != nil || c.fake.upload == nil {
+		return call, err
+	}
+	return c.fake.upload(call), nil
+}
+
+type fakeStream struct {
+	rpcbench.Stream
+	client *fakeStreamer
+	ctx    context.Context
+	ended  bool
+}
+
+func (s *fakeStream) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	call, err := s.Stream.Prepare(u)
+	if err != nil || s.client.fake.call == nil {
+		return call, err
+	}
+	return s.client.fake.call(s, u, call), nil
+}
+
+func (s *fakeStream) Close() error {
+	if s.client.fake.close != nil {
+		return s.client.fake.close(s)
+	}
+	return s.Stream.Close()
+}
+
+// forgiving makes a success of errors that say some words.
+func forgiving(words string) func(rpcbench.Call) rpcbench.Call {
+	return func(real rpcbench.Call) rpcbench.Call {
+		return func(ctx context.Context) error {
+			if err := real(ctx); err != nil && !strings.Contains(err.Error(), words) {
+				return err
+			}
+			return nil
+		}
+	}
+}
+
+// TestStreamFakesFail: faults of streams, each of which turns the named check red.
+func TestStreamFakesFail(t *testing.T) {
+	type streamCall = func(*fakeStream, rpcbench.User, rpcbench.Call) rpcbench.Call
+	just := func(change func(rpcbench.Call) rpcbench.Call) streamCall {
+		return func(_ *fakeStream, _ rpcbench.User, real rpcbench.Call) rpcbench.Call { return change(real) }
+	}
+	for _, c := range []struct {
+		fault string
+		fake  fakeStreams
+		fails string // "" for none
+	}{
+		{"no fault", fakeStreams{}, ""},
+		{"replies that nobody compares", fakeStreams{call: just(forgiving("wrong reply"))}, "changed stream replies"},
+		{"a user answered in the client", fakeStreams{call: func(_ *fakeStream, u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
+			call, _ := inProcess{}.Prepare(u)
+			return call
+		}}, "streams"},
+		{"a request for each user", fakeStreams{call: func(s *fakeStream, u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
+			call, _ := s.client.Prepare(u)
+			return func(ctx context.Context) error {
+				if s.ended {
+					return &rpcbench.Error{Code: rpcbench.Unavailable}
+				}
+				return call(ctx)
+			}
+		}, close: func(s *fakeStream) error {
+			s.ended = true
+			return s.Stream.Close()
+		}}, "streams"},
+		{"a Call that sends although its context is done", fakeStreams{call: just(func(real rpcbench.Call) rpcbench.Call {
+			return func(context.Context) error { return real(context.Background()) }
+		})}, "streams"},
+		{"a Call that ends the stream because its own context is done", fakeStreams{call: func(s *fakeStream, _ rpcbench.User, real rpcbench.Call) rpcbench.Call {
+			return func(ctx context.Context) error {
+				if ctx.Err() != nil {
+					_ = s.Stream.Close()
+				}
+				return real(ctx)
+			}
+		}}, "streams"},
+		{"a connection for each stream", fakeStreams{open: func(c *fakeStreamer, ctx context.Context) (rpcbench.Stream, error) {
+			own, err := c.another()
+			if err != nil {
+				return nil, err
+			}
+			c.others = append(c.others, own)
+			return own.(rpcbench.Streamer).OpenStream(ctx)
+		}}, "streams"},
+		{"all streams on one connection", fakeStreams{open: func(c *fakeStreamer, ctx context.Context) (rpcbench.Stream, error) {
+			s, err := c.Streamer.OpenStream(ctx)
+			_, _ = c.Client.Prepare(users.Sample(0, 0)) // the next one is the first again
+			return s, err
+		}}, "streams"},
+		{"a stream that Close leaves open", fakeStreams{close: func(*fakeStream) error { return nil }}, "streams"},
+		{"a stream that outlives its context", fakeStreams{open: func(c *fakeStreamer, ctx context.Context) (rpcbench.Stream, error) {
+			return c.Streamer.OpenStream(context.WithoutCancel(ctx))
+		}}, "ended streams"},
+		{"a stream that is opened again when it has ended", fakeStreams{call: func(s *fakeStream, u rpcbench.User, real rpcbench.Call) rpcbench.Call {
+			return func(ctx context.Context) error {
+				if s.ended {
+					again, _ := s.client.Streamer.OpenStream(s.ctx)
+					real, _ = again.Prepare(u)
+				}
+				err := real(ctx)
+				s.ended = err != nil
+				return err
+			}
+		}}, "ended streams"},
+		{"errors counted as success", fakeStreams{call: just(forgiving("rpcbench"))}, "ended streams"},
+		{"an error without its violations", fakeStreams{call: just(func(real rpcbench.Call) rpcbench.Call {
+			return func(ctx context.Context) error {
+				if err := real(ctx); err != nil {
+					return &rpcbench.Error{Code: rpcbench.CodeOf(err)}
+				}
+				return nil
+			}
+		})}, "ended streams"},
+		{"an ended stream's error that Close does not return", fakeStreams{close: func(s *fakeStream) error {
+			_ = s.Stream.Close()
+			return nil
+		}}, "ended streams"},
+		{"an upload whose number nobody compares", fakeStreams{upload: forgiving("the number of users")}, "uploads"},
+		{"an upload whose message nobody compares", fakeStreams{upload: forgiving("code or message")}, "uploads"},
+		{"an upload that is none", fakeStreams{upload: func(rpcbench.Call) rpcbench.Call {
+			return func(context.Context) error { return nil }
+		}}, "uploads"},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			for _, check := range checks() {
+				if !strings.Contains(check.name, "stream") && check.name != "uploads" {
+					continue
+				}
+				err := check.verify(subject{stack: c.fake.stack(), limit: 8 * time.Second})
+				if c.fails == "" {
+					require.NoError(t, err, check.name)
+				} else if check.name == c.fails {
+					require.Error(t, err, check.name)
+					t.Logf("%s: %v", check.name, err)
+				}
+			}
+		})
+	}
+}
