@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/netwrap"
 	"github.com/rpcbench/rpcbench/internal/roster"
@@ -22,7 +23,7 @@ var chosen = options{
 	update: flag.Bool("update", false, "write golden files and the generated parts of README.md"),
 	full:   flag.Bool("full", false, "every stack, payload, number of callers, link and rate"),
 	tls:    flag.Bool("tls", false, "TLS 1.3 in every row; what can only be had in clear is skipped"),
-	base:   flag.String("base", "httpjson", "name of the stack that BenchmarkVersus compares the others with"),
+	base:   flag.String("base", httpjson.New().Name, "name of the stack that BenchmarkVersus compares the others with"),
 	stacks: list("stacks", "names of the stacks of every benchmark that has a key stack", "", "", func(name string) error {
 		_, err := roster.Find(name)
 		return err
