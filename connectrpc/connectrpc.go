@@ -1,7 +1,8 @@
 // Package connectrpc serves and calls the create-user API with connect-go on net/http: protobuf in the Connect protocol
 // over HTTP/1.1, uncompressed unless a variant says otherwise. Servers answer the Connect, gRPC and gRPC-Web protocols in
-// protobuf and JSON; a variant is what its client speaks. Streams are HTTP/2's alone. What connect-go's generator would add, handlers and clients by
-// procedure, is written out here: it is no more than that, but for a schema that only interceptors read.
+// protobuf and JSON; a variant is what its client speaks. Streams are for the variants over HTTP/2. What connect-go's
+// generator would add, handlers and clients by procedure, is written out here: it is no more than that, but for a schema
+// that only interceptors read.
 package connectrpc
 
 import (
@@ -138,7 +139,7 @@ func addHeaders(h *rpcbench.Headers) connect.UnaryInterceptorFunc {
 	}
 }
 
-// conn calls through one http.Client. What streams is for HTTP/2.
+// conn calls through one http.Client; createUsers and uploadUsers stream, over HTTP/2.
 type conn struct {
 	createUser, createUsers *connect.Client[userv1.User, userv1.CreateUserResponse]
 	uploadUsers             *connect.Client[userv1.User, userv1.UploadUsersResponse]

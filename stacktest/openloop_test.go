@@ -168,6 +168,24 @@ func TestEachCallerHasItsCall(t *testing.T) {
 	require.NoError(t, err, out)
 }
 
+// A long queue may take longer than any call is allowed to: calls that end keep the fixture open.
+func TestWatchdogBitesWithoutProgress(t *testing.T) {
+	f := Start(t, fake{}.stack(), rpcbench.Config{})
+	synctest.Test(t, func(t *testing.T) {
+		var done atomic.Int64
+		dog := watchCalls(f, time.Second, done.Load)
+		for range 10 {
+			<-time.After(900 * time.Millisecond)
+			require.False(t, dog.bit.Load())
+			done.Add(1)
+		}
+		<-time.After(2100 * time.Millisecond)
+		require.True(t, dog.bit.Load())
+	})
+	_, err := f.Client.CreateUser(t.Context(), users.Sample(0, 0))
+	require.Error(t, err, "the fixture is closed")
+}
+
 const surplus = 700 // starts beyond those that callers and queue hold
 
 // BenchmarkOpenTooSlow is a stack that answers nothing until the last start is planned; TestSlowStackDropsStarts runs it.

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/netwrap"
 	"github.com/rpcbench/rpcbench/internal/users"
@@ -24,6 +26,7 @@ func endedStreams(s subject) error {
 	if client == nil {
 		return nil
 	}
+	before := goleak.IgnoreCurrent()
 	for _, u := range badUsers() {
 		_, want := f.Client.CreateUser(context.Background(), u)
 		if want == nil { // invalid UTF-8 is not refused by every stack
@@ -46,6 +49,9 @@ func endedStreams(s subject) error {
 	}
 	if f.Accepted() != 1 {
 		return fmt.Errorf("one connection is declared, %d were accepted with streams that ended with an error", f.Accepted())
+	}
+	if err := leftBehind(before); err != nil {
+		return fmt.Errorf("goroutines left of streams that ended with an error: %w", err)
 	}
 	stream, err := open(context.Background(), client, users.Sample(0, 0))
 	if err != nil {

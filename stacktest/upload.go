@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 
+	"go.uber.org/goleak"
+
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/netwrap"
 )
@@ -64,6 +66,7 @@ func endedUploads(s subject) error {
 		return err
 	}
 	defer f.Close()
+	before := goleak.IgnoreCurrent()
 	right, err := client.PrepareUpload(some(100, 0, 0))
 	if err != nil {
 		return fmt.Errorf("prepare an upload: %w", err)
@@ -94,6 +97,9 @@ func endedUploads(s subject) error {
 	}
 	if f.Accepted() != 1 {
 		return fmt.Errorf("one connection is declared, %d were accepted with uploads", f.Accepted())
+	}
+	if err := leftBehind(before); err != nil {
+		return fmt.Errorf("goroutines left of uploads: %w", err)
 	}
 	return nil
 }

@@ -292,9 +292,7 @@ func (q *queue) finish(err error) (at time.Time, dead bool) {
 func (q *queue) stop(err error, from time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.out.err == nil {
-		q.out.err = err
-	}
+	q.out.err = err
 	if q.in.err == nil {
 		q.in.err, q.in.from = err, from
 	}
