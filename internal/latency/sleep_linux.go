@@ -8,8 +8,8 @@ import (
 )
 
 // Sleeper waits more exactly than time.Sleep: an idle process rounds its timers up to milliseconds, those of epoll_wait. A
-// timerfd ends the wait of epoll as a reply on a socket does, to the microsecond, and blocks a goroutine and no more. A
-// thread in nanosleep is as exact, but keeps its P until the runtime takes it back, and calls wait for that; yielding
+// timerfd ends the wait of epoll as a reply on a socket does, within tens of microseconds, and blocks a goroutine and no more. A
+// thread in nanosleep keeps its P until the runtime takes it back, and calls wait for that; yielding
 // until it is time burns a core, which cpu-ns/op would show. One goroutine at a time may use it.
 type Sleeper struct {
 	fd    uintptr

@@ -23,8 +23,8 @@ import (
 //
 // Left out are loss, jitter, slow start and flow control (save that no more than 4 MB are under way), Nagle's algorithm,
 // delayed acknowledgement, and headers, so that rates are of payload. All of these make a real link slower: this one is
-// a best case, the same for every stack. Go's timers may fire up to 1 ms late when the process is idle, but lateness
-// doesn't add up: later bytes keep their times.
+// a best case, the same for every stack. Go's timers may fire up to 1 ms late when the process is idle, which a call
+// meets twice; within a message lateness doesn't add up, as later bytes keep their times.
 type Link struct {
 	Name     string        // in a row's name: link=3g
 	RTT      time.Duration // there and back, besides what the rates cost
