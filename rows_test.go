@@ -1,21 +1,36 @@
 package rpcbench_test
 
 import (
+	"bytes"
+	"context"
+	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/perf/benchfmt"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/remote"
+	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/internal/users"
 )
 
-// run is this test binary's output for benchmarks of one op each.
+// run is this test binary's output for benchmarks of one op each. Who has asked for benchmarks does not wait for these first.
 func run(t *testing.T, args ...string) (output string, err error) {
 	t.Helper()
+	if flag.Lookup("test.bench").Value.String() != "" {
+		t.Skip("benchmarks are to follow")
+	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"-test.run=^$", "-test.benchtime=1x", "-test.benchmem"}, args...)...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -100,6 +115,11 @@ func TestFlags(t *testing.T) {
 			[]string{"CreateUser/stack=rawtcp", "CreateUser/stack=httpjson.gzip"}, nil, nil},
 		{"links", []string{"-test.bench=^BenchmarkLink$", "-stacks=rawtcp", "-links=lan"},
 			[]string{"Link/stack=rawtcp/link=lan/op=warm", "Link/stack=rawtcp/link=lan/op=cold"}, map[string]float64{"sec/op": 0.008}, nil}, // of 4 ms each, one to dial
+		{"full has every stack, and adds values to each list", []string{"-test.bench=^Benchmark(Payload|Parallel|Link|OpenLoop)$/^stack=rawtcp$", "-full", "-links=lan"},
+			[]string{"Payload/stack=rawtcp/payload=100B", "Payload/stack=rawtcp/payload=1kB", "Payload/stack=rawtcp/payload=10kB", "Payload/stack=rawtcp/payload=100kB", "Payload/stack=rawtcp/payload=1MB",
+				"Parallel/stack=rawtcp/callers=50/conns=20", "Parallel/stack=rawtcp/callers=1/conns=1", "Parallel/stack=rawtcp/callers=8/conns=8", "Parallel/stack=rawtcp/callers=64/conns=20",
+				"Link/stack=rawtcp/link=lan/op=warm", "Link/stack=rawtcp/link=lan/op=cold",
+				"OpenLoop/stack=rawtcp/rate=1000", "OpenLoop/stack=rawtcp/rate=100", "OpenLoop/stack=rawtcp/rate=5000"}, nil, nil},
 		{"rates", []string{"-test.bench=^BenchmarkOpenLoop$", "-stacks=rawtcp", "-rates=2000,5"},
 			[]string{"OpenLoop/stack=rawtcp/rate=2000", "OpenLoop/stack=rawtcp/rate=5"}, map[string]float64{"sec/op": 0.2}, nil},
 		{"the base", []string{"-test.bench=^BenchmarkVersus$", "-stacks=rawtcp,httpjson", "-base=rawtcp"},
@@ -139,6 +159,59 @@ func TestFlags(t *testing.T) {
 			require.Equal(t, want, last.GetConfig("tls"), "a key tells rows with TLS from rows in clear")
 		})
 	}
+}
+
+// TestCallersReachTheServer: it sees as many users as -callers says, one of each caller, over the connections of the row's name.
+func TestCallersReachTheServer(t *testing.T) {
+	var mu sync.Mutex
+	var taps []*netwrap.Tap // in the order of servers
+	find := func(name string) (rpcbench.Stack, error) {
+		stacks, err := roster.Find(name)
+		if err != nil {
+			return rpcbench.Stack{}, err
+		}
+		tap := new(netwrap.Tap)
+		mu.Lock()
+		defer mu.Unlock()
+		taps = append(taps, tap)
+		server := stacks[0].Server
+		stacks[0].Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+			s, err := server(config)
+			return tapped{s, tap}, err
+		}
+		return stacks[0], nil
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- remote.Listen(ctx, ln, environ.Versions(), find, func(string) {}) }()
+	out, err := run(t, "-test.bench=^BenchmarkParallel$", "-stacks=rawtcp", "-callers=7,30", "-server="+ln.Addr().String())
+	cancel()
+	require.NoError(t, <-ended)
+	require.NoError(t, err, out)
+
+	require.Len(t, taps, 5, "one to see whether the server can be reached, and for each row one for the figures and one for the bytes")
+	for i, want := range []struct{ conns, callers int }{{0, 0}, {7, 7}, {7, 7}, {20, 30}, {20, 30}} {
+		require.Len(t, taps[i].Conns(), want.conns)
+		var received []byte
+		for _, c := range taps[i].Conns() {
+			received = append(received, c.Received()...)
+		}
+		for caller := range 40 {
+			require.Equal(t, caller < want.callers, bytes.Contains(received, []byte(users.Sample(caller, 0).Email)), "caller %d of %d", caller, want.callers)
+		}
+	}
+}
+
+// tapped is a server whose connections are recorded.
+type tapped struct {
+	rpcbench.Server
+	tap *netwrap.Tap
+}
+
+func (s tapped) Serve(ln net.Listener) error {
+	return s.Server.Serve(&netwrap.Listener{Listener: ln, Wrap: s.tap.Wrap})
 }
 
 func TestImpossibleFlags(t *testing.T) {

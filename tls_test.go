@@ -2,6 +2,8 @@ package rpcbench_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/tls"
 	"testing"
 	"time"
@@ -10,8 +12,41 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/internal/roster"
 	"github.com/rpcbench/rpcbench/internal/users"
 )
+
+// TestHandshakesAreEqual: every stack's clients shake hands as crypto/tls does by default, in full at each connection.
+func TestHandshakesAreEqual(t *testing.T) {
+	type handshake struct {
+		version, cipher uint16
+		group           tls.CurveID
+		resumed         bool
+	}
+	var want handshake
+	for _, stack := range roster.All() {
+		f := start(t, stack, rpcbench.Config{TLS: true})
+		shaken := func() handshake {
+			s, ok := f.TLS()
+			require.True(t, ok, stack.Name)
+			key, ok := s.PeerCertificates[0].PublicKey.(*ecdsa.PublicKey)
+			require.True(t, ok && key.Curve == elliptic.P256() && len(s.PeerCertificates) == 1, stack.Name)
+			return handshake{s.Version, s.CipherSuite, s.CurveID, s.DidResume}
+		}
+		first := shaken()
+		if want == (handshake{}) {
+			want = first
+		}
+		require.Equal(t, want, first, stack.Name)
+		require.False(t, first.resumed)
+		again, err := f.Dial()
+		require.NoError(t, err)
+		_, err = again.CreateUser(t.Context(), users.Sample(0, 0))
+		require.NoError(t, err, stack.Name)
+		require.NoError(t, again.Close())
+		require.Equal(t, first, shaken(), "%s: a second connection", stack.Name)
+	}
+}
 
 func TestCertificateIsOfOneFixture(t *testing.T) {
 	start := func() (*rpcbench.Fixture, rpcbench.ClientConfig) {

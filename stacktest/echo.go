@@ -82,7 +82,7 @@ func echo(s subject) error {
 			return fmt.Errorf("echo: %w", err)
 		}
 	}
-	if s.tls || s.stack.Traits.Compression != "" {
+	if !s.readable() {
 		return nil
 	}
 	asked := &message.Flex{String: "hello, flex"}

@@ -94,7 +94,7 @@ func sentWith(s subject, h *rpcbench.Headers) (sent, error) {
 			return sent{}, errors.Join(err, callErr)
 		}
 	}
-	if err := callAtOnce(f, 4, 0); err != nil {
+	if err := callAtOnce(f, 4, 4, 0); err != nil {
 		return sent{}, err
 	}
 	raw, received := recorded(tap)

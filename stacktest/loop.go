@@ -1,6 +1,7 @@
 package stacktest
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"runtime"
@@ -16,9 +17,7 @@ import (
 )
 
 const (
-	warmRounds = 16 // rounds of all calls before anything is measured, through the measured calls
-	wireRounds = 16 // rounds of all calls in the pass that counts bytes
-	fewest     = 2  // calls of either, where patience ends them
+	warmRounds = 16 // rounds of all calls before anything is measured, through the measured calls; as many count bytes
 	hangLimit  = 10 * time.Second
 )
 
@@ -49,17 +48,14 @@ type serial struct {
 	calls    func(*rpcbench.Fixture) ([]rpcbench.Call, error)
 	dials    int64         // connections that each op opens
 	messages int64         // that each op sends, if several: reported as ns/message
-	patience time.Duration // for warming and for counting bytes, where ops are slow; 0 is for ever
+	rounds   int           // to warm, and to count bytes; 0 is warmRounds
+	link     bool          // an op does little but wait: see BenchmarkLink
 	hang     time.Duration // 0 is hangLimit
 }
 
 func (s serial) benchmark(b *testing.B) {
 	b.Helper()
-	defer func() {
-		if p := recover(); p != nil { // package testing might print a row of no iterations before it dies
-			b.Fatalf("rpcbench: %s: panic: %v\n%s", s.stack.Name, p, debug.Stack())
-		}
-	}()
+	defer noRow(b, s.stack)
 	if s.hang == 0 {
 		s.hang = hangLimit
 	}
@@ -99,15 +95,24 @@ func (s serial) benchmark(b *testing.B) {
 	if opened := f.Accepted() - accepted; opened != int64(n)*s.dials {
 		b.Fatalf("rpcbench: %s: %d connections opened inside the timed loop of %d calls", s.stack.Name, opened, n)
 	}
-	sent, received := s.wireBytes(b)
 	reportPercentiles(b, ops)
-	if cpuKnown && s.patience == 0 { // to wait and wake costs the process a millisecond, which is not the stack's
-		b.ReportMetric(float64(cpuEnd-cpuStart)/float64(n), "cpu-ns/op")
-	}
-	b.ReportMetric(sent, "sent-B/op")
-	b.ReportMetric(received, "recv-B/op")
 	if s.messages > 0 {
 		b.ReportMetric(float64(b.Elapsed())/float64(int64(n)*s.messages), "ns/message")
+	}
+	if s.link {
+		return
+	}
+	if cpuKnown {
+		b.ReportMetric(float64(cpuEnd-cpuStart)/float64(n), "cpu-ns/op")
+	}
+	s.countBytes(b)
+}
+
+// noRow is to be deferred: after a panic package testing might print a row of no iterations before it dies.
+func noRow(b *testing.B, stack rpcbench.Stack) {
+	b.Helper()
+	if p := recover(); p != nil {
+		b.Fatalf("rpcbench: %s: panic: %v\n%s", stack.Name, p, debug.Stack())
 	}
 }
 
@@ -161,18 +166,21 @@ func (s serial) warm(tb testing.TB, f *rpcbench.Fixture) []rpcbench.Call {
 	}
 	calls, err := prepare(f)
 	skipOrFail(tb, s.stack, err)
-	s.goRound(tb, f, calls, "warm-up", warmRounds)
+	s.goRound(tb, f, calls, "warm-up")
 	return calls
 }
 
-// goRound makes each call rounds times, or fewer when patience ends, and returns how many it has made.
-func (s serial) goRound(tb testing.TB, f *rpcbench.Fixture, calls []rpcbench.Call, what string, rounds int) int {
+// goRound makes each call as often as there are rounds, and returns how many it has made. Over a link it makes one, or more
+// if there is time: it is the connection that has to be warm.
+func (s serial) goRound(tb testing.TB, f *rpcbench.Fixture, calls []rpcbench.Call, what string) int {
 	tb.Helper()
+	const patience = 100 * time.Millisecond
 	dog := watch(f, hangLimit)
 	defer dog.Stop()
 	began := time.Now()
-	for n := range rounds * len(calls) {
-		if s.patience > 0 && n >= fewest && time.Since(began) > s.patience {
+	all := cmp.Or(s.rounds, warmRounds) * len(calls)
+	for n := range all {
+		if s.link && n > 0 && time.Since(began) > patience {
 			return n
 		}
 		dog.Reset(hangLimit)
@@ -180,19 +188,37 @@ func (s serial) goRound(tb testing.TB, f *rpcbench.Fixture, calls []rpcbench.Cal
 			tb.Fatalf("rpcbench: %s: %s: call %d: %v%s", s.stack.Name, what, n, err, dog.note())
 		}
 	}
-	return rounds * len(calls)
+	return all
 }
 
-// wireBytes counts what one call sends and receives, over a fixture of its own, so that the timed one stays bare.
-func (s serial) wireBytes(tb testing.TB) (sent, received float64) {
-	tb.Helper()
-	counter := new(netwrap.Counter)
-	s.config.WrapClient = wrapped(s.config.WrapClient, counter.Wrap)
-	f := Start(tb, s.stack, s.config)
-	calls := s.warm(tb, f)
-	sentBefore, receivedBefore := counter.Sent(), counter.Received()
-	ops := float64(s.goRound(tb, f, calls, "counting bytes", wireRounds))
-	return float64(counter.Sent()-sentBefore) / ops, float64(counter.Received()-receivedBefore) / ops
+// countBytes reports what one call sends and receives.
+func (s serial) countBytes(b *testing.B) {
+	b.Helper()
+	wire := new(wireCounter)
+	s.config = wire.on(s.config)
+	f := Start(b, s.stack, s.config)
+	calls := s.warm(b, f)
+	wire.begin()
+	wire.report(b, s.goRound(b, f, calls, "counting bytes"))
+}
+
+// wireCounter counts bytes over a fixture of its own, so that the timed one stays bare.
+type wireCounter struct {
+	netwrap.Counter
+	sent, received int64 // before the ops
+}
+
+func (w *wireCounter) on(config rpcbench.Config) rpcbench.Config {
+	config.WrapClient = wrapped(config.WrapClient, w.Wrap)
+	return config
+}
+
+func (w *wireCounter) begin() { w.sent, w.received = w.Sent(), w.Received() }
+
+func (w *wireCounter) report(b *testing.B, ops int) {
+	b.Helper()
+	b.ReportMetric(float64(w.Sent()-w.sent)/float64(ops), "sent-B/op")
+	b.ReportMetric(float64(w.Received()-w.received)/float64(ops), "recv-B/op")
 }
 
 // wrapped is inner with outer around it. Either may be nil.

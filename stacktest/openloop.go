@@ -3,7 +3,6 @@ package stacktest
 import (
 	"context"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -22,7 +21,7 @@ const (
 // BenchmarkOpenLoop starts calls that create users at a fixed rate per second, from 1 to 1e6, whether or not earlier ones
 // have their reply, over config.Conns connections. Up to 256 calls are under way at a time and up to 4096 more starts wait
 // for one to end; what comes on top is dropped. One op is a planned start, so ns/op is 1e9/rate and tells nothing about
-// the stack. Beside it, and B/op and allocs/op, which are per call made, it reports
+// the stack. Beside it, and B/op, allocs/op, sent-B/op and recv-B/op, which are per call made, it reports
 //
 //	p50-ns, p95-ns, p99-ns   from the planned start of a call until it ends, so that a stall makes slow calls of all that
 //	                         were due meanwhile; absent with fewer than ten calls beyond
@@ -47,30 +46,14 @@ func BenchmarkOpenLoop(b *testing.B, stack rpcbench.Stack, config rpcbench.Confi
 
 func openLoop(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, rate float64, wait func(time.Duration), hang time.Duration) {
 	b.Helper()
-	defer func() {
-		if p := recover(); p != nil { // as in BenchmarkCreateUser
-			b.Fatalf("rpcbench: %s: panic: %v\n%s", stack.Name, p, debug.Stack())
-		}
-	}()
+	defer noRow(b, stack)
 	loop, err := latency.NewOpenLoop(rate, openQueue, wait)
 	if err != nil {
 		b.Fatalf("rpcbench: %s: %v", stack.Name, err)
 	}
-	f := Start(b, stack, placed().config(config))
-	calls := make([]func(context.Context) error, openCallers)
-	for i := range calls {
-		call, err := f.Client.Prepare(users.Sample(i%users.Round, 0))
-		if err != nil {
-			b.Fatalf("rpcbench: %s: prepare: %v", stack.Name, err)
-		}
-		calls[i] = call
-	}
-	warming := watchCalls(f, hangLimit, loop.Done)
-	err = loop.Start(warmRounds, calls...)
-	warming.Stop()
-	if err != nil {
-		b.Fatalf("rpcbench: %s: %v%s", stack.Name, err, warming.note())
-	}
+	config = placed().config(config)
+	f := Start(b, stack, config)
+	startCallers(b, f, loop)
 	accepted := f.Accepted()
 	finish := sync.OnceValue(loop.Finish)
 	defer finish()
@@ -108,22 +91,62 @@ func openLoop(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, rate f
 	if cpuKnown {
 		b.ReportMetric(float64(cpuEnd-cpuStart)/float64(made), "cpu-ns/op")
 	}
+	countOpenBytes(b, stack, config, rate, wait)
+}
+
+// startCallers returns when every caller of loop has warmed its call.
+func startCallers(b *testing.B, f *rpcbench.Fixture, loop *latency.OpenLoop) {
+	b.Helper()
+	calls := make([]func(context.Context) error, openCallers)
+	for i := range calls {
+		call, err := f.Client.Prepare(users.Sample(i%users.Round, 0))
+		if err != nil {
+			b.Fatalf("rpcbench: %s: prepare: %v", f.Stack.Name, err)
+		}
+		calls[i] = call
+	}
+	dog := watchCalls(f, hangLimit, loop.Done)
+	defer dog.Stop()
+	if err := loop.Start(warmRounds, calls...); err != nil {
+		b.Fatalf("rpcbench: %s: %v%s", f.Stack.Name, err, dog.note())
+	}
+}
+
+// countOpenBytes reports what a call that is made sends and receives at the rate: over HTTP/2 calls that meet share pings and
+// window updates.
+func countOpenBytes(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, rate float64, wait func(time.Duration)) {
+	b.Helper()
+	loop, err := latency.NewOpenLoop(rate, openQueue, wait)
+	if err != nil {
+		b.Fatalf("rpcbench: %s: %v", stack.Name, err)
+	}
+	wire := new(wireCounter)
+	f := Start(b, stack, wire.on(config))
+	startCallers(b, f, loop)
+	dog := watchCalls(f, hangLimit, loop.Done)
+	defer dog.Stop()
+	wire.begin()
+	starts := int(min(warmRounds*users.Round, max(1, rate/4))) // those of a quarter of a second
+	for range starts {
+		if loop.Next() != nil {
+			break
+		}
+	}
+	if err := loop.Finish(); err != nil {
+		b.Fatalf("rpcbench: %s: counting bytes: %v%s", stack.Name, err, dog.note())
+	}
+	wire.report(b, int(loop.Latency.Count()))
 }
 
 func reportOpenLoop(b *testing.B, loop *latency.OpenLoop) {
 	b.Helper()
-	quantile := func(of *latency.Recorder, q float64, unit string) time.Duration {
-		d, ok := of.Quantile(q)
-		if ok {
-			b.ReportMetric(float64(d), unit)
-		}
-		return d
+	reportPercentiles(b, &loop.Latency)
+	p99, ok := loop.Latency.Quantile(0.99)
+	late, lateOK := loop.Lateness.Quantile(0.99)
+	if lateOK {
+		b.ReportMetric(float64(late), "late-p99-ns")
 	}
-	quantile(&loop.Latency, 0.50, "p50-ns")
-	quantile(&loop.Latency, 0.95, "p95-ns")
-	p99 := quantile(&loop.Latency, 0.99, "p99-ns")
-	late := quantile(&loop.Lateness, 0.99, "late-p99-ns")
-	if p99 > 0 && late > p99/10 { // 0 is absent
+	if ok && late > p99/10 {
 		b.ReportMetric(1, "generator-bound")
 	}
 	b.ReportMetric(loop.Achieved(), "achieved-req/s")

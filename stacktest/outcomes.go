@@ -142,6 +142,16 @@ func hostileUsers() []hostileUser {
 	}
 }
 
+// tooLarge is a payload that no server takes. It is twice what makes a body too large, so that it is refused while it is still
+// being sent; but gzip sends it whole in either case, and takes seconds for it under the race detector.
+func (s subject) tooLarge() []byte {
+	size := 2 * rpcbench.MaxBody
+	if s.stack.Traits.Compression == "gzip" {
+		size = rpcbench.MaxBody
+	}
+	return bytes.Repeat([]byte{7}, size)
+}
+
 func invalidUTF8(s subject, f *rpcbench.Fixture, u rpcbench.User) error {
 	reply, err := f.Client.CreateUser(context.Background(), u)
 	declared := s.stack.Traits.InvalidUTF8
@@ -195,9 +205,9 @@ func outcomes(s subject) error {
 		{"a password too short", change(func(u *rpcbench.User) { u.Password = "abc" }), rpcbench.Invalid, broken("password", "min=4")},
 		{"a password too long", change(func(u *rpcbench.User) { u.Password = strings.Repeat("p", 73) }), rpcbench.Invalid, broken("password", "max=72")},
 		{"everything is missing", rpcbench.User{}, rpcbench.Invalid, broken("email", "required", "name", "min=4", "password", "min=4")},
-		{"a payload of 1 MiB", users.Sample(0, rpcbench.MaxAvatar), "", nil},
-		{"a payload of one byte more", users.Sample(0, rpcbench.MaxAvatar+1), rpcbench.Invalid, broken("avatar", "max=1048576")},
-		{"a payload of 16 MiB", change(func(u *rpcbench.User) { u.Avatar = bytes.Repeat([]byte{7}, 16<<20) }), rpcbench.TooLarge, nil},
+		{"a payload of one byte more than the largest, which is among the hostile values",
+			change(func(u *rpcbench.User) { u.Avatar = bytes.Repeat([]byte{7}, rpcbench.MaxAvatar+1) }), rpcbench.Invalid, broken("avatar", "max=1048576")},
+		{"a body too large", change(func(u *rpcbench.User) { u.Avatar = s.tooLarge() }), rpcbench.TooLarge, nil},
 	} {
 		for _, form := range []string{"CreateUser", "Call"} {
 			var err error

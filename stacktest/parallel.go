@@ -17,8 +17,8 @@ import (
 )
 
 // BenchmarkParallel times callers that create users at the same time, each its own, over config.Conns connections: a
-// closed loop, in which a caller calls again as soon as it has its reply. ns/op is wall time over all ops. Beside it,
-// B/op, allocs/op, cpu-ns/op and the percentiles of BenchmarkCreateUser it reports
+// closed loop, in which a caller calls again as soon as it has its reply. ns/op is wall time over all ops. Beside it and the
+// other figures of BenchmarkCreateUser, whose bytes are counted with all callers calling, it reports
 //
 //	req/s            ops per second
 //	inflight-ratio   rate × mean latency / callers (J. D. C. Little's law): the share of callers that wait for a reply;
@@ -50,26 +50,16 @@ type parallel struct {
 
 func (p parallel) benchmark(b *testing.B) {
 	b.Helper()
-	defer func() {
-		if v := recover(); v != nil {
-			b.Fatalf("rpcbench: %s: panic: %v\n%s", p.stack.Name, v, debug.Stack())
-		}
-	}()
+	defer noRow(b, p.stack)
 	if p.hang == 0 {
 		p.hang = hangLimit
 	}
 	if p.callers < 1 {
 		b.Fatalf("rpcbench: %s: %d callers: at least one is needed", p.stack.Name, p.callers)
 	}
-	f := Start(b, p.stack, placed().config(p.config))
-	calls, err := p.calls(f)
-	skipOrFail(b, p.stack, err)
-	if len(calls) != p.callers {
-		b.Fatalf("rpcbench: %s: %d calls for %d callers", p.stack.Name, len(calls), p.callers)
-	}
-	if _, err := p.together(f, calls, warmRounds*p.callers, hangLimit, func() {}); err != nil {
-		b.Fatalf("rpcbench: %s: warm-up: %v", p.stack.Name, err)
-	}
+	p.config = placed().config(p.config)
+	f := Start(b, p.stack, p.config)
+	calls := p.warm(b, f)
 	accepted := f.Accepted()
 	server := watchServer(b, f)
 	runtime.GC()
@@ -95,6 +85,46 @@ func (p parallel) benchmark(b *testing.B) {
 		b.ReportMetric(float64(cpuEnd-cpuStart)/float64(b.N), "cpu-ns/op")
 	}
 	reportRate(b, run.busy, b.Elapsed(), p.callers, b.N)
+	if printed(b) {
+		p.countBytes(b)
+	}
+}
+
+func (p parallel) warm(b *testing.B, f *rpcbench.Fixture) []rpcbench.Call {
+	b.Helper()
+	calls, err := p.calls(f)
+	skipOrFail(b, p.stack, err)
+	if len(calls) != p.callers {
+		b.Fatalf("rpcbench: %s: %d calls for %d callers", p.stack.Name, len(calls), p.callers)
+	}
+	if _, err := p.together(f, calls, warmRounds*p.callers, hangLimit, func() {}); err != nil {
+		b.Fatalf("rpcbench: %s: warm-up: %v", p.stack.Name, err)
+	}
+	return calls
+}
+
+// countBytes reports what a call sends and receives while all callers call: over HTTP/2 the calls of a connection share pings
+// and window updates.
+func (p parallel) countBytes(b *testing.B) {
+	b.Helper()
+	wire := new(wireCounter)
+	f := Start(b, p.stack, wire.on(p.config))
+	calls := p.warm(b, f)
+	n := warmRounds * p.callers
+	wire.begin()
+	if _, err := p.together(f, calls, n, hangLimit, func() {}); err != nil {
+		b.Fatalf("rpcbench: %s: counting bytes: %v", p.stack.Name, err)
+	}
+	wire.report(b, n)
+}
+
+// printed says whether package testing prints this run's figures: it tries others before, to find a b.N.
+func printed(b *testing.B) bool {
+	wanted := budget()
+	if wanted.Blocks > 0 {
+		return b.N == wanted.Blocks
+	}
+	return b.Elapsed() >= wanted.Time
 }
 
 func reportRate(b *testing.B, busy, wall time.Duration, callers, n int) {

@@ -17,13 +17,14 @@ import (
 )
 
 // The benchmarks of this file report what BenchmarkCreateUser does, of another op. A stack that can't do a scenario is
-// skipped with the reason.
+// skipped with the reason. Ops that take long are fewer to warm and to count bytes.
 
 // BenchmarkPayload is BenchmarkCreateUser with a payload of size bytes in the request, which comes back in the reply. The
 // bytes are random, so no format and no compression makes them fewer.
 func BenchmarkPayload(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, size int) {
 	b.Helper()
-	serial{stack: stack, config: config, calls: usersOf(size)}.benchmark(b)
+	rounds := min(warmRounds, max(1, 200_000/max(1, size))) // 16 of 100 kB would take a second
+	serial{stack: stack, config: config, calls: usersOf(size), rounds: rounds}.benchmark(b)
 }
 
 // BenchmarkInvalid is the error path: every user breaks a rule, and an op is right if the call fails with exactly that
@@ -155,10 +156,11 @@ type FlexMessage string
 
 const (
 	FlexEmpty   FlexMessage = "flex.empty"   // no field set: what handling costs alone
-	FlexComplex FlexMessage = "flex.complex" // every field set, about 110 bytes of protobuf
+	FlexComplex FlexMessage = "flex.complex" // every field set, 133 bytes of protobuf
 )
 
-// BenchmarkStream sends messages over a stream, and by single calls for comparison. Stacks that don't stream are skipped.
+// BenchmarkStream sends messages over a stream, and by single calls for comparison. Stacks that don't stream are skipped. The
+// reply to an upload is the same each time: that it is compared, and that every message is sent, is for the suite to prove.
 func BenchmarkStream(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, op StreamOp) {
 	b.Helper()
 	s := serial{stack: stack, config: config}
@@ -213,6 +215,10 @@ const uploadMessages = 100
 // dials, prepares a call and makes it, and closes the client. To prepare is to build the native request, which for some
 // stacks is one small allocation; everywhere else that is done before. Connections are reset rather than closed: none
 // waits for minutes on its port, so any number of ops has ports enough.
+//
+// The handshake is crypto/tls's with its defaults, in full each time: a hybrid key exchange (X25519MLKEM768), a certificate
+// with an ECDSA key on P-256, one signature made and one verified. The certificate is itself what clients trust, so no chain
+// is, and nothing is resumed: no client keeps sessions.
 func BenchmarkCold(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
 	coldSerial(stack, config).benchmark(b)
@@ -220,7 +226,7 @@ func BenchmarkCold(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 
 func coldSerial(stack rpcbench.Stack, config rpcbench.Config) serial {
 	config.WrapClient = wrapped(resetOnClose, config.WrapClient)
-	return serial{stack: stack, config: config, dials: 1, calls: func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
+	return serial{stack: stack, config: config, dials: 1, rounds: 4, calls: func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
 		calls := make([]rpcbench.Call, users.Round)
 		for i := range calls {
 			u := users.Sample(i, 0)
@@ -255,66 +261,65 @@ func resetOnClose(c net.Conn) net.Conn {
 //
 //	round-trips/op   how often an op waits for the link: its time over a link of 100 ms and no other limit, in 100 ms
 //
-// B/op and allocs/op of a new connection for each op are those of BenchmarkCold, from a pass without the link, whose own
-// buffers would be most of them. There is no cpu-ns/op: a process that waits is billed for waking. The emulated link delays
-// and paces; it loses nothing, and has no slow start.
+// Bytes are counted over that link too. B/op and allocs/op are from a pass without a link, whose own buffers would be most of
+// them: what BenchmarkCreateUser and BenchmarkCold have. There is no cpu-ns/op: a process that waits is billed for waking. The
+// emulated link delays and paces; it loses nothing, and has no slow start.
 func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, link string, cold bool) {
 	b.Helper()
 	l, err := netwrap.FindLink(link)
 	if err != nil {
 		b.Fatal(err)
 	}
+	bare := serial{stack: stack, config: config}
+	if cold {
+		bare = coldSerial(stack, config)
+	}
+	bare.config = placed().config(bare.config)
 	over := func(l netwrap.Link) serial {
-		linked := config
-		linked.WrapClient = wrapped(config.WrapClient, l.Wrap)
-		s := serial{stack: stack, config: linked}
-		if cold {
-			s = coldSerial(stack, config)
-			s.config.WrapClient = wrapped(s.config.WrapClient, l.Wrap)
-		}
-		s.patience = 200 * time.Millisecond
+		s := bare
+		s.config.WrapClient = wrapped(s.config.WrapClient, l.Wrap)
+		s.link = true
 		return s
 	}
 	over(l).benchmark(b)
-	if cold {
-		bytes, allocs := coldSerial(stack, config).heap(b)
-		b.ReportMetric(bytes, "B/op")
-		b.ReportMetric(allocs, "allocs/op")
-	}
-	b.ReportMetric(over(netwrap.Link{RTT: roundTrip}).roundTrips(b), "round-trips/op")
+	over(netwrap.Link{RTT: roundTrip}).countTrips(b)
+	bare.countHeap(b)
 }
 
 const roundTrip = 100 * time.Millisecond // so long that nothing else of a call counts
 
-// roundTrips is the median of three ops' time, in roundTrip.
-func (s serial) roundTrips(tb testing.TB) float64 {
-	tb.Helper()
-	s.config, s.patience = placed().config(s.config), time.Nanosecond
-	f := Start(tb, s.stack, s.config)
-	calls := s.warm(tb, f)
+// countTrips reports the median of three ops' time, in roundTrip, and their bytes.
+func (s serial) countTrips(b *testing.B) {
+	b.Helper()
+	wire := new(wireCounter)
+	s.config = wire.on(s.config)
+	f := Start(b, s.stack, s.config)
+	calls := s.warm(b, f)
 	dog := watch(f, hangLimit)
 	defer dog.Stop()
 	times := make([]time.Duration, 3)
+	wire.begin()
 	for i := range times {
 		began := time.Now()
 		if err := calls[i%len(calls)](context.Background()); err != nil {
-			tb.Fatalf("rpcbench: %s: counting round trips: %v%s", s.stack.Name, err, dog.note())
+			b.Fatalf("rpcbench: %s: counting round trips: %v%s", s.stack.Name, err, dog.note())
 		}
 		times[i] = time.Since(began)
 	}
+	wire.report(b, len(times))
 	slices.Sort(times)
-	return float64(times[1]) / float64(roundTrip)
+	b.ReportMetric(float64(times[1])/float64(roundTrip), "round-trips/op")
 }
 
-// heap is what an op allocates, in bytes and in objects, of a few rounds.
-func (s serial) heap(tb testing.TB) (bytes, allocs float64) {
-	tb.Helper()
-	s.config = placed().config(s.config)
-	f := Start(tb, s.stack, s.config)
-	calls := s.warm(tb, f)
+// countHeap reports what an op allocates, of as many as count bytes elsewhere.
+func (s serial) countHeap(b *testing.B) {
+	b.Helper()
+	f := Start(b, s.stack, s.config)
+	calls := s.warm(b, f)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	ops := uint64(s.goRound(tb, f, calls, "counting allocations", wireRounds))
+	ops := uint64(s.goRound(b, f, calls, "counting allocations"))
 	runtime.ReadMemStats(&after)
-	return float64((after.TotalAlloc - before.TotalAlloc) / ops), float64((after.Mallocs - before.Mallocs) / ops)
+	b.ReportMetric(float64((after.TotalAlloc-before.TotalAlloc)/ops), "B/op")
+	b.ReportMetric(float64((after.Mallocs-before.Mallocs)/ops), "allocs/op")
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/rawtcp"
 )
 
 // clientOf is the faultless fake with its client changed.
@@ -106,35 +107,39 @@ type undying struct{ rpcbench.Client }
 
 func (undying) Close() error { return nil }
 
-// gathering lets warm-up calls return only when as many have come as there are callers.
-func gathering(callers int) rpcbench.Stack {
-	var mu sync.Mutex
-	here, gate := 0, make(chan struct{})
-	left := warmRounds * callers
-	return calling(func(call rpcbench.Call) rpcbench.Call {
-		return func(ctx context.Context) error {
-			mu.Lock()
-			if left == 0 {
-				mu.Unlock()
+// gathering lets calls return only when as many have come as there are callers, for so many rounds of each client in turn.
+func gathering(callers int, rounds ...int) rpcbench.Stack {
+	dialled := 0
+	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
+		var mu sync.Mutex
+		here, gate := 0, make(chan struct{})
+		left := rounds[min(dialled, len(rounds)-1)] * callers // Start may dial once more
+		dialled++
+		return around{c, func(call rpcbench.Call) rpcbench.Call {
+			return func(ctx context.Context) error {
+				mu.Lock()
+				if left == 0 {
+					mu.Unlock()
+					return call(ctx)
+				}
+				left--
+				if here++; here == callers {
+					here = 0
+					close(gate)
+					gate = make(chan struct{})
+					mu.Unlock()
+				} else {
+					wait := gate
+					mu.Unlock()
+					select {
+					case <-wait:
+					case <-time.After(10 * time.Second):
+						return errors.New("the callers don't call at a time")
+					}
+				}
 				return call(ctx)
 			}
-			left--
-			if here++; here == callers {
-				here = 0
-				close(gate)
-				gate = make(chan struct{})
-				mu.Unlock()
-			} else {
-				wait := gate
-				mu.Unlock()
-				select {
-				case <-wait:
-				case <-time.After(10 * time.Second):
-					return errors.New("the callers don't call at a time")
-				}
-			}
-			return call(ctx)
-		}
+		}}
 	})
 }
 
@@ -188,6 +193,8 @@ func BenchmarkScenarios(b *testing.B) {
 	})
 	row("deadline", func(b *testing.B) { BenchmarkDeadline(b, wantsDeadline(), bare) })
 	row("deadline.none", func(b *testing.B) { BenchmarkCreateUser(b, wantsDeadline(), bare) })
+	row("headers", func(b *testing.B) { BenchmarkHeaders(b, httpjson.New(), bare) })
+	row("headers.unable", func(b *testing.B) { BenchmarkHeaders(b, rawtcp.New(), bare) })
 	row("tls", func(b *testing.B) { BenchmarkTLS(b, wantsTLS(), bare) })
 	row("tls.none", func(b *testing.B) { BenchmarkCreateUser(b, wantsTLS(), bare) })
 	row("echo", func(b *testing.B) { BenchmarkEcho(b, httpjson.New(), bare, FlexComplex, 1) })
@@ -204,8 +211,13 @@ func BenchmarkScenarios(b *testing.B) {
 	row("cold.warm", func(b *testing.B) { BenchmarkCold(b, keepsItsConnection(), bare) })
 	row("link", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), bare, "lan", false) })
 	row("link.cold", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), rpcbench.Config{TLS: true}, "lan", true) })
+	row("link.heap", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), bare, "lan", true) })
 	row("link.unknown", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), bare, "5g", false) })
-	row("parallel", func(b *testing.B) { BenchmarkParallel(b, gathering(5), rpcbench.Config{Conns: 5}, 5) })
+	parallel5 := gathering(5, warmRounds, warmRounds, 2*warmRounds) // to find a b.N, for the figures, for the bytes
+	row("parallel", func(b *testing.B) { BenchmarkParallel(b, parallel5, rpcbench.Config{Conns: 5}, 5) })
+	row("bytes.serial", func(b *testing.B) { BenchmarkCreateUser(b, fake{}.stack(), bare) })
+	row("bytes.parallel", func(b *testing.B) { BenchmarkParallel(b, fake{}.stack(), rpcbench.Config{Conns: 3}, 5) })
+	row("bytes.openLoop", func(b *testing.B) { BenchmarkOpenLoop(b, fake{}.stack(), rpcbench.Config{Conns: 3}, 1000) })
 	row("parallel.none", func(b *testing.B) { BenchmarkParallel(b, fake{}.stack(), bare, 0) })
 	row("parallel.error", func(b *testing.B) { BenchmarkParallel(b, failingAt(10, warmRounds*4), bare, 4) })
 	row("parallel.panic", func(b *testing.B) {
@@ -228,7 +240,7 @@ func TestScenarios(t *testing.T) {
 		name, reason string
 		fails        string             // with this text, and without a row; "" is success
 		skipped      string             // likewise
-		least        map[string]float64 // of the row's figures
+		least, most  map[string]float64 // of the row's figures
 		absent       []string
 	}{
 		{name: "payload", reason: "the payload goes both ways, in base64", least: map[string]float64{"sent-B/op": 13_000, "recv-B/op": 13_000}},
@@ -237,11 +249,13 @@ func TestScenarios(t *testing.T) {
 		{name: "invalid.otherwise", reason: "nor refused for another reason", fails: "an invalid user must be refused for {email email}"},
 		{name: "deadline", reason: "every call has a deadline of its own", least: map[string]float64{"ns/op": 1}},
 		{name: "deadline.none", reason: "other rows have none", fails: "no deadline of its own"},
+		{name: "headers", reason: "a token, a traceparent and a user agent are sent", least: map[string]float64{"sent-B/op": 1000}},
+		{name: "headers.unable", reason: "a protocol without headers", skipped: "rpcbench: rawtcp: dial: the protocol has no headers: unsupported operation"},
 		{name: "tls", reason: "both sides have TLS", least: map[string]float64{"ns/op": 1}},
 		{name: "tls.none", reason: "other rows are in clear", fails: "the server is in clear"},
 		{name: "echo", reason: "the complex message goes both ways", least: map[string]float64{"sent-B/op": 400, "recv-B/op": 400}},
 		{name: "echo.empty", reason: "the empty message", least: map[string]float64{"sent-B/op": 1}},
-		{name: "echo.callers", reason: "several callers", least: map[string]float64{"req/s": 1}, absent: []string{"sent-B/op"}},
+		{name: "echo.callers", reason: "several callers", least: map[string]float64{"req/s": 1, "sent-B/op": 400, "recv-B/op": 400}},
 		{name: "echo.unable", reason: "a stack that does not echo", skipped: "rpcbench: fake: echo: unsupported operation"},
 		{name: "echo.lossy", reason: "a stack that would lose digits", skipped: "rpcbench: httpjsoniter.fastest does not keep the complex message bit-equal"},
 		{name: "stream.unary", reason: "the call to compare with", least: map[string]float64{"ns/op": 1}, absent: []string{"ns/message"}},
@@ -251,8 +265,9 @@ func TestScenarios(t *testing.T) {
 		{name: "cold", reason: "a connection for each op", least: map[string]float64{"ns/op": 1, "sent-B/op": 100}},
 		{name: "cold.tls", reason: "a handshake for each op", least: map[string]float64{"recv-B/op": 800}},
 		{name: "cold.warm", reason: "a client that keeps its connection is not cold", fails: "0 connections opened inside the timed loop of 20 calls"},
-		{name: "link", reason: "an op waits for its reply: 4 ms", least: map[string]float64{"round-trips/op": 1, "ns/op": 4e6}},
+		{name: "link", reason: "an op waits for its reply: 4 ms", least: map[string]float64{"round-trips/op": 1, "ns/op": 4e6, "sent-B/op": 100, "recv-B/op": 100}},
 		{name: "link.cold", reason: "a dial, a handshake, an op", least: map[string]float64{"round-trips/op": 3, "ns/op": 12e6}},
+		{name: "link.heap", reason: "a client's buffers are billed, a link's of 64 kB are not", least: map[string]float64{"B/op": 1000}, most: map[string]float64{"B/op": 80_000}},
 		{name: "link.unknown", reason: "a link that does not exist", fails: "5g"},
 		{name: "parallel", reason: "all callers call at a time", least: map[string]float64{"req/s": 1, "ns/op": 1, "cpu-ns/op": 0}, absent: []string{"inflight-ratio", "client-bound"}},
 		{name: "parallel.none", reason: "nobody calls", fails: "0 callers: at least one is needed"},
@@ -287,6 +302,11 @@ func TestScenarios(t *testing.T) {
 				require.True(t, ok, "%s is missing in\n%s", unit, out)
 				require.GreaterOrEqual(t, got, least, unit)
 			}
+			for unit, most := range c.most {
+				got, ok := value(rows[0], unit)
+				require.True(t, ok, "%s is missing in\n%s", unit, out)
+				require.LessOrEqual(t, got, most, unit)
+			}
 			for _, unit := range c.absent {
 				_, ok := value(rows[0], unit)
 				require.False(t, ok, "%s stands in\n%s", unit, out)
@@ -297,6 +317,24 @@ func TestScenarios(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestBytesAreOfOneCall: HTTP/1.1 sends the same whoever calls, so every loop must count the same.
+func TestBytesAreOfOneCall(t *testing.T) {
+	out, err := child(t, "-test.bench=^BenchmarkScenarios$/^case=bytes", "-test.benchtime=20x")
+	require.NoError(t, err, out)
+	rows, _ := results(t, out)
+	require.Len(t, rows, 3, out)
+	for _, unit := range []string{"sent-B/op", "recv-B/op"} {
+		want, ok := value(rows[0], unit)
+		require.True(t, ok, out)
+		require.Greater(t, want, 100.0, out)
+		for _, r := range rows[1:] {
+			got, ok := value(r, unit)
+			require.True(t, ok, out)
+			require.Equal(t, want, got, "%s\n%s", unit, out)
+		}
 	}
 }
 

@@ -30,6 +30,14 @@ func (s subject) streamer(config rpcbench.Config) (*rpcbench.Fixture, rpcbench.S
 // readable says whether the bytes on the wire can be read, and changed one by one.
 func (s subject) readable() bool { return !s.tls && s.stack.Traits.Compression == "" }
 
+// marker is what a Gate can know the user's request by; nil where it can't be read.
+func (s subject) marker(u rpcbench.User) []byte {
+	if s.readable() {
+		return []byte(u.Name)
+	}
+	return nil
+}
+
 // messages reads what one connection carried; nothing with TLS, nor of an unknown protocol.
 func (s subject) messages(tap *netwrap.Tap) (requests, replies []wire.Message, err error) {
 	if s.tls || s.stack.Traits.HTTP == "" {

@@ -1,7 +1,6 @@
 package stacktest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +26,7 @@ func endedStreams(s subject) error {
 		return nil
 	}
 	before := goleak.IgnoreCurrent()
-	for _, u := range badUsers() {
+	for _, u := range badUsers(s) {
 		_, want := f.Client.CreateUser(context.Background(), u)
 		if want == nil { // invalid UTF-8 is not refused by every stack
 			continue
@@ -70,7 +69,7 @@ func endedStreams(s subject) error {
 }
 
 // badUsers are refused, by server, client or library.
-func badUsers() []rpcbench.User {
+func badUsers(s subject) []rpcbench.User {
 	change := func(fn func(*rpcbench.User)) rpcbench.User {
 		u := users.Sample(1, 0)
 		fn(&u)
@@ -79,7 +78,7 @@ func badUsers() []rpcbench.User {
 	return []rpcbench.User{
 		change(func(u *rpcbench.User) { u.Email, u.Password = "", "abc" }),
 		change(func(u *rpcbench.User) { u.Name = "in\xffvalid" }),
-		change(func(u *rpcbench.User) { u.Avatar = bytes.Repeat([]byte{7}, 2*rpcbench.MaxBody) }),
+		change(func(u *rpcbench.User) { u.Avatar = s.tooLarge() }),
 	}
 }
 
@@ -159,19 +158,7 @@ func interruptedStream(s subject, i interruption) error {
 	if err != nil {
 		return err
 	}
-	var marker []byte
-	if s.readable() {
-		marker = []byte(stream.users[1].Name)
-	}
-	held := gate.Hold(marker)
-	result := make(chan error, 1)
-	go func() { result <- stream.calls[1](context.Background()) }()
-	select {
-	case <-held:
-	case <-ctx.Done(): // a deadline may pass before the request arrives
-	case err := <-result:
-		result <- err // a call that never arrives, or whose deadline has passed just now
-	}
+	result := underway(ctx, gate, s.marker(stream.users[1]), func() error { return stream.calls[1](context.Background()) })
 	i.end(cancel, gate)
 	err = within(s.limit/4, f, func() error { return <-result })
 	if err := wantCode(i.what+" under a Call", err, i.code); err != nil {

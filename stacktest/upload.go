@@ -71,7 +71,7 @@ func endedUploads(s subject) error {
 	if err != nil {
 		return fmt.Errorf("prepare an upload: %w", err)
 	}
-	for _, u := range badUsers() {
+	for _, u := range badUsers(s) {
 		_, want := f.Client.CreateUser(context.Background(), u)
 		if want == nil {
 			continue

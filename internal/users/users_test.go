@@ -58,7 +58,7 @@ func TestUsersComeFromASeed(t *testing.T) {
 	require.Nil(t, users.Sample(7, 0).Avatar)
 }
 
-// A payload that gzip shrinks would flatter whoever compresses.
+// As Sample declares. A payload that gzip shrinks would flatter whoever compresses.
 func TestPayloadIsIncompressible(t *testing.T) {
 	for _, n := range []int{100, 1000, 100_000, rpcbench.MaxAvatar} {
 		u := users.Sample(3, n)
@@ -69,6 +69,6 @@ func TestPayloadIsIncompressible(t *testing.T) {
 		_, err = z.Write(u.Avatar)
 		require.NoError(t, err)
 		require.NoError(t, z.Close())
-		require.Greater(t, float64(buf.Len())/float64(n), 0.99, "%d bytes", n)
+		require.GreaterOrEqual(t, buf.Len(), n, "%d bytes", n)
 	}
 }
