@@ -17,8 +17,10 @@ import (
 	"github.com/rpcbench/rpcbench/httpmsgpack"
 	"github.com/rpcbench/rpcbench/httpprotobuf"
 	"github.com/rpcbench/rpcbench/httpxml"
+	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/floor"
 	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/rawtcp"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -188,6 +190,26 @@ func BenchmarkOpenLoop(b *testing.B) {
 	})
 }
 
+// BenchmarkCodec is the wire formats by themselves, without a connection. Codecs of one message stand together, since they are
+// what is compared.
+func BenchmarkCodec(b *testing.B) {
+	skipWithTLS(b)
+	for _, m := range messages(b) {
+		for _, op := range []string{"marshal", "unmarshal"} {
+			for _, c := range codecRows(b) {
+				b.Run("codec="+c.Name+"/msg="+m.Name+"/op="+op, func(b *testing.B) {
+					form := c.Form(m) // here, so that no other row has it on its heap
+					if op == "marshal" {
+						stacktest.BenchmarkMarshal(b, c.Codec, form.Value)
+					} else {
+						stacktest.BenchmarkUnmarshal(b, c.Codec, form.Value, form.Fresh)
+					}
+				})
+			}
+		}
+	}
+}
+
 // each runs a row for every stack and value.
 func each(b *testing.B, key string, values []string, row func(b *testing.B, s rpcbench.Stack, value string)) {
 	for _, s := range stacks(b, roster.Core()) {
@@ -210,6 +232,31 @@ func stacks(b *testing.B, unlessGiven []rpcbench.Stack) []rpcbench.Stack {
 		return roster.All()
 	}
 	return unlessGiven
+}
+
+// codecRows are those of -codecs, or all with -full, or else the main ones.
+func codecRows(b *testing.B) []codecs.Row {
+	b.Helper()
+	switch names := chosen.codecs.given(); {
+	case len(names) > 0:
+		found, err := codecs.Find(names...)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return found
+	case *chosen.full:
+		return codecs.All()
+	}
+	return codecs.Main()
+}
+
+func messages(b *testing.B) []message.Entry {
+	b.Helper()
+	found, err := codecs.FindMessages(chosen.msgs.values()...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return found
 }
 
 func find(b *testing.B, names ...string) []rpcbench.Stack {

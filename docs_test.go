@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/roster"
 )
 
@@ -69,7 +70,7 @@ func TestPropertiesNameTheirTests(t *testing.T) {
 // stand in the raw file they name.
 func TestDocuments(t *testing.T) {
 	names := declared(t)
-	for _, path := range []string{"README.md", "docs/method.md", "CONTRIBUTING.md"} {
+	for _, path := range []string{"README.md", "docs/codecs.md", "docs/method.md", "CONTRIBUTING.md"} {
 		text := read(t, path)
 		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(text, -1) {
 			require.FileExists(t, filepath.Join(filepath.Dir(path), link[1]))
@@ -94,23 +95,84 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestREADMEHasTheStacks: the table of stacks is made of the roster, the functions' comments and go.mod. -update writes it.
-func TestREADMEHasTheStacks(t *testing.T) {
+// TestGeneratedTables: the tables of stacks, codecs and messages are made of the lists, the functions' comments and go.mod.
+// -update writes them.
+func TestGeneratedTables(t *testing.T) {
 	if experiments := build.Default.ToolTags; slices.Contains(experiments, "goexperiment.jsonv2") {
-		t.Skip("README is about a build without experiments")
+		t.Skip("documents are about a build without experiments")
 	}
-	const begin, end = "<!-- stacks -->\n", "<!-- /stacks -->"
-	readme := read(t, "README.md")
-	head, rest, ok := strings.Cut(readme, begin)
-	require.True(t, ok)
-	_, tail, ok := strings.Cut(rest, end)
-	require.True(t, ok)
-	want := head + begin + stackTable(t) + end + tail
-	if *chosen.update {
-		require.NoError(t, os.WriteFile("README.md", []byte(want), 0o644))
-		return
+	for _, c := range []struct {
+		path, name string
+		table      func(*testing.T) string
+	}{
+		{"README.md", "stacks", stackTable},
+		{"README.md", "failures", failureTable},
+		{"docs/codecs.md", "codecs", codecTable},
+		{"docs/codecs.md", "messages", messageTable},
+	} {
+		begin, end := "<!-- "+c.name+" -->\n", "<!-- /"+c.name+" -->"
+		text := read(t, c.path)
+		head, rest, ok := strings.Cut(text, begin)
+		require.True(t, ok, "%s has no place for its table of %s", c.path, c.name)
+		_, tail, ok := strings.Cut(rest, end)
+		require.True(t, ok)
+		want := head + begin + c.table(t) + end + tail
+		if *chosen.update {
+			require.NoError(t, os.WriteFile(c.path, []byte(want), 0o644))
+			continue
+		}
+		require.Equal(t, want, text, "go test -run TestGeneratedTables -update . writes the table anew")
 	}
-	require.Equal(t, want, readme, "go test -run TestREADMEHasTheStacks -update . writes the table anew")
+}
+
+// failureTable is what a test of the codecs has seen.
+func failureTable(t *testing.T) string {
+	t.Helper()
+	return "| codec | library | input | what it does |\n|---|---|---|---|\n" + read(t, "internal/codecs/testdata/failures.md")
+}
+
+func codecTable(t *testing.T) string {
+	t.Helper()
+	version := versions(t)
+	named := func(library string) string {
+		for module := library; module != "."; module = filepath.Dir(module) {
+			if v := version[module]; v != "" {
+				return library + " " + v
+			}
+		}
+		return library
+	}
+	or := func(s, none string) string {
+		if s == "" {
+			return none
+		}
+		return s
+	}
+	var b strings.Builder
+	b.WriteString("| codec | library | by | keeps | decoded strings or bytes | invalid UTF-8 encoded, decoded | not bit-equal |\n|---|---|---|---|---|---|---|\n")
+	for _, c := range codecs.All() {
+		t := c.Codec.Traits()
+		by, memory := "reflection", "copies"
+		if t.Generated {
+			by = "generated code"
+		}
+		if t.Aliases {
+			memory = "the input's memory"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s, %s | %s |\n", c.Name, named(t.Library), by, or(t.Reuses, "–"), memory,
+			t.InvalidUTF8.Encoding, t.InvalidUTF8.Decoding, or(strings.Join(t.Lossy, ", "), "–"))
+	}
+	return b.String()
+}
+
+func messageTable(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| message | why it exists | protobuf | gzip of that |\n|---|---|---|---|\n")
+	for _, m := range codecs.Messages() {
+		fmt.Fprintf(&b, "| `%s` | %s | %d B | %.0f %% |\n", m.Name, m.Why, m.Size, 100*m.Gzip)
+	}
+	return b.String()
 }
 
 func stackTable(t *testing.T) string {

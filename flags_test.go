@@ -13,6 +13,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/netwrap"
 	"github.com/rpcbench/rpcbench/internal/roster"
@@ -21,11 +22,19 @@ import (
 // chosen is what the flags of go test say.
 var chosen = options{
 	update: flag.Bool("update", false, "write golden files and the generated parts of README.md"),
-	full:   flag.Bool("full", false, "every stack, payload, number of callers, link and rate"),
+	full:   flag.Bool("full", false, "every stack, codec, message, payload, number of callers, link and rate"),
 	tls:    flag.Bool("tls", false, "TLS 1.3 in every row; what can only be had in clear is skipped"),
 	base:   flag.String("base", httpjson.New().Name, "name of the stack that BenchmarkVersus compares the others with"),
 	stacks: list("stacks", "names of the stacks of every benchmark that has a key stack", "", "", func(name string) error {
 		_, err := roster.Find(name)
+		return err
+	}),
+	codecs: list("codecs", "names of the codecs of BenchmarkCodec", "", "", func(name string) error {
+		_, err := codecs.Find(name)
+		return err
+	}),
+	msgs: list("msgs", "messages of BenchmarkCodec", smallAndLarge, otherMessages(), func(name string) error {
+		_, err := codecs.FindMessages(name)
 		return err
 	}),
 	payloads: list("payloads", "payloads of BenchmarkPayload", "100B,1kB,10kB,100kB", "1MB", func(v string) error {
@@ -51,9 +60,21 @@ var chosen = options{
 }
 
 type options struct {
-	update, full, tls                       *bool
-	base                                    *string
-	stacks, payloads, callers, links, rates *choice
+	update, full, tls                                     *bool
+	base                                                  *string
+	stacks, codecs, msgs, payloads, callers, links, rates *choice
+}
+
+const smallAndLarge = "user,newsfeed"
+
+func otherMessages() string {
+	var names []string
+	for _, m := range codecs.Messages() {
+		if !slices.Contains(strings.Split(smallAndLarge, ","), m.Name) {
+			names = append(names, m.Name)
+		}
+	}
+	return strings.Join(names, ",")
 }
 
 // choice is a flag whose value is a list, separated by commas.
@@ -96,7 +117,7 @@ func (o options) check() error {
 	if _, err := roster.Find(*o.base); err != nil {
 		return fmt.Errorf("-base: %w", err)
 	}
-	for _, c := range []*choice{o.stacks, o.payloads, o.callers, o.links, o.rates} {
+	for _, c := range []*choice{o.stacks, o.codecs, o.msgs, o.payloads, o.callers, o.links, o.rates} {
 		for i, v := range c.given() {
 			if err := c.check(v); err != nil {
 				return fmt.Errorf("-%s: %w", c.name, err)
@@ -145,7 +166,7 @@ func parseSize(s string) (int, error) {
 func TestREADMENamesTheFlags(t *testing.T) {
 	readme := read(t, "README.md")
 	names := []string{"full", "tls", "base", "server"}
-	for _, c := range []*choice{chosen.stacks, chosen.payloads, chosen.callers, chosen.links, chosen.rates} {
+	for _, c := range []*choice{chosen.stacks, chosen.codecs, chosen.msgs, chosen.payloads, chosen.callers, chosen.links, chosen.rates} {
 		names = append(names, c.name)
 	}
 	for _, name := range names {

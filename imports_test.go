@@ -82,6 +82,35 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// An importer of one codec compiles its library, and no other codec's.
+func TestCodecsCompileOneLibrary(t *testing.T) {
+	libraries := []string{
+		"google.golang.org/protobuf", "github.com/json-iterator", "github.com/goccy", "github.com/vmihailenco", "github.com/tinylib",
+		"github.com/planetscale", "github.com/stretchr", "testing",
+	}
+	for name, own := range map[string]string{
+		"goccy":      "github.com/goccy",
+		"gzipped":    "compress/gzip",
+		"jsoniter":   "github.com/json-iterator",
+		"jsonstd":    "encoding/json",
+		"msgp":       "github.com/tinylib",
+		"msgpack":    "github.com/vmihailenco",
+		"protobuf":   "google.golang.org/protobuf",
+		"protobufvt": module + "/codec",
+		"protojson":  "google.golang.org/protobuf",
+		"xmlstd":     "encoding/xml",
+	} {
+		t.Run(name, func(t *testing.T) {
+			deps := compiled(t, module+"/codec/"+name)
+			require.True(t, slices.ContainsFunc(deps, func(d string) bool { return within(d, own) }), "it must compile %s", own)
+			for _, other := range libraries {
+				i := slices.IndexFunc(deps, func(d string) bool { return within(d, other) && other != own })
+				require.Negative(t, i, "it must not compile %s", other)
+			}
+		})
+	}
+}
+
 func TestStacksDoNotImportEachOther(t *testing.T) {
 	stacks := stackPackages(t)
 	for _, pkg := range append(stacks, module) {
@@ -91,13 +120,15 @@ func TestStacksDoNotImportEachOther(t *testing.T) {
 	}
 }
 
-// stackPackages returns the import paths of the stacks, which are all that the roster imports of the module but the contract.
+// stackPackages returns the import paths of the stacks, which are all that the roster imports of the module but the contract
+// and what is internal.
 func stackPackages(t *testing.T) []string {
 	t.Helper()
 	var stacks []string
 	for _, file := range parse(t, "internal/roster") {
 		for _, imp := range file.Imports {
-			if p := unquote(imp.Path); strings.HasPrefix(p, module+"/") && !slices.Contains(stacks, p) {
+			p := unquote(imp.Path)
+			if within(p, module) && p != module && !within(p, module+"/internal") && !slices.Contains(stacks, p) {
 				stacks = append(stacks, p)
 			}
 		}

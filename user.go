@@ -9,11 +9,11 @@ import (
 // User is the request: the user to create, as a plain struct. Stacks whose library wants types of its own (protobuf)
 // have an equal one, and no stack converts between the two inside a [Call].
 type User struct {
-	ID       string `json:"id,omitempty"` // set by the service
-	Email    string `json:"email"`
-	Name     string `json:"name"`
-	Password string `json:"password"`
-	Avatar   []byte `json:"avatar,omitempty"` // the payload, at most MaxAvatar bytes; nil and empty are the same
+	ID       string `json:"id,omitempty" msgpack:"id,omitempty"` // set by the service
+	Email    string `json:"email" msgpack:"email"`
+	Name     string `json:"name" msgpack:"name"`
+	Password string `json:"password" msgpack:"password"`
+	Avatar   []byte `json:"avatar,omitempty" msgpack:"avatar,omitempty"` // at most MaxAvatar bytes; nil and empty are the same
 }
 
 // Response is the service's answer: OKCode, OKMessage and the user with its id.

@@ -17,3 +17,48 @@ type Stream interface {
 	Encode(w io.Writer, v any) error
 	Decode(r io.Reader, v any) error
 }
+
+// Appender is a Codec that can also encode into the caller's buffer, which it grows where it must.
+type Appender interface {
+	Codec
+	Append(dst []byte, v any) ([]byte, error)
+}
+
+// Releaser is a Codec that keeps decoded values for the next: Release gives one back, which nobody may use after that.
+type Releaser interface {
+	Codec
+	Release(v any)
+}
+
+// Traits is what a codec declares about itself. The tests of the codecs check each.
+type Traits struct {
+	Library string // import path of the package or module that encodes and decodes, or that generates what does
+
+	// Generated says that methods generated for each type do it; else reflection, or what the library builds by it at the
+	// first use of a type.
+	Generated bool
+
+	// Reuses is what stays from one op to the next: "buffer", "buffer, values" or "compressors". "" is nothing but what
+	// the library pools by itself.
+	Reuses string
+
+	Aliases     bool     // a decoded string or byte slice shares memory with the input, which must not change after that
+	Lossy       []string // names of the hostile values that do not come back bit-equal
+	InvalidUTF8 UTF8
+}
+
+// UTF8 says what becomes of invalid UTF-8 in a string: Rejected, Replaced or Kept.
+type UTF8 struct{ Encoding, Decoding string }
+
+// What becomes of invalid UTF-8.
+const (
+	Rejected = "rejected" // an error
+	Replaced = "replaced" // by U+FFFD
+	Kept     = "kept"     // the same bytes
+)
+
+// Described is a Codec that declares its traits.
+type Described interface {
+	Codec
+	Traits() Traits
+}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/hostile"
 	"github.com/rpcbench/rpcbench/internal/netwrap"
 	"github.com/rpcbench/rpcbench/internal/users"
 )
@@ -189,11 +190,11 @@ func declared(s subject) error {
 		return fmt.Errorf("Traits.InvalidUTF8 is %q, it must be rejected, replaced or kept", t.InvalidUTF8)
 	}
 	known := map[string]bool{}
-	for _, c := range hostileUsers() {
-		known[c.reason] = true
+	for _, c := range hostile.Users() {
+		known[c.Name] = true
 	}
-	for _, c := range hostileFlexes() {
-		known[c.name] = true
+	for _, c := range hostile.Flexes() {
+		known[c.Name] = true
 	}
 	for _, name := range t.Lossy {
 		if !known[name] {

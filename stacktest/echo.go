@@ -5,51 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync/atomic"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/hostile"
 	"github.com/rpcbench/rpcbench/internal/netwrap"
 	"github.com/rpcbench/rpcbench/message"
 )
-
-type hostileFlex struct {
-	name string
-	flex *message.Flex
-}
-
-// hostileFlexes is what formats are known to lose or to change.
-func hostileFlexes() []hostileFlex {
-	var f32 float32 = math.MaxFloat32
-	return []hostileFlex{
-		{"empty", &message.Flex{}},
-		{"complex", message.Complex()},
-		{"17 digits", &message.Flex{Double: 0.30000000000000004, Float: 5592405.5, Message: &message.Pair{}}},
-		{"smallest and largest floats", &message.Flex{Double: math.SmallestNonzeroFloat64, Float: f32, Message: &message.Pair{}}},
-		{"negative zero", &message.Flex{Double: math.Copysign(0, -1), Float: float32(math.Copysign(0, -1))}},
-		{"NaN", &message.Flex{Double: math.NaN(), Float: float32(math.NaN())}},
-		{"infinities", &message.Flex{Double: math.Inf(1), Float: float32(math.Inf(-1))}},
-		{"largest and smallest integers", &message.Flex{
-			Int32: math.MinInt32, Int64: math.MinInt64, Uint32: math.MaxUint32, Uint64: math.MaxUint64,
-			Sint32: math.MinInt32, Sint64: math.MaxInt64, Fixed32: math.MaxUint32, Fixed64: math.MaxUint64,
-			Sfixed32: math.MinInt32, Sfixed64: math.MinInt64,
-		}},
-		{"integers beyond a float's 53 bits", &message.Flex{Int64: 1<<53 + 1, Uint64: 1<<63 + 1, Message: &message.Pair{Value: -(1<<53 + 1)}}},
-		{"HTML and line separators in a string", &message.Flex{String: "<b>&'\"</b>\u2028\u2029"}},
-		{"control characters in a string", &message.Flex{String: "\x00\x01\t\r\n\x1f\x7f"}},
-		{"empty messages against none", &message.Flex{Message: &message.Pair{}, First: []*message.Pair{{}, {}}, Optional: &message.Pair{}}},
-		{"every byte", &message.Flex{Bytes: everyByte()}},
-	}
-}
-
-func everyByte() []byte {
-	every := make([]byte, 256)
-	for i := range every {
-		every[i] = byte(i)
-	}
-	return every
-}
 
 // echo: a flex message comes back bit-equal, or the deviation is declared; the echo Call compares what came.
 func echo(s subject) error {
@@ -62,10 +25,10 @@ func echo(s subject) error {
 	if !ok {
 		return nil // an ability that a stack may lack
 	}
-	for _, c := range hostileFlexes() {
-		got, err := client.Echo(context.Background(), c.flex)
-		came := err == nil && c.flex.Equal(got)
-		if err := deviation(s, c.name, came, fmt.Sprintf("%+v came back as %+v: %v", c.flex, got, err)); err != nil {
+	for _, c := range hostile.Flexes() {
+		got, err := client.Echo(context.Background(), c.Flex)
+		came := err == nil && c.Flex.Equal(got)
+		if err := deviation(s, c.Name, came, fmt.Sprintf("%+v came back as %+v: %v", c.Flex, got, err)); err != nil {
 			return err
 		}
 	}

@@ -91,6 +91,9 @@ func printHeader(w io.Writer) {
 	for _, u := range []string{"req/s", "inflight-ratio", "achieved-req/s"} {
 		fmt.Fprintf(w, "Unit %s better=higher\n", u)
 	}
+	for _, u := range []string{"size-B", "gzip-B"} {
+		fmt.Fprintf(w, "Unit %s better=lower assume=exact\n", u)
+	}
 	fmt.Fprintln(w, "Unit seed assume=nothing")
 	fmt.Fprintln(w, "#", strings.Join(environ.List(), " "))
 }

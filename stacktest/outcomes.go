@@ -11,6 +11,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/allocproof"
+	"github.com/rpcbench/rpcbench/internal/hostile"
 	"github.com/rpcbench/rpcbench/internal/users"
 )
 
@@ -89,15 +90,15 @@ func hostileValues(s subject) error {
 		return err
 	}
 	defer f.Close()
-	for _, c := range hostileUsers() {
-		reply, err, callErr := both(context.Background(), f, c.user)
-		came := err == nil && callErr == nil && sameReply(c.user, reply)
-		if err := deviation(s, c.reason, came, fmt.Sprintf("%.200q came back as %.200q: %v", c.user, reply.User, errors.Join(err, callErr))); err != nil {
+	for _, c := range hostile.Users() {
+		reply, err, callErr := both(context.Background(), f, c.User)
+		came := err == nil && callErr == nil && sameReply(c.User, reply)
+		if err := deviation(s, c.Name, came, fmt.Sprintf("%.200q came back as %.200q: %v", c.User, reply.User, errors.Join(err, callErr))); err != nil {
 			return err
 		}
 	}
 	u := users.Sample(0, 0)
-	u.Name = "in\xffvalid"
+	u.Name = hostile.InvalidUTF8
 	return invalidUTF8(s, f, u)
 }
 
@@ -110,36 +111,6 @@ func deviation(s subject, name string, came bool, detail string) error {
 		return fmt.Errorf("%s: comes back as it was sent, Traits.Lossy declares that it does not", name)
 	}
 	return nil
-}
-
-type hostileUser struct {
-	reason string
-	user   rpcbench.User
-}
-
-func hostileUsers() []hostileUser {
-	with := func(name string, avatar []byte) rpcbench.User {
-		u := users.Sample(0, 0)
-		u.Name, u.Avatar = name, avatar
-		return u
-	}
-	return []hostileUser{
-		{"characters that JSON encoders escape for HTML", with("<b>&'\"</b>", nil)},
-		{"line separators that are no JavaScript", with("a\u2028b\u2029c", nil)},
-		{"control characters and a zero", with("\x00\x01\t\r\n\x1f\x7f", nil)},
-		{"backslashes and what looks like an escape", with(`\\u0041\n`, nil)},
-		{"outside the basic plane, and combining", with("e\u0301 \U0001F600 \U0010FFFF", nil)},
-		{"a byte order mark and non-characters", with("\ufeff\ufffe\uffff\ufffd", nil)},
-		{"white space at the ends", with("  name  ", nil)},
-		{"what looks like a number too large for a float", with("9223372036854775807", nil)},
-		{"what looks like null", with("null", nil)},
-		{"the longest name, of the widest characters", with(strings.Repeat("\U0001F600", 100), nil)},
-		{"every byte in the payload", with("bytes", everyByte())},
-		{"one byte of payload", with("bytes", []byte{0})},
-		{"an empty payload, which is none", with("empty", []byte{})},
-		{"an id, which the service replaces", rpcbench.User{ID: "7", Email: "a@example.com", Name: "name", Password: "password"}},
-		{"the largest payload", users.Sample(0, rpcbench.MaxAvatar)},
-	}
 }
 
 // tooLarge is a payload that no server takes. It is twice what makes a body too large, so that it is refused while it is still

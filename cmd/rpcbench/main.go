@@ -21,6 +21,11 @@
 // the interface that a benchmark comes to; there is no password, so give an address other than the default only on a network
 // that you trust. The server's figures are those of the whole command: one benchmark at a time.
 //
+//	rpcbench table [--col codec] [--table op] [--unit size-B,gzip-B,ns/op,allocs/op] [file]
+//
+// prints what go test -bench printed to the file, or to standard input, as tables: a column for each value of the key --col,
+// a table for each unit and value of the key --table, and of six runs or more an interval of 95 %.
+//
 // Bad input is one line on standard error and exit status 1. What was measured before a failure is printed. Progress shows
 // on a terminal only.
 //
@@ -64,7 +69,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			return cmd.Help()
 		},
 	}
-	root.AddCommand(versusCommand(stdout, stderr), calibrateCommand(stdout, stderr), serveCommand(stdout, stderr), &cobra.Command{
+	root.AddCommand(versusCommand(stdout, stderr), calibrateCommand(stdout, stderr), serveCommand(stdout, stderr), tableCommand(stdout), &cobra.Command{
 		Use: measure, Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return replicate.Serve(cmd.Context(), stdin, stdout, calibrate.Find)

@@ -70,6 +70,9 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"nothing to read", "calibrate --read --out " + empty, "records.jsonl: no such file or directory"},
 		{"an address without a port", "serve --addr nonsense", "rpcbench: serve: listen tcp: address nonsense: missing port in address"},
 		{"an argument where none belongs", "serve httpjson", `unknown command "httpjson" for "rpcbench serve"`},
+		{"a file that is not there", "table " + empty + "/none.txt", "none.txt: no such file or directory"},
+		{"nothing on standard input", "table", `rpcbench: standard input: no benchmark has a key "codec"`},
+		{"two files", "table a b", "accepts at most 1 arg(s), received 2"},
 		{"the child's command by hand", "measure", "rpcbench: measure: no specification on standard input"},
 	} {
 		t.Run(test.why, func(t *testing.T) {

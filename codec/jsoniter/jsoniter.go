@@ -1,7 +1,11 @@
 // Package jsoniter is json-iterator as a codec.
 package jsoniter
 
-import jsoniter "github.com/json-iterator/go"
+import (
+	jsoniter "github.com/json-iterator/go"
+
+	"github.com/rpcbench/rpcbench/codec"
+)
 
 // Codec calls one configuration of json-iterator.
 type Codec struct{ api jsoniter.API }
@@ -15,3 +19,17 @@ func Fastest() Codec { return Codec{jsoniter.ConfigFastest} }
 func (Codec) ContentType() string                  { return "application/json" }
 func (c Codec) Marshal(v any) ([]byte, error)      { return c.api.Marshal(v) }
 func (c Codec) Unmarshal(data []byte, v any) error { return c.api.Unmarshal(data, v) }
+
+// Traits: no configuration looks at the UTF-8 that it reads, and only the one that escapes HTML at what it writes.
+func (c Codec) Traits() codec.Traits {
+	t := codec.Traits{
+		Library:     "github.com/json-iterator/go",
+		Lossy:       []string{"negative zero", "NaN", "infinities"},
+		InvalidUTF8: codec.UTF8{Encoding: codec.Replaced, Decoding: codec.Kept},
+	}
+	if c.api == jsoniter.ConfigFastest {
+		t.Lossy = append(t.Lossy, "complex", "17 digits", "smallest and largest floats")
+		t.InvalidUTF8.Encoding = codec.Kept
+	}
+	return t
+}

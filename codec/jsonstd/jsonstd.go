@@ -4,6 +4,8 @@ package jsonstd
 import (
 	"encoding/json"
 	"io"
+
+	"github.com/rpcbench/rpcbench/codec"
 )
 
 // Codec calls json.Marshal and json.Unmarshal.
@@ -12,6 +14,15 @@ type Codec struct{}
 func (Codec) ContentType() string                { return "application/json" }
 func (Codec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
 func (Codec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
+
+// Traits: JSON has neither NaN nor infinities, and omitempty takes a negative zero for a zero.
+func (Codec) Traits() codec.Traits {
+	return codec.Traits{
+		Library:     "encoding/json",
+		Lossy:       []string{"negative zero", "NaN", "infinities"},
+		InvalidUTF8: codec.UTF8{Encoding: codec.Replaced, Decoding: codec.Replaced},
+	}
+}
 
 // Stream is Codec with a new json.Encoder or json.Decoder for each body.
 type Stream struct{ Codec }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"github.com/tinylib/msgp/msgp"
+
+	"github.com/rpcbench/rpcbench/codec"
 )
 
 // Codec calls MarshalMsg and UnmarshalMsg, and nothing else: a value without them is an error.
@@ -41,3 +43,13 @@ func (Codec) Unmarshal(data []byte, v any) error {
 }
 
 var errRest = errors.New("msgp: more data after the value")
+
+// Traits: the generated code takes a negative zero for a zero, and does not look at UTF-8.
+func (Codec) Traits() codec.Traits {
+	return codec.Traits{
+		Library:     "github.com/tinylib/msgp",
+		Generated:   true,
+		Lossy:       []string{"negative zero"},
+		InvalidUTF8: codec.UTF8{Encoding: codec.Kept, Decoding: codec.Kept},
+	}
+}

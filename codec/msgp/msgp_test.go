@@ -15,16 +15,17 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/msgp"
+	"github.com/rpcbench/rpcbench/internal/codecs/codectest"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 )
 
-var _ codec.Codec = msgp.Codec{}
+var _ codec.Described = msgp.Codec{}
 
 func TestRoundTrip(t *testing.T) {
 	c, api := msgp.Codec{}, msgp.API()
 	require.Equal(t, "application/vnd.msgpack", c.ContentType())
-	for _, f := range flexes(t) {
+	for _, f := range codectest.Flexes(t) {
 		data, err := c.Marshal(api.FromFlex(f))
 		require.NoError(t, err)
 		back := new(msgp.Flex)

@@ -7,6 +7,734 @@ import (
 )
 
 // MarshalMsg implements msgp.Marshaler
+func (z *AddressBook) MarshalMsg(b []byte) (o []byte, err error) {
+	o = msgp.Require(b, z.Msgsize())
+	// check for omitted fields
+	zb0001Len := uint32(1)
+	var zb0001Mask uint8 /* 1 bits */
+	_ = zb0001Mask
+	if z.People == nil {
+		zb0001Len--
+		zb0001Mask |= 0x1
+	}
+	// variable map header, size zb0001Len
+	o = append(o, 0x80|uint8(zb0001Len))
+	if (zb0001Mask & 0x1) == 0 { // if not omitted
+		// string "people"
+		o = append(o, 0xa6, 0x70, 0x65, 0x6f, 0x70, 0x6c, 0x65)
+		o = msgp.AppendArrayHeader(o, uint32(len(z.People)))
+		for za0001 := range z.People {
+			if z.People[za0001] == nil {
+				o = msgp.AppendNil(o)
+			} else {
+				o, err = z.People[za0001].MarshalMsg(o)
+				if err != nil {
+					err = msgp.WrapError(err, "People", za0001)
+					return
+				}
+			}
+		}
+	}
+	return
+}
+
+// UnmarshalMsg implements msgp.Unmarshaler
+func (z *AddressBook) UnmarshalMsg(bts []byte) (o []byte, err error) {
+	var field []byte
+	_ = field
+	var zb0001 uint32
+	zb0001, bts, err = msgp.ReadMapHeaderBytes(bts)
+	if err != nil {
+		err = msgp.WrapError(err)
+		return
+	}
+	for zb0001 > 0 {
+		zb0001--
+		field, bts, err = msgp.ReadMapKeyZC(bts)
+		if err != nil {
+			err = msgp.WrapError(err)
+			return
+		}
+		switch msgp.UnsafeString(field) {
+		case "people":
+			var zb0002 uint32
+			zb0002, bts, err = msgp.ReadArrayHeaderBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "People")
+				return
+			}
+			if zb0002 > 65536 {
+				err = msgp.ErrLimitExceeded
+				return
+			}
+			if cap(z.People) >= int(zb0002) {
+				z.People = (z.People)[:zb0002]
+			} else {
+				z.People = make([]*Person, zb0002)
+			}
+			for za0001 := range z.People {
+				if msgp.IsNil(bts) {
+					bts, err = msgp.ReadNilBytes(bts)
+					if err != nil {
+						return
+					}
+					z.People[za0001] = nil
+				} else {
+					if z.People[za0001] == nil {
+						z.People[za0001] = new(Person)
+					}
+					bts, err = z.People[za0001].UnmarshalMsg(bts)
+					if err != nil {
+						err = msgp.WrapError(err, "People", za0001)
+						return
+					}
+				}
+			}
+		default:
+			bts, err = msgp.Skip(bts)
+			if err != nil {
+				err = msgp.WrapError(err)
+				return
+			}
+		}
+	}
+	o = bts
+	return
+}
+
+// Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
+func (z *AddressBook) Msgsize() (s int) {
+	s = 1 + 7 + msgp.ArrayHeaderSize
+	for za0001 := range z.People {
+		if z.People[za0001] == nil {
+			s += msgp.NilSize
+		} else {
+			s += z.People[za0001].Msgsize()
+		}
+	}
+	return
+}
+
+// MarshalMsg implements msgp.Marshaler
+func (z *Article) MarshalMsg(b []byte) (o []byte, err error) {
+	o = msgp.Require(b, z.Msgsize())
+	// check for omitted fields
+	zb0001Len := uint32(2)
+	var zb0001Mask uint8 /* 2 bits */
+	_ = zb0001Mask
+	if z.Title == "" {
+		zb0001Len--
+		zb0001Mask |= 0x1
+	}
+	if z.Sections == nil {
+		zb0001Len--
+		zb0001Mask |= 0x2
+	}
+	// variable map header, size zb0001Len
+	o = append(o, 0x80|uint8(zb0001Len))
+
+	// skip if no fields are to be emitted
+	if zb0001Len != 0 {
+		if (zb0001Mask & 0x1) == 0 { // if not omitted
+			// string "title"
+			o = append(o, 0xa5, 0x74, 0x69, 0x74, 0x6c, 0x65)
+			o = msgp.AppendString(o, z.Title)
+		}
+		if (zb0001Mask & 0x2) == 0 { // if not omitted
+			// string "sections"
+			o = append(o, 0xa8, 0x73, 0x65, 0x63, 0x74, 0x69, 0x6f, 0x6e, 0x73)
+			o = msgp.AppendArrayHeader(o, uint32(len(z.Sections)))
+			for za0001 := range z.Sections {
+				if z.Sections[za0001] == nil {
+					o = msgp.AppendNil(o)
+				} else {
+					// check for omitted fields
+					zb0002Len := uint32(2)
+					var zb0002Mask uint8 /* 2 bits */
+					_ = zb0002Mask
+					if z.Sections[za0001].Heading == "" {
+						zb0002Len--
+						zb0002Mask |= 0x1
+					}
+					if z.Sections[za0001].Text == "" {
+						zb0002Len--
+						zb0002Mask |= 0x2
+					}
+					// variable map header, size zb0002Len
+					o = append(o, 0x80|uint8(zb0002Len))
+
+					// skip if no fields are to be emitted
+					if zb0002Len != 0 {
+						if (zb0002Mask & 0x1) == 0 { // if not omitted
+							// string "heading"
+							o = append(o, 0xa7, 0x68, 0x65, 0x61, 0x64, 0x69, 0x6e, 0x67)
+							o = msgp.AppendString(o, z.Sections[za0001].Heading)
+						}
+						if (zb0002Mask & 0x2) == 0 { // if not omitted
+							// string "text"
+							o = append(o, 0xa4, 0x74, 0x65, 0x78, 0x74)
+							o = msgp.AppendString(o, z.Sections[za0001].Text)
+						}
+					}
+				}
+			}
+		}
+	}
+	return
+}
+
+// UnmarshalMsg implements msgp.Unmarshaler
+func (z *Article) UnmarshalMsg(bts []byte) (o []byte, err error) {
+	var field []byte
+	_ = field
+	var zb0001 uint32
+	zb0001, bts, err = msgp.ReadMapHeaderBytes(bts)
+	if err != nil {
+		err = msgp.WrapError(err)
+		return
+	}
+	for zb0001 > 0 {
+		zb0001--
+		field, bts, err = msgp.ReadMapKeyZC(bts)
+		if err != nil {
+			err = msgp.WrapError(err)
+			return
+		}
+		switch msgp.UnsafeString(field) {
+		case "title":
+			z.Title, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Title")
+				return
+			}
+		case "sections":
+			var zb0002 uint32
+			zb0002, bts, err = msgp.ReadArrayHeaderBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Sections")
+				return
+			}
+			if zb0002 > 65536 {
+				err = msgp.ErrLimitExceeded
+				return
+			}
+			if cap(z.Sections) >= int(zb0002) {
+				z.Sections = (z.Sections)[:zb0002]
+			} else {
+				z.Sections = make([]*Section, zb0002)
+			}
+			for za0001 := range z.Sections {
+				if msgp.IsNil(bts) {
+					bts, err = msgp.ReadNilBytes(bts)
+					if err != nil {
+						return
+					}
+					z.Sections[za0001] = nil
+				} else {
+					if z.Sections[za0001] == nil {
+						z.Sections[za0001] = new(Section)
+					}
+					var zb0003 uint32
+					zb0003, bts, err = msgp.ReadMapHeaderBytes(bts)
+					if err != nil {
+						err = msgp.WrapError(err, "Sections", za0001)
+						return
+					}
+					if zb0003 > 65536 {
+						err = msgp.ErrLimitExceeded
+						return
+					}
+					for zb0003 > 0 {
+						zb0003--
+						field, bts, err = msgp.ReadMapKeyZC(bts)
+						if err != nil {
+							err = msgp.WrapError(err, "Sections", za0001)
+							return
+						}
+						switch msgp.UnsafeString(field) {
+						case "heading":
+							z.Sections[za0001].Heading, bts, err = msgp.ReadStringBytes(bts)
+							if err != nil {
+								err = msgp.WrapError(err, "Sections", za0001, "Heading")
+								return
+							}
+						case "text":
+							z.Sections[za0001].Text, bts, err = msgp.ReadStringBytes(bts)
+							if err != nil {
+								err = msgp.WrapError(err, "Sections", za0001, "Text")
+								return
+							}
+						default:
+							bts, err = msgp.Skip(bts)
+							if err != nil {
+								err = msgp.WrapError(err, "Sections", za0001)
+								return
+							}
+						}
+					}
+				}
+			}
+		default:
+			bts, err = msgp.Skip(bts)
+			if err != nil {
+				err = msgp.WrapError(err)
+				return
+			}
+		}
+	}
+	o = bts
+	return
+}
+
+// Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
+func (z *Article) Msgsize() (s int) {
+	s = 1 + 6 + msgp.StringPrefixSize + len(z.Title) + 9 + msgp.ArrayHeaderSize
+	for za0001 := range z.Sections {
+		if z.Sections[za0001] == nil {
+			s += msgp.NilSize
+		} else {
+			s += 1 + 8 + msgp.StringPrefixSize + len(z.Sections[za0001].Heading) + 5 + msgp.StringPrefixSize + len(z.Sections[za0001].Text)
+		}
+	}
+	return
+}
+
+// MarshalMsg implements msgp.Marshaler
+func (z *Branch) MarshalMsg(b []byte) (o []byte, err error) {
+	o = msgp.Require(b, z.Msgsize())
+	// check for omitted fields
+	zb0001Len := uint32(16)
+	var zb0001Mask uint16 /* 16 bits */
+	_ = zb0001Mask
+	if z.Int1 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x1
+	}
+	if z.Int2 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x2
+	}
+	if z.Int3 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x4
+	}
+	if z.Long1 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x8
+	}
+	if z.Long2 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x10
+	}
+	if z.Long3 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x20
+	}
+	if z.Double1 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x40
+	}
+	if z.Double2 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x80
+	}
+	if z.Double3 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x100
+	}
+	if z.Bool1 == false {
+		zb0001Len--
+		zb0001Mask |= 0x200
+	}
+	if z.Bool2 == false {
+		zb0001Len--
+		zb0001Mask |= 0x400
+	}
+	if z.Bool3 == false {
+		zb0001Len--
+		zb0001Mask |= 0x800
+	}
+	if z.String1 == "" {
+		zb0001Len--
+		zb0001Mask |= 0x1000
+	}
+	if z.String2 == "" {
+		zb0001Len--
+		zb0001Mask |= 0x2000
+	}
+	if z.String3 == "" {
+		zb0001Len--
+		zb0001Mask |= 0x4000
+	}
+	if z.Leaves == nil {
+		zb0001Len--
+		zb0001Mask |= 0x8000
+	}
+	// variable map header, size zb0001Len
+	o = msgp.AppendMapHeader(o, zb0001Len)
+
+	// skip if no fields are to be emitted
+	if zb0001Len != 0 {
+		if (zb0001Mask & 0x1) == 0 { // if not omitted
+			// string "int1"
+			o = append(o, 0xa4, 0x69, 0x6e, 0x74, 0x31)
+			o = msgp.AppendInt32(o, z.Int1)
+		}
+		if (zb0001Mask & 0x2) == 0 { // if not omitted
+			// string "int2"
+			o = append(o, 0xa4, 0x69, 0x6e, 0x74, 0x32)
+			o = msgp.AppendInt32(o, z.Int2)
+		}
+		if (zb0001Mask & 0x4) == 0 { // if not omitted
+			// string "int3"
+			o = append(o, 0xa4, 0x69, 0x6e, 0x74, 0x33)
+			o = msgp.AppendInt32(o, z.Int3)
+		}
+		if (zb0001Mask & 0x8) == 0 { // if not omitted
+			// string "long1"
+			o = append(o, 0xa5, 0x6c, 0x6f, 0x6e, 0x67, 0x31)
+			o = msgp.AppendInt64(o, z.Long1)
+		}
+		if (zb0001Mask & 0x10) == 0 { // if not omitted
+			// string "long2"
+			o = append(o, 0xa5, 0x6c, 0x6f, 0x6e, 0x67, 0x32)
+			o = msgp.AppendInt64(o, z.Long2)
+		}
+		if (zb0001Mask & 0x20) == 0 { // if not omitted
+			// string "long3"
+			o = append(o, 0xa5, 0x6c, 0x6f, 0x6e, 0x67, 0x33)
+			o = msgp.AppendInt64(o, z.Long3)
+		}
+		if (zb0001Mask & 0x40) == 0 { // if not omitted
+			// string "double1"
+			o = append(o, 0xa7, 0x64, 0x6f, 0x75, 0x62, 0x6c, 0x65, 0x31)
+			o = msgp.AppendFloat64(o, z.Double1)
+		}
+		if (zb0001Mask & 0x80) == 0 { // if not omitted
+			// string "double2"
+			o = append(o, 0xa7, 0x64, 0x6f, 0x75, 0x62, 0x6c, 0x65, 0x32)
+			o = msgp.AppendFloat64(o, z.Double2)
+		}
+		if (zb0001Mask & 0x100) == 0 { // if not omitted
+			// string "double3"
+			o = append(o, 0xa7, 0x64, 0x6f, 0x75, 0x62, 0x6c, 0x65, 0x33)
+			o = msgp.AppendFloat64(o, z.Double3)
+		}
+		if (zb0001Mask & 0x200) == 0 { // if not omitted
+			// string "bool1"
+			o = append(o, 0xa5, 0x62, 0x6f, 0x6f, 0x6c, 0x31)
+			o = msgp.AppendBool(o, z.Bool1)
+		}
+		if (zb0001Mask & 0x400) == 0 { // if not omitted
+			// string "bool2"
+			o = append(o, 0xa5, 0x62, 0x6f, 0x6f, 0x6c, 0x32)
+			o = msgp.AppendBool(o, z.Bool2)
+		}
+		if (zb0001Mask & 0x800) == 0 { // if not omitted
+			// string "bool3"
+			o = append(o, 0xa5, 0x62, 0x6f, 0x6f, 0x6c, 0x33)
+			o = msgp.AppendBool(o, z.Bool3)
+		}
+		if (zb0001Mask & 0x1000) == 0 { // if not omitted
+			// string "string1"
+			o = append(o, 0xa7, 0x73, 0x74, 0x72, 0x69, 0x6e, 0x67, 0x31)
+			o = msgp.AppendString(o, z.String1)
+		}
+		if (zb0001Mask & 0x2000) == 0 { // if not omitted
+			// string "string2"
+			o = append(o, 0xa7, 0x73, 0x74, 0x72, 0x69, 0x6e, 0x67, 0x32)
+			o = msgp.AppendString(o, z.String2)
+		}
+		if (zb0001Mask & 0x4000) == 0 { // if not omitted
+			// string "string3"
+			o = append(o, 0xa7, 0x73, 0x74, 0x72, 0x69, 0x6e, 0x67, 0x33)
+			o = msgp.AppendString(o, z.String3)
+		}
+		if (zb0001Mask & 0x8000) == 0 { // if not omitted
+			// string "leaves"
+			o = append(o, 0xa6, 0x6c, 0x65, 0x61, 0x76, 0x65, 0x73)
+			o = msgp.AppendArrayHeader(o, uint32(len(z.Leaves)))
+			for za0001 := range z.Leaves {
+				if z.Leaves[za0001] == nil {
+					o = msgp.AppendNil(o)
+				} else {
+					o, err = z.Leaves[za0001].MarshalMsg(o)
+					if err != nil {
+						err = msgp.WrapError(err, "Leaves", za0001)
+						return
+					}
+				}
+			}
+		}
+	}
+	return
+}
+
+// UnmarshalMsg implements msgp.Unmarshaler
+func (z *Branch) UnmarshalMsg(bts []byte) (o []byte, err error) {
+	var field []byte
+	_ = field
+	var zb0001 uint32
+	zb0001, bts, err = msgp.ReadMapHeaderBytes(bts)
+	if err != nil {
+		err = msgp.WrapError(err)
+		return
+	}
+	for zb0001 > 0 {
+		zb0001--
+		field, bts, err = msgp.ReadMapKeyZC(bts)
+		if err != nil {
+			err = msgp.WrapError(err)
+			return
+		}
+		switch msgp.UnsafeString(field) {
+		case "int1":
+			z.Int1, bts, err = msgp.ReadInt32Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Int1")
+				return
+			}
+		case "int2":
+			z.Int2, bts, err = msgp.ReadInt32Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Int2")
+				return
+			}
+		case "int3":
+			z.Int3, bts, err = msgp.ReadInt32Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Int3")
+				return
+			}
+		case "long1":
+			z.Long1, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Long1")
+				return
+			}
+		case "long2":
+			z.Long2, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Long2")
+				return
+			}
+		case "long3":
+			z.Long3, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Long3")
+				return
+			}
+		case "double1":
+			z.Double1, bts, err = msgp.ReadFloat64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Double1")
+				return
+			}
+		case "double2":
+			z.Double2, bts, err = msgp.ReadFloat64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Double2")
+				return
+			}
+		case "double3":
+			z.Double3, bts, err = msgp.ReadFloat64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Double3")
+				return
+			}
+		case "bool1":
+			z.Bool1, bts, err = msgp.ReadBoolBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Bool1")
+				return
+			}
+		case "bool2":
+			z.Bool2, bts, err = msgp.ReadBoolBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Bool2")
+				return
+			}
+		case "bool3":
+			z.Bool3, bts, err = msgp.ReadBoolBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Bool3")
+				return
+			}
+		case "string1":
+			z.String1, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "String1")
+				return
+			}
+		case "string2":
+			z.String2, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "String2")
+				return
+			}
+		case "string3":
+			z.String3, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "String3")
+				return
+			}
+		case "leaves":
+			var zb0002 uint32
+			zb0002, bts, err = msgp.ReadArrayHeaderBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Leaves")
+				return
+			}
+			if zb0002 > 65536 {
+				err = msgp.ErrLimitExceeded
+				return
+			}
+			if cap(z.Leaves) >= int(zb0002) {
+				z.Leaves = (z.Leaves)[:zb0002]
+			} else {
+				z.Leaves = make([]*Leaf, zb0002)
+			}
+			for za0001 := range z.Leaves {
+				if msgp.IsNil(bts) {
+					bts, err = msgp.ReadNilBytes(bts)
+					if err != nil {
+						return
+					}
+					z.Leaves[za0001] = nil
+				} else {
+					if z.Leaves[za0001] == nil {
+						z.Leaves[za0001] = new(Leaf)
+					}
+					bts, err = z.Leaves[za0001].UnmarshalMsg(bts)
+					if err != nil {
+						err = msgp.WrapError(err, "Leaves", za0001)
+						return
+					}
+				}
+			}
+		default:
+			bts, err = msgp.Skip(bts)
+			if err != nil {
+				err = msgp.WrapError(err)
+				return
+			}
+		}
+	}
+	o = bts
+	return
+}
+
+// Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
+func (z *Branch) Msgsize() (s int) {
+	s = 3 + 5 + msgp.Int32Size + 5 + msgp.Int32Size + 5 + msgp.Int32Size + 6 + msgp.Int64Size + 6 + msgp.Int64Size + 6 + msgp.Int64Size + 8 + msgp.Float64Size + 8 + msgp.Float64Size + 8 + msgp.Float64Size + 6 + msgp.BoolSize + 6 + msgp.BoolSize + 6 + msgp.BoolSize + 8 + msgp.StringPrefixSize + len(z.String1) + 8 + msgp.StringPrefixSize + len(z.String2) + 8 + msgp.StringPrefixSize + len(z.String3) + 7 + msgp.ArrayHeaderSize
+	for za0001 := range z.Leaves {
+		if z.Leaves[za0001] == nil {
+			s += msgp.NilSize
+		} else {
+			s += z.Leaves[za0001].Msgsize()
+		}
+	}
+	return
+}
+
+// MarshalMsg implements msgp.Marshaler
+func (z Comment) MarshalMsg(b []byte) (o []byte, err error) {
+	o = msgp.Require(b, z.Msgsize())
+	// check for omitted fields
+	zb0001Len := uint32(3)
+	var zb0001Mask uint8 /* 3 bits */
+	_ = zb0001Mask
+	if z.Author == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x1
+	}
+	if z.Time == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x2
+	}
+	if z.Text == "" {
+		zb0001Len--
+		zb0001Mask |= 0x4
+	}
+	// variable map header, size zb0001Len
+	o = append(o, 0x80|uint8(zb0001Len))
+
+	// skip if no fields are to be emitted
+	if zb0001Len != 0 {
+		if (zb0001Mask & 0x1) == 0 { // if not omitted
+			// string "author"
+			o = append(o, 0xa6, 0x61, 0x75, 0x74, 0x68, 0x6f, 0x72)
+			o = msgp.AppendInt64(o, z.Author)
+		}
+		if (zb0001Mask & 0x2) == 0 { // if not omitted
+			// string "time"
+			o = append(o, 0xa4, 0x74, 0x69, 0x6d, 0x65)
+			o = msgp.AppendInt64(o, z.Time)
+		}
+		if (zb0001Mask & 0x4) == 0 { // if not omitted
+			// string "text"
+			o = append(o, 0xa4, 0x74, 0x65, 0x78, 0x74)
+			o = msgp.AppendString(o, z.Text)
+		}
+	}
+	return
+}
+
+// UnmarshalMsg implements msgp.Unmarshaler
+func (z *Comment) UnmarshalMsg(bts []byte) (o []byte, err error) {
+	var field []byte
+	_ = field
+	var zb0001 uint32
+	zb0001, bts, err = msgp.ReadMapHeaderBytes(bts)
+	if err != nil {
+		err = msgp.WrapError(err)
+		return
+	}
+	for zb0001 > 0 {
+		zb0001--
+		field, bts, err = msgp.ReadMapKeyZC(bts)
+		if err != nil {
+			err = msgp.WrapError(err)
+			return
+		}
+		switch msgp.UnsafeString(field) {
+		case "author":
+			z.Author, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Author")
+				return
+			}
+		case "time":
+			z.Time, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Time")
+				return
+			}
+		case "text":
+			z.Text, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Text")
+				return
+			}
+		default:
+			bts, err = msgp.Skip(bts)
+			if err != nil {
+				err = msgp.WrapError(err)
+				return
+			}
+		}
+	}
+	o = bts
+	return
+}
+
+// Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
+func (z Comment) Msgsize() (s int) {
+	s = 1 + 7 + msgp.Int64Size + 5 + msgp.Int64Size + 5 + msgp.StringPrefixSize + len(z.Text)
+	return
+}
+
+// MarshalMsg implements msgp.Marshaler
 func (z *Error) MarshalMsg(b []byte) (o []byte, err error) {
 	o = msgp.Require(b, z.Msgsize())
 	// check for omitted fields
@@ -857,6 +1585,392 @@ func (z *Flex) Msgsize() (s int) {
 }
 
 // MarshalMsg implements msgp.Marshaler
+func (z *Leaf) MarshalMsg(b []byte) (o []byte, err error) {
+	o = msgp.Require(b, z.Msgsize())
+	// check for omitted fields
+	zb0001Len := uint32(15)
+	var zb0001Mask uint16 /* 15 bits */
+	_ = zb0001Mask
+	if z.Int1 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x1
+	}
+	if z.Int2 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x2
+	}
+	if z.Int3 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x4
+	}
+	if z.Long1 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x8
+	}
+	if z.Long2 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x10
+	}
+	if z.Long3 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x20
+	}
+	if z.Double1 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x40
+	}
+	if z.Double2 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x80
+	}
+	if z.Double3 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x100
+	}
+	if z.Bool1 == false {
+		zb0001Len--
+		zb0001Mask |= 0x200
+	}
+	if z.Bool2 == false {
+		zb0001Len--
+		zb0001Mask |= 0x400
+	}
+	if z.Bool3 == false {
+		zb0001Len--
+		zb0001Mask |= 0x800
+	}
+	if z.String1 == "" {
+		zb0001Len--
+		zb0001Mask |= 0x1000
+	}
+	if z.String2 == "" {
+		zb0001Len--
+		zb0001Mask |= 0x2000
+	}
+	if z.String3 == "" {
+		zb0001Len--
+		zb0001Mask |= 0x4000
+	}
+	// variable map header, size zb0001Len
+	o = append(o, 0x80|uint8(zb0001Len))
+
+	// skip if no fields are to be emitted
+	if zb0001Len != 0 {
+		if (zb0001Mask & 0x1) == 0 { // if not omitted
+			// string "int1"
+			o = append(o, 0xa4, 0x69, 0x6e, 0x74, 0x31)
+			o = msgp.AppendInt32(o, z.Int1)
+		}
+		if (zb0001Mask & 0x2) == 0 { // if not omitted
+			// string "int2"
+			o = append(o, 0xa4, 0x69, 0x6e, 0x74, 0x32)
+			o = msgp.AppendInt32(o, z.Int2)
+		}
+		if (zb0001Mask & 0x4) == 0 { // if not omitted
+			// string "int3"
+			o = append(o, 0xa4, 0x69, 0x6e, 0x74, 0x33)
+			o = msgp.AppendInt32(o, z.Int3)
+		}
+		if (zb0001Mask & 0x8) == 0 { // if not omitted
+			// string "long1"
+			o = append(o, 0xa5, 0x6c, 0x6f, 0x6e, 0x67, 0x31)
+			o = msgp.AppendInt64(o, z.Long1)
+		}
+		if (zb0001Mask & 0x10) == 0 { // if not omitted
+			// string "long2"
+			o = append(o, 0xa5, 0x6c, 0x6f, 0x6e, 0x67, 0x32)
+			o = msgp.AppendInt64(o, z.Long2)
+		}
+		if (zb0001Mask & 0x20) == 0 { // if not omitted
+			// string "long3"
+			o = append(o, 0xa5, 0x6c, 0x6f, 0x6e, 0x67, 0x33)
+			o = msgp.AppendInt64(o, z.Long3)
+		}
+		if (zb0001Mask & 0x40) == 0 { // if not omitted
+			// string "double1"
+			o = append(o, 0xa7, 0x64, 0x6f, 0x75, 0x62, 0x6c, 0x65, 0x31)
+			o = msgp.AppendFloat64(o, z.Double1)
+		}
+		if (zb0001Mask & 0x80) == 0 { // if not omitted
+			// string "double2"
+			o = append(o, 0xa7, 0x64, 0x6f, 0x75, 0x62, 0x6c, 0x65, 0x32)
+			o = msgp.AppendFloat64(o, z.Double2)
+		}
+		if (zb0001Mask & 0x100) == 0 { // if not omitted
+			// string "double3"
+			o = append(o, 0xa7, 0x64, 0x6f, 0x75, 0x62, 0x6c, 0x65, 0x33)
+			o = msgp.AppendFloat64(o, z.Double3)
+		}
+		if (zb0001Mask & 0x200) == 0 { // if not omitted
+			// string "bool1"
+			o = append(o, 0xa5, 0x62, 0x6f, 0x6f, 0x6c, 0x31)
+			o = msgp.AppendBool(o, z.Bool1)
+		}
+		if (zb0001Mask & 0x400) == 0 { // if not omitted
+			// string "bool2"
+			o = append(o, 0xa5, 0x62, 0x6f, 0x6f, 0x6c, 0x32)
+			o = msgp.AppendBool(o, z.Bool2)
+		}
+		if (zb0001Mask & 0x800) == 0 { // if not omitted
+			// string "bool3"
+			o = append(o, 0xa5, 0x62, 0x6f, 0x6f, 0x6c, 0x33)
+			o = msgp.AppendBool(o, z.Bool3)
+		}
+		if (zb0001Mask & 0x1000) == 0 { // if not omitted
+			// string "string1"
+			o = append(o, 0xa7, 0x73, 0x74, 0x72, 0x69, 0x6e, 0x67, 0x31)
+			o = msgp.AppendString(o, z.String1)
+		}
+		if (zb0001Mask & 0x2000) == 0 { // if not omitted
+			// string "string2"
+			o = append(o, 0xa7, 0x73, 0x74, 0x72, 0x69, 0x6e, 0x67, 0x32)
+			o = msgp.AppendString(o, z.String2)
+		}
+		if (zb0001Mask & 0x4000) == 0 { // if not omitted
+			// string "string3"
+			o = append(o, 0xa7, 0x73, 0x74, 0x72, 0x69, 0x6e, 0x67, 0x33)
+			o = msgp.AppendString(o, z.String3)
+		}
+	}
+	return
+}
+
+// UnmarshalMsg implements msgp.Unmarshaler
+func (z *Leaf) UnmarshalMsg(bts []byte) (o []byte, err error) {
+	var field []byte
+	_ = field
+	var zb0001 uint32
+	zb0001, bts, err = msgp.ReadMapHeaderBytes(bts)
+	if err != nil {
+		err = msgp.WrapError(err)
+		return
+	}
+	for zb0001 > 0 {
+		zb0001--
+		field, bts, err = msgp.ReadMapKeyZC(bts)
+		if err != nil {
+			err = msgp.WrapError(err)
+			return
+		}
+		switch msgp.UnsafeString(field) {
+		case "int1":
+			z.Int1, bts, err = msgp.ReadInt32Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Int1")
+				return
+			}
+		case "int2":
+			z.Int2, bts, err = msgp.ReadInt32Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Int2")
+				return
+			}
+		case "int3":
+			z.Int3, bts, err = msgp.ReadInt32Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Int3")
+				return
+			}
+		case "long1":
+			z.Long1, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Long1")
+				return
+			}
+		case "long2":
+			z.Long2, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Long2")
+				return
+			}
+		case "long3":
+			z.Long3, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Long3")
+				return
+			}
+		case "double1":
+			z.Double1, bts, err = msgp.ReadFloat64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Double1")
+				return
+			}
+		case "double2":
+			z.Double2, bts, err = msgp.ReadFloat64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Double2")
+				return
+			}
+		case "double3":
+			z.Double3, bts, err = msgp.ReadFloat64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Double3")
+				return
+			}
+		case "bool1":
+			z.Bool1, bts, err = msgp.ReadBoolBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Bool1")
+				return
+			}
+		case "bool2":
+			z.Bool2, bts, err = msgp.ReadBoolBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Bool2")
+				return
+			}
+		case "bool3":
+			z.Bool3, bts, err = msgp.ReadBoolBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Bool3")
+				return
+			}
+		case "string1":
+			z.String1, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "String1")
+				return
+			}
+		case "string2":
+			z.String2, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "String2")
+				return
+			}
+		case "string3":
+			z.String3, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "String3")
+				return
+			}
+		default:
+			bts, err = msgp.Skip(bts)
+			if err != nil {
+				err = msgp.WrapError(err)
+				return
+			}
+		}
+	}
+	o = bts
+	return
+}
+
+// Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
+func (z *Leaf) Msgsize() (s int) {
+	s = 1 + 5 + msgp.Int32Size + 5 + msgp.Int32Size + 5 + msgp.Int32Size + 6 + msgp.Int64Size + 6 + msgp.Int64Size + 6 + msgp.Int64Size + 8 + msgp.Float64Size + 8 + msgp.Float64Size + 8 + msgp.Float64Size + 6 + msgp.BoolSize + 6 + msgp.BoolSize + 6 + msgp.BoolSize + 8 + msgp.StringPrefixSize + len(z.String1) + 8 + msgp.StringPrefixSize + len(z.String2) + 8 + msgp.StringPrefixSize + len(z.String3)
+	return
+}
+
+// MarshalMsg implements msgp.Marshaler
+func (z *NewsFeed) MarshalMsg(b []byte) (o []byte, err error) {
+	o = msgp.Require(b, z.Msgsize())
+	// check for omitted fields
+	zb0001Len := uint32(1)
+	var zb0001Mask uint8 /* 1 bits */
+	_ = zb0001Mask
+	if z.Profiles == nil {
+		zb0001Len--
+		zb0001Mask |= 0x1
+	}
+	// variable map header, size zb0001Len
+	o = append(o, 0x80|uint8(zb0001Len))
+	if (zb0001Mask & 0x1) == 0 { // if not omitted
+		// string "profiles"
+		o = append(o, 0xa8, 0x70, 0x72, 0x6f, 0x66, 0x69, 0x6c, 0x65, 0x73)
+		o = msgp.AppendArrayHeader(o, uint32(len(z.Profiles)))
+		for za0001 := range z.Profiles {
+			if z.Profiles[za0001] == nil {
+				o = msgp.AppendNil(o)
+			} else {
+				o, err = z.Profiles[za0001].MarshalMsg(o)
+				if err != nil {
+					err = msgp.WrapError(err, "Profiles", za0001)
+					return
+				}
+			}
+		}
+	}
+	return
+}
+
+// UnmarshalMsg implements msgp.Unmarshaler
+func (z *NewsFeed) UnmarshalMsg(bts []byte) (o []byte, err error) {
+	var field []byte
+	_ = field
+	var zb0001 uint32
+	zb0001, bts, err = msgp.ReadMapHeaderBytes(bts)
+	if err != nil {
+		err = msgp.WrapError(err)
+		return
+	}
+	for zb0001 > 0 {
+		zb0001--
+		field, bts, err = msgp.ReadMapKeyZC(bts)
+		if err != nil {
+			err = msgp.WrapError(err)
+			return
+		}
+		switch msgp.UnsafeString(field) {
+		case "profiles":
+			var zb0002 uint32
+			zb0002, bts, err = msgp.ReadArrayHeaderBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Profiles")
+				return
+			}
+			if zb0002 > 65536 {
+				err = msgp.ErrLimitExceeded
+				return
+			}
+			if cap(z.Profiles) >= int(zb0002) {
+				z.Profiles = (z.Profiles)[:zb0002]
+			} else {
+				z.Profiles = make([]*Profile, zb0002)
+			}
+			for za0001 := range z.Profiles {
+				if msgp.IsNil(bts) {
+					bts, err = msgp.ReadNilBytes(bts)
+					if err != nil {
+						return
+					}
+					z.Profiles[za0001] = nil
+				} else {
+					if z.Profiles[za0001] == nil {
+						z.Profiles[za0001] = new(Profile)
+					}
+					bts, err = z.Profiles[za0001].UnmarshalMsg(bts)
+					if err != nil {
+						err = msgp.WrapError(err, "Profiles", za0001)
+						return
+					}
+				}
+			}
+		default:
+			bts, err = msgp.Skip(bts)
+			if err != nil {
+				err = msgp.WrapError(err)
+				return
+			}
+		}
+	}
+	o = bts
+	return
+}
+
+// Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
+func (z *NewsFeed) Msgsize() (s int) {
+	s = 1 + 9 + msgp.ArrayHeaderSize
+	for za0001 := range z.Profiles {
+		if z.Profiles[za0001] == nil {
+			s += msgp.NilSize
+		} else {
+			s += z.Profiles[za0001].Msgsize()
+		}
+	}
+	return
+}
+
+// MarshalMsg implements msgp.Marshaler
 func (z Pair) MarshalMsg(b []byte) (o []byte, err error) {
 	o = msgp.Require(b, z.Msgsize())
 	// check for omitted fields
@@ -935,6 +2049,792 @@ func (z *Pair) UnmarshalMsg(bts []byte) (o []byte, err error) {
 // Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
 func (z Pair) Msgsize() (s int) {
 	s = 1 + 4 + msgp.StringPrefixSize + len(z.Key) + 6 + msgp.Int64Size
+	return
+}
+
+// MarshalMsg implements msgp.Marshaler
+func (z *Person) MarshalMsg(b []byte) (o []byte, err error) {
+	o = msgp.Require(b, z.Msgsize())
+	// check for omitted fields
+	zb0001Len := uint32(4)
+	var zb0001Mask uint8 /* 4 bits */
+	_ = zb0001Mask
+	if z.ID == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x1
+	}
+	if z.Name == "" {
+		zb0001Len--
+		zb0001Mask |= 0x2
+	}
+	if z.Email == "" {
+		zb0001Len--
+		zb0001Mask |= 0x4
+	}
+	if z.Phones == nil {
+		zb0001Len--
+		zb0001Mask |= 0x8
+	}
+	// variable map header, size zb0001Len
+	o = append(o, 0x80|uint8(zb0001Len))
+
+	// skip if no fields are to be emitted
+	if zb0001Len != 0 {
+		if (zb0001Mask & 0x1) == 0 { // if not omitted
+			// string "id"
+			o = append(o, 0xa2, 0x69, 0x64)
+			o = msgp.AppendInt32(o, z.ID)
+		}
+		if (zb0001Mask & 0x2) == 0 { // if not omitted
+			// string "name"
+			o = append(o, 0xa4, 0x6e, 0x61, 0x6d, 0x65)
+			o = msgp.AppendString(o, z.Name)
+		}
+		if (zb0001Mask & 0x4) == 0 { // if not omitted
+			// string "email"
+			o = append(o, 0xa5, 0x65, 0x6d, 0x61, 0x69, 0x6c)
+			o = msgp.AppendString(o, z.Email)
+		}
+		if (zb0001Mask & 0x8) == 0 { // if not omitted
+			// string "phones"
+			o = append(o, 0xa6, 0x70, 0x68, 0x6f, 0x6e, 0x65, 0x73)
+			o = msgp.AppendArrayHeader(o, uint32(len(z.Phones)))
+			for za0001 := range z.Phones {
+				if z.Phones[za0001] == nil {
+					o = msgp.AppendNil(o)
+				} else {
+					// check for omitted fields
+					zb0002Len := uint32(2)
+					var zb0002Mask uint8 /* 2 bits */
+					_ = zb0002Mask
+					if z.Phones[za0001].Number == "" {
+						zb0002Len--
+						zb0002Mask |= 0x1
+					}
+					if z.Phones[za0001].Type == 0 {
+						zb0002Len--
+						zb0002Mask |= 0x2
+					}
+					// variable map header, size zb0002Len
+					o = append(o, 0x80|uint8(zb0002Len))
+
+					// skip if no fields are to be emitted
+					if zb0002Len != 0 {
+						if (zb0002Mask & 0x1) == 0 { // if not omitted
+							// string "number"
+							o = append(o, 0xa6, 0x6e, 0x75, 0x6d, 0x62, 0x65, 0x72)
+							o = msgp.AppendString(o, z.Phones[za0001].Number)
+						}
+						if (zb0002Mask & 0x2) == 0 { // if not omitted
+							// string "type"
+							o = append(o, 0xa4, 0x74, 0x79, 0x70, 0x65)
+							o = msgp.AppendInt32(o, int32(z.Phones[za0001].Type))
+						}
+					}
+				}
+			}
+		}
+	}
+	return
+}
+
+// UnmarshalMsg implements msgp.Unmarshaler
+func (z *Person) UnmarshalMsg(bts []byte) (o []byte, err error) {
+	var field []byte
+	_ = field
+	var zb0001 uint32
+	zb0001, bts, err = msgp.ReadMapHeaderBytes(bts)
+	if err != nil {
+		err = msgp.WrapError(err)
+		return
+	}
+	for zb0001 > 0 {
+		zb0001--
+		field, bts, err = msgp.ReadMapKeyZC(bts)
+		if err != nil {
+			err = msgp.WrapError(err)
+			return
+		}
+		switch msgp.UnsafeString(field) {
+		case "id":
+			z.ID, bts, err = msgp.ReadInt32Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "ID")
+				return
+			}
+		case "name":
+			z.Name, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Name")
+				return
+			}
+		case "email":
+			z.Email, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Email")
+				return
+			}
+		case "phones":
+			var zb0002 uint32
+			zb0002, bts, err = msgp.ReadArrayHeaderBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Phones")
+				return
+			}
+			if zb0002 > 65536 {
+				err = msgp.ErrLimitExceeded
+				return
+			}
+			if cap(z.Phones) >= int(zb0002) {
+				z.Phones = (z.Phones)[:zb0002]
+			} else {
+				z.Phones = make([]*Phone, zb0002)
+			}
+			for za0001 := range z.Phones {
+				if msgp.IsNil(bts) {
+					bts, err = msgp.ReadNilBytes(bts)
+					if err != nil {
+						return
+					}
+					z.Phones[za0001] = nil
+				} else {
+					if z.Phones[za0001] == nil {
+						z.Phones[za0001] = new(Phone)
+					}
+					var zb0003 uint32
+					zb0003, bts, err = msgp.ReadMapHeaderBytes(bts)
+					if err != nil {
+						err = msgp.WrapError(err, "Phones", za0001)
+						return
+					}
+					if zb0003 > 65536 {
+						err = msgp.ErrLimitExceeded
+						return
+					}
+					for zb0003 > 0 {
+						zb0003--
+						field, bts, err = msgp.ReadMapKeyZC(bts)
+						if err != nil {
+							err = msgp.WrapError(err, "Phones", za0001)
+							return
+						}
+						switch msgp.UnsafeString(field) {
+						case "number":
+							z.Phones[za0001].Number, bts, err = msgp.ReadStringBytes(bts)
+							if err != nil {
+								err = msgp.WrapError(err, "Phones", za0001, "Number")
+								return
+							}
+						case "type":
+							{
+								var zb0004 int32
+								zb0004, bts, err = msgp.ReadInt32Bytes(bts)
+								if err != nil {
+									err = msgp.WrapError(err, "Phones", za0001, "Type")
+									return
+								}
+								z.Phones[za0001].Type = PhoneType(zb0004)
+							}
+						default:
+							bts, err = msgp.Skip(bts)
+							if err != nil {
+								err = msgp.WrapError(err, "Phones", za0001)
+								return
+							}
+						}
+					}
+				}
+			}
+		default:
+			bts, err = msgp.Skip(bts)
+			if err != nil {
+				err = msgp.WrapError(err)
+				return
+			}
+		}
+	}
+	o = bts
+	return
+}
+
+// Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
+func (z *Person) Msgsize() (s int) {
+	s = 1 + 3 + msgp.Int32Size + 5 + msgp.StringPrefixSize + len(z.Name) + 6 + msgp.StringPrefixSize + len(z.Email) + 7 + msgp.ArrayHeaderSize
+	for za0001 := range z.Phones {
+		if z.Phones[za0001] == nil {
+			s += msgp.NilSize
+		} else {
+			s += 1 + 7 + msgp.StringPrefixSize + len(z.Phones[za0001].Number) + 5 + msgp.Int32Size
+		}
+	}
+	return
+}
+
+// MarshalMsg implements msgp.Marshaler
+func (z Phone) MarshalMsg(b []byte) (o []byte, err error) {
+	o = msgp.Require(b, z.Msgsize())
+	// check for omitted fields
+	zb0001Len := uint32(2)
+	var zb0001Mask uint8 /* 2 bits */
+	_ = zb0001Mask
+	if z.Number == "" {
+		zb0001Len--
+		zb0001Mask |= 0x1
+	}
+	if z.Type == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x2
+	}
+	// variable map header, size zb0001Len
+	o = append(o, 0x80|uint8(zb0001Len))
+
+	// skip if no fields are to be emitted
+	if zb0001Len != 0 {
+		if (zb0001Mask & 0x1) == 0 { // if not omitted
+			// string "number"
+			o = append(o, 0xa6, 0x6e, 0x75, 0x6d, 0x62, 0x65, 0x72)
+			o = msgp.AppendString(o, z.Number)
+		}
+		if (zb0001Mask & 0x2) == 0 { // if not omitted
+			// string "type"
+			o = append(o, 0xa4, 0x74, 0x79, 0x70, 0x65)
+			o = msgp.AppendInt32(o, int32(z.Type))
+		}
+	}
+	return
+}
+
+// UnmarshalMsg implements msgp.Unmarshaler
+func (z *Phone) UnmarshalMsg(bts []byte) (o []byte, err error) {
+	var field []byte
+	_ = field
+	var zb0001 uint32
+	zb0001, bts, err = msgp.ReadMapHeaderBytes(bts)
+	if err != nil {
+		err = msgp.WrapError(err)
+		return
+	}
+	for zb0001 > 0 {
+		zb0001--
+		field, bts, err = msgp.ReadMapKeyZC(bts)
+		if err != nil {
+			err = msgp.WrapError(err)
+			return
+		}
+		switch msgp.UnsafeString(field) {
+		case "number":
+			z.Number, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Number")
+				return
+			}
+		case "type":
+			{
+				var zb0002 int32
+				zb0002, bts, err = msgp.ReadInt32Bytes(bts)
+				if err != nil {
+					err = msgp.WrapError(err, "Type")
+					return
+				}
+				z.Type = PhoneType(zb0002)
+			}
+		default:
+			bts, err = msgp.Skip(bts)
+			if err != nil {
+				err = msgp.WrapError(err)
+				return
+			}
+		}
+	}
+	o = bts
+	return
+}
+
+// Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
+func (z Phone) Msgsize() (s int) {
+	s = 1 + 7 + msgp.StringPrefixSize + len(z.Number) + 5 + msgp.Int32Size
+	return
+}
+
+// MarshalMsg implements msgp.Marshaler
+func (z PhoneType) MarshalMsg(b []byte) (o []byte, err error) {
+	o = msgp.Require(b, z.Msgsize())
+	o = msgp.AppendInt32(o, int32(z))
+	return
+}
+
+// UnmarshalMsg implements msgp.Unmarshaler
+func (z *PhoneType) UnmarshalMsg(bts []byte) (o []byte, err error) {
+	{
+		var zb0001 int32
+		zb0001, bts, err = msgp.ReadInt32Bytes(bts)
+		if err != nil {
+			err = msgp.WrapError(err)
+			return
+		}
+		(*z) = PhoneType(zb0001)
+	}
+	o = bts
+	return
+}
+
+// Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
+func (z PhoneType) Msgsize() (s int) {
+	s = msgp.Int32Size
+	return
+}
+
+// MarshalMsg implements msgp.Marshaler
+func (z *Post) MarshalMsg(b []byte) (o []byte, err error) {
+	o = msgp.Require(b, z.Msgsize())
+	// check for omitted fields
+	zb0001Len := uint32(5)
+	var zb0001Mask uint8 /* 5 bits */
+	_ = zb0001Mask
+	if z.ID == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x1
+	}
+	if z.Time == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x2
+	}
+	if z.Text == "" {
+		zb0001Len--
+		zb0001Mask |= 0x4
+	}
+	if z.Reactions == nil {
+		zb0001Len--
+		zb0001Mask |= 0x8
+	}
+	if z.Comments == nil {
+		zb0001Len--
+		zb0001Mask |= 0x10
+	}
+	// variable map header, size zb0001Len
+	o = append(o, 0x80|uint8(zb0001Len))
+
+	// skip if no fields are to be emitted
+	if zb0001Len != 0 {
+		if (zb0001Mask & 0x1) == 0 { // if not omitted
+			// string "id"
+			o = append(o, 0xa2, 0x69, 0x64)
+			o = msgp.AppendInt64(o, z.ID)
+		}
+		if (zb0001Mask & 0x2) == 0 { // if not omitted
+			// string "time"
+			o = append(o, 0xa4, 0x74, 0x69, 0x6d, 0x65)
+			o = msgp.AppendInt64(o, z.Time)
+		}
+		if (zb0001Mask & 0x4) == 0 { // if not omitted
+			// string "text"
+			o = append(o, 0xa4, 0x74, 0x65, 0x78, 0x74)
+			o = msgp.AppendString(o, z.Text)
+		}
+		if (zb0001Mask & 0x8) == 0 { // if not omitted
+			// string "reactions"
+			o = append(o, 0xa9, 0x72, 0x65, 0x61, 0x63, 0x74, 0x69, 0x6f, 0x6e, 0x73)
+			o = msgp.AppendArrayHeader(o, uint32(len(z.Reactions)))
+			for za0001 := range z.Reactions {
+				o = msgp.AppendInt32(o, int32(z.Reactions[za0001]))
+			}
+		}
+		if (zb0001Mask & 0x10) == 0 { // if not omitted
+			// string "comments"
+			o = append(o, 0xa8, 0x63, 0x6f, 0x6d, 0x6d, 0x65, 0x6e, 0x74, 0x73)
+			o = msgp.AppendArrayHeader(o, uint32(len(z.Comments)))
+			for za0002 := range z.Comments {
+				if z.Comments[za0002] == nil {
+					o = msgp.AppendNil(o)
+				} else {
+					// check for omitted fields
+					zb0002Len := uint32(3)
+					var zb0002Mask uint8 /* 3 bits */
+					_ = zb0002Mask
+					if z.Comments[za0002].Author == 0 {
+						zb0002Len--
+						zb0002Mask |= 0x1
+					}
+					if z.Comments[za0002].Time == 0 {
+						zb0002Len--
+						zb0002Mask |= 0x2
+					}
+					if z.Comments[za0002].Text == "" {
+						zb0002Len--
+						zb0002Mask |= 0x4
+					}
+					// variable map header, size zb0002Len
+					o = append(o, 0x80|uint8(zb0002Len))
+
+					// skip if no fields are to be emitted
+					if zb0002Len != 0 {
+						if (zb0002Mask & 0x1) == 0 { // if not omitted
+							// string "author"
+							o = append(o, 0xa6, 0x61, 0x75, 0x74, 0x68, 0x6f, 0x72)
+							o = msgp.AppendInt64(o, z.Comments[za0002].Author)
+						}
+						if (zb0002Mask & 0x2) == 0 { // if not omitted
+							// string "time"
+							o = append(o, 0xa4, 0x74, 0x69, 0x6d, 0x65)
+							o = msgp.AppendInt64(o, z.Comments[za0002].Time)
+						}
+						if (zb0002Mask & 0x4) == 0 { // if not omitted
+							// string "text"
+							o = append(o, 0xa4, 0x74, 0x65, 0x78, 0x74)
+							o = msgp.AppendString(o, z.Comments[za0002].Text)
+						}
+					}
+				}
+			}
+		}
+	}
+	return
+}
+
+// UnmarshalMsg implements msgp.Unmarshaler
+func (z *Post) UnmarshalMsg(bts []byte) (o []byte, err error) {
+	var field []byte
+	_ = field
+	var zb0001 uint32
+	zb0001, bts, err = msgp.ReadMapHeaderBytes(bts)
+	if err != nil {
+		err = msgp.WrapError(err)
+		return
+	}
+	for zb0001 > 0 {
+		zb0001--
+		field, bts, err = msgp.ReadMapKeyZC(bts)
+		if err != nil {
+			err = msgp.WrapError(err)
+			return
+		}
+		switch msgp.UnsafeString(field) {
+		case "id":
+			z.ID, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "ID")
+				return
+			}
+		case "time":
+			z.Time, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Time")
+				return
+			}
+		case "text":
+			z.Text, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Text")
+				return
+			}
+		case "reactions":
+			var zb0002 uint32
+			zb0002, bts, err = msgp.ReadArrayHeaderBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Reactions")
+				return
+			}
+			if zb0002 > 65536 {
+				err = msgp.ErrLimitExceeded
+				return
+			}
+			if cap(z.Reactions) >= int(zb0002) {
+				z.Reactions = (z.Reactions)[:zb0002]
+			} else {
+				z.Reactions = make([]Reaction, zb0002)
+			}
+			for za0001 := range z.Reactions {
+				{
+					var zb0003 int32
+					zb0003, bts, err = msgp.ReadInt32Bytes(bts)
+					if err != nil {
+						err = msgp.WrapError(err, "Reactions", za0001)
+						return
+					}
+					z.Reactions[za0001] = Reaction(zb0003)
+				}
+			}
+		case "comments":
+			var zb0004 uint32
+			zb0004, bts, err = msgp.ReadArrayHeaderBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Comments")
+				return
+			}
+			if zb0004 > 65536 {
+				err = msgp.ErrLimitExceeded
+				return
+			}
+			if cap(z.Comments) >= int(zb0004) {
+				z.Comments = (z.Comments)[:zb0004]
+			} else {
+				z.Comments = make([]*Comment, zb0004)
+			}
+			for za0002 := range z.Comments {
+				if msgp.IsNil(bts) {
+					bts, err = msgp.ReadNilBytes(bts)
+					if err != nil {
+						return
+					}
+					z.Comments[za0002] = nil
+				} else {
+					if z.Comments[za0002] == nil {
+						z.Comments[za0002] = new(Comment)
+					}
+					var zb0005 uint32
+					zb0005, bts, err = msgp.ReadMapHeaderBytes(bts)
+					if err != nil {
+						err = msgp.WrapError(err, "Comments", za0002)
+						return
+					}
+					if zb0005 > 65536 {
+						err = msgp.ErrLimitExceeded
+						return
+					}
+					for zb0005 > 0 {
+						zb0005--
+						field, bts, err = msgp.ReadMapKeyZC(bts)
+						if err != nil {
+							err = msgp.WrapError(err, "Comments", za0002)
+							return
+						}
+						switch msgp.UnsafeString(field) {
+						case "author":
+							z.Comments[za0002].Author, bts, err = msgp.ReadInt64Bytes(bts)
+							if err != nil {
+								err = msgp.WrapError(err, "Comments", za0002, "Author")
+								return
+							}
+						case "time":
+							z.Comments[za0002].Time, bts, err = msgp.ReadInt64Bytes(bts)
+							if err != nil {
+								err = msgp.WrapError(err, "Comments", za0002, "Time")
+								return
+							}
+						case "text":
+							z.Comments[za0002].Text, bts, err = msgp.ReadStringBytes(bts)
+							if err != nil {
+								err = msgp.WrapError(err, "Comments", za0002, "Text")
+								return
+							}
+						default:
+							bts, err = msgp.Skip(bts)
+							if err != nil {
+								err = msgp.WrapError(err, "Comments", za0002)
+								return
+							}
+						}
+					}
+				}
+			}
+		default:
+			bts, err = msgp.Skip(bts)
+			if err != nil {
+				err = msgp.WrapError(err)
+				return
+			}
+		}
+	}
+	o = bts
+	return
+}
+
+// Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
+func (z *Post) Msgsize() (s int) {
+	s = 1 + 3 + msgp.Int64Size + 5 + msgp.Int64Size + 5 + msgp.StringPrefixSize + len(z.Text) + 10 + msgp.ArrayHeaderSize + (len(z.Reactions) * (msgp.Int32Size)) + 9 + msgp.ArrayHeaderSize
+	for za0002 := range z.Comments {
+		if z.Comments[za0002] == nil {
+			s += msgp.NilSize
+		} else {
+			s += 1 + 7 + msgp.Int64Size + 5 + msgp.Int64Size + 5 + msgp.StringPrefixSize + len(z.Comments[za0002].Text)
+		}
+	}
+	return
+}
+
+// MarshalMsg implements msgp.Marshaler
+func (z *Profile) MarshalMsg(b []byte) (o []byte, err error) {
+	o = msgp.Require(b, z.Msgsize())
+	// check for omitted fields
+	zb0001Len := uint32(4)
+	var zb0001Mask uint8 /* 4 bits */
+	_ = zb0001Mask
+	if z.ID == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x1
+	}
+	if z.Name == "" {
+		zb0001Len--
+		zb0001Mask |= 0x2
+	}
+	if z.Bio == "" {
+		zb0001Len--
+		zb0001Mask |= 0x4
+	}
+	if z.Posts == nil {
+		zb0001Len--
+		zb0001Mask |= 0x8
+	}
+	// variable map header, size zb0001Len
+	o = append(o, 0x80|uint8(zb0001Len))
+
+	// skip if no fields are to be emitted
+	if zb0001Len != 0 {
+		if (zb0001Mask & 0x1) == 0 { // if not omitted
+			// string "id"
+			o = append(o, 0xa2, 0x69, 0x64)
+			o = msgp.AppendInt64(o, z.ID)
+		}
+		if (zb0001Mask & 0x2) == 0 { // if not omitted
+			// string "name"
+			o = append(o, 0xa4, 0x6e, 0x61, 0x6d, 0x65)
+			o = msgp.AppendString(o, z.Name)
+		}
+		if (zb0001Mask & 0x4) == 0 { // if not omitted
+			// string "bio"
+			o = append(o, 0xa3, 0x62, 0x69, 0x6f)
+			o = msgp.AppendString(o, z.Bio)
+		}
+		if (zb0001Mask & 0x8) == 0 { // if not omitted
+			// string "posts"
+			o = append(o, 0xa5, 0x70, 0x6f, 0x73, 0x74, 0x73)
+			o = msgp.AppendArrayHeader(o, uint32(len(z.Posts)))
+			for za0001 := range z.Posts {
+				if z.Posts[za0001] == nil {
+					o = msgp.AppendNil(o)
+				} else {
+					o, err = z.Posts[za0001].MarshalMsg(o)
+					if err != nil {
+						err = msgp.WrapError(err, "Posts", za0001)
+						return
+					}
+				}
+			}
+		}
+	}
+	return
+}
+
+// UnmarshalMsg implements msgp.Unmarshaler
+func (z *Profile) UnmarshalMsg(bts []byte) (o []byte, err error) {
+	var field []byte
+	_ = field
+	var zb0001 uint32
+	zb0001, bts, err = msgp.ReadMapHeaderBytes(bts)
+	if err != nil {
+		err = msgp.WrapError(err)
+		return
+	}
+	for zb0001 > 0 {
+		zb0001--
+		field, bts, err = msgp.ReadMapKeyZC(bts)
+		if err != nil {
+			err = msgp.WrapError(err)
+			return
+		}
+		switch msgp.UnsafeString(field) {
+		case "id":
+			z.ID, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "ID")
+				return
+			}
+		case "name":
+			z.Name, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Name")
+				return
+			}
+		case "bio":
+			z.Bio, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Bio")
+				return
+			}
+		case "posts":
+			var zb0002 uint32
+			zb0002, bts, err = msgp.ReadArrayHeaderBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Posts")
+				return
+			}
+			if zb0002 > 65536 {
+				err = msgp.ErrLimitExceeded
+				return
+			}
+			if cap(z.Posts) >= int(zb0002) {
+				z.Posts = (z.Posts)[:zb0002]
+			} else {
+				z.Posts = make([]*Post, zb0002)
+			}
+			for za0001 := range z.Posts {
+				if msgp.IsNil(bts) {
+					bts, err = msgp.ReadNilBytes(bts)
+					if err != nil {
+						return
+					}
+					z.Posts[za0001] = nil
+				} else {
+					if z.Posts[za0001] == nil {
+						z.Posts[za0001] = new(Post)
+					}
+					bts, err = z.Posts[za0001].UnmarshalMsg(bts)
+					if err != nil {
+						err = msgp.WrapError(err, "Posts", za0001)
+						return
+					}
+				}
+			}
+		default:
+			bts, err = msgp.Skip(bts)
+			if err != nil {
+				err = msgp.WrapError(err)
+				return
+			}
+		}
+	}
+	o = bts
+	return
+}
+
+// Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
+func (z *Profile) Msgsize() (s int) {
+	s = 1 + 3 + msgp.Int64Size + 5 + msgp.StringPrefixSize + len(z.Name) + 4 + msgp.StringPrefixSize + len(z.Bio) + 6 + msgp.ArrayHeaderSize
+	for za0001 := range z.Posts {
+		if z.Posts[za0001] == nil {
+			s += msgp.NilSize
+		} else {
+			s += z.Posts[za0001].Msgsize()
+		}
+	}
+	return
+}
+
+// MarshalMsg implements msgp.Marshaler
+func (z Reaction) MarshalMsg(b []byte) (o []byte, err error) {
+	o = msgp.Require(b, z.Msgsize())
+	o = msgp.AppendInt32(o, int32(z))
+	return
+}
+
+// UnmarshalMsg implements msgp.Unmarshaler
+func (z *Reaction) UnmarshalMsg(bts []byte) (o []byte, err error) {
+	{
+		var zb0001 int32
+		zb0001, bts, err = msgp.ReadInt32Bytes(bts)
+		if err != nil {
+			err = msgp.WrapError(err)
+			return
+		}
+		(*z) = Reaction(zb0001)
+	}
+	o = bts
+	return
+}
+
+// Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
+func (z Reaction) Msgsize() (s int) {
+	s = msgp.Int32Size
 	return
 }
 
@@ -1028,6 +2928,489 @@ func (z *Response) Msgsize() (s int) {
 		s += msgp.NilSize
 	} else {
 		s += z.User.Msgsize()
+	}
+	return
+}
+
+// MarshalMsg implements msgp.Marshaler
+func (z Section) MarshalMsg(b []byte) (o []byte, err error) {
+	o = msgp.Require(b, z.Msgsize())
+	// check for omitted fields
+	zb0001Len := uint32(2)
+	var zb0001Mask uint8 /* 2 bits */
+	_ = zb0001Mask
+	if z.Heading == "" {
+		zb0001Len--
+		zb0001Mask |= 0x1
+	}
+	if z.Text == "" {
+		zb0001Len--
+		zb0001Mask |= 0x2
+	}
+	// variable map header, size zb0001Len
+	o = append(o, 0x80|uint8(zb0001Len))
+
+	// skip if no fields are to be emitted
+	if zb0001Len != 0 {
+		if (zb0001Mask & 0x1) == 0 { // if not omitted
+			// string "heading"
+			o = append(o, 0xa7, 0x68, 0x65, 0x61, 0x64, 0x69, 0x6e, 0x67)
+			o = msgp.AppendString(o, z.Heading)
+		}
+		if (zb0001Mask & 0x2) == 0 { // if not omitted
+			// string "text"
+			o = append(o, 0xa4, 0x74, 0x65, 0x78, 0x74)
+			o = msgp.AppendString(o, z.Text)
+		}
+	}
+	return
+}
+
+// UnmarshalMsg implements msgp.Unmarshaler
+func (z *Section) UnmarshalMsg(bts []byte) (o []byte, err error) {
+	var field []byte
+	_ = field
+	var zb0001 uint32
+	zb0001, bts, err = msgp.ReadMapHeaderBytes(bts)
+	if err != nil {
+		err = msgp.WrapError(err)
+		return
+	}
+	for zb0001 > 0 {
+		zb0001--
+		field, bts, err = msgp.ReadMapKeyZC(bts)
+		if err != nil {
+			err = msgp.WrapError(err)
+			return
+		}
+		switch msgp.UnsafeString(field) {
+		case "heading":
+			z.Heading, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Heading")
+				return
+			}
+		case "text":
+			z.Text, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Text")
+				return
+			}
+		default:
+			bts, err = msgp.Skip(bts)
+			if err != nil {
+				err = msgp.WrapError(err)
+				return
+			}
+		}
+	}
+	o = bts
+	return
+}
+
+// Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
+func (z Section) Msgsize() (s int) {
+	s = 1 + 8 + msgp.StringPrefixSize + len(z.Heading) + 5 + msgp.StringPrefixSize + len(z.Text)
+	return
+}
+
+// MarshalMsg implements msgp.Marshaler
+func (z Small) MarshalMsg(b []byte) (o []byte, err error) {
+	o = msgp.Require(b, z.Msgsize())
+	// check for omitted fields
+	zb0001Len := uint32(1)
+	var zb0001Mask uint8 /* 1 bits */
+	_ = zb0001Mask
+	if z.Text == "" {
+		zb0001Len--
+		zb0001Mask |= 0x1
+	}
+	// variable map header, size zb0001Len
+	o = append(o, 0x80|uint8(zb0001Len))
+	if (zb0001Mask & 0x1) == 0 { // if not omitted
+		// string "text"
+		o = append(o, 0xa4, 0x74, 0x65, 0x78, 0x74)
+		o = msgp.AppendString(o, z.Text)
+	}
+	return
+}
+
+// UnmarshalMsg implements msgp.Unmarshaler
+func (z *Small) UnmarshalMsg(bts []byte) (o []byte, err error) {
+	var field []byte
+	_ = field
+	var zb0001 uint32
+	zb0001, bts, err = msgp.ReadMapHeaderBytes(bts)
+	if err != nil {
+		err = msgp.WrapError(err)
+		return
+	}
+	for zb0001 > 0 {
+		zb0001--
+		field, bts, err = msgp.ReadMapKeyZC(bts)
+		if err != nil {
+			err = msgp.WrapError(err)
+			return
+		}
+		switch msgp.UnsafeString(field) {
+		case "text":
+			z.Text, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Text")
+				return
+			}
+		default:
+			bts, err = msgp.Skip(bts)
+			if err != nil {
+				err = msgp.WrapError(err)
+				return
+			}
+		}
+	}
+	o = bts
+	return
+}
+
+// Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
+func (z Small) Msgsize() (s int) {
+	s = 1 + 5 + msgp.StringPrefixSize + len(z.Text)
+	return
+}
+
+// MarshalMsg implements msgp.Marshaler
+func (z *Tree) MarshalMsg(b []byte) (o []byte, err error) {
+	o = msgp.Require(b, z.Msgsize())
+	// check for omitted fields
+	zb0001Len := uint32(16)
+	var zb0001Mask uint16 /* 16 bits */
+	_ = zb0001Mask
+	if z.Int1 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x1
+	}
+	if z.Int2 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x2
+	}
+	if z.Int3 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x4
+	}
+	if z.Long1 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x8
+	}
+	if z.Long2 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x10
+	}
+	if z.Long3 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x20
+	}
+	if z.Double1 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x40
+	}
+	if z.Double2 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x80
+	}
+	if z.Double3 == 0 {
+		zb0001Len--
+		zb0001Mask |= 0x100
+	}
+	if z.Bool1 == false {
+		zb0001Len--
+		zb0001Mask |= 0x200
+	}
+	if z.Bool2 == false {
+		zb0001Len--
+		zb0001Mask |= 0x400
+	}
+	if z.Bool3 == false {
+		zb0001Len--
+		zb0001Mask |= 0x800
+	}
+	if z.String1 == "" {
+		zb0001Len--
+		zb0001Mask |= 0x1000
+	}
+	if z.String2 == "" {
+		zb0001Len--
+		zb0001Mask |= 0x2000
+	}
+	if z.String3 == "" {
+		zb0001Len--
+		zb0001Mask |= 0x4000
+	}
+	if z.Branches == nil {
+		zb0001Len--
+		zb0001Mask |= 0x8000
+	}
+	// variable map header, size zb0001Len
+	o = msgp.AppendMapHeader(o, zb0001Len)
+
+	// skip if no fields are to be emitted
+	if zb0001Len != 0 {
+		if (zb0001Mask & 0x1) == 0 { // if not omitted
+			// string "int1"
+			o = append(o, 0xa4, 0x69, 0x6e, 0x74, 0x31)
+			o = msgp.AppendInt32(o, z.Int1)
+		}
+		if (zb0001Mask & 0x2) == 0 { // if not omitted
+			// string "int2"
+			o = append(o, 0xa4, 0x69, 0x6e, 0x74, 0x32)
+			o = msgp.AppendInt32(o, z.Int2)
+		}
+		if (zb0001Mask & 0x4) == 0 { // if not omitted
+			// string "int3"
+			o = append(o, 0xa4, 0x69, 0x6e, 0x74, 0x33)
+			o = msgp.AppendInt32(o, z.Int3)
+		}
+		if (zb0001Mask & 0x8) == 0 { // if not omitted
+			// string "long1"
+			o = append(o, 0xa5, 0x6c, 0x6f, 0x6e, 0x67, 0x31)
+			o = msgp.AppendInt64(o, z.Long1)
+		}
+		if (zb0001Mask & 0x10) == 0 { // if not omitted
+			// string "long2"
+			o = append(o, 0xa5, 0x6c, 0x6f, 0x6e, 0x67, 0x32)
+			o = msgp.AppendInt64(o, z.Long2)
+		}
+		if (zb0001Mask & 0x20) == 0 { // if not omitted
+			// string "long3"
+			o = append(o, 0xa5, 0x6c, 0x6f, 0x6e, 0x67, 0x33)
+			o = msgp.AppendInt64(o, z.Long3)
+		}
+		if (zb0001Mask & 0x40) == 0 { // if not omitted
+			// string "double1"
+			o = append(o, 0xa7, 0x64, 0x6f, 0x75, 0x62, 0x6c, 0x65, 0x31)
+			o = msgp.AppendFloat64(o, z.Double1)
+		}
+		if (zb0001Mask & 0x80) == 0 { // if not omitted
+			// string "double2"
+			o = append(o, 0xa7, 0x64, 0x6f, 0x75, 0x62, 0x6c, 0x65, 0x32)
+			o = msgp.AppendFloat64(o, z.Double2)
+		}
+		if (zb0001Mask & 0x100) == 0 { // if not omitted
+			// string "double3"
+			o = append(o, 0xa7, 0x64, 0x6f, 0x75, 0x62, 0x6c, 0x65, 0x33)
+			o = msgp.AppendFloat64(o, z.Double3)
+		}
+		if (zb0001Mask & 0x200) == 0 { // if not omitted
+			// string "bool1"
+			o = append(o, 0xa5, 0x62, 0x6f, 0x6f, 0x6c, 0x31)
+			o = msgp.AppendBool(o, z.Bool1)
+		}
+		if (zb0001Mask & 0x400) == 0 { // if not omitted
+			// string "bool2"
+			o = append(o, 0xa5, 0x62, 0x6f, 0x6f, 0x6c, 0x32)
+			o = msgp.AppendBool(o, z.Bool2)
+		}
+		if (zb0001Mask & 0x800) == 0 { // if not omitted
+			// string "bool3"
+			o = append(o, 0xa5, 0x62, 0x6f, 0x6f, 0x6c, 0x33)
+			o = msgp.AppendBool(o, z.Bool3)
+		}
+		if (zb0001Mask & 0x1000) == 0 { // if not omitted
+			// string "string1"
+			o = append(o, 0xa7, 0x73, 0x74, 0x72, 0x69, 0x6e, 0x67, 0x31)
+			o = msgp.AppendString(o, z.String1)
+		}
+		if (zb0001Mask & 0x2000) == 0 { // if not omitted
+			// string "string2"
+			o = append(o, 0xa7, 0x73, 0x74, 0x72, 0x69, 0x6e, 0x67, 0x32)
+			o = msgp.AppendString(o, z.String2)
+		}
+		if (zb0001Mask & 0x4000) == 0 { // if not omitted
+			// string "string3"
+			o = append(o, 0xa7, 0x73, 0x74, 0x72, 0x69, 0x6e, 0x67, 0x33)
+			o = msgp.AppendString(o, z.String3)
+		}
+		if (zb0001Mask & 0x8000) == 0 { // if not omitted
+			// string "branches"
+			o = append(o, 0xa8, 0x62, 0x72, 0x61, 0x6e, 0x63, 0x68, 0x65, 0x73)
+			o = msgp.AppendArrayHeader(o, uint32(len(z.Branches)))
+			for za0001 := range z.Branches {
+				if z.Branches[za0001] == nil {
+					o = msgp.AppendNil(o)
+				} else {
+					o, err = z.Branches[za0001].MarshalMsg(o)
+					if err != nil {
+						err = msgp.WrapError(err, "Branches", za0001)
+						return
+					}
+				}
+			}
+		}
+	}
+	return
+}
+
+// UnmarshalMsg implements msgp.Unmarshaler
+func (z *Tree) UnmarshalMsg(bts []byte) (o []byte, err error) {
+	var field []byte
+	_ = field
+	var zb0001 uint32
+	zb0001, bts, err = msgp.ReadMapHeaderBytes(bts)
+	if err != nil {
+		err = msgp.WrapError(err)
+		return
+	}
+	for zb0001 > 0 {
+		zb0001--
+		field, bts, err = msgp.ReadMapKeyZC(bts)
+		if err != nil {
+			err = msgp.WrapError(err)
+			return
+		}
+		switch msgp.UnsafeString(field) {
+		case "int1":
+			z.Int1, bts, err = msgp.ReadInt32Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Int1")
+				return
+			}
+		case "int2":
+			z.Int2, bts, err = msgp.ReadInt32Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Int2")
+				return
+			}
+		case "int3":
+			z.Int3, bts, err = msgp.ReadInt32Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Int3")
+				return
+			}
+		case "long1":
+			z.Long1, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Long1")
+				return
+			}
+		case "long2":
+			z.Long2, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Long2")
+				return
+			}
+		case "long3":
+			z.Long3, bts, err = msgp.ReadInt64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Long3")
+				return
+			}
+		case "double1":
+			z.Double1, bts, err = msgp.ReadFloat64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Double1")
+				return
+			}
+		case "double2":
+			z.Double2, bts, err = msgp.ReadFloat64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Double2")
+				return
+			}
+		case "double3":
+			z.Double3, bts, err = msgp.ReadFloat64Bytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Double3")
+				return
+			}
+		case "bool1":
+			z.Bool1, bts, err = msgp.ReadBoolBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Bool1")
+				return
+			}
+		case "bool2":
+			z.Bool2, bts, err = msgp.ReadBoolBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Bool2")
+				return
+			}
+		case "bool3":
+			z.Bool3, bts, err = msgp.ReadBoolBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Bool3")
+				return
+			}
+		case "string1":
+			z.String1, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "String1")
+				return
+			}
+		case "string2":
+			z.String2, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "String2")
+				return
+			}
+		case "string3":
+			z.String3, bts, err = msgp.ReadStringBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "String3")
+				return
+			}
+		case "branches":
+			var zb0002 uint32
+			zb0002, bts, err = msgp.ReadArrayHeaderBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "Branches")
+				return
+			}
+			if zb0002 > 65536 {
+				err = msgp.ErrLimitExceeded
+				return
+			}
+			if cap(z.Branches) >= int(zb0002) {
+				z.Branches = (z.Branches)[:zb0002]
+			} else {
+				z.Branches = make([]*Branch, zb0002)
+			}
+			for za0001 := range z.Branches {
+				if msgp.IsNil(bts) {
+					bts, err = msgp.ReadNilBytes(bts)
+					if err != nil {
+						return
+					}
+					z.Branches[za0001] = nil
+				} else {
+					if z.Branches[za0001] == nil {
+						z.Branches[za0001] = new(Branch)
+					}
+					bts, err = z.Branches[za0001].UnmarshalMsg(bts)
+					if err != nil {
+						err = msgp.WrapError(err, "Branches", za0001)
+						return
+					}
+				}
+			}
+		default:
+			bts, err = msgp.Skip(bts)
+			if err != nil {
+				err = msgp.WrapError(err)
+				return
+			}
+		}
+	}
+	o = bts
+	return
+}
+
+// Msgsize returns an upper bound estimate of the number of bytes occupied by the serialized message
+func (z *Tree) Msgsize() (s int) {
+	s = 3 + 5 + msgp.Int32Size + 5 + msgp.Int32Size + 5 + msgp.Int32Size + 6 + msgp.Int64Size + 6 + msgp.Int64Size + 6 + msgp.Int64Size + 8 + msgp.Float64Size + 8 + msgp.Float64Size + 8 + msgp.Float64Size + 6 + msgp.BoolSize + 6 + msgp.BoolSize + 6 + msgp.BoolSize + 8 + msgp.StringPrefixSize + len(z.String1) + 8 + msgp.StringPrefixSize + len(z.String2) + 8 + msgp.StringPrefixSize + len(z.String3) + 9 + msgp.ArrayHeaderSize
+	for za0001 := range z.Branches {
+		if z.Branches[za0001] == nil {
+			s += msgp.NilSize
+		} else {
+			s += z.Branches[za0001].Msgsize()
+		}
 	}
 	return
 }

@@ -10,6 +10,8 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+
+	"github.com/rpcbench/rpcbench/codec"
 )
 
 // Codec calls xml.Marshal, and xml.Unmarshal's decoder.
@@ -46,3 +48,15 @@ func (Codec) Unmarshal(data []byte, v any) error {
 }
 
 var errRest = errors.New("xmlstd: more data after the root element")
+
+// Traits: what XML lacks, and omitempty takes a negative zero for a zero. What is no UTF-8 is refused when it is read.
+func (Codec) Traits() codec.Traits {
+	return codec.Traits{
+		Library: "encoding/xml",
+		Lossy: []string{
+			"negative zero", "control characters in a string",
+			"control characters and a zero", "a byte order mark and non-characters",
+		},
+		InvalidUTF8: codec.UTF8{Encoding: codec.Replaced, Decoding: codec.Rejected},
+	}
+}

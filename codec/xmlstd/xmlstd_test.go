@@ -10,11 +10,12 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/xmlstd"
+	"github.com/rpcbench/rpcbench/internal/codecs/codectest"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 )
 
-var _ codec.Codec = xmlstd.Codec{}
+var _ codec.Described = xmlstd.Codec{}
 
 // A user as documents of XML schemas have one, byte for byte.
 const whole = `<User><id>7</id><email>anna@example.com</email><name>&lt;b&gt;&amp;&#39;&#34;&#xD;&#xA;&#x9;</name>` +
@@ -28,7 +29,7 @@ func TestRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, whole, string(data))
 
-	for _, f := range flexes(t) {
+	for _, f := range codectest.Flexes(t) {
 		data, err := c.Marshal(api.FromFlex(f))
 		require.NoError(t, err)
 		back := new(xmlstd.Flex)

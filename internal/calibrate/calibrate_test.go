@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -300,6 +301,47 @@ func TestPlots(t *testing.T) {
 		require.Greater(t, len(data), 5000, "with something in it")
 	}
 	require.ErrorContains(t, Plots(filepath.Join(dir, "nowhere"), synthetic()), "rpcbench: calibrate: procs.svg")
+}
+
+// Two of each, since one record says nothing of its spread. Some are of a machine so slow that little is within 12 s.
+func TestRecordsOfAnotherPlan(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 0))
+	spoil := map[string]func(*timing.Record){
+		"nothing is wrong":         func(*timing.Record) {},
+		"an arm is missing":        func(r *timing.Record) { r.Arms = r.Arms[1:] },
+		"a block is missing":       func(r *timing.Record) { r.Blocks = r.Blocks[1:] },
+		"no block is there":        func(r *timing.Record) { r.Blocks = nil },
+		"a slice is missing":       func(r *timing.Record) { r.Blocks[7] = r.Blocks[7][1:] },
+		"a slice has no operation": func(r *timing.Record) { r.Blocks[7][1].Ops = 0 },
+		"a slice took no time":     func(r *timing.Record) { r.Blocks[7][1].Wall = 0 },
+		"a slice took less":        func(r *timing.Record) { r.Blocks[7][1].Wall = -1 },
+	}
+	for i, e := range Plan() {
+		for why, change := range spoil {
+			var entries []Entry
+			for range 2 {
+				r := timing.Record{Arms: slices.Clone(e.Spec.Arms)}
+				for range e.Spec.Blocks {
+					var block []timing.Slice
+					for range r.Arms {
+						block = append(block, timing.Slice{Ops: 1, Wall: time.Duration(i%3)*time.Second + time.Duration(1e7+random.IntN(1000))})
+					}
+					r.Blocks = append(r.Blocks, block)
+				}
+				change(&r)
+				entries = append(entries, Entry{Task: e.Name + "/0", Record: &r})
+			}
+			for what, err := range map[string]error{"figures": Figures(io.Discard, entries), "plots": Plots(t.TempDir(), entries)} {
+				if why == "nothing is wrong" {
+					require.NoError(t, err, "%s: %s", e.Name, what)
+				} else {
+					require.EqualError(t, err, "rpcbench: calibrate: the record of "+e.Name+"/0 is not what the plan asks for: delete its line to measure it again", why)
+				}
+			}
+			entries[0].Error, entries[1].Error = "died", "died"
+			require.NoError(t, Figures(io.Discard, entries), "what a failed process left is not looked at")
+		}
+	}
 }
 
 func TestShare(t *testing.T) {

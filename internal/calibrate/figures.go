@@ -48,6 +48,31 @@ func byExperiment(entries []Entry) records {
 	return found
 }
 
+// planned refuses a record that is not what the plan asks for, on which arithmetic would stumble.
+func planned(entries []Entry) error {
+	specs := map[string]replicate.Spec{}
+	for _, e := range Plan() {
+		specs[e.Name] = e.Spec
+	}
+	for _, e := range entries {
+		name, _, _ := strings.Cut(e.Task, "/")
+		if spec, ok := specs[name]; ok && e.Error == "" && e.Record != nil && !complete(*e.Record, spec) {
+			return fmt.Errorf("rpcbench: calibrate: the record of %s is not what the plan asks for: delete its line to measure it again", e.Task)
+		}
+	}
+	return nil
+}
+
+func complete(r timing.Record, spec replicate.Spec) bool {
+	if len(r.Arms) != len(spec.Arms) || len(r.Blocks) != spec.Blocks {
+		return false
+	}
+	empty := func(s timing.Slice) bool { return s.Ops <= 0 || s.Wall <= 0 }
+	return !slices.ContainsFunc(r.Blocks, func(block []timing.Slice) bool {
+		return len(block) != len(r.Arms) || slices.ContainsFunc(block, empty)
+	})
+}
+
 // repeats are groups of so many processes in a row; what is left over is none.
 func repeats(ratios []float64, processes int) (groups []timing.Interval) {
 	for g := range slices.Chunk(ratios, processes) {
@@ -113,6 +138,9 @@ func show(i timing.Interval) string { return fmt.Sprintf("%.4f (%.4f–%.4f)", i
 
 // Figures writes what the entries say, as tables for people. What has not been measured yet is left out.
 func Figures(w io.Writer, entries []Entry) error {
+	if err := planned(entries); err != nil {
+		return err
+	}
 	r := byExperiment(entries)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	var shown []string
@@ -279,6 +307,9 @@ func (r records) usual(w io.Writer) {
 		for _, record := range r[name] {
 			record = within(record, arm, base, single)
 			half := len(record.Blocks) / 2
+			if half < usualRuns {
+				continue // not a block for each run
+			}
 			a, b := runs(record.Blocks[half:], arm), runs(record.Blocks[:half], base)
 			ratio := benchmath.AssumeNothing.Summary(a, level).Center / benchmath.AssumeNothing.Summary(b, level).Center
 			if benchmath.AssumeNothing.Compare(a, b).P < 1-level {
@@ -289,8 +320,10 @@ func (r records) usual(w io.Writer) {
 			}
 			usual, paired = append(usual, 100*math.Log(ratio)), append(paired, 100*math.Log(interval(record, arm).Median))
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%.2f %%\t%.2f %%\t\n", what, len(usual), share(differ, len(usual)), faster,
-			stat.StdDev(usual, nil), stat.StdDev(paired, nil))
+		if len(usual) > 0 {
+			fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%.2f %%\t%.2f %%\t\n", what, len(usual), share(differ, len(usual)), faster,
+				stat.StdDev(usual, nil), stat.StdDev(paired, nil))
+		}
 	}
 	row(jsonStack+" and its copy", Same, again)
 	row(grpcStack+" and its copy", Sensitivity, again)
@@ -300,14 +333,15 @@ func (r records) usual(w io.Writer) {
 	row(jsonStack+" and its copy, default GOMAXPROCS", DefaultProcs, again)
 }
 
-// runs are six contiguous parts of the blocks, each with its mean time per operation.
+const usualRuns = 6
+
+// runs are contiguous parts of the blocks, each with its mean time per operation.
 func runs(blocks [][]timing.Slice, arm int) *benchmath.Sample {
-	const count = 6
 	var values []float64
-	for i := range count {
+	for i := range usualRuns {
 		var wall time.Duration
 		ops := 0
-		for _, block := range blocks[i*len(blocks)/count : (i+1)*len(blocks)/count] {
+		for _, block := range blocks[i*len(blocks)/usualRuns : (i+1)*len(blocks)/usualRuns] {
 			wall, ops = wall+block[arm].Wall, ops+block[arm].Ops
 		}
 		values = append(values, float64(wall)/float64(ops))

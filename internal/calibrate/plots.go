@@ -26,6 +26,9 @@ func grey() color.Color   { return color.Gray{Y: 150} }
 
 // Plots draws what the entries say into dir, as SVG. A plot of what has not been measured yet is left out.
 func Plots(dir string, entries []Entry) error {
+	if err := planned(entries); err != nil {
+		return err
+	}
 	r := byExperiment(entries)
 	for _, p := range []struct {
 		file string
@@ -89,6 +92,9 @@ func (r records) plotProcs() (*plot.Plot, error) {
 		color color.Color
 	}{{Replication, blue()}, {DefaultProcs, orange()}} {
 		values := ratios(r[of.name], first)
+		if len(values) == 0 {
+			continue // whose mean is no number, at which plot would not end
+		}
 		var points plotter.XYs
 		for j, v := range values {
 			points = append(points, plotter.XY{X: float64(i) + 0.7*(float64(j)+0.5)/float64(len(values)) - 0.35, Y: v})
@@ -136,7 +142,9 @@ func (r records) plotSame() (*plot.Plot, error) {
 	}{{Same, jsonStack, blue()}, {Sensitivity, grpcStack, orange()}} {
 		var widths []float64
 		for _, record := range r[of.name] {
-			widths = append(widths, halfWidth(interval(within(record, again, base, single), again)))
+			if w := halfWidth(interval(within(record, again, base, single), again)); !math.IsNaN(w) {
+				widths = append(widths, w)
+			}
 		}
 		if len(widths) == 0 {
 			continue

@@ -63,3 +63,24 @@ func (c *counts) add(t *testing.T, op func() error) {
 }
 
 func median(odd []float64) float64 { return slices.Sorted(slices.Values(odd))[len(odd)/2] }
+
+// A codec does what the documented call does, and allocates no more for it.
+func TestCodecsAreTheDocumentedCall(t *testing.T) {
+	var out []byte
+	for _, f := range codecForms(t, &out) {
+		t.Run(f.name, func(t *testing.T) {
+			require.NoError(t, f.marshal())
+			require.Equal(t, body(t, f.name), out)
+			marshal, unmarshal := codecOps(t, f.name)
+			allocs := func(op func() error) float64 {
+				return testing.AllocsPerRun(100, func() {
+					if err := op(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			require.LessOrEqual(t, allocs(marshal), allocs(f.marshal), "marshal")
+			require.LessOrEqual(t, allocs(unmarshal), allocs(f.unmarshal), "unmarshal")
+		})
+	}
+}

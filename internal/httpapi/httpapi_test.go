@@ -17,6 +17,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/codec/gzipped"
 	"github.com/rpcbench/rpcbench/codec/jsoniter"
 	"github.com/rpcbench/rpcbench/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/internal/native"
@@ -71,13 +72,16 @@ type response struct {
 }
 
 // send makes one request by hand, with its body as it is.
-func send(t *testing.T, method, url string, body []byte) response {
+func send(t *testing.T, method, url string, body []byte, encoding ...string) response {
 	t.Helper()
 	transport := &http.Transport{DisableCompression: true}
 	defer transport.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
 	require.NoError(t, err)
 	req.Header.Set("Accept-Encoding", "gzip")
+	for _, e := range encoding {
+		req.Header.Set("Content-Encoding", e)
+	}
 	resp, err := (&http.Client{Transport: transport}).Do(req)
 	require.NoError(t, err)
 	defer resp.Body.Close()
@@ -220,6 +224,55 @@ func TestBodies(t *testing.T) {
 				require.Equal(t, status(want), got.status)
 			})
 		}
+	}
+}
+
+// The limit is on what a body becomes: a few kilobytes may become gigabytes.
+func TestGzippedBodies(t *testing.T) {
+	stack := Stack("test", "http/test", rpcbench.Traits{}, jsonstd.Codec{}, native.Plain(), Options{Gzip: true})
+	fixture, err := rpcbench.Start(t.Context(), stack, rpcbench.Config{})
+	require.NoError(t, err)
+	defer fixture.Close()
+	user, err := json.Marshal(users.Sample(0, 0))
+	require.NoError(t, err)
+	pools := new(gzipped.Pools)
+	compressed := func(spaces int) []byte {
+		data, err := pools.Compress(append(bytes.Repeat([]byte(" "), spaces), user...))
+		require.NoError(t, err)
+		return data
+	}
+	good := compressed(0)
+	for _, c := range []struct {
+		why  string
+		body []byte
+		want rpcbench.Code // "" for success
+	}{
+		{"not compressed", user, rpcbench.Malformed},
+		{"cut off", good[:len(good)-1], rpcbench.Malformed},
+		{"garbage after it", append(bytes.Clone(good), 'x'), rpcbench.Malformed},
+		{"as large as may be", compressed(rpcbench.MaxBody - len(user)), ""},
+		{"a byte larger", compressed(rpcbench.MaxBody - len(user) + 1), rpcbench.TooLarge},
+		{"many times larger", compressed(4 * rpcbench.MaxBody), rpcbench.TooLarge},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			for _, attempt := range []struct {
+				body []byte
+				want rpcbench.Code
+			}{{c.body, c.want}, {good, ""}} { // a reader is as good as new after an error
+				got := send(t, http.MethodPost, "http://"+fixture.Addr+usersPath, attempt.body, "gzip")
+				require.Equal(t, "gzip", got.header.Get("Content-Encoding"))
+				body, err := pools.Decompress(strings.NewReader(got.body), rpcbench.MaxBody)
+				require.NoError(t, err)
+				if attempt.want == "" {
+					require.Equal(t, http.StatusOK, got.status, string(body))
+					continue
+				}
+				e := new(rpcbench.Error)
+				require.NoError(t, json.Unmarshal(body, e), string(body))
+				require.Equal(t, attempt.want, e.Code)
+				require.Equal(t, status(attempt.want), got.status)
+			}
+		})
 	}
 }
 

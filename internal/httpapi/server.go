@@ -10,6 +10,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/codec/gzipped"
 	"github.com/rpcbench/rpcbench/internal/native"
 )
 
@@ -80,7 +81,7 @@ func (h *handler[Q, A, E]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // requestError tells a body that is too large, which a decoder may not say, from one that can't be decoded.
 func requestError(body io.Reader, err error) error {
 	_, readErr := body.Read(make([]byte, 1))
-	if _, ok := errors.AsType[*http.MaxBytesError](readErr); ok || errors.Is(err, errTooLarge) {
+	if _, ok := errors.AsType[*http.MaxBytesError](readErr); ok || errors.Is(err, gzipped.ErrTooLarge) {
 		return &rpcbench.Error{Code: rpcbench.TooLarge, Err: err}
 	}
 	return &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
@@ -107,20 +108,4 @@ func (h *handler[Q, A, E]) fail(w http.ResponseWriter, err error) {
 	h.setEncoding(w.Header())
 	w.WriteHeader(status(body.Code))
 	_, _ = w.Write(data) // fails only when the client has gone
-}
-
-var errTooLarge = errors.New("httpapi: body larger than allowed after decompression")
-
-// limitReader is io.LimitReader with an error of its own for what goes beyond.
-type limitReader struct {
-	io.Reader
-	left int64
-}
-
-func (l *limitReader) Read(p []byte) (int, error) {
-	n, err := l.Reader.Read(p)
-	if l.left -= int64(n); l.left < 0 {
-		return 0, errTooLarge
-	}
-	return n, err
 }

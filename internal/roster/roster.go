@@ -2,11 +2,7 @@
 package roster
 
 import (
-	"fmt"
 	"slices"
-	"strings"
-
-	"github.com/agnivade/levenshtein"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/connectrpc"
@@ -17,6 +13,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpmsgpack"
 	"github.com/rpcbench/rpcbench/httpprotobuf"
 	"github.com/rpcbench/rpcbench/httpxml"
+	"github.com/rpcbench/rpcbench/internal/named"
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
 
@@ -67,21 +64,5 @@ func Cross() (clients, servers []rpcbench.Stack) {
 
 // Find returns the stacks of the given names. The error of an unknown one suggests the nearest and lists all.
 func Find(names ...string) ([]rpcbench.Stack, error) {
-	all := All()
-	known := make([]string, len(all))
-	for i, s := range all {
-		known[i] = s.Name
-	}
-	var found []rpcbench.Stack
-	for _, name := range names {
-		i := slices.Index(known, name)
-		if i < 0 {
-			nearest := slices.MinFunc(known, func(a, b string) int {
-				return levenshtein.ComputeDistance(a, name) - levenshtein.ComputeDistance(b, name)
-			})
-			return nil, fmt.Errorf("rpcbench: unknown stack %q, did you mean %q? The stacks are %s", name, nearest, strings.Join(known, ", "))
-		}
-		found = append(found, all[i])
-	}
-	return found, nil
+	return named.Find("stack", All(), func(s rpcbench.Stack) string { return s.Name }, names...)
 }

@@ -13,7 +13,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/bufbuild/protocompile"
@@ -24,7 +26,24 @@ import (
 	"google.golang.org/protobuf/types/pluginpb"
 )
 
-const importRoot = "rpcbench/" // begins the path of every file; package proto says why
+const (
+	importRoot    = "rpcbench/"            // begins the path of every file; package proto says why
+	pooledRoot    = importRoot + "pooled/" // begins the path of the copies
+	pooledPackage = "github.com/rpcbench/rpcbench/message/pooledpb"
+)
+
+// pooled are the files that are compiled once more, as a package of their own, for types that take the messages within
+// them from pools: vtprotobuf gives a type either those methods or the plain ones.
+var pooled = []string{
+	pooledRoot + "message/v1/catalogue.proto",
+	pooledRoot + "message/v1/flex.proto",
+	pooledRoot + "user/v1/user.proto",
+}
+
+var (
+	packageLine   = regexp.MustCompile(`(?m)^package rpcbench\.`)
+	goPackageLine = regexp.MustCompile(`(?m)^option go_package = .*$`)
+)
 
 func main() {
 	if err := run(); err != nil {
@@ -34,11 +53,11 @@ func main() {
 }
 
 func run() error {
-	req := &pluginpb.CodeGeneratorRequest{CompilerVersion: version()}
+	var plain []string
 	src := os.DirFS("../proto")
 	err := fs.WalkDir(src, ".", func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".proto") {
-			req.FileToGenerate = append(req.FileToGenerate, importRoot+path)
+			plain = append(plain, importRoot+path)
 		}
 		return err
 	})
@@ -46,23 +65,30 @@ func run() error {
 		return fmt.Errorf("../proto: %w", err)
 	}
 	resolver := &protocompile.SourceResolver{Accessor: func(path string) (io.ReadCloser, error) {
-		return src.Open(strings.TrimPrefix(path, importRoot))
+		return open(src, path)
 	}}
 	files, err := (&protocompile.Compiler{
 		Resolver:       protocompile.WithStandardImports(resolver),
 		SourceInfoMode: protocompile.SourceInfoStandard, // keeps the comments
-	}).Compile(context.Background(), req.FileToGenerate...)
+	}).Compile(context.Background(), append(slices.Clone(plain), pooled...)...)
 	if err != nil {
 		return err
 	}
+	req := &pluginpb.CodeGeneratorRequest{CompilerVersion: version()}
 	for _, f := range files {
 		req.ProtoFile = add(req.ProtoFile, f)
 	}
-	for _, plugin := range []struct{ name, parameter string }{
-		{"protoc-gen-go", ""},
-		{"protoc-gen-go-grpc", ""},
-		{"protoc-gen-go-vtproto", ",features=marshal+unmarshal+size+equal"},
+	for _, plugin := range []struct {
+		files           []string
+		name, parameter string
+	}{
+		{plain, "protoc-gen-go", ""},
+		{plain, "protoc-gen-go-grpc", ""},
+		{plain, "protoc-gen-go-vtproto", ",features=marshal+unmarshal+size+equal"},
+		{pooled, "protoc-gen-go", ""},
+		{pooled, "protoc-gen-go-vtproto", ",features=marshal+unmarshal+size+pool,pool=" + pooledPackage + ".*"},
 	} {
+		req.FileToGenerate = plugin.files
 		req.Parameter = new("module=github.com/rpcbench/rpcbench" + plugin.parameter) // cut off go_package to get the folder
 		request, err := proto.Marshal(req)
 		if err != nil {
@@ -73,6 +99,18 @@ func run() error {
 		}
 	}
 	return nil
+}
+
+// open reads a file of src by its import path. A copy has names of its own, since the generated Go registers them.
+func open(src fs.FS, path string) (io.ReadCloser, error) {
+	original, isCopy := strings.CutPrefix(path, pooledRoot)
+	if !isCopy {
+		return src.Open(strings.TrimPrefix(path, importRoot))
+	}
+	text, err := fs.ReadFile(src, original)
+	text = packageLine.ReplaceAll(text, []byte("package rpcbench.pooled."))
+	text = goPackageLine.ReplaceAll(text, []byte(`option go_package = "`+pooledPackage+`";`))
+	return io.NopCloser(bytes.NewReader(text)), err
 }
 
 // add appends f, after what it imports: plugins read a file's imports before the file.

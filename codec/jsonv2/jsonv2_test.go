@@ -1,0 +1,41 @@
+//go:build goexperiment.jsonv2
+
+package jsonv2_test
+
+import (
+	"encoding/json/v2"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/codec/jsonv2"
+	"github.com/rpcbench/rpcbench/internal/codecs/codectest"
+	"github.com/rpcbench/rpcbench/message"
+)
+
+var _ codec.Described = jsonv2.Codec{}
+
+func TestRoundTrip(t *testing.T) {
+	c := jsonv2.Codec{}
+	require.Equal(t, "application/json", c.ContentType())
+	for _, f := range codectest.Flexes(t) {
+		want, wantErr := json.Marshal(f)
+		got, err := c.Marshal(f)
+		require.Equal(t, wantErr == nil, err == nil, "%v", err)
+		if math.IsNaN(f.Double) || math.IsNaN(float64(f.Float)) {
+			require.Error(t, err, "JSON has no NaN")
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, want, got, "the bytes of the documented call")
+		back := new(message.Flex)
+		require.NoError(t, c.Unmarshal(got, back))
+		require.True(t, f.Equal(back), "%+v came back as %+v", f, back)
+	}
+	_, err := c.Marshal(&message.Flex{String: "in\xffvalid"})
+	require.Error(t, err, "invalid UTF-8")
+	require.Error(t, c.Unmarshal([]byte("{\"string\":\"in\xffvalid\"}"), new(message.Flex)), "invalid UTF-8")
+	require.Error(t, c.Unmarshal([]byte("{}x"), new(message.Flex)), "garbage after the value")
+}

@@ -1,0 +1,7 @@
+//go:build go1.26 && !go1.27
+
+package codecs
+
+import "github.com/rpcbench/rpcbench/codec/goccy"
+
+func goJSON() []Row { return []Row{{"goccy", goccy.Codec{}, plainForm}} }

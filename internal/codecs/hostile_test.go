@@ -1,0 +1,93 @@
+package codecs_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/codecs"
+	"github.com/rpcbench/rpcbench/internal/hostile"
+)
+
+// deviation is what does not come back as it was sent.
+type deviation struct {
+	codecs string // separated by blanks
+	value  string // of package hostile
+	what   string
+	why    string
+}
+
+const (
+	notEncoded = "can't be encoded"
+	notDecoded = "can't be decoded"
+)
+
+// deviations are all there are: one that is not here fails the test, and so does one here that no longer happens.
+var deviations = []deviation{
+	{"json json.stream json.gzip json.v2 jsoniter jsoniter.fastest goccy", "NaN", notEncoded,
+		"JSON has no such number, RFC 8259 section 6; protojson writes it as a string"},
+	{"json json.stream json.gzip json.v2 jsoniter jsoniter.fastest goccy", "infinities", notEncoded,
+		"as NaN"},
+	{"json json.stream json.gzip jsoniter jsoniter.fastest goccy xml msgpack msgpack.generated protobuf.vt protobuf.vtpool",
+		"negative zero", "double: -0 came as 0",
+		"it is left out like any zero, by omitempty or by a generated comparison with 0; google.golang.org/protobuf compares bits"},
+	{"jsoniter.fastest", "complex", "double: 3.141592653589793 came as 3.141593",
+		"this configuration writes six digits after the point"},
+	{"jsoniter.fastest", "17 digits", "double: 0.30000000000000004 came as 0.3",
+		"the same"},
+	{"jsoniter.fastest", "smallest and largest floats", "double: 5e-324 came as 0",
+		"the same"},
+	{"goccy", "smallest and largest floats", notDecoded,
+		"it reads a float32 as a float64, and refuses 3.4028235e+38, which is how it writes the largest, as out of range"},
+	{"xml", "control characters in a string", `string: "\x00\x01\t\r\n\x1f\x7f" came as "��\t\r\n�\x7f"`,
+		"XML 1.0 has no such characters, section 2.2; encoding/xml writes U+FFFD"},
+	{"xml", "control characters and a zero", `name: "\x00\x01\t\r\n\x1f\x7f" came as "��\t\r\n�\x7f"`,
+		"the same"},
+	{"xml", "a byte order mark and non-characters", `name: "\ufeff\ufffe\uffff�" came as "\ufeff���"`,
+		"the same"},
+}
+
+func TestHostileValues(t *testing.T) {
+	var found, want []string
+	eachRow(t, func(t *testing.T, o *ops) {
+		var lossy []string
+		try := func(value, what string) {
+			if what != "" {
+				lossy = append(lossy, value)
+				found = append(found, fmt.Sprintf("%s: %s: %s", o.Name, value, what))
+			}
+		}
+		flex, user := o.Form(entry(t, "flex.complex")), o.Form(entry(t, "user"))
+		for _, c := range hostile.Flexes() {
+			try(c.Name, o.becomes(flex, native(flex, c.Flex)))
+		}
+		for _, c := range hostile.Users() {
+			try(c.Name, o.becomes(user, native(user, &c.User)))
+		}
+		require.ElementsMatch(t, o.Codec.Traits().Lossy, lossy, "Traits.Lossy has to name what is lost, no more and no less")
+		for _, d := range deviations {
+			require.NotEmpty(t, d.why)
+			if slices.Contains(strings.Fields(d.codecs), o.Name) {
+				want = append(want, fmt.Sprintf("%s: %s: %s", o.Name, d.value, d.what))
+			}
+		}
+	})
+	require.ElementsMatch(t, want, found, "the table of deviations has to say what libraries lose, no more and no less")
+}
+
+// becomes says what becomes of a value, "" if it comes back.
+func (o *ops) becomes(form codecs.Form, v any) string {
+	data, err := o.encode(v)
+	if err != nil {
+		return notEncoded
+	}
+	came := form.Fresh()
+	defer o.release(came)
+	if err := o.decode(data, came); err != nil {
+		return notDecoded
+	}
+	return difference(v, came)
+}

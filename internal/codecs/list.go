@@ -1,0 +1,57 @@
+package codecs
+
+import (
+	"slices"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/codec/gzipped"
+	"github.com/rpcbench/rpcbench/codec/jsoniter"
+	"github.com/rpcbench/rpcbench/codec/jsonstd"
+	"github.com/rpcbench/rpcbench/codec/msgp"
+	"github.com/rpcbench/rpcbench/codec/msgpack"
+	"github.com/rpcbench/rpcbench/codec/protobuf"
+	"github.com/rpcbench/rpcbench/codec/protobufvt"
+	"github.com/rpcbench/rpcbench/codec/protojson"
+	"github.com/rpcbench/rpcbench/codec/xmlstd"
+	"github.com/rpcbench/rpcbench/internal/named"
+	"github.com/rpcbench/rpcbench/message"
+)
+
+// All returns every codec that this build has.
+func All() []Row {
+	return slices.Concat([]Row{
+		{"protobuf", protobuf.Codec{}, protobufForm},
+		{"protobuf.append", protobuf.Append{}, protobufForm},
+		{"protobuf.delimited", protobuf.Delimited{}, protobufForm},
+		{"protobuf.vt", protobufvt.Codec{}, protobufForm},
+		{"protobuf.vtpool", protobufvt.Pooled{}, pooledForm},
+		{"protojson", protojson.Codec{}, protobufForm},
+		{encodingJSON, jsonstd.Codec{}, plainForm},
+		{encodingJSON + ".stream", jsonstd.Stream{}, plainForm},
+		{encodingJSON + ".gzip", gzipped.New(jsonstd.Codec{}, rpcbench.MaxBody), plainForm},
+	}, jsonV2(), []Row{
+		{"jsoniter", jsoniter.Compatible(), plainForm},
+		{"jsoniter.fastest", jsoniter.Fastest(), plainForm},
+	}, goJSON(), []Row{
+		{"xml", xmlstd.Codec{}, xmlForm},
+		{"msgpack", msgpack.Codec{}, plainForm},
+		{"msgpack.generated", msgp.Codec{}, msgpForm},
+	})
+}
+
+// Main returns the codecs of the default run: of each format the library that most programs use, and the fastest of those
+// that were tried. There are seven, or six in a build without goccy.
+func Main() []Row {
+	names := []string{"protobuf", "protobuf.vt", encodingJSON, "jsoniter", "goccy", "xml", "msgpack.generated"}
+	return slices.DeleteFunc(All(), func(r Row) bool { return !slices.Contains(names, r.Name) })
+}
+
+// Find returns the codecs of the given names. The error of an unknown one suggests the nearest and lists all.
+func Find(names ...string) ([]Row, error) {
+	return named.Find("codec", All(), func(r Row) string { return r.Name }, names...)
+}
+
+// FindMessages returns the messages of the given names, likewise.
+func FindMessages(names ...string) ([]message.Entry, error) {
+	return named.Find("message", Messages(), func(e message.Entry) string { return e.Name }, names...)
+}

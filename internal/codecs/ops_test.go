@@ -1,0 +1,270 @@
+package codecs_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/internal/codecs"
+	"github.com/rpcbench/rpcbench/message"
+)
+
+// ops encodes and decodes as the benchmark's loop does: a Stream as one, else an Appender as one, each with a buffer that
+// the loop owns and reuses; else whole bodies.
+type ops struct {
+	codecs.Row
+	buffer []byte
+	out    bytes.Buffer
+	in     bytes.Reader
+}
+
+// encode returns what the next encode may overwrite.
+func (o *ops) encode(v any) ([]byte, error) {
+	switch c := o.Codec.(type) {
+	case codec.Stream:
+		o.out.Reset()
+		err := c.Encode(&o.out, v)
+		return o.out.Bytes(), err
+	case codec.Appender:
+		data, err := c.Append(o.buffer[:0], v)
+		if err == nil {
+			o.buffer = data
+		}
+		return data, err
+	}
+	return o.Codec.Marshal(v)
+}
+
+func (o *ops) decode(data []byte, v any) error {
+	if c, ok := o.Codec.(codec.Stream); ok {
+		o.in.Reset(data)
+		return c.Decode(&o.in, v)
+	}
+	return o.Codec.Unmarshal(data, v)
+}
+
+func newOps(row codecs.Row) *ops {
+	row.Name = strings.Replace(row.Name, ".v1onv2", "", 1) // which is to behave as encoding/json does in other builds
+	return &ops{Row: row}
+}
+
+func (o *ops) release(v any) {
+	if c, ok := o.Codec.(codec.Releaser); ok {
+		c.Release(v)
+	}
+}
+
+// encoded is a copy.
+func (o *ops) encoded(t testing.TB, v any) []byte {
+	t.Helper()
+	data, err := o.encode(v)
+	require.NoError(t, err)
+	return bytes.Clone(data)
+}
+
+// decoded is what data say, in a fresh destination.
+func (o *ops) decoded(t testing.TB, data []byte, form codecs.Form) any {
+	t.Helper()
+	v := form.Fresh()
+	require.NoError(t, o.decode(data, v))
+	return v
+}
+
+func eachRow(t *testing.T, test func(t *testing.T, o *ops)) {
+	t.Helper()
+	for _, row := range codecs.All() {
+		t.Run(row.Name, func(t *testing.T) { test(t, newOps(row)) })
+	}
+}
+
+func eachMessage(t *testing.T, test func(t *testing.T, o *ops, form codecs.Form)) {
+	t.Helper()
+	eachRow(t, func(t *testing.T, o *ops) {
+		for _, e := range codecs.Messages() {
+			t.Run(e.Name, func(t *testing.T) {
+				if testing.Short() && e.Size > 20_000 {
+					t.Skip("large")
+				}
+				test(t, o, o.Form(e))
+			})
+		}
+	})
+}
+
+func entry(t testing.TB, name string) message.Entry {
+	t.Helper()
+	for _, e := range codecs.Messages() {
+		if e.Name == name {
+			return e
+		}
+	}
+	require.FailNow(t, "no message in the catalogue is called "+name)
+	return message.Entry{}
+}
+
+// native makes a value of a row's own type of the plain one.
+func native(form codecs.Form, plain any) any {
+	v := form.Fresh()
+	fill(reflect.ValueOf(v).Elem(), reflect.ValueOf(plain).Elem())
+	return v
+}
+
+// fill copies between structs of different types whose fields have the same names in JSON.
+func fill(dst, src reflect.Value) {
+	switch src.Kind() {
+	case reflect.Pointer:
+		if src.IsNil() {
+			dst.SetZero()
+			return
+		}
+		dst.Set(reflect.New(dst.Type().Elem()))
+		fill(dst.Elem(), src.Elem())
+	case reflect.Struct:
+		for i := range src.NumField() {
+			if f := src.Type().Field(i); f.IsExported() {
+				fill(fieldOf(dst, jsonName(f)), src.Field(i))
+			}
+		}
+	case reflect.Slice:
+		switch {
+		case src.IsNil():
+			dst.SetZero()
+		case src.Type().Elem().Kind() == reflect.Uint8:
+			dst.SetBytes(bytes.Clone(src.Bytes()))
+		default:
+			dst.Set(reflect.MakeSlice(dst.Type(), src.Len(), src.Len()))
+			for i := range src.Len() {
+				fill(dst.Index(i), src.Index(i))
+			}
+		}
+	default:
+		dst.Set(src.Convert(dst.Type()))
+	}
+}
+
+func fieldOf(v reflect.Value, name string) reflect.Value {
+	for i := range v.NumField() {
+		if f := v.Type().Field(i); f.IsExported() && jsonName(f) == name {
+			return v.Field(i)
+		}
+	}
+	panic(fmt.Sprintf("%v has no field %q", v.Type(), name))
+}
+
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+// requireEqual compares what came back. Of generated types it also compares fields that they don't know.
+func (o *ops) requireEqual(t testing.TB, want, got any) {
+	t.Helper()
+	off := 0.0
+	if slices.Contains(o.Codec.Traits().Lossy, "complex") {
+		off = 1e-6 // what six digits leave
+	}
+	require.Empty(t, differ("", reflect.ValueOf(want), reflect.ValueOf(got), off))
+	if m, ok := want.(proto.Message); ok {
+		require.True(t, proto.Equal(m, got.(proto.Message)))
+	}
+}
+
+// difference says where two values of one type differ, "" if nowhere. It compares bit by bit, by exported fields: a NaN
+// equals itself and the two zeros differ. nil and empty slices are equal, since not every format tells them apart.
+func difference(want, got any) string {
+	return differ("", reflect.ValueOf(want), reflect.ValueOf(got), 0)
+}
+
+// differ lets floats be off.
+func differ(path string, want, got reflect.Value, off float64) string {
+	differs := func(want, got string) string { return path + ": " + want + " came as " + got }
+	if want.Type() != got.Type() {
+		return differs(want.Type().String(), got.Type().String())
+	}
+	switch want.Kind() {
+	case reflect.Pointer:
+		switch {
+		case want.IsNil() && got.IsNil():
+			return ""
+		case want.IsNil():
+			return differs("none", "one")
+		case got.IsNil():
+			return differs("one", "none")
+		}
+		return differ(path, want.Elem(), got.Elem(), off)
+	case reflect.Struct:
+		for i := range want.NumField() {
+			f := want.Type().Field(i)
+			if !f.IsExported() {
+				continue
+			}
+			if d := differ(strings.TrimPrefix(path+"."+jsonName(f), "."), want.Field(i), got.Field(i), off); d != "" {
+				return d
+			}
+		}
+		return ""
+	case reflect.Slice:
+		if want.Type().Elem().Kind() == reflect.Uint8 {
+			if !bytes.Equal(want.Bytes(), got.Bytes()) {
+				return differs(fmt.Sprintf("%.40x", want.Bytes()), fmt.Sprintf("%.40x", got.Bytes()))
+			}
+			return ""
+		}
+		if want.Len() != got.Len() {
+			return differs(fmt.Sprint(want.Len(), " elements"), fmt.Sprint(got.Len(), " elements"))
+		}
+		for i := range want.Len() {
+			if d := differ(fmt.Sprintf("%s[%d]", path, i), want.Index(i), got.Index(i), off); d != "" {
+				return d
+			}
+		}
+		return ""
+	case reflect.Float32, reflect.Float64:
+		if math.Float64bits(want.Float()) == math.Float64bits(got.Float()) || off > 0 && math.Abs(want.Float()-got.Float()) <= off {
+			return ""
+		}
+		return differs(fmt.Sprint(want), fmt.Sprint(got))
+	case reflect.Bool, reflect.String, reflect.Int32, reflect.Int64, reflect.Uint32, reflect.Uint64:
+		if want.Equal(got) {
+			return ""
+		}
+		return differs(fmt.Sprintf("%.40q", fmt.Sprint(want)), fmt.Sprintf("%.40q", fmt.Sprint(got)))
+	}
+	panic("the catalogue has no " + want.Kind().String())
+}
+
+func TestDiffer(t *testing.T) {
+	complex := message.Complex
+	for _, c := range []struct {
+		why  string
+		give func(*message.Flex)
+		want string
+	}{
+		{"none", func(*message.Flex) {}, ""},
+		{"a bit of a float", func(f *message.Flex) { f.Double = math.Nextafter(f.Double, 4) }, "double: 3.141592653589793 came as 3.1415926535897936"},
+		{"a float", func(f *message.Flex) { f.Float = 0 }, "float: 2.7182817 came as 0"},
+		{"the sign of a zero", func(f *message.Flex) { f.Float = float32(math.Copysign(0, -1)) }, "float: 2.7182817 came as -0"},
+		{"an integer", func(f *message.Flex) { f.Sint64++ }, `sint64: "-8589934592" came as "-8589934591"`},
+		{"a string", func(f *message.Flex) { f.String += "x" }, `string: "hello, flex" came as "hello, flexx"`},
+		{"bytes", func(f *message.Flex) { f.Bytes[0] = 1 }, "bytes: 000102feff came as 010102feff"},
+		{"no bytes", func(f *message.Flex) { f.Bytes = nil }, "bytes: 000102feff came as "},
+		{"a message less", func(f *message.Flex) { f.Optional = nil }, "optional: one came as none"},
+		{"within a message", func(f *message.Flex) { f.Message.Value = 7 }, `message.value: "1" came as "7"`},
+		{"an element more", func(f *message.Flex) { f.First = append(f.First, nil) }, "first: 1 elements came as 2 elements"},
+		{"an element", func(f *message.Flex) { f.Second[0].Key = "" }, `second[0].key: "c" came as ""`},
+	} {
+		got := complex()
+		c.give(got)
+		require.Equal(t, c.want, difference(complex(), got), c.why)
+	}
+	require.Empty(t, difference(&message.Flex{Double: math.NaN(), Bytes: []byte{}}, &message.Flex{Double: math.NaN()}))
+	require.Equal(t, "optional: none came as one", difference(&message.Flex{}, &message.Flex{Optional: &message.Pair{}}))
+}

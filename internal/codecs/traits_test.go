@@ -1,0 +1,238 @@
+package codecs_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/internal/allocproof"
+	"github.com/rpcbench/rpcbench/internal/codecs"
+	"github.com/rpcbench/rpcbench/internal/hostile"
+	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/message"
+)
+
+// Whether a decoded value changes when its input does, and that nothing else that a codec does later changes it.
+func TestAliases(t *testing.T) {
+	eachRow(t, func(t *testing.T, o *ops) {
+		for _, name := range []string{"flex.complex", "addressbook"} {
+			form := o.Form(entry(t, name))
+			valid := o.encoded(t, form.Value)
+			in := bytes.Clone(valid)
+			v := o.decoded(t, in, form)
+			for i := range in {
+				in[i] = 'x'
+			}
+			before := o.decoded(t, valid, form)
+			require.Equal(t, o.Codec.Traits().Aliases, difference(before, v) != "", "%s: %s", name, difference(before, v))
+
+			v = o.decoded(t, valid, form) // as well as one that was decoded before
+			body, err := o.Codec.Marshal(form.Value)
+			require.NoError(t, err)
+			bodyBefore := bytes.Clone(body)
+			for _, other := range codecs.Messages() {
+				form := o.Form(other)
+				_, err := o.Codec.Marshal(form.Value)
+				require.NoError(t, err)
+				o.decoded(t, o.encoded(t, form.Value), form)
+			}
+			o.requireEqual(t, form.Value, v)
+			require.Equal(t, bodyBefore, body, "a body that was encoded before")
+		}
+	})
+}
+
+func TestReuses(t *testing.T) {
+	eachRow(t, func(t *testing.T, o *ops) {
+		appender, appends := o.Codec.(codec.Appender)
+		releaser, releases := o.Codec.(codec.Releaser)
+		reuses := strings.Split(o.Codec.Traits().Reuses, ", ")
+		require.Equal(t, appends, slices.Contains(reuses, "buffer"))
+		require.Equal(t, releases, slices.Contains(reuses, "values"))
+		for _, e := range codecs.Messages() {
+			form := o.Form(e)
+			want, err := o.Codec.Marshal(form.Value)
+			require.NoError(t, err)
+			if appends {
+				const before = "before"
+				roomy := append(make([]byte, 0, len(before)+len(want)), before...)
+				got, err := appender.Append(roomy, form.Value)
+				require.NoError(t, err)
+				require.Equal(t, before+string(want), string(got))
+				require.Same(t, &roomy[0], &got[0], "there was room")
+
+				got, err = appender.Append(slices.Clip([]byte(before)), form.Value)
+				require.NoError(t, err)
+				require.Equal(t, before+string(want), string(got), "there was none")
+
+				_, err = appender.Append(nil, form.Value)
+				require.NoError(t, err)
+			}
+			if releases {
+				comesBack(t, releaser, form)
+			} else {
+				require.NotSame(t, form.Fresh(), form.Fresh())
+			}
+		}
+	})
+}
+
+// comesBack waits for a released value: a sync.Pool may lose some, and the race detector makes it do so.
+func comesBack(t *testing.T, releaser codec.Releaser, form codecs.Form) {
+	t.Helper()
+	for range 100 {
+		v := form.Fresh()
+		releaser.Release(v)
+		if form.Fresh() == v {
+			return
+		}
+	}
+	require.FailNow(t, "no released value ever came back")
+}
+
+// A destination that was used before is as good as a new one, whatever was in it, and whether or not that was decoded.
+func TestNothingIsLeft(t *testing.T) {
+	eachRow(t, func(t *testing.T, o *ops) {
+		if _, ok := o.Codec.(codec.Releaser); !ok {
+			t.Skip("takes fresh destinations")
+		}
+		var groups [][]codecs.Form // each of one type
+		of := func(form codecs.Form, value any) codecs.Form { return codecs.Form{Value: value, Fresh: form.Fresh} }
+		var people, flexes, trees []codecs.Form
+		for _, c := range hostile.Users() {
+			if form := o.Form(entry(t, "user")); len(c.User.Avatar) < 1000 {
+				people = append(people, of(form, native(form, &c.User)))
+			}
+		}
+		for _, c := range hostile.Flexes() {
+			form := o.Form(entry(t, "flex.complex"))
+			flexes = append(flexes, of(form, native(form, c.Flex)))
+		}
+		for _, e := range codecs.Messages() {
+			if _, ok := e.New().(*message.Tree); ok && e.Size < 20_000 {
+				trees = append(trees, o.Form(e))
+			} else if e.Size < 20_000 {
+				groups = append(groups, []codecs.Form{o.Form(e)})
+			}
+		}
+		for _, group := range append(groups, people, flexes, trees) {
+			for _, first := range group {
+				for _, second := range group {
+					want := o.encoded(t, second.Value)
+					spoilt := o.encoded(t, first.Value)
+					for _, cut := range []int{0, 1, len(spoilt) / 2} {
+						v := first.Fresh()
+						_ = o.decode(spoilt[:len(spoilt)-min(cut, len(spoilt))], v)
+						o.release(v)
+						v = second.Fresh()
+						require.NoError(t, o.decode(want, v))
+						require.Equal(t, want, o.encoded(t, v))
+						o.release(v)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestInvalidUTF8(t *testing.T) {
+	const placeholder = "in?valid" // of as many bytes, so that lengths stay right
+	eachRow(t, func(t *testing.T, o *ops) {
+		form := o.Form(entry(t, "user"))
+		u := users.Sample(0, 0)
+		u.Name = hostile.InvalidUTF8
+		declared := o.Codec.Traits().InvalidUTF8
+		became := func(text, escape string, err error) string {
+			switch {
+			case err != nil:
+				return codec.Rejected
+			case strings.Contains(text, hostile.InvalidUTF8):
+				return codec.Kept
+			case strings.Contains(text, "in\ufffdvalid") || strings.Contains(text, escape):
+				return codec.Replaced
+			}
+			return fmt.Sprintf("%q", text)
+		}
+		data, err := o.encode(native(form, &u))
+		require.Equal(t, declared.Encoding, became(string(unzipped(t, data)), `in\ufffdvalid`, err), "encoding")
+
+		u.Name = placeholder
+		data = o.encoded(t, native(form, &u))
+		content := bytes.Replace(unzipped(t, data), []byte(placeholder), []byte(hostile.InvalidUTF8), 1)
+		require.Contains(t, string(content), hostile.InvalidUTF8)
+		if !bytes.Contains(data, []byte(placeholder)) {
+			content = zip(content)
+		}
+		v := form.Fresh()
+		err = o.decode(content, v)
+		name := fieldOf(reflect.ValueOf(v).Elem(), "name").String()
+		require.Equal(t, declared.Decoding, became(name, "no escape", err), "decoding")
+	})
+}
+
+// unzipped is data without the compression that it may have.
+func unzipped(t *testing.T, data []byte) []byte {
+	t.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return data
+	}
+	plain, err := io.ReadAll(r)
+	require.NoError(t, err)
+	return plain
+}
+
+// What a row times is the library that it declares: in each op functions of that library allocate, or methods that it has
+// generated, and functions of no other library that encodes.
+func TestLibrary(t *testing.T) {
+	const times = 64
+	const module = "github.com/rpcbench/rpcbench"
+	rivals := []string{
+		"encoding/json", "encoding/xml", "encoding/gob", "compress/gzip",
+		"github.com/json-iterator/go", "github.com/goccy/go-json",
+		"google.golang.org/protobuf/proto", "google.golang.org/protobuf/encoding/protojson",
+		"github.com/vmihailenco/msgpack", "github.com/tinylib/msgp",
+	}
+	within := func(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
+	eachRow(t, func(t *testing.T, o *ops) {
+		form := o.Form(entry(t, "flex.complex"))
+		data := o.encoded(t, form.Value) // what a library builds once, it builds now
+		o.decoded(t, data, form)
+		profile, err := allocproof.Run(func() {
+			for range times {
+				if _, err := o.encode(form.Value); err != nil {
+					panic(err)
+				}
+				if err := o.decode(data, form.Fresh()); err != nil {
+					panic(err)
+				}
+			}
+		})
+		require.NoError(t, err)
+		objects := func(path string) int64 { return profile.Objects(path)[allocproof.Client] }
+		traits := o.Codec.Traits()
+		own := []string{traits.Library}
+		if traits.Generated {
+			own = []string{reflect.TypeOf(form.Value).Elem().PkgPath()}
+			require.True(t, within(own[0], module), "generated here")
+			require.Zero(t, objects("reflect"), "generated code does without")
+		}
+		require.GreaterOrEqual(t, objects(own[0]), int64(times), "functions of %s run in each op; seen: %s", own[0], profile.Packages())
+		if traits.Reuses == "compressors" {
+			own = append(own, "compress/gzip")
+		}
+		for _, rival := range rivals {
+			if !slices.ContainsFunc(own, func(path string) bool { return within(path, rival) || within(rival, path) }) && !within(traits.Library, rival) {
+				require.Zero(t, objects(rival), "functions of %s run; the declared library is %s", rival, traits.Library)
+			}
+		}
+	})
+}

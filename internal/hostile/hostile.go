@@ -1,0 +1,85 @@
+// Package hostile is the corpus of values that formats and libraries are known to lose or to change. Stacks and codecs
+// declare by these names what does not come back bit-equal.
+package hostile
+
+import (
+	"math"
+	"strings"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/message"
+)
+
+// Flex is a flex message.
+type Flex struct {
+	Name string
+	Flex *message.Flex
+}
+
+// Flexes returns new messages at each call.
+func Flexes() []Flex {
+	var f32 float32 = math.MaxFloat32
+	return []Flex{
+		{"empty", &message.Flex{}},
+		{"complex", message.Complex()},
+		{"17 digits", &message.Flex{Double: 0.30000000000000004, Float: 5592405.5, Message: &message.Pair{}}},
+		{"smallest and largest floats", &message.Flex{Double: math.SmallestNonzeroFloat64, Float: f32, Message: &message.Pair{}}},
+		{"negative zero", &message.Flex{Double: math.Copysign(0, -1), Float: float32(math.Copysign(0, -1))}},
+		{"NaN", &message.Flex{Double: math.NaN(), Float: float32(math.NaN())}},
+		{"infinities", &message.Flex{Double: math.Inf(1), Float: float32(math.Inf(-1))}},
+		{"largest and smallest integers", &message.Flex{
+			Int32: math.MinInt32, Int64: math.MinInt64, Uint32: math.MaxUint32, Uint64: math.MaxUint64,
+			Sint32: math.MinInt32, Sint64: math.MaxInt64, Fixed32: math.MaxUint32, Fixed64: math.MaxUint64,
+			Sfixed32: math.MinInt32, Sfixed64: math.MinInt64,
+		}},
+		{"integers beyond a float's 53 bits", &message.Flex{Int64: 1<<53 + 1, Uint64: 1<<63 + 1, Message: &message.Pair{Value: -(1<<53 + 1)}}},
+		{"HTML and line separators in a string", &message.Flex{String: "<b>&'\"</b>\u2028\u2029"}},
+		{"control characters in a string", &message.Flex{String: "\x00\x01\t\r\n\x1f\x7f"}},
+		{"empty messages against none", &message.Flex{Message: &message.Pair{}, First: []*message.Pair{{}, {}}, Optional: &message.Pair{}}},
+		{"every byte", &message.Flex{Bytes: everyByte()}},
+	}
+}
+
+func everyByte() []byte {
+	every := make([]byte, 256)
+	for i := range every {
+		every[i] = byte(i)
+	}
+	return every
+}
+
+// User is a user whose strings are valid UTF-8.
+type User struct {
+	Name string
+	User rpcbench.User
+}
+
+// InvalidUTF8 is a name that would be valid, but for its UTF-8.
+const InvalidUTF8 = "in\xffvalid"
+
+// Users returns new users at each call.
+func Users() []User {
+	with := func(name string, avatar []byte) rpcbench.User {
+		u := users.Sample(0, 0)
+		u.Name, u.Avatar = name, avatar
+		return u
+	}
+	return []User{
+		{"characters that JSON encoders escape for HTML", with("<b>&'\"</b>", nil)},
+		{"line separators that are no JavaScript", with("a\u2028b\u2029c", nil)},
+		{"control characters and a zero", with("\x00\x01\t\r\n\x1f\x7f", nil)},
+		{"backslashes and what looks like an escape", with(`\\u0041\n`, nil)},
+		{"outside the basic plane, and combining", with("e\u0301 \U0001F600 \U0010FFFF", nil)},
+		{"a byte order mark and non-characters", with("\ufeff\ufffe\uffff\ufffd", nil)},
+		{"white space at the ends", with("  name  ", nil)},
+		{"what looks like a number too large for a float", with("9223372036854775807", nil)},
+		{"what looks like null", with("null", nil)},
+		{"the longest name, of the widest characters", with(strings.Repeat("\U0001F600", 100), nil)},
+		{"every byte in the payload", with("bytes", everyByte())},
+		{"one byte of payload", with("bytes", []byte{0})},
+		{"an empty payload, which is none", with("empty", []byte{})},
+		{"an id, which the service replaces", rpcbench.User{ID: "7", Email: "a@example.com", Name: "name", Password: "password"}},
+		{"the largest payload", users.Sample(0, rpcbench.MaxAvatar)},
+	}
+}

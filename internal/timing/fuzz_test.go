@@ -1,0 +1,41 @@
+package timing
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Whatever a child or a file says, it is no record or one that can be compared, if only to an error.
+func FuzzRecord(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `null`, `{"arms":["a","b"],"length":1,"seed":2,"blocks":[[[0,1,2,3,4],[1,1,2,3,4]]]}`, `{"arms":["a","b"],"blocks":[[[0,1,2]]]}`,
+		`{"arms":["a","b"],"blocks":[[[],[]]]}`, `{"arms":["a","b"],"blocks":[null]}`, `{"blocks":[[{}]]}`, `{"blocks":[[[1.5]]]}`,
+		`{"arms":["a","b"],"blocks":[[[0,9223372036854775807,1,0,0],[0,1,9223372036854775807,0,0]]]}`,
+		`{"arms":["a","b"],"blocks":[[[0,1,1],[0,1,1]],[[0,1,1],[0,1,1]],[[0,1,1],[0,1,1]],[[0,1,1],[0,1,1]],[[0,1,1],[0,1,1]],[[0,1,1],[0,2,1]]]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var r Record
+		if json.Unmarshal(data, &r) != nil {
+			return
+		}
+		i, err := r.Ratio(1, 0, 0.95)
+		if err == nil {
+			require.LessOrEqual(t, i.Lo, i.Median)
+			require.LessOrEqual(t, i.Median, i.Hi)
+			require.GreaterOrEqual(t, i.Level, 0.95)
+			require.Positive(t, r.NsPerOp(0))
+		} else if errors.Is(err, ErrTooFew) {
+			require.Less(t, len(r.Blocks), 6)
+		}
+		written, err := json.Marshal(r)
+		require.NoError(t, err)
+		var again Record
+		require.NoError(t, json.Unmarshal(written, &again))
+		require.Equal(t, r, again)
+	})
+}
