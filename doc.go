@@ -35,6 +35,8 @@
 //     TestDropsAreCounted.
 //   - The emulated link costs what its preset says, and not a byte: TestLinkRoundTrip, TestLinkDial, TestLinkPayload,
 //     TestLinkCarriesTheBytes.
+//   - A codec does the same in each op, keeps nothing of the one before, and its row fails if it doesn't: TestOpsAreEqual,
+//     TestNothingIsLeft, TestCodecRows. What a library loses or fails at is declared and listed: TestHostileValues, TestMalformed.
 //   - A figure that can't be had is absent, and every other reaches the output: TestEveryFigureReachesTheOutput.
 //   - Results of two commits are one table for benchstat: TestBenchstatMakesOneTable.
 //   - Who imports one stack compiles no other: TestImports.

@@ -3,20 +3,15 @@ package codecs_test
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"runtime/metrics"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,6 +47,7 @@ const (
 	atMost   = 256              // bytes that a byte of input may cost
 	prefixes = 2000             // of a message; of a longer one, so many at random
 	flips    = 300              // of a message's bits, one at a time and eight
+	depth    = rpcbench.MaxBody / 16
 )
 
 // malformed are the messages whose bytes are spoilt.
@@ -147,69 +143,6 @@ func flipped(valid []byte) (all []input) {
 		all = append(all, input{name: "flipped bits", data: data})
 	}
 	return all
-}
-
-const (
-	childEnv = "RPCBENCH_TEST_DEEP" // name of a row, and index of the first input
-	began    = "began "
-
-	// A goroutine's stack may have a gigabyte, a request eight megabytes: a sixteenth of both ends the process as well.
-	stackLimit = 1_000_000_000 / 16
-	depth      = rpcbench.MaxBody / 16
-)
-
-// A stack that is exhausted can't be recovered from: the test decodes in a child of its own.
-func TestDeeplyNested(t *testing.T) {
-	if row, first, ok := strings.Cut(os.Getenv(childEnv), " "); ok {
-		deepChild(t, row, first)
-		return
-	}
-	if testing.Short() {
-		t.Skip("starts a process or more for each codec")
-	}
-	path, err := os.Executable()
-	require.NoError(t, err)
-	var found []failure
-	var ran []string
-	eachRow(t, func(t *testing.T, o *ops) {
-		ran = append(ran, o.Name)
-		inputs := deepInputs(o.Row)
-		for first := 0; first < len(inputs); {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a hundred times as long as it takes
-			defer cancel()
-			cmd := exec.CommandContext(ctx, path, "-test.run=^TestDeeplyNested$")
-			cmd.Env = append(os.Environ(), childEnv+"="+o.Name+" "+strconv.Itoa(first))
-			out, err := cmd.CombinedOutput()
-			first += strings.Count("\n"+string(out), "\n"+began)
-			if err == nil {
-				require.Equal(t, len(inputs), first)
-				break
-			}
-			require.Contains(t, string(out), "stack exceeds", "of the child")
-			if f := (failure{o.Name, inputs[first-1].name, overflows}); !slices.Contains(found, f) {
-				found = append(found, f)
-			}
-		}
-	})
-	requireFailures(t, found, ran, true)
-}
-
-func deepChild(t *testing.T, name, first string) {
-	debug.SetMaxStack(stackLimit)
-	n, err := strconv.Atoi(first)
-	require.NoError(t, err)
-	for _, row := range codecs.All() {
-		o := newOps(row)
-		if o.Name != name {
-			continue
-		}
-		for _, in := range deepInputs(row)[n:] {
-			fmt.Println(began + in.name)
-			for _, message := range []string{"user", "flex.complex", "addressbook"} {
-				require.Empty(t, o.survives(in, o.Form(entry(t, message))), in.name)
-			}
-		}
-	}
 }
 
 var update = flag.Bool("update", false, "write golden files")
