@@ -43,16 +43,18 @@ func counting(s rpcbench.Stack) rpcbench.Stack {
 	return s
 }
 
-// dying is a stack whose calls take a millisecond and fail after some blocks.
+// dying is a stack whose calls take a millisecond, and fail in the fifth block.
 func dying(name string) rpcbench.Stack {
-	const cheap = 2000 // calls: the warm-up, and counting allocations
-	var made atomic.Int64
-	return stubNamed(name, func(int64) error {
-		n := made.Add(1)
+	const cheap = 100 // calls: the warm-up
+	var fixtures atomic.Int64
+	return stubNamed(name, func(n int64) error {
+		if n == 1 {
+			fixtures.Add(1)
+		}
 		if n <= cheap {
 			return nil
 		}
-		if n > cheap+100 {
+		if fixtures.Load() >= 5 {
 			return errors.New("the server died")
 		}
 		work(time.Millisecond, 1<<20)
@@ -102,7 +104,7 @@ func TestVersusRows(t *testing.T) {
 	require.NoError(t, err, out)
 	servers, err := os.ReadFile(measured)
 	require.NoError(t, err)
-	require.Equal(t, 4*2, len(servers), "the base's servers: two for each of four runs, and none for a run that nobody asked for")
+	require.Equal(t, 4*9*2, len(servers), "the base's servers: two for each block of four runs, and none for a run that nobody asked for")
 	rows, units := results(t, out)
 	require.Len(t, rows, 8, "two stacks, measured twice for each of two GOMAXPROCS\n%s", out)
 	seeds := map[float64]bool{}
@@ -155,7 +157,7 @@ func TestVersusHasNoRatioWithoutAnInterval(t *testing.T) {
 func TestVersusKeepsWhatItMeasured(t *testing.T) {
 	out, err := child(t, "-test.bench=^BenchmarkDuel$/^case=dying$", "-test.benchtime=20x", "-test.cpu=2", "-test.benchmem")
 	require.Error(t, err)
-	require.Regexp(t, regexp.MustCompile(`(?m)^\s+versus_test\.go:\d+: timing: arm "dying", block \d+: the server died$`), out)
+	require.Regexp(t, regexp.MustCompile(`(?m)^\s+versus_test\.go:\d+: timing: arm "dying", block 4: the server died$`), out)
 	rows, _ := results(t, out)
 	complete := map[string]bool{}
 	for _, row := range rows {

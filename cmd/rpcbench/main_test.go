@@ -64,7 +64,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"a negative GOMAXPROCS", "versus --procs -1 httpxml", fmt.Sprintf("rpcbench: versus: --procs -1 on a machine of %d cores", runtime.NumCPU())},
 		{"more than the cores", "versus --procs 4096 httpxml", "use 1, or 0 for the default"},
 		{"no margin", "versus --margin 0 httpxml", "rpcbench: versus: a margin of 0 % leaves nothing equal: use 2 or so"},
-		{"no time", "versus --time 1s httpxml", "rpcbench: versus: 1s over 16 processes leave less than 10 slices of 25ms in each: give --time 4s or more"},
+		{"no time", "versus --time 1s httpxml", "rpcbench: versus: 1s over 16 processes leave less than 10 turns of 45ms in each: give --time 7s or more"},
 		{"no folder", "calibrate", `required flag(s) "out" not set`},
 		{"no such experiment", "calibrate --out x --only fiant", `rpcbench: calibrate: no experiment "fiant", only replication, `},
 		{"nothing to read", "calibrate --read --out " + empty, "records.jsonl: no such file or directory"},
@@ -89,11 +89,11 @@ func TestVersus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("eight processes")
 	}
-	stdout, stderr, err := rpcbench(t, "versus", "--time", "2s", "--processes", "8", "--seed", "7", "rawtcp", "httpjson")
+	stdout, stderr, err := rpcbench(t, "versus", "--time", "4s", "--processes", "8", "--seed", "7", "rawtcp", "httpjson")
 	require.NoError(t, err)
 	require.Empty(t, stderr, "no progress but on a terminal")
 	require.Regexp(t, `^# date=\S+ go=`, stdout)
-	require.Regexp(t, `(?m)^# GOMAXPROCS=1 processes=8 time=2s seed=7 slices=25ms$`, stdout)
+	require.Regexp(t, `(?m)^# GOMAXPROCS=1 processes=8 time=4s seed=7 slices=25ms$`, stdout)
 	require.Regexp(t, `(?m)^httpjson +\d+ +\d+ +1 +base$`, stdout)
 	require.Regexp(t, `(?m)^httpjson again +\d+ +\d+ +[01]\.\d{4} +[01]\.\d{4}–[01]\.\d{4} +noise floor \d+\.\d\d %$`, stdout)
 	require.Regexp(t, `(?m)^rawtcp +\d+ +\d+ +\d\.\d{4} +\d\.\d{4}–\d\.\d{4} +(faster|slower|equal|undecided)$`, stdout)
@@ -200,7 +200,7 @@ func TestFailedGroups(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\ncase $spec in *rawtcp*) echo it died >&2; exit 1;; esac\necho '"+string(line)+"'\n"), 0o700))
 	var out bytes.Buffer
-	c := comparison{base: "httpjson", contestants: []string{"httpxml", "connectrpc", "grpcservehttp", "rawtcp"}, processes: 8, margin: 2, time: 2 * time.Second}
+	c := comparison{base: "httpjson", contestants: []string{"httpxml", "connectrpc", "grpcservehttp", "rawtcp"}, processes: 8, margin: 2, time: 4 * time.Second}
 	groups, err := c.run(t.Context(), []string{script}, func(string, time.Duration, time.Duration) {})
 	require.EqualError(t, err, "it died")
 	require.NoError(t, c.print(&out, groups))

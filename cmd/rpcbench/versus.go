@@ -60,7 +60,7 @@ func versusCommand(stdout, stderr io.Writer) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&c.base, "base", "httpjson", "stack that the others are compared with")
-	f.DurationVar(&c.time, "time", 20*time.Second, "of slices for each stack, over all processes")
+	f.DurationVar(&c.time, "time", 20*time.Second, "for each stack, about, over all processes")
 	f.IntVar(&c.processes, "processes", 16, fmt.Sprintf("for each comparison, at least %d", replicate.Fewest))
 	f.IntVar(&c.procs, "procs", 1, "GOMAXPROCS of the processes; 0 is the default")
 	f.Float64Var(&c.margin, "margin", 100*versus.Margin, "difference in percent that counts as equal")
@@ -95,9 +95,9 @@ func (c *comparison) check() error {
 		return fmt.Errorf("rpcbench: versus: --procs %d on a machine of %d cores: use 1, or 0 for the default", c.procs, runtime.NumCPU())
 	case !(c.margin > 0):
 		return fmt.Errorf("rpcbench: versus: a margin of %v %% leaves nothing equal: use 2 or so", c.margin)
-	case slice < blocksAtLeast*versus.Slice:
-		return fmt.Errorf("rpcbench: versus: %v over %d processes leave less than %d slices of %v in each: give --time %v or more",
-			c.time, c.processes, blocksAtLeast, versus.Slice, (blocksAtLeast * versus.Slice * time.Duration(c.processes)).Round(time.Second))
+	case slice < blocksAtLeast*versus.Turn:
+		return fmt.Errorf("rpcbench: versus: %v over %d processes leave less than %d turns of %v in each: give --time %v or more",
+			c.time, c.processes, blocksAtLeast, versus.Turn, (blocksAtLeast * versus.Turn * time.Duration(c.processes)).Round(time.Second))
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func (c *comparison) run(ctx context.Context, children replicate.Command, show f
 				show(fmt.Sprintf("process %d of %d, %s", i+1, c.processes, strings.Join(g.arms[2:], ", ")), over, total)
 				var record timing.Record
 				record, g.err = children.Run(ctx, replicate.Spec{
-					Arms: g.arms, Procs: c.procs, Slice: versus.Slice, Blocks: int(c.time / versus.Slice / time.Duration(c.processes)),
+					Arms: g.arms, Procs: c.procs, Slice: versus.Slice, Blocks: int(c.time / versus.Turn / time.Duration(c.processes)),
 					Seed: c.seed + uint64(i),
 				})
 				if ctx.Err() != nil {

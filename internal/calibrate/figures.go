@@ -22,7 +22,7 @@ import (
 
 const (
 	level  = 0.95
-	single = 12 * time.Second // of slices of two contestants in one process
+	single = 12 * time.Second // of two contestants in one process, with what leads in
 	minute = 60 * time.Second // the same with replication
 )
 
@@ -87,7 +87,7 @@ func repeats(ratios []float64, processes int) (groups []timing.Interval) {
 func within(r timing.Record, arm, base int, limit time.Duration) timing.Record {
 	var used time.Duration
 	for i, block := range r.Blocks {
-		if used += block[arm].Wall + block[base].Wall; used > limit {
+		if used += block[arm].Lead + block[arm].Wall + block[base].Lead + block[base].Wall; used > limit {
 			r.Blocks = r.Blocks[:i]
 			break
 		}

@@ -48,9 +48,9 @@ func litter(bytes int) string { return fmt.Sprintf("%s+garbage=%d", grpcStack, b
 const (
 	litterBytes = 8 << 10
 	faintWork   = 150 * time.Nanosecond
-	procsPer60s = 16 // processes of Replication that take 60 s of slices together
-	long        = 200
-	short       = 40
+	procsPer60s = 16 // processes of Replication that take 60 s together
+	long        = 130
+	short       = 24
 )
 
 // Plan is all of it: about 90 minutes on one machine.
@@ -70,11 +70,11 @@ func Plan() []Experiment {
 	plan := []Experiment{
 		{Name: Replication, Spec: pair(1), Processes: 30 * procsPer60s},
 		{Name: DefaultProcs, Spec: pair(0), Processes: 8 * procsPer60s},
-		{Name: Same, Spec: spec(long, jsonStack, jsonStack, jsonStack), Processes: 28},
+		{Name: Same, Spec: spec(long, jsonStack, jsonStack, jsonStack), Processes: 24},
 		{Name: Kept, Spec: kept, Processes: 20},
-		{Name: Sensitivity, Spec: spec(long, sensitivity...), Processes: 28},
+		{Name: Sensitivity, Spec: spec(long, sensitivity...), Processes: 24},
 		{Name: Faint, Spec: spec(short, copyWith(0), copyWith(0), copyWith(faintWork)), Processes: 5 * procsPer60s},
-		{Name: Garbage + "-apart", Spec: spec(100, litter(0), litter(litterBytes)), Apart: true, Processes: 8},
+		{Name: Garbage + "-apart", Spec: spec(60, litter(0), litter(litterBytes)), Apart: true, Processes: 12},
 	}
 	for _, slice := range []struct {
 		name    string
@@ -82,12 +82,12 @@ func Plan() []Experiment {
 		blocks  int
 		byClock bool
 	}{
-		{"-25ms", 25 * time.Millisecond, 100, false}, {"-100ms", 100 * time.Millisecond, 30, false}, {"-400ms", 400 * time.Millisecond, 10, false},
+		{"-25ms", 25 * time.Millisecond, 60, false}, {"-100ms", 100 * time.Millisecond, 24, false}, {"-400ms", 400 * time.Millisecond, 10, false},
 		{"-25ms-byclock", 25 * time.Millisecond, 120, true},
 	} {
 		s := spec(slice.blocks, litter(0), litter(0), litter(litterBytes))
 		s.Slice, s.ByClock = slice.length, slice.byClock
-		plan = append(plan, Experiment{Name: Garbage + slice.name, Spec: s, Processes: 8})
+		plan = append(plan, Experiment{Name: Garbage + slice.name, Spec: s, Processes: 12})
 	}
 	for _, n := range []int{0, 10, 30} {
 		s := pair(1)
@@ -141,12 +141,12 @@ func tasks(plan []Experiment) (all []task) {
 	return all
 }
 
-// takes is about how long: slices end with a collection, and so take longer than they say.
+// takes is about how long.
 func (t task) takes() time.Duration {
-	const start, tail = 400 * time.Millisecond, 5 * time.Millisecond
+	const start, more = 400 * time.Millisecond, versus.Turn - versus.Slice
 	slices := len(t.exp.Spec.Arms)
 	if t.exp.Apart {
 		slices *= 2
 	}
-	return start + time.Duration(t.exp.Spec.Blocks*slices)*(t.exp.Spec.Slice+tail)
+	return start + time.Duration(t.exp.Spec.Blocks*slices)*(t.exp.Spec.Slice+more)
 }

@@ -8,7 +8,8 @@
 // the machine's drift is that within one block, and the random order makes noise of it.
 //
 // What an operation leaves for later, such as garbage to collect, would fall into the next arm's slice; so slices end with a
-// collection. One limit is left: the interval speaks for one process. Another has another memory layout and other luck, and
+// collection. What the collector has learned from one arm it would apply to the next; so an arm leads in before its slice. One
+// limit is left: the interval speaks for one process. Another has another memory layout and other luck, and
 // its median may lie outside. docs/method.md says what each is worth, and the sources of the method.
 //
 // Operations are functions, so the package knows nothing of calls, stacks or package testing. A [Pairing] measures, a
@@ -20,8 +21,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"runtime/metrics"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/rpcbench/rpcbench/internal/cpu"
@@ -40,18 +43,19 @@ type Slice struct {
 	Wall time.Duration // of all Ops
 	CPU  time.Duration // of the process in that time, as [cpu.Time] has it; 0 where the system doesn't tell
 	GC   int           // collections that ended in that time
+	Lead time.Duration // of the ops before, which don't count
 }
 
-// MarshalJSON makes [turn, ops, wall, cpu, gc] of a slice, since files hold hundreds of thousands of them.
+// MarshalJSON makes [turn, ops, wall, cpu, gc, lead] of a slice, since files hold hundreds of thousands of them.
 func (s Slice) MarshalJSON() ([]byte, error) {
-	return json.Marshal([5]int64{int64(s.Turn), int64(s.Ops), int64(s.Wall), int64(s.CPU), int64(s.GC)})
+	return json.Marshal([6]int64{int64(s.Turn), int64(s.Ops), int64(s.Wall), int64(s.CPU), int64(s.GC), int64(s.Lead)})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (s *Slice) UnmarshalJSON(data []byte) error {
-	var v [5]int64
+	var v [6]int64
 	err := json.Unmarshal(data, &v)
-	*s = Slice{Turn: int(v[0]), Ops: int(v[1]), Wall: time.Duration(v[2]), CPU: time.Duration(v[3]), GC: int(v[4])}
+	*s = Slice{Turn: int(v[0]), Ops: int(v[1]), Wall: time.Duration(v[2]), CPU: time.Duration(v[3]), GC: int(v[4]), Lead: time.Duration(v[5])}
 	return err
 }
 
@@ -63,17 +67,19 @@ type Record struct {
 	Blocks [][]Slice     `json:"blocks"` // one slice per arm, in the order of Arms
 }
 
-// Longest is how many times its length a slice may take to end with a collection.
+// Longest is how many times its length a slice may take to end with a collection, and as many the ops that lead in.
 const Longest = 8
 
 const (
+	remembered = 5 // collections by which Go's pacer decides when the next one starts: lastConsMark in runtime/mgcpacer.go, and the last
+
 	readings = 64   // of the clock per slice, about
 	ticks    = 1000 // of the clock that a slice takes at least: a tick is then a tenth of a percent of it
 )
 
 // Pairing runs arms against each other, block by block. One goroutine at a time may use it.
 type Pairing struct {
-	ByClock bool // slices end by the clock alone, wherever the collector stands: to see what that does
+	ByClock bool // slices begin at once and end by the clock alone, wherever the collector stands: to see what that does
 
 	arms   []Arm
 	length time.Duration
@@ -81,6 +87,8 @@ type Pairing struct {
 	now    func() time.Duration // since any fixed moment
 	cpu    func() (time.Duration, bool)
 	gc     func() int // collections so far
+	force  func()     // collections beside the ops, and then set forced
+	forced atomic.Bool
 
 	warm    bool
 	batches []int // ops between two readings of the clock, per arm
@@ -95,7 +103,8 @@ type Pairing struct {
 // interval wider in the same time.
 //
 // A slice goes on past its length until the garbage collector has finished a cycle, up to eight times its length. So it pays
-// for whole cycles, and leaves no heap to be collected at the next arm's cost.
+// for whole cycles, and leaves no heap to be collected at the next arm's cost. Before it, ops that don't count run through five
+// collections, four of them forced: Go's collector starts a cycle the earlier, the more was allocated during any of the last five.
 func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	if len(arms) < 2 {
 		return nil, fmt.Errorf("timing: got %d of the two or more arms to compare", len(arms))
@@ -118,12 +127,20 @@ func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 		return nil, fmt.Errorf("timing: slices of %v are too short for a clock that steps by %v, use %v or more", slice, tick, ticks*tick)
 	}
 	n := len(arms)
-	return &Pairing{
+	p := &Pairing{
 		arms: slices.Clone(arms), length: slice, seed: seed,
 		now: now, cpu: cpu.Time, gc: collections(),
 		batches: slices.Repeat([]int{1}, n), order: make([]int, n), block: make([]Slice, n),
 		random: rand.NewPCG(0, 0),
-	}, nil
+	}
+	force := func() {
+		for range remembered - 1 {
+			runtime.GC()
+		}
+		p.forced.Store(true)
+	}
+	p.force = func() { go force() }
+	return p, nil
 }
 
 // resolution is the smallest step in which a clock was seen to advance.
@@ -192,6 +209,11 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 		return s, err
 	}
 	op, batch := p.arms[arm].Op, p.batches[arm]
+	if !p.ByClock {
+		if s.Lead, err = p.lead(op, batch); err != nil {
+			return s, err
+		}
+	}
 	s.GC = -p.gc()
 	used, known := p.cpu()
 	start := p.now()
@@ -218,6 +240,23 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 	// slice decides anew, since a first one that had to connect says little about the next.
 	p.batches[arm] = max(1, s.Ops/readings)
 	return s, nil
+}
+
+// lead makes ops until the collector knows nothing but them, and has just finished a cycle. The cycles that it has to forget
+// are forced, since with the heap to fill they would take longer than the slice.
+func (p *Pairing) lead(op func() error, batch int) (took time.Duration, err error) {
+	start := p.now()
+	p.forced.Store(false)
+	p.force()
+	for before := -1; took < Longest*p.length && (before < 0 || p.gc() == before); took = p.now() - start {
+		if err := p.ops(op, batch); err != nil {
+			return took, err
+		}
+		if before < 0 && p.forced.Load() {
+			before = p.gc()
+		}
+	}
+	return took, nil
 }
 
 func (p *Pairing) ops(op func() error, n int) error {

@@ -41,6 +41,7 @@ func (c *fakeClock) pairing(t *testing.T, slice time.Duration, seed uint64, arms
 	p.now = c.now
 	p.cpu = func() (time.Duration, bool) { return c.at * 2, true }
 	p.gc = func() int { return len(c.ran) / 10 }
+	p.force = func() { p.forced.Store(true) }
 	clear(arms) // which are the caller's
 	return p
 }
@@ -91,7 +92,7 @@ func TestBlockIsOneSliceOfEveryArm(t *testing.T) {
 			for _, s := range p.Record().Blocks[0] {
 				counted += s.Ops
 			}
-			require.Equal(t, []string{"fast", "slow", "slower than a slice"}, slices.Compact(slices.Clone(c.ran[:len(c.ran)-counted])))
+			require.Equal(t, []string{"fast", "slow", "slower than a slice"}, slices.Compact(slices.Clone(c.ran[:len(c.ran)-counted]))[:3])
 		}
 		before, ran := c.at, len(c.ran)
 		require.NoError(t, p.Block(t.Context()))
@@ -108,7 +109,7 @@ func TestBlockIsOneSliceOfEveryArm(t *testing.T) {
 		for arm, s := range block {
 			require.Empty(t, byTurn[s.Turn], "two arms in one turn")
 			byTurn[s.Turn] = r.Arms[arm]
-			wall += s.Wall
+			wall += s.Lead + s.Wall
 			require.GreaterOrEqual(t, s.Wall, r.Length)
 		}
 		require.Equal(t, byTurn, slices.Compact(slices.Clone(c.ran[ran:])), "turns are those that ran, each arm once")
@@ -118,7 +119,7 @@ func TestBlockIsOneSliceOfEveryArm(t *testing.T) {
 		ops := block[2].Ops
 		require.LessOrEqual(t, ops, 2, "one, and one more if the first has not collected")
 		require.Equal(t, Slice{
-			Turn: block[2].Turn, Ops: ops, Wall: time.Duration(ops) * 5 * time.Millisecond, CPU: time.Duration(ops) * 10 * time.Millisecond, GC: block[2].GC,
+			Turn: block[2].Turn, Ops: ops, Wall: time.Duration(ops) * 5 * time.Millisecond, CPU: time.Duration(ops) * 10 * time.Millisecond, GC: block[2].GC, Lead: block[2].Lead,
 		}, block[2])
 		require.Less(t, block[0].Wall, r.Length+2*r.Length/readings, "ends at the first reading past its length and a collection")
 	}
@@ -144,8 +145,42 @@ func TestClockIsReadSeldom(t *testing.T) {
 	run(t, p, 3)
 	c.reads = 0
 	run(t, p, 1)
-	require.LessOrEqual(t, c.reads, 2*(readings+2), "of 10000 operations in each slice")
+	require.LessOrEqual(t, c.reads, 2*2*(readings+3), "of 10000 operations in each slice, and as many at most that lead in")
 	require.GreaterOrEqual(t, c.reads, 2*(readings/2), "often enough to end in time")
+}
+
+// The arm that runs leads in: its ops, which don't count, go on through the forced collections and until one more has ended.
+func TestLeadIn(t *testing.T) {
+	for _, test := range []struct {
+		why  string
+		ops  int // until the forced collections are over
+		want int // ops that lead in; a collection ends with every tenth
+	}{
+		{"nothing to force", 0, 10},
+		{"collections end meanwhile, and one after", 15, 20},
+		{"the last one that is forced does not count", 20, 30},
+		{"never", 1e9, Longest * 25},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			c := &fakeClock{}
+			p, led := (*Pairing)(nil), 0
+			arm := func(name string) Arm {
+				op := c.arm(name, time.Millisecond).Op
+				return Arm{name, func() error {
+					led++
+					p.forced.Store(led >= test.ops)
+					return op()
+				}}
+			}
+			p = c.pairing(t, 25*time.Millisecond, 1, arm("a"), arm("b"))
+			p.force = func() { led = 0 }
+			p.gc = func() int { return led / 10 }
+			for _, s := range run(t, p, 3).Blocks[2] {
+				require.Equal(t, time.Duration(test.want)*time.Millisecond, s.Lead)
+				require.Equal(t, time.Duration(s.Ops)*time.Millisecond, s.Wall, "it is not in the slice")
+			}
+		})
+	}
 }
 
 func TestOrder(t *testing.T) {
@@ -225,6 +260,7 @@ func TestFailedOperationKeepsBlocks(t *testing.T) {
 				return nil
 			}}
 			p := c.pairing(t, time.Millisecond, 1, c.arm("a", time.Second), b)
+			p.ByClock = true
 			var err error
 			for err == nil {
 				err = p.Block(t.Context())
@@ -259,6 +295,7 @@ func TestCancelledBetweenSlices(t *testing.T) {
 		}}
 	}
 	p := c.pairing(t, time.Millisecond, 1, arm("a"), arm("b"))
+	p.ByClock = true
 	require.NoError(t, p.Block(ctx))
 	require.NoError(t, p.Block(ctx))
 	stop = true

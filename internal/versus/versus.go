@@ -18,8 +18,10 @@ import (
 )
 
 const (
-	// Slice is the length of a slice; docs/method.md has the measurements it was chosen by.
+	// Slice is the length of a slice, Turn about what it takes with all around it. docs/method.md has the measurements that it
+	// was chosen by.
 	Slice = 25 * time.Millisecond
+	Turn  = 45 * time.Millisecond
 
 	// Together is how many contestants are open beside the base and its copy.
 	Together = 3
@@ -30,11 +32,7 @@ const (
 	// Again is what the name of the base's second fixture ends in.
 	Again = " again"
 
-	// Generation is after how many blocks the fixtures are replaced by new ones. Two fixtures of one stack may differ by
-	// a hundredth for as long as they live; so it becomes part of the noise that the interval sees.
-	Generation = 10
-
-	warmRounds = 16               // of all users, through the measured calls
+	warmRounds = 4                // of all users, through the measured calls; a slice's lead-in does the rest
 	hangLimit  = 10 * time.Second // that a call may take
 	costCalls  = 64 * users.Round // of the pass that counts allocations
 )
@@ -122,7 +120,8 @@ func (g *Group) Open(ctx context.Context, name string, stack rpcbench.Stack) err
 	return nil
 }
 
-// renew replaces every fixture by a new one.
+// renew replaces every fixture by a new one. Two fixtures of one stack may differ by a hundredth for as long as they live; with
+// new ones for each block that is noise, which the interval sees.
 func (g *Group) renew(ctx context.Context) error {
 	for _, arm := range g.Arms {
 		if err := arm.close(); err != nil {
@@ -182,9 +181,9 @@ func (g *Group) Run(ctx context.Context, slice time.Duration, budget Budget, see
 	if hang == 0 {
 		hang = hangLimit
 	}
-	limit := hang + 2*timing.Longest*slice*time.Duration(len(arms)) // the first block has a warm-up of every arm
+	limit := hang + 4*timing.Longest*slice*time.Duration(len(arms)) // the first block has a warm-up of every arm, and all lead in
 	for start, blocks := time.Now(), 0; !budget.spent(blocks, len(arms), start); blocks++ {
-		if !g.Keep && blocks > 0 && blocks%Generation == 0 {
+		if !g.Keep && blocks > 0 {
 			if err := g.renew(ctx); err != nil {
 				return pairing.Record(), err
 			}

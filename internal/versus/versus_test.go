@@ -90,7 +90,7 @@ func TestFixturesAreReplaced(t *testing.T) {
 		keep bool
 		want int64
 	}{
-		{"every so many blocks", false, 3},
+		{"for each block", false, 3},
 		{"unless told otherwise", true, 1},
 	} {
 		t.Run(test.why, func(t *testing.T) {
@@ -99,9 +99,9 @@ func TestFixturesAreReplaced(t *testing.T) {
 			for _, name := range []string{"a", "b"} {
 				require.NoError(t, g.Open(t.Context(), name, stack))
 			}
-			record, err := g.Run(t.Context(), slice, Budget{Blocks: 2*Generation + 1}, 1, nil)
+			record, err := g.Run(t.Context(), slice, Budget{Blocks: 3}, 1, nil)
 			require.NoError(t, err)
-			require.Len(t, record.Blocks, 2*Generation+1)
+			require.Len(t, record.Blocks, 3)
 			require.NoError(t, g.Close(0))
 			require.Equal(t, 2*test.want, made.Load())
 		})
