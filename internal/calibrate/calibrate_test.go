@@ -252,7 +252,7 @@ func TestFigures(t *testing.T) {
 		`httpjson and its copy +8 +60 +(1\.000|0\.999)\d .*`,
 		`grpcprotobuf to httpjson +16 +30 +1\.(050|049)\d +0\.\d\d .* 0, 30, 0, 0 +0`,
 		`grpcprotobuf to httpjson, default GOMAXPROCS +16 +8 .*`,
-		`30 +8 +(29|30)\d\d\d +1\.0(5|4).*`,
+		`30 +16 +(29|30)\d\d\d +1\.0(5|4).*`,
 	} {
 		require.Regexp(t, "(?m)^"+line, text)
 	}
@@ -308,8 +308,9 @@ func TestRecordsOfAnotherPlan(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0))
 	spoil := map[string]func(*timing.Record){
 		"nothing is wrong":         func(*timing.Record) {},
+		"fine: a block is missing": func(r *timing.Record) { r.Blocks = r.Blocks[1:] },
 		"an arm is missing":        func(r *timing.Record) { r.Arms = r.Arms[1:] },
-		"a block is missing":       func(r *timing.Record) { r.Blocks = r.Blocks[1:] },
+		"too few for an interval":  func(r *timing.Record) { r.Blocks = r.Blocks[:5] },
 		"no block is there":        func(r *timing.Record) { r.Blocks = nil },
 		"a slice is missing":       func(r *timing.Record) { r.Blocks[7] = r.Blocks[7][1:] },
 		"a slice has no operation": func(r *timing.Record) { r.Blocks[7][1].Ops = 0 },
@@ -332,7 +333,7 @@ func TestRecordsOfAnotherPlan(t *testing.T) {
 				entries = append(entries, Entry{Task: e.Name + "/0", Record: &r})
 			}
 			for what, err := range map[string]error{"figures": Figures(io.Discard, entries), "plots": Plots(t.TempDir(), entries)} {
-				if why == "nothing is wrong" {
+				if why == "nothing is wrong" || strings.HasPrefix(why, "fine: ") {
 					require.NoError(t, err, "%s: %s", e.Name, what)
 				} else {
 					require.EqualError(t, err, "rpcbench: calibrate: the record of "+e.Name+"/0 is not what the plan asks for: delete its line to measure it again", why)
@@ -344,9 +345,21 @@ func TestRecordsOfAnotherPlan(t *testing.T) {
 	}
 }
 
+func TestPerCollection(t *testing.T) {
+	slice := func(turn, ops, collections int) timing.Slice {
+		return timing.Slice{Turn: turn, Ops: ops, GC: collections}
+	}
+	require.Equal(t, "200, 220", perCollection([]timing.Record{
+		{Blocks: [][]timing.Slice{{slice(2, 880, 4), slice(1, 800, 4), slice(0, 1, 1)}}}, // the copy after garbage, the base after the copy
+		{Blocks: [][]timing.Slice{{slice(0, 1, 1), slice(2, 400, 2), slice(1, 1, 1)}}},   // what was before the base is in another block
+	}))
+	require.Equal(t, "–", perCollection([]timing.Record{{Blocks: [][]timing.Slice{{slice(2, 880, 0), slice(1, 800, 0), slice(0, 1, 0)}}}}))
+}
+
 func TestShare(t *testing.T) {
 	// Limits as R's binom.test gives them.
 	for want, k := range map[string][2]int{
+		"–":                                {0, 0},
 		"0 of 10, 0.0 % (0.0–30.8)":        {0, 10},
 		"3 of 10, 30.0 % (6.7–65.2)":       {3, 10},
 		"10 of 10, 100.0 % (69.2–100.0)":   {10, 10},

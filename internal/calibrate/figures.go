@@ -22,6 +22,7 @@ import (
 
 const (
 	level  = 0.95
+	fewest = 6                // blocks for an interval of that level; another version's plan may have had more than this one's, or less
 	single = 12 * time.Second // of two contestants in one process, with what leads in
 	minute = 60 * time.Second // the same with replication
 )
@@ -64,7 +65,7 @@ func planned(entries []Entry) error {
 }
 
 func complete(r timing.Record, spec replicate.Spec) bool {
-	if len(r.Arms) != len(spec.Arms) || len(r.Blocks) != spec.Blocks {
+	if len(r.Arms) != len(spec.Arms) || len(r.Blocks) < fewest {
 		return false
 	}
 	empty := func(s timing.Slice) bool { return s.Ops <= 0 || s.Wall <= 0 }
@@ -117,6 +118,9 @@ func halfWidth(i timing.Interval) float64 { return 50 * (i.Hi - i.Lo) } // perce
 
 // share is k of n in percent with the limits of its 95 % interval: C. J. Clopper and E. S. Pearson, Biometrika 26 (1934).
 func share(k, n int) string {
+	if n == 0 {
+		return "–"
+	}
 	lo, hi := 0.0, 1.0
 	if k > 0 {
 		lo = distuv.Beta{Alpha: float64(k), Beta: float64(n - k + 1)}.Quantile(0.025)
@@ -357,8 +361,8 @@ func (r records) garbage(w io.Writer) {
 	}
 	reference := ratios(apart, again)
 	fmt.Fprintf(w, "\n(d) %d bytes of garbage per op injected into a copy of %s: does the estimate depend on how it is taken\n", litterBytes, grpcStack)
-	fmt.Fprintln(w, "slices\tprocesses\tratio (95 %)\tagainst apart (95 %)\tcopy without garbage (95 %)\thalf-width % in one process, median\t")
-	fmt.Fprintf(w, "apart\t%d\t%s\t–\t–\t–\t\n", len(apart), show(replicate.Interval(reference, level)))
+	fmt.Fprintln(w, "slices\tprocesses\tratio (95 %)\tagainst apart (95 %)\tcopy without garbage (95 %)\thalf-width % in one process, median\tcopies without: calls per collection after garbage, after each other\t")
+	fmt.Fprintf(w, "apart\t%d\t%s\t–\t–\t–\t–\t\n", len(apart), show(replicate.Interval(reference, level)))
 	for _, name := range []string{"-25ms", "-100ms", "-400ms", "-25ms-byclock"} {
 		list := r[Garbage+name]
 		if len(list) == 0 {
@@ -370,9 +374,32 @@ func (r records) garbage(w io.Writer) {
 		}
 		slices.Sort(widths)
 		own := ratios(list, first)
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%.2f\t\n", name[1:], len(list), show(replicate.Interval(own, level)), show(between(own, reference)),
-			show(replicate.Interval(ratios(list, again), level)), stat.Quantile(0.5, stat.Empirical, widths, nil))
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%.2f\t%s\t\n", name[1:], len(list), show(replicate.Interval(own, level)), show(between(own, reference)),
+			show(replicate.Interval(ratios(list, again), level)), stat.Quantile(0.5, stat.Empirical, widths, nil), perCollection(list))
 	}
+}
+
+// perCollection is how many calls the arms without garbage make for each collection, in slices right after the arm with it, and right
+// after each other.
+func perCollection(list []timing.Record) string {
+	var ops, collections [2]int
+	for _, r := range list {
+		for _, block := range r.Blocks {
+			for _, s := range block[:first] {
+				after := 1
+				if s.Turn == block[first].Turn+1 {
+					after = 0
+				}
+				if s.Turn > 0 { // what ran before turn 0 was another block's
+					ops[after], collections[after] = ops[after]+s.Ops, collections[after]+s.GC
+				}
+			}
+		}
+	}
+	if min(collections[0], collections[1]) == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f, %.0f", float64(ops[0])/float64(collections[0]), float64(ops[1])/float64(collections[1]))
 }
 
 // between is the quotient of two groups of ratios with its 95 % interval: B. L. Welch, Biometrika 34 (1947).
@@ -461,7 +488,7 @@ func (r records) idle(w io.Writer) {
 	alone := ratios(r[Idle+"-0"], first)
 	fmt.Fprintln(w, "\n(f) idle fixtures beside the contestants")
 	fmt.Fprintf(w, "idle\tprocesses\t%s ns/op\t%s to %s (95 %%)\tagainst none (95 %%)\t\n", jsonStack, grpcStack, jsonStack)
-	for _, n := range []int{0, 10, 30} {
+	for _, n := range idles() {
 		list := r[fmt.Sprintf("%s-%d", Idle, n)]
 		if len(list) == 0 {
 			continue

@@ -41,6 +41,9 @@ func works() []time.Duration {
 	return []time.Duration{250 * time.Nanosecond, 500 * time.Nanosecond, time.Microsecond, 2 * time.Microsecond}
 }
 
+// idles are how many fixtures idle.
+func idles() []int { return []int{0, versus.Together, 10, 30} }
+
 func copyWith(work time.Duration) string { return fmt.Sprintf("%s+work=%v", grpcStack, work) }
 
 func litter(bytes int) string { return fmt.Sprintf("%s+garbage=%d", grpcStack, bytes) }
@@ -89,13 +92,13 @@ func Plan() []Experiment {
 		s.Slice, s.ByClock = slice.length, slice.byClock
 		plan = append(plan, Experiment{Name: Garbage + slice.name, Spec: s, Processes: 12})
 	}
-	for _, n := range []int{0, 10, 30} {
+	for _, n := range idles() {
 		s := pair(1)
 		neighbours := []string{"connectrpc", jsonStack, grpcStack, "httpxml", "grpcservehttp"}
 		for i := range n {
 			s.Idle = append(s.Idle, neighbours[i%len(neighbours)])
 		}
-		plan = append(plan, Experiment{Name: fmt.Sprintf("%s-%d", Idle, n), Spec: s, Processes: 8})
+		plan = append(plan, Experiment{Name: fmt.Sprintf("%s-%d", Idle, n), Spec: s, Processes: 16})
 	}
 	return plan
 }

@@ -221,7 +221,8 @@ func (c Command) Apart(ctx context.Context, spec Spec) (record timing.Record, er
 		for b, block := range own.Blocks {
 			sum := &record.Blocks[b][i]
 			for _, s := range block {
-				sum.Ops, sum.Wall, sum.CPU, sum.GC = sum.Ops+s.Ops, sum.Wall+s.Wall, sum.CPU+s.CPU, sum.GC+s.GC
+				sum.Ops, sum.Wall, sum.CPU = sum.Ops+s.Ops, sum.Wall+s.Wall, sum.CPU+s.CPU
+				sum.GC, sum.Lead = sum.GC+s.GC, sum.Lead+s.Lead
 			}
 		}
 	}

@@ -22,7 +22,7 @@ type machine struct {
 	heap   float64       // bytes since the last collection
 	gcs    int
 	rates  [remembered]float64 // bytes/ns at the last collections
-	forced bool                // collections, as many as it remembers, to meet the next operation
+	forced int                 // collections to meet the next operation
 
 	drift, noise, bursts float64
 }
@@ -48,12 +48,9 @@ func (m *machine) op(ns, bytes float64) func() error {
 		if m.at < m.slow {
 			took *= 1.5
 		}
-		if m.forced {
-			m.forced, m.heap, m.rates = false, 0, [...]float64{bytes / ns, bytes / ns, bytes / ns, bytes / ns, bytes / ns}
-		}
 		m.heap += lump * bytes
-		for m.heap >= trigger(slices.Max(m.rates[:])) {
-			m.heap = 0
+		for m.forced > 0 || m.heap >= trigger(slices.Max(m.rates[:])) {
+			m.forced, m.heap = max(0, m.forced-1), 0
 			m.rates[m.gcs%remembered] = bytes / ns
 			m.gcs++
 			took += gcTakes * m.speed
@@ -77,7 +74,10 @@ func (m *machine) run(t *testing.T, byClock bool, blocks int, arms ...Arm) Recor
 	p.now = func() time.Duration { return m.at }
 	p.cpu = func() (time.Duration, bool) { return m.at, true }
 	p.gc = func() int { return m.gcs }
-	p.force = func() { m.forced = true; p.forced.Store(true) }
+	p.force = func(n int) {
+		m.forced = n
+		p.forced <- struct{}{}
+	}
 	for range blocks {
 		require.NoError(t, p.Block(context.Background()))
 	}

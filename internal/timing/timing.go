@@ -24,7 +24,6 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/rpcbench/rpcbench/internal/cpu"
@@ -67,7 +66,7 @@ type Record struct {
 	Blocks [][]Slice     `json:"blocks"` // one slice per arm, in the order of Arms
 }
 
-// Longest is how many times its length a slice may take to end with a collection, and as many the ops that lead in.
+// Longest is how many times its length a slice may take to end with a collection.
 const Longest = 8
 
 const (
@@ -86,9 +85,9 @@ type Pairing struct {
 	seed   uint64
 	now    func() time.Duration // since any fixed moment
 	cpu    func() (time.Duration, bool)
-	gc     func() int // collections so far
-	force  func()     // collections beside the ops, and then set forced
-	forced atomic.Bool
+	gc     func() int  // collections so far
+	force  func(n int) // collections beside the ops, and then send to forced
+	forced chan struct{}
 
 	warm    bool
 	batches []int // ops between two readings of the clock, per arm
@@ -104,7 +103,8 @@ type Pairing struct {
 //
 // A slice goes on past its length until the garbage collector has finished a cycle, up to eight times its length. So it pays
 // for whole cycles, and leaves no heap to be collected at the next arm's cost. Before it, ops that don't count run through five
-// collections, four of them forced: Go's collector starts a cycle the earlier, the more was allocated during any of the last five.
+// collections, four of them forced: Go's collector starts a cycle the earlier, the more was allocated for the marking that was done,
+// during any of the last five.
 func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	if len(arms) < 2 {
 		return nil, fmt.Errorf("timing: got %d of the two or more arms to compare", len(arms))
@@ -126,20 +126,23 @@ func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	if tick := resolution(now); slice < ticks*tick {
 		return nil, fmt.Errorf("timing: slices of %v are too short for a clock that steps by %v, use %v or more", slice, tick, ticks*tick)
 	}
-	n := len(arms)
 	p := &Pairing{
 		arms: slices.Clone(arms), length: slice, seed: seed,
 		now: now, cpu: cpu.Time, gc: collections(),
-		batches: slices.Repeat([]int{1}, n), order: make([]int, n), block: make([]Slice, n),
-		random: rand.NewPCG(0, 0),
+		batches: slices.Repeat([]int{1}, len(arms)), order: make([]int, len(arms)), block: make([]Slice, len(arms)),
+		random: rand.NewPCG(0, 0), forced: make(chan struct{}, 1),
 	}
-	force := func() {
-		for range remembered - 1 {
+	n := 0
+	collect := func() {
+		for range n {
 			runtime.GC()
 		}
-		p.forced.Store(true)
+		p.forced <- struct{}{}
 	}
-	p.force = func() { go force() }
+	p.force = func(times int) {
+		n = times
+		go collect()
+	}
 	return p, nil
 }
 
@@ -243,20 +246,46 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 }
 
 // lead makes ops until the collector knows nothing but them, and has just finished a cycle. The cycles that it has to forget
-// are forced, since with the heap to fill they would take longer than the slice.
+// are forced, since with the heap to fill they would take longer than the slice. The last one, which the ops cause, is forced too if
+// it doesn't come.
 func (p *Pairing) lead(op func() error, batch int) (took time.Duration, err error) {
 	start := p.now()
-	p.forced.Store(false)
-	p.force()
-	for before := -1; took < Longest*p.length && (before < 0 || p.gc() == before); took = p.now() - start {
-		if err := p.ops(op, batch); err != nil {
-			return took, err
+	if err := p.during(op, batch, remembered-1); err != nil {
+		return 0, err
+	}
+	for forced, before := p.now(), p.gc(); p.gc() == before; {
+		if p.now()-forced > 2*p.length {
+			err = p.during(op, batch, 1)
+			break
 		}
-		if before < 0 && p.forced.Load() {
-			before = p.gc()
+		if err = p.ops(op, batch); err != nil {
+			break
 		}
 	}
-	return took, nil
+	return p.now() - start, err
+}
+
+// during makes ops until n collections have been forced, however they end: none goes on after it.
+func (p *Pairing) during(op func() error, batch, n int) error {
+	p.force(n)
+	over := false
+	defer func() {
+		if !over {
+			<-p.forced
+		}
+	}()
+	for !over {
+		if err := p.ops(op, max(1, batch/readings)); err != nil {
+			return err
+		}
+		runtime.Gosched() // ops may be such as never wait
+		select {
+		case <-p.forced:
+			over = true
+		default:
+		}
+	}
+	return nil
 }
 
 func (p *Pairing) ops(op func() error, n int) error {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,7 +42,7 @@ func (c *fakeClock) pairing(t *testing.T, slice time.Duration, seed uint64, arms
 	p.now = c.now
 	p.cpu = func() (time.Duration, bool) { return c.at * 2, true }
 	p.gc = func() int { return len(c.ran) / 10 }
-	p.force = func() { p.forced.Store(true) }
+	p.force = func(int) { p.forced <- struct{}{} }
 	clear(arms) // which are the caller's
 	return p
 }
@@ -152,33 +153,74 @@ func TestClockIsReadSeldom(t *testing.T) {
 // The arm that runs leads in: its ops, which don't count, go on through the forced collections and until one more has ended.
 func TestLeadIn(t *testing.T) {
 	for _, test := range []struct {
-		why  string
-		ops  int // until the forced collections are over
-		want int // ops that lead in; a collection ends with every tenth
+		why   string
+		ops   int // until the forced collections are over
+		every int // ops to a collection
+		want  int // ops that lead in
+		asked []int
 	}{
-		{"nothing to force", 0, 10},
-		{"collections end meanwhile, and one after", 15, 20},
-		{"the last one that is forced does not count", 20, 30},
-		{"never", 1e9, Longest * 25},
+		{"nothing to force", 1, 10, 10, []int{4}},
+		{"collections end meanwhile, and one after", 15, 10, 20, []int{4}},
+		{"the last one that is forced does not count", 20, 10, 30, []int{4}},
+		{"none comes", 15, 1e9, 15 + 51 + 15, []int{4, 1}},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			c := &fakeClock{}
-			p, led := (*Pairing)(nil), 0
+			var p *Pairing
+			led, until := 0, 0
+			var asked []int
 			arm := func(name string) Arm {
 				op := c.arm(name, time.Millisecond).Op
 				return Arm{name, func() error {
-					led++
-					p.forced.Store(led >= test.ops)
+					if led++; led == until {
+						p.forced <- struct{}{}
+					}
 					return op()
 				}}
 			}
 			p = c.pairing(t, 25*time.Millisecond, 1, arm("a"), arm("b"))
-			p.force = func() { led = 0 }
-			p.gc = func() int { return led / 10 }
+			p.force = func(n int) {
+				if n > 1 {
+					led, asked = 0, nil
+				}
+				asked, until = append(asked, n), led+test.ops
+			}
+			p.gc = func() int { return led / test.every }
 			for _, s := range run(t, p, 3).Blocks[2] {
 				require.Equal(t, time.Duration(test.want)*time.Millisecond, s.Lead)
 				require.Equal(t, time.Duration(s.Ops)*time.Millisecond, s.Wall, "it is not in the slice")
 			}
+			require.Equal(t, test.asked, asked)
+		})
+	}
+}
+
+// Whatever ends a lead-in, no forced collection goes on: it would be in a slice, or be taken for the next arm's.
+func TestNoForcedCollectionIsLeft(t *testing.T) {
+	broken := errors.New("broken")
+	for why, end := range map[string]func() error{
+		"an op failed": func() error { return broken },
+		"one panicked": func() error { panic(broken) },
+	} {
+		t.Run(why, func(t *testing.T) {
+			c := &fakeClock{}
+			ended := make(chan struct{})
+			p := c.pairing(t, time.Millisecond, 1, Arm{"a", func() error { close(ended); return end() }}, c.arm("b", time.Millisecond))
+			var over atomic.Bool
+			p.force = func(int) {
+				go func() {
+					<-ended
+					runtime.GC()
+					over.Store(true)
+					p.forced <- struct{}{}
+				}()
+			}
+			func() {
+				defer func() { _ = recover() }()
+				require.ErrorIs(t, p.Block(t.Context()), broken)
+			}()
+			require.True(t, over.Load())
+			require.Empty(t, p.forced)
 		})
 	}
 }
@@ -260,7 +302,7 @@ func TestFailedOperationKeepsBlocks(t *testing.T) {
 				return nil
 			}}
 			p := c.pairing(t, time.Millisecond, 1, c.arm("a", time.Second), b)
-			p.ByClock = true
+			p.ByClock = true // or the ops that lead in would have to be told apart
 			var err error
 			for err == nil {
 				err = p.Block(t.Context())
@@ -364,12 +406,12 @@ func TestRecordAsJSON(t *testing.T) {
 	require.Error(t, json.Unmarshal([]byte(`{"blocks":[[{"ops":1}]]}`), &got))
 }
 
-// BenchmarkOverhead is the instrument around operations that do nothing for 300 µs: outside-% is the part of the time
+// BenchmarkOverhead is the instrument around operations that do nothing for 300 µs: outside-% is the part of the slices' time
 // that is not the operations' own. They read the clock themselves, which is why they are that long.
 func BenchmarkOverhead(b *testing.B) {
 	start := time.Now()
 	var inside time.Duration
-	garbage := make([]byte, 0)
+	garbage, counts := make([]byte, 0), false
 	op := func() error {
 		began := time.Since(start)
 		garbage = make([]byte, 64<<10)
@@ -377,20 +419,31 @@ func BenchmarkOverhead(b *testing.B) {
 		for now-began < 300*time.Microsecond {
 			now = time.Since(start)
 		}
-		inside += now - began
+		if counts {
+			inside += now - began
+		}
 		return nil
 	}
 	p, err := New([]Arm{{"a", op}, {"b", op}}, 25*time.Millisecond, 1)
 	require.NoError(b, err)
+	used := p.cpu
 	require.NoError(b, p.Block(b.Context()))
-	inside = 0
-	began := time.Now()
+	p.cpu = func() (time.Duration, bool) { // is read where a slice begins, and where it ends
+		counts = !counts
+		return used()
+	}
+	blocks := len(p.Record().Blocks)
 	for b.Loop() {
 		if err := p.Block(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}
-	total := time.Since(began)
+	var total time.Duration
+	for _, block := range p.Record().Blocks[blocks:] {
+		for _, s := range block {
+			total += s.Wall
+		}
+	}
 	runtime.KeepAlive(garbage)
 	b.ReportMetric(100*float64(total-inside)/float64(total), "outside-%")
 }
