@@ -200,9 +200,9 @@ func BenchmarkCodec(b *testing.B) {
 				b.Run("codec="+c.Name+"/msg="+m.Name+"/op="+op, func(b *testing.B) {
 					form := c.Form(m) // here, so that no other row has it on its heap
 					if op == "marshal" {
-						stacktest.BenchmarkMarshal(b, c.Codec, form.Value)
+						stacktest.BenchmarkMarshal(b, c.Codec, form.Value, form.Marshal)
 					} else {
-						stacktest.BenchmarkUnmarshal(b, c.Codec, form.Value, form.Fresh)
+						stacktest.BenchmarkUnmarshal(b, c.Codec, form.Value, form.Fresh, form.Unmarshal)
 					}
 				})
 			}

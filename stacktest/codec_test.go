@@ -103,13 +103,35 @@ func BenchmarkCodecs(b *testing.B) {
 	broken := func([]byte) ([]byte, error) { return nil, errors.New("broken") }
 	dropped := func(w *word) error { w.Word = ""; return nil }
 	marshal := func(name string, c *fakeCodec) {
-		b.Run("case="+name, func(b *testing.B) { c.ops = 0; BenchmarkMarshal(b, c, v) })
-		b.Run("case="+name+".stream", func(b *testing.B) { c.ops = 0; BenchmarkMarshal(b, fakeStreamCodec{c}, v) })
-		b.Run("case="+name+".append", func(b *testing.B) { c.ops = 0; BenchmarkMarshal(b, fakeAppender{c}, v) })
+		b.Run("case="+name, func(b *testing.B) { c.ops = 0; BenchmarkMarshal(b, c, v, nil) })
+		b.Run("case="+name+".stream", func(b *testing.B) { c.ops = 0; BenchmarkMarshal(b, fakeStreamCodec{c}, v, nil) })
+		b.Run("case="+name+".append", func(b *testing.B) { c.ops = 0; BenchmarkMarshal(b, fakeAppender{c}, v, nil) })
+		b.Run("case="+name+".call", func(b *testing.B) {
+			c.ops = 0
+			BenchmarkMarshal(b, c, v, func(dst []byte) ([]byte, error) {
+				if dst != nil {
+					return nil, errors.New("a kept buffer")
+				}
+				return c.Marshal(v)
+			})
+		})
+		b.Run("case="+name+".append.call", func(b *testing.B) {
+			c.ops = 0
+			BenchmarkMarshal(b, fakeAppender{c}, v, func(dst []byte) ([]byte, error) {
+				if cap(dst) == 0 {
+					return nil, errors.New("no buffer")
+				}
+				return fakeAppender{c}.Append(dst, v)
+			})
+		})
 	}
 	unmarshal := func(name string, c *fakeCodec) {
-		b.Run("case="+name, func(b *testing.B) { c.ops = 0; BenchmarkUnmarshal(b, c, v, fresh) })
-		b.Run("case="+name+".stream", func(b *testing.B) { c.ops = 0; BenchmarkUnmarshal(b, fakeStreamCodec{c}, v, fresh) })
+		b.Run("case="+name, func(b *testing.B) { c.ops = 0; BenchmarkUnmarshal(b, c, v, fresh, nil) })
+		b.Run("case="+name+".stream", func(b *testing.B) { c.ops = 0; BenchmarkUnmarshal(b, fakeStreamCodec{c}, v, fresh, nil) })
+		b.Run("case="+name+".call", func(b *testing.B) {
+			c.ops = 0
+			BenchmarkUnmarshal(b, c, v, fresh, func(data []byte) (any, error) { w := new(word); return w, c.Unmarshal(data, w) })
+		})
 	}
 	marshal("good.marshal", &fakeCodec{})
 	marshal("error.marshal", &fakeCodec{from: from, marshal: broken})
@@ -121,7 +143,7 @@ func BenchmarkCodecs(b *testing.B) {
 	for name, reset := range map[string]bool{"good.pool": true, "merged": false} {
 		b.Run("case="+name, func(b *testing.B) {
 			c := &fakeReleaser{fakeCodec: &fakeCodec{}, reset: reset}
-			BenchmarkUnmarshal(b, c, v, c.fresh)
+			BenchmarkUnmarshal(b, c, v, c.fresh, nil)
 		})
 	}
 }
@@ -141,7 +163,8 @@ func TestCodecRows(t *testing.T) {
 		return out, len(parsed), err
 	}
 	for _, name := range []string{
-		"good.marshal", "good.marshal.stream", "good.marshal.append", "good.unmarshal", "good.unmarshal.stream", "good.pool",
+		"good.marshal", "good.marshal.stream", "good.marshal.append", "good.marshal.call", "good.marshal.append.call",
+		"good.unmarshal", "good.unmarshal.stream", "good.unmarshal.call", "good.pool",
 	} {
 		out, n, err := rows(name)
 		require.NoError(t, err, out)
@@ -151,16 +174,20 @@ func TestCodecRows(t *testing.T) {
 		"error.marshal":          "op 48: broken",
 		"error.marshal.stream":   "op 48: broken",
 		"error.marshal.append":   "op 48: broken",
+		"error.marshal.call":     "op 48: broken",
 		"longer":                 "op 48: the body of 15 bytes is not the first one, of 14",
 		"longer.stream":          "op 48: the body of 15 bytes is not the first one, of 14",
 		"longer.append":          "op 48: the body of 15 bytes is not the first one, of 14",
+		"longer.append.call":     "op 48: the body of 15 bytes is not the first one, of 14",
 		"changed":                "op 100: the body of 14 bytes is not the first one, of 14",
 		"changed.stream":         "op 100: the body of 14 bytes is not the first one, of 14",
 		"changed.append":         "op 100: the body of 14 bytes is not the first one, of 14",
+		"changed.call":           "op 100: the body of 14 bytes is not the first one, of 14",
 		"error.unmarshal":        "op 48: broken",
 		"error.unmarshal.stream": "op 48: broken",
 		"dropped":                "what was decoded encodes to 11 other bytes than the 14 it came from",
 		"dropped.stream":         "what was decoded encodes to 11 other bytes than the 14 it came from",
+		"dropped.call":           "what was decoded encodes to 11 other bytes than the 14 it came from",
 		"merged":                 "other bytes than the 14 it came from",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 // BenchmarkVersus tells how many times as long a call takes on each contestant as on base, from slices taken in turn
 // inside this process (docs/method.md). -benchtime is what each contestant is given, 1 s by default and 6 s for a
-// verdict; -benchtime=240x is a number of blocks. There is a row per stack with
+// verdict; -benchtime=130x is a number of blocks. There is a row per stack with
 //
 //	ns/op, cpu-ns/op               medians over blocks
 //	B/op, allocs/op                of client and server together, from a pass of their own

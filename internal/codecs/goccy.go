@@ -2,6 +2,12 @@
 
 package codecs
 
-import "github.com/rpcbench/rpcbench/codec/goccy"
+import (
+	"github.com/goccy/go-json"
 
-func goJSON() []Row { return []Row{{"goccy", goccy.Codec{}, plainForm}} }
+	"github.com/rpcbench/rpcbench/codec/goccy"
+)
+
+func goJSON() []Row {
+	return []Row{{"goccy", goccy.Codec{}, plainForm(&calls[any]{marshal: json.Marshal, unmarshal: json.Unmarshal})}}
+}

@@ -3,7 +3,12 @@ package codecs
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/xml"
 	"fmt"
+	"slices"
+
+	tinylib "github.com/tinylib/msgp/msgp"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec/msgp"
@@ -27,45 +32,53 @@ func Messages() []message.Entry {
 	}, message.Catalogue()...)
 }
 
-// plainForm is for codecs that go by reflection.
-func plainForm(e message.Entry) Form {
+// plainForm is for codecs that go by reflection. Without calls a row times its codec.
+func plainForm(c *calls[any]) func(message.Entry) Form {
+	return func(e message.Entry) Form { return plainOf(e, c) }
+}
+
+func plainOf(e message.Entry, c *calls[any]) Form {
 	switch v := e.New().(type) {
 	case *rpcbench.User:
-		return form(v)
+		return plain(v, c)
 	case *message.Small:
-		return form(v)
+		return plain(v, c)
 	case *message.Flex:
-		return form(v)
+		return plain(v, c)
 	case *message.AddressBook:
-		return form(v)
+		return plain(v, c)
 	case *message.NewsFeed:
-		return form(v)
+		return plain(v, c)
 	case *message.Tree:
-		return form(v)
+		return plain(v, c)
 	case *message.Article:
-		return form(v)
+		return plain(v, c)
 	default:
 		return missing(v)
 	}
 }
 
 // protobufForm is for protobuf, its JSON, and vtprotobuf without pools.
-func protobufForm(e message.Entry) Form {
+func protobufForm(c *calls[proto.Message]) func(message.Entry) Form {
+	return func(e message.Entry) Form { return protobufOf(e, c) }
+}
+
+func protobufOf(e message.Entry, c *calls[proto.Message]) Form {
 	switch v := e.New().(type) {
 	case *rpcbench.User:
-		return form(like[userv1.User](v))
+		return protobufMessage(like[userv1.User](v), c)
 	case *message.Small:
-		return form(like[messagepb.Small](v))
+		return protobufMessage(like[messagepb.Small](v), c)
 	case *message.Flex:
-		return form(like[messagepb.Flex](v))
+		return protobufMessage(like[messagepb.Flex](v), c)
 	case *message.AddressBook:
-		return form(like[messagepb.AddressBook](v))
+		return protobufMessage(like[messagepb.AddressBook](v), c)
 	case *message.NewsFeed:
-		return form(like[messagepb.NewsFeed](v))
+		return protobufMessage(like[messagepb.NewsFeed](v), c)
 	case *message.Tree:
-		return form(like[messagepb.Tree](v))
+		return protobufMessage(like[messagepb.Tree](v), c)
 	case *message.Article:
-		return form(like[messagepb.Article](v))
+		return protobufMessage(like[messagepb.Article](v), c)
 	default:
 		return missing(v)
 	}
@@ -75,19 +88,19 @@ func protobufForm(e message.Entry) Form {
 func pooledForm(e message.Entry) Form {
 	switch v := e.New().(type) {
 	case *rpcbench.User:
-		return Form{like[pooledpb.User](v), func() any { return pooledpb.UserFromVTPool() }}
+		return pooledMessage(like[pooledpb.User](v), pooledpb.UserFromVTPool)
 	case *message.Small:
-		return Form{like[pooledpb.Small](v), func() any { return pooledpb.SmallFromVTPool() }}
+		return pooledMessage(like[pooledpb.Small](v), pooledpb.SmallFromVTPool)
 	case *message.Flex:
-		return Form{like[pooledpb.Flex](v), func() any { return pooledpb.FlexFromVTPool() }}
+		return pooledMessage(like[pooledpb.Flex](v), pooledpb.FlexFromVTPool)
 	case *message.AddressBook:
-		return Form{like[pooledpb.AddressBook](v), func() any { return pooledpb.AddressBookFromVTPool() }}
+		return pooledMessage(like[pooledpb.AddressBook](v), pooledpb.AddressBookFromVTPool)
 	case *message.NewsFeed:
-		return Form{like[pooledpb.NewsFeed](v), func() any { return pooledpb.NewsFeedFromVTPool() }}
+		return pooledMessage(like[pooledpb.NewsFeed](v), pooledpb.NewsFeedFromVTPool)
 	case *message.Tree:
-		return Form{like[pooledpb.Tree](v), func() any { return pooledpb.TreeFromVTPool() }}
+		return pooledMessage(like[pooledpb.Tree](v), pooledpb.TreeFromVTPool)
 	case *message.Article:
-		return Form{like[pooledpb.Article](v), func() any { return pooledpb.ArticleFromVTPool() }}
+		return pooledMessage(like[pooledpb.Article](v), pooledpb.ArticleFromVTPool)
 	default:
 		return missing(v)
 	}
@@ -97,19 +110,19 @@ func pooledForm(e message.Entry) Form {
 func msgpForm(e message.Entry) Form {
 	switch v := e.New().(type) {
 	case *rpcbench.User:
-		return form(like[msgp.User](v))
+		return msgpMessage(like[msgp.User](v))
 	case *message.Small:
-		return form(like[msgp.Small](v))
+		return msgpMessage(like[msgp.Small](v))
 	case *message.Flex:
-		return form(like[msgp.Flex](v))
+		return msgpMessage(like[msgp.Flex](v))
 	case *message.AddressBook:
-		return form(like[msgp.AddressBook](v))
+		return msgpMessage(like[msgp.AddressBook](v))
 	case *message.NewsFeed:
-		return form(like[msgp.NewsFeed](v))
+		return msgpMessage(like[msgp.NewsFeed](v))
 	case *message.Tree:
-		return form(like[msgp.Tree](v))
+		return msgpMessage(like[msgp.Tree](v))
 	case *message.Article:
-		return form(like[msgp.Article](v))
+		return msgpMessage(like[msgp.Article](v))
 	default:
 		return missing(v)
 	}
@@ -117,18 +130,98 @@ func msgpForm(e message.Entry) Form {
 
 // xmlForm is for encoding/xml, which has types of its own for what carries bytes.
 func xmlForm(e message.Entry) Form {
+	c := &calls[any]{marshal: xml.Marshal, unmarshal: xml.Unmarshal}
 	switch v := e.New().(type) {
 	case *rpcbench.User:
-		return form(like[xmlstd.User](v))
+		return plain(like[xmlstd.User](v), c)
 	case *message.Flex:
-		return form(like[xmlstd.Flex](v))
+		return plain(like[xmlstd.Flex](v), c)
 	default:
-		return plainForm(e)
+		return plainOf(e, c)
 	}
 }
 
-func form[T any](v *T) Form {
-	return Form{Value: v, Fresh: func() any { return new(T) }}
+// calls are those that a library documents, on what it takes.
+type calls[M any] struct {
+	marshal   func(M) ([]byte, error)
+	append    func([]byte, M) ([]byte, error) // instead of marshal
+	unmarshal func([]byte, M) error
+	generated bool // methods of vtprotobuf, instead of all of them
+}
+
+func (c *calls[M]) on(v M) func(dst []byte) ([]byte, error) {
+	if c.append != nil {
+		return func(dst []byte) ([]byte, error) { return c.append(dst, v) }
+	}
+	return func([]byte) ([]byte, error) { return c.marshal(v) }
+}
+
+func plain[T any](v *T, c *calls[any]) Form {
+	f := Form{Value: v, Fresh: func() any { return new(T) }}
+	if c != nil {
+		f.Marshal = c.on(v)
+		f.Unmarshal = func(data []byte) (any, error) { back := new(T); return back, c.unmarshal(data, back) }
+	}
+	return f
+}
+
+func protobufMessage[T any, P interface {
+	*T
+	proto.Message
+	MarshalVT() ([]byte, error)
+	UnmarshalVT([]byte) error
+}](v P, c *calls[proto.Message]) Form {
+	f := Form{Value: v, Fresh: func() any { return P(new(T)) }}
+	switch {
+	case c == nil:
+	case c.generated:
+		f.Marshal = func([]byte) ([]byte, error) { return v.MarshalVT() }
+		f.Unmarshal = func(data []byte) (any, error) { back := P(new(T)); return back, back.UnmarshalVT(data) }
+	default:
+		f.Marshal = c.on(v)
+		f.Unmarshal = func(data []byte) (any, error) { back := P(new(T)); return back, c.unmarshal(data, back) }
+	}
+	return f
+}
+
+func pooledMessage[T any, P interface {
+	*T
+	SizeVT() int
+	MarshalToSizedBufferVT([]byte) (int, error)
+	UnmarshalVT([]byte) error
+	ReturnToVTPool()
+}](v P, fromPool func() P) Form {
+	return Form{
+		Value: v, Fresh: func() any { return fromPool() },
+		Marshal: func(dst []byte) ([]byte, error) {
+			end := len(dst) + v.SizeVT()
+			out := slices.Grow(dst, end-len(dst))[:end]
+			_, err := v.MarshalToSizedBufferVT(out[len(dst):])
+			return out, err
+		},
+		Unmarshal: func(data []byte) (any, error) {
+			back := fromPool()
+			err := back.UnmarshalVT(data)
+			back.ReturnToVTPool()
+			return nil, err
+		},
+	}
+}
+
+func msgpMessage[T any, P interface {
+	*T
+	tinylib.Marshaler
+	tinylib.Unmarshaler
+}](v P) Form {
+	return Form{
+		Value: v, Fresh: func() any { return P(new(T)) },
+		Marshal: func([]byte) ([]byte, error) { return v.MarshalMsg(nil) },
+		Unmarshal: func(data []byte) (any, error) {
+			back := P(new(T))
+			_, err := back.UnmarshalMsg(data)
+			return back, err
+		},
+	}
 }
 
 func missing(v any) Form {

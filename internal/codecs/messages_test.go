@@ -42,7 +42,7 @@ func gzipRatio(t *testing.T, data []byte) float64 {
 func TestSizesAndEntropyAreAsDeclared(t *testing.T) {
 	for _, e := range Messages() {
 		t.Run(e.Name, func(t *testing.T) {
-			data := wire(t, protobufForm(e).Value)
+			data := wire(t, protobufOf(e, nil).Value)
 			ratio := gzipRatio(t, data)
 			t.Logf("%d bytes, gzip %.2f", len(data), ratio)
 			require.Equal(t, e.Size, len(data), "bytes of protobuf")
@@ -76,7 +76,7 @@ func TestMessagesCoverTheSizes(t *testing.T) {
 func TestMessagesComeFromASeed(t *testing.T) {
 	all := sha256.New()
 	for _, e := range Messages() {
-		all.Write(wire(t, protobufForm(e).Value))
+		all.Write(wire(t, protobufOf(e, nil).Value))
 	}
 	require.Equal(t, "6a2b7b0d71d22182", hex.EncodeToString(all.Sum(nil)[:8]), "a message has changed: earlier results are of another")
 }
@@ -98,7 +98,7 @@ var forms = []struct {
 	name string
 	of   func(message.Entry) Form
 }{
-	{"plain", plainForm}, {"protobuf", protobufForm}, {"pooled", pooledForm}, {"msgp", msgpForm}, {"xml", xmlForm},
+	{"plain", plainForm(nil)}, {"protobuf", protobufForm(nil)}, {"pooled", pooledForm}, {"msgp", msgpForm}, {"xml", xmlForm},
 }
 
 func TestFormsAreEqual(t *testing.T) {
@@ -110,7 +110,7 @@ func TestFormsAreEqual(t *testing.T) {
 			require.IsType(t, form.Value, fresh, "%s as %s", e.Name, f.name)
 			require.True(t, reflect.ValueOf(fresh).Elem().IsZero(), "%s as %s: a fresh value is zero", e.Name, f.name)
 		}
-		data := wire(t, protobufForm(e).Value)
+		data := wire(t, protobufOf(e, nil).Value)
 		require.Equal(t, data, wire(t, pooledForm(e).Value), "%s: field numbers and kinds of the pooled type", e.Name)
 	}
 }

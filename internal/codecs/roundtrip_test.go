@@ -1,10 +1,12 @@
 package codecs_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/internal/codecs"
 )
 
@@ -22,6 +24,39 @@ func TestRoundTrip(t *testing.T) {
 		require.NoError(t, o.Codec.Unmarshal(body, v), "whole bodies, which stacks send")
 		o.requireEqual(t, form.Value, v)
 		o.release(v)
+	})
+}
+
+// A row that times its library's call makes what the codec makes.
+func TestCallsAreTheCodecs(t *testing.T) {
+	through := []string{"protobuf.delimited", "json.stream", "json.gzip"}
+	eachMessage(t, func(t *testing.T, o *ops, form codecs.Form) {
+		require.Equal(t, slices.Contains(through, o.Name), form.Marshal == nil && form.Unmarshal == nil, "by which way")
+		if form.Marshal == nil {
+			return
+		}
+		want := o.encoded(t, form.Value)
+		var dst []byte
+		if _, ok := o.Codec.(codec.Appender); ok {
+			dst = []byte("before")
+		}
+		got, err := form.Marshal(dst)
+		require.NoError(t, err)
+		require.Equal(t, string(dst)+string(want), string(got))
+		v, err := form.Unmarshal(want)
+		require.NoError(t, err)
+		again, err := form.Unmarshal(want)
+		require.NoError(t, err)
+		if _, ok := o.Codec.(codec.Releaser); ok {
+			require.Nil(t, v)
+			v = form.Fresh() // the one that was given back, if the pool still has it
+			require.NoError(t, o.Codec.Unmarshal(want, v))
+		} else {
+			require.NotSame(t, v, again, "a fresh value each time")
+		}
+		o.requireEqual(t, form.Value, v)
+		_, err = form.Unmarshal([]byte("\xff"))
+		require.Error(t, err)
 	})
 }
 

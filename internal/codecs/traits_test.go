@@ -202,16 +202,15 @@ func TestLibrary(t *testing.T) {
 		"github.com/vmihailenco/msgpack", "github.com/tinylib/msgp",
 	}
 	within := func(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
-	eachRow(t, func(t *testing.T, o *ops) {
-		form := o.Form(entry(t, "flex.complex"))
+	test := func(t *testing.T, o *ops, form codecs.Form, encode func() error, decode func(data []byte) error) {
 		data := o.encoded(t, form.Value) // what a library builds once, it builds now
-		o.decoded(t, data, form)
+		require.NoError(t, decode(data))
 		profile, err := allocproof.Run(func() {
 			for range times {
-				if _, err := o.encode(form.Value); err != nil {
+				if err := encode(); err != nil {
 					panic(err)
 				}
-				if err := o.decode(data, form.Fresh()); err != nil {
+				if err := decode(data); err != nil {
 					panic(err)
 				}
 			}
@@ -233,6 +232,15 @@ func TestLibrary(t *testing.T) {
 			if !slices.ContainsFunc(own, func(path string) bool { return within(path, rival) || within(rival, path) }) && !within(traits.Library, rival) {
 				require.Zero(t, objects(rival), "functions of %s run; the declared library is %s", rival, traits.Library)
 			}
+		}
+	}
+	eachRow(t, func(t *testing.T, o *ops) {
+		form := o.Form(entry(t, "flex.complex"))
+		test(t, o, form, func() error { _, err := o.encode(form.Value); return err }, func(data []byte) error { return o.decode(data, form.Fresh()) })
+		if form.Marshal != nil {
+			t.Run("directly", func(t *testing.T) {
+				test(t, o, form, func() error { _, err := form.Marshal(nil); return err }, func(data []byte) error { _, err := form.Unmarshal(data); return err })
+			})
 		}
 	})
 }
