@@ -93,7 +93,7 @@ func BenchmarkMarshal(b *testing.B, c codec.Codec, v any, call func(dst []byte) 
 
 // BenchmarkUnmarshal times how c decodes the body that it encodes v to, each time into what fresh returns, which a
 // codec.Releaser is given back within the op; or, unless it is nil, how call decodes that body into a fresh value, which it
-// returns unless it has given it back to a pool. It reports what BenchmarkMarshal does. After the loop the last value that call
+// returns. It reports what BenchmarkMarshal does. After the loop the last value that call
 // returned, or else one that c decodes, must encode to the body again: a codec that skips fields, or adds them to what an earlier op left, fails.
 func BenchmarkUnmarshal(b *testing.B, c codec.Codec, v any, fresh func() any, call func(data []byte) (any, error)) {
 	b.Helper()
@@ -156,7 +156,7 @@ func BenchmarkUnmarshal(b *testing.B, c codec.Codec, v any, fresh func() any, ca
 	if err != nil {
 		b.Fatalf("rpcbench: %s: op %d: %v", b.Name(), n, err)
 	}
-	if back == nil {
+	if call == nil {
 		back = fresh()
 		if err := decode(c, data, back); err != nil {
 			b.Fatalf("rpcbench: %s: after the loop: %v", b.Name(), err)

@@ -18,12 +18,12 @@ type Row struct {
 //
 // Marshal and Unmarshal are the library's documented call on that type, which is what rows time: on the smallest message a
 // codec.Codec costs up to 5 ns more, mostly for finding out what is behind an any, and where the codec refuses what follows the
-// value, as those of encoding/xml and vmihailenco/msgpack do, for looking. They are nil for streams and for gzip: there rows
-// time the codec.
+// value, as those of encoding/xml and vmihailenco/msgpack do, for looking. They are nil for streams, gzip and pools, which
+// are several calls: there rows time the codec.
 type Form struct {
 	Value any        // a pointer
 	Fresh func() any // a pointer to a destination: zero, or from a pool where Row.Codec is a codec.Releaser
 
 	Marshal   func(dst []byte) ([]byte, error) // of Value, as codec.Appender's Append where Row.Codec has it; else dst is nil
-	Unmarshal func(data []byte) (any, error)   // into a zero destination, or into one from a pool, given back, and nil
+	Unmarshal func(data []byte) (any, error)   // into a zero destination
 }

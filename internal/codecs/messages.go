@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
-	"slices"
 
 	tinylib "github.com/tinylib/msgp/msgp"
 	"google.golang.org/protobuf/proto"
@@ -88,19 +87,19 @@ func protobufOf(e message.Entry, c *calls[proto.Message]) Form {
 func pooledForm(e message.Entry) Form {
 	switch v := e.New().(type) {
 	case *rpcbench.User:
-		return pooledMessage(like[pooledpb.User](v), pooledpb.UserFromVTPool)
+		return Form{Value: like[pooledpb.User](v), Fresh: func() any { return pooledpb.UserFromVTPool() }}
 	case *message.Small:
-		return pooledMessage(like[pooledpb.Small](v), pooledpb.SmallFromVTPool)
+		return Form{Value: like[pooledpb.Small](v), Fresh: func() any { return pooledpb.SmallFromVTPool() }}
 	case *message.Flex:
-		return pooledMessage(like[pooledpb.Flex](v), pooledpb.FlexFromVTPool)
+		return Form{Value: like[pooledpb.Flex](v), Fresh: func() any { return pooledpb.FlexFromVTPool() }}
 	case *message.AddressBook:
-		return pooledMessage(like[pooledpb.AddressBook](v), pooledpb.AddressBookFromVTPool)
+		return Form{Value: like[pooledpb.AddressBook](v), Fresh: func() any { return pooledpb.AddressBookFromVTPool() }}
 	case *message.NewsFeed:
-		return pooledMessage(like[pooledpb.NewsFeed](v), pooledpb.NewsFeedFromVTPool)
+		return Form{Value: like[pooledpb.NewsFeed](v), Fresh: func() any { return pooledpb.NewsFeedFromVTPool() }}
 	case *message.Tree:
-		return pooledMessage(like[pooledpb.Tree](v), pooledpb.TreeFromVTPool)
+		return Form{Value: like[pooledpb.Tree](v), Fresh: func() any { return pooledpb.TreeFromVTPool() }}
 	case *message.Article:
-		return pooledMessage(like[pooledpb.Article](v), pooledpb.ArticleFromVTPool)
+		return Form{Value: like[pooledpb.Article](v), Fresh: func() any { return pooledpb.ArticleFromVTPool() }}
 	default:
 		return missing(v)
 	}
@@ -182,30 +181,6 @@ func protobufMessage[T any, P interface {
 		f.Unmarshal = func(data []byte) (any, error) { back := P(new(T)); return back, c.unmarshal(data, back) }
 	}
 	return f
-}
-
-func pooledMessage[T any, P interface {
-	*T
-	SizeVT() int
-	MarshalToSizedBufferVT([]byte) (int, error)
-	UnmarshalVT([]byte) error
-	ReturnToVTPool()
-}](v P, fromPool func() P) Form {
-	return Form{
-		Value: v, Fresh: func() any { return fromPool() },
-		Marshal: func(dst []byte) ([]byte, error) {
-			end := len(dst) + v.SizeVT()
-			out := slices.Grow(dst, end-len(dst))[:end]
-			_, err := v.MarshalToSizedBufferVT(out[len(dst):])
-			return out, err
-		},
-		Unmarshal: func(data []byte) (any, error) {
-			back := fromPool()
-			err := back.UnmarshalVT(data)
-			back.ReturnToVTPool()
-			return nil, err
-		},
-	}
 }
 
 func msgpMessage[T any, P interface {
