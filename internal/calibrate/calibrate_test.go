@@ -197,7 +197,7 @@ func TestUnreadableRecords(t *testing.T) {
 }
 
 // synthetic is a whole calibration of a machine with known ratios: copies are equal, grpcprotobuf takes 5 % longer, each
-// microsecond of work one microsecond, garbage 10 %.
+// microsecond of work one microsecond, garbage 10 %, and half of that in slices of 400 ms.
 func synthetic() (entries []Entry) {
 	r := rand.New(rand.NewPCG(5, 0))
 	entries = append(entries, Entry{Environment: []string{"date=2020-01-01", "go=go1.1"}})
@@ -219,6 +219,9 @@ func synthetic() (entries []Entry) {
 					ns *= 1.05
 				case litter(litterBytes):
 					ns *= 1.10
+					if task.exp.Spec.Slice > 100*time.Millisecond {
+						ns *= 0.95
+					}
 				}
 				if _, work, ok := strings.Cut(name, "work="); ok {
 					d, _ := time.ParseDuration(work)
@@ -247,8 +250,8 @@ func TestFigures(t *testing.T) {
 		`2µs +6\.\d\d % +(19[5-9]\d|20[0-4]\d) ± \d+ ns +24 of 24, 100\.0 % .* 3 of 3 +100\.0 % .*`,
 		`0\.50 % +1\.00[45]\d .* 5 of 5, .*`,
 		`told apart in 12s, GOMAXPROCS=1, fixtures replaced: \d of 48, .*`,
-		`apart +12 +1\.(10|09)\d\d .*`,
-		`400ms +12 +1\.(10|09)\d\d .*`,
+		`25ms +12 +1\.(10|09)\d\d .* 12 +1\.(10|09)\d\d \(\S+\) +(1\.00|0\.99).*`,
+		`400ms +12 +1\.04\d\d .* 12 +1\.04\d\d \(\S+\) +(1\.00|0\.99).*`,
 		`httpjson and its copy +8 +60 +(1\.000|0\.999)\d .*`,
 		`grpcprotobuf to httpjson +16 +30 +1\.(050|049)\d +0\.\d\d .* 0, 30, 0, 0 +0`,
 		`grpcprotobuf to httpjson, default GOMAXPROCS +16 +8 .*`,

@@ -355,16 +355,15 @@ func runs(blocks [][]timing.Slice, arm int) *benchmath.Sample {
 
 // garbage is what one arm leaves for the next to collect: (d).
 func (r records) garbage(w io.Writer) {
-	apart := r[Garbage+"-apart"]
-	if len(apart) == 0 {
+	if len(r[Garbage+"-25ms"]) == 0 {
 		return
 	}
-	reference := ratios(apart, again)
 	fmt.Fprintf(w, "\n(d) %d bytes of garbage per op injected into a copy of %s: does the estimate depend on how it is taken\n", litterBytes, grpcStack)
-	fmt.Fprintln(w, "slices\tprocesses\tratio (95 %)\tagainst apart (95 %)\tcopy without garbage (95 %)\thalf-width % in one process, median\tcopies without: calls per collection after garbage, after each other\t")
-	fmt.Fprintf(w, "apart\t%d\t%s\t–\t–\t–\t–\t\n", len(apart), show(replicate.Interval(reference, level)))
-	for _, name := range []string{"-25ms", "-100ms", "-400ms", "-25ms-byclock"} {
-		list := r[Garbage+name]
+	fmt.Fprintln(w, "slices\tprocesses\tratio (95 %)\tprocesses apart\tratio (95 %)\tagainst apart (95 %)\tcopy without garbage (95 %)\thalf-width % in one process, median\tcopies without: calls per collection after garbage, after each other\t")
+	for _, row := range []struct{ name, apart string }{
+		{"-25ms", "-apart"}, {"-100ms", "-apart-100ms"}, {"-400ms", "-apart-400ms"}, {"-25ms-byclock", "-apart"},
+	} {
+		list, apart := r[Garbage+row.name], r[Garbage+row.apart]
 		if len(list) == 0 {
 			continue
 		}
@@ -373,8 +372,12 @@ func (r records) garbage(w io.Writer) {
 			widths = append(widths, halfWidth(interval(record, again)))
 		}
 		slices.Sort(widths)
-		own := ratios(list, first)
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%.2f\t%s\t\n", name[1:], len(list), show(replicate.Interval(own, level)), show(between(own, reference)),
+		own, other, against := ratios(list, first), "–", "–"
+		if min(len(own), len(apart)) > 1 {
+			reference := ratios(apart, again)
+			other, against = show(replicate.Interval(reference, level)), show(between(own, reference))
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%.2f\t%s\t\n", row.name[1:], len(list), show(replicate.Interval(own, level)), len(apart), other, against,
 			show(replicate.Interval(ratios(list, again), level)), stat.Quantile(0.5, stat.Empirical, widths, nil), perCollection(list))
 	}
 }

@@ -77,20 +77,25 @@ func Plan() []Experiment {
 		{Name: Kept, Spec: kept, Processes: 20},
 		{Name: Sensitivity, Spec: spec(long, sensitivity...), Processes: 24},
 		{Name: Faint, Spec: spec(short, copyWith(0), copyWith(0), copyWith(faintWork)), Processes: 5 * procsPer60s},
-		{Name: Garbage + "-apart", Spec: spec(60, litter(0), litter(litterBytes)), Apart: true, Processes: 12},
 	}
 	for _, slice := range []struct {
-		name    string
-		length  time.Duration
-		blocks  int
-		byClock bool
+		name, apart string
+		length      time.Duration
+		blocks      int
+		byClock     bool
 	}{
-		{"-25ms", 25 * time.Millisecond, 60, false}, {"-100ms", 100 * time.Millisecond, 24, false}, {"-400ms", 400 * time.Millisecond, 10, false},
-		{"-25ms-byclock", 25 * time.Millisecond, 120, true},
+		{"-25ms", "-apart", 25 * time.Millisecond, 60, false},
+		{"-100ms", "-apart-100ms", 100 * time.Millisecond, 24, false},
+		{"-400ms", "-apart-400ms", 400 * time.Millisecond, 10, false},
+		{"-25ms-byclock", "", 25 * time.Millisecond, 120, true},
 	} {
 		s := spec(slice.blocks, litter(0), litter(0), litter(litterBytes))
 		s.Slice, s.ByClock = slice.length, slice.byClock
 		plan = append(plan, Experiment{Name: Garbage + slice.name, Spec: s, Processes: 12})
+		if slice.apart != "" {
+			s.Arms = s.Arms[1:]
+			plan = append(plan, Experiment{Name: Garbage + slice.apart, Spec: s, Apart: true, Processes: 12})
+		}
 	}
 	for _, n := range idles() {
 		s := pair(1)
