@@ -8,6 +8,21 @@ import (
 	"github.com/rpcbench/rpcbench/codec/goccy"
 )
 
-func goJSON() []Row {
-	return []Row{{"goccy", goccy.Codec{}, plainForm(&calls[any]{marshal: json.Marshal, unmarshal: json.Unmarshal})}}
+func goJSON() []Row { return []Row{row("goccy", goccy.Codec{}, plainForm)} }
+
+func goJSONLoops[T any](v *T) (func(int) ([]byte, error), func([]byte, int) (any, error)) {
+	return func(n int) (data []byte, err error) {
+			for i := 0; i < n && err == nil; i++ {
+				data, err = json.Marshal(v)
+			}
+			return data, err
+		}, func(data []byte, n int) (any, error) {
+			var back *T
+			var err error
+			for i := 0; i < n && err == nil; i++ {
+				back = new(T)
+				err = json.Unmarshal(data, back)
+			}
+			return back, err
+		}
 }

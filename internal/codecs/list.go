@@ -1,13 +1,7 @@
 package codecs
 
 import (
-	"encoding/json"
 	"slices"
-
-	iter "github.com/json-iterator/go"
-	vmihailenco "github.com/vmihailenco/msgpack/v5"
-	pbjson "google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec/gzipped"
@@ -25,33 +19,24 @@ import (
 
 // All returns every codec that this build has.
 func All() []Row {
-	protobufs := &calls[proto.Message]{marshal: proto.Marshal, unmarshal: proto.Unmarshal}
-	appended := &calls[proto.Message]{append: proto.MarshalOptions{}.MarshalAppend, unmarshal: proto.Unmarshal}
-	protojsons := &calls[proto.Message]{marshal: pbjson.Marshal, unmarshal: pbjson.Unmarshal}
-	jsons := &calls[any]{marshal: json.Marshal, unmarshal: json.Unmarshal}
-	msgpacks := &calls[any]{marshal: vmihailenco.Marshal, unmarshal: vmihailenco.Unmarshal}
 	return slices.Concat([]Row{
-		{"protobuf", protobuf.Codec{}, protobufForm(protobufs)},
-		{"protobuf.append", protobuf.Append{}, protobufForm(appended)},
-		{"protobuf.delimited", protobuf.Delimited{}, protobufForm(nil)},
-		{"protobuf.vt", protobufvt.Codec{}, protobufForm(&calls[proto.Message]{generated: true})},
-		{"protobuf.vtpool", protobufvt.Pooled{}, pooledForm},
-		{"protojson", protojson.Codec{}, protobufForm(protojsons)},
-		{encodingJSON, jsonstd.Codec{}, plainForm(jsons)},
-		{encodingJSON + ".stream", jsonstd.Stream{}, plainForm(nil)},
-		{encodingJSON + ".gzip", gzipped.New(jsonstd.Codec{}, rpcbench.MaxBody), plainForm(nil)},
+		row("protobuf", protobuf.Codec{}, protobufForm),
+		row("protobuf.append", protobuf.Append{}, protobufForm),
+		row("protobuf.delimited", protobuf.Delimited{}, protobufForm),
+		row("protobuf.vt", protobufvt.Codec{}, vtForm),
+		row("protobuf.vtpool", protobufvt.Pooled{}, pooledForm),
+		row("protojson", protojson.Codec{}, protobufForm),
+		row(encodingJSON, jsonstd.Codec{}, plainForm),
+		row(encodingJSON+".stream", jsonstd.Stream{}, plainForm),
+		row(encodingJSON+".gzip", gzipped.New(jsonstd.Codec{}, rpcbench.MaxBody), plainForm),
 	}, jsonV2(), []Row{
-		{"jsoniter", jsoniter.Compatible(), plainForm(iterated(iter.ConfigCompatibleWithStandardLibrary))},
-		{"jsoniter.fastest", jsoniter.Fastest(), plainForm(iterated(iter.ConfigFastest))},
+		row("jsoniter", jsoniter.Compatible(), plainForm),
+		row("jsoniter.fastest", jsoniter.Fastest(), plainForm),
 	}, goJSON(), []Row{
-		{"xml", xmlstd.Codec{}, xmlForm},
-		{"msgpack", msgpack.Codec{}, plainForm(msgpacks)},
-		{"msgpack.generated", msgp.Codec{}, msgpForm},
+		row("xml", xmlstd.Codec{}, xmlForm),
+		row("msgpack", msgpack.Codec{}, plainForm),
+		row("msgpack.generated", msgp.Codec{}, msgpForm),
 	})
-}
-
-func iterated(api iter.API) *calls[any] {
-	return &calls[any]{marshal: api.Marshal, unmarshal: api.Unmarshal}
 }
 
 // Main returns the codecs of the default run: of each format the library that most programs use, and the fastest of those

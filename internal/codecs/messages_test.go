@@ -42,7 +42,7 @@ func gzipRatio(t *testing.T, data []byte) float64 {
 func TestSizesAndEntropyAreAsDeclared(t *testing.T) {
 	for _, e := range Messages() {
 		t.Run(e.Name, func(t *testing.T) {
-			data := wire(t, protobufOf(e, nil).Value)
+			data := wire(t, protobufForm(e, "protobuf").Value)
 			ratio := gzipRatio(t, data)
 			t.Logf("%d bytes, gzip %.2f", len(data), ratio)
 			require.Equal(t, e.Size, len(data), "bytes of protobuf")
@@ -76,7 +76,7 @@ func TestMessagesCoverTheSizes(t *testing.T) {
 func TestMessagesComeFromASeed(t *testing.T) {
 	all := sha256.New()
 	for _, e := range Messages() {
-		all.Write(wire(t, protobufOf(e, nil).Value))
+		all.Write(wire(t, protobufForm(e, "protobuf").Value))
 	}
 	require.Equal(t, "6a2b7b0d71d22182", hex.EncodeToString(all.Sum(nil)[:8]), "a message has changed: earlier results are of another")
 }
@@ -96,22 +96,22 @@ func TestTreesHaveTheirSize(t *testing.T) {
 
 var forms = []struct {
 	name string
-	of   func(message.Entry) Form
+	of   func(e message.Entry, codec string) Form
 }{
-	{"plain", plainForm(nil)}, {"protobuf", protobufForm(nil)}, {"pooled", pooledForm}, {"msgp", msgpForm}, {"xml", xmlForm},
+	{"plain", plainForm}, {"protobuf", protobufForm}, {"vt", vtForm}, {"pooled", pooledForm}, {"msgp", msgpForm}, {"xml", xmlForm},
 }
 
 func TestFormsAreEqual(t *testing.T) {
 	for _, e := range Messages() {
 		for _, f := range forms {
-			form := f.of(e)
+			form := f.of(e, "")
 			require.Empty(t, difference(e.Name, reflect.ValueOf(e.New()), reflect.ValueOf(form.Value)), f.name)
 			fresh := form.Fresh()
 			require.IsType(t, form.Value, fresh, "%s as %s", e.Name, f.name)
 			require.True(t, reflect.ValueOf(fresh).Elem().IsZero(), "%s as %s: a fresh value is zero", e.Name, f.name)
 		}
-		data := wire(t, protobufOf(e, nil).Value)
-		require.Equal(t, data, wire(t, pooledForm(e).Value), "%s: field numbers and kinds of the pooled type", e.Name)
+		data := wire(t, protobufForm(e, "protobuf").Value)
+		require.Equal(t, data, wire(t, pooledForm(e, "").Value), "%s: field numbers and kinds of the pooled type", e.Name)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestFreshIsOneAllocation(t *testing.T) {
 			if f.name == "pooled" {
 				continue // its pool is empty after a collection
 			}
-			fresh := f.of(e).Fresh
+			fresh := f.of(e, "").Fresh
 			var v any
 			require.Equal(t, 1.0, testing.AllocsPerRun(100, func() { v = fresh() }), "%s as %s", e.Name, f.name)
 			require.NotSame(t, v, fresh(), "%s as %s", e.Name, f.name)
@@ -133,7 +133,7 @@ func TestFreshIsOneAllocation(t *testing.T) {
 func TestOtherMessages(t *testing.T) {
 	for _, f := range forms {
 		require.PanicsWithValue(t, "codecs: a message of type *int needs a line for its native type",
-			func() { f.of(message.Entry{New: func() any { return new(int) }}) }, f.name)
+			func() { f.of(message.Entry{New: func() any { return new(int) }}, "") }, f.name)
 	}
 }
 

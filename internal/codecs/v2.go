@@ -11,9 +11,21 @@ import (
 // encodingJSON tells rows of encoding/json apart in a build that puts encoding/json/v2 underneath it.
 const encodingJSON = "json.v1onv2"
 
-func jsonV2() []Row {
-	return []Row{{"json.v2", jsonv2.Codec{}, plainForm(&calls[any]{
-		marshal:   func(v any) ([]byte, error) { return json.Marshal(v) },
-		unmarshal: func(data []byte, v any) error { return json.Unmarshal(data, v) },
-	})}}
+func jsonV2() []Row { return []Row{row("json.v2", jsonv2.Codec{}, plainForm)} }
+
+func jsonV2Loops[T any](v *T) (func(int) ([]byte, error), func([]byte, int) (any, error)) {
+	return func(n int) (data []byte, err error) {
+			for i := 0; i < n && err == nil; i++ {
+				data, err = json.Marshal(v)
+			}
+			return data, err
+		}, func(data []byte, n int) (any, error) {
+			var back *T
+			var err error
+			for i := 0; i < n && err == nil; i++ {
+				back = new(T)
+				err = json.Unmarshal(data, back)
+			}
+			return back, err
+		}
 }

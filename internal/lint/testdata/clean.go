@@ -60,4 +60,5 @@ func loop(b *testing.B, work struct{ N int }) {
 		_ = work.N
 	}
 	func(b *struct{ N int }) { _ = b.N }(nil)
+	func(loop func(int)) { loop(b.N) }(nil)
 }

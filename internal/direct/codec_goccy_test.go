@@ -1,0 +1,30 @@
+//go:build go1.26 && !go1.27
+
+package direct
+
+import (
+	"github.com/goccy/go-json"
+
+	"github.com/rpcbench/rpcbench/message"
+)
+
+func goccyForm(small *message.Small) []codecForm {
+	return []codecForm{{
+		"goccy",
+		func(n int) (data []byte, err error) {
+			for i := 0; i < n && err == nil; i++ {
+				data, err = json.Marshal(small)
+			}
+			return data, err
+		},
+		func(data []byte, n int) (any, error) {
+			var back *message.Small
+			var err error
+			for i := 0; i < n && err == nil; i++ {
+				back = new(message.Small)
+				err = json.Unmarshal(data, back)
+			}
+			return back, err
+		},
+	}}
+}

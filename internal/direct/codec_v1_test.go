@@ -1,0 +1,7 @@
+//go:build !goexperiment.jsonv2
+
+package direct
+
+import "github.com/rpcbench/rpcbench/message"
+
+func v2Form(*message.Small) []codecForm { return nil }
