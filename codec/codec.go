@@ -1,5 +1,6 @@
 // Package codec holds the small interface behind which each serialization library stands, one in each subfolder, so
-// that an importer compiles only the library it names. The HTTP stacks and the codec benchmarks use the same values.
+// that an importer compiles only the library it names. The HTTP stacks use these values; the codec benchmarks time the
+// library's call by itself, and tests hold the two to the same bytes.
 package codec
 
 import "io"
@@ -38,8 +39,8 @@ type Traits struct {
 	// first use of a type.
 	Generated bool
 
-	// Reuses is what stays from one op to the next: "buffer", "buffer, values" or "compressors". "" is nothing but what
-	// the library pools by itself.
+	// Reuses is what stays from one op to the next where the caller keeps it, as the benchmark does: "buffer", "buffer, values" or
+	// "compressors". "" is nothing but what the library pools by itself.
 	Reuses string
 
 	Aliases     bool     // a decoded string or byte slice shares memory with the input, which must not change after that

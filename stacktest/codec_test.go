@@ -173,6 +173,8 @@ func TestCodecRows(t *testing.T) {
 		"error.marshal.loop":     "broken",
 		"longer":                 "the last body, of 15 bytes, is not the first one, of 14",
 		"longer.stream":          "the last body, of 15 bytes, is not the first one, of 14",
+		"longer.loop":            "the last body, of 15 bytes, is not the first one, of 14",
+		"changed.append":         "the last body, of 14 bytes, is not the first one, of 14",
 		"longer.append":          "the last body, of 15 bytes, is not the first one, of 14",
 		"changed":                "the last body, of 14 bytes, is not the first one, of 14",
 		"changed.stream":         "the last body, of 14 bytes, is not the first one, of 14",

@@ -76,6 +76,7 @@ func units() []string {
 		"server-cpu-ns/op", "server-B/op", "server-allocs/op",
 		"incomplete", "base-ratio", "base-ratio-lo", "base-ratio-hi", "aa-ratio", "aa-ratio-lo", "aa-ratio-hi", "noise-floor-%",
 		"direct-ns/op", "direct-ratio", "direct-ratio-lo", "direct-ratio-hi",
+		"interface-ns/op", "interface-ratio", "interface-ratio-lo", "interface-ratio-hi",
 		"rawtcp-ns/op", "tcp-ns/op", "service-ns/op", "codecs-ns/op", "bound-ratio", "bound-ratio-lo", "bound-ratio-hi",
 	}
 }

@@ -116,7 +116,11 @@ func (d Delimited) Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-func (Delimited) Traits() codec.Traits { return Codec{}.Traits() }
+func (Delimited) Traits() codec.Traits {
+	t := Codec{}.Traits()
+	t.Reuses = "buffer"
+	return t
+}
 
 func notMessage(v any) error { return fmt.Errorf("protobuf: %T is no proto.Message", v) }
 

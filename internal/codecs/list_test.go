@@ -20,7 +20,8 @@ func TestList(t *testing.T) {
 
 		_, appends := r.Codec.(codec.Appender)
 		_, releases := r.Codec.(codec.Releaser)
-		want := map[bool]string{true: "buffer"}[appends]
+		_, streams := r.Codec.(codec.Stream)
+		want := map[bool]string{true: "buffer"}[appends || streams]
 		if releases {
 			want = "buffer, values"
 		}

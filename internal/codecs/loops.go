@@ -10,10 +10,6 @@ import (
 	"google.golang.org/protobuf/encoding/protodelim"
 	pbjson "google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec/gzipped"
-	"github.com/rpcbench/rpcbench/codec/jsonstd"
 )
 
 // plain has the loops of codecs that go by reflection. Each is written out, so that the compiler knows the call.
@@ -57,7 +53,7 @@ func plain[T any](v *T, codec string) Form {
 			return back, err
 		}
 	case encodingJSON + ".gzip":
-		c := gzipped.New(jsonstd.Codec{}, rpcbench.MaxBody)
+		c := gzippedJSON()
 		f.Marshal = func(n int) (data []byte, err error) {
 			for i := 0; i < n && err == nil; i++ {
 				data, err = c.Marshal(v)

@@ -17,8 +17,8 @@ import (
 	"github.com/rpcbench/rpcbench/message"
 )
 
-// ops encodes and decodes as the benchmark's loop does: a Stream as one, else an Appender as one, each with a buffer that
-// the loop owns and reuses; else whole bodies.
+// ops encodes and decodes through the codec: a Stream as one, else an Appender as one, each with a buffer that it owns and
+// reuses; else whole bodies.
 type ops struct {
 	codecs.Row
 	buffer []byte

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	rpccodec "github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/msgp"
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/message"
@@ -34,8 +35,8 @@ const smallest = "small.3B"
 
 func codecForms(tb testing.TB) []codecForm {
 	tb.Helper()
-	small, pb, pool, pack := find[message.Small](tb, "msgpack"), find[messagepb.Small](tb, "protobuf"),
-		find[pooledpb.Small](tb, "protobuf.vtpool"), find[msgp.Small](tb, "msgpack.generated")
+	small, pb, pool, pack := value[message.Small](tb, "msgpack"), value[messagepb.Small](tb, "protobuf"),
+		value[pooledpb.Small](tb, "protobuf.vtpool"), value[msgp.Small](tb, "msgpack.generated")
 	var (
 		buf    bytes.Buffer
 		kept   []byte
@@ -64,10 +65,12 @@ func codecForms(tb testing.TB) []codecForm {
 		{
 			"protobuf.append",
 			func(n int) (data []byte, err error) {
+				data = kept
 				for i := 0; i < n && err == nil; i++ {
-					kept, err = proto.MarshalOptions{}.MarshalAppend(kept[:0], pb)
+					data, err = proto.MarshalOptions{}.MarshalAppend(data[:0], pb)
 				}
-				return kept, err
+				kept = data
+				return data, err
 			},
 			func(data []byte, n int) (any, error) {
 				var back *messagepb.Small
@@ -120,12 +123,14 @@ func codecForms(tb testing.TB) []codecForm {
 		{
 			"protobuf.vtpool",
 			func(n int) (data []byte, err error) {
+				data = kept
 				for i := 0; i < n && err == nil; i++ {
 					size := pool.SizeVT()
-					kept = slices.Grow(kept[:0], size)[:size]
-					_, err = pool.MarshalToSizedBufferVT(kept)
+					data = slices.Grow(data[:0], size)[:size]
+					_, err = pool.MarshalToSizedBufferVT(data)
 				}
-				return kept, err
+				kept = data
+				return data, err
 			},
 			func(data []byte, n int) (any, error) {
 				var back *pooledpb.Small
@@ -289,49 +294,103 @@ func codecForms(tb testing.TB) []codecForm {
 	}, goccyForm(small), v2Form(small))
 }
 
-// find is the smallest message in a codec's native type.
-func find[T any](tb testing.TB, name string) *T {
+// value is the smallest message in a codec's native type.
+func value[T any](tb testing.TB, name string) *T {
 	tb.Helper()
-	v, ok := formOf(tb, name).Value.(*T)
-	require.True(tb, ok, "%T", formOf(tb, name).Value)
+	_, form := find(tb, name)
+	v, ok := form.Value.(*T)
+	require.True(tb, ok, "%T", form.Value)
 	return v
 }
 
 // known is a row's name in other builds than that with encoding/json/v2.
 func known(row codecs.Row) string { return strings.Replace(row.Name, ".v1onv2", "", 1) }
 
-func formOf(tb testing.TB, name string) codecs.Form {
+func find(tb testing.TB, name string) (codecs.Row, codecs.Form) {
 	tb.Helper()
 	messages, err := codecs.FindMessages(smallest)
 	require.NoError(tb, err)
 	for _, row := range codecs.All() {
 		if known(row) == name {
-			return row.Form(messages[0])
+			return row, row.Form(messages[0])
 		}
 	}
 	require.FailNow(tb, "no codec "+name)
-	return codecs.Form{}
+	return codecs.Row{}, codecs.Form{}
 }
 
-// BenchmarkCodecOverhead is BenchmarkOverhead for codecs.
+// throughCodec makes a row's ops behind the interface, as a stack does.
+func throughCodec(c rpccodec.Codec, form codecs.Form) (marshal func(n int) ([]byte, error), unmarshal func(data []byte, n int) (any, error)) {
+	var buf bytes.Buffer
+	var kept []byte
+	var reader bytes.Reader
+	return func(n int) (data []byte, err error) {
+			switch c := c.(type) {
+			case rpccodec.Stream:
+				for i := 0; i < n && err == nil; i++ {
+					buf.Reset()
+					err = c.Encode(&buf, form.Value)
+				}
+				return buf.Bytes(), err
+			case rpccodec.Appender:
+				data = kept
+				for i := 0; i < n && err == nil; i++ {
+					data, err = c.Append(data[:0], form.Value)
+				}
+				kept = data
+				return data, err
+			}
+			for i := 0; i < n && err == nil; i++ {
+				data, err = c.Marshal(form.Value)
+			}
+			return data, err
+		}, func(data []byte, n int) (back any, err error) {
+			switch c := c.(type) {
+			case rpccodec.Stream:
+				for i := 0; i < n && err == nil; i++ {
+					reader.Reset(data)
+					back = form.Fresh()
+					err = c.Decode(&reader, back)
+				}
+				return back, err
+			case rpccodec.Releaser:
+				for i := 0; i < n && err == nil; i++ {
+					if back != nil {
+						c.Release(back)
+					}
+					back = form.Fresh()
+					err = c.Unmarshal(data, back)
+				}
+				return back, err
+			}
+			for i := 0; i < n && err == nil; i++ {
+				back = form.Fresh()
+				err = c.Unmarshal(data, back)
+			}
+			return back, err
+		}
+}
+
+// BenchmarkCodecOverhead is BenchmarkOverhead for codecs; interface-ratio is how many times as long as the direct form the codec takes.
 func BenchmarkCodecOverhead(b *testing.B) {
 	const batch = 100 // so that calling the loop is no part of it
 	for _, direct := range codecForms(b) {
-		form := formOf(b, direct.name)
+		row, form := find(b, direct.name)
 		data, err := form.Marshal(1)
 		require.NoError(b, err)
 		data = bytes.Clone(data)
+		marshalThrough, unmarshalThrough := throughCodec(row.Codec, form)
 		b.Run("codec="+direct.name+"/op=marshal", func(b *testing.B) {
 			marshal := func(loop func(int) ([]byte, error)) func() error {
 				return func() error { _, err := loop(batch); return err }
 			}
-			overhead(b, batch, marshal(direct.marshal), marshal(form.Marshal))
+			overhead(b, batch, marshal(direct.marshal), marshal(form.Marshal), marshal(marshalThrough))
 		})
 		b.Run("codec="+direct.name+"/op=unmarshal", func(b *testing.B) {
 			unmarshal := func(loop func([]byte, int) (any, error)) func() error {
 				return func() error { _, err := loop(data, batch); return err }
 			}
-			overhead(b, batch, unmarshal(direct.unmarshal), unmarshal(form.Unmarshal))
+			overhead(b, batch, unmarshal(direct.unmarshal), unmarshal(form.Unmarshal), unmarshal(unmarshalThrough))
 		})
 	}
 }

@@ -31,14 +31,18 @@ const (
 	ours
 )
 
-// overhead compares two ways to make so many calls.
-func overhead(b *testing.B, calls float64, directOp, op func() error) {
+// overhead compares two ways, or three, to make so many calls.
+func overhead(b *testing.B, calls float64, directOp, op func() error, behindInterface ...func() error) {
 	b.Helper()
-	pairing, err := timing.New([]timing.Arm{
+	arms := []timing.Arm{
 		direct:      {Name: "direct", Op: directOp},
 		directAgain: {Name: "direct again", Op: directOp},
 		ours:        {Name: "ours", Op: op},
-	}, slice, 1)
+	}
+	for _, op := range behindInterface {
+		arms = append(arms, timing.Arm{Name: "behind an interface", Op: op})
+	}
+	pairing, err := timing.New(arms, slice, 1)
 	require.NoError(b, err)
 	for b.Loop() {
 		if err := pairing.Block(b.Context()); err != nil {
@@ -50,6 +54,10 @@ func overhead(b *testing.B, calls float64, directOp, op func() error) {
 	b.ReportMetric(r.NsPerOp(direct)/calls, "direct-ns/op")
 	reportRatio(b, r, ours, direct, "direct-ratio")
 	reportRatio(b, r, directAgain, direct, "aa-ratio")
+	if len(behindInterface) > 0 {
+		b.ReportMetric(r.NsPerOp(ours+1)/calls, "interface-ns/op")
+		reportRatio(b, r, ours+1, direct, "interface-ratio")
+	}
 }
 
 // reportRatio reports nothing when there are too few blocks: a ratio without its interval would be believed.
