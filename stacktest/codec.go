@@ -16,23 +16,25 @@ import (
 //	gzip-B   its length after gzip at the default level, which is not timed
 //
 // Unless it is nil, loop is timed instead: it makes n ops, until one fails, and returns the last body, which has to be the one that c
-// makes. A loop of the library's documented call, on types that the compiler knows, has nothing between itself and the library;
-// through c a small message takes a few nanoseconds more.
+// makes, and the length of all bodies together, since none may be longer or shorter than that. A loop of the library's documented
+// call, on types that the compiler knows, has nothing between itself and the library; through c a small message takes a few
+// nanoseconds more.
 //
 // With nil the body is a new one for each op, unless c is a codec.Stream, which writes into one bytes.Buffer, or else a
 // codec.Appender, which appends to one slice: these show what is left when the caller keeps the buffer.
-func BenchmarkMarshal(b *testing.B, c codec.Codec, v any, loop func(n int) (body []byte, err error)) {
+func BenchmarkMarshal(b *testing.B, c codec.Codec, v any, loop func(n int) (body []byte, total int, err error)) {
 	b.Helper()
 	want := encode(b, c, v)
 	if loop == nil {
 		loop = marshalLoop(c, v)
 	}
-	got, err := loop(codecWarmUps)
+	got, _, err := loop(codecWarmUps)
+	total := 0
 	if err == nil {
 		runtime.GC() // what warming left is not the loop's
 		b.ReportAllocs()
 		b.ResetTimer()
-		got, err = loop(b.N)
+		got, total, err = loop(b.N)
 		b.StopTimer()
 	}
 	switch {
@@ -41,31 +43,43 @@ func BenchmarkMarshal(b *testing.B, c codec.Codec, v any, loop func(n int) (body
 	case !bytes.Equal(got, want):
 		b.Fatalf("rpcbench: %s: the last body, of %d bytes, is not the first one, of %d", b.Name(), len(got), len(want))
 	}
+	requireLengths(b, b.N, total, len(want))
 	reportSizes(b, want)
 }
 
-func marshalLoop(c codec.Codec, v any) func(n int) ([]byte, error) {
+// requireLengths finds the body in the middle that is no other's like, and the loop that makes more or fewer than n.
+func requireLengths(b *testing.B, n, total, each int) {
+	b.Helper()
+	if total != n*each {
+		b.Fatalf("rpcbench: %s: %d bodies of %d bytes in all, not of %d each", b.Name(), n, total, each)
+	}
+}
+
+func marshalLoop(c codec.Codec, v any) func(n int) ([]byte, int, error) {
 	var buf bytes.Buffer
 	var kept []byte
-	return func(n int) (data []byte, err error) {
+	return func(n int) (data []byte, total int, err error) {
 		switch c := c.(type) {
 		case codec.Stream:
 			for i := 0; i < n && err == nil; i++ {
 				buf.Reset()
 				err = c.Encode(&buf, v)
+				total += buf.Len()
 			}
 			data = buf.Bytes()
 		case codec.Appender:
 			for i := 0; i < n && err == nil; i++ {
 				kept, err = c.Append(kept[:0], v)
+				total += len(kept)
 			}
 			data = kept
 		default:
 			for i := 0; i < n && err == nil; i++ {
 				data, err = c.Marshal(v)
+				total += len(data)
 			}
 		}
-		return data, err
+		return data, total, err
 	}
 }
 

@@ -99,6 +99,16 @@ func BenchmarkCodecs(b *testing.B) {
 	v := &word{"abc"}
 	fresh := func() any { return new(word) }
 	longer := func(data []byte) ([]byte, error) { return append(data, ' '), nil }
+	odd := func() func([]byte) ([]byte, error) { // one op that is neither the first nor the last
+		was := false
+		return func(data []byte) ([]byte, error) {
+			if was {
+				return data, nil
+			}
+			was = true
+			return longer(data)
+		}
+	}
 	changed := func(data []byte) ([]byte, error) { return bytes.ToUpper(data), nil }
 	broken := func([]byte) ([]byte, error) { return nil, errors.New("broken") }
 	dropped := func(w *word) error { w.Word = ""; return nil }
@@ -108,11 +118,12 @@ func BenchmarkCodecs(b *testing.B) {
 		b.Run("case="+name+".append", func(b *testing.B) { c.ops = 0; BenchmarkMarshal(b, fakeAppender{c}, v, nil) })
 		b.Run("case="+name+".loop", func(b *testing.B) {
 			c.ops = 0
-			BenchmarkMarshal(b, c, v, func(n int) (data []byte, err error) {
+			BenchmarkMarshal(b, c, v, func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = c.Marshal(v)
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			})
 		})
 	}
@@ -136,6 +147,14 @@ func BenchmarkCodecs(b *testing.B) {
 	marshal("error.marshal", &fakeCodec{from: from, marshal: broken})
 	marshal("longer", &fakeCodec{from: from, marshal: longer})
 	marshal("changed", &fakeCodec{from: from, marshal: changed})
+	marshal("odd", &fakeCodec{from: from, marshal: odd()})
+	b.Run("case=fewer", func(b *testing.B) {
+		c := &fakeCodec{}
+		BenchmarkMarshal(b, c, v, func(int) ([]byte, int, error) {
+			data, err := c.Marshal(v)
+			return data, len(data), err
+		})
+	})
 	unmarshal("good.unmarshal", &fakeCodec{})
 	unmarshal("error.unmarshal", &fakeCodec{from: from, unmarshal: func(*word) error { return errors.New("broken") }})
 	unmarshal("dropped", &fakeCodec{from: from, unmarshal: dropped})
@@ -179,6 +198,11 @@ func TestCodecRows(t *testing.T) {
 		"changed":                "the last body, of 14 bytes, is not the first one, of 14",
 		"changed.stream":         "the last body, of 14 bytes, is not the first one, of 14",
 		"changed.loop":           "the last body, of 14 bytes, is not the first one, of 14",
+		"odd":                    "100 bodies of 1401 bytes in all, not of 14 each",
+		"odd.stream":             "100 bodies of 1401 bytes in all, not of 14 each",
+		"odd.append":             "100 bodies of 1401 bytes in all, not of 14 each",
+		"odd.loop":               "100 bodies of 1401 bytes in all, not of 14 each",
+		"fewer":                  "100 bodies of 14 bytes in all, not of 14 each",
 		"error.unmarshal":        "broken",
 		"error.unmarshal.stream": "broken",
 		"error.unmarshal.loop":   "broken",

@@ -17,7 +17,7 @@ func calibrateCommand(stdout, stderr io.Writer) *cobra.Command {
 	var read bool
 	cmd := &cobra.Command{
 		Use:   "calibrate --out folder",
-		Short: "Measure how far versus is to be trusted on this machine, in about 80 minutes",
+		Short: "Measure how far versus is to be trusted on this machine, in about 100 minutes",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			plan, err := calibrate.Only(calibrate.Plan(), only...)

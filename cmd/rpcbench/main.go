@@ -11,7 +11,7 @@
 //	rpcbench calibrate --out folder [--only experiment,...] [--read]
 //
 // measures on this machine how often such a verdict is false, how small a difference is found and how often an interval
-// holds the truth. It takes about 80 minutes with nothing else running, goes on where it was interrupted, and leaves raw
+// holds the truth. It takes about 100 minutes with nothing else running, goes on where it was interrupted, and leaves raw
 // records, figures and plots in the folder. With --read it only makes figures and plots of the records that are there.
 //
 //	rpcbench serve [--addr 127.0.0.1:0]

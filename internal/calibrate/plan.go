@@ -56,7 +56,7 @@ const (
 	short       = 24
 )
 
-// Plan is all of it: about 90 minutes on one machine.
+// Plan is all of it: about 100 minutes on one machine.
 func Plan() []Experiment {
 	pair := func(procs int) replicate.Spec {
 		return replicate.Spec{Arms: []string{jsonStack, jsonStack, grpcStack}, Procs: procs, Slice: versus.Slice, Blocks: short}

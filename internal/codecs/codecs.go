@@ -25,11 +25,11 @@ func row(name string, c codec.Described, form func(e message.Entry, codec string
 // Marshal and Unmarshal are what rows time: n times the library's documented call (of json.gzip, that of its codec), in a loop of its
 // own whose types the compiler knows. Behind a codec.Codec a small message takes some nanoseconds more, mostly for finding out what is
 // behind an any; docs/codecs.md has them. They end at the first error, and return the last body, which the next call may overwrite
-// where the codec's Reuses has a buffer, or the last value.
+// where the codec's Reuses has a buffer, and how many bytes all of them had, or the last value.
 type Form struct {
 	Value any        // a pointer
 	Fresh func() any // a pointer to a destination: zero, or from a pool where Row.Codec is a codec.Releaser
 
-	Marshal   func(n int) (data []byte, err error)
+	Marshal   func(n int) (data []byte, total int, err error)
 	Unmarshal func(data []byte, n int) (value any, err error) // each time into a fresh destination
 }

@@ -10,12 +10,13 @@ import (
 
 func goJSON() []Row { return []Row{row("goccy", goccy.Codec{}, plainForm)} }
 
-func goJSONLoops[T any](v *T) (func(int) ([]byte, error), func([]byte, int) (any, error)) {
-	return func(n int) (data []byte, err error) {
+func goJSONLoops[T any](v *T) (func(int) ([]byte, int, error), func([]byte, int) (any, error)) {
+	return func(n int) (data []byte, total int, err error) {
 			for i := 0; i < n && err == nil; i++ {
 				data, err = json.Marshal(v)
+				total += len(data)
 			}
-			return data, err
+			return data, total, err
 		}, func(data []byte, n int) (any, error) {
 			var back *T
 			var err error

@@ -17,11 +17,12 @@ func plain[T any](v *T, codec string) Form {
 	f := Form{Value: v, Fresh: func() any { return new(T) }}
 	switch codec {
 	case encodingJSON:
-		f.Marshal = func(n int) (data []byte, err error) {
+		f.Marshal = func(n int) (data []byte, total int, err error) {
 			for i := 0; i < n && err == nil; i++ {
 				data, err = json.Marshal(v)
+				total += len(data)
 			}
-			return data, err
+			return data, total, err
 		}
 		f.Unmarshal = func(data []byte, n int) (any, error) {
 			var back *T
@@ -34,12 +35,13 @@ func plain[T any](v *T, codec string) Form {
 		}
 	case encodingJSON + ".stream":
 		var buf bytes.Buffer
-		f.Marshal = func(n int) (data []byte, err error) {
+		f.Marshal = func(n int) (data []byte, total int, err error) {
 			for i := 0; i < n && err == nil; i++ {
 				buf.Reset()
 				err = json.NewEncoder(&buf).Encode(v)
+				total += buf.Len()
 			}
-			return buf.Bytes(), err
+			return buf.Bytes(), total, err
 		}
 		var reader bytes.Reader
 		f.Unmarshal = func(data []byte, n int) (any, error) {
@@ -54,11 +56,12 @@ func plain[T any](v *T, codec string) Form {
 		}
 	case encodingJSON + ".gzip":
 		c := gzippedJSON()
-		f.Marshal = func(n int) (data []byte, err error) {
+		f.Marshal = func(n int) (data []byte, total int, err error) {
 			for i := 0; i < n && err == nil; i++ {
 				data, err = c.Marshal(v)
+				total += len(data)
 			}
-			return data, err
+			return data, total, err
 		}
 		f.Unmarshal = func(data []byte, n int) (any, error) {
 			var back *T
@@ -78,11 +81,12 @@ func plain[T any](v *T, codec string) Form {
 	case "goccy":
 		f.Marshal, f.Unmarshal = goJSONLoops(v)
 	case "xml":
-		f.Marshal = func(n int) (data []byte, err error) {
+		f.Marshal = func(n int) (data []byte, total int, err error) {
 			for i := 0; i < n && err == nil; i++ {
 				data, err = xml.Marshal(v)
+				total += len(data)
 			}
-			return data, err
+			return data, total, err
 		}
 		f.Unmarshal = func(data []byte, n int) (any, error) {
 			var back *T
@@ -94,11 +98,12 @@ func plain[T any](v *T, codec string) Form {
 			return back, err
 		}
 	case "msgpack":
-		f.Marshal = func(n int) (data []byte, err error) {
+		f.Marshal = func(n int) (data []byte, total int, err error) {
 			for i := 0; i < n && err == nil; i++ {
 				data, err = vmihailenco.Marshal(v)
+				total += len(data)
 			}
-			return data, err
+			return data, total, err
 		}
 		f.Unmarshal = func(data []byte, n int) (any, error) {
 			var back *T
@@ -113,12 +118,13 @@ func plain[T any](v *T, codec string) Form {
 	return f
 }
 
-func iterated[T any](v *T, api iter.API) (func(int) ([]byte, error), func([]byte, int) (any, error)) {
-	return func(n int) (data []byte, err error) {
+func iterated[T any](v *T, api iter.API) (func(int) ([]byte, int, error), func([]byte, int) (any, error)) {
+	return func(n int) (data []byte, total int, err error) {
 			for i := 0; i < n && err == nil; i++ {
 				data, err = api.Marshal(v)
+				total += len(data)
 			}
-			return data, err
+			return data, total, err
 		}, func(data []byte, n int) (any, error) {
 			var back *T
 			var err error
@@ -147,30 +153,33 @@ func protobufs[T any, P interface {
 	}
 	switch codec {
 	case "protobuf":
-		f.Marshal = func(n int) (data []byte, err error) {
+		f.Marshal = func(n int) (data []byte, total int, err error) {
 			for i := 0; i < n && err == nil; i++ {
 				data, err = proto.Marshal(v)
+				total += len(data)
 			}
-			return data, err
+			return data, total, err
 		}
 	case "protobuf.append":
 		var buf []byte
-		f.Marshal = func(n int) (data []byte, err error) {
+		f.Marshal = func(n int) (data []byte, total int, err error) {
 			data = buf
 			for i := 0; i < n && err == nil; i++ {
 				data, err = proto.MarshalOptions{}.MarshalAppend(data[:0], v)
+				total += len(data)
 			}
 			buf = data
-			return data, err
+			return data, total, err
 		}
 	case "protobuf.delimited":
 		var buf bytes.Buffer
-		f.Marshal = func(n int) (data []byte, err error) {
+		f.Marshal = func(n int) (data []byte, total int, err error) {
 			for i := 0; i < n && err == nil; i++ {
 				buf.Reset()
 				_, err = protodelim.MarshalTo(&buf, v)
+				total += buf.Len()
 			}
-			return buf.Bytes(), err
+			return buf.Bytes(), total, err
 		}
 		var reader bytes.Reader
 		f.Unmarshal = func(data []byte, n int) (any, error) {
@@ -184,11 +193,12 @@ func protobufs[T any, P interface {
 			return back, err
 		}
 	case "protojson":
-		f.Marshal = func(n int) (data []byte, err error) {
+		f.Marshal = func(n int) (data []byte, total int, err error) {
 			for i := 0; i < n && err == nil; i++ {
 				data, err = pbjson.Marshal(v)
+				total += len(data)
 			}
-			return data, err
+			return data, total, err
 		}
 		f.Unmarshal = func(data []byte, n int) (any, error) {
 			var back P

@@ -20,11 +20,12 @@ func vtForm(e message.Entry, _ string) Form {
 		v := like[userv1.User](plain)
 		return Form{
 			Value: v, Fresh: func() any { return new(userv1.User) },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = v.MarshalVT()
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *userv1.User
@@ -40,11 +41,12 @@ func vtForm(e message.Entry, _ string) Form {
 		v := like[messagepb.Small](plain)
 		return Form{
 			Value: v, Fresh: func() any { return new(messagepb.Small) },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = v.MarshalVT()
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *messagepb.Small
@@ -60,11 +62,12 @@ func vtForm(e message.Entry, _ string) Form {
 		v := like[messagepb.Flex](plain)
 		return Form{
 			Value: v, Fresh: func() any { return new(messagepb.Flex) },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = v.MarshalVT()
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *messagepb.Flex
@@ -80,11 +83,12 @@ func vtForm(e message.Entry, _ string) Form {
 		v := like[messagepb.AddressBook](plain)
 		return Form{
 			Value: v, Fresh: func() any { return new(messagepb.AddressBook) },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = v.MarshalVT()
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *messagepb.AddressBook
@@ -100,11 +104,12 @@ func vtForm(e message.Entry, _ string) Form {
 		v := like[messagepb.NewsFeed](plain)
 		return Form{
 			Value: v, Fresh: func() any { return new(messagepb.NewsFeed) },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = v.MarshalVT()
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *messagepb.NewsFeed
@@ -120,11 +125,12 @@ func vtForm(e message.Entry, _ string) Form {
 		v := like[messagepb.Tree](plain)
 		return Form{
 			Value: v, Fresh: func() any { return new(messagepb.Tree) },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = v.MarshalVT()
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *messagepb.Tree
@@ -140,11 +146,12 @@ func vtForm(e message.Entry, _ string) Form {
 		v := like[messagepb.Article](plain)
 		return Form{
 			Value: v, Fresh: func() any { return new(messagepb.Article) },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = v.MarshalVT()
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *messagepb.Article
@@ -169,15 +176,16 @@ func pooledForm(e message.Entry, _ string) Form {
 		var buf []byte
 		return Form{
 			Value: v, Fresh: func() any { return pooledpb.UserFromVTPool() },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				data = buf
 				for i := 0; i < n && err == nil; i++ {
 					size := v.SizeVT()
 					data = slices.Grow(data[:0], size)[:size]
 					_, err = v.MarshalToSizedBufferVT(data)
+					total += len(data)
 				}
 				buf = data
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *pooledpb.User
@@ -197,15 +205,16 @@ func pooledForm(e message.Entry, _ string) Form {
 		var buf []byte
 		return Form{
 			Value: v, Fresh: func() any { return pooledpb.SmallFromVTPool() },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				data = buf
 				for i := 0; i < n && err == nil; i++ {
 					size := v.SizeVT()
 					data = slices.Grow(data[:0], size)[:size]
 					_, err = v.MarshalToSizedBufferVT(data)
+					total += len(data)
 				}
 				buf = data
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *pooledpb.Small
@@ -225,15 +234,16 @@ func pooledForm(e message.Entry, _ string) Form {
 		var buf []byte
 		return Form{
 			Value: v, Fresh: func() any { return pooledpb.FlexFromVTPool() },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				data = buf
 				for i := 0; i < n && err == nil; i++ {
 					size := v.SizeVT()
 					data = slices.Grow(data[:0], size)[:size]
 					_, err = v.MarshalToSizedBufferVT(data)
+					total += len(data)
 				}
 				buf = data
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *pooledpb.Flex
@@ -253,15 +263,16 @@ func pooledForm(e message.Entry, _ string) Form {
 		var buf []byte
 		return Form{
 			Value: v, Fresh: func() any { return pooledpb.AddressBookFromVTPool() },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				data = buf
 				for i := 0; i < n && err == nil; i++ {
 					size := v.SizeVT()
 					data = slices.Grow(data[:0], size)[:size]
 					_, err = v.MarshalToSizedBufferVT(data)
+					total += len(data)
 				}
 				buf = data
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *pooledpb.AddressBook
@@ -281,15 +292,16 @@ func pooledForm(e message.Entry, _ string) Form {
 		var buf []byte
 		return Form{
 			Value: v, Fresh: func() any { return pooledpb.NewsFeedFromVTPool() },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				data = buf
 				for i := 0; i < n && err == nil; i++ {
 					size := v.SizeVT()
 					data = slices.Grow(data[:0], size)[:size]
 					_, err = v.MarshalToSizedBufferVT(data)
+					total += len(data)
 				}
 				buf = data
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *pooledpb.NewsFeed
@@ -309,15 +321,16 @@ func pooledForm(e message.Entry, _ string) Form {
 		var buf []byte
 		return Form{
 			Value: v, Fresh: func() any { return pooledpb.TreeFromVTPool() },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				data = buf
 				for i := 0; i < n && err == nil; i++ {
 					size := v.SizeVT()
 					data = slices.Grow(data[:0], size)[:size]
 					_, err = v.MarshalToSizedBufferVT(data)
+					total += len(data)
 				}
 				buf = data
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *pooledpb.Tree
@@ -337,15 +350,16 @@ func pooledForm(e message.Entry, _ string) Form {
 		var buf []byte
 		return Form{
 			Value: v, Fresh: func() any { return pooledpb.ArticleFromVTPool() },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				data = buf
 				for i := 0; i < n && err == nil; i++ {
 					size := v.SizeVT()
 					data = slices.Grow(data[:0], size)[:size]
 					_, err = v.MarshalToSizedBufferVT(data)
+					total += len(data)
 				}
 				buf = data
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *pooledpb.Article
@@ -372,11 +386,12 @@ func msgpForm(e message.Entry, _ string) Form {
 		v := like[msgp.User](plain)
 		return Form{
 			Value: v, Fresh: func() any { return new(msgp.User) },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = v.MarshalMsg(nil)
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *msgp.User
@@ -392,11 +407,12 @@ func msgpForm(e message.Entry, _ string) Form {
 		v := like[msgp.Small](plain)
 		return Form{
 			Value: v, Fresh: func() any { return new(msgp.Small) },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = v.MarshalMsg(nil)
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *msgp.Small
@@ -412,11 +428,12 @@ func msgpForm(e message.Entry, _ string) Form {
 		v := like[msgp.Flex](plain)
 		return Form{
 			Value: v, Fresh: func() any { return new(msgp.Flex) },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = v.MarshalMsg(nil)
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *msgp.Flex
@@ -432,11 +449,12 @@ func msgpForm(e message.Entry, _ string) Form {
 		v := like[msgp.AddressBook](plain)
 		return Form{
 			Value: v, Fresh: func() any { return new(msgp.AddressBook) },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = v.MarshalMsg(nil)
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *msgp.AddressBook
@@ -452,11 +470,12 @@ func msgpForm(e message.Entry, _ string) Form {
 		v := like[msgp.NewsFeed](plain)
 		return Form{
 			Value: v, Fresh: func() any { return new(msgp.NewsFeed) },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = v.MarshalMsg(nil)
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *msgp.NewsFeed
@@ -472,11 +491,12 @@ func msgpForm(e message.Entry, _ string) Form {
 		v := like[msgp.Tree](plain)
 		return Form{
 			Value: v, Fresh: func() any { return new(msgp.Tree) },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = v.MarshalMsg(nil)
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *msgp.Tree
@@ -492,11 +512,12 @@ func msgpForm(e message.Entry, _ string) Form {
 		v := like[msgp.Article](plain)
 		return Form{
 			Value: v, Fresh: func() any { return new(msgp.Article) },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = v.MarshalMsg(nil)
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *msgp.Article

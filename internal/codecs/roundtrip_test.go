@@ -32,7 +32,7 @@ func TestLoopsAreTheCodecs(t *testing.T) {
 	eachMessage(t, func(t *testing.T, o *ops, form codecs.Form) {
 		traits := o.Codec.Traits()
 		want := o.encoded(t, form.Value)
-		first, err := form.Marshal(1)
+		first, _, err := form.Marshal(1)
 		require.NoError(t, err)
 		require.Equal(t, string(want), string(first))
 		var before any
@@ -40,8 +40,9 @@ func TestLoopsAreTheCodecs(t *testing.T) {
 			if n*len(want) > 1<<20 {
 				break
 			}
-			got, err := form.Marshal(n)
+			got, total, err := form.Marshal(n)
 			require.NoError(t, err)
+			require.Equal(t, n*len(want), total)
 			require.Equal(t, string(want), string(got))
 			if len(got) > 0 {
 				require.Equal(t, strings.HasPrefix(traits.Reuses, "buffer"), &first[0] == &got[0], "keeps a buffer")

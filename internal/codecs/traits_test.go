@@ -241,7 +241,7 @@ func TestLibrary(t *testing.T) {
 		form := o.Form(entry(t, "flex.complex"))
 		test(t, o, form, func() error { _, err := o.encode(form.Value); return err }, func(data []byte) error { return o.decode(data, form.Fresh()) })
 		t.Run("timed loop", func(t *testing.T) {
-			test(t, o, form, func() error { _, err := form.Marshal(1); return err }, func(data []byte) error { _, err := form.Unmarshal(data, 1); return err })
+			test(t, o, form, func() error { _, _, err := form.Marshal(1); return err }, func(data []byte) error { _, err := form.Unmarshal(data, 1); return err })
 		})
 	})
 }

@@ -6,6 +6,6 @@ const encodingJSON = "json"
 
 func jsonV2() []Row { return nil }
 
-func jsonV2Loops[T any](*T) (marshal func(int) ([]byte, error), unmarshal func([]byte, int) (any, error)) {
+func jsonV2Loops[T any](*T) (marshal func(int) ([]byte, int, error), unmarshal func([]byte, int) (any, error)) {
 	return nil, nil
 }

@@ -13,12 +13,13 @@ const encodingJSON = "json.v1onv2"
 
 func jsonV2() []Row { return []Row{row("json.v2", jsonv2.Codec{}, plainForm)} }
 
-func jsonV2Loops[T any](v *T) (func(int) ([]byte, error), func([]byte, int) (any, error)) {
-	return func(n int) (data []byte, err error) {
+func jsonV2Loops[T any](v *T) (func(int) ([]byte, int, error), func([]byte, int) (any, error)) {
+	return func(n int) (data []byte, total int, err error) {
 			for i := 0; i < n && err == nil; i++ {
 				data, err = json.Marshal(v)
+				total += len(data)
 			}
-			return data, err
+			return data, total, err
 		}, func(data []byte, n int) (any, error) {
 			var back *T
 			var err error

@@ -27,7 +27,7 @@ import (
 // the smallest message. json.gzip has none: its pools and its limit are ours.
 type codecForm struct {
 	name      string
-	marshal   func(n int) ([]byte, error)
+	marshal   func(n int) ([]byte, int, error)
 	unmarshal func(data []byte, n int) (any, error)
 }
 
@@ -46,11 +46,12 @@ func codecForms(tb testing.TB) []codecForm {
 	return slices.Concat([]codecForm{
 		{
 			"protobuf",
-			func(n int) (data []byte, err error) {
+			func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = proto.Marshal(pb)
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			func(data []byte, n int) (any, error) {
 				var back *messagepb.Small
@@ -64,13 +65,14 @@ func codecForms(tb testing.TB) []codecForm {
 		},
 		{
 			"protobuf.append",
-			func(n int) (data []byte, err error) {
+			func(n int) (data []byte, total int, err error) {
 				data = kept
 				for i := 0; i < n && err == nil; i++ {
 					data, err = proto.MarshalOptions{}.MarshalAppend(data[:0], pb)
+					total += len(data)
 				}
 				kept = data
-				return data, err
+				return data, total, err
 			},
 			func(data []byte, n int) (any, error) {
 				var back *messagepb.Small
@@ -84,12 +86,13 @@ func codecForms(tb testing.TB) []codecForm {
 		},
 		{
 			"protobuf.delimited",
-			func(n int) (data []byte, err error) {
+			func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					buf.Reset()
 					_, err = protodelim.MarshalTo(&buf, pb)
+					total += buf.Len()
 				}
-				return buf.Bytes(), err
+				return buf.Bytes(), total, err
 			},
 			func(data []byte, n int) (any, error) {
 				var back *messagepb.Small
@@ -104,11 +107,12 @@ func codecForms(tb testing.TB) []codecForm {
 		},
 		{
 			"protobuf.vt",
-			func(n int) (data []byte, err error) {
+			func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = pb.MarshalVT()
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			func(data []byte, n int) (any, error) {
 				var back *messagepb.Small
@@ -122,15 +126,16 @@ func codecForms(tb testing.TB) []codecForm {
 		},
 		{
 			"protobuf.vtpool",
-			func(n int) (data []byte, err error) {
+			func(n int) (data []byte, total int, err error) {
 				data = kept
 				for i := 0; i < n && err == nil; i++ {
 					size := pool.SizeVT()
 					data = slices.Grow(data[:0], size)[:size]
 					_, err = pool.MarshalToSizedBufferVT(data)
+					total += len(data)
 				}
 				kept = data
-				return data, err
+				return data, total, err
 			},
 			func(data []byte, n int) (any, error) {
 				var back *pooledpb.Small
@@ -147,11 +152,12 @@ func codecForms(tb testing.TB) []codecForm {
 		},
 		{
 			"protojson",
-			func(n int) (data []byte, err error) {
+			func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = protojson.Marshal(pb)
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			func(data []byte, n int) (any, error) {
 				var back *messagepb.Small
@@ -165,11 +171,12 @@ func codecForms(tb testing.TB) []codecForm {
 		},
 		{
 			"json",
-			func(n int) (data []byte, err error) {
+			func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = json.Marshal(small)
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			func(data []byte, n int) (any, error) {
 				var back *message.Small
@@ -183,12 +190,13 @@ func codecForms(tb testing.TB) []codecForm {
 		},
 		{
 			"json.stream",
-			func(n int) (data []byte, err error) {
+			func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					buf.Reset()
 					err = json.NewEncoder(&buf).Encode(small)
+					total += buf.Len()
 				}
-				return buf.Bytes(), err
+				return buf.Bytes(), total, err
 			},
 			func(data []byte, n int) (any, error) {
 				var back *message.Small
@@ -203,11 +211,12 @@ func codecForms(tb testing.TB) []codecForm {
 		},
 		{
 			"jsoniter",
-			func(n int) (data []byte, err error) {
+			func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = compatible.Marshal(small)
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			func(data []byte, n int) (any, error) {
 				var back *message.Small
@@ -221,11 +230,12 @@ func codecForms(tb testing.TB) []codecForm {
 		},
 		{
 			"jsoniter.fastest",
-			func(n int) (data []byte, err error) {
+			func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = fastest.Marshal(small)
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			func(data []byte, n int) (any, error) {
 				var back *message.Small
@@ -239,11 +249,12 @@ func codecForms(tb testing.TB) []codecForm {
 		},
 		{
 			"xml",
-			func(n int) (data []byte, err error) {
+			func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = xml.Marshal(small)
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			func(data []byte, n int) (any, error) {
 				var back *message.Small
@@ -257,11 +268,12 @@ func codecForms(tb testing.TB) []codecForm {
 		},
 		{
 			"msgpack",
-			func(n int) (data []byte, err error) {
+			func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = msgpack.Marshal(small)
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			func(data []byte, n int) (any, error) {
 				var back *message.Small
@@ -275,11 +287,12 @@ func codecForms(tb testing.TB) []codecForm {
 		},
 		{
 			"msgpack.generated",
-			func(n int) (data []byte, err error) {
+			func(n int) (data []byte, total int, err error) {
 				for i := 0; i < n && err == nil; i++ {
 					data, err = pack.MarshalMsg(nil)
+					total += len(data)
 				}
-				return data, err
+				return data, total, err
 			},
 			func(data []byte, n int) (any, error) {
 				var back *msgp.Small
@@ -320,30 +333,33 @@ func find(tb testing.TB, name string) (codecs.Row, codecs.Form) {
 }
 
 // throughCodec makes a row's ops behind the interface, as a stack does.
-func throughCodec(c rpccodec.Codec, form codecs.Form) (marshal func(n int) ([]byte, error), unmarshal func(data []byte, n int) (any, error)) {
+func throughCodec(c rpccodec.Codec, form codecs.Form) (marshal func(n int) ([]byte, int, error), unmarshal func(data []byte, n int) (any, error)) {
 	var buf bytes.Buffer
 	var kept []byte
 	var reader bytes.Reader
-	return func(n int) (data []byte, err error) {
+	return func(n int) (data []byte, total int, err error) {
 			switch c := c.(type) {
 			case rpccodec.Stream:
 				for i := 0; i < n && err == nil; i++ {
 					buf.Reset()
 					err = c.Encode(&buf, form.Value)
+					total += buf.Len()
 				}
-				return buf.Bytes(), err
+				return buf.Bytes(), total, err
 			case rpccodec.Appender:
 				data = kept
 				for i := 0; i < n && err == nil; i++ {
 					data, err = c.Append(data[:0], form.Value)
+					total += len(data)
 				}
 				kept = data
-				return data, err
+				return data, total, err
 			}
 			for i := 0; i < n && err == nil; i++ {
 				data, err = c.Marshal(form.Value)
+				total += len(data)
 			}
-			return data, err
+			return data, total, err
 		}, func(data []byte, n int) (back any, err error) {
 			switch c := c.(type) {
 			case rpccodec.Stream:
@@ -371,26 +387,44 @@ func throughCodec(c rpccodec.Codec, form codecs.Form) (marshal func(n int) ([]by
 		}
 }
 
-// BenchmarkCodecOverhead is BenchmarkOverhead for codecs; interface-ratio is how many times as long as the direct form the codec takes.
+// BenchmarkCodecOverhead is BenchmarkOverhead for codecs; interface-ratio is how many times as long the direct form the codec takes.
 func BenchmarkCodecOverhead(b *testing.B) {
-	const batch = 100 // so that calling the loop is no part of it
+	const batch = 1000 // so that calling the loop is no part of it
 	for _, direct := range codecForms(b) {
 		row, form := find(b, direct.name)
-		data, err := form.Marshal(1)
+		data, _, err := form.Marshal(1)
 		require.NoError(b, err)
 		data = bytes.Clone(data)
 		marshalThrough, unmarshalThrough := throughCodec(row.Codec, form)
 		b.Run("codec="+direct.name+"/op=marshal", func(b *testing.B) {
-			marshal := func(loop func(int) ([]byte, error)) func() error {
-				return func() error { _, err := loop(batch); return err }
+			marshal := func(loop func(int) ([]byte, int, error)) func() error {
+				return atAllDepths(func() error { _, _, err := loop(batch); return err })
 			}
 			overhead(b, batch, marshal(direct.marshal), marshal(form.Marshal), marshal(marshalThrough))
 		})
 		b.Run("codec="+direct.name+"/op=unmarshal", func(b *testing.B) {
 			unmarshal := func(loop func([]byte, int) (any, error)) func() error {
-				return func() error { _, err := loop(data, batch); return err }
+				return atAllDepths(func() error { _, err := loop(data, batch); return err })
 			}
 			overhead(b, batch, unmarshal(direct.unmarshal), unmarshal(form.Unmarshal), unmarshal(unmarshalThrough))
 		})
 	}
+}
+
+// atAllDepths has each call of op begin elsewhere on the stack, over a page of it, as C. Curtsinger and E. D. Berger, Stabilizer,
+// ASPLOS 2013, do: at some places protojson takes a tenth longer, and which loop is called there is chance.
+func atAllDepths(op func() error) func() error {
+	calls := 0
+	return func() error {
+		calls++
+		return deeper(calls%128, op) // of 32 bytes on amd64
+	}
+}
+
+//go:noinline
+func deeper(frames int, op func() error) error {
+	if frames == 0 {
+		return op()
+	}
+	return deeper(frames-1, op)
 }

@@ -11,11 +11,12 @@ import (
 func v2Form(small *message.Small) []codecForm {
 	return []codecForm{{
 		"json.v2",
-		func(n int) (data []byte, err error) {
+		func(n int) (data []byte, total int, err error) {
 			for i := 0; i < n && err == nil; i++ {
 				data, err = json.Marshal(small)
+				total += len(data)
 			}
-			return data, err
+			return data, total, err
 		},
 		func(data []byte, n int) (any, error) {
 			var back *message.Small

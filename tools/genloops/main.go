@@ -58,17 +58,18 @@ func {{.Name}}(e message.Entry, _ string) Form {
 		{{- end}}
 		return Form{
 			Value: v, Fresh: func() any { return {{fresh $form.Pooled $type}} },
-			Marshal: func(n int) (data []byte, err error) {
+			Marshal: func(n int) (data []byte, total int, err error) {
 				{{- if $form.Keeps}}
 				data = buf
 				{{- end}}
 				for i := 0; i < n && err == nil; i++ {
 					{{$form.Marshal}}
+					total += len(data)
 				}
 				{{- if $form.Keeps}}
 				buf = data
 				{{- end}}
-				return data, err
+				return data, total, err
 			},
 			Unmarshal: func(data []byte, n int) (any, error) {
 				var back *{{$type}}
