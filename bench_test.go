@@ -6,9 +6,11 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/grpcservehttp"
@@ -64,7 +66,8 @@ func BenchmarkVersus(b *testing.B) {
 	base := find(b, *chosen.base)[0]
 	contestants := slices.DeleteFunc(stacks(b, roster.Main()), func(s rpcbench.Stack) bool { return s.Name == base.Name })
 	if len(contestants) == 0 {
-		b.Skipf("-stacks names nothing to compare with %s", base.Name)
+		fmt.Fprintf(os.Stderr, "rpcbench: BenchmarkVersus: nothing to compare with %s: name another stack\n", base.Name)
+		b.Skip("fewer than two stacks")
 	}
 	stacktest.BenchmarkVersus(b, base, contestants...)
 }
@@ -194,6 +197,9 @@ func BenchmarkOpenLoop(b *testing.B) {
 // what is compared.
 func BenchmarkCodec(b *testing.B) {
 	skipWithTLS(b)
+	for _, c := range codecRows(b) {
+		fmt.Printf("# codec=%s: %s\n", c.Name, traits(c.Codec.Traits()))
+	}
 	for _, m := range messages(b) {
 		for _, op := range []string{"marshal", "unmarshal"} {
 			for _, c := range codecRows(b) {
@@ -208,6 +214,24 @@ func BenchmarkCodec(b *testing.B) {
 			}
 		}
 	}
+}
+
+// traits are what a codec declares, and its tests have checked.
+func traits(t codec.Traits) string {
+	by, keeps, memory, lossy := "by reflection", "nothing", "copies", "nothing"
+	if t.Generated {
+		by = "by generated code"
+	}
+	if t.Reuses != "" {
+		keeps = t.Reuses
+	}
+	if t.Aliases {
+		memory = "aliases its input"
+	}
+	if len(t.Lossy) > 0 {
+		lossy = strings.Join(t.Lossy, ", ")
+	}
+	return fmt.Sprintf("%s %s, keeps %s, %s, invalid UTF-8 %s and %s, loses %s", t.Library, by, keeps, memory, t.InvalidUTF8.Encoding, t.InvalidUTF8.Decoding, lossy)
 }
 
 // each runs a row for every stack and value.

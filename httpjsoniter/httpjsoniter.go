@@ -21,7 +21,7 @@ func New() rpcbench.Stack {
 func Fastest() rpcbench.Stack {
 	return stack("httpjsoniter.fastest", jsoniter.Fastest(), rpcbench.Traits{
 		InvalidUTF8: rpcbench.Kept,
-		Lossy:       []string{"NaN", "infinities", "negative zero", "complex", "17 digits", "smallest and largest floats"},
+		Lossy:       []string{"NaN", "infinities", "negative zero", "complex", "17 digits", "smallest and largest floats", "largest double and smallest float"},
 	})
 }
 

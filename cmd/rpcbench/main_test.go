@@ -64,7 +64,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"a negative GOMAXPROCS", "versus --procs -1 httpxml", fmt.Sprintf("rpcbench: versus: --procs -1 on a machine of %d cores", runtime.NumCPU())},
 		{"more than the cores", "versus --procs 4096 httpxml", "use 1, or 0 for the default"},
 		{"no margin", "versus --margin 0 httpxml", "rpcbench: versus: a margin of 0 % leaves nothing equal: use 2 or so"},
-		{"no time", "versus --time 1s httpxml", "rpcbench: versus: 1s over 16 processes leave less than 10 turns of 45ms in each: give --time 7s or more"},
+		{"no time", "versus --time 1s httpxml", "rpcbench: versus: 1s over 16 processes leave less than 10 turns of 45ms in each: give --time 7.2s or more"},
 		{"no folder", "calibrate", `required flag(s) "out" not set`},
 		{"no such experiment", "calibrate --out x --only fiant", `rpcbench: calibrate: no experiment "fiant", only replication, `},
 		{"nothing to read", "calibrate --read --out " + empty, "records.jsonl: no such file or directory"},
@@ -144,21 +144,26 @@ func TestIncompleteGroups(t *testing.T) {
 	for _, test := range []struct {
 		why     string
 		records int
+		cut     int // blocks of the one that died
+		base    string
 		want    string
 	}{
-		{"none", 0, `(?m)^rawtcp +not measured$`},
-		{"too few for an interval", 3, `(?m)^rawtcp +50 +0 +incomplete: 3 of 16 processes$`},
-		{"enough for an interval", 9, `(?m)^rawtcp +50 +0 +0\.5000 +0\.5000–0\.5000 +faster, incomplete: 9 of 16 processes$`},
-		{"all", 16, `(?m)^rawtcp +50 +0 +0\.5000 +0\.5000–0\.5000 +faster$`},
+		{"none", 0, 0, `(?m)^httpjson +not measured$`, `(?m)^rawtcp +not measured$`},
+		{"a part of the first", 0, 6, `(?m)^httpjson +100 +0 +1 +base, incomplete: 6 blocks of one process$`, `(?m)^rawtcp +50 +0 +incomplete: 6 blocks of one process$`},
+		{"too few for an interval", 3, 6, `(?m)^httpjson +100 +0 +1 +base, incomplete: 3 of 16 processes$`, `(?m)^rawtcp +50 +0 +incomplete: 3 of 16 processes$`},
+		{"enough for an interval", 9, 6, `(?m)^httpjson +100 +0 +1 +base, incomplete: 9 of 16 processes$`,
+			`(?m)^rawtcp +50 +0 +0\.5000 +0\.5000–0\.5000 +faster, incomplete: 9 of 16 processes$`},
+		{"all", 16, 0, `(?m)^httpjson +100 +0 +1 +base$`, `(?m)^rawtcp +50 +0 +0\.5000 +0\.5000–0\.5000 +faster$`},
 	} {
 		t.Run(test.why, func(t *testing.T) {
-			g := group{arms: arms}
+			g := group{arms: arms, cut: timing.Record{Arms: record.Arms, Blocks: record.Blocks[:test.cut]}}
 			for range test.records {
 				g.records = append(g.records, record)
 			}
 			var out bytes.Buffer
 			c := comparison{base: "httpjson", contestants: []string{"rawtcp"}, processes: 16, margin: 2, time: time.Second}
 			require.NoError(t, c.print(&out, []group{g}))
+			require.Regexp(t, test.base, out.String())
 			require.Regexp(t, test.want, out.String())
 		})
 	}
@@ -198,14 +203,20 @@ func TestFailedGroups(t *testing.T) {
 	}
 	line, err := json.Marshal(record)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\ncase $spec in *rawtcp*) echo it died >&2; exit 1;; esac\necho '"+string(line)+"'\n"), 0o700))
+	died := timing.Record{Arms: []string{"httpjson", "httpjson again", "rawtcp"}}
+	for range 2 {
+		died.Blocks = append(died.Blocks, []timing.Slice{{Ops: 1, Wall: 1000}, {Ops: 1, Wall: 1000}, {Ops: 1, Wall: 500}})
+	}
+	part, err := json.Marshal(died)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\ncase $spec in *rawtcp*) echo '"+string(part)+"'; echo it died >&2; exit 1;; esac\necho '"+string(line)+"'\n"), 0o700))
 	var out bytes.Buffer
 	c := comparison{base: "httpjson", contestants: []string{"httpxml", "connectrpc", "grpcservehttp", "rawtcp"}, processes: 8, margin: 2, time: 4 * time.Second}
 	groups, err := c.run(t.Context(), []string{script}, func(string, time.Duration, time.Duration) {})
 	require.EqualError(t, err, "it died")
 	require.NoError(t, c.print(&out, groups))
 	require.Regexp(t, `(?m)^httpxml +3000 +0 +3\.0000 .* slower$`, out.String())
-	require.Regexp(t, `(?m)^rawtcp +not measured$`, out.String())
+	require.Regexp(t, `(?m)^rawtcp +500 +0 +incomplete: 2 blocks of one process$`, out.String())
 }
 
 func TestCalibrateReads(t *testing.T) {

@@ -72,7 +72,8 @@ func versusCommand(stdout, stderr io.Writer) *cobra.Command {
 type group struct {
 	arms    []string
 	records []timing.Record
-	err     error // of the process that failed; the group is then left as it is
+	err     error         // of the process that failed; the group is then left as it is
+	cut     timing.Record // the blocks of that process
 }
 
 func (c *comparison) check() error {
@@ -97,7 +98,7 @@ func (c *comparison) check() error {
 		return fmt.Errorf("rpcbench: versus: a margin of %v %% leaves nothing equal: use 2 or so", c.margin)
 	case slice < blocksAtLeast*versus.Turn:
 		return fmt.Errorf("rpcbench: versus: %v over %d processes leave less than %d turns of %v in each: give --time %v or more",
-			c.time, c.processes, blocksAtLeast, versus.Turn, (blocksAtLeast * versus.Turn * time.Duration(c.processes)).Round(time.Second))
+			c.time, c.processes, blocksAtLeast, versus.Turn, blocksAtLeast*versus.Turn*time.Duration(c.processes))
 	}
 	return nil
 }
@@ -133,6 +134,8 @@ func (c *comparison) run(ctx context.Context, children replicate.Command, show f
 				}
 				if g.err == nil {
 					g.records = append(g.records, record)
+				} else {
+					g.cut = record
 				}
 			}
 			over += share
@@ -164,8 +167,11 @@ func (c *comparison) print(w io.Writer, groups []group) error {
 	}
 	fmt.Fprintf(t, "# GOMAXPROCS=%s processes=%d time=%v seed=%d slices=%v\n", procs, c.processes, c.time, c.seed, versus.Slice)
 	fmt.Fprintf(t, "stack\tns/op\tcpu-ns/op\tratio\t%.1f %% interval\tverdict\n", 100*level)
-	incomplete := func(n int) string { return fmt.Sprintf("incomplete: %d of %d processes", n, c.processes) }
-	row := func(name string, records []timing.Record, arm int, verdict func(timing.Interval) string) {
+	row := func(name string, g group, arm int, verdict func(timing.Interval) string) {
+		records, incomplete := g.records, fmt.Sprintf("incomplete: %d of %d processes", len(g.records), c.processes)
+		if len(records) == 0 && len(g.cut.Blocks) > 0 {
+			records, incomplete = []timing.Record{g.cut}, fmt.Sprintf("incomplete: %d blocks of one process", len(g.cut.Blocks))
+		}
 		if len(records) == 0 {
 			fmt.Fprintf(t, "%s\t\t\t\t\tnot measured\n", name)
 			return
@@ -179,29 +185,28 @@ func (c *comparison) print(w io.Writer, groups []group) error {
 				ratios = append(ratios, i.Median)
 			}
 		}
+		ratio, interval, said := "", "", incomplete
 		switch {
 		case arm == 0:
-			fmt.Fprintf(t, "%s\t%.0f\t%.0f\t1\t\tbase\n", name, ns, cpu)
-		case len(ratios) < replicate.Fewest:
-			fmt.Fprintf(t, "%s\t%.0f\t%.0f\t\t\t%s\n", name, ns, cpu, incomplete(len(ratios)))
-		default:
+			ratio, said = "1", "base, "+incomplete
+		case len(ratios) >= replicate.Fewest:
 			i := replicate.Interval(ratios, level)
-			said := verdict(i)
-			if len(ratios) < c.processes {
-				said += ", " + incomplete(len(ratios))
-			}
-			fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.4f\t%.4f–%.4f\t%s\n", name, ns, cpu, i.Median, i.Lo, i.Hi, said)
+			ratio, interval, said = fmt.Sprintf("%.4f", i.Median), fmt.Sprintf("%.4f–%.4f", i.Lo, i.Hi), verdict(i)+", "+incomplete
 		}
+		if len(g.records) == c.processes {
+			said = strings.TrimSuffix(said, ", "+incomplete)
+		}
+		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%s\t%s\t%s\n", name, ns, cpu, ratio, interval, said)
 	}
 	for _, g := range groups {
 		floor := 0.0
-		row(c.base, g.records, 0, nil)
-		row(c.base+versus.Again, g.records, 1, func(i timing.Interval) string {
+		row(c.base, g, 0, nil)
+		row(c.base+versus.Again, g, 1, func(i timing.Interval) string {
 			floor = i.Floor()
 			return fmt.Sprintf("noise floor %.2f %%", 100*floor)
 		})
 		for i, name := range g.arms[2:] {
-			row(name, g.records, 2+i, func(i timing.Interval) string { return string(i.Verdict(floor, c.margin/100)) })
+			row(name, g, 2+i, func(i timing.Interval) string { return string(i.Verdict(floor, c.margin/100)) })
 		}
 	}
 	return t.Flush()

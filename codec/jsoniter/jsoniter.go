@@ -28,7 +28,7 @@ func (c Codec) Traits() codec.Traits {
 		InvalidUTF8: codec.UTF8{Encoding: codec.Replaced, Decoding: codec.Kept},
 	}
 	if c.api == jsoniter.ConfigFastest {
-		t.Lossy = append(t.Lossy, "complex", "17 digits", "smallest and largest floats")
+		t.Lossy = append(t.Lossy, "complex", "17 digits", "smallest and largest floats", "largest double and smallest float")
 		t.InvalidUTF8.Encoding = codec.Kept
 	}
 	return t

@@ -2,7 +2,7 @@
 // Package msgp is the same format by generated code.
 //
 // It is for input that one trusts: version 5.4.1 believes the length of a byte slice and of an array before it has seen
-// an element, so that a few bytes ask for 4 and for 32 GiB, and it skips unknown values by recursion without a limit.
+// an element, so that a few bytes ask for 4 and for 64 GiB, and it skips unknown values by recursion without a limit.
 package msgpack
 
 import (

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,13 +46,17 @@ var failures = []struct {
 const (
 	slack    = rpcbench.MaxBody // that input of any size may cost
 	atMost   = 256              // bytes that a byte of input may cost
-	prefixes = 2000             // of a message; of a longer one, so many at random
-	flips    = 300              // of a message's bits, one at a time and eight
+	prefixes = 2000             // of a message; of a longer one, so many at random, and fewer the longer it is
+	flips    = 300              // of a message's bits, one at a time and eight; likewise
+	tried    = 4 << 20          // bytes of a message altogether
+	hang     = time.Minute      // which no input takes: the longest takes a second
 	depth    = rpcbench.MaxBody / 16
 )
 
-// malformed are the messages whose bytes are spoilt.
-func malformed() []string { return []string{"user", "flex.complex", "addressbook", "tree.sparse.100B"} }
+// malformed are the messages whose bytes are spoilt: one of each type.
+func malformed() []string {
+	return []string{"user", "small.25B", "flex.complex", "addressbook", "tree.sparse.100B", "article.50", "newsfeed"}
+}
 
 func TestMalformed(t *testing.T) {
 	var found []failure
@@ -102,6 +107,7 @@ func (o *ops) survives(in input, form codecs.Form) (what string) {
 			what = panics
 		}
 	}()
+	defer time.AfterFunc(hang, func() { panic(o.Name + " hangs: " + in.name) }).Stop()
 	v := form.Fresh()
 	before := allocated()
 	err := o.decode(in.data, v)
@@ -124,8 +130,9 @@ func allocated() uint64 {
 
 func truncated(valid []byte) (all []input) {
 	random := rand.New(rand.NewPCG(1, 0))
-	for n := range min(len(valid), prefixes) {
-		if len(valid) > prefixes {
+	count := min(len(valid), prefixes, 1+tried/(1+len(valid)))
+	for n := range count {
+		if len(valid) > count {
 			n = random.IntN(len(valid))
 		}
 		all = append(all, input{name: "truncated", data: valid[:n]})
@@ -135,7 +142,7 @@ func truncated(valid []byte) (all []input) {
 
 func flipped(valid []byte) (all []input) {
 	random := rand.New(rand.NewPCG(2, 0))
-	for i := range flips {
+	for i := range min(flips, 1+tried/(1+len(valid))) {
 		data := bytes.Clone(valid)
 		for range 1 + 7*(i%2) {
 			data[random.IntN(len(data))] ^= 1 << random.IntN(8)

@@ -108,7 +108,8 @@ func TestFormsAreEqual(t *testing.T) {
 			require.Empty(t, difference(e.Name, reflect.ValueOf(e.New()), reflect.ValueOf(form.Value)), f.name)
 			fresh := form.Fresh()
 			require.IsType(t, form.Value, fresh, "%s as %s", e.Name, f.name)
-			require.True(t, reflect.ValueOf(fresh).Elem().IsZero(), "%s as %s: a fresh value is zero", e.Name, f.name)
+			zero := reflect.New(reflect.TypeOf(fresh).Elem())
+			require.Empty(t, difference(e.Name, zero, reflect.ValueOf(fresh)), "%s: a fresh value has nothing in it", f.name)
 		}
 		data := wire(t, protobufForm(e, "protobuf").Value)
 		require.Equal(t, data, wire(t, pooledForm(e, "").Value), "%s: field numbers and kinds of the pooled type", e.Name)

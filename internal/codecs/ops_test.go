@@ -201,16 +201,17 @@ func differ(path string, want, got reflect.Value, off float64) string {
 		}
 		return differ(path, want.Elem(), got.Elem(), off)
 	case reflect.Struct:
+		var all []string
 		for i := range want.NumField() {
 			f := want.Type().Field(i)
 			if !f.IsExported() {
 				continue
 			}
 			if d := differ(strings.TrimPrefix(path+"."+jsonName(f), "."), want.Field(i), got.Field(i), off); d != "" {
-				return d
+				all = append(all, d)
 			}
 		}
-		return ""
+		return strings.Join(all, "; ")
 	case reflect.Slice:
 		if want.Type().Elem().Kind() == reflect.Uint8 {
 			if !bytes.Equal(want.Bytes(), got.Bytes()) {
@@ -259,6 +260,7 @@ func TestDiffer(t *testing.T) {
 		{"a message less", func(f *message.Flex) { f.Optional = nil }, "optional: one came as none"},
 		{"within a message", func(f *message.Flex) { f.Message.Value = 7 }, `message.value: "1" came as "7"`},
 		{"an element more", func(f *message.Flex) { f.First = append(f.First, nil) }, "first: 1 elements came as 2 elements"},
+		{"two fields", func(f *message.Flex) { f.Float, f.String = 0, "" }, `float: 2.7182817 came as 0; string: "hello, flex" came as ""`},
 		{"an element", func(f *message.Flex) { f.Second[0].Key = "" }, `second[0].key: "c" came as ""`},
 	} {
 		got := complex()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -390,6 +391,11 @@ func throughCodec(c rpccodec.Codec, form codecs.Form) (marshal func(n int) ([]by
 // BenchmarkCodecOverhead is BenchmarkOverhead for codecs; interface-ratio is how many times as long the direct form the codec takes.
 func BenchmarkCodecOverhead(b *testing.B) {
 	const batch = 1000 // so that calling the loop is no part of it
+
+	// To the memory profile each depth is a stack of its own, and in each cycle the collector goes through all.
+	defer func(rate int) { runtime.MemProfileRate = rate }(runtime.MemProfileRate)
+	runtime.MemProfileRate = 0
+
 	for _, direct := range codecForms(b) {
 		row, form := find(b, direct.name)
 		data, _, err := form.Marshal(1)

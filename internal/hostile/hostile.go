@@ -19,12 +19,12 @@ type Flex struct {
 
 // Flexes returns new messages at each call.
 func Flexes() []Flex {
-	var f32 float32 = math.MaxFloat32
 	return []Flex{
 		{"empty", &message.Flex{}},
 		{"complex", message.Complex()},
 		{"17 digits", &message.Flex{Double: 0.30000000000000004, Float: 5592405.5, Message: &message.Pair{}}},
-		{"smallest and largest floats", &message.Flex{Double: math.SmallestNonzeroFloat64, Float: f32, Message: &message.Pair{}}},
+		{"smallest and largest floats", &message.Flex{Double: math.SmallestNonzeroFloat64, Float: math.MaxFloat32, Message: &message.Pair{}}},
+		{"largest double and smallest float", &message.Flex{Double: math.MaxFloat64, Float: math.SmallestNonzeroFloat32, Message: &message.Pair{}}},
 		{"negative zero", &message.Flex{Double: math.Copysign(0, -1), Float: float32(math.Copysign(0, -1))}},
 		{"NaN", &message.Flex{Double: math.NaN(), Float: float32(math.NaN())}},
 		{"infinities", &message.Flex{Double: math.Inf(1), Float: float32(math.Inf(-1))}},
@@ -32,6 +32,9 @@ func Flexes() []Flex {
 			Int32: math.MinInt32, Int64: math.MinInt64, Uint32: math.MaxUint32, Uint64: math.MaxUint64,
 			Sint32: math.MinInt32, Sint64: math.MaxInt64, Fixed32: math.MaxUint32, Fixed64: math.MaxUint64,
 			Sfixed32: math.MinInt32, Sfixed64: math.MinInt64,
+		}},
+		{"smallest and largest integers", &message.Flex{
+			Int32: math.MaxInt32, Int64: math.MaxInt64, Sint32: math.MaxInt32, Sint64: math.MinInt64, Sfixed32: math.MaxInt32, Sfixed64: math.MaxInt64,
 		}},
 		{"integers beyond a float's 53 bits", &message.Flex{Int64: 1<<53 + 1, Uint64: 1<<63 + 1, Message: &message.Pair{Value: -(1<<53 + 1)}}},
 		{"HTML and line separators in a string", &message.Flex{String: "<b>&'\"</b>\u2028\u2029"}},

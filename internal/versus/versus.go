@@ -120,7 +120,7 @@ func (g *Group) Open(ctx context.Context, name string, stack rpcbench.Stack) err
 	return nil
 }
 
-// renew replaces every fixture by a new one. Two fixtures of one stack may differ by a hundredth for as long as they live; with
+// renew replaces every fixture by a new one. Two fixtures of one stack may differ by some tenths of a percent for as long as they live; with
 // new ones for each block that is noise, which the interval sees.
 func (g *Group) renew(ctx context.Context) error {
 	for _, arm := range g.Arms {
