@@ -47,7 +47,8 @@ func BenchmarkMarshal(b *testing.B, c codec.Codec, v any, loop func(n int) (body
 	reportSizes(b, want)
 }
 
-// requireLengths finds the body in the middle that is no other's like, and the loop that makes more or fewer than n.
+// requireLengths finds a body in the middle that is longer or shorter than the others, and the loop that makes more or fewer than n of
+// them; of a body without bytes it can't.
 func requireLengths(b *testing.B, n, total, each int) {
 	b.Helper()
 	if total != n*each {

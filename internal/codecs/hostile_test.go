@@ -82,13 +82,15 @@ func TestHostileValues(t *testing.T) {
 	require.ElementsMatch(t, want, found, "the table of deviations has to say what libraries lose, no more and no less")
 }
 
-// Lists and bytes that are empty come as nil by every codec: omitempty leaves them out, proto3 has no more to say, and what msgp generates
+// Lists and bytes that are empty come as nil in a new value, by every codec: omitempty leaves them out, proto3 has no more to say, and what msgp generates
 // writes them, but makes nothing of them. TestHostileValues takes the two for equal.
 func TestEmptyAgainstNil(t *testing.T) {
 	eachRow(t, func(t *testing.T, o *ops) {
 		form := o.Form(entry(t, "flex.complex"))
 		for _, plain := range []*message.Flex{{}, {Bytes: []byte{}, First: []*message.Pair{}}} {
-			v := reflect.ValueOf(o.decoded(t, o.encoded(t, native(form, plain)), form)).Elem()
+			v := reflect.New(reflect.TypeOf(form.Value).Elem()) // Fresh may give one that was used before, whose list was kept for the next
+			require.NoError(t, o.decode(o.encoded(t, native(form, plain)), v.Interface()))
+			v = v.Elem()
 			require.True(t, fieldOf(v, "bytes").IsNil(), "bytes of %+v", plain)
 			require.True(t, fieldOf(v, "first").IsNil(), "a list of %+v", plain)
 		}

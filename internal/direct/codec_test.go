@@ -388,7 +388,7 @@ func throughCodec(c rpccodec.Codec, form codecs.Form) (marshal func(n int) ([]by
 		}
 }
 
-// BenchmarkCodecOverhead is BenchmarkOverhead for codecs; interface-ratio is how many times as long the direct form the codec takes.
+// BenchmarkCodecOverhead is BenchmarkOverhead for codecs; interface-ratio is how many times as long as the direct form the codec takes.
 func BenchmarkCodecOverhead(b *testing.B) {
 	const batch = 1000 // so that calling the loop is no part of it
 

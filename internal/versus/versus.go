@@ -8,7 +8,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -120,7 +120,7 @@ func (g *Group) Open(ctx context.Context, name string, stack rpcbench.Stack) err
 	return nil
 }
 
-// renew replaces every fixture by a new one. Two fixtures of one stack may differ by some tenths of a percent for as long as they live; with
+// renew replaces every fixture by a new one. Two fixtures of one stack may differ for as long as they live; with
 // new ones for each block that is noise, which the interval sees.
 func (g *Group) renew(ctx context.Context) error {
 	for _, arm := range g.Arms {
@@ -174,7 +174,7 @@ func (g *Group) Run(ctx context.Context, slice time.Duration, budget Budget, see
 	pairing.ByClock = g.ByClock
 	defer func() {
 		if p := recover(); p != nil {
-			record, err = pairing.Record(), fmt.Errorf("rpcbench: panic: %v\n%s", p, debug.Stack())
+			record, err = pairing.Record(), fmt.Errorf("rpcbench: panic: %v, at %s", p, panicked())
 		}
 	}()
 	hang := g.hang
@@ -201,6 +201,18 @@ func (g *Group) Run(ctx context.Context, slice time.Duration, budget Budget, see
 		}
 	}
 	return pairing.Record(), nil
+}
+
+// panicked is where: the first line outside of the runtime, for a deferred function that has recovered.
+func panicked() string {
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)]) // without Callers, this function and the deferred one
+	for {
+		frame, more := frames.Next()
+		if !strings.HasPrefix(frame.Function, "runtime.") || !more {
+			return fmt.Sprintf("%s:%d", frame.File, frame.Line)
+		}
+	}
 }
 
 // Cost is what a call allocates, client and server together.

@@ -142,7 +142,7 @@ func TestBrokenContestants(t *testing.T) {
 		want string
 	}{
 		{"a call that fails", func(int64, rpcbench.Call) error { return errors.New("broken") }, `timing: arm "b", .*broken`},
-		{"a call that panics", func(int64, rpcbench.Call) error { panic("broken") }, `rpcbench: panic: broken`},
+		{"a call that panics", func(int64, rpcbench.Call) error { panic("broken") }, `^rpcbench: panic: broken, at .*versus_test\.go:\d+$`},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			g := &Group{}
