@@ -418,7 +418,7 @@ func BenchmarkCodecOverhead(b *testing.B) {
 }
 
 // atAllDepths has each call of op begin elsewhere on the stack, over a page of it, as C. Curtsinger and E. D. Berger, Stabilizer,
-// ASPLOS 2013, do: at some places protojson takes a tenth longer, and which loop is called there is chance.
+// ASPLOS 2013, do: at some places protojson takes 6 to 8 % longer, and which loop is called there is chance.
 func atAllDepths(op func() error) func() error {
 	calls := 0
 	return func() error {
