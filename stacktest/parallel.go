@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -67,7 +68,7 @@ func (p parallel) benchmark(b *testing.B) {
 
 	var cpuStart time.Duration
 	var cpuKnown bool
-	run, err := p.together(f, calls, b.N, p.hang, func() {
+	run, err := p.together(f, calls, []int64{int64(b.N)}, p.hang, func() {
 		b.ResetTimer()
 		cpuStart, cpuKnown = cpu.Time()
 	})
@@ -97,12 +98,7 @@ func (p parallel) warm(b *testing.B, f *rpcbench.Fixture) []rpcbench.Call {
 	if len(calls) != p.callers {
 		b.Fatalf("rpcbench: %s: %d calls for %d callers", p.stack.Name, len(calls), p.callers)
 	}
-	for i := range calls { // each at least once: together, those that are quick make the calls of those that are not
-		if _, err := p.together(f, calls[i:i+1], 1, hangLimit, func() {}); err != nil {
-			b.Fatalf("rpcbench: %s: warm-up: %v", p.stack.Name, err)
-		}
-	}
-	if _, err := p.together(f, calls, warmRounds*p.callers, hangLimit, func() {}); err != nil {
+	if _, err := p.together(f, calls, slices.Repeat([]int64{warmRounds}, p.callers), hangLimit, func() {}); err != nil {
 		b.Fatalf("rpcbench: %s: warm-up: %v", p.stack.Name, err)
 	}
 	return calls
@@ -117,7 +113,7 @@ func (p parallel) countBytes(b *testing.B) {
 	calls := p.warm(b, f)
 	n := warmRounds * p.callers
 	wire.begin()
-	if _, err := p.together(f, calls, n, hangLimit, func() {}); err != nil {
+	if _, err := p.together(f, calls, []int64{int64(n)}, hangLimit, func() {}); err != nil {
 		b.Fatalf("rpcbench: %s: counting bytes: %v", p.stack.Name, err)
 	}
 	wire.report(b, n)
@@ -157,21 +153,24 @@ type tally struct {
 	busy time.Duration // sum of all latencies
 }
 
-// together makes n calls; begin is called when all callers are ready. Its error is the first of a call, or its panic. When
-// no call begins for as long as hang, the fixture is closed.
-func (p parallel) together(f *rpcbench.Fixture, calls []rpcbench.Call, n int, hang time.Duration, begin func()) (*tally, error) {
+// together makes n calls: n[0] between all callers, those that are quick making more of them, or n[i] by each. begin is called when all
+// callers are ready. Its error is the first of a call, or its panic. When no call begins for as long as hang, the fixture is closed.
+func (p parallel) together(f *rpcbench.Fixture, calls []rpcbench.Call, n []int64, hang time.Duration, begin func()) (*tally, error) {
 	run := &tally{ops: latency.New()}
 	var (
 		mu    sync.Mutex // of run and failed
 		fail  error
-		left  atomic.Int64
+		left  = make([]atomic.Int64, len(n))
 		ready sync.WaitGroup
 		done  sync.WaitGroup
 		start = make(chan struct{})
 	)
-	left.Store(int64(n))
+	for i := range n {
+		left[i].Store(n[i])
+	}
 	ready.Add(len(calls))
 	for i, call := range calls {
+		mine := &left[i%len(n)]
 		done.Go(func() {
 			var batch [64]time.Duration // to be recorded together: a lock for each op would be the harness's
 			var filled int
@@ -190,7 +189,9 @@ func (p parallel) together(f *rpcbench.Fixture, calls []rpcbench.Call, n int, ha
 				if fail == nil {
 					fail = fmt.Errorf("caller %d: %w", i, err)
 				}
-				left.Store(0) // the others stop too
+				for i := range left {
+					left[i].Store(0) // the others stop too
+				}
 			}
 			defer record()
 			defer func() {
@@ -201,7 +202,7 @@ func (p parallel) together(f *rpcbench.Fixture, calls []rpcbench.Call, n int, ha
 			ctx := context.Background()
 			ready.Done()
 			<-start
-			for left.Add(-1) >= 0 {
+			for mine.Add(-1) >= 0 {
 				began := time.Now()
 				err := call(ctx)
 				batch[filled] = time.Since(began)
@@ -216,7 +217,12 @@ func (p parallel) together(f *rpcbench.Fixture, calls []rpcbench.Call, n int, ha
 		})
 	}
 	ready.Wait()
-	dog := watchCalls(f, hang, left.Load)
+	dog := watchCalls(f, hang, func() (all int64) {
+		for i := range left {
+			all += left[i].Load()
+		}
+		return all
+	})
 	begin()
 	close(start)
 	done.Wait()
