@@ -153,12 +153,16 @@ func TestIncompleteGroups(t *testing.T) {
 		{"too few for an interval", 3, 6, `(?m)^httpjson +100 +0 +1 +base, incomplete: 3 of 16 processes$`, `(?m)^rawtcp +50 +0 +incomplete: 3 of 16 processes$`},
 		{"enough for an interval", 9, 6, `(?m)^httpjson +100 +0 +1 +base, incomplete: 9 of 16 processes$`,
 			`(?m)^rawtcp +50 +0 +0\.5000 +0\.5000–0\.5000 +faster, incomplete: 9 of 16 processes$`},
+		{"one too short for a ratio", 15, 1, `(?m)^httpjson +100 +0 +1 +base$`, `(?m)^rawtcp +50 +0 +0\.5000 +0\.5000–0\.5000 +faster, incomplete: 15 of 16 processes$`},
 		{"all", 16, 0, `(?m)^httpjson +100 +0 +1 +base$`, `(?m)^rawtcp +50 +0 +0\.5000 +0\.5000–0\.5000 +faster$`},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			g := group{arms: arms, cut: timing.Record{Arms: record.Arms, Blocks: record.Blocks[:test.cut]}}
 			for range test.records {
 				g.records = append(g.records, record)
+			}
+			if test.why == "one too short for a ratio" {
+				g.records = append(g.records, g.cut)
 			}
 			var out bytes.Buffer
 			c := comparison{base: "httpjson", contestants: []string{"rawtcp"}, processes: 16, margin: 2, time: time.Second}

@@ -168,9 +168,9 @@ func (c *comparison) print(w io.Writer, groups []group) error {
 	fmt.Fprintf(t, "# GOMAXPROCS=%s processes=%d time=%v seed=%d slices=%v\n", procs, c.processes, c.time, c.seed, versus.Slice)
 	fmt.Fprintf(t, "stack\tns/op\tcpu-ns/op\tratio\t%.1f %% interval\tverdict\n", 100*level)
 	row := func(name string, g group, arm int, verdict func(timing.Interval) string) {
-		records, incomplete := g.records, fmt.Sprintf("incomplete: %d of %d processes", len(g.records), c.processes)
+		records := g.records
 		if len(records) == 0 && len(g.cut.Blocks) > 0 {
-			records, incomplete = []timing.Record{g.cut}, fmt.Sprintf("incomplete: %d blocks of one process", len(g.cut.Blocks))
+			records = []timing.Record{g.cut}
 		}
 		if len(records) == 0 {
 			fmt.Fprintf(t, "%s\t\t\t\t\tnot measured\n", name)
@@ -185,18 +185,23 @@ func (c *comparison) print(w io.Writer, groups []group) error {
 				ratios = append(ratios, i.Median)
 			}
 		}
-		ratio, interval, said := "", "", incomplete
+		var ratio, interval string
+		var said []string
+		whole := len(ratios)
 		switch {
 		case arm == 0:
-			ratio, said = "1", "base, "+incomplete
-		case len(ratios) >= replicate.Fewest:
+			ratio, said, whole = "1", []string{"base"}, len(records)
+		case whole >= replicate.Fewest:
 			i := replicate.Interval(ratios, level)
-			ratio, interval, said = fmt.Sprintf("%.4f", i.Median), fmt.Sprintf("%.4f–%.4f", i.Lo, i.Hi), verdict(i)+", "+incomplete
+			ratio, interval, said = fmt.Sprintf("%.4f", i.Median), fmt.Sprintf("%.4f–%.4f", i.Lo, i.Hi), []string{verdict(i)}
 		}
-		if len(g.records) == c.processes {
-			said = strings.TrimSuffix(said, ", "+incomplete)
+		switch {
+		case len(g.records) == 0:
+			said = append(said, fmt.Sprintf("incomplete: %d blocks of one process", len(g.cut.Blocks)))
+		case whole < c.processes:
+			said = append(said, fmt.Sprintf("incomplete: %d of %d processes", whole, c.processes))
 		}
-		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%s\t%s\t%s\n", name, ns, cpu, ratio, interval, said)
+		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%s\t%s\t%s\n", name, ns, cpu, ratio, interval, strings.Join(said, ", "))
 	}
 	for _, g := range groups {
 		floor := 0.0
