@@ -20,6 +20,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpprotobuf"
 	"github.com/rpcbench/rpcbench/httpxml"
 	"github.com/rpcbench/rpcbench/internal/codecs"
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/floor"
 	"github.com/rpcbench/rpcbench/internal/roster"
 	"github.com/rpcbench/rpcbench/message"
@@ -231,7 +232,11 @@ func traits(t codec.Traits) string {
 	if len(t.Lossy) > 0 {
 		lossy = strings.Join(t.Lossy, ", ")
 	}
-	return fmt.Sprintf("%s %s, keeps %s, %s, invalid UTF-8 %s and %s, loses %s", t.Library, by, keeps, memory, t.InvalidUTF8.Encoding, t.InvalidUTF8.Decoding, lossy)
+	engine := ""
+	if t.Library == "encoding/json" {
+		engine = " on the engine of " + environ.JSONEngine()
+	}
+	return fmt.Sprintf("%s%s %s, keeps %s, %s, invalid UTF-8 %s and %s, loses %s", t.Library, engine, by, keeps, memory, t.InvalidUTF8.Encoding, t.InvalidUTF8.Decoding, lossy)
 }
 
 // each runs a row for every stack and value.

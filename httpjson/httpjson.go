@@ -11,20 +11,20 @@ import (
 )
 
 // New reads whole bodies and calls json.Unmarshal and json.Marshal: one Write for the reply.
-func New() rpcbench.Stack { return stack(name, jsonstd.Codec{}, httpapi.Options{}) }
+func New() rpcbench.Stack { return stack("httpjson", jsonstd.Codec{}, httpapi.Options{}) }
 
 // Stream uses a json.Decoder on each body and a json.Encoder on each reply, as many handlers are written. It accepts
 // what follows a complete value, which New refuses.
-func Stream() rpcbench.Stack { return stack(name+".stream", jsonstd.Stream{}, httpapi.Options{}) }
+func Stream() rpcbench.Stack { return stack("httpjson.stream", jsonstd.Stream{}, httpapi.Options{}) }
 
 // Gzip compresses requests and replies, with pooled writers and readers: what saving the bytes costs.
 func Gzip() rpcbench.Stack {
-	return stack(name+".gzip", jsonstd.Codec{}, httpapi.Options{Gzip: true})
+	return stack("httpjson.gzip", jsonstd.Codec{}, httpapi.Options{Gzip: true})
 }
 
 // H2C is the same handler over HTTP/2, in clear unless the fixture has TLS: what the protocol costs.
 func H2C() rpcbench.Stack {
-	return stack(name+".h2c", jsonstd.Codec{}, httpapi.Options{HTTP2: true})
+	return stack("httpjson.h2c", jsonstd.Codec{}, httpapi.Options{HTTP2: true})
 }
 
 // Tuned does what net/http lets a careful user do. Figures are the tuned stack's time against the same without the one
@@ -40,7 +40,7 @@ func H2C() rpcbench.Stack {
 // that stays, no mux, no body limit, other sizes of the Transport's buffers, and dropping the Date header, which every
 // server has to send.
 func Tuned() rpcbench.Stack {
-	return stack(name+".tuned", jsonstd.Codec{}, httpapi.Options{Tuned: httpapi.Tuned()})
+	return stack("httpjson.tuned", jsonstd.Codec{}, httpapi.Options{Tuned: httpapi.Tuned()})
 }
 
 func stack(name string, c codec.Codec, options httpapi.Options) rpcbench.Stack {

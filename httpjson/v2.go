@@ -1,4 +1,4 @@
-//go:build goexperiment.jsonv2
+//go:build go1.27 && goexperiment.jsonv2
 
 package httpjson
 
@@ -9,10 +9,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/native"
 )
 
-// name tells rows of encoding/json apart in a build that puts encoding/json/v2 underneath it.
-const name = "httpjson.v1onv2"
-
-// V2 uses encoding/json/v2, which refuses invalid UTF-8 and whose omitempty keeps numbers that are zero.
+// V2 uses encoding/json/v2, which refuses invalid UTF-8 and whose omitempty keeps numbers that are zero. Builds with Go
+// 1.26 or GOEXPERIMENT=nojsonv2 do without.
 func V2() rpcbench.Stack {
 	traits := rpcbench.Traits{
 		Codec:       "encoding/json/v2",

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/users"
 )
 
@@ -283,8 +284,8 @@ func TestHeader(t *testing.T) {
 	require.Subset(t, []string{"cores", "goexperiment"}, keys, "only what forbids comparing may be a key")
 	require.Contains(t, keys, "cores")
 	comment := b.String()[strings.LastIndex(b.String(), "\n#")+1:]
-	for _, part := range []string{"go=go1.", "date=20", "google.golang.org/grpc@v", "google.golang.org/protobuf@v", "connectrpc.com/connect@v",
-		"github.com/json-iterator/go@v", "github.com/tinylib/msgp@v", "github.com/planetscale/vtprotobuf@v", "github.com/go-playground/validator/v10@v"} {
+	for _, part := range []string{"go=go1.", "date=20", "json-engine=" + environ.JSONEngine(),
+		"github.com/HdrHistogram/hdrhistogram-go@v", "github.com/go-playground/validator/v10@v", "go.uber.org/goleak@v"} {
 		require.Contains(t, comment, part)
 	}
 }

@@ -1,6 +1,7 @@
-//go:build goexperiment.jsonv2
+//go:build go1.27 && goexperiment.jsonv2
 
-// Package jsonv2 is encoding/json/v2 as a codec, in builds with GOEXPERIMENT=jsonv2 alone.
+// Package jsonv2 is encoding/json/v2 as a codec. Go has the package from release 1.27 on, unless GOEXPERIMENT=nojsonv2
+// leaves it out.
 package jsonv2
 
 import (

@@ -101,19 +101,26 @@ func Run(fn func()) (Profile, error) {
 // Client is the root of what the goroutine that called Run allocated.
 const Client = "client"
 
-// Objects returns how many objects were allocated beneath functions of a package or of packages below its path, for
-// however many frames between, by the function that their goroutine began with. A goroutine that fn itself started
-// counts under its own function. Stacks that also hold a function of an excepted package are left out.
-func (p Profile) Objects(pkgPath string, except ...string) map[string]int64 {
-	within := func(path string) bool { return path == pkgPath || strings.HasPrefix(path, pkgPath+"/") }
+// Objects returns how many objects were allocated beneath functions of a library, for however many frames between, by the
+// function that their goroutine began with. A goroutine that fn itself started counts under its own function. Stacks that
+// also hold a function of an excepted package are left out.
+func (p Profile) Objects(library string, except ...string) map[string]int64 {
+	of := func(path string) bool { return Within(path, library) }
 	excepted := func(path string) bool { return slices.Contains(except, path) }
 	roots := map[string]int64{}
 	for _, s := range p.stacks {
-		if slices.ContainsFunc(s.packages, within) && !slices.ContainsFunc(s.packages, excepted) {
+		if slices.ContainsFunc(s.packages, of) && !slices.ContainsFunc(s.packages, excepted) {
 			roots[s.root] += s.objects
 		}
 	}
 	return roots
+}
+
+// Within reports whether a package belongs to a library. A library outside the standard library is its path and every path
+// below. One of the standard library is a single package, since encoding/json/v2 is another library than encoding/json.
+func Within(pkgPath, library string) bool {
+	domain, _, _ := strings.Cut(library, "/")
+	return pkgPath == library || strings.Contains(domain, ".") && strings.HasPrefix(pkgPath, library+"/")
 }
 
 // Packages returns the import paths of all frames, sorted: for the text of an error.

@@ -1,14 +1,8 @@
-//go:build go1.26 && !go1.27
-
 package codecs
 
 import (
 	"github.com/goccy/go-json"
-
-	"github.com/rpcbench/rpcbench/codec/goccy"
 )
-
-func goJSON() []Row { return []Row{row("goccy", goccy.Codec{}, plainForm)} }
 
 func goJSONLoops[T any](v *T) (func(int) ([]byte, int, error), func([]byte, int) (any, error)) {
 	return func(n int) (data []byte, total int, err error) {

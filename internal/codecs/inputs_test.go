@@ -22,6 +22,7 @@ type input struct {
 	data    []byte
 	worse   []byte // the same, so large that it is for those alone that survive data
 	content int    // length after decompression
+	kept    bool   // it is given many times in a row, since the library may keep a larger buffer after each
 }
 
 // keys are the names of a message's fields, and one that it lacks.
@@ -243,8 +244,9 @@ func deepXML(keys []string) (all []input) {
 }
 
 func msgpackInputs(keys []string) (all []input) {
+	const text = "a string or an extension that is said to have 2^26 bytes"
 	add := func(name string, data, worse []byte) {
-		all = append(all, input{name: name, data: data, worse: worse})
+		all = append(all, input{name: name, data: data, worse: worse, kept: name == text})
 	}
 	// Lengths of 32 bits. Where an int has no more, a library may take a larger one for a negative one.
 	const most = uint32(min(math.MaxUint32, math.MaxInt))
@@ -254,8 +256,6 @@ func msgpackInputs(keys []string) (all []input) {
 	const (
 		bin, ext, str, array, object = 0xc6, 0xc9, 0xdb, 0xdd, 0xdf
 		million, manyBytes           = 1 << 20, 1 << 26
-
-		text = "a string or an extension that is said to have 2^26 bytes"
 	)
 	add("nothing", nil, nil)
 	add("zeros", make([]byte, long), nil)

@@ -16,7 +16,7 @@ import (
 func plain[T any](v *T, codec string) Form {
 	f := Form{Value: v, Fresh: func() any { return new(T) }}
 	switch codec {
-	case encodingJSON:
+	case "json":
 		f.Marshal = func(n int) (data []byte, total int, err error) {
 			for i := 0; i < n && err == nil; i++ {
 				data, err = json.Marshal(v)
@@ -33,7 +33,7 @@ func plain[T any](v *T, codec string) Form {
 			}
 			return back, err
 		}
-	case encodingJSON + ".stream":
+	case "json.stream":
 		var buf bytes.Buffer
 		f.Marshal = func(n int) (data []byte, total int, err error) {
 			for i := 0; i < n && err == nil; i++ {
@@ -54,7 +54,7 @@ func plain[T any](v *T, codec string) Form {
 			}
 			return back, err
 		}
-	case encodingJSON + ".gzip":
+	case "json.gzip":
 		c := gzippedJSON()
 		f.Marshal = func(n int) (data []byte, total int, err error) {
 			for i := 0; i < n && err == nil; i++ {

@@ -46,7 +46,8 @@ func TestSizesAndEntropyAreAsDeclared(t *testing.T) {
 			ratio := gzipRatio(t, data)
 			t.Logf("%d bytes, gzip %.2f", len(data), ratio)
 			require.Equal(t, e.Size, len(data), "bytes of protobuf")
-			require.InDelta(t, e.Gzip, ratio, 0.05, "size after gzip, over size")
+			// A release of Go may compress otherwise by a byte or two, which is much of a message of three bytes.
+			require.InDelta(t, e.Gzip, ratio, max(0.05, 2/float64(max(1, e.Size))), "size after gzip, over size")
 		})
 	}
 }

@@ -52,7 +52,6 @@ func (o *ops) decode(data []byte, v any) error {
 }
 
 func newOps(row codecs.Row) *ops {
-	row.Name = strings.Replace(row.Name, ".v1onv2", "", 1) // which is to behave as encoding/json does in other builds
 	return &ops{Row: row}
 }
 

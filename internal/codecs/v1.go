@@ -1,8 +1,6 @@
-//go:build !goexperiment.jsonv2
+//go:build !go1.27 || !goexperiment.jsonv2
 
 package codecs
-
-const encodingJSON = "json"
 
 func jsonV2() []Row { return nil }
 

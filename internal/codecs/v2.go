@@ -1,4 +1,4 @@
-//go:build goexperiment.jsonv2
+//go:build go1.27 && goexperiment.jsonv2
 
 package codecs
 
@@ -7,9 +7,6 @@ import (
 
 	"github.com/rpcbench/rpcbench/codec/jsonv2"
 )
-
-// encodingJSON tells rows of encoding/json apart in a build that puts encoding/json/v2 underneath it.
-const encodingJSON = "json.v1onv2"
 
 func jsonV2() []Row { return []Row{row("json.v2", jsonv2.Codec{}, plainForm)} }
 

@@ -98,6 +98,6 @@ func TestCodecsAreTheDocumentedCall(t *testing.T) {
 		})
 	}
 	for _, row := range codecs.All() {
-		require.Equal(t, known(row) != "json.gzip", compared[known(row)], row.Name)
+		require.Equal(t, row.Name != "json.gzip", compared[row.Name], row.Name)
 	}
 }

@@ -1,5 +1,3 @@
-//go:build go1.26 && !go1.27
-
 package direct
 
 import (

@@ -3,8 +3,10 @@ package environ
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
+	"reflect"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -22,6 +24,7 @@ func List() []string {
 	}
 	info, _ := debug.ReadBuildInfo()
 	add("commit", commit(info))
+	add("json-engine", JSONEngine())
 	add("cpu", cpuModel())
 	add("cores", strconv.Itoa(runtime.NumCPU()))
 	add("kernel", strings.ReplaceAll(output("uname", "-sr"), " ", "-"))
@@ -55,7 +58,7 @@ func modules(info *debug.BuildInfo) (list []string) {
 		}
 		return list
 	}
-	// A test binary has no module versions in its build information, and runs where its module is.
+	// Before Go 1.27 a test binary has no module versions in its build information. It runs where its module is.
 	return strings.Fields(output("go", "list", "-m", "-f", "{{if not (or .Main .Indirect)}}{{.Path}}@{{.Version}}{{end}}", "all"))
 }
 
@@ -108,6 +111,10 @@ func Experiment() string {
 	}
 	return ""
 }
+
+// JSONEngine is the import path of the package that does encoding/json's work in this build: encoding/json itself, or
+// encoding/json/v2, which Go 1.27 puts beneath encoding/json unless GOEXPERIMENT=nojsonv2. One of the two declares Marshaler.
+func JSONEngine() string { return reflect.TypeFor[json.Marshaler]().PkgPath() }
 
 // output is what a command prints, or "" where it can't be run.
 func output(name string, args ...string) string {

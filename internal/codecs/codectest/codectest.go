@@ -170,8 +170,9 @@ func AsEncodingJSON(t *testing.T, c codec.Codec) {
 			require.NoError(t, err)
 			got, err := c.Marshal(v)
 			require.NoError(t, err)
-			// In a build with encoding/json/v2 underneath, encoding/json writes the character itself.
-			require.Equal(t, strings.ReplaceAll(string(want), "\ufffd", `\ufffd`), string(got), "%T", v)
+			// encoding/json writes U+FFFD as an escape, and from Go 1.27 on as the character. Either is right.
+			escaped := func(b []byte) string { return strings.ReplaceAll(string(b), "\ufffd", `\ufffd`) }
+			require.Equal(t, escaped(want), escaped(got), "%T", v)
 		}
 		var viaStd, back rpcbench.User
 		data, err := c.Marshal(u)

@@ -1,5 +1,0 @@
-//go:build !goexperiment.jsonv2
-
-package httpjson
-
-const name = "httpjson"
