@@ -192,6 +192,10 @@ func BenchmarkOpenLoop(b *testing.B) {
 		perSecond, _ := strconv.ParseFloat(rate, 64)
 		stacktest.BenchmarkOpenLoop(b, s, config(20), perSecond)
 	})
+	for _, rate := range chosen.rates.values() {
+		perSecond, _ := strconv.ParseFloat(rate, 64)
+		b.Run("stack=none/rate="+rate, func(b *testing.B) { stacktest.BenchmarkOpenLoopEmpty(b, perSecond) })
+	}
 }
 
 // BenchmarkCodec is the wire formats by themselves, without a connection. Codecs of one message stand together, since they are

@@ -9,20 +9,24 @@
 // The measurements have these properties, and a test holds each:
 //
 //   - The code that a row's label names ran, in client and server, and no rival's: TestConformance, TestFakesFail.
-//   - Every call crosses the fixture's own connections, as many as declared, none opened inside a timed loop:
-//     TestConformance, TestBrokenStackHasNoRow.
+//   - Every call crosses the fixture's own connections, as many as declared: TestConformance. A row that opened more inside
+//     its timed loop fails, but for what a busy machine may cause, which the row prints: TestBrokenStackHasNoRow,
+//     TestReconnectIsPrinted.
+//   - A row runs with the GOMAXPROCS of its label: TestRowsHaveThePsOfTheirLabel.
 //   - Every reply is decoded and compared with its own request, on every op: TestConformance, TestFakesFail.
 //   - Mistakes end the same way on every stack: TestConformance, TestFailuresHaveOneStatusEach.
 //   - Nothing is compressed, and nothing asks for compression, unless the row says so: TestConformance.
 //   - Stacks of one protocol can be crossed, and of different ones refuse each other: TestCrossConforms,
 //     TestProtocolsRefuseEachOther.
 //   - What a format or library loses is declared, case by case: TestConformance.
-//   - A Call costs no more than the same work written by hand against the library: TestAllocationsAtMostDirect.
+//   - A Call allocates no more than the same work written by hand against the library: TestAllocationsAtMostDirect.
 //   - The loop around a call allocates nothing: TestHarnessAllocatesNothing.
 //   - A row costs the same first, last and alone in its process: TestRowsCostTheSame.
 //   - Nothing grows with the number of calls: TestNothingGrows.
-//   - A ratio comes with an interval that holds the true one as often as it says, on a machine that drifts and stalls:
-//     TestPairedReadingOfASharedMachine. Pairing is what makes it so: TestUnpairedReadingsLose.
+//   - On a simulated machine whose drift and stalls slow both arms alike, the interval of one process holds the true ratio as
+//     often as it says: TestPairedReadingOfASharedMachine. Pairing is what makes it so: TestUnpairedReadingsLose.
+//   - Where processes in a row share what the machine did, the interval of versus allows for that, and a comparison whose base
+//     moved is undecided: TestIntervalOfProcessesInARow, TestUndecidedWhenTheBaseMoves.
 //   - A slice pays for its own garbage: TestSlicesThatEndWithACollection.
 //   - A comparison measures anew for each GOMAXPROCS and each repeat, and keeps what it has measured if a stack fails:
 //     TestVersusRows, TestVersusKeepsWhatItMeasured.
@@ -32,7 +36,7 @@
 //   - Each scenario's op is what its name says, on both sides: TestScenarios. Names, keys and units of the rows are fixed:
 //     TestRows. Each flag changes what client and server do: TestFlags.
 //   - At a fixed rate no call is left out or timed from a later start than planned: TestStallIsInTheTail,
-//     TestDropsAreCounted.
+//     TestDropsAreCounted. What the generator adds is printed beside it: TestLatenessEndsWhenTheCallBegins.
 //   - The emulated link costs what its preset says, and not a byte: TestLinkRoundTrip, TestLinkDial, TestLinkPayload,
 //     TestLinkCarriesTheBytes.
 //   - A codec does the same in each op, keeps nothing of the one before, and its row fails if it doesn't: TestOpsAreEqual,

@@ -85,7 +85,9 @@ func TestRows(t *testing.T) {
 			if v.OrigUnit != "" {
 				unit = v.OrigUnit
 			}
-			units = append(units, unit)
+			if unit != "reconnects" { // which a busy machine may cause
+				units = append(units, unit)
+			}
 		}
 		slices.Sort(units)
 		fmt.Fprintf(&got, "%s: %s\n", name, strings.Join(units, " "))
@@ -129,7 +131,7 @@ func TestFlags(t *testing.T) {
 				"Link/stack=rawtcp/link=lan/op=warm", "Link/stack=rawtcp/link=lan/op=cold",
 				"OpenLoop/stack=rawtcp/rate=1000", "OpenLoop/stack=rawtcp/rate=100", "OpenLoop/stack=rawtcp/rate=5000"}, nil, nil},
 		{"rates", []string{"-test.bench=^BenchmarkOpenLoop$", "-stacks=rawtcp", "-rates=2000,5"},
-			[]string{"OpenLoop/stack=rawtcp/rate=2000", "OpenLoop/stack=rawtcp/rate=5"}, map[string]float64{"sec/op": 0.2}, nil},
+			[]string{"OpenLoop/stack=rawtcp/rate=2000", "OpenLoop/stack=rawtcp/rate=5", "OpenLoop/stack=none/rate=2000", "OpenLoop/stack=none/rate=5"}, map[string]float64{"sec/op": 0.2}, nil},
 		{"codecs and messages", []string{"-test.bench=^BenchmarkCodec$", "-codecs=protobuf,json", "-msgs=small.3B"},
 			[]string{"Codec/codec=protobuf/msg=small.3B/op=marshal", "Codec/codec=json/msg=small.3B/op=marshal",
 				"Codec/codec=protobuf/msg=small.3B/op=unmarshal", "Codec/codec=json/msg=small.3B/op=unmarshal"}, map[string]float64{"size-B": 12}, map[string]float64{"size-B": 14}},
@@ -215,8 +217,9 @@ func TestCallersReachTheServer(t *testing.T) {
 		for _, c := range taps[i].Conns() {
 			received = append(received, c.Received()...)
 		}
-		for caller := range 40 {
-			require.Equal(t, caller < want.callers, bytes.Contains(received, []byte(users.Sample(caller, 0).Email)), "caller %d of %d", caller, want.callers)
+		for user := range 100 {
+			require.Equal(t, user < 4*want.callers, bytes.Contains(received, []byte(users.Sample(user, 0).Email)),
+				"user %d, of four for each of %d callers", user, want.callers)
 		}
 	}
 }

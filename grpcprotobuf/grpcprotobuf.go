@@ -44,8 +44,9 @@ func Gzip() rpcbench.Stack {
 //   - Static flow-control windows of a body's largest size: no bandwidth estimate, whose pings and window updates cost 47
 //     bytes each way per call: 0.955 (0.947–0.961).
 //
-// Left out, since their intervals held 1 or lay above it: read and write buffers of 4 and 128 kB, the shared write buffer,
-// no retry, no health check, no idle timeout, no buffer pool, WaitForHandlers, MaxConcurrentStreams.
+// Left out, since their intervals held 1 or lay above it: read and write buffers of 4 and 128 kB, no retry, no health check,
+// no idle timeout, no buffer pool, WaitForHandlers, MaxConcurrentStreams. In grpc-go 1.85 the shared write buffer and pooled
+// buffers for reading frames are defaults, so New has them.
 func Tuned() rpcbench.Stack {
 	const window = rpcbench.MaxBody
 	s := stack("grpcprotobuf.tuned", func(*rpcbench.Traits) {}, nil, []grpc.DialOption{

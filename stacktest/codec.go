@@ -24,6 +24,7 @@ import (
 // codec.Appender, which appends to one slice: these show what is left when the caller keeps the buffer.
 func BenchmarkMarshal(b *testing.B, c codec.Codec, v any, loop func(n int) (body []byte, total int, err error)) {
 	b.Helper()
+	Procs(b)
 	want := encode(b, c, v)
 	if loop == nil {
 		loop = marshalLoop(c, v)
@@ -90,6 +91,7 @@ func marshalLoop(c codec.Codec, v any) func(n int) ([]byte, int, error) {
 // op left, fails.
 func BenchmarkUnmarshal(b *testing.B, c codec.Codec, v any, fresh func() any, loop func(data []byte, n int) (value any, err error)) {
 	b.Helper()
+	Procs(b)
 	data := encode(b, c, v)
 	if loop == nil {
 		loop = unmarshalLoop(c, fresh)

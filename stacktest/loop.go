@@ -14,6 +14,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // single caller). One op is one Call: encode, send, validate, answer, decode, compare. Beside ns/op, B/op and allocs/op
 // of client and server together it reports
 //
-//	p50-ns, p95-ns, p99-ns   of the ops; absent with fewer than ten ops beyond
+//	p50-ns, p95-ns, p99-ns   of the ops; absent with fewer than ten ops beyond, and below 20 ticks of a coarse clock
 //	cpu-ns/op                user and system time of the process; absent where the system doesn't tell
 //	sent-B/op, recv-B/op     on the client's connection, beneath TLS, from a pass of their own
 //
@@ -56,6 +57,7 @@ type serial struct {
 func (s serial) benchmark(b *testing.B) {
 	b.Helper()
 	defer noRow(b, s.stack)
+	Procs(b)
 	if s.hang == 0 {
 		s.hang = hangLimit
 	}
@@ -92,9 +94,7 @@ func (s serial) benchmark(b *testing.B) {
 	dog.Stop()
 	server.report(b, n)
 
-	if opened := f.Accepted() - accepted; opened != int64(n)*s.dials {
-		b.Fatalf("rpcbench: %s: %d connections opened inside the timed loop of %d calls", s.stack.Name, opened, n)
-	}
+	reportReconnects(b, s.stack, f.Accepted()-accepted-int64(n)*s.dials, int64(n))
 	reportPercentiles(b, ops)
 	if s.messages > 0 {
 		b.ReportMetric(float64(b.Elapsed())/float64(int64(n)*s.messages), "ns/message")
@@ -108,6 +108,20 @@ func (s serial) benchmark(b *testing.B) {
 	s.countBytes(b)
 }
 
+// reportReconnects fails the row if its n calls opened more connections than declared, or fewer. One more is allowed, or one in
+// ten thousand calls, and is printed: net/http gives a connection up when the goroutine that writes to it has not run
+// for 50 ms (maxWriteWaitBeforeConnReuse), which is the machine's doing. It costs such a call about 100 µs.
+func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n int64) {
+	b.Helper()
+	if more < 0 || more > versus.Reconnects(n) {
+		b.Fatalf("rpcbench: %s: %+d connections inside the timed loop of %d calls, against what is declared; %d more are allowed",
+			stack.Name, more, n, versus.Reconnects(n))
+	}
+	if more > 0 {
+		b.ReportMetric(float64(more), "reconnects")
+	}
+}
+
 // noRow is to be deferred: after a panic package testing might print a row of no iterations before it dies.
 func noRow(b *testing.B, stack rpcbench.Stack) {
 	b.Helper()
@@ -116,15 +130,22 @@ func noRow(b *testing.B, stack rpcbench.Stack) {
 	}
 }
 
-// reportPercentiles leaves out what the sample does not carry.
+// reportPercentiles leaves out what the sample, or the clock, does not carry.
 func reportPercentiles(b *testing.B, ops *latency.Recorder) {
 	b.Helper()
+	percentiles(b, "", ops)
+}
+
+func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
+	b.Helper()
+	began := time.Now()
+	tick := latency.Tick(func() time.Duration { return time.Since(began) })
 	for _, p := range []struct {
 		unit string
 		q    float64
 	}{{"p50-ns", 0.50}, {"p95-ns", 0.95}, {"p99-ns", 0.99}} {
-		if d, ok := ops.Quantile(p.q); ok {
-			b.ReportMetric(float64(d), p.unit)
+		if d, ok := ops.Quantile(p.q); ok && d >= latency.Ticks*tick {
+			b.ReportMetric(float64(d), prefix+p.unit)
 		}
 	}
 }

@@ -70,9 +70,9 @@ func leftBehind(options ...goleak.Option) error {
 // units of the figures that the testing package doesn't know.
 func units() []string {
 	return []string{
-		"p50-ns", "p95-ns", "p99-ns", "cpu-ns/op", "sent-B/op", "recv-B/op",
-		"ns/message", "client-bound", "round-trips/op",
-		"drops", "late-p99-ns", "generator-bound",
+		"p50-ns", "p95-ns", "p99-ns", "cpu-ns/op", "sent-B/op", "recv-B/op", "reconnects",
+		"ns/message", "round-trips/op",
+		"drops", "late-p50-ns", "late-p95-ns", "late-p99-ns", "generator-bound",
 		"server-cpu-ns/op", "server-B/op", "server-allocs/op",
 		"incomplete", "base-ratio", "base-ratio-lo", "base-ratio-hi", "aa-ratio", "aa-ratio-lo", "aa-ratio-hi", "noise-floor-%",
 		"direct-ns/op", "direct-ratio", "direct-ratio-lo", "direct-ratio-hi",
@@ -86,15 +86,19 @@ func printHeader(w io.Writer) {
 	if e := environ.Experiment(); e != "" {
 		fmt.Fprintln(w, "goexperiment:", e)
 	}
+	if build := environ.Build(); build != "" {
+		fmt.Fprintln(w, "build:", build)
+	}
 	for _, u := range units() {
 		fmt.Fprintf(w, "Unit %s better=lower\n", u)
 	}
-	for _, u := range []string{"req/s", "inflight-ratio", "achieved-req/s"} {
+	for _, u := range []string{"req/s", "achieved-req/s"} {
 		fmt.Fprintf(w, "Unit %s better=higher\n", u)
 	}
 	for _, u := range []string{"size-B", "gzip-B"} {
 		fmt.Fprintf(w, "Unit %s better=lower assume=exact\n", u)
 	}
 	fmt.Fprintln(w, "Unit seed assume=nothing")
+	fmt.Fprintln(w, "Unit cpu-share assume=nothing")
 	fmt.Fprintln(w, "#", strings.Join(environ.List(), " "))
 }

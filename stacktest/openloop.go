@@ -3,6 +3,7 @@ package stacktest
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -27,8 +28,9 @@ const (
 //	                         were due meanwhile; absent with fewer than ten calls beyond
 //	achieved-req/s           calls made per second: less than rate where the stack could not keep up
 //	drops                    starts that were dropped; percentiles are of the others
-//	late-p99-ns              99th percentile of how late the generator itself was, which the percentiles include; absent
-//	                         with fewer than ten starts beyond
+//	late-p50-ns, late-p95-ns, late-p99-ns
+//	                         how late a caller began its call, which p50-ns, p95-ns and p99-ns include: the generator's timer
+//	                         and the hand-over to a goroutine; absent with fewer than ten starts beyond
 //	generator-bound          1 where late-p99-ns is more than a tenth of p99-ns: the tail is not the stack's alone
 //	cpu-ns/op                user and system time of the process, the generator's too, per call made; absent where the
 //	                         system doesn't tell
@@ -47,6 +49,7 @@ func BenchmarkOpenLoop(b *testing.B, stack rpcbench.Stack, config rpcbench.Confi
 func openLoop(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, rate float64, wait func(time.Duration), hang time.Duration) {
 	b.Helper()
 	defer noRow(b, stack)
+	Procs(b)
 	loop, err := latency.NewOpenLoop(rate, openQueue, wait)
 	if err != nil {
 		b.Fatalf("rpcbench: %s: %v", stack.Name, err)
@@ -81,9 +84,7 @@ func openLoop(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, rate f
 	runtime.ReadMemStats(&after)
 	made := loop.Latency.Count()
 	server.report(b, int(made))
-	if f.Accepted() != accepted {
-		b.Fatalf("rpcbench: %s: %d connections opened inside the timed loop", stack.Name, f.Accepted()-accepted)
-	}
+	reportReconnects(b, stack, f.Accepted()-accepted, made)
 	reportOpenLoop(b, loop)
 	// Per call made, until the last has ended: package testing would divide by planned starts. Whole numbers, as it has them.
 	b.ReportMetric(float64((after.TotalAlloc-before.TotalAlloc)/uint64(made)), "B/op")
@@ -110,6 +111,34 @@ func startCallers(b *testing.B, f *rpcbench.Fixture, loop *latency.OpenLoop) {
 	if err := loop.Start(warmRounds, calls...); err != nil {
 		b.Fatalf("rpcbench: %s: %v%s", f.Stack.Name, err, dog.note())
 	}
+}
+
+// BenchmarkOpenLoopEmpty is BenchmarkOpenLoop around calls that do nothing, without a stack: what the generator adds to the
+// percentiles of every other row.
+func BenchmarkOpenLoopEmpty(b *testing.B, rate float64) {
+	b.Helper()
+	Procs(b)
+	sleeper, err := latency.NewSleeper()
+	if err != nil {
+		b.Fatalf("rpcbench: %v", err)
+	}
+	defer sleeper.Close()
+	loop, err := latency.NewOpenLoop(rate, openQueue, sleeper.Sleep)
+	if err != nil {
+		b.Fatalf("rpcbench: %v", err)
+	}
+	nothing := func(context.Context) error { return nil }
+	if err := loop.Start(warmRounds, slices.Repeat([]func(context.Context) error{nothing}, openCallers)...); err != nil {
+		b.Fatalf("rpcbench: %v", err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = loop.Next()
+	}
+	if err := loop.Finish(); err != nil {
+		b.Fatalf("rpcbench: %v", err)
+	}
+	reportOpenLoop(b, loop)
 }
 
 // countOpenBytes reports what a call that is made sends and receives at the rate: over HTTP/2 calls that meet share pings and
@@ -141,12 +170,9 @@ func countOpenBytes(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, 
 func reportOpenLoop(b *testing.B, loop *latency.OpenLoop) {
 	b.Helper()
 	reportPercentiles(b, &loop.Latency)
+	percentiles(b, "late-", &loop.Lateness)
 	p99, ok := loop.Latency.Quantile(0.99)
-	late, lateOK := loop.Lateness.Quantile(0.99)
-	if lateOK {
-		b.ReportMetric(float64(late), "late-p99-ns")
-	}
-	if ok && late > p99/10 {
+	if late, _ := loop.Lateness.Quantile(0.99); ok && late > p99/10 {
 		b.ReportMetric(1, "generator-bound")
 	}
 	b.ReportMetric(loop.Achieved(), "achieved-req/s")

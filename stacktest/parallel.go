@@ -17,26 +17,18 @@ import (
 	"github.com/rpcbench/rpcbench/internal/users"
 )
 
-// BenchmarkParallel times callers that create users at the same time, each its own, over config.Conns connections: a
-// closed loop, in which a caller calls again as soon as it has its reply. ns/op is wall time over all ops. Beside it and the
-// other figures of BenchmarkCreateUser, whose bytes are counted with all callers calling, it reports
+// BenchmarkParallel times callers that create users at the same time over config.Conns connections: a closed loop, in which a
+// caller calls again as soon as it has its reply. Each caller goes round four users. ns/op is wall time over all ops. Beside it
+// and the other figures of BenchmarkCreateUser, whose bytes are counted with all callers calling, it reports
 //
-//	req/s            ops per second
-//	inflight-ratio   rate × mean latency / callers (J. D. C. Little's law): the share of callers that wait for a reply;
-//	                 absent with fewer than a hundred ops per caller
-//	client-bound     1 where that share is below 0.9: the row is of the load generator and not of the stack. The contrary
-//	                 does not hold: what callers take from a server that shares their cores is within the latency
+//	req/s       ops per second
+//	cpu-share   the part of the machine's CPU time that this process used, callers and servers together: near 1, the row says
+//	            how much CPU a call takes, and no more callers would make more calls. Absent with fewer than a hundred ops
+//	            per caller, and where the system doesn't tell
 func BenchmarkParallel(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, callers int) {
 	b.Helper()
-	parallel{stack: stack, config: config, callers: callers, calls: func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
-		calls := make([]rpcbench.Call, callers)
-		for i := range calls {
-			var err error
-			if calls[i], err = prepareOne(f, users.Sample(i, 0)); err != nil {
-				return nil, err
-			}
-		}
-		return calls, nil
+	parallel{stack: stack, config: config, callers: callers, prepare: func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
+		return prepareOne(f, users.Sample(i%100, 0)) // these are of one length
 	}}.benchmark(b)
 }
 
@@ -45,13 +37,35 @@ type parallel struct {
 	stack   rpcbench.Stack
 	config  rpcbench.Config
 	callers int
-	calls   func(*rpcbench.Fixture) ([]rpcbench.Call, error) // as many as callers
-	hang    time.Duration                                    // 0 is hangLimit
+	prepare func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) // call i is of caller i/perCaller
+	hang    time.Duration                                           // 0 is hangLimit
+}
+
+// perCaller is how many calls a caller goes round: a reply that sticks to a connection is then the wrong one.
+const perCaller = 4
+
+// calls prepares those of each caller. A multiplexed stack binds each to the next connection in turn. A caller keeps the
+// connection of its first, so calls of no caller are prepared in between, and never made.
+func (p parallel) calls(f *rpcbench.Fixture) ([][]rpcbench.Call, error) {
+	calls := make([][]rpcbench.Call, p.callers)
+	for j := range perCaller {
+		for i := 0; i < p.callers || i%max(1, p.config.Conns) != 0; i++ {
+			call, err := p.prepare(f, i*perCaller+j)
+			if err != nil {
+				return nil, err
+			}
+			if i < p.callers {
+				calls[i] = append(calls[i], call)
+			}
+		}
+	}
+	return calls, nil
 }
 
 func (p parallel) benchmark(b *testing.B) {
 	b.Helper()
 	defer noRow(b, p.stack)
+	Procs(b)
 	if p.hang == 0 {
 		p.hang = hangLimit
 	}
@@ -78,26 +92,24 @@ func (p parallel) benchmark(b *testing.B) {
 		b.Fatalf("rpcbench: %s: %v", p.stack.Name, err)
 	}
 	server.report(b, b.N)
-	if f.Accepted() != accepted {
-		b.Fatalf("rpcbench: %s: %d connections opened inside the timed loop", p.stack.Name, f.Accepted()-accepted)
-	}
-	reportPercentiles(b, run.ops)
+	reportReconnects(b, p.stack, f.Accepted()-accepted, int64(b.N))
+	reportPercentiles(b, run)
 	if cpuKnown {
 		b.ReportMetric(float64(cpuEnd-cpuStart)/float64(b.N), "cpu-ns/op")
 	}
-	reportRate(b, run.busy, b.Elapsed(), p.callers, b.N)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
+	if cpuKnown && b.N >= 100*p.callers { // else the ends of the run would be much of it
+		b.ReportMetric(cpuShare(cpuEnd-cpuStart, b.Elapsed(), runtime.NumCPU()), "cpu-share")
+	}
 	if printed(b) {
 		p.countBytes(b)
 	}
 }
 
-func (p parallel) warm(b *testing.B, f *rpcbench.Fixture) []rpcbench.Call {
+func (p parallel) warm(b *testing.B, f *rpcbench.Fixture) [][]rpcbench.Call {
 	b.Helper()
 	calls, err := p.calls(f)
 	skipOrFail(b, p.stack, err)
-	if len(calls) != p.callers {
-		b.Fatalf("rpcbench: %s: %d calls for %d callers", p.stack.Name, len(calls), p.callers)
-	}
 	if _, err := p.together(f, calls, slices.Repeat([]int64{warmRounds}, p.callers), hangLimit, func() {}); err != nil {
 		b.Fatalf("rpcbench: %s: warm-up: %v", p.stack.Name, err)
 	}
@@ -128,35 +140,15 @@ func printed(b *testing.B) bool {
 	return b.Elapsed() >= wanted.Time
 }
 
-func reportRate(b *testing.B, busy, wall time.Duration, callers, n int) {
-	b.Helper()
-	b.ReportMetric(float64(n)/wall.Seconds(), "req/s")
-	if share, ok := inflight(busy, wall, callers, n); ok {
-		b.ReportMetric(share, "inflight-ratio")
-		if share < 0.9 {
-			b.ReportMetric(1, "client-bound")
-		}
-	}
-}
-
-// inflight is the share of callers that wait for a reply, on average; false where the ends of the run would be much of it.
-func inflight(busy, wall time.Duration, callers, n int) (share float64, ok bool) {
-	if n < 100*callers {
-		return 0, false
-	}
-	return float64(busy) / float64(wall) / float64(callers), true
-}
-
-// tally is what callers did.
-type tally struct {
-	ops  *latency.Recorder
-	busy time.Duration // sum of all latencies
+// cpuShare is the part of the machine's CPU time that the process used.
+func cpuShare(used, wall time.Duration, cores int) float64 {
+	return float64(used) / float64(wall) / float64(cores)
 }
 
 // together makes n calls: n[0] between all callers, those that are quick making more of them, or n[i] by each. begin is called when all
 // callers are ready. Its error is the first of a call, or its panic. When no call begins for as long as hang, the fixture is closed.
-func (p parallel) together(f *rpcbench.Fixture, calls []rpcbench.Call, n []int64, hang time.Duration, begin func()) (*tally, error) {
-	run := &tally{ops: latency.New()}
+func (p parallel) together(f *rpcbench.Fixture, calls [][]rpcbench.Call, n []int64, hang time.Duration, begin func()) (*latency.Recorder, error) {
+	run := latency.New()
 	var (
 		mu    sync.Mutex // of run and failed
 		fail  error
@@ -169,7 +161,7 @@ func (p parallel) together(f *rpcbench.Fixture, calls []rpcbench.Call, n []int64
 		left[i].Store(n[i])
 	}
 	ready.Add(len(calls))
-	for i, call := range calls {
+	for i, round := range calls {
 		mine := &left[i%len(n)]
 		done.Go(func() {
 			var batch [64]time.Duration // to be recorded together: a lock for each op would be the harness's
@@ -178,8 +170,7 @@ func (p parallel) together(f *rpcbench.Fixture, calls []rpcbench.Call, n []int64
 				mu.Lock()
 				defer mu.Unlock()
 				for _, d := range batch[:filled] {
-					run.ops.Record(d)
-					run.busy += d
+					run.Record(d)
 				}
 				filled = 0
 			}
@@ -202,7 +193,8 @@ func (p parallel) together(f *rpcbench.Fixture, calls []rpcbench.Call, n []int64
 			ctx := context.Background()
 			ready.Done()
 			<-start
-			for mine.Add(-1) >= 0 {
+			for made := 0; mine.Add(-1) >= 0; made++ {
+				call := round[made%len(round)]
 				began := time.Now()
 				err := call(ctx)
 				batch[filled] = time.Since(began)

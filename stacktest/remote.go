@@ -22,10 +22,11 @@ const (
 	serverProcess = "RPCBENCH_SERVER" // in the environment of a child, which is a server and runs no test
 )
 
-// placement is the value of -server.
+// placement is the value of -server, and what else Main keeps for the benchmarks.
 type placement struct {
 	where string
 	serve remote.StartFunc // nil: in this process
+	seen  map[string]bool  // names of the rows that have begun; see Procs
 }
 
 func (p *placement) String() string     { return p.where }
@@ -34,7 +35,7 @@ func (p *placement) Set(v string) error { p.where = v; return nil }
 // Flags registers the flag of Main, which does so itself. Only a TestMain that parses flags before it calls Main needs it.
 func Flags() {
 	if flag.Lookup(serverFlag) == nil {
-		flag.Var(new(placement), serverFlag, "where benchmarks have their servers: process, or the host:port that rpcbench serve prints; here if empty")
+		flag.Var(&placement{seen: map[string]bool{}}, serverFlag, "where benchmarks have their servers: process, or the host:port that rpcbench serve prints; here if empty")
 	}
 }
 

@@ -123,32 +123,36 @@ func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, m
 	if msg == FlexComplex && slices.Contains(stack.Traits.Lossy, "complex") {
 		b.Skipf("rpcbench: %s does not keep the complex message bit-equal", stack.Name)
 	}
-	calls := func(n int) func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
-		return func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
-			client, ok := f.Client.(rpcbench.Echoer)
-			if !ok {
-				return nil, fmt.Errorf("echo: %w", errors.ErrUnsupported)
-			}
-			calls := make([]rpcbench.Call, n)
-			for i := range calls {
-				m := new(message.Flex)
-				if msg == FlexComplex {
-					m = message.Complex()
-					m.Fixed32 += uint32(i) // as many bytes, and another reply
-				}
-				var err error
-				if calls[i], err = client.PrepareEcho(m); err != nil {
-					return nil, fmt.Errorf("prepare: %w", err)
-				}
-			}
-			return calls, nil
+	prepare := func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
+		client, ok := f.Client.(rpcbench.Echoer)
+		if !ok {
+			return nil, fmt.Errorf("echo: %w", errors.ErrUnsupported)
 		}
+		m := new(message.Flex)
+		if msg == FlexComplex {
+			m = message.Complex()
+			m.Fixed32 += uint32(i) // as many bytes, and another reply
+		}
+		call, err := client.PrepareEcho(m)
+		if err != nil {
+			return nil, fmt.Errorf("prepare: %w", err)
+		}
+		return call, nil
 	}
 	if callers > 1 {
-		parallel{stack: stack, config: config, callers: callers, calls: calls(callers)}.benchmark(b)
+		parallel{stack: stack, config: config, callers: callers, prepare: prepare}.benchmark(b)
 		return
 	}
-	serial{stack: stack, config: config, calls: calls(users.Round)}.benchmark(b)
+	serial{stack: stack, config: config, calls: func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
+		calls := make([]rpcbench.Call, users.Round)
+		for i := range calls {
+			var err error
+			if calls[i], err = prepare(f, i); err != nil {
+				return nil, err
+			}
+		}
+		return calls, nil
+	}}.benchmark(b)
 }
 
 // FlexMessage is what BenchmarkEcho sends, and the value of its key msg.
@@ -261,8 +265,8 @@ func resetOnClose(c net.Conn) net.Conn {
 //
 //	round-trips/op   how often an op waits for the link: its time over a link of 100 ms and no other limit, in 100 ms
 //
-// Bytes are counted over that link too. B/op and allocs/op are from a pass without a link, whose own buffers would be most of
-// them: what BenchmarkCreateUser and BenchmarkCold have. There is no cpu-ns/op: a process that waits is billed for waking. The
+// Bytes, B/op and allocs/op are from passes without a link: as many calls as BenchmarkCreateUser and BenchmarkCold count would
+// take half a minute over it, and its own buffers would be most of the heap. There is no cpu-ns/op: a process that waits is billed for waking. The
 // emulated link delays and paces; it loses nothing, and has no slow start.
 func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, link string, cold bool) {
 	b.Helper()
@@ -283,22 +287,20 @@ func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, l
 	}
 	over(l).benchmark(b)
 	over(netwrap.Link{RTT: roundTrip}).countTrips(b)
+	bare.countBytes(b)
 	bare.countHeap(b)
 }
 
 const roundTrip = 100 * time.Millisecond // so long that nothing else of a call counts
 
-// countTrips reports the median of three ops' time, in roundTrip, and their bytes.
+// countTrips reports the median of three ops' time, in roundTrip.
 func (s serial) countTrips(b *testing.B) {
 	b.Helper()
-	wire := new(wireCounter)
-	s.config = wire.on(s.config)
 	f := Start(b, s.stack, s.config)
 	calls := s.warm(b, f)
 	dog := watch(f, hangLimit)
 	defer dog.Stop()
 	times := make([]time.Duration, 3)
-	wire.begin()
 	for i := range times {
 		began := time.Now()
 		if err := calls[i%len(calls)](context.Background()); err != nil {
@@ -306,7 +308,6 @@ func (s serial) countTrips(b *testing.B) {
 		}
 		times[i] = time.Since(began)
 	}
-	wire.report(b, len(times))
 	slices.Sort(times)
 	b.ReportMetric(float64(times[1])/float64(roundTrip), "round-trips/op")
 }

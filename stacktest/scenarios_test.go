@@ -143,13 +143,13 @@ func gathering(callers int, rounds ...int) rpcbench.Stack {
 	})
 }
 
-// dropping closes its idle connections before the nth call after those that connect the fixture.
+// dropping closes its idle connections before the nth call and each later one, not counting those that connect the fixture.
 func dropping(n int64) rpcbench.Stack {
 	var made atomic.Int64
 	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
 		return around{c, func(call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
-				if made.Add(1) == n {
+				if made.Add(1) >= n {
 					_ = c.Close()
 				}
 				return call(ctx)
@@ -225,12 +225,13 @@ func BenchmarkScenarios(b *testing.B) {
 	})
 	row("parallel.hung", func(b *testing.B) {
 		parallel{stack: hangingAfter(fake{}.stack(), warmRounds*users.Round), callers: users.Round, hang: 200 * time.Millisecond,
-			calls: usersOf(0)}.benchmark(b)
+			prepare: func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) { return prepareOne(f, users.Sample(i, 0)) }}.benchmark(b)
 	})
 	row("parallel.bound", func(b *testing.B) {
-		for b.Loop() {
-		}
-		reportRate(b, time.Second, 10*time.Second, 1, 1000)
+		BenchmarkParallel(b, busy("spins", 100*time.Microsecond), rpcbench.Config{}, 2*runtime.NumCPU())
+	})
+	row("parallel.idle", func(b *testing.B) {
+		BenchmarkParallel(b, stubNamed("waits", func(int64) error { <-time.After(time.Millisecond); return nil }), rpcbench.Config{}, 2)
 	})
 	row("parallel.dials", func(b *testing.B) { BenchmarkParallel(b, dropping(warmRounds*2+10), rpcbench.Config{Conns: 2}, 2) })
 }
@@ -264,18 +265,17 @@ func TestScenarios(t *testing.T) {
 		{name: "stream.unable", reason: "HTTP/1.1 does not stream", skipped: "rpcbench: httpjson: streams: unsupported operation"},
 		{name: "cold", reason: "a connection for each op", least: map[string]float64{"ns/op": 1, "sent-B/op": 100}},
 		{name: "cold.tls", reason: "a handshake for each op", least: map[string]float64{"recv-B/op": 800}},
-		{name: "cold.warm", reason: "a client that keeps its connection is not cold", fails: "0 connections opened inside the timed loop of 20 calls"},
+		{name: "cold.warm", reason: "a client that keeps its connection is not cold", fails: "-20 connections inside the timed loop of 20 calls, against what is declared"},
 		{name: "link", reason: "an op waits for its reply: 4 ms", least: map[string]float64{"round-trips/op": 1, "ns/op": 4e6, "sent-B/op": 100, "recv-B/op": 100}},
 		{name: "link.cold", reason: "a dial, a handshake, an op", least: map[string]float64{"round-trips/op": 3, "ns/op": 12e6}},
 		{name: "link.heap", reason: "a client's buffers are billed, a link's of 64 kB are not", least: map[string]float64{"B/op": 1000}, most: map[string]float64{"B/op": 80_000}},
 		{name: "link.unknown", reason: "a link that does not exist", fails: "5g"},
-		{name: "parallel", reason: "all callers call at a time", least: map[string]float64{"req/s": 1, "ns/op": 1, "cpu-ns/op": 0}, absent: []string{"inflight-ratio", "client-bound"}},
+		{name: "parallel", reason: "all callers call at a time", least: map[string]float64{"req/s": 1, "ns/op": 1, "cpu-ns/op": 0}, absent: []string{"cpu-share"}},
 		{name: "parallel.none", reason: "nobody calls", fails: "0 callers: at least one is needed"},
 		{name: "parallel.error", reason: "one caller's error ends all", fails: ": broken"},
 		{name: "parallel.panic", reason: "as does one caller's panic", fails: "rpcbench: fake: warm-up: caller"},
-		{name: "parallel.bound", reason: "a generator that is behind says so", least: map[string]float64{"client-bound": 1, "inflight-ratio": 0.1, "req/s": 100}},
 		{name: "parallel.hung", reason: "a server that falls silent", fails: "the call hung, so its fixture was closed"},
-		{name: "parallel.dials", reason: "a connection more than declared", fails: "connections opened inside the timed loop"},
+		{name: "parallel.dials", reason: "connections more than declared", fails: "connections inside the timed loop of 20 calls, against what is declared"},
 	} {
 		t.Run(c.name+": "+c.reason, func(t *testing.T) {
 			out, err := child(t, "-test.bench=^BenchmarkScenarios$/^case="+c.name+"$", "-test.benchtime=20x", "-test.v")
@@ -350,23 +350,24 @@ func withoutLog(out string) string {
 	return kept.String()
 }
 
-func TestInflight(t *testing.T) {
-	for _, c := range []struct {
-		reason     string
-		busy, wall time.Duration
-		callers, n int
-		share      float64
-		known      bool
-	}{
-		{"all callers always wait for a reply", 40 * time.Second, 10 * time.Second, 4, 1000, 1, true},
-		{"the generator is behind", 20 * time.Second, 10 * time.Second, 4, 1000, 0.5, true},
-		{"too few ops to tell", 40 * time.Second, 10 * time.Second, 4, 399, 0, false},
-		{"just enough", 40 * time.Second, 10 * time.Second, 4, 400, 1, true},
-	} {
-		share, known := inflight(c.busy, c.wall, c.callers, c.n)
-		require.Equal(t, c.known, known, c.reason)
-		require.InDelta(t, c.share, share, 1e-9, c.reason)
+// TestCPUShare: a stack that is bound by the machine's CPU has several times the share of one that waits.
+func TestCPUShare(t *testing.T) {
+	require.InDelta(t, 0.25, cpuShare(time.Second, 2*time.Second, 2), 1e-9)
+	share := func(name string) (float64, bool) {
+		out, err := child(t, "-test.bench=^BenchmarkScenarios$/^case="+name+"$", "-test.benchtime=500x")
+		require.NoError(t, err, out)
+		rows, _ := results(t, out)
+		require.Len(t, rows, 1, out)
+		return value(rows[0], "cpu-share")
 	}
+	bound, known := share("parallel.bound")
+	if !known {
+		t.Skip("the system doesn't tell")
+	}
+	idle, known := share("parallel.idle")
+	require.True(t, known)
+	require.Greater(t, bound, 2*idle)
+	require.LessOrEqual(t, bound, 1.05)
 }
 
 // TestColdConnectionsAreReset: the server reads a reset, so the client's port is free at once.

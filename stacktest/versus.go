@@ -1,6 +1,7 @@
 package stacktest
 
 import (
+	"errors"
 	"flag"
 	"math/rand/v2"
 	"runtime"
@@ -49,6 +50,7 @@ func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.
 	row := func(stack rpcbench.Stack, report func(*testing.B, *versusRun)) {
 		rounds := map[int]int{}
 		b.Run("stack="+stack.Name, func(b *testing.B) {
+			Procs(b)
 			procs := runtime.GOMAXPROCS(0)
 			if b.N == 1 { // package testing tries each row of a -count once, and goes on with more unless told otherwise
 				rounds[procs]++
@@ -62,6 +64,9 @@ func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.
 				run := &versusRun{seed: rand.Uint64N(1e6)}
 				run.results, run.err = versus.Tournament(b.Context(), base, contestants, versus.Slice, budget(), run.seed, nil)
 				runs[key] = run
+				if errors.Is(run.err, timing.ErrClock) {
+					b.Skip(run.err) // there is no ratio to be had on this platform
+				}
 				if failed == nil {
 					failed = run.err
 				}
@@ -117,6 +122,9 @@ func versusRow(b *testing.B, r versus.Result, arm int) {
 	}
 	b.ReportMetric(r.Costs[arm].Bytes, "B/op")
 	b.ReportMetric(r.Costs[arm].Allocs, "allocs/op")
+	if n := r.Reconnects[arm]; n > 0 {
+		b.ReportMetric(float64(n), "reconnects")
+	}
 	if r.Incomplete {
 		b.ReportMetric(1, "incomplete")
 	}

@@ -94,9 +94,9 @@ func TestVersus(t *testing.T) {
 	require.Empty(t, stderr, "no progress but on a terminal")
 	require.Regexp(t, `^# date=\S+ go=`, stdout)
 	require.Regexp(t, `(?m)^# GOMAXPROCS=1 processes=8 time=4s seed=7 slices=25ms$`, stdout)
-	require.Regexp(t, `(?m)^httpjson +\d+ +\d+ +1 +base$`, stdout)
+	require.Regexp(t, `(?m)^httpjson +\d+ +\d+ +1 +base, moved by \d+ %$`, stdout)
 	require.Regexp(t, `(?m)^httpjson again +\d+ +\d+ +[01]\.\d{4} +[01]\.\d{4}–[01]\.\d{4} +noise floor \d+\.\d\d %$`, stdout)
-	require.Regexp(t, `(?m)^rawtcp +\d+ +\d+ +\d\.\d{4} +\d\.\d{4}–\d\.\d{4} +(faster|slower|equal|undecided)$`, stdout)
+	require.Regexp(t, `(?m)^rawtcp +\d+ +\d+ +\d\.\d{4} +\d\.\d{4}–\d\.\d{4} +(faster|slower|equal|undecided|undecided: the base moved by \d+ %)$`, stdout)
 	require.Len(t, regexp.MustCompile(`(?m)^[a-z]`).FindAllString(stdout, -1), 4, "a heading, the base twice, the contestant")
 }
 
@@ -149,12 +149,12 @@ func TestIncompleteGroups(t *testing.T) {
 		want    string
 	}{
 		{"none", 0, 0, `(?m)^httpjson +not measured$`, `(?m)^rawtcp +not measured$`},
-		{"a part of the first", 0, 6, `(?m)^httpjson +100 +0 +1 +base, incomplete: 6 blocks of one process$`, `(?m)^rawtcp +50 +0 +incomplete: 6 blocks of one process$`},
-		{"too few for an interval", 3, 6, `(?m)^httpjson +100 +0 +1 +base, incomplete: 3 of 16 processes$`, `(?m)^rawtcp +50 +0 +incomplete: 3 of 16 processes$`},
-		{"enough for an interval", 9, 6, `(?m)^httpjson +100 +0 +1 +base, incomplete: 9 of 16 processes$`,
+		{"a part of the first", 0, 6, `(?m)^httpjson +100 +0 +1 +base, moved by \d+ %, incomplete: 6 blocks of one process$`, `(?m)^rawtcp +50 +0 +incomplete: 6 blocks of one process$`},
+		{"too few for an interval", 3, 6, `(?m)^httpjson +100 +0 +1 +base, moved by \d+ %, incomplete: 3 of 16 processes$`, `(?m)^rawtcp +50 +0 +incomplete: 3 of 16 processes$`},
+		{"enough for an interval", 9, 6, `(?m)^httpjson +100 +0 +1 +base, moved by \d+ %, incomplete: 9 of 16 processes$`,
 			`(?m)^rawtcp +50 +0 +0\.5000 +0\.5000–0\.5000 +faster, incomplete: 9 of 16 processes$`},
-		{"one too short for a ratio", 15, 1, `(?m)^httpjson +100 +0 +1 +base$`, `(?m)^rawtcp +50 +0 +0\.5000 +0\.5000–0\.5000 +faster, incomplete: 15 of 16 processes$`},
-		{"all", 16, 0, `(?m)^httpjson +100 +0 +1 +base$`, `(?m)^rawtcp +50 +0 +0\.5000 +0\.5000–0\.5000 +faster$`},
+		{"one too short for a ratio", 15, 1, `(?m)^httpjson +100 +0 +1 +base, moved by \d+ %$`, `(?m)^rawtcp +50 +0 +0\.5000 +0\.5000–0\.5000 +faster, incomplete: 15 of 16 processes$`},
+		{"all", 16, 0, `(?m)^httpjson +100 +0 +1 +base, moved by \d+ %$`, `(?m)^rawtcp +50 +0 +0\.5000 +0\.5000–0\.5000 +faster$`},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			g := group{arms: arms, cut: timing.Record{Arms: record.Arms, Blocks: record.Blocks[:test.cut]}}
@@ -170,6 +170,36 @@ func TestIncompleteGroups(t *testing.T) {
 			require.Regexp(t, test.base, out.String())
 			require.Regexp(t, test.want, out.String())
 		})
+	}
+}
+
+// TestUndecidedWhenTheBaseMoves: a comparison during which the machine changed has no verdict, and says why.
+func TestUndecidedWhenTheBaseMoves(t *testing.T) {
+	for _, c := range []struct {
+		why    string
+		slower int // processes in which the machine was slower, by a third
+		want   string
+	}{
+		{"a steady machine", 0, `(?m)^rawtcp .* faster$`},
+		{"one process met something", 1, `(?m)^rawtcp .* faster$`},
+		{"the machine was slower for some time", 4, `(?m)^rawtcp .* undecided: the base moved by 33 %$`},
+	} {
+		g := group{arms: []string{"httpjson", "httpjson", "rawtcp"}}
+		for i := range 16 {
+			takes := time.Duration(30_000)
+			if i < c.slower {
+				takes = 40_000
+			}
+			record := timing.Record{Arms: g.arms}
+			for range 10 {
+				record.Blocks = append(record.Blocks, []timing.Slice{{Ops: 1, Wall: takes}, {Ops: 1, Wall: takes}, {Ops: 1, Wall: takes / 2}})
+			}
+			g.records = append(g.records, record)
+		}
+		var out bytes.Buffer
+		comparison := comparison{base: "httpjson", contestants: []string{"rawtcp"}, processes: 16, margin: 2, time: time.Second}
+		require.NoError(t, comparison.print(&out, []group{g}))
+		require.Regexp(t, c.want, out.String(), c.why)
 	}
 }
 

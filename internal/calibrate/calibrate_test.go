@@ -252,9 +252,9 @@ func TestFigures(t *testing.T) {
 		`told apart in 12s, GOMAXPROCS=1, fixtures replaced: \d of 48, .*`,
 		`25ms +12 +1\.(10|09)\d\d .* 12 +1\.(10|09)\d\d \(\S+\) +(1\.00|0\.99).*`,
 		`400ms +12 +1\.04\d\d .* 12 +1\.04\d\d \(\S+\) +(1\.00|0\.99).*`,
-		`httpjson and its copy +8 +60 +(1\.000|0\.999)\d .*`,
-		`grpcprotobuf to httpjson +16 +30 +1\.(050|049)\d +0\.\d\d .* 0, 30, 0, 0 +0`,
-		`grpcprotobuf to httpjson, default GOMAXPROCS +16 +8 .*`,
+		`httpjson and its copy +8 +60 +0 +(1\.000|0\.999)\d .*`,
+		`grpcprotobuf to httpjson +16 +30 +0 +1\.(050|049)\d +0\.\d\d .* 0, 30, 0, 0 +0`,
+		`grpcprotobuf to httpjson, default GOMAXPROCS +16 +30 +0 .*`,
 		`30 +16 +(29|30)\d\d\d +1\.0(5|4).*`,
 	} {
 		require.Regexp(t, "(?m)^"+line, text)

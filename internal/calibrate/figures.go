@@ -253,11 +253,11 @@ func (r records) sensitivity(w io.Writer) {
 			for _, j := range random.Perm(len(medians))[:min(processes, len(medians))] {
 				g, f = append(g, medians[j]), append(f, floors[j])
 			}
-			it := replicate.Interval(g, level)
+			it := replicate.Independent(g, level)
 			if it.Lo > 1 {
 				drawn++
 			}
-			if it.Verdict(replicate.Interval(f, level).Floor(), 0) == timing.Slower {
+			if it.Verdict(replicate.Independent(f, level).Floor(), 0) == timing.Slower {
 				drawnOutside++
 			}
 		}
@@ -287,7 +287,7 @@ func (r records) faintness(w io.Writer) {
 	fmt.Fprintf(w, "\n(b) %v of work injected into a copy of %s, %d processes in a row, which take less than %v\n", faintWork, grpcStack, procsPer60s, minute)
 	fmt.Fprintln(w, "of a call\tratio, all processes\tfound\toutside the floor\t")
 	fmt.Fprintf(w, "%.2f %%\t%s\t%s\t%s\t\n", 100*float64(faintWork)/stat.Mean(nsPerOps(list, base), nil),
-		show(replicate.Interval(ratios(list, first), level)), share(found, len(groups)), share(outside, len(groups)))
+		show(replicate.Independent(ratios(list, first), level)), share(found, len(groups)), share(outside, len(groups)))
 }
 
 func nsPerOps(list []timing.Record, arm int) []float64 {
@@ -375,10 +375,10 @@ func (r records) garbage(w io.Writer) {
 		own, other, against := ratios(list, first), "–", "–"
 		if min(len(own), len(apart)) > 1 {
 			reference := ratios(apart, again)
-			other, against = show(replicate.Interval(reference, level)), show(between(own, reference))
+			other, against = show(replicate.Independent(reference, level)), show(between(own, reference))
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%.2f\t%s\t\n", row.name[1:], len(list), show(replicate.Interval(own, level)), len(apart), other, against,
-			show(replicate.Interval(ratios(list, again), level)), stat.Quantile(0.5, stat.Empirical, widths, nil), perCollection(list))
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%.2f\t%s\t\n", row.name[1:], len(list), show(replicate.Independent(own, level)), len(apart), other, against,
+			show(replicate.Independent(ratios(list, again), level)), stat.Quantile(0.5, stat.Empirical, widths, nil), perCollection(list))
 	}
 }
 
@@ -424,8 +424,8 @@ func between(a, b []float64) timing.Interval {
 
 // replication is done again and again: (e).
 func (r records) replication(w io.Writer) {
-	fmt.Fprintf(w, "\n(e) replication repeated: does an interval hold the mean of the other repeats, and do two repeats agree\n")
-	fmt.Fprintln(w, "compared\tprocesses each\trepeats\tmean ratio\tmean half-width %\thold the others' mean\tpairs within 0.5 %\twithin 3 %\tfaster, slower, equal, undecided\topposite pairs\t")
+	fmt.Fprintf(w, "\n(e) replication repeated: does an interval hold the mean of the other repeats, and do two repeats agree; without the repeats whose base moved by more than %.0f %%\n", 100*replicate.Steady)
+	fmt.Fprintln(w, "compared\tprocesses each\trepeats\tthe base moved\tmean ratio\tmean half-width %\thold the others' mean\tpairs within 0.5 %\twithin 3 %\tfaster, slower, equal, undecided\topposite pairs\t")
 	for _, name := range []string{Replication, DefaultProcs} {
 		for _, processes := range []int{replicate.Fewest, procsPer60s} {
 			for _, arm := range []int{again, first} {
@@ -436,7 +436,14 @@ func (r records) replication(w io.Writer) {
 }
 
 func (r records) repeat(w io.Writer, name string, arm, processes int) {
-	groups, floors := repeats(ratios(r[name], arm), processes), repeats(ratios(r[name], again), processes)
+	all := repeats(ratios(r[name], arm), processes)
+	allFloors := repeats(ratios(r[name], again), processes)
+	var groups, floors []timing.Interval
+	for i, g := range all {
+		if replicate.Moved(nsPerOps(r[name][i*processes:(i+1)*processes], base)) <= replicate.Steady {
+			groups, floors = append(groups, g), append(floors, allFloors[i])
+		}
+	}
 	verdicts := map[timing.Verdict]int{}
 	for i, g := range groups {
 		floor := 0.0
@@ -477,7 +484,7 @@ func (r records) repeat(w io.Writer, name string, arm, processes int) {
 	if name == DefaultProcs {
 		what += ", default GOMAXPROCS"
 	}
-	fmt.Fprintf(w, "%s\t%d\t%d\t%.4f\t%.2f\t%s\t%.1f %%\t%.1f %%\t%d, %d, %d, %d\t%d\t\n", what, processes, n, math.Exp(sum/float64(n)), width,
+	fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.4f\t%.2f\t%s\t%.1f %%\t%.1f %%\t%d, %d, %d, %d\t%d\t\n", what, processes, len(all), len(all)-n, math.Exp(sum/float64(n)), width,
 		share(held, n), 100*float64(near)/float64(pairs), 100*float64(fair)/float64(pairs),
 		verdicts[timing.Faster], verdicts[timing.Slower], verdicts[timing.Equal], verdicts[timing.Undecided],
 		verdicts[timing.Faster]*verdicts[timing.Slower])
@@ -500,6 +507,6 @@ func (r records) idle(w io.Writer) {
 		if n > 0 {
 			against = show(between(own, alone))
 		}
-		fmt.Fprintf(w, "%d\t%d\t%.0f\t%s\t%s\t\n", n, len(list), stat.Mean(nsPerOps(list, base), nil), show(replicate.Interval(own, level)), against)
+		fmt.Fprintf(w, "%d\t%d\t%.0f\t%s\t%s\t\n", n, len(list), stat.Mean(nsPerOps(list, base), nil), show(replicate.Independent(own, level)), against)
 	}
 }

@@ -17,6 +17,7 @@ type Experiment struct {
 	Spec      replicate.Spec // but for the seed
 	Apart     bool           // each arm in a process of its own
 	Processes int
+	Together  int // processes that run in a row, as those of one comparison do; 0 is 1
 }
 
 // The experiments' names. Those of garbage and idle have a suffix.
@@ -54,12 +55,18 @@ const (
 	procsPer60s = 16 // processes of Replication that take 60 s together
 	long        = 130
 	short       = 24
+	brief       = 12 // of processes of which 480 are measured: 16 of them take half a minute
 )
 
 // Plan is all of it: about 100 minutes on one machine.
 func Plan() []Experiment {
 	pair := func(procs int) replicate.Spec {
 		return replicate.Spec{Arms: []string{jsonStack, jsonStack, grpcStack}, Procs: procs, Slice: versus.Slice, Blocks: short}
+	}
+	row := func(procs int) replicate.Spec {
+		s := pair(procs)
+		s.Blocks = brief
+		return s
 	}
 	spec := func(blocks int, arms ...string) replicate.Spec {
 		return replicate.Spec{Arms: arms, Procs: 1, Slice: versus.Slice, Blocks: blocks}
@@ -71,8 +78,8 @@ func Plan() []Experiment {
 	kept := spec(long, copyWith(0), copyWith(0))
 	kept.Keep = true
 	plan := []Experiment{
-		{Name: Replication, Spec: pair(1), Processes: 30 * procsPer60s},
-		{Name: DefaultProcs, Spec: pair(0), Processes: 8 * procsPer60s},
+		{Name: Replication, Spec: row(1), Processes: 30 * procsPer60s, Together: procsPer60s},
+		{Name: DefaultProcs, Spec: row(0), Processes: 30 * procsPer60s, Together: procsPer60s},
 		{Name: Same, Spec: spec(long, jsonStack, jsonStack, jsonStack), Processes: 24},
 		{Name: Kept, Spec: kept, Processes: 20},
 		{Name: Sensitivity, Spec: spec(long, sensitivity...), Processes: 24},
@@ -135,18 +142,21 @@ type task struct {
 	index int
 }
 
-// tasks come in random order, the same each time, so that a bad hour of the machine is shared.
-func tasks(plan []Experiment) (all []task) {
+// tasks come in random order, the same each time, so that a bad hour of the machine is shared. Those that run in a row stay
+// together.
+func tasks(plan []Experiment) []task {
+	var rows [][]task
 	for _, e := range plan {
+		var own []task
 		for i := range e.Processes {
 			e.Spec.Seed = uint64(i)
-			all = append(all, task{fmt.Sprintf("%s/%d", e.Name, i), e, i})
+			own = append(own, task{fmt.Sprintf("%s/%d", e.Name, i), e, i})
 		}
+		rows = slices.AppendSeq(rows, slices.Chunk(own, max(1, e.Together)))
 	}
-	all = slices.Clip(all)
 	r := rand.New(rand.NewPCG(1, 0))
-	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all
+	r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	return slices.Concat(rows...)
 }
 
 // takes is about how long.

@@ -103,7 +103,7 @@ func (r records) plotProcs() (*plot.Plot, error) {
 		if err != nil {
 			return nil, err
 		}
-		mean := replicate.Interval(values, level).Median
+		mean := replicate.Independent(values, level).Median
 		p.Add(s, line(color.Black, plotter.XY{X: float64(i) - 0.4, Y: mean}, plotter.XY{X: float64(i) + 0.4, Y: mean}))
 	}
 	p.Add(line(grey(), plotter.XY{X: -0.5, Y: 1}, plotter.XY{X: 1.5, Y: 1}))
@@ -118,7 +118,7 @@ func (r records) plotCoverage() (*plot.Plot, error) {
 	p.X.Label.Text, p.Y.Label.Text = "repeat", "ratio of ns/op"
 	p.Y.Tick.Marker = exact{}
 	values := ratios(r[Replication], first)
-	mean := replicate.Interval(values, level).Median
+	mean := replicate.Independent(values, level).Median
 	n := len(repeats(values, replicate.Fewest))
 	for x, i := range repeats(values, replicate.Fewest) {
 		c := blue()

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/stacktest"
 )
 
 // BenchmarkOverhead is explained in the package comment.
@@ -34,6 +35,7 @@ const (
 // overhead compares two ways, or three, to make so many calls.
 func overhead(b *testing.B, calls float64, directOp, op func() error, behindInterface ...func() error) {
 	b.Helper()
+	stacktest.Procs(b)
 	arms := []timing.Arm{
 		direct:      {Name: "direct", Op: directOp},
 		directAgain: {Name: "direct again", Op: directOp},

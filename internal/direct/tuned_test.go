@@ -17,6 +17,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 	plain "github.com/rpcbench/rpcbench/internal/native"
 	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/stacktest"
 )
 
 // BenchmarkTuned measures what each option of a tuned stack buys: the stack with all of them against the same without
@@ -80,6 +81,7 @@ func httpOptions() (options []tunedOption) {
 
 func measureTuned(b *testing.B, o tunedOption) {
 	b.Helper()
+	stacktest.Procs(b)
 	const without, with = 0, 1
 	pairing, err := timing.New([]timing.Arm{
 		without: {Name: "without", Op: inTurn(b, form{stack: o.without}.viaStack(b, nil, sample()))},

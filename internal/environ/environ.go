@@ -112,6 +112,33 @@ func Experiment() string {
 	return ""
 }
 
+// Build returns how this binary was built, where that changes what is measured: race detector, coverage, compiler flags,
+// profile-guided optimization. It is "" for a plain build.
+func Build() string {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return ""
+	}
+	return flags(info.Settings)
+}
+
+func flags(settings []debug.BuildSetting) string {
+	var all []string
+	for _, s := range settings {
+		switch s.Key {
+		case "-race", "-msan", "-asan", "-cover":
+			if s.Value == "true" {
+				all = append(all, s.Key)
+			}
+		case "-gcflags", "-pgo", "-tags":
+			if s.Value != "" {
+				all = append(all, s.Key+"="+s.Value)
+			}
+		}
+	}
+	return strings.Join(all, " ")
+}
+
 // JSONEngine is the import path of the package that does encoding/json's work in this build: encoding/json itself, or
 // encoding/json/v2, which Go 1.27 puts beneath encoding/json unless GOEXPERIMENT=nojsonv2. One of the two declares Marshaler.
 func JSONEngine() string { return reflect.TypeFor[json.Marshaler]().PkgPath() }

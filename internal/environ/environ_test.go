@@ -22,6 +22,23 @@ func TestCommit(t *testing.T) {
 	}
 }
 
+func TestFlags(t *testing.T) {
+	for why, test := range map[string]struct {
+		settings []debug.BuildSetting
+		want     string
+	}{
+		"a plain build":        {[]debug.BuildSetting{{Key: "-compiler", Value: "gc"}, {Key: "GOAMD64", Value: "v1"}, {Key: "-ldflags", Value: "-s"}}, ""},
+		"the race detector":    {[]debug.BuildSetting{{Key: "-race", Value: "true"}}, "-race"},
+		"coverage":             {[]debug.BuildSetting{{Key: "-cover", Value: "true"}}, "-cover"},
+		"no optimization":      {[]debug.BuildSetting{{Key: "-gcflags", Value: "-N -l"}}, "-gcflags=-N -l"},
+		"guided by a profile":  {[]debug.BuildSetting{{Key: "-pgo", Value: "/tmp/default.pgo"}}, "-pgo=/tmp/default.pgo"},
+		"several, in order":    {[]debug.BuildSetting{{Key: "-gcflags", Value: "-N"}, {Key: "-race", Value: "true"}}, "-gcflags=-N -race"},
+		"what is switched off": {[]debug.BuildSetting{{Key: "-race", Value: "false"}, {Key: "-gcflags"}}, ""},
+	} {
+		require.Equal(t, test.want, flags(test.settings), why)
+	}
+}
+
 func TestVersions(t *testing.T) {
 	versions := Versions()
 	require.Equal(t, runtime.Version(), versions["go"])

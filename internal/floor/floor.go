@@ -40,6 +40,7 @@ func Benchmark(b *testing.B) {
 	}
 	for _, p := range parts() {
 		b.Run("impl="+p.name, func(b *testing.B) {
+			stacktest.Procs(b)
 			op := p.start(b)
 			for range warmOps {
 				if err := op(); err != nil {

@@ -24,21 +24,31 @@ const (
 // In turn: NewOpenLoop, Start, Next as often as there are starts, Finish, and then the figures. One goroutine does that.
 type OpenLoop struct {
 	Latency  Recorder // from the planned start to the end of the call; of calls that were made
-	Lateness Recorder // from the planned start until it was handed over, the generator's own delay; of all planned starts
+	Lateness Recorder // the generator's own delay, from the planned start until a caller began its call; of all planned starts
 	Drops    int64    // planned starts that found every caller busy and the queue full, and became no call
 
 	rate    float64
 	wait    func(time.Duration)
-	began   time.Time          // first planned start; the times below are since then
-	planned int64              // starts
-	starts  chan time.Duration // when planned
+	began   time.Time // first planned start; the times below are since then
+	planned int64     // starts
+	starts  chan start
+	idle    atomic.Int64 // callers without a start
 	callers sync.WaitGroup
 
 	done   atomic.Int64
 	failed atomic.Pointer[error]
 
-	mu   sync.Mutex    // of Latency and last
+	mu   sync.Mutex    // of Latency, Lateness and last
 	last time.Duration // end of a call
+}
+
+// start is a planned start on its way to a caller.
+type start struct {
+	due time.Duration // when planned
+
+	// behind is how late the generator handed over a start that found every caller busy: how long that one waits for a
+	// caller is the stack's doing. It is negative if a caller was idle.
+	behind time.Duration
 }
 
 // NewOpenLoop makes a loop of rate starts per second, between MinRate and MaxRate. As many as queue wait for a free
@@ -48,7 +58,7 @@ func NewOpenLoop(rate float64, queue int, wait func(time.Duration)) (*OpenLoop, 
 	if !(rate >= MinRate && rate <= MaxRate) {
 		return nil, fmt.Errorf("open loop: a rate of %v calls per second has to lie between %v and %v", rate, MinRate, int(MaxRate))
 	}
-	return &OpenLoop{Latency: *New(), Lateness: *New(), rate: rate, wait: wait, starts: make(chan time.Duration, queue)}, nil
+	return &OpenLoop{Latency: *New(), Lateness: *New(), rate: rate, wait: wait, starts: make(chan start, queue)}, nil
 }
 
 // Start starts a caller, a goroutine, for each of calls, which is the only one to make it. First every caller makes its
@@ -69,6 +79,7 @@ func (l *OpenLoop) Start(warm int, calls ...func(context.Context) error) error {
 				}
 				l.done.Add(1)
 			}
+			l.idle.Add(1)
 			warmed()
 			l.serve(call)
 		})
@@ -88,16 +99,22 @@ func (l *OpenLoop) Next() error {
 	if l.planned == 0 {
 		l.began = time.Now().Add(l.plan(1))
 	}
-	start := l.plan(l.planned)
+	s := start{due: l.plan(l.planned), behind: -1}
 	l.planned++
-	l.wait(start - time.Since(l.began))
-	late := time.Since(l.began) - start
+	l.wait(s.due - time.Since(l.began))
+	late := max(0, time.Since(l.began)-s.due)
+	if l.idle.Add(-1) < 0 {
+		s.behind = late
+	}
 	select {
-	case l.starts <- start:
+	case l.starts <- s:
 	default:
 		l.Drops++
+		l.idle.Add(1)
+		l.mu.Lock()
+		l.Lateness.Record(late)
+		l.mu.Unlock()
 	}
-	l.Lateness.Record(late)
 	return l.failure()
 }
 
@@ -108,19 +125,25 @@ func (l *OpenLoop) plan(i int64) time.Duration {
 
 // serve makes the calls that are handed to one caller.
 func (l *OpenLoop) serve(call func(context.Context) error) {
-	for start := range l.starts {
+	for s := range l.starts {
 		if l.failed.Load() != nil {
 			return
 		}
+		late := s.behind
+		if late < 0 {
+			late = time.Since(l.began) - s.due
+		}
 		err := call(context.Background())
 		end := time.Since(l.began)
+		l.idle.Add(1)
 		if err != nil {
-			l.fail(fmt.Errorf("call planned at %v: %w", start, err))
+			l.fail(fmt.Errorf("call planned at %v: %w", s.due, err))
 			return
 		}
 		l.done.Add(1)
 		l.mu.Lock()
-		l.Latency.Record(end - start)
+		l.Lateness.Record(late)
+		l.Latency.Record(end - s.due)
 		l.last = max(l.last, end)
 		l.mu.Unlock()
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -393,4 +394,19 @@ func BenchmarkSleeper(b *testing.B) {
 			b.ReportMetric(float64(d), p.unit)
 		}
 	}
+}
+
+// TestLatenessEndsWhenTheCallBegins: here starts are handed over in time, but the generator keeps the only P, so callers begin
+// when it is preempted. That delay is part of each call's latency, and the generator's doing.
+func TestLatenessEndsWhenTheCallBegins(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	spin := func(d time.Duration) {
+		for start := time.Now(); time.Since(start) < d; {
+		}
+	}
+	nothing := func() error { return nil }
+	l := run(t, 1000, 100, 60, spin, each(60, nothing)...)
+	late := quantile(t, &l.Lateness, 0.5)
+	require.Greater(t, late, 500*time.Microsecond, "half of the calls began later")
+	require.LessOrEqual(t, late, quantile(t, &l.Latency, 0.5))
 }

@@ -45,9 +45,32 @@ type Spec struct {
 // Fewest is how many processes an interval takes at least.
 const Fewest = 8
 
-// Interval is Student's t interval of the mean of the processes' log-ratios, as ratios. It reaches from 0 to infinity for
-// less than two of them.
+// Interval is that of the mean log-ratio of processes, as ratios. The processes are given in the order in which they ran.
+//
+// Processes that ran one after the other share what the machine did meanwhile. So their ratios may be closer to each other
+// than to those of a minute later, and Student's t interval, which takes them as independent, is then too narrow. Interval
+// also makes the t interval of the means of two processes in a row, of four in a row, and so on down to four means, and
+// returns the widest: batch means, with the size of the batch chosen by the data (A. M. Law, Simulation Modeling and
+// Analysis, 5th ed., section 9.5.3). The interval reaches from 0 to infinity for less than two processes.
 func Interval(ratios []float64, level float64) timing.Interval {
+	const fewestBatches = 4
+	widest := Independent(ratios, level)
+	mean := math.Log(widest.Median)
+	half := math.Log(widest.Hi) - mean
+	for size := 2; len(ratios)/size >= fewestBatches; size *= 2 {
+		var batches []float64
+		for batch := range slices.Chunk(ratios[:len(ratios)/size*size], size) {
+			batches = append(batches, Independent(batch, level).Median)
+		}
+		of := Independent(batches, level)
+		half = max(half, math.Log(of.Hi)-math.Log(of.Median))
+	}
+	widest.Lo, widest.Hi = math.Exp(mean-half), math.Exp(mean+half)
+	return widest
+}
+
+// Independent is Student's t interval of the mean log-ratio of processes that share nothing, as ratios.
+func Independent(ratios []float64, level float64) timing.Interval {
 	logs := make([]float64, len(ratios))
 	for i, r := range ratios {
 		logs[i] = math.Log(r)
@@ -59,6 +82,21 @@ func Interval(ratios []float64, level float64) timing.Interval {
 	}
 	half := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile((1+level)/2) * sd / math.Sqrt(n)
 	return timing.Interval{Median: math.Exp(mean), Lo: math.Exp(mean - half), Hi: math.Exp(mean + half), Level: level, Blocks: len(ratios)}
+}
+
+// Steady is how far the base may move between the processes of a comparison that is decided. docs/method.md has the figures
+// that it was chosen by.
+const Steady = 0.15
+
+// Moved is how far the base's time per op moved between processes, as a fraction: the longest over the shortest, without a
+// tenth of the processes at either end.
+func Moved(nsPerOp []float64) float64 {
+	sorted := slices.Sorted(slices.Values(nsPerOp))
+	n := len(sorted)
+	if n == 0 {
+		return 0
+	}
+	return sorted[n-1-n/10]/sorted[n/10] - 1
 }
 
 // Serve is the child's side: it reads a Spec from in, measures it with the stacks that find returns, and writes the

@@ -19,6 +19,7 @@ package timing
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -76,6 +77,9 @@ const (
 	ticks    = 1000 // of the clock that a slice takes at least: a tick is then a tenth of a percent of it
 )
 
+// ErrClock ends the error of New where the clock is too coarse for slices of that length.
+var ErrClock = errors.New("")
+
 // Pairing runs arms against each other, block by block. One goroutine at a time may use it.
 type Pairing struct {
 	ByClock bool // slices begin at once and end by the clock alone, wherever the collector stands: to see what that does
@@ -124,7 +128,7 @@ func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	start := time.Now()
 	now := func() time.Duration { return time.Since(start) }
 	if tick := resolution(now); slice < ticks*tick {
-		return nil, fmt.Errorf("timing: slices of %v are too short for a clock that steps by %v, use %v or more", slice, tick, ticks*tick)
+		return nil, fmt.Errorf("timing: slices of %v are too short for a clock that steps by %v, use %v or more%w", slice, tick, ticks*tick, ErrClock)
 	}
 	p := &Pairing{
 		arms: slices.Clone(arms), length: slice, seed: seed,

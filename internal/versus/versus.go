@@ -46,8 +46,13 @@ type Arm struct {
 	stack   rpcbench.Stack
 	fixture atomic.Pointer[rpcbench.Fixture] // never nil once open
 	calls   []rpcbench.Call
-	next    int
+	next    int // calls made so far
+
+	reconnects int64 // connections of all its fixtures beyond the one of each
 }
+
+// Reconnects is how many connections more than declared n calls may open: one, or one in ten thousand calls.
+func Reconnects(n int64) int64 { return max(1, n/10_000) }
 
 // Op makes the next of the arm's calls.
 func (a *Arm) Op() error {
@@ -88,12 +93,13 @@ func watch(limit time.Duration, arms ...*Arm) (stop func() bool) {
 	}).Stop
 }
 
-// close reports a connection that the fixture should not have needed.
+// close reports connections that the arm should not have needed.
 func (a *Arm) close() error {
 	f := a.fixture.Load()
-	if n := f.Accepted(); n > 1 {
+	a.reconnects += f.Accepted() - 1
+	if allowed := Reconnects(int64(a.next)); a.reconnects > allowed {
 		_ = f.Close()
-		return fmt.Errorf("rpcbench: %s: %d connections opened where one was to be used throughout", a.Name, n)
+		return fmt.Errorf("rpcbench: %s: %d connections in %d calls beyond the one to be used throughout; %d are allowed", a.Name, a.reconnects, a.next, allowed)
 	}
 	return f.Close()
 }
@@ -238,8 +244,9 @@ func (a *Arm) Cost() (Cost, error) {
 // Result is one group's: its arms are the base, the base again, and the contestants.
 type Result struct {
 	timing.Record
-	Costs      []Cost // per arm
-	Incomplete bool   // since an arm failed
+	Costs      []Cost  // per arm
+	Reconnects []int64 // per arm, up to its last block: connections that were given up and opened again
+	Incomplete bool    // since an arm failed
 }
 
 // Tournament measures the contestants against base, a few at a time. With an error come the results
@@ -270,7 +277,11 @@ func Tournament(ctx context.Context, base rpcbench.Stack, contestants []rpcbench
 		}
 		runtime.GC() // what came before is not the slices'
 		record, err := g.Run(ctx, slice, budget, seed+uint64(i), progress)
-		results = append(results, Result{record, costs, err != nil})
+		reconnects := make([]int64, len(g.Arms))
+		for i, arm := range g.Arms {
+			reconnects[i] = arm.reconnects
+		}
+		results = append(results, Result{record, costs, reconnects, err != nil})
 		if err != nil {
 			return results, err
 		}
@@ -303,6 +314,7 @@ func Base(results []Result, level float64) (base Result, floor float64, ok bool)
 		for _, block := range r.Blocks {
 			base.Blocks = append(base.Blocks, block[:2])
 		}
+		base.Reconnects = r.Reconnects[:2]
 		base.Incomplete = base.Incomplete || r.Incomplete
 		aa, err := r.Ratio(1, 0, level)
 		short = short || err != nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
 
@@ -173,21 +174,29 @@ func TestHangingContestant(t *testing.T) {
 	require.NoError(t, g.Close(0))
 }
 
-func TestSecondConnectionIsAnError(t *testing.T) {
+func TestThirdConnectionIsAnError(t *testing.T) {
 	g := &Group{}
 	require.NoError(t, g.Open(t.Context(), "a", rawtcp.New()))
 	f := g.Arms[0].fixture.Load()
-	other, err := rawtcp.New().Dial(rpcbench.ClientConfig{Addr: f.Addr, DialContext: new(net.Dialer).DialContext, Conns: 1})
-	require.NoError(t, err)
-	_, err = other.CreateUser(t.Context(), rpcbench.User{Email: "a@example.com", Name: "anna", Password: "pass"})
-	require.NoError(t, err)
-	require.NoError(t, other.Close())
-	require.EqualError(t, g.Close(0), "rpcbench: a: 2 connections opened where one was to be used throughout")
+	dial := func() {
+		other, err := rawtcp.New().Dial(rpcbench.ClientConfig{Addr: f.Addr, DialContext: new(net.Dialer).DialContext, Conns: 1})
+		require.NoError(t, err)
+		_, err = other.CreateUser(t.Context(), rpcbench.User{Email: "a@example.com", Name: "anna", Password: "pass"})
+		require.NoError(t, err)
+		require.NoError(t, other.Close())
+	}
+	dial()
+	require.NoError(t, g.renew(t.Context()), "one is the machine's doing")
+	require.EqualValues(t, 1, g.Arms[0].reconnects)
+	f = g.Arms[0].fixture.Load()
+	dial()
+	require.EqualError(t, g.Close(0), "rpcbench: a: 2 connections in 128 calls beyond the one to be used throughout; 1 are allowed")
 }
 
 func TestTooShortSlices(t *testing.T) {
 	_, err := Tournament(t.Context(), rawtcp.New(), []rpcbench.Stack{httpjson.New()}, time.Nanosecond, Budget{Blocks: 1}, 1, nil)
 	require.ErrorContains(t, err, "timing: slices of 1ns are too short for a clock")
+	require.ErrorIs(t, err, timing.ErrClock, "by which BenchmarkVersus knows that there is nothing to be had")
 }
 
 func TestServerThatDoesNotStart(t *testing.T) {

@@ -1,0 +1,84 @@
+package stacktest
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+)
+
+// BenchmarkPs has a row of each loop, over a stub that notes the GOMAXPROCS its calls see. TestRowsHaveThePsOfTheirLabel runs
+// them in child processes.
+func BenchmarkPs(b *testing.B) {
+	if os.Getenv(inChild) == "" {
+		b.Skip("run by TestRowsHaveThePsOfTheirLabel")
+	}
+	note := func(b *testing.B) (call func(int64) error, report func()) {
+		var mu sync.Mutex
+		seen := map[int]bool{}
+		return func(int64) error {
+				mu.Lock()
+				defer mu.Unlock()
+				seen[runtime.GOMAXPROCS(0)] = true
+				return nil
+			}, func() {
+				if len(seen) != 1 {
+					b.Errorf("the calls of one run saw %v", seen)
+				}
+				for procs := range seen {
+					b.ReportMetric(float64(procs), "seen-procs")
+				}
+			}
+	}
+	row := func(name string, loop func(b *testing.B, stack rpcbench.Stack)) {
+		b.Run("case="+name, func(b *testing.B) {
+			call, report := note(b)
+			loop(b, stub(call))
+			report()
+		})
+	}
+	row("serial", func(b *testing.B, s rpcbench.Stack) { BenchmarkCreateUser(b, s, rpcbench.Config{}) })
+	row("parallel", func(b *testing.B, s rpcbench.Stack) { BenchmarkParallel(b, s, rpcbench.Config{}, 2) })
+	row("openloop", func(b *testing.B, s rpcbench.Stack) { BenchmarkOpenLoop(b, s, rpcbench.Config{}, 1000) })
+	b.Run("case=marshal", func(b *testing.B) {
+		call, report := note(b)
+		c := &fakeCodec{marshal: func(data []byte) ([]byte, error) { return data, call(0) }}
+		BenchmarkMarshal(b, c, &word{Word: "abc"}, nil)
+		report()
+	})
+	b.Run("case=unmarshal", func(b *testing.B) {
+		call, report := note(b)
+		c := &fakeCodec{unmarshal: func(*word) error { return call(0) }}
+		BenchmarkUnmarshal(b, c, &word{Word: "abc"}, func() any { return new(word) }, nil)
+		report()
+	})
+}
+
+func TestRowsHaveThePsOfTheirLabel(t *testing.T) {
+	for _, list := range []string{"1", "1,2", "2,1", "1,2,1"} {
+		t.Run(list, func(t *testing.T) {
+			out, err := child(t, "-test.bench=^BenchmarkPs$", "-test.benchtime=20x", "-test.cpu="+list, "-test.count=2")
+			require.NoError(t, err, out)
+			rows, _ := results(t, out)
+			require.Len(t, rows, 5*2*len(strings.Split(list, ",")), out)
+			for _, row := range rows {
+				_, label, found := strings.Cut(string(row.Name.Full()), "-")
+				if !found {
+					label = "1"
+				}
+				procs, err := strconv.ParseFloat(label, 64)
+				require.NoError(t, err, out)
+				seen, ok := value(row, "seen-procs")
+				require.True(t, ok, out)
+				require.Equal(t, procs, seen, fmt.Sprintf("%s ran with %v Ps\n%s", row.Name, seen, out))
+			}
+		})
+	}
+}
