@@ -3,6 +3,7 @@ package named
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -19,6 +20,10 @@ func Find[T any](kind string, all []T, nameOf func(T) string, names ...string) (
 	var found []T
 	for _, name := range names {
 		i := slices.Index(known, name)
+		if i < 0 && slices.Contains([]string{"httpjson.v2", "json.v2"}, name) {
+			return nil, fmt.Errorf("rpcbench: the %s %s is not in this build: encoding/json/v2 needs Go 1.27 or later, without GOEXPERIMENT=nojsonv2; this is %s",
+				kind, name, runtime.Version())
+		}
 		if i < 0 {
 			nearest := slices.MinFunc(known, func(a, b string) int {
 				return levenshtein.ComputeDistance(a, name) - levenshtein.ComputeDistance(b, name)

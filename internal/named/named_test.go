@@ -1,6 +1,7 @@
 package named_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -19,4 +20,12 @@ func TestFind(t *testing.T) {
 	require.Empty(t, found)
 	_, err = named.Find("number", all, strings.ToLower, "one", "tow")
 	require.EqualError(t, err, `rpcbench: unknown number "tow", did you mean "two"? The numbers are one, two, three`)
+}
+
+func TestFindSaysWhyABuildLacksV2(t *testing.T) {
+	_, err := named.Find("codec", []string{"JSON"}, strings.ToLower, "json.v2")
+	require.EqualError(t, err, "rpcbench: the codec json.v2 is not in this build: encoding/json/v2 needs Go 1.27 or later, without GOEXPERIMENT=nojsonv2; this is "+runtime.Version())
+	found, err := named.Find("codec", []string{"json.V2"}, strings.ToLower, "json.v2")
+	require.NoError(t, err)
+	require.Len(t, found, 1)
 }

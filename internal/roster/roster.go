@@ -53,7 +53,7 @@ func All() []rpcbench.Stack {
 		httpjson.Gzip(),
 		httpjson.H2C(),
 		httpjsoniter.Fastest(),
-	}, experimental())
+	}, jsonV2())
 }
 
 // Cross returns the clients and the servers of the cross matrix: all speak gRPC with protobuf.

@@ -4,4 +4,4 @@ package roster
 
 import "github.com/rpcbench/rpcbench"
 
-func experimental() []rpcbench.Stack { return nil }
+func jsonV2() []rpcbench.Stack { return nil }

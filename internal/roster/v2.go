@@ -7,4 +7,4 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 )
 
-func experimental() []rpcbench.Stack { return []rpcbench.Stack{httpjson.V2()} }
+func jsonV2() []rpcbench.Stack { return []rpcbench.Stack{httpjson.V2()} }
