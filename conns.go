@@ -3,13 +3,16 @@ package rpcbench
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"sync"
+	"time"
 )
 
 // ServeConns makes a Server for a protocol that is served connection by connection, such as net/rpc's. handle owns the
-// connection, above TLS if config asks for it, and returns when it is done with it; Close closes all of them, and Serve
-// returns when every handle has.
+// connection, above TLS if config asks for it, and returns when it is done with it. Close closes all of them, and Serve
+// returns when every handle has. A temporary error of Accept, such as too many open files, is tried again after a pause of 5 ms
+// to 1 s, as net/http does. Any other error closes all connections, and Serve returns it.
 func ServeConns(config ServerConfig, handle func(net.Conn)) Server {
 	s := &connServer{tls: config.TLS, handle: handle}
 	s.closed, s.cancel = context.WithCancel(context.Background())
@@ -27,11 +30,24 @@ func (s *connServer) Serve(ln net.Listener) error {
 	var handlers sync.WaitGroup
 	defer handlers.Wait()
 	defer context.AfterFunc(s.closed, func() { _ = ln.Close() })()
+	var pause time.Duration
 	for {
 		bare, err := ln.Accept()
+		//lint:ignore SA1019 net/http's own rule
+		if temporary, ok := errors.AsType[net.Error](err); ok && temporary.Temporary() {
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			select {
+			case <-time.After(pause):
+				continue
+			case <-s.closed.Done():
+				return err
+			}
+		}
 		if err != nil {
+			s.cancel()
 			return err
 		}
+		pause = 0
 		handlers.Go(func() {
 			defer context.AfterFunc(s.closed, func() { _ = bare.Close() })()
 			defer bare.Close()

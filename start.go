@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Config is what surrounds a run and is the same for every stack. The zero value is one bare connection in clear.
@@ -46,9 +47,14 @@ const maxBursts = 1000
 
 // Start serves stack as config says, dials it, and calls until the declared connections are open at both ends and every
 // reply has been right. An error names the stack and the step (listen, server, dial, connect), and leaves
-// nothing running; ctx bounds the start alone. A start that ends with more connections than declared is tried again: on a
+// nothing running. ctx bounds the start alone; without a deadline of its own it has 10 s. A start that ends with more connections than declared is tried again: on a
 // busy machine net/http gives up a connection whose writer was not scheduled within 50 ms of the reply, and dials another.
 func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not ready after %v", startLimit))
+		defer cancel()
+	}
 	for attempt := 1; ; attempt++ {
 		f, err := start(ctx, stack, config)
 		if !errors.Is(err, errTooMany) || attempt == maxStarts {
@@ -57,7 +63,10 @@ func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 	}
 }
 
-const maxStarts = 3
+const (
+	maxStarts  = 3
+	startLimit = 10 * time.Second
+)
 
 var errTooMany = errors.New("more connections than declared")
 
@@ -124,7 +133,7 @@ func (f *Fixture) connect(ctx context.Context, conns int) error {
 	for range maxBursts {
 		if err := burst(calls); err != nil {
 			if ctx.Err() != nil {
-				return ctx.Err()
+				return context.Cause(ctx)
 			}
 			if s, ok := f.Serving.(*localServer); ok {
 				err = also(err, s.failure())
@@ -134,7 +143,7 @@ func (f *Fixture) connect(ctx context.Context, conns int) error {
 		accepted, err := f.Serving.Accepted()
 		if err != nil {
 			if ctx.Err() != nil {
-				return ctx.Err()
+				return context.Cause(ctx)
 			}
 			return err
 		}
@@ -144,7 +153,7 @@ func (f *Fixture) connect(ctx context.Context, conns int) error {
 		// A server accepts before its client has the connection in hand: wait for both ends, and for TLS.
 		if min(accepted, f.dialled.Load()) == int64(conns) && (f.tls.Load() == nil || f.shaken.Load() >= accepted) {
 			if !release() { // ctx has ended, and the fixture with it
-				return ctx.Err()
+				return context.Cause(ctx)
 			}
 			return nil
 		}

@@ -100,16 +100,31 @@ func Moved(nsPerOp []float64) float64 {
 }
 
 // Serve is the child's side: it reads a Spec from in, measures it with the stacks that find returns, and writes the
-// record to out. A record that is incomplete is written too, beside the error.
+// record to out. A record that is incomplete is written too, beside the error. The end of in ends the measurement, since the
+// parent has gone: nobody would read the record, and a child that went on would disturb what is measured next.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name string) (rpcbench.Stack, error)) (err error) {
-	lines := bufio.NewScanner(in)
-	if !lines.Scan() {
+	input := bufio.NewScanner(in)
+	if !input.Scan() {
 		return errors.New("rpcbench: measure: no specification on standard input: this command is for rpcbench itself")
 	}
 	var spec Spec
-	if err := json.Unmarshal(lines.Bytes(), &spec); err != nil {
+	if err := json.Unmarshal(input.Bytes(), &spec); err != nil {
 		return fmt.Errorf("rpcbench: measure: specification: %w", err)
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	lines := make(chan bool) // closed when in has ended
+	go func() {
+		defer cancel()
+		defer close(lines)
+		for input.Scan() {
+			select {
+			case lines <- true:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	defer cancel()
 	idle, g := &versus.Group{}, &versus.Group{ByClock: spec.ByClock, Keep: spec.Keep}
 	defer func() {
 		for _, e := range []error{g.Close(0), idle.Close(0)} {
@@ -138,12 +153,12 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 	}
 	done := func() {}
 	if spec.Step {
-		lines.Scan()
+		<-lines
 		blocks := 0
 		done = func() {
 			fmt.Fprintln(out)
 			if blocks++; blocks < spec.Blocks {
-				lines.Scan()
+				<-lines
 			}
 		}
 	}

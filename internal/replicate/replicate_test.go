@@ -127,6 +127,26 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestAChildEndsWithItsInput: a parent that was killed closes the pipe, whatever it could still do.
+func TestAChildEndsWithItsInput(t *testing.T) {
+	for _, step := range []bool{false, true} {
+		s := spec("rawtcp", "rawtcp")
+		s.Blocks, s.Step = 1_000_000, step // for hours
+		p, err := self(t).start(t.Context(), s)
+		require.NoError(t, err)
+		require.NoError(t, p.in.Close())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Wait() }()
+		select {
+		case err := <-ended:
+			require.Error(t, err, "it has not done what it was to do")
+		case <-time.After(30 * time.Second):
+			_ = p.Process.Kill()
+			require.Fail(t, "an orphan goes on measuring", "step by step: %t", step)
+		}
+	}
+}
+
 func TestServeRefuses(t *testing.T) {
 	for in, want := range map[string]string{
 		"":    "rpcbench: measure: no specification on standard input: this command is for rpcbench itself",
