@@ -46,7 +46,7 @@ func Serve(ctx context.Context, stack Stack, config Config) (Serving, error) {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	s.listener = &netwrap.Listener{Listener: ln, Wrap: config.WrapServer}
-	if s.server, err = stack.Server(ServerConfig{TLS: serverTLS}); err != nil {
+	if s.server, err = stack.Server(ServerConfig{TLS: serverTLS, IdleTimeout: config.IdleTimeout, HeaderTimeout: config.HeaderTimeout}); err != nil {
 		return nil, fmt.Errorf("server: %w", also(err, ln.Close()))
 	}
 	go func() {

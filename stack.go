@@ -1,10 +1,12 @@
 package rpcbench
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/rpcbench/rpcbench/message"
 )
@@ -57,6 +59,16 @@ func Cross(client, server Stack) (Stack, error) {
 // ServerConfig is what surrounds a server.
 type ServerConfig struct {
 	TLS *tls.Config // nil: in clear. The stack hands it to its own library
+
+	// IdleTimeout and HeaderTimeout stand in place of the constants of these names; zero is the constant. The suite sets
+	// milliseconds, to see that a server keeps them. Limits has both.
+	IdleTimeout, HeaderTimeout time.Duration
+}
+
+// Limits returns how long a connection may be without a request, and how long a handshake or the headers of a request may
+// take.
+func (c ServerConfig) Limits() (idle, header time.Duration) {
+	return cmp.Or(c.IdleTimeout, IdleTimeout), cmp.Or(c.HeaderTimeout, HeaderTimeout)
 }
 
 // Server serves connections until it is closed. *http.Server is one, in clear.

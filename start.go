@@ -20,11 +20,14 @@ type Config struct {
 
 	Headers *Headers // that the client adds to its calls; nil: none. Not every protocol has headers: see ClientConfig
 
+	// IdleTimeout and HeaderTimeout are the server's: see ServerConfig.
+	IdleTimeout, HeaderTimeout time.Duration
+
 	// WrapServer and WrapClient see every connection beneath TLS: to count, record, delay. nil leaves it bare.
 	WrapServer, WrapClient func(net.Conn) net.Conn
 
-	// Serve runs the server, and may do so in another process or on another machine, where Addr and WrapServer can't
-	// be honoured. Its error names the step. nil is the function [Serve]: in this process.
+	// Serve runs the server, and may do so in another process or on another machine, where Addr, WrapServer and
+	// the timeouts can't be honoured. Its error names the step. nil is the function [Serve]: in this process.
 	Serve func(context.Context, Stack, Config) (Serving, error)
 }
 

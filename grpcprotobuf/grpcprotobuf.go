@@ -94,5 +94,5 @@ func newServer(config rpcbench.ServerConfig, options []grpc.ServerOption) rpcben
 	if config.TLS != nil {
 		options = append([]grpc.ServerOption{grpc.Creds(credentials.NewTLS(config.TLS))}, options...)
 	}
-	return server{grpcapi.NewServer(options...)}
+	return server{grpcapi.NewServer(config, options...)}
 }

@@ -36,7 +36,7 @@ func stack(name string, traits rpcbench.Traits, server []grpc.ServerOption, clie
 		Protocol: "grpc/proto",
 		Traits:   traits,
 		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-			return httpapi.NewServer(config, grpcapi.NewServer(server...), true), nil
+			return httpapi.NewServer(config, grpcapi.NewServer(config, server...), true), nil
 		},
 		Dial: func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 			return grpcapi.Dial(config, client...)

@@ -76,6 +76,7 @@ func checks() []check {
 		{"cancel", false, cancelled},
 		{"unavailable", false, unavailable},
 		{"neighbours", false, neighbours},
+		{"limits", false, limits},
 		{"close", false, closed},
 	}
 }

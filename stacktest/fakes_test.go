@@ -27,6 +27,7 @@ type fake struct {
 	body      func([]byte) []byte                         // what becomes of the encoded reply
 	gzip      bool                                        // the server compresses
 	transport func(*http.Transport)
+	server    func(*http.Server)
 	context   func(context.Context) context.Context // what the client makes of the caller's context
 	verdict   func(error) error                     // what the client makes of the call's error
 	validate  func(*rpcbench.User) error
@@ -39,9 +40,14 @@ func (k fake) stack() rpcbench.Stack {
 	stack := httpjson.New()
 	stack.Name = "fake"
 	stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-		return tlsServer{&http.Server{
-			Handler: http.HandlerFunc(k.serve), TLSConfig: config.TLS, Protocols: onlyHTTP1(), ReadHeaderTimeout: rpcbench.HeaderTimeout,
-		}}, nil
+		idle, header := config.Limits()
+		s := &http.Server{
+			Handler: http.HandlerFunc(k.serve), TLSConfig: config.TLS, Protocols: onlyHTTP1(), ReadHeaderTimeout: header, IdleTimeout: idle,
+		}
+		if k.server != nil {
+			k.server(s)
+		}
+		return tlsServer{s}, nil
 	}
 	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		transport := &http.Transport{
@@ -254,6 +260,8 @@ func TestFakesFail(t *testing.T) {
 		}}.stack(), []string{"headers"}},
 		{"headers that nobody asked for", chatty(), []string{"headers"}},
 		{"headers refused without a reason", refusing(), []string{"headers"}},
+		{"no idle timeout", fake{server: func(s *http.Server) { s.IdleTimeout = time.Hour }}.stack(), []string{"limits"}},
+		{"no header timeout", fake{server: func(s *http.Server) { s.ReadHeaderTimeout = 0 }}.stack(), []string{"limits"}},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			failed := map[string]error{}

@@ -51,8 +51,8 @@ func Find(name string) (rpcbench.Stack, error) {
 func injectedInto(name string, inject func()) rpcbench.Stack {
 	s := grpcprotobuf.New()
 	s.Name = name
-	s.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) {
-		return server{grpcapi.NewServer(grpc.UnaryInterceptor(
+	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+		return server{grpcapi.NewServer(config, grpc.UnaryInterceptor(
 			func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 				inject()
 				return handle(ctx, request)

@@ -54,8 +54,8 @@ func grpcOptions() []tunedOption {
 
 func grpcWith(server []grpc.ServerOption, client []grpc.DialOption) rpcbench.Stack {
 	s := grpcprotobuf.New()
-	s.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) {
-		return stopped{grpcapi.NewServer(server...)}, nil
+	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+		return stopped{grpcapi.NewServer(config, server...)}, nil
 	}
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) { return grpcapi.Dial(config, client...) }
 	return s

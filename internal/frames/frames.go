@@ -27,7 +27,7 @@ import (
 
 // NewServer serves the create-user API.
 func NewServer(config rpcbench.ServerConfig) rpcbench.Server {
-	return rpcbench.ServeConns(config, server{pbnative.API().NewService()}.serve)
+	return rpcbench.ServeConns(config, newServer(config).serve)
 }
 
 const headerSize = 5
@@ -91,7 +91,13 @@ func malformed(err error) error {
 }
 
 type server struct {
-	create func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error)
+	create       func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error)
+	idle, header time.Duration
+}
+
+func newServer(config rpcbench.ServerConfig) server {
+	idle, header := config.Limits()
+	return server{pbnative.API().NewService(), idle, header}
 }
 
 // serve answers one connection's requests until it ends, is idle for too long, or carries what is no request. Its
@@ -99,7 +105,7 @@ type server struct {
 func (s server) serve(conn net.Conn) {
 	r := bufio.NewReader(conn)
 	due := func(limit time.Duration) { _ = conn.SetReadDeadline(time.Now().Add(limit)) }
-	due(rpcbench.HeaderTimeout) // of the first header; with TLS the handshake is part of reading it
+	due(s.header) // of the first header; with TLS the handshake is part of reading it
 	for {
 		kind, size, err := readHeader(r, createUser, echo)
 		if errors.Is(err, errNoFrame) {
@@ -116,13 +122,13 @@ func (s server) serve(conn net.Conn) {
 			return
 		}
 		if r.Buffered() == 0 {
-			due(rpcbench.IdleTimeout)
+			due(s.idle)
 			if _, err := r.Peek(1); err != nil {
 				return
 			}
 		}
 		if r.Buffered() < headerSize {
-			due(rpcbench.HeaderTimeout)
+			due(s.header)
 		}
 	}
 }

@@ -25,7 +25,6 @@ import (
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
-func newServer() server { return server{pbnative.API().NewService()} }
 
 // script is the server's side of a connection whose client sends what r holds and then closes.
 type script struct {
@@ -117,7 +116,7 @@ func TestServerFrames(t *testing.T) {
 			}
 			for how, r := range readers {
 				s := &script{r: r}
-				newServer().serve(s)
+				newServer(rpcbench.ServerConfig{}).serve(s)
 				require.Equal(t, c.want, outcomes(t, s.replies.Bytes()), how)
 			}
 		})
@@ -144,7 +143,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		{"announced, not allowed, not sent", bytes.NewReader(header(createUser, 1<<32-1))},
 		{"not allowed, and sent", io.MultiReader(bytes.NewReader(header(createUser, 1<<30)), io.LimitReader(zeros{}, 1<<30))},
 	} {
-		require.Less(t, allocated(func() { newServer().serve(&script{r: c.sent}) }), uint64(most), c.why)
+		require.Less(t, allocated(func() { newServer(rpcbench.ServerConfig{}).serve(&script{r: c.sent}) }), uint64(most), c.why)
 	}
 }
 
@@ -162,7 +161,7 @@ func FuzzServerFrames(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	s := newServer()
+	s := newServer(rpcbench.ServerConfig{})
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		conn := &script{r: bytes.NewReader(sent)}
 		used := allocated(func() { s.serve(conn) })
@@ -208,7 +207,7 @@ func TestServerDeadlines(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				near, far := net.Pipe()
 				go func() {
-					newServer().serve(far)
+					newServer(rpcbench.ServerConfig{}).serve(far)
 					_ = far.Close()
 				}()
 				c.sends(t, near)

@@ -27,12 +27,13 @@ type service struct {
 }
 
 // NewServer is a server with the service on it and the limits that every server has.
-func NewServer(options ...grpc.ServerOption) *grpc.Server {
+func NewServer(config rpcbench.ServerConfig, options ...grpc.ServerOption) *grpc.Server {
+	idle, header := config.Limits()
 	s := grpc.NewServer(append([]grpc.ServerOption{
 		grpc.MaxRecvMsgSize(rpcbench.MaxBody),
 		grpc.MaxHeaderListSize(rpcbench.MaxHeader),
-		grpc.ConnectionTimeout(rpcbench.HeaderTimeout),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: rpcbench.IdleTimeout}),
+		grpc.ConnectionTimeout(header),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idle}),
 	}, options...)...)
 	register(s)
 	return s

@@ -26,13 +26,14 @@ func (s server) Serve(ln net.Listener) error {
 
 // NewServer serves h with the limits that every server has.
 func NewServer(config rpcbench.ServerConfig, h http.Handler, http2 bool) rpcbench.Server {
+	idle, header := config.Limits()
 	return server{&http.Server{
 		Handler:           h,
 		ErrorLog:          log.New(io.Discard, "", 0), // a handshake cut short would print between a row's name and its figures
 		TLSConfig:         config.TLS,
 		Protocols:         Protocols(http2),
-		ReadHeaderTimeout: rpcbench.HeaderTimeout,
-		IdleTimeout:       rpcbench.IdleTimeout,
+		ReadHeaderTimeout: header,
+		IdleTimeout:       idle,
 		MaxHeaderBytes:    rpcbench.MaxHeader,
 	}}
 }

@@ -42,14 +42,26 @@ func (s service) CreateUser(u *rpcbench.User, r *Reply) error {
 func newServer(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 	s := rpc.NewServer()
 	err := s.RegisterName("users", service{rpcbench.NewValidator[rpcbench.User]()})
-	return rpcbench.ServeConns(config, func(conn net.Conn) { s.ServeConn(idleLimit{conn}) }), err
+	return rpcbench.ServeConns(config, func(conn net.Conn) {
+		idle, header := config.Limits()
+		s.ServeConn(&limited{conn, idle, header})
+	}), err
 }
 
-// idleLimit is what net/rpc lacks. It has no limit on a body but gob's own 1 GiB either: the service refuses what came.
-type idleLimit struct{ net.Conn }
+// limited has the timeouts that net/rpc lacks. It has no limit on a body but gob's own 1 GiB either: the service refuses what
+// came.
+type limited struct {
+	net.Conn
+	idle  time.Duration
+	first time.Duration // for the first byte, with the handshake before it; 0 once it is there
+}
 
-func (c idleLimit) Read(p []byte) (int, error) {
-	_ = c.SetReadDeadline(time.Now().Add(rpcbench.IdleTimeout))
+func (c *limited) Read(p []byte) (int, error) {
+	limit := c.idle
+	if c.first > 0 {
+		limit, c.first = c.first, 0
+	}
+	_ = c.SetReadDeadline(time.Now().Add(limit))
 	return c.Conn.Read(p)
 }
 
