@@ -34,6 +34,10 @@ type Traits struct {
 	Multiplexed bool     // several calls at a time share a connection; a Call is then bound to one connection by Prepare
 	Lossy       []string // names of the suite's hostile values that do not come back bit-equal
 	InvalidUTF8 string   // what becomes of invalid UTF-8 in a string: Rejected, Replaced or Kept
+
+	// Background names functions whose goroutines a library starts once and keeps for the life of the process, such as
+	// "github.com/valyala/fasthttp.updateServerDate.func1". No other goroutine may be left by a closed fixture.
+	Background []string
 }
 
 // GzipReplies is the Compression of a stack whose requests go uncompressed.

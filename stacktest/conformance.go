@@ -268,8 +268,8 @@ func closed(s subject) error {
 	if err := call(ctx); err == nil {
 		return errors.New("a call succeeds after the fixture was closed")
 	}
-	if err := leftBehind(before); err != nil {
-		return fmt.Errorf("goroutines left after Close: %w", err)
+	if err := leftBehind(append(background(s.stack), before)...); err != nil {
+		return fmt.Errorf("goroutines left after Close, which Traits.Background does not name: %w", err)
 	}
 	return nil
 }

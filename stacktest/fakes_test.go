@@ -371,10 +371,20 @@ func leaky(t *testing.T) rpcbench.Stack {
 	stack := fake{}.stack()
 	server := stack.Server
 	stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-		go func() { <-t.Context().Done() }()
+		go keptAround(t.Context())
 		return server(config)
 	}
 	return stack
+}
+
+func keptAround(ctx context.Context) { <-ctx.Done() }
+
+// TestDeclaredGoroutinesMayStay: a library that keeps a goroutine for the life of the process passes if its stack says so.
+func TestDeclaredGoroutinesMayStay(t *testing.T) {
+	stack := leaky(t)
+	require.ErrorContains(t, closed(subject{stack: stack, limit: checkLimit}), "goroutines left after Close, which Traits.Background does not name")
+	stack.Traits.Background = []string{"github.com/rpcbench/rpcbench/stacktest.keptAround"}
+	require.NoError(t, closed(subject{stack: stack, limit: checkLimit}))
 }
 
 // chatty sends headers whether it is to or not.

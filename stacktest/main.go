@@ -17,7 +17,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/remote"
 )
 
-// Main is a TestMain: it runs the tests and benchmarks, then fails if a goroutine is left. When benchmarks run it first
+// Main is a TestMain: it runs the tests and benchmarks, then fails if a goroutine is left that no stack's Traits.Background
+// names. When benchmarks run it first
 // prints what their results need beside them, in benchmark format (golang.org/x/perf/benchfmt): as keys only what forbids
 // comparing two files, the units, and a comment line with commit, versions and settings, which may well differ between
 // the files one compares.
@@ -44,17 +45,27 @@ func Main(m *testing.M, stacks ...rpcbench.Stack) {
 		fmt.Print(placed().keys())
 		printHeader(os.Stdout)
 	}
-	exit(m.Run())
+	exit(m.Run(), background(stacks...)...)
 }
 
-func exit(code int) {
+func exit(code int, options ...goleak.Option) {
 	if code == 0 {
-		if err := leftBehind(); err != nil {
+		if err := leftBehind(options...); err != nil {
 			fmt.Fprintln(os.Stderr, "rpcbench: goroutines left behind:", err)
 			code = 1
 		}
 	}
 	os.Exit(code)
+}
+
+// background are the goroutines that the stacks' libraries are declared to keep.
+func background(stacks ...rpcbench.Stack) (options []goleak.Option) {
+	for _, s := range stacks {
+		for _, function := range s.Traits.Background {
+			options = append(options, goleak.IgnoreAnyFunction(function))
+		}
+	}
+	return options
 }
 
 // leftBehind gives goroutines three seconds to end: net/http keeps a connection for half a second after it refused a body

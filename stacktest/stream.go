@@ -131,7 +131,7 @@ func streams(s subject) error {
 	if f.Accepted() != 1 {
 		return fmt.Errorf("one connection is declared, %d were accepted with streams", f.Accepted())
 	}
-	if err := leftBehind(before); err != nil {
+	if err := leftBehind(append(background(s.stack), before)...); err != nil {
 		return fmt.Errorf("goroutines left after Close of the streams: %w", err)
 	}
 	return streamsInTurn(s)

@@ -49,7 +49,7 @@ func endedStreams(s subject) error {
 	if f.Accepted() != 1 {
 		return fmt.Errorf("one connection is declared, %d were accepted with streams that ended with an error", f.Accepted())
 	}
-	if err := leftBehind(before); err != nil {
+	if err := leftBehind(append(background(s.stack), before)...); err != nil {
 		return fmt.Errorf("goroutines left of streams that ended with an error: %w", err)
 	}
 	stream, err := open(context.Background(), client, users.Sample(0, 0))

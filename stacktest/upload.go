@@ -98,7 +98,7 @@ func endedUploads(s subject) error {
 	if f.Accepted() != 1 {
 		return fmt.Errorf("one connection is declared, %d were accepted with uploads", f.Accepted())
 	}
-	if err := leftBehind(before); err != nil {
+	if err := leftBehind(append(background(s.stack), before)...); err != nil {
 		return fmt.Errorf("goroutines left of uploads: %w", err)
 	}
 	return nil

@@ -25,7 +25,6 @@ import (
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
-
 // script is the server's side of a connection whose client sends what r holds and then closes.
 type script struct {
 	net.Conn

@@ -1,0 +1,143 @@
+package stacktest
+
+import (
+	"context"
+	"flag"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/cpu"
+	"github.com/rpcbench/rpcbench/internal/latency"
+	"github.com/rpcbench/rpcbench/internal/users"
+)
+
+// ledger counts the calls of each user, for each client that a stack was asked for.
+type ledger struct {
+	mu      sync.Mutex
+	clients []map[string]int
+	cost    func() // of a call
+}
+
+func (l *ledger) stack() rpcbench.Stack {
+	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.clients = append(l.clients, map[string]int{})
+		return ledgerClient{c, l, l.clients[len(l.clients)-1]}
+	})
+}
+
+type ledgerClient struct {
+	rpcbench.Client
+	*ledger
+	calls map[string]int
+}
+
+func (c ledgerClient) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	if u.Name == "connect" {
+		return c.Client.Prepare(u)
+	}
+	return func(context.Context) error {
+		if c.cost != nil {
+			c.cost()
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.calls[u.Email]++
+		return nil
+	}, nil
+}
+
+// bench runs a benchmark of so many iterations in this process.
+func bench(t *testing.T, benchtime string, loop func(*testing.B)) testing.BenchmarkResult {
+	t.Helper()
+	f := flag.Lookup("test.benchtime")
+	before := f.Value.String()
+	require.NoError(t, flag.Set("test.benchtime", benchtime))
+	defer func() { require.NoError(t, flag.Set("test.benchtime", before)) }()
+	return testing.Benchmark(loop)
+}
+
+// TestAnOpIsOneCallOfTheNextUser: the loop makes one call in each op, of sixteen users in turn.
+func TestAnOpIsOneCallOfTheNextUser(t *testing.T) {
+	const round = 16
+	require.Equal(t, round, users.Round)
+	var l ledger
+	r := bench(t, "64x", func(b *testing.B) { BenchmarkCreateUser(b, l.stack(), rpcbench.Config{}) })
+	require.Equal(t, 64, r.N)
+	require.Len(t, l.clients, 2, "one for the figures and one for the bytes")
+	require.Len(t, l.clients[0], round, "users")
+	for email, calls := range l.clients[0] {
+		require.Equal(t, warmRounds+64/round, calls, "calls of %s, those of the warm-up among them", email)
+	}
+}
+
+// TestEachCallerGoesRoundItsUsers: callers share the ops, each calls its own four users in turn, and no latency is lost.
+func TestEachCallerGoesRoundItsUsers(t *testing.T) {
+	const callers, ops = 5, 643
+	var l ledger
+	p := parallel{stack: l.stack(), config: rpcbench.Config{Conns: 2}, callers: callers,
+		prepare: func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) { return f.Client.Prepare(users.Sample(i, 0)) }}
+	f := Start(t, p.stack, p.config)
+	calls, err := p.calls(f)
+	require.NoError(t, err)
+	recorder, err := p.together(f, calls, []int64{ops}, hangLimit, func() {})
+	require.NoError(t, err)
+	require.EqualValues(t, ops, recorder.Count(), "latencies")
+	made := l.clients[len(l.clients)-1]
+	total := 0
+	for caller := range callers {
+		least, most := ops, 0
+		for j := range 4 {
+			n := made[users.Sample(4*caller+j, 0).Email]
+			least, most, total = min(least, n), max(most, n), total+n
+		}
+		require.LessOrEqual(t, most-least, 1, "calls of the users of caller %d, in turn", caller)
+	}
+	require.Equal(t, ops, total, "a call for each op, of these users")
+}
+
+// TestPercentilesAreThoseOfTheirNames, of a thousand known latencies.
+func TestPercentilesAreThoseOfTheirNames(t *testing.T) {
+	ops := latency.New()
+	for i := range 1000 {
+		ops.Record(time.Duration(i+1) * time.Microsecond)
+	}
+	r := bench(t, "1x", func(b *testing.B) { reportPercentiles(b, ops) })
+	for unit, want := range map[string]float64{"p50-ns": 500_000, "p95-ns": 950_000, "p99-ns": 990_000} {
+		require.InEpsilon(t, want, r.Extra[unit], 0.002, unit)
+	}
+}
+
+// TestCPUPerCall: a call that uses a millisecond of CPU, however long it takes, has a row that says so, with one caller and
+// with several.
+func TestCPUPerCall(t *testing.T) {
+	if _, known := cpu.Time(); !known {
+		t.Skip("the system doesn't tell")
+	}
+	const takes, ops = 2 * time.Millisecond, 100
+	var turn sync.Mutex // one call at a time: the process's CPU time is all that can be read
+	l := ledger{cost: func() {
+		turn.Lock()
+		defer turn.Unlock()
+		start, _ := cpu.Time()
+		for {
+			if now, _ := cpu.Time(); now-start >= takes {
+				return
+			}
+		}
+	}}
+	for name, loop := range map[string]func(*testing.B){
+		"one caller":   func(b *testing.B) { BenchmarkCreateUser(b, l.stack(), rpcbench.Config{}) },
+		"four callers": func(b *testing.B) { BenchmarkParallel(b, l.stack(), rpcbench.Config{}, 4) },
+	} {
+		r := bench(t, "100x", loop)
+		require.Equal(t, ops, r.N)
+		require.GreaterOrEqual(t, r.Extra["cpu-ns/op"], 0.99*float64(takes), name)
+		require.LessOrEqual(t, r.Extra["cpu-ns/op"], 1.6*float64(takes), name)
+	}
+}
