@@ -203,6 +203,30 @@ func TestUndecidedWhenTheBaseMoves(t *testing.T) {
 	}
 }
 
+// TestVerdictsLieOutsideTheNoiseFloor: a difference that the base has from its own copy too is no verdict.
+func TestVerdictsLieOutsideTheNoiseFloor(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		copy time.Duration // of a call of the base's copy, where the base takes 30 µs and the contestant 1 % more
+		want string
+	}{
+		{"a copy like the base", 30_000, "slower"},
+		{"a copy that takes half a percent more", 30_150, "slower"},
+		{"a copy that differs as much as the contestant", 30_300, "equal"},
+		{"a copy that differs by more than the margin", 31_500, "undecided"},
+	} {
+		record := timing.Record{Arms: []string{"httpjson", "httpjson again", "rawtcp"}}
+		for range 10 {
+			record.Blocks = append(record.Blocks, []timing.Slice{{Ops: 1, Wall: 30_000}, {Ops: 1, Wall: c.copy}, {Ops: 1, Wall: 30_300}})
+		}
+		g := group{arms: []string{"httpjson", "httpjson", "rawtcp"}, records: slices.Repeat([]timing.Record{record}, 16)}
+		var out bytes.Buffer
+		comparison := comparison{base: "httpjson", contestants: []string{"rawtcp"}, processes: 16, margin: 2, time: time.Second}
+		require.NoError(t, comparison.print(&out, []group{g}))
+		require.Regexp(t, `(?m)^rawtcp .* `+c.want+`$`, out.String(), c.why)
+	}
+}
+
 // The intervals of all contestants hold together: each is wider than one alone would be.
 func TestIntervalsAreSimultaneous(t *testing.T) {
 	var g group
