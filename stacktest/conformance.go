@@ -60,6 +60,7 @@ func checks() []check {
 		{"connections", false, connections},
 		{"traffic", false, traffic},
 		{"codec", true, codecRan},
+		{"repeats", true, repeats},
 		{"changed replies", true, changedReplies},
 		{"one request", true, oneRequest},
 		{"protocol", false, protocol},

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,8 +29,11 @@ type fake struct {
 	gzip      bool                                        // the server compresses
 	transport func(*http.Transport)
 	server    func(*http.Server)
-	context   func(context.Context) context.Context // what the client makes of the caller's context
-	verdict   func(error) error                     // what the client makes of the call's error
+	encode    func(rpcbench.User) func() []byte                      // the client's, made by Prepare
+	decode    func([]byte, *rpcbench.Response) (found bool)          // what the client tries before it decodes
+	known     func(request []byte) (reply []byte, keep func([]byte)) // what the server tries before it decodes
+	context   func(context.Context) context.Context                  // what the client makes of the caller's context
+	verdict   func(error) error                                      // what the client makes of the call's error
 	validate  func(*rpcbench.User) error
 	unchecked bool                                      // the Call does not compare the reply
 	headers   func(*rpcbench.Headers) *rpcbench.Headers // what the client makes of those it is to send
@@ -106,6 +110,14 @@ func (k fake) serve(w http.ResponseWriter, r *http.Request) {
 		send(http.StatusRequestEntityTooLarge, &rpcbench.Error{Code: rpcbench.TooLarge})
 		return
 	}
+	if k.known != nil {
+		reply, keep := k.known(data)
+		if reply != nil {
+			_, _ = w.Write(reply)
+			return
+		}
+		k.body = func(data []byte) []byte { keep(data); return data }
+	}
 	u := new(rpcbench.User)
 	if err := json.Unmarshal(data, u); err != nil {
 		send(http.StatusBadRequest, &rpcbench.Error{Code: rpcbench.Malformed})
@@ -135,10 +147,14 @@ func (c *fakeClient) Close() error {
 }
 
 func (c *fakeClient) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.Response, error) {
+	data, _ := json.Marshal(u)
+	return c.send(ctx, data)
+}
+
+func (c *fakeClient) send(ctx context.Context, data []byte) (rpcbench.Response, error) {
 	if c.context != nil {
 		ctx = c.context(ctx)
 	}
-	data, _ := json.Marshal(u)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(data))
 	if err != nil {
 		return rpcbench.Response{}, err
@@ -165,6 +181,9 @@ func (c *fakeClient) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.
 		return rpcbench.Response{}, e
 	}
 	var reply rpcbench.Response
+	if c.decode != nil && c.decode(data, &reply) {
+		return reply, nil
+	}
 	if err := json.Unmarshal(data, &reply); err != nil {
 		return reply, &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
 	}
@@ -172,8 +191,12 @@ func (c *fakeClient) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.
 }
 
 func (c *fakeClient) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	encode := func() []byte { data, _ := json.Marshal(u); return data }
+	if c.encode != nil {
+		encode = c.encode(u)
+	}
 	return func(ctx context.Context) error {
-		reply, err := c.CreateUser(ctx, u)
+		reply, err := c.send(ctx, encode())
 		if c.verdict != nil {
 			err = c.verdict(err)
 		}
@@ -260,6 +283,21 @@ func TestFakesFail(t *testing.T) {
 		}}.stack(), []string{"headers"}},
 		{"headers that nobody asked for", chatty(), []string{"headers"}},
 		{"headers refused without a reason", refusing(), []string{"headers"}},
+		{"encoded once, in Prepare", fake{encode: func(u rpcbench.User) func() []byte {
+			data, _ := json.Marshal(u)
+			return func() []byte { return data }
+		}}.stack(), []string{"repeats"}},
+		{"a client that keeps what it encoded", fake{encode: func(u rpcbench.User) func() []byte {
+			var data []byte
+			return func() []byte {
+				if data == nil {
+					data, _ = json.Marshal(u)
+				}
+				return data
+			}
+		}}.stack(), []string{"repeats"}},
+		{"a client that knows replies by their bytes", fake{decode: decodedBefore()}.stack(), []string{"repeats"}},
+		{"a server that knows requests by their bytes", fake{known: answeredBefore()}.stack(), []string{"repeats"}},
 		{"no idle timeout", fake{server: func(s *http.Server) { s.IdleTimeout = time.Hour }}.stack(), []string{"limits"}},
 		{"no header timeout", fake{server: func(s *http.Server) { s.ReadHeaderTimeout = 0 }}.stack(), []string{"limits"}},
 	} {
@@ -375,6 +413,37 @@ func leaky(t *testing.T) rpcbench.Stack {
 		return server(config)
 	}
 	return stack
+}
+
+// decodedBefore hands out clones of what it has decoded before.
+func decodedBefore() func([]byte, *rpcbench.Response) bool {
+	var replies sync.Map
+	return func(data []byte, r *rpcbench.Response) bool {
+		before, ok := replies.Load(string(data))
+		if !ok {
+			if json.Unmarshal(data, r) != nil {
+				return false
+			}
+			u := *r.User
+			replies.Store(string(data), rpcbench.Response{Code: r.Code, Message: r.Message, User: &u})
+			return true
+		}
+		*r = before.(rpcbench.Response)
+		u := *r.User
+		r.User = &u
+		return true
+	}
+}
+
+// answeredBefore sends the bytes that answered the same request before.
+func answeredBefore() func([]byte) ([]byte, func([]byte)) {
+	var replies sync.Map
+	return func(request []byte) ([]byte, func([]byte)) {
+		if reply, ok := replies.Load(string(request)); ok {
+			return reply.([]byte), nil
+		}
+		return nil, func(reply []byte) { replies.Store(string(request), reply) }
+	}
 }
 
 func keptAround(ctx context.Context) { <-ctx.Done() }

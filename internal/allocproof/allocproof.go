@@ -41,8 +41,11 @@ type Profile struct {
 type stack struct {
 	packages []string // import path of each frame
 	root     string   // the function that the goroutine began with, or Client
-	objects  int64
+	total    amount
 }
+
+// amount is the first two values of a profile's sample: objects and bytes allocated, or goroutines.
+type amount [2]int64
 
 // Run calls fn on the calling goroutine with every allocation recorded, and returns the difference between the
 // allocation profiles after and before. It sets [runtime.MemProfileRate] meanwhile and restores it, also when fn panics
@@ -73,11 +76,11 @@ func Run(fn func()) (Profile, error) {
 		return Profile{}, err
 	}
 	var p Profile
-	for key, objects := range after {
-		if objects -= before[key]; objects <= 0 {
+	for key, total := range after {
+		s := stack{total: amount{total[0] - before[key][0], total[1] - before[key][1]}}
+		if s.total[0] <= 0 {
 			continue
 		}
-		s := stack{objects: objects}
 		for frame := range strings.Lines(key) {
 			function, _, _ := strings.Cut(frame, "\t")
 			path := importPath(function)
@@ -105,12 +108,21 @@ const Client = "client"
 // function that their goroutine began with. A goroutine that fn itself started counts under its own function. Stacks that
 // also hold a function of an excepted package are left out.
 func (p Profile) Objects(library string, except ...string) map[string]int64 {
+	return p.sum(0, library, except...)
+}
+
+// Bytes returns what Objects does, in bytes.
+func (p Profile) Bytes(library string, except ...string) map[string]int64 {
+	return p.sum(1, library, except...)
+}
+
+func (p Profile) sum(value int, library string, except ...string) map[string]int64 {
 	of := func(path string) bool { return Within(path, library) }
 	excepted := func(path string) bool { return slices.Contains(except, path) }
 	roots := map[string]int64{}
 	for _, s := range p.stacks {
 		if slices.ContainsFunc(s.packages, of) && !slices.ContainsFunc(s.packages, excepted) {
-			roots[s.root] += s.objects
+			roots[s.root] += s.total[value]
 		}
 	}
 	return roots
@@ -146,17 +158,17 @@ func running() (n int64, err error) {
 	for key, goroutines := range stacks {
 		for frame := range strings.Lines(key) {
 			if strings.HasPrefix(frame, own("Run")+"\t") {
-				n += goroutines
+				n += goroutines[0]
 			}
 		}
 	}
 	return n, err
 }
 
-// read returns the first value of each stack of a profile: objects allocated so far, goroutines. The key has a line
+// read returns the amount of each stack of a profile: allocated so far, or goroutines. The key has a line
 // "function\tline\n" per frame, leaf first. What it allocates itself is left out: the
 // first object after a change of rate is recorded nevertheless, and so is what a refused Run allocates.
-func read(name string) (map[string]int64, error) {
+func read(name string) (map[string]amount, error) {
 	// A profile may be two collections old, and one may be half way.
 	for range 3 {
 		runtime.GC()
@@ -170,7 +182,7 @@ func read(name string) (map[string]int64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("allocproof: read the %s profile: %w", name, err)
 	}
-	values := map[string]int64{}
+	values := map[string]amount{}
 	for _, s := range prof.Sample {
 		var key strings.Builder
 		for _, loc := range s.Location {
@@ -179,7 +191,12 @@ func read(name string) (map[string]int64, error) {
 			}
 		}
 		if name == "goroutine" || !strings.Contains(key.String(), own("read")+"\t") {
-			values[key.String()] += s.Value[0]
+			v := values[key.String()]
+			v[0] += s.Value[0]
+			if len(s.Value) > 1 {
+				v[1] += s.Value[1]
+			}
+			values[key.String()] = v
 		}
 	}
 	return values, nil
