@@ -9,6 +9,12 @@
 // The measurements have these properties, and a test holds each:
 //
 //   - The code that a row's label names ran, in client and server, and no rival's: TestConformance, TestFakesFail.
+//   - A variant does what its comment says, and its main value doesn't: TestVariantsDoWhatTheyClaim.
+//   - Nothing is encoded before a call, or kept from one to the next, on either side: TestFakesFail.
+//   - An op is one call of the next user, and figures are per call: TestAnOpIsOneCallOfTheNextUser,
+//     TestEachCallerGoesRoundItsUsers, TestPercentilesAreThoseOfTheirNames, TestCPUPerCall.
+//   - Servers end idle and silent connections: TestFakesFail. A start is bounded, and a measuring child ends with its parent:
+//     TestStartIsBounded, TestAChildEndsWithItsInput.
 //   - Every call crosses the fixture's own connections, as many as declared: TestConformance. A row that opened more inside
 //     its timed loop fails, but for what a busy machine may cause, which the row prints: TestBrokenStackHasNoRow,
 //     TestReconnectIsPrinted.

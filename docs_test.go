@@ -68,7 +68,7 @@ func TestPropertiesNameTheirTests(t *testing.T) {
 // stand in the raw file they name.
 func TestDocuments(t *testing.T) {
 	names := declared(t)
-	for _, path := range []string{"README.md", "docs/codecs.md", "docs/method.md", "docs/releases.md", "CONTRIBUTING.md"} {
+	for _, path := range []string{"README.md", "docs/codecs.md", "docs/method.md", "docs/releases.md", "docs/faults.md", "CONTRIBUTING.md"} {
 		text := read(t, path)
 		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(text, -1) {
 			require.FileExists(t, filepath.Join(filepath.Dir(path), link[1]))

@@ -1,0 +1,93 @@
+//go:build !race
+
+// The race detector allocates on its own account.
+
+package roster_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"reflect"
+	"runtime/pprof"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/stacktest"
+)
+
+// TestVariantsDoWhatTheyClaim: a variant whose declared traits are its main value's would pass the suite without doing anything. Each
+// has a proof here that it differs from the main value, which fails for the main value itself. Of the other variants the suite
+// proves the trait that differs.
+func TestVariantsDoWhatTheyClaim(t *testing.T) {
+	proofs := map[string]func(t *testing.T, s, main rpcbench.Stack) bool{
+		"httpjson.stream": func(t *testing.T, s, _ rpcbench.Stack) bool { return ignoresWhatFollows(t, s) },
+		"httpjson.tuned": func(t *testing.T, s, main rpcbench.Stack) bool {
+			return costOf(t, s, batch).Allocs < costOf(t, main, batch).Allocs-5
+		},
+		"grpcprotobuf.tuned": func(t *testing.T, s, main rpcbench.Stack) bool {
+			return hasWorkers(t, s) && costOf(t, s, batch).Sent < costOf(t, main, batch).Sent-40 // no pings
+		},
+		"connectrpc.grpcweb": func(t *testing.T, s, _ rpcbench.Stack) bool { return sends(t, s, "application/grpc-web+proto") },
+		"connectrpc.json":    func(t *testing.T, s, _ rpcbench.Stack) bool { return sends(t, s, `{"email":"`) },
+	}
+	mains := map[string]rpcbench.Stack{}
+	for _, s := range roster.Main() {
+		mains[s.Name] = s
+	}
+	for _, s := range roster.All() {
+		name, variant, _ := strings.Cut(s.Name, ".")
+		proof, ok := proofs[s.Name]
+		if variant == "" || !ok && !reflect.DeepEqual(s.Traits, mains[name].Traits) {
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			require.True(t, ok, "its traits are those of %s, so the suite does not tell them apart: it needs a proof of what it claims", name)
+			require.True(t, proof(t, s, mains[name]), "it does not do what its comment says")
+			require.False(t, proof(t, mains[name], mains[name]), "the proof does not tell it from %s", name)
+		})
+	}
+}
+
+// ignoresWhatFollows says whether the server accepts bytes after a complete JSON value, as a json.Decoder does.
+func ignoresWhatFollows(t *testing.T, s rpcbench.Stack) bool {
+	f := stacktest.Start(t, s, rpcbench.Config{})
+	body := `{"email":"anna@example.com","name":"Anna","password":"secret"} and more`
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+f.Addr+"/users", strings.NewReader(body))
+	require.NoError(t, err)
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	resp, err := transport.RoundTrip(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	return resp.StatusCode == http.StatusOK
+}
+
+// hasWorkers says whether grpc-go's server keeps goroutines for its handlers.
+func hasWorkers(t *testing.T, s rpcbench.Stack) bool {
+	stacktest.Start(t, s, rpcbench.Config{})
+	var stacks bytes.Buffer
+	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&stacks, 1))
+	return strings.Contains(stacks.String(), "google.golang.org/grpc.(*Server).serverWorker")
+}
+
+// sends says whether a request has the text.
+func sends(t *testing.T, s rpcbench.Stack, text string) bool {
+	tap := new(netwrap.Tap)
+	f := stacktest.Start(t, s, rpcbench.Config{WrapClient: tap.Wrap})
+	call, err := f.Client.Prepare(users.Sample(0, 0))
+	require.NoError(t, err)
+	require.NoError(t, call(context.Background()))
+	for _, c := range tap.Conns() {
+		if bytes.Contains(c.Sent(), []byte(text)) {
+			return true
+		}
+	}
+	return false
+}
