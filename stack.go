@@ -35,6 +35,10 @@ type Traits struct {
 	Lossy       []string // names of the suite's hostile values that do not come back bit-equal
 	InvalidUTF8 string   // what becomes of invalid UTF-8 in a string: Rejected, Replaced or Kept
 
+	// Server and Client are the import paths of the libraries that move a call's bytes at either end: "net/http",
+	// "google.golang.org/grpc". A stack over bare connections has none.
+	Server, Client []string
+
 	// Background names functions whose goroutines a library starts once and keeps for the life of the process, such as
 	// "github.com/valyala/fasthttp.updateServerDate.func1". No other goroutine may be left by a closed fixture.
 	Background []string
@@ -56,7 +60,7 @@ func Cross(client, server Stack) (Stack, error) {
 		return Stack{}, fmt.Errorf("rpcbench: a client of %s, which speaks %s, can't call a server of %s, which speaks %s",
 			client.Name, client.Protocol, server.Name, server.Protocol)
 	}
-	client.Name, client.Server = client.Name+".to."+server.Name, server.Server
+	client.Name, client.Server, client.Traits.Server = client.Name+".to."+server.Name, server.Server, server.Traits.Server
 	return client, nil
 }
 

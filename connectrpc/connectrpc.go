@@ -84,6 +84,8 @@ const (
 func stack(name, protocol string, http2 bool, o options) rpcbench.Stack {
 	o.server = append(o.server, connect.WithReadMaxBytes(rpcbench.MaxBody))
 	traits := rpcbench.Traits{Codec: "google.golang.org/protobuf", HTTP: "1.1", InvalidUTF8: rpcbench.Rejected}
+	traits.Server = []string{"connectrpc.com/connect", "net/http"}
+	traits.Client = traits.Server
 	if http2 {
 		traits.HTTP, traits.Multiplexed = "2", true
 	}

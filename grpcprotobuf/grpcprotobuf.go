@@ -68,6 +68,8 @@ func stack(name string, change func(*rpcbench.Traits), server []grpc.ServerOptio
 		Traits: rpcbench.Traits{
 			Codec:       "google.golang.org/protobuf",
 			HTTP:        "2",
+			Server:      []string{"google.golang.org/grpc"},
+			Client:      []string{"google.golang.org/grpc"},
 			Multiplexed: true,
 			InvalidUTF8: rpcbench.Rejected,
 		},

@@ -31,6 +31,7 @@ func VT() rpcbench.Stack {
 
 func stack(name string, traits rpcbench.Traits, server []grpc.ServerOption, client []grpc.DialOption) rpcbench.Stack {
 	traits.HTTP, traits.Multiplexed = "2", true
+	traits.Server, traits.Client = []string{"google.golang.org/grpc", "net/http"}, []string{"google.golang.org/grpc"}
 	return rpcbench.Stack{
 		Name:     name,
 		Protocol: "grpc/proto",

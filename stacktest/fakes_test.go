@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/grpcservehttp"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/users"
@@ -219,7 +221,9 @@ func TestFakesFail(t *testing.T) {
 	relabelled := func(name, codec string, server, client rpcbench.Stack) rpcbench.Stack {
 		return rpcbench.Stack{
 			Name: name, Protocol: client.Protocol, Server: server.Server, Dial: client.Dial,
-			Traits: rpcbench.Traits{Codec: codec, HTTP: "1.1", InvalidUTF8: rpcbench.Replaced},
+			Traits: rpcbench.Traits{
+				Codec: codec, HTTP: "1.1", InvalidUTF8: rpcbench.Replaced, Server: []string{"net/http"}, Client: []string{"net/http"},
+			},
 		}
 	}
 	const jsoniter = "github.com/json-iterator/go"
@@ -249,6 +253,9 @@ func TestFakesFail(t *testing.T) {
 		{"a shared mux answers for another stack", relabelled("httpjsoniter", jsoniter, httpjson.New(), httpjsoniter.New()), []string{"codec"}},
 		{"a rival's codec behind the label", relabelled("httpjsoniter", jsoniter, httpjson.New(), httpjson.New()), []string{"codec"}},
 		{"a rival's codec in the client", relabelled("httpjson", "encoding/json", httpjson.New(), httpjsoniter.New()), []string{"codec"}},
+		{"grpc-go's own server behind the label of ServeHTTP", servedBy(grpcservehttp.VT(), grpcprotobuf.VT()), []string{"codec"}},
+		{"ServeHTTP behind the label of grpc-go's own server", servedBy(grpcprotobuf.New(), grpcservehttp.New()), []string{"codec"}},
+		{"a client of net/http behind no label", undeclared(), []string{"codec"}},
 		{"dropped field", fake{answer: forgetsPassword}.stack(), []string{"traffic", "hostile values"}},
 		{"dropped field that nobody compares", fake{answer: forgetsPassword, unchecked: true}.stack(), []string{"changed replies", "hostile values"}},
 		{"reply of the call before", fake{answer: before}.stack(), []string{"traffic"}},
@@ -444,6 +451,18 @@ func answeredBefore() func([]byte) ([]byte, func([]byte)) {
 		}
 		return nil, func(reply []byte) { replies.Store(string(request), reply) }
 	}
+}
+
+// servedBy is a stack with another's server, under its own name and traits.
+func servedBy(stack, other rpcbench.Stack) rpcbench.Stack {
+	stack.Server = other.Server
+	return stack
+}
+
+func undeclared() rpcbench.Stack {
+	stack := fake{}.stack()
+	stack.Traits.Client = nil
+	return stack
 }
 
 func keptAround(ctx context.Context) { <-ctx.Done() }

@@ -77,6 +77,9 @@ func codecRan(s subject) error {
 				ops, library, profile.Objects(library), strings.Join(profile.Packages(), " "))
 		}
 	}
+	if err := transportsRan(s.stack.Traits, profile, ops); err != nil {
+		return err
+	}
 	for _, rival := range rivals() {
 		if slices.ContainsFunc(own, func(o string) bool { return allocproof.Within(o, rival) || allocproof.Within(rival, o) }) {
 			continue
@@ -84,6 +87,33 @@ func codecRan(s subject) error {
 		// grpc-go's ServeHTTP clones its status, a protobuf message, at the end of each call: that is no codec at work.
 		if roots := profile.Objects(rival, "google.golang.org/grpc/internal/status"); len(roots) > 0 {
 			return fmt.Errorf("functions of %s allocated these objects by goroutine: %v; the declared codec is %s", rival, roots, own[0])
+		}
+	}
+	return nil
+}
+
+// transportsRan proves who moves the bytes. Functions of each library that is declared for the client allocate at least once
+// per call on the caller's goroutine, those of each one declared for the server on other goroutines, and those of the rest
+// nowhere. Where client and server are declared to be of one library, its own background goroutines may stand in for the server.
+func transportsRan(traits rpcbench.Traits, profile allocproof.Profile, ops int64) error {
+	for _, library := range []string{"net/http", "google.golang.org/grpc", "connectrpc.com/connect"} {
+		var client, elsewhere int64
+		for root, objects := range profile.Objects(library) {
+			if root == allocproof.Client {
+				client += objects
+			} else {
+				elsewhere += objects
+			}
+		}
+		switch inClient, inServer := slices.Contains(traits.Client, library), slices.Contains(traits.Server, library); {
+		case inClient && client < ops:
+			return fmt.Errorf("in %d calls functions of %s, which Traits.Client declares, allocated %d objects on the caller's goroutine", ops, library, client)
+		case !inClient && client > 0:
+			return fmt.Errorf("functions of %s allocated %d objects on the caller's goroutine; Traits.Client is %q", library, client, traits.Client)
+		case inServer && elsewhere < ops:
+			return fmt.Errorf("in %d calls functions of %s, which Traits.Server declares, allocated %d objects beside the caller's goroutine", ops, library, elsewhere)
+		case !inServer && !inClient && elsewhere > 0:
+			return fmt.Errorf("functions of %s allocated %d objects beside the caller's goroutine; Traits.Server is %q", library, elsewhere, traits.Server)
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ type Options struct {
 
 // Stack is a stack over net/http. It adds to traits what options decide.
 func Stack[U, R, F, E any](name, protocol string, traits rpcbench.Traits, c codec.Codec, api native.API[U, R, F, E], options Options) rpcbench.Stack {
-	traits.HTTP = "1.1"
+	traits.HTTP, traits.Server, traits.Client = "1.1", []string{"net/http"}, []string{"net/http"}
 	if options.HTTP2 {
 		traits.HTTP, traits.Multiplexed = "2", true
 		protocol += "/h2"
