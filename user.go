@@ -34,7 +34,7 @@ const (
 // and not to another, and would end streams.
 const (
 	MaxAvatar     = 1 << 20          // bytes of User.Avatar; more is Invalid
-	MaxBody       = 8 << 20          // bytes of an encoded request; more is TooLarge
+	MaxBody       = 2 << 20          // bytes of an encoded request; more is TooLarge
 	MaxHeader     = 1 << 20          // bytes of a request's headers
 	HeaderTimeout = 10 * time.Second // for a handshake, or for the headers of a request that has begun
 	IdleTimeout   = 5 * time.Minute  // for a connection without a request

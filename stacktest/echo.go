@@ -23,7 +23,15 @@ func echo(s subject) error {
 	defer f.Close()
 	client, ok := f.Client.(rpcbench.Echoer)
 	if !ok {
-		return nil // an ability that a stack may lack
+		for _, c := range hostile.Flexes() {
+			if slices.Contains(s.stack.Traits.Lossy, c.Name) && !slices.ContainsFunc(hostile.Users(), func(u hostile.User) bool { return u.Name == c.Name }) {
+				return fmt.Errorf("Traits.Lossy declares %q, which only a stack that echoes can lose: the client is no Echoer", c.Name)
+			}
+		}
+		return skipped("the client is no Echoer")
+	}
+	if _, err := client.Echo(context.Background(), &message.Flex{String: "echo"}); err != nil {
+		return fmt.Errorf("the client is an Echoer, and a plain message does not come back: %w", err)
 	}
 	for _, c := range hostile.Flexes() {
 		got, err := client.Echo(context.Background(), c.Flex)

@@ -2,6 +2,7 @@ package stacktest
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,6 +24,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/message"
 )
 
 // fake is a JSON stack written by hand with one fault at a time. The zero value has none.
@@ -37,14 +40,19 @@ type fake struct {
 	context   func(context.Context) context.Context                  // what the client makes of the caller's context
 	verdict   func(error) error                                      // what the client makes of the call's error
 	validate  func(*rpcbench.User) error
+	status    int                                       // of a reply to an invalid user, in place of the right one
+	closes    bool                                      // the server, after an error reply
+	again     bool                                      // the Call asks again if it fails
 	unchecked bool                                      // the Call does not compare the reply
 	headers   func(*rpcbench.Headers) *rpcbench.Headers // what the client makes of those it is to send
 }
 
 func (k fake) stack() rpcbench.Stack {
-	k.validate = rpcbench.NewValidator[rpcbench.User]()
+	if k.validate == nil {
+		k.validate = rpcbench.NewValidator[rpcbench.User]()
+	}
 	stack := httpjson.New()
-	stack.Name = "fake"
+	stack.Name, stack.Traits.Lossy = "fake", nil // what its messages would lose: it has none
 	stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		idle, header := config.Limits()
 		s := &http.Server{
@@ -126,7 +134,10 @@ func (k fake) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := k.validate(u); err != nil {
-		send(http.StatusBadRequest, err)
+		if k.closes {
+			w.Header().Set("Connection", "close")
+		}
+		send(cmp.Or(k.status, http.StatusBadRequest), err)
 		return
 	}
 	reply := rpcbench.Answer(u)
@@ -197,7 +208,7 @@ func (c *fakeClient) Prepare(u rpcbench.User) (rpcbench.Call, error) {
 	if c.encode != nil {
 		encode = c.encode(u)
 	}
-	return func(ctx context.Context) error {
+	once := func(ctx context.Context) error {
 		reply, err := c.send(ctx, encode())
 		if c.verdict != nil {
 			err = c.verdict(err)
@@ -206,6 +217,15 @@ func (c *fakeClient) Prepare(u rpcbench.User) (rpcbench.Call, error) {
 			return err
 		}
 		return rpcbench.Check(&u, &reply)
+	}
+	if !c.again {
+		return once, nil
+	}
+	return func(ctx context.Context) error {
+		if err := once(ctx); err == nil {
+			return nil
+		}
+		return once(ctx)
 	}, nil
 }
 
@@ -305,23 +325,82 @@ func TestFakesFail(t *testing.T) {
 		}}.stack(), []string{"repeats"}},
 		{"a client that knows replies by their bytes", fake{decode: decodedBefore()}.stack(), []string{"repeats"}},
 		{"a server that knows requests by their bytes", fake{known: answeredBefore()}.stack(), []string{"repeats"}},
+		{"a client that decodes into one value again", clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
+			own := *c.(*fakeClient)
+			own.decode = decodedAgain()
+			return &own
+		}), []string{"hostile values"}},
+		{"a Call that decodes into one value again", keptByCall(), []string{"repeats"}},
+		{"a user that is validated twice", fake{validate: validated(2)}.stack(), []string{"validation"}},
+		{"a user that is validated by other rules", fake{validate: validated(0)}.stack(), []string{"validation", "outcomes"}},
+		{"a client that validates", clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
+			return validating{c, validated(1)}
+		}), []string{"validation"}},
+		{"a Call that asks again", fake{again: true}.stack(), []string{"changed replies"}},
+		{"HTTP status 200 for an invalid user", fake{status: http.StatusOK}.stack(), []string{"outcomes"}},
+		{"a connection closed after an error reply", fake{closes: true}.stack(), []string{"outcomes"}},
+		{"a body limit that the client keeps alone", clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client { return limiting{c} }), []string{"outcomes"}},
+		{"a header limit far below MaxHeader", fake{server: func(s *http.Server) { s.MaxHeaderBytes = 10_000 }}.stack(), []string{"header limit"}},
+		{"a header limit far above MaxHeader", fake{server: func(s *http.Server) { s.MaxHeaderBytes = 16 * rpcbench.MaxHeader }}.stack(), []string{"header limit"}},
+		{"an Echoer whose server does not echo", clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client { return echoless{c} }), []string{"echo"}},
+		{"a loss declared that only an Echoer can have", declaring(func(t *rpcbench.Traits) { t.Lossy = []string{"negative zero"} }), []string{"echo"}},
 		{"no idle timeout", fake{server: func(s *http.Server) { s.IdleTimeout = time.Hour }}.stack(), []string{"limits"}},
 		{"no header timeout", fake{server: func(s *http.Server) { s.ReadHeaderTimeout = 0 }}.stack(), []string{"limits"}},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
-			failed := map[string]error{}
-			for _, check := range checks() {
-				s := subject{stack: c.stack, limit: 4 * time.Second}
-				if err := check.verify(s); err != nil {
-					failed[check.name] = err
-				}
-			}
 			for _, name := range c.fails {
-				require.Contains(t, failed, name, "check %q must fail; these did: %v", name, failed)
-				t.Logf("%s: %v", name, failed[name])
+				i := slices.IndexFunc(checks(), func(c check) bool { return c.name == name })
+				err := checks()[i].verify(subject{stack: c.stack, limit: 4 * time.Second})
+				require.Error(t, err, name)
+				require.NotErrorAs(t, err, new(skipped), name)
+				if name == c.fails[0] {
+					require.ErrorContains(t, err, causes()[c.fault], "the error names the cause")
+				}
+				t.Logf("%s: %v", name, err)
 			}
 		})
 	}
+}
+
+// causes are what the errors about some of the faults must say.
+func causes() map[string]string {
+	return map[string]string{
+		"a client that decodes into one value again":   "decoded into again",
+		"a Call that decodes into one value again":     "the value that it decodes into",
+		"a user that is validated twice":               "validates its user 2.0 times",
+		"a client that validates":                      "the client validates the user",
+		"a Call that asks again":                       "it asked again",
+		"HTTP status 200 for an invalid user":          "the server answered with HTTP status 200",
+		"a connection closed after an error reply":     "must leave the connection open",
+		"a body limit that the client keeps alone":     "the client refused it and sent nothing",
+		"an Echoer whose server does not echo":         "a plain message does not come back",
+		"a loss declared that only an Echoer can have": "the client is no Echoer",
+		"a client that knows replies by their bytes":   "something is kept from call to call",
+		"a client that keeps what it encoded":          "the Call keeps something",
+		"a header limit far below MaxHeader":           "are refused, MaxHeader is",
+		"a header limit far above MaxHeader":           "are taken, MaxHeader is",
+		"a server that knows requests by their bytes":  "something is kept from call to call",
+	}
+}
+
+// TestHiddenTimeoutFails: a client with a timeout of its own, which the caller did not ask for.
+func TestHiddenTimeoutFails(t *testing.T) {
+	hidden := fake{context: func(ctx context.Context) context.Context {
+		ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		t.Cleanup(cancel)
+		return ctx
+	}}
+	s := subject{stack: hidden.stack(), limit: checkLimit}
+	require.ErrorContains(t, holdCall(s, 5*time.Second)(), "the client has a timeout of its own")
+	s.stack = fake{}.stack()
+	require.NoError(t, holdCall(s, 200*time.Millisecond)())
+}
+
+// TestNotOnLoopbackFails: a fixture that listens on every interface.
+func TestNotOnLoopbackFails(t *testing.T) {
+	err := onLoopback(&rpcbench.Fixture{Addr: "0.0.0.0:0"})
+	require.ErrorContains(t, err, "not the loopback interface")
+	require.NoError(t, onLoopback(&rpcbench.Fixture{Addr: "[::1]:0"}))
 }
 
 // TestNoTLSFails: a stack that ignores the TLS configuration it was given.
@@ -440,6 +519,76 @@ func decodedBefore() func([]byte, *rpcbench.Response) bool {
 		r.User = &u
 		return true
 	}
+}
+
+// decodedAgain decodes every reply into the same value.
+func decodedAgain() func([]byte, *rpcbench.Response) bool {
+	var kept rpcbench.Response
+	return func(data []byte, r *rpcbench.Response) bool {
+		err := json.Unmarshal(data, &kept)
+		*r = kept
+		return err == nil
+	}
+}
+
+// keptByCall is a stack each of whose Calls decodes into a value of its own.
+func keptByCall() rpcbench.Stack {
+	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client { return callKeeps{c.(*fakeClient)} })
+}
+
+type callKeeps struct{ *fakeClient }
+
+func (c callKeeps) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	own := *c.fakeClient
+	own.decode = decodedAgain()
+	return own.Prepare(u)
+}
+
+// validated is the check of a user, made so many times.
+func validated(times int) func(*rpcbench.User) error {
+	check := rpcbench.NewValidator[rpcbench.User]()
+	return func(u *rpcbench.User) (err error) {
+		for range times {
+			err = check(u)
+		}
+		return err
+	}
+}
+
+// validating checks users in the client as well.
+type validating struct {
+	rpcbench.Client
+	check func(*rpcbench.User) error
+}
+
+func (c validating) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	call, err := c.Client.Prepare(u)
+	return func(ctx context.Context) error {
+		if err := c.check(&u); err != nil {
+			return err
+		}
+		return call(ctx)
+	}, err
+}
+
+// limiting refuses what is too large before it is sent.
+type limiting struct{ rpcbench.Client }
+
+func (c limiting) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.Response, error) {
+	if len(u.Avatar) > rpcbench.MaxBody {
+		return rpcbench.Response{}, &rpcbench.Error{Code: rpcbench.TooLarge}
+	}
+	return c.Client.CreateUser(ctx, u)
+}
+
+// echoless is an Echoer in name.
+type echoless struct{ rpcbench.Client }
+
+func (echoless) Echo(context.Context, *message.Flex) (*message.Flex, error) {
+	return nil, errors.New("404 Not Found")
+}
+func (echoless) PrepareEcho(*message.Flex) (rpcbench.Call, error) {
+	return nil, errors.New("404 Not Found")
 }
 
 // answeredBefore sends the bytes that answered the same request before.

@@ -31,7 +31,7 @@ func headers(s subject) error {
 	}
 	sent, err := sentWith(s, asked)
 	if errors.Is(err, errors.ErrUnsupported) {
-		return nil
+		return skipped("the protocol has no headers")
 	}
 	if err != nil {
 		return fmt.Errorf("with Config.Headers, which Dial may refuse with errors.ErrUnsupported alone: %w", err)

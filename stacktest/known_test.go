@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -99,6 +100,27 @@ func TestEachCallerGoesRoundItsUsers(t *testing.T) {
 		require.LessOrEqual(t, most-least, 1, "calls of the users of caller %d, in turn", caller)
 	}
 	require.Equal(t, ops, total, "a call for each op, of these users")
+}
+
+// TestAStreamStaysOpen: with op=bothways each fixture opens one stream, and an op is one call of that stream.
+func TestAStreamStaysOpen(t *testing.T) {
+	var opened, calls atomic.Int64
+	stack := fakeStreams{
+		open: func(c *fakeStreamer, ctx context.Context) (rpcbench.Stream, error) {
+			opened.Add(1)
+			return c.Streamer.OpenStream(ctx)
+		},
+		call: func(_ *fakeStream, _ rpcbench.User, real rpcbench.Call) rpcbench.Call {
+			return func(ctx context.Context) error {
+				calls.Add(1)
+				return real(ctx)
+			}
+		},
+	}.stack()
+	r := bench(t, "64x", func(b *testing.B) { BenchmarkStream(b, stack, rpcbench.Config{}, BothWays) })
+	require.Equal(t, 64, r.N)
+	require.EqualValues(t, 2, opened.Load(), "streams: one for the figures and one for the bytes")
+	require.EqualValues(t, 64+3*warmRounds*users.Round, calls.Load(), "calls on them: the ops, two warm-ups, and those that count bytes")
 }
 
 // TestPercentilesAreThoseOfTheirNames, of a thousand known latencies.

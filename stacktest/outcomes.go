@@ -13,6 +13,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/allocproof"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/hostile"
+	"github.com/rpcbench/rpcbench/internal/netwrap"
 	"github.com/rpcbench/rpcbench/internal/users"
 )
 
@@ -126,6 +127,9 @@ func hostileValues(s subject) error {
 		return err
 	}
 	defer f.Close()
+	if err := freshValues(f); err != nil {
+		return err
+	}
 	for _, c := range hostile.Users() {
 		reply, err, callErr := both(context.Background(), f, c.User)
 		came := err == nil && callErr == nil && sameReply(c.User, reply)
@@ -136,6 +140,23 @@ func hostileValues(s subject) error {
 	u := users.Sample(0, 0)
 	u.Name = hostile.InvalidUTF8
 	return invalidUTF8(s, f, u)
+}
+
+// freshValues: a reply is decoded into a value that nothing was decoded into before. A user without a payload shows it, after one with.
+func freshValues(f *rpcbench.Fixture) error {
+	first, second := users.Sample(0, 1000), users.Sample(1, 0)
+	reply, err, callErr := both(context.Background(), f, first)
+	if err = errors.Join(err, callErr); err != nil {
+		return err
+	}
+	_, err, callErr = both(context.Background(), f, second)
+	if err = errors.Join(err, callErr); err != nil {
+		return fmt.Errorf("a user without a payload, after one with: is a value decoded into again? %w", err)
+	}
+	if !sameReply(first, reply) {
+		return errors.New("the reply that CreateUser returned was changed by the next call: a value is decoded into again")
+	}
+	return nil
 }
 
 // deviation compares what became of a hostile value with what the stack declares.
@@ -180,7 +201,7 @@ func invalidUTF8(s subject, f *rpcbench.Fixture, u rpcbench.User) error {
 
 // outcomes: valid, invalid and oversized requests end the same way on every stack, and leave the next call unharmed.
 func outcomes(s subject) error {
-	f, err := s.start(rpcbench.Config{})
+	f, tap, err := s.tapped()
 	if err != nil {
 		return err
 	}
@@ -217,6 +238,8 @@ func outcomes(s subject) error {
 		{"a body too large", change(func(u *rpcbench.User) { u.Avatar = s.tooLarge() }), rpcbench.TooLarge, nil},
 	} {
 		for _, form := range []string{"CreateUser", "Call"} {
+			accepted := f.Accepted()
+			before, _ := recorded(tap)
 			var err error
 			if form == "CreateUser" {
 				_, err = f.Client.CreateUser(context.Background(), c.user)
@@ -233,7 +256,10 @@ func outcomes(s subject) error {
 				continue
 			}
 			if err := wantCode(what, err, c.code); err != nil {
-				return err
+				return s.withStatus(err, tap)
+			}
+			if sent, _ := recorded(tap); len(sent) == len(before) {
+				return fmt.Errorf("%s: the client refused it and sent nothing: the server must", what)
 			}
 			if e, _ := errors.AsType[*rpcbench.Error](err); !reflect.DeepEqual(e.Violations, c.broken) {
 				return fmt.Errorf("%s: the violations are %v, they must be %v", what, e.Violations, c.broken)
@@ -241,7 +267,23 @@ func outcomes(s subject) error {
 			if _, err, callErr := both(context.Background(), f, users.Sample(1, 0)); err != nil || callErr != nil {
 				return fmt.Errorf("%s: the call after it: %w", what, errors.Join(err, callErr))
 			}
+			if more := f.Accepted() - accepted; c.code == rpcbench.Invalid && more != 0 {
+				return fmt.Errorf("%s: the call after it took %d new connections: an error reply must leave the connection open%w", what, more, errRedialled)
+			}
 		}
 	}
 	return nil
+}
+
+// withStatus adds to the error about a call what HTTP said of it, where that can be read and was success.
+func (s subject) withStatus(err error, tap *netwrap.Tap) error {
+	_, replies, readErr := s.messages(tap)
+	if readErr != nil || len(replies) == 0 {
+		return err
+	}
+	h := replies[len(replies)-1].Header
+	if status := named(h, ":status"); strings.HasPrefix(status, "2") && !strings.HasPrefix(named(h, "Content-Type"), "application/grpc") {
+		return fmt.Errorf("%w; the server answered with HTTP status %s, as if the call had succeeded", err, status)
+	}
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/perf/benchfmt"
@@ -27,7 +28,14 @@ func BenchmarkElsewhere(b *testing.B) {
 	}
 }
 
-// elsewhereStacks are known to TestMain: a faultless one, and two that show their faults only in a process of their own.
+// What a call costs the server of the stack "costly".
+const (
+	knownAllocs = 1000
+	knownCPU    = 500 * time.Microsecond
+)
+
+// elsewhereStacks are known to TestMain: a faultless one, two that show their faults only in a process of their own, and one whose
+// server's cost is known.
 func elsewhereStacks() []rpcbench.Stack {
 	alone := os.Getenv(serverProcess) != ""
 	var served atomic.Int64
@@ -47,7 +55,20 @@ func elsewhereStacks() []rpcbench.Stack {
 		}
 		return server(config)
 	}
-	return []rpcbench.Stack{mortal, fake{}.stack(), leaking}
+	var kept [][]byte
+	costly := fake{body: func(data []byte) []byte {
+		kept = kept[:0]
+		for range knownAllocs {
+			kept = append(kept, make([]byte, 64))
+		}
+		for start, _ := cpu.Time(); ; {
+			if now, known := cpu.Time(); !known || now-start >= knownCPU {
+				return data
+			}
+		}
+	}}.stack()
+	costly.Name = "costly"
+	return []rpcbench.Stack{mortal, fake{}.stack(), leaking, costly}
 }
 
 // runElsewhere runs the rows of a stack with the flag.
@@ -74,8 +95,8 @@ func listening(t *testing.T, versions map[string]string) (addr string) {
 // TestServerElsewhere: with the server in another process a row's figures are the client's, and the server's stand beside
 // them.
 func TestServerElsewhere(t *testing.T) {
-	row := func(server string) *benchfmt.Result {
-		out, err := runElsewhere(t, "fake", server)
+	row := func(stack, server string) *benchfmt.Result {
+		out, err := runElsewhere(t, stack, server)
 		require.NoError(t, err, out)
 		rows, units := results(t, out)
 		require.Len(t, rows, 1, out)
@@ -90,7 +111,7 @@ func TestServerElsewhere(t *testing.T) {
 		require.True(t, ok, "%s is missing", unit)
 		return v
 	}
-	here := row("")
+	here := row("fake", "")
 	for _, v := range here.Values {
 		require.NotContains(t, v.Unit, "server")
 	}
@@ -99,7 +120,7 @@ func TestServerElsewhere(t *testing.T) {
 		"process":                        {"server": "process", "proved": ""},
 		listening(t, environ.Versions()): {"server": "remote", "proved": "no"},
 	} {
-		there := row(server)
+		there := row("fake", server)
 		for _, unit := range []string{"B/op", "allocs/op"} {
 			both, client, server := get(here, unit), get(there, unit), get(there, "server-"+unit)
 			require.Less(t, client, both, "%s of the client alone", unit)
@@ -118,6 +139,26 @@ func TestServerElsewhere(t *testing.T) {
 			require.Equal(t, want, there.GetConfig(key), "rows of other places can't be compared by mistake")
 		}
 	}
+}
+
+// TestServersCost: what a call is known to cost the server is what the row says.
+func TestServersCost(t *testing.T) {
+	figure := func(stack, unit string) float64 {
+		out, err := runElsewhere(t, stack, childProcess)
+		require.NoError(t, err, out)
+		rows, _ := results(t, out)
+		require.Len(t, rows, 1, out)
+		v, ok := value(rows[0], unit)
+		require.True(t, ok, "%s is missing", unit)
+		return v
+	}
+	require.InDelta(t, knownAllocs, figure("costly", "server-allocs/op")-figure("fake", "server-allocs/op"), 10)
+	if _, known := cpu.Time(); !known {
+		t.Skip("the system doesn't tell CPU time")
+	}
+	cost := figure("costly", "server-cpu-ns/op")
+	require.GreaterOrEqual(t, cost, 0.99*float64(knownCPU))
+	require.LessOrEqual(t, cost, 1.6*float64(knownCPU))
 }
 
 // What goes wrong with a server elsewhere is one clear line, there is no row, and no process is left: child waits for all

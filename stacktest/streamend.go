@@ -23,7 +23,7 @@ func endedStreams(s subject) error {
 	}
 	defer f.Close()
 	if client == nil {
-		return nil
+		return errNoStreams
 	}
 	before := goleak.IgnoreCurrent()
 	for _, u := range badUsers(s) {
@@ -38,7 +38,7 @@ func endedStreams(s subject) error {
 		if err := stream.calls[0](context.Background()); err != nil {
 			return fmt.Errorf("a stream after others that ended with an error: %w", err)
 		}
-		err = within(s.limit/4, f, func() error { return stream.calls[1](context.Background()) })
+		err = within(s.patience(), f, func() error { return stream.calls[1](context.Background()) })
 		if err := sameError("on a stream", err, want); err != nil {
 			return err
 		}
@@ -98,13 +98,13 @@ func sameError(where string, err, want error) error {
 // error it ended with.
 func staysEnded(s subject, f *rpcbench.Fixture, stream opened, code rpcbench.Code) error {
 	what := fmt.Sprintf("a stream that ended as %q: ", code)
-	err := within(s.limit/4, f, func() error { return stream.calls[0](context.Background()) })
+	err := within(s.patience(), f, func() error { return stream.calls[0](context.Background()) })
 	if rpcbench.CodeOf(err) != code {
 		if err := wantCode(what+"the next Call", err, rpcbench.Unavailable); err != nil {
 			return err
 		}
 	}
-	return wantCode(what+"Close", within(s.limit/4, f, stream.Close), code)
+	return wantCode(what+"Close", within(s.patience(), f, stream.Close), code)
 }
 
 // interruption is what ends a Call that waits for its reply, and its stream.
@@ -153,14 +153,14 @@ func interruptedStream(s subject, i interruption) error {
 		err = stream.calls[0](context.Background())
 	}
 	if ctx.Err() != nil {
-		return nil // a machine too slow to tell
+		return skipped("the machine is too slow to tell")
 	}
 	if err != nil {
 		return err
 	}
 	result := underway(ctx, gate, s.marker(stream.users[1]), func() error { return stream.calls[1](context.Background()) })
 	i.end(cancel, gate)
-	err = within(s.limit/4, f, func() error { return <-result })
+	err = within(s.patience(), f, func() error { return <-result })
 	if err := wantCode(i.what+" under a Call", err, i.code); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func uploads(s subject) error {
 	}
 	defer f.Close()
 	if client == nil {
-		return nil
+		return errNoStreams
 	}
 	hundred, none, large := some(100, 0, 0), some(0, 0, 0), some(10, 0, 100_000)
 	for _, all := range [][]rpcbench.User{hundred, none, large, hundred} {
@@ -82,7 +82,7 @@ func endedUploads(s subject) error {
 		if err != nil {
 			return fmt.Errorf("prepare an upload: %w", err)
 		}
-		err = within(s.limit/4, f, func() error { return call(context.Background()) })
+		err = within(s.patience(), f, func() error { return call(context.Background()) })
 		if err := sameError("in the middle of an upload", err, want); err != nil {
 			return err
 		}

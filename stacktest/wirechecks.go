@@ -44,6 +44,9 @@ func connectionsOf(s subject, conns, avatar int) error {
 	if err != nil {
 		return err
 	}
+	if err := onLoopback(f); err != nil {
+		return errors.Join(err, f.Close())
+	}
 	calls := 4
 	if avatar > 1000 {
 		calls = 2 // they take long under the race detector
@@ -66,6 +69,13 @@ func connectionsOf(s subject, conns, avatar int) error {
 		if want := avatar * 3; len(c.Sent()) < want { // calls of each of twelve callers, in turn
 			return fmt.Errorf("connection %d of %d sent only %d bytes: Prepare must bind calls to the connections in turn", i+1, conns, len(c.Sent()))
 		}
+	}
+	return nil
+}
+
+func onLoopback(f *rpcbench.Fixture) error {
+	if host, _, err := net.SplitHostPort(f.Addr); err != nil || !net.ParseIP(host).IsLoopback() {
+		return fmt.Errorf("the server listens on %s, which is not the loopback interface", f.Addr)
 	}
 	return nil
 }
@@ -102,7 +112,7 @@ func recorded(tap *netwrap.Tap) (sent, received []byte) {
 // traffic: every call's own name stands on the wire in both directions; with TLS in neither.
 func traffic(s subject) error {
 	if s.stack.Traits.Compression != "" && !s.tls {
-		return nil // the names can't be read off a compressed body; the check of compression reads its size
+		return skipped("names can't be read off compressed bodies; the check of compression reads their size")
 	}
 	f, tap, err := s.tapped()
 	if err != nil {
@@ -141,7 +151,7 @@ func traffic(s subject) error {
 // time, and the next one, unchanged, succeed; CreateUser must return what came.
 func changedReplies(s subject) error {
 	if s.stack.Traits.Compression != "" {
-		return nil // its bytes can't be replaced one by one; the uncompressed value of the same code is checked
+		return skipped("compressed bytes can't be replaced one by one; the uncompressed variant of the same code is checked")
 	}
 	asked, other := users.Sample(2, 0), users.Sample(1, 0)
 	for _, c := range replacements(asked, other) {
@@ -210,13 +220,13 @@ func changed(s subject, what string, u rpcbench.User, filter func(length int) ne
 	if err != nil {
 		return err
 	}
-	_, before := recorded(tap)
+	sentBefore, before := recorded(tap)
 	if err := call(context.Background()); err != nil {
 		return err
 	}
-	_, after := recorded(tap)
-	length := len(after) - len(before)
-	ctx, cancel := context.WithTimeout(context.Background(), s.limit/4)
+	sentAfter, after := recorded(tap)
+	length, request := len(after)-len(before), len(sentAfter)-len(sentBefore)
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience())
 	defer cancel()
 
 	var hits atomic.Int64
@@ -226,7 +236,7 @@ func changed(s subject, what string, u rpcbench.User, filter func(length int) ne
 	case hits.Load() == 0:
 		return fmt.Errorf("%s: the reply does not hold what was to be changed: it does not come over the connection, or not as itself", what)
 	case err == nil:
-		return fmt.Errorf("the Call succeeded although the reply held %s: the reply is not compared", what)
+		return fmt.Errorf("the Call succeeded although the reply held %s: %s", what, s.why(tap, len(sentAfter), request))
 	}
 	if sameFraming {
 		tap.SetFilter(filter(length))
@@ -243,6 +253,15 @@ func changed(s subject, what string, u rpcbench.User, filter func(length int) ne
 		return fmt.Errorf("the call after one whose reply held %s: %w", what, err)
 	}
 	return nil
+}
+
+// why says how a Call could succeed with a wrong reply: it asked again, or it did not look. It had sent so many bytes before, and one
+// request takes as many as request.
+func (s subject) why(tap *netwrap.Tap, before, request int) string {
+	if sent, _ := recorded(tap); 2*(len(sent)-before) > 3*request {
+		return fmt.Sprintf("it asked again, and sent %d bytes where a request has %d", len(sent)-before, request)
+	}
+	return "the reply is not compared"
 }
 
 // replayed gives the client the bytes of the reply before in place of the reply. It has a deadline: a client may rightly
@@ -262,16 +281,16 @@ func replayed(s subject) error {
 			return err
 		}
 	}
-	_, before := recorded(tap)
+	sentBefore, before := recorded(tap)
 	if err := calls[2](context.Background()); err != nil {
 		return err
 	}
-	_, after := recorded(tap)
+	sentAfter, after := recorded(tap)
 	tap.SetFilter(netwrap.Replay(after[len(before):]))
-	ctx, cancel := context.WithTimeout(context.Background(), min(time.Second, s.limit/4))
+	ctx, cancel := context.WithTimeout(context.Background(), min(time.Second, s.patience()))
 	defer cancel()
 	if err := within(s.limit/2, f, func() error { return calls[3](ctx) }); err == nil {
-		return errors.New("the Call succeeded although it got the bytes of the reply before: the reply is not compared")
+		return fmt.Errorf("the Call succeeded although it got the bytes of the reply before: %s", s.why(tap, len(sentAfter), len(sentAfter)-len(sentBefore)))
 	}
 	return nil
 }
@@ -284,7 +303,7 @@ func sameReply(u rpcbench.User, r rpcbench.Response) bool {
 // for the other.
 func oneRequest(s subject) error {
 	if s.stack.Traits.HTTP == "" {
-		return nil // an unknown protocol's messages can't be told apart
+		return skipped("messages of an unknown protocol can't be told apart")
 	}
 	for _, avatar := range []int{0, 1000} {
 		f, tap, err := s.tapped()

@@ -18,7 +18,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codecs"
 )
 
@@ -46,14 +45,15 @@ var failures = []struct {
 }
 
 const (
-	slack    = rpcbench.MaxBody // that input of any size may cost
-	atMost   = 256              // bytes that a byte of input may cost
-	prefixes = 2000             // of a message; of a longer one, so many at random, and fewer the longer it is
-	flips    = 300              // of a message's bits, one at a time and eight; likewise
-	tried    = 4 << 20          // bytes of a message altogether
-	repeats  = 200              // of an input after which a library may keep what it allocated
-	hang     = time.Minute      // which no input takes: the longest takes a second
-	depth    = rpcbench.MaxBody / 16
+	largest  = 8 << 20     // bytes of a body
+	slack    = largest     // that input of any size may cost
+	atMost   = 256         // bytes that a byte of input may cost
+	prefixes = 2000        // of a message; of a longer one, so many at random, and fewer the longer it is
+	flips    = 300         // of a message's bits, one at a time and eight; likewise
+	tried    = 4 << 20     // bytes of a message altogether
+	repeats  = 200         // of an input after which a library may keep what it allocated
+	hang     = time.Minute // which no input takes: the longest takes a second
+	depth    = largest / 16
 )
 
 // malformed are the messages whose bytes are spoilt: one of each type.

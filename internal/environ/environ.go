@@ -2,10 +2,12 @@
 package environ
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -54,12 +56,48 @@ func Versions() map[string]string {
 func modules(info *debug.BuildInfo) (list []string) {
 	if info != nil && len(info.Deps) > 0 {
 		for _, m := range info.Deps {
-			list = append(list, m.Path+"@"+m.Version)
+			list = append(list, m.Path+"@"+version(m))
 		}
 		return list
 	}
 	// Before Go 1.27 a test binary has no module versions in its build information. It runs where its module is.
-	return strings.Fields(output("go", "list", "-m", "-f", "{{if not (or .Main .Indirect)}}{{.Path}}@{{.Version}}{{end}}", "all"))
+	const format = "{{if not (or .Main .Indirect)}}{{.Path}} {{.Version}}{{with .Replace}} {{.Path}} {{.Version}}{{end}}{{end}}"
+	for line := range strings.Lines(output("go", "list", "-m", "-f", format, "all")) {
+		f := append(strings.Fields(line), "", "")
+		if len(f) < 4 { // the main module's line, or an indirect one's
+			continue
+		}
+		m := &debug.Module{Path: f[0], Version: f[1]}
+		if f[2] != "" {
+			m.Replace = &debug.Module{Path: f[2], Version: f[3]}
+		}
+		list = append(list, m.Path+"@"+version(m))
+	}
+	return list
+}
+
+// version is that of the code that runs: of what replaces a module, if anything does, and of a folder that replaces it the commit.
+func version(m *debug.Module) string {
+	switch {
+	case m.Replace == nil:
+		return m.Version
+	case m.Replace.Version != "" && m.Replace.Version != "(devel)":
+		return m.Replace.Path + "@" + m.Replace.Version
+	}
+	dir := m.Replace.Path
+	if !filepath.IsAbs(dir) { // to the module that replaces it
+		dir = output("go", "list", "-m", "-f", "{{.Dir}}", m.Path)
+	}
+	return cmp.Or(head(dir), "replaced")
+}
+
+// head is the commit of the work tree that dir is in, "" without one.
+func head(dir string) string {
+	head := output("git", "-C", dir, "rev-parse", "--short=12", "HEAD")
+	if head != "" && output("git", "-C", dir, "status", "--porcelain") != "" {
+		head += "+changes"
+	}
+	return head
 }
 
 func commit(info *debug.BuildInfo) string {
@@ -77,11 +115,7 @@ func commit(info *debug.BuildInfo) string {
 	if revision != "" {
 		return revision + changes
 	}
-	head := output("git", "rev-parse", "--short=12", "HEAD")
-	if head != "" && output("git", "status", "--porcelain") != "" {
-		head += "+changes"
-	}
-	return head
+	return head(".")
 }
 
 // cpuModel is what Linux calls the processor, "" elsewhere.

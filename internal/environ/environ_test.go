@@ -1,6 +1,7 @@
 package environ
 
 import (
+	"os"
 	"runtime"
 	"runtime/debug"
 	"testing"
@@ -37,6 +38,24 @@ func TestFlags(t *testing.T) {
 	} {
 		require.Equal(t, test.want, flags(test.settings), why)
 	}
+}
+
+// TestVersionOfAReplacement: an outsider's header names the rpcbench that measured, also when a replace directive put it there.
+func TestVersionOfAReplacement(t *testing.T) {
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	for why, test := range map[string]struct {
+		replace *debug.Module
+		want    string
+	}{
+		"by nothing":        {nil, "v1.2.3"},
+		"by another module": {&debug.Module{Path: "example.com/fork", Version: "v1.2.4"}, "example.com/fork@v1.2.4"},
+		"by a work tree":    {&debug.Module{Path: here, Version: "(devel)"}, head(".")},
+		"by a bare folder":  {&debug.Module{Path: t.TempDir()}, "replaced"},
+	} {
+		require.Equal(t, test.want, version(&debug.Module{Path: "example.com/m", Version: "v1.2.3", Replace: test.replace}), why)
+	}
+	require.Regexp(t, `^[0-9a-f]{12}(\+changes)?$`, head("."))
 }
 
 func TestVersions(t *testing.T) {

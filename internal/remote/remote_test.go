@@ -220,6 +220,14 @@ func TestServersElsewhere(t *testing.T) {
 	}
 }
 
+// The server of a crossed stack is the other one's, in a process of its own too.
+func TestACrossHasTheOthersServer(t *testing.T) {
+	cross, err := rpcbench.Cross(httpjson.New(), named("noserver"))
+	require.NoError(t, err)
+	_, err = rpcbench.Start(t.Context(), cross, rpcbench.Config{Serve: process(t, os.Stderr)})
+	require.ErrorContains(t, err, "server: odd", "what making that server says")
+}
+
 func numGC() uint32 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

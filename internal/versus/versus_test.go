@@ -62,8 +62,10 @@ func TestTournament(t *testing.T) {
 }
 
 func TestTournamentOfTheBaseAlone(t *testing.T) {
-	results, err := Tournament(t.Context(), rawtcp.New(), nil, slice, Budget{Time: time.Microsecond}, 1, nil)
+	base, made := counted(rawtcp.New())
+	results, err := Tournament(t.Context(), base, nil, slice, Budget{Time: time.Microsecond}, 1, nil)
 	require.NoError(t, err)
+	require.EqualValues(t, 2, made.Load(), "the base and its copy have a fixture each")
 	require.Len(t, results, 1)
 	require.Len(t, results[0].Blocks, 1, "a budget of time has one block at least")
 }
