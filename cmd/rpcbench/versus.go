@@ -71,10 +71,11 @@ func versusCommand(stdout, stderr io.Writer) *cobra.Command {
 
 // coverage is what the calibration found the intervals to be worth: docs/method.md has the figures.
 func coverage(procs int) string {
+	const noisy = "; on a noisy machine 29 of 30 repeats were undecided"
 	if procs == 1 {
-		return "in quiet hours, intervals of 16 processes at GOMAXPROCS=1 held the mean of the other repeats in 57 of 59 repeats"
+		return "in quiet hours, intervals of 16 processes at GOMAXPROCS=1 held the mean of the other repeats in 57 of 59 repeats" + noisy
 	}
-	return "in quiet hours, intervals of 16 processes at the default GOMAXPROCS held the mean of the other repeats in 15 of 16 repeats"
+	return "in quiet hours, intervals of 16 processes at the default GOMAXPROCS held the mean of the other repeats in 15 of 16 repeats" + noisy
 }
 
 // group is a base, its copy and some contestants, with a record per process.
