@@ -21,7 +21,6 @@ import (
 	"github.com/rpcbench/rpcbench/httpxml"
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/floor"
 	"github.com/rpcbench/rpcbench/internal/roster"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/rawtcp"
@@ -71,12 +70,6 @@ func BenchmarkVersus(b *testing.B) {
 		b.Skip("fewer than two stacks")
 	}
 	stacktest.BenchmarkVersus(b, base, contestants...)
-}
-
-// BenchmarkFloor is what no stack can go below, and what empty handlers of the two servers cost.
-func BenchmarkFloor(b *testing.B) {
-	skipWithTLS(b)
-	floor.Benchmark(b)
 }
 
 func skipWithTLS(b *testing.B) {
@@ -133,14 +126,17 @@ func BenchmarkParallel(b *testing.B) {
 
 func BenchmarkEcho(b *testing.B) {
 	for _, s := range stacks(b, roster.Core()) {
-		for _, msg := range []stacktest.FlexMessage{stacktest.FlexEmpty, stacktest.FlexComplex} {
+		for _, msg := range []struct {
+			name string
+			flex *message.Flex
+		}{{"flex.empty", new(message.Flex)}, {"flex.complex", message.Complex()}} {
 			for _, n := range []int{1, 50} {
 				c := config(n)
-				if n > 1 && msg == stacktest.FlexEmpty && !*chosen.full {
+				if n > 1 && msg.name == "flex.empty" && !*chosen.full {
 					continue
 				}
-				b.Run(fmt.Sprintf("stack=%s/msg=%s/callers=%d/conns=%d", s.Name, msg, n, c.Conns), func(b *testing.B) {
-					stacktest.BenchmarkEcho(b, s, c, msg, n)
+				b.Run(fmt.Sprintf("stack=%s/msg=%s/callers=%d/conns=%d", s.Name, msg.name, n, c.Conns), func(b *testing.B) {
+					stacktest.BenchmarkEcho(b, s, c, msg.flex, n)
 				})
 			}
 		}
@@ -148,13 +144,9 @@ func BenchmarkEcho(b *testing.B) {
 }
 
 func BenchmarkStream(b *testing.B) {
-	ops := []string{string(stacktest.Unary), string(stacktest.BothWays), string(stacktest.Upload)}
 	for _, s := range stacks(b, []rpcbench.Stack{grpcprotobuf.New()}) {
-		for _, op := range ops {
-			b.Run("stack="+s.Name+"/op="+op, func(b *testing.B) {
-				stacktest.BenchmarkStream(b, s, config(1), stacktest.StreamOp(op))
-			})
-		}
+		b.Run("stack="+s.Name+"/op=unary", func(b *testing.B) { one(b, s) })
+		b.Run("stack="+s.Name+"/op=bothways", func(b *testing.B) { stacktest.BenchmarkStream(b, s, config(1)) })
 	}
 }
 
@@ -202,18 +194,26 @@ func BenchmarkOpenLoop(b *testing.B) {
 // what is compared.
 func BenchmarkCodec(b *testing.B) {
 	skipWithTLS(b)
-	for _, c := range codecRows(b) {
-		fmt.Printf("# codec=%s: %s\n", c.Name, traits(c.Codec.Traits()))
+	rows, messages := codecs.Main(), slices.DeleteFunc(codecs.Messages(), func(e message.Entry) bool { return e.Name != "user" && e.Name != "newsfeed" })
+	if *chosen.full {
+		rows, messages = codecs.All(), codecs.Messages()
 	}
-	for _, m := range messages(b) {
+	for _, c := range rows {
+		fmt.Printf("# codec=%s: %s\n", c.Name, traits(c.New().Traits()))
+	}
+	for _, m := range messages {
 		for _, op := range []string{"marshal", "unmarshal"} {
-			for _, c := range codecRows(b) {
+			all := rows
+			if m.Name == "user" {
+				all = append(slices.Clip(rows), codecs.None()) // what timing through the interface costs
+			}
+			for _, c := range all {
 				b.Run("codec="+c.Name+"/msg="+m.Name+"/op="+op, func(b *testing.B) {
 					form := c.Form(m) // here, so that no other row has it on its heap
 					if op == "marshal" {
-						stacktest.BenchmarkMarshal(b, c.Codec, form.Value, form.Marshal)
+						stacktest.BenchmarkMarshal(b, c.New(), form.Value)
 					} else {
-						stacktest.BenchmarkUnmarshal(b, c.Codec, form.Value, form.Fresh, form.Unmarshal)
+						stacktest.BenchmarkUnmarshal(b, c.New(), form.Value, form.Fresh)
 					}
 				})
 			}
@@ -265,34 +265,6 @@ func stacks(b *testing.B, unlessGiven []rpcbench.Stack) []rpcbench.Stack {
 		return roster.All()
 	}
 	return unlessGiven
-}
-
-// codecRows are those of -codecs, or all with -full, or else the main ones.
-func codecRows(b *testing.B) []codecs.Row {
-	b.Helper()
-	switch names := chosen.codecs.given(); {
-	case len(names) > 0:
-		found, err := codecs.Find(names...)
-		if err != nil {
-			b.Fatal(err)
-		}
-		return found
-	case *chosen.full:
-		return codecs.All()
-	}
-	return codecs.Main()
-}
-
-func messages(b *testing.B) []message.Entry {
-	b.Helper()
-	if *chosen.full && chosen.msgs.given() == nil {
-		return codecs.Messages() // in their order
-	}
-	found, err := codecs.FindMessages(chosen.msgs.values()...)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return found
 }
 
 func find(b *testing.B, names ...string) []rpcbench.Stack {

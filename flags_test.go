@@ -13,7 +13,6 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/netwrap"
 	"github.com/rpcbench/rpcbench/internal/roster"
@@ -27,14 +26,6 @@ var chosen = options{
 	base:   flag.String("base", httpjson.New().Name, "name of the stack that BenchmarkVersus compares the others with"),
 	stacks: list("stacks", "names of the stacks of every benchmark that has a key stack", "", "", func(name string) error {
 		_, err := roster.Find(name)
-		return err
-	}),
-	codecs: list("codecs", "names of the codecs of BenchmarkCodec", "", "", func(name string) error {
-		_, err := codecs.Find(name)
-		return err
-	}),
-	msgs: list("msgs", "messages of BenchmarkCodec", smallAndLarge, otherMessages(), func(name string) error {
-		_, err := codecs.FindMessages(name)
 		return err
 	}),
 	payloads: list("payloads", "payloads of BenchmarkPayload", "100B,1kB,10kB,100kB", "1MB", func(v string) error {
@@ -60,21 +51,14 @@ var chosen = options{
 }
 
 type options struct {
-	update, full, tls                                     *bool
-	base                                                  *string
-	stacks, codecs, msgs, payloads, callers, links, rates *choice
+	update, full, tls                       *bool
+	base                                    *string
+	stacks, payloads, callers, links, rates *choice
 }
 
-const smallAndLarge = "user,newsfeed"
-
-func otherMessages() string {
-	var names []string
-	for _, m := range codecs.Messages() {
-		if !slices.Contains(strings.Split(smallAndLarge, ","), m.Name) {
-			names = append(names, m.Name)
-		}
-	}
-	return strings.Join(names, ",")
+// lists are the flags that take several values.
+func (o options) lists() []*choice {
+	return []*choice{o.stacks, o.payloads, o.callers, o.links, o.rates}
 }
 
 // choice is a flag whose value is a list, separated by commas.
@@ -117,7 +101,7 @@ func (o options) check() error {
 	if _, err := roster.Find(*o.base); err != nil {
 		return fmt.Errorf("-base: %w", err)
 	}
-	for _, c := range []*choice{o.stacks, o.codecs, o.msgs, o.payloads, o.callers, o.links, o.rates} {
+	for _, c := range o.lists() {
 		for i, v := range c.given() {
 			if err := c.check(v); err != nil {
 				return fmt.Errorf("-%s: %w", c.name, err)
@@ -166,7 +150,7 @@ func parseSize(s string) (int, error) {
 func TestREADMENamesTheFlags(t *testing.T) {
 	readme := read(t, "README.md")
 	names := []string{"full", "tls", "base", "server"}
-	for _, c := range []*choice{chosen.stacks, chosen.codecs, chosen.msgs, chosen.payloads, chosen.callers, chosen.links, chosen.rates} {
+	for _, c := range chosen.lists() {
 		names = append(names, c.name)
 	}
 	for _, name := range names {

@@ -47,7 +47,6 @@ func TestImports(t *testing.T) {
 		connect   = "connectrpc.com/connect"
 		msgp      = "github.com/tinylib/msgp"
 		gonum     = "gonum.org"
-		cobra     = "github.com/spf13"
 	)
 	for _, c := range []struct {
 		pkg             string
@@ -64,8 +63,8 @@ func TestImports(t *testing.T) {
 		{module + "/httpxml", []string{"encoding/xml", "net/http"}, []string{grpc, protobuf, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
 		{module + "/rawtcp", []string{protobuf, "net"}, []string{grpc, connect, jsoniter, msgp, "net/http", testify, goleak, histogram, testpkg}},
 		{module + "/internal/timing", nil, []string{grpc, protobuf, jsoniter, testify, goleak, testpkg}},
-		{module + "/stacktest", []string{goleak, histogram}, []string{grpc, protobuf, jsoniter, testify, gonum, cobra}},
-		{module + "/cmd/rpcbench", []string{grpc, gonum, cobra}, []string{testify, goleak, testpkg}},
+		{module + "/stacktest", []string{goleak, histogram}, []string{grpc, protobuf, jsoniter, testify, gonum}},
+		{module + "/cmd/rpcbench", []string{grpc, gonum}, []string{testify, goleak, testpkg}},
 		{module + "/internal/roster", []string{grpc, protobuf, jsoniter}, []string{testify, goleak, histogram, testpkg}},
 	} {
 		t.Run(c.pkg, func(t *testing.T) {
@@ -89,16 +88,12 @@ func TestCodecsCompileOneLibrary(t *testing.T) {
 		"github.com/planetscale", "github.com/stretchr", "testing",
 	}
 	for name, own := range map[string]string{
-		"goccy":      "github.com/goccy",
-		"gzipped":    "compress/gzip",
-		"jsoniter":   "github.com/json-iterator",
-		"jsonstd":    "encoding/json",
-		"msgp":       "github.com/tinylib",
-		"msgpack":    "github.com/vmihailenco",
-		"protobuf":   "google.golang.org/protobuf",
-		"protobufvt": module + "/codec",
-		"protojson":  "google.golang.org/protobuf",
-		"xmlstd":     "encoding/xml",
+		"gzipped":  "compress/gzip",
+		"jsoniter": "github.com/json-iterator",
+		"jsonstd":  "encoding/json",
+		"msgp":     "github.com/tinylib",
+		"protobuf": "google.golang.org/protobuf",
+		"xmlstd":   "encoding/xml",
 	} {
 		t.Run(name, func(t *testing.T) {
 			deps := compiled(t, module+"/codec/"+name)
@@ -180,6 +175,42 @@ func TestStacksHaveOneSurface(t *testing.T) {
 		got = append(got, stack.Name)
 	}
 	require.ElementsMatch(t, want, got, "the roster has every stack once, under the name of its package and function")
+}
+
+// TestEveryStackIsGuarded: nobody has to remember the steps that CONTRIBUTING lists. Each stack has run the suite in its own package,
+// its imports are checked, its codec is a rival of the others', and the main value has a direct form.
+func TestEveryStackIsGuarded(t *testing.T) {
+	has := func(pattern, text string) bool {
+		paths, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		return slices.ContainsFunc(paths, func(p string) bool { return strings.Contains(read(t, p), text) })
+	}
+	function := map[string]string{} // of a stack's name
+	for _, pkg := range stackPackages(t) {
+		for _, file := range parse(t, strings.TrimPrefix(pkg, module+"/")) {
+			for _, decl := range file.Decls {
+				for _, name := range names(decl) {
+					function[strings.TrimSuffix(path.Base(pkg)+"."+strings.ToLower(name), ".new")] = path.Base(pkg) + "." + name + "()"
+				}
+			}
+		}
+	}
+	for _, s := range roster.All() {
+		pkg, variant, _ := strings.Cut(s.Name, ".")
+		call := function[s.Name]
+		require.True(t, has(pkg+"/*_test.go", "stacktest.Conformance(t, "+call+")"), "%s: a test in %s must run stacktest.Conformance(t, %s)", s.Name, pkg, call)
+		require.True(t, has("imports_test.go", `module + "/`+pkg+`"`), "%s: TestImports needs a row for %s", s.Name, pkg)
+		library := s.Traits.Codec
+		if strings.HasPrefix(library, module) {
+			continue // generated here
+		}
+		for ; library != "." && !has("stacktest/outcomes.go", `"`+library+`"`); library = path.Dir(library) {
+		}
+		require.NotEqual(t, ".", library, "%s: rivals in stacktest/outcomes.go needs %s", s.Name, s.Traits.Codec)
+		if variant == "" && s.Name != "rawtcp" { // the floor is direct
+			require.True(t, has("internal/direct/direct_test.go", `{"`+s.Name+`", `), "%s: internal/direct needs a direct form of it", s.Name)
+		}
+	}
 }
 
 // names returns the exported names that a package-level declaration declares. Methods are not: their types are.

@@ -128,9 +128,6 @@ type Streamer interface {
 	// OpenStream opens a bidirectional stream on the next connection in turn, to be closed by the caller. ctx bounds its whole
 	// life. The server may hear of it no sooner than of the first user.
 	OpenStream(ctx context.Context) (Stream, error)
-	// PrepareUpload builds the native requests once, bound as Prepare's is. The Call opens a stream, sends every user, ends
-	// it, and compares the one reply: code, message, and how many users the server was sent.
-	PrepareUpload(users []User) (Call, error)
 }
 
 // Stream sends users and receives a reply to each. One goroutine at a time, its Calls among them.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/pbnative"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/users"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
@@ -86,7 +86,7 @@ func TestRulesAtTheirEdges(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			err := plain(&c.user)
-			require.Equal(t, err, generated(pbnative.API().FromUser(&c.user)), "the same for the same content, whichever type holds it")
+			require.Equal(t, err, generated(binding.Convert[userv1.User](&c.user)), "the same for the same content, whichever type holds it")
 			if c.broken == "" {
 				require.NoError(t, err)
 				return
@@ -148,7 +148,7 @@ func TestValidatorRefusesOtherFields(t *testing.T) {
 // An exported field without a rule would cost each stack of that type an allocation per call.
 func TestValidatorsAllocateTheSame(t *testing.T) {
 	u := users.Sample(0, 1000)
-	g := pbnative.API().FromUser(&u)
+	g := binding.Convert[userv1.User](&u)
 	plain, generated := rpcbench.NewValidator[rpcbench.User](), rpcbench.NewValidator[userv1.User]()
 	// The least of many single runs: under -race a sync.Pool forgets a part of what it is given.
 	least := func(validate func()) float64 {

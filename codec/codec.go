@@ -1,6 +1,5 @@
-// Package codec holds the small interface behind which each serialization library stands, one in each subfolder, so
-// that an importer compiles only the library it names. The HTTP stacks use these values; the codec benchmarks time the
-// library's call by itself, and tests hold the two to the same bytes.
+// Package codec holds the small interface behind which each serialization library stands, one in each subfolder. An importer
+// compiles only the library of the subfolder that it names. The HTTP stacks use these values, and BenchmarkCodec times them.
 package codec
 
 import "io"
@@ -10,6 +9,7 @@ type Codec interface {
 	ContentType() string
 	Marshal(v any) ([]byte, error)
 	Unmarshal(data []byte, v any) error
+	Traits() Traits
 }
 
 // Stream is a Codec that can also write to and read from a connection directly.
@@ -17,18 +17,6 @@ type Stream interface {
 	Codec
 	Encode(w io.Writer, v any) error
 	Decode(r io.Reader, v any) error
-}
-
-// Appender is a Codec that can also encode into the caller's buffer, which it grows where it must.
-type Appender interface {
-	Codec
-	Append(dst []byte, v any) ([]byte, error)
-}
-
-// Releaser is a Codec that keeps decoded values for the next: Release gives one back, which nobody may use after that.
-type Releaser interface {
-	Codec
-	Release(v any)
 }
 
 // Traits is what a codec declares about itself. The tests of the codecs check each.
@@ -39,8 +27,8 @@ type Traits struct {
 	// first use of a type.
 	Generated bool
 
-	// Reuses is what stays from one op to the next where the caller keeps it, as the benchmark does: "buffer", "buffer, values" or
-	// "compressors". "" is nothing but what the library pools by itself.
+	// Reuses is what a value keeps from one op to the next: "buffer", "buffer, values" or "compressors". "" is nothing but what the
+	// library pools by itself. A codec that keeps a buffer overwrites the body that it returned before, and serves one caller.
 	Reuses string
 
 	Aliases     bool     // a decoded string or byte slice shares memory with the input, which must not change after that
@@ -57,9 +45,3 @@ const (
 	Replaced = "replaced" // by U+FFFD
 	Kept     = "kept"     // the same bytes
 )
-
-// Described is a Codec that declares its traits.
-type Described interface {
-	Codec
-	Traits() Traits
-}

@@ -14,9 +14,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
-	"github.com/rpcbench/rpcbench/internal/native"
-	"github.com/rpcbench/rpcbench/internal/pbnative"
 	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
@@ -77,7 +77,6 @@ func identity(client ...connect.ClientOption) options {
 const (
 	createUser  = "/rpcbench.user.v1.UserService/CreateUser"
 	createUsers = "/rpcbench.user.v1.UserService/CreateUsers"
-	uploadUsers = "/rpcbench.user.v1.UserService/UploadUsers"
 	echo        = "/rpcbench.user.v1.UserService/Echo"
 )
 
@@ -93,11 +92,10 @@ func stack(name, protocol string, http2 bool, o options) rpcbench.Stack {
 		Name: name, Protocol: protocol, Traits: traits,
 		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 			mux := http.NewServeMux()
-			mux.Handle(createUser, handler(createUser, pbnative.API().NewService(), o.server))
-			mux.Handle(echo, handler(echo, native.Echo[messagepb.Flex], o.server))
+			mux.Handle(createUser, handler(createUser, pb.API().NewService(), o.server))
+			mux.Handle(echo, handler(echo, binding.Echo[messagepb.Flex], o.server))
 			if http2 {
-				mux.Handle(createUsers, streamHandler(pbnative.API().NewService(), o.server))
-				mux.Handle(uploadUsers, uploadHandler(rpcbench.NewValidator[userv1.User](), o.server))
+				mux.Handle(createUsers, streamHandler(pb.API().NewService(), o.server))
 			}
 			return httpapi.NewServer(config, mux, http2), nil
 		},
@@ -113,9 +111,9 @@ func stack(name, protocol string, http2 bool, o options) rpcbench.Stack {
 				closers = append(closers, httpapi.CloseIdle(h))
 			}
 			if http2 {
-				return native.NewStreamClient(pbnative.API(), conns, closers...), nil
+				return binding.NewStreamClient(pb.API(), conns, closers...), nil
 			}
-			return native.NewClient(pbnative.API(), conns, closers...), nil
+			return binding.NewClient(pb.API(), conns, closers...), nil
 		},
 	}
 }
@@ -141,10 +139,9 @@ func addHeaders(h *rpcbench.Headers) connect.UnaryInterceptorFunc {
 	}
 }
 
-// conn calls through one http.Client; createUsers and uploadUsers stream, over HTTP/2.
+// conn calls through one http.Client; createUsers streams, over HTTP/2.
 type conn struct {
 	createUser, createUsers *connect.Client[userv1.User, userv1.CreateUserResponse]
-	uploadUsers             *connect.Client[userv1.User, userv1.UploadUsersResponse]
 	echo                    *connect.Client[messagepb.Flex, messagepb.Flex]
 }
 
@@ -152,7 +149,6 @@ func newConn(h *http.Client, url string, options []connect.ClientOption) conn {
 	return conn{
 		createUser:  connect.NewClient[userv1.User, userv1.CreateUserResponse](h, url+createUser, options...),
 		createUsers: connect.NewClient[userv1.User, userv1.CreateUserResponse](h, url+createUsers, options...),
-		uploadUsers: connect.NewClient[userv1.User, userv1.UploadUsersResponse](h, url+uploadUsers, options...),
 		echo:        connect.NewClient[messagepb.Flex, messagepb.Flex](h, url+echo, options...),
 	}
 }

@@ -8,8 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/native"
-	"github.com/rpcbench/rpcbench/internal/pbnative"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
@@ -34,23 +33,7 @@ func streamHandler(do func(context.Context, *userv1.User) (*userv1.CreateUserRes
 	}, options...)
 }
 
-func uploadHandler(validate func(*userv1.User) error, options []connect.HandlerOption) *connect.Handler {
-	return connect.NewClientStreamHandler(uploadUsers, func(_ context.Context, s *connect.ClientStream[userv1.User]) (*connect.Response[userv1.UploadUsersResponse], error) {
-		var n int64
-		for s.Receive() {
-			if err := validate(s.Msg()); err != nil {
-				return nil, toConnect(err)
-			}
-			n++
-		}
-		if err := s.Err(); err != nil {
-			return nil, err
-		}
-		return connect.NewResponse(pbnative.Uploaded(n)), nil
-	}, options...)
-}
-
-func (c conn) OpenStream(ctx context.Context) (native.Stream[userv1.User, userv1.CreateUserResponse], error) {
+func (c conn) OpenStream(ctx context.Context) (binding.Stream[userv1.User, userv1.CreateUserResponse], error) {
 	s := &stream{ctx: ctx, call: c.createUsers.CallBidiStream(ctx)}
 	// While net/http waits for more of a request it does not look at the context, not even if a reply is waited for.
 	s.release = context.AfterFunc(ctx, func() { _ = s.call.CloseRequest() })
@@ -79,7 +62,7 @@ func (s *stream) Exchange(u *userv1.User) (*userv1.CreateUserResponse, error) {
 	case s.ctx.Err() != nil: // and the server took the end of the request for the end of the stream
 		return nil, rpcbench.CallError(s.ctx, s.ctx.Err())
 	}
-	return nil, native.Ended()
+	return nil, binding.Ended()
 }
 
 func (s *stream) Close() error {
@@ -98,22 +81,4 @@ func (s *stream) Close() error {
 		}
 		return fromConnect(s.ctx, err)
 	}
-}
-
-// Upload sends until the server has ended the stream, if it does before the last user: CloseAndReceive has the cause. It
-// also frees the stream when a user can't be sent.
-func (c conn) Upload(ctx context.Context, users []*userv1.User) error {
-	s := c.uploadUsers.CallClientStream(ctx)
-	var sendErr error
-	for i := 0; i < len(users) && sendErr == nil; i++ {
-		sendErr = s.Send(users[i])
-	}
-	r, err := s.CloseAndReceive()
-	if sendErr != nil && !errors.Is(sendErr, io.EOF) {
-		err = sendErr
-	}
-	if err != nil {
-		return fromConnect(ctx, err)
-	}
-	return pbnative.CheckUpload(len(users), r.Msg)
 }

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/pbnative"
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/users"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
@@ -35,7 +35,7 @@ func exchange(t *testing.T, c rpcbench.Client) (rpcbench.Stream, error) {
 func TestOddStreams(t *testing.T) {
 	type server = *connect.BidiStream[userv1.User, userv1.CreateUserResponse]
 	failure := toConnect(&rpcbench.Error{Code: rpcbench.TooLarge})
-	right := pbnative.API().NewService()
+	right := pb.API().NewService()
 	replies := func(n int, err error) func(context.Context, server) error {
 		return func(ctx context.Context, s server) error {
 			u, e := s.Receive()
@@ -75,35 +75,6 @@ func TestOddStreams(t *testing.T) {
 	}
 }
 
-// A server that ends an upload before it has read all of it.
-func TestUploadCutShort(t *testing.T) {
-	all := make([]rpcbench.User, 1000) // more than flow control lets wait
-	for i := range all {
-		all[i] = users.Sample(i, 10_000)
-	}
-	for _, c := range []struct {
-		why   string
-		reply *connect.Response[userv1.UploadUsersResponse]
-		err   error
-		want  rpcbench.Code
-	}{
-		{"fails", nil, toConnect(&rpcbench.Error{Code: rpcbench.TooLarge}), rpcbench.TooLarge},
-		{"is content", connect.NewResponse(new(userv1.UploadUsersResponse)), nil, rpcbench.Internal},
-	} {
-		for _, stack := range []rpcbench.Stack{H2C(), GRPC()} {
-			t.Run(c.why+"/"+stack.Name, func(t *testing.T) {
-				h := connect.NewClientStreamHandler(uploadUsers, func(context.Context, *connect.ClientStream[userv1.User]) (*connect.Response[userv1.UploadUsersResponse], error) {
-					return c.reply, c.err
-				})
-				call, err := dial(t, stack, serveHTTP(t, h, true)).(rpcbench.Streamer).PrepareUpload(all)
-				require.NoError(t, err)
-				err = call(t.Context())
-				require.Equal(t, c.want, rpcbench.CodeOf(err), err)
-			})
-		}
-	}
-}
-
 // A user that can't be encoded, the first or a later one, leaves nothing of its stream.
 func TestStreamOfWhatCannotBeEncoded(t *testing.T) {
 	good, bad := users.Sample(0, 0), users.Sample(0, 0)
@@ -113,9 +84,6 @@ func TestStreamOfWhatCannotBeEncoded(t *testing.T) {
 		require.NoError(t, err)
 		c := dial(t, stack, serve(t, server)).(rpcbench.Streamer)
 		for _, sent := range [][]rpcbench.User{{bad}, {good, bad}} {
-			call, err := c.PrepareUpload(sent)
-			require.NoError(t, err)
-			require.Equal(t, rpcbench.Malformed, asError(t, call(t.Context())).Code, stack.Name)
 			s, err := c.OpenStream(t.Context())
 			require.NoError(t, err)
 			for i, u := range sent {

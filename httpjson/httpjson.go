@@ -6,8 +6,8 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/jsonstd"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
-	"github.com/rpcbench/rpcbench/internal/native"
 )
 
 // New reads whole bodies and calls json.Unmarshal and json.Marshal: one Write for the reply.
@@ -44,10 +44,5 @@ func Tuned() rpcbench.Stack {
 }
 
 func stack(name string, c codec.Codec, options httpapi.Options) rpcbench.Stack {
-	traits := rpcbench.Traits{
-		Codec:       "encoding/json",
-		InvalidUTF8: rpcbench.Replaced,
-		Lossy:       []string{"NaN", "infinities", "negative zero"},
-	}
-	return httpapi.Stack(name, "http/json", traits, c, native.Plain(), options)
+	return httpapi.Stack(name, "http/json", c, binding.Plain(), options)
 }

@@ -6,16 +6,10 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec/jsonv2"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
-	"github.com/rpcbench/rpcbench/internal/native"
 )
 
 // V2 uses encoding/json/v2, which refuses invalid UTF-8 and whose omitempty keeps numbers that are zero. Builds with Go
 // 1.26 or GOEXPERIMENT=nojsonv2 do without.
 func V2() rpcbench.Stack {
-	traits := rpcbench.Traits{
-		Codec:       "encoding/json/v2",
-		InvalidUTF8: rpcbench.Rejected,
-		Lossy:       []string{"NaN", "infinities"},
-	}
-	return httpapi.Stack("httpjson.v2", "http/json", traits, jsonv2.Codec{}, native.Plain(), httpapi.Options{})
+	return stack("httpjson.v2", jsonv2.Codec{}, httpapi.Options{})
 }

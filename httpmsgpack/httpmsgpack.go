@@ -10,10 +10,5 @@ import (
 
 // New reads whole bodies and calls UnmarshalMsg and MarshalMsg: one Write for the reply.
 func New() rpcbench.Stack {
-	traits := rpcbench.Traits{
-		Codec:       "github.com/tinylib/msgp",
-		InvalidUTF8: rpcbench.Kept,
-		Lossy:       []string{"negative zero"},
-	}
-	return httpapi.Stack("httpmsgpack", "http/msgpack", traits, msgp.Codec{}, msgp.API(), httpapi.Options{})
+	return httpapi.Stack("httpmsgpack", "http/msgpack", msgp.Codec{}, api(), httpapi.Options{})
 }

@@ -10,10 +10,5 @@ import (
 
 // New reads whole bodies and calls xml.Unmarshal's decoder and xml.Marshal: one Write for the reply.
 func New() rpcbench.Stack {
-	traits := rpcbench.Traits{
-		Codec:       "encoding/xml",
-		InvalidUTF8: rpcbench.Replaced,
-		Lossy:       []string{"control characters and a zero", "a byte order mark and non-characters", "control characters in a string", "negative zero"},
-	}
-	return httpapi.Stack("httpxml", "http/xml", traits, xmlstd.Codec{}, xmlstd.API(), httpapi.Options{})
+	return httpapi.Stack("httpxml", "http/xml", xmlstd.Codec{}, api(), httpapi.Options{})
 }

@@ -45,7 +45,7 @@ import (
 //   - hostile values: what makes encoders differ comes back as it was sent, unless Traits.Lossy names it; invalid UTF-8 becomes
 //     what Traits.InvalidUTF8 says.
 //   - echo: likewise for the message of an Echoer, and its Call compares the reply.
-//   - streams, ended streams, changed stream replies, uploads: likewise for a Streamer, whose streams use the declared connections,
+//   - streams, ended streams, changed stream replies: likewise for a Streamer, whose streams use the declared connections,
 //     end with their context and leave nothing behind.
 //   - outcomes: valid, invalid and oversized users end with the same codes and violations on every stack. The server refuses them,
 //     the next call works, and an invalid user costs no connection.
@@ -127,7 +127,6 @@ func checks() []check {
 		{"streams", false, streams},
 		{"ended streams", false, endedStreams},
 		{"changed stream replies", true, changedStreamReplies},
-		{"uploads", false, uploads},
 		{"outcomes", false, outcomes},
 		{"deadline", false, deadline},
 		{"cancel", false, cancelled},
@@ -410,11 +409,7 @@ func cancelled(s subject) error {
 
 // interrupted holds a request at the server and ends its context, by itself or by interrupt.
 func interrupted(s subject, code rpcbench.Code, is error, begin func() (ctx context.Context, interrupt func(), release context.CancelFunc)) error {
-	streams := true
-	for _, form := range []string{"Call", "CreateUser", "upload"} {
-		if form == "upload" && !streams {
-			break
-		}
+	for _, form := range []string{"Call", "CreateUser"} {
 		gate := new(netwrap.Gate)
 		f, err := s.start(rpcbench.Config{WrapServer: gate.Wrap})
 		if err != nil {
@@ -430,12 +425,6 @@ func interrupted(s subject, code rpcbench.Code, is error, begin func() (ctx cont
 			call = func(ctx context.Context) error {
 				_, err := f.Client.CreateUser(ctx, u)
 				return err
-			}
-		}
-		var client rpcbench.Streamer
-		if client, streams = f.Client.(rpcbench.Streamer); form == "upload" {
-			if call, err = client.PrepareUpload([]rpcbench.User{u}); err != nil {
-				return fmt.Errorf("prepare an upload: %w", err)
 			}
 		}
 		ctx, interrupt, release := begin()

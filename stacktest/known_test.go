@@ -102,7 +102,7 @@ func TestEachCallerGoesRoundItsUsers(t *testing.T) {
 	require.Equal(t, ops, total, "a call for each op, of these users")
 }
 
-// TestAStreamStaysOpen: with op=bothways each fixture opens one stream, and an op is one call of that stream.
+// TestAStreamStaysOpen: each fixture of BenchmarkStream opens one stream, and an op is one call of that stream.
 func TestAStreamStaysOpen(t *testing.T) {
 	var opened, calls atomic.Int64
 	stack := fakeStreams{
@@ -117,7 +117,7 @@ func TestAStreamStaysOpen(t *testing.T) {
 			}
 		},
 	}.stack()
-	r := bench(t, "64x", func(b *testing.B) { BenchmarkStream(b, stack, rpcbench.Config{}, BothWays) })
+	r := bench(t, "64x", func(b *testing.B) { BenchmarkStream(b, stack, rpcbench.Config{}) })
 	require.Equal(t, 64, r.N)
 	require.EqualValues(t, 2, opened.Load(), "streams: one for the figures and one for the bytes")
 	require.EqualValues(t, 64+3*warmRounds*users.Round, calls.Load(), "calls on them: the ops, two warm-ups, and those that count bytes")

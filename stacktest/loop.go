@@ -46,12 +46,11 @@ type serial struct {
 	config rpcbench.Config
 
 	// calls prepares the round; nil is a call for each of the users. What they report as an error ends the benchmark.
-	calls    func(*rpcbench.Fixture) ([]rpcbench.Call, error)
-	dials    int64         // connections that each op opens
-	messages int64         // that each op sends, if several: reported as ns/message
-	rounds   int           // to warm, and to count bytes; 0 is warmRounds
-	link     bool          // an op does little but wait: see BenchmarkLink
-	hang     time.Duration // 0 is hangLimit
+	calls  func(*rpcbench.Fixture) ([]rpcbench.Call, error)
+	dials  int64         // connections that each op opens
+	rounds int           // to warm, and to count bytes; 0 is warmRounds
+	link   bool          // an op does little but wait: see BenchmarkLink
+	hang   time.Duration // 0 is hangLimit
 }
 
 func (s serial) benchmark(b *testing.B) {
@@ -96,9 +95,6 @@ func (s serial) benchmark(b *testing.B) {
 
 	reportReconnects(b, s.stack, f.Accepted()-accepted-int64(n)*s.dials, int64(n))
 	reportPercentiles(b, ops)
-	if s.messages > 0 {
-		b.ReportMetric(float64(b.Elapsed())/float64(int64(n)*s.messages), "ns/message")
-	}
 	if s.link {
 		return
 	}

@@ -82,13 +82,11 @@ func leftBehind(options ...goleak.Option) error {
 func units() []string {
 	return []string{
 		"p50-ns", "p95-ns", "p99-ns", "cpu-ns/op", "sent-B/op", "recv-B/op", "reconnects",
-		"ns/message", "round-trips/op",
+		"round-trips/op",
 		"drops", "late-p50-ns", "late-p95-ns", "late-p99-ns", "generator-bound",
 		"server-cpu-ns/op", "server-B/op", "server-allocs/op",
-		"incomplete", "base-ratio", "base-ratio-lo", "base-ratio-hi", "aa-ratio", "aa-ratio-lo", "aa-ratio-hi", "noise-floor-%",
+		"base-ratio", "base-ratio-lo", "base-ratio-hi", "aa-ratio", "aa-ratio-lo", "aa-ratio-hi", "noise-floor-%",
 		"direct-ns/op", "direct-ratio", "direct-ratio-lo", "direct-ratio-hi",
-		"interface-ns/op", "interface-ratio", "interface-ratio-lo", "interface-ratio-hi",
-		"rawtcp-ns/op", "tcp-ns/op", "service-ns/op", "codecs-ns/op", "bound-ratio", "bound-ratio-lo", "bound-ratio-hi",
 	}
 }
 

@@ -50,13 +50,13 @@ func BenchmarkPs(b *testing.B) {
 	b.Run("case=marshal", func(b *testing.B) {
 		call, report := note(b)
 		c := &fakeCodec{marshal: func(data []byte) ([]byte, error) { return data, call(0) }}
-		BenchmarkMarshal(b, c, &word{Word: "abc"}, nil)
+		BenchmarkMarshal(b, c, &word{Word: "abc"})
 		report()
 	})
 	b.Run("case=unmarshal", func(b *testing.B) {
 		call, report := note(b)
 		c := &fakeCodec{unmarshal: func(*word) error { return call(0) }}
-		BenchmarkUnmarshal(b, c, &word{Word: "abc"}, func() any { return new(word) }, nil)
+		BenchmarkUnmarshal(b, c, &word{Word: "abc"}, func() any { return new(word) })
 		report()
 	})
 }

@@ -23,6 +23,7 @@ func repeats(s subject) error {
 		known   = 16   // users that were sent before, and will be five times more
 		payload = 4000 // bytes of each user: encoding and decoding allocate at least as much
 		half    = fresh * payload / 2
+		value   = 60 // bytes, less than a user without what its fields point to
 	)
 	if strings.Contains(environ.Build(), "-race") {
 		return skipped("the race detector drops at random what libraries put back into their pools")
@@ -58,30 +59,41 @@ func repeats(s subject) error {
 		profile, err := allocproof.Run(func() { callErr = fn() })
 		return profile, errors.Join(err, callErr)
 	}
-	again, err := measure(func() (err error) {
-		for range fresh / known {
-			err = errors.Join(err, round())
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	neutral, err := measure(func() error {
-		for i := range fresh {
-			if _, err := f.Client.CreateUser(context.Background(), users.Sample(i%known, payload)); err != nil {
-				return err
+	repeated := func() (allocproof.Profile, error) {
+		return measure(func() (err error) {
+			for range fresh / known {
+				err = errors.Join(err, round())
 			}
-		}
-		return nil
-	})
+			return err
+		})
+	}
+	again, err := repeated()
 	if err != nil {
 		return err
 	}
-	ofCall, ofCreateUser := again.Objects(codec)[allocproof.Client], neutral.Objects(codec)[allocproof.Client]
-	if ofCreateUser-ofCall > fresh/2 {
-		return fmt.Errorf("in %d calls %s allocated %d objects in the client for Call, and %d for CreateUser: the Call keeps something, such as the value that it decodes into",
-			fresh, codec, ofCall, ofCreateUser)
+	for attempt := 1; ; attempt++ { // what libraries pool comes and goes
+		neutral, err := measure(func() error {
+			for i := range fresh {
+				if _, err := f.Client.CreateUser(context.Background(), users.Sample(i%known, payload)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		ofCall, ofCreateUser := again.Bytes(codec)[allocproof.Client], neutral.Bytes(codec)[allocproof.Client]
+		if ofCreateUser-ofCall < fresh*value {
+			break
+		}
+		if attempt == 3 {
+			return fmt.Errorf("in %d calls %s allocated %d bytes in the client for Call, and %d for CreateUser: the Call keeps something, such as the value that it decodes into",
+				fresh, codec, ofCall, ofCreateUser)
+		}
+		if again, err = repeated(); err != nil {
+			return err
+		}
 	}
 	var unseen []rpcbench.Call
 	prepared, err := measure(func() error {

@@ -115,12 +115,12 @@ func BenchmarkTLS(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	serial{stack: stack, config: config}.benchmark(b)
 }
 
-// BenchmarkEcho sends the flex message there and back: no validation, and no payload but the message. Callers and
+// BenchmarkEcho sends the flex message m there and back: no validation, and no payload but the message. Callers and
 // connections are as in BenchmarkParallel if there is more than one caller. A stack that does not echo, or that does not
-// keep the message bit-equal, is skipped.
-func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, msg FlexMessage, callers int) {
+// keep floats bit-equal, is skipped.
+func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, m *message.Flex, callers int) {
 	b.Helper()
-	if msg == FlexComplex && slices.Contains(stack.Traits.Lossy, "complex") {
+	if m.Double != 0 && slices.Contains(stack.Traits.Lossy, "complex") {
 		b.Skipf("rpcbench: %s does not keep the complex message bit-equal", stack.Name)
 	}
 	prepare := func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
@@ -128,12 +128,11 @@ func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, m
 		if !ok {
 			return nil, fmt.Errorf("echo: %w", errors.ErrUnsupported)
 		}
-		m := new(message.Flex)
-		if msg == FlexComplex {
-			m = message.Complex()
+		m := *m
+		if m.Fixed32 != 0 {
 			m.Fixed32 += uint32(i) // as many bytes, and another reply
 		}
-		call, err := client.PrepareEcho(m)
+		call, err := client.PrepareEcho(&m)
 		if err != nil {
 			return nil, fmt.Errorf("prepare: %w", err)
 		}
@@ -155,65 +154,28 @@ func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, m
 	}}.benchmark(b)
 }
 
-// FlexMessage is what BenchmarkEcho sends, and the value of its key msg.
-type FlexMessage string
-
-const (
-	FlexEmpty   FlexMessage = "flex.empty"   // no field set: what handling costs alone
-	FlexComplex FlexMessage = "flex.complex" // every field set, 133 bytes of protobuf
-)
-
-// BenchmarkStream sends messages over a stream, and by single calls for comparison. Stacks that don't stream are skipped. The
-// reply to an upload is the same each time: that it is compared, and that every message is sent, is for the suite to prove.
-func BenchmarkStream(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, op StreamOp) {
+// BenchmarkStream sends one message each way on a stream that stays open: an op is a user and its reply. BenchmarkCreateUser is the
+// same by single calls. Stacks that don't stream are skipped.
+func BenchmarkStream(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
-	s := serial{stack: stack, config: config}
-	if op == Upload {
-		s.messages = uploadMessages
-	}
-	s.calls = func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
+	serial{stack: stack, config: config, calls: func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
 		client, ok := f.Client.(rpcbench.Streamer)
 		if !ok {
 			return nil, fmt.Errorf("streams: %w", errors.ErrUnsupported)
 		}
-		switch op {
-		case Unary:
-			return prepare(f, 0)
-		case BothWays:
-			stream, err := client.OpenStream(context.Background()) // which ends with the fixture
-			if err != nil {
-				return nil, fmt.Errorf("open a stream: %w", err)
-			}
-			calls := make([]rpcbench.Call, users.Round)
-			for i := range calls {
-				if calls[i], err = stream.Prepare(users.Sample(i, 0)); err != nil {
-					return nil, fmt.Errorf("prepare: %w", err)
-				}
-			}
-			return calls, nil
-		case Upload:
-			asked := make([]rpcbench.User, uploadMessages)
-			for i := range asked {
-				asked[i] = users.Sample(i, 0)
-			}
-			call, err := client.PrepareUpload(asked)
-			return []rpcbench.Call{call}, err
+		stream, err := client.OpenStream(context.Background()) // which ends with the fixture
+		if err != nil {
+			return nil, fmt.Errorf("open a stream: %w", err)
 		}
-		return nil, fmt.Errorf("op %q: it is one of %s, %s, %s", op, Unary, BothWays, Upload)
-	}
-	s.benchmark(b)
+		calls := make([]rpcbench.Call, users.Round)
+		for i := range calls {
+			if calls[i], err = stream.Prepare(users.Sample(i, 0)); err != nil {
+				return nil, fmt.Errorf("prepare: %w", err)
+			}
+		}
+		return calls, nil
+	}}.benchmark(b)
 }
-
-// StreamOp is what an op of BenchmarkStream is, and the value of its key op.
-type StreamOp string
-
-const (
-	Unary    StreamOp = "unary"    // the call of BenchmarkCreateUser
-	BothWays StreamOp = "bothways" // one message each way on a stream that stays open
-	Upload   StreamOp = "upload"   // a stream of 100 messages one way and one reply, their number; ns/message is a hundredth of ns/op
-)
-
-const uploadMessages = 100
 
 // BenchmarkCold opens a new connection for each op, with TLS 1.3 if config asks for it: an op makes a client, which
 // dials, prepares a call and makes it, and closes the client. To prepare is to build the native request, which for some

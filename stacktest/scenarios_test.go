@@ -20,6 +20,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
 
@@ -197,15 +198,13 @@ func BenchmarkScenarios(b *testing.B) {
 	row("headers.unable", func(b *testing.B) { BenchmarkHeaders(b, rawtcp.New(), bare) })
 	row("tls", func(b *testing.B) { BenchmarkTLS(b, wantsTLS(), bare) })
 	row("tls.none", func(b *testing.B) { BenchmarkCreateUser(b, wantsTLS(), bare) })
-	row("echo", func(b *testing.B) { BenchmarkEcho(b, httpjson.New(), bare, FlexComplex, 1) })
-	row("echo.empty", func(b *testing.B) { BenchmarkEcho(b, httpjson.New(), bare, FlexEmpty, 1) })
-	row("echo.callers", func(b *testing.B) { BenchmarkEcho(b, httpjson.New(), rpcbench.Config{Conns: 2}, FlexComplex, 3) })
-	row("echo.unable", func(b *testing.B) { BenchmarkEcho(b, fake{}.stack(), bare, FlexComplex, 1) })
-	row("echo.lossy", func(b *testing.B) { BenchmarkEcho(b, httpjsoniter.Fastest(), bare, FlexComplex, 1) })
-	row("stream.unary", func(b *testing.B) { BenchmarkStream(b, grpcprotobuf.New(), bare, Unary) })
-	row("stream.bothways", func(b *testing.B) { BenchmarkStream(b, grpcprotobuf.New(), bare, BothWays) })
-	row("stream.upload", func(b *testing.B) { BenchmarkStream(b, grpcprotobuf.New(), bare, Upload) })
-	row("stream.unable", func(b *testing.B) { BenchmarkStream(b, httpjson.New(), bare, Unary) })
+	row("echo", func(b *testing.B) { BenchmarkEcho(b, httpjson.New(), bare, message.Complex(), 1) })
+	row("echo.empty", func(b *testing.B) { BenchmarkEcho(b, httpjson.New(), bare, new(message.Flex), 1) })
+	row("echo.callers", func(b *testing.B) { BenchmarkEcho(b, httpjson.New(), rpcbench.Config{Conns: 2}, message.Complex(), 3) })
+	row("echo.unable", func(b *testing.B) { BenchmarkEcho(b, fake{}.stack(), bare, message.Complex(), 1) })
+	row("echo.lossy", func(b *testing.B) { BenchmarkEcho(b, httpjsoniter.Fastest(), bare, message.Complex(), 1) })
+	row("stream.bothways", func(b *testing.B) { BenchmarkStream(b, grpcprotobuf.New(), bare) })
+	row("stream.unable", func(b *testing.B) { BenchmarkStream(b, httpjson.New(), bare) })
 	row("cold", func(b *testing.B) { BenchmarkCold(b, fake{}.stack(), bare) })
 	row("cold.tls", func(b *testing.B) { BenchmarkCold(b, wantsTLS(), rpcbench.Config{TLS: true}) })
 	row("cold.warm", func(b *testing.B) { BenchmarkCold(b, keepsItsConnection(), bare) })
@@ -259,9 +258,7 @@ func TestScenarios(t *testing.T) {
 		{name: "echo.callers", reason: "several callers", least: map[string]float64{"req/s": 1, "sent-B/op": 400, "recv-B/op": 400}},
 		{name: "echo.unable", reason: "a stack that does not echo", skipped: "rpcbench: fake: echo: unsupported operation"},
 		{name: "echo.lossy", reason: "a stack that would lose digits", skipped: "rpcbench: httpjsoniter.fastest does not keep the complex message bit-equal"},
-		{name: "stream.unary", reason: "the call to compare with", least: map[string]float64{"ns/op": 1}, absent: []string{"ns/message"}},
 		{name: "stream.bothways", reason: "one message each way on an open stream", least: map[string]float64{"ns/op": 1}, absent: []string{"ns/message"}},
-		{name: "stream.upload", reason: "100 messages one way", least: map[string]float64{"ns/message": 1, "sent-B/op": 3600}},
 		{name: "stream.unable", reason: "HTTP/1.1 does not stream", skipped: "rpcbench: httpjson: streams: unsupported operation"},
 		{name: "cold", reason: "a connection for each op", least: map[string]float64{"ns/op": 1, "sent-B/op": 100}},
 		{name: "cold.tls", reason: "a handshake for each op", least: map[string]float64{"recv-B/op": 800}},

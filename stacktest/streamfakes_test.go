@@ -15,10 +15,9 @@ import (
 
 // fakeStreams is grpcprotobuf with one fault at a time in its client's streams. The zero value has none.
 type fakeStreams struct {
-	open   func(*fakeStreamer, context.Context) (rpcbench.Stream, error)
-	call   func(s *fakeStream, u rpcbench.User, real rpcbench.Call) rpcbench.Call
-	close  func(*fakeStream) error
-	upload func(real rpcbench.Call) rpcbench.Call
+	open  func(*fakeStreamer, context.Context) (rpcbench.Stream, error)
+	call  func(s *fakeStream, u rpcbench.User, real rpcbench.Call) rpcbench.Call
+	close func(*fakeStream) error
 }
 
 func (k fakeStreams) stack() rpcbench.Stack {
@@ -60,14 +59,6 @@ func (c *fakeStreamer) OpenStream(ctx context.Context) (rpcbench.Stream, error) 
 		return nil, err
 	}
 	return &fakeStream{Stream: s, client: c, ctx: ctx}, nil
-}
-
-func (c *fakeStreamer) PrepareUpload(all []rpcbench.User) (rpcbench.Call, error) {
-	call, err := c.Streamer.PrepareUpload(all)
-	if err != nil || c.fake.upload == nil {
-		return call, err
-	}
-	return c.fake.upload(call), nil
 }
 
 type fakeStream struct {
@@ -185,15 +176,10 @@ func TestStreamFakesFail(t *testing.T) {
 			_ = s.Stream.Close()
 			return nil
 		}}, "ended streams"},
-		{"an upload whose number nobody compares", fakeStreams{upload: forgiving("the number of users")}, "uploads"},
-		{"an upload whose message nobody compares", fakeStreams{upload: forgiving("code or message")}, "uploads"},
-		{"an upload that is none", fakeStreams{upload: func(rpcbench.Call) rpcbench.Call {
-			return func(context.Context) error { return nil }
-		}}, "uploads"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			for _, check := range checks() {
-				if !strings.Contains(check.name, "stream") && check.name != "uploads" {
+				if !strings.Contains(check.name, "stream") {
 					continue
 				}
 				err := check.verify(subject{stack: c.fake.stack(), limit: 8 * time.Second})

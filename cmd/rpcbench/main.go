@@ -1,49 +1,45 @@
 // Rpcbench compares stacks, and says how far its comparisons are to be trusted.
 //
-//	rpcbench versus [--base httpjson] [--time 20s] [--processes 16] [--procs 1] [--margin 2] [--seed n] [stack...]
+//	rpcbench versus [-base httpjson] [-time 20s] [-processes 16] [-gomaxprocs 1] [-margin 2] [-seed n] [stack...]
 //
 // compares each stack, all main ones unless named, with the base: short slices of all in turn, in several processes one
 // after the other. It prints a line per stack with the ratio of its time to the base's, the interval, and the verdict that
 // the interval gives: faster, slower, equal (within the margin, in percent) or undecided. The base takes part twice, and no
-// difference is reported inside the interval of the base against itself, the noise floor. --procs is GOMAXPROCS, 0 for the
-// default; --seed decides the order of the slices.
+// difference is reported inside the interval of the base against itself, the noise floor. -gomaxprocs 0 is the default
+// of Go; -seed decides the order of the slices.
 //
-//	rpcbench calibrate --out folder [--only experiment,...] [--read]
+//	rpcbench calibrate -out folder [-only experiment,...] [-read]
 //
 // measures on this machine how often such a verdict is false, how small a difference is found and how often an interval
-// holds the truth. It takes about 100 minutes with nothing else running, goes on where it was interrupted, and leaves raw
-// records, figures and plots in the folder. With --read it only makes figures and plots of the records that are there.
+// holds the truth. It takes about 70 minutes with nothing else running, goes on where it was interrupted, and leaves raw
+// records and figures in the folder. With -read it only makes the figures of the records that are there.
 //
-//	rpcbench serve [--addr 127.0.0.1:0]
+//	rpcbench serve [-addr 127.0.0.1:0]
 //
 // serves every stack to benchmarks that run elsewhere, until it is interrupted. It prints its address, which go test takes:
 // go test -bench=. -server host:port. Both sides must be built with one Go from one commit. Servers listen on free ports of
 // the interface that a benchmark comes to; there is no password, so give an address other than the default only on a network
 // that you trust. The server's figures are those of the whole command: one benchmark at a time.
 //
-//	rpcbench table [--col codec] [--table op] [--unit size-B,gzip-B,ns/op,allocs/op] [file]
-//
-// prints what go test -bench printed to the file, or to standard input, as tables: a column for each value of the key --col,
-// a table for each unit and value of the key --table, and of six runs or more an interval of 95 %.
-//
-// Bad input is one line on standard error and exit status 1. What was measured before a failure is printed. Progress shows
-// on a terminal only.
+// Bad input is one line on standard error. The exit status is 2 for a wrong command line, 1 for what fails later; what was
+// measured before is printed. Progress shows on a terminal only.
 //
 // docs/method.md explains the method. Examples:
 //
 //	rpcbench versus grpcprotobuf
-//	rpcbench versus --base grpcprotobuf --procs 0 grpcprotobuf.tuned grpcservehttp
+//	rpcbench versus -base grpcprotobuf -gomaxprocs 0 grpcprotobuf.tuned grpcservehttp
 package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
-
-	"github.com/spf13/cobra"
 
 	"github.com/rpcbench/rpcbench/internal/calibrate"
 	"github.com/rpcbench/rpcbench/internal/replicate"
@@ -55,33 +51,72 @@ func main() {
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
+	}
+	switch {
+	case errors.As(err, new(wrongUse)):
+		os.Exit(2)
+	case err != nil:
 		os.Exit(1)
 	}
 }
 
+// wrongUse is the error of a command line that can't be carried out.
+type wrongUse struct{ error }
+
+func wrong(format string, args ...any) error {
+	return wrongUse{fmt.Errorf("rpcbench: "+format, args...)}
+}
+
+// command is one of the program's. setup registers its flags, and returns what it does with the arguments after them.
+type command struct {
+	name, args, does, example string
+	setup                     func(*flag.FlagSet) func(ctx context.Context, args []string) error
+}
+
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	root := &cobra.Command{
-		Use: "rpcbench", Short: "Compare ways to serve and call an API, and say how far to trust it",
-		SilenceErrors: true, SilenceUsage: true, Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("rpcbench: no command %q: rpcbench --help lists them", args[0])
-			}
-			return cmd.Help()
-		},
+	commands := []command{versusCommand(stdout, stderr), calibrateCommand(stdout, stderr), serveCommand(stdout, stderr)}
+	if len(args) == 1 && args[0] == measure {
+		return replicate.Serve(ctx, stdin, stdout, calibrate.Find)
 	}
-	root.AddCommand(versusCommand(stdout, stderr), calibrateCommand(stdout, stderr), serveCommand(stdout, stderr), tableCommand(stdout), &cobra.Command{
-		Use: measure, Hidden: true, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return replicate.Serve(cmd.Context(), stdin, stdout, calibrate.Find)
-		},
-	})
-	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	return root.ExecuteContext(ctx)
+	if len(args) == 0 || args[0] == "help" || strings.TrimLeft(args[0], "-") == "h" || strings.TrimLeft(args[0], "-") == "help" {
+		fmt.Fprintf(stdout, "Rpcbench compares ways to serve and call an API, and says how far to trust it.\n\n")
+		for _, c := range commands {
+			fmt.Fprintf(stdout, "  rpcbench %-10s %s\n", c.name, c.does)
+		}
+		fmt.Fprintf(stdout, "\nrpcbench <command> -h shows its flags.\n")
+		return nil
+	}
+	for _, c := range commands {
+		if c.name == args[0] {
+			return c.run(ctx, args[1:], stdout)
+		}
+	}
+	return wrong("no command %q: rpcbench -h lists them", args[0])
+}
+
+func (c command) run(ctx context.Context, args []string, stdout io.Writer) error {
+	f := flag.NewFlagSet(c.name, flag.ContinueOnError)
+	f.SetOutput(io.Discard) // the error is printed once, by main
+	do := c.setup(f)
+	switch err := f.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.\n\n", c.name, c.args, c.does)
+		f.SetOutput(stdout)
+		f.PrintDefaults()
+		fmt.Fprintf(stdout, "\nexample: %s\n", c.example)
+		return nil
+	case err != nil:
+		return wrong("%s: %w: rpcbench %s -h shows its flags", c.name, err, c.name)
+	}
+	for _, arg := range f.Args() {
+		switch {
+		case strings.HasPrefix(arg, "-"):
+			return wrong("%s: %s comes after %s: flags come first", c.name, arg, f.Arg(0))
+		case c.args == "":
+			return wrong("%s: it takes no argument, and %q is one", c.name, arg)
+		}
+	}
+	return do(ctx, f.Args())
 }
 
 const measure = "measure" // the command of the processes that the others start

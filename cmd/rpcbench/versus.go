@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -13,7 +14,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/rpcbench/rpcbench/internal/environ"
@@ -34,39 +34,42 @@ type comparison struct {
 	seed        uint64
 }
 
-func versusCommand(stdout, stderr io.Writer) *cobra.Command {
-	var c comparison
-	cmd := &cobra.Command{
-		Use:   "versus [stack...]",
-		Short: "Compare stacks with a base, slice by slice in several processes",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c.contestants = args
-			if len(args) == 0 {
-				for _, s := range roster.Main() {
-					c.contestants = append(c.contestants, s.Name)
+func versusCommand(stdout, stderr io.Writer) command {
+	return command{
+		name: "versus", args: " [stack...]", does: "Compare stacks with a base, slice by slice in several processes",
+		example: "rpcbench versus -time 10s grpcprotobuf",
+		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
+			var c comparison
+			f.StringVar(&c.base, "base", "httpjson", "`stack` that the others are compared with")
+			f.DurationVar(&c.time, "time", 20*time.Second, "for each stack, about, over all processes")
+			f.IntVar(&c.processes, "processes", 16, fmt.Sprintf("for each comparison, at least %d", replicate.Fewest))
+			f.IntVar(&c.procs, "gomaxprocs", 1, "GOMAXPROCS of the measuring processes: 1 is CPU work only, 0 all cores")
+			f.Float64Var(&c.margin, "margin", 100*versus.Margin, "difference in `percent` that counts as equal")
+			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of the slices")
+			return func(ctx context.Context, args []string) error {
+				c.contestants = args
+				if len(args) == 0 {
+					for _, s := range roster.Main() {
+						c.contestants = append(c.contestants, s.Name)
+					}
 				}
-			}
-			children, err := self()
-			if err != nil {
+				if err := c.check(); err != nil {
+					return wrongUse{err}
+				}
+				children, err := self()
+				if err != nil {
+					return err
+				}
+				show, done := progress(stderr)
+				groups, err := c.run(ctx, children, show)
+				done()
+				if e := c.print(stdout, groups); err == nil {
+					err = e
+				}
 				return err
 			}
-			show, done := progress(stderr)
-			groups, err := c.run(cmd.Context(), children, show)
-			done()
-			if e := c.print(stdout, groups); err == nil {
-				err = e
-			}
-			return err
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&c.base, "base", "httpjson", "stack that the others are compared with")
-	f.DurationVar(&c.time, "time", 20*time.Second, "for each stack, about, over all processes")
-	f.IntVar(&c.processes, "processes", 16, fmt.Sprintf("for each comparison, at least %d", replicate.Fewest))
-	f.IntVar(&c.procs, "procs", 1, "GOMAXPROCS of the processes; 0 is the default")
-	f.Float64Var(&c.margin, "margin", 100*versus.Margin, "difference in percent that counts as equal")
-	f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of the slices")
-	return cmd
 }
 
 // coverage is what the calibration found the intervals to be worth: docs/method.md has the figures.
@@ -78,7 +81,7 @@ func coverage(procs int) string {
 	return "in quiet hours, intervals of 16 processes at the default GOMAXPROCS held the mean of the other repeats in 15 of 16 repeats" + noisy
 }
 
-// group is a base, its copy and some contestants, with a record per process.
+// group is a base, its copy and a contestant, with a record per process.
 type group struct {
 	arms    []string
 	records []timing.Record
@@ -101,13 +104,13 @@ func (c *comparison) check() error {
 	case len(c.contestants) == 0:
 		return fmt.Errorf("rpcbench: versus: nothing to compare with %s: name another stack", c.base)
 	case c.processes < replicate.Fewest:
-		return fmt.Errorf("rpcbench: versus: %d processes are too few for an interval: --processes %d or more", c.processes, replicate.Fewest)
+		return fmt.Errorf("rpcbench: versus: %d processes are too few for an interval: -processes %d or more", c.processes, replicate.Fewest)
 	case c.procs < 0 || c.procs > runtime.NumCPU():
-		return fmt.Errorf("rpcbench: versus: --procs %d on a machine of %d cores: use 1, or 0 for the default", c.procs, runtime.NumCPU())
+		return fmt.Errorf("rpcbench: versus: -gomaxprocs %d on a machine of %d cores: use 1, or 0 for the default", c.procs, runtime.NumCPU())
 	case !(c.margin > 0):
 		return fmt.Errorf("rpcbench: versus: a margin of %v %% leaves nothing equal: use 2 or so", c.margin)
 	case slice < blocksAtLeast*versus.Turn:
-		return fmt.Errorf("rpcbench: versus: %v over %d processes leave less than %d turns of %v in each: give --time %v or more",
+		return fmt.Errorf("rpcbench: versus: %v over %d processes leave less than %d turns of %v in each: give -time %v or more",
 			c.time, c.processes, blocksAtLeast, versus.Turn, blocksAtLeast*versus.Turn*time.Duration(c.processes))
 	}
 	return nil
@@ -117,12 +120,9 @@ const blocksAtLeast = 10 // per process: its median is then worth a place among 
 
 // run returns what was measured also when it fails.
 func (c *comparison) run(ctx context.Context, children replicate.Command, show func(string, time.Duration, time.Duration)) ([]group, error) {
-	if err := c.check(); err != nil {
-		return nil, err
-	}
 	var groups []group
-	for some := range slices.Chunk(c.contestants, versus.Together) {
-		groups = append(groups, group{arms: append([]string{c.base, c.base}, some...)})
+	for _, name := range c.contestants {
+		groups = append(groups, group{arms: []string{c.base, c.base, name}})
 	}
 	var total, over time.Duration
 	for _, g := range groups {
@@ -134,7 +134,7 @@ func (c *comparison) run(ctx context.Context, children replicate.Command, show f
 			g := &groups[j]
 			share := time.Duration(len(g.arms)) * c.time / time.Duration(c.processes)
 			if g.err == nil {
-				show(fmt.Sprintf("process %d of %d, %s", i+1, c.processes, strings.Join(g.arms[2:], ", ")), over, total)
+				show(fmt.Sprintf("process %d of %d, %s", i+1, c.processes, g.arms[2]), over, total)
 				var record timing.Record
 				record, g.err = children.Run(ctx, replicate.Spec{
 					Arms: g.arms, Procs: c.procs, Slice: versus.Slice, Blocks: int(c.time / versus.Turn / time.Duration(c.processes)),
@@ -220,18 +220,16 @@ func (c *comparison) print(w io.Writer, groups []group) error {
 	for _, g := range groups {
 		floor := 0.0
 		row(c.base, g, 0, nil)
-		row(c.base+versus.Again, g, 1, func(i timing.Interval) string {
+		row(c.base+" again", g, 1, func(i timing.Interval) string {
 			floor = i.Floor()
 			return fmt.Sprintf("noise floor %.2f %%", 100*floor)
 		})
-		for i, name := range g.arms[2:] {
-			row(name, g, 2+i, func(i timing.Interval) string {
-				if moved > replicate.Steady {
-					return fmt.Sprintf("%s: the base moved by %.0f %%", timing.Undecided, 100*moved)
-				}
-				return string(i.Verdict(floor, c.margin/100))
-			})
-		}
+		row(g.arms[2], g, 2, func(i timing.Interval) string {
+			if moved > replicate.Steady {
+				return fmt.Sprintf("%s: the base moved by %.0f %%", timing.Undecided, 100*moved)
+			}
+			return string(i.Verdict(floor, c.margin/100))
+		})
 	}
 	return t.Flush()
 }

@@ -13,13 +13,13 @@ import (
 
 // Codec is another codec, compressed.
 type Codec struct {
-	inner codec.Described
+	inner codec.Codec
 	limit int64
 	pools Pools
 }
 
 // New compresses what c encodes, and decompresses at most limit bytes.
-func New(c codec.Described, limit int64) *Codec { return &Codec{inner: c, limit: limit} }
+func New(c codec.Codec, limit int64) *Codec { return &Codec{inner: c, limit: limit} }
 
 // ContentType is that of the content: HTTP names the compression elsewhere.
 func (c *Codec) ContentType() string { return c.inner.ContentType() }

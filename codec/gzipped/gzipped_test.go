@@ -18,7 +18,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/users"
 )
 
-var _ codec.Described = (*gzipped.Codec)(nil)
+var _ codec.Codec = (*gzipped.Codec)(nil)
 
 func newCodec() *gzipped.Codec { return gzipped.New(jsonstd.Codec{}, rpcbench.MaxBody) }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/rpcbench/rpcbench/message"
 )
 
-var _ codec.Described = jsoniter.Codec{}
+var _ codec.Codec = jsoniter.Codec{}
 
 func TestCompatible(t *testing.T) { codectest.AsEncodingJSON(t, jsoniter.Compatible()) }
 

@@ -29,9 +29,3 @@ type Stream struct{ Codec }
 
 func (Stream) Encode(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
 func (Stream) Decode(r io.Reader, v any) error { return json.NewDecoder(r).Decode(v) }
-
-func (s Stream) Traits() codec.Traits {
-	t := s.Codec.Traits()
-	t.Reuses = "buffer"
-	return t
-}

@@ -15,7 +15,7 @@ import (
 	"github.com/rpcbench/rpcbench/message"
 )
 
-var _ codec.Described = jsonv2.Codec{}
+var _ codec.Codec = jsonv2.Codec{}
 
 func TestRoundTrip(t *testing.T) {
 	c := jsonv2.Codec{}

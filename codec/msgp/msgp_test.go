@@ -15,33 +15,34 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/msgp"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codecs/codectest"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 )
 
-var _ codec.Described = msgp.Codec{}
+var _ codec.Codec = msgp.Codec{}
 
 func TestRoundTrip(t *testing.T) {
-	c, api := msgp.Codec{}, msgp.API()
+	c := msgp.Codec{}
 	require.Equal(t, "application/vnd.msgpack", c.ContentType())
 	for _, f := range codectest.Flexes(t) {
-		data, err := c.Marshal(api.FromFlex(f))
+		data, err := c.Marshal(binding.Convert[msgp.Flex](f))
 		require.NoError(t, err)
 		back := new(msgp.Flex)
 		require.NoError(t, c.Unmarshal(data, back))
 		negativeZero := f.Double == 0 && math.Signbit(f.Double) || f.Float == 0 && math.Signbit(float64(f.Float))
-		require.Equal(t, !negativeZero, f.Equal(api.ToFlex(back)), "%+v came back as %+v", f, back)
+		require.Equal(t, !negativeZero, f.Equal(binding.Convert[message.Flex](back)), "%+v came back as %+v", f, back)
 	}
 	u := users.Sample(0, 1000)
 	for _, name := range []string{u.Name, "", "\x00\r\n\x7f", "\ufeff\uffff", "in\xffvalid", strings.Repeat("n", 1<<16)} {
 		u.Name = name
 		want := rpcbench.Response{Code: math.MinInt32, Message: "OK", User: &u}
-		data, err := c.Marshal(&msgp.Response{Code: want.Code, Message: want.Message, User: api.FromUser(&u)})
+		data, err := c.Marshal(&msgp.Response{Code: want.Code, Message: want.Message, User: binding.Convert[msgp.User](&u)})
 		require.NoError(t, err)
 		back := new(msgp.Response)
 		require.NoError(t, c.Unmarshal(data, back))
-		require.Equal(t, want, *api.ToResponse(back))
+		require.Equal(t, want, *binding.Convert[rpcbench.Response](back))
 	}
 	data, err := c.Marshal(new(msgp.Flex))
 	require.NoError(t, err)
@@ -58,12 +59,12 @@ func allocated(fn func()) uint64 {
 }
 
 func TestMalformed(t *testing.T) {
-	c, api := msgp.Codec{}, msgp.API()
+	c := msgp.Codec{}
 	// Of 32 bits each: where an int has no more, the library takes a larger length for a negative one and panics.
 	const most = uint32(min(math.MaxUint32, math.MaxInt))
 	length := func(data []byte, kind byte) []byte { return binary.BigEndian.AppendUint32(append(data, kind), most) }
 	key := func(name string) []byte { return lib.AppendString(lib.AppendMapHeader(nil, 1), name) }
-	whole, err := c.Marshal(api.FromFlex(message.Complex()))
+	whole, err := c.Marshal(binding.Convert[msgp.Flex](message.Complex()))
 	require.NoError(t, err)
 	for _, c := range []struct {
 		why  string

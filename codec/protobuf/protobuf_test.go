@@ -1,7 +1,6 @@
 package protobuf_test
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -10,36 +9,29 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/encoding/protodelim"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/protobuf"
-	"github.com/rpcbench/rpcbench/internal/pbnative"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
-var (
-	_ codec.Described = protobuf.Codec{}
-	_ codec.Described = protobuf.Append{}
-	_ codec.Appender  = protobuf.Append{}
-	_ codec.Described = protobuf.Delimited{}
-	_ codec.Stream    = protobuf.Delimited{}
-)
+var _ codec.Codec = protobuf.Codec{}
 
 func TestRoundTrip(t *testing.T) {
-	c, api := protobuf.Codec{}, pbnative.API()
+	c := protobuf.Codec{}
 	require.Equal(t, "application/protobuf", c.ContentType())
 	u := users.Sample(0, 1000)
-	flex := api.FromFlex(message.Complex())
+	flex := binding.Convert[messagepb.Flex](message.Complex())
 	for _, v := range []struct{ from, into proto.Message }{
 		{flex, new(messagepb.Flex)},
-		{api.FromUser(&u), new(userv1.User)},
-		{&userv1.CreateUserResponse{Code: -7, Message: "OK", User: api.FromUser(&u)}, new(userv1.CreateUserResponse)},
+		{binding.Convert[userv1.User](&u), new(userv1.User)},
+		{&userv1.CreateUserResponse{Code: -7, Message: "OK", User: binding.Convert[userv1.User](&u)}, new(userv1.CreateUserResponse)},
 	} {
 		want, err := proto.Marshal(v.from)
 		require.NoError(t, err)
@@ -50,7 +42,7 @@ func TestRoundTrip(t *testing.T) {
 		require.True(t, proto.Equal(v.from, v.into))
 	}
 	u.Name = "in\xffvalid"
-	_, err := c.Marshal(api.FromUser(&u))
+	_, err := c.Marshal(binding.Convert[userv1.User](&u))
 	require.Error(t, err, "invalid UTF-8")
 }
 
@@ -95,98 +87,11 @@ func TestUnmarshal(t *testing.T) {
 	}
 }
 
-// The caller's buffer: what is there stays, and room that is there is used.
-func TestAppend(t *testing.T) {
-	c, v := protobuf.Append{}, pbnative.API().FromFlex(message.Complex())
-	want, err := proto.Marshal(v)
-	require.NoError(t, err)
-	for _, room := range []int{0, 1, len(want) - 1, len(want), 2 * len(want)} {
-		dst := append(make([]byte, 0, 6+room), "before"...)
-		got, err := c.Append(dst, v)
-		require.NoError(t, err)
-		require.Equal(t, "before"+string(want), string(got))
-		require.Equal(t, room >= len(want), &got[0] == &dst[0], "room for %d of %d bytes", room, len(want))
-	}
-	got, err := c.Append(nil, v)
-	require.NoError(t, err)
-	require.Equal(t, want, got)
-	_, err = c.Append(nil, &userv1.User{Name: "in\xffvalid"})
-	require.Error(t, err, "invalid UTF-8")
-	require.Equal(t, "application/protobuf", c.ContentType())
-}
-
-func TestDelimited(t *testing.T) {
-	c := protobuf.Delimited{}
-	require.Equal(t, "application/octet-stream", c.ContentType())
-	flex, user := pbnative.API().FromFlex(message.Complex()), &userv1.User{Email: "a@example.com"}
-	sent := []proto.Message{flex, user, new(userv1.User), &userv1.User{Avatar: make([]byte, 1<<20)}}
-	var want, got bytes.Buffer
-	for _, m := range sent {
-		_, err := protodelim.MarshalTo(&want, m)
-		require.NoError(t, err)
-		require.NoError(t, c.Encode(&got, m))
-		one, err := c.Marshal(m)
-		require.NoError(t, err)
-		back := m.ProtoReflect().New().Interface()
-		require.NoError(t, c.Unmarshal(one, back))
-		require.True(t, proto.Equal(m, back))
-	}
-	require.Equal(t, want.Bytes(), got.Bytes(), "the bytes of the documented call")
-
-	for why, r := range map[string]io.Reader{"bytes": bytes.NewReader(got.Bytes()), "a buffered stream": bufio.NewReader(onlyRead{bytes.NewReader(got.Bytes())})} {
-		for _, m := range sent {
-			back := m.ProtoReflect().New().Interface()
-			require.NoError(t, c.Decode(r, back), why)
-			require.True(t, proto.Equal(m, back), "%s: each message ends where the next begins", why)
-		}
-		require.Equal(t, io.EOF, c.Decode(r, new(userv1.User)), "%s: the end", why)
-	}
-	back := new(messagepb.Flex)
-	require.NoError(t, c.Decode(onlyRead{bytes.NewReader(got.Bytes())}, back), "a reader of no single bytes")
-	require.True(t, proto.Equal(flex, back))
-}
-
-// onlyRead hides what else a reader can do.
-type onlyRead struct{ io.Reader }
-
-func TestDelimitedUnmarshal(t *testing.T) {
-	whole, err := protobuf.Delimited{}.Marshal(&userv1.User{Email: "a@example.com"})
-	require.NoError(t, err)
-	for _, k := range []struct {
-		why  string
-		data []byte
-		ok   bool
-	}{
-		{"nothing is wrong", whole, true},
-		{"a message without fields", []byte{0}, true},
-		{"nothing", nil, false},
-		{"a byte after it", append(bytes.Clone(whole), 0), false},
-		{"another after it", append(bytes.Clone(whole), whole...), false},
-		{"truncated", whole[:len(whole)-1], false},
-		{"truncated in the length", []byte{0x80}, false},
-		{"a length of too many bytes", bytes.Repeat([]byte{0x80}, 11), false},
-		{"a length beyond the limit", []byte{0xff, 0xff, 0xff, 0xff, 0x0f}, false},
-		{"no message behind the length", []byte{2, 0xff, 0xff}, false},
-	} {
-		t.Run(k.why, func(t *testing.T) {
-			err := protobuf.Delimited{}.Unmarshal(k.data, new(userv1.User))
-			require.Equal(t, k.ok, err == nil, "%v", err)
-		})
-	}
-}
-
 func TestOtherTypes(t *testing.T) {
 	for _, v := range []any{nil, new(rpcbench.User), "text"} {
 		want := fmt.Sprintf("protobuf: %T is no proto.Message", v)
-		for _, c := range []codec.Codec{protobuf.Codec{}, protobuf.Append{}, protobuf.Delimited{}} {
-			_, err := c.Marshal(v)
-			require.EqualError(t, err, want, "%T", c)
-			require.EqualError(t, c.Unmarshal(nil, v), want, "%T", c)
-		}
-		dst, err := protobuf.Append{}.Append([]byte("before"), v)
+		_, err := protobuf.Codec{}.Marshal(v)
 		require.EqualError(t, err, want)
-		require.Equal(t, "before", string(dst))
-		require.EqualError(t, protobuf.Delimited{}.Encode(io.Discard, v), want)
-		require.EqualError(t, protobuf.Delimited{}.Decode(new(bytes.Buffer), v), want)
+		require.EqualError(t, protobuf.Codec{}.Unmarshal(nil, v), want)
 	}
 }

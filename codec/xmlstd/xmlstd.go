@@ -27,7 +27,7 @@ func (Codec) Unmarshal(data []byte, v any) error {
 	if err := d.Decode(v); err != nil {
 		return err
 	}
-	for {
+	for d.InputOffset() < int64(len(data)) {
 		token, err := d.Token()
 		if err == io.EOF {
 			return nil
@@ -45,6 +45,7 @@ func (Codec) Unmarshal(data []byte, v any) error {
 			return errRest
 		}
 	}
+	return nil
 }
 
 var errRest = errors.New("xmlstd: more data after the root element")

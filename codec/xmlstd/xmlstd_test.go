@@ -10,33 +10,34 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/xmlstd"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codecs/codectest"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 )
 
-var _ codec.Described = xmlstd.Codec{}
+var _ codec.Codec = xmlstd.Codec{}
 
 // A user as documents of XML schemas have one, byte for byte.
 const whole = `<User><id>7</id><email>anna@example.com</email><name>&lt;b&gt;&amp;&#39;&#34;&#xD;&#xA;&#x9;</name>` +
 	`<password>password</password><avatar>AP8=</avatar></User>`
 
 func TestRoundTrip(t *testing.T) {
-	c, api := xmlstd.Codec{}, xmlstd.API()
+	c := xmlstd.Codec{}
 	require.Equal(t, "application/xml; charset=utf-8", c.ContentType())
 	u := rpcbench.User{ID: "7", Email: "anna@example.com", Name: "<b>&'\"\r\n\t", Password: "password", Avatar: []byte{0, 255}}
-	data, err := c.Marshal(api.FromUser(&u))
+	data, err := c.Marshal(binding.Convert[xmlstd.User](&u))
 	require.NoError(t, err)
 	require.Equal(t, whole, string(data))
 
 	for _, f := range codectest.Flexes(t) {
-		data, err := c.Marshal(api.FromFlex(f))
+		data, err := c.Marshal(binding.Convert[xmlstd.Flex](f))
 		require.NoError(t, err)
 		back := new(xmlstd.Flex)
 		require.NoError(t, c.Unmarshal(data, back))
-		if want := *f; !f.Equal(api.ToFlex(back)) { // omitempty takes a negative zero for a zero
+		if want := *f; !f.Equal(binding.Convert[message.Flex](back)) { // omitempty takes a negative zero for a zero
 			want.Double, want.Float = want.Double+0, want.Float+0
-			require.True(t, want.Equal(api.ToFlex(back)), "%+v came back as %+v", f, back)
+			require.True(t, want.Equal(binding.Convert[message.Flex](back)), "%+v came back as %+v", f, back)
 		}
 	}
 	u = users.Sample(0, 1000)
@@ -54,13 +55,13 @@ func TestRoundTrip(t *testing.T) {
 		strings.Repeat("n", 1<<16): strings.Repeat("n", 1<<16),
 	} {
 		u.Name = name
-		data, err := c.Marshal(&xmlstd.Response{Code: -7, Message: "OK", User: api.FromUser(&u)})
+		data, err := c.Marshal(&xmlstd.Response{Code: -7, Message: "OK", User: binding.Convert[xmlstd.User](&u)})
 		require.NoError(t, err)
 		back := new(xmlstd.Response)
 		require.NoError(t, c.Unmarshal(data, back))
 		want := u
 		want.Name = came
-		require.Equal(t, rpcbench.Response{Code: -7, Message: "OK", User: &want}, *api.ToResponse(back))
+		require.Equal(t, rpcbench.Response{Code: -7, Message: "OK", User: &want}, *binding.Convert[rpcbench.Response](back))
 	}
 	data, err = c.Marshal(new(xmlstd.Flex))
 	require.NoError(t, err)
@@ -133,7 +134,7 @@ func TestUnmarshal(t *testing.T) {
 // Looking at what follows the root costs no object more than xml.Unmarshal.
 func TestAllocationsAsUnmarshal(t *testing.T) {
 	c := xmlstd.Codec{}
-	data, err := c.Marshal(xmlstd.API().FromFlex(message.Complex()))
+	data, err := c.Marshal(binding.Convert[xmlstd.Flex](message.Complex()))
 	require.NoError(t, err)
 	least := func(fn func() error) float64 { // encoding/xml keeps what it knows of types in a map of the process
 		n := testing.AllocsPerRun(1, func() { require.NoError(t, fn()) })

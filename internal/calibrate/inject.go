@@ -1,6 +1,6 @@
 // Package calibrate measures the instrument itself: how often it tells a stack from its own copy, how small a difference it
 // finds, and whether its intervals hold what they promise. [Plan] lists the experiments, [Run] appends what their processes
-// measure to a file, [Figures] and [Plots] read it. docs/method.md says what each experiment is for.
+// measure to a file, [Figures] reads it.
 package calibrate
 
 import (
@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -21,10 +19,10 @@ import (
 	"github.com/rpcbench/rpcbench/internal/roster"
 )
 
-// Find returns the stack of a name, as the roster does, and copies of grpcprotobuf with a known flaw:
-// "grpcprotobuf+work=500ns" is busy for that long in each handler, "grpcprotobuf+garbage=8192" allocates that many bytes.
+// Find returns the stack of a name, as the roster does, and copies of grpcprotobuf with more to do: "grpcprotobuf+work=500ns" is busy
+// for that long in each handler.
 func Find(name string) (rpcbench.Stack, error) {
-	plain, flaw, injected := strings.Cut(name, "+")
+	plain, amount, injected := strings.Cut(name, "+work=")
 	if !injected {
 		stacks, err := roster.Find(name)
 		if err != nil {
@@ -32,20 +30,12 @@ func Find(name string) (rpcbench.Stack, error) {
 		}
 		return stacks[0], nil
 	}
-	kind, amount, _ := strings.Cut(flaw, "=")
-	switch {
-	case plain != grpcprotobuf.New().Name:
-	case kind == "work":
-		if d, err := time.ParseDuration(amount); err == nil && d >= 0 {
-			rounds := int(float64(d) / nsPerRound())
-			return injectedInto(name, func() { work(rounds) }), nil
-		}
-	case kind == "garbage":
-		if n, err := strconv.Atoi(amount); err == nil && n >= 0 {
-			return injectedInto(name, func() { garbage(n) }), nil
-		}
+	d, err := time.ParseDuration(amount)
+	if plain != grpcprotobuf.New().Name || err != nil || d < 0 {
+		return rpcbench.Stack{}, fmt.Errorf("rpcbench: nothing can be injected as %q, only grpcprotobuf+work=500ns", name)
 	}
-	return rpcbench.Stack{}, fmt.Errorf("rpcbench: nothing can be injected as %q, only grpcprotobuf+work=500ns or grpcprotobuf+garbage=8192", name)
+	rounds := int(float64(d) / nsPerRound())
+	return injectedInto(name, func() { work(rounds) }), nil
 }
 
 func injectedInto(name string, inject func()) rpcbench.Stack {
@@ -92,11 +82,4 @@ func nsPerRound() float64 {
 	}
 	slices.Sort(took)
 	return float64(took[len(took)/2]) / rounds
-}
-
-//go:noinline
-func garbage(n int) {
-	var keep atomic.Pointer[[]byte] // escapes, and its bytes with it
-	b := make([]byte, n)
-	keep.Store(&b)
 }

@@ -23,7 +23,7 @@ import (
 // Entry is a line of the file of records: what one task measured, or what surrounded those that follow.
 type Entry struct {
 	Environment []string       `json:"environment,omitempty"`
-	Task        string         `json:"task,omitempty"` // experiment/index
+	Task        string         `json:"task,omitempty"` // experiment/process
 	Began       time.Time      `json:"began,omitzero"`
 	Record      *timing.Record `json:"record,omitempty"`
 	Error       string         `json:"error,omitempty"` // of a process that failed: its record is incomplete
@@ -49,7 +49,7 @@ func Run(ctx context.Context, dir string, plan []Experiment, command replicate.C
 	done := map[string]bool{}
 	for _, e := range entries {
 		if e.Environment != nil && !slices.Equal(lasting(e.Environment), lasting(env)) {
-			return fmt.Errorf("rpcbench: calibrate: %s was made on another machine or by another program: name another folder with --out", path)
+			return fmt.Errorf("rpcbench: calibrate: %s was made on another machine or by another program: name another folder with -out", path)
 		}
 		if e.Task != "" && e.Error == "" {
 			done[e.Task] = true
@@ -79,11 +79,7 @@ func Run(ctx context.Context, dir string, plan []Experiment, command replicate.C
 		if !done[t.id] {
 			progress(t.id, over, total)
 			e := Entry{Task: t.id, Began: time.Now().UTC().Truncate(time.Second)}
-			run := command.Run
-			if t.exp.Apart {
-				run = command.Apart
-			}
-			record, err := run(ctx, t.exp.Spec)
+			record, err := command.Run(ctx, t.spec)
 			if ctx.Err() != nil {
 				return fmt.Errorf("rpcbench: calibrate: interrupted: the same command goes on where this one stopped")
 			}

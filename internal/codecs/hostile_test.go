@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/hostile"
 	"github.com/rpcbench/rpcbench/message"
@@ -88,24 +89,21 @@ func TestEmptyAgainstNil(t *testing.T) {
 	eachRow(t, func(t *testing.T, o *ops) {
 		form := o.Form(entry(t, "flex.complex"))
 		for _, plain := range []*message.Flex{{}, {Bytes: []byte{}, First: []*message.Pair{}}} {
-			v := reflect.New(reflect.TypeOf(form.Value).Elem()) // Fresh may give one that was used before, whose list was kept for the next
-			require.NoError(t, o.decode(o.encoded(t, native(form, plain)), v.Interface()))
-			v = v.Elem()
-			require.True(t, fieldOf(v, "bytes").IsNil(), "bytes of %+v", plain)
-			require.True(t, fieldOf(v, "first").IsNil(), "a list of %+v", plain)
+			v := reflect.ValueOf(o.decoded(t, o.encoded(t, native(form, plain)), form)).Elem()
+			require.True(t, binding.Field(v, "bytes").IsNil(), "bytes of %+v", plain)
+			require.True(t, binding.Field(v, "first").IsNil(), "a list of %+v", plain)
 		}
 	})
 }
 
 // becomes says what becomes of a value, "" if it comes back.
 func (o *ops) becomes(form codecs.Form, v any) string {
-	data, err := o.encode(v)
+	data, err := o.Codec.Marshal(v)
 	if err != nil {
 		return notEncoded
 	}
-	came := form.Fresh()
-	defer o.release(came)
-	if err := o.decode(data, came); err != nil {
+	came := zero(form)
+	if err := o.Codec.Unmarshal(data, came); err != nil {
 		return notDecoded
 	}
 	return difference(v, came)

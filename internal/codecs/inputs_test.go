@@ -13,6 +13,7 @@ import (
 	"github.com/tinylib/msgp/msgp"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codecs"
 )
 
@@ -29,7 +30,7 @@ type input struct {
 func keys(plain any) []string {
 	all := []string{"unknown"}
 	for f := range reflect.TypeOf(plain).Elem().Fields() {
-		all = append(all, jsonName(f))
+		all = append(all, binding.JSONName(f))
 	}
 	return all
 }
@@ -75,8 +76,8 @@ func deepInputs(row codecs.Row) []input {
 
 // format is the media type of a row, without parameters, and the compression.
 func format(row codecs.Row) string {
-	name, _, _ := strings.Cut(row.Codec.ContentType(), ";")
-	if row.Codec.Traits().Reuses == "compressors" {
+	name, _, _ := strings.Cut(row.New().ContentType(), ";")
+	if row.New().Traits().Reuses == "compressors" {
 		name += ", gzip"
 	}
 	return name

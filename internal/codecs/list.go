@@ -1,46 +1,61 @@
+// Package codecs is the literal list of the codecs and of the messages they are timed on, in the native types of each. The
+// benchmark file imports it, and no stack does.
 package codecs
 
 import (
 	"slices"
 
+	"github.com/goccy/go-json"
+	"github.com/vmihailenco/msgpack/v5"
+
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec/goccy"
+	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/gzipped"
 	"github.com/rpcbench/rpcbench/codec/jsoniter"
 	"github.com/rpcbench/rpcbench/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/codec/msgp"
-	"github.com/rpcbench/rpcbench/codec/msgpack"
 	"github.com/rpcbench/rpcbench/codec/protobuf"
-	"github.com/rpcbench/rpcbench/codec/protobufvt"
-	"github.com/rpcbench/rpcbench/codec/protojson"
 	"github.com/rpcbench/rpcbench/codec/xmlstd"
-	"github.com/rpcbench/rpcbench/internal/named"
 	"github.com/rpcbench/rpcbench/message"
 )
+
+// Row is a codec as rows name it, with the native types it takes.
+type Row struct {
+	Name string             // [a-z0-9.]+
+	New  func() codec.Codec // for one caller: the value may keep a buffer from op to op
+	Form func(message.Entry) Form
+}
+
+// Form is a message in one codec's native type.
+type Form struct {
+	Value any        // a pointer
+	Fresh func() any // a pointer to a destination: zero, or from a pool, to which it returns the destination before
+}
 
 // All returns every codec that this build has.
 func All() []Row {
 	return slices.Concat([]Row{
-		row("protobuf", protobuf.Codec{}, protobufForm),
-		row("protobuf.append", protobuf.Append{}, protobufForm),
-		row("protobuf.delimited", protobuf.Delimited{}, protobufForm),
-		row("protobuf.vt", protobufvt.Codec{}, vtForm),
-		row("protobuf.vtpool", protobufvt.Pooled{}, pooledForm),
-		row("protojson", protojson.Codec{}, protobufForm),
-		row("json", jsonstd.Codec{}, plainForm),
-		row("json.stream", jsonstd.Stream{}, plainForm),
-		row("json.gzip", gzippedJSON(), plainForm),
+		{"protobuf", kept(protobuf.Codec{}), protobufTypes},
+		{"protobuf.append", func() codec.Codec { return new(appended) }, protobufTypes},
+		{"protobuf.delimited", func() codec.Codec { return new(delimited) }, protobufTypes},
+		{"protobuf.vt", kept(vt{}), protobufTypes},
+		{"protobuf.vtpool", func() codec.Codec { return new(vtPooled) }, pooledTypes},
+		{"protojson", kept(jsonOfProtobuf{}), protobufTypes},
+		{"json", kept(jsonstd.Codec{}), plainTypes},
+		{"json.stream", func() codec.Codec { return new(jsonStream) }, plainTypes},
+		{"json.gzip", func() codec.Codec { return gzipped.New(jsonstd.Codec{}, rpcbench.MaxBody) }, plainTypes},
 	}, jsonV2(), []Row{
-		row("jsoniter", jsoniter.Compatible(), plainForm),
-		row("jsoniter.fastest", jsoniter.Fastest(), plainForm),
-		row("goccy", goccy.Codec{}, plainForm),
-		row("xml", xmlstd.Codec{}, xmlForm),
-		row("msgpack", msgpack.Codec{}, plainForm),
-		row("msgpack.generated", msgp.Codec{}, msgpForm),
+		{"jsoniter", kept(jsoniter.Compatible()), plainTypes},
+		{"jsoniter.fastest", kept(jsoniter.Fastest()), plainTypes},
+		{"goccy", kept(library{"application/json", json.Marshal, json.Unmarshal, goccyTraits()}), plainTypes},
+		{"xml", kept(xmlstd.Codec{}), xmlTypes},
+		{"msgpack", kept(library{"application/vnd.msgpack", msgpack.Marshal, msgpack.Unmarshal, msgpackTraits()}), plainTypes},
+		{"msgpack.generated", kept(msgp.Codec{}), msgpTypes},
 	})
 }
 
-func gzippedJSON() *gzipped.Codec { return gzipped.New(jsonstd.Codec{}, rpcbench.MaxBody) }
+// kept is for a codec without state.
+func kept(c codec.Codec) func() codec.Codec { return func() codec.Codec { return c } }
 
 // Main returns the seven codecs of the default run: of protobuf and JSON the library that most programs use and the fastest of
 // those that were tried, jsoniter, which HTTP stacks here have, XML, and the faster MessagePack.
@@ -49,12 +64,5 @@ func Main() []Row {
 	return slices.DeleteFunc(All(), func(r Row) bool { return !slices.Contains(names, r.Name) })
 }
 
-// Find returns the codecs of the given names. The error of an unknown one suggests the nearest and lists all.
-func Find(names ...string) ([]Row, error) {
-	return named.Find("codec", All(), func(r Row) string { return r.Name }, names...)
-}
-
-// FindMessages returns the messages of the given names, likewise.
-func FindMessages(names ...string) ([]message.Entry, error) {
-	return named.Find("message", Messages(), func(e message.Entry) string { return e.Name }, names...)
-}
+// None returns the row of a codec that does nothing: what timing a codec through the interface costs.
+func None() Row { return Row{"none", func() codec.Codec { return none{} }, plainTypes} }

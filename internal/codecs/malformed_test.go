@@ -134,14 +134,13 @@ func (o *ops) survivesOnce(in input, form codecs.Form) (what string) {
 	defer time.AfterFunc(hang, func() { panic(o.Name + " hangs: " + in.name) }).Stop()
 	v := form.Fresh()
 	before := allocated()
-	err := o.decode(in.data, v)
+	err := o.Codec.Unmarshal(in.data, v)
 	if used := allocated() - before; used > slack+atMost*uint64(min(max(len(in.data), in.content), depth)) {
 		what = allocates
 	}
 	if err == nil {
-		_, _ = o.encode(v) // what came is a value that can be looked at
+		_, _ = o.Codec.Marshal(v) // what came is a value that can be looked at
 	}
-	o.release(v)
 	return what
 }
 
@@ -185,7 +184,7 @@ func TestFailuresFile(t *testing.T) {
 		library := ""
 		for _, row := range codecs.All() {
 			if row.Name == f.codec {
-				library = row.Codec.Traits().Library
+				library = row.New().Traits().Library
 			}
 		}
 		if library == "" {

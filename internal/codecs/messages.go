@@ -1,15 +1,17 @@
 package codecs
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
+	"reflect"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/codec/msgp"
 	"github.com/rpcbench/rpcbench/codec/xmlstd"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/message/messagepb"
+	"github.com/rpcbench/rpcbench/message/pooledpb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
@@ -25,77 +27,109 @@ func Messages() []message.Entry {
 	}, message.Catalogue()...)
 }
 
-// plainForm is for codecs that go by reflection.
-func plainForm(e message.Entry, codec string) Form {
+// of is a message in the type T.
+func of[T any](plain any) Form { return Form{binding.Convert[T](plain), func() any { return new(T) }} }
+
+// pooled is likewise of a type with a pool. Fresh returns the destination before to it: by then nobody may use that.
+func pooled[T any, P interface {
+	*T
+	ReturnToVTPool()
+}](plain any, fromPool func() P) Form {
+	var before P
+	return Form{binding.Convert[T](plain), func() any {
+		if before != nil {
+			before.ReturnToVTPool()
+		}
+		before = fromPool()
+		return before
+	}}
+}
+
+// plainTypes are for codecs that go by reflection.
+func plainTypes(e message.Entry) Form {
+	v := e.New()
+	t := reflect.TypeOf(v).Elem()
+	return Form{v, func() any { return reflect.New(t).Interface() }}
+}
+
+// protobufTypes are for protobuf and its JSON.
+func protobufTypes(e message.Entry) Form {
 	switch v := e.New().(type) {
 	case *rpcbench.User:
-		return plain(v, codec)
+		return of[userv1.User](v)
 	case *message.Small:
-		return plain(v, codec)
+		return of[messagepb.Small](v)
 	case *message.Flex:
-		return plain(v, codec)
+		return of[messagepb.Flex](v)
 	case *message.AddressBook:
-		return plain(v, codec)
+		return of[messagepb.AddressBook](v)
 	case *message.NewsFeed:
-		return plain(v, codec)
+		return of[messagepb.NewsFeed](v)
 	case *message.Tree:
-		return plain(v, codec)
+		return of[messagepb.Tree](v)
 	case *message.Article:
-		return plain(v, codec)
+		return of[messagepb.Article](v)
 	default:
 		return missing(v)
 	}
 }
 
-// protobufForm is for protobuf and its JSON.
-func protobufForm(e message.Entry, codec string) Form {
+// pooledTypes are those that vtprotobuf has generated with pools.
+func pooledTypes(e message.Entry) Form {
 	switch v := e.New().(type) {
 	case *rpcbench.User:
-		return protobufs(like[userv1.User](v), codec)
+		return pooled(v, pooledpb.UserFromVTPool)
 	case *message.Small:
-		return protobufs(like[messagepb.Small](v), codec)
+		return pooled(v, pooledpb.SmallFromVTPool)
 	case *message.Flex:
-		return protobufs(like[messagepb.Flex](v), codec)
+		return pooled(v, pooledpb.FlexFromVTPool)
 	case *message.AddressBook:
-		return protobufs(like[messagepb.AddressBook](v), codec)
+		return pooled(v, pooledpb.AddressBookFromVTPool)
 	case *message.NewsFeed:
-		return protobufs(like[messagepb.NewsFeed](v), codec)
+		return pooled(v, pooledpb.NewsFeedFromVTPool)
 	case *message.Tree:
-		return protobufs(like[messagepb.Tree](v), codec)
+		return pooled(v, pooledpb.TreeFromVTPool)
 	case *message.Article:
-		return protobufs(like[messagepb.Article](v), codec)
+		return pooled(v, pooledpb.ArticleFromVTPool)
 	default:
 		return missing(v)
 	}
 }
 
-// xmlForm is for encoding/xml, which has types of its own for what carries bytes.
-func xmlForm(e message.Entry, codec string) Form {
+// msgpTypes are those that tinylib/msgp has generated methods for.
+func msgpTypes(e message.Entry) Form {
 	switch v := e.New().(type) {
 	case *rpcbench.User:
-		return plain(like[xmlstd.User](v), codec)
+		return of[msgp.User](v)
+	case *message.Small:
+		return of[msgp.Small](v)
 	case *message.Flex:
-		return plain(like[xmlstd.Flex](v), codec)
+		return of[msgp.Flex](v)
+	case *message.AddressBook:
+		return of[msgp.AddressBook](v)
+	case *message.NewsFeed:
+		return of[msgp.NewsFeed](v)
+	case *message.Tree:
+		return of[msgp.Tree](v)
+	case *message.Article:
+		return of[msgp.Article](v)
 	default:
-		return plainForm(e, codec)
+		return missing(v)
+	}
+}
+
+// xmlTypes are for encoding/xml, which has types of its own for what carries bytes.
+func xmlTypes(e message.Entry) Form {
+	switch v := e.New().(type) {
+	case *rpcbench.User:
+		return of[xmlstd.User](v)
+	case *message.Flex:
+		return of[xmlstd.Flex](v)
+	default:
+		return plainTypes(e)
 	}
 }
 
 func missing(v any) Form {
 	panic(fmt.Sprintf("codecs: a message of type %T needs a line for its native type", v))
-}
-
-// like makes a T of plain's fields, by way of JSON, in which all native types are equal.
-func like[T any](plain any) *T {
-	data, err := json.Marshal(plain)
-	v := new(T)
-	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(data))
-		d.DisallowUnknownFields()
-		err = d.Decode(v)
-	}
-	if err != nil {
-		panic(fmt.Sprintf("codecs: no %T of a %T: %v", v, plain, err))
-	}
-	return v
 }

@@ -13,67 +13,35 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/message"
 )
 
-// ops encodes and decodes through the codec: a Stream as one, else an Appender as one, each with a buffer that it owns and
-// reuses; else whole bodies.
+// ops is a row with its codec.
 type ops struct {
 	codecs.Row
-	buffer []byte
-	out    bytes.Buffer
-	in     bytes.Reader
+	Codec codec.Codec
 }
 
-// encode returns what the next encode may overwrite.
-func (o *ops) encode(v any) ([]byte, error) {
-	switch c := o.Codec.(type) {
-	case codec.Stream:
-		o.out.Reset()
-		err := c.Encode(&o.out, v)
-		return o.out.Bytes(), err
-	case codec.Appender:
-		data, err := c.Append(o.buffer[:0], v)
-		if err == nil {
-			o.buffer = data
-		}
-		return data, err
-	}
-	return o.Codec.Marshal(v)
-}
-
-func (o *ops) decode(data []byte, v any) error {
-	if c, ok := o.Codec.(codec.Stream); ok {
-		o.in.Reset(data)
-		return c.Decode(&o.in, v)
-	}
-	return o.Codec.Unmarshal(data, v)
-}
-
-func newOps(row codecs.Row) *ops {
-	return &ops{Row: row}
-}
-
-func (o *ops) release(v any) {
-	if c, ok := o.Codec.(codec.Releaser); ok {
-		c.Release(v)
-	}
-}
+func newOps(row codecs.Row) *ops { return &ops{row, row.New()} }
 
 // encoded is a copy.
 func (o *ops) encoded(t testing.TB, v any) []byte {
 	t.Helper()
-	data, err := o.encode(v)
+	data, err := o.Codec.Marshal(v)
 	require.NoError(t, err)
 	return bytes.Clone(data)
 }
 
-// decoded is what data say, in a fresh destination.
+// zero is a new destination, which no pool has had.
+func zero(form codecs.Form) any { return reflect.New(reflect.TypeOf(form.Value).Elem()).Interface() }
+
+// decoded is what data say.
 func (o *ops) decoded(t testing.TB, data []byte, form codecs.Form) any {
 	t.Helper()
-	v := form.Fresh()
-	require.NoError(t, o.decode(data, v))
+	v := zero(form)
+	require.NoError(t, o.Codec.Unmarshal(data, v))
 	return v
 }
 
@@ -111,56 +79,9 @@ func entry(t testing.TB, name string) message.Entry {
 
 // native makes a value of a row's own type of the plain one.
 func native(form codecs.Form, plain any) any {
-	v := form.Fresh()
-	fill(reflect.ValueOf(v).Elem(), reflect.ValueOf(plain).Elem())
+	v := zero(form)
+	binding.Copy(v, plain)
 	return v
-}
-
-// fill copies between structs of different types whose fields have the same names in JSON.
-func fill(dst, src reflect.Value) {
-	switch src.Kind() {
-	case reflect.Pointer:
-		if src.IsNil() {
-			dst.SetZero()
-			return
-		}
-		dst.Set(reflect.New(dst.Type().Elem()))
-		fill(dst.Elem(), src.Elem())
-	case reflect.Struct:
-		for i := range src.NumField() {
-			if f := src.Type().Field(i); f.IsExported() {
-				fill(fieldOf(dst, jsonName(f)), src.Field(i))
-			}
-		}
-	case reflect.Slice:
-		switch {
-		case src.IsNil():
-			dst.SetZero()
-		case src.Type().Elem().Kind() == reflect.Uint8:
-			dst.SetBytes(bytes.Clone(src.Bytes()))
-		default:
-			dst.Set(reflect.MakeSlice(dst.Type(), src.Len(), src.Len()))
-			for i := range src.Len() {
-				fill(dst.Index(i), src.Index(i))
-			}
-		}
-	default:
-		dst.Set(src.Convert(dst.Type()))
-	}
-}
-
-func fieldOf(v reflect.Value, name string) reflect.Value {
-	for i := range v.NumField() {
-		if f := v.Type().Field(i); f.IsExported() && jsonName(f) == name {
-			return v.Field(i)
-		}
-	}
-	panic(fmt.Sprintf("%v has no field %q", v.Type(), name))
-}
-
-func jsonName(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	return name
 }
 
 // requireEqual compares what came back. Of generated types it also compares fields that they don't know.
@@ -206,7 +127,7 @@ func differ(path string, want, got reflect.Value, off float64) string {
 			if !f.IsExported() {
 				continue
 			}
-			if d := differ(strings.TrimPrefix(path+"."+jsonName(f), "."), want.Field(i), got.Field(i), off); d != "" {
+			if d := differ(strings.TrimPrefix(path+"."+binding.JSONName(f), "."), want.Field(i), got.Field(i), off); d != "" {
 				all = append(all, d)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/internal/allocproof"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/hostile"
@@ -42,69 +43,35 @@ func TestAliases(t *testing.T) {
 			bodyBefore := bytes.Clone(body)
 			for _, other := range codecs.Messages() {
 				form := o.Form(other)
-				_, err := o.Codec.Marshal(form.Value)
-				require.NoError(t, err)
 				o.decoded(t, o.encoded(t, form.Value), form)
 			}
 			o.requireEqual(t, form.Value, v)
-			require.Equal(t, bodyBefore, body, "a body that was encoded before")
+			if !strings.HasPrefix(o.Codec.Traits().Reuses, "buffer") {
+				require.Equal(t, bodyBefore, body, "a body that was encoded before")
+			}
 		}
 	})
 }
 
+// TestReuses: a row's destinations are new, or come back from a pool, as Traits.Reuses says.
 func TestReuses(t *testing.T) {
 	eachRow(t, func(t *testing.T, o *ops) {
-		appender, appends := o.Codec.(codec.Appender)
-		releaser, releases := o.Codec.(codec.Releaser)
-		reuses := strings.Split(o.Codec.Traits().Reuses, ", ")
-		_, streams := o.Codec.(codec.Stream)
-		require.Equal(t, appends || streams, slices.Contains(reuses, "buffer"))
-		require.Equal(t, releases, slices.Contains(reuses, "values"))
 		for _, e := range codecs.Messages() {
 			form := o.Form(e)
-			want, err := o.Codec.Marshal(form.Value)
-			require.NoError(t, err)
-			if appends {
-				const before = "before"
-				roomy := append(make([]byte, 0, len(before)+len(want)), before...)
-				got, err := appender.Append(roomy, form.Value)
-				require.NoError(t, err)
-				require.Equal(t, before+string(want), string(got))
-				require.Same(t, &roomy[0], &got[0], "there was room")
-
-				got, err = appender.Append(slices.Clip([]byte(before)), form.Value)
-				require.NoError(t, err)
-				require.Equal(t, before+string(want), string(got), "there was none")
-
-				_, err = appender.Append(nil, form.Value)
-				require.NoError(t, err)
+			first := form.Fresh()
+			same := false
+			for range 100 { // a sync.Pool may lose some, and the race detector makes it do so
+				same = same || form.Fresh() == first
 			}
-			if releases {
-				comesBack(t, releaser, form)
-			} else {
-				require.NotSame(t, form.Fresh(), form.Fresh())
-			}
+			require.Equal(t, strings.HasSuffix(o.Codec.Traits().Reuses, "values"), same, e.Name)
 		}
 	})
-}
-
-// comesBack waits for a released value: a sync.Pool may lose some, and the race detector makes it do so.
-func comesBack(t *testing.T, releaser codec.Releaser, form codecs.Form) {
-	t.Helper()
-	for range 100 {
-		v := form.Fresh()
-		releaser.Release(v)
-		if form.Fresh() == v {
-			return
-		}
-	}
-	require.FailNow(t, "no released value ever came back")
 }
 
 // A destination that was used before is as good as a new one, whatever was in it, and whether or not that was decoded.
 func TestNothingIsLeft(t *testing.T) {
 	eachRow(t, func(t *testing.T, o *ops) {
-		if _, ok := o.Codec.(codec.Releaser); !ok {
+		if !strings.HasSuffix(o.Codec.Traits().Reuses, "values") {
 			t.Skip("takes fresh destinations")
 		}
 		var groups [][]codecs.Form // each of one type
@@ -135,13 +102,10 @@ func TestNothingIsLeft(t *testing.T) {
 					want := o.encoded(t, second.Value)
 					spoilt := o.encoded(t, first.Value)
 					for _, cut := range []int{0, 1, len(spoilt) / 2} {
-						v := first.Fresh()
-						_ = o.decode(spoilt[:len(spoilt)-min(cut, len(spoilt))], v)
-						o.release(v)
-						v = second.Fresh()
-						require.NoError(t, o.decode(want, v))
+						_ = o.Codec.Unmarshal(spoilt[:len(spoilt)-min(cut, len(spoilt))], first.Fresh())
+						v := second.Fresh()
+						require.NoError(t, o.Codec.Unmarshal(want, v))
 						require.Equal(t, want, o.encoded(t, v))
-						o.release(v)
 					}
 				}
 			}
@@ -190,7 +154,7 @@ func TestInvalidUTF8(t *testing.T) {
 			}
 			return fmt.Sprintf("%q", text)
 		}
-		data, err := o.encode(native(form, &u))
+		data, err := o.Codec.Marshal(native(form, &u))
 		require.Equal(t, declared.Encoding, became(string(unzipped(t, data)), `in\ufffdvalid`, err), "encoding")
 
 		u.Name = placeholder
@@ -201,9 +165,9 @@ func TestInvalidUTF8(t *testing.T) {
 		if !bytes.Equal(plain, data) {
 			content = zip(content)
 		}
-		v := form.Fresh()
-		err = o.decode(content, v)
-		name := fieldOf(reflect.ValueOf(v).Elem(), "name").String()
+		v := zero(form)
+		err = o.Codec.Unmarshal(content, v)
+		name := binding.Field(reflect.ValueOf(v).Elem(), "name").String()
 		require.Equal(t, declared.Decoding, became(name, "no escape", err), "decoding")
 	})
 }
@@ -272,9 +236,8 @@ func TestLibrary(t *testing.T) {
 	}
 	eachRow(t, func(t *testing.T, o *ops) {
 		form := o.Form(entry(t, "flex.complex"))
-		test(t, o, form, func() error { _, err := o.encode(form.Value); return err }, func(data []byte) error { return o.decode(data, form.Fresh()) })
-		t.Run("timed loop", func(t *testing.T) {
-			test(t, o, form, func() error { _, _, err := form.Marshal(1); return err }, func(data []byte) error { _, err := form.Unmarshal(data, 1); return err })
+		test(t, o, form, func() error { _, err := o.Codec.Marshal(form.Value); return err }, func(data []byte) error {
+			return o.Codec.Unmarshal(data, form.Fresh())
 		})
 	})
 }

@@ -5,7 +5,6 @@
 package direct
 
 import (
-	"bytes"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -13,8 +12,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/rpcbench/rpcbench/internal/codecs"
 )
 
 const (
@@ -66,38 +63,3 @@ func (c *counts) add(t *testing.T, op func() error) {
 }
 
 func median(odd []float64) float64 { return slices.Sorted(slices.Values(odd))[len(odd)/2] }
-
-// Every codec's row does what the documented call does, as often, and allocates neither more nor less: a value or a body that a loop
-// keeps would be an allocation less, one that it doesn't give back to its pool one more.
-func TestCodecsAreTheDocumentedCall(t *testing.T) {
-	const n = 100
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	compared := map[string]bool{}
-	for _, direct := range codecForms(t) {
-		compared[direct.name] = true
-		t.Run(direct.name, func(t *testing.T) {
-			_, form := find(t, direct.name)
-			want, _, err := direct.marshal(1)
-			require.NoError(t, err)
-			want = bytes.Clone(want)
-			got, _, err := form.Marshal(1)
-			require.NoError(t, err)
-			require.Equal(t, want, got)
-			allocs := func(op func() error) float64 {
-				return testing.AllocsPerRun(10, func() {
-					if err := op(); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			require.InDelta(t, allocs(func() error { _, _, err := direct.marshal(n); return err }),
-				allocs(func() error { _, _, err := form.Marshal(n); return err }), n/20, "marshal")
-			require.InDelta(t, allocs(func() error { _, err := direct.unmarshal(want, n); return err }),
-				allocs(func() error { _, err := form.Unmarshal(want, n); return err }), n/20, "unmarshal")
-		})
-	}
-	for _, row := range codecs.All() {
-		require.Equal(t, row.Name != "json.gzip", compared[row.Name], row.Name)
-	}
-}

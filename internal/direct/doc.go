@@ -17,10 +17,5 @@
 // are blocks, and B/op and allocs/op, which -benchmem adds, would count a block as well: don't ask for them, the test
 // has them. The interval speaks for one process; run several to see the variance between them.
 //
-// For a codec, on the smallest message, the form is a loop around the library's documented call, and what is compared is the loop
-// that BenchmarkCodec times, 1000 ops at a time, each time begun elsewhere on the stack; ns/op, direct-ns/op and interface-ns/op are then those of one op. TestCodecsAreTheDocumentedCall
-// holds the two to the same bytes and allocations. BenchmarkCodecOverhead has the time, and as interface-ratio that of the same
-// call behind a codec.Codec, as the HTTP stacks make it.
-//
 // Nothing but tests is in this package.
 package direct

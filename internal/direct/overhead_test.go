@@ -15,7 +15,7 @@ import (
 func BenchmarkOverhead(b *testing.B) {
 	for _, f := range forms() {
 		b.Run("stack="+f.name, func(b *testing.B) {
-			overhead(b, 1, inTurn(b, f.direct(b, bare(), sample())), inTurn(b, f.viaStack(b, nil, sample())))
+			overhead(b, inTurn(b, f.direct(b, bare(), sample())), inTurn(b, f.viaStack(b, nil, sample())))
 		})
 	}
 }
@@ -32,17 +32,14 @@ const (
 	ours
 )
 
-// overhead compares two ways, or three, to make so many calls.
-func overhead(b *testing.B, calls float64, directOp, op func() error, behindInterface ...func() error) {
+// overhead compares two ways to make a call.
+func overhead(b *testing.B, directOp, op func() error) {
 	b.Helper()
 	stacktest.Procs(b)
 	arms := []timing.Arm{
 		direct:      {Name: "direct", Op: directOp},
 		directAgain: {Name: "direct again", Op: directOp},
 		ours:        {Name: "ours", Op: op},
-	}
-	for _, op := range behindInterface {
-		arms = append(arms, timing.Arm{Name: "behind an interface", Op: op})
 	}
 	pairing, err := timing.New(arms, slice, 1)
 	require.NoError(b, err)
@@ -52,14 +49,10 @@ func overhead(b *testing.B, calls float64, directOp, op func() error, behindInte
 		}
 	}
 	r := pairing.Record()
-	b.ReportMetric(r.NsPerOp(ours)/calls, "ns/op")
-	b.ReportMetric(r.NsPerOp(direct)/calls, "direct-ns/op")
+	b.ReportMetric(r.NsPerOp(ours), "ns/op")
+	b.ReportMetric(r.NsPerOp(direct), "direct-ns/op")
 	reportRatio(b, r, ours, direct, "direct-ratio")
 	reportRatio(b, r, directAgain, direct, "aa-ratio")
-	if len(behindInterface) > 0 {
-		b.ReportMetric(r.NsPerOp(ours+1)/calls, "interface-ns/op")
-		reportRatio(b, r, ours+1, direct, "interface-ratio")
-	}
 }
 
 // reportRatio reports nothing when there are too few blocks: a ratio without its interval would be believed.

@@ -13,9 +13,9 @@ import (
 	"github.com/rpcbench/rpcbench/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/grpcapi"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
-	plain "github.com/rpcbench/rpcbench/internal/native"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -73,7 +73,7 @@ func httpOptions() (options []tunedOption) {
 	for field := range reflect.TypeFor[httpapi.Tuning]().Fields() {
 		tuning := httpapi.Tuned()
 		reflect.ValueOf(&tuning).Elem().FieldByIndex(field.Index).SetBool(false)
-		without := httpapi.Stack("httpjson", "http/json", rpcbench.Traits{}, jsonstd.Codec{}, plain.Plain(), httpapi.Options{Tuned: tuning})
+		without := httpapi.Stack("httpjson", "http/json", jsonstd.Codec{}, binding.Plain(), httpapi.Options{Tuned: tuning})
 		options = append(options, tunedOption{strings.ToLower(field.Name), httpjson.Tuned(), without})
 	}
 	return options

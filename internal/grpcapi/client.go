@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/native"
-	"github.com/rpcbench/rpcbench/internal/pbnative"
+	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/user/v1/userv1grpc"
@@ -45,7 +45,7 @@ func Dial(config rpcbench.ClientConfig, options ...grpc.DialOption) (rpcbench.Cl
 		conns = append(conns, conn{userv1grpc.NewUserServiceClient(cc)})
 		closers = append(closers, cc.Close)
 	}
-	return native.NewStreamClient(pbnative.API(), conns, closers...), nil
+	return binding.NewStreamClient(pb.API(), conns, closers...), nil
 }
 
 func addHeaders(h *rpcbench.Headers) grpc.UnaryClientInterceptor {

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/pbnative"
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/user/v1/userv1grpc"
@@ -22,8 +22,7 @@ import (
 
 type service struct {
 	userv1grpc.UnimplementedUserServiceServer
-	create   func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error)
-	validate func(*userv1.User) error
+	create func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error)
 }
 
 // NewServer is a server with the service on it and the limits that every server has.
@@ -40,10 +39,7 @@ func NewServer(config rpcbench.ServerConfig, options ...grpc.ServerOption) *grpc
 }
 
 func register(s grpc.ServiceRegistrar) {
-	userv1grpc.RegisterUserServiceServer(s, &service{
-		create:   pbnative.API().NewService(),
-		validate: rpcbench.NewValidator[userv1.User](),
-	})
+	userv1grpc.RegisterUserServiceServer(s, &service{create: pb.API().NewService()})
 }
 
 func (s *service) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {

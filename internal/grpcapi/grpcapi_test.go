@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/pbnative"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/users"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/user/v1/userv1grpc"
@@ -207,4 +207,4 @@ func TestOtherFailures(t *testing.T) {
 	require.Equal(t, rpcbench.Unavailable, asError(t, err).Code, "a closed client: nobody cancelled")
 }
 
-func fromUser(u rpcbench.User) *userv1.User { return pbnative.API().FromUser(&u) }
+func fromUser(u rpcbench.User) *userv1.User { return binding.Convert[userv1.User](&u) }

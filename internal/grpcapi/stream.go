@@ -7,8 +7,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/native"
-	"github.com/rpcbench/rpcbench/internal/pbnative"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
@@ -31,22 +30,7 @@ func (s *service) CreateUsers(stream grpc.BidiStreamingServer[userv1.User, userv
 	}
 }
 
-func (s *service) UploadUsers(stream grpc.ClientStreamingServer[userv1.User, userv1.UploadUsersResponse]) error {
-	for n := int64(0); ; n++ {
-		u, err := stream.Recv()
-		if err == io.EOF {
-			return stream.SendAndClose(pbnative.Uploaded(n))
-		}
-		if err != nil {
-			return err
-		}
-		if err := s.validate(u); err != nil {
-			return toStatus(err)
-		}
-	}
-}
-
-func (c conn) OpenStream(ctx context.Context) (native.Stream[userv1.User, userv1.CreateUserResponse], error) {
+func (c conn) OpenStream(ctx context.Context) (binding.Stream[userv1.User, userv1.CreateUserResponse], error) {
 	s, err := c.stub.CreateUsers(ctx)
 	if err != nil {
 		return nil, fromStatus(err)
@@ -64,7 +48,7 @@ func (s stream) Exchange(u *userv1.User) (*userv1.CreateUserResponse, error) {
 	}
 	r, err := s.stub.Recv()
 	if err == io.EOF {
-		return nil, native.Ended()
+		return nil, binding.Ended()
 	}
 	if err != nil {
 		return nil, fromStatus(err)
@@ -86,26 +70,4 @@ func (s stream) Close() error {
 		}
 		unasked = rpcbench.WrongReply("the number of replies")
 	}
-}
-
-// Upload sends until the server has ended the stream, if it does before the last user: CloseAndRecv has the cause.
-func (c conn) Upload(ctx context.Context, users []*userv1.User) error {
-	s, err := c.stub.UploadUsers(ctx)
-	if err != nil {
-		return fromStatus(err)
-	}
-	for _, u := range users {
-		err := s.Send(u)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return fromStatus(err)
-		}
-	}
-	r, err := s.CloseAndRecv()
-	if err != nil {
-		return fromStatus(err)
-	}
-	return pbnative.CheckUpload(len(users), r)
 }

@@ -16,15 +16,10 @@ import (
 type oddService struct {
 	userv1grpc.UnimplementedUserServiceServer
 	create func(grpc.BidiStreamingServer[userv1.User, userv1.CreateUserResponse]) error
-	upload func(grpc.ClientStreamingServer[userv1.User, userv1.UploadUsersResponse]) error
 }
 
 func (s oddService) CreateUsers(stream grpc.BidiStreamingServer[userv1.User, userv1.CreateUserResponse]) error {
 	return s.create(stream)
-}
-
-func (s oddService) UploadUsers(stream grpc.ClientStreamingServer[userv1.User, userv1.UploadUsersResponse]) error {
-	return s.upload(stream)
 }
 
 func odd(t *testing.T, s oddService) conn {
@@ -72,29 +67,6 @@ func TestOddStreams(t *testing.T) {
 				err := s.Close()
 				require.Equal(t, c.close, rpcbench.CodeOf(err), err)
 			}
-		})
-	}
-}
-
-// A server that ends an upload before it has read all of it.
-func TestUploadCutShort(t *testing.T) {
-	type server = grpc.ClientStreamingServer[userv1.User, userv1.UploadUsersResponse]
-	all := make([]*userv1.User, 1000) // more than flow control lets wait
-	for i := range all {
-		all[i] = fromUser(users.Sample(i, 10_000))
-	}
-	for _, c := range []struct {
-		why    string
-		upload func(server) error
-		want   rpcbench.Code
-	}{
-		{"fails", func(server) error { return toStatus(&rpcbench.Error{Code: rpcbench.Unavailable}) }, rpcbench.Unavailable},
-		{"is content", func(s server) error { return s.SendAndClose(new(userv1.UploadUsersResponse)) }, rpcbench.Internal},
-		{"says nothing", func(server) error { return nil }, rpcbench.Internal},
-	} {
-		t.Run(c.why, func(t *testing.T) {
-			err := odd(t, oddService{upload: c.upload}).Upload(t.Context(), all)
-			require.Equal(t, c.want, rpcbench.CodeOf(err), err)
 		})
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/internal/native"
+	"github.com/rpcbench/rpcbench/internal/binding"
 )
 
 // BaseURL is the scheme and host of a client's requests.
@@ -54,7 +54,7 @@ func CloseIdle(c *http.Client) func() error {
 	}
 }
 
-func newClient[U, R, F, E any](config rpcbench.ClientConfig, c codec.Codec, api native.API[U, R, F, E], options Options) rpcbench.Client {
+func newClient[U, R, F, E any](config rpcbench.ClientConfig, c codec.Codec, api binding.API[U, R, F, E], options Options) rpcbench.Client {
 	b := newBodies(c, options, options.Tuned.ClientBuffers)
 	usersURL, echoURL := BaseURL(config)+usersPath, BaseURL(config)+echoPath
 	var made templates
@@ -71,7 +71,7 @@ func newClient[U, R, F, E any](config rpcbench.ClientConfig, c codec.Codec, api 
 		conns = append(conns, c)
 		closers = append(closers, CloseIdle(h))
 	}
-	return native.NewClient(api, conns, closers...)
+	return binding.NewClient(api, conns, closers...)
 }
 
 // conn calls through one http.Client.

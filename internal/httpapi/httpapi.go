@@ -8,7 +8,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/internal/native"
+	"github.com/rpcbench/rpcbench/internal/binding"
 )
 
 // Paths of the operations.
@@ -24,9 +24,13 @@ type Options struct {
 	Tuned Tuning
 }
 
-// Stack is a stack over net/http. It adds to traits what options decide.
-func Stack[U, R, F, E any](name, protocol string, traits rpcbench.Traits, c codec.Codec, api native.API[U, R, F, E], options Options) rpcbench.Stack {
-	traits.HTTP, traits.Server, traits.Client = "1.1", []string{"net/http"}, []string{"net/http"}
+// Stack is a stack over net/http, whose traits are the codec's and what options decide.
+func Stack[U, R, F, E any](name, protocol string, c codec.Codec, api binding.API[U, R, F, E], options Options) rpcbench.Stack {
+	t := c.Traits()
+	traits := rpcbench.Traits{
+		Codec: t.Library, Lossy: t.Lossy, InvalidUTF8: t.InvalidUTF8.Encoding,
+		HTTP: "1.1", Server: []string{"net/http"}, Client: []string{"net/http"},
+	}
 	if options.HTTP2 {
 		traits.HTTP, traits.Multiplexed = "2", true
 		protocol += "/h2"
@@ -40,7 +44,7 @@ func Stack[U, R, F, E any](name, protocol string, traits rpcbench.Traits, c code
 		Protocol: protocol,
 		Traits:   traits,
 		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-			return newServer(config, c, api, options), nil
+			return newServer(config, c, api, api.NewService(), options), nil
 		},
 		Dial: func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 			return newClient(config, c, api, options), nil

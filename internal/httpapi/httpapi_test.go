@@ -20,9 +20,8 @@ import (
 	"github.com/rpcbench/rpcbench/codec/gzipped"
 	"github.com/rpcbench/rpcbench/codec/jsoniter"
 	"github.com/rpcbench/rpcbench/codec/jsonstd"
-	"github.com/rpcbench/rpcbench/internal/native"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/users"
-	"github.com/rpcbench/rpcbench/message"
 )
 
 func TestMain(m *testing.M) {
@@ -35,16 +34,23 @@ func codecs() map[string]codec.Codec {
 	return map[string]codec.Codec{"jsonstd": jsonstd.Codec{}, "jsonstd.stream": jsonstd.Stream{}, "jsoniter": jsoniter.Compatible()}
 }
 
+// format is a codec, and a service if it is another than ours.
 type format struct {
-	Codec codec.Codec
-	native.API[rpcbench.User, rpcbench.Response, message.Flex, rpcbench.Error]
+	Codec   codec.Codec
+	service func(context.Context, *rpcbench.User) (*rpcbench.Response, error)
 }
 
-func plain(c codec.Codec) format { return format{c, native.Plain()} }
+func plain(c codec.Codec) format { return format{c, nil} }
 
 func start(t *testing.T, f format) *rpcbench.Fixture {
 	t.Helper()
-	fixture, err := rpcbench.Start(t.Context(), Stack("test", "http/test", rpcbench.Traits{}, f.Codec, f.API, Options{}), rpcbench.Config{})
+	stack := Stack("test", "http/test", f.Codec, binding.Plain(), Options{})
+	if f.service != nil {
+		stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+			return newServer(config, f.Codec, binding.Plain(), f.service, Options{}), nil
+		}
+	}
+	fixture, err := rpcbench.Start(t.Context(), stack, rpcbench.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, fixture.Close()) })
 	return fixture
@@ -52,16 +58,12 @@ func start(t *testing.T, f format) *rpcbench.Fixture {
 
 // failing is c's format, with a service that returns what err gives for all but the users that start a fixture.
 func failing(c codec.Codec, err func() error) format {
-	f := plain(c)
-	f.NewService = func() func(context.Context, *rpcbench.User) (*rpcbench.Response, error) {
-		return func(_ context.Context, u *rpcbench.User) (*rpcbench.Response, error) {
-			if e := err(); e != nil && u.Name != "connect" {
-				return nil, e
-			}
-			return rpcbench.Answer(u), nil
+	return format{c, func(_ context.Context, u *rpcbench.User) (*rpcbench.Response, error) {
+		if e := err(); e != nil && u.Name != "connect" {
+			return nil, e
 		}
-	}
-	return f
+		return rpcbench.Answer(u), nil
+	}}
 }
 
 // response is what came back, as it was sent.
@@ -229,7 +231,7 @@ func TestBodies(t *testing.T) {
 
 // The limit is on what a body becomes: a few kilobytes may become gigabytes.
 func TestGzippedBodies(t *testing.T) {
-	stack := Stack("test", "http/test", rpcbench.Traits{}, jsonstd.Codec{}, native.Plain(), Options{Gzip: true})
+	stack := Stack("test", "http/test", jsonstd.Codec{}, binding.Plain(), Options{Gzip: true})
 	fixture, err := rpcbench.Start(t.Context(), stack, rpcbench.Config{})
 	require.NoError(t, err)
 	defer fixture.Close()
@@ -307,7 +309,7 @@ func TestRepliesAreNotCompressed(t *testing.T) {
 
 // Limits of the connection are on the server; a timer of a whole request would end streams, and other libraries have none.
 func TestServerLimits(t *testing.T) {
-	got := newServer(rpcbench.ServerConfig{}, jsonstd.Codec{}, native.Plain(), Options{}).(server).Server
+	got := newServer(rpcbench.ServerConfig{}, jsonstd.Codec{}, binding.Plain(), binding.Plain().NewService(), Options{}).(server).Server
 	require.Equal(t, rpcbench.HeaderTimeout, got.ReadHeaderTimeout)
 	require.Equal(t, rpcbench.IdleTimeout, got.IdleTimeout)
 	require.Equal(t, rpcbench.MaxHeader, got.MaxHeaderBytes)
@@ -336,13 +338,13 @@ func (unwritableStream) Encode(io.Writer, any) error { return errors.New("unwrit
 
 func TestWhatCannotBeEncoded(t *testing.T) {
 	create := func(addr string, c codec.Codec) error {
-		client := newClient(rpcbench.ClientConfig{Addr: addr, DialContext: new(net.Dialer).DialContext, Conns: 1}, c, native.Plain(), Options{})
+		client := newClient(rpcbench.ClientConfig{Addr: addr, DialContext: new(net.Dialer).DialContext, Conns: 1}, c, binding.Plain(), Options{})
 		defer client.Close()
 		_, err := client.CreateUser(t.Context(), users.Sample(0, 0))
 		return err
 	}
 	serve := func(c codec.Codec) string {
-		return serveHandler(t, newServer(rpcbench.ServerConfig{}, plain(c).Codec, native.Plain(), Options{}).(server).Handler)
+		return serveHandler(t, newServer(rpcbench.ServerConfig{}, plain(c).Codec, binding.Plain(), binding.Plain().NewService(), Options{}).(server).Handler)
 	}
 	good := serve(jsonstd.Codec{})
 	require.NoError(t, create(good, jsonstd.Codec{}))
@@ -423,7 +425,7 @@ func TestReplies(t *testing.T) {
 				client := newClient(rpcbench.ClientConfig{Addr: addr, Conns: 1, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 					dials++
 					return new(net.Dialer).DialContext(ctx, network, addr)
-				}}, k, native.Plain(), Options{})
+				}}, k, binding.Plain(), Options{})
 				defer client.Close()
 				call, err := client.Prepare(users.Sample(0, 0))
 				require.NoError(t, err)

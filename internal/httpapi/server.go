@@ -11,7 +11,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/gzipped"
-	"github.com/rpcbench/rpcbench/internal/native"
+	"github.com/rpcbench/rpcbench/internal/binding"
 )
 
 // server is an *http.Server that serves TLS when it was given a TLS configuration.
@@ -38,11 +38,12 @@ func NewServer(config rpcbench.ServerConfig, h http.Handler, http2 bool) rpcbenc
 	}}
 }
 
-func newServer[U, R, F, E any](config rpcbench.ServerConfig, c codec.Codec, api native.API[U, R, F, E], options Options) rpcbench.Server {
+func newServer[U, R, F, E any](config rpcbench.ServerConfig, c codec.Codec, api binding.API[U, R, F, E],
+	create func(context.Context, *U) (*R, error), options Options) rpcbench.Server {
 	b := newBodies(c, options, options.Tuned.HandlerBuffers)
 	mux := http.NewServeMux()
-	mux.Handle("POST "+usersPath, &handler[U, R, E]{b, api.NewService(), api.FromError})
-	mux.Handle("POST "+echoPath, &handler[F, F, E]{b, native.Echo[F], api.FromError})
+	mux.Handle("POST "+usersPath, &handler[U, R, E]{b, create, api.FromError})
+	mux.Handle("POST "+echoPath, &handler[F, F, E]{b, binding.Echo[F], api.FromError})
 	return NewServer(config, mux, options.HTTP2)
 }
 

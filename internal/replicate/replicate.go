@@ -15,7 +15,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,15 +30,12 @@ import (
 
 // Spec is what one process measures.
 type Spec struct {
-	Arms    []string      `json:"arms"` // names of stacks; the second of a name is called again
-	Idle    []string      `json:"idle,omitempty"`
-	Procs   int           `json:"procs"` // GOMAXPROCS; 0 is the default
-	Slice   time.Duration `json:"slice"`
-	Blocks  int           `json:"blocks"`
-	Seed    uint64        `json:"seed"`
-	Keep    bool          `json:"keep,omitempty"`     // as in versus.Group
-	ByClock bool          `json:"by_clock,omitempty"` // as in timing.Pairing
-	Step    bool          `json:"step,omitempty"`     // wait for a line before each block, and answer one after it
+	Arms   []string      `json:"arms"`  // names of stacks; the second of a name is called again
+	Procs  int           `json:"procs"` // GOMAXPROCS; 0 is the default
+	Slice  time.Duration `json:"slice"`
+	Blocks int           `json:"blocks"`
+	Seed   uint64        `json:"seed"`
+	Step   bool          `json:"step,omitempty"` // wait for a line before each block, and answer one after it
 }
 
 // Fewest is how many processes an interval takes at least.
@@ -125,46 +121,33 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 		}
 	}()
 	defer cancel()
-	idle, g := &versus.Group{}, &versus.Group{ByClock: spec.ByClock, Keep: spec.Keep}
+	g := new(versus.Group)
 	defer func() {
-		for _, e := range []error{g.Close(0), idle.Close(0)} {
-			if err == nil {
-				err = e
-			}
+		if e := g.Close(); err == nil {
+			err = e
 		}
 	}()
-	for i, name := range append(spec.Idle, spec.Arms...) {
+	for _, name := range spec.Arms {
 		stack, err := find(name)
 		if err != nil {
 			return err
 		}
-		group := g
-		if i < len(spec.Idle) {
-			group = idle
-		}
-		for _, arm := range group.Arms {
-			if arm.Name == name {
-				name += versus.Again
-			}
-		}
-		if err := group.Open(ctx, name, stack); err != nil {
+		if err := g.Open(ctx, stack); err != nil {
 			return err
 		}
 	}
-	done := func() {}
-	if spec.Step {
-		<-lines
-		blocks := 0
-		done = func() {
+	if err := g.Start(spec.Slice, spec.Seed); err != nil {
+		return err
+	}
+	for i := 0; i < spec.Blocks && err == nil; i++ {
+		if spec.Step {
+			<-lines
+		}
+		if err = g.Block(ctx); err == nil && spec.Step {
 			fmt.Fprintln(out)
-			if blocks++; blocks < spec.Blocks {
-				<-lines
-			}
 		}
 	}
-	runtime.GC() // what starting left is not the slices'
-	record, err := g.Run(ctx, spec.Slice, versus.Budget{Blocks: spec.Blocks}, spec.Seed, done)
-	if e := json.NewEncoder(out).Encode(record); err == nil {
+	if e := json.NewEncoder(out).Encode(g.Record()); err == nil {
 		err = e
 	}
 	return err

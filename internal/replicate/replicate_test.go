@@ -58,11 +58,10 @@ func spec(arms ...string) Spec {
 }
 
 func TestRun(t *testing.T) {
-	s := spec("httpjson", "httpjson", "rawtcp", "httpjson")
-	s.Idle = []string{"rawtcp", "rawtcp"}
+	s := spec("httpjson", "httpjson", "rawtcp")
 	record, err := self(t).Run(t.Context(), s)
 	require.NoError(t, err)
-	require.Equal(t, []string{"httpjson", "httpjson again", "rawtcp", "httpjson again again"}, record.Arms)
+	require.Equal(t, []string{"httpjson", "httpjson again", "rawtcp"}, record.Arms)
 	require.Len(t, record.Blocks, 6)
 	require.Equal(t, uint64(3), record.Seed)
 	require.Equal(t, time.Millisecond, record.Length)

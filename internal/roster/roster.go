@@ -2,7 +2,10 @@
 package roster
 
 import (
+	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/connectrpc"
@@ -13,7 +16,6 @@ import (
 	"github.com/rpcbench/rpcbench/httpmsgpack"
 	"github.com/rpcbench/rpcbench/httpprotobuf"
 	"github.com/rpcbench/rpcbench/httpxml"
-	"github.com/rpcbench/rpcbench/internal/named"
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
 
@@ -62,7 +64,21 @@ func Cross() (clients, servers []rpcbench.Stack) {
 		[]rpcbench.Stack{grpcprotobuf.New(), grpcservehttp.New(), connectrpc.GRPC()}
 }
 
-// Find returns the stacks of the given names. The error of an unknown one suggests the nearest and lists all.
-func Find(names ...string) ([]rpcbench.Stack, error) {
-	return named.Find("stack", All(), func(s rpcbench.Stack) string { return s.Name }, names...)
+// Find returns the stacks of the given names. The error of an unknown one lists all.
+func Find(names ...string) (found []rpcbench.Stack, err error) {
+	var known []string
+	for _, s := range All() {
+		known = append(known, s.Name)
+	}
+	for _, name := range names {
+		i := slices.Index(known, name)
+		switch {
+		case i < 0 && name == "httpjson.v2":
+			return nil, fmt.Errorf("rpcbench: httpjson.v2 is not in this build: encoding/json/v2 needs Go 1.27 or later, without GOEXPERIMENT=nojsonv2; this is %s", runtime.Version())
+		case i < 0:
+			return nil, fmt.Errorf("rpcbench: unknown stack %q: the stacks are %s", name, strings.Join(known, ", "))
+		}
+		found = append(found, All()[i])
+	}
+	return found, nil
 }

@@ -105,7 +105,7 @@ func TestFind(t *testing.T) {
 	require.Equal(t, "httpjson.stream", found[0].Name)
 	require.Equal(t, "grpcprotobuf", found[1].Name)
 	_, err = roster.Find("httpjsn")
-	require.ErrorContains(t, err, `unknown stack "httpjsn", did you mean "httpjson"?`)
+	require.ErrorContains(t, err, `unknown stack "httpjsn": the stacks are grpcprotobuf, httpjson, `)
 	for _, s := range roster.All() {
 		require.ErrorContains(t, err, s.Name)
 	}

@@ -70,7 +70,7 @@ func (m *machine) run(t *testing.T, byClock bool, blocks int, arms ...Arm) Recor
 	t.Helper()
 	p, err := New(arms, 25*time.Millisecond, m.random.Uint64())
 	require.NoError(t, err)
-	p.ByClock = byClock
+	p.byClock = byClock
 	p.now = func() time.Duration { return m.at }
 	p.cpu = func() (time.Duration, bool) { return m.at, true }
 	p.gc = func() int { return m.gcs }
@@ -231,7 +231,7 @@ func TestSliceEnds(t *testing.T) {
 		t.Run(test.why, func(t *testing.T) {
 			c := &fakeClock{}
 			p := c.pairing(t, 25*time.Millisecond, 1, c.arm("a", time.Millisecond), c.arm("b", time.Millisecond))
-			p.ByClock = test.byClock
+			p.byClock = test.byClock
 			p.gc = func() int {
 				if test.every == 0 {
 					return 0

@@ -82,13 +82,13 @@ var ErrClock = errors.New("")
 
 // Pairing runs arms against each other, block by block. One goroutine at a time may use it.
 type Pairing struct {
-	ByClock bool // slices begin at once and end by the clock alone, wherever the collector stands: to see what that does
+	arms    []Arm
+	length  time.Duration
+	seed    uint64
+	now     func() time.Duration // since any fixed moment
+	cpu     func() (time.Duration, bool)
+	byClock bool // slices begin at once and end by the clock alone, wherever the collector stands: for tests of what that does
 
-	arms   []Arm
-	length time.Duration
-	seed   uint64
-	now    func() time.Duration // since any fixed moment
-	cpu    func() (time.Duration, bool)
 	gc     func() int  // collections so far
 	force  func(n int) // collections beside the ops, and then send to forced
 	forced chan struct{}
@@ -216,7 +216,7 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 		return s, err
 	}
 	op, batch := p.arms[arm].Op, p.batches[arm]
-	if !p.ByClock {
+	if !p.byClock {
 		if s.Lead, err = p.lead(op, batch); err != nil {
 			return s, err
 		}
@@ -231,7 +231,7 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 		s.Ops += batch
 		s.Wall = p.now() - start
 	}
-	for before := p.gc(); !p.ByClock && p.gc() == before && s.Wall < Longest*p.length; {
+	for before := p.gc(); !p.byClock && p.gc() == before && s.Wall < Longest*p.length; {
 		if err := p.ops(op, batch); err != nil {
 			return s, err
 		}

@@ -302,7 +302,7 @@ func TestFailedOperationKeepsBlocks(t *testing.T) {
 				return nil
 			}}
 			p := c.pairing(t, time.Millisecond, 1, c.arm("a", time.Second), b)
-			p.ByClock = true // or the ops that lead in would have to be told apart
+			p.byClock = true // or the ops that lead in would have to be told apart
 			var err error
 			for err == nil {
 				err = p.Block(t.Context())
@@ -337,7 +337,7 @@ func TestCancelledBetweenSlices(t *testing.T) {
 		}}
 	}
 	p := c.pairing(t, time.Millisecond, 1, arm("a"), arm("b"))
-	p.ByClock = true
+	p.byClock = true
 	require.NoError(t, p.Block(ctx))
 	require.NoError(t, p.Block(ctx))
 	stop = true

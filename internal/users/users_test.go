@@ -11,8 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/pbnative"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/users"
+	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
 func TestUsersDifferInEveryField(t *testing.T) {
@@ -37,7 +38,7 @@ func TestUsersEncodeToOneLength(t *testing.T) {
 		u := users.Sample(i, avatar)
 		j, err := json.Marshal(u)
 		require.NoError(t, err)
-		p, err := proto.Marshal(pbnative.API().FromUser(&u))
+		p, err := proto.Marshal(binding.Convert[userv1.User](&u))
 		require.NoError(t, err)
 		return len(j), len(p)
 	}

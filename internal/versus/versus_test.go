@@ -21,53 +21,44 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const slice = time.Millisecond // what a test needs of time
 
-func TestTournament(t *testing.T) {
-	contestants := []rpcbench.Stack{rawtcp.New(), rawtcp.New(), httpjson.Stream(), rawtcp.New()}
-	contestants[1].Name, contestants[3].Name = "second", "third"
-	blocks := 0
-	results, err := Tournament(t.Context(), httpjson.New(), contestants, slice, Budget{Blocks: 6}, 1, func() { blocks++ })
-	require.NoError(t, err)
-	require.Len(t, results, 2)
-	require.Equal(t, 12, blocks)
-	require.Equal(t, []string{"httpjson", "httpjson again", "rawtcp", "second", "httpjson.stream"}, results[0].Arms)
-	require.Equal(t, []string{"httpjson", "httpjson again", "third"}, results[1].Arms)
-	for _, r := range results {
-		require.Len(t, r.Blocks, 6)
-		require.Len(t, r.Costs, len(r.Arms))
-		require.InEpsilon(t, r.Costs[0].Allocs, r.Costs[1].Allocs, 0.1)
-		require.Less(t, r.Costs[2].Allocs, r.Costs[0].Allocs/2, "the contestant's own, not the base's")
-		require.Less(t, r.Costs[2].Bytes, r.Costs[0].Bytes/2)
-		require.False(t, r.Incomplete)
+// group opens the stacks, and closes them when the test ends.
+func group(t *testing.T, stacks ...rpcbench.Stack) *Group {
+	t.Helper()
+	g := new(Group)
+	for _, s := range stacks {
+		require.NoError(t, g.Open(t.Context(), s))
 	}
-	require.NotEqual(t, results[0].Seed, results[1].Seed)
-
-	base, floor, ok := Base(results, 0.95)
-	require.True(t, ok)
-	require.Equal(t, []string{"httpjson", "httpjson again"}, base.Arms)
-	require.Len(t, base.Blocks, 12, "of both groups")
-	require.Len(t, base.Costs, 2)
-	for _, r := range results {
-		aa, err := r.Ratio(1, 0, 0.95)
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, floor, aa.Floor(), "the greatest of the groups")
-	}
-	results[1].Incomplete, results[1].Blocks = true, results[1].Blocks[:5]
-	base, _, ok = Base(results, 0.95)
-	require.False(t, ok, "five blocks have no floor")
-	require.True(t, base.Incomplete)
-	require.Len(t, base.Blocks, 11)
-	base, _, ok = Base(nil, 0.95)
-	require.False(t, ok)
-	require.Empty(t, base.Blocks)
+	t.Cleanup(func() { require.NoError(t, g.Close()) })
+	return g
 }
 
-func TestTournamentOfTheBaseAlone(t *testing.T) {
-	base, made := counted(rawtcp.New())
-	results, err := Tournament(t.Context(), base, nil, slice, Budget{Time: time.Microsecond}, 1, nil)
-	require.NoError(t, err)
-	require.EqualValues(t, 2, made.Load(), "the base and its copy have a fixture each")
-	require.Len(t, results, 1)
-	require.Len(t, results[0].Blocks, 1, "a budget of time has one block at least")
+// run measures so many blocks, or as many as go well.
+func run(t *testing.T, g *Group, blocks int) error {
+	t.Helper()
+	require.NoError(t, g.Start(slice, 1))
+	for range blocks {
+		if err := g.Block(t.Context()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestGroup(t *testing.T) {
+	g := group(t, httpjson.New(), httpjson.New(), rawtcp.New())
+	var costs []Cost
+	for _, arm := range g.Arms {
+		cost, err := arm.Cost()
+		require.NoError(t, err)
+		costs = append(costs, cost)
+	}
+	require.InEpsilon(t, costs[0].Allocs, costs[1].Allocs, 0.1)
+	require.Less(t, costs[2].Allocs, costs[0].Allocs/2, "the contestant's own, not the base's")
+	require.Less(t, costs[2].Bytes, costs[0].Bytes/2)
+	require.NoError(t, run(t, g, 6))
+	record := g.Record()
+	require.Equal(t, []string{"httpjson", "httpjson again", "rawtcp"}, record.Arms)
+	require.Len(t, record.Blocks, 6)
 }
 
 func TestLevel(t *testing.T) {
@@ -88,27 +79,9 @@ func counted(s rpcbench.Stack) (rpcbench.Stack, *atomic.Int64) {
 }
 
 func TestFixturesAreReplaced(t *testing.T) {
-	for _, test := range []struct {
-		why  string
-		keep bool
-		want int64
-	}{
-		{"for each block", false, 3},
-		{"unless told otherwise", true, 1},
-	} {
-		t.Run(test.why, func(t *testing.T) {
-			g := &Group{Keep: test.keep}
-			stack, made := counted(rawtcp.New())
-			for _, name := range []string{"a", "b"} {
-				require.NoError(t, g.Open(t.Context(), name, stack))
-			}
-			record, err := g.Run(t.Context(), slice, Budget{Blocks: 3}, 1, nil)
-			require.NoError(t, err)
-			require.Len(t, record.Blocks, 3)
-			require.NoError(t, g.Close(0))
-			require.Equal(t, 2*test.want, made.Load())
-		})
-	}
+	stack, made := counted(rawtcp.New())
+	require.NoError(t, run(t, group(t, stack, stack), 3))
+	require.EqualValues(t, 2*3, made.Load(), "the base and its copy have a fixture each, and new ones for each block")
 }
 
 // replaced is rawtcp with its Calls, but for those of the start and the warm-up, replaced.
@@ -144,26 +117,23 @@ func TestBrokenContestants(t *testing.T) {
 		call func(int64, rpcbench.Call) error
 		want string
 	}{
-		{"a call that fails", func(int64, rpcbench.Call) error { return errors.New("broken") }, `timing: arm "b", .*broken`},
+		{"a call that fails", func(int64, rpcbench.Call) error { return errors.New("broken") }, `timing: arm "rawtcp again", .*broken`},
 		{"a call that panics", func(int64, rpcbench.Call) error { panic("broken") }, `^rpcbench: panic: broken, at .*versus_test\.go:\d+$`},
 	} {
 		t.Run(test.why, func(t *testing.T) {
-			g := &Group{}
-			require.NoError(t, g.Open(t.Context(), "a", rawtcp.New()))
-			require.NoError(t, g.Open(t.Context(), "b", replaced(test.call)))
-			_, err := g.Run(t.Context(), slice, Budget{Blocks: 50}, 1, nil)
+			err := run(t, group(t, rawtcp.New(), replaced(test.call)), 50)
 			require.Error(t, err)
 			require.Regexp(t, test.want, err.Error())
-			require.NoError(t, g.Close(0))
 		})
 	}
 }
 
 // A call that never ends is ended by closing the fixtures under it.
 func TestHangingContestant(t *testing.T) {
-	g := &Group{hang: 300 * time.Millisecond}
-	require.NoError(t, g.Open(t.Context(), "a", rawtcp.New()))
-	require.NoError(t, g.Open(t.Context(), "b", replaced(func(int64, rpcbench.Call) error {
+	g := group(t)
+	g.hang = 300 * time.Millisecond
+	require.NoError(t, g.Open(t.Context(), rawtcp.New()))
+	require.NoError(t, g.Open(t.Context(), replaced(func(int64, rpcbench.Call) error {
 		f := g.Arms[1].fixture.Load()
 		for { // as a call does that waits for a server
 			if _, err := f.Client.CreateUser(context.Background(), rpcbench.User{}); rpcbench.CodeOf(err) == rpcbench.Unavailable {
@@ -171,32 +141,32 @@ func TestHangingContestant(t *testing.T) {
 			}
 		}
 	})))
-	_, err := g.Run(t.Context(), slice, Budget{Blocks: 50}, 1, nil)
-	require.ErrorContains(t, err, "(a call hung, so the fixtures were closed)")
-	require.NoError(t, g.Close(0))
+	require.ErrorContains(t, run(t, g, 50), "(a call hung, so the fixtures were closed)")
 }
 
 func TestThirdConnectionIsAnError(t *testing.T) {
-	g := &Group{}
-	require.NoError(t, g.Open(t.Context(), "a", rawtcp.New()))
-	f := g.Arms[0].fixture.Load()
+	g := new(Group)
+	for range 2 {
+		require.NoError(t, g.Open(t.Context(), rawtcp.New()))
+	}
+	require.NoError(t, run(t, g, 1))
 	dial := func() {
-		other, err := rawtcp.New().Dial(rpcbench.ClientConfig{Addr: f.Addr, DialContext: new(net.Dialer).DialContext, Conns: 1})
+		other, err := rawtcp.New().Dial(rpcbench.ClientConfig{Addr: g.Arms[0].fixture.Load().Addr, DialContext: new(net.Dialer).DialContext, Conns: 1})
 		require.NoError(t, err)
 		_, err = other.CreateUser(t.Context(), rpcbench.User{Email: "a@example.com", Name: "anna", Password: "pass"})
 		require.NoError(t, err)
 		require.NoError(t, other.Close())
 	}
 	dial()
-	require.NoError(t, g.renew(t.Context()), "one is the machine's doing")
-	require.EqualValues(t, 1, g.Arms[0].reconnects)
-	f = g.Arms[0].fixture.Load()
+	require.NoError(t, g.Block(t.Context()), "one is the machine's doing")
+	require.EqualValues(t, 1, g.Arms[0].Reconnects)
+	g.Arms[0].next = 0 // as if it had made few calls
 	dial()
-	require.EqualError(t, g.Close(0), "rpcbench: a: 2 connections in 128 calls beyond the one to be used throughout; 1 are allowed")
+	require.ErrorContains(t, g.Close(), "rpcbench: rawtcp: 2 connections in 0 calls beyond the one to be used throughout; 1 are allowed")
 }
 
 func TestTooShortSlices(t *testing.T) {
-	_, err := Tournament(t.Context(), rawtcp.New(), []rpcbench.Stack{httpjson.New()}, time.Nanosecond, Budget{Blocks: 1}, 1, nil)
+	err := group(t, rawtcp.New(), httpjson.New()).Start(time.Nanosecond, 1)
 	require.ErrorContains(t, err, "timing: slices of 1ns are too short for a clock")
 	require.ErrorIs(t, err, timing.ErrClock, "by which BenchmarkVersus knows that there is nothing to be had")
 }
@@ -205,9 +175,5 @@ func TestServerThatDoesNotStart(t *testing.T) {
 	broken := rawtcp.New()
 	broken.Name = "broken"
 	broken.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) { return nil, errors.New("no server today") }
-	results, err := Tournament(t.Context(), rawtcp.New(), []rpcbench.Stack{httpjson.New(), httpjson.Stream(), httpjson.H2C(), broken},
-		slice, Budget{Blocks: 1}, 1, nil)
-	require.EqualError(t, err, "rpcbench: broken: server: no server today")
-	require.Len(t, results, 1, "the group before is kept")
-	require.Len(t, results[0].Blocks, 1)
+	require.EqualError(t, group(t, rawtcp.New()).Open(t.Context(), broken), "rpcbench: broken: server: no server today")
 }

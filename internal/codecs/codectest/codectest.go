@@ -12,14 +12,14 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/internal/native"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 )
 
 // API requires that api's types are field-equal to the plain structs, with names by tag that are JSON's, that its
 // conversions keep every field, and that its service answers and checks as that of the plain structs does.
-func API[U, R, F, E any](t *testing.T, tag string, api native.API[U, R, F, E]) {
+func API[U, R, F, E any](t *testing.T, tag string, api binding.API[U, R, F, E]) {
 	t.Run("types", func(t *testing.T) {
 		require.Contains(t, Shape(reflect.TypeFor[rpcbench.Response]()), "Avatar avatar,omitempty slice of uint8", "within the user")
 		for own, plain := range map[reflect.Type]reflect.Type{
@@ -35,10 +35,10 @@ func API[U, R, F, E any](t *testing.T, tag string, api native.API[U, R, F, E]) {
 	t.Run("flex", func(t *testing.T) {
 		all := Flexes(t)
 		for i, f := range all {
-			require.True(t, f.Equal(api.ToFlex(api.FromFlex(f))), "%+v: conversion keeps every field", f)
+			require.True(t, f.Equal(binding.Convert[message.Flex](binding.Convert[F](f))), "%+v: conversion keeps every field", f)
 			for j, g := range all {
 				require.Equal(t, i == j, f.Equal(g))
-				require.Equal(t, i == j, api.Equal(api.FromFlex(f), api.FromFlex(g)), "%+v\n%+v", f, g)
+				require.Equal(t, i == j, api.Equal(binding.Convert[F](f), binding.Convert[F](g)), "%+v\n%+v", f, g)
 			}
 		}
 	})
@@ -54,35 +54,35 @@ func API[U, R, F, E any](t *testing.T, tag string, api native.API[U, R, F, E]) {
 }
 
 // user requires the same answer and the same errors as of the service of the plain struct, and the same check of the reply.
-func user[U, R, F, E any](t *testing.T, api native.API[U, R, F, E]) {
-	plain := native.Plain()
+func user[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E]) {
+	plain := binding.Plain()
 	u := users.Sample(0, 3)
 	u.ID = "7"
 	for _, asked := range []rpcbench.User{u, users.Sample(1, 0), {}} {
 		theirs, ours := asked, asked
 		want, wantErr := plain.NewService()(t.Context(), &theirs)
-		got, err := api.NewService()(t.Context(), api.FromUser(&ours))
+		got, err := api.NewService()(t.Context(), binding.Convert[U](&ours))
 		require.Equal(t, wantErr, err)
 		if err == nil {
-			require.Equal(t, want, api.ToResponse(got))
+			require.Equal(t, want, binding.Convert[rpcbench.Response](got))
 		}
 	}
 	field := func(of any, name string) reflect.Value { return reflect.ValueOf(of).Elem().FieldByName(name) }
 	nobody := new(R)
 	field(nobody, "Code").SetInt(7)
-	require.Equal(t, &rpcbench.Response{Code: 7}, api.ToResponse(nobody), "no user")
+	require.Equal(t, &rpcbench.Response{Code: 7}, binding.Convert[rpcbench.Response](nobody), "no user")
 
 	answer := func() *R {
 		asked := u
-		r, err := api.NewService()(t.Context(), api.FromUser(&asked))
+		r, err := api.NewService()(t.Context(), binding.Convert[U](&asked))
 		require.NoError(t, err)
 		return r
 	}
-	require.NoError(t, api.Check(api.FromUser(&u), answer()))
+	require.NoError(t, api.Check(binding.Convert[U](&u), answer()))
 	differs := func(r *R, v reflect.Value, what string) {
 		require.False(t, v.IsZero(), "%s would not be tested", what)
 		v.SetZero()
-		require.Equal(t, rpcbench.Internal, rpcbench.CodeOf(api.Check(api.FromUser(&u), r)), "the reply lacks %s", what)
+		require.Equal(t, rpcbench.Internal, rpcbench.CodeOf(api.Check(binding.Convert[U](&u), r)), "the reply lacks %s", what)
 	}
 	for f := range reflect.TypeFor[R]().Fields() {
 		r := answer()

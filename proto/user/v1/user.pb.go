@@ -163,68 +163,6 @@ func (x *CreateUserResponse) GetUser() *User {
 	return nil
 }
 
-type UploadUsersResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// As CreateUserResponse's.
-	Code    int32  `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"`
-	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// How many the service was sent, all of them valid.
-	Users         int64 `protobuf:"varint,3,opt,name=users,proto3" json:"users,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *UploadUsersResponse) Reset() {
-	*x = UploadUsersResponse{}
-	mi := &file_rpcbench_user_v1_user_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *UploadUsersResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*UploadUsersResponse) ProtoMessage() {}
-
-func (x *UploadUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rpcbench_user_v1_user_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use UploadUsersResponse.ProtoReflect.Descriptor instead.
-func (*UploadUsersResponse) Descriptor() ([]byte, []int) {
-	return file_rpcbench_user_v1_user_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *UploadUsersResponse) GetCode() int32 {
-	if x != nil {
-		return x.Code
-	}
-	return 0
-}
-
-func (x *UploadUsersResponse) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
-func (x *UploadUsersResponse) GetUsers() int64 {
-	if x != nil {
-		return x.Users
-	}
-	return 0
-}
-
 // Violation is one broken rule.
 type Violation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -238,7 +176,7 @@ type Violation struct {
 
 func (x *Violation) Reset() {
 	*x = Violation{}
-	mi := &file_rpcbench_user_v1_user_proto_msgTypes[3]
+	mi := &file_rpcbench_user_v1_user_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -250,7 +188,7 @@ func (x *Violation) String() string {
 func (*Violation) ProtoMessage() {}
 
 func (x *Violation) ProtoReflect() protoreflect.Message {
-	mi := &file_rpcbench_user_v1_user_proto_msgTypes[3]
+	mi := &file_rpcbench_user_v1_user_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -263,7 +201,7 @@ func (x *Violation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Violation.ProtoReflect.Descriptor instead.
 func (*Violation) Descriptor() ([]byte, []int) {
-	return file_rpcbench_user_v1_user_proto_rawDescGZIP(), []int{3}
+	return file_rpcbench_user_v1_user_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Violation) GetField() string {
@@ -296,7 +234,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_rpcbench_user_v1_user_proto_msgTypes[4]
+	mi := &file_rpcbench_user_v1_user_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -308,7 +246,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_rpcbench_user_v1_user_proto_msgTypes[4]
+	mi := &file_rpcbench_user_v1_user_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -321,7 +259,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_rpcbench_user_v1_user_proto_rawDescGZIP(), []int{4}
+	return file_rpcbench_user_v1_user_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Error) GetCode() string {
@@ -359,11 +297,7 @@ const file_rpcbench_user_v1_user_proto_rawDesc = "" +
 	"\x12CreateUserResponse\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12*\n" +
-	"\x04user\x18\x03 \x01(\v2\x16.rpcbench.user.v1.UserR\x04user\"Y\n" +
-	"\x13UploadUsersResponse\x12\x12\n" +
-	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
-	"\x05users\x18\x03 \x01(\x03R\x05users\"5\n" +
+	"\x04user\x18\x03 \x01(\v2\x16.rpcbench.user.v1.UserR\x04user\"5\n" +
 	"\tViolation\x12\x14\n" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\"r\n" +
@@ -386,17 +320,16 @@ func file_rpcbench_user_v1_user_proto_rawDescGZIP() []byte {
 	return file_rpcbench_user_v1_user_proto_rawDescData
 }
 
-var file_rpcbench_user_v1_user_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_rpcbench_user_v1_user_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_rpcbench_user_v1_user_proto_goTypes = []any{
-	(*User)(nil),                // 0: rpcbench.user.v1.User
-	(*CreateUserResponse)(nil),  // 1: rpcbench.user.v1.CreateUserResponse
-	(*UploadUsersResponse)(nil), // 2: rpcbench.user.v1.UploadUsersResponse
-	(*Violation)(nil),           // 3: rpcbench.user.v1.Violation
-	(*Error)(nil),               // 4: rpcbench.user.v1.Error
+	(*User)(nil),               // 0: rpcbench.user.v1.User
+	(*CreateUserResponse)(nil), // 1: rpcbench.user.v1.CreateUserResponse
+	(*Violation)(nil),          // 2: rpcbench.user.v1.Violation
+	(*Error)(nil),              // 3: rpcbench.user.v1.Error
 }
 var file_rpcbench_user_v1_user_proto_depIdxs = []int32{
 	0, // 0: rpcbench.user.v1.CreateUserResponse.user:type_name -> rpcbench.user.v1.User
-	3, // 1: rpcbench.user.v1.Error.violations:type_name -> rpcbench.user.v1.Violation
+	2, // 1: rpcbench.user.v1.Error.violations:type_name -> rpcbench.user.v1.Violation
 	2, // [2:2] is the sub-list for method output_type
 	2, // [2:2] is the sub-list for method input_type
 	2, // [2:2] is the sub-list for extension type_name
@@ -415,7 +348,7 @@ func file_rpcbench_user_v1_user_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rpcbench_user_v1_user_proto_rawDesc), len(file_rpcbench_user_v1_user_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

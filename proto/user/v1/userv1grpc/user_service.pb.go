@@ -26,31 +26,27 @@ var File_rpcbench_user_v1_user_service_proto protoreflect.FileDescriptor
 
 const file_rpcbench_user_v1_user_service_proto_rawDesc = "" +
 	"\n" +
-	"#rpcbench/user/v1/user_service.proto\x12\x10rpcbench.user.v1\x1a\x1erpcbench/message/v1/flex.proto\x1a\x1brpcbench/user/v1/user.proto2\xb8\x02\n" +
+	"#rpcbench/user/v1/user_service.proto\x12\x10rpcbench.user.v1\x1a\x1erpcbench/message/v1/flex.proto\x1a\x1brpcbench/user/v1/user.proto2\xe8\x01\n" +
 	"\vUserService\x12J\n" +
 	"\n" +
 	"CreateUser\x12\x16.rpcbench.user.v1.User\x1a$.rpcbench.user.v1.CreateUserResponse\x12O\n" +
-	"\vCreateUsers\x12\x16.rpcbench.user.v1.User\x1a$.rpcbench.user.v1.CreateUserResponse(\x010\x01\x12N\n" +
-	"\vUploadUsers\x12\x16.rpcbench.user.v1.User\x1a%.rpcbench.user.v1.UploadUsersResponse(\x01\x12<\n" +
+	"\vCreateUsers\x12\x16.rpcbench.user.v1.User\x1a$.rpcbench.user.v1.CreateUserResponse(\x010\x01\x12<\n" +
 	"\x04Echo\x12\x19.rpcbench.message.v1.Flex\x1a\x19.rpcbench.message.v1.FlexB7Z5github.com/rpcbench/rpcbench/proto/user/v1/userv1grpcb\x06proto3"
 
 var file_rpcbench_user_v1_user_service_proto_goTypes = []any{
-	(*v1.User)(nil),                // 0: rpcbench.user.v1.User
-	(*messagepb.Flex)(nil),         // 1: rpcbench.message.v1.Flex
-	(*v1.CreateUserResponse)(nil),  // 2: rpcbench.user.v1.CreateUserResponse
-	(*v1.UploadUsersResponse)(nil), // 3: rpcbench.user.v1.UploadUsersResponse
+	(*v1.User)(nil),               // 0: rpcbench.user.v1.User
+	(*messagepb.Flex)(nil),        // 1: rpcbench.message.v1.Flex
+	(*v1.CreateUserResponse)(nil), // 2: rpcbench.user.v1.CreateUserResponse
 }
 var file_rpcbench_user_v1_user_service_proto_depIdxs = []int32{
 	0, // 0: rpcbench.user.v1.UserService.CreateUser:input_type -> rpcbench.user.v1.User
 	0, // 1: rpcbench.user.v1.UserService.CreateUsers:input_type -> rpcbench.user.v1.User
-	0, // 2: rpcbench.user.v1.UserService.UploadUsers:input_type -> rpcbench.user.v1.User
-	1, // 3: rpcbench.user.v1.UserService.Echo:input_type -> rpcbench.message.v1.Flex
-	2, // 4: rpcbench.user.v1.UserService.CreateUser:output_type -> rpcbench.user.v1.CreateUserResponse
-	2, // 5: rpcbench.user.v1.UserService.CreateUsers:output_type -> rpcbench.user.v1.CreateUserResponse
-	3, // 6: rpcbench.user.v1.UserService.UploadUsers:output_type -> rpcbench.user.v1.UploadUsersResponse
-	1, // 7: rpcbench.user.v1.UserService.Echo:output_type -> rpcbench.message.v1.Flex
-	4, // [4:8] is the sub-list for method output_type
-	0, // [0:4] is the sub-list for method input_type
+	1, // 2: rpcbench.user.v1.UserService.Echo:input_type -> rpcbench.message.v1.Flex
+	2, // 3: rpcbench.user.v1.UserService.CreateUser:output_type -> rpcbench.user.v1.CreateUserResponse
+	2, // 4: rpcbench.user.v1.UserService.CreateUsers:output_type -> rpcbench.user.v1.CreateUserResponse
+	1, // 5: rpcbench.user.v1.UserService.Echo:output_type -> rpcbench.message.v1.Flex
+	3, // [3:6] is the sub-list for method output_type
+	0, // [0:3] is the sub-list for method input_type
 	0, // [0:0] is the sub-list for extension type_name
 	0, // [0:0] is the sub-list for extension extendee
 	0, // [0:0] is the sub-list for field type_name

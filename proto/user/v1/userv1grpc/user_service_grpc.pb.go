@@ -23,7 +23,6 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	UserService_CreateUser_FullMethodName  = "/rpcbench.user.v1.UserService/CreateUser"
 	UserService_CreateUsers_FullMethodName = "/rpcbench.user.v1.UserService/CreateUsers"
-	UserService_UploadUsers_FullMethodName = "/rpcbench.user.v1.UserService/UploadUsers"
 	UserService_Echo_FullMethodName        = "/rpcbench.user.v1.UserService/Echo"
 )
 
@@ -36,9 +35,6 @@ type UserServiceClient interface {
 	// CreateUsers is CreateUser for one user after the other, each answered
 	// before the next is read. One that breaks a rule ends the stream.
 	CreateUsers(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[v1.User, v1.CreateUserResponse], error)
-	// UploadUsers validates every user and answers once, at the end. One that
-	// breaks a rule ends the stream.
-	UploadUsers(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[v1.User, v1.UploadUsersResponse], error)
 	// Echo answers with what it was sent.
 	Echo(ctx context.Context, in *messagepb.Flex, opts ...grpc.CallOption) (*messagepb.Flex, error)
 }
@@ -74,19 +70,6 @@ func (c *userServiceClient) CreateUsers(ctx context.Context, opts ...grpc.CallOp
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type UserService_CreateUsersClient = grpc.BidiStreamingClient[v1.User, v1.CreateUserResponse]
 
-func (c *userServiceClient) UploadUsers(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[v1.User, v1.UploadUsersResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &UserService_ServiceDesc.Streams[1], UserService_UploadUsers_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[v1.User, v1.UploadUsersResponse]{ClientStream: stream}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type UserService_UploadUsersClient = grpc.ClientStreamingClient[v1.User, v1.UploadUsersResponse]
-
 func (c *userServiceClient) Echo(ctx context.Context, in *messagepb.Flex, opts ...grpc.CallOption) (*messagepb.Flex, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(messagepb.Flex)
@@ -106,9 +89,6 @@ type UserServiceServer interface {
 	// CreateUsers is CreateUser for one user after the other, each answered
 	// before the next is read. One that breaks a rule ends the stream.
 	CreateUsers(grpc.BidiStreamingServer[v1.User, v1.CreateUserResponse]) error
-	// UploadUsers validates every user and answers once, at the end. One that
-	// breaks a rule ends the stream.
-	UploadUsers(grpc.ClientStreamingServer[v1.User, v1.UploadUsersResponse]) error
 	// Echo answers with what it was sent.
 	Echo(context.Context, *messagepb.Flex) (*messagepb.Flex, error)
 	mustEmbedUnimplementedUserServiceServer()
@@ -126,9 +106,6 @@ func (UnimplementedUserServiceServer) CreateUser(context.Context, *v1.User) (*v1
 }
 func (UnimplementedUserServiceServer) CreateUsers(grpc.BidiStreamingServer[v1.User, v1.CreateUserResponse]) error {
 	return status.Error(codes.Unimplemented, "method CreateUsers not implemented")
-}
-func (UnimplementedUserServiceServer) UploadUsers(grpc.ClientStreamingServer[v1.User, v1.UploadUsersResponse]) error {
-	return status.Error(codes.Unimplemented, "method UploadUsers not implemented")
 }
 func (UnimplementedUserServiceServer) Echo(context.Context, *messagepb.Flex) (*messagepb.Flex, error) {
 	return nil, status.Error(codes.Unimplemented, "method Echo not implemented")
@@ -179,13 +156,6 @@ func _UserService_CreateUsers_Handler(srv interface{}, stream grpc.ServerStream)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type UserService_CreateUsersServer = grpc.BidiStreamingServer[v1.User, v1.CreateUserResponse]
 
-func _UserService_UploadUsers_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(UserServiceServer).UploadUsers(&grpc.GenericServerStream[v1.User, v1.UploadUsersResponse]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type UserService_UploadUsersServer = grpc.ClientStreamingServer[v1.User, v1.UploadUsersResponse]
-
 func _UserService_Echo_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(messagepb.Flex)
 	if err := dec(in); err != nil {
@@ -225,11 +195,6 @@ var UserService_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "CreateUsers",
 			Handler:       _UserService_CreateUsers_Handler,
 			ServerStreams: true,
-			ClientStreams: true,
-		},
-		{
-			StreamName:    "UploadUsers",
-			Handler:       _UserService_UploadUsers_Handler,
 			ClientStreams: true,
 		},
 	},

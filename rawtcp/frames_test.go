@@ -1,4 +1,4 @@
-package frames
+package rawtcp
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/pbnative"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/message/messagepb"
@@ -38,7 +38,7 @@ func (s *script) SetReadDeadline(time.Time) error { return nil }
 
 func sample() *userv1.User {
 	u := users.Sample(0, 0)
-	return pbnative.API().FromUser(&u)
+	return binding.Convert[userv1.User](&u)
 }
 
 func framed(t testing.TB, kind byte, m proto.Message) []byte {
@@ -78,7 +78,7 @@ func outcomes(t testing.TB, replies []byte) (all []string) {
 }
 
 func TestServerFrames(t *testing.T) {
-	user, flex := framed(t, createUser, sample()), framed(t, echo, pbnative.API().FromFlex(message.Complex()))
+	user, flex := framed(t, createUser, sample()), framed(t, echo, binding.Convert[messagepb.Flex](message.Complex()))
 	badUTF8 := bytes.Replace(user, []byte("Anna00"), []byte("Anna\xff0"), 1)
 	const invalid = "invalid email required name min=4 password min=4"
 	for _, c := range []struct {
@@ -151,7 +151,7 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 func FuzzServerFrames(f *testing.F) {
-	user, flex := framed(f, createUser, sample()), framed(f, echo, pbnative.API().FromFlex(message.Complex()))
+	user, flex := framed(f, createUser, sample()), framed(f, echo, binding.Convert[messagepb.Flex](message.Complex()))
 	for _, seed := range [][]byte{
 		nil, user, flex, append(user[:len(user):len(user)], flex...), user[:3], user[:20],
 		header(createUser, 0), header(echo, 0), header(createUser, 1<<32-1), header(echo, rpcbench.MaxBody), header(9, 1),
@@ -257,7 +257,7 @@ func TestBadReplies(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			dials := 0
-			client, err := Dial(rpcbench.ClientConfig{Conns: 1, DialContext: func(context.Context, string, string) (net.Conn, error) {
+			client, err := dial(rpcbench.ClientConfig{Conns: 1, DialContext: func(context.Context, string, string) (net.Conn, error) {
 				near, far := net.Pipe()
 				sends := [][]byte{c.sent, right}
 				if dials++; !c.kept {

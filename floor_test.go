@@ -1,7 +1,4 @@
-// Package floor times what the stacks are made of, each part alone: bytes on a connection, codecs, service, empty
-// handlers. A stack can't be faster than its parts, and what it takes longer is its own. The root's BenchmarkFloor runs
-// it; it is apart from stacktest, whose importers compile no gRPC.
-package floor
+package rpcbench_test
 
 import (
 	"context"
@@ -14,35 +11,37 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 	"github.com/rpcbench/rpcbench/internal/netwrap"
-	"github.com/rpcbench/rpcbench/internal/pbnative"
 	"github.com/rpcbench/rpcbench/internal/users"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/rawtcp"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
-const warmOps = 256 // before anything is measured
-
-// Benchmark times every part in a sub-benchmark impl=… of its own: one op at a time, over one connection where there is
-// one. A stack's row reads the clock at each op for its percentiles, and this does not.
-func Benchmark(b *testing.B) {
-	if f := flag.Lookup("server"); f != nil && f.Value.String() != "" {
-		b.Skip("rpcbench: floor: its parts share one process: run it without -server")
+// BenchmarkFloor times what the stacks are made of, each part alone: bytes on a connection, validation, codecs, and what empty handlers
+// of the two servers cost. A stack can't be faster than its parts. One op at a time, over one connection where there is one. A
+// stack's row reads the clock at each op for its percentiles; these rows do not.
+func BenchmarkFloor(b *testing.B) {
+	skipWithTLS(b)
+	if flag.Lookup("server").Value.String() != "" {
+		b.Skip("the parts share one process: run it without -server")
 	}
-	for _, p := range parts() {
+	for _, p := range floorParts() {
 		b.Run("impl="+p.name, func(b *testing.B) {
 			stacktest.Procs(b)
 			op := p.start(b)
-			for range warmOps {
+			for range 256 { // warm-up
 				if err := op(); err != nil {
 					b.Fatal(err)
 				}
@@ -64,25 +63,25 @@ func Benchmark(b *testing.B) {
 	}
 }
 
-// part is one floor. start returns its op, and leaves to tb what ends it.
-type part struct {
+// floorPart is one part. start returns its op, and leaves to tb what ends it.
+type floorPart struct {
 	name  string
 	start func(tb testing.TB) (op func() error)
 }
 
-func parts() []part {
-	return []part{
-		{"tcp", tcp},
-		{"service", service},
-		{"codecs", codecs},
-		{"nethttp", nethttp},
-		{"grpc", grpcEmpty},
+func floorParts() []floorPart {
+	return []floorPart{
+		{"tcp", tcpFloor},
+		{"service", serviceFloor},
+		{"codecs", codecsFloor},
+		{"nethttp", nethttpFloor},
+		{"grpc", grpcFloor},
 	}
 }
 
-// tcp sends as many bytes as rawtcp does, there and back between two goroutines.
-func tcp(tb testing.TB) func() error {
-	request, reply := frames(tb)
+// tcpFloor sends as many bytes as rawtcp does, there and back between two goroutines.
+func tcpFloor(tb testing.TB) func() error {
+	request, reply := frameSizes(tb)
 	ln := listen(tb)
 	serve(tb, ln, func() error {
 		conn, err := ln.Accept()
@@ -115,8 +114,8 @@ func tcp(tb testing.TB) func() error {
 	}
 }
 
-// frames counts what a call of rawtcp sends and receives.
-func frames(tb testing.TB) (request, reply int) {
+// frameSizes counts what a call of rawtcp sends and receives.
+func frameSizes(tb testing.TB) (request, reply int) {
 	counter := new(netwrap.Counter)
 	f := stacktest.Start(tb, rawtcp.New(), rpcbench.Config{WrapClient: counter.Wrap})
 	defer f.Close()
@@ -131,9 +130,9 @@ func frames(tb testing.TB) (request, reply int) {
 	return int(counter.Sent() - sent), int(counter.Received() - received)
 }
 
-// service validates, answers and checks, on the generated types.
-func service(testing.TB) func() error {
-	api := pbnative.API()
+// serviceFloor validates, answers and checks, on the generated types.
+func serviceFloor(testing.TB) func() error {
+	api := pb.API()
 	create := api.NewService()
 	asked, came := generated(), generated()
 	i := 0
@@ -147,9 +146,9 @@ func service(testing.TB) func() error {
 	}
 }
 
-// codecs encode and decode a request and its reply, as protobuf's own library does it.
-func codecs(tb testing.TB) func() error {
-	create := pbnative.API().NewService()
+// codecsFloor encode and decode a request and its reply, as protobuf's own library does it.
+func codecsFloor(tb testing.TB) func() error {
+	create := pb.API().NewService()
 	asked, came := generated(), generated()
 	replies := make([]*userv1.CreateUserResponse, users.Round)
 	for i := range replies {
@@ -180,13 +179,13 @@ func generated() []*userv1.User {
 	all := make([]*userv1.User, users.Round)
 	for i := range all {
 		u := users.Sample(i, 0)
-		all[i] = pbnative.API().FromUser(&u)
+		all[i] = binding.Convert[userv1.User](&u)
 	}
 	return all
 }
 
-// nethttp is a handler that does nothing, with the settings of the HTTP stacks on both sides.
-func nethttp(tb testing.TB) func() error {
+// nethttpFloor is a handler that does nothing, with the settings of the HTTP stacks on both sides.
+func nethttpFloor(tb testing.TB) func() error {
 	ln := listen(tb)
 	s := httpapi.NewServer(rpcbench.ServerConfig{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), false)
 	serve(tb, ln, func() error { return s.Serve(ln) }, func() { _ = s.Close() })
@@ -211,8 +210,8 @@ func nethttp(tb testing.TB) func() error {
 	}
 }
 
-// grpcEmpty is a handler that returns the empty message, with the library's defaults on both sides.
-func grpcEmpty(tb testing.TB) func() error {
+// grpcFloor is a handler that returns the empty message, with the library's defaults on both sides.
+func grpcFloor(tb testing.TB) func() error {
 	const service, method = "rpcbench.floor.Empty", "Call"
 	ln := listen(tb)
 	s := grpc.NewServer()
@@ -254,4 +253,36 @@ func serve(tb testing.TB, ln net.Listener, run func() error, stop func()) {
 		stop()
 		<-ended
 	})
+}
+
+func TestFloorSharesOneProcess(t *testing.T) {
+	require.NoError(t, flag.Set("server", "process"))
+	defer func() { require.NoError(t, flag.Set("server", "")) }()
+	skipped := false
+	testing.Benchmark(func(b *testing.B) {
+		defer func() { skipped = b.Skipped() }()
+		BenchmarkFloor(b)
+	})
+	require.True(t, skipped, "its rows would stand below a key that is not theirs")
+}
+
+func TestEveryPartOfTheFloorRuns(t *testing.T) {
+	for _, p := range floorParts() {
+		t.Run(p.name, func(t *testing.T) {
+			op := p.start(t)
+			for range 2 * users.Round {
+				require.NoError(t, op())
+			}
+		})
+	}
+}
+
+// The bare ping-pong carries as many bytes as a call: a frame's header and the message, both ways.
+func TestFrameSizes(t *testing.T) {
+	asked := generated()[0]
+	reply, err := pb.API().NewService()(t.Context(), generated()[0])
+	require.NoError(t, err)
+	sent, received := frameSizes(t)
+	require.Equal(t, 5+proto.Size(asked), sent)
+	require.Equal(t, 5+proto.Size(reply), received)
 }

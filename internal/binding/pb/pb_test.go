@@ -1,4 +1,4 @@
-package pbnative_test
+package pb_test
 
 import (
 	"context"
@@ -9,15 +9,19 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/pbnative"
+	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
 // fromUser and toResponse are the conversions, by value.
-func fromUser(u rpcbench.User) *userv1.User                     { return pbnative.API().FromUser(&u) }
-func toResponse(r *userv1.CreateUserResponse) rpcbench.Response { return *pbnative.API().ToResponse(r) }
+func fromUser(u rpcbench.User) *userv1.User { return binding.Convert[userv1.User](&u) }
+func toResponse(r *userv1.CreateUserResponse) rpcbench.Response {
+	return *binding.Convert[rpcbench.Response](r)
+}
 
 // full is a user with something in every field.
 func full() rpcbench.User {
@@ -48,7 +52,7 @@ func TestConversionsKeepEveryField(t *testing.T) {
 
 // The same answer as the service of the plain struct.
 func TestService(t *testing.T) {
-	create := pbnative.API().NewService()
+	create := pb.API().NewService()
 	u := full()
 	reply, err := create(context.Background(), fromUser(u))
 	require.NoError(t, err)
@@ -62,15 +66,15 @@ func TestService(t *testing.T) {
 func TestCheckComparesEveryField(t *testing.T) {
 	asked := fromUser(users.Sample(0, 3))
 	answer := func() *userv1.CreateUserResponse {
-		r, err := pbnative.API().NewService()(context.Background(), proto.CloneOf(asked))
+		r, err := pb.API().NewService()(context.Background(), proto.CloneOf(asked))
 		require.NoError(t, err)
 		return r
 	}
-	require.NoError(t, pbnative.API().Check(asked, answer()))
+	require.NoError(t, pb.API().Check(asked, answer()))
 
 	differs := func(what string, r *userv1.CreateUserResponse) {
 		t.Helper()
-		require.Equal(t, rpcbench.Internal, rpcbench.CodeOf(pbnative.API().Check(asked, r)), what)
+		require.Equal(t, rpcbench.Internal, rpcbench.CodeOf(pb.API().Check(asked, r)), what)
 	}
 	eachField(new(userv1.User), func(name string, _ reflect.Value) {
 		r := answer()
@@ -94,31 +98,15 @@ func TestCheckComparesEveryField(t *testing.T) {
 func TestFlexConversionsKeepEveryField(t *testing.T) {
 	f := message.Complex()
 	eachField(f, func(name string, v reflect.Value) { require.False(t, v.IsZero(), "%s would not be tested", name) })
-	generated := pbnative.API().FromFlex(f)
+	generated := binding.Convert[messagepb.Flex](f)
 	eachField(generated, func(name string, v reflect.Value) { require.False(t, v.IsZero(), "%s is lost on the way", name) })
-	require.Equal(t, f, pbnative.API().ToFlex(generated))
+	require.Equal(t, f, binding.Convert[message.Flex](generated))
 	require.InDelta(t, 110, proto.Size(generated), 30, "the size that the catalogue gives")
-	require.True(t, pbnative.API().Equal(generated, proto.CloneOf(generated)))
-	require.Zero(t, proto.Size(pbnative.API().FromFlex(new(message.Flex))), "empty is nothing on the wire")
+	require.True(t, pb.API().Equal(generated, proto.CloneOf(generated)))
+	require.Zero(t, proto.Size(binding.Convert[messagepb.Flex](new(message.Flex))), "empty is nothing on the wire")
 }
 
 func TestErrorConversionsKeepEveryField(t *testing.T) {
 	e := &rpcbench.Error{Code: rpcbench.Invalid, Message: "m", Violations: []rpcbench.Violation{{Field: "email", Rule: "required"}}}
-	require.Equal(t, e, pbnative.API().ToError(pbnative.API().FromError(e)))
-}
-
-func TestCheckUploadComparesEveryField(t *testing.T) {
-	require.NoError(t, pbnative.CheckUpload(3, pbnative.Uploaded(3)))
-	require.NoError(t, pbnative.CheckUpload(0, pbnative.Uploaded(0)))
-	require.Error(t, pbnative.CheckUpload(0, nil))
-	eachField(new(userv1.UploadUsersResponse), func(name string, _ reflect.Value) {
-		r := pbnative.Uploaded(3)
-		switch v := reflect.ValueOf(r).Elem().FieldByName(name); v.Kind() {
-		case reflect.String:
-			v.SetString(v.String() + "x")
-		default:
-			v.SetInt(v.Int() + 1)
-		}
-		require.Equal(t, rpcbench.Internal, rpcbench.CodeOf(pbnative.CheckUpload(3, r)), name)
-	})
+	require.Equal(t, e, pb.API().ToError(pb.API().FromError(e)))
 }

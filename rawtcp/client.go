@@ -1,4 +1,4 @@
-package frames
+package rawtcp
 
 import (
 	"bufio"
@@ -11,14 +11,14 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/native"
-	"github.com/rpcbench/rpcbench/internal/pbnative"
+	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
-// Dial makes a client whose callers take turns on its connections.
-func Dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+// dial makes a client whose callers take turns on its connections.
+func dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 	if config.Headers != nil {
 		return nil, fmt.Errorf("the protocol has no headers: %w", errors.ErrUnsupported)
 	}
@@ -27,7 +27,7 @@ func Dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 	for range config.Conns {
 		conns = append(conns, &conn{config: config, closed: closed, turn: make(chan struct{}, 1)})
 	}
-	return native.NewClient(pbnative.API(), conns, func() error {
+	return binding.NewClient(pb.API(), conns, func() error {
 		cancel() // ends the calls under way
 		for _, c := range conns {
 			c.turn <- struct{}{}
@@ -82,7 +82,7 @@ func (c *conn) call(ctx context.Context, kind byte, request, reply proto.Message
 	if err := decode(payload, failure); err != nil {
 		return err
 	}
-	e := pbnative.API().ToError(failure)
+	e := pb.API().ToError(failure)
 	if e.Code == "" {
 		e.Code = rpcbench.Internal
 	}
@@ -127,7 +127,7 @@ func readReply(r *bufio.Reader) (kind byte, payload []byte, err error) {
 		return 0, nil, err
 	}
 	if size > rpcbench.MaxBody {
-		return 0, nil, fmt.Errorf("frames: a reply of %d bytes", size)
+		return 0, nil, fmt.Errorf("rawtcp: a reply of %d bytes", size)
 	}
 	payload, err = readPayload(r, size)
 	return kind, payload, err
@@ -162,7 +162,7 @@ func (c *conn) open(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// drop is for whose turn it is.
+// drop closes a broken connection. The caller must hold the turn.
 func (c *conn) drop() {
 	if c.link != nil {
 		c.link.cut()

@@ -1,4 +1,4 @@
-package native
+package binding
 
 import (
 	"context"
@@ -10,8 +10,6 @@ import (
 type StreamConn[U, R, F any] interface {
 	Conn[U, R, F]
 	OpenStream(context.Context) (Stream[U, R], error)
-	// Upload opens a stream, sends the users, ends it and compares the reply.
-	Upload(context.Context, []*U) error
 }
 
 // Stream is a library's open call. Errors are *rpcbench.Error.
@@ -40,27 +38,18 @@ func (c *streamClient[U, R, F, E, C]) OpenStream(ctx context.Context) (rpcbench.
 	if err != nil {
 		return nil, err
 	}
-	return &stream[U, R]{native: s, fromUser: c.api.FromUser, check: c.api.Check}, nil
-}
-
-func (c *streamClient[U, R, F, E, C]) PrepareUpload(users []rpcbench.User) (rpcbench.Call, error) {
-	conn, sent := c.conn(), make([]*U, len(users))
-	for i, u := range users {
-		sent[i] = c.api.FromUser(&u)
-	}
-	return func(ctx context.Context) error { return conn.Upload(ctx, sent) }, nil
+	return &stream[U, R]{native: s, check: c.api.Check}, nil
 }
 
 type stream[U, R any] struct {
-	native   Stream[U, R]
-	fromUser func(*rpcbench.User) *U
-	check    func(asked *U, r *R) error
-	ended    error // of every Call from now on; nil while the stream is open
-	result   error // of Close, once the stream has ended
+	native Stream[U, R]
+	check  func(asked *U, r *R) error
+	ended  error // of every Call from now on; nil while the stream is open
+	result error // of Close, once the stream has ended
 }
 
 func (s *stream[U, R]) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	asked := s.fromUser(&u)
+	asked := Convert[U](&u)
 	return func(ctx context.Context) error {
 		if s.ended != nil {
 			return s.ended

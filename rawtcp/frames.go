@@ -1,9 +1,4 @@
-// Package frames is length-prefixed protobuf on a TCP connection, what stack rawtcp is made of.
-//
-// A client sends a frame and reads the reply's frame, in turns. A frame is 4 bytes with the length of its payload,
-// big-endian, a byte with its kind, and the payload, which is a generated type. Every call makes fresh buffers: one for
-// the frame it sends, one for the payload it reads.
-package frames
+package rawtcp
 
 import (
 	"bufio"
@@ -20,15 +15,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/pbnative"
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
-
-// NewServer serves the create-user API.
-func NewServer(config rpcbench.ServerConfig) rpcbench.Server {
-	return rpcbench.ServeConns(config, newServer(config).serve)
-}
 
 const headerSize = 5
 
@@ -51,7 +41,7 @@ func frame(kind byte, m proto.Message) ([]byte, error) {
 	return b, nil
 }
 
-var errNoFrame = errors.New("frames: no frame begins with")
+var errNoFrame = errors.New("rawtcp: no frame begins with")
 
 func readHeader(r *bufio.Reader, kinds ...byte) (kind byte, size int64, err error) {
 	h, err := r.Peek(headerSize)
@@ -97,7 +87,7 @@ type server struct {
 
 func newServer(config rpcbench.ServerConfig) server {
 	idle, header := config.Limits()
-	return server{pbnative.API().NewService(), idle, header}
+	return server{pb.API().NewService(), idle, header}
 }
 
 // serve answers one connection's requests until it ends, is idle for too long, or carries what is no request. Its
@@ -160,7 +150,7 @@ func (s server) answer(r *bufio.Reader, kind byte, size int64) (proto.Message, e
 func respond(conn net.Conn, reply proto.Message, err error) error {
 	kind := done
 	if e, ok := errors.AsType[*rpcbench.Error](err); ok {
-		kind, reply, err = failed, pbnative.API().FromError(e), nil
+		kind, reply, err = failed, pb.API().FromError(e), nil
 	}
 	if err != nil {
 		return err

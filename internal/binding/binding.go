@@ -1,0 +1,176 @@
+// Package binding binds the API to the Go types that a library encodes, and makes clients on them, so that no stack converts
+// anything inside a call.
+package binding
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync/atomic"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/message"
+)
+
+// API is the service on one set of native types: user, response, flex message, error body. Calls use its functions, which
+// therefore are written out for the types.
+type API[U, R, F, E any] struct {
+	Answer    func(*U) *R                // as rpcbench.Answer
+	Check     func(asked *U, r *R) error // as rpcbench.Check
+	Equal     func(a, b *F) bool         // as message.Flex.Equal
+	FromError func(*rpcbench.Error) *E
+	ToError   func(*E) *rpcbench.Error
+}
+
+// Plain is the service on the plain structs.
+func Plain() API[rpcbench.User, rpcbench.Response, message.Flex, rpcbench.Error] {
+	same := func(e *rpcbench.Error) *rpcbench.Error { return e }
+	return API[rpcbench.User, rpcbench.Response, message.Flex, rpcbench.Error]{rpcbench.Answer, rpcbench.Check, (*message.Flex).Equal, same, same}
+}
+
+// NewService makes the operation that a server runs: it validates and answers.
+func (a API[U, R, F, E]) NewService() func(context.Context, *U) (*R, error) {
+	validate := rpcbench.NewValidator[U]()
+	return func(_ context.Context, u *U) (*R, error) {
+		if err := validate(u); err != nil {
+			return nil, err
+		}
+		return a.Answer(u), nil
+	}
+}
+
+// Convert makes a T of what from points to, with all within. Fields go by their names in JSON; one that T lacks is a panic.
+// It is for neutral values, outside of timed calls.
+func Convert[T any](from any) *T {
+	to := new(T)
+	Copy(to, from)
+	return to
+}
+
+// Copy is Convert into what to points to.
+func Copy(to, from any) { copyValue(reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()) }
+
+func copyValue(to, from reflect.Value) {
+	switch from.Kind() {
+	case reflect.Pointer:
+		if from.IsNil() {
+			to.SetZero()
+			return
+		}
+		to.Set(reflect.New(to.Type().Elem()))
+		copyValue(to.Elem(), from.Elem())
+	case reflect.Struct:
+		for i := range from.NumField() {
+			if f := from.Type().Field(i); f.IsExported() && f.Tag.Get("json") != "-" {
+				copyValue(Field(to, JSONName(f)), from.Field(i))
+			}
+		}
+	case reflect.Slice:
+		switch {
+		case from.IsNil():
+			to.SetZero()
+		case from.Type().Elem().Kind() == reflect.Uint8:
+			to.SetBytes(bytes.Clone(from.Bytes()))
+		default:
+			to.Set(reflect.MakeSlice(to.Type(), from.Len(), from.Len()))
+			for i := range from.Len() {
+				copyValue(to.Index(i), from.Index(i))
+			}
+		}
+	default:
+		to.Set(from.Convert(to.Type()))
+	}
+}
+
+// Field is the field of a struct that has the name in JSON.
+func Field(v reflect.Value, name string) reflect.Value {
+	for i := range v.NumField() {
+		if f := v.Type().Field(i); f.IsExported() && JSONName(f) == name {
+			return v.Field(i)
+		}
+	}
+	panic(fmt.Sprintf("binding: %v has no field %q", v.Type(), name))
+}
+
+// JSONName is a field's name in JSON.
+func JSONName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+// Echo is the other operation that a server runs.
+func Echo[F any](_ context.Context, f *F) (*F, error) { return f, nil }
+
+// Conn calls over one connection, or over any of several where calls are not bound. Errors are *rpcbench.Error.
+type Conn[U, R, F any] interface {
+	CreateUser(context.Context, *U) (*R, error)
+	Echo(context.Context, *F) (*F, error)
+}
+
+// NewClient makes a client that binds its calls to conns in turn.
+func NewClient[U, R, F, E any, C Conn[U, R, F]](api API[U, R, F, E], conns []C, closers ...func() error) rpcbench.Client {
+	return &client[U, R, F, E, C]{api: api, conns: conns, closers: closers}
+}
+
+type client[U, R, F, E any, C Conn[U, R, F]] struct {
+	api     API[U, R, F, E]
+	conns   []C
+	next    atomic.Uint64
+	closers []func() error
+}
+
+func (c *client[U, R, F, E, C]) conn() C {
+	return c.conns[(c.next.Add(1)-1)%uint64(len(c.conns))]
+}
+
+func (c *client[U, R, F, E, C]) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.Response, error) {
+	r, err := c.conn().CreateUser(ctx, Convert[U](&u))
+	if err != nil {
+		return rpcbench.Response{}, err
+	}
+	return *Convert[rpcbench.Response](r), nil
+}
+
+func (c *client[U, R, F, E, C]) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	asked, conn, check := Convert[U](&u), c.conn(), c.api.Check
+	return func(ctx context.Context) error {
+		r, err := conn.CreateUser(ctx, asked)
+		if err != nil {
+			return err
+		}
+		return check(asked, r)
+	}, nil
+}
+
+func (c *client[U, R, F, E, C]) Echo(ctx context.Context, m *message.Flex) (*message.Flex, error) {
+	f, err := c.conn().Echo(ctx, Convert[F](m))
+	if err != nil {
+		return nil, err
+	}
+	return Convert[message.Flex](f), nil
+}
+
+func (c *client[U, R, F, E, C]) PrepareEcho(m *message.Flex) (rpcbench.Call, error) {
+	asked, conn, equal := Convert[F](m), c.conn(), c.api.Equal
+	return func(ctx context.Context) error {
+		f, err := conn.Echo(ctx, asked)
+		if err != nil {
+			return err
+		}
+		if !equal(asked, f) {
+			return rpcbench.WrongReply("the echo")
+		}
+		return nil
+	}, nil
+}
+
+func (c *client[U, R, F, E, C]) Close() error {
+	var errs []error
+	for _, closer := range c.closers {
+		errs = append(errs, closer())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,176 @@
+package codecs
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protodelim"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/codec/jsonstd"
+	"github.com/rpcbench/rpcbench/codec/protobuf"
+)
+
+// library is a codec by a library's documented functions.
+type library struct {
+	contentType string
+	marshal     func(any) ([]byte, error)
+	unmarshal   func([]byte, any) error
+	traits      codec.Traits
+}
+
+func (l library) ContentType() string                { return l.contentType }
+func (l library) Marshal(v any) ([]byte, error)      { return l.marshal(v) }
+func (l library) Unmarshal(data []byte, v any) error { return l.unmarshal(data, v) }
+func (l library) Traits() codec.Traits               { return l.traits }
+
+// goccyTraits are those of encoding/json, but for the largest float32: version 0.12.0 reads it as a float64, which its shortest
+// text rounds up to, and refuses that as too large. Strings are copies unless the option DecodeNoCopyString says otherwise.
+func goccyTraits() codec.Traits {
+	t := jsonstd.Codec{}.Traits()
+	t.Library = "github.com/goccy/go-json"
+	t.Lossy = append(t.Lossy, "smallest and largest floats")
+	return t
+}
+
+// msgpackTraits: omitempty takes a negative zero for a zero. The library is for input that one trusts: version 5.4.1 believes the
+// length of a byte slice and of an array before it has seen an element, so that a few bytes ask for 4 and for 64 GiB, and it skips
+// unknown values by recursion without a limit.
+func msgpackTraits() codec.Traits {
+	return codec.Traits{
+		Library:     "github.com/vmihailenco/msgpack/v5",
+		Lossy:       []string{"negative zero"},
+		InvalidUTF8: codec.UTF8{Encoding: codec.Kept, Decoding: codec.Kept},
+	}
+}
+
+// appended is protobuf.Codec with MarshalAppend into one buffer, with the options that proto.Marshal has.
+type appended struct {
+	protobuf.Codec
+	buf []byte
+}
+
+func (c *appended) Marshal(v any) (_ []byte, err error) {
+	c.buf, err = proto.MarshalOptions{}.MarshalAppend(c.buf[:0], v.(proto.Message))
+	return c.buf, err
+}
+
+func (c *appended) Traits() codec.Traits { return reusing(c.Codec.Traits(), "buffer") }
+
+func reusing(t codec.Traits, what string) codec.Traits {
+	t.Reuses = what
+	return t
+}
+
+// delimited is a stream of one message behind its length, as package protodelim writes and reads it. A message may have 4 MiB,
+// protodelim's default.
+type delimited struct {
+	out bytes.Buffer
+	in  bytes.Reader
+}
+
+// ContentType says as much as is registered for streams of messages.
+func (*delimited) ContentType() string { return "application/octet-stream" }
+
+func (c *delimited) Marshal(v any) ([]byte, error) {
+	c.out.Reset()
+	_, err := protodelim.MarshalTo(&c.out, v.(proto.Message))
+	return c.out.Bytes(), err
+}
+
+func (c *delimited) Unmarshal(data []byte, v any) error {
+	c.in.Reset(data)
+	return protodelim.UnmarshalFrom(&c.in, v.(proto.Message))
+}
+
+func (*delimited) Traits() codec.Traits { return reusing(protobuf.Codec{}.Traits(), "buffer") }
+
+// vt is protobuf by the methods that vtprotobuf generates. UnmarshalVT merges into what is there, and copies; UnmarshalVTUnsafe,
+// which does not copy, is not generated.
+type vt struct{}
+
+func (vt) ContentType() string { return protobuf.Codec{}.ContentType() }
+func (vt) Marshal(v any) ([]byte, error) {
+	return v.(interface{ MarshalVT() ([]byte, error) }).MarshalVT()
+}
+func (vt) Unmarshal(data []byte, v any) error {
+	return v.(interface{ UnmarshalVT([]byte) error }).UnmarshalVT(data)
+}
+
+// Traits: the generated code takes a negative zero for a zero, and does not look at UTF-8.
+func (vt) Traits() codec.Traits {
+	return codec.Traits{
+		Library:     "github.com/planetscale/vtprotobuf",
+		Generated:   true,
+		Lossy:       []string{"negative zero"},
+		InvalidUTF8: codec.UTF8{Encoding: codec.Kept, Decoding: codec.Kept},
+	}
+}
+
+// vtPooled is vt with one buffer, and with destinations from the pools of the generated types: see pooledTypes.
+type vtPooled struct {
+	vt
+	buf []byte
+}
+
+func (c *vtPooled) Marshal(v any) ([]byte, error) {
+	m := v.(interface {
+		SizeVT() int
+		MarshalToSizedBufferVT([]byte) (int, error)
+	})
+	size := m.SizeVT()
+	c.buf = slices.Grow(c.buf[:0], size)[:size]
+	_, err := m.MarshalToSizedBufferVT(c.buf)
+	return c.buf, err
+}
+
+func (c *vtPooled) Traits() codec.Traits { return reusing(c.vt.Traits(), "buffer, values") }
+
+// jsonOfProtobuf is protobuf's JSON. Its bytes are not stable: the library adds spaces, the same in one program and others in the
+// next, so that nobody compares them.
+type jsonOfProtobuf struct{}
+
+func (jsonOfProtobuf) ContentType() string           { return "application/json" }
+func (jsonOfProtobuf) Marshal(v any) ([]byte, error) { return protojson.Marshal(v.(proto.Message)) }
+func (jsonOfProtobuf) Unmarshal(data []byte, v any) error {
+	return protojson.Unmarshal(data, v.(proto.Message))
+}
+
+// Traits: nothing is lost, since NaN and the infinities are strings, and a negative zero is not left out.
+func (jsonOfProtobuf) Traits() codec.Traits {
+	return codec.Traits{
+		Library:     "google.golang.org/protobuf/encoding/protojson",
+		InvalidUTF8: codec.UTF8{Encoding: codec.Rejected, Decoding: codec.Rejected},
+	}
+}
+
+// jsonStream is a new json.Encoder and a new json.Decoder for each body, with one buffer and one reader.
+type jsonStream struct {
+	jsonstd.Stream
+	out bytes.Buffer
+	in  bytes.Reader
+}
+
+func (c *jsonStream) Marshal(v any) ([]byte, error) {
+	c.out.Reset()
+	err := json.NewEncoder(&c.out).Encode(v)
+	return c.out.Bytes(), err
+}
+
+func (c *jsonStream) Unmarshal(data []byte, v any) error {
+	c.in.Reset(data)
+	return json.NewDecoder(&c.in).Decode(v)
+}
+
+func (c *jsonStream) Traits() codec.Traits { return reusing(c.Stream.Traits(), "buffer") }
+
+// none encodes everything to nothing.
+type none struct{}
+
+func (none) ContentType() string         { return "" }
+func (none) Marshal(any) ([]byte, error) { return nil, nil }
+func (none) Unmarshal([]byte, any) error { return nil }
+func (none) Traits() codec.Traits        { return codec.Traits{} }
