@@ -156,9 +156,9 @@ func TestServersCost(t *testing.T) {
 	if _, known := cpu.Time(); !known {
 		t.Skip("the system doesn't tell CPU time")
 	}
-	cost := figure("costly", "server-cpu-ns/op")
+	cost, rest := figure("costly", "server-cpu-ns/op"), figure("fake", "server-cpu-ns/op")
 	require.GreaterOrEqual(t, cost, 0.99*float64(knownCPU))
-	require.LessOrEqual(t, cost, 1.6*float64(knownCPU))
+	require.LessOrEqual(t, cost, 1.6*float64(knownCPU)+3*rest, "beside what the server needs without it, on a machine that may be three times as slow by now")
 }
 
 // What goes wrong with a server elsewhere is one clear line, there is no row, and no process is left: child waits for all
