@@ -32,7 +32,7 @@ import (
 //   - codec: functions of Traits.Codec allocate at least once per call in client and server, and those of no other codec do;
 //     likewise Traits.Client and Traits.Server. Code that does not allocate is not seen.
 //   - repeats: encoding and decoding are done anew for a user that was sent before, and by a Call as by CreateUser. A kept value is
-//     not seen if the codec allocates as much without it.
+//     not seen if the codec allocates as much without it, nor one of a single Call if the transport's library calls the codec.
 //   - validation: the server validates each user once, with NewValidator; the client does not. Other work that does not allocate is
 //     not seen by any check: compare the stack's time with a direct use of its library.
 //   - changed replies: a Call compares every field of the reply with what was asked, and does not ask twice. Needs bytes

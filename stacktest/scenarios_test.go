@@ -232,7 +232,7 @@ func BenchmarkScenarios(b *testing.B) {
 	row("parallel.idle", func(b *testing.B) {
 		BenchmarkParallel(b, stubNamed("waits", func(int64) error { <-time.After(time.Millisecond); return nil }), rpcbench.Config{}, 2)
 	})
-	row("parallel.dials", func(b *testing.B) { BenchmarkParallel(b, dropping(warmRounds*2+10), rpcbench.Config{Conns: 2}, 2) })
+	row("parallel.dials", func(b *testing.B) { BenchmarkParallel(b, dropping(warmRounds*2+1), rpcbench.Config{Conns: 2}, 2) })
 }
 
 func TestScenarios(t *testing.T) {
