@@ -18,10 +18,10 @@ import (
 	"github.com/rpcbench/rpcbench/internal/users"
 )
 
-// Conformance runs the suite over stack, in clear and with TLS. With -short a stack that compresses runs in clear alone, since gzip
-// is slow under the race detector, and the check of patience is left out, which takes five seconds. Each check is a subtest, bounded in time, whose error says which property is missing. A check that
-// does not apply is skipped with the reason. Conformance must not run in parallel with anything: some checks read the process's
-// allocation profile, one its goroutines.
+// Conformance runs the suite over stack, in clear and with TLS. Each check is a subtest, bounded in time, whose error says which
+// property is missing. A check that does not apply is skipped with the reason. With -short two things are left out: TLS for a stack
+// that compresses, since gzip is slow under the race detector, and the check of patience, which takes five seconds. Conformance must
+// not run in parallel with anything: some checks read the process's allocation profile, one its goroutines.
 //
 // What each check proves, and what it does not:
 //
