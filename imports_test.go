@@ -208,7 +208,7 @@ func TestEveryStackIsGuarded(t *testing.T) {
 		}
 		require.NotEqual(t, ".", library, "%s: rivals in stacktest/outcomes.go needs %s", s.Name, s.Traits.Codec)
 		if variant == "" && s.Name != "rawtcp" { // the floor is direct
-			require.True(t, has("internal/direct/direct_test.go", `{"`+s.Name+`", `), "%s: internal/direct needs a direct form of it", s.Name)
+			require.True(t, has("internal/baseline/direct_test.go", `{"`+s.Name+`", `), "%s: internal/baseline needs a direct form of it", s.Name)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func Gzip() rpcbench.Stack {
 }
 
 // Tuned sets documented options of both sides. Figures are the tuned stack's time against the same without the one option,
-// with its 95 % interval, at GOMAXPROCS=1 (results/2026-11-20-epyc-2vcpu/tuned.txt; BenchmarkTuned in internal/direct).
+// with its 95 % interval, at GOMAXPROCS=1 (results/2026-11-20-epyc-2vcpu/tuned.txt; BenchmarkTuned of commit c16e339).
 //
 //   - NumStreamWorkers: handlers run on goroutines that stay, whose stacks have grown: 0.910 (0.905–0.917).
 //   - Static flow-control windows of a body's largest size: no bandwidth estimate, whose pings and window updates cost 47

@@ -28,8 +28,8 @@ func H2C() rpcbench.Stack {
 }
 
 // Tuned does what net/http lets a careful user do. Figures are the tuned stack's time against the same without the one
-// option, with its 95 % interval, at GOMAXPROCS=1 (results/2026-11-20-epyc-2vcpu/tuned.txt; BenchmarkTuned in
-// internal/direct).
+// option, with its 95 % interval, at GOMAXPROCS=1 (results/2026-11-20-epyc-2vcpu/tuned.txt; BenchmarkTuned of
+// commit c16e339).
 //
 //   - The Transport is called without the Client above it, which is for redirects and cookies: 0.972 (0.968–0.979).
 //   - Requests are copies of one made before, with its URL and header: 0.983 (0.976–0.988).

@@ -2,7 +2,7 @@
 
 // The race detector allocates for itself, and the two sides of a call not equally.
 
-package direct
+package baseline
 
 import (
 	"runtime"
