@@ -25,11 +25,14 @@ import (
 // cost is what one call of a row allocates and puts on the wire.
 type cost struct{ Allocs, Bytes, Sent, Received float64 }
 
-const batch = 2000 // calls
+const (
+	calls = 500 // of a batch
+	wired = 200
+)
 
-// costOf is the median of five batches of n calls each, on one P and without garbage collection. Bytes on the wire are of
-// a tenth as many: they hardly vary.
-func costOf(t *testing.T, stack rpcbench.Stack, n int) cost {
+// costsOf are, for each n, the median of three batches of n calls each, all of one fixture, on one P and without garbage
+// collection. Bytes on the wire are of wired calls: they hardly vary.
+func costsOf(t *testing.T, stack rpcbench.Stack, n ...int) (costs []cost) {
 	t.Helper()
 	bare := stacktest.Start(t, stack, rpcbench.Config{})
 	counter := new(netwrap.Counter)
@@ -57,23 +60,26 @@ func costOf(t *testing.T, stack rpcbench.Stack, n int) cost {
 	call, countedCall := run(bare), run(counted)
 	call(500)
 	countedCall(500)
-	var allocs, bytes, sent, received []float64
-	for range 5 {
-		runtime.GC() // else a large n would exhaust memory
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		call(n)
-		runtime.ReadMemStats(&after)
-		s, r := counter.Sent(), counter.Received()
-		countedCall(batch / 10)
-		per := func(total, calls uint64) float64 { return float64(total) / float64(calls) }
-		allocs = append(allocs, per(after.Mallocs-before.Mallocs, uint64(n)))
-		bytes = append(bytes, per(after.TotalAlloc-before.TotalAlloc, uint64(n)))
-		sent = append(sent, per(uint64(counter.Sent()-s), batch/10))
-		received = append(received, per(uint64(counter.Received()-r), batch/10))
+	for _, n := range n {
+		var allocs, bytes, sent, received []float64
+		for range 3 {
+			runtime.GC() // else a large n would exhaust memory
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			call(n)
+			runtime.ReadMemStats(&after)
+			s, r := counter.Sent(), counter.Received()
+			countedCall(wired)
+			per := func(total uint64, calls int) float64 { return float64(total) / float64(calls) }
+			allocs = append(allocs, per(after.Mallocs-before.Mallocs, n))
+			bytes = append(bytes, per(after.TotalAlloc-before.TotalAlloc, n))
+			sent = append(sent, per(uint64(counter.Sent()-s), wired))
+			received = append(received, per(uint64(counter.Received()-r), wired))
+		}
+		median := func(v []float64) float64 { slices.Sort(v); return v[len(v)/2] }
+		costs = append(costs, cost{median(allocs), median(bytes), median(sent), median(received)})
 	}
-	median := func(v []float64) float64 { slices.Sort(v); return v[len(v)/2] }
-	return cost{median(allocs), median(bytes), median(sent), median(received)}
+	return costs
 }
 
 func requireEqualCost(t *testing.T, want, got cost, where string) {
@@ -85,7 +91,7 @@ func requireEqualCost(t *testing.T, want, got cost, where string) {
 }
 
 func TestChildCost(t *testing.T) {
-	data, err := json.Marshal(costOf(t, child(t), batch))
+	data, err := json.Marshal(costsOf(t, child(t), calls)[0])
 	require.NoError(t, err)
 	t.Logf("cost %s", data)
 }
@@ -98,11 +104,11 @@ func TestRowsCostTheSame(t *testing.T) {
 	stacks := roster.Main()
 	first := map[string]cost{}
 	for _, s := range stacks {
-		first[s.Name] = costOf(t, s, batch)
+		first[s.Name] = costsOf(t, s, calls)[0]
 	}
 	slices.Reverse(stacks)
 	for _, s := range stacks {
-		requireEqualCost(t, first[s.Name], costOf(t, s, batch), s.Name+", in another order")
+		requireEqualCost(t, first[s.Name], costsOf(t, s, calls)[0], s.Name+", in another order")
 		out, err := alone(t, "TestChildCost", s.Name).CombinedOutput()
 		require.NoError(t, err, string(out))
 		m := regexp.MustCompile(`cost (\{.*\})`).FindSubmatch(out)
@@ -120,7 +126,7 @@ func TestNothingGrows(t *testing.T) {
 		t.Skip("takes ten seconds")
 	}
 	for _, s := range roster.All() {
-		few, many := costOf(t, s, batch/10), costOf(t, s, batch)
-		requireEqualCost(t, few, many, s.Name+", with ten times as many calls")
+		costs := costsOf(t, s, calls/5, 2*calls)
+		requireEqualCost(t, costs[0], costs[1], s.Name+", with ten times as many calls")
 	}
 }

@@ -3,6 +3,7 @@ package roster_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"net"
 	"os"
 	"os/exec"
@@ -21,12 +22,20 @@ import (
 
 func TestMain(m *testing.M) { stacktest.Main(m) }
 
-// TestConformanceSideBySide runs the suite once more in a process that links every stack and has a fixture of each open.
-// Variants run the code of their main value.
-func TestConformanceSideBySide(t *testing.T) {
+// short leaves out the suite's check that waits for five seconds: every stack has passed it by itself.
+func short(t *testing.T) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("takes ten seconds, and each stack has run the suite by itself")
 	}
+	require.NoError(t, flag.Set("test.short", "true"))
+	t.Cleanup(func() { require.NoError(t, flag.Set("test.short", "false")) })
+}
+
+// TestConformanceSideBySide runs the suite once more in a process that links every stack and has a fixture of each open.
+// Variants run the code of their main value.
+func TestConformanceSideBySide(t *testing.T) {
+	short(t)
 	for _, stack := range roster.All() {
 		stacktest.Start(t, stack, rpcbench.Config{})
 	}
@@ -114,9 +123,7 @@ func TestFind(t *testing.T) {
 
 // TestCrossConforms: every client of the cross matrix against every server but its own.
 func TestCrossConforms(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes ten seconds")
-	}
+	short(t)
 	clients, servers := roster.Cross()
 	for _, client := range clients {
 		for _, server := range servers {

@@ -29,10 +29,10 @@ func TestVariantsDoWhatTheyClaim(t *testing.T) {
 	proofs := map[string]func(t *testing.T, s, main rpcbench.Stack) bool{
 		"httpjson.stream": func(t *testing.T, s, _ rpcbench.Stack) bool { return ignoresWhatFollows(t, s) },
 		"httpjson.tuned": func(t *testing.T, s, main rpcbench.Stack) bool {
-			return costOf(t, s, batch).Allocs < costOf(t, main, batch).Allocs-5
+			return costsOf(t, s, calls)[0].Allocs < costsOf(t, main, calls)[0].Allocs-5
 		},
 		"grpcprotobuf.tuned": func(t *testing.T, s, main rpcbench.Stack) bool {
-			return hasWorkers(t, s) && costOf(t, s, batch).Sent < costOf(t, main, batch).Sent-40 // no pings
+			return hasWorkers(t, s) && costsOf(t, s, calls)[0].Sent < costsOf(t, main, calls)[0].Sent-40 // no pings
 		},
 		"connectrpc.grpcweb": func(t *testing.T, s, _ rpcbench.Stack) bool { return sends(t, s, "application/grpc-web+proto") },
 		"connectrpc.json":    func(t *testing.T, s, _ rpcbench.Stack) bool { return sends(t, s, `{"email":"`) },
