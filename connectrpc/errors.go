@@ -8,34 +8,20 @@ import (
 	"strings"
 
 	"connectrpc.com/connect"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/rpcstatus"
 )
-
-// codes for all but Internal, which is connect's of the same name, as is what has no code.
-var codes = map[rpcbench.Code]connect.Code{
-	rpcbench.Invalid:          connect.CodeInvalidArgument,
-	rpcbench.Malformed:        connect.CodeInvalidArgument,
-	rpcbench.TooLarge:         connect.CodeResourceExhausted,
-	rpcbench.Canceled:         connect.CodeCanceled,
-	rpcbench.DeadlineExceeded: connect.CodeDeadlineExceeded,
-	rpcbench.Unavailable:      connect.CodeUnavailable,
-}
 
 // toConnect makes the library's error of a service's. Broken rules are details, as google.rpc.BadRequest.
 func toConnect(err error) error {
-	code, ok := codes[rpcbench.CodeOf(err)]
+	failure := connect.NewError(connect.Code(rpcstatus.Number(rpcbench.CodeOf(err))), err)
+	e, ok := errors.AsType[*rpcbench.Error](err)
 	if !ok {
-		code = connect.CodeInternal
+		return failure
 	}
-	failure := connect.NewError(code, err)
-	if e, ok := errors.AsType[*rpcbench.Error](err); ok && e.Code == rpcbench.Invalid {
-		bad := new(errdetails.BadRequest)
-		for _, v := range e.Violations {
-			bad.FieldViolations = append(bad.FieldViolations, &errdetails.BadRequest_FieldViolation{Field: v.Field, Description: v.Rule})
-		}
-		detail, err := connect.NewErrorDetail(bad)
+	if details, ok := rpcstatus.Details(e); ok {
+		detail, err := connect.NewErrorDetail(details)
 		if err != nil {
 			return connect.NewError(connect.CodeInternal, err)
 		}
@@ -44,42 +30,51 @@ func toConnect(err error) error {
 	return failure
 }
 
-// fromConnect turns what a client returns into an *rpcbench.Error. What the server sent is told from the client's own, and
-// four things by words alone: of the client's Unknown, that it could not read from the connection; of its Internal, that
-// it could not read the beginning of a message, or that the server reset the stream (else it is a request that does not
-// encode, or a reply against the protocol); of a grpc-go server's Internal, that it could not decode or encode.
+// fromConnect turns what a client returns into an *rpcbench.Error. The server's errors keep their code, but where it is
+// a grpc-go server whose codec failed. The client's own errors are told by what they wrap, by their code, and by the
+// beginning of their message:
+//
+//	code                   message                                 cause                                          becomes
+//	any                    wraps a net.Error or unexpected EOF     the connection broke                           CallError
+//	Unknown                read …                                  the connection broke                           CallError
+//	Internal               protocol error: incomplete envelope: …  the connection broke                           CallError
+//	Unavailable, Canceled                                          no connection, the context, or a reset         CallError
+//	Internal               stream error: …                         the server reset the stream                    Internal
+//	Internal               any other                               a message that can't be encoded or decoded     Malformed
+//	DeadlineExceeded                                               the context, or net's timer ahead of it        DeadlineExceeded
 func fromConnect(ctx context.Context, err error) error {
 	failure, _ := errors.AsType[*connect.Error](err) // the library returns no other
-	words := func(begin string) bool { return strings.HasPrefix(failure.Message(), begin) }
-	_, network := errors.AsType[net.Error](err)
-	e := &rpcbench.Error{Code: rpcbench.Internal, Err: err}
-	switch code, sent := failure.Code(), connect.IsWireError(err); {
-	case code == connect.CodeInvalidArgument:
-		e.Code = rpcbench.Malformed // without details, either side's own failure to decode is one
+	code, message := failure.Code(), failure.Message()
+	e := &rpcbench.Error{Code: rpcstatus.Code(uint32(code)), Err: err}
+	switch {
+	case code == connect.CodeDeadlineExceeded:
+	case code == connect.CodeInvalidArgument: // without details, either side's own failure to decode
 		for _, d := range failure.Details() {
 			m, _ := d.Value()
-			if bad, ok := m.(*errdetails.BadRequest); ok {
-				e.Code = rpcbench.Invalid
-				for _, v := range bad.GetFieldViolations() {
-					e.Violations = append(e.Violations, rpcbench.Violation{Field: v.GetField(), Rule: v.GetDescription()})
-				}
-			}
+			rpcstatus.Broken(e, m)
 		}
-	case code == connect.CodeDeadlineExceeded: // also when net's timer was ahead of the context's
-		e.Code = rpcbench.DeadlineExceeded
-	case !sent && (network || errors.Is(err, io.ErrUnexpectedEOF) || code == connect.CodeUnknown && words("read ")),
-		!sent && code == connect.CodeInternal && words("protocol error: incomplete envelope: "),
-		!sent && (code == connect.CodeUnavailable || code == connect.CodeCanceled): // Canceled is also a connection that was reset
+	case connect.IsWireError(err): // the server's
+		if code == connect.CodeInternal && rpcstatus.CodecFailed(message) {
+			e.Code = rpcbench.Malformed
+		}
+	case broken(err, code, message):
 		return rpcbench.CallError(ctx, err)
-	case code == connect.CodeCanceled:
-		e.Code = rpcbench.Canceled
-	case code == connect.CodeUnavailable:
-		e.Code = rpcbench.Unavailable
-	case code == connect.CodeResourceExhausted:
-		e.Code = rpcbench.TooLarge
-	case code == connect.CodeInternal && !sent && !words("stream error: "),
-		code == connect.CodeInternal && sent && (words("grpc: failed to unmarshal") || words("grpc: error while marshaling")):
+	case code == connect.CodeInternal && !strings.HasPrefix(message, "stream error: "):
 		e.Code = rpcbench.Malformed
 	}
 	return e
+}
+
+// broken tells whether the connection or the context ended the call.
+func broken(err error, code connect.Code, message string) bool {
+	if _, network := errors.AsType[net.Error](err); network || errors.Is(err, io.ErrUnexpectedEOF) {
+		return true
+	}
+	switch code {
+	case connect.CodeUnknown:
+		return strings.HasPrefix(message, "read ")
+	case connect.CodeInternal:
+		return strings.HasPrefix(message, "protocol error: incomplete envelope: ")
+	}
+	return code == connect.CodeUnavailable || code == connect.CodeCanceled
 }

@@ -23,7 +23,10 @@ import (
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 	"github.com/rpcbench/rpcbench/internal/users"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+	"github.com/rpcbench/rpcbench/proto/userservice/userserviceconnect"
 )
+
+const procedure = userserviceconnect.UserServiceCreateUserProcedure
 
 // serve runs a server until the test ends, and returns how to reach it.
 func serve(t *testing.T, s rpcbench.Server) rpcbench.ClientConfig {
@@ -101,8 +104,8 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 	each(t, func(t *testing.T, s rpcbench.Stack) {
 		var current error // of the service; set between calls
 		create := func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) { return nil, current }
-		h := handler(createUser, create, []connect.HandlerOption{connect.WithCodec(vt{})}) // also of errors, for gRPC's clients
-		c := dial(t, s, serveHTTP(t, h, overHTTP2(s)))
+		server := newServer(rpcbench.ServerConfig{}, service{create}, overHTTP2(s), connect.WithCodec(vt{})) // also of errors, for gRPC's clients
+		c := dial(t, s, serve(t, server))
 		for _, tc := range cases {
 			current = tc.err
 			_, err := c.CreateUser(t.Context(), users.Sample(0, 0))
@@ -182,14 +185,14 @@ func TestRequestBytes(t *testing.T) {
 			}
 			t.Run(protocol.server.Name+"/"+c.why, func(t *testing.T) {
 				body := []byte(c.body)
-				client := connect.NewClient[[]byte, []byte](h, httpapi.BaseURL(config)+createUser, protocol.option, connect.WithCodec(raw(c.codec)))
-				reply, err := call(t.Context(), client, &body)
+				client := connect.NewClient[[]byte, []byte](h, httpapi.BaseURL(config)+procedure, protocol.option, connect.WithCodec(raw(c.codec)))
+				reply, err := client.CallUnary(t.Context(), connect.NewRequest(&body))
 				if c.want == "" {
 					require.NoError(t, err)
-					require.Contains(t, string(*reply), "anna@example.com")
+					require.Contains(t, string(*reply.Msg), "anna@example.com")
 					return
 				}
-				require.Equal(t, c.want, asError(t, err).Code, err)
+				require.Equal(t, c.want, asError(t, fromConnect(t.Context(), err)).Code, err)
 			})
 		}
 	}
@@ -202,7 +205,7 @@ func TestReplyBytes(t *testing.T) {
 			codec = "json"
 		}
 		var current []byte
-		h := handler(createUser, func(context.Context, *[]byte) (*[]byte, error) { return &current, nil }, []connect.HandlerOption{connect.WithCodec(codec)})
+		h := connect.NewUnaryHandlerSimple(procedure, func(context.Context, *[]byte) (*[]byte, error) { return &current, nil }, connect.WithCodec(codec))
 		c := dial(t, s, serveHTTP(t, h, overHTTP2(s)))
 		create := func(u rpcbench.User) error {
 			_, err := c.CreateUser(t.Context(), u)

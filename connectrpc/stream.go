@@ -12,37 +12,38 @@ import (
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
-func streamHandler(do func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error), options []connect.HandlerOption) *connect.Handler {
-	return connect.NewBidiStreamHandler(createUsers, func(ctx context.Context, s *connect.BidiStream[userv1.User, userv1.CreateUserResponse]) error {
-		for {
-			u, err := s.Receive()
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			reply, err := do(ctx, u)
-			if err != nil {
-				return toConnect(err)
-			}
-			if err := s.Send(reply); err != nil {
-				return err
-			}
+func (s service) CreateUsers(ctx context.Context, stream *connect.BidiStream[userv1.User, userv1.CreateUserResponse]) error {
+	for {
+		u, err := stream.Receive()
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
-	}, options...)
+		if err != nil {
+			return err
+		}
+		reply, err := s.CreateUser(ctx, u)
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(reply); err != nil {
+			return err
+		}
+	}
 }
 
 func (c conn) OpenStream(ctx context.Context) (binding.Stream[userv1.User, userv1.CreateUserResponse], error) {
-	s := &stream{ctx: ctx, call: c.createUsers.CallBidiStream(ctx)}
+	call, err := c.stub.CreateUsers(ctx)
+	if err != nil {
+		return nil, fromConnect(ctx, err)
+	}
 	// While net/http waits for more of a request it does not look at the context, not even if a reply is waited for.
-	s.release = context.AfterFunc(ctx, func() { _ = s.call.CloseRequest() })
-	return s, nil
+	release := context.AfterFunc(ctx, func() { _ = call.CloseRequest() })
+	return &stream{ctx, call, release}, nil
 }
 
 type stream struct {
 	ctx     context.Context // of its whole life
-	call    *connect.BidiStreamForClient[userv1.User, userv1.CreateUserResponse]
+	call    *connect.BidiStreamForClientSimple[userv1.User, userv1.CreateUserResponse]
 	release func() bool
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/users"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+	"github.com/rpcbench/rpcbench/proto/userservice/userserviceconnect"
 )
 
 // exchange makes one Call of a stream.
@@ -65,7 +66,7 @@ func TestOddStreams(t *testing.T) {
 	} {
 		for _, stack := range []rpcbench.Stack{H2C(), GRPC()} {
 			t.Run(c.why+"/"+stack.Name, func(t *testing.T) {
-				h := connect.NewBidiStreamHandler(createUsers, c.create)
+				h := connect.NewBidiStreamHandler(userserviceconnect.UserServiceCreateUsersProcedure, c.create)
 				s, err := exchange(t, dial(t, stack, serveHTTP(t, h, true)))
 				require.Equal(t, c.exchange, rpcbench.CodeOf(err), err)
 				err = s.Close()
@@ -138,10 +139,10 @@ func TestNoStreamsOverHTTP1(t *testing.T) {
 	require.NoError(t, err)
 	config := serve(t, server)
 	h := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := h.Post("http://"+config.Addr+createUsers, "application/connect+proto", nil)
+	resp, err := h.Post("http://"+config.Addr+userserviceconnect.UserServiceCreateUsersProcedure, "application/connect+proto", nil)
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
-	require.Equal(t, http.StatusNotFound, resp.StatusCode)
+	require.Equal(t, http.StatusHTTPVersionNotSupported, resp.StatusCode)
 	_, ok := dial(t, New(), config).(rpcbench.Streamer)
 	require.False(t, ok)
 }

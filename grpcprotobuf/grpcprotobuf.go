@@ -6,31 +6,29 @@ import (
 	"runtime"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/grpcapi"
 )
 
 // New uses the library's defaults but for the limits that every server has.
-func New() rpcbench.Stack {
-	return stack("grpcprotobuf", func(*rpcbench.Traits) {}, nil, nil)
-}
+func New() rpcbench.Stack { return stack("grpcprotobuf", "grpc/proto", traits(), nil, nil) }
 
 // VT encodes and decodes with vtprotobuf's generated methods instead of reflection. They don't look at UTF-8, and they
 // leave out a negative zero.
 func VT() rpcbench.Stack {
-	return stack("grpcprotobuf.vt", func(t *rpcbench.Traits) {
-		t.Codec, t.InvalidUTF8 = "github.com/rpcbench/rpcbench/proto/user/v1", rpcbench.Kept
-		t.Lossy = []string{"negative zero"}
-	}, []grpc.ServerOption{grpc.ForceServerCodecV2(grpcapi.VT())},
+	return stack("grpcprotobuf.vt", "grpc/proto", pb.VTTraits(traits()),
+		[]grpc.ServerOption{grpc.ForceServerCodecV2(grpcapi.VT())},
 		[]grpc.DialOption{grpc.WithDefaultCallOptions(grpc.ForceCodecV2(grpcapi.VT()))})
 }
 
 // Gzip compresses requests and replies. The options are deprecated in favour of a registry, which would make every
-// client of the process ask for gzip.
+// client of the process ask for gzip. Its protocol is another, since a server without it refuses compressed requests.
 func Gzip() rpcbench.Stack {
-	return stack("grpcprotobuf.gzip", func(t *rpcbench.Traits) { t.Compression = "gzip" },
+	t := traits()
+	t.Compression = "gzip"
+	return stack("grpcprotobuf.gzip", "grpc/proto/gzip", t,
 		//lint:ignore SA1019 see above
 		[]grpc.ServerOption{grpc.RPCCompressor(grpc.NewGZIPCompressor()), grpc.RPCDecompressor(grpc.NewGZIPDecompressor())},
 		//lint:ignore SA1019 see above
@@ -49,52 +47,25 @@ func Gzip() rpcbench.Stack {
 // buffers for reading frames are defaults, so New has them.
 func Tuned() rpcbench.Stack {
 	const window = rpcbench.MaxBody
-	s := stack("grpcprotobuf.tuned", func(*rpcbench.Traits) {}, nil, []grpc.DialOption{
+	s := stack("grpcprotobuf.tuned", "grpc/proto", traits(), nil, []grpc.DialOption{
 		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
 	})
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-		return newServer(config, []grpc.ServerOption{
-			grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
-			grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window),
-		}), nil
+		workers := uint32(runtime.GOMAXPROCS(0)) // as many as there are when the server is made
+		return grpcapi.OwnServer(config, grpc.NumStreamWorkers(workers),
+			grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window)), nil
 	}
 	return s
 }
 
-func stack(name string, change func(*rpcbench.Traits), server []grpc.ServerOption, client []grpc.DialOption) rpcbench.Stack {
-	s := rpcbench.Stack{
-		Name:     name,
-		Protocol: "grpc/proto",
-		Traits: rpcbench.Traits{
-			Codec:       "google.golang.org/protobuf",
-			HTTP:        "2",
-			Server:      []string{"google.golang.org/grpc"},
-			Client:      []string{"google.golang.org/grpc"},
-			Multiplexed: true,
-			InvalidUTF8: rpcbench.Rejected,
+func traits() rpcbench.Traits { return grpcapi.Traits("google.golang.org/grpc") }
+
+func stack(name, protocol string, t rpcbench.Traits, server []grpc.ServerOption, client []grpc.DialOption) rpcbench.Stack {
+	return rpcbench.Stack{
+		Name: name, Protocol: protocol, Traits: t,
+		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+			return grpcapi.OwnServer(config, server...), nil
 		},
-		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) { return newServer(config, server), nil },
-		Dial: func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-			return grpcapi.Dial(config, client...)
-		},
+		Dial: func(config rpcbench.ClientConfig) (rpcbench.Client, error) { return grpcapi.Dial(config, client...) },
 	}
-	change(&s.Traits)
-	if s.Traits.Compression != "" {
-		s.Protocol += "/gzip" // a server without it refuses compressed requests
-	}
-	return s
-}
-
-type server struct{ *grpc.Server }
-
-func (s server) Close() error {
-	s.Stop()
-	return nil
-}
-
-func newServer(config rpcbench.ServerConfig, options []grpc.ServerOption) rpcbench.Server {
-	if config.TLS != nil {
-		options = append([]grpc.ServerOption{grpc.Creds(credentials.NewTLS(config.TLS))}, options...)
-	}
-	return server{grpcapi.NewServer(config, options...)}
 }

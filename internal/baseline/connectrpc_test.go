@@ -9,13 +9,13 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
-	"github.com/rpcbench/rpcbench/proto/user/v1/userv1grpc"
+	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 )
 
 func directConnectRPC(tb testing.TB, dial dialFunc, asked []rpcbench.User) create {
 	tb.Helper()
 	n := nativeProtobuf()
-	const procedure = userv1grpc.UserService_CreateUser_FullMethodName
+	const procedure = userservicegrpc.UserService_CreateUser_FullMethodName
 	mux := http.NewServeMux()
 	mux.Handle(procedure, connect.NewUnaryHandler(procedure,
 		func(_ context.Context, r *connect.Request[userv1.User]) (*connect.Response[userv1.CreateUserResponse], error) {

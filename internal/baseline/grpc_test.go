@@ -16,7 +16,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
-	"github.com/rpcbench/rpcbench/proto/user/v1/userv1grpc"
+	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 )
 
 func directGRPCProtobuf(tb testing.TB, dial dialFunc, asked []rpcbench.User) create {
@@ -38,7 +38,7 @@ func directGRPCServeHTTP(tb testing.TB, dial dialFunc, asked []rpcbench.User) cr
 }
 
 type grpcService struct {
-	userv1grpc.UnimplementedUserServiceServer
+	userservicegrpc.UnimplementedUserServiceServer
 	nativePB
 }
 
@@ -58,7 +58,7 @@ func grpcServer(n nativePB) *grpc.Server {
 		grpc.ConnectionTimeout(rpcbench.HeaderTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: rpcbench.IdleTimeout}),
 	)
-	userv1grpc.RegisterUserServiceServer(server, &grpcService{nativePB: n})
+	userservicegrpc.RegisterUserServiceServer(server, &grpcService{nativePB: n})
 	return server
 }
 
@@ -70,7 +70,7 @@ func callGRPC(tb testing.TB, dial dialFunc, addr string, n nativePB, asked []rpc
 		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) { return dial(ctx, "tcp", addr) }))
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, conn.Close()) })
-	client := userv1grpc.NewUserServiceClient(conn)
+	client := userservicegrpc.NewUserServiceClient(conn)
 	requests := n.requests(asked)
 	return func(ctx context.Context, i int) error {
 		reply, err := client.CreateUser(ctx, requests[i])

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/message"
 )
 
@@ -29,6 +30,11 @@ type API[U, R, F, E any] struct {
 func Plain() API[rpcbench.User, rpcbench.Response, message.Flex, rpcbench.Error] {
 	same := func(e *rpcbench.Error) *rpcbench.Error { return e }
 	return API[rpcbench.User, rpcbench.Response, message.Flex, rpcbench.Error]{rpcbench.Answer, rpcbench.Check, (*message.Flex).Equal, same, same}
+}
+
+// Traits are those of a stack over bare connections with the codec's. Other transports add theirs.
+func Traits(t codec.Traits) rpcbench.Traits {
+	return rpcbench.Traits{Codec: t.Library, Lossy: t.Lossy, InvalidUTF8: t.InvalidUTF8.Encoding}
 }
 
 // NewService makes the operation that a server runs: it validates and answers.

@@ -15,7 +15,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
-	"github.com/rpcbench/rpcbench/proto/user/v1/userv1grpc"
+	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 )
 
 // Dial makes a client with one grpc.ClientConn per connection.
@@ -42,7 +42,7 @@ func Dial(config rpcbench.ClientConfig, options ...grpc.DialOption) (rpcbench.Cl
 			}
 			return nil, err
 		}
-		conns = append(conns, conn{userv1grpc.NewUserServiceClient(cc)})
+		conns = append(conns, conn{userservicegrpc.NewUserServiceClient(cc)})
 		closers = append(closers, cc.Close)
 	}
 	return binding.NewStreamClient(pb.API(), conns, closers...), nil
@@ -57,7 +57,7 @@ func addHeaders(h *rpcbench.Headers) grpc.UnaryClientInterceptor {
 
 // conn calls the generated client and makes an *rpcbench.Error of its errors.
 type conn struct {
-	stub userv1grpc.UserServiceClient
+	stub userservicegrpc.UserServiceClient
 }
 
 func (c conn) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {

@@ -5,23 +5,31 @@ package grpcapi
 import (
 	"context"
 	"errors"
-	"strings"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
+	"github.com/rpcbench/rpcbench/internal/rpcstatus"
 	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
-	"github.com/rpcbench/rpcbench/proto/user/v1/userv1grpc"
+	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 )
 
+// Traits are those of a stack whose server runs on the given libraries, with the codec that grpc-go has for protobuf.
+func Traits(server ...string) rpcbench.Traits {
+	t := pb.Traits()
+	t.HTTP, t.Multiplexed = "2", true
+	t.Server, t.Client = server, []string{"google.golang.org/grpc"}
+	return t
+}
+
 type service struct {
-	userv1grpc.UnimplementedUserServiceServer
+	userservicegrpc.UnimplementedUserServiceServer
 	create func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error)
 }
 
@@ -38,8 +46,23 @@ func NewServer(config rpcbench.ServerConfig, options ...grpc.ServerOption) *grpc
 	return s
 }
 
+// OwnServer is NewServer, which accepts connections itself, in clear or over TLS.
+func OwnServer(config rpcbench.ServerConfig, options ...grpc.ServerOption) rpcbench.Server {
+	if config.TLS != nil {
+		options = append([]grpc.ServerOption{grpc.Creds(credentials.NewTLS(config.TLS))}, options...)
+	}
+	return server{NewServer(config, options...)}
+}
+
+type server struct{ *grpc.Server }
+
+func (s server) Close() error {
+	s.Stop()
+	return nil
+}
+
 func register(s grpc.ServiceRegistrar) {
-	userv1grpc.RegisterUserServiceServer(s, &service{create: pb.API().NewService()})
+	userservicegrpc.RegisterUserServiceServer(s, &service{create: pb.API().NewService()})
 }
 
 func (s *service) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
@@ -54,17 +77,12 @@ func (s *service) Echo(_ context.Context, f *messagepb.Flex) (*messagepb.Flex, e
 
 // toStatus makes the status of a service's error. Broken rules are details, as google.rpc.BadRequest.
 func toStatus(err error) error {
+	s := status.New(codes.Code(rpcstatus.Number(rpcbench.CodeOf(err))), err.Error())
 	e, ok := errors.AsType[*rpcbench.Error](err)
 	if !ok {
-		return status.FromContextError(err).Err() // Unknown for all but the context's two errors
+		return s.Err()
 	}
-	s := status.New(grpcCode(e.Code), e.Error())
-	if e.Code == rpcbench.Invalid {
-		details := new(errdetails.BadRequest)
-		for _, v := range e.Violations {
-			details.FieldViolations = append(details.FieldViolations,
-				&errdetails.BadRequest_FieldViolation{Field: v.Field, Description: v.Rule})
-		}
+	if details, ok := rpcstatus.Details(e); ok {
 		if s, err = s.WithDetails(details); err != nil {
 			return status.Error(codes.Internal, err.Error())
 		}
@@ -72,54 +90,22 @@ func toStatus(err error) error {
 	return s.Err()
 }
 
-func grpcCode(c rpcbench.Code) codes.Code {
-	switch c {
-	case rpcbench.Invalid, rpcbench.Malformed:
-		return codes.InvalidArgument
-	case rpcbench.TooLarge:
-		return codes.ResourceExhausted
-	case rpcbench.Canceled:
-		return codes.Canceled
-	case rpcbench.DeadlineExceeded:
-		return codes.DeadlineExceeded
-	case rpcbench.Unavailable:
-		return codes.Unavailable
-	}
-	return codes.Internal
-}
-
-// fromStatus turns what a grpc-go client returns into an *rpcbench.Error. InvalidArgument is Invalid with its details and
-// Malformed without. The library says Internal of a message that it could not encode or decode, on either side, so
-// those are told by its words: "grpc: failed to unmarshal …", "grpc: error while marshaling: …".
+// fromStatus turns what a grpc-go client returns into an *rpcbench.Error. Two causes are told by the library's words alone:
+//
+//   - Internal, "grpc: failed to unmarshal …" or "grpc: error while marshaling: …": either side's codec has failed.
+//   - Canceled, "grpc: the client connection is closing": nobody has cancelled.
 func fromStatus(err error) error {
 	s := status.Convert(err)
-	e := &rpcbench.Error{Code: rpcbench.Internal, Err: err}
-	switch s.Code() {
-	case codes.InvalidArgument:
-		e.Code = rpcbench.Malformed
+	e := &rpcbench.Error{Code: rpcstatus.Code(uint32(s.Code())), Err: err}
+	switch words := s.Message(); {
+	case s.Code() == codes.InvalidArgument:
 		for _, d := range s.Details() {
-			if bad, ok := d.(*errdetails.BadRequest); ok {
-				e.Code = rpcbench.Invalid
-				for _, v := range bad.GetFieldViolations() {
-					e.Violations = append(e.Violations, rpcbench.Violation{Field: v.GetField(), Rule: v.GetDescription()})
-				}
-			}
+			rpcstatus.Broken(e, d)
 		}
-	case codes.ResourceExhausted:
-		e.Code = rpcbench.TooLarge
-	case codes.Canceled:
-		e.Code = rpcbench.Canceled
-		if s.Message() == "grpc: the client connection is closing" { // nobody cancelled
-			e.Code = rpcbench.Unavailable
-		}
-	case codes.DeadlineExceeded:
-		e.Code = rpcbench.DeadlineExceeded
-	case codes.Unavailable:
+	case s.Code() == codes.Canceled && words == "grpc: the client connection is closing":
 		e.Code = rpcbench.Unavailable
-	case codes.Internal:
-		if strings.HasPrefix(s.Message(), "grpc: failed to unmarshal") || strings.HasPrefix(s.Message(), "grpc: error while marshaling") {
-			e.Code = rpcbench.Malformed
-		}
+	case s.Code() == codes.Internal && rpcstatus.CodecFailed(words):
+		e.Code = rpcbench.Malformed
 	}
 	return e
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/users"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
-	"github.com/rpcbench/rpcbench/proto/user/v1/userv1grpc"
+	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -60,7 +60,7 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 	broken := []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "name", Rule: "min=4"}}
 	var current error // of the service; set between calls
 	conn := serve(t, func(s *grpc.Server) {
-		userv1grpc.RegisterUserServiceServer(s, &service{create: func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) {
+		userservicegrpc.RegisterUserServiceServer(s, &service{create: func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) {
 			return nil, current
 		}})
 	})
@@ -84,13 +84,13 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 		{"a bare context error: deadline", context.DeadlineExceeded, codes.DeadlineExceeded, rpcbench.DeadlineExceeded, nil},
 		{"a wrapped context error: deadline", fmt.Errorf("create: %w", context.DeadlineExceeded), codes.DeadlineExceeded, rpcbench.DeadlineExceeded, nil},
 		{"a bare context error: cancelled", context.Canceled, codes.Canceled, rpcbench.Canceled, nil},
-		{"somebody's error", io.ErrClosedPipe, codes.Unknown, rpcbench.Internal, nil},
+		{"somebody's error", io.ErrClosedPipe, codes.Internal, rpcbench.Internal, nil},
 		{"an Error without a code", new(rpcbench.Error), codes.Internal, rpcbench.Internal, nil},
 		{"an Error with the library's words of a malformed message", &rpcbench.Error{Code: rpcbench.Internal, Message: "grpc: failed to unmarshal"}, codes.Internal, rpcbench.Internal, nil},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			current = c.err
-			_, err := userv1grpc.NewUserServiceClient(conn).CreateUser(t.Context(), fromUser(users.Sample(0, 0)))
+			_, err := userservicegrpc.NewUserServiceClient(conn).CreateUser(t.Context(), fromUser(users.Sample(0, 0)))
 			require.Equal(t, c.status, status.Code(err))
 			e := asError(t, err)
 			require.Equal(t, c.code, e.Code)
@@ -104,7 +104,7 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 // Other clients find the broken rules where gRPC's error model has them.
 func TestBrokenRulesAreBadRequestDetails(t *testing.T) {
 	conn := serve(t, func(s *grpc.Server) { register(s) })
-	_, err := userv1grpc.NewUserServiceClient(conn).CreateUser(t.Context(), new(userv1.User))
+	_, err := userservicegrpc.NewUserServiceClient(conn).CreateUser(t.Context(), new(userv1.User))
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
 	details := status.Convert(err).Details()
 	require.Len(t, details, 1)
@@ -129,7 +129,7 @@ func (raw) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-const method = userv1grpc.UserService_CreateUser_FullMethodName
+const method = userservicegrpc.UserService_CreateUser_FullMethodName
 
 func TestRequestBytes(t *testing.T) {
 	conn := serve(t, func(s *grpc.Server) { register(s) }, grpc.MaxRecvMsgSize(rpcbench.MaxBody))
@@ -174,7 +174,7 @@ func TestReplyBytes(t *testing.T) {
 	var current []byte
 	conn := serve(t, func(s *grpc.Server) {
 		s.RegisterService(&grpc.ServiceDesc{
-			ServiceName: userv1grpc.UserService_ServiceDesc.ServiceName,
+			ServiceName: userservicegrpc.UserService_ServiceDesc.ServiceName,
 			HandlerType: (*any)(nil),
 			Methods: []grpc.MethodDesc{{MethodName: "CreateUser", Handler: func(any, context.Context, func(any) error, grpc.UnaryServerInterceptor) (any, error) {
 				return &current, nil
@@ -182,7 +182,7 @@ func TestReplyBytes(t *testing.T) {
 		}, nil)
 	}, grpc.ForceServerCodecV2(raw{}))
 	create := func(u rpcbench.User) error {
-		_, err := userv1grpc.NewUserServiceClient(conn).CreateUser(t.Context(), fromUser(u))
+		_, err := userservicegrpc.NewUserServiceClient(conn).CreateUser(t.Context(), fromUser(u))
 		return err
 	}
 	require.NoError(t, create(users.Sample(0, 0)))

@@ -10,11 +10,11 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/users"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
-	"github.com/rpcbench/rpcbench/proto/user/v1/userv1grpc"
+	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 )
 
 type oddService struct {
-	userv1grpc.UnimplementedUserServiceServer
+	userservicegrpc.UnimplementedUserServiceServer
 	create func(grpc.BidiStreamingServer[userv1.User, userv1.CreateUserResponse]) error
 }
 
@@ -24,7 +24,7 @@ func (s oddService) CreateUsers(stream grpc.BidiStreamingServer[userv1.User, use
 
 func odd(t *testing.T, s oddService) conn {
 	t.Helper()
-	return conn{userv1grpc.NewUserServiceClient(serve(t, func(r *grpc.Server) { userv1grpc.RegisterUserServiceServer(r, s) }))}
+	return conn{userservicegrpc.NewUserServiceClient(serve(t, func(r *grpc.Server) { userservicegrpc.RegisterUserServiceServer(r, s) }))}
 }
 
 // What a server may do to a stream that ours doesn't.

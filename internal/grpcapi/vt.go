@@ -5,6 +5,8 @@ import (
 
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
+
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
 )
 
 // VT is vtprotobuf as a codec for grpc.ForceServerCodecV2 and grpc.ForceCodecV2, which set it for one server and one
@@ -14,18 +16,11 @@ func VT() encoding.CodecV2 { return vt{} }
 
 type vt struct{}
 
-// vtMessage is what protoc-gen-go-vtproto adds to a generated type.
-type vtMessage interface {
-	SizeVT() int
-	MarshalToSizedBufferVT([]byte) (int, error)
-	UnmarshalVT([]byte) error
-}
-
 // Name is that of the wire format, which is the same.
 func (vt) Name() string { return "proto" }
 
 func (vt) Marshal(v any) (mem.BufferSlice, error) {
-	m, ok := v.(vtMessage)
+	m, ok := v.(pb.VTMessage)
 	if !ok {
 		return nil, fmt.Errorf("%T has no vtprotobuf methods", v)
 	}
@@ -46,7 +41,7 @@ func (vt) Marshal(v any) (mem.BufferSlice, error) {
 
 // Unmarshal expects a fresh v: UnmarshalVT merges.
 func (vt) Unmarshal(data mem.BufferSlice, v any) error {
-	m, ok := v.(vtMessage)
+	m, ok := v.(pb.VTMessage)
 	if !ok {
 		return fmt.Errorf("%T has no vtprotobuf methods", v)
 	}

@@ -1,5 +1,5 @@
-// Genproto writes the Go that the plugins for protobuf, grpc and vtprotobuf make of the .proto files in ../proto, each where its
-// go_package says. It runs in the tools module's folder, whose go.mod pins compiler and plugins; there is no protoc.
+// Genproto writes the Go that the plugins for protobuf, grpc, connect and vtprotobuf make of the .proto files in ../proto, each
+// where its go_package says. Services of grpc and connect get packages of their own. It runs in the tools module's folder, whose go.mod pins compiler and plugins; there is no protoc.
 // Generated files whose source is gone stay: remove them by hand.
 package main
 
@@ -30,6 +30,10 @@ const (
 	importRoot    = "rpcbench/"            // begins the path of every file; package proto says why
 	pooledRoot    = importRoot + "pooled/" // begins the path of the copies
 	pooledPackage = "github.com/rpcbench/rpcbench/message/pooledpb"
+
+	// grpcPackage has the service for grpc-go, so that who imports its descriptor does not compile grpc.
+	grpcPackage = "github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc;userservicegrpc"
+	serviceFile = importRoot + "user/v1/user_service.proto"
 )
 
 // pooled are the files that are compiled once more, as a package of their own, for types that take the messages within
@@ -83,7 +87,8 @@ func run() error {
 		name, parameter string
 	}{
 		{plain, "protoc-gen-go", ""},
-		{plain, "protoc-gen-go-grpc", ""},
+		{plain, "protoc-gen-go-grpc", ",M" + serviceFile + "=" + grpcPackage},
+		{plain, "protoc-gen-connect-go", ",simple"}, // appends "connect" to the package, and writes what connect's README shows
 		{plain, "protoc-gen-go-vtproto", ",features=marshal+unmarshal+size+equal"},
 		{pooled, "protoc-gen-go", ""},
 		{pooled, "protoc-gen-go-vtproto", ",features=marshal+unmarshal+size+pool,pool=" + pooledPackage + ".*"},

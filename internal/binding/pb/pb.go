@@ -5,10 +5,28 @@ import (
 	"bytes"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/codec/protobuf"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
+
+// Traits are those of a stack that encodes with google.golang.org/protobuf.
+func Traits() rpcbench.Traits { return binding.Traits(protobuf.Codec{}.Traits()) }
+
+// VTTraits are t with vtprotobuf's generated methods as the codec. They don't look at UTF-8, and take a negative zero for a zero.
+func VTTraits(t rpcbench.Traits) rpcbench.Traits {
+	t.Codec, t.InvalidUTF8 = "github.com/rpcbench/rpcbench/proto/user/v1", rpcbench.Kept
+	t.Lossy = []string{"negative zero"}
+	return t
+}
+
+// VTMessage is what protoc-gen-go-vtproto adds to a generated type.
+type VTMessage interface {
+	SizeVT() int
+	MarshalToSizedBufferVT([]byte) (int, error)
+	UnmarshalVT([]byte) error
+}
 
 // API is the service's description.
 func API() binding.API[userv1.User, userv1.CreateUserResponse, messagepb.Flex, userv1.Error] {

@@ -4,7 +4,7 @@
 // - protoc             v0.14.1-protocompile
 // source: rpcbench/user/v1/user_service.proto
 
-package userv1grpc
+package userservicegrpc
 
 import (
 	context "context"

@@ -4,7 +4,7 @@
 // 	protoc        v0.14.1-protocompile
 // source: rpcbench/user/v1/user_service.proto
 
-package userv1grpc
+package userservice
 
 import (
 	messagepb "github.com/rpcbench/rpcbench/message/messagepb"
@@ -31,7 +31,7 @@ const file_rpcbench_user_v1_user_service_proto_rawDesc = "" +
 	"\n" +
 	"CreateUser\x12\x16.rpcbench.user.v1.User\x1a$.rpcbench.user.v1.CreateUserResponse\x12O\n" +
 	"\vCreateUsers\x12\x16.rpcbench.user.v1.User\x1a$.rpcbench.user.v1.CreateUserResponse(\x010\x01\x12<\n" +
-	"\x04Echo\x12\x19.rpcbench.message.v1.Flex\x1a\x19.rpcbench.message.v1.FlexB7Z5github.com/rpcbench/rpcbench/proto/user/v1/userv1grpcb\x06proto3"
+	"\x04Echo\x12\x19.rpcbench.message.v1.Flex\x1a\x19.rpcbench.message.v1.FlexB0Z.github.com/rpcbench/rpcbench/proto/userserviceb\x06proto3"
 
 var file_rpcbench_user_v1_user_service_proto_goTypes = []any{
 	(*v1.User)(nil),               // 0: rpcbench.user.v1.User

@@ -1,0 +1,85 @@
+// Package rpcstatus says what a failure is in gRPC and in Connect: the number of its status code, which both share, and
+// its details. It imports neither library.
+package rpcstatus
+
+import (
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+
+	"github.com/rpcbench/rpcbench"
+)
+
+// The status codes that calls here end with, by their numbers.
+const (
+	canceled          = 1
+	invalidArgument   = 3
+	deadlineExceeded  = 4
+	resourceExhausted = 8
+	internal          = 13
+	unavailable       = 14
+)
+
+// Number returns the number of the status code.
+func Number(c rpcbench.Code) uint32 {
+	switch c {
+	case rpcbench.Invalid, rpcbench.Malformed:
+		return invalidArgument
+	case rpcbench.TooLarge:
+		return resourceExhausted
+	case rpcbench.Canceled:
+		return canceled
+	case rpcbench.DeadlineExceeded:
+		return deadlineExceeded
+	case rpcbench.Unavailable:
+		return unavailable
+	}
+	return internal
+}
+
+// Code returns the code of a status. InvalidArgument is Malformed: only Broken tells it from Invalid.
+func Code(number uint32) rpcbench.Code {
+	switch number {
+	case invalidArgument:
+		return rpcbench.Malformed
+	case resourceExhausted:
+		return rpcbench.TooLarge
+	case canceled:
+		return rpcbench.Canceled
+	case deadlineExceeded:
+		return rpcbench.DeadlineExceeded
+	case unavailable:
+		return rpcbench.Unavailable
+	}
+	return rpcbench.Internal
+}
+
+// Details returns the broken rules as google.rpc.BadRequest. A failure of another code has none, and ok is false.
+func Details(e *rpcbench.Error) (details *errdetails.BadRequest, ok bool) {
+	if e.Code != rpcbench.Invalid {
+		return nil, false
+	}
+	details = new(errdetails.BadRequest)
+	for _, v := range e.Violations {
+		details.FieldViolations = append(details.FieldViolations, &errdetails.BadRequest_FieldViolation{Field: v.Field, Description: v.Rule})
+	}
+	return details, true
+}
+
+// Broken adds the broken rules to e, and makes its code Invalid, if a detail of the failure is a google.rpc.BadRequest.
+func Broken(e *rpcbench.Error, detail any) {
+	bad, ok := detail.(*errdetails.BadRequest)
+	if !ok {
+		return
+	}
+	e.Code = rpcbench.Invalid
+	for _, v := range bad.GetFieldViolations() {
+		e.Violations = append(e.Violations, rpcbench.Violation{Field: v.GetField(), Rule: v.GetDescription()})
+	}
+}
+
+// CodecFailed tells from the message of an Internal of grpc-go, its client's or its server's, that a message could not be
+// encoded or decoded.
+func CodecFailed(message string) bool {
+	return strings.HasPrefix(message, "grpc: failed to unmarshal") || strings.HasPrefix(message, "grpc: error while marshaling")
+}
