@@ -12,8 +12,8 @@ type Codec interface {
 	Traits() Traits
 }
 
-// Stream is a Codec that can also write to and read from a connection directly.
-type Stream interface {
+// Streaming is a Codec that can also write to and read from a connection directly.
+type Streaming interface {
 	Codec
 	Encode(w io.Writer, v any) error
 	Decode(r io.Reader, v any) error

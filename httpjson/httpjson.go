@@ -15,7 +15,7 @@ func New() rpcbench.Stack { return stack("httpjson", jsonstd.Codec{}, httpapi.Op
 
 // Stream uses a json.Decoder on each body and a json.Encoder on each reply, as many handlers are written. It accepts
 // what follows a complete value, which New refuses.
-func Stream() rpcbench.Stack { return stack("httpjson.stream", jsonstd.Stream{}, httpapi.Options{}) }
+func Stream() rpcbench.Stack { return stack("httpjson.stream", jsonstd.Streaming{}, httpapi.Options{}) }
 
 // Gzip compresses requests and replies, with pooled writers and readers: what saving the bytes costs.
 func Gzip() rpcbench.Stack {
@@ -40,7 +40,7 @@ func H2C() rpcbench.Stack {
 // that stays, no mux, no body limit, other sizes of the Transport's buffers, and dropping the Date header, which every
 // server has to send.
 func Tuned() rpcbench.Stack {
-	return stack("httpjson.tuned", jsonstd.Codec{}, httpapi.Options{Tuned: httpapi.Tuned()})
+	return stack("httpjson.tuned", jsonstd.Codec{}, httpapi.Options{Tuned: true})
 }
 
 func stack(name string, c codec.Codec, options httpapi.Options) rpcbench.Stack {

@@ -5,10 +5,15 @@ package httpmsgpack
 import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec/msgp"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 )
 
 // New reads whole bodies and calls UnmarshalMsg and MarshalMsg: one Write for the reply.
 func New() rpcbench.Stack {
 	return httpapi.Stack("httpmsgpack", "http/msgpack", msgp.Codec{}, api(), httpapi.Options{})
+}
+
+func api() binding.API[msgp.User, msgp.Response, msgp.Flex, msgp.Error] {
+	return binding.Alike[msgp.User, msgp.Response, msgp.Flex, msgp.Error]()
 }

@@ -5,10 +5,15 @@ package httpxml
 import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec/xmlstd"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 )
 
 // New reads whole bodies and calls xml.Unmarshal's decoder and xml.Marshal: one Write for the reply.
 func New() rpcbench.Stack {
 	return httpapi.Stack("httpxml", "http/xml", xmlstd.Codec{}, api(), httpapi.Options{})
+}
+
+func api() binding.API[xmlstd.User, xmlstd.Response, xmlstd.Flex, xmlstd.Error] {
+	return binding.Alike[xmlstd.User, xmlstd.Response, xmlstd.Flex, xmlstd.Error]()
 }

@@ -1,4 +1,5 @@
-// Package gzipped compresses what other codecs encode, with compress/gzip at its default level, pooled.
+// Package gzipped compresses what other codecs encode, with compress/gzip at its default level. Compressors are pooled, as
+// every gzip middleware does it: making one costs more than most bodies.
 package gzipped
 
 import (
@@ -11,53 +12,27 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 )
 
-// Codec is another codec, compressed.
+// Codec is another codec, compressed. Many goroutines may use it.
 type Codec struct {
-	inner codec.Codec
-	limit int64
-	pools Pools
+	codec.Codec      // the content's type: HTTP names the compression elsewhere
+	limit            int64
+	writers, readers sync.Pool
 }
 
 // New compresses what c encodes, and decompresses at most limit bytes.
-func New(c codec.Codec, limit int64) *Codec { return &Codec{inner: c, limit: limit} }
-
-// ContentType is that of the content: HTTP names the compression elsewhere.
-func (c *Codec) ContentType() string { return c.inner.ContentType() }
+func New(c codec.Codec, limit int64) *Codec { return &Codec{Codec: c, limit: limit} }
 
 func (c *Codec) Marshal(v any) ([]byte, error) {
-	data, err := c.inner.Marshal(v)
+	data, err := c.Codec.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	return c.pools.Compress(data)
-}
-
-func (c *Codec) Unmarshal(data []byte, v any) error {
-	content, err := c.pools.Decompress(bytes.NewReader(data), c.limit)
-	if err != nil {
-		return err
-	}
-	return c.inner.Unmarshal(content, v)
-}
-
-func (c *Codec) Traits() codec.Traits {
-	t := c.inner.Traits()
-	t.Reuses = "compressors"
-	return t
-}
-
-// Pools keep compressors: making one costs more than most bodies, and every gzip middleware pools them. The zero value
-// is ready for use by many goroutines.
-type Pools struct{ writers, readers sync.Pool }
-
-// Compress returns data in the gzip format.
-func (p *Pools) Compress(data []byte) ([]byte, error) {
 	var out bytes.Buffer
-	w, ok := p.writers.Get().(*gzip.Writer)
+	w, ok := c.writers.Get().(*gzip.Writer)
 	if !ok {
 		w = gzip.NewWriter(nil)
 	}
-	defer p.writers.Put(w)
+	defer c.writers.Put(w)
 	w.Reset(&out)
 	if _, err := w.Write(data); err != nil {
 		return nil, err
@@ -68,32 +43,33 @@ func (p *Pools) Compress(data []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Decompress reads all of r. Its error is ErrTooLarge where the content has more than limit bytes.
-func (p *Pools) Decompress(r io.Reader, limit int64) ([]byte, error) {
-	z, ok := p.readers.Get().(*gzip.Reader)
+func (c *Codec) Unmarshal(data []byte, v any) error { return c.Decode(bytes.NewReader(data), v) }
+
+// Decode reads all of r. Its error is ErrTooLarge where the content has more than the limit.
+func (c *Codec) Decode(r io.Reader, v any) error {
+	z, ok := c.readers.Get().(*gzip.Reader)
 	if !ok {
 		z = new(gzip.Reader)
 	}
-	defer p.readers.Put(z)
+	defer c.readers.Put(z)
 	if err := z.Reset(r); err != nil {
-		return nil, err
+		return err
 	}
-	return io.ReadAll(&limitReader{z, limit})
+	content, err := io.ReadAll(io.LimitReader(z, c.limit+1))
+	if int64(len(content)) > c.limit {
+		return ErrTooLarge
+	}
+	if err != nil {
+		return err
+	}
+	return c.Codec.Unmarshal(content, v)
 }
 
 // ErrTooLarge is the error of a content beyond the limit.
 var ErrTooLarge = errors.New("gzipped: larger than allowed after decompression")
 
-// limitReader is io.LimitReader with an error of its own for what goes beyond.
-type limitReader struct {
-	io.Reader
-	left int64
-}
-
-func (l *limitReader) Read(p []byte) (int, error) {
-	n, err := l.Reader.Read(p)
-	if l.left -= int64(n); l.left < 0 {
-		return 0, ErrTooLarge
-	}
-	return n, err
+func (c *Codec) Traits() codec.Traits {
+	t := c.Codec.Traits()
+	t.Reuses = "compressors"
+	return t
 }

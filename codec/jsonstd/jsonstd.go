@@ -24,8 +24,8 @@ func (Codec) Traits() codec.Traits {
 	}
 }
 
-// Stream is Codec with a new json.Encoder or json.Decoder for each body.
-type Stream struct{ Codec }
+// Streaming is Codec with a new json.Encoder or json.Decoder for each body.
+type Streaming struct{ Codec }
 
-func (Stream) Encode(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
-func (Stream) Decode(r io.Reader, v any) error { return json.NewDecoder(r).Decode(v) }
+func (Streaming) Encode(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
+func (Streaming) Decode(r io.Reader, v any) error { return json.NewDecoder(r).Decode(v) }

@@ -28,10 +28,10 @@ func TestCodecs(t *testing.T) {
 	require.NoError(t, whole.Unmarshal(got, &back))
 	require.Equal(t, decoded, back)
 	require.Error(t, whole.Unmarshal(append(got, 'x'), &back), "garbage after the value")
-	_, ok := whole.(codec.Stream)
+	_, ok := whole.(codec.Streaming)
 	require.False(t, ok, "whole bodies are another row than streams")
 
-	stream := codec.Stream(jsonstd.Stream{})
+	stream := codec.Streaming(jsonstd.Streaming{})
 	var buf bytes.Buffer
 	require.NoError(t, stream.Encode(&buf, u))
 	require.Equal(t, string(want)+"\n", buf.String())

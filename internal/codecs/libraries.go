@@ -149,7 +149,7 @@ func (jsonOfProtobuf) Traits() codec.Traits {
 
 // jsonStream is a new json.Encoder and a new json.Decoder for each body, with one buffer and one reader.
 type jsonStream struct {
-	jsonstd.Stream
+	jsonstd.Streaming
 	out bytes.Buffer
 	in  bytes.Reader
 }
@@ -165,7 +165,7 @@ func (c *jsonStream) Unmarshal(data []byte, v any) error {
 	return json.NewDecoder(&c.in).Decode(v)
 }
 
-func (c *jsonStream) Traits() codec.Traits { return reusing(c.Stream.Traits(), "buffer") }
+func (c *jsonStream) Traits() codec.Traits { return reusing(c.Streaming.Traits(), "buffer") }
 
 // none encodes everything to nothing.
 type none struct{}

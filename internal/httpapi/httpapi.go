@@ -1,9 +1,12 @@
 // Package httpapi is the one net/http handler and client that the HTTP stacks share. They differ by a codec, the native
-// types it carries, and Options. Unless those say otherwise, both sides are written as net/http's documentation shows
-// them: whole bodies, no pools, no buffers kept.
+// types it carries, and Options. Without options both sides are written as net/http's documentation shows them: whole
+// bodies, no pools, no buffers kept. A call goes from caller.call in client.go to handler.ServeHTTP in server.go and back;
+// what a variant does otherwise is in variants.go. Plumbing.go is for every stack over net/http.
 package httpapi
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 
 	"github.com/rpcbench/rpcbench"
@@ -21,28 +24,23 @@ const (
 type Options struct {
 	HTTP2 bool // HTTP/2 instead, in clear or over TLS
 	Gzip  bool // requests and replies compressed, with pooled writers and readers
-	Tuned Tuning
+	Tuned bool // pooled buffers and a client that calls the Transport; over HTTP/1.1 and in identity
 }
 
 // Stack is a stack over net/http, whose traits are the codec's and what options decide.
 func Stack[U, R, F, E any](name, protocol string, c codec.Codec, api binding.API[U, R, F, E], options Options) rpcbench.Stack {
-	t := c.Traits()
-	traits := rpcbench.Traits{
-		Codec: t.Library, Lossy: t.Lossy, InvalidUTF8: t.InvalidUTF8.Encoding,
-		HTTP: "1.1", Server: []string{"net/http"}, Client: []string{"net/http"},
-	}
+	t := binding.Traits(c.Traits())
+	t.HTTP, t.Server, t.Client = "1.1", []string{"net/http"}, []string{"net/http"}
 	if options.HTTP2 {
-		traits.HTTP, traits.Multiplexed = "2", true
+		t.HTTP, t.Multiplexed = "2", true
 		protocol += "/h2"
 	}
 	if options.Gzip {
-		traits.Compression = "gzip"
+		t.Compression = "gzip"
 		protocol += "/gzip"
 	}
 	return rpcbench.Stack{
-		Name:     name,
-		Protocol: protocol,
-		Traits:   traits,
+		Name: name, Protocol: protocol, Traits: t,
 		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 			return newServer(config, c, api, api.NewService(), options), nil
 		},
@@ -50,15 +48,6 @@ func Stack[U, R, F, E any](name, protocol string, c codec.Codec, api binding.API
 			return newClient(config, c, api, options), nil
 		},
 	}
-}
-
-// Protocols is one HTTP version and no other, in clear as over TLS.
-func Protocols(http2 bool) *http.Protocols {
-	p := new(http.Protocols)
-	p.SetHTTP1(!http2)
-	p.SetHTTP2(http2)
-	p.SetUnencryptedHTTP2(http2)
-	return p
 }
 
 // status is the HTTP status of a failure. A cancelled call has none: nobody is left to read it.
@@ -74,4 +63,39 @@ func status(c rpcbench.Code) int {
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError
+}
+
+// bodies turns values into bodies and back, for server and client alike.
+type bodies interface {
+	ContentType() string
+	encode(v any) (io.Reader, error)                        // a request
+	decode(header http.Header, body io.Reader, v any) error // a request or a reply
+	reply(w http.ResponseWriter, status int, v any) error   // fails before it writes anything, or not at all
+}
+
+// whole is the bodies of the main path: all bytes at once.
+type whole struct{ codec.Codec }
+
+func (b whole) encode(v any) (io.Reader, error) {
+	data, err := b.Marshal(v)
+	return bytes.NewReader(data), err
+}
+
+func (b whole) decode(_ http.Header, body io.Reader, v any) error {
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	return b.Unmarshal(data, v)
+}
+
+func (b whole) reply(w http.ResponseWriter, status int, v any) error {
+	data, err := b.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", b.ContentType())
+	w.WriteHeader(status)
+	_, _ = w.Write(data) // fails only when the client has gone
+	return nil
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log"
-	"net"
 	"net/http"
 
 	"github.com/rpcbench/rpcbench"
@@ -14,33 +12,9 @@ import (
 	"github.com/rpcbench/rpcbench/internal/binding"
 )
 
-// server is an *http.Server that serves TLS when it was given a TLS configuration.
-type server struct{ *http.Server }
-
-func (s server) Serve(ln net.Listener) error {
-	if s.TLSConfig != nil {
-		return s.ServeTLS(ln, "", "")
-	}
-	return s.Server.Serve(ln)
-}
-
-// NewServer serves h with the limits that every server has.
-func NewServer(config rpcbench.ServerConfig, h http.Handler, http2 bool) rpcbench.Server {
-	idle, header := config.Limits()
-	return server{&http.Server{
-		Handler:           h,
-		ErrorLog:          log.New(io.Discard, "", 0), // a handshake cut short would print between a row's name and its figures
-		TLSConfig:         config.TLS,
-		Protocols:         Protocols(http2),
-		ReadHeaderTimeout: header,
-		IdleTimeout:       idle,
-		MaxHeaderBytes:    rpcbench.MaxHeader,
-	}}
-}
-
 func newServer[U, R, F, E any](config rpcbench.ServerConfig, c codec.Codec, api binding.API[U, R, F, E],
 	create func(context.Context, *U) (*R, error), options Options) rpcbench.Server {
-	b := newBodies(c, options, options.Tuned.HandlerBuffers)
+	b := serverBodies(c, options)
 	mux := http.NewServeMux()
 	mux.Handle("POST "+usersPath, &handler[U, R, E]{b, create, api.FromError})
 	mux.Handle("POST "+echoPath, &handler[F, F, E]{b, binding.Echo[F], api.FromError})
@@ -49,7 +23,7 @@ func newServer[U, R, F, E any](config rpcbench.ServerConfig, c codec.Codec, api 
 
 // handler serves one operation.
 type handler[Q, A, E any] struct {
-	*bodies
+	bodies
 	do        func(context.Context, *Q) (*A, error)
 	fromError func(*rpcbench.Error) *E
 }
@@ -57,7 +31,7 @@ type handler[Q, A, E any] struct {
 func (h *handler[Q, A, E]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := new(Q)
 	body := http.MaxBytesReader(w, r.Body, rpcbench.MaxBody)
-	if err := h.decode(body, r.Header, q); err != nil {
+	if err := h.decode(r.Header, body, q); err != nil {
 		h.fail(w, requestError(body, err))
 		return
 	}
@@ -66,18 +40,9 @@ func (h *handler[Q, A, E]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, err)
 		return
 	}
-	w.Header().Set("Content-Type", h.codec.ContentType())
-	if h.stream != nil {
-		_ = h.stream.Encode(w, a) // the status is sent: all that is left is a broken reply, which the client refuses
-		return
-	}
-	data, err := h.marshal(a)
-	if err != nil {
+	if err := h.reply(w, http.StatusOK, a); err != nil {
 		h.fail(w, err)
-		return
 	}
-	h.setEncoding(w.Header())
-	_, _ = w.Write(data) // fails only when the client has gone
 }
 
 // requestError tells a body that is too large, which a decoder may not say, from one that can't be decoded.
@@ -101,13 +66,7 @@ func (h *handler[Q, A, E]) fail(w http.ResponseWriter, err error) {
 			body.Message = e.Err.Error()
 		}
 	}
-	data, err := h.marshal(h.fromError(body))
-	if err != nil {
+	if err := h.reply(w, status(body.Code), h.fromError(body)); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
 	}
-	w.Header().Set("Content-Type", h.codec.ContentType())
-	h.setEncoding(w.Header())
-	w.WriteHeader(status(body.Code))
-	_, _ = w.Write(data) // fails only when the client has gone
 }

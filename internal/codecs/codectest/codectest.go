@@ -183,6 +183,6 @@ func AsEncodingJSON(t *testing.T, c codec.Codec) {
 	}
 	require.Error(t, c.Unmarshal([]byte("{}x"), new(rpcbench.User)), "garbage after the value")
 	require.Equal(t, "application/json", c.ContentType())
-	_, ok := c.(codec.Stream)
+	_, ok := c.(codec.Streaming)
 	require.False(t, ok, "whole bodies, as the row says")
 }

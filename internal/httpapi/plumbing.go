@@ -1,0 +1,85 @@
+package httpapi
+
+import (
+	"io"
+	"log"
+	"net"
+	"net/http"
+
+	"github.com/rpcbench/rpcbench"
+)
+
+// Protocols is one HTTP version and no other, in clear as over TLS.
+func Protocols(http2 bool) *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(!http2)
+	p.SetHTTP2(http2)
+	p.SetUnencryptedHTTP2(http2)
+	return p
+}
+
+// NewServer serves h with the limits that every server has.
+func NewServer(config rpcbench.ServerConfig, h http.Handler, http2 bool) rpcbench.Server {
+	idle, header := config.Limits()
+	return server{&http.Server{
+		Handler:           h,
+		ErrorLog:          log.New(io.Discard, "", 0), // a handshake cut short would print between a row's name and its figures
+		TLSConfig:         config.TLS,
+		Protocols:         Protocols(http2),
+		ReadHeaderTimeout: header,
+		IdleTimeout:       idle,
+		MaxHeaderBytes:    rpcbench.MaxHeader,
+	}}
+}
+
+// server is an *http.Server that serves TLS when it was given a TLS configuration.
+type server struct{ *http.Server }
+
+func (s server) Serve(ln net.Listener) error {
+	if s.TLSConfig != nil {
+		return s.ServeTLS(ln, "", "")
+	}
+	return s.Server.Serve(ln)
+}
+
+// BaseURL is the scheme and host of a client's requests.
+func BaseURL(config rpcbench.ClientConfig) string {
+	if config.TLS != nil {
+		return "https://" + config.Addr
+	}
+	return "http://" + config.Addr
+}
+
+// NewHTTPClient holds conns keep-alive connections, of which HTTP/1.1 calls take any that is idle. It neither asks for
+// compression nor undoes it.
+func NewHTTPClient(config rpcbench.ClientConfig, conns int, http2 bool) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DialContext:         config.DialContext,
+		TLSClientConfig:     config.TLS.Clone(), // the Transport writes into it
+		Protocols:           Protocols(http2),
+		DisableCompression:  true,
+		MaxConnsPerHost:     conns,
+		MaxIdleConnsPerHost: conns,
+	}}
+}
+
+// HTTPClients are the clients to bind calls to: one for all connections of HTTP/1.1, one for each of HTTP/2, whose
+// Transport would send everything over one.
+func HTTPClients(config rpcbench.ClientConfig, http2 bool) []*http.Client {
+	if !http2 {
+		return []*http.Client{NewHTTPClient(config, config.Conns, false)}
+	}
+	var clients []*http.Client
+	for range config.Conns {
+		clients = append(clients, NewHTTPClient(config, 1, true))
+	}
+	return clients
+}
+
+// CloseIdle makes the closer of an http.Client.
+func CloseIdle(c *http.Client) func() error {
+	return func() error {
+		c.CloseIdleConnections()
+		return nil
+	}
+}
