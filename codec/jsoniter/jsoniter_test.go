@@ -8,13 +8,10 @@ import (
 
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/jsoniter"
-	"github.com/rpcbench/rpcbench/internal/codecs/codectest"
 	"github.com/rpcbench/rpcbench/message"
 )
 
 var _ codec.Codec = jsoniter.Codec{}
-
-func TestCompatible(t *testing.T) { codectest.AsEncodingJSON(t, jsoniter.Compatible()) }
 
 func TestFastest(t *testing.T) {
 	f := message.Complex()

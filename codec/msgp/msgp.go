@@ -1,7 +1,13 @@
 // Package msgp is MessagePack by the methods that tinylib/msgp generates, as a codec, with the native types that have
-// them. Each type is field-equal to the plain one that its comment names, and leaves out what that leaves out in JSON;
-// so a negative zero, which the generated code takes for a zero, is lost.
+// them. The types are copies of the plain structs, which keep none, and leave out what those leave out in JSON; so a negative
+// zero, which the generated code takes for a zero, is lost.
+//
+// Lists are limited to 65536 elements. A decoder allocates at the word of a list's length, before it has seen an element:
+// without the limit a body of twelve bytes asks for 32 GiB, which ends the process.
 package msgp
+
+//go:generate go -C ../../tools run ./gentypes -tag msg -limit 65536 ../codec/msgp User Response Code Violation Error Flex Pair Small AddressBook Person Phone PhoneType NewsFeed Profile Post Comment Reaction Tree Branch Leaf Article Section
+//go:generate go tool -modfile=../../tools/go.mod msgp -io=false -tests=false -file types_gen.go -o methods_gen.go
 
 import (
 	"errors"

@@ -16,7 +16,7 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/msgp"
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/codecs/codectest"
+	"github.com/rpcbench/rpcbench/internal/hostile"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 )
@@ -26,7 +26,8 @@ var _ codec.Codec = msgp.Codec{}
 func TestRoundTrip(t *testing.T) {
 	c := msgp.Codec{}
 	require.Equal(t, "application/vnd.msgpack", c.ContentType())
-	for _, f := range codectest.Flexes(t) {
+	for _, h := range hostile.Flexes() {
+		f := h.Flex
 		data, err := c.Marshal(binding.Convert[msgp.Flex](f))
 		require.NoError(t, err)
 		back := new(msgp.Flex)

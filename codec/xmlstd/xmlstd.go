@@ -1,12 +1,15 @@
-// Package xmlstd is encoding/xml as a codec, with the native types that carry the service in it. Each type is
-// field-equal to the plain one that its comment names; an element is named after its field, a root after its type.
+// Package xmlstd is encoding/xml as a codec, with the native types that carry the service in it. The types are copies of the
+// plain structs, but for bytes; an element is named after its field, a root after its type.
 //
 // Characters that XML 1.0 lacks come back as U+FFFD: most control characters, U+FFFE, U+FFFF and bytes that are no
 // UTF-8. encoding/xml writes carriage returns, line feeds and tabs as references, so they come back, as white space does.
 package xmlstd
 
+//go:generate go -C ../../tools run ./gentypes -tag xml -bytes Bytes ../codec/xmlstd User Response Code Violation Error Flex Pair
+
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -60,4 +63,16 @@ func (Codec) Traits() codec.Traits {
 		},
 		InvalidUTF8: codec.UTF8{Encoding: codec.Replaced, Decoding: codec.Rejected},
 	}
+}
+
+// Bytes are in base64, as JSON has them: text alone can't carry every byte.
+type Bytes []byte
+
+func (b Bytes) MarshalText() ([]byte, error) {
+	return base64.StdEncoding.AppendEncode(nil, b), nil
+}
+
+func (b *Bytes) UnmarshalText(text []byte) (err error) {
+	*b, err = base64.StdEncoding.AppendDecode(nil, text)
+	return err
 }

@@ -1,8 +1,6 @@
-// Package codectest is what the tests of several codecs share.
-package codectest
+package binding_test
 
 import (
-	"encoding/json"
 	"math"
 	"reflect"
 	"strings"
@@ -11,29 +9,71 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/codec/msgp"
+	"github.com/rpcbench/rpcbench/codec/xmlstd"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 )
 
-// API requires that api's types are field-equal to the plain structs, with names by tag that are JSON's, that its
+func TestAlike(t *testing.T) {
+	t.Run("msgp", func(t *testing.T) {
+		testAPI(t, binding.Alike[msgp.User, msgp.Response, msgp.Flex, msgp.Error]())
+	})
+	t.Run("xml", func(t *testing.T) {
+		testAPI(t, binding.Alike[xmlstd.User, xmlstd.Response, xmlstd.Flex, xmlstd.Error]())
+	})
+}
+
+// Types that lie in memory in another way are refused.
+func TestAlikeRefuses(t *testing.T) {
+	type (
+		reordered struct {
+			ID, Name, Email, Password string
+			Avatar                    []byte
+		}
+		short struct{ ID, Email, Name, Password string }
+		long  struct {
+			ID, Email, Name, Password string
+			Avatar                    []byte
+			More                      int
+		}
+		other struct {
+			ID, Email, Name, Password string
+			Avatar                    string
+		}
+	)
+	refuses := func(why string, make func()) { require.Panics(t, make, why) }
+	refuses("another order", func() { binding.Alike[reordered, msgp.Response, msgp.Flex, msgp.Error]() })
+	refuses("a field less", func() { binding.Alike[short, msgp.Response, msgp.Flex, msgp.Error]() })
+	refuses("a field more", func() { binding.Alike[long, msgp.Response, msgp.Flex, msgp.Error]() })
+	refuses("another type", func() { binding.Alike[other, msgp.Response, msgp.Flex, msgp.Error]() })
+	refuses("another type within", func() {
+		binding.Alike[msgp.User, struct {
+			Code    int32
+			Message string
+			User    *other
+		}, msgp.Flex, msgp.Error]()
+	})
+	refuses("an Error with what is not sent", func() { binding.Alike[msgp.User, msgp.Response, msgp.Flex, msgp.Code]() })
+}
+
+// testAPI requires that api's types are field-equal to the plain structs, that its
 // conversions keep every field, and that its service answers and checks as that of the plain structs does.
-func API[U, R, F, E any](t *testing.T, tag string, api binding.API[U, R, F, E]) {
+func testAPI[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E]) {
 	t.Run("types", func(t *testing.T) {
-		require.Contains(t, Shape(reflect.TypeFor[rpcbench.Response]()), "Avatar avatar,omitempty slice of uint8", "within the user")
+		require.Contains(t, shape(reflect.TypeFor[rpcbench.Response]()), "Avatar avatar,omitempty slice of uint8", "within the user")
 		for own, plain := range map[reflect.Type]reflect.Type{
 			reflect.TypeFor[U](): reflect.TypeFor[rpcbench.User](),
 			reflect.TypeFor[R](): reflect.TypeFor[rpcbench.Response](),
 			reflect.TypeFor[F](): reflect.TypeFor[message.Flex](),
 			reflect.TypeFor[E](): reflect.TypeFor[rpcbench.Error](),
 		} {
-			require.Equal(t, Shape(plain), Shape(own), "%v: a field of one alone would be lost on the way", own)
-			Names(t, tag, own)
+			require.Equal(t, shape(plain), shape(own), "%v: a field of one alone would be lost on the way", own)
 		}
 	})
 	t.Run("flex", func(t *testing.T) {
-		all := Flexes(t)
+		all := flexes(t)
 		for i, f := range all {
 			require.True(t, f.Equal(binding.Convert[message.Flex](binding.Convert[F](f))), "%+v: conversion keeps every field", f)
 			for j, g := range all {
@@ -94,16 +134,16 @@ func user[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E]) {
 	}
 }
 
-// Shape describes a type by its fields' names, kinds and json tags, in order; what JSON does not send is left out.
-func Shape(t reflect.Type) string {
+// shape describes a type by its fields' names, kinds and json tags, in order; what JSON does not send is left out.
+func shape(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice:
-		return t.Kind().String() + " of " + Shape(t.Elem())
+		return t.Kind().String() + " of " + shape(t.Elem())
 	case reflect.Struct:
 		var fields strings.Builder
 		for f := range t.Fields() {
 			if tag := f.Tag.Get("json"); tag != "-" {
-				fields.WriteString("\n" + f.Name + " " + tag + " " + Shape(f.Type))
+				fields.WriteString("\n" + f.Name + " " + tag + " " + shape(f.Type))
 			}
 		}
 		return "struct {" + fields.String() + "\n}"
@@ -111,26 +151,9 @@ func Shape(t reflect.Type) string {
 	return t.Kind().String()
 }
 
-// Names requires that every field of t, a struct, and of the structs within it has the tag that it has for JSON: the
-// same name, and left out as there. A limit is the codec's own.
-func Names(t *testing.T, tag string, typ reflect.Type) {
-	t.Helper()
-	for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
-		typ = typ.Elem()
-	}
-	if typ.Kind() != reflect.Struct {
-		return
-	}
-	for f := range typ.Fields() {
-		got, _, _ := strings.Cut(f.Tag.Get(tag), ",limit=")
-		require.Equal(t, f.Tag.Get("json"), got, "%v.%s", typ, f.Name)
-		Names(t, tag, f.Type)
-	}
-}
-
-// Flexes are pairwise different: message.Complex, each with one field changed, and values that == takes for equal or
+// flexes are pairwise different: message.Complex, each with one field changed, and values that == takes for equal or
 // for different from themselves.
-func Flexes(t *testing.T) []*message.Flex {
+func flexes(t *testing.T) []*message.Flex {
 	all := []*message.Flex{message.Complex(), {}, {Double: math.Copysign(0, -1)}, {Float: float32(math.Copysign(0, -1))},
 		{Double: math.NaN()}, {Float: float32(math.NaN())}}
 	for i := range reflect.TypeFor[message.Flex]().NumField() {
@@ -153,36 +176,4 @@ func Flexes(t *testing.T) []*message.Flex {
 		}
 	}
 	return all
-}
-
-// AsEncodingJSON requires that c, which calls itself compatible, writes the bytes of encoding/json and reads the same
-// from them, so that rows differ in the library alone.
-func AsEncodingJSON(t *testing.T, c codec.Codec) {
-	unsorted := map[string]int{}
-	for _, key := range strings.Fields("the keys of a map are sorted by what calls itself compatible") {
-		unsorted[key] = len(key)
-	}
-	for _, name := range []string{"Anna", "<b>&'\"</b>", "a\u2028b\u2029c", "\x00\t\r\n\x1f\x7f", `\u0041`, "\U0001F600", "in\xffvalid", strings.Repeat("n", 1000)} {
-		u := users.Sample(0, 100)
-		u.Name = name
-		for _, v := range []any{u, &u, rpcbench.Answer(&u), rpcbench.NewValidator[rpcbench.User]()(new(rpcbench.User)), unsorted, message.Complex()} {
-			want, err := json.Marshal(v)
-			require.NoError(t, err)
-			got, err := c.Marshal(v)
-			require.NoError(t, err)
-			// encoding/json writes U+FFFD as an escape, and from Go 1.27 on as the character. Either is right.
-			escaped := func(b []byte) string { return strings.ReplaceAll(string(b), "\ufffd", `\ufffd`) }
-			require.Equal(t, escaped(want), escaped(got), "%T", v)
-		}
-		var viaStd, back rpcbench.User
-		data, err := c.Marshal(u)
-		require.NoError(t, err)
-		require.NoError(t, json.Unmarshal(data, &viaStd))
-		require.NoError(t, c.Unmarshal(data, &back))
-		require.Equal(t, viaStd, back)
-	}
-	require.Error(t, c.Unmarshal([]byte("{}x"), new(rpcbench.User)), "garbage after the value")
-	require.Equal(t, "application/json", c.ContentType())
-	_, ok := c.(codec.Streaming)
-	require.False(t, ok, "whole bodies, as the row says")
 }

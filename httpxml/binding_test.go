@@ -1,9 +1,0 @@
-package httpxml
-
-import (
-	"testing"
-
-	"github.com/rpcbench/rpcbench/internal/codecs/codectest"
-)
-
-func TestAPI(t *testing.T) { codectest.API(t, "xml", api()) }
