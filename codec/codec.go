@@ -32,7 +32,7 @@ type Traits struct {
 	Reuses string
 
 	Aliases     bool     // a decoded string or byte slice shares memory with the input, which must not change after that
-	Lossy       []string // names of the hostile values that do not come back bit-equal
+	Lossy       []string // what does not come back bit-equal: NegativeZero and the constants below it
 	InvalidUTF8 UTF8
 }
 
@@ -44,4 +44,15 @@ const (
 	Rejected = "rejected" // an error
 	Replaced = "replaced" // by U+FFFD
 	Kept     = "kept"     // the same bytes
+)
+
+// What a codec may lose. All other values come back bit-equal.
+const (
+	NegativeZero      = "negative zero"      // comes back as zero
+	NaN               = "NaN"                // can't be encoded
+	Infinities        = "infinities"         // can't be encoded
+	FloatDigits       = "float digits"       // beyond the sixth
+	LargestFloat      = "largest float32"    // can't be decoded
+	ControlCharacters = "control characters" // in a string, but for tab, line feed and carriage return
+	NonCharacters     = "non-characters"     // U+FFFE and U+FFFF in a string
 )

@@ -41,7 +41,7 @@ func echo(s subject) error {
 		}
 	}
 	calls := []*message.Flex{{}, {String: "echo"}}
-	if !slices.Contains(s.stack.Traits.Lossy, "complex") {
+	if !slices.Contains(s.stack.Traits.Lossy, rpcbench.FloatDigits) {
 		calls = append(calls, message.Complex())
 	}
 	for _, m := range calls {

@@ -120,7 +120,7 @@ func BenchmarkTLS(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 // keep floats bit-equal, is skipped.
 func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, m *message.Flex, callers int) {
 	b.Helper()
-	if m.Double != 0 && slices.Contains(stack.Traits.Lossy, "complex") {
+	if m.Double != 0 && slices.Contains(stack.Traits.Lossy, rpcbench.FloatDigits) {
 		b.Skipf("rpcbench: %s does not keep the complex message bit-equal", stack.Name)
 	}
 	prepare := func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {

@@ -24,11 +24,11 @@ func (c Codec) Unmarshal(data []byte, v any) error { return c.api.Unmarshal(data
 func (c Codec) Traits() codec.Traits {
 	t := codec.Traits{
 		Library:     "github.com/json-iterator/go",
-		Lossy:       []string{"negative zero", "NaN", "infinities"},
+		Lossy:       []string{codec.NegativeZero, codec.NaN, codec.Infinities},
 		InvalidUTF8: codec.UTF8{Encoding: codec.Replaced, Decoding: codec.Kept},
 	}
 	if c.api == jsoniter.ConfigFastest {
-		t.Lossy = append(t.Lossy, "complex", "17 digits", "smallest and largest floats", "largest double and smallest float")
+		t.Lossy = append(t.Lossy, codec.FloatDigits)
 		t.InvalidUTF8.Encoding = codec.Kept
 	}
 	return t

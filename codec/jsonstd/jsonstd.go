@@ -19,7 +19,7 @@ func (Codec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "encoding/json",
-		Lossy:       []string{"negative zero", "NaN", "infinities"},
+		Lossy:       []string{codec.NegativeZero, codec.NaN, codec.Infinities},
 		InvalidUTF8: codec.UTF8{Encoding: codec.Replaced, Decoding: codec.Replaced},
 	}
 }

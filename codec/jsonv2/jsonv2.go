@@ -21,7 +21,7 @@ func (Codec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "encoding/json/v2",
-		Lossy:       []string{"NaN", "infinities"},
+		Lossy:       []string{codec.NaN, codec.Infinities},
 		InvalidUTF8: codec.UTF8{Encoding: codec.Rejected, Decoding: codec.Rejected},
 	}
 }

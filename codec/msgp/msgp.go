@@ -55,7 +55,7 @@ func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "github.com/tinylib/msgp",
 		Generated:   true,
-		Lossy:       []string{"negative zero"},
+		Lossy:       []string{codec.NegativeZero},
 		InvalidUTF8: codec.UTF8{Encoding: codec.Kept, Decoding: codec.Kept},
 	}
 }

@@ -56,11 +56,8 @@ var errRest = errors.New("xmlstd: more data after the root element")
 // Traits: what XML lacks, and omitempty takes a negative zero for a zero. What is no UTF-8 is refused when it is read.
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
-		Library: "encoding/xml",
-		Lossy: []string{
-			"negative zero", "control characters in a string",
-			"control characters and a zero", "a byte order mark and non-characters",
-		},
+		Library:     "encoding/xml",
+		Lossy:       []string{codec.NegativeZero, codec.ControlCharacters, codec.NonCharacters},
 		InvalidUTF8: codec.UTF8{Encoding: codec.Replaced, Decoding: codec.Rejected},
 	}
 }

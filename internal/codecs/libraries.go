@@ -32,7 +32,7 @@ func (l library) Traits() codec.Traits               { return l.traits }
 func goccyTraits() codec.Traits {
 	t := jsonstd.Codec{}.Traits()
 	t.Library = "github.com/goccy/go-json"
-	t.Lossy = append(t.Lossy, "smallest and largest floats")
+	t.Lossy = append(t.Lossy, codec.LargestFloat)
 	return t
 }
 
@@ -42,7 +42,7 @@ func goccyTraits() codec.Traits {
 func msgpackTraits() codec.Traits {
 	return codec.Traits{
 		Library:     "github.com/vmihailenco/msgpack/v5",
-		Lossy:       []string{"negative zero"},
+		Lossy:       []string{codec.NegativeZero},
 		InvalidUTF8: codec.UTF8{Encoding: codec.Kept, Decoding: codec.Kept},
 	}
 }
@@ -105,7 +105,7 @@ func (vt) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "github.com/planetscale/vtprotobuf",
 		Generated:   true,
-		Lossy:       []string{"negative zero"},
+		Lossy:       []string{codec.NegativeZero},
 		InvalidUTF8: codec.UTF8{Encoding: codec.Kept, Decoding: codec.Kept},
 	}
 }

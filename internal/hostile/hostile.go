@@ -1,5 +1,5 @@
-// Package hostile is the corpus of values that formats and libraries are known to lose or to change. Stacks and codecs
-// declare by these names what does not come back bit-equal.
+// Package hostile is the corpus of values that formats and libraries are known to lose or to change. A value that one of
+// them loses has the name of the loss, as Traits.Lossy declares it; several values may share a name.
 package hostile
 
 import (
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 )
@@ -21,13 +22,14 @@ type Flex struct {
 func Flexes() []Flex {
 	return []Flex{
 		{"empty", &message.Flex{}},
-		{"complex", message.Complex()},
-		{"17 digits", &message.Flex{Double: 0.30000000000000004, Float: 5592405.5, Message: &message.Pair{}}},
-		{"smallest and largest floats", &message.Flex{Double: math.SmallestNonzeroFloat64, Float: math.MaxFloat32, Message: &message.Pair{}}},
-		{"largest double and smallest float", &message.Flex{Double: math.MaxFloat64, Float: math.SmallestNonzeroFloat32, Message: &message.Pair{}}},
-		{"negative zero", &message.Flex{Double: math.Copysign(0, -1), Float: float32(math.Copysign(0, -1))}},
-		{"NaN", &message.Flex{Double: math.NaN(), Float: float32(math.NaN())}},
-		{"infinities", &message.Flex{Double: math.Inf(1), Float: float32(math.Inf(-1))}},
+		{codec.FloatDigits, message.Complex()},
+		{codec.FloatDigits, &message.Flex{Double: 0.30000000000000004, Float: 5592405.5, Message: &message.Pair{}}},
+		{codec.FloatDigits, &message.Flex{Double: math.SmallestNonzeroFloat64, Message: &message.Pair{}}},
+		{codec.FloatDigits, &message.Flex{Double: math.MaxFloat64, Float: math.SmallestNonzeroFloat32, Message: &message.Pair{}}},
+		{codec.LargestFloat, &message.Flex{Float: math.MaxFloat32}},
+		{codec.NegativeZero, &message.Flex{Double: math.Copysign(0, -1), Float: float32(math.Copysign(0, -1))}},
+		{codec.NaN, &message.Flex{Double: math.NaN(), Float: float32(math.NaN())}},
+		{codec.Infinities, &message.Flex{Double: math.Inf(1), Float: float32(math.Inf(-1))}},
 		{"largest and smallest integers", &message.Flex{
 			Int32: math.MinInt32, Int64: math.MinInt64, Uint32: math.MaxUint32, Uint64: math.MaxUint64,
 			Sint32: math.MinInt32, Sint64: math.MaxInt64, Fixed32: math.MaxUint32, Fixed64: math.MaxUint64,
@@ -38,7 +40,7 @@ func Flexes() []Flex {
 		}},
 		{"integers beyond a float's 53 bits", &message.Flex{Int64: 1<<53 + 1, Uint64: 1<<63 + 1, Message: &message.Pair{Value: -(1<<53 + 1)}}},
 		{"HTML and line separators in a string", &message.Flex{String: "<b>&'\"</b>\u2028\u2029"}},
-		{"control characters in a string", &message.Flex{String: "\x00\x01\t\r\n\x1f\x7f"}},
+		{codec.ControlCharacters, &message.Flex{String: "\x00\x01\t\r\n\x1f\x7f"}},
 		{"empty messages against none", &message.Flex{Message: &message.Pair{}, First: []*message.Pair{{}, {}}, Optional: &message.Pair{}}},
 		{"every byte", &message.Flex{Bytes: everyByte()}},
 	}
@@ -71,10 +73,10 @@ func Users() []User {
 	return []User{
 		{"characters that JSON encoders escape for HTML", with("<b>&'\"</b>", nil)},
 		{"line separators that are no JavaScript", with("a\u2028b\u2029c", nil)},
-		{"control characters and a zero", with("\x00\x01\t\r\n\x1f\x7f", nil)},
+		{codec.ControlCharacters, with("\x00\x01\t\r\n\x1f\x7f", nil)},
 		{"backslashes and what looks like an escape", with(`\\u0041\n`, nil)},
 		{"outside the basic plane, and combining", with("e\u0301 \U0001F600 \U0010FFFF", nil)},
-		{"a byte order mark and non-characters", with("\ufeff\ufffe\uffff\ufffd", nil)},
+		{codec.NonCharacters, with("\ufeff\ufffe\uffff\ufffd", nil)},
 		{"white space at the ends", with("  name  ", nil)},
 		{"what looks like a number too large for a float", with("9223372036854775807", nil)},
 		{"what looks like null", with("null", nil)},

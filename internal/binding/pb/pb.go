@@ -17,7 +17,7 @@ func Traits() rpcbench.Traits { return binding.Traits(protobuf.Codec{}.Traits())
 // VTTraits are t with vtprotobuf's generated methods as the codec. They don't look at UTF-8, and take a negative zero for a zero.
 func VTTraits(t rpcbench.Traits) rpcbench.Traits {
 	t.Codec, t.InvalidUTF8 = "github.com/rpcbench/rpcbench/proto/user/v1", rpcbench.Kept
-	t.Lossy = []string{"negative zero"}
+	t.Lossy = []string{rpcbench.NegativeZero}
 	return t
 }
 
