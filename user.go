@@ -49,17 +49,17 @@ func Answer(u *User) *Response {
 // Check compares a reply with the user it answers: every field, every time. Its error has code Internal.
 func Check(asked *User, r *Response) error {
 	if r.Code != OKCode || r.Message != OKMessage || r.User == nil {
-		return WrongReply("code, message or user")
+		return wrongReply("code, message or user")
 	}
 	got := r.User
 	if got.ID != UserID || got.Email != asked.Email || got.Name != asked.Name || got.Password != asked.Password ||
 		!bytes.Equal(got.Avatar, asked.Avatar) {
-		return WrongReply("a field of the user")
+		return wrongReply("a field of the user")
 	}
 	return nil
 }
 
-// WrongReply is the error of a reply that differs from what was asked for.
-func WrongReply(what string) error {
+// wrongReply is the error of a reply that differs from what was asked for.
+func wrongReply(what string) error {
 	return &Error{Code: Internal, Message: fmt.Sprintf("wrong reply: %s differs from what was asked", what)}
 }

@@ -31,7 +31,7 @@ func (s service) CreateUsers(ctx context.Context, stream *connect.BidiStream[use
 	}
 }
 
-func (c conn) OpenStream(ctx context.Context) (binding.Stream[userv1.User, userv1.CreateUserResponse], error) {
+func (c conn) OpenStream(ctx context.Context) (binding.Exchanger[userv1.User, userv1.CreateUserResponse], error) {
 	call, err := c.stub.CreateUsers(ctx)
 	if err != nil {
 		return nil, fromConnect(ctx, err)
@@ -73,7 +73,7 @@ func (s *stream) Close() error {
 	for {
 		_, err := s.call.Receive()
 		if err == nil {
-			unasked = rpcbench.WrongReply("the number of replies")
+			unasked = binding.WrongReply("the number of replies")
 			continue
 		}
 		_ = s.call.CloseResponse()

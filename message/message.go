@@ -6,6 +6,7 @@ package message
 import (
 	"bytes"
 	"math"
+	"slices"
 )
 
 // Flex has one field of each scalar kind of protobuf, a string, bytes, a message, two repeated messages and an optional
@@ -59,22 +60,10 @@ func (f *Flex) Equal(g *Flex) bool {
 		f.Int32 == g.Int32 && f.Int64 == g.Int64 && f.Uint32 == g.Uint32 && f.Uint64 == g.Uint64 &&
 		f.Sint32 == g.Sint32 && f.Sint64 == g.Sint64 && f.Fixed32 == g.Fixed32 && f.Fixed64 == g.Fixed64 &&
 		f.Sfixed32 == g.Sfixed32 && f.Sfixed64 == g.Sfixed64 && f.Bool == g.Bool && f.String == g.String &&
-		bytes.Equal(f.Bytes, g.Bytes) && f.Message.equal(g.Message) && equalPairs(f.First, g.First) &&
-		equalPairs(f.Second, g.Second) && f.Optional.equal(g.Optional)
+		bytes.Equal(f.Bytes, g.Bytes) && f.Message.equal(g.Message) && slices.EqualFunc(f.First, g.First, (*Pair).equal) &&
+		slices.EqualFunc(f.Second, g.Second, (*Pair).equal) && f.Optional.equal(g.Optional)
 }
 
 func (p *Pair) equal(q *Pair) bool {
 	return p == q || p != nil && q != nil && *p == *q
-}
-
-func equalPairs(a, b []*Pair) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if !a[i].equal(b[i]) {
-			return false
-		}
-	}
-	return true
 }

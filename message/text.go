@@ -1,6 +1,7 @@
 package message
 
 import (
+	_ "embed"
 	"math/rand/v2"
 	"strings"
 )
@@ -68,21 +69,6 @@ func (p prose) phrase(n int) string {
 }
 
 // words are common in English, about from the most common down.
-const words = `
-the of and to a in is it you that he was for on are with as I his they be at one have this from or had by not but what
-all were when we there can an your which their said if do will each about how up out them then she many some so these
-would other into has more her two like him see time could no make than first been its who now people my made over did
-down only way find use may water long little very after words called just where most know get through back much before
-go good new write our used me man too any day same right look think also around another came come work three word must
-because does part even place well such here take why things help put years different away again off went old number
-great tell men say small every found still between name should home big give air line set own under read last never us
-left end along while might next sound below saw something thought both few those always looked show large often together
-asked house don't world going want school important until form food keep children feet land side without boy once
-animals life enough took sometimes four head above kind began almost live page got earth need far hand high year mother
-light parts country father let night following picture being study second eyes soon times story boys since white days
-ever paper hard near sentence better best across during today others however sure means knew it's try told young miles
-sun ways thing whole hear example heard several change answer room sea against top turned learn point city play toward
-five using himself usually money seen didn't car morning given order open ground cold really table remember tree course
-front space inside ago sad early learned brought close nothing though idea lived became add become grow draw yet less
-wind behind cannot letter among able dog shown mean English rest perhaps certain six feel fire ready green yes built
-special ran full town complete oh person hot anything hold state list stood ten`
+//
+//go:embed words.txt
+var words string

@@ -48,6 +48,11 @@ func (a API[U, R, F, E]) NewService() func(context.Context, *U) (*R, error) {
 	}
 }
 
+// WrongReply is the error of a reply that differs from what was asked for, as rpcbench.Check has it.
+func WrongReply(what string) error {
+	return &rpcbench.Error{Code: rpcbench.Internal, Message: fmt.Sprintf("wrong reply: %s differs from what was asked", what)}
+}
+
 // Convert makes a T of what from points to, with all within. Fields go by their names in JSON; one that T lacks is a panic.
 // It is for neutral values, outside of timed calls.
 func Convert[T any](from any) *T {
@@ -167,7 +172,7 @@ func (c *client[U, R, F, E, C]) PrepareEcho(m *message.Flex) (rpcbench.Call, err
 			return err
 		}
 		if !equal(asked, f) {
-			return rpcbench.WrongReply("the echo")
+			return WrongReply("the echo")
 		}
 		return nil
 	}, nil

@@ -9,11 +9,11 @@ import (
 // StreamConn is a Conn that can also stream.
 type StreamConn[U, R, F any] interface {
 	Conn[U, R, F]
-	OpenStream(context.Context) (Stream[U, R], error)
+	OpenStream(context.Context) (Exchanger[U, R], error)
 }
 
-// Stream is a library's open call. Errors are *rpcbench.Error.
-type Stream[U, R any] interface {
+// Exchanger is a stream of a library. Errors are *rpcbench.Error.
+type Exchanger[U, R any] interface {
 	// Exchange sends a user and receives the reply. With an error the stream has ended and holds nothing any more.
 	Exchange(*U) (*R, error)
 	// Close ends the stream, waits for the server, and returns the error that it ends it with. It comes last, if no
@@ -42,7 +42,7 @@ func (c *streamClient[U, R, F, E, C]) OpenStream(ctx context.Context) (rpcbench.
 }
 
 type stream[U, R any] struct {
-	native Stream[U, R]
+	native Exchanger[U, R]
 	check  func(asked *U, r *R) error
 	ended  error // of every Call from now on; nil while the stream is open
 	result error // of Close, once the stream has ended

@@ -34,15 +34,17 @@ func of[T any](plain any) Form { return Form{binding.Convert[T](plain), func() a
 func pooled[T any, P interface {
 	*T
 	ReturnToVTPool()
-}](plain any, fromPool func() P) Form {
-	var before P
-	return Form{binding.Convert[T](plain), func() any {
-		if before != nil {
-			before.ReturnToVTPool()
-		}
-		before = fromPool()
-		return before
-	}}
+}](fromPool func() P) func(plain any) Form {
+	return func(plain any) Form {
+		var before P
+		return Form{binding.Convert[T](plain), func() any {
+			if before != nil {
+				before.ReturnToVTPool()
+			}
+			before = fromPool()
+			return before
+		}}
+	}
 }
 
 // plainTypes are for codecs that go by reflection.
@@ -52,70 +54,54 @@ func plainTypes(e message.Entry) Form {
 	return Form{v, func() any { return reflect.New(t).Interface() }}
 }
 
-// protobufTypes are for protobuf and its JSON.
-func protobufTypes(e message.Entry) Form {
+// types are native types for the plain struct of each message.
+type types struct {
+	user, small, flex, book, feed, tree, article func(plain any) Form
+}
+
+func (t types) form(e message.Entry) Form {
 	switch v := e.New().(type) {
 	case *rpcbench.User:
-		return of[userv1.User](v)
+		return t.user(v)
 	case *message.Small:
-		return of[messagepb.Small](v)
+		return t.small(v)
 	case *message.Flex:
-		return of[messagepb.Flex](v)
+		return t.flex(v)
 	case *message.AddressBook:
-		return of[messagepb.AddressBook](v)
+		return t.book(v)
 	case *message.NewsFeed:
-		return of[messagepb.NewsFeed](v)
+		return t.feed(v)
 	case *message.Tree:
-		return of[messagepb.Tree](v)
+		return t.tree(v)
 	case *message.Article:
-		return of[messagepb.Article](v)
+		return t.article(v)
 	default:
-		return missing(v)
+		panic(fmt.Sprintf("codecs: a message of type %T needs a line for its native type", v))
 	}
+}
+
+// protobufTypes are for protobuf and its JSON.
+func protobufTypes(e message.Entry) Form {
+	return types{
+		of[userv1.User], of[messagepb.Small], of[messagepb.Flex], of[messagepb.AddressBook],
+		of[messagepb.NewsFeed], of[messagepb.Tree], of[messagepb.Article],
+	}.form(e)
 }
 
 // pooledTypes are those that vtprotobuf has generated with pools.
 func pooledTypes(e message.Entry) Form {
-	switch v := e.New().(type) {
-	case *rpcbench.User:
-		return pooled(v, pooledpb.UserFromVTPool)
-	case *message.Small:
-		return pooled(v, pooledpb.SmallFromVTPool)
-	case *message.Flex:
-		return pooled(v, pooledpb.FlexFromVTPool)
-	case *message.AddressBook:
-		return pooled(v, pooledpb.AddressBookFromVTPool)
-	case *message.NewsFeed:
-		return pooled(v, pooledpb.NewsFeedFromVTPool)
-	case *message.Tree:
-		return pooled(v, pooledpb.TreeFromVTPool)
-	case *message.Article:
-		return pooled(v, pooledpb.ArticleFromVTPool)
-	default:
-		return missing(v)
-	}
+	return types{
+		pooled(pooledpb.UserFromVTPool), pooled(pooledpb.SmallFromVTPool), pooled(pooledpb.FlexFromVTPool),
+		pooled(pooledpb.AddressBookFromVTPool), pooled(pooledpb.NewsFeedFromVTPool), pooled(pooledpb.TreeFromVTPool),
+		pooled(pooledpb.ArticleFromVTPool),
+	}.form(e)
 }
 
 // msgpTypes are those that tinylib/msgp has generated methods for.
 func msgpTypes(e message.Entry) Form {
-	switch v := e.New().(type) {
-	case *rpcbench.User:
-		return of[msgp.User](v)
-	case *message.Small:
-		return of[msgp.Small](v)
-	case *message.Flex:
-		return of[msgp.Flex](v)
-	case *message.AddressBook:
-		return of[msgp.AddressBook](v)
-	case *message.NewsFeed:
-		return of[msgp.NewsFeed](v)
-	case *message.Tree:
-		return of[msgp.Tree](v)
-	case *message.Article:
-		return of[msgp.Article](v)
-	default:
-		return missing(v)
-	}
+	return types{
+		of[msgp.User], of[msgp.Small], of[msgp.Flex], of[msgp.AddressBook], of[msgp.NewsFeed], of[msgp.Tree], of[msgp.Article],
+	}.form(e)
 }
 
 // xmlTypes are for encoding/xml, which has types of its own for what carries bytes.
@@ -128,8 +114,4 @@ func xmlTypes(e message.Entry) Form {
 	default:
 		return plainTypes(e)
 	}
-}
-
-func missing(v any) Form {
-	panic(fmt.Sprintf("codecs: a message of type %T needs a line for its native type", v))
 }

@@ -88,7 +88,7 @@ func native(form codecs.Form, plain any) any {
 func (o *ops) requireEqual(t testing.TB, want, got any) {
 	t.Helper()
 	off := 0.0
-	if slices.Contains(o.Codec.Traits().Lossy, "complex") {
+	if slices.Contains(o.Codec.Traits().Lossy, codec.FloatDigits) {
 		off = 1e-6 // what six digits leave
 	}
 	require.Empty(t, differ("", reflect.ValueOf(want), reflect.ValueOf(got), off))

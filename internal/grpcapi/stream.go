@@ -6,7 +6,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
@@ -30,7 +29,7 @@ func (s *service) CreateUsers(stream grpc.BidiStreamingServer[userv1.User, userv
 	}
 }
 
-func (c conn) OpenStream(ctx context.Context) (binding.Stream[userv1.User, userv1.CreateUserResponse], error) {
+func (c conn) OpenStream(ctx context.Context) (binding.Exchanger[userv1.User, userv1.CreateUserResponse], error) {
 	s, err := c.stub.CreateUsers(ctx)
 	if err != nil {
 		return nil, fromStatus(err)
@@ -68,6 +67,6 @@ func (s stream) Close() error {
 		case err != nil:
 			return fromStatus(err)
 		}
-		unasked = rpcbench.WrongReply("the number of replies")
+		unasked = binding.WrongReply("the number of replies")
 	}
 }

@@ -47,12 +47,12 @@ func answer(u *userv1.User) *userv1.CreateUserResponse {
 // check is rpcbench.Check on the generated types.
 func check(asked *userv1.User, r *userv1.CreateUserResponse) error {
 	if r.GetCode() != rpcbench.OKCode || r.GetMessage() != rpcbench.OKMessage || r.GetUser() == nil {
-		return rpcbench.WrongReply("code, message or user")
+		return binding.WrongReply("code, message or user")
 	}
 	got := r.GetUser()
 	if got.GetId() != rpcbench.UserID || got.GetEmail() != asked.GetEmail() || got.GetName() != asked.GetName() ||
 		got.GetPassword() != asked.GetPassword() || !bytes.Equal(got.GetAvatar(), asked.GetAvatar()) {
-		return rpcbench.WrongReply("a field of the user")
+		return binding.WrongReply("a field of the user")
 	}
 	return nil
 }
