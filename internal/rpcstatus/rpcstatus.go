@@ -3,6 +3,7 @@
 package rpcstatus
 
 import (
+	"cmp"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -10,46 +11,27 @@ import (
 	"github.com/rpcbench/rpcbench"
 )
 
-// The status codes that calls here end with, by their numbers.
-const (
-	canceled          = 1
-	invalidArgument   = 3
-	deadlineExceeded  = 4
-	resourceExhausted = 8
-	internal          = 13
-	unavailable       = 14
-)
+const internal = 13 // the number of whatever is not in the table
+
+// numbers are of the status codes.
+var numbers = map[rpcbench.Code]uint32{
+	rpcbench.Canceled:         1,
+	rpcbench.Malformed:        3, // InvalidArgument without details
+	rpcbench.Invalid:          3, // InvalidArgument with details
+	rpcbench.DeadlineExceeded: 4,
+	rpcbench.TooLarge:         8,
+	rpcbench.Unavailable:      14,
+}
 
 // Number returns the number of the status code.
-func Number(c rpcbench.Code) uint32 {
-	switch c {
-	case rpcbench.Invalid, rpcbench.Malformed:
-		return invalidArgument
-	case rpcbench.TooLarge:
-		return resourceExhausted
-	case rpcbench.Canceled:
-		return canceled
-	case rpcbench.DeadlineExceeded:
-		return deadlineExceeded
-	case rpcbench.Unavailable:
-		return unavailable
-	}
-	return internal
-}
+func Number(c rpcbench.Code) uint32 { return cmp.Or(numbers[c], internal) }
 
 // Code returns the code of a status. InvalidArgument is Malformed: only Broken tells it from Invalid.
 func Code(number uint32) rpcbench.Code {
-	switch number {
-	case invalidArgument:
-		return rpcbench.Malformed
-	case resourceExhausted:
-		return rpcbench.TooLarge
-	case canceled:
-		return rpcbench.Canceled
-	case deadlineExceeded:
-		return rpcbench.DeadlineExceeded
-	case unavailable:
-		return rpcbench.Unavailable
+	for c, n := range numbers {
+		if n == number && c != rpcbench.Invalid {
+			return c
+		}
 	}
 	return rpcbench.Internal
 }
