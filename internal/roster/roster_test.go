@@ -39,9 +39,7 @@ func TestConformanceSideBySide(t *testing.T) {
 	for _, stack := range roster.All() {
 		stacktest.Start(t, stack, rpcbench.Config{})
 	}
-	for _, stack := range roster.Main() {
-		t.Run(stack.Name, func(t *testing.T) { stacktest.Conformance(t, stack) })
-	}
+	stacktest.Conformance(t, roster.Main()...)
 }
 
 // TestSharedTypesHaveNoCodecMethods: a Marshal method on a type that several stacks encode would be picked up by one
@@ -125,6 +123,7 @@ func TestFind(t *testing.T) {
 func TestCrossConforms(t *testing.T) {
 	short(t)
 	clients, servers := roster.Cross()
+	var crossed []rpcbench.Stack
 	for _, client := range clients {
 		for _, server := range servers {
 			if client.Name == server.Name {
@@ -132,9 +131,10 @@ func TestCrossConforms(t *testing.T) {
 			}
 			stack, err := rpcbench.Cross(client, server)
 			require.NoError(t, err)
-			t.Run(stack.Name, func(t *testing.T) { stacktest.Conformance(t, stack) })
+			crossed = append(crossed, stack)
 		}
 	}
+	stacktest.Conformance(t, crossed...)
 }
 
 // TestProtocolsRefuseEachOther: a client and a server that don't speak the same protocol part with one clear error, in

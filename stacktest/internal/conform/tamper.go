@@ -1,0 +1,143 @@
+package conform
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/users"
+)
+
+const cantReplace = Skip("compressed bytes can't be replaced one by one; the uncompressed variant of the same code is checked")
+
+// change is what becomes of a reply on its way to the client.
+type change struct {
+	held   string                             // by the changed reply
+	filter func(before []byte) netwrap.Filter // is given the reply to another user of equal length
+	wait   time.Duration                      // for the Call to fail; 0 is the suite's patience
+	breaks bool                               // the connection, which a client may well leave to its owner
+}
+
+// changes are those that keep a reply's length and framing.
+func changes(asked, other rpcbench.User) []change {
+	replace := func(held, old, with string) change {
+		return change{held: held, filter: func([]byte) netwrap.Filter { return netwrap.Replace([]byte(old), []byte(with)) }}
+	}
+	return []change{
+		replace("the name of the call before", asked.Name, other.Name),
+		replace("the email of the call before", asked.Email, other.Email),
+		replace("the password of the call before", asked.Password, other.Password),
+		replace("an id with one byte changed", rpcbench.UserID, "1000001"),
+		replace("the message KO", rpcbench.OKMessage, "KO"),
+	}
+}
+
+// changedByte makes another letter of one in the middle of a reply, which base64 carries as well as raw bytes do.
+func changedByte() change {
+	return change{held: "one changed byte of the payload", filter: func(before []byte) netwrap.Filter {
+		seen, done := 0, false
+		return func(_ *netwrap.TapConn, p []byte) ([]byte, error) {
+			for i, b := range p {
+				if seen++; seen > len(before)/2 && !done && (b >= 'a' && b < 'z' || b >= 'A' && b < 'Z') {
+					p[i], done = b+1, true
+				}
+			}
+			return p, nil
+		}
+	}}
+}
+
+// spoilt are those that a connection does not survive. HTTP/2's clients wait for a reply to this request when they get the one before.
+func spoilt() []change {
+	return []change{
+		{held: "only its first half", filter: func(before []byte) netwrap.Filter { return netwrap.Cut(len(before) / 2) }, breaks: true},
+		{held: "the bytes of the reply before", filter: netwrap.Replay, wait: 250 * time.Millisecond, breaks: true},
+	}
+}
+
+// refuses makes a call whose reply is changed on its way. The call must fail, without asking again, and if the change has left the
+// connection whole, the same call must succeed afterwards. before is a call for another user of equal length.
+func (f *session) refuses(c change, before rpcbench.Call, asked form) error {
+	request, reply, err := f.record(context.Background(), before)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(c.wait, f.s.patience()))
+	defer cancel()
+	var hits atomic.Int64
+	filter := c.filter(reply)
+	f.tap.SetFilter(func(conn *netwrap.TapConn, p []byte) ([]byte, error) {
+		in := bytes.Clone(p)
+		out, err := filter(conn, p)
+		if err != nil || !bytes.Equal(in, out) {
+			hits.Add(1)
+		}
+		return out, err
+	})
+	sent, _, err := f.record(ctx, asked.call)
+	f.tap.SetFilter(nil)
+	switch {
+	case hits.Load() == 0:
+		return fmt.Errorf("%s: the reply does not hold what was to be changed: it does not come over the connection, or not as itself", c.held)
+	case err == nil && 2*len(sent) > 3*len(request):
+		return fmt.Errorf("%s succeeded although the reply held %s: it asked again, and sent %d bytes where a request has %d",
+			asked.name, c.held, len(sent), len(request))
+	case err == nil:
+		return fmt.Errorf("%s succeeded although the reply held %s: it does not compare or return what came", asked.name, c.held)
+	case c.breaks:
+		return nil
+	}
+	if _, _, err := f.record(context.Background(), asked.call); err != nil {
+		return fmt.Errorf("%s after one whose reply held %s: %w", asked.name, c.held, err)
+	}
+	return nil
+}
+
+// changedReplies: a Call must fail when its reply was changed, and CreateUser return what came.
+func changedReplies(s Subject) error {
+	if s.Stack.Traits.Compression != "" {
+		return cantReplace
+	}
+	for _, c := range spoilt() {
+		if err := with(s.watch, rpcbench.Config{}, func(f *session) error { return f.refusesEach(0, c) }); err != nil {
+			return err
+		}
+	}
+	return with(s.watch, rpcbench.Config{}, func(f *session) error {
+		if err := f.refusesEach(0, changes(users.Sample(2, 0), users.Sample(1, 0))...); err != nil {
+			return err
+		}
+		return f.refusesEach(10_000, changedByte())
+	})
+}
+
+func (f *session) refusesEach(avatar int, all ...change) error {
+	before, asked := users.Sample(1, avatar), users.Sample(2, avatar)
+	calls, err := f.forms(asked)
+	if err != nil {
+		return err
+	}
+	calls[0].call = func(ctx context.Context) error { // which compares what CreateUser returns
+		reply, err := f.Client.CreateUser(ctx, asked)
+		if err != nil {
+			return err
+		}
+		return rpcbench.Check(&asked, &reply)
+	}
+	for _, c := range all {
+		for _, form := range calls {
+			if c.breaks && form.name != "Call" {
+				continue
+			}
+			if err := f.refuses(c, f.create(before), form); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
