@@ -7,8 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +24,7 @@ type Check struct {
 	Name      string
 	ClearOnly bool   // not over TLS: the check reads or changes what is on the wire, or TLS makes no difference to it
 	Proves    string // what a stack that passes does, and what the check does not see
-	run       func(Subject) error
+	run       func(Subject)
 }
 
 // Checks is the suite in its order. Patience is one check more.
@@ -70,6 +70,76 @@ type Skip string
 
 func (s Skip) Error() string { return string(s) }
 
+// failure is what a check panics with when it ends early, as a test calls FailNow. Run returns the error.
+type failure struct{ error }
+
+// must ends the check if err is not nil, and says what was done.
+func must(err error, doing ...any) {
+	if err != nil && len(doing) > 0 {
+		err = fmt.Errorf("%s: %w", fmt.Sprintf(doing[0].(string), doing[1:]...), err)
+	}
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+// try returns v unless err ends the check.
+func try[T any](v T, err error) T {
+	must(err)
+	return v
+}
+
+// failIf ends the check if what must not be is so.
+func failIf(wrong bool, format string, args ...any) {
+	if wrong {
+		panic(failure{fmt.Errorf(format, args...)})
+	}
+}
+
+func skipIf(why bool, reason string) {
+	if why {
+		panic(failure{Skip(reason)})
+	}
+}
+
+// ended returns the error that fn, a check or part of one, ends with.
+func ended(fn func()) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case failure:
+			err = p.error
+		default:
+			panic(p)
+		}
+	}()
+	fn()
+	return nil
+}
+
+// errRedialled ends the error of a check that counted more connections than declared. Such a check runs twice: on a busy machine
+// net/http gives a connection up when the goroutine that writes to it has not run for 50 ms.
+var errRedialled = errors.New(" (counted twice)")
+
+// Run returns nil, a Skip, or what is wrong with the stack. A check is bounded in time: a stack whose call never returns fails it, though
+// its goroutines stay behind.
+func (c Check) Run(s Subject) error {
+	done := make(chan error, 1)
+	go func() {
+		err := ended(func() { c.run(s) })
+		if errors.Is(err, errRedialled) {
+			err = ended(func() { c.run(s) })
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(s.limit()):
+		return fmt.Errorf("still running after %v: some call or Close never returns", s.limit())
+	}
+}
+
 // Subject is the stack under test, in one mode.
 type Subject struct {
 	Stack rpcbench.Stack
@@ -84,28 +154,6 @@ func (s Subject) patience() time.Duration { return min(10*time.Second, s.limit()
 
 // readable says whether the bytes on the wire can be read, and changed one by one.
 func (s Subject) readable() bool { return !s.TLS && s.Stack.Traits.Compression == "" }
-
-// errRedialled ends the error of a check that counted more connections than declared. Such a check runs twice: on a busy machine
-// net/http gives a connection up when the goroutine that writes to it has not run for 50 ms.
-var errRedialled = errors.New(" (counted twice)")
-
-// Run bounds a check in time: a stack whose call never returns fails it, though its goroutines stay behind.
-func (c Check) Run(s Subject) error {
-	done := make(chan error, 1)
-	go func() {
-		err := c.run(s)
-		if errors.Is(err, errRedialled) {
-			err = c.run(s)
-		}
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(s.limit()):
-		return fmt.Errorf("still running after %v: some call or Close never returns", s.limit())
-	}
-}
 
 // session is a fixture under check. Its tap and its gate are nil unless it is watched.
 type session struct {
@@ -134,21 +182,20 @@ func (s Subject) watch(config rpcbench.Config) (*session, error) {
 }
 
 // watched and bare make a check of one that has a fixture with one connection.
-func watched(check func(*session) error) func(Subject) error {
-	return func(s Subject) error { return with(s.watch, rpcbench.Config{}, check) }
-}
-
-func bare(check func(*session) error) func(Subject) error {
-	return func(s Subject) error { return with(s.start, rpcbench.Config{}, check) }
-}
-
-func with(start func(rpcbench.Config) (*session, error), config rpcbench.Config, check func(*session) error) error {
-	f, err := start(config)
-	if err != nil {
-		return err
+func watched(check func(*session)) func(Subject) {
+	return func(s Subject) {
+		f := try(s.watch(rpcbench.Config{}))
+		defer f.Close()
+		check(f)
 	}
-	defer f.Close()
-	return check(f)
+}
+
+func bare(check func(*session)) func(Subject) {
+	return func(s Subject) {
+		f := try(s.start(rpcbench.Config{}))
+		defer f.Close()
+		check(f)
+	}
 }
 
 // bytes joins what all connections have carried so far.
@@ -162,17 +209,23 @@ func (f *session) bytes() (sent, received []byte) {
 // record makes call, and returns what it sent and received on the one connection.
 func (f *session) record(ctx context.Context, call rpcbench.Call) (sent, received []byte, err error) {
 	sentBefore, receivedBefore := f.bytes()
-	err = fixture.Within(f.s.limit()/2, f.Fixture, func() error { return call(ctx) })
+	err = f.within(f.s.limit()/2, func() error { return call(ctx) })
 	sent, received = f.bytes()
 	return sent[len(sentBefore):], received[len(receivedBefore):], err
 }
 
+func (f *session) within(limit time.Duration, fn func() error) error {
+	return fixture.Within(limit, f.Fixture, fn)
+}
+
 // messages reads what the one connection carried; nothing with TLS, nor of an unknown protocol.
-func (f *session) messages() (requests, replies []wire.Message, err error) {
+func (f *session) messages() (requests, replies []wire.Message) {
 	if f.s.TLS || f.Stack.Traits.HTTP == "" {
-		return nil, nil, nil
+		return nil, nil
 	}
-	return wire.Read(f.bytes())
+	requests, replies, err := wire.Read(f.bytes())
+	must(err)
+	return requests, replies
 }
 
 // form is one of the two ways to make a call.
@@ -181,10 +234,11 @@ type form struct {
 	call rpcbench.Call
 }
 
-func (f *session) forms(u rpcbench.User) ([]form, error) {
-	call, err := fixture.Call(f.Fixture, u)
-	return []form{{"CreateUser", f.create(u)}, {"Call", call}}, err
+func (f *session) forms(u rpcbench.User) []form {
+	return []form{{"CreateUser", f.create(u)}, {"Call", f.prepare(u)}}
 }
+
+func (f *session) prepare(u rpcbench.User) rpcbench.Call { return try(fixture.Call(f.Fixture, u)) }
 
 func (f *session) create(u rpcbench.User) rpcbench.Call {
 	return func(ctx context.Context) error {
@@ -196,11 +250,7 @@ func (f *session) create(u rpcbench.User) rpcbench.Call {
 // both makes a call in its two forms, which must agree.
 func (f *session) both(u rpcbench.User) (rpcbench.Response, error) {
 	reply, err := f.Client.CreateUser(context.Background(), u)
-	call, prepareErr := fixture.Call(f.Fixture, u)
-	if prepareErr != nil {
-		return reply, errors.Join(err, prepareErr)
-	}
-	return reply, errors.Join(err, call(context.Background()))
+	return reply, errors.Join(err, f.prepare(u)(context.Background()))
 }
 
 // together makes the calls of each caller one after the other, all callers at a time.
@@ -208,51 +258,36 @@ func together(callers ...[]rpcbench.Call) error {
 	var group sync.WaitGroup
 	errs := make([]error, len(callers))
 	for i, calls := range callers {
-		group.Go(func() {
-			for _, call := range calls {
-				if errs[i] = call(context.Background()); errs[i] != nil {
-					return
-				}
-			}
-		})
+		group.Go(func() { errs[i] = goRound(calls, 1)() })
 	}
 	group.Wait()
 	return errors.Join(errs...)
 }
 
-// callers are so many, each with n calls of a user of its own, so that a reply given to the wrong caller shows.
-func (f *session) callers(count, n, avatar int) ([][]rpcbench.Call, error) {
-	all := make([][]rpcbench.Call, count)
-	for i := range all {
-		call, err := fixture.Call(f.Fixture, users.Sample(i, avatar))
-		if err != nil {
-			return nil, err
-		}
-		for range n {
-			all[i] = append(all[i], call)
-		}
+// callAtOnce has so many callers, each with n calls of a user of its own, so that a reply given to the wrong caller shows.
+func (f *session) callAtOnce(count, n, avatar int) {
+	callers := make([][]rpcbench.Call, count)
+	for i := range callers {
+		callers[i] = slices.Repeat([]rpcbench.Call{f.prepare(users.Sample(i, avatar))}, n)
 	}
-	return all, nil
+	must(together(callers...), "%d callers", count)
 }
 
 // connected: as many connections as declared were dialled and accepted, and if the stack multiplexes, each sent at least so many bytes.
-func (f *session) connected(sent int) error {
+func (f *session) connected(sent int) {
 	dialled := f.conns
 	if f.tap != nil {
 		dialled = len(f.tap.Conns())
 	}
-	if f.Accepted() != int64(f.conns) || dialled != f.conns {
-		return fmt.Errorf("%d connections are declared, %d were accepted, %d dialled%w", f.conns, f.Accepted(), dialled, errRedialled)
-	}
+	failIf(f.Accepted() != int64(f.conns) || dialled != f.conns,
+		"%d connections are declared, %d were accepted, %d dialled%w", f.conns, f.Accepted(), dialled, errRedialled)
 	if f.tap == nil || !f.Stack.Traits.Multiplexed {
-		return nil
+		return
 	}
 	for i, c := range f.tap.Conns() {
-		if got := len(c.Sent()); got < sent {
-			return fmt.Errorf("connection %d of %d sent only %d bytes: Prepare and OpenStream must take the connections in turn", i+1, f.conns, got)
-		}
+		got := len(c.Sent())
+		failIf(got < sent, "connection %d of %d sent only %d bytes: Prepare and OpenStream must take the connections in turn", i+1, f.conns, got)
 	}
-	return nil
 }
 
 // hold makes call and returns when the gate holds its request, or when there is nothing to wait for: a deadline may pass before a
@@ -274,26 +309,24 @@ func (f *session) hold(ctx context.Context, u rpcbench.User, call func() error) 
 	return ended
 }
 
-// wantError says whether err is an *rpcbench.Error of the code, with these violations.
-func wantError(what string, err error, code rpcbench.Code, broken ...rpcbench.Violation) error {
+// wantError says whether err is an *rpcbench.Error of the code.
+func wantError(err error, code rpcbench.Code) error {
 	e, ok := errors.AsType[*rpcbench.Error](err)
 	switch {
 	case err == nil:
-		return fmt.Errorf("%s: the call succeeded, it must fail as %q", what, code)
+		return fmt.Errorf("the call succeeded, it must fail as %q", code)
 	case !ok:
-		return fmt.Errorf("%s: the error is no *rpcbench.Error: %w", what, err)
+		return fmt.Errorf("the error is no *rpcbench.Error: %w", err)
 	case e.Code != code:
-		return fmt.Errorf("%s: the code is %q, it must be %q: %w", what, e.Code, code, err)
-	case code == rpcbench.Invalid && !reflect.DeepEqual(e.Violations, broken):
-		return fmt.Errorf("%s: the violations are %v, they must be %v", what, e.Violations, broken)
+		return fmt.Errorf("the code is %q, it must be %q: %w", e.Code, code, err)
 	}
 	return nil
 }
 
-// onLoopback says whether nobody but this machine can reach the server.
-func (f *session) onLoopback() error {
-	if host, _, err := net.SplitHostPort(f.Addr); err != nil || !net.ParseIP(host).IsLoopback() {
-		return fmt.Errorf("the server listens on %s, which is not the loopback interface", f.Addr)
+// refusedAs says whether err has the code and these violations.
+func refusedAs(err error, code rpcbench.Code, broken []rpcbench.Violation) error {
+	if e, ok := errors.AsType[*rpcbench.Error](err); ok && e.Code == code && !reflect.DeepEqual(e.Violations, broken) {
+		return fmt.Errorf("the violations are %v, they must be %v", e.Violations, broken)
 	}
-	return nil
+	return wantError(err, code)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -36,7 +35,7 @@ func connectionDropped() interruption {
 }
 
 // interrupt makes the call of u that open prepares for a context, and ends it.
-func (f *session) interrupt(i interruption, u rpcbench.User, open func(context.Context) (func() error, error)) error {
+func (f *session) interrupt(what string, i interruption, u rpcbench.User, open func(context.Context) (func() error, error)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if i.deadline > 0 {
@@ -45,110 +44,78 @@ func (f *session) interrupt(i interruption, u rpcbench.User, open func(context.C
 		defer stop()
 	}
 	call, err := open(ctx)
-	if ctx.Err() != nil {
-		return Skip("the machine is too slow to tell")
-	}
-	if err != nil {
-		return err
-	}
+	skipIf(ctx.Err() != nil, "the machine is too slow to tell")
+	must(err)
 	result := f.hold(ctx, u, call)
 	i.end(cancel, f.gate)
-	err = fixture.Within(f.s.patience(), f.Fixture, func() error { return <-result })
-	if errors.Is(err, fixture.ErrStuck) {
-		return fmt.Errorf("the call ignores its context or connection: that ended as %q and the call did not return within %v", i.code, f.s.patience())
-	}
-	if err := wantError("interrupted while the server holds the request", err, i.code); err != nil {
-		return err
-	}
-	if i.is != nil && !errors.Is(err, i.is) {
-		return fmt.Errorf("errors.Is(err, %v) does not hold: %w", i.is, err)
-	}
-	return nil
+	err = f.within(f.s.patience(), func() error { return <-result })
+	failIf(errors.Is(err, fixture.ErrStuck), "the %s ignores its context or connection: that ended as %q and the call did not return within %v",
+		what, i.code, f.s.patience())
+	must(wantError(err, i.code), "the %s, interrupted while the server holds the request", what)
+	failIf(i.is != nil && !errors.Is(err, i.is), "the %s: errors.Is(err, %v) does not hold: %w", what, i.is, err)
 }
 
 // interrupted makes a check of an interruption, after which the next call works.
-func interrupted(kind func() interruption) func(Subject) error {
-	return func(s Subject) error {
+func interrupted(kind func() interruption) func(Subject) {
+	return func(s Subject) {
 		for n := range 2 { // a fixture for each form: what comes late of the first would be held in place of the second
-			err := with(s.watch, rpcbench.Config{}, func(f *session) error {
+			watched(func(f *session) {
 				u, i := users.Sample(0, 0), kind()
-				forms, err := f.forms(u)
-				if err != nil {
-					return err
-				}
-				err = f.interrupt(i, u, func(ctx context.Context) (func() error, error) {
-					return func() error { return forms[n].call(ctx) }, nil
+				form := f.forms(u)[n]
+				f.interrupt(form.name, i, u, func(ctx context.Context) (func() error, error) {
+					return func() error { return form.call(ctx) }, nil
 				})
-				if err != nil || i.code == rpcbench.Unavailable {
-					return named(forms[n].name, err)
+				if i.code != rpcbench.Unavailable {
+					f.gate.Release()
+					_, _, err := f.record(context.Background(), form.call)
+					must(err, "the %s after one that ended as %q", form.name, i.code)
 				}
-				f.gate.Release()
-				_, _, err = f.record(context.Background(), forms[n].call)
-				return named("the call after one that ended as "+string(i.code), err)
-			})
-			if err != nil {
-				return err
-			}
+			})(s)
 		}
-		return nil
 	}
 }
 
-// named says of an error, if there is one, what it is about.
-func named(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
-}
-
-func unavailable(s Subject) error {
+func unavailable(s Subject) {
 	if s.readable() { // else what arrives can't be told from a straggler of the call before
-		if err := interrupted(connectionDropped)(s); err != nil {
-			return err
-		}
+		interrupted(connectionDropped)(s)
 	}
-	gone, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	if err := gone.Close(); err != nil {
-		return err
-	}
+	gone := try(new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0"))
+	must(gone.Close())
 	var config *tls.Config
 	if s.TLS {
 		config = new(tls.Config)
 	}
-	return s.outOfReach("nobody listens", gone.Addr().String(), config)
+	s.outOfReach("nobody listens", gone.Addr().String(), config)
 }
 
 // Patient is what Patience proves.
 const Patient = "A call that the server answers after five seconds succeeds: the client has no shorter timeout of its own."
 
 // Patience is the check of a client's own timeout: a call that the server answers after wait succeeds. It begins the call, whose request
-// the server is not given, and returns the rest of the check, to be made once, so that others can run meanwhile.
+// the server is not given, and returns the rest of the check, so that others can run meanwhile.
 func Patience(s Subject, wait time.Duration) (check func() error) {
-	failed := func(err error) func() error { return func() error { return err } }
-	f, err := s.watch(rpcbench.Config{})
-	if err != nil {
-		return failed(err)
-	}
-	u := users.Sample(0, 0)
-	call, err := fixture.Call(f.Fixture, u)
-	if err != nil {
-		return failed(errors.Join(err, f.Close()))
-	}
+	var f *session
+	var result <-chan error
 	began := time.Now()
-	result := f.hold(context.Background(), u, func() error { return call(context.Background()) })
+	err := ended(func() {
+		f = try(s.watch(rpcbench.Config{}))
+		u := users.Sample(0, 0)
+		call := f.prepare(u)
+		result = f.hold(context.Background(), u, func() error { return call(context.Background()) })
+	})
 	return sync.OnceValue(func() error {
-		defer f.Close()
-		select {
-		case err := <-result:
-			return fmt.Errorf("a call without a deadline ended before the server had its request: the client has a timeout of its own: %v", err)
-		case <-time.After(wait - time.Since(began)):
+		if err != nil {
+			return err
 		}
-		f.gate.Release()
-		err := fixture.Within(s.patience(), f.Fixture, func() error { return <-result })
-		return named(fmt.Sprintf("a call that was answered after %v", wait), err)
+		defer f.Close()
+		return ended(func() {
+			select {
+			case err := <-result:
+				failIf(true, "a call without a deadline ended before the server had its request: the client has a timeout of its own: %v", err)
+			case <-time.After(wait - time.Since(began)):
+			}
+			f.gate.Release()
+			must(f.within(s.patience(), func() error { return <-result }), "a call that was answered after %v", wait)
+		})
 	})
 }

@@ -3,13 +3,12 @@ package conform
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/fixture"
+	"github.com/rpcbench/rpcbench/internal/hostile"
 	"github.com/rpcbench/rpcbench/internal/users"
 )
 
@@ -21,230 +20,153 @@ type stream struct {
 }
 
 // open opens a stream. That a client does not stream is a reason to skip.
-func (f *session) open(ctx context.Context, asked ...rpcbench.User) (*stream, error) {
+func (f *session) open(ctx context.Context, asked ...rpcbench.User) *stream {
 	client, ok := f.Client.(rpcbench.Streamer)
-	if !ok {
-		return nil, Skip("the client is no Streamer")
-	}
+	skipIf(!ok, "the client is no Streamer")
 	opened, err := client.OpenStream(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("open a stream: %w", err)
-	}
+	must(err, "open a stream")
 	o := &stream{Stream: opened, users: asked}
 	for _, u := range asked {
 		call, err := opened.Prepare(u)
-		if err != nil {
-			return nil, fmt.Errorf("prepare on a stream: %w", err)
-		}
+		must(err, "prepare on a stream")
 		o.calls = append(o.calls, call)
 	}
-	return o, nil
+	return o
+}
+
+// next makes a Call of a stream, within the suite's patience.
+func (f *session) next(call rpcbench.Call) error {
+	return f.within(f.s.patience(), func() error { return call(context.Background()) })
 }
 
 // streams: two streams at a time on one connection, then one on each of two.
-func streams(s Subject) error {
-	if err := watched(twoStreams)(s); err != nil {
-		return err
-	}
+func streams(s Subject) {
+	watched(twoStreams)(s)
 	const conns, avatar = 2, 10_000
-	return with(s.watch, rpcbench.Config{Conns: conns}, func(f *session) error {
-		for range conns {
-			stream, err := f.open(context.Background(), users.Sample(0, avatar))
-			if err != nil {
-				return err
-			}
-			if err := errors.Join(stream.calls[0](context.Background()), stream.Close()); err != nil {
-				return err
-			}
-		}
-		return f.connected(avatar)
-	})
+	f := try(s.watch(rpcbench.Config{Conns: conns}))
+	defer f.Close()
+	for range conns {
+		stream := f.open(context.Background(), users.Sample(0, avatar))
+		must(f.next(stream.calls[0]))
+		must(stream.Close())
+	}
+	f.connected(avatar)
 }
 
-func twoStreams(f *session) error {
+func twoStreams(f *session) {
 	before := goleak.IgnoreCurrent()
-	requestsBefore, _, err := f.messages()
-	if err != nil {
-		return err
-	}
+	requestsBefore, _ := f.messages()
 	var pair []*stream
 	var callers [][]rpcbench.Call
 	for i := range 2 {
-		asked := make([]rpcbench.User, users.Round)
-		for j := range asked {
-			asked[j] = users.Sample(i*users.Round+j, 1000)
+		var asked []rpcbench.User
+		for j := range users.Round {
+			asked = append(asked, users.Sample(i*users.Round+j, 1000))
 		}
-		stream, err := f.open(context.Background(), asked...)
-		if err != nil {
-			return err
-		}
-		large, err := stream.Prepare(users.Sample(i, rpcbench.MaxAvatar))
-		if err != nil {
-			return fmt.Errorf("prepare on a stream: %w", err)
-		}
-		pair, callers = append(pair, stream), append(callers, append(slices.Clone(stream.calls), large, stream.calls[0]))
+		stream := f.open(context.Background(), append(asked, users.Sample(i, rpcbench.MaxAvatar))...)
+		pair, callers = append(pair, stream), append(callers, append(slices.Clone(stream.calls), stream.calls[0]))
 	}
 	for i := range users.Round {
 		for _, stream := range pair {
-			if err := f.crosses(stream.users[i], stream.calls[i]); err != nil {
-				return fmt.Errorf("call %d of a stream: %w", i, err)
-			}
+			f.crosses(stream.users[i], stream.calls[i], "call %d of a stream", i)
 		}
 	}
-	if err := together(callers...); err != nil {
-		return fmt.Errorf("two streams at a time: %w", err)
-	}
+	must(together(callers...), "two streams at a time")
 	for _, stream := range pair {
-		if err := f.closes(stream); err != nil {
-			return err
-		}
+		f.closes(stream)
 	}
-	requests, _, err := f.messages()
-	if took := len(requests) - len(requestsBefore); len(requests) > 0 && took != len(pair) {
-		return fmt.Errorf("%d streams took %d requests", len(pair), took)
-	}
-	return errors.Join(err, f.connected(0), f.leavesNothing("Close of the streams", before))
+	requests, _ := f.messages()
+	took := len(requests) - len(requestsBefore)
+	failIf(len(requests) > 0 && took != len(pair), "%d streams took %d requests", len(pair), took)
+	f.connected(0)
+	f.leavesNothing("Close of the streams", before)
 }
 
 // closes ends a stream that nothing is wrong with. Before, a Call whose context is done must not be sent: the reply would
 // be the next Call's.
-func (f *session) closes(stream *stream) error {
+func (f *session) closes(stream *stream) {
 	done, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := wantError("a stream's Call whose own context is done", stream.calls[0](done), rpcbench.Canceled); err != nil {
-		return err
-	}
-	if err := stream.calls[1](context.Background()); err != nil {
-		return fmt.Errorf("a stream's Call after one whose own context was done: %w", err)
-	}
+	must(wantError(stream.calls[0](done), rpcbench.Canceled), "a stream's Call whose own context is done")
+	must(f.next(stream.calls[1]), "a stream's Call after one whose own context was done")
 	for range 2 {
-		if err := fixture.Within(f.s.patience(), f.Fixture, stream.Close); err != nil {
-			return fmt.Errorf("close a stream: %w", err)
-		}
+		must(f.within(f.s.patience(), stream.Close), "close a stream")
 	}
-	return wantError("a stream's Call after Close", f.next(stream), rpcbench.Unavailable)
-}
-
-// next makes the first Call of a stream, within the suite's patience.
-func (f *session) next(stream *stream) error {
-	return fixture.Within(f.s.patience(), f.Fixture, func() error { return stream.calls[0](context.Background()) })
+	must(wantError(f.next(stream.calls[0]), rpcbench.Unavailable), "a stream's Call after Close")
 }
 
 // changedStreamReplies: as changedReplies, and the stream stays open and in step.
-func changedStreamReplies(f *session) error {
+func changedStreamReplies(f *session) {
 	ctx, cancel := context.WithTimeout(context.Background(), f.s.limit()/2)
 	defer cancel()
 	asked, other := users.Sample(2, 0), users.Sample(1, 0)
-	stream, err := f.open(ctx, other, asked, users.Sample(1, 10_000), users.Sample(2, 10_000))
-	if err != nil {
-		return err
-	}
-	if !f.s.readable() {
-		return cantReplace
-	}
+	stream := f.open(ctx, other, asked, users.Sample(1, 10_000), users.Sample(2, 10_000))
+	skipIf(!f.s.readable(), cantReplace)
 	for _, c := range changes(asked, other) {
-		if err := f.refuses(c, stream.calls[0], form{"a stream's Call", stream.calls[1]}); err != nil {
-			return err
-		}
+		f.refuses(c, stream.calls[0], form{"stream's Call", stream.calls[1]})
 	}
-	if err := f.refuses(changedByte(), stream.calls[2], form{"a stream's Call", stream.calls[3]}); err != nil {
-		return err
-	}
-	return stream.Close()
+	f.refuses(changedByte(), stream.calls[2], form{"stream's Call", stream.calls[3]})
+	must(stream.Close())
 }
 
 // endedStreams: what is wrong with a request, a context or a connection ends a stream with the same error as a single call; then
 // nothing that is done with the stream hangs, and the next stream is unharmed.
-func endedStreams(s Subject) error {
-	if err := watched(refusedStreams)(s); err != nil {
-		return err
-	}
+func endedStreams(s Subject) {
+	watched(refusedStreams)(s)
 	kinds := []func() interruption{deadlinePasses, contextCancelled}
 	if s.readable() { // else what arrives can't be told from a straggler of the call before
 		kinds = append(kinds, connectionDropped)
 	}
 	for _, kind := range kinds {
-		err := with(s.watch, rpcbench.Config{}, func(f *session) error {
+		watched(func(f *session) {
 			var opened *stream
 			u := users.Sample(1, 0)
-			err := f.interrupt(kind(), u, func(ctx context.Context) (func() error, error) {
-				stream, err := f.open(ctx, users.Sample(0, 0), u)
-				if err != nil {
-					return nil, err
-				}
-				opened = stream
-				return func() error { return stream.calls[1](context.Background()) }, f.next(stream)
+			f.interrupt("stream's Call", kind(), u, func(ctx context.Context) (call func() error, err error) {
+				err = ended(func() {
+					opened = f.open(ctx, users.Sample(0, 0), u)
+					must(f.next(opened.calls[0]))
+				})
+				return func() error { return opened.calls[1](context.Background()) }, err
 			})
-			if err != nil {
-				return named("a Call of a stream", err)
-			}
-			return f.staysEnded(opened, kind().code)
-		})
-		if err != nil {
-			return err
-		}
+			f.staysEnded(opened, kind().code)
+		})(s)
 	}
-	return nil
 }
 
 // refusedStreams sends users that are refused, by server, client or library, and at last closes the fixture under a stream.
-func refusedStreams(f *session) error {
+func refusedStreams(f *session) {
 	before := goleak.IgnoreCurrent()
+	begin := func(asked ...rpcbench.User) *stream {
+		stream := f.open(context.Background(), append([]rpcbench.User{users.Sample(0, 0)}, asked...)...)
+		must(f.next(stream.calls[0]), "a stream after others that ended with an error")
+		return stream
+	}
 	for _, u := range []rpcbench.User{
 		changedUser(func(u *rpcbench.User) { u.Email, u.Password = "", "abc" }),
-		changedUser(func(u *rpcbench.User) { u.Name = "in\xffvalid" }),
+		changedUser(func(u *rpcbench.User) { u.Name = hostile.InvalidUTF8 }),
 		f.s.tooLarge(),
 	} {
-		stream, err := f.open(context.Background(), users.Sample(0, 0), u)
-		if err != nil {
-			return err
-		}
-		if err := f.next(stream); err != nil {
-			return fmt.Errorf("a stream after others that ended with an error: %w", err)
-		}
 		want, refused := errors.AsType[*rpcbench.Error](f.create(u)(context.Background()))
+		stream := begin(u)
 		if !refused { // invalid UTF-8 is not refused by every stack
-			if err := stream.Close(); err != nil {
-				return err
-			}
+			must(stream.Close())
 			continue
 		}
-		err = fixture.Within(f.s.patience(), f.Fixture, func() error { return stream.calls[1](context.Background()) })
-		if err := wantError("on a stream", err, want.Code, want.Violations...); err != nil {
-			return err
-		}
-		if err := f.staysEnded(stream, want.Code); err != nil {
-			return err
-		}
+		must(refusedAs(f.next(stream.calls[1]), want.Code, want.Violations), "on a stream")
+		f.staysEnded(stream, want.Code)
 	}
-	if err := errors.Join(f.connected(0), f.leavesNothing("streams that ended with an error", before)); err != nil {
-		return err
-	}
-	stream, err := f.open(context.Background(), users.Sample(0, 0))
-	if err != nil {
-		return err
-	}
-	if err := f.next(stream); err != nil {
-		return fmt.Errorf("a stream after others that ended with an error: %w", err)
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("close under an open stream: %w", err)
-	}
-	return f.staysEnded(stream, rpcbench.Unavailable)
+	f.connected(0)
+	f.leavesNothing("streams that ended with an error", before)
+	stream := begin()
+	must(f.Close(), "close under an open stream")
+	f.staysEnded(stream, rpcbench.Unavailable)
 }
 
 // staysEnded: a Call of a stream that has ended fails with the code that it ended with, or as Unavailable; Close returns the
 // error it ended with.
-func (f *session) staysEnded(stream *stream, code rpcbench.Code) error {
-	what := fmt.Sprintf("a stream that ended as %q: ", code)
-	if err := f.next(stream); rpcbench.CodeOf(err) != code {
-		if err := wantError(what+"the next Call", err, rpcbench.Unavailable); err != nil {
-			return err
-		}
+func (f *session) staysEnded(stream *stream, code rpcbench.Code) {
+	if err := f.next(stream.calls[0]); rpcbench.CodeOf(err) != code {
+		must(wantError(err, rpcbench.Unavailable), "a stream that ended as %q: the next Call", code)
 	}
-	err := fixture.Within(f.s.patience(), f.Fixture, stream.Close)
-	if e, ok := errors.AsType[*rpcbench.Error](err); ok && e.Code == code {
-		return nil
-	}
-	return wantError(what+"Close", err, code)
+	must(wantError(f.within(f.s.patience(), stream.Close), code), "a stream that ended as %q: Close", code)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/users"
 )
 
-const cantReplace = Skip("compressed bytes can't be replaced one by one; the uncompressed variant of the same code is checked")
+const cantReplace = "compressed bytes can't be replaced one by one; the uncompressed variant of the same code is checked"
 
 // change is what becomes of a reply on its way to the client.
 type change struct {
@@ -23,17 +22,18 @@ type change struct {
 	breaks bool                               // the connection, which a client may well leave to its owner
 }
 
+func replaced(held, old, with string) change {
+	return change{held: held, filter: func([]byte) netwrap.Filter { return netwrap.Replace([]byte(old), []byte(with)) }}
+}
+
 // changes are those that keep a reply's length and framing.
 func changes(asked, other rpcbench.User) []change {
-	replace := func(held, old, with string) change {
-		return change{held: held, filter: func([]byte) netwrap.Filter { return netwrap.Replace([]byte(old), []byte(with)) }}
-	}
 	return []change{
-		replace("the name of the call before", asked.Name, other.Name),
-		replace("the email of the call before", asked.Email, other.Email),
-		replace("the password of the call before", asked.Password, other.Password),
-		replace("an id with one byte changed", rpcbench.UserID, "1000001"),
-		replace("the message KO", rpcbench.OKMessage, "KO"),
+		replaced("the name of the call before", asked.Name, other.Name),
+		replaced("the email of the call before", asked.Email, other.Email),
+		replaced("the password of the call before", asked.Password, other.Password),
+		replaced("an id with one byte changed", rpcbench.UserID, "1000001"),
+		replaced("the message KO", rpcbench.OKMessage, "KO"),
 	}
 }
 
@@ -62,11 +62,9 @@ func spoilt() []change {
 
 // refuses makes a call whose reply is changed on its way. The call must fail, without asking again, and if the change has left the
 // connection whole, the same call must succeed afterwards. before is a call for another user of equal length.
-func (f *session) refuses(c change, before rpcbench.Call, asked form) error {
+func (f *session) refuses(c change, before rpcbench.Call, asked form) {
 	request, reply, err := f.record(context.Background(), before)
-	if err != nil {
-		return err
-	}
+	must(err)
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(c.wait, f.s.patience()))
 	defer cancel()
 	var hits atomic.Int64
@@ -81,63 +79,40 @@ func (f *session) refuses(c change, before rpcbench.Call, asked form) error {
 	})
 	sent, _, err := f.record(ctx, asked.call)
 	f.tap.SetFilter(nil)
-	switch {
-	case hits.Load() == 0:
-		return fmt.Errorf("%s: the reply does not hold what was to be changed: it does not come over the connection, or not as itself", c.held)
-	case err == nil && 2*len(sent) > 3*len(request):
-		return fmt.Errorf("%s succeeded although the reply held %s: it asked again, and sent %d bytes where a request has %d",
-			asked.name, c.held, len(sent), len(request))
-	case err == nil:
-		return fmt.Errorf("%s succeeded although the reply held %s: it does not compare or return what came", asked.name, c.held)
-	case c.breaks:
-		return nil
+	failIf(hits.Load() == 0, "%s: the reply does not hold what was to be changed: it does not come over the connection, or not as itself", c.held)
+	failIf(err == nil && 2*len(sent) > 3*len(request), "the %s succeeded although the reply held %s: it asked again, and sent %d bytes where a request has %d",
+		asked.name, c.held, len(sent), len(request))
+	failIf(err == nil, "the %s succeeded although the reply held %s: the reply is not compared, or not the one that came", asked.name, c.held)
+	if !c.breaks {
+		_, _, err := f.record(context.Background(), asked.call)
+		must(err, "the %s after one whose reply held %s", asked.name, c.held)
 	}
-	if _, _, err := f.record(context.Background(), asked.call); err != nil {
-		return fmt.Errorf("%s after one whose reply held %s: %w", asked.name, c.held, err)
-	}
-	return nil
 }
 
 // changedReplies: a Call must fail when its reply was changed, and CreateUser return what came.
-func changedReplies(s Subject) error {
-	if s.Stack.Traits.Compression != "" {
-		return cantReplace
+func changedReplies(s Subject) {
+	skipIf(s.Stack.Traits.Compression != "", cantReplace)
+	tamper := func(avatar int, all ...change) {
+		watched(func(f *session) {
+			before, asked := f.prepare(users.Sample(1, avatar)), users.Sample(2, avatar)
+			created := func(ctx context.Context) error {
+				reply, err := f.Client.CreateUser(ctx, asked)
+				if err != nil {
+					return err
+				}
+				return rpcbench.Check(&asked, &reply)
+			}
+			for _, c := range all {
+				f.refuses(c, before, form{"Call", f.prepare(asked)})
+				if !c.breaks {
+					f.refuses(c, before, form{"CreateUser", created})
+				}
+			}
+		})(s)
 	}
+	tamper(0, changes(users.Sample(2, 0), users.Sample(1, 0))...)
+	tamper(10_000, changedByte())
 	for _, c := range spoilt() {
-		if err := with(s.watch, rpcbench.Config{}, func(f *session) error { return f.refusesEach(0, c) }); err != nil {
-			return err
-		}
+		tamper(0, c)
 	}
-	return with(s.watch, rpcbench.Config{}, func(f *session) error {
-		if err := f.refusesEach(0, changes(users.Sample(2, 0), users.Sample(1, 0))...); err != nil {
-			return err
-		}
-		return f.refusesEach(10_000, changedByte())
-	})
-}
-
-func (f *session) refusesEach(avatar int, all ...change) error {
-	before, asked := users.Sample(1, avatar), users.Sample(2, avatar)
-	calls, err := f.forms(asked)
-	if err != nil {
-		return err
-	}
-	calls[0].call = func(ctx context.Context) error { // which compares what CreateUser returns
-		reply, err := f.Client.CreateUser(ctx, asked)
-		if err != nil {
-			return err
-		}
-		return rpcbench.Check(&asked, &reply)
-	}
-	for _, c := range all {
-		for _, form := range calls {
-			if c.breaks && form.name != "Call" {
-				continue
-			}
-			if err := f.refuses(c, f.create(before), form); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

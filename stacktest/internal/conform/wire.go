@@ -20,188 +20,137 @@ import (
 	"github.com/rpcbench/rpcbench/internal/wire"
 )
 
-func connections(s Subject) error {
+// connections makes calls of one caller, then of many, and counts connections once all is closed.
+func connections(s Subject) {
 	for _, conns := range []int{1, 4} {
 		for _, avatar := range []int{0, 1000, 100_000} {
-			err := with(s.watch, rpcbench.Config{Conns: conns}, func(f *session) error { return f.opens(avatar) })
-			if err != nil {
-				return fmt.Errorf("payload %d B, %d connections: %w", avatar, conns, err)
-			}
+			err := ended(func() {
+				f := try(s.watch(rpcbench.Config{Conns: conns}))
+				defer f.Close()
+				f.onLoopback()
+				calls := 4
+				if avatar > 1000 {
+					calls = 2 // they take long under the race detector
+				}
+				f.callAtOnce(1, calls, avatar)
+				f.callAtOnce(3*conns, calls, avatar)
+				must(f.Close(), "close")
+				f.connected(3 * avatar)
+			})
+			must(err, "payload %d B", avatar)
 		}
 	}
-	return nil
 }
 
-// opens makes calls of one caller, then of many, and counts connections once all is closed.
-func (f *session) opens(avatar int) error {
-	if err := f.onLoopback(); err != nil {
-		return err
-	}
-	calls := 4
-	if avatar > 1000 {
-		calls = 2 // they take long under the race detector
-	}
-	for _, count := range []int{1, 3 * f.conns} {
-		callers, err := f.callers(count, calls, avatar)
-		if err == nil {
-			err = together(callers...)
-		}
-		if err != nil {
-			return fmt.Errorf("%d callers: %w", count, err)
-		}
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("close: %w", err)
-	}
-	return f.connected(3 * avatar)
+func (f *session) onLoopback() {
+	host, _, err := net.SplitHostPort(f.Addr)
+	failIf(err != nil || !net.ParseIP(host).IsLoopback(), "the server listens on %s, which is not the loopback interface", f.Addr)
 }
 
-func traffic(f *session) error {
-	if f.Stack.Traits.Compression != "" && !f.s.TLS {
-		return Skip("names can't be read off compressed bodies; the check of compression reads their size")
+func traffic(f *session) {
+	skipIf(f.Stack.Traits.Compression != "" && !f.s.TLS, "names can't be read off compressed bodies; the check of compression reads their size")
+	for i, call := range try(fixture.Calls(f.Fixture, 0)) {
+		f.crosses(users.Sample(i, 0), call, "call %d", i)
 	}
-	calls, err := fixture.Calls(f.Fixture, 0)
-	if err != nil {
-		return err
-	}
-	for i, call := range calls {
-		if err := f.crosses(users.Sample(i, 0), call); err != nil {
-			return fmt.Errorf("call %d: %w", i, err)
-		}
-	}
-	return f.connected(0)
+	f.connected(0)
 }
 
 // crosses makes a call of u, whose name must be on the wire in both directions; over TLS in neither.
-func (f *session) crosses(u rpcbench.User, call rpcbench.Call) error {
+func (f *session) crosses(u rpcbench.User, call rpcbench.Call, what string, i int) {
 	sent, received, err := f.record(context.Background(), call)
+	must(err, what, i)
 	inSent, inReceived := bytes.Contains(sent, []byte(u.Name)), bytes.Contains(received, []byte(u.Name))
-	switch {
-	case err != nil:
-		return err
-	case f.s.TLS && (inSent || inReceived):
-		return errors.New("the user's name stands in clear on a connection that should be TLS")
-	case len(sent) == 0 || len(received) == 0 || f.s.readable() && !(inSent && inReceived):
-		return fmt.Errorf("%d bytes were sent and %d received; the user's name is in the request: %t, in the reply: %t; the call did not cross the connection",
-			len(sent), len(received), inSent, inReceived)
-	}
-	return nil
+	failIf(f.s.TLS && (inSent || inReceived), "the user's name stands in clear on a connection that should be TLS")
+	failIf(len(sent) == 0 || len(received) == 0 || f.s.readable() && !(inSent && inReceived),
+		"%s: of its %d bytes sent and %d received, the user's name is in the request: %t, in the reply: %t; the call did not cross the connection",
+		fmt.Sprintf(what, i), len(sent), len(received), inSent, inReceived)
 }
 
-func oneRequest(f *session) error {
-	if f.Stack.Traits.HTTP == "" {
-		return Skip("messages of an unknown protocol can't be told apart")
-	}
+func oneRequest(f *session) {
+	skipIf(f.Stack.Traits.HTTP == "", "messages of an unknown protocol can't be told apart")
 	for _, avatar := range []int{0, 1000} {
-		if _, err := f.both(users.Sample(0, avatar)); err != nil {
-			return err
-		}
-		requests, _, err := f.messages()
-		if err != nil || len(requests) < 2 {
-			return fmt.Errorf("read %d requests off the wire: %w", len(requests), err)
-		}
+		try(f.both(users.Sample(0, avatar)))
+		requests, _ := f.messages()
+		failIf(len(requests) < 2, "read %d requests off the wire", len(requests))
 		neutral, prepared := requests[len(requests)-2], requests[len(requests)-1]
-		if !reflect.DeepEqual(neutral.Header, prepared.Header) || !bytes.Equal(neutral.Body, prepared.Body) {
-			return fmt.Errorf("CreateUser and Prepare send different requests:\n%v %q\n%v %q", neutral.Header, neutral.Body, prepared.Header, prepared.Body)
-		}
+		failIf(!reflect.DeepEqual(neutral.Header, prepared.Header) || !bytes.Equal(neutral.Body, prepared.Body),
+			"CreateUser and Prepare send different requests:\n%v %q\n%v %q", neutral.Header, neutral.Body, prepared.Header, prepared.Body)
 	}
-	return nil
 }
 
-func protocol(f *session) error {
+func protocol(f *session) {
 	if f.s.TLS {
-		return verified(f)
+		verified(f)
+		return
 	}
 	requests, replies, err := wire.Read(f.bytes())
 	version := ""
-	switch {
-	case err != nil && !errors.Is(err, wire.ErrNotHTTP):
-		return err
-	case err == nil && len(requests) > 0:
+	if !errors.Is(err, wire.ErrNotHTTP) {
+		must(err)
+	}
+	if len(requests) > 0 {
 		version = requests[0].Version
 	}
-	if version != f.Stack.Traits.HTTP {
-		return fmt.Errorf("the wire carries HTTP version %q, %q is declared", version, f.Stack.Traits.HTTP)
-	}
+	failIf(version != f.Stack.Traits.HTTP, "the wire carries HTTP version %q, %q is declared", version, f.Stack.Traits.HTTP)
 	for _, r := range replies {
 		kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), "+")
-		if kind == "application/grpc" && r.Trailer.Get("Grpc-Status") != "0" {
-			return fmt.Errorf("a reply of gRPC whose trailers are %v: they must say that the call went well", r.Trailer)
-		}
+		failIf(kind == "application/grpc" && r.Trailer.Get("Grpc-Status") != "0",
+			"a reply of gRPC whose trailers are %v: they must say that the call went well", r.Trailer)
 	}
-	return nil
 }
 
 // verified: the newest TLS with the declared protocol, and a client that asks for the server's certificate.
-func verified(f *session) error {
+func verified(f *session) {
 	state, ok := f.TLS()
-	if !ok || state.Version != tls.VersionTLS13 {
-		return fmt.Errorf("the connection speaks TLS version %#x, 1.3 is asked for", state.Version)
-	}
-	if p := state.NegotiatedProtocol; (f.Stack.Traits.HTTP == "2") != (p == "h2") {
-		return fmt.Errorf("TLS agreed on protocol %q, HTTP version %q is declared", p, f.Stack.Traits.HTTP)
-	}
+	failIf(!ok || state.Version != tls.VersionTLS13, "the connection speaks TLS version %#x, 1.3 is asked for", state.Version)
+	failIf((f.Stack.Traits.HTTP == "2") != (state.NegotiatedProtocol == "h2"), "TLS agreed on protocol %q, HTTP version %q is declared",
+		state.NegotiatedProtocol, f.Stack.Traits.HTTP)
 	noRoots := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: x509.NewCertPool(), ServerName: state.ServerName}
-	return f.s.outOfReach("a client that does not trust the server's certificate", f.Addr, noRoots)
+	f.s.outOfReach("a client that does not trust the server's certificate", f.Addr, noRoots)
 }
 
 // outOfReach: the first call of a client that can't reach its server fails as Unavailable. A client may as well refuse to be made.
-func (s Subject) outOfReach(what, addr string, config *tls.Config) error {
+func (s Subject) outOfReach(what, addr string, config *tls.Config) {
 	c, err := s.Stack.Dial(rpcbench.ClientConfig{Addr: addr, DialContext: new(net.Dialer).DialContext, Conns: 1, TLS: config})
 	if err == nil {
 		defer c.Close()
 		_, err = c.CreateUser(context.Background(), users.Sample(0, 0))
 	}
-	return wantError(what, err, rpcbench.Unavailable)
+	must(wantError(err, rpcbench.Unavailable), what)
 }
 
-func compression(f *session) error {
+func compression(f *session) {
 	const size = 64 << 10
 	u := users.Sample(0, 0)
 	u.Avatar = bytes.Repeat([]byte("rpcbench"), size/8)
-	call, err := fixture.Call(f.Fixture, u)
-	if err != nil {
-		return err
-	}
-	sent, received, err := f.record(context.Background(), call)
-	if err != nil {
-		return err
-	}
+	sent, received, err := f.record(context.Background(), f.prepare(u))
+	must(err)
 	declared := f.Stack.Traits.Compression
-	for _, way := range []struct {
-		name     string
-		bytes    int
-		declared bool
-	}{{"requests", len(sent), declared == "gzip"}, {"replies", len(received), declared != ""}} {
-		if compressed := way.bytes < size/2; compressed != way.declared || !compressed && way.bytes < size {
-			return fmt.Errorf("64 kB that compress well cost %d bytes in %s; compression declared: %t", way.bytes, way.name, way.declared)
-		}
+	costs := func(bytes []byte, what string, declared bool) {
+		compressed := len(bytes) < size/2
+		failIf(compressed != declared || !compressed && len(bytes) < size,
+			"64 kB that compress well cost %d bytes in %s; compression declared: %t", len(bytes), what, declared)
 	}
-	requests, replies, err := f.messages()
+	costs(sent, "requests", declared == "gzip")
+	costs(received, "replies", declared != "")
+	requests, replies := f.messages()
 	for _, m := range append(requests, replies...) {
 		for _, name := range []string{"Content-Encoding", "Grpc-Encoding", "Accept-Encoding", "Grpc-Accept-Encoding"} {
-			asks := strings.Contains(name, "Accept")
-			if got := m.Header.Get(name); got != "" && got != "identity" && (declared == "" || !asks && got != "gzip") {
-				return fmt.Errorf("%s is %q, compression %q is declared", name, got, declared)
-			}
+			got, asks := m.Header.Get(name), strings.Contains(name, "Accept")
+			failIf(got != "" && got != "identity" && (declared == "" || !asks && got != "gzip"), "%s is %q, compression %q is declared", name, got, declared)
 		}
 		if !strings.HasPrefix(m.Header.Get("Content-Type"), "application/grpc") {
 			continue
 		}
-		frames, err := wire.GRPCFrames(m.Body)
-		if err != nil {
-			return err
-		}
-		if declared == "" && slices.ContainsFunc(frames, func(f wire.GRPCFrame) bool { return f.Compressed }) {
-			return errors.New("a gRPC message has its compressed flag set, no compression is declared")
+		for _, frame := range try(wire.GRPCFrames(m.Body)) {
+			failIf(frame.Compressed && declared == "", "a gRPC message has its compressed flag set, no compression is declared")
 		}
 	}
-	return err
 }
 
-const noHeaders = Skip("the protocol has no headers")
+const noHeaders = "the protocol has no headers"
 
-func headers(s Subject) error {
+func headers(s Subject) {
 	asked := users.Headers()
 	var mu sync.Mutex
 	var made []string
@@ -212,90 +161,56 @@ func headers(s Subject) error {
 		made = append(made, another())
 		return made[len(made)-1]
 	}
-	raw, requests, err := s.sentWith(asked)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return noHeaders
-	}
-	if err != nil {
-		return fmt.Errorf("with Config.Headers, which Dial may refuse with errors.ErrUnsupported alone: %w", err)
-	}
+	raw, requests := s.sentWith(asked)
 	mu.Lock()
 	defer mu.Unlock()
-	if requests == nil { // an unknown protocol
-		for _, value := range append(made, asked.UserAgent, asked.Authorization) {
-			if !bytes.Contains(raw, []byte(value)) {
-				return fmt.Errorf("%.60q of Config.Headers was not sent", value)
-			}
-		}
-		return nil
+	for _, value := range append(made, asked.UserAgent, asked.Authorization) {
+		failIf(requests == nil && !bytes.Contains(raw, []byte(value)), "%.60q of Config.Headers was not sent", value) // an unknown protocol
 	}
 	seen := map[string]bool{}
 	for i, h := range requests {
-		trace := h.Get("Traceparent")
-		switch {
-		case !strings.HasPrefix(h.Get("User-Agent"), asked.UserAgent):
-			return fmt.Errorf("request %d has the user agent %q, Config.Headers has %q", i, h.Get("User-Agent"), asked.UserAgent)
-		case h.Get("Authorization") != asked.Authorization:
-			return fmt.Errorf("request %d has the authorization %.60q, Config.Headers has %.60q", i, h.Get("Authorization"), asked.Authorization)
-		case !slices.Contains(made, trace) || seen[trace]:
-			return fmt.Errorf("request %d has the traceparent %q: it must be one that Config.Headers has made for it alone", i, trace)
-		}
+		agent, auth, trace := h.Get("User-Agent"), h.Get("Authorization"), h.Get("Traceparent")
+		failIf(!strings.HasPrefix(agent, asked.UserAgent), "request %d has the user agent %q, Config.Headers has %q", i, agent, asked.UserAgent)
+		failIf(auth != asked.Authorization, "request %d has the authorization %.60q, Config.Headers has %.60q", i, auth, asked.Authorization)
+		failIf(!slices.Contains(made, trace) || seen[trace], "request %d has the traceparent %q: it must be one that Config.Headers has made for it alone", i, trace)
 		seen[trace] = true
 	}
-	_, requests, err = s.sentWith(nil)
+	_, requests = s.sentWith(nil)
 	for i, h := range requests {
-		if h.Get("Authorization") != "" || h.Get("Traceparent") != "" || strings.HasPrefix(h.Get("User-Agent"), asked.UserAgent) {
-			return fmt.Errorf("request %d has headers of Config.Headers, which is nil: %v", i, h)
-		}
+		failIf(h.Get("Authorization") != "" || h.Get("Traceparent") != "" || strings.HasPrefix(h.Get("User-Agent"), asked.UserAgent),
+			"request %d has headers of Config.Headers, which is nil: %v", i, h)
 	}
-	return err
 }
 
 // sentWith returns what one connection carried to the server: if that is HTTP, the headers of its requests too.
-func (s Subject) sentWith(h *rpcbench.Headers) (raw []byte, requests []http.Header, err error) {
-	err = with(s.watch, rpcbench.Config{Headers: h}, func(f *session) error {
-		for i := range users.Round {
-			if _, err := f.both(users.Sample(i, 0)); err != nil {
-				return err
-			}
-		}
-		callers, err := f.callers(4, 4, 0)
-		if err == nil {
-			err = together(callers...)
-		}
-		if err != nil {
-			return err
-		}
-		raw, _ = f.bytes()
-		messages, _, err := f.messages()
-		if err == nil && f.Stack.Traits.HTTP != "" && len(messages) < 2*users.Round {
-			return fmt.Errorf("%d calls took %d requests", 2*users.Round, len(messages))
-		}
-		for _, m := range messages {
-			requests = append(requests, m.Header)
-		}
-		return err
-	})
-	return raw, requests, err
+func (s Subject) sentWith(h *rpcbench.Headers) (raw []byte, requests []http.Header) {
+	f, err := s.watch(rpcbench.Config{Headers: h})
+	skipIf(errors.Is(err, errors.ErrUnsupported), noHeaders)
+	must(err, "with Config.Headers, which Dial may refuse with errors.ErrUnsupported alone")
+	defer f.Close()
+	for i := range users.Round {
+		try(f.both(users.Sample(i, 0)))
+	}
+	f.callAtOnce(4, 4, 0)
+	raw, _ = f.bytes()
+	messages, _ := f.messages()
+	failIf(f.Stack.Traits.HTTP != "" && len(messages) < 2*users.Round, "%d calls took %d requests", 2*users.Round, len(messages))
+	for _, m := range messages {
+		requests = append(requests, m.Header)
+	}
+	return raw, requests
 }
 
-func headerLimit(s Subject) error {
+func headerLimit(s Subject) {
 	for _, size := range []int{rpcbench.MaxHeader / 4, 2 * rpcbench.MaxHeader} {
 		h := users.Headers()
 		h.Authorization = "Bearer " + strings.Repeat("t", size)
 		f, err := s.start(rpcbench.Config{Headers: h}) // which makes a call
-		if errors.Is(err, errors.ErrUnsupported) {
-			return noHeaders
-		}
+		skipIf(errors.Is(err, errors.ErrUnsupported), noHeaders)
 		if err == nil {
 			err = f.Close()
 		}
-		switch {
-		case size < rpcbench.MaxHeader && err != nil:
-			return fmt.Errorf("headers of %d bytes are refused, MaxHeader is %d: %w", size, rpcbench.MaxHeader, err)
-		case size > rpcbench.MaxHeader && err == nil:
-			return fmt.Errorf("headers of %d bytes are taken, MaxHeader is %d", size, rpcbench.MaxHeader)
-		}
+		failIf(size < rpcbench.MaxHeader && err != nil, "headers of %d bytes are refused, MaxHeader is %d: %v", size, rpcbench.MaxHeader, err)
+		failIf(size > rpcbench.MaxHeader && err == nil, "headers of %d bytes are taken, MaxHeader is %d", size, rpcbench.MaxHeader)
 	}
-	return nil
 }
