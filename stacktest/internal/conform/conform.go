@@ -55,8 +55,8 @@ func Checks() []Check {
 		{"changed stream replies", true, "A stream's Call compares every field of the reply, and the stream stays open and in step.", watched(changedStreamReplies)},
 		{"outcomes", false, "Valid, invalid and oversized users end with the same codes and violations on every stack. " +
 			"The server refuses them, the next call works, and an invalid user costs no connection.", watched(outcomes)},
-		{"deadline", false, "A call whose deadline passes ends with it and says so, and the next call works.", interrupted(deadlinePasses)},
-		{"cancel", false, "A call whose context is cancelled ends with it and says so, and the next call works.", interrupted(contextCancelled)},
+		{"deadline", false, "A call whose deadline passes ends with it and says so, and the next call works.", interrupted(rpcbench.DeadlineExceeded)},
+		{"cancel", false, "A call whose context is cancelled ends with it and says so, and the next call works.", interrupted(rpcbench.Canceled)},
 		{"unavailable", false, "A server that can't be reached, or that breaks the connection, has the code Unavailable.", unavailable},
 		{"neighbours", false, "Two fixtures of the stack answer their own clients, and the end of one leaves the other.", neighbours},
 		{"limits", false, "The server ends an idle connection after IdleTimeout, and one without a request after HeaderTimeout. " +
@@ -182,20 +182,13 @@ func (s Subject) watch(config rpcbench.Config) (*session, error) {
 }
 
 // watched and bare make a check of one that has a fixture with one connection.
-func watched(check func(*session)) func(Subject) {
-	return func(s Subject) {
-		f := try(s.watch(rpcbench.Config{}))
-		defer f.Close()
-		check(f)
-	}
-}
+func watched(check func(*session)) func(Subject) { return func(s Subject) { with(s.watch, rpcbench.Config{}, check) } }
+func bare(check func(*session)) func(Subject)    { return func(s Subject) { with(s.start, rpcbench.Config{}, check) } }
 
-func bare(check func(*session)) func(Subject) {
-	return func(s Subject) {
-		f := try(s.start(rpcbench.Config{}))
-		defer f.Close()
-		check(f)
-	}
+func with(start func(rpcbench.Config) (*session, error), config rpcbench.Config, check func(*session)) {
+	f := try(start(config))
+	defer f.Close()
+	check(f)
 }
 
 // bytes joins what all connections have carried so far.

@@ -16,26 +16,23 @@ import (
 
 // interruption ends a call, or a stream under its Call, while the server holds the request.
 type interruption struct {
-	code     rpcbench.Code
 	is       error         // that errors.Is must find in the call's
 	deadline time.Duration // of the context; 0 is none
 	end      func(context.CancelFunc, *netwrap.Gate)
 }
 
-func deadlinePasses() interruption {
-	return interruption{rpcbench.DeadlineExceeded, context.DeadlineExceeded, 50 * time.Millisecond, func(context.CancelFunc, *netwrap.Gate) {}}
-}
-
-func contextCancelled() interruption {
-	return interruption{rpcbench.Canceled, context.Canceled, 0, func(cancel context.CancelFunc, _ *netwrap.Gate) { cancel() }}
-}
-
-func connectionDropped() interruption {
-	return interruption{rpcbench.Unavailable, nil, 0, func(_ context.CancelFunc, gate *netwrap.Gate) { gate.Drop() }}
+// interruptions are by the code that a call ends with.
+func interruptions() map[rpcbench.Code]interruption {
+	return map[rpcbench.Code]interruption{
+		rpcbench.DeadlineExceeded: {context.DeadlineExceeded, 50 * time.Millisecond, func(context.CancelFunc, *netwrap.Gate) {}},
+		rpcbench.Canceled:         {context.Canceled, 0, func(cancel context.CancelFunc, _ *netwrap.Gate) { cancel() }},
+		rpcbench.Unavailable:      {nil, 0, func(_ context.CancelFunc, gate *netwrap.Gate) { gate.Drop() }},
+	}
 }
 
 // interrupt makes the call of u that open prepares for a context, and ends it.
-func (f *session) interrupt(what string, i interruption, u rpcbench.User, open func(context.Context) (func() error, error)) {
+func (f *session) interrupt(what string, code rpcbench.Code, u rpcbench.User, open func(context.Context) (func() error, error)) {
+	i := interruptions()[code]
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if i.deadline > 0 {
@@ -50,25 +47,25 @@ func (f *session) interrupt(what string, i interruption, u rpcbench.User, open f
 	i.end(cancel, f.gate)
 	err = f.within(f.s.patience(), func() error { return <-result })
 	failIf(errors.Is(err, fixture.ErrStuck), "the %s ignores its context or connection: that ended as %q and the call did not return within %v",
-		what, i.code, f.s.patience())
-	must(wantError(err, i.code), "the %s, interrupted while the server holds the request", what)
+		what, code, f.s.patience())
+	must(wantError(err, code), "the %s, interrupted while the server holds the request", what)
 	failIf(i.is != nil && !errors.Is(err, i.is), "the %s: errors.Is(err, %v) does not hold: %w", what, i.is, err)
 }
 
 // interrupted makes a check of an interruption, after which the next call works.
-func interrupted(kind func() interruption) func(Subject) {
+func interrupted(code rpcbench.Code) func(Subject) {
 	return func(s Subject) {
 		for n := range 2 { // a fixture for each form: what comes late of the first would be held in place of the second
 			watched(func(f *session) {
-				u, i := users.Sample(0, 0), kind()
+				u := users.Sample(0, 0)
 				form := f.forms(u)[n]
-				f.interrupt(form.name, i, u, func(ctx context.Context) (func() error, error) {
+				f.interrupt(form.name, code, u, func(ctx context.Context) (func() error, error) {
 					return func() error { return form.call(ctx) }, nil
 				})
-				if i.code != rpcbench.Unavailable {
+				if code != rpcbench.Unavailable {
 					f.gate.Release()
 					_, _, err := f.record(context.Background(), form.call)
-					must(err, "the %s after one that ended as %q", form.name, i.code)
+					must(err, "the %s after one that ended as %q", form.name, code)
 				}
 			})(s)
 		}
@@ -77,7 +74,7 @@ func interrupted(kind func() interruption) func(Subject) {
 
 func unavailable(s Subject) {
 	if s.readable() { // else what arrives can't be told from a straggler of the call before
-		interrupted(connectionDropped)(s)
+		interrupted(rpcbench.Unavailable)(s)
 	}
 	gone := try(new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0"))
 	must(gone.Close())

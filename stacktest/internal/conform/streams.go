@@ -43,14 +43,14 @@ func (f *session) next(call rpcbench.Call) error {
 func streams(s Subject) {
 	watched(twoStreams)(s)
 	const conns, avatar = 2, 10_000
-	f := try(s.watch(rpcbench.Config{Conns: conns}))
-	defer f.Close()
-	for range conns {
-		stream := f.open(context.Background(), users.Sample(0, avatar))
-		must(f.next(stream.calls[0]))
-		must(stream.Close())
-	}
-	f.connected(avatar)
+	with(s.watch, rpcbench.Config{Conns: conns}, func(f *session) {
+		for range conns {
+			stream := f.open(context.Background(), users.Sample(0, avatar))
+			must(f.next(stream.calls[0]))
+			must(stream.Close())
+		}
+		f.connected(avatar)
+	})
 }
 
 func twoStreams(f *session) {
@@ -113,22 +113,21 @@ func changedStreamReplies(f *session) {
 // nothing that is done with the stream hangs, and the next stream is unharmed.
 func endedStreams(s Subject) {
 	watched(refusedStreams)(s)
-	kinds := []func() interruption{deadlinePasses, contextCancelled}
-	if s.readable() { // else what arrives can't be told from a straggler of the call before
-		kinds = append(kinds, connectionDropped)
-	}
-	for _, kind := range kinds {
+	for code := range interruptions() {
+		if code == rpcbench.Unavailable && !s.readable() { // what arrives can't be told from a straggler of the call before
+			continue
+		}
 		watched(func(f *session) {
 			var opened *stream
 			u := users.Sample(1, 0)
-			f.interrupt("stream's Call", kind(), u, func(ctx context.Context) (call func() error, err error) {
+			f.interrupt("stream's Call", code, u, func(ctx context.Context) (call func() error, err error) {
 				err = ended(func() {
 					opened = f.open(ctx, users.Sample(0, 0), u)
 					must(f.next(opened.calls[0]))
 				})
 				return func() error { return opened.calls[1](context.Background()) }, err
 			})
-			f.staysEnded(opened, kind().code)
+			f.staysEnded(opened, code)
 		})(s)
 	}
 }

@@ -24,9 +24,7 @@ import (
 func connections(s Subject) {
 	for _, conns := range []int{1, 4} {
 		for _, avatar := range []int{0, 1000, 100_000} {
-			err := ended(func() {
-				f := try(s.watch(rpcbench.Config{Conns: conns}))
-				defer f.Close()
+			with(s.watch, rpcbench.Config{Conns: conns}, func(f *session) {
 				f.onLoopback()
 				calls := 4
 				if avatar > 1000 {
@@ -37,7 +35,6 @@ func connections(s Subject) {
 				must(f.Close(), "close")
 				f.connected(3 * avatar)
 			})
-			must(err, "payload %d B", avatar)
 		}
 	}
 }
@@ -52,13 +49,13 @@ func traffic(f *session) {
 	for i, call := range try(fixture.Calls(f.Fixture, 0)) {
 		f.crosses(users.Sample(i, 0), call, "call %d", i)
 	}
-	f.connected(0)
 }
 
 // crosses makes a call of u, whose name must be on the wire in both directions; over TLS in neither.
 func (f *session) crosses(u rpcbench.User, call rpcbench.Call, what string, i int) {
 	sent, received, err := f.record(context.Background(), call)
 	must(err, what, i)
+	f.connected(0)
 	inSent, inReceived := bytes.Contains(sent, []byte(u.Name)), bytes.Contains(received, []byte(u.Name))
 	failIf(f.s.TLS && (inSent || inReceived), "the user's name stands in clear on a connection that should be TLS")
 	failIf(len(sent) == 0 || len(received) == 0 || f.s.readable() && !(inSent && inReceived),
