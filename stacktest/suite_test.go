@@ -8,6 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/rawtcp"
 	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
 )
 
@@ -23,4 +27,24 @@ func TestSuiteIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/suite.md")
 	require.NoError(t, err)
 	require.Contains(t, string(page), table.String(), "copy the table above into docs/suite.md")
+}
+
+// TestWhatDoesNotApplyIsSkipped: a check that has nothing to prove of a stack says why, and does not pass.
+func TestWhatDoesNotApplyIsSkipped(t *testing.T) {
+	for _, c := range []struct {
+		why    string
+		stack  rpcbench.Stack
+		checks []string
+	}{
+		{"no HTTP", rawtcp.New(), []string{"one request", "headers", "header limit"}},
+		{"compression", httpjson.Gzip(), []string{"traffic", "changed replies"}},
+		{"compression of streams", grpcprotobuf.Gzip(), []string{"changed stream replies"}},
+		{"no abilities but the API's", fake{}.stack(), []string{"echo", "streams", "ended streams", "changed stream replies"}},
+	} {
+		for _, check := range c.checks {
+			err := run(check, conform.Subject{Stack: c.stack})
+			require.ErrorAs(t, err, new(conform.Skip), "%s: %s", c.why, check)
+			require.NotEmpty(t, err.Error())
+		}
+	}
 }

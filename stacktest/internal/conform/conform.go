@@ -182,8 +182,12 @@ func (s Subject) watch(config rpcbench.Config) (*session, error) {
 }
 
 // watched and bare make a check of one that has a fixture with one connection.
-func watched(check func(*session)) func(Subject) { return func(s Subject) { with(s.watch, rpcbench.Config{}, check) } }
-func bare(check func(*session)) func(Subject)    { return func(s Subject) { with(s.start, rpcbench.Config{}, check) } }
+func watched(check func(*session)) func(Subject) {
+	return func(s Subject) { with(s.watch, rpcbench.Config{}, check) }
+}
+func bare(check func(*session)) func(Subject) {
+	return func(s Subject) { with(s.start, rpcbench.Config{}, check) }
+}
 
 func with(start func(rpcbench.Config) (*session, error), config rpcbench.Config, check func(*session)) {
 	f := try(start(config))
