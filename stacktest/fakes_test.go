@@ -386,6 +386,11 @@ func causes() map[string]string {
 		"a header limit far below MaxHeader":           "are refused, MaxHeader is",
 		"a header limit far above MaxHeader":           "are taken, MaxHeader is",
 		"a server that knows requests by their bytes":  "something is kept from call to call",
+		"a rival's codec in the client":                "the declared codec, allocated these objects",
+		"replies that nobody compares":                 "the reply is not compared",
+		"a request for each user":                      "2 streams took 72 requests",
+		"a connection for each stream":                 "connections are declared",
+		"all streams on one connection":                "must take the connections in turn",
 	}
 }
 

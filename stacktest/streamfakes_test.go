@@ -188,6 +188,7 @@ func TestStreamFakesFail(t *testing.T) {
 					require.NoError(t, err, check.Name)
 				} else {
 					require.Error(t, err, check.Name)
+					require.ErrorContains(t, err, causes()[c.fault], "the error names the cause")
 					require.NotErrorAs(t, err, new(conform.Skip), check.Name)
 					t.Logf("%s: %v", check.Name, err)
 				}
