@@ -204,9 +204,9 @@ func TestEveryStackIsGuarded(t *testing.T) {
 		if strings.HasPrefix(library, module) {
 			continue // generated here
 		}
-		for ; library != "." && !has("stacktest/outcomes.go", `"`+library+`"`); library = path.Dir(library) {
+		for ; library != "." && !has("stacktest/internal/conform/profile.go", `"`+library+`"`); library = path.Dir(library) {
 		}
-		require.NotEqual(t, ".", library, "%s: rivals in stacktest/outcomes.go needs %s", s.Name, s.Traits.Codec)
+		require.NotEqual(t, ".", library, "%s: rivals in stacktest/internal/conform/profile.go needs %s", s.Name, s.Traits.Codec)
 		if variant == "" && s.Name != "rawtcp" { // the floor is direct
 			require.True(t, has("internal/baseline/direct_test.go", `{"`+s.Name+`", `), "%s: internal/baseline needs a direct form of it", s.Name)
 		}

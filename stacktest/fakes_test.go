@@ -25,6 +25,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
 )
 
 // fake is a JSON stack written by hand with one fault at a time. The zero value has none.
@@ -349,10 +350,9 @@ func TestFakesFail(t *testing.T) {
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			for _, name := range c.fails {
-				i := slices.IndexFunc(checks(), func(c check) bool { return c.name == name })
-				err := checks()[i].verify(subject{stack: c.stack, limit: 4 * time.Second})
+				err := run(name, conform.Subject{Stack: c.stack, Limit: 4 * time.Second})
 				require.Error(t, err, name)
-				require.NotErrorAs(t, err, new(skipped), name)
+				require.NotErrorAs(t, err, new(conform.Skip), name)
 				if name == c.fails[0] {
 					require.ErrorContains(t, err, causes()[c.fault], "the error names the cause")
 				}
@@ -360,6 +360,12 @@ func TestFakesFail(t *testing.T) {
 			}
 		})
 	}
+}
+
+// run makes the check of a name.
+func run(check string, s conform.Subject) error {
+	i := slices.IndexFunc(conform.Checks(), func(c conform.Check) bool { return c.Name == check })
+	return conform.Checks()[i].Run(s)
 }
 
 // causes are what the errors about some of the faults must say.
@@ -380,6 +386,11 @@ func causes() map[string]string {
 		"a header limit far below MaxHeader":           "are refused, MaxHeader is",
 		"a header limit far above MaxHeader":           "are taken, MaxHeader is",
 		"a server that knows requests by their bytes":  "something is kept from call to call",
+		"a rival's codec in the client":                "the declared codec, allocated these objects",
+		"replies that nobody compares":                 "the reply is not compared",
+		"a request for each user":                      "2 streams took 72 requests",
+		"a connection for each stream":                 "connections are declared",
+		"all streams on one connection":                "must take the connections in turn",
 	}
 }
 
@@ -390,17 +401,8 @@ func TestHiddenTimeoutFails(t *testing.T) {
 		t.Cleanup(cancel)
 		return ctx
 	}}
-	s := subject{stack: hidden.stack(), limit: checkLimit}
-	require.ErrorContains(t, holdCall(s, 5*time.Second)(), "the client has a timeout of its own")
-	s.stack = fake{}.stack()
-	require.NoError(t, holdCall(s, 200*time.Millisecond)())
-}
-
-// TestNotOnLoopbackFails: a fixture that listens on every interface.
-func TestNotOnLoopbackFails(t *testing.T) {
-	err := onLoopback(&rpcbench.Fixture{Addr: "0.0.0.0:0"})
-	require.ErrorContains(t, err, "not the loopback interface")
-	require.NoError(t, onLoopback(&rpcbench.Fixture{Addr: "[::1]:0"}))
+	require.ErrorContains(t, conform.Patience(conform.Subject{Stack: hidden.stack()}, 5*time.Second)(), "the client has a timeout of its own")
+	require.NoError(t, conform.Patience(conform.Subject{Stack: fake{}.stack()}, 200*time.Millisecond)())
 }
 
 // TestNoTLSFails: a stack that ignores the TLS configuration it was given.
@@ -409,8 +411,8 @@ func TestNoTLSFails(t *testing.T) {
 	server, dial := stack.Server, stack.Dial
 	stack.Server = func(c rpcbench.ServerConfig) (rpcbench.Server, error) { c.TLS = nil; return server(c) }
 	stack.Dial = func(c rpcbench.ClientConfig) (rpcbench.Client, error) { c.TLS = nil; return dial(c) }
-	for name, run := range map[string]func(subject) error{"traffic": traffic, "protocol": protocol} {
-		require.Error(t, run(subject{stack: stack, tls: true, limit: checkLimit}), name)
+	for _, check := range []string{"traffic", "protocol"} {
+		require.Error(t, run(check, conform.Subject{Stack: stack, TLS: true}), check)
 	}
 }
 
@@ -425,7 +427,7 @@ func TestUnverifiedCertificateFails(t *testing.T) {
 		}
 		return dial(c)
 	}
-	require.ErrorContains(t, protocol(subject{stack: stack, tls: true, limit: checkLimit}), "does not trust")
+	require.ErrorContains(t, run("protocol", conform.Subject{Stack: stack, TLS: true}), "does not trust")
 }
 
 func declaring(change func(*rpcbench.Traits)) rpcbench.Stack {
@@ -619,9 +621,9 @@ func keptAround(ctx context.Context) { <-ctx.Done() }
 // TestDeclaredGoroutinesMayStay: a library that keeps a goroutine for the life of the process passes if its stack says so.
 func TestDeclaredGoroutinesMayStay(t *testing.T) {
 	stack := leaky(t)
-	require.ErrorContains(t, closed(subject{stack: stack, limit: checkLimit}), "goroutines left after Close, which Traits.Background does not name")
+	require.ErrorContains(t, run("close", conform.Subject{Stack: stack}), "goroutines left after Close, which Traits.Background does not name")
 	stack.Traits.Background = []string{"github.com/rpcbench/rpcbench/stacktest.keptAround"}
-	require.NoError(t, closed(subject{stack: stack, limit: checkLimit}))
+	require.NoError(t, run("close", conform.Subject{Stack: stack}))
 }
 
 // chatty sends headers whether it is to or not.

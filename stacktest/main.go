@@ -8,12 +8,12 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/remote"
 )
 
@@ -45,37 +45,17 @@ func Main(m *testing.M, stacks ...rpcbench.Stack) {
 		fmt.Print(placed().keys())
 		printHeader(os.Stdout)
 	}
-	exit(m.Run(), background(stacks...)...)
+	exit(m.Run(), fixture.Background(stacks...)...)
 }
 
 func exit(code int, options ...goleak.Option) {
 	if code == 0 {
-		if err := leftBehind(options...); err != nil {
+		if err := fixture.LeftBehind(options...); err != nil {
 			fmt.Fprintln(os.Stderr, "rpcbench: goroutines left behind:", err)
 			code = 1
 		}
 	}
 	os.Exit(code)
-}
-
-// background are the goroutines that the stacks' libraries are declared to keep.
-func background(stacks ...rpcbench.Stack) (options []goleak.Option) {
-	for _, s := range stacks {
-		for _, function := range s.Traits.Background {
-			options = append(options, goleak.IgnoreAnyFunction(function))
-		}
-	}
-	return options
-}
-
-// leftBehind gives goroutines three seconds to end: net/http keeps a connection for half a second after it refused a body
-// that was too large, and goleak by itself waits for less.
-func leftBehind(options ...goleak.Option) error {
-	err := goleak.Find(options...)
-	for start := time.Now(); err != nil && time.Since(start) < 3*time.Second; {
-		err = goleak.Find(options...)
-	}
-	return err
 }
 
 // units of the figures that the testing package doesn't know.

@@ -11,6 +11,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
 )
 
 // fakeStreams is grpcprotobuf with one fault at a time in its client's streams. The zero value has none.
@@ -178,16 +179,18 @@ func TestStreamFakesFail(t *testing.T) {
 		}}, "ended streams"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
-			for _, check := range checks() {
-				if !strings.Contains(check.name, "stream") {
+			for _, check := range conform.Checks() {
+				if !strings.Contains(check.Name, "stream") || c.fails != "" && c.fails != check.Name {
 					continue
 				}
-				err := check.verify(subject{stack: c.fake.stack(), limit: 8 * time.Second})
+				err := check.Run(conform.Subject{Stack: c.fake.stack(), Limit: 8 * time.Second})
 				if c.fails == "" {
-					require.NoError(t, err, check.name)
-				} else if check.name == c.fails {
-					require.Error(t, err, check.name)
-					t.Logf("%s: %v", check.name, err)
+					require.NoError(t, err, check.Name)
+				} else {
+					require.Error(t, err, check.Name)
+					require.ErrorContains(t, err, causes()[c.fault], "the error names the cause")
+					require.NotErrorAs(t, err, new(conform.Skip), check.Name)
+					t.Logf("%s: %v", check.Name, err)
 				}
 			}
 		})

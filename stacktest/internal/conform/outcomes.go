@@ -1,0 +1,266 @@
+package conform
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/fixture"
+	"github.com/rpcbench/rpcbench/internal/hostile"
+	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/message"
+)
+
+func declared(s Subject) {
+	t := s.Stack.Traits
+	failIf(!regexp.MustCompile(`^[a-z0-9]+(\.[a-z0-9]+)*$`).MatchString(s.Stack.Name),
+		"the name %q is not made of [a-z0-9.]: benchmark tools could not read its rows", s.Stack.Name)
+	failIf(s.Stack.Protocol == "" || s.Stack.Server == nil || s.Stack.Dial == nil, "a stack has a Protocol, a Server and a Dial")
+	failIf(t.Codec == "", "Traits.Codec must name the import path of the library that encodes and decodes")
+	for _, trait := range []struct {
+		name, value string
+		allowed     []string
+	}{
+		{"HTTP", t.HTTP, []string{"", "1.1", "2"}},
+		{"Compression", t.Compression, []string{"", "gzip", rpcbench.GzipReplies}},
+		{"InvalidUTF8", t.InvalidUTF8, []string{rpcbench.Rejected, rpcbench.Replaced, rpcbench.Kept}},
+	} {
+		failIf(!slices.Contains(trait.allowed, trait.value), "Traits.%s is %q, it must be one of %q", trait.name, trait.value, trait.allowed)
+	}
+	for _, name := range t.Lossy {
+		failIf(!ofUsers(name) && !ofFlexes(name), "Traits.Lossy names %q, which is no case of the suite", name)
+	}
+}
+
+func ofUsers(name string) bool {
+	return slices.ContainsFunc(hostile.Users(), func(c hostile.User) bool { return c.Name == name })
+}
+
+func ofFlexes(name string) bool {
+	return slices.ContainsFunc(hostile.Flexes(), func(c hostile.Flex) bool { return c.Name == name })
+}
+
+// hostileValues begins with what was not decoded into a fresh value: a user without a payload shows it, after one with.
+func hostileValues(f *session) {
+	first := users.Sample(0, 1000)
+	reply := try(f.both(first))
+	_, err := f.both(users.Sample(1, 0))
+	must(err, "a user without a payload, after one with: is a value decoded into again?")
+	failIf(rpcbench.Check(&first, &reply) != nil, "the reply that CreateUser returned was changed by the next call: a value is decoded into again")
+	for _, c := range hostile.Users() {
+		reply, err := f.both(c.User)
+		came := err == nil && rpcbench.Check(&c.User, &reply) == nil
+		f.asDeclared(c.Name, came, "%.200q came back as %.200q: %v", c.User, reply.User, err)
+	}
+	f.invalidUTF8()
+}
+
+// asDeclared compares what became of a hostile value with what the stack declares.
+func (f *session) asDeclared(name string, came bool, detail string, args ...any) {
+	declared := slices.Contains(f.Stack.Traits.Lossy, name)
+	failIf(!came && !declared, "%s: %s; Traits.Lossy does not declare it", name, fmt.Sprintf(detail, args...))
+	failIf(came && declared, "%s: comes back as it was sent, Traits.Lossy declares that it does not", name)
+}
+
+func (f *session) invalidUTF8() {
+	u := users.Sample(0, 0)
+	u.Name = hostile.InvalidUTF8
+	reply, err := f.Client.CreateUser(context.Background(), u)
+	declared, want := f.Stack.Traits.InvalidUTF8, u.Name
+	if declared == rpcbench.Rejected {
+		must(wantError(err, rpcbench.Malformed), "invalid UTF-8, declared to be rejected")
+		return
+	}
+	if declared == rpcbench.Replaced {
+		want = strings.ToValidUTF8(u.Name, "\ufffd")
+	}
+	failIf(err != nil || reply.User == nil, "invalid UTF-8, declared to be %s: %v", declared, err)
+	failIf(reply.User.Name != want, "invalid UTF-8, declared to be %s, came back as %q", declared, reply.User.Name)
+}
+
+func echo(f *session) {
+	client, ok := f.Client.(rpcbench.Echoer)
+	for _, name := range f.Stack.Traits.Lossy {
+		failIf(!ok && !ofUsers(name), "Traits.Lossy declares %q, which only a stack that echoes can lose: the client is no Echoer", name)
+	}
+	skipIf(!ok, "the client is no Echoer")
+	_, err := client.Echo(context.Background(), &message.Flex{String: "echo"})
+	must(err, "the client is an Echoer, and a plain message does not come back")
+	for _, c := range hostile.Flexes() {
+		got, err := client.Echo(context.Background(), c.Flex)
+		f.asDeclared(c.Name, err == nil && c.Flex.Equal(got), "%+v came back as %+v: %v", c.Flex, got, err)
+	}
+	asked := []*message.Flex{{}, {String: "hello, flex"}}
+	if !slices.Contains(f.Stack.Traits.Lossy, rpcbench.FloatDigits) {
+		asked = append(asked, message.Complex())
+	}
+	var calls []rpcbench.Call
+	for _, m := range asked {
+		call, err := client.PrepareEcho(m)
+		must(err, "prepare echo")
+		calls = append(calls, call)
+	}
+	must(goRound(calls, 1)(), "echo")
+	if f.s.readable() {
+		f.refuses(replaced("another string", "hello, flex", "HELLO, FLEX"), calls[1], form{"echo's Call", calls[1]})
+	}
+}
+
+// changedUser is the first sample with a change.
+func changedUser(change func(*rpcbench.User)) rpcbench.User {
+	u := users.Sample(0, 0)
+	change(&u)
+	return u
+}
+
+// tooLarge has a payload that no server takes. It is twice what makes a body too large, so that it is refused while it is still
+// being sent; but gzip sends it whole in either case, and takes seconds for it under the race detector.
+func (s Subject) tooLarge() rpcbench.User {
+	size := 2 * rpcbench.MaxBody
+	if s.Stack.Traits.Compression == "gzip" {
+		size = rpcbench.MaxBody
+	}
+	return changedUser(func(u *rpcbench.User) { u.Avatar = bytes.Repeat([]byte{7}, size) })
+}
+
+func outcomes(f *session) {
+	type broken = []rpcbench.Violation
+	for _, c := range []struct {
+		reason string
+		user   rpcbench.User
+		code   rpcbench.Code // "" for success
+		broken broken
+	}{
+		{"nothing is wrong", users.Sample(3, 0), "", nil},
+		{"no email", changedUser(func(u *rpcbench.User) { u.Email = "" }), rpcbench.Invalid, broken{{Field: "email", Rule: "required"}}},
+		{"an email that is none", changedUser(func(u *rpcbench.User) { u.Email = "nobody" }), rpcbench.Invalid, broken{{Field: "email", Rule: "email"}}},
+		{"a name too short", changedUser(func(u *rpcbench.User) { u.Name = "Ann" }), rpcbench.Invalid, broken{{Field: "name", Rule: "min=4"}}},
+		{"a name of four characters in sixteen bytes", changedUser(func(u *rpcbench.User) { u.Name = strings.Repeat("\U0001F600", 4) }), "", nil},
+		{"a name too long", changedUser(func(u *rpcbench.User) { u.Name = strings.Repeat("n", 101) }), rpcbench.Invalid, broken{{Field: "name", Rule: "max=100"}}},
+		{"a password too short", changedUser(func(u *rpcbench.User) { u.Password = "abc" }), rpcbench.Invalid, broken{{Field: "password", Rule: "min=4"}}},
+		{"a password too long", changedUser(func(u *rpcbench.User) { u.Password = strings.Repeat("p", 73) }), rpcbench.Invalid,
+			broken{{Field: "password", Rule: "max=72"}}},
+		{"everything is missing", rpcbench.User{}, rpcbench.Invalid,
+			broken{{Field: "email", Rule: "required"}, {Field: "name", Rule: "min=4"}, {Field: "password", Rule: "min=4"}}},
+		{"a payload of one byte more than the largest, which is among the hostile values",
+			changedUser(func(u *rpcbench.User) { u.Avatar = bytes.Repeat([]byte{7}, rpcbench.MaxAvatar+1) }), rpcbench.Invalid,
+			broken{{Field: "avatar", Rule: "max=1048576"}}},
+		{"a body too large", f.s.tooLarge(), rpcbench.TooLarge, nil},
+	} {
+		for _, form := range f.forms(c.user) {
+			f.endsAs(c.reason+", "+form.name, form.call, c.code, c.broken)
+		}
+	}
+}
+
+// endsAs makes a call, which must end with the code, and another one, which must succeed.
+func (f *session) endsAs(what string, call rpcbench.Call, code rpcbench.Code, broken []rpcbench.Violation) {
+	accepted := f.Accepted()
+	sent, _, err := f.record(context.Background(), call)
+	if code == "" {
+		must(err, what)
+		return
+	}
+	if wrong := refusedAs(err, code, broken); wrong != nil {
+		must(fmt.Errorf("%w%s", wrong, f.status()), what)
+	}
+	failIf(len(sent) == 0, "%s: the client refused it and sent nothing: the server must", what)
+	_, err = f.both(users.Sample(1, 0))
+	must(err, "%s: the call after it", what)
+	more := f.Accepted() - accepted
+	failIf(code == rpcbench.Invalid && more != 0, "%s: the call after it took %d new connections: an error reply must leave the connection open%w",
+		what, more, errRedialled)
+}
+
+// status is what HTTP said of the last call, where that can be read and was success.
+func (f *session) status() string {
+	if _, replies := f.messages(); len(replies) > 0 {
+		h := replies[len(replies)-1].Header
+		if status := h.Get(":status"); strings.HasPrefix(status, "2") && !strings.HasPrefix(h.Get("Content-Type"), "application/grpc") {
+			return fmt.Sprintf("; the server answered with HTTP status %s, as if the call had succeeded", status)
+		}
+	}
+	return ""
+}
+
+func neighbours(s Subject) {
+	a := try(s.start(rpcbench.Config{}))
+	defer a.Close()
+	b, err := s.start(rpcbench.Config{})
+	must(err, "a second fixture beside the first")
+	defer b.Close()
+	for i := range users.Round {
+		for _, f := range []*session{a, b} {
+			_, err := f.both(users.Sample(i, 0))
+			must(err, "with a second fixture beside it")
+		}
+	}
+	must(a.Close(), "close")
+	_, err = b.both(users.Sample(1, 0))
+	must(err, "closing one fixture broke the other")
+	a.connected(0)
+	b.connected(0)
+}
+
+func limits(s Subject) {
+	const short = 250 * time.Millisecond
+	patience := s.patience()
+	ended := make(chan struct{}, 1)
+	idle := try(s.start(rpcbench.Config{IdleTimeout: short, WrapServer: func(c net.Conn) net.Conn { return closing{c, ended} }}))
+	defer idle.Close()
+	silent := try(s.start(rpcbench.Config{HeaderTimeout: short}))
+	defer silent.Close()
+	conn := try(net.DialTimeout("tcp", silent.Addr, patience))
+	defer conn.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	_, err := io.Copy(io.Discard, conn)
+	failIf(errors.Is(err, os.ErrDeadlineExceeded), "with a HeaderTimeout of %v the server has kept a connection without a request for %v", short, patience)
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		failIf(true, "with an IdleTimeout of %v the server has kept an idle connection for %v", short, patience)
+	}
+}
+
+// closing is a server's connection that says when the server closes it.
+type closing struct {
+	net.Conn
+	ended chan<- struct{}
+}
+
+func (c closing) Close() error {
+	select {
+	case c.ended <- struct{}{}:
+	default:
+	}
+	return c.Conn.Close()
+}
+
+func closed(s Subject) {
+	before := goleak.IgnoreCurrent()
+	f := try(s.start(rpcbench.Config{Conns: 2}))
+	defer f.Close()
+	call := f.prepare(users.Sample(0, 0))
+	must(call(context.Background()))
+	must(f.Close(), "close")
+	ctx, cancel := context.WithTimeout(context.Background(), s.limit()/2)
+	defer cancel()
+	failIf(call(ctx) == nil, "a call succeeds after the fixture was closed")
+	f.leavesNothing("Close", before)
+}
+
+// leavesNothing says which goroutines are left that were not there before.
+func (f *session) leavesNothing(after string, before goleak.Option) {
+	must(fixture.LeftBehind(append(fixture.Background(f.Stack), before)...), "goroutines left after %s, which Traits.Background does not name", after)
+}

@@ -1,0 +1,213 @@
+package conform
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/fixture"
+	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/internal/wire"
+)
+
+// connections makes calls of one caller, then of many, and counts connections once all is closed.
+func connections(s Subject) {
+	for _, conns := range []int{1, 4} {
+		for _, avatar := range []int{0, 1000, 100_000} {
+			with(s.watch, rpcbench.Config{Conns: conns}, func(f *session) {
+				f.onLoopback()
+				calls := 4
+				if avatar > 1000 {
+					calls = 2 // they take long under the race detector
+				}
+				f.callAtOnce(1, calls, avatar)
+				f.callAtOnce(3*conns, calls, avatar)
+				must(f.Close(), "close")
+				f.connected(3 * avatar)
+			})
+		}
+	}
+}
+
+func (f *session) onLoopback() {
+	host, _, err := net.SplitHostPort(f.Addr)
+	failIf(err != nil || !net.ParseIP(host).IsLoopback(), "the server listens on %s, which is not the loopback interface", f.Addr)
+}
+
+func traffic(f *session) {
+	skipIf(f.Stack.Traits.Compression != "" && !f.s.TLS, "names can't be read off compressed bodies; the check of compression reads their size")
+	for i, call := range try(fixture.Calls(f.Fixture, 0)) {
+		f.crosses(users.Sample(i, 0), call, "call %d", i)
+	}
+}
+
+// crosses makes a call of u, whose name must be on the wire in both directions; over TLS in neither.
+func (f *session) crosses(u rpcbench.User, call rpcbench.Call, what string, i int) {
+	sent, received, err := f.record(context.Background(), call)
+	must(err, what, i)
+	f.connected(0)
+	inSent, inReceived := bytes.Contains(sent, []byte(u.Name)), bytes.Contains(received, []byte(u.Name))
+	failIf(f.s.TLS && (inSent || inReceived), "the user's name stands in clear on a connection that should be TLS")
+	failIf(len(sent) == 0 || len(received) == 0 || f.s.readable() && !(inSent && inReceived),
+		"%s: of its %d bytes sent and %d received, the user's name is in the request: %t, in the reply: %t; the call did not cross the connection",
+		fmt.Sprintf(what, i), len(sent), len(received), inSent, inReceived)
+}
+
+func oneRequest(f *session) {
+	skipIf(f.Stack.Traits.HTTP == "", "messages of an unknown protocol can't be told apart")
+	for _, avatar := range []int{0, 1000} {
+		try(f.both(users.Sample(0, avatar)))
+		requests, _ := f.messages()
+		failIf(len(requests) < 2, "read %d requests off the wire", len(requests))
+		neutral, prepared := requests[len(requests)-2], requests[len(requests)-1]
+		failIf(!reflect.DeepEqual(neutral.Header, prepared.Header) || !bytes.Equal(neutral.Body, prepared.Body),
+			"CreateUser and Prepare send different requests:\n%v %q\n%v %q", neutral.Header, neutral.Body, prepared.Header, prepared.Body)
+	}
+}
+
+func protocol(f *session) {
+	if f.s.TLS {
+		verified(f)
+		return
+	}
+	requests, replies, err := wire.Read(f.bytes())
+	version := ""
+	if !errors.Is(err, wire.ErrNotHTTP) {
+		must(err)
+	}
+	if len(requests) > 0 {
+		version = requests[0].Version
+	}
+	failIf(version != f.Stack.Traits.HTTP, "the wire carries HTTP version %q, %q is declared", version, f.Stack.Traits.HTTP)
+	for _, r := range replies {
+		kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), "+")
+		failIf(kind == "application/grpc" && r.Trailer.Get("Grpc-Status") != "0",
+			"a reply of gRPC whose trailers are %v: they must say that the call went well", r.Trailer)
+	}
+}
+
+// verified: the newest TLS with the declared protocol, and a client that asks for the server's certificate.
+func verified(f *session) {
+	state, ok := f.TLS()
+	failIf(!ok || state.Version != tls.VersionTLS13, "the connection speaks TLS version %#x, 1.3 is asked for", state.Version)
+	failIf((f.Stack.Traits.HTTP == "2") != (state.NegotiatedProtocol == "h2"), "TLS agreed on protocol %q, HTTP version %q is declared",
+		state.NegotiatedProtocol, f.Stack.Traits.HTTP)
+	noRoots := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: x509.NewCertPool(), ServerName: state.ServerName}
+	f.s.outOfReach("a client that does not trust the server's certificate", f.Addr, noRoots)
+}
+
+// outOfReach: the first call of a client that can't reach its server fails as Unavailable. A client may as well refuse to be made.
+func (s Subject) outOfReach(what, addr string, config *tls.Config) {
+	c, err := s.Stack.Dial(rpcbench.ClientConfig{Addr: addr, DialContext: new(net.Dialer).DialContext, Conns: 1, TLS: config})
+	if err == nil {
+		defer c.Close()
+		_, err = c.CreateUser(context.Background(), users.Sample(0, 0))
+	}
+	must(wantError(err, rpcbench.Unavailable), what)
+}
+
+func compression(f *session) {
+	const size = 64 << 10
+	u := users.Sample(0, 0)
+	u.Avatar = bytes.Repeat([]byte("rpcbench"), size/8)
+	sent, received, err := f.record(context.Background(), f.prepare(u))
+	must(err)
+	declared := f.Stack.Traits.Compression
+	costs := func(bytes []byte, what string, declared bool) {
+		compressed := len(bytes) < size/2
+		failIf(compressed != declared || !compressed && len(bytes) < size,
+			"64 kB that compress well cost %d bytes in %s; compression declared: %t", len(bytes), what, declared)
+	}
+	costs(sent, "requests", declared == "gzip")
+	costs(received, "replies", declared != "")
+	requests, replies := f.messages()
+	for _, m := range append(requests, replies...) {
+		for _, name := range []string{"Content-Encoding", "Grpc-Encoding", "Accept-Encoding", "Grpc-Accept-Encoding"} {
+			got, asks := m.Header.Get(name), strings.Contains(name, "Accept")
+			failIf(got != "" && got != "identity" && (declared == "" || !asks && got != "gzip"), "%s is %q, compression %q is declared", name, got, declared)
+		}
+		if !strings.HasPrefix(m.Header.Get("Content-Type"), "application/grpc") {
+			continue
+		}
+		for _, frame := range try(wire.GRPCFrames(m.Body)) {
+			failIf(frame.Compressed && declared == "", "a gRPC message has its compressed flag set, no compression is declared")
+		}
+	}
+}
+
+const noHeaders = "the protocol has no headers"
+
+func headers(s Subject) {
+	asked := users.Headers()
+	var mu sync.Mutex
+	var made []string
+	another := asked.Traceparent
+	asked.Traceparent = func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		made = append(made, another())
+		return made[len(made)-1]
+	}
+	raw, requests := s.sentWith(asked)
+	mu.Lock()
+	defer mu.Unlock()
+	for _, value := range append(made, asked.UserAgent, asked.Authorization) {
+		failIf(requests == nil && !bytes.Contains(raw, []byte(value)), "%.60q of Config.Headers was not sent", value) // an unknown protocol
+	}
+	seen := map[string]bool{}
+	for i, h := range requests {
+		agent, auth, trace := h.Get("User-Agent"), h.Get("Authorization"), h.Get("Traceparent")
+		failIf(!strings.HasPrefix(agent, asked.UserAgent), "request %d has the user agent %q, Config.Headers has %q", i, agent, asked.UserAgent)
+		failIf(auth != asked.Authorization, "request %d has the authorization %.60q, Config.Headers has %.60q", i, auth, asked.Authorization)
+		failIf(!slices.Contains(made, trace) || seen[trace], "request %d has the traceparent %q: it must be one that Config.Headers has made for it alone", i, trace)
+		seen[trace] = true
+	}
+	_, requests = s.sentWith(nil)
+	for i, h := range requests {
+		failIf(h.Get("Authorization") != "" || h.Get("Traceparent") != "" || strings.HasPrefix(h.Get("User-Agent"), asked.UserAgent),
+			"request %d has headers of Config.Headers, which is nil: %v", i, h)
+	}
+}
+
+// sentWith returns what one connection carried to the server: if that is HTTP, the headers of its requests too.
+func (s Subject) sentWith(h *rpcbench.Headers) (raw []byte, requests []http.Header) {
+	f, err := s.watch(rpcbench.Config{Headers: h})
+	skipIf(errors.Is(err, errors.ErrUnsupported), noHeaders)
+	must(err, "with Config.Headers, which Dial may refuse with errors.ErrUnsupported alone")
+	defer f.Close()
+	for i := range users.Round {
+		try(f.both(users.Sample(i, 0)))
+	}
+	f.callAtOnce(4, 4, 0)
+	raw, _ = f.bytes()
+	messages, _ := f.messages()
+	failIf(f.Stack.Traits.HTTP != "" && len(messages) < 2*users.Round, "%d calls took %d requests", 2*users.Round, len(messages))
+	for _, m := range messages {
+		requests = append(requests, m.Header)
+	}
+	return raw, requests
+}
+
+func headerLimit(s Subject) {
+	for _, size := range []int{rpcbench.MaxHeader / 4, 2 * rpcbench.MaxHeader} {
+		h := users.Headers()
+		h.Authorization = "Bearer " + strings.Repeat("t", size)
+		f, err := s.start(rpcbench.Config{Headers: h}) // which makes a call
+		skipIf(errors.Is(err, errors.ErrUnsupported), noHeaders)
+		if err == nil {
+			err = f.Close()
+		}
+		failIf(size < rpcbench.MaxHeader && err != nil, "headers of %d bytes are refused, MaxHeader is %d: %v", size, rpcbench.MaxHeader, err)
+		failIf(size > rpcbench.MaxHeader && err == nil, "headers of %d bytes are taken, MaxHeader is %d", size, rpcbench.MaxHeader)
+	}
+}
