@@ -6,20 +6,21 @@ import (
 	"net"
 	"runtime"
 	"runtime/debug"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/cpu"
+	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
 const (
 	warmRounds = 16 // rounds of all calls before anything is measured, through the measured calls; as many count bytes
-	hangLimit  = 10 * time.Second
+	hangLimit  = fixture.HangLimit
 )
 
 // BenchmarkCreateUser times one caller that creates users over one connection (config.Conns changes nothing for a
@@ -37,20 +38,28 @@ const (
 // hangs for ten seconds is ended by closing its fixture. A call that fails ends the benchmark, and no row is printed.
 func BenchmarkCreateUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
-	serial{stack: stack, config: config}.benchmark(b)
+	serial{stack: stack, config: config, prepare: user(0)}.benchmark(b)
+}
+
+// preparer prepares call i of a fixture. An error that is errors.ErrUnsupported skips the row.
+type preparer func(f *rpcbench.Fixture, i int) (rpcbench.Call, error)
+
+// user prepares calls that create users, with a payload of avatar bytes. The requests of users below 100 are of one length.
+func user(avatar int) preparer {
+	return func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
+		return fixture.Call(f, users.Sample(i%100, avatar))
+	}
 }
 
 // serial is one caller that goes round its calls.
 type serial struct {
-	stack  rpcbench.Stack
-	config rpcbench.Config
-
-	// calls prepares the round; nil is a call for each of the users. What they report as an error ends the benchmark.
-	calls  func(*rpcbench.Fixture) ([]rpcbench.Call, error)
-	dials  int64         // connections that each op opens
-	rounds int           // to warm, and to count bytes; 0 is warmRounds
-	link   bool          // an op does little but wait: see BenchmarkLink
-	hang   time.Duration // 0 is hangLimit
+	stack   rpcbench.Stack
+	config  rpcbench.Config
+	prepare preparer      // each call of the round; what a call reports as an error ends the benchmark
+	dials   int64         // connections that each op opens
+	rounds  int           // to warm, and to count bytes; 0 is warmRounds
+	link    bool          // an op does little but wait: see BenchmarkLink
+	hang    time.Duration // 0 is hangLimit
 }
 
 func (s serial) benchmark(b *testing.B) {
@@ -66,7 +75,7 @@ func (s serial) benchmark(b *testing.B) {
 	accepted := f.Accepted()
 	ops := latency.New()
 	ctx := context.Background()
-	dog := watch(f, s.hang)
+	dog := fixture.Watch(f, s.hang)
 	defer dog.Stop()
 	runtime.GC() // what starting and warming left is not the loop's
 	b.ReportAllocs()
@@ -78,7 +87,7 @@ func (s serial) benchmark(b *testing.B) {
 	armed := last
 	for b.Loop() {
 		if err := calls[n%len(calls)](ctx); err != nil {
-			b.Fatalf("rpcbench: %s: call %d: %v%s", s.stack.Name, n, err, dog.note())
+			b.Fatalf("rpcbench: %s: call %d: %v%s", s.stack.Name, n, err, dog.Note())
 		}
 		n++
 		now := time.Now()
@@ -94,7 +103,7 @@ func (s serial) benchmark(b *testing.B) {
 	server.report(b, n)
 
 	reportReconnects(b, s.stack, f.Accepted()-accepted-int64(n)*s.dials, int64(n))
-	reportPercentiles(b, ops)
+	percentiles(b, "", ops)
 	if s.link {
 		return
 	}
@@ -126,12 +135,7 @@ func noRow(b *testing.B, stack rpcbench.Stack) {
 	}
 }
 
-// reportPercentiles leaves out what the sample, or the clock, does not carry.
-func reportPercentiles(b *testing.B, ops *latency.Recorder) {
-	b.Helper()
-	percentiles(b, "", ops)
-}
-
+// percentiles leaves out what the sample, or the clock, does not carry.
 func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
 	b.Helper()
 	began := time.Now()
@@ -146,96 +150,59 @@ func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
 	}
 }
 
-// usersOf prepares a call for each of the users that loops go round, with a payload of avatar bytes.
-func usersOf(avatar int) func(*rpcbench.Fixture) ([]rpcbench.Call, error) {
-	return func(f *rpcbench.Fixture) ([]rpcbench.Call, error) { return prepare(f, avatar) }
-}
-
-// watchdog closes a fixture under a call that hangs: the call then fails.
-type watchdog struct {
-	*time.Timer
-	bit atomic.Bool
-}
-
-func watch(f *rpcbench.Fixture, hang time.Duration) *watchdog {
-	w := &watchdog{}
-	w.Timer = time.AfterFunc(hang, func() {
-		w.bit.Store(true)
-		_ = f.Close()
-	})
-	return w
-}
-
-// note tells the error of a call that the watchdog ended from any other.
-func (w *watchdog) note() string {
-	if w.bit.Load() {
-		return " (the call hung, so its fixture was closed)"
-	}
-	return ""
-}
-
 // warm prepares the calls and makes each often enough that connections, pools and caches are what they stay.
 func (s serial) warm(tb testing.TB, f *rpcbench.Fixture) []rpcbench.Call {
 	tb.Helper()
-	prepare := s.calls
-	if prepare == nil {
-		prepare = usersOf(0)
+	calls := make([]rpcbench.Call, users.Round)
+	for i := range calls {
+		var err error
+		calls[i], err = s.prepare(f, i)
+		skipOrFail(tb, s.stack, err)
 	}
-	calls, err := prepare(f)
-	skipOrFail(tb, s.stack, err)
 	s.goRound(tb, f, calls, "warm-up")
 	return calls
 }
 
 // goRound makes each call as often as there are rounds, and returns how many it has made. Over a link it makes one, or more
 // if there is time: it is the connection that has to be warm.
-func (s serial) goRound(tb testing.TB, f *rpcbench.Fixture, calls []rpcbench.Call, what string) int {
+func (s serial) goRound(tb testing.TB, f *rpcbench.Fixture, calls []rpcbench.Call, what string) int64 {
 	tb.Helper()
 	const patience = 100 * time.Millisecond
-	dog := watch(f, hangLimit)
+	dog := fixture.Watch(f, hangLimit)
 	defer dog.Stop()
 	began := time.Now()
 	all := cmp.Or(s.rounds, warmRounds) * len(calls)
 	for n := range all {
 		if s.link && n > 0 && time.Since(began) > patience {
-			return n
+			return int64(n)
 		}
 		dog.Reset(hangLimit)
 		if err := calls[n%len(calls)](context.Background()); err != nil {
-			tb.Fatalf("rpcbench: %s: %s: call %d: %v%s", s.stack.Name, what, n, err, dog.note())
+			tb.Fatalf("rpcbench: %s: %s: call %d: %v%s", s.stack.Name, what, n, err, dog.Note())
 		}
 	}
-	return all
+	return int64(all)
 }
 
-// countBytes reports what one call sends and receives.
 func (s serial) countBytes(b *testing.B) {
 	b.Helper()
-	wire := new(wireCounter)
-	s.config = wire.on(s.config)
-	f := Start(b, s.stack, s.config)
-	calls := s.warm(b, f)
-	wire.begin()
-	wire.report(b, s.goRound(b, f, calls, "counting bytes"))
+	countBytes(b, s.stack, s.config, func(f *rpcbench.Fixture) func() int64 {
+		calls := s.warm(b, f)
+		return func() int64 { return s.goRound(b, f, calls, "counting bytes") }
+	})
 }
 
-// wireCounter counts bytes over a fixture of its own, so that the timed one stays bare.
-type wireCounter struct {
-	netwrap.Counter
-	sent, received int64 // before the ops
-}
-
-func (w *wireCounter) on(config rpcbench.Config) rpcbench.Config {
-	config.WrapClient = wrapped(config.WrapClient, w.Wrap)
-	return config
-}
-
-func (w *wireCounter) begin() { w.sent, w.received = w.Sent(), w.Received() }
-
-func (w *wireCounter) report(b *testing.B, ops int) {
+// countBytes reports what one call sends and receives, over a fixture of its own: the timed one stays bare. ready warms the
+// fixture; what it returns makes the calls and says how many it made.
+func countBytes(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, ready func(*rpcbench.Fixture) func() int64) {
 	b.Helper()
-	b.ReportMetric(float64(w.Sent()-w.sent)/float64(ops), "sent-B/op")
-	b.ReportMetric(float64(w.Received()-w.received)/float64(ops), "recv-B/op")
+	var wire netwrap.Counter
+	config.WrapClient = wrapped(config.WrapClient, wire.Wrap)
+	calls := ready(Start(b, stack, config))
+	sent, received := wire.Sent(), wire.Received()
+	n := float64(calls())
+	b.ReportMetric(float64(wire.Sent()-sent)/n, "sent-B/op")
+	b.ReportMetric(float64(wire.Received()-received)/n, "recv-B/op")
 }
 
 // wrapped is inner with outer around it. Either may be nil.
@@ -247,4 +214,21 @@ func wrapped(inner, outer func(net.Conn) net.Conn) func(net.Conn) net.Conn {
 		return inner
 	}
 	return func(c net.Conn) net.Conn { return outer(inner(c)) }
+}
+
+// heap counts allocations.
+type heap struct{ before, after runtime.MemStats }
+
+func newHeap() *heap {
+	h := new(heap)
+	runtime.ReadMemStats(&h.before)
+	return h
+}
+
+// report reports what each of n ops has allocated since newHeap, in whole numbers, as package testing does.
+func (h *heap) report(b *testing.B, n int64) {
+	b.Helper()
+	runtime.ReadMemStats(&h.after)
+	b.ReportMetric(float64((h.after.TotalAlloc-h.before.TotalAlloc)/uint64(n)), "B/op")
+	b.ReportMetric(float64((h.after.Mallocs-h.before.Mallocs)/uint64(n)), "allocs/op")
 }

@@ -95,7 +95,7 @@ func BenchmarkBroken(b *testing.B) {
 	}
 	b.Run("case=late", func(b *testing.B) {
 		stack := fake{}.stack()
-		serial{stack: hangingAfter(stack, warmUp), hang: 200 * time.Millisecond}.benchmark(b)
+		serial{stack: hangingAfter(stack, warmUp), prepare: user(0), hang: 200 * time.Millisecond}.benchmark(b)
 	})
 	b.Run("case=dials", func(b *testing.B) {
 		BenchmarkCreateUser(b, redialling(warmUp, 2), rpcbench.Config{})
@@ -279,7 +279,7 @@ func TestHarnessAllocatesNothing(t *testing.T) {
 func TestWarmUpRunsTheMeasuredCalls(t *testing.T) {
 	var calls atomic.Int64
 	f := Start(t, stub(func(int64) error { calls.Add(1); return nil }), rpcbench.Config{})
-	require.Len(t, serial{stack: f.Stack}.warm(t, f), users.Round)
+	require.Len(t, serial{stack: f.Stack, prepare: user(0)}.warm(t, f), users.Round)
 	require.EqualValues(t, warmRounds*users.Round, calls.Load())
 }
 

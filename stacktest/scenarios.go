@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/netwrap"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
@@ -24,20 +24,18 @@ import (
 func BenchmarkPayload(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, size int) {
 	b.Helper()
 	rounds := min(warmRounds, max(1, 200_000/max(1, size))) // 16 of 100 kB would take a second
-	serial{stack: stack, config: config, calls: usersOf(size), rounds: rounds}.benchmark(b)
+	serial{stack: stack, config: config, prepare: user(size), rounds: rounds}.benchmark(b)
 }
 
 // BenchmarkInvalid is the error path: every user breaks a rule, and an op is right if the call fails with exactly that
 // violation. The users break three rules in turn.
 func BenchmarkInvalid(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
-	serial{stack: stack, config: config, calls: func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
-		return eachUser(f, func(i int, u *rpcbench.User) func(rpcbench.Call) rpcbench.Call {
-			broken := breakRule(i, u)
-			return func(call rpcbench.Call) rpcbench.Call {
-				return func(ctx context.Context) error { return refused(call(ctx), broken) }
-			}
-		})
+	serial{stack: stack, config: config, prepare: func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
+		u := users.Sample(i, 0)
+		broken := breakRule(i, &u)
+		call, err := fixture.Call(f, u)
+		return func(ctx context.Context) error { return refused(call(ctx), broken) }, err
 	}}.benchmark(b)
 }
 
@@ -71,32 +69,14 @@ func refused(err error, broken rpcbench.Violation) error {
 // never ends.
 func BenchmarkDeadline(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
-	serial{stack: stack, config: config, calls: func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
-		return eachUser(f, func(int, *rpcbench.User) func(rpcbench.Call) rpcbench.Call {
-			return func(call rpcbench.Call) rpcbench.Call {
-				return func(ctx context.Context) error {
-					ctx, cancel := context.WithTimeout(ctx, time.Minute)
-					defer cancel()
-					return call(ctx)
-				}
-			}
-		})
+	serial{stack: stack, config: config, prepare: func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
+		call, err := user(0)(f, i)
+		return func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			return call(ctx)
+		}, err
 	}}.benchmark(b)
-}
-
-// eachUser prepares the round of calls; change may change a user first, and says what goes around its call.
-func eachUser(f *rpcbench.Fixture, change func(i int, u *rpcbench.User) func(rpcbench.Call) rpcbench.Call) ([]rpcbench.Call, error) {
-	calls := make([]rpcbench.Call, users.Round)
-	for i := range calls {
-		u := users.Sample(i, 0)
-		around := change(i, &u)
-		call, err := prepareOne(f, u)
-		if err != nil {
-			return nil, err
-		}
-		calls[i] = around(call)
-	}
-	return calls, nil
 }
 
 // BenchmarkHeaders is BenchmarkCreateUser with what production clients add to a call: a bearer token, the same for all
@@ -104,7 +84,7 @@ func eachUser(f *rpcbench.Fixture, change func(i int, u *rpcbench.User) func(rpc
 func BenchmarkHeaders(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
 	config.Headers = users.Headers()
-	serial{stack: stack, config: config}.benchmark(b)
+	BenchmarkCreateUser(b, stack, config)
 }
 
 // BenchmarkTLS is BenchmarkCreateUser over a warm connection of TLS 1.3, whose certificate is made for the fixture and
@@ -112,7 +92,7 @@ func BenchmarkHeaders(b *testing.B, stack rpcbench.Stack, config rpcbench.Config
 func BenchmarkTLS(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
 	config.TLS = true
-	serial{stack: stack, config: config}.benchmark(b)
+	BenchmarkCreateUser(b, stack, config)
 }
 
 // BenchmarkEcho sends the flex message m there and back: no validation, and no payload but the message. Callers and
@@ -139,41 +119,28 @@ func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, m
 		return call, nil
 	}
 	if callers > 1 {
-		parallel{stack: stack, config: config, callers: callers, prepare: prepare}.benchmark(b)
+		closedLoop(stack, config, callers, prepare).benchmark(b)
 		return
 	}
-	serial{stack: stack, config: config, calls: func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
-		calls := make([]rpcbench.Call, users.Round)
-		for i := range calls {
-			var err error
-			if calls[i], err = prepare(f, i); err != nil {
-				return nil, err
-			}
-		}
-		return calls, nil
-	}}.benchmark(b)
+	serial{stack: stack, config: config, prepare: prepare}.benchmark(b)
 }
 
 // BenchmarkStream sends one message each way on a stream that stays open: an op is a user and its reply. BenchmarkCreateUser is the
 // same by single calls. Stacks that don't stream are skipped.
 func BenchmarkStream(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
-	serial{stack: stack, config: config, calls: func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
+	var stream rpcbench.Stream
+	serial{stack: stack, config: config, prepare: func(f *rpcbench.Fixture, i int) (call rpcbench.Call, err error) {
 		client, ok := f.Client.(rpcbench.Streamer)
 		if !ok {
 			return nil, fmt.Errorf("streams: %w", errors.ErrUnsupported)
 		}
-		stream, err := client.OpenStream(context.Background()) // which ends with the fixture
-		if err != nil {
-			return nil, fmt.Errorf("open a stream: %w", err)
-		}
-		calls := make([]rpcbench.Call, users.Round)
-		for i := range calls {
-			if calls[i], err = stream.Prepare(users.Sample(i, 0)); err != nil {
-				return nil, fmt.Errorf("prepare: %w", err)
+		if i == 0 { // of a new fixture; the stream ends with it
+			if stream, err = client.OpenStream(context.Background()); err != nil {
+				return nil, fmt.Errorf("open a stream: %w", err)
 			}
 		}
-		return calls, nil
+		return stream.Prepare(users.Sample(i, 0))
 	}}.benchmark(b)
 }
 
@@ -192,13 +159,9 @@ func BenchmarkCold(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 
 func coldSerial(stack rpcbench.Stack, config rpcbench.Config) serial {
 	config.WrapClient = wrapped(resetOnClose, config.WrapClient)
-	return serial{stack: stack, config: config, dials: 1, rounds: 4, calls: func(f *rpcbench.Fixture) ([]rpcbench.Call, error) {
-		calls := make([]rpcbench.Call, users.Round)
-		for i := range calls {
-			u := users.Sample(i, 0)
-			calls[i] = func(ctx context.Context) error { return callOnce(ctx, f, u) }
-		}
-		return calls, nil
+	return serial{stack: stack, config: config, dials: 1, rounds: 4, prepare: func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
+		u := users.Sample(i, 0)
+		return func(ctx context.Context) error { return callOnce(ctx, f, u) }, nil
 	}}
 }
 
@@ -236,7 +199,7 @@ func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, l
 	if err != nil {
 		b.Fatal(err)
 	}
-	bare := serial{stack: stack, config: config}
+	bare := serial{stack: stack, config: config, prepare: user(0)}
 	if cold {
 		bare = coldSerial(stack, config)
 	}
@@ -260,15 +223,11 @@ func (s serial) countTrips(b *testing.B) {
 	b.Helper()
 	f := Start(b, s.stack, s.config)
 	calls := s.warm(b, f)
-	dog := watch(f, hangLimit)
-	defer dog.Stop()
 	times := make([]time.Duration, 3)
 	for i := range times {
 		began := time.Now()
-		if err := calls[i%len(calls)](context.Background()); err != nil {
-			b.Fatalf("rpcbench: %s: counting round trips: %v%s", s.stack.Name, err, dog.note())
-		}
-		times[i] = time.Since(began)
+		n := s.goRound(b, f, calls[i:i+1], "counting round trips")
+		times[i] = time.Since(began) / time.Duration(n)
 	}
 	slices.Sort(times)
 	b.ReportMetric(float64(times[1])/float64(roundTrip), "round-trips/op")
@@ -279,10 +238,6 @@ func (s serial) countHeap(b *testing.B) {
 	b.Helper()
 	f := Start(b, s.stack, s.config)
 	calls := s.warm(b, f)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	ops := uint64(s.goRound(b, f, calls, "counting allocations"))
-	runtime.ReadMemStats(&after)
-	b.ReportMetric(float64((after.TotalAlloc-before.TotalAlloc)/ops), "B/op")
-	b.ReportMetric(float64((after.Mallocs-before.Mallocs)/ops), "allocs/op")
+	heap := newHeap()
+	heap.report(b, s.goRound(b, f, calls, "counting allocations"))
 }
