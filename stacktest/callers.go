@@ -18,29 +18,28 @@ import (
 // and the other figures of BenchmarkCreateUser, whose bytes are counted with all callers calling, it reports
 //
 //	req/s       ops per second
-//	cpu-share   the part of the machine's CPU time that this process used, callers and servers together: near 1, the row says
-//	            how much CPU a call takes, and no more callers would make more calls. Absent with fewer than a hundred ops
-//	            per caller, and where the system doesn't tell
+//	cpu-share   the part of the machine's CPU time that this process used. Near 1, more callers would not make more calls:
+//	            the row says how much CPU a call takes. Absent with fewer than a hundred ops per caller, and where the
+//	            system doesn't tell
 func BenchmarkParallel(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, callers int) {
 	b.Helper()
 	closedLoop(stack, config, callers, user(0)).benchmark(b)
 }
 
 // BenchmarkOpenLoop starts calls that create users at a fixed rate per second, from 1 to 1e6, whether or not earlier ones
-// have their reply, over config.Conns connections. Up to 256 calls are under way at a time and up to 4096 more starts wait
-// for one to end; what comes on top is dropped. One op is a planned start, so ns/op is 1e9/rate and tells nothing about
-// the stack. Beside it, and B/op, allocs/op, sent-B/op and recv-B/op, which are per call made, it reports
+// have their reply, over config.Conns connections. Up to 256 calls are under way at a time, and up to 4096 more starts wait
+// for one to end; further starts are dropped. One op is a planned start, so ns/op is 1e9/rate and tells nothing about the
+// stack. Beside it, and the bytes and allocations of a call made, it reports
 //
-//	p50-ns, p95-ns, p99-ns   from the planned start of a call until it ends, so that a stall makes slow calls of all that
-//	                         were due meanwhile; absent with fewer than ten calls beyond
+//	p50-ns, p95-ns, p99-ns   from the planned start of a call until it ends: a stall makes slow calls of all that were due
+//	                         meanwhile; absent with fewer than ten calls beyond
 //	achieved-req/s           calls made per second: less than rate where the stack could not keep up
 //	drops                    starts that were dropped; percentiles are of the others
 //	late-p50-ns, late-p95-ns, late-p99-ns
-//	                         how late a caller began its call, which p50-ns, p95-ns and p99-ns include: the generator's timer
-//	                         and the hand-over to a goroutine; absent with fewer than ten starts beyond
+//	                         how late a caller began its call: the generator's timer and the hand-over to a goroutine,
+//	                         which p50-ns, p95-ns and p99-ns include; absent with fewer than ten starts beyond
 //	generator-bound          1 where late-p99-ns is more than a tenth of p99-ns: the tail is not the stack's alone
-//	cpu-ns/op                user and system time of the process, the generator's too, per call made; absent where the
-//	                         system doesn't tell
+//	cpu-ns/op                user and system time of the process per call made, the generator's too
 //
 // When no call has begun for ten seconds the fixture is closed. A call that fails ends the benchmark, and no row is printed.
 func BenchmarkOpenLoop(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, rate float64) {
@@ -92,8 +91,8 @@ func (c callers) loop() (*latency.Loop, error) {
 	return latency.NewOpen(c.rate, openQueue, c.wait)
 }
 
-// rounds prepares the calls of each caller. A multiplexed stack binds each call to the next connection in turn, and a caller
-// keeps the connection of its first call. So the callers are made up to a multiple of the connections, and some never call.
+// rounds prepares the calls of each caller. A multiplexed stack binds each call to the next connection in turn. So that all calls
+// of a caller are of one connection, calls are prepared for a multiple of the connections, and some never made.
 func (c callers) rounds(f *rpcbench.Fixture) ([][]func(context.Context) error, error) {
 	conns := max(1, c.config.Conns)
 	rounds := make([][]func(context.Context) error, (c.n+conns-1)/conns*conns)
@@ -120,7 +119,7 @@ func (c callers) ready(tb testing.TB, f *rpcbench.Fixture) *latency.Loop {
 	return loop
 }
 
-// guard fails when do fails, and closes the fixture when no call has begun for long.
+// guard fails if do fails, and closes the fixture under calls that hang.
 func (c callers) guard(tb testing.TB, f *rpcbench.Fixture, loop *latency.Loop, do func() error) {
 	tb.Helper()
 	dog := fixture.WatchAll(f, c.hang, loop.Begun)

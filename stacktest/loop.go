@@ -31,8 +31,8 @@ const (
 //	cpu-ns/op                user and system time of the process; absent where the system doesn't tell
 //	sent-B/op, recv-B/op     on the client's connection, beneath TLS, from a pass of their own
 //
-// With -server, which puts the server into another process, ns/op is still the whole call, B/op, allocs/op and cpu-ns/op
-// are of the client alone, and server-B/op, server-allocs/op and server-cpu-ns/op are those of the server's process.
+// With -server the server is in another process. Then ns/op is still the whole call, B/op, allocs/op and cpu-ns/op are of the
+// client alone, and server-B/op, server-allocs/op and server-cpu-ns/op are those of the server's process.
 //
 // The calls' context is context.Background on every stack: a deadline costs one stack more than another. A call that
 // hangs for ten seconds is ended by closing its fixture. A call that fails ends the benchmark, and no row is printed.
@@ -114,8 +114,8 @@ func (s serial) benchmark(b *testing.B) {
 }
 
 // reportReconnects fails the row if its n calls opened more connections than declared, or fewer. One more is allowed, or one in
-// ten thousand calls, and is printed: net/http gives a connection up when the goroutine that writes to it has not run
-// for 50 ms (maxWriteWaitBeforeConnReuse), which is the machine's doing. It costs such a call about 100 µs.
+// ten thousand calls, and printed. net/http gives a connection up when the goroutine that writes to it has not run for 50 ms
+// (maxWriteWaitBeforeConnReuse), which is the machine's doing and costs that call about 100 µs.
 func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n int64) {
 	b.Helper()
 	if more < 0 || more > versus.Reconnects(n) {
@@ -127,7 +127,7 @@ func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n int64) {
 	}
 }
 
-// noRow is to be deferred: after a panic package testing might print a row of no iterations before it dies.
+// noRow, deferred, makes a panic a failure: package testing might print a row of no iterations before it dies.
 func noRow(b *testing.B, stack rpcbench.Stack) {
 	b.Helper()
 	if p := recover(); p != nil {
@@ -135,7 +135,7 @@ func noRow(b *testing.B, stack rpcbench.Stack) {
 	}
 }
 
-// percentiles leaves out what the sample, or the clock, does not carry.
+// percentiles reports those that the sample, and the clock, carry.
 func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
 	b.Helper()
 	began := time.Now()
@@ -150,7 +150,7 @@ func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
 	}
 }
 
-// warm prepares the calls and makes each often enough that connections, pools and caches are what they stay.
+// warm prepares the calls, and makes each so often that connections, pools and caches are what they stay.
 func (s serial) warm(tb testing.TB, f *rpcbench.Fixture) []rpcbench.Call {
 	tb.Helper()
 	calls := make([]rpcbench.Call, users.Round)
@@ -163,8 +163,8 @@ func (s serial) warm(tb testing.TB, f *rpcbench.Fixture) []rpcbench.Call {
 	return calls
 }
 
-// goRound makes each call as often as there are rounds, and returns how many it has made. Over a link it makes one, or more
-// if there is time: it is the connection that has to be warm.
+// goRound makes each call as often as there are rounds, and returns how many calls that were. Over a link it makes calls for a
+// tenth of a second, one at least: there it is the connection that has to be warm.
 func (s serial) goRound(tb testing.TB, f *rpcbench.Fixture, calls []rpcbench.Call, what string) int64 {
 	tb.Helper()
 	const patience = 100 * time.Millisecond

@@ -53,13 +53,12 @@ func breakRule(i int, u *rpcbench.User) rpcbench.Violation {
 	return rpcbench.Violation{Field: "password", Rule: "min=4"}
 }
 
-// refused is nil if err is what it must be.
+// refused is nil if err says that the call was refused for broken alone.
 func refused(err error, broken rpcbench.Violation) error {
 	if err == nil {
 		return fmt.Errorf("an invalid user must be refused for %v, and was not", broken)
 	}
-	e, ok := errors.AsType[*rpcbench.Error](err)
-	if !ok || e.Code != rpcbench.Invalid || len(e.Violations) != 1 || e.Violations[0] != broken {
+	if e, ok := errors.AsType[*rpcbench.Error](err); !ok || e.Code != rpcbench.Invalid || len(e.Violations) != 1 || e.Violations[0] != broken {
 		return fmt.Errorf("an invalid user must be refused for %v: %w", broken, err)
 	}
 	return nil
@@ -79,8 +78,8 @@ func BenchmarkDeadline(b *testing.B, stack rpcbench.Stack, config rpcbench.Confi
 	}}.benchmark(b)
 }
 
-// BenchmarkHeaders is BenchmarkCreateUser with what production clients add to a call: a bearer token, the same for all
-// calls, a traceparent, another for each, and a user agent. A protocol without headers is skipped.
+// BenchmarkHeaders is BenchmarkCreateUser with what production clients add to a call: a bearer token and a user agent, the same
+// for all calls, and a traceparent, another for each. A protocol without headers is skipped.
 func BenchmarkHeaders(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
 	config.Headers = users.Headers()
@@ -95,9 +94,8 @@ func BenchmarkTLS(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	BenchmarkCreateUser(b, stack, config)
 }
 
-// BenchmarkEcho sends the flex message m there and back: no validation, and no payload but the message. Callers and
-// connections are as in BenchmarkParallel if there is more than one caller. A stack that does not echo, or that does not
-// keep floats bit-equal, is skipped.
+// BenchmarkEcho sends the flex message m there and back, without validation. With more than one caller it is a closed loop like
+// BenchmarkParallel. A stack that does not echo, or that does not keep floats bit-equal, is skipped.
 func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, m *message.Flex, callers int) {
 	b.Helper()
 	if m.Double != 0 && slices.Contains(stack.Traits.Lossy, "complex") {
@@ -112,11 +110,7 @@ func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, m
 		if m.Fixed32 != 0 {
 			m.Fixed32 += uint32(i) // as many bytes, and another reply
 		}
-		call, err := client.PrepareEcho(&m)
-		if err != nil {
-			return nil, fmt.Errorf("prepare: %w", err)
-		}
-		return call, nil
+		return client.PrepareEcho(&m)
 	}
 	if callers > 1 {
 		closedLoop(stack, config, callers, prepare).benchmark(b)
@@ -125,8 +119,8 @@ func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, m
 	serial{stack: stack, config: config, prepare: prepare}.benchmark(b)
 }
 
-// BenchmarkStream sends one message each way on a stream that stays open: an op is a user and its reply. BenchmarkCreateUser is the
-// same by single calls. Stacks that don't stream are skipped.
+// BenchmarkStream is BenchmarkCreateUser on a stream that stays open: an op is one message each way. Stacks that don't stream are
+// skipped.
 func BenchmarkStream(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
 	var stream rpcbench.Stream
@@ -144,14 +138,13 @@ func BenchmarkStream(b *testing.B, stack rpcbench.Stack, config rpcbench.Config)
 	}}.benchmark(b)
 }
 
-// BenchmarkCold opens a new connection for each op, with TLS 1.3 if config asks for it: an op makes a client, which
-// dials, prepares a call and makes it, and closes the client. To prepare is to build the native request, which for some
-// stacks is one small allocation; everywhere else that is done before. Connections are reset rather than closed: none
-// waits for minutes on its port, so any number of ops has ports enough.
+// BenchmarkCold opens a new connection for each op, with TLS 1.3 if config asks for it. An op dials a client, prepares a call and
+// makes it, and closes the client. Preparing builds the native request, for some stacks one small allocation; other rows do that
+// before. Connections are reset rather than closed: none then waits for minutes on its port, and any number of ops has ports.
 //
 // The handshake is crypto/tls's with its defaults, in full each time: a hybrid key exchange (X25519MLKEM768), a certificate
-// with an ECDSA key on P-256, one signature made and one verified. The certificate is itself what clients trust, so no chain
-// is, and nothing is resumed: no client keeps sessions.
+// with an ECDSA key on P-256, one signature made and one verified. Clients trust that certificate itself, so there is no chain,
+// and keep no sessions, so nothing is resumed.
 func BenchmarkCold(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
 	coldSerial(stack, config).benchmark(b)
@@ -177,7 +170,7 @@ func callOnce(ctx context.Context, f *rpcbench.Fixture, u rpcbench.User) error {
 	return errors.Join(err, client.Close())
 }
 
-// resetOnClose makes Close send a reset, which leaves no connection waiting for two minutes on its port.
+// resetOnClose makes Close send a reset.
 func resetOnClose(c net.Conn) net.Conn {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -185,14 +178,14 @@ func resetOnClose(c net.Conn) net.Conn {
 	return c
 }
 
-// BenchmarkLink is BenchmarkCreateUser over an emulated link, on a warm connection, or with a new one for each op. link is
-// the name of a preset: lan, 4g or 3g. Beside the figures of BenchmarkCreateUser it reports
+// BenchmarkLink is BenchmarkCreateUser, or if cold BenchmarkCold, over an emulated link: lan, 4g or 3g. Beside their figures it
+// reports
 //
 //	round-trips/op   how often an op waits for the link: its time over a link of 100 ms and no other limit, in 100 ms
 //
-// Bytes, B/op and allocs/op are from passes without a link: as many calls as BenchmarkCreateUser and BenchmarkCold count would
-// take half a minute over it, and its own buffers would be most of the heap. There is no cpu-ns/op: a process that waits is billed for waking. The
-// emulated link delays and paces; it loses nothing, and has no slow start.
+// Bytes, B/op and allocs/op are from passes without a link: over it the calls to be counted would take half a minute, and its own
+// buffers would be most of the heap. There is no cpu-ns/op: a process that waits is billed for waking. The emulated link delays
+// and paces; it loses nothing, and has no slow start.
 func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, link string, cold bool) {
 	b.Helper()
 	l, err := netwrap.FindLink(link)
@@ -233,7 +226,7 @@ func (s serial) countTrips(b *testing.B) {
 	b.ReportMetric(float64(times[1])/float64(roundTrip), "round-trips/op")
 }
 
-// countHeap reports what an op allocates, of as many as count bytes elsewhere.
+// countHeap reports what an op allocates.
 func (s serial) countHeap(b *testing.B) {
 	b.Helper()
 	f := Start(b, s.stack, s.config)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Rates of an open loop, in starts per second. Below MinRate a benchmark would take minutes; no machine's generator reaches MaxRate.
+// Rates of an open loop, in starts per second. Below MinRate a benchmark takes minutes; no generator reaches MaxRate.
 const (
 	MinRate = 1
 	MaxRate = 1e6
@@ -19,7 +19,7 @@ const (
 //
 // In a closed loop a caller calls again as soon as it has its reply. An open loop plans starts at a fixed rate, whatever becomes
 // of the calls, and times each call from its planned start. A stall of 200 ms then makes slow calls of all that were planned
-// meanwhile. A closed loop records one slow call and leaves out those that it should have made: coordinated omission (G. Tene,
+// meanwhile. A closed loop records one slow call and leaves out the others: coordinated omission (G. Tene,
 // https://github.com/giltene/wrk2).
 //
 // One goroutine calls Start, then either Run or Next as often as there are starts, then Finish, and then reads the figures.
@@ -51,8 +51,8 @@ type Loop struct {
 type start struct {
 	due time.Duration // when planned; in a closed loop now
 
-	// late is how late the generator handed over a start that found every caller busy: how long such a start waits for a caller
-	// is the stack's doing. It is negative if a caller was idle: that caller's delay is the generator's doing.
+	// late is how late the generator handed over a start that found every caller busy: the wait for a caller is the stack's
+	// doing. late is negative if a caller was idle: that caller's delay is the generator's doing.
 	late time.Duration
 }
 
@@ -60,8 +60,7 @@ type start struct {
 func NewClosed() *Loop { return &Loop{Latency: *New(), starts: make(chan start)} }
 
 // NewOpen makes an open loop of rate starts per second, between MinRate and MaxRate. As many starts as queue wait for a free
-// caller: their wait is part of their latency. wait returns when the duration has passed, at once if it isn't positive, as
-// [Sleeper.Sleep] does; it is called before every start.
+// caller: their wait is part of their latency. wait is called before every start, and waits as [Sleeper.Sleep] does.
 func NewOpen(rate float64, queue int, wait func(time.Duration)) (*Loop, error) {
 	if !(rate >= MinRate && rate <= MaxRate) {
 		return nil, fmt.Errorf("open loop: a rate of %v calls per second has to lie between %v and %v", rate, MinRate, int(MaxRate))
@@ -70,8 +69,7 @@ func NewOpen(rate float64, queue int, wait func(time.Duration)) (*Loop, error) {
 }
 
 // Start starts a caller for each of rounds, which makes the calls of its round in turn. First each caller makes warm calls,
-// all callers at a time and unrecorded; Start returns when they have. Its error is the first of those calls, and leaves nothing
-// running.
+// all callers at a time and unrecorded. Start returns when they have. After an error of those calls nothing is left running.
 func (l *Loop) Start(warm int, rounds ...[]func(context.Context) error) error {
 	var cold sync.WaitGroup
 	cold.Add(len(rounds))
@@ -103,8 +101,8 @@ func (l *Loop) Start(warm int, rounds ...[]func(context.Context) error) error {
 	return nil
 }
 
-// Run makes n calls: a closed loop's callers share them, quick callers making more; an open loop plans n starts. Its error is that
-// of Finish, which it calls.
+// Run makes n calls and then calls Finish. Callers of a closed loop share the calls, quick callers making more; an open loop
+// plans n starts.
 func (l *Loop) Run(n int64) error {
 	if l.rate == 0 {
 		l.began, l.limit = time.Now(), l.begun.Load()+n
@@ -117,8 +115,7 @@ func (l *Loop) Run(n int64) error {
 
 // Next waits for the next planned start and hands it to a free caller or to the queue, or else counts it as dropped. The
 // first is planned 1/rate after the first Next, start i is i/rate after that. When the generator has fallen behind, what
-// is overdue goes out at once, and nothing is skipped. It returns the error of the first call that failed or panicked;
-// no more calls are made then.
+// is overdue goes out at once. Next returns the error of the first call that failed or panicked; no more calls are made then.
 func (l *Loop) Next() error {
 	if l.planned == 0 {
 		l.began = time.Now().Add(l.plan(1))
