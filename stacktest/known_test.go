@@ -83,7 +83,7 @@ func TestEachCallerGoesRoundItsUsers(t *testing.T) {
 	var l ledger
 	c := closedLoop(l.stack(), rpcbench.Config{Conns: 2}, callers, user(0))
 	f := Start(t, c.stack, c.config)
-	loop := c.ready(t, f)
+	loop, _ := c.ready(t, f)
 	require.NoError(t, loop.Run(ops))
 	require.EqualValues(t, ops, loop.Latency.Count(), "latencies")
 	made := l.clients[len(l.clients)-1]
@@ -155,7 +155,7 @@ func TestCPUPerCall(t *testing.T) {
 		"four callers": func(b *testing.B) { BenchmarkParallel(b, l.stack(), rpcbench.Config{}, 4) },
 		"planned starts": func(b *testing.B) {
 			few := openLoop(l.stack(), rpcbench.Config{}, 400, sleeper(b))
-			few.n = 4 // to warm 256 would take seconds
+			few.callers = 4 // to warm 256 would take seconds
 			few.benchmark(b)
 		},
 	} {

@@ -23,20 +23,21 @@ import (
 // bytes are random, so no format and no compression makes them fewer.
 func BenchmarkPayload(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, size int) {
 	b.Helper()
-	rounds := min(warmRounds, max(1, 200_000/max(1, size))) // 16 of 100 kB would take a second
-	serial{stack: stack, config: config, prepare: user(size), rounds: rounds}.benchmark(b)
+	r := oneCaller(stack, config, user(size))
+	r.warm = users.Round * min(warmRounds, max(1, 200_000/max(1, size))) // 16 rounds of 100 kB would take a second
+	r.benchmark(b)
 }
 
 // BenchmarkInvalid is the error path: every user breaks a rule, and an op is right if the call fails with exactly that
 // violation. The users break three rules in turn.
 func BenchmarkInvalid(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
-	serial{stack: stack, config: config, prepare: func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
+	oneCaller(stack, config, func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
 		u := users.Sample(i, 0)
 		broken := breakRule(i, &u)
 		call, err := fixture.Call(f, u)
 		return func(ctx context.Context) error { return refused(call(ctx), broken) }, err
-	}}.benchmark(b)
+	}).benchmark(b)
 }
 
 // breakRule makes u invalid and says how.
@@ -68,14 +69,14 @@ func refused(err error, broken rpcbench.Violation) error {
 // never ends.
 func BenchmarkDeadline(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
-	serial{stack: stack, config: config, prepare: func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
+	oneCaller(stack, config, func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
 		call, err := user(0)(f, i)
 		return func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Minute)
 			defer cancel()
 			return call(ctx)
 		}, err
-	}}.benchmark(b)
+	}).benchmark(b)
 }
 
 // BenchmarkHeaders is BenchmarkCreateUser with what production clients add to a call: a bearer token and a user agent, the same
@@ -116,7 +117,7 @@ func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, m
 		closedLoop(stack, config, callers, prepare).benchmark(b)
 		return
 	}
-	serial{stack: stack, config: config, prepare: prepare}.benchmark(b)
+	oneCaller(stack, config, prepare).benchmark(b)
 }
 
 // BenchmarkStream is BenchmarkCreateUser on a stream that stays open: an op is one message each way. Stacks that don't stream are
@@ -124,7 +125,7 @@ func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, m
 func BenchmarkStream(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
 	var stream rpcbench.Stream
-	serial{stack: stack, config: config, prepare: func(f *rpcbench.Fixture, i int) (call rpcbench.Call, err error) {
+	oneCaller(stack, config, func(f *rpcbench.Fixture, i int) (call rpcbench.Call, err error) {
 		client, ok := f.Client.(rpcbench.Streamer)
 		if !ok {
 			return nil, fmt.Errorf("streams: %w", errors.ErrUnsupported)
@@ -135,7 +136,7 @@ func BenchmarkStream(b *testing.B, stack rpcbench.Stack, config rpcbench.Config)
 			}
 		}
 		return stream.Prepare(users.Sample(i, 0))
-	}}.benchmark(b)
+	}).benchmark(b)
 }
 
 // BenchmarkCold opens a new connection for each op, with TLS 1.3 if config asks for it. An op dials a client, prepares a call and
@@ -147,15 +148,17 @@ func BenchmarkStream(b *testing.B, stack rpcbench.Stack, config rpcbench.Config)
 // and keep no sessions, so nothing is resumed.
 func BenchmarkCold(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
-	coldSerial(stack, config).benchmark(b)
+	cold(stack, config).benchmark(b)
 }
 
-func coldSerial(stack rpcbench.Stack, config rpcbench.Config) serial {
+func cold(stack rpcbench.Stack, config rpcbench.Config) row {
 	config.WrapClient = wrapped(resetOnClose, config.WrapClient)
-	return serial{stack: stack, config: config, dials: 1, rounds: 4, prepare: func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
+	r := oneCaller(stack, config, func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
 		u := users.Sample(i, 0)
 		return func(ctx context.Context) error { return callOnce(ctx, f, u) }, nil
-	}}
+	})
+	r.dials, r.warm = 1, 4*users.Round
+	return r
 }
 
 func callOnce(ctx context.Context, f *rpcbench.Fixture, u rpcbench.User) error {
@@ -186,22 +189,22 @@ func resetOnClose(c net.Conn) net.Conn {
 // Bytes, B/op and allocs/op are from passes without a link: over it the calls to be counted would take half a minute, and its own
 // buffers would be most of the heap. There is no cpu-ns/op: a process that waits is billed for waking. The emulated link delays
 // and paces; it loses nothing, and has no slow start.
-func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, link string, cold bool) {
+func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, link string, isCold bool) {
 	b.Helper()
 	l, err := netwrap.FindLink(link)
 	if err != nil {
 		b.Fatal(err)
 	}
-	bare := serial{stack: stack, config: config, prepare: user(0)}
-	if cold {
-		bare = coldSerial(stack, config)
+	bare := oneCaller(stack, config, user(0))
+	if isCold {
+		bare = cold(stack, config)
 	}
 	bare.config = placed().config(bare.config)
-	over := func(l netwrap.Link) serial {
-		s := bare
-		s.config.WrapClient = wrapped(s.config.WrapClient, l.Wrap)
-		s.link = true
-		return s
+	over := func(l netwrap.Link) row {
+		r := bare
+		r.config.WrapClient = wrapped(r.config.WrapClient, l.Wrap)
+		r.link, r.warm = true, max(1, int(roundTrip/l.RTT)) // it is the connection that has to be warm
+		return r
 	}
 	over(l).benchmark(b)
 	over(netwrap.Link{RTT: roundTrip}).countTrips(b)
@@ -212,25 +215,30 @@ func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, l
 const roundTrip = 100 * time.Millisecond // so long that nothing else of a call counts
 
 // countTrips reports the median of three ops' time, in roundTrip.
-func (s serial) countTrips(b *testing.B) {
+func (r row) countTrips(b *testing.B) {
 	b.Helper()
-	f := Start(b, s.stack, s.config)
-	calls := s.warm(b, f)
+	f := Start(b, r.stack, r.config)
+	loop, calls := r.ready(b, f)
 	times := make([]time.Duration, 3)
-	for i := range times {
-		began := time.Now()
-		n := s.goRound(b, f, calls[i:i+1], "counting round trips")
-		times[i] = time.Since(began) / time.Duration(n)
+	err := r.guard(f, loop, func() (err error) {
+		for i := range times {
+			began := time.Now()
+			err = errors.Join(err, calls[0][i](context.Background()))
+			times[i] = time.Since(began)
+		}
+		return errors.Join(err, loop.Finish())
+	})
+	if err != nil {
+		b.Fatalf("rpcbench: %s: counting round trips: %v", r.stack.Name, err)
 	}
 	slices.Sort(times)
 	b.ReportMetric(float64(times[1])/float64(roundTrip), "round-trips/op")
 }
 
 // countHeap reports what an op allocates.
-func (s serial) countHeap(b *testing.B) {
+func (r row) countHeap(b *testing.B) {
 	b.Helper()
-	f := Start(b, s.stack, s.config)
-	calls := s.warm(b, f)
-	heap := newHeap()
-	heap.report(b, s.goRound(b, f, calls, "counting allocations"))
+	var h *heap
+	n := r.pass(b, func() { h = newHeap() })
+	h.report(b, n)
 }

@@ -371,7 +371,7 @@ func TestCPUShare(t *testing.T) {
 // TestColdConnectionsAreReset: the server reads a reset, so the client's port is free at once.
 func TestColdConnectionsAreReset(t *testing.T) {
 	ends := make(chan error, 1)
-	cold := coldSerial(fake{}.stack(), rpcbench.Config{})
+	cold := cold(fake{}.stack(), rpcbench.Config{})
 	cold.config.WrapServer = func(c net.Conn) net.Conn { return ending{c, ends} }
 	f := Start(t, cold.stack, cold.config)
 	require.NoError(t, callOnce(t.Context(), f, users.Sample(0, 0)))
