@@ -190,3 +190,21 @@ func TestAllocationsPerCall(t *testing.T) {
 		require.Less(t, r.AllocedBytesPerOp(), int64(times*size+200), name)
 	}
 }
+
+// TestWarmUpIsNotTimed: callers warm for much longer than their ops take.
+func TestWarmUpIsNotTimed(t *testing.T) {
+	const callers, each = 4, 10 * time.Millisecond
+	stack := clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
+		var made atomic.Int64
+		return around{c, func(call rpcbench.Call) rpcbench.Call {
+			return func(context.Context) error {
+				if made.Add(1) <= callers*warmRounds {
+					<-time.After(each)
+				}
+				return nil
+			}
+		}}
+	})
+	r := bench(t, "100x", func(b *testing.B) { BenchmarkParallel(b, stack, rpcbench.Config{}, callers) })
+	require.Less(t, r.T, warmRounds*each)
+}
