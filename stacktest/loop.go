@@ -91,7 +91,7 @@ func BenchmarkOpenLoopEmpty(b *testing.B, rate float64) {
 	percentiles(b, "", &loop.Latency)
 }
 
-// row is what a row times: one caller, a closed loop of several, or an open loop.
+// row says what a row times: one caller, a closed loop of several, or an open loop.
 type row struct {
 	stack   rpcbench.Stack
 	config  rpcbench.Config
@@ -184,9 +184,9 @@ func (r row) benchmark(b *testing.B) {
 	r.countBytes(b)
 }
 
-// ready prepares the calls of each caller, and returns when the callers have made theirs so often that connections, pools and
-// caches are what they stay. A multiplexed stack binds each call to the next connection in turn. So that all calls of a caller are
-// of one connection, calls are prepared for a multiple of the connections, and some never made.
+// ready prepares the calls of each caller, and returns when the callers have made them so often that connections, pools and caches
+// are what they stay. A multiplexed stack binds each call to the next connection in turn. Calls are prepared for a multiple of the
+// connections, so that those of one caller share a connection; surplus calls are never made.
 func (r row) ready(tb testing.TB, f *rpcbench.Fixture) (*latency.Loop, rounds) {
 	tb.Helper()
 	loop, err := latency.NewClosed(), error(nil)
@@ -210,9 +210,9 @@ func (r row) ready(tb testing.TB, f *rpcbench.Fixture) (*latency.Loop, rounds) {
 	return loop, all
 }
 
-// guard calls do, and closes the fixture when no call of the loop has begun for long.
+// guard returns the error of do, and closes the fixture when no call of the loop has begun for long.
 func (r row) guard(f *rpcbench.Fixture, loop *latency.Loop, do func() error) error {
-	dog := fixture.WatchAll(f, r.hang, loop.Begun)
+	dog := fixture.Watch(f, r.hang, loop.Begun)
 	defer dog.Stop()
 	if err := do(); err != nil {
 		return fmt.Errorf("%w%s", err, dog.Note())
@@ -226,7 +226,7 @@ func (r row) serial(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, all r
 	_ = loop.Finish() // which has warmed the calls
 	calls, ops := all[0], &loop.Latency
 	ctx := context.Background()
-	dog := fixture.Watch(f, r.hang)
+	dog := fixture.Watch(f, r.hang, nil)
 	defer dog.Stop()
 	n := 0
 	last := time.Now()
@@ -247,7 +247,7 @@ func (r row) serial(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, all r
 	return nil
 }
 
-// closed lets callers share the ops.
+// closed lets callers share the ops. Package testing tries several b.N; bytes are counted for each, though only the last is printed.
 func (r row) closed(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, _ rounds) error {
 	b.Helper()
 	start, known := cpu.Time()

@@ -177,7 +177,7 @@ func TestWatchdogBitesWithoutProgress(t *testing.T) {
 	f := Start(t, fake{}.stack(), rpcbench.Config{})
 	synctest.Test(t, func(t *testing.T) {
 		var done atomic.Int64
-		dog := fixture.WatchAll(f, time.Second, done.Load)
+		dog := fixture.Watch(f, time.Second, done.Load)
 		for range 10 {
 			<-time.After(900 * time.Millisecond)
 			require.False(t, dog.Note() != "")
