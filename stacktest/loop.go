@@ -247,16 +247,21 @@ func (r row) serial(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, all r
 	return nil
 }
 
-// closed lets callers share the ops. Package testing tries several b.N; bytes are counted for each, though only the last is printed.
-func (r row) closed(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, _ rounds) error {
+// closed lets callers share the ops, which b.Loop would hand to one goroutine. Package testing tries several b.N. Bytes are counted
+// after each, though it prints the last alone.
+func (r row) closed(b *testing.B, f *rpcbench.Fixture, callers *latency.Loop, _ rounds) error {
 	b.Helper()
+	loop := func(n int) error {
+		return r.guard(f, callers, func() error { return callers.Run(int64(n)) })
+	}
 	start, known := cpu.Time()
 	b.ResetTimer()
-	err := r.guard(f, loop, func() error { return loop.Run(int64(b.N)) })
+	err := loop(b.N)
 	b.StopTimer()
 	end, _ := cpu.Time()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
-	if known && b.N >= 100*r.callers { // else the ends of the run would be much of it
+	n := callers.Latency.Count()
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "req/s")
+	if known && n >= int64(100*r.callers) { // else the ends of the run would be much of it
 		b.ReportMetric(cpuShare(end-start, b.Elapsed(), runtime.NumCPU()), "cpu-share")
 	}
 	return err
