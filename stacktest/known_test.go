@@ -81,14 +81,11 @@ func TestAnOpIsOneCallOfTheNextUser(t *testing.T) {
 func TestEachCallerGoesRoundItsUsers(t *testing.T) {
 	const callers, ops = 5, 643
 	var l ledger
-	p := parallel{stack: l.stack(), config: rpcbench.Config{Conns: 2}, callers: callers,
-		prepare: func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) { return f.Client.Prepare(users.Sample(i, 0)) }}
-	f := Start(t, p.stack, p.config)
-	calls, err := p.calls(f)
-	require.NoError(t, err)
-	recorder, err := p.together(f, calls, []int64{ops}, hangLimit, func() {})
-	require.NoError(t, err)
-	require.EqualValues(t, ops, recorder.Count(), "latencies")
+	c := closedLoop(l.stack(), rpcbench.Config{Conns: 2}, callers, user(0))
+	f := Start(t, c.stack, c.config)
+	loop, _ := c.ready(t, f)
+	require.NoError(t, loop.Run(ops))
+	require.EqualValues(t, ops, loop.Latency.Count(), "latencies")
 	made := l.clients[len(l.clients)-1]
 	total := 0
 	for caller := range callers {
@@ -99,7 +96,7 @@ func TestEachCallerGoesRoundItsUsers(t *testing.T) {
 		}
 		require.LessOrEqual(t, most-least, 1, "calls of the users of caller %d, in turn", caller)
 	}
-	require.Equal(t, ops, total, "a call for each op, of these users")
+	require.Equal(t, callers*warmRounds+ops, total, "a call for each op, of these users")
 }
 
 // TestAStreamStaysOpen: each fixture of BenchmarkStream opens one stream, and an op is one call of that stream.
@@ -129,7 +126,7 @@ func TestPercentilesAreThoseOfTheirNames(t *testing.T) {
 	for i := range 1000 {
 		ops.Record(time.Duration(i+1) * time.Microsecond)
 	}
-	r := bench(t, "1x", func(b *testing.B) { reportPercentiles(b, ops) })
+	r := bench(t, "1x", func(b *testing.B) { percentiles(b, "", ops) })
 	for unit, want := range map[string]float64{"p50-ns": 500_000, "p95-ns": 950_000, "p99-ns": 990_000} {
 		require.InEpsilon(t, want, r.Extra[unit], 0.002, unit)
 	}
@@ -156,10 +153,58 @@ func TestCPUPerCall(t *testing.T) {
 	for name, loop := range map[string]func(*testing.B){
 		"one caller":   func(b *testing.B) { BenchmarkCreateUser(b, l.stack(), rpcbench.Config{}) },
 		"four callers": func(b *testing.B) { BenchmarkParallel(b, l.stack(), rpcbench.Config{}, 4) },
+		"planned starts": func(b *testing.B) {
+			few := openLoop(l.stack(), rpcbench.Config{}, 400, sleeper(b))
+			few.callers = 4 // to warm 256 would take seconds
+			few.benchmark(b)
+		},
 	} {
 		r := bench(t, "100x", loop)
 		require.Equal(t, ops, r.N)
 		require.GreaterOrEqual(t, r.Extra["cpu-ns/op"], 0.99*float64(takes), name)
 		require.LessOrEqual(t, r.Extra["cpu-ns/op"], 1.6*float64(takes), name)
 	}
+}
+
+// TestAllocationsPerCall: a call that allocates three times has rows that say so.
+func TestAllocationsPerCall(t *testing.T) {
+	const times, size = 3, 1024
+	kept := make([][]byte, times)
+	var mu sync.Mutex
+	l := ledger{cost: func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range kept {
+			kept[i] = make([]byte, size)
+		}
+	}}
+	for name, loop := range map[string]func(*testing.B){
+		"one caller":       func(b *testing.B) { BenchmarkCreateUser(b, l.stack(), rpcbench.Config{}) },
+		"four callers":     func(b *testing.B) { BenchmarkParallel(b, l.stack(), rpcbench.Config{}, 4) },
+		"planned starts":   func(b *testing.B) { BenchmarkOpenLoop(b, l.stack(), rpcbench.Config{}, 10_000) },
+		"without its link": func(b *testing.B) { BenchmarkLink(b, l.stack(), rpcbench.Config{}, "lan", false) },
+	} {
+		r := bench(t, "1000x", loop)
+		require.EqualValues(t, times, r.AllocsPerOp(), name)
+		require.GreaterOrEqual(t, r.AllocedBytesPerOp(), int64(times*size), name)
+		require.Less(t, r.AllocedBytesPerOp(), int64(times*size+200), name)
+	}
+}
+
+// TestWarmUpIsNotTimed: callers warm for much longer than their ops take.
+func TestWarmUpIsNotTimed(t *testing.T) {
+	const callers, each = 4, 10 * time.Millisecond
+	stack := clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
+		var made atomic.Int64
+		return around{c, func(call rpcbench.Call) rpcbench.Call {
+			return func(context.Context) error {
+				if made.Add(1) <= callers*warmRounds {
+					<-time.After(each)
+				}
+				return nil
+			}
+		}}
+	})
+	r := bench(t, "100x", func(b *testing.B) { BenchmarkParallel(b, stack, rpcbench.Config{}, callers) })
+	require.Less(t, r.T, warmRounds*each)
 }

@@ -1,25 +1,25 @@
 package stacktest
 
 import (
-	"cmp"
 	"context"
-	"net"
+	"fmt"
 	"runtime"
-	"runtime/debug"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/cpu"
+	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/latency"
-	"github.com/rpcbench/rpcbench/internal/netwrap"
-	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/users"
 )
 
 const (
-	warmRounds = 16 // rounds of all calls before anything is measured, through the measured calls; as many count bytes
-	hangLimit  = 10 * time.Second
+	warmRounds = 16 // of all calls, through the measured calls, before anything is measured
+	hangLimit  = fixture.HangLimit
+
+	openCallers = 256
+	openQueue   = 4096 // starts; with the callers' own, a stall of 0.4 s at 10,000 starts per second drops none
 )
 
 // BenchmarkCreateUser times one caller that creates users over one connection (config.Conns changes nothing for a
@@ -30,221 +30,264 @@ const (
 //	cpu-ns/op                user and system time of the process; absent where the system doesn't tell
 //	sent-B/op, recv-B/op     on the client's connection, beneath TLS, from a pass of their own
 //
-// With -server, which puts the server into another process, ns/op is still the whole call, B/op, allocs/op and cpu-ns/op
-// are of the client alone, and server-B/op, server-allocs/op and server-cpu-ns/op are those of the server's process.
+// With -server the server is in another process. Then ns/op is still the whole call, B/op, allocs/op and cpu-ns/op are of the
+// client alone, and server-B/op, server-allocs/op and server-cpu-ns/op are those of the server's process.
 //
 // The calls' context is context.Background on every stack: a deadline costs one stack more than another. A call that
 // hangs for ten seconds is ended by closing its fixture. A call that fails ends the benchmark, and no row is printed.
 func BenchmarkCreateUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
-	serial{stack: stack, config: config}.benchmark(b)
+	oneCaller(stack, config, user(0)).benchmark(b)
 }
 
-// serial is one caller that goes round its calls.
-type serial struct {
-	stack  rpcbench.Stack
-	config rpcbench.Config
-
-	// calls prepares the round; nil is a call for each of the users. What they report as an error ends the benchmark.
-	calls  func(*rpcbench.Fixture) ([]rpcbench.Call, error)
-	dials  int64         // connections that each op opens
-	rounds int           // to warm, and to count bytes; 0 is warmRounds
-	link   bool          // an op does little but wait: see BenchmarkLink
-	hang   time.Duration // 0 is hangLimit
-}
-
-func (s serial) benchmark(b *testing.B) {
+// BenchmarkParallel times callers that create users at the same time over config.Conns connections: a closed loop, in which a
+// caller calls again as soon as it has its reply. Each caller goes round four users. ns/op is wall time over all ops. Beside it
+// and the other figures of BenchmarkCreateUser, whose bytes are counted with all callers calling, it reports
+//
+//	req/s       ops per second
+//	cpu-share   the part of the machine's CPU time that this process used. Near 1, more callers would not make more calls:
+//	            the row says how much CPU a call takes. Absent with fewer than a hundred ops per caller, and where the
+//	            system doesn't tell
+func BenchmarkParallel(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, callers int) {
 	b.Helper()
-	defer noRow(b, s.stack)
+	closedLoop(stack, config, callers, user(0)).benchmark(b)
+}
+
+// BenchmarkOpenLoop starts calls that create users at a fixed rate per second, from 1 to 1e6, whether or not earlier ones
+// have their reply, over config.Conns connections. Up to 256 calls are under way at a time, and up to 4096 more starts wait
+// for one to end; further starts are dropped. One op is a planned start, so ns/op is 1e9/rate and tells nothing about the
+// stack. Beside it, and the bytes and allocations of a call made, it reports
+//
+//	p50-ns, p95-ns, p99-ns   from the planned start of a call until it ends: a stall makes slow calls of all that were due
+//	                         meanwhile; absent with fewer than ten calls beyond
+//	achieved-req/s           calls made per second: less than rate where the stack could not keep up
+//	drops                    starts that were dropped; percentiles are of the others
+//	late-p50-ns, late-p95-ns, late-p99-ns
+//	                         how late a caller began its call: the generator's timer and the hand-over to a goroutine,
+//	                         which p50-ns, p95-ns and p99-ns include; absent with fewer than ten starts beyond
+//	generator-bound          1 where late-p99-ns is more than a tenth of p99-ns: the tail is not the stack's alone
+//	cpu-ns/op                user and system time of the process per call made, the generator's too
+//
+// When no call has begun for ten seconds the fixture is closed. A call that fails ends the benchmark, and no row is printed.
+func BenchmarkOpenLoop(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, rate float64) {
+	b.Helper()
+	openLoop(stack, config, rate, sleeper(b)).benchmark(b)
+}
+
+// BenchmarkOpenLoopEmpty is BenchmarkOpenLoop around calls that do nothing, without a stack: what the generator adds to the
+// percentiles of every other row.
+func BenchmarkOpenLoopEmpty(b *testing.B, rate float64) {
+	b.Helper()
 	Procs(b)
-	if s.hang == 0 {
-		s.hang = hangLimit
+	r := openLoop(rpcbench.Stack{Name: "none"}, rpcbench.Config{}, rate, sleeper(b))
+	r.prepare = func(*rpcbench.Fixture, int) (rpcbench.Call, error) {
+		return func(context.Context) error { return nil }, nil
 	}
-	s.config = placed().config(s.config)
-	f := Start(b, s.stack, s.config)
-	calls := s.warm(b, f)
+	loop, _ := r.ready(b, nil)
+	b.ReportAllocs()
+	if err := r.open(b, nil, loop, nil); err != nil {
+		b.Fatalf("rpcbench: %v", err)
+	}
+	percentiles(b, "", &loop.Latency)
+}
+
+// row says what a row times: one caller, a closed loop of several, or an open loop.
+type row struct {
+	stack   rpcbench.Stack
+	config  rpcbench.Config
+	callers int
+	each    int      // calls that a caller goes round: a reply that sticks to a connection is then the wrong one
+	prepare preparer // call i is of caller i/each
+	warm    int      // calls that each caller makes before anything is measured; as many count bytes
+
+	timed func(row, *testing.B, *rpcbench.Fixture, *latency.Loop, rounds) error // makes the ops
+	hang  time.Duration                                                         // that a call may take
+	dials int64                                                                 // connections that an op opens
+	link  bool                                                                  // an op does little but wait: see BenchmarkLink
+
+	rate float64             // of planned starts
+	wait func(time.Duration) // for a planned start; nil but in an open loop
+}
+
+// rounds are the calls of each caller.
+type rounds = [][]func(context.Context) error
+
+// preparer prepares call i of a fixture. An error that is errors.ErrUnsupported skips the row; an error of the call fails it.
+type preparer func(f *rpcbench.Fixture, i int) (rpcbench.Call, error)
+
+// user prepares calls that create users, with a payload of avatar bytes. The requests of users below 100 are of one length.
+func user(avatar int) preparer {
+	return func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
+		return fixture.Call(f, users.Sample(i%100, avatar))
+	}
+}
+
+func oneCaller(stack rpcbench.Stack, config rpcbench.Config, prepare preparer) row {
+	return row{stack: stack, config: config, callers: 1, each: users.Round, prepare: prepare, warm: warmRounds * users.Round,
+		timed: row.serial, hang: hangLimit}
+}
+
+func closedLoop(stack rpcbench.Stack, config rpcbench.Config, callers int, prepare preparer) row {
+	return row{stack: stack, config: config, callers: callers, each: 4, prepare: prepare, warm: warmRounds,
+		timed: row.closed, hang: hangLimit}
+}
+
+func openLoop(stack rpcbench.Stack, config rpcbench.Config, rate float64, wait func(time.Duration)) row {
+	return row{stack: stack, config: config, callers: openCallers, each: 1, prepare: user(0), warm: warmRounds,
+		timed: row.open, hang: hangLimit, rate: rate, wait: wait}
+}
+
+// sleeper returns a function that waits, until the benchmark ends.
+func sleeper(b *testing.B) func(time.Duration) {
+	b.Helper()
+	s, err := latency.NewSleeper()
+	if err != nil {
+		b.Fatalf("rpcbench: %v", err)
+	}
+	b.Cleanup(func() { _ = s.Close() })
+	return s.Sleep
+}
+
+func (r row) benchmark(b *testing.B) {
+	b.Helper()
+	defer noRow(b, r.stack)
+	Procs(b)
+	if r.callers < 1 {
+		b.Fatalf("rpcbench: %s: %d callers: at least one is needed", r.stack.Name, r.callers)
+	}
+	r.config = placed().config(r.config)
+	f := Start(b, r.stack, r.config)
+	loop, calls := r.ready(b, f)
+	defer loop.Finish()
 	accepted := f.Accepted()
-	ops := latency.New()
-	ctx := context.Background()
-	dog := watch(f, s.hang)
-	defer dog.Stop()
 	runtime.GC() // what starting and warming left is not the loop's
 	b.ReportAllocs()
 
-	n := 0
 	server := watchServer(b, f)
 	cpuStart, cpuKnown := cpu.Time()
-	last := time.Now()
-	armed := last
-	for b.Loop() {
-		if err := calls[n%len(calls)](ctx); err != nil {
-			b.Fatalf("rpcbench: %s: call %d: %v%s", s.stack.Name, n, err, dog.note())
-		}
-		n++
-		now := time.Now()
-		ops.Record(now.Sub(last))
-		last = now
-		if now.Sub(armed) > s.hang/4 {
-			dog.Reset(s.hang)
-			armed = now
-		}
-	}
+	err := r.timed(r, b, f, loop, calls)
 	cpuEnd, _ := cpu.Time()
-	dog.Stop()
-	server.report(b, n)
+	if err != nil {
+		b.Fatalf("rpcbench: %s: %v", r.stack.Name, err)
+	}
+	n := loop.Latency.Count()
+	server.report(b, int(n))
 
-	reportReconnects(b, s.stack, f.Accepted()-accepted-int64(n)*s.dials, int64(n))
-	reportPercentiles(b, ops)
-	if s.link {
+	reportReconnects(b, r.stack, f.Accepted()-accepted-n*r.dials, n)
+	percentiles(b, "", &loop.Latency)
+	if r.link {
 		return
 	}
 	if cpuKnown {
 		b.ReportMetric(float64(cpuEnd-cpuStart)/float64(n), "cpu-ns/op")
 	}
-	s.countBytes(b)
+	r.countBytes(b)
 }
 
-// reportReconnects fails the row if its n calls opened more connections than declared, or fewer. One more is allowed, or one in
-// ten thousand calls, and is printed: net/http gives a connection up when the goroutine that writes to it has not run
-// for 50 ms (maxWriteWaitBeforeConnReuse), which is the machine's doing. It costs such a call about 100 µs.
-func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n int64) {
-	b.Helper()
-	if more < 0 || more > versus.Reconnects(n) {
-		b.Fatalf("rpcbench: %s: %+d connections inside the timed loop of %d calls, against what is declared; %d more are allowed",
-			stack.Name, more, n, versus.Reconnects(n))
+// ready prepares the calls of each caller, and returns when the callers have made them so often that connections, pools and caches
+// are what they stay. A multiplexed stack binds each call to the next connection in turn. Calls are prepared for a multiple of the
+// connections, so that those of one caller share a connection; surplus calls are never made.
+func (r row) ready(tb testing.TB, f *rpcbench.Fixture) (*latency.Loop, rounds) {
+	tb.Helper()
+	loop, err := latency.NewClosed(), error(nil)
+	if r.wait != nil {
+		loop, err = latency.NewOpen(r.rate, openQueue, r.wait)
 	}
-	if more > 0 {
-		b.ReportMetric(float64(more), "reconnects")
-	}
-}
-
-// noRow is to be deferred: after a panic package testing might print a row of no iterations before it dies.
-func noRow(b *testing.B, stack rpcbench.Stack) {
-	b.Helper()
-	if p := recover(); p != nil {
-		b.Fatalf("rpcbench: %s: panic: %v\n%s", stack.Name, p, debug.Stack())
-	}
-}
-
-// reportPercentiles leaves out what the sample, or the clock, does not carry.
-func reportPercentiles(b *testing.B, ops *latency.Recorder) {
-	b.Helper()
-	percentiles(b, "", ops)
-}
-
-func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
-	b.Helper()
-	began := time.Now()
-	tick := latency.Tick(func() time.Duration { return time.Since(began) })
-	for _, p := range []struct {
-		unit string
-		q    float64
-	}{{"p50-ns", 0.50}, {"p95-ns", 0.95}, {"p99-ns", 0.99}} {
-		if d, ok := ops.Quantile(p.q); ok && d >= latency.Ticks*tick {
-			b.ReportMetric(float64(d), prefix+p.unit)
+	skipOrFail(tb, r.stack, err)
+	conns := max(1, r.config.Conns)
+	all := make(rounds, (r.callers+conns-1)/conns*conns)
+	for j := range r.each {
+		for i := range all {
+			call, err := r.prepare(f, i*r.each+j)
+			skipOrFail(tb, r.stack, err)
+			all[i] = append(all[i], call)
 		}
 	}
-}
-
-// usersOf prepares a call for each of the users that loops go round, with a payload of avatar bytes.
-func usersOf(avatar int) func(*rpcbench.Fixture) ([]rpcbench.Call, error) {
-	return func(f *rpcbench.Fixture) ([]rpcbench.Call, error) { return prepare(f, avatar) }
-}
-
-// watchdog closes a fixture under a call that hangs: the call then fails.
-type watchdog struct {
-	*time.Timer
-	bit atomic.Bool
-}
-
-func watch(f *rpcbench.Fixture, hang time.Duration) *watchdog {
-	w := &watchdog{}
-	w.Timer = time.AfterFunc(hang, func() {
-		w.bit.Store(true)
-		_ = f.Close()
-	})
-	return w
-}
-
-// note tells the error of a call that the watchdog ended from any other.
-func (w *watchdog) note() string {
-	if w.bit.Load() {
-		return " (the call hung, so its fixture was closed)"
+	all = all[:r.callers]
+	if err := r.guard(f, loop, func() error { return loop.Start(r.warm, all...) }); err != nil {
+		tb.Fatalf("rpcbench: %s: %v", r.stack.Name, err)
 	}
-	return ""
+	return loop, all
 }
 
-// warm prepares the calls and makes each often enough that connections, pools and caches are what they stay.
-func (s serial) warm(tb testing.TB, f *rpcbench.Fixture) []rpcbench.Call {
-	tb.Helper()
-	prepare := s.calls
-	if prepare == nil {
-		prepare = usersOf(0)
-	}
-	calls, err := prepare(f)
-	skipOrFail(tb, s.stack, err)
-	s.goRound(tb, f, calls, "warm-up")
-	return calls
-}
-
-// goRound makes each call as often as there are rounds, and returns how many it has made. Over a link it makes one, or more
-// if there is time: it is the connection that has to be warm.
-func (s serial) goRound(tb testing.TB, f *rpcbench.Fixture, calls []rpcbench.Call, what string) int {
-	tb.Helper()
-	const patience = 100 * time.Millisecond
-	dog := watch(f, hangLimit)
+// guard returns the error of do, and closes the fixture when no call of the loop has begun for long.
+func (r row) guard(f *rpcbench.Fixture, loop *latency.Loop, do func() error) error {
+	dog := fixture.Watch(f, r.hang, loop.Begun)
 	defer dog.Stop()
-	began := time.Now()
-	all := cmp.Or(s.rounds, warmRounds) * len(calls)
-	for n := range all {
-		if s.link && n > 0 && time.Since(began) > patience {
-			return n
+	if err := do(); err != nil {
+		return fmt.Errorf("%w%s", err, dog.Note())
+	}
+	return nil
+}
+
+// serial makes the ops of one caller in this goroutine.
+func (r row) serial(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, all rounds) error {
+	b.Helper()
+	_ = loop.Finish() // which has warmed the calls
+	calls, ops := all[0], &loop.Latency
+	ctx := context.Background()
+	dog := fixture.Watch(f, r.hang, nil)
+	defer dog.Stop()
+	n := 0
+	last := time.Now()
+	armed := last
+	for b.Loop() {
+		if err := calls[n%len(calls)](ctx); err != nil {
+			return fmt.Errorf("call %d: %w%s", n, err, dog.Note())
 		}
-		dog.Reset(hangLimit)
-		if err := calls[n%len(calls)](context.Background()); err != nil {
-			tb.Fatalf("rpcbench: %s: %s: call %d: %v%s", s.stack.Name, what, n, err, dog.note())
+		n++
+		now := time.Now()
+		ops.Record(now.Sub(last))
+		last = now
+		if now.Sub(armed) > r.hang/4 {
+			dog.Reset(r.hang)
+			armed = now
 		}
 	}
-	return all
+	return nil
 }
 
-// countBytes reports what one call sends and receives.
-func (s serial) countBytes(b *testing.B) {
+// closed lets callers share the ops, which b.Loop would hand to one goroutine. Package testing tries several b.N. Bytes are counted
+// after each, though it prints the last alone.
+func (r row) closed(b *testing.B, f *rpcbench.Fixture, callers *latency.Loop, _ rounds) error {
 	b.Helper()
-	wire := new(wireCounter)
-	s.config = wire.on(s.config)
-	f := Start(b, s.stack, s.config)
-	calls := s.warm(b, f)
-	wire.begin()
-	wire.report(b, s.goRound(b, f, calls, "counting bytes"))
-}
-
-// wireCounter counts bytes over a fixture of its own, so that the timed one stays bare.
-type wireCounter struct {
-	netwrap.Counter
-	sent, received int64 // before the ops
-}
-
-func (w *wireCounter) on(config rpcbench.Config) rpcbench.Config {
-	config.WrapClient = wrapped(config.WrapClient, w.Wrap)
-	return config
-}
-
-func (w *wireCounter) begin() { w.sent, w.received = w.Sent(), w.Received() }
-
-func (w *wireCounter) report(b *testing.B, ops int) {
-	b.Helper()
-	b.ReportMetric(float64(w.Sent()-w.sent)/float64(ops), "sent-B/op")
-	b.ReportMetric(float64(w.Received()-w.received)/float64(ops), "recv-B/op")
-}
-
-// wrapped is inner with outer around it. Either may be nil.
-func wrapped(inner, outer func(net.Conn) net.Conn) func(net.Conn) net.Conn {
-	switch {
-	case inner == nil:
-		return outer
-	case outer == nil:
-		return inner
+	loop := func(n int) error {
+		return r.guard(f, callers, func() error { return callers.Run(int64(n)) })
 	}
-	return func(c net.Conn) net.Conn { return outer(inner(c)) }
+	start, known := cpu.Time()
+	b.ResetTimer()
+	err := loop(b.N)
+	b.StopTimer()
+	end, _ := cpu.Time()
+	n := callers.Latency.Count()
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "req/s")
+	if known && n >= int64(100*r.callers) { // else the ends of the run would be much of it
+		b.ReportMetric(cpuShare(end-start, b.Elapsed(), runtime.NumCPU()), "cpu-share")
+	}
+	return err
+}
+
+// cpuShare is the part of the machine's CPU time that the process used.
+func cpuShare(used, wall time.Duration, cores int) float64 {
+	return float64(used) / float64(wall) / float64(cores)
+}
+
+// open plans the starts of the ops.
+func (r row) open(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, _ rounds) error {
+	b.Helper()
+	heap := newHeap()
+	err := r.guard(f, loop, func() error {
+		for b.Loop() {
+			if loop.Next() != nil {
+				break
+			}
+		}
+		return loop.Finish() // with the error of Next
+	})
+	if err != nil {
+		return err
+	}
+	heap.report(b, loop.Latency.Count()) // until the last call has ended; package testing would divide by planned starts
+	reportPlanned(b, loop)
+	return nil
 }

@@ -95,7 +95,9 @@ func BenchmarkBroken(b *testing.B) {
 	}
 	b.Run("case=late", func(b *testing.B) {
 		stack := fake{}.stack()
-		serial{stack: hangingAfter(stack, warmUp), hang: 200 * time.Millisecond}.benchmark(b)
+		r := oneCaller(hangingAfter(stack, warmUp), rpcbench.Config{}, user(0))
+		r.hang = 200 * time.Millisecond
+		r.benchmark(b)
 	})
 	b.Run("case=dials", func(b *testing.B) {
 		BenchmarkCreateUser(b, redialling(warmUp, 2), rpcbench.Config{})
@@ -173,7 +175,7 @@ func TestBrokenStackHasNoRow(t *testing.T) {
 	row := regexp.MustCompile(`(?m)^Benchmark\S*\s+\d+\s`)
 	for name, want := range map[string]string{
 		"firstCall": "rpcbench: fake: connect: rpcbench: malformed",
-		"warmUp":    "rpcbench: stub: warm-up: call 0: broken",
+		"warmUp":    "rpcbench: stub: warm-up: broken",
 		"empty":     "rpcbench: fake: call 0: rpcbench: malformed",
 		"error":     "rpcbench: stub: call 0: broken",
 		"panic":     "panic: broken",
@@ -279,7 +281,10 @@ func TestHarnessAllocatesNothing(t *testing.T) {
 func TestWarmUpRunsTheMeasuredCalls(t *testing.T) {
 	var calls atomic.Int64
 	f := Start(t, stub(func(int64) error { calls.Add(1); return nil }), rpcbench.Config{})
-	require.Len(t, serial{stack: f.Stack}.warm(t, f), users.Round)
+	loop, round := oneCaller(f.Stack, rpcbench.Config{}, user(0)).ready(t, f)
+	require.NoError(t, loop.Finish())
+	require.Len(t, round, 1)
+	require.Len(t, round[0], users.Round)
 	require.EqualValues(t, warmRounds*users.Round, calls.Load())
 }
 

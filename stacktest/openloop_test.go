@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/users"
 )
@@ -96,21 +97,24 @@ func TestOpenLoopReport(t *testing.T) {
 			0, 0, 0, false},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			var loop *latency.OpenLoop
+			var loop *latency.Loop
 			synctest.Test(t, func(t *testing.T) {
 				var err error
-				loop, err = latency.NewOpenLoop(100, 1, func(d time.Duration) { <-time.After(d + c.over) })
+				loop, err = latency.NewOpen(100, 1, func(d time.Duration) { <-time.After(d + c.over) })
 				require.NoError(t, err)
-				require.NoError(t, loop.Start(0, func(context.Context) error {
+				require.NoError(t, loop.Start(0, []func(context.Context) error{func(context.Context) error {
 					<-time.After(c.took)
 					return nil
-				}))
+				}}))
 				for range c.starts {
 					require.NoError(t, loop.Next())
 				}
 				require.NoError(t, loop.Finish())
 			})
-			got := testing.Benchmark(func(b *testing.B) { reportOpenLoop(b, loop) }).Extra
+			got := testing.Benchmark(func(b *testing.B) {
+				percentiles(b, "", &loop.Latency)
+				reportPlanned(b, loop)
+			}).Extra
 			for unit, want := range map[string]time.Duration{"late-p99-ns": c.late, "p50-ns": c.p50, "p99-ns": c.p99} {
 				if want == 0 {
 					require.NotContains(t, got, unit)
@@ -157,7 +161,7 @@ func BenchmarkOpenCallers(b *testing.B) {
 	})
 	BenchmarkOpenLoop(b, stack, rpcbench.Config{}, 1000)
 	require.Len(b, made, 2*openCallers, "the figures' and the bytes'")
-	require.Len(b, sent, users.Round)
+	require.Len(b, sent, 100)
 	for _, n := range made {
 		require.GreaterOrEqual(b, n.Load(), int64(warmRounds), "each is warmed")
 	}
@@ -173,14 +177,14 @@ func TestWatchdogBitesWithoutProgress(t *testing.T) {
 	f := Start(t, fake{}.stack(), rpcbench.Config{})
 	synctest.Test(t, func(t *testing.T) {
 		var done atomic.Int64
-		dog := watchCalls(f, time.Second, done.Load)
+		dog := fixture.Watch(f, time.Second, done.Load)
 		for range 10 {
 			<-time.After(900 * time.Millisecond)
-			require.False(t, dog.bit.Load())
+			require.False(t, dog.Note() != "")
 			done.Add(1)
 		}
 		<-time.After(2100 * time.Millisecond)
-		require.True(t, dog.bit.Load())
+		require.True(t, dog.Note() != "")
 	})
 	_, err := f.Client.CreateUser(t.Context(), users.Sample(0, 0))
 	require.Error(t, err, "the fixture is closed")
@@ -201,14 +205,14 @@ func BenchmarkOpenTooSlow(b *testing.B) {
 		return nil
 	})
 	starts := 0
-	openLoop(b, stack, rpcbench.Config{}, latency.MaxRate, func(d time.Duration) {
+	openLoop(stack, rpcbench.Config{}, latency.MaxRate, func(d time.Duration) {
 		if starts++; starts == openCallers+openQueue+surplus {
 			close(answer)
 		}
 		if d > 0 {
 			<-time.After(d)
 		}
-	}, hangLimit)
+	}).benchmark(b)
 }
 
 func TestSlowStackDropsStarts(t *testing.T) {
@@ -255,19 +259,18 @@ func BenchmarkOpenBroken(b *testing.B) {
 		b.Run("case="+c.name, func(b *testing.B) { BenchmarkOpenLoop(b, c.stack, rpcbench.Config{}, c.rate) })
 	}
 	b.Run("case=late", func(b *testing.B) {
-		openLoop(b, hangingAfter(fake{}.stack(), openWarmUp+5), rpcbench.Config{}, rate, sleeper(b), 200*time.Millisecond)
+		silent(b, hangingAfter(fake{}.stack(), openWarmUp+5), rate)
 	})
 	b.Run("case=last", func(b *testing.B) { // of three starts: nothing is left that could tell of it but Finish
-		openLoop(b, hangingAfter(fake{}.stack(), openWarmUp+2), rpcbench.Config{}, 10, sleeper(b), 200*time.Millisecond)
+		silent(b, hangingAfter(fake{}.stack(), openWarmUp+2), 10)
 	})
 }
 
-func sleeper(b *testing.B) func(time.Duration) {
+func silent(b *testing.B, stack rpcbench.Stack, rate float64) {
 	b.Helper()
-	s, err := latency.NewSleeper()
-	require.NoError(b, err)
-	b.Cleanup(func() { _ = s.Close() })
-	return s.Sleep
+	c := openLoop(stack, rpcbench.Config{}, rate, sleeper(b))
+	c.hang = 200 * time.Millisecond
+	c.benchmark(b)
 }
 
 // unprepared is a stack whose client prepares no calls but those that connect.
@@ -334,12 +337,12 @@ func TestBrokenStackHasNoOpenRow(t *testing.T) {
 	for _, c := range []struct{ name, benchtime, want string }{
 		{"rate", "100x", "rpcbench: fake: open loop: a rate of NaN calls per second has to lie between 1 and 1000000"},
 		{"warmUp", "100x", "rpcbench: stub: warm-up: broken"},
-		{"error", "100x", `rpcbench: stub: call planned at \d+ms: broken`},
+		{"error", "100x", `rpcbench: stub: call at \d+ms: broken`},
 		{"panic", "100x", "rpcbench: stub: panic: broken"},
 		{"prepare", "100x", "rpcbench: fake: prepare: broken"},
 		{"dials", "100x", "connections inside the timed loop of 100 calls, against what is declared"},
-		{"late", "100x", `rpcbench: fake: call planned at \d+ms: rpcbench: unavailable` + hung},
-		{"last", "3x", "rpcbench: fake: call planned at 200ms: rpcbench: unavailable" + hung},
+		{"late", "100x", `rpcbench: fake: call at \d+ms: rpcbench: unavailable` + hung},
+		{"last", "3x", "rpcbench: fake: call at 200ms: rpcbench: unavailable" + hung},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out, err := child(t, "-test.bench=^BenchmarkOpenBroken$/^case="+c.name+"$", "-test.benchtime="+c.benchtime)

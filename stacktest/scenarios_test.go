@@ -212,7 +212,7 @@ func BenchmarkScenarios(b *testing.B) {
 	row("link.cold", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), rpcbench.Config{TLS: true}, "lan", true) })
 	row("link.heap", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), bare, "lan", true) })
 	row("link.unknown", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), bare, "5g", false) })
-	parallel5 := gathering(5, warmRounds, warmRounds, 2*warmRounds) // to find a b.N, for the figures, for the bytes
+	parallel5 := gathering(5, warmRounds, 2*warmRounds, warmRounds, 2*warmRounds) // for the figures and the bytes of each b.N
 	row("parallel", func(b *testing.B) { BenchmarkParallel(b, parallel5, rpcbench.Config{Conns: 5}, 5) })
 	row("bytes.serial", func(b *testing.B) { BenchmarkCreateUser(b, fake{}.stack(), bare) })
 	row("bytes.parallel", func(b *testing.B) { BenchmarkParallel(b, fake{}.stack(), rpcbench.Config{Conns: 3}, 5) })
@@ -223,8 +223,9 @@ func BenchmarkScenarios(b *testing.B) {
 		BenchmarkParallel(b, calling(func(rpcbench.Call) rpcbench.Call { return func(context.Context) error { panic("broken") } }), bare, 4)
 	})
 	row("parallel.hung", func(b *testing.B) {
-		parallel{stack: hangingAfter(fake{}.stack(), warmRounds*users.Round), callers: users.Round, hang: 200 * time.Millisecond,
-			prepare: func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) { return prepareOne(f, users.Sample(i, 0)) }}.benchmark(b)
+		silent := closedLoop(hangingAfter(fake{}.stack(), warmRounds*users.Round), bare, users.Round, user(0))
+		silent.hang = 200 * time.Millisecond
+		silent.benchmark(b)
 	})
 	row("parallel.bound", func(b *testing.B) {
 		BenchmarkParallel(b, busy("spins", 100*time.Microsecond), rpcbench.Config{}, 2*runtime.NumCPU())
@@ -270,7 +271,7 @@ func TestScenarios(t *testing.T) {
 		{name: "parallel", reason: "all callers call at a time", least: map[string]float64{"req/s": 1, "ns/op": 1, "cpu-ns/op": 0}, absent: []string{"cpu-share"}},
 		{name: "parallel.none", reason: "nobody calls", fails: "0 callers: at least one is needed"},
 		{name: "parallel.error", reason: "one caller's error ends all", fails: ": broken"},
-		{name: "parallel.panic", reason: "as does one caller's panic", fails: "rpcbench: fake: warm-up: caller"},
+		{name: "parallel.panic", reason: "as does one caller's panic", fails: "rpcbench: fake: panic: broken"},
 		{name: "parallel.hung", reason: "a server that falls silent", fails: "the call hung, so its fixture was closed"},
 		{name: "parallel.dials", reason: "connections more than declared", fails: "connections inside the timed loop of 20 calls, against what is declared"},
 	} {
@@ -370,7 +371,7 @@ func TestCPUShare(t *testing.T) {
 // TestColdConnectionsAreReset: the server reads a reset, so the client's port is free at once.
 func TestColdConnectionsAreReset(t *testing.T) {
 	ends := make(chan error, 1)
-	cold := coldSerial(fake{}.stack(), rpcbench.Config{})
+	cold := cold(fake{}.stack(), rpcbench.Config{})
 	cold.config.WrapServer = func(c net.Conn) net.Conn { return ending{c, ends} }
 	f := Start(t, cold.stack, cold.config)
 	require.NoError(t, callOnce(t.Context(), f, users.Sample(0, 0)))

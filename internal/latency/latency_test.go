@@ -103,20 +103,6 @@ func TestOutOfRangeIsClamped(t *testing.T) {
 	assert.Equal(t, latency.Max, high)
 }
 
-func TestZeroValue(t *testing.T) {
-	var r latency.Recorder
-	assert.Zero(t, r.Count())
-	_, ok := r.Quantile(0.5)
-	assert.False(t, ok)
-	for range 20 {
-		r.Record(time.Millisecond)
-	}
-	assert.Equal(t, int64(20), r.Count())
-	got, ok := r.Quantile(0.5)
-	require.True(t, ok)
-	assert.InEpsilon(t, float64(time.Millisecond), float64(got), 0.001)
-}
-
 func TestRecordAllocatesNothing(t *testing.T) {
 	r := latency.New()
 	d := time.Duration(1)

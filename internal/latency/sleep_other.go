@@ -7,20 +7,15 @@ import "time"
 // Sleeper waits as time.Sleep does. One goroutine at a time may use it.
 type Sleeper struct{ timer *time.Timer }
 
-// NewSleeper makes a Sleeper, which is to be closed.
-func NewSleeper() (*Sleeper, error) {
-	t := time.NewTimer(time.Hour)
-	t.Stop()
-	return &Sleeper{t}, nil
-}
+// NewSleeper makes a Sleeper. The caller closes it.
+func NewSleeper() (*Sleeper, error) { return &Sleeper{time.NewTimer(0)}, nil }
 
 // Sleep returns when d has passed, at once if d isn't positive.
 func (s *Sleeper) Sleep(d time.Duration) {
-	if d <= 0 {
-		return
+	if d > 0 {
+		s.timer.Reset(d) // nothing of an earlier time is left in C
+		<-s.timer.C
 	}
-	s.timer.Reset(d)
-	<-s.timer.C
 }
 
 // Close stops the timer.

@@ -23,7 +23,6 @@ type exception struct{ rule, path, reason string }
 
 var exceptions = []exception{
 	{"output", "stacktest/main.go", "Main stands in for a test binary's TestMain, which prints and exits"},
-	{"loop", "stacktest/parallel.go", "callers share the iterations, which b.Loop hands to one goroutine"},
 	{"output", "internal/httpapi/plumbing.go", "to silence net/http's own log one needs a log.Logger"},
 }
 

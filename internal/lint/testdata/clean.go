@@ -61,5 +61,4 @@ func loop(b *testing.B, work struct{ N int }) {
 	}
 	func(b *struct{ N int }) { _ = b.N }(nil)
 	func(loop func(int)) { loop(b.N) }(nil)
-	func(requireLengths func(int, int)) { requireLengths(b.N, 3) }(nil)
 }

@@ -26,8 +26,8 @@ func pass(d time.Duration) {
 }
 
 // each makes n callers of one call.
-func each(n int, call func() error) []func(context.Context) error {
-	return slices.Repeat([]func(context.Context) error{func(context.Context) error { return call() }}, n)
+func each(n int, call func() error) [][]func(context.Context) error {
+	return slices.Repeat([][]func(context.Context) error{{func(context.Context) error { return call() }}}, n)
 }
 
 func taking(d time.Duration) func() error {
@@ -38,11 +38,11 @@ func taking(d time.Duration) func() error {
 }
 
 // run plans n starts. The loop has succeeded when it returns.
-func run(t *testing.T, rate float64, queue, n int, wait func(time.Duration), calls ...func(context.Context) error) *latency.OpenLoop {
+func run(t *testing.T, rate float64, queue, n int, wait func(time.Duration), rounds ...[]func(context.Context) error) *latency.Loop {
 	t.Helper()
-	l, err := latency.NewOpenLoop(rate, queue, wait)
+	l, err := latency.NewOpen(rate, queue, wait)
 	require.NoError(t, err)
-	require.NoError(t, l.Start(0, calls...))
+	require.NoError(t, l.Start(0, rounds...))
 	for range n {
 		require.NoError(t, l.Next())
 	}
@@ -158,7 +158,7 @@ func TestDropsAreCounted(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				release := make(chan struct{})
-				l, err := latency.NewOpenLoop(1000, c.queue, pass)
+				l, err := latency.NewOpen(1000, c.queue, pass)
 				require.NoError(t, err)
 				require.NoError(t, l.Start(0, each(c.callers, func() error { <-release; return nil })...))
 				began := time.Now()
@@ -166,13 +166,13 @@ func TestDropsAreCounted(t *testing.T) {
 					require.NoError(t, l.Next())
 				}
 				require.Equal(t, 10*time.Millisecond, time.Since(began), "the starts are not held up")
-				require.Zero(t, l.Done())
+				require.Zero(t, l.Latency.Count())
 				close(release)
 				require.NoError(t, l.Finish())
 				require.Equal(t, c.drops, l.Drops)
 				require.EqualValues(t, 10-c.drops, l.Latency.Count())
 				require.EqualValues(t, 10, l.Lateness.Count())
-				require.EqualValues(t, 10-c.drops, l.Done())
+				require.EqualValues(t, 10-c.drops, l.Begun())
 				require.InEpsilon(t, float64(10-c.drops)/0.010, l.Achieved(), 1e-9)
 			})
 		})
@@ -261,12 +261,12 @@ func TestFailedCallEndsTheLoop(t *testing.T) {
 		fault  func() error
 		want   string
 	}{
-		{"an error", func() error { return broken }, "call planned at 4ms: broken"},
+		{"an error", func() error { return broken }, "call at 4ms: broken"},
 		{"a panic", func() error { panic("broken") }, "panic: broken"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l, err := latency.NewOpenLoop(1000, 10, pass)
+				l, err := latency.NewOpen(1000, 10, pass)
 				require.NoError(t, err)
 				var n atomic.Int64
 				require.NoError(t, l.Start(0, each(2, func() error {
@@ -289,7 +289,6 @@ func TestFailedCallEndsTheLoop(t *testing.T) {
 				require.Equal(t, 6, nexts, "the fifth call fails while the sixth is waited for")
 				require.Equal(t, err, l.Finish())
 				require.EqualValues(t, 5, n.Load(), "what was queued is not called")
-				require.EqualValues(t, 4, l.Done())
 			})
 		})
 	}
@@ -299,7 +298,7 @@ func TestFailedCallEndsTheLoop(t *testing.T) {
 func TestFinishReturnsTheError(t *testing.T) {
 	broken := errors.New("broken")
 	synctest.Test(t, func(t *testing.T) {
-		l, err := latency.NewOpenLoop(1000, 1, pass)
+		l, err := latency.NewOpen(1000, 1, pass)
 		require.NoError(t, err)
 		require.NoError(t, l.Start(0, each(1, func() error {
 			pass(time.Second)
@@ -316,50 +315,126 @@ func TestWarmUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var calls [callers]int
-		var all []func(context.Context) error
+		var all [][]func(context.Context) error
 		for i := range callers {
-			all = append(all, func(context.Context) error {
+			all = append(all, []func(context.Context) error{func(context.Context) error {
 				calls[i]++
 				pass(time.Millisecond)
 				return nil
-			})
+			}})
 		}
-		l, err := latency.NewOpenLoop(1000, 1, pass)
+		l, err := latency.NewOpen(1000, 1, pass)
 		require.NoError(t, err)
 		require.NoError(t, l.Start(rounds, all...))
 		require.Equal(t, rounds*time.Millisecond, time.Since(began), "callers warm at a time")
 		require.Equal(t, [callers]int{rounds, rounds, rounds, rounds, rounds}, calls)
-		require.EqualValues(t, callers*rounds, l.Done())
+		require.EqualValues(t, callers*rounds, l.Begun())
 		require.NoError(t, l.Next())
 		require.NoError(t, l.Finish())
 		require.EqualValues(t, 1, l.Latency.Count(), "the warm-up is not recorded")
-		require.EqualValues(t, callers*rounds+1, l.Done())
+		require.EqualValues(t, callers*rounds+1, l.Begun())
 	})
 }
 
 func TestFailedWarmUpLeavesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // which fails if a goroutine stays
-		calls := each(3, func() error { return nil })
-		calls[1] = func(context.Context) error { return errors.New("broken") }
-		l, err := latency.NewOpenLoop(1000, 1, pass)
-		require.NoError(t, err)
-		require.EqualError(t, l.Start(2, calls...), "warm-up: broken")
-	})
+	for name, closed := range map[string]bool{"closed": true, "open": false} {
+		t.Run(name, func(t *testing.T) {
+			start := func(rounds [][]func(context.Context) error) (err error) {
+				synctest.Test(t, func(t *testing.T) { // which fails if a goroutine stays
+					l := latency.NewClosed()
+					if !closed {
+						l, err = latency.NewOpen(1000, 1, pass)
+						require.NoError(t, err)
+					}
+					err = l.Start(2, rounds...)
+				})
+				return err
+			}
+			calls := each(3, func() error { return nil })
+			calls[1] = []func(context.Context) error{func(context.Context) error { return errors.New("broken") }}
+			require.EqualError(t, start(calls), "warm-up: broken")
+			require.ErrorContains(t, start(each(3, func() error { panic("broken") })), "panic: broken")
+		})
+	}
+}
+
+// TestCallersShareTheCalls: of a closed loop, the quick caller makes more; each goes round its own, and no latency is lost.
+func TestCallersShareTheCalls(t *testing.T) {
+	const n = 400 // the slow caller's 100 are more than it records at a time, and not a multiple
 	synctest.Test(t, func(t *testing.T) {
-		l, err := latency.NewOpenLoop(1000, 1, pass)
-		require.NoError(t, err)
-		require.ErrorContains(t, l.Start(2, each(3, func() error { panic("broken") })...), "panic: broken")
+		var made [2][3]int
+		var rounds [][]func(context.Context) error
+		for i := range made {
+			var round []func(context.Context) error
+			for j := range made[i] {
+				round = append(round, func(context.Context) error {
+					made[i][j]++
+					pass(time.Duration(1+2*i) * time.Millisecond)
+					return nil
+				})
+			}
+			rounds = append(rounds, round)
+		}
+		l := latency.NewClosed()
+		require.NoError(t, l.Start(6, rounds...))
+		require.Equal(t, [2][3]int{{2, 2, 2}, {2, 2, 2}}, made, "of the warm-up")
+		made = [2][3]int{}
+		began := time.Now()
+		require.NoError(t, l.Run(n))
+		require.Equal(t, 300*time.Millisecond, time.Since(began), "both call at a time")
+		require.Equal(t, [2][3]int{{100, 100, 100}, {34, 33, 33}}, made, "300 of the quick caller, 100 of the slow, in turn")
+		require.EqualValues(t, n, l.Latency.Count())
+		requireQuantile(t, time.Millisecond, &l.Latency, 0.75)
+		requireQuantile(t, 3*time.Millisecond, &l.Latency, 0.76)
+	})
+}
+
+func TestFailedCallEndsAClosedLoop(t *testing.T) {
+	for want, fault := range map[string]func() error{
+		"call at 4ms: broken": func() error { return errors.New("broken") },
+		"panic: broken":       func() error { panic("broken") },
+	} {
+		t.Run(want, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				made := 0
+				call := func() error {
+					if made++; made == 10 {
+						return fault()
+					}
+					pass(time.Millisecond)
+					return nil
+				}
+				l := latency.NewClosed()
+				require.NoError(t, l.Start(0, each(1, call)...))
+				began := time.Now()
+				made = 5
+				require.ErrorContains(t, l.Run(100), want)
+				require.Equal(t, 4*time.Millisecond, time.Since(began))
+				require.EqualValues(t, 4, l.Latency.Count(), "those that succeeded")
+				require.Equal(t, 10, made, "no more calls")
+			})
+		})
+	}
+}
+
+// TestCallersWithoutARun end: Start was the last that a benchmark did.
+func TestCallersWithoutARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := latency.NewClosed()
+		require.NoError(t, l.Start(0, each(3, func() error { return errors.New("called") })...))
+		require.NoError(t, l.Finish())
+		require.NoError(t, l.Finish())
 	})
 }
 
 func TestRates(t *testing.T) {
 	for _, rate := range []float64{0, -1, 0.999, 1_000_001, 1e300, math.Inf(1), math.Inf(-1), math.NaN()} {
-		l, err := latency.NewOpenLoop(rate, 1, pass)
+		l, err := latency.NewOpen(rate, 1, pass)
 		assert.Nil(t, l)
 		assert.EqualError(t, err, fmt.Sprintf("open loop: a rate of %v calls per second has to lie between 1 and 1000000", rate))
 	}
 	for _, rate := range []float64{1, 1.5, 1e6} {
-		_, err := latency.NewOpenLoop(rate, 1, pass)
+		_, err := latency.NewOpen(rate, 1, pass)
 		assert.NoError(t, err)
 	}
 }

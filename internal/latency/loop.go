@@ -1,0 +1,228 @@
+package latency
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Rates of an open loop, in starts per second. Below MinRate a benchmark takes minutes; no generator reaches MaxRate.
+const (
+	MinRate = 1
+	MaxRate = 1e6
+)
+
+// Loop lets callers, a goroutine each, make calls at the same time, and records how long the calls take.
+//
+// In a closed loop a caller calls again as soon as it has its reply. An open loop plans starts at a fixed rate, whatever becomes
+// of the calls, and times each call from its planned start. A stall of 200 ms then makes slow calls of all that were planned
+// meanwhile. A closed loop records one slow call and leaves out the others: coordinated omission (G. Tene,
+// https://github.com/giltene/wrk2).
+//
+// One goroutine calls Start, then either Run or Next as often as there are starts, then Finish, and then reads the figures.
+type Loop struct {
+	Latency  Recorder // from the start of a call, in an open loop the planned one, to its end
+	Lateness Recorder // of an open loop: from the planned start until a caller began its call; also of dropped starts
+	Drops    int64    // of an open loop: planned starts that found every caller busy and the queue full, and became no call
+
+	rate    float64 // of an open loop; 0 in a closed one
+	wait    func(time.Duration)
+	planned int64        // starts
+	idle    atomic.Int64 // callers without a start
+
+	starts  chan start // in a closed loop nothing is sent, and callers begin when it is closed
+	finish  sync.Once
+	callers sync.WaitGroup
+	began   time.Time // the times below are since then; in an open loop the first planned start
+	limit   int64     // of begun, in a closed loop
+	failed  atomic.Pointer[error]
+
+	mu   sync.Mutex    // of Latency, Lateness and last
+	last time.Duration // end of a call
+
+	_     [64]byte     // callers read what is above for every call, on cores that should not wait for begun
+	begun atomic.Int64 // calls
+}
+
+// start is a start on its way to a caller.
+type start struct {
+	due time.Duration // when planned; in a closed loop now
+
+	// late is how late the generator handed over a start that found every caller busy: the wait for a caller is the stack's
+	// doing. late is negative if a caller was idle: that caller's delay is the generator's doing.
+	late time.Duration
+}
+
+// NewClosed makes a closed loop.
+func NewClosed() *Loop { return &Loop{Latency: *New(), starts: make(chan start)} }
+
+// NewOpen makes an open loop of rate starts per second, between MinRate and MaxRate. As many starts as queue wait for a free
+// caller: their wait is part of their latency. wait is called before every start, and waits as [Sleeper.Sleep] does.
+func NewOpen(rate float64, queue int, wait func(time.Duration)) (*Loop, error) {
+	if !(rate >= MinRate && rate <= MaxRate) {
+		return nil, fmt.Errorf("open loop: a rate of %v calls per second has to lie between %v and %v", rate, MinRate, int(MaxRate))
+	}
+	return &Loop{Latency: *New(), Lateness: *New(), rate: rate, wait: wait, starts: make(chan start, queue)}, nil
+}
+
+// Start starts a caller for each of rounds, which makes the calls of its round in turn. First each caller makes warm calls,
+// all callers at a time and unrecorded. Start returns when they have. After an error of those calls nothing is left running.
+func (l *Loop) Start(warm int, rounds ...[]func(context.Context) error) error {
+	var cold sync.WaitGroup
+	cold.Add(len(rounds))
+	for _, round := range rounds {
+		l.callers.Go(func() {
+			warmed := sync.OnceFunc(cold.Done)
+			defer warmed()
+			defer func() {
+				if p := recover(); p != nil { // it would end the process, and not name the stack
+					l.fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+				}
+			}()
+			for i := range warm {
+				l.begun.Add(1)
+				if err := round[i%len(round)](context.Background()); err != nil {
+					l.fail(fmt.Errorf("warm-up: %w", err))
+					return
+				}
+			}
+			l.idle.Add(1)
+			warmed()
+			l.serve(round)
+		})
+	}
+	cold.Wait()
+	if l.failure() != nil {
+		return l.Finish()
+	}
+	return nil
+}
+
+// Run makes n calls and then calls Finish. Callers of a closed loop share the calls, quick callers making more; an open loop
+// plans n starts.
+func (l *Loop) Run(n int64) error {
+	if l.rate == 0 {
+		l.began, l.limit = time.Now(), l.begun.Load()+n
+		return l.Finish()
+	}
+	for i := int64(0); i < n && l.Next() == nil; i++ {
+	}
+	return l.Finish()
+}
+
+// Next waits for the next planned start and hands it to a free caller or to the queue, or else counts it as dropped. The
+// first is planned 1/rate after the first Next, start i is i/rate after that. When the generator has fallen behind, what
+// is overdue goes out at once. Next returns the error of the first call that failed or panicked; no more calls are made then.
+func (l *Loop) Next() error {
+	if l.planned == 0 {
+		l.began = time.Now().Add(l.plan(1))
+	}
+	s := start{due: l.plan(l.planned), late: -1}
+	l.planned++
+	l.wait(s.due - time.Since(l.began))
+	late := max(0, time.Since(l.began)-s.due)
+	if l.idle.Add(-1) < 0 {
+		s.late = late
+	}
+	select {
+	case l.starts <- s:
+	default:
+		l.Drops++
+		l.idle.Add(1)
+		l.mu.Lock()
+		l.Lateness.Record(late)
+		l.mu.Unlock()
+	}
+	return l.failure()
+}
+
+// plan is when start i is due. Adding up intervals would add up their rounding.
+func (l *Loop) plan(i int64) time.Duration {
+	return time.Duration(float64(i) * float64(time.Second) / l.rate)
+}
+
+// take returns the next start for a caller, or false if there is no more.
+func (l *Loop) take() (start, bool) {
+	if l.rate == 0 {
+		more := l.begun.Add(1) <= l.limit
+		return start{due: time.Since(l.began)}, more
+	}
+	s, more := <-l.starts
+	if more {
+		l.begun.Add(1)
+	}
+	if s.late < 0 {
+		s.late = time.Since(l.began) - s.due
+	}
+	return s, more
+}
+
+// serve makes the calls of one caller.
+func (l *Loop) serve(round []func(context.Context) error) {
+	var batch [64]struct{ took, late, end time.Duration } // to be recorded together: a lock for each op would be the harness's
+	filled := 0
+	record := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, op := range batch[:filled] {
+			l.Latency.Record(op.took)
+			if l.rate > 0 {
+				l.Lateness.Record(op.late)
+			}
+			l.last = max(l.last, op.end)
+		}
+		filled = 0
+	}
+	defer record()
+	if l.rate == 0 {
+		<-l.starts
+	}
+	for i := 0; ; i++ {
+		s, more := l.take()
+		if !more || l.failed.Load() != nil {
+			return
+		}
+		err := round[i%len(round)](context.Background())
+		end := time.Since(l.began)
+		if l.rate > 0 {
+			l.idle.Add(1)
+		}
+		if err != nil {
+			l.fail(fmt.Errorf("call at %v: %w", s.due, err))
+			return
+		}
+		batch[filled].took, batch[filled].late, batch[filled].end = end-s.due, s.late, end
+		if filled++; filled == len(batch) {
+			record()
+		}
+	}
+}
+
+func (l *Loop) fail(err error) { l.failed.CompareAndSwap(nil, &err) }
+
+func (l *Loop) failure() error {
+	if err := l.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Begun changes whenever a call begins. Any goroutine may ask at any time.
+func (l *Loop) Begun() int64 { return l.begun.Load() }
+
+// Finish waits for the calls under way and in the queue, and returns the error of the first call that failed. No caller is
+// left when it returns. It may be called again.
+func (l *Loop) Finish() error {
+	l.finish.Do(func() { close(l.starts) })
+	l.callers.Wait()
+	return l.failure()
+}
+
+// Achieved returns how many calls per second an open loop made: those that were not dropped, over the time for which starts were
+// planned, or until the last call ended if that is longer. It is rate unless calls were dropped or are slow at the end.
+func (l *Loop) Achieved() float64 {
+	return float64(l.Latency.Count()) / max(l.plan(l.planned), l.last).Seconds()
+}
