@@ -4,8 +4,8 @@ import (
 	"errors"
 	"flag"
 	"math/rand/v2"
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/timing"
@@ -13,7 +13,7 @@ import (
 )
 
 // BenchmarkVersus tells how many times as long a call takes on each contestant as on base, from slices taken in turn
-// inside this process (docs/method.md). One op is a block: a slice of the base, of its copy and of the contestant. So -benchtime
+// inside one process (docs/method.md). One op is a block: a slice of the base, of its copy and of the contestant. So -benchtime
 // is what each row is given, 1 s by default and 6 s for a verdict; -benchtime=130x is a number of blocks. There is a row per stack with
 //
 //	ns/op, cpu-ns/op               of a call: medians over blocks
@@ -23,6 +23,10 @@ import (
 //	seed                           of the order of the slices
 //
 // and one for base, with aa-ratio, aa-ratio-lo and aa-ratio-hi, the base against its copy, in place of base-ratio.
+//
+// With the flag -processes 16 of [Main] each row is measured in that many processes, one after the other, and its intervals are made
+// of one ratio per process: another run's ratio should lie in them. One op is then a process, of ten blocks or more. The row
+// also has base-moved-%, how far the base's ns/op moved between processes, and a log line has the verdict.
 //
 // Ratios are absent where -benchtime asks for too few blocks. With -server the benchmark is skipped.
 func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.Stack) {
@@ -45,68 +49,72 @@ func versusRow(b *testing.B, level float64, arms ...rpcbench.Stack) {
 	b.Helper()
 	defer noRow(b, arms[len(arms)-1])
 	Procs(b)
-	g := new(versus.Group)
-	defer func() {
-		if err := g.Close(); err != nil {
-			b.Fatal(err)
-		}
-	}()
-	for _, stack := range arms {
-		if err := g.Open(b.Context(), stack); err != nil {
-			b.Fatal(err)
-		}
-	}
-	base, last := 0, len(arms)-1
-	if last == 1 {
-		last = base
-	}
-	cost, err := g.Arms[last].Cost()
-	if err != nil {
-		b.Fatal(err)
-	}
 	seed := rand.Uint64N(1e6)
-	if err := g.Start(versus.Slice, seed); errors.Is(err, timing.ErrClock) {
+	g, err := versus.Open(b.Context(), versus.Slice, seed, arms...)
+	if errors.Is(err, timing.ErrClock) {
 		b.Skip(err) // there is no ratio to be had on this platform
 	} else if err != nil {
 		b.Fatal(err)
 	}
+	last := g.Arms[len(arms)-1]
+	bytes, allocs, err := last.Cost()
+	var again, arm versus.Figures
+	if p := inProcesses(); err == nil && p.count > 0 {
+		err = g.Close()
+		again, arm = p.row(b, level, seed, arms)
+	} else if err == nil {
+		again, arm = row(b, level, g)
+		err = g.Close()
+	}
+	if err != nil {
+		b.Fatal(errors.Join(err, g.Close()))
+	}
+	b.ReportMetric(arm.NsPerOp, "ns/op")
+	if arm.CPUNsPerOp > 0 {
+		b.ReportMetric(arm.CPUNsPerOp, "cpu-ns/op")
+	}
+	b.ReportMetric(bytes, "B/op")
+	b.ReportMetric(allocs, "allocs/op")
+	b.ReportMetric(float64(seed), "seed")
+	if last.Reconnects > 0 {
+		b.ReportMetric(float64(last.Reconnects), "reconnects")
+	}
+	if again.Ratio.Blocks == 0 {
+		return // a ratio without its interval would be believed
+	}
+	unit := "base-ratio"
+	if len(arms) == 2 {
+		unit = "aa-ratio"
+	}
+	b.ReportMetric(100*again.Ratio.Floor(), "noise-floor-%")
+	b.ReportMetric(arm.Ratio.Median, unit)
+	b.ReportMetric(arm.Ratio.Lo, unit+"-lo")
+	b.ReportMetric(arm.Ratio.Hi, unit+"-hi")
+}
+
+// row measures in this process.
+func row(b *testing.B, level float64, g *versus.Group) (again, arm versus.Figures) {
+	b.Helper()
 	block := func() {
 		if err := g.Block(b.Context()); err != nil {
-			b.Fatal(err)
+			b.Fatal(errors.Join(err, g.Close()))
 		}
 	}
 	for b.Loop() {
 		block()
 	}
-	_, err = g.Record().Ratio(1, base, level)
-	for byTime := !strings.HasSuffix(flag.Lookup("test.benchtime").Value.String(), "x"); byTime && errors.Is(err, timing.ErrTooFew); {
+	aa, err := g.Record().Ratio(1, 0, level)
+	for byTime := benchtime() > 0; byTime && errors.Is(err, timing.ErrTooFew); {
 		block()
-		_, err = g.Record().Ratio(1, base, level)
+		aa, err = g.Record().Ratio(1, 0, level)
 	}
-	r := g.Record()
-	b.ReportMetric(r.NsPerOp(last), "ns/op")
-	if ns := r.CPUNsPerOp(last); ns > 0 {
-		b.ReportMetric(ns, "cpu-ns/op")
-	}
-	b.ReportMetric(cost.Bytes, "B/op")
-	b.ReportMetric(cost.Allocs, "allocs/op")
-	b.ReportMetric(float64(seed), "seed")
-	if n := g.Arms[last].Reconnects; n > 0 {
-		b.ReportMetric(float64(n), "reconnects")
-	}
-	aa, err := r.Ratio(1, base, level)
-	if err != nil {
-		return // a ratio without its interval would be believed
-	}
-	b.ReportMetric(100*aa.Floor(), "noise-floor-%")
-	ratio, unit := aa, "aa-ratio"
-	if last > 1 {
-		unit = "base-ratio"
-		if ratio, err = r.Ratio(last, base, level); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(ratio.Median, unit)
-	b.ReportMetric(ratio.Lo, unit+"-lo")
-	b.ReportMetric(ratio.Hi, unit+"-hi")
+	r, last := g.Record(), len(g.Arms)-1
+	ratio, _ := r.Ratio(last, 0, level) // has an interval if aa has
+	return versus.Figures{Ratio: aa}, versus.Figures{NsPerOp: r.NsPerOp(last), CPUNsPerOp: r.CPUNsPerOp(last), Ratio: ratio}
+}
+
+// benchtime is 0 for a number of ops.
+func benchtime() time.Duration {
+	d, _ := time.ParseDuration(flag.Lookup("test.benchtime").Value.String())
+	return d
 }
