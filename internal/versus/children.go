@@ -31,6 +31,14 @@ type Spec struct {
 	Apart  bool `json:"-"` // a process for each arm: see Run
 }
 
+// Procs is how results name a GOMAXPROCS.
+func Procs(n int) string {
+	if n == 0 {
+		return "default"
+	}
+	return strconv.Itoa(n)
+}
+
 // Variable stands in the environment of a child. A program that finds it there calls Serve, and does nothing else.
 const Variable = "RPCBENCH_MEASURE"
 

@@ -1,34 +1,42 @@
 package calibrate
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"github.com/aclements/go-moremath/mathx"
 
-	"github.com/rpcbench/rpcbench/internal/replicate"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
-const level = 0.95
+// Figures reads the records in a folder, and writes a table to figures.txt beside them and to w. It has a line per experiment, of its
+// whole repeats, and answers three questions. How often is a verdict false: those of "same" that are faster or slower. How small a
+// difference is found: the verdicts "slower" on a copy with work. Does an interval hold what it says: "hold the others' mean".
+func Figures(dir string, w io.Writer) error {
+	entries, _, err := read(filepath.Join(dir, RecordsFile))
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := figures(&text, entries); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "figures.txt"), text.Bytes(), 0o644); err != nil {
+		return err
+	}
+	_, err = text.WriteTo(w)
+	return err
+}
 
-// The arms of every experiment.
-const (
-	base = iota
-	again
-	contestant
-)
-
-// Figures writes a table with a line per experiment, of its whole repeats. It answers three questions. How often is a verdict
-// false: those of "same" that are faster or slower. How small a difference is found: the verdicts "slower" on a copy with work. Does an
-// interval hold what it says: "hold the others' mean".
-func Figures(w io.Writer, entries []Entry) error {
+func figures(w io.Writer, entries []Entry) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	var shown []string
 	found := map[string]timing.Record{}
@@ -42,15 +50,18 @@ func Figures(w io.Writer, entries []Entry) error {
 		}
 	}
 	fmt.Fprintf(t, "experiment\tcompared\tGOMAXPROCS\trepeats of %d processes\tthe base moved\tmean ratio\tmean half-width\thold the others' mean\tfaster, slower, equal, undecided\n", processes)
-	for _, e := range Plan() {
+	plan, err := Plan()
+	if err != nil {
+		return err
+	}
+	for _, e := range plan {
 		var repeats [][]timing.Record
 		for i := range e.Repeats {
 			var own []timing.Record
-			for j := range e.Processes {
-				id := fmt.Sprintf("%s/%d", e.Name, i*e.Processes+j)
-				r, ok := found[id]
+			for _, task := range e.repeat(i) {
+				r, ok := found[task.id]
 				if ok && !complete(r, e.Spec) {
-					return fmt.Errorf("rpcbench: calibrate: the record of %s is not what the plan asks for: delete its line to measure it again", id)
+					return fmt.Errorf("rpcbench: calibrate: the record of %s is not what the plan asks for: delete its line to measure it again", task.id)
 				}
 				if ok {
 					own = append(own, r)
@@ -68,7 +79,7 @@ func Figures(w io.Writer, entries []Entry) error {
 }
 
 // complete says whether there is a ratio in a record.
-func complete(r timing.Record, spec replicate.Spec) bool {
+func complete(r timing.Record, spec versus.Spec) bool {
 	empty := func(s timing.Slice) bool { return s.Ops <= 0 || s.Wall <= 0 }
 	return len(r.Arms) == len(spec.Arms) && len(r.Blocks) > 0 && !slices.ContainsFunc(r.Blocks, func(block []timing.Slice) bool {
 		return len(block) != len(r.Arms) || slices.ContainsFunc(block, empty)
@@ -77,61 +88,52 @@ func complete(r timing.Record, spec replicate.Spec) bool {
 
 // line is an experiment's. A repeat whose base moved is undecided, and its ratio is not looked at.
 func line(e Experiment, repeats [][]timing.Record) string {
+	const level = 0.95
 	var decided []timing.Interval
 	verdicts := map[timing.Verdict]int{}
+	sum, width, held := 0.0, 0.0, 0
 	for _, records := range repeats {
-		var ns []float64
-		for _, r := range records {
-			ns = append(ns, r.NsPerOp(base))
+		base, again, arm := versus.Read(records, 0, level), versus.Read(records, 1, level), versus.Read(records, 2, level)
+		if base.Moved <= versus.Steady {
+			verdicts[versus.Verdict(base, again, arm, versus.Margin)]++
+			decided = append(decided, arm.Ratio)
+			sum += math.Log(arm.Ratio.Median)
+			width += 50 * (arm.Ratio.Hi - arm.Ratio.Lo)
 		}
-		if replicate.Moved(ns) > replicate.Steady {
-			continue
-		}
-		i := replicate.Interval(medians(records, contestant), level)
-		verdicts[i.Verdict(replicate.Interval(medians(records, again), level).Floor(), versus.Margin)]++
-		decided = append(decided, i)
-	}
-	procs := "default"
-	if e.Spec.Procs > 0 {
-		procs = strconv.Itoa(e.Spec.Procs)
 	}
 	n := len(decided)
-	said := fmt.Sprintf("%s\t%s to %s\t%s\t%d\t%d", e.Name, e.Spec.Arms[contestant], e.Spec.Arms[base], procs, len(repeats), len(repeats)-n)
+	said := fmt.Sprintf("%s\t%s to %s\t%s\t%d\t%d", e.Name, e.Spec.Arms[2], e.Spec.Arms[0], versus.Procs(e.Spec.Procs), len(repeats), len(repeats)-n)
 	if n < 2 {
 		return said
-	}
-	sum, width, held := 0.0, 0.0, 0
-	for _, i := range decided {
-		sum += math.Log(i.Median)
-		width += 50 * (i.Hi - i.Lo) / float64(n)
 	}
 	for _, i := range decided {
 		if others := math.Exp((sum - math.Log(i.Median)) / float64(n-1)); i.Lo <= others && others <= i.Hi {
 			held++
 		}
 	}
-	return said + fmt.Sprintf("\t%.4f\t%.2f %%\t%s\t%d, %d, %d, %d", math.Exp(sum/float64(n)), width, share(held, n),
+	return said + fmt.Sprintf("\t%.4f\t%.2f %%\t%s\t%d, %d, %d, %d", math.Exp(sum/float64(n)), width/float64(n), share(held, n),
 		verdicts[timing.Faster], verdicts[timing.Slower], verdicts[timing.Equal], verdicts[timing.Undecided])
-}
-
-// medians are one ratio to the base per process.
-func medians(records []timing.Record, arm int) []float64 {
-	out := make([]float64, len(records))
-	for i, r := range records {
-		ratio, _ := r.Ratio(arm, base, 0.5) // the median alone: an interval of a process is not asked for
-		out[i] = ratio.Median
-	}
-	return out
 }
 
 // share is k of n in percent with the limits of its 95 % interval: C. J. Clopper and E. S. Pearson, Biometrika 26 (1934).
 func share(k, n int) string {
+	limit := func(k int, tail float64) float64 { // at which k or more of n have that probability
+		lo, hi := 0.0, 1.0
+		for range 50 {
+			if mid := (lo + hi) / 2; mathx.BetaInc(mid, float64(k), float64(n-k+1)) < tail {
+				lo = mid
+			} else {
+				hi = mid
+			}
+		}
+		return lo
+	}
 	lo, hi := 0.0, 1.0
 	if k > 0 {
-		lo = distuv.Beta{Alpha: float64(k), Beta: float64(n - k + 1)}.Quantile(0.025)
+		lo = limit(k, 0.025)
 	}
 	if k < n {
-		hi = distuv.Beta{Alpha: float64(k + 1), Beta: float64(n - k)}.Quantile(0.975)
+		hi = limit(k+1, 0.975)
 	}
 	return fmt.Sprintf("%d of %d, %.1f %% (%.1f–%.1f)", k, n, 100*float64(k)/float64(n), 100*lo, 100*hi)
 }
