@@ -2,7 +2,6 @@ package stacktest
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -26,12 +25,9 @@ import (
 //
 // The flag -server says where the loops have their servers: "" in this process; process, in a child for each fixture,
 // which is this binary again and finds its stack among stacks; or, at host:port, on the machine where rpcbench serve
-// prints that address.
+// prints that address. The flag -processes 16 has each row of [BenchmarkVersus] measured in that many children of this kind.
 //
-// The flag -processes 16 has each row of [BenchmarkVersus] measured in that many children, which are this binary again and find its
-// stacks among stacks.
-//
-// m is package testing's. If it also has a method Check() error, its error is printed before anything runs: for flags of your own.
+// m is package testing's. If m also has a method Check() error, an error of it is printed before anything runs: for flags of your own.
 func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 	if os.Getenv(serverProcess) != "" {
 		remote.Serve(os.Stdin, os.Stdout, finder(stacks))
@@ -42,14 +38,13 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 		os.Exit(0)
 	}
 	serverFlags()
-	flag.Var(&processes{abort: func(why string) { orExit(1, errors.New(why)) }}, processesFlag,
-		"in how many processes each row of BenchmarkVersus is measured; in this one if empty")
+	n := flag.Int(processesFlag, 0, "in how many processes each row of BenchmarkVersus is measured; 0 is in this one")
 	flag.Parse()
 	if c, ok := m.(interface{ Check() error }); ok {
 		orExit(2, c.Check())
 	}
 	orExit(2, placed().open(os.Stderr, stacks))
-	orExit(2, inProcesses().check(stacks))
+	orExit(2, checkProcesses(*n, stacks))
 	if bench := flag.Lookup("test.bench"); bench != nil && bench.Value.String() != "" {
 		orExit(2, placed().reach(stacks))
 		fmt.Print(placed().keys())

@@ -1,12 +1,12 @@
 package stacktest
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -18,89 +18,70 @@ import (
 
 const processesFlag = "processes"
 
-// processes is the value of -processes: in how many children of this process BenchmarkVersus measures a row.
-type processes struct {
-	text    string
-	count   int // 0 is none, in this process
-	program versus.Program
-	abort   func(why string) // ends this process after a signal
-}
-
-func (p *processes) String() string     { return p.text }
-func (p *processes) Set(v string) error { p.text = v; return nil }
-
-// inProcesses is what -processes says; without Main, nothing.
-func inProcesses() *processes {
+// processes is in how many children of this process a row of BenchmarkVersus is measured: 0 is in this one.
+func processes() (n int) {
 	if f := flag.Lookup(processesFlag); f != nil {
-		if p, ok := f.Value.(*processes); ok {
-			return p
-		}
+		n, _ = f.Value.(flag.Getter).Get().(int)
 	}
-	return new(processes)
+	return n
 }
 
-// check says in one line what is wrong with the flag.
-func (p *processes) check(stacks []rpcbench.Stack) (err error) {
-	if p.text == "" || p.text == "0" {
-		return nil
-	}
-	p.count, err = strconv.Atoi(p.text)
+// checkProcesses says in one line what is wrong with the flag.
+func checkProcesses(n int, stacks []rpcbench.Stack) error {
 	switch {
-	case err != nil:
-		return fmt.Errorf("rpcbench: -processes %q is no number of processes, such as 16", p.text)
-	case p.count < versus.Fewest:
-		return fmt.Errorf("rpcbench: -processes %d: too few for an interval: %d or more", p.count, versus.Fewest)
-	case len(stacks) == 0:
-		return fmt.Errorf("rpcbench: -processes: TestMain does not name the stacks that they measure: stacktest.Main(m, mystack.New())")
+	case n != 0 && n < versus.Fewest:
+		return fmt.Errorf("rpcbench: -processes %d: too few for an interval: %d or more", n, versus.Fewest)
+	case n > 0 && len(stacks) == 0:
+		return errors.New("rpcbench: -processes: TestMain does not name the stacks that they measure: stacktest.Main(m, mystack.New())")
 	}
-	path, err := os.Executable()
-	p.program = versus.Program(path)
-	return err
+	return nil
 }
 
-// row measures in children.
-func (p *processes) row(b *testing.B, level float64, seed uint64, arms []rpcbench.Stack) (again, arm versus.Figures) {
+// measureApart measures a row in children, one after the other. A signal ends this process, after what is measured is printed.
+func measureApart(b *testing.B, level float64, seed uint64, stacks []rpcbench.Stack) (again, arm versus.Figures) {
 	b.Helper()
 	ctx, stop := signal.NotifyContext(b.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	last := len(arms) - 1
-	spec := versus.Spec{Slice: versus.Slice, Seed: seed, Procs: runtime.GOMAXPROCS(0)}
-	for _, s := range arms {
+	path, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	last := len(stacks) - 1
+	turns := benchtime() / versus.Turn / time.Duration(len(stacks)*processes())
+	spec := versus.Spec{Slice: versus.Slice, Seed: seed, Procs: runtime.GOMAXPROCS(0), Blocks: max(versus.FewestBlocks, int(turns))}
+	for _, s := range stacks {
 		spec.Arms = append(spec.Arms, s.Name)
 	}
-	spec.Blocks = max(versus.FewestBlocks, int(benchtime()/(versus.Turn*time.Duration(len(arms)*p.count))))
 	var records []timing.Record
-	says := func() string {
+	said := func() string {
 		i := versus.Read(records, last, level).Ratio
-		said := fmt.Sprintf("rpcbench: versus: in %d processes %s took %.4f times as long as %s", len(records), arms[last].Name, i.Median, arms[0].Name)
+		said := fmt.Sprintf("rpcbench: versus: in %d processes %s took %.4f times as long as %s", len(records), spec.Arms[last], i.Median, spec.Arms[0])
 		if len(records) >= versus.Fewest {
 			said += fmt.Sprintf(", %.1f %% interval %.4f–%.4f", 100*level, i.Lo, i.Hi)
 		}
 		return said
 	}
 	process := func() {
-		record, err := p.program.Run(ctx, spec)
-		if err == nil {
-			records = append(records, record)
-			spec.Seed++
-			return
+		record, err := versus.Program(path).Run(ctx, spec)
+		interrupted := ctx.Err() != nil
+		if interrupted {
+			err = errors.New("rpcbench: versus: interrupted")
 		}
-		why := err.Error()
-		if ctx.Err() != nil {
-			why = "rpcbench: versus: interrupted"
+		if err != nil && len(records) > 0 {
+			err = fmt.Errorf("%s; then: %w", said(), err)
 		}
-		if len(records) > 0 {
-			why = says() + "; then: " + why
+		if interrupted {
+			orExit(1, err)
+		} else if err != nil {
+			b.Fatal(err)
 		}
-		if ctx.Err() != nil {
-			p.abort(why)
-		}
-		b.Fatal(why)
+		records = append(records, record)
+		spec.Seed++
 	}
 	for b.Loop() {
 		process()
 	}
-	for len(records) < p.count {
+	for len(records) < processes() {
 		process()
 	}
 	base := versus.Read(records, 0, level)
@@ -108,7 +89,7 @@ func (p *processes) row(b *testing.B, level float64, seed uint64, arms []rpcbenc
 	b.ReportMetric(100*base.Moved, "base-moved-%")
 	b.ReportMetric(float64(len(records)), "processes")
 	if last > 1 {
-		b.Log(says()+":", versus.Verdict(base, again, arm, versus.Margin))
+		b.Log(said()+":", versus.Verdict(base, again, arm, versus.Margin))
 	}
 	return again, arm
 }

@@ -44,30 +44,27 @@ func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.
 	}
 }
 
-// versusRow measures arms, the base twice first, and reports the last.
-func versusRow(b *testing.B, level float64, arms ...rpcbench.Stack) {
+// versusRow measures stacks, the base twice first, and reports the last.
+func versusRow(b *testing.B, level float64, stacks ...rpcbench.Stack) {
 	b.Helper()
-	defer noRow(b, arms[len(arms)-1])
+	defer noRow(b, stacks[len(stacks)-1])
 	Procs(b)
 	seed := rand.Uint64N(1e6)
-	g, err := versus.Open(b.Context(), versus.Slice, seed, arms...)
+	g, err := versus.Open(b.Context(), versus.Slice, seed, stacks...)
 	if errors.Is(err, timing.ErrClock) {
 		b.Skip(err) // there is no ratio to be had on this platform
-	} else if err != nil {
-		b.Fatal(err)
 	}
-	last := g.Arms[len(arms)-1]
-	bytes, allocs, err := last.Cost()
+	orFatal(b, err)
+	defer func() { orFatal(b, g.Close()) }()
+	last := g.Arms[len(stacks)-1]
+	bytes, allocs, err := g.Cost()
+	orFatal(b, err)
 	var again, arm versus.Figures
-	if p := inProcesses(); err == nil && p.count > 0 {
-		err = g.Close()
-		again, arm = p.row(b, level, seed, arms)
-	} else if err == nil {
-		again, arm = row(b, level, g)
-		err = g.Close()
-	}
-	if err != nil {
-		b.Fatal(errors.Join(err, g.Close()))
+	if processes() > 0 {
+		orFatal(b, g.Close())
+		again, arm = measureApart(b, level, seed, stacks)
+	} else {
+		again, arm = measureHere(b, level, g)
 	}
 	b.ReportMetric(arm.NsPerOp, "ns/op")
 	if arm.CPUNsPerOp > 0 {
@@ -83,7 +80,7 @@ func versusRow(b *testing.B, level float64, arms ...rpcbench.Stack) {
 		return // a ratio without its interval would be believed
 	}
 	unit := "base-ratio"
-	if len(arms) == 2 {
+	if len(stacks) == 2 {
 		unit = "aa-ratio"
 	}
 	b.ReportMetric(100*again.Ratio.Floor(), "noise-floor-%")
@@ -92,24 +89,25 @@ func versusRow(b *testing.B, level float64, arms ...rpcbench.Stack) {
 	b.ReportMetric(arm.Ratio.Hi, unit+"-hi")
 }
 
-// row measures in this process.
-func row(b *testing.B, level float64, g *versus.Group) (again, arm versus.Figures) {
+func orFatal(b *testing.B, err error) {
 	b.Helper()
-	block := func() {
-		if err := g.Block(b.Context()); err != nil {
-			b.Fatal(errors.Join(err, g.Close()))
-		}
+	if err != nil {
+		b.Fatal(err)
 	}
+}
+
+func measureHere(b *testing.B, level float64, g *versus.Group) (again, arm versus.Figures) {
+	b.Helper()
 	for b.Loop() {
-		block()
+		orFatal(b, g.Block(b.Context()))
 	}
 	aa, err := g.Record().Ratio(1, 0, level)
-	for byTime := benchtime() > 0; byTime && errors.Is(err, timing.ErrTooFew); {
-		block()
+	for benchtime() > 0 && errors.Is(err, timing.ErrTooFew) {
+		orFatal(b, g.Block(b.Context()))
 		aa, err = g.Record().Ratio(1, 0, level)
 	}
 	r, last := g.Record(), len(g.Arms)-1
-	ratio, _ := r.Ratio(last, 0, level) // has an interval if aa has
+	ratio, _ := r.Ratio(last, 0, level) // there is one if there is an aa
 	return versus.Figures{Ratio: aa}, versus.Figures{NsPerOp: r.NsPerOp(last), CPUNsPerOp: r.CPUNsPerOp(last), Ratio: ratio}
 }
 

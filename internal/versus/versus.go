@@ -4,7 +4,6 @@
 package versus
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -45,7 +44,7 @@ type Arm struct {
 
 	stack   rpcbench.Stack
 	fixture atomic.Pointer[rpcbench.Fixture] // the watchdog closes it from another goroutine
-	calls   []rpcbench.Call
+	calls   [users.Round]rpcbench.Call
 	next    int // calls made so far
 }
 
@@ -65,7 +64,6 @@ func (a *Arm) open(ctx context.Context) error {
 		return err
 	}
 	a.fixture.Store(f)
-	defer watch(hangLimit, a)()
 	for i := range a.calls {
 		if a.calls[i], err = f.Client.Prepare(users.Sample(i, 0)); err != nil {
 			return err
@@ -79,19 +77,10 @@ func (a *Arm) open(ctx context.Context) error {
 	return nil
 }
 
-// watch closes the fixtures of arms unless what it returns is called within limit: a call that hangs then fails.
-func watch(limit time.Duration, arms ...*Arm) (stop func() bool) {
-	return time.AfterFunc(limit, func() {
-		for _, a := range arms {
-			_ = a.fixture.Load().Close()
-		}
-	}).Stop
-}
-
 // close reports connections that the arm should not have needed.
 func (a *Arm) close() error {
-	f := a.fixture.Load()
-	if f == nil { // it did not open
+	f := a.fixture.Swap(nil)
+	if f == nil {
 		return nil
 	}
 	a.Reconnects += f.Accepted() - 1
@@ -103,50 +92,33 @@ func (a *Arm) close() error {
 	return err
 }
 
-// Cost is what a call allocates, client and server together, counted in a pass of its own.
-func (a *Arm) Cost() (bytes, allocs float64, err error) {
-	defer watch(hangLimit, a)()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range costCalls {
-		if err := a.op(); err != nil {
-			return 0, 0, fmt.Errorf("rpcbench: %s: counting allocations: %w", a.Name, err)
-		}
-	}
-	runtime.ReadMemStats(&after)
-	return float64(after.TotalAlloc-before.TotalAlloc) / costCalls, float64(after.Mallocs-before.Mallocs) / costCalls, nil
-}
-
 // Group is the arms that are open side by side.
 type Group struct {
 	Arms []*Arm
 
 	pairing *timing.Pairing
 	slice   time.Duration
-	blocks  int
-	hang    time.Duration // that a call may take; 0 is hangLimit
+	hang    time.Duration // that a call may take
+	used    bool          // the fixtures have had their block
 }
 
 // Open starts a fixture of each stack; that of a name that is there already is a copy. seed decides the order of the slices. The
 // error wraps timing.ErrClock where the clock is too coarse.
 func Open(ctx context.Context, slice time.Duration, seed uint64, stacks ...rpcbench.Stack) (*Group, error) {
-	g := &Group{slice: slice}
+	g := &Group{slice: slice, hang: hangLimit}
 	var ops []timing.Arm
-	var err error
 	for _, stack := range stacks {
-		arm := &Arm{Name: stack.Name, stack: stack, calls: make([]rpcbench.Call, users.Round)}
+		arm := &Arm{Name: stack.Name, stack: stack}
 		for _, other := range g.Arms {
 			if other.Name == arm.Name {
 				arm.Name += copySuffix
 			}
 		}
 		g.Arms, ops = append(g.Arms, arm), append(ops, timing.Arm{Name: arm.Name, Op: arm.op})
-		if err == nil {
-			err = arm.open(ctx)
-		}
 	}
-	if err == nil {
-		g.pairing, err = timing.New(ops, slice, seed)
+	var err error
+	if g.pairing, err = timing.New(ops, slice, seed); err == nil {
+		err = g.watched(func() error { return g.open(ctx) })
 	}
 	if err != nil {
 		_ = g.Close()
@@ -154,14 +126,9 @@ func Open(ctx context.Context, slice time.Duration, seed uint64, stacks ...rpcbe
 	return g, err
 }
 
-// Block measures a slice of each arm, with new fixtures but for the first block: two fixtures of one stack may differ for as long
-// as they live; with new ones that luck is noise between blocks, which the interval sees. A call that hangs for ten seconds is
-// ended by closing the fixtures.
-func (g *Group) Block(ctx context.Context) (err error) {
+// open gives each arm a new fixture.
+func (g *Group) open(ctx context.Context) error {
 	for _, arm := range g.Arms {
-		if g.blocks == 0 {
-			break
-		}
 		if err := arm.close(); err != nil {
 			return err
 		}
@@ -169,11 +136,37 @@ func (g *Group) Block(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	g.blocks++
-	runtime.GC() // what came before is not the slices'
+	g.used = false
+	runtime.GC() // what starting left is not the slices'
+	return nil
+}
+
+// Block measures a slice of each arm, with new fixtures: two fixtures of one stack may differ for as long as they live; with new
+// ones that luck is noise between blocks, which the interval sees. A call that hangs is ended by closing the fixtures.
+func (g *Group) Block(ctx context.Context) error {
+	return g.watched(func() error {
+		if g.used {
+			if err := g.open(ctx); err != nil {
+				return err
+			}
+		}
+		g.used = true
+		return g.pairing.Block(ctx)
+	})
+}
+
+// watched closes the fixtures unless do returns in time: a call that hangs then fails.
+func (g *Group) watched(do func() error) error {
 	// The first block has a warm-up of every arm, and all lead in.
-	stop := watch(cmp.Or(g.hang, hangLimit)+4*timing.Longest*g.slice*time.Duration(len(g.Arms)), g.Arms...)
-	err = g.pairing.Block(ctx)
+	limit := g.hang + 4*timing.Longest*g.slice*time.Duration(len(g.Arms))
+	stop := time.AfterFunc(limit, func() {
+		for _, arm := range g.Arms {
+			if f := arm.fixture.Load(); f != nil {
+				_ = f.Close()
+			}
+		}
+	}).Stop
+	err := do()
 	if inTime := stop(); err != nil && !inTime {
 		err = fmt.Errorf("%w (a call hung, so the fixtures were closed)", err)
 	}
@@ -190,6 +183,20 @@ func (g *Group) Close() (err error) {
 			err = e
 		}
 	}
-	g.Arms = nil
 	return err
+}
+
+// Cost is what a call of the last arm allocates, client and server together, counted in a pass of its own.
+func (g *Group) Cost() (bytes, allocs float64, err error) {
+	op := g.Arms[len(g.Arms)-1].op
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err = g.watched(func() (err error) {
+		for i := 0; i < costCalls && err == nil; i++ {
+			err = op()
+		}
+		return err
+	})
+	runtime.ReadMemStats(&after)
+	return float64(after.TotalAlloc-before.TotalAlloc) / costCalls, float64(after.Mallocs-before.Mallocs) / costCalls, err
 }
