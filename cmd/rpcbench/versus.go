@@ -124,25 +124,23 @@ func (c *comparison) run(ctx context.Context, children versus.Program, show func
 			over += share
 		}
 	}
-	var failed []string
 	for _, g := range groups {
-		if g.err != nil {
-			failed = append(failed, g.err.Error())
+		if err == nil {
+			err = g.err
+		} else if g.err != nil {
+			err = fmt.Errorf("%w; %w", err, g.err)
 		}
 	}
-	if failed != nil {
-		return groups, errors.New(strings.Join(failed, "; "))
-	}
-	return groups, nil
+	return groups, err
 }
 
 // coverage is what the calibration found the intervals to be worth: docs/method.md has the figures.
 func coverage(procs int) string {
-	const noisy = "; on a noisy machine 29 of 30 repeats were undecided"
+	held := "the default GOMAXPROCS held the mean of the other repeats in 15 of 16 repeats"
 	if procs == 1 {
-		return "in quiet hours, intervals of 16 processes at GOMAXPROCS=1 held the mean of the other repeats in 57 of 59 repeats" + noisy
+		held = "GOMAXPROCS=1 held the mean of the other repeats in 57 of 59 repeats"
 	}
-	return "in quiet hours, intervals of 16 processes at the default GOMAXPROCS held the mean of the other repeats in 15 of 16 repeats" + noisy
+	return "in quiet hours, intervals of 16 processes at " + held + "; on a noisy machine 29 of 30 repeats were undecided"
 }
 
 // print writes a line per stack. A group that too few processes have measured has no interval, and says so.
@@ -162,41 +160,32 @@ func (c *comparison) print(w io.Writer, groups []group) error {
 		for arm := range arms {
 			arms[arm] = versus.Read(records, arm, level)
 		}
-		moved := fmt.Sprintf("the base moved by %.0f %%", 100*arms[0].Moved)
 		verdict := string(versus.Verdict(arms[0], arms[1], arms[2], c.margin/100))
 		if arms[0].Moved > versus.Steady {
-			verdict += ": " + moved
+			verdict += fmt.Sprintf(": the base moved by %.0f %%", 100*arms[0].Moved)
 		}
-		for arm, said := range []string{
-			strings.Replace(moved, "the base", "base,", 1), fmt.Sprintf("noise floor %.2f %%", 100*arms[1].Ratio.Floor()), verdict,
-		} {
-			f, name := arms[arm], g.arms[arm]
-			if arm == 1 {
-				name += " again"
-			}
+		verdicts := []string{fmt.Sprintf("base, moved by %.0f %%", 100*arms[0].Moved), fmt.Sprintf("noise floor %.2f %%", 100*arms[1].Ratio.Floor()), verdict}
+		for arm, name := range []string{c.base, c.base + " again", g.arms[2]} {
 			if len(records) == 0 {
 				fmt.Fprintf(t, "%s\t\t\t\t\tnot measured\n", name)
 				continue
 			}
-			ratio, interval, whole := "1", "", len(records)
-			if arm > 0 {
-				whole = f.Ratio.Blocks
-				ratio, interval = fmt.Sprintf("%.4f", f.Ratio.Median), fmt.Sprintf("%.4f–%.4f", f.Ratio.Lo, f.Ratio.Hi)
-				if whole < versus.Fewest {
-					ratio, interval, said = "", "", ""
-				}
-			}
-			incomplete := ""
+			f, ratio, interval, said := arms[arm], "1", "", verdicts[arm:arm+1:arm+1]
+			whole := f.Ratio.Blocks
 			switch {
-			case len(g.records) == 0:
-				incomplete = fmt.Sprintf("incomplete: %d blocks of one process", len(g.cut.Blocks))
-			case whole < c.processes:
-				incomplete = fmt.Sprintf("incomplete: %d of %d processes", whole, c.processes)
+			case arm == 0:
+				whole = len(records)
+			case whole < versus.Fewest:
+				ratio, said = "", nil
+			default:
+				ratio, interval = fmt.Sprintf("%.4f", f.Ratio.Median), fmt.Sprintf("%.4f–%.4f", f.Ratio.Lo, f.Ratio.Hi)
 			}
-			if said != "" && incomplete != "" {
-				said += ", "
+			if len(g.records) == 0 {
+				said = append(said, fmt.Sprintf("incomplete: %d blocks of one process", len(g.cut.Blocks)))
+			} else if whole < c.processes {
+				said = append(said, fmt.Sprintf("incomplete: %d of %d processes", whole, c.processes))
 			}
-			fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%s\t%s\t%s\n", name, f.NsPerOp, f.CPUNsPerOp, ratio, interval, said+incomplete)
+			fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%s\t%s\t%s\n", name, f.NsPerOp, f.CPUNsPerOp, ratio, interval, strings.Join(said, ", "))
 		}
 	}
 	return t.Flush()

@@ -48,39 +48,37 @@ const Variable = "RPCBENCH_MEASURE"
 func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name string) (rpcbench.Stack, error)) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	lines := make(chan string)
+	lines := make(chan []byte) // nil when in has ended
 	go func() {
 		defer cancel() // also amid a block
 		defer close(lines)
 		for input := bufio.NewScanner(in); input.Scan(); {
 			select {
-			case lines <- input.Text():
+			case lines <- append([]byte{}, input.Bytes()...):
 			case <-ctx.Done():
 				return
 			}
 		}
 	}()
 	var spec Spec
-	if err := json.Unmarshal([]byte(<-lines), &spec); err != nil {
+	if err := json.Unmarshal(<-lines, &spec); err != nil {
 		return fmt.Errorf("rpcbench: measure: %s is set, which is for children of rpcbench, but standard input has no specification: %w", Variable, err)
 	}
-	stacks := make([]rpcbench.Stack, len(spec.Arms))
-	for i, name := range spec.Arms {
-		if stacks[i], err = find(name); err != nil {
+	var stacks []rpcbench.Stack
+	for _, name := range spec.Arms {
+		s, err := find(name)
+		if err != nil {
 			return err
 		}
+		stacks = append(stacks, s)
 	}
 	g, err := Open(ctx, spec.Slice, spec.Seed, stacks...)
-	for range lines {
-		if err == nil {
-			err = g.Block(ctx)
+	for err == nil && <-lines != nil {
+		if err = g.Block(ctx); err == nil {
+			r := g.Record()
+			r.Blocks = r.Blocks[len(r.Blocks)-1:]
+			err = json.NewEncoder(out).Encode(r)
 		}
-		if err != nil {
-			break
-		}
-		r := g.Record()
-		r.Blocks = r.Blocks[len(r.Blocks)-1:]
-		err = json.NewEncoder(out).Encode(r)
 	}
 	if e := g.Close(); err == nil {
 		err = e
@@ -150,28 +148,26 @@ func (c *child) end() error {
 // behind can't reach another. Each process holds its arm twice, and the two slices of a block count as one.
 func (p Program) Run(ctx context.Context, spec Spec) (record timing.Record, err error) {
 	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var children []*child
 	defer func() {
 		if err != nil {
-			cancel()
+			cancel() // which kills them
 		}
 		for _, c := range children {
 			if e := c.end(); err == nil {
 				err = e
 			}
 		}
-		cancel()
 	}()
-	arms := [][]string{spec.Arms}
+	specs := []Spec{spec}
 	if spec.Apart {
-		arms = nil
+		specs = nil
 		for _, name := range spec.Arms {
-			arms = append(arms, []string{name, name})
+			specs = append(specs, Spec{Arms: []string{name, name}, Slice: spec.Slice, Seed: spec.Seed, Procs: spec.Procs})
 		}
 	}
-	for _, own := range arms {
-		s := spec
-		s.Arms = own
+	for _, s := range specs {
 		c, err := p.start(ctx, s)
 		if err != nil {
 			return record, err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 	"text/tabwriter"
 
@@ -117,23 +118,12 @@ func line(e Experiment, repeats [][]timing.Record) string {
 
 // share is k of n in percent with the limits of its 95 % interval: C. J. Clopper and E. S. Pearson, Biometrika 26 (1934).
 func share(k, n int) string {
-	limit := func(k int, tail float64) float64 { // at which k or more of n have that probability
-		lo, hi := 0.0, 1.0
-		for range 50 {
-			if mid := (lo + hi) / 2; mathx.BetaInc(mid, float64(k), float64(n-k+1)) < tail {
-				lo = mid
-			} else {
-				hi = mid
-			}
-		}
-		return lo
+	// percent is the share at which k or more of n have that probability.
+	percent := func(k int, tail float64) float64 {
+		const steps = 1e9
+		return 100 / steps * float64(sort.Search(steps, func(i int) bool {
+			return k == 0 || k <= n && mathx.BetaInc(float64(i)/steps, float64(k), float64(n-k+1)) >= tail
+		}))
 	}
-	lo, hi := 0.0, 1.0
-	if k > 0 {
-		lo = limit(k, 0.025)
-	}
-	if k < n {
-		hi = limit(k+1, 0.975)
-	}
-	return fmt.Sprintf("%d of %d, %.1f %% (%.1f–%.1f)", k, n, 100*float64(k)/float64(n), 100*lo, 100*hi)
+	return fmt.Sprintf("%d of %d, %.1f %% (%.1f–%.1f)", k, n, 100*float64(k)/float64(n), percent(k, 0.025), percent(k+1, 0.975))
 }
