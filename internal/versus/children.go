@@ -122,7 +122,7 @@ func (c *child) block() (r timing.Record, err error) {
 	switch {
 	case err == nil && len(r.Blocks) == 1:
 		return r, nil
-	case !errors.Is(err, io.EOF):
+	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 		_ = c.Process.Kill()
 		return r, errors.New("rpcbench: measure: a child printed something else than a block")
 	}
