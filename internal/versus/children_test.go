@@ -166,7 +166,7 @@ func TestFailures(t *testing.T) {
 func TestAChildEndsWithItsInput(t *testing.T) {
 	for why, s := range map[string]Spec{
 		"before its first block": spec("rawtcp", "rawtcp"),
-		"amid a block":           {Arms: []string{"rawtcp", "rawtcp"}, Slice: 10 * time.Second}, // of minutes
+		"amid a block":           {Arms: []string{"rawtcp", "rawtcp"}, Slice: time.Second}, // of four slices
 	} {
 		t.Run(why, func(t *testing.T) {
 			c, err := self(t).start(t.Context(), s)
@@ -178,7 +178,8 @@ func TestAChildEndsWithItsInput(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- c.end() }()
 			select {
-			case <-ended:
+			case err := <-ended:
+				require.Equal(t, why == "amid a block", err != nil, "it gives the block up")
 			case <-time.After(45 * time.Second):
 				_ = c.Process.Kill()
 				<-ended
