@@ -27,17 +27,17 @@ import (
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
-func TestMain(m *testing.M) {
-	stacktest.Flags()
-	flag.Parse()
-	if err := chosen.check(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	}
-	if bench := flag.Lookup("test.bench").Value.String(); bench != "" && *chosen.tls {
+func TestMain(m *testing.M) { stacktest.Main(checked{m}, roster.All()...) }
+
+// checked is package testing's run of this package, whose flags stacktest.Main checks first.
+type checked struct{ *testing.M }
+
+func (checked) Check() error {
+	err := chosen.check()
+	if bench := flag.Lookup("test.bench").Value.String(); err == nil && bench != "" && *chosen.tls {
 		fmt.Println("tls: on") // a key: it forbids comparing with rows in clear
 	}
-	stacktest.Main(m, roster.All()...)
+	return err
 }
 
 func BenchmarkGRPCProtobuf(b *testing.B)  { one(b, grpcprotobuf.New()) }

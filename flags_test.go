@@ -149,7 +149,7 @@ func parseSize(s string) (int, error) {
 // TestREADMENamesTheFlags, each at least once.
 func TestREADMENamesTheFlags(t *testing.T) {
 	readme := read(t, "README.md")
-	names := []string{"full", "tls", "base", "server"}
+	names := []string{"full", "tls", "base", "server", "processes"}
 	for _, c := range chosen.lists() {
 		names = append(names, c.name)
 	}

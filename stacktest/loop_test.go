@@ -22,7 +22,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/users"
 )
 
-func TestMain(m *testing.M) { Main(m, elsewhereStacks()...) }
+func TestMain(m *testing.M) { Main(m, append(elsewhereStacks(), apartStacks()...)...) }
 
 // stub is the faultless fake with its Calls, but for those that connect the fixture, replaced.
 func stub(call func(n int64) error) rpcbench.Stack {

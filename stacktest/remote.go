@@ -32,11 +32,9 @@ type placement struct {
 func (p *placement) String() string     { return p.where }
 func (p *placement) Set(v string) error { p.where = v; return nil }
 
-// Flags registers the flag of Main, which does so itself. Only a TestMain that parses flags before it calls Main needs it.
-func Flags() {
-	if flag.Lookup(serverFlag) == nil {
-		flag.Var(&placement{seen: map[string]bool{}}, serverFlag, "where benchmarks have their servers: process, or the host:port that rpcbench serve prints; here if empty")
-	}
+// serverFlags registers the flag of Main.
+func serverFlags() {
+	flag.Var(&placement{seen: map[string]bool{}}, serverFlag, "where benchmarks have their servers: process, or the host:port that rpcbench serve prints; here if empty")
 }
 
 // placed is what -server says; without Main, nothing.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"flag"
 	"math/rand/v2"
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/timing"
@@ -13,7 +13,7 @@ import (
 )
 
 // BenchmarkVersus tells how many times as long a call takes on each contestant as on base, from slices taken in turn
-// inside this process (docs/method.md). One op is a block: a slice of the base, of its copy and of the contestant. So -benchtime
+// inside one process (docs/method.md). One op is a block: a slice of the base, of its copy and of the contestant. So -benchtime
 // is what each row is given, 1 s by default and 6 s for a verdict; -benchtime=130x is a number of blocks. There is a row per stack with
 //
 //	ns/op, cpu-ns/op               of a call: medians over blocks
@@ -23,6 +23,10 @@ import (
 //	seed                           of the order of the slices
 //
 // and one for base, with aa-ratio, aa-ratio-lo and aa-ratio-hi, the base against its copy, in place of base-ratio.
+//
+// With the flag -processes 16 of [Main] each row is measured in that many processes, one after the other, and its intervals are made
+// of one ratio per process: another run's ratio should lie in them. One op is then a process, of ten blocks or more. The row
+// also has base-moved-%, how far the base's ns/op moved between processes, and a log line has the verdict.
 //
 // Ratios are absent where -benchtime asks for too few blocks. With -server the benchmark is skipped.
 func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.Stack) {
@@ -40,73 +44,75 @@ func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.
 	}
 }
 
-// versusRow measures arms, the base twice first, and reports the last.
-func versusRow(b *testing.B, level float64, arms ...rpcbench.Stack) {
+// versusRow measures stacks, the base twice first, and reports the last.
+func versusRow(b *testing.B, level float64, stacks ...rpcbench.Stack) {
 	b.Helper()
-	defer noRow(b, arms[len(arms)-1])
+	defer noRow(b, stacks[len(stacks)-1])
 	Procs(b)
-	g := new(versus.Group)
-	defer func() {
-		if err := g.Close(); err != nil {
-			b.Fatal(err)
-		}
-	}()
-	for _, stack := range arms {
-		if err := g.Open(b.Context(), stack); err != nil {
-			b.Fatal(err)
-		}
-	}
-	base, last := 0, len(arms)-1
-	if last == 1 {
-		last = base
-	}
-	cost, err := g.Arms[last].Cost()
-	if err != nil {
-		b.Fatal(err)
-	}
 	seed := rand.Uint64N(1e6)
-	if err := g.Start(versus.Slice, seed); errors.Is(err, timing.ErrClock) {
+	g, err := versus.Open(b.Context(), versus.Slice, seed, stacks...)
+	if errors.Is(err, timing.ErrClock) {
 		b.Skip(err) // there is no ratio to be had on this platform
-	} else if err != nil {
-		b.Fatal(err)
 	}
-	block := func() {
-		if err := g.Block(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+	orFatal(b, err)
+	defer func() { orFatal(b, g.Close()) }()
+	last := g.Arms[len(stacks)-1]
+	bytes, allocs, err := g.Cost()
+	orFatal(b, err)
+	var again, arm versus.Figures
+	if processes() > 0 {
+		orFatal(b, g.Close())
+		again, arm = measureApart(b, level, seed, stacks)
+	} else {
+		again, arm = measureHere(b, level, g)
 	}
-	for b.Loop() {
-		block()
+	b.ReportMetric(arm.NsPerOp, "ns/op")
+	if arm.CPUNsPerOp > 0 {
+		b.ReportMetric(arm.CPUNsPerOp, "cpu-ns/op")
 	}
-	_, err = g.Record().Ratio(1, base, level)
-	for byTime := !strings.HasSuffix(flag.Lookup("test.benchtime").Value.String(), "x"); byTime && errors.Is(err, timing.ErrTooFew); {
-		block()
-		_, err = g.Record().Ratio(1, base, level)
-	}
-	r := g.Record()
-	b.ReportMetric(r.NsPerOp(last), "ns/op")
-	if ns := r.CPUNsPerOp(last); ns > 0 {
-		b.ReportMetric(ns, "cpu-ns/op")
-	}
-	b.ReportMetric(cost.Bytes, "B/op")
-	b.ReportMetric(cost.Allocs, "allocs/op")
+	b.ReportMetric(bytes, "B/op")
+	b.ReportMetric(allocs, "allocs/op")
 	b.ReportMetric(float64(seed), "seed")
-	if n := g.Arms[last].Reconnects; n > 0 {
-		b.ReportMetric(float64(n), "reconnects")
+	if last.Reconnects > 0 {
+		b.ReportMetric(float64(last.Reconnects), "reconnects")
 	}
-	aa, err := r.Ratio(1, base, level)
-	if err != nil {
+	if again.Ratio.Blocks == 0 {
 		return // a ratio without its interval would be believed
 	}
-	b.ReportMetric(100*aa.Floor(), "noise-floor-%")
-	ratio, unit := aa, "aa-ratio"
-	if last > 1 {
-		unit = "base-ratio"
-		if ratio, err = r.Ratio(last, base, level); err != nil {
-			b.Fatal(err)
-		}
+	unit := "base-ratio"
+	if len(stacks) == 2 {
+		unit = "aa-ratio"
 	}
-	b.ReportMetric(ratio.Median, unit)
-	b.ReportMetric(ratio.Lo, unit+"-lo")
-	b.ReportMetric(ratio.Hi, unit+"-hi")
+	b.ReportMetric(100*again.Ratio.Floor(), "noise-floor-%")
+	b.ReportMetric(arm.Ratio.Median, unit)
+	b.ReportMetric(arm.Ratio.Lo, unit+"-lo")
+	b.ReportMetric(arm.Ratio.Hi, unit+"-hi")
+}
+
+func orFatal(b *testing.B, err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func measureHere(b *testing.B, level float64, g *versus.Group) (again, arm versus.Figures) {
+	b.Helper()
+	for b.Loop() {
+		orFatal(b, g.Block(b.Context()))
+	}
+	aa, err := g.Record().Ratio(1, 0, level)
+	for benchtime() > 0 && errors.Is(err, timing.ErrTooFew) {
+		orFatal(b, g.Block(b.Context()))
+		aa, err = g.Record().Ratio(1, 0, level)
+	}
+	r, last := g.Record(), len(g.Arms)-1
+	ratio, _ := r.Ratio(last, 0, level) // there is one if there is an aa
+	return versus.Figures{Ratio: aa}, versus.Figures{NsPerOp: r.NsPerOp(last), CPUNsPerOp: r.CPUNsPerOp(last), Ratio: ratio}
+}
+
+// benchtime is 0 for a number of ops.
+func benchtime() time.Duration {
+	d, _ := time.ParseDuration(flag.Lookup("test.benchtime").Value.String())
+	return d
 }

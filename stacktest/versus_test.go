@@ -148,7 +148,7 @@ func TestVersusKeepsWhatItMeasured(t *testing.T) {
 func TestVersusRefuses(t *testing.T) {
 	for name, want := range map[string]string{
 		"alone": "rpcbench: versus: nothing to compare with base: name another stack",
-		"panic": "rpcbench: panic: broken",
+		"panic": "rpcbench: panics: panic: broken",
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := child(t, "-test.bench=^BenchmarkDuel$/^case="+name+"$", "-test.benchtime=10x")

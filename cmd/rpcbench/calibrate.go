@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
-	"github.com/rpcbench/rpcbench/internal/calibrate"
+	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/calibrate"
 )
 
 func calibrateCommand(stdout, stderr io.Writer) command {
@@ -24,7 +21,7 @@ func calibrateCommand(stdout, stderr io.Writer) command {
 				if *out == "" {
 					return wrong("calibrate: -out names the folder for what is measured")
 				}
-				plan, err := calibrate.Only(calibrate.Plan(), strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })...)
+				plan, err := calibrate.Plan(strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })...)
 				if err != nil {
 					return wrongUse{err}
 				}
@@ -38,28 +35,11 @@ func calibrateCommand(stdout, stderr io.Writer) command {
 					failed = calibrate.Run(ctx, *out, plan, children, show)
 					done()
 				}
-				if err := figures(*out, stdout); failed == nil { // of what there is
+				if err := calibrate.Figures(*out, stdout); failed == nil { // of what there is
 					return err
 				}
 				return failed
 			}
 		},
 	}
-}
-
-// figures reads the records of a folder, and writes what they say to it and to stdout.
-func figures(dir string, stdout io.Writer) error {
-	entries, err := calibrate.Read(filepath.Join(dir, calibrate.RecordsFile))
-	if err != nil {
-		return err
-	}
-	var text bytes.Buffer
-	if err := calibrate.Figures(&text, entries); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "figures.txt"), text.Bytes(), 0o644); err != nil {
-		return err
-	}
-	_, err = text.WriteTo(stdout)
-	return err
 }

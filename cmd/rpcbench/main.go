@@ -38,16 +38,22 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
-	"github.com/rpcbench/rpcbench/internal/calibrate"
-	"github.com/rpcbench/rpcbench/internal/replicate"
+	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/calibrate"
+	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	var err error
+	if os.Getenv(versus.Variable) != "" {
+		err = versus.Serve(ctx, os.Stdin, os.Stdout, calibrate.Find)
+	} else {
+		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -58,6 +64,12 @@ func main() {
 	case err != nil:
 		os.Exit(1)
 	}
+}
+
+// self is this program, as one whose children measure.
+func self() (versus.Program, error) {
+	path, err := os.Executable()
+	return versus.Program(path), err
 }
 
 // wrongUse is the error of a command line that can't be carried out.
@@ -73,12 +85,9 @@ type command struct {
 	setup                     func(*flag.FlagSet) func(ctx context.Context, args []string) error
 }
 
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	commands := []command{versusCommand(stdout, stderr), calibrateCommand(stdout, stderr), serveCommand(stdout, stderr)}
-	if len(args) == 1 && args[0] == measure {
-		return replicate.Serve(ctx, stdin, stdout, calibrate.Find)
-	}
-	if len(args) == 0 || args[0] == "help" || strings.TrimLeft(args[0], "-") == "h" || strings.TrimLeft(args[0], "-") == "help" {
+	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
 		fmt.Fprintf(stdout, "Rpcbench compares ways to serve and call an API, and says how far to trust it.\n\n")
 		for _, c := range commands {
 			fmt.Fprintf(stdout, "  rpcbench %-10s %s\n", c.name, c.does)
@@ -86,19 +95,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stdout, "\nrpcbench <command> -h shows its flags.\n")
 		return nil
 	}
-	for _, c := range commands {
-		if c.name == args[0] {
-			return c.run(ctx, args[1:], stdout)
-		}
+	i := slices.IndexFunc(commands, func(c command) bool { return c.name == args[0] })
+	if i < 0 {
+		return wrong("no command %q: rpcbench -h lists them", args[0])
 	}
-	return wrong("no command %q: rpcbench -h lists them", args[0])
-}
-
-func (c command) run(ctx context.Context, args []string, stdout io.Writer) error {
-	f := flag.NewFlagSet(c.name, flag.ContinueOnError)
+	c, f := commands[i], flag.NewFlagSet(args[0], flag.ContinueOnError)
 	f.SetOutput(io.Discard) // the error is printed once, by main
 	do := c.setup(f)
-	switch err := f.Parse(args); {
+	switch err := f.Parse(args[1:]); {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.\n\n", c.name, c.args, c.does)
 		f.SetOutput(stdout)
@@ -117,12 +121,4 @@ func (c command) run(ctx context.Context, args []string, stdout io.Writer) error
 		}
 	}
 	return do(ctx, f.Args())
-}
-
-const measure = "measure" // the command of the processes that the others start
-
-// self is this program as a process that measures.
-func self() (replicate.Command, error) {
-	path, err := os.Executable()
-	return replicate.Command{path, measure}, err
 }

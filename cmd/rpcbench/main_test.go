@@ -24,17 +24,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	api "github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/calibrate"
+	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/calibrate"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/remote"
-	"github.com/rpcbench/rpcbench/internal/replicate"
 	"github.com/rpcbench/rpcbench/internal/roster"
 	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
 // TestMain is also the process that the commands start.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == measure {
+	if os.Getenv(versus.Variable) != "" {
 		main()
 		return
 	}
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 func rpcbench(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	err = run(t.Context(), args, strings.NewReader(""), &out, &errs)
+	err = run(t.Context(), args, &out, &errs)
 	return out.String(), errs.String(), err
 }
 
@@ -72,13 +72,12 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"nothing to read", "calibrate --read --out " + empty, "records.jsonl: no such file or directory"},
 		{"an address without a port", "serve --addr nonsense", "rpcbench: serve: listen tcp: address nonsense: missing port in address"},
 		{"an argument where none belongs", "serve httpjson", `rpcbench: serve: it takes no argument, and "httpjson" is one`},
-		{"the child's command by hand", "measure", "rpcbench: measure: no specification on standard input"},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			stdout, stderr, err := rpcbench(t, strings.Fields(test.args)...)
 			require.ErrorContains(t, err, test.want)
 			require.NotContains(t, err.Error(), "\n")
-			later := []string{"nothing to read", "an address without a port", "the child's command by hand"}
+			later := []string{"nothing to read", "an address without a port"}
 			require.Equal(t, !slices.Contains(later, test.why), errors.As(err, new(wrongUse)), "exit status 2 is for the command line")
 			require.Empty(t, stdout)
 			require.Empty(t, stderr, "main prints the error")
@@ -106,7 +105,7 @@ func TestServe(t *testing.T) {
 	stdout, theirs := io.Pipe()
 	var stderr bytes.Buffer
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, []string{"serve"}, strings.NewReader(""), theirs, &stderr) }()
+	go func() { ended <- run(ctx, []string{"serve"}, theirs, &stderr) }()
 	defer func() { // also when the test fails before it
 		cancel()
 		<-ended
@@ -247,7 +246,7 @@ func TestIntervalsAreSimultaneous(t *testing.T) {
 		var out bytes.Buffer
 		c := comparison{base: "httpjson", contestants: contestants, processes: 8, margin: 2}
 		require.NoError(t, c.print(&out, []group{g}))
-		i := replicate.Interval(ratios, 1-0.05/float64(len(contestants)))
+		i := versus.Interval(ratios, 1-0.05/float64(len(contestants)))
 		require.Contains(t, out.String(), fmt.Sprintf("%.4f–%.4f", i.Lo, i.Hi))
 	}
 }
@@ -257,23 +256,20 @@ func TestFailedGroups(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the children are a shell script")
 	}
+	block := func(stack string, takes time.Duration) string {
+		line, err := json.Marshal(timing.Record{
+			Arms:   []string{"httpjson", "httpjson again", stack},
+			Blocks: [][]timing.Slice{{{Ops: 1, Wall: 1000}, {Ops: 1, Wall: 1000}, {Ops: 1, Wall: takes}}},
+		})
+		require.NoError(t, err)
+		return string(line)
+	}
 	script := filepath.Join(t.TempDir(), "children")
-	record := timing.Record{Arms: []string{"httpjson", "httpjson again", "httpxml"}}
-	for range 6 {
-		record.Blocks = append(record.Blocks, []timing.Slice{{Ops: 1, Wall: 1000}, {Ops: 1, Wall: 1000}, {Ops: 1, Wall: 3000}})
-	}
-	line, err := json.Marshal(record)
-	require.NoError(t, err)
-	died := timing.Record{Arms: []string{"httpjson", "httpjson again", "rawtcp"}}
-	for range 2 {
-		died.Blocks = append(died.Blocks, []timing.Slice{{Ops: 1, Wall: 1000}, {Ops: 1, Wall: 1000}, {Ops: 1, Wall: 500}})
-	}
-	part, err := json.Marshal(died)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\ncase $spec in *rawtcp*) echo '"+string(part)+"'; echo it died >&2; exit 1;; esac\necho '"+string(line)+"'\n"), 0o700))
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\ncase $spec in *rawtcp*) for i in 1 2; do read line; echo '"+block("rawtcp", 500)+
+		"'; done; read line; echo it died >&2; exit 1;; esac\nwhile read line; do echo '"+block("httpxml", 3000)+"'; done\n"), 0o700))
 	var out bytes.Buffer
 	c := comparison{base: "httpjson", contestants: []string{"httpxml", "rawtcp"}, processes: 8, margin: 2, time: 4 * time.Second}
-	groups, err := c.run(t.Context(), []string{script}, func(string, time.Duration, time.Duration) {})
+	groups, err := c.run(t.Context(), versus.Program(script), func(string, time.Duration, time.Duration) {})
 	require.EqualError(t, err, "it died")
 	require.NoError(t, c.print(&out, groups))
 	require.Regexp(t, `(?m)^httpxml +3000 +0 +3\.0000 .* slower$`, out.String())

@@ -24,8 +24,7 @@ func List() []string {
 			env = append(env, name+"="+value)
 		}
 	}
-	info, _ := debug.ReadBuildInfo()
-	add("commit", commit(info))
+	add("commit", commit(settings()))
 	add("json-engine", JSONEngine())
 	add("cpu", cpuModel())
 	add("cores", strconv.Itoa(runtime.NumCPU()))
@@ -33,31 +32,44 @@ func List() []string {
 	for _, name := range []string{"GOGC", "GOMEMLIMIT", "GODEBUG", "GOAMD64", "GOFLAGS"} {
 		add(name, strings.ReplaceAll(os.Getenv(name), " ", ","))
 	}
-	return append(env, modules(info)...)
+	return append(env, modules()...)
 }
 
 // Versions returns what two binaries share if they are of one source: go, goexperiment, commit, and the version of each
 // module under its path. What can't be had is absent.
 func Versions() map[string]string {
-	info, _ := debug.ReadBuildInfo()
 	versions := map[string]string{"go": runtime.Version()}
-	for name, value := range map[string]string{"goexperiment": Experiment(), "commit": commit(info)} {
+	for name, value := range map[string]string{"goexperiment": Experiment(), "commit": commit(settings())} {
 		if value != "" {
 			versions[name] = value
 		}
 	}
-	for _, m := range modules(info) {
+	for _, m := range modules() {
 		path, version, _ := strings.Cut(m, "@")
 		versions[path] = version
 	}
 	return versions
 }
 
-func modules(info *debug.BuildInfo) (list []string) {
-	if info != nil && len(info.Deps) > 0 {
+// settings are how this binary was built, by name.
+func settings() map[string]string {
+	all := map[string]string{}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			all[s.Key] = s.Value
+		}
+	}
+	return all
+}
+
+// modules are the modules of this binary, as path@version.
+func modules() (list []string) {
+	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
 			list = append(list, m.Path+"@"+version(m))
 		}
+	}
+	if list != nil {
 		return list
 	}
 	// Before Go 1.27 a test binary has no module versions in its build information. It runs where its module is.
@@ -100,22 +112,15 @@ func head(dir string) string {
 	return head
 }
 
-func commit(info *debug.BuildInfo) string {
-	revision, changes := "", ""
-	if info != nil {
-		for _, s := range info.Settings {
-			switch {
-			case s.Key == "vcs.revision":
-				revision = s.Value[:min(12, len(s.Value))]
-			case s.Key == "vcs.modified" && s.Value == "true":
-				changes = "+changes"
-			}
-		}
+func commit(settings map[string]string) string {
+	revision := settings["vcs.revision"]
+	switch {
+	case revision == "":
+		return head(".")
+	case settings["vcs.modified"] == "true":
+		return revision[:12] + "+changes"
 	}
-	if revision != "" {
-		return revision + changes
-	}
-	return head(".")
+	return revision[:12]
 }
 
 // cpuModel is what Linux calls the processor, "" elsewhere.
@@ -131,43 +136,23 @@ func cpuModel() string {
 
 // Experiment is the GOEXPERIMENT this binary was built with, which is a different standard library.
 func Experiment() string {
-	if _, e, ok := strings.Cut(runtime.Version(), " X:"); ok {
-		return e
-	}
-	info, _ := debug.ReadBuildInfo()
-	if info == nil {
-		return ""
-	}
-	for _, s := range info.Settings {
-		if s.Key == "GOEXPERIMENT" {
-			return s.Value
-		}
-	}
-	return ""
+	_, e, _ := strings.Cut(runtime.Version(), " X:")
+	return cmp.Or(e, settings()["GOEXPERIMENT"])
 }
 
 // Build returns how this binary was built, where that changes what is measured: race detector, coverage, compiler flags,
 // profile-guided optimization. It is "" for a plain build.
-func Build() string {
-	info, _ := debug.ReadBuildInfo()
-	if info == nil {
-		return ""
-	}
-	return flags(info.Settings)
-}
+func Build() string { return flags(settings()) }
 
-func flags(settings []debug.BuildSetting) string {
+func flags(settings map[string]string) string {
 	var all []string
-	for _, s := range settings {
-		switch s.Key {
-		case "-race", "-msan", "-asan", "-cover":
-			if s.Value == "true" {
-				all = append(all, s.Key)
-			}
-		case "-gcflags", "-pgo", "-tags":
-			if s.Value != "" {
-				all = append(all, s.Key+"="+s.Value)
-			}
+	for _, name := range []string{"-race", "-msan", "-asan", "-cover", "-gcflags", "-pgo", "-tags"} {
+		switch value := settings[name]; value {
+		case "", "false":
+		case "true":
+			all = append(all, name)
+		default:
+			all = append(all, name+"="+value)
 		}
 	}
 	return strings.Join(all, " ")

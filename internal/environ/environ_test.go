@@ -12,29 +12,29 @@ import (
 func TestCommit(t *testing.T) {
 	const revision = "0123456789abcdef0123456789abcdef01234567"
 	for why, test := range map[string]struct {
-		settings []debug.BuildSetting
+		settings map[string]string
 		want     string
 	}{
-		"a clean tree":           {[]debug.BuildSetting{{Key: "vcs.modified", Value: "false"}, {Key: "vcs.revision", Value: revision}}, "0123456789ab"},
-		"changes, listed first":  {[]debug.BuildSetting{{Key: "vcs.modified", Value: "true"}, {Key: "vcs.revision", Value: revision}}, "0123456789ab+changes"},
-		"changes, listed second": {[]debug.BuildSetting{{Key: "vcs.revision", Value: revision}, {Key: "vcs.modified", Value: "true"}}, "0123456789ab+changes"},
+		"a clean tree": {map[string]string{"vcs.modified": "false", "vcs.revision": revision}, "0123456789ab"},
+		"changes":      {map[string]string{"vcs.modified": "true", "vcs.revision": revision}, "0123456789ab+changes"},
+		"no stamp":     {nil, head(".")},
 	} {
-		require.Equal(t, test.want, commit(&debug.BuildInfo{Settings: test.settings}), why)
+		require.Equal(t, test.want, commit(test.settings), why)
 	}
 }
 
 func TestFlags(t *testing.T) {
 	for why, test := range map[string]struct {
-		settings []debug.BuildSetting
+		settings map[string]string
 		want     string
 	}{
-		"a plain build":        {[]debug.BuildSetting{{Key: "-compiler", Value: "gc"}, {Key: "GOAMD64", Value: "v1"}, {Key: "-ldflags", Value: "-s"}}, ""},
-		"the race detector":    {[]debug.BuildSetting{{Key: "-race", Value: "true"}}, "-race"},
-		"coverage":             {[]debug.BuildSetting{{Key: "-cover", Value: "true"}}, "-cover"},
-		"no optimization":      {[]debug.BuildSetting{{Key: "-gcflags", Value: "-N -l"}}, "-gcflags=-N -l"},
-		"guided by a profile":  {[]debug.BuildSetting{{Key: "-pgo", Value: "/tmp/default.pgo"}}, "-pgo=/tmp/default.pgo"},
-		"several, in order":    {[]debug.BuildSetting{{Key: "-gcflags", Value: "-N"}, {Key: "-race", Value: "true"}}, "-gcflags=-N -race"},
-		"what is switched off": {[]debug.BuildSetting{{Key: "-race", Value: "false"}, {Key: "-gcflags"}}, ""},
+		"a plain build":        {map[string]string{"-compiler": "gc", "GOAMD64": "v1", "-ldflags": "-s"}, ""},
+		"the race detector":    {map[string]string{"-race": "true"}, "-race"},
+		"coverage":             {map[string]string{"-cover": "true"}, "-cover"},
+		"no optimization":      {map[string]string{"-gcflags": "-N -l"}, "-gcflags=-N -l"},
+		"guided by a profile":  {map[string]string{"-pgo": "/tmp/default.pgo"}, "-pgo=/tmp/default.pgo"},
+		"several":              {map[string]string{"-gcflags": "-N", "-race": "true"}, "-race -gcflags=-N"},
+		"what is switched off": {map[string]string{"-race": "false", "-gcflags": ""}, ""},
 	} {
 		require.Equal(t, test.want, flags(test.settings), why)
 	}

@@ -82,7 +82,7 @@ func median(sorted []float64) float64 {
 // rank returns the greatest k for which the k-th smallest and the k-th greatest of n values enclose their median with
 // at least the given level, and the level they reach; 0 if not even the outermost do. The number B of values below the
 // median is binomial(n, 1/2), and the interval misses if B < k or B > n-k: H. A. David and H. N. Nagaraja, Order
-// Statistics, 3rd ed., section 7.1. It is the sign test turned round.
+// Statistics, 3rd ed., section 7.1.
 func rank(n int, level float64) (k int, coverage float64) {
 	p := new(big.Float).SetMantExp(big.NewFloat(1), -n) // P(B = 0), for which a float64 is too small above 1074 blocks
 	below := new(big.Float)

@@ -70,13 +70,15 @@ func (m *machine) run(t *testing.T, byClock bool, blocks int, arms ...Arm) Recor
 	t.Helper()
 	p, err := New(arms, 25*time.Millisecond, m.random.Uint64())
 	require.NoError(t, err)
-	p.byClock = byClock
 	p.now = func() time.Duration { return m.at }
 	p.cpu = func() (time.Duration, bool) { return m.at, true }
 	p.gc = func() int { return m.gcs }
 	p.force = func(n int) {
 		m.forced = n
 		p.forced <- struct{}{}
+	}
+	if byClock {
+		cut(p)
 	}
 	for range blocks {
 		require.NoError(t, p.Block(context.Background()))
@@ -206,7 +208,7 @@ func TestSlicesThatEndWithACollection(t *testing.T) {
 	t.Logf("whole %+v, cut %+v", whole, cut)
 	require.Greater(t, cut.width, 1.2*whole.width)
 	require.InDelta(t, 0, whole.bias, 0.001)
-	require.Greater(t, math.Abs(cut.bias), 0.003)
+	require.Greater(t, math.Abs(cut.bias), 0.002)
 
 	// 1.5 kB per op are less than half a collection per slice of 25 ms.
 	whole = simulate(t, runs, paired, false, ns, 1_500)
@@ -218,20 +220,17 @@ func TestSlicesThatEndWithACollection(t *testing.T) {
 
 func TestSliceEnds(t *testing.T) {
 	for _, test := range []struct {
-		why     string
-		every   int // operations of 1 ms between two collections; 0 is never
-		byClock bool
-		least   time.Duration
-		most    time.Duration
+		why   string
+		every int // operations of 1 ms between two collections; 0 is never
+		least time.Duration
+		most  time.Duration
 	}{
-		{"with the first collection past its length", 30, false, 26 * time.Millisecond, 60 * time.Millisecond},
-		{"by the clock", 30, true, 25 * time.Millisecond, 25 * time.Millisecond},
-		{"after a while if nothing is collected", 0, false, Longest * 25 * time.Millisecond, Longest*25*time.Millisecond + 5*time.Millisecond},
+		{"with the first collection past its length", 30, 26 * time.Millisecond, 60 * time.Millisecond},
+		{"after a while if nothing is collected", 0, Longest * 25 * time.Millisecond, Longest*25*time.Millisecond + 5*time.Millisecond},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			c := &fakeClock{}
 			p := c.pairing(t, 25*time.Millisecond, 1, c.arm("a", time.Millisecond), c.arm("b", time.Millisecond))
-			p.byClock = test.byClock
 			p.gc = func() int {
 				if test.every == 0 {
 					return 0
@@ -242,7 +241,7 @@ func TestSliceEnds(t *testing.T) {
 				for _, s := range block {
 					require.GreaterOrEqual(t, s.Wall, test.least)
 					require.LessOrEqual(t, s.Wall, test.most)
-					if test.every > 0 && !test.byClock {
+					if test.every > 0 {
 						require.Positive(t, s.GC)
 					}
 				}

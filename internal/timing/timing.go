@@ -1,19 +1,16 @@
 // Package timing compares operations that are open side by side in one process: it runs them in turn and says how
 // many times as long one takes as another.
 //
-// Two numbers taken minutes apart differ by what the machine did in between, often by more than the operations do. So
-// the turns are short slices, every arm has one slice in each block, the order within a block is random, and what is
-// compared is the ratio of two slices of the same block. The estimate is the median of those ratios, since a stall
-// spoils single blocks; its interval is made of order statistics and assumes no shape of the noise. What is left of
-// the machine's drift is that within one block, and the random order makes noise of it.
+// Two numbers taken minutes apart differ by what the machine did in between, often by more than the operations do. So each arm has
+// a short slice in each block, the order within a block is random, and two slices of the same block are compared. The estimate is
+// the median of those ratios, since a stall spoils single blocks; its interval is made of order statistics and assumes no
+// shape of the noise.
 //
-// What an operation leaves for later, such as garbage to collect, would fall into the next arm's slice; so slices end with a
-// collection. What the collector has learned from one arm it would apply to the next; so an arm leads in before its slice. One
-// limit is left: the interval speaks for one process. Another has another memory layout and other luck, and
-// its median may lie outside. docs/method.md says what each is worth, and the sources of the method.
+// The garbage of one arm would be collected in the next arm's slice; so slices end with a collection. The collector's pacing is
+// learned from the arm before; so an arm leads in before its slice. The interval speaks for one process: another has another memory
+// layout and other luck. docs/method.md says what each is worth, and the sources of the method.
 //
-// Operations are functions, so the package knows nothing of calls, stacks or package testing. A [Pairing] measures, a
-// [Record] keeps every slice, [Record.Ratio] reads it, and [Interval.Verdict] puts it in a word.
+// A [Pairing] measures, a [Record] keeps every slice, [Record.Ratio] reads it, and [Interval.Verdict] puts it in a word.
 package timing
 
 import (
@@ -71,10 +68,9 @@ type Record struct {
 const Longest = 8
 
 const (
-	remembered = 5 // collections by which Go's pacer decides when the next one starts: lastConsMark in runtime/mgcpacer.go, and the last
-
-	readings = 64   // of the clock per slice, about
-	ticks    = 1000 // of the clock that a slice takes at least: a tick is then a tenth of a percent of it
+	remembered = 5    // collections by which Go's pacer decides when the next one starts: lastConsMark in runtime/mgcpacer.go, and the last
+	readings   = 64   // of the clock per slice, about
+	ticks      = 1000 // of the clock that a slice takes at least: a tick is then a tenth of a percent of it
 )
 
 // ErrClock ends the error of New where the clock is too coarse for slices of that length.
@@ -82,12 +78,11 @@ var ErrClock = errors.New("")
 
 // Pairing runs arms against each other, block by block. One goroutine at a time may use it.
 type Pairing struct {
-	arms    []Arm
-	length  time.Duration
-	seed    uint64
-	now     func() time.Duration // since any fixed moment
-	cpu     func() (time.Duration, bool)
-	byClock bool // slices begin at once and end by the clock alone, wherever the collector stands: for tests of what that does
+	arms   []Arm
+	length time.Duration
+	seed   uint64
+	now    func() time.Duration // since any fixed moment
+	cpu    func() (time.Duration, bool)
 
 	gc     func() int  // collections so far
 	force  func(n int) // collections beside the ops, and then send to forced
@@ -101,14 +96,12 @@ type Pairing struct {
 	random  *rand.PCG
 }
 
-// New returns a pairing of at least two arms, each with an Op and a name of its own. An arm compared with itself, which
-// shows the floor of the method, is the same Op under two names. Slices of 25 ms have served well: longer ones make the
-// interval wider in the same time.
+// New returns a pairing of at least two arms, each with an Op and a name of its own. An arm compared with itself is the same Op under
+// two names. Longer slices than 25 ms make the interval wider in the same time.
 //
 // A slice goes on past its length until the garbage collector has finished a cycle, up to eight times its length. So it pays
 // for whole cycles, and leaves no heap to be collected at the next arm's cost. Before it, ops that don't count run through five
-// collections, four of them forced: Go's collector starts a cycle the earlier, the more was allocated for the marking that was done,
-// during any of the last five.
+// collections, four of them forced: the pacing of Go's collector depends on the last five.
 func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	if len(arms) < 2 {
 		return nil, fmt.Errorf("timing: got %d of the two or more arms to compare", len(arms))
@@ -173,10 +166,8 @@ func collections() func() int {
 	}
 }
 
-// Block runs one slice of every arm and records them. Before the first block every arm runs a slice that is discarded.
-//
-// A failed operation, or a ctx that is done when a slice would start, ends the block with an error. The blocks before
-// it stay recorded, and of it there is nothing.
+// Block runs one slice of every arm and records them. Before the first block every arm runs a slice that is discarded. A failed
+// operation, or a ctx that is done when a slice would start, ends the block with an error, and the block is not recorded.
 func (p *Pairing) Block(ctx context.Context) error {
 	if !p.warm {
 		for arm := range p.arms {
@@ -216,10 +207,8 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 		return s, err
 	}
 	op, batch := p.arms[arm].Op, p.batches[arm]
-	if !p.byClock {
-		if s.Lead, err = p.lead(op, batch); err != nil {
-			return s, err
-		}
+	if s.Lead, err = p.lead(op, batch); err != nil {
+		return s, err
 	}
 	s.GC = -p.gc()
 	used, known := p.cpu()
@@ -231,7 +220,7 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 		s.Ops += batch
 		s.Wall = p.now() - start
 	}
-	for before := p.gc(); !p.byClock && p.gc() == before && s.Wall < Longest*p.length; {
+	for before := p.gc(); p.gc() == before && s.Wall < Longest*p.length; {
 		if err := p.ops(op, batch); err != nil {
 			return s, err
 		}
@@ -243,33 +232,29 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 		s.CPU -= used
 	}
 	s.GC += p.gc()
-	// Every arm reads the clock about as often per slice, so fast and slow ones pay the same share for it; and every
-	// slice decides anew, since a first one that had to connect says little about the next.
+	// Every arm reads the clock about as often per slice, so fast and slow ones pay the same share for it.
 	p.batches[arm] = max(1, s.Ops/readings)
 	return s, nil
 }
 
-// lead makes ops until the collector knows nothing but them, and has just finished a cycle. The cycles that it has to forget
-// are forced, since with the heap to fill they would take longer than the slice. The last one, which the ops cause, is forced too if
-// it doesn't come.
+// lead runs the arm through five collections, so that the collector's pacer has forgotten the arm before, and ends with one. All but
+// the last are forced, since filling the heap for each would take longer than the slice. So is the last one if it doesn't come.
 func (p *Pairing) lead(op func() error, batch int) (took time.Duration, err error) {
 	start := p.now()
 	if err := p.during(op, batch, remembered-1); err != nil {
 		return 0, err
 	}
-	for forced, before := p.now(), p.gc(); p.gc() == before; {
+	for forced, before := p.now(), p.gc(); p.gc() == before && err == nil; {
 		if p.now()-forced > 2*p.length {
 			err = p.during(op, batch, 1)
 			break
 		}
-		if err = p.ops(op, batch); err != nil {
-			break
-		}
+		err = p.ops(op, batch)
 	}
 	return p.now() - start, err
 }
 
-// during makes ops until n collections have been forced, however they end: none goes on after it.
+// during makes ops until n collections have been forced. No collection goes on after it, however the ops end.
 func (p *Pairing) during(op func() error, batch, n int) error {
 	p.force(n)
 	over := false

@@ -1,14 +1,13 @@
-// Package versus opens stacks side by side in one process and measures them against each other with package timing: the base,
-// the base again, each with a fixture of its own, and a contestant. More open fixtures would make each other slower.
+// Package versus measures stacks against a base with package timing. A [Group] holds the base, the base again and a contestant in
+// one process, each with a fixture of its own: more open fixtures would make each other slower. A process is one sample of memory
+// layout and of luck, so a [Program] measures the same group in several, and [Read] makes the interval of what they found.
 package versus
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,8 +17,7 @@ import (
 )
 
 const (
-	// Slice is the length of a slice, Turn about what it takes with all around it. docs/method.md has the measurements that it
-	// was chosen by.
+	// Slice is the length of a slice, Turn about what a slice takes with all around it. docs/method.md says how they were chosen.
 	Slice = 25 * time.Millisecond
 	Turn  = 45 * time.Millisecond
 
@@ -36,23 +34,23 @@ const (
 // Level is the confidence of each of m intervals if that of all of them together is to be 95 % (Bonferroni's inequality).
 func Level(m int) float64 { return 1 - 0.05/float64(max(m, 1)) }
 
-// Arm is a stack that takes part.
-type Arm struct {
-	Name    string
-	stack   rpcbench.Stack
-	fixture atomic.Pointer[rpcbench.Fixture] // never nil once open
-	calls   []rpcbench.Call
-	next    int // calls made so far
-
-	Reconnects int64 // connections of all its fixtures beyond the one of each
-}
-
 // Reconnects is how many connections more than declared n calls may open: one, or one in ten thousand calls.
 func Reconnects(n int64) int64 { return max(1, n/10_000) }
 
-// Op makes the next of the arm's calls.
-func (a *Arm) Op() error {
-	err := a.calls[a.next%users.Round](context.Background()) // a deadline or a cancellation would cost one stack more than another
+// Arm is a stack that takes part.
+type Arm struct {
+	Name       string
+	Reconnects int64 // connections of all its fixtures beyond the one of each
+
+	stack   rpcbench.Stack
+	fixture atomic.Pointer[rpcbench.Fixture] // the watchdog closes it from another goroutine
+	calls   [users.Round]rpcbench.Call
+	next    int // calls made so far
+}
+
+// op makes the next of the arm's calls. A deadline or a cancellation would cost one stack more than another.
+func (a *Arm) op() error {
+	err := a.calls[a.next%users.Round](context.Background())
 	a.next++
 	return err
 }
@@ -66,38 +64,32 @@ func (a *Arm) open(ctx context.Context) error {
 		return err
 	}
 	a.fixture.Store(f)
-	defer watch(hangLimit, a)()
 	for i := range a.calls {
 		if a.calls[i], err = f.Client.Prepare(users.Sample(i, 0)); err != nil {
 			return err
 		}
 	}
 	for range warmRounds * users.Round {
-		if err := a.Op(); err != nil {
+		if err := a.op(); err != nil {
 			return fmt.Errorf("rpcbench: %s: warm-up: %w", a.Name, err)
 		}
 	}
 	return nil
 }
 
-// watch closes the fixtures of arms unless what it returns is called within limit: a call that hangs then fails.
-func watch(limit time.Duration, arms ...*Arm) (stop func() bool) {
-	return time.AfterFunc(limit, func() {
-		for _, a := range arms {
-			_ = a.fixture.Load().Close()
-		}
-	}).Stop
-}
-
 // close reports connections that the arm should not have needed.
 func (a *Arm) close() error {
-	f := a.fixture.Load()
-	a.Reconnects += f.Accepted() - 1
-	if allowed := Reconnects(int64(a.next)); a.Reconnects > allowed {
-		_ = f.Close()
-		return fmt.Errorf("rpcbench: %s: %d connections in %d calls beyond the one to be used throughout; %d are allowed", a.Name, a.Reconnects, a.next, allowed)
+	f := a.fixture.Swap(nil)
+	if f == nil {
+		return nil
 	}
-	return f.Close()
+	a.Reconnects += f.Accepted() - 1
+	err := f.Close()
+	if allowed := Reconnects(int64(a.next)); a.Reconnects > allowed {
+		return fmt.Errorf("rpcbench: %s: %d connections in %d calls beyond the one to be used throughout; %d are allowed",
+			a.Name, a.Reconnects, a.next, allowed)
+	}
+	return err
 }
 
 // Group is the arms that are open side by side.
@@ -105,65 +97,76 @@ type Group struct {
 	Arms []*Arm
 
 	pairing *timing.Pairing
-	blocks  int
-	limit   time.Duration // of a block
-	hang    time.Duration // that a call may take; 0 is hangLimit
+	slice   time.Duration
+	hang    time.Duration // that a call may take
+	used    bool          // the fixtures have had their block
 }
 
-// Open starts a fixture of stack and adds it to the group, under the stack's name, or as a copy if that is there.
-func (g *Group) Open(ctx context.Context, stack rpcbench.Stack) error {
-	arm := &Arm{Name: stack.Name, stack: stack, calls: make([]rpcbench.Call, users.Round)}
-	for _, other := range g.Arms {
-		if other.Name == arm.Name {
-			arm.Name += copySuffix
+// Open starts a fixture of each stack; that of a name that is there already is a copy. seed decides the order of the slices. The
+// error wraps timing.ErrClock where the clock is too coarse.
+func Open(ctx context.Context, slice time.Duration, seed uint64, stacks ...rpcbench.Stack) (*Group, error) {
+	g := &Group{slice: slice, hang: hangLimit}
+	var ops []timing.Arm
+	for _, stack := range stacks {
+		arm := &Arm{Name: stack.Name, stack: stack}
+		for _, other := range g.Arms {
+			if other.Name == arm.Name {
+				arm.Name += copySuffix
+			}
+		}
+		g.Arms, ops = append(g.Arms, arm), append(ops, timing.Arm{Name: arm.Name, Op: arm.op})
+	}
+	var err error
+	if g.pairing, err = timing.New(ops, slice, seed); err == nil {
+		err = g.watched(func() error { return g.open(ctx) })
+	}
+	if err != nil {
+		_ = g.Close()
+	}
+	return g, err
+}
+
+// open gives each arm a new fixture.
+func (g *Group) open(ctx context.Context) error {
+	for _, arm := range g.Arms {
+		if err := arm.close(); err != nil {
+			return err
+		}
+		if err := arm.open(ctx); err != nil {
+			return err
 		}
 	}
-	if err := arm.open(ctx); err != nil {
-		if f := arm.fixture.Load(); f != nil {
-			_ = f.Close()
-		}
-		return err
-	}
-	g.Arms = append(g.Arms, arm)
+	g.used = false
+	runtime.GC() // what starting left is not the slices'
 	return nil
 }
 
-// Start readies the group for Block. Its error wraps timing.ErrClock where the clock is too coarse.
-func (g *Group) Start(slice time.Duration, seed uint64) (err error) {
-	arms := make([]timing.Arm, len(g.Arms))
-	for i, arm := range g.Arms {
-		arms[i] = timing.Arm{Name: arm.Name, Op: arm.Op}
-	}
-	// The first block has a warm-up of every arm, and all lead in.
-	g.limit = cmp.Or(g.hang, hangLimit) + 4*timing.Longest*slice*time.Duration(len(arms))
-	g.pairing, err = timing.New(arms, slice, seed)
-	runtime.GC() // what came before is not the slices'
-	return err
+// Block measures a slice of each arm, with new fixtures: two fixtures of one stack may differ for as long as they live; with new
+// ones that luck is noise between blocks, which the interval sees. A call that hangs is ended by closing the fixtures.
+func (g *Group) Block(ctx context.Context) error {
+	return g.watched(func() error {
+		if g.used {
+			if err := g.open(ctx); err != nil {
+				return err
+			}
+		}
+		g.used = true
+		return g.pairing.Block(ctx)
+	})
 }
 
-// Block measures a slice of each arm, with new fixtures but for the first block: two fixtures of one stack may differ for as long as
-// they live; with new ones that luck is noise between blocks, which the interval sees. A call that hangs for ten seconds is ended by
-// closing the fixtures; a call that panics is an error.
-func (g *Group) Block(ctx context.Context) (err error) {
-	if g.blocks > 0 {
+// watched closes the fixtures unless do returns in time: a call that hangs then fails.
+func (g *Group) watched(do func() error) error {
+	// The first block has a warm-up of every arm, and all lead in.
+	limit := g.hang + 4*timing.Longest*g.slice*time.Duration(len(g.Arms))
+	stop := time.AfterFunc(limit, func() {
 		for _, arm := range g.Arms {
-			if err := arm.close(); err != nil {
-				return err
-			}
-			if err := arm.open(ctx); err != nil {
-				return err
+			if f := arm.fixture.Load(); f != nil {
+				_ = f.Close()
 			}
 		}
-		runtime.GC() // what starting left is not the slices'
-	}
-	g.blocks++
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("rpcbench: panic: %v, at %s", p, panicked())
-		}
-	}()
-	stop := watch(g.limit, g.Arms...)
-	err = g.pairing.Block(ctx)
+	}).Stop
+	err := do()
 	if inTime := stop(); err != nil && !inTime {
 		err = fmt.Errorf("%w (a call hung, so the fixtures were closed)", err)
 	}
@@ -180,38 +183,20 @@ func (g *Group) Close() (err error) {
 			err = e
 		}
 	}
-	g.Arms = nil
 	return err
 }
 
-// panicked is where: the first line outside of the runtime, for a deferred function that has recovered.
-func panicked() string {
-	pcs := make([]uintptr, 32)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)]) // without Callers, this function and the deferred one
-	for {
-		frame, more := frames.Next()
-		if !strings.HasPrefix(frame.Function, "runtime.") || !more {
-			return fmt.Sprintf("%s:%d", frame.File, frame.Line)
-		}
-	}
-}
-
-// Cost is what a call allocates, client and server together.
-type Cost struct{ Bytes, Allocs float64 }
-
-// Cost counts an arm's allocations in a pass of its own.
-func (a *Arm) Cost() (Cost, error) {
-	defer watch(hangLimit, a)()
+// Cost is what a call of the last arm allocates, client and server together, counted in a pass of its own.
+func (g *Group) Cost() (bytes, allocs float64, err error) {
+	op := g.Arms[len(g.Arms)-1].op
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	for range costCalls {
-		if err := a.Op(); err != nil {
-			return Cost{}, fmt.Errorf("rpcbench: %s: counting allocations: %w", a.Name, err)
+	err = g.watched(func() (err error) {
+		for i := 0; i < costCalls && err == nil; i++ {
+			err = op()
 		}
-	}
+		return err
+	})
 	runtime.ReadMemStats(&after)
-	return Cost{
-		Bytes:  float64(after.TotalAlloc-before.TotalAlloc) / costCalls,
-		Allocs: float64(after.Mallocs-before.Mallocs) / costCalls,
-	}, nil
+	return float64(after.TotalAlloc-before.TotalAlloc) / costCalls, float64(after.Mallocs-before.Mallocs) / costCalls, err
 }

@@ -4,15 +4,20 @@ import (
 	"testing"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/stacktest"
 
 	netrpc "example.com/outsider"
 )
 
-func TestMain(m *testing.M) { stacktest.Main(m, netrpc.New()) }
+func TestMain(m *testing.M) { stacktest.Main(m, netrpc.New(), httpjson.New()) }
 
 func TestConformance(t *testing.T) { stacktest.Conformance(t, netrpc.New()) }
 
 func BenchmarkNetRPC(b *testing.B) {
 	stacktest.BenchmarkCreateUser(b, netrpc.New(), rpcbench.Config{})
+}
+
+func BenchmarkVersus(b *testing.B) {
+	stacktest.BenchmarkVersus(b, httpjson.New(), netrpc.New())
 }

@@ -1,10 +1,11 @@
-package replicate
+package versus
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -14,22 +15,23 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
 
-// TestMain is also the process that Command starts.
+// TestMain is also the process that a Program starts.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "measure" {
-		if err := Serve(context.Background(), os.Stdin, os.Stdout, find); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
+	if os.Getenv(Variable) == "" {
+		goleak.VerifyTestMain(m)
 	}
-	os.Exit(m.Run())
+	if err := Serve(context.Background(), os.Stdin, os.Stdout, find); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 func find(name string) (rpcbench.Stack, error) {
@@ -42,24 +44,53 @@ func find(name string) (rpcbench.Stack, error) {
 		return rawtcp.New(), nil
 	case "dies":
 		os.Exit(3)
+	case "leaves": // as if it had done what it was to do
+		os.Exit(0)
+	case "talks":
+		fmt.Println("hello")
+	case "fails": // in the third block
+		return inBlock(3, func() error { return errors.New("the server died") }), nil
+	case "killed":
+		return inBlock(3, func() error { p, _ := os.FindProcess(os.Getpid()); _ = p.Kill(); select {} }), nil
+	case "hangs":
+		return inBlock(1, func() error { select {} }), nil
 	}
 	return rpcbench.Stack{}, errors.New("no stack is called " + name)
 }
 
-func self(t *testing.T) Command {
+// inBlock is rawtcp, whose calls do what is said from the n-th block on: each block has a fixture of its own.
+func inBlock(n int, do func() error) rpcbench.Stack {
+	s := rawtcp.New()
+	dial, fixtures := s.Dial, 0
+	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		fixtures++
+		c, err := dial(config)
+		if fixtures < n {
+			return c, err
+		}
+		return &client{Client: c, call: func(int64, rpcbench.Call) error { return do() }}, err
+	}
+	return s
+}
+
+func self(t *testing.T) Program {
 	t.Helper()
 	path, err := os.Executable()
 	require.NoError(t, err)
-	return Command{path, "measure"}
+	return Program(path)
 }
 
 func spec(arms ...string) Spec {
 	return Spec{Arms: arms, Slice: time.Millisecond, Blocks: 6, Seed: 3}
 }
 
+func apart(s Spec) Spec {
+	s.Apart = true
+	return s
+}
+
 func TestRun(t *testing.T) {
-	s := spec("httpjson", "httpjson", "rawtcp")
-	record, err := self(t).Run(t.Context(), s)
+	record, err := self(t).Run(t.Context(), spec("httpjson", "httpjson", "rawtcp"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"httpjson", "httpjson again", "rawtcp"}, record.Arms)
 	require.Len(t, record.Blocks, 6)
@@ -82,7 +113,7 @@ func TestRunSetsGOMAXPROCS(t *testing.T) {
 }
 
 func TestApart(t *testing.T) {
-	record, err := self(t).Apart(t.Context(), spec("httpjson", "rawtcp"))
+	record, err := self(t).Run(t.Context(), apart(spec("httpjson", "rawtcp")))
 	require.NoError(t, err)
 	require.Equal(t, []string{"httpjson", "rawtcp"}, record.Arms)
 	require.Len(t, record.Blocks, 6)
@@ -102,24 +133,29 @@ func TestApart(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	gone := Command{"/nonexistent/rpcbench", "measure"}
 	for _, test := range []struct {
 		why     string
-		command Command
+		program Program
 		spec    Spec
 		want    string
+		blocks  int // that were measured before
 	}{
-		{"an unknown stack", self(t), spec("rawtcp", "httpjsno"), "no stack is called httpjsno"},
-		{"nothing to compare with", self(t), spec("rawtcp"), "timing: got 1 of the two or more arms to compare"},
-		{"a process that dies", self(t), spec("rawtcp", "dies"), "exit status 3"},
-		{"a program that is not there", gone, spec("rawtcp", "rawtcp"), "no such file"},
+		{"an unknown stack", self(t), spec("rawtcp", "httpjsno"), "no stack is called httpjsno", 0},
+		{"nothing to compare with", self(t), spec("rawtcp"), "timing: got 1 of the two or more arms to compare", 0},
+		{"a process that dies", self(t), spec("rawtcp", "dies"), "exit status 3", 0},
+		{"a process that ends", self(t), spec("rawtcp", "leaves"), "rpcbench: measure: a child ended before its time", 0},
+		{"a program that prints", self(t), spec("rawtcp", "talks"), "rpcbench: measure: a child printed something else than a block", 0},
+		{"a call that fails", self(t), spec("rawtcp", "fails"), "the server died", 2},
+		{"a process that is killed", self(t), spec("rawtcp", "killed"), "", 2},
+		{"a program that is not there", "/nonexistent/rpcbench", spec("rawtcp", "rawtcp"), "/nonexistent/rpcbench: ", 0},
 	} {
 		t.Run(test.why, func(t *testing.T) {
-			_, err := test.command.Run(t.Context(), test.spec)
+			record, err := test.program.Run(t.Context(), test.spec)
 			require.ErrorContains(t, err, test.want)
 			require.NotContains(t, err.Error(), "\n")
+			require.Len(t, record.Blocks, test.blocks, "what was measured before it is kept, and no more")
 			if len(test.spec.Arms) > 1 {
-				_, err = test.command.Apart(t.Context(), test.spec)
+				_, err = test.program.Run(t.Context(), apart(test.spec))
 				require.ErrorContains(t, err, test.want)
 			}
 		})
@@ -128,28 +164,46 @@ func TestFailures(t *testing.T) {
 
 // TestAChildEndsWithItsInput: a parent that was killed closes the pipe, whatever it could still do.
 func TestAChildEndsWithItsInput(t *testing.T) {
-	for _, step := range []bool{false, true} {
-		s := spec("rawtcp", "rawtcp")
-		s.Blocks, s.Step = 1_000_000, step // for hours
-		p, err := self(t).start(t.Context(), s)
-		require.NoError(t, err)
-		require.NoError(t, p.in.Close())
-		ended := make(chan error, 1)
-		go func() { ended <- p.Wait() }()
-		select {
-		case err := <-ended:
-			require.Error(t, err, "it has not done what it was to do")
-		case <-time.After(30 * time.Second):
-			_ = p.Process.Kill()
-			require.Fail(t, "an orphan goes on measuring", "step by step: %t", step)
-		}
+	for why, s := range map[string]Spec{
+		"before its first block": spec("rawtcp", "rawtcp"),
+		"amid a block":           {Arms: []string{"rawtcp", "rawtcp"}, Slice: time.Second}, // of four slices
+	} {
+		t.Run(why, func(t *testing.T) {
+			c, err := self(t).start(t.Context(), s)
+			require.NoError(t, err)
+			if why == "amid a block" {
+				_, err = io.WriteString(c.in, "\n")
+				require.NoError(t, err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- c.end() }()
+			select {
+			case err := <-ended:
+				if why == "amid a block" {
+					require.Error(t, err, "it gives the block up")
+				}
+			case <-time.After(45 * time.Second):
+				_ = c.Process.Kill()
+				<-ended
+				require.Fail(t, "an orphan goes on measuring")
+			}
+		})
 	}
+}
+
+// TestInterruptedRun: no child outlives the context, whatever it is doing.
+func TestInterruptedRun(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := self(t).Run(ctx, spec("rawtcp", "hangs"))
+	require.Error(t, err)
+	require.Error(t, ctx.Err(), "it was the context that ended it")
 }
 
 func TestServeRefuses(t *testing.T) {
 	for in, want := range map[string]string{
-		"":    "rpcbench: measure: no specification on standard input: this command is for rpcbench itself",
-		"{\n": "rpcbench: measure: specification: unexpected end of JSON input",
+		"":    "rpcbench: measure: RPCBENCH_MEASURE is set, which is for children of rpcbench, but standard input has no specification: unexpected end of JSON input",
+		"{\n": "rpcbench: measure: RPCBENCH_MEASURE is set, which is for children of rpcbench, but standard input has no specification: unexpected end of JSON input",
 	} {
 		var out bytes.Buffer
 		require.EqualError(t, Serve(t.Context(), strings.NewReader(in), &out, find), want)
@@ -180,7 +234,7 @@ func TestIntervalOfProcessesInARow(t *testing.T) {
 				ratios[i] = math.Exp(0.01 * x)
 				x = c.rho*x + math.Sqrt(1-c.rho*c.rho)*random.NormFloat64()
 			}
-			student, widest := Independent(ratios, level), Interval(ratios, level)
+			student, widest := independent(ratios, level), Interval(ratios, level)
 			require.InDelta(t, student.Median, widest.Median, 1e-12)
 			require.LessOrEqual(t, widest.Lo, student.Lo+1e-12)
 			require.GreaterOrEqual(t, widest.Hi, student.Hi-1e-12)
@@ -200,6 +254,16 @@ func TestIntervalOfProcessesInARow(t *testing.T) {
 	}
 }
 
+// independent is Student's t interval, as ratios.
+func independent(ratios []float64, level float64) timing.Interval {
+	var logs []float64
+	for _, r := range ratios {
+		logs = append(logs, math.Log(r))
+	}
+	mean, half := student(logs, level)
+	return timing.Interval{Median: math.Exp(mean), Lo: math.Exp(mean - half), Hi: math.Exp(mean + half)}
+}
+
 func TestMoved(t *testing.T) {
 	for _, c := range []struct {
 		why  string
@@ -211,7 +275,7 @@ func TestMoved(t *testing.T) {
 		{"eight, of which none is left out", []float64{30, 31, 30, 32, 30, 33, 30, 30}, 0.1},
 		{"sixteen, without the extremes", []float64{20, 30, 30, 30, 30, 30, 30, 36, 30, 30, 30, 30, 30, 30, 30, 90}, 0.2},
 	} {
-		require.InDelta(t, c.want, Moved(c.ns), 1e-9, c.why)
+		require.InDelta(t, c.want, moved(c.ns), 1e-9, c.why)
 	}
 }
 
@@ -223,11 +287,10 @@ func TestInterval(t *testing.T) {
 	for i, d := range differences {
 		ratios[i] = math.Exp(d)
 	}
-	i := Independent(ratios, 0.95)
+	i := independent(ratios, 0.95)
 	require.InDelta(t, 1.58, math.Log(i.Median), 1e-9)
 	require.InDelta(t, 0.7001142, math.Log(i.Lo), 1e-6)
 	require.InDelta(t, 2.4598858, math.Log(i.Hi), 1e-6)
-	require.Equal(t, 10, i.Blocks)
 
 	one := Interval([]float64{1.5}, 0.95)
 	require.Equal(t, 1.5, one.Median)

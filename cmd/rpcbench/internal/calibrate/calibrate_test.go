@@ -20,15 +20,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/replicate"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
 // TestMain is also the process that measures.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "measure" {
-		if err := replicate.Serve(context.Background(), os.Stdin, os.Stdout, Find); err != nil {
+	if os.Getenv(versus.Variable) != "" {
+		if err := versus.Serve(context.Background(), os.Stdin, os.Stdout, Find); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -70,7 +70,7 @@ func TestInjectionRunsOncePerCall(t *testing.T) {
 func TestPlan(t *testing.T) {
 	ids := map[string]bool{}
 	var takes time.Duration
-	all := tasks(Plan())
+	all := tasks(whole(t))
 	for i, task := range all {
 		require.False(t, ids[task.id], "two tasks %s", task.id)
 		ids[task.id] = true
@@ -83,25 +83,32 @@ func TestPlan(t *testing.T) {
 			name, _, _ := strings.Cut(task.id, "/")
 			require.True(t, strings.HasPrefix(all[i-1].id, name+"/"), "processes of a repeat run in a row")
 		}
-		require.Equal(t, task.id, tasks(Plan())[i].id, "an interrupted calibration goes on in the same order")
+		require.Equal(t, task.id, tasks(whole(t))[i].id, "an interrupted calibration goes on in the same order")
 	}
 	require.Less(t, takes, 70*time.Minute)
-	some, err := Only(Plan(), "same", "replication")
+	some, err := Plan("same", "replication")
 	require.NoError(t, err)
 	require.Len(t, some, 2)
-	_, err = Only(Plan(), "nothing")
+	_, err = Plan("nothing")
 	require.ErrorContains(t, err, `rpcbench: calibrate: no experiment "nothing", only replication, defaultprocs, `)
 }
 
-func self(t *testing.T) replicate.Command {
+func self(t *testing.T) versus.Program {
 	t.Helper()
 	path, err := os.Executable()
 	require.NoError(t, err)
-	return replicate.Command{path, "measure"}
+	return versus.Program(path)
+}
+
+func whole(t testing.TB) []Experiment {
+	t.Helper()
+	plan, err := Plan()
+	require.NoError(t, err)
+	return plan
 }
 
 func small(name string, arms ...string) Experiment {
-	return Experiment{name, replicate.Spec{Arms: arms, Procs: 1, Slice: time.Millisecond, Blocks: 2}, 1, 3}
+	return Experiment{name, versus.Spec{Arms: arms, Procs: 1, Slice: time.Millisecond, Blocks: 1}, 1, 3}
 }
 
 func ran(shown *[]string) func(string, time.Duration, time.Duration) {
@@ -120,7 +127,7 @@ func TestRunGoesOnWhereItStopped(t *testing.T) {
 	})
 	require.EqualError(t, err, "rpcbench: calibrate: interrupted: the same command goes on where this one stopped")
 	path := filepath.Join(dir, RecordsFile)
-	entries, err := Read(path)
+	entries, _, err := read(path)
 	require.NoError(t, err)
 	require.Len(t, entries, 2, "where, and the first process")
 
@@ -136,12 +143,12 @@ func TestRunGoesOnWhereItStopped(t *testing.T) {
 	require.NoError(t, Run(t.Context(), dir, plan, self(t), ran(&shown)))
 	require.Len(t, shown, 2)
 	require.NotContains(t, shown, first)
-	entries, err = Read(path)
+	entries, _, err = read(path)
 	require.NoError(t, err)
 	seeds := map[uint64]bool{}
 	for _, e := range entries {
 		if e.Record != nil {
-			require.Len(t, e.Record.Blocks, 2)
+			require.Len(t, e.Record.Blocks, 1)
 			seeds[e.Record.Seed] = true
 		}
 	}
@@ -160,7 +167,7 @@ func TestRunTriesFailedTasksAgain(t *testing.T) {
 	require.ErrorContains(t, err, "rpcbench: calibrate: failed, see "+filepath.Join(dir, RecordsFile)+": bad/0, bad/1, ")
 	require.ErrorContains(t, err, ": the same command tries them again")
 	require.Len(t, shown, 2*3, "the others are measured all the same")
-	entries, err := Read(filepath.Join(dir, RecordsFile))
+	entries, _, err := read(filepath.Join(dir, RecordsFile))
 	require.NoError(t, err)
 	kept := slices.IndexFunc(entries, func(e Entry) bool { return e.Task == "bad/0" })
 	require.Contains(t, entries[kept].Error, "httpjsno")
@@ -174,16 +181,30 @@ func TestRunTriesFailedTasksAgain(t *testing.T) {
 func TestRecordsOfAnotherMachine(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, RecordsFile)
-	require.NoError(t, os.WriteFile(path, []byte(`{"environment":["date=2020-01-01","go=go1.1"]}`+"\n"), 0o644))
-	err := Run(t.Context(), dir, nil, self(t), nil)
-	require.EqualError(t, err, "rpcbench: calibrate: "+path+" was made on another machine or by another program: name another folder with -out")
+	plan := []Experiment{small("a", "rawtcp", "rawtcp")}
+	require.NoError(t, Run(t.Context(), dir, plan, self(t), func(string, time.Duration, time.Duration) {}))
+	own, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for why, name := range map[string]string{"another program": "program", "another Go": "go", "another machine": "cores"} {
+		t.Run(why, func(t *testing.T) {
+			others := regexp.MustCompile(`"`+name+`=[^"]+"`).ReplaceAll(own, []byte(`"`+name+`=0"`))
+			require.NotEqual(t, own, others)
+			others = append(others, "unfinished"...)
+			require.NoError(t, os.WriteFile(path, others, 0o644))
+			err := Run(t.Context(), dir, plan, self(t), nil)
+			require.EqualError(t, err, "rpcbench: calibrate: "+path+" was made on another machine or by another program: name another folder with -out")
+			now, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, others, now, "it is not written to")
+		})
+	}
 	require.Equal(t, lasting([]string{"date=a", "go=1", "commit=x"}), lasting([]string{"date=b", "go=1", "commit=y"}))
 }
 
 func TestUnreadableRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), RecordsFile)
 	require.NoError(t, os.WriteFile(path, []byte("{}\nnonsense\n{}\n"), 0o644))
-	_, err := Read(path)
+	_, _, err := read(path)
 	require.ErrorContains(t, err, path+":2 is no record")
 	require.ErrorContains(t, err, "delete the line to measure its task again")
 	err = Run(t.Context(), filepath.Dir(path), nil, self(t), nil)
@@ -192,17 +213,18 @@ func TestUnreadableRecords(t *testing.T) {
 
 // synthetic is a whole calibration of a machine with known ratios: copies are equal, grpcprotobuf takes 5 % longer, and each
 // microsecond of work one microsecond.
-func synthetic() (entries []Entry) {
+func synthetic(t testing.TB) (entries []Entry) {
+	t.Helper()
 	r := rand.New(rand.NewPCG(5, 0))
 	entries = append(entries, Entry{Environment: []string{"date=2020-01-01", "go=go1.1"}})
-	for _, task := range tasks(Plan()) {
+	for _, task := range tasks(whole(t)) {
 		record := timing.Record{Length: task.spec.Slice, Arms: task.spec.Arms}
 		for range task.spec.Blocks {
 			speed := math.Exp(0.02 * r.NormFloat64())
 			var block []timing.Slice
 			for _, name := range task.spec.Arms {
 				ns := 30_000.0
-				if name == "grpcprotobuf" && task.spec.Arms[base] == "httpjson" {
+				if name == "grpcprotobuf" && task.spec.Arms[0] == "httpjson" {
 					ns *= 1.05
 				}
 				if _, work, ok := strings.Cut(name, "work="); ok {
@@ -219,18 +241,18 @@ func synthetic() (entries []Entry) {
 	return entries
 }
 
-func figures(t *testing.T, entries []Entry) string {
+func table(t *testing.T, entries []Entry) string {
 	t.Helper()
 	var out bytes.Buffer
-	require.NoError(t, Figures(&out, entries))
+	require.NoError(t, figures(&out, entries))
 	require.NotContains(t, out.String(), "NaN")
 	return out.String()
 }
 
 func TestFigures(t *testing.T) {
-	entries := synthetic()
+	entries := synthetic(t)
 	entries = append(entries, Entry{Task: "same/9999", Record: entries[1].Record}, Entry{Task: "nonsense", Record: entries[1].Record})
-	text := figures(t, entries)
+	text := table(t, entries)
 	for _, line := range []string{
 		`# date=2020-01-01 go=go1\.1`,
 		`replication +grpcprotobuf to httpjson +1 +30 +0 +1\.(049|050)\d +0\.\d\d % +(2[789]|30) of 30, .* 0, 30, 0, 0$`,
@@ -240,13 +262,13 @@ func TestFigures(t *testing.T) {
 	} {
 		require.Regexp(t, "(?m)^"+line, text)
 	}
-	require.NotContains(t, figures(t, entries[:processes]), "httpjson", "a calibration that has just begun")
+	require.NotContains(t, table(t, entries[:processes]), "httpjson", "a calibration that has just begun")
 }
 
 // A ratio that is another an hour later is found out, and so is a machine that moved.
 func TestDrift(t *testing.T) {
 	line := func(change func(process int, block []timing.Slice)) string {
-		entries := synthetic()
+		entries := synthetic(t)
 		for _, e := range entries {
 			if name, process, _ := strings.Cut(e.Task, "/"); name == "replication" {
 				n, _ := strconv.Atoi(process)
@@ -255,7 +277,7 @@ func TestDrift(t *testing.T) {
 				}
 			}
 		}
-		return regexp.MustCompile(`(?m)^replication .*`).FindString(figures(t, entries))
+		return regexp.MustCompile(`(?m)^replication .*`).FindString(table(t, entries))
 	}
 	held := func(line string) int {
 		k, err := strconv.Atoi(regexp.MustCompile(`(\d+) of \d+,`).FindStringSubmatch(line)[1])
@@ -264,7 +286,7 @@ func TestDrift(t *testing.T) {
 	}
 	require.Greater(t, held(line(func(int, []timing.Slice) {})), 26)
 	require.Less(t, held(line(func(process int, block []timing.Slice) {
-		block[contestant].Wall = time.Duration(float64(block[contestant].Wall) * (1 + 0.05*float64(process)/480))
+		block[2].Wall = time.Duration(float64(block[2].Wall) * (1 + 0.05*float64(process)/480))
 	})), 15, "intervals that hold the others' mean")
 	require.Regexp(t, ` 30 +30$`, line(func(process int, block []timing.Slice) {
 		for i := range block {
@@ -282,12 +304,12 @@ func TestRecordsOfAnotherPlan(t *testing.T) {
 		"a slice has no operation": func(r *timing.Record) { r.Blocks[7][1].Ops = 0 },
 		"a slice took less":        func(r *timing.Record) { r.Blocks[7][1].Wall = -1 },
 	} {
-		entries := synthetic()
+		entries := synthetic(t)
 		change(entries[1].Record)
-		require.EqualError(t, Figures(io.Discard, entries),
+		require.EqualError(t, figures(io.Discard, entries),
 			"rpcbench: calibrate: the record of "+entries[1].Task+" is not what the plan asks for: delete its line to measure it again", why)
 		entries[1].Error = "died"
-		require.NoError(t, Figures(io.Discard, entries), "what a failed process left is not looked at")
+		require.NoError(t, figures(io.Discard, entries), "what a failed process left is not looked at")
 	}
 }
 

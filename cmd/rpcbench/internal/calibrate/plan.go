@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rpcbench/rpcbench/internal/replicate"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
@@ -15,7 +14,7 @@ import (
 // sixteen processes one after the other.
 type Experiment struct {
 	Name      string
-	Spec      replicate.Spec // but for the seed
+	Spec      versus.Spec // but for the seed
 	Repeats   int
 	Processes int // of a repeat
 }
@@ -25,47 +24,44 @@ const (
 	blocks    = 12 // of a process, fewer than versus has by default: so intervals are wider, and no less honest
 )
 
-// Plan is all of it: about 70 minutes on one machine.
-func Plan() []Experiment {
-	const json, grpc = "httpjson", "grpcprotobuf"
-	of := func(name string, procs, repeats int, base, contestant string) Experiment {
-		arms := []string{base, base, contestant}
-		return Experiment{name, replicate.Spec{Arms: arms, Procs: procs, Slice: versus.Slice, Blocks: blocks}, repeats, processes}
-	}
-	return []Experiment{
-		of("replication", 1, 30, json, grpc),
-		of("defaultprocs", 0, 30, json, grpc),
-		of("same", 1, 30, json, json),
-		of("work-150ns", 1, 10, grpc, grpc+"+work=150ns"),
-		of("work-300ns", 1, 10, grpc, grpc+"+work=300ns"),
-		of("work-600ns", 1, 10, grpc, grpc+"+work=600ns"),
-	}
-}
-
-// Only returns the experiments of the given names, all without any.
-func Only(plan []Experiment, names ...string) (some []Experiment, err error) {
-	if len(names) == 0 {
-		return plan, nil
-	}
+// Plan is all of it, or the experiments of these names: about 70 minutes on one machine.
+func Plan(only ...string) (plan []Experiment, err error) {
 	var known []string
-	for _, e := range plan {
-		known = append(known, e.Name)
-		if slices.Contains(names, e.Name) {
-			some = append(some, e)
+	add := func(name string, procs, repeats int, base, contestant string) {
+		known = append(known, name)
+		if len(only) == 0 || slices.Contains(only, name) {
+			arms := []string{base, base, contestant}
+			plan = append(plan, Experiment{name, versus.Spec{Arms: arms, Procs: procs, Slice: versus.Slice, Blocks: blocks}, repeats, processes})
 		}
 	}
-	for _, name := range names {
+	const json, grpc = "httpjson", "grpcprotobuf"
+	add("replication", 1, 30, json, grpc)
+	add("defaultprocs", 0, 30, json, grpc)
+	add("same", 1, 30, json, json)
+	for _, work := range []string{"150ns", "300ns", "600ns"} {
+		add("work-"+work, 1, 10, grpc, grpc+"+work="+work)
+	}
+	for _, name := range only {
 		if !slices.Contains(known, name) {
 			return nil, fmt.Errorf("rpcbench: calibrate: no experiment %q, only %s", name, strings.Join(known, ", "))
 		}
 	}
-	return some, nil
+	return plan, nil
 }
 
 // task is one process of an experiment.
 type task struct {
 	id   string
-	spec replicate.Spec
+	spec versus.Spec
+}
+
+// repeat returns the processes of an experiment's i-th repeat.
+func (e Experiment) repeat(i int) (tasks []task) {
+	for j := range e.Processes {
+		e.Spec.Seed = uint64(i*e.Processes + j)
+		tasks = append(tasks, task{fmt.Sprintf("%s/%d", e.Name, e.Spec.Seed), e.Spec})
+	}
+	return tasks
 }
 
 // tasks come in random order, the same each time, so that experiments share a bad hour of the machine. The processes of a
@@ -74,13 +70,7 @@ func tasks(plan []Experiment) []task {
 	var repeats [][]task
 	for _, e := range plan {
 		for i := range e.Repeats {
-			var own []task
-			for j := range e.Processes {
-				spec := e.Spec
-				spec.Seed = uint64(i*e.Processes + j)
-				own = append(own, task{fmt.Sprintf("%s/%d", e.Name, spec.Seed), spec})
-			}
-			repeats = append(repeats, own)
+			repeats = append(repeats, e.repeat(i))
 		}
 	}
 	r := rand.New(rand.NewPCG(1, 0))
@@ -88,7 +78,7 @@ func tasks(plan []Experiment) []task {
 	return slices.Concat(repeats...)
 }
 
-// takes is about how long.
+// takes is about how long a task lasts.
 func (t task) takes() time.Duration {
 	const start = 400 * time.Millisecond
 	return start + time.Duration(t.spec.Blocks*len(t.spec.Arms))*versus.Turn

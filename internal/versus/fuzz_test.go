@@ -1,4 +1,4 @@
-package replicate
+package versus
 
 import (
 	"bytes"
@@ -10,8 +10,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 )
 
-// A process that finds no stack measures nothing, whatever it was sent: it ends with an error, and what it has written is
-// at most an empty record.
+// A process that finds no stack measures nothing, whatever it was sent: it ends with an error, and writes nothing.
 func FuzzServe(f *testing.F) {
 	for _, seed := range []string{
 		"", "\n", "{}\n", "null\n", "x\n", `{"arms":["a"]}` + "\n", `{"arms":["a","a"],"procs":-1,"slice":-1,"blocks":-1,"seed":18446744073709551615}` + "\n",
@@ -24,9 +23,6 @@ func FuzzServe(f *testing.F) {
 		var out bytes.Buffer
 		err := Serve(t.Context(), bytes.NewReader(sent), &out, func(string) (rpcbench.Stack, error) { return rpcbench.Stack{}, none })
 		require.Error(t, err)
-		if errors.Is(err, none) {
-			require.Empty(t, out.String())
-		}
-		require.LessOrEqual(t, bytes.Count(out.Bytes(), []byte("\n")), 1)
+		require.Empty(t, out.String())
 	})
 }

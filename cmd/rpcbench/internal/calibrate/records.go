@@ -1,14 +1,12 @@
 package calibrate
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,8 +14,8 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/replicate"
 	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
 // Entry is a line of the file of records: what one task measured, or what surrounded those that follow.
@@ -34,16 +32,19 @@ const RecordsFile = "records.jsonl"
 
 // Run measures what plan asks for and the file in dir doesn't have yet, and appends each record as it comes. A process
 // that fails is recorded as such, tried again by the next Run, and does not stop this one; its error is returned at the
-// end. progress is told how much of the time is over, both in seconds of slices.
-func Run(ctx context.Context, dir string, plan []Experiment, command replicate.Command, progress func(what string, done, total time.Duration)) (err error) {
-	program, err := identity(command[0])
+// end. progress is told how much of the time is over.
+func Run(ctx context.Context, dir string, plan []Experiment, program versus.Program, progress func(what string, done, total time.Duration)) (err error) {
+	binary, err := os.ReadFile(string(program))
 	if err != nil {
 		return err
 	}
-	env := append(environ.List(), program)
+	env := append(environ.List(), fmt.Sprintf("program=%.6x", sha256.Sum256(binary))) // records of two programs are not mixed
 	path := filepath.Join(dir, RecordsFile)
-	entries, err := Read(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	entries, whole, err := read(path)
+	if errors.Is(err, os.ErrNotExist) {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err != nil {
 		return err
 	}
 	done := map[string]bool{}
@@ -51,24 +52,17 @@ func Run(ctx context.Context, dir string, plan []Experiment, command replicate.C
 		if e.Environment != nil && !slices.Equal(lasting(e.Environment), lasting(env)) {
 			return fmt.Errorf("rpcbench: calibrate: %s was made on another machine or by another program: name another folder with -out", path)
 		}
-		if e.Task != "" && e.Error == "" {
-			done[e.Task] = true
-		}
+		done[e.Task] = done[e.Task] || e.Error == ""
 	}
-	file, err := appendTo(path)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	write := func(e Entry) error {
-		line, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		_, err = file.Write(append(line, '\n'))
+	if err := os.Truncate(path, whole); err != nil { // the line that an interrupted writer left unfinished
 		return err
 	}
-	headed := false
+	out := json.NewEncoder(file)
 	var over, total time.Duration
 	all := tasks(plan)
 	for _, t := range all {
@@ -79,22 +73,22 @@ func Run(ctx context.Context, dir string, plan []Experiment, command replicate.C
 		if !done[t.id] {
 			progress(t.id, over, total)
 			e := Entry{Task: t.id, Began: time.Now().UTC().Truncate(time.Second)}
-			record, err := command.Run(ctx, t.spec)
+			record, err := program.Run(ctx, t.spec)
 			if ctx.Err() != nil {
-				return fmt.Errorf("rpcbench: calibrate: interrupted: the same command goes on where this one stopped")
+				return errors.New("rpcbench: calibrate: interrupted: the same command goes on where this one stopped")
 			}
 			e.Record = &record
 			if err != nil {
 				e.Error = err.Error()
 				failed = append(failed, t.id)
 			}
-			if !headed {
-				if err := write(Entry{Environment: env}); err != nil {
+			if env != nil { // once per session, with its first record
+				if err := out.Encode(Entry{Environment: env}); err != nil {
 					return err
 				}
-				headed = true
+				env = nil
 			}
-			if err := write(e); err != nil {
+			if err := out.Encode(e); err != nil {
 				return err
 			}
 		}
@@ -113,58 +107,21 @@ func lasting(env []string) []string {
 	})
 }
 
-// identity names the program that measures by its content: records of two programs are not mixed.
-func identity(path string) (string, error) {
+// read returns the entries of a file of records, and the length of its whole lines.
+func read(path string) (entries []Entry, whole int64, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return "", err
+		return nil, 0, err
 	}
-	return fmt.Sprintf("program=%x", sha256.Sum256(data))[:len("program=")+12], nil
-}
-
-// appendTo opens a file for appending, and cuts off the line that an interrupted writer left unfinished.
-func appendTo(path string) (*os.File, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(file)
-	if err == nil {
-		whole := int64(bytes.LastIndexByte(data, '\n') + 1)
-		if err = file.Truncate(whole); err == nil {
-			_, err = file.Seek(whole, io.SeekStart)
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
-}
-
-// Read returns the entries of a file of records. A last line without an end is what an interrupted writer left, and is
-// passed over.
-func Read(path string) (entries []Entry, err error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	lines := bufio.NewReader(file)
-	for n := 1; ; n++ {
-		line, err := lines.ReadBytes('\n')
-		if err == io.EOF {
-			return entries, nil
-		}
-		if err != nil {
-			return nil, err
+	for line := range bytes.Lines(data) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break
 		}
 		var e Entry
 		if err := json.Unmarshal(line, &e); err != nil {
-			return nil, fmt.Errorf("rpcbench: calibrate: %s:%d is no record (%w): delete the line to measure its task again", path, n, err)
+			return nil, 0, fmt.Errorf("rpcbench: calibrate: %s:%d is no record (%w): delete the line to measure its task again", path, len(entries)+1, err)
 		}
-		entries = append(entries, e)
+		entries, whole = append(entries, e), whole+int64(len(line))
 	}
+	return entries, whole, nil
 }

@@ -1,0 +1,198 @@
+package versus
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/timing"
+)
+
+// Spec is what a process measures. A child reads what has a name in JSON.
+type Spec struct {
+	Arms  []string      `json:"arms"` // names of stacks; the second of a name is called again
+	Slice time.Duration `json:"slice"`
+	Seed  uint64        `json:"seed"`
+
+	Procs  int  `json:"-"` // GOMAXPROCS; 0 is the default
+	Blocks int  `json:"-"`
+	Apart  bool `json:"-"` // a process for each arm: see Run
+}
+
+// Procs is how results name a GOMAXPROCS.
+func Procs(n int) string {
+	if n == 0 {
+		return "default"
+	}
+	return strconv.Itoa(n)
+}
+
+// Variable stands in the environment of a child. A program that finds it there calls Serve, and does nothing else.
+const Variable = "RPCBENCH_MEASURE"
+
+// Serve is the child's side. It reads a Spec from in and opens the stacks that find returns. Then it measures a block for each
+// line of in, and writes the block to out, as a record on a line. It ends with in: a parent that was killed closes its end of the
+// pipe, and a child that went on would disturb what is measured next.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name string) (rpcbench.Stack, error)) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lines := make(chan []byte) // nil when in has ended
+	go func() {
+		defer cancel() // also amid a block
+		defer close(lines)
+		for input := bufio.NewScanner(in); input.Scan(); {
+			select {
+			case lines <- append([]byte{}, input.Bytes()...):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	var spec Spec
+	if err := json.Unmarshal(<-lines, &spec); err != nil {
+		return fmt.Errorf("rpcbench: measure: %s is set, which is for children of rpcbench, but standard input has no specification: %w", Variable, err)
+	}
+	var stacks []rpcbench.Stack
+	for _, name := range spec.Arms {
+		s, err := find(name)
+		if err != nil {
+			return err
+		}
+		stacks = append(stacks, s)
+	}
+	g, err := Open(ctx, spec.Slice, spec.Seed, stacks...)
+	for err == nil && <-lines != nil {
+		if err = g.Block(ctx); err == nil {
+			r := g.Record()
+			r.Blocks = r.Blocks[len(r.Blocks)-1:]
+			err = json.NewEncoder(out).Encode(r)
+		}
+	}
+	if e := g.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// Program is the path of a program that calls Serve.
+type Program string
+
+// child is a process of a Program.
+type child struct {
+	*exec.Cmd
+	in     io.WriteCloser
+	out    *json.Decoder
+	stderr bytes.Buffer
+}
+
+func (p Program) start(ctx context.Context, spec Spec) (*child, error) {
+	c := &child{Cmd: exec.CommandContext(ctx, string(p))}
+	c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOMAXPROCS=") })
+	c.Env = append(c.Env, Variable+"=1")
+	if spec.Procs > 0 {
+		c.Env = append(c.Env, "GOMAXPROCS="+strconv.Itoa(spec.Procs))
+	}
+	c.Stderr = &c.stderr
+	in, inErr := c.StdinPipe()
+	out, outErr := c.StdoutPipe()
+	if err := errors.Join(inErr, outErr, c.Start()); err != nil {
+		return nil, err
+	}
+	c.in, c.out = in, json.NewDecoder(out)
+	_ = json.NewEncoder(in).Encode(spec) // if it has died, its exit status says so
+	return c, nil
+}
+
+// block lets the child measure one more block.
+func (c *child) block() (r timing.Record, err error) {
+	_, _ = io.WriteString(c.in, "\n")
+	err = c.out.Decode(&r)
+	switch {
+	case err == nil && len(r.Blocks) == 1:
+		return r, nil
+	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		_ = c.Process.Kill()
+		return r, errors.New("rpcbench: measure: a child printed something else than a block")
+	}
+	if err = c.end(); err == nil {
+		err = errors.New("rpcbench: measure: a child ended before its time")
+	}
+	return r, err
+}
+
+// end waits for the child to close its fixtures and to exit. It prefers what the child said to its exit status.
+func (c *child) end() error {
+	_ = c.in.Close()
+	err := c.Wait()
+	if said := strings.TrimSpace(c.stderr.String()); err != nil && said != "" {
+		return errors.New(said)
+	}
+	return err
+}
+
+// Run measures spec in a process of its own. With an error comes what was measured before it.
+//
+// With Apart each arm has a process of its own. They take their blocks in turn and so stay paired in time: what one arm leaves
+// behind can't reach another. Each process holds its arm twice, and the two slices of a block count as one.
+func (p Program) Run(ctx context.Context, spec Spec) (record timing.Record, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var children []*child
+	defer func() {
+		if err != nil {
+			cancel() // which kills them
+		}
+		for _, c := range children {
+			if e := c.end(); err == nil {
+				err = e
+			}
+		}
+	}()
+	specs := []Spec{spec}
+	if spec.Apart {
+		specs = nil
+		for _, name := range spec.Arms {
+			specs = append(specs, Spec{Arms: []string{name, name}, Slice: spec.Slice, Seed: spec.Seed, Procs: spec.Procs})
+		}
+	}
+	for _, s := range specs {
+		c, err := p.start(ctx, s)
+		if err != nil {
+			return record, err
+		}
+		children = append(children, c)
+	}
+	random := rand.New(rand.NewPCG(spec.Seed, 0))
+	for range spec.Blocks {
+		next := timing.Record{Arms: spec.Arms, Length: 2 * spec.Slice, Seed: spec.Seed, Blocks: [][]timing.Slice{make([]timing.Slice, len(children))}}
+		for turn, i := range random.Perm(len(children)) {
+			own, err := children[i].block()
+			if err != nil {
+				return record, err
+			}
+			if !spec.Apart {
+				next = own
+				break
+			}
+			sum := &next.Blocks[0][i]
+			for _, s := range own.Blocks[0] {
+				*sum = timing.Slice{Turn: turn, Ops: sum.Ops + s.Ops, Wall: sum.Wall + s.Wall, CPU: sum.CPU + s.CPU, GC: sum.GC + s.GC, Lead: sum.Lead + s.Lead}
+			}
+		}
+		next.Blocks = append(record.Blocks, next.Blocks...)
+		record = next
+	}
+	return record, nil
+}
