@@ -60,7 +60,7 @@ func (s serial) benchmark(b *testing.B) {
 	if s.hang == 0 {
 		s.hang = hangLimit
 	}
-	s.config = placed().config(s.config)
+	s.config = placed().config(b, s.stack, s.config)
 	f := Start(b, s.stack, s.config)
 	calls := s.warm(b, f)
 	accepted := f.Accepted()

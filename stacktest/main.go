@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
+	process "github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/remote"
 )
 
 // Main is a TestMain: it runs the tests and benchmarks, then fails if a goroutine is left that no stack's Traits.Background
@@ -23,22 +23,17 @@ import (
 // comparing two files, the units, and a comment line with commit, versions and settings, which may well differ between
 // the files one compares.
 //
-// The flag -server says where the loops have their servers: "" in this process; process, in a child for each fixture,
-// which is this binary again and finds its stack among stacks; or, at host:port, on the machine where rpcbench serve
-// prints that address.
+// The flag -server says where the loops have their servers. "" is this process. "process" is a child for each row, which is
+// this binary again and finds its stack among stacks. "stack=host:port,…" names servers that run already, as rpcbench
+// serve prints it: rows of other stacks, and rows over TLS, are then skipped.
 func Main(m *testing.M, stacks ...rpcbench.Stack) {
-	if os.Getenv(serverProcess) != "" {
-		remote.Serve(os.Stdin, os.Stdout, finder(stacks))
-		exit(0)
+	if process.Serve(os.Stdin, os.Stdout, stacks) {
+		exit(0, background(stacks...)...)
 	}
 	Flags()
 	flag.Parse()
-	if err := placed().open(os.Stderr, stacks); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	}
 	if bench := flag.Lookup("test.bench"); bench != nil && bench.Value.String() != "" {
-		if err := placed().reach(stacks); err != nil {
+		if err := placed().open(stacks); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(2)
 		}

@@ -54,7 +54,7 @@ func openLoop(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, rate f
 	if err != nil {
 		b.Fatalf("rpcbench: %s: %v", stack.Name, err)
 	}
-	config = placed().config(config)
+	config = placed().config(b, stack, config)
 	f := Start(b, stack, config)
 	startCallers(b, f, loop)
 	accepted := f.Accepted()

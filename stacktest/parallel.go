@@ -75,7 +75,7 @@ func (p parallel) benchmark(b *testing.B) {
 	if p.callers < 1 {
 		b.Fatalf("rpcbench: %s: %d callers: at least one is needed", p.stack.Name, p.callers)
 	}
-	p.config = placed().config(p.config)
+	p.config = placed().config(b, p.stack, p.config)
 	f := Start(b, p.stack, p.config)
 	calls := p.warm(b, f)
 	accepted := f.Accepted()

@@ -240,7 +240,7 @@ func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, l
 	if cold {
 		bare = coldSerial(stack, config)
 	}
-	bare.config = placed().config(bare.config)
+	bare.config = placed().config(b, stack, bare.config)
 	over := func(l netwrap.Link) serial {
 		s := bare
 		s.config.WrapClient = wrapped(s.config.WrapClient, l.Wrap)

@@ -36,23 +36,6 @@ func List() []string {
 	return append(env, modules(info)...)
 }
 
-// Versions returns what two binaries share if they are of one source: go, goexperiment, commit, and the version of each
-// module under its path. What can't be had is absent.
-func Versions() map[string]string {
-	info, _ := debug.ReadBuildInfo()
-	versions := map[string]string{"go": runtime.Version()}
-	for name, value := range map[string]string{"goexperiment": Experiment(), "commit": commit(info)} {
-		if value != "" {
-			versions[name] = value
-		}
-	}
-	for _, m := range modules(info) {
-		path, version, _ := strings.Cut(m, "@")
-		versions[path] = version
-	}
-	return versions
-}
-
 func modules(info *debug.BuildInfo) (list []string) {
 	if info != nil && len(info.Deps) > 0 {
 		for _, m := range info.Deps {

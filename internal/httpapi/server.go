@@ -24,6 +24,9 @@ func (s server) Serve(ln net.Listener) error {
 	return s.Server.Serve(ln)
 }
 
+// HTTPHandler is what the server serves: rpcbench serve adds to it.
+func (s server) HTTPHandler() http.Handler { return s.Handler }
+
 // NewServer serves h with the limits that every server has.
 func NewServer(config rpcbench.ServerConfig, h http.Handler, http2 bool) rpcbench.Server {
 	idle, header := config.Limits()
