@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os/exec"
 	"strings"
 	"testing"
@@ -244,4 +245,39 @@ func TestServeEndsGracefully(t *testing.T) {
 		require.NoError(t, stream.Close())
 	}
 	<-ended
+}
+
+// TestWire holds what docs/wire.md says of failures over HTTP.
+func TestWire(t *testing.T) {
+	addrs, _, _ := served(t, "httpjson", "httpxml", "connectrpc")
+	const create = "/" + userService + "/CreateUser"
+	large := strings.Repeat(" ", api.MaxBody+1)
+	for _, c := range []struct {
+		why, stack, path, body string
+		status                 int
+		want                   string
+	}{
+		{"a rule is broken, JSON", "httpjson", "/users", `{"email":"ann","name":"Anna"}`, 400, `{"code":"invalid","violations":[{"field":"email","rule":"email"},{"field":"password","rule":"min=4"}]}`},
+		{"a rule is broken, XML", "httpxml", "/users", "<User/>", 400, "<Error><code>invalid</code><violations><field>email</field><rule>required</rule></violations>"},
+		{"undecodable", "httpjson", "/users", "{", 400, `{"code":"malformed",`},
+		{"too large", "httpjson", "/users", large, 413, `{"code":"too large",`},
+		{"another path", "httpjson", "/nosuch", "{}", 404, "404 page not found"},
+		{"an echo", "httpjson", "/echo", `{"string":"hello"}`, 200, `{"string":"hello"}`},
+		{"a rule is broken, Connect", "connectrpc", create, `{"email":"ann"}`, 400, `"details":[{"type":"google.rpc.BadRequest"`},
+		{"undecodable, Connect", "connectrpc", create, "{", 400, `{"code":"invalid_argument"`},
+		{"too large, Connect", "connectrpc", create, large, 429, `{"code":"resource_exhausted"`},
+		{"an echo, Connect", "connectrpc", "/" + userService + "/Echo", `{"string":"hello"}`, 200, `{"string":"hello"}`},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			transport := new(http.Transport)
+			defer transport.CloseIdleConnections()
+			reply, err := (&http.Client{Transport: transport}).Post("http://"+addrs[c.stack]+c.path, "application/json", strings.NewReader(c.body))
+			require.NoError(t, err)
+			defer reply.Body.Close()
+			body, err := io.ReadAll(reply.Body)
+			require.NoError(t, err)
+			require.Equal(t, c.status, reply.StatusCode)
+			require.Contains(t, string(body), c.want)
+		})
+	}
 }
