@@ -101,7 +101,7 @@ func start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 		f.Addr, certificate = f.server.listener.Addr().String(), f.server.certificate
 	} else {
 		if config.Addr != "" || config.WrapServer != nil || config.IdleTimeout != 0 || config.HeaderTimeout != 0 {
-			return fail("server elsewhere", errors.New("Config's Addr, WrapServer and timeouts are for a server in this process"))
+			return fail("server elsewhere", errors.New("the Addr, WrapServer and timeouts of Config are for a server in this process"))
 		}
 		f.newest = make([]net.Conn, max(64, 2*conns))
 		f.readyBy, _ = ctx.Deadline()
