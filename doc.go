@@ -37,7 +37,7 @@
 //   - A comparison measures anew for each GOMAXPROCS and each repeat, and keeps what it has measured if a stack fails:
 //     TestVersusRows, TestVersusKeepsWhatItMeasured.
 //   - A server in another process is told apart from its client, in figures and in keys, and ends with it:
-//     TestServerElsewhere, TestServersElsewhere, TestAChildEndsWithItsParent.
+//     TestServerElsewhere, TestAServerInAChild, TestAChildEndsWithItsParent.
 //   - A stack that fails has no row: TestBrokenStackHasNoRow.
 //   - Each scenario's op is what its name says, on both sides: TestScenarios. Names, keys and units of the rows are fixed:
 //     TestRows. Each flag changes what client and server do: TestFlags.

@@ -68,7 +68,7 @@ func TestPropertiesNameTheirTests(t *testing.T) {
 // stand in the raw file they name.
 func TestDocuments(t *testing.T) {
 	names := declared(t)
-	for _, path := range []string{"README.md", "docs/codecs.md", "docs/method.md", "docs/releases.md", "docs/faults.md", "CONTRIBUTING.md"} {
+	for _, path := range []string{"README.md", "docs/codecs.md", "docs/method.md", "docs/releases.md", "docs/faults.md", "docs/wire.md", "CONTRIBUTING.md"} {
 		text := read(t, path)
 		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(text, -1) {
 			require.FileExists(t, filepath.Join(filepath.Dir(path), link[1]))
@@ -271,4 +271,19 @@ func libraries(t *testing.T, pkg string, s rpcbench.Stack, version map[string]st
 	}
 	named := func(path string) string { return strings.TrimSpace(path + " " + version[path]) }
 	return []string{named(transport), named(codec)}
+}
+
+// TestProtoFilesAreUsableAsTheyLie: their imports are found with -import-path proto.
+func TestProtoFilesAreUsableAsTheyLie(t *testing.T) {
+	imports := 0
+	require.NoError(t, filepath.WalkDir("proto", func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".proto") {
+			for _, line := range regexp.MustCompile(`(?m)^import "(.*)"`).FindAllStringSubmatch(read(t, path), -1) {
+				imports++
+				require.FileExists(t, filepath.Join("proto", line[1]), path)
+			}
+		}
+		return err
+	}))
+	require.Positive(t, imports)
 }

@@ -47,6 +47,8 @@ func TestImports(t *testing.T) {
 		connect   = "connectrpc.com/connect"
 		msgp      = "github.com/tinylib/msgp"
 		gonum     = "gonum.org"
+		describes = "google.golang.org/grpc/reflection" // for people: the command's alone
+		health    = "google.golang.org/grpc/health"
 	)
 	for _, c := range []struct {
 		pkg             string
@@ -55,8 +57,8 @@ func TestImports(t *testing.T) {
 		{module, []string{"github.com/go-playground/validator/v10"}, []string{grpc, protobuf, jsoniter, testify, goleak, histogram, testpkg, "net/http"}},
 		{module + "/httpjson", []string{"encoding/json", "net/http"}, []string{grpc, protobuf, jsoniter, testify, goleak, histogram, testpkg}},
 		{module + "/httpjsoniter", []string{jsoniter, "net/http"}, []string{grpc, protobuf, testify, goleak, histogram, testpkg}},
-		{module + "/grpcprotobuf", []string{grpc, protobuf}, []string{jsoniter, testify, goleak, histogram, testpkg}},
-		{module + "/grpcservehttp", []string{grpc, protobuf, "net/http"}, []string{jsoniter, connect, msgp, testify, goleak, histogram, testpkg}},
+		{module + "/grpcprotobuf", []string{grpc, protobuf}, []string{describes, health, jsoniter, testify, goleak, histogram, testpkg}},
+		{module + "/grpcservehttp", []string{grpc, protobuf, "net/http"}, []string{describes, health, jsoniter, connect, msgp, testify, goleak, histogram, testpkg}},
 		{module + "/connectrpc", []string{connect, protobuf}, []string{grpc, jsoniter, msgp, testify, goleak, histogram, testpkg}},
 		{module + "/httpprotobuf", []string{protobuf, "net/http"}, []string{grpc, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
 		{module + "/httpmsgpack", []string{msgp, "net/http"}, []string{grpc, protobuf, connect, jsoniter, testify, goleak, histogram, testpkg}},
@@ -65,7 +67,7 @@ func TestImports(t *testing.T) {
 		{module + "/internal/timing", nil, []string{grpc, protobuf, jsoniter, testify, goleak, testpkg}},
 		{module + "/stacktest", []string{goleak, histogram}, []string{grpc, protobuf, jsoniter, testify, gonum}},
 		{module + "/cmd/rpcbench", []string{grpc}, []string{testify, goleak, testpkg, gonum}},
-		{module + "/internal/roster", []string{grpc, protobuf, jsoniter}, []string{testify, goleak, histogram, testpkg}},
+		{module + "/internal/roster", []string{grpc, protobuf, jsoniter}, []string{describes, health, testify, goleak, histogram, testpkg}},
 	} {
 		t.Run(c.pkg, func(t *testing.T) {
 			deps := compiled(t, c.pkg)

@@ -2,16 +2,13 @@ package rpcbench_test
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,11 +16,9 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codecs"
-	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/netwrap"
-	"github.com/rpcbench/rpcbench/internal/remote"
-	"github.com/rpcbench/rpcbench/internal/roster"
 	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/rawtcp"
 )
 
 // run is this test binary's output for benchmarks of one op each. Who has asked for benchmarks does not wait for these first.
@@ -182,56 +177,27 @@ func TestFlags(t *testing.T) {
 
 // TestCallersReachTheServer: it sees as many users as -callers says, one of each caller, over the connections of the row's name.
 func TestCallersReachTheServer(t *testing.T) {
-	var mu sync.Mutex
-	var taps []*netwrap.Tap // in the order of servers
-	find := func(name string) (rpcbench.Stack, error) {
-		stacks, err := roster.Find(name)
-		if err != nil {
-			return rpcbench.Stack{}, err
-		}
-		tap := new(netwrap.Tap)
-		mu.Lock()
-		defer mu.Unlock()
-		taps = append(taps, tap)
-		server := stacks[0].Server
-		stacks[0].Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-			s, err := server(config)
-			return tapped{s, tap}, err
-		}
-		return stacks[0], nil
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- remote.Listen(ctx, ln, environ.Versions(), find, func(string) {}) }()
-	out, err := run(t, "-test.bench=^BenchmarkParallel$", "-stacks=rawtcp", "-callers=7,30", "-server="+ln.Addr().String())
-	cancel()
-	require.NoError(t, <-ended)
+	var tap netwrap.Tap
+	f := start(t, rawtcp.New(), rpcbench.Config{WrapServer: tap.Wrap})
+	out, err := run(t, "-test.bench=^BenchmarkParallel$", "-stacks=rawtcp", "-callers=7,30", "-server=rawtcp="+f.Addr)
 	require.NoError(t, err, out)
+	require.NoError(t, f.Close())
 
-	require.Len(t, taps, 5, "one to see whether the server can be reached, and for each row one for the figures and one for the bytes")
-	for i, want := range []struct{ conns, callers int }{{0, 0}, {7, 7}, {7, 7}, {20, 30}, {20, 30}} {
-		require.Len(t, taps[i].Conns(), want.conns)
+	conns := tap.Conns()[2:] // the fixture's own, and one to see whether the server can be reached
+	// A row has one fixture for the figures and one for the bytes.
+	for _, want := range []struct{ conns, callers int }{{7, 7}, {7, 7}, {20, 30}, {20, 30}} {
+		require.GreaterOrEqual(t, len(conns), want.conns)
 		var received []byte
-		for _, c := range taps[i].Conns() {
+		for _, c := range conns[:want.conns] {
 			received = append(received, c.Received()...)
 		}
+		conns = conns[want.conns:]
 		for user := range 100 {
 			require.Equal(t, user < 4*want.callers, bytes.Contains(received, []byte(users.Sample(user, 0).Email)),
 				"user %d, of four for each of %d callers", user, want.callers)
 		}
 	}
-}
-
-// tapped is a server whose connections are recorded.
-type tapped struct {
-	rpcbench.Server
-	tap *netwrap.Tap
-}
-
-func (s tapped) Serve(ln net.Listener) error {
-	return s.Server.Serve(&netwrap.Listener{Listener: ln, Wrap: s.tap.Wrap})
+	require.Empty(t, conns)
 }
 
 func TestImpossibleFlags(t *testing.T) {

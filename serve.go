@@ -6,33 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rpcbench/rpcbench/internal/netwrap"
 )
 
-// Serving is a server that runs, in this process or in another.
-type Serving interface {
-	Addr() string        // host:port to dial
-	Certificate() []byte // the certificate that it made for itself, in DER; nil in clear
-	// Accepted returns how many connections its own listener has accepted: with an error, how many were known last.
-	Accepted() (int64, error)
-	// Close ends serving and returns when it has ended. A second call does nothing and returns the first one's error.
-	Close() error
-}
-
-// Serve runs the server of stack in this process: the half of [Start] that Config.Serve may put elsewhere. Of config it
-// takes Addr, TLS and WrapServer. An error names the step (certificate, listen, server), to which Start adds the stack,
-// and leaves nothing running; ctx bounds the start alone.
-func Serve(ctx context.Context, stack Stack, config Config) (Serving, error) {
+// serve runs the server of stack in this process. An error names the step (certificate, listen, server), to which Start
+// adds the stack, and leaves nothing running; ctx bounds the start alone.
+func serve(ctx context.Context, stack Stack, config Config) (*localServer, error) {
 	addr := config.Addr
 	if addr == "" {
 		addr = "127.0.0.1:0"
 	}
 	s := &localServer{name: stack.Name, served: make(chan struct{})}
-	s.stop = sync.OnceValue(s.stopAll)
 	var serverTLS *tls.Config
 	if config.TLS {
 		var err error
@@ -67,13 +54,7 @@ type localServer struct {
 	served      chan struct{} // closed when Serve has returned
 	serveErr    error         // of Serve; read after served
 	stopping    atomic.Bool
-	stop        func() error
 }
-
-func (s *localServer) Addr() string             { return s.listener.Addr().String() }
-func (s *localServer) Certificate() []byte      { return s.certificate }
-func (s *localServer) Accepted() (int64, error) { return s.listener.Accepted(), nil }
-func (s *localServer) Close() error             { return s.stop() }
 
 // serveGrace is for a Serve that fails: it closes its listener, and so lets calls fail, before it returns its error.
 const serveGrace = 100 * time.Millisecond
@@ -93,7 +74,8 @@ func (s *localServer) failure() error {
 // closeTimeout bounds the wait for Serve to return.
 const closeTimeout = 10 * time.Second
 
-func (s *localServer) stopAll() error {
+// stop ends serving and returns when Serve has returned.
+func (s *localServer) stop() error {
 	s.stopping.Store(true)
 	err := s.server.Close()
 	if e := s.listener.Close(); !errors.Is(e, net.ErrClosed) {

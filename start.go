@@ -26,23 +26,32 @@ type Config struct {
 	// WrapServer and WrapClient see every connection beneath TLS: to count, record, delay. nil leaves it bare.
 	WrapServer, WrapClient func(net.Conn) net.Conn
 
-	// Serve runs the server, and may do so in another process or on another machine, where Addr, WrapServer and
-	// the timeouts can't be honoured. Its error names the step. nil is the function [Serve]: in this process.
-	Serve func(context.Context, Stack, Config) (Serving, error)
+	// Server is the host:port of a server of the stack that runs elsewhere. Start then only dials. The server has settings
+	// of its own, so Addr, WrapServer and the timeouts must be zero. "" is a server in this process.
+	Server string
+	// Certificate is the certificate of Server, in DER. With TLS the client trusts this certificate alone.
+	Certificate []byte
 }
 
 // Fixture is a running server and a client that has called it.
 type Fixture struct {
-	Stack   Stack
-	Addr    string // host:port the server listens on
-	Client  Client
-	Serving Serving // the server
+	Stack  Stack
+	Addr   string // host:port the server listens on
+	Client Client
 
+	server  *localServer // nil: elsewhere
 	dial    ClientConfig // of Client
 	stop    func() error
 	tls     atomic.Pointer[tls.ConnectionState] // of the newest handshake
 	shaken  atomic.Int64                        // handshakes the client has completed
 	dialled atomic.Int64                        // connections the client has been given
+
+	// With a server elsewhere alone:
+	mu      sync.Mutex
+	newest  []net.Conn // a ring of dialled connections, more than are open at a time
+	next    int        // place in the ring
+	closed  bool
+	readyBy time.Time // for the first connection
 }
 
 // maxBursts bounds the bursts of calls that open a fixture's connections: many times what any stack took.
@@ -78,23 +87,30 @@ func start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 		return nil, fmt.Errorf("rpcbench: %s: %s: %w", stack.Name, step, err)
 	}
 	conns := max(config.Conns, 1)
-	serve := config.Serve
-	if serve == nil {
-		serve = Serve
-	}
 	if h := config.Headers; h != nil && (h.UserAgent == "" || h.Authorization == "" || h.Traceparent == nil) {
 		return fail("headers", errors.New("Config.Headers needs a UserAgent, an Authorization and a Traceparent"))
 	}
-	serving, err := serve(ctx, stack, config)
-	if err != nil {
-		return nil, fmt.Errorf("rpcbench: %s: %w", stack.Name, err)
-	}
-	f := &Fixture{Stack: stack, Addr: serving.Addr(), Serving: serving}
+	f := &Fixture{Stack: stack, Addr: config.Server}
 	f.stop = sync.OnceValue(f.stopAll)
+	certificate := config.Certificate
+	if config.Server == "" {
+		var err error
+		if f.server, err = serve(ctx, stack, config); err != nil {
+			return nil, fmt.Errorf("rpcbench: %s: %w", stack.Name, err)
+		}
+		f.Addr, certificate = f.server.listener.Addr().String(), f.server.certificate
+	} else {
+		if config.Addr != "" || config.WrapServer != nil || config.IdleTimeout != 0 || config.HeaderTimeout != 0 {
+			return fail("server elsewhere", errors.New("the Addr, WrapServer and timeouts of Config are for a server in this process"))
+		}
+		f.newest = make([]net.Conn, max(64, 2*conns))
+		f.readyBy, _ = ctx.Deadline()
+	}
 
 	var clientTLS *tls.Config
 	if config.TLS {
-		if clientTLS, err = trusting(serving.Certificate()); err != nil {
+		var err error
+		if clientTLS, err = trusting(certificate); err != nil {
 			return fail("certificate", also(err, f.Close()))
 		}
 		clientTLS.VerifyConnection = func(s tls.ConnectionState) error {
@@ -138,18 +154,12 @@ func (f *Fixture) connect(ctx context.Context, conns int) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			if s, ok := f.Serving.(*localServer); ok {
-				err = also(err, s.failure())
+			if f.server != nil {
+				err = also(err, f.server.failure())
 			}
 			return err
 		}
-		accepted, err := f.Serving.Accepted()
-		if err != nil {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return err
-		}
+		accepted := f.Accepted()
 		if accepted > int64(conns) {
 			return fmt.Errorf("%w: the server accepted %d connections, %d are declared", errTooMany, accepted, conns)
 		}
@@ -197,9 +207,16 @@ func burst(calls []Call) error {
 
 func (f *Fixture) dialer(wrap func(net.Conn) net.Conn) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		dialer := new(net.Dialer)
+		if f.dialled.Load() == 0 {
+			dialer.Deadline = f.readyBy // a machine that is switched off refuses nothing
+		}
+		c, err := dialer.DialContext(ctx, network, addr)
 		if err != nil {
 			return nil, err
+		}
+		if f.server == nil && !f.keep(c) {
+			return nil, net.ErrClosed
 		}
 		if wrap != nil {
 			c = wrap(c)
@@ -207,6 +224,19 @@ func (f *Fixture) dialer(wrap func(net.Conn) net.Conn) func(context.Context, str
 		f.dialled.Add(1)
 		return c, nil
 	}
+}
+
+// keep puts a connection into the ring. It closes the connection and returns false if the fixture is closed.
+func (f *Fixture) keep(c net.Conn) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		_ = c.Close()
+		return false
+	}
+	f.newest[f.next] = c
+	f.next = (f.next + 1) % len(f.newest)
+	return true
 }
 
 // Dial makes another client of the fixture's server, as Client was made but with one connection. Who calls it closes it,
@@ -217,11 +247,13 @@ func (f *Fixture) Dial() (Client, error) {
 	return f.Stack.Dial(config)
 }
 
-// Accepted returns how many connections the server's own listener has accepted; if a server elsewhere can't be asked any
-// more, how many were known last.
+// Accepted returns how many connections the server's own listener has accepted. A server elsewhere can't be asked: for
+// that one it returns how many connections its client has opened.
 func (f *Fixture) Accepted() int64 {
-	n, _ := f.Serving.Accepted()
-	return n
+	if f.server == nil {
+		return f.dialled.Load()
+	}
+	return f.server.listener.Accepted()
 }
 
 // TLS returns what the client's newest handshake agreed on; false in clear.
@@ -232,8 +264,9 @@ func (f *Fixture) TLS() (tls.ConnectionState, bool) {
 	return tls.ConnectionState{}, false
 }
 
-// Close closes the client, then the server, and returns when serving has ended. A second call does nothing and returns
-// the first one's error. It may be called while a call hangs: that call then fails.
+// Close closes the client, then the server, and returns when serving has ended. A server elsewhere goes on; the connections
+// to it are closed. A second call does nothing and returns the first one's error. Close may be called while a call hangs:
+// that call then fails.
 func (f *Fixture) Close() error { return f.stop() }
 
 func (f *Fixture) stopAll() error {
@@ -241,5 +274,16 @@ func (f *Fixture) stopAll() error {
 	if f.Client != nil {
 		err = f.Client.Close()
 	}
-	return also(err, f.Serving.Close())
+	if f.server != nil {
+		return also(err, f.server.stop())
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	for _, c := range f.newest {
+		if c != nil {
+			_ = c.Close() // or a call that hangs would wait for its reply; most are closed already
+		}
+	}
+	return err
 }

@@ -115,6 +115,7 @@ func TestStartFails(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
+	nobody, other := freeAddr(t), start(t, httpjson.New(), rpcbench.Config{})
 	odd := errors.New("odd")
 	for _, c := range []struct {
 		why    string
@@ -181,13 +182,20 @@ func TestStartFails(t *testing.T) {
 				}, err
 			}
 		}), rpcbench.Config{}, "connect: more connections than declared: the server accepted 2 connections, 1 are declared"},
+		{"a server elsewhere, and an address to listen on", httpjson.New(), rpcbench.Config{Server: "127.0.0.1:1", Addr: taken.Addr().String()},
+			"server elsewhere: the Addr, WrapServer and timeouts of Config are for a server in this process"},
+		{"a server elsewhere over TLS without its certificate", httpjson.New(), rpcbench.Config{Server: taken.Addr().String(), TLS: true}, "certificate: x509: "},
+		{"a server elsewhere with a certificate that is none", httpjson.New(), rpcbench.Config{Server: taken.Addr().String(), TLS: true, Certificate: []byte("odd")},
+			"certificate: x509: "},
+		{"nobody listens elsewhere", httpjson.New(), rpcbench.Config{Server: nobody}, "connect: rpcbench: unavailable: "},
+		{"a server elsewhere of another protocol", rawtcp.New(), rpcbench.Config{Server: other.Addr}, "connect: rpcbench: unavailable: "},
 		{"headers that lack one", httpjson.New(), rpcbench.Config{Headers: &rpcbench.Headers{UserAgent: "mine/1.0", Traceparent: users.Headers().Traceparent}},
 			"headers: Config.Headers needs a UserAgent, an Authorization and a Traceparent"},
 		{"headers over a protocol without", rawtcp.New(), rpcbench.Config{Headers: users.Headers()}, "dial: the protocol has no headers: " + errors.ErrUnsupported.Error()},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			if c.config.Addr == "" {
+			if c.config.Addr == "" && c.config.Server == "" {
 				c.config.Addr = freeAddr(t)
 			}
 			// A Start that never ends fails here.
@@ -202,89 +210,54 @@ func TestStartFails(t *testing.T) {
 				require.ErrorIs(t, err, odd)
 			}
 			require.Equal(t, strings.Contains(c.want, "has no headers"), errors.Is(err, errors.ErrUnsupported), "so that a loop can skip the row")
-			if c.config.Addr != taken.Addr().String() {
+			if c.config.Server == "" && c.config.Addr != taken.Addr().String() {
 				refused(t, c.config.Addr)
 			}
 		})
 	}
 }
 
-// elsewhere is a server in this process that is started as one elsewhere would be.
-type elsewhere struct {
-	rpcbench.Serving
-	certificate func() []byte
-	accepted    func() (int64, error)
-	closed      int
-}
-
-func (e *elsewhere) serve(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config) (serving rpcbench.Serving, err error) {
-	e.Serving, err = rpcbench.Serve(ctx, stack, config)
-	return e, err
-}
-
-func (e *elsewhere) Certificate() []byte {
-	if e.certificate != nil {
-		return e.certificate()
-	}
-	return e.Serving.Certificate()
-}
-
-func (e *elsewhere) Accepted() (int64, error) {
-	if e.accepted != nil {
-		return e.accepted()
-	}
-	return e.Serving.Accepted()
-}
-
-func (e *elsewhere) Close() error {
-	e.closed++
-	return e.Serving.Close()
-}
-
 func TestStartWithAServerElsewhere(t *testing.T) {
-	odd := errors.New("odd")
-	for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.New()} {
-		e := new(elsewhere)
-		f := start(t, stack, rpcbench.Config{Conns: 2, TLS: true, Serve: e.serve})
-		require.Equal(t, e.Addr(), f.Addr)
-		require.Same(t, e, f.Serving)
-		require.EqualValues(t, 2, f.Accepted())
-		state, ok := f.TLS()
+	for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.New(), rawtcp.New()} {
+		server := start(t, stack, rpcbench.Config{TLS: true})
+		state, ok := server.TLS()
 		require.True(t, ok)
-		require.Equal(t, e.Certificate(), state.PeerCertificates[0].Raw)
+		config := rpcbench.Config{Conns: 2, TLS: true, Server: server.Addr, Certificate: state.PeerCertificates[0].Raw}
+		f := start(t, stack, config)
+		require.Equal(t, server.Addr, f.Addr)
+		require.EqualValues(t, 2, f.Accepted(), "what its client has opened")
+		require.EqualValues(t, 3, server.Accepted())
+		state, ok = f.TLS()
+		require.True(t, ok)
+		require.Equal(t, config.Certificate, state.PeerCertificates[0].Raw)
 		require.NoError(t, f.Close())
-		require.Equal(t, 1, e.closed)
-		e.accepted = func() (int64, error) { return 7, odd }
-		require.EqualValues(t, 7, f.Accepted(), "what was known last")
+		_, err := server.Client.CreateUser(t.Context(), users.Sample(0, 0))
+		require.NoError(t, err, "the server goes on")
 	}
-	for _, c := range []struct {
-		why    string
-		server elsewhere
-		want   string
-	}{
-		{"a certificate that is none", elsewhere{certificate: func() []byte { return []byte("odd") }}, "certificate: x509: "},
-		{"no certificate", elsewhere{certificate: func() []byte { return nil }}, "certificate: x509: "},
-		{"it can't say what it accepted", elsewhere{accepted: func() (int64, error) { return 0, odd }}, "connect: odd"},
-	} {
-		t.Run(c.why, func(t *testing.T) {
+}
+
+// A server elsewhere does not end with the fixture, so the fixture's connections do.
+func TestCloseEndsCallsOfAServerElsewhere(t *testing.T) {
+	for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.New(), rawtcp.New()} {
+		t.Run(stack.Name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			f, err := rpcbench.Start(t.Context(), httpjson.New(), rpcbench.Config{TLS: true, Serve: c.server.serve})
-			require.Nil(t, f)
-			require.ErrorContains(t, err, "rpcbench: httpjson: "+c.want)
-			require.Equal(t, 1, c.server.closed)
-			refused(t, c.server.Addr())
+			gate := new(netwrap.Gate)
+			server := start(t, stack, rpcbench.Config{WrapServer: gate.Wrap})
+			defer server.Close()
+			f := start(t, stack, rpcbench.Config{Server: server.Addr})
+			u := users.Sample(0, 0)
+			call, err := f.Client.Prepare(u)
+			require.NoError(t, err)
+			held := gate.Hold([]byte(u.Name))
+			result := make(chan error, 1)
+			go func() { result <- call(context.Background()) }()
+			<-held
+			require.NoError(t, f.Close())
+			err = <-result
+			require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
+			require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(call(context.Background())), "a call after Close")
 		})
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	e := &elsewhere{accepted: func() (int64, error) { cancel(); return 0, odd }}
-	_, err := rpcbench.Start(ctx, httpjson.New(), rpcbench.Config{Serve: e.serve})
-	require.EqualError(t, err, "rpcbench: httpjson: connect: context canceled", "what ended the control connection")
-	f, err := rpcbench.Start(t.Context(), httpjson.New(), rpcbench.Config{
-		Serve: func(context.Context, rpcbench.Stack, rpcbench.Config) (rpcbench.Serving, error) { return nil, odd },
-	})
-	require.Nil(t, f)
-	require.EqualError(t, err, "rpcbench: httpjson: odd")
-	require.ErrorIs(t, err, odd)
 }
 
 // refused fails when somebody listens on addr.

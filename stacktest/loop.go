@@ -155,7 +155,7 @@ func (r row) benchmark(b *testing.B) {
 	if r.callers < 1 {
 		b.Fatalf("rpcbench: %s: %d callers: at least one is needed", r.stack.Name, r.callers)
 	}
-	r.config = placed().config(r.config)
+	r.config = placed().config(b, r.stack, r.config)
 	f := Start(b, r.stack, r.config)
 	loop, calls := r.ready(b, f)
 	defer loop.Finish()

@@ -12,9 +12,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
+	process "github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/fixture"
-	"github.com/rpcbench/rpcbench/internal/remote"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
@@ -23,15 +23,15 @@ import (
 // (golang.org/x/perf/benchfmt): as keys only what forbids comparing two files, the units, and a comment line with commit, versions and
 // settings, which may well differ between the files one compares.
 //
-// The flag -server says where the loops have their servers: "" in this process; process, in a child for each fixture,
-// which is this binary again and finds its stack among stacks; or, at host:port, on the machine where rpcbench serve
-// prints that address. The flag -processes 16 has each row of [BenchmarkVersus] measured in that many children of this kind.
+// The flag -server says where the loops have their servers. "" is this process. "process" is a child for each row, which is
+// this binary again and finds its stack among stacks. "stack=host:port,…" names servers that run already, as rpcbench
+// serve prints it: rows of other stacks, and rows over TLS, are then skipped. The flag -processes 16 has each row of
+// [BenchmarkVersus] measured in that many children of this kind.
 //
 // m is package testing's. If m also has a method Check() error, an error of it is printed before anything runs: for flags of your own.
 func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
-	if os.Getenv(serverProcess) != "" {
-		remote.Serve(os.Stdin, os.Stdout, finder(stacks))
-		exit(0)
+	if process.Serve(os.Stdin, os.Stdout, stacks) {
+		exit(0, fixture.Background(stacks...)...)
 	}
 	if os.Getenv(versus.Variable) != "" {
 		orExit(1, versus.Serve(context.Background(), os.Stdin, os.Stdout, known(stacks)))
@@ -43,10 +43,9 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 	if c, ok := m.(interface{ Check() error }); ok {
 		orExit(2, c.Check())
 	}
-	orExit(2, placed().open(os.Stderr, stacks))
 	orExit(2, checkProcesses(*n, stacks))
 	if bench := flag.Lookup("test.bench"); bench != nil && bench.Value.String() != "" {
-		orExit(2, placed().reach(stacks))
+		orExit(2, placed().open(stacks))
 		fmt.Print(placed().keys())
 		printHeader(os.Stdout)
 	}

@@ -199,7 +199,7 @@ func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, l
 	if isCold {
 		bare = cold(stack, config)
 	}
-	bare.config = placed().config(bare.config)
+	bare.config = placed().config(b, stack, bare.config)
 	over := func(l netwrap.Link) row {
 		r := bare
 		r.config.WrapClient = wrapped(r.config.WrapClient, l.Wrap)

@@ -14,12 +14,13 @@
 // holds the truth. It takes about 70 minutes with nothing else running, goes on where it was interrupted, and leaves raw
 // records and figures in the folder. With -read it only makes the figures of the records that are there.
 //
-//	rpcbench serve [-addr 127.0.0.1:0]
+//	rpcbench serve [-addr 127.0.0.1] [-port 0] [stack...]
 //
-// serves every stack to benchmarks that run elsewhere, until it is interrupted. It prints its address, which go test takes:
-// go test -bench=. -server host:port. Both sides must be built with one Go from one commit. Servers listen on free ports of
-// the interface that a benchmark comes to; there is no password, so give an address other than the default only on a network
-// that you trust. The server's figures are those of the whole command: one benchmark at a time.
+// serves each stack, all unless named, on a port of its own, until it is told to end (TERM or interrupt). Calls under way then
+// have five seconds. The first line that it prints is what go test takes: go test -bench=. -server stack=host:port,… The
+// other lines are a command for each stack that creates a user with curl or grpcurl. Servers of gRPC stacks also answer gRPC's
+// reflection and health services. There is no TLS and no password: give an address other than the default only on a network
+// that you trust. docs/wire.md says what the servers answer.
 //
 // Bad input is one line on standard error. The exit status is 2 for a wrong command line, 1 for what fails later; what was
 // measured before is printed. Progress shows on a terminal only.
@@ -86,7 +87,7 @@ type command struct {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	commands := []command{versusCommand(stdout, stderr), calibrateCommand(stdout, stderr), serveCommand(stdout, stderr)}
+	commands := []command{versusCommand(stdout, stderr), calibrateCommand(stdout, stderr), serveCommand(stdout)}
 	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
 		fmt.Fprintf(stdout, "Rpcbench compares ways to serve and call an API, and says how far to trust it.\n\n")
 		for _, c := range commands {

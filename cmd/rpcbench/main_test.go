@@ -1,17 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,10 +19,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	api "github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/calibrate"
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/remote"
 	"github.com/rpcbench/rpcbench/internal/roster"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
@@ -98,42 +92,6 @@ func TestVersus(t *testing.T) {
 	require.Regexp(t, `(?m)^httpjson again +\d+ +\d+ +[01]\.\d{4} +[01]\.\d{4}–[01]\.\d{4} +noise floor \d+\.\d\d %$`, stdout)
 	require.Regexp(t, `(?m)^rawtcp +\d+ +\d+ +\d\.\d{4} +\d\.\d{4}–\d\.\d{4} +(faster|slower|equal|undecided|undecided: the base moved by \d+ %)$`, stdout)
 	require.Len(t, regexp.MustCompile(`(?m)^[a-z]`).FindAllString(stdout, -1), 4, "a heading, the base twice, the contestant")
-}
-
-func TestServe(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	stdout, theirs := io.Pipe()
-	var stderr bytes.Buffer
-	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, []string{"serve"}, theirs, &stderr) }()
-	defer func() { // also when the test fails before it
-		cancel()
-		<-ended
-	}()
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(t, err)
-	addr := strings.TrimSpace(line)
-	require.True(t, strings.HasPrefix(addr, "127.0.0.1:"), "loopback unless told otherwise: %s", addr)
-
-	serve := remote.Dial(addr, environ.Versions())
-	for _, stack := range roster.Main() {
-		f, err := api.Start(t.Context(), stack, api.Config{TLS: true, Serve: serve})
-		require.NoError(t, err)
-		require.NoError(t, f.Close())
-	}
-	_, err = api.Start(t.Context(), api.Stack{Name: "httpjsno"}, api.Config{Serve: serve})
-	require.ErrorContains(t, err, `rpcbench: httpjsno: server at `+addr+`: unknown stack "httpjsno": the stacks are `)
-	_, err = api.Start(t.Context(), api.Stack{Name: "grpcprotobuf+garbage=10000000000"}, api.Config{Serve: serve})
-	require.ErrorContains(t, err, `unknown stack "grpcprotobuf+garbage=10000000000"`, "what calibrate injects is nothing for a network")
-	_, err = api.Start(t.Context(), roster.Main()[0], api.Config{Serve: remote.Dial(addr, map[string]string{"go": "go1.1"})})
-	require.ErrorContains(t, err, `at the client: build both with one Go from one commit`)
-	cancel()
-	require.NoError(t, <-ended, "interrupting it is no error")
-	ended <- nil
-	require.Regexp(t, `(?m)^127\.0\.0\.1:\d+: server of "httpjson": done$`, stderr.String())
-	require.Regexp(t, `(?m)^127\.0\.0\.1:\d+: server of "httpjsno": rpcbench: unknown stack `, stderr.String())
-	_, err = net.Dial("tcp", addr)
-	require.Error(t, err)
 }
 
 // What eight processes have measured before the ninth died is printed, and what is missing is said.

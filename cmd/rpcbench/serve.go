@@ -6,36 +6,161 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
 
 	api "github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/remote"
+	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/roster"
 )
 
-func serveCommand(stdout, stderr io.Writer) command {
+const grace = 5 * time.Second // for calls under way when the command is told to end
+
+func serveCommand(stdout io.Writer) command {
 	return command{
-		name: "serve", does: "Serve every stack to benchmarks elsewhere", example: "rpcbench serve -addr 10.0.0.7:8080",
+		name: "serve", args: " [stack...]", does: "Serve stacks to any client, each on a port of its own", example: "rpcbench serve -port 8080 httpjson grpcprotobuf",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
-			addr := f.String("addr", "127.0.0.1:0", "`host:port` for benchmarks to connect to; port 0 is any free one")
-			return func(ctx context.Context, _ []string) error {
-				versions := environ.Versions()
-				ln, err := new(net.ListenConfig).Listen(ctx, "tcp", *addr)
-				if err != nil {
-					return fmt.Errorf("rpcbench: serve: %w", err)
+			addr := f.String("addr", "127.0.0.1", "`host` to listen on")
+			port := f.Uint("port", 0, "`port` of the first stack, each later one having the next; 0 is any free ones")
+			return func(ctx context.Context, names []string) error {
+				stacks := roster.All()
+				if len(names) > 0 {
+					var err error
+					if stacks, err = roster.Find(names...); err != nil {
+						return wrong("serve: %w", err)
+					}
 				}
-				fmt.Fprintln(stdout, ln.Addr())
-				return remote.Listen(ctx, ln, versions, one, func(line string) { fmt.Fprintln(stderr, line) })
+				if *port > 0 && *port+uint(len(stacks)) > 1<<16 {
+					return wrong("serve: -port %d: there are no %d ports from there", *port, len(stacks))
+				}
+				return serve(ctx, stdout, *addr, *port, stacks)
 			}
 		},
 	}
 }
 
-// one is the stack of a name: of the roster, and no copy of one with work injected, which any peer could ask for.
-func one(name string) (api.Stack, error) {
-	found, err := roster.Find(name)
-	if err != nil {
-		return api.Stack{}, err
+// serve prints the value of -server and a command line per stack, and ends all servers when ctx does.
+func serve(ctx context.Context, stdout io.Writer, host string, port uint, stacks []api.Stack) error {
+	var all sync.WaitGroup
+	defer all.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var servers, lines []string
+	for _, stack := range stacks {
+		f, err := child.Alone(ctx, forPeople(stack), api.Config{Addr: net.JoinHostPort(host, strconv.Itoa(int(port)))})
+		if err != nil && ctx.Err() != nil {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		all.Go(func() {
+			<-ctx.Done()
+			_ = f.Close()
+		})
+		if port > 0 {
+			port++
+		}
+		servers = append(servers, stack.Name+"="+f.Addr)
+		lines = append(lines, "# "+stack.Name+"\n"+commandLine(stack, f.Addr)+"\n")
 	}
-	return found[0], nil
+	fmt.Fprintf(stdout, "%s\n\n%s", strings.Join(servers, ","), strings.Join(lines, ""))
+	<-ctx.Done()
+	return nil
+}
+
+// forPeople is stack whose server ends gracefully and, if it speaks gRPC, describes its services and its health.
+func forPeople(stack api.Stack) api.Stack {
+	server := stack.Server
+	stack.Server = func(config api.ServerConfig) (api.Server, error) {
+		s, err := server(config)
+		if err != nil {
+			return nil, err
+		}
+		if strings.HasPrefix(stack.Protocol, "grpc/") {
+			describe(s)
+		}
+		return graceful{s}, nil
+	}
+	return stack
+}
+
+// describe adds grpc-go's reflection and health services.
+func describe(server api.Server) {
+	var target any = server
+	if s, ok := target.(interface{ HTTPHandler() http.Handler }); ok {
+		target = s.HTTPHandler()
+	}
+	if mux, ok := target.(*http.ServeMux); ok { // connect's: it has no such services, so a server of grpc-go answers beside it
+		beside := grpc.NewServer()
+		beside.RegisterService(&grpc.ServiceDesc{ServiceName: userService}, nil)
+		for _, service := range []string{"grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection", "grpc.health.v1.Health"} {
+			mux.Handle("/"+service+"/", beside)
+		}
+		target = beside
+	}
+	s := target.(reflection.GRPCServer)
+	grpc_health_v1.RegisterHealthServer(s, health.NewServer())
+	reflection.Register(s)
+}
+
+// graceful lets the calls under way end before it closes, where the library can.
+type graceful struct{ api.Server }
+
+func (s graceful) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	switch g := s.Server.(type) {
+	case interface{ GracefulStop() }:
+		defer context.AfterFunc(ctx, func() { _ = s.Server.Close() })()
+		g.GracefulStop()
+	case interface{ Shutdown(context.Context) error }:
+		_ = g.Shutdown(ctx)
+	}
+	return s.Server.Close()
+}
+
+const (
+	userService = "rpcbench.user.v1.UserService"
+
+	userJSON  = `'{"email":"ann@example.com","name":"Anna","password":"secret"}'`
+	userXML   = `'<User><email>ann@example.com</email><name>Anna</name><password>secret</password></User>'`
+	userProto = `\022\017ann@example.com\032\004Anna\042\006secret`
+	userPack  = `\203\245email\257ann@example.com\244name\244Anna\250password\246secret`
+)
+
+// commandLine is a shell command that creates a user at addr with a client that is not of this module.
+func commandLine(stack api.Stack, addr string) string {
+	curl := "curl -s"
+	if stack.Traits.HTTP == "2" {
+		curl += " --http2-prior-knowledge"
+	}
+	if stack.Traits.Compression != "" {
+		curl += " --compressed"
+	}
+	post := curl + " -H 'Content-Type: application/%s' -d %s http://" + addr + "%s"
+	binary := "printf '%s' | " + curl + " -H 'Content-Type: application/%s' --data-binary @- --output - http://" + addr + "/users | od -c"
+	switch format := strings.Split(stack.Protocol, "/"); format[0] + "/" + format[1] {
+	case "grpc/proto":
+		return fmt.Sprintf("grpcurl -plaintext -d %s %s %s/CreateUser", userJSON, addr, userService)
+	case "http/json":
+		return fmt.Sprintf(post, "json", userJSON, "/users")
+	case "http/xml":
+		return fmt.Sprintf(post, "xml", userXML, "/users")
+	case "http/proto":
+		return fmt.Sprintf(binary, userProto, "protobuf")
+	case "http/msgpack":
+		return fmt.Sprintf(binary, userPack, "vnd.msgpack")
+	case "tcp/proto":
+		return fmt.Sprintf(`printf '\000\000\000\037\n%s' | curl -s --max-time 1 --output - telnet://%s | od -c`, userProto, addr)
+	default: // connect's servers answer JSON whatever their own client speaks
+		return fmt.Sprintf(post, "json", userJSON, "/"+userService+"/CreateUser")
+	}
 }

@@ -35,22 +35,6 @@ func List() []string {
 	return append(env, modules()...)
 }
 
-// Versions returns what two binaries share if they are of one source: go, goexperiment, commit, and the version of each
-// module under its path. What can't be had is absent.
-func Versions() map[string]string {
-	versions := map[string]string{"go": runtime.Version()}
-	for name, value := range map[string]string{"goexperiment": Experiment(), "commit": commit(settings())} {
-		if value != "" {
-			versions[name] = value
-		}
-	}
-	for _, m := range modules() {
-		path, version, _ := strings.Cut(m, "@")
-		versions[path] = version
-	}
-	return versions
-}
-
 // settings are how this binary was built, by name.
 func settings() map[string]string {
 	all := map[string]string{}

@@ -2,7 +2,6 @@ package environ
 
 import (
 	"os"
-	"runtime"
 	"runtime/debug"
 	"testing"
 
@@ -56,12 +55,4 @@ func TestVersionOfAReplacement(t *testing.T) {
 		require.Equal(t, test.want, version(&debug.Module{Path: "example.com/m", Version: "v1.2.3", Replace: test.replace}), why)
 	}
 	require.Regexp(t, `^[0-9a-f]{12}(\+changes)?$`, head("."))
-}
-
-func TestVersions(t *testing.T) {
-	versions := Versions()
-	require.Equal(t, runtime.Version(), versions["go"])
-	require.Equal(t, Experiment(), versions["goexperiment"])
-	require.Regexp(t, `^v\d`, versions["github.com/stretchr/testify"], "a module of this very binary")
-	require.NotContains(t, versions, "date", "which no two binaries need share")
 }

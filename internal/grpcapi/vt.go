@@ -1,8 +1,6 @@
 package grpcapi
 
 import (
-	"fmt"
-
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 
@@ -11,7 +9,8 @@ import (
 
 // VT is vtprotobuf as a codec for grpc.ForceServerCodecV2 and grpc.ForceCodecV2, which set it for one server and one
 // client; registering it would change every client of the process. It uses the library's buffer pool as its own codec
-// for protobuf does. The older Codec interface would put a copy between them.
+// for protobuf does. The older Codec interface would put a copy between them. Messages without vtprotobuf's methods, such as
+// those of gRPC reflection, are the library's own codec's.
 func VT() encoding.CodecV2 { return vt{} }
 
 type vt struct{}
@@ -22,7 +21,7 @@ func (vt) Name() string { return "proto" }
 func (vt) Marshal(v any) (mem.BufferSlice, error) {
 	m, ok := v.(pb.VTMessage)
 	if !ok {
-		return nil, fmt.Errorf("%T has no vtprotobuf methods", v)
+		return encoding.GetCodecV2("proto").Marshal(v)
 	}
 	size := m.SizeVT()
 	if mem.IsBelowBufferPoolingThreshold(size) {
@@ -43,7 +42,7 @@ func (vt) Marshal(v any) (mem.BufferSlice, error) {
 func (vt) Unmarshal(data mem.BufferSlice, v any) error {
 	m, ok := v.(pb.VTMessage)
 	if !ok {
-		return fmt.Errorf("%T has no vtprotobuf methods", v)
+		return encoding.GetCodecV2("proto").Unmarshal(data, v)
 	}
 	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buf.Free()

@@ -18,6 +18,9 @@ func Protocols(http2 bool) *http.Protocols {
 	return p
 }
 
+// HTTPHandler is what the server serves: rpcbench serve adds to it.
+func (s server) HTTPHandler() http.Handler { return s.Handler }
+
 // NewServer serves h with the limits that every server has.
 func NewServer(config rpcbench.ServerConfig, h http.Handler, http2 bool) rpcbench.Server {
 	idle, header := config.Limits()

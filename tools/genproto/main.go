@@ -45,6 +45,7 @@ var pooled = []string{
 }
 
 var (
+	importLine    = regexp.MustCompile(`(?m)^import "`)
 	packageLine   = regexp.MustCompile(`(?m)^package rpcbench\.`)
 	goPackageLine = regexp.MustCompile(`(?m)^option go_package = .*$`)
 )
@@ -106,13 +107,14 @@ func run() error {
 	return nil
 }
 
-// open reads a file of src by its import path. A copy has names of its own, since the generated Go registers them.
+// open reads a file of src by its import path. Imports in files lack importRoot. A copy has names of its own, since the generated Go registers them.
 func open(src fs.FS, path string) (io.ReadCloser, error) {
 	original, isCopy := strings.CutPrefix(path, pooledRoot)
+	text, err := fs.ReadFile(src, strings.TrimPrefix(original, importRoot))
 	if !isCopy {
-		return src.Open(strings.TrimPrefix(path, importRoot))
+		text = importLine.ReplaceAll(text, []byte(`import "`+importRoot))
+		return io.NopCloser(bytes.NewReader(text)), err
 	}
-	text, err := fs.ReadFile(src, original)
 	text = packageLine.ReplaceAll(text, []byte("package rpcbench.pooled."))
 	text = goPackageLine.ReplaceAll(text, []byte(`option go_package = "`+pooledPackage+`";`))
 	return io.NopCloser(bytes.NewReader(text)), err

@@ -3,7 +3,6 @@ package stacktest
 import (
 	"context"
 	"flag"
-	"io"
 	"net"
 	"os"
 	"strings"
@@ -16,9 +15,8 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/cpu"
-	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/remote"
 	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/rawtcp"
 )
 
 // BenchmarkElsewhere is the stacks whose servers the tests put into other processes.
@@ -37,7 +35,7 @@ const (
 // elsewhereStacks are known to TestMain: a faultless one, two that show their faults only in a process of their own, and one whose
 // server's cost is known.
 func elsewhereStacks() []rpcbench.Stack {
-	alone := os.Getenv(serverProcess) != ""
+	alone := os.Getenv("RPCBENCH_SERVER") != ""
 	var served atomic.Int64
 	mortal := fake{body: func(data []byte) []byte {
 		if served.Add(1) > 1+warmRounds*users.Round+10 && alone {
@@ -68,28 +66,29 @@ func elsewhereStacks() []rpcbench.Stack {
 		}
 	}}.stack()
 	costly.Name = "costly"
-	return []rpcbench.Stack{mortal, fake{}.stack(), leaking, costly}
+	return []rpcbench.Stack{mortal, fake{}.stack(), leaking, costly, sly()}
+}
+
+// sly is a stack whose client opens a connection that no fixture knows of.
+func sly() rpcbench.Stack {
+	stack := fake{}.stack()
+	stack.Name = "sly"
+	dial := stack.Dial
+	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		if os.Getenv("RPCBENCH_SERVER") == "" {
+			if _, err := net.Dial("tcp", config.Addr); err != nil {
+				return nil, err
+			}
+		}
+		return dial(config)
+	}
+	return stack
 }
 
 // runElsewhere runs the rows of a stack with the flag.
 func runElsewhere(t *testing.T, stack, server string) (output string, err error) {
 	t.Helper()
 	return child(t, "-test.bench=^BenchmarkElsewhere$/^stack="+stack+"$", "-test.benchtime=500x", "-server="+server)
-}
-
-// listening is the address of a server as rpcbench serve has it.
-func listening(t *testing.T, versions map[string]string) (addr string) {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- remote.Listen(ctx, ln, versions, finder(elsewhereStacks()), func(string) {}) }()
-	t.Cleanup(func() {
-		cancel()
-		require.NoError(t, <-ended)
-	})
-	return ln.Addr().String()
 }
 
 // TestServerElsewhere: with the server in another process a row's figures are the client's, and the server's stand beside
@@ -116,21 +115,27 @@ func TestServerElsewhere(t *testing.T) {
 		require.NotContains(t, v.Unit, "server")
 	}
 	require.Empty(t, here.GetConfig("server"))
+	remote := Start(t, fake{}.stack(), rpcbench.Config{})
 	for server, keys := range map[string]map[string]string{
-		"process":                        {"server": "process", "proved": ""},
-		listening(t, environ.Versions()): {"server": "remote", "proved": "no"},
+		"process":             {"server": "process", "proved": ""},
+		"fake=" + remote.Addr: {"server": "remote", "proved": "no"},
 	} {
 		there := row("fake", server)
 		for _, unit := range []string{"B/op", "allocs/op"} {
-			both, client, server := get(here, unit), get(there, unit), get(there, "server-"+unit)
+			both, client := get(here, unit), get(there, unit)
 			require.Less(t, client, both, "%s of the client alone", unit)
-			require.Less(t, server, both, "%s of the server alone", unit)
 			require.Positive(t, client, unit)
-			require.Positive(t, server, unit)
+			if server == "process" {
+				require.Less(t, get(there, "server-"+unit), both, "%s of the server alone", unit)
+				require.Positive(t, get(there, "server-"+unit), unit)
+			}
 		}
 		if _, known := cpu.Time(); known {
-			require.Positive(t, get(there, "server-cpu-ns/op"))
 			require.Positive(t, get(there, "cpu-ns/op"))
+			require.True(t, server != "process" || get(there, "server-cpu-ns/op") > 0)
+		}
+		for _, v := range there.Values {
+			require.True(t, server == "process" || !strings.Contains(v.Unit, "server"), "%s of a server that is no child", v.Unit)
 		}
 		for _, unit := range []string{"sent-B/op", "recv-B/op"} {
 			require.Equal(t, get(here, unit), get(there, unit), "%s: the same calls", unit)
@@ -164,16 +169,14 @@ func TestServersCost(t *testing.T) {
 // What goes wrong with a server elsewhere is one clear line, there is no row, and no process is left: child waits for all
 // who hold its standard output and error.
 func TestBrokenServerElsewhereHasNoRow(t *testing.T) {
-	mine := environ.Versions()
-	other := map[string]string{"go": "go1.1", "commit": mine["commit"]}
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, nobody.Close())
 	for _, c := range []struct{ why, stack, server, want string }{
 		{"it dies, and the next row has another", "(mortal|fake)", "process", "rpcbench: mortal: close: server process: exit status 3"},
 		{"it leaves goroutines", "leaking", "process", "rpcbench: leaking: close: server process: exit status 1"},
-		{"another Go", "fake", listening(t, other), `: go is "go1.1" at the server and "` + mine["go"] + `" at the client: build both with one Go from one commit`},
-		{"nobody listens", "fake", nobody.Addr().String(), "rpcbench: -server " + nobody.Addr().String() + ": server at " + nobody.Addr().String() + ": dial tcp "},
+		{"nobody listens", "fake", "fake=" + nobody.Addr().String(), "rpcbench: -server: fake=" + nobody.Addr().String() + ": rpcbench: fake: connect: rpcbench: unavailable: "},
+		{"another stack's server", "fake", "fake=" + Start(t, rawtcp.New(), rpcbench.Config{}).Addr, ": rpcbench: fake: connect: rpcbench: unavailable: "},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			if c.stack == "leaking" && testing.Short() {
@@ -203,18 +206,57 @@ func TestServersStackIsUnknown(t *testing.T) {
 
 func TestWrongServerFlag(t *testing.T) {
 	for why, value := range map[string]string{
-		"a word": "nonsense", "a misspelt word": "Process", "no port": "host:", "port 0": "host:0", "a port too high": "host:65536",
-		"a name of a port": "host:http", "no host and port": "host",
+		"a word": "nonsense", "a misspelt word": "Process", "no stack": "127.0.0.1:80", "no address": "fake=", "a stack that is not here": "stub=127.0.0.1:80",
+		"work injected by name": "fake+garbage=10000000000", "nothing after a comma": "fake=" + Start(t, fake{}.stack(), rpcbench.Config{}).Addr + ",",
 	} {
 		t.Run(why, func(t *testing.T) {
 			out, err := child(t, "-test.bench=.", "-server="+value)
 			require.EqualError(t, err, "exit status 2")
-			require.Equal(t, `rpcbench: -server "`+value+`": it is process, or the host:port that rpcbench serve prints`+"\n", out)
+			require.Regexp(t, `^rpcbench: -server: ".*" is neither process nor stack=host:port, as rpcbench serve prints it, each stack once\n$`, out)
 		})
 	}
 	p := &placement{where: childProcess}
-	require.EqualError(t, p.open(io.Discard, nil),
-		"rpcbench: -server process: TestMain does not name the stacks of its servers: stacktest.Main(m, mystack.New())")
+	require.EqualError(t, p.open(nil),
+		"rpcbench: -server: TestMain does not name the stacks of its servers: stacktest.Main(m, mystack.New())")
+}
+
+// TestRowsThatAServerElsewhereLacks are skipped: they would have their server here, below a key that is not theirs.
+func TestRowsThatAServerElsewhereLacks(t *testing.T) {
+	p := &placement{where: "fake=127.0.0.1:80", elsewhere: map[string]string{"fake": "127.0.0.1:80"}}
+	for _, c := range []struct {
+		stack  string
+		config rpcbench.Config
+		want   string // "" is skipped
+	}{
+		{"fake", rpcbench.Config{}, "127.0.0.1:80"},
+		{"other.to.fake", rpcbench.Config{Conns: 3}, "127.0.0.1:80"},
+		{"fake", rpcbench.Config{Server: "127.0.0.1:81"}, "127.0.0.1:81"},
+		{"fake.to.other", rpcbench.Config{}, ""},
+		{"other", rpcbench.Config{}, ""},
+		{"fake", rpcbench.Config{TLS: true}, ""},
+	} {
+		skipped, got := false, ""
+		testing.Benchmark(func(b *testing.B) {
+			defer func() { skipped = b.Skipped() }()
+			got = p.config(b, renamed(c.stack), c.config).Server
+		})
+		require.Equal(t, c.want, got, c.stack)
+		require.Equal(t, c.want == "", skipped, c.stack)
+	}
+	out, err := runElsewhere(t, "leaking", "fake="+Start(t, fake{}.stack(), rpcbench.Config{}).Addr)
+	require.NoError(t, err, out)
+	require.Contains(t, out, "rpcbench: -server names no server of 4 stacks: their rows are skipped\n")
+	rows, _ := results(t, out)
+	require.Empty(t, rows)
+}
+
+// TestConnectionsOfAChildAreCounted: the child must have accepted what the fixture knows of.
+func TestConnectionsOfAChildAreCounted(t *testing.T) {
+	out, err := runElsewhere(t, "sly", childProcess)
+	require.Error(t, err)
+	require.Contains(t, out, "rpcbench: sly: the server's process accepted 2 connections, its client opened 1")
+	rows, _ := results(t, out)
+	require.Empty(t, rows)
 }
 
 // The flag is for the loops alone: this test's stack is one that no child knows.
@@ -233,20 +275,4 @@ func TestVersusIsInOneProcess(t *testing.T) {
 		BenchmarkVersus(b, fake{}.stack(), renamed("other"))
 	})
 	require.True(t, skipped)
-}
-
-func TestConfigsOwnServeStays(t *testing.T) {
-	const mine, flags = "mine", "the flag's"
-	var called string
-	serve := func(name string) remote.StartFunc {
-		return func(ctx context.Context, s rpcbench.Stack, c rpcbench.Config) (rpcbench.Serving, error) {
-			called = name
-			return rpcbench.Serve(ctx, s, c)
-		}
-	}
-	p := &placement{where: childProcess, serve: serve(flags)}
-	for want, config := range map[string]rpcbench.Config{mine: {Serve: serve(mine)}, flags: {}} {
-		Start(t, fake{}.stack(), p.config(config))
-		require.Equal(t, want, called)
-	}
 }

@@ -1,0 +1,205 @@
+// Package child runs the server of a stack in a process of its own, and asks that process what it has used.
+//
+// The process is this binary again. Its environment names the stack. It writes a [Report] when its server listens, and
+// one for each line of its standard input. It ends with that input, so it outlives no parent.
+package child
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/cpu"
+)
+
+const (
+	stackEnv = "RPCBENCH_SERVER"     // the stack that a child serves
+	tlsEnv   = "RPCBENCH_SERVER_TLS" // "true" or "false"
+	collect  = "collect\n"           // asks for a report after a garbage collection; any other line for one without
+
+	limit = 15 * time.Second // for a report, and for the end: longer than rpcbench.Start and Fixture.Close take at most
+)
+
+// Report is what a child says of itself, as a line of JSON.
+type Report struct {
+	Error       string        `json:"error,omitempty"` // why it ends
+	Addr        string        `json:"addr"`
+	Certificate []byte        `json:"certificate,omitempty"` // DER; the key stays in the child
+	Accepted    int64         `json:"accepted"`              // connections, but for the one that the child itself has opened
+	CPU         time.Duration `json:"cpu_ns"`                // user and system time so far; 0 where the system doesn't tell
+	Bytes       uint64        `json:"bytes"`                 // allocated on the heap so far, freed or not
+	Allocs      uint64        `json:"allocs"`
+}
+
+// Alone starts a server of stack that has answered one call right: a fixture without a client.
+func Alone(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config) (*rpcbench.Fixture, error) {
+	f, err := rpcbench.Start(ctx, stack, config)
+	if err != nil {
+		return nil, err
+	}
+	client := f.Client
+	f.Client = nil // so that Close leaves it alone
+	if err := client.Close(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Serve returns false at once if this process is no child. In a child it serves one of stacks until in ends.
+func Serve(in io.Reader, out io.Writer, stacks []rpcbench.Stack) bool {
+	name, isChild := os.LookupEnv(stackEnv)
+	if !isChild {
+		return false
+	}
+	reports := json.NewEncoder(out)
+	err := fmt.Errorf("TestMain does not name the stack %q: stacktest.Main takes stacks", name)
+	if i := slices.IndexFunc(stacks, func(s rpcbench.Stack) bool { return s.Name == name }); i >= 0 {
+		err = serve(bufio.NewReader(in), reports, stacks[i])
+	}
+	if err != nil {
+		_ = reports.Encode(Report{Error: strings.TrimPrefix(err.Error(), "rpcbench: ")}) // if anybody is still there
+	}
+	return true
+}
+
+func serve(in *bufio.Reader, reports *json.Encoder, stack rpcbench.Stack) error {
+	f, err := Alone(context.Background(), stack, rpcbench.Config{TLS: os.Getenv(tlsEnv) == "true"})
+	if err != nil {
+		return err
+	}
+	r := Report{Addr: f.Addr}
+	if state, ok := f.TLS(); ok {
+		r.Certificate = state.PeerCertificates[0].Raw
+	}
+	own := f.Accepted()
+	var memory runtime.MemStats // once, since it is large, and what is allocated between two reports is the calls'
+	for err == nil {
+		r.Accepted = f.Accepted() - own
+		r.CPU, _ = cpu.Time()
+		runtime.ReadMemStats(&memory) // runtime/metrics counts small objects late
+		r.Bytes, r.Allocs = memory.TotalAlloc, memory.Mallocs
+		_ = reports.Encode(&r) // if nobody reads it, in ends
+		var line []byte
+		if line, err = in.ReadSlice('\n'); string(line) == collect {
+			runtime.GC()
+		}
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
+// Server is a server in a child of this process. One goroutine at a time.
+type Server struct {
+	Report // the newest
+
+	cmd     *exec.Cmd
+	reports *bufio.Scanner
+	in      io.WriteCloser // its end is the child's
+	kill    func()
+	stop    func() error
+}
+
+// Start starts this program as a child, which must call [Serve], and has it serve the stack of that name, or the second of
+// a cross. The child has the GOMAXPROCS that this process has at that moment. ctx bounds the start.
+func Start(ctx context.Context, stack string, tls bool, stderr io.Writer) (*Server, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, failed(err)
+	}
+	s := &Server{cmd: exec.Command(path)}
+	s.kill = func() { _ = s.cmd.Process.Kill() }
+	s.stop = sync.OnceValue(s.end)
+	s.cmd.Env = append(os.Environ(), stackEnv+"="+ServerOf(stack), tlsEnv+"="+strconv.FormatBool(tls),
+		"GOMAXPROCS="+strconv.Itoa(runtime.GOMAXPROCS(0)))
+	s.cmd.Stderr = stderr
+	out, err := s.cmd.StdoutPipe()
+	if err == nil {
+		s.in, err = s.cmd.StdinPipe()
+	}
+	if err == nil {
+		err = s.cmd.Start() // which closes the pipes if it fails
+	}
+	if err != nil {
+		return nil, failed(err)
+	}
+	s.reports = bufio.NewScanner(out)
+	release := context.AfterFunc(ctx, s.kill)
+	err = s.read()
+	if !release() {
+		_ = s.stop()
+		err = failed(context.Cause(ctx))
+	}
+	return s, err
+}
+
+// ServerOf returns the name of the stack whose server a stack has: of a cross (see rpcbench.Cross) the second.
+func ServerOf(stack string) string {
+	if _, server, crossed := strings.Cut(stack, ".to."); crossed {
+		return server
+	}
+	return stack
+}
+
+// Ask has the child report, after a garbage collection if told to. What a report costs, a few allocations, is in the next.
+func (s *Server) Ask(afterCollection bool) error {
+	question := "report\n"
+	if afterCollection {
+		question = collect
+	}
+	_, _ = io.WriteString(s.in, question) // when nobody reads it, there is no answer
+	return s.read()
+}
+
+// read reads a report. A child that fails to make one is ended.
+func (s *Server) read() error {
+	defer time.AfterFunc(limit, s.kill).Stop()
+	var r Report
+	if !s.reports.Scan() {
+		return failed(fmt.Errorf("no answer: %w", cmp.Or(s.stop(), s.reports.Err(), io.EOF)))
+	}
+	if err := json.Unmarshal(s.reports.Bytes(), &r); err != nil || r.Error != "" {
+		_ = s.stop()
+		return failed(cmp.Or(err, errors.New(r.Error)))
+	}
+	s.Report = r
+	return nil
+}
+
+// Close ends the child, and returns when it has ended. Its error is what the child said last, or how it ended.
+func (s *Server) Close() error { return failed(s.stop()) }
+
+func (s *Server) end() error {
+	defer time.AfterFunc(limit, s.kill).Stop()
+	_ = s.in.Close()
+	var last Report
+	for s.reports.Scan() {
+		_ = json.Unmarshal(s.reports.Bytes(), &last)
+	}
+	err := s.cmd.Wait()
+	if last.Error != "" {
+		err = errors.New(last.Error)
+	}
+	return err
+}
+
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("server process: %w", err)
+}

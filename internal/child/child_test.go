@@ -1,0 +1,284 @@
+package child
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/connectrpc"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/cpu"
+	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/rawtcp"
+)
+
+const parentEnv = "RPCBENCH_TEST_PARENT"
+
+// TestMain is also the processes that the tests start.
+func TestMain(m *testing.M) {
+	switch {
+	case Serve(os.Stdin, os.Stdout, stacks()):
+	case os.Getenv(parentEnv) != "":
+		parent()
+	default:
+		goleak.VerifyTestMain(m)
+	}
+}
+
+// stacks are known to children. Some are httpjson with another server.
+func stacks() []rpcbench.Stack {
+	list := []rpcbench.Stack{httpjson.New(), grpcprotobuf.New(), rawtcp.New(), connectrpc.GRPC()}
+	for name, change := range map[string]func(rpcbench.Server) (rpcbench.Server, error){
+		"procs" + strconv.Itoa(runtime.GOMAXPROCS(0)): func(s rpcbench.Server) (rpcbench.Server, error) { return s, nil },
+		"noserver": func(rpcbench.Server) (rpcbench.Server, error) { return nil, errors.New("odd") },
+		"oddclose": func(s rpcbench.Server) (rpcbench.Server, error) { return oddClose{s}, nil },
+		"exits":    func(rpcbench.Server) (rpcbench.Server, error) { os.Exit(3); return nil, nil },
+		"prints":   func(s rpcbench.Server) (rpcbench.Server, error) { fmt.Println("hello"); return s, nil },
+		"hangs": func(rpcbench.Server) (rpcbench.Server, error) {
+			fmt.Fprintln(os.Stderr, "hanging")
+			select {}
+		},
+	} {
+		stack := httpjson.New()
+		server := stack.Server
+		stack.Name = name
+		stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+			s, err := server(config)
+			if err != nil {
+				return nil, err
+			}
+			return change(s)
+		}
+		list = append(list, stack)
+	}
+	return list
+}
+
+type oddClose struct{ rpcbench.Server }
+
+func (s oddClose) Close() error { return errors.Join(s.Server.Close(), errors.New("odd")) }
+
+func start(t *testing.T, stack string, tls bool) *Server {
+	t.Helper()
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each child takes a second to end under the race detector
+	s, err := Start(t.Context(), stack, tls, os.Stderr)
+	require.NoError(t, err)
+	return s
+}
+
+// gone fails unless the process has ended and somebody has waited for it.
+func gone(t *testing.T, pid int) {
+	t.Helper()
+	p, err := os.FindProcess(pid)
+	if err == nil {
+		err = p.Signal(syscall.Signal(0))
+	}
+	require.ErrorIs(t, err, os.ErrProcessDone)
+}
+
+func TestAServerInAChild(t *testing.T) {
+	cross, err := rpcbench.Cross(grpcprotobuf.New(), connectrpc.GRPC())
+	require.NoError(t, err)
+	for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.New(), rawtcp.New(), cross} {
+		for _, mode := range []string{"clear", "tls"} {
+			t.Run(stack.Name+"/"+mode, func(t *testing.T) {
+				defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+				s, stranger := start(t, stack.Name, mode == "tls"), start(t, stack.Name, true)
+				defer stranger.Close()
+				require.NotEqual(t, stranger.Addr, s.Addr, "two at a time")
+				require.Zero(t, s.Accepted, "its own connection is not counted")
+				config := rpcbench.Config{Conns: 3, TLS: mode == "tls", Server: s.Addr, Certificate: s.Certificate}
+				f, err := rpcbench.Start(t.Context(), stack, config)
+				require.NoError(t, err)
+				defer f.Close()
+				host, port, err := net.SplitHostPort(f.Addr)
+				require.NoError(t, err)
+				require.Equal(t, "127.0.0.1", host)
+				_, err = net.Dial("tcp", "127.0.0.2:"+port)
+				require.Error(t, err, "it listens on the loopback interface alone")
+
+				require.NoError(t, s.Ask(true))
+				before := s.Report
+				require.EqualValues(t, 3, before.Accepted, "by the listener there")
+				require.EqualValues(t, 3, f.Accepted(), "by the client")
+				_, err = f.Client.CreateUser(t.Context(), users.Sample(0, 0))
+				require.NoError(t, err)
+				require.NoError(t, s.Ask(false))
+				require.Greater(t, s.Bytes, before.Bytes)
+				require.Greater(t, s.Allocs, before.Allocs)
+				_, known := cpu.Time()
+				require.Equal(t, known, before.CPU > 0)
+				require.GreaterOrEqual(t, s.CPU, before.CPU)
+
+				state, ok := f.TLS()
+				require.Equal(t, mode == "tls", ok)
+				if ok {
+					require.Equal(t, s.Certificate, state.PeerCertificates[0].Raw)
+					config.Certificate = stranger.Certificate
+					f, err := rpcbench.Start(t.Context(), stack, config)
+					require.ErrorContains(t, err, "certificate", "another certificate than the server's is refused")
+					require.Nil(t, f)
+				}
+				require.NoError(t, f.Close())
+				require.NoError(t, s.Close())
+				require.NoError(t, s.Close())
+				_, err = net.Dial("tcp", f.Addr)
+				require.Error(t, err, "nobody listens any more")
+				require.NotEqual(t, os.Getpid(), s.cmd.Process.Pid)
+				gone(t, s.cmd.Process.Pid)
+			})
+		}
+	}
+}
+
+// The server of a crossed stack is the other one's, in a process of its own too.
+func TestACrossHasTheOthersServer(t *testing.T) {
+	_, err := Start(t.Context(), "httpjson.to.noserver", false, os.Stderr)
+	require.EqualError(t, err, "server process: noserver: server: odd", "what making that server says")
+}
+
+func TestGOMAXPROCSIsTheParents(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "77")
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
+	s := start(t, "procs3", false) // what it is now, whatever this process was told when it began
+	require.NoError(t, s.Close())
+}
+
+func TestFailures(t *testing.T) {
+	for _, c := range []struct{ why, stack, want string }{
+		{"an unknown stack", "mine", `server process: TestMain does not name the stack "mine": stacktest.Main takes stacks`},
+		{"work injected by name", "grpcprotobuf+work=24h", `server process: TestMain does not name the stack "grpcprotobuf+work=24h": stacktest.Main takes stacks`},
+		{"no server can be made", "noserver", "server process: noserver: server: odd"},
+		{"a child that ends", "exits", "server process: no answer: exit status 3"},
+		{"a child that prints", "prints", "server process: invalid character 'h' looking for beginning of value"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			s, err := Start(t.Context(), c.stack, false, os.Stderr)
+			require.EqualError(t, err, c.want)
+			gone(t, s.cmd.Process.Pid)
+		})
+	}
+}
+
+func TestClosingFails(t *testing.T) {
+	s := start(t, "oddclose", false)
+	err := s.Close()
+	require.EqualError(t, err, "server process: close: odd", "what went wrong there is known here")
+	require.Equal(t, err, s.Close())
+}
+
+func TestAChildThatDies(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	s := start(t, "httpjson", false)
+	f, err := rpcbench.Start(t.Context(), httpjson.New(), rpcbench.Config{Server: s.Addr})
+	require.NoError(t, err)
+	s.kill()
+	for err == nil {
+		err = s.Ask(false)
+	}
+	require.EqualError(t, err, "server process: no answer: signal: killed")
+	gone(t, s.cmd.Process.Pid)
+	_, err = f.Client.CreateUser(t.Context(), users.Sample(0, 0))
+	require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
+	require.NoError(t, f.Close())
+	require.EqualError(t, s.Close(), "server process: signal: killed")
+}
+
+// parent has a server in a child, and waits to be killed.
+func parent() {
+	s, err := Start(context.Background(), "httpjson", false, os.Stderr)
+	fmt.Println(s.Addr, err)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+func TestAChildEndsWithItsParent(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), parentEnv+"=1")
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	defer in.Close()
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	stderr, theirs, err := os.Pipe() // which parent and child both hold
+	require.NoError(t, err)
+	defer stderr.Close()
+	cmd.Stderr = theirs
+	require.NoError(t, cmd.Start())
+	require.NoError(t, theirs.Close())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	addr, ok := strings.CutSuffix(line, " <nil>\n")
+	require.True(t, ok, line)
+
+	require.NoError(t, cmd.Process.Kill())
+	require.Error(t, cmd.Wait())
+	require.NoError(t, stderr.SetReadDeadline(time.Now().Add(time.Minute)))
+	said, err := io.ReadAll(stderr)
+	require.NoError(t, err, "the child still runs")
+	require.Empty(t, string(said))
+	_, err = net.Dial("tcp", addr)
+	require.Error(t, err)
+}
+
+func TestStartIsCancelled(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	stderr, theirs, err := os.Pipe()
+	require.NoError(t, err)
+	defer stderr.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		_, _ = stderr.Read(make([]byte, 1)) // it is asked for its server
+		cancel()
+	}()
+	_, err = Start(ctx, "hangs", false, theirs)
+	require.EqualError(t, err, "server process: context canceled")
+	require.NoError(t, theirs.Close())
+	_, err = io.Copy(io.Discard, stderr)
+	require.NoError(t, err, "nobody holds it any more")
+}
+
+// Neither a child that never answers nor one that never ends keeps its parent for longer than limit.
+func TestAParentDoesNotWaitForEver(t *testing.T) {
+	for why, wait := range map[string]func(*Server) error{
+		"for an answer": func(s *Server) error { return s.Ask(true) },
+		"for the end":   (*Server).Close,
+	} {
+		t.Run(why, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				parent, child := net.Pipe()
+				defer child.Close()
+				go func() { _, _ = io.Copy(io.Discard, child) }()
+				began := time.Now()
+				s := &Server{cmd: new(exec.Cmd), reports: bufio.NewScanner(parent), in: keepOpen{parent}, kill: func() { _ = parent.Close() }}
+				s.stop = sync.OnceValue(s.end)
+				require.Error(t, wait(s))
+				require.Equal(t, limit, time.Since(began))
+			})
+		})
+	}
+}
+
+// keepOpen is a connection that has no halves to close.
+type keepOpen struct{ io.Writer }
+
+func (keepOpen) Close() error { return nil }
