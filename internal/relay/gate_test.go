@@ -1,0 +1,250 @@
+package relay_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/relay"
+)
+
+func TestGateHoldsRequest(t *testing.T) {
+	gate := new(relay.Gate)
+	var calls atomic.Int64
+	call := caller(t, serve(t, gate, func(string) { calls.Add(1) }), nil)
+	_, err := call(t.Context(), "first")
+	require.NoError(t, err, "an open gate is no gate")
+
+	held := gate.Hold(nil)
+	reply := start(func() (string, error) { return call(t.Context(), "second") })
+	wait(t, held)
+	assert.Equal(t, int64(1), calls.Load(), "the request is there and the handler has not seen it")
+	gate.Release()
+	assert.Equal(t, result{"hello second", nil}, wait(t, reply))
+	assert.Equal(t, int64(2), calls.Load())
+
+	_, err = call(t.Context(), "third")
+	require.NoError(t, err, "released is open")
+}
+
+func TestGateDrop(t *testing.T) {
+	gate := new(relay.Gate)
+	var names []string
+	call := caller(t, serve(t, gate, func(name string) { names = append(names, name) }), nil)
+	held := gate.Hold(nil)
+	reply := start(func() (string, error) { return call(t.Context(), "alice") })
+	wait(t, held)
+	gate.Drop()
+	require.ErrorIs(t, wait(t, reply).err, io.EOF)
+	_, err := call(t.Context(), "bobby")
+	require.NoError(t, err, "dropped is open")
+	assert.Equal(t, []string{"bobby"}, names, "what was dropped never arrives")
+}
+
+// Drop ends all connections that are held, whether anybody reads them or not, and no other.
+func TestGateDropsWhatIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := new(relay.Gate)
+		gate.Hold([]byte("dropped"))
+		var waiting []<-chan result
+		var gated []net.Conn
+		for range 50 {
+			client, server := net.Pipe()
+			gated = append(gated, gate.Wrap(server))
+			if len(gated)%2 == 0 {
+				waiting = append(waiting, startRead(gated[len(gated)-1], 7))
+			}
+			write(t, client, "dropped")
+		}
+		client, server := net.Pipe()
+		spared := gate.Wrap(server)
+		synctest.Wait() // until every one is held
+		gate.Drop()
+		for _, got := range waiting {
+			require.Equal(t, result{"", net.ErrClosed}, <-got)
+		}
+		for _, c := range gated {
+			_, err := c.Read(make([]byte, 7))
+			require.Equal(t, net.ErrClosed, err)
+		}
+		write(t, client, "spared")
+		assert.Equal(t, "spared", read(t, spared, 6))
+		require.NoError(t, spared.Close())
+	})
+}
+
+func TestGateServerCloseWhileHeld(t *testing.T) {
+	gate := new(relay.Gate)
+	s := serve(t, gate, nil)
+	call := caller(t, s, nil)
+	held := gate.Hold(nil)
+	reply := start(func() (string, error) { return call(t.Context(), "alice") })
+	wait(t, held)
+	require.NoError(t, s.Config.Close())
+	assert.Error(t, wait(t, reply).err)
+	s.Close() // waits for the connections' goroutines
+}
+
+func TestGateCloseEndsRead(t *testing.T) {
+	gate := new(relay.Gate)
+	bare, gated := pair(t, gate.Wrap)
+	held := gate.Hold(nil)
+	got := startRead(gated, 9)
+	write(t, bare, "x")
+	wait(t, held)
+	require.NoError(t, gated.Close())
+	assert.Equal(t, result{"", net.ErrClosed}, wait(t, got))
+	gate.Release()
+	_, err := gated.Read(make([]byte, 1))
+	assert.ErrorIs(t, err, net.ErrClosed)
+}
+
+// The marker waits for the request itself: what comes before it passes, and so do other connections.
+func TestGateMarker(t *testing.T) {
+	gate := new(relay.Gate)
+	bare, gated := pair(t, gate.Wrap)
+	otherBare, other := pair(t, gate.Wrap)
+	held := gate.Hold([]byte("alice"))
+	write(t, bare, "window update")
+	assert.Equal(t, "window update", read(t, gated, 13))
+	select {
+	case <-held:
+		t.Error("held without the marker")
+	default:
+	}
+	got := startRead(gated, 20)
+	write(t, bare, "create alice now")
+	wait(t, held)
+	write(t, otherBare, "create bobby")
+	assert.Equal(t, "create bobby", read(t, other, 12))
+	assert.Empty(t, got)
+	gate.Release()
+	assert.Equal(t, result{"create alice now", nil}, wait(t, got))
+}
+
+// Deadlines end a Read that is held, and leave what is held for the next.
+func TestGateDeadlines(t *testing.T) {
+	for what, set := range map[string]func(net.Conn, time.Time) error{
+		"SetDeadline": net.Conn.SetDeadline, "SetReadDeadline": net.Conn.SetReadDeadline,
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				gate := new(relay.Gate)
+				gate.Hold(nil)
+				for _, data := range []string{"hello", "again"} { // every connection is held, not only the first
+					client, server := net.Pipe()
+					gated := gate.Wrap(server)
+					write(t, client, data)
+					require.NoError(t, set(gated, time.Now().Add(time.Minute)))
+					assert.Equal(t, time.Minute, after(func() {
+						_, err := gated.Read(make([]byte, 5))
+						require.True(t, isTimeout(err), "got %v", err)
+					}))
+					require.NoError(t, set(gated, time.Time{}))
+					got := startRead(gated, 5)
+					<-time.After(time.Hour)
+					require.Empty(t, got, "without deadline it waits on")
+					if data == "again" {
+						gate.Release()
+						assert.Equal(t, result{data, nil}, <-got)
+					}
+					require.NoError(t, gated.Close())
+				}
+			})
+		})
+	}
+}
+
+// While a handler runs, net/http reads one byte ahead to see the client go, and aborts that by a past deadline when the
+// handler is done. If the byte is held then, it must neither delay the reply nor be lost.
+func TestGateUnderBackgroundRead(t *testing.T) {
+	gate := new(relay.Gate)
+	running, finish := make(chan struct{}), make(chan struct{})
+	s := serve(t, gate, func(name string) {
+		if name == "first" {
+			close(running)
+			<-finish
+		}
+	})
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, c.SetDeadline(time.Now().Add(10*time.Second)))
+	replies := bufio.NewReader(c)
+	reply := func() string {
+		resp, err := http.ReadResponse(replies, nil)
+		require.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return string(body)
+	}
+	write(t, c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nfirst")
+	wait(t, running)
+	held := gate.Hold(nil)
+	write(t, c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\nsecond")
+	wait(t, held)
+	close(finish)
+	assert.Equal(t, "hello first", reply())
+	gate.Release()
+	assert.Equal(t, "hello second", reply())
+}
+
+// Whatever the order of holding and releasing, every byte arrives once and in order.
+func TestGateLosesNothing(t *testing.T) {
+	gate := new(relay.Gate)
+	var wg sync.WaitGroup
+	for range 3 {
+		bare, gated := pair(t, gate.Wrap)
+		sent := random(1 << 18)
+		wg.Go(func() {
+			for p := sent; len(p) > 0; p = p[min(1000, len(p)):] {
+				write(t, bare, string(p[:min(1000, len(p))]))
+			}
+			assert.NoError(t, bare.Close())
+		})
+		wg.Go(func() {
+			var got []byte
+			p := make([]byte, 700)
+			for {
+				n, err := gated.Read(p)
+				got = append(got, p[:n]...)
+				if isTimeout(err) || len(got)%3 == 0 {
+					_ = gated.SetReadDeadline(time.Now().Add(ms))
+				}
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if !isTimeout(err) && !assert.NoError(t, err) {
+					return
+				}
+			}
+			assert.True(t, string(sent) == string(got), "sent %d bytes, got %d", len(sent), len(got))
+		})
+	}
+	done := make(chan struct{})
+	var toggling sync.WaitGroup
+	toggling.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-gate.Hold(nil):
+				gate.Release()
+			}
+		}
+	})
+	wg.Wait()
+	close(done)
+	toggling.Wait()
+	gate.Release()
+}

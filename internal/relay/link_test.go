@@ -1,0 +1,412 @@
+package relay_test
+
+import (
+	"io"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/benchmark/latency"
+
+	"github.com/rpcbench/rpcbench/internal/relay"
+)
+
+const (
+	us = time.Microsecond
+	ms = time.Millisecond
+)
+
+// paced takes a microsecond for every byte.
+var paced = relay.Link{RTT: 100 * ms, Up: 8e6, Down: 8e6}
+
+// Time in a bubble stands still until all wait, so that these tests compare times for equality.
+
+// linked returns the ends of an emulated connection over net.Pipe, which takes no time, and closes them at the test's
+// end. A goroutine that stayed would fail the bubble.
+func linked(t *testing.T, link relay.Link) (client, server net.Conn) {
+	t.Helper()
+	inner, server := net.Pipe()
+	client = link.Wrap(inner)
+	t.Cleanup(func() {
+		_, _ = server.Close(), client.Close()
+		time.Sleep(time.Hour)
+	})
+	return client, server
+}
+
+// dialled is linked, past the time that dialling costs.
+func dialled(t *testing.T, link relay.Link) (client, server net.Conn) {
+	t.Helper()
+	client, server = linked(t, link)
+	time.Sleep(time.Hour)
+	return client, server
+}
+
+// after calls f and returns how long it took.
+func after(f func()) time.Duration {
+	began := time.Now()
+	f()
+	return time.Since(began)
+}
+
+func echo(server net.Conn) { _, _ = io.Copy(server, server) }
+
+func TestLinkRoundTrip(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		link   relay.Link
+		want   time.Duration
+	}{
+		{"nothing but the RTT", relay.Link{RTT: 100 * ms}, 100 * ms},
+		{"and each direction's rate", relay.Link{RTT: 100 * ms, Up: 8e6, Down: 4e6}, 100*ms + 1*us + 2*us},
+		{"an odd RTT is not rounded", relay.Link{RTT: 3}, 3},
+		{"the zero value takes no time", relay.Link{}, 0},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, server := dialled(t, c.link)
+				go echo(server)
+				for range 3 {
+					assert.Equal(t, c.want, after(func() {
+						write(t, client, "x")
+						assert.Equal(t, "x", read(t, client, 1))
+					}))
+					time.Sleep(c.link.RTT / 3)
+				}
+			})
+		})
+	}
+}
+
+func TestLinkDial(t *testing.T) {
+	for _, c := range []struct {
+		reason        string
+		wait          time.Duration // before the first write
+		served, heard time.Duration // after dialling
+	}{
+		{"written at once, it leaves when the SYN is answered", 0, 151 * ms, 202 * ms},
+		{"written meanwhile, likewise", 99 * ms, 151 * ms, 202 * ms},
+		{"written just then", 100 * ms, 151 * ms, 202 * ms},
+		{"written later", 130 * ms, 181 * ms, 232 * ms},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				client, server := linked(t, paced)
+				time.Sleep(c.wait)
+				assert.Zero(t, after(func() { write(t, client, strings.Repeat("x", 1000)) }), "Write is not held up")
+				read(t, server, 1000)
+				assert.Equal(t, c.served, time.Since(began))
+				write(t, server, strings.Repeat("x", 1000))
+				read(t, client, 1000)
+				assert.Equal(t, c.heard, time.Since(began))
+			})
+		})
+	}
+}
+
+// 100 kB don't come in one piece when the last byte has come, nor the first packet late.
+func TestLinkPayload(t *testing.T) {
+	const size = 100_000
+	link := relay.Link{RTT: 100 * ms, Up: 8e6, Down: 16e6}
+	for _, c := range []struct {
+		direction string
+		perByte   time.Duration
+	}{{"up", time.Microsecond}, {"down", 500 * time.Nanosecond}} {
+		t.Run(c.direction, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				from, to := dialled(t, link)
+				if c.direction == "down" {
+					from, to = to, from
+				}
+				began := time.Now()
+				go func() { _, _ = from.Write(make([]byte, size)) }()
+				p := make([]byte, size)
+				for got := 0; got < size; {
+					n, err := to.Read(p)
+					require.NoError(t, err)
+					got += n
+					require.LessOrEqual(t, n, 1500, "a packet at a time")
+					require.Equal(t, 50*ms+time.Duration(got)*c.perByte, time.Since(began), "after %d bytes", got)
+				}
+			})
+		})
+	}
+}
+
+// A fast link is busy all the while, even if more is under way than waits for it.
+func TestLinkKeepsBusy(t *testing.T) {
+	const size = 10_000_000
+	for _, link := range []relay.Link{
+		{RTT: 200 * ms, Up: 80e6, Down: 80e6}, // 1 MB under way
+		{RTT: 200 * ms},                       // 4 MB
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client, server := dialled(t, link)
+			want := 100*ms + time.Second
+			if link.Up == 0 { // 4 MB, three times
+				want = 300 * ms
+			}
+			for _, ends := range [][2]net.Conn{{client, server}, {server, client}} {
+				go func() { _, _ = ends[0].Write(make([]byte, size)) }()
+				assert.Equal(t, want, after(func() { read(t, ends[1], size) }))
+			}
+		})
+	}
+}
+
+func TestLinkIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := dialled(t, paced)
+		began := time.Now()
+		write(t, client, strings.Repeat("a", 1000))
+		time.Sleep(400 * us)
+		write(t, client, strings.Repeat("b", 500))
+		time.Sleep(5 * ms)
+		write(t, client, "c")
+		read(t, server, 1000)
+		assert.Equal(t, 51*ms, time.Since(began))
+		assert.Equal(t, strings.Repeat("b", 500), read(t, server, 500))
+		assert.Equal(t, 51*ms+500*us, time.Since(began), "it waits for the first")
+		read(t, server, 1)
+		assert.Equal(t, 55*ms+401*us, time.Since(began), "nobody is before it; it doesn't make up for idleness either")
+	})
+}
+
+func TestLinkWriteBlocks(t *testing.T) {
+	const taken = (4<<20/1500 + 2) * 1500 // the buffer, and a packet on its way in and one on its way out
+	link := relay.Link{Up: 8e6}
+	synctest.Test(t, func(t *testing.T) {
+		client, server := dialled(t, link)
+		go func() { _, _ = io.Copy(io.Discard, server) }()
+		assert.Zero(t, after(func() { write(t, client, strings.Repeat("x", taken)) }))
+		assert.Equal(t, 1500*us, after(func() { write(t, client, "x") }), "until a packet has left")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		client, server := dialled(t, link)
+		sent := random(5_000_000)
+		require.NoError(t, client.SetDeadline(time.Now().Add(time.Second)))
+		var n int
+		var err error
+		assert.Equal(t, time.Second, after(func() { n, err = client.Write(sent) }), "the server doesn't read")
+		assert.True(t, isTimeout(err), "got %v", err)
+		assert.Equal(t, taken, n)
+		require.NoError(t, client.SetWriteDeadline(time.Time{}))
+		rest := start(func() (string, error) {
+			_, err := client.Write(sent[n:])
+			return "", err
+		})
+		assert.Equal(t, string(sent), read(t, server, len(sent)), "every byte that Write has said it took, once")
+		assert.Equal(t, result{}, <-rest)
+	})
+}
+
+func TestLinkCloseDelivers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		client, server := linked(t, paced)
+		sent := string(random(3000))
+		write(t, client, sent)
+		require.NoError(t, client.Close())
+		assert.Zero(t, time.Since(began), "it doesn't wait")
+		assert.Equal(t, sent[:1500], read(t, server, 1500))
+		assert.Equal(t, 151*ms+500*us, time.Since(began))
+		rest, err := io.ReadAll(server)
+		require.NoError(t, err)
+		assert.Equal(t, sent[1500:], string(rest))
+		assert.Equal(t, 153*ms, time.Since(began))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		client, server := dialled(t, paced)
+		require.NoError(t, client.Close())
+		assert.Equal(t, 50*ms, after(func() {
+			_, err := server.Read(make([]byte, 1))
+			assert.Equal(t, io.EOF, err)
+		}), "an end alone takes its time too")
+	})
+}
+
+// What Close leaves behind ends of its own accord; dialled's cleanup would wait for it for ever.
+func TestLinkCloseIsBounded(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		server func(net.Conn) error
+		ends   time.Duration
+	}{
+		{"a server that doesn't read", func(net.Conn) error { return nil }, time.Minute},
+		{"a server that has closed: the first packet finds out", net.Conn.Close, 51*ms + 500*us},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				inner, server := net.Pipe()
+				closed := make(chan time.Time, 2)
+				client := relay.Link{RTT: 100 * ms, Up: 8e6}.Wrap(closeConn{inner, closed})
+				time.Sleep(time.Hour)
+				write(t, client, strings.Repeat("x", 60_000))
+				began := time.Now()
+				require.NoError(t, client.Close())
+				require.NoError(t, c.server(server))
+				assert.Equal(t, c.ends, (<-closed).Sub(began))
+				time.Sleep(time.Hour) // until nothing is left of it
+			})
+		})
+	}
+}
+
+// closeConn says when it is closed.
+type closeConn struct {
+	net.Conn
+	closed chan<- time.Time
+}
+
+func (c closeConn) Close() error {
+	c.closed <- time.Now()
+	return c.Conn.Close()
+}
+
+func TestLinkEnd(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		link   func(*testing.T, relay.Link) (client, server net.Conn)
+		sent   string
+		want   time.Duration
+	}{
+		{"an end alone takes its time", dialled, "", 50 * ms},
+		{"what was sent before comes before", dialled, strings.Repeat("x", 1000), 51 * ms},
+		{"a server that speaks first is heard after two round trips", linked, "hello", 200*ms + 5*us},
+		{"nor is it heard to hang up before it has picked up", linked, "", 200 * ms},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, server := c.link(t, paced)
+				if c.sent != "" {
+					write(t, server, c.sent)
+				}
+				require.NoError(t, server.Close())
+				assert.Equal(t, c.want, after(func() {
+					got, err := io.ReadAll(client)
+					require.NoError(t, err)
+					assert.Equal(t, c.sent, string(got))
+				}))
+			})
+		})
+	}
+}
+
+// The client hears of a reset when it has come, reading or writing, and not before the reply that came first.
+func TestLinkReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner, server := net.Pipe()
+		client := paced.Wrap(resetConn{inner})
+		time.Sleep(time.Hour)
+		began := time.Now()
+		write(t, server, strings.Repeat("x", 1500))
+		require.NoError(t, server.Close())
+		synctest.Wait()
+		write(t, client, "on its way into the void")
+		read(t, client, 1500)
+		_, err := client.Read(make([]byte, 1))
+		assert.Equal(t, errReset, err)
+		_, err = client.Write([]byte("x"))
+		assert.Equal(t, syscall.EPIPE, err)
+		assert.Equal(t, 51*ms+500*us, time.Since(began))
+		require.NoError(t, client.Close())
+		time.Sleep(time.Hour)
+	})
+}
+
+// Whatever the sizes of writes and reads, what arrives is what was sent, and the wire carries not a byte more.
+func TestLinkCarriesTheBytes(t *testing.T) {
+	for name, link := range map[string]relay.Link{
+		"paced": paced, "lopsided": {RTT: 7 * ms, Up: 1e6, Down: 1e9}, "unlimited": {RTT: 100 * ms}, "zero": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				counter := new(relay.Counter)
+				inner, server := net.Pipe()
+				client := link.Wrap(counter.Wrap(inner))
+				sent := random(300_000)
+				piece := func(rng *rand.Rand) int {
+					time.Sleep(time.Duration(rng.IntN(2)) * ms)
+					return 1 + rng.IntN(1<<rng.IntN(17))
+				}
+				carry := func(from, to net.Conn, seed uint64) <-chan result {
+					go func() {
+						rng := rand.New(rand.NewPCG(seed, 0))
+						for p := sent; len(p) > 0; {
+							n, err := from.Write(p[:min(len(p), piece(rng))])
+							assert.NoError(t, err)
+							p = p[n:]
+						}
+					}()
+					return start(func() (string, error) {
+						rng := rand.New(rand.NewPCG(seed, 1))
+						got := make([]byte, len(sent))
+						for n := 0; n < len(got); {
+							more, err := to.Read(got[n:min(len(got), n+piece(rng))])
+							if err != nil {
+								return "", err
+							}
+							n += more
+						}
+						return string(got), nil
+					})
+				}
+				for _, got := range []<-chan result{carry(client, server, 1), carry(server, client, 2)} {
+					r := <-got
+					require.NoError(t, r.err)
+					assert.True(t, r.data == string(sent))
+				}
+				require.NoError(t, client.Close())
+				rest, err := io.ReadAll(server)
+				require.NoError(t, err)
+				assert.Empty(t, rest)
+				assert.EqualValues(t, len(sent), counter.Sent())
+				assert.EqualValues(t, len(sent), counter.Received())
+				time.Sleep(time.Hour) // until nothing is left of it
+			})
+		})
+	}
+}
+
+// What a call allocates over a link is the stack's: packets are used again. (Under the race detector a quarter is not.)
+func TestLinkAllocatesLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := dialled(t, paced)
+		go echo(server)
+		p := make([]byte, 5000)
+		const calls = 1000
+		var before, now runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range calls {
+			_, _ = client.Write(p)
+			_, _ = io.ReadFull(client, p)
+		}
+		runtime.ReadMemStats(&now)
+		assert.Less(t, now.TotalAlloc-before.TotalAlloc, uint64(calls*5000), "each call needs 8 packets of 1500 bytes")
+	})
+}
+
+// The names are keys of published results: other numbers need another name.
+func TestLinks(t *testing.T) {
+	lan := float64(latency.LAN.Kbps) * 1024
+	want := []relay.Link{
+		{Name: "lan", RTT: 2 * latency.LAN.Latency, Up: lan, Down: lan},
+		{Name: "4g", RTT: 170 * ms, Up: 9e6, Down: 9e6},
+		{Name: "3g", RTT: 300 * ms, Up: 768e3, Down: 1.6e6},
+	}
+	for _, l := range want {
+		found, err := relay.FindLink(l.Name)
+		require.NoError(t, err)
+		assert.Equal(t, l, found)
+	}
+	_, err := relay.FindLink("5g")
+	assert.EqualError(t, err, `rpcbench: unknown link "5g", the links are lan, 4g, 3g`)
+}

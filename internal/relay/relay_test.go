@@ -1,0 +1,315 @@
+package relay_test
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/net/nettest"
+
+	"github.com/rpcbench/rpcbench/internal/relay"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A wrapper makes the Wrap method of a new value.
+type wrapper struct {
+	name string
+	wrap func() func(net.Conn) net.Conn
+}
+
+func wrappers() []wrapper {
+	link := func(name string, l relay.Link) wrapper {
+		return wrapper{name, func() func(net.Conn) net.Conn { return l.Wrap }}
+	}
+	return []wrapper{
+		{"Counter", func() func(net.Conn) net.Conn { return new(relay.Counter).Wrap }},
+		{"Tap", func() func(net.Conn) net.Conn { return new(relay.Tap).Wrap }},
+		{"Tap that filters", func() func(net.Conn) net.Conn {
+			tap := new(relay.Tap)
+			tap.SetFilter(relay.Replace(random(16), random(16)))
+			return tap.Wrap
+		}},
+		{"Gate", func() func(net.Conn) net.Conn { return new(relay.Gate).Wrap }},
+		{"Gate that waits", func() func(net.Conn) net.Conn {
+			gate := new(relay.Gate)
+			gate.Hold(random(16))
+			return gate.Wrap
+		}},
+		link("Link without delay", relay.Link{}),
+		link("Link", relay.Link{RTT: ms}),
+		link("Link of a rate", relay.Link{RTT: ms, Up: 1e9, Down: 1e9}),
+		{"all", func() func(net.Conn) net.Conn {
+			counter, tap, gate := new(relay.Counter), new(relay.Tap), new(relay.Gate)
+			return func(c net.Conn) net.Conn { return relay.Link{}.Wrap(gate.Wrap(tap.Wrap(counter.Wrap(c)))) }
+		}},
+	}
+}
+
+func TestNettest(t *testing.T) {
+	for _, w := range wrappers() {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			nettest.TestConn(t, pipe(w.wrap()))
+		})
+	}
+}
+
+// A wrapped connection ends as a TCP connection does.
+func TestEnds(t *testing.T) {
+	for _, w := range wrappers() {
+		t.Run(w.name, func(t *testing.T) {
+			t.Run("what was written before Close arrives", func(t *testing.T) {
+				bare, wrapped := pair(t, w.wrap())
+				sent := strings.Repeat("0123456789", 100_000)
+				got := start(func() (string, error) {
+					data, err := io.ReadAll(bare)
+					return string(data), err
+				})
+				write(t, wrapped, sent)
+				require.NoError(t, wrapped.Close())
+				r := wait(t, got)
+				require.NoError(t, r.err)
+				require.True(t, r.data == sent, "%d bytes of %d", len(r.data), len(sent))
+			})
+			t.Run("its own Close gives net.ErrClosed", func(t *testing.T) {
+				bare, wrapped := pair(t, w.wrap())
+				waiting := startRead(wrapped, 1)
+				write(t, wrapped, "x")
+				read(t, bare, 1) // so the connection works, and its Read waits
+				require.NoError(t, wrapped.Close())
+				assert.ErrorIs(t, wait(t, waiting).err, net.ErrClosed)
+				for range 2 {
+					_, err := wrapped.Read(make([]byte, 1))
+					assert.ErrorIs(t, err, net.ErrClosed)
+					_, err = wrapped.Write([]byte("x"))
+					assert.ErrorIs(t, err, net.ErrClosed)
+					assert.ErrorIs(t, wrapped.SetReadDeadline(time.Time{}), net.ErrClosed)
+					assert.ErrorIs(t, wrapped.SetWriteDeadline(time.Time{}), net.ErrClosed)
+				}
+			})
+			t.Run("the peer's EOF comes after its data", func(t *testing.T) {
+				bare, wrapped := pair(t, w.wrap())
+				write(t, bare, "last words")
+				require.NoError(t, bare.Close())
+				got, err := io.ReadAll(wrapped)
+				require.NoError(t, err)
+				assert.Equal(t, "last words", string(got))
+				_, err = wrapped.Read(make([]byte, 1))
+				assert.Equal(t, io.EOF, err)
+				assert.NoError(t, wrapped.SetDeadline(time.Now()), "there is nothing left to wait for, but nothing is closed either")
+				_, err = wrapped.Read(make([]byte, 1))
+				assert.Error(t, err)
+				require.NoError(t, wrapped.Close())
+				_, err = wrapped.Read(make([]byte, 1))
+				assert.ErrorIs(t, err, net.ErrClosed)
+			})
+			t.Run("the peer's reset comes as itself", func(t *testing.T) {
+				bare, inner := pair(t, func(c net.Conn) net.Conn { return resetConn{c} })
+				wrapped := w.wrap()(inner)
+				defer wrapped.Close()
+				write(t, bare, "reply")
+				require.NoError(t, bare.Close())
+				assert.Equal(t, "reply", read(t, wrapped, 5), "it has come before")
+				for range 2 {
+					_, err := wrapped.Read(make([]byte, 1))
+					assert.Equal(t, errReset, err)
+				}
+				for n := 0; ; n++ {
+					if _, err := wrapped.Write([]byte("x")); err != nil {
+						assert.NotErrorIs(t, err, net.ErrClosed)
+						assert.NotErrorIs(t, err, io.ErrClosedPipe)
+						break
+					}
+					require.Less(t, n, 1<<20, "a Write fails sooner or later")
+				}
+			})
+		})
+	}
+}
+
+// Who knows the reply has the request on record.
+func TestRequestIsRecordedBeforeItsReply(t *testing.T) {
+	counter, tap := new(relay.Counter), new(relay.Tap)
+	var counted int64
+	var recorded []byte
+	inner, _ := net.Pipe()
+	c := tap.Wrap(counter.Wrap(stubConn{inner, func(p []byte) (int, error) {
+		counted, recorded = counter.Sent(), tap.Conns()[0].Sent()
+		return len(p), nil
+	}}))
+	defer c.Close()
+	write(t, c, "request")
+	assert.Equal(t, int64(7), counted)
+	assert.Equal(t, "request", string(recorded))
+}
+
+func TestAddresses(t *testing.T) {
+	bare, accepted := pair(t, relay.Link{}.Wrap)
+	assert.Equal(t, bare.RemoteAddr(), accepted.LocalAddr())
+	assert.Equal(t, bare.LocalAddr(), accepted.RemoteAddr())
+}
+
+func TestListenerCounts(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ln := &relay.Listener{Listener: inner}
+	for i := range int64(3) {
+		assert.Equal(t, i, ln.Accepted())
+		dialed, err := net.Dial("tcp", ln.Addr().String())
+		require.NoError(t, err)
+		defer dialed.Close()
+		c, err := ln.Accept()
+		require.NoError(t, err)
+		defer c.Close()
+		assert.IsType(t, (*net.TCPConn)(nil), c, "without Wrap nothing stands in the timed path")
+	}
+	require.NoError(t, ln.Close())
+	_, err = ln.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+	assert.Equal(t, int64(3), ln.Accepted(), "a failed Accept is no connection")
+}
+
+func TestCounter(t *testing.T) {
+	const conns, rounds = 4, 50
+	counter := new(relay.Counter)
+	var wg sync.WaitGroup
+	for range conns {
+		bare, counted := pair(t, counter.Wrap)
+		wg.Go(func() {
+			for range rounds {
+				write(t, counted, "four!")
+				read(t, bare, 5)
+				write(t, bare, "abc")
+				_, err := counted.Read(make([]byte, 100)) // a buffer that is longer
+				assert.NoError(t, err)
+			}
+		})
+	}
+	wg.Wait()
+	assert.Equal(t, int64(conns*rounds*5), counter.Sent(), "of all connections")
+	assert.Equal(t, int64(conns*rounds*3), counter.Received())
+}
+
+// pipe makes connections over loopback TCP with both ends wrapped; nil leaves them bare.
+func pipe(wrap func(net.Conn) net.Conn) nettest.MakePipe {
+	return func() (dialed, accepted net.Conn, stop func(), err error) {
+		inner, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		ln := &relay.Listener{Listener: inner, Wrap: wrap}
+		defer ln.Close()
+		if dialed, err = net.Dial("tcp", ln.Addr().String()); err != nil {
+			return nil, nil, nil, err
+		}
+		if wrap != nil {
+			dialed = wrap(dialed)
+		}
+		if accepted, err = ln.Accept(); err != nil {
+			dialed.Close()
+			return nil, nil, nil, err
+		}
+		return dialed, accepted, func() { dialed.Close(); accepted.Close() }, nil
+	}
+}
+
+// pair returns the two ends of a TCP connection, of which only the second is wrapped.
+func pair(t *testing.T, wrap func(net.Conn) net.Conn) (bare, wrapped net.Conn) {
+	t.Helper()
+	bare, accepted, stop, err := pipe(nil)()
+	require.NoError(t, err)
+	t.Cleanup(stop)
+	wrapped = wrap(accepted)
+	t.Cleanup(func() { wrapped.Close() })
+	return bare, wrapped
+}
+
+func read(t *testing.T, c io.Reader, n int) string {
+	t.Helper()
+	p := make([]byte, n)
+	_, err := io.ReadFull(c, p)
+	require.NoError(t, err)
+	return string(p)
+}
+
+func write(t *testing.T, c net.Conn, s string) {
+	t.Helper()
+	_, err := io.WriteString(c, s)
+	require.NoError(t, err)
+}
+
+func random(n int) []byte {
+	p := make([]byte, n)
+	_, _ = rand.Read(p) // never fails
+	return p
+}
+
+type result struct {
+	data string
+	err  error
+}
+
+// start runs f on a goroutine of its own.
+func start(f func() (string, error)) <-chan result {
+	done := make(chan result, 1)
+	go func() {
+		data, err := f()
+		done <- result{data, err}
+	}()
+	return done
+}
+
+// startRead reads once, up to n bytes.
+func startRead(c net.Conn, n int) <-chan result {
+	return start(func() (string, error) {
+		p := make([]byte, n)
+		n, err := c.Read(p)
+		return string(p[:n]), err
+	})
+}
+
+// wait bounds what a broken relay would make hang.
+func wait[T any](t *testing.T, ch <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-ch:
+	case <-time.After(10 * time.Second):
+		require.FailNow(t, "waited 10 seconds for nothing")
+	}
+	return v
+}
+
+func isTimeout(err error) bool {
+	var ne net.Error
+	return errors.As(err, &ne) && ne.Timeout()
+}
+
+// stubConn writes by calling a function.
+type stubConn struct {
+	net.Conn
+	write func(p []byte) (int, error)
+}
+
+func (c stubConn) Write(p []byte) (int, error) { return c.write(p) }
+
+var errReset = errors.New("reset")
+
+// resetConn says "reset" for io.EOF, and when its peer has gone.
+type resetConn struct{ net.Conn }
+
+func (c resetConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err == io.EOF {
+		err = errReset
+	}
+	return n, err
+}
