@@ -14,7 +14,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/latency"
-	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/roster"
 )
 
@@ -39,7 +39,7 @@ var chosen = options{
 		return nil
 	}),
 	links: list("links", "emulated links of BenchmarkLink", "4g", "lan,3g", func(v string) error {
-		_, err := netwrap.FindLink(v)
+		_, err := relay.FindLink(v)
 		return err
 	}),
 	rates: list("rates", "rates of BenchmarkOpenLoop, in requests per second", "1000", "100,5000", func(v string) error {

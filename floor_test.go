@@ -22,7 +22,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
-	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/rawtcp"
@@ -116,7 +116,7 @@ func tcpFloor(tb testing.TB) func() error {
 
 // frameSizes counts what a call of rawtcp sends and receives.
 func frameSizes(tb testing.TB) (request, reply int) {
-	counter := new(netwrap.Counter)
+	counter := new(relay.Counter)
 	f := stacktest.Start(tb, rawtcp.New(), rpcbench.Config{WrapClient: counter.Wrap})
 	defer f.Close()
 	call, err := f.Client.Prepare(users.Sample(0, 0))

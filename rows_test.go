@@ -16,7 +16,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codecs"
-	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
@@ -177,7 +177,7 @@ func TestFlags(t *testing.T) {
 
 // TestCallersReachTheServer: it sees as many users as -callers says, one of each caller, over the connections of the row's name.
 func TestCallersReachTheServer(t *testing.T) {
-	var tap netwrap.Tap
+	var tap relay.Tap
 	f := start(t, rawtcp.New(), rpcbench.Config{WrapServer: tap.Wrap})
 	out, err := run(t, "-test.bench=^BenchmarkParallel$", "-stacks=rawtcp", "-callers=7,30", "-server=rawtcp="+f.Addr)
 	require.NoError(t, err, out)

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/relay"
 )
 
 // serve runs the server of stack in this process. An error names the step (certificate, listen, server), to which Start
@@ -32,7 +32,7 @@ func serve(ctx context.Context, stack Stack, config Config) (*localServer, error
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	s.listener = &netwrap.Listener{Listener: ln, Wrap: config.WrapServer}
+	s.listener = &relay.Listener{Listener: ln, Wrap: config.WrapServer}
 	if s.server, err = stack.Server(ServerConfig{TLS: serverTLS, IdleTimeout: config.IdleTimeout, HeaderTimeout: config.HeaderTimeout}); err != nil {
 		return nil, fmt.Errorf("server: %w", also(err, ln.Close()))
 	}
@@ -49,7 +49,7 @@ func serve(ctx context.Context, stack Stack, config Config) (*localServer, error
 type localServer struct {
 	name        string // of the stack
 	certificate []byte
-	listener    *netwrap.Listener
+	listener    *relay.Listener
 	server      Server
 	served      chan struct{} // closed when Serve has returned
 	serveErr    error         // of Serve; read after served

@@ -19,7 +19,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
@@ -241,7 +241,7 @@ func TestCloseEndsCallsOfAServerElsewhere(t *testing.T) {
 	for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.New(), rawtcp.New()} {
 		t.Run(stack.Name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			gate := new(netwrap.Gate)
+			gate := new(relay.Gate)
 			server := start(t, stack, rpcbench.Config{WrapServer: gate.Wrap})
 			defer server.Close()
 			f := start(t, stack, rpcbench.Config{Server: server.Addr})
@@ -362,7 +362,7 @@ func TestClose(t *testing.T) {
 	for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.New()} {
 		t.Run("while "+stack.Name+" has a call that hangs", func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			gate := new(netwrap.Gate)
+			gate := new(relay.Gate)
 			f := start(t, stack, rpcbench.Config{WrapServer: gate.Wrap})
 			u := users.Sample(0, 0)
 			call, err := f.Client.Prepare(u)
@@ -404,11 +404,11 @@ func TestConnections(t *testing.T) {
 			tls  bool
 		}{{"clear", false}, {"tls", true}} {
 			t.Run(stack.Name+"/"+mode.name, func(t *testing.T) {
-				var server, client netwrap.Tap
+				var server, client relay.Tap
 				f := start(t, stack, rpcbench.Config{Conns: 3, TLS: mode.tls, WrapServer: server.Wrap, WrapClient: client.Wrap})
 				require.EqualValues(t, 3, f.Accepted())
 				// net/http dials on goroutines of their own, which may lag behind the calls.
-				for name, tap := range map[string]*netwrap.Tap{"WrapServer": &server, "WrapClient": &client} {
+				for name, tap := range map[string]*relay.Tap{"WrapServer": &server, "WrapClient": &client} {
 					require.Len(t, tap.Conns(), 3, "%s sees every connection", name)
 					var seen []byte
 					for _, c := range tap.Conns() {

@@ -14,7 +14,7 @@ import (
 	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/grpcservehttp"
-	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/internal/wire"
 	"github.com/rpcbench/rpcbench/stacktest"
@@ -33,7 +33,7 @@ func TestConformanceVT(t *testing.T)      { stacktest.Conformance(t, connectrpc.
 // exchange returns the request and the reply of one call, as they were on the wire.
 func exchange(t *testing.T, s rpcbench.Stack) (request, reply wire.Message) {
 	t.Helper()
-	tap := new(netwrap.Tap)
+	tap := new(relay.Tap)
 	f := stacktest.Start(t, s, rpcbench.Config{WrapClient: tap.Wrap})
 	_, err := f.Client.CreateUser(t.Context(), users.Sample(0, 0))
 	require.NoError(t, err)

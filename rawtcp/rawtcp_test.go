@@ -12,7 +12,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/rawtcp"
 	"github.com/rpcbench/rpcbench/stacktest"
@@ -58,7 +58,7 @@ func TestTLSOnOneSideOnly(t *testing.T) {
 
 // The reply to a cancelled call comes late, and another call is already waiting for its own.
 func TestNoCallGetsAnothersReply(t *testing.T) {
-	gate := new(netwrap.Gate)
+	gate := new(relay.Gate)
 	f := stacktest.Start(t, rawtcp.New(), rpcbench.Config{WrapServer: gate.Wrap})
 	u := users.Sample(1, 0)
 	held := gate.Hold([]byte(u.Name))
@@ -109,7 +109,7 @@ func TestConnectionIsKept(t *testing.T) {
 
 // Who waits for a connection that another call has does not wait longer than his own context, and does that call no harm.
 func TestWaitingEndsWithTheContext(t *testing.T) {
-	gate := new(netwrap.Gate)
+	gate := new(relay.Gate)
 	f := stacktest.Start(t, rawtcp.New(), rpcbench.Config{WrapServer: gate.Wrap})
 	u := users.Sample(1, 0)
 	held := gate.Hold([]byte(u.Name))
@@ -129,7 +129,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 }
 
 func TestBrokenConnectionIsReplaced(t *testing.T) {
-	gate := new(netwrap.Gate)
+	gate := new(relay.Gate)
 	f := stacktest.Start(t, rawtcp.New(), rpcbench.Config{WrapServer: gate.Wrap})
 	u := users.Sample(1, 0)
 	held := gate.Hold([]byte(u.Name))

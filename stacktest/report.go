@@ -9,7 +9,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/latency"
-	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
@@ -83,7 +83,7 @@ func (r row) pass(b *testing.B, begin func()) int64 {
 // countBytes reports what one call sends and receives.
 func (r row) countBytes(b *testing.B) {
 	b.Helper()
-	var wire netwrap.Counter
+	var wire relay.Counter
 	var sent, received int64
 	r.config.WrapClient = wrapped(r.config.WrapClient, wire.Wrap)
 	n := r.pass(b, func() { sent, received = wire.Sent(), wire.Received() })

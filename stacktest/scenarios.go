@@ -11,7 +11,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/fixture"
-	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 )
@@ -191,7 +191,7 @@ func resetOnClose(c net.Conn) net.Conn {
 // and paces; it loses nothing, and has no slow start.
 func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, link string, isCold bool) {
 	b.Helper()
-	l, err := netwrap.FindLink(link)
+	l, err := relay.FindLink(link)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -200,14 +200,14 @@ func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, l
 		bare = cold(stack, config)
 	}
 	bare.config = placed().config(b, stack, bare.config)
-	over := func(l netwrap.Link) row {
+	over := func(l relay.Link) row {
 		r := bare
 		r.config.WrapClient = wrapped(r.config.WrapClient, l.Wrap)
 		r.link, r.warm = true, max(1, int(roundTrip/l.RTT)) // it is the connection that has to be warm
 		return r
 	}
 	over(l).benchmark(b)
-	over(netwrap.Link{RTT: roundTrip}).countTrips(b)
+	over(relay.Link{RTT: roundTrip}).countTrips(b)
 	bare.countBytes(b)
 	bare.countHeap(b)
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/internal/wire"
 )
 
 // directTapped starts the direct form with its connections wrapped as viaStack wraps the stack's.
-func (f form) directTapped(t *testing.T, tap *netwrap.Tap, asked []rpcbench.User) create {
+func (f form) directTapped(t *testing.T, tap *relay.Tap, asked []rpcbench.User) create {
 	t.Helper()
 	dial := bare()
 	return f.direct(t, func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -32,7 +32,7 @@ func TestSameMessages(t *testing.T) {
 	asked := append(sample(), users.Sample(0, 1000), users.Sample(1, 100_000))
 	for _, f := range forms() {
 		t.Run(f.name, func(t *testing.T) {
-			var directTap, stackTap netwrap.Tap
+			var directTap, stackTap relay.Tap
 			direct, stack := f.directTapped(t, &directTap, asked), f.viaStack(t, stackTap.Wrap, asked)
 			for i := range asked {
 				require.NoError(t, direct(t.Context(), i))
@@ -48,7 +48,7 @@ func TestSameMessages(t *testing.T) {
 
 // lastMessages returns the last n of a tap's one connection: the first of a stack are of its start. The address and the
 // time, which can't be the same, are taken out.
-func lastMessages(t *testing.T, tap *netwrap.Tap, n int) (requests, replies []wire.Message) {
+func lastMessages(t *testing.T, tap *relay.Tap, n int) (requests, replies []wire.Message) {
 	t.Helper()
 	conns := tap.Conns()
 	require.Len(t, conns, 1)

@@ -60,7 +60,7 @@ func library(f *file) bool {
 
 // The link emulator's purpose is to pass time.
 func notLink(f *file) bool {
-	link, _ := path.Match("internal/netwrap/link*.go", f.path)
+	link, _ := path.Match("internal/relay/link*.go", f.path)
 	return !link
 }
 

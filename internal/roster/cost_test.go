@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/roster"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/stacktest"
@@ -35,7 +35,7 @@ const (
 func costsOf(t *testing.T, stack rpcbench.Stack, n ...int) (costs []cost) {
 	t.Helper()
 	bare := stacktest.Start(t, stack, rpcbench.Config{})
-	counter := new(netwrap.Counter)
+	counter := new(relay.Counter)
 	counted := stacktest.Start(t, stack, rpcbench.Config{WrapClient: counter.Wrap})
 	defer bare.Close()
 	defer counted.Close()

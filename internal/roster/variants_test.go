@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/roster"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/stacktest"
@@ -79,7 +79,7 @@ func hasWorkers(t *testing.T, s rpcbench.Stack) bool {
 
 // sends says whether a request has the text.
 func sends(t *testing.T, s rpcbench.Stack, text string) bool {
-	tap := new(netwrap.Tap)
+	tap := new(relay.Tap)
 	f := stacktest.Start(t, s, rpcbench.Config{WrapClient: tap.Wrap})
 	call, err := f.Client.Prepare(users.Sample(0, 0))
 	require.NoError(t, err)

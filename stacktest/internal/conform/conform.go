@@ -14,7 +14,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/fixture"
-	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/internal/wire"
 )
@@ -159,9 +159,9 @@ func (s Subject) readable() bool { return !s.TLS && s.Stack.Traits.Compression =
 type session struct {
 	*rpcbench.Fixture
 	s     Subject
-	conns int           // as declared
-	tap   *netwrap.Tap  // on the client's connections
-	gate  *netwrap.Gate // on the server's
+	conns int         // as declared
+	tap   *relay.Tap  // on the client's connections
+	gate  *relay.Gate // on the server's
 }
 
 func (s Subject) start(config rpcbench.Config) (*session, error) {
@@ -174,7 +174,7 @@ func (s Subject) start(config rpcbench.Config) (*session, error) {
 
 // watch starts a fixture whose bytes are recorded and can be changed or held back.
 func (s Subject) watch(config rpcbench.Config) (*session, error) {
-	tap, gate := new(netwrap.Tap), new(netwrap.Gate)
+	tap, gate := new(relay.Tap), new(relay.Gate)
 	config.WrapClient, config.WrapServer = tap.Wrap, gate.Wrap
 	f, err := s.start(config)
 	f.tap, f.gate = tap, gate

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/fixture"
-	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
 )
 
@@ -18,15 +18,15 @@ import (
 type interruption struct {
 	is       error         // that errors.Is must find in the call's
 	deadline time.Duration // of the context; 0 is none
-	end      func(context.CancelFunc, *netwrap.Gate)
+	end      func(context.CancelFunc, *relay.Gate)
 }
 
 // interruptions are by the code that a call ends with.
 func interruptions() map[rpcbench.Code]interruption {
 	return map[rpcbench.Code]interruption{
-		rpcbench.DeadlineExceeded: {context.DeadlineExceeded, 50 * time.Millisecond, func(context.CancelFunc, *netwrap.Gate) {}},
-		rpcbench.Canceled:         {context.Canceled, 0, func(cancel context.CancelFunc, _ *netwrap.Gate) { cancel() }},
-		rpcbench.Unavailable:      {nil, 0, func(_ context.CancelFunc, gate *netwrap.Gate) { gate.Drop() }},
+		rpcbench.DeadlineExceeded: {context.DeadlineExceeded, 50 * time.Millisecond, func(context.CancelFunc, *relay.Gate) {}},
+		rpcbench.Canceled:         {context.Canceled, 0, func(cancel context.CancelFunc, _ *relay.Gate) { cancel() }},
+		rpcbench.Unavailable:      {nil, 0, func(_ context.CancelFunc, gate *relay.Gate) { gate.Drop() }},
 	}
 }
 

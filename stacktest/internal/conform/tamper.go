@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/netwrap"
+	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
 )
 
@@ -16,14 +16,14 @@ const cantReplace = "compressed bytes can't be replaced one by one; the uncompre
 
 // change is what becomes of a reply on its way to the client.
 type change struct {
-	held   string                             // by the changed reply
-	filter func(before []byte) netwrap.Filter // is given the reply to another user of equal length
-	wait   time.Duration                      // for the Call to fail; 0 is the suite's patience
-	breaks bool                               // the connection, which a client may well leave to its owner
+	held   string                           // by the changed reply
+	filter func(before []byte) relay.Filter // is given the reply to another user of equal length
+	wait   time.Duration                    // for the Call to fail; 0 is the suite's patience
+	breaks bool                             // the connection, which a client may well leave to its owner
 }
 
 func replaced(held, old, with string) change {
-	return change{held: held, filter: func([]byte) netwrap.Filter { return netwrap.Replace([]byte(old), []byte(with)) }}
+	return change{held: held, filter: func([]byte) relay.Filter { return relay.Replace([]byte(old), []byte(with)) }}
 }
 
 // changes are those that keep a reply's length and framing.
@@ -39,9 +39,9 @@ func changes(asked, other rpcbench.User) []change {
 
 // changedByte makes another letter of one in the middle of a reply, which base64 carries as well as raw bytes do.
 func changedByte() change {
-	return change{held: "one changed byte of the payload", filter: func(before []byte) netwrap.Filter {
+	return change{held: "one changed byte of the payload", filter: func(before []byte) relay.Filter {
 		seen, done := 0, false
-		return func(_ *netwrap.TapConn, p []byte) ([]byte, error) {
+		return func(_ *relay.TapConn, p []byte) ([]byte, error) {
 			for i, b := range p {
 				if seen++; seen > len(before)/2 && !done && (b >= 'a' && b < 'z' || b >= 'A' && b < 'Z') {
 					p[i], done = b+1, true
@@ -55,8 +55,8 @@ func changedByte() change {
 // spoilt are those that a connection does not survive. HTTP/2's clients wait for a reply to this request when they get the one before.
 func spoilt() []change {
 	return []change{
-		{held: "only its first half", filter: func(before []byte) netwrap.Filter { return netwrap.Cut(len(before) / 2) }, breaks: true},
-		{held: "the bytes of the reply before", filter: netwrap.Replay, wait: 250 * time.Millisecond, breaks: true},
+		{held: "only its first half", filter: func(before []byte) relay.Filter { return relay.Cut(len(before) / 2) }, breaks: true},
+		{held: "the bytes of the reply before", filter: relay.Replay, wait: 250 * time.Millisecond, breaks: true},
 	}
 }
 
@@ -69,7 +69,7 @@ func (f *session) refuses(c change, before rpcbench.Call, asked form) {
 	defer cancel()
 	var hits atomic.Int64
 	filter := c.filter(reply)
-	f.tap.SetFilter(func(conn *netwrap.TapConn, p []byte) ([]byte, error) {
+	f.tap.SetFilter(func(conn *relay.TapConn, p []byte) ([]byte, error) {
 		in := bytes.Clone(p)
 		out, err := filter(conn, p)
 		if err != nil || !bytes.Equal(in, out) {
