@@ -253,7 +253,11 @@ func TestCloseEndsCallsOfAServerElsewhere(t *testing.T) {
 			go func() { result <- call(context.Background()) }()
 			<-held
 			require.NoError(t, f.Close())
-			err = <-result
+			select {
+			case err = <-result:
+			case <-time.After(time.Minute):
+				require.Fail(t, "the call still waits")
+			}
 			require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
 			require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(call(context.Background())), "a call after Close")
 		})

@@ -62,15 +62,12 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"no folder", "calibrate", "rpcbench: calibrate: -out names the folder for what is measured"},
 		{"no such experiment", "calibrate --out x --only fiant", `rpcbench: calibrate: no experiment "fiant", only replication, `},
 		{"nothing to read", "calibrate --read --out " + empty, "records.jsonl: no such file or directory"},
-		{"an address without a port", "serve --addr nonsense", "rpcbench: serve: listen tcp: address nonsense: missing port in address"},
-		{"an argument where none belongs", "serve httpjson", `rpcbench: serve: it takes no argument, and "httpjson" is one`},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			stdout, stderr, err := rpcbench(t, strings.Fields(test.args)...)
 			require.ErrorContains(t, err, test.want)
 			require.NotContains(t, err.Error(), "\n")
-			later := []string{"nothing to read", "an address without a port"}
-			require.Equal(t, !slices.Contains(later, test.why), errors.As(err, new(wrongUse)), "exit status 2 is for the command line")
+			require.Equal(t, test.why != "nothing to read", errors.As(err, new(wrongUse)), "exit status 2 is for the command line")
 			require.Empty(t, stdout)
 			require.Empty(t, stderr, "main prints the error")
 		})

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -108,7 +109,9 @@ func TestServeRefuses(t *testing.T) {
 		{"an address with a port", []string{"-addr", "127.0.0.1:80", "rawtcp"}, "rpcbench: rawtcp: listen: "},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			err := run(t.Context(), append([]string{"serve"}, c.args...), io.Discard, io.Discard)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // or one that serves would never end
+			defer cancel()
+			err := run(ctx, append([]string{"serve"}, c.args...), io.Discard, io.Discard)
 			require.ErrorContains(t, err, c.want)
 			require.NotContains(t, err.Error(), "\n")
 		})
