@@ -182,7 +182,7 @@ func TestStartFails(t *testing.T) {
 				}, err
 			}
 		}), rpcbench.Config{}, "connect: more connections than declared: the server accepted 2 connections, 1 are declared"},
-		{"a server elsewhere, and an address to listen on", httpjson.New(), rpcbench.Config{Server: "127.0.0.1:1", Addr: taken.Addr().String()},
+		{"a server elsewhere, and an address to listen on", httpjson.New(), rpcbench.Config{Server: "127.0.0.1:http", Addr: taken.Addr().String()},
 			"server elsewhere: the Addr, WrapServer and timeouts of Config are for a server in this process"},
 		{"a server elsewhere over TLS without its certificate", httpjson.New(), rpcbench.Config{Server: taken.Addr().String(), TLS: true}, "certificate: x509: "},
 		{"a server elsewhere with a certificate that is none", httpjson.New(), rpcbench.Config{Server: taken.Addr().String(), TLS: true, Certificate: []byte("odd")},

@@ -206,7 +206,7 @@ func TestServersStackIsUnknown(t *testing.T) {
 
 func TestWrongServerFlag(t *testing.T) {
 	for why, value := range map[string]string{
-		"a word": "nonsense", "a misspelt word": "Process", "no stack": "127.0.0.1:80", "no address": "fake=", "a stack that is not here": "stub=127.0.0.1:80",
+		"a word": "nonsense", "a misspelt word": "Process", "no stack": "127.0.0.1:http", "no address": "fake=", "a stack that is not here": "stub=127.0.0.1:http",
 		"work injected by name": "fake+garbage=10000000000", "nothing after a comma": "fake=" + Start(t, fake{}.stack(), rpcbench.Config{}).Addr + ",",
 	} {
 		t.Run(why, func(t *testing.T) {
@@ -222,15 +222,15 @@ func TestWrongServerFlag(t *testing.T) {
 
 // TestRowsThatAServerElsewhereLacks are skipped: they would have their server here, below a key that is not theirs.
 func TestRowsThatAServerElsewhereLacks(t *testing.T) {
-	p := &placement{where: "fake=127.0.0.1:80", elsewhere: map[string]string{"fake": "127.0.0.1:80"}}
+	p := &placement{where: "fake=127.0.0.1:http", elsewhere: map[string]string{"fake": "127.0.0.1:http"}}
 	for _, c := range []struct {
 		stack  string
 		config rpcbench.Config
 		want   string // "" is skipped
 	}{
-		{"fake", rpcbench.Config{}, "127.0.0.1:80"},
-		{"other.to.fake", rpcbench.Config{Conns: 3}, "127.0.0.1:80"},
-		{"fake", rpcbench.Config{Server: "127.0.0.1:81"}, "127.0.0.1:81"},
+		{"fake", rpcbench.Config{}, "127.0.0.1:http"},
+		{"other.to.fake", rpcbench.Config{Conns: 3}, "127.0.0.1:http"},
+		{"fake", rpcbench.Config{Server: "127.0.0.1:https"}, "127.0.0.1:https"},
 		{"fake.to.other", rpcbench.Config{}, ""},
 		{"other", rpcbench.Config{}, ""},
 		{"fake", rpcbench.Config{TLS: true}, ""},
@@ -245,7 +245,7 @@ func TestRowsThatAServerElsewhereLacks(t *testing.T) {
 	}
 	out, err := runElsewhere(t, "leaking", "fake="+Start(t, fake{}.stack(), rpcbench.Config{}).Addr)
 	require.NoError(t, err, out)
-	require.Contains(t, out, "rpcbench: -server names no server of 4 stacks: their rows are skipped\n")
+	require.Contains(t, out, "rpcbench: -server names no server of 8 stacks: their rows are skipped\n")
 	rows, _ := results(t, out)
 	require.Empty(t, rows)
 }

@@ -106,7 +106,7 @@ func TestServeRefuses(t *testing.T) {
 		{"what calibrate injects is nothing for a network", []string{"grpcprotobuf+garbage=10000000000"}, `unknown stack "grpcprotobuf+garbage=10000000000"`},
 		{"work injected by name", []string{"grpcprotobuf+work=24h"}, `unknown stack "grpcprotobuf+work=24h"`},
 		{"more stacks than ports", []string{"-port", "65535", "httpjson", "rawtcp"}, "rpcbench: serve: -port 65535: there are no 2 ports from there"},
-		{"an address with a port", []string{"-addr", "127.0.0.1:80", "rawtcp"}, "rpcbench: rawtcp: listen: "},
+		{"an address with a port", []string{"-addr", "127.0.0.1:http", "rawtcp"}, "rpcbench: rawtcp: listen: "},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // or one that serves would never end
