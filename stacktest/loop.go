@@ -16,7 +16,7 @@ import (
 
 const (
 	warmRounds = 16 // of all calls, through the measured calls, before anything is measured
-	hangLimit  = fixture.HangLimit
+	hangLimit  = 10 * time.Second
 
 	openCallers = 256
 	openQueue   = 4096 // starts; with the callers' own, a stall of 0.4 s at 10,000 starts per second drops none
@@ -85,9 +85,7 @@ func BenchmarkOpenLoopEmpty(b *testing.B, rate float64) {
 	}
 	loop, _ := r.ready(b, nil)
 	b.ReportAllocs()
-	if err := r.open(b, nil, loop, nil); err != nil {
-		b.Fatalf("rpcbench: %v", err)
-	}
+	orFatal(b, r.open(b, nil, loop, nil))
 	percentiles(b, "", &loop.Latency)
 }
 
@@ -118,7 +116,7 @@ type preparer func(f *rpcbench.Fixture, i int) (rpcbench.Call, error)
 // user prepares calls that create users, with a payload of avatar bytes. The requests of users below 100 are of one length.
 func user(avatar int) preparer {
 	return func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
-		return fixture.Call(f, users.Sample(i%100, avatar))
+		return f.Client.Prepare(users.Sample(i%100, avatar))
 	}
 }
 
@@ -141,9 +139,7 @@ func openLoop(stack rpcbench.Stack, config rpcbench.Config, rate float64, wait f
 func sleeper(b *testing.B) func(time.Duration) {
 	b.Helper()
 	s, err := latency.NewSleeper()
-	if err != nil {
-		b.Fatalf("rpcbench: %v", err)
-	}
+	orFatal(b, err)
 	b.Cleanup(func() { _ = s.Close() })
 	return s.Sleep
 }
@@ -163,7 +159,7 @@ func (r row) benchmark(b *testing.B) {
 	runtime.GC() // what starting and warming left is not the loop's
 	b.ReportAllocs()
 
-	server := watchServer(b, f)
+	reportServer := watchServer(b, f)
 	cpuStart, cpuKnown := cpu.Time()
 	err := r.timed(r, b, f, loop, calls)
 	cpuEnd, _ := cpu.Time()
@@ -171,8 +167,7 @@ func (r row) benchmark(b *testing.B) {
 		b.Fatalf("rpcbench: %s: %v", r.stack.Name, err)
 	}
 	n := loop.Latency.Count()
-	server.report(b, int(n))
-
+	reportServer(uint64(n))
 	reportReconnects(b, r.stack, f.Accepted()-accepted-n*r.dials, n)
 	percentiles(b, "", &loop.Latency)
 	if r.link {
@@ -251,31 +246,23 @@ func (r row) serial(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, all r
 // after each, though it prints the last alone.
 func (r row) closed(b *testing.B, f *rpcbench.Fixture, callers *latency.Loop, _ rounds) error {
 	b.Helper()
-	loop := func(n int) error {
-		return r.guard(f, callers, func() error { return callers.Run(int64(n)) })
-	}
 	start, known := cpu.Time()
 	b.ResetTimer()
-	err := loop(b.N)
+	err := r.guard(f, callers, func() error { return callers.Run(int64(b.N)) })
 	b.StopTimer()
 	end, _ := cpu.Time()
 	n := callers.Latency.Count()
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "req/s")
 	if known && n >= int64(100*r.callers) { // else the ends of the run would be much of it
-		b.ReportMetric(cpuShare(end-start, b.Elapsed(), runtime.NumCPU()), "cpu-share")
+		b.ReportMetric(float64(end-start)/float64(b.Elapsed())/float64(runtime.NumCPU()), "cpu-share")
 	}
 	return err
-}
-
-// cpuShare is the part of the machine's CPU time that the process used.
-func cpuShare(used, wall time.Duration, cores int) float64 {
-	return float64(used) / float64(wall) / float64(cores)
 }
 
 // open plans the starts of the ops.
 func (r row) open(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, _ rounds) error {
 	b.Helper()
-	heap := newHeap()
+	reportHeap := watchHeap(b)
 	err := r.guard(f, loop, func() error {
 		for b.Loop() {
 			if loop.Next() != nil {
@@ -287,7 +274,7 @@ func (r row) open(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, _ round
 	if err != nil {
 		return err
 	}
-	heap.report(b, loop.Latency.Count()) // until the last call has ended; package testing would divide by planned starts
+	reportHeap(loop.Latency.Count()) // until the last call has ended; package testing would divide by planned starts
 	reportPlanned(b, loop)
 	return nil
 }

@@ -41,12 +41,9 @@ func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
 	b.Helper()
 	began := time.Now()
 	tick := latency.Tick(func() time.Duration { return time.Since(began) })
-	for _, p := range []struct {
-		unit string
-		q    float64
-	}{{"p50-ns", 0.50}, {"p95-ns", 0.95}, {"p99-ns", 0.99}} {
-		if d, ok := ops.Quantile(p.q); ok && d >= latency.Ticks*tick {
-			b.ReportMetric(float64(d), prefix+p.unit)
+	for unit, q := range map[string]float64{"p50-ns": 0.50, "p95-ns": 0.95, "p99-ns": 0.99} {
+		if d, ok := ops.Quantile(q); ok && d >= latency.Ticks*tick {
+			b.ReportMetric(float64(d), prefix+unit)
 		}
 	}
 }
@@ -102,19 +99,15 @@ func wrapped(inner, outer func(net.Conn) net.Conn) func(net.Conn) net.Conn {
 	return func(c net.Conn) net.Conn { return outer(inner(c)) }
 }
 
-// heap counts allocations.
-type heap struct{ before, after runtime.MemStats }
-
-func newHeap() *heap {
-	h := new(heap)
-	runtime.ReadMemStats(&h.before)
-	return h
-}
-
-// report reports what each of n ops has allocated since newHeap, in whole numbers, as package testing does.
-func (h *heap) report(b *testing.B, n int64) {
+// watchHeap returns what reports the allocations from now on, of each of n ops: in whole numbers, as package testing does.
+func watchHeap(b *testing.B) (report func(n int64)) {
 	b.Helper()
-	runtime.ReadMemStats(&h.after)
-	b.ReportMetric(float64((h.after.TotalAlloc-h.before.TotalAlloc)/uint64(n)), "B/op")
-	b.ReportMetric(float64((h.after.Mallocs-h.before.Mallocs)/uint64(n)), "allocs/op")
+	var before, after runtime.MemStats
+	report = func(n int64) {
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64((after.TotalAlloc-before.TotalAlloc)/uint64(n)), "B/op")
+		b.ReportMetric(float64((after.Mallocs-before.Mallocs)/uint64(n)), "allocs/op")
+	}
+	runtime.ReadMemStats(&before)
+	return report
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
@@ -35,7 +34,7 @@ func BenchmarkInvalid(b *testing.B, stack rpcbench.Stack, config rpcbench.Config
 	oneCaller(stack, config, func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
 		u := users.Sample(i, 0)
 		broken := breakRule(i, &u)
-		call, err := fixture.Call(f, u)
+		call, err := f.Client.Prepare(u)
 		return func(ctx context.Context) error { return refused(call(ctx), broken) }, err
 	}).benchmark(b)
 }
@@ -209,7 +208,9 @@ func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, l
 	over(l).benchmark(b)
 	over(relay.Link{RTT: roundTrip}).countTrips(b)
 	bare.countBytes(b)
-	bare.countHeap(b)
+	var report func(int64)
+	n := bare.pass(b, func() { report = watchHeap(b) })
+	report(n)
 }
 
 const roundTrip = 100 * time.Millisecond // so long that nothing else of a call counts
@@ -233,12 +234,4 @@ func (r row) countTrips(b *testing.B) {
 	}
 	slices.Sort(times)
 	b.ReportMetric(float64(times[1])/float64(roundTrip), "round-trips/op")
-}
-
-// countHeap reports what an op allocates.
-func (r row) countHeap(b *testing.B) {
-	b.Helper()
-	var h *heap
-	n := r.pass(b, func() { h = newHeap() })
-	h.report(b, n)
 }

@@ -350,7 +350,6 @@ func withoutLog(out string) string {
 
 // TestCPUShare: a stack that is bound by the machine's CPU has several times the share of one that waits.
 func TestCPUShare(t *testing.T) {
-	require.InDelta(t, 0.25, cpuShare(time.Second, 2*time.Second, 2), 1e-9)
 	share := func(name string) (float64, bool) {
 		out, err := child(t, "-test.bench=^BenchmarkScenarios$/^case="+name+"$", "-test.benchtime=500x")
 		require.NoError(t, err, out)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	process "github.com/rpcbench/rpcbench/internal/child"
+	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
 const (
@@ -27,19 +28,21 @@ type placement struct {
 	where     string
 	elsewhere map[string]string // host:port of servers that are no children, by stack
 	child     *process.Server   // of the row that runs
+	processes int               // children in which a row of BenchmarkVersus is measured; 0 is this process
 	seen      map[string]bool   // names of the rows that have begun; see Procs
 }
 
 func (p *placement) String() string     { return p.where }
 func (p *placement) Set(v string) error { p.where = v; return nil }
 
-// serverFlags registers the flag of Main.
-func serverFlags() {
-	flag.Var(&placement{seen: map[string]bool{}}, serverFlag,
-		"where benchmarks have their servers: process, or what rpcbench serve prints (stack=host:port,…); here if empty")
+// addFlags registers the flags of Main.
+func addFlags() {
+	p := &placement{seen: map[string]bool{}}
+	flag.Var(p, serverFlag, "where benchmarks have their servers: process, or what rpcbench serve prints (stack=host:port,…); here if empty")
+	flag.IntVar(&p.processes, "processes", 0, "in how many processes each row of BenchmarkVersus is measured; 0 is in this one")
 }
 
-// placed is what -server says; without Main, nothing.
+// placed is what the flags say; without Main, nothing.
 func placed() *placement {
 	if f := flag.Lookup(serverFlag); f != nil {
 		if p, ok := f.Value.(*placement); ok {
@@ -49,34 +52,24 @@ func placed() *placement {
 	return new(placement)
 }
 
-// open reads the flag and calls each server once: if that fails now, every row would. Its error is one line.
-func (p *placement) open(stacks []rpcbench.Stack) (err error) {
-	if p.where == "" {
+// open checks the flags and calls each server elsewhere once: if that fails now, every row would. Its error is one line.
+func (p *placement) open(stacks []rpcbench.Stack) error {
+	switch {
+	case p.processes != 0 && p.processes < versus.Fewest:
+		return fmt.Errorf("rpcbench: -processes %d: too few for an interval: %d or more", p.processes, versus.Fewest)
+	case len(stacks) == 0 && (p.processes > 0 || p.where != ""):
+		return errors.New("rpcbench: TestMain does not name the stacks that -server and -processes need: stacktest.Main(m, mystack.New())")
+	case p.where == "" || p.where == childProcess:
 		return nil
-	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("rpcbench: -server: %w", err)
-		}
-	}()
-	if len(stacks) == 0 {
-		return errors.New("TestMain does not name the stacks of its servers: stacktest.Main(m, mystack.New())")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), hangLimit)
 	defer cancel()
-	if p.where == childProcess {
-		s, err := process.Start(ctx, stacks[0].Name, false, os.Stderr)
-		if err != nil {
-			return err
-		}
-		return s.Close()
-	}
 	p.elsewhere = map[string]string{}
 	for item := range strings.SplitSeq(p.where, ",") {
 		name, addr, _ := strings.Cut(item, "=")
 		i := slices.IndexFunc(stacks, func(s rpcbench.Stack) bool { return s.Name == name })
 		if i < 0 || addr == "" || p.elsewhere[name] != "" {
-			return fmt.Errorf("%q is neither process nor stack=host:port, as rpcbench serve prints it, each stack once", item)
+			return fmt.Errorf("rpcbench: -server: %q is neither process nor stack=host:port, as rpcbench serve prints it, each stack once", item)
 		}
 		p.elsewhere[name] = addr
 		f, err := rpcbench.Start(ctx, stacks[i], rpcbench.Config{Server: addr})
@@ -84,24 +77,13 @@ func (p *placement) open(stacks []rpcbench.Stack) (err error) {
 			err = f.Close()
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", item, err)
+			return fmt.Errorf("rpcbench: -server: %s: %w", item, err)
 		}
 	}
 	if n := len(stacks) - len(p.elsewhere); n > 0 {
 		fmt.Fprintf(os.Stderr, "rpcbench: -server names no server of %d stacks: their rows are skipped\n", n)
 	}
 	return nil
-}
-
-// keys forbid comparing with servers elsewhere. Their addresses are no key: they change from run to run.
-func (p *placement) keys() string {
-	switch p.where {
-	case "":
-		return ""
-	case childProcess:
-		return "server: process\n"
-	}
-	return "server: remote\nproved: no\n" // no test of this binary has seen the servers there
 }
 
 // config is the config of a row of stack, with the server where the flag says. It starts a child for the row, or skips the
@@ -133,55 +115,36 @@ func (p *placement) config(b *testing.B, stack rpcbench.Stack, config rpcbench.C
 	return config
 }
 
-// serverUse is what the child of a row had used when the timed loop began.
-type serverUse struct {
-	fixture *rpcbench.Fixture
-	child   *process.Server
-	before  process.Report
-}
-
-// watchServer is to be called right before the timed loop, with the first fixture of the row. It returns nil, which reports
+// watchServer is to be called right before the timed loop. What it returns reports what the child of the row used for n ops:
 // nothing, where the server is no child.
-func watchServer(b *testing.B, f *rpcbench.Fixture) *serverUse {
+func watchServer(b *testing.B, f *rpcbench.Fixture) (report func(n uint64)) {
 	b.Helper()
-	u := &serverUse{fixture: f, child: placed().child}
-	if u.child == nil || u.child.Addr != f.Addr {
-		return nil
+	child := placed().child
+	if child == nil || child.Addr != f.Addr {
+		return func(uint64) {}
 	}
-	u.before = u.now(b, true) // what starting and warming left there is not the loop's either
-	return u
-}
-
-// report is to be called right after the timed loop of n ops.
-func (u *serverUse) report(b *testing.B, n int) {
-	b.Helper()
-	if u == nil {
-		return
+	ask := func(afterCollection bool) process.Report {
+		for began := time.Now(); ; { // one side may know of a connection a little later than the other
+			if err := child.Ask(afterCollection); err != nil {
+				b.Fatalf("rpcbench: %s: %v", f.Stack.Name, err)
+			}
+			opened := f.Accepted()
+			if child.Accepted == opened {
+				return child.Report
+			}
+			if time.Since(began) > acceptLimit {
+				b.Fatalf("rpcbench: %s: the server's process accepted %d connections, its client opened %d", f.Stack.Name, child.Accepted, opened)
+			}
+		}
 	}
-	after := u.now(b, false)
-	if after.CPU > 0 {
-		b.ReportMetric(float64(after.CPU-u.before.CPU)/float64(n), "server-cpu-ns/op")
-	}
-	// Whole numbers, as B/op and allocs/op are: what the questions allocate must not show.
-	b.ReportMetric(float64((after.Bytes-u.before.Bytes)/uint64(n)), "server-B/op")
-	b.ReportMetric(float64((after.Allocs-u.before.Allocs)/uint64(n)), "server-allocs/op")
-}
-
-// now asks the child, and again until it has accepted as many connections as the fixture has opened: one side may know of a
-// connection a little later than the other. It fails the row if that never comes.
-func (u *serverUse) now(b *testing.B, afterCollection bool) process.Report {
-	b.Helper()
-	for began := time.Now(); ; {
-		if err := u.child.Ask(afterCollection); err != nil {
-			b.Fatalf("rpcbench: %s: %v", u.fixture.Stack.Name, err)
+	before := ask(true) // what starting and warming left there is not the loop's either
+	return func(n uint64) {
+		after := ask(false)
+		if after.CPU > 0 {
+			b.ReportMetric(float64(after.CPU-before.CPU)/float64(n), "server-cpu-ns/op")
 		}
-		opened := u.fixture.Accepted()
-		if u.child.Accepted == opened {
-			return u.child.Report
-		}
-		if time.Since(began) > acceptLimit {
-			b.Fatalf("rpcbench: %s: the server's process accepted %d connections, its client opened %d",
-				u.fixture.Stack.Name, u.child.Accepted, opened)
-		}
+		// Whole numbers, as B/op and allocs/op are: what the questions allocate must not show.
+		b.ReportMetric(float64((after.Bytes-before.Bytes)/n), "server-B/op")
+		b.ReportMetric(float64((after.Allocs-before.Allocs)/n), "server-allocs/op")
 	}
 }

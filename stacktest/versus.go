@@ -3,7 +3,12 @@ package stacktest
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -56,11 +61,10 @@ func versusRow(b *testing.B, level float64, stacks ...rpcbench.Stack) {
 	}
 	orFatal(b, err)
 	defer func() { orFatal(b, g.Close()) }()
-	last := g.Arms[len(stacks)-1]
 	bytes, allocs, err := g.Cost()
 	orFatal(b, err)
 	var again, arm versus.Figures
-	if processes() > 0 {
+	if placed().processes > 0 {
 		orFatal(b, g.Close())
 		again, arm = measureApart(b, level, seed, stacks)
 	} else {
@@ -73,8 +77,8 @@ func versusRow(b *testing.B, level float64, stacks ...rpcbench.Stack) {
 	b.ReportMetric(bytes, "B/op")
 	b.ReportMetric(allocs, "allocs/op")
 	b.ReportMetric(float64(seed), "seed")
-	if last.Reconnects > 0 {
-		b.ReportMetric(float64(last.Reconnects), "reconnects")
+	if more := g.Arms[len(stacks)-1].Reconnects; more > 0 {
+		b.ReportMetric(float64(more), "reconnects")
 	}
 	if again.Ratio.Blocks == 0 {
 		return // a ratio without its interval would be believed
@@ -115,4 +119,57 @@ func measureHere(b *testing.B, level float64, g *versus.Group) (again, arm versu
 func benchtime() time.Duration {
 	d, _ := time.ParseDuration(flag.Lookup("test.benchtime").Value.String())
 	return d
+}
+
+// measureApart measures a row in children, one after the other. A signal ends this process, after what is measured is printed.
+func measureApart(b *testing.B, level float64, seed uint64, stacks []rpcbench.Stack) (again, arm versus.Figures) {
+	b.Helper()
+	ctx, stop := signal.NotifyContext(b.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	path, err := os.Executable()
+	orFatal(b, err)
+	last := len(stacks) - 1
+	turns := benchtime() / versus.Turn / time.Duration(len(stacks)*placed().processes)
+	spec := versus.Spec{Slice: versus.Slice, Seed: seed, Procs: runtime.GOMAXPROCS(0), Blocks: max(versus.FewestBlocks, int(turns))}
+	for _, s := range stacks {
+		spec.Arms = append(spec.Arms, s.Name)
+	}
+	var records []timing.Record
+	said := func() string {
+		i := versus.Read(records, last, level).Ratio
+		said := fmt.Sprintf("rpcbench: versus: in %d processes %s took %.4f times as long as %s", len(records), spec.Arms[last], i.Median, spec.Arms[0])
+		if len(records) >= versus.Fewest {
+			said += fmt.Sprintf(", %.1f %% interval %.4f–%.4f", 100*level, i.Lo, i.Hi)
+		}
+		return said
+	}
+	process := func() {
+		record, err := versus.Program(path).Run(ctx, spec)
+		if ctx.Err() != nil {
+			err = errors.New("rpcbench: versus: interrupted")
+		}
+		if err != nil && len(records) > 0 {
+			err = fmt.Errorf("%s; then: %w", said(), err)
+		}
+		if ctx.Err() != nil {
+			orExit(1, err)
+		}
+		orFatal(b, err)
+		records = append(records, record)
+		spec.Seed++
+	}
+	for b.Loop() {
+		process()
+	}
+	for len(records) < placed().processes {
+		process()
+	}
+	base := versus.Read(records, 0, level)
+	again, arm = versus.Read(records, 1, level), versus.Read(records, last, level)
+	b.ReportMetric(100*base.Moved, "base-moved-%")
+	b.ReportMetric(float64(len(records)), "processes")
+	if last > 1 {
+		b.Log(said()+":", versus.Verdict(base, again, arm, versus.Margin))
+	}
+	return again, arm
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/internal/wire"
@@ -211,8 +210,19 @@ func (f *session) record(ctx context.Context, call rpcbench.Call) (sent, receive
 	return sent[len(sentBefore):], received[len(receivedBefore):], err
 }
 
+var errStuck = errors.New("the call does not return")
+
+// within runs fn, and closes the fixture under it when fn has not returned in time: its error is then errStuck.
 func (f *session) within(limit time.Duration, fn func() error) error {
-	return fixture.Within(limit, f.Fixture, fn)
+	done := make(chan error, 1)
+	go func() { done <- fn() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(limit):
+		_ = f.Close()
+		return errStuck
+	}
 }
 
 // messages reads what the one connection carried; nothing with TLS, nor of an unknown protocol.
@@ -235,12 +245,15 @@ func (f *session) forms(u rpcbench.User) []form {
 	return []form{{"CreateUser", f.create(u)}, {"Call", f.prepare(u)}}
 }
 
-func (f *session) prepare(u rpcbench.User) rpcbench.Call { return try(fixture.Call(f.Fixture, u)) }
+func (f *session) prepare(u rpcbench.User) rpcbench.Call { return try(f.Client.Prepare(u)) }
 
 func (f *session) create(u rpcbench.User) rpcbench.Call {
 	return func(ctx context.Context) error {
-		_, err := f.Client.CreateUser(ctx, u)
-		return err
+		reply, err := f.Client.CreateUser(ctx, u)
+		if err != nil {
+			return err
+		}
+		return rpcbench.Check(&u, &reply)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
 )
@@ -46,7 +45,7 @@ func (f *session) interrupt(what string, code rpcbench.Code, u rpcbench.User, op
 	result := f.hold(ctx, u, call)
 	i.end(cancel, f.gate)
 	err = f.within(f.s.patience(), func() error { return <-result })
-	failIf(errors.Is(err, fixture.ErrStuck), "the %s ignores its context or connection: that ended as %q and the call did not return within %v",
+	failIf(errors.Is(err, errStuck), "the %s ignores its context or connection: that ended as %q and the call did not return within %v",
 		what, code, f.s.patience())
 	must(wantError(err, code), "the %s, interrupted while the server holds the request", what)
 	failIf(i.is != nil && !errors.Is(err, i.is), "the %s: errors.Is(err, %v) does not hold: %w", what, i.is, err)

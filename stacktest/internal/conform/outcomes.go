@@ -216,8 +216,9 @@ func neighbours(s Subject) {
 func limits(s Subject) {
 	const short = 250 * time.Millisecond
 	patience := s.patience()
-	ended := make(chan struct{}, 1)
-	idle := try(s.start(rpcbench.Config{IdleTimeout: short, WrapServer: func(c net.Conn) net.Conn { return closing{c, ended} }}))
+	ended, end := context.WithCancel(context.Background())
+	defer end()
+	idle := try(s.start(rpcbench.Config{IdleTimeout: short, WrapServer: func(c net.Conn) net.Conn { return closing{c, end} }}))
 	defer idle.Close()
 	silent := try(s.start(rpcbench.Config{HeaderTimeout: short}))
 	defer silent.Close()
@@ -227,7 +228,7 @@ func limits(s Subject) {
 	_, err := io.Copy(io.Discard, conn)
 	failIf(errors.Is(err, os.ErrDeadlineExceeded), "with a HeaderTimeout of %v the server has kept a connection without a request for %v", short, patience)
 	select {
-	case <-ended:
+	case <-ended.Done():
 	case <-time.After(patience):
 		failIf(true, "with an IdleTimeout of %v the server has kept an idle connection for %v", short, patience)
 	}
@@ -236,14 +237,11 @@ func limits(s Subject) {
 // closing is a server's connection that says when the server closes it.
 type closing struct {
 	net.Conn
-	ended chan<- struct{}
+	closed func()
 }
 
 func (c closing) Close() error {
-	select {
-	case c.ended <- struct{}{}:
-	default:
-	}
+	c.closed()
 	return c.Conn.Close()
 }
 

@@ -12,7 +12,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/fixture"
@@ -149,20 +148,16 @@ const noHeaders = "the protocol has no headers"
 
 func headers(s Subject) {
 	asked := users.Headers()
-	var mu sync.Mutex
-	var made []string
-	another := asked.Traceparent
-	asked.Traceparent = func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		made = append(made, another())
-		return made[len(made)-1]
-	}
 	raw, requests := s.sentWith(asked)
-	mu.Lock()
-	defer mu.Unlock()
-	for _, value := range append(made, asked.UserAgent, asked.Authorization) {
+	made, next := []string{asked.UserAgent, asked.Authorization}, users.Headers().Traceparent // which begins anew
+	for range users.Round {
+		made = append(made, next())
+	}
+	for _, value := range made {
 		failIf(requests == nil && !bytes.Contains(raw, []byte(value)), "%.60q of Config.Headers was not sent", value) // an unknown protocol
+	}
+	for range requests {
+		made = append(made, next())
 	}
 	seen := map[string]bool{}
 	for i, h := range requests {
