@@ -6,7 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -146,5 +148,28 @@ func watchServer(b *testing.B, f *rpcbench.Fixture) (report func(n uint64)) {
 		// Whole numbers, as B/op and allocs/op are: what the questions allocate must not show.
 		b.ReportMetric(float64((after.Bytes-before.Bytes)/n), "server-B/op")
 		b.ReportMetric(float64((after.Allocs-before.Allocs)/n), "server-allocs/op")
+	}
+}
+
+// Procs gives a row the GOMAXPROCS that its label will name. Every row of this package calls it; so does a benchmark of your
+// own that uses b.Loop.
+//
+// Package testing calls a benchmark for the first time before it sets GOMAXPROCS for -cpu, and a b.Loop benchmark does all its
+// work in that call (golang/go#49980). So with -cpu 1,2 the first row labelled as one of 1 P ran with what the row before it
+// had left. Package testing sets GOMAXPROCS right before every later call, so Procs changes it in the first call alone.
+func Procs(b *testing.B) {
+	b.Helper()
+	first, _, list := strings.Cut(flag.Lookup("test.cpu").Value.String(), ",")
+	procs, err := strconv.Atoi(strings.TrimSpace(first))
+	p := placed()
+	switch {
+	case err != nil || p.seen[b.Name()]: // one GOMAXPROCS for all rows, or set by package testing
+	case p.seen == nil && list:
+		b.Fatal("rpcbench: a list in -cpu needs a TestMain that calls stacktest.Main: give one number")
+	default:
+		if p.seen != nil {
+			p.seen[b.Name()] = true
+		}
+		runtime.GOMAXPROCS(procs)
 	}
 }
