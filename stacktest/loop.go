@@ -22,16 +22,15 @@ const (
 	openQueue   = 4096 // starts; with the callers' own, a stall of 0.4 s at 10,000 starts per second drops none
 )
 
-// BenchmarkCreateUser times one caller that creates users over one connection (config.Conns changes nothing for a
-// single caller). One op is one Call: encode, send, validate, answer, decode, compare. Beside ns/op, B/op and allocs/op
-// of client and server together it reports
+// BenchmarkCreateUser times one caller that creates users over one connection. One op is one Call: encode, send, validate, answer,
+// decode, compare. Beside ns/op, B/op and allocs/op of client and server together it reports
 //
 //	p50-ns, p95-ns, p99-ns   of the ops; absent with fewer than ten ops beyond, and below 20 ticks of a coarse clock
 //	cpu-ns/op                user and system time of the process; absent where the system doesn't tell
 //	sent-B/op, recv-B/op     on the client's connection, beneath TLS, from a pass of their own
 //
-// With -server the server is in another process. Then ns/op is still the whole call, B/op, allocs/op and cpu-ns/op are of the
-// client alone, and server-B/op, server-allocs/op and server-cpu-ns/op are those of the server's process.
+// With -server the server is in another process: B/op, allocs/op and cpu-ns/op are then of the client alone, and server-B/op,
+// server-allocs/op and server-cpu-ns/op are of the server's process.
 //
 // The calls' context is context.Background on every stack: a deadline costs one stack more than another. A call that
 // hangs for ten seconds is ended by closing its fixture. A call that fails ends the benchmark, and no row is printed.
@@ -41,13 +40,11 @@ func BenchmarkCreateUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Con
 }
 
 // BenchmarkParallel times callers that create users at the same time over config.Conns connections: a closed loop, in which a
-// caller calls again as soon as it has its reply. Each caller goes round four users. ns/op is wall time over all ops. Beside it
-// and the other figures of BenchmarkCreateUser, whose bytes are counted with all callers calling, it reports
+// caller calls again as soon as it has its reply. ns/op is wall time over all ops. Beside the figures of BenchmarkCreateUser it reports
 //
 //	req/s       ops per second
-//	cpu-share   the part of the machine's CPU time that this process used. Near 1, more callers would not make more calls:
-//	            the row says how much CPU a call takes. Absent with fewer than a hundred ops per caller, and where the
-//	            system doesn't tell
+//	cpu-share   the part of the machine's CPU time that this process used: near 1, more callers would not make more calls.
+//	            Absent with fewer than a hundred ops per caller, and where the system doesn't tell
 func BenchmarkParallel(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, callers int) {
 	b.Helper()
 	closedLoop(stack, config, callers, user(0)).benchmark(b)
@@ -62,9 +59,7 @@ func BenchmarkParallel(b *testing.B, stack rpcbench.Stack, config rpcbench.Confi
 //	                         meanwhile; absent with fewer than ten calls beyond
 //	achieved-req/s           calls made per second: less than rate where the stack could not keep up
 //	drops                    starts that were dropped; percentiles are of the others
-//	late-p50-ns, late-p95-ns, late-p99-ns
-//	                         how late a caller began its call: the generator's timer and the hand-over to a goroutine,
-//	                         which p50-ns, p95-ns and p99-ns include; absent with fewer than ten starts beyond
+//	late-p50-ns to -p99-ns   how late a caller began its call, which p50-ns, p95-ns and p99-ns include: the generator's doing
 //	generator-bound          1 where late-p99-ns is more than a tenth of p99-ns: the tail is not the stack's alone
 //	cpu-ns/op                user and system time of the process per call made, the generator's too
 //
@@ -155,7 +150,7 @@ func (r row) benchmark(b *testing.B) {
 	f := Start(b, r.stack, r.config)
 	loop, calls := r.ready(b, f)
 	defer loop.Finish()
-	accepted := f.Accepted()
+	before := f.Accepted()
 	runtime.GC() // what starting and warming left is not the loop's
 	b.ReportAllocs()
 
@@ -168,7 +163,7 @@ func (r row) benchmark(b *testing.B) {
 	}
 	n := loop.Latency.Count()
 	reportServer(uint64(n))
-	reportReconnects(b, r.stack, f.Accepted()-accepted-n*r.dials, n)
+	reportReconnects(b, r.stack, f.Accepted()-before-n*r.dials, n)
 	percentiles(b, "", &loop.Latency)
 	if r.link {
 		return
@@ -179,9 +174,9 @@ func (r row) benchmark(b *testing.B) {
 	r.countBytes(b)
 }
 
-// ready prepares the calls of each caller, and returns when the callers have made them so often that connections, pools and caches
-// are what they stay. A multiplexed stack binds each call to the next connection in turn. Calls are prepared for a multiple of the
-// connections, so that those of one caller share a connection; surplus calls are never made.
+// ready prepares the calls of each caller, and returns when connections, pools and caches are warm. A multiplexed stack binds each
+// call to the next connection in turn: calls are prepared for a multiple of the connections, so that those of one caller share a
+// connection. Surplus calls are never made.
 func (r row) ready(tb testing.TB, f *rpcbench.Fixture) (*latency.Loop, rounds) {
 	tb.Helper()
 	loop, err := latency.NewClosed(), error(nil)
@@ -217,7 +212,6 @@ func (r row) guard(f *rpcbench.Fixture, loop *latency.Loop, do func() error) err
 
 // serial makes the ops of one caller in this goroutine.
 func (r row) serial(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, all rounds) error {
-	b.Helper()
 	_ = loop.Finish() // which has warmed the calls
 	calls, ops := all[0], &loop.Latency
 	ctx := context.Background()
@@ -245,7 +239,6 @@ func (r row) serial(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, all r
 // closed lets callers share the ops, which b.Loop would hand to one goroutine. Package testing tries several b.N. Bytes are counted
 // after each, though it prints the last alone.
 func (r row) closed(b *testing.B, f *rpcbench.Fixture, callers *latency.Loop, _ rounds) error {
-	b.Helper()
 	start, known := cpu.Time()
 	b.ResetTimer()
 	err := r.guard(f, callers, func() error { return callers.Run(int64(b.N)) })
@@ -261,7 +254,6 @@ func (r row) closed(b *testing.B, f *rpcbench.Fixture, callers *latency.Loop, _ 
 
 // open plans the starts of the ops.
 func (r row) open(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, _ rounds) error {
-	b.Helper()
 	reportHeap := watchHeap(b)
 	err := r.guard(f, loop, func() error {
 		for b.Loop() {

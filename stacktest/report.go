@@ -22,9 +22,8 @@ func noRow(b *testing.B, stack rpcbench.Stack) {
 	}
 }
 
-// reportReconnects fails the row if its n calls opened more connections than declared, or fewer. One more is allowed, or one in
-// ten thousand calls, and printed. net/http gives a connection up when the goroutine that writes to it has not run for 50 ms
-// (maxWriteWaitBeforeConnReuse), which is the machine's doing and costs that call about 100 µs.
+// reportReconnects fails the row if its n calls opened more connections than declared, or fewer. One in ten thousand calls is allowed,
+// and printed: net/http gives a connection up when the goroutine that writes to it has not run for 50 ms (maxWriteWaitBeforeConnReuse).
 func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n int64) {
 	b.Helper()
 	if more < 0 || more > versus.Reconnects(n) {
@@ -38,7 +37,6 @@ func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n int64) {
 
 // percentiles reports those that the sample, and the clock, carry.
 func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
-	b.Helper()
 	began := time.Now()
 	tick := latency.Tick(func() time.Duration { return time.Since(began) })
 	for unit, q := range map[string]float64{"p50-ns": 0.50, "p95-ns": 0.95, "p99-ns": 0.99} {
@@ -50,7 +48,6 @@ func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
 
 // reportPlanned reports what only loops of planned starts have.
 func reportPlanned(b *testing.B, loop *latency.Loop) {
-	b.Helper()
 	percentiles(b, "late-", &loop.Lateness)
 	p99, ok := loop.Latency.Quantile(0.99)
 	if late, _ := loop.Lateness.Quantile(0.99); ok && late > p99/10 {
@@ -60,8 +57,8 @@ func reportPlanned(b *testing.B, loop *latency.Loop) {
 	b.ReportMetric(float64(loop.Drops), "drops")
 }
 
-// pass makes calls over a fixture of its own, so that the timed one stays bare, and returns how many. begin is called when the
-// fixture is warm. All callers call: over HTTP/2 the calls of a connection share pings and window updates.
+// pass makes calls over a fixture of its own, so that the timed one stays bare, and returns how many. begin is called when it is warm.
+// All callers call: over HTTP/2 the calls of a connection share pings and window updates.
 func (r row) pass(b *testing.B, begin func()) int64 {
 	b.Helper()
 	f := Start(b, r.stack, r.config)
@@ -101,7 +98,6 @@ func wrapped(inner, outer func(net.Conn) net.Conn) func(net.Conn) net.Conn {
 
 // watchHeap returns what reports the allocations from now on, of each of n ops: in whole numbers, as package testing does.
 func watchHeap(b *testing.B) (report func(n int64)) {
-	b.Helper()
 	var before, after runtime.MemStats
 	report = func(n int64) {
 		runtime.ReadMemStats(&after)

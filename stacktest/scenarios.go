@@ -16,8 +16,7 @@ import (
 	"github.com/rpcbench/rpcbench/message"
 )
 
-// The benchmarks of this file report what BenchmarkCreateUser does, of another op. A stack that can't do a scenario is
-// skipped with the reason. Ops that take long are fewer to warm and to count bytes.
+// The benchmarks of this file report what BenchmarkCreateUser does, of another op. A stack that can't do a scenario is skipped.
 
 // BenchmarkPayload is BenchmarkCreateUser with a payload of size random bytes in the request, which comes back in the reply.
 func BenchmarkPayload(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, size int) {
@@ -99,8 +98,7 @@ func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, m
 	r.benchmark(b)
 }
 
-// BenchmarkStream is BenchmarkCreateUser on a stream that stays open: an op is one message each way. Stacks that don't stream are
-// skipped.
+// BenchmarkStream is BenchmarkCreateUser on a stream that stays open: an op is one message each way.
 func BenchmarkStream(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
 	var stream rpcbench.Stream
@@ -118,9 +116,8 @@ func BenchmarkStream(b *testing.B, stack rpcbench.Stack, config rpcbench.Config)
 	}).benchmark(b)
 }
 
-// BenchmarkCold opens a new connection for each op, with TLS 1.3 if config asks for it. An op dials a client, prepares a call and
-// makes it, and closes the client. Preparing builds the native request, for some stacks one small allocation; other rows do that
-// before. Connections are reset rather than closed: none then waits for minutes on its port, and any number of ops has ports.
+// BenchmarkCold opens a new connection for each op, with TLS 1.3 if config asks for it. An op dials a client, prepares a call, makes
+// it and closes the client. Connections are reset rather than closed: none then waits for minutes on its port.
 //
 // The handshake is crypto/tls's with its defaults, in full each time: a hybrid key exchange (X25519MLKEM768), a certificate
 // with an ECDSA key on P-256, one signature made and one verified. Clients trust that certificate itself, so there is no chain,

@@ -29,9 +29,9 @@ import (
 //
 // and one for base, with aa-ratio, aa-ratio-lo and aa-ratio-hi, the base against its copy, in place of base-ratio.
 //
-// With the flag -processes 16 of [Main] each row is measured in that many processes, one after the other, and its intervals are made
-// of one ratio per process: another run's ratio should lie in them. One op is then a process, of ten blocks or more. The row
-// also has base-moved-%, how far the base's ns/op moved between processes, and a log line has the verdict.
+// With -processes 16 each row is measured in that many processes, one after the other, and its intervals are made of one ratio per
+// process: another run's ratio should lie in them. One op is then a process, of ten blocks or more. The row also has base-moved-%, how
+// far the base's ns/op moved between processes, and a log line has the verdict.
 //
 // Ratios are absent where -benchtime asks for too few blocks. With -server the benchmark is skipped.
 func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.Stack) {

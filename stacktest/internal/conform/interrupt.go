@@ -87,8 +87,8 @@ func unavailable(s Subject) {
 // Patient is what Patience proves.
 const Patient = "A call that the server answers after five seconds succeeds: the client has no shorter timeout of its own."
 
-// Patience is the check of a client's own timeout: a call that the server answers after wait succeeds. It begins the call, whose request
-// the server is not given, and returns the rest of the check, so that others can run meanwhile.
+// Patience is the check of a client's own timeout. It begins a call, whose request the server is given after wait, and returns the rest
+// of the check, so that others can run meanwhile.
 func Patience(s Subject, wait time.Duration) (check func() error) {
 	var f *session
 	var result <-chan error

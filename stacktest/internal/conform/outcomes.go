@@ -39,16 +39,13 @@ func declared(s Subject) {
 		failIf(!slices.Contains(trait.allowed, trait.value), "Traits.%s is %q, it must be one of %q", trait.name, trait.value, trait.allowed)
 	}
 	for _, name := range t.Lossy {
-		failIf(!ofUsers(name) && !ofFlexes(name), "Traits.Lossy names %q, which is no case of the suite", name)
+		ofFlexes := slices.ContainsFunc(hostile.Flexes(), func(c hostile.Flex) bool { return c.Name == name })
+		failIf(!ofUsers(name) && !ofFlexes, "Traits.Lossy names %q, which is no case of the suite", name)
 	}
 }
 
 func ofUsers(name string) bool {
 	return slices.ContainsFunc(hostile.Users(), func(c hostile.User) bool { return c.Name == name })
-}
-
-func ofFlexes(name string) bool {
-	return slices.ContainsFunc(hostile.Flexes(), func(c hostile.Flex) bool { return c.Name == name })
 }
 
 // hostileValues begins with what was not decoded into a fresh value: a user without a payload shows it, after one with.
@@ -74,16 +71,14 @@ func (f *session) asDeclared(name string, came bool, detail string, args ...any)
 }
 
 func (f *session) invalidUTF8() {
-	u := users.Sample(0, 0)
-	u.Name = hostile.InvalidUTF8
-	reply, err := f.Client.CreateUser(context.Background(), u)
-	declared, want := f.Stack.Traits.InvalidUTF8, u.Name
+	reply, err := f.Client.CreateUser(context.Background(), changedUser(func(u *rpcbench.User) { u.Name = hostile.InvalidUTF8 }))
+	declared, want := f.Stack.Traits.InvalidUTF8, hostile.InvalidUTF8
 	if declared == rpcbench.Rejected {
 		must(wantError(err, rpcbench.Malformed), "invalid UTF-8, declared to be rejected")
 		return
 	}
 	if declared == rpcbench.Replaced {
-		want = strings.ToValidUTF8(u.Name, "\ufffd")
+		want = strings.ToValidUTF8(want, "\ufffd")
 	}
 	failIf(err != nil || reply.User == nil, "invalid UTF-8, declared to be %s: %v", declared, err)
 	failIf(reply.User.Name != want, "invalid UTF-8, declared to be %s, came back as %q", declared, reply.User.Name)
@@ -107,9 +102,7 @@ func echo(f *session) {
 	}
 	var calls []rpcbench.Call
 	for _, m := range asked {
-		call, err := client.PrepareEcho(m)
-		must(err, "prepare echo")
-		calls = append(calls, call)
+		calls = append(calls, try(client.PrepareEcho(m)))
 	}
 	must(goRound(calls, 1)(), "echo")
 	if f.s.readable() {
@@ -124,12 +117,11 @@ func changedUser(change func(*rpcbench.User)) rpcbench.User {
 	return u
 }
 
-// tooLarge has a payload that no server takes. It is twice what makes a body too large, so that it is refused while it is still
-// being sent; but gzip sends it whole in either case, and takes seconds for it under the race detector.
+// tooLarge has a payload that no server takes: so large that it is refused while it is still being sent.
 func (s Subject) tooLarge() rpcbench.User {
 	size := 2 * rpcbench.MaxBody
 	if s.Stack.Traits.Compression == "gzip" {
-		size = rpcbench.MaxBody
+		size = rpcbench.MaxBody // is sent whole in either case, and takes seconds under the race detector
 	}
 	return changedUser(func(u *rpcbench.User) { u.Avatar = bytes.Repeat([]byte{7}, size) })
 }
@@ -200,11 +192,9 @@ func neighbours(s Subject) {
 	b, err := s.start(rpcbench.Config{})
 	must(err, "a second fixture beside the first")
 	defer b.Close()
-	for i := range users.Round {
-		for _, f := range []*session{a, b} {
-			_, err := f.both(users.Sample(i, 0))
-			must(err, "with a second fixture beside it")
-		}
+	for i := range 2 * users.Round {
+		_, err := []*session{a, b}[i%2].both(users.Sample(i/2, 0))
+		must(err, "with a second fixture beside it")
 	}
 	must(a.Close(), "close")
 	_, err = b.both(users.Sample(1, 0))

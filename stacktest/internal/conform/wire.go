@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/internal/wire"
 )
@@ -25,12 +24,8 @@ func connections(s Subject) {
 		for _, avatar := range []int{0, 1000, 100_000} {
 			with(s.watch, rpcbench.Config{Conns: conns}, func(f *session) {
 				f.onLoopback()
-				calls := 4
-				if avatar > 1000 {
-					calls = 2 // they take long under the race detector
-				}
-				f.callAtOnce(1, calls, avatar)
-				f.callAtOnce(3*conns, calls, avatar)
+				f.callAtOnce(1, 3, avatar)
+				f.callAtOnce(3*conns, 3, avatar)
 				must(f.Close(), "close")
 				f.connected(3 * avatar)
 			})
@@ -45,7 +40,7 @@ func (f *session) onLoopback() {
 
 func traffic(f *session) {
 	skipIf(f.Stack.Traits.Compression != "" && !f.s.TLS, "names can't be read off compressed bodies; the check of compression reads their size")
-	for i, call := range try(fixture.Calls(f.Fixture, 0)) {
+	for i, call := range f.round(0) {
 		f.crosses(users.Sample(i, 0), call, "call %d", i)
 	}
 }
