@@ -77,9 +77,7 @@ func timed(b *testing.B, body []byte, loop func(n int) error) {
 		err = loop(b.N)
 		b.StopTimer()
 	}
-	if err != nil {
-		b.Fatalf("rpcbench: %s: %v", b.Name(), err)
-	}
+	orFail(b, b.Name(), err)
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
 	_, _ = w.Write(body) // a Buffer takes all
@@ -92,8 +90,6 @@ func timed(b *testing.B, body []byte, loop func(n int) error) {
 func encode(b *testing.B, c codec.Codec, v any) []byte {
 	b.Helper()
 	data, err := c.Marshal(v)
-	if err != nil {
-		b.Fatalf("rpcbench: %s: %v", b.Name(), err)
-	}
+	orFail(b, b.Name(), err)
 	return bytes.Clone(data)
 }

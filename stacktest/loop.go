@@ -158,9 +158,7 @@ func (r row) benchmark(b *testing.B) {
 	cpuStart, cpuKnown := cpu.Time()
 	err := r.timed(r, b, f, loop, calls)
 	cpuEnd, _ := cpu.Time()
-	if err != nil {
-		b.Fatalf("rpcbench: %s: %v", r.stack.Name, err)
-	}
+	orFail(b, r.stack.Name, err)
 	n := loop.Latency.Count()
 	reportServer(uint64(n))
 	reportReconnects(b, r.stack, f.Accepted()-before-n*r.dials, n)
@@ -194,9 +192,7 @@ func (r row) ready(tb testing.TB, f *rpcbench.Fixture) (*latency.Loop, rounds) {
 		}
 	}
 	all = all[:r.callers]
-	if err := r.guard(f, loop, func() error { return loop.Start(r.warm, all...) }); err != nil {
-		tb.Fatalf("rpcbench: %s: %v", r.stack.Name, err)
-	}
+	orFail(tb, r.stack.Name, r.guard(f, loop, func() error { return loop.Start(r.warm, all...) }))
 	return loop, all
 }
 

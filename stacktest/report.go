@@ -68,9 +68,7 @@ func (r row) pass(b *testing.B, begin func()) int64 {
 	if r.wait != nil {
 		n = int64(min(warmRounds*users.Round, max(1, r.rate/4))) // starts of a quarter of a second
 	}
-	if err := r.guard(f, loop, func() error { return loop.Run(n) }); err != nil {
-		b.Fatalf("rpcbench: %s: in a pass that is not timed: %v", r.stack.Name, err)
-	}
+	orFail(b, r.stack.Name, r.guard(f, loop, func() error { return loop.Run(n) }))
 	return loop.Latency.Count()
 }
 

@@ -166,9 +166,7 @@ func resetOnClose(c net.Conn) net.Conn {
 func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, link string, isCold bool) {
 	b.Helper()
 	l, err := relay.FindLink(link)
-	if err != nil {
-		b.Fatal(err)
-	}
+	orFatal(b, err)
 	bare := oneCaller(stack, config, user(0))
 	if isCold {
 		bare = cold(stack, config)
@@ -204,9 +202,7 @@ func (r row) countTrips(b *testing.B) {
 		}
 		return errors.Join(err, loop.Finish())
 	})
-	if err != nil {
-		b.Fatalf("rpcbench: %s: counting round trips: %v", r.stack.Name, err)
-	}
+	orFail(b, r.stack.Name, err)
 	slices.Sort(times)
 	b.ReportMetric(float64(times[1])/float64(roundTrip), "round-trips/op")
 }

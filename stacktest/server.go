@@ -96,9 +96,7 @@ func (p *placement) config(b *testing.B, stack rpcbench.Stack, config rpcbench.C
 	case p.where == "" || config.Server != "":
 	case p.where == childProcess:
 		s, err := process.Start(b.Context(), name, config.TLS, os.Stderr)
-		if err != nil {
-			b.Fatalf("rpcbench: %s: %v", stack.Name, err)
-		}
+		orFail(b, stack.Name, err)
 		b.Cleanup(func() {
 			p.child = nil
 			if err := s.Close(); err != nil {
@@ -127,9 +125,7 @@ func watchServer(b *testing.B, f *rpcbench.Fixture) (report func(n uint64)) {
 	}
 	ask := func(afterCollection bool) process.Report {
 		for began := time.Now(); ; { // one side may know of a connection a little later than the other
-			if err := child.Ask(afterCollection); err != nil {
-				b.Fatalf("rpcbench: %s: %v", f.Stack.Name, err)
-			}
+			orFail(b, f.Stack.Name, child.Ask(afterCollection))
 			opened := f.Accepted()
 			if child.Accepted == opened {
 				return child.Report

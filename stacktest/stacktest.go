@@ -33,15 +33,18 @@ func Start(tb testing.TB, stack rpcbench.Stack, config rpcbench.Config) *rpcbenc
 
 func skipOrFail(tb testing.TB, stack rpcbench.Stack, err error) {
 	tb.Helper()
-	if err == nil {
-		return
-	}
-	prefix := "rpcbench: " + stack.Name + ": "
-	text := prefix + strings.TrimPrefix(err.Error(), prefix)
 	if errors.Is(err, errors.ErrUnsupported) {
-		tb.Skip(text)
+		tb.Skipf("rpcbench: %s: %v", stack.Name, err)
 	}
-	tb.Fatal(text)
+	orFail(tb, stack.Name, err)
+}
+
+// orFail fails a test or a row if there is an error, with the name of the stack before it.
+func orFail(tb testing.TB, name string, err error) {
+	tb.Helper()
+	if prefix := "rpcbench: " + name + ": "; err != nil {
+		tb.Fatal(prefix + strings.TrimPrefix(err.Error(), prefix))
+	}
 }
 
 // Conformance runs the suite over a stack, in clear and with TLS: docs/suite.md lists the checks. Each is a subtest, bounded in time, and
