@@ -3,7 +3,9 @@ package stacktest
 import (
 	"context"
 	"fmt"
+	"net"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -11,7 +13,9 @@ import (
 	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/latency"
+	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
 const (
@@ -265,4 +269,96 @@ func (r row) open(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, _ round
 	reportHeap(loop.Latency.Count()) // until the last call has ended; package testing would divide by planned starts
 	reportPlanned(b, loop)
 	return nil
+}
+
+// noRow, deferred, makes a panic a failure: package testing might print a row of no iterations before it dies.
+func noRow(b *testing.B, stack rpcbench.Stack) {
+	b.Helper()
+	if p := recover(); p != nil {
+		b.Fatalf("rpcbench: %s: panic: %v\n%s", stack.Name, p, debug.Stack())
+	}
+}
+
+// reportReconnects fails the row if its n calls opened more connections than declared, or fewer. One in ten thousand calls is allowed,
+// and printed: net/http gives a connection up when the goroutine that writes to it has not run for 50 ms (maxWriteWaitBeforeConnReuse).
+func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n int64) {
+	b.Helper()
+	if more < 0 || more > versus.Reconnects(n) {
+		b.Fatalf("rpcbench: %s: %+d connections inside the timed loop of %d calls, against what is declared; %d more are allowed",
+			stack.Name, more, n, versus.Reconnects(n))
+	}
+	if more > 0 {
+		b.ReportMetric(float64(more), "reconnects")
+	}
+}
+
+// percentiles reports those that the sample, and the clock, carry.
+func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
+	began := time.Now()
+	tick := latency.Tick(func() time.Duration { return time.Since(began) })
+	for unit, q := range map[string]float64{"p50-ns": 0.50, "p95-ns": 0.95, "p99-ns": 0.99} {
+		if d, ok := ops.Quantile(q); ok && d >= latency.Ticks*tick {
+			b.ReportMetric(float64(d), prefix+unit)
+		}
+	}
+}
+
+// reportPlanned reports what only loops of planned starts have.
+func reportPlanned(b *testing.B, loop *latency.Loop) {
+	percentiles(b, "late-", &loop.Lateness)
+	p99, ok := loop.Latency.Quantile(0.99)
+	if late, _ := loop.Lateness.Quantile(0.99); ok && late > p99/10 {
+		b.ReportMetric(1, "generator-bound")
+	}
+	b.ReportMetric(loop.Achieved(), "achieved-req/s")
+	b.ReportMetric(float64(loop.Drops), "drops")
+}
+
+// pass makes calls over a fixture of its own, so that the timed one stays bare, and returns how many. begin is called when it is warm.
+// All callers call: over HTTP/2 the calls of a connection share pings and window updates.
+func (r row) pass(b *testing.B, begin func()) int64 {
+	b.Helper()
+	f := Start(b, r.stack, r.config)
+	loop, _ := r.ready(b, f)
+	begin()
+	n := int64(r.warm * r.callers)
+	if r.wait != nil {
+		n = int64(min(warmRounds*users.Round, max(1, r.rate/4))) // starts of a quarter of a second
+	}
+	orFail(b, r.stack.Name, r.guard(f, loop, func() error { return loop.Run(n) }))
+	return loop.Latency.Count()
+}
+
+// countBytes reports what one call sends and receives.
+func (r row) countBytes(b *testing.B) {
+	b.Helper()
+	var wire relay.Counter
+	var sent, received int64
+	r.config.WrapClient = wrapped(r.config.WrapClient, wire.Wrap)
+	n := r.pass(b, func() { sent, received = wire.Sent(), wire.Received() })
+	b.ReportMetric(float64(wire.Sent()-sent)/float64(n), "sent-B/op")
+	b.ReportMetric(float64(wire.Received()-received)/float64(n), "recv-B/op")
+}
+
+// wrapped is inner with outer around it. Either may be nil.
+func wrapped(inner, outer func(net.Conn) net.Conn) func(net.Conn) net.Conn {
+	switch {
+	case inner == nil:
+		return outer
+	case outer == nil:
+		return inner
+	}
+	return func(c net.Conn) net.Conn { return outer(inner(c)) }
+}
+
+// watchHeap returns what reports the allocations from now on, of each of n ops: in whole numbers, as package testing does.
+func watchHeap(b *testing.B) (report func(n int64)) {
+	var before, after runtime.MemStats
+	report = func(n int64) {
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64((after.TotalAlloc-before.TotalAlloc)/uint64(n)), "B/op")
+		b.ReportMetric(float64((after.Mallocs-before.Mallocs)/uint64(n)), "allocs/op")
+	}
+	runtime.ReadMemStats(&before)
+	return report
 }
