@@ -84,7 +84,7 @@ func BenchmarkOpenLoopEmpty(b *testing.B, rate float64) {
 	}
 	loop, _ := r.ready(b, nil)
 	b.ReportAllocs()
-	orFatal(b, r.open(b, nil, loop, nil))
+	orFail(b, r.stack.Name, r.open(b, nil, loop, nil))
 	percentiles(b, "", &loop.Latency)
 }
 
@@ -138,7 +138,7 @@ func openLoop(stack rpcbench.Stack, config rpcbench.Config, rate float64, wait f
 func sleeper(b *testing.B) func(time.Duration) {
 	b.Helper()
 	s, err := latency.NewSleeper()
-	orFatal(b, err)
+	orFail(b, "open loop", err)
 	b.Cleanup(func() { _ = s.Close() })
 	return s.Sleep
 }

@@ -31,24 +31,19 @@ func BenchmarkInvalid(b *testing.B, stack rpcbench.Stack, config rpcbench.Config
 	b.Helper()
 	oneCaller(stack, config, func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
 		u := users.Sample(i, 0)
-		broken := breakRule(i, &u)
+		rule := []struct {
+			of     *string
+			value  string
+			broken rpcbench.Violation
+		}{
+			{&u.Email, "nobody", rpcbench.Violation{Field: "email", Rule: "email"}},
+			{&u.Name, "Ann", rpcbench.Violation{Field: "name", Rule: "min=4"}},
+			{&u.Password, "abc", rpcbench.Violation{Field: "password", Rule: "min=4"}},
+		}[i%3]
+		*rule.of = rule.value
 		call, err := f.Client.Prepare(u)
-		return func(ctx context.Context) error { return refused(call(ctx), broken) }, err
+		return func(ctx context.Context) error { return refused(call(ctx), rule.broken) }, err
 	}).benchmark(b)
-}
-
-// breakRule makes u invalid and says how.
-func breakRule(i int, u *rpcbench.User) rpcbench.Violation {
-	switch i % 3 {
-	case 0:
-		u.Email = "nobody"
-		return rpcbench.Violation{Field: "email", Rule: "email"}
-	case 1:
-		u.Name = "Ann"
-		return rpcbench.Violation{Field: "name", Rule: "min=4"}
-	}
-	u.Password = "abc"
-	return rpcbench.Violation{Field: "password", Rule: "min=4"}
 }
 
 // refused is nil if err says that the call was refused for broken alone.
@@ -166,7 +161,7 @@ func resetOnClose(c net.Conn) net.Conn {
 func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, link string, isCold bool) {
 	b.Helper()
 	l, err := relay.FindLink(link)
-	orFatal(b, err)
+	orFail(b, stack.Name, err)
 	bare := oneCaller(stack, config, user(0))
 	if isCold {
 		bare = cold(stack, config)

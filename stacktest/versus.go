@@ -59,13 +59,13 @@ func versusRow(b *testing.B, level float64, stacks ...rpcbench.Stack) {
 	if errors.Is(err, timing.ErrClock) {
 		b.Skip(err) // there is no ratio to be had on this platform
 	}
-	orFatal(b, err)
-	defer func() { orFatal(b, g.Close()) }()
+	orFail(b, "versus", err)
+	defer func() { orFail(b, "versus", g.Close()) }()
 	bytes, allocs, err := g.Cost()
-	orFatal(b, err)
+	orFail(b, "versus", err)
 	var again, arm versus.Figures
 	if placed().processes > 0 {
-		orFatal(b, g.Close())
+		orFail(b, "versus", g.Close())
 		again, arm = measureApart(b, level, seed, stacks)
 	} else {
 		again, arm = measureHere(b, level, g)
@@ -93,21 +93,14 @@ func versusRow(b *testing.B, level float64, stacks ...rpcbench.Stack) {
 	b.ReportMetric(arm.Ratio.Hi, unit+"-hi")
 }
 
-func orFatal(b *testing.B, err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
-}
-
 func measureHere(b *testing.B, level float64, g *versus.Group) (again, arm versus.Figures) {
 	b.Helper()
 	for b.Loop() {
-		orFatal(b, g.Block(b.Context()))
+		orFail(b, "versus", g.Block(b.Context()))
 	}
 	aa, err := g.Record().Ratio(1, 0, level)
 	for benchtime() > 0 && errors.Is(err, timing.ErrTooFew) {
-		orFatal(b, g.Block(b.Context()))
+		orFail(b, "versus", g.Block(b.Context()))
 		aa, err = g.Record().Ratio(1, 0, level)
 	}
 	r, last := g.Record(), len(g.Arms)-1
@@ -127,7 +120,7 @@ func measureApart(b *testing.B, level float64, seed uint64, stacks []rpcbench.St
 	ctx, stop := signal.NotifyContext(b.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	path, err := os.Executable()
-	orFatal(b, err)
+	orFail(b, "versus", err)
 	last := len(stacks) - 1
 	turns := benchtime() / versus.Turn / time.Duration(len(stacks)*placed().processes)
 	spec := versus.Spec{Slice: versus.Slice, Seed: seed, Procs: runtime.GOMAXPROCS(0), Blocks: max(versus.FewestBlocks, int(turns))}
@@ -154,7 +147,7 @@ func measureApart(b *testing.B, level float64, seed uint64, stacks []rpcbench.St
 		if ctx.Err() != nil {
 			orExit(1, err)
 		}
-		orFatal(b, err)
+		orFail(b, "versus", err)
 		records = append(records, record)
 		spec.Seed++
 	}

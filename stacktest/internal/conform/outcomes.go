@@ -276,12 +276,10 @@ func interruptions() map[rpcbench.Code]interruption {
 func (f *session) interrupt(what string, code rpcbench.Code, u rpcbench.User, open func(context.Context) (func() error, error)) {
 	i := interruptions()[code]
 	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	if i.deadline > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, i.deadline)
-		defer stop()
+		ctx, cancel = context.WithTimeout(context.Background(), i.deadline)
 	}
+	defer cancel()
 	call, err := open(ctx)
 	skipIf(ctx.Err() != nil, "the machine is too slow to tell")
 	must(err)
