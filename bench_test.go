@@ -22,6 +22,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/rawtcp"
 	"github.com/rpcbench/rpcbench/stacktest"
@@ -152,8 +153,20 @@ func BenchmarkStream(b *testing.B) {
 
 func BenchmarkInvalid(b *testing.B)  { each(b, "", nil, plain(stacktest.BenchmarkInvalid)) }
 func BenchmarkDeadline(b *testing.B) { each(b, "", nil, plain(stacktest.BenchmarkDeadline)) }
-func BenchmarkHeaders(b *testing.B)  { each(b, "", nil, plain(stacktest.BenchmarkHeaders)) }
-func BenchmarkTLS(b *testing.B)      { each(b, "", nil, plain(stacktest.BenchmarkTLS)) }
+func BenchmarkHeaders(b *testing.B)  { each(b, "", nil, plain(withHeaders)) }
+func BenchmarkTLS(b *testing.B)      { each(b, "", nil, plain(overTLS)) }
+
+// withHeaders adds what production clients do: a bearer token and a user agent, the same for all calls, and a traceparent for each.
+func withHeaders(b *testing.B, s rpcbench.Stack, config rpcbench.Config) {
+	config.Headers = users.Headers()
+	stacktest.BenchmarkCreateUser(b, s, config)
+}
+
+// overTLS is over a warm connection. Bytes are those of the ciphertext.
+func overTLS(b *testing.B, s rpcbench.Stack, config rpcbench.Config) {
+	config.TLS = true
+	stacktest.BenchmarkCreateUser(b, s, config)
+}
 
 func plain(loop func(*testing.B, rpcbench.Stack, rpcbench.Config)) func(*testing.B, rpcbench.Stack, string) {
 	return func(b *testing.B, s rpcbench.Stack, _ string) { loop(b, s, config(1)) }

@@ -3,7 +3,9 @@ package stacktest
 import (
 	"context"
 	"fmt"
+	"net"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -11,27 +13,28 @@ import (
 	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/latency"
+	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
 const (
 	warmRounds = 16 // of all calls, through the measured calls, before anything is measured
-	hangLimit  = fixture.HangLimit
+	hangLimit  = 10 * time.Second
 
 	openCallers = 256
 	openQueue   = 4096 // starts; with the callers' own, a stall of 0.4 s at 10,000 starts per second drops none
 )
 
-// BenchmarkCreateUser times one caller that creates users over one connection (config.Conns changes nothing for a
-// single caller). One op is one Call: encode, send, validate, answer, decode, compare. Beside ns/op, B/op and allocs/op
-// of client and server together it reports
+// BenchmarkCreateUser times one caller that creates users over one connection. One op is one Call: encode, send, validate, answer,
+// decode, compare. Beside ns/op, B/op and allocs/op of client and server together it reports
 //
 //	p50-ns, p95-ns, p99-ns   of the ops; absent with fewer than ten ops beyond, and below 20 ticks of a coarse clock
 //	cpu-ns/op                user and system time of the process; absent where the system doesn't tell
 //	sent-B/op, recv-B/op     on the client's connection, beneath TLS, from a pass of their own
 //
-// With -server the server is in another process. Then ns/op is still the whole call, B/op, allocs/op and cpu-ns/op are of the
-// client alone, and server-B/op, server-allocs/op and server-cpu-ns/op are those of the server's process.
+// With -server the server is in another process: B/op, allocs/op and cpu-ns/op are then of the client alone, and server-B/op,
+// server-allocs/op and server-cpu-ns/op are of the server's process.
 //
 // The calls' context is context.Background on every stack: a deadline costs one stack more than another. A call that
 // hangs for ten seconds is ended by closing its fixture. A call that fails ends the benchmark, and no row is printed.
@@ -41,13 +44,11 @@ func BenchmarkCreateUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Con
 }
 
 // BenchmarkParallel times callers that create users at the same time over config.Conns connections: a closed loop, in which a
-// caller calls again as soon as it has its reply. Each caller goes round four users. ns/op is wall time over all ops. Beside it
-// and the other figures of BenchmarkCreateUser, whose bytes are counted with all callers calling, it reports
+// caller calls again as soon as it has its reply. ns/op is wall time over all ops. Beside the figures of BenchmarkCreateUser it reports
 //
 //	req/s       ops per second
-//	cpu-share   the part of the machine's CPU time that this process used. Near 1, more callers would not make more calls:
-//	            the row says how much CPU a call takes. Absent with fewer than a hundred ops per caller, and where the
-//	            system doesn't tell
+//	cpu-share   the part of the machine's CPU time that this process used: near 1, more callers would not make more calls.
+//	            Absent with fewer than a hundred ops per caller, and where the system doesn't tell
 func BenchmarkParallel(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, callers int) {
 	b.Helper()
 	closedLoop(stack, config, callers, user(0)).benchmark(b)
@@ -62,9 +63,7 @@ func BenchmarkParallel(b *testing.B, stack rpcbench.Stack, config rpcbench.Confi
 //	                         meanwhile; absent with fewer than ten calls beyond
 //	achieved-req/s           calls made per second: less than rate where the stack could not keep up
 //	drops                    starts that were dropped; percentiles are of the others
-//	late-p50-ns, late-p95-ns, late-p99-ns
-//	                         how late a caller began its call: the generator's timer and the hand-over to a goroutine,
-//	                         which p50-ns, p95-ns and p99-ns include; absent with fewer than ten starts beyond
+//	late-p50-ns to -p99-ns   how late a caller began its call, which p50-ns, p95-ns and p99-ns include: the generator's doing
 //	generator-bound          1 where late-p99-ns is more than a tenth of p99-ns: the tail is not the stack's alone
 //	cpu-ns/op                user and system time of the process per call made, the generator's too
 //
@@ -85,9 +84,7 @@ func BenchmarkOpenLoopEmpty(b *testing.B, rate float64) {
 	}
 	loop, _ := r.ready(b, nil)
 	b.ReportAllocs()
-	if err := r.open(b, nil, loop, nil); err != nil {
-		b.Fatalf("rpcbench: %v", err)
-	}
+	orFail(b, r.stack.Name, r.open(b, nil, loop, nil))
 	percentiles(b, "", &loop.Latency)
 }
 
@@ -118,7 +115,7 @@ type preparer func(f *rpcbench.Fixture, i int) (rpcbench.Call, error)
 // user prepares calls that create users, with a payload of avatar bytes. The requests of users below 100 are of one length.
 func user(avatar int) preparer {
 	return func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
-		return fixture.Call(f, users.Sample(i%100, avatar))
+		return f.Client.Prepare(users.Sample(i%100, avatar))
 	}
 }
 
@@ -141,9 +138,7 @@ func openLoop(stack rpcbench.Stack, config rpcbench.Config, rate float64, wait f
 func sleeper(b *testing.B) func(time.Duration) {
 	b.Helper()
 	s, err := latency.NewSleeper()
-	if err != nil {
-		b.Fatalf("rpcbench: %v", err)
-	}
+	orFail(b, "open loop", err)
 	b.Cleanup(func() { _ = s.Close() })
 	return s.Sleep
 }
@@ -159,21 +154,18 @@ func (r row) benchmark(b *testing.B) {
 	f := Start(b, r.stack, r.config)
 	loop, calls := r.ready(b, f)
 	defer loop.Finish()
-	accepted := f.Accepted()
+	before := f.Accepted()
 	runtime.GC() // what starting and warming left is not the loop's
 	b.ReportAllocs()
 
-	server := watchServer(b, f)
+	reportServer := watchServer(b, f)
 	cpuStart, cpuKnown := cpu.Time()
 	err := r.timed(r, b, f, loop, calls)
 	cpuEnd, _ := cpu.Time()
-	if err != nil {
-		b.Fatalf("rpcbench: %s: %v", r.stack.Name, err)
-	}
+	orFail(b, r.stack.Name, err)
 	n := loop.Latency.Count()
-	server.report(b, int(n))
-
-	reportReconnects(b, r.stack, f.Accepted()-accepted-n*r.dials, n)
+	reportServer(uint64(n))
+	reportReconnects(b, r.stack, f.Accepted()-before-n*r.dials, n)
 	percentiles(b, "", &loop.Latency)
 	if r.link {
 		return
@@ -184,9 +176,9 @@ func (r row) benchmark(b *testing.B) {
 	r.countBytes(b)
 }
 
-// ready prepares the calls of each caller, and returns when the callers have made them so often that connections, pools and caches
-// are what they stay. A multiplexed stack binds each call to the next connection in turn. Calls are prepared for a multiple of the
-// connections, so that those of one caller share a connection; surplus calls are never made.
+// ready prepares the calls of each caller, and returns when connections, pools and caches are warm. A multiplexed stack binds each
+// call to the next connection in turn: calls are prepared for a multiple of the connections, so that those of one caller share a
+// connection. Surplus calls are never made.
 func (r row) ready(tb testing.TB, f *rpcbench.Fixture) (*latency.Loop, rounds) {
 	tb.Helper()
 	loop, err := latency.NewClosed(), error(nil)
@@ -204,9 +196,7 @@ func (r row) ready(tb testing.TB, f *rpcbench.Fixture) (*latency.Loop, rounds) {
 		}
 	}
 	all = all[:r.callers]
-	if err := r.guard(f, loop, func() error { return loop.Start(r.warm, all...) }); err != nil {
-		tb.Fatalf("rpcbench: %s: %v", r.stack.Name, err)
-	}
+	orFail(tb, r.stack.Name, r.guard(f, loop, func() error { return loop.Start(r.warm, all...) }))
 	return loop, all
 }
 
@@ -222,7 +212,6 @@ func (r row) guard(f *rpcbench.Fixture, loop *latency.Loop, do func() error) err
 
 // serial makes the ops of one caller in this goroutine.
 func (r row) serial(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, all rounds) error {
-	b.Helper()
 	_ = loop.Finish() // which has warmed the calls
 	calls, ops := all[0], &loop.Latency
 	ctx := context.Background()
@@ -250,10 +239,7 @@ func (r row) serial(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, all r
 // closed lets callers share the ops, which b.Loop would hand to one goroutine. Package testing tries several b.N. Bytes are counted
 // after each, though it prints the last alone.
 func (r row) closed(b *testing.B, f *rpcbench.Fixture, callers *latency.Loop, _ rounds) error {
-	b.Helper()
-	loop := func(n int) error {
-		return r.guard(f, callers, func() error { return callers.Run(int64(n)) })
-	}
+	loop := func(n int) error { return r.guard(f, callers, func() error { return callers.Run(int64(n)) }) }
 	start, known := cpu.Time()
 	b.ResetTimer()
 	err := loop(b.N)
@@ -262,20 +248,14 @@ func (r row) closed(b *testing.B, f *rpcbench.Fixture, callers *latency.Loop, _ 
 	n := callers.Latency.Count()
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "req/s")
 	if known && n >= int64(100*r.callers) { // else the ends of the run would be much of it
-		b.ReportMetric(cpuShare(end-start, b.Elapsed(), runtime.NumCPU()), "cpu-share")
+		b.ReportMetric(float64(end-start)/float64(b.Elapsed())/float64(runtime.NumCPU()), "cpu-share")
 	}
 	return err
 }
 
-// cpuShare is the part of the machine's CPU time that the process used.
-func cpuShare(used, wall time.Duration, cores int) float64 {
-	return float64(used) / float64(wall) / float64(cores)
-}
-
 // open plans the starts of the ops.
 func (r row) open(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, _ rounds) error {
-	b.Helper()
-	heap := newHeap()
+	reportHeap := watchHeap(b)
 	err := r.guard(f, loop, func() error {
 		for b.Loop() {
 			if loop.Next() != nil {
@@ -287,7 +267,99 @@ func (r row) open(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, _ round
 	if err != nil {
 		return err
 	}
-	heap.report(b, loop.Latency.Count()) // until the last call has ended; package testing would divide by planned starts
+	reportHeap(loop.Latency.Count()) // until the last call has ended; package testing would divide by planned starts
 	reportPlanned(b, loop)
 	return nil
+}
+
+// noRow, deferred, makes a panic a failure: package testing might print a row of no iterations before it dies.
+func noRow(b *testing.B, stack rpcbench.Stack) {
+	b.Helper()
+	if p := recover(); p != nil {
+		b.Fatalf("rpcbench: %s: panic: %v\n%s", stack.Name, p, debug.Stack())
+	}
+}
+
+// reportReconnects fails the row if its n calls opened more connections than declared, or fewer. One in ten thousand calls is allowed,
+// and printed: net/http gives a connection up when the goroutine that writes to it has not run for 50 ms (maxWriteWaitBeforeConnReuse).
+func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n int64) {
+	b.Helper()
+	if more < 0 || more > versus.Reconnects(n) {
+		b.Fatalf("rpcbench: %s: %+d connections inside the timed loop of %d calls, against what is declared; %d more are allowed",
+			stack.Name, more, n, versus.Reconnects(n))
+	}
+	if more > 0 {
+		b.ReportMetric(float64(more), "reconnects")
+	}
+}
+
+// percentiles reports those that the sample, and the clock, carry.
+func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
+	began := time.Now()
+	tick := latency.Tick(func() time.Duration { return time.Since(began) })
+	for unit, q := range map[string]float64{"p50-ns": 0.50, "p95-ns": 0.95, "p99-ns": 0.99} {
+		if d, ok := ops.Quantile(q); ok && d >= latency.Ticks*tick {
+			b.ReportMetric(float64(d), prefix+unit)
+		}
+	}
+}
+
+// reportPlanned reports what only loops of planned starts have.
+func reportPlanned(b *testing.B, loop *latency.Loop) {
+	percentiles(b, "late-", &loop.Lateness)
+	p99, ok := loop.Latency.Quantile(0.99)
+	if late, _ := loop.Lateness.Quantile(0.99); ok && late > p99/10 {
+		b.ReportMetric(1, "generator-bound")
+	}
+	b.ReportMetric(loop.Achieved(), "achieved-req/s")
+	b.ReportMetric(float64(loop.Drops), "drops")
+}
+
+// pass makes calls over a fixture of its own, so that the timed one stays bare, and returns how many. begin is called when it is warm.
+// All callers call: over HTTP/2 the calls of a connection share pings and window updates.
+func (r row) pass(b *testing.B, begin func()) int64 {
+	b.Helper()
+	f := Start(b, r.stack, r.config)
+	loop, _ := r.ready(b, f)
+	begin()
+	n := int64(r.warm * r.callers)
+	if r.wait != nil {
+		n = int64(min(warmRounds*users.Round, max(1, r.rate/4))) // starts of a quarter of a second
+	}
+	orFail(b, r.stack.Name, r.guard(f, loop, func() error { return loop.Run(n) }))
+	return loop.Latency.Count()
+}
+
+// countBytes reports what one call sends and receives.
+func (r row) countBytes(b *testing.B) {
+	b.Helper()
+	var wire relay.Counter
+	var sent, received int64
+	r.config.WrapClient = wrapped(r.config.WrapClient, wire.Wrap)
+	n := r.pass(b, func() { sent, received = wire.Sent(), wire.Received() })
+	b.ReportMetric(float64(wire.Sent()-sent)/float64(n), "sent-B/op")
+	b.ReportMetric(float64(wire.Received()-received)/float64(n), "recv-B/op")
+}
+
+// wrapped is inner with outer around it. Either may be nil.
+func wrapped(inner, outer func(net.Conn) net.Conn) func(net.Conn) net.Conn {
+	switch {
+	case inner == nil:
+		return outer
+	case outer == nil:
+		return inner
+	}
+	return func(c net.Conn) net.Conn { return outer(inner(c)) }
+}
+
+// watchHeap returns what reports the allocations from now on, of each of n ops: in whole numbers, as package testing does.
+func watchHeap(b *testing.B) (report func(n int64)) {
+	var before, after runtime.MemStats
+	report = func(n int64) {
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64((after.TotalAlloc-before.TotalAlloc)/uint64(n)), "B/op")
+		b.ReportMetric(float64((after.Mallocs-before.Mallocs)/uint64(n)), "allocs/op")
+	}
+	runtime.ReadMemStats(&before)
+	return report
 }

@@ -2,14 +2,17 @@ package stacktest
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
-
-	"go.uber.org/goleak"
+	"testing"
+	"time"
 
 	"github.com/rpcbench/rpcbench"
 	process "github.com/rpcbench/rpcbench/internal/child"
@@ -20,8 +23,7 @@ import (
 
 // Main is a TestMain: it parses the flags, runs the tests and benchmarks, then fails if a goroutine is left that no stack's
 // Traits.Background names. When benchmarks run it first prints what their results need beside them, in benchmark format
-// (golang.org/x/perf/benchfmt): as keys only what forbids comparing two files, the units, and a comment line with commit, versions and
-// settings, which may well differ between the files one compares.
+// (golang.org/x/perf/benchfmt): as keys only what forbids comparing two files, the units, and a comment line of versions and settings.
 //
 // The flag -server says where the loops have their servers. "" is this process. "process" is a child for each row, which is
 // this binary again and finds its stack among stacks. "stack=host:port,…" names servers that run already, as rpcbench
@@ -31,37 +33,29 @@ import (
 // m is package testing's. If m also has a method Check() error, an error of it is printed before anything runs: for flags of your own.
 func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 	if process.Serve(os.Stdin, os.Stdout, stacks) {
-		exit(0, fixture.Background(stacks...)...)
+		exit(0, stacks)
 	}
 	if os.Getenv(versus.Variable) != "" {
-		orExit(1, versus.Serve(context.Background(), os.Stdin, os.Stdout, known(stacks)))
+		orExit(1, versus.Serve(context.Background(), os.Stdin, os.Stdout, func(name string) (rpcbench.Stack, error) {
+			for _, s := range stacks {
+				if s.Name == name {
+					return s, nil
+				}
+			}
+			return rpcbench.Stack{}, fmt.Errorf("rpcbench: TestMain does not name the stack %q: stacktest.Main takes stacks", name)
+		}))
 		os.Exit(0)
 	}
-	serverFlags()
-	n := flag.Int(processesFlag, 0, "in how many processes each row of BenchmarkVersus is measured; 0 is in this one")
+	addFlags()
 	flag.Parse()
 	if c, ok := m.(interface{ Check() error }); ok {
 		orExit(2, c.Check())
 	}
-	orExit(2, checkProcesses(*n, stacks))
 	if bench := flag.Lookup("test.bench"); bench != nil && bench.Value.String() != "" {
 		orExit(2, placed().open(stacks))
-		fmt.Print(placed().keys())
 		printHeader(os.Stdout)
 	}
-	exit(m.Run(), fixture.Background(stacks...)...)
-}
-
-// known finds the stack that a child is to measure.
-func known(stacks []rpcbench.Stack) func(string) (rpcbench.Stack, error) {
-	return func(name string) (rpcbench.Stack, error) {
-		for _, s := range stacks {
-			if s.Name == name {
-				return s, nil
-			}
-		}
-		return rpcbench.Stack{}, fmt.Errorf("rpcbench: TestMain does not name the stack %q: stacktest.Main takes stacks", name)
-	}
+	exit(m.Run(), stacks)
 }
 
 func orExit(code int, err error) {
@@ -71,47 +65,193 @@ func orExit(code int, err error) {
 	}
 }
 
-func exit(code int, options ...goleak.Option) {
+func exit(code int, stacks []rpcbench.Stack) {
 	if code == 0 {
-		if err := fixture.LeftBehind(options...); err != nil {
-			fmt.Fprintln(os.Stderr, "rpcbench: goroutines left behind:", err)
-			code = 1
+		if err := fixture.LeftBehind(fixture.Background(stacks...)...); err != nil {
+			orExit(1, fmt.Errorf("rpcbench: goroutines left behind: %w", err))
 		}
 	}
 	os.Exit(code)
 }
 
-// units of the figures that the testing package doesn't know.
-func units() []string {
-	return []string{
-		"p50-ns", "p95-ns", "p99-ns", "cpu-ns/op", "sent-B/op", "recv-B/op", "reconnects",
-		"round-trips/op",
-		"drops", "late-p50-ns", "late-p95-ns", "late-p99-ns", "generator-bound",
-		"server-cpu-ns/op", "server-B/op", "server-allocs/op",
-		"base-ratio", "base-ratio-lo", "base-ratio-hi", "aa-ratio", "aa-ratio-lo", "aa-ratio-hi", "noise-floor-%", "base-moved-%",
-		"direct-ns/op", "direct-ratio", "direct-ratio-lo", "direct-ratio-hi",
+func printHeader(w io.Writer) {
+	switch placed().where { // an address is no key: it changes from run to run
+	case "":
+	case childProcess:
+		fmt.Fprintln(w, "server: process")
+	default: // no test of this binary has seen the servers there
+		fmt.Fprint(w, "server: remote\nproved: no\n")
+	}
+	fmt.Fprintln(w, "cores:", runtime.NumCPU())
+	for _, key := range [][2]string{{"goexperiment:", environ.Experiment()}, {"build:", environ.Build()}} {
+		if key[1] != "" {
+			fmt.Fprintln(w, key[0], key[1])
+		}
+	}
+	for _, of := range []struct{ assumed, units string }{ // those that package testing doesn't know
+		{"better=lower", "p50-ns p95-ns p99-ns cpu-ns/op sent-B/op recv-B/op reconnects round-trips/op " +
+			"drops late-p50-ns late-p95-ns late-p99-ns generator-bound server-cpu-ns/op server-B/op server-allocs/op " +
+			"base-ratio base-ratio-lo base-ratio-hi aa-ratio aa-ratio-lo aa-ratio-hi noise-floor-% base-moved-% " +
+			"direct-ns/op direct-ratio direct-ratio-lo direct-ratio-hi"},
+		{"better=higher", "req/s achieved-req/s"},
+		{"better=lower assume=exact", "size-B gzip-B"},
+		{"assume=nothing", "seed cpu-share processes"},
+	} {
+		for unit := range strings.FieldsSeq(of.units) {
+			fmt.Fprintf(w, "Unit %s %s\n", unit, of.assumed)
+		}
+	}
+	fmt.Fprintln(w, "#", strings.Join(environ.List(), " "))
+}
+
+const (
+	serverFlag   = "server"
+	childProcess = "process" // its value for a child of this process
+
+	acceptLimit = 2 * time.Second // for a server to accept what its client has opened
+)
+
+// placement is the value of -server, and what else Main keeps for the benchmarks.
+type placement struct {
+	where     string
+	elsewhere map[string]string // host:port of servers that are no children, by stack
+	child     *process.Server   // of the row that runs
+	processes int               // children in which a row of BenchmarkVersus is measured; 0 is this process
+	seen      map[string]bool   // names of the rows that have begun; see Procs
+}
+
+func (p *placement) String() string     { return p.where }
+func (p *placement) Set(v string) error { p.where = v; return nil }
+
+// addFlags registers the flags of Main.
+func addFlags() {
+	p := &placement{seen: map[string]bool{}}
+	flag.Var(p, serverFlag, "where benchmarks have their servers: process, or what rpcbench serve prints (stack=host:port,…); here if empty")
+	flag.IntVar(&p.processes, "processes", 0, "in how many processes each row of BenchmarkVersus is measured; 0 is in this one")
+}
+
+// placed is what the flags say; without Main, nothing.
+func placed() *placement {
+	if f := flag.Lookup(serverFlag); f != nil {
+		if p, ok := f.Value.(*placement); ok {
+			return p
+		}
+	}
+	return new(placement)
+}
+
+// open checks the flags and calls each server elsewhere once: if that fails now, every row would. Its error is one line.
+func (p *placement) open(stacks []rpcbench.Stack) error {
+	switch {
+	case p.processes != 0 && p.processes < versus.Fewest:
+		return fmt.Errorf("rpcbench: -processes %d: too few for an interval: %d or more", p.processes, versus.Fewest)
+	case len(stacks) == 0 && (p.processes > 0 || p.where != ""):
+		return errors.New("rpcbench: TestMain does not name the stacks that -server and -processes need: stacktest.Main(m, mystack.New())")
+	case p.where == "" || p.where == childProcess:
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), hangLimit)
+	defer cancel()
+	p.elsewhere = map[string]string{}
+	for item := range strings.SplitSeq(p.where, ",") {
+		name, addr, _ := strings.Cut(item, "=")
+		i := slices.IndexFunc(stacks, func(s rpcbench.Stack) bool { return s.Name == name })
+		if i < 0 || addr == "" || p.elsewhere[name] != "" {
+			return fmt.Errorf("rpcbench: -server: %q is neither process nor stack=host:port, as rpcbench serve prints it, each stack once", item)
+		}
+		p.elsewhere[name] = addr
+		f, err := rpcbench.Start(ctx, stacks[i], rpcbench.Config{Server: addr})
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			return fmt.Errorf("rpcbench: -server: %s: %w", item, err)
+		}
+	}
+	if n := len(stacks) - len(p.elsewhere); n > 0 {
+		fmt.Fprintf(os.Stderr, "rpcbench: -server names no server of %d stacks: their rows are skipped\n", n)
+	}
+	return nil
+}
+
+// config is the config of a row of stack, with the server where the flag says. It starts a child for the row, or skips the
+// row if the flag names no server for it. Tests have their servers in this process whatever the flag says.
+func (p *placement) config(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) rpcbench.Config {
+	b.Helper()
+	switch name := process.ServerOf(stack.Name); {
+	case p.where == "" || config.Server != "":
+	case p.where == childProcess:
+		s, err := process.Start(b.Context(), name, config.TLS, os.Stderr)
+		orFail(b, stack.Name, err)
+		b.Cleanup(func() {
+			p.child = nil
+			if err := s.Close(); err != nil {
+				b.Errorf("rpcbench: %s: close: %v", stack.Name, err)
+			}
+		})
+		p.child = s
+		config.Server, config.Certificate = s.Addr, s.Certificate
+	case p.elsewhere[name] == "":
+		b.Skipf("rpcbench: -server names no server of %s", name)
+	case config.TLS:
+		b.Skip("rpcbench: the servers that -server names are in clear: run rows over TLS without it, or with -server process")
+	default:
+		config.Server = p.elsewhere[name]
+	}
+	return config
+}
+
+// watchServer is to be called right before the timed loop. What it returns reports what the child of the row used for n ops:
+// nothing, where the server is no child.
+func watchServer(b *testing.B, f *rpcbench.Fixture) (report func(n uint64)) {
+	b.Helper()
+	child := placed().child
+	if child == nil || child.Addr != f.Addr {
+		return func(uint64) {}
+	}
+	ask := func(afterCollection bool) process.Report {
+		for began := time.Now(); ; { // one side may know of a connection a little later than the other
+			orFail(b, f.Stack.Name, child.Ask(afterCollection))
+			opened := f.Accepted()
+			if child.Accepted == opened {
+				return child.Report
+			}
+			if time.Since(began) > acceptLimit {
+				b.Fatalf("rpcbench: %s: the server's process accepted %d connections, its client opened %d", f.Stack.Name, child.Accepted, opened)
+			}
+		}
+	}
+	before := ask(true) // what starting and warming left there is not the loop's either
+	return func(n uint64) {
+		after := ask(false)
+		if after.CPU > 0 {
+			b.ReportMetric(float64(after.CPU-before.CPU)/float64(n), "server-cpu-ns/op")
+		}
+		// Whole numbers, as B/op and allocs/op are: what the questions allocate must not show.
+		b.ReportMetric(float64((after.Bytes-before.Bytes)/n), "server-B/op")
+		b.ReportMetric(float64((after.Allocs-before.Allocs)/n), "server-allocs/op")
 	}
 }
 
-func printHeader(w io.Writer) {
-	fmt.Fprintln(w, "cores:", runtime.NumCPU())
-	if e := environ.Experiment(); e != "" {
-		fmt.Fprintln(w, "goexperiment:", e)
+// Procs gives a row the GOMAXPROCS that its label will name. Every row of this package calls it; so does a benchmark of your
+// own that uses b.Loop.
+//
+// Package testing calls a benchmark for the first time before it sets GOMAXPROCS for -cpu, and a b.Loop benchmark does all its
+// work in that call (golang/go#49980). So with -cpu 1,2 the first row labelled as one of 1 P ran with what the row before it
+// had left. Package testing sets GOMAXPROCS right before every later call, so Procs changes it in the first call alone.
+func Procs(b *testing.B) {
+	b.Helper()
+	first, _, list := strings.Cut(flag.Lookup("test.cpu").Value.String(), ",")
+	procs, err := strconv.Atoi(strings.TrimSpace(first))
+	p := placed()
+	switch {
+	case err != nil || p.seen[b.Name()]: // one GOMAXPROCS for all rows, or set by package testing
+	case p.seen == nil && list:
+		b.Fatal("rpcbench: a list in -cpu needs a TestMain that calls stacktest.Main: give one number")
+	default:
+		if p.seen != nil {
+			p.seen[b.Name()] = true
+		}
+		runtime.GOMAXPROCS(procs)
 	}
-	if build := environ.Build(); build != "" {
-		fmt.Fprintln(w, "build:", build)
-	}
-	for _, u := range units() {
-		fmt.Fprintf(w, "Unit %s better=lower\n", u)
-	}
-	for _, u := range []string{"req/s", "achieved-req/s"} {
-		fmt.Fprintf(w, "Unit %s better=higher\n", u)
-	}
-	for _, u := range []string{"size-B", "gzip-B"} {
-		fmt.Fprintf(w, "Unit %s better=lower assume=exact\n", u)
-	}
-	for _, u := range []string{"seed", "cpu-share", "processes"} {
-		fmt.Fprintf(w, "Unit %s assume=nothing\n", u)
-	}
-	fmt.Fprintln(w, "#", strings.Join(environ.List(), " "))
 }

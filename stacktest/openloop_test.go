@@ -339,7 +339,7 @@ func TestBrokenStackHasNoOpenRow(t *testing.T) {
 		{"warmUp", "100x", "rpcbench: stub: warm-up: broken"},
 		{"error", "100x", `rpcbench: stub: call at \d+ms: broken`},
 		{"panic", "100x", "rpcbench: stub: panic: broken"},
-		{"prepare", "100x", "rpcbench: fake: prepare: broken"},
+		{"prepare", "100x", "rpcbench: fake: broken"},
 		{"dials", "100x", "connections inside the timed loop of 100 calls, against what is declared"},
 		{"late", "100x", `rpcbench: fake: call at \d+ms: rpcbench: unavailable` + hung},
 		{"last", "3x", "rpcbench: fake: call at 200ms: rpcbench: unavailable" + hung},

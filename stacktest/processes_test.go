@@ -108,7 +108,7 @@ func TestWrongProcesses(t *testing.T) {
 		require.EqualError(t, err, "exit status 2")
 		require.Equal(t, want+"\n", out)
 	}
-	require.ErrorContains(t, checkProcesses(16, nil), "TestMain does not name the stacks that they measure")
+	require.ErrorContains(t, (&placement{processes: 16}).open(nil), "TestMain does not name the stacks that -server and -processes need")
 }
 
 // TestNoProcessIsLeft: whatever ends the parent ends its children, and a signal that it can catch loses nothing.

@@ -1,6 +1,7 @@
 package stacktest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,17 +11,14 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 )
 
-// The benchmarks of this file report what BenchmarkCreateUser does, of another op. A stack that can't do a scenario is
-// skipped with the reason. Ops that take long are fewer to warm and to count bytes.
+// The benchmarks of this file report what BenchmarkCreateUser does, of another op. A stack that can't do a scenario is skipped.
 
-// BenchmarkPayload is BenchmarkCreateUser with a payload of size bytes in the request, which comes back in the reply. The
-// bytes are random, so no format and no compression makes them fewer.
+// BenchmarkPayload is BenchmarkCreateUser with a payload of size random bytes in the request, which comes back in the reply.
 func BenchmarkPayload(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, size int) {
 	b.Helper()
 	r := oneCaller(stack, config, user(size))
@@ -28,45 +26,36 @@ func BenchmarkPayload(b *testing.B, stack rpcbench.Stack, config rpcbench.Config
 	r.benchmark(b)
 }
 
-// BenchmarkInvalid is the error path: every user breaks a rule, and an op is right if the call fails with exactly that
-// violation. The users break three rules in turn.
+// BenchmarkInvalid is the error path: the users break three rules in turn, and each call must fail with exactly that violation.
 func BenchmarkInvalid(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
 	oneCaller(stack, config, func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
 		u := users.Sample(i, 0)
-		broken := breakRule(i, &u)
-		call, err := fixture.Call(f, u)
-		return func(ctx context.Context) error { return refused(call(ctx), broken) }, err
+		rule := []struct {
+			of     *string
+			value  string
+			broken rpcbench.Violation
+		}{
+			{&u.Email, "nobody", rpcbench.Violation{Field: "email", Rule: "email"}},
+			{&u.Name, "Ann", rpcbench.Violation{Field: "name", Rule: "min=4"}},
+			{&u.Password, "abc", rpcbench.Violation{Field: "password", Rule: "min=4"}},
+		}[i%3]
+		*rule.of = rule.value
+		call, err := f.Client.Prepare(u)
+		return func(ctx context.Context) error { return refused(call(ctx), rule.broken) }, err
 	}).benchmark(b)
-}
-
-// breakRule makes u invalid and says how.
-func breakRule(i int, u *rpcbench.User) rpcbench.Violation {
-	switch i % 3 {
-	case 0:
-		u.Email = "nobody"
-		return rpcbench.Violation{Field: "email", Rule: "email"}
-	case 1:
-		u.Name = "Ann"
-		return rpcbench.Violation{Field: "name", Rule: "min=4"}
-	}
-	u.Password = "abc"
-	return rpcbench.Violation{Field: "password", Rule: "min=4"}
 }
 
 // refused is nil if err says that the call was refused for broken alone.
 func refused(err error, broken rpcbench.Violation) error {
-	if err == nil {
-		return fmt.Errorf("an invalid user must be refused for %v, and was not", broken)
-	}
-	if e, ok := errors.AsType[*rpcbench.Error](err); !ok || e.Code != rpcbench.Invalid || len(e.Violations) != 1 || e.Violations[0] != broken {
-		return fmt.Errorf("an invalid user must be refused for %v: %w", broken, err)
+	e, ok := errors.AsType[*rpcbench.Error](err)
+	if !ok || e.Code != rpcbench.Invalid || len(e.Violations) != 1 || e.Violations[0] != broken {
+		return fmt.Errorf("an invalid user must be refused for %v, the error is: %w", broken, cmp.Or(err, errors.New("none")))
 	}
 	return nil
 }
 
-// BenchmarkDeadline is BenchmarkCreateUser as production code calls: each call has a context.WithTimeout of its own, which
-// never ends.
+// BenchmarkDeadline is BenchmarkCreateUser with a context.WithTimeout for each call, as production code has it. None ever ends.
 func BenchmarkDeadline(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
 	oneCaller(stack, config, func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
@@ -77,22 +66,6 @@ func BenchmarkDeadline(b *testing.B, stack rpcbench.Stack, config rpcbench.Confi
 			return call(ctx)
 		}, err
 	}).benchmark(b)
-}
-
-// BenchmarkHeaders is BenchmarkCreateUser with what production clients add to a call: a bearer token and a user agent, the same
-// for all calls, and a traceparent, another for each. A protocol without headers is skipped.
-func BenchmarkHeaders(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
-	b.Helper()
-	config.Headers = users.Headers()
-	BenchmarkCreateUser(b, stack, config)
-}
-
-// BenchmarkTLS is BenchmarkCreateUser over a warm connection of TLS 1.3, whose certificate is made for the fixture and
-// verified by its client. Bytes are those of the ciphertext.
-func BenchmarkTLS(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
-	b.Helper()
-	config.TLS = true
-	BenchmarkCreateUser(b, stack, config)
 }
 
 // BenchmarkEcho sends the flex message m there and back, without validation. With more than one caller it is a closed loop like
@@ -113,15 +86,14 @@ func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, m
 		}
 		return client.PrepareEcho(&m)
 	}
+	r := oneCaller(stack, config, prepare)
 	if callers > 1 {
-		closedLoop(stack, config, callers, prepare).benchmark(b)
-		return
+		r = closedLoop(stack, config, callers, prepare)
 	}
-	oneCaller(stack, config, prepare).benchmark(b)
+	r.benchmark(b)
 }
 
-// BenchmarkStream is BenchmarkCreateUser on a stream that stays open: an op is one message each way. Stacks that don't stream are
-// skipped.
+// BenchmarkStream is BenchmarkCreateUser on a stream that stays open: an op is one message each way.
 func BenchmarkStream(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
 	var stream rpcbench.Stream
@@ -139,9 +111,8 @@ func BenchmarkStream(b *testing.B, stack rpcbench.Stack, config rpcbench.Config)
 	}).benchmark(b)
 }
 
-// BenchmarkCold opens a new connection for each op, with TLS 1.3 if config asks for it. An op dials a client, prepares a call and
-// makes it, and closes the client. Preparing builds the native request, for some stacks one small allocation; other rows do that
-// before. Connections are reset rather than closed: none then waits for minutes on its port, and any number of ops has ports.
+// BenchmarkCold opens a new connection for each op, with TLS 1.3 if config asks for it. An op dials a client, prepares a call, makes
+// it and closes the client. Connections are reset rather than closed: none then waits for minutes on its port.
 //
 // The handshake is crypto/tls's with its defaults, in full each time: a hybrid key exchange (X25519MLKEM768), a certificate
 // with an ECDSA key on P-256, one signature made and one verified. Clients trust that certificate itself, so there is no chain,
@@ -173,7 +144,6 @@ func callOnce(ctx context.Context, f *rpcbench.Fixture, u rpcbench.User) error {
 	return errors.Join(err, client.Close())
 }
 
-// resetOnClose makes Close send a reset.
 func resetOnClose(c net.Conn) net.Conn {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -186,15 +156,12 @@ func resetOnClose(c net.Conn) net.Conn {
 //
 //	round-trips/op   how often an op waits for the link: its time over a link of 100 ms and no other limit, in 100 ms
 //
-// Bytes, B/op and allocs/op are from passes without a link: over it the calls to be counted would take half a minute, and its own
-// buffers would be most of the heap. There is no cpu-ns/op: a process that waits is billed for waking. The emulated link delays
-// and paces; it loses nothing, and has no slow start.
+// Bytes, B/op and allocs/op are from passes without a link, which has buffers of its own. There is no cpu-ns/op: a process that waits
+// is billed for waking. The emulated link delays and paces; it loses nothing, and has no slow start.
 func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, link string, isCold bool) {
 	b.Helper()
 	l, err := relay.FindLink(link)
-	if err != nil {
-		b.Fatal(err)
-	}
+	orFail(b, stack.Name, err)
 	bare := oneCaller(stack, config, user(0))
 	if isCold {
 		bare = cold(stack, config)
@@ -209,7 +176,9 @@ func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, l
 	over(l).benchmark(b)
 	over(relay.Link{RTT: roundTrip}).countTrips(b)
 	bare.countBytes(b)
-	bare.countHeap(b)
+	var report func(int64)
+	n := bare.pass(b, func() { report = watchHeap(b) })
+	report(n)
 }
 
 const roundTrip = 100 * time.Millisecond // so long that nothing else of a call counts
@@ -228,17 +197,7 @@ func (r row) countTrips(b *testing.B) {
 		}
 		return errors.Join(err, loop.Finish())
 	})
-	if err != nil {
-		b.Fatalf("rpcbench: %s: counting round trips: %v", r.stack.Name, err)
-	}
+	orFail(b, r.stack.Name, err)
 	slices.Sort(times)
 	b.ReportMetric(float64(times[1])/float64(roundTrip), "round-trips/op")
-}
-
-// countHeap reports what an op allocates.
-func (r row) countHeap(b *testing.B) {
-	b.Helper()
-	var h *heap
-	n := r.pass(b, func() { h = newHeap() })
-	h.report(b, n)
 }

@@ -217,7 +217,7 @@ func TestWrongServerFlag(t *testing.T) {
 	}
 	p := &placement{where: childProcess}
 	require.EqualError(t, p.open(nil),
-		"rpcbench: -server: TestMain does not name the stacks of its servers: stacktest.Main(m, mystack.New())")
+		"rpcbench: TestMain does not name the stacks that -server and -processes need: stacktest.Main(m, mystack.New())")
 }
 
 // TestRowsThatAServerElsewhereLacks are skipped: they would have their server here, below a key that is not theirs.

@@ -11,8 +11,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
 )
 
 // Start starts a fixture that is closed when the test or benchmark ends. It skips what the stack says it can't do: an
@@ -31,15 +33,54 @@ func Start(tb testing.TB, stack rpcbench.Stack, config rpcbench.Config) *rpcbenc
 
 func skipOrFail(tb testing.TB, stack rpcbench.Stack, err error) {
 	tb.Helper()
-	if err == nil {
-		return
-	}
-	text := err.Error()
-	if prefix := "rpcbench: " + stack.Name + ": "; !strings.HasPrefix(text, prefix) {
-		text = prefix + text
-	}
 	if errors.Is(err, errors.ErrUnsupported) {
-		tb.Skip(text)
+		tb.Skipf("rpcbench: %s: %v", stack.Name, err)
 	}
-	tb.Fatal(text)
+	orFail(tb, stack.Name, err)
+}
+
+// orFail fails a test or a row if there is an error, with the name of the stack before it.
+func orFail(tb testing.TB, name string, err error) {
+	tb.Helper()
+	if prefix := "rpcbench: " + name + ": "; err != nil {
+		tb.Fatal(prefix + strings.TrimPrefix(err.Error(), prefix))
+	}
+}
+
+// Conformance runs the suite over a stack, in clear and with TLS: docs/suite.md lists the checks. Each is a subtest, bounded in time, and
+// skipped with the reason where it does not apply. With -short two things are skipped: TLS for a stack that compresses, since gzip is
+// slow under the race detector, and the check of patience, which takes five seconds. Conformance must not run in parallel with
+// anything: some checks read the process's allocation profile, one its goroutines.
+func Conformance(t *testing.T, stack rpcbench.Stack) {
+	patience := func() error { return conform.Skip("takes five seconds") }
+	if !testing.Short() {
+		patience = conform.Patience(conform.Subject{Stack: stack}, 5*time.Second) // meanwhile the other checks run
+		defer func() { _ = patience() }()                                         // also if -run leaves the check out
+	}
+	for _, mode := range []struct {
+		name string
+		tls  bool
+	}{{"clear", false}, {"tls", true}} {
+		t.Run(mode.name, func(t *testing.T) {
+			if mode.tls && testing.Short() && stack.Traits.Compression != "" {
+				t.Skip("takes long under the race detector")
+			}
+			for _, c := range conform.Checks() {
+				if !mode.tls || !c.ClearOnly {
+					t.Run(c.Name, func(t *testing.T) { report(t, c.Proves, c.Run(conform.Subject{Stack: stack, TLS: mode.tls})) })
+				}
+			}
+		})
+	}
+	t.Run("clear/patience", func(t *testing.T) { report(t, conform.Patient, patience()) })
+}
+
+func report(t *testing.T, proves string, err error) {
+	t.Helper()
+	if why, ok := errors.AsType[conform.Skip](err); ok {
+		t.Skip(string(why))
+	}
+	if err != nil {
+		t.Errorf("%v\nThe check proves: %s", err, proves)
+	}
 }

@@ -3,7 +3,12 @@ package stacktest
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,9 +29,9 @@ import (
 //
 // and one for base, with aa-ratio, aa-ratio-lo and aa-ratio-hi, the base against its copy, in place of base-ratio.
 //
-// With the flag -processes 16 of [Main] each row is measured in that many processes, one after the other, and its intervals are made
-// of one ratio per process: another run's ratio should lie in them. One op is then a process, of ten blocks or more. The row
-// also has base-moved-%, how far the base's ns/op moved between processes, and a log line has the verdict.
+// With -processes 16 each row is measured in that many processes, one after the other, and its intervals are made of one ratio per
+// process: another run's ratio should lie in them. One op is then a process, of ten blocks or more. The row also has base-moved-%, how
+// far the base's ns/op moved between processes, and a log line has the verdict.
 //
 // Ratios are absent where -benchtime asks for too few blocks. With -server the benchmark is skipped.
 func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.Stack) {
@@ -54,14 +59,13 @@ func versusRow(b *testing.B, level float64, stacks ...rpcbench.Stack) {
 	if errors.Is(err, timing.ErrClock) {
 		b.Skip(err) // there is no ratio to be had on this platform
 	}
-	orFatal(b, err)
-	defer func() { orFatal(b, g.Close()) }()
-	last := g.Arms[len(stacks)-1]
+	orFail(b, "versus", err)
+	defer func() { orFail(b, "versus", g.Close()) }()
 	bytes, allocs, err := g.Cost()
-	orFatal(b, err)
+	orFail(b, "versus", err)
 	var again, arm versus.Figures
-	if processes() > 0 {
-		orFatal(b, g.Close())
+	if placed().processes > 0 {
+		orFail(b, "versus", g.Close())
 		again, arm = measureApart(b, level, seed, stacks)
 	} else {
 		again, arm = measureHere(b, level, g)
@@ -73,8 +77,8 @@ func versusRow(b *testing.B, level float64, stacks ...rpcbench.Stack) {
 	b.ReportMetric(bytes, "B/op")
 	b.ReportMetric(allocs, "allocs/op")
 	b.ReportMetric(float64(seed), "seed")
-	if last.Reconnects > 0 {
-		b.ReportMetric(float64(last.Reconnects), "reconnects")
+	if more := g.Arms[len(stacks)-1].Reconnects; more > 0 {
+		b.ReportMetric(float64(more), "reconnects")
 	}
 	if again.Ratio.Blocks == 0 {
 		return // a ratio without its interval would be believed
@@ -89,21 +93,14 @@ func versusRow(b *testing.B, level float64, stacks ...rpcbench.Stack) {
 	b.ReportMetric(arm.Ratio.Hi, unit+"-hi")
 }
 
-func orFatal(b *testing.B, err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
-}
-
 func measureHere(b *testing.B, level float64, g *versus.Group) (again, arm versus.Figures) {
 	b.Helper()
 	for b.Loop() {
-		orFatal(b, g.Block(b.Context()))
+		orFail(b, "versus", g.Block(b.Context()))
 	}
 	aa, err := g.Record().Ratio(1, 0, level)
 	for benchtime() > 0 && errors.Is(err, timing.ErrTooFew) {
-		orFatal(b, g.Block(b.Context()))
+		orFail(b, "versus", g.Block(b.Context()))
 		aa, err = g.Record().Ratio(1, 0, level)
 	}
 	r, last := g.Record(), len(g.Arms)-1
@@ -115,4 +112,57 @@ func measureHere(b *testing.B, level float64, g *versus.Group) (again, arm versu
 func benchtime() time.Duration {
 	d, _ := time.ParseDuration(flag.Lookup("test.benchtime").Value.String())
 	return d
+}
+
+// measureApart measures a row in children, one after the other. A signal ends this process, after what is measured is printed.
+func measureApart(b *testing.B, level float64, seed uint64, stacks []rpcbench.Stack) (again, arm versus.Figures) {
+	b.Helper()
+	ctx, stop := signal.NotifyContext(b.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	path, err := os.Executable()
+	orFail(b, "versus", err)
+	last := len(stacks) - 1
+	turns := benchtime() / versus.Turn / time.Duration(len(stacks)*placed().processes)
+	spec := versus.Spec{Slice: versus.Slice, Seed: seed, Procs: runtime.GOMAXPROCS(0), Blocks: max(versus.FewestBlocks, int(turns))}
+	for _, s := range stacks {
+		spec.Arms = append(spec.Arms, s.Name)
+	}
+	var records []timing.Record
+	said := func() string {
+		i := versus.Read(records, last, level).Ratio
+		said := fmt.Sprintf("rpcbench: versus: in %d processes %s took %.4f times as long as %s", len(records), spec.Arms[last], i.Median, spec.Arms[0])
+		if len(records) >= versus.Fewest {
+			said += fmt.Sprintf(", %.1f %% interval %.4f–%.4f", 100*level, i.Lo, i.Hi)
+		}
+		return said
+	}
+	process := func() {
+		record, err := versus.Program(path).Run(ctx, spec)
+		if ctx.Err() != nil {
+			err = errors.New("rpcbench: versus: interrupted")
+		}
+		if err != nil && len(records) > 0 {
+			err = fmt.Errorf("%s; then: %w", said(), err)
+		}
+		if ctx.Err() != nil {
+			orExit(1, err)
+		}
+		orFail(b, "versus", err)
+		records = append(records, record)
+		spec.Seed++
+	}
+	for b.Loop() {
+		process()
+	}
+	for len(records) < placed().processes {
+		process()
+	}
+	base := versus.Read(records, 0, level)
+	again, arm = versus.Read(records, 1, level), versus.Read(records, last, level)
+	b.ReportMetric(100*base.Moved, "base-moved-%")
+	b.ReportMetric(float64(len(records)), "processes")
+	if last > 1 {
+		b.Log(said()+":", versus.Verdict(base, again, arm, versus.Margin))
+	}
+	return again, arm
 }

@@ -23,7 +23,6 @@ type exception struct{ rule, path, reason string }
 
 var exceptions = []exception{
 	{"output", "stacktest/main.go", "Main stands in for a test binary's TestMain, which prints and exits"},
-	{"output", "stacktest/server.go", "what the flag -server leaves out, and what a child says, goes where a test binary's messages go"},
 	{"output", "internal/httpapi/plumbing.go", "to silence net/http's own log one needs a log.Logger"},
 }
 

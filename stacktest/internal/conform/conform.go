@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/internal/wire"
@@ -70,7 +69,7 @@ type Skip string
 
 func (s Skip) Error() string { return string(s) }
 
-// failure is what a check panics with when it ends early, as a test calls FailNow. Run returns the error.
+// failure is what a check panics with to end early. Run returns the error.
 type failure struct{ error }
 
 // must ends the check if err is not nil, and says what was done.
@@ -117,12 +116,11 @@ func ended(fn func()) (err error) {
 	return nil
 }
 
-// errRedialled ends the error of a check that counted more connections than declared. Such a check runs twice: on a busy machine
-// net/http gives a connection up when the goroutine that writes to it has not run for 50 ms.
+// errRedialled ends the error of a check that counted too many connections. It runs twice: on a busy machine net/http gives a
+// connection up when the goroutine that writes to it has not run for 50 ms.
 var errRedialled = errors.New(" (counted twice)")
 
-// Run returns nil, a Skip, or what is wrong with the stack. A check is bounded in time: a stack whose call never returns fails it, though
-// its goroutines stay behind.
+// Run returns nil, a Skip, or what is wrong with the stack. It is bounded in time: a call that never returns leaves goroutines behind.
 func (c Check) Run(s Subject) error {
 	done := make(chan error, 1)
 	go func() {
@@ -144,7 +142,7 @@ func (c Check) Run(s Subject) error {
 type Subject struct {
 	Stack rpcbench.Stack
 	TLS   bool
-	Limit time.Duration // of a check: one that takes longer has found a call that never returns. 0 is a minute
+	Limit time.Duration // of a check; 0 is a minute
 }
 
 func (s Subject) limit() time.Duration { return cmp.Or(s.Limit, time.Minute) }
@@ -211,8 +209,19 @@ func (f *session) record(ctx context.Context, call rpcbench.Call) (sent, receive
 	return sent[len(sentBefore):], received[len(receivedBefore):], err
 }
 
+var errStuck = errors.New("the call does not return")
+
+// within runs fn, and closes the fixture under it when fn does not return in time.
 func (f *session) within(limit time.Duration, fn func() error) error {
-	return fixture.Within(limit, f.Fixture, fn)
+	done := make(chan error, 1)
+	go func() { done <- fn() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(limit):
+		_ = f.Close()
+		return errStuck
+	}
 }
 
 // messages reads what the one connection carried; nothing with TLS, nor of an unknown protocol.
@@ -235,12 +244,23 @@ func (f *session) forms(u rpcbench.User) []form {
 	return []form{{"CreateUser", f.create(u)}, {"Call", f.prepare(u)}}
 }
 
-func (f *session) prepare(u rpcbench.User) rpcbench.Call { return try(fixture.Call(f.Fixture, u)) }
+// round prepares a call for each of the users that loops go round, with a payload of avatar bytes.
+func (f *session) round(avatar int) (calls []rpcbench.Call) {
+	for i := range users.Round {
+		calls = append(calls, f.prepare(users.Sample(i, avatar)))
+	}
+	return calls
+}
+
+func (f *session) prepare(u rpcbench.User) rpcbench.Call { return try(f.Client.Prepare(u)) }
 
 func (f *session) create(u rpcbench.User) rpcbench.Call {
 	return func(ctx context.Context) error {
-		_, err := f.Client.CreateUser(ctx, u)
-		return err
+		reply, err := f.Client.CreateUser(ctx, u)
+		if err != nil {
+			return err
+		}
+		return rpcbench.Check(&u, &reply)
 	}
 }
 
@@ -287,8 +307,7 @@ func (f *session) connected(sent int) {
 	}
 }
 
-// hold makes call and returns when the gate holds its request, or when there is nothing to wait for: a deadline may pass before a
-// request arrives, and a call may end without one.
+// hold makes call and returns when the gate holds its request, its context is done, or it ended without a request.
 func (f *session) hold(ctx context.Context, u rpcbench.User, call func() error) (result <-chan error) {
 	var marker []byte // any bytes, where the name can't be read
 	if f.s.readable() {

@@ -3,6 +3,7 @@ package conform
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/goleak"
@@ -18,6 +20,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/hostile"
+	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 )
@@ -39,16 +42,13 @@ func declared(s Subject) {
 		failIf(!slices.Contains(trait.allowed, trait.value), "Traits.%s is %q, it must be one of %q", trait.name, trait.value, trait.allowed)
 	}
 	for _, name := range t.Lossy {
-		failIf(!ofUsers(name) && !ofFlexes(name), "Traits.Lossy names %q, which is no case of the suite", name)
+		ofFlexes := slices.ContainsFunc(hostile.Flexes(), func(c hostile.Flex) bool { return c.Name == name })
+		failIf(!ofUsers(name) && !ofFlexes, "Traits.Lossy names %q, which is no case of the suite", name)
 	}
 }
 
 func ofUsers(name string) bool {
 	return slices.ContainsFunc(hostile.Users(), func(c hostile.User) bool { return c.Name == name })
-}
-
-func ofFlexes(name string) bool {
-	return slices.ContainsFunc(hostile.Flexes(), func(c hostile.Flex) bool { return c.Name == name })
 }
 
 // hostileValues begins with what was not decoded into a fresh value: a user without a payload shows it, after one with.
@@ -74,16 +74,14 @@ func (f *session) asDeclared(name string, came bool, detail string, args ...any)
 }
 
 func (f *session) invalidUTF8() {
-	u := users.Sample(0, 0)
-	u.Name = hostile.InvalidUTF8
-	reply, err := f.Client.CreateUser(context.Background(), u)
-	declared, want := f.Stack.Traits.InvalidUTF8, u.Name
+	reply, err := f.Client.CreateUser(context.Background(), changedUser(func(u *rpcbench.User) { u.Name = hostile.InvalidUTF8 }))
+	declared, want := f.Stack.Traits.InvalidUTF8, hostile.InvalidUTF8
 	if declared == rpcbench.Rejected {
 		must(wantError(err, rpcbench.Malformed), "invalid UTF-8, declared to be rejected")
 		return
 	}
 	if declared == rpcbench.Replaced {
-		want = strings.ToValidUTF8(u.Name, "\ufffd")
+		want = strings.ToValidUTF8(want, "\ufffd")
 	}
 	failIf(err != nil || reply.User == nil, "invalid UTF-8, declared to be %s: %v", declared, err)
 	failIf(reply.User.Name != want, "invalid UTF-8, declared to be %s, came back as %q", declared, reply.User.Name)
@@ -107,9 +105,7 @@ func echo(f *session) {
 	}
 	var calls []rpcbench.Call
 	for _, m := range asked {
-		call, err := client.PrepareEcho(m)
-		must(err, "prepare echo")
-		calls = append(calls, call)
+		calls = append(calls, try(client.PrepareEcho(m)))
 	}
 	must(goRound(calls, 1)(), "echo")
 	if f.s.readable() {
@@ -124,12 +120,11 @@ func changedUser(change func(*rpcbench.User)) rpcbench.User {
 	return u
 }
 
-// tooLarge has a payload that no server takes. It is twice what makes a body too large, so that it is refused while it is still
-// being sent; but gzip sends it whole in either case, and takes seconds for it under the race detector.
+// tooLarge has a payload that no server takes: so large that it is refused while it is still being sent.
 func (s Subject) tooLarge() rpcbench.User {
 	size := 2 * rpcbench.MaxBody
 	if s.Stack.Traits.Compression == "gzip" {
-		size = rpcbench.MaxBody
+		size = rpcbench.MaxBody // is sent whole in either case, and takes seconds under the race detector
 	}
 	return changedUser(func(u *rpcbench.User) { u.Avatar = bytes.Repeat([]byte{7}, size) })
 }
@@ -200,11 +195,9 @@ func neighbours(s Subject) {
 	b, err := s.start(rpcbench.Config{})
 	must(err, "a second fixture beside the first")
 	defer b.Close()
-	for i := range users.Round {
-		for _, f := range []*session{a, b} {
-			_, err := f.both(users.Sample(i, 0))
-			must(err, "with a second fixture beside it")
-		}
+	for i := range 2 * users.Round {
+		_, err := []*session{a, b}[i%2].both(users.Sample(i/2, 0))
+		must(err, "with a second fixture beside it")
 	}
 	must(a.Close(), "close")
 	_, err = b.both(users.Sample(1, 0))
@@ -216,8 +209,9 @@ func neighbours(s Subject) {
 func limits(s Subject) {
 	const short = 250 * time.Millisecond
 	patience := s.patience()
-	ended := make(chan struct{}, 1)
-	idle := try(s.start(rpcbench.Config{IdleTimeout: short, WrapServer: func(c net.Conn) net.Conn { return closing{c, ended} }}))
+	ended, end := context.WithCancel(context.Background())
+	defer end()
+	idle := try(s.start(rpcbench.Config{IdleTimeout: short, WrapServer: func(c net.Conn) net.Conn { return closing{c, end} }}))
 	defer idle.Close()
 	silent := try(s.start(rpcbench.Config{HeaderTimeout: short}))
 	defer silent.Close()
@@ -227,7 +221,7 @@ func limits(s Subject) {
 	_, err := io.Copy(io.Discard, conn)
 	failIf(errors.Is(err, os.ErrDeadlineExceeded), "with a HeaderTimeout of %v the server has kept a connection without a request for %v", short, patience)
 	select {
-	case <-ended:
+	case <-ended.Done():
 	case <-time.After(patience):
 		failIf(true, "with an IdleTimeout of %v the server has kept an idle connection for %v", short, patience)
 	}
@@ -236,14 +230,11 @@ func limits(s Subject) {
 // closing is a server's connection that says when the server closes it.
 type closing struct {
 	net.Conn
-	ended chan<- struct{}
+	closed func()
 }
 
 func (c closing) Close() error {
-	select {
-	case c.ended <- struct{}{}:
-	default:
-	}
+	c.closed()
 	return c.Conn.Close()
 }
 
@@ -263,4 +254,105 @@ func closed(s Subject) {
 // leavesNothing says which goroutines are left that were not there before.
 func (f *session) leavesNothing(after string, before goleak.Option) {
 	must(fixture.LeftBehind(append(fixture.Background(f.Stack), before)...), "goroutines left after %s, which Traits.Background does not name", after)
+}
+
+// interruption ends a call, or a stream under its Call, while the server holds the request.
+type interruption struct {
+	is       error         // that errors.Is must find in the call's
+	deadline time.Duration // of the context; 0 is none
+	end      func(context.CancelFunc, *relay.Gate)
+}
+
+// interruptions are by the code that a call ends with.
+func interruptions() map[rpcbench.Code]interruption {
+	return map[rpcbench.Code]interruption{
+		rpcbench.DeadlineExceeded: {context.DeadlineExceeded, 50 * time.Millisecond, func(context.CancelFunc, *relay.Gate) {}},
+		rpcbench.Canceled:         {context.Canceled, 0, func(cancel context.CancelFunc, _ *relay.Gate) { cancel() }},
+		rpcbench.Unavailable:      {nil, 0, func(_ context.CancelFunc, gate *relay.Gate) { gate.Drop() }},
+	}
+}
+
+// interrupt makes the call of u that open prepares for a context, and ends it.
+func (f *session) interrupt(what string, code rpcbench.Code, u rpcbench.User, open func(context.Context) (func() error, error)) {
+	i := interruptions()[code]
+	ctx, cancel := context.WithCancel(context.Background())
+	if i.deadline > 0 {
+		ctx, cancel = context.WithTimeout(context.Background(), i.deadline)
+	}
+	defer cancel()
+	call, err := open(ctx)
+	skipIf(ctx.Err() != nil, "the machine is too slow to tell")
+	must(err)
+	result := f.hold(ctx, u, call)
+	i.end(cancel, f.gate)
+	err = f.within(f.s.patience(), func() error { return <-result })
+	failIf(errors.Is(err, errStuck), "the %s ignores its context or connection: that ended as %q and the call did not return within %v",
+		what, code, f.s.patience())
+	must(wantError(err, code), "the %s, interrupted while the server holds the request", what)
+	failIf(i.is != nil && !errors.Is(err, i.is), "the %s: errors.Is(err, %v) does not hold: %w", what, i.is, err)
+}
+
+// interrupted makes a check of an interruption, after which the next call works.
+func interrupted(code rpcbench.Code) func(Subject) {
+	return func(s Subject) {
+		for n := range 2 { // a fixture for each form: what comes late of the first would be held in place of the second
+			watched(func(f *session) {
+				u := users.Sample(0, 0)
+				form := f.forms(u)[n]
+				f.interrupt(form.name, code, u, func(ctx context.Context) (func() error, error) {
+					return func() error { return form.call(ctx) }, nil
+				})
+				if code != rpcbench.Unavailable {
+					f.gate.Release()
+					_, _, err := f.record(context.Background(), form.call)
+					must(err, "the %s after one that ended as %q", form.name, code)
+				}
+			})(s)
+		}
+	}
+}
+
+func unavailable(s Subject) {
+	if s.readable() { // else what arrives can't be told from a straggler of the call before
+		interrupted(rpcbench.Unavailable)(s)
+	}
+	gone := try(new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0"))
+	must(gone.Close())
+	var config *tls.Config
+	if s.TLS {
+		config = new(tls.Config)
+	}
+	s.outOfReach("nobody listens", gone.Addr().String(), config)
+}
+
+// Patient is what Patience proves.
+const Patient = "A call that the server answers after five seconds succeeds: the client has no shorter timeout of its own."
+
+// Patience is the check of a client's own timeout. It begins a call, whose request the server is given after wait, and returns the rest
+// of the check, so that others can run meanwhile.
+func Patience(s Subject, wait time.Duration) (check func() error) {
+	var f *session
+	var result <-chan error
+	began := time.Now()
+	err := ended(func() {
+		f = try(s.watch(rpcbench.Config{}))
+		u := users.Sample(0, 0)
+		call := f.prepare(u)
+		result = f.hold(context.Background(), u, func() error { return call(context.Background()) })
+	})
+	return sync.OnceValue(func() error {
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return ended(func() {
+			select {
+			case err := <-result:
+				failIf(true, "a call without a deadline ended before the server had its request: the client has a timeout of its own: %v", err)
+			case <-time.After(wait - time.Since(began)):
+			}
+			f.gate.Release()
+			must(f.within(s.patience(), func() error { return <-result }), "a call that was answered after %v", wait)
+		})
+	})
 }

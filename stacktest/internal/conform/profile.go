@@ -12,7 +12,6 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/allocproof"
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/users"
 )
 
@@ -36,7 +35,7 @@ func profiled(fn func() error) allocproof.Profile {
 	return profile
 }
 
-// goRound makes the calls in turn, so many times. What a library builds once, it builds in the first round.
+// goRound makes the calls in turn, so many times.
 func goRound(calls []rpcbench.Call, times int) func() error {
 	return func() error {
 		for range times {
@@ -52,22 +51,17 @@ func goRound(calls []rpcbench.Call, times int) func() error {
 
 // sides splits amounts by goroutine into the caller's and all others'.
 func sides(roots map[string]int64) (client, elsewhere int64) {
-	for root, amount := range roots {
-		if root == allocproof.Client {
-			client += amount
-		} else {
-			elsewhere += amount
-		}
+	for _, amount := range roots {
+		elsewhere += amount
 	}
-	return client, elsewhere
+	return roots[allocproof.Client], elsewhere - roots[allocproof.Client]
 }
 
-// codecRan proves whose code encodes and decodes: functions of the declared library allocate at least once per call on
-// goroutines of two kinds, the client's and the server's, and functions of no rival do. It proves decoding on both
-// sides, and encoding where the encoder allocates. For encoding/json it also proves the engine of this build.
+// codecRan proves decoding on both sides, and encoding where the encoder allocates. For encoding/json it also proves the engine of
+// this build.
 func codecRan(f *session) {
 	const rounds = 4
-	calls := try(fixture.Calls(f.Fixture, 1000))
+	calls := f.round(1000)
 	must(goRound(calls, 1)())
 	profile := profiled(goRound(calls, rounds))
 	own := []string{f.Stack.Traits.Codec}
@@ -93,9 +87,8 @@ func codecRan(f *session) {
 	}
 }
 
-// transportsRan proves who moves the bytes. Functions of each library that is declared for the client allocate at least once
-// per call on the caller's goroutine, those of each one declared for the server on other goroutines, and those of the rest
-// nowhere. Where client and server are declared to be of one library, its own background goroutines may stand in for the server.
+// transportsRan proves who moves the bytes. Where client and server are declared to be of one library, its own background
+// goroutines may stand in for the server.
 func transportsRan(traits rpcbench.Traits, profile allocproof.Profile, ops int64) {
 	for _, library := range []string{"net/http", "google.golang.org/grpc", "connectrpc.com/connect"} {
 		client, elsewhere := sides(profile.Objects(library))
@@ -107,8 +100,8 @@ func transportsRan(traits rpcbench.Traits, profile allocproof.Profile, ops int64
 	}
 }
 
-// repeats compares what the declared codec allocates, on either side, for calls that are repeated, for calls of users never seen, and
-// in Prepare. So it finds bytes that Prepare has encoded, and a cache of requests, replies or values by their content.
+// repeats compares what the declared codec allocates for calls that are repeated, for calls of users never seen, and in Prepare. So it
+// finds bytes that Prepare has encoded, and a cache of requests, replies or values by their content.
 func repeats(f *session) {
 	const (
 		fresh   = 5 * users.Round // users never seen; all are of one length
@@ -117,7 +110,7 @@ func repeats(f *session) {
 	)
 	skipIf(strings.Contains(environ.Build(), "-race"), "the race detector drops at random what libraries put back into their pools")
 	codec := f.Stack.Traits.Codec
-	calls := try(fixture.Calls(f.Fixture, payload))
+	calls := f.round(payload)
 	var creates, unseen []rpcbench.Call
 	for i := range calls {
 		creates = append(creates, f.create(users.Sample(i, payload)))
@@ -154,7 +147,7 @@ func repeats(f *session) {
 
 // validation counts uses of the validator by its objects: it allocates for each email that it parses.
 func validation(f *session) {
-	calls := try(fixture.Calls(f.Fixture, 0))
+	calls := f.round(0)
 	check := rpcbench.NewValidator[rpcbench.User]()
 	direct := make([]rpcbench.Call, len(calls))
 	for i := range direct {
@@ -168,7 +161,7 @@ func validation(f *session) {
 	}
 	once, _ := count(direct)
 	inClient, inServer := count(calls)
-	failIf(inClient > 0.5*once, "the client validates the user: that is the server's work, and is billed to this stack alone")
 	times := (inClient + inServer) / once
+	failIf(inClient > 0.5*once, "the client validates the user: that is the server's work, and is billed to this stack alone")
 	failIf(times < 0.5 || times > 1.5, "a call validates its user %.1f times: the server must do so once, with rpcbench.NewValidator", times)
 }

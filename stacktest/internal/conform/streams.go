@@ -27,9 +27,7 @@ func (f *session) open(ctx context.Context, asked ...rpcbench.User) *stream {
 	must(err, "open a stream")
 	o := &stream{Stream: opened, users: asked}
 	for _, u := range asked {
-		call, err := opened.Prepare(u)
-		must(err, "prepare on a stream")
-		o.calls = append(o.calls, call)
+		o.calls = append(o.calls, try(opened.Prepare(u)))
 	}
 	return o
 }
@@ -109,8 +107,7 @@ func changedStreamReplies(f *session) {
 	must(stream.Close())
 }
 
-// endedStreams: what is wrong with a request, a context or a connection ends a stream with the same error as a single call; then
-// nothing that is done with the stream hangs, and the next stream is unharmed.
+// endedStreams: what ends a stream ends it with the error of a single call; then nothing that is done with the stream hangs.
 func endedStreams(s Subject) {
 	watched(refusedStreams)(s)
 	for code := range interruptions() {
@@ -145,7 +142,8 @@ func refusedStreams(f *session) {
 		changedUser(func(u *rpcbench.User) { u.Name = hostile.InvalidUTF8 }),
 		f.s.tooLarge(),
 	} {
-		want, refused := errors.AsType[*rpcbench.Error](f.create(u)(context.Background()))
+		_, err := f.Client.CreateUser(context.Background(), u)
+		want, refused := errors.AsType[*rpcbench.Error](err)
 		stream := begin(u)
 		if !refused { // invalid UTF-8 is not refused by every stack
 			must(stream.Close())
