@@ -2,6 +2,7 @@ package rawtcp
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -22,20 +23,23 @@ func dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 	if config.Headers != nil {
 		return nil, fmt.Errorf("the protocol has no headers: %w", errors.ErrUnsupported)
 	}
-	closed, cancel := context.WithCancel(context.Background())
-	var conns []*conn
+	var conns []*pb.Conn
 	for range config.Conns {
-		conns = append(conns, &conn{config: config, closed: closed, turn: make(chan struct{}, 1)})
+		conns = append(conns, newConn(config))
 	}
-	return binding.NewClient(pb.API(), conns, func() error {
+	return binding.NewClient(pb.API(), conns), nil
+}
+
+func newConn(config rpcbench.ClientConfig) *pb.Conn {
+	closed, cancel := context.WithCancel(context.Background())
+	c := &conn{config: config, closed: closed, turn: make(chan struct{}, 1)}
+	return &pb.Conn{CreateUser: c.createUser, Echo: c.echo, Close: func() error {
 		cancel() // ends the calls under way
-		for _, c := range conns {
-			c.turn <- struct{}{}
-			c.drop()
-			<-c.turn
-		}
+		c.turn <- struct{}{}
+		c.drop()
+		<-c.turn
 		return nil
-	}), nil
+	}}
 }
 
 // conn calls over one connection, which the first call opens. A call that fails half way closes it, since what is left on
@@ -53,12 +57,12 @@ type link struct {
 	cut      func() // closes it at once, beneath TLS
 }
 
-func (c *conn) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
+func (c *conn) createUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
 	r := new(userv1.CreateUserResponse)
 	return r, c.call(ctx, createUser, u, r)
 }
 
-func (c *conn) Echo(ctx context.Context, f *messagepb.Flex) (*messagepb.Flex, error) {
+func (c *conn) echo(ctx context.Context, f *messagepb.Flex) (*messagepb.Flex, error) {
 	r := new(messagepb.Flex)
 	return r, c.call(ctx, echo, f, r)
 }
@@ -69,13 +73,12 @@ func (c *conn) call(ctx context.Context, kind byte, request, reply proto.Message
 		return err
 	}
 	kind, payload, err := c.exchange(ctx, out)
-	if err != nil {
-		if c.closed.Err() != nil {
-			err = net.ErrClosed // and not that a dial was cancelled
-		}
+	switch {
+	case err != nil && c.closed.Err() != nil:
+		return rpcbench.CallError(ctx, net.ErrClosed) // and not that a dial was cancelled
+	case err != nil:
 		return rpcbench.CallError(ctx, err)
-	}
-	if kind == done {
+	case kind == done:
 		return decode(payload, reply)
 	}
 	failure := new(userv1.Error)
@@ -83,9 +86,7 @@ func (c *conn) call(ctx context.Context, kind byte, request, reply proto.Message
 		return err
 	}
 	e := pb.API().ToError(failure)
-	if e.Code == "" {
-		e.Code = rpcbench.Internal
-	}
+	e.Code = cmp.Or(e.Code, rpcbench.Internal)
 	return e
 }
 
@@ -133,6 +134,7 @@ func readReply(r *bufio.Reader) (kind byte, payload []byte, err error) {
 	return kind, payload, err
 }
 
+// open dials. A TLS handshake is part of the first call.
 func (c *conn) open(ctx context.Context) (*link, error) {
 	if err := c.closed.Err(); err != nil {
 		return nil, err
@@ -144,22 +146,15 @@ func (c *conn) open(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &link{Conn: bare}
+	above := bare
 	if c.config.TLS != nil {
-		secure := tls.Client(bare, c.config.TLS)
-		l.Conn, err = secure, secure.HandshakeContext(ctx)
+		above = tls.Client(bare, c.config.TLS)
 	}
-	if err != nil {
-		_ = bare.Close()
-		return nil, err
-	}
-	l.r = bufio.NewReader(l.Conn)
 	forget := context.AfterFunc(c.closed, func() { _ = bare.Close() })
-	l.cut = func() {
+	return &link{above, bufio.NewReader(above), func() {
 		forget()
 		_ = bare.Close()
-	}
-	return l, nil
+	}}, nil
 }
 
 // drop closes a broken connection. The caller must hold the turn.
