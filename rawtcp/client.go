@@ -48,13 +48,9 @@ type conn struct {
 	config rpcbench.ClientConfig
 	closed context.Context
 	turn   chan struct{} // full while a call has the connection: a lock, but waiting for it ends with the context
-	link   *link         // nil while there is none
-}
-
-type link struct {
-	net.Conn // above TLS
-	r        *bufio.Reader
-	cut      func() // closes it at once, beneath TLS
+	net    net.Conn      // above TLS
+	r      *bufio.Reader
+	cut    func() // closes net at once, beneath TLS; nil while there is none
 }
 
 func (c *conn) createUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
@@ -100,23 +96,23 @@ func (c *conn) exchange(ctx context.Context, request []byte) (kind byte, payload
 	case <-ctx.Done():
 		return 0, nil, ctx.Err()
 	}
-	if c.link == nil {
-		if c.link, err = c.open(ctx); err != nil {
+	if c.cut == nil {
+		if err := c.open(ctx); err != nil {
 			return 0, nil, err
 		}
 	}
 	if ctx.Done() != nil { // else the call is spared the cost
-		stop := context.AfterFunc(ctx, c.link.cut)
+		stop := context.AfterFunc(ctx, c.cut)
 		defer func() {
 			if !stop() {
 				c.drop()
 			}
 		}()
 	}
-	if _, err = c.link.Write(request); err == nil {
-		kind, payload, err = readReply(c.link.r)
+	if _, err = c.net.Write(request); err == nil {
+		kind, payload, err = readReply(c.r)
 	}
-	if err != nil || c.link.r.Buffered() > 0 { // what follows a reply answers nothing
+	if err != nil || c.r.Buffered() > 0 { // what follows a reply answers nothing
 		c.drop()
 	}
 	return kind, payload, err
@@ -135,32 +131,34 @@ func readReply(r *bufio.Reader) (kind byte, payload []byte, err error) {
 }
 
 // open dials. A TLS handshake is part of the first call.
-func (c *conn) open(ctx context.Context) (*link, error) {
+func (c *conn) open(ctx context.Context) error {
 	if err := c.closed.Err(); err != nil {
-		return nil, err
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.closed, cancel)()
 	bare, err := c.config.DialContext(ctx, "tcp", c.config.Addr)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	above := bare
+	c.net = bare
 	if c.config.TLS != nil {
-		above = tls.Client(bare, c.config.TLS)
+		c.net = tls.Client(bare, c.config.TLS)
 	}
+	c.r = bufio.NewReader(c.net)
 	forget := context.AfterFunc(c.closed, func() { _ = bare.Close() })
-	return &link{above, bufio.NewReader(above), func() {
+	c.cut = func() {
 		forget()
 		_ = bare.Close()
-	}}, nil
+	}
+	return nil
 }
 
 // drop closes a broken connection. The caller must hold the turn.
 func (c *conn) drop() {
-	if c.link != nil {
-		c.link.cut()
-		c.link = nil
+	if c.cut != nil {
+		c.cut()
+		c.cut = nil
 	}
 }
