@@ -156,7 +156,7 @@ func TestRequestBytes(t *testing.T) {
 		server, err := protocol.server.Server(rpcbench.ServerConfig{})
 		require.NoError(t, err)
 		config := serve(t, server)
-		h := httpapi.NewHTTPClient(config, 1, overHTTP2(protocol.server))
+		h := httpapi.HTTPClients(config, overHTTP2(protocol.server))[0]
 		t.Cleanup(h.CloseIdleConnections)
 		for _, c := range []struct {
 			why, codec, body string

@@ -20,7 +20,7 @@ func newBodies(c codec.Codec, options Options, client bool) bodies {
 		z := gzipped.New(c, rpcbench.MaxBody)
 		return compressed{whole{z}, z}
 	case options.Tuned:
-		return &pooled{whole: whole{c}}
+		return &pooled{whole{c}, sync.Pool{New: func() any { return new(bytes.Buffer) }}}
 	case isStream:
 		return streamed{s, client}
 	}
@@ -82,10 +82,7 @@ type pooled struct {
 const maxKept = 64 << 10
 
 func (b *pooled) decode(_ http.Header, body io.Reader, v any) error {
-	buf, ok := b.buffers.Get().(*bytes.Buffer)
-	if !ok {
-		buf = new(bytes.Buffer)
-	}
+	buf := b.buffers.Get().(*bytes.Buffer)
 	defer func() {
 		if buf.Cap() <= maxKept {
 			buf.Reset()
