@@ -109,6 +109,3 @@ func JSONName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name
 }
-
-// Echo is the other operation that a server runs.
-func Echo[F any](_ context.Context, f *F) (*F, error) { return f, nil }

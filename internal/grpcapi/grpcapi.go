@@ -4,7 +4,6 @@ package grpcapi
 
 import (
 	"context"
-	"errors"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -77,11 +76,7 @@ func register(s grpc.ServiceRegistrar) {
 // toStatus makes the status of a service's error. Broken rules are details, as google.rpc.BadRequest.
 func toStatus(err error) error {
 	s := status.New(codes.Code(rpcstatus.Number(rpcbench.CodeOf(err))), err.Error())
-	e, ok := errors.AsType[*rpcbench.Error](err)
-	if !ok {
-		return s.Err()
-	}
-	if details, ok := rpcstatus.Details(e); ok {
+	if details, ok := rpcstatus.Details(err); ok {
 		if s, err = s.WithDetails(details); err != nil {
 			return status.Error(codes.Internal, err.Error())
 		}

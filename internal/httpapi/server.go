@@ -16,9 +16,10 @@ import (
 func newServer[U, R, F, E any](config rpcbench.ServerConfig, c codec.Codec, api binding.API[U, R, F, E],
 	create func(context.Context, *U) (*R, error), options Options) rpcbench.Server {
 	b := newBodies(c, options, false)
+	echo := func(_ context.Context, f *F) (*F, error) { return f, nil }
 	mux := http.NewServeMux()
 	mux.Handle("POST "+usersPath, &handler[U, R, E]{b, create, api.FromError})
-	mux.Handle("POST "+echoPath, &handler[F, F, E]{b, binding.Echo[F], api.FromError})
+	mux.Handle("POST "+echoPath, &handler[F, F, E]{b, echo, api.FromError})
 	return NewServer(config, mux, options.HTTP2)
 }
 
