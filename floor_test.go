@@ -190,7 +190,7 @@ func nethttpFloor(tb testing.TB) func() error {
 	s := httpapi.NewServer(rpcbench.ServerConfig{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), false)
 	serve(tb, ln, func() error { return s.Serve(ln) }, func() { _ = s.Close() })
 	config := rpcbench.ClientConfig{Addr: ln.Addr().String(), DialContext: new(net.Dialer).DialContext, Conns: 1}
-	client := httpapi.NewHTTPClient(config, config.Conns, false)
+	client := httpapi.HTTPClients(config, false)[0]
 	tb.Cleanup(client.CloseIdleConnections)
 	url := httpapi.BaseURL(config) + "/"
 	return func() error {

@@ -16,7 +16,6 @@ import (
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
-	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userserviceconnect"
 )
@@ -83,23 +82,23 @@ func stack(name, protocol string, t rpcbench.Traits, server []connect.HandlerOpt
 	return rpcbench.Stack{
 		Name: name, Protocol: protocol, Traits: t,
 		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-			return newServer(config, service{pb.API().NewService()}, http2, server...), nil
+			return newServer(config, service{pb.Service{Create: pb.API().NewService(), Failure: toConnect}}, http2, server...), nil
 		},
 		Dial: func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 			options := client
 			if config.Headers != nil {
 				options = append(slices.Clip(options), connect.WithInterceptors(addHeaders(config.Headers)))
 			}
-			var conns []conn
-			var closers []func() error
+			var conns []*pb.Conn
 			for _, h := range httpapi.HTTPClients(config, http2) {
-				conns = append(conns, conn{userserviceconnect.NewUserServiceClient(h, httpapi.BaseURL(config), options...)})
-				closers = append(closers, httpapi.CloseIdle(h))
+				stub := userserviceconnect.NewUserServiceClient(h, httpapi.BaseURL(config), options...)
+				c := &pb.Conn{CreateUser: stub.CreateUser, Echo: stub.Echo, Failure: fromConnect, Close: httpapi.CloseIdle(h)}
+				if http2 {
+					c.OpenStream = openStream(stub)
+				}
+				conns = append(conns, c)
 			}
-			if http2 {
-				return binding.NewStreamClient(pb.API(), conns, closers...), nil
-			}
-			return binding.NewClient(pb.API(), conns, closers...), nil
+			return binding.NewClient(pb.API(), conns), nil
 		},
 	}
 }
@@ -111,19 +110,26 @@ func newServer(config rpcbench.ServerConfig, s userserviceconnect.UserServiceHan
 }
 
 // service implements the generated interface.
-type service struct {
-	create func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error)
+type service struct{ pb.Service }
+
+func (s service) CreateUsers(ctx context.Context, stream *connect.BidiStream[userv1.User, userv1.CreateUserResponse]) error {
+	return s.Answer(ctx, stream.Receive, stream.Send)
 }
 
-func (s service) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
-	reply, err := s.create(ctx, u)
-	if err != nil {
-		return nil, toConnect(err)
+func openStream(stub userserviceconnect.UserServiceClient) func(context.Context) (pb.Stream, error) {
+	return func(ctx context.Context) (pb.Stream, error) {
+		s, err := stub.CreateUsers(ctx)
+		if err != nil {
+			return pb.Stream{}, err
+		}
+		// While net/http waits for more of a request it does not look at the context, not even if a reply is waited for.
+		stop := context.AfterFunc(ctx, func() { _ = s.CloseRequest() })
+		return pb.Stream{Send: s.Send, Receive: s.Receive, CloseSend: s.CloseRequest, Release: func() {
+			stop()
+			_, _ = s.CloseRequest(), s.CloseResponse()
+		}}, nil
 	}
-	return reply, nil
 }
-
-func (service) Echo(_ context.Context, f *messagepb.Flex) (*messagepb.Flex, error) { return f, nil }
 
 func addHeaders(h *rpcbench.Headers) connect.UnaryInterceptorFunc {
 	return func(next connect.UnaryFunc) connect.UnaryFunc {
@@ -134,27 +140,6 @@ func addHeaders(h *rpcbench.Headers) connect.UnaryInterceptorFunc {
 			return next(ctx, req)
 		}
 	}
-}
-
-// conn calls the generated client and makes an *rpcbench.Error of its errors.
-type conn struct {
-	stub userserviceconnect.UserServiceClient
-}
-
-func (c conn) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
-	r, err := c.stub.CreateUser(ctx, u)
-	if err != nil {
-		return nil, fromConnect(ctx, err)
-	}
-	return r, nil
-}
-
-func (c conn) Echo(ctx context.Context, f *messagepb.Flex) (*messagepb.Flex, error) {
-	echo, err := c.stub.Echo(ctx, f)
-	if err != nil {
-		return nil, fromConnect(ctx, err)
-	}
-	return echo, nil
 }
 
 // vt is vtprotobuf as the codec for protobuf. google.rpc.Status, in which servers tell gRPC's clients of a failure's details,

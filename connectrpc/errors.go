@@ -16,11 +16,7 @@ import (
 // toConnect makes the library's error of a service's. Broken rules are details, as google.rpc.BadRequest.
 func toConnect(err error) error {
 	failure := connect.NewError(connect.Code(rpcstatus.Number(rpcbench.CodeOf(err))), err)
-	e, ok := errors.AsType[*rpcbench.Error](err)
-	if !ok {
-		return failure
-	}
-	if details, ok := rpcstatus.Details(e); ok {
+	if details, ok := rpcstatus.Details(err); ok {
 		detail, err := connect.NewErrorDetail(details)
 		if err != nil {
 			return connect.NewError(connect.CodeInternal, err)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 	"github.com/rpcbench/rpcbench/internal/users"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
@@ -104,7 +105,7 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 	each(t, func(t *testing.T, s rpcbench.Stack) {
 		var current error // of the service; set between calls
 		create := func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) { return nil, current }
-		server := newServer(rpcbench.ServerConfig{}, service{create}, overHTTP2(s), connect.WithCodec(vt{})) // also of errors, for gRPC's clients
+		server := newServer(rpcbench.ServerConfig{}, service{pb.Service{Create: create, Failure: toConnect}}, overHTTP2(s), connect.WithCodec(vt{})) // also of errors, for gRPC's clients
 		c := dial(t, s, serve(t, server))
 		for _, tc := range cases {
 			current = tc.err
@@ -155,7 +156,7 @@ func TestRequestBytes(t *testing.T) {
 		server, err := protocol.server.Server(rpcbench.ServerConfig{})
 		require.NoError(t, err)
 		config := serve(t, server)
-		h := httpapi.NewHTTPClient(config, 1, overHTTP2(protocol.server))
+		h := httpapi.HTTPClients(config, overHTTP2(protocol.server))[0]
 		t.Cleanup(h.CloseIdleConnections)
 		for _, c := range []struct {
 			why, codec, body string

@@ -11,9 +11,6 @@ import (
 
 // New reads whole bodies and calls UnmarshalMsg and MarshalMsg: one Write for the reply.
 func New() rpcbench.Stack {
-	return httpapi.Stack("httpmsgpack", "http/msgpack", msgp.Codec{}, api(), httpapi.Options{})
-}
-
-func api() binding.API[msgp.User, msgp.Response, msgp.Flex, msgp.Error] {
-	return binding.Alike[msgp.User, msgp.Response, msgp.Flex, msgp.Error]()
+	api := binding.Alike[msgp.User, msgp.Response, msgp.Flex, msgp.Error]()
+	return httpapi.Stack("httpmsgpack", "http/msgpack", msgp.Codec{}, api, httpapi.Options{})
 }

@@ -11,9 +11,6 @@ import (
 
 // New reads whole bodies and calls xml.Unmarshal's decoder and xml.Marshal: one Write for the reply.
 func New() rpcbench.Stack {
-	return httpapi.Stack("httpxml", "http/xml", xmlstd.Codec{}, api(), httpapi.Options{})
-}
-
-func api() binding.API[xmlstd.User, xmlstd.Response, xmlstd.Flex, xmlstd.Error] {
-	return binding.Alike[xmlstd.User, xmlstd.Response, xmlstd.Flex, xmlstd.Error]()
+	api := binding.Alike[xmlstd.User, xmlstd.Response, xmlstd.Flex, xmlstd.Error]()
+	return httpapi.Stack("httpxml", "http/xml", xmlstd.Codec{}, api, httpapi.Options{})
 }

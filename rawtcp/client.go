@@ -2,6 +2,7 @@ package rawtcp
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -22,20 +23,23 @@ func dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 	if config.Headers != nil {
 		return nil, fmt.Errorf("the protocol has no headers: %w", errors.ErrUnsupported)
 	}
-	closed, cancel := context.WithCancel(context.Background())
-	var conns []*conn
+	var conns []*pb.Conn
 	for range config.Conns {
-		conns = append(conns, &conn{config: config, closed: closed, turn: make(chan struct{}, 1)})
+		conns = append(conns, newConn(config))
 	}
-	return binding.NewClient(pb.API(), conns, func() error {
+	return binding.NewClient(pb.API(), conns), nil
+}
+
+func newConn(config rpcbench.ClientConfig) *pb.Conn {
+	closed, cancel := context.WithCancel(context.Background())
+	c := &conn{config: config, closed: closed, turn: make(chan struct{}, 1)}
+	return &pb.Conn{CreateUser: c.createUser, Echo: c.echo, Close: func() error {
 		cancel() // ends the calls under way
-		for _, c := range conns {
-			c.turn <- struct{}{}
-			c.drop()
-			<-c.turn
-		}
+		c.turn <- struct{}{}
+		c.drop()
+		<-c.turn
 		return nil
-	}), nil
+	}}
 }
 
 // conn calls over one connection, which the first call opens. A call that fails half way closes it, since what is left on
@@ -44,21 +48,17 @@ type conn struct {
 	config rpcbench.ClientConfig
 	closed context.Context
 	turn   chan struct{} // full while a call has the connection: a lock, but waiting for it ends with the context
-	link   *link         // nil while there is none
+	net    net.Conn      // above TLS
+	r      *bufio.Reader
+	cut    func() // closes net at once, beneath TLS; nil while there is none
 }
 
-type link struct {
-	net.Conn // above TLS
-	r        *bufio.Reader
-	cut      func() // closes it at once, beneath TLS
-}
-
-func (c *conn) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
+func (c *conn) createUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
 	r := new(userv1.CreateUserResponse)
 	return r, c.call(ctx, createUser, u, r)
 }
 
-func (c *conn) Echo(ctx context.Context, f *messagepb.Flex) (*messagepb.Flex, error) {
+func (c *conn) echo(ctx context.Context, f *messagepb.Flex) (*messagepb.Flex, error) {
 	r := new(messagepb.Flex)
 	return r, c.call(ctx, echo, f, r)
 }
@@ -69,13 +69,12 @@ func (c *conn) call(ctx context.Context, kind byte, request, reply proto.Message
 		return err
 	}
 	kind, payload, err := c.exchange(ctx, out)
-	if err != nil {
-		if c.closed.Err() != nil {
-			err = net.ErrClosed // and not that a dial was cancelled
-		}
+	switch {
+	case err != nil && c.closed.Err() != nil:
+		return rpcbench.CallError(ctx, net.ErrClosed) // and not that a dial was cancelled
+	case err != nil:
 		return rpcbench.CallError(ctx, err)
-	}
-	if kind == done {
+	case kind == done:
 		return decode(payload, reply)
 	}
 	failure := new(userv1.Error)
@@ -83,9 +82,7 @@ func (c *conn) call(ctx context.Context, kind byte, request, reply proto.Message
 		return err
 	}
 	e := pb.API().ToError(failure)
-	if e.Code == "" {
-		e.Code = rpcbench.Internal
-	}
+	e.Code = cmp.Or(e.Code, rpcbench.Internal)
 	return e
 }
 
@@ -99,23 +96,23 @@ func (c *conn) exchange(ctx context.Context, request []byte) (kind byte, payload
 	case <-ctx.Done():
 		return 0, nil, ctx.Err()
 	}
-	if c.link == nil {
-		if c.link, err = c.open(ctx); err != nil {
+	if c.cut == nil {
+		if err := c.open(ctx); err != nil {
 			return 0, nil, err
 		}
 	}
 	if ctx.Done() != nil { // else the call is spared the cost
-		stop := context.AfterFunc(ctx, c.link.cut)
+		stop := context.AfterFunc(ctx, c.cut)
 		defer func() {
 			if !stop() {
 				c.drop()
 			}
 		}()
 	}
-	if _, err = c.link.Write(request); err == nil {
-		kind, payload, err = readReply(c.link.r)
+	if _, err = c.net.Write(request); err == nil {
+		kind, payload, err = readReply(c.r)
 	}
-	if err != nil || c.link.r.Buffered() > 0 { // what follows a reply answers nothing
+	if err != nil || c.r.Buffered() > 0 { // what follows a reply answers nothing
 		c.drop()
 	}
 	return kind, payload, err
@@ -133,39 +130,35 @@ func readReply(r *bufio.Reader) (kind byte, payload []byte, err error) {
 	return kind, payload, err
 }
 
-func (c *conn) open(ctx context.Context) (*link, error) {
+// open dials. A TLS handshake is part of the first call.
+func (c *conn) open(ctx context.Context) error {
 	if err := c.closed.Err(); err != nil {
-		return nil, err
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.closed, cancel)()
 	bare, err := c.config.DialContext(ctx, "tcp", c.config.Addr)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	l := &link{Conn: bare}
+	c.net = bare
 	if c.config.TLS != nil {
-		secure := tls.Client(bare, c.config.TLS)
-		l.Conn, err = secure, secure.HandshakeContext(ctx)
+		c.net = tls.Client(bare, c.config.TLS)
 	}
-	if err != nil {
-		_ = bare.Close()
-		return nil, err
-	}
-	l.r = bufio.NewReader(l.Conn)
+	c.r = bufio.NewReader(c.net)
 	forget := context.AfterFunc(c.closed, func() { _ = bare.Close() })
-	l.cut = func() {
+	c.cut = func() {
 		forget()
 		_ = bare.Close()
 	}
-	return l, nil
+	return nil
 }
 
 // drop closes a broken connection. The caller must hold the turn.
 func (c *conn) drop() {
-	if c.link != nil {
-		c.link.cut()
-		c.link = nil
+	if c.cut != nil {
+		c.cut()
+		c.cut = nil
 	}
 }

@@ -2,7 +2,6 @@ package rawtcp
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -41,15 +40,14 @@ func frame(kind byte, m proto.Message) ([]byte, error) {
 	return b, nil
 }
 
-var errNoFrame = errors.New("rawtcp: no frame begins with")
-
+// readHeader fails with Malformed where no frame of these kinds begins.
 func readHeader(r *bufio.Reader, kinds ...byte) (kind byte, size int64, err error) {
 	h, err := r.Peek(headerSize)
 	if err != nil {
 		return 0, 0, err
 	}
 	if kind = h[headerSize-1]; !slices.Contains(kinds, kind) {
-		return 0, 0, fmt.Errorf("%w %q", errNoFrame, h)
+		return 0, 0, malformed(fmt.Errorf("rawtcp: no frame begins with %q", h))
 	}
 	size = int64(binary.BigEndian.Uint32(h))
 	_, err = r.Discard(headerSize)
@@ -57,12 +55,6 @@ func readHeader(r *bufio.Reader, kinds ...byte) (kind byte, size int64, err erro
 }
 
 func readPayload(r *bufio.Reader, size int64) ([]byte, error) {
-	const valid = rpcbench.MaxAvatar + 4096 // no valid request has more: who announces more gets more as it comes
-	if size > valid {
-		var b bytes.Buffer
-		_, err := io.CopyN(&b, r, size)
-		return b.Bytes(), err
-	}
 	p := make([]byte, size)
 	_, err := io.ReadFull(r, p)
 	return p, err
@@ -98,10 +90,8 @@ func (s server) serve(conn net.Conn) {
 	due(s.header) // of the first header; with TLS the handshake is part of reading it
 	for {
 		kind, size, err := readHeader(r, createUser, echo)
-		if errors.Is(err, errNoFrame) {
-			_ = respond(conn, nil, malformed(err))
-		}
 		if err != nil {
+			_ = respond(conn, nil, err)
 			return
 		}
 		if int64(r.Buffered()) < size {
@@ -126,7 +116,7 @@ func (s server) serve(conn net.Conn) {
 // answer reads the payload. An error that is no *rpcbench.Error is the connection's.
 func (s server) answer(r *bufio.Reader, kind byte, size int64) (proto.Message, error) {
 	if size > rpcbench.MaxBody {
-		if _, err := io.CopyN(io.Discard, r, size); err != nil {
+		if _, err := r.Discard(int(size)); err != nil {
 			return nil, err
 		}
 		return nil, &rpcbench.Error{Code: rpcbench.TooLarge, Message: fmt.Sprintf("a request of %d bytes", size)}
@@ -146,7 +136,7 @@ func (s server) answer(r *bufio.Reader, kind byte, size int64) (proto.Message, e
 	return s.create(context.Background(), u)
 }
 
-// respond sends the reply, or the call's error in its place.
+// respond sends the reply, or the call's error in its place. It returns an error of the connection.
 func respond(conn net.Conn, reply proto.Message, err error) error {
 	kind := done
 	if e, ok := errors.AsType[*rpcbench.Error](err); ok {

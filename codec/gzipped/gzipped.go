@@ -20,7 +20,9 @@ type Codec struct {
 }
 
 // New compresses what c encodes, and decompresses at most limit bytes.
-func New(c codec.Codec, limit int64) *Codec { return &Codec{Codec: c, limit: limit} }
+func New(c codec.Codec, limit int64) *Codec {
+	return &Codec{c, limit, sync.Pool{New: func() any { return gzip.NewWriter(nil) }}, sync.Pool{New: func() any { return new(gzip.Reader) }}}
+}
 
 func (c *Codec) Marshal(v any) ([]byte, error) {
 	data, err := c.Codec.Marshal(v)
@@ -28,10 +30,7 @@ func (c *Codec) Marshal(v any) ([]byte, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	w, ok := c.writers.Get().(*gzip.Writer)
-	if !ok {
-		w = gzip.NewWriter(nil)
-	}
+	w := c.writers.Get().(*gzip.Writer)
 	defer c.writers.Put(w)
 	w.Reset(&out)
 	if _, err := w.Write(data); err != nil {
@@ -47,10 +46,7 @@ func (c *Codec) Unmarshal(data []byte, v any) error { return c.Decode(bytes.NewR
 
 // Decode reads all of r. Its error is ErrTooLarge where the content has more than the limit.
 func (c *Codec) Decode(r io.Reader, v any) error {
-	z, ok := c.readers.Get().(*gzip.Reader)
-	if !ok {
-		z = new(gzip.Reader)
-	}
+	z := c.readers.Get().(*gzip.Reader)
 	defer c.readers.Put(z)
 	if err := z.Reset(r); err != nil {
 		return err

@@ -12,7 +12,6 @@ import (
 	"encoding/base64"
 	"encoding/xml"
 	"errors"
-	"io"
 
 	"github.com/rpcbench/rpcbench/codec"
 )
@@ -23,30 +22,15 @@ type Codec struct{}
 func (Codec) ContentType() string           { return "application/xml; charset=utf-8" }
 func (Codec) Marshal(v any) ([]byte, error) { return xml.Marshal(v) }
 
-// Unmarshal refuses what follows the root element, white space and comments aside, as json.Unmarshal does; xml.Unmarshal
-// does not look at it. Like that it takes a root of any name and skips what comes before it.
+// Unmarshal refuses what follows the root element, white space aside, as json.Unmarshal does; xml.Unmarshal does not look at
+// it. Like that it takes a root of any name and skips what comes before it.
 func (Codec) Unmarshal(data []byte, v any) error {
 	d := xml.NewDecoder(bytes.NewReader(data))
 	if err := d.Decode(v); err != nil {
 		return err
 	}
-	for d.InputOffset() < int64(len(data)) {
-		token, err := d.Token()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		switch t := token.(type) {
-		case xml.Comment, xml.ProcInst:
-		case xml.CharData:
-			if len(bytes.TrimSpace(t)) > 0 {
-				return errRest
-			}
-		default:
-			return errRest
-		}
+	if len(bytes.TrimSpace(data[d.InputOffset():])) > 0 {
+		return errRest
 	}
 	return nil
 }
@@ -65,9 +49,7 @@ func (Codec) Traits() codec.Traits {
 // Bytes are in base64, as JSON has them: text alone can't carry every byte.
 type Bytes []byte
 
-func (b Bytes) MarshalText() ([]byte, error) {
-	return base64.StdEncoding.AppendEncode(nil, b), nil
-}
+func (b Bytes) MarshalText() ([]byte, error) { return base64.StdEncoding.AppendEncode(nil, b), nil }
 
 func (b *Bytes) UnmarshalText(text []byte) (err error) {
 	*b, err = base64.StdEncoding.AppendDecode(nil, text)

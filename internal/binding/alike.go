@@ -3,6 +3,7 @@ package binding
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"unsafe"
 
 	"github.com/rpcbench/rpcbench"
@@ -13,24 +14,19 @@ import (
 // or methods of their own. Its functions are those of the plain structs, which see such a value where it lies. So nothing
 // is converted. Alike panics if a type differs.
 func Alike[U, R, F, E any]() API[U, R, F, E] {
-	type wireError struct { // what is sent of an Error
-		Code       rpcbench.Code
-		Violations []rpcbench.Violation
-		Message    string
-	}
 	requireAlike[U, rpcbench.User]()
 	requireAlike[R, rpcbench.Response]()
 	requireAlike[F, message.Flex]()
-	requireAlike[E, wireError]()
-	requireAlike[rpcbench.Error, wireError]() // at its beginning
+	requireAlike[E, rpcbench.Error]()
 	return API[U, R, F, E]{
 		Answer:    func(u *U) *R { return as[R](rpcbench.Answer(as[rpcbench.User](u))) },
 		Check:     func(asked *U, r *R) error { return rpcbench.Check(as[rpcbench.User](asked), as[rpcbench.Response](r)) },
 		Equal:     func(a, b *F) bool { return as[message.Flex](a).Equal(as[message.Flex](b)) },
 		FromError: func(e *rpcbench.Error) *E { return as[E](e) },
 		ToError: func(e *E) *rpcbench.Error {
-			w := as[wireError](e)
-			return &rpcbench.Error{Code: w.Code, Violations: w.Violations, Message: w.Message}
+			plain := new(rpcbench.Error)
+			*as[E](plain) = *e // and no Err, which is not sent
+			return plain
 		},
 	}
 }
@@ -44,27 +40,19 @@ func requireAlike[T, Plain any]() {
 	}
 }
 
-// alike compares fields by name, place and type. What JSON does not send may follow in t.
+// alike compares fields by name, place and type. T lacks what JSON does not send.
 func alike(t, plain reflect.Type) bool {
-	if t.Kind() != plain.Kind() {
+	switch {
+	case t.Kind() != plain.Kind():
 		return false
-	}
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice:
+	case t.Kind() == reflect.Pointer, t.Kind() == reflect.Slice:
 		return alike(t.Elem(), plain.Elem())
-	case reflect.Struct:
-		for i := range max(t.NumField(), plain.NumField()) {
-			if i >= plain.NumField() && t.Field(i).Tag.Get("json") == "-" {
-				continue
-			}
-			if i >= t.NumField() || i >= plain.NumField() {
-				return false
-			}
-			f, p := t.Field(i), plain.Field(i)
-			if f.Name != p.Name || f.Offset != p.Offset || !alike(f.Type, p.Type) {
-				return false
-			}
-		}
+	case t.Kind() != reflect.Struct:
+		return true
 	}
-	return true
+	unsent := func(f reflect.StructField) bool { return f.Tag.Get("json") == "-" }
+	sent := slices.DeleteFunc(reflect.VisibleFields(plain), unsent)
+	return slices.EqualFunc(reflect.VisibleFields(t), sent, func(f, p reflect.StructField) bool {
+		return f.Name == p.Name && f.Offset == p.Offset && alike(f.Type, p.Type)
+	})
 }

@@ -5,11 +5,9 @@ package binding
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
-	"sync/atomic"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
@@ -110,78 +108,4 @@ func Field(v reflect.Value, name string) reflect.Value {
 func JSONName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name
-}
-
-// Echo is the other operation that a server runs.
-func Echo[F any](_ context.Context, f *F) (*F, error) { return f, nil }
-
-// Conn calls over one connection, or over any of several where calls are not bound. Errors are *rpcbench.Error.
-type Conn[U, R, F any] interface {
-	CreateUser(context.Context, *U) (*R, error)
-	Echo(context.Context, *F) (*F, error)
-}
-
-// NewClient makes a client that binds its calls to conns in turn.
-func NewClient[U, R, F, E any, C Conn[U, R, F]](api API[U, R, F, E], conns []C, closers ...func() error) rpcbench.Client {
-	return &client[U, R, F, E, C]{api: api, conns: conns, closers: closers}
-}
-
-type client[U, R, F, E any, C Conn[U, R, F]] struct {
-	api     API[U, R, F, E]
-	conns   []C
-	next    atomic.Uint64
-	closers []func() error
-}
-
-func (c *client[U, R, F, E, C]) conn() C {
-	return c.conns[(c.next.Add(1)-1)%uint64(len(c.conns))]
-}
-
-func (c *client[U, R, F, E, C]) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.Response, error) {
-	r, err := c.conn().CreateUser(ctx, Convert[U](&u))
-	if err != nil {
-		return rpcbench.Response{}, err
-	}
-	return *Convert[rpcbench.Response](r), nil
-}
-
-func (c *client[U, R, F, E, C]) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	asked, conn, check := Convert[U](&u), c.conn(), c.api.Check
-	return func(ctx context.Context) error {
-		r, err := conn.CreateUser(ctx, asked)
-		if err != nil {
-			return err
-		}
-		return check(asked, r)
-	}, nil
-}
-
-func (c *client[U, R, F, E, C]) Echo(ctx context.Context, m *message.Flex) (*message.Flex, error) {
-	f, err := c.conn().Echo(ctx, Convert[F](m))
-	if err != nil {
-		return nil, err
-	}
-	return Convert[message.Flex](f), nil
-}
-
-func (c *client[U, R, F, E, C]) PrepareEcho(m *message.Flex) (rpcbench.Call, error) {
-	asked, conn, equal := Convert[F](m), c.conn(), c.api.Equal
-	return func(ctx context.Context) error {
-		f, err := conn.Echo(ctx, asked)
-		if err != nil {
-			return err
-		}
-		if !equal(asked, f) {
-			return WrongReply("the echo")
-		}
-		return nil
-	}, nil
-}
-
-func (c *client[U, R, F, E, C]) Close() error {
-	var errs []error
-	for _, closer := range c.closers {
-		errs = append(errs, closer())
-	}
-	return errors.Join(errs...)
 }

@@ -32,20 +32,18 @@ func Dial(config rpcbench.ClientConfig, options ...grpc.DialOption) (rpcbench.Cl
 	if config.Headers != nil {
 		options = append(options, grpc.WithUserAgent(config.Headers.UserAgent), grpc.WithUnaryInterceptor(addHeaders(config.Headers)))
 	}
-	var conns []conn
-	var closers []func() error
+	var conns []*pb.Conn
 	for range config.Conns {
 		cc, err := grpc.NewClient(config.Addr, options...)
 		if err != nil {
-			for _, closer := range closers {
-				err = errors.Join(err, closer())
+			for _, c := range conns {
+				err = errors.Join(err, c.Close())
 			}
 			return nil, err
 		}
-		conns = append(conns, conn{userservicegrpc.NewUserServiceClient(cc)})
-		closers = append(closers, cc.Close)
+		conns = append(conns, newConn(cc))
 	}
-	return binding.NewStreamClient(pb.API(), conns, closers...), nil
+	return binding.NewClient(pb.API(), conns), nil
 }
 
 func addHeaders(h *rpcbench.Headers) grpc.UnaryClientInterceptor {
@@ -55,23 +53,21 @@ func addHeaders(h *rpcbench.Headers) grpc.UnaryClientInterceptor {
 	}
 }
 
-// conn calls the generated client and makes an *rpcbench.Error of its errors.
-type conn struct {
-	stub userservicegrpc.UserServiceClient
-}
-
-func (c conn) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
-	r, err := c.stub.CreateUser(ctx, u)
-	if err != nil {
-		return nil, fromStatus(err)
+func newConn(cc *grpc.ClientConn) *pb.Conn {
+	stub := userservicegrpc.NewUserServiceClient(cc)
+	return &pb.Conn{
+		CreateUser: func(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
+			return stub.CreateUser(ctx, u)
+		},
+		Echo: func(ctx context.Context, f *messagepb.Flex) (*messagepb.Flex, error) { return stub.Echo(ctx, f) },
+		OpenStream: func(ctx context.Context) (pb.Stream, error) {
+			s, err := stub.CreateUsers(ctx)
+			if err != nil {
+				return pb.Stream{}, err
+			}
+			return pb.Stream{Send: s.Send, Receive: s.Recv, CloseSend: s.CloseSend, Release: func() {}}, nil
+		},
+		Failure: fromStatus,
+		Close:   cc.Close,
 	}
-	return r, nil
-}
-
-func (c conn) Echo(ctx context.Context, f *messagepb.Flex) (*messagepb.Flex, error) {
-	echo, err := c.stub.Echo(ctx, f)
-	if err != nil {
-		return nil, fromStatus(err)
-	}
-	return echo, nil
 }

@@ -4,7 +4,6 @@ package grpcapi
 
 import (
 	"context"
-	"errors"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -15,7 +14,6 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/rpcstatus"
-	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 )
@@ -28,9 +26,19 @@ func Traits(server ...string) rpcbench.Traits {
 	return t
 }
 
+// service implements the generated interface.
 type service struct {
+	unimplemented
+	pb.Service
+}
+
+// unimplemented puts the generated methods one level below pb.Service's, which hide them.
+type unimplemented struct {
 	userservicegrpc.UnimplementedUserServiceServer
-	create func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error)
+}
+
+func (s service) CreateUsers(stream grpc.BidiStreamingServer[userv1.User, userv1.CreateUserResponse]) error {
+	return s.Answer(stream.Context(), stream.Recv, stream.Send)
 }
 
 // NewServer is a server with the service on it and the limits that every server has.
@@ -62,27 +70,13 @@ func (s server) Close() error {
 }
 
 func register(s grpc.ServiceRegistrar) {
-	userservicegrpc.RegisterUserServiceServer(s, &service{create: pb.API().NewService()})
+	userservicegrpc.RegisterUserServiceServer(s, service{Service: pb.Service{Create: pb.API().NewService(), Failure: toStatus}})
 }
-
-func (s *service) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
-	reply, err := s.create(ctx, u)
-	if err != nil {
-		return nil, toStatus(err)
-	}
-	return reply, nil
-}
-
-func (s *service) Echo(_ context.Context, f *messagepb.Flex) (*messagepb.Flex, error) { return f, nil }
 
 // toStatus makes the status of a service's error. Broken rules are details, as google.rpc.BadRequest.
 func toStatus(err error) error {
 	s := status.New(codes.Code(rpcstatus.Number(rpcbench.CodeOf(err))), err.Error())
-	e, ok := errors.AsType[*rpcbench.Error](err)
-	if !ok {
-		return s.Err()
-	}
-	if details, ok := rpcstatus.Details(e); ok {
+	if details, ok := rpcstatus.Details(err); ok {
 		if s, err = s.WithDetails(details); err != nil {
 			return status.Error(codes.Internal, err.Error())
 		}
@@ -94,7 +88,7 @@ func toStatus(err error) error {
 //
 //   - Internal, "grpc: failed to unmarshal …" or "grpc: error while marshaling: …": either side's codec has failed.
 //   - Canceled, "grpc: the client connection is closing": nobody has cancelled.
-func fromStatus(err error) error {
+func fromStatus(_ context.Context, err error) error {
 	s := status.Convert(err)
 	e := &rpcbench.Error{Code: rpcstatus.Code(uint32(s.Code())), Err: err}
 	switch words := s.Message(); {

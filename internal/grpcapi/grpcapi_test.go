@@ -20,6 +20,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/users"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
@@ -50,7 +51,7 @@ func serve(t *testing.T, register func(*grpc.Server), options ...grpc.ServerOpti
 func asError(t *testing.T, err error) *rpcbench.Error {
 	t.Helper()
 	require.Error(t, err)
-	e, ok := errors.AsType[*rpcbench.Error](fromStatus(err))
+	e, ok := errors.AsType[*rpcbench.Error](fromStatus(t.Context(), err))
 	require.True(t, ok)
 	require.Same(t, err, e.Err, "the library's own error stays")
 	return e
@@ -60,8 +61,9 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 	broken := []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "name", Rule: "min=4"}}
 	var current error // of the service; set between calls
 	conn := serve(t, func(s *grpc.Server) {
-		userservicegrpc.RegisterUserServiceServer(s, &service{create: func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) {
-			return nil, current
+		userservicegrpc.RegisterUserServiceServer(s, service{Service: pb.Service{
+			Create:  func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) { return nil, current },
+			Failure: toStatus,
 		}})
 	})
 	for _, c := range []struct {

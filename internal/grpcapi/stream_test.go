@@ -8,6 +8,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/users"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
@@ -22,19 +24,22 @@ func (s oddService) CreateUsers(stream grpc.BidiStreamingServer[userv1.User, use
 	return s.create(stream)
 }
 
-func odd(t *testing.T, s oddService) conn {
+func odd(t *testing.T, s oddService) rpcbench.Streamer {
 	t.Helper()
-	return conn{userservicegrpc.NewUserServiceClient(serve(t, func(r *grpc.Server) { userservicegrpc.RegisterUserServiceServer(r, s) }))}
+	conn := newConn(serve(t, func(r *grpc.Server) { userservicegrpc.RegisterUserServiceServer(r, s) }))
+	return binding.NewClient(pb.API(), []*pb.Conn{conn}).(rpcbench.Streamer)
 }
 
 // What a server may do to a stream that ours doesn't.
 func TestOddStreams(t *testing.T) {
 	type server = grpc.BidiStreamingServer[userv1.User, userv1.CreateUserResponse]
 	failure := toStatus(&rpcbench.Error{Code: rpcbench.TooLarge})
+	u := users.Sample(0, 0)
+	right := pb.API().Answer(fromUser(u))
 	replies := func(n int, err error) func(server) error {
 		return func(s server) error {
 			for range n {
-				if err := s.Send(new(userv1.CreateUserResponse)); err != nil {
+				if err := s.Send(right); err != nil {
 					return err
 				}
 			}
@@ -61,7 +66,9 @@ func TestOddStreams(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			s, err := odd(t, oddService{create: c.create}).OpenStream(t.Context())
 			require.NoError(t, err)
-			_, err = s.Exchange(fromUser(users.Sample(0, 0)))
+			call, err := s.Prepare(users.Sample(0, 0))
+			require.NoError(t, err)
+			err = call(t.Context())
 			require.Equal(t, c.exchange, rpcbench.CodeOf(err), err)
 			if err == nil {
 				err := s.Close()

@@ -15,8 +15,7 @@ func VT() encoding.CodecV2 { return vt{} }
 
 type vt struct{}
 
-// Name is that of the wire format, which is the same.
-func (vt) Name() string { return "proto" }
+func (vt) Name() string { return "proto" } // of the wire format, which is the same
 
 func (vt) Marshal(v any) (mem.BufferSlice, error) {
 	m, ok := v.(pb.VTMessage)

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -13,58 +12,6 @@ import (
 )
 
 func newClient[U, R, F, E any](config rpcbench.ClientConfig, c codec.Codec, api binding.API[U, R, F, E], options Options) rpcbench.Client {
-	usersURL, echoURL := BaseURL(config)+usersPath, BaseURL(config)+echoPath
-	header := requestHeader(config, c, options)
-	b := clientBodies(c, options)
-	var conns []conn[U, R, F]
-	var closers []func() error
-	for _, h := range HTTPClients(config, options.HTTP2) {
-		var call calling = &caller[E]{bodies: b, http: h, header: header, headers: config.Headers, toError: api.ToError}
-		if options.Tuned {
-			call = newTuned(call.(*caller[E]), usersURL, echoURL)
-		}
-		conns = append(conns, conn[U, R, F]{call, usersURL, echoURL})
-		closers = append(closers, CloseIdle(h))
-	}
-	return binding.NewClient(api, conns, closers...)
-}
-
-// conn is the operations, by way of calling.
-type conn[U, R, F any] struct {
-	calling
-	usersURL, echoURL string
-}
-
-type calling interface {
-	call(ctx context.Context, url string, request, reply any) error
-}
-
-func (c conn[U, R, F]) CreateUser(ctx context.Context, u *U) (*R, error) {
-	r := new(R)
-	if err := c.call(ctx, c.usersURL, u, r); err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
-func (c conn[U, R, F]) Echo(ctx context.Context, f *F) (*F, error) {
-	echo := new(F)
-	if err := c.call(ctx, c.echoURL, f, echo); err != nil {
-		return nil, err
-	}
-	return echo, nil
-}
-
-// caller calls through one http.Client.
-type caller[E any] struct {
-	bodies
-	http    *http.Client
-	header  [][2]string       // names and values that all requests have
-	headers *rpcbench.Headers // nil: none but the library's own
-	toError func(*E) *rpcbench.Error
-}
-
-func requestHeader(config rpcbench.ClientConfig, c codec.Codec, options Options) [][2]string {
 	header := [][2]string{{"Content-Type", c.ContentType()}}
 	if options.Gzip {
 		header = append(header, [2]string{"Content-Encoding", "gzip"}, [2]string{"Accept-Encoding", "gzip"})
@@ -72,15 +19,49 @@ func requestHeader(config rpcbench.ClientConfig, c codec.Codec, options Options)
 	if h := config.Headers; h != nil {
 		header = append(header, [2]string{"User-Agent", h.UserAgent}, [2]string{"Authorization", h.Authorization})
 	}
-	return header
+	b := newBodies(c, options, true)
+	var conns []*binding.Conn[U, R, F]
+	for _, h := range HTTPClients(config, options.HTTP2) {
+		to := func(path string) calling {
+			c := &caller[E]{b, h, BaseURL(config) + path, header, config.Headers, api.ToError}
+			if options.Tuned {
+				return c.tuned()
+			}
+			return c.call
+		}
+		conns = append(conns, &binding.Conn[U, R, F]{
+			CreateUser: operation[U, R](to(usersPath)), Echo: operation[F, F](to(echoPath)), Close: CloseIdle(h),
+		})
+	}
+	return binding.NewClient(api, conns)
 }
 
-func (c *caller[E]) call(ctx context.Context, url string, request, reply any) error {
+// calling sends a request and decodes the reply.
+type calling func(ctx context.Context, request, reply any) error
+
+func operation[Q, A any](call calling) func(context.Context, *Q) (*A, error) {
+	return func(ctx context.Context, q *Q) (*A, error) {
+		a := new(A)
+		return a, call(ctx, q, a)
+	}
+}
+
+// caller calls one operation through one http.Client.
+type caller[E any] struct {
+	bodies
+	http    *http.Client
+	url     string
+	header  [][2]string       // names and values that all requests have
+	headers *rpcbench.Headers // nil: none but the library's own
+	toError func(*E) *rpcbench.Error
+}
+
+func (c *caller[E]) call(ctx context.Context, request, reply any) error {
 	body, err := c.encode(request)
 	if err != nil {
 		return &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, body)
 	if err != nil {
 		return &rpcbench.Error{Code: rpcbench.Internal, Err: err}
 	}
@@ -102,30 +83,27 @@ func (c *caller[E]) receive(ctx context.Context, resp *http.Response, reply any)
 	if resp.StatusCode != http.StatusOK {
 		return c.failure(ctx, resp)
 	}
-	err := c.decode(resp.Header, resp.Body, reply)
-	if err == nil {
-		return nil
+	if err := c.decode(resp.Header, resp.Body, reply); err != nil {
+		return drain(ctx, resp, &rpcbench.Error{Code: rpcbench.Malformed, Err: err})
 	}
-	// What is left of the body is drained, or the connection could not be used again. If that fails, so did the connection.
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return rpcbench.CallError(ctx, err)
-	}
-	return &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+	return nil
 }
 
 // failure reads the error out of a reply whose status says that the call failed.
 func (c *caller[E]) failure(ctx context.Context, resp *http.Response) error {
-	data, err := io.ReadAll(io.LimitReader(resp.Body, rpcbench.MaxBody))
-	if err != nil {
+	body := new(E)
+	err := c.decode(resp.Header, resp.Body, body)
+	e := c.toError(body)
+	if err != nil || e.Code == "" || status(e.Code) != resp.StatusCode {
+		e = &rpcbench.Error{Code: rpcbench.Internal, Message: fmt.Sprintf("status %s with an unreadable body", resp.Status)}
+	}
+	return drain(ctx, resp, e)
+}
+
+// drain reads what is left of the body, or the connection could not be used again. Where drain fails, so did the connection.
+func drain(ctx context.Context, resp *http.Response, result *rpcbench.Error) error {
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 		return rpcbench.CallError(ctx, err)
 	}
-	body := new(E)
-	if err := c.decode(resp.Header, bytes.NewReader(data), body); err != nil {
-		body = new(E) // and no code
-	}
-	e := c.toError(body)
-	if e.Code == "" || status(e.Code) != resp.StatusCode {
-		return &rpcbench.Error{Code: rpcbench.Internal, Message: fmt.Sprintf("status %s with an unreadable body", resp.Status)}
-	}
-	return e
+	return result
 }

@@ -6,6 +6,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"net/http"
 
@@ -50,20 +51,16 @@ func Stack[U, R, F, E any](name, protocol string, c codec.Codec, api binding.API
 	}
 }
 
-// status is the HTTP status of a failure. A cancelled call has none: nobody is left to read it.
-func status(c rpcbench.Code) int {
-	switch c {
-	case rpcbench.Invalid, rpcbench.Malformed:
-		return http.StatusBadRequest
-	case rpcbench.TooLarge:
-		return http.StatusRequestEntityTooLarge
-	case rpcbench.DeadlineExceeded:
-		return http.StatusGatewayTimeout
-	case rpcbench.Unavailable:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
+// statuses are of the failures that have one of their own.
+var statuses = map[rpcbench.Code]int{
+	rpcbench.Invalid:          http.StatusBadRequest,
+	rpcbench.Malformed:        http.StatusBadRequest,
+	rpcbench.TooLarge:         http.StatusRequestEntityTooLarge,
+	rpcbench.DeadlineExceeded: http.StatusGatewayTimeout,
+	rpcbench.Unavailable:      http.StatusServiceUnavailable,
 }
+
+func status(c rpcbench.Code) int { return cmp.Or(statuses[c], http.StatusInternalServerError) }
 
 // bodies turns values into bodies and back, for server and client alike.
 type bodies interface {

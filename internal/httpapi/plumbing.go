@@ -53,30 +53,25 @@ func BaseURL(config rpcbench.ClientConfig) string {
 	return "http://" + config.Addr
 }
 
-// NewHTTPClient holds conns keep-alive connections, of which HTTP/1.1 calls take any that is idle. It neither asks for
-// compression nor undoes it.
-func NewHTTPClient(config rpcbench.ClientConfig, conns int, http2 bool) *http.Client {
-	return &http.Client{Transport: &http.Transport{
-		DialContext:         config.DialContext,
-		TLSClientConfig:     config.TLS.Clone(), // the Transport writes into it
-		Protocols:           Protocols(http2),
-		DisableCompression:  true,
-		MaxConnsPerHost:     conns,
-		MaxIdleConnsPerHost: conns,
-	}}
-}
-
-// HTTPClients are the clients to bind calls to: one for all connections of HTTP/1.1, one for each of HTTP/2, whose
-// Transport would send everything over one.
+// HTTPClients are the clients to bind calls to: one for all connections of HTTP/1.1, whose calls take any that is idle; one
+// for each of HTTP/2, whose Transport would send everything over one. They neither ask for compression nor undo it.
 func HTTPClients(config rpcbench.ClientConfig, http2 bool) []*http.Client {
-	if !http2 {
-		return []*http.Client{NewHTTPClient(config, config.Conns, false)}
+	clients, conns := 1, config.Conns
+	if http2 {
+		clients, conns = conns, 1
 	}
-	var clients []*http.Client
-	for range config.Conns {
-		clients = append(clients, NewHTTPClient(config, 1, true))
+	all := make([]*http.Client, clients)
+	for i := range all {
+		all[i] = &http.Client{Transport: &http.Transport{
+			DialContext:         config.DialContext,
+			TLSClientConfig:     config.TLS.Clone(), // the Transport writes into it
+			Protocols:           Protocols(http2),
+			DisableCompression:  true,
+			MaxConnsPerHost:     conns,
+			MaxIdleConnsPerHost: conns,
+		}}
 	}
-	return clients
+	return all
 }
 
 // CloseIdle makes the closer of an http.Client.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
@@ -14,10 +15,11 @@ import (
 
 func newServer[U, R, F, E any](config rpcbench.ServerConfig, c codec.Codec, api binding.API[U, R, F, E],
 	create func(context.Context, *U) (*R, error), options Options) rpcbench.Server {
-	b := serverBodies(c, options)
+	b := newBodies(c, options, false)
+	echo := func(_ context.Context, f *F) (*F, error) { return f, nil }
 	mux := http.NewServeMux()
 	mux.Handle("POST "+usersPath, &handler[U, R, E]{b, create, api.FromError})
-	mux.Handle("POST "+echoPath, &handler[F, F, E]{b, binding.Echo[F], api.FromError})
+	mux.Handle("POST "+echoPath, &handler[F, F, E]{b, echo, api.FromError})
 	return NewServer(config, mux, options.HTTP2)
 }
 
@@ -59,11 +61,8 @@ func (h *handler[Q, A, E]) fail(w http.ResponseWriter, err error) {
 	body := &rpcbench.Error{Code: rpcbench.CodeOf(err), Message: err.Error()}
 	if e, ok := errors.AsType[*rpcbench.Error](err); ok {
 		body.Violations, body.Message = e.Violations, e.Message
-		switch {
-		case e.Err != nil && e.Message != "":
-			body.Message += ": " + e.Err.Error()
-		case e.Err != nil:
-			body.Message = e.Err.Error()
+		if e.Err != nil {
+			body.Message = strings.TrimPrefix(e.Message+": "+e.Err.Error(), ": ")
 		}
 	}
 	if err := h.reply(w, status(body.Code), h.fromError(body)); err != nil {

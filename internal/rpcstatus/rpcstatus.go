@@ -4,6 +4,7 @@ package rpcstatus
 
 import (
 	"cmp"
+	"errors"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -37,8 +38,9 @@ func Code(number uint32) rpcbench.Code {
 }
 
 // Details returns the broken rules as google.rpc.BadRequest. A failure of another code has none, and ok is false.
-func Details(e *rpcbench.Error) (details *errdetails.BadRequest, ok bool) {
-	if e.Code != rpcbench.Invalid {
+func Details(failure error) (details *errdetails.BadRequest, ok bool) {
+	e, ok := errors.AsType[*rpcbench.Error](failure)
+	if !ok || e.Code != rpcbench.Invalid {
 		return nil, false
 	}
 	details = new(errdetails.BadRequest)

@@ -3,6 +3,9 @@ package pb
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"io"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec/protobuf"
@@ -10,6 +13,12 @@ import (
 	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
+
+// Conn is a connection that carries the generated types.
+type Conn = binding.Conn[userv1.User, userv1.CreateUserResponse, messagepb.Flex]
+
+// Stream is a stream of the generated types.
+type Stream = binding.Stream[userv1.User, userv1.CreateUserResponse]
 
 // Traits are those of a stack that encodes with google.golang.org/protobuf.
 func Traits() rpcbench.Traits { return binding.Traits(protobuf.Codec{}.Traits()) }
@@ -28,10 +37,49 @@ type VTMessage interface {
 	UnmarshalVT([]byte) error
 }
 
+// Service is the API as generated servers call it.
+type Service struct {
+	Create  func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error)
+	Failure func(error) error // makes the library's error of an error
+}
+
+func (s Service) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
+	reply, err := s.Create(ctx, u)
+	if err != nil {
+		return nil, s.Failure(err)
+	}
+	return reply, nil
+}
+
+func (Service) Echo(_ context.Context, f *messagepb.Flex) (*messagepb.Flex, error) { return f, nil }
+
+// Answer answers the users of a stream in turn.
+func (s Service) Answer(ctx context.Context, receive func() (*userv1.User, error), send func(*userv1.CreateUserResponse) error) error {
+	for {
+		u, err := receive()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		reply, err := s.CreateUser(ctx, u)
+		if err != nil {
+			return err
+		}
+		if err := send(reply); err != nil {
+			return err
+		}
+	}
+}
+
 // API is the service's description.
 func API() binding.API[userv1.User, userv1.CreateUserResponse, messagepb.Flex, userv1.Error] {
 	return binding.API[userv1.User, userv1.CreateUserResponse, messagepb.Flex, userv1.Error]{
-		Answer:    answer,
+		Answer: func(u *userv1.User) *userv1.CreateUserResponse {
+			u.Id = rpcbench.UserID
+			return &userv1.CreateUserResponse{Code: rpcbench.OKCode, Message: rpcbench.OKMessage, User: u}
+		},
 		Check:     check,
 		Equal:     (*messagepb.Flex).EqualVT, // field by field, generated
 		FromError: fromError,
@@ -39,19 +87,14 @@ func API() binding.API[userv1.User, userv1.CreateUserResponse, messagepb.Flex, u
 	}
 }
 
-func answer(u *userv1.User) *userv1.CreateUserResponse {
-	u.Id = rpcbench.UserID
-	return &userv1.CreateUserResponse{Code: rpcbench.OKCode, Message: rpcbench.OKMessage, User: u}
-}
-
 // check is rpcbench.Check on the generated types.
 func check(asked *userv1.User, r *userv1.CreateUserResponse) error {
-	if r.GetCode() != rpcbench.OKCode || r.GetMessage() != rpcbench.OKMessage || r.GetUser() == nil {
+	got := r.GetUser()
+	if got == nil || r.Code != rpcbench.OKCode || r.Message != rpcbench.OKMessage {
 		return binding.WrongReply("code, message or user")
 	}
-	got := r.GetUser()
-	if got.GetId() != rpcbench.UserID || got.GetEmail() != asked.GetEmail() || got.GetName() != asked.GetName() ||
-		got.GetPassword() != asked.GetPassword() || !bytes.Equal(got.GetAvatar(), asked.GetAvatar()) {
+	if got.Id != rpcbench.UserID || got.Email != asked.Email || got.Name != asked.Name || got.Password != asked.Password ||
+		!bytes.Equal(got.Avatar, asked.Avatar) {
 		return binding.WrongReply("a field of the user")
 	}
 	return nil
@@ -66,9 +109,9 @@ func fromError(e *rpcbench.Error) *userv1.Error {
 }
 
 func toError(e *userv1.Error) *rpcbench.Error {
-	out := &rpcbench.Error{Code: rpcbench.Code(e.GetCode()), Message: e.GetMessage()}
-	for _, v := range e.GetViolations() {
-		out.Violations = append(out.Violations, rpcbench.Violation{Field: v.GetField(), Rule: v.GetRule()})
+	out := &rpcbench.Error{Code: rpcbench.Code(e.Code), Message: e.Message}
+	for _, v := range e.Violations {
+		out.Violations = append(out.Violations, rpcbench.Violation{Field: v.Field, Rule: v.Rule})
 	}
 	return out
 }

@@ -1,0 +1,185 @@
+package binding
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/message"
+)
+
+// Conn calls over one connection, or over any of several where calls are not bound.
+type Conn[U, R, F any] struct {
+	CreateUser func(context.Context, *U) (*R, error)
+	Echo       func(context.Context, *F) (*F, error)
+	OpenStream func(context.Context) (Stream[U, R], error) // nil: the connection can't
+	Failure    func(context.Context, error) error          // makes an *rpcbench.Error of an error; nil: each is one
+	Close      func() error
+}
+
+// Stream is a stream of a library. At its end Send and Receive return io.EOF, or Send does and Receive has the cause.
+type Stream[U, R any] struct {
+	Send      func(*U) error
+	Receive   func() (*R, error)
+	CloseSend func() error
+	Release   func() // lets go of a stream that has ended
+}
+
+// NewClient makes a client that binds its calls to conns in turn. The client streams if conns do.
+func NewClient[U, R, F, E any](api API[U, R, F, E], conns []*Conn[U, R, F]) rpcbench.Client {
+	c := &client[U, R, F, E]{api: api, conns: conns}
+	if conns[0].OpenStream != nil {
+		return streamClient[U, R, F, E]{c}
+	}
+	return c
+}
+
+func (c *Conn[U, R, F]) failure(ctx context.Context, err error) error {
+	if c.Failure == nil {
+		return err
+	}
+	return c.Failure(ctx, err)
+}
+
+type client[U, R, F, E any] struct {
+	api   API[U, R, F, E]
+	conns []*Conn[U, R, F]
+	next  atomic.Uint64
+}
+
+func (c *client[U, R, F, E]) conn() *Conn[U, R, F] {
+	return c.conns[(c.next.Add(1)-1)%uint64(len(c.conns))]
+}
+
+func (c *client[U, R, F, E]) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.Response, error) {
+	conn := c.conn()
+	r, err := conn.CreateUser(ctx, Convert[U](&u))
+	if err != nil {
+		return rpcbench.Response{}, conn.failure(ctx, err)
+	}
+	return *Convert[rpcbench.Response](r), nil
+}
+
+func (c *client[U, R, F, E]) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	asked, conn, check := Convert[U](&u), c.conn(), c.api.Check
+	return func(ctx context.Context) error {
+		r, err := conn.CreateUser(ctx, asked)
+		if err != nil {
+			return conn.failure(ctx, err)
+		}
+		return check(asked, r)
+	}, nil
+}
+
+func (c *client[U, R, F, E]) Echo(ctx context.Context, m *message.Flex) (*message.Flex, error) {
+	conn := c.conn()
+	f, err := conn.Echo(ctx, Convert[F](m))
+	if err != nil {
+		return nil, conn.failure(ctx, err)
+	}
+	return Convert[message.Flex](f), nil
+}
+
+func (c *client[U, R, F, E]) PrepareEcho(m *message.Flex) (rpcbench.Call, error) {
+	asked, conn, equal := Convert[F](m), c.conn(), c.api.Equal
+	return func(ctx context.Context) error {
+		f, err := conn.Echo(ctx, asked)
+		if err != nil {
+			return conn.failure(ctx, err)
+		}
+		if !equal(asked, f) {
+			return WrongReply("the echo")
+		}
+		return nil
+	}, nil
+}
+
+func (c *client[U, R, F, E]) Close() error {
+	var err error
+	for _, conn := range c.conns {
+		err = errors.Join(err, conn.Close())
+	}
+	return err
+}
+
+type streamClient[U, R, F, E any] struct{ *client[U, R, F, E] }
+
+func (c streamClient[U, R, F, E]) OpenStream(ctx context.Context) (rpcbench.Stream, error) {
+	conn := c.conn()
+	s, err := conn.OpenStream(ctx)
+	if err != nil {
+		return nil, conn.failure(ctx, err)
+	}
+	failure := func(err error) error { return conn.failure(ctx, err) }
+	return &stream[U, R]{Stream: s, ctx: ctx, failure: failure, check: c.api.Check}, nil
+}
+
+type stream[U, R any] struct {
+	Stream[U, R]
+	ctx     context.Context // of its whole life
+	failure func(error) error
+	check   func(asked *U, r *R) error
+	ended   error // of every Call from now on; nil while the stream is open
+	result  error // of Close, once the stream has ended
+}
+
+func (s *stream[U, R]) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	asked := Convert[U](&u)
+	return func(ctx context.Context) error {
+		if s.ended != nil {
+			return s.ended
+		}
+		if err := ctx.Err(); err != nil {
+			return rpcbench.CallError(ctx, err)
+		}
+		err := s.Send(asked)
+		if err == nil || errors.Is(err, io.EOF) {
+			var r *R
+			if r, err = s.Receive(); err == nil {
+				return s.check(asked, r)
+			}
+		}
+		s.Release()
+		s.ended = s.cause(err)
+		s.result = s.ended
+		return s.ended
+	}, nil
+}
+
+// cause makes the error of a call on a stream that has ended. Some servers take a cancelled request for its regular end.
+func (s *stream[U, R]) cause(err error) error {
+	switch {
+	case !errors.Is(err, io.EOF):
+		return s.failure(err)
+	case s.ctx.Err() != nil:
+		return rpcbench.CallError(s.ctx, s.ctx.Err())
+	}
+	return ended()
+}
+
+func ended() error {
+	return &rpcbench.Error{Code: rpcbench.Unavailable, Message: "the stream has ended"}
+}
+
+// Close ends the stream, waits for the server, and returns the error with which the server ends the stream.
+func (s *stream[U, R]) Close() error {
+	if s.ended != nil {
+		return s.result
+	}
+	s.ended = ended()
+	defer s.Release()
+	_ = s.CloseSend() // fails if the server has ended the stream, and Receive has the cause
+	for {
+		_, err := s.Receive()
+		if errors.Is(err, io.EOF) {
+			return s.result
+		}
+		if err != nil {
+			s.result = s.failure(err)
+			return s.result
+		}
+		s.result = WrongReply("the number of replies")
+	}
+}
