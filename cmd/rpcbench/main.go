@@ -72,9 +72,9 @@ func main() {
 }
 
 // self is this program, as one whose children measure.
-func self() (versus.Program, error) {
-	path, err := os.Executable()
-	return versus.Program(path), err
+func self() versus.Program {
+	path, _ := os.Executable() // without it, starting a child fails
+	return versus.Program(path)
 }
 
 // wrongUse is the error of a command line that can't be carried out.
@@ -106,9 +106,8 @@ func calibrateCommand(stdout, stderr io.Writer) command {
 				if err != nil {
 					return wrongUse{err}
 				}
-				children, err := self()
-				if err == nil && !*read {
-					err = calibrate.Run(ctx, *out, plan, children, progress(stderr))
+				if !*read {
+					err = calibrate.Run(ctx, *out, plan, self(), progress(stderr))
 				}
 				return cmp.Or(err, calibrate.Figures(*out, stdout)) // of what there is
 			}

@@ -21,13 +21,12 @@ import (
 
 // comparison is what versus was asked for.
 type comparison struct {
-	base        string
-	contestants []string
-	time        time.Duration
-	processes   int
-	procs       int
-	margin      float64
-	seed        uint64
+	base             string
+	contestants      []string
+	time             time.Duration
+	processes, procs int
+	margin           float64
+	seed             uint64
 }
 
 func versusCommand(stdout, stderr io.Writer) command {
@@ -46,11 +45,7 @@ func versusCommand(stdout, stderr io.Writer) command {
 				if err := c.check(args); err != nil {
 					return err
 				}
-				children, err := self()
-				if err != nil {
-					return err
-				}
-				groups, err := c.run(ctx, children, progress(stderr))
+				groups, err := c.run(ctx, self(), progress(stderr))
 				return errors.Join(err, c.print(stdout, groups))
 			}
 		},

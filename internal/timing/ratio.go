@@ -20,7 +20,7 @@ type Interval struct {
 
 // Ratio compares an arm with a base, both indices into Arms: the median over blocks of the ratio of their times per
 // operation, and the narrowest symmetric interval of order statistics that covers the true median with at least the
-// given level. That takes the blocks as independent. It is [ErrTooFew] when there are too few of them: 6 at 0.95.
+// given level. Blocks count as independent. The error is [ErrTooFew] when there are too few of them: 6 at 0.95.
 func (r Record) Ratio(arm, base int, level float64) (Interval, error) {
 	if arm == base || max(arm, base) >= len(r.Arms) {
 		return Interval{}, fmt.Errorf("timing: arm %d and base %d have to be two of the %d recorded", arm, base, len(r.Arms))

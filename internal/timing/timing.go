@@ -6,11 +6,9 @@
 // the median of those ratios, since a stall spoils single blocks; its interval is made of order statistics and assumes no
 // shape of the noise.
 //
-// The garbage of one arm would be collected in the next arm's slice; so slices end with a collection. The collector's pacing is
-// learned from the arm before; so an arm leads in before its slice. The interval speaks for one process: another has another memory
-// layout and other luck. docs/method.md says what each is worth, and the sources of the method.
-//
-// A [Pairing] measures, a [Record] keeps every slice, [Record.Ratio] reads it, and [Interval.Verdict] puts it in a word.
+// The interval speaks for one process: another has another memory layout and other luck. docs/method.md says what each part of the
+// method is worth, and its sources. A [Pairing] measures, a [Record] keeps every slice, [Record.Ratio] reads it, and
+// [Interval.Verdict] puts it in a word.
 package timing
 
 import (
@@ -97,11 +95,8 @@ type Pairing struct {
 }
 
 // New returns a pairing of at least two arms. An arm compared with itself is the same Op under two names. Longer slices than
-// 25 ms make the interval wider in the same time.
-//
-// A slice goes on past its length until the garbage collector has finished a cycle, up to eight times its length. So it pays
-// for whole cycles, and leaves no heap to be collected at the next arm's cost. Before it, ops that don't count run through five
-// collections, four of them forced: the pacing of Go's collector depends on the last five.
+// 25 ms make the interval wider in the same time. A slice goes on past its length until the garbage collector has finished a
+// cycle: so it pays for whole cycles, and leaves no heap to be collected at the next arm's cost.
 func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	if len(arms) < 2 {
 		return nil, fmt.Errorf("timing: got %d of the two or more arms to compare", len(arms))
@@ -216,8 +211,8 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 		s.Wall = p.now() - start
 	}
 	if known {
-		s.CPU, _ = p.cpu()
-		s.CPU -= used
+		now, _ := p.cpu()
+		s.CPU = now - used
 	}
 	s.GC += p.gc()
 	// Every arm reads the clock about as often per slice, so fast and slow ones pay the same share for it.

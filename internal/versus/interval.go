@@ -54,10 +54,9 @@ func Verdict(base, again, arm Figures, margin float64) timing.Verdict {
 
 // Interval is that of the mean log-ratio of processes, as ratios. The processes are given in the order in which they ran.
 //
-// Processes that ran one after the other share what the machine did meanwhile. So their ratios may be closer to each other
-// than to those of a minute later, and Student's t interval, which takes them as independent, is then too narrow. Interval
-// also makes the t interval of the means of two processes in a row, of four in a row, and so on down to four means, and
-// returns the widest: batch means, with the size of the batch chosen by the data (A. M. Law, Simulation Modeling and
+// Processes in a row share what the machine did meanwhile. Student's t interval takes their ratios as independent, and is then
+// too narrow. Interval also makes the t interval of the means of two processes in a row, of four, and so on down to four means,
+// and returns the widest: batch means, with the size of the batch chosen by the data (A. M. Law, Simulation Modeling and
 // Analysis, 5th ed., section 9.5.3). The interval reaches from 0 to infinity for less than two processes.
 func Interval(ratios []float64, level float64) timing.Interval {
 	const fewestBatches = 4
