@@ -32,6 +32,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -42,6 +43,9 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
+
+	"golang.org/x/term"
 
 	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/calibrate"
 	"github.com/rpcbench/rpcbench/internal/versus"
@@ -68,9 +72,9 @@ func main() {
 }
 
 // self is this program, as one whose children measure.
-func self() (versus.Program, error) {
-	path, err := os.Executable()
-	return versus.Program(path), err
+func self() versus.Program {
+	path, _ := os.Executable() // without it, starting a child fails
+	return versus.Program(path)
 }
 
 // wrongUse is the error of a command line that can't be carried out.
@@ -84,6 +88,48 @@ func wrong(format string, args ...any) error {
 type command struct {
 	name, args, does, example string
 	setup                     func(*flag.FlagSet) func(ctx context.Context, args []string) error
+}
+
+func calibrateCommand(stdout, stderr io.Writer) command {
+	return command{
+		name: "calibrate", does: "Measure how far versus is to be trusted on this machine, in about 70 minutes",
+		example: "rpcbench calibrate -out results/today -only replication",
+		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
+			out := f.String("out", "", "`folder` for records and figures; a calibration that was interrupted goes on")
+			only := f.String("only", "", "`experiments`, separated by commas; all unless given")
+			read := f.Bool("read", false, "measure nothing, read the records that are there")
+			return func(ctx context.Context, _ []string) error {
+				if *out == "" {
+					return wrong("calibrate: -out names the folder for what is measured")
+				}
+				plan, err := calibrate.Plan(strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })...)
+				if err != nil {
+					return wrongUse{err}
+				}
+				if !*read {
+					err = calibrate.Run(ctx, *out, plan, self(), progress(stderr))
+				}
+				return cmp.Or(err, calibrate.Figures(*out, stdout)) // of what there is
+			}
+		},
+	}
+}
+
+// show tells what is being done, how many of all tasks are over, and how long each takes.
+type show = func(what string, over, all int, each time.Duration)
+
+// progress shows on a terminal what is being done and how long the rest will take, and nothing elsewhere. It clears
+// the line when nothing is left.
+func progress(w io.Writer) show {
+	if file, ok := w.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
+		w = io.Discard
+	}
+	return func(what string, over, all int, each time.Duration) {
+		fmt.Fprint(w, "\r\x1b[K")
+		if left := each * time.Duration(all-over); left > 0 {
+			fmt.Fprintf(w, "%3d %%, %v left: %s", 100*over/all, left.Round(time.Second), what)
+		}
+	}
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {

@@ -56,9 +56,10 @@ func serve(ctx context.Context, stdout io.Writer, host string, port uint, stacks
 	var servers, lines []string
 	for _, stack := range stacks {
 		f, err := child.Alone(ctx, forPeople(stack), api.Config{Addr: net.JoinHostPort(host, strconv.Itoa(int(port)))})
-		if err != nil && ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil && err != nil:
 			return nil
-		} else if err != nil {
+		case err != nil:
 			return err
 		}
 		all.Go(func() {
@@ -127,14 +128,7 @@ func (s graceful) Close() error {
 	return s.Server.Close()
 }
 
-const (
-	userService = "rpcbench.user.v1.UserService"
-
-	userJSON  = `'{"email":"ann@example.com","name":"Anna","password":"secret"}'`
-	userXML   = `'<User><email>ann@example.com</email><name>Anna</name><password>secret</password></User>'`
-	userProto = `\022\017ann@example.com\032\004Anna\042\006secret`
-	userPack  = `\203\245email\257ann@example.com\244name\244Anna\250password\246secret`
-)
+const userService = "rpcbench.user.v1.UserService"
 
 // commandLine is a shell command that creates a user at addr with a client that is not of this module.
 func commandLine(stack api.Stack, addr string) string {
@@ -145,22 +139,21 @@ func commandLine(stack api.Stack, addr string) string {
 	if stack.Traits.Compression != "" {
 		curl += " --compressed"
 	}
-	post := curl + " -H 'Content-Type: application/%s' -d %s http://" + addr + "%s"
-	binary := "printf '%s' | " + curl + " -H 'Content-Type: application/%s' --data-binary @- --output - http://" + addr + "/users | od -c"
-	switch format := strings.Split(stack.Protocol, "/"); format[0] + "/" + format[1] {
-	case "grpc/proto":
-		return fmt.Sprintf("grpcurl -plaintext -d %s %s %s/CreateUser", userJSON, addr, userService)
-	case "http/json":
-		return fmt.Sprintf(post, "json", userJSON, "/users")
-	case "http/xml":
-		return fmt.Sprintf(post, "xml", userXML, "/users")
-	case "http/proto":
-		return fmt.Sprintf(binary, userProto, "protobuf")
-	case "http/msgpack":
-		return fmt.Sprintf(binary, userPack, "vnd.msgpack")
-	case "tcp/proto":
-		return fmt.Sprintf(`printf '\000\000\000\037\n%s' | curl -s --max-time 1 --output - telnet://%s | od -c`, userProto, addr)
-	default: // connect's servers answer JSON whatever their own client speaks
-		return fmt.Sprintf(post, "json", userJSON, "/"+userService+"/CreateUser")
+	const proto = `\022\017ann@example.com\032\004Anna\042\006secret`
+	format := strings.Split(stack.Protocol, "/")
+	line, ok := map[string]string{
+		"grpc/proto": "grpcurl -plaintext -d JSON ADDR SERVICE/CreateUser",
+		"http/json":  "CURL -H 'Content-Type: application/json' -d JSON http://ADDR/users",
+		"http/xml": "CURL -H 'Content-Type: application/xml' " +
+			"-d '<User><email>ann@example.com</email><name>Anna</name><password>secret</password></User>' http://ADDR/users",
+		"http/proto": "printf '" + proto + "' | POST-BINARY/protobuf' http://ADDR/users | od -c",
+		"http/msgpack": `printf '\203\245email\257ann@example.com\244name\244Anna\250password\246secret'` +
+			" | POST-BINARY/vnd.msgpack' http://ADDR/users | od -c",
+		"tcp/proto": `printf '\000\000\000\037\n` + proto + "' | curl -s --max-time 1 --output - telnet://ADDR | od -c",
+	}[format[0]+"/"+format[1]]
+	if !ok { // connect's servers answer JSON whatever their own client speaks
+		line = "CURL -H 'Content-Type: application/json' -d JSON http://ADDR/SERVICE/CreateUser"
 	}
+	return strings.NewReplacer("POST-BINARY", curl+" --data-binary @- --output - -H 'Content-Type: application", "CURL", curl,
+		"JSON", `'{"email":"ann@example.com","name":"Anna","password":"secret"}'`, "ADDR", addr, "SERVICE", userService).Replace(line)
 }

@@ -21,13 +21,12 @@ import (
 
 // comparison is what versus was asked for.
 type comparison struct {
-	base        string
-	contestants []string
-	time        time.Duration
-	processes   int
-	procs       int
-	margin      float64
-	seed        uint64
+	base             string
+	contestants      []string
+	time             time.Duration
+	processes, procs int
+	margin           float64
+	seed             uint64
 }
 
 func versusCommand(stdout, stderr io.Writer) command {
@@ -44,15 +43,9 @@ func versusCommand(stdout, stderr io.Writer) command {
 			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of the slices")
 			return func(ctx context.Context, args []string) error {
 				if err := c.check(args); err != nil {
-					return wrongUse{err}
-				}
-				children, err := self()
-				if err != nil {
 					return err
 				}
-				show, done := progress(stderr)
-				groups, err := c.run(ctx, children, show)
-				done()
+				groups, err := c.run(ctx, self(), progress(stderr))
 				return errors.Join(err, c.print(stdout, groups))
 			}
 		},
@@ -61,7 +54,7 @@ func versusCommand(stdout, stderr io.Writer) command {
 
 func (c *comparison) check(args []string) error {
 	if _, err := roster.Find(append([]string{c.base}, args...)...); err != nil {
-		return err
+		return wrongUse{err}
 	}
 	if len(args) == 0 {
 		for _, s := range roster.Main() {
@@ -71,22 +64,21 @@ func (c *comparison) check(args []string) error {
 	c.contestants = slices.DeleteFunc(slices.Clone(args), func(name string) bool { return name == c.base })
 	for i, name := range c.contestants {
 		if slices.Contains(c.contestants[:i], name) {
-			return fmt.Errorf("rpcbench: versus: %s is named twice: once is enough", name)
+			return wrong("versus: %s is named twice: once is enough", name)
 		}
 	}
-	slice, least := c.time/time.Duration(max(c.processes, 1)), versus.FewestBlocks*versus.Turn
-	switch {
+	switch least := versus.FewestBlocks * versus.Turn * time.Duration(c.processes); {
 	case len(c.contestants) == 0:
-		return fmt.Errorf("rpcbench: versus: nothing to compare with %s: name another stack", c.base)
+		return wrong("versus: nothing to compare with %s: name another stack", c.base)
 	case c.processes < versus.Fewest:
-		return fmt.Errorf("rpcbench: versus: %d processes are too few for an interval: -processes %d or more", c.processes, versus.Fewest)
+		return wrong("versus: %d processes are too few for an interval: -processes %d or more", c.processes, versus.Fewest)
 	case c.procs < 0 || c.procs > runtime.NumCPU():
-		return fmt.Errorf("rpcbench: versus: -gomaxprocs %d on a machine of %d cores: use 1, or 0 for the default", c.procs, runtime.NumCPU())
+		return wrong("versus: -gomaxprocs %d on a machine of %d cores: use 1, or 0 for the default", c.procs, runtime.NumCPU())
 	case !(c.margin > 0):
-		return fmt.Errorf("rpcbench: versus: a margin of %v %% leaves nothing equal: use 2 or so", c.margin)
-	case slice < least:
-		return fmt.Errorf("rpcbench: versus: %v over %d processes leave less than %d turns of %v in each: give -time %v or more",
-			c.time, c.processes, versus.FewestBlocks, versus.Turn, least*time.Duration(c.processes))
+		return wrong("versus: a margin of %v %% leaves nothing equal: use 2 or so", c.margin)
+	case c.time < least:
+		return wrong("versus: %v over %d processes leave less than %d turns of %v in each: give -time %v or more",
+			c.time, c.processes, versus.FewestBlocks, versus.Turn, least)
 	}
 	return nil
 }
@@ -95,41 +87,40 @@ func (c *comparison) check(args []string) error {
 type group struct {
 	arms    []string
 	records []timing.Record
-	err     error         // of the process that failed; the group is then left as it is
-	cut     timing.Record // the blocks of that process
+	failed  bool // the group is left as it is
 }
 
 // run returns what was measured also when it fails.
-func (c *comparison) run(ctx context.Context, children versus.Program, show func(string, time.Duration, time.Duration)) (groups []group, err error) {
+func (c *comparison) run(ctx context.Context, children versus.Program, show show) (groups []group, err error) {
 	for _, name := range c.contestants {
 		groups = append(groups, group{arms: []string{c.base, c.base, name}})
 	}
-	share := 3 * c.time / time.Duration(c.processes)
-	total, over := time.Duration(c.processes*len(groups))*share, time.Duration(0)
-	random := rand.New(rand.NewPCG(c.seed, 0))
+	defer show("", 0, 0, 0)
+	share, over := c.time/time.Duration(c.processes), 0
+	random, failed := rand.New(rand.NewPCG(c.seed, 0)), []string{}
 	for i := range c.processes { // a process of each group in turn, so that a bad hour of the machine is shared
 		for _, j := range random.Perm(len(groups)) {
-			if g := &groups[j]; g.err == nil {
-				show(fmt.Sprintf("process %d of %d, %s", i+1, c.processes, g.arms[2]), over, total)
-				g.cut, g.err = children.Run(ctx, versus.Spec{
-					Arms: g.arms, Procs: c.procs, Slice: versus.Slice, Blocks: int(share / 3 / versus.Turn), Seed: c.seed + uint64(i),
-				})
-				if ctx.Err() != nil {
-					return groups, errors.New("rpcbench: versus: interrupted")
-				}
-				if g.err == nil {
-					g.records = append(g.records, g.cut)
-				}
+			g := &groups[j]
+			over++
+			if g.failed {
+				continue
 			}
-			over += share
+			show(fmt.Sprintf("process %d of %d, %s", i+1, c.processes, g.arms[2]), over-1, c.processes*len(groups), 3*share)
+			r, err := children.Run(ctx, versus.Spec{
+				Arms: g.arms, Procs: c.procs, Slice: versus.Slice, Blocks: int(share / versus.Turn), Seed: c.seed + uint64(i),
+			})
+			switch {
+			case ctx.Err() != nil:
+				return groups, errors.New("rpcbench: versus: interrupted")
+			case err != nil:
+				g.failed, failed = true, append(failed, err.Error())
+			default:
+				g.records = append(g.records, r)
+			}
 		}
 	}
-	for _, g := range groups {
-		if err == nil {
-			err = g.err
-		} else if g.err != nil {
-			err = fmt.Errorf("%w; %w", err, g.err)
-		}
+	if len(failed) > 0 {
+		err = errors.New(strings.Join(failed, "; "))
 	}
 	return groups, err
 }
@@ -152,41 +143,32 @@ func (c *comparison) print(w io.Writer, groups []group) error {
 	fmt.Fprintln(t, "#", coverage(c.procs))
 	fmt.Fprintf(t, "stack\tns/op\tcpu-ns/op\tratio\t%.1f %% interval\tverdict\n", 100*level)
 	for _, g := range groups {
-		records := g.records
-		if len(records) == 0 && len(g.cut.Blocks) > 0 {
-			records = []timing.Record{g.cut}
+		base, again, arm := versus.Read(g.records, 0, level), versus.Read(g.records, 1, level), versus.Read(g.records, 2, level)
+		moved := fmt.Sprintf("moved by %.0f %%", 100*base.Moved)
+		verdict := string(versus.Verdict(base, again, arm, c.margin/100))
+		if base.Moved > versus.Steady {
+			verdict += ": the base " + moved
 		}
-		var arms [3]versus.Figures
-		for arm := range arms {
-			arms[arm] = versus.Read(records, arm, level)
-		}
-		verdict := string(versus.Verdict(arms[0], arms[1], arms[2], c.margin/100))
-		if arms[0].Moved > versus.Steady {
-			verdict += fmt.Sprintf(": the base moved by %.0f %%", 100*arms[0].Moved)
-		}
-		verdicts := []string{fmt.Sprintf("base, moved by %.0f %%", 100*arms[0].Moved), fmt.Sprintf("noise floor %.2f %%", 100*arms[1].Ratio.Floor()), verdict}
-		for arm, name := range []string{c.base, c.base + " again", g.arms[2]} {
-			if len(records) == 0 {
-				fmt.Fprintf(t, "%s\t\t\t\t\tnot measured\n", name)
-				continue
-			}
-			f, ratio, interval, said := arms[arm], "1", "", verdicts[arm:arm+1:arm+1]
-			whole := f.Ratio.Blocks
+		row := func(name string, f versus.Figures, said string) {
+			ratio, interval, n := "1", "", len(g.records)
 			switch {
-			case arm == 0:
-				whole = len(records)
-			case whole < versus.Fewest:
-				ratio, said = "", nil
+			case n == 0:
+				fmt.Fprintf(t, "%s\t\t\t\t\tnot measured\n", name)
+				return
+			case name == c.base:
+			case n < versus.Fewest:
+				ratio, said = "", ""
 			default:
 				ratio, interval = fmt.Sprintf("%.4f", f.Ratio.Median), fmt.Sprintf("%.4f–%.4f", f.Ratio.Lo, f.Ratio.Hi)
 			}
-			if len(g.records) == 0 {
-				said = append(said, fmt.Sprintf("incomplete: %d blocks of one process", len(g.cut.Blocks)))
-			} else if whole < c.processes {
-				said = append(said, fmt.Sprintf("incomplete: %d of %d processes", whole, c.processes))
+			if n < c.processes {
+				said = strings.TrimPrefix(fmt.Sprintf("%s, incomplete: %d of %d processes", said, n, c.processes), ", ")
 			}
-			fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%s\t%s\t%s\n", name, f.NsPerOp, f.CPUNsPerOp, ratio, interval, strings.Join(said, ", "))
+			fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%s\t%s\t%s\n", name, f.NsPerOp, f.CPUNsPerOp, ratio, interval, said)
 		}
+		row(c.base, base, "base, "+moved)
+		row(c.base+" again", again, fmt.Sprintf("noise floor %.2f %%", 100*again.Ratio.Floor()))
+		row(g.arms[2], arm, verdict)
 	}
 	return t.Flush()
 }

@@ -108,7 +108,7 @@ type Server struct {
 	Report // the newest
 
 	cmd     *exec.Cmd
-	reports *bufio.Scanner
+	reports *json.Decoder
 	in      io.WriteCloser // its end is the child's
 	kill    func()
 	stop    func() error
@@ -118,41 +118,31 @@ type Server struct {
 // a cross. The child has the GOMAXPROCS that this process has at that moment. ctx bounds the start.
 func Start(ctx context.Context, stack string, tls bool, stderr io.Writer) (*Server, error) {
 	path, err := os.Executable()
-	if err != nil {
-		return nil, failed(err)
-	}
 	s := &Server{cmd: exec.Command(path)}
 	s.kill = func() { _ = s.cmd.Process.Kill() }
 	s.stop = sync.OnceValue(s.end)
 	s.cmd.Env = append(os.Environ(), stackEnv+"="+ServerOf(stack), tlsEnv+"="+strconv.FormatBool(tls),
 		"GOMAXPROCS="+strconv.Itoa(runtime.GOMAXPROCS(0)))
 	s.cmd.Stderr = stderr
-	out, err := s.cmd.StdoutPipe()
-	if err == nil {
-		s.in, err = s.cmd.StdinPipe()
+	out, outErr := s.cmd.StdoutPipe()
+	in, inErr := s.cmd.StdinPipe()
+	if err := cmp.Or(err, outErr, inErr, s.cmd.Start()); err != nil {
+		return nil, fmt.Errorf("server process: %w", err)
 	}
-	if err == nil {
-		err = s.cmd.Start() // which closes the pipes if it fails
-	}
-	if err != nil {
-		return nil, failed(err)
-	}
-	s.reports = bufio.NewScanner(out)
+	s.in, s.reports = in, json.NewDecoder(out)
 	release := context.AfterFunc(ctx, s.kill)
 	err = s.read()
 	if !release() {
 		_ = s.stop()
-		err = failed(context.Cause(ctx))
+		err = fmt.Errorf("server process: %w", context.Cause(ctx))
 	}
 	return s, err
 }
 
 // ServerOf returns the name of the stack whose server a stack has: of a cross (see rpcbench.Cross) the second.
 func ServerOf(stack string) string {
-	if _, server, crossed := strings.Cut(stack, ".to."); crossed {
-		return server
-	}
-	return stack
+	client, server, _ := strings.Cut(stack, ".to.")
+	return cmp.Or(server, client)
 }
 
 // Ask has the child report, after a garbage collection if told to. What a report costs, a few allocations, is in the next.
@@ -169,37 +159,37 @@ func (s *Server) Ask(afterCollection bool) error {
 func (s *Server) read() error {
 	defer time.AfterFunc(limit, s.kill).Stop()
 	var r Report
-	if !s.reports.Scan() {
-		return failed(fmt.Errorf("no answer: %w", cmp.Or(s.stop(), s.reports.Err(), io.EOF)))
-	}
-	if err := json.Unmarshal(s.reports.Bytes(), &r); err != nil || r.Error != "" {
+	switch err := s.reports.Decode(&r); {
+	case errors.As(err, new(*json.SyntaxError)):
 		_ = s.stop()
-		return failed(cmp.Or(err, errors.New(r.Error)))
+		return fmt.Errorf("server process: %w", err)
+	case err != nil:
+		return fmt.Errorf("server process: no answer: %w", cmp.Or(s.stop(), err))
+	case r.Error != "":
+		_ = s.stop()
+		return errors.New("server process: " + r.Error)
 	}
 	s.Report = r
 	return nil
 }
 
 // Close ends the child, and returns when it has ended. Its error is what the child said last, or how it ended.
-func (s *Server) Close() error { return failed(s.stop()) }
+func (s *Server) Close() error {
+	if err := s.stop(); err != nil {
+		return fmt.Errorf("server process: %w", err)
+	}
+	return nil
+}
 
 func (s *Server) end() error {
 	defer time.AfterFunc(limit, s.kill).Stop()
 	_ = s.in.Close()
 	var last Report
-	for s.reports.Scan() {
-		_ = json.Unmarshal(s.reports.Bytes(), &last)
+	for s.reports.Decode(&last) == nil {
 	}
 	err := s.cmd.Wait()
 	if last.Error != "" {
 		err = errors.New(last.Error)
 	}
 	return err
-}
-
-func failed(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("server process: %w", err)
 }

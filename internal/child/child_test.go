@@ -3,6 +3,7 @@ package child
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -269,7 +270,7 @@ func TestAParentDoesNotWaitForEver(t *testing.T) {
 				defer child.Close()
 				go func() { _, _ = io.Copy(io.Discard, child) }()
 				began := time.Now()
-				s := &Server{cmd: new(exec.Cmd), reports: bufio.NewScanner(parent), in: keepOpen{parent}, kill: func() { _ = parent.Close() }}
+				s := &Server{cmd: new(exec.Cmd), reports: json.NewDecoder(parent), in: keepOpen{parent}, kill: func() { _ = parent.Close() }}
 				s.stop = sync.OnceValue(s.end)
 				require.Error(t, wait(s))
 				require.Equal(t, limit, time.Since(began))

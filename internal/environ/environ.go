@@ -57,17 +57,15 @@ func modules() (list []string) {
 		return list
 	}
 	// Before Go 1.27 a test binary has no module versions in its build information. It runs where its module is.
-	const format = "{{if not (or .Main .Indirect)}}{{.Path}} {{.Version}}{{with .Replace}} {{.Path}} {{.Version}}{{end}}{{end}}"
-	for line := range strings.Lines(output("go", "list", "-m", "-f", format, "all")) {
-		f := append(strings.Fields(line), "", "")
-		if len(f) < 4 { // the main module's line, or an indirect one's
-			continue
+	var m struct {
+		debug.Module
+		Main, Indirect bool
+	}
+	for all := json.NewDecoder(strings.NewReader(output("go", "list", "-m", "-json", "all"))); all.Decode(&m) == nil; {
+		if !m.Main && !m.Indirect {
+			list = append(list, m.Path+"@"+version(&m.Module))
 		}
-		m := &debug.Module{Path: f[0], Version: f[1]}
-		if f[2] != "" {
-			m.Replace = &debug.Module{Path: f[2], Version: f[3]}
-		}
-		list = append(list, m.Path+"@"+version(m))
+		m.Module, m.Main, m.Indirect = debug.Module{}, false, false
 	}
 	return list
 }
@@ -98,24 +96,18 @@ func head(dir string) string {
 
 func commit(settings map[string]string) string {
 	revision := settings["vcs.revision"]
-	switch {
-	case revision == "":
+	if revision == "" {
 		return head(".")
-	case settings["vcs.modified"] == "true":
-		return revision[:12] + "+changes"
 	}
-	return revision[:12]
+	return revision[:12] + map[string]string{"true": "+changes"}[settings["vcs.modified"]]
 }
 
 // cpuModel is what Linux calls the processor, "" elsewhere.
 func cpuModel() string {
 	data, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(data)) {
-		if name, model, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.Join(strings.Fields(model), "-")
-		}
-	}
-	return ""
+	_, model, _ := strings.Cut(string(data), "model name\t: ")
+	model, _, _ = strings.Cut(model, "\n")
+	return strings.Join(strings.Fields(model), "-")
 }
 
 // Experiment is the GOEXPERIMENT this binary was built with, which is a different standard library.
@@ -131,12 +123,8 @@ func Build() string { return flags(settings()) }
 func flags(settings map[string]string) string {
 	var all []string
 	for _, name := range []string{"-race", "-msan", "-asan", "-cover", "-gcflags", "-pgo", "-tags"} {
-		switch value := settings[name]; value {
-		case "", "false":
-		case "true":
-			all = append(all, name)
-		default:
-			all = append(all, name+"="+value)
+		if value := settings[name]; value != "" && value != "false" {
+			all = append(all, strings.TrimSuffix(name+"="+value, "=true"))
 		}
 	}
 	return strings.Join(all, " ")

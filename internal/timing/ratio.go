@@ -20,15 +20,10 @@ type Interval struct {
 
 // Ratio compares an arm with a base, both indices into Arms: the median over blocks of the ratio of their times per
 // operation, and the narrowest symmetric interval of order statistics that covers the true median with at least the
-// given level. That takes the blocks as independent. It is [ErrTooFew] when there are too few of them: 6 at 0.95.
+// given level. Blocks count as independent. The error is [ErrTooFew] when there are too few of them: 6 at 0.95.
 func (r Record) Ratio(arm, base int, level float64) (Interval, error) {
-	switch {
-	case arm == base:
-		return Interval{}, fmt.Errorf("timing: arm %d is its own base, give its Op two names and compare those", arm)
-	case min(arm, base) < 0 || max(arm, base) >= len(r.Arms):
-		return Interval{}, fmt.Errorf("timing: arm %d and base %d have to be among the %d recorded", arm, base, len(r.Arms))
-	case !(level > 0 && level < 1):
-		return Interval{}, fmt.Errorf("timing: level %v has to lie between 0 and 1, such as 0.95", level)
+	if arm == base || max(arm, base) >= len(r.Arms) {
+		return Interval{}, fmt.Errorf("timing: arm %d and base %d have to be two of the %d recorded", arm, base, len(r.Arms))
 	}
 	ratios := make([]float64, len(r.Blocks))
 	for i, block := range r.Blocks {
@@ -89,7 +84,7 @@ func rank(n int, level float64) (k int, coverage float64) {
 	for {
 		below.Add(below, p) // P(B <= k)
 		miss, _ := below.Float64()
-		if 1-2*miss < level {
+		if !(1-2*miss >= level) { // also where level is no number
 			return k, coverage
 		}
 		k, coverage = k+1, 1-2*miss
@@ -97,3 +92,35 @@ func rank(n int, level float64) (k int, coverage float64) {
 		p.Quo(p, big.NewFloat(float64(k)))
 	}
 }
+
+// Verdict is what an interval says about an arm and its base, in a word.
+type Verdict string
+
+const (
+	Faster    Verdict = "faster"    // the arm takes less time than the base
+	Slower    Verdict = "slower"    // it takes more
+	Equal     Verdict = "equal"     // the two differ by less than the margin
+	Undecided Verdict = "undecided" // the interval allows for more than one of the others
+)
+
+// Verdict reads the interval alone. It is faster or slower if the whole interval lies on one side of 1 and outside the
+// noise floor; else equal if the whole interval, and the noise floor too, is within margin of 1; else undecided. So a
+// difference that is found is reported even if it is smaller than the margin.
+//
+// floor and margin are fractions: 0.02 reaches from 1/1.02 to 1.02, so that exchanging arm and base turns faster into
+// slower and changes nothing else.
+func (i Interval) Verdict(floor, margin float64) Verdict {
+	switch {
+	case i.Hi < 1/(1+floor):
+		return Faster
+	case i.Lo > 1+floor:
+		return Slower
+	case floor <= margin && i.Lo >= 1/(1+margin) && i.Hi <= 1+margin:
+		return Equal
+	}
+	return Undecided
+}
+
+// Floor is the end of the interval that is farther from 1, as a fraction: 0.005 for one from 0.998 to 1.005. Of a base
+// compared with itself it is the noise floor: below it the method tells an arm from its own copy.
+func (i Interval) Floor() float64 { return max(i.Hi, 1/i.Lo) - 1 }

@@ -110,15 +110,9 @@ func TestRatioRefuses(t *testing.T) {
 		want      string
 	}{
 		{"an arm against itself is 1 by construction", six(func(*Record) {}), 1, 1, 0.95,
-			"timing: arm 1 is its own base, give its Op two names and compare those"},
+			"timing: arm 1 and base 1 have to be two of the 2 recorded"},
 		{"no such arm", six(func(*Record) {}), 2, 0, 0.95,
-			"timing: arm 2 and base 0 have to be among the 2 recorded"},
-		{"no such base", six(func(*Record) {}), 1, -1, 0.95,
-			"timing: arm 1 and base -1 have to be among the 2 recorded"},
-		{"a level in percent", six(func(*Record) {}), 1, 0, 95,
-			"timing: level 95 has to lie between 0 and 1, such as 0.95"},
-		{"a level that is no number", six(func(*Record) {}), 1, 0, math.NaN(),
-			"timing: level NaN has to lie between 0 and 1, such as 0.95"},
+			"timing: arm 2 and base 0 have to be two of the 2 recorded"},
 		{"a slice is missing", six(func(r *Record) { r.Blocks[2] = r.Blocks[2][:1] }), 1, 0, 0.95,
 			"timing: block 2 has 1 slices for 2 arms, leave it out"},
 		{"a slice without operations", six(func(r *Record) { r.Blocks[3][1].Ops = 0 }), 1, 0, 0.95,

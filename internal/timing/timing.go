@@ -6,11 +6,9 @@
 // the median of those ratios, since a stall spoils single blocks; its interval is made of order statistics and assumes no
 // shape of the noise.
 //
-// The garbage of one arm would be collected in the next arm's slice; so slices end with a collection. The collector's pacing is
-// learned from the arm before; so an arm leads in before its slice. The interval speaks for one process: another has another memory
-// layout and other luck. docs/method.md says what each is worth, and the sources of the method.
-//
-// A [Pairing] measures, a [Record] keeps every slice, [Record.Ratio] reads it, and [Interval.Verdict] puts it in a word.
+// The interval speaks for one process: another has another memory layout and other luck. docs/method.md says what each part of the
+// method is worth, and its sources. A [Pairing] measures, a [Record] keeps every slice, [Record.Ratio] reads it, and
+// [Interval.Verdict] puts it in a word.
 package timing
 
 import (
@@ -96,27 +94,12 @@ type Pairing struct {
 	random  *rand.PCG
 }
 
-// New returns a pairing of at least two arms, each with an Op and a name of its own. An arm compared with itself is the same Op under
-// two names. Longer slices than 25 ms make the interval wider in the same time.
-//
-// A slice goes on past its length until the garbage collector has finished a cycle, up to eight times its length. So it pays
-// for whole cycles, and leaves no heap to be collected at the next arm's cost. Before it, ops that don't count run through five
-// collections, four of them forced: the pacing of Go's collector depends on the last five.
+// New returns a pairing of at least two arms. An arm compared with itself is the same Op under two names. Longer slices than
+// 25 ms make the interval wider in the same time. A slice goes on past its length until the garbage collector has finished a
+// cycle: so it pays for whole cycles, and leaves no heap to be collected at the next arm's cost.
 func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	if len(arms) < 2 {
 		return nil, fmt.Errorf("timing: got %d of the two or more arms to compare", len(arms))
-	}
-	names := map[string]bool{}
-	for i, arm := range arms {
-		switch {
-		case arm.Name == "":
-			return nil, fmt.Errorf("timing: give arm %d a name", i)
-		case arm.Op == nil:
-			return nil, fmt.Errorf("timing: give arm %q an Op", arm.Name)
-		case names[arm.Name]:
-			return nil, fmt.Errorf("timing: give the two arms %q different names", arm.Name)
-		}
-		names[arm.Name] = true
 	}
 	start := time.Now()
 	now := func() time.Duration { return time.Since(start) }
@@ -130,7 +113,7 @@ func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 		random: rand.NewPCG(0, 0), forced: make(chan struct{}, 1),
 	}
 	n := 0
-	collect := func() {
+	collect := func() { // made once: a slice doesn't allocate
 		for range n {
 			runtime.GC()
 		}
@@ -214,22 +197,22 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 	used, known := p.cpu()
 	start := p.now()
 	for s.Wall < p.length {
-		if err := p.ops(op, batch); err != nil {
+		if err := ops(op, batch); err != nil {
 			return s, err
 		}
 		s.Ops += batch
 		s.Wall = p.now() - start
 	}
 	for before := p.gc(); p.gc() == before && s.Wall < Longest*p.length; {
-		if err := p.ops(op, batch); err != nil {
+		if err := ops(op, batch); err != nil {
 			return s, err
 		}
 		s.Ops += batch
 		s.Wall = p.now() - start
 	}
 	if known {
-		s.CPU, _ = p.cpu()
-		s.CPU -= used
+		now, _ := p.cpu()
+		s.CPU = now - used
 	}
 	s.GC += p.gc()
 	// Every arm reads the clock about as often per slice, so fast and slow ones pay the same share for it.
@@ -249,7 +232,7 @@ func (p *Pairing) lead(op func() error, batch int) (took time.Duration, err erro
 			err = p.during(op, batch, 1)
 			break
 		}
-		err = p.ops(op, batch)
+		err = ops(op, batch)
 	}
 	return p.now() - start, err
 }
@@ -257,27 +240,17 @@ func (p *Pairing) lead(op func() error, batch int) (took time.Duration, err erro
 // during makes ops until n collections have been forced. No collection goes on after it, however the ops end.
 func (p *Pairing) during(op func() error, batch, n int) error {
 	p.force(n)
-	over := false
-	defer func() {
-		if !over {
-			<-p.forced
-		}
-	}()
-	for !over {
-		if err := p.ops(op, max(1, batch/readings)); err != nil {
+	defer func() { <-p.forced }()
+	for over := false; !over; over = len(p.forced) > 0 {
+		if err := ops(op, max(1, batch/readings)); err != nil {
 			return err
 		}
 		runtime.Gosched() // ops may be such as never wait
-		select {
-		case <-p.forced:
-			over = true
-		default:
-		}
 	}
 	return nil
 }
 
-func (p *Pairing) ops(op func() error, n int) error {
+func ops(op func() error, n int) error {
 	for range n {
 		if err := op(); err != nil {
 			return err
@@ -288,10 +261,9 @@ func (p *Pairing) ops(op func() error, n int) error {
 
 // Record returns what is recorded so far; later blocks do not change it.
 func (p *Pairing) Record() Record {
-	r := Record{Length: p.length, Seed: p.seed}
+	r := Record{Length: p.length, Seed: p.seed, Blocks: slices.Collect(slices.Chunk(slices.Clone(p.done), len(p.arms)))}
 	for _, arm := range p.arms {
 		r.Arms = append(r.Arms, arm.Name)
 	}
-	r.Blocks = slices.Collect(slices.Chunk(slices.Clone(p.done), len(p.arms)))
 	return r
 }

@@ -72,9 +72,6 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		{"nothing to compare", nil, time.Second, "timing: got 0 of the two or more arms to compare"},
 		{"nothing to compare it with", []Arm{{"a", ok}}, time.Second, "timing: got 1 of the two or more arms to compare"},
-		{"results need a name", []Arm{{"a", ok}, {"", ok}}, time.Second, "timing: give arm 1 a name"},
-		{"nothing to run", []Arm{{"a", ok}, {"b", nil}}, time.Second, `timing: give arm "b" an Op`},
-		{"results would mix", []Arm{{"a", ok}, {"b", ok}, {"a", ok}}, time.Second, `timing: give the two arms "a" different names`},
 		{"no time", []Arm{{"a", ok}, {"b", ok}}, 0, `timing: slices of 0s are too short for a clock that steps by \S+s, use \S+s or more`},
 		{"too short for any clock", []Arm{{"a", ok}, {"b", ok}}, 999, `timing: slices of 999ns are too short for a clock that steps by \S+s, use \S+s or more`},
 	}

@@ -3,6 +3,7 @@ package versus
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,7 +46,7 @@ const Variable = "RPCBENCH_MEASURE"
 // Serve is the child's side. It reads a Spec from in and opens the stacks that find returns. Then it measures a block for each
 // line of in, and writes the block to out, as a record on a line. It ends with in: a parent that was killed closes its end of the
 // pipe, and a child that went on would disturb what is measured next.
-func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name string) (rpcbench.Stack, error)) (err error) {
+func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name string) (rpcbench.Stack, error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lines := make(chan []byte) // nil when in has ended
@@ -54,7 +55,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 		defer close(lines)
 		for input := bufio.NewScanner(in); input.Scan(); {
 			select {
-			case lines <- append([]byte{}, input.Bytes()...):
+			case lines <- bytes.Clone(input.Bytes()):
 			case <-ctx.Done():
 				return
 			}
@@ -80,10 +81,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 			err = json.NewEncoder(out).Encode(r)
 		}
 	}
-	if e := g.Close(); err == nil {
-		err = e
-	}
-	return err
+	return cmp.Or(err, g.Close())
 }
 
 // Program is the path of a program that calls Serve.
@@ -122,14 +120,11 @@ func (c *child) block() (r timing.Record, err error) {
 	switch {
 	case err == nil && len(r.Blocks) == 1:
 		return r, nil
-	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
-		_ = c.Process.Kill()
-		return r, errors.New("rpcbench: measure: a child printed something else than a block")
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return r, cmp.Or(c.end(), errors.New("rpcbench: measure: a child ended before its time"))
 	}
-	if err = c.end(); err == nil {
-		err = errors.New("rpcbench: measure: a child ended before its time")
-	}
-	return r, err
+	_ = c.Process.Kill()
+	return r, errors.New("rpcbench: measure: a child printed something else than a block")
 }
 
 // end waits for the child to close its fixtures and to exit. It prefers what the child said to its exit status.
@@ -155,20 +150,18 @@ func (p Program) Run(ctx context.Context, spec Spec) (record timing.Record, err 
 			cancel() // which kills them
 		}
 		for _, c := range children {
-			if e := c.end(); err == nil {
-				err = e
-			}
+			err = cmp.Or(err, c.end())
 		}
 	}()
-	specs := []Spec{spec}
+	arms := [][]string{spec.Arms}
 	if spec.Apart {
-		specs = nil
+		arms = nil
 		for _, name := range spec.Arms {
-			specs = append(specs, Spec{Arms: []string{name, name}, Slice: spec.Slice, Seed: spec.Seed, Procs: spec.Procs})
+			arms = append(arms, []string{name, name})
 		}
 	}
-	for _, s := range specs {
-		c, err := p.start(ctx, s)
+	for _, own := range arms {
+		c, err := p.start(ctx, Spec{Arms: own, Slice: spec.Slice, Seed: spec.Seed, Procs: spec.Procs})
 		if err != nil {
 			return record, err
 		}
@@ -176,22 +169,23 @@ func (p Program) Run(ctx context.Context, spec Spec) (record timing.Record, err 
 	}
 	random := rand.New(rand.NewPCG(spec.Seed, 0))
 	for range spec.Blocks {
-		next := timing.Record{Arms: spec.Arms, Length: 2 * spec.Slice, Seed: spec.Seed, Blocks: [][]timing.Slice{make([]timing.Slice, len(children))}}
+		block := make([]timing.Slice, len(children))
+		next := timing.Record{Arms: spec.Arms, Length: 2 * spec.Slice, Seed: spec.Seed}
 		for turn, i := range random.Perm(len(children)) {
 			own, err := children[i].block()
 			if err != nil {
 				return record, err
 			}
 			if !spec.Apart {
-				next = own
+				next, block = own, own.Blocks[0]
 				break
 			}
-			sum := &next.Blocks[0][i]
+			sum := &block[i]
 			for _, s := range own.Blocks[0] {
 				*sum = timing.Slice{Turn: turn, Ops: sum.Ops + s.Ops, Wall: sum.Wall + s.Wall, CPU: sum.CPU + s.CPU, GC: sum.GC + s.GC, Lead: sum.Lead + s.Lead}
 			}
 		}
-		next.Blocks = append(record.Blocks, next.Blocks...)
+		next.Blocks = append(record.Blocks, block)
 		record = next
 	}
 	return record, nil

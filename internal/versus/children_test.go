@@ -9,7 +9,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +132,22 @@ func TestApart(t *testing.T) {
 	require.Len(t, orders, 2, "in random order")
 	_, err = record.Ratio(1, 0, 0.95)
 	require.NoError(t, err)
+}
+
+// Both slices of an arm in a process of its own count.
+func TestSlicesOfAnArmApart(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the child is a shell script")
+	}
+	script := filepath.Join(t.TempDir(), "child")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\nwhile read line; do echo '"+
+		`{"blocks":[[[1,2,30,400,5,6],[0,1,10,100,1,1]]]}`+"'; done\n"), 0o700))
+	record, err := Program(script).Run(t.Context(), apart(spec("a", "b")))
+	require.NoError(t, err)
+	require.Len(t, record.Blocks, 6)
+	for _, s := range slices.Concat(record.Blocks...) {
+		require.Equal(t, timing.Slice{Turn: s.Turn, Ops: 3, Wall: 40, CPU: 500, GC: 6, Lead: 7}, s)
+	}
 }
 
 func TestFailures(t *testing.T) {

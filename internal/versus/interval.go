@@ -29,21 +29,19 @@ type Figures struct {
 
 // Read makes an arm's figures of a record per process, in the order in which they ran: blocks of different processes are never
 // pooled. Records without blocks are left out.
-func Read(records []timing.Record, arm int, level float64) (f Figures) {
-	var ns, ratios []float64
+func Read(records []timing.Record, arm int, level float64) Figures {
+	var ns, cpu, ratios []float64
 	for _, r := range records {
 		if len(r.Blocks) == 0 {
 			continue
 		}
 		ns = append(ns, r.NsPerOp(arm))
-		f.CPUNsPerOp += r.CPUNsPerOp(arm)
+		cpu = append(cpu, r.CPUNsPerOp(arm))
 		if i, err := r.Ratio(arm, 0, 0.5); err == nil { // its median alone, of two blocks or more; none for the base itself
 			ratios = append(ratios, i.Median)
 		}
 	}
-	f.NsPerOp, f.CPUNsPerOp, f.Moved = stats.Mean(ns), f.CPUNsPerOp/float64(len(ns)), moved(ns)
-	f.Ratio = Interval(ratios, level)
-	return f
+	return Figures{NsPerOp: stats.Mean(ns), CPUNsPerOp: stats.Mean(cpu), Moved: moved(ns), Ratio: Interval(ratios, level)}
 }
 
 // Verdict is what the processes say of an arm, from the figures of the base and of the base's copy, whose interval is the noise floor.
@@ -56,10 +54,9 @@ func Verdict(base, again, arm Figures, margin float64) timing.Verdict {
 
 // Interval is that of the mean log-ratio of processes, as ratios. The processes are given in the order in which they ran.
 //
-// Processes that ran one after the other share what the machine did meanwhile. So their ratios may be closer to each other
-// than to those of a minute later, and Student's t interval, which takes them as independent, is then too narrow. Interval
-// also makes the t interval of the means of two processes in a row, of four in a row, and so on down to four means, and
-// returns the widest: batch means, with the size of the batch chosen by the data (A. M. Law, Simulation Modeling and
+// Processes in a row share what the machine did meanwhile. Student's t interval takes their ratios as independent, and is then
+// too narrow. Interval also makes the t interval of the means of two processes in a row, of four, and so on down to four means,
+// and returns the widest: batch means, with the size of the batch chosen by the data (A. M. Law, Simulation Modeling and
 // Analysis, 5th ed., section 9.5.3). The interval reaches from 0 to infinity for less than two processes.
 func Interval(ratios []float64, level float64) timing.Interval {
 	const fewestBatches = 4
@@ -91,10 +88,10 @@ func student(values []float64, level float64) (mean, half float64) {
 // moved is how far the base's time per op moved between processes, as a fraction: the longest over the shortest, without a
 // tenth of the processes at either end.
 func moved(nsPerOp []float64) float64 {
-	sorted := slices.Sorted(slices.Values(nsPerOp))
-	n := len(sorted)
+	n := len(nsPerOp)
 	if n == 0 {
 		return 0
 	}
-	return sorted[n-1-n/10]/sorted[n/10] - 1
+	slices.Sort(nsPerOp)
+	return nsPerOp[n-1-n/10]/nsPerOp[n/10] - 1
 }

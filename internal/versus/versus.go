@@ -4,6 +4,7 @@
 package versus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -136,7 +137,6 @@ func (g *Group) open(ctx context.Context) error {
 			return err
 		}
 	}
-	g.used = false
 	runtime.GC() // what starting left is not the slices'
 	return nil
 }
@@ -144,14 +144,14 @@ func (g *Group) open(ctx context.Context) error {
 // Block measures a slice of each arm, with new fixtures: two fixtures of one stack may differ for as long as they live; with new
 // ones that luck is noise between blocks, which the interval sees. A call that hangs is ended by closing the fixtures.
 func (g *Group) Block(ctx context.Context) error {
-	return g.watched(func() error {
+	return g.watched(func() (err error) {
 		if g.used {
-			if err := g.open(ctx); err != nil {
-				return err
-			}
+			err = g.open(ctx)
 		}
-		g.used = true
-		return g.pairing.Block(ctx)
+		if g.used = true; err == nil {
+			err = g.pairing.Block(ctx)
+		}
+		return err
 	})
 }
 
@@ -159,15 +159,15 @@ func (g *Group) Block(ctx context.Context) error {
 func (g *Group) watched(do func() error) error {
 	// The first block has a warm-up of every arm, and all lead in.
 	limit := g.hang + 4*timing.Longest*g.slice*time.Duration(len(g.Arms))
-	stop := time.AfterFunc(limit, func() {
+	watchdog := time.AfterFunc(limit, func() {
 		for _, arm := range g.Arms {
 			if f := arm.fixture.Load(); f != nil {
 				_ = f.Close()
 			}
 		}
-	}).Stop
+	})
 	err := do()
-	if inTime := stop(); err != nil && !inTime {
+	if inTime := watchdog.Stop(); err != nil && !inTime {
 		err = fmt.Errorf("%w (a call hung, so the fixtures were closed)", err)
 	}
 	return err
@@ -179,9 +179,7 @@ func (g *Group) Record() timing.Record { return g.pairing.Record() }
 // Close closes the fixtures, the newest first, and returns the first error.
 func (g *Group) Close() (err error) {
 	for _, arm := range slices.Backward(g.Arms) {
-		if e := arm.close(); err == nil {
-			err = e
-		}
+		err = cmp.Or(err, arm.close())
 	}
 	return err
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -69,12 +68,10 @@ func TestInjectionRunsOncePerCall(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	ids := map[string]bool{}
-	var takes time.Duration
 	all := tasks(whole(t))
 	for i, task := range all {
 		require.False(t, ids[task.id], "two tasks %s", task.id)
 		ids[task.id] = true
-		takes += task.takes()
 		for _, name := range task.spec.Arms {
 			_, err := Find(name)
 			require.NoError(t, err)
@@ -85,7 +82,7 @@ func TestPlan(t *testing.T) {
 		}
 		require.Equal(t, task.id, tasks(whole(t))[i].id, "an interrupted calibration goes on in the same order")
 	}
-	require.Less(t, takes, 70*time.Minute)
+	require.Less(t, time.Duration(len(all))*takes, 70*time.Minute)
 	some, err := Plan("same", "replication")
 	require.NoError(t, err)
 	require.Len(t, some, 2)
@@ -111,8 +108,12 @@ func small(name string, arms ...string) Experiment {
 	return Experiment{name, versus.Spec{Arms: arms, Procs: 1, Slice: time.Millisecond, Blocks: 1}, 1, 3}
 }
 
-func ran(shown *[]string) func(string, time.Duration, time.Duration) {
-	return func(what string, done, total time.Duration) { *shown = append(*shown, what) }
+func ran(shown *[]string) func(string, int, int, time.Duration) {
+	return func(what string, _, _ int, _ time.Duration) {
+		if what != "" {
+			*shown = append(*shown, what)
+		}
+	}
 }
 
 func TestRunGoesOnWhereItStopped(t *testing.T) {
@@ -120,7 +121,7 @@ func TestRunGoesOnWhereItStopped(t *testing.T) {
 	plan := []Experiment{small("a", "rawtcp", "rawtcp")}
 	var shown []string
 	ctx, cancel := context.WithCancel(t.Context())
-	err := Run(ctx, dir, plan, self(t), func(what string, done, total time.Duration) {
+	err := Run(ctx, dir, plan, self(t), func(what string, _, _ int, _ time.Duration) {
 		if shown = append(shown, what); len(shown) == 2 {
 			cancel()
 		}
@@ -164,13 +165,11 @@ func TestRunTriesFailedTasksAgain(t *testing.T) {
 	plan := []Experiment{small("bad", "rawtcp", "httpjsno"), small("good", "rawtcp", "rawtcp")}
 	var shown []string
 	err := Run(t.Context(), dir, plan, self(t), ran(&shown))
-	require.ErrorContains(t, err, "rpcbench: calibrate: failed, see "+filepath.Join(dir, RecordsFile)+": bad/0, bad/1, ")
-	require.ErrorContains(t, err, ": the same command tries them again")
+	require.ErrorContains(t, err, `rpcbench: calibrate: bad/`)
+	require.ErrorContains(t, err, `unknown stack "httpjsno"`)
+	require.ErrorContains(t, err, ": the same command tries again what failed")
+	require.NotContains(t, err.Error(), "\n")
 	require.Len(t, shown, 2*3, "the others are measured all the same")
-	entries, _, err := read(filepath.Join(dir, RecordsFile))
-	require.NoError(t, err)
-	kept := slices.IndexFunc(entries, func(e Entry) bool { return e.Task == "bad/0" })
-	require.Contains(t, entries[kept].Error, "httpjsno")
 
 	shown, plan[0].Spec.Arms = nil, []string{"rawtcp", "httpjson"}
 	require.NoError(t, Run(t.Context(), dir, plan, self(t), ran(&shown)))
@@ -182,7 +181,7 @@ func TestRecordsOfAnotherMachine(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, RecordsFile)
 	plan := []Experiment{small("a", "rawtcp", "rawtcp")}
-	require.NoError(t, Run(t.Context(), dir, plan, self(t), func(string, time.Duration, time.Duration) {}))
+	require.NoError(t, Run(t.Context(), dir, plan, self(t), func(string, int, int, time.Duration) {}))
 	own, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for why, name := range map[string]string{"another program": "program", "another Go": "go", "another machine": "cores"} {
@@ -306,10 +305,8 @@ func TestRecordsOfAnotherPlan(t *testing.T) {
 	} {
 		entries := synthetic(t)
 		change(entries[1].Record)
-		require.EqualError(t, figures(io.Discard, entries),
+		require.ErrorContains(t, figures(io.Discard, entries),
 			"rpcbench: calibrate: the record of "+entries[1].Task+" is not what the plan asks for: delete its line to measure it again", why)
-		entries[1].Error = "died"
-		require.NoError(t, figures(io.Discard, entries), "what a failed process left is not looked at")
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"sort"
 	"strings"
 	"text/tabwriter"
@@ -23,30 +22,28 @@ import (
 // difference is found: the verdicts "slower" on a copy with work. Does an interval hold what it says: "hold the others' mean".
 func Figures(dir string, w io.Writer) error {
 	entries, _, err := read(filepath.Join(dir, RecordsFile))
-	if err != nil {
-		return err
-	}
 	var text bytes.Buffer
-	if err := figures(&text, entries); err != nil {
-		return err
+	if err == nil {
+		err = figures(&text, entries)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "figures.txt"), text.Bytes(), 0o644); err != nil {
-		return err
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "figures.txt"), text.Bytes(), 0o644)
 	}
-	_, err = text.WriteTo(w)
+	if err == nil {
+		_, err = text.WriteTo(w)
+	}
 	return err
 }
 
 func figures(w io.Writer, entries []Entry) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	var shown []string
-	found := map[string]timing.Record{}
+	shown, found := map[string]bool{"": true}, map[string]timing.Record{}
 	for _, e := range entries {
-		if env := strings.Join(e.Environment, " "); env != "" && !slices.Contains(shown, env) {
+		if env := strings.Join(e.Environment, " "); !shown[env] {
 			fmt.Fprintln(t, "#", env)
-			shown = append(shown, env)
+			shown[env] = true
 		}
-		if e.Error == "" && e.Record != nil {
+		if e.Record != nil {
 			found[e.Task] = *e.Record
 		}
 	}
@@ -61,8 +58,10 @@ func figures(w io.Writer, entries []Entry) error {
 			var own []timing.Record
 			for _, task := range e.repeat(i) {
 				r, ok := found[task.id]
-				if ok && !complete(r, e.Spec) {
-					return fmt.Errorf("rpcbench: calibrate: the record of %s is not what the plan asks for: delete its line to measure it again", task.id)
+				for arm := 1; ok && arm < len(e.Spec.Arms); arm++ {
+					if _, err := r.Ratio(arm, 0, 0.5); err != nil {
+						return fmt.Errorf("rpcbench: calibrate: the record of %s is not what the plan asks for: delete its line to measure it again: %w", task.id, err)
+					}
 				}
 				if ok {
 					own = append(own, r)
@@ -77,14 +76,6 @@ func figures(w io.Writer, entries []Entry) error {
 		}
 	}
 	return t.Flush()
-}
-
-// complete says whether there is a ratio in a record.
-func complete(r timing.Record, spec versus.Spec) bool {
-	empty := func(s timing.Slice) bool { return s.Ops <= 0 || s.Wall <= 0 }
-	return len(r.Arms) == len(spec.Arms) && len(r.Blocks) > 0 && !slices.ContainsFunc(r.Blocks, func(block []timing.Slice) bool {
-		return len(block) != len(r.Arms) || slices.ContainsFunc(block, empty)
-	})
 }
 
 // line is an experiment's. A repeat whose base moved is undecided, and its ratio is not looked at.

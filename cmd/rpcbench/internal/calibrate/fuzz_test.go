@@ -24,7 +24,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(all.Bytes())
 	f.Add(all.Bytes()[:all.Len()-1])
 	for _, seed := range []string{
-		"", "\n", "{}", "{}\n", "{}\n{\n", "null\n", "[]\n", "{}{}\n", "{\"task\":\"same/1\",\"error\":\"died\"}\n", "{\"began\":\"2026-11-21T19:00:00Z\"}\n{\"tas",
+		"", "\n", "{}", "{}\n", "{}\n{\n", "null\n", "[]\n", "{}{}\n", "{\"task\":\"same/1\"}\n", "{\"began\":\"2026-11-21T19:00:00Z\"}\n{\"tas",
 		"{\"task\":\"same/0\",\"record\":{\"arms\":[\"a\",\"b\"],\"blocks\":[[[0,1,1,1,0]]]}}\n",
 		"{\"task\":\"same/0\",\"record\":{\"arms\":[\"a\"],\"blocks\":[[[0,0,0,0,0]]]}}\n",
 		"{\"task\":\"same/0\",\"record\":{}}\n{\"task\":\"same/1\",\"record\":{}}\n",

@@ -19,8 +19,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/roster"
 )
 
-// Find returns the stack of a name, as the roster does, and copies of grpcprotobuf with more to do: "grpcprotobuf+work=500ns" is busy
-// for that long in each handler.
+// Find returns the stack of a name, as the roster does, and copies of grpcprotobuf with more to do: the handlers of
+// "grpcprotobuf+work=500ns" are busy for that long.
 func Find(name string) (rpcbench.Stack, error) {
 	plain, amount, injected := strings.Cut(name, "+work=")
 	if !injected {
@@ -42,20 +42,13 @@ func injectedInto(name string, inject func()) rpcbench.Stack {
 	s := grpcprotobuf.New()
 	s.Name = name
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-		return server{grpcapi.NewServer(config, grpc.UnaryInterceptor(
+		return grpcapi.OwnServer(config, grpc.UnaryInterceptor(
 			func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 				inject()
 				return handle(ctx, request)
-			}))}, nil
+			})), nil
 	}
 	return s
-}
-
-type server struct{ *grpc.Server }
-
-func (s server) Close() error {
-	s.Stop()
-	return nil
 }
 
 // work runs a generator of random numbers, which touches no memory.

@@ -10,6 +10,13 @@ import (
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
+const (
+	processes = 16 // of a repeat, which is what versus runs unless told otherwise
+	blocks    = 12 // of a process, fewer than versus has by default: so intervals are wider, and no less honest
+
+	takes = 400*time.Millisecond + 3*blocks*versus.Turn // what a process takes, about
+)
+
 // Experiment is a comparison that is made again and again, each time as versus makes it: the base, its copy and a contestant, in
 // sixteen processes one after the other.
 type Experiment struct {
@@ -19,19 +26,14 @@ type Experiment struct {
 	Processes int // of a repeat
 }
 
-const (
-	processes = 16 // of a repeat, which is what versus runs unless told otherwise
-	blocks    = 12 // of a process, fewer than versus has by default: so intervals are wider, and no less honest
-)
-
 // Plan is all of it, or the experiments of these names: about 70 minutes on one machine.
 func Plan(only ...string) (plan []Experiment, err error) {
 	var known []string
 	add := func(name string, procs, repeats int, base, contestant string) {
 		known = append(known, name)
 		if len(only) == 0 || slices.Contains(only, name) {
-			arms := []string{base, base, contestant}
-			plan = append(plan, Experiment{name, versus.Spec{Arms: arms, Procs: procs, Slice: versus.Slice, Blocks: blocks}, repeats, processes})
+			spec := versus.Spec{Arms: []string{base, base, contestant}, Procs: procs, Slice: versus.Slice, Blocks: blocks}
+			plan = append(plan, Experiment{name, spec, repeats, processes})
 		}
 	}
 	const json, grpc = "httpjson", "grpcprotobuf"
@@ -76,10 +78,4 @@ func tasks(plan []Experiment) []task {
 	r := rand.New(rand.NewPCG(1, 0))
 	r.Shuffle(len(repeats), func(i, j int) { repeats[i], repeats[j] = repeats[j], repeats[i] })
 	return slices.Concat(repeats...)
-}
-
-// takes is about how long a task lasts.
-func (t task) takes() time.Duration {
-	const start = 400 * time.Millisecond
-	return start + time.Duration(t.spec.Blocks*len(t.spec.Arms))*versus.Turn
 }
