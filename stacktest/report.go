@@ -10,6 +10,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/relay"
+	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
@@ -40,12 +41,13 @@ func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n int64) {
 func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
 	b.Helper()
 	began := time.Now()
-	tick := latency.Tick(func() time.Duration { return time.Since(began) })
+	const ticks = 20 // of a coarse clock that a duration takes at least: a tick is then a twentieth of it
+	tick, coarse := timing.Tick(func() time.Duration { return time.Since(began) })
 	for _, p := range []struct {
 		unit string
 		q    float64
 	}{{"p50-ns", 0.50}, {"p95-ns", 0.95}, {"p99-ns", 0.99}} {
-		if d, ok := ops.Quantile(p.q); ok && d >= latency.Ticks*tick {
+		if d, ok := ops.Quantile(p.q); ok && (!coarse || d >= ticks*tick) {
 			b.ReportMetric(float64(d), prefix+p.unit)
 		}
 	}
