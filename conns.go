@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// ServeConns makes a Server for a protocol that is served connection by connection, such as net/rpc's. handle owns the
-// connection, above TLS if config asks for it, and returns when it is done with it. Close closes all of them, and Serve
-// returns when every handle has. A temporary error of Accept, such as too many open files, is tried again after a pause of 5 ms
-// to 1 s, as net/http does. Any other error closes all connections, and Serve returns it.
+// ServeConns makes a Server for a protocol that is served connection by connection, such as net/rpc's. handle owns its
+// connection, above TLS if config asks for it. Close closes all connections, and Serve returns when every handle has. After a
+// temporary error of Accept, such as too many open files, Serve tries again in 5 ms to 1 s, as net/http does. Any other
+// error closes all connections, and Serve returns that error.
 func ServeConns(config ServerConfig, handle func(net.Conn)) Server {
 	s := &connServer{tls: config.TLS, handle: handle}
 	s.closed, s.cancel = context.WithCancel(context.Background())
@@ -51,11 +51,11 @@ func (s *connServer) Serve(ln net.Listener) error {
 		handlers.Go(func() {
 			defer context.AfterFunc(s.closed, func() { _ = bare.Close() })()
 			defer bare.Close()
+			conn := bare
 			if s.tls != nil {
-				s.handle(tls.Server(bare, s.tls))
-			} else {
-				s.handle(bare)
+				conn = tls.Server(bare, s.tls)
 			}
+			s.handle(conn)
 		})
 	}
 }

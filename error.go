@@ -3,7 +3,6 @@ package rpcbench
 import (
 	"context"
 	"errors"
-	"strings"
 )
 
 // Code says how a call failed. It is the same for the same mistake on every stack.
@@ -34,18 +33,17 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	var b strings.Builder
-	b.WriteString("rpcbench: " + string(e.Code))
+	text := "rpcbench: " + string(e.Code)
 	for i, v := range e.Violations {
-		b.WriteString([]string{": ", ", "}[min(i, 1)] + v.Field + " " + v.Rule)
+		text += []string{": ", ", "}[min(i, 1)] + v.Field + " " + v.Rule
 	}
 	if e.Message != "" {
-		b.WriteString(": " + e.Message)
+		text += ": " + e.Message
 	}
 	if e.Err != nil {
-		b.WriteString(": " + e.Err.Error())
+		text += ": " + e.Err.Error()
 	}
-	return b.String()
+	return text
 }
 
 func (e *Error) Unwrap() error { return e.Err }
@@ -62,25 +60,23 @@ func CodeOf(err error) Code {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		return ""
+	}
+	return contextCode(err, Internal)
+}
+
+// CallError makes the Error of a call that its connection or its context ended.
+func CallError(ctx context.Context, err error) *Error {
+	return &Error{Code: contextCode(errors.Join(ctx.Err(), err), Unavailable), Err: err}
+}
+
+func contextCode(err error, otherwise Code) Code {
+	switch {
 	case errors.Is(err, context.Canceled):
 		return Canceled
 	case errors.Is(err, context.DeadlineExceeded):
 		return DeadlineExceeded
 	}
-	return Internal
-}
-
-// CallError makes the Error of a call that its connection or its context ended.
-func CallError(ctx context.Context, err error) *Error {
-	cause := errors.Join(ctx.Err(), err)
-	switch {
-	case errors.Is(cause, context.Canceled):
-		return &Error{Code: Canceled, Err: err}
-	case errors.Is(cause, context.DeadlineExceeded):
-		return &Error{Code: DeadlineExceeded, Err: err}
-	}
-	return &Error{Code: Unavailable, Err: err}
+	return otherwise
 }

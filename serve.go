@@ -1,6 +1,7 @@
 package rpcbench
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -15,10 +16,6 @@ import (
 // serve runs the server of stack in this process. An error names the step (certificate, listen, server), to which Start
 // adds the stack, and leaves nothing running; ctx bounds the start alone.
 func serve(ctx context.Context, stack Stack, config Config) (*localServer, error) {
-	addr := config.Addr
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
 	s := &localServer{name: stack.Name, served: make(chan struct{})}
 	var serverTLS *tls.Config
 	if config.TLS {
@@ -28,12 +25,13 @@ func serve(ctx context.Context, stack Stack, config Config) (*localServer, error
 		}
 		s.certificate = serverTLS.Certificates[0].Certificate[0]
 	}
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", cmp.Or(config.Addr, "127.0.0.1:0"))
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	s.listener = &relay.Listener{Listener: ln, Wrap: config.WrapServer}
-	if s.server, err = stack.Server(ServerConfig{TLS: serverTLS, IdleTimeout: config.IdleTimeout, HeaderTimeout: config.HeaderTimeout}); err != nil {
+	s.server, err = stack.Server(ServerConfig{serverTLS, config.IdleTimeout, config.HeaderTimeout})
+	if err != nil {
 		return nil, fmt.Errorf("server: %w", also(err, ln.Close()))
 	}
 	go func() {
@@ -56,8 +54,10 @@ type localServer struct {
 	stopping    atomic.Bool
 }
 
-// serveGrace is for a Serve that fails: it closes its listener, and so lets calls fail, before it returns its error.
-const serveGrace = 100 * time.Millisecond
+const (
+	serveGrace   = 100 * time.Millisecond // for a Serve that fails: calls may fail before it returns its error
+	closeTimeout = 10 * time.Second       // for Serve to return after Close
+)
 
 // failure is why Serve has ended by itself; nil if it has not.
 func (s *localServer) failure() error {
@@ -70,9 +70,6 @@ func (s *localServer) failure() error {
 	}
 	return nil
 }
-
-// closeTimeout bounds the wait for Serve to return.
-const closeTimeout = 10 * time.Second
 
 // stop ends serving and returns when Serve has returned.
 func (s *localServer) stop() error {

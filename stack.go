@@ -15,16 +15,11 @@ import (
 // Stack is one way to serve and call the create-user API: a transport, a wire format and the libraries that implement
 // them. It is a plain value, made anew by its package's functions; nothing of it is shared by the process.
 type Stack struct {
-	// Name is how rows call it: "httpjson", "httpjson.stream"; [a-z0-9.]+, and no "-digits" at the end.
-	Name string
-	// Protocol is what client and server say to each other: the Server of one stack and the Dial of another of equal
-	// Protocol understand each other.
-	Protocol string
+	Name     string // how rows call it: "httpjson", "httpjson.stream"; [a-z0-9.]+, and no "-digits" at the end
+	Protocol string // the Server of one stack and the Dial of another of equal Protocol understand each other
 	Traits   Traits
-	// Server makes a server; it neither listens nor names a port.
-	Server func(ServerConfig) (Server, error)
-	// Dial makes a client of config.Conns connections, opened at once or by the first calls.
-	Dial func(ClientConfig) (Client, error)
+	Server   func(ServerConfig) (Server, error) // neither listens nor names a port
+	Dial     func(ClientConfig) (Client, error) // makes a client of Conns connections, opened at once or by the first calls
 }
 
 // Traits is what a stack declares about itself. The suite reads each off the wire or the allocation profile.
@@ -40,8 +35,8 @@ type Traits struct {
 	// "google.golang.org/grpc". A stack over bare connections has none.
 	Server, Client []string
 
-	// Background names functions whose goroutines a library starts once and keeps for the life of the process, such as
-	// "github.com/valyala/fasthttp.updateServerDate.func1". No other goroutine may be left by a closed fixture.
+	// Background names functions whose goroutines a library starts once and keeps, such as
+	// "github.com/valyala/fasthttp.updateServerDate.func1". A closed fixture leaves no other goroutine.
 	Background []string
 }
 
@@ -72,7 +67,8 @@ func Cross(client, server Stack) (Stack, error) {
 		return Stack{}, fmt.Errorf("rpcbench: a client of %s, which speaks %s, can't call a server of %s, which speaks %s",
 			client.Name, client.Protocol, server.Name, server.Protocol)
 	}
-	client.Name, client.Server, client.Traits.Server = client.Name+".to."+server.Name, server.Server, server.Traits.Server
+	client.Name += ".to." + server.Name
+	client.Server, client.Traits.Server = server.Server, server.Traits.Server
 	return client, nil
 }
 
@@ -80,8 +76,8 @@ func Cross(client, server Stack) (Stack, error) {
 type ServerConfig struct {
 	TLS *tls.Config // nil: in clear. The stack hands it to its own library
 
-	// IdleTimeout and HeaderTimeout stand in place of the constants of these names; zero is the constant. The suite sets
-	// milliseconds, to see that a server keeps them. Limits has both.
+	// IdleTimeout and HeaderTimeout replace the constants of these names unless they are zero: see Limits. The suite sets
+	// milliseconds, to see that a server keeps them.
 	IdleTimeout, HeaderTimeout time.Duration
 }
 
@@ -93,19 +89,17 @@ func (c ServerConfig) Limits() (idle, header time.Duration) {
 
 // Server serves connections until it is closed. *http.Server is one, in clear.
 type Server interface {
-	// Serve accepts connections until Close; its error after that has no meaning.
-	Serve(net.Listener) error
-	// Close ends Serve and closes every connection at once.
-	Close() error
+	Serve(net.Listener) error // accepts connections until Close; its error after that has no meaning
+	Close() error             // ends Serve and closes every connection at once
 }
 
 // ClientConfig is what surrounds a client.
 type ClientConfig struct {
-	Addr string // host:port
-	// DialContext opens every connection of the client, and nothing else does.
-	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
-	TLS         *tls.Config // nil: in clear. The stack hands it to its own library, above the connection of DialContext
-	Conns       int         // connections to hold, at least 1
+	Addr        string                                                            // host:port
+	DialContext func(ctx context.Context, network, addr string) (net.Conn, error) // opens every connection of the client
+	TLS         *tls.Config                                                       // as of ServerConfig, above DialContext's connection
+	Conns       int                                                               // connections to hold, at least 1
+
 	// Headers go with every call that is no stream; nil: none but the library's own. Dial's error wraps
 	// errors.ErrUnsupported if the protocol has no headers.
 	Headers *Headers
@@ -127,18 +121,17 @@ type Client interface {
 	Close() error
 }
 
-// Echoer is a Client that can also send the flex message there and back, natively and without validation: what handling
-// a call costs alone.
+// Echoer is a Client that can also send the flex message there and back, without validation: what handling a call costs.
 type Echoer interface {
 	Echo(ctx context.Context, m *message.Flex) (*message.Flex, error) // neutral, as CreateUser is
 	PrepareEcho(m *message.Flex) (Call, error)                        // native, as Prepare is
 }
 
-// Streamer is a Client that can also keep a stream open, natively. The server validates every user of a stream as it does
+// Streamer is a Client that can also keep a bidirectional stream open. The server validates every user of a stream as it does
 // CreateUser's; one that breaks a rule ends the stream with the same Error.
 type Streamer interface {
-	// OpenStream opens a bidirectional stream on the next connection in turn, to be closed by the caller. ctx bounds its whole
-	// life. The server may hear of it no sooner than of the first user.
+	// OpenStream opens a stream on the next connection in turn. ctx bounds its whole life. The caller closes the stream.
+	// The server may hear of the stream no sooner than of the first user.
 	OpenStream(ctx context.Context) (Stream, error)
 }
 
@@ -146,12 +139,12 @@ type Streamer interface {
 type Stream interface {
 	// Prepare builds the native request once. The Call sends it, receives one reply and compares it.
 	//
-	// A Call of a stream looks at its own context once, before it sends: if that is done, nothing is sent. From then on it
-	// is the stream's context that ends the Call, and the stream with it. A stream stays open after those Calls and after a
-	// reply that differs. Any other error ends it, and every later Call returns that error again, or Unavailable after Close.
+	// A Call looks at its own context once: if that is done, nothing is sent, and the stream stays open. After that only the
+	// stream's context ends the Call, and the stream with it. The stream stays open after a reply that differs. Any other
+	// error ends the stream, and every later Call returns that error again, or Unavailable after Close.
 	Prepare(u User) (Call, error)
-	// Close ends the stream, both ways, and waits for the server to end it. It returns the error that has ended the stream
-	// before, or with which the server ends it now. A second call does nothing and returns the first one's error.
+	// Close ends the stream, both ways, and waits for the server to end it. It returns the error that has ended the stream,
+	// if any. A second call does nothing and returns the first one's error.
 	Close() error
 }
 

@@ -1,36 +1,34 @@
 package rpcbench
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Config is what surrounds a run and is the same for every stack. The zero value is one bare connection in clear.
+// Config has the settings of a run that are the same for every stack. The zero value is one bare connection in clear.
 type Config struct {
 	Addr  string // where to listen; "" is 127.0.0.1:0, any free port of the loopback interface
 	Conns int    // connections the client holds; 0 is 1
 	TLS   bool   // TLS 1.3, with a certificate made for this fixture and verified by its client
 
-	Headers *Headers // that the client adds to its calls; nil: none. Not every protocol has headers: see ClientConfig
+	Headers *Headers // see ClientConfig
 
-	// IdleTimeout and HeaderTimeout are the server's: see ServerConfig.
-	IdleTimeout, HeaderTimeout time.Duration
+	IdleTimeout, HeaderTimeout time.Duration // see ServerConfig
 
 	// WrapServer and WrapClient see every connection beneath TLS: to count, record, delay. nil leaves it bare.
 	WrapServer, WrapClient func(net.Conn) net.Conn
 
-	// Server is the host:port of a server of the stack that runs elsewhere. Start then only dials. The server has settings
-	// of its own, so Addr, WrapServer and the timeouts must be zero. "" is a server in this process.
-	Server string
-	// Certificate is the certificate of Server, in DER. With TLS the client trusts this certificate alone.
-	Certificate []byte
+	// Server is the host:port of a server of the stack that runs elsewhere; Addr, WrapServer and the timeouts must then be
+	// zero. "" is a server in this process.
+	Server      string
+	Certificate []byte // of Server, in DER; with TLS the client trusts no other
 }
 
 // Fixture is a running server and a client that has called it.
@@ -54,13 +52,12 @@ type Fixture struct {
 	readyBy time.Time // for the first connection
 }
 
-// maxBursts bounds the bursts of calls that open a fixture's connections: many times what any stack took.
-const maxBursts = 1000
-
 // Start serves stack as config says, dials it, and calls until the declared connections are open at both ends and every
-// reply has been right. An error names the stack and the step (listen, server, dial, connect), and leaves
-// nothing running. ctx bounds the start alone; without a deadline of its own it has 10 s. A start that ends with more connections than declared is tried again: on a
-// busy machine net/http gives up a connection whose writer was not scheduled within 50 ms of the reply, and dials another.
+// reply has been right. An error names the stack and the step (listen, server, dial, connect), and leaves nothing running.
+// ctx bounds the start alone; without a deadline of its own it has 10 s.
+//
+// A start that ends with more connections than declared is tried again: on a busy machine net/http gives up a connection whose
+// writer was not scheduled within 50 ms of the reply, and dials another.
 func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
@@ -77,24 +74,24 @@ func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 
 const (
 	maxStarts  = 3
+	maxBursts  = 1000 // of calls that open a fixture's connections: many times what any stack took
 	startLimit = 10 * time.Second
 )
 
 var errTooMany = errors.New("more connections than declared")
 
 func start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
+	f := &Fixture{Stack: stack, Addr: config.Server}
+	f.stop = sync.OnceValue(f.stopAll)
 	fail := func(step string, err error) (*Fixture, error) {
-		return nil, fmt.Errorf("rpcbench: %s: %s: %w", stack.Name, step, err)
+		return nil, fmt.Errorf("rpcbench: %s: %s: %w", stack.Name, step, also(err, f.stop()))
 	}
-	conns := max(config.Conns, 1)
 	if h := config.Headers; h != nil && (h.UserAgent == "" || h.Authorization == "" || h.Traceparent == nil) {
 		return fail("headers", errors.New("Config.Headers needs a UserAgent, an Authorization and a Traceparent"))
 	}
-	f := &Fixture{Stack: stack, Addr: config.Server}
-	f.stop = sync.OnceValue(f.stopAll)
-	certificate := config.Certificate
+	conns, certificate := max(config.Conns, 1), config.Certificate
+	var err error
 	if config.Server == "" {
-		var err error
 		if f.server, err = serve(ctx, stack, config); err != nil {
 			return nil, fmt.Errorf("rpcbench: %s: %w", stack.Name, err)
 		}
@@ -109,9 +106,8 @@ func start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 
 	var clientTLS *tls.Config
 	if config.TLS {
-		var err error
 		if clientTLS, err = trusting(certificate); err != nil {
-			return fail("certificate", also(err, f.Close()))
+			return fail("certificate", err)
 		}
 		clientTLS.VerifyConnection = func(s tls.ConnectionState) error {
 			f.tls.Store(&s)
@@ -122,20 +118,19 @@ func start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 	f.dial = ClientConfig{
 		Addr: f.Addr, DialContext: f.dialer(config.WrapClient), TLS: clientTLS, Conns: conns, Headers: config.Headers,
 	}
-	client, err := stack.Dial(f.dial)
-	if err != nil {
-		return fail("dial", also(err, f.Close()))
+	if f.Client, err = stack.Dial(f.dial); err != nil {
+		f.Client = nil // or a typed nil would be closed
+		return fail("dial", err)
 	}
-	f.Client = client
-	if err := f.connect(ctx, conns); err != nil {
-		return fail("connect", also(err, f.Close()))
+	if err = f.connect(ctx, conns); err != nil {
+		return fail("connect", err)
 	}
 	return f, nil
 }
 
 // connect calls from conns goroutines at once until as many connections are accepted. One burst may not do: a call that
-// ends early gives its connection to the next. The calls carry no deadline of ctx's, which would leave its trace in
-// HTTP/2's header table; when ctx ends, the fixture is stopped under them.
+// ends early gives its connection to the next. A deadline of the calls would leave its trace in HTTP/2's header table: when
+// ctx ends, the fixture is stopped under them.
 func (f *Fixture) connect(ctx context.Context, conns int) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -145,7 +140,8 @@ func (f *Fixture) connect(ctx context.Context, conns int) error {
 	calls := make([]Call, conns)
 	for i := range calls {
 		var err error
-		if calls[i], err = f.Client.Prepare(connectUser(i)); err != nil {
+		u := User{Email: fmt.Sprintf("connect%d@example.com", i), Name: "connect", Password: "connect"}
+		if calls[i], err = f.Client.Prepare(u); err != nil {
 			return err
 		}
 	}
@@ -186,10 +182,6 @@ func also(first, second error) error {
 	return fmt.Errorf("%w; %w", first, second)
 }
 
-func connectUser(i int) User {
-	return User{Email: "connect" + strconv.Itoa(i) + "@example.com", Name: "connect", Password: "connect"}
-}
-
 // burst makes every call once, all at a time, and returns the first error.
 func burst(calls []Call) error {
 	errs := make(chan error, len(calls))
@@ -198,9 +190,7 @@ func burst(calls []Call) error {
 	}
 	var first error
 	for range calls {
-		if err := <-errs; err != nil && first == nil {
-			first = err
-		}
+		first = cmp.Or(first, <-errs)
 	}
 	return first
 }
@@ -216,7 +206,7 @@ func (f *Fixture) dialer(wrap func(net.Conn) net.Conn) func(context.Context, str
 			return nil, err
 		}
 		if f.server == nil && !f.keep(c) {
-			return nil, net.ErrClosed
+			return nil, errors.Join(net.ErrClosed, c.Close())
 		}
 		if wrap != nil {
 			c = wrap(c)
@@ -226,29 +216,26 @@ func (f *Fixture) dialer(wrap func(net.Conn) net.Conn) func(context.Context, str
 	}
 }
 
-// keep puts a connection into the ring. It closes the connection and returns false if the fixture is closed.
+// keep puts a connection into the ring, unless the fixture is closed.
 func (f *Fixture) keep(c net.Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed {
-		_ = c.Close()
-		return false
+	if !f.closed {
+		f.newest[f.next] = c
+		f.next = (f.next + 1) % len(f.newest)
 	}
-	f.newest[f.next] = c
-	f.next = (f.next + 1) % len(f.newest)
-	return true
+	return !f.closed
 }
 
-// Dial makes another client of the fixture's server, as Client was made but with one connection. Who calls it closes it,
-// before the fixture.
+// Dial makes another client of the fixture's server, with one connection. The caller closes it before the fixture.
 func (f *Fixture) Dial() (Client, error) {
 	config := f.dial
 	config.Conns = 1
 	return f.Stack.Dial(config)
 }
 
-// Accepted returns how many connections the server's own listener has accepted. A server elsewhere can't be asked: for
-// that one it returns how many connections its client has opened.
+// Accepted returns how many connections the server's own listener has accepted; of a server elsewhere, how many its client
+// has opened.
 func (f *Fixture) Accepted() int64 {
 	if f.server == nil {
 		return f.dialled.Load()
@@ -258,15 +245,12 @@ func (f *Fixture) Accepted() int64 {
 
 // TLS returns what the client's newest handshake agreed on; false in clear.
 func (f *Fixture) TLS() (tls.ConnectionState, bool) {
-	if s := f.tls.Load(); s != nil {
-		return *s, true
-	}
-	return tls.ConnectionState{}, false
+	s := f.tls.Load()
+	return *cmp.Or(s, new(tls.ConnectionState)), s != nil
 }
 
-// Close closes the client, then the server, and returns when serving has ended. A server elsewhere goes on; the connections
-// to it are closed. A second call does nothing and returns the first one's error. Close may be called while a call hangs:
-// that call then fails.
+// Close closes the client, then the server, and returns when serving has ended. A server elsewhere goes on. A call that hangs
+// meanwhile fails. A second Close does nothing and returns the first one's error.
 func (f *Fixture) Close() error { return f.stop() }
 
 func (f *Fixture) stopAll() error {

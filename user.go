@@ -16,22 +16,21 @@ type User struct {
 	Avatar   []byte `json:"avatar,omitempty" msgpack:"avatar,omitempty"` // at most MaxAvatar bytes; nil and empty are the same
 }
 
-// Response is the service's answer: OKCode, OKMessage and the user with its id.
+// Response is the service's answer to a valid user: OKCode, OKMessage and the user with UserID.
 type Response struct {
 	Code    int32  `json:"code"`
 	Message string `json:"message"`
 	User    *User  `json:"user"`
 }
 
-// What the service answers to every valid user.
 const (
 	OKCode    = 200
 	OKMessage = "OK"
 	UserID    = "1000000"
 )
 
-// Limits that every server keeps. None of them bounds a whole call in time: such a timer would be billed to one library
-// and not to another, and would end streams.
+// Limits that every server keeps. None bounds a whole call in time: such a timer would be billed to some libraries, and
+// would end streams.
 const (
 	MaxAvatar     = 1 << 20          // bytes of User.Avatar; more is Invalid
 	MaxBody       = 2 << 20          // bytes of an encoded request; more is TooLarge

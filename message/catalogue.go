@@ -7,25 +7,19 @@ type Entry struct {
 	Size int     // bytes on the protobuf wire
 	Gzip float64 // declared entropy: size after gzip, of the protobuf bytes, over size; within 0.05; 0 of no bytes
 
-	// New makes the message as a pointer to a plain struct, of the same content every time.
+	// New makes the message, a pointer to a plain struct, of the same content every time.
 	New func() any
 }
 
 // Catalogue lists the messages, those of one type together and from small to large.
 func Catalogue() []Entry {
 	return []Entry{
-		{"small.3B", "what a codec costs when there is next to nothing to encode", 3, 9,
-			func() any { return &Small{Text: "a"} }},
-		{"small.25B", "a short string: the size of many replies", 25, 1.96,
-			func() any { return &Small{Text: "brown fox, unremarkable"} }},
-		{"flex.empty", "no field is set: the handling of a message alone", 0, 0,
-			func() any { return &Flex{} }},
-		{"flex.complex", "every scalar kind and every kind of nesting, once", 133, 0.98,
-			func() any { return Complex() }},
-		{"addressbook", "short strings and an enum, nested twice: the usual business message", 631, 0.60,
-			func() any { return newAddressBook() }},
-		{"newsfeed", "large and mixed, in lists of lists: text, ids, times, enums", 141_398, 0.51,
-			func() any { return newNewsFeed() }},
+		{"small.3B", "what a codec costs when there is next to nothing to encode", 3, 9, func() any { return &Small{Text: "a"} }},
+		{"small.25B", "a short string: the size of many replies", 25, 1.96, func() any { return &Small{Text: "brown fox, unremarkable"} }},
+		{"flex.empty", "no field is set: the handling of a message alone", 0, 0, func() any { return &Flex{} }},
+		{"flex.complex", "every scalar kind and every kind of nesting, once", 133, 0.98, func() any { return Complex() }},
+		{"addressbook", "short strings and an enum, nested twice: the usual business message", 631, 0.60, func() any { return newAddressBook() }},
+		{"newsfeed", "large and mixed, in lists of lists: text, ids, times, enums", 141_398, 0.51, func() any { return newNewsFeed() }},
 		{"tree.sparse.10B", "a few of the fields, a few bytes", 10, 3.40, tree(34, 10, false)},
 		{"tree.sparse.100B", "most fields unset, which protobuf leaves out and a text format too", 107, 1.23, tree(3, 100, false)},
 		{"tree.sparse.1kB", "the same, larger", 1019, 0.97, tree(4, 1000, false)},
@@ -49,6 +43,4 @@ func tree(seed uint64, size int, dense bool) func() any {
 	return func() any { return NewTree(seed, size, dense) }
 }
 
-func article(sections int) func() any {
-	return func() any { return NewArticle(sections) }
-}
+func article(sections int) func() any { return func() any { return NewArticle(sections) } }

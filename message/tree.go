@@ -3,6 +3,7 @@ package message
 import (
 	"math/bits"
 	"math/rand/v2"
+	"reflect"
 )
 
 // Tree is random values of five scalar kinds in three levels of messages, of any size. Numbers take every length that
@@ -75,24 +76,14 @@ const leaves = 10 // of a branch, but for the last one
 // dense one has every scalar field set, a sparse one about one in five.
 func NewTree(seed uint64, size int, dense bool) *Tree {
 	r := source(seed)
-	l := newLeaf(r, dense)
-	t := &Tree{
-		Int1: l.Int1, Int2: l.Int2, Int3: l.Int3, Long1: l.Long1, Long2: l.Long2, Long3: l.Long3,
-		Double1: l.Double1, Double2: l.Double2, Double3: l.Double3, Bool1: l.Bool1, Bool2: l.Bool2, Bool3: l.Bool3,
-		String1: l.String1, String2: l.String2, String3: l.String3,
-	}
-	for have := l.size(); have < size; {
-		l := newLeaf(r, dense)
-		b := &Branch{
-			Int1: l.Int1, Int2: l.Int2, Int3: l.Int3, Long1: l.Long1, Long2: l.Long2, Long3: l.Long3,
-			Double1: l.Double1, Double2: l.Double2, Double3: l.Double3, Bool1: l.Bool1, Bool2: l.Bool2, Bool3: l.Bool3,
-			String1: l.String1, String2: l.String2, String3: l.String3,
-		}
-		inside := l.size()
+	t := new(Tree)
+	for have := fill(t, r, dense); have < size; {
+		b := new(Branch)
+		inside := fill(b, r, dense)
 		for len(b.Leaves) < leaves && have+childSize(inside) < size {
-			l := newLeaf(r, dense)
+			l := new(Leaf)
+			inside += childSize(fill(l, r, dense))
 			b.Leaves = append(b.Leaves, l)
-			inside += childSize(l.size())
 		}
 		t.Branches = append(t.Branches, b)
 		have += childSize(inside)
@@ -100,33 +91,28 @@ func NewTree(seed uint64, size int, dense bool) *Tree {
 	return t
 }
 
-func newLeaf(r *rand.Rand, dense bool) *Leaf {
-	set := func() bool { return dense || r.IntN(5) == 0 }
-	var l Leaf
-	for _, v := range []*int32{&l.Int1, &l.Int2, &l.Int3} {
-		if set() {
-			*v = int32(integer(r, 31))
+// fill sets scalar fields of a message. It returns their size on the protobuf wire, where the tag of each is one byte.
+func fill(m any, r *rand.Rand, dense bool) (size int) {
+	for _, f := range reflect.ValueOf(m).Elem().Fields() {
+		if f.Kind() == reflect.Slice || !dense && r.IntN(5) != 0 {
+			continue
+		}
+		switch f.Kind() {
+		case reflect.Int32, reflect.Int64:
+			f.SetInt(integer(r, f.Type().Bits()-1))
+			size += 1 + varintSize(uint64(f.Int()))
+		case reflect.Float64:
+			f.SetFloat(float64(1+r.Int64N(1<<53)) / (1 << 43)) // exact on every platform, and up to 1024
+			size += 1 + 8
+		case reflect.Bool:
+			f.SetBool(true)
+			size += 1 + 1
+		case reflect.String:
+			f.SetString(letters(r, 1+r.IntN(16)))
+			size += 1 + varintSize(uint64(f.Len())) + f.Len()
 		}
 	}
-	for _, v := range []*int64{&l.Long1, &l.Long2, &l.Long3} {
-		if set() {
-			*v = integer(r, 63)
-		}
-	}
-	for _, v := range []*float64{&l.Double1, &l.Double2, &l.Double3} {
-		if set() {
-			*v = float64(1+r.Int64N(1<<53)) / (1 << 43) // exact on every platform, and up to 1024
-		}
-	}
-	for _, v := range []*bool{&l.Bool1, &l.Bool2, &l.Bool3} {
-		*v = set()
-	}
-	for _, v := range []*string{&l.String1, &l.String2, &l.String3} {
-		if set() {
-			*v = letters(r, 1+r.IntN(16))
-		}
-	}
-	return &l
+	return size
 }
 
 // integer has from 1 to bits bits, each number of them about as often, and is not 0. One in eight is negative.
@@ -144,31 +130,6 @@ func letters(r *rand.Rand, n int) string {
 		b[i] = "abcdefghijklmnopqrstuvwxyz0123456789"[r.IntN(36)]
 	}
 	return string(b)
-}
-
-// size is in bytes on the protobuf wire, where the tag of each of the fields is one byte.
-func (l *Leaf) size() (n int) {
-	for _, v := range []int64{int64(l.Int1), int64(l.Int2), int64(l.Int3), l.Long1, l.Long2, l.Long3} {
-		if v != 0 {
-			n += 1 + varintSize(uint64(v))
-		}
-	}
-	for _, v := range []float64{l.Double1, l.Double2, l.Double3} {
-		if v != 0 {
-			n += 1 + 8
-		}
-	}
-	for _, v := range []bool{l.Bool1, l.Bool2, l.Bool3} {
-		if v {
-			n += 1 + 1
-		}
-	}
-	for _, v := range []string{l.String1, l.String2, l.String3} {
-		if v != "" {
-			n += 1 + varintSize(uint64(len(v))) + len(v)
-		}
-	}
-	return n
 }
 
 // childSize is of a message in field 16, whose tag is two bytes.

@@ -14,6 +14,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/relay"
+	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
@@ -296,9 +297,10 @@ func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n int64) {
 // percentiles reports those that the sample, and the clock, carry.
 func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
 	began := time.Now()
-	tick := latency.Tick(func() time.Duration { return time.Since(began) })
+	const ticks = 20 // of a coarse clock that a duration takes at least: a tick is then a twentieth of it
+	tick, coarse := timing.Tick(func() time.Duration { return time.Since(began) })
 	for unit, q := range map[string]float64{"p50-ns": 0.50, "p95-ns": 0.95, "p99-ns": 0.99} {
-		if d, ok := ops.Quantile(q); ok && d >= latency.Ticks*tick {
+		if d, ok := ops.Quantile(q); ok && (!coarse || d >= ticks*tick) {
 			b.ReportMetric(float64(d), prefix+unit)
 		}
 	}

@@ -1,20 +1,16 @@
-// Package allocproof proves whose code ran, through the allocation profile: a codec that encoded or decoded has
-// allocated, and the profile names every function on the stack of every allocation. A wrapper that counts calls would
-// count whichever codec it wraps, and the bytes of two JSON libraries are the same; the profile can't be fooled by
-// either, and costs nothing where time is measured.
+// Package allocproof proves whose code ran, through the allocation profile: the profile names every function on the stack of
+// every allocation. Neither a wrapper that counts calls nor the bytes on the wire can tell two JSON libraries apart.
 //
-// What a profile can't show is code that doesn't allocate: an encoder that writes into a buffer it was given leaves no
-// trace. Nor are counts exact. Objects of less than 16 bytes without pointers share blocks, and only the first of a block
-// is counted (each of them under the race detector); a collection that starts within an allocation makes an object or
-// two of its own beneath the same functions. Code that the compiler moved counts where it landed: a closure of an
-// inlined function may carry the name of the function it was inlined into.
+// Code that doesn't allocate leaves no trace. Counts aren't exact: objects of less than 16 bytes without pointers share
+// blocks, and only the first of a block is counted (each of them under the race detector). A collection that starts within
+// an allocation makes an object or two of its own beneath the same functions. A closure of an inlined function may carry
+// the name of the function it was inlined into.
 package allocproof
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"reflect"
 	"runtime"
@@ -29,14 +25,11 @@ import (
 // ErrBusy says that another Run is under way.
 var ErrBusy = errors.New("allocproof: another Run is under way, one would count the other's objects")
 
-// wholeDepth is how many frames surely aren't cut. Go cuts a stack at its root end to 128 frames
-// (GODEBUG=profstackdepth changes that), and leaves out the runtime's own frames at the other end afterwards.
+// wholeDepth is how many frames surely aren't cut: Go keeps 128 (GODEBUG=profstackdepth), the runtime's own among them.
 const wholeDepth = 100
 
 // Profile is what was allocated while one function ran, in the whole process.
-type Profile struct {
-	stacks []stack
-}
+type Profile struct{ stacks []stack }
 
 type stack struct {
 	packages []string // import path of each frame
@@ -47,13 +40,11 @@ type stack struct {
 // amount is the first two values of a profile's sample: objects and bytes allocated, or goroutines.
 type amount [2]int64
 
-// Run calls fn on the calling goroutine with every allocation recorded, and returns the difference between the
-// allocation profiles after and before. It sets [runtime.MemProfileRate] meanwhile and restores it, also when fn panics
-// or ends its goroutine.
+// Run calls fn on the calling goroutine and returns all that the process allocates meanwhile. So nothing else should run, in
+// particular no parallel test. Run sets [runtime.MemProfileRate] and restores it, also when fn panics or ends its goroutine.
 //
-// The profile is the process's: whatever else allocates during fn is in it, so nothing else should run, in particular
-// no parallel test. A Run during another, nested or on another goroutine, returns [ErrBusy] without calling fn; two that
-// start at the same moment may both. A stack so deep that its root may be cut off is an error, since its side is unknown.
+// A Run during another, nested or on another goroutine, returns [ErrBusy] without calling fn; two that start at the same
+// moment may both. A stack so deep that its root may be cut off is an error, since its side is unknown.
 func Run(fn func()) (Profile, error) {
 	if n, err := running(); err != nil {
 		return Profile{}, err
@@ -108,20 +99,19 @@ const Client = "client"
 // function that their goroutine began with. A goroutine that fn itself started counts under its own function. Stacks that
 // also hold a function of an excepted package are left out.
 func (p Profile) Objects(library string, except ...string) map[string]int64 {
-	return p.sum(0, library, except...)
+	return p.sum(0, library, except)
 }
 
 // Bytes returns what Objects does, in bytes.
 func (p Profile) Bytes(library string, except ...string) map[string]int64 {
-	return p.sum(1, library, except...)
+	return p.sum(1, library, except)
 }
 
-func (p Profile) sum(value int, library string, except ...string) map[string]int64 {
-	of := func(path string) bool { return Within(path, library) }
-	excepted := func(path string) bool { return slices.Contains(except, path) }
+func (p Profile) sum(value int, library string, except []string) map[string]int64 {
 	roots := map[string]int64{}
 	for _, s := range p.stacks {
-		if slices.ContainsFunc(s.packages, of) && !slices.ContainsFunc(s.packages, excepted) {
+		of := slices.ContainsFunc(s.packages, func(path string) bool { return Within(path, library) })
+		if of && !slices.ContainsFunc(s.packages, func(path string) bool { return slices.Contains(except, path) }) {
 			roots[s.root] += s.total[value]
 		}
 	}
@@ -137,13 +127,12 @@ func Within(pkgPath, library string) bool {
 
 // Packages returns the import paths of all frames, sorted: for the text of an error.
 func (p Profile) Packages() []string {
-	seen := map[string]bool{}
+	var all []string
 	for _, s := range p.stacks {
-		for _, path := range s.packages {
-			seen[path] = true
-		}
+		all = append(all, s.packages...)
 	}
-	return slices.Sorted(maps.Keys(seen))
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // client marks the stacks of fn.
@@ -151,8 +140,7 @@ func (p Profile) Packages() []string {
 //go:noinline
 func client(fn func()) { fn() }
 
-// running counts the Runs under way, the caller's among them. They are looked up on the stacks of all goroutines, so
-// that the package needs no variable of the process.
+// running counts the Runs under way, the caller's among them, on the stacks of all goroutines: no variable is needed.
 func running() (n int64, err error) {
 	stacks, err := read("goroutine")
 	for key, goroutines := range stacks {
@@ -166,8 +154,7 @@ func running() (n int64, err error) {
 }
 
 // read returns the amount of each stack of a profile: allocated so far, or goroutines. The key has a line
-// "function\tline\n" per frame, leaf first. What it allocates itself is left out: the
-// first object after a change of rate is recorded nevertheless, and so is what a refused Run allocates.
+// "function\tline\n" per frame, leaf first. What read itself allocates is left out.
 func read(name string) (map[string]amount, error) {
 	// A profile may be two collections old, and one may be half way.
 	for range 3 {
@@ -211,13 +198,9 @@ func importPath(function string) string {
 	if i := strings.IndexAny(function, "([{"); i >= 0 {
 		function = function[:i]
 	}
-	end := strings.LastIndexByte(function, '/') + 1
-	if dot := strings.IndexByte(function[end:], '.'); dot >= 0 {
-		end += dot
-	} else {
-		end = len(function)
-	}
-	path := function[:end]
+	last := strings.LastIndexByte(function, '/') + 1
+	name, _, _ := strings.Cut(function[last:], ".")
+	path := function[:last] + name
 	if unescaped, err := url.PathUnescape(path); err == nil {
 		return unescaped
 	}

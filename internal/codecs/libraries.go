@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	goccy "github.com/goccy/go-json"
+	"github.com/vmihailenco/msgpack/v5"
 	"google.golang.org/protobuf/encoding/protodelim"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -27,23 +29,41 @@ func (l library) Marshal(v any) ([]byte, error)      { return l.marshal(v) }
 func (l library) Unmarshal(data []byte, v any) error { return l.unmarshal(data, v) }
 func (l library) Traits() codec.Traits               { return l.traits }
 
-// goccyTraits are those of encoding/json, but for the largest float32: version 0.12.0 reads it as a float64, which its shortest
+// goccyJSON loses the largest float32 beside what encoding/json loses: version 0.12.0 reads it as a float64, which its shortest
 // text rounds up to, and refuses that as too large. Strings are copies unless the option DecodeNoCopyString says otherwise.
-func goccyTraits() codec.Traits {
+func goccyJSON() codec.Codec {
 	t := jsonstd.Codec{}.Traits()
 	t.Library = "github.com/goccy/go-json"
 	t.Lossy = append(t.Lossy, codec.LargestFloat)
-	return t
+	return library{"application/json", goccy.Marshal, goccy.Unmarshal, t}
 }
 
-// msgpackTraits: omitempty takes a negative zero for a zero. The library is for input that one trusts: version 5.4.1 believes the
-// length of a byte slice and of an array before it has seen an element, so that a few bytes ask for 4 and for 64 GiB, and it skips
-// unknown values by recursion without a limit.
-func msgpackTraits() codec.Traits {
+// messagePack loses a negative zero, which omitempty takes for a zero. The library is for input that one trusts: version 5.4.1
+// believes the length of a byte slice and of an array before it has seen an element, so that a few bytes ask for 4 and for 64 GiB,
+// and it skips unknown values by recursion without a limit.
+func messagePack() codec.Codec {
+	return library{"application/vnd.msgpack", msgpack.Marshal, msgpack.Unmarshal,
+		keepingUTF8("github.com/vmihailenco/msgpack/v5")}
+}
+
+// jsonOfProtobuf is protobuf's JSON, which loses nothing: NaN and the infinities are strings. Its bytes are not stable: the library
+// adds spaces, the same in one program and others in the next, so that nobody compares them.
+func jsonOfProtobuf() codec.Codec {
+	return library{
+		"application/json",
+		func(v any) ([]byte, error) { return protojson.Marshal(v.(proto.Message)) },
+		func(data []byte, v any) error { return protojson.Unmarshal(data, v.(proto.Message)) },
+		codec.Traits{
+			Library:     "google.golang.org/protobuf/encoding/protojson",
+			InvalidUTF8: codec.UTF8{Encoding: codec.Rejected, Decoding: codec.Rejected},
+		},
+	}
+}
+
+// keepingUTF8 are the traits of a library that loses a negative zero and does not look at UTF-8.
+func keepingUTF8(library string) codec.Traits {
 	return codec.Traits{
-		Library:     "github.com/vmihailenco/msgpack/v5",
-		Lossy:       []string{codec.NegativeZero},
-		InvalidUTF8: codec.UTF8{Encoding: codec.Kept, Decoding: codec.Kept},
+		Library: library, Lossy: []string{codec.NegativeZero}, InvalidUTF8: codec.UTF8{Encoding: codec.Kept, Decoding: codec.Kept},
 	}
 }
 
@@ -100,14 +120,11 @@ func (vt) Unmarshal(data []byte, v any) error {
 	return v.(interface{ UnmarshalVT([]byte) error }).UnmarshalVT(data)
 }
 
-// Traits: the generated code takes a negative zero for a zero, and does not look at UTF-8.
+// Traits: the generated code takes a negative zero for a zero.
 func (vt) Traits() codec.Traits {
-	return codec.Traits{
-		Library:     "github.com/planetscale/vtprotobuf",
-		Generated:   true,
-		Lossy:       []string{codec.NegativeZero},
-		InvalidUTF8: codec.UTF8{Encoding: codec.Kept, Decoding: codec.Kept},
-	}
+	t := keepingUTF8("github.com/planetscale/vtprotobuf")
+	t.Generated = true
+	return t
 }
 
 // vtPooled is vt with one buffer, and with destinations from the pools of the generated types: see pooledTypes.
@@ -128,24 +145,6 @@ func (c *vtPooled) Marshal(v any) ([]byte, error) {
 }
 
 func (c *vtPooled) Traits() codec.Traits { return reusing(c.vt.Traits(), "buffer, values") }
-
-// jsonOfProtobuf is protobuf's JSON. Its bytes are not stable: the library adds spaces, the same in one program and others in the
-// next, so that nobody compares them.
-type jsonOfProtobuf struct{}
-
-func (jsonOfProtobuf) ContentType() string           { return "application/json" }
-func (jsonOfProtobuf) Marshal(v any) ([]byte, error) { return protojson.Marshal(v.(proto.Message)) }
-func (jsonOfProtobuf) Unmarshal(data []byte, v any) error {
-	return protojson.Unmarshal(data, v.(proto.Message))
-}
-
-// Traits: nothing is lost, since NaN and the infinities are strings, and a negative zero is not left out.
-func (jsonOfProtobuf) Traits() codec.Traits {
-	return codec.Traits{
-		Library:     "google.golang.org/protobuf/encoding/protojson",
-		InvalidUTF8: codec.UTF8{Encoding: codec.Rejected, Decoding: codec.Rejected},
-	}
-}
 
 // jsonStream is a new json.Encoder and a new json.Decoder for each body, with one buffer and one reader.
 type jsonStream struct {

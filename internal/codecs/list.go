@@ -5,9 +5,6 @@ package codecs
 import (
 	"slices"
 
-	"github.com/goccy/go-json"
-	"github.com/vmihailenco/msgpack/v5"
-
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/gzipped"
@@ -40,16 +37,16 @@ func All() []Row {
 		{"protobuf.delimited", func() codec.Codec { return new(delimited) }, protobufTypes},
 		{"protobuf.vt", kept(vt{}), protobufTypes},
 		{"protobuf.vtpool", func() codec.Codec { return new(vtPooled) }, pooledTypes},
-		{"protojson", kept(jsonOfProtobuf{}), protobufTypes},
+		{"protojson", jsonOfProtobuf, protobufTypes},
 		{"json", kept(jsonstd.Codec{}), plainTypes},
 		{"json.stream", func() codec.Codec { return new(jsonStream) }, plainTypes},
 		{"json.gzip", func() codec.Codec { return gzipped.New(jsonstd.Codec{}, rpcbench.MaxBody) }, plainTypes},
 	}, jsonV2(), []Row{
 		{"jsoniter", kept(jsoniter.Compatible()), plainTypes},
 		{"jsoniter.fastest", kept(jsoniter.Fastest()), plainTypes},
-		{"goccy", kept(library{"application/json", json.Marshal, json.Unmarshal, goccyTraits()}), plainTypes},
+		{"goccy", goccyJSON, plainTypes},
 		{"xml", kept(xmlstd.Codec{}), xmlTypes},
-		{"msgpack", kept(library{"application/vnd.msgpack", msgpack.Marshal, msgpack.Unmarshal, msgpackTraits()}), plainTypes},
+		{"msgpack", messagePack, plainTypes},
 		{"msgpack.generated", kept(msgp.Codec{}), msgpTypes},
 	})
 }

@@ -27,15 +27,35 @@ func Messages() []message.Entry {
 	}, message.Catalogue()...)
 }
 
-// of is a message in the type T.
-func of[T any](plain any) Form { return Form{binding.Convert[T](plain), func() any { return new(T) }} }
+// native makes the message of one name in a codec's own type.
+type native struct {
+	name string // of the type, as of the plain struct
+	form func(plain any) Form
+}
 
-// pooled is likewise of a type with a pool. Fresh returns the destination before to it: by then nobody may use that.
+// in returns the message in the native type of its name.
+func in(e message.Entry, natives ...native) Form {
+	v := e.New()
+	for _, n := range natives {
+		if n.name == reflect.TypeOf(v).Elem().Name() {
+			return n.form(v)
+		}
+	}
+	panic(fmt.Sprintf("codecs: a message of type %T needs a line for its native type", v))
+}
+
+func of[T any]() native {
+	return native{reflect.TypeFor[T]().Name(), func(plain any) Form {
+		return Form{binding.Convert[T](plain), func() any { return new(T) }}
+	}}
+}
+
+// pooled is of for a type with a pool. Fresh returns the destination before to the pool: by then nobody may use it.
 func pooled[T any, P interface {
 	*T
 	ReturnToVTPool()
-}](fromPool func() P) func(plain any) Form {
-	return func(plain any) Form {
+}](fromPool func() P) native {
+	return native{reflect.TypeFor[T]().Name(), func(plain any) Form {
 		var before P
 		return Form{binding.Convert[T](plain), func() any {
 			if before != nil {
@@ -44,7 +64,7 @@ func pooled[T any, P interface {
 			before = fromPool()
 			return before
 		}}
-	}
+	}}
 }
 
 // plainTypes are for codecs that go by reflection.
@@ -54,64 +74,30 @@ func plainTypes(e message.Entry) Form {
 	return Form{v, func() any { return reflect.New(t).Interface() }}
 }
 
-// types are native types for the plain struct of each message.
-type types struct {
-	user, small, flex, book, feed, tree, article func(plain any) Form
-}
-
-func (t types) form(e message.Entry) Form {
-	switch v := e.New().(type) {
-	case *rpcbench.User:
-		return t.user(v)
-	case *message.Small:
-		return t.small(v)
-	case *message.Flex:
-		return t.flex(v)
-	case *message.AddressBook:
-		return t.book(v)
-	case *message.NewsFeed:
-		return t.feed(v)
-	case *message.Tree:
-		return t.tree(v)
-	case *message.Article:
-		return t.article(v)
-	default:
-		panic(fmt.Sprintf("codecs: a message of type %T needs a line for its native type", v))
-	}
-}
-
 // protobufTypes are for protobuf and its JSON.
 func protobufTypes(e message.Entry) Form {
-	return types{
-		of[userv1.User], of[messagepb.Small], of[messagepb.Flex], of[messagepb.AddressBook],
-		of[messagepb.NewsFeed], of[messagepb.Tree], of[messagepb.Article],
-	}.form(e)
+	return in(e, of[userv1.User](), of[messagepb.Small](), of[messagepb.Flex](), of[messagepb.AddressBook](),
+		of[messagepb.NewsFeed](), of[messagepb.Tree](), of[messagepb.Article]())
 }
 
 // pooledTypes are those that vtprotobuf has generated with pools.
 func pooledTypes(e message.Entry) Form {
-	return types{
-		pooled(pooledpb.UserFromVTPool), pooled(pooledpb.SmallFromVTPool), pooled(pooledpb.FlexFromVTPool),
+	return in(e, pooled(pooledpb.UserFromVTPool), pooled(pooledpb.SmallFromVTPool), pooled(pooledpb.FlexFromVTPool),
 		pooled(pooledpb.AddressBookFromVTPool), pooled(pooledpb.NewsFeedFromVTPool), pooled(pooledpb.TreeFromVTPool),
-		pooled(pooledpb.ArticleFromVTPool),
-	}.form(e)
+		pooled(pooledpb.ArticleFromVTPool))
 }
 
 // msgpTypes are those that tinylib/msgp has generated methods for.
 func msgpTypes(e message.Entry) Form {
-	return types{
-		of[msgp.User], of[msgp.Small], of[msgp.Flex], of[msgp.AddressBook], of[msgp.NewsFeed], of[msgp.Tree], of[msgp.Article],
-	}.form(e)
+	return in(e, of[msgp.User](), of[msgp.Small](), of[msgp.Flex](), of[msgp.AddressBook](), of[msgp.NewsFeed](),
+		of[msgp.Tree](), of[msgp.Article]())
 }
 
 // xmlTypes are for encoding/xml, which has types of its own for what carries bytes.
 func xmlTypes(e message.Entry) Form {
-	switch v := e.New().(type) {
-	case *rpcbench.User:
-		return of[xmlstd.User](v)
-	case *message.Flex:
-		return of[xmlstd.Flex](v)
-	default:
-		return plainTypes(e)
+	switch e.New().(type) {
+	case *rpcbench.User, *message.Flex:
+		return in(e, of[xmlstd.User](), of[xmlstd.Flex]())
 	}
+	return plainTypes(e)
 }

@@ -20,6 +20,7 @@ type Flex struct {
 
 // Flexes returns new messages at each call.
 func Flexes() []Flex {
+	zero, inf, nan := math.Copysign(0, -1), math.Inf(1), math.NaN()
 	return []Flex{
 		{"empty", &message.Flex{}},
 		{codec.FloatDigits, message.Complex()},
@@ -27,9 +28,9 @@ func Flexes() []Flex {
 		{codec.FloatDigits, &message.Flex{Double: math.SmallestNonzeroFloat64, Message: &message.Pair{}}},
 		{codec.FloatDigits, &message.Flex{Double: math.MaxFloat64, Float: math.SmallestNonzeroFloat32, Message: &message.Pair{}}},
 		{codec.LargestFloat, &message.Flex{Float: math.MaxFloat32}},
-		{codec.NegativeZero, &message.Flex{Double: math.Copysign(0, -1), Float: float32(math.Copysign(0, -1))}},
-		{codec.NaN, &message.Flex{Double: math.NaN(), Float: float32(math.NaN())}},
-		{codec.Infinities, &message.Flex{Double: math.Inf(1), Float: float32(math.Inf(-1))}},
+		{codec.NegativeZero, &message.Flex{Double: zero, Float: float32(zero)}},
+		{codec.NaN, &message.Flex{Double: nan, Float: float32(nan)}},
+		{codec.Infinities, &message.Flex{Double: inf, Float: float32(-inf)}},
 		{"largest and smallest integers", &message.Flex{
 			Int32: math.MinInt32, Int64: math.MinInt64, Uint32: math.MaxUint32, Uint64: math.MaxUint64,
 			Sint32: math.MinInt32, Sint64: math.MaxInt64, Fixed32: math.MaxUint32, Fixed64: math.MaxUint64,
@@ -47,11 +48,11 @@ func Flexes() []Flex {
 }
 
 func everyByte() []byte {
-	every := make([]byte, 256)
-	for i := range every {
-		every[i] = byte(i)
+	var all []byte
+	for i := range 256 {
+		all = append(all, byte(i))
 	}
-	return every
+	return all
 }
 
 // User is a user whose strings are valid UTF-8.

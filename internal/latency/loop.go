@@ -19,14 +19,13 @@ const (
 //
 // In a closed loop a caller calls again as soon as it has its reply. An open loop plans starts at a fixed rate, whatever becomes
 // of the calls, and times each call from its planned start. A stall of 200 ms then makes slow calls of all that were planned
-// meanwhile. A closed loop records one slow call and leaves out the others: coordinated omission (G. Tene,
-// https://github.com/giltene/wrk2).
+// meanwhile, where a closed loop records one: coordinated omission (G. Tene, https://github.com/giltene/wrk2).
 //
 // One goroutine calls Start, then either Run or Next as often as there are starts, then Finish, and then reads the figures.
 type Loop struct {
 	Latency  Recorder // from the start of a call, in an open loop the planned one, to its end
 	Lateness Recorder // of an open loop: from the planned start until a caller began its call; also of dropped starts
-	Drops    int64    // of an open loop: planned starts that found every caller busy and the queue full, and became no call
+	Drops    int64    // of an open loop: planned starts that found every caller busy and the queue full
 
 	rate    float64 // of an open loop; 0 in a closed one
 	wait    func(time.Duration)
@@ -51,8 +50,8 @@ type Loop struct {
 type start struct {
 	due time.Duration // when planned; in a closed loop now
 
-	// late is how late the generator handed over a start that found every caller busy: the wait for a caller is the stack's
-	// doing. late is negative if a caller was idle: that caller's delay is the generator's doing.
+	// late is how late the generator handed over a start that found every caller busy: the stack causes the wait for a caller.
+	// late is negative if a caller was idle: the generator causes that caller's delay.
 	late time.Duration
 }
 
@@ -65,11 +64,13 @@ func NewOpen(rate float64, queue int, wait func(time.Duration)) (*Loop, error) {
 	if !(rate >= MinRate && rate <= MaxRate) {
 		return nil, fmt.Errorf("open loop: a rate of %v calls per second has to lie between %v and %v", rate, MinRate, int(MaxRate))
 	}
-	return &Loop{Latency: *New(), Lateness: *New(), rate: rate, wait: wait, starts: make(chan start, queue)}, nil
+	l := NewClosed()
+	l.Lateness, l.rate, l.wait, l.starts = *New(), rate, wait, make(chan start, queue)
+	return l, nil
 }
 
-// Start starts a caller for each of rounds, which makes the calls of its round in turn. First each caller makes warm calls,
-// all callers at a time and unrecorded. Start returns when they have. After an error of those calls nothing is left running.
+// Start starts a caller for each of rounds, which makes the calls of its round in turn. Start returns when each caller has made
+// warm calls, which are not recorded. After an error of those calls nothing is left running.
 func (l *Loop) Start(warm int, rounds ...[]func(context.Context) error) error {
 	var cold sync.WaitGroup
 	cold.Add(len(rounds))
@@ -101,8 +102,7 @@ func (l *Loop) Start(warm int, rounds ...[]func(context.Context) error) error {
 	return nil
 }
 
-// Run makes n calls and then calls Finish. Callers of a closed loop share the calls, quick callers making more; an open loop
-// plans n starts.
+// Run makes n calls, or plans n starts, and then calls Finish. Callers of a closed loop share the calls, quick ones making more.
 func (l *Loop) Run(n int64) error {
 	if l.rate == 0 {
 		l.began, l.limit = time.Now(), l.begun.Load()+n
@@ -114,8 +114,8 @@ func (l *Loop) Run(n int64) error {
 }
 
 // Next waits for the next planned start and hands it to a free caller or to the queue, or else counts it as dropped. The
-// first is planned 1/rate after the first Next, start i is i/rate after that. When the generator has fallen behind, what
-// is overdue goes out at once. Next returns the error of the first call that failed or panicked; no more calls are made then.
+// first is planned 1/rate after the first Next, start i is i/rate after that. An overdue start goes out at once. Next
+// returns the error of the first call that failed or panicked; no more calls are made then.
 func (l *Loop) Next() error {
 	if l.planned == 0 {
 		l.began = time.Now().Add(l.plan(1))
@@ -213,8 +213,8 @@ func (l *Loop) failure() error {
 // Begun changes whenever a call begins. Any goroutine may ask at any time.
 func (l *Loop) Begun() int64 { return l.begun.Load() }
 
-// Finish waits for the calls under way and in the queue, and returns the error of the first call that failed. No caller is
-// left when it returns. It may be called again.
+// Finish waits for the calls under way and in the queue, ends the callers, and returns the error of the first call that
+// failed. Finish may be called again.
 func (l *Loop) Finish() error {
 	l.finish.Do(func() { close(l.starts) })
 	l.callers.Wait()
@@ -222,7 +222,7 @@ func (l *Loop) Finish() error {
 }
 
 // Achieved returns how many calls per second an open loop made: those that were not dropped, over the time for which starts were
-// planned, or until the last call ended if that is longer. It is rate unless calls were dropped or are slow at the end.
+// planned, or until the last call ended if that is longer.
 func (l *Loop) Achieved() float64 {
 	return float64(l.Latency.Count()) / max(l.plan(l.planned), l.last).Seconds()
 }

@@ -8,9 +8,8 @@ import (
 )
 
 // Sleeper waits more exactly than time.Sleep: an idle process rounds its timers up to the milliseconds of epoll_wait. A
-// timerfd ends that wait as a reply on a socket does, within tens of microseconds, and blocks one goroutine. A thread in
-// nanosleep would keep its P until the runtime takes the P back, and calls would wait for it; yielding until it is time would
-// burn a core, which cpu-ns/op would show. One goroutine at a time may use a Sleeper.
+// timerfd ends that wait within tens of microseconds. A thread in nanosleep would keep its P for a while, and calls would
+// wait for that P; yielding until it is time would burn a core. One goroutine at a time may use a Sleeper.
 type Sleeper struct {
 	fd    int
 	timer *os.File

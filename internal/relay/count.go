@@ -15,14 +15,13 @@ type Listener struct {
 
 func (l *Listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		l.accepted.Add(1)
+		if l.Wrap != nil {
+			c = l.Wrap(c)
+		}
 	}
-	l.accepted.Add(1)
-	if l.Wrap != nil {
-		c = l.Wrap(c)
-	}
-	return c, nil
+	return c, err
 }
 
 // Accepted returns how many connections Accept has returned.
@@ -33,8 +32,7 @@ type Counter struct{ sent, received atomic.Int64 }
 
 func (c *Counter) Wrap(beneath net.Conn) net.Conn { return &counted{beneath, c} }
 
-// Sent returns the bytes given to Write. They count from before the peer can have them: who has the reply has the whole
-// request counted, whichever goroutine wrote it.
+// Sent returns the bytes given to Write, counted before the peer can have them.
 func (c *Counter) Sent() int64 { return c.sent.Load() }
 
 // Received returns the bytes read.

@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// Gate holds back what the connections it wraps receive, so that a test decides when a request arrives, if ever. A Gate
-// goes on a server's side, where it knows that the bytes have come. Writing is never held.
+// Gate holds back what the connections it wraps receive, so that a test decides when a request arrives at a server.
 type Gate struct {
 	mu      sync.Mutex
 	marker  []byte
@@ -31,8 +30,8 @@ func (g *Gate) Wrap(beneath net.Conn) net.Conn {
 }
 
 // Hold shuts the gate: from the first bytes on that contain marker, a connection delivers nothing until it is released,
-// dropped or closed. The channel it returns is closed when the first connection is held. An empty marker holds whatever
-// comes next, which over HTTP/2 may well be a straggler of the call before: a PING or WINDOW_UPDATE.
+// dropped or closed. The channel is closed when the first connection is held. An empty marker holds whatever comes next,
+// which over HTTP/2 may be a PING or WINDOW_UPDATE of the call before.
 func (g *Gate) Hold(marker []byte) <-chan struct{} {
 	held := make(chan struct{})
 	g.mu.Lock()

@@ -6,22 +6,20 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 )
 
-// Link is an emulated network between a client and its server, beneath the client's end. It delays and paces what crosses a
-// connection, and adds no byte.
+// Link emulates a network beneath a client's connections. It delays and paces what crosses a connection, and adds no byte.
 //
 // Each packet leaves when those before it have left, at the rate of its direction, and arrives half an RTT later. The
 // directions don't hinder each other. When 4 MB in whole packets wait or are under way, Write blocks.
 //
-// Left out are loss, jitter, slow start, flow control, Nagle's algorithm, delayed acknowledgement, and headers: rates are
-// of payload. All of these make a real link slower: this one is a best case, the same for every stack. Go's timers may fire
-// up to 1 ms late when the process is idle, which a call meets twice. Within a message lateness doesn't add up, as later
-// packets keep their times.
+// Left out are loss, jitter, slow start, flow control, Nagle's algorithm, delayed acknowledgement and headers. All of these
+// make a real link slower: this one is a best case, the same for every stack. Go's timers may fire up to 1 ms late when the
+// process is idle, which a call meets twice. Within a message lateness doesn't add up: later packets keep their times.
 type Link struct {
 	Name     string        // in a row's name: link=3g
 	RTT      time.Duration // there and back, besides what the rates cost
@@ -37,24 +35,19 @@ func FindLink(name string) (Link, error) {
 		{"4g", 170 * time.Millisecond, 9e6, 9e6},
 		{"3g", 300 * time.Millisecond, 768e3, 1.6e6},
 	}
-	var known []string
-	for _, l := range links {
-		if l.Name == name {
-			return l, nil
-		}
-		known = append(known, l.Name)
+	if i := slices.IndexFunc(links, func(l Link) bool { return l.Name == name }); i >= 0 {
+		return links[i], nil
 	}
-	return Link{}, fmt.Errorf("rpcbench: unknown link %q, the links are %s", name, strings.Join(known, ", "))
+	return Link{}, fmt.Errorf("rpcbench: unknown link %q, the links are lan, 4g, 3g", name)
 }
 
-// Wrap puts the link beneath a connection, which counts as dialled at that moment. Unless it is closed, goroutines stay.
+// Wrap puts the link beneath a connection, which counts as dialled at that moment. Goroutines stay until it is closed.
 //
-// Dialling costs one round trip, though Wrap doesn't wait for it. A client may write when its SYN has been answered:
-// nothing leaves before one RTT. A server accepts when the client's ACK has come: what it says leaves after 1.5 RTT and is
-// heard after 2. (It has really accepted before, but has nothing to do until the client speaks.)
+// A client may write when its SYN has been answered: nothing leaves before one RTT. A server accepts when the client's ACK
+// has come: what it says leaves after 1.5 RTT and is heard after 2. Wrap itself doesn't wait.
 //
 // Close is TCP's: it returns at once, what was written arrives at its time, and then the connection ends, after a minute
-// at the latest. Who has heard of the peer's EOF or reset can no longer write.
+// at the latest. After the peer's EOF or reset nothing more is written.
 func (l Link) Wrap(beneath net.Conn) net.Conn {
 	c := &linkConn{wrap(beneath)}
 	c.out = c.near
@@ -99,14 +92,13 @@ const (
 	most       = 4 << 20 / packetSize // packets; Linux buffers 4 MB for a connection by default (tcp_wmem)
 )
 
-// queue is one direction: packets come out when they have arrived. They are used again, so that allocations per call stay
-// the stack's.
+// queue is one direction: packets come out when they have arrived. They are reused: allocations per call stay the stack's.
 type queue struct {
 	rate    float64 // bit/s; 0 is unlimited
 	delay   time.Duration
 	free    time.Time // when the link has sent what it has
 	packets chan *packet
-	spare   sync.Pool
+	spare   sync.Pool // of *packet
 }
 
 // packet is what one Read returned.

@@ -2,8 +2,8 @@
 // back in front of a server, [Link] emulates a network, [Counter] counts bytes, [Listener] connections. They nest.
 //
 // A relayed connection passes golang.org/x/net/nettest and ends as TCP does: what was written before Close arrives, Close
-// ends what waits with net.ErrClosed, and the peer's EOF or reset is read as it is. Relays cost time: only a Link belongs
-// beneath a timed loop, which is then about its delay. Beneath TLS all bytes are ciphertext.
+// ends what waits with net.ErrClosed, and the peer's EOF or reset is read as it is. Relays cost time: of them, only a Link
+// belongs beneath a timed loop.
 package relay
 
 import (
@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// conn is the owner's end. What the peer sends passes through a net.Pipe, whose deadlines and partial reads are the
-// owner's. Writes go straight to the connection beneath; only a Link's go through the pipe.
+// conn is the owner's end. What the peer sends passes through a net.Pipe, which has the owner's deadlines and partial reads.
 type conn struct {
 	net.Conn                  // beneath
 	near, far net.Conn        // of the pipe: near is the owner's
@@ -33,7 +32,7 @@ func wrap(beneath net.Conn) *conn {
 }
 
 // pump hands the owner what change makes of src, piece by piece, until src or the owner has ended. After an error of change
-// the connection beneath is closed, and the owner reads what came beside the error and then that error.
+// the connection beneath is closed, and the owner reads the last piece and then that error.
 func (c *conn) pump(src io.Reader, change func(p []byte) ([]byte, error)) {
 	p := make([]byte, 32<<10)
 	for c.err == nil {

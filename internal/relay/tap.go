@@ -16,8 +16,8 @@ type Tap struct {
 }
 
 // A Filter is given what has come off the wire, piece by piece, and returns what the reader gets instead: more, less or
-// nothing. It may change p in place and return it; it must not keep p, nor call the tap. After an error c is closed, and
-// its reader gets out and then that error, for ever.
+// nothing. It may change p in place; it must not keep p, nor call the tap. After an error c is closed, and its reader gets
+// out and then that error, for ever.
 type Filter func(c *TapConn, p []byte) (out []byte, err error)
 
 // Replace puts one name in the place of another. A name that straddles two pieces is not found.
@@ -57,8 +57,8 @@ func first(f func(p []byte) ([]byte, error)) Filter {
 	}
 }
 
-// SetFilter lets all that comes from now on pass through f, on every connection; nil ends that. Calls of f never overlap,
-// and when SetFilter returns the filter before it runs no more.
+// SetFilter lets all that comes from now on pass through f, on every connection; nil ends that. Calls of f never overlap.
+// When SetFilter returns, the filter before no longer runs.
 func (t *Tap) SetFilter(f Filter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +71,7 @@ func (t *Tap) Wrap(beneath net.Conn) net.Conn {
 	t.conns = append(t.conns, c)
 	t.mu.Unlock()
 	go c.pump(beneath, func(p []byte) ([]byte, error) {
-		c.add(&c.received, p)
+		c.received.add(p)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if t.filter == nil {
@@ -92,34 +92,36 @@ func (t *Tap) Conns() []*TapConn {
 // TapConn is one recorded connection.
 type TapConn struct {
 	*conn
-	writing sync.Mutex // keeps the order on record that of the wire
-
-	mu             sync.Mutex
-	sent, received []byte
+	writing        sync.Mutex // keeps the order on record that of the wire
+	sent, received record
 }
 
-// Sent returns a copy of everything given to Write. It is there before the peer can have it: who has the reply has the
-// whole request on record, whichever goroutine wrote it.
-func (c *TapConn) Sent() []byte { return c.copyOf(&c.sent) }
+// Sent returns a copy of everything given to Write. It is there before the peer can have it.
+func (c *TapConn) Sent() []byte { return c.sent.copy() }
 
 // Received returns a copy of everything that has come, before any filter. What the owner has read is in it.
-func (c *TapConn) Received() []byte { return c.copyOf(&c.received) }
-
-func (c *TapConn) copyOf(record *[]byte) []byte {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return bytes.Clone(*record)
-}
-
-func (c *TapConn) add(record *[]byte, p []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	*record = append(*record, p...)
-}
+func (c *TapConn) Received() []byte { return c.received.copy() }
 
 func (c *TapConn) Write(p []byte) (int, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	c.add(&c.sent, p)
+	c.sent.add(p)
 	return c.conn.Write(p)
+}
+
+type record struct {
+	mu    sync.Mutex
+	bytes []byte
+}
+
+func (r *record) copy() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return bytes.Clone(r.bytes)
+}
+
+func (r *record) add(p []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bytes = append(r.bytes, p...)
 }

@@ -25,35 +25,18 @@ func Core() []rpcbench.Stack { return Main()[:3] }
 // Main returns the main value of every package, the core three first.
 func Main() []rpcbench.Stack {
 	return []rpcbench.Stack{
-		grpcprotobuf.New(),
-		httpjson.New(),
-		httpjsoniter.New(),
-		grpcservehttp.New(),
-		connectrpc.New(),
-		httpprotobuf.New(),
-		httpmsgpack.New(),
-		httpxml.New(),
-		rawtcp.New(),
+		grpcprotobuf.New(), httpjson.New(), httpjsoniter.New(),
+		grpcservehttp.New(), connectrpc.New(), httpprotobuf.New(), httpmsgpack.New(), httpxml.New(), rawtcp.New(),
 	}
 }
 
 // All returns every stack: the main values, then their variants, then what only this build has.
 func All() []rpcbench.Stack {
 	return slices.Concat(Main(), []rpcbench.Stack{
-		grpcprotobuf.Tuned(),
-		grpcprotobuf.VT(),
-		grpcprotobuf.Gzip(),
+		grpcprotobuf.Tuned(), grpcprotobuf.VT(), grpcprotobuf.Gzip(),
 		grpcservehttp.VT(),
-		connectrpc.VT(),
-		connectrpc.Gzip(),
-		connectrpc.H2C(),
-		connectrpc.GRPC(),
-		connectrpc.GRPCWeb(),
-		connectrpc.JSON(),
-		httpjson.Stream(),
-		httpjson.Tuned(),
-		httpjson.Gzip(),
-		httpjson.H2C(),
+		connectrpc.VT(), connectrpc.Gzip(), connectrpc.H2C(), connectrpc.GRPC(), connectrpc.GRPCWeb(), connectrpc.JSON(),
+		httpjson.Stream(), httpjson.Tuned(), httpjson.Gzip(), httpjson.H2C(),
 		httpjsoniter.Fastest(),
 	}, jsonV2())
 }
@@ -66,19 +49,21 @@ func Cross() (clients, servers []rpcbench.Stack) {
 
 // Find returns the stacks of the given names. The error of an unknown one lists all.
 func Find(names ...string) (found []rpcbench.Stack, err error) {
+	all := All()
 	var known []string
-	for _, s := range All() {
+	for _, s := range all {
 		known = append(known, s.Name)
 	}
 	for _, name := range names {
 		i := slices.Index(known, name)
 		switch {
 		case i < 0 && name == "httpjson.v2":
-			return nil, fmt.Errorf("rpcbench: httpjson.v2 is not in this build: encoding/json/v2 needs Go 1.27 or later, without GOEXPERIMENT=nojsonv2; this is %s", runtime.Version())
+			return nil, fmt.Errorf("rpcbench: httpjson.v2 is not in this build: encoding/json/v2 needs Go 1.27 or later, "+
+				"without GOEXPERIMENT=nojsonv2; this is %s", runtime.Version())
 		case i < 0:
 			return nil, fmt.Errorf("rpcbench: unknown stack %q: the stacks are %s", name, strings.Join(known, ", "))
 		}
-		found = append(found, All()[i])
+		found = append(found, all[i])
 	}
 	return found, nil
 }

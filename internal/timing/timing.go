@@ -103,7 +103,7 @@ func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	}
 	start := time.Now()
 	now := func() time.Duration { return time.Since(start) }
-	if tick := resolution(now); slice < ticks*tick {
+	if tick, _ := Tick(now); slice < ticks*tick {
 		return nil, fmt.Errorf("timing: slices of %v are too short for a clock that steps by %v, use %v or more%w", slice, tick, ticks*tick, ErrClock)
 	}
 	p := &Pairing{
@@ -126,18 +126,23 @@ func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	return p, nil
 }
 
-// resolution is the smallest step in which a clock was seen to advance.
-func resolution(now func() time.Duration) time.Duration {
-	smallest := time.Duration(1<<63 - 1)
-	for range 100 {
+// Tick returns the smallest step in which a clock was seen to advance. The clock is coarse if it steps more slowly than it can be
+// read, as that of Windows does with about 0.5 ms.
+func Tick(now func() time.Duration) (step time.Duration, coarse bool) {
+	const readings = 100
+	step, stood := time.Duration(1<<63-1), 0
+	for range readings {
 		before := now()
 		after := now()
+		if after == before {
+			stood++
+		}
 		for after == before {
 			after = now()
 		}
-		smallest = min(smallest, after-before)
+		step = min(step, after-before)
 	}
-	return smallest
+	return step, stood >= readings/2
 }
 
 // collections returns a function that counts the process's garbage collections without stopping the world.

@@ -1,6 +1,5 @@
-// Package wire tells from the recorded bytes of one connection what was on the wire: versions, headers, bodies as they
-// were sent. Ask it, not a client or a server, about protocol and compression: those undo what they negotiated before a
-// caller sees it. It reads HTTP/1.x and HTTP/2 in clear, and gRPC's framing within bodies.
+// Package wire tells from the recorded bytes of one connection what was on the wire: versions, headers, bodies. Clients and
+// servers can't tell, since they undo what they negotiated. Package wire reads HTTP/1.x and HTTP/2 in clear, and gRPC's framing.
 package wire
 
 import (
@@ -16,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -27,18 +27,17 @@ var ErrNotHTTP = errors.New("wire: not HTTP")
 // Message is one request or response as it stood on the wire.
 type Message struct {
 	Version string // "2", "1.1" or "1.0"
-	// Header has canonical keys, and HTTP/2's pseudo headers as ":method", ":path", ":status" and so on. The first line
-	// and the Host of HTTP/1.x are there under HTTP/2's names: :method, :path and :authority, or :status.
+	// Header has canonical keys and HTTP/2's pseudo headers, ":method" and so on. The first line and the Host of HTTP/1.x
+	// are there under HTTP/2's names: :method, :path and :authority, or :status.
 	Header  http.Header
 	Trailer http.Header
 	Body    []byte // without chunks and frames; never decompressed
 }
 
-// Read returns the messages of one connection, from all bytes that its client sent and received since it was opened; of
-// HTTP/2 in order of stream ids. A recording may end between any two bytes: what isn't complete is left out, as is a
-// stream that was reset, so requests and responses pair by index only if there are as many of both. A body of HTTP/1.x
-// that only its connection's end delimits counts as complete. Interim responses (1xx) are left out. What can't be the
-// beginning of a message is an error.
+// Read returns the messages of one connection, from all bytes that its client sent and received; of HTTP/2 in order of stream
+// ids. Left out are interim responses (1xx), streams that were reset, and what is not complete: so requests and responses
+// pair by index only if there are as many of both. A body of HTTP/1.x that its connection's end delimits counts as
+// complete. What can't be the beginning of a message is an error.
 func Read(sent, received []byte) (requests, responses []Message, err error) {
 	var sentErr, receivedErr error
 	line, _, whole := bytes.Cut(sent, []byte("\n"))
@@ -89,8 +88,7 @@ func messages(data []byte, firstLine func(line string, whole bool) bool, read fu
 	return all, nil
 }
 
-// source tells whether it was asked for more than it has. net/http's errors don't: it takes a line that is cut off for a
-// malformed one.
+// source tells whether it was asked for more than it has. net/http takes a line that is cut off for a malformed one.
 type source struct {
 	r   io.Reader
 	dry bool
@@ -105,11 +103,8 @@ func (s *source) Read(p []byte) (int, error) {
 // requestLine says whether line is a request line, or may become one.
 func requestLine(line string, whole bool) bool {
 	method, rest, _ := strings.Cut(line, " ")
-	if method == "" || strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
-		return false
-	}
-	control := func(r rune) bool { return r < ' ' || r == 0x7f }
-	return strings.Contains(rest, " HTTP/1.") || !whole && !strings.ContainsFunc(rest, control)
+	named := method != "" && strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+	return named && (strings.Contains(rest, " HTTP/1.") || !whole && !strings.ContainsFunc(rest, unicode.IsControl))
 }
 
 // statusLine says whether line is a status line, or may become one.
@@ -154,7 +149,7 @@ func message(proto string, header http.Header, encodings []string, trailer http.
 	return Message{strings.TrimPrefix(proto, "HTTP/"), header, trailer, body}
 }
 
-// streams reads one direction of HTTP/2. Each header block is read, of whatever stream, since the next one refers to it.
+// streams reads one direction of HTTP/2. It reads each header block, since the next one refers to it.
 func streams(data, otherWay []byte) ([]Message, error) {
 	fr := http2.NewFramer(nil, bytes.NewReader(data))
 	fr.SetMaxReadFrameSize(frameLimit(otherWay))
@@ -216,8 +211,7 @@ func streams(data, otherWay []byte) ([]Message, error) {
 	return all, nil
 }
 
-// frameLimit returns the largest frame that a side takes, from what it sent. Without a limit, garbage would pass for the
-// beginning of a frame of up to 16 MiB.
+// frameLimit returns the largest frame that a side takes, from what it sent. Without it, garbage would pass for a long frame.
 func frameLimit(sent []byte) uint32 {
 	frame, _ := http2.NewFramer(nil, bytes.NewReader(sent)).ReadFrame()
 	if settings, ok := frame.(*http2.SettingsFrame); ok {
@@ -234,8 +228,8 @@ type GRPCFrame struct {
 	Data       []byte // a part of the body, as it is there
 }
 
-// GRPCFrames splits a body into gRPC's messages. The trailers with which gRPC-Web ends a body, flagged by the highest bit,
-// are none. An incomplete message is an error, as is any other flag.
+// GRPCFrames splits a body into gRPC's messages. gRPC-Web's trailers, marked by the highest bit of the flag byte, are not a
+// message. An incomplete message is an error, as is any other flag.
 func GRPCFrames(body []byte) ([]GRPCFrame, error) {
 	const (
 		prefix     = 5 // flag and length
@@ -244,8 +238,10 @@ func GRPCFrames(body []byte) ([]GRPCFrame, error) {
 	)
 	var frames []GRPCFrame
 	for len(body) > 0 {
-		if len(body) < prefix || body[0]&^(compressed|trailers) != 0 || uint64(binary.BigEndian.Uint32(body[1:])) > uint64(len(body)-prefix) {
-			return nil, fmt.Errorf("wire: gRPC message %d, of %d bytes left, begins [% x]", len(frames)+1, len(body), body[:min(len(body), prefix)])
+		if len(body) < prefix || body[0]&^(compressed|trailers) != 0 ||
+			uint64(binary.BigEndian.Uint32(body[1:])) > uint64(len(body)-prefix) {
+			begin := body[:min(len(body), prefix)]
+			return nil, fmt.Errorf("wire: gRPC message %d, of %d bytes left, begins [% x]", len(frames)+1, len(body), begin)
 		}
 		end := prefix + int(binary.BigEndian.Uint32(body[1:]))
 		if body[0]&trailers == 0 {
