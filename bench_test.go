@@ -20,9 +20,9 @@ import (
 	"github.com/rpcbench/rpcbench/httpprotobuf"
 	"github.com/rpcbench/rpcbench/httpxml"
 	"github.com/rpcbench/rpcbench/internal/codecs"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/roster"
-	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/rawtcp"
 	"github.com/rpcbench/rpcbench/stacktest"
@@ -158,7 +158,7 @@ func BenchmarkTLS(b *testing.B)      { each(b, "", nil, plain(overTLS)) }
 
 // withHeaders adds what production clients do: a bearer token and a user agent, the same for all calls, and a traceparent for each.
 func withHeaders(b *testing.B, s rpcbench.Stack, config rpcbench.Config) {
-	config.Headers = users.Headers()
+	config.Headers = corpus.Headers()
 	stacktest.BenchmarkCreateUser(b, s, config)
 }
 

@@ -20,10 +20,10 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 	"github.com/rpcbench/rpcbench/internal/relay"
-	"github.com/rpcbench/rpcbench/internal/users"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/rawtcp"
 	"github.com/rpcbench/rpcbench/stacktest"
@@ -119,7 +119,7 @@ func frameSizes(tb testing.TB) (request, reply int) {
 	counter := new(relay.Counter)
 	f := stacktest.Start(tb, rawtcp.New(), rpcbench.Config{WrapClient: counter.Wrap})
 	defer f.Close()
-	call, err := f.Client.Prepare(users.Sample(0, 0))
+	call, err := f.Client.Prepare(corpus.Sample(0, 0))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func serviceFloor(testing.TB) func() error {
 	asked, came := generated(), generated()
 	i := 0
 	return func() error {
-		i = (i + 1) % users.Round
+		i = (i + 1) % corpus.Round
 		r, err := create(context.Background(), came[i])
 		if err != nil {
 			return err
@@ -150,7 +150,7 @@ func serviceFloor(testing.TB) func() error {
 func codecsFloor(tb testing.TB) func() error {
 	create := pb.API().NewService()
 	asked, came := generated(), generated()
-	replies := make([]*userv1.CreateUserResponse, users.Round)
+	replies := make([]*userv1.CreateUserResponse, corpus.Round)
 	for i := range replies {
 		var err error
 		if replies[i], err = create(context.Background(), came[i]); err != nil {
@@ -159,7 +159,7 @@ func codecsFloor(tb testing.TB) func() error {
 	}
 	i := 0
 	return func() error {
-		i = (i + 1) % users.Round
+		i = (i + 1) % corpus.Round
 		request, err := proto.Marshal(asked[i])
 		if err != nil {
 			return err
@@ -176,9 +176,9 @@ func codecsFloor(tb testing.TB) func() error {
 }
 
 func generated() []*userv1.User {
-	all := make([]*userv1.User, users.Round)
+	all := make([]*userv1.User, corpus.Round)
 	for i := range all {
-		u := users.Sample(i, 0)
+		u := corpus.Sample(i, 0)
 		all[i] = binding.Convert[userv1.User](&u)
 	}
 	return all
@@ -270,7 +270,7 @@ func TestEveryPartOfTheFloorRuns(t *testing.T) {
 	for _, p := range floorParts() {
 		t.Run(p.name, func(t *testing.T) {
 			op := p.start(t)
-			for range 2 * users.Round {
+			for range 2 * corpus.Round {
 				require.NoError(t, op())
 			}
 		})

@@ -19,8 +19,8 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
-	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
 
@@ -189,9 +189,9 @@ func TestStartFails(t *testing.T) {
 			"certificate: x509: "},
 		{"nobody listens elsewhere", httpjson.New(), rpcbench.Config{Server: nobody}, "connect: rpcbench: unavailable: "},
 		{"a server elsewhere of another protocol", rawtcp.New(), rpcbench.Config{Server: other.Addr}, "connect: rpcbench: unavailable: "},
-		{"headers that lack one", httpjson.New(), rpcbench.Config{Headers: &rpcbench.Headers{UserAgent: "mine/1.0", Traceparent: users.Headers().Traceparent}},
+		{"headers that lack one", httpjson.New(), rpcbench.Config{Headers: &rpcbench.Headers{UserAgent: "mine/1.0", Traceparent: corpus.Headers().Traceparent}},
 			"headers: Config.Headers needs a UserAgent, an Authorization and a Traceparent"},
-		{"headers over a protocol without", rawtcp.New(), rpcbench.Config{Headers: users.Headers()}, "dial: the protocol has no headers: " + errors.ErrUnsupported.Error()},
+		{"headers over a protocol without", rawtcp.New(), rpcbench.Config{Headers: corpus.Headers()}, "dial: the protocol has no headers: " + errors.ErrUnsupported.Error()},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -231,7 +231,7 @@ func TestStartWithAServerElsewhere(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, config.Certificate, state.PeerCertificates[0].Raw)
 		require.NoError(t, f.Close())
-		_, err := server.Client.CreateUser(t.Context(), users.Sample(0, 0))
+		_, err := server.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
 		require.NoError(t, err, "the server goes on")
 	}
 }
@@ -245,7 +245,7 @@ func TestCloseEndsCallsOfAServerElsewhere(t *testing.T) {
 			server := start(t, stack, rpcbench.Config{WrapServer: gate.Wrap})
 			defer server.Close()
 			f := start(t, stack, rpcbench.Config{Server: server.Addr})
-			u := users.Sample(0, 0)
+			u := corpus.Sample(0, 0)
 			call, err := f.Client.Prepare(u)
 			require.NoError(t, err)
 			held := gate.Hold([]byte(u.Name))
@@ -341,7 +341,7 @@ func TestCtxBoundsTheStartAlone(t *testing.T) {
 	defer f.Close()
 	cancel()
 	for range 100 { // what follows a context's end begins on another goroutine
-		_, err = f.Client.CreateUser(t.Context(), users.Sample(0, 0))
+		_, err = f.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
 		require.NoError(t, err)
 	}
 }
@@ -368,7 +368,7 @@ func TestClose(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 			gate := new(relay.Gate)
 			f := start(t, stack, rpcbench.Config{WrapServer: gate.Wrap})
-			u := users.Sample(0, 0)
+			u := corpus.Sample(0, 0)
 			call, err := f.Client.Prepare(u)
 			require.NoError(t, err)
 			held := gate.Hold([]byte(u.Name))

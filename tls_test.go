@@ -12,8 +12,8 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/roster"
-	"github.com/rpcbench/rpcbench/internal/users"
 )
 
 // TestHandshakesAreEqual: every stack's clients shake hands as crypto/tls does by default, in full at each connection.
@@ -41,7 +41,7 @@ func TestHandshakesAreEqual(t *testing.T) {
 		require.False(t, first.resumed)
 		again, err := f.Dial()
 		require.NoError(t, err)
-		_, err = again.CreateUser(t.Context(), users.Sample(0, 0))
+		_, err = again.CreateUser(t.Context(), corpus.Sample(0, 0))
 		require.NoError(t, err, stack.Name)
 		require.NoError(t, again.Close())
 		require.Equal(t, first, shaken(), "%s: a second connection", stack.Name)
@@ -79,7 +79,7 @@ func TestCertificateIsOfOneFixture(t *testing.T) {
 		c, err := grpcprotobuf.New().Dial(config)
 		require.NoError(t, err)
 		defer c.Close()
-		_, err = c.CreateUser(context.Background(), users.Sample(0, 0))
+		_, err = c.CreateUser(context.Background(), corpus.Sample(0, 0))
 		return err
 	}
 	require.NoError(t, create(one.Addr))

@@ -14,8 +14,8 @@ import (
 	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/grpcservehttp"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
-	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/internal/wire"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -35,7 +35,7 @@ func exchange(t *testing.T, s rpcbench.Stack) (request, reply wire.Message) {
 	t.Helper()
 	tap := new(relay.Tap)
 	f := stacktest.Start(t, s, rpcbench.Config{WrapClient: tap.Wrap})
-	_, err := f.Client.CreateUser(t.Context(), users.Sample(0, 0))
+	_, err := f.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
 	require.NoError(t, err)
 	require.Len(t, tap.Conns(), 1)
 	requests, replies, err := wire.Read(tap.Conns()[0].Sent(), tap.Conns()[0].Received())
@@ -178,7 +178,7 @@ func TestCross(t *testing.T) {
 
 func outcomes(t *testing.T, f *rpcbench.Fixture) {
 	t.Helper()
-	valid, invalid, large := users.Sample(0, 1000), users.Sample(1, 0), users.Sample(2, 0)
+	valid, invalid, large := corpus.Sample(0, 1000), corpus.Sample(1, 0), corpus.Sample(2, 0)
 	invalid.Email, invalid.Password = "", "abc"
 	large.Avatar = make([]byte, 2*rpcbench.MaxBody)
 	for range 3 { // none harms the next

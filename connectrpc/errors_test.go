@@ -21,8 +21,8 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
-	"github.com/rpcbench/rpcbench/internal/users"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userserviceconnect"
 )
@@ -109,7 +109,7 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 		c := dial(t, s, serve(t, server))
 		for _, tc := range cases {
 			current = tc.err
-			_, err := c.CreateUser(t.Context(), users.Sample(0, 0))
+			_, err := c.CreateUser(t.Context(), corpus.Sample(0, 0))
 			e := asError(t, err)
 			require.Equal(t, tc.status, connect.CodeOf(err), tc.why)
 			require.True(t, connect.IsWireError(err), tc.why)
@@ -213,9 +213,9 @@ func TestReplyBytes(t *testing.T) {
 			return err
 		}
 		current = []byte(map[raw]string{"proto": "", "json": "{}"}[codec])
-		require.NoError(t, create(users.Sample(0, 0)))
+		require.NoError(t, create(corpus.Sample(0, 0)))
 		current = []byte("\x0a") // half a field
-		require.Equal(t, rpcbench.Malformed, asError(t, create(users.Sample(0, 0))).Code, "a reply that doesn't decode")
+		require.Equal(t, rpcbench.Malformed, asError(t, create(corpus.Sample(0, 0))).Code, "a reply that doesn't decode")
 		current = []byte(map[raw]string{"proto": "", "json": "{}"}[codec])
 		err := create(rpcbench.User{Name: "\xff"})
 		if s.Traits.InvalidUTF8 == rpcbench.Kept {
@@ -256,7 +256,7 @@ func TestStrangeReplies(t *testing.T) {
 			}, brokenOff},
 		} {
 			t.Run(c.why, func(t *testing.T) {
-				_, err := dial(t, s, serveHTTP(t, c.reply, overHTTP2(s))).CreateUser(t.Context(), users.Sample(0, 0))
+				_, err := dial(t, s, serveHTTP(t, c.reply, overHTTP2(s))).CreateUser(t.Context(), corpus.Sample(0, 0))
 				require.Equal(t, c.want, asError(t, err).Code, err)
 			})
 		}
@@ -270,7 +270,7 @@ func TestReset(t *testing.T) {
 			_, _ = c.Read(make([]byte, 1))
 			_ = c.(*net.TCPConn).SetLinger(0) // closing it is to reset it
 		}))
-		_, err := dial(t, s, config).CreateUser(t.Context(), users.Sample(0, 0))
+		_, err := dial(t, s, config).CreateUser(t.Context(), corpus.Sample(0, 0))
 		require.Equal(t, rpcbench.Unavailable, asError(t, err).Code, err)
 		require.NotErrorIs(t, err, context.Canceled)
 	})
@@ -315,7 +315,7 @@ func TestFrames(t *testing.T) {
 					_, _ = io.Copy(io.Discard, conn) // what is left unread would make a reset of closing it
 					assert.NoError(t, err)
 				}))
-				_, err := dial(t, s, config).CreateUser(t.Context(), users.Sample(0, 0))
+				_, err := dial(t, s, config).CreateUser(t.Context(), corpus.Sample(0, 0))
 				require.Equal(t, rpcbench.Unavailable, asError(t, err).Code, err)
 			})
 		}

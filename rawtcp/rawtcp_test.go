@@ -12,8 +12,8 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
-	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/rawtcp"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -31,10 +31,10 @@ func TestPeersOfOtherProtocols(t *testing.T) {
 				stranger := dial(t, c.client, rpcbench.ClientConfig{Addr: f.Addr})
 				ctx, cancel := context.WithTimeout(t.Context(), rpcbench.HeaderTimeout/2)
 				defer cancel()
-				_, err := stranger.CreateUser(ctx, users.Sample(0, 0))
+				_, err := stranger.CreateUser(ctx, corpus.Sample(0, 0))
 				require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
 				require.NotErrorIs(t, err, context.DeadlineExceeded)
-				_, err = f.Client.CreateUser(ctx, users.Sample(0, 0))
+				_, err = f.Client.CreateUser(ctx, corpus.Sample(0, 0))
 				require.NoError(t, err, "and the server lives on")
 			})
 		}
@@ -50,7 +50,7 @@ func TestTLSOnOneSideOnly(t *testing.T) {
 		if !onServer {
 			config.TLS = &tls.Config{ServerName: "rpcbench.test"}
 		}
-		_, err := dial(t, rawtcp.New(), config).CreateUser(ctx, users.Sample(0, 0))
+		_, err := dial(t, rawtcp.New(), config).CreateUser(ctx, corpus.Sample(0, 0))
 		require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded, "TLS on the server: %t", onServer)
 	}
@@ -60,7 +60,7 @@ func TestTLSOnOneSideOnly(t *testing.T) {
 func TestNoCallGetsAnothersReply(t *testing.T) {
 	gate := new(relay.Gate)
 	f := stacktest.Start(t, rawtcp.New(), rpcbench.Config{WrapServer: gate.Wrap})
-	u := users.Sample(1, 0)
+	u := corpus.Sample(1, 0)
 	held := gate.Hold([]byte(u.Name))
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
@@ -72,8 +72,8 @@ func TestNoCallGetsAnothersReply(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, <-result, context.Canceled)
 	gate.Release()
-	for i := range users.Round {
-		asked := users.Sample(i, 0)
+	for i := range corpus.Round {
+		asked := corpus.Sample(i, 0)
 		reply, err := f.Client.CreateUser(t.Context(), asked)
 		require.NoError(t, err)
 		require.NoError(t, rpcbench.Check(&asked, &reply))
@@ -87,7 +87,7 @@ func TestConnectionIsKept(t *testing.T) {
 	defer cancel()
 	ended, end := context.WithCancel(ctx)
 	end()
-	badUTF8, tooLarge := users.Sample(0, 0), users.Sample(0, 0)
+	badUTF8, tooLarge := corpus.Sample(0, 0), corpus.Sample(0, 0)
 	badUTF8.Name, tooLarge.Avatar = "in\xffvalid", make([]byte, 2*rpcbench.MaxBody)
 	for _, c := range []struct {
 		what string
@@ -95,11 +95,11 @@ func TestConnectionIsKept(t *testing.T) {
 		user rpcbench.User
 		want rpcbench.Code
 	}{
-		{"a call with a deadline", ctx, users.Sample(0, 0), ""},
+		{"a call with a deadline", ctx, corpus.Sample(0, 0), ""},
 		{"an invalid user", ctx, rpcbench.User{}, rpcbench.Invalid},
 		{"a request that can't be encoded", ctx, badUTF8, rpcbench.Malformed},
 		{"a request that is too large", ctx, tooLarge, rpcbench.TooLarge},
-		{"a context that has ended before the call", ended, users.Sample(0, 0), rpcbench.Canceled},
+		{"a context that has ended before the call", ended, corpus.Sample(0, 0), rpcbench.Canceled},
 	} {
 		_, err := f.Client.CreateUser(c.ctx, c.user)
 		require.Equal(t, c.want, rpcbench.CodeOf(err), "%s: %v", c.what, err)
@@ -111,7 +111,7 @@ func TestConnectionIsKept(t *testing.T) {
 func TestWaitingEndsWithTheContext(t *testing.T) {
 	gate := new(relay.Gate)
 	f := stacktest.Start(t, rawtcp.New(), rpcbench.Config{WrapServer: gate.Wrap})
-	u := users.Sample(1, 0)
+	u := corpus.Sample(1, 0)
 	held := gate.Hold([]byte(u.Name))
 	result := make(chan error, 1)
 	go func() {
@@ -121,7 +121,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	<-held
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	_, err := f.Client.CreateUser(ctx, users.Sample(2, 0))
+	_, err := f.Client.CreateUser(ctx, corpus.Sample(2, 0))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	gate.Release()
 	require.NoError(t, <-result)
@@ -131,7 +131,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 func TestBrokenConnectionIsReplaced(t *testing.T) {
 	gate := new(relay.Gate)
 	f := stacktest.Start(t, rawtcp.New(), rpcbench.Config{WrapServer: gate.Wrap})
-	u := users.Sample(1, 0)
+	u := corpus.Sample(1, 0)
 	held := gate.Hold([]byte(u.Name))
 	result := make(chan error, 1)
 	go func() {
@@ -168,7 +168,7 @@ func TestDialEnds(t *testing.T) {
 			defer cancel()
 			result := make(chan error, 1)
 			go func() {
-				_, err := client.CreateUser(ctx, users.Sample(0, 0))
+				_, err := client.CreateUser(ctx, corpus.Sample(0, 0))
 				result <- err
 			}()
 			<-dialling
@@ -190,7 +190,7 @@ func TestHandshakeEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() {
-		_, err := client.CreateUser(ctx, users.Sample(0, 0))
+		_, err := client.CreateUser(ctx, corpus.Sample(0, 0))
 		result <- err
 	}()
 	_, err := far.Read(make([]byte, 1))

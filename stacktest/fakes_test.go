@@ -23,7 +23,7 @@ import (
 	"github.com/rpcbench/rpcbench/grpcservehttp"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
-	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
 )
@@ -631,7 +631,7 @@ func chatty() rpcbench.Stack {
 	stack := fake{}.stack()
 	dial := stack.Dial
 	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		config.Headers = users.Headers()
+		config.Headers = corpus.Headers()
 		return dial(config)
 	}
 	return stack

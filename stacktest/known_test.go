@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/latency"
-	"github.com/rpcbench/rpcbench/internal/users"
 )
 
 // ledger counts the calls of each user, for each client that a stack was asked for.
@@ -66,7 +66,7 @@ func bench(t *testing.T, benchtime string, loop func(*testing.B)) testing.Benchm
 // TestAnOpIsOneCallOfTheNextUser: the loop makes one call in each op, of sixteen users in turn.
 func TestAnOpIsOneCallOfTheNextUser(t *testing.T) {
 	const round = 16
-	require.Equal(t, round, users.Round)
+	require.Equal(t, round, corpus.Round)
 	var l ledger
 	r := bench(t, "64x", func(b *testing.B) { BenchmarkCreateUser(b, l.stack(), rpcbench.Config{}) })
 	require.Equal(t, 64, r.N)
@@ -91,7 +91,7 @@ func TestEachCallerGoesRoundItsUsers(t *testing.T) {
 	for caller := range callers {
 		least, most := ops, 0
 		for j := range 4 {
-			n := made[users.Sample(4*caller+j, 0).Email]
+			n := made[corpus.Sample(4*caller+j, 0).Email]
 			least, most, total = min(least, n), max(most, n), total+n
 		}
 		require.LessOrEqual(t, most-least, 1, "calls of the users of caller %d, in turn", caller)
@@ -117,7 +117,7 @@ func TestAStreamStaysOpen(t *testing.T) {
 	r := bench(t, "64x", func(b *testing.B) { BenchmarkStream(b, stack, rpcbench.Config{}) })
 	require.Equal(t, 64, r.N)
 	require.EqualValues(t, 2, opened.Load(), "streams: one for the figures and one for the bytes")
-	require.EqualValues(t, 64+3*warmRounds*users.Round, calls.Load(), "calls on them: the ops, two warm-ups, and those that count bytes")
+	require.EqualValues(t, 64+3*warmRounds*corpus.Round, calls.Load(), "calls on them: the ops, two warm-ups, and those that count bytes")
 }
 
 // TestPercentilesAreThoseOfTheirNames, of a thousand known latencies.

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/timing"
-	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
@@ -116,12 +116,12 @@ type preparer func(f *rpcbench.Fixture, i int) (rpcbench.Call, error)
 // user prepares calls that create users, with a payload of avatar bytes. The requests of users below 100 are of one length.
 func user(avatar int) preparer {
 	return func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
-		return f.Client.Prepare(users.Sample(i%100, avatar))
+		return f.Client.Prepare(corpus.Sample(i%100, avatar))
 	}
 }
 
 func oneCaller(stack rpcbench.Stack, config rpcbench.Config, prepare preparer) row {
-	return row{stack: stack, config: config, callers: 1, each: users.Round, prepare: prepare, warm: warmRounds * users.Round,
+	return row{stack: stack, config: config, callers: 1, each: corpus.Round, prepare: prepare, warm: warmRounds * corpus.Round,
 		timed: row.serial, hang: hangLimit}
 }
 
@@ -326,7 +326,7 @@ func (r row) pass(b *testing.B, begin func()) int64 {
 	begin()
 	n := int64(r.warm * r.callers)
 	if r.wait != nil {
-		n = int64(min(warmRounds*users.Round, max(1, r.rate/4))) // starts of a quarter of a second
+		n = int64(min(warmRounds*corpus.Round, max(1, r.rate/4))) // starts of a quarter of a second
 	}
 	orFail(b, r.stack.Name, r.guard(f, loop, func() error { return loop.Run(n) }))
 	return loop.Latency.Count()

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/users"
 )
 
 func TestMain(m *testing.M) { Main(m, append(elsewhereStacks(), apartStacks()...)...) }
@@ -61,7 +61,7 @@ func BenchmarkBroken(b *testing.B) {
 	if os.Getenv(inChild) == "" {
 		b.Skip("run by TestBrokenStackHasNoRow")
 	}
-	const warmUp = warmRounds * users.Round
+	const warmUp = warmRounds * corpus.Round
 	hung := make(chan struct{})
 	b.Cleanup(func() { close(hung) })
 	inLoop := func(fault func() error) rpcbench.Stack {
@@ -284,8 +284,8 @@ func TestWarmUpRunsTheMeasuredCalls(t *testing.T) {
 	loop, round := oneCaller(f.Stack, rpcbench.Config{}, user(0)).ready(t, f)
 	require.NoError(t, loop.Finish())
 	require.Len(t, round, 1)
-	require.Len(t, round[0], users.Round)
-	require.EqualValues(t, warmRounds*users.Round, calls.Load())
+	require.Len(t, round[0], corpus.Round)
+	require.EqualValues(t, warmRounds*corpus.Round, calls.Load())
 }
 
 func TestHeader(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/latency"
-	"github.com/rpcbench/rpcbench/internal/users"
 )
 
 const openWarmUp = warmRounds * openCallers
@@ -186,7 +186,7 @@ func TestWatchdogBitesWithoutProgress(t *testing.T) {
 		<-time.After(2100 * time.Millisecond)
 		require.True(t, dog.Note() != "")
 	})
-	_, err := f.Client.CreateUser(t.Context(), users.Sample(0, 0))
+	_, err := f.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
 	require.Error(t, err, "the fixture is closed")
 }
 
@@ -297,7 +297,7 @@ func dialsAgain(n int64) rpcbench.Stack {
 			return func(ctx context.Context) error {
 				if made.Add(1) > n {
 					defer other.Close()
-					_, err := other.CreateUser(ctx, users.Sample(0, 0))
+					_, err := other.CreateUser(ctx, corpus.Sample(0, 0))
 					return err
 				}
 				return call(ctx)

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
-	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 )
 
@@ -22,7 +22,7 @@ import (
 func BenchmarkPayload(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, size int) {
 	b.Helper()
 	r := oneCaller(stack, config, user(size))
-	r.warm = users.Round * min(warmRounds, max(1, 200_000/max(1, size))) // 16 rounds of 100 kB would take a second
+	r.warm = corpus.Round * min(warmRounds, max(1, 200_000/max(1, size))) // 16 rounds of 100 kB would take a second
 	r.benchmark(b)
 }
 
@@ -30,7 +30,7 @@ func BenchmarkPayload(b *testing.B, stack rpcbench.Stack, config rpcbench.Config
 func BenchmarkInvalid(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
 	oneCaller(stack, config, func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
-		u := users.Sample(i, 0)
+		u := corpus.Sample(i, 0)
 		rule := []struct {
 			of     *string
 			value  string
@@ -107,7 +107,7 @@ func BenchmarkStream(b *testing.B, stack rpcbench.Stack, config rpcbench.Config)
 				return nil, fmt.Errorf("open a stream: %w", err)
 			}
 		}
-		return stream.Prepare(users.Sample(i, 0))
+		return stream.Prepare(corpus.Sample(i, 0))
 	}).benchmark(b)
 }
 
@@ -125,10 +125,10 @@ func BenchmarkCold(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 func cold(stack rpcbench.Stack, config rpcbench.Config) row {
 	config.WrapClient = wrapped(resetOnClose, config.WrapClient)
 	r := oneCaller(stack, config, func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
-		u := users.Sample(i, 0)
+		u := corpus.Sample(i, 0)
 		return func(ctx context.Context) error { return callOnce(ctx, f, u) }, nil
 	})
-	r.dials, r.warm = 1, 4*users.Round
+	r.dials, r.warm = 1, 4*corpus.Round
 	return r
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
-	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
@@ -194,8 +194,8 @@ func BenchmarkScenarios(b *testing.B) {
 	})
 	row("deadline", func(b *testing.B) { BenchmarkDeadline(b, wantsDeadline(), bare) })
 	row("deadline.none", func(b *testing.B) { BenchmarkCreateUser(b, wantsDeadline(), bare) })
-	row("headers", func(b *testing.B) { BenchmarkCreateUser(b, httpjson.New(), rpcbench.Config{Headers: users.Headers()}) })
-	row("headers.unable", func(b *testing.B) { BenchmarkCreateUser(b, rawtcp.New(), rpcbench.Config{Headers: users.Headers()}) })
+	row("headers", func(b *testing.B) { BenchmarkCreateUser(b, httpjson.New(), rpcbench.Config{Headers: corpus.Headers()}) })
+	row("headers.unable", func(b *testing.B) { BenchmarkCreateUser(b, rawtcp.New(), rpcbench.Config{Headers: corpus.Headers()}) })
 	row("tls", func(b *testing.B) { BenchmarkCreateUser(b, wantsTLS(), rpcbench.Config{TLS: true}) })
 	row("tls.none", func(b *testing.B) { BenchmarkCreateUser(b, wantsTLS(), bare) })
 	row("echo", func(b *testing.B) { BenchmarkEcho(b, httpjson.New(), bare, message.Complex(), 1) })
@@ -223,7 +223,7 @@ func BenchmarkScenarios(b *testing.B) {
 		BenchmarkParallel(b, calling(func(rpcbench.Call) rpcbench.Call { return func(context.Context) error { panic("broken") } }), bare, 4)
 	})
 	row("parallel.hung", func(b *testing.B) {
-		silent := closedLoop(hangingAfter(fake{}.stack(), warmRounds*users.Round), bare, users.Round, user(0))
+		silent := closedLoop(hangingAfter(fake{}.stack(), warmRounds*corpus.Round), bare, corpus.Round, user(0))
 		silent.hang = 200 * time.Millisecond
 		silent.benchmark(b)
 	})
@@ -373,7 +373,7 @@ func TestColdConnectionsAreReset(t *testing.T) {
 	cold := cold(fake{}.stack(), rpcbench.Config{})
 	cold.config.WrapServer = func(c net.Conn) net.Conn { return ending{c, ends} }
 	f := Start(t, cold.stack, cold.config)
-	require.NoError(t, callOnce(t.Context(), f, users.Sample(0, 0)))
+	require.NoError(t, callOnce(t.Context(), f, corpus.Sample(0, 0)))
 	require.ErrorIs(t, <-ends, syscall.ECONNRESET)
 }
 

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/cpu"
-	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
 
@@ -38,7 +38,7 @@ func elsewhereStacks() []rpcbench.Stack {
 	alone := os.Getenv("RPCBENCH_SERVER") != ""
 	var served atomic.Int64
 	mortal := fake{body: func(data []byte) []byte {
-		if served.Add(1) > 1+warmRounds*users.Round+10 && alone {
+		if served.Add(1) > 1+warmRounds*corpus.Round+10 && alone {
 			os.Exit(3)
 		}
 		return data

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
-	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
 )
 
@@ -146,7 +146,7 @@ func TestStreamFakesFail(t *testing.T) {
 		}}, "streams"},
 		{"all streams on one connection", fakeStreams{open: func(c *fakeStreamer, ctx context.Context) (rpcbench.Stream, error) {
 			s, err := c.Streamer.OpenStream(ctx)
-			_, _ = c.Client.Prepare(users.Sample(0, 0)) // the next one is the first again
+			_, _ = c.Client.Prepare(corpus.Sample(0, 0)) // the next one is the first again
 			return s, err
 		}}, "streams"},
 		{"a stream that Close leaves open", fakeStreams{close: func(*fakeStream) error { return nil }}, "streams"},

@@ -22,8 +22,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	api "github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/roster"
-	"github.com/rpcbench/rpcbench/internal/users"
 )
 
 type said chan string
@@ -212,7 +212,7 @@ func TestServeEndsGracefully(t *testing.T) {
 		stream, err := f.Client.(api.Streamer).OpenStream(t.Context())
 		require.NoError(t, err)
 		streams = append(streams, stream)
-		calls[name], err = stream.Prepare(users.Sample(0, 0))
+		calls[name], err = stream.Prepare(corpus.Sample(0, 0))
 		require.NoError(t, err)
 		require.NoError(t, calls[name](t.Context()))
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/gzipped"
 	"github.com/rpcbench/rpcbench/codec/jsonstd"
-	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 )
 
 var _ codec.Codec = (*gzipped.Codec)(nil)
@@ -40,7 +40,7 @@ func TestRoundTrip(t *testing.T) {
 	want.Reuses = "compressors"
 	require.Equal(t, want, c.Traits())
 	for i, payload := range []int{100_000, 0, 1000} { // a smaller one after a larger one has nothing of it
-		u := users.Sample(i, payload)
+		u := corpus.Sample(i, payload)
 		plain, err := jsonstd.Codec{}.Marshal(u)
 		require.NoError(t, err)
 		got, err := c.Marshal(u)
@@ -53,7 +53,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestMalformed(t *testing.T) {
-	c, u := newCodec(), users.Sample(0, 1000)
+	c, u := newCodec(), corpus.Sample(0, 1000)
 	good, err := c.Marshal(u)
 	require.NoError(t, err)
 	changed := func(at int) []byte {
@@ -108,7 +108,7 @@ func TestLimit(t *testing.T) {
 
 // A new writer costs 800 kB, a new reader 40 kB. The race detector drops a quarter of what goes into a pool.
 func TestCompressorsArePooled(t *testing.T) {
-	c, u := newCodec(), users.Sample(0, 0)
+	c, u := newCodec(), corpus.Sample(0, 0)
 	small, err := c.Marshal(u)
 	require.NoError(t, err)
 	perOp := func(fn func()) uint64 {
@@ -133,7 +133,7 @@ func TestManyAtOnce(t *testing.T) {
 	for i := range 8 {
 		all.Go(func() {
 			for j := range 50 {
-				u := users.Sample(i, 10*j)
+				u := corpus.Sample(i, 10*j)
 				data, err := c.Marshal(u)
 				var back rpcbench.User
 				if err == nil {

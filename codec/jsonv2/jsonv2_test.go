@@ -11,7 +11,7 @@ import (
 
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/jsonv2"
-	"github.com/rpcbench/rpcbench/internal/hostile"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/message"
 )
 
@@ -20,7 +20,7 @@ var _ codec.Codec = jsonv2.Codec{}
 func TestRoundTrip(t *testing.T) {
 	c := jsonv2.Codec{}
 	require.Equal(t, "application/json", c.ContentType())
-	for _, h := range hostile.Flexes() {
+	for _, h := range corpus.Flexes() {
 		f := h.Flex
 		want, wantErr := json.Marshal(f)
 		got, err := c.Marshal(f)

@@ -16,8 +16,7 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/msgp"
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/hostile"
-	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/message"
 )
 
@@ -26,7 +25,7 @@ var _ codec.Codec = msgp.Codec{}
 func TestRoundTrip(t *testing.T) {
 	c := msgp.Codec{}
 	require.Equal(t, "application/vnd.msgpack", c.ContentType())
-	for _, h := range hostile.Flexes() {
+	for _, h := range corpus.Flexes() {
 		f := h.Flex
 		data, err := c.Marshal(binding.Convert[msgp.Flex](f))
 		require.NoError(t, err)
@@ -35,7 +34,7 @@ func TestRoundTrip(t *testing.T) {
 		negativeZero := f.Double == 0 && math.Signbit(f.Double) || f.Float == 0 && math.Signbit(float64(f.Float))
 		require.Equal(t, !negativeZero, f.Equal(binding.Convert[message.Flex](back)), "%+v came back as %+v", f, back)
 	}
-	u := users.Sample(0, 1000)
+	u := corpus.Sample(0, 1000)
 	for _, name := range []string{u.Name, "", "\x00\r\n\x7f", "\ufeff\uffff", "in\xffvalid", strings.Repeat("n", 1<<16)} {
 		u.Name = name
 		want := rpcbench.Response{Code: math.MinInt32, Message: "OK", User: &u}

@@ -11,8 +11,7 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/xmlstd"
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/hostile"
-	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/message"
 )
 
@@ -30,7 +29,7 @@ func TestRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, whole, string(data))
 
-	for _, h := range hostile.Flexes() {
+	for _, h := range corpus.Flexes() {
 		f := h.Flex
 		data, err := c.Marshal(binding.Convert[xmlstd.Flex](f))
 		require.NoError(t, err)
@@ -42,7 +41,7 @@ func TestRoundTrip(t *testing.T) {
 			require.True(t, want.Equal(binding.Convert[message.Flex](back)), "%+v came back as %+v", f, back)
 		}
 	}
-	u = users.Sample(0, 1000)
+	u = corpus.Sample(0, 1000)
 	for name, came := range map[string]string{
 		u.Name:                     u.Name,
 		"":                         "",

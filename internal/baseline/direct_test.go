@@ -18,7 +18,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpmsgpack"
 	"github.com/rpcbench/rpcbench/httpprotobuf"
 	"github.com/rpcbench/rpcbench/httpxml"
-	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
@@ -65,9 +65,9 @@ func (f form) viaStack(tb testing.TB, wrap func(net.Conn) net.Conn, asked []rpcb
 
 // sample returns the users that a round sends.
 func sample() []rpcbench.User {
-	asked := make([]rpcbench.User, users.Round)
+	asked := make([]rpcbench.User, corpus.Round)
 	for i := range asked {
-		asked[i] = users.Sample(i, 0)
+		asked[i] = corpus.Sample(i, 0)
 	}
 	return asked
 }
@@ -79,9 +79,9 @@ func inTurn(tb testing.TB, create create) (op func() error) {
 	n := 0
 	op = func() error {
 		n++
-		return create(context.Background(), n%users.Round)
+		return create(context.Background(), n%corpus.Round)
 	}
-	for range 16 * users.Round {
+	for range 16 * corpus.Round {
 		require.NoError(tb, op())
 	}
 	return op

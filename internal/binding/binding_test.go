@@ -12,7 +12,7 @@ import (
 	"github.com/rpcbench/rpcbench/codec/msgp"
 	"github.com/rpcbench/rpcbench/codec/xmlstd"
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/message"
 )
 
@@ -96,9 +96,9 @@ func testAPI[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E]) {
 // user requires the same answer and the same errors as of the service of the plain struct, and the same check of the reply.
 func user[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E]) {
 	plain := binding.Plain()
-	u := users.Sample(0, 3)
+	u := corpus.Sample(0, 3)
 	u.ID = "7"
-	for _, asked := range []rpcbench.User{u, users.Sample(1, 0), {}} {
+	for _, asked := range []rpcbench.User{u, corpus.Sample(1, 0), {}} {
 		theirs, ours := asked, asked
 		want, wantErr := plain.NewService()(t.Context(), &theirs)
 		got, err := api.NewService()(t.Context(), binding.Convert[U](&ours))

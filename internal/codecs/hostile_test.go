@@ -12,7 +12,7 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codecs"
-	"github.com/rpcbench/rpcbench/internal/hostile"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/message"
 )
 
@@ -69,10 +69,10 @@ func TestHostileValues(t *testing.T) {
 			}
 		}
 		flex, user := o.Form(entry(t, "flex.complex")), o.Form(entry(t, "user"))
-		for _, c := range hostile.Flexes() {
+		for _, c := range corpus.Flexes() {
 			try(c.Name, o.becomes(flex, native(flex, c.Flex)))
 		}
-		for _, c := range hostile.Users() {
+		for _, c := range corpus.Users() {
 			try(c.Name, o.becomes(user, native(user, &c.User)))
 		}
 		for _, value := range declared {

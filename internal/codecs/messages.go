@@ -8,7 +8,7 @@ import (
 	"github.com/rpcbench/rpcbench/codec/msgp"
 	"github.com/rpcbench/rpcbench/codec/xmlstd"
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/message/messagepb"
 	"github.com/rpcbench/rpcbench/message/pooledpb"
@@ -18,7 +18,7 @@ import (
 // Messages are the user of the create-user API, without and with payload, and the catalogue.
 func Messages() []message.Entry {
 	user := func(avatar int) func() any {
-		return func() any { u := users.Sample(0, avatar); return &u }
+		return func() any { u := corpus.Sample(0, avatar); return &u }
 	}
 	return append([]message.Entry{
 		{Name: "user", Why: "what the stacks send", Size: 36, Gzip: 1.67, New: user(0)},

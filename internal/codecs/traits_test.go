@@ -17,9 +17,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/allocproof"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codecs"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/hostile"
-	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 )
 
@@ -78,12 +77,12 @@ func TestNothingIsLeft(t *testing.T) {
 		var groups [][]codecs.Form // each of one type
 		of := func(form codecs.Form, value any) codecs.Form { return codecs.Form{Value: value, Fresh: form.Fresh} }
 		var people, flexes, trees []codecs.Form
-		for _, c := range hostile.Users() {
+		for _, c := range corpus.Users() {
 			if form := o.Form(entry(t, "user")); len(c.User.Avatar) < 1000 {
 				people = append(people, of(form, native(form, &c.User)))
 			}
 		}
-		for _, c := range hostile.Flexes() {
+		for _, c := range corpus.Flexes() {
 			form := o.Form(entry(t, "flex.complex"))
 			flexes = append(flexes, of(form, native(form, c.Flex)))
 		}
@@ -141,14 +140,14 @@ func TestInvalidUTF8(t *testing.T) {
 	const placeholder = "in?valid" // of as many bytes, so that lengths stay right
 	eachRow(t, func(t *testing.T, o *ops) {
 		form := o.Form(entry(t, "user"))
-		u := users.Sample(0, 0)
-		u.Name = hostile.InvalidUTF8
+		u := corpus.Sample(0, 0)
+		u.Name = corpus.InvalidUTF8
 		declared := o.Codec.Traits().InvalidUTF8
 		became := func(text, escape string, err error) string {
 			switch {
 			case err != nil:
 				return codec.Rejected
-			case strings.Contains(text, hostile.InvalidUTF8):
+			case strings.Contains(text, corpus.InvalidUTF8):
 				return codec.Kept
 			case strings.Contains(text, "in\ufffdvalid") || strings.Contains(text, escape):
 				return codec.Replaced
@@ -161,8 +160,8 @@ func TestInvalidUTF8(t *testing.T) {
 		u.Name = placeholder
 		data = o.encoded(t, native(form, &u))
 		plain := unzipped(t, data)
-		content := bytes.Replace(plain, []byte(placeholder), []byte(hostile.InvalidUTF8), 1)
-		require.Contains(t, string(content), hostile.InvalidUTF8)
+		content := bytes.Replace(plain, []byte(placeholder), []byte(corpus.InvalidUTF8), 1)
+		require.Contains(t, string(content), corpus.InvalidUTF8)
 		if !bytes.Equal(plain, data) {
 			content = zip(content)
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/rpcbench/rpcbench/codec/jsoniter"
 	"github.com/rpcbench/rpcbench/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 )
 
 func TestMain(m *testing.M) {
@@ -118,7 +118,7 @@ func TestFailuresHaveOneStatusEach(t *testing.T) {
 	for name, f := range formats {
 		t.Run(name, func(t *testing.T) {
 			fixture := start(t, f)
-			call, err := fixture.Client.Prepare(users.Sample(0, 0))
+			call, err := fixture.Client.Prepare(corpus.Sample(0, 0))
 			require.NoError(t, err)
 			for _, c := range []struct {
 				why    string
@@ -144,7 +144,7 @@ func TestFailuresHaveOneStatusEach(t *testing.T) {
 				{"an Error without a code", new(rpcbench.Error), 500, rpcbench.Internal, nil},
 			} {
 				current = c.err
-				body, err := f.Codec.Marshal(users.Sample(0, 0))
+				body, err := f.Codec.Marshal(corpus.Sample(0, 0))
 				require.NoError(t, err)
 				got := send(t, http.MethodPost, "http://"+fixture.Addr+usersPath, body)
 				require.Equal(t, c.status, got.status, c.why)
@@ -153,7 +153,7 @@ func TestFailuresHaveOneStatusEach(t *testing.T) {
 				require.NoError(t, f.Codec.Unmarshal([]byte(got.body), sent), "%s: the body is in the stack's wire format: %s", c.why, got.body)
 
 				before := fixture.Accepted()
-				_, err = fixture.Client.CreateUser(t.Context(), users.Sample(0, 0))
+				_, err = fixture.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
 				for form, err := range map[string]error{"CreateUser": err, "Call": call(t.Context())} {
 					e, ok := errors.AsType[*rpcbench.Error](err)
 					require.True(t, ok, "%s, %s: %v", c.why, form, err)
@@ -235,7 +235,7 @@ func TestGzippedBodies(t *testing.T) {
 	fixture, err := rpcbench.Start(t.Context(), stack, rpcbench.Config{})
 	require.NoError(t, err)
 	defer fixture.Close()
-	user, err := json.Marshal(users.Sample(0, 0))
+	user, err := json.Marshal(corpus.Sample(0, 0))
 	require.NoError(t, err)
 	compressed := func(spaces int) []byte {
 		var out bytes.Buffer
@@ -298,7 +298,7 @@ func TestOtherRequests(t *testing.T) {
 
 // No codec of a stack compresses, though the request takes gzip and the reply would be much smaller.
 func TestRepliesAreNotCompressed(t *testing.T) {
-	u := users.Sample(0, 0)
+	u := corpus.Sample(0, 0)
 	u.Avatar = make([]byte, 64<<10)
 	for name, c := range codecs() {
 		body, err := c.Marshal(u)
@@ -343,7 +343,7 @@ func TestWhatCannotBeEncoded(t *testing.T) {
 	create := func(addr string, c codec.Codec) error {
 		client := newClient(rpcbench.ClientConfig{Addr: addr, DialContext: new(net.Dialer).DialContext, Conns: 1}, c, binding.Plain(), Options{})
 		defer client.Close()
-		_, err := client.CreateUser(t.Context(), users.Sample(0, 0))
+		_, err := client.CreateUser(t.Context(), corpus.Sample(0, 0))
 		return err
 	}
 	serve := func(c codec.Codec) string {
@@ -381,7 +381,7 @@ func serveHandler(t *testing.T, h http.Handler) string {
 }
 
 func TestReplies(t *testing.T) {
-	u := users.Sample(0, 0)
+	u := corpus.Sample(0, 0)
 	good, err := json.Marshal(rpcbench.Answer(&u))
 	require.NoError(t, err)
 	const invalid = `{"code":"invalid","violations":[{"field":"name","rule":"min=4"}]}`
@@ -430,7 +430,7 @@ func TestReplies(t *testing.T) {
 					return new(net.Dialer).DialContext(ctx, network, addr)
 				}}, k, binding.Plain(), Options{})
 				defer client.Close()
-				call, err := client.Prepare(users.Sample(0, 0))
+				call, err := client.Prepare(corpus.Sample(0, 0))
 				require.NoError(t, err)
 				for range 2 {
 					err = call(t.Context())

@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/roster"
-	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
@@ -44,8 +44,8 @@ func costsOf(t *testing.T, stack rpcbench.Stack, n ...int) (costs []cost) {
 
 	run := func(f *rpcbench.Fixture) func(int) {
 		var calls []rpcbench.Call
-		for i := range users.Round {
-			call, err := f.Client.Prepare(users.Sample(i, 0))
+		for i := range corpus.Round {
+			call, err := f.Client.Prepare(corpus.Sample(i, 0))
 			require.NoError(t, err)
 			calls = append(calls, call)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/roster"
-	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
@@ -155,7 +155,7 @@ func TestProtocolsRefuseEachOther(t *testing.T) {
 				defer c.Close()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				_, err = c.CreateUser(ctx, users.Sample(0, 0))
+				_, err = c.CreateUser(ctx, corpus.Sample(0, 0))
 				e, ok := errors.AsType[*rpcbench.Error](err)
 				require.True(t, ok, "%v", err)
 				require.NotEqual(t, rpcbench.DeadlineExceeded, e.Code, "the client waits in vain")

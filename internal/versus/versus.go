@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/timing"
-	"github.com/rpcbench/rpcbench/internal/users"
 )
 
 const (
@@ -27,9 +27,9 @@ const (
 
 	copySuffix = " again" // ends the name of the base's second fixture
 
-	warmRounds = 4                // of all users, through the measured calls; a slice's lead-in does the rest
-	hangLimit  = 10 * time.Second // that a call may take
-	costCalls  = 64 * users.Round // of the pass that counts allocations
+	warmRounds = 4                 // of all users, through the measured calls; a slice's lead-in does the rest
+	hangLimit  = 10 * time.Second  // that a call may take
+	costCalls  = 64 * corpus.Round // of the pass that counts allocations
 )
 
 // Level is the confidence of each of m intervals if that of all of them together is to be 95 % (Bonferroni's inequality).
@@ -45,13 +45,13 @@ type Arm struct {
 
 	stack   rpcbench.Stack
 	fixture atomic.Pointer[rpcbench.Fixture] // the watchdog closes it from another goroutine
-	calls   [users.Round]rpcbench.Call
+	calls   [corpus.Round]rpcbench.Call
 	next    int // calls made so far
 }
 
 // op makes the next of the arm's calls. A deadline or a cancellation would cost one stack more than another.
 func (a *Arm) op() error {
-	err := a.calls[a.next%users.Round](context.Background())
+	err := a.calls[a.next%corpus.Round](context.Background())
 	a.next++
 	return err
 }
@@ -66,11 +66,11 @@ func (a *Arm) open(ctx context.Context) error {
 	}
 	a.fixture.Store(f)
 	for i := range a.calls {
-		if a.calls[i], err = f.Client.Prepare(users.Sample(i, 0)); err != nil {
+		if a.calls[i], err = f.Client.Prepare(corpus.Sample(i, 0)); err != nil {
 			return err
 		}
 	}
-	for range warmRounds * users.Round {
+	for range warmRounds * corpus.Round {
 		if err := a.op(); err != nil {
 			return fmt.Errorf("rpcbench: %s: warm-up: %w", a.Name, err)
 		}

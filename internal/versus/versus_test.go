@@ -12,8 +12,8 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/timing"
-	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
 
@@ -96,7 +96,7 @@ type client struct {
 }
 
 func (c *client) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	const warm = warmRounds * users.Round
+	const warm = warmRounds * corpus.Round
 	real, err := c.Client.Prepare(u)
 	if u.Name == "connect" { // as the calls of the start
 		return real, err

@@ -11,7 +11,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
-	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
@@ -25,7 +25,7 @@ func toResponse(r *userv1.CreateUserResponse) rpcbench.Response {
 
 // full is a user with something in every field.
 func full() rpcbench.User {
-	u := users.Sample(0, 3)
+	u := corpus.Sample(0, 3)
 	u.ID = "7"
 	return u
 }
@@ -64,7 +64,7 @@ func TestService(t *testing.T) {
 
 // A field that is added to the messages is tested too.
 func TestCheckComparesEveryField(t *testing.T) {
-	asked := fromUser(users.Sample(0, 3))
+	asked := fromUser(corpus.Sample(0, 3))
 	answer := func() *userv1.CreateUserResponse {
 		r, err := pb.API().NewService()(context.Background(), proto.CloneOf(asked))
 		require.NoError(t, err)

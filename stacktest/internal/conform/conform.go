@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
-	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/internal/wire"
 )
 
@@ -246,8 +246,8 @@ func (f *session) forms(u rpcbench.User) []form {
 
 // round prepares a call for each of the users that loops go round, with a payload of avatar bytes.
 func (f *session) round(avatar int) (calls []rpcbench.Call) {
-	for i := range users.Round {
-		calls = append(calls, f.prepare(users.Sample(i, avatar)))
+	for i := range corpus.Round {
+		calls = append(calls, f.prepare(corpus.Sample(i, avatar)))
 	}
 	return calls
 }
@@ -285,7 +285,7 @@ func together(callers ...[]rpcbench.Call) error {
 func (f *session) callAtOnce(count, n, avatar int) {
 	callers := make([][]rpcbench.Call, count)
 	for i := range callers {
-		callers[i] = slices.Repeat([]rpcbench.Call{f.prepare(users.Sample(i, avatar))}, n)
+		callers[i] = slices.Repeat([]rpcbench.Call{f.prepare(corpus.Sample(i, avatar))}, n)
 	}
 	must(together(callers...), "%d callers", count)
 }

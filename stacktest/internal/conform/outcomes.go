@@ -18,10 +18,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/fixture"
-	"github.com/rpcbench/rpcbench/internal/hostile"
 	"github.com/rpcbench/rpcbench/internal/relay"
-	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 )
 
@@ -42,23 +41,23 @@ func declared(s Subject) {
 		failIf(!slices.Contains(trait.allowed, trait.value), "Traits.%s is %q, it must be one of %q", trait.name, trait.value, trait.allowed)
 	}
 	for _, name := range t.Lossy {
-		ofFlexes := slices.ContainsFunc(hostile.Flexes(), func(c hostile.Flex) bool { return c.Name == name })
+		ofFlexes := slices.ContainsFunc(corpus.Flexes(), func(c corpus.Flex) bool { return c.Name == name })
 		failIf(!ofUsers(name) && !ofFlexes, "Traits.Lossy names %q, which is no case of the suite", name)
 	}
 }
 
 func ofUsers(name string) bool {
-	return slices.ContainsFunc(hostile.Users(), func(c hostile.User) bool { return c.Name == name })
+	return slices.ContainsFunc(corpus.Users(), func(c corpus.User) bool { return c.Name == name })
 }
 
 // hostileValues begins with what was not decoded into a fresh value: a user without a payload shows it, after one with.
 func hostileValues(f *session) {
-	first := users.Sample(0, 1000)
+	first := corpus.Sample(0, 1000)
 	reply := try(f.both(first))
-	_, err := f.both(users.Sample(1, 0))
+	_, err := f.both(corpus.Sample(1, 0))
 	must(err, "a user without a payload, after one with: is a value decoded into again?")
 	failIf(rpcbench.Check(&first, &reply) != nil, "the reply that CreateUser returned was changed by the next call: a value is decoded into again")
-	for _, c := range hostile.Users() {
+	for _, c := range corpus.Users() {
 		reply, err := f.both(c.User)
 		came := err == nil && rpcbench.Check(&c.User, &reply) == nil
 		f.asDeclared(c.Name, came, "%.200q came back as %.200q: %v", c.User, reply.User, err)
@@ -74,8 +73,8 @@ func (f *session) asDeclared(name string, came bool, detail string, args ...any)
 }
 
 func (f *session) invalidUTF8() {
-	reply, err := f.Client.CreateUser(context.Background(), changedUser(func(u *rpcbench.User) { u.Name = hostile.InvalidUTF8 }))
-	declared, want := f.Stack.Traits.InvalidUTF8, hostile.InvalidUTF8
+	reply, err := f.Client.CreateUser(context.Background(), changedUser(func(u *rpcbench.User) { u.Name = corpus.InvalidUTF8 }))
+	declared, want := f.Stack.Traits.InvalidUTF8, corpus.InvalidUTF8
 	if declared == rpcbench.Rejected {
 		must(wantError(err, rpcbench.Malformed), "invalid UTF-8, declared to be rejected")
 		return
@@ -95,7 +94,7 @@ func echo(f *session) {
 	skipIf(!ok, "the client is no Echoer")
 	_, err := client.Echo(context.Background(), &message.Flex{String: "echo"})
 	must(err, "the client is an Echoer, and a plain message does not come back")
-	for _, c := range hostile.Flexes() {
+	for _, c := range corpus.Flexes() {
 		got, err := client.Echo(context.Background(), c.Flex)
 		f.asDeclared(c.Name, err == nil && c.Flex.Equal(got), "%+v came back as %+v: %v", c.Flex, got, err)
 	}
@@ -115,7 +114,7 @@ func echo(f *session) {
 
 // changedUser is the first sample with a change.
 func changedUser(change func(*rpcbench.User)) rpcbench.User {
-	u := users.Sample(0, 0)
+	u := corpus.Sample(0, 0)
 	change(&u)
 	return u
 }
@@ -137,7 +136,7 @@ func outcomes(f *session) {
 		code   rpcbench.Code // "" for success
 		broken broken
 	}{
-		{"nothing is wrong", users.Sample(3, 0), "", nil},
+		{"nothing is wrong", corpus.Sample(3, 0), "", nil},
 		{"no email", changedUser(func(u *rpcbench.User) { u.Email = "" }), rpcbench.Invalid, broken{{Field: "email", Rule: "required"}}},
 		{"an email that is none", changedUser(func(u *rpcbench.User) { u.Email = "nobody" }), rpcbench.Invalid, broken{{Field: "email", Rule: "email"}}},
 		{"a name too short", changedUser(func(u *rpcbench.User) { u.Name = "Ann" }), rpcbench.Invalid, broken{{Field: "name", Rule: "min=4"}}},
@@ -171,7 +170,7 @@ func (f *session) endsAs(what string, call rpcbench.Call, code rpcbench.Code, br
 		must(fmt.Errorf("%w%s", wrong, f.status()), what)
 	}
 	failIf(len(sent) == 0, "%s: the client refused it and sent nothing: the server must", what)
-	_, err = f.both(users.Sample(1, 0))
+	_, err = f.both(corpus.Sample(1, 0))
 	must(err, "%s: the call after it", what)
 	more := f.Accepted() - accepted
 	failIf(code == rpcbench.Invalid && more != 0, "%s: the call after it took %d new connections: an error reply must leave the connection open%w",
@@ -195,12 +194,12 @@ func neighbours(s Subject) {
 	b, err := s.start(rpcbench.Config{})
 	must(err, "a second fixture beside the first")
 	defer b.Close()
-	for i := range 2 * users.Round {
-		_, err := []*session{a, b}[i%2].both(users.Sample(i/2, 0))
+	for i := range 2 * corpus.Round {
+		_, err := []*session{a, b}[i%2].both(corpus.Sample(i/2, 0))
 		must(err, "with a second fixture beside it")
 	}
 	must(a.Close(), "close")
-	_, err = b.both(users.Sample(1, 0))
+	_, err = b.both(corpus.Sample(1, 0))
 	must(err, "closing one fixture broke the other")
 	a.connected(0)
 	b.connected(0)
@@ -242,7 +241,7 @@ func closed(s Subject) {
 	before := goleak.IgnoreCurrent()
 	f := try(s.start(rpcbench.Config{Conns: 2}))
 	defer f.Close()
-	call := f.prepare(users.Sample(0, 0))
+	call := f.prepare(corpus.Sample(0, 0))
 	must(call(context.Background()))
 	must(f.Close(), "close")
 	ctx, cancel := context.WithTimeout(context.Background(), s.limit()/2)
@@ -297,7 +296,7 @@ func interrupted(code rpcbench.Code) func(Subject) {
 	return func(s Subject) {
 		for n := range 2 { // a fixture for each form: what comes late of the first would be held in place of the second
 			watched(func(f *session) {
-				u := users.Sample(0, 0)
+				u := corpus.Sample(0, 0)
 				form := f.forms(u)[n]
 				f.interrupt(form.name, code, u, func(ctx context.Context) (func() error, error) {
 					return func() error { return form.call(ctx) }, nil
@@ -336,7 +335,7 @@ func Patience(s Subject, wait time.Duration) (check func() error) {
 	began := time.Now()
 	err := ended(func() {
 		f = try(s.watch(rpcbench.Config{}))
-		u := users.Sample(0, 0)
+		u := corpus.Sample(0, 0)
 		call := f.prepare(u)
 		result = f.hold(context.Background(), u, func() error { return call(context.Background()) })
 	})

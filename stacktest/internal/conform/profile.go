@@ -11,8 +11,8 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/allocproof"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/users"
 )
 
 // rivals are the libraries that encode and decode somewhere in the line-up. While a stack runs, only its own may be seen.
@@ -104,8 +104,8 @@ func transportsRan(traits rpcbench.Traits, profile allocproof.Profile, ops int64
 // finds bytes that Prepare has encoded, and a cache of requests, replies or values by their content.
 func repeats(f *session) {
 	const (
-		fresh   = 5 * users.Round // users never seen; all are of one length
-		payload = 4000            // bytes of each user: encoding and decoding allocate at least as much
+		fresh   = 5 * corpus.Round // users never seen; all are of one length
+		payload = 4000             // bytes of each user: encoding and decoding allocate at least as much
 		half    = fresh * payload / 2
 	)
 	skipIf(strings.Contains(environ.Build(), "-race"), "the race detector drops at random what libraries put back into their pools")
@@ -113,12 +113,12 @@ func repeats(f *session) {
 	calls := f.round(payload)
 	var creates, unseen []rpcbench.Call
 	for i := range calls {
-		creates = append(creates, f.create(users.Sample(i, payload)))
+		creates = append(creates, f.create(corpus.Sample(i, payload)))
 	}
 	must(goRound(calls, 4)())
-	again := profiled(goRound(calls, fresh/users.Round))
+	again := profiled(goRound(calls, fresh/corpus.Round))
 	for attempt := 1; ; attempt++ { // what libraries pool comes and goes
-		neutral := profiled(goRound(creates, fresh/users.Round))
+		neutral := profiled(goRound(creates, fresh/corpus.Round))
 		// Without what the transport's library allocates beneath generated stubs, which may belong to the codec's path.
 		ofCall, _ := sides(again.Objects(codec, f.Stack.Traits.Client...))
 		ofCreateUser, _ := sides(neutral.Objects(codec, f.Stack.Traits.Client...))
@@ -127,11 +127,11 @@ func repeats(f *session) {
 		}
 		failIf(attempt == 3, "in %d calls %s allocated %d objects in the client for Call, and %d for CreateUser: "+
 			"the Call keeps something, such as the value that it decodes into", fresh, codec, ofCall, ofCreateUser)
-		again = profiled(goRound(calls, fresh/users.Round))
+		again = profiled(goRound(calls, fresh/corpus.Round))
 	}
 	prepared := profiled(func() error {
 		for i := range fresh {
-			unseen = append(unseen, f.prepare(users.Sample(users.Round+i, payload)))
+			unseen = append(unseen, f.prepare(corpus.Sample(corpus.Round+i, payload)))
 		}
 		return nil
 	})
@@ -151,7 +151,7 @@ func validation(f *session) {
 	check := rpcbench.NewValidator[rpcbench.User]()
 	direct := make([]rpcbench.Call, len(calls))
 	for i := range direct {
-		u := users.Sample(i, 0)
+		u := corpus.Sample(i, 0)
 		direct[i] = func(context.Context) error { return check(&u) }
 	}
 	count := func(calls []rpcbench.Call) (client, server float64) {

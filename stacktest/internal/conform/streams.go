@@ -8,8 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/hostile"
-	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 )
 
 // stream is one with a Call for each of some users.
@@ -43,7 +42,7 @@ func streams(s Subject) {
 	const conns, avatar = 2, 10_000
 	with(s.watch, rpcbench.Config{Conns: conns}, func(f *session) {
 		for range conns {
-			stream := f.open(context.Background(), users.Sample(0, avatar))
+			stream := f.open(context.Background(), corpus.Sample(0, avatar))
 			must(f.next(stream.calls[0]))
 			must(stream.Close())
 		}
@@ -58,13 +57,13 @@ func twoStreams(f *session) {
 	var callers [][]rpcbench.Call
 	for i := range 2 {
 		var asked []rpcbench.User
-		for j := range users.Round {
-			asked = append(asked, users.Sample(i*users.Round+j, 1000))
+		for j := range corpus.Round {
+			asked = append(asked, corpus.Sample(i*corpus.Round+j, 1000))
 		}
-		stream := f.open(context.Background(), append(asked, users.Sample(i, rpcbench.MaxAvatar))...)
+		stream := f.open(context.Background(), append(asked, corpus.Sample(i, rpcbench.MaxAvatar))...)
 		pair, callers = append(pair, stream), append(callers, append(slices.Clone(stream.calls), stream.calls[0]))
 	}
-	for i := range users.Round {
+	for i := range corpus.Round {
 		for _, stream := range pair {
 			f.crosses(stream.users[i], stream.calls[i], "call %d of a stream", i)
 		}
@@ -97,8 +96,8 @@ func (f *session) closes(stream *stream) {
 func changedStreamReplies(f *session) {
 	ctx, cancel := context.WithTimeout(context.Background(), f.s.limit()/2)
 	defer cancel()
-	asked, other := users.Sample(2, 0), users.Sample(1, 0)
-	stream := f.open(ctx, other, asked, users.Sample(1, 10_000), users.Sample(2, 10_000))
+	asked, other := corpus.Sample(2, 0), corpus.Sample(1, 0)
+	stream := f.open(ctx, other, asked, corpus.Sample(1, 10_000), corpus.Sample(2, 10_000))
 	skipIf(!f.s.readable(), cantReplace)
 	for _, c := range changes(asked, other) {
 		f.refuses(c, stream.calls[0], form{"stream's Call", stream.calls[1]})
@@ -116,10 +115,10 @@ func endedStreams(s Subject) {
 		}
 		watched(func(f *session) {
 			var opened *stream
-			u := users.Sample(1, 0)
+			u := corpus.Sample(1, 0)
 			f.interrupt("stream's Call", code, u, func(ctx context.Context) (call func() error, err error) {
 				err = ended(func() {
-					opened = f.open(ctx, users.Sample(0, 0), u)
+					opened = f.open(ctx, corpus.Sample(0, 0), u)
 					must(f.next(opened.calls[0]))
 				})
 				return func() error { return opened.calls[1](context.Background()) }, err
@@ -133,13 +132,13 @@ func endedStreams(s Subject) {
 func refusedStreams(f *session) {
 	before := goleak.IgnoreCurrent()
 	begin := func(asked ...rpcbench.User) *stream {
-		stream := f.open(context.Background(), append([]rpcbench.User{users.Sample(0, 0)}, asked...)...)
+		stream := f.open(context.Background(), append([]rpcbench.User{corpus.Sample(0, 0)}, asked...)...)
 		must(f.next(stream.calls[0]), "a stream after others that ended with an error")
 		return stream
 	}
 	for _, u := range []rpcbench.User{
 		changedUser(func(u *rpcbench.User) { u.Email, u.Password = "", "abc" }),
-		changedUser(func(u *rpcbench.User) { u.Name = hostile.InvalidUTF8 }),
+		changedUser(func(u *rpcbench.User) { u.Name = corpus.InvalidUTF8 }),
 		f.s.tooLarge(),
 	} {
 		_, err := f.Client.CreateUser(context.Background(), u)

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
-	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/internal/wire"
 )
 
@@ -45,7 +45,7 @@ func (f *session) onLoopback() {
 func traffic(f *session) {
 	skipIf(f.Stack.Traits.Compression != "" && !f.s.TLS, "names can't be read off compressed bodies; the check of compression reads their size")
 	for i, call := range f.round(0) {
-		f.crosses(users.Sample(i, 0), call, "call %d", i)
+		f.crosses(corpus.Sample(i, 0), call, "call %d", i)
 	}
 }
 
@@ -64,7 +64,7 @@ func (f *session) crosses(u rpcbench.User, call rpcbench.Call, what string, i in
 func oneRequest(f *session) {
 	skipIf(f.Stack.Traits.HTTP == "", "messages of an unknown protocol can't be told apart")
 	for _, avatar := range []int{0, 1000} {
-		try(f.both(users.Sample(0, avatar)))
+		try(f.both(corpus.Sample(0, avatar)))
 		requests, _ := f.messages()
 		failIf(len(requests) < 2, "read %d requests off the wire", len(requests))
 		neutral, prepared := requests[len(requests)-2], requests[len(requests)-1]
@@ -109,14 +109,14 @@ func (s Subject) outOfReach(what, addr string, config *tls.Config) {
 	c, err := s.Stack.Dial(rpcbench.ClientConfig{Addr: addr, DialContext: new(net.Dialer).DialContext, Conns: 1, TLS: config})
 	if err == nil {
 		defer c.Close()
-		_, err = c.CreateUser(context.Background(), users.Sample(0, 0))
+		_, err = c.CreateUser(context.Background(), corpus.Sample(0, 0))
 	}
 	must(wantError(err, rpcbench.Unavailable), what)
 }
 
 func compression(f *session) {
 	const size = 64 << 10
-	u := users.Sample(0, 0)
+	u := corpus.Sample(0, 0)
 	u.Avatar = bytes.Repeat([]byte("rpcbench"), size/8)
 	sent, received, err := f.record(context.Background(), f.prepare(u))
 	must(err)
@@ -146,10 +146,10 @@ func compression(f *session) {
 const noHeaders = "the protocol has no headers"
 
 func headers(s Subject) {
-	asked := users.Headers()
+	asked := corpus.Headers()
 	raw, requests := s.sentWith(asked)
-	made, next := []string{asked.UserAgent, asked.Authorization}, users.Headers().Traceparent // which begins anew
-	for range users.Round {
+	made, next := []string{asked.UserAgent, asked.Authorization}, corpus.Headers().Traceparent // which begins anew
+	for range corpus.Round {
 		made = append(made, next())
 	}
 	for _, value := range made {
@@ -179,13 +179,13 @@ func (s Subject) sentWith(h *rpcbench.Headers) (raw []byte, requests []http.Head
 	skipIf(errors.Is(err, errors.ErrUnsupported), noHeaders)
 	must(err, "with Config.Headers, which Dial may refuse with errors.ErrUnsupported alone")
 	defer f.Close()
-	for i := range users.Round {
-		try(f.both(users.Sample(i, 0)))
+	for i := range corpus.Round {
+		try(f.both(corpus.Sample(i, 0)))
 	}
 	f.callAtOnce(4, 4, 0)
 	raw, _ = f.bytes()
 	messages, _ := f.messages()
-	failIf(f.Stack.Traits.HTTP != "" && len(messages) < 2*users.Round, "%d calls took %d requests", 2*users.Round, len(messages))
+	failIf(f.Stack.Traits.HTTP != "" && len(messages) < 2*corpus.Round, "%d calls took %d requests", 2*corpus.Round, len(messages))
 	for _, m := range messages {
 		requests = append(requests, m.Header)
 	}
@@ -194,7 +194,7 @@ func (s Subject) sentWith(h *rpcbench.Headers) (raw []byte, requests []http.Head
 
 func headerLimit(s Subject) {
 	for _, size := range []int{rpcbench.MaxHeader / 4, 2 * rpcbench.MaxHeader} {
-		h := users.Headers()
+		h := corpus.Headers()
 		h.Authorization = "Bearer " + strings.Repeat("t", size)
 		f, err := s.start(rpcbench.Config{Headers: h}) // which makes a call
 		skipIf(errors.Is(err, errors.ErrUnsupported), noHeaders)
@@ -280,7 +280,7 @@ func changedReplies(s Subject) {
 	skipIf(s.Stack.Traits.Compression != "", cantReplace)
 	tamper := func(avatar int, all ...change) {
 		watched(func(f *session) {
-			before, asked := f.prepare(users.Sample(1, avatar)), users.Sample(2, avatar)
+			before, asked := f.prepare(corpus.Sample(1, avatar)), corpus.Sample(2, avatar)
 			for _, c := range all {
 				f.refuses(c, before, form{"Call", f.prepare(asked)})
 				if !c.breaks {
@@ -289,7 +289,7 @@ func changedReplies(s Subject) {
 			}
 		})(s)
 	}
-	tamper(0, changes(users.Sample(2, 0), users.Sample(1, 0))...)
+	tamper(0, changes(corpus.Sample(2, 0), corpus.Sample(1, 0))...)
 	tamper(10_000, changedByte())
 	tamper(0, change{held: "only its first half", filter: func(before []byte) relay.Filter { return relay.Cut(len(before) / 2) }, breaks: true})
 	// HTTP/2's clients wait for a reply to this request when they get the one before.

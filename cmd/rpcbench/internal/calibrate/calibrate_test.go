@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/timing"
-	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
@@ -60,7 +60,7 @@ func TestInjectionRunsOncePerCall(t *testing.T) {
 	defer func() { require.NoError(t, f.Close()) }()
 	before := n.Load()
 	for i := range 10 {
-		_, err := f.Client.CreateUser(t.Context(), users.Sample(i, 0))
+		_, err := f.Client.CreateUser(t.Context(), corpus.Sample(i, 0))
 		require.NoError(t, err)
 	}
 	require.Equal(t, int64(10), n.Load()-before)

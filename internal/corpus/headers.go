@@ -1,4 +1,4 @@
-package users
+package corpus
 
 import (
 	"encoding/base64"

@@ -1,5 +1,5 @@
-// Package users makes the users that loops, suite and tests send.
-package users
+// Package corpus makes the users and headers that loops, suite and tests send, and the values that formats and libraries lose.
+package corpus
 
 import (
 	"fmt"

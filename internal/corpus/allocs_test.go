@@ -2,17 +2,17 @@
 
 // The race detector allocates on its own account.
 
-package users_test
+package corpus_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 )
 
 func TestTraceparentAllocatesItself(t *testing.T) {
-	next := users.Headers().Traceparent
+	next := corpus.Headers().Traceparent
 	require.EqualValues(t, 1, testing.AllocsPerRun(1000, func() { _ = next() }))
 }

@@ -1,6 +1,6 @@
-// Package hostile is the corpus of values that formats and libraries are known to lose or to change. A value that one of
-// them loses has the name of the loss, as Traits.Lossy declares it; several values may share a name.
-package hostile
+// A value that a format or library loses has the name of the loss, as Traits.Lossy declares it. Values may share a name.
+
+package corpus
 
 import (
 	"math"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/internal/users"
 	"github.com/rpcbench/rpcbench/message"
 )
 
@@ -67,7 +66,7 @@ const InvalidUTF8 = "in\xffvalid"
 // Users returns new users at each call.
 func Users() []User {
 	with := func(name string, avatar []byte) rpcbench.User {
-		u := users.Sample(0, 0)
+		u := Sample(0, 0)
 		u.Name, u.Avatar = name, avatar
 		return u
 	}
@@ -86,6 +85,6 @@ func Users() []User {
 		{"one byte of payload", with("bytes", []byte{0})},
 		{"an empty payload, which is none", with("empty", []byte{})},
 		{"an id, which the service replaces", rpcbench.User{ID: "7", Email: "a@example.com", Name: "name", Password: "password"}},
-		{"the largest payload", users.Sample(0, rpcbench.MaxAvatar)},
+		{"the largest payload", Sample(0, rpcbench.MaxAvatar)},
 	}
 }

@@ -1,4 +1,4 @@
-package users_test
+package corpus_test
 
 import (
 	"encoding/base64"
@@ -9,11 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/users"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 )
 
 func TestHeadersAreOfRealForm(t *testing.T) {
-	h := users.Headers()
+	h := corpus.Headers()
 	token, ok := strings.CutPrefix(h.Authorization, "Bearer ")
 	require.True(t, ok)
 	require.Len(t, token, 722)
@@ -25,7 +25,7 @@ func TestHeadersAreOfRealForm(t *testing.T) {
 	}
 	require.Regexp(t, `^[a-z-]+/[0-9.]+ [ -~]{50,}$`, h.UserAgent)
 
-	again := users.Headers()
+	again := corpus.Headers()
 	require.Equal(t, h.UserAgent, again.UserAgent)
 	require.Equal(t, h.Authorization, again.Authorization)
 	first, second := h.Traceparent(), h.Traceparent()
@@ -36,7 +36,7 @@ func TestHeadersAreOfRealForm(t *testing.T) {
 
 func TestTraceparentsDiffer(t *testing.T) {
 	const callers, calls = 4, 1000
-	next := users.Headers().Traceparent
+	next := corpus.Headers().Traceparent
 	form := regexp.MustCompile(`^00-([0-9a-f]{32})-([0-9a-f]{16})-01$`)
 	var made [callers][]string
 	var group sync.WaitGroup
