@@ -21,7 +21,8 @@ func (g *Gate) Wrap(beneath net.Conn) net.Conn {
 		if opened := g.hold(c, p); opened != nil {
 			select {
 			case <-opened:
-			case <-c.closed.Done():
+			case <-c.closed.Done(): // the pipe may still be open
+				return nil, net.ErrClosed
 			}
 		}
 		return p, nil
