@@ -266,7 +266,8 @@ func (f *session) refuses(c change, before rpcbench.Call, asked form) {
 	sent, _, err := f.record(ctx, asked.call)
 	f.tap.SetFilter(nil)
 	failIf(hits.Load() == 0, "%s: the reply does not hold what was to be changed: it does not come over the connection, or not as itself", c.held)
-	failIf(err == nil && 2*len(sent) > 3*len(request), "the %s succeeded although the reply held %s: the reply is not compared, or it asked again, and sent %d bytes where a request has %d",
+	failIf(err == nil && 2*len(sent) > 3*len(request),
+		"the %s succeeded although the reply held %s: the reply is not compared, or it asked again, and sent %d bytes where a request has %d",
 		asked.name, c.held, len(sent), len(request))
 	failIf(err == nil, "the %s succeeded although the reply held %s: the reply is not compared, or not the one that came", asked.name, c.held)
 	if !c.breaks {
