@@ -137,7 +137,7 @@ func measureApart(b *testing.B, level float64, seed uint64, stacks []rpcbench.St
 		return said
 	}
 	process := func() {
-		record, err := versus.Program(path).Run(ctx, spec)
+		record, err := versus.Run(ctx, spec, versus.Program{Path: path})
 		if ctx.Err() != nil {
 			err = errors.New("rpcbench: versus: interrupted")
 		}

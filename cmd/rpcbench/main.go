@@ -1,6 +1,6 @@
 // Rpcbench compares stacks, and says how far its comparisons are to be trusted.
 //
-//	rpcbench versus [-base httpjson] [-time 20s] [-processes 16] [-gomaxprocs 1] [-margin 2] [-seed n] [stack...]
+//	rpcbench versus [-base httpjson] [-time 20s] [-processes 16] [-layouts 8] [-gomaxprocs 1] [-margin 2] [-seed n] [stack[@build]...]
 //
 // compares each stack, all main ones unless named, with the base: short slices of all in turn, in several processes one
 // after the other. It prints a line per stack with the ratio of its time to the base's, the interval, and the verdict that
@@ -8,10 +8,19 @@
 // difference is reported inside the interval of the base against itself, the noise floor. -gomaxprocs 0 is the default
 // of Go; -seed decides the order of the slices.
 //
+// Where functions lie in a program moves a ratio by a percent. So the processes are spread over -layouts links of the source
+// in the working directory, and the interval is one of that source. With -layouts 0, or away from a clone of rpcbench or
+// from the go command, it is one of this program.
+//
+// A build is a git revision (HEAD~3), a Go release (go1.26.8), a version of a module (google.golang.org/grpc@v1.80.0) or KEY=VALUE in
+// the environment of the build and of its processes (GOEXPERIMENT=nojsonv2). A stack without a build is measured as the source
+// lies. If a stack names a build and -base is absent, the first stack is the base. Arms of different builds run in processes
+// of their own, which take turns. The programs are linked in a temporary folder first, and are deleted at the end.
+//
 //	rpcbench calibrate -out folder [-only experiment,...] [-read]
 //
 // measures on this machine how often such a verdict is false, how small a difference is found and how often an interval
-// holds the truth. It takes about 70 minutes with nothing else running, goes on where it was interrupted, and leaves raw
+// holds the truth. It takes about two and a half hours with nothing else running, goes on where it was interrupted, and leaves raw
 // records and figures in the folder. With -read it only makes the figures of the records that are there.
 //
 //	rpcbench serve [-addr 127.0.0.1] [-port 0] [stack...]
@@ -29,6 +38,7 @@
 //
 //	rpcbench versus grpcprotobuf
 //	rpcbench versus -base grpcprotobuf -gomaxprocs 0 grpcprotobuf.tuned grpcservehttp
+//	rpcbench versus httpjson@go1.26.8 httpjson@go1.27.4
 package main
 
 import (
@@ -47,6 +57,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/builds"
 	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/calibrate"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
@@ -74,7 +85,7 @@ func main() {
 // self is this program, as one whose children measure.
 func self() versus.Program {
 	path, _ := os.Executable() // without it, starting a child fails
-	return versus.Program(path)
+	return versus.Program{Path: path}
 }
 
 // wrongUse is the error of a command line that can't be carried out.
@@ -92,7 +103,7 @@ type command struct {
 
 func calibrateCommand(stdout, stderr io.Writer) command {
 	return command{
-		name: "calibrate", does: "Measure how far versus is to be trusted on this machine, in about 70 minutes",
+		name: "calibrate", does: "Measure how far versus is to be trusted on this machine, in two and a half hours",
 		example: "rpcbench calibrate -out results/today -only replication",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			out := f.String("out", "", "`folder` for records and figures; a calibration that was interrupted goes on")
@@ -107,12 +118,29 @@ func calibrateCommand(stdout, stderr io.Writer) command {
 					return wrongUse{err}
 				}
 				if !*read {
-					err = calibrate.Run(ctx, *out, plan, self(), progress(stderr))
+					err = calibrateHere(ctx, *out, plan, progress(stderr))
 				}
 				return cmp.Or(err, calibrate.Figures(*out, stdout)) // of what there is
 			}
 		},
 	}
+}
+
+func calibrateHere(ctx context.Context, dir string, plan []calibrate.Experiment, show show) error {
+	folder, err := builds.Open(ctx)
+	if err != nil {
+		return fmt.Errorf("rpcbench: calibrate: no layouts can be linked: %w", err)
+	}
+	var seeds []uint64
+	for i := range calibrate.Layouts { // the same in each session
+		seeds = append(seeds, uint64(i+1))
+	}
+	show("linking", 0, 1, calibrate.Layouts*time.Second)
+	programs, _, err := folder.Link(ctx, "", seeds...)
+	if err == nil {
+		err = calibrate.Run(ctx, dir, plan, programs, show)
+	}
+	return errors.Join(err, folder.Remove())
 }
 
 // show tells what is being done, how many of all tasks are over, and how long each takes.

@@ -55,6 +55,11 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"a stack named twice", "versus httpxml httpxml", "rpcbench: versus: httpxml is named twice: once is enough"},
 		{"too few processes", "versus --processes 7 httpxml", "rpcbench: versus: 7 processes are too few for an interval: -processes 8 or more"},
 		{"no process", "versus --processes 0 httpxml", "rpcbench: versus: 0 processes are too few"},
+		{"too few layouts", "versus -layouts 4 httpxml", "rpcbench: versus: 4 layouts for 16 processes: give 0, or -layouts from 8 to 16"},
+		{"more layouts than processes", "versus -layouts 17 httpxml", "rpcbench: versus: 17 layouts for 16 processes"},
+		{"no build after the sign", "versus httpxml@ httpjson", "rpcbench: versus: httpxml@ names no build"},
+		{"no such stack of a build", "versus httpjsno@HEAD~1 httpjson", `rpcbench: unknown stack "httpjsno"`},
+		{"one build alone", "versus httpjson@HEAD", "rpcbench: versus: nothing to compare with httpjson@HEAD: name another stack"},
 		{"a negative GOMAXPROCS", "versus -gomaxprocs -1 httpxml", fmt.Sprintf("rpcbench: versus: -gomaxprocs -1 on a machine of %d cores", runtime.NumCPU())},
 		{"more than the cores", "versus -gomaxprocs 4096 httpxml", "use 1, or 0 for the default"},
 		{"no margin", "versus --margin 0 httpxml", "rpcbench: versus: a margin of 0 % leaves nothing equal: use 2 or so"},
@@ -78,11 +83,11 @@ func TestVersus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("eight processes")
 	}
-	stdout, stderr, err := rpcbench(t, "versus", "-time", "4s", "--processes", "8", "-seed", "7", "rawtcp", "httpjson")
+	stdout, stderr, err := rpcbench(t, "versus", "-time", "4s", "--processes", "8", "-layouts", "0", "-seed", "7", "rawtcp", "httpjson")
 	require.NoError(t, err)
 	require.Empty(t, stderr, "no progress but on a terminal")
 	require.Regexp(t, `^# date=\S+ go=`, stdout)
-	require.Regexp(t, `(?m)^# GOMAXPROCS=1 processes=8 time=4s seed=7 slices=25ms$`, stdout)
+	require.Regexp(t, `(?m)^# GOMAXPROCS=1 processes=8 layouts=0 time=4s seed=7 slices=25ms$`, stdout)
 	require.Regexp(t, `(?m)^httpjson +\d+ +\d+ +1 +base, moved by \d+ %$`, stdout)
 	require.Regexp(t, `(?m)^httpjson again +\d+ +\d+ +[01]\.\d{4} +[01]\.\d{4}–[01]\.\d{4} +noise floor \d+\.\d\d %$`, stdout)
 	require.Regexp(t, `(?m)^rawtcp +\d+ +\d+ +\d\.\d{4} +\d\.\d{4}–\d\.\d{4} +(faster|slower|equal|undecided|undecided: the base moved by \d+ %)$`, stdout)
@@ -112,7 +117,7 @@ func TestIncompleteGroups(t *testing.T) {
 			g := group{arms: []string{"httpjson", "httpjson", "rawtcp"}, records: slices.Repeat([]timing.Record{record}, test.records)}
 			var out bytes.Buffer
 			c := comparison{base: "httpjson", contestants: []string{"rawtcp"}, processes: 16, margin: 2, time: time.Second}
-			require.NoError(t, c.print(&out, []group{g}))
+			require.NoError(t, c.print(&out, []*group{&g}))
 			require.Regexp(t, test.base, out.String())
 			require.Regexp(t, test.want, out.String())
 		})
@@ -144,7 +149,7 @@ func TestUndecidedWhenTheBaseMoves(t *testing.T) {
 		}
 		var out bytes.Buffer
 		comparison := comparison{base: "httpjson", contestants: []string{"rawtcp"}, processes: 16, margin: 2, time: time.Second}
-		require.NoError(t, comparison.print(&out, []group{g}))
+		require.NoError(t, comparison.print(&out, []*group{&g}))
 		require.Regexp(t, c.want, out.String(), c.why)
 	}
 }
@@ -168,7 +173,7 @@ func TestVerdictsLieOutsideTheNoiseFloor(t *testing.T) {
 		g := group{arms: []string{"httpjson", "httpjson", "rawtcp"}, records: slices.Repeat([]timing.Record{record}, 16)}
 		var out bytes.Buffer
 		comparison := comparison{base: "httpjson", contestants: []string{"rawtcp"}, processes: 16, margin: 2, time: time.Second}
-		require.NoError(t, comparison.print(&out, []group{g}))
+		require.NoError(t, comparison.print(&out, []*group{&g}))
 		require.Regexp(t, `(?m)^rawtcp .* `+c.want+`$`, out.String(), c.why)
 	}
 }
@@ -189,7 +194,7 @@ func TestIntervalsAreSimultaneous(t *testing.T) {
 	for _, contestants := range [][]string{{"rawtcp"}, {"rawtcp", "httpxml", "connectrpc"}} {
 		var out bytes.Buffer
 		c := comparison{base: "httpjson", contestants: contestants, processes: 8, margin: 2}
-		require.NoError(t, c.print(&out, []group{g}))
+		require.NoError(t, c.print(&out, []*group{&g}))
 		i := versus.Interval(ratios, 1-0.05/float64(len(contestants)))
 		require.Contains(t, out.String(), fmt.Sprintf("%.4f–%.4f", i.Lo, i.Hi))
 	}
@@ -213,7 +218,8 @@ func TestFailedGroups(t *testing.T) {
 		"'; done; read line; echo it died >&2; exit 1;; esac\nwhile read line; do echo '"+block("httpxml", 3000)+"'; done\n"), 0o700))
 	var out bytes.Buffer
 	c := comparison{base: "httpjson", contestants: []string{"httpxml", "rawtcp"}, processes: 8, margin: 2, time: 4 * time.Second}
-	groups, err := c.run(t.Context(), versus.Program(script), func(string, int, int, time.Duration) {})
+	c.programs = map[string][]versus.Program{"": {{Path: script}}}
+	groups, err := c.run(t.Context(), func(string, int, int, time.Duration) {})
 	require.EqualError(t, err, "it died")
 	require.NoError(t, c.print(&out, groups))
 	require.Regexp(t, `(?m)^httpxml +3000 +0 +3\.0000 .* slower$`, out.String())
@@ -260,7 +266,7 @@ func TestManual(t *testing.T) {
 			require.ErrorContains(t, err, "1s over 16 processes leave less than", "the last of the checks: %s", line)
 		}
 	}
-	require.Equal(t, 2, n)
+	require.Equal(t, 3, n)
 	for _, command := range []string{"versus", "calibrate", "serve"} {
 		help, _, err := rpcbench(t, command, "-h")
 		require.NoError(t, err)

@@ -13,50 +13,84 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/builds"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/roster"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
-// comparison is what versus was asked for.
+var errInterrupted = errors.New("rpcbench: versus: interrupted")
+
+// comparison is what versus was asked for. A contestant is stack[@build].
 type comparison struct {
-	base             string
-	contestants      []string
-	time             time.Duration
-	processes, procs int
-	margin           float64
-	seed             uint64
+	base                      string
+	contestants               []string
+	time                      time.Duration
+	processes, layouts, procs int
+	margin                    float64
+	seed                      uint64
+
+	programs map[string][]versus.Program // of each build, one per layout
+	notes    []string                    // on what is measured
 }
 
 func versusCommand(stdout, stderr io.Writer) command {
 	return command{
-		name: "versus", args: " [stack...]", does: "Compare stacks with a base, slice by slice in several processes",
+		name: "versus", args: " [stack[@build]...]", does: "Compare stacks, or builds of them, with a base, slice by slice in several processes",
 		example: "rpcbench versus -time 10s grpcprotobuf",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			var c comparison
-			f.StringVar(&c.base, "base", "httpjson", "`stack` that the others are compared with")
+			f.StringVar(&c.base, "base", "", "`stack` that the others are compared with: httpjson, or the first if one names a build")
 			f.DurationVar(&c.time, "time", 20*time.Second, "for each stack, about, over all processes")
 			f.IntVar(&c.processes, "processes", 16, fmt.Sprintf("for each comparison, at least %d", versus.Fewest))
+			f.IntVar(&c.layouts, "layouts", 8, "links of each build that the processes are spread over; 0 measures this program as it is")
 			f.IntVar(&c.procs, "gomaxprocs", 1, "GOMAXPROCS of the measuring processes: 1 is CPU work only, 0 all cores")
 			f.Float64Var(&c.margin, "margin", 100*versus.Margin, "difference in `percent` that counts as equal")
-			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of the slices")
+			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of the slices, and of the layouts")
 			return func(ctx context.Context, args []string) error {
 				if err := c.check(args); err != nil {
 					return err
 				}
-				groups, err := c.run(ctx, self(), progress(stderr))
-				return errors.Join(err, c.print(stdout, groups))
+				remove, err := c.link(ctx, progress(stderr))
+				if err != nil {
+					return err
+				}
+				groups, err := c.run(ctx, progress(stderr))
+				return errors.Join(err, c.print(stdout, groups), remove())
 			}
 		},
 	}
 }
 
+// build is the part of a contestant's name after the stack's.
+func build(contestant string) string {
+	_, build, _ := strings.Cut(contestant, "@")
+	return build
+}
+
+// arms are the base, its copy and a contestant.
+func (c *comparison) arms(contestant string) []string { return []string{c.base, c.base, contestant} }
+
 func (c *comparison) check(args []string) error {
-	if _, err := roster.Find(append([]string{c.base}, args...)...); err != nil {
+	switch {
+	case c.base != "":
+	case slices.ContainsFunc(args, func(name string) bool { return strings.Contains(name, "@") }):
+		c.base, args = args[0], args[1:]
+	default:
+		c.base = "httpjson"
+	}
+	var stacks []string
+	for _, name := range append([]string{c.base}, args...) {
+		stack, build, named := strings.Cut(name, "@")
+		if stacks = append(stacks, stack); named && build == "" {
+			return wrong("versus: %s names no build: see rpcbench help", name)
+		}
+	}
+	if _, err := roster.Find(stacks...); err != nil {
 		return wrongUse{err}
 	}
-	if len(args) == 0 {
+	if len(args) == 0 && build(c.base) == "" {
 		for _, s := range roster.Main() {
 			args = append(args, s.Name)
 		}
@@ -72,6 +106,8 @@ func (c *comparison) check(args []string) error {
 		return wrong("versus: nothing to compare with %s: name another stack", c.base)
 	case c.processes < versus.Fewest:
 		return wrong("versus: %d processes are too few for an interval: -processes %d or more", c.processes, versus.Fewest)
+	case c.layouts != 0 && (c.layouts < versus.Fewest || c.layouts > c.processes):
+		return wrong("versus: %d layouts for %d processes: give 0, or -layouts from %d to %[2]d", c.layouts, c.processes, versus.Fewest)
 	case c.procs < 0 || c.procs > runtime.NumCPU():
 		return wrong("versus: -gomaxprocs %d on a machine of %d cores: use 1, or 0 for the default", c.procs, runtime.NumCPU())
 	case !(c.margin > 0):
@@ -83,35 +119,105 @@ func (c *comparison) check(args []string) error {
 	return nil
 }
 
+// link makes all programs before anything is measured. remove deletes them.
+func (c *comparison) link(ctx context.Context, show show) (remove func() error, err error) {
+	c.programs = map[string][]versus.Program{}
+	var all []string
+	for _, name := range append([]string{c.base}, c.contestants...) {
+		if !slices.Contains(all, build(name)) {
+			all = append(all, build(name))
+		}
+	}
+	seeds, random := make([]uint64, max(1, c.layouts)), rand.New(rand.NewPCG(c.seed, 1))
+	for i := range seeds {
+		if c.layouts > 0 {
+			seeds[i] = 1 + random.Uint64N(1e9)
+		}
+	}
+	named := slices.ContainsFunc(all, func(build string) bool { return build != "" })
+	folder, err := builds.Open(ctx)
+	switch {
+	case named && err != nil:
+		return nil, fmt.Errorf("rpcbench: versus: no build can be made: %w", err)
+	case err != nil:
+		c.notes = append(c.notes, "the intervals are of this build, not of its source: "+err.Error())
+	case c.layouts == 0 && !named:
+		c.notes = append(c.notes, "the intervals are of this build, not of its source: -layouts 0")
+		err = folder.Remove()
+	}
+	if len(c.notes) > 0 {
+		c.layouts, c.programs[""] = 0, []versus.Program{self()}
+		return func() error { return nil }, nil
+	}
+	defer show("", 0, 0, 0)
+	here := environ.List()
+	for i, build := range all {
+		show("linking "+build, i, len(all), time.Duration(len(seeds))*time.Second)
+		var versions []string
+		if c.programs[build], versions, err = folder.Link(ctx, build, seeds...); err != nil {
+			if ctx.Err() != nil {
+				err = errInterrupted
+			}
+			return nil, errors.Join(err, folder.Remove())
+		}
+		others := slices.DeleteFunc(versions, func(v string) bool { return slices.Contains(here, v) })
+		if len(others) > 0 {
+			c.notes = append(c.notes, strings.TrimSpace("linked "+build)+": "+strings.Join(others, " "))
+		}
+	}
+	return folder.Remove, nil
+}
+
 // group is a base, its copy and a contestant, with a record per process.
 type group struct {
 	arms    []string
 	records []timing.Record
-	failed  bool // the group is left as it is
+	failed  bool  // the group is left as it is
+	layouts []int // by turns, in random order
+}
+
+// process returns the program of the group's i-th process, or one for each arm if their builds differ. An arm then has another
+// layout than the one before it: so the base's copy shows what a layout makes of nothing.
+func (c *comparison) process(g *group, i int) (programs []versus.Program) {
+	for arm, name := range g.arms {
+		own := c.programs[build(name)]
+		programs = append(programs, own[g.layouts[(i+arm)%len(g.layouts)]])
+	}
+	if build(g.arms[0]) == build(g.arms[2]) {
+		return programs[:1]
+	}
+	return programs
 }
 
 // run returns what was measured also when it fails.
-func (c *comparison) run(ctx context.Context, children versus.Program, show show) (groups []group, err error) {
+func (c *comparison) run(ctx context.Context, show show) (groups []*group, err error) {
+	random, failed := rand.New(rand.NewPCG(c.seed, 0)), []string{}
 	for _, name := range c.contestants {
-		groups = append(groups, group{arms: []string{c.base, c.base, name}})
+		groups = append(groups, &group{arms: c.arms(name), layouts: random.Perm(len(c.programs[build(name)]))})
 	}
 	defer show("", 0, 0, 0)
 	share, over := c.time/time.Duration(c.processes), 0
-	random, failed := rand.New(rand.NewPCG(c.seed, 0)), []string{}
 	for i := range c.processes { // a process of each group in turn, so that a bad hour of the machine is shared
 		for _, j := range random.Perm(len(groups)) {
-			g := &groups[j]
+			g := groups[j]
 			over++
 			if g.failed {
 				continue
 			}
 			show(fmt.Sprintf("process %d of %d, %s", i+1, c.processes, g.arms[2]), over-1, c.processes*len(groups), 3*share)
-			r, err := children.Run(ctx, versus.Spec{
-				Arms: g.arms, Procs: c.procs, Slice: versus.Slice, Blocks: int(share / versus.Turn), Seed: c.seed + uint64(i),
-			})
+			programs := c.process(g, i)
+			spec := versus.Spec{Procs: c.procs, Slice: versus.Slice, Blocks: int(share / versus.Turn), Seed: c.seed + uint64(i)}
+			for _, name := range g.arms {
+				stack, _, _ := strings.Cut(name, "@")
+				spec.Arms = append(spec.Arms, stack)
+			}
+			if len(programs) > 1 { // a block then has two slices of each arm
+				spec.Blocks = max(versus.FewestBlocks, spec.Blocks/2)
+			}
+			r, err := versus.Run(ctx, spec, programs...)
 			switch {
 			case ctx.Err() != nil:
-				return groups, errors.New("rpcbench: versus: interrupted")
+				return groups, errInterrupted
 			case err != nil:
 				g.failed, failed = true, append(failed, err.Error())
 			default:
@@ -125,21 +231,25 @@ func (c *comparison) run(ctx context.Context, children versus.Program, show show
 	return groups, err
 }
 
-// coverage is what the calibration found the intervals to be worth: docs/method.md has the figures.
+// coverage is what the calibration found the intervals of one build to be worth: docs/method.md has the figures.
 func coverage(procs int) string {
 	held := "the default GOMAXPROCS held the mean of the other repeats in 15 of 16 repeats"
 	if procs == 1 {
 		held = "GOMAXPROCS=1 held the mean of the other repeats in 57 of 59 repeats"
 	}
-	return "in quiet hours, intervals of 16 processes at " + held + "; on a noisy machine 29 of 30 repeats were undecided"
+	return "in quiet hours, intervals of 16 processes of one build at " + held + "; on a noisy machine 29 of 30 repeats were undecided"
 }
 
 // print writes a line per stack. A group that too few processes have measured has no interval, and says so.
-func (c *comparison) print(w io.Writer, groups []group) error {
+func (c *comparison) print(w io.Writer, groups []*group) error {
 	level := versus.Level(len(c.contestants))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "#", strings.Join(environ.List(), " "))
-	fmt.Fprintf(t, "# GOMAXPROCS=%s processes=%d time=%v seed=%d slices=%v\n", versus.Procs(c.procs), c.processes, c.time, c.seed, versus.Slice)
+	fmt.Fprintf(t, "# GOMAXPROCS=%s processes=%d layouts=%d time=%v seed=%d slices=%v\n",
+		versus.Procs(c.procs), c.processes, c.layouts, c.time, c.seed, versus.Slice)
+	for _, note := range c.notes {
+		fmt.Fprintln(t, "#", note)
+	}
 	fmt.Fprintln(t, "#", coverage(c.procs))
 	fmt.Fprintf(t, "stack\tns/op\tcpu-ns/op\tratio\t%.1f %% interval\tverdict\n", 100*level)
 	for _, g := range groups {
@@ -156,10 +266,16 @@ func (c *comparison) print(w io.Writer, groups []group) error {
 				fmt.Fprintf(t, "%s\t\t\t\t\tnot measured\n", name)
 				return
 			case name == c.base:
-			case n < versus.Fewest:
+			case f.Ratio.Blocks < versus.Fewest:
 				ratio, said = "", ""
 			default:
 				ratio, interval = fmt.Sprintf("%.4f", f.Ratio.Median), fmt.Sprintf("%.4f–%.4f", f.Ratio.Lo, f.Ratio.Hi)
+			}
+			if f.Between+f.Within > 0 {
+				said += fmt.Sprintf("; SD %.2f %% between layouts", 100*f.Between)
+			}
+			if f.Within > 0 {
+				said += fmt.Sprintf(", %.2f %% between processes of one", 100*f.Within)
 			}
 			if n < c.processes {
 				said = strings.TrimPrefix(fmt.Sprintf("%s, incomplete: %d of %d processes", said, n, c.processes), ", ")

@@ -57,9 +57,10 @@ func (s *Slice) UnmarshalJSON(data []byte) error {
 // Record is what a pairing has measured, and with which settings.
 type Record struct {
 	Arms   []string      `json:"arms"`
-	Length time.Duration `json:"length"` // of a slice, at least
-	Seed   uint64        `json:"seed"`   // with the block's index, decides each Turn
-	Blocks [][]Slice     `json:"blocks"` // one slice per arm, in the order of Arms
+	Length time.Duration `json:"length"`           // of a slice, at least
+	Seed   uint64        `json:"seed"`             // with the block's index, decides each Turn
+	Blocks [][]Slice     `json:"blocks"`           // one slice per arm, in the order of Arms
+	Layout int           `json:"layout,omitempty"` // which link of the last arm's source measured
 }
 
 // Longest is how many times its length a slice may take to end with a collection.

@@ -27,9 +27,8 @@ type Spec struct {
 	Slice time.Duration `json:"slice"`
 	Seed  uint64        `json:"seed"`
 
-	Procs  int  `json:"-"` // GOMAXPROCS; 0 is the default
-	Blocks int  `json:"-"`
-	Apart  bool `json:"-"` // a process for each arm: see Run
+	Procs  int `json:"-"` // GOMAXPROCS; 0 is the default
+	Blocks int `json:"-"`
 }
 
 // Procs is how results name a GOMAXPROCS.
@@ -84,8 +83,12 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 	return cmp.Or(err, g.Close())
 }
 
-// Program is the path of a program that calls Serve.
-type Program string
+// Program is a program that calls Serve.
+type Program struct {
+	Path   string
+	Env    []string // what its processes have in their environment besides
+	Layout int      // which link of its source this program is
+}
 
 // child is a process of a Program.
 type child struct {
@@ -96,12 +99,13 @@ type child struct {
 }
 
 func (p Program) start(ctx context.Context, spec Spec) (*child, error) {
-	c := &child{Cmd: exec.CommandContext(ctx, string(p))}
+	c := &child{Cmd: exec.CommandContext(ctx, p.Path)}
 	c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOMAXPROCS=") })
 	c.Env = append(c.Env, Variable+"=1")
 	if spec.Procs > 0 {
 		c.Env = append(c.Env, "GOMAXPROCS="+strconv.Itoa(spec.Procs))
 	}
+	c.Env = append(c.Env, p.Env...)
 	c.Stderr = &c.stderr
 	in, inErr := c.StdinPipe()
 	out, outErr := c.StdoutPipe()
@@ -137,11 +141,11 @@ func (c *child) end() error {
 	return err
 }
 
-// Run measures spec in a process of its own. With an error comes what was measured before it.
+// Run measures spec in a process of the program. With an error comes what was measured before it.
 //
-// With Apart each arm has a process of its own. They take their blocks in turn and so stay paired in time: what one arm leaves
-// behind can't reach another. Each process holds its arm twice, and the two slices of a block count as one.
-func (p Program) Run(ctx context.Context, spec Spec) (record timing.Record, err error) {
+// Given a program for each arm, each arm has a process of its own. They take their blocks in turn and so stay paired in time:
+// what one arm leaves behind can't reach another. Each process holds its arm twice, and the two slices of a block count as one.
+func Run(ctx context.Context, spec Spec, programs ...Program) (record timing.Record, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var children []*child
@@ -153,15 +157,13 @@ func (p Program) Run(ctx context.Context, spec Spec) (record timing.Record, err 
 			err = cmp.Or(err, c.end())
 		}
 	}()
-	arms := [][]string{spec.Arms}
-	if spec.Apart {
-		arms = nil
-		for _, name := range spec.Arms {
-			arms = append(arms, []string{name, name})
+	apart := len(programs) > 1
+	for i, program := range programs {
+		own := spec
+		if apart {
+			own.Arms = []string{spec.Arms[i], spec.Arms[i]}
 		}
-	}
-	for _, own := range arms {
-		c, err := p.start(ctx, Spec{Arms: own, Slice: spec.Slice, Seed: spec.Seed, Procs: spec.Procs})
+		c, err := program.start(ctx, own)
 		if err != nil {
 			return record, err
 		}
@@ -176,16 +178,17 @@ func (p Program) Run(ctx context.Context, spec Spec) (record timing.Record, err 
 			if err != nil {
 				return record, err
 			}
-			if !spec.Apart {
+			if !apart {
 				next, block = own, own.Blocks[0]
 				break
 			}
 			sum := &block[i]
 			for _, s := range own.Blocks[0] {
-				*sum = timing.Slice{Turn: turn, Ops: sum.Ops + s.Ops, Wall: sum.Wall + s.Wall, CPU: sum.CPU + s.CPU, GC: sum.GC + s.GC, Lead: sum.Lead + s.Lead}
+				*sum = timing.Slice{Turn: turn, Ops: sum.Ops + s.Ops, Wall: sum.Wall + s.Wall, CPU: sum.CPU + s.CPU,
+					GC: sum.GC + s.GC, Lead: sum.Lead + s.Lead}
 			}
 		}
-		next.Blocks = append(record.Blocks, block)
+		next.Layout, next.Blocks = programs[len(programs)-1].Layout, append(record.Blocks, block)
 		record = next
 	}
 	return record, nil

@@ -79,20 +79,20 @@ func self(t *testing.T) Program {
 	t.Helper()
 	path, err := os.Executable()
 	require.NoError(t, err)
-	return Program(path)
+	return Program{Path: path}
 }
 
 func spec(arms ...string) Spec {
 	return Spec{Arms: arms, Slice: time.Millisecond, Blocks: 6, Seed: 3}
 }
 
-func apart(s Spec) Spec {
-	s.Apart = true
-	return s
+// apart runs each arm of a spec in a process of its own.
+func apart(ctx context.Context, s Spec, p Program) (timing.Record, error) {
+	return Run(ctx, s, slices.Repeat([]Program{p}, len(s.Arms))...)
 }
 
 func TestRun(t *testing.T) {
-	record, err := self(t).Run(t.Context(), spec("httpjson", "httpjson", "rawtcp"))
+	record, err := Run(t.Context(), spec("httpjson", "httpjson", "rawtcp"), self(t))
 	require.NoError(t, err)
 	require.Equal(t, []string{"httpjson", "httpjson again", "rawtcp"}, record.Arms)
 	require.Len(t, record.Blocks, 6)
@@ -106,16 +106,16 @@ func TestRunSetsGOMAXPROCS(t *testing.T) {
 	for _, procs := range []int{1, 3} {
 		s := spec("rawtcp", fmt.Sprintf("procs%d", procs))
 		s.Procs = procs
-		_, err := self(t).Run(t.Context(), s)
+		_, err := Run(t.Context(), s, self(t))
 		require.NoError(t, err)
 	}
 	t.Setenv("GOMAXPROCS", "3")
-	_, err := self(t).Run(t.Context(), spec("rawtcp", fmt.Sprintf("procs%d", runtime.NumCPU())))
+	_, err := Run(t.Context(), spec("rawtcp", fmt.Sprintf("procs%d", runtime.NumCPU())), self(t))
 	require.NoError(t, err, "0 is the default, whatever this process was told")
 }
 
 func TestApart(t *testing.T) {
-	record, err := self(t).Run(t.Context(), apart(spec("httpjson", "rawtcp")))
+	record, err := apart(t.Context(), spec("httpjson", "rawtcp"), self(t))
 	require.NoError(t, err)
 	require.Equal(t, []string{"httpjson", "rawtcp"}, record.Arms)
 	require.Len(t, record.Blocks, 6)
@@ -142,7 +142,7 @@ func TestSlicesOfAnArmApart(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "child")
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\nwhile read line; do echo '"+
 		`{"blocks":[[[1,2,30,400,5,6],[0,1,10,100,1,1]]]}`+"'; done\n"), 0o700))
-	record, err := Program(script).Run(t.Context(), apart(spec("a", "b")))
+	record, err := apart(t.Context(), spec("a", "b"), Program{Path: script})
 	require.NoError(t, err)
 	require.Len(t, record.Blocks, 6)
 	for _, s := range slices.Concat(record.Blocks...) {
@@ -165,15 +165,15 @@ func TestFailures(t *testing.T) {
 		{"a program that prints", self(t), spec("rawtcp", "talks"), "rpcbench: measure: a child printed something else than a block", 0},
 		{"a call that fails", self(t), spec("rawtcp", "fails"), "the server died", 2},
 		{"a process that is killed", self(t), spec("rawtcp", "killed"), "", 2},
-		{"a program that is not there", "/nonexistent/rpcbench", spec("rawtcp", "rawtcp"), "/nonexistent/rpcbench: ", 0},
+		{"a program that is not there", Program{Path: "/nonexistent/rpcbench"}, spec("rawtcp", "rawtcp"), "/nonexistent/rpcbench: ", 0},
 	} {
 		t.Run(test.why, func(t *testing.T) {
-			record, err := test.program.Run(t.Context(), test.spec)
+			record, err := Run(t.Context(), test.spec, test.program)
 			require.ErrorContains(t, err, test.want)
 			require.NotContains(t, err.Error(), "\n")
 			require.Len(t, record.Blocks, test.blocks, "what was measured before it is kept, and no more")
 			if len(test.spec.Arms) > 1 {
-				_, err = test.program.Run(t.Context(), apart(test.spec))
+				_, err = apart(t.Context(), test.spec, test.program)
 				require.ErrorContains(t, err, test.want)
 			}
 		})
@@ -213,7 +213,7 @@ func TestAChildEndsWithItsInput(t *testing.T) {
 func TestInterruptedRun(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := self(t).Run(ctx, spec("rawtcp", "hangs"))
+	_, err := Run(ctx, spec("rawtcp", "hangs"), self(t))
 	require.Error(t, err)
 	require.Error(t, ctx.Err(), "it was the context that ended it")
 }
@@ -280,6 +280,66 @@ func independent(ratios []float64, level float64) timing.Interval {
 	}
 	mean, half := student(logs, level)
 	return timing.Interval{Median: math.Exp(mean), Lo: math.Exp(mean - half), Hi: math.Exp(mean + half)}
+}
+
+// TestIntervalOfTheSource: a link is one sample. Where links differ, only the interval over layouts holds the source's ratio.
+func TestIntervalOfTheSource(t *testing.T) {
+	const runs, links, each = 500, 8, 2
+	for _, c := range []struct {
+		why             string
+		between, within float64
+		one, ofAll      float64 // share of intervals that hold the truth: without the layouts at most, with them at least
+	}{
+		{"links differ as measured on 2026-11-22", 0.0045, 0.0028, 0.85, 0.93},
+		{"links are alike", 0, 0.0028, 1, 0.93},
+	} {
+		random := rand.New(rand.NewPCG(2, 0))
+		var held, heldByOne int
+		var between, within float64
+		for range runs {
+			var records, ofOne []timing.Record
+			for layout := range links {
+				own := c.between * random.NormFloat64()
+				for range each {
+					records = append(records, paired(math.Exp(own+c.within*random.NormFloat64()), layout+1))
+				}
+			}
+			own := c.between * random.NormFloat64()
+			for range links * each {
+				ofOne = append(ofOne, paired(math.Exp(own+c.within*random.NormFloat64()), 1))
+			}
+			f, one := Read(records, 1, 0.95), Read(ofOne, 1, 0.95)
+			require.Equal(t, links, f.Ratio.Blocks, "layouts")
+			require.Equal(t, links*each, one.Ratio.Blocks, "processes")
+			require.Zero(t, one.Between)
+			between, within = between+f.Between*f.Between/runs, within+f.Within*f.Within/runs
+			if f.Ratio.Lo <= 1 && 1 <= f.Ratio.Hi {
+				held++
+			}
+			if one.Ratio.Lo <= 1 && 1 <= one.Ratio.Hi {
+				heldByOne++
+			}
+		}
+		t.Logf("%s: held by layouts %d, by one build %d of %d", c.why, held, heldByOne, runs)
+		require.GreaterOrEqual(t, float64(held)/runs, c.ofAll, c.why)
+		require.LessOrEqual(t, float64(heldByOne)/runs, c.one, c.why)
+		require.InDelta(t, c.within, math.Sqrt(within), 0.0003, c.why)
+		require.InDelta(t, c.between, math.Sqrt(between), 0.0012, c.why)
+	}
+}
+
+// paired is a record of one block in which the second arm takes ratio times as long.
+func paired(ratio float64, layout int) timing.Record {
+	block := []timing.Slice{{Ops: 1, Wall: 1e9}, {Ops: 1, Wall: time.Duration(1e9 * ratio)}}
+	return timing.Record{Arms: []string{"a", "b"}, Blocks: [][]timing.Slice{block, block}, Layout: layout}
+}
+
+// TestUnequalLayouts: an interrupted run leaves layouts with more processes and with fewer. Each layout counts once.
+func TestUnequalLayouts(t *testing.T) {
+	f := Read([]timing.Record{paired(1, 1), paired(1, 1), paired(1, 1), paired(1.1, 2), paired(1.21, 2), paired(1, 3)}, 1, 0.95)
+	require.InDelta(t, 1.1/math.Pow(1.1, 0.5), f.Ratio.Median, 1e-9)
+	require.Equal(t, 3, f.Ratio.Blocks)
+	require.InDelta(t, math.Log(1.1)/math.Sqrt(2)/math.Sqrt(3), f.Within, 1e-9, "one pair differs, of three spare processes")
 }
 
 func TestMoved(t *testing.T) {

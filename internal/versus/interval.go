@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// Fewest is how many processes an interval takes at least, FewestBlocks how many blocks a process needs for its median to be
+	// Fewest is how many processes or layouts an interval takes at least, FewestBlocks how many blocks a process needs for its median to be
 	// worth a place among the others.
 	Fewest       = 8
 	FewestBlocks = 10
@@ -24,13 +24,15 @@ const (
 type Figures struct {
 	NsPerOp, CPUNsPerOp float64         // means of the processes' medians
 	Moved               float64         // see moved
-	Ratio               timing.Interval // to arm 0, made of one ratio per process; Blocks is how many processes had one
+	Ratio               timing.Interval // to arm 0; Blocks is the number of processes, or of layouts if there are two or more
+	Between, Within     float64         // standard deviations between layouts, and between processes of one, as fractions
 }
 
 // Read makes an arm's figures of a record per process, in the order in which they ran: blocks of different processes are never
 // pooled. Records without blocks are left out.
 func Read(records []timing.Record, arm int, level float64) Figures {
 	var ns, cpu, ratios []float64
+	byLayout := map[int][]float64{}
 	for _, r := range records {
 		if len(r.Blocks) == 0 {
 			continue
@@ -39,9 +41,41 @@ func Read(records []timing.Record, arm int, level float64) Figures {
 		cpu = append(cpu, r.CPUNsPerOp(arm))
 		if i, err := r.Ratio(arm, 0, 0.5); err == nil { // its median alone, of two blocks or more; none for the base itself
 			ratios = append(ratios, i.Median)
+			byLayout[r.Layout] = append(byLayout[r.Layout], math.Log(i.Median))
 		}
 	}
-	return Figures{NsPerOp: stats.Mean(ns), CPUNsPerOp: stats.Mean(cpu), Moved: moved(ns), Ratio: Interval(ratios, level)}
+	f := Figures{NsPerOp: stats.Mean(ns), CPUNsPerOp: stats.Mean(cpu), Moved: moved(ns), Ratio: Interval(ratios, level)}
+	if len(byLayout) > 1 {
+		f.layouts(byLayout)
+	}
+	return f
+}
+
+// layouts makes the interval one of the source, from the log-ratios of each layout's processes. A link is one sample of where
+// functions lie, and its processes share it. So a layout counts once, by its mean. The interval is Student's of these means, or
+// that of the processes where it is wider, since neighbours in time share the machine's moods.
+//
+// The variance of the means is that between layouts and a share of that within them: H. Scheffé, The Analysis of Variance,
+// section 7.2, here with unequal numbers, as an interrupted run leaves them.
+func (f *Figures) layouts(logs map[int][]float64) {
+	var means []float64
+	var squares, processes, shares float64
+	for _, own := range logs {
+		means = append(means, stats.Mean(own))
+		processes += float64(len(own))
+		shares += 1 / float64(len(own))
+		for _, x := range own {
+			squares += (x - stats.Mean(own)) * (x - stats.Mean(own))
+		}
+	}
+	n := float64(len(means))
+	within := squares / max(1, processes-n) // 0 if no layout has two processes
+	f.Within, f.Between = math.Sqrt(within), math.Sqrt(max(0, stats.Variance(means)-within*shares/n))
+	mean, half := student(means, f.Ratio.Level)
+	half = max(half, math.Log(f.Ratio.Hi/f.Ratio.Lo)/2)
+	f.Ratio = timing.Interval{
+		Median: math.Exp(mean), Lo: math.Exp(mean - half), Hi: math.Exp(mean + half), Level: f.Ratio.Level, Blocks: len(means),
+	}
 }
 
 // Verdict is what the processes say of an arm, from the figures of the base and of the base's copy, whose interval is the noise floor.

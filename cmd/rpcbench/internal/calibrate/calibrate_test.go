@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -67,22 +68,30 @@ func TestInjectionRunsOncePerCall(t *testing.T) {
 }
 
 func TestPlan(t *testing.T) {
-	ids := map[string]bool{}
-	all := tasks(whole(t))
+	ids, takes := map[string]bool{}, time.Duration(0)
+	all, again := tasks(whole(t)), tasks(whole(t))
 	for i, task := range all {
+		takes += task.takes()
 		require.False(t, ids[task.id], "two tasks %s", task.id)
 		ids[task.id] = true
 		for _, name := range task.spec.Arms {
 			_, err := Find(name)
 			require.NoError(t, err)
 		}
+		if strings.HasPrefix(task.id, "apart") {
+			require.Len(t, task.layouts, 3)
+			require.Equal(t, strings.HasPrefix(task.id, "apart-same"), task.layouts[0] == task.layouts[1], task.id)
+		} else {
+			require.Len(t, task.layouts, 1, task.id)
+		}
 		if i%processes > 0 {
 			name, _, _ := strings.Cut(task.id, "/")
 			require.True(t, strings.HasPrefix(all[i-1].id, name+"/"), "processes of a repeat run in a row")
 		}
-		require.Equal(t, task.id, tasks(whole(t))[i].id, "an interrupted calibration goes on in the same order")
+		require.Equal(t, task, again[i], "an interrupted calibration goes on in the same order")
 	}
-	require.Less(t, time.Duration(len(all))*takes, 70*time.Minute)
+	require.Less(t, takes, 150*time.Minute, "what the help promises")
+	require.Greater(t, takes, 2*time.Hour)
 	some, err := Plan("same", "replication")
 	require.NoError(t, err)
 	require.Len(t, some, 2)
@@ -90,11 +99,11 @@ func TestPlan(t *testing.T) {
 	require.ErrorContains(t, err, `rpcbench: calibrate: no experiment "nothing", only replication, defaultprocs, `)
 }
 
-func self(t *testing.T) versus.Program {
+func self(t *testing.T) []versus.Program {
 	t.Helper()
 	path, err := os.Executable()
 	require.NoError(t, err)
-	return versus.Program(path)
+	return slices.Repeat([]versus.Program{{Path: path}}, Layouts)
 }
 
 func whole(t testing.TB) []Experiment {
@@ -105,7 +114,7 @@ func whole(t testing.TB) []Experiment {
 }
 
 func small(name string, arms ...string) Experiment {
-	return Experiment{name, versus.Spec{Arms: arms, Procs: 1, Slice: time.Millisecond, Blocks: 1}, 1, 3}
+	return Experiment{name, versus.Spec{Arms: arms, Procs: 1, Slice: time.Millisecond, Blocks: 1}, 1, 3, 1, false}
 }
 
 func ran(shown *[]string) func(string, int, int, time.Duration) {
@@ -217,7 +226,7 @@ func synthetic(t testing.TB) (entries []Entry) {
 	r := rand.New(rand.NewPCG(5, 0))
 	entries = append(entries, Entry{Environment: []string{"date=2020-01-01", "go=go1.1"}})
 	for _, task := range tasks(whole(t)) {
-		record := timing.Record{Length: task.spec.Slice, Arms: task.spec.Arms}
+		record := timing.Record{Length: task.spec.Slice, Arms: task.spec.Arms, Layout: task.layouts[0] + 1}
 		for range task.spec.Blocks {
 			speed := math.Exp(0.02 * r.NormFloat64())
 			var block []timing.Slice

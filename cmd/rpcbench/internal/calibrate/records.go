@@ -30,9 +30,11 @@ const RecordsFile = "records.jsonl"
 
 // Run measures what plan asks for and the file in dir doesn't have yet, and appends each record as it comes. A process that
 // fails leaves no record and does not stop this Run; its error is returned at the end, and the next Run tries it again.
-// progress is told how many of all tasks are over, and how long each takes.
-func Run(ctx context.Context, dir string, plan []Experiment, program versus.Program, progress func(string, int, int, time.Duration)) error {
-	binary, err := os.ReadFile(string(program))
+// progress is told how many of all tasks are over, and how long each takes. There is a program for each layout.
+func Run(
+	ctx context.Context, dir string, plan []Experiment, programs []versus.Program, progress func(string, int, int, time.Duration),
+) error {
+	binary, err := os.ReadFile(programs[0].Path)
 	if err != nil {
 		return err
 	}
@@ -67,8 +69,12 @@ func Run(ctx context.Context, dir string, plan []Experiment, program versus.Prog
 		if done[t.id] {
 			continue
 		}
-		progress(t.id, i, len(all), takes)
-		record, err := program.Run(ctx, t.spec)
+		progress(t.id, i, len(all), t.takes())
+		var own []versus.Program
+		for _, layout := range t.layouts {
+			own = append(own, programs[layout])
+		}
+		record, err := versus.Run(ctx, t.spec, own...)
 		if ctx.Err() != nil {
 			return errors.New("rpcbench: calibrate: interrupted: the same command goes on where this one stopped")
 		}

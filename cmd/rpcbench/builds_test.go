@@ -1,0 +1,231 @@
+package main
+
+import (
+	"archive/zip"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/builds"
+)
+
+// measure is a command that speaks as ours does and whose calls take what it is told to: so a ratio is known, and linking is quick.
+const measure = `package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"example.com/dependency"
+)
+
+const variable = "RPCBENCH_MEASURE"
+
+func main() {
+	in := bufio.NewScanner(os.Stdin)
+	in.Scan()
+	var spec struct{ Arms []string }
+	if err := json.Unmarshal(in.Bytes(), &spec); err != nil {
+		panic(err)
+	}
+	takes := TAKES + dependency.Takes
+	fmt.Sscan(os.Getenv("TAKES"), &takes)
+	var slices []string
+	for range spec.Arms {
+		slices = append(slices, fmt.Sprintf("[0,1,%d,%d,0,0]", takes, takes))
+	}
+	for in.Scan() {
+		fmt.Printf("{\"arms\":[\"%s\"],\"blocks\":[[%s]]}\n", strings.Join(spec.Arms, "\",\""), strings.Join(slices, ","))
+	}
+}
+`
+
+// clone is a repository of our module's name with five commits, and the working directory. Its Go has a proxy of its own, with two
+// versions of the only dependency and one of a module that nothing needs. It returns the first commit that can be measured.
+func clone(t *testing.T) (first string) {
+	t.Helper()
+	proxy, dir := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("GOPROXY", "file://"+filepath.ToSlash(proxy))
+	t.Setenv("GOSUMDB", "off")
+	t.Setenv("GOMODCACHE", t.TempDir())
+	t.Setenv("GOFLAGS", "-modcacherw")
+	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	write := func(path, text string) {
+		t.Helper()
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	for _, m := range []struct{ path, version, takes string }{
+		{"example.com/dependency", "v1.0.0", "0"}, {"example.com/dependency", "v1.1.0", "500"}, {"example.com/other", "v1.0.0", "0"},
+	} {
+		base, mod := filepath.Join(proxy, m.path, "@v", m.version), "module "+m.path+"\n"
+		write(base+".mod", mod)
+		write(base+".info", fmt.Sprintf(`{"Version":%q}`, m.version))
+		file, err := os.Create(base + ".zip")
+		require.NoError(t, err)
+		archive := zip.NewWriter(file)
+		for name, text := range map[string]string{"go.mod": mod, "m.go": "package dependency\n\nconst Takes = " + m.takes + "\n"} {
+			w, err := archive.Create(m.path + "@" + m.version + "/" + name)
+			require.NoError(t, err)
+			_, err = w.Write([]byte(text))
+			require.NoError(t, err)
+		}
+		require.NoError(t, archive.Close())
+		require.NoError(t, file.Close())
+	}
+	t.Chdir(dir)
+	do := func(name string, args ...string) string {
+		t.Helper()
+		out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+		require.NoError(t, err, string(out))
+		return strings.TrimSpace(string(out))
+	}
+	commit := func() {
+		t.Helper()
+		do("git", "add", ".")
+		do("git", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", "x")
+	}
+	do("git", "init", "-q")
+	write("go.mod", "module github.com/rpcbench/rpcbench\n\ngo 1.26.0\n\nrequire example.com/dependency v1.0.0\n")
+	write("go.sum", "")
+	commit()
+	main := "cmd/rpcbench/main.go"
+	write(main, strings.Replace(measure, "TAKES +", "1000 +", 1))
+	do("go", "mod", "tidy")
+	commit()
+	first = do("git", "rev-parse", "--short", "HEAD")
+	write(main, strings.Replace(measure, "TAKES +", "nonsense +", 1))
+	commit()
+	write(main, strings.Replace(measure, "TAKES +", "1030 +", 1))
+	commit()
+	return first
+}
+
+// nothingLeft demands that the temporary folder is empty and the clone unchanged.
+func nothingLeft(t *testing.T) {
+	t.Helper()
+	left, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "rpcbench-*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+	out, err := exec.CommandContext(t.Context(), "git", "status", "--porcelain").Output()
+	require.NoError(t, err)
+	require.Empty(t, string(out))
+	out, err = exec.CommandContext(t.Context(), "git", "worktree", "list").Output()
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(out), "\n"))
+}
+
+func hash(t *testing.T, revision string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "git", "rev-parse", "--short=12", revision).Output()
+	require.NoError(t, err)
+	return strings.TrimSpace(string(out))
+}
+
+func TestBuilds(t *testing.T) {
+	if testing.Short() || runtime.GOOS == "windows" {
+		t.Skip("it links programs")
+	}
+	clone(t)
+	for _, test := range []struct{ why, args, want string }{
+		{"a revision and the tree", "-layouts 8 httpjson@HEAD~2 httpjson", `(?m)^httpjson +1030 .* 1\.0300 +1\.0300–1\.0300 +slower`},
+		{"the tree and a revision", "-base httpjson httpjson@HEAD~2", `(?m)^httpjson@HEAD~2 .* 0\.9709 .* faster`},
+		{"a release of Go", "httpjson@" + runtime.Version() + " httpjson", `(?m)^httpjson .* 1\.0000 .* equal`},
+		{"the environment", "httpjson@TAKES=2060 httpjson", `(?m)^httpjson .* 0\.5000 .* faster`},
+		{"a module's version", "httpjson httpjson@example.com/dependency@v1.1.0", `(?m)^# linked example.com/dependency@v1.1.0: .*example.com/dependency@v1.1.0`},
+		{"what a module's version does", "httpjson@example.com/dependency@v1.1.0 httpjson", `(?m)^httpjson .* 0\.6732 .* faster`},
+		{"what was linked", "httpjson@HEAD~2 httpjson", `(?m)^# linked HEAD~2: commit=` + hash(t, "HEAD~2") + ` `},
+		{"two stacks of one build", "-layouts 8 httpjson@HEAD~2 httpxml@HEAD~2", `(?m)^httpxml@HEAD~2 .* 1\.0000 .* equal`},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			args := append([]string{"versus", "-time", "4s", "-processes", "8", "-layouts", "0", "-seed", "3"}, strings.Fields(test.args)...)
+			stdout, stderr, err := rpcbench(t, args...)
+			require.NoError(t, err)
+			require.Empty(t, stderr)
+			require.Regexp(t, test.want, stdout)
+			nothingLeft(t)
+		})
+	}
+}
+
+func TestBuildsThatCannotBeMade(t *testing.T) {
+	if testing.Short() || runtime.GOOS == "windows" {
+		t.Skip("it links programs")
+	}
+	first := clone(t)
+	for _, test := range []struct{ why, build, want string }{
+		{"no such revision", "HEAD~50", "this is no git revision, no Go release, no module@version and no KEY=VALUE"},
+		{"an option in place of a revision", "--all", "this is no git revision"},
+		{"a revision without the command", "HEAD~3", "has no such command to measure with: revisions from " + first + " on have"},
+		{"a revision that does not compile", "HEAD~1", "undefined: nonsense"},
+		{"no such release of Go", "go1.99.99", "go1.99.99"},
+		{"no such version", "example.com/dependency@v9.9.9", "v9.9.9"},
+		{"no such module", "example.com/none@v1.0.0", "example.com/none"},
+		{"a module that nothing needs", "example.com/other@v1.0.0", "no code of this module is in what is measured"},
+		{"no such experiment", "GOEXPERIMENT=wishful", "unknown GOEXPERIMENT wishful"},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			stdout, _, err := rpcbench(t, "versus", "httpjson@"+test.build, "httpjson")
+			require.ErrorContains(t, err, "rpcbench: "+test.build+": ")
+			require.ErrorContains(t, err, test.want)
+			require.LessOrEqual(t, strings.Count(err.Error(), "\n"), 3)
+			require.Empty(t, stdout)
+			nothingLeft(t)
+		})
+	}
+	t.Run("elsewhere", func(t *testing.T) {
+		t.Chdir(t.TempDir())
+		_, _, err := rpcbench(t, "versus", "httpjson@HEAD", "httpjson")
+		require.EqualError(t, err, "rpcbench: versus: no build can be made: the working directory is not in a clone of github.com/rpcbench/rpcbench")
+		left, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "rpcbench-*"))
+		require.NoError(t, err)
+		require.Empty(t, left)
+	})
+	t.Run("without a go command", func(t *testing.T) {
+		t.Setenv("PATH", t.TempDir())
+		_, _, err := rpcbench(t, "versus", "httpjson@HEAD", "httpjson")
+		require.EqualError(t, err, "rpcbench: versus: no build can be made: there is no go command")
+	})
+	t.Run("interrupted", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		c := comparison{base: "httpjson@HEAD", contestants: []string{"httpjson"}, layouts: 8}
+		_, err := c.link(ctx, func(string, int, int, time.Duration) {})
+		require.EqualError(t, err, "rpcbench: versus: interrupted")
+		nothingLeft(t)
+	})
+}
+
+// Links of one source hold the same code in another order.
+func TestLayoutsDiffer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it links programs")
+	}
+	clone(t)
+	folder, err := builds.Open(t.Context())
+	require.NoError(t, err)
+	programs, _, err := folder.Link(t.Context(), "", 0, 1, 2)
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for i, p := range programs {
+		require.Equal(t, i > 0, p.Layout > 0)
+		text, err := os.ReadFile(p.Path)
+		require.NoError(t, err)
+		require.False(t, seen[string(text)], "layout %d is that of another", i)
+		seen[string(text)] = true
+	}
+	require.NoError(t, folder.Remove())
+	nothingLeft(t)
+}
