@@ -140,7 +140,7 @@ func TestBuilds(t *testing.T) {
 	}
 	clone(t)
 	for _, test := range []struct{ why, args, want string }{
-		{"a revision and the tree", "-layouts 8 httpjson@HEAD~2 httpjson", `(?m)^httpjson +1030 .* 1\.0300 +1\.0300–1\.0300 +slower`},
+		{"a revision and the tree", "-layouts 8 httpjson@HEAD~2 httpjson", `(?m)^httpjson +1030 .* 1\.0300 +1\.0300–1\.0300 +0\.00 % +slower`},
 		{"the tree and a revision", "-base httpjson httpjson@HEAD~2", `(?m)^httpjson@HEAD~2 .* 0\.9709 .* faster`},
 		{"a release of Go", "httpjson@" + runtime.Version() + " httpjson", `(?m)^httpjson .* 1\.0000 .* equal`},
 		{"the environment", "httpjson@TAKES=2060 httpjson", `(?m)^httpjson .* 0\.5000 .* faster`},

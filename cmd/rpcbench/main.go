@@ -1,12 +1,12 @@
 // Rpcbench compares stacks, and says how far its comparisons are to be trusted.
 //
-//	rpcbench versus [-base httpjson] [-time 20s] [-processes 16] [-layouts 8] [-gomaxprocs 1] [-margin 2] [-seed n] [stack[@build]...]
+//	rpcbench versus [-base httpjson] [-time 20s] [-processes 16] [-layouts 8] [-gomaxprocs 1] [-margin 2] [-seed n] [-o file] [stack[@build]...]
 //
-// compares each stack, all main ones unless named, with the base: short slices of all in turn, in several processes one
+// compares each stack, all main ones unless named, with the base: short slices of both in turn, in several processes one
 // after the other. It prints a line per stack with the ratio of its time to the base's, the interval, and the verdict that
-// the interval gives: faster, slower, equal (within the margin, in percent) or undecided. The base takes part twice, and no
-// difference is reported inside the interval of the base against itself, the noise floor. -gomaxprocs 0 is the default
-// of Go; -seed decides the order of the slices.
+// the interval gives: faster, slower, equal (within the margin, in percent) or undecided. A sentence says the difference per
+// call. The base takes part twice: the interval of the base against itself is the noise floor, and no difference inside it is
+// reported. -gomaxprocs 0 is the default of Go. -seed decides the order of the slices. -o keeps what each process measured.
 //
 // Where functions lie in a program moves a ratio by a percent. So the processes are spread over -layouts links of the source
 // in the working directory, and the interval is one of that source. With -layouts 0, or away from a clone of rpcbench or

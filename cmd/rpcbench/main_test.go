@@ -83,15 +83,25 @@ func TestVersus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("eight processes")
 	}
-	stdout, stderr, err := rpcbench(t, "versus", "-time", "4s", "--processes", "8", "-layouts", "0", "-seed", "7", "rawtcp", "httpjson")
+	out := filepath.Join(t.TempDir(), "records")
+	stdout, stderr, err := rpcbench(t, "versus", "-o", out, "-time", "4s", "--processes", "8", "-layouts", "0", "-seed", "7", "rawtcp", "httpjson")
 	require.NoError(t, err)
 	require.Empty(t, stderr, "no progress but on a terminal")
 	require.Regexp(t, `^# date=\S+ go=`, stdout)
 	require.Regexp(t, `(?m)^# GOMAXPROCS=1 processes=8 layouts=0 time=4s seed=7 slices=25ms$`, stdout)
 	require.Regexp(t, `(?m)^httpjson +\d+ +\d+ +1 +base, moved by \d+ %$`, stdout)
-	require.Regexp(t, `(?m)^httpjson again +\d+ +\d+ +[01]\.\d{4} +[01]\.\d{4}–[01]\.\d{4} +noise floor \d+\.\d\d %$`, stdout)
-	require.Regexp(t, `(?m)^rawtcp +\d+ +\d+ +\d\.\d{4} +\d\.\d{4}–\d\.\d{4} +(faster|slower|equal|undecided|undecided: the base moved by \d+ %)$`, stdout)
-	require.Len(t, regexp.MustCompile(`(?m)^[a-z]`).FindAllString(stdout, -1), 4, "a heading, the base twice, the contestant")
+	require.Regexp(t, `(?m)^rawtcp +\d+ +\d+ +\d\.\d{4} +\d\.\d{4}–\d\.\d{4} +\d+\.\d\d % +(faster|slower|equal|undecided)$`, stdout)
+	require.Regexp(t, `(?m)^rawtcp (takes 0\.\d\d times as long as httpjson \(0\.\d\d–0\.\d\d\): \d+\.\d µs less CPU per call|is undecided: .*)\.$`, stdout)
+	require.Len(t, regexp.MustCompile(`(?m)^[a-z]`).FindAllString(stdout, -1), 4, "a heading, the base, the contestant, a sentence")
+	file, err := os.ReadFile(out)
+	require.NoError(t, err)
+	require.Equal(t, 1+8, strings.Count(string(file), "\n"), "what was asked for, and each process")
+	var last kept
+	require.NoError(t, json.Unmarshal(file[bytes.LastIndexByte(file[:len(file)-1], '\n'):], &last))
+	require.Equal(t, "rawtcp", last.Contestant)
+	require.Len(t, last.Record.Arms, 3)
+	_, _, err = rpcbench(t, "versus", "-o", out, "rawtcp")
+	require.EqualError(t, err, "rpcbench: versus: -o "+out+": there is such a file already: name another")
 }
 
 // What the processes have measured before one died is printed, and what is missing is said.
@@ -106,12 +116,12 @@ func TestIncompleteGroups(t *testing.T) {
 		base    string
 		want    string
 	}{
-		{"none", 0, `(?m)^httpjson +not measured$`, `(?m)^rawtcp +not measured$`},
-		{"too few for an interval", 3, `(?m)^httpjson +100 +0 +1 +base, moved by \d+ %, incomplete: 3 of 16 processes$`,
-			`(?m)^rawtcp +50 +0 +incomplete: 3 of 16 processes$`},
-		{"enough for an interval", 9, `(?m)^httpjson +100 +0 +1 +base, moved by \d+ %, incomplete: 9 of 16 processes$`,
-			`(?m)^rawtcp +50 +0 +0\.5000 +0\.5000–0\.5000 +faster, incomplete: 9 of 16 processes$`},
-		{"all", 16, `(?m)^httpjson +100 +0 +1 +base, moved by \d+ %$`, `(?m)^rawtcp +50 +0 +0\.5000 +0\.5000–0\.5000 +faster$`},
+		{"none", 0, `(?m)^stack .*\nrawtcp +not measured$`, `(?m)^rawtcp +not measured\n\n$`},
+		{"too few for an interval", 3, `(?m)^httpjson +100 +0 +1 +base, moved by \d+ %$`, `(?m)^rawtcp +50 +0 +incomplete: 3 of 16 processes\n\n$`},
+		{"enough for an interval", 9, `(?m)^httpjson +100 +0 +1 +base, moved by \d+ %$`,
+			`(?m)^rawtcp +50 +0 +0\.5000 +0\.5000–0\.5000 +0\.00 % +faster, incomplete: 9 of 16 processes$`},
+		{"all", 16, `(?m)^httpjson +100 +0 +1 +base, moved by \d+ %$`, `(?m)^rawtcp +50 +0 +0\.5000 +0\.5000–0\.5000 +0\.00 % +faster$`},
+		{"the sentence", 16, `(?m)^rawtcp takes 0\.50 times as long as httpjson \(0\.50–0\.50\): 0\.1 µs less per call\.$`, ``},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			g := group{arms: []string{"httpjson", "httpjson", "rawtcp"}, records: slices.Repeat([]timing.Record{record}, test.records)}
@@ -133,7 +143,7 @@ func TestUndecidedWhenTheBaseMoves(t *testing.T) {
 	}{
 		{"a steady machine", 0, `(?m)^rawtcp .* faster$`},
 		{"one process met something", 1, `(?m)^rawtcp .* faster$`},
-		{"the machine was slower for some time", 4, `(?m)^rawtcp .* undecided: the base moved by 33 %$`},
+		{"the machine was slower for some time", 4, `(?m)^rawtcp is undecided: the base moved by 33 % while it was measured\. Try again on a quiet machine\.$`},
 	} {
 		g := group{arms: []string{"httpjson", "httpjson", "rawtcp"}}
 		for i := range 16 {
@@ -219,7 +229,7 @@ func TestFailedGroups(t *testing.T) {
 	var out bytes.Buffer
 	c := comparison{base: "httpjson", contestants: []string{"httpxml", "rawtcp"}, processes: 8, margin: 2, time: 4 * time.Second}
 	c.programs = map[string][]versus.Program{"": {{Path: script}}}
-	groups, err := c.run(t.Context(), func(string, int, int, time.Duration) {})
+	groups, err := c.run(t.Context(), func(string, int, int, time.Duration) {}, func(kept) error { return nil })
 	require.EqualError(t, err, "it died")
 	require.NoError(t, c.print(&out, groups))
 	require.Regexp(t, `(?m)^httpxml +3000 +0 +3\.0000 .* slower$`, out.String())

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -30,6 +34,7 @@ type comparison struct {
 	processes, layouts, procs int
 	margin                    float64
 	seed                      uint64
+	out                       string // a file for the records
 
 	programs map[string][]versus.Program // of each build, one per layout
 	notes    []string                    // on what is measured
@@ -48,6 +53,7 @@ func versusCommand(stdout, stderr io.Writer) command {
 			f.IntVar(&c.procs, "gomaxprocs", 1, "GOMAXPROCS of the measuring processes: 1 is CPU work only, 0 all cores")
 			f.Float64Var(&c.margin, "margin", 100*versus.Margin, "difference in `percent` that counts as equal")
 			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of the slices, and of the layouts")
+			f.StringVar(&c.out, "o", "", "new `file` for what each process measures, as lines of JSON")
 			return func(ctx context.Context, args []string) error {
 				if err := c.check(args); err != nil {
 					return err
@@ -56,7 +62,11 @@ func versusCommand(stdout, stderr io.Writer) command {
 				if err != nil {
 					return err
 				}
-				groups, err := c.run(ctx, progress(stderr))
+				keep, err := c.keeper()
+				if err != nil {
+					return errors.Join(err, remove())
+				}
+				groups, err := c.run(ctx, progress(stderr), keep)
 				return errors.Join(err, c.print(stdout, groups), remove())
 			}
 		},
@@ -101,7 +111,10 @@ func (c *comparison) check(args []string) error {
 			return wrong("versus: %s is named twice: once is enough", name)
 		}
 	}
+	_, missing := os.Stat(c.out)
 	switch least := versus.FewestBlocks * versus.Turn * time.Duration(c.processes); {
+	case missing == nil:
+		return wrong("versus: -o %s: there is such a file already: name another", c.out)
 	case len(c.contestants) == 0:
 		return wrong("versus: nothing to compare with %s: name another stack", c.base)
 	case c.processes < versus.Fewest:
@@ -189,13 +202,38 @@ func (c *comparison) process(g *group, i int) (programs []versus.Program) {
 	return programs
 }
 
+// kept is a line of the file of records: what was asked for, or what a process measured.
+type kept struct {
+	Environment []string       `json:"environment,omitempty"`
+	Command     []string       `json:"command,omitempty"`
+	Base        string         `json:"base,omitempty"`
+	Contestant  string         `json:"contestant,omitempty"`
+	Record      *timing.Record `json:"record,omitempty"`
+}
+
+// keeper returns what writes a line to the file of records, if there is to be one.
+func (c *comparison) keeper() (keep func(kept) error, err error) {
+	if c.out == "" {
+		return func(kept) error { return nil }, nil
+	}
+	file, err := os.OpenFile(c.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	lines := json.NewEncoder(file)
+	return func(line kept) error { return lines.Encode(line) }, nil
+}
+
 // run returns what was measured also when it fails.
-func (c *comparison) run(ctx context.Context, show show) (groups []*group, err error) {
+func (c *comparison) run(ctx context.Context, show show, keep func(kept) error) (groups []*group, err error) {
 	random, failed := rand.New(rand.NewPCG(c.seed, 0)), []string{}
 	for _, name := range c.contestants {
 		groups = append(groups, &group{arms: c.arms(name), layouts: random.Perm(len(c.programs[build(name)]))})
 	}
 	defer show("", 0, 0, 0)
+	if err := keep(kept{Environment: append(environ.List(), c.notes...), Command: append([]string{"rpcbench"}, os.Args[1:]...), Base: c.base}); err != nil {
+		return nil, err
+	}
 	share, over := c.time/time.Duration(c.processes), 0
 	for i := range c.processes { // a process of each group in turn, so that a bad hour of the machine is shared
 		for _, j := range random.Perm(len(groups)) {
@@ -222,6 +260,9 @@ func (c *comparison) run(ctx context.Context, show show) (groups []*group, err e
 				g.failed, failed = true, append(failed, err.Error())
 			default:
 				g.records = append(g.records, r)
+				if err := keep(kept{Contestant: g.arms[2], Record: &r}); err != nil {
+					return groups, err
+				}
 			}
 		}
 	}
@@ -240,51 +281,104 @@ func coverage(procs int) string {
 	return "in quiet hours, intervals of 16 processes of one build at " + held + "; on a noisy machine 29 of 30 repeats were undecided"
 }
 
-// print writes a line per stack. A group that too few processes have measured has no interval, and says so.
-func (c *comparison) print(w io.Writer, groups []*group) error {
+// result is what a group found of its contestant.
+type result struct {
+	name             string
+	base, again, arm versus.Figures
+	processes        int // that measured
+	verdict          timing.Verdict
+}
+
+// results come in the order of their ratios, those without one last.
+func (c *comparison) results(groups []*group) (all []result) {
 	level := versus.Level(len(c.contestants))
+	for _, g := range groups {
+		r := result{name: g.arms[2], processes: len(g.records)}
+		r.base, r.again, r.arm = versus.Read(g.records, 0, level), versus.Read(g.records, 1, level), versus.Read(g.records, 2, level)
+		r.verdict = versus.Verdict(r.base, r.again, r.arm, c.margin/100)
+		all = append(all, r)
+	}
+	slices.SortStableFunc(all, func(a, b result) int {
+		return cmp.Or(-cmp.Compare(min(a.arm.Ratio.Blocks, 1), min(b.arm.Ratio.Blocks, 1)), cmp.Compare(a.arm.Ratio.Median, b.arm.Ratio.Median))
+	})
+	return all
+}
+
+// print writes a line per stack, and a sentence for each that was compared. A contestant that too few processes have measured has
+// no interval, and says so.
+func (c *comparison) print(w io.Writer, groups []*group) error {
+	all := c.results(groups)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "#", strings.Join(environ.List(), " "))
 	fmt.Fprintf(t, "# GOMAXPROCS=%s processes=%d layouts=%d time=%v seed=%d slices=%v\n",
 		versus.Procs(c.procs), c.processes, c.layouts, c.time, c.seed, versus.Slice)
-	for _, note := range c.notes {
+	for _, note := range append(c.notes, coverage(c.procs)) {
 		fmt.Fprintln(t, "#", note)
 	}
-	fmt.Fprintln(t, "#", coverage(c.procs))
-	fmt.Fprintf(t, "stack\tns/op\tcpu-ns/op\tratio\t%.1f %% interval\tverdict\n", 100*level)
-	for _, g := range groups {
-		base, again, arm := versus.Read(g.records, 0, level), versus.Read(g.records, 1, level), versus.Read(g.records, 2, level)
-		moved := fmt.Sprintf("moved by %.0f %%", 100*base.Moved)
-		verdict := string(versus.Verdict(base, again, arm, c.margin/100))
-		if base.Moved > versus.Steady {
-			verdict += ": the base " + moved
+	fmt.Fprintf(t, "stack\tns/op\tcpu-ns/op\tratio\t%.1f %% interval\tnoise floor\tverdict\n", 100*versus.Level(len(c.contestants)))
+	var ns, cpu, moved float64 // of the base, beside every contestant
+	measured := 0.0
+	for _, r := range all {
+		if r.processes > 0 {
+			ns, cpu, measured, moved = ns+r.base.NsPerOp, cpu+r.base.CPUNsPerOp, measured+1, max(moved, r.base.Moved)
 		}
-		row := func(name string, f versus.Figures, said string) {
-			ratio, interval, n := "1", "", len(g.records)
-			switch {
-			case n == 0:
-				fmt.Fprintf(t, "%s\t\t\t\t\tnot measured\n", name)
-				return
-			case name == c.base:
-			case f.Ratio.Blocks < versus.Fewest:
-				ratio, said = "", ""
-			default:
-				ratio, interval = fmt.Sprintf("%.4f", f.Ratio.Median), fmt.Sprintf("%.4f–%.4f", f.Ratio.Lo, f.Ratio.Hi)
-			}
-			if f.Between+f.Within > 0 {
-				said += fmt.Sprintf("; SD %.2f %% between layouts", 100*f.Between)
-			}
-			if f.Within > 0 {
-				said += fmt.Sprintf(", %.2f %% between processes of one", 100*f.Within)
-			}
-			if n < c.processes {
-				said = strings.TrimPrefix(fmt.Sprintf("%s, incomplete: %d of %d processes", said, n, c.processes), ", ")
-			}
-			fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%s\t%s\t%s\n", name, f.NsPerOp, f.CPUNsPerOp, ratio, interval, said)
+	}
+	if measured > 0 {
+		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t1\t\t\tbase, moved by %.0f %%\n", c.base, ns/measured, cpu/measured, 100*moved)
+	}
+	for _, r := range all {
+		fmt.Fprintln(t, r.row(c.processes))
+	}
+	fmt.Fprintln(t)
+	for _, r := range all {
+		if said := c.sentence(r); said != "" {
+			fmt.Fprintln(t, said)
 		}
-		row(c.base, base, "base, "+moved)
-		row(c.base+" again", again, fmt.Sprintf("noise floor %.2f %%", 100*again.Ratio.Floor()))
-		row(g.arms[2], arm, verdict)
 	}
 	return t.Flush()
+}
+
+func (r result) row(processes int) string {
+	if r.processes == 0 {
+		return r.name + "\t\t\t\t\t\tnot measured"
+	}
+	ratio, interval, floor, said := "", "", "", ""
+	if i := r.arm.Ratio; i.Blocks >= versus.Fewest {
+		ratio, interval = fmt.Sprintf("%.4f", i.Median), fmt.Sprintf("%.4f–%.4f", i.Lo, i.Hi)
+		floor, said = fmt.Sprintf("%.2f %%", 100*r.again.Ratio.Floor()), string(r.verdict)
+	}
+	if r.arm.Between+r.arm.Within > 0 {
+		said += fmt.Sprintf("; SD %.2f %% between layouts", 100*r.arm.Between)
+	}
+	if r.arm.Within > 0 {
+		said += fmt.Sprintf(", %.2f %% between processes of one", 100*r.arm.Within)
+	}
+	if r.processes < processes {
+		said = strings.TrimPrefix(fmt.Sprintf("%s, incomplete: %d of %d processes", said, r.processes, processes), ", ")
+	}
+	return fmt.Sprintf("%s\t%.0f\t%.0f\t%s\t%s\t%s\t%s", r.name, r.arm.NsPerOp, r.arm.CPUNsPerOp, ratio, interval, floor, said)
+}
+
+// sentence says a result in words, with the difference per call.
+func (c *comparison) sentence(r result) string {
+	i := r.arm.Ratio
+	if i.Blocks < versus.Fewest {
+		return ""
+	}
+	what, direction := "", "more"
+	if c.procs == 1 {
+		what = " CPU"
+	}
+	if i.Median < 1 {
+		direction = "less"
+	}
+	times := fmt.Sprintf("%.2f times as long as %s (%.2f–%.2f)", i.Median, c.base, i.Lo, i.Hi)
+	switch {
+	case r.verdict != timing.Undecided:
+		micro := r.base.NsPerOp * math.Abs(i.Median-1) / 1000
+		return fmt.Sprintf("%s takes %s: %.1f µs %s%s per call.", r.name, times, micro, direction, what)
+	case r.base.Moved > versus.Steady:
+		return fmt.Sprintf("%s is undecided: the base moved by %.0f %% while it was measured. Try again on a quiet machine.", r.name, 100*r.base.Moved)
+	}
+	return fmt.Sprintf("%s is undecided: it takes %s, and the noise floor is %.2f %%.", r.name, times, 100*r.again.Ratio.Floor())
 }
