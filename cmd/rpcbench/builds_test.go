@@ -173,7 +173,7 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 		{"no such release of Go", "go1.99.99", "go1.99.99"},
 		{"no such version", "example.com/dependency@v9.9.9", "v9.9.9"},
 		{"no such module", "example.com/none@v1.0.0", "example.com/none"},
-		{"a module that nothing needs", "example.com/other@v1.0.0", "no code of this module is in what is measured"},
+		{"a module that nothing needs", "example.com/other@v1.0.0", "example.com/other@v1.0.0 is not in what is measured, which has go="},
 		{"no such experiment", "GOEXPERIMENT=wishful", "unknown GOEXPERIMENT wishful"},
 	} {
 		t.Run(test.why, func(t *testing.T) {

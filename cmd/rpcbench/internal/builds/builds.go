@@ -72,7 +72,7 @@ func (f *Folder) Remove() error { return os.RemoveAll(f.dir) }
 func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (programs []versus.Program, versions []string, err error) {
 	in, p, args := *f, versus.Program{}, []string{"build", "-buildvcs=false"}
 	var env []string // of the go command
-	var check string // a module that has to be in the programs
+	var exact string // a module and its version that have to be in the programs
 	switch {
 	case build == "":
 	case release.MatchString(build):
@@ -82,9 +82,8 @@ func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (progr
 		p.Env = env
 	case strings.Contains(build, "@") && !strings.Contains(build, "@{"):
 		var mod string
-		mod, err = f.version(ctx, build)
+		mod, exact, err = f.version(ctx, build)
 		args = append(args, "-modfile="+mod, "-mod=mod")
-		check, _, _ = strings.Cut(build, "@")
 	default:
 		in.source, err = f.revision(ctx, build)
 		versions = []string{fmt.Sprintf("commit=%.12s", filepath.Base(in.source))}
@@ -107,8 +106,8 @@ func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (progr
 			for _, m := range info.Deps {
 				versions = append(versions, m.Path+"@"+m.Version)
 			}
-			if !strings.Contains(strings.Join(versions, "\n"), "\n"+check+"@") && check != "" {
-				err = errors.New("no code of this module is in what is measured")
+			if exact != "" && !slices.Contains(versions, exact) { // other modules may need a newer one
+				err = fmt.Errorf("%s is not in what is measured, which has %s", exact, strings.Join(versions, " "))
 			}
 		}
 	}
@@ -118,8 +117,9 @@ func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (progr
 	return programs, versions, nil
 }
 
-// version returns a go.mod in the temporary folder, with go.sum beside it, that has the wanted version of a module.
-func (f *Folder) version(ctx context.Context, wanted string) (mod string, err error) {
+// version returns a go.mod in the temporary folder, with go.sum beside it, that has the wanted version of a module, and this
+// version as exactly as go names it.
+func (f *Folder) version(ctx context.Context, wanted string) (mod, exact string, err error) {
 	f.made++
 	mod = filepath.Join(f.dir, strconv.Itoa(f.made)+".mod")
 	for _, kind := range []string{".mod", ".sum"} {
@@ -128,11 +128,15 @@ func (f *Folder) version(ctx context.Context, wanted string) (mod string, err er
 			err = os.WriteFile(strings.TrimSuffix(mod, ".mod")+kind, data, 0o600)
 		}
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 	}
-	_, err = f.run(ctx, nil, "go", "get", "-modfile="+mod, wanted)
-	return mod, err
+	if _, err = f.run(ctx, nil, "go", "get", "-modfile="+mod, wanted); err != nil {
+		return "", "", err
+	}
+	path, _, _ := strings.Cut(wanted, "@")
+	exact, err = f.run(ctx, nil, "go", "list", "-modfile="+mod, "-m", "-f", "{{.Path}}@{{.Version}}", path)
+	return mod, exact, err
 }
 
 // revision returns a clone of the source at a revision that has a command to measure with.
