@@ -15,6 +15,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 // BenchmarkVersus tells how many times as long a call takes on each contestant as on base, from slices taken in turn
@@ -55,7 +56,9 @@ func versusRow(b *testing.B, level float64, stacks ...rpcbench.Stack) {
 	defer noRow(b, stacks[len(stacks)-1])
 	Procs(b)
 	seed := rand.Uint64N(1e6)
-	g, err := versus.Open(b.Context(), versus.Slice, seed, stacks...)
+	small, err := workload.Find(workload.Small)
+	orFail(b, "versus", err)
+	g, err := versus.Open(b.Context(), small, versus.Slice, seed, stacks...)
 	if errors.Is(err, timing.ErrClock) {
 		b.Skip(err) // there is no ratio to be had on this platform
 	}
@@ -162,7 +165,7 @@ func measureApart(b *testing.B, level float64, seed uint64, stacks []rpcbench.St
 	b.ReportMetric(100*base.Moved, "base-moved-%")
 	b.ReportMetric(float64(len(records)), "processes")
 	if last > 1 {
-		b.Log(said()+":", versus.Verdict(base, again, arm, versus.Margin))
+		b.Log(said()+":", versus.Verdict(base, again, arm, versus.Margin, versus.Fewest))
 	}
 	return again, arm
 }

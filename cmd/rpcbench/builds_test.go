@@ -202,8 +202,8 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		c := comparison{base: "httpjson@HEAD", contestants: []string{"httpjson"}, layouts: 8}
-		_, err := c.link(ctx, func(string, int, int, time.Duration) {})
-		require.EqualError(t, err, "rpcbench: versus: interrupted")
+		_, err := c.link(ctx, func(string, time.Duration, time.Duration) {})
+		require.EqualError(t, err, "rpcbench: interrupted")
 		nothingLeft(t)
 	})
 }

@@ -1,5 +1,13 @@
 // Rpcbench compares stacks, and says how far its comparisons are to be trusted.
 //
+//	rpcbench run -out folder [-quick] [-base httpjson] [-seed n] [stack...]
+//
+// answers "gRPC or JSON?" for the workloads that decide: small, mixed, structured and binary messages, one caller and fifty, streams,
+// new connections, headers, a slow link, two processes. It compares each stack, grpcprotobuf unless named, with the base at
+// each workload, as versus does, in eight processes over eight layouts. That takes about ten minutes for a stack. -quick is a first
+// answer: six workloads, four processes of this build. The folder then has bench.txt, with a line for each process
+// that benchstat reads, and summary.json. An interrupted run keeps what was measured.
+//
 //	rpcbench versus [-base httpjson] [-time 20s] [-processes 16] [-layouts 8] [-gomaxprocs 1] [-margin 2] [-seed n] [-o file] [stack[@build]...]
 //
 // compares each stack, all main ones unless named, with the base: short slices of both in turn, in several processes one
@@ -59,13 +67,17 @@ import (
 
 	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/builds"
 	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/calibrate"
+	"github.com/rpcbench/rpcbench/internal/child"
+	"github.com/rpcbench/rpcbench/internal/roster"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	var err error
-	if os.Getenv(versus.Variable) != "" {
+	if child.Serve(os.Stdin, os.Stdout, roster.All()) {
+		return
+	} else if os.Getenv(versus.Variable) != "" {
 		err = versus.Serve(ctx, os.Stdin, os.Stdout, calibrate.Find)
 	} else {
 		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -135,7 +147,7 @@ func calibrateHere(ctx context.Context, dir string, plan []calibrate.Experiment,
 	for i := range calibrate.Layouts { // the same in each session
 		seeds = append(seeds, uint64(i+1))
 	}
-	show("linking", 0, 1, calibrate.Layouts*time.Second)
+	show("linking", calibrate.Layouts*time.Second, calibrate.Layouts*time.Second)
 	programs, _, err := folder.Link(ctx, "", seeds...)
 	if err == nil {
 		err = calibrate.Run(ctx, dir, plan, programs, show)
@@ -143,25 +155,27 @@ func calibrateHere(ctx context.Context, dir string, plan []calibrate.Experiment,
 	return errors.Join(err, folder.Remove())
 }
 
-// show tells what is being done, how many of all tasks are over, and how long each takes.
-type show = func(what string, over, all int, each time.Duration)
+// show tells what is being done, and how much is left of how long it all takes.
+type show = func(what string, left, all time.Duration)
 
 // progress shows on a terminal what is being done and how long the rest will take, and nothing elsewhere. It clears
 // the line when nothing is left.
 func progress(w io.Writer) show {
-	if file, ok := w.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
+	if file, ok := w.(*os.File); !ok || !isTerminal(file) {
 		w = io.Discard
 	}
-	return func(what string, over, all int, each time.Duration) {
+	return func(what string, left, all time.Duration) {
 		fmt.Fprint(w, "\r\x1b[K")
-		if left := each * time.Duration(all-over); left > 0 {
-			fmt.Fprintf(w, "%3d %%, %v left: %s", 100*over/all, left.Round(time.Second), what)
+		if left > 0 {
+			fmt.Fprintf(w, "%3d %%, %v left: %s", 100*(all-left)/all, left.Round(time.Second), what)
 		}
 	}
 }
 
+func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
+
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	commands := []command{versusCommand(stdout, stderr), calibrateCommand(stdout, stderr), serveCommand(stdout)}
+	commands := []command{runCommand(stdout, stderr), versusCommand(stdout, stderr), calibrateCommand(stdout, stderr), serveCommand(stdout)}
 	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
 		fmt.Fprintf(stdout, "Rpcbench compares ways to serve and call an API, and says how far to trust it.\n\n")
 		for _, c := range commands {

@@ -64,6 +64,9 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"more than the cores", "versus -gomaxprocs 4096 httpxml", "use 1, or 0 for the default"},
 		{"no margin", "versus --margin 0 httpxml", "rpcbench: versus: a margin of 0 % leaves nothing equal: use 2 or so"},
 		{"no time", "versus --time 1s httpxml", "rpcbench: versus: 1s over 16 processes leave less than 10 turns of 45ms in each: give -time 7.2s or more"},
+		{"no folder for a run", "run", "rpcbench: run: -out names the folder for what is measured"},
+		{"no such stack of a run", "run -out x httpjsno", `rpcbench: unknown stack "httpjsno"`},
+		{"a run of the base", "run -out x httpjson", "rpcbench: run: httpjson is the base: name another stack"},
 		{"no folder", "calibrate", "rpcbench: calibrate: -out names the folder for what is measured"},
 		{"no such experiment", "calibrate --out x --only fiant", `rpcbench: calibrate: no experiment "fiant", only replication, `},
 		{"nothing to read", "calibrate --read --out " + empty, "records.jsonl: no such file or directory"},
@@ -126,7 +129,7 @@ func TestIncompleteGroups(t *testing.T) {
 		t.Run(test.why, func(t *testing.T) {
 			g := group{arms: []string{"httpjson", "httpjson", "rawtcp"}, records: slices.Repeat([]timing.Record{record}, test.records)}
 			var out bytes.Buffer
-			c := comparison{base: "httpjson", contestants: []string{"rawtcp"}, processes: 16, margin: 2, time: time.Second}
+			c := comparison{base: "httpjson", fewest: versus.Fewest, contestants: []string{"rawtcp"}, processes: 16, margin: 2, time: time.Second}
 			require.NoError(t, c.print(&out, []*group{&g}))
 			require.Regexp(t, test.base, out.String())
 			require.Regexp(t, test.want, out.String())
@@ -158,7 +161,7 @@ func TestUndecidedWhenTheBaseMoves(t *testing.T) {
 			g.records = append(g.records, record)
 		}
 		var out bytes.Buffer
-		comparison := comparison{base: "httpjson", contestants: []string{"rawtcp"}, processes: 16, margin: 2, time: time.Second}
+		comparison := comparison{base: "httpjson", fewest: versus.Fewest, contestants: []string{"rawtcp"}, processes: 16, margin: 2, time: time.Second}
 		require.NoError(t, comparison.print(&out, []*group{&g}))
 		require.Regexp(t, c.want, out.String(), c.why)
 	}
@@ -182,7 +185,7 @@ func TestVerdictsLieOutsideTheNoiseFloor(t *testing.T) {
 		}
 		g := group{arms: []string{"httpjson", "httpjson", "rawtcp"}, records: slices.Repeat([]timing.Record{record}, 16)}
 		var out bytes.Buffer
-		comparison := comparison{base: "httpjson", contestants: []string{"rawtcp"}, processes: 16, margin: 2, time: time.Second}
+		comparison := comparison{base: "httpjson", fewest: versus.Fewest, contestants: []string{"rawtcp"}, processes: 16, margin: 2, time: time.Second}
 		require.NoError(t, comparison.print(&out, []*group{&g}))
 		require.Regexp(t, `(?m)^rawtcp .* `+c.want+`$`, out.String(), c.why)
 	}
@@ -203,7 +206,7 @@ func TestIntervalsAreSimultaneous(t *testing.T) {
 	}
 	for _, contestants := range [][]string{{"rawtcp"}, {"rawtcp", "httpxml", "connectrpc"}} {
 		var out bytes.Buffer
-		c := comparison{base: "httpjson", contestants: contestants, processes: 8, margin: 2}
+		c := comparison{base: "httpjson", fewest: versus.Fewest, contestants: contestants, processes: 8, margin: 2}
 		require.NoError(t, c.print(&out, []*group{&g}))
 		i := versus.Interval(ratios, 1-0.05/float64(len(contestants)))
 		require.Contains(t, out.String(), fmt.Sprintf("%.4f–%.4f", i.Lo, i.Hi))
@@ -227,9 +230,9 @@ func TestFailedGroups(t *testing.T) {
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\ncase $spec in *rawtcp*) for i in 1 2; do read line; echo '"+block("rawtcp", 500)+
 		"'; done; read line; echo it died >&2; exit 1;; esac\nwhile read line; do echo '"+block("httpxml", 3000)+"'; done\n"), 0o700))
 	var out bytes.Buffer
-	c := comparison{base: "httpjson", contestants: []string{"httpxml", "rawtcp"}, processes: 8, margin: 2, time: 4 * time.Second}
+	c := comparison{base: "httpjson", fewest: versus.Fewest, contestants: []string{"httpxml", "rawtcp"}, processes: 8, margin: 2, time: 4 * time.Second}
 	c.programs = map[string][]versus.Program{"": {{Path: script}}}
-	groups, err := c.run(t.Context(), func(string, int, int, time.Duration) {}, func(kept) error { return nil })
+	groups, err := c.run(t.Context(), func(string, time.Duration, time.Duration) {}, func(*group, *timing.Record) error { return nil })
 	require.EqualError(t, err, "it died")
 	require.NoError(t, c.print(&out, groups))
 	require.Regexp(t, `(?m)^httpxml +3000 +0 +3\.0000 .* slower$`, out.String())
@@ -250,10 +253,10 @@ func TestCalibrateReads(t *testing.T) {
 
 func TestProgressIsForTerminals(t *testing.T) {
 	var out bytes.Buffer
-	progress(&out)("x", 1, 2, time.Second)
+	progress(&out)("x", time.Second, 2*time.Second)
 	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
 	require.NoError(t, err)
-	progress(file)("x", 1, 2, time.Second)
+	progress(file)("x", time.Second, 2*time.Second)
 	require.Empty(t, out.String())
 	info, err := file.Stat()
 	require.NoError(t, err)
@@ -277,7 +280,7 @@ func TestManual(t *testing.T) {
 		}
 	}
 	require.Equal(t, 3, n)
-	for _, command := range []string{"versus", "calibrate", "serve"} {
+	for _, command := range []string{"run", "versus", "calibrate", "serve"} {
 		help, _, err := rpcbench(t, command, "-h")
 		require.NoError(t, err)
 		require.Contains(t, help, "example: rpcbench "+command)

@@ -22,9 +22,10 @@ import (
 	"github.com/rpcbench/rpcbench/internal/roster"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-var errInterrupted = errors.New("rpcbench: versus: interrupted")
+var errInterrupted = errors.New("rpcbench: interrupted")
 
 // comparison is what versus was asked for. A contestant is stack[@build].
 type comparison struct {
@@ -36,6 +37,9 @@ type comparison struct {
 	seed                      uint64
 	out                       string // a file for the records
 
+	workloads []workload.Workload // none: a small call, with procs
+	fewest    int                 // processes or layouts for a verdict
+
 	programs map[string][]versus.Program // of each build, one per layout
 	notes    []string                    // on what is measured
 }
@@ -45,7 +49,7 @@ func versusCommand(stdout, stderr io.Writer) command {
 		name: "versus", args: " [stack[@build]...]", does: "Compare stacks, or builds of them, with a base, slice by slice in several processes",
 		example: "rpcbench versus -time 10s grpcprotobuf",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
-			var c comparison
+			c := comparison{fewest: versus.Fewest}
 			f.StringVar(&c.base, "base", "", "`stack` that the others are compared with: httpjson, or the first if one names a build")
 			f.DurationVar(&c.time, "time", 20*time.Second, "for each stack, about, over all processes")
 			f.IntVar(&c.processes, "processes", 16, fmt.Sprintf("for each comparison, at least %d", versus.Fewest))
@@ -162,10 +166,11 @@ func (c *comparison) link(ctx context.Context, show show) (remove func() error, 
 		c.layouts, c.programs[""] = 0, []versus.Program{self()}
 		return func() error { return nil }, nil
 	}
-	defer show("", 0, 0, 0)
+	defer show("", 0, 0)
 	here := environ.List()
 	for i, build := range all {
-		show("linking "+build, i, len(all), time.Duration(len(seeds))*time.Second)
+		each := time.Duration(len(seeds)) * time.Second
+		show("linking "+build, each*time.Duration(len(all)-i), each*time.Duration(len(all)))
 		var versions []string
 		if c.programs[build], versions, err = folder.Link(ctx, build, seeds...); err != nil {
 			if ctx.Err() != nil {
@@ -181,8 +186,9 @@ func (c *comparison) link(ctx context.Context, show show) (remove func() error, 
 	return folder.Remove, nil
 }
 
-// group is a base, its copy and a contestant, with a record per process.
+// group is a base, its copy and a contestant at a workload, with a record per process.
 type group struct {
+	workload.Workload
 	arms    []string
 	records []timing.Record
 	failed  bool  // the group is left as it is
@@ -196,10 +202,10 @@ func (c *comparison) process(g *group, i int) (programs []versus.Program) {
 		own := c.programs[build(name)]
 		programs = append(programs, own[g.layouts[(i+arm)%len(g.layouts)]])
 	}
-	if build(g.arms[0]) == build(g.arms[2]) {
-		return programs[:1]
+	if apart(g) {
+		return programs
 	}
-	return programs
+	return programs[:1]
 }
 
 // kept is a line of the file of records: what was asked for, or what a process measured.
@@ -211,46 +217,84 @@ type kept struct {
 	Record      *timing.Record `json:"record,omitempty"`
 }
 
+// keep is told of each process that has measured, and first of nothing.
+type keep = func(*group, *timing.Record) error
+
 // keeper returns what writes a line to the file of records, if there is to be one.
-func (c *comparison) keeper() (keep func(kept) error, err error) {
+func (c *comparison) keeper() (keep, error) {
 	if c.out == "" {
-		return func(kept) error { return nil }, nil
+		return func(*group, *timing.Record) error { return nil }, nil
 	}
 	file, err := os.OpenFile(c.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	lines := json.NewEncoder(file)
-	return func(line kept) error { return lines.Encode(line) }, nil
+	return func(g *group, r *timing.Record) error {
+		if g == nil {
+			return lines.Encode(kept{Environment: append(environ.List(), c.notes...), Command: asTyped(), Base: c.base})
+		}
+		return lines.Encode(kept{Contestant: g.arms[2], Record: r})
+	}, nil
+}
+
+// asTyped names no folder of this machine.
+func asTyped() []string { return append([]string{"rpcbench"}, os.Args[1:]...) }
+
+// apart tells whether the arms of a group need a process each.
+func apart(g *group) bool { return build(g.arms[0]) != build(g.arms[2]) }
+
+// blocks is how many blocks each process measures.
+func (c *comparison) blocks(g *group) int {
+	n := int(c.time / time.Duration(c.processes) / versus.Turn)
+	if apart(g) { // a block then has two slices of each arm
+		n = max(versus.FewestBlocks, n/2)
+	}
+	return g.Blocks(n)
+}
+
+// takes is how long a process takes, about.
+func (c *comparison) takes(g *group) time.Duration {
+	arm := versus.Turn
+	if apart(g) {
+		arm *= 2
+	}
+	return 400*time.Millisecond + time.Duration(3*c.blocks(g))*(arm+g.Extra())
 }
 
 // run returns what was measured also when it fails.
-func (c *comparison) run(ctx context.Context, show show, keep func(kept) error) (groups []*group, err error) {
+func (c *comparison) run(ctx context.Context, show show, keep keep) (groups []*group, err error) {
 	random, failed := rand.New(rand.NewPCG(c.seed, 0)), []string{}
-	for _, name := range c.contestants {
-		groups = append(groups, &group{arms: c.arms(name), layouts: random.Perm(len(c.programs[build(name)]))})
+	workloads := c.workloads
+	if workloads == nil {
+		workloads = []workload.Workload{{Name: workload.Small, Procs: c.procs}}
 	}
-	defer show("", 0, 0, 0)
-	if err := keep(kept{Environment: append(environ.List(), c.notes...), Command: append([]string{"rpcbench"}, os.Args[1:]...), Base: c.base}); err != nil {
+	var left time.Duration
+	for _, w := range workloads {
+		for _, name := range c.contestants {
+			g := &group{Workload: w, arms: c.arms(name), layouts: random.Perm(len(c.programs[build(name)]))}
+			groups = append(groups, g)
+			left += time.Duration(c.processes) * c.takes(g)
+		}
+	}
+	defer show("", 0, 0)
+	if err := keep(nil, nil); err != nil {
 		return nil, err
 	}
-	share, over := c.time/time.Duration(c.processes), 0
+	all := left
 	for i := range c.processes { // a process of each group in turn, so that a bad hour of the machine is shared
 		for _, j := range random.Perm(len(groups)) {
 			g := groups[j]
-			over++
+			show(fmt.Sprintf("process %d of %d, %s", i+1, c.processes, g.arms[2]), left, all)
+			left -= c.takes(g)
 			if g.failed {
 				continue
 			}
-			show(fmt.Sprintf("process %d of %d, %s", i+1, c.processes, g.arms[2]), over-1, c.processes*len(groups), 3*share)
 			programs := c.process(g, i)
-			spec := versus.Spec{Procs: c.procs, Slice: versus.Slice, Blocks: int(share / versus.Turn), Seed: c.seed + uint64(i)}
+			spec := versus.Spec{Workload: g.Name, Procs: g.Procs, Slice: versus.Slice, Blocks: c.blocks(g), Seed: c.seed + uint64(i)}
 			for _, name := range g.arms {
 				stack, _, _ := strings.Cut(name, "@")
 				spec.Arms = append(spec.Arms, stack)
-			}
-			if len(programs) > 1 { // a block then has two slices of each arm
-				spec.Blocks = max(versus.FewestBlocks, spec.Blocks/2)
 			}
 			r, err := versus.Run(ctx, spec, programs...)
 			switch {
@@ -260,7 +304,7 @@ func (c *comparison) run(ctx context.Context, show show, keep func(kept) error) 
 				g.failed, failed = true, append(failed, err.Error())
 			default:
 				g.records = append(g.records, r)
-				if err := keep(kept{Contestant: g.arms[2], Record: &r}); err != nil {
+				if err := keep(g, &r); err != nil {
 					return groups, err
 				}
 			}
@@ -289,14 +333,18 @@ type result struct {
 	verdict          timing.Verdict
 }
 
-// results come in the order of their ratios, those without one last.
+// result reads a group. level is the confidence of its intervals.
+func (c *comparison) result(g *group, level float64) result {
+	r := result{name: g.arms[2], processes: len(g.records)}
+	r.base, r.again, r.arm = versus.Read(g.records, 0, level), versus.Read(g.records, 1, level), versus.Read(g.records, 2, level)
+	r.verdict = versus.Verdict(r.base, r.again, r.arm, c.margin/100, c.fewest)
+	return r
+}
+
+// results come in the order of their ratios, those without one last. Their intervals hold together.
 func (c *comparison) results(groups []*group) (all []result) {
-	level := versus.Level(len(c.contestants))
 	for _, g := range groups {
-		r := result{name: g.arms[2], processes: len(g.records)}
-		r.base, r.again, r.arm = versus.Read(g.records, 0, level), versus.Read(g.records, 1, level), versus.Read(g.records, 2, level)
-		r.verdict = versus.Verdict(r.base, r.again, r.arm, c.margin/100)
-		all = append(all, r)
+		all = append(all, c.result(g, versus.Level(len(c.contestants))))
 	}
 	slices.SortStableFunc(all, func(a, b result) int {
 		return cmp.Or(-cmp.Compare(min(a.arm.Ratio.Blocks, 1), min(b.arm.Ratio.Blocks, 1)), cmp.Compare(a.arm.Ratio.Median, b.arm.Ratio.Median))
@@ -327,7 +375,7 @@ func (c *comparison) print(w io.Writer, groups []*group) error {
 		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t1\t\t\tbase, moved by %.0f %%\n", c.base, ns/measured, cpu/measured, 100*moved)
 	}
 	for _, r := range all {
-		fmt.Fprintln(t, r.row(c.processes))
+		fmt.Fprintln(t, r.row(c.processes, c.fewest))
 	}
 	fmt.Fprintln(t)
 	for _, r := range all {
@@ -338,12 +386,12 @@ func (c *comparison) print(w io.Writer, groups []*group) error {
 	return t.Flush()
 }
 
-func (r result) row(processes int) string {
+func (r result) row(processes, fewest int) string {
 	if r.processes == 0 {
 		return r.name + "\t\t\t\t\t\tnot measured"
 	}
 	ratio, interval, floor, said := "", "", "", ""
-	if i := r.arm.Ratio; i.Blocks >= versus.Fewest {
+	if i := r.arm.Ratio; i.Blocks >= fewest {
 		ratio, interval = fmt.Sprintf("%.4f", i.Median), fmt.Sprintf("%.4f–%.4f", i.Lo, i.Hi)
 		floor, said = fmt.Sprintf("%.2f %%", 100*r.again.Ratio.Floor()), string(r.verdict)
 	}
@@ -362,7 +410,7 @@ func (r result) row(processes int) string {
 // sentence says a result in words, with the difference per call.
 func (c *comparison) sentence(r result) string {
 	i := r.arm.Ratio
-	if i.Blocks < versus.Fewest {
+	if i.Blocks < c.fewest {
 		return ""
 	}
 	what, direction := "", "more"

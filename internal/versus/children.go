@@ -19,13 +19,15 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 // Spec is what a process measures. A child reads what has a name in JSON.
 type Spec struct {
-	Arms  []string      `json:"arms"` // names of stacks; the second of a name is called again
-	Slice time.Duration `json:"slice"`
-	Seed  uint64        `json:"seed"`
+	Arms     []string      `json:"arms"` // names of stacks; the second of a name is called again
+	Workload string        `json:"workload,omitempty"`
+	Slice    time.Duration `json:"slice"`
+	Seed     uint64        `json:"seed"`
 
 	Procs  int `json:"-"` // GOMAXPROCS; 0 is the default
 	Blocks int `json:"-"`
@@ -72,7 +74,11 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 		}
 		stacks = append(stacks, s)
 	}
-	g, err := Open(ctx, spec.Slice, spec.Seed, stacks...)
+	w, err := workload.Find(cmp.Or(spec.Workload, workload.Small))
+	if err != nil {
+		return err
+	}
+	g, err := Open(ctx, w, spec.Slice, spec.Seed, stacks...)
 	for err == nil && <-lines != nil {
 		if err = g.Block(ctx); err == nil {
 			r := g.Record()

@@ -78,9 +78,10 @@ func (f *Figures) layouts(logs map[int][]float64) {
 	}
 }
 
-// Verdict is what the processes say of an arm, from the figures of the base and of the base's copy, whose interval is the noise floor.
-func Verdict(base, again, arm Figures, margin float64) timing.Verdict {
-	if base.Moved > Steady || min(again.Ratio.Blocks, arm.Ratio.Blocks) < Fewest {
+// Verdict is what the processes say of an arm, from the figures of the base and of the base's copy, whose interval is the noise
+// floor. fewest is how many processes or layouts it takes: [Fewest], unless a first answer is asked for.
+func Verdict(base, again, arm Figures, margin float64, fewest int) timing.Verdict {
+	if base.Moved > Steady || min(again.Ratio.Blocks, arm.Ratio.Blocks) < fewest {
 		return timing.Undecided
 	}
 	return arm.Ratio.Verdict(again.Ratio.Floor(), margin)

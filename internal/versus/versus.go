@@ -15,6 +15,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 const (
@@ -27,9 +28,8 @@ const (
 
 	copySuffix = " again" // ends the name of the base's second fixture
 
-	warmRounds = 4                 // of all users, through the measured calls; a slice's lead-in does the rest
-	hangLimit  = 10 * time.Second  // that a call may take
-	costCalls  = 64 * corpus.Round // of the pass that counts allocations
+	hangLimit = 10 * time.Second  // that a call may take
+	costCalls = 64 * corpus.Round // of the pass that counts allocations
 )
 
 // Level is the confidence of each of m intervals if that of all of them together is to be 95 % (Bonferroni's inequality).
@@ -43,35 +43,31 @@ type Arm struct {
 	Name       string
 	Reconnects int64 // connections of all its fixtures beyond the one of each
 
-	stack   rpcbench.Stack
-	fixture atomic.Pointer[rpcbench.Fixture] // the watchdog closes it from another goroutine
-	calls   [corpus.Round]rpcbench.Call
-	next    int // calls made so far
+	stack    rpcbench.Stack
+	workload workload.Workload
+	open     atomic.Pointer[workload.Open] // the watchdog closes it from another goroutine
+	op       func() error                  // of open
+	ops      int64                         // made so far
 }
 
-// op makes the next of the arm's calls. A deadline or a cancellation would cost one stack more than another.
-func (a *Arm) op() error {
-	err := a.calls[a.next%corpus.Round](context.Background())
-	a.next++
-	return err
+// call makes the next op.
+func (a *Arm) call() error {
+	a.ops++
+	return a.op()
 }
 
-// open starts a fixture and calls it until it is warm.
-func (a *Arm) open(ctx context.Context) error {
+// start opens the workload and makes calls until it is warm. A slice's lead-in does the rest.
+func (a *Arm) start(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, hangLimit)
 	defer cancel()
-	f, err := rpcbench.Start(bounded, a.stack, rpcbench.Config{})
+	o, err := a.workload.Open(bounded, a.stack)
 	if err != nil {
 		return err
 	}
-	a.fixture.Store(f)
-	for i := range a.calls {
-		if a.calls[i], err = f.Client.Prepare(corpus.Sample(i, 0)); err != nil {
-			return err
-		}
-	}
-	for range warmRounds * corpus.Round {
-		if err := a.op(); err != nil {
+	a.op = o.Op
+	a.open.Store(o)
+	for range o.Warm {
+		if err := a.call(); err != nil {
 			return fmt.Errorf("rpcbench: %s: warm-up: %w", a.Name, err)
 		}
 	}
@@ -80,15 +76,16 @@ func (a *Arm) open(ctx context.Context) error {
 
 // close reports connections that the arm should not have needed.
 func (a *Arm) close() error {
-	f := a.fixture.Swap(nil)
-	if f == nil {
+	o := a.open.Swap(nil)
+	if o == nil {
 		return nil
 	}
-	a.Reconnects += f.Accepted() - 1
-	err := f.Close()
-	if allowed := Reconnects(int64(a.next)); a.Reconnects > allowed {
-		return fmt.Errorf("rpcbench: %s: %d connections in %d calls beyond the one to be used throughout; %d are allowed",
-			a.Name, a.Reconnects, a.next, allowed)
+	a.Reconnects += o.Fixture.Accepted() - o.Connections()
+	calls := a.ops * int64(o.Calls)
+	err := o.Close()
+	if allowed := Reconnects(calls); a.Reconnects > allowed {
+		return fmt.Errorf("rpcbench: %s: %d connections in %d calls beyond those to be used throughout; %d are allowed",
+			a.Name, a.Reconnects, calls, allowed)
 	}
 	return err
 }
@@ -101,21 +98,22 @@ type Group struct {
 	slice   time.Duration
 	hang    time.Duration // that a call may take
 	used    bool          // the fixtures have had their block
+	calls   int           // of an op
 }
 
-// Open starts a fixture of each stack; that of a name that is there already is a copy. seed decides the order of the slices. The
-// error wraps timing.ErrClock where the clock is too coarse.
-func Open(ctx context.Context, slice time.Duration, seed uint64, stacks ...rpcbench.Stack) (*Group, error) {
+// Open opens the workload for each stack; that of a name that is there already is a copy. seed decides the order of the slices.
+// The error wraps timing.ErrClock where the clock is too coarse.
+func Open(ctx context.Context, w workload.Workload, slice time.Duration, seed uint64, stacks ...rpcbench.Stack) (*Group, error) {
 	g := &Group{slice: slice, hang: hangLimit}
 	var ops []timing.Arm
 	for _, stack := range stacks {
-		arm := &Arm{Name: stack.Name, stack: stack}
+		arm := &Arm{Name: stack.Name, stack: stack, workload: w}
 		for _, other := range g.Arms {
 			if other.Name == arm.Name {
 				arm.Name += copySuffix
 			}
 		}
-		g.Arms, ops = append(g.Arms, arm), append(ops, timing.Arm{Name: arm.Name, Op: arm.op})
+		g.Arms, ops = append(g.Arms, arm), append(ops, timing.Arm{Name: arm.Name, Op: arm.call})
 	}
 	var err error
 	if g.pairing, err = timing.New(ops, slice, seed); err == nil {
@@ -133,10 +131,11 @@ func (g *Group) open(ctx context.Context) error {
 		if err := arm.close(); err != nil {
 			return err
 		}
-		if err := arm.open(ctx); err != nil {
+		if err := arm.start(ctx); err != nil {
 			return err
 		}
 	}
+	g.calls = g.Arms[0].open.Load().Calls
 	runtime.GC() // what starting left is not the slices'
 	return nil
 }
@@ -157,12 +156,12 @@ func (g *Group) Block(ctx context.Context) error {
 
 // watched closes the fixtures unless do returns in time: a call that hangs then fails.
 func (g *Group) watched(do func() error) error {
-	// The first block has a warm-up of every arm, and all lead in.
-	limit := g.hang + 4*timing.Longest*g.slice*time.Duration(len(g.Arms))
+	// The first block has a warm-up of every arm, and all lead in. A call over a slow link takes most of a second.
+	limit := (g.hang + 4*timing.Longest*g.slice) * time.Duration(len(g.Arms))
 	watchdog := time.AfterFunc(limit, func() {
 		for _, arm := range g.Arms {
-			if f := arm.fixture.Load(); f != nil {
-				_ = f.Close()
+			if o := arm.open.Load(); o != nil {
+				_ = o.Fixture.Close()
 			}
 		}
 	})
@@ -173,8 +172,16 @@ func (g *Group) watched(do func() error) error {
 	return err
 }
 
-// Record returns the blocks so far.
-func (g *Group) Record() timing.Record { return g.pairing.Record() }
+// Record returns the blocks so far. Their Ops are calls.
+func (g *Group) Record() timing.Record {
+	r := g.pairing.Record()
+	for _, block := range r.Blocks {
+		for i := range block {
+			block[i].Ops *= g.calls
+		}
+	}
+	return r
+}
 
 // Close closes the fixtures, the newest first, and returns the first error.
 func (g *Group) Close() (err error) {
@@ -186,7 +193,7 @@ func (g *Group) Close() (err error) {
 
 // Cost is what a call of the last arm allocates, client and server together, counted in a pass of its own.
 func (g *Group) Cost() (bytes, allocs float64, err error) {
-	op := g.Arms[len(g.Arms)-1].op
+	op := g.Arms[len(g.Arms)-1].call
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	err = g.watched(func() (err error) {

@@ -14,15 +14,23 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
 
 const slice = time.Millisecond // what a test needs of time
 
+func small(t *testing.T) workload.Workload {
+	t.Helper()
+	w, err := workload.Find(workload.Small)
+	require.NoError(t, err)
+	return w
+}
+
 // group opens the stacks, and closes them when the test ends.
 func group(t *testing.T, stacks ...rpcbench.Stack) *Group {
 	t.Helper()
-	g, err := Open(t.Context(), slice, 1, stacks...)
+	g, err := Open(t.Context(), small(t), slice, 1, stacks...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, g.Close()) })
 	return g
@@ -48,7 +56,7 @@ func TestGroup(t *testing.T) {
 	require.Less(t, few, counts/2, "the last arm's own, not the base's")
 	require.Less(t, own, sizes/2)
 	g = group(t, httpjson.New(), httpjson.New(), rawtcp.New())
-	require.NotEqual(t, g.Arms[0].fixture.Load().Addr, g.Arms[1].fixture.Load().Addr, "the base and its copy have a fixture each")
+	require.NotEqual(t, g.Arms[0].open.Load().Fixture.Addr, g.Arms[1].open.Load().Fixture.Addr, "the base and its copy have a fixture each")
 	require.NoError(t, run(t, g, 6))
 	record := g.Record()
 	require.Equal(t, []string{"httpjson", "httpjson again", "rawtcp"}, record.Arms)
@@ -96,7 +104,7 @@ type client struct {
 }
 
 func (c *client) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	const warm = warmRounds * corpus.Round
+	const warm = 4 * corpus.Round
 	real, err := c.Client.Prepare(u)
 	if u.Name == "connect" { // as the calls of the start
 		return real, err
@@ -119,7 +127,7 @@ func TestBrokenContestant(t *testing.T) {
 func TestHangingContestant(t *testing.T) {
 	var g *Group
 	g = group(t, rawtcp.New(), replaced(func(int64, rpcbench.Call) error {
-		f := g.Arms[1].fixture.Load()
+		f := g.Arms[1].open.Load().Fixture
 		for { // as a call does that waits for a server
 			if _, err := f.Client.CreateUser(context.Background(), rpcbench.User{}); rpcbench.CodeOf(err) == rpcbench.Unavailable {
 				return err
@@ -131,11 +139,11 @@ func TestHangingContestant(t *testing.T) {
 }
 
 func TestThirdConnectionIsAnError(t *testing.T) {
-	g, err := Open(t.Context(), slice, 1, rawtcp.New(), rawtcp.New())
+	g, err := Open(t.Context(), small(t), slice, 1, rawtcp.New(), rawtcp.New())
 	require.NoError(t, err)
 	require.NoError(t, run(t, g, 1))
 	dial := func() {
-		other, err := rawtcp.New().Dial(rpcbench.ClientConfig{Addr: g.Arms[0].fixture.Load().Addr, DialContext: new(net.Dialer).DialContext, Conns: 1})
+		other, err := rawtcp.New().Dial(rpcbench.ClientConfig{Addr: g.Arms[0].open.Load().Fixture.Addr, DialContext: new(net.Dialer).DialContext, Conns: 1})
 		require.NoError(t, err)
 		_, err = other.CreateUser(t.Context(), rpcbench.User{Email: "a@example.com", Name: "anna", Password: "pass"})
 		require.NoError(t, err)
@@ -144,13 +152,13 @@ func TestThirdConnectionIsAnError(t *testing.T) {
 	dial()
 	require.NoError(t, g.Block(t.Context()), "one is the machine's doing")
 	require.EqualValues(t, 1, g.Arms[0].Reconnects)
-	g.Arms[0].next = 0 // as if it had made few calls
+	g.Arms[0].ops = 0 // as if it had made few calls
 	dial()
-	require.ErrorContains(t, g.Close(), "rpcbench: rawtcp: 2 connections in 0 calls beyond the one to be used throughout; 1 are allowed")
+	require.ErrorContains(t, g.Close(), "rpcbench: rawtcp: 2 connections in 0 calls beyond those to be used throughout; 1 are allowed")
 }
 
 func TestTooShortSlices(t *testing.T) {
-	_, err := Open(t.Context(), time.Nanosecond, 1, rawtcp.New(), httpjson.New())
+	_, err := Open(t.Context(), small(t), time.Nanosecond, 1, rawtcp.New(), httpjson.New())
 	require.ErrorContains(t, err, "timing: slices of 1ns are too short for a clock")
 	require.ErrorIs(t, err, timing.ErrClock, "by which BenchmarkVersus knows that there is nothing to be had")
 }
@@ -159,6 +167,6 @@ func TestServerThatDoesNotStart(t *testing.T) {
 	broken := rawtcp.New()
 	broken.Name = "broken"
 	broken.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) { return nil, errors.New("no server today") }
-	_, err := Open(t.Context(), slice, 1, rawtcp.New(), broken)
+	_, err := Open(t.Context(), small(t), slice, 1, rawtcp.New(), broken)
 	require.EqualError(t, err, "rpcbench: broken: server: no server today")
 }

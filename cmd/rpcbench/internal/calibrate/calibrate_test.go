@@ -117,8 +117,8 @@ func small(name string, arms ...string) Experiment {
 	return Experiment{name, versus.Spec{Arms: arms, Procs: 1, Slice: time.Millisecond, Blocks: 1}, 1, 3, 1, false}
 }
 
-func ran(shown *[]string) func(string, int, int, time.Duration) {
-	return func(what string, _, _ int, _ time.Duration) {
+func ran(shown *[]string) func(string, time.Duration, time.Duration) {
+	return func(what string, _, _ time.Duration) {
 		if what != "" {
 			*shown = append(*shown, what)
 		}
@@ -130,7 +130,7 @@ func TestRunGoesOnWhereItStopped(t *testing.T) {
 	plan := []Experiment{small("a", "rawtcp", "rawtcp")}
 	var shown []string
 	ctx, cancel := context.WithCancel(t.Context())
-	err := Run(ctx, dir, plan, self(t), func(what string, _, _ int, _ time.Duration) {
+	err := Run(ctx, dir, plan, self(t), func(what string, _, _ time.Duration) {
 		if shown = append(shown, what); len(shown) == 2 {
 			cancel()
 		}
@@ -190,7 +190,7 @@ func TestRecordsOfAnotherMachine(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, RecordsFile)
 	plan := []Experiment{small("a", "rawtcp", "rawtcp")}
-	require.NoError(t, Run(t.Context(), dir, plan, self(t), func(string, int, int, time.Duration) {}))
+	require.NoError(t, Run(t.Context(), dir, plan, self(t), func(string, time.Duration, time.Duration) {}))
 	own, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for why, name := range map[string]string{"another program": "program", "another Go": "go", "another machine": "cores"} {

@@ -87,7 +87,7 @@ func line(e Experiment, repeats [][]timing.Record) string {
 	for _, records := range repeats {
 		base, again, arm := versus.Read(records, 0, level), versus.Read(records, 1, level), versus.Read(records, 2, level)
 		if base.Moved <= versus.Steady {
-			verdicts[versus.Verdict(base, again, arm, versus.Margin)]++
+			verdicts[versus.Verdict(base, again, arm, versus.Margin, versus.Fewest)]++
 			decided = append(decided, arm.Ratio)
 			sum += math.Log(arm.Ratio.Median)
 			width += 50 * (arm.Ratio.Hi - arm.Ratio.Lo)

@@ -30,9 +30,9 @@ const RecordsFile = "records.jsonl"
 
 // Run measures what plan asks for and the file in dir doesn't have yet, and appends each record as it comes. A process that
 // fails leaves no record and does not stop this Run; its error is returned at the end, and the next Run tries it again.
-// progress is told how many of all tasks are over, and how long each takes. There is a program for each layout.
+// progress is told how much is left of how long it all takes. There is a program for each layout.
 func Run(
-	ctx context.Context, dir string, plan []Experiment, programs []versus.Program, progress func(string, int, int, time.Duration),
+	ctx context.Context, dir string, plan []Experiment, programs []versus.Program, progress func(what string, left, all time.Duration),
 ) error {
 	binary, err := os.ReadFile(programs[0].Path)
 	if err != nil {
@@ -62,14 +62,19 @@ func Run(
 	if err := os.Truncate(path, whole); err != nil { // the line that an interrupted writer left unfinished
 		return err
 	}
-	defer progress("", 0, 0, 0)
+	defer progress("", 0, 0)
 	var failed []string
-	out, all, first := json.NewEncoder(file), tasks(plan), 0
-	for i, t := range all {
+	out, first, left := json.NewEncoder(file), 0, time.Duration(0)
+	for _, t := range tasks(plan) {
+		left += t.takes()
+	}
+	all := left
+	for _, t := range tasks(plan) {
+		left -= t.takes()
 		if done[t.id] {
 			continue
 		}
-		progress(t.id, i, len(all), t.takes())
+		progress(t.id, left+t.takes(), all)
 		var own []versus.Program
 		for _, layout := range t.layouts {
 			own = append(own, programs[layout])

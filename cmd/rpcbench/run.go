@@ -1,0 +1,228 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/workload"
+)
+
+func runCommand(stdout, stderr io.Writer) command {
+	return command{
+		name: "run", args: " [stack...]", does: "Answer gRPC or JSON for a dozen workloads, in about ten minutes",
+		example: "rpcbench run -out mine",
+		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
+			c := comparison{fewest: versus.Fewest, processes: 8, layouts: 8, time: 8 * time.Second, margin: 100 * versus.Margin, workloads: workload.All()}
+			f.StringVar(&c.base, "base", "httpjson", "`stack` that the others are compared with")
+			f.StringVar(&c.out, "out", "", "new `folder` for what is measured")
+			quick := f.Bool("quick", false, "a first answer in a minute or two: six workloads, four processes, this build alone")
+			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of everything, and of the layouts")
+			return func(ctx context.Context, args []string) error {
+				if *quick {
+					c.fewest, c.processes, c.layouts, c.time, c.workloads = 4, 4, 0, 2*time.Second, c.workloads[:workload.Quick]
+				}
+				return c.answer(ctx, args, stdout, stderr)
+			}
+		},
+	}
+}
+
+// answer measures every workload, and writes the files of the folder.
+func (c *comparison) answer(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if c.contestants = args; len(args) == 0 {
+		c.contestants = []string{"grpcprotobuf"}
+	}
+	_, err := roster.Find(append([]string{c.base}, c.contestants...)...)
+	switch _, missing := os.Stat(c.out); {
+	case err != nil:
+		return wrongUse{err}
+	case slices.Contains(c.contestants, c.base):
+		return wrong("run: %s is the base: name another stack", c.base)
+	case c.out == "":
+		return wrong("run: -out names the folder for what is measured")
+	case missing == nil:
+		return wrong("run: -out %s: it is there already: name another", c.out)
+	}
+	load := loadAverage()
+	remove, err := c.link(ctx, progress(stderr))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.out, 0o755); err != nil {
+		return errors.Join(err, remove())
+	}
+	file, err := os.Create(filepath.Join(c.out, "bench.txt"))
+	if err != nil {
+		return errors.Join(err, remove())
+	}
+	groups, err := c.run(ctx, minutely(stderr, progress(stderr)), c.benchmarkFormat(file))
+	s := c.summary(groups, load)
+	text, jsonErr := json.MarshalIndent(s, "", "\t")
+	return errors.Join(err, file.Close(), jsonErr, os.WriteFile(filepath.Join(c.out, "summary.json"), append(text, '\n'), 0o644),
+		s.print(stdout), remove())
+}
+
+// minutely tells on a stream that is no terminal how long it will take, and once a minute how much is left.
+func minutely(w io.Writer, terminal show) show {
+	var last time.Time
+	return func(what string, left, all time.Duration) {
+		terminal(what, left, all)
+		if file, ok := w.(*os.File); ok && left > 0 && time.Since(last) >= time.Minute && !isTerminal(file) {
+			fmt.Fprintf(w, "rpcbench: %v left of about %v: %s\n", left.Round(time.Second), all.Round(time.Second), what)
+			last = time.Now()
+		}
+	}
+}
+
+// benchmarkFormat returns what writes each process as lines that benchstat reads, one for each arm.
+func (c *comparison) benchmarkFormat(w io.Writer) keep {
+	return func(g *group, r *timing.Record) error {
+		if g == nil {
+			_, err := fmt.Fprintf(w, "# %s\n# %s\n# base=%s seed=%d processes=%d layouts=%d %s\ngoos: %s\ngoarch: %s\n", strings.Join(asTyped(), " "),
+				strings.Join(environ.List(), " "), c.base, c.seed, c.processes, c.layouts, strings.Join(c.notes, " "), runtime.GOOS, runtime.GOARCH)
+			return err
+		}
+		procs := ""
+		if n := cmp.Or(g.Procs, runtime.NumCPU()); n > 1 {
+			procs = fmt.Sprintf("-%d", n)
+		}
+		for arm, name := range []string{g.arms[0], g.arms[0] + ".again", g.arms[2]} {
+			ops := 0
+			for _, block := range r.Blocks {
+				ops += block[arm].Ops
+			}
+			if _, err := fmt.Fprintf(w, "BenchmarkRun/workload=%s/against=%s/stack=%s%s\t%d\t%.0f ns/op\t%.0f cpu-ns/op",
+				g.Name, g.arms[2], name, procs, ops, r.NsPerOp(arm), r.CPUNsPerOp(arm)); err != nil {
+				return err
+			}
+			if i, err := r.Ratio(arm, 0, 0.5); err == nil {
+				fmt.Fprintf(w, "\t%.4f base-ratio", i.Median)
+			}
+			if _, err := fmt.Fprintln(w); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// summary is what a run found. Durations are in nanoseconds, ratios are to the base, and intervals of 95 % hold one by one.
+type summary struct {
+	Command     string   `json:"command"`
+	Environment []string `json:"environment"`
+	Notes       []string `json:"notes,omitempty"`
+	Warnings    []string `json:"warnings,omitempty"`
+	Base        string   `json:"base"`
+	Seed        uint64   `json:"seed"`
+	Processes   int      `json:"processes"`
+	Layouts     int      `json:"layouts"`
+	Answers     []answer `json:"answers"`
+}
+
+type answer struct {
+	Workload   string         `json:"workload"`
+	Does       string         `json:"does"`
+	GOMAXPROCS int            `json:"gomaxprocs"`
+	Stack      string         `json:"stack"`
+	Processes  int            `json:"processes"`
+	BaseNs     float64        `json:"base_ns"`
+	BaseCPUNs  float64        `json:"base_cpu_ns"`
+	Ns         float64        `json:"ns"`
+	CPUNs      float64        `json:"cpu_ns"`
+	Ratio      float64        `json:"ratio,omitempty"` // absent of too few processes
+	Lo         float64        `json:"lo,omitempty"`
+	Hi         float64        `json:"hi,omitempty"`
+	Floor      float64        `json:"floor,omitempty"`
+	Moved      float64        `json:"moved"`
+	Verdict    timing.Verdict `json:"verdict"`
+}
+
+func (c *comparison) summary(groups []*group, load float64) summary {
+	s := summary{Command: strings.Join(asTyped(), " "), Environment: environ.List(), Notes: c.notes,
+		Base: c.base, Seed: c.seed, Processes: c.processes, Layouts: c.layouts}
+	if share := load / float64(runtime.NumCPU()); share > 0.3 {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("something else used %.0f %% of the machine at the start", 100*share))
+	}
+	undecided := 0
+	for _, g := range groups {
+		r := c.result(g, 0.95)
+		a := answer{
+			Workload: g.Name, Does: g.Does, GOMAXPROCS: cmp.Or(g.Procs, runtime.NumCPU()), Stack: r.name, Processes: r.processes,
+			BaseNs: finite(r.base.NsPerOp), BaseCPUNs: finite(r.base.CPUNsPerOp), Ns: finite(r.arm.NsPerOp), CPUNs: finite(r.arm.CPUNsPerOp),
+			Moved: r.base.Moved, Verdict: r.verdict,
+		}
+		if i := r.arm.Ratio; i.Blocks >= c.fewest {
+			a.Ratio, a.Lo, a.Hi, a.Floor = i.Median, i.Lo, i.Hi, r.again.Ratio.Floor()
+		}
+		if r.base.Moved > versus.Steady {
+			undecided++
+		}
+		if g.Many() && g.Procs == 0 && runtime.NumCPU() > 1 && r.processes > 0 && a.BaseCPUNs < 1.15*a.BaseNs {
+			s.Warnings = append(s.Warnings, fmt.Sprintf("%s: only one core was to be had (CPU time is hardly more than wall time)", g.Name))
+		}
+		s.Answers = append(s.Answers, a)
+	}
+	if undecided > 0 {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the machine was not quiet: the base moved by more than %.0f %% in %d of %d workloads, "+
+			"which are undecided", 100*versus.Steady, undecided, len(groups)))
+	}
+	return s
+}
+
+// finite is 0 for what no process has measured.
+func finite(ns float64) float64 {
+	if math.IsNaN(ns) {
+		return 0
+	}
+	return ns
+}
+
+// loadAverage is the load of the last minute, 0 where the system does not tell.
+func loadAverage() (load float64) {
+	text, _ := os.ReadFile("/proc/loadavg")
+	_, _ = fmt.Sscan(string(text), &load)
+	return load
+}
+
+func (s summary) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "workload\tGOMAXPROCS\t%s µs\tstack\tµs\tratio\t95 %% interval\tverdict\n", s.Base)
+	for _, a := range s.Answers {
+		if a.Processes == 0 {
+			fmt.Fprintf(t, "%s\t%d\t\t%s\t\t\t\tnot measured\n", a.Does, a.GOMAXPROCS, a.Stack)
+			continue
+		}
+		ratio, interval := "", ""
+		if a.Ratio > 0 {
+			ratio, interval = fmt.Sprintf("%.2f", a.Ratio), fmt.Sprintf("%.2f–%.2f", a.Lo, a.Hi)
+		}
+		verdict := string(a.Verdict)
+		if a.Processes < s.Processes {
+			verdict += fmt.Sprintf(", %d of %d processes", a.Processes, s.Processes)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%.1f\t%s\t%.1f\t%s\t%s\t%s\n", a.Does, a.GOMAXPROCS, a.BaseNs/1000, a.Stack, a.Ns/1000, ratio, interval, verdict)
+	}
+	for _, warning := range s.Warnings {
+		fmt.Fprintf(t, "\nWarning: %s.", warning)
+	}
+	fmt.Fprintln(t)
+	return t.Flush()
+}

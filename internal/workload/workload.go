@@ -1,0 +1,278 @@
+// Package workload lists what a service may do with its calls: which message, how many callers, which connection. Each workload is
+// compared between stacks as rpcbench run does.
+package workload
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/child"
+	"github.com/rpcbench/rpcbench/internal/corpus"
+	"github.com/rpcbench/rpcbench/internal/relay"
+	"github.com/rpcbench/rpcbench/message"
+)
+
+// Workload is what a call is, and what surrounds it.
+type Workload struct {
+	Name  string
+	Does  string // for people
+	Procs int    // GOMAXPROCS that the question needs: 1 for CPU work, 0 for all cores
+
+	config  rpcbench.Config
+	callers int  // 0 is one, on one connection
+	cold    bool // each call has a connection of its own
+	link    string
+	apart   bool // the server has a process of its own
+	prepare func(client rpcbench.Client, i int) (rpcbench.Call, error)
+}
+
+// Many tells whether there are several callers.
+func (w Workload) Many() bool { return w.callers > 1 }
+
+// Blocks is how many of n blocks a process measures: fewer where starting takes most of the time, or hardly anything varies.
+func (w Workload) Blocks(n int) int {
+	switch {
+	case w.link != "":
+		return 2
+	case w.apart:
+		return min(n, 10)
+	}
+	return n
+}
+
+// Extra is about how much longer than others each arm takes in a block.
+func (w Workload) Extra() time.Duration {
+	switch {
+	case w.link != "":
+		return 3 * time.Second
+	case w.apart:
+		return 150 * time.Millisecond
+	}
+	return 0
+}
+
+// Small is the workload of a small call's CPU work, which is also that of versus.
+const Small = "small"
+
+// Quick is how many of All make a first answer.
+const Quick = 6
+
+// All are the workloads.
+func All() []Workload {
+	many := rpcbench.Config{Conns: 20}
+	return []Workload{
+		{Name: Small, Does: "a small message, CPU work", Procs: 1, prepare: user(0)},
+		{Name: "mixed-50-callers", Does: "mixed fields, 50 callers", config: many, callers: 50, prepare: echo(message.Complex())},
+		{Name: "bytes-10kB", Does: "10 kB of bytes", Procs: 1, prepare: user(10_000)},
+		{Name: "structured-1kB", Does: "1 kB of structured data", Procs: 1, prepare: echo(structured(structured1kB))},
+		{Name: "cold-tls", Does: "a new TLS connection and one call", Procs: 1, config: rpcbench.Config{TLS: true}, cold: true},
+		{Name: "small-1-caller", Does: "a small message, one caller waits", prepare: user(0)},
+
+		{Name: "small-50-callers", Does: "a small message, 50 callers", config: many, callers: 50, prepare: user(0)},
+		{Name: "mixed", Does: "mixed fields, CPU work", Procs: 1, prepare: echo(message.Complex())},
+		{Name: "structured-10kB", Does: "10 kB of structured data", Procs: 1, prepare: echo(structured(structured10kB))},
+		{Name: "bytes-1kB", Does: "1 kB of bytes", Procs: 1, prepare: user(1000)},
+		{Name: "bytes-100kB", Does: "100 kB of bytes", Procs: 1, prepare: user(100_000)},
+		{Name: "stream", Does: "a message on an open stream (a call where the stack has none)", Procs: 1, prepare: stream()},
+		{Name: "cold", Does: "a new connection and one call", Procs: 1, cold: true},
+		{Name: "cold-4g", Does: "the first call over 4G", cold: true, link: "4g"},
+		{Name: "headers", Does: "a small message with a token and trace headers", Procs: 1,
+			config: rpcbench.Config{Headers: corpus.Headers()}, prepare: user(0)},
+		{Name: "two-processes", Does: "a small message between two processes", apart: true, prepare: user(0)},
+	}
+}
+
+// Find returns the workload of a name.
+func Find(name string) (Workload, error) {
+	all := All()
+	i := slices.IndexFunc(all, func(w Workload) bool { return w.Name == name })
+	if i < 0 {
+		return Workload{}, fmt.Errorf("rpcbench: unknown workload %q", name)
+	}
+	return all[i], nil
+}
+
+// user prepares calls that create users with so many bytes of payload.
+func user(avatar int) func(rpcbench.Client, int) (rpcbench.Call, error) {
+	return func(c rpcbench.Client, i int) (rpcbench.Call, error) { return c.Prepare(corpus.Sample(i%100, avatar)) }
+}
+
+// echo prepares calls that send m there and back. Call i has another reply than the one before.
+func echo(m *message.Flex) func(rpcbench.Client, int) (rpcbench.Call, error) {
+	return func(c rpcbench.Client, i int) (rpcbench.Call, error) {
+		client, ok := c.(rpcbench.Echoer)
+		if !ok {
+			return nil, fmt.Errorf("echo: %w", errors.ErrUnsupported)
+		}
+		m := *m
+		m.Fixed32 += uint32(i)
+		return client.PrepareEcho(&m)
+	}
+}
+
+// stream prepares calls on one open stream, which ends with its client; of a stack without streams, calls as user does.
+func stream() func(rpcbench.Client, int) (rpcbench.Call, error) {
+	var open rpcbench.Stream
+	return func(c rpcbench.Client, i int) (_ rpcbench.Call, err error) {
+		client, ok := c.(rpcbench.Streamer)
+		if !ok {
+			return user(0)(c, i)
+		}
+		if i == 0 {
+			if open, err = client.OpenStream(context.Background()); err != nil {
+				return nil, err
+			}
+		}
+		return open.Prepare(corpus.Sample(i, 0))
+	}
+}
+
+const structured1kB, structured10kB = 44, 480 // repeated messages
+
+// structured is the flex message with so many repeated messages, of about 18 bytes of protobuf each.
+func structured(pairs int) *message.Flex {
+	m := message.Complex()
+	for i := range pairs {
+		m.First = append(m.First, &message.Pair{Key: fmt.Sprintf("field-%05d", i), Value: int64(i) * 7919})
+	}
+	return m
+}
+
+// Open is a workload that is open for one stack.
+type Open struct {
+	Fixture *rpcbench.Fixture
+	Op      func() error
+	Calls   int // that Op makes
+	Warm    int // ops after which connections, pools and caches are warm
+
+	conns  int64     // of the fixture
+	dialed int64     // by Op
+	server io.Closer // a process
+}
+
+// Connections is how many the server should have accepted by now.
+func (o *Open) Connections() int64 { return o.conns + o.dialed }
+
+// Close closes the fixture, then the server in a process of its own.
+func (o *Open) Close() error {
+	err := o.Fixture.Close()
+	if o.server != nil {
+		err = cmp.Or(err, o.server.Close())
+	}
+	return err
+}
+
+// each is how many calls a caller goes round: a reply that sticks to a connection is then the wrong one.
+const each = 4
+
+// Open starts what the workload needs of a stack. The contexts of its calls have no deadline, since one costs a stack more than
+// another.
+func (w Workload) Open(ctx context.Context, stack rpcbench.Stack) (o *Open, err error) {
+	config := w.config
+	o = &Open{Calls: 1, Warm: 4 * corpus.Round, conns: int64(max(1, config.Conns))}
+	if w.apart {
+		server, err := child.Start(ctx, stack.Name, config.TLS, io.Discard)
+		if err != nil {
+			return nil, err
+		}
+		o.server, config.Server, config.Certificate = server, server.Addr, server.Certificate
+	}
+	if w.link != "" {
+		link, err := relay.FindLink(w.link)
+		if err != nil {
+			return nil, err
+		}
+		config.WrapClient = link.Wrap
+	} else if w.cold {
+		config.WrapClient = resetOnClose
+	}
+	if o.Fixture, err = rpcbench.Start(ctx, stack, config); err != nil {
+		if o.server != nil {
+			err = errors.Join(err, o.server.Close())
+		}
+		return nil, err
+	}
+	if err := w.ready(o); err != nil {
+		return nil, errors.Join(err, o.Close())
+	}
+	return o, nil
+}
+
+// ready makes the op.
+func (w Workload) ready(o *Open) error {
+	next, background := 0, context.Background()
+	if w.cold {
+		if o.Warm = corpus.Round; w.link != "" {
+			o.Warm = 0 // the lead-in takes seconds by itself
+		}
+		o.Op = func() error {
+			next++
+			o.dialed++
+			return callOnce(background, o.Fixture, corpus.Sample(next%100, 0))
+		}
+		return nil
+	}
+	n := corpus.Round
+	if w.callers > 0 {
+		conns := max(1, w.config.Conns)
+		n = each * ((w.callers + conns - 1) / conns * conns) // so that the calls of one caller share a connection
+	}
+	calls := make([]rpcbench.Call, n)
+	for i := range calls {
+		var err error
+		if calls[i], err = w.prepare(o.Fixture.Client, i); err != nil {
+			return err
+		}
+	}
+	if w.callers == 0 {
+		o.Op = func() error {
+			err := calls[next%len(calls)](background)
+			next++
+			return err
+		}
+		return nil
+	}
+	o.Calls, o.Warm = w.callers*each, 4
+	o.Op = func() error { // every caller makes its calls, all at the same time
+		var callers sync.WaitGroup
+		errs := make([]error, w.callers)
+		for i := range errs {
+			callers.Go(func() {
+				for j := range each {
+					errs[i] = cmp.Or(errs[i], calls[i+j*n/each](background))
+				}
+			})
+		}
+		callers.Wait()
+		return cmp.Or(errs...)
+	}
+	return nil
+}
+
+func callOnce(ctx context.Context, f *rpcbench.Fixture, u rpcbench.User) error {
+	client, err := f.Dial()
+	if err != nil {
+		return err
+	}
+	call, err := client.Prepare(u)
+	if err == nil {
+		err = call(ctx)
+	}
+	return errors.Join(err, client.Close())
+}
+
+// resetOnClose leaves no connection that waits for minutes on its port.
+func resetOnClose(c net.Conn) net.Conn {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	return c
+}
