@@ -151,7 +151,7 @@ func TestBuilds(t *testing.T) {
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			args := append([]string{"versus", "-time", "4s", "-processes", "8", "-layouts", "0", "-seed", "3"}, strings.Fields(test.args)...)
-			stdout, stderr, err := rpcbench(t, args...)
+			stdout, stderr, err := typed(t, args...)
 			require.NoError(t, err)
 			require.Empty(t, stderr)
 			require.Regexp(t, test.want, stdout)
@@ -177,7 +177,7 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 		{"no such experiment", "GOEXPERIMENT=wishful", "unknown GOEXPERIMENT wishful"},
 	} {
 		t.Run(test.why, func(t *testing.T) {
-			stdout, _, err := rpcbench(t, "versus", "httpjson@"+test.build, "httpjson")
+			stdout, _, err := typed(t, "versus", "httpjson@"+test.build, "httpjson")
 			require.ErrorContains(t, err, "rpcbench: "+test.build+": ")
 			require.ErrorContains(t, err, test.want)
 			require.LessOrEqual(t, strings.Count(err.Error(), "\n"), 3)
@@ -187,7 +187,7 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 	}
 	t.Run("elsewhere", func(t *testing.T) {
 		t.Chdir(t.TempDir())
-		_, _, err := rpcbench(t, "versus", "httpjson@HEAD", "httpjson")
+		_, _, err := typed(t, "versus", "httpjson@HEAD", "httpjson")
 		require.EqualError(t, err, "rpcbench: versus: no build can be made: the working directory is not in a clone of github.com/rpcbench/rpcbench")
 		left, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "rpcbench-*"))
 		require.NoError(t, err)
@@ -195,7 +195,7 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 	})
 	t.Run("without a go command", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
-		_, _, err := rpcbench(t, "versus", "httpjson@HEAD", "httpjson")
+		_, _, err := typed(t, "versus", "httpjson@HEAD", "httpjson")
 		require.EqualError(t, err, "rpcbench: versus: no build can be made: there is no go command")
 	})
 	t.Run("interrupted", func(t *testing.T) {

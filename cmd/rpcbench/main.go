@@ -28,7 +28,7 @@
 //	rpcbench calibrate -out folder [-only experiment,...] [-read]
 //
 // measures on this machine how often such a verdict is false, how small a difference is found and how often an interval
-// holds the truth. It takes about two and a half hours with nothing else running, goes on where it was interrupted, and leaves raw
+// holds the truth. It takes about two hours with nothing else running, goes on where it was interrupted, and leaves raw
 // records and figures in the folder. With -read it only makes the figures of the records that are there.
 //
 //	rpcbench serve [-addr 127.0.0.1] [-port 0] [stack...]
@@ -50,7 +50,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -65,8 +64,6 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/builds"
-	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/calibrate"
 	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/roster"
 	"github.com/rpcbench/rpcbench/internal/versus"
@@ -78,7 +75,7 @@ func main() {
 	if child.Serve(os.Stdin, os.Stdout, roster.All()) {
 		return
 	} else if os.Getenv(versus.Variable) != "" {
-		err = versus.Serve(ctx, os.Stdin, os.Stdout, calibrate.Find)
+		err = versus.Serve(ctx, os.Stdin, os.Stdout, find)
 	} else {
 		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
@@ -111,48 +108,6 @@ func wrong(format string, args ...any) error {
 type command struct {
 	name, args, does, example string
 	setup                     func(*flag.FlagSet) func(ctx context.Context, args []string) error
-}
-
-func calibrateCommand(stdout, stderr io.Writer) command {
-	return command{
-		name: "calibrate", does: "Measure how far versus is to be trusted on this machine, in two and a half hours",
-		example: "rpcbench calibrate -out results/today -only replication",
-		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
-			out := f.String("out", "", "`folder` for records and figures; a calibration that was interrupted goes on")
-			only := f.String("only", "", "`experiments`, separated by commas; all unless given")
-			read := f.Bool("read", false, "measure nothing, read the records that are there")
-			return func(ctx context.Context, _ []string) error {
-				if *out == "" {
-					return wrong("calibrate: -out names the folder for what is measured")
-				}
-				plan, err := calibrate.Plan(strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })...)
-				if err != nil {
-					return wrongUse{err}
-				}
-				if !*read {
-					err = calibrateHere(ctx, *out, plan, progress(stderr))
-				}
-				return cmp.Or(err, calibrate.Figures(*out, stdout)) // of what there is
-			}
-		},
-	}
-}
-
-func calibrateHere(ctx context.Context, dir string, plan []calibrate.Experiment, show show) error {
-	folder, err := builds.Open(ctx)
-	if err != nil {
-		return fmt.Errorf("rpcbench: calibrate: no layouts can be linked: %w", err)
-	}
-	var seeds []uint64
-	for i := range calibrate.Layouts { // the same in each session
-		seeds = append(seeds, uint64(i+1))
-	}
-	show("linking", calibrate.Layouts*time.Second, calibrate.Layouts*time.Second)
-	programs, _, err := folder.Link(ctx, "", seeds...)
-	if err == nil {
-		err = calibrate.Run(ctx, dir, plan, programs, show)
-	}
-	return errors.Join(err, folder.Remove())
 }
 
 // show tells what is being done, and how much is left of how long it all takes.

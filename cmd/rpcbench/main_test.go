@@ -19,7 +19,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/calibrate"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
@@ -33,8 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// rpcbench runs the command as main does, without a terminal.
-func rpcbench(t *testing.T, args ...string) (stdout, stderr string, err error) {
+// typed runs the command as main does, without a terminal.
+func typed(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	err = run(t.Context(), args, &out, &errs)
@@ -69,10 +68,10 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"a run of the base", "run -out x httpjson", "rpcbench: run: httpjson is the base: name another stack"},
 		{"no folder", "calibrate", "rpcbench: calibrate: -out names the folder for what is measured"},
 		{"no such experiment", "calibrate --out x --only fiant", `rpcbench: calibrate: no experiment "fiant", only replication, `},
-		{"nothing to read", "calibrate --read --out " + empty, "records.jsonl: no such file or directory"},
+		{"nothing to read", "calibrate --read --out " + empty, "rpcbench: calibrate: " + empty + " has no records"},
 	} {
 		t.Run(test.why, func(t *testing.T) {
-			stdout, stderr, err := rpcbench(t, strings.Fields(test.args)...)
+			stdout, stderr, err := typed(t, strings.Fields(test.args)...)
 			require.ErrorContains(t, err, test.want)
 			require.NotContains(t, err.Error(), "\n")
 			require.Equal(t, test.why != "nothing to read", errors.As(err, new(wrongUse)), "exit status 2 is for the command line")
@@ -87,7 +86,7 @@ func TestVersus(t *testing.T) {
 		t.Skip("eight processes")
 	}
 	out := filepath.Join(t.TempDir(), "records")
-	stdout, stderr, err := rpcbench(t, "versus", "-o", out, "-time", "4s", "--processes", "8", "-layouts", "0", "-seed", "7", "rawtcp", "httpjson")
+	stdout, stderr, err := typed(t, "versus", "-o", out, "-time", "4s", "--processes", "8", "-layouts", "0", "-seed", "7", "rawtcp", "httpjson")
 	require.NoError(t, err)
 	require.Empty(t, stderr, "no progress but on a terminal")
 	require.Regexp(t, `^# date=\S+ go=`, stdout)
@@ -103,7 +102,7 @@ func TestVersus(t *testing.T) {
 	require.NoError(t, json.Unmarshal(file[bytes.LastIndexByte(file[:len(file)-1], '\n'):], &last))
 	require.Equal(t, "rawtcp", last.Contestant)
 	require.Len(t, last.Record.Arms, 3)
-	_, _, err = rpcbench(t, "versus", "-o", out, "rawtcp")
+	_, _, err = typed(t, "versus", "-o", out, "rawtcp")
 	require.EqualError(t, err, "rpcbench: versus: -o "+out+": there is such a file already: name another")
 }
 
@@ -239,18 +238,6 @@ func TestFailedGroups(t *testing.T) {
 	require.Regexp(t, `(?m)^rawtcp +not measured$`, out.String())
 }
 
-func TestCalibrateReads(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, calibrate.RecordsFile), []byte(`{"environment":["go=go1.26"]}`+"\n"), 0o644))
-	stdout, stderr, err := rpcbench(t, "calibrate", "--read", "--out", dir)
-	require.NoError(t, err)
-	require.Empty(t, stderr)
-	require.Contains(t, stdout, "# go=go1.26")
-	written, err := os.ReadFile(filepath.Join(dir, "figures.txt"))
-	require.NoError(t, err)
-	require.Equal(t, stdout, string(written))
-}
-
 func TestProgressIsForTerminals(t *testing.T) {
 	var out bytes.Buffer
 	progress(&out)("x", time.Second, 2*time.Second)
@@ -275,13 +262,13 @@ func TestManual(t *testing.T) {
 	for line := range strings.Lines(examples) {
 		if args := strings.Fields(line); len(args) > 0 {
 			n++
-			_, _, err := rpcbench(t, slices.Insert(args[1:], 1, "-time", "1s")...)
+			_, _, err := typed(t, slices.Insert(args[1:], 1, "-time", "1s")...)
 			require.ErrorContains(t, err, "1s over 16 processes leave less than", "the last of the checks: %s", line)
 		}
 	}
 	require.Equal(t, 3, n)
 	for _, command := range []string{"run", "versus", "calibrate", "serve"} {
-		help, _, err := rpcbench(t, command, "-h")
+		help, _, err := typed(t, command, "-h")
 		require.NoError(t, err)
 		require.Contains(t, help, "example: rpcbench "+command)
 		for _, flag := range regexp.MustCompile(`(?m)^  -[a-z]+`).FindAllString(help, -1) {

@@ -56,7 +56,7 @@ func TestRun(t *testing.T) {
 		"Run/workload=small/against=rawtcp/stack=rawtcp":         4,
 	}, rows)
 
-	_, _, err = rpcbench(t, "run", "-out", dir)
+	_, _, err = typed(t, "run", "-out", dir)
 	require.EqualError(t, err, "rpcbench: run: -out "+dir+": it is there already: name another")
 }
 

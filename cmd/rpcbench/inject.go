@@ -1,7 +1,4 @@
-// Package calibrate measures the instrument itself: how often it tells a stack from its own copy, how small a difference it
-// finds, and whether its intervals hold what they promise. [Plan] lists the experiments, [Run] appends what their processes
-// measure to a file, [Figures] reads it.
-package calibrate
+package main
 
 import (
 	"context"
@@ -19,9 +16,9 @@ import (
 	"github.com/rpcbench/rpcbench/internal/roster"
 )
 
-// Find returns the stack of a name, as the roster does, and copies of grpcprotobuf with more to do: the handlers of
+// find returns the stack of a name, as the roster does, and copies of grpcprotobuf with more to do: the handlers of
 // "grpcprotobuf+work=500ns" are busy for that long.
-func Find(name string) (rpcbench.Stack, error) {
+func find(name string) (rpcbench.Stack, error) {
 	plain, amount, injected := strings.Cut(name, "+work=")
 	if !injected {
 		stacks, err := roster.Find(name)
