@@ -143,17 +143,4 @@ func TestEnums(t *testing.T) {
 		require.NotContains(t, used, "", "%s has a value that is none of the enum's", field)
 		require.Len(t, used, len(names)-1, "%s takes each value but the unspecified one: %v", field, used)
 	}
-	for plain, generated := range map[message.PhoneType]messagepb.PhoneType{
-		message.Mobile: messagepb.PhoneType_PHONE_TYPE_MOBILE, message.Home: messagepb.PhoneType_PHONE_TYPE_HOME,
-		message.Work: messagepb.PhoneType_PHONE_TYPE_WORK,
-	} {
-		require.Equal(t, int32(generated), int32(plain))
-	}
-	for plain, generated := range map[message.Reaction]messagepb.Reaction{
-		message.Like: messagepb.Reaction_REACTION_LIKE, message.Love: messagepb.Reaction_REACTION_LOVE,
-		message.Laugh: messagepb.Reaction_REACTION_LAUGH, message.Wonder: messagepb.Reaction_REACTION_WONDER,
-		message.Cry: messagepb.Reaction_REACTION_CRY, message.Rage: messagepb.Reaction_REACTION_RAGE,
-	} {
-		require.Equal(t, int32(generated), int32(plain))
-	}
 }

@@ -6,24 +6,6 @@ import (
 	"strings"
 )
 
-// Small is the least a codec can be given: one string.
-type Small struct {
-	Text string `json:"text,omitempty" xml:"text,omitempty" msgpack:"text,omitempty"`
-}
-
-// Article is text in sections. It asks how fast a format copies strings, and how that grows with the size: what differs
-// between formats otherwise, numbers and names of fields, is hardly there.
-type Article struct {
-	Title    string     `json:"title,omitempty" xml:"title,omitempty" msgpack:"title,omitempty"`
-	Sections []*Section `json:"sections,omitempty" xml:"sections,omitempty" msgpack:"sections,omitempty"`
-}
-
-// Section is a heading and a paragraph.
-type Section struct {
-	Heading string `json:"heading,omitempty" xml:"heading,omitempty" msgpack:"heading,omitempty"`
-	Text    string `json:"text,omitempty" xml:"text,omitempty" msgpack:"text,omitempty"`
-}
-
 // NewArticle makes so many sections, each of about 220 bytes. A longer article begins like a shorter one.
 func NewArticle(sections int) *Article {
 	r := newProse(1)
