@@ -50,17 +50,12 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// TestPropertiesNameTheirTests: each property that the package comment lists names tests that exist.
+// TestPropertiesNameTheirTests: each property names a test; that it exists is TestDocuments' to check.
 func TestPropertiesNameTheirTests(t *testing.T) {
-	names := declared(t)
-	properties := strings.Split(read(t, "doc.go"), "//   - ")[1:]
+	properties := strings.Split(read(t, "docs/properties.md"), "\n- ")[1:]
 	require.NotEmpty(t, properties)
 	for _, p := range properties {
-		tests := regexp.MustCompile(`Test\w+`).FindAllString(p, -1)
-		require.NotEmpty(t, tests, "no test holds the property: %s", p)
-		for _, name := range tests {
-			require.True(t, names[name], "%s does not exist", name)
-		}
+		require.Regexp(t, "`Test\\w+`", p, "no test holds the property")
 	}
 }
 
@@ -68,7 +63,8 @@ func TestPropertiesNameTheirTests(t *testing.T) {
 // stand in the raw file they name.
 func TestDocuments(t *testing.T) {
 	names := declared(t)
-	for _, path := range []string{"README.md", "docs/codecs.md", "docs/method.md", "docs/releases.md", "docs/faults.md", "docs/wire.md", "CONTRIBUTING.md"} {
+	for _, path := range []string{"README.md", "docs/codecs.md", "docs/method.md", "docs/releases.md", "docs/faults.md",
+		"docs/properties.md", "docs/wire.md", "CONTRIBUTING.md"} {
 		text := read(t, path)
 		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(text, -1) {
 			require.FileExists(t, filepath.Join(filepath.Dir(path), link[1]))
@@ -76,7 +72,8 @@ func TestDocuments(t *testing.T) {
 		for _, p := range regexp.MustCompile(`-bench '([^']*)'`).FindAllStringSubmatch(text, -1) {
 			pattern, _, _ := strings.Cut(p[1], "/") // what follows picks rows
 			name, ok := strings.CutPrefix(strings.TrimSuffix(pattern, "$"), "^")
-			require.True(t, ok && strings.HasSuffix(pattern, "$"), "pattern %s is not anchored: it may run two benchmarks into one profile", p[1])
+			require.True(t, ok && strings.HasSuffix(pattern, "$"),
+				"pattern %s is not anchored: it may run two benchmarks into one profile", p[1])
 			require.True(t, names[name], "%s does not exist", name)
 		}
 		for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(text, -1) {
