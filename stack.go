@@ -8,7 +8,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/message"
 )
 
@@ -28,8 +27,8 @@ type Traits struct {
 	HTTP        string   // "1.1", "2", or "" for a protocol that isn't HTTP
 	Compression string   // "" for identity, "gzip" for requests and replies, or GzipReplies
 	Multiplexed bool     // several calls at a time share a connection; a Call is then bound to one connection by Prepare
-	Lossy       []string // what does not come back bit-equal: NegativeZero and the constants below it
-	InvalidUTF8 string   // what becomes of invalid UTF-8 in a string: Rejected, Replaced or Kept
+	Lossy       []string // what does not come back bit-equal: package codec's NegativeZero and the constants below it
+	InvalidUTF8 string   // what a server sees of invalid UTF-8: package codec's Rejected (Malformed), Replaced or Kept
 
 	// Server and Client are the import paths of the libraries that move a call's bytes at either end: "net/http",
 	// "google.golang.org/grpc". A stack over bare connections has none.
@@ -42,24 +41,6 @@ type Traits struct {
 
 // GzipReplies is the Compression of a stack whose requests go uncompressed.
 const GzipReplies = "gzip replies"
-
-// What becomes of invalid UTF-8 in a string of a request.
-const (
-	Rejected = codec.Rejected // the call fails with Malformed
-	Replaced = codec.Replaced // the server sees U+FFFD in its place
-	Kept     = codec.Kept     // the server sees the same bytes
-)
-
-// What a stack may lose, as its codec does. All other values come back bit-equal.
-const (
-	NegativeZero      = codec.NegativeZero
-	NaN               = codec.NaN
-	Infinities        = codec.Infinities
-	FloatDigits       = codec.FloatDigits
-	LargestFloat      = codec.LargestFloat
-	ControlCharacters = codec.ControlCharacters
-	NonCharacters     = codec.NonCharacters
-)
 
 // Cross is the stack of one's server and another's client. They must speak the same protocol.
 func Cross(client, server Stack) (Stack, error) {
