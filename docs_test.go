@@ -1,6 +1,7 @@
 package rpcbench_test
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/doc"
@@ -143,25 +144,16 @@ func codecTable(t *testing.T) string {
 		}
 		return library
 	}
-	or := func(s, none string) string {
-		if s == "" {
-			return none
-		}
-		return s
-	}
 	var b strings.Builder
-	b.WriteString("| codec | library | by | keeps | decoded strings or bytes | invalid UTF-8 encoded, decoded | not bit-equal |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("| codec | library | by | keeps | invalid UTF-8 encoded, decoded | not bit-equal |\n|---|---|---|---|---|---|\n")
 	for _, c := range codecs.All() {
 		t := c.New().Traits()
-		by, memory := "reflection", "copies"
+		by := "reflection"
 		if t.Generated {
 			by = "generated code"
 		}
-		if t.Aliases {
-			memory = "the input's memory"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s, %s | %s |\n", c.Name, named(t.Library), by, or(t.Reuses, "–"), memory,
-			t.InvalidUTF8.Encoding, t.InvalidUTF8.Decoding, or(strings.Join(t.Lossy, ", "), "–"))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s, %s | %s |\n", c.Name, named(t.Library), by, c.Reuses,
+			t.InvalidUTF8.Encoding, t.InvalidUTF8.Decoding, cmp.Or(strings.Join(t.Lossy, ", "), "–"))
 	}
 	return b.String()
 }
@@ -181,18 +173,12 @@ func stackTable(t *testing.T) string {
 	version := versions(t)
 	var b strings.Builder
 	b.WriteString("| stack | what it is | HTTP | wire format | compression | invalid UTF-8 | not bit-equal | libraries |\n|---|---|---|---|---|---|---|---|\n")
-	or := func(s, none string) string {
-		if s == "" {
-			return none
-		}
-		return s
-	}
 	for _, s := range roster.All() {
 		pkg, _, _ := strings.Cut(s.Name, ".")
 		format := strings.Split(s.Protocol, "/")[1]
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s | %s |\n", s.Name, synopsis(t, s.Name),
-			or(s.Traits.HTTP, "none"), format, or(s.Traits.Compression, "none"), s.Traits.InvalidUTF8,
-			or(strings.Join(s.Traits.Lossy, ", "), "–"), strings.Join(libraries(t, pkg, s, version), ", "))
+			cmp.Or(s.Traits.HTTP, "none"), format, cmp.Or(s.Traits.Compression, "none"), s.Traits.InvalidUTF8,
+			cmp.Or(strings.Join(s.Traits.Lossy, ", "), "–"), strings.Join(libraries(t, pkg, s, version), ", "))
 	}
 	return b.String()
 }

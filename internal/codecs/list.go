@@ -1,5 +1,5 @@
-// Package codecs is the literal list of the codecs and of the messages they are timed on, in the native types of each. The
-// benchmark file imports it, and no stack does.
+// Package codecs is the literal list of the codecs and of the messages they are timed on, in the native types of each.
+// The benchmark file imports it, and no stack does.
 package codecs
 
 import (
@@ -21,6 +21,10 @@ type Row struct {
 	Name string             // [a-z0-9.]+
 	New  func() codec.Codec // for one caller: the value may keep a buffer from op to op
 	Form func(message.Entry) Form
+
+	// Reuses is what is kept from one op to the next: "nothing", "buffer", "buffer, values" or "compressors". What a
+	// library pools by itself is not counted. A codec that keeps a buffer overwrites the body that it returned before.
+	Reuses string
 }
 
 // Form is a message in one codec's native type.
@@ -32,34 +36,34 @@ type Form struct {
 // All returns every codec that this build has.
 func All() []Row {
 	return slices.Concat([]Row{
-		{"protobuf", kept(protobuf.Codec{}), protobufTypes},
-		{"protobuf.append", func() codec.Codec { return new(appended) }, protobufTypes},
-		{"protobuf.delimited", func() codec.Codec { return new(delimited) }, protobufTypes},
-		{"protobuf.vt", kept(vt{}), protobufTypes},
-		{"protobuf.vtpool", func() codec.Codec { return new(vtPooled) }, pooledTypes},
-		{"protojson", jsonOfProtobuf, protobufTypes},
-		{"json", kept(jsonstd.Codec{}), plainTypes},
-		{"json.stream", func() codec.Codec { return new(jsonStream) }, plainTypes},
-		{"json.gzip", func() codec.Codec { return gzipped.New(jsonstd.Codec{}, rpcbench.MaxBody) }, plainTypes},
+		{"protobuf", kept(protobuf.Codec{}), protobufTypes, "nothing"},
+		{"protobuf.append", func() codec.Codec { return new(appended) }, protobufTypes, "buffer"},
+		{"protobuf.delimited", func() codec.Codec { return new(delimited) }, protobufTypes, "buffer"},
+		{"protobuf.vt", kept(vt{}), protobufTypes, "nothing"},
+		{"protobuf.vtpool", func() codec.Codec { return new(vtPooled) }, pooledTypes, "buffer, values"},
+		{"protojson", jsonOfProtobuf, protobufTypes, "nothing"},
+		{"json", kept(jsonstd.Codec{}), plainTypes, "nothing"},
+		{"json.stream", func() codec.Codec { return new(jsonStream) }, plainTypes, "buffer"},
+		{"json.gzip", func() codec.Codec { return gzipped.New(jsonstd.Codec{}, rpcbench.MaxBody) }, plainTypes, "compressors"},
 	}, jsonV2(), []Row{
-		{"jsoniter", kept(jsoniter.Compatible()), plainTypes},
-		{"jsoniter.fastest", kept(jsoniter.Fastest()), plainTypes},
-		{"goccy", goccyJSON, plainTypes},
-		{"xml", kept(xmlstd.Codec{}), xmlTypes},
-		{"msgpack", messagePack, plainTypes},
-		{"msgpack.generated", kept(msgp.Codec{}), msgpTypes},
+		{"jsoniter", kept(jsoniter.Compatible()), plainTypes, "nothing"},
+		{"jsoniter.fastest", kept(jsoniter.Fastest()), plainTypes, "nothing"},
+		{"goccy", goccyJSON, plainTypes, "nothing"},
+		{"xml", kept(xmlstd.Codec{}), xmlTypes, "nothing"},
+		{"msgpack", messagePack, plainTypes, "nothing"},
+		{"msgpack.generated", kept(msgp.Codec{}), msgpTypes, "nothing"},
 	})
 }
 
 // kept is for a codec without state.
 func kept(c codec.Codec) func() codec.Codec { return func() codec.Codec { return c } }
 
-// Main returns the seven codecs of the default run: of protobuf and JSON the library that most programs use and the fastest of
-// those that were tried, jsoniter, which HTTP stacks here have, XML, and the faster MessagePack.
+// Main returns the seven codecs of the default run: of protobuf and JSON the library that most programs use and the
+// fastest of those that were tried, jsoniter, which HTTP stacks here have, XML, and the faster MessagePack.
 func Main() []Row {
 	names := []string{"protobuf", "protobuf.vt", "json", "jsoniter", "goccy", "xml", "msgpack.generated"}
 	return slices.DeleteFunc(All(), func(r Row) bool { return !slices.Contains(names, r.Name) })
 }
 
 // None returns the row of a codec that does nothing: what timing a codec through the interface costs.
-func None() Row { return Row{"none", func() codec.Codec { return none{} }, plainTypes} }
+func None() Row { return Row{"none", kept(none{}), plainTypes, "nothing"} }

@@ -1,10 +1,8 @@
 package codecs
 
 import (
-	"fmt"
 	"reflect"
 
-	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec/msgp"
 	"github.com/rpcbench/rpcbench/codec/xmlstd"
 	"github.com/rpcbench/rpcbench/internal/binding"
@@ -20,10 +18,10 @@ func Messages() []message.Entry {
 	user := func(avatar int) func() any {
 		return func() any { u := corpus.Sample(0, avatar); return &u }
 	}
+	const random = "random bytes, which text formats write in base64 and nothing compresses"
 	return append([]message.Entry{
 		{Name: "user", Why: "what the stacks send", Size: 36, Gzip: 1.67, New: user(0)},
-		{Name: "user.10kB", Why: "random bytes, which text formats write in base64 and nothing compresses", Size: 10_039,
-			Gzip: 1, New: user(10_000)},
+		{Name: "user.10kB", Why: random, Size: 10_039, Gzip: 1, New: user(10_000)},
 	}, message.Catalogue()...)
 }
 
@@ -33,15 +31,16 @@ type native struct {
 	form func(plain any) Form
 }
 
-// in returns the message in the native type of its name.
+// in returns the message in the native type of its name, or else as it is.
 func in(e message.Entry, natives ...native) Form {
 	v := e.New()
+	t := reflect.TypeOf(v).Elem()
 	for _, n := range natives {
-		if n.name == reflect.TypeOf(v).Elem().Name() {
+		if n.name == t.Name() {
 			return n.form(v)
 		}
 	}
-	panic(fmt.Sprintf("codecs: a message of type %T needs a line for its native type", v))
+	return Form{v, func() any { return reflect.New(t).Interface() }}
 }
 
 func of[T any]() native {
@@ -68,11 +67,10 @@ func pooled[T any, P interface {
 }
 
 // plainTypes are for codecs that go by reflection.
-func plainTypes(e message.Entry) Form {
-	v := e.New()
-	t := reflect.TypeOf(v).Elem()
-	return Form{v, func() any { return reflect.New(t).Interface() }}
-}
+func plainTypes(e message.Entry) Form { return in(e) }
+
+// xmlTypes are for encoding/xml, which has types of its own for what carries bytes.
+func xmlTypes(e message.Entry) Form { return in(e, of[xmlstd.User](), of[xmlstd.Flex]()) }
 
 // protobufTypes are for protobuf and its JSON.
 func protobufTypes(e message.Entry) Form {
@@ -91,13 +89,4 @@ func pooledTypes(e message.Entry) Form {
 func msgpTypes(e message.Entry) Form {
 	return in(e, of[msgp.User](), of[msgp.Small](), of[msgp.Flex](), of[msgp.AddressBook](), of[msgp.NewsFeed](),
 		of[msgp.Tree](), of[msgp.Article]())
-}
-
-// xmlTypes are for encoding/xml, which has types of its own for what carries bytes.
-func xmlTypes(e message.Entry) Form {
-	switch e.New().(type) {
-	case *rpcbench.User, *message.Flex:
-		return in(e, of[xmlstd.User](), of[xmlstd.Flex]())
-	}
-	return plainTypes(e)
 }

@@ -136,16 +136,6 @@ func TestFreshIsOneAllocation(t *testing.T) {
 	}
 }
 
-func TestOtherMessages(t *testing.T) {
-	for _, f := range forms {
-		if f.name == "plain" || f.name == "xml" { // whose type is the message's own, or mostly
-			continue
-		}
-		require.PanicsWithValue(t, "codecs: a message of type *int needs a line for its native type",
-			func() { f.of(message.Entry{New: func() any { return new(int) }}) }, f.name)
-	}
-}
-
 // difference is the first between two messages in native types, as a sentence, or "". Fields go by their names; nil and
 // empty slices are equal, nil and empty messages are not.
 func difference(path string, a, b reflect.Value) string {
