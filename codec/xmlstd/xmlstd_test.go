@@ -112,7 +112,7 @@ func TestUnmarshal(t *testing.T) {
 		{"another after it", whole + whole, new(xmlstd.User), false},
 		{"an end after it", whole + end, new(xmlstd.User), false},
 		{"text after it, behind a comment", whole + "<!-- a --> x", new(xmlstd.User), false},
-		{"another after it, behind a comment", whole + "<!-- a -->" + whole, new(xmlstd.User), false},
+		{"an element after it, behind a comment", whole + "<!-- a --><x/>", new(xmlstd.User), false},
 		{"a comment after it that does not end", whole + "<!-- a", new(xmlstd.User), false},
 		{"a directive after it", whole + "<!DOCTYPE x>", new(xmlstd.User), false},
 		{"an element that does not end", start + "</x>", new(xmlstd.User), false},
