@@ -162,8 +162,8 @@ const (
 )
 
 // Flex has one field of each scalar kind of protobuf, a string, bytes, a message, two repeated messages and an optional
-// one. Empty it costs a stack its handling alone; complex it goes through every path of a codec. Zero fields are left out
-// of the text formats, as protobuf leaves them out.
+// one. Empty it costs a stack its handling alone. Complex it goes through every path of a codec. The text formats leave
+// zero fields out, as protobuf does.
 type Flex struct {
 	Double   float64 `json:"double,omitempty" xml:"double,omitempty" msgpack:"double,omitempty"`
 	Float    float32 `json:"float,omitempty" xml:"float,omitempty" msgpack:"float,omitempty"`

@@ -1,5 +1,5 @@
-// Package gzipped compresses what other codecs encode, with compress/gzip at its default level. Compressors are pooled, as
-// every gzip middleware does it: making one costs more than most bodies.
+// Package gzipped compresses what other codecs encode, with compress/gzip at its default level. Compressors are pooled,
+// as every gzip middleware does it: making one costs more than most bodies.
 package gzipped
 
 import (
@@ -61,5 +61,4 @@ func (c *Codec) Decode(r io.Reader, v any) error {
 	return c.Codec.Unmarshal(content, v)
 }
 
-// ErrTooLarge is the error of a content beyond the limit.
 var ErrTooLarge = errors.New("gzipped: larger than allowed after decompression")

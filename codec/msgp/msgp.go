@@ -1,6 +1,6 @@
 // Package msgp is MessagePack by the methods that tinylib/msgp generates, as a codec, with the native types that have
-// them. The types are copies of the plain structs, and leave out what those leave out in JSON. So a negative zero, which
-// the generated code takes for a zero, is lost.
+// them. The types are copies of the plain structs, and leave out what those leave out in JSON. So a negative zero,
+// which the generated code takes for a zero, is lost.
 //
 // Lists are limited to 65536 elements. A decoder allocates at the word of a list's length, before it has seen an
 // element: without the limit a body of twelve bytes asks for 32 GiB, which ends the process.

@@ -1,8 +1,8 @@
-// Package xmlstd is encoding/xml as a codec, with the native types that carry the service in it. The types are copies of
-// the plain structs, but for bytes; an element is named after its field, a root after its type.
+// Package xmlstd is encoding/xml as a codec, with the native types that carry the service in it. The types are copies
+// of the plain structs, but for bytes; an element is named after its field, a root after its type.
 //
-// Characters that XML 1.0 lacks come back as U+FFFD: most control characters, U+FFFE, U+FFFF and bytes that are no UTF-8.
-// encoding/xml writes carriage returns, line feeds and tabs as references, so that they come back.
+// Characters that XML 1.0 lacks come back as U+FFFD: most control characters, U+FFFE, U+FFFF and bytes that are no
+// UTF-8. encoding/xml writes carriage returns, line feeds and tabs as references, so that they come back.
 package xmlstd
 
 //go:generate go -C ../../tools run ./gentypes -tag xml -bytes Bytes ../codec/xmlstd User Response Code Violation Error Flex Pair
@@ -22,8 +22,8 @@ type Codec struct{}
 func (Codec) ContentType() string           { return "application/xml; charset=utf-8" }
 func (Codec) Marshal(v any) ([]byte, error) { return xml.Marshal(v) }
 
-// Unmarshal refuses text and elements after the root, as json.Unmarshal does, which xml.Unmarshal does not look at. Like
-// that it takes a root of any name and skips what comes before it.
+// Unmarshal refuses text and elements after the root, which xml.Unmarshal does not look at. Like that it takes a root of
+// any name and skips what comes before it.
 func (Codec) Unmarshal(data []byte, v any) error {
 	d := xml.NewDecoder(bytes.NewReader(data))
 	err := d.Decode(v)

@@ -38,7 +38,7 @@ func goccyJSON() codec.Codec {
 }
 
 // messagePack is for input that one trusts. Version 5.4.1 believes the length of a byte slice and of an array before it
-// has seen an element, so that a few bytes ask for 4 and for 64 GiB. It skips unknown values by recursion without a limit.
+// has seen an element: a few bytes ask for 4 and for 64 GiB. It skips unknown values by recursion without a limit.
 func messagePack() codec.Codec {
 	t := zeroAndUTF8("github.com/vmihailenco/msgpack/v5")
 	return library{"application/vnd.msgpack", msgpack.Marshal, msgpack.Unmarshal, t}

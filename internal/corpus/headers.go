@@ -10,9 +10,8 @@ import (
 	"github.com/rpcbench/rpcbench"
 )
 
-// Headers returns what a client in production adds to its calls: a bearer token of 722 characters, a traceparent of other
-// ids at each call, and a user agent that names program, version and platform. All are from fixed seeds, and no secret: the
-// token's parts are random.
+// Headers returns what a client in production adds to its calls: a bearer token of 722 characters, a traceparent of
+// other ids at each call, and a user agent that names program, version and platform. All are from fixed seeds.
 func Headers() *rpcbench.Headers {
 	return &rpcbench.Headers{
 		UserAgent:     "orders-api/4.18.2 (linux; amd64) go/1.26.0 env/production region/eu-central-1",
@@ -21,8 +20,8 @@ func Headers() *rpcbench.Headers {
 	}
 }
 
-// token has the sizes of the example in RFC 9068, section 3, and of an RS256 signature with a key of 2048 bits, the least that
-// RFC 7518, section 3.3, allows.
+// token is random, of the sizes of the example in RFC 9068, section 3, and of an RS256 signature with a key of 2048
+// bits, the least that RFC 7518, section 3.3, allows.
 func token() string {
 	r := rand.NewChaCha8([32]byte{})
 	part := func(size int) string {
@@ -33,8 +32,8 @@ func token() string {
 	return part(47) + "." + part(236) + "." + part(2048/8) // header, claims and signature
 }
 
-// traceparents makes headers of W3C Trace Context, version 00, sampled. Their ids are splitmix64 of a counter: they share
-// no digits, as random ids don't, and every run has the same.
+// traceparents makes headers of W3C Trace Context, version 00, sampled. Their ids are splitmix64 of a counter: they
+// share no digits, as random ids don't, and every run has the same.
 func traceparents() func() string {
 	var made atomic.Uint64
 	return func() string {

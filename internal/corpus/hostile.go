@@ -1,5 +1,3 @@
-// A value that a format or library loses has the name of the loss, as Traits.Lossy declares it. Values may share a name.
-
 package corpus
 
 import (
@@ -11,7 +9,7 @@ import (
 	"github.com/rpcbench/rpcbench/message"
 )
 
-// Flex is a flex message.
+// Flex is a flex message. One that a format or library loses has the name of the loss, as Traits.Lossy declares it.
 type Flex struct {
 	Name string
 	Flex *message.Flex
@@ -19,13 +17,13 @@ type Flex struct {
 
 // Flexes returns new messages at each call.
 func Flexes() []Flex {
-	zero, inf, nan := math.Copysign(0, -1), math.Inf(1), math.NaN()
+	zero, inf, nan, empty := math.Copysign(0, -1), math.Inf(1), math.NaN(), new(message.Pair)
 	return []Flex{
 		{"empty", &message.Flex{}},
 		{codec.FloatDigits, message.Complex()},
-		{codec.FloatDigits, &message.Flex{Double: 0.30000000000000004, Float: 5592405.5, Message: &message.Pair{}}},
-		{codec.FloatDigits, &message.Flex{Double: math.SmallestNonzeroFloat64, Message: &message.Pair{}}},
-		{codec.FloatDigits, &message.Flex{Double: math.MaxFloat64, Float: math.SmallestNonzeroFloat32, Message: &message.Pair{}}},
+		{codec.FloatDigits, &message.Flex{Double: 0.30000000000000004, Float: 5592405.5, Message: empty}},
+		{codec.FloatDigits, &message.Flex{Double: math.SmallestNonzeroFloat64, Message: empty}},
+		{codec.FloatDigits, &message.Flex{Double: math.MaxFloat64, Float: math.SmallestNonzeroFloat32, Message: empty}},
 		{codec.LargestFloat, &message.Flex{Float: math.MaxFloat32}},
 		{codec.NegativeZero, &message.Flex{Double: zero, Float: float32(zero)}},
 		{codec.NaN, &message.Flex{Double: nan, Float: float32(nan)}},
@@ -36,18 +34,20 @@ func Flexes() []Flex {
 			Sfixed32: math.MinInt32, Sfixed64: math.MinInt64,
 		}},
 		{"smallest and largest integers", &message.Flex{
-			Int32: math.MaxInt32, Int64: math.MaxInt64, Sint32: math.MaxInt32, Sint64: math.MinInt64, Sfixed32: math.MaxInt32, Sfixed64: math.MaxInt64,
+			Int32: math.MaxInt32, Int64: math.MaxInt64, Sint32: math.MaxInt32, Sint64: math.MinInt64,
+			Sfixed32: math.MaxInt32, Sfixed64: math.MaxInt64,
 		}},
-		{"integers beyond a float's 53 bits", &message.Flex{Int64: 1<<53 + 1, Uint64: 1<<63 + 1, Message: &message.Pair{Value: -(1<<53 + 1)}}},
+		{"integers beyond a float's 53 bits", &message.Flex{
+			Int64: 1<<53 + 1, Uint64: 1<<63 + 1, Message: &message.Pair{Value: -(1<<53 + 1)},
+		}},
 		{"HTML and line separators in a string", &message.Flex{String: "<b>&'\"</b>\u2028\u2029"}},
 		{codec.ControlCharacters, &message.Flex{String: "\x00\x01\t\r\n\x1f\x7f"}},
-		{"empty messages against none", &message.Flex{Message: &message.Pair{}, First: []*message.Pair{{}, {}}, Optional: &message.Pair{}}},
+		{"empty messages against none", &message.Flex{Message: empty, First: []*message.Pair{{}, {}}, Optional: empty}},
 		{"every byte", &message.Flex{Bytes: everyByte()}},
 	}
 }
 
-func everyByte() []byte {
-	var all []byte
+func everyByte() (all []byte) {
 	for i := range 256 {
 		all = append(all, byte(i))
 	}
@@ -84,7 +84,7 @@ func Users() []User {
 		{"every byte in the payload", with("bytes", everyByte())},
 		{"one byte of payload", with("bytes", []byte{0})},
 		{"an empty payload, which is none", with("empty", []byte{})},
-		{"an id, which the service replaces", rpcbench.User{ID: "7", Email: "a@example.com", Name: "name", Password: "password"}},
+		{"an id, which the service replaces", rpcbench.User{ID: "7", Email: "a@b.com", Name: "name", Password: "word"}},
 		{"the largest payload", Sample(0, rpcbench.MaxAvatar)},
 	}
 }

@@ -1,3 +1,2 @@
-// Package pooledpb has the types of messagepb and userv1 again, with vtprotobuf's methods that take messages from pools and
-// give them back. File proto/generate.go says how it is made.
+// Package pooledpb has the types of messagepb and userv1 again, which vtprotobuf takes from pools: see package proto.
 package pooledpb

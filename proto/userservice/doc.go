@@ -1,3 +1,3 @@
-// Package userservice is the descriptor of the user service, which both userservicegrpc and userserviceconnect need. The
-// messages are in package userv1.
+// Package userservice is the user service's descriptor, for userservicegrpc and userserviceconnect. Package userv1 has
+// the messages.
 package userservice
