@@ -83,7 +83,7 @@ func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 		if err == nil {
 			return f, nil
 		}
-		err = also(err, f.stop())
+		_ = f.stop()
 		if !errors.Is(err, errTooMany) || attempt == maxStarts {
 			return nil, fmt.Errorf("rpcbench: %s: %s: %w", stack.Name, step, err)
 		}
@@ -148,7 +148,8 @@ func (f *Fixture) serve(ctx context.Context, config *Config) (step string, err e
 	}
 	f.server, err = f.Stack.Server(ServerConfig{serverTLS, config.IdleTimeout, config.HeaderTimeout})
 	if err != nil {
-		return "server", also(err, bare.Close())
+		_ = bare.Close()
+		return "server", err
 	}
 	f.Addr, f.served = bare.Addr().String(), make(chan struct{})
 	f.listener = &relay.Listener{Listener: bare, Wrap: config.WrapServer}
@@ -178,7 +179,7 @@ func (f *Fixture) connect() error {
 		if err := burst(calls); err != nil {
 			select {
 			case <-f.served:
-				return also(err, fmt.Errorf("serve: %w", f.serveErr))
+				return fmt.Errorf("%w; serve: %w", err, f.serveErr)
 			case <-time.After(serveGrace):
 				return err
 			}
@@ -205,14 +206,6 @@ func burst(calls []Call) error {
 	}
 	ended.Wait()
 	return cmp.Or(errs...)
-}
-
-// also joins two errors, either of which may be nil, on one line.
-func also(first, second error) error {
-	if first == nil || second == nil {
-		return cmp.Or(first, second)
-	}
-	return fmt.Errorf("%w; %w", first, second)
 }
 
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -283,14 +276,12 @@ func (f *Fixture) stopAll() (err error) {
 	if f.listener == nil {
 		return err
 	}
-	err = also(err, f.server.Close())
-	if e := f.listener.Close(); !errors.Is(e, net.ErrClosed) {
-		err = also(err, e)
-	}
+	err = errors.Join(err, f.server.Close())
+	_ = f.listener.Close() // many a server has closed it
 	select {
 	case <-f.served:
+		return err
 	case <-time.After(closeTimeout):
-		err = also(err, fmt.Errorf("rpcbench: %s: close: Serve has not returned after %v", f.Stack.Name, closeTimeout))
+		return fmt.Errorf("rpcbench: %s: close: Serve has not returned after %v", f.Stack.Name, closeTimeout)
 	}
-	return err
 }

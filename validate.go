@@ -41,30 +41,24 @@ func NewValidator[T any]() func(*T) error {
 	v.RegisterTagNameFunc(jsonName)
 	v.RegisterStructValidationMapRules(byField, new(T))
 	return func(u *T) error {
-		if err := v.Struct(u); err != nil {
-			return invalid(err)
+		err := v.Struct(u)
+		if err == nil {
+			return nil
 		}
-		return nil
+		fields, _ := errors.AsType[validator.ValidationErrors](err) // no other error, since u is a pointer to a struct
+		e := &Error{Code: Invalid}
+		for _, f := range fields {
+			rule := f.Tag()
+			if f.Param() != "" {
+				rule += "=" + f.Param()
+			}
+			e.Violations = append(e.Violations, Violation{Field: f.Field(), Rule: rule})
+		}
+		return e
 	}
 }
 
 func jsonName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name
-}
-
-func invalid(err error) error {
-	fields, ok := errors.AsType[validator.ValidationErrors](err)
-	if !ok {
-		return &Error{Code: Internal, Err: err}
-	}
-	e := &Error{Code: Invalid}
-	for _, f := range fields {
-		rule := f.Tag()
-		if f.Param() != "" {
-			rule += "=" + f.Param()
-		}
-		e.Violations = append(e.Violations, Violation{Field: f.Field(), Rule: rule})
-	}
-	return e
 }

@@ -5,7 +5,7 @@
 // UTF-8. encoding/xml writes carriage returns, line feeds and tabs as references, so that they come back.
 package xmlstd
 
-//go:generate go -C ../../tools run ./gentypes -tag xml -bytes Bytes ../codec/xmlstd User Response Code Violation Error Flex Pair
+//go:generate go -C ../../tools run ./gentypes -tag xml -bytes Bytes ../codec/xmlstd Flex Pair
 
 import (
 	"bytes"
@@ -22,8 +22,8 @@ type Codec struct{}
 func (Codec) ContentType() string           { return "application/xml; charset=utf-8" }
 func (Codec) Marshal(v any) ([]byte, error) { return xml.Marshal(v) }
 
-// Unmarshal refuses text and elements after the root, which xml.Unmarshal does not look at. Like that it takes a root of
-// any name and skips what comes before it.
+// Unmarshal refuses text and elements after the root, which xml.Unmarshal does not look at. Like that it takes a root
+// of any name and skips what comes before it.
 func (Codec) Unmarshal(data []byte, v any) error {
 	d := xml.NewDecoder(bytes.NewReader(data))
 	err := d.Decode(v)

@@ -13,6 +13,7 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/codec/protobuf"
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
 )
 
 // library is a codec by a library's documented functions.
@@ -101,7 +102,7 @@ func (vt) Marshal(v any) ([]byte, error) {
 }
 
 func (vt) Unmarshal(data []byte, v any) error {
-	return v.(interface{ UnmarshalVT([]byte) error }).UnmarshalVT(data)
+	return v.(pb.VTMessage).UnmarshalVT(data)
 }
 
 func (vt) Traits() codec.Traits {
@@ -117,10 +118,7 @@ type vtPooled struct {
 }
 
 func (c *vtPooled) Marshal(v any) ([]byte, error) {
-	m := v.(interface {
-		SizeVT() int
-		MarshalToSizedBufferVT([]byte) (int, error)
-	})
+	m := v.(pb.VTMessage)
 	size := m.SizeVT()
 	c.buf = slices.Grow(c.buf[:0], size)[:size]
 	_, err := m.MarshalToSizedBufferVT(c.buf)
