@@ -16,10 +16,9 @@ import (
 
 // Config has the settings of a run that are the same for every stack. The zero value is one bare connection in clear.
 type Config struct {
-	Addr  string // where to listen; "" is 127.0.0.1:0, any free port of the loopback interface
-	Conns int    // connections the client holds; 0 is 1
-	TLS   bool   // TLS 1.3, with a certificate made for this fixture and verified by its client
-
+	Addr    string   // where to listen; "" is 127.0.0.1:0, any free port of the loopback interface
+	Conns   int      // connections the client holds; 0 is 1
+	TLS     bool     // TLS 1.3, with a certificate made for this fixture and verified by its client
 	Headers *Headers // see ClientConfig
 
 	IdleTimeout, HeaderTimeout time.Duration // see ServerConfig
@@ -58,7 +57,7 @@ type Fixture struct {
 
 const (
 	maxStarts    = 3
-	maxBursts    = 1000 // of calls that open a fixture's connections: many times what any stack took
+	maxBursts    = 1000 // of calls, to open the connections: many times what any stack took
 	startLimit   = 10 * time.Second
 	serveGrace   = 100 * time.Millisecond // for a Serve that fails: calls may fail before it returns its error
 	closeTimeout = 10 * time.Second       // for Serve to return after Close
@@ -83,14 +82,13 @@ func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 		if err == nil {
 			return f, nil
 		}
+		tooMany := f.Accepted() > int64(f.dial.Conns)
 		_ = f.stop()
-		if !errors.Is(err, errTooMany) || attempt == maxStarts {
+		if !tooMany || attempt == maxStarts {
 			return nil, fmt.Errorf("rpcbench: %s: %s: %w", stack.Name, step, err)
 		}
 	}
 }
-
-var errTooMany = errors.New("more connections than declared")
 
 // start returns the step that it has come to.
 func (f *Fixture) start(ctx context.Context, config Config) (step string, err error) {
@@ -174,9 +172,14 @@ func (f *Fixture) connect() error {
 			return err
 		}
 	}
-	declared := int64(len(calls))
-	for range maxBursts {
-		if err := burst(calls); err != nil {
+	declared, errs := int64(len(calls)), make([]error, len(calls))
+	for burst := 0; burst < maxBursts && f.Accepted() <= declared; burst++ {
+		var ended sync.WaitGroup
+		for i, call := range calls {
+			ended.Go(func() { errs[i] = call(context.Background()) })
+		}
+		ended.Wait()
+		if err := cmp.Or(errs...); err != nil {
 			select {
 			case <-f.served:
 				return fmt.Errorf("%w; serve: %w", err, f.serveErr)
@@ -184,28 +187,14 @@ func (f *Fixture) connect() error {
 				return err
 			}
 		}
-		accepted := f.Accepted()
-		if accepted > declared {
-			return fmt.Errorf("%w: the server accepted %d connections, %d are declared", errTooMany, accepted, declared)
-		}
 		// A server accepts before its client has the connection in hand: wait for both ends, and for TLS.
-		if min(accepted, f.dialled.Load()) == declared && (f.tls.Load() == nil || f.shaken.Load() >= accepted) {
+		accepted := f.Accepted()
+		if accepted == declared && f.dialled.Load() >= declared && (f.tls.Load() == nil || f.shaken.Load() >= declared) {
 			return nil
 		}
 	}
-	const few = "the server accepted %d connections and the client dialled %d in %d bursts of calls, %d are declared"
-	return fmt.Errorf(few, f.Accepted(), f.dialled.Load(), maxBursts, declared)
-}
-
-// burst makes every call once, all at a time.
-func burst(calls []Call) error {
-	errs := make([]error, len(calls))
-	var ended sync.WaitGroup
-	for i, call := range calls {
-		ended.Go(func() { errs[i] = call(context.Background()) })
-	}
-	ended.Wait()
-	return cmp.Or(errs...)
+	return fmt.Errorf("the server accepted %d connections and the client dialled %d, %d are declared",
+		f.Accepted(), f.dialled.Load(), declared)
 }
 
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)

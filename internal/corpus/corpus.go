@@ -44,13 +44,11 @@ func Headers() *rpcbench.Headers {
 // token is random, of the sizes of the example in RFC 9068, section 3, and of an RS256 signature with a key of 2048
 // bits, the least that RFC 7518, section 3.3, allows.
 func token() string {
-	r := rand.NewChaCha8([32]byte{})
-	part := func(size int) string {
-		b := make([]byte, size)
-		_, _ = r.Read(b) // never fails
-		return base64.RawURLEncoding.EncodeToString(b)
-	}
-	return part(47) + "." + part(236) + "." + part(2048/8) // header, claims and signature
+	const header, claims, signature = 47, 236, 2048 / 8
+	b := make([]byte, header+claims+signature)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // never fails
+	encode := base64.RawURLEncoding.EncodeToString
+	return encode(b[:header]) + "." + encode(b[header:header+claims]) + "." + encode(b[header+claims:])
 }
 
 // traceparents makes headers of W3C Trace Context, version 00, sampled. Their ids are splitmix64 of a counter: they

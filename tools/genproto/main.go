@@ -46,6 +46,17 @@ var pooled = []string{
 	pooledRoot + "user/v1/user.proto",
 }
 
+// comments of generated packages, by the file that gets each.
+var comments = map[string]string{
+	"message/pooledpb/user.pb.go": `pooledpb has the types of messagepb and userv1 again, with vtprotobuf's methods that take messages from pools and
+// give them back. Package proto says how it is made.`,
+	"proto/user/v1/user.pb.go": `userv1 is the protobuf form of the user API: messages field-equal to the plain structs of package rpcbench,
+// whose rules decide what is valid. The service is in package userservice and below it.`,
+	"proto/userservice/user_service.pb.go": `userservice is the descriptor of the user service, which both userservicegrpc and userserviceconnect need. The
+// messages are in package userv1.`,
+	"proto/userservice/userserviceconnect/user_service.connect.go": `userserviceconnect is the user service for connect-go: what its generator makes of the .proto file.`,
+}
+
 var (
 	importLine    = regexp.MustCompile(`(?m)^import "`)
 	packageLine   = regexp.MustCompile(`(?m)^package rpcbench\.`)
@@ -149,11 +160,14 @@ func generate(plugin string, request []byte) error {
 		return errors.New(resp.GetError())
 	}
 	for _, f := range resp.File {
-		path := filepath.Join("..", f.GetName())
+		path, content := filepath.Join("..", f.GetName()), f.GetContent()
+		if comment, ok := comments[f.GetName()]; ok {
+			content = strings.Replace(content, "\npackage ", "\n// Package "+comment+"\npackage ", 1)
+		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			return err
 		}
-		if err := os.WriteFile(path, []byte(f.GetContent()), 0o666); err != nil {
+		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
 			return err
 		}
 	}
