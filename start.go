@@ -39,6 +39,8 @@ type Fixture struct {
 	Client Client
 
 	dial    ClientConfig // of Client
+	wrap    func(net.Conn) net.Conn
+	readyBy time.Time // for the first connection: a machine that is switched off refuses nothing
 	stop    func() error
 	closing atomic.Bool
 	tls     atomic.Pointer[tls.ConnectionState] // of the newest handshake
@@ -106,8 +108,9 @@ func (f *Fixture) start(ctx context.Context, config Config) (step string, err er
 		}
 		f.newest = make([]atomic.Pointer[net.Conn], max(64, 2*config.Conns))
 	}
-	f.dial = ClientConfig{Addr: f.Addr, Conns: max(config.Conns, 1), Headers: config.Headers}
-	f.dial.DialContext = f.dialer(ctx, config.WrapClient)
+	f.dial = ClientConfig{Addr: f.Addr, DialContext: f.dialContext, Conns: max(config.Conns, 1), Headers: config.Headers}
+	f.wrap = config.WrapClient
+	f.readyBy, _ = ctx.Deadline()
 	if config.TLS {
 		if f.dial.TLS, err = trusting(config.Certificate); err != nil {
 			return "certificate", err
@@ -197,33 +200,27 @@ func (f *Fixture) connect() error {
 		f.Accepted(), f.dialled.Load(), declared)
 }
 
-type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
-
-// dialer opens the first connection within the time of start: a machine that is switched off refuses nothing.
-func (f *Fixture) dialer(start context.Context, wrap func(net.Conn) net.Conn) dialFunc {
-	readyBy, _ := start.Deadline()
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		dialer := new(net.Dialer)
-		if f.dialled.Load() == 0 {
-			dialer.Deadline = readyBy
-		}
-		c, err := dialer.DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		if wrap != nil {
-			c = wrap(c)
-		}
-		place := f.dialled.Add(1)
-		if f.newest != nil {
-			kept := c // a variable of its own, or each dial would allocate one
-			f.newest[place%int64(len(f.newest))].Store(&kept)
-			if f.closing.Load() {
-				return nil, errors.Join(net.ErrClosed, c.Close())
-			}
-		}
-		return c, nil
+func (f *Fixture) dialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	dialer := new(net.Dialer)
+	if f.dialled.Load() == 0 {
+		dialer.Deadline = f.readyBy
 	}
+	c, err := dialer.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	if f.wrap != nil {
+		c = f.wrap(c)
+	}
+	place := f.dialled.Add(1)
+	if f.newest != nil {
+		kept := c // a variable of its own, or each dial would allocate one
+		f.newest[place%int64(len(f.newest))].Store(&kept)
+		if f.closing.Load() {
+			return nil, errors.Join(net.ErrClosed, c.Close())
+		}
+	}
+	return c, nil
 }
 
 // Dial makes another client of the fixture's server, with one connection. The caller closes it before the fixture.

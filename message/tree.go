@@ -6,8 +6,6 @@ import (
 	"reflect"
 )
 
-const leaves = 10 // of a branch, but for the last one
-
 // NewTree makes a tree of at least size bytes on the protobuf wire, and of hardly more than one message above that. A
 // dense one has every scalar field set, a sparse one about one in five.
 func NewTree(seed uint64, size int, dense bool) *Tree {
@@ -16,7 +14,7 @@ func NewTree(seed uint64, size int, dense bool) *Tree {
 	for have := fill(t, r, dense); have < size; {
 		b := new(Branch)
 		inside := fill(b, r, dense)
-		for len(b.Leaves) < leaves && have+childSize(inside) < size {
+		for len(b.Leaves) < 10 && have+childSize(inside) < size {
 			l := new(Leaf)
 			inside += childSize(fill(l, r, dense))
 			b.Leaves = append(b.Leaves, l)

@@ -27,12 +27,10 @@ func (Codec) Marshal(v any) ([]byte, error) { return v.(msgp.Marshaler).MarshalM
 func (Codec) Unmarshal(data []byte, v any) error {
 	rest, err := v.(msgp.Unmarshaler).UnmarshalMsg(data)
 	if err == nil && len(rest) > 0 {
-		return errRest
+		return errors.New("msgp: more data after the value")
 	}
 	return err
 }
-
-var errRest = errors.New("msgp: more data after the value")
 
 // Traits: the generated code takes a negative zero for a zero, and does not look at UTF-8.
 func (Codec) Traits() codec.Traits {

@@ -27,22 +27,18 @@ func (Codec) Marshal(v any) ([]byte, error) { return xml.Marshal(v) }
 func (Codec) Unmarshal(data []byte, v any) error {
 	d := xml.NewDecoder(bytes.NewReader(data))
 	err := d.Decode(v)
-	for err == nil && len(bytes.TrimSpace(data[d.InputOffset():])) > 0 {
-		var rest xml.Token
-		rest, err = d.Token()
-		switch rest := rest.(type) {
-		case xml.CharData:
-			if len(bytes.TrimSpace(rest)) > 0 {
-				return errRest
-			}
-		case xml.StartElement, xml.Directive:
-			return errRest
+	for err == nil {
+		rest := bytes.TrimLeft(data[d.InputOffset():], " \t\r\n")
+		if len(rest) == 0 {
+			break
 		}
+		if !bytes.HasPrefix(rest, []byte("<!--")) && !bytes.HasPrefix(rest, []byte("<?")) {
+			return errors.New("xmlstd: more data after the root element")
+		}
+		_, err = d.Token() // white space, a comment or an instruction
 	}
 	return err
 }
-
-var errRest = errors.New("xmlstd: more data after the root element")
 
 // Traits: what XML lacks, and omitempty takes a negative zero for a zero. What is no UTF-8 is refused when it is read.
 func (Codec) Traits() codec.Traits {
