@@ -30,8 +30,7 @@ type Traits struct {
 	Lossy       []string // what does not come back bit-equal: codec.NegativeZero and the constants below it
 	InvalidUTF8 string   // what becomes of it in a string: codec.Rejected, with Malformed, codec.Replaced or codec.Kept
 
-	// Server and Client are the import paths of the libraries that move a call's bytes at either end, such as "net/http".
-	// A stack over bare connections has none.
+	// Server and Client are import paths of the libraries that move a call's bytes, such as "net/http", if there are any.
 	Server, Client []string
 
 	// Background names functions whose goroutines a library starts once and keeps, such as

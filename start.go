@@ -52,7 +52,6 @@ type Fixture struct {
 	server   Server
 	served   chan struct{} // closed when Serve has returned
 	serveErr error         // of Serve; read after served
-
 	// Of a server elsewhere, a ring of dialled connections: more than are open at a time.
 	newest []atomic.Pointer[net.Conn]
 }

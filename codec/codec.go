@@ -23,8 +23,7 @@ type Streaming interface {
 type Traits struct {
 	Library string // import path of the package or module that encodes and decodes, or that generates what does
 
-	// Generated says that methods generated for each type do it. Else it is reflection, or what the library builds by
-	// reflection at the first use of a type.
+	// Generated says that methods generated for each type do it. Else it is reflection, or what the library builds by it.
 	Generated bool
 
 	Lossy       []string // what does not come back bit-equal: NegativeZero and the constants below it

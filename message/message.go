@@ -11,13 +11,11 @@ import (
 
 // Entry is a message of the catalogue.
 type Entry struct {
-	Name string  // as rows call it: [a-zA-Z0-9.]+, and no "-digits" at the end
-	Why  string  // it exists
-	Size int     // bytes on the protobuf wire
-	Gzip float64 // declared entropy: size after gzip, of the protobuf bytes, over size; within 0.05; 0 of no bytes
-
-	// New makes the message, a pointer to a plain struct, of the same content every time.
-	New func() any
+	Name string     // as rows call it: [a-zA-Z0-9.]+, and no "-digits" at the end
+	Why  string     // it exists
+	Size int        // bytes on the protobuf wire
+	Gzip float64    // declared entropy: size after gzip, of the protobuf bytes, over size; within 0.05; 0 of no bytes
+	New  func() any // makes the message, a pointer to a plain struct, of the same content every time
 }
 
 // Catalogue lists the messages, those of one type together and from small to large.

@@ -45,8 +45,8 @@ func messagePack() codec.Codec {
 	return library{"application/vnd.msgpack", msgpack.Marshal, msgpack.Unmarshal, t}
 }
 
-// jsonOfProtobuf is protobuf's JSON, which loses nothing: NaN and the infinities are strings. Its bytes are not stable:
-// the library adds spaces, the same in one program and others in the next, so that nobody compares them.
+// jsonOfProtobuf is protobuf's JSON, which loses nothing: NaN and the infinities are strings. The library adds spaces,
+// the same in one program and others in the next, so that nobody compares its bytes.
 func jsonOfProtobuf() codec.Codec {
 	t := protobuf.Codec{}.Traits()
 	t.Library = "google.golang.org/protobuf/encoding/protojson"

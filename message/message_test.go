@@ -56,18 +56,22 @@ func columnsOf(messages ...any) columns {
 	return c
 }
 
+func catalogue() columns {
+	var all []any
+	for _, e := range message.Catalogue() {
+		all = append(all, e.New())
+	}
+	return columnsOf(all...)
+}
+
 func isScalar(v reflect.Value) bool { return v.Kind() != reflect.Slice && v.Kind() != reflect.Pointer }
 
 func isSet(v reflect.Value) bool { return !v.IsZero() }
 
 // A codec that leaves a field out, or takes one for another, must be seen on some message.
 func TestFieldsAreSetAndDiffer(t *testing.T) {
-	var all []any
-	for _, e := range message.Catalogue() {
-		all = append(all, e.New())
-	}
 	seen := map[string]string{}
-	for name, values := range columnsOf(all...) {
+	for name, values := range catalogue() {
 		set := 0
 		var text strings.Builder // fmt.Sprint(values) is of types
 		for _, v := range values {
@@ -124,11 +128,7 @@ func TestTrees(t *testing.T) {
 
 func TestEnums(t *testing.T) {
 	valid := map[string]map[int32]string{"Phone.Type": messagepb.PhoneType_name, "Post.Reactions": messagepb.Reaction_name}
-	var all []any
-	for _, e := range message.Catalogue() {
-		all = append(all, e.New())
-	}
-	c := columnsOf(all...)
+	c := catalogue()
 	for field, names := range valid {
 		used := map[string]bool{}
 		for _, v := range c[field] {
