@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/grpcservehttp"
@@ -212,7 +211,7 @@ func BenchmarkCodec(b *testing.B) {
 		rows, messages = codecs.All(), codecs.Messages()
 	}
 	for _, c := range rows {
-		fmt.Printf("# codec=%s: %s\n", c.Name, traits(c.New().Traits()))
+		fmt.Printf("# codec=%s: %s\n", c.Name, traits(c))
 	}
 	for _, m := range messages {
 		for _, op := range []string{"marshal", "unmarshal"} {
@@ -234,17 +233,12 @@ func BenchmarkCodec(b *testing.B) {
 	}
 }
 
-// traits are what a codec declares, and its tests have checked.
-func traits(t codec.Traits) string {
-	by, keeps, memory, lossy := "by reflection", "nothing", "copies", "nothing"
+// traits are what a codec declares, and its tests have checked; that decoded values are copies is so for all.
+func traits(row codecs.Row) string {
+	t := row.New().Traits()
+	by, lossy := "by reflection", "nothing"
 	if t.Generated {
 		by = "by generated code"
-	}
-	if t.Reuses != "" {
-		keeps = t.Reuses
-	}
-	if t.Aliases {
-		memory = "aliases its input"
 	}
 	if len(t.Lossy) > 0 {
 		lossy = strings.Join(t.Lossy, ", ")
@@ -253,7 +247,8 @@ func traits(t codec.Traits) string {
 	if t.Library == "encoding/json" {
 		engine = " on the engine of " + environ.JSONEngine()
 	}
-	return fmt.Sprintf("%s%s %s, keeps %s, %s, invalid UTF-8 %s and %s, loses %s", t.Library, engine, by, keeps, memory, t.InvalidUTF8.Encoding, t.InvalidUTF8.Decoding, lossy)
+	return fmt.Sprintf("%s%s %s, keeps %s, copies, invalid UTF-8 %s and %s, loses %s",
+		t.Library, engine, by, row.Reuses, t.InvalidUTF8.Encoding, t.InvalidUTF8.Decoding, lossy)
 }
 
 // each runs a row for every stack and value.

@@ -10,9 +10,9 @@ import (
 )
 
 // ServeConns makes a Server for a protocol that is served connection by connection, such as net/rpc's. handle owns its
-// connection, above TLS if config asks for it. Close closes all connections, and Serve returns when every handle has. After a
-// temporary error of Accept, such as too many open files, Serve tries again in 5 ms to 1 s, as net/http does. Any other
-// error closes all connections, and Serve returns that error.
+// connection, above TLS if config asks for it. Close closes all connections, and Serve returns when every handle has.
+// After a temporary error of Accept, such as too many open files, Serve tries again in 5 ms to 1 s, as net/http does.
+// Any other error closes all connections, and Serve returns that error.
 func ServeConns(config ServerConfig, handle func(net.Conn)) Server {
 	s := &connServer{tls: config.TLS, handle: handle}
 	s.closed, s.cancel = context.WithCancel(context.Background())
@@ -40,7 +40,6 @@ func (s *connServer) Serve(ln net.Listener) error {
 			case <-time.After(pause):
 				continue
 			case <-s.closed.Done():
-				return err
 			}
 		}
 		if err != nil {

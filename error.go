@@ -27,15 +27,16 @@ type Violation struct {
 // Error is the one error of all clients. HTTP stacks send it as the body of a failure, in their own wire format.
 type Error struct {
 	Code       Code        `json:"code"`
-	Violations []Violation `json:"violations,omitempty"` // of Invalid, in the order of User's fields; the first broken rule of each
+	Violations []Violation `json:"violations,omitempty"` // of Invalid: the first broken rule of each field, in order
 	Message    string      `json:"message,omitempty"`    // for people; never compared
 	Err        error       `json:"-"`                    // the library's own error, where there is one
 }
 
 func (e *Error) Error() string {
-	text := "rpcbench: " + string(e.Code)
-	for i, v := range e.Violations {
-		text += []string{": ", ", "}[min(i, 1)] + v.Field + " " + v.Rule
+	text, separator := "rpcbench: "+string(e.Code), ": "
+	for _, v := range e.Violations {
+		text += separator + v.Field + " " + v.Rule
+		separator = ", "
 	}
 	if e.Message != "" {
 		text += ": " + e.Message
@@ -54,8 +55,8 @@ func (e *Error) Is(target error) bool {
 		e.Code == DeadlineExceeded && target == context.DeadlineExceeded
 }
 
-// CodeOf returns the code of the Error in err's tree. Without one, the context's two errors have their codes, nil has ""
-// and any other error is Internal.
+// CodeOf returns the code of the Error in err's tree. Without one, the context's two errors have their codes, nil has
+// "" and any other error is Internal.
 func CodeOf(err error) Code {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code

@@ -8,7 +8,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/message"
 )
 
@@ -19,20 +18,19 @@ type Stack struct {
 	Protocol string // the Server of one stack and the Dial of another of equal Protocol understand each other
 	Traits   Traits
 	Server   func(ServerConfig) (Server, error) // neither listens nor names a port
-	Dial     func(ClientConfig) (Client, error) // makes a client of Conns connections, opened at once or by the first calls
+	Dial     func(ClientConfig) (Client, error) // opens its connections at once or by the first calls
 }
 
 // Traits is what a stack declares about itself. The suite reads each off the wire or the allocation profile.
 type Traits struct {
-	Codec       string   // import path of the library that encodes and decodes; a path above the packages that do it will do
+	Codec       string   // import path of the library that encodes and decodes, or a path above its packages
 	HTTP        string   // "1.1", "2", or "" for a protocol that isn't HTTP
 	Compression string   // "" for identity, "gzip" for requests and replies, or GzipReplies
 	Multiplexed bool     // several calls at a time share a connection; a Call is then bound to one connection by Prepare
-	Lossy       []string // what does not come back bit-equal: NegativeZero and the constants below it
-	InvalidUTF8 string   // what becomes of invalid UTF-8 in a string: Rejected, Replaced or Kept
+	Lossy       []string // what does not come back bit-equal: codec.NegativeZero and the constants below it
+	InvalidUTF8 string   // what becomes of it in a string: codec.Rejected, with Malformed, codec.Replaced or codec.Kept
 
-	// Server and Client are the import paths of the libraries that move a call's bytes at either end: "net/http",
-	// "google.golang.org/grpc". A stack over bare connections has none.
+	// Server and Client are import paths of the libraries that move a call's bytes, such as "net/http", if there are any.
 	Server, Client []string
 
 	// Background names functions whose goroutines a library starts once and keeps, such as
@@ -42,24 +40,6 @@ type Traits struct {
 
 // GzipReplies is the Compression of a stack whose requests go uncompressed.
 const GzipReplies = "gzip replies"
-
-// What becomes of invalid UTF-8 in a string of a request.
-const (
-	Rejected = codec.Rejected // the call fails with Malformed
-	Replaced = codec.Replaced // the server sees U+FFFD in its place
-	Kept     = codec.Kept     // the server sees the same bytes
-)
-
-// What a stack may lose, as its codec does. All other values come back bit-equal.
-const (
-	NegativeZero      = codec.NegativeZero
-	NaN               = codec.NaN
-	Infinities        = codec.Infinities
-	FloatDigits       = codec.FloatDigits
-	LargestFloat      = codec.LargestFloat
-	ControlCharacters = codec.ControlCharacters
-	NonCharacters     = codec.NonCharacters
-)
 
 // Cross is the stack of one's server and another's client. They must speak the same protocol.
 func Cross(client, server Stack) (Stack, error) {
@@ -76,13 +56,12 @@ func Cross(client, server Stack) (Stack, error) {
 type ServerConfig struct {
 	TLS *tls.Config // nil: in clear. The stack hands it to its own library
 
-	// IdleTimeout and HeaderTimeout replace the constants of these names unless they are zero: see Limits. The suite sets
-	// milliseconds, to see that a server keeps them.
+	// IdleTimeout and HeaderTimeout replace the constants of these names unless they are zero: see Limits. The suite
+	// sets milliseconds, to see that a server keeps them.
 	IdleTimeout, HeaderTimeout time.Duration
 }
 
-// Limits returns how long a connection may be without a request, and how long a handshake or the headers of a request may
-// take.
+// Limits returns how long a connection may be without a request, and how long a handshake or headers may take.
 func (c ServerConfig) Limits() (idle, header time.Duration) {
 	return cmp.Or(c.IdleTimeout, IdleTimeout), cmp.Or(c.HeaderTimeout, HeaderTimeout)
 }
@@ -95,10 +74,12 @@ type Server interface {
 
 // ClientConfig is what surrounds a client.
 type ClientConfig struct {
-	Addr        string                                                            // host:port
-	DialContext func(ctx context.Context, network, addr string) (net.Conn, error) // opens every connection of the client
-	TLS         *tls.Config                                                       // as of ServerConfig, above DialContext's connection
-	Conns       int                                                               // connections to hold, at least 1
+	Addr  string      // host:port
+	Conns int         // connections to hold, at least 1
+	TLS   *tls.Config // as of ServerConfig, above DialContext's connection
+
+	// DialContext opens every connection of the client.
+	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// Headers go with every call that is no stream; nil: none but the library's own. Dial's error wraps
 	// errors.ErrUnsupported if the protocol has no headers.
@@ -121,30 +102,29 @@ type Client interface {
 	Close() error
 }
 
-// Echoer is a Client that can also send the flex message there and back, without validation: what handling a call costs.
+// Echoer is a Client that can also send the flex message there and back, without validation.
 type Echoer interface {
 	Echo(ctx context.Context, m *message.Flex) (*message.Flex, error) // neutral, as CreateUser is
 	PrepareEcho(m *message.Flex) (Call, error)                        // native, as Prepare is
 }
 
-// Streamer is a Client that can also keep a bidirectional stream open. The server validates every user of a stream as it does
-// CreateUser's; one that breaks a rule ends the stream with the same Error.
+// Streamer is a Client that can also keep a bidirectional stream open. The server validates every user of a stream as
+// CreateUser's. One that breaks a rule ends the stream with the same Error.
 type Streamer interface {
-	// OpenStream opens a stream on the next connection in turn. ctx bounds its whole life. The caller closes the stream.
-	// The server may hear of the stream no sooner than of the first user.
+	// OpenStream opens a stream on the next connection in turn, for the caller to close. ctx bounds its whole life. The
+	// server may hear of the stream no sooner than of the first user.
 	OpenStream(ctx context.Context) (Stream, error)
 }
 
 // Stream sends users and receives a reply to each. One goroutine at a time, its Calls among them.
 type Stream interface {
-	// Prepare builds the native request once. The Call sends it, receives one reply and compares it.
-	//
-	// A Call looks at its own context once: if that is done, nothing is sent, and the stream stays open. After that only the
-	// stream's context ends the Call, and the stream with it. The stream stays open after a reply that differs. Any other
-	// error ends the stream, and every later Call returns that error again, or Unavailable after Close.
+	// Prepare builds the native request once. The Call sends it, receives one reply and compares it. It looks at its own
+	// context once: if that is done, nothing is sent, and the stream stays open. After that only the stream's context
+	// ends the Call, and the stream with it. The stream stays open after a reply that differs. Any other error ends the
+	// stream, and every later Call returns that error again, or Unavailable after Close.
 	Prepare(u User) (Call, error)
-	// Close ends the stream, both ways, and waits for the server to end it. It returns the error that has ended the stream,
-	// if any. A second call does nothing and returns the first one's error.
+	// Close ends the stream, both ways, and waits for the server to end it. It returns the error that has ended the
+	// stream, if any. A second call does nothing and returns the first one's error.
 	Close() error
 }
 

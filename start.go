@@ -10,14 +10,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rpcbench/rpcbench/internal/relay"
 )
 
 // Config has the settings of a run that are the same for every stack. The zero value is one bare connection in clear.
 type Config struct {
-	Addr  string // where to listen; "" is 127.0.0.1:0, any free port of the loopback interface
-	Conns int    // connections the client holds; 0 is 1
-	TLS   bool   // TLS 1.3, with a certificate made for this fixture and verified by its client
-
+	Addr    string   // where to listen; "" is 127.0.0.1:0, any free port of the loopback interface
+	Conns   int      // connections the client holds; 0 is 1
+	TLS     bool     // TLS 1.3, with a certificate made for this fixture and verified by its client
 	Headers *Headers // see ClientConfig
 
 	IdleTimeout, HeaderTimeout time.Duration // see ServerConfig
@@ -37,27 +38,38 @@ type Fixture struct {
 	Addr   string // host:port the server listens on
 	Client Client
 
-	server  *localServer // nil: elsewhere
 	dial    ClientConfig // of Client
+	wrap    func(net.Conn) net.Conn
+	readyBy time.Time // for the first connection: a machine that is switched off refuses nothing
 	stop    func() error
+	closing atomic.Bool
 	tls     atomic.Pointer[tls.ConnectionState] // of the newest handshake
 	shaken  atomic.Int64                        // handshakes the client has completed
-	dialled atomic.Int64                        // connections the client has been given
+	dialled atomic.Int64                        // connections the client has dialled
 
-	// With a server elsewhere alone:
-	mu      sync.Mutex
-	newest  []net.Conn // a ring of dialled connections, more than are open at a time
-	next    int        // place in the ring
-	closed  bool
-	readyBy time.Time // for the first connection
+	// Of a server in this process:
+	listener *relay.Listener // nil: the server is elsewhere
+	server   Server
+	served   chan struct{} // closed when Serve has returned
+	serveErr error         // of Serve; read after served
+	// Of a server elsewhere, a ring of dialled connections: more than are open at a time.
+	newest []atomic.Pointer[net.Conn]
 }
 
-// Start serves stack as config says, dials it, and calls until the declared connections are open at both ends and every
-// reply has been right. An error names the stack and the step (listen, server, dial, connect), and leaves nothing running.
-// ctx bounds the start alone; without a deadline of its own it has 10 s.
+const (
+	maxStarts    = 3
+	maxBursts    = 1000 // of calls, to open the connections: many times what any stack took
+	startLimit   = 10 * time.Second
+	serveGrace   = 100 * time.Millisecond // for a Serve that fails: calls may fail before it returns its error
+	closeTimeout = 10 * time.Second       // for Serve to return after Close
+)
+
+// Start serves stack as config says, dials it, and calls until the declared connections are open at both ends and
+// every reply has been right. An error names the stack and the step (listen, server, dial, connect). It leaves nothing
+// running. ctx bounds the start alone; without a deadline of its own it has 10 s.
 //
-// A start that ends with more connections than declared is tried again: on a busy machine net/http gives up a connection whose
-// writer was not scheduled within 50 ms of the reply, and dials another.
+// A start that ends with more connections than declared is tried again: on a busy machine net/http gives up a
+// connection whose writer was not scheduled within 50 ms of the reply, and dials another.
 func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
@@ -65,79 +77,96 @@ func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 		defer cancel()
 	}
 	for attempt := 1; ; attempt++ {
-		f, err := start(ctx, stack, config)
-		if !errors.Is(err, errTooMany) || attempt == maxStarts {
-			return f, err
+		f := &Fixture{Stack: stack, Addr: config.Server}
+		f.stop = sync.OnceValue(f.stopAll)
+		step, err := f.start(ctx, config)
+		if err == nil {
+			return f, nil
+		}
+		tooMany := f.Accepted() > int64(f.dial.Conns)
+		_ = f.stop()
+		if !tooMany || attempt == maxStarts {
+			return nil, fmt.Errorf("rpcbench: %s: %s: %w", stack.Name, step, err)
 		}
 	}
 }
 
-const (
-	maxStarts  = 3
-	maxBursts  = 1000 // of calls that open a fixture's connections: many times what any stack took
-	startLimit = 10 * time.Second
-)
-
-var errTooMany = errors.New("more connections than declared")
-
-func start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
-	f := &Fixture{Stack: stack, Addr: config.Server}
-	f.stop = sync.OnceValue(f.stopAll)
-	fail := func(step string, err error) (*Fixture, error) {
-		return nil, fmt.Errorf("rpcbench: %s: %s: %w", stack.Name, step, also(err, f.stop()))
-	}
+// start returns the step that it has come to.
+func (f *Fixture) start(ctx context.Context, config Config) (step string, err error) {
 	if h := config.Headers; h != nil && (h.UserAgent == "" || h.Authorization == "" || h.Traceparent == nil) {
-		return fail("headers", errors.New("Config.Headers needs a UserAgent, an Authorization and a Traceparent"))
+		return "headers", errors.New("Config.Headers needs a UserAgent, an Authorization and a Traceparent")
 	}
-	conns, certificate := max(config.Conns, 1), config.Certificate
-	var err error
 	if config.Server == "" {
-		if f.server, err = serve(ctx, stack, config); err != nil {
-			return nil, fmt.Errorf("rpcbench: %s: %w", stack.Name, err)
+		if step, err = f.serve(ctx, &config); err != nil {
+			return step, err
 		}
-		f.Addr, certificate = f.server.listener.Addr().String(), f.server.certificate
 	} else {
 		if config.Addr != "" || config.WrapServer != nil || config.IdleTimeout != 0 || config.HeaderTimeout != 0 {
-			return fail("server elsewhere", errors.New("the Addr, WrapServer and timeouts of Config are for a server in this process"))
+			const refused = "the Addr, WrapServer and timeouts of Config are for a server in this process"
+			return "server elsewhere", errors.New(refused)
 		}
-		f.newest = make([]net.Conn, max(64, 2*conns))
-		f.readyBy, _ = ctx.Deadline()
+		f.newest = make([]atomic.Pointer[net.Conn], max(64, 2*config.Conns))
 	}
-
-	var clientTLS *tls.Config
+	f.dial = ClientConfig{Addr: f.Addr, DialContext: f.dialContext, Conns: max(config.Conns, 1), Headers: config.Headers}
+	f.wrap = config.WrapClient
+	f.readyBy, _ = ctx.Deadline()
 	if config.TLS {
-		if clientTLS, err = trusting(certificate); err != nil {
-			return fail("certificate", err)
+		if f.dial.TLS, err = trusting(config.Certificate); err != nil {
+			return "certificate", err
 		}
-		clientTLS.VerifyConnection = func(s tls.ConnectionState) error {
+		f.dial.TLS.VerifyConnection = func(s tls.ConnectionState) error {
 			f.tls.Store(&s)
 			f.shaken.Add(1)
 			return nil
 		}
 	}
-	f.dial = ClientConfig{
-		Addr: f.Addr, DialContext: f.dialer(config.WrapClient), TLS: clientTLS, Conns: conns, Headers: config.Headers,
-	}
-	if f.Client, err = stack.Dial(f.dial); err != nil {
+	if f.Client, err = f.Stack.Dial(f.dial); err != nil {
 		f.Client = nil // or a typed nil would be closed
-		return fail("dial", err)
+		return "dial", err
 	}
-	if err = f.connect(ctx, conns); err != nil {
-		return fail("connect", err)
+	// A deadline of the calls would leave its trace in HTTP/2's header table: when ctx ends, the fixture is stopped.
+	release := context.AfterFunc(ctx, func() { _ = f.stop() })
+	err = f.connect()
+	if !release() {
+		err = context.Cause(ctx)
 	}
-	return f, nil
+	return "connect", err
 }
 
-// connect calls from conns goroutines at once until as many connections are accepted. One burst may not do: a call that
-// ends early gives its connection to the next. A deadline of the calls would leave its trace in HTTP/2's header table: when
-// ctx ends, the fixture is stopped under them.
-func (f *Fixture) connect(ctx context.Context, conns int) error {
-	if err := ctx.Err(); err != nil {
-		return err
+// serve runs the server in this process, and adds its certificate to config. It returns the step that it has come to.
+func (f *Fixture) serve(ctx context.Context, config *Config) (step string, err error) {
+	var serverTLS *tls.Config
+	if config.TLS {
+		if serverTLS, err = selfSigned(); err != nil {
+			return "certificate", err
+		}
+		config.Certificate = serverTLS.Certificates[0].Certificate[0]
 	}
-	release := context.AfterFunc(ctx, func() { _ = f.stop() })
-	defer release()
-	calls := make([]Call, conns)
+	bare, err := new(net.ListenConfig).Listen(ctx, "tcp", cmp.Or(config.Addr, "127.0.0.1:0"))
+	if err != nil {
+		return "listen", err
+	}
+	f.server, err = f.Stack.Server(ServerConfig{serverTLS, config.IdleTimeout, config.HeaderTimeout})
+	if err != nil {
+		_ = bare.Close()
+		return "server", err
+	}
+	f.Addr, f.served = bare.Addr().String(), make(chan struct{})
+	f.listener = &relay.Listener{Listener: bare, Wrap: config.WrapServer}
+	go func() {
+		f.serveErr = f.server.Serve(f.listener)
+		close(f.served)
+		if !f.closing.Load() { // or calls would wait for an answer
+			_, _ = f.listener.Close(), f.server.Close()
+		}
+	}()
+	return "serve", nil
+}
+
+// connect calls from as many goroutines at once as connections are declared, until so many are open. One burst may not
+// do: a call that ends early gives its connection to the next.
+func (f *Fixture) connect() error {
+	calls := make([]Call, f.dial.Conns)
 	for i := range calls {
 		var err error
 		u := User{Email: fmt.Sprintf("connect%d@example.com", i), Name: "connect", Password: "connect"}
@@ -145,86 +174,52 @@ func (f *Fixture) connect(ctx context.Context, conns int) error {
 			return err
 		}
 	}
-	for range maxBursts {
-		if err := burst(calls); err != nil {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if f.server != nil {
-				err = also(err, f.server.failure())
-			}
-			return err
+	declared, errs := int64(len(calls)), make([]error, len(calls))
+	for burst := 0; burst < maxBursts && f.Accepted() <= declared; burst++ {
+		var ended sync.WaitGroup
+		for i, call := range calls {
+			ended.Go(func() { errs[i] = call(context.Background()) })
 		}
-		accepted := f.Accepted()
-		if accepted > int64(conns) {
-			return fmt.Errorf("%w: the server accepted %d connections, %d are declared", errTooMany, accepted, conns)
+		ended.Wait()
+		if err := cmp.Or(errs...); err != nil {
+			select {
+			case <-f.served:
+				return fmt.Errorf("%w; serve: %w", err, f.serveErr)
+			case <-time.After(serveGrace):
+				return err
+			}
 		}
 		// A server accepts before its client has the connection in hand: wait for both ends, and for TLS.
-		if min(accepted, f.dialled.Load()) == int64(conns) && (f.tls.Load() == nil || f.shaken.Load() >= accepted) {
-			if !release() { // ctx has ended, and the fixture with it
-				return context.Cause(ctx)
-			}
+		accepted := f.Accepted()
+		if accepted == declared && f.dialled.Load() >= declared && (f.tls.Load() == nil || f.shaken.Load() >= declared) {
 			return nil
 		}
 	}
-	return fmt.Errorf("the server accepted %d connections and the client dialled %d in %d bursts of calls, %d are declared",
-		f.Accepted(), f.dialled.Load(), maxBursts, conns)
+	return fmt.Errorf("the server accepted %d connections and the client dialled %d, %d are declared",
+		f.Accepted(), f.dialled.Load(), declared)
 }
 
-// also joins two errors, either of which may be nil, on one line.
-func also(first, second error) error {
-	switch {
-	case second == nil:
-		return first
-	case first == nil:
-		return second
+func (f *Fixture) dialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	dialer := new(net.Dialer)
+	if f.dialled.Load() == 0 {
+		dialer.Deadline = f.readyBy
 	}
-	return fmt.Errorf("%w; %w", first, second)
-}
-
-// burst makes every call once, all at a time, and returns the first error.
-func burst(calls []Call) error {
-	errs := make(chan error, len(calls))
-	for _, call := range calls {
-		go func() { errs <- call(context.Background()) }()
+	c, err := dialer.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
 	}
-	var first error
-	for range calls {
-		first = cmp.Or(first, <-errs)
+	if f.wrap != nil {
+		c = f.wrap(c)
 	}
-	return first
-}
-
-func (f *Fixture) dialer(wrap func(net.Conn) net.Conn) func(context.Context, string, string) (net.Conn, error) {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		dialer := new(net.Dialer)
-		if f.dialled.Load() == 0 {
-			dialer.Deadline = f.readyBy // a machine that is switched off refuses nothing
-		}
-		c, err := dialer.DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		if f.server == nil && !f.keep(c) {
+	place := f.dialled.Add(1)
+	if f.newest != nil {
+		kept := c // a variable of its own, or each dial would allocate one
+		f.newest[place%int64(len(f.newest))].Store(&kept)
+		if f.closing.Load() {
 			return nil, errors.Join(net.ErrClosed, c.Close())
 		}
-		if wrap != nil {
-			c = wrap(c)
-		}
-		f.dialled.Add(1)
-		return c, nil
 	}
-}
-
-// keep puts a connection into the ring, unless the fixture is closed.
-func (f *Fixture) keep(c net.Conn) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.closed {
-		f.newest[f.next] = c
-		f.next = (f.next + 1) % len(f.newest)
-	}
-	return !f.closed
+	return c, nil
 }
 
 // Dial makes another client of the fixture's server, with one connection. The caller closes it before the fixture.
@@ -234,13 +229,13 @@ func (f *Fixture) Dial() (Client, error) {
 	return f.Stack.Dial(config)
 }
 
-// Accepted returns how many connections the server's own listener has accepted; of a server elsewhere, how many its client
-// has opened.
+// Accepted returns how many connections the server's own listener has accepted. Of a server elsewhere it returns how
+// many its client has opened.
 func (f *Fixture) Accepted() int64 {
-	if f.server == nil {
+	if f.listener == nil {
 		return f.dialled.Load()
 	}
-	return f.server.listener.Accepted()
+	return f.listener.Accepted()
 }
 
 // TLS returns what the client's newest handshake agreed on; false in clear.
@@ -249,25 +244,29 @@ func (f *Fixture) TLS() (tls.ConnectionState, bool) {
 	return *cmp.Or(s, new(tls.ConnectionState)), s != nil
 }
 
-// Close closes the client, then the server, and returns when serving has ended. A server elsewhere goes on. A call that hangs
-// meanwhile fails. A second Close does nothing and returns the first one's error.
+// Close closes the client, then the server, and returns when serving has ended. A server elsewhere goes on. A call that
+// hangs meanwhile fails. A second Close does nothing and returns the first one's error.
 func (f *Fixture) Close() error { return f.stop() }
 
-func (f *Fixture) stopAll() error {
-	var err error
+func (f *Fixture) stopAll() (err error) {
+	f.closing.Store(true)
 	if f.Client != nil {
 		err = f.Client.Close()
 	}
-	if f.server != nil {
-		return also(err, f.server.stop())
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closed = true
-	for _, c := range f.newest {
-		if c != nil {
-			_ = c.Close() // or a call that hangs would wait for its reply; most are closed already
+	for i := range f.newest {
+		if c := f.newest[i].Load(); c != nil {
+			_ = (*c).Close() // or a call that hangs would wait for its reply; most are closed already
 		}
 	}
-	return err
+	if f.listener == nil {
+		return err
+	}
+	err = errors.Join(err, f.server.Close())
+	_ = f.listener.Close() // many a server has closed it
+	select {
+	case <-f.served:
+		return err
+	case <-time.After(closeTimeout):
+		return fmt.Errorf("rpcbench: %s: close: Serve has not returned after %v", f.Stack.Name, closeTimeout)
+	}
 }

@@ -2,7 +2,6 @@ package rpcbench
 
 import (
 	"bytes"
-	"fmt"
 	"time"
 )
 
@@ -13,7 +12,7 @@ type User struct {
 	Email    string `json:"email" msgpack:"email"`
 	Name     string `json:"name" msgpack:"name"`
 	Password string `json:"password" msgpack:"password"`
-	Avatar   []byte `json:"avatar,omitempty" msgpack:"avatar,omitempty"` // at most MaxAvatar bytes; nil and empty are the same
+	Avatar   []byte `json:"avatar,omitempty" msgpack:"avatar,omitempty"` // nil and empty are the same
 }
 
 // Response is the service's answer to a valid user: OKCode, OKMessage and the user with UserID.
@@ -47,18 +46,10 @@ func Answer(u *User) *Response {
 
 // Check compares a reply with the user it answers: every field, every time. Its error has code Internal.
 func Check(asked *User, r *Response) error {
-	if r.Code != OKCode || r.Message != OKMessage || r.User == nil {
-		return wrongReply("code, message or user")
-	}
 	got := r.User
-	if got.ID != UserID || got.Email != asked.Email || got.Name != asked.Name || got.Password != asked.Password ||
-		!bytes.Equal(got.Avatar, asked.Avatar) {
-		return wrongReply("a field of the user")
+	if r.Code == OKCode && r.Message == OKMessage && got != nil && got.ID == UserID && got.Email == asked.Email &&
+		got.Name == asked.Name && got.Password == asked.Password && bytes.Equal(got.Avatar, asked.Avatar) {
+		return nil
 	}
-	return nil
-}
-
-// wrongReply is the error of a reply that differs from what was asked for.
-func wrongReply(what string) error {
-	return &Error{Code: Internal, Message: fmt.Sprintf("wrong reply: %s differs from what was asked", what)}
+	return &Error{Code: Internal, Message: "wrong reply: it differs from what was asked"}
 }

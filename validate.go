@@ -10,8 +10,8 @@ import (
 	"github.com/go-playground/validator/v10"
 )
 
-// rules is the one table of rules, by the fields' names on the wire, in validator/v10's own words (lengths in
-// characters for strings, in bytes for the avatar). "-" skips a field: one that has no rule at all would cost an allocation.
+// rules is the one table of rules, by the fields' names on the wire, in validator/v10's own words. Lengths are in
+// characters for strings, in bytes for the avatar. "-" skips a field: one without a rule would cost an allocation.
 func rules() map[string]string {
 	return map[string]string{
 		"id":       "-", // set by the service
@@ -28,49 +28,37 @@ func rules() map[string]string {
 func NewValidator[T any]() func(*T) error {
 	byField, rest := map[string]string{}, rules()
 	t := reflect.TypeFor[T]()
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if !f.IsExported() {
-			continue
+	for f := range t.Fields() {
+		if f.IsExported() {
+			byField[f.Name] = rest[jsonName(f)]
+			delete(rest, jsonName(f))
 		}
-		rule, ok := rest[jsonName(f)]
-		if !ok {
-			panic(fmt.Sprintf("rpcbench: field %s of %v has no rule: give it the json name of a field of User", f.Name, t))
-		}
-		byField[f.Name] = rule
-		delete(rest, jsonName(f))
 	}
-	if len(rest) > 0 {
-		panic(fmt.Sprintf("rpcbench: %v lacks fields that have rules: %v", t, rest))
+	if len(rest) > 0 || len(byField) != len(rules()) {
+		panic(fmt.Sprintf("rpcbench: the fields of %v are not those of User, by their json names", t))
 	}
 	v := validator.New(validator.WithRequiredStructEnabled())
 	v.RegisterTagNameFunc(jsonName)
 	v.RegisterStructValidationMapRules(byField, new(T))
 	return func(u *T) error {
-		if err := v.Struct(u); err != nil {
-			return invalid(err)
+		err := v.Struct(u)
+		if err == nil {
+			return nil
 		}
-		return nil
+		fields, _ := errors.AsType[validator.ValidationErrors](err) // no other error, since u is a pointer to a struct
+		e := &Error{Code: Invalid}
+		for _, f := range fields {
+			rule := f.Tag()
+			if f.Param() != "" {
+				rule += "=" + f.Param()
+			}
+			e.Violations = append(e.Violations, Violation{Field: f.Field(), Rule: rule})
+		}
+		return e
 	}
 }
 
 func jsonName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name
-}
-
-func invalid(err error) error {
-	fields, ok := errors.AsType[validator.ValidationErrors](err)
-	if !ok {
-		return &Error{Code: Internal, Err: err}
-	}
-	e := &Error{Code: Invalid}
-	for _, f := range fields {
-		rule := f.Tag()
-		if f.Param() != "" {
-			rule += "=" + f.Param()
-		}
-		e.Violations = append(e.Violations, Violation{Field: f.Field(), Rule: rule})
-	}
-	return e
 }

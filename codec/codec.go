@@ -1,5 +1,5 @@
-// Package codec holds the small interface behind which each serialization library stands, one in each subfolder. An importer
-// compiles only the library of the subfolder that it names. The HTTP stacks use these values, and BenchmarkCodec times them.
+// Package codec holds the small interface behind which each serialization library stands, one in each subfolder. An
+// importer compiles only the library that it names. The HTTP stacks use these values, and BenchmarkCodec times them.
 package codec
 
 import "io"
@@ -23,15 +23,9 @@ type Streaming interface {
 type Traits struct {
 	Library string // import path of the package or module that encodes and decodes, or that generates what does
 
-	// Generated says that methods generated for each type do it; else reflection, or what the library builds by it at the
-	// first use of a type.
+	// Generated says that methods generated for each type do it. Else it is reflection, or what the library builds by it.
 	Generated bool
 
-	// Reuses is what a value keeps from one op to the next: "buffer", "buffer, values" or "compressors". "" is nothing but what the
-	// library pools by itself. A codec that keeps a buffer overwrites the body that it returned before, and serves one caller.
-	Reuses string
-
-	Aliases     bool     // a decoded string or byte slice shares memory with the input, which must not change after that
 	Lossy       []string // what does not come back bit-equal: NegativeZero and the constants below it
 	InvalidUTF8 UTF8
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/corpus"
@@ -201,24 +202,24 @@ func TestRequestBytes(t *testing.T) {
 
 func TestReplyBytes(t *testing.T) {
 	each(t, func(t *testing.T, s rpcbench.Stack) {
-		codec := raw("proto")
+		wire := raw("proto")
 		if s.Protocol == "connect/json" {
-			codec = "json"
+			wire = "json"
 		}
 		var current []byte
-		h := connect.NewUnaryHandlerSimple(procedure, func(context.Context, *[]byte) (*[]byte, error) { return &current, nil }, connect.WithCodec(codec))
+		h := connect.NewUnaryHandlerSimple(procedure, func(context.Context, *[]byte) (*[]byte, error) { return &current, nil }, connect.WithCodec(wire))
 		c := dial(t, s, serveHTTP(t, h, overHTTP2(s)))
 		create := func(u rpcbench.User) error {
 			_, err := c.CreateUser(t.Context(), u)
 			return err
 		}
-		current = []byte(map[raw]string{"proto": "", "json": "{}"}[codec])
+		current = []byte(map[raw]string{"proto": "", "json": "{}"}[wire])
 		require.NoError(t, create(corpus.Sample(0, 0)))
 		current = []byte("\x0a") // half a field
 		require.Equal(t, rpcbench.Malformed, asError(t, create(corpus.Sample(0, 0))).Code, "a reply that doesn't decode")
-		current = []byte(map[raw]string{"proto": "", "json": "{}"}[codec])
+		current = []byte(map[raw]string{"proto": "", "json": "{}"}[wire])
 		err := create(rpcbench.User{Name: "\xff"})
-		if s.Traits.InvalidUTF8 == rpcbench.Kept {
+		if s.Traits.InvalidUTF8 == codec.Kept {
 			require.NoError(t, err)
 			return
 		}

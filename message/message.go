@@ -1,6 +1,6 @@
-// Package message is the catalogue of messages that stacks and codecs carry, as plain structs; package messagepb has the
-// same as generated types, and pooledpb as types with pools. Content comes from a fixed seed. It imports nothing of the
-// module.
+// Package message is the catalogue of messages that stacks and codecs carry, as plain structs. Packages messagepb and
+// pooledpb, with pools, have the same as protobuf's types; all are made of proto/message/v1. Content comes from a fixed
+// seed. The package imports nothing of the module.
 package message
 
 import (
@@ -9,35 +9,45 @@ import (
 	"slices"
 )
 
-// Flex has one field of each scalar kind of protobuf, a string, bytes, a message, two repeated messages and an optional
-// one. Empty it costs a stack its handling alone; complex it goes through every path of a codec. Zero fields are left out
-// of the text formats, as protobuf leaves them out.
-type Flex struct {
-	Double   float64 `json:"double,omitempty" xml:"double,omitempty" msgpack:"double,omitempty"`
-	Float    float32 `json:"float,omitempty" xml:"float,omitempty" msgpack:"float,omitempty"`
-	Int32    int32   `json:"int32,omitempty" xml:"int32,omitempty" msgpack:"int32,omitempty"`
-	Int64    int64   `json:"int64,omitempty" xml:"int64,omitempty" msgpack:"int64,omitempty"`
-	Uint32   uint32  `json:"uint32,omitempty" xml:"uint32,omitempty" msgpack:"uint32,omitempty"`
-	Uint64   uint64  `json:"uint64,omitempty" xml:"uint64,omitempty" msgpack:"uint64,omitempty"`
-	Sint32   int32   `json:"sint32,omitempty" xml:"sint32,omitempty" msgpack:"sint32,omitempty"`
-	Sint64   int64   `json:"sint64,omitempty" xml:"sint64,omitempty" msgpack:"sint64,omitempty"`
-	Fixed32  uint32  `json:"fixed32,omitempty" xml:"fixed32,omitempty" msgpack:"fixed32,omitempty"`
-	Fixed64  uint64  `json:"fixed64,omitempty" xml:"fixed64,omitempty" msgpack:"fixed64,omitempty"`
-	Sfixed32 int32   `json:"sfixed32,omitempty" xml:"sfixed32,omitempty" msgpack:"sfixed32,omitempty"`
-	Sfixed64 int64   `json:"sfixed64,omitempty" xml:"sfixed64,omitempty" msgpack:"sfixed64,omitempty"`
-	Bool     bool    `json:"bool,omitempty" xml:"bool,omitempty" msgpack:"bool,omitempty"`
-	String   string  `json:"string,omitempty" xml:"string,omitempty" msgpack:"string,omitempty"`
-	Bytes    []byte  `json:"bytes,omitempty" xml:"bytes,omitempty" msgpack:"bytes,omitempty"`
-	Message  *Pair   `json:"message,omitempty" xml:"message,omitempty" msgpack:"message,omitempty"`
-	First    []*Pair `json:"first,omitempty" xml:"first,omitempty" msgpack:"first,omitempty"`
-	Second   []*Pair `json:"second,omitempty" xml:"second,omitempty" msgpack:"second,omitempty"`
-	Optional *Pair   `json:"optional,omitempty" xml:"optional,omitempty" msgpack:"optional,omitempty"`
+// Entry is a message of the catalogue.
+type Entry struct {
+	Name string     // as rows call it: [a-zA-Z0-9.]+, and no "-digits" at the end
+	Why  string     // it exists
+	Size int        // bytes on the protobuf wire
+	Gzip float64    // declared entropy: size after gzip, of the protobuf bytes, over size; within 0.05; 0 of no bytes
+	New  func() any // makes the message, a pointer to a plain struct, of the same content every time
 }
 
-// Pair is the message within Flex.
-type Pair struct {
-	Key   string `json:"key,omitempty" xml:"key,omitempty" msgpack:"key,omitempty"`
-	Value int64  `json:"value,omitempty" xml:"value,omitempty" msgpack:"value,omitempty"`
+// Catalogue lists the messages, those of one type together and from small to large.
+func Catalogue() []Entry {
+	return []Entry{
+		{"small.3B", "what a codec costs when there is next to nothing to encode", 3, 9, small("a")},
+		{"small.25B", "a short string: the size of many replies", 25, 1.96, small("brown fox, unremarkable")},
+		{"flex.empty", "no field is set: the handling of a message alone", 0, 0, func() any { return &Flex{} }},
+		{"flex.complex", "every scalar kind and every kind of nesting, once", 133, 0.98, func() any { return Complex() }},
+		{"addressbook", "short strings and an enum, nested twice: the usual business message", 631, 0.60, addressBook},
+		{"newsfeed", "large and mixed, in lists of lists: text, ids, times, enums", 141_398, 0.51, newsFeed},
+		{"tree.sparse.10B", "a few of the fields, a few bytes", 10, 3.40, tree(34, 10, false)},
+		{"tree.sparse.100B", "most fields unset, which most formats leave out", 107, 1.23, tree(3, 100, false)},
+		{"tree.sparse.1kB", "the same, larger", 1019, 0.97, tree(4, 1000, false)},
+		{"tree.sparse.10kB", "the same, larger", 10_013, 0.85, tree(5, 10_000, false)},
+		{"tree.sparse.100kB", "the same, beyond a processor's first cache", 100_002, 0.84, tree(6, 100_000, false)},
+		{"tree.dense.100B", "every field set: numbers and short strings", 102, 1.26, tree(34, 100, true)},
+		{"tree.dense.1kB", "the same, larger", 1007, 0.96, tree(34, 1000, true)},
+		{"tree.dense.10kB", "the same, larger", 10_056, 0.85, tree(34, 10_000, true)},
+		{"tree.dense.100kB", "the same, beyond a processor's first cache", 100_055, 0.84, tree(34, 100_000, true)},
+		{"article.50", "text, which every format copies", 11_457, 0.45, article(50)},
+		{"article.100", "twice the text: does the cost double?", 22_061, 0.44, article(100)},
+		{"article.200", "the same, larger", 43_649, 0.42, article(200)},
+		{"article.300", "the same, larger", 66_153, 0.41, article(300)},
+		{"article.400", "the same, larger", 89_968, 0.41, article(400)},
+		{"article.500", "the same, beyond 100 kB", 111_995, 0.40, article(500)},
+	}
+}
+
+// tree's seeds differ, so that the first messages of trees do; 34's has 10 bytes when sparse and 102 when dense.
+func tree(seed uint64, size int, dense bool) func() any {
+	return func() any { return NewTree(seed, size, dense) }
 }
 
 // Complex is the Flex of the echo benchmarks: every field set, 133 bytes of protobuf.
@@ -56,12 +66,13 @@ func Complex() *Flex {
 // Equal compares bit by bit: a NaN equals itself, and the two zeros differ. nil and empty slices are equal, since not
 // every format tells them apart; nil and empty messages are not.
 func (f *Flex) Equal(g *Flex) bool {
-	return math.Float64bits(f.Double) == math.Float64bits(g.Double) && math.Float32bits(f.Float) == math.Float32bits(g.Float) &&
-		f.Int32 == g.Int32 && f.Int64 == g.Int64 && f.Uint32 == g.Uint32 && f.Uint64 == g.Uint64 &&
-		f.Sint32 == g.Sint32 && f.Sint64 == g.Sint64 && f.Fixed32 == g.Fixed32 && f.Fixed64 == g.Fixed64 &&
-		f.Sfixed32 == g.Sfixed32 && f.Sfixed64 == g.Sfixed64 && f.Bool == g.Bool && f.String == g.String &&
-		bytes.Equal(f.Bytes, g.Bytes) && f.Message.equal(g.Message) && slices.EqualFunc(f.First, g.First, (*Pair).equal) &&
-		slices.EqualFunc(f.Second, g.Second, (*Pair).equal) && f.Optional.equal(g.Optional)
+	return math.Float64bits(f.Double) == math.Float64bits(g.Double) &&
+		math.Float32bits(f.Float) == math.Float32bits(g.Float) && f.Int32 == g.Int32 && f.Int64 == g.Int64 &&
+		f.Uint32 == g.Uint32 && f.Uint64 == g.Uint64 && f.Sint32 == g.Sint32 && f.Sint64 == g.Sint64 &&
+		f.Fixed32 == g.Fixed32 && f.Fixed64 == g.Fixed64 && f.Sfixed32 == g.Sfixed32 && f.Sfixed64 == g.Sfixed64 &&
+		f.Bool == g.Bool && f.String == g.String && bytes.Equal(f.Bytes, g.Bytes) && f.Message.equal(g.Message) &&
+		slices.EqualFunc(f.First, g.First, (*Pair).equal) && slices.EqualFunc(f.Second, g.Second, (*Pair).equal) &&
+		f.Optional.equal(g.Optional)
 }
 
 func (p *Pair) equal(q *Pair) bool {

@@ -5,7 +5,10 @@
 // big-endian, a byte with its kind, and the payload, which is a generated type.
 package rawtcp
 
-import "github.com/rpcbench/rpcbench"
+import (
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/codec"
+)
 
 // New makes fresh buffers for every call: one for the frame it sends, one for the payload it reads.
 func New() rpcbench.Stack {
@@ -15,7 +18,7 @@ func New() rpcbench.Stack {
 		Traits: rpcbench.Traits{
 			Codec:       "google.golang.org/protobuf",
 			Multiplexed: true, // callers on one connection take turns
-			InvalidUTF8: rpcbench.Rejected,
+			InvalidUTF8: codec.Rejected,
 		},
 		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 			return rpcbench.ServeConns(config, newServer(config).serve), nil

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/grpcservehttp"
 	"github.com/rpcbench/rpcbench/httpjson"
@@ -239,11 +240,11 @@ func TestFakesFail(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	relabelled := func(name, codec string, server, client rpcbench.Stack) rpcbench.Stack {
+	relabelled := func(name, library string, server, client rpcbench.Stack) rpcbench.Stack {
 		return rpcbench.Stack{
 			Name: name, Protocol: client.Protocol, Server: server.Server, Dial: client.Dial,
 			Traits: rpcbench.Traits{
-				Codec: codec, HTTP: "1.1", InvalidUTF8: rpcbench.Replaced, Server: []string{"net/http"}, Client: []string{"net/http"},
+				Codec: library, HTTP: "1.1", InvalidUTF8: codec.Replaced, Server: []string{"net/http"}, Client: []string{"net/http"},
 			},
 		}
 	}
@@ -294,8 +295,8 @@ func TestFakesFail(t *testing.T) {
 		{"an Accept-Encoding nobody asked for", fake{transport: func(t *http.Transport) { t.DisableCompression = false }}.stack(), []string{"compression"}},
 		{"gzip declared and not sent", declaring(func(t *rpcbench.Traits) { t.Compression = "gzip" }), []string{"compression"}},
 		{"another HTTP version than declared", declaring(func(t *rpcbench.Traits) { t.HTTP = "2" }), []string{"protocol"}},
-		{"invalid UTF-8 declared to be rejected", declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = rpcbench.Rejected }), []string{"hostile values"}},
-		{"invalid UTF-8 declared to be kept", declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = rpcbench.Kept }), []string{"hostile values"}},
+		{"invalid UTF-8 declared to be rejected", declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = codec.Rejected }), []string{"hostile values"}},
+		{"invalid UTF-8 declared to be kept", declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = codec.Kept }), []string{"hostile values"}},
 		{"a name that benchmark tools can't read", renamed("HTTP-JSON"), []string{"declared"}},
 		{"a fixture that leaves goroutines", leaky(t), []string{"close"}},
 		{"a Call with headers of its own", secondHeader(), []string{"one request"}},

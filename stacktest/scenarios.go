@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/message"
@@ -72,7 +73,7 @@ func BenchmarkDeadline(b *testing.B, stack rpcbench.Stack, config rpcbench.Confi
 // BenchmarkParallel. A stack that does not echo, or that does not keep floats bit-equal, is skipped.
 func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, m *message.Flex, callers int) {
 	b.Helper()
-	if m.Double != 0 && slices.Contains(stack.Traits.Lossy, rpcbench.FloatDigits) {
+	if m.Double != 0 && slices.Contains(stack.Traits.Lossy, codec.FloatDigits) {
 		b.Skipf("rpcbench: %s does not keep the complex message bit-equal", stack.Name)
 	}
 	prepare := func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {

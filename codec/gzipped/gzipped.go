@@ -1,9 +1,10 @@
-// Package gzipped compresses what other codecs encode, with compress/gzip at its default level. Compressors are pooled, as
-// every gzip middleware does it: making one costs more than most bodies.
+// Package gzipped compresses what other codecs encode, with compress/gzip at its default level. Compressors are pooled,
+// as every gzip middleware does it: making one costs more than most bodies.
 package gzipped
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -14,14 +15,17 @@ import (
 
 // Codec is another codec, compressed. Many goroutines may use it.
 type Codec struct {
-	codec.Codec      // the content's type: HTTP names the compression elsewhere
+	codec.Codec      // ContentType stays: HTTP names the compression elsewhere
 	limit            int64
 	writers, readers sync.Pool
 }
 
 // New compresses what c encodes, and decompresses at most limit bytes.
 func New(c codec.Codec, limit int64) *Codec {
-	return &Codec{c, limit, sync.Pool{New: func() any { return gzip.NewWriter(nil) }}, sync.Pool{New: func() any { return new(gzip.Reader) }}}
+	z := &Codec{Codec: c, limit: limit}
+	z.writers.New = func() any { return gzip.NewWriter(nil) }
+	z.readers.New = func() any { return new(gzip.Reader) }
+	return z
 }
 
 func (c *Codec) Marshal(v any) ([]byte, error) {
@@ -33,13 +37,9 @@ func (c *Codec) Marshal(v any) ([]byte, error) {
 	w := c.writers.Get().(*gzip.Writer)
 	defer c.writers.Put(w)
 	w.Reset(&out)
-	if _, err := w.Write(data); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	_, err = w.Write(data)
+	err = cmp.Or(err, w.Close())
+	return out.Bytes(), err
 }
 
 func (c *Codec) Unmarshal(data []byte, v any) error { return c.Decode(bytes.NewReader(data), v) }
@@ -61,11 +61,4 @@ func (c *Codec) Decode(r io.Reader, v any) error {
 	return c.Codec.Unmarshal(content, v)
 }
 
-// ErrTooLarge is the error of a content beyond the limit.
 var ErrTooLarge = errors.New("gzipped: larger than allowed after decompression")
-
-func (c *Codec) Traits() codec.Traits {
-	t := c.Codec.Traits()
-	t.Reuses = "compressors"
-	return t
-}

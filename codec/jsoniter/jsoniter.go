@@ -10,7 +10,7 @@ import (
 // Codec calls one configuration of json-iterator.
 type Codec struct{ api jsoniter.API }
 
-// Compatible is ConfigCompatibleWithStandardLibrary, the configuration its documentation calls a drop-in replacement.
+// Compatible is ConfigCompatibleWithStandardLibrary, which the documentation calls a drop-in replacement.
 func Compatible() Codec { return Codec{jsoniter.ConfigCompatibleWithStandardLibrary} }
 
 // Fastest is ConfigFastest: floats lose what is beyond six digits, and HTML is not escaped.

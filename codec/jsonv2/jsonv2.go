@@ -1,7 +1,6 @@
 //go:build go1.27 && goexperiment.jsonv2
 
-// Package jsonv2 is encoding/json/v2 as a codec. Go has the package from release 1.27 on, unless GOEXPERIMENT=nojsonv2
-// leaves it out.
+// Package jsonv2 is encoding/json/v2 as a codec, for Go 1.27 and later without GOEXPERIMENT=nojsonv2.
 package jsonv2
 
 import (

@@ -3,7 +3,6 @@ package msgp_test
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"runtime"
 	"strings"
@@ -124,12 +123,4 @@ func TestArraysUpToTheLimit(t *testing.T) {
 	data, err = c.Marshal(f)
 	require.NoError(t, err)
 	require.ErrorIs(t, c.Unmarshal(data, new(msgp.Flex)), lib.ErrLimitExceeded)
-}
-
-func TestOtherTypes(t *testing.T) {
-	for _, v := range []any{nil, new(rpcbench.User), msgp.User{}, "text"} {
-		_, err := msgp.Codec{}.Marshal(v)
-		require.EqualError(t, err, fmt.Sprintf("msgp: %T has no generated methods", v))
-		require.EqualError(t, msgp.Codec{}.Unmarshal([]byte{0x80}, v), fmt.Sprintf("msgp: %T has no generated methods", v))
-	}
 }

@@ -34,6 +34,11 @@ type Response struct {
 	User    *User  `json:"user" msg:"user"`
 }
 
+// Small is message.Small.
+type Small struct {
+	Text string `json:"text,omitempty" msg:"text,omitempty"`
+}
+
 // AddressBook is message.AddressBook.
 type AddressBook struct {
 	People []*Person `json:"people,omitempty" msg:"people,omitempty,limit=65536"`
@@ -51,38 +56,6 @@ type Person struct {
 type Phone struct {
 	Number string    `json:"number,omitempty" msg:"number,omitempty"`
 	Type   PhoneType `json:"type,omitempty" msg:"type,omitempty"`
-}
-
-// PhoneType is message.PhoneType.
-type PhoneType int32
-
-// Flex is message.Flex.
-type Flex struct {
-	Double   float64 `json:"double,omitempty" msg:"double,omitempty"`
-	Float    float32 `json:"float,omitempty" msg:"float,omitempty"`
-	Int32    int32   `json:"int32,omitempty" msg:"int32,omitempty"`
-	Int64    int64   `json:"int64,omitempty" msg:"int64,omitempty"`
-	Uint32   uint32  `json:"uint32,omitempty" msg:"uint32,omitempty"`
-	Uint64   uint64  `json:"uint64,omitempty" msg:"uint64,omitempty"`
-	Sint32   int32   `json:"sint32,omitempty" msg:"sint32,omitempty"`
-	Sint64   int64   `json:"sint64,omitempty" msg:"sint64,omitempty"`
-	Fixed32  uint32  `json:"fixed32,omitempty" msg:"fixed32,omitempty"`
-	Fixed64  uint64  `json:"fixed64,omitempty" msg:"fixed64,omitempty"`
-	Sfixed32 int32   `json:"sfixed32,omitempty" msg:"sfixed32,omitempty"`
-	Sfixed64 int64   `json:"sfixed64,omitempty" msg:"sfixed64,omitempty"`
-	Bool     bool    `json:"bool,omitempty" msg:"bool,omitempty"`
-	String   string  `json:"string,omitempty" msg:"string,omitempty"`
-	Bytes    []byte  `json:"bytes,omitempty" msg:"bytes,omitempty"`
-	Message  *Pair   `json:"message,omitempty" msg:"message,omitempty"`
-	First    []*Pair `json:"first,omitempty" msg:"first,omitempty,limit=65536"`
-	Second   []*Pair `json:"second,omitempty" msg:"second,omitempty,limit=65536"`
-	Optional *Pair   `json:"optional,omitempty" msg:"optional,omitempty"`
-}
-
-// Pair is message.Pair.
-type Pair struct {
-	Key   string `json:"key,omitempty" msg:"key,omitempty"`
-	Value int64  `json:"value,omitempty" msg:"value,omitempty"`
 }
 
 // NewsFeed is message.NewsFeed.
@@ -112,26 +85,6 @@ type Comment struct {
 	Author int64  `json:"author,omitempty" msg:"author,omitempty"`
 	Time   int64  `json:"time,omitempty" msg:"time,omitempty"`
 	Text   string `json:"text,omitempty" msg:"text,omitempty"`
-}
-
-// Reaction is message.Reaction.
-type Reaction int32
-
-// Small is message.Small.
-type Small struct {
-	Text string `json:"text,omitempty" msg:"text,omitempty"`
-}
-
-// Article is message.Article.
-type Article struct {
-	Title    string     `json:"title,omitempty" msg:"title,omitempty"`
-	Sections []*Section `json:"sections,omitempty" msg:"sections,omitempty,limit=65536"`
-}
-
-// Section is message.Section.
-type Section struct {
-	Heading string `json:"heading,omitempty" msg:"heading,omitempty"`
-	Text    string `json:"text,omitempty" msg:"text,omitempty"`
 }
 
 // Tree is message.Tree.
@@ -191,4 +144,51 @@ type Leaf struct {
 	String1 string  `json:"string1,omitempty" msg:"string1,omitempty"`
 	String2 string  `json:"string2,omitempty" msg:"string2,omitempty"`
 	String3 string  `json:"string3,omitempty" msg:"string3,omitempty"`
+}
+
+// Article is message.Article.
+type Article struct {
+	Title    string     `json:"title,omitempty" msg:"title,omitempty"`
+	Sections []*Section `json:"sections,omitempty" msg:"sections,omitempty,limit=65536"`
+}
+
+// Section is message.Section.
+type Section struct {
+	Heading string `json:"heading,omitempty" msg:"heading,omitempty"`
+	Text    string `json:"text,omitempty" msg:"text,omitempty"`
+}
+
+// PhoneType is message.PhoneType.
+type PhoneType int32
+
+// Reaction is message.Reaction.
+type Reaction int32
+
+// Flex is message.Flex.
+type Flex struct {
+	Double   float64 `json:"double,omitempty" msg:"double,omitempty"`
+	Float    float32 `json:"float,omitempty" msg:"float,omitempty"`
+	Int32    int32   `json:"int32,omitempty" msg:"int32,omitempty"`
+	Int64    int64   `json:"int64,omitempty" msg:"int64,omitempty"`
+	Uint32   uint32  `json:"uint32,omitempty" msg:"uint32,omitempty"`
+	Uint64   uint64  `json:"uint64,omitempty" msg:"uint64,omitempty"`
+	Sint32   int32   `json:"sint32,omitempty" msg:"sint32,omitempty"`
+	Sint64   int64   `json:"sint64,omitempty" msg:"sint64,omitempty"`
+	Fixed32  uint32  `json:"fixed32,omitempty" msg:"fixed32,omitempty"`
+	Fixed64  uint64  `json:"fixed64,omitempty" msg:"fixed64,omitempty"`
+	Sfixed32 int32   `json:"sfixed32,omitempty" msg:"sfixed32,omitempty"`
+	Sfixed64 int64   `json:"sfixed64,omitempty" msg:"sfixed64,omitempty"`
+	Bool     bool    `json:"bool,omitempty" msg:"bool,omitempty"`
+	String   string  `json:"string,omitempty" msg:"string,omitempty"`
+	Bytes    []byte  `json:"bytes,omitempty" msg:"bytes,omitempty"`
+	Message  *Pair   `json:"message,omitempty" msg:"message,omitempty"`
+	First    []*Pair `json:"first,omitempty" msg:"first,omitempty,limit=65536"`
+	Second   []*Pair `json:"second,omitempty" msg:"second,omitempty,limit=65536"`
+	Optional *Pair   `json:"optional,omitempty" msg:"optional,omitempty"`
+}
+
+// Pair is message.Pair.
+type Pair struct {
+	Key   string `json:"key,omitempty" msg:"key,omitempty"`
+	Value int64  `json:"value,omitempty" msg:"value,omitempty"`
 }

@@ -1,11 +1,11 @@
-// Package xmlstd is encoding/xml as a codec, with the native types that carry the service in it. The types are copies of the
-// plain structs, but for bytes; an element is named after its field, a root after its type.
+// Package xmlstd is encoding/xml as a codec, with the native types that carry the service in it. The types are copies
+// of the plain structs, but for bytes; an element is named after its field, a root after its type.
 //
 // Characters that XML 1.0 lacks come back as U+FFFD: most control characters, U+FFFE, U+FFFF and bytes that are no
-// UTF-8. encoding/xml writes carriage returns, line feeds and tabs as references, so they come back, as white space does.
+// UTF-8. encoding/xml writes carriage returns, line feeds and tabs as references, so that they come back.
 package xmlstd
 
-//go:generate go -C ../../tools run ./gentypes -tag xml -bytes Bytes ../codec/xmlstd User Response Code Violation Error Flex Pair
+//go:generate go -C ../../tools run ./gentypes -tag xml -bytes Bytes ../codec/xmlstd Flex Pair
 
 import (
 	"bytes"
@@ -22,20 +22,23 @@ type Codec struct{}
 func (Codec) ContentType() string           { return "application/xml; charset=utf-8" }
 func (Codec) Marshal(v any) ([]byte, error) { return xml.Marshal(v) }
 
-// Unmarshal refuses what follows the root element, white space aside, as json.Unmarshal does; xml.Unmarshal does not look at
-// it. Like that it takes a root of any name and skips what comes before it.
+// Unmarshal refuses text and elements after the root, which xml.Unmarshal does not look at. Like that it takes a root
+// of any name and skips what comes before it.
 func (Codec) Unmarshal(data []byte, v any) error {
 	d := xml.NewDecoder(bytes.NewReader(data))
-	if err := d.Decode(v); err != nil {
-		return err
+	err := d.Decode(v)
+	for err == nil {
+		rest := bytes.TrimLeft(data[d.InputOffset():], " \t\r\n")
+		if len(rest) == 0 {
+			break
+		}
+		if !bytes.HasPrefix(rest, []byte("<!--")) && !bytes.HasPrefix(rest, []byte("<?")) {
+			return errors.New("xmlstd: more data after the root element")
+		}
+		_, err = d.Token() // white space, a comment or an instruction
 	}
-	if len(bytes.TrimSpace(data[d.InputOffset():])) > 0 {
-		return errRest
-	}
-	return nil
+	return err
 }
-
-var errRest = errors.New("xmlstd: more data after the root element")
 
 // Traits: what XML lacks, and omitempty takes a negative zero for a zero. What is no UTF-8 is refused when it is read.
 func (Codec) Traits() codec.Traits {

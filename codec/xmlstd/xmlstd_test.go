@@ -92,6 +92,7 @@ func TestUnmarshal(t *testing.T) {
 	}{
 		{"nothing is wrong", whole, new(xmlstd.User), true},
 		{"a declaration and a comment before it, white space after it", "<?xml version=\"1.0\"?>\n<!-- a -->" + whole + "\n\t", new(xmlstd.User), true},
+		{"comments and instructions after it", whole + " <!-- a -->\n<?a b?><!-- c -->\n", new(xmlstd.User), true},
 		{"an unknown element", start + "<x><y/></x>" + end, new(xmlstd.User), true},
 		{"unknown elements within each other, skipped without recursion", start + strings.Repeat("<a>", 100_000) + strings.Repeat("</a>", 100_000) + end, new(xmlstd.User), true},
 		{"a root of another name", "<x></x>", new(xmlstd.User), true},
@@ -110,7 +111,9 @@ func TestUnmarshal(t *testing.T) {
 		{"garbage after it", whole + "x", new(xmlstd.User), false},
 		{"another after it", whole + whole, new(xmlstd.User), false},
 		{"an end after it", whole + end, new(xmlstd.User), false},
-		{"a comment after it", whole + "<!-- a -->", new(xmlstd.User), false},
+		{"text after it, behind a comment", whole + "<!-- a --> x", new(xmlstd.User), false},
+		{"an element after it, behind a comment", whole + "<!-- a --><x/>", new(xmlstd.User), false},
+		{"a comment after it that does not end", whole + "<!-- a", new(xmlstd.User), false},
 		{"a directive after it", whole + "<!DOCTYPE x>", new(xmlstd.User), false},
 		{"an element that does not end", start + "</x>", new(xmlstd.User), false},
 		{"an entity of its own", `<!DOCTYPE x [<!ENTITY e "eeee">]>` + start + "<name>&e;</name>" + end, new(xmlstd.User), false},

@@ -77,7 +77,7 @@ func deepInputs(row codecs.Row) []input {
 // format is the media type of a row, without parameters, and the compression.
 func format(row codecs.Row) string {
 	name, _, _ := strings.Cut(row.New().ContentType(), ";")
-	if row.New().Traits().Reuses == "compressors" {
+	if row.Reuses == "compressors" {
 		name += ", gzip"
 	}
 	return name

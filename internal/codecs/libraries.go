@@ -2,7 +2,6 @@ package codecs
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
 
 	goccy "github.com/goccy/go-json"
@@ -14,6 +13,7 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/codec/protobuf"
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
 )
 
 // library is a codec by a library's documented functions.
@@ -29,8 +29,8 @@ func (l library) Marshal(v any) ([]byte, error)      { return l.marshal(v) }
 func (l library) Unmarshal(data []byte, v any) error { return l.unmarshal(data, v) }
 func (l library) Traits() codec.Traits               { return l.traits }
 
-// goccyJSON loses the largest float32 beside what encoding/json loses: version 0.12.0 reads it as a float64, which its shortest
-// text rounds up to, and refuses that as too large. Strings are copies unless the option DecodeNoCopyString says otherwise.
+// goccyJSON loses the largest float32 beside what encoding/json loses. Version 0.12.0 reads it as a float64, which its
+// shortest text rounds up to, and refuses that as too large.
 func goccyJSON() codec.Codec {
 	t := jsonstd.Codec{}.Traits()
 	t.Library = "github.com/goccy/go-json"
@@ -38,33 +38,27 @@ func goccyJSON() codec.Codec {
 	return library{"application/json", goccy.Marshal, goccy.Unmarshal, t}
 }
 
-// messagePack loses a negative zero, which omitempty takes for a zero. The library is for input that one trusts: version 5.4.1
-// believes the length of a byte slice and of an array before it has seen an element, so that a few bytes ask for 4 and for 64 GiB,
-// and it skips unknown values by recursion without a limit.
+// messagePack is for input that one trusts. Version 5.4.1 believes the length of a byte slice and of an array before it
+// has seen an element: a few bytes ask for 4 and for 64 GiB. It skips unknown values by recursion without a limit.
 func messagePack() codec.Codec {
-	return library{"application/vnd.msgpack", msgpack.Marshal, msgpack.Unmarshal,
-		keepingUTF8("github.com/vmihailenco/msgpack/v5")}
+	t := zeroAndUTF8("github.com/vmihailenco/msgpack/v5")
+	return library{"application/vnd.msgpack", msgpack.Marshal, msgpack.Unmarshal, t}
 }
 
-// jsonOfProtobuf is protobuf's JSON, which loses nothing: NaN and the infinities are strings. Its bytes are not stable: the library
-// adds spaces, the same in one program and others in the next, so that nobody compares them.
+// jsonOfProtobuf is protobuf's JSON, which loses nothing: NaN and the infinities are strings. The library adds spaces,
+// the same in one program and others in the next, so that nobody compares its bytes.
 func jsonOfProtobuf() codec.Codec {
-	return library{
-		"application/json",
-		func(v any) ([]byte, error) { return protojson.Marshal(v.(proto.Message)) },
-		func(data []byte, v any) error { return protojson.Unmarshal(data, v.(proto.Message)) },
-		codec.Traits{
-			Library:     "google.golang.org/protobuf/encoding/protojson",
-			InvalidUTF8: codec.UTF8{Encoding: codec.Rejected, Decoding: codec.Rejected},
-		},
-	}
+	t := protobuf.Codec{}.Traits()
+	t.Library = "google.golang.org/protobuf/encoding/protojson"
+	marshal := func(v any) ([]byte, error) { return protojson.Marshal(v.(proto.Message)) }
+	unmarshal := func(data []byte, v any) error { return protojson.Unmarshal(data, v.(proto.Message)) }
+	return library{"application/json", marshal, unmarshal, t}
 }
 
-// keepingUTF8 are the traits of a library that loses a negative zero and does not look at UTF-8.
-func keepingUTF8(library string) codec.Traits {
-	return codec.Traits{
-		Library: library, Lossy: []string{codec.NegativeZero}, InvalidUTF8: codec.UTF8{Encoding: codec.Kept, Decoding: codec.Kept},
-	}
+// zeroAndUTF8 are the traits of a library that takes a negative zero for a zero and does not look at UTF-8.
+func zeroAndUTF8(library string) codec.Traits {
+	kept := codec.UTF8{Encoding: codec.Kept, Decoding: codec.Kept}
+	return codec.Traits{Library: library, Lossy: []string{codec.NegativeZero}, InvalidUTF8: kept}
 }
 
 // appended is protobuf.Codec with MarshalAppend into one buffer, with the options that proto.Marshal has.
@@ -78,22 +72,15 @@ func (c *appended) Marshal(v any) (_ []byte, err error) {
 	return c.buf, err
 }
 
-func (c *appended) Traits() codec.Traits { return reusing(c.Codec.Traits(), "buffer") }
-
-func reusing(t codec.Traits, what string) codec.Traits {
-	t.Reuses = what
-	return t
-}
-
-// delimited is a stream of one message behind its length, as package protodelim writes and reads it. A message may have 4 MiB,
-// protodelim's default.
+// delimited is a stream of one message behind its length, as package protodelim writes and reads it. A message may have
+// 4 MiB, protodelim's default.
 type delimited struct {
+	protobuf.Codec
 	out bytes.Buffer
 	in  bytes.Reader
 }
 
-// ContentType says as much as is registered for streams of messages.
-func (*delimited) ContentType() string { return "application/octet-stream" }
+func (*delimited) ContentType() string { return "application/octet-stream" } // streams have no type of their own
 
 func (c *delimited) Marshal(v any) ([]byte, error) {
 	c.out.Reset()
@@ -106,23 +93,20 @@ func (c *delimited) Unmarshal(data []byte, v any) error {
 	return protodelim.UnmarshalFrom(&c.in, v.(proto.Message))
 }
 
-func (*delimited) Traits() codec.Traits { return reusing(protobuf.Codec{}.Traits(), "buffer") }
+// vt is protobuf by the methods that vtprotobuf generates. UnmarshalVT merges into what is there, and copies.
+// UnmarshalVTUnsafe, which does not copy, is not generated.
+type vt struct{ protobuf.Codec }
 
-// vt is protobuf by the methods that vtprotobuf generates. UnmarshalVT merges into what is there, and copies; UnmarshalVTUnsafe,
-// which does not copy, is not generated.
-type vt struct{}
-
-func (vt) ContentType() string { return protobuf.Codec{}.ContentType() }
 func (vt) Marshal(v any) ([]byte, error) {
 	return v.(interface{ MarshalVT() ([]byte, error) }).MarshalVT()
 }
+
 func (vt) Unmarshal(data []byte, v any) error {
-	return v.(interface{ UnmarshalVT([]byte) error }).UnmarshalVT(data)
+	return v.(pb.VTMessage).UnmarshalVT(data)
 }
 
-// Traits: the generated code takes a negative zero for a zero.
 func (vt) Traits() codec.Traits {
-	t := keepingUTF8("github.com/planetscale/vtprotobuf")
+	t := zeroAndUTF8("github.com/planetscale/vtprotobuf")
 	t.Generated = true
 	return t
 }
@@ -134,17 +118,12 @@ type vtPooled struct {
 }
 
 func (c *vtPooled) Marshal(v any) ([]byte, error) {
-	m := v.(interface {
-		SizeVT() int
-		MarshalToSizedBufferVT([]byte) (int, error)
-	})
+	m := v.(pb.VTMessage)
 	size := m.SizeVT()
 	c.buf = slices.Grow(c.buf[:0], size)[:size]
 	_, err := m.MarshalToSizedBufferVT(c.buf)
 	return c.buf, err
 }
-
-func (c *vtPooled) Traits() codec.Traits { return reusing(c.vt.Traits(), "buffer, values") }
 
 // jsonStream is a new json.Encoder and a new json.Decoder for each body, with one buffer and one reader.
 type jsonStream struct {
@@ -155,21 +134,17 @@ type jsonStream struct {
 
 func (c *jsonStream) Marshal(v any) ([]byte, error) {
 	c.out.Reset()
-	err := json.NewEncoder(&c.out).Encode(v)
+	err := c.Encode(&c.out, v)
 	return c.out.Bytes(), err
 }
 
 func (c *jsonStream) Unmarshal(data []byte, v any) error {
 	c.in.Reset(data)
-	return json.NewDecoder(&c.in).Decode(v)
+	return c.Decode(&c.in, v)
 }
 
-func (c *jsonStream) Traits() codec.Traits { return reusing(c.Streaming.Traits(), "buffer") }
-
 // none encodes everything to nothing.
-type none struct{}
+type none struct{ protobuf.Codec }
 
-func (none) ContentType() string         { return "" }
 func (none) Marshal(any) ([]byte, error) { return nil, nil }
 func (none) Unmarshal([]byte, any) error { return nil }
-func (none) Traits() codec.Traits        { return codec.Traits{} }

@@ -16,16 +16,18 @@ import (
 	"github.com/rpcbench/rpcbench/message"
 )
 
-func named(t *testing.T, name string) codec.Codec {
+func rowOf(t *testing.T, name string) codecs.Row {
 	t.Helper()
 	for _, row := range codecs.All() {
 		if row.Name == name {
-			return row.New()
+			return row
 		}
 	}
 	require.FailNow(t, "no codec "+name)
-	return nil
+	return codecs.Row{}
 }
+
+func named(t *testing.T, name string) codec.Codec { return rowOf(t, name).New() }
 
 // goccy/go-json reads the runtime's own data by unsafe pointers, so each new Go release may break it.
 func TestGoccyIsAsEncodingJSON(t *testing.T) { asEncodingJSON(t, named(t, "goccy")) }

@@ -1,8 +1,9 @@
-// Package codecs is the literal list of the codecs and of the messages they are timed on, in the native types of each. The
-// benchmark file imports it, and no stack does.
+// Package codecs is the literal list of the codecs and of the messages they are timed on, in the native types of each.
+// The benchmark file imports it, and no stack does.
 package codecs
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/rpcbench/rpcbench"
@@ -13,7 +14,12 @@ import (
 	"github.com/rpcbench/rpcbench/codec/msgp"
 	"github.com/rpcbench/rpcbench/codec/protobuf"
 	"github.com/rpcbench/rpcbench/codec/xmlstd"
+	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/message/messagepb"
+	"github.com/rpcbench/rpcbench/message/pooledpb"
+	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
 // Row is a codec as rows name it, with the native types it takes.
@@ -21,6 +27,10 @@ type Row struct {
 	Name string             // [a-z0-9.]+
 	New  func() codec.Codec // for one caller: the value may keep a buffer from op to op
 	Form func(message.Entry) Form
+
+	// Reuses is what is kept from one op to the next: "nothing", "buffer", "buffer, values" or "compressors". What a
+	// library pools by itself is not counted. A codec that keeps a buffer overwrites the body that it returned before.
+	Reuses string
 }
 
 // Form is a message in one codec's native type.
@@ -32,34 +42,114 @@ type Form struct {
 // All returns every codec that this build has.
 func All() []Row {
 	return slices.Concat([]Row{
-		{"protobuf", kept(protobuf.Codec{}), protobufTypes},
-		{"protobuf.append", func() codec.Codec { return new(appended) }, protobufTypes},
-		{"protobuf.delimited", func() codec.Codec { return new(delimited) }, protobufTypes},
-		{"protobuf.vt", kept(vt{}), protobufTypes},
-		{"protobuf.vtpool", func() codec.Codec { return new(vtPooled) }, pooledTypes},
-		{"protojson", jsonOfProtobuf, protobufTypes},
-		{"json", kept(jsonstd.Codec{}), plainTypes},
-		{"json.stream", func() codec.Codec { return new(jsonStream) }, plainTypes},
-		{"json.gzip", func() codec.Codec { return gzipped.New(jsonstd.Codec{}, rpcbench.MaxBody) }, plainTypes},
+		{"protobuf", kept(protobuf.Codec{}), protobufTypes, "nothing"},
+		{"protobuf.append", func() codec.Codec { return new(appended) }, protobufTypes, "buffer"},
+		{"protobuf.delimited", func() codec.Codec { return new(delimited) }, protobufTypes, "buffer"},
+		{"protobuf.vt", kept(vt{}), protobufTypes, "nothing"},
+		{"protobuf.vtpool", func() codec.Codec { return new(vtPooled) }, pooledTypes, "buffer, values"},
+		{"protojson", jsonOfProtobuf, protobufTypes, "nothing"},
+		{"json", kept(jsonstd.Codec{}), plainTypes, "nothing"},
+		{"json.stream", func() codec.Codec { return new(jsonStream) }, plainTypes, "buffer"},
+		{"json.gzip", jsonGzip, plainTypes, "compressors"},
 	}, jsonV2(), []Row{
-		{"jsoniter", kept(jsoniter.Compatible()), plainTypes},
-		{"jsoniter.fastest", kept(jsoniter.Fastest()), plainTypes},
-		{"goccy", goccyJSON, plainTypes},
-		{"xml", kept(xmlstd.Codec{}), xmlTypes},
-		{"msgpack", messagePack, plainTypes},
-		{"msgpack.generated", kept(msgp.Codec{}), msgpTypes},
+		{"jsoniter", kept(jsoniter.Compatible()), plainTypes, "nothing"},
+		{"jsoniter.fastest", kept(jsoniter.Fastest()), plainTypes, "nothing"},
+		{"goccy", goccyJSON, plainTypes, "nothing"},
+		{"xml", kept(xmlstd.Codec{}), xmlTypes, "nothing"},
+		{"msgpack", messagePack, plainTypes, "nothing"},
+		{"msgpack.generated", kept(msgp.Codec{}), msgpTypes, "nothing"},
 	})
 }
+
+func jsonGzip() codec.Codec { return gzipped.New(jsonstd.Codec{}, rpcbench.MaxBody) }
 
 // kept is for a codec without state.
 func kept(c codec.Codec) func() codec.Codec { return func() codec.Codec { return c } }
 
-// Main returns the seven codecs of the default run: of protobuf and JSON the library that most programs use and the fastest of
-// those that were tried, jsoniter, which HTTP stacks here have, XML, and the faster MessagePack.
+// Main returns the seven codecs of the default run: of protobuf and JSON the library that most programs use and the
+// fastest of those that were tried, jsoniter, which HTTP stacks here have, XML, and the faster MessagePack.
 func Main() []Row {
 	names := []string{"protobuf", "protobuf.vt", "json", "jsoniter", "goccy", "xml", "msgpack.generated"}
 	return slices.DeleteFunc(All(), func(r Row) bool { return !slices.Contains(names, r.Name) })
 }
 
 // None returns the row of a codec that does nothing: what timing a codec through the interface costs.
-func None() Row { return Row{"none", func() codec.Codec { return none{} }, plainTypes} }
+func None() Row { return Row{"none", kept(none{}), plainTypes, "nothing"} }
+
+// Messages are the user of the create-user API, without and with payload, and the catalogue.
+func Messages() []message.Entry {
+	user := func(avatar int) func() any {
+		return func() any { u := corpus.Sample(0, avatar); return &u }
+	}
+	const random = "random bytes, which text formats write in base64 and nothing compresses"
+	return append([]message.Entry{
+		{Name: "user", Why: "what the stacks send", Size: 36, Gzip: 1.67, New: user(0)},
+		{Name: "user.10kB", Why: random, Size: 10_039, Gzip: 1, New: user(10_000)},
+	}, message.Catalogue()...)
+}
+
+// native makes the message of one name in a codec's own type.
+type native struct {
+	name string // of the type, as of the plain struct
+	form func(plain any) Form
+}
+
+// in returns the message in the native type of its name, or else as it is.
+func in(e message.Entry, natives ...native) Form {
+	v := e.New()
+	t := reflect.TypeOf(v).Elem()
+	for _, n := range natives {
+		if n.name == t.Name() {
+			return n.form(v)
+		}
+	}
+	return Form{v, func() any { return reflect.New(t).Interface() }}
+}
+
+func of[T any]() native {
+	return native{reflect.TypeFor[T]().Name(), func(plain any) Form {
+		return Form{binding.Convert[T](plain), func() any { return new(T) }}
+	}}
+}
+
+// pooled is of for a type with a pool. Fresh returns the destination before to the pool: by then nobody may use it.
+func pooled[T any, P interface {
+	*T
+	ReturnToVTPool()
+}](fromPool func() P) native {
+	return native{reflect.TypeFor[T]().Name(), func(plain any) Form {
+		var before P
+		return Form{binding.Convert[T](plain), func() any {
+			if before != nil {
+				before.ReturnToVTPool()
+			}
+			before = fromPool()
+			return before
+		}}
+	}}
+}
+
+// plainTypes are for codecs that go by reflection.
+func plainTypes(e message.Entry) Form { return in(e) }
+
+// xmlTypes are for encoding/xml, which has types of its own for what carries bytes.
+func xmlTypes(e message.Entry) Form { return in(e, of[xmlstd.User](), of[xmlstd.Flex]()) }
+
+// protobufTypes are for protobuf and its JSON.
+func protobufTypes(e message.Entry) Form {
+	return in(e, of[userv1.User](), of[messagepb.Small](), of[messagepb.Flex](), of[messagepb.AddressBook](),
+		of[messagepb.NewsFeed](), of[messagepb.Tree](), of[messagepb.Article]())
+}
+
+// pooledTypes are those that vtprotobuf has generated with pools.
+func pooledTypes(e message.Entry) Form {
+	return in(e, pooled(pooledpb.UserFromVTPool), pooled(pooledpb.SmallFromVTPool), pooled(pooledpb.FlexFromVTPool),
+		pooled(pooledpb.AddressBookFromVTPool), pooled(pooledpb.NewsFeedFromVTPool), pooled(pooledpb.TreeFromVTPool),
+		pooled(pooledpb.ArticleFromVTPool))
+}
+
+// msgpTypes are those that tinylib/msgp has generated methods for.
+func msgpTypes(e message.Entry) Form {
+	return in(e, of[msgp.User](), of[msgp.Small](), of[msgp.Flex](), of[msgp.AddressBook](), of[msgp.NewsFeed](),
+		of[msgp.Tree](), of[msgp.Article]())
+}

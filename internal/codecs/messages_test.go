@@ -1,13 +1,11 @@
-package codecs
+package codecs_test
 
 import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"math"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -15,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/message/messagepb"
 )
@@ -41,9 +40,9 @@ func gzipRatio(t *testing.T, data []byte) float64 {
 }
 
 func TestSizesAndEntropyAreAsDeclared(t *testing.T) {
-	for _, e := range Messages() {
+	for _, e := range codecs.Messages() {
 		t.Run(e.Name, func(t *testing.T) {
-			data := wire(t, protobufTypes(e).Value)
+			data := wire(t, rowOf(t, "protobuf").Form(e).Value)
 			ratio := gzipRatio(t, data)
 			t.Logf("%d bytes, gzip %.2f", len(data), ratio)
 			require.Equal(t, e.Size, len(data), "bytes of protobuf")
@@ -56,7 +55,7 @@ func TestSizesAndEntropyAreAsDeclared(t *testing.T) {
 func TestMessagesCoverTheSizes(t *testing.T) {
 	smallest, largest := math.MaxInt, 0
 	names := map[string]bool{}
-	for _, e := range Messages() {
+	for _, e := range codecs.Messages() {
 		require.False(t, names[e.Name], "two messages are called %s", e.Name)
 		names[e.Name] = true
 		if e.Size > 0 {
@@ -77,8 +76,8 @@ func TestMessagesCoverTheSizes(t *testing.T) {
 // The same bytes in every process, on every platform and with every release of Go: else rows can't be compared.
 func TestMessagesComeFromASeed(t *testing.T) {
 	all := sha256.New()
-	for _, e := range Messages() {
-		all.Write(wire(t, protobufTypes(e).Value))
+	for _, e := range codecs.Messages() {
+		all.Write(wire(t, rowOf(t, "protobuf").Form(e).Value))
 	}
 	require.Equal(t, "6a2b7b0d71d22182", hex.EncodeToString(all.Sum(nil)[:8]), "a message has changed: earlier results are of another")
 }
@@ -96,163 +95,38 @@ func TestTreesHaveTheirSize(t *testing.T) {
 	}
 }
 
-var forms = []struct {
-	name string
-	of   func(e message.Entry) Form
-}{
-	{"plain", plainTypes}, {"protobuf", protobufTypes}, {"pooled", pooledTypes}, {"msgp", msgpTypes}, {"xml", xmlTypes},
-}
+// forms are rows of each kind of native types.
+var forms = []string{"json", "protobuf", "protobuf.vtpool", "msgpack.generated", "xml"}
 
 func TestFormsAreEqual(t *testing.T) {
-	for _, e := range Messages() {
-		for _, f := range forms {
-			form := f.of(e)
-			require.Empty(t, difference(e.Name, reflect.ValueOf(e.New()), reflect.ValueOf(form.Value)), f.name)
-			fresh := form.Fresh()
-			require.IsType(t, form.Value, fresh, "%s as %s", e.Name, f.name)
-			zero := reflect.New(reflect.TypeOf(fresh).Elem())
-			if f.name != "pooled" { // whose lists may have been used before, and are kept for the next
-				require.Equal(t, zero.Interface(), fresh, "%s as %s: a fresh value is zero", e.Name, f.name)
+	for _, e := range codecs.Messages() {
+		for _, name := range forms {
+			form := rowOf(t, name).Form(e)
+			require.Empty(t, difference(e.New(), form.Value), "%s as %s", e.Name, name)
+			fresh, zero := form.Fresh(), zero(form)
+			require.IsType(t, form.Value, fresh, "%s as %s", e.Name, name)
+			require.Empty(t, difference(zero, fresh), "%s: a fresh value has nothing in it", name)
+			if name != "protobuf.vtpool" { // whose lists may have been used before, and are kept for the next
+				require.Equal(t, zero, fresh, "%s as %s: a fresh value is zero", e.Name, name)
 			}
-			require.Empty(t, difference(e.Name, zero, reflect.ValueOf(fresh)), "%s: a fresh value has nothing in it", f.name)
 		}
-		data := wire(t, protobufTypes(e).Value)
-		require.Equal(t, data, wire(t, pooledTypes(e).Value), "%s: field numbers and kinds of the pooled type", e.Name)
+		data := wire(t, rowOf(t, "protobuf").Form(e).Value)
+		pooled := wire(t, rowOf(t, "protobuf.vtpool").Form(e).Value)
+		require.Equal(t, data, pooled, "%s: field numbers and kinds of the pooled type", e.Name)
 	}
 }
 
 // What a decoder's destination costs is billed to the decoder: it is what new costs.
 func TestFreshIsOneAllocation(t *testing.T) {
-	for _, e := range Messages() {
-		for _, f := range forms {
-			if f.name == "pooled" {
+	for _, e := range codecs.Messages() {
+		for _, name := range forms {
+			if name == "protobuf.vtpool" {
 				continue // its pool is empty after a collection
 			}
-			fresh := f.of(e).Fresh
+			fresh := rowOf(t, name).Form(e).Fresh
 			var v any
-			require.Equal(t, 1.0, testing.AllocsPerRun(100, func() { v = fresh() }), "%s as %s", e.Name, f.name)
-			require.NotSame(t, v, fresh(), "%s as %s", e.Name, f.name)
+			require.Equal(t, 1.0, testing.AllocsPerRun(100, func() { v = fresh() }), "%s as %s", e.Name, name)
+			require.NotSame(t, v, fresh(), "%s as %s", e.Name, name)
 		}
-	}
-}
-
-func TestOtherMessages(t *testing.T) {
-	for _, f := range forms {
-		if f.name == "plain" || f.name == "xml" { // whose type is the message's own, or mostly
-			continue
-		}
-		require.PanicsWithValue(t, "codecs: a message of type *int needs a line for its native type",
-			func() { f.of(message.Entry{New: func() any { return new(int) }}) }, f.name)
-	}
-}
-
-// difference is the first between two messages in native types, as a sentence, or "". Fields go by their names; nil and
-// empty slices are equal, nil and empty messages are not.
-func difference(path string, a, b reflect.Value) string {
-	if a.Kind() != b.Kind() {
-		return fmt.Sprintf("%s is %v and %v", path, a.Type(), b.Type())
-	}
-	switch a.Kind() {
-	case reflect.Pointer:
-		if a.IsNil() || b.IsNil() {
-			if a.IsNil() != b.IsNil() {
-				return path + " is nil in one"
-			}
-			return ""
-		}
-		return difference(path, a.Elem(), b.Elem())
-	case reflect.Slice:
-		if a.Len() != b.Len() {
-			return fmt.Sprintf("%s has %d and %d elements", path, a.Len(), b.Len())
-		}
-		for i := range a.Len() {
-			if d := difference(fmt.Sprintf("%s[%d]", path, i), a.Index(i), b.Index(i)); d != "" {
-				return d
-			}
-		}
-	case reflect.Struct:
-		others := fields(b)
-		for name, v := range fields(a) {
-			other, ok := others[name]
-			if !ok {
-				return path + "." + name + " is missing in one"
-			}
-			if d := difference(path+"."+name, v, other); d != "" {
-				return d
-			}
-			delete(others, name)
-		}
-		for name := range others {
-			return path + "." + name + " is missing in one"
-		}
-	case reflect.Float32, reflect.Float64:
-		return unless(math.Float64bits(a.Float()) == math.Float64bits(b.Float()), path, a.Float(), b.Float())
-	case reflect.Int32, reflect.Int64:
-		return unless(a.Int() == b.Int(), path, a.Int(), b.Int())
-	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
-		return unless(a.Uint() == b.Uint(), path, a.Uint(), b.Uint())
-	case reflect.String:
-		return unless(a.String() == b.String(), path, a.String(), b.String())
-	case reflect.Bool:
-		return unless(a.Bool() == b.Bool(), path, a.Bool(), b.Bool())
-	default:
-		return fmt.Sprintf("%s is a %v, which no message has", path, a.Kind())
-	}
-	return ""
-}
-
-func unless(equal bool, path string, a, b any) string {
-	if equal {
-		return ""
-	}
-	return fmt.Sprintf("%s is %v and %v", path, a, b)
-}
-
-// fields are the exported ones by the names that all native types agree on: protobuf writes ID as Id, and String as
-// String_, since generated types have a method String.
-func fields(v reflect.Value) map[string]reflect.Value {
-	named := map[string]reflect.Value{}
-	for f, value := range v.Fields() {
-		if f.IsExported() {
-			named[strings.ToLower(strings.TrimSuffix(f.Name, "_"))] = value
-		}
-	}
-	return named
-}
-
-func TestDifference(t *testing.T) {
-	type more struct {
-		Key   string
-		Value int64
-		More  bool
-	}
-	type short struct {
-		Key   string
-		Value int32
-	}
-	empty := []*message.Pair{}
-	for _, c := range []struct {
-		reason string
-		a, b   any
-		want   string
-	}{
-		{"equal", message.Complex(), message.Complex(), ""},
-		{"another type of the same fields", &message.Pair{Key: "a", Value: 1}, &messagepb.Pair{Key: "a", Value: 1}, ""},
-		{"another name of a string", &message.Flex{String: "a"}, &messagepb.Flex{String_: "b"}, "m.string is a and b"},
-		{"a number", &message.Pair{Value: 1}, &messagepb.Pair{Value: 2}, "m.value is 1 and 2"},
-		{"the sign of a zero", &message.Flex{Double: math.Copysign(0, -1)}, &message.Flex{}, "m.double is -0 and 0"},
-		{"a byte", &message.Flex{Bytes: []byte{1, 2}}, &message.Flex{Bytes: []byte{1, 3}}, "m.bytes[1] is 2 and 3"},
-		{"nil and empty slices", &message.Flex{First: empty}, &message.Flex{}, ""},
-		{"nil and empty messages", &message.Flex{Message: &message.Pair{}}, &message.Flex{}, "m.message is nil in one"},
-		{"a longer list", &message.Flex{First: []*message.Pair{{}}}, &message.Flex{}, "m.first has 1 and 0 elements"},
-		{"a field within a list", &message.Flex{First: []*message.Pair{{Key: "a"}}}, &message.Flex{First: []*message.Pair{{Key: "b"}}},
-			"m.first[0].key is a and b"},
-		{"a field more", &more{}, &message.Pair{}, "m.more is missing in one"},
-		{"a field less", &message.Pair{}, &more{}, "m.more is missing in one"},
-		{"another kind of number", &message.Pair{}, &short{}, "m.value is int64 and int32"},
-	} {
-		t.Run(c.reason, func(t *testing.T) {
-			require.Equal(t, c.want, difference("m", reflect.ValueOf(c.a), reflect.ValueOf(c.b)))
-		})
 	}
 }

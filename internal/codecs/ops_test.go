@@ -16,6 +16,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/message/messagepb"
 )
 
 // ops is a row with its codec.
@@ -97,7 +98,7 @@ func (o *ops) requireEqual(t testing.TB, want, got any) {
 	}
 }
 
-// difference says where two values of one type differ, "" if nowhere. It compares bit by bit, by exported fields: a NaN
+// difference says where two messages differ, "" if nowhere. It compares bit by bit, fields by their names in JSON: a NaN
 // equals itself and the two zeros differ. nil and empty slices are equal, since not every format tells them apart.
 func difference(want, got any) string {
 	return differ("", reflect.ValueOf(want), reflect.ValueOf(got), 0)
@@ -106,8 +107,8 @@ func difference(want, got any) string {
 // differ lets floats be off.
 func differ(path string, want, got reflect.Value, off float64) string {
 	differs := func(want, got string) string { return path + ": " + want + " came as " + got }
-	if want.Type() != got.Type() {
-		return differs(want.Type().String(), got.Type().String())
+	if want.Kind() != got.Kind() {
+		return differs(want.Kind().String(), got.Kind().String())
 	}
 	switch want.Kind() {
 	case reflect.Pointer:
@@ -122,15 +123,20 @@ func differ(path string, want, got reflect.Value, off float64) string {
 		return differ(path, want.Elem(), got.Elem(), off)
 	case reflect.Struct:
 		var all []string
-		for i := range want.NumField() {
-			f := want.Type().Field(i)
-			if !f.IsExported() {
-				continue
-			}
-			if d := differ(strings.TrimPrefix(path+"."+binding.JSONName(f), "."), want.Field(i), got.Field(i), off); d != "" {
+		others := exported(got)
+		for name, value := range exported(want) {
+			place := strings.TrimPrefix(path+"."+name, ".")
+			if other, ok := others[name]; !ok {
+				all = append(all, place+": is missing in one")
+			} else if d := differ(place, value, other, off); d != "" {
 				all = append(all, d)
 			}
+			delete(others, name)
 		}
+		for name := range others {
+			all = append(all, strings.TrimPrefix(path+"."+name, ".")+": is missing in one")
+		}
+		slices.Sort(all)
 		return strings.Join(all, "; ")
 	case reflect.Slice:
 		if want.Type().Elem().Kind() == reflect.Uint8 {
@@ -154,12 +160,23 @@ func differ(path string, want, got reflect.Value, off float64) string {
 		}
 		return differs(fmt.Sprint(want), fmt.Sprint(got))
 	case reflect.Bool, reflect.String, reflect.Int32, reflect.Int64, reflect.Uint32, reflect.Uint64:
-		if want.Equal(got) {
+		if want.Equal(got.Convert(want.Type())) {
 			return ""
 		}
 		return differs(fmt.Sprintf("%.40q", fmt.Sprint(want)), fmt.Sprintf("%.40q", fmt.Sprint(got)))
 	}
 	panic("the catalogue has no " + want.Kind().String())
+}
+
+// exported are the exported fields by their names in JSON.
+func exported(v reflect.Value) map[string]reflect.Value {
+	named := map[string]reflect.Value{}
+	for f, value := range v.Fields() {
+		if f.IsExported() {
+			named[binding.JSONName(f)] = value
+		}
+	}
+	return named
 }
 
 func TestDiffer(t *testing.T) {
@@ -189,4 +206,7 @@ func TestDiffer(t *testing.T) {
 	}
 	require.Empty(t, difference(&message.Flex{Double: math.NaN(), Bytes: []byte{}}, &message.Flex{Double: math.NaN()}))
 	require.Equal(t, "optional: none came as one", difference(&message.Flex{}, &message.Flex{Optional: &message.Pair{}}))
+	require.Equal(t, `string: "a" came as "b"`, difference(&message.Flex{String: "a"}, &messagepb.Flex{String_: "b"}), "another type")
+	type other struct{ Key, Value string }
+	require.Contains(t, difference(&message.Pair{}, &other{}), "is missing in one", "no names in JSON")
 }

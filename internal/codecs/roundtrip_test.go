@@ -15,7 +15,7 @@ func TestRoundTrip(t *testing.T) {
 		v := o.decoded(t, want, form)
 		o.requireEqual(t, form.Value, v)
 		require.Equal(t, want, o.encoded(t, v), "encoded again")
-		require.Equal(t, strings.HasPrefix(o.Codec.Traits().Reuses, "buffer"), keepsBuffer(t, o, form), "keeps a buffer, as Traits.Reuses says")
+		require.Equal(t, strings.HasPrefix(o.Reuses, "buffer"), keepsBuffer(t, o, form), "keeps a buffer, as Reuses says")
 		require.Error(t, o.Codec.Unmarshal([]byte("\xff"), zero(form)))
 	})
 }
@@ -28,7 +28,7 @@ func keepsBuffer(t *testing.T, o *ops, form codecs.Form) bool {
 	second, err := o.Codec.Marshal(form.Value)
 	require.NoError(t, err)
 	if len(first) == 0 {
-		return strings.HasPrefix(o.Codec.Traits().Reuses, "buffer")
+		return strings.HasPrefix(o.Reuses, "buffer")
 	}
 	return &first[0] == &second[0]
 }

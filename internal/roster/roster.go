@@ -3,7 +3,6 @@ package roster
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -54,14 +53,11 @@ func Find(names ...string) (found []rpcbench.Stack, err error) {
 	for _, s := range all {
 		known = append(known, s.Name)
 	}
+	const unknown = "rpcbench: unknown stack %q: the stacks are %s (httpjson.v2 with Go 1.27 and later)"
 	for _, name := range names {
 		i := slices.Index(known, name)
-		switch {
-		case i < 0 && name == "httpjson.v2":
-			return nil, fmt.Errorf("rpcbench: httpjson.v2 is not in this build: encoding/json/v2 needs Go 1.27 or later, "+
-				"without GOEXPERIMENT=nojsonv2; this is %s", runtime.Version())
-		case i < 0:
-			return nil, fmt.Errorf("rpcbench: unknown stack %q: the stacks are %s", name, strings.Join(known, ", "))
+		if i < 0 {
+			return nil, fmt.Errorf(unknown, name, strings.Join(known, ", "))
 		}
 		found = append(found, all[i])
 	}

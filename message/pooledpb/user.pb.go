@@ -4,6 +4,8 @@
 // 	protoc        v0.14.1-protocompile
 // source: rpcbench/pooled/user/v1/user.proto
 
+// Package pooledpb has the types of messagepb and userv1 again, with vtprotobuf's methods that take messages from pools and
+// give them back. Package proto says how it is made.
 package pooledpb
 
 import (

@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/codec"
 )
 
 // New uses rpc.Server and rpc.Client as they come.
 func New() rpcbench.Stack {
-	traits := rpcbench.Traits{Codec: "encoding/gob", Multiplexed: true, InvalidUTF8: rpcbench.Kept}
+	traits := rpcbench.Traits{Codec: "encoding/gob", Multiplexed: true, InvalidUTF8: codec.Kept}
 	return rpcbench.Stack{Name: "netrpc", Protocol: "netrpc/gob", Traits: traits, Server: newServer, Dial: dial}
 }
 

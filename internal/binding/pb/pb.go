@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/protobuf"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/message/messagepb"
@@ -25,8 +26,8 @@ func Traits() rpcbench.Traits { return binding.Traits(protobuf.Codec{}.Traits())
 
 // VTTraits are t with vtprotobuf's generated methods as the codec. They don't look at UTF-8, and take a negative zero for a zero.
 func VTTraits(t rpcbench.Traits) rpcbench.Traits {
-	t.Codec, t.InvalidUTF8 = "github.com/rpcbench/rpcbench/proto/user/v1", rpcbench.Kept
-	t.Lossy = []string{rpcbench.NegativeZero}
+	t.Codec, t.InvalidUTF8 = "github.com/rpcbench/rpcbench/proto/user/v1", codec.Kept
+	t.Lossy = []string{codec.NegativeZero}
 	return t
 }
 

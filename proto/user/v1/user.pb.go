@@ -4,6 +4,8 @@
 // 	protoc        v0.14.1-protocompile
 // source: rpcbench/user/v1/user.proto
 
+// Package userv1 is the protobuf form of the user API: messages field-equal to the plain structs of package rpcbench,
+// whose rules decide what is valid. The service is in package userservice and below it.
 package userv1
 
 import (

@@ -2,6 +2,7 @@
 //
 // Source: rpcbench/user/v1/user_service.proto
 
+// Package userserviceconnect is the user service for connect-go: what its generator makes of the .proto file.
 package userserviceconnect
 
 import (

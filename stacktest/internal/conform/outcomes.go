@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/relay"
@@ -36,7 +37,7 @@ func declared(s Subject) {
 	}{
 		{"HTTP", t.HTTP, []string{"", "1.1", "2"}},
 		{"Compression", t.Compression, []string{"", "gzip", rpcbench.GzipReplies}},
-		{"InvalidUTF8", t.InvalidUTF8, []string{rpcbench.Rejected, rpcbench.Replaced, rpcbench.Kept}},
+		{"InvalidUTF8", t.InvalidUTF8, []string{codec.Rejected, codec.Replaced, codec.Kept}},
 	} {
 		failIf(!slices.Contains(trait.allowed, trait.value), "Traits.%s is %q, it must be one of %q", trait.name, trait.value, trait.allowed)
 	}
@@ -75,11 +76,11 @@ func (f *session) asDeclared(name string, came bool, detail string, args ...any)
 func (f *session) invalidUTF8() {
 	reply, err := f.Client.CreateUser(context.Background(), changedUser(func(u *rpcbench.User) { u.Name = corpus.InvalidUTF8 }))
 	declared, want := f.Stack.Traits.InvalidUTF8, corpus.InvalidUTF8
-	if declared == rpcbench.Rejected {
+	if declared == codec.Rejected {
 		must(wantError(err, rpcbench.Malformed), "invalid UTF-8, declared to be rejected")
 		return
 	}
-	if declared == rpcbench.Replaced {
+	if declared == codec.Replaced {
 		want = strings.ToValidUTF8(want, "\ufffd")
 	}
 	failIf(err != nil || reply.User == nil, "invalid UTF-8, declared to be %s: %v", declared, err)
@@ -99,7 +100,7 @@ func echo(f *session) {
 		f.asDeclared(c.Name, err == nil && c.Flex.Equal(got), "%+v came back as %+v: %v", c.Flex, got, err)
 	}
 	asked := []*message.Flex{{}, {String: "hello, flex"}}
-	if !slices.Contains(f.Stack.Traits.Lossy, rpcbench.FloatDigits) {
+	if !slices.Contains(f.Stack.Traits.Lossy, codec.FloatDigits) {
 		asked = append(asked, message.Complex())
 	}
 	var calls []rpcbench.Call

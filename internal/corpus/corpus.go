@@ -1,0 +1,161 @@
+// Package corpus makes the users and headers that loops, suite and tests send, and the values that libraries lose.
+package corpus
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/message"
+)
+
+// Round is how many users a loop goes round: enough that a reply that sticks is the wrong one at the next call.
+const Round = 16
+
+// Sample returns user i with avatar bytes of payload, from a fixed seed: random ones, of which gzip makes no less.
+// Users 0 to 99 encode to equal lengths, 36 bytes of protobuf without payload, and differ in every field.
+func Sample(i, avatar int) rpcbench.User {
+	u := rpcbench.User{
+		Email:    fmt.Sprintf("anna.%02d@example.com", i),
+		Name:     fmt.Sprintf("Anna%02d", i),
+		Password: fmt.Sprintf("pw-%02d", i),
+	}
+	if avatar > 0 {
+		u.Avatar = make([]byte, avatar)
+		r := rand.NewChaCha8([32]byte{byte(i)})
+		_, _ = r.Read(u.Avatar) // never fails
+	}
+	return u
+}
+
+// Headers returns what a client in production adds to its calls: a bearer token of 722 characters, a traceparent of
+// other ids at each call, and a user agent that names program, version and platform. All are from fixed seeds.
+func Headers() *rpcbench.Headers {
+	return &rpcbench.Headers{
+		UserAgent:     "orders-api/4.18.2 (linux; amd64) go/1.26.0 env/production region/eu-central-1",
+		Authorization: "Bearer " + token(),
+		Traceparent:   traceparents(),
+	}
+}
+
+// token is random, of the sizes of the example in RFC 9068, section 3, and of an RS256 signature with a key of 2048
+// bits, the least that RFC 7518, section 3.3, allows.
+func token() string {
+	const header, claims, signature = 47, 236, 2048 / 8
+	b := make([]byte, header+claims+signature)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // never fails
+	encode := base64.RawURLEncoding.EncodeToString
+	return encode(b[:header]) + "." + encode(b[header:header+claims]) + "." + encode(b[header+claims:])
+}
+
+// traceparents makes headers of W3C Trace Context, version 00, sampled. Their ids are splitmix64 of a counter: they
+// share no digits, as random ids don't, and every run has the same.
+func traceparents() func() string {
+	var made atomic.Uint64
+	return func() string {
+		const words = 3 // two of the trace's id, one of the parent's
+		var id [8 * words]byte
+		n := made.Add(1) * words
+		for i := range uint64(words) {
+			binary.BigEndian.PutUint64(id[8*i:], splitmix64(n+i))
+		}
+		b := append(make([]byte, 0, len("00--")+2*len(id)+len("-01")), "00-"...)
+		b = append(hex.AppendEncode(b, id[:16]), '-')
+		return string(append(hex.AppendEncode(b, id[16:]), "-01"...))
+	}
+}
+
+// splitmix64 is the n-th number of the generator of that name (Steele, Lea, Flood 2014) seeded with 0. None is twice.
+func splitmix64(n uint64) uint64 {
+	z := n * 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// Flex is a flex message. One that a format or library loses has the name of the loss, as Traits.Lossy declares it.
+type Flex struct {
+	Name string
+	Flex *message.Flex
+}
+
+// Flexes returns new messages at each call.
+func Flexes() []Flex {
+	zero, inf, nan, empty := math.Copysign(0, -1), math.Inf(1), math.NaN(), new(message.Pair)
+	return []Flex{
+		{"empty", &message.Flex{}},
+		{codec.FloatDigits, message.Complex()},
+		{codec.FloatDigits, &message.Flex{Double: 0.30000000000000004, Float: 5592405.5, Message: empty}},
+		{codec.FloatDigits, &message.Flex{Double: math.SmallestNonzeroFloat64, Message: empty}},
+		{codec.FloatDigits, &message.Flex{Double: math.MaxFloat64, Float: math.SmallestNonzeroFloat32, Message: empty}},
+		{codec.LargestFloat, &message.Flex{Float: math.MaxFloat32}},
+		{codec.NegativeZero, &message.Flex{Double: zero, Float: float32(zero)}},
+		{codec.NaN, &message.Flex{Double: nan, Float: float32(nan)}},
+		{codec.Infinities, &message.Flex{Double: inf, Float: float32(-inf)}},
+		{"largest and smallest integers", &message.Flex{
+			Int32: math.MinInt32, Int64: math.MinInt64, Uint32: math.MaxUint32, Uint64: math.MaxUint64,
+			Sint32: math.MinInt32, Sint64: math.MaxInt64, Fixed32: math.MaxUint32, Fixed64: math.MaxUint64,
+			Sfixed32: math.MinInt32, Sfixed64: math.MinInt64,
+		}},
+		{"smallest and largest integers", &message.Flex{
+			Int32: math.MaxInt32, Int64: math.MaxInt64, Sint32: math.MaxInt32, Sint64: math.MinInt64,
+			Sfixed32: math.MaxInt32, Sfixed64: math.MaxInt64,
+		}},
+		{"integers beyond a float's 53 bits", &message.Flex{
+			Int64: 1<<53 + 1, Uint64: 1<<63 + 1, Message: &message.Pair{Value: -(1<<53 + 1)},
+		}},
+		{"HTML and line separators in a string", &message.Flex{String: "<b>&'\"</b>\u2028\u2029"}},
+		{codec.ControlCharacters, &message.Flex{String: "\x00\x01\t\r\n\x1f\x7f"}},
+		{"empty messages against none", &message.Flex{Message: empty, First: []*message.Pair{{}, {}}, Optional: empty}},
+		{"every byte", &message.Flex{Bytes: everyByte()}},
+	}
+}
+
+func everyByte() (all []byte) {
+	for i := range 256 {
+		all = append(all, byte(i))
+	}
+	return all
+}
+
+// User is a user whose strings are valid UTF-8.
+type User struct {
+	Name string
+	User rpcbench.User
+}
+
+// InvalidUTF8 is a name that would be valid, but for its UTF-8.
+const InvalidUTF8 = "in\xffvalid"
+
+// Users returns new users at each call.
+func Users() []User {
+	with := func(name string, avatar []byte) rpcbench.User {
+		u := Sample(0, 0)
+		u.Name, u.Avatar = name, avatar
+		return u
+	}
+	return []User{
+		{"characters that JSON encoders escape for HTML", with("<b>&'\"</b>", nil)},
+		{"line separators that are no JavaScript", with("a\u2028b\u2029c", nil)},
+		{codec.ControlCharacters, with("\x00\x01\t\r\n\x1f\x7f", nil)},
+		{"backslashes and what looks like an escape", with(`\\u0041\n`, nil)},
+		{"outside the basic plane, and combining", with("e\u0301 \U0001F600 \U0010FFFF", nil)},
+		{codec.NonCharacters, with("\ufeff\ufffe\uffff\ufffd", nil)},
+		{"white space at the ends", with("  name  ", nil)},
+		{"what looks like a number too large for a float", with("9223372036854775807", nil)},
+		{"what looks like null", with("null", nil)},
+		{"the longest name, of the widest characters", with(strings.Repeat("\U0001F600", 100), nil)},
+		{"every byte in the payload", with("bytes", everyByte())},
+		{"one byte of payload", with("bytes", []byte{0})},
+		{"an empty payload, which is none", with("empty", []byte{})},
+		{"an id, which the service replaces", rpcbench.User{ID: "7", Email: "a@b.com", Name: "name", Password: "word"}},
+		{"the largest payload", Sample(0, rpcbench.MaxAvatar)},
+	}
+}

@@ -1,2 +1,0 @@
-// Package userserviceconnect is the user service for connect-go: what its generator makes of the .proto file.
-package userserviceconnect
