@@ -137,9 +137,7 @@ func compression(f *session) {
 		if !strings.HasPrefix(m.Header.Get("Content-Type"), "application/grpc") {
 			continue
 		}
-		for _, frame := range try(wire.GRPCFrames(m.Body)) {
-			failIf(frame.Compressed && declared == "", "a gRPC message has its compressed flag set, no compression is declared")
-		}
+		failIf(try(wire.Compressed(m.Body)) && declared == "", "a gRPC message has its compressed flag set, no compression is declared")
 	}
 }
 
