@@ -301,13 +301,13 @@ func TestOneAtATime(t *testing.T) {
 	never := func() { t.Error("fn of a refused Run was called") }
 	p := run(t, func() {
 		_, err := Run(never)
-		assert.ErrorIs(t, err, ErrBusy, "nested")
+		assert.ErrorContains(t, err, "another Run is under way", "nested")
 		refused := make(chan error)
 		go func() {
 			_, err := Run(never)
 			refused <- err
 		}()
-		assert.ErrorIs(t, <-refused, ErrBusy, "on another goroutine")
+		assert.ErrorContains(t, <-refused, "another Run is under way", "on another goroutine")
 		exact(ops)
 	})
 	client, _ := sides(p, "bytes")
@@ -328,7 +328,7 @@ func TestDeepStack(t *testing.T) {
 	client, _ := sides(run(t, func() { deep(110) }), "bytes")
 	assert.EqualValues(t, 1, client, "root in sight")
 	_, err := Run(func() { deep(200) })
-	require.ErrorContains(t, err, "the root may be cut off: it begins\n")
+	require.ErrorContains(t, err, "the root may be cut off: it begins in [")
 	assert.Less(t, len(err.Error()), 1000)
 }
 
