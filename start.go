@@ -240,7 +240,7 @@ func (f *Fixture) Accepted() int64 {
 	if f.server == nil {
 		return f.dialled.Load()
 	}
-	return f.server.listener.Accepted()
+	return f.server.listener.Accepted.Load()
 }
 
 // TLS returns what the client's newest handshake agreed on; false in clear.

@@ -338,9 +338,9 @@ func (r row) countBytes(b *testing.B) {
 	var wire relay.Counter
 	var sent, received int64
 	r.config.WrapClient = wrapped(r.config.WrapClient, wire.Wrap)
-	n := r.pass(b, func() { sent, received = wire.Sent(), wire.Received() })
-	b.ReportMetric(float64(wire.Sent()-sent)/float64(n), "sent-B/op")
-	b.ReportMetric(float64(wire.Received()-received)/float64(n), "recv-B/op")
+	n := r.pass(b, func() { sent, received = wire.Sent.Load(), wire.Received.Load() })
+	b.ReportMetric(float64(wire.Sent.Load()-sent)/float64(n), "sent-B/op")
+	b.ReportMetric(float64(wire.Received.Load()-received)/float64(n), "recv-B/op")
 }
 
 // wrapped is inner with outer around it. Either may be nil.

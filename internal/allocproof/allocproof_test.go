@@ -250,6 +250,7 @@ func TestPaths(t *testing.T) {
 		{"a path above it", "net", true},
 		{"a path above many packages", protobufPath, true},
 		{"half a word", "net/htt", false},
+		{"half a word outside the standard library", "google.golang.org/protobu", false},
 		{"a word too many", "net/http/none", false},
 		{"a slash at the end", "net/http/", false},
 		{"nothing", "", false},

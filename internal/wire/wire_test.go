@@ -41,7 +41,7 @@ func (r *tap) dial(ctx context.Context, network, addr string) (net.Conn, error) 
 func (r *tap) bytes(t *testing.T) (sent, received []byte) {
 	t.Helper()
 	require.Len(t, r.Conns(), 1)
-	return r.Conns()[0].Sent(), r.Conns()[0].Received()
+	return r.Conns()[0].Bytes()
 }
 
 func listen(t *testing.T) net.Listener {
