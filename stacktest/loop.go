@@ -138,10 +138,10 @@ func openLoop(stack rpcbench.Stack, config rpcbench.Config, rate float64, wait f
 // sleeper returns a function that waits, until the benchmark ends.
 func sleeper(b *testing.B) func(time.Duration) {
 	b.Helper()
-	s, err := latency.NewSleeper()
+	sleep, stop, err := latency.NewSleeper()
 	orFail(b, "open loop", err)
-	b.Cleanup(func() { _ = s.Close() })
-	return s.Sleep
+	b.Cleanup(func() { _ = stop() })
+	return sleep
 }
 
 func (r row) benchmark(b *testing.B) {

@@ -1,5 +1,5 @@
-// Package latency makes calls at the same time, in a closed loop or at planned starts, and gives the percentiles of their
-// latencies. A percentile with fewer than ten samples beyond it is absent, because the next run would give another.
+// Package latency makes calls at the same time, in a closed loop or at planned starts, and gives the percentiles of
+// their latencies. A percentile with fewer than ten samples beyond it is absent: the next run would give another.
 package latency
 
 import (
@@ -23,7 +23,7 @@ type Recorder struct{ hist *hdrhistogram.Histogram }
 // New returns an empty Recorder.
 func New() *Recorder { return &Recorder{hdrhistogram.New(int64(Min), int64(Max), digits)} }
 
-// Record adds one sample. A sample longer than Max counts as Max, so that a stall stays in the tail; a negative one counts as 0.
+// Record adds one sample. One longer than Max counts as Max, so that a stall stays in the tail; a negative one is 0.
 func (r *Recorder) Record(d time.Duration) {
 	_ = r.hist.RecordValue(int64(min(max(d, 0), Max))) // fails only out of range
 }
@@ -31,8 +31,8 @@ func (r *Recorder) Record(d time.Duration) {
 // Count returns how many samples are recorded.
 func (r *Recorder) Count() int64 { return r.hist.TotalCount() }
 
-// Quantile returns the duration that a fraction q of the samples, such as 0.99, does not exceed: that of a sample to within
-// 0.1 %, rounded up. It is false where fewer than ten samples are expected beyond it, as for 0.99 of 999 samples.
+// Quantile returns the duration that a fraction q of the samples, such as 0.99, does not exceed: that of a sample to
+// within 0.1 %, rounded up. It is false where fewer than ten samples are expected beyond it, as for 0.99 of 999.
 func (r *Recorder) Quantile(q float64) (time.Duration, bool) {
 	const rounding = 1e-8 // of 1-q: 100 * (1-0.9) is a little less than 10
 	if n := float64(r.Count()); !(n*(1-q)+rounding >= beyond) {

@@ -440,25 +440,25 @@ func TestRates(t *testing.T) {
 }
 
 func TestSleeperWaitsLongEnough(t *testing.T) {
-	s, err := latency.NewSleeper()
+	sleep, stop, err := latency.NewSleeper()
 	require.NoError(t, err)
 	for _, d := range []time.Duration{-time.Hour, -1, 0, 1, time.Microsecond, 50 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond, 1} {
 		began := time.Now()
-		s.Sleep(d)
+		sleep(d)
 		assert.GreaterOrEqual(t, time.Since(began), d)
 	}
-	require.NoError(t, s.Close())
+	require.NoError(t, stop())
 }
 
 // BenchmarkSleeper tells how much longer than a millisecond it takes to wait for a millisecond, in an idle process.
 func BenchmarkSleeper(b *testing.B) {
-	s, err := latency.NewSleeper()
+	sleep, stop, err := latency.NewSleeper()
 	require.NoError(b, err)
-	defer s.Close()
+	defer stop()
 	late := latency.New()
 	for b.Loop() {
 		began := time.Now()
-		s.Sleep(time.Millisecond)
+		sleep(time.Millisecond)
 		late.Record(time.Since(began) - time.Millisecond)
 	}
 	for _, p := range []struct {
