@@ -203,7 +203,7 @@ func (r row) ready(tb testing.TB, f *rpcbench.Fixture) (*latency.Loop, rounds) {
 
 // guard returns the error of do, and closes the fixture when no call of the loop has begun for long.
 func (r row) guard(f *rpcbench.Fixture, loop *latency.Loop, do func() error) error {
-	dog := fixture.Watch(f, r.hang, loop.Begun)
+	dog := fixture.Watch(f, r.hang, loop.Begun.Load)
 	defer dog.Stop()
 	if err := do(); err != nil {
 		return fmt.Errorf("%w%s", err, dog.Note())

@@ -35,14 +35,15 @@ type Loop struct {
 	finish  sync.Once
 	callers sync.WaitGroup
 	began   time.Time // the times below are since then; in an open loop the first planned start
-	limit   int64     // of begun, in a closed loop
+	limit   int64     // of Begun, in a closed loop
 	failed  atomic.Pointer[error]
 
 	mu   sync.Mutex    // of Latency, Lateness and last
 	last time.Duration // end of a call
 
-	_     [64]byte     // callers read what is above for every call, on cores that should not wait for begun
-	begun atomic.Int64 // calls
+	_ [64]byte // callers read what is above for every call, on cores that should not wait for Begun
+
+	Begun atomic.Int64 // calls so far, of the warm-up too; any goroutine may ask at any time
 }
 
 // start is a start on its way to a caller.
@@ -81,7 +82,7 @@ func (l *Loop) Start(warm int, rounds ...[]func(context.Context) error) error {
 				}
 			}()
 			for i := range warm {
-				l.begun.Add(1)
+				l.Begun.Add(1)
 				if err := round[i%len(round)](context.Background()); err != nil {
 					l.fail(fmt.Errorf("warm-up: %w", err))
 					return
@@ -102,7 +103,7 @@ func (l *Loop) Start(warm int, rounds ...[]func(context.Context) error) error {
 // making more.
 func (l *Loop) Run(n int64) error {
 	if l.rate == 0 {
-		l.began, l.limit = time.Now(), l.begun.Load()+n
+		l.began, l.limit = time.Now(), l.Begun.Load()+n
 		return l.Finish()
 	}
 	for i := int64(0); i < n && l.Next() == nil; i++ {
@@ -140,7 +141,7 @@ func (l *Loop) plan(i int64) time.Duration {
 // take returns the next start for a caller, or false if there is no more.
 func (l *Loop) take() (start, bool) {
 	if l.rate == 0 {
-		more := l.begun.Add(1) <= l.limit
+		more := l.Begun.Add(1) <= l.limit
 		return start{due: time.Since(l.began)}, more
 	}
 	var s start
@@ -152,7 +153,7 @@ func (l *Loop) take() (start, bool) {
 		s.late = time.Since(l.began) - s.due
 	}
 	if more {
-		l.begun.Add(1)
+		l.Begun.Add(1)
 	}
 	return s, more
 }
@@ -203,9 +204,6 @@ func (l *Loop) failure() error {
 	}
 	return nil
 }
-
-// Begun changes whenever a call begins. Any goroutine may ask at any time.
-func (l *Loop) Begun() int64 { return l.begun.Load() }
 
 // Finish waits for the calls under way and in the queue, ends the callers, and returns the error of the first call that
 // failed. Finish may be called again.

@@ -11,19 +11,16 @@ import (
 
 // Link emulates a network beneath a client's connections. It delays and paces what crosses them, and adds no byte.
 //
-// Each packet leaves when those before it have left, at the rate of its direction, and arrives half an RTT later. The
-// directions don't hinder each other. When 4 MB in whole packets wait or are under way, Write blocks.
-//
-// Left out are loss, jitter, slow start, flow control, Nagle's algorithm, delayed acknowledgement and headers. All of
-// these make a real link slower: this one is a best case, the same for every stack. Go's timers may fire up to 1 ms
-// late when the process is idle, which a call meets twice. Within a message lateness doesn't add up.
+// Each packet leaves when those before it have left, at the rate of its direction, and arrives half an RTT later. Left
+// out are loss, jitter, slow start, flow control, Nagle's algorithm, delayed acknowledgement and headers: this is a best
+// case, the same for every stack. Go's timers may fire up to 1 ms late in an idle process, which a call meets twice.
 type Link struct {
 	Name     string        // in a row's name: link=3g
 	RTT      time.Duration // there and back, besides what the rates cost
 	Up, Down float64       // bit/s, of the client; 0 is unlimited
 }
 
-// FindLink returns the link of that name. The error for an unknown one lists the names.
+// FindLink returns the link of that name.
 func FindLink(name string) (Link, error) {
 	links := []Link{
 		// 2 ms one way and 100 * 1024 kbit/s: https://github.com/grpc/grpc-go/blob/v1.85.0/benchmark/latency/latency.go
@@ -38,13 +35,12 @@ func FindLink(name string) (Link, error) {
 	return Link{}, fmt.Errorf("rpcbench: unknown link %q, the links are lan, 4g, 3g", name)
 }
 
-// Wrap puts the link beneath a connection, which counts as dialled at that moment. Goroutines stay until it is closed.
-//
-// A client may write when its SYN has been answered: nothing leaves before one RTT. A server accepts when the client's
-// ACK has come: what it says leaves after 1.5 RTT and is heard after 2. Wrap itself doesn't wait.
+// Wrap puts the link beneath a connection, which counts as dialled at that moment. A client may write when its SYN has
+// been answered: nothing leaves before one RTT. A server accepts when the client's ACK has come: what it says leaves
+// after 1.5 RTT and is heard after 2. Wrap itself doesn't wait.
 //
 // Close is TCP's: it returns at once, what was written arrives at its time, and then the connection ends, after a
-// minute at the latest. After the peer's EOF or reset nothing more is written.
+// minute at the latest.
 func (l Link) Wrap(beneath net.Conn) net.Conn {
 	c := wrap(beneath)
 	c.out = c.near

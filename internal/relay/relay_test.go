@@ -155,12 +155,6 @@ func TestRequestIsRecordedBeforeItsReply(t *testing.T) {
 	assert.Equal(t, "request", string(recorded))
 }
 
-func TestAddresses(t *testing.T) {
-	bare, accepted := pair(t, relay.Link{}.Wrap)
-	assert.Equal(t, bare.RemoteAddr(), accepted.LocalAddr())
-	assert.Equal(t, bare.LocalAddr(), accepted.RemoteAddr())
-}
-
 func TestListenerCounts(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -2,7 +2,6 @@ package relay_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -204,23 +203,6 @@ func TestReplayDiscardsLaterBytes(t *testing.T) {
 	tap.SetFilter(nil)
 	write(t, bare, "real")
 	assert.Equal(t, "real", read(t, tapped, 4))
-}
-
-func TestFilterErrorIsTheConnectionsOwn(t *testing.T) {
-	tap := new(relay.Tap)
-	bare, tapped := pair(t, tap.Wrap)
-	otherBare, otherTapped := pair(t, tap.Wrap)
-	boom := errors.New("boom")
-	tap.SetFilter(func([]byte) ([]byte, error) { return []byte("last words"), boom })
-	write(t, bare, "x")
-	assert.Equal(t, "last words", read(t, tapped, 10))
-	tap.SetFilter(nil)
-	for range 2 {
-		_, err := tapped.Read(make([]byte, 1))
-		require.Equal(t, boom, err, "for ever, filter or not")
-	}
-	write(t, otherBare, "fine")
-	assert.Equal(t, "fine", read(t, otherTapped, 4))
 }
 
 // Filters keep state without locks, and whoever has replaced one may read it: the race detector would tell.

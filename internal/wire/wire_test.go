@@ -16,13 +16,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/health"
-	"google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench/internal/relay"
 )
@@ -337,58 +330,6 @@ func values(messages []Message, key string) []string {
 		all = append(all, m.Header.Get(key))
 	}
 	return all
-}
-
-func TestGRPC(t *testing.T) {
-	ln := listen(t)
-	server := grpc.NewServer()
-	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ln) }()
-	t.Cleanup(func() {
-		server.Stop()
-		assert.NoError(t, <-served)
-	})
-	r := new(tap)
-	dial := func(ctx context.Context, addr string) (net.Conn, error) { return r.dial(ctx, "tcp", addr) }
-	conn, err := grpc.NewClient("passthrough:///"+ln.Addr().String(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dial))
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, conn.Close()) })
-	client := grpc_health_v1.NewHealthClient(conn)
-	services := []string{"", "unknown", "", ""}
-	for _, service := range services {
-		_, err := client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: service})
-		require.Equal(t, service == "unknown", status.Code(err) == codes.NotFound, err)
-	}
-
-	requests, responses := r.read(t)
-	require.Len(t, requests, len(services))
-	require.Len(t, responses, len(services))
-	for i, service := range services {
-		assert.Equal(t, "2", requests[i].Version)
-		assert.Equal(t, "/grpc.health.v1.Health/Check", requests[i].Header.Get(":path"))
-		assert.Equal(t, "application/grpc", requests[i].Header.Get("Content-Type"))
-		assert.Empty(t, requests[i].Header.Get("Grpc-Encoding"))
-		compressed, err := Compressed(requests[i].Body)
-		require.NoError(t, err)
-		assert.False(t, compressed)
-		asked := new(grpc_health_v1.HealthCheckRequest)
-		require.NoError(t, proto.Unmarshal(requests[i].Body[5:], asked))
-		assert.Equal(t, service, asked.GetService())
-
-		assert.Equal(t, "200", responses[i].Header.Get(":status"))
-		if service == "unknown" {
-			assert.Empty(t, responses[i].Body, "trailers only")
-			assert.Equal(t, "5", responses[i].Header.Get("Grpc-Status"))
-			assert.Empty(t, responses[i].Trailer)
-			continue
-		}
-		reply := new(grpc_health_v1.HealthCheckResponse)
-		require.NoError(t, proto.Unmarshal(responses[i].Body[5:], reply))
-		assert.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, reply.GetStatus())
-		assert.Equal(t, "0", responses[i].Trailer.Get("Grpc-Status"))
-	}
 }
 
 func TestGarbage(t *testing.T) {
