@@ -17,9 +17,9 @@ const (
 
 // Loop lets callers, a goroutine each, make calls at the same time, and records how long the calls take.
 //
-// In a closed loop a caller calls again as soon as it has its reply. An open loop plans starts at a fixed rate and times
-// each call from its planned start. A stall of 200 ms then makes slow calls of all that were planned meanwhile, where a
-// closed loop records one: coordinated omission (G. Tene, https://github.com/giltene/wrk2).
+// In a closed loop a caller calls again as soon as it has its reply. An open loop plans starts at a fixed rate and
+// times each call from its planned start. A stall of 200 ms then makes slow calls of all that were planned meanwhile,
+// where a closed loop records one: coordinated omission (G. Tene, https://github.com/giltene/wrk2).
 //
 // One goroutine calls Start, then Run, or Next for each start and then Finish, and then reads the figures.
 type Loop struct {

@@ -185,7 +185,8 @@ func lintTree(tree fs.FS) (found []finding, err error) {
 			return err
 		case d.IsDir() && name != "." && strings.HasPrefix(d.Name(), "."):
 			return fs.SkipDir
-		case d.IsDir(), path.Ext(name) != ".go", strings.Contains("/"+strings.TrimPrefix(name, "testdata/outsider/"), "/testdata/"):
+		case d.IsDir(), path.Ext(name) != ".go",
+			strings.Contains("/"+strings.TrimPrefix(name, "testdata/outsider/"), "/testdata/"):
 			return nil
 		}
 		src, err := fs.ReadFile(tree, name)

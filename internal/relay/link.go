@@ -12,8 +12,8 @@ import (
 // Link emulates a network beneath a client's connections. It delays and paces what crosses them, and adds no byte.
 //
 // Each packet leaves when those before it have left, at the rate of its direction, and arrives half an RTT later. Left
-// out are loss, jitter, slow start, flow control, Nagle's algorithm, delayed acknowledgement and headers: this is a best
-// case, the same for every stack. Go's timers may fire up to 1 ms late in an idle process, which a call meets twice.
+// out are loss, jitter, slow start, flow control, Nagle's algorithm, delayed acknowledgement and headers: this is a
+// best case, the same for every stack. Go's timers may be up to 1 ms late in an idle process: a call meets that twice.
 type Link struct {
 	Name     string        // in a row's name: link=3g
 	RTT      time.Duration // there and back, besides what the rates cost

@@ -43,13 +43,14 @@ func serve(t *testing.T, gate *relay.Gate, seen func(name string)) *httptest.Ser
 // there is one.
 func caller(t *testing.T, s *httptest.Server, tap *relay.Tap) func(ctx context.Context, name string) (string, error) {
 	t.Helper()
-	tr := &http.Transport{MaxConnsPerHost: 1, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, network, addr)
 		if err != nil || tap == nil {
 			return c, err
 		}
 		return tap.Wrap(c), nil
-	}}
+	}
+	tr := &http.Transport{MaxConnsPerHost: 1, DialContext: dial}
 	t.Cleanup(tr.CloseIdleConnections)
 	client := &http.Client{Transport: tr, Timeout: 10 * time.Second}
 	return func(ctx context.Context, name string) (string, error) {
@@ -127,7 +128,8 @@ func TestFilters(t *testing.T) {
 		next   string
 	}{
 		{"none", func([]byte) relay.Filter { return nil }, "hello bobby", nil, 1, "hello bobby"},
-		{"Replace", func([]byte) relay.Filter { return relay.Replace([]byte("bobby"), []byte("carol")) }, "hello carol", nil, 1, "hello carol"},
+		{"Replace", func([]byte) relay.Filter { return relay.Replace([]byte("bobby"), []byte("carol")) },
+			"hello carol", nil, 1, "hello carol"},
 		{"Cut, but not the connection after it", func(p []byte) relay.Filter { return relay.Cut(len(p) - 3) },
 			"hello bo", io.ErrUnexpectedEOF, 2, "hello bobby"},
 		{"Replay", relay.Replay, "hello alice", nil, 1, ""},
