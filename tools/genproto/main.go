@@ -1,6 +1,6 @@
 // Genproto writes the Go that the plugins for protobuf, grpc, connect and vtprotobuf make of the .proto files in
-// ../proto, each where its go_package says. Services of grpc and connect get packages of their own. It runs in the tools
-// module's folder, whose go.mod pins compiler and plugins; there is no protoc. Generated files whose source is gone
+// ../proto, each where its go_package says. Services of grpc and connect get packages of their own. It runs in the
+// tools module's folder, whose go.mod pins compiler and plugins; there is no protoc. Generated files whose source is gone
 // stay: remove them by hand.
 package main
 
