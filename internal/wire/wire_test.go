@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -239,28 +238,6 @@ func checkResponse(t *testing.T, version string, e exchange, got Message) {
 	assert.Len(t, got.Trailer, len(e.wantTrailer), e.why)
 }
 
-// TestHeaderTable sends more distinct headers than the table holds by default, over and over.
-func TestHeaderTable(t *testing.T) {
-	c, addr, r := start(t, "2", answer)
-	const rounds, fields = 5, 100
-	header := http.Header{}
-	for i := range fields {
-		header.Set(fmt.Sprintf("X-Field-%d", i), strings.Repeat(fmt.Sprint("~", i), 50))
-	}
-	for range rounds {
-		do(t, c, addr, exchange{method: "POST", path: "/users", header: header})
-	}
-	sent, _ := r.bytes(t)
-	assert.Less(t, len(sent), 2*fields*150, "no table was used")
-	requests, _ := r.read(t)
-	require.Len(t, requests, rounds)
-	for _, m := range requests {
-		for key, values := range header {
-			require.Equal(t, values, m.Header[key])
-		}
-	}
-}
-
 // TestCutOff reads every beginning of a recording.
 func TestCutOff(t *testing.T) {
 	for _, version := range []string{"1.1", "2"} {
@@ -295,41 +272,6 @@ func TestCutOff(t *testing.T) {
 			assert.GreaterOrEqual(t, len(seen), len(all), "each message counts once it is whole")
 		})
 	}
-}
-
-// TestReset cancels one call of three.
-func TestReset(t *testing.T) {
-	reached := make(chan struct{})
-	c, addr, r := start(t, "2", func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/hang" {
-			close(reached)
-			<-r.Context().Done()
-			return
-		}
-		answer(w, r)
-	})
-	do(t, c, addr, exchange{method: "POST", path: "/1"})
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		<-reached
-		cancel()
-	}()
-	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+addr+"/hang", nil)
-	require.NoError(t, err)
-	_, err = c.Do(req) //nolint:bodyclose // there is none
-	require.ErrorIs(t, err, context.Canceled)
-	do(t, c, addr, exchange{method: "POST", path: "/3"})
-	requests, responses := r.read(t)
-	assert.Equal(t, []string{"/1", "/hang", "/3"}, values(requests, ":path"))
-	assert.Equal(t, []string{"/1", "/3"}, values(responses, "X-Path"))
-}
-
-func values(messages []Message, key string) []string {
-	var all []string
-	for _, m := range messages {
-		all = append(all, m.Header.Get(key))
-	}
-	return all
 }
 
 func TestGarbage(t *testing.T) {

@@ -1,7 +1,7 @@
 // Genproto writes the Go that the plugins for protobuf, grpc, connect and vtprotobuf make of the .proto files in
 // ../proto, each where its go_package says. Services of grpc and connect get packages of their own. It runs in the
-// tools module's folder, whose go.mod pins compiler and plugins; there is no protoc. Generated files whose source is gone
-// stay: remove them by hand.
+// tools module's folder, whose go.mod pins compiler and plugins; there is no protoc. Generated files whose source is
+// gone stay: remove them by hand.
 package main
 
 import (
