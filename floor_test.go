@@ -123,11 +123,11 @@ func frameSizes(tb testing.TB) (request, reply int) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	sent, received := counter.Sent(), counter.Received()
+	sent, received := counter.Sent.Load(), counter.Received.Load()
 	if err := call(context.Background()); err != nil {
 		tb.Fatal(err)
 	}
-	return int(counter.Sent() - sent), int(counter.Received() - received)
+	return int(counter.Sent.Load() - sent), int(counter.Received.Load() - received)
 }
 
 // serviceFloor validates, answers and checks, on the generated types.

@@ -235,7 +235,7 @@ func (f *Fixture) Accepted() int64 {
 	if f.listener == nil {
 		return f.dialled.Load()
 	}
-	return f.listener.Accepted()
+	return f.listener.Accepted.Load()
 }
 
 // TLS returns what the client's newest handshake agreed on; false in clear.

@@ -416,7 +416,8 @@ func TestConnections(t *testing.T) {
 					require.Len(t, tap.Conns(), 3, "%s sees every connection", name)
 					var seen []byte
 					for _, c := range tap.Conns() {
-						seen = append(seen, c.Sent()...)
+						sent, _ := c.Bytes()
+						seen = append(seen, sent...)
 					}
 					require.NotEmpty(t, seen)
 					require.Equal(t, !mode.tls, bytes.Contains(seen, []byte("connect0@example.com")), "%s is beneath TLS", name)

@@ -38,7 +38,7 @@ func exchange(t *testing.T, s rpcbench.Stack) (request, reply wire.Message) {
 	_, err := f.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
 	require.NoError(t, err)
 	require.Len(t, tap.Conns(), 1)
-	requests, replies, err := wire.Read(tap.Conns()[0].Sent(), tap.Conns()[0].Received())
+	requests, replies, err := wire.Read(tap.Conns()[0].Bytes())
 	require.NoError(t, err)
 	require.Len(t, requests, len(replies))
 	request, reply = requests[len(requests)-1], replies[len(replies)-1]

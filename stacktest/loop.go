@@ -138,10 +138,10 @@ func openLoop(stack rpcbench.Stack, config rpcbench.Config, rate float64, wait f
 // sleeper returns a function that waits, until the benchmark ends.
 func sleeper(b *testing.B) func(time.Duration) {
 	b.Helper()
-	s, err := latency.NewSleeper()
+	sleep, stop, err := latency.NewSleeper()
 	orFail(b, "open loop", err)
-	b.Cleanup(func() { _ = s.Close() })
-	return s.Sleep
+	b.Cleanup(func() { _ = stop() })
+	return sleep
 }
 
 func (r row) benchmark(b *testing.B) {
@@ -203,7 +203,7 @@ func (r row) ready(tb testing.TB, f *rpcbench.Fixture) (*latency.Loop, rounds) {
 
 // guard returns the error of do, and closes the fixture when no call of the loop has begun for long.
 func (r row) guard(f *rpcbench.Fixture, loop *latency.Loop, do func() error) error {
-	dog := fixture.Watch(f, r.hang, loop.Begun)
+	dog := fixture.Watch(f, r.hang, loop.Begun.Load)
 	defer dog.Stop()
 	if err := do(); err != nil {
 		return fmt.Errorf("%w%s", err, dog.Note())
@@ -338,9 +338,9 @@ func (r row) countBytes(b *testing.B) {
 	var wire relay.Counter
 	var sent, received int64
 	r.config.WrapClient = wrapped(r.config.WrapClient, wire.Wrap)
-	n := r.pass(b, func() { sent, received = wire.Sent(), wire.Received() })
-	b.ReportMetric(float64(wire.Sent()-sent)/float64(n), "sent-B/op")
-	b.ReportMetric(float64(wire.Received()-received)/float64(n), "recv-B/op")
+	n := r.pass(b, func() { sent, received = wire.Sent.Load(), wire.Received.Load() })
+	b.ReportMetric(float64(wire.Sent.Load()-sent)/float64(n), "sent-B/op")
+	b.ReportMetric(float64(wire.Received.Load()-received)/float64(n), "recv-B/op")
 }
 
 // wrapped is inner with outer around it. Either may be nil.

@@ -1,10 +1,10 @@
-// Package allocproof proves whose code ran, through the allocation profile: the profile names every function on the stack of
-// every allocation. Neither a wrapper that counts calls nor the bytes on the wire can tell two JSON libraries apart.
+// Package allocproof proves whose code ran, through the allocation profile: it names each function on the stack of each
+// allocation. Neither a wrapper that counts calls nor the bytes on the wire can tell two JSON libraries apart.
 //
 // Code that doesn't allocate leaves no trace. Counts aren't exact: objects of less than 16 bytes without pointers share
-// blocks, and only the first of a block is counted (each of them under the race detector). A collection that starts within
-// an allocation makes an object or two of its own beneath the same functions. A closure of an inlined function may carry
-// the name of the function it was inlined into.
+// blocks, and only the first of a block is counted (each of them under the race detector). A collection that starts
+// within an allocation makes an object or two of its own beneath the same functions. A closure of an inlined function
+// may carry the name of the function it was inlined into.
 package allocproof
 
 import (
@@ -16,14 +16,10 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/google/pprof/profile"
 )
-
-// ErrBusy says that another Run is under way.
-var ErrBusy = errors.New("allocproof: another Run is under way, one would count the other's objects")
 
 // wholeDepth is how many frames surely aren't cut: Go keeps 128 (GODEBUG=profstackdepth), the runtime's own among them.
 const wholeDepth = 100
@@ -32,60 +28,54 @@ const wholeDepth = 100
 type Profile struct{ stacks []stack }
 
 type stack struct {
-	packages []string // import path of each frame
-	root     string   // the function that the goroutine began with, or Client
-	total    amount
+	packages       []string // import path of each frame
+	root           string   // the function that the goroutine began with, or Client
+	objects, bytes int64
 }
 
-// amount is the first two values of a profile's sample: objects and bytes allocated, or goroutines.
-type amount [2]int64
-
-// Run calls fn on the calling goroutine and returns all that the process allocates meanwhile. So nothing else should run, in
-// particular no parallel test. Run sets [runtime.MemProfileRate] and restores it, also when fn panics or ends its goroutine.
-//
-// A Run during another, nested or on another goroutine, returns [ErrBusy] without calling fn; two that start at the same
-// moment may both. A stack so deep that its root may be cut off is an error, since its side is unknown.
+// Run calls fn on the calling goroutine and returns all that the process allocates meanwhile. So nothing else should
+// run, in particular no parallel test. Run sets [runtime.MemProfileRate], and restores it even when fn panics or ends
+// its goroutine. During another Run, or with -memprofilerate=1, it returns an error without calling fn. It is an error
+// too if a stack is so deep that its root may be cut off: its side is unknown.
 func Run(fn func()) (Profile, error) {
-	if n, err := running(); err != nil {
-		return Profile{}, err
-	} else if n > 1 {
-		return Profile{}, ErrBusy
+	rate := runtime.MemProfileRate
+	if rate <= 1 { // which only Run sets
+		return Profile{}, errors.New("allocproof: another Run is under way, one would count the other's objects")
 	}
-	defer func(rate int) { runtime.MemProfileRate = rate }(runtime.MemProfileRate)
+	defer func() { runtime.MemProfileRate = rate }()
 	// At rates up to 1 a profile is written as counted; above, it would be scaled to an estimate. At 0 reading it, which
-	// allocates more than most fn, leaves nothing in it.
+	// allocates more than most fn, leaves next to nothing in it.
 	runtime.MemProfileRate = 0
-	before, err := read("allocs")
+	before, err := read()
 	if err != nil {
 		return Profile{}, err
 	}
 	runtime.MemProfileRate = 1
 	client(fn)
 	runtime.MemProfileRate = 0
-	after, err := read("allocs")
+	after, err := read()
 	if err != nil {
 		return Profile{}, err
 	}
+	before.Scale(-1)
+	grown, err := profile.Merge([]*profile.Profile{after, before})
+	if err != nil {
+		return Profile{}, fmt.Errorf("allocproof: compare the profiles: %w", err)
+	}
 	var p Profile
-	for key, total := range after {
-		s := stack{total: amount{total[0] - before[key][0], total[1] - before[key][1]}}
-		if s.total[0] <= 0 {
-			continue
-		}
-		for frame := range strings.Lines(key) {
-			function, _, _ := strings.Cut(frame, "\t")
-			path := importPath(function)
-			s.packages = append(s.packages, path)
-			switch {
-			case s.root == Client:
-			case function == own("client"):
-				s.root = Client
-			case path != "runtime" && path != "sync": // sync.WaitGroup.Go starts many a goroutine
-				s.root = function
+	for _, sample := range grown.Sample {
+		s := stack{objects: sample.Value[0], bytes: sample.Value[1]}
+		for _, location := range sample.Location {
+			for _, line := range location.Line { // more than one where functions are inlined
+				s.add(line.Function.Name)
 			}
 		}
+		if s.objects == 0 { // only freed, or of read: each P records one object after the rate has changed
+			continue
+		}
 		if s.root != Client && len(s.packages) > wholeDepth {
-			return Profile{}, fmt.Errorf("allocproof: a stack of %d frames, the root may be cut off: it begins\n%.500s", len(s.packages), key)
+			return Profile{}, fmt.Errorf("allocproof: a stack of %d frames, the root may be cut off: it begins in %q",
+				len(s.packages), s.packages[:10])
 		}
 		p.stacks = append(p.stacks, s)
 	}
@@ -95,31 +85,54 @@ func Run(fn func()) (Profile, error) {
 // Client is the root of what the goroutine that called Run allocated.
 const Client = "client"
 
-// Objects returns how many objects were allocated beneath functions of a library, for however many frames between, by the
-// function that their goroutine began with. A goroutine that fn itself started counts under its own function. Stacks that
-// also hold a function of an excepted package are left out.
+// client marks the stacks of fn.
+//
+//go:noinline
+func client(fn func()) { fn() }
+
+// add adds the next frame towards the root.
+func (s *stack) add(function string) {
+	path := importPath(function)
+	s.packages = append(s.packages, path)
+	switch {
+	case function == own("read"):
+		s.objects, s.bytes = 0, 0
+	case s.root == Client:
+	case function == own("client"):
+		s.root = Client
+	case path != "runtime" && path != "sync": // sync.WaitGroup.Go starts many a goroutine
+		s.root = function
+	}
+}
+
+// own is the name of one of this package's functions, as profiles give it.
+func own(function string) string { return reflect.TypeFor[Profile]().PkgPath() + "." + function }
+
+// Objects returns how many objects were allocated beneath functions of a library, for however many frames between, by
+// the function that their goroutine began with. A goroutine that fn itself started counts under its own function.
+// Stacks that also hold a function of an excepted package are left out.
 func (p Profile) Objects(library string, except ...string) map[string]int64 {
-	return p.sum(0, library, except)
+	return p.sum(library, except, func(s stack) int64 { return s.objects })
 }
 
 // Bytes returns what Objects does, in bytes.
 func (p Profile) Bytes(library string, except ...string) map[string]int64 {
-	return p.sum(1, library, except)
+	return p.sum(library, except, func(s stack) int64 { return s.bytes })
 }
 
-func (p Profile) sum(value int, library string, except []string) map[string]int64 {
+func (p Profile) sum(library string, except []string, amount func(stack) int64) map[string]int64 {
 	roots := map[string]int64{}
 	for _, s := range p.stacks {
 		of := slices.ContainsFunc(s.packages, func(path string) bool { return Within(path, library) })
 		if of && !slices.ContainsFunc(s.packages, func(path string) bool { return slices.Contains(except, path) }) {
-			roots[s.root] += s.total[value]
+			roots[s.root] += amount(s)
 		}
 	}
 	return roots
 }
 
-// Within reports whether a package belongs to a library. A library outside the standard library is its path and every path
-// below. One of the standard library is a single package, since encoding/json/v2 is another library than encoding/json.
+// Within reports whether a package belongs to a library. A library outside the standard library is its path and every
+// path below. One of the standard library is a package: encoding/json/v2 is another library than encoding/json.
 func Within(pkgPath, library string) bool {
 	domain, _, _ := strings.Cut(library, "/")
 	return pkgPath == library || strings.Contains(domain, ".") && strings.HasPrefix(pkgPath, library+"/")
@@ -135,62 +148,22 @@ func (p Profile) Packages() []string {
 	return slices.Compact(all)
 }
 
-// client marks the stacks of fn.
-//
-//go:noinline
-func client(fn func()) { fn() }
-
-// running counts the Runs under way, the caller's among them, on the stacks of all goroutines: no variable is needed.
-func running() (n int64, err error) {
-	stacks, err := read("goroutine")
-	for key, goroutines := range stacks {
-		for frame := range strings.Lines(key) {
-			if strings.HasPrefix(frame, own("Run")+"\t") {
-				n += goroutines[0]
-			}
-		}
-	}
-	return n, err
-}
-
-// read returns the amount of each stack of a profile: allocated so far, or goroutines. The key has a line
-// "function\tline\n" per frame, leaf first. What read itself allocates is left out.
-func read(name string) (map[string]amount, error) {
-	// A profile may be two collections old, and one may be half way.
-	for range 3 {
+// read returns what was allocated so far.
+func read() (*profile.Profile, error) {
+	for range 3 { // a profile may be two collections old, and one may be half way
 		runtime.GC()
 	}
 	var buf bytes.Buffer
 	// Through pprof, since the frames of runtime.MemProfileRecord end at 32.
-	if err := pprof.Lookup(name).WriteTo(&buf, 0); err != nil {
-		return nil, fmt.Errorf("allocproof: write the %s profile: %w", name, err)
+	if err := pprof.Lookup("allocs").WriteTo(&buf, 0); err != nil {
+		return nil, fmt.Errorf("allocproof: write the profile: %w", err)
 	}
-	prof, err := profile.ParseData(buf.Bytes())
+	p, err := profile.ParseData(buf.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("allocproof: read the %s profile: %w", name, err)
+		return nil, fmt.Errorf("allocproof: read the profile: %w", err)
 	}
-	values := map[string]amount{}
-	for _, s := range prof.Sample {
-		var key strings.Builder
-		for _, loc := range s.Location {
-			for _, line := range loc.Line { // more than one where functions are inlined
-				key.WriteString(line.Function.Name + "\t" + strconv.FormatInt(line.Line, 10) + "\n")
-			}
-		}
-		if name == "goroutine" || !strings.Contains(key.String(), own("read")+"\t") {
-			v := values[key.String()]
-			v[0] += s.Value[0]
-			if len(s.Value) > 1 {
-				v[1] += s.Value[1]
-			}
-			values[key.String()] = v
-		}
-	}
-	return values, nil
+	return p, nil
 }
-
-// own is the name of one of this package's functions, as profiles give it.
-func own(function string) string { return reflect.TypeFor[Profile]().PkgPath() + "." + function }
 
 // importPath takes the import path from a function's name such as "gopkg.in/yaml%2ev3.(*Decoder).Decode". Brackets
 // of receivers and type arguments hold paths of their own.

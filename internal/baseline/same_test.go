@@ -52,7 +52,7 @@ func lastMessages(t *testing.T, tap *relay.Tap, n int) (requests, replies []wire
 	t.Helper()
 	conns := tap.Conns()
 	require.Len(t, conns, 1)
-	requests, replies, err := wire.Read(conns[0].Sent(), conns[0].Received())
+	requests, replies, err := wire.Read(conns[0].Bytes())
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(requests), n)
 	require.Len(t, replies, len(requests))

@@ -38,8 +38,8 @@ type Report struct {
 	Error       string        `json:"error,omitempty"` // why it ends
 	Addr        string        `json:"addr"`
 	Certificate []byte        `json:"certificate,omitempty"` // DER; the key stays in the child
-	Accepted    int64         `json:"accepted"`              // connections, but for the one that the child itself has opened
-	CPU         time.Duration `json:"cpu_ns"`                // user and system time so far; 0 where the system doesn't tell
+	Accepted    int64         `json:"accepted"`              // connections, but for the one of the child itself
+	CPU         time.Duration `json:"cpu_ns"`                // user and system time so far; 0 where it isn't told
 	Bytes       uint64        `json:"bytes"`                 // allocated on the heap so far, freed or not
 	Allocs      uint64        `json:"allocs"`
 }
@@ -107,20 +107,22 @@ func serve(in *bufio.Reader, reports *json.Encoder, stack rpcbench.Stack) error 
 type Server struct {
 	Report // the newest
 
+	// Close ends the child, and returns when it has ended. Its error is what the child said last, or how it ended.
+	Close func() error
+
 	cmd     *exec.Cmd
 	reports *json.Decoder
 	in      io.WriteCloser // its end is the child's
 	kill    func()
-	stop    func() error
 }
 
-// Start starts this program as a child, which must call [Serve], and has it serve the stack of that name, or the second of
-// a cross. The child has the GOMAXPROCS that this process has at that moment. ctx bounds the start.
+// Start starts this program as a child, which must call [Serve], and has it serve the stack of that name, or the second
+// of a cross. The child has the GOMAXPROCS that this process has at that moment. ctx bounds the start.
 func Start(ctx context.Context, stack string, tls bool, stderr io.Writer) (*Server, error) {
 	path, err := os.Executable()
 	s := &Server{cmd: exec.Command(path)}
 	s.kill = func() { _ = s.cmd.Process.Kill() }
-	s.stop = sync.OnceValue(s.end)
+	s.Close = sync.OnceValue(s.end)
 	s.cmd.Env = append(os.Environ(), stackEnv+"="+ServerOf(stack), tlsEnv+"="+strconv.FormatBool(tls),
 		"GOMAXPROCS="+strconv.Itoa(runtime.GOMAXPROCS(0)))
 	s.cmd.Stderr = stderr
@@ -133,7 +135,7 @@ func Start(ctx context.Context, stack string, tls bool, stderr io.Writer) (*Serv
 	release := context.AfterFunc(ctx, s.kill)
 	err = s.read()
 	if !release() {
-		_ = s.stop()
+		_ = s.Close()
 		err = fmt.Errorf("server process: %w", context.Cause(ctx))
 	}
 	return s, err
@@ -145,7 +147,8 @@ func ServerOf(stack string) string {
 	return cmp.Or(server, client)
 }
 
-// Ask has the child report, after a garbage collection if told to. What a report costs, a few allocations, is in the next.
+// Ask has the child report, after a garbage collection if told to. What a report costs, a few allocations, is in the
+// next.
 func (s *Server) Ask(afterCollection bool) error {
 	question := "report\n"
 	if afterCollection {
@@ -158,38 +161,24 @@ func (s *Server) Ask(afterCollection bool) error {
 // read reads a report. A child that fails to make one is ended.
 func (s *Server) read() error {
 	defer time.AfterFunc(limit, s.kill).Stop()
-	var r Report
-	switch err := s.reports.Decode(&r); {
-	case errors.As(err, new(*json.SyntaxError)):
-		_ = s.stop()
-		return fmt.Errorf("server process: %w", err)
-	case err != nil:
-		return fmt.Errorf("server process: no answer: %w", cmp.Or(s.stop(), err))
-	case r.Error != "":
-		_ = s.stop()
-		return errors.New("server process: " + r.Error)
+	err := s.reports.Decode(&s.Report)
+	if err == nil && s.Error == "" {
+		return nil
 	}
-	s.Report = r
-	return nil
-}
-
-// Close ends the child, and returns when it has ended. Its error is what the child said last, or how it ended.
-func (s *Server) Close() error {
-	if err := s.stop(); err != nil {
-		return fmt.Errorf("server process: %w", err)
-	}
-	return nil
+	return cmp.Or(s.Close(), fmt.Errorf("server process: %w", err))
 }
 
 func (s *Server) end() error {
 	defer time.AfterFunc(limit, s.kill).Stop()
 	_ = s.in.Close()
-	var last Report
-	for s.reports.Decode(&last) == nil {
+	for s.reports.Decode(&s.Report) == nil {
 	}
 	err := s.cmd.Wait()
-	if last.Error != "" {
-		err = errors.New(last.Error)
+	if s.Error != "" {
+		err = errors.New(s.Error)
+	}
+	if err != nil {
+		err = fmt.Errorf("server process: %w", err)
 	}
 	return err
 }

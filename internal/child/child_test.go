@@ -165,10 +165,10 @@ func TestGOMAXPROCSIsTheParents(t *testing.T) {
 
 func TestFailures(t *testing.T) {
 	for _, c := range []struct{ why, stack, want string }{
-		{"an unknown stack", "mine", `server process: TestMain does not name the stack "mine": stacktest.Main takes stacks`},
-		{"work injected by name", "grpcprotobuf+work=24h", `server process: TestMain does not name the stack "grpcprotobuf+work=24h": stacktest.Main takes stacks`},
+		{"work injected by name", "grpcprotobuf+work=24h",
+			`server process: TestMain does not name the stack "grpcprotobuf+work=24h": stacktest.Main takes stacks`},
 		{"no server can be made", "noserver", "server process: noserver: server: odd"},
-		{"a child that ends", "exits", "server process: no answer: exit status 3"},
+		{"a child that ends", "exits", "server process: exit status 3"},
 		{"a child that prints", "prints", "server process: invalid character 'h' looking for beginning of value"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestAChildThatDies(t *testing.T) {
 	for err == nil {
 		err = s.Ask(false)
 	}
-	require.EqualError(t, err, "server process: no answer: signal: killed")
+	require.EqualError(t, err, "server process: signal: killed")
 	gone(t, s.cmd.Process.Pid)
 	_, err = f.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
 	require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
@@ -262,7 +262,7 @@ func TestStartIsCancelled(t *testing.T) {
 func TestAParentDoesNotWaitForEver(t *testing.T) {
 	for why, wait := range map[string]func(*Server) error{
 		"for an answer": func(s *Server) error { return s.Ask(true) },
-		"for the end":   (*Server).Close,
+		"for the end":   func(s *Server) error { return s.Close() },
 	} {
 		t.Run(why, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -270,8 +270,9 @@ func TestAParentDoesNotWaitForEver(t *testing.T) {
 				defer child.Close()
 				go func() { _, _ = io.Copy(io.Discard, child) }()
 				began := time.Now()
-				s := &Server{cmd: new(exec.Cmd), reports: json.NewDecoder(parent), in: keepOpen{parent}, kill: func() { _ = parent.Close() }}
-				s.stop = sync.OnceValue(s.end)
+				s := &Server{cmd: new(exec.Cmd), reports: json.NewDecoder(parent), in: keepOpen{parent}}
+				s.kill = func() { _ = parent.Close() }
+				s.Close = sync.OnceValue(s.end)
 				require.Error(t, wait(s))
 				require.Equal(t, limit, time.Since(began))
 			})

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -70,7 +69,7 @@ func modules() (list []string) {
 	return list
 }
 
-// version is that of the code that runs: of what replaces a module, if anything does, and of a folder that replaces it the commit.
+// version is that of the code that runs: of what replaces a module, and the commit of a folder that replaces it.
 func version(m *debug.Module) string {
 	switch {
 	case m.Replace == nil:
@@ -78,11 +77,10 @@ func version(m *debug.Module) string {
 	case m.Replace.Version != "" && m.Replace.Version != "(devel)":
 		return m.Replace.Path + "@" + m.Replace.Version
 	}
-	dir := m.Replace.Path
-	if !filepath.IsAbs(dir) { // to the module that replaces it
-		dir = output("go", "list", "-m", "-f", "{{.Dir}}", m.Path)
+	if dir := output("go", "list", "-m", "-f", "{{.Dir}}", m.Path); dir != "" {
+		return cmp.Or(head(dir), "replaced")
 	}
-	return cmp.Or(head(dir), "replaced")
+	return "replaced"
 }
 
 // head is the commit of the work tree that dir is in, "" without one.
@@ -111,13 +109,10 @@ func cpuModel() string {
 }
 
 // Experiment is the GOEXPERIMENT this binary was built with, which is a different standard library.
-func Experiment() string {
-	_, e, _ := strings.Cut(runtime.Version(), " X:")
-	return cmp.Or(e, settings()["GOEXPERIMENT"])
-}
+func Experiment() string { return settings()["GOEXPERIMENT"] }
 
-// Build returns how this binary was built, where that changes what is measured: race detector, coverage, compiler flags,
-// profile-guided optimization. It is "" for a plain build.
+// Build returns how this binary was built, where that changes what is measured: race detector, coverage, compiler
+// flags, profile-guided optimization. It is "" for a plain build.
 func Build() string { return flags(settings()) }
 
 func flags(settings map[string]string) string {
@@ -131,7 +126,7 @@ func flags(settings map[string]string) string {
 }
 
 // JSONEngine is the import path of the package that does encoding/json's work in this build: encoding/json itself, or
-// encoding/json/v2, which Go 1.27 puts beneath encoding/json unless GOEXPERIMENT=nojsonv2. One of the two declares Marshaler.
+// encoding/json/v2, which Go 1.27 puts beneath it unless GOEXPERIMENT=nojsonv2. One of the two declares Marshaler.
 func JSONEngine() string { return reflect.TypeFor[json.Marshaler]().PkgPath() }
 
 // output is what a command prints, or "" where it can't be run.

@@ -1,7 +1,6 @@
 package environ
 
 import (
-	"os"
 	"runtime/debug"
 	"testing"
 
@@ -39,20 +38,21 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestVersionOfAReplacement: an outsider's header names the rpcbench that measured, also when a replace directive put it there.
+// An outsider's header names the rpcbench that measured, also when a replace directive put it there.
 func TestVersionOfAReplacement(t *testing.T) {
-	here, err := os.Getwd()
-	require.NoError(t, err)
+	const here = "github.com/rpcbench/rpcbench"
 	for why, test := range map[string]struct {
+		module  string
 		replace *debug.Module
 		want    string
 	}{
-		"by nothing":        {nil, "v1.2.3"},
-		"by another module": {&debug.Module{Path: "example.com/fork", Version: "v1.2.4"}, "example.com/fork@v1.2.4"},
-		"by a work tree":    {&debug.Module{Path: here, Version: "(devel)"}, head(".")},
-		"by a bare folder":  {&debug.Module{Path: t.TempDir()}, "replaced"},
+		"by nothing":        {here, nil, "v1.2.3"},
+		"by another module": {here, &debug.Module{Path: "example.com/fork", Version: "v1.2.4"}, "example.com/fork@v1.2.4"},
+		"by a work tree":    {here, &debug.Module{Path: "../..", Version: "(devel)"}, head(".")},
+		"by a bare folder":  {"example.com/m", &debug.Module{Path: "../m"}, "replaced"},
 	} {
-		require.Equal(t, test.want, version(&debug.Module{Path: "example.com/m", Version: "v1.2.3", Replace: test.replace}), why)
+		m := &debug.Module{Path: test.module, Version: "v1.2.3", Replace: test.replace}
+		require.Equal(t, test.want, version(m), why)
 	}
 	require.Regexp(t, `^[0-9a-f]{12}(\+changes)?$`, head("."))
 }

@@ -1,5 +1,5 @@
-// Package latency makes calls at the same time, in a closed loop or at planned starts, and gives the percentiles of their
-// latencies. A percentile with fewer than ten samples beyond it is absent, because the next run would give another.
+// Package latency makes calls at the same time, in a closed loop or at planned starts, and gives the percentiles of
+// their latencies. A percentile with fewer than ten samples beyond it is absent: the next run would give another.
 package latency
 
 import (
@@ -8,22 +8,16 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Durations from Min to Max are kept to 3 significant digits, in 264 KiB that are allocated once.
-const (
-	Min = time.Nanosecond
-	Max = time.Hour
+// Max is the longest duration that is kept.
+const Max = time.Hour
 
-	digits = 3
-	beyond = 10 // samples, for a percentile to be had
-)
-
-// Recorder records durations. One goroutine at a time may use it. [New] makes one that has allocated all it ever will.
+// Recorder records durations from a nanosecond to Max, to 3 significant digits. One goroutine at a time may use it.
 type Recorder struct{ hist *hdrhistogram.Histogram }
 
-// New returns an empty Recorder.
-func New() *Recorder { return &Recorder{hdrhistogram.New(int64(Min), int64(Max), digits)} }
+// New returns an empty Recorder, which has allocated all it ever will: 264 KiB.
+func New() *Recorder { return &Recorder{hdrhistogram.New(1, int64(Max), 3)} }
 
-// Record adds one sample. A sample longer than Max counts as Max, so that a stall stays in the tail; a negative one counts as 0.
+// Record adds one sample. One longer than Max counts as Max, so that a stall stays in the tail; a negative one is 0.
 func (r *Recorder) Record(d time.Duration) {
 	_ = r.hist.RecordValue(int64(min(max(d, 0), Max))) // fails only out of range
 }
@@ -31,10 +25,13 @@ func (r *Recorder) Record(d time.Duration) {
 // Count returns how many samples are recorded.
 func (r *Recorder) Count() int64 { return r.hist.TotalCount() }
 
-// Quantile returns the duration that a fraction q of the samples, such as 0.99, does not exceed: that of a sample to within
-// 0.1 %, rounded up. It is false where fewer than ten samples are expected beyond it, as for 0.99 of 999 samples.
+// Quantile returns the duration that a fraction q of the samples, such as 0.99, does not exceed: that of a sample to
+// within 0.1 %, rounded up. It is false where fewer than ten samples are expected beyond it, as for 0.99 of 999.
 func (r *Recorder) Quantile(q float64) (time.Duration, bool) {
-	const rounding = 1e-8 // of 1-q: 100 * (1-0.9) is a little less than 10
+	const (
+		beyond   = 10   // samples, for a percentile to be had
+		rounding = 1e-8 // of 1-q: 100 * (1-0.9) is a little less than 10
+	)
 	if n := float64(r.Count()); !(n*(1-q)+rounding >= beyond) {
 		return 0, false
 	}

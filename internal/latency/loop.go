@@ -17,11 +17,11 @@ const (
 
 // Loop lets callers, a goroutine each, make calls at the same time, and records how long the calls take.
 //
-// In a closed loop a caller calls again as soon as it has its reply. An open loop plans starts at a fixed rate, whatever becomes
-// of the calls, and times each call from its planned start. A stall of 200 ms then makes slow calls of all that were planned
-// meanwhile, where a closed loop records one: coordinated omission (G. Tene, https://github.com/giltene/wrk2).
+// In a closed loop a caller calls again as soon as it has its reply. An open loop plans starts at a fixed rate and
+// times each call from its planned start. A stall of 200 ms then makes slow calls of all that were planned meanwhile,
+// where a closed loop records one: coordinated omission (G. Tene, https://github.com/giltene/wrk2).
 //
-// One goroutine calls Start, then either Run or Next as often as there are starts, then Finish, and then reads the figures.
+// One goroutine calls Start, then Run, or Next for each start and then Finish, and then reads the figures.
 type Loop struct {
 	Latency  Recorder // from the start of a call, in an open loop the planned one, to its end
 	Lateness Recorder // of an open loop: from the planned start until a caller began its call; also of dropped starts
@@ -29,48 +29,46 @@ type Loop struct {
 
 	rate    float64 // of an open loop; 0 in a closed one
 	wait    func(time.Duration)
-	planned int64        // starts
-	idle    atomic.Int64 // callers without a start
+	planned int64 // starts
 
 	starts  chan start // in a closed loop nothing is sent, and callers begin when it is closed
 	finish  sync.Once
 	callers sync.WaitGroup
 	began   time.Time // the times below are since then; in an open loop the first planned start
-	limit   int64     // of begun, in a closed loop
+	limit   int64     // of Begun, in a closed loop
 	failed  atomic.Pointer[error]
 
 	mu   sync.Mutex    // of Latency, Lateness and last
 	last time.Duration // end of a call
 
-	_     [64]byte     // callers read what is above for every call, on cores that should not wait for begun
-	begun atomic.Int64 // calls
+	_ [64]byte // callers read what is above for every call, on cores that should not wait for Begun
+
+	Begun atomic.Int64 // calls so far, of the warm-up too; any goroutine may ask at any time
 }
 
 // start is a start on its way to a caller.
 type start struct {
-	due time.Duration // when planned; in a closed loop now
-
-	// late is how late the generator handed over a start that found every caller busy: the stack causes the wait for a caller.
-	// late is negative if a caller was idle: the generator causes that caller's delay.
-	late time.Duration
+	due  time.Duration // when planned; in a closed loop now
+	late time.Duration // that the generator caused
 }
 
 // NewClosed makes a closed loop.
 func NewClosed() *Loop { return &Loop{Latency: *New(), starts: make(chan start)} }
 
-// NewOpen makes an open loop of rate starts per second, between MinRate and MaxRate. As many starts as queue wait for a free
-// caller: their wait is part of their latency. wait is called before every start, and waits as [Sleeper.Sleep] does.
+// NewOpen makes an open loop of rate starts per second, between MinRate and MaxRate. As many starts as queue wait for a
+// free caller: their wait is part of their latency. wait is called before every start, as [NewSleeper] makes it.
 func NewOpen(rate float64, queue int, wait func(time.Duration)) (*Loop, error) {
 	if !(rate >= MinRate && rate <= MaxRate) {
-		return nil, fmt.Errorf("open loop: a rate of %v calls per second has to lie between %v and %v", rate, MinRate, int(MaxRate))
+		return nil, fmt.Errorf("open loop: a rate of %v calls per second has to lie between %v and %v",
+			rate, MinRate, int(MaxRate))
 	}
 	l := NewClosed()
 	l.Lateness, l.rate, l.wait, l.starts = *New(), rate, wait, make(chan start, queue)
 	return l, nil
 }
 
-// Start starts a caller for each of rounds, which makes the calls of its round in turn. Start returns when each caller has made
-// warm calls, which are not recorded. After an error of those calls nothing is left running.
+// Start starts a caller for each of rounds, which makes the calls of its round in turn. Start returns when each caller
+// has made warm calls, which are not recorded. After an error of those calls nothing is left running.
 func (l *Loop) Start(warm int, rounds ...[]func(context.Context) error) error {
 	var cold sync.WaitGroup
 	cold.Add(len(rounds))
@@ -84,13 +82,12 @@ func (l *Loop) Start(warm int, rounds ...[]func(context.Context) error) error {
 				}
 			}()
 			for i := range warm {
-				l.begun.Add(1)
+				l.Begun.Add(1)
 				if err := round[i%len(round)](context.Background()); err != nil {
 					l.fail(fmt.Errorf("warm-up: %w", err))
 					return
 				}
 			}
-			l.idle.Add(1)
 			warmed()
 			l.serve(round)
 		})
@@ -102,10 +99,11 @@ func (l *Loop) Start(warm int, rounds ...[]func(context.Context) error) error {
 	return nil
 }
 
-// Run makes n calls, or plans n starts, and then calls Finish. Callers of a closed loop share the calls, quick ones making more.
+// Run makes n calls, or plans n starts, and then calls Finish. Callers of a closed loop share the calls, quick ones
+// making more.
 func (l *Loop) Run(n int64) error {
 	if l.rate == 0 {
-		l.began, l.limit = time.Now(), l.begun.Load()+n
+		l.began, l.limit = time.Now(), l.Begun.Load()+n
 		return l.Finish()
 	}
 	for i := int64(0); i < n && l.Next() == nil; i++ {
@@ -113,27 +111,23 @@ func (l *Loop) Run(n int64) error {
 	return l.Finish()
 }
 
-// Next waits for the next planned start and hands it to a free caller or to the queue, or else counts it as dropped. The
-// first is planned 1/rate after the first Next, start i is i/rate after that. An overdue start goes out at once. Next
-// returns the error of the first call that failed or panicked; no more calls are made then.
+// Next waits for the next planned start and hands it to a free caller or to the queue, or else counts it as dropped.
+// The first is planned 1/rate after the first Next, start i is i/rate after that. An overdue start goes out at once.
+// Next returns the error of the first call that failed or panicked; no more calls are made then.
 func (l *Loop) Next() error {
 	if l.planned == 0 {
 		l.began = time.Now().Add(l.plan(1))
 	}
-	s := start{due: l.plan(l.planned), late: -1}
+	s := start{due: l.plan(l.planned)}
 	l.planned++
 	l.wait(s.due - time.Since(l.began))
-	late := max(0, time.Since(l.began)-s.due)
-	if l.idle.Add(-1) < 0 {
-		s.late = late
-	}
+	s.late = max(0, time.Since(l.began)-s.due)
 	select {
 	case l.starts <- s:
 	default:
 		l.Drops++
-		l.idle.Add(1)
 		l.mu.Lock()
-		l.Lateness.Record(late)
+		l.Lateness.Record(s.late)
 		l.mu.Unlock()
 	}
 	return l.failure()
@@ -147,22 +141,26 @@ func (l *Loop) plan(i int64) time.Duration {
 // take returns the next start for a caller, or false if there is no more.
 func (l *Loop) take() (start, bool) {
 	if l.rate == 0 {
-		more := l.begun.Add(1) <= l.limit
+		more := l.Begun.Add(1) <= l.limit
 		return start{due: time.Since(l.began)}, more
 	}
-	s, more := <-l.starts
-	if more {
-		l.begun.Add(1)
-	}
-	if s.late < 0 {
+	var s start
+	more := true
+	select {
+	case s, more = <-l.starts: // it has waited for a caller, which is the stack's doing
+	default:
+		s, more = <-l.starts
 		s.late = time.Since(l.began) - s.due
+	}
+	if more {
+		l.Begun.Add(1)
 	}
 	return s, more
 }
 
 // serve makes the calls of one caller.
 func (l *Loop) serve(round []func(context.Context) error) {
-	var batch [64]struct{ took, late, end time.Duration } // to be recorded together: a lock for each op would be the harness's
+	var batch [64]struct{ took, late, end time.Duration } // recorded together: a lock for each op would be the harness's
 	filled := 0
 	record := func() {
 		l.mu.Lock()
@@ -187,9 +185,6 @@ func (l *Loop) serve(round []func(context.Context) error) {
 		}
 		err := round[i%len(round)](context.Background())
 		end := time.Since(l.began)
-		if l.rate > 0 {
-			l.idle.Add(1)
-		}
 		if err != nil {
 			l.fail(fmt.Errorf("call at %v: %w", s.due, err))
 			return
@@ -210,9 +205,6 @@ func (l *Loop) failure() error {
 	return nil
 }
 
-// Begun changes whenever a call begins. Any goroutine may ask at any time.
-func (l *Loop) Begun() int64 { return l.begun.Load() }
-
 // Finish waits for the calls under way and in the queue, ends the callers, and returns the error of the first call that
 // failed. Finish may be called again.
 func (l *Loop) Finish() error {
@@ -221,8 +213,8 @@ func (l *Loop) Finish() error {
 	return l.failure()
 }
 
-// Achieved returns how many calls per second an open loop made: those that were not dropped, over the time for which starts were
-// planned, or until the last call ended if that is longer.
+// Achieved returns how many calls per second an open loop made: those that were not dropped, over the time for which
+// starts were planned, or until the last call ended if that is longer.
 func (l *Loop) Achieved() float64 {
 	return float64(l.Latency.Count()) / max(l.plan(l.planned), l.last).Seconds()
 }

@@ -19,14 +19,16 @@ type rule struct {
 type check func(f *file, n ast.Node, up []ast.Node) bool
 
 var rules = []rule{
-	{"http-handler", "without Handler it serves http.DefaultServeMux, where any package may register: use a literal that sets it",
+	{"http-handler",
+		"without Handler it serves http.DefaultServeMux, where any package may register: use a literal that sets it",
 		everywhere, unset("net/http.Server", "Handler", 1)},
-	{"http-transport", "without Transport it shares http.DefaultTransport, two idle connections per host: use a literal that sets it",
+	{"http-transport",
+		"without Transport it shares http.DefaultTransport, two idle connections per host: use a literal that sets it",
 		everywhere, unset("net/http.Client", "Transport", 0)},
 	{"http-global", "it acts on a mux, client or transport that the whole process shares",
 		everywhere, uses("net/http.Get", "net/http.Post", "net/http.PostForm", "net/http.Head", "net/http.Handle",
-			"net/http.HandleFunc", "net/http.ListenAndServe", "net/http.ListenAndServeTLS", "net/http.Serve", "net/http.ServeTLS",
-			"net/http.DefaultServeMux", "net/http.DefaultClient", "net/http.DefaultTransport")},
+			"net/http.HandleFunc", "net/http.ListenAndServe", "net/http.ListenAndServeTLS", "net/http.Serve",
+			"net/http.ServeTLS", "net/http.DefaultServeMux", "net/http.DefaultClient", "net/http.DefaultTransport")},
 	{"register", "it changes the codecs of every stack in the process: use an option of the server or the call",
 		everywhere, register},
 	{"codec-v1", "it puts a copying bridge before the codec, which bills the codec: implement encoding.CodecV2",
@@ -42,9 +44,11 @@ var rules = []rule{
 		notLink, uses("time.Sleep")},
 	{"init", "an importer can't refuse it",
 		everywhere, initFunc},
-	{"global", "state of the process; only error sentinels, tables with entries, regexps, go:embed and var _ I = ... are allowed",
+	{"global",
+		"state of the process; only error sentinels, tables with entries, regexps, go:embed and var _ I = ... are allowed",
 		notTest, global},
-	{"loop", "a loop over b.N times its own set-up, again for each N that is tried: use b.Loop, or a loop(b.N) with its own timer",
+	{"loop",
+		"a loop over b.N times its own set-up, again for each N that is tried: use b.Loop, or a loop(b.N) with its own timer",
 		everywhere, benchN},
 	{"output", "a library returns what it has to say; only commands print, log and exit",
 		library, uses("log", "log/slog", "fmt.Print", "fmt.Printf", "fmt.Println", "os.Exit", "os.Stdout", "os.Stderr")},
@@ -55,7 +59,8 @@ func everywhere(*file) bool { return true }
 func notTest(f *file) bool { return !strings.HasSuffix(f.path, "_test.go") }
 
 func library(f *file) bool {
-	return notTest(f) && f.syntax.Name.Name != "main" && !strings.HasPrefix(f.path, "cmd/") && !strings.HasPrefix(f.path, "tools/")
+	command := strings.HasPrefix(f.path, "cmd/") || strings.HasPrefix(f.path, "tools/")
+	return notTest(f) && f.syntax.Name.Name != "main" && !command
 }
 
 // The link emulator's purpose is to pass time.
@@ -137,7 +142,8 @@ func dotImport(_ *file, n ast.Node, _ []ast.Node) bool {
 
 // hostPort matches whole strings, with or without scheme and path. Hosts are those one can listen on, so that "12:30",
 // "user.go:12" and "example.com:443" are none.
-var hostPort = regexp.MustCompile(`^([a-z][a-z0-9+.-]*:///*)?(localhost|(\d{1,3}\.){3}\d{1,3}|\[[0-9a-fA-F:.%]*\])?:0*[1-9]\d*(/.*)?$`)
+var hostPort = regexp.MustCompile(
+	`^([a-z][a-z0-9+.-]*:///*)?(localhost|(\d{1,3}\.){3}\d{1,3}|\[[0-9a-fA-F:.%]*\])?:0*[1-9]\d*(/.*)?$`)
 
 func fixedPort(_ *file, n ast.Node, _ []ast.Node) bool {
 	lit, ok := n.(*ast.BasicLit)

@@ -2,26 +2,29 @@ package relay
 
 import (
 	"bytes"
+	"context"
 	"net"
 	"sync"
 )
 
 // Gate holds back what the connections it wraps receive, so that a test decides when a request arrives at a server.
 type Gate struct {
-	mu      sync.Mutex
-	marker  []byte
-	arrived func()        // nil while the gate is open
-	opened  chan struct{} // closed to let go what is held
-	held    []*conn
+	mu     sync.Mutex
+	marker []byte
+	tell   func()          // that a connection is held
+	shut   context.Context // until it is done; nil before the first Hold
+	open   context.CancelCauseFunc
 }
 
 func (g *Gate) Wrap(beneath net.Conn) net.Conn {
 	c := wrap(beneath)
 	go c.pump(beneath, func(p []byte) ([]byte, error) {
-		if opened := g.hold(c, p); opened != nil {
+		if shut := g.hold(p); shut != nil {
 			select {
-			case <-opened:
+			case <-shut.Done():
 			case <-c.closed.Done(): // the pipe may still be open
+			}
+			if context.Cause(shut) == net.ErrClosed {
 				return nil, net.ErrClosed
 			}
 		}
@@ -31,46 +34,38 @@ func (g *Gate) Wrap(beneath net.Conn) net.Conn {
 }
 
 // Hold shuts the gate: from the first bytes on that contain marker, a connection delivers nothing until it is released,
-// dropped or closed. The channel is closed when the first connection is held. An empty marker holds whatever comes next,
-// which over HTTP/2 may be a PING or WINDOW_UPDATE of the call before.
+// dropped or closed. The channel is closed when the first connection is held. An empty marker holds whatever comes
+// next, which over HTTP/2 may be a PING or WINDOW_UPDATE of the call before. Hold is for a gate that is open.
 func (g *Gate) Hold(marker []byte) <-chan struct{} {
-	held := make(chan struct{})
+	held, tell := context.WithCancel(context.Background())
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.marker, g.arrived = bytes.Clone(marker), sync.OnceFunc(func() { close(held) })
-	if g.opened == nil {
-		g.opened = make(chan struct{})
-	}
-	return held
+	g.marker, g.tell = bytes.Clone(marker), tell
+	g.shut, g.open = context.WithCancelCause(context.Background())
+	return held.Done()
 }
 
-// hold returns what c must wait for before it delivers p; nil if nothing.
-func (g *Gate) hold(c *conn, p []byte) <-chan struct{} {
+// hold returns what must be done before p is delivered; nil if nothing.
+func (g *Gate) hold(p []byte) context.Context {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.arrived == nil || !bytes.Contains(p, g.marker) {
+	if g.shut == nil || g.shut.Err() != nil || !bytes.Contains(p, g.marker) {
 		return nil
 	}
-	g.held = append(g.held, c)
-	g.arrived()
-	return g.opened
+	g.tell()
+	return g.shut
 }
 
 // Release opens the gate: what was held is delivered.
-func (g *Gate) Release() { g.open(func(*conn) {}) }
+func (g *Gate) Release() { g.end(nil) }
 
-// Drop opens the gate and closes the connections that were held: what they held is never delivered.
-func (g *Gate) Drop() { g.open(func(c *conn) { _ = c.Close() }) }
+// Drop opens the gate, and the connections that were held are closed: what they held is never delivered.
+func (g *Gate) Drop() { g.end(net.ErrClosed) }
 
-func (g *Gate) open(before func(*conn)) {
+func (g *Gate) end(cause error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.opened == nil {
-		return
+	if g.shut != nil {
+		g.open(cause)
 	}
-	for _, c := range g.held {
-		before(c)
-	}
-	close(g.opened)
-	g.arrived, g.opened, g.held = nil, nil, nil
 }

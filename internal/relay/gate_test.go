@@ -37,20 +37,6 @@ func TestGateHoldsRequest(t *testing.T) {
 	require.NoError(t, err, "released is open")
 }
 
-func TestGateDrop(t *testing.T) {
-	gate := new(relay.Gate)
-	var names []string
-	call := caller(t, serve(t, gate, func(name string) { names = append(names, name) }), nil)
-	held := gate.Hold(nil)
-	reply := start(func() (string, error) { return call(t.Context(), "alice") })
-	wait(t, held)
-	gate.Drop()
-	require.ErrorIs(t, wait(t, reply).err, io.EOF)
-	_, err := call(t.Context(), "bobby")
-	require.NoError(t, err, "dropped is open")
-	assert.Equal(t, []string{"bobby"}, names, "what was dropped never arrives")
-}
-
 // Drop ends all connections that are held, whether anybody reads them or not, and no other.
 func TestGateDropsWhatIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -81,18 +67,6 @@ func TestGateDropsWhatIsHeld(t *testing.T) {
 		assert.Equal(t, "spared", read(t, spared, 6))
 		require.NoError(t, spared.Close())
 	})
-}
-
-func TestGateServerCloseWhileHeld(t *testing.T) {
-	gate := new(relay.Gate)
-	s := serve(t, gate, nil)
-	call := caller(t, s, nil)
-	held := gate.Hold(nil)
-	reply := start(func() (string, error) { return call(t.Context(), "alice") })
-	wait(t, held)
-	require.NoError(t, s.Config.Close())
-	assert.Error(t, wait(t, reply).err)
-	s.Close() // waits for the connections' goroutines
 }
 
 func TestGateCloseEndsRead(t *testing.T) {

@@ -1,37 +1,31 @@
 package relay
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"net"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 )
 
-// Link emulates a network beneath a client's connections. It delays and paces what crosses a connection, and adds no byte.
+// Link emulates a network beneath a client's connections. It delays and paces what crosses them, and adds no byte.
 //
-// Each packet leaves when those before it have left, at the rate of its direction, and arrives half an RTT later. The
-// directions don't hinder each other. When 4 MB in whole packets wait or are under way, Write blocks.
-//
-// Left out are loss, jitter, slow start, flow control, Nagle's algorithm, delayed acknowledgement and headers. All of these
-// make a real link slower: this one is a best case, the same for every stack. Go's timers may fire up to 1 ms late when the
-// process is idle, which a call meets twice. Within a message lateness doesn't add up: later packets keep their times.
+// Each packet leaves when those before it have left, at the rate of its direction, and arrives half an RTT later. Left
+// out are loss, jitter, slow start, flow control, Nagle's algorithm, delayed acknowledgement and headers: this is a
+// best case, the same for every stack. Go's timers may be up to 1 ms late in an idle process: a call meets that twice.
 type Link struct {
 	Name     string        // in a row's name: link=3g
 	RTT      time.Duration // there and back, besides what the rates cost
 	Up, Down float64       // bit/s, of the client; 0 is unlimited
 }
 
-// FindLink returns the link of that name. The error for an unknown one lists the names.
+// FindLink returns the link of that name.
 func FindLink(name string) (Link, error) {
 	links := []Link{
 		// 2 ms one way and 100 * 1024 kbit/s: https://github.com/grpc/grpc-go/blob/v1.85.0/benchmark/latency/latency.go
 		{"lan", 4 * time.Millisecond, 100 << 20, 100 << 20},
-		// https://github.com/catchpoint/WebPageTest/blob/4e157836cdfb51eb7db93fc7b2488a0582ad1a6c/www/settings/connectivity.ini.sample
+		// WebPageTest's www/settings/connectivity.ini.sample at 4e157836cdfb: https://github.com/catchpoint/WebPageTest
 		{"4g", 170 * time.Millisecond, 9e6, 9e6},
 		{"3g", 300 * time.Millisecond, 768e3, 1.6e6},
 	}
@@ -41,16 +35,19 @@ func FindLink(name string) (Link, error) {
 	return Link{}, fmt.Errorf("rpcbench: unknown link %q, the links are lan, 4g, 3g", name)
 }
 
-// Wrap puts the link beneath a connection, which counts as dialled at that moment. Goroutines stay until it is closed.
+// Wrap puts the link beneath a connection, which counts as dialled at that moment. A client may write when its SYN has
+// been answered: nothing leaves before one RTT. A server accepts when the client's ACK has come: what it says leaves
+// after 1.5 RTT and is heard after 2. Wrap itself doesn't wait.
 //
-// A client may write when its SYN has been answered: nothing leaves before one RTT. A server accepts when the client's ACK
-// has come: what it says leaves after 1.5 RTT and is heard after 2. Wrap itself doesn't wait.
-//
-// Close is TCP's: it returns at once, what was written arrives at its time, and then the connection ends, after a minute
-// at the latest. After the peer's EOF or reset nothing more is written.
+// Close is TCP's: it returns at once, what was written arrives at its time, and then the connection ends, after a
+// minute at the latest.
 func (l Link) Wrap(beneath net.Conn) net.Conn {
-	c := &linkConn{wrap(beneath)}
+	c := wrap(beneath)
 	c.out = c.near
+	c.end = func() error {
+		_ = beneath.SetWriteDeadline(time.Now().Add(time.Minute)) // it may have failed
+		return nil
+	}
 	now, there := time.Now(), l.RTT/2
 	up := queue{rate: l.Up, delay: there, free: now.Add(l.RTT), packets: make(chan *packet, most)}
 	down := queue{rate: l.Down, delay: l.RTT - there, free: now.Add(l.RTT + there), packets: make(chan *packet, most)}
@@ -71,28 +68,12 @@ func (l Link) Wrap(beneath net.Conn) net.Conn {
 	return c
 }
 
-type linkConn struct{ *conn }
-
-func (c *linkConn) Write(p []byte) (int, error) {
-	n, err := c.near.Write(p)
-	if err == io.ErrClosedPipe {
-		err = cmp.Or[error](context.Cause(c.closed), syscall.EPIPE)
-	}
-	return n, err
-}
-
-func (c *linkConn) Close() error {
-	c.close(net.ErrClosed)
-	_ = c.Conn.SetWriteDeadline(time.Now().Add(time.Minute))
-	return c.near.Close()
-}
-
 const (
 	packetSize = 1500                 // bytes; Ethernet's MTU
 	most       = 4 << 20 / packetSize // packets; Linux buffers 4 MB for a connection by default (tcp_wmem)
 )
 
-// queue is one direction: packets come out when they have arrived. They are reused: allocations per call stay the stack's.
+// queue is one direction: packets come out when they have arrived. They are reused: what allocates is the stack.
 type queue struct {
 	rate    float64 // bit/s; 0 is unlimited
 	delay   time.Duration

@@ -368,8 +368,8 @@ func TestLinkCarriesTheBytes(t *testing.T) {
 				rest, err := io.ReadAll(server)
 				require.NoError(t, err)
 				assert.Empty(t, rest)
-				assert.EqualValues(t, len(sent), counter.Sent())
-				assert.EqualValues(t, len(sent), counter.Received())
+				assert.EqualValues(t, len(sent), counter.Sent.Load())
+				assert.EqualValues(t, len(sent), counter.Received.Load())
 				time.Sleep(time.Hour) // until nothing is left of it
 			})
 		})

@@ -1,38 +1,40 @@
-// Package relay stands between a connection and its owner: [Tap] records bytes and can change them, [Gate] holds requests
-// back in front of a server, [Link] emulates a network, [Counter] counts bytes, [Listener] connections. They nest.
-//
-// A relayed connection passes golang.org/x/net/nettest and ends as TCP does: what was written before Close arrives, Close
-// ends what waits with net.ErrClosed, and the peer's EOF or reset is read as it is. Relays cost time: of them, only a Link
-// belongs beneath a timed loop.
+// Package relay stands between a connection and its owner: [Tap] records bytes and can change them, [Gate] holds
+// requests back in front of a server, [Link] emulates a network, [Counter] counts bytes, [Listener] connections. A
+// relayed connection passes golang.org/x/net/nettest and ends as TCP does: what was written before Close arrives, Close
+// ends what waits with net.ErrClosed, and the peer's EOF or reset is read as it is. Relays nest, and they cost time: of
+// them, only a Link belongs beneath a timed loop.
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net"
+	"syscall"
 	"time"
 )
 
-// conn is the owner's end. What the peer sends passes through a net.Pipe, which has the owner's deadlines and partial reads.
+// conn is the owner's end. What the peer sends passes a net.Pipe, which has the owner's deadlines and partial reads.
 type conn struct {
 	net.Conn                  // beneath
 	near, far net.Conn        // of the pipe: near is the owner's
 	out       net.Conn        // where writes go: beneath or near
+	end       func() error    // when the owner closes
 	err       error           // the peer's; set before far is closed
 	closed    context.Context // by the owner
 	close     context.CancelCauseFunc
 }
 
 func wrap(beneath net.Conn) *conn {
-	c := &conn{Conn: beneath, out: beneath}
+	c := &conn{Conn: beneath, out: beneath, end: beneath.Close}
 	c.near, c.far = net.Pipe()
 	c.closed, c.close = context.WithCancelCause(context.Background())
 	return c
 }
 
-// pump hands the owner what change makes of src, piece by piece, until src or the owner has ended. After an error of change
-// the connection beneath is closed, and the owner reads the last piece and then that error.
+// pump hands the owner what change makes of src, piece by piece, until src or the owner has ended. After an error of
+// change the connection beneath is closed, and the owner reads the last piece and then that error.
 func (c *conn) pump(src io.Reader, change func(p []byte) ([]byte, error)) {
 	p := make([]byte, 32<<10)
 	for c.err == nil {
@@ -65,12 +67,18 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *conn) Write(p []byte) (int, error) { return c.out.Write(p) }
+func (c *conn) Write(p []byte) (int, error) {
+	n, err := c.out.Write(p)
+	if err == io.ErrClosedPipe {
+		err = cmp.Or[error](context.Cause(c.closed), syscall.EPIPE)
+	}
+	return n, err
+}
 
 func (c *conn) Close() error {
 	c.close(net.ErrClosed)
 	_ = c.near.Close()
-	return c.Conn.Close()
+	return c.end()
 }
 
 func (c *conn) SetReadDeadline(t time.Time) error  { return c.set(c.near.SetReadDeadline(t)) }

@@ -68,13 +68,13 @@ func costsOf(t *testing.T, stack rpcbench.Stack, n ...int) (costs []cost) {
 			runtime.ReadMemStats(&before)
 			call(n)
 			runtime.ReadMemStats(&after)
-			s, r := counter.Sent(), counter.Received()
+			s, r := counter.Sent.Load(), counter.Received.Load()
 			countedCall(wired)
 			per := func(total uint64, calls int) float64 { return float64(total) / float64(calls) }
 			allocs = append(allocs, per(after.Mallocs-before.Mallocs, n))
 			bytes = append(bytes, per(after.TotalAlloc-before.TotalAlloc, n))
-			sent = append(sent, per(uint64(counter.Sent()-s), wired))
-			received = append(received, per(uint64(counter.Received()-r), wired))
+			sent = append(sent, per(uint64(counter.Sent.Load()-s), wired))
+			received = append(received, per(uint64(counter.Received.Load()-r), wired))
 		}
 		median := func(v []float64) float64 { slices.Sort(v); return v[len(v)/2] }
 		costs = append(costs, cost{median(allocs), median(bytes), median(sent), median(received)})

@@ -85,7 +85,7 @@ func sends(t *testing.T, s rpcbench.Stack, text string) bool {
 	require.NoError(t, err)
 	require.NoError(t, call(context.Background()))
 	for _, c := range tap.Conns() {
-		if bytes.Contains(c.Sent(), []byte(text)) {
+		if sent, _ := c.Bytes(); bytes.Contains(sent, []byte(text)) {
 			return true
 		}
 	}

@@ -14,15 +14,17 @@ func FuzzRead(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"", ""},
 		{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"},
-		{"POST /users HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"},
-		{"HEAD / HTTP/1.0\r\n\r\n", "HTTP/1.0 200 OK\r\nContent-Length: 9\r\n\r\n"},
+		{"POST /users HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+			"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"},
 		{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\nuntil the end"},
 		{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "220 smtp\r\n"},
 		{"\x16\x03\x01", ""},
 		{http2.ClientPreface[:9], ""},
 		{preface, "\x00\x00\x00\x04\x01\x00\x00\x00\x00"},
-		{preface + "\x00\x00\x03\x01\x05\x00\x00\x00\x01\x82\x86\x84", "\x00\x00\x01\x01\x04\x00\x00\x00\x01\x88\x00\x00\x02\x00\x01\x00\x00\x00\x01ok"},
-		{preface + "\x00\x00\x03\x01\x04\x00\x00\x00\x01\x82\x86\x84\x00\x00\x04\x03\x00\x00\x00\x00\x01\x00\x00\x00\x08", ""},
+		{preface + "\x00\x00\x03\x01\x05\x00\x00\x00\x01\x82\x86\x84",
+			"\x00\x00\x01\x01\x04\x00\x00\x00\x01\x88\x00\x00\x02\x00\x01\x00\x00\x00\x01ok"},
+		{preface + "\x00\x00\x03\x01\x04\x00\x00\x00\x01\x82\x86\x84" +
+			"\x00\x00\x04\x03\x00\x00\x00\x00\x01\x00\x00\x00\x08", ""},
 		{preface + "\xff\xff\xff\x01\x04\x00\x00\x00\x01", ""},
 	} {
 		f.Add([]byte(seed[0]), []byte(seed[1]))

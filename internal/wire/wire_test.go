@@ -5,70 +5,35 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/health"
-	"google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
+
+	"github.com/rpcbench/rpcbench/internal/relay"
 )
 
-// recorder records the one connection that its dial opens.
-type recorder struct {
-	mu             sync.Mutex
-	sent, received []byte
-	dials          int
-}
+// tap records the one connection that its dial opens.
+type tap struct{ relay.Tap }
 
-type recorded struct {
-	net.Conn
-	r *recorder
-}
-
-func (r *recorder) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+func (r *tap) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, network, addr)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.dials++
-	return recorded{c, r}, err
+	if err != nil {
+		return nil, err
+	}
+	return r.Wrap(c), nil
 }
 
-func (c recorded) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.r.mu.Lock()
-	defer c.r.mu.Unlock()
-	c.r.received = append(c.r.received, p[:n]...)
-	return n, err
-}
-
-// Write records before it writes, so that no answer is recorded earlier than what it answers.
-func (c recorded) Write(p []byte) (int, error) {
-	c.r.mu.Lock()
-	c.r.sent = append(c.r.sent, p...)
-	c.r.mu.Unlock()
-	return c.Conn.Write(p)
-}
-
-func (r *recorder) bytes(t *testing.T) (sent, received []byte) {
+func (r *tap) bytes(t *testing.T) (sent, received []byte) {
 	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	require.Equal(t, 1, r.dials, "connections")
-	return slices.Clone(r.sent), slices.Clone(r.received)
+	require.Len(t, r.Conns(), 1)
+	return r.Conns()[0].Bytes()
 }
 
 func listen(t *testing.T) net.Listener {
@@ -79,7 +44,7 @@ func listen(t *testing.T) net.Listener {
 }
 
 // start serves handler and returns a client of one recorded connection, and the server's address.
-func start(t *testing.T, version string, handler http.HandlerFunc) (*http.Client, string, *recorder) {
+func start(t *testing.T, version string, handler http.HandlerFunc) (*http.Client, string, *tap) {
 	t.Helper()
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(version == "1.1")
@@ -89,8 +54,9 @@ func start(t *testing.T, version string, handler http.HandlerFunc) (*http.Client
 	server := &http.Server{Handler: handler, Protocols: protocols, HTTP2: table, ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()
-	r := new(recorder)
-	transport := &http.Transport{DialContext: r.dial, Protocols: protocols, HTTP2: table, DisableCompression: true, MaxConnsPerHost: 1}
+	r := new(tap)
+	transport := &http.Transport{DialContext: r.dial, Protocols: protocols, HTTP2: table, DisableCompression: true,
+		MaxConnsPerHost: 1}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		assert.NoError(t, server.Close())
@@ -165,16 +131,17 @@ func exchanges(t *testing.T) []exchange {
 		return h
 	}
 	return []exchange{
-		{why: "both bodies of known length", method: "POST", path: "/users", body: text, header: header("Content-Type", "application/json"),
-			wantStatus: "200", wantBody: text},
-		{why: "the same again, from the table", method: "POST", path: "/users", body: text, header: header("Content-Type", "application/json"),
-			wantStatus: "200", wantBody: text},
+		{why: "both bodies of known length", method: "POST", path: "/users", body: text,
+			header: header("Content-Type", "application/json"), wantStatus: "200", wantBody: text},
+		{why: "the same again, from the table", method: "POST", path: "/users", body: text,
+			header: header("Content-Type", "application/json"), wantStatus: "200", wantBody: text},
 		{why: "no body either way", method: "GET", path: "/empty", wantStatus: "204"},
 		{why: "a query", method: "GET", path: "/users?a=b&c", wantStatus: "200"},
-		{why: "several values", method: "POST", path: "/users", header: header("X-Many", "1", "X-Many", "2"), wantStatus: "200"},
-		{why: "a body that follows no HEAD", method: "HEAD", path: "/error", wantStatus: "400"},
+		{why: "several values", method: "POST", path: "/users", wantStatus: "200",
+			header: header("X-Many", "1", "X-Many", "2")},
 		{why: "an error", method: "POST", path: "/error", body: text, wantStatus: "400", wantBody: []byte("no\n")},
-		{why: "a request in chunks", method: "POST", path: "/users", body: text, chunked: true, wantStatus: "200", wantBody: text},
+		{why: "a request in chunks", method: "POST", path: "/users", body: text, chunked: true,
+			wantStatus: "200", wantBody: text},
 		{why: "a reply in chunks", method: "POST", path: "/pieces", body: text, wantStatus: "200", wantBody: text},
 		{why: "gzip", method: "POST", path: "/gzip", body: packed, header: header("Content-Encoding", "gzip"),
 			wantStatus: "200", wantBody: packed, wantHeader: header("Content-Encoding", "gzip")},
@@ -204,7 +171,7 @@ func do(t *testing.T, c *http.Client, addr string, e exchange) {
 	require.Equal(t, string(e.wantBody), string(got), e.why)
 }
 
-func (r *recorder) read(t *testing.T) (requests, responses []Message) {
+func (r *tap) read(t *testing.T) (requests, responses []Message) {
 	t.Helper()
 	requests, responses, err := Read(r.bytes(t))
 	require.NoError(t, err)
@@ -218,7 +185,8 @@ func TestExchanges(t *testing.T) {
 			all := exchanges(t)
 			big := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 			all = append(all,
-				exchange{why: "frames beyond the default size", method: "POST", path: "/users", body: big, wantStatus: "200", wantBody: big},
+				exchange{why: "frames beyond the default size", method: "POST", path: "/users", body: big,
+					wantStatus: "200", wantBody: big},
 				exchange{why: "a header of several frames", method: "POST", path: "/users", wantStatus: "200",
 					header: http.Header{"X-Long": {strings.Repeat("~{}|", 10000)}}})
 			for _, e := range all {
@@ -241,7 +209,8 @@ func checkRequest(t *testing.T, version, addr string, e exchange, got Message) {
 	assert.Equal(t, e.method, got.Header.Get(":method"), e.why)
 	assert.Equal(t, e.path, got.Header.Get(":path"), e.why)
 	assert.Equal(t, addr, got.Header.Get(":authority"), e.why)
-	assert.Equal(t, "Go-http-client/"+map[string]string{"1.1": "1.1", "2": "2.0"}[version], got.Header.Get("User-Agent"), e.why)
+	agent := "Go-http-client/" + map[string]string{"1.1": "1.1", "2": "2.0"}[version]
+	assert.Equal(t, agent, got.Header.Get("User-Agent"), e.why)
 	assert.True(t, bytes.Equal(e.body, got.Body), e.why)
 	assert.Equal(t, version == "1.1" && e.chunked, got.Header.Get("Transfer-Encoding") == "chunked", e.why)
 	for key, values := range e.header {
@@ -269,214 +238,78 @@ func checkResponse(t *testing.T, version string, e exchange, got Message) {
 	assert.Len(t, got.Trailer, len(e.wantTrailer), e.why)
 }
 
-// TestHeaderTable sends more distinct headers than the table holds by default, over and over.
-func TestHeaderTable(t *testing.T) {
-	c, addr, r := start(t, "2", answer)
-	const rounds, fields = 5, 100
-	header := http.Header{}
-	for i := range fields {
-		header.Set(fmt.Sprintf("X-Field-%d", i), strings.Repeat(fmt.Sprint("~", i), 50))
-	}
-	for range rounds {
-		do(t, c, addr, exchange{method: "POST", path: "/users", header: header})
-	}
-	sent, _ := r.bytes(t)
-	assert.Less(t, len(sent), 2*fields*150, "no table was used")
-	requests, _ := r.read(t)
-	require.Len(t, requests, rounds)
-	for _, m := range requests {
-		for key, values := range header {
-			require.Equal(t, values, m.Header[key])
-		}
-	}
-}
-
 // TestCutOff reads every beginning of a recording.
 func TestCutOff(t *testing.T) {
 	for _, version := range []string{"1.1", "2"} {
 		t.Run(version, func(t *testing.T) {
 			c, addr, r := start(t, version, answer)
-			n := 0
-			for _, e := range exchanges(t) {
-				if e.method != "HEAD" { // without its request the response looks incomplete
-					do(t, c, addr, e)
-					n++
-				}
+			all := exchanges(t)
+			for _, e := range all {
+				do(t, c, addr, e)
 			}
 			sent, received := r.bytes(t)
 			requests, responses := r.read(t)
-			require.Len(t, requests, n)
-			require.Len(t, responses, n)
-			for end := range sent {
-				got, _, err := Read(sent[:end], received)
-				require.NoError(t, err, "%q", sent[:end])
-				require.Equal(t, requests[:len(got)], append([]Message{}, got...), "%q", sent[:end])
-			}
+			require.Len(t, requests, len(all))
+			require.Len(t, responses, len(all))
 			seen := map[int]bool{}
-			for end := range received {
-				_, got, err := Read(sent, received[:end])
-				require.NoError(t, err, "%q", received[:end])
-				require.Equal(t, responses[:len(got)], append([]Message{}, got...), "%q", received[:end])
+			check := func(whole, got []Message, err error) {
+				if err != nil { // a first line must be whole, and so must trailers
+					require.Regexp(t, "wire: not HTTP|message .* begins|trailer", err.Error())
+					return
+				}
+				require.Equal(t, whole[:len(got)], append([]Message{}, got...))
 				seen[len(got)] = true
 			}
-			assert.GreaterOrEqual(t, len(seen), n, "each message counts once it is whole")
+			for end := range sent {
+				got, _, err := Read(sent[:end], received)
+				check(requests, got, err)
+			}
+			clear(seen)
+			for end := range received {
+				_, got, err := Read(sent, received[:end])
+				check(responses, got, err)
+			}
+			assert.GreaterOrEqual(t, len(seen), len(all), "each message counts once it is whole")
 		})
 	}
 }
 
-// TestReset cancels one call of three.
-func TestReset(t *testing.T) {
-	reached := make(chan struct{})
-	c, addr, r := start(t, "2", func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/hang" {
-			close(reached)
-			<-r.Context().Done()
-			return
-		}
-		answer(w, r)
-	})
-	do(t, c, addr, exchange{method: "POST", path: "/1"})
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		<-reached
-		cancel()
-	}()
-	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+addr+"/hang", nil)
-	require.NoError(t, err)
-	_, err = c.Do(req) //nolint:bodyclose // there is none
-	require.ErrorIs(t, err, context.Canceled)
-	do(t, c, addr, exchange{method: "POST", path: "/3"})
-	requests, responses := r.read(t)
-	assert.Equal(t, []string{"/1", "/hang", "/3"}, values(requests, ":path"))
-	assert.Equal(t, []string{"/1", "/3"}, values(responses, "X-Path"))
-}
-
-func values(messages []Message, key string) []string {
-	var all []string
-	for _, m := range messages {
-		all = append(all, m.Header.Get(key))
-	}
-	return all
-}
-
-func TestGRPC(t *testing.T) {
-	ln := listen(t)
-	server := grpc.NewServer()
-	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ln) }()
-	t.Cleanup(func() {
-		server.Stop()
-		assert.NoError(t, <-served)
-	})
-	r := new(recorder)
-	dial := func(ctx context.Context, addr string) (net.Conn, error) { return r.dial(ctx, "tcp", addr) }
-	conn, err := grpc.NewClient("passthrough:///"+ln.Addr().String(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dial))
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, conn.Close()) })
-	client := grpc_health_v1.NewHealthClient(conn)
-	services := []string{"", "unknown", "", ""}
-	for _, service := range services {
-		_, err := client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: service})
-		require.Equal(t, service == "unknown", status.Code(err) == codes.NotFound, err)
-	}
-
-	requests, responses := r.read(t)
-	require.Len(t, requests, len(services))
-	require.Len(t, responses, len(services))
-	for i, service := range services {
-		assert.Equal(t, "2", requests[i].Version)
-		assert.Equal(t, "/grpc.health.v1.Health/Check", requests[i].Header.Get(":path"))
-		assert.Equal(t, "application/grpc", requests[i].Header.Get("Content-Type"))
-		assert.Empty(t, requests[i].Header.Get("Grpc-Encoding"))
-		frames, err := GRPCFrames(requests[i].Body)
-		require.NoError(t, err)
-		require.Len(t, frames, 1)
-		assert.False(t, frames[0].Compressed)
-		asked := new(grpc_health_v1.HealthCheckRequest)
-		require.NoError(t, proto.Unmarshal(frames[0].Data, asked))
-		assert.Equal(t, service, asked.GetService())
-
-		assert.Equal(t, "200", responses[i].Header.Get(":status"))
-		frames, err = GRPCFrames(responses[i].Body)
-		require.NoError(t, err)
-		if service == "unknown" {
-			assert.Empty(t, frames, "trailers only")
-			assert.Equal(t, "5", responses[i].Header.Get("Grpc-Status"))
-			assert.Empty(t, responses[i].Trailer)
-			continue
-		}
-		require.Len(t, frames, 1)
-		reply := new(grpc_health_v1.HealthCheckResponse)
-		require.NoError(t, proto.Unmarshal(frames[0].Data, reply))
-		assert.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, reply.GetStatus())
-		assert.Equal(t, "0", responses[i].Trailer.Get("Grpc-Status"))
-	}
-}
-
-// frames are HTTP/2 frames as write makes them, after settings.
-func frames(t *testing.T, write func(*http2.Framer) error) string {
-	t.Helper()
-	var buf bytes.Buffer
-	fr := http2.NewFramer(&buf, nil)
-	fr.AllowIllegalWrites = true
-	require.NoError(t, fr.WriteSettings())
-	require.NoError(t, write(fr))
-	return buf.String()
-}
-
 func TestGarbage(t *testing.T) {
 	const (
-		ask    = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-		reply  = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-		method = "\x82" // :method GET, from the static table
+		ask       = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+		reply     = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+		notHTTP   = "wire: not HTTP"
+		settings  = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+		ask2      = http2.ClientPreface + settings
+		nonsense  = "\x00\x00\x01\x01\x05\x00\x00\x00\x01\xff"
+		chunked   = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+		twoOfFour = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}{}"
 	)
-	ask2 := http2.ClientPreface + frames(t, func(fr *http2.Framer) error { return nil })
-	headers := http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte(method), EndHeaders: true, EndStream: true}
-	tests := []struct {
-		why            string
-		sent, received string
-		want           string
-	}{
-		{"binary", "\x00\x00\x00\x05hello", "", ErrNotHTTP.Error()},
-		{"TLS", "\x16\x03\x01\x02\x00\x01\x00", "\x16\x03\x03", ErrNotHTTP.Error()},
-		{"text", "hello\n", "", ErrNotHTTP.Error()},
-		{"a line without method", " / HTTP/1.1\r\nHost: a\r\n\r\n", "", ErrNotHTTP.Error()},
-		{"a line that ends too early", "HELLO world\n", "", ErrNotHTTP.Error()},
-		{"a method is no request line", "HELLO\r\n", "", ErrNotHTTP.Error()},
-		{"neither preface nor version", "PRI * HTTP/2.0\r\n\r\nSX\r\n\r\n", "", ErrNotHTTP.Error()},
-		{"a control character in the line to be", "GET /\x00", "", ErrNotHTTP.Error()},
+	for _, c := range []struct{ why, sent, received, want string }{
+		{"nothing", "", "", notHTTP},
+		{"binary", "\x00\x00\x00\x05hello", "", notHTTP},
+		{"TLS", "\x16\x03\x01\x02\x00\x01\x00", "\x16\x03\x03", notHTTP},
+		{"a line without method", " / HTTP/1.1\r\nHost: a\r\n\r\n", "", notHTTP},
+		{"a line that ends too early", "HELLO world\n", "", notHTTP},
+		{"neither preface nor version", "PRI * HTTP/2.0\r\n\r\nSX\r\n\r\n", "", notHTTP},
 		{"after a request", ask + "\x00\x01", reply, `wire: sent: message 2 begins "\x00\x01"`},
-		{"bytes beyond the length", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}{}", "", `wire: sent: message 2 begins "{}"`},
+		{"bytes beyond the length", twoOfFour, "", `wire: sent: message 2 begins "{}"`},
 		{"a header line", "GET / HTTP/1.1\r\nno header\r\n\r\n", "", "wire: sent: message 1: malformed MIME header"},
-		{"a chunk's length", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n0\r\n\r\n" + ask, "", "wire: sent: message 1: invalid byte in chunk length"},
+		{"a chunk's length", chunked + "xyz\r\n0\r\n\r\n" + ask, "", "wire: sent: message 1: invalid byte in chunk length"},
 		{"another protocol's reply", ask, "hello", `wire: received: message 1 begins "hello"`},
 		{"after a reply", ask, reply + "ok", `wire: received: message 2 begins "ok"`},
-		{"HTTP/2's reply", ask, frames(t, func(fr *http2.Framer) error { return nil }), `wire: received: message 1 begins "\x00\x00\x00\x04`},
+		{"HTTP/2's reply", ask, settings, `wire: received: message 1 begins "\x00\x00\x00\x04`},
 		{"HTTP/1.1's reply", ask2, reply, "wire: received: http2: failed reading the frame payload: http2: frame too large"},
-		{"a preface without settings", http2.ClientPreface + strings.Repeat("\x00", 9), "", "wire: sent: connection error: PROTOCOL_ERROR"},
-		{"headers before settings", http2.ClientPreface + "\x00\x00\x01\x01\x05\x00\x00\x00\x01" + method, "", "wire: sent: HTTP/2 begins with [FrameHeader HEADERS"},
-		{"after the settings", ask2 + "garbage, garbage", "", "wire: sent: http2: frame too large"},
-		{"headers without meaning", ask2 + "\x00\x00\x01\x01\x05\x00\x00\x00\x01\xff", "", "wire: sent: connection error: COMPRESSION_ERROR"},
-		{"two ends", http2.ClientPreface + frames(t, func(fr *http2.Framer) error {
-			return errors.Join(fr.WriteHeaders(headers), fr.WriteHeaders(headers))
-		}), "", "wire: sent: headers after the end of stream 1"},
-		{"data first", http2.ClientPreface + frames(t, func(fr *http2.Framer) error { return fr.WriteData(3, true, nil) }), "", "wire: sent: data outside of stream 3"},
-		{"data last", http2.ClientPreface + frames(t, func(fr *http2.Framer) error {
-			return errors.Join(fr.WriteHeaders(headers), fr.WriteData(1, true, []byte("x")))
-		}), "", "wire: sent: data outside of stream 1"},
-		{"push", ask2, frames(t, func(fr *http2.Framer) error {
-			return fr.WritePushPromise(http2.PushPromiseParam{StreamID: 1, PromiseID: 2, BlockFragment: []byte(method), EndHeaders: true})
-		}), "wire: received: the server pushes"},
-	}
-	for _, test := range tests {
-		requests, responses, err := Read([]byte(test.sent), []byte(test.received))
-		if assert.ErrorContains(t, err, test.want, test.why) {
-			assert.Equal(t, test.want == ErrNotHTTP.Error(), errors.Is(err, ErrNotHTTP), test.why)
+		{"data without stream", http2.ClientPreface + strings.Repeat("\x00", 9), "", "connection error: PROTOCOL_ERROR"},
+		{"after the settings", ask2 + "AAAAAAAAA", "", "wire: sent: http2: frame too large"},
+		{"headers without meaning", ask2 + nonsense, "", "wire: sent: connection error: COMPRESSION_ERROR"},
+	} {
+		requests, responses, err := Read([]byte(c.sent), []byte(c.received))
+		if assert.ErrorContains(t, err, c.want, c.why) {
+			assert.Equal(t, c.want == notHTTP, errors.Is(err, ErrNotHTTP), c.why)
 		}
-		assert.Empty(t, requests, test.why)
-		assert.Empty(t, responses, test.why)
+		assert.Empty(t, requests, c.why)
+		assert.Empty(t, responses, c.why)
 	}
 }
 
@@ -487,12 +320,11 @@ func TestUnusual(t *testing.T) {
 		sent, received string
 		want           []string // bodies of the responses
 	}{
-		{"nothing", "", "", nil},
-		{"a server that speaks first", "", "220 ready\r\n", nil},
 		{"a body to the connection's end", ask, "HTTP/1.1 200 OK\r\n\r\nto the end", []string{"to the end"}},
 		{"an older version", "GET / HTTP/1.0\r\n\r\n", "HTTP/1.0 200 OK\r\n\r\nold", []string{"old"}},
 		{"requests ahead of replies", ask + ask + ask, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", []string{"a"}},
-		{"a reply nobody asked for", ask, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 408 Request Timeout\r\nContent-Length: 1\r\n\r\nb", []string{"a", "b"}},
+		{"a reply nobody asked for", ask, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na" +
+			"HTTP/1.1 408 Request Timeout\r\nContent-Length: 1\r\n\r\nb", []string{"a", "b"}},
 		{"no reason in the status line", ask, "HTTP/1.1 200 \r\nContent-Length: 1\r\n\r\na", []string{"a"}},
 	}
 	for _, test := range tests {
@@ -507,30 +339,30 @@ func TestUnusual(t *testing.T) {
 	}
 }
 
-func TestGRPCFrames(t *testing.T) {
-	tests := []struct {
+func TestCompressed(t *testing.T) {
+	const plain, flagged = "\x00\x00\x00\x00\x01a", "\x01\x00\x00\x00\x02ab"
+	for _, c := range []struct {
 		why, body string
-		want      []GRPCFrame
+		want      bool
 		wantErr   string
 	}{
-		{"nothing", "", nil, ""},
-		{"an empty message", "\x00\x00\x00\x00\x00", []GRPCFrame{{false, []byte{}}}, ""},
-		{"a compressed one", "\x01\x00\x00\x00\x02ab", []GRPCFrame{{true, []byte("ab")}}, ""},
-		{"several", "\x00\x00\x00\x00\x01a\x01\x00\x00\x00\x00\x00\x00\x00\x00\x02bc", []GRPCFrame{{false, []byte("a")}, {true, []byte{}}, {false, []byte("bc")}}, ""},
-		{"gRPC-Web's trailers", "\x00\x00\x00\x00\x01a\x80\x00\x00\x00\x02b:", []GRPCFrame{{false, []byte("a")}}, ""},
-		{"another flag", "\x02\x00\x00\x00\x00", nil, "wire: gRPC message 1, of 5 bytes left, begins [02 00 00 00 00]"},
-		{"half a prefix", "\x00\x00\x00\x00\x00\x00\x00\x00\x00", nil, "wire: gRPC message 2, of 4 bytes left, begins [00 00 00 00]"},
-		{"half a message", "\x00\x00\x00\x00\x02a", nil, "wire: gRPC message 1, of 6 bytes left, begins [00 00 00 00 02]"},
-		{"the largest length", "\x00\xff\xff\xff\xff", nil, "wire: gRPC message 1, of 5 bytes left, begins [00 ff ff ff ff]"},
-		{"JSON", `{"name":"a"}`, nil, "wire: gRPC message 1, of 12 bytes left, begins [7b 22 6e 61 6d]"},
-	}
-	for _, test := range tests {
-		got, err := GRPCFrames([]byte(test.body))
-		assert.Equal(t, test.want, got, test.why)
-		if test.wantErr == "" {
-			assert.NoError(t, err, test.why)
+		{"nothing", "", false, ""},
+		{"an empty message", "\x00\x00\x00\x00\x00", false, ""},
+		{"a compressed one", flagged, true, ""},
+		{"one of several", plain + flagged + plain, true, ""},
+		{"gRPC-Web's trailers", plain + "\x80\x00\x00\x00\x02b:", false, ""},
+		{"another flag", "\x02\x00\x00\x00\x00", false, "5 bytes from [02 00 00 00 00]"},
+		{"half a prefix", plain + "\x00\x00\x00\x00", false, "4 bytes from [00 00 00 00]"},
+		{"half a message", "\x00\x00\x00\x00\x02a", false, "6 bytes from [00 00 00 00 02]"},
+		{"the largest length", "\x00\xff\xff\xff\xff", false, "5 bytes from [00 ff ff ff ff]"},
+		{"JSON", `{"name":"a"}`, false, "12 bytes from [7b 22 6e 61 6d]"},
+	} {
+		got, err := Compressed([]byte(c.body))
+		assert.Equal(t, c.want, got, c.why)
+		if c.wantErr == "" {
+			assert.NoError(t, err, c.why)
 		} else {
-			assert.EqualError(t, err, test.wantErr, test.why)
+			assert.EqualError(t, err, "wire: no gRPC message in "+c.wantErr, c.why)
 		}
 	}
 }

@@ -1,6 +1,7 @@
-// Genproto writes the Go that the plugins for protobuf, grpc, connect and vtprotobuf make of the .proto files in ../proto, each
-// where its go_package says, and the plain structs of package message. Services of grpc and connect get packages of their own. It runs in the tools module's folder, whose go.mod pins compiler and plugins; there is no protoc.
-// Generated files whose source is gone stay: remove them by hand.
+// Genproto writes the Go that the plugins for protobuf, grpc, connect and vtprotobuf make of the .proto files in
+// ../proto, each where its go_package says, and the plain structs of package message. Services of grpc and connect get
+// packages of their own. It runs in the tools module's folder, whose go.mod pins compiler and plugins; there is no
+// protoc. Generated files whose source is gone stay: remove them by hand.
 package main
 
 import (
@@ -102,7 +103,8 @@ func run() error {
 	}{
 		{plain, "protoc-gen-go", ""},
 		{plain, "protoc-gen-go-grpc", ",M" + serviceFile + "=" + grpcPackage},
-		{plain, "protoc-gen-connect-go", ",simple"}, // appends "connect" to the package, and writes what connect's README shows
+		// Appends "connect" to the package, and writes what connect's README shows.
+		{plain, "protoc-gen-connect-go", ",simple"},
 		{plain, "protoc-gen-go-vtproto", ",features=marshal+unmarshal+size+equal"},
 		{pooled, "protoc-gen-go", ""},
 		{pooled, "protoc-gen-go-vtproto", ",features=marshal+unmarshal+size+pool,pool=" + pooledPackage + ".*"},
@@ -121,7 +123,8 @@ func run() error {
 	return generatePlain(req)
 }
 
-// open reads a file of src by its import path. Imports in files lack importRoot. A copy has names of its own, since the generated Go registers them.
+// open reads a file of src by its import path. Imports in files lack importRoot. A copy has names of its own, since the
+// generated Go registers them.
 func open(src fs.FS, path string) (io.ReadCloser, error) {
 	original, isCopy := strings.CutPrefix(path, pooledRoot)
 	text, err := fs.ReadFile(src, strings.TrimPrefix(original, importRoot))

@@ -1,5 +1,5 @@
-// Gentypes copies the plain structs of packages rpcbench and message into a codec's package, for libraries that need types of
-// their own: with a tag beside json's, and another type for bytes. What JSON does not send stays behind.
+// Gentypes copies the plain structs of packages rpcbench and message into a codec's package, for libraries that need
+// types of their own: with a tag beside json's, and another type for bytes. What JSON does not send stays behind.
 //
 //	gentypes [-tag msg] [-bytes Bytes] [-limit 65536] folder [type...]
 //

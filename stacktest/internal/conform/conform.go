@@ -196,7 +196,8 @@ func with(start func(rpcbench.Config) (*session, error), config rpcbench.Config,
 // bytes joins what all connections have carried so far.
 func (f *session) bytes() (sent, received []byte) {
 	for _, c := range f.tap.Conns() {
-		sent, received = append(sent, c.Sent()...), append(received, c.Received()...)
+		s, r := c.Bytes()
+		sent, received = append(sent, s...), append(received, r...)
 	}
 	return sent, received
 }
@@ -302,8 +303,9 @@ func (f *session) connected(sent int) {
 		return
 	}
 	for i, c := range f.tap.Conns() {
-		got := len(c.Sent())
-		failIf(got < sent, "connection %d of %d sent only %d bytes: Prepare and OpenStream must take the connections in turn", i+1, f.conns, got)
+		got, _ := c.Bytes()
+		failIf(len(got) < sent, "connection %d of %d sent only %d bytes: Prepare and OpenStream must take the connections in turn",
+			i+1, f.conns, len(got))
 	}
 }
 

@@ -137,9 +137,7 @@ func compression(f *session) {
 		if !strings.HasPrefix(m.Header.Get("Content-Type"), "application/grpc") {
 			continue
 		}
-		for _, frame := range try(wire.GRPCFrames(m.Body)) {
-			failIf(frame.Compressed && declared == "", "a gRPC message has its compressed flag set, no compression is declared")
-		}
+		failIf(try(wire.Compressed(m.Body)) && declared == "", "a gRPC message has its compressed flag set, no compression is declared")
 	}
 }
 
@@ -235,7 +233,7 @@ func changes(asked, other rpcbench.User) []change {
 func changedByte() change {
 	return change{held: "one changed byte of the payload", filter: func(before []byte) relay.Filter {
 		seen, done := 0, false
-		return func(_ *relay.TapConn, p []byte) ([]byte, error) {
+		return func(p []byte) ([]byte, error) {
 			for i, b := range p {
 				if seen++; seen > len(before)/2 && !done && (b >= 'a' && b < 'z' || b >= 'A' && b < 'Z') {
 					p[i], done = b+1, true
@@ -255,9 +253,9 @@ func (f *session) refuses(c change, before rpcbench.Call, asked form) {
 	defer cancel()
 	var hits atomic.Int64
 	filter := c.filter(reply)
-	f.tap.SetFilter(func(conn *relay.TapConn, p []byte) ([]byte, error) {
+	f.tap.SetFilter(func(p []byte) ([]byte, error) {
 		in := bytes.Clone(p)
-		out, err := filter(conn, p)
+		out, err := filter(p)
 		if err != nil || !bytes.Equal(in, out) {
 			hits.Add(1)
 		}
