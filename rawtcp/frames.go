@@ -2,6 +2,7 @@ package rawtcp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -54,7 +55,13 @@ func readHeader(r *bufio.Reader, kinds ...byte) (kind byte, size int64, err erro
 	return kind, size, err
 }
 
+// readPayload gives a frame that is longer than any valid one its memory as the bytes arrive, not at the word of its length.
 func readPayload(r *bufio.Reader, size int64) ([]byte, error) {
+	if size > rpcbench.MaxAvatar+4096 {
+		var b bytes.Buffer
+		_, err := io.CopyN(&b, r, size)
+		return b.Bytes(), err
+	}
 	p := make([]byte, size)
 	_, err := io.ReadFull(r, p)
 	return p, err

@@ -84,25 +84,25 @@ func (c *caller[E]) receive(ctx context.Context, resp *http.Response, reply any)
 		return c.failure(ctx, resp)
 	}
 	if err := c.decode(resp.Header, resp.Body, reply); err != nil {
-		return drain(ctx, resp, &rpcbench.Error{Code: rpcbench.Malformed, Err: err})
+		return drain(ctx, resp.Body, &rpcbench.Error{Code: rpcbench.Malformed, Err: err})
 	}
 	return nil
 }
 
 // failure reads the error out of a reply whose status says that the call failed.
 func (c *caller[E]) failure(ctx context.Context, resp *http.Response) error {
-	body := new(E)
-	err := c.decode(resp.Header, resp.Body, body)
+	limited, body := io.LimitReader(resp.Body, rpcbench.MaxBody), new(E)
+	err := c.decode(resp.Header, limited, body)
 	e := c.toError(body)
 	if err != nil || e.Code == "" || status(e.Code) != resp.StatusCode {
 		e = &rpcbench.Error{Code: rpcbench.Internal, Message: fmt.Sprintf("status %s with an unreadable body", resp.Status)}
 	}
-	return drain(ctx, resp, e)
+	return drain(ctx, limited, e)
 }
 
 // drain reads what is left of the body, or the connection could not be used again. Where drain fails, so did the connection.
-func drain(ctx context.Context, resp *http.Response, result *rpcbench.Error) error {
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+func drain(ctx context.Context, body io.Reader, result *rpcbench.Error) error {
+	if _, err := io.Copy(io.Discard, body); err != nil {
 		return rpcbench.CallError(ctx, err)
 	}
 	return result

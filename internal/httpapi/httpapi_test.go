@@ -407,6 +407,7 @@ func TestReplies(t *testing.T) {
 		{"a failure whose body is none", 500, "", false, rpcbench.Internal},
 		{"a failure whose body is text", 500, "oops", false, rpcbench.Internal},
 		{"a failure whose body has no code", 500, "{}", false, rpcbench.Internal},
+		{"a failure whose body is longer than any", 400, strings.Repeat(" ", rpcbench.MaxBody) + invalid, true, rpcbench.Internal},
 		{"a failure whose body has the code of another status", 503, invalid, false, rpcbench.Internal},
 		{"another success", 204, "", false, rpcbench.Internal},
 	} {
