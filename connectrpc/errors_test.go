@@ -20,7 +20,6 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
-	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
@@ -105,7 +104,7 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 	each(t, func(t *testing.T, s rpcbench.Stack) {
 		var current error // of the service; set between calls
 		create := func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) { return nil, current }
-		server := newServer(rpcbench.ServerConfig{}, service{pb.Service{Create: create, Failure: toConnect}}, overHTTP2(s), connect.WithCodec(vt{})) // also of errors, for gRPC's clients
+		server := newServer(rpcbench.ServerConfig{}, create, overHTTP2(s), connect.WithCodec(vt{})) // also of errors, for gRPC's clients
 		c := dial(t, s, serve(t, server))
 		for _, tc := range cases {
 			current = tc.err

@@ -25,21 +25,16 @@ func dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 	}
 	var conns []*pb.Conn
 	for range config.Conns {
-		conns = append(conns, newConn(config))
+		closed, cancel := context.WithCancel(context.Background())
+		c := &conn{config: config, closed: closed, turn: make(chan struct{}, 1)}
+		conns = append(conns, &pb.Conn{CreateUser: c.createUser, Echo: c.echo, Close: func() {
+			cancel() // ends the calls under way
+			c.turn <- struct{}{}
+			c.drop()
+			<-c.turn
+		}})
 	}
 	return binding.NewClient(pb.API(), conns), nil
-}
-
-func newConn(config rpcbench.ClientConfig) *pb.Conn {
-	closed, cancel := context.WithCancel(context.Background())
-	c := &conn{config: config, closed: closed, turn: make(chan struct{}, 1)}
-	return &pb.Conn{CreateUser: c.createUser, Echo: c.echo, Close: func() error {
-		cancel() // ends the calls under way
-		c.turn <- struct{}{}
-		c.drop()
-		<-c.turn
-		return nil
-	}}
 }
 
 // conn calls over one connection, which the first call opens. A call that fails half way closes it, since what is left on
@@ -120,13 +115,9 @@ func (c *conn) exchange(ctx context.Context, request []byte) (kind byte, payload
 
 func readReply(r *bufio.Reader) (kind byte, payload []byte, err error) {
 	kind, size, err := readHeader(r, done, failed)
-	if err != nil {
-		return 0, nil, err
+	if err == nil {
+		payload, err = readPayload(r, size)
 	}
-	if size > rpcbench.MaxBody {
-		return 0, nil, fmt.Errorf("rawtcp: a reply of %d bytes", size)
-	}
-	payload, err = readPayload(r, size)
 	return kind, payload, err
 }
 

@@ -115,7 +115,7 @@ func TestServerFrames(t *testing.T) {
 			}
 			for how, r := range readers {
 				s := &script{r: r}
-				newServer(rpcbench.ServerConfig{}).serve(s)
+				serve(rpcbench.ServerConfig{})(s)
 				require.Equal(t, c.want, outcomes(t, s.replies.Bytes()), how)
 			}
 		})
@@ -142,7 +142,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		{"announced, not allowed, not sent", bytes.NewReader(header(createUser, 1<<32-1))},
 		{"not allowed, and sent", io.MultiReader(bytes.NewReader(header(createUser, 1<<30)), io.LimitReader(zeros{}, 1<<30))},
 	} {
-		require.Less(t, allocated(func() { newServer(rpcbench.ServerConfig{}).serve(&script{r: c.sent}) }), uint64(most), c.why)
+		require.Less(t, allocated(func() { serve(rpcbench.ServerConfig{})(&script{r: c.sent}) }), uint64(most), c.why)
 	}
 }
 
@@ -160,10 +160,10 @@ func FuzzServerFrames(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	s := newServer(rpcbench.ServerConfig{})
+	server := serve(rpcbench.ServerConfig{})
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		conn := &script{r: bytes.NewReader(sent)}
-		used := allocated(func() { s.serve(conn) })
+		used := allocated(func() { server(conn) })
 		replies := outcomes(t, conn.replies.Bytes())
 		require.LessOrEqual(t, len(replies), len(sent)/headerSize, "no more replies than requests")
 		// Each header may cost a reply with the rules that an empty user breaks; a payload costs what protobuf makes of it.
@@ -206,7 +206,7 @@ func TestServerDeadlines(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				near, far := net.Pipe()
 				go func() {
-					newServer(rpcbench.ServerConfig{}).serve(far)
+					serve(rpcbench.ServerConfig{})(far)
 					_ = far.Close()
 				}()
 				c.sends(t, near)

@@ -16,7 +16,7 @@ type Conn[U, R, F any] struct {
 	Echo       func(context.Context, *F) (*F, error)
 	OpenStream func(context.Context) (Stream[U, R], error) // nil: the connection can't
 	Failure    func(context.Context, error) error          // makes an *rpcbench.Error of an error; nil: each is one
-	Close      func() error
+	Close      func()
 }
 
 // Stream is a stream of a library. At its end Send and Receive return io.EOF, or Send does and Receive has the cause.
@@ -97,11 +97,10 @@ func (c *client[U, R, F, E]) PrepareEcho(m *message.Flex) (rpcbench.Call, error)
 }
 
 func (c *client[U, R, F, E]) Close() error {
-	var err error
 	for _, conn := range c.conns {
-		err = errors.Join(err, conn.Close())
+		conn.Close()
 	}
-	return err
+	return nil
 }
 
 type streamClient[U, R, F, E any] struct{ *client[U, R, F, E] }
@@ -112,13 +111,19 @@ func (c streamClient[U, R, F, E]) OpenStream(ctx context.Context) (rpcbench.Stre
 	if err != nil {
 		return nil, conn.failure(ctx, err)
 	}
-	failure := func(err error) error { return conn.failure(ctx, err) }
-	return &stream[U, R]{Stream: s, ctx: ctx, failure: failure, check: c.api.Check}, nil
+	failure := func(err error) error {
+		if errors.Is(err, io.EOF) { // some servers take a cancelled request for its regular end
+			return rpcbench.CallError(ctx, errEnded)
+		}
+		return conn.failure(ctx, err)
+	}
+	return &stream[U, R]{Stream: s, failure: failure, check: c.api.Check}, nil
 }
+
+var errEnded = errors.New("the stream has ended")
 
 type stream[U, R any] struct {
 	Stream[U, R]
-	ctx     context.Context // of its whole life
 	failure func(error) error
 	check   func(asked *U, r *R) error
 	ended   error // of every Call from now on; nil while the stream is open
@@ -142,25 +147,10 @@ func (s *stream[U, R]) Prepare(u rpcbench.User) (rpcbench.Call, error) {
 			}
 		}
 		s.Release()
-		s.ended = s.cause(err)
+		s.ended = s.failure(err)
 		s.result = s.ended
 		return s.ended
 	}, nil
-}
-
-// cause makes the error of a call on a stream that has ended. Some servers take a cancelled request for its regular end.
-func (s *stream[U, R]) cause(err error) error {
-	switch {
-	case !errors.Is(err, io.EOF):
-		return s.failure(err)
-	case s.ctx.Err() != nil:
-		return rpcbench.CallError(s.ctx, s.ctx.Err())
-	}
-	return ended()
-}
-
-func ended() error {
-	return &rpcbench.Error{Code: rpcbench.Unavailable, Message: "the stream has ended"}
 }
 
 // Close ends the stream, waits for the server, and returns the error with which the server ends the stream.
@@ -168,18 +158,15 @@ func (s *stream[U, R]) Close() error {
 	if s.ended != nil {
 		return s.result
 	}
-	s.ended = ended()
+	s.ended = &rpcbench.Error{Code: rpcbench.Unavailable, Err: errEnded}
 	defer s.Release()
 	_ = s.CloseSend() // fails if the server has ended the stream, and Receive has the cause
-	for {
-		_, err := s.Receive()
-		if errors.Is(err, io.EOF) {
-			return s.result
-		}
-		if err != nil {
-			s.result = s.failure(err)
-			return s.result
-		}
+	_, err := s.Receive()
+	for ; err == nil; _, err = s.Receive() {
 		s.result = WrongReply("the number of replies")
 	}
+	if !errors.Is(err, io.EOF) {
+		s.result = s.failure(err)
+	}
+	return s.result
 }

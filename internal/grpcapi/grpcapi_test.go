@@ -20,7 +20,6 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
@@ -28,13 +27,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve serves what register puts on a server, and returns a connection to it.
-func serve(t *testing.T, register func(*grpc.Server), options ...grpc.ServerOption) *grpc.ClientConn {
+// serve runs a server until the test ends, and returns a connection to it.
+func serve(t *testing.T, s *grpc.Server) *grpc.ClientConn {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := grpc.NewServer(options...)
-	register(s)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
 	conn, err := grpc.NewClient(ln.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -60,12 +57,9 @@ func asError(t *testing.T, err error) *rpcbench.Error {
 func TestFailuresHaveOneCodeEach(t *testing.T) {
 	broken := []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "name", Rule: "min=4"}}
 	var current error // of the service; set between calls
-	conn := serve(t, func(s *grpc.Server) {
-		userservicegrpc.RegisterUserServiceServer(s, service{Service: pb.Service{
-			Create:  func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) { return nil, current },
-			Failure: toStatus,
-		}})
-	})
+	s := grpc.NewServer()
+	register(s, func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) { return nil, current })
+	conn := serve(t, s)
 	for _, c := range []struct {
 		why    string
 		err    error
@@ -105,7 +99,7 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 
 // Other clients find the broken rules where gRPC's error model has them.
 func TestBrokenRulesAreBadRequestDetails(t *testing.T) {
-	conn := serve(t, func(s *grpc.Server) { register(s) })
+	conn := serve(t, NewServer(rpcbench.ServerConfig{}))
 	_, err := userservicegrpc.NewUserServiceClient(conn).CreateUser(t.Context(), new(userv1.User))
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
 	details := status.Convert(err).Details()
@@ -134,7 +128,7 @@ func (raw) Unmarshal(data mem.BufferSlice, v any) error {
 const method = userservicegrpc.UserService_CreateUser_FullMethodName
 
 func TestRequestBytes(t *testing.T) {
-	conn := serve(t, func(s *grpc.Server) { register(s) }, grpc.MaxRecvMsgSize(rpcbench.MaxBody))
+	conn := serve(t, NewServer(rpcbench.ServerConfig{}))
 	field := func(number byte, value string) string { return string([]byte{number<<3 | 2, byte(len(value))}) + value }
 	valid := field(2, "anna@example.com") + field(3, "Anna") + field(4, "password")
 	// An avatar that makes the whole message n bytes.
@@ -174,15 +168,18 @@ func TestRequestBytes(t *testing.T) {
 
 func TestReplyBytes(t *testing.T) {
 	var current []byte
-	conn := serve(t, func(s *grpc.Server) {
-		s.RegisterService(&grpc.ServiceDesc{
-			ServiceName: userservicegrpc.UserService_ServiceDesc.ServiceName,
-			HandlerType: (*any)(nil),
-			Methods: []grpc.MethodDesc{{MethodName: "CreateUser", Handler: func(any, context.Context, func(any) error, grpc.UnaryServerInterceptor) (any, error) {
+	s := grpc.NewServer(grpc.ForceServerCodecV2(raw{}))
+	s.RegisterService(&grpc.ServiceDesc{
+		ServiceName: userservicegrpc.UserService_ServiceDesc.ServiceName,
+		HandlerType: (*any)(nil),
+		Methods: []grpc.MethodDesc{{
+			MethodName: "CreateUser",
+			Handler: func(any, context.Context, func(any) error, grpc.UnaryServerInterceptor) (any, error) {
 				return &current, nil
-			}}},
-		}, nil)
-	}, grpc.ForceServerCodecV2(raw{}))
+			},
+		}},
+	}, nil)
+	conn := serve(t, s)
 	create := func(u rpcbench.User) error {
 		_, err := userservicegrpc.NewUserServiceClient(conn).CreateUser(t.Context(), fromUser(u))
 		return err
@@ -195,7 +192,7 @@ func TestReplyBytes(t *testing.T) {
 }
 
 func TestOtherFailures(t *testing.T) {
-	conn := serve(t, func(s *grpc.Server) { register(s) })
+	conn := serve(t, NewServer(rpcbench.ServerConfig{}))
 	var reply userv1.CreateUserResponse
 	err := conn.Invoke(t.Context(), "/rpcbench.user.v1.UserService/DeleteUser", new(userv1.User), &reply)
 	require.Equal(t, codes.Unimplemented, status.Code(err))

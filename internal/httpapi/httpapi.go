@@ -1,13 +1,12 @@
 // Package httpapi is the one net/http handler and client that the HTTP stacks share. They differ by a codec, the native
 // types it carries, and Options. Without options both sides are written as net/http's documentation shows them: whole
-// bodies, no pools, no buffers kept. A call goes from caller.call in client.go to handler.ServeHTTP in server.go and back;
-// what a variant does otherwise is in variants.go. Plumbing.go is for every stack over net/http.
+// bodies, no pools, no buffers kept. A call goes from caller.call in client.go to handler.ServeHTTP in server.go and back.
+// What a variant does otherwise is a type of its own in bodies.go, or caller.tuned. NewServer and HTTPClients are for every
+// stack over net/http.
 package httpapi
 
 import (
-	"bytes"
 	"cmp"
-	"io"
 	"net/http"
 
 	"github.com/rpcbench/rpcbench"
@@ -61,38 +60,3 @@ var statuses = map[rpcbench.Code]int{
 }
 
 func status(c rpcbench.Code) int { return cmp.Or(statuses[c], http.StatusInternalServerError) }
-
-// bodies turns values into bodies and back, for server and client alike.
-type bodies interface {
-	ContentType() string
-	encode(v any) (io.Reader, error)                        // a request
-	decode(header http.Header, body io.Reader, v any) error // a request or a reply
-	reply(w http.ResponseWriter, status int, v any) error   // fails before it writes anything, or not at all
-}
-
-// whole is the bodies of the main path: all bytes at once.
-type whole struct{ codec.Codec }
-
-func (b whole) encode(v any) (io.Reader, error) {
-	data, err := b.Marshal(v)
-	return bytes.NewReader(data), err
-}
-
-func (b whole) decode(_ http.Header, body io.Reader, v any) error {
-	data, err := io.ReadAll(body)
-	if err != nil {
-		return err
-	}
-	return b.Unmarshal(data, v)
-}
-
-func (b whole) reply(w http.ResponseWriter, status int, v any) error {
-	data, err := b.Marshal(v)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", b.ContentType())
-	w.WriteHeader(status)
-	_, _ = w.Write(data) // fails only when the client has gone
-	return nil
-}

@@ -37,17 +37,18 @@ func Code(number uint32) rpcbench.Code {
 	return rpcbench.Internal
 }
 
-// Details returns the broken rules as google.rpc.BadRequest. A failure of another code has none, and ok is false.
-func Details(failure error) (details *errdetails.BadRequest, ok bool) {
-	e, ok := errors.AsType[*rpcbench.Error](failure)
-	if !ok || e.Code != rpcbench.Invalid {
-		return nil, false
+// Details returns the broken rules as google.rpc.BadRequest, or nil for a failure of another code.
+func Details(failure error) *errdetails.BadRequest {
+	e, _ := errors.AsType[*rpcbench.Error](failure)
+	if e == nil || e.Code != rpcbench.Invalid {
+		return nil
 	}
-	details = new(errdetails.BadRequest)
+	details := new(errdetails.BadRequest)
 	for _, v := range e.Violations {
-		details.FieldViolations = append(details.FieldViolations, &errdetails.BadRequest_FieldViolation{Field: v.Field, Description: v.Rule})
+		broken := &errdetails.BadRequest_FieldViolation{Field: v.Field, Description: v.Rule}
+		details.FieldViolations = append(details.FieldViolations, broken)
 	}
-	return details, true
+	return details
 }
 
 // Broken adds the broken rules to e, and makes its code Invalid, if a detail of the failure is a google.rpc.BadRequest.

@@ -37,9 +37,12 @@ type VTMessage interface {
 	UnmarshalVT([]byte) error
 }
 
+// Create is the operation of the service.
+type Create = func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error)
+
 // Service is the API as generated servers call it.
 type Service struct {
-	Create  func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error)
+	Create  Create
 	Failure func(error) error // makes the library's error of an error
 }
 
@@ -54,7 +57,8 @@ func (s Service) CreateUser(ctx context.Context, u *userv1.User) (*userv1.Create
 func (Service) Echo(_ context.Context, f *messagepb.Flex) (*messagepb.Flex, error) { return f, nil }
 
 // Answer answers the users of a stream in turn.
-func (s Service) Answer(ctx context.Context, receive func() (*userv1.User, error), send func(*userv1.CreateUserResponse) error) error {
+func (s Service) Answer(ctx context.Context,
+	receive func() (*userv1.User, error), send func(*userv1.CreateUserResponse) error) error {
 	for {
 		u, err := receive()
 		if errors.Is(err, io.EOF) {
@@ -80,10 +84,22 @@ func API() binding.API[userv1.User, userv1.CreateUserResponse, messagepb.Flex, u
 			u.Id = rpcbench.UserID
 			return &userv1.CreateUserResponse{Code: rpcbench.OKCode, Message: rpcbench.OKMessage, User: u}
 		},
-		Check:     check,
-		Equal:     (*messagepb.Flex).EqualVT, // field by field, generated
-		FromError: fromError,
-		ToError:   toError,
+		Check: check,
+		Equal: (*messagepb.Flex).EqualVT, // field by field, generated
+		FromError: func(e *rpcbench.Error) *userv1.Error {
+			out := &userv1.Error{Code: string(e.Code), Message: e.Message}
+			for _, v := range e.Violations {
+				out.Violations = append(out.Violations, &userv1.Violation{Field: v.Field, Rule: v.Rule})
+			}
+			return out
+		},
+		ToError: func(e *userv1.Error) *rpcbench.Error {
+			out := &rpcbench.Error{Code: rpcbench.Code(e.Code), Message: e.Message}
+			for _, v := range e.Violations {
+				out.Violations = append(out.Violations, rpcbench.Violation{Field: v.Field, Rule: v.Rule})
+			}
+			return out
+		},
 	}
 }
 
@@ -98,20 +114,4 @@ func check(asked *userv1.User, r *userv1.CreateUserResponse) error {
 		return binding.WrongReply("a field of the user")
 	}
 	return nil
-}
-
-func fromError(e *rpcbench.Error) *userv1.Error {
-	out := &userv1.Error{Code: string(e.Code), Message: e.Message}
-	for _, v := range e.Violations {
-		out.Violations = append(out.Violations, &userv1.Violation{Field: v.Field, Rule: v.Rule})
-	}
-	return out
-}
-
-func toError(e *userv1.Error) *rpcbench.Error {
-	out := &rpcbench.Error{Code: rpcbench.Code(e.Code), Message: e.Message}
-	for _, v := range e.Violations {
-		out.Violations = append(out.Violations, rpcbench.Violation{Field: v.Field, Rule: v.Rule})
-	}
-	return out
 }

@@ -2,9 +2,7 @@ package httpapi
 
 import (
 	"bytes"
-	"context"
 	"io"
-	"maps"
 	"net/http"
 	"sync"
 
@@ -12,6 +10,41 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/gzipped"
 )
+
+// bodies turns values into bodies and back, for server and client alike.
+type bodies interface {
+	ContentType() string
+	encode(v any) (io.Reader, error)                        // a request
+	decode(header http.Header, body io.Reader, v any) error // a request or a reply
+	reply(w http.ResponseWriter, status int, v any) error   // fails before it writes anything, or not at all
+}
+
+// whole is the bodies of the main path: all bytes at once.
+type whole struct{ codec.Codec }
+
+func (b whole) encode(v any) (io.Reader, error) {
+	data, err := b.Marshal(v)
+	return bytes.NewReader(data), err
+}
+
+func (b whole) decode(_ http.Header, body io.Reader, v any) error {
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	return b.Unmarshal(data, v)
+}
+
+func (b whole) reply(w http.ResponseWriter, status int, v any) error {
+	data, err := b.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", b.ContentType())
+	w.WriteHeader(status)
+	_, _ = w.Write(data) // fails only when the client has gone
+	return nil
+}
 
 func newBodies(c codec.Codec, options Options, client bool) bodies {
 	s, isStream := c.(codec.Streaming)
@@ -93,40 +126,4 @@ func (b *pooled) decode(_ http.Header, body io.Reader, v any) error {
 		return err
 	}
 	return b.Unmarshal(buf.Bytes(), v)
-}
-
-// tuned calls the Transport, without the Client above it, which is for redirects and cookies. A request is a copy of one made
-// before; copies share the URL and the header, which a RoundTripper must not modify.
-func (c *caller[E]) tuned() calling {
-	made, err := http.NewRequest(http.MethodPost, c.url, nil)
-	if err != nil {
-		return c.call // and what it says of the URL
-	}
-	for _, h := range c.header {
-		made.Header.Set(h[0], h[1])
-	}
-	return func(ctx context.Context, request, reply any) error {
-		data, err := c.encode(request)
-		if err != nil {
-			return &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
-		}
-		body := data.(*bytes.Reader)
-		r := made.WithContext(ctx)
-		if c.headers != nil {
-			r.Header = maps.Clone(r.Header) // and not its values
-			r.Header.Set("Traceparent", c.headers.Traceparent())
-		}
-		// As http.NewRequestWithContext does: the body can be sent again when the server has closed this connection.
-		r.ContentLength, r.Body = int64(body.Len()), io.NopCloser(body)
-		unread := *body
-		r.GetBody = func() (io.ReadCloser, error) {
-			again := unread
-			return io.NopCloser(&again), nil
-		}
-		resp, err := c.http.Transport.RoundTrip(r)
-		if err != nil {
-			return rpcbench.CallError(ctx, err)
-		}
-		return c.receive(ctx, resp, reply)
-	}
 }
