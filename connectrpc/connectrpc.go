@@ -165,46 +165,35 @@ func (vt) MarshalAppend(buf []byte, v any) ([]byte, error) {
 
 // toConnect makes the library's error of a service's. Broken rules are details, as google.rpc.BadRequest.
 func toConnect(err error) error {
-	failure := connect.NewError(connect.Code(rpcstatus.Number(rpcbench.CodeOf(err))), err)
-	if details := rpcstatus.Details(err); details != nil {
+	number, details := rpcstatus.Status(err)
+	failure := connect.NewError(connect.Code(number), err)
+	if details != nil {
 		detail, _ := connect.NewErrorDetail(details) // fails for invalid UTF-8, which no rule has
 		failure.AddDetail(detail)
 	}
 	return failure
 }
 
-// fromConnect turns what a client returns into an *rpcbench.Error. The server's errors keep their code, but where it is
-// a grpc-go server whose codec failed. The client's own errors are told by what they wrap, by their code, and by the
-// beginning of their message:
-//
-//	code                  message                                 cause                                  becomes
-//	any                   wraps a net.Error or unexpected EOF     the connection broke                   CallError
-//	Unknown               read …                                  the connection broke                   CallError
-//	Internal              protocol error: incomplete envelope: …  the connection broke                   CallError
-//	Unavailable, Canceled                                         no connection, the context, a reset    CallError
-//	Internal              stream error: …                         the server reset the stream            Internal
-//	Internal              any other                               what can't be encoded or decoded       Malformed
-//	DeadlineExceeded                                              the context, or net's timer before it  DeadlineExceeded
+// fromConnect turns what a client returns into an *rpcbench.Error. The server's errors keep their code. The client's own are
+// told by their code, by what they wrap, and by the beginning of their message.
 func fromConnect(ctx context.Context, err error) error {
 	failure, _ := errors.AsType[*connect.Error](err) // the library returns no other
 	code := failure.Code()
 	begins := func(words string) bool { return strings.HasPrefix(failure.Message(), words) }
-	e := &rpcbench.Error{Code: rpcstatus.Code(uint32(code)), Err: err}
+	e := rpcstatus.Error(err, uint32(code), failure.Message())
 	switch {
-	case code == connect.CodeDeadlineExceeded:
 	case code == connect.CodeInvalidArgument: // without details, either side's own failure to decode
 		for _, d := range failure.Details() {
 			m, _ := d.Value()
-			rpcstatus.Broken(e, m)
+			rpcstatus.AddDetail(e, m)
 		}
 	case connect.IsWireError(err): // the server's
-		if code == connect.CodeInternal && rpcstatus.CodecFailed(failure.Message()) {
-			e.Code = rpcbench.Malformed
-		}
+	case code == connect.CodeDeadlineExceeded: // of the context, or of net's timer before it
 	case errors.As(err, new(net.Error)), errors.Is(err, io.ErrUnexpectedEOF), begins("read "),
 		begins("protocol error: incomplete envelope: "), code == connect.CodeUnavailable, code == connect.CodeCanceled:
-		return rpcbench.CallError(ctx, err)
-	case code == connect.CodeInternal && !begins("stream error: "):
+		return rpcbench.CallError(ctx, err) // no connection, or it broke, or was reset, or the context ended
+	case begins("stream error: "): // the server reset the stream
+	case code == connect.CodeInternal: // a message that can't be encoded or decoded
 		e.Code = rpcbench.Malformed
 	}
 	return e

@@ -149,29 +149,23 @@ func newConn(cc *grpc.ClientConn) *pb.Conn {
 
 // toStatus makes the status of a service's error. Broken rules are details, as google.rpc.BadRequest.
 func toStatus(err error) error {
-	s := status.New(codes.Code(rpcstatus.Number(rpcbench.CodeOf(err))), err.Error())
-	if details := rpcstatus.Details(err); details != nil {
+	number, details := rpcstatus.Status(err)
+	s := status.New(codes.Code(number), err.Error())
+	if details != nil {
 		s, _ = s.WithDetails(details) // fails for invalid UTF-8, which no rule has
 	}
 	return s.Err()
 }
 
-// fromStatus turns what a grpc-go client returns into an *rpcbench.Error. Two causes are told by the library's words alone:
-//
-//   - Internal, "grpc: failed to unmarshal …" or "grpc: error while marshaling: …": either side's codec has failed.
-//   - Canceled, "grpc: the client connection is closing": nobody has cancelled.
+// fromStatus turns what a grpc-go client returns into an *rpcbench.Error.
 func fromStatus(_ context.Context, err error) error {
 	s := status.Convert(err)
-	e := &rpcbench.Error{Code: rpcstatus.Code(uint32(s.Code())), Err: err}
-	switch words := s.Message(); {
-	case s.Code() == codes.InvalidArgument:
-		for _, d := range s.Details() {
-			rpcstatus.Broken(e, d)
-		}
-	case s.Code() == codes.Canceled && words == "grpc: the client connection is closing":
-		e.Code = rpcbench.Unavailable
-	case s.Code() == codes.Internal && rpcstatus.CodecFailed(words):
-		e.Code = rpcbench.Malformed
+	e := rpcstatus.Error(err, uint32(s.Code()), s.Message())
+	if s.Code() == codes.Canceled && s.Message() == "grpc: the client connection is closing" {
+		e.Code = rpcbench.Unavailable // nobody has cancelled
+	}
+	for _, d := range s.Details() {
+		rpcstatus.AddDetail(e, d)
 	}
 	return e
 }
