@@ -15,7 +15,7 @@ type Conn[U, R, F any] struct {
 	CreateUser func(context.Context, *U) (*R, error)
 	Echo       func(context.Context, *F) (*F, error)
 	OpenStream func(context.Context) (Stream[U, R], error) // nil: the connection can't
-	Failure    func(context.Context, error) error          // makes an *rpcbench.Error of an error; nil: each is one
+	Failure    func(context.Context, error) error          // makes an *rpcbench.Error of an error
 	Close      func()
 }
 
@@ -36,12 +36,8 @@ func NewClient[U, R, F, E any](api API[U, R, F, E], conns []*Conn[U, R, F]) rpcb
 	return c
 }
 
-func (c *Conn[U, R, F]) failure(ctx context.Context, err error) error {
-	if c.Failure == nil {
-		return err
-	}
-	return c.Failure(ctx, err)
-}
+// AsIs is the Failure of a Conn whose errors are *rpcbench.Error already.
+func AsIs(_ context.Context, err error) error { return err }
 
 type client[U, R, F, E any] struct {
 	api   API[U, R, F, E]
@@ -57,7 +53,7 @@ func (c *client[U, R, F, E]) CreateUser(ctx context.Context, u rpcbench.User) (r
 	conn := c.conn()
 	r, err := conn.CreateUser(ctx, Convert[U](&u))
 	if err != nil {
-		return rpcbench.Response{}, conn.failure(ctx, err)
+		return rpcbench.Response{}, conn.Failure(ctx, err)
 	}
 	return *Convert[rpcbench.Response](r), nil
 }
@@ -67,7 +63,7 @@ func (c *client[U, R, F, E]) Prepare(u rpcbench.User) (rpcbench.Call, error) {
 	return func(ctx context.Context) error {
 		r, err := conn.CreateUser(ctx, asked)
 		if err != nil {
-			return conn.failure(ctx, err)
+			return conn.Failure(ctx, err)
 		}
 		return check(asked, r)
 	}, nil
@@ -77,7 +73,7 @@ func (c *client[U, R, F, E]) Echo(ctx context.Context, m *message.Flex) (*messag
 	conn := c.conn()
 	f, err := conn.Echo(ctx, Convert[F](m))
 	if err != nil {
-		return nil, conn.failure(ctx, err)
+		return nil, conn.Failure(ctx, err)
 	}
 	return Convert[message.Flex](f), nil
 }
@@ -87,7 +83,7 @@ func (c *client[U, R, F, E]) PrepareEcho(m *message.Flex) (rpcbench.Call, error)
 	return func(ctx context.Context) error {
 		f, err := conn.Echo(ctx, asked)
 		if err != nil {
-			return conn.failure(ctx, err)
+			return conn.Failure(ctx, err)
 		}
 		if !equal(asked, f) {
 			return WrongReply("the echo")
@@ -109,13 +105,13 @@ func (c streamClient[U, R, F, E]) OpenStream(ctx context.Context) (rpcbench.Stre
 	conn := c.conn()
 	s, err := conn.OpenStream(ctx)
 	if err != nil {
-		return nil, conn.failure(ctx, err)
+		return nil, conn.Failure(ctx, err)
 	}
 	failure := func(err error) error {
 		if errors.Is(err, io.EOF) { // some servers take a cancelled request for its regular end
 			return rpcbench.CallError(ctx, errEnded)
 		}
-		return conn.failure(ctx, err)
+		return conn.Failure(ctx, err)
 	}
 	return &stream[U, R]{Stream: s, failure: failure, check: c.api.Check}, nil
 }

@@ -35,7 +35,7 @@ func newClient[U, R, F, E any](
 		users := &caller[U, R, E]{b, to(usersPath), api.ToError}
 		echoes := &caller[F, F, E]{b, to(echoPath), api.ToError}
 		conns = append(conns, &binding.Conn[U, R, F]{
-			CreateUser: users.call, Echo: echoes.call, Close: h.CloseIdleConnections,
+			CreateUser: users.call, Echo: echoes.call, Failure: binding.AsIs, Close: h.CloseIdleConnections,
 		})
 	}
 	return binding.NewClient(api, conns)
@@ -63,7 +63,7 @@ func (c *caller[Q, A, E]) call(ctx context.Context, q *Q) (*A, error) {
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusOK {
 		a := new(A)
-		if err = c.decode(resp.Header, resp.Body, a); err == nil {
+		if err = c.decode(resp.Body, a); err == nil {
 			return a, nil
 		}
 		err = &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
@@ -82,7 +82,7 @@ func (c *caller[Q, A, E]) call(ctx context.Context, q *Q) (*A, error) {
 // failure reads the error out of a reply whose status says that the call failed.
 func (c *caller[Q, A, E]) failure(resp *http.Response, body io.Reader) error {
 	sent := new(E)
-	err := c.decode(resp.Header, body, sent)
+	err := c.decode(body, sent)
 	e := c.toError(sent)
 	if err != nil || e.Code == "" || status(e.Code) != resp.StatusCode {
 		return &rpcbench.Error{Code: rpcbench.Internal, Message: fmt.Sprintf("status %s with an unreadable body", resp.Status)}

@@ -106,12 +106,10 @@ func API() binding.API[userv1.User, userv1.CreateUserResponse, messagepb.Flex, u
 // check is rpcbench.Check on the generated types.
 func check(asked *userv1.User, r *userv1.CreateUserResponse) error {
 	got := r.GetUser()
-	if got == nil || r.Code != rpcbench.OKCode || r.Message != rpcbench.OKMessage {
-		return binding.WrongReply("code, message or user")
-	}
-	if got.Id != rpcbench.UserID || got.Email != asked.Email || got.Name != asked.Name || got.Password != asked.Password ||
+	if got == nil || r.Code != rpcbench.OKCode || r.Message != rpcbench.OKMessage || got.Id != rpcbench.UserID ||
+		got.Email != asked.Email || got.Name != asked.Name || got.Password != asked.Password ||
 		!bytes.Equal(got.Avatar, asked.Avatar) {
-		return binding.WrongReply("a field of the user")
+		return binding.WrongReply("code, message or a field of the user")
 	}
 	return nil
 }
