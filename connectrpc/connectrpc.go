@@ -1,7 +1,7 @@
 // Package connectrpc serves and calls the create-user API with connect-go on net/http: protobuf in the Connect protocol
-// over HTTP/1.1, uncompressed unless a variant says otherwise. Servers answer the Connect, gRPC and gRPC-Web protocols in
-// protobuf and JSON; a variant is what its client speaks. Streams are for the variants over HTTP/2. Handlers and clients
-// are connect-go's generated ones.
+// over HTTP/1.1, uncompressed unless a variant says otherwise. Servers answer the Connect, gRPC and gRPC-Web protocols
+// in protobuf and JSON; a variant is what its client speaks. Streams are for the variants over HTTP/2. Handlers and
+// clients are connect-go's generated ones.
 package connectrpc
 
 import (
@@ -53,8 +53,8 @@ func Gzip() rpcbench.Stack {
 	return stack("connectrpc.gzip", "connect/proto", t, nil)
 }
 
-// VT encodes and decodes with vtprotobuf's generated methods instead of reflection. They don't look at UTF-8, and take a
-// negative zero for a zero.
+// VT encodes and decodes with vtprotobuf's generated methods instead of reflection. They don't look at UTF-8, and take
+// a negative zero for a zero.
 func VT() rpcbench.Stack {
 	return stack("connectrpc.vt", "connect/proto", pb.VTTraits(traits("1.1")),
 		[]connect.HandlerOption{connect.WithCodec(vt{})}, connect.WithCodec(vt{}))
@@ -68,8 +68,8 @@ func traits(http string) rpcbench.Traits {
 	return t
 }
 
-// stack takes gzip from both sides unless the traits name it: the server would offer it in a header of each reply, and the
-// client would ask for it.
+// stack takes gzip from both sides unless the traits name it: the server would offer it in a header of each reply, and
+// the client would ask for it.
 func stack(name, protocol string, t rpcbench.Traits,
 	server []connect.HandlerOption, client ...connect.ClientOption) rpcbench.Stack {
 	http2 := t.HTTP == "2"
@@ -103,17 +103,20 @@ func stack(name, protocol string, t rpcbench.Traits,
 	}
 }
 
-func newServer(config rpcbench.ServerConfig, create pb.Create, http2 bool, options ...connect.HandlerOption) rpcbench.Server {
+func newServer(
+	config rpcbench.ServerConfig, create pb.Create, http2 bool, options ...connect.HandlerOption) rpcbench.Server {
 	options = append(slices.Clip(options), connect.WithReadMaxBytes(rpcbench.MaxBody))
+	s := service{pb.Service{Create: create, Failure: toConnect}}
 	mux := http.NewServeMux()
-	mux.Handle(userserviceconnect.NewUserServiceHandler(service{pb.Service{Create: create, Failure: toConnect}}, options...))
+	mux.Handle(userserviceconnect.NewUserServiceHandler(s, options...))
 	return httpapi.NewServer(config, mux, http2)
 }
 
 // service implements the generated interface.
 type service struct{ pb.Service }
 
-func (s service) CreateUsers(ctx context.Context, stream *connect.BidiStream[userv1.User, userv1.CreateUserResponse]) error {
+func (s service) CreateUsers(
+	ctx context.Context, stream *connect.BidiStream[userv1.User, userv1.CreateUserResponse]) error {
 	return s.Answer(ctx, stream.Receive, stream.Send)
 }
 
@@ -123,7 +126,8 @@ func openStream(stub userserviceconnect.UserServiceClient) func(context.Context)
 		if err != nil {
 			return pb.Stream{}, err
 		}
-		// While net/http waits for more of a request it does not look at the context, not even if a reply is waited for.
+		// While net/http waits for more of a request it does not look at the context, not even if a reply is waited
+		// for.
 		stop := context.AfterFunc(ctx, func() { _ = s.CloseRequest() })
 		return pb.Stream{Send: s.Send, Receive: s.Receive, CloseSend: s.CloseRequest, Release: func() {
 			stop()
@@ -174,8 +178,8 @@ func toConnect(err error) error {
 	return failure
 }
 
-// fromConnect turns what a client returns into an *rpcbench.Error. The server's errors keep their code. The client's own are
-// told by their code, by what they wrap, and by the beginning of their message.
+// fromConnect turns what a client returns into an *rpcbench.Error. The server's errors keep their code. The client's
+// own are told by their code, by what they wrap, and by the beginning of their message.
 func fromConnect(ctx context.Context, err error) error {
 	failure, _ := errors.AsType[*connect.Error](err) // the library returns no other
 	code := failure.Code()

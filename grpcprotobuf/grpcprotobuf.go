@@ -23,23 +23,25 @@ func VT() rpcbench.Stack { return transport().VT("grpcprotobuf.vt") }
 func Gzip() rpcbench.Stack {
 	s := transport().Stack("grpcprotobuf.gzip",
 		//lint:ignore SA1019 see above
-		[]grpc.ServerOption{grpc.RPCCompressor(grpc.NewGZIPCompressor()), grpc.RPCDecompressor(grpc.NewGZIPDecompressor())},
+		[]grpc.ServerOption{grpc.RPCCompressor(grpc.NewGZIPCompressor()),
+			grpc.RPCDecompressor(grpc.NewGZIPDecompressor())},
 		//lint:ignore SA1019 see above
 		grpc.WithCompressor(grpc.NewGZIPCompressor()), grpc.WithDecompressor(grpc.NewGZIPDecompressor()))
 	s.Protocol, s.Traits.Compression = "grpc/proto/gzip", "gzip"
 	return s
 }
 
-// Tuned sets documented options of both sides. Figures are the tuned stack's time against the same without the one option,
-// with its 95 % interval, at GOMAXPROCS=1 (results/2026-11-20-epyc-2vcpu/tuned.txt; BenchmarkTuned of commit c16e339).
+// Tuned sets documented options of both sides. Figures are the tuned stack's time against the same without the one
+// option, with its 95 % interval, at GOMAXPROCS=1 (results/2026-11-20-epyc-2vcpu/tuned.txt; BenchmarkTuned of commit
+// c16e339).
 //
 //   - NumStreamWorkers: handlers run on goroutines that stay, whose stacks have grown: 0.910 (0.905–0.917).
-//   - Static flow-control windows of a body's largest size: no bandwidth estimate, whose pings and window updates cost 47
-//     bytes each way per call: 0.955 (0.947–0.961).
+//   - Static flow-control windows of a body's largest size: no bandwidth estimate, whose pings and window updates cost
+//     47 bytes each way per call: 0.955 (0.947–0.961).
 //
 // Left out, since their intervals held 1 or lay above it: read and write buffers of 4 and 128 kB, no retry, no health
-// check, no idle timeout, no buffer pool, WaitForHandlers, MaxConcurrentStreams. In grpc-go 1.85 the shared write buffer
-// and pooled buffers for reading frames are defaults, so New has them.
+// check, no idle timeout, no buffer pool, WaitForHandlers, MaxConcurrentStreams. In grpc-go 1.85 the shared write
+// buffer and pooled buffers for reading frames are defaults, so New has them.
 func Tuned() rpcbench.Stack {
 	const window = rpcbench.MaxBody
 	s := transport().Stack("grpcprotobuf.tuned", nil,

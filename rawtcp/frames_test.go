@@ -166,7 +166,8 @@ func FuzzServerFrames(f *testing.F) {
 		used := allocated(func() { server(conn) })
 		replies := outcomes(t, conn.replies.Bytes())
 		require.LessOrEqual(t, len(replies), len(sent)/headerSize, "no more replies than requests")
-		// Each header may cost a reply with the rules that an empty user breaks; a payload costs what protobuf makes of it.
+		// Each header may cost a reply with the rules that an empty user breaks; a payload costs what protobuf makes of
+		// it.
 		require.Less(t, used, uint64(2<<20+2000*len(sent)), "memory is bounded by what was sent")
 	})
 }

@@ -1,5 +1,6 @@
 // Package rawtcp serves and calls the create-user API with length-prefixed protobuf frames on a TCP connection and no
-// framework: the floor of the line-up. Any extra time of another protobuf stack is the cost of its protocol and its library.
+// framework: the floor of the line-up. Any extra time of another protobuf stack is the cost of its protocol and its
+// library.
 //
 // A client sends a frame and reads the reply's frame, in turns. A frame is 4 bytes with the length of its payload,
 // big-endian, a byte with its kind, and the payload, which is a generated type.
@@ -76,8 +77,8 @@ func readHeader(r *bufio.Reader, kinds ...byte) (kind byte, size int64, err erro
 	return kind, size, err
 }
 
-// readPayload skips what has more than MaxBody, and fails with TooLarge. A payload longer than any valid one gets its memory
-// as the bytes arrive, not at the word of its length.
+// readPayload skips what has more than MaxBody, and fails with TooLarge. A payload longer than any valid one gets its
+// memory as the bytes arrive, not at the word of its length.
 func readPayload(r *bufio.Reader, size int64) ([]byte, error) {
 	if size > rpcbench.MaxBody {
 		if _, err := r.Discard(int(size)); err != nil {
@@ -193,8 +194,8 @@ func dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 	return binding.NewClient(pb.API(), conns), nil
 }
 
-// conn calls over one connection, which the first call opens. A call that fails half way closes it, since what is left on
-// it may be that call's reply, and the next call opens another. Nothing is sent twice.
+// conn calls over one connection, which the first call opens. A call that fails half way closes it, since what is left
+// on it may be that call's reply, and the next call opens another. Nothing is sent twice.
 type conn struct {
 	config rpcbench.ClientConfig
 	closed context.Context

@@ -107,7 +107,8 @@ func TestConnectionIsKept(t *testing.T) {
 	}
 }
 
-// Who waits for a connection that another call has does not wait longer than his own context, and does that call no harm.
+// Who waits for a connection that another call has does not wait longer than his own context, and does that call no
+// harm.
 func TestWaitingEndsWithTheContext(t *testing.T) {
 	gate := new(relay.Gate)
 	f := stacktest.Start(t, rawtcp.New(), rpcbench.Config{WrapServer: gate.Wrap})

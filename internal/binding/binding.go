@@ -1,5 +1,5 @@
-// Package binding binds the API to the Go types that a library encodes, and makes clients on them, so that no stack converts
-// anything inside a call.
+// Package binding binds the API to the Go types that a library encodes, and makes clients on them, so that no stack
+// converts anything inside a call.
 package binding
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/rpcbench/rpcbench/message"
 )
 
-// API is the service on one set of native types: user, response, flex message, error body. Calls use its functions, which
-// therefore are written out for the types.
+// API is the service on one set of native types: user, response, flex message, error body. Calls use its functions,
+// which therefore are written out for the types.
 type API[U, R, F, E any] struct {
 	Answer    func(*U) *R                // as rpcbench.Answer
 	Check     func(asked *U, r *R) error // as rpcbench.Check
@@ -33,9 +33,9 @@ func Plain() API[rpcbench.User, rpcbench.Response, message.Flex, rpcbench.Error]
 	}
 }
 
-// Alike is the service on types that lie in memory as the plain structs do: the same fields in the same order, with tags
-// or methods of their own. Its functions are those of the plain structs, which see such a value where it lies. So nothing
-// is converted. Alike panics if a type differs.
+// Alike is the service on types that lie in memory as the plain structs do: the same fields in the same order, with
+// tags or methods of their own. Its functions are those of the plain structs, which see such a value where it lies. So
+// nothing is converted. Alike panics if a type differs.
 func Alike[U, R, F, E any]() API[U, R, F, E] {
 	for t, plain := range map[reflect.Type]reflect.Type{
 		reflect.TypeFor[U](): reflect.TypeFor[rpcbench.User](),
@@ -48,8 +48,10 @@ func Alike[U, R, F, E any]() API[U, R, F, E] {
 		}
 	}
 	return API[U, R, F, E]{
-		Answer:    func(u *U) *R { return as[R](rpcbench.Answer(as[rpcbench.User](u))) },
-		Check:     func(asked *U, r *R) error { return rpcbench.Check(as[rpcbench.User](asked), as[rpcbench.Response](r)) },
+		Answer: func(u *U) *R { return as[R](rpcbench.Answer(as[rpcbench.User](u))) },
+		Check: func(asked *U, r *R) error {
+			return rpcbench.Check(as[rpcbench.User](asked), as[rpcbench.Response](r))
+		},
 		Equal:     func(a, b *F) bool { return as[message.Flex](a).Equal(as[message.Flex](b)) },
 		FromError: func(e *rpcbench.Error) *E { return as[E](e) },
 		ToError: func(e *E) *rpcbench.Error {
@@ -97,11 +99,11 @@ func (a API[U, R, F, E]) NewService() func(context.Context, *U) (*R, error) {
 
 // WrongReply is the error of a reply that differs from what was asked for, as rpcbench.Check has it.
 func WrongReply(what string) error {
-	return &rpcbench.Error{Code: rpcbench.Internal, Message: fmt.Sprintf("wrong reply: %s differs from what was asked", what)}
+	return &rpcbench.Error{Code: rpcbench.Internal, Message: "wrong reply: " + what + " differs from what was asked"}
 }
 
-// Convert makes a T of what from points to, with all within. Fields go by their names in JSON; one that T lacks is a panic.
-// It is for neutral values, outside of timed calls.
+// Convert makes a T of what from points to, with all within. Fields go by their names in JSON; one that T lacks is a
+// panic. It is for neutral values, outside of timed calls.
 func Convert[T any](from any) *T {
 	to := new(T)
 	Copy(to, from)

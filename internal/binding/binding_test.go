@@ -59,8 +59,8 @@ func TestAlikeRefuses(t *testing.T) {
 	refuses("an Error with what is not sent", func() { binding.Alike[msgp.User, msgp.Response, msgp.Flex, msgp.Code]() })
 }
 
-// testAPI requires that api's conversions keep every field, and that its service answers and checks as that of the plain
-// structs does. Exact types tell a NaN and a negative zero from other numbers.
+// testAPI requires that api's conversions keep every field, and that its service answers and checks as that of the
+// plain structs does. Exact types tell a NaN and a negative zero from other numbers.
 func testAPI[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E], exact bool) {
 	t.Run("flex", func(t *testing.T) {
 		all := flexes(t)
@@ -87,7 +87,8 @@ func testAPI[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E], exact bo
 	})
 }
 
-// user requires the same answer and the same errors as of the service of the plain struct, and the same check of the reply.
+// user requires the same answer and the same errors as of the service of the plain struct, and the same check of the
+// reply.
 func user[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E]) {
 	plain := binding.Plain()
 	u := corpus.Sample(0, 3)

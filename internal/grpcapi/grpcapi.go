@@ -43,8 +43,8 @@ func (t Transport) Stack(name string, server []grpc.ServerOption, client ...grpc
 	}
 }
 
-// VT is a stack that encodes and decodes with vtprotobuf's generated methods. The codec is set for one server and one client;
-// registering it would change every client of the process.
+// VT is a stack that encodes and decodes with vtprotobuf's generated methods. The codec is set for one server and one
+// client; registering it would change every client of the process.
 func (t Transport) VT(name string) rpcbench.Stack {
 	codec := vt{encoding.GetCodecV2("proto")}
 	s := t.Stack(name, []grpc.ServerOption{grpc.ForceServerCodecV2(codec)},
@@ -170,9 +170,9 @@ func fromStatus(_ context.Context, err error) error {
 	return e
 }
 
-// vt is vtprotobuf as a codec, with the library's buffer pool used as its own codec for protobuf does. The older Codec interface
-// would put a copy between them. Messages without vtprotobuf's methods, such as those of gRPC reflection, are the embedded
-// codec's.
+// vt is vtprotobuf as a codec, with the library's buffer pool used as its own codec for protobuf does. The older Codec
+// interface would put a copy between them. Messages without vtprotobuf's methods, such as those of gRPC reflection, are
+// the embedded codec's.
 type vt struct{ encoding.CodecV2 }
 
 func (c vt) Marshal(v any) (mem.BufferSlice, error) {

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -72,7 +71,8 @@ func (c *caller[Q, A, E]) call(ctx context.Context, q *Q) (*A, error) {
 	if err == nil {
 		err = c.failure(resp, rest)
 	}
-	// What is left of the body is read, or the connection could not be used again. Where that fails, so did the connection.
+	// What is left of the body is read, or the connection could not be used again. Where that fails, so did the
+	// connection.
 	if _, broken := io.Copy(io.Discard, rest); broken != nil {
 		return nil, rpcbench.CallError(ctx, broken)
 	}
@@ -85,7 +85,7 @@ func (c *caller[Q, A, E]) failure(resp *http.Response, body io.Reader) error {
 	err := c.decode(body, sent)
 	e := c.toError(sent)
 	if err != nil || e.Code == "" || status(e.Code) != resp.StatusCode {
-		return &rpcbench.Error{Code: rpcbench.Internal, Message: fmt.Sprintf("status %s with an unreadable body", resp.Status)}
+		return &rpcbench.Error{Code: rpcbench.Internal, Message: "status " + resp.Status + " with an unreadable body"}
 	}
 	return e
 }
@@ -112,8 +112,8 @@ func (r *requests) post(ctx context.Context, body io.Reader) (*http.Response, er
 	return r.http.Do(req)
 }
 
-// tuned calls the Transport, without the Client above it, which is for redirects and cookies. A request is a copy of one
-// made before; copies share the URL and the header, which a RoundTripper must not modify.
+// tuned calls the Transport, without the Client above it, which is for redirects and cookies. A request is a copy of
+// one made before; copies share the URL and the header, which a RoundTripper must not modify.
 func (r *requests) tuned() sending {
 	made, err := http.NewRequest(http.MethodPost, r.url, nil)
 	if err != nil {
@@ -147,8 +147,8 @@ func BaseURL(config rpcbench.ClientConfig) string {
 	return "http://" + config.Addr
 }
 
-// HTTPClients are the clients to bind calls to: one for all connections of HTTP/1.1, whose calls take any that is idle; one
-// for each of HTTP/2, whose Transport would send everything over one. They neither ask for compression nor undo it.
+// HTTPClients are the clients to bind calls to: one for all connections of HTTP/1.1, whose calls take any that is idle;
+// one for each of HTTP/2, whose Transport would send everything over one. They neither ask for compression nor undo it.
 func HTTPClients(config rpcbench.ClientConfig, http2 bool) []*http.Client {
 	clients, conns := 1, config.Conns
 	if http2 {

@@ -1,8 +1,8 @@
 // Package httpapi is the one net/http handler and client that the HTTP stacks share. They differ by a codec, the native
 // types it carries, and Options. Without options both sides are written as net/http's documentation shows them: whole
-// bodies, no pools, no buffers kept. A call goes from caller.call in client.go to handler.ServeHTTP in server.go and back.
-// What a variant does otherwise is a type of its own below, or requests.tuned. NewServer and HTTPClients are for every
-// stack over net/http.
+// bodies, no pools, no buffers kept. A call goes from caller.call in client.go to handler.ServeHTTP in server.go and
+// back. What a variant does otherwise is a type of its own below, or requests.tuned. NewServer and HTTPClients are for
+// every stack over net/http.
 package httpapi
 
 import (
@@ -28,7 +28,8 @@ type Options struct {
 }
 
 // Stack is a stack over net/http, whose traits are the codec's and what options decide.
-func Stack[U, R, F, E any](name, protocol string, c codec.Codec, api binding.API[U, R, F, E], options Options) rpcbench.Stack {
+func Stack[U, R, F, E any](
+	name, protocol string, c codec.Codec, api binding.API[U, R, F, E], options Options) rpcbench.Stack {
 	t := binding.Traits(c.Traits())
 	t.HTTP, t.Server, t.Client = "1.1", []string{"net/http"}, []string{"net/http"}
 	if options.HTTP2 {
@@ -123,8 +124,8 @@ func (b compressed) reply(w http.ResponseWriter, status int, v any) error {
 	return b.whole.reply(w, status, v)
 }
 
-// streamed encodes into the reply and decodes from the request. A client drains the reply, or the connection could not be
-// used again.
+// streamed encodes into the reply and decodes from the request. A client drains the reply, or the connection could not
+// be used again.
 type streamed struct {
 	codec.Streaming
 	drain bool

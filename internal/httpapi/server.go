@@ -76,7 +76,7 @@ func NewServer(config rpcbench.ServerConfig, h http.Handler, http2 bool) rpcbenc
 	idle, header := config.Limits()
 	return server{&http.Server{
 		Handler:           h,
-		ErrorLog:          log.New(io.Discard, "", 0), // a handshake cut short would print between a row's name and its figures
+		ErrorLog:          log.New(io.Discard, "", 0), // a handshake cut short would print within a row
 		TLSConfig:         config.TLS,
 		Protocols:         protocols(http2),
 		ReadHeaderTimeout: header,

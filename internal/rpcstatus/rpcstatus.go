@@ -37,8 +37,8 @@ func Status(failure error) (number uint32, details *errdetails.BadRequest) {
 	return number, details
 }
 
-// Error makes the error of a status, without its details: InvalidArgument is Malformed. So is an Internal with grpc-go's
-// words, its client's or its server's, for a message that could not be encoded or decoded.
+// Error makes the error of a status, without its details: InvalidArgument is Malformed. So is an Internal with
+// grpc-go's words, its client's or its server's, for a message that could not be encoded or decoded.
 func Error(err error, number uint32, message string) *rpcbench.Error {
 	e := &rpcbench.Error{Code: rpcbench.Internal, Err: err}
 	for c, n := range numbers {
@@ -53,7 +53,8 @@ func Error(err error, number uint32, message string) *rpcbench.Error {
 	return e
 }
 
-// AddDetail adds the broken rules to e, and makes its code Invalid, if a detail of its status is a google.rpc.BadRequest.
+// AddDetail adds the broken rules to e, and makes its code Invalid, if a detail of its status is a
+// google.rpc.BadRequest.
 func AddDetail(e *rpcbench.Error, detail any) {
 	if bad, ok := detail.(*errdetails.BadRequest); ok {
 		e.Code = rpcbench.Invalid

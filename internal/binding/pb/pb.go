@@ -23,7 +23,8 @@ type Stream = binding.Stream[userv1.User, userv1.CreateUserResponse]
 // Traits are those of a stack that encodes with google.golang.org/protobuf.
 func Traits() rpcbench.Traits { return binding.Traits(protobuf.Codec{}.Traits()) }
 
-// VTTraits are t with vtprotobuf's generated methods as the codec. They don't look at UTF-8, and take a negative zero for a zero.
+// VTTraits are t with vtprotobuf's generated methods as the codec. They don't look at UTF-8, and take a negative zero
+// for a zero.
 func VTTraits(t rpcbench.Traits) rpcbench.Traits {
 	t.Codec, t.InvalidUTF8 = "github.com/rpcbench/rpcbench/proto/user/v1", rpcbench.Kept
 	t.Lossy = []string{rpcbench.NegativeZero}
