@@ -271,8 +271,39 @@ func TestReset(t *testing.T) {
 	})
 }
 
+// serveFrames is a server of HTTP/2 that answers once, after the frame that until names, and then says no more.
+func serveFrames(t *testing.T, until func(http2.FrameHeader) bool, answer func(*http2.Framer) error) rpcbench.ClientConfig {
+	t.Helper()
+	return serve(t, rpcbench.ServeConns(rpcbench.ServerConfig{}, func(conn net.Conn) {
+		_, _ = io.ReadFull(conn, make([]byte, len(http2.ClientPreface)))
+		f := http2.NewFramer(conn, conn)
+		err := f.WriteSettings()
+		for asked := false; err == nil && !asked; {
+			var frame http2.Frame
+			if frame, err = f.ReadFrame(); err == nil {
+				asked = until(frame.Header())
+			}
+		}
+		assert.NoError(t, errors.Join(err, answer(f)))
+		_ = conn.(*net.TCPConn).CloseWrite()
+		_, _ = io.Copy(io.Discard, conn) // what is left unread would make a reset of closing it
+	}))
+}
+
+// writeHead begins the reply to the first request.
+func writeHead(f *http2.Framer, contentType string) error {
+	var head bytes.Buffer
+	encoder := hpack.NewEncoder(&head)
+	return errors.Join(
+		encoder.WriteField(hpack.HeaderField{Name: ":status", Value: "200"}),
+		encoder.WriteField(hpack.HeaderField{Name: "content-type", Value: contentType}),
+		f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndHeaders: true}),
+	)
+}
+
 // What a server of HTTP/2 may do to a call besides answering it, frame by frame.
 func TestFrames(t *testing.T) {
+	end := func(h http2.FrameHeader) bool { return h.Flags.Has(http2.FlagDataEndStream) && h.StreamID == 1 }
 	for _, c := range []struct {
 		why    string
 		answer func(f *http2.Framer, contentType string) error
@@ -281,35 +312,13 @@ func TestFrames(t *testing.T) {
 			return f.WriteRSTStream(1, http2.ErrCodeCancel)
 		}},
 		{"goes away in the middle of a reply", func(f *http2.Framer, contentType string) error {
-			var head bytes.Buffer
-			encoder := hpack.NewEncoder(&head)
-			return errors.Join(
-				encoder.WriteField(hpack.HeaderField{Name: ":status", Value: "200"}),
-				encoder.WriteField(hpack.HeaderField{Name: "content-type", Value: contentType}),
-				f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndHeaders: true}),
-				f.WriteData(1, false, []byte("\x00\x00\x00\x00\x09half")),
-				f.WriteGoAway(1, http2.ErrCodeNo, nil),
-			)
+			half := []byte("\x00\x00\x00\x00\x09half")
+			return errors.Join(writeHead(f, contentType), f.WriteData(1, false, half), f.WriteGoAway(1, http2.ErrCodeNo, nil))
 		}},
 	} {
-		for _, s := range []rpcbench.Stack{H2C(), GRPC()} {
+		for contentType, s := range map[string]rpcbench.Stack{"application/proto": H2C(), "application/grpc": GRPC()} {
 			t.Run(c.why+"/"+s.Name, func(t *testing.T) {
-				contentType := map[string]string{"connectrpc.h2c": "application/proto", "connectrpc.grpc": "application/grpc"}[s.Name]
-				config := serve(t, rpcbench.ServeConns(rpcbench.ServerConfig{}, func(conn net.Conn) {
-					_, _ = io.ReadFull(conn, make([]byte, len(http2.ClientPreface)))
-					f := http2.NewFramer(conn, conn)
-					err := f.WriteSettings()
-					for err == nil {
-						var frame http2.Frame
-						if frame, err = f.ReadFrame(); err == nil && frame.Header().Flags.Has(http2.FlagDataEndStream) && frame.Header().StreamID == 1 {
-							err = c.answer(f, contentType)
-							break
-						}
-					}
-					_ = conn.(*net.TCPConn).CloseWrite()
-					_, _ = io.Copy(io.Discard, conn) // what is left unread would make a reset of closing it
-					assert.NoError(t, err)
-				}))
+				config := serveFrames(t, end, func(f *http2.Framer) error { return c.answer(f, contentType) })
 				_, err := dial(t, s, config).CreateUser(t.Context(), corpus.Sample(0, 0))
 				require.Equal(t, rpcbench.Unavailable, asError(t, err).Code, err)
 			})

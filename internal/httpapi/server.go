@@ -39,11 +39,10 @@ func (h *handler[Q, A, E]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a, err := h.do(r.Context(), q)
-	if err != nil {
-		h.fail(w, err)
-		return
+	if err == nil {
+		err = h.reply(w, http.StatusOK, a)
 	}
-	if err := h.reply(w, http.StatusOK, a); err != nil {
+	if err != nil {
 		h.fail(w, err)
 	}
 }
