@@ -21,12 +21,13 @@ func VT() rpcbench.Stack { return transport().VT("grpcprotobuf.vt") }
 // Gzip compresses requests and replies. The options are deprecated in favour of a registry, which would make every
 // client of the process ask for gzip. Its protocol is another, since a server without it refuses compressed requests.
 func Gzip() rpcbench.Stack {
+	//lint:ignore SA1019 see above
+	zip, unzip := grpc.NewGZIPCompressor, grpc.NewGZIPDecompressor
 	s := transport().Stack("grpcprotobuf.gzip",
 		//lint:ignore SA1019 see above
-		[]grpc.ServerOption{grpc.RPCCompressor(grpc.NewGZIPCompressor()),
-			grpc.RPCDecompressor(grpc.NewGZIPDecompressor())},
+		[]grpc.ServerOption{grpc.RPCCompressor(zip()), grpc.RPCDecompressor(unzip())},
 		//lint:ignore SA1019 see above
-		grpc.WithCompressor(grpc.NewGZIPCompressor()), grpc.WithDecompressor(grpc.NewGZIPDecompressor()))
+		grpc.WithCompressor(zip()), grpc.WithDecompressor(unzip()))
 	s.Protocol, s.Traits.Compression = "grpc/proto/gzip", "gzip"
 	return s
 }
