@@ -62,7 +62,7 @@ func (c *caller[Q, A, E]) call(ctx context.Context, q *Q) (*A, error) {
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusOK {
 		a := new(A)
-		if err = c.decode(resp.Body, a); err == nil {
+		if err = c.decode(resp.Header, resp.Body, a); err == nil {
 			return a, nil
 		}
 		err = &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
@@ -82,7 +82,7 @@ func (c *caller[Q, A, E]) call(ctx context.Context, q *Q) (*A, error) {
 // failure reads the error out of a reply whose status says that the call failed.
 func (c *caller[Q, A, E]) failure(resp *http.Response, body io.Reader) error {
 	sent := new(E)
-	err := c.decode(body, sent)
+	err := c.decode(resp.Header, body, sent)
 	e := c.toError(sent)
 	if err != nil || e.Code == "" || status(e.Code) != resp.StatusCode {
 		return &rpcbench.Error{Code: rpcbench.Internal, Message: "status " + resp.Status + " with an unreadable body"}

@@ -65,9 +65,9 @@ func status(c rpcbench.Code) int { return cmp.Or(statuses[c], http.StatusInterna
 // bodies turns values into bodies and back, for server and client alike.
 type bodies interface {
 	ContentType() string
-	encode(v any) (io.Reader, error)                      // a request
-	decode(body io.Reader, v any) error                   // a request or a reply
-	reply(w http.ResponseWriter, status int, v any) error // fails before it writes anything, or not at all
+	encode(v any) (io.Reader, error)                        // a request
+	decode(header http.Header, body io.Reader, v any) error // a request or a reply
+	reply(w http.ResponseWriter, status int, v any) error   // fails before it writes anything, or not at all
 }
 
 // whole is the bodies of the main path: all bytes at once.
@@ -78,7 +78,7 @@ func (b whole) encode(v any) (io.Reader, error) {
 	return bytes.NewReader(data), err
 }
 
-func (b whole) decode(body io.Reader, v any) error {
+func (b whole) decode(_ http.Header, body io.Reader, v any) error {
 	data, err := io.ReadAll(body)
 	if err != nil {
 		return err
@@ -111,13 +111,18 @@ func newBodies(c codec.Codec, options Options, client bool) bodies {
 	return whole{c}
 }
 
-// compressed is bodies in gzip.
+// compressed is bodies in gzip. Of others' it also reads those without, such as curl's.
 type compressed struct {
 	whole
 	gzip *gzipped.Codec
 }
 
-func (b compressed) decode(body io.Reader, v any) error { return b.gzip.Decode(body, v) }
+func (b compressed) decode(header http.Header, body io.Reader, v any) error {
+	if header.Get("Content-Encoding") != "gzip" {
+		return whole{b.gzip.Codec}.decode(header, body, v)
+	}
+	return b.gzip.Decode(body, v)
+}
 
 func (b compressed) reply(w http.ResponseWriter, status int, v any) error {
 	w.Header().Set("Content-Encoding", "gzip")
@@ -136,7 +141,7 @@ func (b streamed) encode(v any) (io.Reader, error) {
 	return buf, b.Encode(buf, v)
 }
 
-func (b streamed) decode(body io.Reader, v any) error {
+func (b streamed) decode(_ http.Header, body io.Reader, v any) error {
 	err := b.Decode(body, v)
 	if err == nil && b.drain {
 		_, err = io.Copy(io.Discard, body)
@@ -160,7 +165,7 @@ type pooled struct {
 // maxKept is how large a buffer may have grown and be kept: rare large bodies would fill the pool with their size.
 const maxKept = 64 << 10
 
-func (b *pooled) decode(body io.Reader, v any) error {
+func (b *pooled) decode(_ http.Header, body io.Reader, v any) error {
 	buf := b.buffers.Get().(*bytes.Buffer)
 	defer func() {
 		if buf.Cap() <= maxKept {

@@ -34,7 +34,7 @@ type handler[Q, A, E any] struct {
 func (h *handler[Q, A, E]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := new(Q)
 	body := http.MaxBytesReader(w, r.Body, rpcbench.MaxBody)
-	if err := h.decode(body, q); err != nil {
+	if err := h.decode(r.Header, body, q); err != nil {
 		h.fail(w, requestError(body, err))
 		return
 	}
