@@ -1,19 +1,14 @@
 package connectrpc
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
-	"net"
 	"net/http"
 	"testing"
 
 	"connectrpc.com/connect"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
@@ -103,30 +98,12 @@ func TestStreamOfWhatCannotBeEncoded(t *testing.T) {
 
 // The server goes away between two messages, where the library finds no words but those of a broken reply.
 func TestStreamGoAway(t *testing.T) {
-	for _, s := range []rpcbench.Stack{H2C(), GRPC()} {
+	data := func(h http2.FrameHeader) bool { return h.Type == http2.FrameData }
+	for contentType, s := range map[string]rpcbench.Stack{"application/connect+proto": H2C(), "application/grpc": GRPC()} {
 		t.Run(s.Name, func(t *testing.T) {
-			contentType := map[string]string{"connectrpc.h2c": "application/connect+proto", "connectrpc.grpc": "application/grpc"}[s.Name]
-			config := serve(t, rpcbench.ServeConns(rpcbench.ServerConfig{}, func(conn net.Conn) {
-				_, _ = io.ReadFull(conn, make([]byte, len(http2.ClientPreface)))
-				f := http2.NewFramer(conn, conn)
-				err := f.WriteSettings()
-				for err == nil {
-					var frame http2.Frame
-					if frame, err = f.ReadFrame(); err == nil && frame.Header().Type == http2.FrameData {
-						break
-					}
-				}
-				var head bytes.Buffer
-				encoder := hpack.NewEncoder(&head)
-				assert.NoError(t, errors.Join(err,
-					encoder.WriteField(hpack.HeaderField{Name: ":status", Value: "200"}),
-					encoder.WriteField(hpack.HeaderField{Name: "content-type", Value: contentType}),
-					f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndHeaders: true}),
-					f.WriteGoAway(1, http2.ErrCodeNo, nil),
-				))
-				_ = conn.(*net.TCPConn).CloseWrite()
-				_, _ = io.Copy(io.Discard, conn) // what is left unread would make a reset of closing it
-			}))
+			config := serveFrames(t, data, func(f *http2.Framer) error {
+				return errors.Join(writeHead(f, contentType), f.WriteGoAway(1, http2.ErrCodeNo, nil))
+			})
 			_, err := exchange(t, dial(t, s, config))
 			require.Equal(t, rpcbench.Unavailable, asError(t, err).Code, err)
 		})

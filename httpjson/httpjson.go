@@ -36,9 +36,9 @@ func H2C() rpcbench.Stack {
 //   - Replies are read into pooled buffers: 0.989 (0.981–0.993).
 //   - Requests are read into pooled buffers: 0.987 (0.982–0.994).
 //
-// Left out: pooled buffers for what is written, which bought nothing in the server and cost the client a fifth, an Encoder
-// that stays, no mux, no body limit, other sizes of the Transport's buffers, and dropping the Date header, which every
-// server has to send.
+// Left out: pooled buffers for what is written, which bought nothing in the server and cost the client a fifth, an
+// Encoder that stays, no mux, no body limit, other sizes of the Transport's buffers, and dropping the Date header,
+// which every server has to send.
 func Tuned() rpcbench.Stack {
 	return stack("httpjson.tuned", jsonstd.Codec{}, httpapi.Options{Tuned: true})
 }

@@ -1,5 +1,6 @@
 // Package httpmsgpack serves and calls the create-user API as MessagePack over HTTP/1.1 with keep-alive: net/http and
-// the methods that tinylib/msgp generates, no compression. They leave out zero fields, and take a negative zero for one.
+// the methods that tinylib/msgp generates, no compression. They leave out zero fields, and take a negative zero for
+// one.
 package httpmsgpack
 
 import (

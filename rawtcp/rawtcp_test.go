@@ -56,19 +56,25 @@ func TestTLSOnOneSideOnly(t *testing.T) {
 	}
 }
 
-// The reply to a cancelled call comes late, and another call is already waiting for its own.
-func TestNoCallGetsAnothersReply(t *testing.T) {
-	gate := new(relay.Gate)
-	f := stacktest.Start(t, rawtcp.New(), rpcbench.Config{WrapServer: gate.Wrap})
+// heldCall starts a call that hangs until the gate is released.
+func heldCall(t *testing.T, ctx context.Context) (f *rpcbench.Fixture, gate *relay.Gate, result chan error) {
+	t.Helper()
+	gate, result = new(relay.Gate), make(chan error, 1)
+	f = stacktest.Start(t, rawtcp.New(), rpcbench.Config{WrapServer: gate.Wrap})
 	u := corpus.Sample(1, 0)
 	held := gate.Hold([]byte(u.Name))
-	ctx, cancel := context.WithCancel(t.Context())
-	result := make(chan error, 1)
 	go func() {
 		_, err := f.Client.CreateUser(ctx, u)
 		result <- err
 	}()
 	<-held
+	return f, gate, result
+}
+
+// The reply to a cancelled call comes late, and another call is already waiting for its own.
+func TestNoCallGetsAnothersReply(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f, gate, result := heldCall(t, ctx)
 	cancel()
 	require.ErrorIs(t, <-result, context.Canceled)
 	gate.Release()
@@ -107,18 +113,10 @@ func TestConnectionIsKept(t *testing.T) {
 	}
 }
 
-// Who waits for a connection that another call has does not wait longer than his own context, and does that call no harm.
+// Who waits for a connection that another call has does not wait longer than his own context, and does that call no
+// harm.
 func TestWaitingEndsWithTheContext(t *testing.T) {
-	gate := new(relay.Gate)
-	f := stacktest.Start(t, rawtcp.New(), rpcbench.Config{WrapServer: gate.Wrap})
-	u := corpus.Sample(1, 0)
-	held := gate.Hold([]byte(u.Name))
-	result := make(chan error, 1)
-	go func() {
-		_, err := f.Client.CreateUser(context.Background(), u)
-		result <- err
-	}()
-	<-held
+	f, gate, result := heldCall(t, t.Context())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	_, err := f.Client.CreateUser(ctx, corpus.Sample(2, 0))
@@ -129,19 +127,10 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 }
 
 func TestBrokenConnectionIsReplaced(t *testing.T) {
-	gate := new(relay.Gate)
-	f := stacktest.Start(t, rawtcp.New(), rpcbench.Config{WrapServer: gate.Wrap})
-	u := corpus.Sample(1, 0)
-	held := gate.Hold([]byte(u.Name))
-	result := make(chan error, 1)
-	go func() {
-		_, err := f.Client.CreateUser(context.Background(), u)
-		result <- err
-	}()
-	<-held
+	f, gate, result := heldCall(t, t.Context())
 	gate.Drop()
 	require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(<-result))
-	_, err := f.Client.CreateUser(context.Background(), u)
+	_, err := f.Client.CreateUser(t.Context(), corpus.Sample(1, 0))
 	require.NoError(t, err)
 	require.EqualValues(t, 2, f.Accepted())
 }

@@ -23,14 +23,14 @@ import (
 func directHTTPJSON(tb testing.TB, dial dialFunc, asked []rpcbench.User) create {
 	tb.Helper()
 	return directHTTP(tb, dial, asked, "application/json", nativeJSON(),
-		anyCodec[jsonUser](json.Marshal, json.Unmarshal), anyCodec[jsonReply](json.Marshal, json.Unmarshal))
+		anyCodec[rpcbench.User](json.Marshal, json.Unmarshal), anyCodec[rpcbench.Response](json.Marshal, json.Unmarshal))
 }
 
 func directHTTPJSONIter(tb testing.TB, dial dialFunc, asked []rpcbench.User) create {
 	tb.Helper()
 	api := jsoniter.ConfigCompatibleWithStandardLibrary
 	return directHTTP(tb, dial, asked, "application/json", nativeJSON(),
-		anyCodec[jsonUser](api.Marshal, api.Unmarshal), anyCodec[jsonReply](api.Marshal, api.Unmarshal))
+		anyCodec[rpcbench.User](api.Marshal, api.Unmarshal), anyCodec[rpcbench.Response](api.Marshal, api.Unmarshal))
 }
 
 func directHTTPXML(tb testing.TB, dial dialFunc, asked []rpcbench.User) create {

@@ -17,8 +17,9 @@ import (
 type native[U, R any] struct {
 	validate *validator.Validate
 	request  func(rpcbench.User) *U
-	answer   func(*U) *R // gives the user its id
-	right    func(asked *U, reply *R) bool
+	answer   func(*U) *R            // gives the user its id
+	user     func(*U) rpcbench.User // what is compared of one
+	parts    func(*R) (code int32, message string, user *U)
 }
 
 func (n native[U, R]) requests(asked []rpcbench.User) []*U {
@@ -30,46 +31,18 @@ func (n native[U, R]) requests(asked []rpcbench.User) []*U {
 }
 
 func (n native[U, R]) check(asked *U, reply *R) error {
-	if !n.right(asked, reply) {
-		return fmt.Errorf("asked for %+v, got %+v", asked, reply)
+	code, message, user := n.parts(reply)
+	if user != nil && code == rpcbench.OKCode && message == rpcbench.OKMessage {
+		want, got := n.user(asked), n.user(user)
+		if got.ID == rpcbench.UserID && got.Email == want.Email && got.Name == want.Name &&
+			got.Password == want.Password && bytes.Equal(got.Avatar, want.Avatar) {
+			return nil
+		}
 	}
-	return nil
+	return fmt.Errorf("asked for %+v, got %+v", asked, reply)
 }
 
-type jsonUser struct {
-	ID       string `json:"id,omitempty" validate:"-"`
-	Email    string `json:"email" validate:"required,email,max=254"`
-	Name     string `json:"name" validate:"min=4,max=100"`
-	Password string `json:"password" validate:"min=4,max=72"`
-	Avatar   []byte `json:"avatar,omitempty" validate:"max=1048576"`
-}
-
-type jsonReply struct {
-	Code    int32     `json:"code"`
-	Message string    `json:"message"`
-	User    *jsonUser `json:"user"`
-}
-
-func nativeJSON() native[jsonUser, jsonReply] {
-	return native[jsonUser, jsonReply]{
-		validate: validator.New(validator.WithRequiredStructEnabled()),
-		request: func(u rpcbench.User) *jsonUser {
-			return &jsonUser{ID: u.ID, Email: u.Email, Name: u.Name, Password: u.Password, Avatar: u.Avatar}
-		},
-		answer: func(u *jsonUser) *jsonReply {
-			u.ID = rpcbench.UserID
-			return &jsonReply{Code: rpcbench.OKCode, Message: rpcbench.OKMessage, User: u}
-		},
-		right: func(asked *jsonUser, reply *jsonReply) bool {
-			got := reply.User
-			return reply.Code == rpcbench.OKCode && reply.Message == rpcbench.OKMessage && got != nil &&
-				got.ID == rpcbench.UserID && got.Email == asked.Email && got.Name == asked.Name &&
-				got.Password == asked.Password && bytes.Equal(got.Avatar, asked.Avatar)
-		},
-	}
-}
-
-// rules are those of jsonUser's tags, for a type without them.
+// rules are those of the API, by the names of Go's fields.
 func rules(user any, id string) *validator.Validate {
 	validate := validator.New(validator.WithRequiredStructEnabled())
 	validate.RegisterStructValidationMapRules(map[string]string{
@@ -82,6 +55,19 @@ func rules(user any, id string) *validator.Validate {
 	return validate
 }
 
+func nativeJSON() native[rpcbench.User, rpcbench.Response] {
+	return native[rpcbench.User, rpcbench.Response]{
+		validate: rules(&rpcbench.User{}, "ID"),
+		request:  func(u rpcbench.User) *rpcbench.User { return &u },
+		answer: func(u *rpcbench.User) *rpcbench.Response {
+			u.ID = rpcbench.UserID
+			return &rpcbench.Response{Code: rpcbench.OKCode, Message: rpcbench.OKMessage, User: u}
+		},
+		user:  func(u *rpcbench.User) rpcbench.User { return *u },
+		parts: func(r *rpcbench.Response) (int32, string, *rpcbench.User) { return r.Code, r.Message, r.User },
+	}
+}
+
 func nativeProtobuf() native[userv1.User, userv1.CreateUserResponse] {
 	return native[userv1.User, userv1.CreateUserResponse]{
 		validate: rules(&userv1.User{}, "Id"),
@@ -92,31 +78,23 @@ func nativeProtobuf() native[userv1.User, userv1.CreateUserResponse] {
 			u.Id = rpcbench.UserID
 			return &userv1.CreateUserResponse{Code: rpcbench.OKCode, Message: rpcbench.OKMessage, User: u}
 		},
-		right: func(asked *userv1.User, reply *userv1.CreateUserResponse) bool {
-			got := reply.GetUser()
-			return reply.GetCode() == rpcbench.OKCode && reply.GetMessage() == rpcbench.OKMessage && got != nil &&
-				got.GetId() == rpcbench.UserID && got.GetEmail() == asked.GetEmail() && got.GetName() == asked.GetName() &&
-				got.GetPassword() == asked.GetPassword() && bytes.Equal(got.GetAvatar(), asked.GetAvatar())
+		user: func(u *userv1.User) rpcbench.User {
+			return rpcbench.User{ID: u.Id, Email: u.Email, Name: u.Name, Password: u.Password, Avatar: u.Avatar}
 		},
+		parts: func(r *userv1.CreateUserResponse) (int32, string, *userv1.User) { return r.Code, r.Message, r.User },
 	}
 }
 
 func nativeMsgpack() native[msgp.User, msgp.Response] {
 	return native[msgp.User, msgp.Response]{
 		validate: rules(&msgp.User{}, "ID"),
-		request: func(u rpcbench.User) *msgp.User {
-			return &msgp.User{ID: u.ID, Email: u.Email, Name: u.Name, Password: u.Password, Avatar: u.Avatar}
-		},
+		request:  func(u rpcbench.User) *msgp.User { return (*msgp.User)(&u) },
 		answer: func(u *msgp.User) *msgp.Response {
 			u.ID = rpcbench.UserID
 			return &msgp.Response{Code: rpcbench.OKCode, Message: rpcbench.OKMessage, User: u}
 		},
-		right: func(asked *msgp.User, reply *msgp.Response) bool {
-			got := reply.User
-			return reply.Code == rpcbench.OKCode && reply.Message == rpcbench.OKMessage && got != nil &&
-				got.ID == rpcbench.UserID && got.Email == asked.Email && got.Name == asked.Name &&
-				got.Password == asked.Password && bytes.Equal(got.Avatar, asked.Avatar)
-		},
+		user:  func(u *msgp.User) rpcbench.User { return rpcbench.User(*u) },
+		parts: func(r *msgp.Response) (int32, string, *msgp.User) { return r.Code, r.Message, r.User },
 	}
 }
 
@@ -130,11 +108,9 @@ func nativeXML() native[xmlstd.User, xmlstd.Response] {
 			u.ID = rpcbench.UserID
 			return &xmlstd.Response{Code: rpcbench.OKCode, Message: rpcbench.OKMessage, User: u}
 		},
-		right: func(asked *xmlstd.User, reply *xmlstd.Response) bool {
-			got := reply.User
-			return reply.Code == rpcbench.OKCode && reply.Message == rpcbench.OKMessage && got != nil &&
-				got.ID == rpcbench.UserID && got.Email == asked.Email && got.Name == asked.Name &&
-				got.Password == asked.Password && bytes.Equal(got.Avatar, asked.Avatar)
+		user: func(u *xmlstd.User) rpcbench.User {
+			return rpcbench.User{ID: u.ID, Email: u.Email, Name: u.Name, Password: u.Password, Avatar: u.Avatar}
 		},
+		parts: func(r *xmlstd.Response) (int32, string, *xmlstd.User) { return r.Code, r.Message, r.User },
 	}
 }

@@ -15,8 +15,8 @@ type Conn[U, R, F any] struct {
 	CreateUser func(context.Context, *U) (*R, error)
 	Echo       func(context.Context, *F) (*F, error)
 	OpenStream func(context.Context) (Stream[U, R], error) // nil: the connection can't
-	Failure    func(context.Context, error) error          // makes an *rpcbench.Error of an error; nil: each is one
-	Close      func() error
+	Failure    func(context.Context, error) error          // makes an *rpcbench.Error of an error
+	Close      func()
 }
 
 // Stream is a stream of a library. At its end Send and Receive return io.EOF, or Send does and Receive has the cause.
@@ -36,12 +36,8 @@ func NewClient[U, R, F, E any](api API[U, R, F, E], conns []*Conn[U, R, F]) rpcb
 	return c
 }
 
-func (c *Conn[U, R, F]) failure(ctx context.Context, err error) error {
-	if c.Failure == nil {
-		return err
-	}
-	return c.Failure(ctx, err)
-}
+// AsIs is the Failure of a Conn whose errors are *rpcbench.Error already.
+func AsIs(_ context.Context, err error) error { return err }
 
 type client[U, R, F, E any] struct {
 	api   API[U, R, F, E]
@@ -57,7 +53,7 @@ func (c *client[U, R, F, E]) CreateUser(ctx context.Context, u rpcbench.User) (r
 	conn := c.conn()
 	r, err := conn.CreateUser(ctx, Convert[U](&u))
 	if err != nil {
-		return rpcbench.Response{}, conn.failure(ctx, err)
+		return rpcbench.Response{}, conn.Failure(ctx, err)
 	}
 	return *Convert[rpcbench.Response](r), nil
 }
@@ -67,7 +63,7 @@ func (c *client[U, R, F, E]) Prepare(u rpcbench.User) (rpcbench.Call, error) {
 	return func(ctx context.Context) error {
 		r, err := conn.CreateUser(ctx, asked)
 		if err != nil {
-			return conn.failure(ctx, err)
+			return conn.Failure(ctx, err)
 		}
 		return check(asked, r)
 	}, nil
@@ -77,7 +73,7 @@ func (c *client[U, R, F, E]) Echo(ctx context.Context, m *message.Flex) (*messag
 	conn := c.conn()
 	f, err := conn.Echo(ctx, Convert[F](m))
 	if err != nil {
-		return nil, conn.failure(ctx, err)
+		return nil, conn.Failure(ctx, err)
 	}
 	return Convert[message.Flex](f), nil
 }
@@ -87,7 +83,7 @@ func (c *client[U, R, F, E]) PrepareEcho(m *message.Flex) (rpcbench.Call, error)
 	return func(ctx context.Context) error {
 		f, err := conn.Echo(ctx, asked)
 		if err != nil {
-			return conn.failure(ctx, err)
+			return conn.Failure(ctx, err)
 		}
 		if !equal(asked, f) {
 			return WrongReply("the echo")
@@ -97,11 +93,10 @@ func (c *client[U, R, F, E]) PrepareEcho(m *message.Flex) (rpcbench.Call, error)
 }
 
 func (c *client[U, R, F, E]) Close() error {
-	var err error
 	for _, conn := range c.conns {
-		err = errors.Join(err, conn.Close())
+		conn.Close()
 	}
-	return err
+	return nil
 }
 
 type streamClient[U, R, F, E any] struct{ *client[U, R, F, E] }
@@ -110,15 +105,21 @@ func (c streamClient[U, R, F, E]) OpenStream(ctx context.Context) (rpcbench.Stre
 	conn := c.conn()
 	s, err := conn.OpenStream(ctx)
 	if err != nil {
-		return nil, conn.failure(ctx, err)
+		return nil, conn.Failure(ctx, err)
 	}
-	failure := func(err error) error { return conn.failure(ctx, err) }
-	return &stream[U, R]{Stream: s, ctx: ctx, failure: failure, check: c.api.Check}, nil
+	failure := func(err error) error {
+		if errors.Is(err, io.EOF) { // some servers take a cancelled request for its regular end
+			return rpcbench.CallError(ctx, errEnded)
+		}
+		return conn.Failure(ctx, err)
+	}
+	return &stream[U, R]{Stream: s, failure: failure, check: c.api.Check}, nil
 }
+
+var errEnded = errors.New("the stream has ended")
 
 type stream[U, R any] struct {
 	Stream[U, R]
-	ctx     context.Context // of its whole life
 	failure func(error) error
 	check   func(asked *U, r *R) error
 	ended   error // of every Call from now on; nil while the stream is open
@@ -142,25 +143,10 @@ func (s *stream[U, R]) Prepare(u rpcbench.User) (rpcbench.Call, error) {
 			}
 		}
 		s.Release()
-		s.ended = s.cause(err)
+		s.ended = s.failure(err)
 		s.result = s.ended
 		return s.ended
 	}, nil
-}
-
-// cause makes the error of a call on a stream that has ended. Some servers take a cancelled request for its regular end.
-func (s *stream[U, R]) cause(err error) error {
-	switch {
-	case !errors.Is(err, io.EOF):
-		return s.failure(err)
-	case s.ctx.Err() != nil:
-		return rpcbench.CallError(s.ctx, s.ctx.Err())
-	}
-	return ended()
-}
-
-func ended() error {
-	return &rpcbench.Error{Code: rpcbench.Unavailable, Message: "the stream has ended"}
 }
 
 // Close ends the stream, waits for the server, and returns the error with which the server ends the stream.
@@ -168,18 +154,15 @@ func (s *stream[U, R]) Close() error {
 	if s.ended != nil {
 		return s.result
 	}
-	s.ended = ended()
+	s.ended = &rpcbench.Error{Code: rpcbench.Unavailable, Err: errEnded}
 	defer s.Release()
 	_ = s.CloseSend() // fails if the server has ended the stream, and Receive has the cause
-	for {
-		_, err := s.Receive()
-		if errors.Is(err, io.EOF) {
-			return s.result
-		}
-		if err != nil {
-			s.result = s.failure(err)
-			return s.result
-		}
+	_, err := s.Receive()
+	for ; err == nil; _, err = s.Receive() {
 		s.result = WrongReply("the number of replies")
 	}
+	if !errors.Is(err, io.EOF) {
+		s.result = s.failure(err)
+	}
+	return s.result
 }

@@ -4,37 +4,59 @@ package grpcapi
 
 import (
 	"context"
+	"net"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/rpcstatus"
+	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 )
 
-// Traits are those of a stack whose server runs on the given libraries, with the codec that grpc-go has for protobuf.
-func Traits(server ...string) rpcbench.Traits {
-	t := pb.Traits()
-	t.HTTP, t.Multiplexed = "2", true
-	t.Server, t.Client = server, []string{"google.golang.org/grpc"}
-	return t
+// Transport is what carries the calls on the server's side.
+type Transport struct {
+	Libraries []string // their import paths
+	Serve     func(rpcbench.ServerConfig, ...grpc.ServerOption) rpcbench.Server
+}
+
+// Stack is a stack of grpc-go's client and its server on the transport, with these options.
+func (t Transport) Stack(name string, server []grpc.ServerOption, client ...grpc.DialOption) rpcbench.Stack {
+	traits := pb.Traits()
+	traits.HTTP, traits.Multiplexed = "2", true
+	traits.Server, traits.Client = t.Libraries, []string{"google.golang.org/grpc"}
+	return rpcbench.Stack{
+		Name: name, Protocol: "grpc/proto", Traits: traits,
+		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) { return t.Serve(config, server...), nil },
+		Dial:   func(config rpcbench.ClientConfig) (rpcbench.Client, error) { return dial(config, client...) },
+	}
+}
+
+// VT is a stack that encodes and decodes with vtprotobuf's generated methods. The codec is set for one server and one
+// client; registering it would change every client of the process.
+func (t Transport) VT(name string) rpcbench.Stack {
+	codec := vt{encoding.GetCodecV2("proto")}
+	s := t.Stack(name, []grpc.ServerOption{grpc.ForceServerCodecV2(codec)},
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec)))
+	s.Traits = pb.VTTraits(s.Traits)
+	return s
 }
 
 // service implements the generated interface.
 type service struct {
-	unimplemented
+	userservicegrpc.UnsafeUserServiceServer // the interface's unexported method
 	pb.Service
-}
-
-// unimplemented puts the generated methods one level below pb.Service's, which hide them.
-type unimplemented struct {
-	userservicegrpc.UnimplementedUserServiceServer
 }
 
 func (s service) CreateUsers(stream grpc.BidiStreamingServer[userv1.User, userv1.CreateUserResponse]) error {
@@ -50,8 +72,12 @@ func NewServer(config rpcbench.ServerConfig, options ...grpc.ServerOption) *grpc
 		grpc.ConnectionTimeout(header),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idle}),
 	}, options...)...)
-	register(s)
+	register(s, pb.API().NewService())
 	return s
+}
+
+func register(s *grpc.Server, create pb.Create) {
+	userservicegrpc.RegisterUserServiceServer(s, service{Service: pb.Service{Create: create, Failure: toStatus}})
 }
 
 // OwnServer is NewServer, which accepts connections itself, in clear or over TLS.
@@ -69,37 +95,113 @@ func (s server) Close() error {
 	return nil
 }
 
-func register(s grpc.ServiceRegistrar) {
-	userservicegrpc.RegisterUserServiceServer(s, service{Service: pb.Service{Create: pb.API().NewService(), Failure: toStatus}})
+// dial makes a client with one grpc.ClientConn per connection.
+func dial(config rpcbench.ClientConfig, options ...grpc.DialOption) (rpcbench.Client, error) {
+	creds := insecure.NewCredentials()
+	if config.TLS != nil {
+		creds = credentials.NewTLS(config.TLS)
+	}
+	options = append(options,
+		grpc.WithTransportCredentials(creds),
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			return config.DialContext(ctx, "tcp", addr)
+		}))
+	if h := config.Headers; h != nil {
+		options = append(options, grpc.WithUserAgent(h.UserAgent), grpc.WithUnaryInterceptor(addHeaders(h)))
+	}
+	var conns []*pb.Conn
+	for range config.Conns {
+		cc, err := grpc.NewClient(config.Addr, options...)
+		if err != nil {
+			return nil, err // the first time or never: it opens nothing
+		}
+		conns = append(conns, newConn(cc))
+	}
+	return binding.NewClient(pb.API(), conns), nil
+}
+
+func addHeaders(h *rpcbench.Headers) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any,
+		cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", h.Authorization, "traceparent", h.Traceparent())
+		return invoke(ctx, method, req, reply, cc, options...)
+	}
+}
+
+func newConn(cc *grpc.ClientConn) *pb.Conn {
+	stub := userservicegrpc.NewUserServiceClient(cc)
+	return &pb.Conn{
+		CreateUser: func(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
+			return stub.CreateUser(ctx, u)
+		},
+		Echo: func(ctx context.Context, f *messagepb.Flex) (*messagepb.Flex, error) { return stub.Echo(ctx, f) },
+		OpenStream: func(ctx context.Context) (pb.Stream, error) {
+			s, err := stub.CreateUsers(ctx)
+			if err != nil {
+				return pb.Stream{}, err
+			}
+			return pb.Stream{Send: s.Send, Receive: s.Recv, CloseSend: s.CloseSend, Release: func() {}}, nil
+		},
+		Failure: fromStatus,
+		Close:   func() { _ = cc.Close() }, // fails if it is closed already
+	}
 }
 
 // toStatus makes the status of a service's error. Broken rules are details, as google.rpc.BadRequest.
 func toStatus(err error) error {
-	s := status.New(codes.Code(rpcstatus.Number(rpcbench.CodeOf(err))), err.Error())
-	if details, ok := rpcstatus.Details(err); ok {
-		if s, err = s.WithDetails(details); err != nil {
-			return status.Error(codes.Internal, err.Error())
-		}
+	number, details := rpcstatus.Status(err)
+	s := status.New(codes.Code(number), err.Error())
+	if details != nil {
+		s, _ = s.WithDetails(details) // fails for invalid UTF-8, which no rule has
 	}
 	return s.Err()
 }
 
-// fromStatus turns what a grpc-go client returns into an *rpcbench.Error. Two causes are told by the library's words alone:
-//
-//   - Internal, "grpc: failed to unmarshal …" or "grpc: error while marshaling: …": either side's codec has failed.
-//   - Canceled, "grpc: the client connection is closing": nobody has cancelled.
+// fromStatus turns what a grpc-go client returns into an *rpcbench.Error.
 func fromStatus(_ context.Context, err error) error {
 	s := status.Convert(err)
-	e := &rpcbench.Error{Code: rpcstatus.Code(uint32(s.Code())), Err: err}
-	switch words := s.Message(); {
-	case s.Code() == codes.InvalidArgument:
-		for _, d := range s.Details() {
-			rpcstatus.Broken(e, d)
-		}
-	case s.Code() == codes.Canceled && words == "grpc: the client connection is closing":
-		e.Code = rpcbench.Unavailable
-	case s.Code() == codes.Internal && rpcstatus.CodecFailed(words):
-		e.Code = rpcbench.Malformed
+	e := rpcstatus.Error(err, uint32(s.Code()), s.Message())
+	if s.Code() == codes.Canceled && s.Message() == "grpc: the client connection is closing" {
+		e.Code = rpcbench.Unavailable // nobody has cancelled
+	}
+	for _, d := range s.Details() {
+		rpcstatus.AddDetail(e, d)
 	}
 	return e
+}
+
+// vt is vtprotobuf as a codec, with the library's buffer pool used as its own codec for protobuf does. The older Codec
+// interface would put a copy between them. Messages without vtprotobuf's methods, such as those of gRPC reflection, are
+// the embedded codec's.
+type vt struct{ encoding.CodecV2 }
+
+func (c vt) Marshal(v any) (mem.BufferSlice, error) {
+	m, ok := v.(pb.VTMessage)
+	if !ok {
+		return c.CodecV2.Marshal(v)
+	}
+	size := m.SizeVT()
+	if mem.IsBelowBufferPoolingThreshold(size) {
+		buf := make([]byte, size)
+		_, err := m.MarshalToSizedBufferVT(buf)
+		return mem.BufferSlice{mem.SliceBuffer(buf)}, err
+	}
+	pool := mem.DefaultBufferPool()
+	buf := pool.Get(size)
+	if _, err := m.MarshalToSizedBufferVT((*buf)[:size]); err != nil {
+		pool.Put(buf)
+		return nil, err
+	}
+	return mem.BufferSlice{mem.NewBuffer(buf, pool)}, nil
+}
+
+// Unmarshal expects a fresh v: UnmarshalVT merges.
+func (c vt) Unmarshal(data mem.BufferSlice, v any) error {
+	m, ok := v.(pb.VTMessage)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
+	}
+	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buf.Free()
+	return m.UnmarshalVT(buf.ReadOnlyData())
 }

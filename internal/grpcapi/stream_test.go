@@ -26,8 +26,9 @@ func (s oddService) CreateUsers(stream grpc.BidiStreamingServer[userv1.User, use
 
 func odd(t *testing.T, s oddService) rpcbench.Streamer {
 	t.Helper()
-	conn := newConn(serve(t, func(r *grpc.Server) { userservicegrpc.RegisterUserServiceServer(r, s) }))
-	return binding.NewClient(pb.API(), []*pb.Conn{conn}).(rpcbench.Streamer)
+	r := grpc.NewServer()
+	userservicegrpc.RegisterUserServiceServer(r, s)
+	return binding.NewClient(pb.API(), []*pb.Conn{newConn(serve(t, r))}).(rpcbench.Streamer)
 }
 
 // What a server may do to a stream that ours doesn't.

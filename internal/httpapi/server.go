@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
+	"net"
 	"net/http"
-	"strings"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
@@ -38,11 +39,10 @@ func (h *handler[Q, A, E]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a, err := h.do(r.Context(), q)
-	if err != nil {
-		h.fail(w, err)
-		return
+	if err == nil {
+		err = h.reply(w, http.StatusOK, a)
 	}
-	if err := h.reply(w, http.StatusOK, a); err != nil {
+	if err != nil {
 		h.fail(w, err)
 	}
 }
@@ -51,21 +51,54 @@ func (h *handler[Q, A, E]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func requestError(body io.Reader, err error) error {
 	_, readErr := body.Read(make([]byte, 1))
 	if _, ok := errors.AsType[*http.MaxBytesError](readErr); ok || errors.Is(err, gzipped.ErrTooLarge) {
-		return &rpcbench.Error{Code: rpcbench.TooLarge, Err: err}
+		return &rpcbench.Error{Code: rpcbench.TooLarge, Message: err.Error()}
 	}
-	return &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+	return &rpcbench.Error{Code: rpcbench.Malformed, Message: err.Error()}
 }
 
-// fail answers with the error's status and, in the stack's own wire format, its code and violations.
+// fail answers with the error's status and, in the stack's own wire format, the error.
 func (h *handler[Q, A, E]) fail(w http.ResponseWriter, err error) {
-	body := &rpcbench.Error{Code: rpcbench.CodeOf(err), Message: err.Error()}
-	if e, ok := errors.AsType[*rpcbench.Error](err); ok {
-		body.Violations, body.Message = e.Violations, e.Message
-		if e.Err != nil {
-			body.Message = strings.TrimPrefix(e.Message+": "+e.Err.Error(), ": ")
-		}
+	e, ok := errors.AsType[*rpcbench.Error](err)
+	if !ok {
+		e = &rpcbench.Error{Code: rpcbench.CodeOf(err), Message: err.Error()}
 	}
-	if err := h.reply(w, status(body.Code), h.fromError(body)); err != nil {
+	if err := h.reply(w, status(e.Code), h.fromError(e)); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
+}
+
+// HTTPHandler is what the server serves: rpcbench serve adds to it.
+func (s server) HTTPHandler() http.Handler { return s.Handler }
+
+// NewServer serves h with the limits that every server has.
+func NewServer(config rpcbench.ServerConfig, h http.Handler, http2 bool) rpcbench.Server {
+	idle, header := config.Limits()
+	return server{&http.Server{
+		Handler:           h,
+		ErrorLog:          log.New(io.Discard, "", 0), // a handshake cut short would print within a row
+		TLSConfig:         config.TLS,
+		Protocols:         protocols(http2),
+		ReadHeaderTimeout: header,
+		IdleTimeout:       idle,
+		MaxHeaderBytes:    rpcbench.MaxHeader,
+	}}
+}
+
+// server is an *http.Server that serves TLS when it was given a TLS configuration.
+type server struct{ *http.Server }
+
+func (s server) Serve(ln net.Listener) error {
+	if s.TLSConfig != nil {
+		return s.ServeTLS(ln, "", "")
+	}
+	return s.Server.Serve(ln)
+}
+
+// protocols is one HTTP version and no other, in clear as over TLS.
+func protocols(http2 bool) *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(!http2)
+	p.SetHTTP2(http2)
+	p.SetUnencryptedHTTP2(http2)
+	return p
 }

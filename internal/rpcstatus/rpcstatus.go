@@ -24,46 +24,42 @@ var numbers = map[rpcbench.Code]uint32{
 	rpcbench.Unavailable:      14,
 }
 
-// Number returns the number of the status code.
-func Number(c rpcbench.Code) uint32 { return cmp.Or(numbers[c], internal) }
-
-// Code returns the code of a status. InvalidArgument is Malformed: only Broken tells it from Invalid.
-func Code(number uint32) rpcbench.Code {
-	for c, n := range numbers {
-		if n == number && c != rpcbench.Invalid {
-			return c
+// Status returns the number of a failure's status code, and the broken rules, nil unless the failure is Invalid.
+func Status(failure error) (number uint32, details *errdetails.BadRequest) {
+	number = cmp.Or(numbers[rpcbench.CodeOf(failure)], internal)
+	if e, ok := errors.AsType[*rpcbench.Error](failure); ok && e.Code == rpcbench.Invalid {
+		details = new(errdetails.BadRequest)
+		for _, v := range e.Violations {
+			broken := &errdetails.BadRequest_FieldViolation{Field: v.Field, Description: v.Rule}
+			details.FieldViolations = append(details.FieldViolations, broken)
 		}
 	}
-	return rpcbench.Internal
+	return number, details
 }
 
-// Details returns the broken rules as google.rpc.BadRequest. A failure of another code has none, and ok is false.
-func Details(failure error) (details *errdetails.BadRequest, ok bool) {
-	e, ok := errors.AsType[*rpcbench.Error](failure)
-	if !ok || e.Code != rpcbench.Invalid {
-		return nil, false
+// Error makes the error of a status, without its details: InvalidArgument is Malformed. So is an Internal with
+// grpc-go's words, its client's or its server's, for a message that could not be encoded or decoded.
+func Error(err error, number uint32, message string) *rpcbench.Error {
+	e := &rpcbench.Error{Code: rpcbench.Internal, Err: err}
+	for c, n := range numbers {
+		if n == number && c != rpcbench.Invalid {
+			e.Code = c
+		}
 	}
-	details = new(errdetails.BadRequest)
-	for _, v := range e.Violations {
-		details.FieldViolations = append(details.FieldViolations, &errdetails.BadRequest_FieldViolation{Field: v.Field, Description: v.Rule})
+	if number == internal && (strings.HasPrefix(message, "grpc: failed to unmarshal") ||
+		strings.HasPrefix(message, "grpc: error while marshaling")) {
+		e.Code = rpcbench.Malformed
 	}
-	return details, true
+	return e
 }
 
-// Broken adds the broken rules to e, and makes its code Invalid, if a detail of the failure is a google.rpc.BadRequest.
-func Broken(e *rpcbench.Error, detail any) {
-	bad, ok := detail.(*errdetails.BadRequest)
-	if !ok {
-		return
+// AddDetail adds the broken rules to e, and makes its code Invalid, if a detail of its status is a
+// google.rpc.BadRequest.
+func AddDetail(e *rpcbench.Error, detail any) {
+	if bad, ok := detail.(*errdetails.BadRequest); ok {
+		e.Code = rpcbench.Invalid
+		for _, v := range bad.GetFieldViolations() {
+			e.Violations = append(e.Violations, rpcbench.Violation{Field: v.GetField(), Rule: v.GetDescription()})
+		}
 	}
-	e.Code = rpcbench.Invalid
-	for _, v := range bad.GetFieldViolations() {
-		e.Violations = append(e.Violations, rpcbench.Violation{Field: v.GetField(), Rule: v.GetDescription()})
-	}
-}
-
-// CodecFailed tells from the message of an Internal of grpc-go, its client's or its server's, that a message could not be
-// encoded or decoded.
-func CodecFailed(message string) bool {
-	return strings.HasPrefix(message, "grpc: failed to unmarshal") || strings.HasPrefix(message, "grpc: error while marshaling")
 }

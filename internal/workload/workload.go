@@ -153,9 +153,9 @@ type Open struct {
 	Calls   int // that Op makes
 	Warm    int // ops after which connections, pools and caches are warm
 
-	conns  int64     // of the fixture
-	dialed int64     // by Op
-	server io.Closer // a process
+	conns  int64        // of the fixture
+	dialed int64        // by Op
+	server func() error // ends its process
 }
 
 // Connections is how many the server should have accepted by now.
@@ -165,7 +165,7 @@ func (o *Open) Connections() int64 { return o.conns + o.dialed }
 func (o *Open) Close() error {
 	err := o.Fixture.Close()
 	if o.server != nil {
-		err = cmp.Or(err, o.server.Close())
+		err = cmp.Or(err, o.server())
 	}
 	return err
 }
@@ -183,7 +183,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack) (o *Open, err 
 		if err != nil {
 			return nil, err
 		}
-		o.server, config.Server, config.Certificate = server, server.Addr, server.Certificate
+		o.server, config.Server, config.Certificate = server.Close, server.Addr, server.Certificate
 	}
 	if w.link != "" {
 		link, err := relay.FindLink(w.link)
@@ -196,7 +196,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack) (o *Open, err 
 	}
 	if o.Fixture, err = rpcbench.Start(ctx, stack, config); err != nil {
 		if o.server != nil {
-			err = errors.Join(err, o.server.Close())
+			err = errors.Join(err, o.server())
 		}
 		return nil, err
 	}

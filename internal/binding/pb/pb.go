@@ -24,7 +24,8 @@ type Stream = binding.Stream[userv1.User, userv1.CreateUserResponse]
 // Traits are those of a stack that encodes with google.golang.org/protobuf.
 func Traits() rpcbench.Traits { return binding.Traits(protobuf.Codec{}.Traits()) }
 
-// VTTraits are t with vtprotobuf's generated methods as the codec. They don't look at UTF-8, and take a negative zero for a zero.
+// VTTraits are t with vtprotobuf's generated methods as the codec. They don't look at UTF-8, and take a negative zero
+// for a zero.
 func VTTraits(t rpcbench.Traits) rpcbench.Traits {
 	t.Codec, t.InvalidUTF8 = "github.com/rpcbench/rpcbench/proto/user/v1", codec.Kept
 	t.Lossy = []string{codec.NegativeZero}
@@ -38,9 +39,12 @@ type VTMessage interface {
 	UnmarshalVT([]byte) error
 }
 
+// Create is the operation of the service.
+type Create = func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error)
+
 // Service is the API as generated servers call it.
 type Service struct {
-	Create  func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error)
+	Create  Create
 	Failure func(error) error // makes the library's error of an error
 }
 
@@ -55,7 +59,8 @@ func (s Service) CreateUser(ctx context.Context, u *userv1.User) (*userv1.Create
 func (Service) Echo(_ context.Context, f *messagepb.Flex) (*messagepb.Flex, error) { return f, nil }
 
 // Answer answers the users of a stream in turn.
-func (s Service) Answer(ctx context.Context, receive func() (*userv1.User, error), send func(*userv1.CreateUserResponse) error) error {
+func (s Service) Answer(ctx context.Context,
+	receive func() (*userv1.User, error), send func(*userv1.CreateUserResponse) error) error {
 	for {
 		u, err := receive()
 		if errors.Is(err, io.EOF) {
@@ -81,38 +86,32 @@ func API() binding.API[userv1.User, userv1.CreateUserResponse, messagepb.Flex, u
 			u.Id = rpcbench.UserID
 			return &userv1.CreateUserResponse{Code: rpcbench.OKCode, Message: rpcbench.OKMessage, User: u}
 		},
-		Check:     check,
-		Equal:     (*messagepb.Flex).EqualVT, // field by field, generated
-		FromError: fromError,
-		ToError:   toError,
+		Check: check,
+		Equal: (*messagepb.Flex).EqualVT, // field by field, generated
+		FromError: func(e *rpcbench.Error) *userv1.Error {
+			out := &userv1.Error{Code: string(e.Code), Message: e.Message}
+			for _, v := range e.Violations {
+				out.Violations = append(out.Violations, &userv1.Violation{Field: v.Field, Rule: v.Rule})
+			}
+			return out
+		},
+		ToError: func(e *userv1.Error) *rpcbench.Error {
+			out := &rpcbench.Error{Code: rpcbench.Code(e.Code), Message: e.Message}
+			for _, v := range e.Violations {
+				out.Violations = append(out.Violations, rpcbench.Violation{Field: v.Field, Rule: v.Rule})
+			}
+			return out
+		},
 	}
 }
 
 // check is rpcbench.Check on the generated types.
 func check(asked *userv1.User, r *userv1.CreateUserResponse) error {
 	got := r.GetUser()
-	if got == nil || r.Code != rpcbench.OKCode || r.Message != rpcbench.OKMessage {
-		return binding.WrongReply("code, message or user")
-	}
-	if got.Id != rpcbench.UserID || got.Email != asked.Email || got.Name != asked.Name || got.Password != asked.Password ||
+	if got == nil || r.Code != rpcbench.OKCode || r.Message != rpcbench.OKMessage || got.Id != rpcbench.UserID ||
+		got.Email != asked.Email || got.Name != asked.Name || got.Password != asked.Password ||
 		!bytes.Equal(got.Avatar, asked.Avatar) {
-		return binding.WrongReply("a field of the user")
+		return binding.WrongReply("code, message or a field of the user")
 	}
 	return nil
-}
-
-func fromError(e *rpcbench.Error) *userv1.Error {
-	out := &userv1.Error{Code: string(e.Code), Message: e.Message}
-	for _, v := range e.Violations {
-		out.Violations = append(out.Violations, &userv1.Violation{Field: v.Field, Rule: v.Rule})
-	}
-	return out
-}
-
-func toError(e *userv1.Error) *rpcbench.Error {
-	out := &rpcbench.Error{Code: rpcbench.Code(e.Code), Message: e.Message}
-	for _, v := range e.Violations {
-		out.Violations = append(out.Violations, rpcbench.Violation{Field: v.Field, Rule: v.Rule})
-	}
-	return out
 }

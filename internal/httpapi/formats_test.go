@@ -1,0 +1,81 @@
+package httpapi_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/codec/msgp"
+	"github.com/rpcbench/rpcbench/codec/protobuf"
+	"github.com/rpcbench/rpcbench/codec/xmlstd"
+	"github.com/rpcbench/rpcbench/httpmsgpack"
+	"github.com/rpcbench/rpcbench/httpprotobuf"
+	"github.com/rpcbench/rpcbench/httpxml"
+	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+	"github.com/rpcbench/rpcbench/stacktest"
+)
+
+// The reply to what does not decode says so in the stack's own format.
+func TestMalformedBodies(t *testing.T) {
+	for _, c := range []struct {
+		stack  rpcbench.Stack
+		codec  codec.Codec
+		fresh  func() coded
+		bodies map[string]string
+	}{
+		{httpmsgpack.New(), msgp.Codec{}, func() coded { return new(packed) }, map[string]string{
+			"nothing":                  "",
+			"JSON":                     "{}",
+			"truncated":                "\x81\xa5email\xa9a@",
+			"a number for a string":    "\x81\xa5email\x07",
+			"garbage after it":         "\x80x",
+			"a string said to be huge": "\x81\xa5email\xdb\xff\xff\xff\xff",
+		}},
+		{httpprotobuf.New(), protobuf.Codec{}, func() coded { return new(userv1.Error) }, map[string]string{
+			"JSON":             `{"email":"a@example.com"}`,
+			"truncated":        "\x12\x09a@",
+			"invalid UTF-8":    "\x12\x01\xff",
+			"garbage after it": "\x12\x01ax",
+		}},
+		{httpxml.New(), xmlstd.Codec{}, func() coded { return new(marked) }, map[string]string{
+			"nothing":          "",
+			"JSON":             "{}",
+			"truncated":        "<User><email>",
+			"no base64":        "<User><avatar>%</avatar></User>",
+			"garbage after it": "<User></User>x",
+		}},
+	} {
+		f := stacktest.Start(t, c.stack, rpcbench.Config{})
+		client := &http.Client{Transport: new(http.Transport)}
+		defer client.CloseIdleConnections()
+		for why, body := range c.bodies {
+			why = c.stack.Name + ": " + why
+			r, err := client.Post("http://"+f.Addr+"/users", c.codec.ContentType(), strings.NewReader(body))
+			require.NoError(t, err, why)
+			data, err := io.ReadAll(r.Body)
+			require.NoError(t, err, why)
+			require.NoError(t, r.Body.Close())
+			require.Equal(t, http.StatusBadRequest, r.StatusCode, why)
+			require.Equal(t, c.codec.ContentType(), r.Header.Get("Content-Type"), why)
+			e := c.fresh()
+			require.NoError(t, c.codec.Unmarshal(data, e), why)
+			require.EqualValues(t, rpcbench.Malformed, e.GetCode(), why)
+		}
+	}
+}
+
+// coded is an error body.
+type coded interface{ GetCode() string }
+
+type (
+	packed struct{ msgp.Error }
+	marked struct{ xmlstd.Error }
+)
+
+func (e *packed) GetCode() string { return string(e.Code) }
+func (e *marked) GetCode() string { return string(e.Code) }
