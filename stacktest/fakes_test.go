@@ -380,7 +380,7 @@ func causes() map[string]string {
 		"a user that is validated twice":               "validates its user 2.0 times",
 		"a client that validates":                      "the client validates the user",
 		"a Call that asks again":                       "it asked again",
-		"HTTP status 200 for an invalid user":          "the server answered with HTTP status 200",
+		"HTTP status 200 for an invalid user":          "of the code \"invalid\"",
 		"a connection closed after an error reply":     "must leave the connection open",
 		"a body limit that the client keeps alone":     "the client refused it and sent nothing",
 		"an Echoer whose server does not echo":         "a plain message does not come back",
@@ -392,7 +392,7 @@ func causes() map[string]string {
 		"a server that knows requests by their bytes":  "something is kept from call to call",
 		"a rival's codec in the client":                "the declared codec, allocated these objects",
 		"replies that nobody compares":                 "the reply is not compared",
-		"a request for each user":                      "2 streams took 72 requests",
+		"a request for each user":                      "2 streams took 70 requests",
 		"a connection for each stream":                 "connections are declared",
 		"all streams on one connection":                "must take the connections in turn",
 	}
@@ -405,8 +405,12 @@ func TestHiddenTimeoutFails(t *testing.T) {
 		t.Cleanup(cancel)
 		return ctx
 	}}
-	require.ErrorContains(t, conform.Patience(conform.Subject{Stack: hidden.stack()}, 5*time.Second)(), "the client has a timeout of its own")
-	require.NoError(t, conform.Patience(conform.Subject{Stack: fake{}.stack()}, 200*time.Millisecond)())
+	check, end := conform.Patience(conform.Subject{Stack: hidden.stack()}, 5*time.Second)
+	require.ErrorContains(t, check(), "the client has a timeout of its own")
+	require.NoError(t, end())
+	check, end = conform.Patience(conform.Subject{Stack: fake{}.stack()}, 200*time.Millisecond)
+	require.NoError(t, check())
+	require.NoError(t, end())
 }
 
 // TestNoTLSFails: a stack that ignores the TLS configuration it was given.
