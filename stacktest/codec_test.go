@@ -123,8 +123,8 @@ func TestCodecRows(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"error.marshal":   "broken",
-		"longer":          "the last body, of 15 bytes, is not the first one, of 14",
-		"changed":         "the last body, of 14 bytes, is not the first one, of 14",
+		"longer":          "the last body, of 15 bytes, is not the first, of 14",
+		"changed":         "the last body, of 14 bytes, is not the first, of 14",
 		"odd":             "100 bodies of 1401 bytes in all, not of 14 each",
 		"error.unmarshal": "broken",
 		"dropped":         "what was decoded encodes to 11 other bytes than the 14 it came from",

@@ -11,7 +11,8 @@ import (
 	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
 )
 
-// TestWitnessTellsTheTwoJSONs: from Go 1.27 on both packages run on one engine, and a stack can't pass one off as the other.
+// TestWitnessTellsTheTwoJSONs: from Go 1.27 on both packages run on one engine, and a stack can't pass one off as the
+// other.
 func TestWitnessTellsTheTwoJSONs(t *testing.T) {
 	v1, v2 := httpjson.New(), httpjson.V2()
 	require.NoError(t, run("codec", conform.Subject{Stack: v1}))

@@ -77,7 +77,8 @@ func TestAnOpIsOneCallOfTheNextUser(t *testing.T) {
 	}
 }
 
-// TestEachCallerGoesRoundItsUsers: callers share the ops, each calls its own four users in turn, and no latency is lost.
+// TestEachCallerGoesRoundItsUsers: callers share the ops, each calls its own four users in turn, and no latency is
+// lost.
 func TestEachCallerGoesRoundItsUsers(t *testing.T) {
 	const callers, ops = 5, 643
 	var l ledger
@@ -132,8 +133,8 @@ func TestPercentilesAreThoseOfTheirNames(t *testing.T) {
 	}
 }
 
-// TestCPUPerCall: a call that uses a millisecond of CPU, however long it takes, has a row that says so, with one caller and
-// with several.
+// TestCPUPerCall: a call that uses a millisecond of CPU, however long it takes, has a row that says so, with one caller
+// and with several.
 func TestCPUPerCall(t *testing.T) {
 	if _, known := cpu.Time(); !known {
 		t.Skip("the system doesn't tell")

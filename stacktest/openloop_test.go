@@ -192,7 +192,8 @@ func TestWatchdogBitesWithoutProgress(t *testing.T) {
 
 const surplus = 700 // starts beyond those that callers and queue hold
 
-// BenchmarkOpenTooSlow is a stack that answers nothing until the last start is planned; TestSlowStackDropsStarts runs it.
+// BenchmarkOpenTooSlow is a stack that answers nothing until the last start is planned; TestSlowStackDropsStarts runs
+// it.
 func BenchmarkOpenTooSlow(b *testing.B) {
 	if os.Getenv(inChild) == "" {
 		b.Skip("run by TestSlowStackDropsStarts")

@@ -14,8 +14,8 @@ import (
 	"github.com/rpcbench/rpcbench"
 )
 
-// BenchmarkPs has a row of each loop, over a stub that notes the GOMAXPROCS its calls see. TestRowsHaveThePsOfTheirLabel runs
-// them in child processes.
+// BenchmarkPs has a row of each loop, over a stub that notes the GOMAXPROCS its calls see.
+// TestRowsHaveThePsOfTheirLabel runs them in child processes.
 func BenchmarkPs(b *testing.B) {
 	if os.Getenv(inChild) == "" {
 		b.Skip("run by TestRowsHaveThePsOfTheirLabel")

@@ -108,7 +108,8 @@ type undying struct{ rpcbench.Client }
 
 func (undying) Close() error { return nil }
 
-// gathering lets calls return only when as many have come as there are callers, for so many rounds of each client in turn.
+// gathering lets calls return only when as many have come as there are callers, for so many rounds of each client in
+// turn.
 func gathering(callers int, rounds ...int) rpcbench.Stack {
 	dialled := 0
 	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
@@ -144,7 +145,8 @@ func gathering(callers int, rounds ...int) rpcbench.Stack {
 	})
 }
 
-// dropping closes its idle connections before the nth call and each later one, not counting those that connect the fixture.
+// dropping closes its idle connections before the nth call and each later one, not counting those that connect the
+// fixture.
 func dropping(n int64) rpcbench.Stack {
 	var made atomic.Int64
 	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
@@ -246,7 +248,7 @@ func TestScenarios(t *testing.T) {
 	}{
 		{name: "payload", reason: "the payload goes both ways, in base64", least: map[string]float64{"sent-B/op": 13_000, "recv-B/op": 13_000}},
 		{name: "invalid", reason: "a refused user is the right answer", least: map[string]float64{"ns/op": 1, "recv-B/op": 50}},
-		{name: "invalid.accepted", reason: "an invalid user must not be accepted", fails: "an invalid user must be refused for {email email}, the error is: none"},
+		{name: "invalid.accepted", reason: "an invalid user must not be accepted", fails: "an invalid user must be refused for {email email}, not with: <nil>"},
 		{name: "invalid.otherwise", reason: "nor refused for another reason", fails: "an invalid user must be refused for {email email}"},
 		{name: "deadline", reason: "every call has a deadline of its own", least: map[string]float64{"ns/op": 1}},
 		{name: "deadline.none", reason: "other rows have none", fails: "no deadline of its own"},

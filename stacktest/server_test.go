@@ -37,8 +37,8 @@ const (
 	knownCPU    = 500 * time.Microsecond
 )
 
-// elsewhereStacks are known to TestMain: a faultless one, two that show their faults only in a process of their own, and one whose
-// server's cost is known.
+// elsewhereStacks are known to TestMain: a faultless one, two that show their faults only in a process of their own,
+// and one whose server's cost is known.
 func elsewhereStacks() []rpcbench.Stack {
 	alone := os.Getenv("RPCBENCH_SERVER") != ""
 	var served atomic.Int64
@@ -96,8 +96,8 @@ func runElsewhere(t *testing.T, stack, server string) (output string, err error)
 	return child(t, "-test.bench=^BenchmarkElsewhere$/^stack="+stack+"$", "-test.benchtime=500x", "-server="+server)
 }
 
-// TestServerElsewhere: with the server in another process a row's figures are the client's, and the server's stand beside
-// them.
+// TestServerElsewhere: with the server in another process a row's figures are the client's, and the server's stand
+// beside them.
 func TestServerElsewhere(t *testing.T) {
 	row := func(stack, server string) *benchfmt.Result {
 		out, err := runElsewhere(t, stack, server)
@@ -171,8 +171,8 @@ func TestServersCost(t *testing.T) {
 	require.LessOrEqual(t, cost, 1.6*float64(knownCPU)+3*rest, "beside what the server needs without it, on a machine that may be three times as slow by now")
 }
 
-// What goes wrong with a server elsewhere is one clear line, there is no row, and no process is left: child waits for all
-// who hold its standard output and error.
+// What goes wrong with a server elsewhere is one clear line, there is no row, and no process is left: child waits for
+// all who hold its standard output and error.
 func TestBrokenServerElsewhereHasNoRow(t *testing.T) {
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -180,8 +180,8 @@ func TestBrokenServerElsewhereHasNoRow(t *testing.T) {
 	for _, c := range []struct{ why, stack, server, want string }{
 		{"it dies, and the next row has another", "(mortal|fake)", "process", "rpcbench: mortal: close: server process: exit status 3"},
 		{"it leaves goroutines", "leaking", "process", "rpcbench: leaking: close: server process: exit status 1"},
-		{"nobody listens", "fake", "fake=" + nobody.Addr().String(), "rpcbench: -server: fake=" + nobody.Addr().String() + ": rpcbench: fake: connect: rpcbench: unavailable: "},
-		{"another stack's server", "fake", "fake=" + Start(t, rawtcp.New(), rpcbench.Config{}).Addr, ": rpcbench: fake: connect: rpcbench: unavailable: "},
+		{"nobody listens", "fake", "fake=" + nobody.Addr().String(), "rpcbench: fake: connect: rpcbench: unavailable: "},
+		{"another stack's server", "fake", "fake=" + Start(t, rawtcp.New(), rpcbench.Config{}).Addr, "rpcbench: fake: connect: rpcbench: unavailable: "},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			if c.stack == "leaking" && testing.Short() {

@@ -48,30 +48,26 @@ func orFail(tb testing.TB, name string, err error) {
 }
 
 // Conformance runs the suite over a stack, in clear and with TLS: docs/suite.md says what each check proves. Each is a
-// subtest, bounded in time, and skipped with the reason where it does not apply. With -short two things are skipped: TLS
-// for a stack that compresses, since gzip is slow under the race detector, and the check of patience, which takes five
-// seconds. Conformance must not run in parallel with anything: some checks read the process's allocation profile, one its
-// goroutines.
+// subtest, bounded in time, and skipped with the reason where it does not apply. With -short two things are skipped:
+// TLS for a stack that compresses, since gzip is slow under the race detector, and the check of patience, which takes
+// five seconds. Conformance must not run in parallel with anything: some checks read the process's allocation profile,
+// one its goroutines.
 func Conformance(t *testing.T, stack rpcbench.Stack) {
-	patience := func() error { return conform.Skip("takes five seconds") }
-	if !testing.Short() {
-		check, end := conform.Patience(conform.Subject{Stack: stack}, 5*time.Second) // meanwhile the other checks run
-		defer func() { _ = end() }()
-		patience = check
-	}
 	for name, tls := range map[string]bool{"clear": false, "tls": true} {
 		t.Run(name, func(t *testing.T) {
-			if tls && testing.Short() && stack.Traits.Compression != "" {
+			subject := conform.Subject{Stack: stack, TLS: tls}
+			if !testing.Short() {
+				subject.Wait = 5 * time.Second
+			} else if tls && stack.Traits.Compression != "" {
 				t.Skip("takes long under the race detector")
 			}
 			for _, c := range conform.Checks() {
 				if !tls || !c.ClearOnly {
-					t.Run(c.Name, func(t *testing.T) { report(t, c.Run(conform.Subject{Stack: stack, TLS: tls})) })
+					t.Run(c.Name, func(t *testing.T) { report(t, c.Run(subject)) })
 				}
 			}
 		})
 	}
-	t.Run("clear/patience", func(t *testing.T) { report(t, patience()) })
 }
 
 func report(t *testing.T, err error) {

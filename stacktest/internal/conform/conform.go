@@ -24,7 +24,7 @@ type Check struct {
 	run       func(Subject)
 }
 
-// Checks is the suite in its order. Patience is one check more.
+// Checks is the suite in its order.
 func Checks() []Check {
 	return []Check{
 		{"declared", true, declared},
@@ -44,13 +44,14 @@ func Checks() []Check {
 		{"streams", false, streams},
 		{"ended streams", false, endedStreams},
 		{"changed stream replies", true, watched(changedStreamReplies)},
-		{"outcomes", false, watched(outcomes)},
-		{"deadline", false, interrupted(rpcbench.DeadlineExceeded)},
-		{"cancel", false, interrupted(rpcbench.Canceled)},
+		{"outcomes", false, watched(func(f *session) { f.outcomes(single()) })},
+		{"deadline", false, func(s Subject) { s.interrupted(rpcbench.DeadlineExceeded, single()) }},
+		{"cancel", false, func(s Subject) { s.interrupted(rpcbench.Canceled, single()) }},
 		{"unavailable", false, unavailable},
 		{"neighbours", false, neighbours},
 		{"limits", false, limits},
 		{"close", false, closed},
+		{"patience", true, watched(patience)},
 	}
 }
 
@@ -133,6 +134,8 @@ type Subject struct {
 	Stack rpcbench.Stack
 	TLS   bool
 	Limit time.Duration // of a check; 0 is a minute
+	Wait  time.Duration // of a call for its reply, in the check of patience; 0 is no such check
+	bare  bool          // nothing stands between a connection and its owner
 }
 
 func (s Subject) limit() time.Duration { return cmp.Or(s.Limit, time.Minute) }
@@ -143,44 +146,41 @@ func (s Subject) patience() time.Duration { return min(10*time.Second, s.limit()
 // readable says whether the bytes on the wire can be read, and changed one by one.
 func (s Subject) readable() bool { return !s.TLS && s.Stack.Traits.Compression == "" }
 
-// session is a fixture under check. Its tap and its gate are nil unless it is watched.
+// session is a fixture under check.
 type session struct {
 	*rpcbench.Fixture
 	s     Subject
-	conns int         // as declared
-	tap   *relay.Tap  // on the client's connections
-	gate  *relay.Gate // on the server's
+	conns int        // as declared
+	tap   relay.Tap  // on the client's connections; not of a bare session
+	gate  relay.Gate // on the server's
 }
 
-func (s Subject) start(config rpcbench.Config) (*session, error) {
+// start starts a fixture whose bytes are recorded, and can be changed or held back.
+func (s Subject) start(config rpcbench.Config) (f *session, err error) {
+	f = &session{s: s, conns: max(1, config.Conns)}
 	config.TLS = s.TLS
+	if !s.bare {
+		config.WrapClient, config.WrapServer = f.tap.Wrap, f.gate.Wrap
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.limit()/2)
 	defer cancel()
-	f, err := rpcbench.Start(ctx, s.Stack, config)
-	return &session{Fixture: f, s: s, conns: max(1, config.Conns)}, err
+	f.Fixture, err = rpcbench.Start(ctx, s.Stack, config)
+	return f, err
 }
 
-// watch starts a fixture whose bytes are recorded and can be changed or held back.
-func (s Subject) watch(config rpcbench.Config) (*session, error) {
-	tap, gate := new(relay.Tap), new(relay.Gate)
-	config.WrapClient, config.WrapServer = tap.Wrap, gate.Wrap
-	f, err := s.start(config)
-	f.tap, f.gate = tap, gate
-	return f, err
+// with makes a check with a fixture.
+func (s Subject) with(config rpcbench.Config, check func(*session)) {
+	f := try(s.start(config))
+	defer f.Close()
+	check(f)
 }
 
 // watched and bare make a check of one that has a fixture with one connection.
 func watched(check func(*session)) func(Subject) {
-	return func(s Subject) { with(s.watch, rpcbench.Config{}, check) }
+	return func(s Subject) { s.with(rpcbench.Config{}, check) }
 }
 func bare(check func(*session)) func(Subject) {
-	return func(s Subject) { with(s.start, rpcbench.Config{}, check) }
-}
-
-func with(start func(rpcbench.Config) (*session, error), config rpcbench.Config, check func(*session)) {
-	f := try(start(config))
-	defer f.Close()
-	check(f)
+	return func(s Subject) { s.bare = true; s.with(rpcbench.Config{}, check) }
 }
 
 // bytes joins what all connections have carried so far.
@@ -221,9 +221,32 @@ func (f *session) create(u rpcbench.User) rpcbench.Call {
 	}
 }
 
-// forms are the two ways to make a call.
-func (f *session) forms(u rpcbench.User) map[string]rpcbench.Call {
-	return map[string]rpcbench.Call{"CreateUser": f.create(u), "Call": f.prepare(u)}
+// single are the two forms of a call that is not on a stream.
+func single() []string { return []string{"CreateUser", "Call"} }
+
+const onStream = "stream's Call"
+
+// form prepares a call of u. On a stream the call ends with ctx, and it ends the stream: with its own error, if it has
+// one.
+func (f *session) form(ctx context.Context, name string, u rpcbench.User) rpcbench.Call {
+	switch name {
+	case "CreateUser":
+		return f.create(u)
+	case "Call":
+		return f.prepare(u)
+	}
+	stream := f.open(ctx, corpus.Sample(0, 0), u)
+	must(f.next(stream.calls[0]), "the first Call of a stream")
+	return func(context.Context) error {
+		err := stream.calls[1](context.Background())
+		return cmp.Or(ended(func() {
+			if err != nil {
+				f.staysEnded(stream, rpcbench.CodeOf(err))
+			} else {
+				failIf(stream.Close() != nil, "Close fails after a Call that succeeded")
+			}
+		}), err)
+	}
 }
 
 // both makes a call in its two forms, which must agree.
@@ -270,12 +293,12 @@ func (f *session) callAtOnce(count, avatar int) {
 	must(together(callers...), "%d callers", count)
 }
 
-// connected: as many connections as declared were dialled and accepted, and if the stack multiplexes, each sent at least
-// so many bytes.
+// connected: as many connections as declared were dialled and accepted, and if the stack multiplexes, each sent at
+// least so many bytes.
 func (f *session) connected(sent int) {
 	dialled := f.tap.Conns()
 	failIf(f.Accepted() != int64(f.conns) || len(dialled) != f.conns,
-		"%d connections are declared, %d were accepted, %d dialled%w", f.conns, f.Accepted(), len(dialled), errRedialled)
+		"%d connections are declared, %d accepted, %d dialled%w", f.conns, f.Accepted(), len(dialled), errRedialled)
 	for i, c := range dialled {
 		failIf(f.Stack.Traits.Multiplexed && len(c.Sent()) < sent,
 			"connection %d of %d sent only %d bytes: Prepare and OpenStream must take the connections in turn",
@@ -284,14 +307,14 @@ func (f *session) connected(sent int) {
 }
 
 // hold makes call and returns when the gate holds its request, its context is done, or it ended without a request.
-func (f *session) hold(ctx context.Context, u rpcbench.User, call func() error) (result <-chan error) {
+func (f *session) hold(ctx context.Context, u rpcbench.User, call rpcbench.Call) (result <-chan error) {
 	var marker []byte // any bytes, where the name can't be read
 	if f.s.readable() {
 		marker = []byte(u.Name)
 	}
 	held := f.gate.Hold(marker)
 	ended := make(chan error, 1)
-	go func() { ended <- call() }()
+	go func() { ended <- call(ctx) }()
 	select {
 	case <-held:
 	case <-ctx.Done():

@@ -26,7 +26,8 @@ func declared(s Subject) {
 	t := s.Stack.Traits
 	failIf(!regexp.MustCompile(`^[a-z0-9]+(\.[a-z0-9]+)*$`).MatchString(s.Stack.Name),
 		"the name %q is not made of [a-z0-9.]: benchmark tools could not read its rows", s.Stack.Name)
-	failIf(s.Stack.Protocol == "" || s.Stack.Server == nil || s.Stack.Dial == nil, "a stack has a Protocol, a Server and a Dial")
+	failIf(s.Stack.Protocol == "" || s.Stack.Server == nil || s.Stack.Dial == nil,
+		"a stack has a Protocol, a Server and a Dial")
 	failIf(t.Codec == "", "Traits.Codec must name the import path of the library that encodes and decodes")
 	allowed := func(trait, value string, values ...string) {
 		failIf(!slices.Contains(values, value), "Traits.%s is %q, it must be one of %q", trait, value, values)
@@ -79,14 +80,14 @@ func invalidUTF8() rpcbench.User {
 // asDeclared compares what became of a hostile value with what the stack declares.
 func (f *session) asDeclared(name string, same bool, sent, came any, err error) {
 	lost := slices.Contains(f.Stack.Traits.Lossy, name)
-	failIf(!same && !lost, "%s: %.200q came back as %.200q: %v; Traits.Lossy does not declare it", name, sent, came, err)
+	failIf(!same && !lost, "%s: %.200q came back as %.200q: %v; Traits.Lossy does not say so", name, sent, came, err)
 	failIf(same && lost, "%s: comes back as it was sent, Traits.Lossy declares that it does not", name)
 }
 
 func echo(f *session) {
 	client, ok := f.Client.(rpcbench.Echoer)
 	for _, name := range f.Stack.Traits.Lossy {
-		failIf(!ok && !ofUsers(name), "Traits.Lossy declares %q, which only an Echoer can lose: the client is no Echoer", name)
+		failIf(!ok && !ofUsers(name), "Traits.Lossy has %q, which an Echoer can lose: the client is no Echoer", name)
 	}
 	skipIf(!ok, "the client is no Echoer")
 	_, err := client.Echo(context.Background(), &message.Flex{String: "echo"})
@@ -120,7 +121,8 @@ func (s Subject) tooLarge() rpcbench.User {
 	return u
 }
 
-func outcomes(f *session) {
+// outcomes makes calls in several forms.
+func (f *session) outcomes(forms []string) {
 	type user = rpcbench.User
 	repeat := strings.Repeat
 	for _, c := range []struct {
@@ -142,22 +144,23 @@ func outcomes(f *session) {
 	} {
 		u := corpus.Sample(3, 0)
 		c.change(&u)
-		if c.broken != "" {
-			f.refused(c.reason, u, rpcbench.Invalid, c.broken)
-			continue
-		}
-		_, err := f.both(u)
-		must(err, "%s", c.reason)
+		f.endsAs(forms, c.reason, u, rpcbench.Invalid, c.broken)
 	}
-	f.refused("a body too large", f.s.tooLarge(), rpcbench.TooLarge, "[]")
+	f.endsAs(forms, "a body too large", f.s.tooLarge(), rpcbench.TooLarge, "[]")
 }
 
-// refused makes the calls of u, which the server must refuse, and after each another one, which must succeed.
-func (f *session) refused(reason string, u rpcbench.User, code rpcbench.Code, broken string) {
-	for form, call := range f.forms(u) {
+// endsAs makes the calls of u, which must succeed if broken is "". Else the server must refuse them, and after each
+// another call must succeed.
+func (f *session) endsAs(forms []string, reason string, u rpcbench.User, code rpcbench.Code, broken string) {
+	for _, form := range forms {
 		what := reason + ", " + form
+		call := f.form(context.Background(), form, u)
 		accepted := f.Accepted()
 		sent, _, err := f.record(context.Background(), call)
+		if broken == "" {
+			must(err, "%s", what)
+			continue
+		}
 		got := fmt.Sprint(wantError(err, code, "%s", what).Violations)
 		failIf(got != broken, "%s: the violations are %s, they must be %s", what, got, broken)
 		failIf(len(sent) == 0, "%s: the client refused it and sent nothing: the server must", what)
@@ -165,13 +168,14 @@ func (f *session) refused(reason string, u rpcbench.User, code rpcbench.Code, br
 		must(err, "%s: the call after it", what)
 		more := f.Accepted() - accepted
 		failIf(code == rpcbench.Invalid && more != 0,
-			"%s: the call after it took %d new connections: an error reply must leave the connection open%w", what, more, errRedialled)
+			"%s: the call after it took %d new connections: an error reply must leave the connection open%w",
+			what, more, errRedialled)
 	}
 }
 
 func neighbours(s Subject) {
-	with(s.watch, rpcbench.Config{}, func(a *session) {
-		with(s.watch, rpcbench.Config{}, func(b *session) {
+	s.with(rpcbench.Config{}, func(a *session) {
+		s.with(rpcbench.Config{}, func(b *session) {
 			for i := range 2 * corpus.Round {
 				_, err := []*session{a, b}[i%2].both(corpus.Sample(i/2, 0))
 				must(err, "with a second fixture beside it")
@@ -187,11 +191,12 @@ func neighbours(s Subject) {
 
 func limits(s Subject) {
 	const short = 250 * time.Millisecond
+	s.bare = true // but for what tells when the server closes an idle connection
 	ended, end := context.WithCancel(context.Background())
 	defer end()
 	idle := rpcbench.Config{IdleTimeout: short, WrapServer: func(c net.Conn) net.Conn { return closing{c, end} }}
-	with(s.start, idle, func(*session) {
-		with(s.start, rpcbench.Config{HeaderTimeout: short}, func(silent *session) {
+	s.with(idle, func(*session) {
+		s.with(rpcbench.Config{HeaderTimeout: short}, func(silent *session) {
 			conn := try(net.DialTimeout("tcp", silent.Addr, s.patience()))
 			defer conn.Close()
 			_ = conn.SetReadDeadline(time.Now().Add(s.patience()))
@@ -220,7 +225,7 @@ func (c closing) Close() error {
 
 func closed(s Subject) {
 	before := goleak.IgnoreCurrent()
-	with(s.start, rpcbench.Config{Conns: 2}, func(f *session) {
+	s.with(rpcbench.Config{Conns: 2}, func(f *session) {
 		call := f.prepare(corpus.Sample(0, 0))
 		must(call(context.Background()), "call")
 		must(f.Close(), "close")
@@ -237,16 +242,24 @@ func (f *session) leavesNothing(after string, before goleak.Option) {
 		"goroutines left after %s, which Traits.Background does not name", after)
 }
 
-// interrupt ends the call of u that open prepares for a context, while the server holds its request. What it ends is the
-// context or, for the code Unavailable, the connection.
-func (f *session) interrupt(code rpcbench.Code, u rpcbench.User, open func(context.Context) func() error) {
+// interrupted ends calls while the server holds their requests. What ends is the call's context, on a stream the
+// stream's, or for the code Unavailable the connection. There is a fixture for each form: what comes late of the first
+// would be held in place of the second.
+func (s Subject) interrupted(code rpcbench.Code, forms []string) {
+	for _, form := range forms {
+		s.with(rpcbench.Config{}, func(f *session) { f.interrupted(code, form) })
+	}
+}
+
+func (f *session) interrupted(code rpcbench.Code, form string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if code == rpcbench.DeadlineExceeded {
 		ctx, cancel = context.WithTimeout(context.Background(), 50*time.Millisecond)
 	}
 	defer cancel()
-	var call func() error
-	err := ended(func() { call = open(ctx) })
+	var call rpcbench.Call
+	u := corpus.Sample(1, 0)
+	err := ended(func() { call = f.form(ctx, form, u) })
 	skipIf(ctx.Err() != nil, "the machine is too slow to tell")
 	failIf(err != nil, "%w", err)
 	result := f.hold(ctx, u, call)
@@ -257,34 +270,18 @@ func (f *session) interrupt(code rpcbench.Code, u rpcbench.User, open func(conte
 		f.gate.Drop()
 	}
 	err = within(f.s.patience(), func() error { return <-result })
-	wantError(err, code, "a call whose context or connection has ended while the server holds the request")
+	wantError(err, code, "the %s, interrupted while the server holds the request", form)
 	failIf(ctx.Err() != nil && !errors.Is(err, ctx.Err()), "errors.Is(err, %v) does not hold: %w", ctx.Err(), err)
-}
-
-// interrupted makes a check of an interruption, after which the next call works.
-func interrupted(code rpcbench.Code) func(Subject) {
-	return func(s Subject) {
-		// A fixture for each form: what comes late of the first would be held in place of the second.
-		for _, form := range []string{"CreateUser", "Call"} {
-			watched(func(f *session) {
-				u := corpus.Sample(0, 0)
-				call := f.forms(u)[form]
-				must(ended(func() {
-					f.interrupt(code, u, func(ctx context.Context) func() error { return func() error { return call(ctx) } })
-				}), "%s", form)
-				if code != rpcbench.Unavailable {
-					f.gate.Release()
-					_, _, err := f.record(context.Background(), call)
-					must(err, "the %s after one that ended as %q", form, code)
-				}
-			})(s)
-		}
+	if code != rpcbench.Unavailable && form != onStream {
+		f.gate.Release()
+		_, _, err := f.record(context.Background(), call)
+		must(err, "the %s after one that ended as %q", form, code)
 	}
 }
 
 func unavailable(s Subject) {
 	if s.readable() { // else what arrives can't be told from a straggler of the call before
-		interrupted(rpcbench.Unavailable)(s)
+		s.interrupted(rpcbench.Unavailable, single())
 	}
 	gone := try(new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0"))
 	must(gone.Close(), "close")
@@ -295,30 +292,16 @@ func unavailable(s Subject) {
 	s.outOfReach("nobody listens", gone.Addr().String(), config)
 }
 
-// Patience is the check of a client's own timeout. It begins a call, whose request the server is given after wait. check
-// is the rest, so that others can run meanwhile; end is to be called in any case.
-func Patience(s Subject, wait time.Duration) (check, end func() error) {
-	began, u := time.Now(), corpus.Sample(0, 0)
-	var f *session
-	var result <-chan error
-	end = func() error { return nil }
-	err := ended(func() {
-		f = try(s.watch(rpcbench.Config{}))
-		end = f.Close
-		call := f.prepare(u)
-		result = f.hold(context.Background(), u, func() error { return call(context.Background()) })
-	})
-	check = func() error {
-		return ended(func() {
-			failIf(err != nil, "%w", err)
-			select {
-			case err := <-result:
-				failIf(true, "a call ended before the server had its request: the client has a timeout of its own: %v", err)
-			case <-time.After(wait - time.Since(began)):
-			}
-			f.gate.Release()
-			must(within(s.patience(), func() error { return <-result }), "a call that was answered after %v", wait)
-		})
+// patience: a client has no timeout of its own.
+func patience(f *session) {
+	skipIf(f.s.Wait == 0, "takes five seconds")
+	u := corpus.Sample(0, 0)
+	result := f.hold(context.Background(), u, f.prepare(u))
+	select {
+	case err := <-result:
+		failIf(true, "a call ended before the server had it: the client has a timeout of its own: %v", err)
+	case <-time.After(f.s.Wait):
 	}
-	return check, end
+	f.gate.Release()
+	must(within(f.s.patience(), func() error { return <-result }), "a call that was answered after %v", f.s.Wait)
 }

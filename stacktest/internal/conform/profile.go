@@ -14,7 +14,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/environ"
 )
 
-// rivals are the libraries that encode and decode somewhere in the line-up. While a stack runs, only its own may be seen.
+// rivals are the libraries that encode and decode somewhere in the line-up. While a stack runs, only its own may be
+// seen.
 func rivals() []string {
 	return []string{
 		"encoding/json", "encoding/json/v2", "encoding/xml", "encoding/gob",
@@ -27,7 +28,7 @@ func rivals() []string {
 // profiled makes the calls in turn, so many times, with every allocation recorded.
 func profiled(calls []rpcbench.Call, times int) allocproof.Profile {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))  // each P has pools of its own
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection makes objects beneath whatever function it starts in
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection makes objects beneath any function
 	var callErr error
 	profile, err := allocproof.Run(func() { callErr = goRound(calls, times) })
 	return try(profile, errors.Join(callErr, err))
@@ -41,8 +42,8 @@ func sides(roots map[string]int64) (client, elsewhere int64) {
 	return roots[allocproof.Client], elsewhere - roots[allocproof.Client]
 }
 
-// codecRan proves decoding on both sides, and encoding where the encoder allocates. For encoding/json it also proves the
-// engine of this build.
+// codecRan proves decoding on both sides, and encoding where the encoder allocates. For encoding/json it also proves
+// the engine of this build.
 func codecRan(f *session) {
 	const rounds = 4
 	calls := f.round(1000)
@@ -61,11 +62,14 @@ func codecRan(f *session) {
 			}
 		}
 		failIf(busy < 2, "in %d calls functions of %s, the declared codec, allocated these objects by goroutine: %v; "+
-			"at least one per call is expected in the client's and in the server's; seen: %v", ops, library, roots, profile.Packages())
+			"at least one per call is expected in the client's and in the server's; seen: %v",
+			ops, library, roots, profile.Packages())
 	}
 	transportsRan(f.Stack.Traits, profile, ops)
 	for _, rival := range rivals() {
-		if slices.ContainsFunc(own, func(o string) bool { return allocproof.Within(o, rival) || allocproof.Within(rival, o) }) {
+		if slices.ContainsFunc(own, func(path string) bool {
+			return allocproof.Within(path, rival) || allocproof.Within(rival, path)
+		}) {
 			continue
 		}
 		// grpc-go's ServeHTTP clones its status, a protobuf message, at the end of each call: that is no codec at work.
@@ -75,8 +79,8 @@ func codecRan(f *session) {
 	}
 }
 
-// transportsRan proves who moves the bytes. Where client and server are declared to be of one library, its own background
-// goroutines may stand in for the server.
+// transportsRan proves who moves the bytes. Where client and server are declared to be of one library, its own
+// background goroutines may stand in for the server.
 func transportsRan(traits rpcbench.Traits, profile allocproof.Profile, ops int64) {
 	for _, library := range []string{"net/http", "google.golang.org/grpc", "connectrpc.com/connect"} {
 		client, elsewhere := sides(profile.Objects(library))
@@ -84,7 +88,7 @@ func transportsRan(traits rpcbench.Traits, profile allocproof.Profile, ops int64
 		failIf(inClient && client < ops || !inClient && client > 0 ||
 			inServer && elsewhere < ops || !inServer && !inClient && elsewhere > 0,
 			"in %d calls functions of %s allocated %d objects on the caller's goroutine and %d on others; "+
-				"Traits.Client is %q, Traits.Server is %q", ops, library, client, elsewhere, traits.Client, traits.Server)
+				"Traits.Client is %q, Traits.Server %q", ops, library, client, elsewhere, traits.Client, traits.Server)
 	}
 }
 
@@ -97,7 +101,7 @@ func repeats(f *session) {
 		payload = 4000                 // bytes of each user: encoding and decoding allocate at least as much
 		half    = fresh * payload / 2
 	)
-	skipIf(strings.Contains(environ.Build(), "-race"), "the race detector drops at random what libraries put into their pools")
+	skipIf(strings.Contains(environ.Build(), "-race"), "the race detector drops objects from pools at random")
 	codec := f.Stack.Traits.Codec
 	calls := f.round(payload)
 	var creates, unseen []rpcbench.Call
@@ -124,12 +128,12 @@ func repeats(f *session) {
 		return nil
 	}}, 1)
 	inClient, _ := sides(prepared.Bytes(codec))
-	failIf(inClient > half, "in %d calls of Prepare %s allocated %d bytes: it encodes once what each call has to encode",
+	failIf(inClient > half, "in %d calls of Prepare %s allocated %d bytes: it encodes what each call has to",
 		fresh, codec, inClient)
 	for root, bytes := range profiled(unseen, 1).Bytes(codec) {
 		// Less is the library's own: encoding/json of Go 1.27 keeps short strings that it has seen.
 		before := again.Bytes(codec)[root]
-		failIf(bytes-before > half, "in %d calls %s allocated %d bytes for users never seen, and %d for users that were sent "+
+		failIf(bytes-before > half, "in %d calls %s allocated %d bytes for users never seen, and %d for users sent "+
 			"before, on the goroutine of %s: something is kept from call to call", fresh, codec, bytes, before, root)
 	}
 }
@@ -150,7 +154,7 @@ func validation(f *session) {
 	once, _ := count(direct)
 	inClient, inServer := count(f.round(0))
 	times := (inClient + inServer) / once
-	failIf(inClient > 0.5*once, "the client validates the user: that is the server's work, and is billed to this stack alone")
+	failIf(inClient > 0.5*once, "the client validates the user, which is the server's work")
 	failIf(times < 0.5 || times > 1.5,
 		"a call validates its user %.1f times: the server must do so once, with rpcbench.NewValidator", times)
 }

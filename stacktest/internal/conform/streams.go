@@ -2,8 +2,6 @@ package conform
 
 import (
 	"context"
-	"errors"
-	"slices"
 
 	"go.uber.org/goleak"
 
@@ -37,7 +35,7 @@ func (f *session) next(call rpcbench.Call) error {
 func streams(s Subject) {
 	watched(twoStreams)(s)
 	const conns, avatar = 2, 10_000
-	with(s.watch, rpcbench.Config{Conns: conns}, func(f *session) {
+	s.with(rpcbench.Config{Conns: conns}, func(f *session) {
 		for range conns {
 			stream := f.open(context.Background(), corpus.Sample(0, avatar))
 			must(f.next(stream.calls[0]), "the only Call of a stream")
@@ -77,8 +75,8 @@ func twoStreams(f *session) {
 	f.leavesNothing("Close of the streams", before)
 }
 
-// closes ends a stream that nothing is wrong with. Before, a Call whose context is done must not be sent: the reply would
-// be the next Call's.
+// closes ends a stream that nothing is wrong with. Before, a Call whose context is done must not be sent: the reply
+// would be the next Call's.
 func (f *session) closes(stream *stream) {
 	done, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -102,54 +100,29 @@ func changedStreamReplies(f *session) {
 
 // endedStreams: what ends a stream ends it with the error of a single call; then nothing done with the stream hangs.
 func endedStreams(s Subject) {
-	watched(refusedStreams)(s)
-	for _, code := range []rpcbench.Code{rpcbench.DeadlineExceeded, rpcbench.Canceled, rpcbench.Unavailable} {
-		if code == rpcbench.Unavailable && !s.readable() {
-			continue // what arrives can't be told from a straggler of the call before
+	watched(func(f *session) {
+		before := goleak.IgnoreCurrent()
+		f.outcomes([]string{onStream})
+		if f.Stack.Traits.InvalidUTF8 == rpcbench.Rejected {
+			call := f.form(context.Background(), onStream, invalidUTF8())
+			wantError(f.next(call), rpcbench.Malformed, "invalid UTF-8 on a stream")
 		}
-		watched(func(f *session) {
-			var opened *stream
-			u := corpus.Sample(1, 0)
-			f.interrupt(code, u, func(ctx context.Context) func() error {
-				opened = f.open(ctx, corpus.Sample(0, 0), u)
-				must(f.next(opened.calls[0]), "a stream's first Call")
-				return func() error { return opened.calls[1](context.Background()) }
-			})
-			f.staysEnded(opened, code)
-		})(s)
-	}
-}
-
-// refusedStreams sends users that server, client or library refuse, and at last closes the fixture under a stream.
-func refusedStreams(f *session) {
-	before := goleak.IgnoreCurrent()
-	begin := func(u rpcbench.User) *stream {
-		stream := f.open(context.Background(), corpus.Sample(0, 0), u)
+		f.connected(0)
+		f.leavesNothing("streams that ended with an error", before)
+		stream := f.open(context.Background(), corpus.Sample(0, 0))
 		must(f.next(stream.calls[0]), "a stream after others that ended with an error")
-		return stream
+		must(f.Close(), "close under an open stream")
+		f.staysEnded(stream, rpcbench.Unavailable)
+	})(s)
+	s.interrupted(rpcbench.DeadlineExceeded, []string{onStream})
+	s.interrupted(rpcbench.Canceled, []string{onStream})
+	if s.readable() { // else what arrives can't be told from a straggler of the call before
+		s.interrupted(rpcbench.Unavailable, []string{onStream})
 	}
-	for _, u := range []rpcbench.User{{Name: "Anna", Password: "abc"}, invalidUTF8(), f.s.tooLarge()} {
-		_, err := f.Client.CreateUser(context.Background(), u)
-		want, refused := errors.AsType[*rpcbench.Error](err)
-		stream := begin(u)
-		if !refused { // invalid UTF-8 is not refused by every stack
-			must(stream.Close(), "close a stream")
-			continue
-		}
-		got := wantError(f.next(stream.calls[1]), want.Code, "on a stream")
-		failIf(!slices.Equal(got.Violations, want.Violations),
-			"on a stream the violations are %v, of a single call %v", got.Violations, want.Violations)
-		f.staysEnded(stream, want.Code)
-	}
-	f.connected(0)
-	f.leavesNothing("streams that ended with an error", before)
-	stream := begin(corpus.Sample(0, 0))
-	must(f.Close(), "close under an open stream")
-	f.staysEnded(stream, rpcbench.Unavailable)
 }
 
-// staysEnded: a Call of a stream that has ended fails with the code that it ended with, or as Unavailable; Close returns
-// the error it ended with.
+// staysEnded: a Call of a stream that has ended fails with the code that it ended with, or as Unavailable; Close
+// returns the error it ended with.
 func (f *session) staysEnded(stream *stream, code rpcbench.Code) {
 	if err := f.next(stream.calls[0]); rpcbench.CodeOf(err) != code {
 		wantError(err, rpcbench.Unavailable, "a stream that ended as %q: the next Call", code)
