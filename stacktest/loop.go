@@ -229,9 +229,10 @@ func (r row) serial(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, all r
 // closed lets callers share the ops, which b.Loop would hand to one goroutine. Package testing tries several b.N. Bytes
 // are counted after each, though it prints the last alone.
 func (r row) closed(b *testing.B, f *rpcbench.Fixture, callers *latency.Loop, _ rounds) error {
+	loop := func(n int) error { return r.guard(f, callers, func() error { return callers.Run(int64(n)) }) }
 	start, known := cpu.Time()
 	b.ResetTimer()
-	err := r.guard(f, callers, func() error { return callers.Run(int64(b.N)) })
+	err := loop(b.N)
 	b.StopTimer()
 	end, _ := cpu.Time()
 	n := callers.Latency.Count()

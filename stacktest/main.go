@@ -56,7 +56,7 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 	}
 	if bench := flag.Lookup("test.bench"); bench != nil && bench.Value.String() != "" {
 		orExit(2, p.open(stacks))
-		printHeader(os.Stdout)
+		p.printHeader(os.Stdout)
 	}
 	exit(m.Run(), stacks)
 }
@@ -82,8 +82,8 @@ func exit(code int, stacks []rpcbench.Stack) {
 	os.Exit(code)
 }
 
-func printHeader(w io.Writer) {
-	switch placed().where { // an address is no key: it changes from run to run
+func (p *placement) printHeader(w io.Writer) {
+	switch p.where { // an address is no key: it changes from run to run
 	case "":
 	case childProcess:
 		fmt.Fprintln(w, "server: process")

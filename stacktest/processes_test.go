@@ -50,9 +50,7 @@ func apartStacks() []rpcbench.Stack {
 
 // BenchmarkApart is for the tests below, which run it in child processes.
 func BenchmarkApart(b *testing.B) {
-	if os.Getenv(inChild) == "" {
-		b.Skip("run by the tests of -processes")
-	}
+	forChildren(b)
 	all := apartStacks()
 	BenchmarkVersus(b, all[0], append(all[1:], stubNamed("unnamed", func(int64) error { return nil }))...)
 }
@@ -62,24 +60,17 @@ func TestProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("eight processes")
 	}
-	out, err := child(t, "-test.bench=^BenchmarkApart$/^stack=luck$", "-test.benchtime=1x", "-test.cpu=1", "-processes=8", "-test.benchmem")
+	args := []string{"-test.bench=^BenchmarkApart$/^stack=luck$", "-test.benchtime=1x", "-test.cpu=1", "-processes=8"}
+	row := figuresOf(t, append(args, "-test.benchmem")...)
+	require.Contains(t, row, "base-moved-%")
+	require.Contains(t, row, "noise-floor-%")
+	require.Equal(t, 8.0, row["processes"])
+	require.GreaterOrEqual(t, row["B/op"], float64(64<<10), "the calls', not this process's")
+	require.GreaterOrEqual(t, row["ns/op"], 100_000.0)
+	require.Greater(t, row["base-ratio"], 1.05, "from children: in this process it is 1")
+	require.Greater(t, row["base-ratio-hi"]/row["base-ratio-lo"], 1.1, "the blocks of one process differ by little")
+	out, err := child(t, args...)
 	require.NoError(t, err, out)
-	rows, units := results(t, out)
-	require.Len(t, rows, 1, out)
-	must := func(unit string) float64 {
-		v, ok := value(rows[0], unit)
-		require.True(t, ok, "%s is missing in\n%s", unit, out)
-		return v
-	}
-	for _, unit := range []string{"processes", "base-moved-%", "base-ratio", "noise-floor-%"} {
-		require.True(t, units[unit], "a Unit line for %s", unit)
-		must(unit)
-	}
-	require.Equal(t, 8.0, must("processes"))
-	require.GreaterOrEqual(t, must("B/op"), float64(64<<10), "the calls', not this process's")
-	require.GreaterOrEqual(t, must("ns/op"), 100_000.0)
-	require.Greater(t, must("base-ratio"), 1.05, "from children: in this process it is 1")
-	require.Greater(t, must("base-ratio-hi")/must("base-ratio-lo"), 1.1, "the blocks of one process differ by little\n%s", out)
 	require.Regexp(t, `in 8 processes luck took \d\.\d+ times as long as base, 98\.8 % interval \d\.\d+–\d\.\d+: (slower|undecided)\n`, out)
 }
 

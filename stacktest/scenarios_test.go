@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net"
 	"os"
+	"regexp"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -176,9 +176,7 @@ func failingAt(n int64, warmUp int64) rpcbench.Stack {
 
 // BenchmarkScenarios is for TestScenarios, which runs it in a child process.
 func BenchmarkScenarios(b *testing.B) {
-	if os.Getenv(inChild) == "" {
-		b.Skip("run by TestScenarios")
-	}
+	forChildren(b)
 	bare := rpcbench.Config{}
 	row := func(name string, loop func(b *testing.B)) { b.Run("case="+name, loop) }
 
@@ -278,43 +276,27 @@ func TestScenarios(t *testing.T) {
 		{name: "parallel.dials", reason: "connections more than declared", fails: "connections inside the timed loop of 20 calls, against what is declared"},
 	} {
 		t.Run(c.name+": "+c.reason, func(t *testing.T) {
-			out, err := child(t, "-test.bench=^BenchmarkScenarios$/^case="+c.name+"$", "-test.benchtime=20x", "-test.v")
-			rows, units := results(t, withoutLog(out))
-			switch {
-			case c.fails != "":
-				require.Error(t, err, out)
-				require.Contains(t, out, c.fails)
-				require.Empty(t, rows, out)
-				return
-			case c.skipped != "":
-				require.NoError(t, err, out)
-				require.Contains(t, out, c.skipped)
-				require.Empty(t, rows, out)
+			args := []string{"-test.bench=^BenchmarkScenarios$/^case=" + regexp.QuoteMeta(c.name) + "$", "-test.benchtime=20x"}
+			if c.fails != "" || c.skipped != "" {
+				out, err := child(t, append(args, "-test.v")...)
+				require.Equal(t, c.fails != "", err != nil, out)
+				require.Contains(t, out, c.fails+c.skipped)
+				require.NotRegexp(t, ` ns/op`, out)
 				return
 			}
-			require.NoError(t, err, out)
-			require.Len(t, rows, 1, out)
+			row := figuresOf(t, args...)
 			for unit, least := range c.least {
-				got, ok := value(rows[0], unit)
 				if unit == "cpu-ns/op" && runtime.GOOS == "windows" {
 					continue
 				}
-				require.True(t, ok, "%s is missing in\n%s", unit, out)
-				require.GreaterOrEqual(t, got, least, unit)
+				require.GreaterOrEqual(t, row[unit], least, unit)
 			}
 			for unit, most := range c.most {
-				got, ok := value(rows[0], unit)
-				require.True(t, ok, "%s is missing in\n%s", unit, out)
-				require.LessOrEqual(t, got, most, unit)
+				require.Contains(t, row, unit)
+				require.LessOrEqual(t, row[unit], most, unit)
 			}
 			for _, unit := range c.absent {
-				_, ok := value(rows[0], unit)
-				require.False(t, ok, "%s stands in\n%s", unit, out)
-			}
-			for _, v := range rows[0].Values {
-				if !strings.Contains("sec/op B/op allocs/op", v.Unit) {
-					require.True(t, units[v.OrigUnit] || units[v.Unit], "no Unit line for %q", v.Unit)
-				}
+				require.NotContains(t, row, unit)
 			}
 		})
 	}
@@ -322,49 +304,26 @@ func TestScenarios(t *testing.T) {
 
 // TestBytesAreOfOneCall: HTTP/1.1 sends the same whoever calls, so every loop must count the same.
 func TestBytesAreOfOneCall(t *testing.T) {
-	out, err := child(t, "-test.bench=^BenchmarkScenarios$/^case=bytes", "-test.benchtime=20x")
-	require.NoError(t, err, out)
-	rows, _ := results(t, out)
-	require.Len(t, rows, 3, out)
+	rows, _ := figures(t, "-test.bench=^BenchmarkScenarios$/^case=bytes", "-test.benchtime=20x")
+	require.Len(t, rows, 3)
 	for _, unit := range []string{"sent-B/op", "recv-B/op"} {
-		want, ok := value(rows[0], unit)
-		require.True(t, ok, out)
-		require.Greater(t, want, 100.0, out)
-		for _, r := range rows[1:] {
-			got, ok := value(r, unit)
-			require.True(t, ok, out)
-			require.Equal(t, want, got, "%s\n%s", unit, out)
-		}
+		require.Greater(t, rows[0][unit], 100.0)
+		require.Equal(t, rows[0][unit], rows[1][unit])
+		require.Equal(t, rows[0][unit], rows[2][unit])
 	}
-}
-
-// withoutLog leaves the lines that are benchmark format: the rest of -test.v's output is not.
-func withoutLog(out string) string {
-	var kept strings.Builder
-	for line := range strings.Lines(out) {
-		fields := strings.Fields(line)
-		if strings.HasPrefix(line, "Unit ") || strings.HasPrefix(line, "Benchmark") && len(fields) > 3 {
-			kept.WriteString(line)
-		}
-	}
-	return kept.String()
 }
 
 // TestCPUShare: a stack that is bound by the machine's CPU has several times the share of one that waits.
 func TestCPUShare(t *testing.T) {
-	share := func(name string) (float64, bool) {
-		out, err := child(t, "-test.bench=^BenchmarkScenarios$/^case="+name+"$", "-test.benchtime=500x")
-		require.NoError(t, err, out)
-		rows, _ := results(t, out)
-		require.Len(t, rows, 1, out)
-		return value(rows[0], "cpu-share")
+	share := func(name string) float64 {
+		row := figuresOf(t, "-test.bench=^BenchmarkScenarios$/^case="+name+"$", "-test.benchtime=500x")
+		if _, known := row["cpu-share"]; !known && runtime.GOOS == "windows" {
+			t.Skip("the system doesn't tell")
+		}
+		return row["cpu-share"]
 	}
-	bound, known := share("parallel.bound")
-	if !known {
-		t.Skip("the system doesn't tell")
-	}
-	idle, known := share("parallel.idle")
-	require.True(t, known)
+	bound, idle := share("parallel.bound"), share("parallel.idle")
+	require.Positive(t, idle)
 	require.Greater(t, bound, 2*idle)
 	require.LessOrEqual(t, bound, 1.05)
 }

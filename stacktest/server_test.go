@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/corpus"
@@ -93,82 +92,70 @@ func sly() rpcbench.Stack {
 // runElsewhere runs the rows of a stack with the flag.
 func runElsewhere(t *testing.T, stack, server string) (output string, err error) {
 	t.Helper()
-	return child(t, "-test.bench=^BenchmarkElsewhere$/^stack="+stack+"$", "-test.benchtime=500x", "-server="+server)
+	return child(t, elsewhereArgs(stack, server)...)
+}
+
+// runsElsewhere are the figures of its only row.
+func runsElsewhere(t *testing.T, stack, server string) map[string]float64 {
+	t.Helper()
+	return figuresOf(t, elsewhereArgs(stack, server)...)
+}
+
+func elsewhereArgs(stack, server string) []string {
+	return []string{"-test.bench=^BenchmarkElsewhere$/^stack=" + stack + "$", "-test.benchtime=500x", "-server=" + server}
 }
 
 // TestServerElsewhere: with the server in another process a row's figures are the client's, and the server's stand
 // beside them.
 func TestServerElsewhere(t *testing.T) {
-	row := func(stack, server string) *benchfmt.Result {
-		out, err := runElsewhere(t, stack, server)
-		require.NoError(t, err, out)
-		rows, units := results(t, out)
-		require.Len(t, rows, 1, out)
-		for _, v := range rows[0].Values {
-			custom := !strings.Contains("sec/op B/op allocs/op", v.Unit)
-			require.Equal(t, custom, units[v.OrigUnit] || units[v.Unit], "a Unit line for %q, exactly if testing doesn't know it", v.Unit)
-		}
-		return rows[0]
-	}
-	get := func(r *benchfmt.Result, unit string) float64 {
-		v, ok := value(r, unit)
-		require.True(t, ok, "%s is missing", unit)
-		return v
-	}
-	here := row("fake", "")
-	for _, v := range here.Values {
-		require.NotContains(t, v.Unit, "server")
-	}
-	require.Empty(t, here.GetConfig("server"))
+	here := runsElsewhere(t, "fake", "")
+	require.NotContains(t, here, "server-B/op")
 	remote := Start(t, fake{}.stack(), rpcbench.Config{})
-	for server, keys := range map[string]map[string]string{
-		"process":             {"server": "process", "proved": ""},
-		"fake=" + remote.Addr: {"server": "remote", "proved": "no"},
+	for server, keys := range map[string]string{
+		"":                    "",
+		"process":             "server: process\n",
+		"fake=" + remote.Addr: "server: remote\nproved: no\n",
 	} {
-		there := row("fake", server)
+		p := &placement{where: server}
+		var header strings.Builder
+		p.printHeader(&header)
+		require.True(t, strings.HasPrefix(header.String(), keys+"cores: "), "rows of other places can't be compared by mistake")
+		if server == "" {
+			continue
+		}
+		there := runsElsewhere(t, "fake", server)
 		for _, unit := range []string{"B/op", "allocs/op"} {
-			both, client := get(here, unit), get(there, unit)
-			require.Less(t, client, both, "%s of the client alone", unit)
-			require.Positive(t, client, unit)
-			if server == "process" {
-				require.Less(t, get(there, "server-"+unit), both, "%s of the server alone", unit)
-				require.Positive(t, get(there, "server-"+unit), unit)
+			require.Less(t, there[unit], here[unit], "%s of the client alone", unit)
+			require.Positive(t, there[unit], unit)
+			if server == childProcess {
+				require.Less(t, there["server-"+unit], here[unit], "%s of the server alone", unit)
+				require.Positive(t, there["server-"+unit], unit)
 			}
 		}
 		if _, known := cpu.Time(); known {
-			require.Positive(t, get(there, "cpu-ns/op"))
-			require.True(t, server != "process" || get(there, "server-cpu-ns/op") > 0)
+			require.Positive(t, there["cpu-ns/op"])
+			require.True(t, server != childProcess || there["server-cpu-ns/op"] > 0)
 		}
-		for _, v := range there.Values {
-			require.True(t, server == "process" || !strings.Contains(v.Unit, "server"), "%s of a server that is no child", v.Unit)
+		if server != childProcess {
+			require.NotContains(t, there, "server-B/op", "of a server that is no child")
 		}
 		for _, unit := range []string{"sent-B/op", "recv-B/op"} {
-			require.Equal(t, get(here, unit), get(there, unit), "%s: the same calls", unit)
-		}
-		for key, want := range keys {
-			require.Equal(t, want, there.GetConfig(key), "rows of other places can't be compared by mistake")
+			require.Equal(t, here[unit], there[unit], "%s: the same calls", unit)
 		}
 	}
 }
 
 // TestServersCost: what a call is known to cost the server is what the row says.
 func TestServersCost(t *testing.T) {
-	figure := func(stack, unit string) float64 {
-		out, err := runElsewhere(t, stack, childProcess)
-		require.NoError(t, err, out)
-		rows, _ := results(t, out)
-		require.Len(t, rows, 1, out)
-		v, ok := value(rows[0], unit)
-		require.True(t, ok, "%s is missing", unit)
-		return v
-	}
-	require.InDelta(t, knownAllocs, figure("costly", "server-allocs/op")-figure("fake", "server-allocs/op"), 10)
+	costly, rest := runsElsewhere(t, "costly", childProcess), runsElsewhere(t, "fake", childProcess)
+	require.InDelta(t, knownAllocs, costly["server-allocs/op"]-rest["server-allocs/op"], 10)
 	if _, known := cpu.Time(); !known {
 		t.Skip("the system doesn't tell CPU time")
 	}
-	cost, rest := figure("costly", "server-cpu-ns/op"), figure("fake", "server-cpu-ns/op")
-	require.GreaterOrEqual(t, cost, 0.99*float64(knownCPU))
-	require.LessOrEqual(t, cost, 1.6*float64(knownCPU)+3*rest, "beside what the server needs without it, on a machine that may be three times as slow by now")
+	const unit = "server-cpu-ns/op"
+	require.GreaterOrEqual(t, costly[unit], 0.99*float64(knownCPU))
+	require.LessOrEqual(t, costly[unit], 1.6*float64(knownCPU)+3*rest[unit],
+		"beside what the server needs without it, on a machine that may be three times as slow by now")
 }
 
 // What goes wrong with a server elsewhere is one clear line, there is no row, and no process is left: child waits for
