@@ -326,7 +326,7 @@ func TestFakesFail(t *testing.T) {
 		}}.stack(), []string{"repeats"}},
 		{"a client that knows replies by their bytes", fake{decode: decodedBefore()}.stack(), []string{"repeats"}},
 		{"a server that knows requests by their bytes", fake{known: answeredBefore()}.stack(), []string{"repeats"}},
-		{"a client that decodes into one value again", clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
+		{"a client that decodes into one value again", clientOf(func(c rpcbench.Client) rpcbench.Client {
 			own := *c.(*fakeClient)
 			own.decode = decodedAgain()
 			return &own
@@ -334,16 +334,14 @@ func TestFakesFail(t *testing.T) {
 		{"a Call that decodes into one value again", keptByCall(), []string{"repeats"}},
 		{"a user that is validated twice", fake{validate: validated(2)}.stack(), []string{"validation"}},
 		{"a user that is validated by other rules", fake{validate: validated(0)}.stack(), []string{"validation", "outcomes"}},
-		{"a client that validates", clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
-			return validating{c, validated(1)}
-		}), []string{"validation"}},
+		{"a client that validates", validating(), []string{"validation"}},
 		{"a Call that asks again", fake{again: true}.stack(), []string{"changed replies"}},
 		{"HTTP status 200 for an invalid user", fake{status: http.StatusOK}.stack(), []string{"outcomes"}},
 		{"a connection closed after an error reply", fake{closes: true}.stack(), []string{"outcomes"}},
-		{"a body limit that the client keeps alone", clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client { return limiting{c} }), []string{"outcomes"}},
+		{"a body limit that the client keeps alone", clientOf(func(c rpcbench.Client) rpcbench.Client { return limiting{c} }), []string{"outcomes"}},
 		{"a header limit far below MaxHeader", fake{server: func(s *http.Server) { s.MaxHeaderBytes = 10_000 }}.stack(), []string{"header limit"}},
 		{"a header limit far above MaxHeader", fake{server: func(s *http.Server) { s.MaxHeaderBytes = 16 * rpcbench.MaxHeader }}.stack(), []string{"header limit"}},
-		{"an Echoer whose server does not echo", clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client { return echoless{c} }), []string{"echo"}},
+		{"an Echoer whose server does not echo", clientOf(func(c rpcbench.Client) rpcbench.Client { return echoless{c} }), []string{"echo"}},
 		{"a loss declared that only an Echoer can have", declaring(func(t *rpcbench.Traits) { t.Lossy = []string{"negative zero"} }), []string{"echo"}},
 		{"no idle timeout", fake{server: func(s *http.Server) { s.IdleTimeout = time.Hour }}.stack(), []string{"limits"}},
 		{"no header timeout", fake{server: func(s *http.Server) { s.ReadHeaderTimeout = 0 }}.stack(), []string{"limits"}},
@@ -468,23 +466,11 @@ func (inProcess) Prepare(u rpcbench.User) (rpcbench.Call, error) {
 
 // decoy opens the declared connection, sends one real call over it, and answers all others itself.
 func decoy() rpcbench.Stack {
-	stack := fake{}.stack()
-	dial := stack.Dial
-	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		real, err := dial(config)
-		return decoyClient{Client: real}, err
-	}
-	return stack
-}
-
-type decoyClient struct{ rpcbench.Client }
-
-func (c decoyClient) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	real, err := c.Client.Prepare(u)
-	if u.Name == "connect" || err != nil {
-		return real, err
-	}
-	return inProcess{}.Prepare(u)
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+		return around{c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
+			return func(context.Context) error { return rpcbench.Check(&u, rpcbench.Answer(&u)) }
+		}}
+	})
 }
 
 // elsewhere talks to another server than the one at its address.
@@ -542,7 +528,7 @@ func decodedAgain() func([]byte, *rpcbench.Response) bool {
 
 // keptByCall is a stack each of whose Calls decodes into a value of its own.
 func keptByCall() rpcbench.Stack {
-	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client { return callKeeps{c.(*fakeClient)} })
+	return clientOf(func(c rpcbench.Client) rpcbench.Client { return callKeeps{c.(*fakeClient)} })
 }
 
 type callKeeps struct{ *fakeClient }
@@ -565,19 +551,13 @@ func validated(times int) func(*rpcbench.User) error {
 }
 
 // validating checks users in the client as well.
-type validating struct {
-	rpcbench.Client
-	check func(*rpcbench.User) error
-}
-
-func (c validating) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	call, err := c.Client.Prepare(u)
-	return func(ctx context.Context) error {
-		if err := c.check(&u); err != nil {
-			return err
-		}
-		return call(ctx)
-	}, err
+func validating() rpcbench.Stack {
+	check := validated(1)
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+		return around{c, func(u rpcbench.User, call rpcbench.Call) rpcbench.Call {
+			return func(ctx context.Context) error { return cmp.Or(check(&u), call(ctx)) }
+		}}
+	})
 }
 
 // limiting refuses what is too large before it is sent.
@@ -658,17 +638,13 @@ func refusing() rpcbench.Stack {
 	return stack
 }
 
-// secondHeader sends one header more from Calls than from CreateUser.
+// secondHeader sends another path from Calls than from CreateUser.
 func secondHeader() rpcbench.Stack {
-	stack := fake{}.stack()
-	dial := stack.Dial
-	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
 		other := *c.(*fakeClient)
 		other.url += "/?prepared"
-		return twoFaced{Client: c, calls: &other}, err
-	}
-	return stack
+		return twoFaced{Client: c, calls: &other}
+	})
 }
 
 type twoFaced struct {

@@ -27,27 +27,14 @@ func TestMain(m *testing.M) { Main(m, append(elsewhereStacks(), apartStacks()...
 
 // stub is the faultless fake with its Calls, but for those that connect the fixture, replaced.
 func stub(call func(n int64) error) rpcbench.Stack {
-	stack := fake{}.stack()
+	stack := clientOf(func(c rpcbench.Client) rpcbench.Client {
+		made := new(atomic.Int64)
+		return around{c, func(rpcbench.User, rpcbench.Call) rpcbench.Call {
+			return func(context.Context) error { return call(made.Add(1)) }
+		}}
+	})
 	stack.Name = "stub"
-	dial := stack.Dial
-	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
-		return &stubClient{Client: c, call: call}, err
-	}
 	return stack
-}
-
-type stubClient struct {
-	rpcbench.Client
-	call func(n int64) error
-	n    atomic.Int64
-}
-
-func (c *stubClient) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	if u.Name == "connect" {
-		return c.Client.Prepare(u)
-	}
-	return func(context.Context) error { return c.call(c.n.Add(1)) }, nil
 }
 
 // BenchmarkHarness is the loop around a call that does nothing: what the harness itself costs each row.
@@ -95,7 +82,7 @@ func BenchmarkBroken(b *testing.B) {
 		"warmUp":  afterWarmUp(0, broken),
 		"error":   afterWarmUp(openWarmUp+5, broken),
 		"panic":   afterWarmUp(openWarmUp+5, panics),
-		"prepare": unprepared(),
+		"prepare": clientOf(func(c rpcbench.Client) rpcbench.Client { return unpreparing{c} }),
 		"dials":   dialsAgain(openWarmUp + 5),
 	} {
 		b.Run("case=open."+name, func(b *testing.B) { BenchmarkOpenLoop(b, stack, rpcbench.Config{}, rate) })
@@ -143,35 +130,18 @@ func hangingAfter(stack rpcbench.Stack, n int64) rpcbench.Stack {
 }
 
 // redialling is a stack that opens a new connection in the middle of the timed loop, so many times.
-func redialling(n, times int64) rpcbench.Stack {
-	stack := fake{}.stack()
-	dial := stack.Dial
-	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
-		if err != nil {
-			return nil, err
-		}
-		return &redialClient{Client: c, http: c.(*fakeClient), after: n, times: times}, nil
-	}
-	return stack
-}
-
-type redialClient struct {
-	rpcbench.Client
-	http  *fakeClient
-	after int64
-	times int64
-	n     atomic.Int64
-}
-
-func (c *redialClient) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	call, err := c.Client.Prepare(u)
-	return func(ctx context.Context) error {
-		if n := c.n.Add(1) - c.after; n%10 == 0 && n > 0 && n <= 10*c.times {
-			_ = c.http.Close()
-		}
-		return call(ctx)
-	}, err
+func redialling(warmUp, times int64) rpcbench.Stack {
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+		made := new(atomic.Int64)
+		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+			return func(ctx context.Context) error {
+				if n := made.Add(1) - warmUp; n%10 == 0 && n > 0 && n <= 10*times {
+					_ = c.Close()
+				}
+				return call(ctx)
+			}
+		}}
+	})
 }
 
 // forChildren skips a benchmark whose rows a test runs in child processes.

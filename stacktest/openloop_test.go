@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -93,11 +94,8 @@ func BenchmarkOpenCallers(b *testing.B) {
 	forChildren(b)
 	var made []*atomic.Int64
 	sent := map[string]bool{}
-	stack := withClient(func(c, _ rpcbench.Client) func(rpcbench.User) (rpcbench.Call, error) {
-		return func(u rpcbench.User) (rpcbench.Call, error) {
-			if u.Name == "connect" {
-				return c.Prepare(u)
-			}
+	stack := clientOf(func(c rpcbench.Client) rpcbench.Client {
+		return around{c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
 			sent[u.Name] = true
 			n, busy := new(atomic.Int64), new(atomic.Bool)
 			made = append(made, n)
@@ -108,8 +106,8 @@ func BenchmarkOpenCallers(b *testing.B) {
 				n.Add(1)
 				busy.Store(false)
 				return nil
-			}, nil
-		}
+			}
+		}}
 	})
 	BenchmarkOpenLoop(b, stack, rpcbench.Config{}, 1000)
 	require.Len(b, made, 2*openCallers, "the figures' and the bytes'")
@@ -175,27 +173,23 @@ func TestSlowStackDropsStarts(t *testing.T) {
 	require.Less(t, row["achieved-req/s"], 0.9*latency.MaxRate, "what was dropped was not achieved")
 }
 
-// unprepared is a stack whose client prepares no calls but those that connect.
-func unprepared() rpcbench.Stack {
-	return withClient(func(c rpcbench.Client, _ rpcbench.Client) func(rpcbench.User) (rpcbench.Call, error) {
-		return func(u rpcbench.User) (rpcbench.Call, error) {
-			if u.Name == "connect" {
-				return c.Prepare(u)
-			}
-			return nil, errors.New("broken")
-		}
-	})
+// unpreparing is a client that prepares no calls but those that connect.
+type unpreparing struct{ rpcbench.Client }
+
+func (c unpreparing) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	if u.Name == "connect" {
+		return c.Client.Prepare(u)
+	}
+	return nil, errors.New("broken")
 }
 
 // dialsAgain is a stack that makes each call after the first n over another connection.
 func dialsAgain(n int64) rpcbench.Stack {
 	var made atomic.Int64
-	return withClient(func(c, other rpcbench.Client) func(rpcbench.User) (rpcbench.Call, error) {
-		return func(u rpcbench.User) (rpcbench.Call, error) {
-			call, err := c.Prepare(u)
-			if u.Name == "connect" {
-				return call, err
-			}
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+		other := *c.(*fakeClient)
+		other.http = &http.Client{Transport: other.http.Transport.(*http.Transport).Clone()}
+		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				if made.Add(1) > n {
 					defer other.Close()
@@ -203,32 +197,7 @@ func dialsAgain(n int64) rpcbench.Stack {
 					return err
 				}
 				return call(ctx)
-			}, err
-		}
+			}
+		}}
 	})
 }
-
-// withClient is the faultless fake with another Prepare, which is made of its client and of a second one.
-func withClient(prepare func(c, other rpcbench.Client) func(rpcbench.User) (rpcbench.Call, error)) rpcbench.Stack {
-	stack := fake{}.stack()
-	dial := stack.Dial
-	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
-		if err != nil {
-			return nil, err
-		}
-		other, err := dial(config)
-		return &changedClient{c, other, prepare(c, other)}, err
-	}
-	return stack
-}
-
-type changedClient struct {
-	rpcbench.Client
-	other   rpcbench.Client
-	prepare func(rpcbench.User) (rpcbench.Call, error)
-}
-
-func (c *changedClient) Prepare(u rpcbench.User) (rpcbench.Call, error) { return c.prepare(u) }
-
-func (c *changedClient) Close() error { return errors.Join(c.Client.Close(), c.other.Close()) }

@@ -25,7 +25,7 @@ import (
 )
 
 // clientOf is the faultless fake with its client changed.
-func clientOf(change func(rpcbench.ClientConfig, rpcbench.Client) rpcbench.Client) rpcbench.Stack {
+func clientOf(change func(rpcbench.Client) rpcbench.Client) rpcbench.Stack {
 	stack := fake{}.stack()
 	dial := stack.Dial
 	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
@@ -33,7 +33,7 @@ func clientOf(change func(rpcbench.ClientConfig, rpcbench.Client) rpcbench.Clien
 		if err != nil {
 			return nil, err
 		}
-		return change(config, c), nil
+		return change(c), nil
 	}
 	return stack
 }
@@ -41,7 +41,7 @@ func clientOf(change func(rpcbench.ClientConfig, rpcbench.Client) rpcbench.Clien
 // around is a client with something around its Calls, but for those that connect the fixture.
 type around struct {
 	rpcbench.Client
-	change func(rpcbench.Call) rpcbench.Call
+	change func(u rpcbench.User, call rpcbench.Call) rpcbench.Call
 }
 
 func (c around) Prepare(u rpcbench.User) (rpcbench.Call, error) {
@@ -49,11 +49,13 @@ func (c around) Prepare(u rpcbench.User) (rpcbench.Call, error) {
 	if err != nil || u.Name == "connect" {
 		return call, err
 	}
-	return c.change(call), nil
+	return c.change(u, call), nil
 }
 
 func calling(change func(rpcbench.Call) rpcbench.Call) rpcbench.Stack {
-	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client { return around{c, change} })
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call { return change(call) }}
+	})
 }
 
 // wantsDeadline fails calls without a deadline, or with one that was used before.
@@ -96,7 +98,7 @@ func wantsTLS() rpcbench.Stack {
 // keepsItsConnection gives every caller of Dial the first client, so that nothing is cold.
 func keepsItsConnection() rpcbench.Stack {
 	var first atomic.Pointer[rpcbench.Client]
-	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
 		if !first.CompareAndSwap(nil, &c) {
 			return undying{*first.Load()}
 		}
@@ -112,12 +114,12 @@ func (undying) Close() error { return nil }
 // turn.
 func gathering(callers int, rounds ...int) rpcbench.Stack {
 	dialled := 0
-	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
 		var mu sync.Mutex
 		here, gate := 0, make(chan struct{})
 		left := rounds[min(dialled, len(rounds)-1)] * callers // Start may dial once more
 		dialled++
-		return around{c, func(call rpcbench.Call) rpcbench.Call {
+		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				mu.Lock()
 				if left == 0 {
@@ -149,8 +151,8 @@ func gathering(callers int, rounds ...int) rpcbench.Stack {
 // fixture.
 func dropping(n int64) rpcbench.Stack {
 	var made atomic.Int64
-	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
-		return around{c, func(call rpcbench.Call) rpcbench.Call {
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				if made.Add(1) >= n {
 					_ = c.Close()
