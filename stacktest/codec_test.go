@@ -119,7 +119,8 @@ func TestCodecRows(t *testing.T) {
 		"merged":          "other bytes than the 14 it came from",
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := child(t, "-test.bench=^BenchmarkCodecs$/^case="+regexp.QuoteMeta(name)+"$", "-test.benchtime=100x")
+			bench := "-test.bench=^BenchmarkCodecs$/^case=" + regexp.QuoteMeta(name) + "$"
+			out, err := child(t, bench, "-test.benchtime=100x")
 			require.Error(t, err, out)
 			require.Contains(t, out, want)
 			require.NotRegexp(t, `\d ns/op`, out, "no figures of it")

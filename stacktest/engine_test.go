@@ -19,5 +19,6 @@ func TestWitnessTellsTheTwoJSONs(t *testing.T) {
 	require.NoError(t, run("codec", conform.Subject{Stack: v2}))
 	v1.Traits.Codec, v2.Traits.Codec = v2.Traits.Codec, v1.Traits.Codec
 	require.ErrorContains(t, run("codec", conform.Subject{Stack: v1}), "functions of encoding/json allocated")
-	require.ErrorContains(t, run("codec", conform.Subject{Stack: v2}), "functions of encoding/json, the declared codec, allocated these objects by goroutine: map[]")
+	require.ErrorContains(t, run("codec", conform.Subject{Stack: v2}),
+		"functions of encoding/json, the declared codec, allocated these objects by goroutine: map[]")
 }

@@ -108,7 +108,8 @@ func TestAStreamStaysOpen(t *testing.T) {
 	r := bench(t, "64x", func(b *testing.B) { BenchmarkStream(b, stack, rpcbench.Config{}) })
 	require.Equal(t, 64, r.N)
 	require.EqualValues(t, 2, opened.Load(), "streams: one for the figures and one for the bytes")
-	require.EqualValues(t, 64+3*warmRounds*corpus.Round, calls.Load(), "calls on them: the ops, two warm-ups, and those that count bytes")
+	require.EqualValues(t, 64+3*warmRounds*corpus.Round, calls.Load(),
+		"calls on them: the ops, two warm-ups, and those that count bytes")
 }
 
 // TestPercentilesAreThoseOfTheirNames, of a thousand known latencies.

@@ -71,7 +71,8 @@ func TestProcesses(t *testing.T) {
 	require.Greater(t, row["base-ratio-hi"]/row["base-ratio-lo"], 1.1, "the blocks of one process differ by little")
 	out, err := child(t, args...)
 	require.NoError(t, err, out)
-	require.Regexp(t, `in 8 processes luck took \d\.\d+ times as long as base, 98\.8 % interval \d\.\d+–\d\.\d+: (slower|undecided)\n`, out)
+	require.Regexp(t, `in 8 processes luck took \d\.\d+ times as long as base, `+
+		`98\.8 % interval \d\.\d+–\d\.\d+: (slower|undecided)\n`, out)
 }
 
 func TestProcessesThatFail(t *testing.T) {
@@ -79,10 +80,12 @@ func TestProcessesThatFail(t *testing.T) {
 		{"the Ps of the label", "tells", "1", "this process has 1 Ps"},
 		{"the Ps of another label", "tells", "3", "this process has 3 Ps"},
 		{"a child that dies", "dies", "1", "exit status 3"},
-		{"a stack that Main was not given", "unnamed", "1", `rpcbench: TestMain does not name the stack "unnamed": stacktest.Main takes stacks`},
+		{"a stack that Main was not given", "unnamed", "1",
+			`rpcbench: TestMain does not name the stack "unnamed": stacktest.Main takes stacks`},
 	} {
 		t.Run(test.why, func(t *testing.T) {
-			out, err := child(t, "-test.bench=^BenchmarkApart$/^stack="+test.stack+"$", "-test.benchtime=1x", "-test.cpu="+test.cpu, "-processes=8")
+			bench := "-test.bench=^BenchmarkApart$/^stack=" + test.stack + "$"
+			out, err := child(t, bench, "-test.benchtime=1x", "-test.cpu="+test.cpu, "-processes=8")
 			require.Error(t, err, out)
 			require.Contains(t, out, test.want)
 			rows, _ := results(t, out)
@@ -93,13 +96,15 @@ func TestProcessesThatFail(t *testing.T) {
 
 func TestWrongProcesses(t *testing.T) {
 	for value, want := range map[string]string{
-		"1": "rpcbench: -processes 1: too few for an interval: 8 or more", "-3": "rpcbench: -processes -3: too few for an interval: 8 or more",
+		"1":  "rpcbench: -processes 1: too few for an interval: 8 or more",
+		"-3": "rpcbench: -processes -3: too few for an interval: 8 or more",
 	} {
 		out, err := child(t, "-test.bench=.", "-processes="+value)
 		require.EqualError(t, err, "exit status 2")
 		require.Equal(t, want+"\n", out)
 	}
-	require.ErrorContains(t, (&placement{processes: 16}).open(nil), "TestMain does not name the stacks that -server and -processes need")
+	require.ErrorContains(t, (&placement{processes: 16}).open(nil),
+		"TestMain does not name the stacks that -server and -processes need")
 }
 
 // TestNoProcessIsLeft: whatever ends the parent ends its children, and a signal that it can catch loses nothing.
@@ -111,7 +116,8 @@ func TestNoProcessIsLeft(t *testing.T) {
 		t.Run(signal.String(), func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "pids")
 			require.NoError(t, os.WriteFile(file, nil, 0o600))
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$", "-test.bench=^BenchmarkApart$", "-test.cpu=1", "-processes=8")
+			args := []string{"-test.run=^$", "-test.bench=^BenchmarkApart$", "-test.cpu=1", "-processes=8"}
+			cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 			cmd.Env = append(os.Environ(), inChild+"=1", pidsFile+"="+file)
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &out
@@ -125,14 +131,16 @@ func TestNoProcessIsLeft(t *testing.T) {
 			require.NoError(t, cmd.Process.Signal(signal))
 			require.Error(t, cmd.Wait())
 			if signal != syscall.SIGKILL {
-				require.Regexp(t, `rpcbench: versus: in \d processes base took 1?\d?\.\d+ times as long as base; then: rpcbench: versus: interrupted\n`, out.String())
+				require.Regexp(t, `rpcbench: versus: in \d processes base took 1?\d?\.\d+ times as long as base; `+
+					`then: rpcbench: versus: interrupted\n`, out.String())
 			}
 			for _, pid := range pids {
 				n, err := strconv.Atoi(pid)
 				require.NoError(t, err)
 				p, err := os.FindProcess(n)
 				require.NoError(t, err)
-				require.Eventually(t, func() bool { return p.Signal(syscall.Signal(0)) != nil }, 30*time.Second, 10*time.Millisecond, "process %d goes on", n)
+				ended := func() bool { return p.Signal(syscall.Signal(0)) != nil }
+				require.Eventually(t, ended, 30*time.Second, 10*time.Millisecond, "process %d goes on", n)
 			}
 		})
 	}

@@ -53,8 +53,9 @@ func orFail(tb testing.TB, name string, err error) {
 // five seconds. Conformance must not run in parallel with anything: some checks read the process's allocation profile,
 // one its goroutines.
 func Conformance(t *testing.T, stack rpcbench.Stack) {
-	for name, tls := range map[string]bool{"clear": false, "tls": true} {
-		t.Run(name, func(t *testing.T) {
+	for _, mode := range []string{"clear", "tls"} {
+		t.Run(mode, func(t *testing.T) {
+			tls := mode == "tls"
 			subject := conform.Subject{Stack: stack, TLS: tls}
 			if !testing.Short() {
 				subject.Wait = 5 * time.Second

@@ -72,7 +72,8 @@ func BenchmarkDuel(b *testing.B) {
 }
 
 func TestVersusRows(t *testing.T) {
-	rows, names := figures(t, "-test.bench=^BenchmarkDuel$/^case=well$", "-test.benchtime=9x", "-test.cpu=1,2", "-test.count=2", "-test.benchmem")
+	rows, names := figures(t, "-test.bench=^BenchmarkDuel$/^case=well$", "-test.benchtime=9x", "-test.cpu=1,2",
+		"-test.count=2", "-test.benchmem")
 	require.Len(t, rows, 8, "two stacks, measured twice for each of two GOMAXPROCS")
 	seeds := map[float64]bool{}
 	for i, row := range rows {
@@ -109,7 +110,8 @@ func TestVersusHasNoRatioWithoutAnInterval(t *testing.T) {
 
 // TestVersusWaitsForAnInterval: a time too short for an interval is exceeded.
 func TestVersusWaitsForAnInterval(t *testing.T) {
-	require.Contains(t, figuresOf(t, "-test.bench=^BenchmarkDuel$/^case=well$/^stack=twice$", "-test.benchtime=1ms"), "base-ratio-lo")
+	row := figuresOf(t, "-test.bench=^BenchmarkDuel$/^case=well$/^stack=twice$", "-test.benchtime=1ms")
+	require.Contains(t, row, "base-ratio-lo")
 }
 
 func TestVersusKeepsWhatItMeasured(t *testing.T) {

@@ -67,9 +67,14 @@ func oneRequest(f *session) {
 	}
 }
 
+// protocol: the declared version of HTTP; over TLS the newest, and a client that asks for the server's certificate.
 func protocol(f *session) {
-	if f.s.TLS {
-		verified(f)
+	if state, ok := f.TLS(); f.s.TLS {
+		failIf(!ok || state.Version != tls.VersionTLS13, "the connection has TLS version %#x, not 1.3", state.Version)
+		failIf((f.Stack.Traits.HTTP == "2") != (state.NegotiatedProtocol == "h2"),
+			"TLS agreed on protocol %q, HTTP version %q is declared", state.NegotiatedProtocol, f.Stack.Traits.HTTP)
+		noRoots := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: x509.NewCertPool(), ServerName: state.ServerName}
+		f.s.outOfReach("a client that does not trust the server's certificate", f.Addr, noRoots)
 		return
 	}
 	requests, replies, err := wire.Read(f.bytes())
@@ -88,16 +93,6 @@ func protocol(f *session) {
 func isGRPC(m wire.Message) bool {
 	kind, _, _ := strings.Cut(m.Header.Get("Content-Type"), "+")
 	return kind == "application/grpc"
-}
-
-// verified: the newest TLS with the declared protocol, and a client that asks for the server's certificate.
-func verified(f *session) {
-	state, ok := f.TLS()
-	failIf(!ok || state.Version != tls.VersionTLS13, "the connection has TLS version %#x, not 1.3", state.Version)
-	failIf((f.Stack.Traits.HTTP == "2") != (state.NegotiatedProtocol == "h2"),
-		"TLS agreed on protocol %q, HTTP version %q is declared", state.NegotiatedProtocol, f.Stack.Traits.HTTP)
-	noRoots := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: x509.NewCertPool(), ServerName: state.ServerName}
-	f.s.outOfReach("a client that does not trust the server's certificate", f.Addr, noRoots)
 }
 
 // outOfReach: the first call of a client that can't reach its server fails as Unavailable. A client may as well refuse
