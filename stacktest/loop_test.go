@@ -91,7 +91,7 @@ func BenchmarkBroken(b *testing.B) {
 	silent := func(name string, row func(b *testing.B) row) {
 		b.Run("case="+name, func(b *testing.B) {
 			r := row(b)
-			r.hang = 200 * time.Millisecond
+			r.hang = time.Second
 			r.benchmark(b)
 		})
 	}
