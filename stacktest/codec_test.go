@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
-	"os"
 	"regexp"
 	"testing"
 
@@ -57,9 +56,7 @@ func (c merging) Unmarshal(data []byte, v any) error {
 
 // BenchmarkCodecs holds rows of fakes; TestCodecRows runs them in a child process.
 func BenchmarkCodecs(b *testing.B) {
-	if os.Getenv(inChild) == "" {
-		b.Skip("run by TestCodecRows")
-	}
+	forChildren(b)
 	const from = codecWarmUps + 50 // in the loop
 	v := &word{"abc"}
 	fresh := func() any { return new(word) }
@@ -102,36 +99,28 @@ func BenchmarkCodecs(b *testing.B) {
 
 // TestCodecRows: a codec that fails, or doesn't do the same in each op, has no row.
 func TestCodecRows(t *testing.T) {
-	run := func(name string) (string, error) {
-		return child(t, "-test.bench=^BenchmarkCodecs$/^case="+regexp.QuoteMeta(name)+"$", "-test.benchtime=100x")
-	}
 	var zipped bytes.Buffer // how much compress/gzip makes of it depends on the release
 	w := gzip.NewWriter(&zipped)
 	_, err := w.Write([]byte(`{"Word":"abc"}`))
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	for _, name := range []string{"good.marshal", "good.unmarshal", "good.pool"} {
-		out, err := run(name)
-		require.NoError(t, err, out)
-		rows, _ := results(t, out)
-		require.Len(t, rows, 1, out)
-		for unit, want := range map[string]float64{"size-B": 14, "gzip-B": float64(zipped.Len())} {
-			got, ok := value(rows[0], unit)
-			require.True(t, ok, out)
-			require.Equal(t, want, got, "%s of {\"Word\":\"abc\"}", unit)
-		}
+		row := figuresOf(t, "-test.bench=^BenchmarkCodecs$/^case="+regexp.QuoteMeta(name)+"$", "-test.benchtime=100x")
+		require.Equal(t, 14.0, row["size-B"], `of {"Word":"abc"}`)
+		require.Equal(t, float64(zipped.Len()), row["gzip-B"])
 	}
 	for name, want := range map[string]string{
 		"error.marshal":   "broken",
-		"longer":          "the last body, of 15 bytes, is not the first one, of 14",
-		"changed":         "the last body, of 14 bytes, is not the first one, of 14",
+		"longer":          "the last body, of 15 bytes, is not the first, of 14",
+		"changed":         "the last body, of 14 bytes, is not the first, of 14",
 		"odd":             "100 bodies of 1401 bytes in all, not of 14 each",
 		"error.unmarshal": "broken",
 		"dropped":         "what was decoded encodes to 11 other bytes than the 14 it came from",
 		"merged":          "other bytes than the 14 it came from",
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := run(name)
+			bench := "-test.bench=^BenchmarkCodecs$/^case=" + regexp.QuoteMeta(name) + "$"
+			out, err := child(t, bench, "-test.benchtime=100x")
 			require.Error(t, err, out)
 			require.Contains(t, out, want)
 			require.NotRegexp(t, `\d ns/op`, out, "no figures of it")

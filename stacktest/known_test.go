@@ -24,33 +24,23 @@ type ledger struct {
 }
 
 func (l *ledger) stack() rpcbench.Stack {
-	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.clients = append(l.clients, map[string]int{})
-		return ledgerClient{c, l, l.clients[len(l.clients)-1]}
+		calls := l.clients[len(l.clients)-1]
+		return around{c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
+			return func(context.Context) error {
+				if l.cost != nil {
+					l.cost()
+				}
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				calls[u.Email]++
+				return nil
+			}
+		}}
 	})
-}
-
-type ledgerClient struct {
-	rpcbench.Client
-	*ledger
-	calls map[string]int
-}
-
-func (c ledgerClient) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	if u.Name == "connect" {
-		return c.Client.Prepare(u)
-	}
-	return func(context.Context) error {
-		if c.cost != nil {
-			c.cost()
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.calls[u.Email]++
-		return nil
-	}, nil
 }
 
 // bench runs a benchmark of so many iterations in this process.
@@ -77,7 +67,8 @@ func TestAnOpIsOneCallOfTheNextUser(t *testing.T) {
 	}
 }
 
-// TestEachCallerGoesRoundItsUsers: callers share the ops, each calls its own four users in turn, and no latency is lost.
+// TestEachCallerGoesRoundItsUsers: callers share the ops, each calls its own four users in turn, and no latency is
+// lost.
 func TestEachCallerGoesRoundItsUsers(t *testing.T) {
 	const callers, ops = 5, 643
 	var l ledger
@@ -117,7 +108,8 @@ func TestAStreamStaysOpen(t *testing.T) {
 	r := bench(t, "64x", func(b *testing.B) { BenchmarkStream(b, stack, rpcbench.Config{}) })
 	require.Equal(t, 64, r.N)
 	require.EqualValues(t, 2, opened.Load(), "streams: one for the figures and one for the bytes")
-	require.EqualValues(t, 64+3*warmRounds*corpus.Round, calls.Load(), "calls on them: the ops, two warm-ups, and those that count bytes")
+	require.EqualValues(t, 64+3*warmRounds*corpus.Round, calls.Load(),
+		"calls on them: the ops, two warm-ups, and those that count bytes")
 }
 
 // TestPercentilesAreThoseOfTheirNames, of a thousand known latencies.
@@ -132,8 +124,8 @@ func TestPercentilesAreThoseOfTheirNames(t *testing.T) {
 	}
 }
 
-// TestCPUPerCall: a call that uses a millisecond of CPU, however long it takes, has a row that says so, with one caller and
-// with several.
+// TestCPUPerCall: a call that uses a millisecond of CPU, however long it takes, has a row that says so, with one caller
+// and with several.
 func TestCPUPerCall(t *testing.T) {
 	if _, known := cpu.Time(); !known {
 		t.Skip("the system doesn't tell")
@@ -194,9 +186,9 @@ func TestAllocationsPerCall(t *testing.T) {
 // TestWarmUpIsNotTimed: callers warm for much longer than their ops take.
 func TestWarmUpIsNotTimed(t *testing.T) {
 	const callers, each = 4, 10 * time.Millisecond
-	stack := clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
+	stack := clientOf(func(c rpcbench.Client) rpcbench.Client {
 		var made atomic.Int64
-		return around{c, func(call rpcbench.Call) rpcbench.Call {
+		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(context.Context) error {
 				if made.Add(1) <= callers*warmRounds {
 					<-time.After(each)

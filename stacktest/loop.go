@@ -24,18 +24,14 @@ const (
 	hangLimit  = 10 * time.Second
 
 	openCallers = 256
-	openQueue   = 4096 // starts; with the callers' own, a stall of 0.4 s at 10,000 starts per second drops none
+	openQueue   = 4096 // starts; with the callers' own, a stall of 0.4 s at 10,000 per second drops none
 )
 
-// BenchmarkCreateUser times one caller that creates users over one connection. One op is one Call: encode, send, validate, answer,
-// decode, compare. Beside ns/op, B/op and allocs/op of client and server together it reports
-//
-//	p50-ns, p95-ns, p99-ns   of the ops; absent with fewer than ten ops beyond, and below 20 ticks of a coarse clock
-//	cpu-ns/op                user and system time of the process; absent where the system doesn't tell
-//	sent-B/op, recv-B/op     on the client's connection, beneath TLS, from a pass of their own
-//
-// With -server the server is in another process: B/op, allocs/op and cpu-ns/op are then of the client alone, and server-B/op,
-// server-allocs/op and server-cpu-ns/op are of the server's process.
+// BenchmarkCreateUser times one caller that creates users over one connection. One op is one Call: encode, send,
+// validate, answer, decode, compare. Beside ns/op, B/op and allocs/op of client and server together it reports p50-ns,
+// p95-ns and p99-ns, cpu-ns/op, and sent-B/op and recv-B/op beneath TLS: README.md says what each is. With -server
+// process B/op, allocs/op and cpu-ns/op are of the client alone, and those of the server's process begin with
+// "server-".
 //
 // The calls' context is context.Background on every stack: a deadline costs one stack more than another. A call that
 // hangs for ten seconds is ended by closing its fixture. A call that fails ends the benchmark, and no row is printed.
@@ -44,38 +40,31 @@ func BenchmarkCreateUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Con
 	oneCaller(stack, config, user(0)).benchmark(b)
 }
 
-// BenchmarkParallel times callers that create users at the same time over config.Conns connections: a closed loop, in which a
-// caller calls again as soon as it has its reply. ns/op is wall time over all ops. Beside the figures of BenchmarkCreateUser it reports
-//
-//	req/s       ops per second
-//	cpu-share   the part of the machine's CPU time that this process used: near 1, more callers would not make more calls.
-//	            Absent with fewer than a hundred ops per caller, and where the system doesn't tell
+// BenchmarkParallel times callers that create users at the same time over config.Conns connections: a closed loop, in
+// which a caller calls again as soon as it has its reply. ns/op is wall time over all ops. Beside the figures of
+// BenchmarkCreateUser it reports req/s and, with a hundred ops per caller or more, the cpu-share that this process had
+// of the machine.
 func BenchmarkParallel(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, callers int) {
 	b.Helper()
 	closedLoop(stack, config, callers, user(0)).benchmark(b)
 }
 
-// BenchmarkOpenLoop starts calls that create users at a fixed rate per second, from 1 to 1e6, whether or not earlier ones
-// have their reply, over config.Conns connections. Up to 256 calls are under way at a time, and up to 4096 more starts wait
-// for one to end; further starts are dropped. One op is a planned start, so ns/op is 1e9/rate and tells nothing about the
-// stack. Beside it, and the bytes and allocations of a call made, it reports
+// BenchmarkOpenLoop starts calls that create users at a fixed rate per second, from 1 to 1e6, whether or not earlier
+// ones have their reply, over config.Conns connections. Up to 256 calls are under way at a time, and up to 4096 more
+// starts wait for one to end; further starts are dropped. One op is a planned start, so ns/op is 1e9/rate and tells
+// nothing about the stack.
 //
-//	p50-ns, p95-ns, p99-ns   from the planned start of a call until it ends: a stall makes slow calls of all that were due
-//	                         meanwhile; absent with fewer than ten calls beyond
-//	achieved-req/s           calls made per second: less than rate where the stack could not keep up
-//	drops                    starts that were dropped; percentiles are of the others
-//	late-p50-ns to -p99-ns   how late a caller began its call, which p50-ns, p95-ns and p99-ns include: the generator's doing
-//	generator-bound          1 where late-p99-ns is more than a tenth of p99-ns: the tail is not the stack's alone
-//	cpu-ns/op                user and system time of the process per call made, the generator's too
-//
-// When no call has begun for ten seconds the fixture is closed. A call that fails ends the benchmark, and no row is printed.
+// The other figures are of calls made. p50-ns, p95-ns and p99-ns are from a call's planned start to its end: a stall
+// makes slow calls of all that were due meanwhile. Beside those of BenchmarkCreateUser there are achieved-req/s, drops,
+// late-p50-ns to late-p99-ns, which is how late a caller began its call, and generator-bound: 1 where late-p99-ns is
+// more than a tenth of p99-ns. When no call has begun for ten seconds the fixture is closed.
 func BenchmarkOpenLoop(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, rate float64) {
 	b.Helper()
 	openLoop(stack, config, rate, sleeper(b)).benchmark(b)
 }
 
-// BenchmarkOpenLoopEmpty is BenchmarkOpenLoop around calls that do nothing, without a stack: what the generator adds to the
-// percentiles of every other row.
+// BenchmarkOpenLoopEmpty is BenchmarkOpenLoop around calls that do nothing, without a stack: what the generator adds to
+// every other row.
 func BenchmarkOpenLoopEmpty(b *testing.B, rate float64) {
 	b.Helper()
 	Procs(b)
@@ -97,11 +86,11 @@ type row struct {
 	each    int      // calls that a caller goes round: a reply that sticks to a connection is then the wrong one
 	prepare preparer // call i is of caller i/each
 	warm    int      // calls that each caller makes before anything is measured; as many count bytes
+	hang    time.Duration
+	timed   func(row, *testing.B, *rpcbench.Fixture, *latency.Loop, rounds) error // makes the ops
 
-	timed func(row, *testing.B, *rpcbench.Fixture, *latency.Loop, rounds) error // makes the ops
-	hang  time.Duration                                                         // that a call may take
-	dials int64                                                                 // connections that an op opens
-	link  bool                                                                  // an op does little but wait: see BenchmarkLink
+	dials int64 // connections that an op opens
+	link  bool  // an op does little but wait: see BenchmarkLink
 
 	rate float64             // of planned starts
 	wait func(time.Duration) // for a planned start; nil but in an open loop
@@ -110,10 +99,10 @@ type row struct {
 // rounds are the calls of each caller.
 type rounds = [][]func(context.Context) error
 
-// preparer prepares call i of a fixture. An error that is errors.ErrUnsupported skips the row; an error of the call fails it.
+// preparer prepares call i of a fixture. errors.ErrUnsupported skips the row; an error of the call fails it.
 type preparer func(f *rpcbench.Fixture, i int) (rpcbench.Call, error)
 
-// user prepares calls that create users, with a payload of avatar bytes. The requests of users below 100 are of one length.
+// user prepares calls that create users, with a payload of avatar bytes. Requests of users below 100 are equally long.
 func user(avatar int) preparer {
 	return func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
 		return f.Client.Prepare(corpus.Sample(i%100, avatar))
@@ -121,18 +110,18 @@ func user(avatar int) preparer {
 }
 
 func oneCaller(stack rpcbench.Stack, config rpcbench.Config, prepare preparer) row {
-	return row{stack: stack, config: config, callers: 1, each: corpus.Round, prepare: prepare, warm: warmRounds * corpus.Round,
-		timed: row.serial, hang: hangLimit}
+	return row{stack: stack, config: config, prepare: prepare, hang: hangLimit,
+		callers: 1, each: corpus.Round, warm: warmRounds * corpus.Round, timed: row.serial}
 }
 
 func closedLoop(stack rpcbench.Stack, config rpcbench.Config, callers int, prepare preparer) row {
-	return row{stack: stack, config: config, callers: callers, each: 4, prepare: prepare, warm: warmRounds,
-		timed: row.closed, hang: hangLimit}
+	return row{stack: stack, config: config, prepare: prepare, hang: hangLimit,
+		callers: callers, each: 4, warm: warmRounds, timed: row.closed}
 }
 
 func openLoop(stack rpcbench.Stack, config rpcbench.Config, rate float64, wait func(time.Duration)) row {
-	return row{stack: stack, config: config, callers: openCallers, each: 1, prepare: user(0), warm: warmRounds,
-		timed: row.open, hang: hangLimit, rate: rate, wait: wait}
+	return row{stack: stack, config: config, prepare: user(0), hang: hangLimit,
+		callers: openCallers, each: 1, warm: warmRounds, timed: row.open, rate: rate, wait: wait}
 }
 
 // sleeper returns a function that waits, until the benchmark ends.
@@ -177,9 +166,9 @@ func (r row) benchmark(b *testing.B) {
 	r.countBytes(b)
 }
 
-// ready prepares the calls of each caller, and returns when connections, pools and caches are warm. A multiplexed stack binds each
-// call to the next connection in turn: calls are prepared for a multiple of the connections, so that those of one caller share a
-// connection. Surplus calls are never made.
+// ready prepares the calls of each caller, and returns when connections, pools and caches are warm. A multiplexed stack
+// binds each call to the next connection in turn. So that those of one caller share a connection, calls are prepared
+// for a multiple of the connections; the surplus is never made.
 func (r row) ready(tb testing.TB, f *rpcbench.Fixture) (*latency.Loop, rounds) {
 	tb.Helper()
 	loop, err := latency.NewClosed(), error(nil)
@@ -237,8 +226,8 @@ func (r row) serial(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, all r
 	return nil
 }
 
-// closed lets callers share the ops, which b.Loop would hand to one goroutine. Package testing tries several b.N. Bytes are counted
-// after each, though it prints the last alone.
+// closed lets callers share the ops, which b.Loop would hand to one goroutine. Package testing tries several b.N. Bytes
+// are counted after each, though it prints the last alone.
 func (r row) closed(b *testing.B, f *rpcbench.Fixture, callers *latency.Loop, _ rounds) error {
 	loop := func(n int) error { return r.guard(f, callers, func() error { return callers.Run(int64(n)) }) }
 	start, known := cpu.Time()
@@ -281,13 +270,13 @@ func noRow(b *testing.B, stack rpcbench.Stack) {
 	}
 }
 
-// reportReconnects fails the row if its n calls opened more connections than declared, or fewer. One in ten thousand calls is allowed,
-// and printed: net/http gives a connection up when the goroutine that writes to it has not run for 50 ms (maxWriteWaitBeforeConnReuse).
+// reportReconnects fails the row if its n calls opened more connections than declared, or fewer. One in ten thousand
+// calls is allowed, and printed: net/http gives a connection up when a goroutine has not run for 50 ms.
 func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n int64) {
 	b.Helper()
 	if more < 0 || more > versus.Reconnects(n) {
-		b.Fatalf("rpcbench: %s: %+d connections inside the timed loop of %d calls, against what is declared; %d more are allowed",
-			stack.Name, more, n, versus.Reconnects(n))
+		b.Fatalf("rpcbench: %s: %+d connections inside the timed loop of %d calls, against what is declared; "+
+			"%d more are allowed", stack.Name, more, n, versus.Reconnects(n))
 	}
 	if more > 0 {
 		b.ReportMetric(float64(more), "reconnects")
@@ -317,8 +306,8 @@ func reportPlanned(b *testing.B, loop *latency.Loop) {
 	b.ReportMetric(float64(loop.Drops), "drops")
 }
 
-// pass makes calls over a fixture of its own, so that the timed one stays bare, and returns how many. begin is called when it is warm.
-// All callers call: over HTTP/2 the calls of a connection share pings and window updates.
+// pass makes calls over a fixture of its own, so that the timed one stays bare, and returns how many. begin is called
+// when it is warm. All callers call: over HTTP/2 the calls of a connection share pings and window updates.
 func (r row) pass(b *testing.B, begin func()) int64 {
 	b.Helper()
 	f := Start(b, r.stack, r.config)
@@ -354,7 +343,8 @@ func wrapped(inner, outer func(net.Conn) net.Conn) func(net.Conn) net.Conn {
 	return func(c net.Conn) net.Conn { return outer(inner(c)) }
 }
 
-// watchHeap returns what reports the allocations from now on, of each of n ops: in whole numbers, as package testing does.
+// watchHeap returns what reports the allocations of each of n ops from now on, in whole numbers as package testing
+// does.
 func watchHeap(b *testing.B) (report func(n int64)) {
 	var before, after runtime.MemStats
 	report = func(n int64) {

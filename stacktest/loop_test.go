@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"os"
 	"os/exec"
@@ -26,27 +27,14 @@ func TestMain(m *testing.M) { Main(m, append(elsewhereStacks(), apartStacks()...
 
 // stub is the faultless fake with its Calls, but for those that connect the fixture, replaced.
 func stub(call func(n int64) error) rpcbench.Stack {
-	stack := fake{}.stack()
+	stack := clientOf(func(c rpcbench.Client) rpcbench.Client {
+		made := new(atomic.Int64)
+		return around{c, func(rpcbench.User, rpcbench.Call) rpcbench.Call {
+			return func(context.Context) error { return call(made.Add(1)) }
+		}}
+	})
 	stack.Name = "stub"
-	dial := stack.Dial
-	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
-		return &stubClient{Client: c, call: call}, err
-	}
 	return stack
-}
-
-type stubClient struct {
-	rpcbench.Client
-	call func(n int64) error
-	n    atomic.Int64
-}
-
-func (c *stubClient) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	if u.Name == "connect" {
-		return c.Client.Prepare(u)
-	}
-	return func(context.Context) error { return c.call(c.n.Add(1)) }, nil
 }
 
 // BenchmarkHarness is the loop around a call that does nothing: what the harness itself costs each row.
@@ -58,13 +46,9 @@ const inChild = "RPCBENCH_TEST_CHILD"
 
 // BenchmarkBroken holds rows that must not be printed; TestBrokenStackHasNoRow runs them in a child process.
 func BenchmarkBroken(b *testing.B) {
-	if os.Getenv(inChild) == "" {
-		b.Skip("run by TestBrokenStackHasNoRow")
-	}
-	const warmUp = warmRounds * corpus.Round
-	hung := make(chan struct{})
-	b.Cleanup(func() { close(hung) })
-	inLoop := func(fault func() error) rpcbench.Stack {
+	forChildren(b)
+	const warmUp, rate = warmRounds * corpus.Round, 1000
+	afterWarmUp := func(warmUp int64, fault func() error) rpcbench.Stack {
 		return stub(func(n int64) error {
 			if n <= warmUp {
 				return nil
@@ -81,29 +65,44 @@ func BenchmarkBroken(b *testing.B) {
 			return data
 		}}.stack()
 	}
-	for _, c := range []struct {
-		name  string
-		stack rpcbench.Stack
-	}{
-		{"firstCall", emptyAfter(0)},
-		{"warmUp", stub(func(int64) error { return errors.New("broken") })},
-		{"empty", emptyAfter(1 + warmUp)},
-		{"error", inLoop(func() error { return errors.New("broken") })},
-		{"panic", inLoop(func() error { panic("broken") })},
+	broken := func() error { return errors.New("broken") }
+	panics := func() error { panic("broken") }
+	for name, stack := range map[string]rpcbench.Stack{
+		"firstCall": emptyAfter(0),
+		"warmUp":    afterWarmUp(0, broken),
+		"empty":     emptyAfter(1 + warmUp),
+		"error":     afterWarmUp(warmUp, broken),
+		"panic":     afterWarmUp(warmUp, panics),
+		"dials":     redialling(warmUp, 2),
+		"redials":   redialling(warmUp, 1),
 	} {
-		b.Run("case="+c.name, func(b *testing.B) { BenchmarkCreateUser(b, c.stack, rpcbench.Config{}) })
+		b.Run("case="+name, func(b *testing.B) { BenchmarkCreateUser(b, stack, rpcbench.Config{}) })
 	}
-	b.Run("case=late", func(b *testing.B) {
-		stack := fake{}.stack()
-		r := oneCaller(hangingAfter(stack, warmUp), rpcbench.Config{}, user(0))
-		r.hang = 200 * time.Millisecond
-		r.benchmark(b)
+	for name, stack := range map[string]rpcbench.Stack{
+		"warmUp":  afterWarmUp(0, broken),
+		"error":   afterWarmUp(openWarmUp+5, broken),
+		"panic":   afterWarmUp(openWarmUp+5, panics),
+		"prepare": clientOf(func(c rpcbench.Client) rpcbench.Client { return unpreparing{c} }),
+		"dials":   dialsAgain(openWarmUp + 5),
+	} {
+		b.Run("case=open."+name, func(b *testing.B) { BenchmarkOpenLoop(b, stack, rpcbench.Config{}, rate) })
+	}
+	b.Run("case=open.rate", func(b *testing.B) { BenchmarkOpenLoop(b, fake{}.stack(), rpcbench.Config{}, math.NaN()) })
+	silent := func(name string, row func(b *testing.B) row) {
+		b.Run("case="+name, func(b *testing.B) {
+			r := row(b)
+			r.hang = time.Second
+			r.benchmark(b)
+		})
+	}
+	silent("late", func(*testing.B) row {
+		return oneCaller(hangingAfter(fake{}.stack(), warmUp), rpcbench.Config{}, user(0))
 	})
-	b.Run("case=dials", func(b *testing.B) {
-		BenchmarkCreateUser(b, redialling(warmUp, 2), rpcbench.Config{})
+	silent("open.late", func(b *testing.B) row {
+		return openLoop(hangingAfter(fake{}.stack(), openWarmUp+5), rpcbench.Config{}, rate, sleeper(b))
 	})
-	b.Run("case=redials", func(b *testing.B) {
-		BenchmarkCreateUser(b, redialling(warmUp, 1), rpcbench.Config{})
+	silent("open.last", func(b *testing.B) row { // of three starts: nothing is left that could tell of it but Finish
+		return openLoop(hangingAfter(fake{}.stack(), openWarmUp+2), rpcbench.Config{}, 10, sleeper(b))
 	})
 }
 
@@ -131,35 +130,26 @@ func hangingAfter(stack rpcbench.Stack, n int64) rpcbench.Stack {
 }
 
 // redialling is a stack that opens a new connection in the middle of the timed loop, so many times.
-func redialling(n, times int64) rpcbench.Stack {
-	stack := fake{}.stack()
-	dial := stack.Dial
-	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
-		if err != nil {
-			return nil, err
-		}
-		return &redialClient{Client: c, http: c.(*fakeClient), after: n, times: times}, nil
+func redialling(warmUp, times int64) rpcbench.Stack {
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+		made := new(atomic.Int64)
+		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+			return func(ctx context.Context) error {
+				if n := made.Add(1) - warmUp; n%10 == 0 && n > 0 && n <= 10*times {
+					_ = c.Close()
+				}
+				return call(ctx)
+			}
+		}}
+	})
+}
+
+// forChildren skips a benchmark whose rows a test runs in child processes.
+func forChildren(b *testing.B) {
+	b.Helper()
+	if os.Getenv(inChild) == "" {
+		b.Skip("is run by a test")
 	}
-	return stack
-}
-
-type redialClient struct {
-	rpcbench.Client
-	http  *fakeClient
-	after int64
-	times int64
-	n     atomic.Int64
-}
-
-func (c *redialClient) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	call, err := c.Client.Prepare(u)
-	return func(ctx context.Context) error {
-		if n := c.n.Add(1) - c.after; n%10 == 0 && n > 0 && n <= 10*c.times {
-			_ = c.http.Close()
-		}
-		return call(ctx)
-	}, err
 }
 
 // child runs this test binary again with the given flags.
@@ -171,39 +161,70 @@ func child(t *testing.T, args ...string) (output string, err error) {
 	return string(out), err
 }
 
+// figures are those of each row of a child, by units. Each unit has a Unit line, unless package testing knows it.
+func figures(t *testing.T, args ...string) (rows []map[string]float64, names []string) {
+	t.Helper()
+	out, err := child(t, args...)
+	require.NoError(t, err, out)
+	parsed, units := results(t, out)
+	for _, r := range parsed {
+		row := map[string]float64{}
+		for _, v := range r.Values {
+			row[v.Unit] = v.Value
+			if v.OrigUnit != "" {
+				row[v.OrigUnit] = v.OrigValue
+			}
+			custom := !strings.Contains("sec/op B/op allocs/op", v.Unit)
+			require.Equal(t, custom, units[v.OrigUnit] || units[v.Unit], "a Unit line for %q", v.Unit)
+		}
+		rows, names = append(rows, row), append(names, string(r.Name.Full()))
+	}
+	return rows, names
+}
+
+// figuresOf are those of the only row.
+func figuresOf(t *testing.T, args ...string) map[string]float64 {
+	t.Helper()
+	rows, _ := figures(t, args...)
+	require.Len(t, rows, 1)
+	return rows[0]
+}
+
 func TestBrokenStackHasNoRow(t *testing.T) {
 	row := regexp.MustCompile(`(?m)^Benchmark\S*\s+\d+\s`)
+	const hung = `.* \(the call hung, so its fixture was closed\)`
 	for name, want := range map[string]string{
-		"firstCall": "rpcbench: fake: connect: rpcbench: malformed",
-		"warmUp":    "rpcbench: stub: warm-up: broken",
-		"empty":     "rpcbench: fake: call 0: rpcbench: malformed",
-		"error":     "rpcbench: stub: call 0: broken",
-		"panic":     "panic: broken",
-		"late":      "rpcbench: fake: call 0: rpcbench: unavailable",
-		"dials":     "rpcbench: fake: +2 connections inside the timed loop of 100 calls, against what is declared; 1 more are allowed",
+		"firstCall":    "rpcbench: fake: connect: rpcbench: malformed",
+		"warmUp":       "rpcbench: stub: warm-up: broken",
+		"empty":        "rpcbench: fake: call 0: rpcbench: malformed",
+		"error":        "rpcbench: stub: call 0: broken",
+		"panic":        "rpcbench: stub: panic: broken",
+		"late":         "rpcbench: fake: call 0: rpcbench: unavailable" + hung,
+		"dials":        `\+2 connections inside the timed loop of 100 calls, against what is declared; 1 more are`,
+		"open.rate":    "rpcbench: fake: open loop: a rate of NaN calls per second has to lie between 1 and 1000000",
+		"open.warmUp":  "rpcbench: stub: warm-up: broken",
+		"open.error":   `rpcbench: stub: call at \d+ms: broken`,
+		"open.panic":   "rpcbench: stub: panic: broken",
+		"open.prepare": "rpcbench: fake: broken",
+		"open.dials":   "connections inside the timed loop of 100 calls, against what is declared",
+		"open.late":    `rpcbench: fake: call at \d+ms: rpcbench: unavailable` + hung,
+		"open.last":    "rpcbench: fake: call at 200ms: rpcbench: unavailable" + hung,
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := child(t, "-test.bench=^BenchmarkBroken$/^case="+name+"$", "-test.benchtime=100x")
+			benchtime := map[bool]string{true: "3x", false: "100x"}[name == "open.last"]
+			bench := "-test.bench=^BenchmarkBroken$/^case=" + regexp.QuoteMeta(name) + "$"
+			out, err := child(t, bench, "-test.benchtime="+benchtime)
 			require.Error(t, err, out)
-			require.Contains(t, out, want)
+			require.Regexp(t, want, out)
 			require.NotRegexp(t, row, out)
-			if name == "late" {
-				require.Contains(t, out, "the call hung, so its fixture was closed")
-			}
 		})
 	}
 }
 
 // TestReconnectIsPrinted: a connection that the machine made net/http give up costs no row, and the row says so.
 func TestReconnectIsPrinted(t *testing.T) {
-	out, err := child(t, "-test.bench=^BenchmarkBroken$/^case=redials$", "-test.benchtime=100x")
-	require.NoError(t, err, out)
-	rows, units := results(t, out)
-	require.Len(t, rows, 1, out)
-	n, ok := value(rows[0], "reconnects")
-	require.True(t, ok, out)
-	require.GreaterOrEqual(t, n, 1.0)
-	require.True(t, units["reconnects"])
+	row := figuresOf(t, "-test.bench=^BenchmarkBroken$/^case=redials$", "-test.benchtime=100x")
+	require.GreaterOrEqual(t, row["reconnects"], 1.0)
 }
 
 // results parses benchmark output as benchstat does.
@@ -225,57 +246,45 @@ func results(t *testing.T, output string) (rows []*benchfmt.Result, units map[st
 	return rows, units
 }
 
-func value(r *benchfmt.Result, unit string) (float64, bool) {
-	for _, v := range r.Values {
-		if v.Unit == unit || v.OrigUnit == unit {
-			if v.OrigUnit == unit {
-				return v.OrigValue, true
-			}
-			return v.Value, true
-		}
-	}
-	return 0, false
-}
-
 func TestEveryFigureReachesTheOutput(t *testing.T) {
+	always := []string{"ns/op", "B/op", "allocs/op", "cpu-ns/op", "sent-B/op", "recv-B/op"}
+	open, late := []string{"achieved-req/s", "drops"}, []string{"late-p99-ns", "generator-bound"}
 	for _, c := range []struct {
 		reason, benchtime string
-		present, absent   []string
+		present, absent   []string // of both loops
+		openAbsent        []string
 	}{
-		{"1 op carries no percentile", "1x", []string{"ns/op", "B/op", "allocs/op", "cpu-ns/op", "sent-B/op", "recv-B/op"}, []string{"p50-ns", "p95-ns", "p99-ns"}},
-		{"20 ops carry a median", "20x", []string{"p50-ns"}, []string{"p95-ns", "p99-ns"}},
-		{"999 ops carry p95", "999x", []string{"p50-ns", "p95-ns"}, []string{"p99-ns"}},
-		{"1000 ops carry p99", "1000x", []string{"p50-ns", "p95-ns", "p99-ns"}, nil},
+		{"1 op carries no percentile", "1x", nil, []string{"p50-ns", "p95-ns", "p99-ns"}, late},
+		{"20 ops carry a median", "20x", []string{"p50-ns"}, []string{"p95-ns", "p99-ns"}, late},
+		{"999 ops carry p95", "999x", []string{"p50-ns", "p95-ns"}, []string{"p99-ns"}, late},
+		{"1000 ops carry p99", "1000x", []string{"p50-ns", "p95-ns", "p99-ns"}, nil, nil},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			out, err := child(t, "-test.bench=^BenchmarkHarness$", "-test.benchtime="+c.benchtime)
-			require.NoError(t, err, out)
-			rows, units := results(t, out)
-			require.Len(t, rows, 1, out)
-			for _, unit := range c.present {
-				_, ok := value(rows[0], unit)
-				require.True(t, ok, "%s is missing in\n%s", unit, out)
+			serial := figuresOf(t, "-test.bench=^BenchmarkHarness$", "-test.benchtime="+c.benchtime)
+			planned := figuresOf(t, "-test.bench=^BenchmarkOpenHarness$", "-test.benchtime="+c.benchtime)
+			for _, unit := range append(c.present, always...) {
+				require.Contains(t, serial, unit)
+				require.Contains(t, planned, unit)
 			}
 			for _, unit := range c.absent {
-				_, ok := value(rows[0], unit)
-				require.False(t, ok, "%s stands in\n%s", unit, out)
+				require.NotContains(t, serial, unit)
+				require.NotContains(t, planned, unit)
 			}
-			for _, v := range rows[0].Values {
-				custom := !strings.Contains("sec/op B/op allocs/op", v.Unit)
-				require.Equal(t, custom, units[v.OrigUnit] || units[v.Unit], "a Unit line for %q, exactly if testing doesn't know it", v.Unit)
+			for _, unit := range open {
+				require.Contains(t, planned, unit)
 			}
+			for _, unit := range c.openAbsent {
+				require.NotContains(t, planned, unit)
+			}
+			require.Equal(t, c.benchtime == "1000x", planned["late-p99-ns"] > 0)
+			require.Zero(t, planned["drops"], "callers and queue hold that many")
 		})
 	}
 }
 
 func TestHarnessAllocatesNothing(t *testing.T) {
-	out, err := child(t, "-test.bench=^BenchmarkHarness$", "-test.benchtime=100000x")
-	require.NoError(t, err, out)
-	rows, _ := results(t, out)
-	require.Len(t, rows, 1, out)
-	allocs, ok := value(rows[0], "allocs/op")
-	require.True(t, ok)
-	require.Zero(t, allocs, out)
+	require.Zero(t, figuresOf(t, "-test.bench=^BenchmarkHarness$", "-test.benchtime=100000x")["allocs/op"])
+	require.Zero(t, figuresOf(t, "-test.bench=^BenchmarkOpenHarness$", "-test.benchtime=10000x")["allocs/op"])
 }
 
 func TestWarmUpRunsTheMeasuredCalls(t *testing.T) {
@@ -290,7 +299,7 @@ func TestWarmUpRunsTheMeasuredCalls(t *testing.T) {
 
 func TestHeader(t *testing.T) {
 	var b bytes.Buffer
-	printHeader(&b)
+	placed().printHeader(&b)
 	reader := benchfmt.NewReader(strings.NewReader(b.String()+"BenchmarkX 1 1 ns/op\n"), "header")
 	var keys []string
 	for reader.Scan() {
@@ -306,7 +315,7 @@ func TestHeader(t *testing.T) {
 	require.Contains(t, keys, "cores")
 	comment := b.String()[strings.LastIndex(b.String(), "\n#")+1:]
 	for _, part := range []string{"go=go1.", "date=20", "json-engine=" + environ.JSONEngine(),
-		"github.com/HdrHistogram/hdrhistogram-go@v", "github.com/go-playground/validator/v10@v", "go.uber.org/goleak@v"} {
+		"HdrHistogram/hdrhistogram-go@v", "github.com/go-playground/validator/v10@v", "go.uber.org/goleak@v"} {
 		require.Contains(t, comment, part)
 	}
 }
@@ -325,10 +334,12 @@ func TestBenchstatMakesOneTable(t *testing.T) {
 		return path
 	}
 	before := write("old.txt", out)
-	after := write("new.txt", comment.ReplaceAllString(out, "# date=2001-01-01 go=go1.99 commit=0123456789ab example.com/x@v9.9.9"))
+	const another = "# date=2001-01-01 go=go1.99 commit=0123456789ab example.com/x@v9.9.9"
+	after := write("new.txt", comment.ReplaceAllString(out, another))
 	cores := write("cores.txt", regexp.MustCompile(`(?m)^cores: .*$`).ReplaceAllString(out, "cores: 999"))
 	benchstat := func(files ...string) string {
-		cmd := exec.CommandContext(t.Context(), "go", append([]string{"tool", "-modfile=../tools/go.mod", "benchstat"}, files...)...)
+		args := append([]string{"tool", "-modfile=../tools/go.mod", "benchstat"}, files...)
+		cmd := exec.CommandContext(t.Context(), "go", args...)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, string(out))
 		return string(out)

@@ -21,41 +21,49 @@ import (
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
-// Main is a TestMain: it parses the flags, runs the tests and benchmarks, then fails if a goroutine is left that no stack's
-// Traits.Background names. When benchmarks run it first prints what their results need beside them, in benchmark format
-// (golang.org/x/perf/benchfmt): as keys only what forbids comparing two files, the units, and a comment line of versions and settings.
+// Main is a TestMain: it parses the flags, runs the tests and benchmarks, then fails if a goroutine is left that no
+// stack's Traits.Background names. Before benchmarks it prints what their results need beside them, in benchmark format
+// (golang.org/x/perf/benchfmt): as keys only what forbids comparing two files, the units, and a comment line of
+// versions.
 //
-// The flag -server says where the loops have their servers. "" is this process. "process" is a child for each row, which is
-// this binary again and finds its stack among stacks. "stack=host:port,…" names servers that run already, as rpcbench
-// serve prints it: rows of other stacks, and rows over TLS, are then skipped. The flag -processes 16 has each row of
-// [BenchmarkVersus] measured in that many children of this kind.
+// The flag -server says where the loops have their servers. "" is this process. "process" is a child for each row,
+// which is this binary again and finds its stack among stacks. "stack=host:port,…" names servers that run already, as
+// rpcbench serve prints it: rows of other stacks, and rows over TLS, are then skipped. The flag -processes 16 has each
+// row of [BenchmarkVersus] measured in that many children.
 //
-// m is package testing's. If m also has a method Check() error, an error of it is printed before anything runs: for flags of your own.
+// m is package testing's. If m also has a method Check() error, an error of it is printed before anything runs.
 func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 	if process.Serve(os.Stdin, os.Stdout, stacks) {
 		exit(0, stacks)
 	}
 	if os.Getenv(versus.Variable) != "" {
-		orExit(1, versus.Serve(context.Background(), os.Stdin, os.Stdout, func(name string) (rpcbench.Stack, error) {
-			for _, s := range stacks {
-				if s.Name == name {
-					return s, nil
-				}
+		find := func(name string) (rpcbench.Stack, error) {
+			if i := named(stacks, name); i >= 0 {
+				return stacks[i], nil
 			}
-			return rpcbench.Stack{}, fmt.Errorf("rpcbench: TestMain does not name the stack %q: stacktest.Main takes stacks", name)
-		}))
+			const unknown = "rpcbench: TestMain does not name the stack %q: stacktest.Main takes stacks"
+			return rpcbench.Stack{}, fmt.Errorf(unknown, name)
+		}
+		orExit(1, versus.Serve(context.Background(), os.Stdin, os.Stdout, find))
 		os.Exit(0)
 	}
-	addFlags()
+	p := &placement{seen: map[string]bool{}}
+	flag.Var(p, serverFlag, "where rows have their servers: process, or what rpcbench serve prints; here if empty")
+	flag.IntVar(&p.processes, "processes", 0, "in how many processes BenchmarkVersus measures a row; 0 is in this one")
 	flag.Parse()
 	if c, ok := m.(interface{ Check() error }); ok {
 		orExit(2, c.Check())
 	}
 	if bench := flag.Lookup("test.bench"); bench != nil && bench.Value.String() != "" {
-		orExit(2, placed().open(stacks))
-		printHeader(os.Stdout)
+		orExit(2, p.open(stacks))
+		p.printHeader(os.Stdout)
 	}
 	exit(m.Run(), stacks)
+}
+
+// named is the place of the stack of a name, or negative.
+func named(stacks []rpcbench.Stack, name string) int {
+	return slices.IndexFunc(stacks, func(s rpcbench.Stack) bool { return s.Name == name })
 }
 
 func orExit(code int, err error) {
@@ -74,8 +82,8 @@ func exit(code int, stacks []rpcbench.Stack) {
 	os.Exit(code)
 }
 
-func printHeader(w io.Writer) {
-	switch placed().where { // an address is no key: it changes from run to run
+func (p *placement) printHeader(w io.Writer) {
+	switch p.where { // an address is no key: it changes from run to run
 	case "":
 	case childProcess:
 		fmt.Fprintln(w, "server: process")
@@ -83,10 +91,11 @@ func printHeader(w io.Writer) {
 		fmt.Fprint(w, "server: remote\nproved: no\n")
 	}
 	fmt.Fprintln(w, "cores:", runtime.NumCPU())
-	for _, key := range [][2]string{{"goexperiment:", environ.Experiment()}, {"build:", environ.Build()}} {
-		if key[1] != "" {
-			fmt.Fprintln(w, key[0], key[1])
-		}
+	if experiment := environ.Experiment(); experiment != "" {
+		fmt.Fprintln(w, "goexperiment:", experiment)
+	}
+	if build := environ.Build(); build != "" {
+		fmt.Fprintln(w, "build:", build)
 	}
 	for _, of := range []struct{ assumed, units string }{ // those that package testing doesn't know
 		{"better=lower", "p50-ns p95-ns p99-ns cpu-ns/op sent-B/op recv-B/op reconnects round-trips/op " +
@@ -123,13 +132,6 @@ type placement struct {
 func (p *placement) String() string     { return p.where }
 func (p *placement) Set(v string) error { p.where = v; return nil }
 
-// addFlags registers the flags of Main.
-func addFlags() {
-	p := &placement{seen: map[string]bool{}}
-	flag.Var(p, serverFlag, "where benchmarks have their servers: process, or what rpcbench serve prints (stack=host:port,…); here if empty")
-	flag.IntVar(&p.processes, "processes", 0, "in how many processes each row of BenchmarkVersus is measured; 0 is in this one")
-}
-
 // placed is what the flags say; without Main, nothing.
 func placed() *placement {
 	if f := flag.Lookup(serverFlag); f != nil {
@@ -140,33 +142,25 @@ func placed() *placement {
 	return new(placement)
 }
 
-// open checks the flags and calls each server elsewhere once: if that fails now, every row would. Its error is one line.
+// open checks the flags. Its error is one line.
 func (p *placement) open(stacks []rpcbench.Stack) error {
 	switch {
 	case p.processes != 0 && p.processes < versus.Fewest:
 		return fmt.Errorf("rpcbench: -processes %d: too few for an interval: %d or more", p.processes, versus.Fewest)
 	case len(stacks) == 0 && (p.processes > 0 || p.where != ""):
-		return errors.New("rpcbench: TestMain does not name the stacks that -server and -processes need: stacktest.Main(m, mystack.New())")
+		return errors.New("rpcbench: TestMain does not name the stacks that -server and -processes need: " +
+			"stacktest.Main(m, mystack.New())")
 	case p.where == "" || p.where == childProcess:
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), hangLimit)
-	defer cancel()
 	p.elsewhere = map[string]string{}
 	for item := range strings.SplitSeq(p.where, ",") {
 		name, addr, _ := strings.Cut(item, "=")
-		i := slices.IndexFunc(stacks, func(s rpcbench.Stack) bool { return s.Name == name })
-		if i < 0 || addr == "" || p.elsewhere[name] != "" {
-			return fmt.Errorf("rpcbench: -server: %q is neither process nor stack=host:port, as rpcbench serve prints it, each stack once", item)
+		if named(stacks, name) < 0 || addr == "" || p.elsewhere[name] != "" {
+			return fmt.Errorf("rpcbench: -server: %q is neither process nor stack=host:port, "+
+				"as rpcbench serve prints it, each stack once", item)
 		}
 		p.elsewhere[name] = addr
-		f, err := rpcbench.Start(ctx, stacks[i], rpcbench.Config{Server: addr})
-		if err == nil {
-			err = f.Close()
-		}
-		if err != nil {
-			return fmt.Errorf("rpcbench: -server: %s: %w", item, err)
-		}
 	}
 	if n := len(stacks) - len(p.elsewhere); n > 0 {
 		fmt.Fprintf(os.Stderr, "rpcbench: -server names no server of %d stacks: their rows are skipped\n", n)
@@ -174,8 +168,8 @@ func (p *placement) open(stacks []rpcbench.Stack) error {
 	return nil
 }
 
-// config is the config of a row of stack, with the server where the flag says. It starts a child for the row, or skips the
-// row if the flag names no server for it. Tests have their servers in this process whatever the flag says.
+// config is the config of a row of stack, with the server where the flag says. It starts a child for the row, or skips
+// the row if the flag names no server for it. Tests have their servers in this process whatever the flag says.
 func (p *placement) config(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) rpcbench.Config {
 	b.Helper()
 	switch name := process.ServerOf(stack.Name); {
@@ -194,32 +188,32 @@ func (p *placement) config(b *testing.B, stack rpcbench.Stack, config rpcbench.C
 	case p.elsewhere[name] == "":
 		b.Skipf("rpcbench: -server names no server of %s", name)
 	case config.TLS:
-		b.Skip("rpcbench: the servers that -server names are in clear: run rows over TLS without it, or with -server process")
+		b.Skip("rpcbench: the servers that -server names are in clear: run rows over TLS with -server process")
 	default:
 		config.Server = p.elsewhere[name]
 	}
 	return config
 }
 
-// watchServer is to be called right before the timed loop. What it returns reports what the child of the row used for n ops:
+// watchServer, called right before the timed loop, returns what reports what the child of the row used for n ops:
 // nothing, where the server is no child.
 func watchServer(b *testing.B, f *rpcbench.Fixture) (report func(n uint64)) {
 	b.Helper()
 	child := placed().child
-	if child == nil || child.Addr != f.Addr {
+	if child == nil {
 		return func(uint64) {}
 	}
 	ask := func(afterCollection bool) process.Report {
-		for began := time.Now(); ; { // one side may know of a connection a little later than the other
-			orFail(b, f.Stack.Name, child.Ask(afterCollection))
-			opened := f.Accepted()
-			if child.Accepted == opened {
-				return child.Report
-			}
+		began := time.Now()
+		orFail(b, f.Stack.Name, child.Ask(afterCollection))
+		for child.Accepted != f.Accepted() { // one side may know of a connection a little later than the other
 			if time.Since(began) > acceptLimit {
-				b.Fatalf("rpcbench: %s: the server's process accepted %d connections, its client opened %d", f.Stack.Name, child.Accepted, opened)
+				b.Fatalf("rpcbench: %s: the server's process accepted %d connections, its client opened %d",
+					f.Stack.Name, child.Accepted, f.Accepted())
 			}
+			orFail(b, f.Stack.Name, child.Ask(afterCollection))
 		}
+		return child.Report
 	}
 	before := ask(true) // what starting and warming left there is not the loop's either
 	return func(n uint64) {
@@ -233,12 +227,12 @@ func watchServer(b *testing.B, f *rpcbench.Fixture) (report func(n uint64)) {
 	}
 }
 
-// Procs gives a row the GOMAXPROCS that its label will name. Every row of this package calls it; so does a benchmark of your
-// own that uses b.Loop.
+// Procs gives a row the GOMAXPROCS that its label will name. Every row of this package calls it; so does a benchmark of
+// your own that uses b.Loop.
 //
-// Package testing calls a benchmark for the first time before it sets GOMAXPROCS for -cpu, and a b.Loop benchmark does all its
-// work in that call (golang/go#49980). So with -cpu 1,2 the first row labelled as one of 1 P ran with what the row before it
-// had left. Package testing sets GOMAXPROCS right before every later call, so Procs changes it in the first call alone.
+// Package testing calls a benchmark for the first time before it sets GOMAXPROCS for -cpu, and a b.Loop benchmark does
+// all its work in that call (golang/go#49980). So with -cpu 1,2 the first row labelled as one of 1 P ran with what the
+// row before it had left. Package testing sets GOMAXPROCS right before every later call, which Procs leaves alone.
 func Procs(b *testing.B) {
 	b.Helper()
 	first, _, list := strings.Cut(flag.Lookup("test.cpu").Value.String(), ",")

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"math"
-	"os"
-	"regexp"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -27,55 +25,12 @@ func BenchmarkOpenHarness(b *testing.B) {
 	BenchmarkOpenLoop(b, stub(func(int64) error { return nil }), rpcbench.Config{}, 10_000)
 }
 
-func TestOpenLoopFiguresReachTheOutput(t *testing.T) {
-	always := []string{"ns/op", "B/op", "allocs/op", "achieved-req/s", "drops", "cpu-ns/op"}
-	for _, c := range []struct {
-		reason, benchtime string
-		present, absent   []string
-	}{
-		{"1 start carries no percentile", "1x", nil, []string{"p50-ns", "p95-ns", "p99-ns", "late-p99-ns", "generator-bound"}},
-		{"20 starts carry a median", "20x", []string{"p50-ns"}, []string{"p95-ns", "p99-ns", "late-p99-ns", "generator-bound"}},
-		{"999 starts carry p95", "999x", []string{"p50-ns", "p95-ns"}, []string{"p99-ns", "late-p99-ns", "generator-bound"}},
-		{"1000 starts carry p99", "1000x", []string{"p50-ns", "p95-ns", "p99-ns", "late-p99-ns"}, nil},
-	} {
-		t.Run(c.reason, func(t *testing.T) {
-			out, err := child(t, "-test.bench=^BenchmarkOpenHarness$", "-test.benchtime="+c.benchtime)
-			require.NoError(t, err, out)
-			rows, units := results(t, out)
-			require.Len(t, rows, 1, out)
-			for _, unit := range append(c.present, always...) {
-				_, ok := value(rows[0], unit)
-				require.True(t, ok, "%s is missing in\n%s", unit, out)
-			}
-			for _, unit := range c.absent {
-				_, ok := value(rows[0], unit)
-				require.False(t, ok, "%s stands in\n%s", unit, out)
-			}
-			drops, _ := value(rows[0], "drops")
-			require.Zero(t, drops, "callers and queue hold that many")
-			for _, unit := range []string{"achieved-req/s", "drops", "late-p99-ns", "generator-bound"} {
-				require.True(t, units[unit], "no Unit line for %s", unit)
-			}
-		})
-	}
-}
-
 func TestAchievedIsBetterHigher(t *testing.T) {
 	var b bytes.Buffer
-	printHeader(&b)
+	placed().printHeader(&b)
 	require.Contains(t, b.String(), "Unit achieved-req/s better=higher\n")
 	require.Contains(t, b.String(), "Unit drops better=lower\n")
 	require.Contains(t, b.String(), "Unit late-p99-ns better=lower\n")
-}
-
-func TestOpenHarnessAllocatesNothing(t *testing.T) {
-	out, err := child(t, "-test.bench=^BenchmarkOpenHarness$", "-test.benchtime=10000x")
-	require.NoError(t, err, out)
-	rows, _ := results(t, out)
-	require.Len(t, rows, 1, out)
-	allocs, ok := value(rows[0], "allocs/op")
-	require.True(t, ok)
-	require.Zero(t, allocs, out)
 }
 
 // In virtual time the generator oversleeps and calls take so long to the nanosecond.
@@ -136,16 +91,11 @@ func TestOpenLoopReport(t *testing.T) {
 
 // BenchmarkOpenCallers is a stack whose Calls fail when two goroutines make one; TestEachCallerHasItsCall runs it.
 func BenchmarkOpenCallers(b *testing.B) {
-	if os.Getenv(inChild) == "" {
-		b.Skip("run by TestEachCallerHasItsCall")
-	}
+	forChildren(b)
 	var made []*atomic.Int64
 	sent := map[string]bool{}
-	stack := withClient(func(c, _ rpcbench.Client) func(rpcbench.User) (rpcbench.Call, error) {
-		return func(u rpcbench.User) (rpcbench.Call, error) {
-			if u.Name == "connect" {
-				return c.Prepare(u)
-			}
+	stack := clientOf(func(c rpcbench.Client) rpcbench.Client {
+		return around{c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
 			sent[u.Name] = true
 			n, busy := new(atomic.Int64), new(atomic.Bool)
 			made = append(made, n)
@@ -156,8 +106,8 @@ func BenchmarkOpenCallers(b *testing.B) {
 				n.Add(1)
 				busy.Store(false)
 				return nil
-			}, nil
-		}
+			}
+		}}
 	})
 	BenchmarkOpenLoop(b, stack, rpcbench.Config{}, 1000)
 	require.Len(b, made, 2*openCallers, "the figures' and the bytes'")
@@ -192,11 +142,10 @@ func TestWatchdogBitesWithoutProgress(t *testing.T) {
 
 const surplus = 700 // starts beyond those that callers and queue hold
 
-// BenchmarkOpenTooSlow is a stack that answers nothing until the last start is planned; TestSlowStackDropsStarts runs it.
+// BenchmarkOpenTooSlow is a stack that answers nothing until the last start is planned; TestSlowStackDropsStarts runs
+// it.
 func BenchmarkOpenTooSlow(b *testing.B) {
-	if os.Getenv(inChild) == "" {
-		b.Skip("run by TestSlowStackDropsStarts")
-	}
+	forChildren(b)
 	answer := make(chan struct{})
 	stack := stub(func(n int64) error {
 		if n > openWarmUp {
@@ -216,84 +165,31 @@ func BenchmarkOpenTooSlow(b *testing.B) {
 }
 
 func TestSlowStackDropsStarts(t *testing.T) {
-	out, err := child(t, "-test.bench=^BenchmarkOpenTooSlow$", "-test.benchtime=5052x")
 	require.Equal(t, 5052, openCallers+openQueue+surplus)
-	require.NoError(t, err, out)
-	rows, _ := results(t, out)
-	require.Len(t, rows, 1, out)
-	drops, ok := value(rows[0], "drops")
-	require.True(t, ok, out)
-	require.GreaterOrEqual(t, drops, float64(surplus-1), "the last start may find callers free")
-	require.LessOrEqual(t, drops, float64(surplus+openCallers), "the queue is filled whoever takes from it")
-	achieved, ok := value(rows[0], "achieved-req/s")
-	require.True(t, ok, out)
-	require.Less(t, achieved, 0.9*latency.MaxRate, "what was dropped was not achieved")
+	row := figuresOf(t, "-test.bench=^BenchmarkOpenTooSlow$", "-test.benchtime=5052x")
+	require.GreaterOrEqual(t, row["drops"], float64(surplus-1), "the last start may find callers free")
+	require.LessOrEqual(t, row["drops"], float64(surplus+openCallers), "the queue is filled whoever takes from it")
+	require.Contains(t, row, "achieved-req/s")
+	require.Less(t, row["achieved-req/s"], 0.9*latency.MaxRate, "what was dropped was not achieved")
 }
 
-// BenchmarkOpenBroken holds rows that must not be printed; TestBrokenStackHasNoOpenRow runs them in a child process.
-func BenchmarkOpenBroken(b *testing.B) {
-	if os.Getenv(inChild) == "" {
-		b.Skip("run by TestBrokenStackHasNoOpenRow")
-	}
-	const rate = 1000
-	inLoop := func(fault func() error) rpcbench.Stack {
-		return stub(func(n int64) error {
-			if n <= openWarmUp+5 {
-				return nil
-			}
-			return fault()
-		})
-	}
-	for _, c := range []struct {
-		name  string
-		stack rpcbench.Stack
-		rate  float64
-	}{
-		{"rate", fake{}.stack(), math.NaN()},
-		{"warmUp", stub(func(int64) error { return errors.New("broken") }), rate},
-		{"error", inLoop(func() error { return errors.New("broken") }), rate},
-		{"panic", inLoop(func() error { panic("broken") }), rate},
-		{"prepare", unprepared(), rate},
-		{"dials", dialsAgain(openWarmUp + 5), rate},
-	} {
-		b.Run("case="+c.name, func(b *testing.B) { BenchmarkOpenLoop(b, c.stack, rpcbench.Config{}, c.rate) })
-	}
-	b.Run("case=late", func(b *testing.B) {
-		silent(b, hangingAfter(fake{}.stack(), openWarmUp+5), rate)
-	})
-	b.Run("case=last", func(b *testing.B) { // of three starts: nothing is left that could tell of it but Finish
-		silent(b, hangingAfter(fake{}.stack(), openWarmUp+2), 10)
-	})
-}
+// unpreparing is a client that prepares no calls but those that connect.
+type unpreparing struct{ rpcbench.Client }
 
-func silent(b *testing.B, stack rpcbench.Stack, rate float64) {
-	b.Helper()
-	c := openLoop(stack, rpcbench.Config{}, rate, sleeper(b))
-	c.hang = 200 * time.Millisecond
-	c.benchmark(b)
-}
-
-// unprepared is a stack whose client prepares no calls but those that connect.
-func unprepared() rpcbench.Stack {
-	return withClient(func(c rpcbench.Client, _ rpcbench.Client) func(rpcbench.User) (rpcbench.Call, error) {
-		return func(u rpcbench.User) (rpcbench.Call, error) {
-			if u.Name == "connect" {
-				return c.Prepare(u)
-			}
-			return nil, errors.New("broken")
-		}
-	})
+func (c unpreparing) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	if u.Name == "connect" {
+		return c.Client.Prepare(u)
+	}
+	return nil, errors.New("broken")
 }
 
 // dialsAgain is a stack that makes each call after the first n over another connection.
 func dialsAgain(n int64) rpcbench.Stack {
 	var made atomic.Int64
-	return withClient(func(c, other rpcbench.Client) func(rpcbench.User) (rpcbench.Call, error) {
-		return func(u rpcbench.User) (rpcbench.Call, error) {
-			call, err := c.Prepare(u)
-			if u.Name == "connect" {
-				return call, err
-			}
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+		other := *c.(*fakeClient)
+		other.http = &http.Client{Transport: other.http.Transport.(*http.Transport).Clone()}
+		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				if made.Add(1) > n {
 					defer other.Close()
@@ -301,54 +197,7 @@ func dialsAgain(n int64) rpcbench.Stack {
 					return err
 				}
 				return call(ctx)
-			}, err
-		}
+			}
+		}}
 	})
-}
-
-// withClient is the faultless fake with another Prepare, which is made of its client and of a second one.
-func withClient(prepare func(c, other rpcbench.Client) func(rpcbench.User) (rpcbench.Call, error)) rpcbench.Stack {
-	stack := fake{}.stack()
-	dial := stack.Dial
-	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
-		if err != nil {
-			return nil, err
-		}
-		other, err := dial(config)
-		return &changedClient{c, other, prepare(c, other)}, err
-	}
-	return stack
-}
-
-type changedClient struct {
-	rpcbench.Client
-	other   rpcbench.Client
-	prepare func(rpcbench.User) (rpcbench.Call, error)
-}
-
-func (c *changedClient) Prepare(u rpcbench.User) (rpcbench.Call, error) { return c.prepare(u) }
-
-func (c *changedClient) Close() error { return errors.Join(c.Client.Close(), c.other.Close()) }
-
-func TestBrokenStackHasNoOpenRow(t *testing.T) {
-	row := regexp.MustCompile(`(?m)^Benchmark\S*\s+\d+\s`)
-	const hung = `.* \(the call hung, so its fixture was closed\)`
-	for _, c := range []struct{ name, benchtime, want string }{
-		{"rate", "100x", "rpcbench: fake: open loop: a rate of NaN calls per second has to lie between 1 and 1000000"},
-		{"warmUp", "100x", "rpcbench: stub: warm-up: broken"},
-		{"error", "100x", `rpcbench: stub: call at \d+ms: broken`},
-		{"panic", "100x", "rpcbench: stub: panic: broken"},
-		{"prepare", "100x", "rpcbench: fake: broken"},
-		{"dials", "100x", "connections inside the timed loop of 100 calls, against what is declared"},
-		{"late", "100x", `rpcbench: fake: call at \d+ms: rpcbench: unavailable` + hung},
-		{"last", "3x", "rpcbench: fake: call at 200ms: rpcbench: unavailable" + hung},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			out, err := child(t, "-test.bench=^BenchmarkOpenBroken$/^case="+c.name+"$", "-test.benchtime="+c.benchtime)
-			require.Error(t, err, out)
-			require.Regexp(t, c.want, out)
-			require.NotRegexp(t, row, out)
-		})
-	}
 }

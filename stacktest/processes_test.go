@@ -50,9 +50,7 @@ func apartStacks() []rpcbench.Stack {
 
 // BenchmarkApart is for the tests below, which run it in child processes.
 func BenchmarkApart(b *testing.B) {
-	if os.Getenv(inChild) == "" {
-		b.Skip("run by the tests of -processes")
-	}
+	forChildren(b)
 	all := apartStacks()
 	BenchmarkVersus(b, all[0], append(all[1:], stubNamed("unnamed", func(int64) error { return nil }))...)
 }
@@ -62,25 +60,19 @@ func TestProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("eight processes")
 	}
-	out, err := child(t, "-test.bench=^BenchmarkApart$/^stack=luck$", "-test.benchtime=1x", "-test.cpu=1", "-processes=8", "-test.benchmem")
+	args := []string{"-test.bench=^BenchmarkApart$/^stack=luck$", "-test.benchtime=1x", "-test.cpu=1", "-processes=8"}
+	row := figuresOf(t, append(args, "-test.benchmem")...)
+	require.Contains(t, row, "base-moved-%")
+	require.Contains(t, row, "noise-floor-%")
+	require.Equal(t, 8.0, row["processes"])
+	require.GreaterOrEqual(t, row["B/op"], float64(64<<10), "the calls', not this process's")
+	require.GreaterOrEqual(t, row["ns/op"], 100_000.0)
+	require.Greater(t, row["base-ratio"], 1.05, "from children: in this process it is 1")
+	require.Greater(t, row["base-ratio-hi"]/row["base-ratio-lo"], 1.1, "the blocks of one process differ by little")
+	out, err := child(t, args...)
 	require.NoError(t, err, out)
-	rows, units := results(t, out)
-	require.Len(t, rows, 1, out)
-	must := func(unit string) float64 {
-		v, ok := value(rows[0], unit)
-		require.True(t, ok, "%s is missing in\n%s", unit, out)
-		return v
-	}
-	for _, unit := range []string{"processes", "base-moved-%", "base-ratio", "noise-floor-%"} {
-		require.True(t, units[unit], "a Unit line for %s", unit)
-		must(unit)
-	}
-	require.Equal(t, 8.0, must("processes"))
-	require.GreaterOrEqual(t, must("B/op"), float64(64<<10), "the calls', not this process's")
-	require.GreaterOrEqual(t, must("ns/op"), 100_000.0)
-	require.Greater(t, must("base-ratio"), 1.05, "from children: in this process it is 1")
-	require.Greater(t, must("base-ratio-hi")/must("base-ratio-lo"), 1.1, "the blocks of one process differ by little\n%s", out)
-	require.Regexp(t, `in 8 processes luck took \d\.\d+ times as long as base, 98\.8 % interval \d\.\d+–\d\.\d+: (slower|undecided)\n`, out)
+	require.Regexp(t, `in 8 processes luck took \d\.\d+ times as long as base, `+
+		`98\.8 % interval \d\.\d+–\d\.\d+: (slower|undecided)\n`, out)
 }
 
 func TestProcessesThatFail(t *testing.T) {
@@ -88,10 +80,12 @@ func TestProcessesThatFail(t *testing.T) {
 		{"the Ps of the label", "tells", "1", "this process has 1 Ps"},
 		{"the Ps of another label", "tells", "3", "this process has 3 Ps"},
 		{"a child that dies", "dies", "1", "exit status 3"},
-		{"a stack that Main was not given", "unnamed", "1", `rpcbench: TestMain does not name the stack "unnamed": stacktest.Main takes stacks`},
+		{"a stack that Main was not given", "unnamed", "1",
+			`rpcbench: TestMain does not name the stack "unnamed": stacktest.Main takes stacks`},
 	} {
 		t.Run(test.why, func(t *testing.T) {
-			out, err := child(t, "-test.bench=^BenchmarkApart$/^stack="+test.stack+"$", "-test.benchtime=1x", "-test.cpu="+test.cpu, "-processes=8")
+			bench := "-test.bench=^BenchmarkApart$/^stack=" + test.stack + "$"
+			out, err := child(t, bench, "-test.benchtime=1x", "-test.cpu="+test.cpu, "-processes=8")
 			require.Error(t, err, out)
 			require.Contains(t, out, test.want)
 			rows, _ := results(t, out)
@@ -102,13 +96,15 @@ func TestProcessesThatFail(t *testing.T) {
 
 func TestWrongProcesses(t *testing.T) {
 	for value, want := range map[string]string{
-		"1": "rpcbench: -processes 1: too few for an interval: 8 or more", "-3": "rpcbench: -processes -3: too few for an interval: 8 or more",
+		"1":  "rpcbench: -processes 1: too few for an interval: 8 or more",
+		"-3": "rpcbench: -processes -3: too few for an interval: 8 or more",
 	} {
 		out, err := child(t, "-test.bench=.", "-processes="+value)
 		require.EqualError(t, err, "exit status 2")
 		require.Equal(t, want+"\n", out)
 	}
-	require.ErrorContains(t, (&placement{processes: 16}).open(nil), "TestMain does not name the stacks that -server and -processes need")
+	require.ErrorContains(t, (&placement{processes: 16}).open(nil),
+		"TestMain does not name the stacks that -server and -processes need")
 }
 
 // TestNoProcessIsLeft: whatever ends the parent ends its children, and a signal that it can catch loses nothing.
@@ -120,7 +116,8 @@ func TestNoProcessIsLeft(t *testing.T) {
 		t.Run(signal.String(), func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "pids")
 			require.NoError(t, os.WriteFile(file, nil, 0o600))
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$", "-test.bench=^BenchmarkApart$", "-test.cpu=1", "-processes=8")
+			args := []string{"-test.run=^$", "-test.bench=^BenchmarkApart$", "-test.cpu=1", "-processes=8"}
+			cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 			cmd.Env = append(os.Environ(), inChild+"=1", pidsFile+"="+file)
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &out
@@ -134,14 +131,16 @@ func TestNoProcessIsLeft(t *testing.T) {
 			require.NoError(t, cmd.Process.Signal(signal))
 			require.Error(t, cmd.Wait())
 			if signal != syscall.SIGKILL {
-				require.Regexp(t, `rpcbench: versus: in \d processes base took 1?\d?\.\d+ times as long as base; then: rpcbench: versus: interrupted\n`, out.String())
+				require.Regexp(t, `rpcbench: versus: in \d processes base took 1?\d?\.\d+ times as long as base; `+
+					`then: rpcbench: versus: interrupted\n`, out.String())
 			}
 			for _, pid := range pids {
 				n, err := strconv.Atoi(pid)
 				require.NoError(t, err)
 				p, err := os.FindProcess(n)
 				require.NoError(t, err)
-				require.Eventually(t, func() bool { return p.Signal(syscall.Signal(0)) != nil }, 30*time.Second, 10*time.Millisecond, "process %d goes on", n)
+				ended := func() bool { return p.Signal(syscall.Signal(0)) != nil }
+				require.Eventually(t, ended, 30*time.Second, 10*time.Millisecond, "process %d goes on", n)
 			}
 		})
 	}

@@ -2,7 +2,6 @@ package stacktest
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -14,12 +13,10 @@ import (
 	"github.com/rpcbench/rpcbench"
 )
 
-// BenchmarkPs has a row of each loop, over a stub that notes the GOMAXPROCS its calls see. TestRowsHaveThePsOfTheirLabel runs
-// them in child processes.
+// BenchmarkPs has a row of each loop, over a stub that notes the GOMAXPROCS its calls see.
+// TestRowsHaveThePsOfTheirLabel runs them in child processes.
 func BenchmarkPs(b *testing.B) {
-	if os.Getenv(inChild) == "" {
-		b.Skip("run by TestRowsHaveThePsOfTheirLabel")
-	}
+	forChildren(b)
 	note := func(b *testing.B) (call func(int64) error, report func()) {
 		var mu sync.Mutex
 		seen := map[int]bool{}
@@ -75,7 +72,7 @@ func TestRowsHaveThePsOfTheirLabel(t *testing.T) {
 				}
 				procs, err := strconv.ParseFloat(label, 64)
 				require.NoError(t, err, out)
-				seen, ok := value(row, "seen-procs")
+				seen, ok := row.Value("seen-procs")
 				require.True(t, ok, out)
 				require.Equal(t, procs, seen, fmt.Sprintf("%s ran with %v Ps\n%s", row.Name, seen, out))
 			}

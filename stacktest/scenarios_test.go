@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net"
 	"os"
+	"regexp"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -25,7 +25,7 @@ import (
 )
 
 // clientOf is the faultless fake with its client changed.
-func clientOf(change func(rpcbench.ClientConfig, rpcbench.Client) rpcbench.Client) rpcbench.Stack {
+func clientOf(change func(rpcbench.Client) rpcbench.Client) rpcbench.Stack {
 	stack := fake{}.stack()
 	dial := stack.Dial
 	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
@@ -33,7 +33,7 @@ func clientOf(change func(rpcbench.ClientConfig, rpcbench.Client) rpcbench.Clien
 		if err != nil {
 			return nil, err
 		}
-		return change(config, c), nil
+		return change(c), nil
 	}
 	return stack
 }
@@ -41,7 +41,7 @@ func clientOf(change func(rpcbench.ClientConfig, rpcbench.Client) rpcbench.Clien
 // around is a client with something around its Calls, but for those that connect the fixture.
 type around struct {
 	rpcbench.Client
-	change func(rpcbench.Call) rpcbench.Call
+	change func(u rpcbench.User, call rpcbench.Call) rpcbench.Call
 }
 
 func (c around) Prepare(u rpcbench.User) (rpcbench.Call, error) {
@@ -49,11 +49,13 @@ func (c around) Prepare(u rpcbench.User) (rpcbench.Call, error) {
 	if err != nil || u.Name == "connect" {
 		return call, err
 	}
-	return c.change(call), nil
+	return c.change(u, call), nil
 }
 
 func calling(change func(rpcbench.Call) rpcbench.Call) rpcbench.Stack {
-	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client { return around{c, change} })
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call { return change(call) }}
+	})
 }
 
 // wantsDeadline fails calls without a deadline, or with one that was used before.
@@ -96,7 +98,7 @@ func wantsTLS() rpcbench.Stack {
 // keepsItsConnection gives every caller of Dial the first client, so that nothing is cold.
 func keepsItsConnection() rpcbench.Stack {
 	var first atomic.Pointer[rpcbench.Client]
-	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
 		if !first.CompareAndSwap(nil, &c) {
 			return undying{*first.Load()}
 		}
@@ -108,15 +110,16 @@ type undying struct{ rpcbench.Client }
 
 func (undying) Close() error { return nil }
 
-// gathering lets calls return only when as many have come as there are callers, for so many rounds of each client in turn.
+// gathering lets calls return only when as many have come as there are callers, for so many rounds of each client in
+// turn.
 func gathering(callers int, rounds ...int) rpcbench.Stack {
 	dialled := 0
-	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
 		var mu sync.Mutex
 		here, gate := 0, make(chan struct{})
 		left := rounds[min(dialled, len(rounds)-1)] * callers // Start may dial once more
 		dialled++
-		return around{c, func(call rpcbench.Call) rpcbench.Call {
+		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				mu.Lock()
 				if left == 0 {
@@ -144,11 +147,12 @@ func gathering(callers int, rounds ...int) rpcbench.Stack {
 	})
 }
 
-// dropping closes its idle connections before the nth call and each later one, not counting those that connect the fixture.
+// dropping closes its idle connections before the nth call and each later one, not counting those that connect the
+// fixture.
 func dropping(n int64) rpcbench.Stack {
 	var made atomic.Int64
-	return clientOf(func(_ rpcbench.ClientConfig, c rpcbench.Client) rpcbench.Client {
-		return around{c, func(call rpcbench.Call) rpcbench.Call {
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				if made.Add(1) >= n {
 					_ = c.Close()
@@ -174,33 +178,31 @@ func failingAt(n int64, warmUp int64) rpcbench.Stack {
 
 // BenchmarkScenarios is for TestScenarios, which runs it in a child process.
 func BenchmarkScenarios(b *testing.B) {
-	if os.Getenv(inChild) == "" {
-		b.Skip("run by TestScenarios")
-	}
-	bare := rpcbench.Config{}
+	forChildren(b)
+	bare, headers := rpcbench.Config{}, rpcbench.Config{Headers: corpus.Headers()}
 	row := func(name string, loop func(b *testing.B)) { b.Run("case="+name, loop) }
 
 	row("payload", func(b *testing.B) { BenchmarkPayload(b, httpjsoniter.New(), bare, 10_000) })
 	row("invalid", func(b *testing.B) { BenchmarkInvalid(b, httpjson.New(), bare) })
 	row("invalid.accepted", func(b *testing.B) {
-		BenchmarkInvalid(b, calling(func(rpcbench.Call) rpcbench.Call { return func(context.Context) error { return nil } }), bare)
+		BenchmarkInvalid(b, stub(func(int64) error { return nil }), bare)
 	})
 	row("invalid.otherwise", func(b *testing.B) {
-		BenchmarkInvalid(b, calling(func(rpcbench.Call) rpcbench.Call {
-			return func(context.Context) error {
-				return &rpcbench.Error{Code: rpcbench.Invalid, Violations: []rpcbench.Violation{{Field: "email", Rule: "required"}}}
-			}
+		required := []rpcbench.Violation{{Field: "email", Rule: "required"}}
+		BenchmarkInvalid(b, stub(func(int64) error {
+			return &rpcbench.Error{Code: rpcbench.Invalid, Violations: required}
 		}), bare)
 	})
 	row("deadline", func(b *testing.B) { BenchmarkDeadline(b, wantsDeadline(), bare) })
 	row("deadline.none", func(b *testing.B) { BenchmarkCreateUser(b, wantsDeadline(), bare) })
-	row("headers", func(b *testing.B) { BenchmarkCreateUser(b, httpjson.New(), rpcbench.Config{Headers: corpus.Headers()}) })
-	row("headers.unable", func(b *testing.B) { BenchmarkCreateUser(b, rawtcp.New(), rpcbench.Config{Headers: corpus.Headers()}) })
+	row("headers", func(b *testing.B) { BenchmarkCreateUser(b, httpjson.New(), headers) })
+	row("headers.unable", func(b *testing.B) { BenchmarkCreateUser(b, rawtcp.New(), headers) })
 	row("tls", func(b *testing.B) { BenchmarkCreateUser(b, wantsTLS(), rpcbench.Config{TLS: true}) })
 	row("tls.none", func(b *testing.B) { BenchmarkCreateUser(b, wantsTLS(), bare) })
 	row("echo", func(b *testing.B) { BenchmarkEcho(b, httpjson.New(), bare, message.Complex(), 1) })
 	row("echo.empty", func(b *testing.B) { BenchmarkEcho(b, httpjson.New(), bare, new(message.Flex), 1) })
-	row("echo.callers", func(b *testing.B) { BenchmarkEcho(b, httpjson.New(), rpcbench.Config{Conns: 2}, message.Complex(), 3) })
+	two := rpcbench.Config{Conns: 2}
+	row("echo.callers", func(b *testing.B) { BenchmarkEcho(b, httpjson.New(), two, message.Complex(), 3) })
 	row("echo.unable", func(b *testing.B) { BenchmarkEcho(b, fake{}.stack(), bare, message.Complex(), 1) })
 	row("echo.lossy", func(b *testing.B) { BenchmarkEcho(b, httpjsoniter.Fastest(), bare, message.Complex(), 1) })
 	row("stream.bothways", func(b *testing.B) { BenchmarkStream(b, grpcprotobuf.New(), bare) })
@@ -212,7 +214,7 @@ func BenchmarkScenarios(b *testing.B) {
 	row("link.cold", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), rpcbench.Config{TLS: true}, "lan", true) })
 	row("link.heap", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), bare, "lan", true) })
 	row("link.unknown", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), bare, "5g", false) })
-	parallel5 := gathering(5, warmRounds, 2*warmRounds, warmRounds, 2*warmRounds) // for the figures and the bytes of each b.N
+	parallel5 := gathering(5, warmRounds, 2*warmRounds, warmRounds, 2*warmRounds) // figures and bytes of each b.N
 	row("parallel", func(b *testing.B) { BenchmarkParallel(b, parallel5, rpcbench.Config{Conns: 5}, 5) })
 	row("bytes.serial", func(b *testing.B) { BenchmarkCreateUser(b, fake{}.stack(), bare) })
 	row("bytes.parallel", func(b *testing.B) { BenchmarkParallel(b, fake{}.stack(), rpcbench.Config{Conns: 3}, 5) })
@@ -220,7 +222,7 @@ func BenchmarkScenarios(b *testing.B) {
 	row("parallel.none", func(b *testing.B) { BenchmarkParallel(b, fake{}.stack(), bare, 0) })
 	row("parallel.error", func(b *testing.B) { BenchmarkParallel(b, failingAt(10, warmRounds*4), bare, 4) })
 	row("parallel.panic", func(b *testing.B) {
-		BenchmarkParallel(b, calling(func(rpcbench.Call) rpcbench.Call { return func(context.Context) error { panic("broken") } }), bare, 4)
+		BenchmarkParallel(b, stub(func(int64) error { panic("broken") }), bare, 4)
 	})
 	row("parallel.hung", func(b *testing.B) {
 		silent := closedLoop(hangingAfter(fake{}.stack(), warmRounds*corpus.Round), bare, corpus.Round, user(0))
@@ -231,88 +233,88 @@ func BenchmarkScenarios(b *testing.B) {
 		BenchmarkParallel(b, busy("spins", 100*time.Microsecond), rpcbench.Config{}, 2*runtime.NumCPU())
 	})
 	row("parallel.idle", func(b *testing.B) {
-		BenchmarkParallel(b, stubNamed("waits", func(int64) error { <-time.After(time.Millisecond); return nil }), rpcbench.Config{}, 2)
+		BenchmarkParallel(b, stub(func(int64) error { <-time.After(time.Millisecond); return nil }), bare, 2)
 	})
-	row("parallel.dials", func(b *testing.B) { BenchmarkParallel(b, dropping(warmRounds*2+1), rpcbench.Config{Conns: 2}, 2) })
+	row("parallel.dials", func(b *testing.B) { BenchmarkParallel(b, dropping(warmRounds*2+1), two, 2) })
 }
 
 func TestScenarios(t *testing.T) {
+	type figs = map[string]float64
 	for _, c := range []struct {
 		name, reason string
-		fails        string             // with this text, and without a row; "" is success
-		skipped      string             // likewise
-		least, most  map[string]float64 // of the row's figures
+		fails        string // with this text, and without a row; "" is success
+		skipped      string // likewise
+		least, most  figs   // of the row's figures
 		absent       []string
 	}{
-		{name: "payload", reason: "the payload goes both ways, in base64", least: map[string]float64{"sent-B/op": 13_000, "recv-B/op": 13_000}},
-		{name: "invalid", reason: "a refused user is the right answer", least: map[string]float64{"ns/op": 1, "recv-B/op": 50}},
-		{name: "invalid.accepted", reason: "an invalid user must not be accepted", fails: "an invalid user must be refused for {email email}, the error is: none"},
-		{name: "invalid.otherwise", reason: "nor refused for another reason", fails: "an invalid user must be refused for {email email}"},
-		{name: "deadline", reason: "every call has a deadline of its own", least: map[string]float64{"ns/op": 1}},
+		{name: "payload", reason: "the payload goes both ways, in base64",
+			least: figs{"sent-B/op": 13_000, "recv-B/op": 13_000}},
+		{name: "invalid", reason: "a refused user is the right answer", least: figs{"ns/op": 1, "recv-B/op": 50}},
+		{name: "invalid.accepted", reason: "an invalid user must not be accepted",
+			fails: "an invalid user must be refused for {email email}, not with: <nil>"},
+		{name: "invalid.otherwise", reason: "nor refused for another reason",
+			fails: "an invalid user must be refused for {email email}"},
+		{name: "deadline", reason: "every call has a deadline of its own", least: figs{"ns/op": 1}},
 		{name: "deadline.none", reason: "other rows have none", fails: "no deadline of its own"},
-		{name: "headers", reason: "a token, a traceparent and a user agent are sent", least: map[string]float64{"sent-B/op": 1000}},
-		{name: "headers.unable", reason: "a protocol without headers", skipped: "rpcbench: rawtcp: dial: the protocol has no headers: unsupported operation"},
-		{name: "tls", reason: "both sides have TLS", least: map[string]float64{"ns/op": 1}},
+		{name: "headers", reason: "a token, a traceparent and a user agent are sent", least: figs{"sent-B/op": 1000}},
+		{name: "headers.unable", reason: "a protocol without headers",
+			skipped: "rpcbench: rawtcp: dial: the protocol has no headers: unsupported operation"},
+		{name: "tls", reason: "both sides have TLS", least: figs{"ns/op": 1}},
 		{name: "tls.none", reason: "other rows are in clear", fails: "the server is in clear"},
-		{name: "echo", reason: "the complex message goes both ways", least: map[string]float64{"sent-B/op": 400, "recv-B/op": 400}},
-		{name: "echo.empty", reason: "the empty message", least: map[string]float64{"sent-B/op": 1}},
-		{name: "echo.callers", reason: "several callers", least: map[string]float64{"req/s": 1, "sent-B/op": 400, "recv-B/op": 400}},
-		{name: "echo.unable", reason: "a stack that does not echo", skipped: "rpcbench: fake: echo: unsupported operation"},
-		{name: "echo.lossy", reason: "a stack that would lose digits", skipped: "rpcbench: httpjsoniter.fastest does not keep the complex message bit-equal"},
-		{name: "stream.bothways", reason: "one message each way on an open stream", least: map[string]float64{"ns/op": 1}, absent: []string{"ns/message"}},
-		{name: "stream.unable", reason: "HTTP/1.1 does not stream", skipped: "rpcbench: httpjson: streams: unsupported operation"},
-		{name: "cold", reason: "a connection for each op", least: map[string]float64{"ns/op": 1, "sent-B/op": 100}},
-		{name: "cold.tls", reason: "a handshake for each op", least: map[string]float64{"recv-B/op": 800}},
-		{name: "cold.warm", reason: "a client that keeps its connection is not cold", fails: "-20 connections inside the timed loop of 20 calls, against what is declared"},
-		{name: "link", reason: "an op waits for its reply: 4 ms", least: map[string]float64{"round-trips/op": 1, "ns/op": 4e6, "sent-B/op": 100, "recv-B/op": 100}},
-		{name: "link.cold", reason: "a dial, a handshake, an op", least: map[string]float64{"round-trips/op": 3, "ns/op": 12e6}},
-		{name: "link.heap", reason: "a client's buffers are billed, a link's of 64 kB are not", least: map[string]float64{"B/op": 1000}, most: map[string]float64{"B/op": 80_000}},
+		{name: "echo", reason: "the complex message goes both ways", least: figs{"sent-B/op": 400, "recv-B/op": 400}},
+		{name: "echo.empty", reason: "the empty message", least: figs{"sent-B/op": 1}},
+		{name: "echo.callers", reason: "several callers", least: figs{"req/s": 1, "sent-B/op": 400, "recv-B/op": 400}},
+		{name: "echo.unable", reason: "a stack that does not echo",
+			skipped: "rpcbench: fake: echo: unsupported operation"},
+		{name: "echo.lossy", reason: "a stack that would lose digits",
+			skipped: "rpcbench: httpjsoniter.fastest does not keep the complex message bit-equal"},
+		{name: "stream.bothways", reason: "one message each way on an open stream",
+			least: figs{"ns/op": 1}, absent: []string{"ns/message"}},
+		{name: "stream.unable", reason: "HTTP/1.1 does not stream",
+			skipped: "rpcbench: httpjson: streams: unsupported operation"},
+		{name: "cold", reason: "a connection for each op", least: figs{"ns/op": 1, "sent-B/op": 100}},
+		{name: "cold.tls", reason: "a handshake for each op", least: figs{"recv-B/op": 800}},
+		{name: "cold.warm", reason: "a client that keeps its connection is not cold",
+			fails: "-20 connections inside the timed loop of 20 calls, against what is declared"},
+		{name: "link", reason: "an op waits for its reply: 4 ms",
+			least: figs{"round-trips/op": 1, "ns/op": 4e6, "sent-B/op": 100, "recv-B/op": 100}},
+		{name: "link.cold", reason: "a dial, a handshake, an op", least: figs{"round-trips/op": 3, "ns/op": 12e6}},
+		{name: "link.heap", reason: "a client's buffers are billed, a link's of 64 kB are not",
+			least: figs{"B/op": 1000}, most: figs{"B/op": 80_000}},
 		{name: "link.unknown", reason: "a link that does not exist", fails: "5g"},
-		{name: "parallel", reason: "all callers call at a time", least: map[string]float64{"req/s": 1, "ns/op": 1, "cpu-ns/op": 0}, absent: []string{"cpu-share"}},
+		{name: "parallel", reason: "all callers call at a time",
+			least: figs{"req/s": 1, "ns/op": 1, "cpu-ns/op": 0}, absent: []string{"cpu-share"}},
 		{name: "parallel.none", reason: "nobody calls", fails: "0 callers: at least one is needed"},
 		{name: "parallel.error", reason: "one caller's error ends all", fails: ": broken"},
-		{name: "parallel.panic", reason: "as does one caller's panic", fails: "rpcbench: fake: panic: broken"},
-		{name: "parallel.hung", reason: "a server that falls silent", fails: "the call hung, so its fixture was closed"},
-		{name: "parallel.dials", reason: "connections more than declared", fails: "connections inside the timed loop of 20 calls, against what is declared"},
+		{name: "parallel.panic", reason: "as does one caller's panic", fails: "rpcbench: stub: panic: broken"},
+		{name: "parallel.hung", reason: "a server that falls silent",
+			fails: "the call hung, so its fixture was closed"},
+		{name: "parallel.dials", reason: "connections more than declared",
+			fails: "connections inside the timed loop of 20 calls, against what is declared"},
 	} {
 		t.Run(c.name+": "+c.reason, func(t *testing.T) {
-			out, err := child(t, "-test.bench=^BenchmarkScenarios$/^case="+c.name+"$", "-test.benchtime=20x", "-test.v")
-			rows, units := results(t, withoutLog(out))
-			switch {
-			case c.fails != "":
-				require.Error(t, err, out)
-				require.Contains(t, out, c.fails)
-				require.Empty(t, rows, out)
-				return
-			case c.skipped != "":
-				require.NoError(t, err, out)
-				require.Contains(t, out, c.skipped)
-				require.Empty(t, rows, out)
+			bench := "-test.bench=^BenchmarkScenarios$/^case=" + regexp.QuoteMeta(c.name) + "$"
+			args := []string{bench, "-test.benchtime=20x"}
+			if c.fails != "" || c.skipped != "" {
+				out, err := child(t, append(args, "-test.v")...)
+				require.Equal(t, c.fails != "", err != nil, out)
+				require.Contains(t, out, c.fails+c.skipped)
+				require.NotRegexp(t, ` ns/op`, out)
 				return
 			}
-			require.NoError(t, err, out)
-			require.Len(t, rows, 1, out)
+			row := figuresOf(t, args...)
 			for unit, least := range c.least {
-				got, ok := value(rows[0], unit)
 				if unit == "cpu-ns/op" && runtime.GOOS == "windows" {
 					continue
 				}
-				require.True(t, ok, "%s is missing in\n%s", unit, out)
-				require.GreaterOrEqual(t, got, least, unit)
+				require.GreaterOrEqual(t, row[unit], least, unit)
 			}
 			for unit, most := range c.most {
-				got, ok := value(rows[0], unit)
-				require.True(t, ok, "%s is missing in\n%s", unit, out)
-				require.LessOrEqual(t, got, most, unit)
+				require.Contains(t, row, unit)
+				require.LessOrEqual(t, row[unit], most, unit)
 			}
 			for _, unit := range c.absent {
-				_, ok := value(rows[0], unit)
-				require.False(t, ok, "%s stands in\n%s", unit, out)
-			}
-			for _, v := range rows[0].Values {
-				if !strings.Contains("sec/op B/op allocs/op", v.Unit) {
-					require.True(t, units[v.OrigUnit] || units[v.Unit], "no Unit line for %q", v.Unit)
-				}
+				require.NotContains(t, row, unit)
 			}
 		})
 	}
@@ -320,49 +322,26 @@ func TestScenarios(t *testing.T) {
 
 // TestBytesAreOfOneCall: HTTP/1.1 sends the same whoever calls, so every loop must count the same.
 func TestBytesAreOfOneCall(t *testing.T) {
-	out, err := child(t, "-test.bench=^BenchmarkScenarios$/^case=bytes", "-test.benchtime=20x")
-	require.NoError(t, err, out)
-	rows, _ := results(t, out)
-	require.Len(t, rows, 3, out)
+	rows, _ := figures(t, "-test.bench=^BenchmarkScenarios$/^case=bytes", "-test.benchtime=20x")
+	require.Len(t, rows, 3)
 	for _, unit := range []string{"sent-B/op", "recv-B/op"} {
-		want, ok := value(rows[0], unit)
-		require.True(t, ok, out)
-		require.Greater(t, want, 100.0, out)
-		for _, r := range rows[1:] {
-			got, ok := value(r, unit)
-			require.True(t, ok, out)
-			require.Equal(t, want, got, "%s\n%s", unit, out)
-		}
+		require.Greater(t, rows[0][unit], 100.0)
+		require.Equal(t, rows[0][unit], rows[1][unit])
+		require.Equal(t, rows[0][unit], rows[2][unit])
 	}
-}
-
-// withoutLog leaves the lines that are benchmark format: the rest of -test.v's output is not.
-func withoutLog(out string) string {
-	var kept strings.Builder
-	for line := range strings.Lines(out) {
-		fields := strings.Fields(line)
-		if strings.HasPrefix(line, "Unit ") || strings.HasPrefix(line, "Benchmark") && len(fields) > 3 {
-			kept.WriteString(line)
-		}
-	}
-	return kept.String()
 }
 
 // TestCPUShare: a stack that is bound by the machine's CPU has several times the share of one that waits.
 func TestCPUShare(t *testing.T) {
-	share := func(name string) (float64, bool) {
-		out, err := child(t, "-test.bench=^BenchmarkScenarios$/^case="+name+"$", "-test.benchtime=500x")
-		require.NoError(t, err, out)
-		rows, _ := results(t, out)
-		require.Len(t, rows, 1, out)
-		return value(rows[0], "cpu-share")
+	share := func(name string) float64 {
+		row := figuresOf(t, "-test.bench=^BenchmarkScenarios$/^case="+name+"$", "-test.benchtime=500x")
+		if _, known := row["cpu-share"]; !known && runtime.GOOS == "windows" {
+			t.Skip("the system doesn't tell")
+		}
+		return row["cpu-share"]
 	}
-	bound, known := share("parallel.bound")
-	if !known {
-		t.Skip("the system doesn't tell")
-	}
-	idle, known := share("parallel.idle")
-	require.True(t, known)
+	bound, idle := share("parallel.bound"), share("parallel.idle")
+	require.Positive(t, idle)
 	require.Greater(t, bound, 2*idle)
 	require.LessOrEqual(t, bound, 1.05)
 }

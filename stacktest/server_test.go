@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/corpus"
@@ -37,8 +36,8 @@ const (
 	knownCPU    = 500 * time.Microsecond
 )
 
-// elsewhereStacks are known to TestMain: a faultless one, two that show their faults only in a process of their own, and one whose
-// server's cost is known.
+// elsewhereStacks are known to TestMain: a faultless one, two that show their faults only in a process of their own,
+// and one whose server's cost is known.
 func elsewhereStacks() []rpcbench.Stack {
 	alone := os.Getenv("RPCBENCH_SERVER") != ""
 	var served atomic.Int64
@@ -93,95 +92,86 @@ func sly() rpcbench.Stack {
 // runElsewhere runs the rows of a stack with the flag.
 func runElsewhere(t *testing.T, stack, server string) (output string, err error) {
 	t.Helper()
-	return child(t, "-test.bench=^BenchmarkElsewhere$/^stack="+stack+"$", "-test.benchtime=500x", "-server="+server)
+	return child(t, elsewhereArgs(stack, server)...)
 }
 
-// TestServerElsewhere: with the server in another process a row's figures are the client's, and the server's stand beside
-// them.
+// runsElsewhere are the figures of its only row.
+func runsElsewhere(t *testing.T, stack, server string) map[string]float64 {
+	t.Helper()
+	return figuresOf(t, elsewhereArgs(stack, server)...)
+}
+
+func elsewhereArgs(stack, server string) []string {
+	bench := "-test.bench=^BenchmarkElsewhere$/^stack=" + stack + "$"
+	return []string{bench, "-test.benchtime=500x", "-server=" + server}
+}
+
+// TestServerElsewhere: with the server in another process a row's figures are the client's, and the server's stand
+// beside them.
 func TestServerElsewhere(t *testing.T) {
-	row := func(stack, server string) *benchfmt.Result {
-		out, err := runElsewhere(t, stack, server)
-		require.NoError(t, err, out)
-		rows, units := results(t, out)
-		require.Len(t, rows, 1, out)
-		for _, v := range rows[0].Values {
-			custom := !strings.Contains("sec/op B/op allocs/op", v.Unit)
-			require.Equal(t, custom, units[v.OrigUnit] || units[v.Unit], "a Unit line for %q, exactly if testing doesn't know it", v.Unit)
-		}
-		return rows[0]
-	}
-	get := func(r *benchfmt.Result, unit string) float64 {
-		v, ok := value(r, unit)
-		require.True(t, ok, "%s is missing", unit)
-		return v
-	}
-	here := row("fake", "")
-	for _, v := range here.Values {
-		require.NotContains(t, v.Unit, "server")
-	}
-	require.Empty(t, here.GetConfig("server"))
+	here := runsElsewhere(t, "fake", "")
+	require.NotContains(t, here, "server-B/op")
 	remote := Start(t, fake{}.stack(), rpcbench.Config{})
-	for server, keys := range map[string]map[string]string{
-		"process":             {"server": "process", "proved": ""},
-		"fake=" + remote.Addr: {"server": "remote", "proved": "no"},
+	for server, keys := range map[string]string{
+		"":                    "",
+		"process":             "server: process\n",
+		"fake=" + remote.Addr: "server: remote\nproved: no\n",
 	} {
-		there := row("fake", server)
+		p := &placement{where: server}
+		var header strings.Builder
+		p.printHeader(&header)
+		require.True(t, strings.HasPrefix(header.String(), keys+"cores: "), "rows of other places are not compared")
+		if server == "" {
+			continue
+		}
+		there := runsElsewhere(t, "fake", server)
 		for _, unit := range []string{"B/op", "allocs/op"} {
-			both, client := get(here, unit), get(there, unit)
-			require.Less(t, client, both, "%s of the client alone", unit)
-			require.Positive(t, client, unit)
-			if server == "process" {
-				require.Less(t, get(there, "server-"+unit), both, "%s of the server alone", unit)
-				require.Positive(t, get(there, "server-"+unit), unit)
+			require.Less(t, there[unit], here[unit], "%s of the client alone", unit)
+			require.Positive(t, there[unit], unit)
+			if server == childProcess {
+				require.Less(t, there["server-"+unit], here[unit], "%s of the server alone", unit)
+				require.Positive(t, there["server-"+unit], unit)
 			}
 		}
 		if _, known := cpu.Time(); known {
-			require.Positive(t, get(there, "cpu-ns/op"))
-			require.True(t, server != "process" || get(there, "server-cpu-ns/op") > 0)
+			require.Positive(t, there["cpu-ns/op"])
+			require.True(t, server != childProcess || there["server-cpu-ns/op"] > 0)
 		}
-		for _, v := range there.Values {
-			require.True(t, server == "process" || !strings.Contains(v.Unit, "server"), "%s of a server that is no child", v.Unit)
+		if server != childProcess {
+			require.NotContains(t, there, "server-B/op", "of a server that is no child")
 		}
 		for _, unit := range []string{"sent-B/op", "recv-B/op"} {
-			require.Equal(t, get(here, unit), get(there, unit), "%s: the same calls", unit)
-		}
-		for key, want := range keys {
-			require.Equal(t, want, there.GetConfig(key), "rows of other places can't be compared by mistake")
+			require.Equal(t, here[unit], there[unit], "%s: the same calls", unit)
 		}
 	}
 }
 
 // TestServersCost: what a call is known to cost the server is what the row says.
 func TestServersCost(t *testing.T) {
-	figure := func(stack, unit string) float64 {
-		out, err := runElsewhere(t, stack, childProcess)
-		require.NoError(t, err, out)
-		rows, _ := results(t, out)
-		require.Len(t, rows, 1, out)
-		v, ok := value(rows[0], unit)
-		require.True(t, ok, "%s is missing", unit)
-		return v
-	}
-	require.InDelta(t, knownAllocs, figure("costly", "server-allocs/op")-figure("fake", "server-allocs/op"), 10)
+	costly, rest := runsElsewhere(t, "costly", childProcess), runsElsewhere(t, "fake", childProcess)
+	require.InDelta(t, knownAllocs, costly["server-allocs/op"]-rest["server-allocs/op"], 10)
 	if _, known := cpu.Time(); !known {
 		t.Skip("the system doesn't tell CPU time")
 	}
-	cost, rest := figure("costly", "server-cpu-ns/op"), figure("fake", "server-cpu-ns/op")
-	require.GreaterOrEqual(t, cost, 0.99*float64(knownCPU))
-	require.LessOrEqual(t, cost, 1.6*float64(knownCPU)+3*rest, "beside what the server needs without it, on a machine that may be three times as slow by now")
+	const unit = "server-cpu-ns/op"
+	require.GreaterOrEqual(t, costly[unit], 0.99*float64(knownCPU))
+	require.LessOrEqual(t, costly[unit], 1.6*float64(knownCPU)+3*rest[unit],
+		"beside what the server needs without it, on a machine that may be three times as slow by now")
 }
 
-// What goes wrong with a server elsewhere is one clear line, there is no row, and no process is left: child waits for all
-// who hold its standard output and error.
+// What goes wrong with a server elsewhere is one clear line, there is no row, and no process is left: child waits for
+// all who hold its standard output and error.
 func TestBrokenServerElsewhereHasNoRow(t *testing.T) {
+	const unavailable = "rpcbench: fake: connect: rpcbench: unavailable: "
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, nobody.Close())
 	for _, c := range []struct{ why, stack, server, want string }{
-		{"it dies, and the next row has another", "(mortal|fake)", "process", "rpcbench: mortal: close: server process: exit status 3"},
+		{"it dies, and the next row has another", "(mortal|fake)", "process",
+			"rpcbench: mortal: close: server process: exit status 3"},
 		{"it leaves goroutines", "leaking", "process", "rpcbench: leaking: close: server process: exit status 1"},
-		{"nobody listens", "fake", "fake=" + nobody.Addr().String(), "rpcbench: -server: fake=" + nobody.Addr().String() + ": rpcbench: fake: connect: rpcbench: unavailable: "},
-		{"another stack's server", "fake", "fake=" + Start(t, rawtcp.New(), rpcbench.Config{}).Addr, ": rpcbench: fake: connect: rpcbench: unavailable: "},
+		{"nobody listens", "fake", "fake=" + nobody.Addr().String(), unavailable},
+		{"another stack's server", "fake", "fake=" + Start(t, rawtcp.New(), rpcbench.Config{}).Addr, unavailable},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			if c.stack == "leaking" && testing.Short() {
@@ -206,23 +196,25 @@ func TestBrokenServerElsewhereHasNoRow(t *testing.T) {
 func TestServersStackIsUnknown(t *testing.T) {
 	out, err := child(t, "-test.bench=^BenchmarkHarness$", "-test.benchtime=1x", "-server=process")
 	require.Error(t, err)
-	require.Contains(t, out, `rpcbench: stub: server process: TestMain does not name the stack "stub": stacktest.Main takes stacks`)
+	require.Contains(t, out,
+		`rpcbench: stub: server process: TestMain does not name the stack "stub": stacktest.Main takes stacks`)
 }
 
 func TestWrongServerFlag(t *testing.T) {
 	for why, value := range map[string]string{
-		"a word": "nonsense", "a misspelt word": "Process", "no stack": "127.0.0.1:http", "no address": "fake=", "a stack that is not here": "stub=127.0.0.1:http",
-		"work injected by name": "fake+garbage=10000000000", "nothing after a comma": "fake=" + Start(t, fake{}.stack(), rpcbench.Config{}).Addr + ",",
+		"a word": "nonsense", "a misspelt word": "Process", "no stack": "127.0.0.1:http", "no address": "fake=",
+		"a stack that is not here": "stub=127.0.0.1:http", "work injected by name": "fake+garbage=10000000000",
+		"nothing after a comma": "fake=127.0.0.1:http,",
 	} {
 		t.Run(why, func(t *testing.T) {
 			out, err := child(t, "-test.bench=.", "-server="+value)
 			require.EqualError(t, err, "exit status 2")
-			require.Regexp(t, `^rpcbench: -server: ".*" is neither process nor stack=host:port, as rpcbench serve prints it, each stack once\n$`, out)
+			require.Regexp(t, `^rpcbench: -server: ".*" is neither process nor stack=host:port, `+
+				`as rpcbench serve prints it, each stack once\n$`, out)
 		})
 	}
 	p := &placement{where: childProcess}
-	require.EqualError(t, p.open(nil),
-		"rpcbench: TestMain does not name the stacks that -server and -processes need: stacktest.Main(m, mystack.New())")
+	require.ErrorContains(t, p.open(nil), "TestMain does not name the stacks that -server and -processes need")
 }
 
 // TestRowsThatAServerElsewhereLacks are skipped: they would have their server here, below a key that is not theirs.

@@ -47,40 +47,36 @@ func orFail(tb testing.TB, name string, err error) {
 	}
 }
 
-// Conformance runs the suite over a stack, in clear and with TLS: docs/suite.md lists the checks. Each is a subtest, bounded in time, and
-// skipped with the reason where it does not apply. With -short two things are skipped: TLS for a stack that compresses, since gzip is
-// slow under the race detector, and the check of patience, which takes five seconds. Conformance must not run in parallel with
-// anything: some checks read the process's allocation profile, one its goroutines.
+// Conformance runs the suite over a stack, in clear and with TLS: docs/suite.md says what each check proves. Each is a
+// subtest, bounded in time, and skipped with the reason where it does not apply. With -short two things are skipped:
+// TLS for a stack that compresses, since gzip is slow under the race detector, and the check of patience, which takes
+// five seconds. Conformance must not run in parallel with anything: some checks read the process's allocation profile,
+// one its goroutines.
 func Conformance(t *testing.T, stack rpcbench.Stack) {
-	patience := func() error { return conform.Skip("takes five seconds") }
-	if !testing.Short() {
-		patience = conform.Patience(conform.Subject{Stack: stack}, 5*time.Second) // meanwhile the other checks run
-		defer func() { _ = patience() }()                                         // also if -run leaves the check out
-	}
-	for _, mode := range []struct {
-		name string
-		tls  bool
-	}{{"clear", false}, {"tls", true}} {
-		t.Run(mode.name, func(t *testing.T) {
-			if mode.tls && testing.Short() && stack.Traits.Compression != "" {
+	for _, mode := range []string{"clear", "tls"} {
+		t.Run(mode, func(t *testing.T) {
+			tls := mode == "tls"
+			subject := conform.Subject{Stack: stack, TLS: tls}
+			if !testing.Short() {
+				subject.Wait = 5 * time.Second
+			} else if tls && stack.Traits.Compression != "" {
 				t.Skip("takes long under the race detector")
 			}
 			for _, c := range conform.Checks() {
-				if !mode.tls || !c.ClearOnly {
-					t.Run(c.Name, func(t *testing.T) { report(t, c.Proves, c.Run(conform.Subject{Stack: stack, TLS: mode.tls})) })
+				if !tls || !c.ClearOnly {
+					t.Run(c.Name, func(t *testing.T) { report(t, c.Run(subject)) })
 				}
 			}
 		})
 	}
-	t.Run("clear/patience", func(t *testing.T) { report(t, conform.Patient, patience()) })
 }
 
-func report(t *testing.T, proves string, err error) {
+func report(t *testing.T, err error) {
 	t.Helper()
 	if why, ok := errors.AsType[conform.Skip](err); ok {
 		t.Skip(string(why))
 	}
 	if err != nil {
-		t.Errorf("%v\nThe check proves: %s", err, proves)
+		t.Errorf("%v\nrpcbench's docs/suite.md says what the check proves.", err)
 	}
 }

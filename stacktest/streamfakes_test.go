@@ -109,61 +109,69 @@ func TestStreamFakesFail(t *testing.T) {
 	}{
 		{"no fault", fakeStreams{}, ""},
 		{"replies that nobody compares", fakeStreams{call: just(forgiving("wrong reply"))}, "changed stream replies"},
-		{"a user answered in the client", fakeStreams{call: func(_ *fakeStream, u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
-			call, _ := inProcess{}.Prepare(u)
-			return call
-		}}, "streams"},
-		{"a request for each user", fakeStreams{call: func(s *fakeStream, u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
-			call, _ := s.client.Prepare(u)
-			return func(ctx context.Context) error {
-				if s.ended {
-					return &rpcbench.Error{Code: rpcbench.Unavailable}
+		{"a user answered in the client",
+			fakeStreams{call: func(_ *fakeStream, u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
+				call, _ := inProcess{}.Prepare(u)
+				return call
+			}}, "streams"},
+		{"a request for each user",
+			fakeStreams{call: func(s *fakeStream, u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
+				call, _ := s.client.Prepare(u)
+				return func(ctx context.Context) error {
+					if s.ended {
+						return &rpcbench.Error{Code: rpcbench.Unavailable}
+					}
+					return call(ctx)
 				}
-				return call(ctx)
-			}
-		}, close: func(s *fakeStream) error {
-			s.ended = true
-			return s.Stream.Close()
-		}}, "streams"},
-		{"a Call that sends although its context is done", fakeStreams{call: just(func(real rpcbench.Call) rpcbench.Call {
-			return func(context.Context) error { return real(context.Background()) }
-		})}, "streams"},
-		{"a Call that ends the stream because its own context is done", fakeStreams{call: func(s *fakeStream, _ rpcbench.User, real rpcbench.Call) rpcbench.Call {
-			return func(ctx context.Context) error {
-				if ctx.Err() != nil {
-					_ = s.Stream.Close()
+			}, close: func(s *fakeStream) error {
+				s.ended = true
+				return s.Stream.Close()
+			}}, "streams"},
+		{"a Call that sends although its context is done",
+			fakeStreams{call: just(func(real rpcbench.Call) rpcbench.Call {
+				return func(context.Context) error { return real(context.Background()) }
+			})}, "streams"},
+		{"a Call that ends the stream because its own context is done",
+			fakeStreams{call: func(s *fakeStream, _ rpcbench.User, real rpcbench.Call) rpcbench.Call {
+				return func(ctx context.Context) error {
+					if ctx.Err() != nil {
+						_ = s.Stream.Close()
+					}
+					return real(ctx)
 				}
-				return real(ctx)
-			}
-		}}, "streams"},
-		{"a connection for each stream", fakeStreams{open: func(c *fakeStreamer, ctx context.Context) (rpcbench.Stream, error) {
-			own, err := c.another()
-			if err != nil {
-				return nil, err
-			}
-			c.others = append(c.others, own)
-			return own.(rpcbench.Streamer).OpenStream(ctx)
-		}}, "streams"},
-		{"all streams on one connection", fakeStreams{open: func(c *fakeStreamer, ctx context.Context) (rpcbench.Stream, error) {
-			s, err := c.Streamer.OpenStream(ctx)
-			_, _ = c.Client.Prepare(corpus.Sample(0, 0)) // the next one is the first again
-			return s, err
-		}}, "streams"},
+			}}, "streams"},
+		{"a connection for each stream",
+			fakeStreams{open: func(c *fakeStreamer, ctx context.Context) (rpcbench.Stream, error) {
+				own, err := c.another()
+				if err != nil {
+					return nil, err
+				}
+				c.others = append(c.others, own)
+				return own.(rpcbench.Streamer).OpenStream(ctx)
+			}}, "streams"},
+		{"all streams on one connection",
+			fakeStreams{open: func(c *fakeStreamer, ctx context.Context) (rpcbench.Stream, error) {
+				s, err := c.Streamer.OpenStream(ctx)
+				_, _ = c.Client.Prepare(corpus.Sample(0, 0)) // the next one is the first again
+				return s, err
+			}}, "streams"},
 		{"a stream that Close leaves open", fakeStreams{close: func(*fakeStream) error { return nil }}, "streams"},
-		{"a stream that outlives its context", fakeStreams{open: func(c *fakeStreamer, ctx context.Context) (rpcbench.Stream, error) {
-			return c.Streamer.OpenStream(context.WithoutCancel(ctx))
-		}}, "ended streams"},
-		{"a stream that is opened again when it has ended", fakeStreams{call: func(s *fakeStream, u rpcbench.User, real rpcbench.Call) rpcbench.Call {
-			return func(ctx context.Context) error {
-				if s.ended {
-					again, _ := s.client.Streamer.OpenStream(s.ctx)
-					real, _ = again.Prepare(u)
+		{"a stream that outlives its context",
+			fakeStreams{open: func(c *fakeStreamer, ctx context.Context) (rpcbench.Stream, error) {
+				return c.Streamer.OpenStream(context.WithoutCancel(ctx))
+			}}, "ended streams"},
+		{"a stream that is opened again when it has ended",
+			fakeStreams{call: func(s *fakeStream, u rpcbench.User, real rpcbench.Call) rpcbench.Call {
+				return func(ctx context.Context) error {
+					if s.ended {
+						again, _ := s.client.Streamer.OpenStream(s.ctx)
+						real, _ = again.Prepare(u)
+					}
+					err := real(ctx)
+					s.ended = err != nil
+					return err
 				}
-				err := real(ctx)
-				s.ended = err != nil
-				return err
-			}
-		}}, "ended streams"},
+			}}, "ended streams"},
 		{"errors counted as success", fakeStreams{call: just(forgiving("rpcbench"))}, "ended streams"},
 		{"an error without its violations", fakeStreams{call: just(func(real rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {

@@ -19,20 +19,17 @@ import (
 )
 
 // BenchmarkVersus tells how many times as long a call takes on each contestant as on base, from slices taken in turn
-// inside one process (docs/method.md). One op is a block: a slice of the base, of its copy and of the contestant. So -benchtime
-// is what each row is given, 1 s by default and 6 s for a verdict; -benchtime=130x is a number of blocks. There is a row per stack with
+// inside one process (docs/method.md). One op is a block: a slice of the base, of its copy and of the contestant. So
+// -benchtime is what each row is given, 1 s by default and 6 s for a verdict; -benchtime=130x is a number of blocks.
 //
-//	ns/op, cpu-ns/op               of a call: medians over blocks
-//	B/op, allocs/op                of client and server together, from a pass of their own
-//	base-ratio, base-ratio-lo, -hi the median ratio to base and its interval; those of all rows hold together at 95 %
-//	noise-floor-%                  how far the interval of the base against its own copy reaches from 1: ignore smaller differences
-//	seed                           of the order of the slices
+// There is a row per stack. ns/op and cpu-ns/op are medians over blocks, B/op and allocs/op are from a pass of their
+// own. base-ratio is the median ratio to base, base-ratio-lo and -hi its interval; those of all rows hold together at
+// 95 %. The base's own row has aa-ratio in its place, against its copy. noise-floor-% is how far that interval reaches
+// from 1: ignore smaller differences. seed is of the order of the slices.
 //
-// and one for base, with aa-ratio, aa-ratio-lo and aa-ratio-hi, the base against its copy, in place of base-ratio.
-//
-// With -processes 16 each row is measured in that many processes, one after the other, and its intervals are made of one ratio per
-// process: another run's ratio should lie in them. One op is then a process, of ten blocks or more. The row also has base-moved-%, how
-// far the base's ns/op moved between processes, and a log line has the verdict.
+// With -processes 16 each row is measured in that many processes, one after the other, and its intervals are made of
+// one ratio per process: another run's ratio should lie in them. One op is then a process, of ten blocks or more.
+// base-moved-% is how far the base's ns/op moved between processes, and a log line has the verdict.
 //
 // Ratios are absent where -benchtime asks for too few blocks. With -server the benchmark is skipped.
 func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.Stack) {
@@ -117,7 +114,8 @@ func benchtime() time.Duration {
 	return d
 }
 
-// measureApart measures a row in children, one after the other. A signal ends this process, after what is measured is printed.
+// measureApart measures a row in children, one after the other. A signal ends this process, after what is measured is
+// printed.
 func measureApart(b *testing.B, level float64, seed uint64, stacks []rpcbench.Stack) (again, arm versus.Figures) {
 	b.Helper()
 	ctx, stop := signal.NotifyContext(b.Context(), os.Interrupt, syscall.SIGTERM)
@@ -133,7 +131,8 @@ func measureApart(b *testing.B, level float64, seed uint64, stacks []rpcbench.St
 	var records []timing.Record
 	said := func() string {
 		i := versus.Read(records, last, level).Ratio
-		said := fmt.Sprintf("rpcbench: versus: in %d processes %s took %.4f times as long as %s", len(records), spec.Arms[last], i.Median, spec.Arms[0])
+		said := fmt.Sprintf("rpcbench: versus: in %d processes %s took %.4f times as long as %s",
+			len(records), spec.Arms[last], i.Median, spec.Arms[0])
 		if len(records) >= versus.Fewest {
 			said += fmt.Sprintf(", %.1f %% interval %.4f–%.4f", 100*level, i.Lo, i.Hi)
 		}

@@ -2,7 +2,6 @@ package stacktest
 
 import (
 	"errors"
-	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -57,9 +56,7 @@ func work(takes time.Duration, garbage int) {
 
 // BenchmarkDuel is for the tests below, which run it in child processes.
 func BenchmarkDuel(b *testing.B) {
-	if os.Getenv(inChild) == "" {
-		b.Skip("run by the tests of BenchmarkVersus")
-	}
+	forChildren(b)
 	base, twice := busy("base", 20*time.Microsecond), busy("twice", 40*time.Microsecond)
 	b.Run("case=well", func(b *testing.B) { BenchmarkVersus(b, base, twice) })
 	b.Run("case=dying", func(b *testing.B) { BenchmarkVersus(b, base, twice, dying("dying")) })
@@ -75,66 +72,46 @@ func BenchmarkDuel(b *testing.B) {
 }
 
 func TestVersusRows(t *testing.T) {
-	out, err := child(t, "-test.bench=^BenchmarkDuel$/^case=well$", "-test.benchtime=9x", "-test.cpu=1,2", "-test.count=2", "-test.benchmem")
-	require.NoError(t, err, out)
-	rows, units := results(t, out)
-	require.Len(t, rows, 8, "two stacks, measured twice for each of two GOMAXPROCS\n%s", out)
+	rows, names := figures(t, "-test.bench=^BenchmarkDuel$/^case=well$", "-test.benchtime=9x", "-test.cpu=1,2",
+		"-test.count=2", "-test.benchmem")
+	require.Len(t, rows, 8, "two stacks, measured twice for each of two GOMAXPROCS")
 	seeds := map[float64]bool{}
-	for _, row := range rows {
-		must := func(unit string) float64 {
-			v, ok := value(row, unit)
-			require.True(t, ok, "%s is missing in\n%s", unit, out)
-			return v
+	for i, row := range rows {
+		require.GreaterOrEqual(t, row["B/op"], float64(64<<10), "not the false 0 of a row that only reports")
+		require.Positive(t, row["allocs/op"])
+		require.Positive(t, row["cpu-ns/op"])
+		require.Contains(t, row, "seed")
+		seeds[row["seed"]] = true
+		unit, least := "base-ratio", 40_000.0
+		if strings.Contains(names[i], "stack=base") {
+			unit, least = "aa-ratio", 20_000.0
+			floor := 100 * (max(row["aa-ratio-hi"], 1/row["aa-ratio-lo"]) - 1)
+			require.InDelta(t, floor, row["noise-floor-%"], 0.0006*(100+floor), "both printed with four digits")
 		}
-		name := string(row.Name.Full())
-		for _, v := range row.Values {
-			custom := !strings.Contains("sec/op B/op allocs/op", v.Unit)
-			require.Equal(t, custom, units[v.OrigUnit] || units[v.Unit], "a Unit line for %q, exactly if testing doesn't know it", v.Unit)
-		}
-		require.GreaterOrEqual(t, must("B/op"), float64(64<<10), "not the false 0 of a row that only reports")
-		require.Positive(t, must("allocs/op"))
-		require.Positive(t, must("cpu-ns/op"))
-		seeds[must("seed")] = true
-		if strings.Contains(name, "stack=base") {
-			require.LessOrEqual(t, must("aa-ratio-lo"), must("aa-ratio"))
-			require.LessOrEqual(t, must("aa-ratio"), must("aa-ratio-hi"))
-			floor := 100 * (max(must("aa-ratio-hi"), 1/must("aa-ratio-lo")) - 1)
-			require.InDelta(t, floor, must("noise-floor-%"), 0.0006*(100+floor), "both printed with four digits")
-			require.GreaterOrEqual(t, must("ns/op"), 20_000.0)
-			continue
-		}
-		require.Contains(t, name, "stack=twice")
-		require.Positive(t, must("noise-floor-%"))
-		require.LessOrEqual(t, must("base-ratio-lo"), must("base-ratio"))
-		require.LessOrEqual(t, must("base-ratio"), must("base-ratio-hi"))
-		require.GreaterOrEqual(t, must("ns/op"), 40_000.0)
+		require.Positive(t, row["noise-floor-%"])
+		require.Positive(t, row[unit+"-lo"])
+		require.LessOrEqual(t, row[unit+"-lo"], row[unit])
+		require.LessOrEqual(t, row[unit], row[unit+"-hi"])
+		require.GreaterOrEqual(t, row["ns/op"], least)
 	}
-	require.Greater(t, len(seeds), 6, "each row has measured anew\n%s", out)
+	require.Greater(t, len(seeds), 6, "each row has measured anew")
 }
 
 func TestVersusHasNoRatioWithoutAnInterval(t *testing.T) {
-	out, err := child(t, "-test.bench=^BenchmarkDuel$/^case=well$", "-test.benchtime=1x")
-	require.NoError(t, err, out)
-	rows, _ := results(t, out)
+	rows, _ := figures(t, "-test.bench=^BenchmarkDuel$/^case=well$", "-test.benchtime=1x")
 	require.Len(t, rows, 2)
 	for _, row := range rows {
-		_, ok := value(row, "ns/op")
-		require.True(t, ok)
+		require.Contains(t, row, "ns/op")
 		for _, unit := range []string{"base-ratio", "aa-ratio", "noise-floor-%"} {
-			_, ok := value(row, unit)
-			require.False(t, ok, "%s of one block in\n%s", unit, out)
+			require.NotContains(t, row, unit, "of one block")
 		}
 	}
 }
 
 // TestVersusWaitsForAnInterval: a time too short for an interval is exceeded.
 func TestVersusWaitsForAnInterval(t *testing.T) {
-	out, err := child(t, "-test.bench=^BenchmarkDuel$/^case=well$/^stack=twice$", "-test.benchtime=1ms")
-	require.NoError(t, err, out)
-	rows, _ := results(t, out)
-	require.Len(t, rows, 1)
-	_, ok := value(rows[0], "base-ratio-lo")
-	require.True(t, ok, out)
+	row := figuresOf(t, "-test.bench=^BenchmarkDuel$/^case=well$/^stack=twice$", "-test.benchtime=1ms")
+	require.Contains(t, row, "base-ratio-lo")
 }
 
 func TestVersusKeepsWhatItMeasured(t *testing.T) {
