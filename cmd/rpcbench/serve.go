@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
@@ -20,10 +22,11 @@ import (
 	"github.com/rpcbench/rpcbench/internal/roster"
 )
 
+const grace = 5 * time.Second // for calls under way when the command is told to end
+
 func serveCommand(stdout io.Writer) command {
 	return command{
-		name: "serve", args: " [stack...]", does: "Serve stacks to any client, each on a port of its own",
-		example: "rpcbench serve -port 8080 httpjson grpcprotobuf",
+		name: "serve", args: " [stack...]", does: "Serve stacks to any client, each on a port of its own", example: "rpcbench serve -port 8080 httpjson grpcprotobuf",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			addr := f.String("addr", "127.0.0.1", "`host` to listen on")
 			port := f.Uint("port", 0, "`port` of the first stack, each later one having the next; 0 is any free ones")
@@ -46,6 +49,10 @@ func serveCommand(stdout io.Writer) command {
 
 // serve prints the value of -server and a command line per stack, and ends all servers when ctx does.
 func serve(ctx context.Context, stdout io.Writer, host string, port uint, stacks []api.Stack) error {
+	var all sync.WaitGroup
+	defer all.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var servers, lines []string
 	for _, stack := range stacks {
 		f, err := child.Alone(ctx, forPeople(stack), api.Config{Addr: net.JoinHostPort(host, strconv.Itoa(int(port)))})
@@ -55,7 +62,10 @@ func serve(ctx context.Context, stdout io.Writer, host string, port uint, stacks
 		case err != nil:
 			return err
 		}
-		defer f.Close()
+		all.Go(func() {
+			<-ctx.Done()
+			_ = f.Close()
+		})
 		if port > 0 {
 			port++
 		}
@@ -67,15 +77,18 @@ func serve(ctx context.Context, stdout io.Writer, host string, port uint, stacks
 	return nil
 }
 
-// forPeople is stack whose server, if it speaks gRPC, describes its services and its health.
+// forPeople is stack whose server ends gracefully and, if it speaks gRPC, describes its services and its health.
 func forPeople(stack api.Stack) api.Stack {
 	server := stack.Server
 	stack.Server = func(config api.ServerConfig) (api.Server, error) {
 		s, err := server(config)
-		if err == nil && strings.HasPrefix(stack.Protocol, "grpc/") {
+		if err != nil {
+			return nil, err
+		}
+		if strings.HasPrefix(stack.Protocol, "grpc/") {
 			describe(s)
 		}
-		return s, err
+		return graceful{s}, nil
 	}
 	return stack
 }
@@ -86,11 +99,10 @@ func describe(server api.Server) {
 	if s, ok := target.(interface{ HTTPHandler() http.Handler }); ok {
 		target = s.HTTPHandler()
 	}
-	if mux, ok := target.(*http.ServeMux); ok { // connect's, which has no such services: grpc-go's server answers
+	if mux, ok := target.(*http.ServeMux); ok { // connect's: it has no such services, so a server of grpc-go answers beside it
 		beside := grpc.NewServer()
 		beside.RegisterService(&grpc.ServiceDesc{ServiceName: userService}, nil)
-		for _, service := range []string{"grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection",
-			"grpc.health.v1.Health"} {
+		for _, service := range []string{"grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection", "grpc.health.v1.Health"} {
 			mux.Handle("/"+service+"/", beside)
 		}
 		target = beside
@@ -98,6 +110,22 @@ func describe(server api.Server) {
 	s := target.(reflection.GRPCServer)
 	grpc_health_v1.RegisterHealthServer(s, health.NewServer())
 	reflection.Register(s)
+}
+
+// graceful lets the calls under way end before it closes, where the library can.
+type graceful struct{ api.Server }
+
+func (s graceful) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	switch g := s.Server.(type) {
+	case interface{ GracefulStop() }:
+		defer context.AfterFunc(ctx, func() { _ = s.Server.Close() })()
+		g.GracefulStop()
+	case interface{ Shutdown(context.Context) error }:
+		_ = g.Shutdown(ctx)
+	}
+	return s.Server.Close()
 }
 
 const userService = "rpcbench.user.v1.UserService"
@@ -126,7 +154,6 @@ func commandLine(stack api.Stack, addr string) string {
 	if !ok { // connect's servers answer JSON whatever their own client speaks
 		line = "CURL -H 'Content-Type: application/json' -d JSON http://ADDR/SERVICE/CreateUser"
 	}
-	return strings.NewReplacer("POST-BINARY", curl+" --data-binary @- --output - -H 'Content-Type: application",
-		"CURL", curl, "JSON", `'{"email":"ann@example.com","name":"Anna","password":"secret"}'`,
-		"ADDR", addr, "SERVICE", userService).Replace(line)
+	return strings.NewReplacer("POST-BINARY", curl+" --data-binary @- --output - -H 'Content-Type: application", "CURL", curl,
+		"JSON", `'{"email":"ann@example.com","name":"Anna","password":"secret"}'`, "ADDR", addr, "SERVICE", userService).Replace(line)
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -20,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	api "github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/roster"
 )
 
@@ -82,7 +85,7 @@ func TestServe(t *testing.T) {
 			require.Contains(t, command, " "+addr+" rpcbench.user.v1.UserService/CreateUser")
 		case missing == nil:
 			command = strings.TrimSuffix(command, " | od -c")
-			out, _ := exec.CommandContext(t.Context(), "sh", "-c", command).Output() // of bare TCP curl sees no end
+			out, _ := exec.CommandContext(t.Context(), "sh", "-c", command).Output() // over bare TCP curl waits until it may no longer
 			require.Contains(t, string(out), api.UserID, command)
 		}
 	}
@@ -100,9 +103,9 @@ func TestServeRefuses(t *testing.T) {
 		want string
 	}{
 		{"an unknown stack", []string{"httpjsno"}, `rpcbench: serve: rpcbench: unknown stack "httpjsno": the stacks are `},
+		{"what calibrate injects is nothing for a network", []string{"grpcprotobuf+garbage=10000000000"}, `unknown stack "grpcprotobuf+garbage=10000000000"`},
 		{"work injected by name", []string{"grpcprotobuf+work=24h"}, `unknown stack "grpcprotobuf+work=24h"`},
-		{"more stacks than ports", []string{"-port", "65535", "httpjson", "rawtcp"},
-			"rpcbench: serve: -port 65535: there are no 2 ports from there"},
+		{"more stacks than ports", []string{"-port", "65535", "httpjson", "rawtcp"}, "rpcbench: serve: -port 65535: there are no 2 ports from there"},
 		{"an address with a port", []string{"-addr", "127.0.0.1:http", "rawtcp"}, "rpcbench: rawtcp: listen: "},
 	} {
 		t.Run(c.why, func(t *testing.T) {
@@ -182,6 +185,71 @@ func TestServeDescribesGRPC(t *testing.T) {
 	require.Equal(t, 7, described)
 }
 
+// What is under way when the command is told to end has its answer.
+func TestServeEndsGracefully(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	addrs, _, end := served(t, "httpjson", "grpcprotobuf", "grpcservehttp", "connectrpc.grpc")
+
+	post, err := net.Dial("tcp", addrs["httpjson"])
+	require.NoError(t, err)
+	defer post.Close()
+	const body = `{"email":"ann@example.com","name":"Anna","password":"secret"}`
+	_, err = fmt.Fprintf(post, "POST /users HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body))
+	require.NoError(t, err)
+	reader := bufio.NewReader(post)
+	line, err := reader.ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "HTTP/1.1 100 Continue\r\n", line, "the handler waits for the body")
+
+	var streams []api.Stream
+	calls := map[string]api.Call{}
+	for _, name := range []string{"grpcprotobuf", "grpcservehttp", "connectrpc.grpc"} {
+		stacks, err := roster.Find(name)
+		require.NoError(t, err)
+		f, err := api.Start(t.Context(), stacks[0], api.Config{Server: addrs[name]})
+		require.NoError(t, err)
+		defer f.Close()
+		stream, err := f.Client.(api.Streamer).OpenStream(t.Context())
+		require.NoError(t, err)
+		streams = append(streams, stream)
+		calls[name], err = stream.Prepare(corpus.Sample(0, 0))
+		require.NoError(t, err)
+		require.NoError(t, calls[name](t.Context()))
+	}
+
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		end()
+	}()
+	for _, addr := range addrs {
+		for {
+			conn, err := net.Dial("tcp", addr)
+			if err != nil {
+				break
+			}
+			require.NoError(t, conn.Close())
+		}
+	}
+	_, err = io.WriteString(post, body)
+	require.NoError(t, err)
+	reply, err := io.ReadAll(reader)
+	require.NoError(t, err)
+	require.Contains(t, string(reply), api.UserID)
+	for name, call := range calls {
+		require.NoError(t, call(t.Context()), name)
+	}
+	select {
+	case <-ended:
+		t.Error("streams are still open")
+	default:
+	}
+	for _, stream := range streams {
+		require.NoError(t, stream.Close())
+	}
+	<-ended
+}
+
 // TestWire holds what docs/wire.md says of failures over HTTP.
 func TestWire(t *testing.T) {
 	addrs, _, _ := served(t, "httpjson", "httpxml", "connectrpc")
@@ -192,16 +260,13 @@ func TestWire(t *testing.T) {
 		status                 int
 		want                   string
 	}{
-		{"a rule is broken, JSON", "httpjson", "/users", `{"email":"ann","name":"Anna"}`, 400,
-			`{"code":"invalid","violations":[{"field":"email","rule":"email"},{"field":"password","rule":"min=4"}]}`},
-		{"a rule is broken, XML", "httpxml", "/users", "<User/>", 400,
-			"<Error><code>invalid</code><violations><field>email</field><rule>required</rule></violations>"},
+		{"a rule is broken, JSON", "httpjson", "/users", `{"email":"ann","name":"Anna"}`, 400, `{"code":"invalid","violations":[{"field":"email","rule":"email"},{"field":"password","rule":"min=4"}]}`},
+		{"a rule is broken, XML", "httpxml", "/users", "<User/>", 400, "<Error><code>invalid</code><violations><field>email</field><rule>required</rule></violations>"},
 		{"undecodable", "httpjson", "/users", "{", 400, `{"code":"malformed",`},
 		{"too large", "httpjson", "/users", large, 413, `{"code":"too large",`},
 		{"another path", "httpjson", "/nosuch", "{}", 404, "404 page not found"},
 		{"an echo", "httpjson", "/echo", `{"string":"hello"}`, 200, `{"string":"hello"}`},
-		{"a rule is broken, Connect", "connectrpc", create, `{"email":"ann"}`, 400,
-			`"details":[{"type":"google.rpc.BadRequest"`},
+		{"a rule is broken, Connect", "connectrpc", create, `{"email":"ann"}`, 400, `"details":[{"type":"google.rpc.BadRequest"`},
 		{"undecodable, Connect", "connectrpc", create, "{", 400, `{"code":"invalid_argument"`},
 		{"too large, Connect", "connectrpc", create, large, 429, `{"code":"resource_exhausted"`},
 		{"an echo, Connect", "connectrpc", "/" + userService + "/Echo", `{"string":"hello"}`, 200, `{"string":"hello"}`},
@@ -209,8 +274,7 @@ func TestWire(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			transport := new(http.Transport)
 			defer transport.CloseIdleConnections()
-			url := "http://" + addrs[c.stack] + c.path
-			reply, err := (&http.Client{Transport: transport}).Post(url, "application/json", strings.NewReader(c.body))
+			reply, err := (&http.Client{Transport: transport}).Post("http://"+addrs[c.stack]+c.path, "application/json", strings.NewReader(c.body))
 			require.NoError(t, err)
 			defer reply.Body.Close()
 			body, err := io.ReadAll(reply.Body)
