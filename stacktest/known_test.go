@@ -14,6 +14,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/latency"
+	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 // ledger counts the calls of each user, for each client that a stack was asked for.
@@ -72,7 +73,7 @@ func TestAnOpIsOneCallOfTheNextUser(t *testing.T) {
 func TestEachCallerGoesRoundItsUsers(t *testing.T) {
 	const callers, ops = 5, 643
 	var l ledger
-	c := closedLoop(l.stack(), rpcbench.Config{Conns: 2}, callers, user(0))
+	c := closedLoop(l.stack(), rpcbench.Config{Conns: 2}, callers, workload.User(0))
 	f := Start(t, c.stack, c.config)
 	loop, _ := c.ready(t, f)
 	require.NoError(t, loop.Run(ops))

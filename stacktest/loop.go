@@ -17,6 +17,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 const (
@@ -37,7 +38,7 @@ const (
 // hangs for ten seconds is ended by closing its fixture. A call that fails ends the benchmark, and no row is printed.
 func BenchmarkCreateUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
-	oneCaller(stack, config, user(0)).benchmark(b)
+	oneCaller(stack, config, workload.User(0)).benchmark(b)
 }
 
 // BenchmarkParallel times callers that create users at the same time over config.Conns connections: a closed loop, in
@@ -46,7 +47,7 @@ func BenchmarkCreateUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Con
 // of the machine.
 func BenchmarkParallel(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, callers int) {
 	b.Helper()
-	closedLoop(stack, config, callers, user(0)).benchmark(b)
+	closedLoop(stack, config, callers, workload.User(0)).benchmark(b)
 }
 
 // BenchmarkOpenLoop starts calls that create users at a fixed rate per second, from 1 to 1e6, whether or not earlier
@@ -83,9 +84,9 @@ type row struct {
 	stack   rpcbench.Stack
 	config  rpcbench.Config
 	callers int
-	each    int      // calls that a caller goes round: a reply that sticks to a connection is then the wrong one
-	prepare preparer // call i is of caller i/each
-	warm    int      // calls that each caller makes before anything is measured; as many count bytes
+	each    int              // calls that a caller goes round: a reply that sticks to a connection is then the wrong one
+	prepare workload.Prepare // call i is of caller i/each
+	warm    int              // calls that each caller makes before anything is measured; as many count bytes
 	hang    time.Duration
 	timed   func(row, *testing.B, *rpcbench.Fixture, *latency.Loop, rounds) error // makes the ops
 
@@ -99,28 +100,18 @@ type row struct {
 // rounds are the calls of each caller.
 type rounds = [][]func(context.Context) error
 
-// preparer prepares call i of a fixture. errors.ErrUnsupported skips the row; an error of the call fails it.
-type preparer func(f *rpcbench.Fixture, i int) (rpcbench.Call, error)
-
-// user prepares calls that create users, with a payload of avatar bytes. Requests of users below 100 are equally long.
-func user(avatar int) preparer {
-	return func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
-		return f.Client.Prepare(corpus.Sample(i%100, avatar))
-	}
-}
-
-func oneCaller(stack rpcbench.Stack, config rpcbench.Config, prepare preparer) row {
+func oneCaller(stack rpcbench.Stack, config rpcbench.Config, prepare workload.Prepare) row {
 	return row{stack: stack, config: config, prepare: prepare, hang: hangLimit,
 		callers: 1, each: corpus.Round, warm: warmRounds * corpus.Round, timed: row.serial}
 }
 
-func closedLoop(stack rpcbench.Stack, config rpcbench.Config, callers int, prepare preparer) row {
+func closedLoop(stack rpcbench.Stack, config rpcbench.Config, callers int, prepare workload.Prepare) row {
 	return row{stack: stack, config: config, prepare: prepare, hang: hangLimit,
 		callers: callers, each: 4, warm: warmRounds, timed: row.closed}
 }
 
 func openLoop(stack rpcbench.Stack, config rpcbench.Config, rate float64, wait func(time.Duration)) row {
-	return row{stack: stack, config: config, prepare: user(0), hang: hangLimit,
+	return row{stack: stack, config: config, prepare: workload.User(0), hang: hangLimit,
 		callers: openCallers, each: 1, warm: warmRounds, timed: row.open, rate: rate, wait: wait}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 func TestMain(m *testing.M) { Main(m, append(elsewhereStacks(), apartStacks()...)...) }
@@ -96,7 +97,7 @@ func BenchmarkBroken(b *testing.B) {
 		})
 	}
 	silent("late", func(*testing.B) row {
-		return oneCaller(hangingAfter(fake{}.stack(), warmUp), rpcbench.Config{}, user(0))
+		return oneCaller(hangingAfter(fake{}.stack(), warmUp), rpcbench.Config{}, workload.User(0))
 	})
 	silent("open.late", func(b *testing.B) row {
 		return openLoop(hangingAfter(fake{}.stack(), openWarmUp+5), rpcbench.Config{}, rate, sleeper(b))
@@ -290,7 +291,7 @@ func TestHarnessAllocatesNothing(t *testing.T) {
 func TestWarmUpRunsTheMeasuredCalls(t *testing.T) {
 	var calls atomic.Int64
 	f := Start(t, stub(func(int64) error { calls.Add(1); return nil }), rpcbench.Config{})
-	loop, round := oneCaller(f.Stack, rpcbench.Config{}, user(0)).ready(t, f)
+	loop, round := oneCaller(f.Stack, rpcbench.Config{}, workload.User(0)).ready(t, f)
 	require.NoError(t, loop.Finish())
 	require.Len(t, round, 1)
 	require.Len(t, round[0], corpus.Round)

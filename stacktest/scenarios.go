@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
+	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/message"
 )
 
@@ -22,7 +22,7 @@ import (
 // reply.
 func BenchmarkPayload(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, size int) {
 	b.Helper()
-	r := oneCaller(stack, config, user(size))
+	r := oneCaller(stack, config, workload.User(size))
 	r.warm = corpus.Round * min(warmRounds, max(1, 200_000/max(1, size))) // 16 rounds of 100 kB would take a second
 	r.benchmark(b)
 }
@@ -61,7 +61,7 @@ func refused(err error, broken rpcbench.Violation) error {
 func BenchmarkDeadline(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
 	oneCaller(stack, config, func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
-		call, err := user(0)(f, i)
+		call, err := workload.User(0)(f, i)
 		return func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Minute)
 			defer cancel()
@@ -77,20 +77,9 @@ func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, m
 	if m.Double != 0 && slices.Contains(stack.Traits.Lossy, codec.FloatDigits) {
 		b.Skipf("rpcbench: %s does not keep the complex message bit-equal", stack.Name)
 	}
-	prepare := func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
-		client, ok := f.Client.(rpcbench.Echoer)
-		if !ok {
-			return nil, fmt.Errorf("echo: %w", errors.ErrUnsupported)
-		}
-		m := *m
-		if m.Fixed32 != 0 {
-			m.Fixed32 += uint32(i) // as many bytes, and another reply
-		}
-		return client.PrepareEcho(&m)
-	}
-	r := oneCaller(stack, config, prepare)
+	r := oneCaller(stack, config, workload.Echo(m))
 	if callers > 1 {
-		r = closedLoop(stack, config, callers, prepare)
+		r = closedLoop(stack, config, callers, workload.Echo(m))
 	}
 	r.benchmark(b)
 }
@@ -98,19 +87,7 @@ func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, m
 // BenchmarkStream is BenchmarkCreateUser on a stream that stays open: an op is one message each way.
 func BenchmarkStream(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
-	var stream rpcbench.Stream
-	oneCaller(stack, config, func(f *rpcbench.Fixture, i int) (call rpcbench.Call, err error) {
-		client, ok := f.Client.(rpcbench.Streamer)
-		if !ok {
-			return nil, fmt.Errorf("streams: %w", errors.ErrUnsupported)
-		}
-		if i == 0 { // of a new fixture; the stream ends with it
-			if stream, err = client.OpenStream(context.Background()); err != nil {
-				return nil, fmt.Errorf("open a stream: %w", err)
-			}
-		}
-		return stream.Prepare(corpus.Sample(i, 0))
-	}).benchmark(b)
+	oneCaller(stack, config, workload.Stream()).benchmark(b)
 }
 
 // BenchmarkCold opens a new connection for each op, with TLS 1.3 if config asks for it: an op dials a client, prepares
@@ -124,32 +101,10 @@ func BenchmarkCold(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 }
 
 func cold(stack rpcbench.Stack, config rpcbench.Config) row {
-	config.WrapClient = wrapped(resetOnClose, config.WrapClient)
-	r := oneCaller(stack, config, func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
-		u := corpus.Sample(i, 0)
-		return func(ctx context.Context) error { return callOnce(ctx, f, u) }, nil
-	})
+	config.WrapClient = wrapped(workload.ResetOnClose, config.WrapClient)
+	r := oneCaller(stack, config, workload.Cold())
 	r.dials, r.warm = 1, 4*corpus.Round
 	return r
-}
-
-func callOnce(ctx context.Context, f *rpcbench.Fixture, u rpcbench.User) error {
-	client, err := f.Dial()
-	if err != nil {
-		return err
-	}
-	call, err := client.Prepare(u)
-	if err == nil {
-		err = call(ctx)
-	}
-	return errors.Join(err, client.Close())
-}
-
-func resetOnClose(c net.Conn) net.Conn {
-	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	return c
 }
 
 // BenchmarkLink is BenchmarkCreateUser, or if cold BenchmarkCold, over an emulated link: lan, 4g or 3g. Beside their
@@ -161,7 +116,7 @@ func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, l
 	b.Helper()
 	l, err := relay.FindLink(link)
 	orFail(b, stack.Name, err)
-	bare := oneCaller(stack, config, user(0))
+	bare := oneCaller(stack, config, workload.User(0))
 	if isCold {
 		bare = cold(stack, config)
 	}

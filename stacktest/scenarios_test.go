@@ -20,6 +20,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/corpus"
+	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
@@ -225,7 +226,7 @@ func BenchmarkScenarios(b *testing.B) {
 		BenchmarkParallel(b, stub(func(int64) error { panic("broken") }), bare, 4)
 	})
 	row("parallel.hung", func(b *testing.B) {
-		silent := closedLoop(hangingAfter(fake{}.stack(), warmRounds*corpus.Round), bare, corpus.Round, user(0))
+		silent := closedLoop(hangingAfter(fake{}.stack(), warmRounds*corpus.Round), bare, corpus.Round, workload.User(0))
 		silent.hang = 200 * time.Millisecond
 		silent.benchmark(b)
 	})
@@ -352,7 +353,9 @@ func TestColdConnectionsAreReset(t *testing.T) {
 	cold := cold(fake{}.stack(), rpcbench.Config{})
 	cold.config.WrapServer = func(c net.Conn) net.Conn { return ending{c, ends} }
 	f := Start(t, cold.stack, cold.config)
-	require.NoError(t, callOnce(t.Context(), f, corpus.Sample(0, 0)))
+	call, err := workload.Cold()(f, 0)
+	require.NoError(t, err)
+	require.NoError(t, call(t.Context()))
 	require.ErrorIs(t, <-ends, syscall.ECONNRESET)
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"sync"
 	"time"
@@ -31,7 +30,7 @@ type Workload struct {
 	cold    bool // each call has a connection of its own
 	link    string
 	apart   bool // the server has a process of its own
-	prepare func(client rpcbench.Client, i int) (rpcbench.Call, error)
+	prepare Prepare
 }
 
 // Many tells whether there are several callers.
@@ -69,24 +68,24 @@ const Quick = 6
 func All() []Workload {
 	many := rpcbench.Config{Conns: 20}
 	return []Workload{
-		{Name: Small, Does: "a small message, CPU work", Procs: 1, prepare: user(0)},
-		{Name: "mixed-50-callers", Does: "mixed fields, 50 callers", config: many, callers: 50, prepare: echo(message.Complex())},
-		{Name: "bytes-10kB", Does: "10 kB of bytes", Procs: 1, prepare: user(10_000)},
-		{Name: "structured-1kB", Does: "1 kB of structured data", Procs: 1, prepare: echo(structured(structured1kB))},
-		{Name: "cold-tls", Does: "a new TLS connection and one call", Procs: 1, config: rpcbench.Config{TLS: true}, cold: true},
-		{Name: "small-1-caller", Does: "a small message, one caller waits", prepare: user(0)},
+		{Name: Small, Does: "a small message, CPU work", Procs: 1, prepare: User(0)},
+		{Name: "mixed-50-callers", Does: "mixed fields, 50 callers", config: many, callers: 50, prepare: Echo(message.Complex())},
+		{Name: "bytes-10kB", Does: "10 kB of bytes", Procs: 1, prepare: User(10_000)},
+		{Name: "structured-1kB", Does: "1 kB of structured data", Procs: 1, prepare: Echo(structured(structured1kB))},
+		{Name: "cold-tls", Does: "a new TLS connection and one call", Procs: 1, config: rpcbench.Config{TLS: true}, cold: true, prepare: Cold()},
+		{Name: "small-1-caller", Does: "a small message, one caller waits", prepare: User(0)},
 
-		{Name: "small-50-callers", Does: "a small message, 50 callers", config: many, callers: 50, prepare: user(0)},
-		{Name: "mixed", Does: "mixed fields, CPU work", Procs: 1, prepare: echo(message.Complex())},
-		{Name: "structured-10kB", Does: "10 kB of structured data", Procs: 1, prepare: echo(structured(structured10kB))},
-		{Name: "bytes-1kB", Does: "1 kB of bytes", Procs: 1, prepare: user(1000)},
-		{Name: "bytes-100kB", Does: "100 kB of bytes", Procs: 1, prepare: user(100_000)},
-		{Name: "stream", Does: "a message on an open stream (a call where the stack has none)", Procs: 1, prepare: stream()},
-		{Name: "cold", Does: "a new connection and one call", Procs: 1, cold: true},
-		{Name: "cold-4g", Does: "the first call over 4G", cold: true, link: "4g"},
+		{Name: "small-50-callers", Does: "a small message, 50 callers", config: many, callers: 50, prepare: User(0)},
+		{Name: "mixed", Does: "mixed fields, CPU work", Procs: 1, prepare: Echo(message.Complex())},
+		{Name: "structured-10kB", Does: "10 kB of structured data", Procs: 1, prepare: Echo(structured(structured10kB))},
+		{Name: "bytes-1kB", Does: "1 kB of bytes", Procs: 1, prepare: User(1000)},
+		{Name: "bytes-100kB", Does: "100 kB of bytes", Procs: 1, prepare: User(100_000)},
+		{Name: "stream", Does: "a message on an open stream (a call where the stack has none)", Procs: 1, prepare: streamOrCall()},
+		{Name: "cold", Does: "a new connection and one call", Procs: 1, cold: true, prepare: Cold()},
+		{Name: "cold-4g", Does: "the first call over 4G", cold: true, link: "4g", prepare: Cold()},
 		{Name: "headers", Does: "a small message with a token and trace headers", Procs: 1,
-			config: rpcbench.Config{Headers: corpus.Headers()}, prepare: user(0)},
-		{Name: "two-processes", Does: "a small message between two processes", apart: true, prepare: user(0)},
+			config: rpcbench.Config{Headers: corpus.Headers()}, prepare: User(0)},
+		{Name: "two-processes", Does: "a small message between two processes", apart: true, prepare: User(0)},
 	}
 }
 
@@ -98,41 +97,6 @@ func Find(name string) (Workload, error) {
 		return Workload{}, fmt.Errorf("rpcbench: unknown workload %q", name)
 	}
 	return all[i], nil
-}
-
-// user prepares calls that create users with so many bytes of payload.
-func user(avatar int) func(rpcbench.Client, int) (rpcbench.Call, error) {
-	return func(c rpcbench.Client, i int) (rpcbench.Call, error) { return c.Prepare(corpus.Sample(i%100, avatar)) }
-}
-
-// echo prepares calls that send m there and back. Call i has another reply than the one before.
-func echo(m *message.Flex) func(rpcbench.Client, int) (rpcbench.Call, error) {
-	return func(c rpcbench.Client, i int) (rpcbench.Call, error) {
-		client, ok := c.(rpcbench.Echoer)
-		if !ok {
-			return nil, fmt.Errorf("echo: %w", errors.ErrUnsupported)
-		}
-		m := *m
-		m.Fixed32 += uint32(i)
-		return client.PrepareEcho(&m)
-	}
-}
-
-// stream prepares calls on one open stream, which ends with its client; of a stack without streams, calls as user does.
-func stream() func(rpcbench.Client, int) (rpcbench.Call, error) {
-	var open rpcbench.Stream
-	return func(c rpcbench.Client, i int) (_ rpcbench.Call, err error) {
-		client, ok := c.(rpcbench.Streamer)
-		if !ok {
-			return user(0)(c, i)
-		}
-		if i == 0 {
-			if open, err = client.OpenStream(context.Background()); err != nil {
-				return nil, err
-			}
-		}
-		return open.Prepare(corpus.Sample(i, 0))
-	}
 }
 
 const structured1kB, structured10kB = 44, 480 // repeated messages
@@ -192,7 +156,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack) (o *Open, err 
 		}
 		config.WrapClient = link.Wrap
 	} else if w.cold {
-		config.WrapClient = resetOnClose
+		config.WrapClient = ResetOnClose
 	}
 	if o.Fixture, err = rpcbench.Start(ctx, stack, config); err != nil {
 		if o.server != nil {
@@ -209,16 +173,12 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack) (o *Open, err 
 // ready makes the op.
 func (w Workload) ready(o *Open) error {
 	next, background := 0, context.Background()
+	dials := int64(0)
 	if w.cold {
-		if o.Warm = corpus.Round; w.link != "" {
-			o.Warm = 0 // the lead-in takes seconds by itself
-		}
-		o.Op = func() error {
-			next++
-			o.dialed++
-			return callOnce(background, o.Fixture, corpus.Sample(next%100, 0))
-		}
-		return nil
+		dials, o.Warm = 1, corpus.Round
+	}
+	if w.link != "" {
+		o.Warm = 0 // the lead-in takes seconds by itself
 	}
 	n := corpus.Round
 	if w.callers > 0 {
@@ -228,15 +188,15 @@ func (w Workload) ready(o *Open) error {
 	calls := make([]rpcbench.Call, n)
 	for i := range calls {
 		var err error
-		if calls[i], err = w.prepare(o.Fixture.Client, i); err != nil {
+		if calls[i], err = w.prepare(o.Fixture, i); err != nil {
 			return err
 		}
 	}
 	if w.callers == 0 {
 		o.Op = func() error {
-			err := calls[next%len(calls)](background)
+			o.dialed += dials
 			next++
-			return err
+			return calls[next%len(calls)](background)
 		}
 		return nil
 	}
@@ -255,24 +215,4 @@ func (w Workload) ready(o *Open) error {
 		return cmp.Or(errs...)
 	}
 	return nil
-}
-
-func callOnce(ctx context.Context, f *rpcbench.Fixture, u rpcbench.User) error {
-	client, err := f.Dial()
-	if err != nil {
-		return err
-	}
-	call, err := client.Prepare(u)
-	if err == nil {
-		err = call(ctx)
-	}
-	return errors.Join(err, client.Close())
-}
-
-// resetOnClose leaves no connection that waits for minutes on its port.
-func resetOnClose(c net.Conn) net.Conn {
-	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	return c
 }
