@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/builds"
+	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
 // measure is a command that speaks as ours does and whose calls take what it is told to: so a ratio is known, and linking is quick.
@@ -228,4 +229,44 @@ func TestLayoutsDiffer(t *testing.T) {
 	}
 	require.NoError(t, folder.Remove())
 	nothingLeft(t)
+}
+
+// The processes of a group are spread evenly over the layouts. Arms in processes of their own have a layout each, the base's copy too:
+// the noise floor then has what a layout makes of nothing.
+func TestProcessesAreSpreadOverLayouts(t *testing.T) {
+	link := func(name string) (all []versus.Program) {
+		for layout := range 8 {
+			all = append(all, versus.Program{Path: name, Layout: layout + 1})
+		}
+		return all
+	}
+	c := comparison{programs: map[string][]versus.Program{"": link("here"), "HEAD~1": link("there")}}
+	for _, test := range []struct {
+		why   string
+		arms  []string
+		apart bool
+		paths []string
+	}{
+		{"one build", []string{"httpjson", "httpjson", "rawtcp"}, false, []string{"here"}},
+		{"one build, a process each", []string{"httpjson", "httpjson", "rawtcp"}, true, []string{"here", "here", "here"}},
+		{"two builds", []string{"httpjson@HEAD~1", "httpjson@HEAD~1", "httpjson"}, false, []string{"there", "there", "here"}},
+	} {
+		c.apart = test.apart
+		g := &group{arms: test.arms, layouts: []int{3, 1, 0, 7, 5, 2, 6, 4}}
+		used := map[int]int{}
+		for i := range 16 {
+			own := map[int]bool{}
+			var paths []string
+			for _, p := range c.process(g, i) {
+				paths = append(paths, p.Path)
+				own[p.Layout] = true
+				used[p.Layout]++
+			}
+			require.Equal(t, test.paths, paths, test.why)
+			require.Len(t, own, len(paths), "%s: two arms have one layout", test.why)
+		}
+		for layout := range 8 {
+			require.Equal(t, 2*len(test.paths), used[layout+1], test.why)
+		}
+	}
 }

@@ -117,8 +117,9 @@ func calibrateHere(ctx context.Context, dir string, plan []experiment, show show
 	return errors.Join(err, folder.Remove())
 }
 
-// calibrate measures the repeats that dir has no file of yet. Repeats come in random order, the same each time, so that experiments
-// share a bad hour of the machine. A repeat that fails leaves no file and does not stop the others; the next session tries again.
+// calibrate measures the repeats that dir has no file of yet. Repeats come in random order, the same each time, so
+// that experiments share a bad hour of the machine. A repeat that fails leaves no file and does not stop the others;
+// the next session tries again.
 func calibrate(ctx context.Context, dir string, plan []experiment, programs []versus.Program, show show) error {
 	binary, err := os.ReadFile(programs[0].Path)
 	if err != nil {
@@ -228,9 +229,9 @@ func readRecords(path string) (r records, err error) {
 	return r, nil
 }
 
-// figures writes a table to figures.txt in dir and to w. The table has a line per experiment, and answers three questions. How often is a
-// verdict false: those of "same" that are faster or slower. How small a difference is found: the verdicts "slower" on a copy with
-// work. Does an interval hold what it says: "hold the others' mean".
+// figures writes a table to figures.txt in dir and to w. The table has a line per experiment, and answers three
+// questions. How often is a verdict false: those of "same" that are faster or slower. How small a difference is
+// found: the verdicts "slower" on a copy with work. Does an interval hold what it says: "hold the others' mean".
 func figures(dir string, w io.Writer) error {
 	plan, err := experiments()
 	if err != nil {
@@ -304,7 +305,8 @@ func (e experiment) line(repeats [][]timing.Record) string {
 		verdicts[timing.Faster], verdicts[timing.Slower], verdicts[timing.Equal], verdicts[timing.Undecided])
 }
 
-// share is k of n in percent with the limits of its 95 % interval: C. J. Clopper and E. S. Pearson, Biometrika 26 (1934).
+// share is k of n in percent with the limits of its 95 % interval: C. J. Clopper and E. S. Pearson, Biometrika 26
+// (1934).
 func share(k, n int) string {
 	// percent is the share at which k or more of n have that probability.
 	percent := func(k int, tail float64) float64 {

@@ -25,8 +25,8 @@ type group struct {
 	layouts []int // by turns, in random order
 }
 
-// process returns the program of the group's i-th process, or one for each arm if their builds differ. An arm then has another
-// layout than the one before it: so the base's copy shows what a layout makes of nothing.
+// process returns the program of the group's i-th process, or one for each arm if their builds differ. An arm then
+// has another layout than the one before it: so the base's copy shows what a layout makes of nothing.
 func (c *comparison) process(g *group, i int) (programs []versus.Program) {
 	for arm, name := range g.arms {
 		own := c.programs[build(name)]

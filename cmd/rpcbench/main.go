@@ -2,28 +2,31 @@
 //
 //	rpcbench run -out folder [-quick] [-base httpjson] [-seed n] [stack...]
 //
-// answers "gRPC or JSON?" for the workloads that decide: small, mixed, structured and binary messages, one caller and fifty, streams,
-// new connections, headers, a slow link, two processes. It compares each stack, grpcprotobuf unless named, with the base at
-// each workload, as versus does, in eight processes over eight layouts. That takes about ten minutes for a stack. -quick is a first
-// answer: six workloads, four processes of this build. The folder then has bench.txt, with a line for each process
-// that benchstat reads, and summary.json. An interrupted run keeps what was measured.
+// answers "gRPC or JSON?" for the workloads that decide: small, mixed, structured and binary messages, one caller and
+// fifty, streams, new connections, headers, a slow link, two processes. It compares each stack, grpcprotobuf unless
+// named, with the base at each workload, as versus does, in eight processes over eight layouts. That takes about ten
+// minutes for a stack. -quick is a first answer: six workloads, four processes of this build. The folder then has
+// bench.txt, with a line for each process that benchstat reads, and summary.json. An interrupted run keeps what was
+// measured.
 //
 //	rpcbench versus [-base httpjson] [-time 20s] [-processes 16] [-layouts 8] [-gomaxprocs 1] [-margin 2] [-seed n] [-o file] [stack[@build]...]
 //
-// compares each stack, all main ones unless named, with the base: short slices of both in turn, in several processes one
-// after the other. It prints a line per stack with the ratio of its time to the base's, the interval, and the verdict that
-// the interval gives: faster, slower, equal (within the margin, in percent) or undecided. A sentence says the difference per
-// call. The base takes part twice: the interval of the base against itself is the noise floor, and no difference inside it is
-// reported. -gomaxprocs 0 is the default of Go. -seed decides the order of the slices. -o keeps what each process measured.
+// compares each stack, all main ones unless named, with the base: short slices of both in turn, in several processes
+// one after the other. It prints a line per stack with the ratio of its time to the base's, the interval, and the
+// verdict that the interval gives: faster, slower, equal (within the margin, in percent) or undecided. A sentence
+// says the difference per call. The base takes part twice: the interval of the base against itself is the noise
+// floor, and no difference inside it is reported. -gomaxprocs 0 is the default of Go. -seed decides the order of the
+// slices. -o keeps what each process measured.
 //
-// Where functions lie in a program moves a ratio by a percent. So the processes are spread over -layouts links of the source
-// in the working directory, and the interval is one of that source. With -layouts 0, or away from a clone of rpcbench or
-// from the go command, it is one of this program.
+// Where functions lie in a program moves a ratio by a percent. So the processes are spread over -layouts links of the
+// source in the working directory, and the interval is one of that source. With -layouts 0, or away from a clone of
+// rpcbench or from the go command, it is one of this program.
 //
-// A build is a git revision (HEAD~3), a Go release (go1.26.8), a version of a module (google.golang.org/grpc@v1.80.0) or KEY=VALUE in
-// the environment of the build and of its processes (GOEXPERIMENT=nojsonv2). A stack without a build is measured as the source
-// lies. If a stack names a build and -base is absent, the first stack is the base. Arms of different builds run in processes
-// of their own, which take turns. The programs are linked in a temporary folder first, and are deleted at the end.
+// A build is a git revision (HEAD~3), a Go release (go1.26.8), a version of a module (google.golang.org/grpc@v1.80.0)
+// or KEY=VALUE in the environment of the build and of its processes (GOEXPERIMENT=nojsonv2). A stack without a build
+// is measured as the source lies. If a stack names a build and -base is absent, the first stack is the base. Arms of
+// different builds run in processes of their own, which take turns. The programs are linked in a temporary folder
+// first, and are deleted at the end.
 //
 //	rpcbench calibrate -out folder [-only experiment,...] [-read]
 //
@@ -33,14 +36,14 @@
 //
 //	rpcbench serve [-addr 127.0.0.1] [-port 0] [stack...]
 //
-// serves each stack, all unless named, on a port of its own, until it is told to end (TERM or interrupt). Calls under way then
-// have five seconds. The first line that it prints is what go test takes: go test -bench=. -server stack=host:port,… The
-// other lines are a command for each stack that creates a user with curl or grpcurl. Servers of gRPC stacks also answer gRPC's
-// reflection and health services. There is no TLS and no password: give an address other than the default only on a network
-// that you trust. docs/wire.md says what the servers answer.
+// serves each stack, all unless named, on a port of its own, until it is told to end (TERM or interrupt). Calls under
+// way then have five seconds. The first line that it prints is what go test takes: go test -bench=. -server
+// stack=host:port,… The other lines are a command for each stack that creates a user with curl or grpcurl. Servers of
+// gRPC stacks also answer gRPC's reflection and health services. There is no TLS and no password: give an address
+// other than the default only on a network that you trust. docs/wire.md says what the servers answer.
 //
-// Bad input is one line on standard error. The exit status is 2 for a wrong command line, 1 for what fails later; what was
-// measured before is printed. Progress shows on a terminal only.
+// Bad input is one line on standard error. The exit status is 2 for a wrong command line, 1 for what fails later;
+// what was measured before is printed. Progress shows on a terminal only.
 //
 // docs/method.md explains the method. Examples:
 //

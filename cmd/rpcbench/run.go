@@ -124,7 +124,8 @@ func (c *comparison) benchmarkFormat(w io.Writer) keep {
 	}
 }
 
-// summary is what a run found. Durations are in nanoseconds, ratios are to the base, and intervals of 95 % hold one by one.
+// summary is what a run found. Durations are in nanoseconds, ratios are to the base, and intervals of 95 % hold one
+// by one.
 type summary struct {
 	Command     string   `json:"command"`
 	Environment []string `json:"environment"`

@@ -218,8 +218,8 @@ func (c *comparison) results(groups []*group) (all []result) {
 	return all
 }
 
-// print writes a line per stack, and a sentence for each that was compared. A contestant that too few processes have measured has
-// no interval, and says so.
+// print writes a line per stack, and a sentence for each that was compared. A contestant that too few processes have
+// measured has no interval, and says so.
 func (c *comparison) print(w io.Writer, groups []*group) error {
 	all := c.results(groups)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

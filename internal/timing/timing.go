@@ -1,14 +1,14 @@
 // Package timing compares operations that are open side by side in one process: it runs them in turn and says how
 // many times as long one takes as another.
 //
-// Two numbers taken minutes apart differ by what the machine did in between, often by more than the operations do. So each arm has
-// a short slice in each block, the order within a block is random, and two slices of the same block are compared. The estimate is
-// the median of those ratios, since a stall spoils single blocks; its interval is made of order statistics and assumes no
-// shape of the noise.
+// Two numbers taken minutes apart differ by what the machine did in between, often by more than the operations do. So
+// each arm has a short slice in each block, the order within a block is random, and two slices of the same block are
+// compared. The estimate is the median of those ratios, since a stall spoils single blocks; its interval is made of
+// order statistics and assumes no shape of the noise.
 //
-// The interval speaks for one process: another has another memory layout and other luck. docs/method.md says what each part of the
-// method is worth, and its sources. A [Pairing] measures, a [Record] keeps every slice, [Record.Ratio] reads it, and
-// [Interval.Verdict] puts it in a word.
+// The interval speaks for one process: another has another memory layout and other luck. docs/method.md says what
+// each part of the method is worth, and its sources. A [Pairing] measures, a [Record] keeps every slice,
+// [Record.Ratio] reads it, and [Interval.Verdict] puts it in a word.
 package timing
 
 import (
@@ -95,9 +95,10 @@ type Pairing struct {
 	random  *rand.PCG
 }
 
-// New returns a pairing of at least two arms. An arm compared with itself is the same Op under two names. Longer slices than
-// 25 ms make the interval wider in the same time. A slice goes on past its length until the garbage collector has finished a
-// cycle: so it pays for whole cycles, and leaves no heap to be collected at the next arm's cost.
+// New returns a pairing of at least two arms. An arm compared with itself is the same Op under two names. Longer
+// slices than 25 ms make the interval wider in the same time. A slice goes on past its length until the garbage
+// collector has finished a cycle: so it pays for whole cycles, and leaves no heap to be collected at the next arm's
+// cost.
 func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	if len(arms) < 2 {
 		return nil, fmt.Errorf("timing: got %d of the two or more arms to compare", len(arms))
@@ -127,8 +128,8 @@ func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	return p, nil
 }
 
-// Tick returns the smallest step in which a clock was seen to advance. The clock is coarse if it steps more slowly than it can be
-// read, as that of Windows does with about 0.5 ms.
+// Tick returns the smallest step in which a clock was seen to advance. The clock is coarse if it steps more slowly
+// than it can be read, as that of Windows does with about 0.5 ms.
 func Tick(now func() time.Duration) (step time.Duration, coarse bool) {
 	const readings = 100
 	step, stood := time.Duration(1<<63-1), 0
@@ -155,8 +156,9 @@ func collections() func() int {
 	}
 }
 
-// Block runs one slice of every arm and records them. Before the first block every arm runs a slice that is discarded. A failed
-// operation, or a ctx that is done when a slice would start, ends the block with an error, and the block is not recorded.
+// Block runs one slice of every arm and records them. Before the first block every arm runs a slice that is
+// discarded. A failed operation, or a ctx that is done when a slice would start, ends the block with an error, and
+// the block is not recorded.
 func (p *Pairing) Block(ctx context.Context) error {
 	if !p.warm {
 		for arm := range p.arms {
@@ -226,8 +228,9 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 	return s, nil
 }
 
-// lead runs the arm through five collections, so that the collector's pacer has forgotten the arm before, and ends with one. All but
-// the last are forced, since filling the heap for each would take longer than the slice. So is the last one if it doesn't come.
+// lead runs the arm through five collections, so that the collector's pacer has forgotten the arm before, and ends
+// with one. All but the last are forced, since filling the heap for each would take longer than the slice. So is the
+// last one if it doesn't come.
 func (p *Pairing) lead(op func() error, batch int) (took time.Duration, err error) {
 	start := p.now()
 	if err := p.during(op, batch, remembered-1); err != nil {

@@ -44,9 +44,9 @@ func Procs(n int) string {
 // Variable stands in the environment of a child. A program that finds it there calls Serve, and does nothing else.
 const Variable = "RPCBENCH_MEASURE"
 
-// Serve is the child's side. It reads a Spec from in and opens the stacks that find returns. Then it measures a block for each
-// line of in, and writes the block to out, as a record on a line. It ends with in: a parent that was killed closes its end of the
-// pipe, and a child that went on would disturb what is measured next.
+// Serve is the child's side. It reads a Spec from in and opens the stacks that find returns. Then it measures a block
+// for each line of in, and writes the block to out, as a record on a line. It ends with in: a parent that was killed
+// closes its end of the pipe, and a child that went on would disturb what is measured next.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name string) (rpcbench.Stack, error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -149,8 +149,9 @@ func (c *child) end() error {
 
 // Run measures spec in a process of the program. With an error comes what was measured before it.
 //
-// Given a program for each arm, each arm has a process of its own. They take their blocks in turn and so stay paired in time:
-// what one arm leaves behind can't reach another. Each process holds its arm twice, and the two slices of a block count as one.
+// Given a program for each arm, each arm has a process of its own. They take their blocks in turn and so stay paired
+// in time: what one arm leaves behind can't reach another. Each process holds its arm twice, and the two slices of a
+// block count as one.
 func Run(ctx context.Context, spec Spec, programs ...Program) (record timing.Record, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

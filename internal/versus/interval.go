@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// Fewest is how many processes or layouts an interval takes at least, FewestBlocks how many blocks a process needs for its median to be
-	// worth a place among the others.
+	// Fewest is how many processes or layouts an interval takes at least, FewestBlocks how many blocks a process
+	// needs for its median to be worth a place among the others.
 	Fewest       = 8
 	FewestBlocks = 10
 
-	// Steady is how far the base may move between the processes of a comparison that is decided. docs/method.md has the figures
-	// that it was chosen by.
+	// Steady is how far the base may move between the processes of a comparison that is decided. docs/method.md has
+	// the figures that it was chosen by.
 	Steady = 0.15
 )
 
@@ -28,8 +28,8 @@ type Figures struct {
 	Between, Within     float64         // standard deviations between layouts, and between processes of one, as fractions
 }
 
-// Read makes an arm's figures of a record per process, in the order in which they ran: blocks of different processes are never
-// pooled. Records without blocks are left out.
+// Read makes an arm's figures of a record per process, in the order in which they ran: blocks of different processes
+// are never pooled. Records without blocks are left out.
 func Read(records []timing.Record, arm int, level float64) Figures {
 	var ns, cpu, ratios []float64
 	byLayout := map[int][]float64{}
@@ -51,12 +51,12 @@ func Read(records []timing.Record, arm int, level float64) Figures {
 	return f
 }
 
-// layouts makes the interval one of the source, from the log-ratios of each layout's processes. A link is one sample of where
-// functions lie, and its processes share it. So a layout counts once, by its mean. The interval is Student's of these means, or
-// that of the processes where it is wider, since neighbours in time share the machine's moods.
+// layouts makes the interval one of the source, from the log-ratios of each layout's processes. A link is one sample
+// of where functions lie, and its processes share it. So a layout counts once, by its mean. The interval is Student's
+// of these means, or that of the processes where it is wider, since neighbours in time share the machine's moods.
 //
-// The variance of the means is that between layouts and a share of that within them: H. Scheffé, The Analysis of Variance,
-// section 7.2, here with unequal numbers, as an interrupted run leaves them.
+// The variance of the means is that between layouts and a share of that within them: H. Scheffé, The Analysis of
+// Variance, section 7.2, here with unequal numbers, as an interrupted run leaves them.
 func (f *Figures) layouts(logs map[int][]float64) {
 	var means []float64
 	var squares, processes, shares float64
@@ -78,8 +78,8 @@ func (f *Figures) layouts(logs map[int][]float64) {
 	}
 }
 
-// Verdict is what the processes say of an arm, from the figures of the base and of the base's copy, whose interval is the noise
-// floor. fewest is how many processes or layouts it takes: [Fewest], unless a first answer is asked for.
+// Verdict is what the processes say of an arm, from the figures of the base and of the base's copy, whose interval is
+// the noise floor. fewest is how many processes or layouts it takes: [Fewest], unless a first answer is asked for.
 func Verdict(base, again, arm Figures, margin float64, fewest int) timing.Verdict {
 	if base.Moved > Steady || min(again.Ratio.Blocks, arm.Ratio.Blocks) < fewest {
 		return timing.Undecided
@@ -87,12 +87,14 @@ func Verdict(base, again, arm Figures, margin float64, fewest int) timing.Verdic
 	return arm.Ratio.Verdict(again.Ratio.Floor(), margin)
 }
 
-// Interval is that of the mean log-ratio of processes, as ratios. The processes are given in the order in which they ran.
+// Interval is that of the mean log-ratio of processes, as ratios. The processes are given in the order in which they
+// ran.
 //
-// Processes in a row share what the machine did meanwhile. Student's t interval takes their ratios as independent, and is then
-// too narrow. Interval also makes the t interval of the means of two processes in a row, of four, and so on down to four means,
-// and returns the widest: batch means, with the size of the batch chosen by the data (A. M. Law, Simulation Modeling and
-// Analysis, 5th ed., section 9.5.3). The interval reaches from 0 to infinity for less than two processes.
+// Processes in a row share what the machine did meanwhile. Student's t interval takes their ratios as independent,
+// and is then too narrow. Interval also makes the t interval of the means of two processes in a row, of four, and so
+// on down to four means, and returns the widest: batch means, with the size of the batch chosen by the data (A. M.
+// Law, Simulation Modeling and Analysis, 5th ed., section 9.5.3). The interval reaches from 0 to infinity for less
+// than two processes.
 func Interval(ratios []float64, level float64) timing.Interval {
 	const fewestBatches = 4
 	logs := make([]float64, len(ratios))
@@ -120,8 +122,8 @@ func student(values []float64, level float64) (mean, half float64) {
 	return stats.Mean(values), stats.InvCDF(stats.TDist{V: n - 1})((1+level)/2) * stats.StdDev(values) / math.Sqrt(n)
 }
 
-// moved is how far the base's time per op moved between processes, as a fraction: the longest over the shortest, without a
-// tenth of the processes at either end.
+// moved is how far the base's time per op moved between processes, as a fraction: the longest over the shortest,
+// without a tenth of the processes at either end.
 func moved(nsPerOp []float64) float64 {
 	n := len(nsPerOp)
 	if n == 0 {

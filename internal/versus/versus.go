@@ -1,6 +1,7 @@
-// Package versus measures stacks against a base with package timing. A [Group] holds the base, the base again and a contestant in
-// one process, each with a fixture of its own: more open fixtures would make each other slower. A process is one sample of memory
-// layout and of luck, so a [Program] measures the same group in several, and [Read] makes the interval of what they found.
+// Package versus measures stacks against a base with package timing. A [Group] holds the base, the base again and a
+// contestant in one process, each with a fixture of its own: more open fixtures would make each other slower. A
+// process is one sample of memory layout and of luck, so a [Program] measures the same group in several, and [Read]
+// makes the interval of what they found.
 package versus
 
 import (
@@ -19,7 +20,8 @@ import (
 )
 
 const (
-	// Slice is the length of a slice, Turn about what a slice takes with all around it. docs/method.md says how they were chosen.
+	// Slice is the length of a slice, Turn about what a slice takes with all around it. docs/method.md says how they
+	// were chosen.
 	Slice = 25 * time.Millisecond
 	Turn  = 45 * time.Millisecond
 
@@ -32,7 +34,8 @@ const (
 	costCalls = 64 * corpus.Round // of the pass that counts allocations
 )
 
-// Level is the confidence of each of m intervals if that of all of them together is to be 95 % (Bonferroni's inequality).
+// Level is the confidence of each of m intervals if that of all of them together is to be 95 % (Bonferroni's
+// inequality).
 func Level(m int) float64 { return 1 - 0.05/float64(max(m, 1)) }
 
 // Reconnects is how many connections more than declared n calls may open: one, or one in ten thousand calls.
@@ -101,8 +104,8 @@ type Group struct {
 	calls   int           // of an op
 }
 
-// Open opens the workload for each stack; that of a name that is there already is a copy. seed decides the order of the slices.
-// The error wraps timing.ErrClock where the clock is too coarse.
+// Open opens the workload for each stack; that of a name that is there already is a copy. seed decides the order of
+// the slices. The error wraps timing.ErrClock where the clock is too coarse.
 func Open(ctx context.Context, w workload.Workload, slice time.Duration, seed uint64, stacks ...rpcbench.Stack) (*Group, error) {
 	g := &Group{slice: slice, hang: hangLimit}
 	var ops []timing.Arm
@@ -140,8 +143,9 @@ func (g *Group) open(ctx context.Context) error {
 	return nil
 }
 
-// Block measures a slice of each arm, with new fixtures: two fixtures of one stack may differ for as long as they live; with new
-// ones that luck is noise between blocks, which the interval sees. A call that hangs is ended by closing the fixtures.
+// Block measures a slice of each arm, with new fixtures: two fixtures of one stack may differ for as long as they
+// live; with new ones that luck is noise between blocks, which the interval sees. A call that hangs is ended by
+// closing the fixtures.
 func (g *Group) Block(ctx context.Context) error {
 	return g.watched(func() (err error) {
 		if g.used {

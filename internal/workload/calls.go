@@ -14,7 +14,8 @@ import (
 // Prepare prepares call i of a fixture. Its error wraps errors.ErrUnsupported where the stack can't do it.
 type Prepare func(f *rpcbench.Fixture, i int) (rpcbench.Call, error)
 
-// User prepares calls that create users, with a payload of avatar bytes. The requests of users below 100 are of one length.
+// User prepares calls that create users, with a payload of avatar bytes. The requests of users below 100 are of one
+// length.
 func User(avatar int) Prepare {
 	return func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
 		return f.Client.Prepare(corpus.Sample(i%100, avatar))

@@ -1,5 +1,5 @@
-// Package workload lists what a service may do with its calls: which message, how many callers, which connection. Each workload is
-// compared between stacks as rpcbench run does.
+// Package workload lists what a service may do with its calls: which message, how many callers, which connection.
+// Each workload is compared between stacks as rpcbench run does.
 package workload
 
 import (
@@ -36,7 +36,8 @@ type Workload struct {
 // Many tells whether there are several callers.
 func (w Workload) Many() bool { return w.callers > 1 }
 
-// Blocks is how many of n blocks a process measures: fewer where starting takes most of the time, or hardly anything varies.
+// Blocks is how many of n blocks a process measures: fewer where starting takes most of the time, or hardly anything
+// varies.
 func (w Workload) Blocks(n int) int {
 	switch {
 	case w.link != "":
@@ -137,8 +138,8 @@ func (o *Open) Close() error {
 // each is how many calls a caller goes round: a reply that sticks to a connection is then the wrong one.
 const each = 4
 
-// Open starts what the workload needs of a stack. The contexts of its calls have no deadline, since one costs a stack more than
-// another.
+// Open starts what the workload needs of a stack. The contexts of its calls have no deadline, since one costs a stack
+// more than another.
 func (w Workload) Open(ctx context.Context, stack rpcbench.Stack) (o *Open, err error) {
 	config := w.config
 	o = &Open{Calls: 1, Warm: 4 * corpus.Round, conns: int64(max(1, config.Conns))}

@@ -1,10 +1,12 @@
 package workload
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
 	"regexp"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,5 +78,50 @@ func TestSizes(t *testing.T) {
 		var m messagepb.Flex
 		require.NoError(t, protojson.Unmarshal(text, &m))
 		require.InDelta(t, size, proto.Size(&m), float64(size)/50)
+	}
+}
+
+// counting is a client that counts how often each of its calls is made.
+type counting struct {
+	rpcbench.Client
+	made []atomic.Int64
+	next int
+}
+
+func (c *counting) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	call, err := c.Client.Prepare(u)
+	if u.Name == "connect" { // of the start
+		return call, err
+	}
+	i := c.next
+	c.next++
+	return func(ctx context.Context) error {
+		c.made[i].Add(1)
+		return call(ctx)
+	}, err
+}
+
+// With many callers an op makes each caller's calls once, and none of those that only even out the connections.
+func TestManyCallers(t *testing.T) {
+	w, err := Find("small-50-callers")
+	require.NoError(t, err)
+	client := &counting{made: make([]atomic.Int64, 240)}
+	s := httpjson.New()
+	dial := s.Dial
+	s.Dial = func(config rpcbench.ClientConfig) (_ rpcbench.Client, err error) {
+		client.Client, err = dial(config)
+		return client, err
+	}
+	o, err := w.Open(t.Context(), s)
+	require.NoError(t, err)
+	require.NoError(t, o.Op())
+	require.NoError(t, o.Op())
+	require.NoError(t, o.Close())
+	for i := range client.made {
+		want := int64(2)
+		if i%60 >= 50 {
+			want = 0
+		}
+		require.Equal(t, want, client.made[i].Load(), "call %d", i)
 	}
 }

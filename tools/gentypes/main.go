@@ -3,8 +3,8 @@
 //
 //	gentypes [-tag msg] [-bytes Bytes] [-limit 65536] folder [type...]
 //
-// The types are those of package message; without any all that are generated there. It runs in the tools module's folder, and
-// writes types_gen.go into the codec's.
+// The types are those of package message; without any all that are generated there. It runs in the tools module's
+// folder, and writes types_gen.go into the codec's.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Package builds makes the programs that versus measures: several links of one source, which differ in where functions lie, and
-// builds by another Go release, of another revision, with another version of a module or in another environment.
+// Package builds makes the programs that versus measures: several links of one source, which differ in where
+// functions lie, and builds by another Go release, of another revision, with another version of a module or in
+// another environment.
 package builds
 
 import (
@@ -66,9 +67,10 @@ func Open(ctx context.Context) (*Folder, error) {
 // Remove deletes the folder with all programs.
 func (f *Folder) Remove() error { return os.RemoveAll(f.dir) }
 
-// Link makes a program of a build for each seed of a layout; a seed of 0 is the linker's own order. "" is the source as it lies.
-// The user's tree is only read: a revision is built in a clone, and another version of a module with a copy of go.mod.
-// Link also returns the versions of Go and of the modules, as far as the programs tell, and the commit of a revision.
+// Link makes a program of a build for each seed of a layout; a seed of 0 is the linker's own order. "" is the source
+// as it lies. The user's tree is only read: a revision is built in a clone, and another version of a module with a
+// copy of go.mod. Link also returns the versions of Go and of the modules, as far as the programs tell, and the
+// commit of a revision.
 func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (programs []versus.Program, versions []string, err error) {
 	in, p, args := *f, versus.Program{}, []string{"build", "-buildvcs=false"}
 	var env []string // of the go command
@@ -117,8 +119,8 @@ func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (progr
 	return programs, versions, nil
 }
 
-// version returns a go.mod in the temporary folder, with go.sum beside it, that has the wanted version of a module, and this
-// version as exactly as go names it.
+// version returns a go.mod in the temporary folder, with go.sum beside it, that has the wanted version of a module,
+// and this version as exactly as go names it.
 func (f *Folder) version(ctx context.Context, wanted string) (mod, exact string, err error) {
 	f.made++
 	mod = filepath.Join(f.dir, strconv.Itoa(f.made)+".mod")
