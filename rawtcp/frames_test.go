@@ -299,3 +299,43 @@ func TestFrame(t *testing.T) {
 	_, err = frame(createUser, u)
 	require.Equal(t, rpcbench.Malformed, rpcbench.CodeOf(err))
 }
+
+// deadlines notes how far off each deadline is that a server sets.
+type deadlines struct {
+	net.Conn
+	set []time.Duration
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	if !t.IsZero() {
+		d.set = append(d.set, time.Until(t).Round(time.Hour))
+	}
+	return d.Conn.SetReadDeadline(t)
+}
+
+// A first header that comes in pieces has one deadline: a client can't begin and then take as long again.
+func TestTheFirstHeaderHasOneDeadline(t *testing.T) {
+	near, far := net.Pipe()
+	server := &deadlines{Conn: near}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		serve(rpcbench.ServerConfig{IdleTimeout: 100 * time.Hour, HeaderTimeout: 10 * time.Hour})(server)
+	}()
+	for _, piece := range [][]byte{{0}, {0, 0}, {0, echo}} { // an empty message
+		_, err := far.Write(piece)
+		require.NoError(t, err)
+	}
+	_, err := io.ReadFull(far, make([]byte, headerSize))
+	require.NoError(t, err)
+	_ = far.Close()
+	<-done
+	_ = near.Close()
+	header := 0
+	for _, d := range server.set {
+		if d == 10*time.Hour {
+			header++
+		}
+	}
+	require.Equal(t, 1, header, "deadlines %v", server.set)
+}

@@ -116,14 +116,15 @@ func serve(config rpcbench.ServerConfig) func(net.Conn) {
 	return func(conn net.Conn) {
 		r := bufio.NewReader(conn)
 		due := func(limit time.Duration) { _ = conn.SetReadDeadline(time.Now().Add(limit)) }
-		for limit := header; ; limit = idle { // with TLS the handshake is part of reading the first byte
-			if r.Buffered() == 0 {
-				due(limit)
+		due(header) // of the first header; with TLS the handshake is part of reading it
+		for first := true; ; first = false {
+			if !first && r.Buffered() == 0 {
+				due(idle)
 				if _, err := r.Peek(1); err != nil {
 					return
 				}
 			}
-			if r.Buffered() < headerSize {
+			if !first && r.Buffered() < headerSize {
 				due(header)
 			}
 			kind, size, err := readHeader(r, createUser, echo)

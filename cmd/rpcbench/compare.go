@@ -69,7 +69,7 @@ func (c *comparison) measure(ctx context.Context, show show) ([]*group, error) {
 	return groups, errors.Join(err, file.Close())
 }
 
-// asTyped names no folder of this machine.
+// asTyped is the command line, without the folder that this program lies in.
 func asTyped() []string { return append([]string{"rpcbench"}, os.Args[1:]...) }
 
 // ownProcesses tells whether the arms of a group have a process each.

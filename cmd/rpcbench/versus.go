@@ -226,7 +226,11 @@ func (c *comparison) print(w io.Writer, groups []*group) error {
 	fmt.Fprintln(t, "#", strings.Join(environ.List(), " "))
 	fmt.Fprintf(t, "# GOMAXPROCS=%s processes=%d layouts=%d time=%v seed=%d slices=%v\n",
 		versus.Procs(c.procs), c.processes, c.layouts, c.time, c.seed, versus.Slice)
-	for _, note := range append(c.notes, coverage(c.procs)) {
+	notes := append(slices.Clone(c.notes), coverage(c.procs))
+	if c.layouts > 0 {
+		notes = append(notes, "intervals over layouts have not been calibrated yet")
+	}
+	for _, note := range notes {
 		fmt.Fprintln(t, "#", note)
 	}
 	fmt.Fprintf(t, "stack\tns/op\tcpu-ns/op\tratio\t%.1f %% interval\tnoise floor\tverdict\n", 100*versus.Level(len(c.contestants)))

@@ -97,7 +97,7 @@ func (a API[U, R, F, E]) NewService() func(context.Context, *U) (*R, error) {
 	}
 }
 
-// WrongReply is the error of a reply that differs from what was asked for, as rpcbench.Check has it.
+// WrongReply is the error of a reply in which what differs from what was asked for.
 func WrongReply(what string) error {
 	return &rpcbench.Error{Code: rpcbench.Internal, Message: "wrong reply: " + what + " differs from what was asked"}
 }
