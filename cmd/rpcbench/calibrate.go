@@ -277,31 +277,29 @@ func figures(dir string, w io.Writer) error {
 	return cmp.Or(err, os.WriteFile(filepath.Join(dir, "figures.txt"), text.Bytes(), 0o644))
 }
 
-// line is an experiment's. A repeat whose base moved is undecided, and its ratio is not looked at.
+// line is an experiment's, of all repeats, also of those whose base moved.
 func (e experiment) line(repeats [][]timing.Record) string {
-	var decided []timing.Interval
+	var intervals []timing.Interval
 	verdicts := map[timing.Verdict]int{}
-	sum, width, held := 0.0, 0.0, 0
+	sum, width, held, moved := 0.0, 0.0, 0, 0
 	for _, own := range repeats {
 		r := e.result(&group{arms: e.arms(e.contestants[0]), records: own}, 0.95)
-		if r.base.Moved <= versus.Steady {
-			verdicts[r.verdict]++
-			decided = append(decided, r.arm.Ratio)
-			sum += math.Log(r.arm.Ratio.Median)
-			width += 50 * (r.arm.Ratio.Hi - r.arm.Ratio.Lo)
+		if r.base.Moved > versus.Steady {
+			moved++
 		}
+		verdicts[r.verdict]++
+		intervals = append(intervals, r.arm.Ratio)
+		sum += math.Log(r.arm.Ratio.Median)
+		width += 50 * (r.arm.Ratio.Hi - r.arm.Ratio.Lo)
 	}
-	n := len(decided)
-	said := fmt.Sprintf("%s\t%s to %s\t%s\t%d\t%d\t%d", e.name, e.contestants[0], e.base, versus.Procs(e.procs), e.layouts, len(repeats), len(repeats)-n)
-	if n < 2 {
-		return said
-	}
-	for _, i := range decided {
+	n := len(intervals)
+	for _, i := range intervals {
 		if others := math.Exp((sum - math.Log(i.Median)) / float64(n-1)); i.Lo <= others && others <= i.Hi {
 			held++
 		}
 	}
-	return said + fmt.Sprintf("\t%.4f\t%.2f %%\t%s\t%d, %d, %d, %d", math.Exp(sum/float64(n)), width/float64(n), share(held, n),
+	return fmt.Sprintf("%s\t%s to %s\t%s\t%d\t%d\t%d\t%.4f\t%.2f %%\t%s\t%d, %d, %d, %d", e.name, e.contestants[0], e.base,
+		versus.Procs(e.procs), e.layouts, n, moved, math.Exp(sum/float64(n)), width/float64(n), share(held, n),
 		verdicts[timing.Faster], verdicts[timing.Slower], verdicts[timing.Equal], verdicts[timing.Undecided])
 }
 

@@ -162,7 +162,7 @@ func (c *comparison) summary(groups []*group, load float64) summary {
 	if share := load / float64(runtime.NumCPU()); share > 0.3 {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("something else used %.0f %% of the machine at the start", 100*share))
 	}
-	undecided := 0
+	moved := 0
 	for _, g := range groups {
 		r := c.result(g, 0.95)
 		a := answer{
@@ -174,16 +174,16 @@ func (c *comparison) summary(groups []*group, load float64) summary {
 			a.Ratio, a.Lo, a.Hi, a.Floor = i.Median, i.Lo, i.Hi, r.again.Ratio.Floor()
 		}
 		if r.base.Moved > versus.Steady {
-			undecided++
+			moved++
 		}
 		if g.Many() && g.Procs == 0 && runtime.NumCPU() > 1 && r.processes > 0 && a.BaseCPUNs < 1.15*a.BaseNs {
 			s.Warnings = append(s.Warnings, fmt.Sprintf("%s: only one core was to be had (CPU time is hardly more than wall time)", g.Name))
 		}
 		s.Answers = append(s.Answers, a)
 	}
-	if undecided > 0 {
+	if moved > 0 {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("the machine was not quiet: the base moved by more than %.0f %% in %d of %d workloads, "+
-			"which are undecided", 100*versus.Steady, undecided, len(groups)))
+			"where smaller differences than its movement are undecided", 100*versus.Steady, moved, len(groups)))
 	}
 	return s
 }

@@ -296,7 +296,8 @@ func (c *comparison) sentence(r result) string {
 		micro := r.base.NsPerOp * math.Abs(i.Median-1) / 1000
 		return fmt.Sprintf("%s takes %s: %.1f µs %s%s per call.", r.name, times, micro, direction, what)
 	case r.base.Moved > versus.Steady:
-		return fmt.Sprintf("%s is undecided: the base moved by %.0f %% while it was measured. Try again on a quiet machine.", r.name, 100*r.base.Moved)
+		return fmt.Sprintf("%s is undecided: it takes %s, and the base moved by %.0f %% meanwhile. Try again on a quiet machine.",
+			r.name, times, 100*r.base.Moved)
 	}
 	return fmt.Sprintf("%s is undecided: it takes %s, and the noise floor is %.2f %%.", r.name, times, 100*r.again.Ratio.Floor())
 }

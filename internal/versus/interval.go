@@ -15,8 +15,8 @@ const (
 	Fewest       = 8
 	FewestBlocks = 10
 
-	// Steady is how far the base may move between the processes of a comparison that is decided. docs/method.md has
-	// the figures that it was chosen by.
+	// Steady is how far the base may move between processes before the movement counts as noise. docs/method.md has the
+	// figures that it was chosen by.
 	Steady = 0.15
 )
 
@@ -79,12 +79,18 @@ func (f *Figures) layouts(logs map[int][]float64) {
 }
 
 // Verdict is what the processes say of an arm, from the figures of the base and of the base's copy, whose interval is
-// the noise floor. fewest is how many processes or layouts it takes: [Fewest], unless a first answer is asked for.
+// the noise floor. Where the machine moves, so may the ratio, and no interval of these minutes covers that: a base that
+// moved by more than [Steady] raises the floor to its movement. fewest is how many processes or layouts it takes:
+// [Fewest], unless a first answer is asked for.
 func Verdict(base, again, arm Figures, margin float64, fewest int) timing.Verdict {
-	if base.Moved > Steady || min(again.Ratio.Blocks, arm.Ratio.Blocks) < fewest {
+	if min(again.Ratio.Blocks, arm.Ratio.Blocks) < fewest {
 		return timing.Undecided
 	}
-	return arm.Ratio.Verdict(again.Ratio.Floor(), margin)
+	floor := again.Ratio.Floor()
+	if base.Moved > Steady {
+		floor = max(floor, base.Moved)
+	}
+	return arm.Ratio.Verdict(floor, margin)
 }
 
 // Interval is that of the mean log-ratio of processes, as ratios. The processes are given in the order in which they
