@@ -21,13 +21,13 @@ import (
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/roster"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
-func TestMain(m *testing.M) { stacktest.Main(checked{m}, roster.All()...) }
+func TestMain(m *testing.M) { stacktest.Main(checked{m}, stacks.All()...) }
 
 // checked is package testing's run of this package, whose flags stacktest.Main checks first.
 type checked struct{ *testing.M }
@@ -64,7 +64,7 @@ func config(callers int) rpcbench.Config {
 func BenchmarkVersus(b *testing.B) {
 	skipWithTLS(b)
 	base := find(b, *chosen.base)[0]
-	contestants := slices.DeleteFunc(stacks(b, roster.Main()), func(s rpcbench.Stack) bool { return s.Name == base.Name })
+	contestants := slices.DeleteFunc(selected(b, stacks.Main()), func(s rpcbench.Stack) bool { return s.Name == base.Name })
 	if len(contestants) == 0 {
 		fmt.Fprintf(os.Stderr, "rpcbench: BenchmarkVersus: nothing to compare with %s: name another stack\n", base.Name)
 		b.Skip("fewer than two stacks")
@@ -84,7 +84,7 @@ func BenchmarkCreateUser(b *testing.B) {
 	if !*chosen.full && len(chosen.stacks.given()) == 0 {
 		b.Skip("add -full, or name stacks with -stacks")
 	}
-	for _, s := range stacks(b, nil) {
+	for _, s := range selected(b, nil) {
 		b.Run("stack="+s.Name, func(b *testing.B) { one(b, s) })
 	}
 }
@@ -94,7 +94,7 @@ func BenchmarkCross(b *testing.B) {
 	if !*chosen.full {
 		b.Skip("add -full")
 	}
-	clients, servers := roster.Cross()
+	clients, servers := stacks.Cross()
 	for _, client := range clients {
 		for _, server := range servers {
 			stack, err := rpcbench.Cross(client, server)
@@ -114,7 +114,7 @@ func BenchmarkPayload(b *testing.B) {
 }
 
 func BenchmarkParallel(b *testing.B) {
-	for _, s := range stacks(b, roster.Core()) {
+	for _, s := range selected(b, stacks.Core()) {
 		for _, n := range callers() {
 			c := config(n)
 			b.Run(fmt.Sprintf("stack=%s/callers=%d/conns=%d", s.Name, n, c.Conns), func(b *testing.B) {
@@ -125,7 +125,7 @@ func BenchmarkParallel(b *testing.B) {
 }
 
 func BenchmarkEcho(b *testing.B) {
-	for _, s := range stacks(b, roster.Core()) {
+	for _, s := range selected(b, stacks.Core()) {
 		for _, msg := range []struct {
 			name string
 			flex *message.Flex
@@ -144,7 +144,7 @@ func BenchmarkEcho(b *testing.B) {
 }
 
 func BenchmarkStream(b *testing.B) {
-	for _, s := range stacks(b, []rpcbench.Stack{grpcprotobuf.New()}) {
+	for _, s := range selected(b, []rpcbench.Stack{grpcprotobuf.New()}) {
 		b.Run("stack="+s.Name+"/op=unary", func(b *testing.B) { one(b, s) })
 		b.Run("stack="+s.Name+"/op=bothways", func(b *testing.B) { stacktest.BenchmarkStream(b, s, config(1)) })
 	}
@@ -253,7 +253,7 @@ func traits(row codecs.Row) string {
 
 // each runs a row for every stack and value.
 func each(b *testing.B, key string, values []string, row func(b *testing.B, s rpcbench.Stack, value string)) {
-	for _, s := range stacks(b, roster.Core()) {
+	for _, s := range selected(b, stacks.Core()) {
 		if key == "" {
 			b.Run("stack="+s.Name, func(b *testing.B) { row(b, s, "") })
 		}
@@ -263,21 +263,21 @@ func each(b *testing.B, key string, values []string, row func(b *testing.B, s rp
 	}
 }
 
-// stacks are those of -stacks, or all with -full, or else those that a benchmark has by default.
-func stacks(b *testing.B, unlessGiven []rpcbench.Stack) []rpcbench.Stack {
+// selected returns the stacks of -stacks, or with -full all, or else those that a benchmark has by default.
+func selected(b *testing.B, unlessGiven []rpcbench.Stack) []rpcbench.Stack {
 	b.Helper()
 	switch names := chosen.stacks.given(); {
 	case len(names) > 0:
 		return find(b, names...)
 	case *chosen.full:
-		return roster.All()
+		return stacks.All()
 	}
 	return unlessGiven
 }
 
 func find(b *testing.B, names ...string) []rpcbench.Stack {
 	b.Helper()
-	found, err := roster.Find(names...)
+	found, err := stacks.Find(names...)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codecs"
-	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/stacks"
 )
 
 // declared collects the names of all test and benchmark functions of the module.
@@ -95,7 +95,7 @@ func TestDocuments(t *testing.T) {
 // TestGeneratedTables: the tables of stacks, codecs and messages are made of the lists, the functions' comments and go.mod.
 // -update writes them. They are about a build that has every stack and codec; one without encoding/json/v2 compares the rest.
 func TestGeneratedTables(t *testing.T) {
-	_, err := roster.Find("httpjson.v2")
+	_, err := stacks.Find("httpjson.v2")
 	if *chosen.update {
 		require.NoError(t, err, "the tables have rows of encoding/json/v2: write them with Go 1.27 or later")
 	}
@@ -173,7 +173,7 @@ func stackTable(t *testing.T) string {
 	version := versions(t)
 	var b strings.Builder
 	b.WriteString("| stack | what it is | HTTP | wire format | compression | invalid UTF-8 | not bit-equal | libraries |\n|---|---|---|---|---|---|---|---|\n")
-	for _, s := range roster.All() {
+	for _, s := range stacks.All() {
 		pkg, _, _ := strings.Cut(s.Name, ".")
 		format := strings.Split(s.Protocol, "/")[1]
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s | %s |\n", s.Name, synopsis(t, s.Name),

@@ -15,7 +15,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/relay"
-	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/stacks"
 )
 
 // chosen is what the flags of go test say.
@@ -25,7 +25,7 @@ var chosen = options{
 	tls:    flag.Bool("tls", false, "TLS 1.3 in every row; what can only be had in clear is skipped"),
 	base:   flag.String("base", httpjson.New().Name, "name of the stack that BenchmarkVersus compares the others with"),
 	stacks: list("stacks", "names of the stacks of every benchmark that has a key stack", "", "", func(name string) error {
-		_, err := roster.Find(name)
+		_, err := stacks.Find(name)
 		return err
 	}),
 	payloads: list("payloads", "payloads of BenchmarkPayload", "100B,1kB,10kB,100kB", "1MB", func(v string) error {
@@ -98,7 +98,7 @@ func (c *choice) values() []string {
 
 // check says in one line what is wrong with a flag's value.
 func (o options) check() error {
-	if _, err := roster.Find(*o.base); err != nil {
+	if _, err := stacks.Find(*o.base); err != nil {
 		return fmt.Errorf("-base: %w", err)
 	}
 	for _, c := range o.lists() {

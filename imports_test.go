@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/stacks"
 )
 
 const module = "github.com/rpcbench/rpcbench"
@@ -67,7 +67,7 @@ func TestImports(t *testing.T) {
 		{module + "/internal/timing", nil, []string{grpc, protobuf, jsoniter, testify, goleak, testpkg}},
 		{module + "/stacktest", []string{goleak, histogram}, []string{grpc, protobuf, jsoniter, testify, gonum}},
 		{module + "/cmd/rpcbench", []string{grpc}, []string{testify, goleak, testpkg, gonum}},
-		{module + "/internal/roster", []string{grpc, protobuf, jsoniter}, []string{describes, health, testify, goleak, histogram, testpkg}},
+		{module + "/stacks", []string{grpc, protobuf, jsoniter}, []string{describes, health, testify, goleak, histogram, testpkg}},
 	} {
 		t.Run(c.pkg, func(t *testing.T) {
 			deps := compiled(t, c.pkg)
@@ -109,29 +109,29 @@ func TestCodecsCompileOneLibrary(t *testing.T) {
 }
 
 func TestStacksDoNotImportEachOther(t *testing.T) {
-	stacks := stackPackages(t)
-	for _, pkg := range append(stacks, module) {
+	packages := stackPackages(t)
+	for _, pkg := range append(packages, module) {
 		for _, dep := range compiled(t, pkg) {
-			require.True(t, dep == pkg || !slices.Contains(stacks, dep), "%s imports the stack %s", pkg, dep)
+			require.True(t, dep == pkg || !slices.Contains(packages, dep), "%s imports the stack %s", pkg, dep)
 		}
 	}
 }
 
-// stackPackages returns the import paths of the stacks, which are all that the roster imports of the module but the contract
+// stackPackages returns the import paths of the stacks, which are all that package stacks imports of the module but the contract
 // and what is internal.
 func stackPackages(t *testing.T) []string {
 	t.Helper()
-	var stacks []string
-	for _, file := range parse(t, "internal/roster") {
+	var packages []string
+	for _, file := range parse(t, "stacks") {
 		for _, imp := range file.Imports {
 			p := unquote(imp.Path)
-			if within(p, module) && p != module && !within(p, module+"/internal") && !slices.Contains(stacks, p) {
-				stacks = append(stacks, p)
+			if within(p, module) && p != module && !within(p, module+"/internal") && !slices.Contains(packages, p) {
+				packages = append(packages, p)
 			}
 		}
 	}
-	require.NotEmpty(t, stacks)
-	return stacks
+	require.NotEmpty(t, packages)
+	return packages
 }
 
 // parse returns the files of the module's folder, without tests.
@@ -158,7 +158,7 @@ func unquote(lit *ast.BasicLit) string {
 	return s
 }
 
-// A stack's package exports functions that return a Stack, New among them, and the roster calls each of them.
+// A stack's package exports functions that return a Stack, New among them, and package stacks calls each of them.
 func TestStacksHaveOneSurface(t *testing.T) {
 	var want []string
 	for _, pkg := range stackPackages(t) {
@@ -173,10 +173,10 @@ func TestStacksHaveOneSurface(t *testing.T) {
 		require.Contains(t, want, path.Base(pkg), "a main value")
 	}
 	var got []string
-	for _, stack := range roster.All() {
+	for _, stack := range stacks.All() {
 		got = append(got, stack.Name)
 	}
-	require.ElementsMatch(t, want, got, "the roster has every stack once, under the name of its package and function")
+	require.ElementsMatch(t, want, got, "package stacks has every stack once, under the name of its package and function")
 }
 
 // TestEveryStackIsGuarded: nobody has to remember the steps that CONTRIBUTING lists. Each stack has run the suite in its own package,
@@ -197,7 +197,7 @@ func TestEveryStackIsGuarded(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range roster.All() {
+	for _, s := range stacks.All() {
 		pkg, variant, _ := strings.Cut(s.Name, ".")
 		call := function[s.Name]
 		require.True(t, has(pkg+"/*_test.go", "stacktest.Conformance(t, "+call+")"), "%s: a test in %s must run stacktest.Conformance(t, %s)", s.Name, pkg, call)

@@ -13,7 +13,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/stacks"
 )
 
 // TestHandshakesAreEqual: every stack's clients shake hands as crypto/tls does by default, in full at each connection.
@@ -24,7 +24,7 @@ func TestHandshakesAreEqual(t *testing.T) {
 		resumed         bool
 	}
 	var want handshake
-	for _, stack := range roster.All() {
+	for _, stack := range stacks.All() {
 		f := start(t, stack, rpcbench.Config{TLS: true})
 		shaken := func() handshake {
 			s, ok := f.TLS()

@@ -13,15 +13,15 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/internal/grpcapi"
-	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/stacks"
 )
 
-// find returns the stack of a name, as the roster does, and copies of grpcprotobuf with more to do: the handlers of
+// find returns the stack of a name, as package stacks does, and copies of grpcprotobuf with more to do: the handlers of
 // "grpcprotobuf+work=500ns" are busy for that long.
 func find(name string) (rpcbench.Stack, error) {
 	plain, amount, injected := strings.Cut(name, "+work=")
 	if !injected {
-		stacks, err := roster.Find(name)
+		stacks, err := stacks.Find(name)
 		if err != nil {
 			return rpcbench.Stack{}, err
 		}

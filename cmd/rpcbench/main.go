@@ -68,14 +68,14 @@ import (
 	"golang.org/x/term"
 
 	"github.com/rpcbench/rpcbench/internal/child"
-	"github.com/rpcbench/rpcbench/internal/roster"
 	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/stacks"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	var err error
-	if child.Serve(os.Stdin, os.Stdout, roster.All()) {
+	if child.Serve(os.Stdin, os.Stdout, stacks.All()) {
 		return
 	} else if os.Getenv(versus.Variable) != "" {
 		err = versus.Serve(ctx, os.Stdin, os.Stdout, find)

@@ -19,10 +19,10 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/roster"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/stacks"
 )
 
 func runCommand(stdout, stderr io.Writer) command {
@@ -50,7 +50,7 @@ func (c *comparison) answer(ctx context.Context, args []string, stdout, stderr i
 	if c.contestants = args; len(args) == 0 {
 		c.contestants = []string{"grpcprotobuf"}
 	}
-	_, err := roster.Find(append([]string{c.base}, c.contestants...)...)
+	_, err := stacks.Find(append([]string{c.base}, c.contestants...)...)
 	switch _, missing := os.Stat(c.out); {
 	case err != nil:
 		return wrongUse{err}

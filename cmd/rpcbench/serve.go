@@ -19,7 +19,7 @@ import (
 
 	api "github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/child"
-	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/stacks"
 )
 
 const grace = 5 * time.Second // for calls under way when the command is told to end
@@ -31,17 +31,17 @@ func serveCommand(stdout io.Writer) command {
 			addr := f.String("addr", "127.0.0.1", "`host` to listen on")
 			port := f.Uint("port", 0, "`port` of the first stack, each later one having the next; 0 is any free ones")
 			return func(ctx context.Context, names []string) error {
-				stacks := roster.All()
+				served := stacks.All()
 				if len(names) > 0 {
 					var err error
-					if stacks, err = roster.Find(names...); err != nil {
+					if served, err = stacks.Find(names...); err != nil {
 						return wrong("serve: %w", err)
 					}
 				}
-				if *port > 0 && *port+uint(len(stacks)) > 1<<16 {
-					return wrong("serve: -port %d: there are no %d ports from there", *port, len(stacks))
+				if *port > 0 && *port+uint(len(served)) > 1<<16 {
+					return wrong("serve: -port %d: there are no %d ports from there", *port, len(served))
 				}
-				return serve(ctx, stdout, *addr, *port, stacks)
+				return serve(ctx, stdout, *addr, *port, served)
 			}
 		},
 	}

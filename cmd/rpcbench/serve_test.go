@@ -23,7 +23,7 @@ import (
 
 	api "github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/stacks"
 )
 
 type said chan string
@@ -71,9 +71,9 @@ func served(t *testing.T, args ...string) (addrs, commands map[string]string, en
 func TestServe(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	addrs, commands, end := served(t)
-	require.Len(t, addrs, len(roster.All()))
+	require.Len(t, addrs, len(stacks.All()))
 	_, missing := exec.LookPath("curl")
-	for _, stack := range roster.All() {
+	for _, stack := range stacks.All() {
 		addr := addrs[stack.Name]
 		require.True(t, strings.HasPrefix(addr, "127.0.0.1:"), "loopback unless told otherwise: %s", addr)
 		f, err := api.Start(t.Context(), stack, api.Config{Server: addr})
@@ -159,7 +159,7 @@ func services(t *testing.T, conn *grpc.ClientConn) (list []string, err error) {
 func TestServeDescribesGRPC(t *testing.T) {
 	addrs, _, _ := served(t)
 	described := 0
-	for _, stack := range roster.All() {
+	for _, stack := range stacks.All() {
 		if !strings.HasPrefix(stack.Protocol, "grpc/") {
 			continue
 		}
@@ -204,7 +204,7 @@ func TestServeEndsGracefully(t *testing.T) {
 	var streams []api.Stream
 	calls := map[string]api.Call{}
 	for _, name := range []string{"grpcprotobuf", "grpcservehttp", "connectrpc.grpc"} {
-		stacks, err := roster.Find(name)
+		stacks, err := stacks.Find(name)
 		require.NoError(t, err)
 		f, err := api.Start(t.Context(), stacks[0], api.Config{Server: addrs[name]})
 		require.NoError(t, err)

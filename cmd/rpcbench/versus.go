@@ -18,10 +18,10 @@ import (
 
 	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/builds"
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/roster"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/stacks"
 )
 
 var errInterrupted = errors.New("rpcbench: interrupted")
@@ -90,18 +90,18 @@ func (c *comparison) check(args []string) error {
 	default:
 		c.base = "httpjson"
 	}
-	var stacks []string
+	var found []string
 	for _, name := range append([]string{c.base}, args...) {
 		stack, build, named := strings.Cut(name, "@")
-		if stacks = append(stacks, stack); named && build == "" {
+		if found = append(found, stack); named && build == "" {
 			return wrong("versus: %s names no build: see rpcbench help", name)
 		}
 	}
-	if _, err := roster.Find(stacks...); err != nil {
+	if _, err := stacks.Find(found...); err != nil {
 		return wrongUse{err}
 	}
 	if len(args) == 0 && build(c.base) == "" {
-		for _, s := range roster.Main() {
+		for _, s := range stacks.Main() {
 			args = append(args, s.Name)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package roster is the literal list of all stacks. The benchmark file and the command import it, and no stack does.
-package roster
+// Package stacks lists every stack of this module. Importing this package compiles all of their libraries.
+package stacks
 
 import (
 	"fmt"

@@ -2,7 +2,7 @@
 
 // The race detector allocates on its own account, so costs are compared without it.
 
-package roster_test
+package stacks_test
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
-	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
@@ -101,13 +101,13 @@ func TestRowsCostTheSame(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes ten seconds")
 	}
-	stacks := roster.Main()
+	main := stacks.Main()
 	first := map[string]cost{}
-	for _, s := range stacks {
+	for _, s := range main {
 		first[s.Name] = costsOf(t, s, calls)[0]
 	}
-	slices.Reverse(stacks)
-	for _, s := range stacks {
+	slices.Reverse(main)
+	for _, s := range main {
 		requireEqualCost(t, first[s.Name], costsOf(t, s, calls)[0], s.Name+", in another order")
 		out, err := alone(t, "TestChildCost", s.Name).CombinedOutput()
 		require.NoError(t, err, string(out))
@@ -125,7 +125,7 @@ func TestNothingGrows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes ten seconds")
 	}
-	for _, s := range roster.All() {
+	for _, s := range stacks.All() {
 		costs := costsOf(t, s, calls/5, 2*calls)
 		requireEqualCost(t, costs[0], costs[1], s.Name+", with ten times as many calls")
 	}

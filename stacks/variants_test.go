@@ -2,7 +2,7 @@
 
 // The race detector allocates on its own account.
 
-package roster_test
+package stacks_test
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
-	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
@@ -38,10 +38,10 @@ func TestVariantsDoWhatTheyClaim(t *testing.T) {
 		"connectrpc.json":    func(t *testing.T, s, _ rpcbench.Stack) bool { return sends(t, s, `{"email":"`) },
 	}
 	mains := map[string]rpcbench.Stack{}
-	for _, s := range roster.Main() {
+	for _, s := range stacks.Main() {
 		mains[s.Name] = s
 	}
-	for _, s := range roster.All() {
+	for _, s := range stacks.All() {
 		name, variant, _ := strings.Cut(s.Name, ".")
 		proof, ok := proofs[s.Name]
 		if variant == "" || !ok && !reflect.DeepEqual(s.Traits, mains[name].Traits) {

@@ -1,4 +1,4 @@
-package roster_test
+package stacks_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/internal/roster"
+	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
@@ -36,10 +36,10 @@ func short(t *testing.T) {
 // Variants run the code of their main value.
 func TestConformanceSideBySide(t *testing.T) {
 	short(t)
-	for _, stack := range roster.All() {
+	for _, stack := range stacks.All() {
 		stacktest.Start(t, stack, rpcbench.Config{})
 	}
-	for _, stack := range roster.Main() {
+	for _, stack := range stacks.Main() {
 		t.Run(stack.Name, func(t *testing.T) { stacktest.Conformance(t, stack) })
 	}
 }
@@ -74,7 +74,7 @@ func codecMethods(t reflect.Type) (names []string) {
 // TestStreamers: the stacks of HTTP/2 whose libraries stream, and no others.
 func TestStreamers(t *testing.T) {
 	var streamers []string
-	for _, s := range roster.All() {
+	for _, s := range stacks.All() {
 		f := stacktest.Start(t, s, rpcbench.Config{})
 		if _, ok := f.Client.(rpcbench.Streamer); ok {
 			streamers = append(streamers, s.Name)
@@ -103,19 +103,19 @@ func child(t *testing.T) rpcbench.Stack {
 	if !ok {
 		t.Skip("runs in a child process")
 	}
-	found, err := roster.Find(name)
+	found, err := stacks.Find(name)
 	require.NoError(t, err)
 	return found[0]
 }
 
 func TestFind(t *testing.T) {
-	found, err := roster.Find("httpjson.stream", "grpcprotobuf")
+	found, err := stacks.Find("httpjson.stream", "grpcprotobuf")
 	require.NoError(t, err)
 	require.Equal(t, "httpjson.stream", found[0].Name)
 	require.Equal(t, "grpcprotobuf", found[1].Name)
-	_, err = roster.Find("httpjsn")
+	_, err = stacks.Find("httpjsn")
 	require.ErrorContains(t, err, `unknown stack "httpjsn": the stacks are grpcprotobuf, httpjson, `)
-	for _, s := range roster.All() {
+	for _, s := range stacks.All() {
 		require.ErrorContains(t, err, s.Name)
 	}
 	require.NotContains(t, err.Error(), "\n")
@@ -124,7 +124,7 @@ func TestFind(t *testing.T) {
 // TestCrossConforms: every client of the cross matrix against every server but its own.
 func TestCrossConforms(t *testing.T) {
 	short(t)
-	clients, servers := roster.Cross()
+	clients, servers := stacks.Cross()
 	for _, client := range clients {
 		for _, server := range servers {
 			if client.Name == server.Name {
@@ -140,9 +140,9 @@ func TestCrossConforms(t *testing.T) {
 // TestProtocolsRefuseEachOther: a client and a server that don't speak the same protocol part with one clear error, in
 // time, and Cross does not let it come so far.
 func TestProtocolsRefuseEachOther(t *testing.T) {
-	for _, server := range roster.Main() {
+	for _, server := range stacks.Main() {
 		f := stacktest.Start(t, server, rpcbench.Config{})
-		for _, client := range roster.Main() {
+		for _, client := range stacks.Main() {
 			if client.Protocol == server.Protocol {
 				continue
 			}

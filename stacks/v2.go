@@ -1,6 +1,6 @@
 //go:build go1.27 && goexperiment.jsonv2
 
-package roster
+package stacks
 
 import (
 	"github.com/rpcbench/rpcbench"
