@@ -28,6 +28,7 @@ var chosen = options{
 		_, err := stacks.Find(name)
 		return err
 	}),
+	obeyed: map[string]bool{},
 	payloads: list("payloads", "payloads of BenchmarkPayload", "100B,1kB,10kB,100kB", "1MB", func(v string) error {
 		_, err := parseSize(v)
 		return err
@@ -42,7 +43,7 @@ var chosen = options{
 		_, err := relay.FindLink(v)
 		return err
 	}),
-	rates: list("rates", "rates of BenchmarkOpenLoop, in requests per second", "1000", "100,5000", func(v string) error {
+	rates: list("rates", "rates of BenchmarkOpenLoop, in requests per second", "", "1000,100,5000", func(v string) error {
 		if rate, err := strconv.Atoi(v); err != nil || rate < latency.MinRate || rate > latency.MaxRate || strconv.Itoa(rate) != v {
 			return fmt.Errorf("%q is no rate from %d to %d", v, latency.MinRate, int(latency.MaxRate))
 		}
@@ -54,6 +55,32 @@ type options struct {
 	update, full, tls                       *bool
 	base                                    *string
 	stacks, payloads, callers, links, rates *choice
+
+	obeyed map[string]bool // flags that a benchmark has asked for
+}
+
+func (o options) obey(name string, value bool) bool {
+	o.obeyed[name] = true
+	return value
+}
+
+// isFull is the value of -full, for a benchmark.
+func (o options) isFull() bool { return o.obey("full", *o.full) }
+
+// isTLS is the value of -tls, for a benchmark.
+func (o options) isTLS() bool { return o.obey("tls", *o.tls) }
+
+// unheeded are the flags that the user has set and no benchmark has asked for.
+func (o options) unheeded() (names []string) {
+	names = []string{"full", "tls", "base"}
+	for _, c := range o.lists() {
+		names = append(names, c.name)
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		set := false
+		flag.Visit(func(f *flag.Flag) { set = set || f.Name == name })
+		return !set || o.obeyed[name]
+	})
 }
 
 // lists are the flags that take several values.
@@ -71,7 +98,7 @@ type choice struct {
 // list makes a flag. unlessGiven is its value by default, to which -full adds.
 func list(name, usage, unlessGiven, full string, check func(string) error) *choice {
 	usage += ", separated by commas"
-	if unlessGiven != "" {
+	if full != "" {
 		usage += fmt.Sprintf(" (default %q; -full adds %q)", unlessGiven, full)
 	}
 	return &choice{name, unlessGiven, full, flag.String(name, "", usage), check}
@@ -86,11 +113,15 @@ func (c *choice) given() []string {
 }
 
 func (c *choice) values() []string {
-	if given := c.given(); given != nil {
-		return given
+	chosen.obeyed[c.name] = true
+	values := c.given()
+	if values != nil {
+		return values
 	}
-	values := strings.Split(c.unlessGiven, ",")
-	if *chosen.full {
+	if c.unlessGiven != "" {
+		values = strings.Split(c.unlessGiven, ",")
+	}
+	if chosen.isFull() {
 		values = append(values, strings.Split(c.full, ",")...)
 	}
 	return values

@@ -151,7 +151,7 @@ func TestFlags(t *testing.T) {
 				names = append(names, regexp.MustCompile(`-\d+$`).ReplaceAllString(string(r.Name), ""))
 			}
 			require.Equal(t, c.names, names)
-			alone := strings.Contains(out, "rpcbench: BenchmarkVersus: nothing to compare with httpjson: name another stack\n")
+			alone := strings.Contains(out, "\n# rpcbench: BenchmarkVersus: nothing to compare with httpjson: name another stack\n")
 			require.Equal(t, c.reason == "one stack has no rival", alone, out)
 			traits := strings.Contains(out, "\n# codec=protobuf: google.golang.org/protobuf by reflection, keeps nothing, copies, ")
 			require.Equal(t, strings.HasPrefix(names[0], "Codec"), traits, out)
@@ -171,6 +171,40 @@ func TestFlags(t *testing.T) {
 				want = "on"
 			}
 			require.Equal(t, want, last.GetConfig("tls"), "a key tells rows with TLS from rows in clear")
+		})
+	}
+}
+
+// TestFlagsWithoutEffect: a flag that no selected row obeys is named on stderr, and so is no other.
+func TestFlagsWithoutEffect(t *testing.T) {
+	for _, c := range []struct {
+		reason, bench string
+		args          []string
+		useless       []string
+		rows          int
+	}{
+		{"a row of one stack", "RawTCP", []string{"-stacks=grpcprotobuf", "-full", "-base=rawtcp", "-tls"}, []string{"full", "base", "stacks"}, 1},
+		{"values of other benchmarks", "CreateUser", []string{"-stacks=rawtcp", "-payloads=1kB", "-callers=2", "-links=lan", "-rates=5"},
+			[]string{"payloads", "callers", "links", "rates"}, 1},
+		{"values of this benchmark", "Payload", []string{"-stacks=rawtcp", "-payloads=1kB"}, nil, 1},
+		{"planned starts have no row by default", "OpenLoop", nil, nil, 0},
+		{"no row has a server", "Codec/codec=protobuf/msg=user/op=marshal", []string{"-server=process", "-processes=8"}, []string{"processes", "server"}, 1},
+		{"a row has a server", "RawTCP", []string{"-server=process"}, nil, 1},
+		{"no benchmarks", "", []string{"-stacks=rawtcp"}, nil, 0},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			var bench []string
+			if c.bench != "" {
+				bench = []string{"-test.bench=^Benchmark" + strings.ReplaceAll(c.bench, "/", "$/^") + "$"}
+			}
+			out, err := run(t, append(bench, c.args...)...)
+			require.NoError(t, err, out)
+			require.Len(t, rowsOf(t, out), c.rows, out)
+			var useless []string
+			for _, m := range regexp.MustCompile(`(?m)^# rpcbench: -(\w+) has no effect on the rows of this run$`).FindAllStringSubmatch(out, -1) {
+				useless = append(useless, m[1])
+			}
+			require.Equal(t, c.useless, useless, out)
 		})
 	}
 }

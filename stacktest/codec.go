@@ -80,8 +80,8 @@ func timed(b *testing.B, body []byte, loop func(n int) error) {
 	w := gzip.NewWriter(&zipped)
 	_, _ = w.Write(body) // a Buffer takes all
 	_ = w.Close()
-	b.ReportMetric(float64(len(body)), "size-B")
-	b.ReportMetric(float64(zipped.Len()), "gzip-B")
+	metric(b, float64(len(body)), "size-B")
+	metric(b, float64(zipped.Len()), "gzip-B")
 }
 
 // encode returns a body that c will not overwrite.

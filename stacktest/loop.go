@@ -64,8 +64,8 @@ func BenchmarkOpenLoop(b *testing.B, stack rpcbench.Stack, config rpcbench.Confi
 	openLoop(stack, config, rate, sleeper(b)).benchmark(b)
 }
 
-// BenchmarkOpenLoopEmpty is BenchmarkOpenLoop around calls that do nothing, without a stack: what the generator adds to
-// every other row.
+// BenchmarkOpenLoopEmpty is BenchmarkOpenLoop around calls that do nothing, without a stack. The row shows what the
+// generator adds to every other row.
 func BenchmarkOpenLoopEmpty(b *testing.B, rate float64) {
 	b.Helper()
 	Procs(b)
@@ -152,7 +152,7 @@ func (r row) benchmark(b *testing.B) {
 		return
 	}
 	if cpuKnown {
-		b.ReportMetric(float64(cpuEnd-cpuStart)/float64(n), "cpu-ns/op")
+		metric(b, float64(cpuEnd-cpuStart)/float64(n), "cpu-ns/op")
 	}
 	r.countBytes(b)
 }
@@ -227,9 +227,9 @@ func (r row) closed(b *testing.B, f *rpcbench.Fixture, callers *latency.Loop, _ 
 	b.StopTimer()
 	end, _ := cpu.Time()
 	n := callers.Latency.Count()
-	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "req/s")
+	metric(b, float64(n)/b.Elapsed().Seconds(), "req/s")
 	if known && n >= int64(100*r.callers) { // else the ends of the run would be much of it
-		b.ReportMetric(float64(end-start)/float64(b.Elapsed())/float64(runtime.NumCPU()), "cpu-share")
+		metric(b, float64(end-start)/float64(b.Elapsed())/float64(runtime.NumCPU()), "cpu-share")
 	}
 	return err
 }
@@ -270,7 +270,7 @@ func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n int64) {
 			"%d more are allowed", stack.Name, more, n, versus.Reconnects(n))
 	}
 	if more > 0 {
-		b.ReportMetric(float64(more), "reconnects")
+		metric(b, float64(more), "reconnects")
 	}
 }
 
@@ -281,7 +281,7 @@ func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
 	tick, coarse := timing.Tick(func() time.Duration { return time.Since(began) })
 	for unit, q := range map[string]float64{"p50-ns": 0.50, "p95-ns": 0.95, "p99-ns": 0.99} {
 		if d, ok := ops.Quantile(q); ok && (!coarse || d >= ticks*tick) {
-			b.ReportMetric(float64(d), prefix+unit)
+			metric(b, float64(d), prefix+unit)
 		}
 	}
 }
@@ -291,10 +291,10 @@ func reportPlanned(b *testing.B, loop *latency.Loop) {
 	percentiles(b, "late-", &loop.Lateness)
 	p99, ok := loop.Latency.Quantile(0.99)
 	if late, _ := loop.Lateness.Quantile(0.99); ok && late > p99/10 {
-		b.ReportMetric(1, "generator-bound")
+		metric(b, 1, "generator-bound")
 	}
-	b.ReportMetric(loop.Achieved(), "achieved-req/s")
-	b.ReportMetric(float64(loop.Drops), "drops")
+	metric(b, loop.Achieved(), "achieved-req/s")
+	metric(b, float64(loop.Drops), "drops")
 }
 
 // pass makes calls over a fixture of its own, so that the timed one stays bare, and returns how many. begin is called
@@ -319,8 +319,8 @@ func (r row) countBytes(b *testing.B) {
 	var sent, received int64
 	r.config.WrapClient = wrapped(r.config.WrapClient, wire.Wrap)
 	n := r.pass(b, func() { sent, received = wire.Sent.Load(), wire.Received.Load() })
-	b.ReportMetric(float64(wire.Sent.Load()-sent)/float64(n), "sent-B/op")
-	b.ReportMetric(float64(wire.Received.Load()-received)/float64(n), "recv-B/op")
+	metric(b, float64(wire.Sent.Load()-sent)/float64(n), "sent-B/op")
+	metric(b, float64(wire.Received.Load()-received)/float64(n), "recv-B/op")
 }
 
 // wrapped is inner with outer around it. Either may be nil.
@@ -340,8 +340,8 @@ func watchHeap(b *testing.B) (report func(n int64)) {
 	var before, after runtime.MemStats
 	report = func(n int64) {
 		runtime.ReadMemStats(&after)
-		b.ReportMetric(float64((after.TotalAlloc-before.TotalAlloc)/uint64(n)), "B/op")
-		b.ReportMetric(float64((after.Mallocs-before.Mallocs)/uint64(n)), "allocs/op")
+		metric(b, float64((after.TotalAlloc-before.TotalAlloc)/uint64(n)), "B/op")
+		metric(b, float64((after.Mallocs-before.Mallocs)/uint64(n)), "allocs/op")
 	}
 	runtime.ReadMemStats(&before)
 	return report

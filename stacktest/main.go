@@ -23,8 +23,8 @@ import (
 
 // Main is a TestMain: it parses the flags, runs the tests and benchmarks, then fails if a goroutine is left that no
 // stack's Traits.Background names. Before benchmarks it prints what their results need beside them, in benchmark format
-// (golang.org/x/perf/benchfmt): as keys only what forbids comparing two files, the units, and a comment line of
-// versions.
+// (golang.org/x/perf/benchfmt): keys for what forbids comparing two files, and a comment line of versions. After them it
+// prints their units. A flag that no row obeyed is named on stderr.
 //
 // The flag -server says where the loops have their servers. "" is this process. "process" is a child for each row,
 // which is this binary again and finds its stack among stacks. "stack=host:port,…" names servers that run already, as
@@ -49,16 +49,24 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 	}
 	p := &placement{seen: map[string]bool{}}
 	flag.Var(p, serverFlag, "where rows have their servers: process, or what rpcbench serve prints; here if empty")
-	flag.IntVar(&p.processes, "processes", 0, "in how many processes BenchmarkVersus measures a row; 0 is in this one")
+	flag.IntVar(&p.processes, processesFlag, 0, "in how many processes BenchmarkVersus measures a row; 0 is in this one")
 	flag.Parse()
 	if c, ok := m.(interface{ Check() error }); ok {
 		orExit(2, c.Check())
 	}
-	if bench := flag.Lookup("test.bench"); bench != nil && bench.Value.String() != "" {
-		orExit(2, p.open(stacks))
-		p.printHeader(os.Stdout)
+	if bench := flag.Lookup("test.bench"); bench == nil || bench.Value.String() == "" {
+		exit(m.Run(), stacks)
 	}
-	exit(m.Run(), stacks)
+	orExit(2, p.open(stacks))
+	p.printHeader(os.Stdout)
+	code := m.Run()
+	p.printUnits(os.Stdout)
+	flag.Visit(func(f *flag.Flag) {
+		if (f.Name == serverFlag || f.Name == processesFlag) && !p.seen[f.Name] {
+			fmt.Fprintf(os.Stderr, "# rpcbench: -%s has no effect on the rows of this run\n", f.Name)
+		}
+	})
+	exit(code, stacks)
 }
 
 // named is the place of the stack of a name, or negative.
@@ -97,25 +105,45 @@ func (p *placement) printHeader(w io.Writer) {
 	if build := environ.Build(); build != "" {
 		fmt.Fprintln(w, "build:", build)
 	}
-	for _, of := range []struct{ assumed, units string }{ // those that package testing doesn't know
+	fmt.Fprintln(w, "#", strings.Join(environ.List(), " "))
+}
+
+// printUnits describes the units of the rows that were printed, where package testing doesn't know them. benchstat
+// reads its files to the end before it asks for a unit, so the rows may come first.
+func (p *placement) printUnits(w io.Writer) {
+	for _, of := range []struct{ assumed, units string }{
 		{"better=lower", "p50-ns p95-ns p99-ns cpu-ns/op sent-B/op recv-B/op reconnects round-trips/op " +
 			"drops late-p50-ns late-p95-ns late-p99-ns generator-bound server-cpu-ns/op server-B/op server-allocs/op " +
-			"base-ratio base-ratio-lo base-ratio-hi aa-ratio aa-ratio-lo aa-ratio-hi noise-floor-% base-moved-% " +
-			"direct-ns/op direct-ratio direct-ratio-lo direct-ratio-hi"},
+			"base-ratio base-ratio-lo base-ratio-hi aa-ratio aa-ratio-lo aa-ratio-hi noise-floor-% base-moved-%"},
 		{"better=higher", "req/s achieved-req/s"},
 		{"better=lower assume=exact", "size-B gzip-B"},
 		{"assume=nothing", "seed cpu-share processes"},
 	} {
 		for unit := range strings.FieldsSeq(of.units) {
-			fmt.Fprintf(w, "Unit %s %s\n", unit, of.assumed)
+			if p.seen[unit] {
+				fmt.Fprintf(w, "Unit %s %s\n", unit, of.assumed)
+			}
 		}
 	}
-	fmt.Fprintln(w, "#", strings.Join(environ.List(), " "))
+}
+
+// note remembers a name until the run ends, if there is a Main.
+func (p *placement) note(name string) {
+	if p.seen != nil {
+		p.seen[name] = true
+	}
+}
+
+// metric reports a figure of a row.
+func metric(b *testing.B, value float64, unit string) {
+	placed().note(unit)
+	b.ReportMetric(value, unit)
 }
 
 const (
-	serverFlag   = "server"
-	childProcess = "process" // its value for a child of this process
+	serverFlag    = "server"
+	childProcess  = "process" // its value for a child of this process
+	processesFlag = "processes"
 
 	acceptLimit = 2 * time.Second // for a server to accept what its client has opened
 )
@@ -126,7 +154,7 @@ type placement struct {
 	elsewhere map[string]string // host:port of servers that are no children, by stack
 	child     *process.Server   // of the row that runs
 	processes int               // children in which a row of BenchmarkVersus is measured; 0 is this process
-	seen      map[string]bool   // names of the rows that have begun; see Procs
+	seen      map[string]bool   // names of the rows that have begun, their units, and the flags that they obey
 }
 
 func (p *placement) String() string     { return p.where }
@@ -163,7 +191,7 @@ func (p *placement) open(stacks []rpcbench.Stack) error {
 		p.elsewhere[name] = addr
 	}
 	if n := len(stacks) - len(p.elsewhere); n > 0 {
-		fmt.Fprintf(os.Stderr, "rpcbench: -server names no server of %d stacks: their rows are skipped\n", n)
+		fmt.Fprintf(os.Stderr, "# rpcbench: -server names no server of %d stacks: their rows are skipped\n", n)
 	}
 	return nil
 }
@@ -172,6 +200,7 @@ func (p *placement) open(stacks []rpcbench.Stack) error {
 // the row if the flag names no server for it. Tests have their servers in this process whatever the flag says.
 func (p *placement) config(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) rpcbench.Config {
 	b.Helper()
+	p.note(serverFlag)
 	switch name := process.ServerOf(stack.Name); {
 	case p.where == "" || config.Server != "":
 	case p.where == childProcess:
@@ -219,11 +248,11 @@ func watchServer(b *testing.B, f *rpcbench.Fixture) (report func(n uint64)) {
 	return func(n uint64) {
 		after := ask(false)
 		if after.CPU > 0 {
-			b.ReportMetric(float64(after.CPU-before.CPU)/float64(n), "server-cpu-ns/op")
+			metric(b, float64(after.CPU-before.CPU)/float64(n), "server-cpu-ns/op")
 		}
 		// Whole numbers, as B/op and allocs/op are: what the questions allocate must not show.
-		b.ReportMetric(float64((after.Bytes-before.Bytes)/n), "server-B/op")
-		b.ReportMetric(float64((after.Allocs-before.Allocs)/n), "server-allocs/op")
+		metric(b, float64((after.Bytes-before.Bytes)/n), "server-B/op")
+		metric(b, float64((after.Allocs-before.Allocs)/n), "server-allocs/op")
 	}
 }
 
@@ -243,9 +272,7 @@ func Procs(b *testing.B) {
 	case p.seen == nil && list:
 		b.Fatal("rpcbench: a list in -cpu needs a TestMain that calls stacktest.Main: give one number")
 	default:
-		if p.seen != nil {
-			p.seen[b.Name()] = true
-		}
+		p.note(b.Name())
 		runtime.GOMAXPROCS(procs)
 	}
 }

@@ -1,10 +1,10 @@
 package stacktest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -25,12 +25,17 @@ func BenchmarkOpenHarness(b *testing.B) {
 	BenchmarkOpenLoop(b, stub(func(int64) error { return nil }), rpcbench.Config{}, 10_000)
 }
 
-func TestAchievedIsBetterHigher(t *testing.T) {
-	var b bytes.Buffer
-	placed().printHeader(&b)
-	require.Contains(t, b.String(), "Unit achieved-req/s better=higher\n")
-	require.Contains(t, b.String(), "Unit drops better=lower\n")
-	require.Contains(t, b.String(), "Unit late-p99-ns better=lower\n")
+// TestUnitsFollowTheRows: a terminal shows the rows first, and then the units that they have.
+func TestUnitsFollowTheRows(t *testing.T) {
+	out, err := child(t, "-test.bench=^BenchmarkOpenHarness$", "-test.benchtime=1000x")
+	require.NoError(t, err, out)
+	before, after, ok := strings.Cut(out, "\nBenchmarkOpenHarness")
+	require.True(t, ok, out)
+	require.NotContains(t, before, "Unit ")
+	require.Contains(t, after, "\nUnit achieved-req/s better=higher\n")
+	require.Contains(t, after, "\nUnit drops better=lower\n")
+	require.Contains(t, after, "\nUnit late-p99-ns better=lower\n")
+	require.NotContains(t, after, "base-ratio", "no row has it")
 }
 
 // In virtual time the generator oversleeps and calls take so long to the nanosecond.

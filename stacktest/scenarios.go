@@ -132,7 +132,7 @@ func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, l
 	slow.warm = 3 // and as many ops
 	var began time.Time
 	n := slow.pass(b, func() { began = time.Now() })
-	b.ReportMetric(float64(time.Since(began))/float64(n)/float64(roundTrip), "round-trips/op")
+	metric(b, float64(time.Since(began))/float64(n)/float64(roundTrip), "round-trips/op")
 	bare.countBytes(b)
 	var report func(int64)
 	n = bare.pass(b, func() { report = watchHeap(b) })

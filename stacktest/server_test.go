@@ -242,7 +242,7 @@ func TestRowsThatAServerElsewhereLacks(t *testing.T) {
 	}
 	out, err := runElsewhere(t, "leaking", "fake="+Start(t, fake{}.stack(), rpcbench.Config{}).Addr)
 	require.NoError(t, err, out)
-	require.Contains(t, out, "rpcbench: -server names no server of 8 stacks: their rows are skipped\n")
+	require.Contains(t, out, "# rpcbench: -server names no server of 8 stacks: their rows are skipped\n")
 	rows, _ := results(t, out)
 	require.Empty(t, rows)
 }

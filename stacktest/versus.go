@@ -34,6 +34,8 @@ import (
 // Ratios are absent where -benchtime asks for too few blocks. With -server the benchmark is skipped.
 func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.Stack) {
 	b.Helper()
+	placed().note(serverFlag)
+	placed().note(processesFlag)
 	if placed().where != "" {
 		b.Skip("rpcbench: versus: its stacks share one process: run it without -server")
 	}
@@ -70,15 +72,15 @@ func versusRow(b *testing.B, level float64, stacks ...rpcbench.Stack) {
 	} else {
 		again, arm = measureHere(b, level, g)
 	}
-	b.ReportMetric(arm.NsPerOp, "ns/op")
+	metric(b, arm.NsPerOp, "ns/op")
 	if arm.CPUNsPerOp > 0 {
-		b.ReportMetric(arm.CPUNsPerOp, "cpu-ns/op")
+		metric(b, arm.CPUNsPerOp, "cpu-ns/op")
 	}
-	b.ReportMetric(bytes, "B/op")
-	b.ReportMetric(allocs, "allocs/op")
-	b.ReportMetric(float64(seed), "seed")
+	metric(b, bytes, "B/op")
+	metric(b, allocs, "allocs/op")
+	metric(b, float64(seed), "seed")
 	if more := g.Arms[len(stacks)-1].Reconnects; more > 0 {
-		b.ReportMetric(float64(more), "reconnects")
+		metric(b, float64(more), "reconnects")
 	}
 	if again.Ratio.Blocks == 0 {
 		return // a ratio without its interval would be believed
@@ -87,10 +89,10 @@ func versusRow(b *testing.B, level float64, stacks ...rpcbench.Stack) {
 	if len(stacks) == 2 {
 		unit = "aa-ratio"
 	}
-	b.ReportMetric(100*again.Ratio.Floor(), "noise-floor-%")
-	b.ReportMetric(arm.Ratio.Median, unit)
-	b.ReportMetric(arm.Ratio.Lo, unit+"-lo")
-	b.ReportMetric(arm.Ratio.Hi, unit+"-hi")
+	metric(b, 100*again.Ratio.Floor(), "noise-floor-%")
+	metric(b, arm.Ratio.Median, unit)
+	metric(b, arm.Ratio.Lo, unit+"-lo")
+	metric(b, arm.Ratio.Hi, unit+"-hi")
 }
 
 func measureHere(b *testing.B, level float64, g *versus.Group) (again, arm versus.Figures) {
@@ -161,8 +163,8 @@ func measureApart(b *testing.B, level float64, seed uint64, stacks []rpcbench.St
 	}
 	base := versus.Read(records, 0, level)
 	again, arm = versus.Read(records, 1, level), versus.Read(records, last, level)
-	b.ReportMetric(100*base.Moved, "base-moved-%")
-	b.ReportMetric(float64(len(records)), "processes")
+	metric(b, 100*base.Moved, "base-moved-%")
+	metric(b, float64(len(records)), "processes")
 	if last > 1 {
 		b.Log(said()+":", versus.Verdict(base, again, arm, versus.Margin, versus.Fewest))
 	}
