@@ -1,17 +1,30 @@
 package rpcbench_test
 
 import (
+	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log"
+	"net"
 	"net/http"
+	"sync/atomic"
+	"testing"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/connectrpc"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/rawtcp"
 )
 
-// Start a stack's server and client, create a user, stop both.
+func anna() rpcbench.User {
+	return rpcbench.User{Email: "anna@example.com", Name: "Anna", Password: "correct horse"}
+}
+
+// Start a server and a client of a stack, create a user, and stop both.
 func Example() {
 	ctx := context.Background()
 	fixture, err := rpcbench.Start(ctx, httpjson.New(), rpcbench.Config{})
@@ -20,20 +33,19 @@ func Example() {
 	}
 	defer fixture.Close()
 
-	anna := rpcbench.User{Email: "anna@example.com", Name: "Anna", Password: "correct horse"}
-	reply, err := fixture.Client.CreateUser(ctx, anna)
+	user := rpcbench.User{Email: "anna@example.com", Name: "Anna", Password: "correct horse"}
+	reply, err := fixture.Client.CreateUser(ctx, user)
 	fmt.Println(reply.Code, reply.Message, reply.User.ID, reply.User.Name, err)
 
-	anna.Email, anna.Name = "anna", "Ann"
-	_, err = fixture.Client.CreateUser(ctx, anna)
+	user.Email, user.Name = "anna", "Ann"
+	_, err = fixture.Client.CreateUser(ctx, user)
 	fmt.Println(err)
 	// Output:
 	// 200 OK 1000000 Anna <nil>
 	// rpcbench: invalid: email email, name min=4
 }
 
-// Plug in a stack of your own: here httpjson's client with another server. A timed loop makes prepared calls, which
-// check every reply.
+// Write a stack of your own: here httpjson's client with another server. testdata/outsider has a whole stack.
 func Example_ownStack() {
 	stack := httpjson.New()
 	stack.Name = "mine"
@@ -78,4 +90,134 @@ func Example_ownStack() {
 	// Anna <nil>
 	// Ann rpcbench: invalid: name min=4
 	// mine 2
+}
+
+// Time prepared calls in a benchmark of your own. This would be func BenchmarkMine(b *testing.B).
+func ExampleStart_benchmark() {
+	_ = func(b *testing.B) {
+		fixture, err := rpcbench.Start(b.Context(), httpjson.New(), rpcbench.Config{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer fixture.Close()
+		call, err := fixture.Client.Prepare(anna())
+		if err != nil {
+			b.Fatal(err)
+		}
+		ctx := context.Background() // a deadline costs one stack more than another
+		for b.Loop() {
+			if err := call(ctx); err != nil { // a wrong reply is an error
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// Run a fixture over TLS. Its client verifies a certificate that is made for it.
+func ExampleStart_tls() {
+	fixture, err := rpcbench.Start(context.Background(), grpcprotobuf.New(), rpcbench.Config{TLS: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer fixture.Close()
+	state, ok := fixture.TLS()
+	fmt.Println(ok, tls.VersionName(state.Version), state.NegotiatedProtocol)
+	// Output: true TLS 1.3 h2
+}
+
+// counted is a connection that counts its bytes.
+type counted struct {
+	net.Conn
+	sent, received *atomic.Int64
+}
+
+func (c counted) Read(b []byte) (n int, err error) {
+	n, err = c.Conn.Read(b)
+	c.received.Add(int64(n))
+	return n, err
+}
+
+func (c counted) Write(b []byte) (n int, err error) {
+	n, err = c.Conn.Write(b)
+	c.sent.Add(int64(n))
+	return n, err
+}
+
+// Count the bytes of a call: WrapClient sees every connection of the client, beneath TLS.
+func ExampleConfig_countBytes() {
+	ctx := context.Background()
+	var sent, received atomic.Int64
+	fixture, err := rpcbench.Start(ctx, rawtcp.New(), rpcbench.Config{
+		WrapClient: func(c net.Conn) net.Conn { return counted{c, &sent, &received} },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer fixture.Close()
+	sent.Store(0) // Start has made calls
+	received.Store(0)
+	_, err = fixture.Client.CreateUser(ctx, anna())
+	fmt.Println(sent.Load(), "bytes sent,", received.Load(), "received, error:", err)
+	// Output: 44 bytes sent, 62 received, error: <nil>
+}
+
+// Call the server of one library with the client of another. Both speak gRPC.
+func ExampleCross() {
+	stack, err := rpcbench.Cross(connectrpc.GRPC(), grpcprotobuf.New())
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	fixture, err := rpcbench.Start(ctx, stack, rpcbench.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer fixture.Close()
+	reply, err := fixture.Client.CreateUser(ctx, anna())
+	fmt.Println(stack.Name, reply.Code, err)
+
+	_, err = rpcbench.Cross(httpjson.New(), grpcprotobuf.New())
+	fmt.Println(err)
+	// Output:
+	// connectrpc.grpc.to.grpcprotobuf 200 <nil>
+	// rpcbench: a client of httpjson, which speaks http/json, can't call a server of grpcprotobuf, which speaks grpc/proto
+}
+
+// Serve a protocol connection by connection: this one answers each line with the same line.
+func ExampleServeConns() {
+	server := rpcbench.ServeConns(rpcbench.ServerConfig{}, func(c net.Conn) {
+		_, _ = io.Copy(c, c)
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	served := make(chan error)
+	go func() { served <- server.Serve(listener) }()
+
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Fprintln(conn, "hello")
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	fmt.Print(line, err, "\n")
+	server.Close() // and every connection with it
+	<-served
+	conn.Close()
+	// Output:
+	// hello
+	// <nil>
+}
+
+// Validate a request in a server of your own.
+func ExampleNewValidator() {
+	validate := rpcbench.NewValidator[rpcbench.User]()
+	user := anna()
+	fmt.Println(validate(&user))
+	user.Password = "abc"
+	fmt.Println(validate(&user))
+	// Output:
+	// <nil>
+	// rpcbench: invalid: password min=4
 }

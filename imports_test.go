@@ -202,6 +202,8 @@ func TestEveryStackIsGuarded(t *testing.T) {
 		call := function[s.Name]
 		require.True(t, has(pkg+"/*_test.go", "stacktest.Conformance(t, "+call+")"), "%s: a test in %s must run stacktest.Conformance(t, %s)", s.Name, pkg, call)
 		require.True(t, has("imports_test.go", `module + "/`+pkg+`"`), "%s: TestImports needs a row for %s", s.Name, pkg)
+		example := "rpcbench.Start(ctx, " + pkg + ".New(), rpcbench.Config{})"
+		require.True(t, has(pkg+"/example_test.go", example), "%s: an Example in %s must call %s", s.Name, pkg, example)
 		library := s.Traits.Codec
 		if strings.HasPrefix(library, module) {
 			continue // generated here
