@@ -23,6 +23,8 @@ type group struct {
 	records []timing.Record
 	failed  bool  // the group is left as it is
 	layouts []int // by turns, in random order
+
+	baseFacts, facts *workload.Facts // of run
 }
 
 // process returns the program of the group's i-th process, or one for each arm if their builds differ. An arm then
@@ -114,11 +116,16 @@ func (c *comparison) run(ctx context.Context, show show, keep keep) (groups []*g
 	if err := keep(nil, nil); err != nil {
 		return nil, err
 	}
-	all := left
+	all, began := left, time.Now()
 	for i := range c.processes { // a process of each group in turn, so that a bad hour of the machine is shared
 		for _, j := range random.Perm(len(groups)) {
 			g := groups[j]
-			show(fmt.Sprintf("process %d of %d, %s", i+1, c.processes, g.arms[2]), left, all)
+			slower := 1.0 // than expected, by what is done
+			if done := all - left; done > 0 {
+				slower = max(1, float64(time.Since(began))/float64(done))
+			}
+			show(fmt.Sprintf("process %d of %d, %s", i+1, c.processes, g.arms[2]),
+				time.Duration(slower*float64(left)), time.Duration(slower*float64(all)))
 			left -= c.takes(g)
 			if g.failed {
 				continue

@@ -1,13 +1,18 @@
 // Rpcbench compares stacks, and says how far its comparisons are to be trusted.
 //
-//	rpcbench run -out folder [-quick] [-base httpjson] [-seed n] [stack...]
+//	rpcbench run -out folder [-quick] [-workloads name,...] [-base httpjson] [-seed n] [stack[@build]...]
 //
 // answers "gRPC or JSON?" for the workloads that decide: small, mixed, structured and binary messages, one caller and
-// fifty, streams, new connections, headers, a slow link, two processes. It compares each stack, grpcprotobuf unless
-// named, with the base at each workload, as versus does, in eight processes over eight layouts. That takes about ten
-// minutes for a stack. -quick is a first answer: six workloads, four processes of this build. The folder then has
-// bench.txt, with a line for each process that benchstat reads, and summary.json. An interrupted run keeps what was
-// measured.
+// fifty, streams, new connections, headers, a slow link, two processes. Each stack, grpcprotobuf unless named, is
+// compared with the base at each workload, as versus does, in eight processes over eight layouts. A stack takes
+// about ten minutes. -quick gives a first answer: six workloads, four processes of this build. The folder then has
+// report.html, report.md, answer.svg, summary.json, and bench.txt, which benchstat reads and which has a line for each
+// process. An interrupted run keeps what was measured.
+//
+//	rpcbench report [-out folder] folder|file
+//
+// makes report.html, report.md and answer.svg of a folder of run, or of a file with the output of go test -bench
+// Versus. No file is overwritten.
 //
 //	rpcbench versus [-base httpjson] [-time 20s] [-processes 16] [-layouts 8] [-gomaxprocs 1] [-margin 2] [-seed n] [-o file] [stack[@build]...]
 //
@@ -41,6 +46,11 @@
 // stack=host:port,… The other lines are a command for each stack that creates a user with curl or grpcurl. Servers of
 // gRPC stacks also answer gRPC's reflection and health services. There is no TLS and no password: give an address
 // other than the default only on a network that you trust. docs/wire.md says what the servers answer.
+//
+//	rpcbench list
+//	rpcbench version
+//
+// list names all stacks, codecs and workloads. version prints the commit, the machine and the versions of libraries.
 //
 // Bad input is one line on standard error. The exit status is 2 for a wrong command line, 1 for what fails later;
 // what was measured before is printed. Progress shows on a terminal only.
@@ -133,7 +143,8 @@ func progress(w io.Writer) show {
 func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	commands := []command{runCommand(stdout, stderr), versusCommand(stdout, stderr), calibrateCommand(stdout, stderr), serveCommand(stdout)}
+	commands := []command{runCommand(stdout, stderr), reportCommand(stdout), versusCommand(stdout, stderr), serveCommand(stdout),
+		calibrateCommand(stdout, stderr), listCommand(stdout), versionCommand(stdout)}
 	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
 		fmt.Fprintf(stdout, "Rpcbench compares ways to serve and call an API, and says how far to trust it.\n\n")
 		for _, c := range commands {

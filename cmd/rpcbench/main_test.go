@@ -21,6 +21,8 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/stacks"
 )
 
 // TestMain is also the process that the commands start.
@@ -65,7 +67,11 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"no time", "versus --time 1s httpxml", "rpcbench: versus: 1s over 16 processes leave less than 10 turns of 45ms in each: give -time 7.2s or more"},
 		{"no folder for a run", "run", "rpcbench: run: -out names the folder for what is measured"},
 		{"no such stack of a run", "run -out x httpjsno", `rpcbench: unknown stack "httpjsno"`},
-		{"a run of the base", "run -out x httpjson", "rpcbench: run: httpjson is the base: name another stack"},
+		{"a run of the base", "run -out x httpjson", "rpcbench: run: nothing to compare with httpjson: name another stack"},
+		{"no such workload", "run -out x -workloads tiny", `rpcbench: unknown workload "tiny": rpcbench list names them`},
+		{"a run without a build after the sign", "run -out x httpxml@", "rpcbench: run: httpxml@ names no build"},
+		{"a report of nothing", "report", "rpcbench: report: name one folder of rpcbench run, or one file of go test -bench"},
+		{"a report of two", "report x y", "rpcbench: report: name one folder"},
 		{"no folder", "calibrate", "rpcbench: calibrate: -out names the folder for what is measured"},
 		{"no such experiment", "calibrate --out x --only fiant", `rpcbench: calibrate: no experiment "fiant", only replication, `},
 		{"nothing to read", "calibrate --read --out " + empty, "rpcbench: calibrate: " + empty + " has no records"},
@@ -254,6 +260,23 @@ func TestProgressIsForTerminals(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
+// list names whatever can be typed, and version what a bug report needs.
+func TestListAndVersion(t *testing.T) {
+	stdout, _, err := typed(t, "list")
+	require.NoError(t, err)
+	for _, s := range stacks.All() {
+		require.Regexp(t, "(?m)^  "+regexp.QuoteMeta(s.Name)+" +HTTP ", stdout)
+	}
+	for _, w := range workload.All() {
+		require.Regexp(t, "(?m)^  "+w.Name+" +"+regexp.QuoteMeta(w.Does), stdout)
+	}
+	require.Regexp(t, `(?m)^  goccy +github.com/goccy/go-json$`, stdout)
+	stdout, _, err = typed(t, "version")
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^go=go1\.\d+`, stdout)
+	require.Regexp(t, `(?m)^google.golang.org/grpc@v1\.\d+`, stdout)
+}
+
 // The manual is the package comment: its examples run, up to the point where they would measure, and it names every flag.
 func TestManual(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "main.go", nil, parser.ParseComments)
@@ -270,7 +293,7 @@ func TestManual(t *testing.T) {
 		}
 	}
 	require.Equal(t, 3, n)
-	for _, command := range []string{"run", "versus", "calibrate", "serve"} {
+	for _, command := range []string{"run", "report", "versus", "calibrate", "serve", "list", "version"} {
 		help, _, err := typed(t, command, "-h")
 		require.NoError(t, err)
 		require.Contains(t, help, "example: rpcbench "+command)

@@ -13,12 +13,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
@@ -27,17 +27,28 @@ import (
 
 func runCommand(stdout, stderr io.Writer) command {
 	return command{
-		name: "run", args: " [stack...]", does: "Answer gRPC or JSON for a dozen workloads, in about ten minutes",
+		name: "run", args: " [stack[@build]...]", does: "Answer gRPC or JSON for a dozen workloads, in about ten minutes",
 		example: "rpcbench run -out mine",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			c := comparison{fewest: versus.Fewest, processes: 8, layouts: 8, time: 8 * time.Second, margin: 100 * versus.Margin, workloads: workload.All()}
-			f.StringVar(&c.base, "base", "httpjson", "`stack` that the others are compared with")
+			f.StringVar(&c.base, "base", "", "`stack` that the others are compared with: httpjson, or the first if one names a build")
 			f.StringVar(&c.out, "out", "", "new `folder` for what is measured")
+			only := f.String("workloads", "", "`names`, separated by commas, of rpcbench list; all unless given")
 			quick := f.Bool("quick", false, "a first answer in a minute or two: six workloads, four processes, this build alone")
 			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of everything, and of the layouts")
 			return func(ctx context.Context, args []string) error {
 				if *quick {
 					c.fewest, c.processes, c.layouts, c.time, c.workloads = 4, 4, 0, 2*time.Second, c.workloads[:workload.Quick]
+				}
+				if *only != "" {
+					c.workloads = nil
+					for _, name := range strings.Split(*only, ",") {
+						w, err := workload.Find(name)
+						if err != nil {
+							return wrongUse{err}
+						}
+						c.workloads = append(c.workloads, w)
+					}
 				}
 				return c.answer(ctx, args, stdout, stderr)
 			}
@@ -47,15 +58,10 @@ func runCommand(stdout, stderr io.Writer) command {
 
 // answer measures every workload, and writes the files of the folder.
 func (c *comparison) answer(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if c.contestants = args; len(args) == 0 {
-		c.contestants = []string{"grpcprotobuf"}
+	if err := c.names("run", args, []string{"grpcprotobuf"}); err != nil {
+		return err
 	}
-	_, err := stacks.Find(append([]string{c.base}, c.contestants...)...)
 	switch _, missing := os.Stat(c.out); {
-	case err != nil:
-		return wrongUse{err}
-	case slices.Contains(c.contestants, c.base):
-		return wrong("run: %s is the base: name another stack", c.base)
 	case c.out == "":
 		return wrong("run: -out names the folder for what is measured")
 	case missing == nil:
@@ -74,10 +80,45 @@ func (c *comparison) answer(ctx context.Context, args []string, stdout, stderr i
 		return errors.Join(err, remove())
 	}
 	groups, err := c.run(ctx, minutely(stderr, progress(stderr)), c.benchmarkFormat(file))
+	err = cmp.Or(err, c.look(ctx, groups))
 	s := c.summary(groups, load)
 	text, jsonErr := json.MarshalIndent(s, "", "\t")
-	return errors.Join(err, file.Close(), jsonErr, os.WriteFile(filepath.Join(c.out, "summary.json"), append(text, '\n'), 0o644),
-		s.print(stdout), remove())
+	err = errors.Join(err, file.Close(), jsonErr, os.WriteFile(filepath.Join(c.out, "summary.json"), append(text, '\n'), 0o644),
+		printSummary(stdout, s), remove())
+	if s, readErr := report.Read(c.out); readErr == nil { // else nothing was measured, which err says
+		err = errors.Join(err, s.Write(c.out))
+	}
+	return err
+}
+
+// look counts what the calls of each group do beside taking time. Another build's calls would not be these.
+func (c *comparison) look(ctx context.Context, groups []*group) error {
+	bases := map[string]*workload.Facts{}
+	for _, g := range groups {
+		if g.failed || build(g.arms[2]) != "" || build(c.base) != "" {
+			continue
+		}
+		both, err := stacks.Find(c.base, g.arms[2])
+		if err != nil {
+			return err
+		}
+		for i, stack := range both {
+			facts := bases[g.Name]
+			if i == 1 || facts == nil {
+				seen, err := g.Look(ctx, stack)
+				if err != nil {
+					return fmt.Errorf("rpcbench: run: %s, %s: %w", stack.Name, g.Does, err)
+				}
+				facts = &seen
+			}
+			if i == 0 {
+				bases[g.Name], g.baseFacts = facts, facts
+			} else {
+				g.facts = facts
+			}
+		}
+	}
+	return nil
 }
 
 // minutely tells on a stream that is no terminal how long it will take, and once a minute how much is left.
@@ -124,40 +165,8 @@ func (c *comparison) benchmarkFormat(w io.Writer) keep {
 	}
 }
 
-// summary is what a run found. Durations are in nanoseconds, ratios are to the base, and intervals of 95 % hold one
-// by one.
-type summary struct {
-	Command     string   `json:"command"`
-	Environment []string `json:"environment"`
-	Notes       []string `json:"notes,omitempty"`
-	Warnings    []string `json:"warnings,omitempty"`
-	Base        string   `json:"base"`
-	Seed        uint64   `json:"seed"`
-	Processes   int      `json:"processes"`
-	Layouts     int      `json:"layouts"`
-	Answers     []answer `json:"answers"`
-}
-
-type answer struct {
-	Workload   string         `json:"workload"`
-	Does       string         `json:"does"`
-	GOMAXPROCS int            `json:"gomaxprocs"`
-	Stack      string         `json:"stack"`
-	Processes  int            `json:"processes"`
-	BaseNs     float64        `json:"base_ns"`
-	BaseCPUNs  float64        `json:"base_cpu_ns"`
-	Ns         float64        `json:"ns"`
-	CPUNs      float64        `json:"cpu_ns"`
-	Ratio      float64        `json:"ratio,omitempty"` // absent of too few processes
-	Lo         float64        `json:"lo,omitempty"`
-	Hi         float64        `json:"hi,omitempty"`
-	Floor      float64        `json:"floor,omitempty"`
-	Moved      float64        `json:"moved"`
-	Verdict    timing.Verdict `json:"verdict"`
-}
-
-func (c *comparison) summary(groups []*group, load float64) summary {
-	s := summary{Command: strings.Join(asTyped(), " "), Environment: environ.List(), Notes: c.notes,
+func (c *comparison) summary(groups []*group, load float64) report.Summary {
+	s := report.Summary{Release: report.Release, Command: strings.Join(asTyped(), " "), Environment: environ.List(), Notes: c.notes,
 		Base: c.base, Seed: c.seed, Processes: c.processes, Layouts: c.layouts}
 	if share := load / float64(runtime.NumCPU()); share > 0.3 {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("something else used %.0f %% of the machine at the start", 100*share))
@@ -165,10 +174,13 @@ func (c *comparison) summary(groups []*group, load float64) summary {
 	moved := 0
 	for _, g := range groups {
 		r := c.result(g, 0.95)
-		a := answer{
-			Workload: g.Name, Does: g.Does, GOMAXPROCS: cmp.Or(g.Procs, runtime.NumCPU()), Stack: r.name, Processes: r.processes,
+		a := report.Answer{
+			Workload: g.Name, Does: g.Does, Bytes: g.Bytes, GOMAXPROCS: cmp.Or(g.Procs, runtime.NumCPU()), Stack: r.name, Processes: r.processes,
 			BaseNs: finite(r.base.NsPerOp), BaseCPUNs: finite(r.base.CPUNsPerOp), Ns: finite(r.arm.NsPerOp), CPUNs: finite(r.arm.CPUNsPerOp),
-			Moved: r.base.Moved, Verdict: r.verdict,
+			Moved: r.base.Moved, Verdict: r.verdict, BaseFacts: g.baseFacts, Facts: g.facts,
+		}
+		for _, record := range g.records {
+			a.Bases = append(a.Bases, math.Round(finite(record.NsPerOp(0))))
 		}
 		if i := r.arm.Ratio; i.Blocks >= c.fewest {
 			a.Ratio, a.Lo, a.Hi, a.Floor = i.Median, i.Lo, i.Hi, r.again.Ratio.Floor()
@@ -203,7 +215,7 @@ func loadAverage() (load float64) {
 	return load
 }
 
-func (s summary) print(w io.Writer) error {
+func printSummary(w io.Writer, s report.Summary) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "workload\tGOMAXPROCS\t%s µs\tstack\tµs\tratio\t95 %% interval\tverdict\n", s.Base)
 	for _, a := range s.Answers {

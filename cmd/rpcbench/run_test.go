@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/perf/benchfmt"
 
+	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
@@ -29,7 +30,7 @@ func TestRun(t *testing.T) {
 
 	text, err := os.ReadFile(filepath.Join(dir, "summary.json"))
 	require.NoError(t, err)
-	var s summary
+	var s report.Summary
 	require.NoError(t, json.Unmarshal(text, &s))
 	require.Len(t, s.Answers, 1)
 	a := s.Answers[0]
@@ -37,6 +38,18 @@ func TestRun(t *testing.T) {
 	require.Positive(t, a.BaseNs)
 	require.Less(t, a.Ns, a.BaseNs)
 	require.Positive(t, a.Ratio)
+	require.Len(t, a.Bases, 4)
+	require.Equal(t, "HTTP/1.1, application/json", a.BaseFacts.Seen)
+	require.Equal(t, "no HTTP", a.Facts.Seen)
+	require.FileExists(t, filepath.Join(dir, "report.html"))
+
+	stdoutOfReport, _, err := typed(t, "report", "-out", t.TempDir(), dir)
+	require.NoError(t, err)
+	require.Contains(t, stdoutOfReport, "report.html")
+	_, _, err = typed(t, "report", dir)
+	require.ErrorContains(t, err, "report.html is there already")
+	_, _, err = typed(t, "report", filepath.Join(dir, "bench.txt"))
+	require.ErrorContains(t, err, "has no row with a ratio")
 
 	file, err := os.Open(filepath.Join(dir, "bench.txt"))
 	require.NoError(t, err)
@@ -106,7 +119,7 @@ func TestSummary(t *testing.T) {
 			}
 			_, err := json.Marshal(s)
 			require.NoError(t, err)
-			require.NoError(t, s.print(new(bytes.Buffer)))
+			require.NoError(t, printSummary(new(bytes.Buffer), s))
 		})
 	}
 }

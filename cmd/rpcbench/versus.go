@@ -82,7 +82,8 @@ func build(contestant string) string {
 // arms are the base, its copy and a contestant.
 func (c *comparison) arms(contestant string) []string { return []string{c.base, c.base, contestant} }
 
-func (c *comparison) check(args []string) error {
+// names takes the base and the contestants from the arguments, or the contestants from otherwise.
+func (c *comparison) names(command string, args, otherwise []string) error {
 	switch {
 	case c.base != "":
 	case slices.ContainsFunc(args, func(name string) bool { return strings.Contains(name, "@") }):
@@ -90,33 +91,43 @@ func (c *comparison) check(args []string) error {
 	default:
 		c.base = "httpjson"
 	}
-	var found []string
+	if len(args) == 0 && build(c.base) == "" {
+		args = otherwise
+	}
+	var names []string
 	for _, name := range append([]string{c.base}, args...) {
 		stack, build, named := strings.Cut(name, "@")
-		if found = append(found, stack); named && build == "" {
-			return wrong("versus: %s names no build: see rpcbench help", name)
+		if names = append(names, stack); named && build == "" {
+			return wrong("%s: %s names no build: see rpcbench help", command, name)
 		}
 	}
-	if _, err := stacks.Find(found...); err != nil {
+	if _, err := stacks.Find(names...); err != nil {
 		return wrongUse{err}
-	}
-	if len(args) == 0 && build(c.base) == "" {
-		for _, s := range stacks.Main() {
-			args = append(args, s.Name)
-		}
 	}
 	c.contestants = slices.DeleteFunc(slices.Clone(args), func(name string) bool { return name == c.base })
 	for i, name := range c.contestants {
 		if slices.Contains(c.contestants[:i], name) {
-			return wrong("versus: %s is named twice: once is enough", name)
+			return wrong("%s: %s is named twice: once is enough", command, name)
 		}
+	}
+	if len(c.contestants) == 0 {
+		return wrong("%s: nothing to compare with %s: name another stack", command, c.base)
+	}
+	return nil
+}
+
+func (c *comparison) check(args []string) error {
+	var main []string
+	for _, s := range stacks.Main() {
+		main = append(main, s.Name)
+	}
+	if err := c.names("versus", args, main); err != nil {
+		return err
 	}
 	_, missing := os.Stat(c.out)
 	switch least := versus.FewestBlocks * versus.Turn * time.Duration(c.processes); {
 	case missing == nil:
 		return wrong("versus: -o %s: there is such a file already: name another", c.out)
-	case len(c.contestants) == 0:
-		return wrong("versus: nothing to compare with %s: name another stack", c.base)
 	case c.processes < versus.Fewest:
 		return wrong("versus: %d processes are too few for an interval: -processes %d or more", c.processes, versus.Fewest)
 	case c.layouts != 0 && (c.layouts < versus.Fewest || c.layouts > c.processes):

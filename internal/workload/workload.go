@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ type Workload struct {
 	Name  string
 	Does  string // for people
 	Procs int    // GOMAXPROCS that the question needs: 1 for CPU work, 0 for all cores
+	Bytes int    // of the message, of workloads that differ in nothing else
 
 	config  rpcbench.Config
 	callers int  // 0 is one, on one connection
@@ -31,6 +33,9 @@ type Workload struct {
 	link    string
 	apart   bool // the server has a process of its own
 	prepare Prepare
+
+	observe func(rpcbench.Call) rpcbench.Call // what Look does to calls and connections
+	wrap    func(net.Conn) net.Conn
 }
 
 // Many tells whether there are several callers.
@@ -69,9 +74,9 @@ const Quick = 6
 func All() []Workload {
 	many := rpcbench.Config{Conns: 20}
 	return []Workload{
-		{Name: Small, Does: "a small message, CPU work", Procs: 1, prepare: User(0)},
+		{Name: Small, Does: "a small message, CPU work", Procs: 1, Bytes: 35, prepare: User(0)},
 		{Name: "mixed-50-callers", Does: "mixed fields, 50 callers", config: many, callers: 50, prepare: Echo(message.Complex())},
-		{Name: "bytes-10kB", Does: "10 kB of bytes", Procs: 1, prepare: User(10_000)},
+		{Name: "bytes-10kB", Does: "10 kB of bytes", Procs: 1, Bytes: 10_000, prepare: User(10_000)},
 		{Name: "structured-1kB", Does: "1 kB of structured data", Procs: 1, prepare: Echo(structured(structured1kB))},
 		{Name: "cold-tls", Does: "a new TLS connection and one call", Procs: 1, config: rpcbench.Config{TLS: true}, cold: true, prepare: Cold()},
 		{Name: "small-1-caller", Does: "a small message, one caller waits", prepare: User(0)},
@@ -79,12 +84,12 @@ func All() []Workload {
 		{Name: "small-50-callers", Does: "a small message, 50 callers", config: many, callers: 50, prepare: User(0)},
 		{Name: "mixed", Does: "mixed fields, CPU work", Procs: 1, prepare: Echo(message.Complex())},
 		{Name: "structured-10kB", Does: "10 kB of structured data", Procs: 1, prepare: Echo(structured(structured10kB))},
-		{Name: "bytes-1kB", Does: "1 kB of bytes", Procs: 1, prepare: User(1000)},
-		{Name: "bytes-100kB", Does: "100 kB of bytes", Procs: 1, prepare: User(100_000)},
-		{Name: "stream", Does: "a message on an open stream (a call where the stack has none)", Procs: 1, prepare: streamOrCall()},
+		{Name: "bytes-1kB", Does: "1 kB of bytes", Procs: 1, Bytes: 1000, prepare: User(1000)},
+		{Name: "bytes-100kB", Does: "100 kB of bytes", Procs: 1, Bytes: 100_000, prepare: User(100_000)},
+		{Name: "stream", Does: "a streamed message (JSON: a call)", Procs: 1, prepare: streamOrCall()},
 		{Name: "cold", Does: "a new connection and one call", Procs: 1, cold: true, prepare: Cold()},
 		{Name: "cold-4g", Does: "the first call over 4G", cold: true, link: "4g", prepare: Cold()},
-		{Name: "headers", Does: "a small message with a token and trace headers", Procs: 1,
+		{Name: "headers", Does: "a small message with long headers", Procs: 1,
 			config: rpcbench.Config{Headers: corpus.Headers()}, prepare: User(0)},
 		{Name: "two-processes", Does: "a small message between two processes", apart: true, prepare: User(0)},
 	}
@@ -95,7 +100,7 @@ func Find(name string) (Workload, error) {
 	all := All()
 	i := slices.IndexFunc(all, func(w Workload) bool { return w.Name == name })
 	if i < 0 {
-		return Workload{}, fmt.Errorf("rpcbench: unknown workload %q", name)
+		return Workload{}, fmt.Errorf("rpcbench: unknown workload %q: rpcbench list names them", name)
 	}
 	return all[i], nil
 }
@@ -159,6 +164,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack) (o *Open, err 
 	} else if w.cold {
 		config.WrapClient = ResetOnClose
 	}
+	config.WrapClient = w.wrapped(config.WrapClient)
 	if o.Fixture, err = rpcbench.Start(ctx, stack, config); err != nil {
 		if o.server != nil {
 			err = errors.Join(err, o.server())
@@ -191,6 +197,9 @@ func (w Workload) ready(o *Open) error {
 		var err error
 		if calls[i], err = w.prepare(o.Fixture, i); err != nil {
 			return err
+		}
+		if w.observe != nil {
+			calls[i] = w.observe(calls[i])
 		}
 	}
 	if w.callers == 0 {

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/rpcbench/rpcbench/internal/codecs"
+	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/stacks"
+)
+
+func reportCommand(stdout io.Writer) command {
+	return command{
+		name: "report", args: " folder|file", does: "Make report.html, report.md and answer.svg of a run, or of the output of go test -bench",
+		example: "rpcbench report -out pages mine",
+		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
+			out := f.String("out", "", "`folder` for the pages: that of the run unless given")
+			return func(_ context.Context, args []string) error {
+				if len(args) != 1 {
+					return wrong("report: name one folder of rpcbench run, or one file of go test -bench")
+				}
+				s, err := report.Read(args[0])
+				if err != nil {
+					return err
+				}
+				if *out == "" && filepath.Ext(args[0]) != "" {
+					return wrong("report: %s is a file: -out names the folder for the pages", args[0])
+				}
+				dir := cmp.Or(*out, args[0])
+				if err = os.MkdirAll(dir, 0o755); err == nil {
+					err = s.Write(dir)
+				}
+				if err == nil {
+					fmt.Fprintln(stdout, filepath.Join(dir, "report.html"))
+				}
+				return err
+			}
+		},
+	}
+}
+
+func listCommand(stdout io.Writer) command {
+	return command{
+		name: "list", does: "List stacks, codecs and workloads",
+		example: "rpcbench list",
+		setup: func(*flag.FlagSet) func(context.Context, []string) error {
+			return func(context.Context, []string) error {
+				t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+				fmt.Fprintln(t, "stacks:")
+				for _, s := range stacks.All() {
+					fmt.Fprintf(t, "  %s\tHTTP %s\t%s\t%s\n", s.Name, cmp.Or(s.Traits.HTTP, "none"), s.Protocol, strings.Join(append([]string{s.Traits.Codec}, s.Traits.Client...), ", "))
+				}
+				fmt.Fprintln(t, "codecs, timed by go test -bench Codec:")
+				for _, c := range codecs.All() {
+					fmt.Fprintf(t, "  %s\t%s\n", c.Name, c.New().Traits().Library)
+				}
+				fmt.Fprintln(t, "workloads of run:")
+				for _, w := range workload.All() {
+					fmt.Fprintf(t, "  %s\t%s\n", w.Name, w.Does)
+				}
+				return t.Flush()
+			}
+		},
+	}
+}
+
+func versionCommand(stdout io.Writer) command {
+	return command{
+		name: "version", does: "Print commit, Go release, machine and the versions of all libraries",
+		example: "rpcbench version",
+		setup: func(*flag.FlagSet) func(context.Context, []string) error {
+			return func(context.Context, []string) error {
+				_, err := fmt.Fprintln(stdout, strings.Join(environ.List(), "\n"))
+				return err
+			}
+		},
+	}
+}

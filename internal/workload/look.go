@@ -1,0 +1,136 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/fixture"
+	"github.com/rpcbench/rpcbench/internal/latency"
+	"github.com/rpcbench/rpcbench/internal/relay"
+	"github.com/rpcbench/rpcbench/internal/wire"
+)
+
+// Facts are what calls do beside taking time. Bytes and allocations are per call, of client and server together unless
+// the server has a process of its own.
+type Facts struct {
+	Calls       int64         `json:"calls"`
+	Sent        float64       `json:"sent"` // bytes on the client's connections, beneath TLS
+	Received    float64       `json:"received"`
+	Allocs      float64       `json:"allocs"`
+	AllocBytes  float64       `json:"alloc_bytes"`
+	P50         time.Duration `json:"p50,omitempty"` // percentiles are absent with fewer than ten calls beyond them
+	P95         time.Duration `json:"p95,omitempty"`
+	P99         time.Duration `json:"p99,omitempty"`
+	Connections int64         `json:"connections"` // that the server accepted
+	Seen        string        `json:"seen"`        // protocol and content type on the wire
+}
+
+// Look makes calls of a stack at the workload, a thousand or as many as two seconds allow, and counts.
+func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err error) {
+	const most, longest, hang = 1000, 2 * time.Second, 30 * time.Second
+	procs := w.Procs
+	if procs == 0 {
+		procs = runtime.NumCPU()
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+	if f.Seen, err = w.seen(ctx, stack); err != nil {
+		return f, err
+	}
+	var mu sync.Mutex
+	var bytes relay.Counter
+	latencies := latency.New()
+	w.wrap = bytes.Wrap
+	w.observe = func(call rpcbench.Call) rpcbench.Call {
+		return func(ctx context.Context) error {
+			began := time.Now()
+			err := call(ctx)
+			took := time.Since(began)
+			mu.Lock()
+			defer mu.Unlock()
+			latencies.Record(took)
+			return err
+		}
+	}
+	o, err := w.Open(ctx, stack)
+	if err != nil {
+		return f, err
+	}
+	defer func() { err = errors.Join(err, o.Close()) }()
+	dog := fixture.Watch(o.Fixture, hang, nil)
+	defer dog.Stop()
+	for range o.Warm {
+		if err := o.Op(); err != nil {
+			return f, fmt.Errorf("%w%s", err, dog.Note())
+		}
+	}
+	*latencies = *latency.New()
+	sent, received := bytes.Sent.Load(), bytes.Received.Load()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for began := time.Now(); latencies.Count() < most && time.Since(began) < longest; {
+		if err := o.Op(); err != nil {
+			return f, fmt.Errorf("%w%s", err, dog.Note())
+		}
+	}
+	runtime.ReadMemStats(&after)
+	f.Calls, f.Connections = latencies.Count(), o.Fixture.Accepted()
+	n := float64(f.Calls)
+	f.Sent, f.Received = float64(bytes.Sent.Load()-sent)/n, float64(bytes.Received.Load()-received)/n
+	f.Allocs, f.AllocBytes = float64(after.Mallocs-before.Mallocs)/n, float64(after.TotalAlloc-before.TotalAlloc)/n
+	f.P50, _ = latencies.Quantile(0.5)
+	f.P95, _ = latencies.Quantile(0.95)
+	f.P99, _ = latencies.Quantile(0.99)
+	return f, nil
+}
+
+// seen makes one op, and reads off the wire what the client asked.
+func (w Workload) seen(ctx context.Context, stack rpcbench.Stack) (string, error) {
+	var tap relay.Tap
+	w.wrap = tap.Wrap
+	o, err := w.Open(ctx, stack)
+	if err != nil {
+		return "", err
+	}
+	if err := errors.Join(o.Op(), o.Close()); err != nil {
+		return "", err
+	}
+	for _, c := range tap.Conns() {
+		sent, received := c.Bytes()
+		if len(sent) > 1 && sent[0] == 22 && sent[1] == 3 { // a record of a handshake
+			return "TLS", nil
+		}
+		requests, _, err := wire.Read(sent, received)
+		switch {
+		case len(sent) > 0 && errors.Is(err, wire.ErrNotHTTP):
+			return "no HTTP", nil
+		case err == nil && len(requests) > 0:
+			r := requests[0]
+			said := "HTTP/" + r.Version + ", " + strings.Join(r.Header["Content-Type"], ", ")
+			for _, key := range []string{"Content-Encoding", "Grpc-Encoding"} {
+				if v := r.Header.Get(key); v != "" {
+					said += ", " + v
+				}
+			}
+			return said, nil
+		}
+	}
+	return "nothing", nil
+}
+
+// wrapped is inner, which the workload needs, with what Look counts with around it. Either may be nil.
+func (w Workload) wrapped(inner func(net.Conn) net.Conn) func(net.Conn) net.Conn {
+	switch {
+	case inner == nil:
+		return w.wrap
+	case w.wrap == nil:
+		return inner
+	}
+	return func(c net.Conn) net.Conn { return w.wrap(inner(c)) }
+}
