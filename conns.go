@@ -9,10 +9,12 @@ import (
 	"time"
 )
 
-// ServeConns makes a Server for a protocol that is served connection by connection, such as net/rpc's. handle owns its
-// connection, above TLS if config asks for it. Close closes all connections, and Serve returns when every handle has.
-// After a temporary error of Accept, such as too many open files, Serve tries again in 5 ms to 1 s, as net/http does.
-// Any other error closes all connections, and Serve returns that error.
+// ServeConns makes a Server that calls handle for each connection, for protocols such as net/rpc's. With config.TLS the
+// connection that handle gets is one over TLS. ServeConns closes the connection when handle returns.
+//
+// Close closes all connections. Serve returns when every handle has returned. After a temporary error of Accept, such
+// as too many open files, Serve tries again in 5 ms to 1 s, as net/http does. After any other error Serve closes all
+// connections and returns that error.
 func ServeConns(config ServerConfig, handle func(net.Conn)) Server {
 	s := &connServer{tls: config.TLS, handle: handle}
 	s.closed, s.cancel = context.WithCancel(context.Background())

@@ -5,17 +5,17 @@ import (
 	"errors"
 )
 
-// Code says how a call failed. It is the same for the same mistake on every stack.
+// Code says how a call failed. The same mistake has the same Code on every stack.
 type Code string
 
 const (
 	Invalid          Code = "invalid"           // the user breaks a rule; Error.Violations says which
-	Malformed        Code = "malformed"         // the request, or the reply, can't be encoded or decoded
+	Malformed        Code = "malformed"         // the request or the reply can't be encoded or decoded
 	TooLarge         Code = "too large"         // the request is larger than MaxBody
 	Canceled         Code = "canceled"          // the caller's context was cancelled; errors.Is(err, context.Canceled)
 	DeadlineExceeded Code = "deadline exceeded" // the caller's deadline passed; errors.Is(err, context.DeadlineExceeded)
 	Unavailable      Code = "unavailable"       // the server could not be reached, or the connection broke
-	Internal         Code = "internal"          // anything else; among them a reply that is not the one asked for
+	Internal         Code = "internal"          // anything else, such as a reply that differs from what was asked
 )
 
 // Violation is one broken rule.
@@ -24,12 +24,12 @@ type Violation struct {
 	Rule  string `json:"rule"`  // rule and parameter as validator/v10 writes them: "email", "min=4"
 }
 
-// Error is the one error of all clients. HTTP stacks send it as the body of a failure, in their own wire format.
+// Error is the error of every client. HTTP stacks send it as the body of a failed reply, in their own wire format.
 type Error struct {
 	Code       Code        `json:"code"`
-	Violations []Violation `json:"violations,omitempty"` // of Invalid: the first broken rule of each field, in order
-	Message    string      `json:"message,omitempty"`    // for people; never compared
-	Err        error       `json:"-"`                    // the library's own error, where there is one
+	Violations []Violation `json:"violations,omitempty"` // with Invalid: the first broken rule of each field, in order
+	Message    string      `json:"message,omitempty"`    // for people; the suite ignores it
+	Err        error       `json:"-"`                    // the library's own error, or nil
 }
 
 func (e *Error) Error() string {
@@ -49,14 +49,15 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is makes errors.Is hold between the two context codes and the context's errors, whichever side noticed first.
+// Is makes errors.Is match Canceled with context.Canceled and DeadlineExceeded with context.DeadlineExceeded, whether
+// the client or the server noticed first.
 func (e *Error) Is(target error) bool {
 	return e.Code == Canceled && target == context.Canceled ||
 		e.Code == DeadlineExceeded && target == context.DeadlineExceeded
 }
 
-// CodeOf returns the code of the Error in err's tree. Without one, the context's two errors have their codes, nil has
-// "" and any other error is Internal.
+// CodeOf returns the Code of the *Error that err is or wraps. For other errors it returns Canceled or DeadlineExceeded
+// if err wraps an error of a context, and else Internal. For nil it returns "".
 func CodeOf(err error) Code {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
@@ -67,7 +68,8 @@ func CodeOf(err error) Code {
 	return contextCode(err, Internal)
 }
 
-// CallError makes the Error of a call that its connection or its context ended.
+// CallError turns err, from a call whose connection broke or whose context ended, into an Error. Its Code is Canceled
+// or DeadlineExceeded if the context ended, and else Unavailable.
 func CallError(ctx context.Context, err error) *Error {
 	return &Error{Code: contextCode(errors.Join(ctx.Err(), err), Unavailable), Err: err}
 }

@@ -12,36 +12,37 @@ import (
 )
 
 // Stack is one way to serve and call the create-user API: a transport, a wire format and the libraries that implement
-// them. It is a plain value, made anew by its package's functions; nothing of it is shared by the process.
+// them. A Stack is a plain value. The functions of its package make a new one at each call, and stacks share no state.
 type Stack struct {
-	Name     string // how rows call it: "httpjson", "httpjson.stream"; [a-z0-9.]+, and no "-digits" at the end
-	Protocol string // the Server of one stack and the Dial of another of equal Protocol understand each other
+	Name     string // in the names of rows, such as "httpjson.stream"; [a-z0-9.]+ without "-digits" at the end
+	Protocol string // stacks with equal Protocol understand each other: see Cross
 	Traits   Traits
-	Server   func(ServerConfig) (Server, error) // neither listens nor names a port
-	Dial     func(ClientConfig) (Client, error) // opens its connections at once or by the first calls
+	Server   func(ServerConfig) (Server, error) // makes a server, which doesn't listen yet
+	Dial     func(ClientConfig) (Client, error) // makes a client, whose connections may wait for its first calls
 }
 
-// Traits is what a stack declares about itself. The suite reads each off the wire or the allocation profile.
+// Traits is what a stack declares about itself. The suite of package stacktest checks each trait against the bytes on
+// the wire and the allocation profile.
 type Traits struct {
-	Codec       string   // import path of the library that encodes and decodes, or a path above its packages
+	Codec       string   // import path of the library that encodes and decodes, or the common prefix of its packages
 	HTTP        string   // "1.1", "2", or "" for a protocol that isn't HTTP
-	Compression string   // "" for identity, "gzip" for requests and replies, or GzipReplies
-	Multiplexed bool     // several calls at a time share a connection; a Call is then bound to one connection by Prepare
-	Lossy       []string // what does not come back bit-equal: codec.NegativeZero and the constants below it
-	InvalidUTF8 string   // what becomes of it in a string: codec.Rejected, with Malformed, codec.Replaced or codec.Kept
+	Compression string   // "" for none, "gzip" for requests and replies, or GzipReplies
+	Multiplexed bool     // several calls share a connection at a time; Prepare then binds a Call to one connection
+	Lossy       []string // values that do not come back bit-equal: codec.NegativeZero and the constants below it
+	InvalidUTF8 string   // what happens to it in a string: codec.Rejected (with Malformed), codec.Replaced or codec.Kept
 
-	// Server and Client are import paths of the libraries that move a call's bytes, such as "net/http", if there are any.
+	// Server and Client are import paths of the libraries that move a call's bytes, such as "net/http".
 	Server, Client []string
 
-	// Background names functions whose goroutines a library starts once and keeps, such as
-	// "github.com/valyala/fasthttp.updateServerDate.func1". A closed fixture leaves no other goroutine.
+	// Background names functions whose goroutines a library starts once and never ends, such as
+	// "github.com/valyala/fasthttp.updateServerDate.func1". A closed fixture must leave no other goroutine.
 	Background []string
 }
 
 // GzipReplies is the Compression of a stack whose requests go uncompressed.
 const GzipReplies = "gzip replies"
 
-// Cross is the stack of one's server and another's client. They must speak the same protocol.
+// Cross combines the client of one stack with the server of another. Both stacks must have the same Protocol.
 func Cross(client, server Stack) (Stack, error) {
 	if client.Protocol != server.Protocol {
 		return Stack{}, fmt.Errorf("rpcbench: a client of %s, which speaks %s, can't call a server of %s, which speaks %s",
@@ -52,82 +53,86 @@ func Cross(client, server Stack) (Stack, error) {
 	return client, nil
 }
 
-// ServerConfig is what surrounds a server.
+// ServerConfig has the settings of a server.
 type ServerConfig struct {
-	TLS *tls.Config // nil: in clear. The stack hands it to its own library
+	TLS *tls.Config // nil: no TLS. The stack hands the value to its own library
 
-	// IdleTimeout and HeaderTimeout replace the constants of these names unless they are zero: see Limits. The suite
-	// sets milliseconds, to see that a server keeps them.
+	// IdleTimeout and HeaderTimeout replace the constants of the same names unless they are zero: see Limits. The suite
+	// sets milliseconds here, to check that a server obeys.
 	IdleTimeout, HeaderTimeout time.Duration
 }
 
-// Limits returns how long a connection may be without a request, and how long a handshake or headers may take.
+// Limits returns how long a connection may be idle, and how long a handshake or the headers of a request may take.
 func (c ServerConfig) Limits() (idle, header time.Duration) {
 	return cmp.Or(c.IdleTimeout, IdleTimeout), cmp.Or(c.HeaderTimeout, HeaderTimeout)
 }
 
-// Server serves connections until it is closed. *http.Server is one, in clear.
+// Server serves connections until it is closed. *http.Server is a Server without TLS.
 type Server interface {
-	Serve(net.Listener) error // accepts connections until Close; its error after that has no meaning
+	Serve(net.Listener) error // accepts connections until Close; after Close its error is ignored
 	Close() error             // ends Serve and closes every connection at once
 }
 
-// ClientConfig is what surrounds a client.
+// ClientConfig has the settings of a client.
 type ClientConfig struct {
 	Addr  string      // host:port
 	Conns int         // connections to hold, at least 1
-	TLS   *tls.Config // as of ServerConfig, above DialContext's connection
+	TLS   *tls.Config // nil: no TLS. The client adds TLS to what DialContext returns
 
 	// DialContext opens every connection of the client.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// Headers go with every call that is no stream; nil: none but the library's own. Dial's error wraps
-	// errors.ErrUnsupported if the protocol has no headers.
+	// Headers are added to every call but those of a stream. With nil only the library's own are sent. If the protocol
+	// has no headers, Dial's error wraps errors.ErrUnsupported.
 	Headers *Headers
 }
 
-// Headers are what clients in production add to their calls. All three are needed.
+// Headers are what clients in production add to their calls. [Start] fails if one of the three is missing.
 type Headers struct {
-	UserAgent     string        // in place of the library's own, which may follow it
-	Authorization string        // "Bearer …": the same with every call
-	Traceparent   func() string // W3C Trace Context's header: another with every call. Safe for concurrent use
+	UserAgent     string        // replaces the library's own, or precedes it
+	Authorization string        // "Bearer …", the same for every call
+	Traceparent   func() string // makes a W3C traceparent for each call; safe for concurrent use
 }
 
 // Client calls one server. It is safe for concurrent use.
 type Client interface {
-	// CreateUser takes and returns neutral types: for people and for the suite, never timed. Its error is an *Error.
+	// CreateUser converts from and to plain structs at each call, so it is never timed. Its error is an *Error.
 	CreateUser(ctx context.Context, u User) (Response, error)
-	// Prepare builds the native request once. On a multiplexed stack the Call is bound to the next connection in turn.
+	// Prepare builds the library's own request once. On a multiplexed stack it binds the Call to the next connection in
+	// turn.
 	Prepare(u User) (Call, error)
 	Close() error
 }
 
-// Echoer is a Client that can also send the flex message there and back, without validation.
+// Echoer is a Client that can also send a message and receive the same back, without validation.
 type Echoer interface {
-	Echo(ctx context.Context, m *message.Flex) (*message.Flex, error) // neutral, as CreateUser is
-	PrepareEcho(m *message.Flex) (Call, error)                        // native, as Prepare is
+	Echo(ctx context.Context, m *message.Flex) (*message.Flex, error) // converts at each call, as CreateUser does
+	PrepareEcho(m *message.Flex) (Call, error)                        // builds the request once, as Prepare does
 }
 
-// Streamer is a Client that can also keep a bidirectional stream open. The server validates every user of a stream as
-// CreateUser's. One that breaks a rule ends the stream with the same Error.
+// Streamer is a Client that can also keep a bidirectional stream open. The server validates every user of a stream, as
+// CreateUser does. A user that breaks a rule ends the stream with the same Error.
 type Streamer interface {
-	// OpenStream opens a stream on the next connection in turn, for the caller to close. ctx bounds its whole life. The
-	// server may hear of the stream no sooner than of the first user.
+	// OpenStream opens a stream on the next connection in turn. The caller closes the stream. ctx bounds its whole life.
+	// The server may first hear of the stream with its first user.
 	OpenStream(ctx context.Context) (Stream, error)
 }
 
-// Stream sends users and receives a reply to each. One goroutine at a time, its Calls among them.
+// Stream sends users and receives a reply to each. One goroutine at a time may use a Stream and its Calls.
 type Stream interface {
-	// Prepare builds the native request once. The Call sends it, receives one reply and compares it. It looks at its own
-	// context once: if that is done, nothing is sent, and the stream stays open. After that only the stream's context
-	// ends the Call, and the stream with it. The stream stays open after a reply that differs. Any other error ends the
-	// stream, and every later Call returns that error again, or Unavailable after Close.
+	// Prepare builds the library's own request once. The Call sends the request, receives one reply and compares it.
+	//
+	// If the Call's context is done before sending, the Call fails and the stream stays open. Once the request is sent,
+	// only the stream's context ends the Call, and with it the stream.
+	//
+	// A reply that differs leaves the stream open. Any other error ends the stream, and every later Call returns that
+	// error again, or Unavailable after Close.
 	Prepare(u User) (Call, error)
-	// Close ends the stream, both ways, and waits for the server to end it. It returns the error that has ended the
-	// stream, if any. A second call does nothing and returns the first one's error.
+	// Close ends the stream in both directions, and waits for the server to end it. The error is the one that has ended
+	// the stream, if any. A second Close does nothing and returns the first one's error.
 	Close() error
 }
 
-// Call encodes, sends, receives, decodes into a fresh value and compares it with what was asked: every time, all of it.
-// Its error is an *Error. One goroutine at a time.
+// Call makes one request: it encodes, sends, receives, decodes into a fresh value, and compares every field with what
+// was asked. Its error is an *Error. One goroutine at a time may make a Call.
 type Call func(ctx context.Context) error

@@ -14,33 +14,34 @@ import (
 	"github.com/rpcbench/rpcbench/internal/relay"
 )
 
-// Config has the settings of a run that are the same for every stack. The zero value is one bare connection in clear.
+// Config has the settings of a fixture that are the same for every stack. The zero value is one connection without TLS.
 type Config struct {
 	Addr    string   // where to listen; "" is 127.0.0.1:0, any free port of the loopback interface
 	Conns   int      // connections the client holds; 0 is 1
-	TLS     bool     // TLS 1.3, with a certificate made for this fixture and verified by its client
+	TLS     bool     // use TLS 1.3 with a certificate made for this fixture, which its client verifies
 	Headers *Headers // see ClientConfig
 
 	IdleTimeout, HeaderTimeout time.Duration // see ServerConfig
 
-	// WrapServer and WrapClient see every connection beneath TLS: to count, record, delay. nil leaves it bare.
+	// WrapServer and WrapClient replace each connection, beneath TLS, by what they return: a net.Conn that counts bytes,
+	// records or delays. nil leaves the connection as it is.
 	WrapServer, WrapClient func(net.Conn) net.Conn
 
-	// Server is the host:port of a server of the stack that runs elsewhere; Addr, WrapServer and the timeouts must then be
-	// zero. "" is a server in this process.
+	// Server is the host:port of a server of the stack that runs elsewhere. Addr, WrapServer and the timeouts must then be
+	// zero. "" starts a server in this process.
 	Server      string
-	Certificate []byte // of Server, in DER; with TLS the client trusts no other
+	Certificate []byte // of Server, in DER; with TLS the client trusts this one alone
 }
 
-// Fixture is a running server and a client that has called it.
+// Fixture is a running server and a client that is connected to it.
 type Fixture struct {
 	Stack  Stack
-	Addr   string // host:port the server listens on
+	Addr   string // host:port of the server
 	Client Client
 
 	dial    ClientConfig // of Client
 	wrap    func(net.Conn) net.Conn
-	readyBy time.Time // for the first connection: a machine that is switched off refuses nothing
+	readyBy time.Time // deadline of the first connection: a machine that is switched off refuses nothing
 	stop    func() error
 	closing atomic.Bool
 	tls     atomic.Pointer[tls.ConnectionState] // of the newest handshake
@@ -64,11 +65,11 @@ const (
 	closeTimeout = 10 * time.Second       // for Serve to return after Close
 )
 
-// Start serves stack as config says, dials it, and calls until the declared connections are open at both ends and
-// every reply has been right. An error names the stack and the step (listen, server, dial, connect). It leaves nothing
-// running. ctx bounds the start alone; without a deadline of its own it has 10 s.
+// Start starts a server and a client of stack. It makes calls until config.Conns connections are open at both ends and
+// every reply was right. An error names the stack and the step (listen, server, dial, connect), and nothing is left
+// running. ctx bounds the start alone. Without a deadline in ctx, Start takes at most 10 s.
 //
-// A start that ends with more connections than declared is tried again: on a busy machine net/http gives up a
+// Start tries up to three times if more connections are open than config.Conns: on a busy machine net/http gives up a
 // connection whose writer was not scheduled within 50 ms of the reply, and dials another.
 func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
@@ -91,7 +92,7 @@ func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 	}
 }
 
-// start returns the step that it has come to.
+// start is one attempt. It returns the step that failed.
 func (f *Fixture) start(ctx context.Context, config Config) (step string, err error) {
 	if h := config.Headers; h != nil && (h.UserAgent == "" || h.Authorization == "" || h.Traceparent == nil) {
 		return "headers", errors.New("Config.Headers needs a UserAgent, an Authorization and a Traceparent")
@@ -133,7 +134,7 @@ func (f *Fixture) start(ctx context.Context, config Config) (step string, err er
 	return "connect", err
 }
 
-// serve runs the server in this process, and adds its certificate to config. It returns the step that it has come to.
+// serve runs the server in this process, and adds its certificate to config. It returns the step that failed.
 func (f *Fixture) serve(ctx context.Context, config *Config) (step string, err error) {
 	var serverTLS *tls.Config
 	if config.TLS {
@@ -156,15 +157,15 @@ func (f *Fixture) serve(ctx context.Context, config *Config) (step string, err e
 	go func() {
 		f.serveErr = f.server.Serve(f.listener)
 		close(f.served)
-		if !f.closing.Load() { // or calls would wait for an answer
+		if !f.closing.Load() { // Serve failed, and calls would wait for a reply
 			_, _ = f.listener.Close(), f.server.Close()
 		}
 	}()
 	return "serve", nil
 }
 
-// connect calls from as many goroutines at once as connections are declared, until so many are open. One burst may not
-// do: a call that ends early gives its connection to the next.
+// connect makes bursts of calls, one per declared connection at a time, until all connections are open. One burst may
+// be too little: a call that ends early gives its connection to the next.
 func (f *Fixture) connect() error {
 	calls := make([]Call, f.dial.Conns)
 	for i := range calls {
@@ -229,8 +230,8 @@ func (f *Fixture) Dial() (Client, error) {
 	return f.Stack.Dial(config)
 }
 
-// Accepted returns how many connections the server's own listener has accepted. Of a server elsewhere it returns how
-// many its client has opened.
+// Accepted returns how many connections the server has accepted. If the server is elsewhere, it returns how many
+// connections the client has opened.
 func (f *Fixture) Accepted() int64 {
 	if f.listener == nil {
 		return f.dialled.Load()
@@ -238,14 +239,14 @@ func (f *Fixture) Accepted() int64 {
 	return f.listener.Accepted.Load()
 }
 
-// TLS returns what the client's newest handshake agreed on; false in clear.
+// TLS returns the state of the client's newest TLS connection, and false without TLS.
 func (f *Fixture) TLS() (tls.ConnectionState, bool) {
 	s := f.tls.Load()
 	return *cmp.Or(s, new(tls.ConnectionState)), s != nil
 }
 
-// Close closes the client, then the server, and returns when serving has ended. A server elsewhere goes on. A call that
-// hangs meanwhile fails. A second Close does nothing and returns the first one's error.
+// Close closes the client, then the server, and returns when Serve has returned. Calls under way fail. A server
+// elsewhere keeps running. A second Close does nothing and returns the first one's error.
 func (f *Fixture) Close() error { return f.stop() }
 
 func (f *Fixture) stopAll() (err error) {

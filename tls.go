@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// certName is the name on the certificate, which clients verify whatever address the server listens on.
+// certName is the name on the certificate. Clients verify this name, whatever the server's address is.
 const certName = "rpcbench.test"
 
 // selfSigned makes a key and a certificate for one server. The key never leaves this process.
@@ -32,7 +32,7 @@ func selfSigned() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{certificate}}, err
 }
 
-// trusting is the configuration of clients of the server with this certificate, and of no other.
+// trusting returns the configuration of a client that trusts this certificate alone.
 func trusting(certificate []byte) (*tls.Config, error) {
 	leaf, err := x509.ParseCertificate(certificate)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// User is the request: the user to create, as a plain struct. Stacks whose library wants types of its own (protobuf)
-// have an equal one, and no stack converts between the two inside a [Call].
+// User is the request: the user to create, as a plain struct. Stacks whose library needs types of its own (protobuf)
+// have an equal type. No stack converts between the two inside a [Call].
 type User struct {
 	ID       string `json:"id,omitempty" msgpack:"id,omitempty"` // set by the service
 	Email    string `json:"email" msgpack:"email"`
@@ -15,36 +15,37 @@ type User struct {
 	Avatar   []byte `json:"avatar,omitempty" msgpack:"avatar,omitempty"` // nil and empty are the same
 }
 
-// Response is the service's answer to a valid user: OKCode, OKMessage and the user with UserID.
+// Response is the service's reply to a valid user: OKCode, OKMessage, and the user with UserID.
 type Response struct {
 	Code    int32  `json:"code"`
 	Message string `json:"message"`
 	User    *User  `json:"user"`
 }
 
+// What every Response contains.
 const (
 	OKCode    = 200
 	OKMessage = "OK"
 	UserID    = "1000000"
 )
 
-// Limits that every server keeps. None bounds a whole call in time: such a timer would be billed to some libraries, and
-// would end streams.
+// Limits of every server. None bounds the time of a whole call: only some libraries have such a timer, and it would end
+// streams.
 const (
 	MaxAvatar     = 1 << 20          // bytes of User.Avatar; more is Invalid
 	MaxBody       = 2 << 20          // bytes of an encoded request; more is TooLarge
 	MaxHeader     = 1 << 20          // bytes of a request's headers
-	HeaderTimeout = 10 * time.Second // for a handshake, or for the headers of a request that has begun
-	IdleTimeout   = 5 * time.Minute  // for a connection without a request
+	HeaderTimeout = 10 * time.Second // of a handshake, and of reading the headers of a request
+	IdleTimeout   = 5 * time.Minute  // of a connection without a request
 )
 
-// Answer is the service itself, on the plain struct: u, which it owns and which is valid, with its id, and the code.
+// Answer is the service: it makes the Response to a valid user. It sets the id of u and keeps u.
 func Answer(u *User) *Response {
 	u.ID = UserID
 	return &Response{Code: OKCode, Message: OKMessage, User: u}
 }
 
-// Check compares a reply with the user it answers: every field, every time. Its error has code Internal.
+// Check compares every field of a reply with the user that was asked for. Its error has the code Internal.
 func Check(asked *User, r *Response) error {
 	got := r.User
 	if r.Code == OKCode && r.Message == OKMessage && got != nil && got.ID == UserID && got.Email == asked.Email &&

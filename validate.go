@@ -10,8 +10,8 @@ import (
 	"github.com/go-playground/validator/v10"
 )
 
-// rules is the one table of rules, by the fields' names on the wire, in validator/v10's own words. Lengths are in
-// characters for strings, in bytes for the avatar. "-" skips a field: one without a rule would cost an allocation.
+// rules returns the rules of each field, by its name on the wire, as validator/v10 writes them. Lengths count
+// characters of strings and bytes of the avatar. "-" skips a field: a field without a rule would cost an allocation.
 func rules() map[string]string {
 	return map[string]string{
 		"id":       "-", // set by the service
@@ -22,9 +22,9 @@ func rules() map[string]string {
 	}
 }
 
-// NewValidator returns the check that every server runs on a request of type T, its native user type. The function
-// returns nil or an Error of code Invalid. NewValidator panics when T's fields are not exactly those of User, by their
-// json names: a misspelt rule would be ignored in silence.
+// NewValidator returns the validation that every server runs on a request of type T, the user type of its library. The
+// returned function's error is an *Error with the code Invalid. NewValidator panics unless T has exactly the fields of
+// User, by their json names: validator/v10 would silently ignore a rule for a field that does not exist.
 func NewValidator[T any]() func(*T) error {
 	byField, rest := map[string]string{}, rules()
 	t := reflect.TypeFor[T]()

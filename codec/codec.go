@@ -1,10 +1,11 @@
-// Package codec holds the small interface behind which each serialization library stands, one in each subfolder. An
-// importer compiles only the library that it names. The HTTP stacks use these values, and BenchmarkCodec times them.
+// Package codec defines the interface of a serialization library. Each package below this one implements it for one
+// library: jsonstd, jsonv2, jsoniter, protobuf, msgp and xmlstd, and gzipped around any of these. Importing one of them
+// does not compile the other libraries. HTTP stacks encode with codecs, and BenchmarkCodec times them.
 package codec
 
 import "io"
 
-// Codec encodes and decodes whole bodies. Decoding expects a pointer to a fresh value.
+// Codec encodes and decodes whole bodies. Unmarshal needs a pointer to a fresh value.
 type Codec interface {
 	ContentType() string
 	Marshal(v any) ([]byte, error)
@@ -12,41 +13,41 @@ type Codec interface {
 	Traits() Traits
 }
 
-// Streaming is a Codec that can also write to and read from a connection directly.
+// Streaming is a Codec that can also encode into a writer and decode from a reader.
 type Streaming interface {
 	Codec
 	Encode(w io.Writer, v any) error
 	Decode(r io.Reader, v any) error
 }
 
-// Traits is what a codec declares about itself. The tests of the codecs check each.
+// Traits is what a codec declares about itself. The tests of the codecs check each trait.
 type Traits struct {
-	Library string // import path of the package or module that encodes and decodes, or that generates what does
+	Library string // import path of the package or module that encodes and decodes, or that generates the code for it
 
-	// Generated says that methods generated for each type do it. Else it is reflection, or what the library builds by it.
+	// Generated is true if generated methods of each type encode and decode, and false if the library uses reflection.
 	Generated bool
 
-	Lossy       []string // what does not come back bit-equal: NegativeZero and the constants below it
+	Lossy       []string // values that do not come back bit-equal: NegativeZero and the constants below it
 	InvalidUTF8 UTF8
 }
 
-// UTF8 says what becomes of invalid UTF-8 in a string: Rejected, Replaced or Kept.
+// UTF8 says what happens to invalid UTF-8 in a string: Rejected, Replaced or Kept.
 type UTF8 struct{ Encoding, Decoding string }
 
-// What becomes of invalid UTF-8.
+// What happens to invalid UTF-8.
 const (
-	Rejected = "rejected" // an error
-	Replaced = "replaced" // by U+FFFD
-	Kept     = "kept"     // the same bytes
+	Rejected = "rejected" // encoding or decoding fails
+	Replaced = "replaced" // U+FFFD takes its place
+	Kept     = "kept"     // its bytes stay as they are
 )
 
-// What a codec may lose. All other values come back bit-equal.
+// Values that a codec may lose. All other values come back bit-equal.
 const (
 	NegativeZero      = "negative zero"      // comes back as zero
 	NaN               = "NaN"                // can't be encoded
 	Infinities        = "infinities"         // can't be encoded
-	FloatDigits       = "float digits"       // beyond the sixth
+	FloatDigits       = "float digits"       // digits beyond the sixth are lost
 	LargestFloat      = "largest float32"    // can't be decoded
-	ControlCharacters = "control characters" // in a string, but for tab, line feed and carriage return
-	NonCharacters     = "non-characters"     // U+FFFE and U+FFFF in a string
+	ControlCharacters = "control characters" // lost in a string, except tab, line feed and carriage return
+	NonCharacters     = "non-characters"     // U+FFFE and U+FFFF are lost in a string
 )

@@ -1,5 +1,5 @@
-// Package grpcservehttp serves the create-user API with grpc-go's ServeHTTP inside net/http's HTTP/2 server, in clear
-// unless the fixture has TLS, and calls it with grpc-go's own client: protobuf, no compression.
+// Package grpcservehttp serves and calls the create-user API with grpc-go inside net/http's HTTP/2 server. It uses
+// protobuf, grpc-go's ServeHTTP and grpc-go's own client. Nothing is compressed.
 package grpcservehttp
 
 import (
@@ -10,11 +10,11 @@ import (
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 )
 
-// New uses both libraries' defaults but for the limits that every server has.
+// New uses the defaults of both libraries, with the limits that every server has.
 func New() rpcbench.Stack { return transport().Stack("grpcservehttp", nil) }
 
-// VT encodes and decodes with vtprotobuf's generated methods instead of reflection. They don't look at UTF-8, and they
-// leave out a negative zero.
+// VT encodes and decodes with vtprotobuf's generated methods instead of reflection. These methods do not check UTF-8,
+// and turn a negative zero into zero.
 func VT() rpcbench.Stack { return transport().VT("grpcservehttp.vt") }
 
 func transport() grpcapi.Transport {

@@ -8,8 +8,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 )
 
-// V2 uses encoding/json/v2, which refuses invalid UTF-8 and whose omitempty keeps numbers that are zero. Builds with Go
-// 1.26 or GOEXPERIMENT=nojsonv2 do without.
+// V2 uses encoding/json/v2, which refuses invalid UTF-8 and keeps numbers that are zero despite omitempty. Builds with
+// Go 1.26 or GOEXPERIMENT=nojsonv2 lack V2.
 func V2() rpcbench.Stack {
 	return stack("httpjson.v2", jsonv2.Codec{}, httpapi.Options{})
 }

@@ -1,5 +1,5 @@
-// Package httpjsoniter serves and calls the create-user API as JSON over HTTP/1.1 with keep-alive: net/http and
-// json-iterator, no compression.
+// Package httpjsoniter serves and calls the create-user API as JSON over HTTP/1.1, with net/http and json-iterator. It
+// keeps connections alive and compresses nothing.
 package httpjsoniter
 
 import (
@@ -9,12 +9,12 @@ import (
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 )
 
-// New reads whole bodies and calls json-iterator's compatible configuration: one Write for the reply.
+// New reads the whole body, uses json-iterator's compatible configuration, and writes the reply with one Write.
 func New() rpcbench.Stack {
 	return httpapi.Stack("httpjsoniter", "http/json", jsoniter.Compatible(), binding.Plain(), httpapi.Options{})
 }
 
-// Fastest uses json-iterator's fastest configuration, which writes floats with six digits and does not look at UTF-8.
+// Fastest uses json-iterator's fastest configuration, which writes floats with six digits and does not check UTF-8.
 func Fastest() rpcbench.Stack {
 	return httpapi.Stack("httpjsoniter.fastest", "http/json", jsoniter.Fastest(), binding.Plain(), httpapi.Options{})
 }

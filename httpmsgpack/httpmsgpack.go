@@ -1,6 +1,6 @@
-// Package httpmsgpack serves and calls the create-user API as MessagePack over HTTP/1.1 with keep-alive: net/http and
-// the methods that tinylib/msgp generates, no compression. They leave out zero fields, and take a negative zero for
-// one.
+// Package httpmsgpack serves and calls the create-user API as MessagePack over HTTP/1.1, with net/http and the methods
+// that tinylib/msgp generates. It keeps connections alive and compresses nothing. The generated methods leave out
+// fields that are zero or negative zero.
 package httpmsgpack
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 )
 
-// New reads whole bodies and calls UnmarshalMsg and MarshalMsg: one Write for the reply.
+// New reads the whole body, calls UnmarshalMsg and MarshalMsg, and writes the reply with one Write.
 func New() rpcbench.Stack {
 	api := binding.Alike[msgp.User, msgp.Response, msgp.Flex, msgp.Error]()
 	return httpapi.Stack("httpmsgpack", "http/msgpack", msgp.Codec{}, api, httpapi.Options{})

@@ -1,5 +1,5 @@
-// Package httpprotobuf serves and calls the create-user API as protobuf over HTTP/1.1 with keep-alive: net/http and
-// google.golang.org/protobuf, no compression and no gRPC.
+// Package httpprotobuf serves and calls the create-user API as protobuf over HTTP/1.1, with net/http and
+// google.golang.org/protobuf. There is no gRPC. It keeps connections alive and compresses nothing.
 package httpprotobuf
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 )
 
-// New reads whole bodies and calls proto.Unmarshal and proto.Marshal: one Write for the reply.
+// New reads the whole body, calls proto.Unmarshal and proto.Marshal, and writes the reply with one Write.
 func New() rpcbench.Stack {
 	return httpapi.Stack("httpprotobuf", "http/proto", protobuf.Codec{}, pb.API(), httpapi.Options{})
 }

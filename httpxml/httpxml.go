@@ -1,5 +1,6 @@
-// Package httpxml serves and calls the create-user API as XML over HTTP/1.1 with keep-alive: net/http and encoding/xml,
-// no compression. XML has no way to write most control characters, U+FFFE and U+FFFF: they arrive as U+FFFD.
+// Package httpxml serves and calls the create-user API as XML over HTTP/1.1, with net/http and encoding/xml. It keeps
+// connections alive and compresses nothing. XML can't express most control characters, U+FFFE and U+FFFF: these arrive
+// as U+FFFD.
 package httpxml
 
 import (
@@ -9,7 +10,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 )
 
-// New reads whole bodies and calls xml.Unmarshal's decoder and xml.Marshal: one Write for the reply.
+// New reads the whole body, calls an xml.Decoder and xml.Marshal, and writes the reply with one Write.
 func New() rpcbench.Stack {
 	api := binding.Alike[xmlstd.User, xmlstd.Response, xmlstd.Flex, xmlstd.Error]()
 	return httpapi.Stack("httpxml", "http/xml", xmlstd.Codec{}, api, httpapi.Options{})

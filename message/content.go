@@ -49,7 +49,7 @@ func newsFeed() any {
 	return &f
 }
 
-// article has so many sections, each of about 220 bytes. A longer article begins like a shorter one.
+// article returns a New for an article with sections of about 220 bytes. A longer article begins like a shorter one.
 func article(sections int) func() any {
 	return func() any {
 		r := newProse(1)
@@ -61,10 +61,10 @@ func article(sections int) func() any {
 	}
 }
 
-// source gives the same numbers on every platform and in every release of Go.
+// source returns a generator of the same numbers on every platform and in every release of Go.
 func source(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
-// prose is English but for the sense. gzip makes of it what it makes of English: 0.45 at 10 kB, 0.40 at 100 kB.
+// prose makes random English text. gzip compresses it like English: to 0.45 of 10 kB and 0.40 of 100 kB.
 type prose struct {
 	*rand.Rand
 	words []string
@@ -72,7 +72,7 @@ type prose struct {
 
 func newProse(seed uint64) prose { return prose{source(seed), strings.Fields(words)} }
 
-// sentences are about 55 bytes each. One in eight is in quotation marks, which the text formats have to escape.
+// sentences returns n sentences of about 55 bytes. One in eight has quotation marks, which text formats must escape.
 func (p prose) sentences(n int) string {
 	all := make([]string, n)
 	for i := range all {
@@ -84,8 +84,8 @@ func (p prose) sentences(n int) string {
 	return strings.Join(all, " ")
 }
 
-// phrase is n words that begin with a capital letter. Common words are common in it: of N, the one at rank i is taken
-// with a likelihood of about ln(N/i)/N.
+// phrase returns n words, the first with a capital letter. Common words occur often: of N words, the one at rank i has
+// a probability of about ln(N/i)/N.
 func (p prose) phrase(n int) string {
 	taken := make([]string, n)
 	for i := range taken {
@@ -95,7 +95,7 @@ func (p prose) phrase(n int) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// words are common in English, about from the most common down.
+// words are common English words, roughly from the most common down.
 //
 //go:embed words.txt
 var words string

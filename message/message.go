@@ -1,6 +1,6 @@
-// Package message is the catalogue of messages that stacks and codecs carry, as plain structs. Packages messagepb and
-// pooledpb, with pools, have the same as protobuf's types; all are made of proto/message/v1. Content comes from a fixed
-// seed. The package imports nothing of the module.
+// Package message defines the messages that stacks and codecs carry, as plain structs. Packages messagepb and pooledpb
+// have the same messages as protobuf types, pooledpb with pools. All types are generated from proto/message/v1. The
+// content is the same at each run.
 package message
 
 import (
@@ -11,14 +11,14 @@ import (
 
 // Entry is a message of the catalogue.
 type Entry struct {
-	Name string     // as rows call it: [a-zA-Z0-9.]+, and no "-digits" at the end
-	Why  string     // it exists
-	Size int        // bytes on the protobuf wire
-	Gzip float64    // declared entropy: size after gzip, of the protobuf bytes, over size; within 0.05; 0 of no bytes
-	New  func() any // makes the message, a pointer to a plain struct, of the same content every time
+	Name string     // in the names of rows: [a-zA-Z0-9.]+ without "-digits" at the end
+	Why  string     // reason that the message exists
+	Size int        // bytes as protobuf
+	Gzip float64    // size of the gzipped protobuf divided by Size, within 0.05; 0 for an empty message
+	New  func() any // makes a pointer to a plain struct, with the same content each time
 }
 
-// Catalogue lists the messages, those of one type together and from small to large.
+// Catalogue lists the messages by type, and for each type from small to large.
 func Catalogue() []Entry {
 	return []Entry{
 		{"small.3B", "what a codec costs when there is next to nothing to encode", 3, 9, small("a")},
@@ -45,12 +45,13 @@ func Catalogue() []Entry {
 	}
 }
 
-// tree's seeds differ, so that the first messages of trees do; 34's has 10 bytes when sparse and 102 when dense.
+// tree returns a New for a tree. Different seeds give trees different first messages. With seed 34 the first message
+// has 10 bytes if sparse and 102 if dense.
 func tree(seed uint64, size int, dense bool) func() any {
 	return func() any { return NewTree(seed, size, dense) }
 }
 
-// Complex is the Flex of the echo benchmarks: every field set, 133 bytes of protobuf.
+// Complex returns the Flex of the echo benchmarks, which has every field set and 133 bytes as protobuf.
 func Complex() *Flex {
 	return &Flex{
 		Double: 3.141592653589793, Float: 2.7182817, Int32: -42, Int64: 1 << 40, Uint32: 7, Uint64: 1 << 50,
@@ -63,8 +64,8 @@ func Complex() *Flex {
 	}
 }
 
-// Equal compares bit by bit: a NaN equals itself, and the two zeros differ. nil and empty slices are equal, since not
-// every format tells them apart; nil and empty messages are not.
+// Equal compares bit by bit: a NaN equals itself, and zero differs from negative zero. nil and empty slices are equal,
+// since some formats do not distinguish them. nil and empty messages differ.
 func (f *Flex) Equal(g *Flex) bool {
 	return math.Float64bits(f.Double) == math.Float64bits(g.Double) &&
 		math.Float32bits(f.Float) == math.Float32bits(g.Float) && f.Int32 == g.Int32 && f.Int64 == g.Int64 &&

@@ -6,8 +6,8 @@ import (
 	"reflect"
 )
 
-// NewTree makes a tree of at least size bytes on the protobuf wire, and of hardly more than one message above that. A
-// dense one has every scalar field set, a sparse one about one in five.
+// NewTree makes a tree of at least size bytes as protobuf; it exceeds size by little more than one message. A dense
+// tree has every scalar field set, a sparse tree about one in five.
 func NewTree(seed uint64, size int, dense bool) *Tree {
 	r := source(seed)
 	t := new(Tree)
@@ -25,7 +25,7 @@ func NewTree(seed uint64, size int, dense bool) *Tree {
 	return t
 }
 
-// fill sets scalar fields of a message. It returns their size on the protobuf wire, where the tag of each is one byte.
+// fill sets scalar fields of a message. It returns their size as protobuf, where each tag takes one byte.
 func fill(m any, r *rand.Rand, dense bool) (size int) {
 	for _, f := range reflect.ValueOf(m).Elem().Fields() {
 		if f.Kind() == reflect.Slice || !dense && r.IntN(5) != 0 {
@@ -49,7 +49,8 @@ func fill(m any, r *rand.Rand, dense bool) (size int) {
 	return size
 }
 
-// integer has from 1 to bits bits, each number of them about as often, and is not 0. One in eight is negative.
+// integer returns a random number other than 0, one in eight negative. Each length from 1 to bits bits is about as
+// likely.
 func integer(r *rand.Rand, bits int) int64 {
 	v := 1 + r.Int64N(int64(1)<<(1+r.IntN(bits))-1)
 	if r.IntN(8) == 0 {
@@ -66,7 +67,7 @@ func letters(r *rand.Rand, n int) string {
 	return string(b)
 }
 
-// childSize is of a message in field 16, whose tag is two bytes.
+// childSize returns the size of a message in field 16, whose tag takes two bytes.
 func childSize(size int) int { return 2 + varintSize(uint64(size)) + size }
 
 func varintSize(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }

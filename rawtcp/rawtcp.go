@@ -1,9 +1,8 @@
-// Package rawtcp serves and calls the create-user API with length-prefixed protobuf frames on a TCP connection and no
-// framework: the floor of the line-up. Any extra time of another protobuf stack is the cost of its protocol and its
-// library.
+// Package rawtcp serves and calls the create-user API with length-prefixed protobuf frames on a bare TCP connection.
+// Any extra time of another protobuf stack is the cost of its protocol and its library.
 //
-// A client sends a frame and reads the reply's frame, in turns. A frame is 4 bytes with the length of its payload,
-// big-endian, a byte with its kind, and the payload, which is a generated type.
+// A client sends one frame and reads one frame, in turn. A frame has 4 bytes for the length of the payload
+// (big-endian), one byte for the kind, and the payload, which is protobuf.
 package rawtcp
 
 import (
@@ -29,7 +28,7 @@ import (
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
-// New makes fresh buffers for every call: one for the frame it sends, one for the payload it reads.
+// New uses fresh buffers for every call: one for the frame that is sent, one for the payload that is read.
 func New() rpcbench.Stack {
 	t := pb.Traits()
 	t.Multiplexed = true // callers on one connection take turns
@@ -46,10 +45,10 @@ const headerSize = 5
 
 // Kinds of frames.
 const (
-	createUser byte = '\n' // userv1.User; an HTTP server called by mistake sees a line, and refuses it at once
+	createUser byte = '\n' // userv1.User; an HTTP server that gets one by mistake sees a line, and refuses at once
 	echo       byte = 1    // messagepb.Flex
-	done       byte = 2    // the reply: userv1.CreateUserResponse or messagepb.Flex
-	failed     byte = 3    // userv1.Error in its place
+	done       byte = 2    // a reply: userv1.CreateUserResponse or messagepb.Flex
+	failed     byte = 3    // a reply: userv1.Error
 )
 
 func frame(kind byte, m proto.Message) ([]byte, error) {

@@ -18,10 +18,10 @@ import (
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
 
-// Core returns the stacks of the question everybody asks.
+// Core returns the stacks behind "gRPC or JSON?": grpcprotobuf, httpjson and httpjsoniter.
 func Core() []rpcbench.Stack { return Main()[:3] }
 
-// Main returns the main value of every package, the core three first.
+// Main returns New() of every package, the core three first.
 func Main() []rpcbench.Stack {
 	return []rpcbench.Stack{
 		grpcprotobuf.New(), httpjson.New(), httpjsoniter.New(),
@@ -29,7 +29,7 @@ func Main() []rpcbench.Stack {
 	}
 }
 
-// All returns every stack: the main values, then their variants, then what only this build has.
+// All returns every stack: those of Main, then their variants, then httpjson.v2 if this build has encoding/json/v2.
 func All() []rpcbench.Stack {
 	return slices.Concat(Main(), []rpcbench.Stack{
 		grpcprotobuf.Tuned(), grpcprotobuf.VT(), grpcprotobuf.Gzip(),
@@ -40,13 +40,13 @@ func All() []rpcbench.Stack {
 	}, jsonV2())
 }
 
-// Cross returns the clients and the servers of the cross matrix: all speak gRPC with protobuf.
+// Cross returns clients and servers for rpcbench.Cross. All of them speak gRPC with protobuf.
 func Cross() (clients, servers []rpcbench.Stack) {
 	return []rpcbench.Stack{grpcprotobuf.New(), connectrpc.GRPC()},
 		[]rpcbench.Stack{grpcprotobuf.New(), grpcservehttp.New(), connectrpc.GRPC()}
 }
 
-// Find returns the stacks of the given names. The error of an unknown one lists all.
+// Find returns the stacks with the given names. The error for an unknown name lists all names.
 func Find(names ...string) (found []rpcbench.Stack, err error) {
 	all := All()
 	var known []string

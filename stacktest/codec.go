@@ -9,10 +9,9 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 )
 
-// BenchmarkMarshal times how c encodes v. Beside ns/op, B/op and allocs/op it reports size-B, the length of the encoded
-// body, and gzip-B, its length after gzip at the default level. Each body must have as many bytes as the first, and the
-// last must be equal to it. The call through the interface is part of an op: a codec that does nothing shows what it
-// costs.
+// BenchmarkMarshal times how c encodes v. size-B is the length of the encoded body, and gzip-B is the length after gzip
+// at the default level. The benchmark fails if bodies differ in length, or if the last body differs from the first. An
+// op includes the call through the interface; time a codec that does nothing to see its cost.
 func BenchmarkMarshal(b *testing.B, c codec.Codec, v any) {
 	b.Helper()
 	Procs(b)
@@ -37,9 +36,8 @@ func BenchmarkMarshal(b *testing.B, c codec.Codec, v any) {
 	}
 }
 
-// BenchmarkUnmarshal times how c decodes the body that it encodes v to, each time into what fresh returns. It reports
-// what BenchmarkMarshal does. The last value must encode to the body again: a codec that skips fields, or adds to them,
-// fails.
+// BenchmarkUnmarshal times how c decodes the encoded v, each time into the value that fresh returns. It reports the
+// figures of BenchmarkMarshal. The benchmark fails unless the last value encodes to the same body again.
 func BenchmarkUnmarshal(b *testing.B, c codec.Codec, v any, fresh func() any) {
 	b.Helper()
 	Procs(b)
@@ -60,16 +58,17 @@ func BenchmarkUnmarshal(b *testing.B, c codec.Codec, v any, fresh func() any) {
 	}
 }
 
-// codecWarmUps are ops before anything is measured: libraries build tables of a type at its first use, and fill pools.
+// codecWarmUps is how many ops precede the timed ones: libraries fill pools, and build tables when they first see a
+// type.
 const codecWarmUps = 16
 
-// timed warms a loop, which makes n ops, times it, and reports the sizes of its body. b.Loop takes 3 ns for itself,
-// half of what the fastest codec does.
+// timed warms and times a loop of n ops, and reports the sizes of its body. It does without b.Loop, whose 3 ns are half
+// of what the fastest codec takes.
 func timed(b *testing.B, body []byte, loop func(n int) error) {
 	b.Helper()
 	err := loop(codecWarmUps)
 	if err == nil {
-		runtime.GC() // what warming left is not the loop's
+		runtime.GC() // garbage of the warm-up is not billed to the loop
 		b.ReportAllocs()
 		b.ResetTimer()
 		err = loop(b.N)

@@ -21,44 +21,50 @@ import (
 )
 
 const (
-	warmRounds = 16 // of all calls, through the measured calls, before anything is measured
+	warmRounds = 16 // how often every call is made before anything is measured
 	hangLimit  = 10 * time.Second
 
 	openCallers = 256
-	openQueue   = 4096 // starts; with the callers' own, a stall of 0.4 s at 10,000 per second drops none
+	openQueue   = 4096 // waiting starts; a stall of 0.4 s at 10,000 per second then drops none
 )
 
 // BenchmarkCreateUser times one caller that creates users over one connection. One op is one Call: encode, send,
-// validate, answer, decode, compare. Beside ns/op, B/op and allocs/op of client and server together it reports p50-ns,
-// p95-ns and p99-ns, cpu-ns/op, and sent-B/op and recv-B/op beneath TLS: README.md says what each is. With -server
-// process B/op, allocs/op and cpu-ns/op are of the client alone, and those of the server's process begin with
-// "server-".
+// validate, answer, decode, compare. The figures are of client and server together:
+//   - ns/op, p50-ns, p95-ns, p99-ns: wall time of an op
+//   - cpu-ns/op: CPU time of the process per op
+//   - B/op, allocs/op: memory that is allocated per op
+//   - sent-B/op, recv-B/op: bytes that the client sends and receives, ciphertext if config asks for TLS
 //
-// The calls' context is context.Background on every stack: a deadline costs one stack more than another. A call that
-// hangs for ten seconds is ended by closing its fixture. A call that fails ends the benchmark, and no row is printed.
+// With -server process B/op, allocs/op and cpu-ns/op are of the client alone. The server's own begin with "server-".
+//
+// Calls have context.Background on every stack, since a deadline costs one stack more than another. A call that fails,
+// or hangs for ten seconds, ends the benchmark, and no row is printed.
 func BenchmarkCreateUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
 	oneCaller(stack, config, workload.User(0)).benchmark(b)
 }
 
-// BenchmarkParallel times callers that create users at the same time over config.Conns connections: a closed loop, in
-// which a caller calls again as soon as it has its reply. ns/op is wall time over all ops. Beside the figures of
-// BenchmarkCreateUser it reports req/s and, with a hundred ops per caller or more, the cpu-share that this process had
-// of the machine.
+// BenchmarkParallel times callers that create users at the same time over config.Conns connections. Each caller calls
+// again as soon as it has its reply, so ns/op is wall time divided by the ops of all callers. Two figures are added to
+// those of BenchmarkCreateUser: req/s, and cpu-share, which is how much of the machine's CPU time this process had.
+// cpu-share needs a hundred ops per caller.
 func BenchmarkParallel(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, callers int) {
 	b.Helper()
 	closedLoop(stack, config, callers, workload.User(0)).benchmark(b)
 }
 
-// BenchmarkOpenLoop starts calls that create users at a fixed rate per second, from 1 to 1e6, whether or not earlier
-// ones have their reply, over config.Conns connections. Up to 256 calls are under way at a time, and up to 4096 more
-// starts wait for one to end; further starts are dropped. One op is a planned start, so ns/op is 1e9/rate and tells
-// nothing about the stack.
+// BenchmarkOpenLoop starts calls at a fixed rate per second, from 1 to 1e6, whether or not earlier calls have ended.
+// The calls create users over config.Conns connections. At most 256 calls are under way; 4096 more starts wait for one
+// of them to end, and further starts are dropped. One op is a planned start. Ignore ns/op, which is 1e9/rate.
 //
-// The other figures are of calls made. p50-ns, p95-ns and p99-ns are from a call's planned start to its end: a stall
-// makes slow calls of all that were due meanwhile. Beside those of BenchmarkCreateUser there are achieved-req/s, drops,
-// late-p50-ns to late-p99-ns, which is how late a caller began its call, and generator-bound: 1 where late-p99-ns is
-// more than a tenth of p99-ns. When no call has begun for ten seconds the fixture is closed.
+// Read the percentiles: p50-ns, p95-ns and p99-ns count from the planned start of a call to its end. A stall therefore
+// shows in every call that was due meanwhile. These figures are added to those of BenchmarkCreateUser:
+//   - achieved-req/s: calls that were made per second
+//   - drops: starts that were dropped
+//   - late-p50-ns, late-p95-ns, late-p99-ns: time from the planned start until a free caller began the call
+//   - generator-bound: 1 if late-p99-ns is more than a tenth of p99-ns. The row then tells about the timer
+//
+// If no call begins for ten seconds, the fixture is closed.
 func BenchmarkOpenLoop(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, rate float64) {
 	b.Helper()
 	openLoop(stack, config, rate, sleeper(b)).benchmark(b)
@@ -79,22 +85,22 @@ func BenchmarkOpenLoopEmpty(b *testing.B, rate float64) {
 	percentiles(b, "", &loop.Latency)
 }
 
-// row says what a row times: one caller, a closed loop of several, or an open loop.
+// row describes what a row times: one caller, several callers in a closed loop, or planned starts.
 type row struct {
 	stack   rpcbench.Stack
 	config  rpcbench.Config
 	callers int
-	each    int              // calls that a caller goes round: a reply that sticks to a connection is then the wrong one
+	each    int              // different calls of a caller: a reply that is sent again is then a wrong one
 	prepare workload.Prepare // call i is of caller i/each
-	warm    int              // calls that each caller makes before anything is measured; as many count bytes
+	warm    int              // calls that each caller makes before the timed ones, and for counting bytes
 	hang    time.Duration
-	timed   func(row, *testing.B, *rpcbench.Fixture, *latency.Loop, rounds) error // makes the ops
+	timed   func(row, *testing.B, *rpcbench.Fixture, *latency.Loop, rounds) error // makes the timed ops
 
 	dials int64 // connections that an op opens
-	link  bool  // an op does little but wait: see BenchmarkLink
+	link  bool  // over an emulated link: see BenchmarkLink
 
 	rate float64             // of planned starts
-	wait func(time.Duration) // for a planned start; nil but in an open loop
+	wait func(time.Duration) // waits for a planned start; nil without planned starts
 }
 
 // rounds are the calls of each caller.
@@ -158,8 +164,8 @@ func (r row) benchmark(b *testing.B) {
 }
 
 // ready prepares the calls of each caller, and returns when connections, pools and caches are warm. A multiplexed stack
-// binds each call to the next connection in turn. So that those of one caller share a connection, calls are prepared
-// for a multiple of the connections; the surplus is never made.
+// binds each call to the next connection in turn. ready therefore prepares calls for a multiple of the connections, so
+// that the calls of one caller share a connection. The surplus is never made.
 func (r row) ready(tb testing.TB, f *rpcbench.Fixture) (*latency.Loop, rounds) {
 	tb.Helper()
 	loop, err := latency.NewClosed(), error(nil)
@@ -181,7 +187,7 @@ func (r row) ready(tb testing.TB, f *rpcbench.Fixture) (*latency.Loop, rounds) {
 	return loop, all
 }
 
-// guard returns the error of do, and closes the fixture when no call of the loop has begun for long.
+// guard runs do, and closes the fixture if no call of the loop begins for r.hang.
 func (r row) guard(f *rpcbench.Fixture, loop *latency.Loop, do func() error) error {
 	dog := fixture.Watch(f, r.hang, loop.Begun.Load)
 	defer dog.Stop()
@@ -217,8 +223,7 @@ func (r row) serial(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, all r
 	return nil
 }
 
-// closed lets callers share the ops, which b.Loop would hand to one goroutine. Package testing tries several b.N. Bytes
-// are counted after each, though it prints the last alone.
+// closed makes the ops of several callers, which share b.N: b.Loop serves one goroutine only.
 func (r row) closed(b *testing.B, f *rpcbench.Fixture, callers *latency.Loop, _ rounds) error {
 	loop := func(n int) error { return r.guard(f, callers, func() error { return callers.Run(int64(n)) }) }
 	start, known := cpu.Time()
@@ -248,12 +253,12 @@ func (r row) open(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, _ round
 	if err != nil {
 		return err
 	}
-	reportHeap(loop.Latency.Count()) // until the last call has ended; package testing would divide by planned starts
+	reportHeap(loop.Latency.Count()) // package testing would stop before the last call ends, and divide by starts
 	reportPlanned(b, loop)
 	return nil
 }
 
-// noRow, deferred, makes a panic a failure: package testing might print a row of no iterations before it dies.
+// noRow turns a panic into a failure, if deferred: package testing might print a row without ops before it dies.
 func noRow(b *testing.B, stack rpcbench.Stack) {
 	b.Helper()
 	if p := recover(); p != nil {
@@ -261,8 +266,8 @@ func noRow(b *testing.B, stack rpcbench.Stack) {
 	}
 }
 
-// reportReconnects fails the row if its n calls opened more connections than declared, or fewer. One in ten thousand
-// calls is allowed, and printed: net/http gives a connection up when a goroutine has not run for 50 ms.
+// reportReconnects fails the row if its n calls opened more connections than declared, or fewer. One more per ten
+// thousand calls is allowed and printed: net/http drops a connection if a goroutine has not run for 50 ms.
 func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n int64) {
 	b.Helper()
 	if more < 0 || more > versus.Reconnects(n) {
@@ -274,10 +279,10 @@ func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n int64) {
 	}
 }
 
-// percentiles reports those that the sample, and the clock, carry.
+// percentiles reports the percentiles for which there are enough ops, and for which the clock is fine enough.
 func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
 	began := time.Now()
-	const ticks = 20 // of a coarse clock that a duration takes at least: a tick is then a twentieth of it
+	const ticks = 20 // a duration on a coarse clock needs at least so many, for an error of 5 %
 	tick, coarse := timing.Tick(func() time.Duration { return time.Since(began) })
 	for unit, q := range map[string]float64{"p50-ns": 0.50, "p95-ns": 0.95, "p99-ns": 0.99} {
 		if d, ok := ops.Quantile(q); ok && (!coarse || d >= ticks*tick) {
@@ -286,7 +291,7 @@ func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
 	}
 }
 
-// reportPlanned reports what only loops of planned starts have.
+// reportPlanned reports the figures that only planned starts have.
 func reportPlanned(b *testing.B, loop *latency.Loop) {
 	percentiles(b, "late-", &loop.Lateness)
 	p99, ok := loop.Latency.Quantile(0.99)
@@ -297,8 +302,8 @@ func reportPlanned(b *testing.B, loop *latency.Loop) {
 	metric(b, float64(loop.Drops), "drops")
 }
 
-// pass makes calls over a fixture of its own, so that the timed one stays bare, and returns how many. begin is called
-// when it is warm. All callers call: over HTTP/2 the calls of a connection share pings and window updates.
+// pass makes untimed calls over a fixture of its own, and returns how many. It calls begin after the warm-up. All
+// callers take part: over HTTP/2 the calls of a connection share pings and window updates.
 func (r row) pass(b *testing.B, begin func()) int64 {
 	b.Helper()
 	f := Start(b, r.stack, r.config)
@@ -323,7 +328,7 @@ func (r row) countBytes(b *testing.B) {
 	metric(b, float64(wire.Received.Load()-received)/float64(n), "recv-B/op")
 }
 
-// wrapped is inner with outer around it. Either may be nil.
+// wrapped returns a function that applies inner, then outer. Either may be nil.
 func wrapped(inner, outer func(net.Conn) net.Conn) func(net.Conn) net.Conn {
 	switch {
 	case inner == nil:
@@ -334,8 +339,8 @@ func wrapped(inner, outer func(net.Conn) net.Conn) func(net.Conn) net.Conn {
 	return func(c net.Conn) net.Conn { return outer(inner(c)) }
 }
 
-// watchHeap returns what reports the allocations of each of n ops from now on, in whole numbers as package testing
-// does.
+// watchHeap returns a function that reports what has been allocated since, per op of n, in whole numbers as package
+// testing does.
 func watchHeap(b *testing.B) (report func(n int64)) {
 	var before, after runtime.MemStats
 	report = func(n int64) {

@@ -21,17 +21,23 @@ import (
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
-// Main is a TestMain: it parses the flags, runs the tests and benchmarks, then fails if a goroutine is left that no
-// stack's Traits.Background names. Before benchmarks it prints what their results need beside them, in benchmark format
-// (golang.org/x/perf/benchfmt): keys for what forbids comparing two files, and a comment line of versions. After them it
-// prints their units. A flag that no row obeyed is named on stderr.
+// Main runs the tests and benchmarks of a package; call it from TestMain. It then fails if a goroutine is left that
+// Traits.Background of no stack names.
 //
-// The flag -server says where the loops have their servers. "" is this process. "process" is a child for each row,
-// which is this binary again and finds its stack among stacks. "stack=host:port,…" names servers that run already, as
-// rpcbench serve prints it: rows of other stacks, and rows over TLS, are then skipped. The flag -processes 16 has each
-// row of [BenchmarkVersus] measured in that many children.
+// Around benchmarks Main prints, in the format of golang.org/x/perf/benchfmt, what their results need. Before the rows
+// stand keys for whatever forbids comparing two files, and a comment line of versions. After the rows stand their
+// units. A flag that no row obeyed is named on stderr.
 //
-// m is package testing's. If m also has a method Check() error, an error of it is printed before anything runs.
+// The flag -server says where the servers are:
+//   - "" is this process.
+//   - "process" is a child process for each row. The child is this binary again, and finds its stack among stacks.
+//   - "stack=host:port,…" names running servers, as rpcbench serve prints them. Rows of other stacks, and rows over
+//     TLS, are then skipped.
+//
+// The flag -processes 16 makes [BenchmarkVersus] measure each row in 16 child processes.
+//
+// m is the *testing.M of TestMain. If m also has a method Check() error, Main calls it before anything runs, and exits
+// with its error.
 func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 	if process.Serve(os.Stdin, os.Stdout, stacks) {
 		exit(0, stacks)
@@ -48,8 +54,9 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 		os.Exit(0)
 	}
 	p := &placement{seen: map[string]bool{}}
-	flag.Var(p, serverFlag, "where rows have their servers: process, or what rpcbench serve prints; here if empty")
-	flag.IntVar(&p.processes, processesFlag, 0, "in how many processes BenchmarkVersus measures a row; 0 is in this one")
+	flag.Var(p, serverFlag, "where servers run: process is a child per row, stack=host:port,... is what rpcbench serve "+
+		"prints, empty is this process")
+	flag.IntVar(&p.processes, processesFlag, 0, "child processes that measure a row of BenchmarkVersus; 0 is this process")
 	flag.Parse()
 	if c, ok := m.(interface{ Check() error }); ok {
 		orExit(2, c.Check())
@@ -69,7 +76,7 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 	exit(code, stacks)
 }
 
-// named is the place of the stack of a name, or negative.
+// named returns the index of the stack with a name, or -1.
 func named(stacks []rpcbench.Stack, name string) int {
 	return slices.IndexFunc(stacks, func(s rpcbench.Stack) bool { return s.Name == name })
 }
@@ -108,8 +115,8 @@ func (p *placement) printHeader(w io.Writer) {
 	fmt.Fprintln(w, "#", strings.Join(environ.List(), " "))
 }
 
-// printUnits describes the units of the rows that were printed, where package testing doesn't know them. benchstat
-// reads its files to the end before it asks for a unit, so the rows may come first.
+// printUnits prints a Unit line for each unit that a row has and package testing does not define. benchstat reads its
+// files to the end before it asks for a unit, so the rows may come first.
 func (p *placement) printUnits(w io.Writer) {
 	for _, of := range []struct{ assumed, units string }{
 		{"better=lower", "p50-ns p95-ns p99-ns cpu-ns/op sent-B/op recv-B/op reconnects round-trips/op " +
@@ -142,25 +149,25 @@ func metric(b *testing.B, value float64, unit string) {
 
 const (
 	serverFlag    = "server"
-	childProcess  = "process" // its value for a child of this process
+	childProcess  = "process" // value of -server
 	processesFlag = "processes"
 
-	acceptLimit = 2 * time.Second // for a server to accept what its client has opened
+	acceptLimit = 2 * time.Second // until a server has accepted the connections that its client has opened
 )
 
-// placement is the value of -server, and what else Main keeps for the benchmarks.
+// placement holds the value of -server, and what else Main keeps for the benchmarks.
 type placement struct {
 	where     string
-	elsewhere map[string]string // host:port of servers that are no children, by stack
-	child     *process.Server   // of the row that runs
-	processes int               // children in which a row of BenchmarkVersus is measured; 0 is this process
+	elsewhere map[string]string // host:port of running servers, by stack
+	child     *process.Server   // server of the current row, if -server is process
+	processes int               // value of -processes
 	seen      map[string]bool   // names of the rows that have begun, their units, and the flags that they obey
 }
 
 func (p *placement) String() string     { return p.where }
 func (p *placement) Set(v string) error { p.where = v; return nil }
 
-// placed is what the flags say; without Main, nothing.
+// placed returns the placement that Main made, or without Main an empty one.
 func placed() *placement {
 	if f := flag.Lookup(serverFlag); f != nil {
 		if p, ok := f.Value.(*placement); ok {
@@ -170,7 +177,7 @@ func placed() *placement {
 	return new(placement)
 }
 
-// open checks the flags. Its error is one line.
+// open checks the flags and reads the addresses of -server. Its error is one line.
 func (p *placement) open(stacks []rpcbench.Stack) error {
 	switch {
 	case p.processes != 0 && p.processes < versus.Fewest:
@@ -196,8 +203,8 @@ func (p *placement) open(stacks []rpcbench.Stack) error {
 	return nil
 }
 
-// config is the config of a row of stack, with the server where the flag says. It starts a child for the row, or skips
-// the row if the flag names no server for it. Tests have their servers in this process whatever the flag says.
+// config returns the config of a row, with the server that -server asks for. It starts a child for the row, or skips
+// the row if the flag names no server of its stack.
 func (p *placement) config(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) rpcbench.Config {
 	b.Helper()
 	p.note(serverFlag)
@@ -224,8 +231,8 @@ func (p *placement) config(b *testing.B, stack rpcbench.Stack, config rpcbench.C
 	return config
 }
 
-// watchServer, called right before the timed loop, returns what reports what the child of the row used for n ops:
-// nothing, where the server is no child.
+// watchServer is called right before the timed loop. The returned function reports what the server's child process used
+// for n ops. It reports nothing if the server is not a child.
 func watchServer(b *testing.B, f *rpcbench.Fixture) (report func(n uint64)) {
 	b.Helper()
 	child := placed().child
@@ -244,24 +251,24 @@ func watchServer(b *testing.B, f *rpcbench.Fixture) (report func(n uint64)) {
 		}
 		return child.Report
 	}
-	before := ask(true) // what starting and warming left there is not the loop's either
+	before := ask(true) // after a collection, so that garbage of the warm-up is not billed to the loop
 	return func(n uint64) {
 		after := ask(false)
 		if after.CPU > 0 {
 			metric(b, float64(after.CPU-before.CPU)/float64(n), "server-cpu-ns/op")
 		}
-		// Whole numbers, as B/op and allocs/op are: what the questions allocate must not show.
+		// Whole numbers, as B/op and allocs/op are: the asking itself allocates a little.
 		metric(b, float64((after.Bytes-before.Bytes)/n), "server-B/op")
 		metric(b, float64((after.Allocs-before.Allocs)/n), "server-allocs/op")
 	}
 }
 
-// Procs gives a row the GOMAXPROCS that its label will name. Every row of this package calls it; so does a benchmark of
-// your own that uses b.Loop.
+// Procs sets GOMAXPROCS to the number that the row's label will name. Every benchmark of this package calls Procs. Call
+// it from a benchmark of your own that uses b.Loop.
 //
-// Package testing calls a benchmark for the first time before it sets GOMAXPROCS for -cpu, and a b.Loop benchmark does
-// all its work in that call (golang/go#49980). So with -cpu 1,2 the first row labelled as one of 1 P ran with what the
-// row before it had left. Package testing sets GOMAXPROCS right before every later call, which Procs leaves alone.
+// Package testing sets GOMAXPROCS for -cpu only after the first call of a benchmark, and a b.Loop benchmark does all
+// its work in that call (golang/go#49980). Without Procs, the first row of -cpu 1,2 would run with what the previous
+// row had left. In later calls Procs does nothing.
 func Procs(b *testing.B) {
 	b.Helper()
 	first, _, list := strings.Cut(flag.Lookup("test.cpu").Value.String(), ",")

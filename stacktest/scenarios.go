@@ -16,10 +16,9 @@ import (
 	"github.com/rpcbench/rpcbench/message"
 )
 
-// The benchmarks of this file report what BenchmarkCreateUser does. A stack that can't do a scenario is skipped.
+// The benchmarks of this file report the figures of BenchmarkCreateUser. They skip a stack that can't do the scenario.
 
-// BenchmarkPayload is BenchmarkCreateUser with a payload of size random bytes in the request, which comes back in the
-// reply.
+// BenchmarkPayload is BenchmarkCreateUser with size random bytes in the request and again in the reply.
 func BenchmarkPayload(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, size int) {
 	b.Helper()
 	r := oneCaller(stack, config, workload.User(size))
@@ -27,7 +26,7 @@ func BenchmarkPayload(b *testing.B, stack rpcbench.Stack, config rpcbench.Config
 	r.benchmark(b)
 }
 
-// BenchmarkInvalid is the error path: the users break three rules in turn, and each call must fail with exactly that
+// BenchmarkInvalid times the error path: users break one of three rules in turn. Each call must fail with exactly that
 // violation.
 func BenchmarkInvalid(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
@@ -48,7 +47,7 @@ func BenchmarkInvalid(b *testing.B, stack rpcbench.Stack, config rpcbench.Config
 	}).benchmark(b)
 }
 
-// refused is nil if err says that the call was refused for broken alone.
+// refused returns nil if err says that the call was refused for broken alone.
 func refused(err error, broken rpcbench.Violation) error {
 	e, ok := errors.AsType[*rpcbench.Error](err)
 	if !ok || e.Code != rpcbench.Invalid || len(e.Violations) != 1 || e.Violations[0] != broken {
@@ -57,7 +56,7 @@ func refused(err error, broken rpcbench.Violation) error {
 	return nil
 }
 
-// BenchmarkDeadline is BenchmarkCreateUser with a context.WithTimeout for each call, which never ends.
+// BenchmarkDeadline is BenchmarkCreateUser with a context.WithTimeout of one minute for each call.
 func BenchmarkDeadline(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
 	oneCaller(stack, config, func(f *rpcbench.Fixture, i int) (rpcbench.Call, error) {
@@ -70,8 +69,8 @@ func BenchmarkDeadline(b *testing.B, stack rpcbench.Stack, config rpcbench.Confi
 	}).benchmark(b)
 }
 
-// BenchmarkEcho sends the flex message m there and back, without validation. With more than one caller it is a closed
-// loop like BenchmarkParallel. A stack that does not echo, or does not keep floats bit-equal, is skipped.
+// BenchmarkEcho sends the message m and receives the same back, without validation. With more than one caller it is a
+// closed loop like BenchmarkParallel. It skips a stack that does not echo, or that does not keep the floats of m.
 func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, m *message.Flex, callers int) {
 	b.Helper()
 	if m.Double != 0 && slices.Contains(stack.Traits.Lossy, codec.FloatDigits) {
@@ -84,17 +83,17 @@ func BenchmarkEcho(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, m
 	r.benchmark(b)
 }
 
-// BenchmarkStream is BenchmarkCreateUser on a stream that stays open: an op is one message each way.
+// BenchmarkStream is BenchmarkCreateUser on one stream that stays open. An op is one message in each direction.
 func BenchmarkStream(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
 	oneCaller(stack, config, workload.Stream()).benchmark(b)
 }
 
-// BenchmarkCold opens a new connection for each op, with TLS 1.3 if config asks for it: an op dials a client, prepares
-// a call, makes it and closes the client. Connections are reset, so none waits for minutes on its port.
+// BenchmarkCold opens a new connection for each op, with TLS 1.3 if config asks for it. An op dials a client, prepares
+// a call, makes the call and closes the client. A reset closes the connection, so that none keeps its port for minutes.
 //
-// The handshake is crypto/tls's with its defaults, in full each time: a hybrid key exchange (X25519MLKEM768), an ECDSA
-// certificate on P-256, one signature made and one verified. There is no chain, and nothing is resumed.
+// Each TLS handshake is a full one with the defaults of crypto/tls: a hybrid key exchange (X25519MLKEM768) and an ECDSA
+// certificate on P-256, without a chain.
 func BenchmarkCold(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
 	b.Helper()
 	cold(stack, config).benchmark(b)
@@ -107,11 +106,12 @@ func cold(stack rpcbench.Stack, config rpcbench.Config) row {
 	return r
 }
 
-// BenchmarkLink is BenchmarkCreateUser, or if cold BenchmarkCold, over an emulated link: lan, 4g or 3g. Beside their
-// figures it reports round-trips/op: the time of an op over a link of 100 ms and no other limit, in 100 ms.
+// BenchmarkLink is BenchmarkCreateUser over an emulated link: lan, 4g or 3g. If isCold is set, it is BenchmarkCold. The
+// link delays and limits the rate; it loses nothing and has no slow start.
 //
-// Bytes, B/op and allocs/op are from passes without a link, which has buffers of its own. There is no cpu-ns/op: a
-// process that waits is billed for waking. The emulated link delays and paces; it loses nothing, and has no slow start.
+// round-trips/op is added: the time of an op over a link with a round trip of 100 ms and no limit, divided by 100 ms.
+// B/op, allocs/op and the bytes sent are measured without the link, which has buffers of its own. There is no
+// cpu-ns/op: a process that mostly waits is billed for waking.
 func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, link string, isCold bool) {
 	b.Helper()
 	l, err := relay.FindLink(link)
@@ -124,7 +124,7 @@ func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, l
 	over := func(l relay.Link) row {
 		r := bare
 		r.config.WrapClient = wrapped(r.config.WrapClient, l.Wrap)
-		r.link, r.warm = true, max(1, int(roundTrip/l.RTT)) // it is the connection that has to be warm
+		r.link, r.warm = true, max(1, int(roundTrip/l.RTT)) // few calls warm the connection, which is what matters
 		return r
 	}
 	over(l).benchmark(b)
@@ -139,4 +139,4 @@ func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, l
 	report(n)
 }
 
-const roundTrip = 100 * time.Millisecond // so long that nothing else of a call counts
+const roundTrip = 100 * time.Millisecond // so long that the rest of a call does not matter

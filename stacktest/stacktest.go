@@ -1,10 +1,16 @@
-// Package stacktest proves a stack and times it. Conformance is the suite: it takes nobody's word, reads the wire and
-// the allocation profile, and fails a stack whose row would not be what its name says. The Benchmark… functions are the
-// loops; Main prints what a result needs beside it. A stack from outside this module gets all of it:
+// Package stacktest proves that a stack does what it claims, and times it. Stacks of other modules are welcome:
 //
-//	func TestConformance(t *testing.T)        { stacktest.Conformance(t, mystack.New()) }
-//	func BenchmarkMyStack(b *testing.B)       { stacktest.BenchmarkCreateUser(b, mystack.New(), rpcbench.Config{}) }
-//	func TestMain(m *testing.M)               { stacktest.Main(m, mystack.New()) }
+//	func TestMain(m *testing.M)         { stacktest.Main(m, mystack.New(), httpjson.New()) }
+//	func TestConformance(t *testing.T)  { stacktest.Conformance(t, mystack.New()) }
+//	func BenchmarkMyStack(b *testing.B) { stacktest.BenchmarkCreateUser(b, mystack.New(), rpcbench.Config{}) }
+//	func BenchmarkVersus(b *testing.B)  { stacktest.BenchmarkVersus(b, httpjson.New(), mystack.New()) }
+//
+// [Conformance] is the suite. It checks each claim of a stack against the bytes on the wire and the allocation profile.
+//
+// Each Benchmark function is a loop for one scenario: [BenchmarkCreateUser] for one caller, [BenchmarkParallel] for
+// many, [BenchmarkVersus] for a comparison with a base, and so on. Each lists the figures that its row reports.
+//
+// [Main] adds to the rows the versions and units that they need, and the flags -server and -processes.
 package stacktest
 
 import (
@@ -17,8 +23,8 @@ import (
 	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
 )
 
-// Start starts a fixture that is closed when the test or benchmark ends. It skips what the stack says it can't do: an
-// error that is errors.ErrUnsupported.
+// Start starts a fixture that is closed when the test or benchmark ends. It skips the test if the error is
+// errors.ErrUnsupported: the stack can't do what config asks for.
 func Start(tb testing.TB, stack rpcbench.Stack, config rpcbench.Config) *rpcbench.Fixture {
 	tb.Helper()
 	f, err := rpcbench.Start(tb.Context(), stack, config)
@@ -39,7 +45,7 @@ func skipOrFail(tb testing.TB, stack rpcbench.Stack, err error) {
 	orFail(tb, stack.Name, err)
 }
 
-// orFail fails a test or a row if there is an error, with the name of the stack before it.
+// orFail fails a test or a row if err is not nil. The message begins with the name of the stack.
 func orFail(tb testing.TB, name string, err error) {
 	tb.Helper()
 	if prefix := "rpcbench: " + name + ": "; err != nil {
@@ -47,11 +53,14 @@ func orFail(tb testing.TB, name string, err error) {
 	}
 }
 
-// Conformance runs the suite over a stack, in clear and with TLS: docs/suite.md says what each check proves. Each is a
-// subtest, bounded in time, and skipped with the reason where it does not apply. With -short two things are skipped:
-// TLS for a stack that compresses, since gzip is slow under the race detector, and the check of patience, which takes
-// five seconds. Conformance must not run in parallel with anything: some checks read the process's allocation profile,
-// one its goroutines.
+// Conformance runs the suite over a stack, first without TLS and then with TLS. Each check is a subtest with a time
+// limit; docs/suite.md says what each check proves. A check that does not apply is skipped with the reason.
+//
+// With -short two things are skipped: TLS for a stack that compresses, since gzip is slow under the race detector, and
+// the check that clients wait for a slow reply, which takes five seconds.
+//
+// Conformance must not run in parallel with other tests: it reads the allocation profile and the goroutines of the
+// process.
 func Conformance(t *testing.T, stack rpcbench.Stack) {
 	for _, mode := range []string{"clear", "tls"} {
 		t.Run(mode, func(t *testing.T) {

@@ -18,20 +18,24 @@ import (
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-// BenchmarkVersus tells how many times as long a call takes on each contestant as on base, from slices taken in turn
-// inside one process (docs/method.md). One op is a block: a slice of the base, of its copy and of the contestant. So
-// -benchtime is what each row is given, 1 s by default and 6 s for a verdict; -benchtime=130x is a number of blocks.
+// BenchmarkVersus measures how many times as long a call takes on each contestant as on base. It times short slices of
+// both in turn, inside one process (docs/method.md). There is a row per stack:
+//   - base-ratio, base-ratio-lo, base-ratio-hi: the median ratio to base and its interval. The intervals of all rows
+//     hold together at 95 %.
+//   - aa-ratio, aa-ratio-lo, aa-ratio-hi: in the row of the base, its ratio to a copy of itself. It should be 1.
+//   - noise-floor-%: how far the interval of aa-ratio reaches from 1. Ignore smaller differences.
+//   - ns/op, cpu-ns/op: medians over blocks
+//   - B/op, allocs/op: from a pass of their own
+//   - seed: decides the order of the slices
 //
-// There is a row per stack. ns/op and cpu-ns/op are medians over blocks, B/op and allocs/op are from a pass of their
-// own. base-ratio is the median ratio to base, base-ratio-lo and -hi its interval; those of all rows hold together at
-// 95 %. The base's own row has aa-ratio in its place, against its copy. noise-floor-% is how far that interval reaches
-// from 1: ignore smaller differences. seed is of the order of the slices.
+// One op is a block: a slice of the base, of its copy and of the contestant. -benchtime is the time for each row: 1 s
+// by default, 6 s for a verdict. -benchtime=130x asks for 130 blocks. With too few blocks the ratios are absent.
 //
-// With -processes 16 each row is measured in that many processes, one after the other, and its intervals are made of
-// one ratio per process: another run's ratio should lie in them. One op is then a process, of ten blocks or more.
-// base-moved-% is how far the base's ns/op moved between processes, and a log line has the verdict.
+// With -processes 16 each row is measured in 16 processes, one after the other. Its interval is made of one ratio per
+// process, so another run's ratio should lie within. One op is then a process of at least ten blocks. base-moved-% is
+// how far the base's ns/op moved between processes, and a log line has the verdict.
 //
-// Ratios are absent where -benchtime asks for too few blocks. With -server the benchmark is skipped.
+// With -server the benchmark is skipped.
 func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.Stack) {
 	b.Helper()
 	placed().note(serverFlag)
@@ -49,7 +53,7 @@ func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.
 	}
 }
 
-// versusRow measures stacks, the base twice first, and reports the last.
+// versusRow measures stacks, which begin with the base twice, and reports the last one.
 func versusRow(b *testing.B, level float64, stacks ...rpcbench.Stack) {
 	b.Helper()
 	defer noRow(b, stacks[len(stacks)-1])
@@ -59,7 +63,7 @@ func versusRow(b *testing.B, level float64, stacks ...rpcbench.Stack) {
 	orFail(b, "versus", err)
 	g, err := versus.Open(b.Context(), small, versus.Slice, seed, stacks...)
 	if errors.Is(err, timing.ErrClock) {
-		b.Skip(err) // there is no ratio to be had on this platform
+		b.Skip(err) // this platform's clock is too coarse for a ratio
 	}
 	orFail(b, "versus", err)
 	defer func() { orFail(b, "versus", g.Close()) }()
@@ -83,7 +87,7 @@ func versusRow(b *testing.B, level float64, stacks ...rpcbench.Stack) {
 		metric(b, float64(more), "reconnects")
 	}
 	if again.Ratio.Blocks == 0 {
-		return // a ratio without its interval would be believed
+		return // a ratio without an interval would be taken for a result
 	}
 	unit := "base-ratio"
 	if len(stacks) == 2 {
@@ -110,14 +114,14 @@ func measureHere(b *testing.B, level float64, g *versus.Group) (again, arm versu
 	return versus.Figures{Ratio: aa}, versus.Figures{NsPerOp: r.NsPerOp(last), CPUNsPerOp: r.CPUNsPerOp(last), Ratio: ratio}
 }
 
-// benchtime is 0 for a number of ops.
+// benchtime returns the value of -benchtime, or 0 if that is a number of ops.
 func benchtime() time.Duration {
 	d, _ := time.ParseDuration(flag.Lookup("test.benchtime").Value.String())
 	return d
 }
 
-// measureApart measures a row in children, one after the other. A signal ends this process, after what is measured is
-// printed.
+// measureApart measures a row in child processes, one after the other. A signal ends this process after the ratio so
+// far is printed.
 func measureApart(b *testing.B, level float64, seed uint64, stacks []rpcbench.Stack) (again, arm versus.Figures) {
 	b.Helper()
 	ctx, stop := signal.NotifyContext(b.Context(), os.Interrupt, syscall.SIGTERM)

@@ -1,5 +1,5 @@
-// Package gzipped compresses what other codecs encode, with compress/gzip at its default level. Compressors are pooled,
-// as every gzip middleware does it: making one costs more than most bodies.
+// Package gzipped adds gzip to another codec, with compress/gzip at its default level. Compressors are pooled, as in
+// every gzip middleware: making one takes longer than compressing most bodies.
 package gzipped
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 )
 
-// Codec is another codec, compressed. Many goroutines may use it.
+// Codec compresses the bodies of another codec. Many goroutines may use one Codec.
 type Codec struct {
-	codec.Codec      // ContentType stays: HTTP names the compression elsewhere
+	codec.Codec      // with the same ContentType: HTTP names the compression in another header
 	limit            int64
 	writers, readers sync.Pool
 }
 
-// New compresses what c encodes, and decompresses at most limit bytes.
+// New returns a Codec that compresses the bodies of c, and decompresses at most limit bytes.
 func New(c codec.Codec, limit int64) *Codec {
 	z := &Codec{Codec: c, limit: limit}
 	z.writers.New = func() any { return gzip.NewWriter(nil) }
@@ -44,7 +44,7 @@ func (c *Codec) Marshal(v any) ([]byte, error) {
 
 func (c *Codec) Unmarshal(data []byte, v any) error { return c.Decode(bytes.NewReader(data), v) }
 
-// Decode reads all of r. Its error is ErrTooLarge where the content has more than the limit.
+// Decode decompresses and decodes all of r. The error is ErrTooLarge if the content exceeds the limit.
 func (c *Codec) Decode(r io.Reader, v any) error {
 	z := c.readers.Get().(*gzip.Reader)
 	defer c.readers.Put(z)
@@ -61,4 +61,5 @@ func (c *Codec) Decode(r io.Reader, v any) error {
 	return c.Codec.Unmarshal(content, v)
 }
 
+// ErrTooLarge says that a body exceeds the limit of New.
 var ErrTooLarge = errors.New("gzipped: larger than allowed after decompression")

@@ -1,4 +1,4 @@
-// Package jsoniter is json-iterator as a codec.
+// Package jsoniter is a codec for JSON by json-iterator.
 package jsoniter
 
 import (
@@ -7,20 +7,20 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 )
 
-// Codec calls one configuration of json-iterator.
+// Codec encodes and decodes with one configuration of json-iterator.
 type Codec struct{ api jsoniter.API }
 
-// Compatible is ConfigCompatibleWithStandardLibrary, which the documentation calls a drop-in replacement.
+// Compatible uses ConfigCompatibleWithStandardLibrary, the drop-in replacement of encoding/json.
 func Compatible() Codec { return Codec{jsoniter.ConfigCompatibleWithStandardLibrary} }
 
-// Fastest is ConfigFastest: floats lose what is beyond six digits, and HTML is not escaped.
+// Fastest uses ConfigFastest, which writes floats with six digits and does not escape HTML.
 func Fastest() Codec { return Codec{jsoniter.ConfigFastest} }
 
 func (Codec) ContentType() string                  { return "application/json" }
 func (c Codec) Marshal(v any) ([]byte, error)      { return c.api.Marshal(v) }
 func (c Codec) Unmarshal(data []byte, v any) error { return c.api.Unmarshal(data, v) }
 
-// Traits: no configuration looks at the UTF-8 that it reads, and only the one that escapes HTML at what it writes.
+// Traits declares that no configuration checks UTF-8 when decoding, and that only Compatible checks it when encoding.
 func (c Codec) Traits() codec.Traits {
 	t := codec.Traits{
 		Library:     "github.com/json-iterator/go",

@@ -1,4 +1,4 @@
-// Package jsonstd is encoding/json as a codec.
+// Package jsonstd is a codec for JSON by encoding/json.
 package jsonstd
 
 import (
@@ -15,7 +15,7 @@ func (Codec) ContentType() string                { return "application/json" }
 func (Codec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
 func (Codec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
 
-// Traits: JSON has neither NaN nor infinities, and omitempty takes a negative zero for a zero.
+// Traits declares that JSON lacks NaN and infinities, and that omitempty leaves out a negative zero.
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "encoding/json",
@@ -24,7 +24,7 @@ func (Codec) Traits() codec.Traits {
 	}
 }
 
-// Streaming is Codec with a new json.Encoder or json.Decoder for each body.
+// Streaming uses a new json.Encoder or json.Decoder for each body.
 type Streaming struct{ Codec }
 
 func (Streaming) Encode(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }

@@ -1,9 +1,8 @@
-// Package msgp is MessagePack by the methods that tinylib/msgp generates, as a codec, with the native types that have
-// them. The types are copies of the plain structs, and leave out what those leave out in JSON. So a negative zero,
-// which the generated code takes for a zero, is lost.
+// Package msgp is a codec for MessagePack by the methods that tinylib/msgp generates. Its types are copies of the plain
+// structs with these methods, and leave out the same empty fields. The methods also leave out a negative zero.
 //
-// Lists are limited to 65536 elements. A decoder allocates at the word of a list's length, before it has seen an
-// element: without the limit a body of twelve bytes asks for 32 GiB, which ends the process.
+// Lists have at most 65536 elements. A decoder allocates a list by its declared length: without the limit, a body of
+// twelve bytes could ask for 32 GiB and end the process.
 package msgp
 
 //go:generate go -C ../../tools run ./gentypes -tag msg -limit 65536 ../codec/msgp
@@ -17,13 +16,13 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 )
 
-// Codec calls MarshalMsg and UnmarshalMsg, and panics if a value lacks them.
+// Codec calls MarshalMsg and UnmarshalMsg. It panics if a value lacks them.
 type Codec struct{}
 
-func (Codec) ContentType() string           { return "application/vnd.msgpack" } // as IANA has it
+func (Codec) ContentType() string           { return "application/vnd.msgpack" } // IANA's name
 func (Codec) Marshal(v any) ([]byte, error) { return v.(msgp.Marshaler).MarshalMsg(nil) }
 
-// Unmarshal refuses what follows the value, as json.Unmarshal does; UnmarshalMsg returns it.
+// Unmarshal fails if data follows the value, as json.Unmarshal does.
 func (Codec) Unmarshal(data []byte, v any) error {
 	rest, err := v.(msgp.Unmarshaler).UnmarshalMsg(data)
 	if err == nil && len(rest) > 0 {
@@ -32,7 +31,7 @@ func (Codec) Unmarshal(data []byte, v any) error {
 	return err
 }
 
-// Traits: the generated code takes a negative zero for a zero, and does not look at UTF-8.
+// Traits declares that the generated code loses a negative zero, and does not check UTF-8.
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "github.com/tinylib/msgp",

@@ -1,4 +1,4 @@
-// Package protobuf is google.golang.org/protobuf as a codec.
+// Package protobuf is a codec for protobuf by google.golang.org/protobuf.
 package protobuf
 
 import (
@@ -7,15 +7,17 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 )
 
-// Codec calls proto.Marshal and proto.Unmarshal, and panics if a value is no proto.Message. The wire format has no end
-// of a message. So an empty body is a message without fields, and what follows a message is more of it, or an error.
+// Codec calls proto.Marshal and proto.Unmarshal. It panics if a value is not a proto.Message. The wire format does not
+// mark the end of a message: an empty body is a message without fields, and data after a message is read as more
+// fields.
 type Codec struct{}
 
-func (Codec) ContentType() string                { return "application/protobuf" } // as IANA has it
+func (Codec) ContentType() string                { return "application/protobuf" } // IANA's name
 func (Codec) Marshal(v any) ([]byte, error)      { return proto.Marshal(v.(proto.Message)) }
 func (Codec) Unmarshal(data []byte, v any) error { return proto.Unmarshal(data, v.(proto.Message)) }
 
-// Traits: the types are generated, the code that encodes them is not. The library builds tables from their descriptors.
+// Traits declares reflection: the types are generated, but the library encodes them by tables that it builds from their
+// descriptors.
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "google.golang.org/protobuf",

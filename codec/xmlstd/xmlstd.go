@@ -1,8 +1,8 @@
-// Package xmlstd is encoding/xml as a codec, with the native types that carry the service in it. The types are copies
-// of the plain structs, but for bytes; an element is named after its field, a root after its type.
+// Package xmlstd is a codec for XML by encoding/xml. Its types are copies of the plain structs with another type for
+// bytes. An element is named after its field, the root after its type.
 //
-// Characters that XML 1.0 lacks come back as U+FFFD: most control characters, U+FFFE, U+FFFF and bytes that are no
-// UTF-8. encoding/xml writes carriage returns, line feeds and tabs as references, so that they come back.
+// Characters that XML 1.0 lacks come back as U+FFFD: most control characters, U+FFFE, U+FFFF and invalid UTF-8.
+// encoding/xml writes carriage returns, line feeds and tabs as references, which come back as they were.
 package xmlstd
 
 //go:generate go -C ../../tools run ./gentypes -tag xml -bytes Bytes ../codec/xmlstd Flex Pair
@@ -16,14 +16,14 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 )
 
-// Codec calls xml.Marshal, and xml.Unmarshal's decoder.
+// Codec calls xml.Marshal and an xml.Decoder.
 type Codec struct{}
 
 func (Codec) ContentType() string           { return "application/xml; charset=utf-8" }
 func (Codec) Marshal(v any) ([]byte, error) { return xml.Marshal(v) }
 
-// Unmarshal refuses text and elements after the root, which xml.Unmarshal does not look at. Like that it takes a root
-// of any name and skips what comes before it.
+// Unmarshal fails if text or elements follow the root, which xml.Unmarshal ignores. Like xml.Unmarshal it accepts a
+// root of any name, and skips what precedes it.
 func (Codec) Unmarshal(data []byte, v any) error {
 	d := xml.NewDecoder(bytes.NewReader(data))
 	err := d.Decode(v)
@@ -40,7 +40,8 @@ func (Codec) Unmarshal(data []byte, v any) error {
 	return err
 }
 
-// Traits: what XML lacks, and omitempty takes a negative zero for a zero. What is no UTF-8 is refused when it is read.
+// Traits declares the characters that XML lacks, and that omitempty leaves out a negative zero. Decoding refuses
+// invalid UTF-8.
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "encoding/xml",
@@ -49,7 +50,7 @@ func (Codec) Traits() codec.Traits {
 	}
 }
 
-// Bytes are in base64, as JSON has them: text alone can't carry every byte.
+// Bytes are encoded in base64, as in JSON: XML's text can't carry every byte.
 type Bytes []byte
 
 func (b Bytes) MarshalText() ([]byte, error) { return base64.StdEncoding.AppendEncode(nil, b), nil }
