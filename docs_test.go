@@ -51,12 +51,12 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// TestPropertiesNameTheirTests: each property names a test; that it exists is TestDocuments' to check.
-func TestPropertiesNameTheirTests(t *testing.T) {
-	properties := strings.Split(read(t, "docs/properties.md"), "\n- ")[1:]
-	require.NotEmpty(t, properties)
-	for _, p := range properties {
-		require.Regexp(t, "`Test\\w+`", p, "no test holds the property")
+// TestGuaranteesNameTheirTests: each guarantee names a test; that it exists is TestDocuments' to check.
+func TestGuaranteesNameTheirTests(t *testing.T) {
+	guarantees := strings.Split(read(t, "docs/guarantees.md"), "\n- ")[1:]
+	require.NotEmpty(t, guarantees)
+	for _, p := range guarantees {
+		require.Regexp(t, "`Test\\w+`", p, "no test holds the guarantee")
 	}
 }
 
@@ -65,7 +65,7 @@ func TestPropertiesNameTheirTests(t *testing.T) {
 func TestDocuments(t *testing.T) {
 	names := declared(t)
 	for _, path := range []string{"README.md", "docs/codecs.md", "docs/method.md", "docs/releases.md", "docs/faults.md",
-		"docs/properties.md", "docs/wire.md", "CONTRIBUTING.md"} {
+		"docs/guarantees.md", "docs/wire.md", "CONTRIBUTING.md"} {
 		text := read(t, path)
 		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(text, -1) {
 			require.FileExists(t, filepath.Join(filepath.Dir(path), link[1]))
