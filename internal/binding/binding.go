@@ -1,5 +1,5 @@
-// Package binding binds the API to the Go types that a library encodes, and makes clients on them, so that no stack
-// converts anything inside a call.
+// Package binding implements the API on the Go types that a library encodes, and makes clients of them. So no stack
+// converts between types inside a call.
 package binding
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/rpcbench/rpcbench/message"
 )
 
-// API is the service on one set of native types: user, response, flex message, error body. Calls use its functions,
-// which therefore are written out for the types.
+// API is the service on one set of types: user, response, flex message, error body. Its functions run inside calls, so
+// they are written out for the types.
 type API[U, R, F, E any] struct {
 	Answer    func(*U) *R                // as rpcbench.Answer
 	Check     func(asked *U, r *R) error // as rpcbench.Check
@@ -25,7 +25,7 @@ type API[U, R, F, E any] struct {
 	ToError   func(*E) *rpcbench.Error
 }
 
-// Plain is the service on the plain structs.
+// Plain returns the service on the plain structs.
 func Plain() API[rpcbench.User, rpcbench.Response, message.Flex, rpcbench.Error] {
 	same := func(e *rpcbench.Error) *rpcbench.Error { return e }
 	return API[rpcbench.User, rpcbench.Response, message.Flex, rpcbench.Error]{
@@ -33,9 +33,9 @@ func Plain() API[rpcbench.User, rpcbench.Response, message.Flex, rpcbench.Error]
 	}
 }
 
-// Alike is the service on types that lie in memory as the plain structs do: the same fields in the same order, with
-// tags or methods of their own. Its functions are those of the plain structs, which see such a value where it lies. So
-// nothing is converted. Alike panics if a type differs.
+// Alike returns the service on types with the memory layout of the plain structs: the same fields in the same order,
+// with other tags or methods. Its functions are those of the plain structs, and see a value through an unsafe pointer,
+// without a conversion. Alike panics if a type has another layout.
 func Alike[U, R, F, E any]() API[U, R, F, E] {
 	for t, plain := range map[reflect.Type]reflect.Type{
 		reflect.TypeFor[U](): reflect.TypeFor[rpcbench.User](),
@@ -56,16 +56,16 @@ func Alike[U, R, F, E any]() API[U, R, F, E] {
 		FromError: func(e *rpcbench.Error) *E { return as[E](e) },
 		ToError: func(e *E) *rpcbench.Error {
 			plain := new(rpcbench.Error)
-			*as[E](plain) = *e // and no Err, which is not sent
+			*as[E](plain) = *e // Err is not sent
 			return plain
 		},
 	}
 }
 
-// as sees a value as another type whose layout is the same.
+// as returns the same pointer as one to another type with the same layout.
 func as[To, From any](v *From) *To { return (*To)(unsafe.Pointer(v)) }
 
-// layout is how a type lies in memory: its fields' names, places and types, without what JSON does not send.
+// layout describes the memory layout of a type: names, offsets and types of the fields that JSON sends.
 func layout(t reflect.Type) string {
 	text := t.Kind().String()
 	switch t.Kind() {
@@ -81,12 +81,12 @@ func layout(t reflect.Type) string {
 	return text
 }
 
-// Traits are those of a stack over bare connections with the codec's. Other transports add theirs.
+// Traits returns the traits of a stack with a codec, to which the transport adds its own.
 func Traits(t codec.Traits) rpcbench.Traits {
 	return rpcbench.Traits{Codec: t.Library, Lossy: t.Lossy, InvalidUTF8: t.InvalidUTF8.Encoding}
 }
 
-// NewService makes the operation that a server runs: it validates and answers.
+// NewService makes the operation that a server runs, which validates a user and answers.
 func (a API[U, R, F, E]) NewService() func(context.Context, *U) (*R, error) {
 	validate := rpcbench.NewValidator[U]()
 	return func(_ context.Context, u *U) (*R, error) {
@@ -97,20 +97,20 @@ func (a API[U, R, F, E]) NewService() func(context.Context, *U) (*R, error) {
 	}
 }
 
-// WrongReply is the error of a reply in which what differs from what was asked for.
+// WrongReply returns the error of a reply that differs from what was asked; what names the difference.
 func WrongReply(what string) error {
 	return &rpcbench.Error{Code: rpcbench.Internal, Message: "wrong reply: " + what + " differs from what was asked"}
 }
 
-// Convert makes a T of what from points to, with all within. Fields go by their names in JSON; one that T lacks is a
-// panic. It is for neutral values, outside of timed calls.
+// Convert makes a deep copy of *from as a T. Fields match by their JSON names, and Convert panics if T lacks one. It
+// uses reflection, and runs outside of timed calls only.
 func Convert[T any](from any) *T {
 	to := new(T)
 	Copy(to, from)
 	return to
 }
 
-// Copy is Convert into a fresh value, to which to points.
+// Copy is Convert into the fresh value that to points to.
 func Copy(to, from any) { copyValue(reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()) }
 
 func copyValue(to, from reflect.Value) {
@@ -140,7 +140,7 @@ func copyValue(to, from reflect.Value) {
 	}
 }
 
-// Field is the field of a struct that has the name in JSON.
+// Field returns the field of a struct with a JSON name.
 func Field(v reflect.Value, name string) reflect.Value {
 	for f, field := range v.Fields() {
 		if f.IsExported() && JSONName(f) == name {
@@ -150,7 +150,7 @@ func Field(v reflect.Value, name string) reflect.Value {
 	panic(fmt.Sprintf("binding: %v has no field %q", v.Type(), name))
 }
 
-// JSONName is a field's name in JSON.
+// JSONName returns a field's name in JSON.
 func JSONName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name

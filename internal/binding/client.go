@@ -10,21 +10,21 @@ import (
 	"github.com/rpcbench/rpcbench/message"
 )
 
-// Conn calls over one connection, or over any of several where calls are not bound.
+// Conn makes calls over one connection, or over any of several if the protocol does not multiplex.
 type Conn[U, R, F any] struct {
 	CreateUser func(context.Context, *U) (*R, error)
 	Echo       func(context.Context, *F) (*F, error)
-	OpenStream func(context.Context) (Stream[U, R], error) // nil: the connection can't
-	Failure    func(context.Context, error) error          // makes an *rpcbench.Error of an error
+	OpenStream func(context.Context) (Stream[U, R], error) // nil without streams
+	Failure    func(context.Context, error) error          // turns an error of the library into an *rpcbench.Error
 	Close      func()
 }
 
-// Stream is a stream of a library. At its end Send and Receive return io.EOF, or Send does and Receive has the cause.
+// Stream is a stream of a library. After its end Send returns io.EOF, and Receive returns io.EOF or the cause.
 type Stream[U, R any] struct {
 	Send      func(*U) error
 	Receive   func() (*R, error)
 	CloseSend func() error
-	Release   func() // lets go of a stream that has ended
+	Release   func() // frees the resources of a stream that has ended
 }
 
 // NewClient makes a client that binds its calls to conns in turn. The client streams if conns do.
@@ -36,7 +36,7 @@ func NewClient[U, R, F, E any](api API[U, R, F, E], conns []*Conn[U, R, F]) rpcb
 	return c
 }
 
-// AsIs is the Failure of a Conn whose errors are *rpcbench.Error already.
+// AsIs is the Failure of a Conn whose errors are of type *rpcbench.Error already.
 func AsIs(_ context.Context, err error) error { return err }
 
 type client[U, R, F, E any] struct {
@@ -122,8 +122,8 @@ type stream[U, R any] struct {
 	Stream[U, R]
 	failure func(error) error
 	check   func(asked *U, r *R) error
-	ended   error // of every Call from now on; nil while the stream is open
-	result  error // of Close, once the stream has ended
+	ended   error // what every further Call returns; nil while the stream is open
+	result  error // what Close returns after the end
 }
 
 func (s *stream[U, R]) Prepare(u rpcbench.User) (rpcbench.Call, error) {

@@ -1,7 +1,7 @@
-// Package child runs the server of a stack in a process of its own, and asks that process what it has used.
+// Package child runs the server of a stack in a child process, and asks that process for its CPU time and memory.
 //
-// The process is this binary again. Its environment names the stack. It writes a [Report] when its server listens, and
-// one for each line of its standard input. It ends with that input, so it outlives no parent.
+// The child is this binary again. An environment variable names the stack. The child writes a [Report] when its server
+// listens, and another for each line of its standard input. It ends when that input ends, so it ends with its parent.
 package child
 
 import (
@@ -28,37 +28,37 @@ import (
 const (
 	stackEnv = "RPCBENCH_SERVER"     // the stack that a child serves
 	tlsEnv   = "RPCBENCH_SERVER_TLS" // "true" or "false"
-	collect  = "collect\n"           // asks for a report after a garbage collection; any other line for one without
+	collect  = "collect\n"           // asks for a report after a garbage collection; other lines ask for one at once
 
-	limit = 15 * time.Second // for a report, and for the end: longer than rpcbench.Start and Fixture.Close take at most
+	limit = 15 * time.Second // for a report and for the end; rpcbench.Start and Fixture.Close take less
 )
 
-// Report is what a child says of itself, as a line of JSON.
+// Report is what a child reports about itself, as a line of JSON.
 type Report struct {
 	Error       string        `json:"error,omitempty"` // why it ends
 	Addr        string        `json:"addr"`
 	Certificate []byte        `json:"certificate,omitempty"` // DER; the key stays in the child
-	Accepted    int64         `json:"accepted"`              // connections, but for the one of the child itself
-	CPU         time.Duration `json:"cpu_ns"`                // user and system time so far; 0 where it isn't told
+	Accepted    int64         `json:"accepted"`              // connections, without the child's own
+	CPU         time.Duration `json:"cpu_ns"`                // user and system time so far; 0 if unknown
 	Bytes       uint64        `json:"bytes"`                 // allocated on the heap so far, freed or not
 	Allocs      uint64        `json:"allocs"`
 }
 
-// Alone starts a server of stack that has answered one call right: a fixture without a client.
+// Alone starts a server of stack without a client, and checks that it answers one call.
 func Alone(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config) (*rpcbench.Fixture, error) {
 	f, err := rpcbench.Start(ctx, stack, config)
 	if err != nil {
 		return nil, err
 	}
 	client := f.Client
-	f.Client = nil // so that Close leaves it alone
+	f.Client = nil // Close skips it then
 	if err := client.Close(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-// Serve returns false at once if this process is no child. In a child it serves one of stacks until in ends.
+// Serve serves one of stacks until in ends, if this process is a child. Else it returns false at once.
 func Serve(in io.Reader, out io.Writer, stacks []rpcbench.Stack) bool {
 	name, isChild := os.LookupEnv(stackEnv)
 	if !isChild {
@@ -85,13 +85,13 @@ func serve(in *bufio.Reader, reports *json.Encoder, stack rpcbench.Stack) error 
 		r.Certificate = state.PeerCertificates[0].Raw
 	}
 	own := f.Accepted()
-	var memory runtime.MemStats // once, since it is large, and what is allocated between two reports is the calls'
+	var memory runtime.MemStats // allocated once: it is large, and allocations between two reports belong to the calls
 	for err == nil {
 		r.Accepted = f.Accepted() - own
 		r.CPU, _ = cpu.Time()
 		runtime.ReadMemStats(&memory) // runtime/metrics counts small objects late
 		r.Bytes, r.Allocs = memory.TotalAlloc, memory.Mallocs
-		_ = reports.Encode(&r) // if nobody reads it, in ends
+		_ = reports.Encode(&r) // it fails if the parent has ended, and then in ends too
 		var line []byte
 		if line, err = in.ReadSlice('\n'); string(line) == collect {
 			runtime.GC()
@@ -107,17 +107,17 @@ func serve(in *bufio.Reader, reports *json.Encoder, stack rpcbench.Stack) error 
 type Server struct {
 	Report // the newest
 
-	// Close ends the child, and returns when it has ended. Its error is what the child said last, or how it ended.
+	// Close ends the child and waits for its end. The error is the child's last report, or how the child ended.
 	Close func() error
 
 	cmd     *exec.Cmd
 	reports *json.Decoder
-	in      io.WriteCloser // its end is the child's
+	in      io.WriteCloser // closing it ends the child
 	kill    func()
 }
 
-// Start starts this program as a child, which must call [Serve], and has it serve the stack of that name, or the second
-// of a cross. The child has the GOMAXPROCS that this process has at that moment. ctx bounds the start.
+// Start starts this program as a child, which must call [Serve], to serve the stack with that name. The child has the
+// current GOMAXPROCS of this process. ctx bounds the start.
 func Start(ctx context.Context, stack string, tls bool, stderr io.Writer) (*Server, error) {
 	path, err := os.Executable()
 	s := &Server{cmd: exec.Command(path)}
@@ -141,24 +141,24 @@ func Start(ctx context.Context, stack string, tls bool, stderr io.Writer) (*Serv
 	return s, err
 }
 
-// ServerOf returns the name of the stack whose server a stack has: of a cross (see rpcbench.Cross) the second.
+// ServerOf returns the name of the stack whose server a stack has. For a result of rpcbench.Cross that is the second.
 func ServerOf(stack string) string {
 	client, server, _ := strings.Cut(stack, ".to.")
 	return cmp.Or(server, client)
 }
 
-// Ask has the child report, after a garbage collection if told to. What a report costs, a few allocations, is in the
-// next.
+// Ask asks the child for a report, after a garbage collection if afterCollection is set. The few allocations that a
+// report costs are counted in the next report.
 func (s *Server) Ask(afterCollection bool) error {
 	question := "report\n"
 	if afterCollection {
 		question = collect
 	}
-	_, _ = io.WriteString(s.in, question) // when nobody reads it, there is no answer
+	_, _ = io.WriteString(s.in, question) // if it fails, so does read
 	return s.read()
 }
 
-// read reads a report. A child that fails to make one is ended.
+// read reads a report. It ends a child that fails to report.
 func (s *Server) read() error {
 	defer time.AfterFunc(limit, s.kill).Stop()
 	err := s.reports.Decode(&s.Report)

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package cpu tells how much CPU time the process has used.
+// Package cpu measures the CPU time of the process.
 package cpu
 
 import (
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Time returns the user and system time of the whole process since it started: of every thread, so also of the garbage
-// collector, and of the server where client and server share the process. It is false where the system doesn't tell.
+// Time returns the user and system time of the whole process since its start. That includes the garbage collector, and
+// the server if client and server share the process. Time returns false if the system does not tell.
 //
 // A call costs about 0.4 µs: read it before and after a loop, not within.
 func Time() (time.Duration, bool) {

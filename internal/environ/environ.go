@@ -1,4 +1,4 @@
-// Package environ tells what a result needs beside it: the machine, the versions, the settings.
+// Package environ describes where a result was measured: the machine, the versions, the settings.
 package environ
 
 import (
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// List returns name=value pairs: date, versions, commit, processor, kernel and settings. What can't be had is absent.
+// List returns name=value pairs: date, versions, commit, processor, kernel and settings. Unknown values are absent.
 func List() []string {
 	env := []string{"date=" + time.Now().UTC().Format(time.DateOnly), "go=" + runtime.Version()}
 	add := func(name, value string) {
@@ -34,7 +34,7 @@ func List() []string {
 	return append(env, modules()...)
 }
 
-// settings are how this binary was built, by name.
+// settings returns the build settings of this binary, by name.
 func settings() map[string]string {
 	all := map[string]string{}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -45,7 +45,7 @@ func settings() map[string]string {
 	return all
 }
 
-// modules are the modules of this binary, as path@version.
+// modules returns the modules of this binary, as path@version.
 func modules() (list []string) {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
@@ -55,7 +55,8 @@ func modules() (list []string) {
 	if list != nil {
 		return list
 	}
-	// Before Go 1.27 a test binary has no module versions in its build information. It runs where its module is.
+	// Before Go 1.27 the build information of a test binary lacks module versions. A test runs in the folder of its
+	// module.
 	var m struct {
 		debug.Module
 		Main, Indirect bool
@@ -69,7 +70,8 @@ func modules() (list []string) {
 	return list
 }
 
-// version is that of the code that runs: of what replaces a module, and the commit of a folder that replaces it.
+// version returns the version of the code that runs: that of the replacement, if a module is replaced, or the commit of
+// a folder that replaces it.
 func version(m *debug.Module) string {
 	switch {
 	case m.Replace == nil:
@@ -83,7 +85,7 @@ func version(m *debug.Module) string {
 	return "replaced"
 }
 
-// head is the commit of the work tree that dir is in, "" without one.
+// head returns the commit of the work tree that contains dir, or "".
 func head(dir string) string {
 	head := output("git", "-C", dir, "rev-parse", "--short=12", "HEAD")
 	if head != "" && output("git", "-C", dir, "status", "--porcelain") != "" {
@@ -100,7 +102,7 @@ func commit(settings map[string]string) string {
 	return revision[:12] + map[string]string{"true": "+changes"}[settings["vcs.modified"]]
 }
 
-// cpuModel is what Linux calls the processor, "" elsewhere.
+// cpuModel returns Linux's name of the processor, or "" on other systems.
 func cpuModel() string {
 	data, _ := os.ReadFile("/proc/cpuinfo")
 	_, model, _ := strings.Cut(string(data), "model name\t: ")
@@ -108,11 +110,11 @@ func cpuModel() string {
 	return strings.Join(strings.Fields(model), "-")
 }
 
-// Experiment is the GOEXPERIMENT this binary was built with, which is a different standard library.
+// Experiment returns the GOEXPERIMENT of this build, which may change the standard library.
 func Experiment() string { return settings()["GOEXPERIMENT"] }
 
-// Build returns how this binary was built, where that changes what is measured: race detector, coverage, compiler
-// flags, profile-guided optimization. It is "" for a plain build.
+// Build returns the build settings that change what is measured: race detector, coverage, compiler flags,
+// profile-guided optimization. It returns "" for a plain build.
 func Build() string { return flags(settings()) }
 
 func flags(settings map[string]string) string {
@@ -125,11 +127,11 @@ func flags(settings map[string]string) string {
 	return strings.Join(all, " ")
 }
 
-// JSONEngine is the import path of the package that does encoding/json's work in this build: encoding/json itself, or
-// encoding/json/v2, which Go 1.27 puts beneath it unless GOEXPERIMENT=nojsonv2. One of the two declares Marshaler.
+// JSONEngine returns the import path of the package behind encoding/json in this build. It is encoding/json/v2 from Go
+// 1.27 on, unless GOEXPERIMENT=nojsonv2, and else encoding/json. The package behind declares Marshaler.
 func JSONEngine() string { return reflect.TypeFor[json.Marshaler]().PkgPath() }
 
-// output is what a command prints, or "" where it can't be run.
+// output returns what a command prints, or "" if it fails.
 func output(name string, args ...string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package grpcapi is what the stacks of grpc-go share: the one service implementation and its server, the client on the
-// generated stub, and rpcbench codes to gRPC status and back.
+// Package grpcapi has what the stacks of grpc-go share: the service and its server, the client, and the translation
+// between rpcbench codes and gRPC status.
 package grpcapi
 
 import (
@@ -25,13 +25,13 @@ import (
 	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 )
 
-// Transport is what carries the calls on the server's side.
+// Transport describes how a server gets its calls.
 type Transport struct {
 	Libraries []string // their import paths
 	Serve     func(rpcbench.ServerConfig, ...grpc.ServerOption) rpcbench.Server
 }
 
-// Stack is a stack of grpc-go's client and its server on the transport, with these options.
+// Stack makes a stack of grpc-go's client and of a server on the transport, with options for either.
 func (t Transport) Stack(name string, server []grpc.ServerOption, client ...grpc.DialOption) rpcbench.Stack {
 	traits := pb.Traits()
 	traits.HTTP, traits.Multiplexed = "2", true
@@ -43,8 +43,8 @@ func (t Transport) Stack(name string, server []grpc.ServerOption, client ...grpc
 	}
 }
 
-// VT is a stack that encodes and decodes with vtprotobuf's generated methods. The codec is set for one server and one
-// client; registering it would change every client of the process.
+// VT makes a stack that encodes and decodes with vtprotobuf's generated methods. The codec is an option of one server
+// and one client: registering the codec would change every client of the process.
 func (t Transport) VT(name string) rpcbench.Stack {
 	codec := vt{encoding.GetCodecV2("proto")}
 	s := t.Stack(name, []grpc.ServerOption{grpc.ForceServerCodecV2(codec)},
@@ -55,7 +55,7 @@ func (t Transport) VT(name string) rpcbench.Stack {
 
 // service implements the generated interface.
 type service struct {
-	userservicegrpc.UnsafeUserServiceServer // the interface's unexported method
+	userservicegrpc.UnsafeUserServiceServer // has the unexported method of the interface
 	pb.Service
 }
 
@@ -63,7 +63,7 @@ func (s service) CreateUsers(stream grpc.BidiStreamingServer[userv1.User, userv1
 	return s.Answer(stream.Context(), stream.Recv, stream.Send)
 }
 
-// NewServer is a server with the service on it and the limits that every server has.
+// NewServer makes a server of the service with the limits that every server has.
 func NewServer(config rpcbench.ServerConfig, options ...grpc.ServerOption) *grpc.Server {
 	idle, header := config.Limits()
 	s := grpc.NewServer(append([]grpc.ServerOption{
@@ -80,7 +80,7 @@ func register(s *grpc.Server, create pb.Create) {
 	userservicegrpc.RegisterUserServiceServer(s, service{Service: pb.Service{Create: create, Failure: toStatus}})
 }
 
-// OwnServer is NewServer, which accepts connections itself, in clear or over TLS.
+// OwnServer is NewServer for a server that accepts connections itself, with or without TLS.
 func OwnServer(config rpcbench.ServerConfig, options ...grpc.ServerOption) rpcbench.Server {
 	if config.TLS != nil {
 		options = append([]grpc.ServerOption{grpc.Creds(credentials.NewTLS(config.TLS))}, options...)
@@ -113,7 +113,7 @@ func dial(config rpcbench.ClientConfig, options ...grpc.DialOption) (rpcbench.Cl
 	for range config.Conns {
 		cc, err := grpc.NewClient(config.Addr, options...)
 		if err != nil {
-			return nil, err // the first time or never: it opens nothing
+			return nil, err // NewClient opens nothing, and fails for the first connection if at all
 		}
 		conns = append(conns, newConn(cc))
 	}
@@ -147,7 +147,7 @@ func newConn(cc *grpc.ClientConn) *pb.Conn {
 	}
 }
 
-// toStatus makes the status of a service's error. Broken rules are details, as google.rpc.BadRequest.
+// toStatus turns an error of the service into a gRPC status. Broken rules become details, as google.rpc.BadRequest.
 func toStatus(err error) error {
 	number, details := rpcstatus.Status(err)
 	s := status.New(codes.Code(number), err.Error())
@@ -157,12 +157,12 @@ func toStatus(err error) error {
 	return s.Err()
 }
 
-// fromStatus turns what a grpc-go client returns into an *rpcbench.Error.
+// fromStatus turns an error of a grpc-go client into an *rpcbench.Error.
 func fromStatus(_ context.Context, err error) error {
 	s := status.Convert(err)
 	e := rpcstatus.Error(err, uint32(s.Code()), s.Message())
 	if s.Code() == codes.Canceled && s.Message() == "grpc: the client connection is closing" {
-		e.Code = rpcbench.Unavailable // nobody has cancelled
+		e.Code = rpcbench.Unavailable // the context was not cancelled
 	}
 	for _, d := range s.Details() {
 		rpcstatus.AddDetail(e, d)
@@ -170,9 +170,9 @@ func fromStatus(_ context.Context, err error) error {
 	return e
 }
 
-// vt is vtprotobuf as a codec, with the library's buffer pool used as its own codec for protobuf does. The older Codec
-// interface would put a copy between them. Messages without vtprotobuf's methods, such as those of gRPC reflection, are
-// the embedded codec's.
+// vt is a codec that calls vtprotobuf's methods, and uses grpc-go's buffer pool as grpc-go's own codec does. The older
+// Codec interface would need a copy. The embedded codec handles messages without vtprotobuf's methods, such as those of
+// gRPC reflection.
 type vt struct{ encoding.CodecV2 }
 
 func (c vt) Marshal(v any) (mem.BufferSlice, error) {
@@ -195,7 +195,7 @@ func (c vt) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.NewBuffer(buf, pool)}, nil
 }
 
-// Unmarshal expects a fresh v: UnmarshalVT merges.
+// Unmarshal needs a fresh v, since UnmarshalVT merges.
 func (c vt) Unmarshal(data mem.BufferSlice, v any) error {
 	m, ok := v.(pb.VTMessage)
 	if !ok {

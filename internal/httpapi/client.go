@@ -40,7 +40,7 @@ func newClient[U, R, F, E any](
 	return binding.NewClient(api, conns)
 }
 
-// sending sends a request with a body, and returns the reply.
+// sending sends a request with a body and returns the reply.
 type sending func(ctx context.Context, body io.Reader) (*http.Response, error)
 
 // caller calls one operation.
@@ -71,15 +71,15 @@ func (c *caller[Q, A, E]) call(ctx context.Context, q *Q) (*A, error) {
 	if err == nil {
 		err = c.failure(resp, rest)
 	}
-	// What is left of the body is read, or the connection could not be used again. Where that fails, so did the
-	// connection.
+	// Read the rest of the body, since the connection could not be used again otherwise. If that fails, the connection
+	// broke.
 	if _, broken := io.Copy(io.Discard, rest); broken != nil {
 		return nil, rpcbench.CallError(ctx, broken)
 	}
 	return nil, err
 }
 
-// failure reads the error out of a reply whose status says that the call failed.
+// failure returns the error that a reply with another status than 200 contains.
 func (c *caller[Q, A, E]) failure(resp *http.Response, body io.Reader) error {
 	sent := new(E)
 	err := c.decode(resp.Header, body, sent)
@@ -90,12 +90,12 @@ func (c *caller[Q, A, E]) failure(resp *http.Response, body io.Reader) error {
 	return e
 }
 
-// requests are those of one operation through one http.Client.
+// requests makes the requests of one operation through one http.Client.
 type requests struct {
 	http    *http.Client
 	url     string
 	header  [][2]string       // names and values that all requests have
-	headers *rpcbench.Headers // nil: none but the library's own
+	headers *rpcbench.Headers // nil for the library's own alone
 }
 
 func (r *requests) post(ctx context.Context, body io.Reader) (*http.Response, error) {
@@ -112,12 +112,12 @@ func (r *requests) post(ctx context.Context, body io.Reader) (*http.Response, er
 	return r.http.Do(req)
 }
 
-// tuned calls the Transport, without the Client above it, which is for redirects and cookies. A request is a copy of
-// one made before; copies share the URL and the header, which a RoundTripper must not modify.
+// tuned calls the Transport directly, without the Client above it, which handles redirects and cookies. Requests are
+// copies of a template. They share its URL and header, which a RoundTripper must not modify.
 func (r *requests) tuned() sending {
 	made, err := http.NewRequest(http.MethodPost, r.url, nil)
 	if err != nil {
-		return r.post // and what it says of the URL
+		return r.post // which reports the invalid URL
 	}
 	for _, h := range r.header {
 		made.Header.Set(h[0], h[1])
@@ -125,10 +125,10 @@ func (r *requests) tuned() sending {
 	return func(ctx context.Context, body io.Reader) (*http.Response, error) {
 		req, data := made.WithContext(ctx), body.(*bytes.Reader)
 		if r.headers != nil {
-			req.Header = maps.Clone(req.Header) // and not its values
+			req.Header = maps.Clone(req.Header) // the values stay shared
 			req.Header.Set("Traceparent", r.headers.Traceparent())
 		}
-		// As http.NewRequestWithContext does: the body can be sent again when the server has closed this connection.
+		// As http.NewRequestWithContext does: the body can be sent again if the server has closed this connection.
 		req.ContentLength, req.Body = int64(data.Len()), io.NopCloser(data)
 		unread := *data
 		req.GetBody = func() (io.ReadCloser, error) {
@@ -139,7 +139,7 @@ func (r *requests) tuned() sending {
 	}
 }
 
-// BaseURL is the scheme and host of a client's requests.
+// BaseURL returns the scheme and host of a client's requests.
 func BaseURL(config rpcbench.ClientConfig) string {
 	if config.TLS != nil {
 		return "https://" + config.Addr
@@ -147,8 +147,9 @@ func BaseURL(config rpcbench.ClientConfig) string {
 	return "http://" + config.Addr
 }
 
-// HTTPClients are the clients to bind calls to: one for all connections of HTTP/1.1, whose calls take any that is idle;
-// one for each of HTTP/2, whose Transport would send everything over one. They neither ask for compression nor undo it.
+// HTTPClients returns the clients of a stack, which neither ask for compression nor undo it. For HTTP/1.1 one client
+// holds all connections, and a call takes an idle one. For HTTP/2 there is a client per connection, since a Transport
+// would send everything over one.
 func HTTPClients(config rpcbench.ClientConfig, http2 bool) []*http.Client {
 	clients, conns := 1, config.Conns
 	if http2 {

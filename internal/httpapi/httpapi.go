@@ -1,8 +1,9 @@
-// Package httpapi is the one net/http handler and client that the HTTP stacks share. They differ by a codec, the native
-// types it carries, and Options. Without options both sides are written as net/http's documentation shows them: whole
-// bodies, no pools, no buffers kept. A call goes from caller.call in client.go to handler.ServeHTTP in server.go and
-// back. What a variant does otherwise is a type of its own below, or requests.tuned. NewServer and HTTPClients are for
-// every stack over net/http.
+// Package httpapi has the net/http handler and client that the HTTP stacks share. Stacks differ by their codec, by the
+// types that it encodes, and by Options. Without options both sides do what net/http's documentation shows: they read
+// whole bodies, and keep no buffers.
+//
+// A call goes from caller.call in client.go to handler.ServeHTTP in server.go and back. Each variant has a type of its
+// own below, or requests.tuned. NewServer and HTTPClients serve every stack over net/http.
 package httpapi
 
 import (
@@ -18,16 +19,16 @@ import (
 	"github.com/rpcbench/rpcbench/internal/binding"
 )
 
-const usersPath, echoPath = "/users", "/echo" // of the operations
+const usersPath, echoPath = "/users", "/echo"
 
-// Options are what variants change. The zero value is HTTP/1.1 with keep-alive, in identity.
+// Options are the settings of variants. The zero value is HTTP/1.1 with keep-alive, without compression.
 type Options struct {
-	HTTP2 bool // HTTP/2 instead, in clear or over TLS
-	Gzip  bool // requests and replies compressed, with pooled writers and readers
-	Tuned bool // pooled buffers and a client that calls the Transport; over HTTP/1.1 and in identity
+	HTTP2 bool // use HTTP/2, with or without TLS
+	Gzip  bool // compress requests and replies, with pooled writers and readers
+	Tuned bool // pool buffers, and call the Transport directly; neither with HTTP2 nor with Gzip
 }
 
-// Stack is a stack over net/http, whose traits are the codec's and what options decide.
+// Stack makes a stack over net/http. Its traits come from the codec and the options.
 func Stack[U, R, F, E any](
 	name, protocol string, c codec.Codec, api binding.API[U, R, F, E], options Options) rpcbench.Stack {
 	t := binding.Traits(c.Traits())
@@ -51,7 +52,7 @@ func Stack[U, R, F, E any](
 	}
 }
 
-// statuses are of the failures that have one of their own.
+// statuses lists the failures that have an HTTP status of their own.
 var statuses = map[rpcbench.Code]int{
 	rpcbench.Invalid:          http.StatusBadRequest,
 	rpcbench.Malformed:        http.StatusBadRequest,
@@ -67,10 +68,10 @@ type bodies interface {
 	ContentType() string
 	encode(v any) (io.Reader, error)                        // a request
 	decode(header http.Header, body io.Reader, v any) error // a request or a reply
-	reply(w http.ResponseWriter, status int, v any) error   // fails before it writes anything, or not at all
+	reply(w http.ResponseWriter, status int, v any) error   // an error means that nothing was written
 }
 
-// whole is the bodies of the main path: all bytes at once.
+// whole encodes and decodes all bytes of a body at once, as stacks without options do.
 type whole struct{ codec.Codec }
 
 func (b whole) encode(v any) (io.Reader, error) {
@@ -93,7 +94,7 @@ func (b whole) reply(w http.ResponseWriter, status int, v any) error {
 	}
 	w.Header().Set("Content-Type", b.ContentType())
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // fails only when the client has gone
+	_, _ = w.Write(data) // fails only if the client is gone
 	return nil
 }
 
@@ -111,7 +112,7 @@ func newBodies(c codec.Codec, options Options, client bool) bodies {
 	return whole{c}
 }
 
-// compressed is bodies in gzip. Of others' it also reads those without, such as curl's.
+// compressed encodes bodies with gzip. It also reads bodies without gzip, such as curl's.
 type compressed struct {
 	whole
 	gzip *gzipped.Codec
@@ -129,8 +130,8 @@ func (b compressed) reply(w http.ResponseWriter, status int, v any) error {
 	return b.whole.reply(w, status, v)
 }
 
-// streamed encodes into the reply and decodes from the request. A client drains the reply, or the connection could not
-// be used again.
+// streamed encodes straight into the reply, and decodes straight from the request. The client reads the reply to its
+// end, since the connection could not be used again otherwise.
 type streamed struct {
 	codec.Streaming
 	drain bool
@@ -152,17 +153,17 @@ func (b streamed) decode(_ http.Header, body io.Reader, v any) error {
 func (b streamed) reply(w http.ResponseWriter, status int, v any) error {
 	w.Header().Set("Content-Type", b.ContentType())
 	w.WriteHeader(status)
-	_ = b.Encode(w, v) // the status is sent: all that is left is a broken reply, which the client refuses
+	_ = b.Encode(w, v) // the status is sent already; after an error the client refuses the broken reply
 	return nil
 }
 
-// pooled reads bodies into buffers that it keeps. The codec must copy what it needs of them.
+// pooled reads bodies into pooled buffers. The codec must copy what it keeps of a body.
 type pooled struct {
 	whole
 	buffers sync.Pool
 }
 
-// maxKept is how large a buffer may have grown and be kept: rare large bodies would fill the pool with their size.
+// maxKept is the size up to which a buffer returns to the pool. Rare large bodies would make all buffers large.
 const maxKept = 64 << 10
 
 func (b *pooled) decode(_ http.Header, body io.Reader, v any) error {

@@ -47,7 +47,7 @@ func (h *handler[Q, A, E]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// requestError tells a body that is too large, which a decoder may not say, from one that can't be decoded.
+// requestError tells a body that is too large from a body that can't be decoded. Decoders may hide the difference.
 func requestError(body io.Reader, err error) error {
 	_, readErr := body.Read(make([]byte, 1))
 	if _, ok := errors.AsType[*http.MaxBytesError](readErr); ok || errors.Is(err, gzipped.ErrTooLarge) {
@@ -56,7 +56,7 @@ func requestError(body io.Reader, err error) error {
 	return &rpcbench.Error{Code: rpcbench.Malformed, Message: err.Error()}
 }
 
-// fail answers with the error's status and, in the stack's own wire format, the error.
+// fail sends the error in the stack's own wire format, with the error's status.
 func (h *handler[Q, A, E]) fail(w http.ResponseWriter, err error) {
 	e, ok := errors.AsType[*rpcbench.Error](err)
 	if !ok {
@@ -67,15 +67,15 @@ func (h *handler[Q, A, E]) fail(w http.ResponseWriter, err error) {
 	}
 }
 
-// HTTPHandler is what the server serves: rpcbench serve adds to it.
+// HTTPHandler returns the server's handler, to which rpcbench serve adds others.
 func (s server) HTTPHandler() http.Handler { return s.Handler }
 
-// NewServer serves h with the limits that every server has.
+// NewServer makes a server of h with the limits that every server has.
 func NewServer(config rpcbench.ServerConfig, h http.Handler, http2 bool) rpcbench.Server {
 	idle, header := config.Limits()
 	return server{&http.Server{
 		Handler:           h,
-		ErrorLog:          log.New(io.Discard, "", 0), // a handshake cut short would print within a row
+		ErrorLog:          log.New(io.Discard, "", 0), // messages about handshakes would appear within rows
 		TLSConfig:         config.TLS,
 		Protocols:         protocols(http2),
 		ReadHeaderTimeout: header,
@@ -84,7 +84,7 @@ func NewServer(config rpcbench.ServerConfig, h http.Handler, http2 bool) rpcbenc
 	}}
 }
 
-// server is an *http.Server that serves TLS when it was given a TLS configuration.
+// server is an *http.Server whose Serve uses TLS if there is a TLS configuration.
 type server struct{ *http.Server }
 
 func (s server) Serve(ln net.Listener) error {
@@ -94,7 +94,7 @@ func (s server) Serve(ln net.Listener) error {
 	return s.Server.Serve(ln)
 }
 
-// protocols is one HTTP version and no other, in clear as over TLS.
+// protocols returns one HTTP version alone, with and without TLS.
 func protocols(http2 bool) *http.Protocols {
 	p := new(http.Protocols)
 	p.SetHTTP1(!http2)

@@ -1,5 +1,5 @@
-// Package latency makes calls at the same time, in a closed loop or at planned starts, and gives the percentiles of
-// their latencies. A percentile with fewer than ten samples beyond it is absent: the next run would give another.
+// Package latency makes concurrent calls, in a closed loop or at planned starts, and records the percentiles of their
+// latencies. A percentile with fewer than ten samples above it is absent, since the next run would give another.
 package latency
 
 import (
@@ -8,16 +8,17 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Max is the longest duration that is kept.
+// Max is the longest duration that a Recorder tells apart.
 const Max = time.Hour
 
 // Recorder records durations from a nanosecond to Max, to 3 significant digits. One goroutine at a time may use it.
 type Recorder struct{ hist *hdrhistogram.Histogram }
 
-// New returns an empty Recorder, which has allocated all it ever will: 264 KiB.
+// New returns an empty Recorder. It allocates 264 KiB, and nothing later.
 func New() *Recorder { return &Recorder{hdrhistogram.New(1, int64(Max), 3)} }
 
-// Record adds one sample. One longer than Max counts as Max, so that a stall stays in the tail; a negative one is 0.
+// Record adds one sample. A longer one than Max counts as Max, so that a stall stays in the tail. A negative one counts
+// as 0.
 func (r *Recorder) Record(d time.Duration) {
 	_ = r.hist.RecordValue(int64(min(max(d, 0), Max))) // fails only out of range
 }
@@ -25,12 +26,12 @@ func (r *Recorder) Record(d time.Duration) {
 // Count returns how many samples are recorded.
 func (r *Recorder) Count() int64 { return r.hist.TotalCount() }
 
-// Quantile returns the duration that a fraction q of the samples, such as 0.99, does not exceed: that of a sample to
-// within 0.1 %, rounded up. It is false where fewer than ten samples are expected beyond it, as for 0.99 of 999.
+// Quantile returns the duration that a fraction q of the samples does not exceed, such as q = 0.99. The duration is
+// rounded up by at most 0.1 %. Quantile returns false if fewer than ten samples are expected above, as for 0.99 of 999.
 func (r *Recorder) Quantile(q float64) (time.Duration, bool) {
 	const (
-		beyond   = 10   // samples, for a percentile to be had
-		rounding = 1e-8 // of 1-q: 100 * (1-0.9) is a little less than 10
+		beyond   = 10   // samples that a percentile needs above it
+		rounding = 1e-8 // error of 1-q: 100 * (1-0.9) is a little less than 10
 	)
 	if n := float64(r.Count()); !(n*(1-q)+rounding >= beyond) {
 		return 0, false

@@ -9,54 +9,57 @@ import (
 	"time"
 )
 
-// Rates of an open loop, in starts per second. Below MinRate a benchmark takes minutes; no generator reaches MaxRate.
+// Limits of the rate of an open loop, in starts per second. Below MinRate a benchmark would take minutes. No generator
+// reaches MaxRate.
 const (
 	MinRate = 1
 	MaxRate = 1e6
 )
 
-// Loop lets callers, a goroutine each, make calls at the same time, and records how long the calls take.
+// Loop makes concurrent calls with one goroutine per caller, and records how long the calls take.
 //
-// In a closed loop a caller calls again as soon as it has its reply. An open loop plans starts at a fixed rate and
-// times each call from its planned start. A stall of 200 ms then makes slow calls of all that were planned meanwhile,
-// where a closed loop records one: coordinated omission (G. Tene, https://github.com/giltene/wrk2).
+// In a closed loop a caller calls again as soon as it has its reply. An open loop plans starts at a fixed rate, and
+// times each call from its planned start. After a stall of 200 ms an open loop has slow calls for every start that was
+// planned meanwhile. A closed loop records a single slow call: coordinated omission (G. Tene,
+// https://github.com/giltene/wrk2).
 //
-// One goroutine calls Start, then Run, or Next for each start and then Finish, and then reads the figures.
+// One goroutine calls Start, then Run, and then reads the figures. Instead of Run it may call Next for each start and
+// then Finish.
 type Loop struct {
-	Latency  Recorder // from the start of a call, in an open loop the planned one, to its end
-	Lateness Recorder // of an open loop: from the planned start until a caller began its call; also of dropped starts
-	Drops    int64    // of an open loop: planned starts that found every caller busy and the queue full
+	Latency  Recorder // from the start of a call to its end; in an open loop from the planned start
+	Lateness Recorder // open loop: from the planned start until a caller began its call; of dropped starts too
+	Drops    int64    // open loop: planned starts that found every caller busy and the queue full
 
-	rate    float64 // of an open loop; 0 in a closed one
+	rate    float64 // 0 in a closed loop
 	wait    func(time.Duration)
-	planned int64 // starts
+	planned int64 // starts so far
 
-	starts  chan start // in a closed loop nothing is sent, and callers begin when it is closed
+	starts  chan start // a closed loop sends nothing: closing the channel starts its callers
 	finish  sync.Once
 	callers sync.WaitGroup
-	began   time.Time // the times below are since then; in an open loop the first planned start
-	limit   int64     // of Begun, in a closed loop
+	began   time.Time // other times count from here; in an open loop it is the first planned start
+	limit   int64     // closed loop: the value of Begun at which callers stop
 	failed  atomic.Pointer[error]
 
-	mu   sync.Mutex    // of Latency, Lateness and last
-	last time.Duration // end of a call
+	mu   sync.Mutex    // guards Latency, Lateness and last
+	last time.Duration // end of the last call
 
-	_ [64]byte // callers read what is above for every call, on cores that should not wait for Begun
+	_ [64]byte // a cache line: callers read the fields above for every call, while others write Begun
 
-	Begun atomic.Int64 // calls so far, of the warm-up too; any goroutine may ask at any time
+	Begun atomic.Int64 // calls that have begun, warm-up included; any goroutine may read it
 }
 
-// start is a start on its way to a caller.
+// start is a planned start on its way to a caller.
 type start struct {
-	due  time.Duration // when planned; in a closed loop now
-	late time.Duration // that the generator caused
+	due  time.Duration // the planned time; in a closed loop the present
+	late time.Duration // delay that the generator caused
 }
 
 // NewClosed makes a closed loop.
 func NewClosed() *Loop { return &Loop{Latency: *New(), starts: make(chan start)} }
 
-// NewOpen makes an open loop of rate starts per second, between MinRate and MaxRate. As many starts as queue wait for a
-// free caller: their wait is part of their latency. wait is called before every start, as [NewSleeper] makes it.
+// NewOpen makes an open loop of rate starts per second, between MinRate and MaxRate. Up to queue starts wait for a free
+// caller, and this wait is part of their latency. The loop calls wait before every start: see [NewSleeper].
 func NewOpen(rate float64, queue int, wait func(time.Duration)) (*Loop, error) {
 	if !(rate >= MinRate && rate <= MaxRate) {
 		return nil, fmt.Errorf("open loop: a rate of %v calls per second has to lie between %v and %v",
@@ -68,7 +71,7 @@ func NewOpen(rate float64, queue int, wait func(time.Duration)) (*Loop, error) {
 }
 
 // Start starts a caller for each of rounds, which makes the calls of its round in turn. Start returns when each caller
-// has made warm calls, which are not recorded. After an error of those calls nothing is left running.
+// has made warm calls, which are not recorded. If one of these calls fails, Start leaves nothing running.
 func (l *Loop) Start(warm int, rounds ...[]func(context.Context) error) error {
 	var cold sync.WaitGroup
 	cold.Add(len(rounds))
@@ -77,7 +80,7 @@ func (l *Loop) Start(warm int, rounds ...[]func(context.Context) error) error {
 			warmed := sync.OnceFunc(cold.Done)
 			defer warmed()
 			defer func() {
-				if p := recover(); p != nil { // it would end the process, and not name the stack
+				if p := recover(); p != nil { // a panic would end the process without naming the stack
 					l.fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 				}
 			}()
@@ -99,8 +102,8 @@ func (l *Loop) Start(warm int, rounds ...[]func(context.Context) error) error {
 	return nil
 }
 
-// Run makes n calls, or plans n starts, and then calls Finish. Callers of a closed loop share the calls, quick ones
-// making more.
+// Run makes n calls, or plans n starts, and then calls Finish. The callers of a closed loop share the calls: a quick
+// caller makes more.
 func (l *Loop) Run(n int64) error {
 	if l.rate == 0 {
 		l.began, l.limit = time.Now(), l.Begun.Load()+n
@@ -111,9 +114,10 @@ func (l *Loop) Run(n int64) error {
 	return l.Finish()
 }
 
-// Next waits for the next planned start and hands it to a free caller or to the queue, or else counts it as dropped.
-// The first is planned 1/rate after the first Next, start i is i/rate after that. An overdue start goes out at once.
-// Next returns the error of the first call that failed or panicked; no more calls are made then.
+// Next waits for the next planned start, and hands it to a free caller or to the queue. If neither has room, it counts
+// the start as dropped. The first start is planned 1/rate after the first Next, and start i follows after i/rate. An
+// overdue start goes out at once. Next returns the error of the first call that failed or panicked, after which callers
+// make no more calls.
 func (l *Loop) Next() error {
 	if l.planned == 0 {
 		l.began = time.Now().Add(l.plan(1))
@@ -133,7 +137,7 @@ func (l *Loop) Next() error {
 	return l.failure()
 }
 
-// plan is when start i is due. Adding up intervals would add up their rounding.
+// plan returns when start i is due. Adding up intervals would add up their rounding errors.
 func (l *Loop) plan(i int64) time.Duration {
 	return time.Duration(float64(i) * float64(time.Second) / l.rate)
 }
@@ -147,7 +151,7 @@ func (l *Loop) take() (start, bool) {
 	var s start
 	more := true
 	select {
-	case s, more = <-l.starts: // it has waited for a caller, which is the stack's doing
+	case s, more = <-l.starts: // it waited for a busy caller, which is not the generator's fault
 	default:
 		s, more = <-l.starts
 		s.late = time.Since(l.began) - s.due
@@ -160,7 +164,7 @@ func (l *Loop) take() (start, bool) {
 
 // serve makes the calls of one caller.
 func (l *Loop) serve(round []func(context.Context) error) {
-	var batch [64]struct{ took, late, end time.Duration } // recorded together: a lock for each op would be the harness's
+	var batch [64]struct{ took, late, end time.Duration } // recorded together, to lock once for 64 ops
 	filled := 0
 	record := func() {
 		l.mu.Lock()
@@ -213,8 +217,8 @@ func (l *Loop) Finish() error {
 	return l.failure()
 }
 
-// Achieved returns how many calls per second an open loop made: those that were not dropped, over the time for which
-// starts were planned, or until the last call ended if that is longer.
+// Achieved returns the calls per second of an open loop, without dropped starts. The time runs until the last planned
+// start, or until the end of the last call if that is later.
 func (l *Loop) Achieved() float64 {
 	return float64(l.Latency.Count()) / max(l.plan(l.planned), l.last).Seconds()
 }

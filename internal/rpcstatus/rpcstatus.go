@@ -1,5 +1,5 @@
-// Package rpcstatus says what a failure is in gRPC and in Connect: the number of its status code, which both share, and
-// its details. It imports neither library.
+// Package rpcstatus translates failures for gRPC and Connect, which share the numbers and details of a status. It
+// imports neither library.
 package rpcstatus
 
 import (
@@ -12,9 +12,9 @@ import (
 	"github.com/rpcbench/rpcbench"
 )
 
-const internal = 13 // the number of whatever is not in the table
+const internal = 13 // the number of any code that is not in the table
 
-// numbers are of the status codes.
+// numbers maps codes to the numbers of status codes.
 var numbers = map[rpcbench.Code]uint32{
 	rpcbench.Canceled:         1,
 	rpcbench.Malformed:        3, // InvalidArgument without details
@@ -24,7 +24,7 @@ var numbers = map[rpcbench.Code]uint32{
 	rpcbench.Unavailable:      14,
 }
 
-// Status returns the number of a failure's status code, and the broken rules, nil unless the failure is Invalid.
+// Status returns the number of a failure's status code, and the broken rules if the failure is Invalid.
 func Status(failure error) (number uint32, details *errdetails.BadRequest) {
 	number = cmp.Or(numbers[rpcbench.CodeOf(failure)], internal)
 	if e, ok := errors.AsType[*rpcbench.Error](failure); ok && e.Code == rpcbench.Invalid {
@@ -37,8 +37,8 @@ func Status(failure error) (number uint32, details *errdetails.BadRequest) {
 	return number, details
 }
 
-// Error makes the error of a status, without its details: InvalidArgument is Malformed. So is an Internal with
-// grpc-go's words, its client's or its server's, for a message that could not be encoded or decoded.
+// Error turns a status without details into an error. InvalidArgument becomes Malformed. So does Internal, if its text
+// is grpc-go's for a message that could not be encoded or decoded.
 func Error(err error, number uint32, message string) *rpcbench.Error {
 	e := &rpcbench.Error{Code: rpcbench.Internal, Err: err}
 	for c, n := range numbers {
@@ -53,8 +53,8 @@ func Error(err error, number uint32, message string) *rpcbench.Error {
 	return e
 }
 
-// AddDetail adds the broken rules to e, and makes its code Invalid, if a detail of its status is a
-// google.rpc.BadRequest.
+// AddDetail adds a detail of the status to e: with a google.rpc.BadRequest, e gets its broken rules and the code
+// Invalid.
 func AddDetail(e *rpcbench.Error, detail any) {
 	if bad, ok := detail.(*errdetails.BadRequest); ok {
 		e.Code = rpcbench.Invalid

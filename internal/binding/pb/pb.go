@@ -1,4 +1,4 @@
-// Package pb binds the API to the generated types, for the stacks that speak protobuf.
+// Package pb implements the API on the types that protoc generates, for the stacks that speak protobuf.
 package pb
 
 import (
@@ -21,18 +21,18 @@ type Conn = binding.Conn[userv1.User, userv1.CreateUserResponse, messagepb.Flex]
 // Stream is a stream of the generated types.
 type Stream = binding.Stream[userv1.User, userv1.CreateUserResponse]
 
-// Traits are those of a stack that encodes with google.golang.org/protobuf.
+// Traits returns the traits of a stack that encodes with google.golang.org/protobuf.
 func Traits() rpcbench.Traits { return binding.Traits(protobuf.Codec{}.Traits()) }
 
-// VTTraits are t with vtprotobuf's generated methods as the codec. They don't look at UTF-8, and take a negative zero
-// for a zero.
+// VTTraits returns t with vtprotobuf's generated methods as the codec. These methods do not check UTF-8, and turn a
+// negative zero into zero.
 func VTTraits(t rpcbench.Traits) rpcbench.Traits {
 	t.Codec, t.InvalidUTF8 = "github.com/rpcbench/rpcbench/proto/user/v1", codec.Kept
 	t.Lossy = []string{codec.NegativeZero}
 	return t
 }
 
-// VTMessage is what protoc-gen-go-vtproto adds to a generated type.
+// VTMessage has the methods that protoc-gen-go-vtproto adds to a generated type.
 type VTMessage interface {
 	SizeVT() int
 	MarshalToSizedBufferVT([]byte) (int, error)
@@ -45,7 +45,7 @@ type Create = func(context.Context, *userv1.User) (*userv1.CreateUserResponse, e
 // Service is the API as generated servers call it.
 type Service struct {
 	Create  Create
-	Failure func(error) error // makes the library's error of an error
+	Failure func(error) error // turns an error of the service into the library's
 }
 
 func (s Service) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
@@ -58,7 +58,7 @@ func (s Service) CreateUser(ctx context.Context, u *userv1.User) (*userv1.Create
 
 func (Service) Echo(_ context.Context, f *messagepb.Flex) (*messagepb.Flex, error) { return f, nil }
 
-// Answer answers the users of a stream in turn.
+// Answer receives the users of a stream and sends a reply to each, in turn.
 func (s Service) Answer(ctx context.Context,
 	receive func() (*userv1.User, error), send func(*userv1.CreateUserResponse) error) error {
 	for {
@@ -79,7 +79,7 @@ func (s Service) Answer(ctx context.Context,
 	}
 }
 
-// API is the service's description.
+// API returns the service on the generated types.
 func API() binding.API[userv1.User, userv1.CreateUserResponse, messagepb.Flex, userv1.Error] {
 	return binding.API[userv1.User, userv1.CreateUserResponse, messagepb.Flex, userv1.Error]{
 		Answer: func(u *userv1.User) *userv1.CreateUserResponse {

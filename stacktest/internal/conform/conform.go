@@ -1,5 +1,5 @@
 // Package conform is the conformance suite: a table of checks, each of which proves one property of a stack. A check
-// takes nobody's word: it reads the bytes on the wire, the allocation profile and the goroutines.
+// reads the bytes on the wire, the allocation profile and the goroutines, and trusts no claim of the stack.
 package conform
 
 import (
@@ -20,11 +20,11 @@ import (
 // Check proves one property of a stack. docs/suite.md says which, and what the check does not see.
 type Check struct {
 	Name      string
-	ClearOnly bool // not over TLS: the check reads or changes what is on the wire, or TLS makes no difference to it
+	ClearOnly bool // skip the check over TLS, where it can't read the wire or would find nothing new
 	run       func(Subject)
 }
 
-// Checks is the suite in its order.
+// Checks returns all checks in the order in which they run.
 func Checks() []Check {
 	return []Check{
 		{"declared", true, declared},
@@ -55,7 +55,7 @@ func Checks() []Check {
 	}
 }
 
-// Skip is the error of a check that does not apply to a stack: the reason.
+// Skip is the error of a check that does not apply to a stack. Its text is the reason.
 type Skip string
 
 func (s Skip) Error() string { return string(s) }
@@ -74,7 +74,7 @@ func try[T any](v T, err error) T {
 	return v
 }
 
-// failIf ends the check if what must not be is so.
+// failIf ends the check if wrong is true.
 func failIf(wrong bool, format string, args ...any) {
 	if wrong {
 		panic(failure{fmt.Errorf(format, args...)})
@@ -102,11 +102,11 @@ func ended(fn func()) (err error) {
 	return nil
 }
 
-// errRedialled ends the error of a check that counted too many connections. It runs twice: on a busy machine net/http
-// gives a connection up when the goroutine that writes to it has not run for 50 ms.
+// errRedialled marks the error of a check that counted too many connections. Such a check runs twice: on a busy machine
+// net/http drops a connection if the goroutine that writes to it has not run for 50 ms.
 var errRedialled = errors.New(" (counted twice)")
 
-// Run returns nil, a Skip, or what is wrong with the stack.
+// Run makes the check. Its error is a Skip, or says what is wrong with the stack.
 func (c Check) Run(s Subject) error {
 	return within(s.limit(), func() error {
 		err := ended(func() { c.run(s) })
@@ -117,7 +117,7 @@ func (c Check) Run(s Subject) error {
 	})
 }
 
-// within returns the error of fn. When fn does not end in time, its goroutine is left behind.
+// within runs fn and returns its error. If fn does not end in time, its goroutine is left behind.
 func within(limit time.Duration, fn func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- fn() }()
@@ -133,14 +133,14 @@ func within(limit time.Duration, fn func() error) error {
 type Subject struct {
 	Stack rpcbench.Stack
 	TLS   bool
-	Limit time.Duration // of a check; 0 is a minute
-	Wait  time.Duration // of a call for its reply, in the check of patience; 0 is no such check
-	bare  bool          // nothing stands between a connection and its owner
+	Limit time.Duration // for each check; 0 is a minute
+	Wait  time.Duration // how long the check of patience holds a reply back; 0 skips that check
+	bare  bool          // connections are not recorded
 }
 
 func (s Subject) limit() time.Duration { return cmp.Or(s.Limit, time.Minute) }
 
-// patience is for what should happen at once.
+// patience is the time limit of what should happen at once.
 func (s Subject) patience() time.Duration { return min(10*time.Second, s.limit()/4) }
 
 // readable says whether the bytes on the wire can be read, and changed one by one.
@@ -151,8 +151,8 @@ type session struct {
 	*rpcbench.Fixture
 	s     Subject
 	conns int        // as declared
-	tap   relay.Tap  // on the client's connections; not of a bare session
-	gate  relay.Gate // on the server's
+	tap   relay.Tap  // records the client's connections, unless the session is bare
+	gate  relay.Gate // holds back what the server's connections receive
 }
 
 // start starts a fixture whose bytes are recorded, and can be changed or held back.
@@ -168,14 +168,14 @@ func (s Subject) start(config rpcbench.Config) (f *session, err error) {
 	return f, err
 }
 
-// with makes a check with a fixture.
+// with makes a check of a function that needs a fixture.
 func (s Subject) with(config rpcbench.Config, check func(*session)) {
 	f := try(s.start(config))
 	defer f.Close()
 	check(f)
 }
 
-// watched and bare make a check of one that has a fixture with one connection.
+// watched and bare make a check of a function that needs a fixture with one connection.
 func watched(check func(*session)) func(Subject) {
 	return func(s Subject) { s.with(rpcbench.Config{}, check) }
 }
@@ -192,7 +192,7 @@ func (f *session) bytes() (sent, received []byte) {
 	return sent, received
 }
 
-// record makes call, and returns what it sent and received on the one connection.
+// record makes call, and returns the bytes that the only connection sent and received meanwhile.
 func (f *session) record(ctx context.Context, call rpcbench.Call) (sent, received []byte, err error) {
 	sentBefore, receivedBefore := f.bytes()
 	err = within(f.s.limit()/2, func() error { return call(ctx) })
@@ -200,7 +200,7 @@ func (f *session) record(ctx context.Context, call rpcbench.Call) (sent, receive
 	return sent[len(sentBefore):], received[len(receivedBefore):], err
 }
 
-// messages reads what the one connection carried; nothing with TLS, nor of an unknown protocol.
+// messages returns the HTTP messages that the only connection carried. There are none over TLS or another protocol.
 func (f *session) messages() (requests, replies []wire.Message) {
 	if f.s.TLS || f.Stack.Traits.HTTP == "" {
 		return nil, nil
@@ -222,13 +222,13 @@ func (f *session) create(u rpcbench.User) rpcbench.Call {
 	}
 }
 
-// single are the two forms of a call that is not on a stream.
+// single lists the two forms of a call without a stream.
 func single() []string { return []string{"CreateUser", "Call"} }
 
 const onStream = "stream's Call"
 
-// form prepares a call of u. On a stream the call ends with ctx, and it ends the stream: with its own error, if it has
-// one.
+// form prepares a call of u in one of its forms. On a stream, ctx bounds the stream, and the call also checks how the
+// stream behaves afterwards.
 func (f *session) form(ctx context.Context, name string, u rpcbench.User) rpcbench.Call {
 	switch name {
 	case "CreateUser":
@@ -250,13 +250,13 @@ func (f *session) form(ctx context.Context, name string, u rpcbench.User) rpcben
 	}
 }
 
-// both makes a call in its two forms, which must agree.
+// both makes a call by CreateUser and by Prepare, whose results must agree.
 func (f *session) both(u rpcbench.User) (rpcbench.Response, error) {
 	reply, err := f.Client.CreateUser(context.Background(), u)
 	return reply, errors.Join(err, f.prepare(u)(context.Background()))
 }
 
-// round prepares a call for each of the users that loops go round, with a payload of avatar bytes.
+// round prepares a call for each user of a loop, with a payload of avatar bytes.
 func (f *session) round(avatar int) (calls []rpcbench.Call) {
 	for i := range corpus.Round {
 		calls = append(calls, f.prepare(corpus.Sample(i, avatar)))
@@ -264,7 +264,7 @@ func (f *session) round(avatar int) (calls []rpcbench.Call) {
 	return calls
 }
 
-// goRound makes the calls in turn, so many times.
+// goRound makes all calls in turn, several times.
 func goRound(calls []rpcbench.Call, times int) error {
 	for _, call := range slices.Repeat(calls, times) {
 		if err := call(context.Background()); err != nil {
@@ -274,7 +274,7 @@ func goRound(calls []rpcbench.Call, times int) error {
 	return nil
 }
 
-// together makes the calls of each caller one after the other, all callers at a time.
+// together lets all callers make their calls concurrently, each its own one after the other.
 func together(callers ...[]rpcbench.Call) error {
 	var group sync.WaitGroup
 	errs := make([]error, len(callers))
@@ -285,7 +285,8 @@ func together(callers ...[]rpcbench.Call) error {
 	return errors.Join(errs...)
 }
 
-// callAtOnce has so many callers, each with three calls of a user of its own: a reply to the wrong caller shows.
+// callAtOnce lets callers make three calls each, with a user of its own per caller. A reply to the wrong caller is then
+// an error.
 func (f *session) callAtOnce(count, avatar int) {
 	var callers [][]rpcbench.Call
 	for i := range count {
@@ -294,8 +295,8 @@ func (f *session) callAtOnce(count, avatar int) {
 	must(together(callers...), "%d callers", count)
 }
 
-// connected: as many connections as declared were dialled and accepted, and if the stack multiplexes, each sent at
-// least so many bytes.
+// connected checks that as many connections as declared were dialled and accepted. If the stack multiplexes, each must
+// have sent at least so many bytes.
 func (f *session) connected(sent int) {
 	dialled := f.tap.Conns()
 	failIf(f.Accepted() != int64(f.conns) || len(dialled) != f.conns,
@@ -310,7 +311,7 @@ func (f *session) connected(sent int) {
 
 // hold makes call and returns when the gate holds its request, its context is done, or it ended without a request.
 func (f *session) hold(ctx context.Context, u rpcbench.User, call rpcbench.Call) (result <-chan error) {
-	var marker []byte // any bytes, where the name can't be read
+	var marker []byte // empty matches any bytes, where the name can't be read
 	if f.s.readable() {
 		marker = []byte(u.Name)
 	}

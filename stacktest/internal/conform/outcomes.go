@@ -46,7 +46,8 @@ func ofUsers(name string) bool {
 	return slices.ContainsFunc(corpus.Users(), func(c corpus.User) bool { return c.Name == name })
 }
 
-// hostileValues begins with what was not decoded into a fresh value: a user without a payload shows it, after one with.
+// hostileValues begins with a user without a payload after one with a payload. A value that is not fresh would keep the
+// payload.
 func hostileValues(f *session) {
 	first := corpus.Sample(0, 1000)
 	reply := try(f.both(first))
@@ -78,7 +79,7 @@ func invalidUTF8() rpcbench.User {
 	return u
 }
 
-// asDeclared compares what became of a hostile value with what the stack declares.
+// asDeclared compares what happened to a hostile value with what the stack declares.
 func (f *session) asDeclared(name string, same bool, sent, came any, err error) {
 	lost := slices.Contains(f.Stack.Traits.Lossy, name)
 	failIf(!same && !lost, "%s: %.200q came back as %.200q: %v; Traits.Lossy does not say so", name, sent, came, err)
@@ -110,25 +111,25 @@ func echo(f *session) {
 	}
 }
 
-// tooLarge has a payload that no server takes: so large that it is refused while it is still being sent.
+// tooLarge sends a payload so large that the server refuses it while it is still being sent.
 func (s Subject) tooLarge() rpcbench.User {
 	size := 2 * rpcbench.MaxBody
 	if s.Stack.Traits.Compression == "gzip" {
-		size = rpcbench.MaxBody // is sent whole in either case, and takes seconds under the race detector
+		size = rpcbench.MaxBody // sent whole in any case, and slow under the race detector
 	}
 	u := corpus.Sample(0, 0)
 	u.Avatar = bytes.Repeat([]byte{7}, size)
 	return u
 }
 
-// outcomes makes calls in several forms.
+// outcomes checks the result of valid and of invalid users, in several forms of a call.
 func (f *session) outcomes(forms []string) {
 	type user = rpcbench.User
 	repeat := strings.Repeat
 	for _, c := range []struct {
 		reason string
 		change func(*user)
-		broken string // violations; "" for success
+		broken string // expected violations; "" for success
 	}{
 		{"nothing is wrong", func(*user) {}, ""},
 		{"no email", func(u *user) { u.Email = "" }, "[{email required}]"},
@@ -149,8 +150,8 @@ func (f *session) outcomes(forms []string) {
 	f.endsAs(forms, "a body too large", f.s.tooLarge(), rpcbench.TooLarge, "[]")
 }
 
-// endsAs makes the calls of u, which must succeed if broken is "". Else the server must refuse them, and after each
-// another call must succeed.
+// endsAs makes calls of u. They must succeed if broken is "". Else the server must refuse each, and a valid call after
+// each must succeed.
 func (f *session) endsAs(forms []string, reason string, u rpcbench.User, code rpcbench.Code, broken string) {
 	for _, form := range forms {
 		what := reason + ", " + form
@@ -191,7 +192,7 @@ func neighbours(s Subject) {
 
 func limits(s Subject) {
 	const short = 250 * time.Millisecond
-	s.bare = true // but for what tells when the server closes an idle connection
+	s.bare = true // the only wrapper is closing
 	ended, end := context.WithCancel(context.Background())
 	defer end()
 	idle := rpcbench.Config{IdleTimeout: short, WrapServer: func(c net.Conn) net.Conn { return closing{c, end} }}
@@ -235,15 +236,15 @@ func closed(s Subject) {
 	})
 }
 
-// leavesNothing says which goroutines are left that were not there before.
+// leavesNothing checks that a closed fixture leaves no goroutine behind.
 func (f *session) leavesNothing(after string, before goleak.Option) {
 	must(fixture.LeftBehind(append(fixture.Background(f.Stack), before)...),
 		"goroutines left after %s, which Traits.Background does not name", after)
 }
 
-// interrupted ends calls while the server holds their requests. What ends is the call's context, on a stream the
-// stream's, or for the code Unavailable the connection. There is a fixture for each form: what comes late of the first
-// would be held in place of the second.
+// interrupted ends calls while the server's side holds their requests back. It ends the context of the call or of the
+// stream, or for Unavailable the connection. Each form has a fixture of its own: late bytes of the first form would be
+// held in place of the second.
 func (s Subject) interrupted(code rpcbench.Code, forms []string) {
 	for _, form := range forms {
 		s.with(rpcbench.Config{}, func(f *session) { f.interrupted(code, form) })
@@ -279,7 +280,7 @@ func (f *session) interrupted(code rpcbench.Code, form string) {
 }
 
 func unavailable(s Subject) {
-	if s.readable() { // else what arrives can't be told from a straggler of the call before
+	if s.readable() { // else late bytes of the previous call can't be told apart
 		s.interrupted(rpcbench.Unavailable, single())
 	}
 	gone := try(new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0"))
@@ -291,7 +292,7 @@ func unavailable(s Subject) {
 	s.outOfReach("nobody listens", gone.Addr().String(), config)
 }
 
-// patience: a client has no timeout of its own.
+// patience checks that a client has no timeout of its own.
 func patience(f *session) {
 	skipIf(f.s.Wait == 0, "takes five seconds")
 	u := corpus.Sample(0, 0)

@@ -14,8 +14,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/environ"
 )
 
-// rivals are the libraries that encode and decode somewhere in the line-up. While a stack runs, only its own may be
-// seen.
+// rivals lists the libraries that encode and decode in any stack. While a stack runs, only its own may allocate.
 func rivals() []string {
 	return []string{
 		"encoding/json", "encoding/json/v2", "encoding/xml", "encoding/gob",
@@ -25,16 +24,16 @@ func rivals() []string {
 	}
 }
 
-// profiled makes the calls in turn, so many times, with every allocation recorded.
+// profiled makes all calls in turn, several times, and records every allocation.
 func profiled(calls []rpcbench.Call, times int) allocproof.Profile {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))  // each P has pools of its own
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection makes objects beneath any function
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))  // with several Ps, pools would fill several times
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection allocates beneath any function
 	var callErr error
 	profile, err := allocproof.Run(func() { callErr = goRound(calls, times) })
 	return try(profile, errors.Join(callErr, err))
 }
 
-// sides splits amounts by goroutine into the caller's and all others'.
+// sides splits amounts into those of the caller's goroutine and those of all others.
 func sides(roots map[string]int64) (client, elsewhere int64) {
 	for _, amount := range roots {
 		elsewhere += amount
@@ -42,8 +41,8 @@ func sides(roots map[string]int64) (client, elsewhere int64) {
 	return roots[allocproof.Client], elsewhere - roots[allocproof.Client]
 }
 
-// codecRan proves decoding on both sides, and encoding where the encoder allocates. For encoding/json it also proves
-// the engine of this build.
+// codecRan checks that the declared codec decoded on both sides, and encoded where its encoder allocates. For
+// encoding/json it also checks the engine of this build.
 func codecRan(f *session) {
 	const rounds = 4
 	calls := f.round(1000)
@@ -72,15 +71,15 @@ func codecRan(f *session) {
 		}) {
 			continue
 		}
-		// grpc-go's ServeHTTP clones its status, a protobuf message, at the end of each call: that is no codec at work.
+		// grpc-go's ServeHTTP clones its status, a protobuf message, after each call, which is no encoding.
 		roots := profile.Objects(rival, "google.golang.org/grpc/internal/status")
 		failIf(len(roots) > 0, "functions of %s allocated these objects by goroutine: %v; the declared codec is %s",
 			rival, roots, own[0])
 	}
 }
 
-// transportsRan proves who moves the bytes. Where client and server are declared to be of one library, its own
-// background goroutines may stand in for the server.
+// transportsRan checks which libraries moved the bytes. If client and server declare the same library, its background
+// goroutines count for either.
 func transportsRan(traits rpcbench.Traits, profile allocproof.Profile, ops int64) {
 	for _, library := range []string{"net/http", "google.golang.org/grpc", "connectrpc.com/connect"} {
 		client, elsewhere := sides(profile.Objects(library))
@@ -92,12 +91,12 @@ func transportsRan(traits rpcbench.Traits, profile allocproof.Profile, ops int64
 	}
 }
 
-// repeats compares what the declared codec allocates for calls that are repeated, for calls of users never seen, and in
-// Prepare. So it finds bytes that Prepare has encoded, and a cache of requests, replies or values by their content.
+// repeats compares what the declared codec allocates in repeated calls, in calls with new users, and in Prepare. It
+// finds bytes that Prepare has encoded, and caches of requests, replies or values.
 func repeats(f *session) {
 	const (
 		times   = 5
-		fresh   = times * corpus.Round // users never seen; all are of one length
+		fresh   = times * corpus.Round // new users, all of one length
 		payload = 4000                 // bytes of each user: encoding and decoding allocate at least as much
 		half    = fresh * payload / 2
 	)
@@ -110,8 +109,8 @@ func repeats(f *session) {
 	}
 	must(goRound(calls, 4), "call")
 	again := profiled(calls, times)
-	for attempt := 1; ; attempt++ { // what libraries pool comes and goes
-		// Without what the transport's library allocates beneath generated stubs, which may belong to the codec's path.
+	for attempt := 1; ; attempt++ { // pools of the libraries may fill meanwhile
+		// Generated stubs may belong to the codec's path: leave out what the transport allocates beneath them.
 		ofCall, _ := sides(again.Objects(codec, f.Stack.Traits.Client...))
 		ofCreateUser, _ := sides(profiled(creates, times).Objects(codec, f.Stack.Traits.Client...))
 		if ofCreateUser-ofCall < fresh*3/4 { // strings of less than 16 bytes share blocks, and count by chance
@@ -131,14 +130,14 @@ func repeats(f *session) {
 	failIf(inClient > half, "in %d calls of Prepare %s allocated %d bytes: it encodes what each call has to",
 		fresh, codec, inClient)
 	for root, bytes := range profiled(unseen, 1).Bytes(codec) {
-		// Less is the library's own: encoding/json of Go 1.27 keeps short strings that it has seen.
+		// A little less is the library's own doing: encoding/json of Go 1.27 caches short strings.
 		before := again.Bytes(codec)[root]
 		failIf(bytes-before > half, "in %d calls %s allocated %d bytes for users never seen, and %d for users sent "+
 			"before, on the goroutine of %s: something is kept from call to call", fresh, codec, bytes, before, root)
 	}
 }
 
-// validation counts uses of the validator by its objects: it allocates for each email that it parses.
+// validation counts how often the validator ran, by the objects that it allocates for each email.
 func validation(f *session) {
 	check := rpcbench.NewValidator[rpcbench.User]()
 	var direct []rpcbench.Call

@@ -10,13 +10,13 @@ import (
 	"github.com/rpcbench/rpcbench/internal/corpus"
 )
 
-// stream is one with a Call for each of some users.
+// stream is an open stream with one Call per user.
 type stream struct {
 	rpcbench.Stream
 	calls []rpcbench.Call
 }
 
-// open opens a stream. That a client does not stream is a reason to skip.
+// open opens a stream. It skips the check if the client does not stream.
 func (f *session) open(ctx context.Context, asked ...rpcbench.User) *stream {
 	client, ok := f.Client.(rpcbench.Streamer)
 	skipIf(!ok, "the client is no Streamer")
@@ -27,12 +27,12 @@ func (f *session) open(ctx context.Context, asked ...rpcbench.User) *stream {
 	return opened
 }
 
-// next makes a Call of a stream, within the suite's patience.
+// next makes a Call of a stream, and gives up after the suite's patience.
 func (f *session) next(call rpcbench.Call) error {
 	return within(f.s.patience(), func() error { return call(context.Background()) })
 }
 
-// streams: two streams at a time on one connection, then one on each of two.
+// streams checks two streams at a time on one connection, then one stream on each of two connections.
 func streams(s Subject) {
 	watched(twoStreams)(s)
 	const conns, avatar = 2, 10_000
@@ -76,8 +76,8 @@ func twoStreams(f *session) {
 	f.leavesNothing("Close of the streams", before)
 }
 
-// closes ends a stream that nothing is wrong with. Before, a Call whose context is done must not be sent: the reply
-// would be the next Call's.
+// closes checks that a healthy stream closes without an error. Before that, a Call whose context is done must not be
+// sent: its reply would go to the next Call.
 func (f *session) closes(stream *stream) {
 	done, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -89,7 +89,7 @@ func (f *session) closes(stream *stream) {
 	wantError(f.next(stream.calls[0]), rpcbench.Unavailable, "a stream's Call after Close")
 }
 
-// changedStreamReplies: as changedReplies, and the stream stays open and in step.
+// changedStreamReplies is changedReplies on a stream, which must stay open and in step.
 func changedStreamReplies(f *session) {
 	for _, c := range changes() {
 		stream := f.open(context.Background(), corpus.Sample(1, c.avatar), corpus.Sample(2, c.avatar))
@@ -99,7 +99,7 @@ func changedStreamReplies(f *session) {
 	}
 }
 
-// endedStreams: what ends a stream ends it with the error of a single call; then nothing done with the stream hangs.
+// endedStreams checks that a stream ends with the same error as a single call, and that no later use of it hangs.
 func endedStreams(s Subject) {
 	watched(func(f *session) {
 		before := goleak.IgnoreCurrent()
@@ -117,13 +117,13 @@ func endedStreams(s Subject) {
 	})(s)
 	s.interrupted(rpcbench.DeadlineExceeded, []string{onStream})
 	s.interrupted(rpcbench.Canceled, []string{onStream})
-	if s.readable() { // else what arrives can't be told from a straggler of the call before
+	if s.readable() { // else late bytes of the previous call can't be told apart
 		s.interrupted(rpcbench.Unavailable, []string{onStream})
 	}
 }
 
-// staysEnded: a Call of a stream that has ended fails with the code that it ended with, or as Unavailable; Close
-// returns the error it ended with.
+// staysEnded checks that a Call of an ended stream fails with the code of the end, or as Unavailable, and that Close
+// returns the error of the end.
 func (f *session) staysEnded(stream *stream, code rpcbench.Code) {
 	if err := f.next(stream.calls[0]); rpcbench.CodeOf(err) != code {
 		wantError(err, rpcbench.Unavailable, "a stream that ended as %q: the next Call", code)

@@ -19,7 +19,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/wire"
 )
 
-// connections makes calls of one caller, then of many, and counts connections once all is closed.
+// connections makes calls with one caller, then with many, and counts connections after the fixture is closed.
 func connections(s Subject) {
 	for _, conns := range []int{1, 4} {
 		for _, avatar := range []int{0, 1000, 100_000} {
@@ -42,7 +42,7 @@ func traffic(f *session) {
 	}
 }
 
-// crosses makes a call of u, whose name must be on the wire in both directions; over TLS in neither.
+// crosses makes a call of u. The name of u must be on the wire in both directions, and over TLS in neither.
 func (f *session) crosses(u rpcbench.User, call rpcbench.Call) {
 	sent, received, err := f.record(context.Background(), call)
 	must(err, "call of %s", u.Name)
@@ -67,7 +67,8 @@ func oneRequest(f *session) {
 	}
 }
 
-// protocol: the declared version of HTTP; over TLS the newest, and a client that asks for the server's certificate.
+// protocol checks the declared version of HTTP. Over TLS it checks for TLS 1.3, and that the client verifies the
+// server's certificate.
 func protocol(f *session) {
 	if state, ok := f.TLS(); f.s.TLS {
 		failIf(!ok || state.Version != tls.VersionTLS13, "the connection has TLS version %#x, not 1.3", state.Version)
@@ -95,8 +96,8 @@ func isGRPC(m wire.Message) bool {
 	return kind == "application/grpc"
 }
 
-// outOfReach: the first call of a client that can't reach its server fails as Unavailable. A client may as well refuse
-// to be made.
+// outOfReach checks that the first call of a client that can't reach its server fails as Unavailable. Dial may fail
+// instead.
 func (s Subject) outOfReach(what, addr string, config *tls.Config) {
 	dial := new(net.Dialer).DialContext
 	c, err := s.Stack.Dial(rpcbench.ClientConfig{Addr: addr, DialContext: dial, Conns: 1, TLS: config})
@@ -140,7 +141,7 @@ const noHeaders = "the protocol has no headers"
 func headers(s Subject) {
 	asked := corpus.Headers()
 	raw, requests := s.sentWith(asked)
-	next := corpus.Headers().Traceparent // which begins anew
+	next := corpus.Headers().Traceparent // starts with the first one again
 	var traces []string
 	for range corpus.Round + len(requests) {
 		traces = append(traces, next())
@@ -163,7 +164,7 @@ func headers(s Subject) {
 	}
 }
 
-// sentWith returns what one connection carried to the server: if that is HTTP, the headers of its requests too.
+// sentWith returns what one connection carried to the server, and the headers of its requests if that is HTTP.
 func (s Subject) sentWith(h *rpcbench.Headers) (raw []byte, requests []http.Header) {
 	f, err := s.start(rpcbench.Config{Headers: h})
 	skipIf(errors.Is(err, errors.ErrUnsupported), noHeaders)
@@ -186,7 +187,7 @@ func headerLimit(s Subject) {
 	for _, size := range []int{rpcbench.MaxHeader / 4, 2 * rpcbench.MaxHeader} {
 		h := corpus.Headers()
 		h.Authorization = "Bearer " + strings.Repeat("t", size)
-		f, err := s.start(rpcbench.Config{Headers: h}) // which makes a call
+		f, err := s.start(rpcbench.Config{Headers: h}) // start makes a call
 		skipIf(errors.Is(err, errors.ErrUnsupported), noHeaders)
 		if err == nil {
 			err = f.Close()
@@ -199,13 +200,13 @@ func headerLimit(s Subject) {
 
 const cantReplace = "compressed bytes can't be replaced one by one; the uncompressed variant is checked"
 
-// change is what becomes of a reply on its way to the client.
+// change describes how a reply is changed on its way to the client.
 type change struct {
-	held   string                           // by the changed reply
-	old    []byte                           // in the right reply; nil: any bytes
-	filter func(before []byte) relay.Filter // is given the reply to another user of equal length
+	held   string                           // what the changed reply contains
+	old    []byte                           // what the right reply contains; nil matches any reply
+	filter func(before []byte) relay.Filter // makes the change; before is the reply to another user of equal length
 	avatar int                              // bytes of the users' payload
-	breaks bool                             // the connection, which a client may well leave to its owner
+	breaks bool                             // the change breaks the connection
 }
 
 func replaced(held, old, with string) change {
@@ -213,7 +214,7 @@ func replaced(held, old, with string) change {
 	return change{held: held, old: []byte(old), filter: filter}
 }
 
-// changes of the reply to Sample 2 keep its length and framing.
+// changes lists changes of the reply to Sample 2 that keep its length and framing.
 func changes() []change {
 	asked, other := corpus.Sample(2, 0), corpus.Sample(1, 0)
 	return []change{
@@ -226,7 +227,7 @@ func changes() []change {
 	}
 }
 
-// changedByte makes another letter of one in the middle of a reply, which base64 carries as well as raw bytes do.
+// changedByte replaces one letter in the middle of a reply by another letter, which is valid in base64 too.
 func changedByte(before []byte) relay.Filter {
 	seen, done := 0, false
 	return func(p []byte) ([]byte, error) {
@@ -239,15 +240,14 @@ func changedByte(before []byte) relay.Filter {
 	}
 }
 
-// refuses makes a call whose reply is changed on its way. The call must fail, without asking again, and if the change
-// has left the connection whole, the same call must succeed afterwards. before is a call for another user of equal
-// length.
+// refuses makes a call whose reply is changed on its way. The call must fail without a second request. If the change
+// did not break the connection, the same call must then succeed. before is a call for another user of equal length.
 func (f *session) refuses(form string, c change, before, call rpcbench.Call) {
 	request, reply, err := f.record(context.Background(), before)
 	must(err, "a call whose reply is not changed")
 	limit := f.s.patience()
 	if c.breaks {
-		limit = 250 * time.Millisecond // HTTP/2's clients wait for a reply to this request when they get the one before
+		limit = 250 * time.Millisecond // an HTTP/2 client that gets an old reply goes on waiting for its own
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -265,7 +265,7 @@ func (f *session) refuses(form string, c change, before, call rpcbench.Call) {
 	}
 }
 
-// changedReplies: a Call must fail when its reply was changed, and CreateUser return what came.
+// changedReplies checks that a Call fails if its reply was changed, and that CreateUser returns the changed reply.
 func changedReplies(s Subject) {
 	skipIf(s.Stack.Traits.Compression != "", cantReplace)
 	half := func(before []byte) relay.Filter { return relay.Cut(len(before) / 2) }
