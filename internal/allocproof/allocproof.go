@@ -1,10 +1,11 @@
-// Package allocproof proves whose code ran, through the allocation profile: it names each function on the stack of each
-// allocation. Neither a wrapper that counts calls nor the bytes on the wire can tell two JSON libraries apart.
+// Package allocproof proves whose code ran, by the allocation profile, which has the call stack of each allocation.
+// Neither a wrapper that counts calls nor the bytes on the wire can tell two JSON libraries apart.
 //
-// Code that doesn't allocate leaves no trace. Counts aren't exact: objects of less than 16 bytes without pointers share
-// blocks, and only the first of a block is counted (each of them under the race detector). A collection that starts
-// within an allocation makes an object or two of its own beneath the same functions. A closure of an inlined function
-// may carry the name of the function it was inlined into.
+// Code that does not allocate leaves no trace, and counts are not exact:
+//   - Objects of less than 16 bytes without pointers share a block, and only the first of a block counts. The race
+//     detector counts each.
+//   - A collection that starts within an allocation allocates an object or two beneath the same functions.
+//   - A closure of an inlined function may have the name of the function that it was inlined into.
 package allocproof
 
 import (
@@ -21,30 +22,32 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// wholeDepth is how many frames surely aren't cut: Go keeps 128 (GODEBUG=profstackdepth), the runtime's own among them.
+// wholeDepth is a depth at which a call stack is surely complete: Go keeps 128 frames (GODEBUG=profstackdepth),
+// including the runtime's own.
 const wholeDepth = 100
 
-// Profile is what was allocated while one function ran, in the whole process.
+// Profile holds what the whole process allocated while one function ran.
 type Profile struct{ stacks []stack }
 
 type stack struct {
 	packages       []string // import path of each frame
-	root           string   // the function that the goroutine began with, or Client
+	root           string   // the function that started the goroutine, or Client
 	objects, bytes int64
 }
 
-// Run calls fn on the calling goroutine and returns all that the process allocates meanwhile. So nothing else should
-// run, in particular no parallel test. Run sets [runtime.MemProfileRate], and restores it even when fn panics or ends
-// its goroutine. During another Run, or with -memprofilerate=1, it returns an error without calling fn. It is an error
-// too if a stack is so deep that its root may be cut off: its side is unknown.
+// Run calls fn on the calling goroutine, and returns what the process allocates meanwhile. No parallel test may run.
+// Run sets [runtime.MemProfileRate], and restores it even if fn panics or ends its goroutine.
+//
+// During another Run, or with -memprofilerate=1, Run returns an error without calling fn. It also returns an error if a
+// call stack is so deep that its root may be cut off, since client and server could not be told apart.
 func Run(fn func()) (Profile, error) {
 	rate := runtime.MemProfileRate
-	if rate <= 1 { // which only Run sets
+	if rate <= 1 { // only Run sets such a rate
 		return Profile{}, errors.New("allocproof: another Run is under way, one would count the other's objects")
 	}
 	defer func() { runtime.MemProfileRate = rate }()
-	// At rates up to 1 a profile is written as counted; above, it would be scaled to an estimate. At 0 reading it, which
-	// allocates more than most fn, leaves next to nothing in it.
+	// At a rate of 1 a profile has exact counts; above, it would be scaled to an estimate. Reading a profile allocates
+	// more than most fn, so the rate is 0 then.
 	runtime.MemProfileRate = 0
 	before, err := read()
 	if err != nil {
@@ -66,11 +69,11 @@ func Run(fn func()) (Profile, error) {
 	for _, sample := range grown.Sample {
 		s := stack{objects: sample.Value[0], bytes: sample.Value[1]}
 		for _, location := range sample.Location {
-			for _, line := range location.Line { // more than one where functions are inlined
+			for _, line := range location.Line { // several if functions are inlined
 				s.add(line.Function.Name)
 			}
 		}
-		if s.objects == 0 { // only freed, or of read: each P records one object after the rate has changed
+		if s.objects == 0 { // only freed, or made by read: each P records one object after the rate has changed
 			continue
 		}
 		if s.root != Client && len(s.packages) > wholeDepth {
@@ -82,7 +85,7 @@ func Run(fn func()) (Profile, error) {
 	return p, nil
 }
 
-// Client is the root of what the goroutine that called Run allocated.
+// Client is the root of allocations by the goroutine that called Run.
 const Client = "client"
 
 // client marks the stacks of fn.
@@ -100,22 +103,22 @@ func (s *stack) add(function string) {
 	case s.root == Client:
 	case function == own("client"):
 		s.root = Client
-	case path != "runtime" && path != "sync": // sync.WaitGroup.Go starts many a goroutine
+	case path != "runtime" && path != "sync": // many goroutines start in sync.WaitGroup.Go
 		s.root = function
 	}
 }
 
-// own is the name of one of this package's functions, as profiles give it.
+// own returns the full name of one of this package's functions, as in profiles.
 func own(function string) string { return reflect.TypeFor[Profile]().PkgPath() + "." + function }
 
-// Objects returns how many objects were allocated beneath functions of a library, for however many frames between, by
-// the function that their goroutine began with. A goroutine that fn itself started counts under its own function.
-// Stacks that also hold a function of an excepted package are left out.
+// Objects returns how many objects were allocated beneath functions of a library, at any depth. The map's keys are the
+// functions that started the goroutines; a goroutine that fn started has its own key. Call stacks with a function of an
+// excepted package do not count.
 func (p Profile) Objects(library string, except ...string) map[string]int64 {
 	return p.sum(library, except, func(s stack) int64 { return s.objects })
 }
 
-// Bytes returns what Objects does, in bytes.
+// Bytes is Objects in bytes.
 func (p Profile) Bytes(library string, except ...string) map[string]int64 {
 	return p.sum(library, except, func(s stack) int64 { return s.bytes })
 }
@@ -131,14 +134,14 @@ func (p Profile) sum(library string, except []string, amount func(stack) int64) 
 	return roots
 }
 
-// Within reports whether a package belongs to a library. A library outside the standard library is its path and every
-// path below. One of the standard library is a package: encoding/json/v2 is another library than encoding/json.
+// Within reports whether a package belongs to a library. A library has all packages below its path, except in the
+// standard library: encoding/json/v2 does not belong to encoding/json.
 func Within(pkgPath, library string) bool {
 	domain, _, _ := strings.Cut(library, "/")
 	return pkgPath == library || strings.Contains(domain, ".") && strings.HasPrefix(pkgPath, library+"/")
 }
 
-// Packages returns the import paths of all frames, sorted: for the text of an error.
+// Packages returns the import paths of all frames, sorted, for the text of an error.
 func (p Profile) Packages() []string {
 	var all []string
 	for _, s := range p.stacks {
@@ -150,11 +153,11 @@ func (p Profile) Packages() []string {
 
 // read returns what was allocated so far.
 func read() (*profile.Profile, error) {
-	for range 3 { // a profile may be two collections old, and one may be half way
+	for range 3 { // a profile may be two collections old, and a third may be under way
 		runtime.GC()
 	}
 	var buf bytes.Buffer
-	// Through pprof, since the frames of runtime.MemProfileRecord end at 32.
+	// By pprof, since runtime.MemProfileRecord has at most 32 frames.
 	if err := pprof.Lookup("allocs").WriteTo(&buf, 0); err != nil {
 		return nil, fmt.Errorf("allocproof: write the profile: %w", err)
 	}
@@ -165,8 +168,8 @@ func read() (*profile.Profile, error) {
 	return p, nil
 }
 
-// importPath takes the import path from a function's name such as "gopkg.in/yaml%2ev3.(*Decoder).Decode". Brackets
-// of receivers and type arguments hold paths of their own.
+// importPath returns the import path in a function's name, such as "gopkg.in/yaml%2ev3.(*Decoder).Decode". Receivers
+// and type arguments contain paths of their own.
 func importPath(function string) string {
 	if i := strings.IndexAny(function, "([{"); i >= 0 {
 		function = function[:i]

@@ -16,7 +16,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
 )
 
-// library is a codec by a library's documented functions.
+// library is a codec that calls a library's documented functions.
 type library struct {
 	contentType string
 	marshal     func(any) ([]byte, error)
@@ -29,8 +29,8 @@ func (l library) Marshal(v any) ([]byte, error)      { return l.marshal(v) }
 func (l library) Unmarshal(data []byte, v any) error { return l.unmarshal(data, v) }
 func (l library) Traits() codec.Traits               { return l.traits }
 
-// goccyJSON loses the largest float32 beside what encoding/json loses. Version 0.12.0 reads it as a float64, which its
-// shortest text rounds up to, and refuses that as too large.
+// goccyJSON loses what encoding/json loses, and the largest float32. Version 0.12.0 parses its shortest text as a
+// float64, which is a little larger, and refuses the result.
 func goccyJSON() codec.Codec {
 	t := jsonstd.Codec{}.Traits()
 	t.Library = "github.com/goccy/go-json"
@@ -38,15 +38,15 @@ func goccyJSON() codec.Codec {
 	return library{"application/json", goccy.Marshal, goccy.Unmarshal, t}
 }
 
-// messagePack is for input that one trusts. Version 5.4.1 believes the length of a byte slice and of an array before it
-// has seen an element: a few bytes ask for 4 and for 64 GiB. It skips unknown values by recursion without a limit.
+// messagePack is for trusted input only. Version 5.4.1 allocates byte slices and arrays by their declared length: a few
+// bytes can ask for 4 or 64 GiB. It skips unknown values by recursion without a limit.
 func messagePack() codec.Codec {
 	t := zeroAndUTF8("github.com/vmihailenco/msgpack/v5")
 	return library{"application/vnd.msgpack", msgpack.Marshal, msgpack.Unmarshal, t}
 }
 
-// jsonOfProtobuf is protobuf's JSON, which loses nothing: NaN and the infinities are strings. The library adds spaces,
-// the same in one program and others in the next, so that nobody compares its bytes.
+// jsonOfProtobuf is protobuf's JSON, which loses nothing: NaN and infinities are strings. The library adds spaces that
+// differ between programs, so that nobody compares its bytes.
 func jsonOfProtobuf() codec.Codec {
 	t := protobuf.Codec{}.Traits()
 	t.Library = "google.golang.org/protobuf/encoding/protojson"
@@ -55,13 +55,13 @@ func jsonOfProtobuf() codec.Codec {
 	return library{"application/json", marshal, unmarshal, t}
 }
 
-// zeroAndUTF8 are the traits of a library that takes a negative zero for a zero and does not look at UTF-8.
+// zeroAndUTF8 returns the traits of a library that loses a negative zero and does not check UTF-8.
 func zeroAndUTF8(library string) codec.Traits {
 	kept := codec.UTF8{Encoding: codec.Kept, Decoding: codec.Kept}
 	return codec.Traits{Library: library, Lossy: []string{codec.NegativeZero}, InvalidUTF8: kept}
 }
 
-// appended is protobuf.Codec with MarshalAppend into one buffer, with the options that proto.Marshal has.
+// appended is protobuf.Codec with MarshalAppend into one buffer.
 type appended struct {
 	protobuf.Codec
 	buf []byte
@@ -72,15 +72,15 @@ func (c *appended) Marshal(v any) (_ []byte, err error) {
 	return c.buf, err
 }
 
-// delimited is a stream of one message behind its length, as package protodelim writes and reads it. A message may have
-// 4 MiB, protodelim's default.
+// delimited writes a message after its length, as package protodelim does. A message has at most 4 MiB, protodelim's
+// default.
 type delimited struct {
 	protobuf.Codec
 	out bytes.Buffer
 	in  bytes.Reader
 }
 
-func (*delimited) ContentType() string { return "application/octet-stream" } // streams have no type of their own
+func (*delimited) ContentType() string { return "application/octet-stream" } // IANA has no name for it
 
 func (c *delimited) Marshal(v any) ([]byte, error) {
 	c.out.Reset()
@@ -93,8 +93,8 @@ func (c *delimited) Unmarshal(data []byte, v any) error {
 	return protodelim.UnmarshalFrom(&c.in, v.(proto.Message))
 }
 
-// vt is protobuf by the methods that vtprotobuf generates. UnmarshalVT merges into what is there, and copies.
-// UnmarshalVTUnsafe, which does not copy, is not generated.
+// vt is a codec for protobuf by vtprotobuf's generated methods. UnmarshalVT merges and copies. UnmarshalVTUnsafe, which
+// does not copy, is not generated here.
 type vt struct{ protobuf.Codec }
 
 func (vt) Marshal(v any) ([]byte, error) {
@@ -111,7 +111,7 @@ func (vt) Traits() codec.Traits {
 	return t
 }
 
-// vtPooled is vt with one buffer, and with destinations from the pools of the generated types: see pooledTypes.
+// vtPooled is vt with one buffer, and with destinations from pools: see pooledTypes.
 type vtPooled struct {
 	vt
 	buf []byte
@@ -125,7 +125,7 @@ func (c *vtPooled) Marshal(v any) ([]byte, error) {
 	return c.buf, err
 }
 
-// jsonStream is a new json.Encoder and a new json.Decoder for each body, with one buffer and one reader.
+// jsonStream uses a new json.Encoder or json.Decoder for each body, with one buffer and one reader.
 type jsonStream struct {
 	jsonstd.Streaming
 	out bytes.Buffer
@@ -143,7 +143,7 @@ func (c *jsonStream) Unmarshal(data []byte, v any) error {
 	return c.Decode(&c.in, v)
 }
 
-// none encodes everything to nothing.
+// none encodes every value to an empty body.
 type none struct{ protobuf.Codec }
 
 func (none) Marshal(any) ([]byte, error) { return nil, nil }

@@ -1,5 +1,5 @@
-// Package codecs is the literal list of the codecs and of the messages they are timed on, in the native types of each.
-// The benchmark file imports it, and no stack does.
+// Package codecs lists the codecs, and the messages on which they are timed, in the types of each codec. Benchmarks
+// import it, and no stack does.
 package codecs
 
 import (
@@ -22,21 +22,21 @@ import (
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
-// Row is a codec as rows name it, with the native types it takes.
+// Row is a codec with its name in rows and the types that it takes.
 type Row struct {
 	Name string             // [a-z0-9.]+
-	New  func() codec.Codec // for one caller: the value may keep a buffer from op to op
+	New  func() codec.Codec // makes a codec for one caller, which may keep a buffer
 	Form func(message.Entry) Form
 
-	// Reuses is what is kept from one op to the next: "nothing", "buffer", "buffer, values" or "compressors". What a
-	// library pools by itself is not counted. A codec that keeps a buffer overwrites the body that it returned before.
+	// Reuses names what the codec keeps from one op to the next: "nothing", "buffer", "buffer, values" or "compressors".
+	// Pools inside a library do not count. A codec that keeps a buffer overwrites the body that it returned before.
 	Reuses string
 }
 
-// Form is a message in one codec's native type.
+// Form is a message in the type that one codec takes.
 type Form struct {
 	Value any        // a pointer
-	Fresh func() any // a pointer to a destination: zero, or from a pool, to which it returns the destination before
+	Fresh func() any // returns a pointer to a zero destination; with a pool, it gives the previous one back to the pool
 }
 
 // All returns every codec that this build has.
@@ -63,20 +63,20 @@ func All() []Row {
 
 func jsonGzip() codec.Codec { return gzipped.New(jsonstd.Codec{}, rpcbench.MaxBody) }
 
-// kept is for a codec without state.
+// kept returns a New for a codec without state.
 func kept(c codec.Codec) func() codec.Codec { return func() codec.Codec { return c } }
 
-// Main returns the seven codecs of the default run: of protobuf and JSON the library that most programs use and the
-// fastest of those that were tried, jsoniter, which HTTP stacks here have, XML, and the faster MessagePack.
+// Main returns the seven codecs of the default run: for protobuf and JSON the most used library and the fastest one
+// that was tried, then jsoniter, which httpjsoniter uses, XML, and the faster MessagePack.
 func Main() []Row {
 	names := []string{"protobuf", "protobuf.vt", "json", "jsoniter", "goccy", "xml", "msgpack.generated"}
 	return slices.DeleteFunc(All(), func(r Row) bool { return !slices.Contains(names, r.Name) })
 }
 
-// None returns the row of a codec that does nothing: what timing a codec through the interface costs.
+// None returns a codec that does nothing. Its row shows what the timing itself costs.
 func None() Row { return Row{"none", kept(none{}), plainTypes, "nothing"} }
 
-// Messages are the user of the create-user API, without and with payload, and the catalogue.
+// Messages returns the user of the create-user API, without and with payload, and the catalogue.
 func Messages() []message.Entry {
 	user := func(avatar int) func() any {
 		return func() any { u := corpus.Sample(0, avatar); return &u }
@@ -88,13 +88,13 @@ func Messages() []message.Entry {
 	}, message.Catalogue()...)
 }
 
-// native makes the message of one name in a codec's own type.
+// native makes the messages of one type in a codec's own type.
 type native struct {
-	name string // of the type, as of the plain struct
+	name string // of the plain struct
 	form func(plain any) Form
 }
 
-// in returns the message in the native type of its name, or else as it is.
+// in returns the message in the codec's own type, or as it is if the codec takes the plain struct.
 func in(e message.Entry, natives ...native) Form {
 	v := e.New()
 	t := reflect.TypeOf(v).Elem()
@@ -112,7 +112,8 @@ func of[T any]() native {
 	}}
 }
 
-// pooled is of for a type with a pool. Fresh returns the destination before to the pool: by then nobody may use it.
+// pooled is of for a type with a pool. Fresh gives the previous destination back to the pool, so nobody may still use
+// it.
 func pooled[T any, P interface {
 	*T
 	ReturnToVTPool()
@@ -129,26 +130,26 @@ func pooled[T any, P interface {
 	}}
 }
 
-// plainTypes are for codecs that go by reflection.
+// plainTypes is for codecs that use reflection.
 func plainTypes(e message.Entry) Form { return in(e) }
 
-// xmlTypes are for encoding/xml, which has types of its own for what carries bytes.
+// xmlTypes is for encoding/xml, which needs types of its own for messages with bytes.
 func xmlTypes(e message.Entry) Form { return in(e, of[xmlstd.User](), of[xmlstd.Flex]()) }
 
-// protobufTypes are for protobuf and its JSON.
+// protobufTypes is for protobuf and its JSON.
 func protobufTypes(e message.Entry) Form {
 	return in(e, of[userv1.User](), of[messagepb.Small](), of[messagepb.Flex](), of[messagepb.AddressBook](),
 		of[messagepb.NewsFeed](), of[messagepb.Tree](), of[messagepb.Article]())
 }
 
-// pooledTypes are those that vtprotobuf has generated with pools.
+// pooledTypes is for the types that vtprotobuf generates with pools.
 func pooledTypes(e message.Entry) Form {
 	return in(e, pooled(pooledpb.UserFromVTPool), pooled(pooledpb.SmallFromVTPool), pooled(pooledpb.FlexFromVTPool),
 		pooled(pooledpb.AddressBookFromVTPool), pooled(pooledpb.NewsFeedFromVTPool), pooled(pooledpb.TreeFromVTPool),
 		pooled(pooledpb.ArticleFromVTPool))
 }
 
-// msgpTypes are those that tinylib/msgp has generated methods for.
+// msgpTypes is for the types with methods by tinylib/msgp.
 func msgpTypes(e message.Entry) Form {
 	return in(e, of[msgp.User](), of[msgp.Small](), of[msgp.Flex](), of[msgp.AddressBook](), of[msgp.NewsFeed](),
 		of[msgp.Tree](), of[msgp.Article]())

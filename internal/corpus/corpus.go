@@ -1,4 +1,4 @@
-// Package corpus makes the users and headers that loops, suite and tests send, and the values that libraries lose.
+// Package corpus makes the users and headers that benchmarks, suite and tests send, and the values that libraries lose.
 package corpus
 
 import (
@@ -16,11 +16,11 @@ import (
 	"github.com/rpcbench/rpcbench/message"
 )
 
-// Round is how many users a loop goes round: enough that a reply that sticks is the wrong one at the next call.
+// Round is how many different users a benchmark sends in turn. A reply that is sent again is then a wrong one.
 const Round = 16
 
-// Sample returns user i with avatar bytes of payload, from a fixed seed: random ones, of which gzip makes no less.
-// Users 0 to 99 encode to equal lengths, 36 bytes of protobuf without payload, and differ in every field.
+// Sample returns user i, with random avatar bytes that gzip can't shrink. The same i and avatar give the same user.
+// Users 0 to 99 differ in every field and encode to equal lengths: 36 bytes of protobuf without avatar.
 func Sample(i, avatar int) rpcbench.User {
 	u := rpcbench.User{
 		Email:    fmt.Sprintf("anna.%02d@example.com", i),
@@ -35,8 +35,8 @@ func Sample(i, avatar int) rpcbench.User {
 	return u
 }
 
-// Headers returns what a client in production adds to its calls: a bearer token of 722 characters, a traceparent of
-// other ids at each call, and a user agent that names program, version and platform. All are from fixed seeds.
+// Headers returns what a client in production adds to its calls: a bearer token of 722 characters, a traceparent with
+// new ids for each call, and a user agent with program, version and platform. Every run has the same headers.
 func Headers() *rpcbench.Headers {
 	return &rpcbench.Headers{
 		UserAgent:     "orders-api/4.18.2 (linux; amd64) go/1.26.0 env/production region/eu-central-1",
@@ -45,8 +45,8 @@ func Headers() *rpcbench.Headers {
 	}
 }
 
-// token is random, of the sizes of the example in RFC 9068, section 3, and of an RS256 signature with a key of 2048
-// bits, the least that RFC 7518, section 3.3, allows.
+// token returns a random token. Its parts have the sizes of the example in RFC 9068, section 3, and of an RS256
+// signature with a key of 2048 bits, the least that RFC 7518, section 3.3, allows.
 func token() string {
 	const header, claims, signature = 47, 236, 2048 / 8
 	b := make([]byte, header+claims+signature)
@@ -55,12 +55,12 @@ func token() string {
 	return encode(b[:header]) + "." + encode(b[header:header+claims]) + "." + encode(b[header+claims:])
 }
 
-// traceparents makes headers of W3C Trace Context, version 00, sampled. Their ids are splitmix64 of a counter: they
-// share no digits, as random ids don't, and every run has the same.
+// traceparents returns a function that makes W3C traceparent headers, version 00, sampled. Their ids are splitmix64 of
+// a counter: they look random, and every run has the same.
 func traceparents() func() string {
 	var made atomic.Uint64
 	return func() string {
-		const words = 3 // two of the trace's id, one of the parent's
+		const words = 3 // two for the trace's id, one for the parent's
 		var id [8 * words]byte
 		n := made.Add(1) * words
 		for i := range uint64(words) {
@@ -72,7 +72,8 @@ func traceparents() func() string {
 	}
 }
 
-// splitmix64 is the n-th number of the generator of that name (Steele, Lea, Flood 2014) seeded with 0. None is twice.
+// splitmix64 returns the n-th number of the generator SplitMix64 (Steele, Lea, Flood 2014) with seed 0. No number
+// occurs twice.
 func splitmix64(n uint64) uint64 {
 	z := n * 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -80,13 +81,13 @@ func splitmix64(n uint64) uint64 {
 	return z ^ z>>31
 }
 
-// Flex is a flex message. One that a format or library loses has the name of the loss, as Traits.Lossy declares it.
+// Flex is a flex message with a name. A message that some library loses is named after the loss, as in Traits.Lossy.
 type Flex struct {
 	Name string
 	Flex *message.Flex
 }
 
-// Flexes returns new messages at each call.
+// Flexes returns new copies of all messages.
 func Flexes() []Flex {
 	zero, inf, nan, empty := math.Copysign(0, -1), math.Inf(1), math.NaN(), new(message.Pair)
 	return []Flex{
@@ -125,16 +126,16 @@ func everyByte() (all []byte) {
 	return all
 }
 
-// User is a user whose strings are valid UTF-8.
+// User is a user with a name, whose strings are valid UTF-8.
 type User struct {
 	Name string
 	User rpcbench.User
 }
 
-// InvalidUTF8 is a name that would be valid, but for its UTF-8.
+// InvalidUTF8 is a user's name with invalid UTF-8, which breaks no other rule.
 const InvalidUTF8 = "in\xffvalid"
 
-// Users returns new users at each call.
+// Users returns new copies of all users.
 func Users() []User {
 	with := func(name string, avatar []byte) rpcbench.User {
 		u := Sample(0, 0)

@@ -8,7 +8,7 @@ import (
 // Listener counts the connections it accepts.
 type Listener struct {
 	net.Listener
-	Wrap     func(net.Conn) net.Conn // nil: Accept returns the bare connection, with nothing in its way
+	Wrap     func(net.Conn) net.Conn // wraps each accepted connection unless nil
 	Accepted atomic.Int64            // connections that Accept has returned
 }
 
@@ -23,10 +23,10 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// Counter counts the bytes of all connections it has wrapped.
+// Counter counts the bytes of all connections that it wraps.
 type Counter struct {
-	Sent     atomic.Int64 // given to Write, counted before the peer can have them
-	Received atomic.Int64 // read
+	Sent     atomic.Int64 // bytes written, counted before the peer can read them
+	Received atomic.Int64 // bytes read
 }
 
 func (c *Counter) Wrap(beneath net.Conn) net.Conn { return &counted{beneath, c} }

@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// Gate holds back what the connections it wraps receive, so that a test decides when a request arrives at a server.
+// Gate holds back what the wrapped connections receive, so that a test decides when a request arrives at a server.
 type Gate struct {
 	mu     sync.Mutex
 	marker []byte
-	tell   func()          // that a connection is held
-	shut   context.Context // until it is done; nil before the first Hold
+	tell   func()          // says that a connection is held
+	shut   context.Context // the gate is shut until it is done; nil before the first Hold
 	open   context.CancelCauseFunc
 }
 
@@ -33,9 +33,9 @@ func (g *Gate) Wrap(beneath net.Conn) net.Conn {
 	return c
 }
 
-// Hold shuts the gate: from the first bytes on that contain marker, a connection delivers nothing until it is released,
-// dropped or closed. The channel is closed when the first connection is held. An empty marker holds whatever comes
-// next, which over HTTP/2 may be a PING or WINDOW_UPDATE of the call before. Hold is for a gate that is open.
+// Hold shuts an open gate. From the first bytes on that contain marker, a connection delivers nothing until it is
+// released, dropped or closed. The channel is closed when the first connection is held. An empty marker holds whatever
+// comes next, which over HTTP/2 may be a PING or WINDOW_UPDATE of the previous call.
 func (g *Gate) Hold(marker []byte) <-chan struct{} {
 	held, tell := context.WithCancel(context.Background())
 	g.mu.Lock()
@@ -45,7 +45,7 @@ func (g *Gate) Hold(marker []byte) <-chan struct{} {
 	return held.Done()
 }
 
-// hold returns what must be done before p is delivered; nil if nothing.
+// hold returns the context to wait for before p is delivered, or nil.
 func (g *Gate) hold(p []byte) context.Context {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -56,10 +56,10 @@ func (g *Gate) hold(p []byte) context.Context {
 	return g.shut
 }
 
-// Release opens the gate: what was held is delivered.
+// Release opens the gate and delivers what was held.
 func (g *Gate) Release() { g.end(nil) }
 
-// Drop opens the gate, and the connections that were held are closed: what they held is never delivered.
+// Drop opens the gate and closes the connections that were held, without delivering anything.
 func (g *Gate) Drop() { g.end(net.ErrClosed) }
 
 func (g *Gate) end(cause error) {

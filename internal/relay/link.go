@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Link emulates a network beneath a client's connections. It delays and paces what crosses them, and adds no byte.
+// Link emulates a network beneath a client's connections. It delays bytes and limits their rate, and adds none.
 //
-// Each packet leaves when those before it have left, at the rate of its direction, and arrives half an RTT later. Left
-// out are loss, jitter, slow start, flow control, Nagle's algorithm, delayed acknowledgement and headers: this is a
-// best case, the same for every stack. Go's timers may be up to 1 ms late in an idle process: a call meets that twice.
+// Each packet leaves after the earlier ones, at the rate of its direction, and arrives half an RTT later. There is no
+// loss, jitter, slow start, flow control, Nagle's algorithm, delayed acknowledgement or header: a best case, the same
+// for every stack. Go's timers may be up to 1 ms late in an idle process, twice per call.
 type Link struct {
 	Name     string        // in a row's name: link=3g
-	RTT      time.Duration // there and back, besides what the rates cost
-	Up, Down float64       // bit/s, of the client; 0 is unlimited
+	RTT      time.Duration // round trip of a packet, without the time that the rates take
+	Up, Down float64       // bit/s, from and to the client; 0 is unlimited
 }
 
-// FindLink returns the link of that name.
+// FindLink returns the link with that name.
 func FindLink(name string) (Link, error) {
 	links := []Link{
 		// 2 ms one way and 100 * 1024 kbit/s: https://github.com/grpc/grpc-go/blob/v1.85.0/benchmark/latency/latency.go
@@ -35,17 +35,17 @@ func FindLink(name string) (Link, error) {
 	return Link{}, fmt.Errorf("rpcbench: unknown link %q, the links are lan, 4g, 3g", name)
 }
 
-// Wrap puts the link beneath a connection, which counts as dialled at that moment. A client may write when its SYN has
-// been answered: nothing leaves before one RTT. A server accepts when the client's ACK has come: what it says leaves
-// after 1.5 RTT and is heard after 2. Wrap itself doesn't wait.
+// Wrap puts the link beneath a connection, which counts as dialled at that moment. A client writes after the reply to
+// its SYN, so nothing leaves before one RTT. A server accepts after the client's ACK, so its first bytes leave after
+// 1.5 RTT and arrive after 2. Wrap itself does not wait.
 //
-// Close is TCP's: it returns at once, what was written arrives at its time, and then the connection ends, after a
-// minute at the latest.
+// Close returns at once, as TCP's does. What was written arrives in time, and then the connection ends, after a minute
+// at most.
 func (l Link) Wrap(beneath net.Conn) net.Conn {
 	c := wrap(beneath)
 	c.out = c.near
 	c.end = func() error {
-		_ = beneath.SetWriteDeadline(time.Now().Add(time.Minute)) // it may have failed
+		_ = beneath.SetWriteDeadline(time.Now().Add(time.Minute)) // an error means that it is closed already
 		return nil
 	}
 	now, there := time.Now(), l.RTT/2
@@ -73,24 +73,25 @@ const (
 	most       = 4 << 20 / packetSize // packets; Linux buffers 4 MB for a connection by default (tcp_wmem)
 )
 
-// queue is one direction: packets come out when they have arrived. They are reused: what allocates is the stack.
+// queue is one direction of a link: a packet comes out when it has arrived. Packets are reused, so that only the stack
+// allocates.
 type queue struct {
 	rate    float64 // bit/s; 0 is unlimited
 	delay   time.Duration
-	free    time.Time // when the link has sent what it has
+	free    time.Time // when the link will have sent all packets so far
 	packets chan *packet
 	spare   sync.Pool // of *packet
 }
 
 // packet is what one Read returned.
 type packet struct {
-	at   time.Time // of arrival
+	at   time.Time // time of arrival
 	n    int
 	err  error
 	data [packetSize]byte
 }
 
-// fill puts in what src says, and its error last.
+// fill queues what src sends, and at last its error.
 func (q *queue) fill(src io.Reader) {
 	defer close(q.packets)
 	for {
@@ -113,7 +114,7 @@ func (q *queue) fill(src io.Reader) {
 	}
 }
 
-// Read waits for the next packet, which must fit.
+// Read waits for the next packet, which must fit into p.
 func (q *queue) Read(b []byte) (int, error) {
 	p, more := <-q.packets
 	if !more {

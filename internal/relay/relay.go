@@ -1,8 +1,9 @@
-// Package relay stands between a connection and its owner: [Tap] records bytes and can change them, [Gate] holds
-// requests back in front of a server, [Link] emulates a network, [Counter] counts bytes, [Listener] connections. A
-// relayed connection passes golang.org/x/net/nettest and ends as TCP does: what was written before Close arrives, Close
-// ends what waits with net.ErrClosed, and the peer's EOF or reset is read as it is. Relays nest, and they cost time: of
-// them, only a Link belongs beneath a timed loop.
+// Package relay wraps connections: [Tap] records bytes and can change them, [Gate] holds requests back in front of a
+// server, [Link] emulates a network, [Counter] counts bytes, and [Listener] counts connections.
+//
+// A wrapped connection passes golang.org/x/net/nettest and ends as TCP does. What was written before Close arrives,
+// Close ends waiting reads and writes with net.ErrClosed, and the owner reads the peer's EOF or reset. Wrappers nest.
+// They cost time, so only a Link belongs beneath a timed loop.
 package relay
 
 import (
@@ -15,14 +16,14 @@ import (
 	"time"
 )
 
-// conn is the owner's end. What the peer sends passes a net.Pipe, which has the owner's deadlines and partial reads.
+// conn is the owner's end. What the peer sends passes through a net.Pipe, which handles deadlines and partial reads.
 type conn struct {
-	net.Conn                  // beneath
-	near, far net.Conn        // of the pipe: near is the owner's
-	out       net.Conn        // where writes go: beneath or near
-	end       func() error    // when the owner closes
-	err       error           // the peer's; set before far is closed
-	closed    context.Context // by the owner
+	net.Conn                  // the connection beneath
+	near, far net.Conn        // the ends of the pipe; the owner reads from near
+	out       net.Conn        // the destination of writes: the connection beneath or near
+	end       func() error    // called if the owner closes
+	err       error           // the peer's error; set before far is closed
+	closed    context.Context // done if the owner has closed
 	close     context.CancelCauseFunc
 }
 
@@ -33,8 +34,8 @@ func wrap(beneath net.Conn) *conn {
 	return c
 }
 
-// pump hands the owner what change makes of src, piece by piece, until src or the owner has ended. After an error of
-// change the connection beneath is closed, and the owner reads the last piece and then that error.
+// pump sends src to the owner, piece by piece and changed by change, until either end closes. After an error of change
+// it closes the connection beneath, and the owner reads the last piece and then that error.
 func (c *conn) pump(src io.Reader, change func(p []byte) ([]byte, error)) {
 	p := make([]byte, 32<<10)
 	for c.err == nil {
@@ -47,7 +48,7 @@ func (c *conn) pump(src io.Reader, change func(p []byte) ([]byte, error)) {
 		if err != nil {
 			_, c.err = c.Conn.Close(), err
 		}
-		if len(out) > 0 { // net.Pipe would wait for a reader of nothing
+		if len(out) > 0 { // net.Pipe would wait for a reader even of 0 bytes
 			if _, gone := c.far.Write(out); gone != nil {
 				return
 			}
@@ -87,5 +88,5 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
-// set allows a deadline after the peer's end, as TCP does and net.Pipe does not.
+// set allows a deadline after the peer has closed, as TCP does and net.Pipe does not.
 func (c *conn) set(_ error) error { return context.Cause(c.closed) }

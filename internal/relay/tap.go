@@ -8,23 +8,23 @@ import (
 	"sync"
 )
 
-// Tap records every byte of the connections it wraps, for as long as it lives, and can alter what is read from them.
+// Tap records every byte of the connections that it wraps, and can change what is read from them.
 type Tap struct {
-	mu    sync.Mutex // of all connections too; held while a filter runs
+	mu    sync.Mutex // guards all connections too; held while a filter runs
 	conns []*TapConn
 }
 
-// A Filter is given what has come off the wire, piece by piece, and returns what the reader gets instead: more, less or
-// nothing. It may change p in place; it must not keep p, nor call the tap. After an error the connection is closed, and
-// its reader gets out and then that error, for ever.
+// A Filter gets what comes off the wire, piece by piece, and returns what the reader gets instead, which may be longer,
+// shorter or empty. It may change p in place. It must neither keep p nor call the tap. After an error the connection is
+// closed, and its reader gets out and then that error at each read.
 type Filter func(p []byte) (out []byte, err error)
 
-// Replace puts one name in the place of another. A name that straddles two pieces is not found.
+// Replace replaces one name by another. It does not find a name that is split between two pieces.
 func Replace(old, with []byte) Filter {
 	return func(p []byte) ([]byte, error) { return bytes.ReplaceAll(p, old, with), nil }
 }
 
-// Cut ends a connection after its next n bytes: the reader gets those and then io.EOF.
+// Cut ends a connection after the next n bytes: the reader gets these bytes and then io.EOF.
 func Cut(n int) Filter {
 	return func(p []byte) ([]byte, error) {
 		if n -= len(p); n > 0 {
@@ -34,7 +34,7 @@ func Cut(n int) Filter {
 	}
 }
 
-// Replay delivers recorded bytes, once, and discards what really comes.
+// Replay delivers recorded bytes once, and discards what really comes.
 func Replay(recorded []byte) Filter {
 	return func([]byte) (out []byte, _ error) {
 		out, recorded = recorded, nil
@@ -42,9 +42,9 @@ func Replay(recorded []byte) Filter {
 	}
 }
 
-// SetFilter lets all that comes from now on pass through f, on the connections wrapped so far; nil ends that. So one
-// that a client opens when these are spoilt has none. Calls of f never overlap. When SetFilter returns, the filter
-// before no longer runs.
+// SetFilter sends what comes from now on through f, on the connections that are wrapped so far. A connection that a
+// client opens later has no filter. nil removes the filter. Calls of f never overlap. After SetFilter returns, the
+// previous filter no longer runs.
 func (t *Tap) SetFilter(f Filter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,15 +72,15 @@ func (t *Tap) Conns() []*TapConn {
 // TapConn is one recorded connection.
 type TapConn struct {
 	*conn
-	writing sync.Mutex // keeps the order on record that of the wire
+	writing sync.Mutex // keeps the recorded order equal to that on the wire
 
-	tap            *Tap // whose mutex guards what follows
+	tap            *Tap // its mutex guards the next fields
 	filter         Filter
 	sent, received []byte
 }
 
-// Bytes returns copies of everything given to Write, which is there before the peer can have it, and of everything that
-// has come, before any filter. What the owner has read is in it.
+// Bytes returns copies of everything that was written and of everything that has come, before any filter. Bytes are
+// recorded before the peer or the owner can read them.
 func (c *TapConn) Bytes() (sent, received []byte) {
 	c.tap.mu.Lock()
 	defer c.tap.mu.Unlock()

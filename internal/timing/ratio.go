@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// ErrTooFew is returned when the blocks hold no interval of the level asked for.
+// ErrTooFew says that there are too few blocks for an interval of the wanted level.
 var ErrTooFew = errors.New("too few blocks")
 
 // Interval is how many times as long one arm takes as another: 1.05 is 5 % longer.
@@ -18,9 +18,10 @@ type Interval struct {
 	Blocks         int
 }
 
-// Ratio compares an arm with a base, both indices into Arms: the median over blocks of the ratio of their times per
-// operation, and the narrowest symmetric interval of order statistics that covers the true median with at least the
-// given level. Blocks count as independent. The error is [ErrTooFew] when there are too few of them: 6 at 0.95.
+// Ratio compares an arm with a base, both given by their index in Arms. The estimate is the median over blocks of the
+// ratio of their times per operation. The interval is the narrowest symmetric one of order statistics that covers the
+// true median with at least the given level, for independent blocks. The error is [ErrTooFew] with too few blocks: a
+// level of 0.95 needs 6.
 func (r Record) Ratio(arm, base int, level float64) (Interval, error) {
 	if arm == base || max(arm, base) >= len(r.Arms) {
 		return Interval{}, fmt.Errorf("timing: arm %d and base %d have to be two of the %d recorded", arm, base, len(r.Arms))
@@ -46,11 +47,11 @@ func (r Record) Ratio(arm, base int, level float64) (Interval, error) {
 	return Interval{Median: median(ratios), Lo: ratios[k-1], Hi: ratios[n-k], Level: coverage, Blocks: n}, nil
 }
 
-// NsPerOp is the median over blocks of one arm's nanoseconds per operation, NaN without blocks. It is for the reader's
-// sense of size; arms are compared by Ratio, which the machine's drift does not touch.
+// NsPerOp returns the median over blocks of an arm's nanoseconds per operation, NaN without blocks. It gives a sense of
+// size. Compare arms by Ratio, which the machine's drift does not touch.
 func (r Record) NsPerOp(arm int) float64 { return r.median(arm, Slice.nsPerOp) }
 
-// CPUNsPerOp is the same of the process's CPU time, 0 where the system doesn't tell.
+// CPUNsPerOp is NsPerOp for the CPU time of the process. It returns 0 if the system does not tell.
 func (r Record) CPUNsPerOp(arm int) float64 {
 	return r.median(arm, func(s Slice) float64 { return float64(s.CPU) / float64(s.Ops) })
 }
@@ -74,17 +75,18 @@ func median(sorted []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// rank returns the greatest k for which the k-th smallest and the k-th greatest of n values enclose their median with
-// at least the given level, and the level they reach; 0 if not even the outermost do. The number B of values below the
-// median is binomial(n, 1/2), and the interval misses if B < k or B > n-k: H. A. David and H. N. Nagaraja, Order
-// Statistics, 3rd ed., section 7.1.
+// rank returns the greatest k for which the k-th smallest and the k-th greatest of n values enclose the median with at
+// least the given level, and the level that they reach. k is 0 if not even the outermost values do.
+//
+// The number B of values below the median is binomial(n, 1/2), and the interval misses if B < k or B > n-k: H. A. David
+// and H. N. Nagaraja, Order Statistics, 3rd ed., section 7.1.
 func rank(n int, level float64) (k int, coverage float64) {
-	p := new(big.Float).SetMantExp(big.NewFloat(1), -n) // P(B = 0), for which a float64 is too small above 1074 blocks
+	p := new(big.Float).SetMantExp(big.NewFloat(1), -n) // P(B = 0); above 1074 blocks a float64 would be 0
 	below := new(big.Float)
 	for {
 		below.Add(below, p) // P(B <= k)
 		miss, _ := below.Float64()
-		if !(1-2*miss >= level) { // also where level is no number
+		if !(1-2*miss >= level) { // also if level is NaN
 			return k, coverage
 		}
 		k, coverage = k+1, 1-2*miss
@@ -93,22 +95,24 @@ func rank(n int, level float64) (k int, coverage float64) {
 	}
 }
 
-// Verdict is what an interval says about an arm and its base, in a word.
+// Verdict is the result of a comparison in a word.
 type Verdict string
 
 const (
 	Faster    Verdict = "faster"    // the arm takes less time than the base
-	Slower    Verdict = "slower"    // it takes more
-	Equal     Verdict = "equal"     // the two differ by less than the margin
-	Undecided Verdict = "undecided" // the interval allows for more than one of the others
+	Slower    Verdict = "slower"    // the arm takes more time than the base
+	Equal     Verdict = "equal"     // arm and base differ by less than the margin
+	Undecided Verdict = "undecided" // the interval allows more than one of the others
 )
 
-// Verdict reads the interval alone. It is faster or slower if the whole interval lies on one side of 1 and outside the
-// noise floor; else equal if the whole interval, and the noise floor too, is within margin of 1; else undecided. So a
-// difference that is found is reported even if it is smaller than the margin.
+// Verdict decides by the interval alone:
+//   - Faster or Slower, if the whole interval lies on one side of 1 and outside the noise floor. The difference may be
+//     smaller than the margin.
+//   - else Equal, if the whole interval and the noise floor lie within the margin
+//   - else Undecided
 //
-// floor and margin are fractions: 0.02 reaches from 1/1.02 to 1.02, so that exchanging arm and base turns faster into
-// slower and changes nothing else.
+// floor and margin are fractions: 0.02 reaches from 1/1.02 to 1.02. Exchanging arm and base thus exchanges Faster and
+// Slower, and changes nothing else.
 func (i Interval) Verdict(floor, margin float64) Verdict {
 	switch {
 	case i.Hi < 1/(1+floor):
@@ -121,6 +125,6 @@ func (i Interval) Verdict(floor, margin float64) Verdict {
 	return Undecided
 }
 
-// Floor is the end of the interval that is farther from 1, as a fraction: 0.005 for one from 0.998 to 1.005. Of a base
-// compared with itself it is the noise floor: below it the method tells an arm from its own copy.
+// Floor returns how far the interval reaches from 1, as a fraction: 0.005 for an interval from 0.998 to 1.005. For a
+// base compared with its own copy that is the noise floor. Ignore smaller differences.
 func (i Interval) Floor() float64 { return max(i.Hi, 1/i.Lo) - 1 }

@@ -1,14 +1,14 @@
-// Package timing compares operations that are open side by side in one process: it runs them in turn and says how
-// many times as long one takes as another.
+// Package timing compares operations in one process. It runs them in turn, and says how many times as long one takes as
+// another.
 //
-// Two numbers taken minutes apart differ by what the machine did in between, often by more than the operations do. So
-// each arm has a short slice in each block, the order within a block is random, and two slices of the same block are
-// compared. The estimate is the median of those ratios, since a stall spoils single blocks; its interval is made of
-// order statistics and assumes no shape of the noise.
+// Two times that are measured minutes apart differ by what the machine did in between, often by more than the
+// operations differ. So each operation, or arm, has a short slice in each block. The order within a block is random,
+// and the slices of one block are compared. The estimate is the median of these ratios, since a stall spoils single
+// blocks. The interval is made of order statistics, which assume no shape of the noise.
 //
-// The interval speaks for one process: another has another memory layout and other luck. docs/method.md says what
-// each part of the method is worth, and its sources. A [Pairing] measures, a [Record] keeps every slice,
-// [Record.Ratio] reads it, and [Interval.Verdict] puts it in a word.
+// An interval holds for one process: another has another memory layout and other luck. docs/method.md explains each
+// part of the method and its sources. A [Pairing] measures, a [Record] keeps every slice, [Record.Ratio] makes an
+// interval, and [Interval.Verdict] makes a word of that.
 package timing
 
 import (
@@ -25,10 +25,10 @@ import (
 	"github.com/rpcbench/rpcbench/internal/cpu"
 )
 
-// Arm is one contestant.
+// Arm is one of the operations that are compared.
 type Arm struct {
 	Name string
-	Op   func() error // performs one operation and reports whether it went right
+	Op   func() error // makes one operation
 }
 
 // Slice is what one arm did in one turn.
@@ -36,12 +36,12 @@ type Slice struct {
 	Turn int           // place in its block, from 0
 	Ops  int           // never 0
 	Wall time.Duration // of all Ops
-	CPU  time.Duration // of the process in that time, as [cpu.Time] has it; 0 where the system doesn't tell
-	GC   int           // collections that ended in that time
-	Lead time.Duration // of the ops before, which don't count
+	CPU  time.Duration // CPU time of the process meanwhile, by [cpu.Time]; 0 if the system does not tell
+	GC   int           // collections that ended meanwhile
+	Lead time.Duration // time of the ops before the slice, which don't count
 }
 
-// MarshalJSON makes [turn, ops, wall, cpu, gc, lead] of a slice, since files hold hundreds of thousands of them.
+// MarshalJSON encodes a slice as [turn, ops, wall, cpu, gc, lead], since files hold hundreds of thousands of slices.
 func (s Slice) MarshalJSON() ([]byte, error) {
 	return json.Marshal([6]int64{int64(s.Turn), int64(s.Ops), int64(s.Wall), int64(s.CPU), int64(s.GC), int64(s.Lead)})
 }
@@ -54,28 +54,28 @@ func (s *Slice) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Record is what a pairing has measured, and with which settings.
+// Record holds what a pairing has measured, and its settings.
 type Record struct {
 	Arms   []string      `json:"arms"`
-	Length time.Duration `json:"length"`           // of a slice, at least
-	Seed   uint64        `json:"seed"`             // with the block's index, decides each Turn
+	Length time.Duration `json:"length"`           // the least length of a slice
+	Seed   uint64        `json:"seed"`             // decides each Turn, together with the block's index
 	Blocks [][]Slice     `json:"blocks"`           // one slice per arm, in the order of Arms
-	Layout int           `json:"layout,omitempty"` // which link of the last arm's source measured
+	Layout int           `json:"layout,omitempty"` // which link of the last arm's source was measured
 }
 
-// Longest is how many times its length a slice may take to end with a collection.
+// Longest is how many times its length a slice may last at most, in order to end with a collection.
 const Longest = 8
 
 const (
-	remembered = 5    // collections by which Go's pacer decides when the next one starts: lastConsMark in runtime/mgcpacer.go, and the last
-	readings   = 64   // of the clock per slice, about
-	ticks      = 1000 // of the clock that a slice takes at least: a tick is then a tenth of a percent of it
+	remembered = 5    // collections that Go's pacer remembers: lastConsMark in runtime/mgcpacer.go, and the last one
+	readings   = 64   // how often a slice reads the clock, about
+	ticks      = 1000 // ticks of the clock that a slice must last, so that one tick is 0.1 %
 )
 
-// ErrClock ends the error of New where the clock is too coarse for slices of that length.
+// ErrClock marks the error of New for a clock that is too coarse for slices of that length.
 var ErrClock = errors.New("")
 
-// Pairing runs arms against each other, block by block. One goroutine at a time may use it.
+// Pairing measures arms block by block. One goroutine at a time may use it.
 type Pairing struct {
 	arms   []Arm
 	length time.Duration
@@ -84,21 +84,22 @@ type Pairing struct {
 	cpu    func() (time.Duration, bool)
 
 	gc     func() int  // collections so far
-	force  func(n int) // collections beside the ops, and then send to forced
+	force  func(n int) // starts n collections beside the ops, and then sends to forced
 	forced chan struct{}
 
 	warm    bool
 	batches []int // ops between two readings of the clock, per arm
 	order   []int // the arms of the current block, by turn
 	block   []Slice
-	done    []Slice // the finished blocks end to end, so that recording one allocates seldom
+	done    []Slice // the finished blocks end to end, so that recording a block rarely allocates
 	random  *rand.PCG
 }
 
-// New returns a pairing of at least two arms. An arm compared with itself is the same Op under two names. Longer
-// slices than 25 ms make the interval wider in the same time. A slice goes on past its length until the garbage
-// collector has finished a cycle: so it pays for whole cycles, and leaves no heap to be collected at the next arm's
-// cost.
+// New returns a pairing of at least two arms. To compare an arm with itself, give the same Op two names. Slices longer
+// than 25 ms make the interval wider in the same time.
+//
+// A slice continues past its length until the garbage collector has finished a cycle. So it pays for whole cycles, and
+// leaves no garbage to the next arm.
 func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	if len(arms) < 2 {
 		return nil, fmt.Errorf("timing: got %d of the two or more arms to compare", len(arms))
@@ -115,7 +116,7 @@ func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 		random: rand.NewPCG(0, 0), forced: make(chan struct{}, 1),
 	}
 	n := 0
-	collect := func() { // made once: a slice doesn't allocate
+	collect := func() { // made once, so that a slice does not allocate
 		for range n {
 			runtime.GC()
 		}
@@ -128,8 +129,8 @@ func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	return p, nil
 }
 
-// Tick returns the smallest step in which a clock was seen to advance. The clock is coarse if it steps more slowly
-// than it can be read, as that of Windows does with about 0.5 ms.
+// Tick returns the smallest step by which a clock was seen to advance. The clock is coarse if most readings repeat, as
+// on Windows with its step of about 0.5 ms.
 func Tick(now func() time.Duration) (step time.Duration, coarse bool) {
 	const readings = 100
 	step, stood := time.Duration(1<<63-1), 0
@@ -156,9 +157,9 @@ func collections() func() int {
 	}
 }
 
-// Block runs one slice of every arm and records them. Before the first block every arm runs a slice that is
-// discarded. A failed operation, or a ctx that is done when a slice would start, ends the block with an error, and
-// the block is not recorded.
+// Block runs one slice of every arm and records them. Before the first block every arm runs a slice that is discarded.
+// A failed operation, or a ctx that is done before a slice, ends the block with an error, and nothing of it is
+// recorded.
 func (p *Pairing) Block(ctx context.Context) error {
 	if !p.warm {
 		for arm := range p.arms {
@@ -182,7 +183,7 @@ func (p *Pairing) Block(ctx context.Context) error {
 	return nil
 }
 
-// shuffle makes every order of block i equally likely, whatever the blocks before it were.
+// shuffle makes every order of block i equally likely, independent of the earlier blocks.
 func (p *Pairing) shuffle(i int) {
 	p.random.Seed(p.seed, uint64(i))
 	r := rand.New(p.random)
@@ -223,14 +224,14 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 		s.CPU = now - used
 	}
 	s.GC += p.gc()
-	// Every arm reads the clock about as often per slice, so fast and slow ones pay the same share for it.
+	// Every arm reads the clock about as often per slice, so that fast and slow arms pay the same share for reading.
 	p.batches[arm] = max(1, s.Ops/readings)
 	return s, nil
 }
 
-// lead runs the arm through five collections, so that the collector's pacer has forgotten the arm before, and ends
-// with one. All but the last are forced, since filling the heap for each would take longer than the slice. So is the
-// last one if it doesn't come.
+// lead runs the arm through five collections, so that the garbage collector's pacer has forgotten the previous arm. All
+// but the last are forced, since filling the heap for each would take longer than the slice. The last one is forced if
+// it does not come in time.
 func (p *Pairing) lead(op func() error, batch int) (took time.Duration, err error) {
 	start := p.now()
 	if err := p.during(op, batch, remembered-1); err != nil {
@@ -246,7 +247,7 @@ func (p *Pairing) lead(op func() error, batch int) (took time.Duration, err erro
 	return p.now() - start, err
 }
 
-// during makes ops until n collections have been forced. No collection goes on after it, however the ops end.
+// during makes ops until n forced collections have ended. No collection is under way after it, even if an op fails.
 func (p *Pairing) during(op func() error, batch, n int) error {
 	p.force(n)
 	defer func() { <-p.forced }()
@@ -254,7 +255,7 @@ func (p *Pairing) during(op func() error, batch, n int) error {
 		if err := ops(op, max(1, batch/readings)); err != nil {
 			return err
 		}
-		runtime.Gosched() // ops may be such as never wait
+		runtime.Gosched() // for ops that never wait
 	}
 	return nil
 }
@@ -268,7 +269,7 @@ func ops(op func() error, n int) error {
 	return nil
 }
 
-// Record returns what is recorded so far; later blocks do not change it.
+// Record returns a copy of what is recorded so far.
 func (p *Pairing) Record() Record {
 	r := Record{Length: p.length, Seed: p.seed, Blocks: slices.Collect(slices.Chunk(slices.Clone(p.done), len(p.arms)))}
 	for _, arm := range p.arms {

@@ -1,5 +1,5 @@
-// Package wire tells from the recorded bytes of one connection what was on the wire: versions, headers, bodies. Clients
-// and servers can't tell, since they undo what they negotiated. Package wire reads HTTP/1.x and HTTP/2 in clear.
+// Package wire parses the recorded bytes of one connection, HTTP/1.x or HTTP/2 without TLS, into messages with version,
+// headers and body. Clients and servers can't tell what was on the wire, since they undo what they negotiated.
 package wire
 
 import (
@@ -21,22 +21,24 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// ErrNotHTTP says that what the client sent begins neither with HTTP/2's preface nor with a request line of HTTP/1.x.
+// ErrNotHTTP says that the client's bytes begin neither with HTTP/2's preface nor with a request line of HTTP/1.x.
 var ErrNotHTTP = errors.New("wire: not HTTP")
 
-// Message is one request or response as it stood on the wire.
+// Message is one request or response as it was on the wire.
 type Message struct {
 	Version string // "2", "1.1" or "1.0"
-	// Header has canonical keys and HTTP/2's pseudo headers, ":method" and so on. The first line and the Host of HTTP/1.x
-	// are there under HTTP/2's names: :method, :path and :authority, or :status.
+	// Header has canonical keys, and pseudo headers such as ":method". For HTTP/1.x the first line and the Host stand
+	// under HTTP/2's names :method, :path and :authority, or :status.
 	Header  http.Header
 	Trailer http.Header
 	Body    []byte // without chunks and frames; never decompressed
 }
 
-// Read returns the messages of one connection, from all bytes that its client sent and received; of HTTP/2 in order of
-// stream ids. Left out are interim responses (1xx), streams that were reset, and what is cut off after its first line.
-// So requests and responses pair by index only if there are as many of both. A connection may end a body of HTTP/1.x.
+// Read returns the messages of one connection, from all bytes that its client sent and received. Messages of HTTP/2 are
+// in order of stream ids. The end of the connection may end a body of HTTP/1.x.
+//
+// Read leaves out interim responses (1xx), streams that were reset, and messages that are cut off after their first
+// line. Requests and responses match by index only if there are as many of both.
 func Read(sent, received []byte) (requests, responses []Message, err error) {
 	var sentErr, receivedErr error
 	if frames, ok := bytes.CutPrefix(sent, []byte(http2.ClientPreface)); ok {
@@ -72,7 +74,7 @@ func messages(data []byte, begins *regexp.Regexp, read func(*bufio.Reader) (Mess
 		}
 		m, err := read(r)
 		switch {
-		case err != nil && r.Buffered() == 0: // cut off
+		case err != nil && r.Buffered() == 0: // a message that is cut off
 		case err != nil:
 			return nil, fmt.Errorf("message %d: %w", len(all)+1, err)
 		case !strings.HasPrefix(m.Header.Get(":status"), "1"):
@@ -94,7 +96,7 @@ func request(r *bufio.Reader) (Message, error) {
 	return message(req.Proto, req.Header, req.TransferEncoding, req.Trailer, body), err
 }
 
-// response reads what does not answer HEAD: its header is followed by no body.
+// response reads a response to a request other than HEAD.
 func response(r *bufio.Reader) (Message, error) {
 	resp, err := http.ReadResponse(r, nil)
 	if err != nil {
@@ -106,20 +108,21 @@ func response(r *bufio.Reader) (Message, error) {
 }
 
 func message(proto string, header http.Header, encodings []string, trailer http.Header, body []byte) Message {
-	if len(encodings) > 0 { // net/http took it out
+	if len(encodings) > 0 { // net/http has removed the header
 		header["Transfer-Encoding"] = encodings
 	}
 	return Message{strings.TrimPrefix(proto, "HTTP/"), header, trailer, body}
 }
 
-// frameLimit is beyond any stack's frames. Text then is no long frame: its first letters are a length from 0x414141.
+// frameLimit exceeds the frames of every stack. Text is not taken for a frame: its first letters would be a length of
+// 0x414141 or more.
 const frameLimit = 4 << 20
 
-// streams reads one direction of HTTP/2. It reads each header block, since the next one refers to it.
+// streams reads one direction of HTTP/2. It decodes every header block, since later blocks refer to earlier ones.
 func streams(data []byte) ([]Message, error) {
 	fr := http2.NewFramer(nil, bytes.NewReader(data))
 	fr.SetMaxReadFrameSize(frameLimit)
-	fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil) // every table's size to begin with; the blocks announce others
+	fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil) // the initial size of every table; blocks announce other sizes
 	fr.ReadMetaHeaders.SetAllowedMaxDynamicTableSize(math.MaxUint32)
 	type stream struct {
 		Message
