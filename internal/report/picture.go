@@ -28,6 +28,7 @@ type Tick struct {
 // Line is one answer: a dot with its interval and, shaded, its noise floor.
 type Line struct {
 	Y                    int
+	Heading              string // of the lines below, in place of all else
 	Label, Said, Verdict string
 	Lo, At, Hi           float64
 	FloorLo, FloorWidth  float64
@@ -66,18 +67,21 @@ func (s Summary) Picture() Picture {
 			p.Ticks = append(p.Ticks, Tick{x(tick), "×" + fmt.Sprint(tick)})
 		}
 	}
-	for _, a := range s.Answers {
-		if a.Ratio == 0 {
-			continue
+	for _, stack := range stacks {
+		own := slices.DeleteFunc(s.Of(stack), func(a Answer) bool { return a.Ratio == 0 })
+		if len(stacks) > 1 && len(own) > 1 {
+			p.Lines = append(p.Lines, Line{Y: top + len(p.Lines)*step, Heading: Label(stack)})
 		}
-		floor := a.NoiseFloor()
-		line := Line{Y: top + len(p.Lines)*step, Label: a.Does, Said: number(a.Ratio), Verdict: string(cmp.Or(a.Verdict, timing.Undecided)),
-			Lo: x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi), FloorLo: x(1 / (1 + floor))}
-		line.FloorWidth = x(1+floor) - line.FloorLo
-		if len(stacks) > 1 && !strings.Contains(a.Does, a.Stack) {
-			line.Label = a.Stack + ": " + a.Does
+		for _, a := range own {
+			floor := a.NoiseFloor()
+			line := Line{Y: top + len(p.Lines)*step, Label: a.Does, Said: number(a.Ratio), Verdict: string(cmp.Or(a.Verdict, timing.Undecided)),
+				Lo: x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi), FloorLo: x(1 / (1 + floor))}
+			line.FloorWidth = x(1+floor) - line.FloorLo
+			if len(stacks) > 1 && len(own) == 1 {
+				line.Label = Label(stack)
+			}
+			p.Lines = append(p.Lines, line)
 		}
-		p.Lines = append(p.Lines, line)
 	}
 	p.Bottom = top + len(p.Lines)*step
 	p.Height = p.Bottom + 34

@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -83,15 +84,19 @@ func (a Answer) NoiseFloor() float64 {
 	return a.Floor
 }
 
-// Label is how sentences call a stack.
+// Label is how sentences call a stack. Of the build of a stack it keeps what follows the last slash.
 func Label(stack string) string {
-	switch stack {
+	name, build, _ := strings.Cut(stack, "@")
+	switch name {
 	case "grpcprotobuf":
-		return "gRPC"
+		name = "gRPC"
 	case "httpjson":
-		return "JSON"
+		name = "JSON"
 	}
-	return stack
+	if build != "" {
+		name += " with " + path.Base(build)
+	}
+	return name
 }
 
 // Stacks are the compared ones, in their order.
@@ -188,30 +193,30 @@ func crossing(series []Answer, limit func(Answer) float64) float64 {
 }
 
 // Read reads what a run left in a folder, or the output of go test -bench in a file.
-func Read(path string) (s Summary, err error) {
-	info, err := os.Stat(path)
+func Read(from string) (s Summary, err error) {
+	info, err := os.Stat(from)
 	if err != nil {
 		return s, fmt.Errorf("rpcbench: report: %w", err)
 	}
-	bench := path
+	bench := from
 	if info.IsDir() {
-		data, err := os.ReadFile(filepath.Join(path, "summary.json"))
+		data, err := os.ReadFile(filepath.Join(from, "summary.json"))
 		if errors.Is(err, fs.ErrNotExist) {
-			return s, fmt.Errorf("rpcbench: report: %s has no summary.json: name a folder that rpcbench run made", path)
+			return s, fmt.Errorf("rpcbench: report: %s has no summary.json: name a folder that rpcbench run made", from)
 		}
 		if err == nil {
 			err = json.Unmarshal(data, &s)
 		}
 		switch {
 		case err != nil:
-			return s, fmt.Errorf("rpcbench: report: %s: summary.json is no summary of a run: %w", path, err)
+			return s, fmt.Errorf("rpcbench: report: %s: summary.json is no summary of a run: %w", from, err)
 		case s.Release != Release:
 			return s, fmt.Errorf("rpcbench: report: %s was made by another release of rpcbench (%d, this one reads %d): make the report with that one",
-				path, s.Release, Release)
+				from, s.Release, Release)
 		case len(s.Answers) == 0:
-			return s, fmt.Errorf("rpcbench: report: %s has no answers: nothing was measured", path)
+			return s, fmt.Errorf("rpcbench: report: %s has no answers: nothing was measured", from)
 		}
-		bench = filepath.Join(path, "bench.txt")
+		bench = filepath.Join(from, "bench.txt")
 	}
 	raw, err := os.ReadFile(bench)
 	if err != nil {
@@ -223,15 +228,15 @@ func Read(path string) (s Summary, err error) {
 	}
 	s.Raw = string(raw)
 	if !info.IsDir() {
-		err = s.rows(path, raw)
+		err = s.rows(from, raw)
 	}
 	return s, err
 }
 
 // rows makes answers of benchmark output: of the rows that have a ratio with an interval.
-func (s *Summary) rows(path string, raw []byte) error {
+func (s *Summary) rows(from string, raw []byte) error {
 	s.Command, s.Base = "go test -bench", "httpjson"
-	for reader := benchfmt.NewReader(bytes.NewReader(raw), path); reader.Scan(); {
+	for reader := benchfmt.NewReader(bytes.NewReader(raw), from); reader.Scan(); {
 		r, ok := reader.Result().(*benchfmt.Result)
 		if !ok {
 			continue
@@ -265,7 +270,7 @@ func (s *Summary) rows(path string, raw []byte) error {
 		s.Answers = append(s.Answers, a)
 	}
 	if len(s.Answers) == 0 {
-		return fmt.Errorf("rpcbench: report: %s has no row with a ratio and its interval: name output of go test -bench Versus, or a folder of rpcbench run", path)
+		return fmt.Errorf("rpcbench: report: %s has no row with a ratio and its interval: name output of go test -bench Versus, or a folder of rpcbench run", from)
 	}
 	s.Processes = 1
 	s.Warnings = []string{"each ratio is of one process of one build: rpcbench run measures several", "rows without a ratio are in the raw data only"}

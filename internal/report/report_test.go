@@ -117,6 +117,17 @@ func TestPicture(t *testing.T) {
 	}
 	require.Equal(t, "gRPC faster", p.Below)
 	require.Equal(t, "JSON faster", p.Above)
+	builds := found() // each workload of two builds, below a heading each
+	for _, a := range found().Answers {
+		a.Stack = "grpcprotobuf@google.golang.org/grpc@v1.80.0"
+		builds.Answers = append(builds.Answers, a)
+	}
+	lines := builds.Picture().Lines
+	require.Len(t, lines, 2*(1+3))
+	require.Equal(t, "gRPC", lines[0].Heading)
+	require.Equal(t, "gRPC with grpc@v1.80.0", lines[4].Heading)
+	builds.Answers = []Answer{builds.Answers[0], builds.Answers[4]} // one workload
+	require.Equal(t, "gRPC with grpc@v1.80.0", builds.Picture().Lines[1].Label)
 	for _, w := range workload.All() {
 		require.LessOrEqual(t, len(w.Does), 42, "the label of %s would be cut", w.Name)
 	}
