@@ -87,7 +87,7 @@ func BenchmarkVersus(b *testing.B) {
 func skipWithTLS(b *testing.B) {
 	b.Helper()
 	if chosen.isTLS() {
-		b.Skip("is in clear: run it without -tls")
+		b.Skip("exists only without TLS: run it without -tls")
 	}
 }
 

@@ -53,7 +53,7 @@ func BenchmarkUnmarshal(b *testing.B, c codec.Codec, v any, fresh func() any) {
 		return err
 	})
 	if again := encode(b, c, last); !bytes.Equal(again, data) {
-		b.Fatalf("rpcbench: %s: what was decoded encodes to %d other bytes than the %d it came from",
+		b.Fatalf("rpcbench: %s: the decoded value encodes to %d bytes that differ from the %d it was decoded from",
 			b.Name(), len(again), len(data))
 	}
 }

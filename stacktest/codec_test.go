@@ -115,8 +115,8 @@ func TestCodecRows(t *testing.T) {
 		"changed":         "the last body, of 14 bytes, is not the first, of 14",
 		"odd":             "100 bodies of 1401 bytes in all, not of 14 each",
 		"error.unmarshal": "broken",
-		"dropped":         "what was decoded encodes to 11 other bytes than the 14 it came from",
-		"merged":          "other bytes than the 14 it came from",
+		"dropped":         "the decoded value encodes to 11 bytes that differ from the 14 it was decoded from",
+		"merged":          "bytes that differ from the 14 it was decoded from",
 	} {
 		t.Run(name, func(t *testing.T) {
 			bench := "-test.bench=^BenchmarkCodecs$/^case=" + regexp.QuoteMeta(name) + "$"

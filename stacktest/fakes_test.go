@@ -407,7 +407,7 @@ func run(check string, s conform.Subject) error {
 // causes are what the errors about some of the faults must say.
 func causes() map[string]string {
 	return map[string]string{
-		"a client that decodes into one value again":   "decoded into again",
+		"a client that decodes into one value again":   "decode into a used value",
 		"a Call that decodes into one value again":     "the value that it decodes into",
 		"a user that is validated twice":               "validates its user 2.0 times",
 		"a client that validates":                      "the client validates the user",

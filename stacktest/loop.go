@@ -271,8 +271,8 @@ func noRow(b *testing.B, stack rpcbench.Stack) {
 func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n int64) {
 	b.Helper()
 	if more < 0 || more > versus.Reconnects(n) {
-		b.Fatalf("rpcbench: %s: %+d connections inside the timed loop of %d calls, against what is declared; "+
-			"%d more are allowed", stack.Name, more, n, versus.Reconnects(n))
+		b.Fatalf("rpcbench: %s: in %d timed calls the number of connections differs by %+d from what is declared; "+
+			"up to %+d is allowed", stack.Name, n, more, versus.Reconnects(n))
 	}
 	if more > 0 {
 		metric(b, float64(more), "reconnects")

@@ -224,7 +224,7 @@ func (p *placement) config(b *testing.B, stack rpcbench.Stack, config rpcbench.C
 	case p.elsewhere[name] == "":
 		b.Skipf("rpcbench: -server names no server of %s", name)
 	case config.TLS:
-		b.Skip("rpcbench: the servers that -server names are in clear: run rows over TLS with -server process")
+		b.Skip("rpcbench: the servers that -server names have no TLS: run rows over TLS with -server process")
 	default:
 		config.Server = p.elsewhere[name]
 	}

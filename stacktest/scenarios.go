@@ -51,7 +51,7 @@ func BenchmarkInvalid(b *testing.B, stack rpcbench.Stack, config rpcbench.Config
 func refused(err error, broken rpcbench.Violation) error {
 	e, ok := errors.AsType[*rpcbench.Error](err)
 	if !ok || e.Code != rpcbench.Invalid || len(e.Violations) != 1 || e.Violations[0] != broken {
-		return fmt.Errorf("an invalid user must be refused for %v, not with: %v", broken, err)
+		return fmt.Errorf("an invalid user must be refused for %v, got: %v", broken, err)
 	}
 	return nil
 }

@@ -252,7 +252,7 @@ func TestScenarios(t *testing.T) {
 			least: figs{"sent-B/op": 13_000, "recv-B/op": 13_000}},
 		{name: "invalid", reason: "a refused user is the right answer", least: figs{"ns/op": 1, "recv-B/op": 50}},
 		{name: "invalid.accepted", reason: "an invalid user must not be accepted",
-			fails: "an invalid user must be refused for {email email}, not with: <nil>"},
+			fails: "an invalid user must be refused for {email email}, got: <nil>"},
 		{name: "invalid.otherwise", reason: "nor refused for another reason",
 			fails: "an invalid user must be refused for {email email}"},
 		{name: "deadline", reason: "every call has a deadline of its own", least: figs{"ns/op": 1}},
@@ -276,7 +276,7 @@ func TestScenarios(t *testing.T) {
 		{name: "cold", reason: "a connection for each op", least: figs{"ns/op": 1, "sent-B/op": 100}},
 		{name: "cold.tls", reason: "a handshake for each op", least: figs{"recv-B/op": 800}},
 		{name: "cold.warm", reason: "a client that keeps its connection is not cold",
-			fails: "-20 connections inside the timed loop of 20 calls, against what is declared"},
+			fails: "in 20 timed calls the number of connections differs by -20 from what is declared"},
 		{name: "link", reason: "an op waits for its reply: 4 ms",
 			least: figs{"round-trips/op": 1, "ns/op": 4e6, "sent-B/op": 100, "recv-B/op": 100}},
 		{name: "link.cold", reason: "a dial, a handshake, an op", least: figs{"round-trips/op": 3, "ns/op": 12e6}},
@@ -291,7 +291,7 @@ func TestScenarios(t *testing.T) {
 		{name: "parallel.hung", reason: "a server that falls silent",
 			fails: "the call hung, so its fixture was closed"},
 		{name: "parallel.dials", reason: "connections more than declared",
-			fails: "connections inside the timed loop of 20 calls, against what is declared"},
+			fails: "in 20 timed calls the number of connections differs by"},
 	} {
 		t.Run(c.name+": "+c.reason, func(t *testing.T) {
 			bench := "-test.bench=^BenchmarkScenarios$/^case=" + regexp.QuoteMeta(c.name) + "$"

@@ -41,7 +41,7 @@ func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.
 	placed().note(serverFlag)
 	placed().note(processesFlag)
 	if placed().where != "" {
-		b.Skip("rpcbench: versus: its stacks share one process: run it without -server")
+		b.Skip("rpcbench: versus: the stacks share one process: run without -server")
 	}
 	if len(contestants) == 0 {
 		b.Fatalf("rpcbench: versus: nothing to compare with %s: name another stack", base.Name)

@@ -330,7 +330,7 @@ func (f *session) hold(ctx context.Context, u rpcbench.User, call rpcbench.Call)
 // wantError ends the check unless err is an *rpcbench.Error of the code.
 func wantError(err error, code rpcbench.Code, doing string, args ...any) *rpcbench.Error {
 	e, ok := errors.AsType[*rpcbench.Error](err)
-	failIf(!ok || e.Code != code, "%s: must end with an *rpcbench.Error of the code %q, not with: %v",
+	failIf(!ok || e.Code != code, "%s: want an *rpcbench.Error with the code %q, got: %v",
 		fmt.Sprintf(doing, args...), code, err)
 	return e
 }

@@ -28,7 +28,7 @@ func declared(s Subject) {
 	failIf(!regexp.MustCompile(`^[a-z0-9]+(\.[a-z0-9]+)*$`).MatchString(s.Stack.Name),
 		"the name %q is not made of [a-z0-9.]: benchmark tools could not read its rows", s.Stack.Name)
 	failIf(s.Stack.Protocol == "" || s.Stack.Server == nil || s.Stack.Dial == nil,
-		"a stack has a Protocol, a Server and a Dial")
+		"a stack needs a Protocol, a Server and a Dial")
 	failIf(t.Codec == "", "Traits.Codec must name the import path of the library that encodes and decodes")
 	allowed := func(trait, value string, values ...string) {
 		failIf(!slices.Contains(values, value), "Traits.%s is %q, it must be one of %q", trait, value, values)
@@ -38,7 +38,7 @@ func declared(s Subject) {
 	allowed("InvalidUTF8", t.InvalidUTF8, codec.Rejected, codec.Replaced, codec.Kept)
 	for _, name := range t.Lossy {
 		ofFlexes := slices.ContainsFunc(corpus.Flexes(), func(c corpus.Flex) bool { return c.Name == name })
-		failIf(!ofUsers(name) && !ofFlexes, "Traits.Lossy names %q, which is no case of the suite", name)
+		failIf(!ofUsers(name) && !ofFlexes, "Traits.Lossy names %q, which is not a constant of package codec", name)
 	}
 }
 
@@ -52,9 +52,9 @@ func hostileValues(f *session) {
 	first := corpus.Sample(0, 1000)
 	reply := try(f.both(first))
 	_, err := f.both(corpus.Sample(1, 0))
-	must(err, "a user without a payload, after one with: is a value decoded into again?")
+	must(err, "a user without a payload after one with a payload: does the stack decode into a used value?")
 	failIf(rpcbench.Check(&first, &reply) != nil,
-		"the reply that CreateUser returned was changed by the next call: a value is decoded into again")
+		"the next call changed the reply that CreateUser had returned: the stack decodes into a used value")
 	for _, c := range corpus.Users() {
 		reply, err := f.both(c.User)
 		f.asDeclared(c.Name, err == nil && rpcbench.Check(&c.User, &reply) == nil, c.User, reply.User, err)
@@ -82,18 +82,18 @@ func invalidUTF8() rpcbench.User {
 // asDeclared compares what happened to a hostile value with what the stack declares.
 func (f *session) asDeclared(name string, same bool, sent, came any, err error) {
 	lost := slices.Contains(f.Stack.Traits.Lossy, name)
-	failIf(!same && !lost, "%s: %.200q came back as %.200q: %v; Traits.Lossy does not say so", name, sent, came, err)
-	failIf(same && lost, "%s: comes back as it was sent, Traits.Lossy declares that it does not", name)
+	failIf(!same && !lost, "%s: %.200q came back as %.200q: %v; Traits.Lossy does not declare it", name, sent, came, err)
+	failIf(same && lost, "%s: came back as it was sent, but Traits.Lossy declares it lost", name)
 }
 
 func echo(f *session) {
 	client, ok := f.Client.(rpcbench.Echoer)
 	for _, name := range f.Stack.Traits.Lossy {
-		failIf(!ok && !ofUsers(name), "Traits.Lossy has %q, which an Echoer can lose: the client is no Echoer", name)
+		failIf(!ok && !ofUsers(name), "Traits.Lossy has %q, which only an Echoer can lose, and the client is no Echoer", name)
 	}
 	skipIf(!ok, "the client is no Echoer")
 	_, err := client.Echo(context.Background(), &message.Flex{String: "echo"})
-	must(err, "the client is an Echoer, and a plain message does not come back")
+	must(err, "the client is an Echoer, but a plain message does not come back")
 	for _, c := range corpus.Flexes() {
 		got, err := client.Echo(context.Background(), c.Flex)
 		f.asDeclared(c.Name, err == nil && c.Flex.Equal(got), c.Flex, got, err)
@@ -163,8 +163,8 @@ func (f *session) endsAs(forms []string, reason string, u rpcbench.User, code rp
 			continue
 		}
 		got := fmt.Sprint(wantError(err, code, "%s", what).Violations)
-		failIf(got != broken, "%s: the violations are %s, they must be %s", what, got, broken)
-		failIf(len(sent) == 0, "%s: the client refused it and sent nothing: the server must", what)
+		failIf(got != broken, "%s: got the violations %s, want %s", what, got, broken)
+		failIf(len(sent) == 0, "%s: the client refused the user and sent nothing; the server must validate", what)
 		_, err = f.both(corpus.Sample(1, 0))
 		must(err, "%s: the call after it", what)
 		more := f.Accepted() - accepted

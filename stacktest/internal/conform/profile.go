@@ -127,7 +127,7 @@ func repeats(f *session) {
 		return nil
 	}}, 1)
 	inClient, _ := sides(prepared.Bytes(codec))
-	failIf(inClient > half, "in %d calls of Prepare %s allocated %d bytes: it encodes what each call has to",
+	failIf(inClient > half, "in %d calls of Prepare %s allocated %d bytes: it encodes what each Call must encode",
 		fresh, codec, inClient)
 	for root, bytes := range profiled(unseen, 1).Bytes(codec) {
 		// A little less is the library's own doing: encoding/json of Go 1.27 caches short strings.

@@ -254,8 +254,8 @@ func (f *session) refuses(form string, c change, before, call rpcbench.Call) {
 	f.tap.SetFilter(c.filter(reply))
 	sent, received, err := f.record(ctx, call)
 	f.tap.SetFilter(nil)
-	failIf(len(received) == 0 || !bytes.Contains(received, c.old), "%s: what was to be changed does not come over the "+
-		"connection, or not as itself", c.held)
+	failIf(len(received) == 0 || !bytes.Contains(received, c.old),
+		"%s: the bytes to change are not on the connection", c.held)
 	failIf(err == nil && 2*len(sent) > 3*len(request), "the %s succeeded although the reply held %s: it asked again, "+
 		"or the reply is not compared; a request has %d bytes, it sent %d", form, c.held, len(request), len(sent))
 	failIf(err == nil, "the %s succeeded although the reply held %s: the reply is not compared", form, c.held)
