@@ -76,8 +76,8 @@ func readHeader(r *bufio.Reader, kinds ...byte) (kind byte, size int64, err erro
 	return kind, size, err
 }
 
-// readPayload skips what has more than MaxBody, and fails with TooLarge. A payload longer than any valid one gets its
-// memory as the bytes arrive, not at the word of its length.
+// readPayload reads a payload. It skips a payload larger than MaxBody, and fails with TooLarge. The memory of a payload
+// longer than any valid one grows as the bytes arrive, so that a false length costs nothing.
 func readPayload(r *bufio.Reader, size int64) ([]byte, error) {
 	if size > rpcbench.MaxBody {
 		if _, err := r.Discard(int(size)); err != nil {
@@ -102,20 +102,20 @@ func decode(payload []byte, m proto.Message) error {
 	return nil
 }
 
-// malformed makes a message of err, since that is what a reply carries.
+// malformed returns an error with the text of err as its Message, which a reply can carry.
 func malformed(err error) error {
 	return &rpcbench.Error{Code: rpcbench.Malformed, Message: err.Error()}
 }
 
-// serve answers one connection's requests until it ends, is idle for too long, or carries what is no request. Its
-// deadlines are timers of the runtime, not system calls.
+// serve returns a function that answers the requests of one connection, until the connection ends, is idle for too long
+// or carries anything else. Its deadlines are timers of the runtime, not system calls.
 func serve(config rpcbench.ServerConfig) func(net.Conn) {
 	create := pb.API().NewService()
 	idle, header := config.Limits()
 	return func(conn net.Conn) {
 		r := bufio.NewReader(conn)
 		due := func(limit time.Duration) { _ = conn.SetReadDeadline(time.Now().Add(limit)) }
-		due(header) // of the first header; with TLS the handshake is part of reading it
+		due(header) // for the first header; reading it includes the TLS handshake
 		for first := true; ; first = false {
 			if !first && r.Buffered() == 0 {
 				due(idle)
@@ -142,7 +142,7 @@ func serve(config rpcbench.ServerConfig) func(net.Conn) {
 	}
 }
 
-// answer reads the payload. An error that is no *rpcbench.Error is the connection's.
+// answer reads the payload and makes the reply. An error of another type than *rpcbench.Error ends the connection.
 func answer(r *bufio.Reader, kind byte, size int64, create pb.Create) (proto.Message, error) {
 	payload, err := readPayload(r, size)
 	if err != nil {
@@ -159,7 +159,7 @@ func answer(r *bufio.Reader, kind byte, size int64, create pb.Create) (proto.Mes
 	return create(context.Background(), u)
 }
 
-// respond sends the reply, or the call's error in its place. It returns an error of the connection.
+// respond sends the reply, or the call's error instead. It returns an error if the connection broke.
 func respond(conn net.Conn, reply proto.Message, err error) error {
 	kind := done
 	if e, ok := errors.AsType[*rpcbench.Error](err); ok {
@@ -185,7 +185,7 @@ func dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		closed, cancel := context.WithCancel(context.Background())
 		c := &conn{config: config, closed: closed, turn: make(chan struct{}, 1)}
 		conns = append(conns, &pb.Conn{CreateUser: c.createUser, Echo: c.echo, Failure: binding.AsIs, Close: func() {
-			cancel() // ends the calls under way
+			cancel() // the calls under way end
 			c.turn <- struct{}{}
 			c.drop()
 			<-c.turn
@@ -194,15 +194,15 @@ func dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 	return binding.NewClient(pb.API(), conns), nil
 }
 
-// conn calls over one connection, which the first call opens. A call that fails half way closes it, since what is left
-// on it may be that call's reply, and the next call opens another. Nothing is sent twice.
+// conn makes calls over one connection, which the first call opens. A call that fails half way closes the connection,
+// since its reply may still come, and the next call opens another. Nothing is sent twice.
 type conn struct {
 	config rpcbench.ClientConfig
 	closed context.Context
-	turn   chan struct{} // full while a call has the connection: a lock, but waiting for it ends with the context
-	net    net.Conn      // above TLS
+	turn   chan struct{} // full while a call uses the connection: a lock that a call awaits until its context ends
+	net    net.Conn      // the connection that calls use, with TLS if there is TLS
 	r      *bufio.Reader
-	cut    func() // closes net at once, beneath TLS; nil while there is none
+	cut    func() // closes the connection beneath TLS at once; nil without a connection
 }
 
 func (c *conn) createUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
@@ -223,7 +223,7 @@ func (c *conn) call(ctx context.Context, kind byte, request, reply proto.Message
 	kind, payload, err := c.exchange(ctx, out)
 	switch {
 	case err != nil && c.closed.Err() != nil:
-		return rpcbench.CallError(ctx, net.ErrClosed) // and not that a dial was cancelled
+		return rpcbench.CallError(ctx, net.ErrClosed) // the client is closed, and its dial was cancelled for that
 	case err != nil:
 		return rpcbench.CallError(ctx, err)
 	case kind == done:
@@ -253,7 +253,7 @@ func (c *conn) exchange(ctx context.Context, request []byte) (kind byte, payload
 			return 0, nil, err
 		}
 	}
-	if ctx.Done() != nil { // else the call is spared the cost
+	if ctx.Done() != nil { // context.Background costs nothing
 		stop := context.AfterFunc(ctx, c.cut)
 		defer func() {
 			if !stop() {
@@ -264,7 +264,7 @@ func (c *conn) exchange(ctx context.Context, request []byte) (kind byte, payload
 	if _, err = c.net.Write(request); err == nil {
 		kind, payload, err = readReply(c.r)
 	}
-	if err != nil || c.r.Buffered() > 0 { // what follows a reply answers nothing
+	if err != nil || c.r.Buffered() > 0 { // data after a reply belongs to no request
 		c.drop()
 	}
 	return kind, payload, err
@@ -278,7 +278,7 @@ func readReply(r *bufio.Reader) (kind byte, payload []byte, err error) {
 	return kind, payload, err
 }
 
-// open dials. A TLS handshake is part of the first call.
+// open dials. The TLS handshake is part of the first call.
 func (c *conn) open(ctx context.Context) error {
 	if err := c.closed.Err(); err != nil {
 		return err
