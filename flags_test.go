@@ -21,10 +21,10 @@ import (
 // chosen is what the flags of go test say.
 var chosen = options{
 	update: flag.Bool("update", false, "write golden files and the generated parts of README.md"),
-	full:   flag.Bool("full", false, "every stack, codec, message, payload, number of callers, link and rate"),
-	tls:    flag.Bool("tls", false, "TLS 1.3 in every row; what can only be had in clear is skipped"),
-	base:   flag.String("base", httpjson.New().Name, "name of the stack that BenchmarkVersus compares the others with"),
-	stacks: list("stacks", "names of the stacks of every benchmark that has a key stack", "", "", func(name string) error {
+	full:   flag.Bool("full", false, "run every stack, codec, message, payload, number of callers, link and rate"),
+	tls:    flag.Bool("tls", false, "use TLS 1.3 in every row, and skip the rows that exist only without TLS"),
+	base:   flag.String("base", httpjson.New().Name, "stack that BenchmarkVersus compares the others with"),
+	stacks: list("stacks", "stacks of every benchmark with a key stack", "", "", func(name string) error {
 		_, err := stacks.Find(name)
 		return err
 	}),
