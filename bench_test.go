@@ -91,12 +91,10 @@ func skipWithTLS(b *testing.B) {
 	}
 }
 
-// BenchmarkCreateUser is every stack, variants included. Without -full or -stacks it has nothing to add to the rows above.
+// BenchmarkCreateUser is the small call again, with a key stack= that benchstat can compare by: of the core stacks, or
+// of every stack and variant with -full.
 func BenchmarkCreateUser(b *testing.B) {
-	if len(chosen.stacks.given()) == 0 && !chosen.isFull() {
-		b.Skip("add -full, or name stacks with -stacks")
-	}
-	for _, s := range selected(b, nil) {
+	for _, s := range selected(b, stacks.Core()) {
 		b.Run("stack="+s.Name, func(b *testing.B) { one(b, s) })
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 // chosen is what the flags of go test say.
 var chosen = options{
-	update: flag.Bool("update", false, "write golden files and the generated parts of README.md"),
+	update: flag.Bool("update", false, "write golden files and the generated parts of README.md and docs"),
 	full:   flag.Bool("full", false, "run every stack, codec, message, payload, number of callers, link and rate"),
 	tls:    flag.Bool("tls", false, "use TLS 1.3 in every row, and skip the rows that exist only without TLS"),
 	base:   flag.String("base", httpjson.New().Name, "stack that BenchmarkVersus compares the others with"),
@@ -177,15 +177,15 @@ func parseSize(s string) (int, error) {
 	return 0, fmt.Errorf("%q is no size: write 100B, 1kB or 1MB", s)
 }
 
-// TestREADMENamesTheFlags, each at least once.
-func TestREADMENamesTheFlags(t *testing.T) {
-	readme := read(t, "README.md")
+// TestRunningNamesTheFlags, each at least once.
+func TestRunningNamesTheFlags(t *testing.T) {
+	running := read(t, "docs/running.md")
 	names := []string{"full", "tls", "base", "server", "processes"}
 	for _, c := range chosen.lists() {
 		names = append(names, c.name)
 	}
 	for _, name := range names {
 		require.NotNil(t, flag.Lookup(name), name)
-		require.Regexp(t, "[` ]-"+name+"\\b", readme)
+		require.Regexp(t, "[` ]-"+name+"\\b", running)
 	}
 }

@@ -80,7 +80,9 @@ func (c *comparison) answer(ctx context.Context, args []string, stdout, stderr i
 		return errors.Join(err, remove())
 	}
 	groups, err := c.run(ctx, minutely(stderr, progress(stderr)), c.benchmarkFormat(file))
-	err = cmp.Or(err, c.look(ctx, groups))
+	if ctx.Err() == nil {
+		err = errors.Join(err, c.look(ctx, groups))
+	}
 	s := c.summary(groups, load)
 	text, jsonErr := json.MarshalIndent(s, "", "\t")
 	err = errors.Join(err, file.Close(), jsonErr, os.WriteFile(filepath.Join(c.out, "summary.json"), append(text, '\n'), 0o644),

@@ -74,12 +74,15 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err 
 	sent, received := bytes.Sent.Load(), bytes.Received.Load()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	for began := time.Now(); latencies.Count() < most && time.Since(began) < longest; {
+	for began := time.Now(); latencies.Count() < most && time.Since(began) < longest && ctx.Err() == nil; {
 		if err := o.Op(); err != nil {
 			return f, fmt.Errorf("%w%s", err, dog.Note())
 		}
 	}
 	runtime.ReadMemStats(&after)
+	if err := ctx.Err(); err != nil {
+		return f, err
+	}
 	f.Calls, f.Connections = latencies.Count(), o.Fixture.Accepted()
 	n := float64(f.Calls)
 	f.Sent, f.Received = float64(bytes.Sent.Load()-sent)/n, float64(bytes.Received.Load()-received)/n
