@@ -24,9 +24,9 @@ import (
 // Main runs the tests and benchmarks of a package; call it from TestMain. It then fails if a goroutine is left that
 // Traits.Background of no stack names.
 //
-// Around benchmarks Main prints, in the format of golang.org/x/perf/benchfmt, what their results need. Before the rows
-// stand keys for whatever forbids comparing two files, and a comment line of versions. After the rows stand their
-// units. A flag that no row obeyed is named on stderr.
+// Main adds what results need, in the format of golang.org/x/perf/benchfmt. Keys for whatever forbids comparing two
+// files, and a comment line of versions, precede the rows. The units follow the rows. Main names a flag that no row
+// obeyed on stderr.
 //
 // The flag -server says where the servers are:
 //   - "" is this process.
