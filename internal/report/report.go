@@ -315,24 +315,33 @@ func (s Summary) Write(dir string) error {
 //go:embed report.html.tmpl report.md.tmpl answer.svg.tmpl
 var files embed.FS
 
-var functions = map[string]any{"label": Label, "number": number, "percent": percent, "micro": micro, "size": size, "signed": signed,
-	"points": points, "join": strings.Join}
-
-var (
-	pages    = template.Must(template.New("").Funcs(functions).ParseFS(files, "report.html.tmpl", "answer.svg.tmpl"))
-	markdown = text.Must(text.New("").Funcs(functions).ParseFS(files, "report.md.tmpl"))
-)
-
-// HTML writes a page that needs nothing else.
-func (s Summary) HTML(w io.Writer) error { return pages.ExecuteTemplate(w, "report.html.tmpl", s) }
-
-// Markdown writes the same without the picture and the raw data.
-func (s Summary) Markdown(w io.Writer) error {
-	return markdown.ExecuteTemplate(w, "report.md.tmpl", s)
+func functions() map[string]any {
+	return map[string]any{"label": Label, "number": number, "percent": percent, "micro": micro, "size": size, "signed": signed,
+		"points": points, "join": strings.Join}
 }
 
+// HTML writes a page that needs nothing else.
+func (s Summary) HTML(w io.Writer) error { return draw(w, "report.html.tmpl", s) }
+
 // SVG writes the picture alone.
-func (s Summary) SVG(w io.Writer) error { return pages.ExecuteTemplate(w, "picture", s.Picture()) }
+func (s Summary) SVG(w io.Writer) error { return draw(w, "picture", s.Picture()) }
+
+func draw(w io.Writer, name string, data any) error {
+	pages, err := template.New("").Funcs(functions()).ParseFS(files, "report.html.tmpl", "answer.svg.tmpl")
+	if err != nil {
+		return err
+	}
+	return pages.ExecuteTemplate(w, name, data)
+}
+
+// Markdown writes the same as HTML, without the picture and the raw data.
+func (s Summary) Markdown(w io.Writer) error {
+	page, err := text.New("").Funcs(functions()).ParseFS(files, "report.md.tmpl")
+	if err != nil {
+		return err
+	}
+	return page.ExecuteTemplate(w, "report.md.tmpl", s)
+}
 
 // number has the digits that an interval of a percent carries.
 func number(ratio float64) string {

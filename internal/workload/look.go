@@ -3,7 +3,6 @@ package workload
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"runtime"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/wire"
@@ -63,11 +61,11 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err 
 		return f, err
 	}
 	defer func() { err = errors.Join(err, o.Close()) }()
-	dog := fixture.Watch(o.Fixture, hang, nil)
-	defer dog.Stop()
+	hung := time.AfterFunc(hang, func() { _ = o.Fixture.Close() }) // so that a call which hangs fails
+	defer hung.Stop()
 	for range o.Warm {
 		if err := o.Op(); err != nil {
-			return f, fmt.Errorf("%w%s", err, dog.Note())
+			return f, err
 		}
 	}
 	*latencies = *latency.New()
@@ -76,7 +74,7 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err 
 	runtime.ReadMemStats(&before)
 	for began := time.Now(); latencies.Count() < most && time.Since(began) < longest && ctx.Err() == nil; {
 		if err := o.Op(); err != nil {
-			return f, fmt.Errorf("%w%s", err, dog.Note())
+			return f, err
 		}
 	}
 	runtime.ReadMemStats(&after)
