@@ -19,6 +19,8 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codecs"
+	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
@@ -64,11 +66,13 @@ func TestGuaranteesNameTheirTests(t *testing.T) {
 // stand in the raw file they name.
 func TestDocuments(t *testing.T) {
 	names := declared(t)
-	for _, path := range []string{"README.md", "docs/codecs.md", "docs/method.md", "docs/releases.md", "docs/faults.md",
-		"docs/guarantees.md", "docs/wire.md", "CONTRIBUTING.md"} {
+	pages, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	for _, path := range append(pages, "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "results/README.md") {
 		text := read(t, path)
 		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(text, -1) {
-			require.FileExists(t, filepath.Join(filepath.Dir(path), link[1]))
+			_, err := os.Stat(filepath.Join(filepath.Dir(path), link[1]))
+			require.NoError(t, err, path)
 		}
 		for _, p := range regexp.MustCompile(`-bench '([^']*)'`).FindAllStringSubmatch(text, -1) {
 			pattern, _, _ := strings.Cut(p[1], "/") // what follows picks rows
@@ -92,6 +96,13 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// TestREADMEIsShort: a newcomer has two minutes.
+func TestREADMEIsShort(t *testing.T) {
+	readme := read(t, "README.md")
+	require.LessOrEqual(t, strings.Count(readme, "\n"), 150, "lines")
+	require.LessOrEqual(t, len(regexp.MustCompile(`\S*\w\S*`).FindAllString(readme, -1)), 900, "words")
+}
+
 // TestGeneratedTables: the tables of stacks, codecs and messages are made of the lists, the functions' comments and go.mod.
 // -update writes them. They are about a build that has every stack and codec; one without encoding/json/v2 compares the rest.
 func TestGeneratedTables(t *testing.T) {
@@ -104,13 +115,30 @@ func TestGeneratedTables(t *testing.T) {
 		path, name string
 		table      func(*testing.T) string
 	}{
-		{"README.md", "stacks", stackTable},
-		{"README.md", "failures", failureTable},
+		{"README.md", "answer", answer},
+		{"README.md", "workloads", workloadTable},
+		{"README.md", "advice", advice},
+		{"README.md", "main stacks", mainTable},
+		{"docs/answer.svg", "", picture},
+		{"docs/stacks.md", "costs", costTable},
+		{"docs/stacks.md", "stacks", stackTable},
+		{"docs/codecs.md", "failures", failureTable},
+		//{"docs/releases.md", "grpc-go", func(t *testing.T) string { return buildTable(t, grpcRun) }},
+		//{"docs/releases.md", "go json", func(t *testing.T) string { return buildTable(t, goJSONRun) }},
+		//{"docs/releases.md", "go grpc", func(t *testing.T) string { return buildTable(t, goGRPCRun) }},
 		{"docs/codecs.md", "codecs", codecTable},
 		{"docs/codecs.md", "messages", messageTable},
 	} {
 		begin, end := "<!-- "+c.name+" -->\n", "<!-- /"+c.name+" -->"
 		text := read(t, c.path)
+		if c.name == "" { // the whole file
+			text, begin, end = "", "", ""
+			if !*chosen.update {
+				text = read(t, c.path)
+				require.Equal(t, c.table(t), text, "%s: go test -run TestGeneratedTables -update . makes it anew", c.path)
+				continue
+			}
+		}
 		if err != nil {
 			text = onlyV2.ReplaceAllString(text, "")
 		}
@@ -125,6 +153,178 @@ func TestGeneratedTables(t *testing.T) {
 		}
 		require.Equal(t, want, text, "go test -run TestGeneratedTables -update . writes the table anew")
 	}
+}
+
+// The runs that README and docs/stacks.md speak of.
+const (
+	workloadsRun = "results/2026-11-23-epyc-2vcpu/workloads"
+	stacksRun    = "results/2026-11-23-epyc-2vcpu/stacks"
+	grpcRun      = "results/2026-11-23-epyc-2vcpu/grpc-go"
+	goJSONRun    = "results/2026-11-23-epyc-2vcpu/go-json"
+	goGRPCRun    = "results/2026-11-23-epyc-2vcpu/go-grpc"
+)
+
+// ran reads a run, and where it was made.
+func ran(t *testing.T, dir string) (s report.Summary, where string) {
+	t.Helper()
+	s, err := report.Read(dir)
+	require.NoError(t, err)
+	said := map[string]string{}
+	for _, line := range s.Environment {
+		name, value, _ := strings.Cut(line, "=")
+		said[name] = value
+	}
+	return s, fmt.Sprintf("%s, %s virtual cores, %s, %s, commit %s", strings.ReplaceAll(said["cpu"], "-", " "), said["cores"], said["go"],
+		said["date"], said["commit"])
+}
+
+// answerTo returns the answer about gRPC, or the stack, at a workload.
+func answerTo(t *testing.T, s report.Summary, workload, stack string) report.Answer {
+	t.Helper()
+	for _, a := range s.Answers {
+		if a.Workload == workload && a.Stack == stack {
+			require.Positive(t, a.Ratio, "%s of %s was not measured", workload, stack)
+			return a
+		}
+	}
+	t.Fatalf("%s was not measured of %s", workload, stack)
+	return report.Answer{}
+}
+
+// times is a ratio with its interval.
+func times(a report.Answer) string { return fmt.Sprintf("%.2f (%.2f–%.2f)", a.Ratio, a.Lo, a.Hi) }
+
+// answer is README's first lines.
+func answer(t *testing.T) string {
+	t.Helper()
+	s, _ := ran(t, workloadsRun)
+	of := func(workload string) report.Answer { return answerTo(t, s, workload, "grpcprotobuf") }
+	small := of("small")
+	said := map[timing.Verdict]string{timing.Faster: "**A small call is cheaper with gRPC.**", timing.Slower: "**A small call is cheaper with JSON.**",
+		timing.Equal:     "**A small call costs the same.**",
+		timing.Undecided: "**A small call costs about the same**, as far as this machine can tell."}[small.Verdict]
+	return fmt.Sprintf(`- %s
+  On one core gRPC takes %s times as long as JSON: %+.1f µs.
+- **What you send decides more.** For 10 kB of bytes gRPC takes %s times as long, for 10 kB of structured data
+  %s.
+- **So does how you call.** With 50 callers and mixed fields gRPC takes %s times as long, on a new TLS
+  connection %s.
+`, said, times(small), small.Micro(), times(of("bytes-10kB")), times(of("structured-10kB")), times(of("mixed-50-callers")), times(of("cold-tls")))
+}
+
+// advice says who wins where.
+func advice(t *testing.T) string {
+	t.Helper()
+	s, _ := ran(t, workloadsRun)
+	var b strings.Builder
+	for _, line := range []struct {
+		when      string
+		workloads []string
+	}{
+		{"Small calls, with or without long headers", []string{"small", "small-1-caller", "two-processes", "headers"}},
+		{"Fifty callers at once", []string{"small-50-callers", "mixed-50-callers"}},
+		{"Files and images from 1 kB", []string{"bytes-1kB", "bytes-10kB", "bytes-100kB"}},
+		{"Structured data from 1 kB", []string{"structured-1kB", "structured-10kB"}},
+		{"Many small messages to one peer, on a stream", []string{"stream"}},
+		{"A new connection for each call, as phones have", []string{"cold", "cold-tls", "cold-4g"}},
+	} {
+		winners := map[timing.Verdict]bool{}
+		for _, w := range line.workloads {
+			winners[answerTo(t, s, w, "grpcprotobuf").Verdict] = true
+		}
+		winner := "either; this machine could not tell"
+		switch {
+		case len(winners) == 1 && winners[timing.Faster]:
+			winner = "gRPC"
+		case len(winners) == 1 && winners[timing.Slower]:
+			winner = "JSON"
+		}
+		fmt.Fprintf(&b, "- %s: **%s**.\n", line.when, winner)
+	}
+	return b.String()
+}
+
+func workloadTable(t *testing.T) string {
+	t.Helper()
+	s, where := ran(t, workloadsRun)
+	var b strings.Builder
+	b.WriteString("| workload | JSON, µs | gRPC, µs | ratio (95 %) | gRPC is |\n|---|---:|---:|---:|---|\n")
+	for _, w := range []string{"small", "small-1-caller", "small-50-callers", "mixed-50-callers", "structured-1kB", "structured-10kB",
+		"bytes-10kB", "stream", "cold-tls", "cold-4g"} {
+		a := answerTo(t, s, w, "grpcprotobuf")
+		fmt.Fprintf(&b, "| %s | %.0f | %.0f | %s | %s |\n", a.Does, a.BaseNs/1000, a.Paired()/1000, times(a), a.Verdict)
+	}
+	fmt.Fprintf(&b, "\n%s. [All workloads](%s/report.md).\n", where, workloadsRun)
+	return b.String()
+}
+
+func mainTable(t *testing.T) string {
+	t.Helper()
+	s, where := ran(t, stacksRun)
+	var b strings.Builder
+	b.WriteString("| stack | time to JSON's (95 %) | bytes sent + received | allocations |\n|---|---:|---:|---:|\n")
+	for i, stack := range stacks.Main() {
+		if i == 0 {
+			base := s.Answers[0].BaseFacts
+			fmt.Fprintf(&b, "| `%s` | 1 | %.0f + %.0f | %.0f |\n", s.Base, base.Sent, base.Received, base.Allocs)
+		}
+		if stack.Name != s.Base {
+			a := answerTo(t, s, "small", stack.Name)
+			fmt.Fprintf(&b, "| `%s` | %s | %.0f + %.0f | %.0f |\n", stack.Name, times(a), a.Facts.Sent, a.Facts.Received, a.Facts.Allocs)
+		}
+	}
+	format, version := answerTo(t, s, "small", "httpprotobuf"), answerTo(t, s, "small", "httpjson.h2c")
+	whole := answerTo(t, s, "small", "grpcprotobuf")
+	fmt.Fprintf(&b, `
+What gRPC's %.2f is made of: protobuf for JSON %.2f (`+"`httpprotobuf`"+`), net/http's HTTP/2 for its HTTP/1.1 %.2f
+(`+"`httpjson.h2c`"+`), grpc-go for net/http %.2f, which is the rest. %s.
+`, whole.Ratio, format.Ratio, version.Ratio, whole.Ratio/(format.Ratio*version.Ratio), where)
+	return b.String()
+}
+
+// costTable has every stack and variant.
+func costTable(t *testing.T) string {
+	t.Helper()
+	s, where := ran(t, stacksRun)
+	var b strings.Builder
+	fmt.Fprintf(&b, "A small call with GOMAXPROCS=1, compared with `%s`: %s. [The whole run](../%s/report.md).\n\n", s.Base, where, stacksRun)
+	b.WriteString("| stack | time to JSON's (95 %) | verdict | sent, B | received, B | allocations | allocated, B |\n|---|---:|---|---:|---:|---:|---:|\n")
+	for _, a := range s.Answers {
+		f := a.Facts
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %.0f | %.0f | %.0f | %.0f |\n", a.Stack, times(a), a.Verdict, f.Sent, f.Received, f.Allocs, f.AllocBytes)
+	}
+	return b.String()
+}
+
+// buildTable has a column for each build, compared with the base's.
+func buildTable(t *testing.T, dir string) string {
+	t.Helper()
+	s, where := ran(t, dir)
+	var b strings.Builder
+	head, line := "| workload | base, µs |", "|---|---:|"
+	for _, stack := range s.Stacks() {
+		head, line = head+" "+report.Label(stack)+" |", line+"---|"
+	}
+	b.WriteString(head + "\n" + line + "\n")
+	for _, first := range s.Of(s.Stacks()[0]) {
+		fmt.Fprintf(&b, "| %s | %.0f |", first.Does, first.BaseNs/1000)
+		for _, stack := range s.Stacks() {
+			a := answerTo(t, s, first.Workload, stack)
+			fmt.Fprintf(&b, " %s %s |", times(a), a.Verdict)
+		}
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "\nThe base is %s. %s. [The whole run](../%s/report.md).\n", report.Label(s.Base), where, dir)
+	return b.String()
+}
+
+// picture is that of the run.
+func picture(t *testing.T) string {
+	t.Helper()
+	s, _ := ran(t, workloadsRun)
+	var b strings.Builder
+	require.NoError(t, s.SVG(&b))
+	return b.String()
 }
 
 // failureTable is what a test of the codecs has seen.

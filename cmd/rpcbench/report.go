@@ -28,12 +28,12 @@ func reportCommand(stdout io.Writer) command {
 				if len(args) != 1 {
 					return wrong("report: name one folder of rpcbench run, or one file of go test -bench")
 				}
+				if info, err := os.Stat(args[0]); *out == "" && err == nil && !info.IsDir() {
+					return wrong("report: %s is a file: -out names the folder for the pages", args[0])
+				}
 				s, err := report.Read(args[0])
 				if err != nil {
 					return err
-				}
-				if *out == "" && filepath.Ext(args[0]) != "" {
-					return wrong("report: %s is a file: -out names the folder for the pages", args[0])
 				}
 				dir := cmp.Or(*out, args[0])
 				if err = os.MkdirAll(dir, 0o755); err == nil {

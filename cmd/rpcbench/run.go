@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -30,7 +31,7 @@ func runCommand(stdout, stderr io.Writer) command {
 		name: "run", args: " [stack[@build]...]", does: "Answer gRPC or JSON for a dozen workloads, in about ten minutes",
 		example: "rpcbench run -out mine",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
-			c := comparison{fewest: versus.Fewest, processes: 8, layouts: 8, time: 8 * time.Second, margin: 100 * versus.Margin, workloads: workload.All()}
+			c := comparison{fewest: 4, processes: 8, layouts: 8, time: 8 * time.Second, margin: 100 * versus.Margin, workloads: workload.All()}
 			f.StringVar(&c.base, "base", "", "`stack` that the others are compared with: httpjson, or the first if one names a build")
 			f.StringVar(&c.out, "out", "", "new `folder` for what is measured")
 			only := f.String("workloads", "", "`names`, separated by commas, of rpcbench list; all unless given")
@@ -38,7 +39,7 @@ func runCommand(stdout, stderr io.Writer) command {
 			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of everything, and of the layouts")
 			return func(ctx context.Context, args []string) error {
 				if *quick {
-					c.fewest, c.processes, c.layouts, c.time, c.workloads = 4, 4, 0, 2*time.Second, c.workloads[:workload.Quick]
+					c.processes, c.layouts, c.time, c.workloads = 4, 0, 2*time.Second, c.workloads[:workload.Quick]
 				}
 				if *only != "" {
 					c.workloads = nil
@@ -46,6 +47,9 @@ func runCommand(stdout, stderr io.Writer) command {
 						w, err := workload.Find(name)
 						if err != nil {
 							return wrongUse{err}
+						}
+						if slices.ContainsFunc(c.workloads, func(other workload.Workload) bool { return other.Name == name }) {
+							return wrong("run: %s is named twice: once is enough", name)
 						}
 						c.workloads = append(c.workloads, w)
 					}
@@ -68,12 +72,15 @@ func (c *comparison) answer(ctx context.Context, args []string, stdout, stderr i
 		return wrong("run: -out %s: it is there already: name another", c.out)
 	}
 	load := loadAverage()
+	if err := os.MkdirAll(filepath.Dir(c.out), 0o755); err != nil {
+		return fmt.Errorf("rpcbench: run: %w", err)
+	}
+	if err := os.Mkdir(c.out, 0o755); err != nil {
+		return fmt.Errorf("rpcbench: run: %w", err)
+	}
 	remove, err := c.link(ctx, progress(stderr))
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(c.out, 0o755); err != nil {
-		return errors.Join(err, remove())
+		return errors.Join(err, os.Remove(c.out))
 	}
 	file, err := os.Create(filepath.Join(c.out, "bench.txt"))
 	if err != nil {
@@ -84,18 +91,21 @@ func (c *comparison) answer(ctx context.Context, args []string, stdout, stderr i
 		err = errors.Join(err, c.look(ctx, groups))
 	}
 	s := c.summary(groups, load)
-	text, jsonErr := json.MarshalIndent(s, "", "\t")
-	err = errors.Join(err, file.Close(), jsonErr, os.WriteFile(filepath.Join(c.out, "summary.json"), append(text, '\n'), 0o644),
-		printSummary(stdout, s), remove())
-	if s, readErr := report.Read(c.out); readErr == nil { // else nothing was measured, which err says
-		err = errors.Join(err, s.Write(c.out))
+	if err != nil {
+		s.Warnings = append(s.Warnings, strings.TrimPrefix(err.Error(), "rpcbench: "))
 	}
-	return err
+	text, jsonErr := json.MarshalIndent(s, "", "\t")
+	err = errors.Join(err, file.Close(), jsonErr, os.WriteFile(filepath.Join(c.out, "summary.json"), append(text, '\n'), 0o644), remove())
+	if s.Measured() {
+		s, readErr := report.Read(c.out)
+		err = errors.Join(err, readErr, s.Write(c.out))
+	}
+	return errors.Join(err, printSummary(stdout, s)) // last: a broken pipe ends the program
 }
 
 // look counts what the calls of each group do beside taking time. Another build's calls would not be these.
 func (c *comparison) look(ctx context.Context, groups []*group) error {
-	bases := map[string]*workload.Facts{}
+	bases, failed := map[string]*workload.Facts{}, []error{}
 	for _, g := range groups {
 		if g.failed || build(g.arms[2]) != "" || build(c.base) != "" {
 			continue
@@ -108,8 +118,12 @@ func (c *comparison) look(ctx context.Context, groups []*group) error {
 			facts := bases[g.Name]
 			if i == 1 || facts == nil {
 				seen, err := g.Look(ctx, stack)
+				if ctx.Err() != nil {
+					return errInterrupted
+				}
 				if err != nil {
-					return fmt.Errorf("rpcbench: run: %s, %s: %w", stack.Name, g.Does, err)
+					failed = append(failed, fmt.Errorf("rpcbench: run: %s, %s: %w", stack.Name, g.Does, err))
+					break
 				}
 				facts = &seen
 			}
@@ -120,7 +134,7 @@ func (c *comparison) look(ctx context.Context, groups []*group) error {
 			}
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // minutely tells on a stream that is no terminal how long it will take, and once a minute how much is left.
@@ -152,8 +166,9 @@ func (c *comparison) benchmarkFormat(w io.Writer) keep {
 			for _, block := range r.Blocks {
 				ops += block[arm].Ops
 			}
+			row := func(stack string) string { return strings.ReplaceAll(stack, "/", ":") } // a slash would begin a key
 			if _, err := fmt.Fprintf(w, "BenchmarkRun/workload=%s/against=%s/stack=%s%s\t%d\t%.0f ns/op\t%.0f cpu-ns/op",
-				g.Name, g.arms[2], name, procs, ops, r.NsPerOp(arm), r.CPUNsPerOp(arm)); err != nil {
+				g.Name, row(g.arms[2]), row(name), procs, ops, r.NsPerOp(arm), r.CPUNsPerOp(arm)); err != nil {
 				return err
 			}
 			if i, err := r.Ratio(arm, 0, 0.5); err == nil {
@@ -171,7 +186,7 @@ func (c *comparison) summary(groups []*group, load float64) report.Summary {
 	s := report.Summary{Release: report.Release, Command: strings.Join(asTyped(), " "), Environment: environ.List(), Notes: c.notes,
 		Base: c.base, Seed: c.seed, Processes: c.processes, Layouts: c.layouts}
 	if share := load / float64(runtime.NumCPU()); share > 0.3 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("something else used %.0f %% of the machine at the start", 100*share))
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the machine was busy at the start: a load average of %.1f on %d cores", load, runtime.NumCPU()))
 	}
 	moved := 0
 	for _, g := range groups {
@@ -184,19 +199,19 @@ func (c *comparison) summary(groups []*group, load float64) report.Summary {
 		for _, record := range g.records {
 			a.Bases = append(a.Bases, math.Round(finite(record.NsPerOp(0))))
 		}
-		if i := r.arm.Ratio; i.Blocks >= c.fewest {
+		if i := r.arm.Ratio; min(i.Blocks, r.again.Ratio.Blocks) >= c.fewest {
 			a.Ratio, a.Lo, a.Hi, a.Floor = i.Median, i.Lo, i.Hi, r.again.Ratio.Floor()
 		}
 		if r.base.Moved > versus.Steady {
 			moved++
 		}
-		if g.Many() && g.Procs == 0 && runtime.NumCPU() > 1 && r.processes > 0 && a.BaseCPUNs < 1.15*a.BaseNs {
+		if g.Many() && g.Procs == 0 && runtime.NumCPU() > 1 && a.BaseCPUNs > 0 && a.BaseCPUNs < 1.15*a.BaseNs {
 			s.Warnings = append(s.Warnings, fmt.Sprintf("%s: only one core was to be had (CPU time is hardly more than wall time)", g.Name))
 		}
 		s.Answers = append(s.Answers, a)
 	}
 	if moved > 0 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("the machine was not quiet: the base moved by more than %.0f %% in %d of %d workloads, "+
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the machine was not quiet: the base moved by more than %.0f %% in %d of %d comparisons, "+
 			"where smaller differences than its movement are undecided", 100*versus.Steady, moved, len(groups)))
 	}
 	return s
@@ -221,19 +236,11 @@ func printSummary(w io.Writer, s report.Summary) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "workload\tGOMAXPROCS\t%s µs\tstack\tµs\tratio\t95 %% interval\tverdict\n", s.Base)
 	for _, a := range s.Answers {
-		if a.Processes == 0 {
-			fmt.Fprintf(t, "%s\t%d\t\t%s\t\t\t\tnot measured\n", a.Does, a.GOMAXPROCS, a.Stack)
-			continue
-		}
 		ratio, interval := "", ""
 		if a.Ratio > 0 {
 			ratio, interval = fmt.Sprintf("%.2f", a.Ratio), fmt.Sprintf("%.2f–%.2f", a.Lo, a.Hi)
 		}
-		verdict := string(a.Verdict)
-		if a.Processes < s.Processes {
-			verdict += fmt.Sprintf(", %d of %d processes", a.Processes, s.Processes)
-		}
-		fmt.Fprintf(t, "%s\t%d\t%.1f\t%s\t%.1f\t%s\t%s\t%s\n", a.Does, a.GOMAXPROCS, a.BaseNs/1000, a.Stack, a.Ns/1000, ratio, interval, verdict)
+		fmt.Fprintf(t, "%s\t%d\t%.1f\t%s\t%.1f\t%s\t%s\t%s\n", a.Does, a.GOMAXPROCS, a.BaseNs/1000, a.Stack, a.Paired()/1000, ratio, interval, a.Said(s.Processes))
 	}
 	for _, warning := range s.Warnings {
 		fmt.Fprintf(t, "\nWarning: %s.", warning)

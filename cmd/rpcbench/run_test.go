@@ -101,7 +101,7 @@ func TestSummary(t *testing.T) {
 		{"a quiet machine", group{Workload: small, records: records(4, 1000, 1000)}, 0, timing.Slower, 2, ""},
 		{"two processes of four", group{Workload: small, records: records(2, 1000, 1000)}, 0, timing.Undecided, 0, ""},
 		{"nothing", group{Workload: small}, 0, timing.Undecided, 0, ""},
-		{"something else runs", group{Workload: small, records: records(4, 1000, 1000)}, 1000, timing.Slower, 2, "something else used"},
+		{"something else runs", group{Workload: small, records: records(4, 1000, 1000)}, 1000, timing.Slower, 2, "the machine was busy at the start"},
 		{"a machine that moves", group{Workload: small, records: records(4, 1500, 1000)}, 0, timing.Slower, 2, "moved by more than 15 % in 1 of 1"},
 		{"a machine that moves more than stacks differ", group{Workload: small, records: records(4, 3000, 1000)}, 0, timing.Undecided, 2, "moved by"},
 		{"a second core that is not there", group{Workload: many, records: records(4, 1000, 1000)}, 0, timing.Slower, 2, "only one core was to be had"},

@@ -162,11 +162,11 @@ func (c *comparison) link(ctx context.Context, show show) (remove func() error, 
 	folder, err := builds.Open(ctx)
 	switch {
 	case named && err != nil:
-		return nil, fmt.Errorf("rpcbench: versus: no build can be made: %w", err)
+		return nil, fmt.Errorf("rpcbench: no build can be made: %w", err)
 	case err != nil:
 		c.notes = append(c.notes, "the intervals are of this build, not of its source: "+err.Error())
 	case c.layouts == 0 && !named:
-		c.notes = append(c.notes, "the intervals are of this build, not of its source: -layouts 0")
+		c.notes = append(c.notes, "the intervals are of this build, not of its source: no layouts were linked")
 		err = folder.Remove()
 	}
 	if len(c.notes) > 0 {

@@ -53,7 +53,7 @@ type Summary struct {
 type Answer struct {
 	Workload   string         `json:"workload"`
 	Does       string         `json:"does"`
-	Bytes      int            `json:"bytes,omitempty"` // of payload, where workloads differ in it alone
+	Bytes      *int           `json:"bytes,omitempty"` // of payload, of workloads that differ in nothing else
 	GOMAXPROCS int            `json:"gomaxprocs"`
 	Stack      string         `json:"stack"`
 	Processes  int            `json:"processes"`
@@ -73,15 +73,37 @@ type Answer struct {
 	Facts     *workload.Facts `json:"facts,omitempty"`
 }
 
-// Micro is by how many microseconds a call of the stack takes longer.
+// Micro is by how many microseconds a call of the stack takes longer, by the ratio.
 func (a Answer) Micro() float64 { return a.BaseNs * (a.Ratio - 1) / 1000 }
 
-// NoiseFloor is what a difference has to exceed: see versus.Verdict.
-func (a Answer) NoiseFloor() float64 {
-	if a.Moved > versus.Steady {
-		return max(a.Floor, a.Moved)
+// Paired is the stack's time by the base's and the ratio. Ns, its own mean, has the noise that pairs don't have.
+func (a Answer) Paired() float64 { return cmp.Or(a.BaseNs*a.Ratio, a.Ns) }
+
+// NoiseFloor is what a difference has to exceed.
+func (a Answer) NoiseFloor() float64 { return versus.NoiseFloor(a.Floor, a.Moved) }
+
+// Said is the verdict, and how much was measured where that is not all.
+func (a Answer) Said(processes int) string {
+	switch {
+	case a.Processes == 0:
+		return "not measured"
+	case a.Processes < processes:
+		return fmt.Sprintf("%s, %d of %d processes", a.Verdict, a.Processes, processes)
 	}
-	return a.Floor
+	return string(a.Verdict)
+}
+
+// Why tells what an undecided answer lacks.
+func (a Answer) Why() string {
+	switch {
+	case a.Ratio == 0:
+		return "too few processes have measured"
+	case a.Moved > versus.Steady:
+		return fmt.Sprintf("the base moved by %s meanwhile", percent(a.Moved))
+	case a.Floor > versus.Margin:
+		return fmt.Sprintf("the noise floor is %s", percent(a.Floor))
+	}
+	return "the interval is too wide"
 }
 
 // Label is how sentences call a stack. Of the build of a stack it keeps what follows the last slash.
@@ -94,7 +116,10 @@ func Label(stack string) string {
 		name = "JSON"
 	}
 	if build != "" {
-		name += " with " + path.Base(build)
+		if build = path.Base(build); len(build) > 24 {
+			build = build[:23] + "…"
+		}
+		name += " with " + build
 	}
 	return name
 }
@@ -124,7 +149,12 @@ func (s Summary) Sentences() (all []string) {
 			continue
 		}
 		counts := map[timing.Verdict][]string{}
+		measured := 0
 		for _, a := range s.Of(stack) {
+			if a.Processes == 0 {
+				continue
+			}
+			measured++
 			counts[a.Verdict] = append(counts[a.Verdict], a.Does)
 			if a.Workload != workload.Small || a.Ratio == 0 {
 				continue
@@ -134,62 +164,53 @@ func (s Summary) Sentences() (all []string) {
 				more = "less"
 			}
 			micro := math.Abs(a.Micro())
-			all = append(all, fmt.Sprintf("A small call of %s takes %s times the CPU time of one of %s (%s–%s): %.1f µs %s.",
+			all = append(all, fmt.Sprintf("On one core a small call of %s takes %s times as long as one of %s (%s–%s): %.1f µs %s.",
 				Label(stack), number(a.Ratio), Label(s.Base), number(a.Lo), number(a.Hi), micro, more))
 			if a.Verdict == timing.Undecided {
-				all = append(all, "The machine was too noisy to tell that difference from none.")
-			} else {
-				all = append(all, fmt.Sprintf("Of a request that takes 0.1, 1 or 10 ms, the difference is %s, %s or %s.",
-					percent(micro/100), percent(micro/1000), percent(micro/10000)))
+				all = append(all, "That difference is undecided: "+a.Why()+".")
 			}
+			all = append(all, fmt.Sprintf("Of a request that takes 0.1, 1 or 10 ms, the difference is %s, %s or %s.",
+				percent(micro/100), percent(micro/1000), percent(micro/10000)))
 		}
 		for _, v := range []timing.Verdict{timing.Faster, timing.Slower, timing.Equal, timing.Undecided} {
 			if does := counts[v]; len(does) > 0 {
-				all = append(all, fmt.Sprintf("%s is %s in %d of %d workloads: %s.", Label(stack), v, len(does), len(s.Of(stack)), strings.Join(does, "; ")))
+				all = append(all, fmt.Sprintf("%s is %s in %d of %d workloads: %s.", Label(stack), v, len(does), measured, strings.Join(does, "; ")))
 			}
 		}
 	}
 	return all
 }
 
-// Crossing is a size at which the answer flips.
+// Crossing is a size at which the answer flips, with the limits of its interval.
 type Crossing struct {
-	Stack, From, To string
-	At, Lo, Hi      float64 // bytes; an end is 0 or infinite if the interval's curve does not cross
+	Stack, Below, Above, From, To string
+	At, Lo, Hi                    float64 // bytes
 }
 
-// Crossings finds where the ratio of a stack crosses 1 between two payloads of bytes. Between two measured sizes the
-// logarithm of the ratio is taken as linear in the logarithm of the size. The crossing's interval is between the
-// crossings of the ratio's two limits.
+// Crossings finds where a stack gets faster or slower than the base between two payloads that are both decided. The
+// difference in time is taken as linear in the bytes between them, and so are the limits of the difference.
 func (s Summary) Crossings() (all []Crossing) {
 	for _, stack := range s.Stacks() {
-		series := slices.DeleteFunc(s.Of(stack), func(a Answer) bool { return a.Bytes == 0 || a.Ratio == 0 })
-		slices.SortFunc(series, func(a, b Answer) int { return cmp.Compare(a.Bytes, b.Bytes) })
+		series := slices.DeleteFunc(s.Of(stack), func(a Answer) bool {
+			return a.Bytes == nil || a.Verdict != timing.Faster && a.Verdict != timing.Slower
+		})
+		slices.SortFunc(series, func(a, b Answer) int { return cmp.Compare(*a.Bytes, *b.Bytes) })
 		for i := 1; i < len(series); i++ {
 			a, b := series[i-1], series[i]
-			if (a.Ratio > 1) == (b.Ratio > 1) {
+			if a.Verdict == b.Verdict {
 				continue
 			}
-			at := func(limit func(Answer) float64) float64 { return crossing(series, limit) }
-			c := Crossing{Stack: Label(stack), From: a.Does, To: b.Does, At: crossing(series[i-1:i+1], func(a Answer) float64 { return a.Ratio }),
-				Lo: at(func(a Answer) float64 { return a.Lo }), Hi: at(func(a Answer) float64 { return a.Hi })}
-			c.Lo, c.Hi = min(c.Lo, c.Hi), max(c.Lo, c.Hi)
-			all = append(all, c)
+			at := func(ratioA, ratioB float64) float64 {
+				x0, x1 := float64(*a.Bytes), float64(*b.Bytes)
+				y0, y1 := a.BaseNs*(ratioA-1), b.BaseNs*(ratioB-1)
+				return x0 + (x1-x0)*y0/(y0-y1)
+			}
+			lo, hi := at(a.Lo, b.Lo), at(a.Hi, b.Hi)
+			all = append(all, Crossing{Stack: Label(stack), Below: string(a.Verdict), Above: string(b.Verdict), From: a.Does, To: b.Does,
+				At: at(a.Ratio, b.Ratio), Lo: min(lo, hi), Hi: max(lo, hi)})
 		}
 	}
 	return all
-}
-
-// crossing is where the first two neighbours on either side of 1 are joined at 1; infinite if there are none.
-func crossing(series []Answer, limit func(Answer) float64) float64 {
-	for i := 1; i < len(series); i++ {
-		x0, x1 := math.Log(float64(series[i-1].Bytes)), math.Log(float64(series[i].Bytes))
-		y0, y1 := math.Log(limit(series[i-1])), math.Log(limit(series[i]))
-		if (y0 > 0) != (y1 > 0) {
-			return math.Exp(x0 + (x1-x0)*y0/(y0-y1))
-		}
-	}
-	return math.Inf(1)
 }
 
 // Read reads what a run left in a folder, or the output of go test -bench in a file.
@@ -198,82 +219,111 @@ func Read(from string) (s Summary, err error) {
 	if err != nil {
 		return s, fmt.Errorf("rpcbench: report: %w", err)
 	}
-	bench := from
-	if info.IsDir() {
-		data, err := os.ReadFile(filepath.Join(from, "summary.json"))
-		if errors.Is(err, fs.ErrNotExist) {
-			return s, fmt.Errorf("rpcbench: report: %s has no summary.json: name a folder that rpcbench run made", from)
-		}
-		if err == nil {
-			err = json.Unmarshal(data, &s)
-		}
-		switch {
-		case err != nil:
-			return s, fmt.Errorf("rpcbench: report: %s: summary.json is no summary of a run: %w", from, err)
-		case s.Release != Release:
-			return s, fmt.Errorf("rpcbench: report: %s was made by another release of rpcbench (%d, this one reads %d): make the report with that one",
-				from, s.Release, Release)
-		case len(s.Answers) == 0:
-			return s, fmt.Errorf("rpcbench: report: %s has no answers: nothing was measured", from)
-		}
-		bench = filepath.Join(from, "bench.txt")
-	}
-	raw, err := os.ReadFile(bench)
-	if err != nil {
-		return s, fmt.Errorf("rpcbench: report: %w", err)
-	}
-	const most = 64 << 20
-	if len(raw) > most {
-		return s, fmt.Errorf("rpcbench: report: %s has %d MB: a page takes %d at most", bench, len(raw)>>20, most>>20)
-	}
-	s.Raw = string(raw)
 	if !info.IsDir() {
-		err = s.rows(from, raw)
+		if s.Raw, err = readFile(from); err == nil {
+			err = s.rows(from)
+		}
+		return s, err
 	}
+	data, err := readFile(filepath.Join(from, "summary.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, fmt.Errorf("rpcbench: report: %s has no summary.json: name a folder that rpcbench run made", from)
+	}
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal([]byte(data), &s); err != nil {
+		return s, fmt.Errorf("rpcbench: report: %s: summary.json is no summary of a run: %w", from, err)
+	}
+	if s.Release != Release {
+		return s, fmt.Errorf("rpcbench: report: %s was made by another release of rpcbench (%d, this one reads %d): make the report with that one",
+			from, s.Release, Release)
+	}
+	if !s.Measured() {
+		return s, fmt.Errorf("rpcbench: report: %s has no answers: nothing was measured", from)
+	}
+	for _, a := range s.Answers {
+		if a.Ratio != 0 && !sound(a.Ratio, a.Lo, a.Hi) {
+			return s, fmt.Errorf("rpcbench: report: %s: %s of %s has the ratio %v (%v–%v), which is none", from, a.Workload, a.Stack, a.Ratio, a.Lo, a.Hi)
+		}
+	}
+	s.Raw, err = readFile(filepath.Join(from, "bench.txt"))
 	return s, err
 }
 
+// Measured tells whether any process has measured anything.
+func (s Summary) Measured() bool {
+	return slices.ContainsFunc(s.Answers, func(a Answer) bool { return a.Processes > 0 })
+}
+
+// Counted tells whether there are facts.
+func (s Summary) Counted() bool {
+	return slices.ContainsFunc(s.Answers, func(a Answer) bool { return a.Facts != nil })
+}
+
+// sound tells a ratio with an interval from other numbers.
+func sound(ratio, lo, hi float64) bool {
+	return 0 < lo && lo <= ratio && ratio <= hi && !math.IsInf(hi, 1)
+}
+
+// readFile reads a file that a page can hold.
+func readFile(name string) (string, error) {
+	const most = 64 << 20
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("rpcbench: report: %w", err)
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("rpcbench: report: %s is no file", name)
+	case info.Size() > most:
+		return "", fmt.Errorf("rpcbench: report: %s has %d MB: a page takes %d at most", name, info.Size()>>20, most>>20)
+	}
+	data, err := os.ReadFile(name)
+	return string(data), err
+}
+
 // rows makes answers of benchmark output: of the rows that have a ratio with an interval.
-func (s *Summary) rows(from string, raw []byte) error {
-	s.Command, s.Base = "go test -bench", "httpjson"
-	for reader := benchfmt.NewReader(bytes.NewReader(raw), from); reader.Scan(); {
+func (s *Summary) rows(from string) error {
+	s.Command, s.Base, s.Processes = "go test -bench", "the base", 1
+	for reader := benchfmt.NewReader(strings.NewReader(s.Raw), from); reader.Scan(); {
 		r, ok := reader.Result().(*benchfmt.Result)
 		if !ok {
 			continue
 		}
-		ratio, ok := r.Value("base-ratio")
-		lo, hasLo := r.Value("base-ratio-lo")
-		hi, hasHi := r.Value("base-ratio-hi")
+		value := func(unit string) float64 {
+			v, _ := r.Value(unit)
+			return v
+		}
 		_, parts := r.Name.Parts()
-		if _, isBase := r.Value("aa-ratio"); isBase {
+		if value("aa-ratio") > 0 {
 			s.Base = named(parts)
 		}
-		if !ok || !hasLo || !hasHi || len(parts) == 0 {
+		a := Answer{Stack: named(parts), Ratio: value("base-ratio"), Lo: value("base-ratio-lo"), Hi: value("base-ratio-hi"),
+			Ns: 1e9 * value("sec/op"), Floor: value("noise-floor-%") / 100, Moved: value("base-moved-%") / 100,
+			Processes: max(1, int(value("processes"))), GOMAXPROCS: 1}
+		if a.Stack == "" || !sound(a.Ratio, a.Lo, a.Hi) {
 			continue
 		}
-		a := Answer{Does: "a small message", Stack: named(parts), Processes: 1, Ratio: ratio, Lo: lo, Hi: hi, GOMAXPROCS: 1}
+		a.BaseNs = a.Ns / a.Ratio
 		if last := string(parts[len(parts)-1]); last[0] == '-' {
 			a.GOMAXPROCS, _ = strconv.Atoi(last[1:])
 		}
-		for _, other := range s.Answers {
-			if other.Stack == a.Stack && other.GOMAXPROCS == a.GOMAXPROCS {
-				a.Does = fmt.Sprintf("a small message, repeat %d", len(s.Of(a.Stack))+1)
-			}
+		a.Does = fmt.Sprintf("a small message, GOMAXPROCS=%d", a.GOMAXPROCS)
+		like := func(other Answer) bool { return other.Stack == a.Stack && other.GOMAXPROCS == a.GOMAXPROCS }
+		if n := len(s.Answers) - len(slices.DeleteFunc(slices.Clone(s.Answers), like)); n > 0 {
+			a.Does += fmt.Sprintf(", repeat %d", n+1)
 		}
-		if ns, ok := r.Value("sec/op"); ok {
-			a.Ns = ns * 1e9
-			a.BaseNs = a.Ns / ratio
-		}
-		percent, _ := r.Value("noise-floor-%")
-		a.Floor = percent / 100
-		a.Verdict = timing.Interval{Median: ratio, Lo: lo, Hi: hi}.Verdict(a.Floor, versus.Margin)
+		a.Verdict = timing.Interval{Median: a.Ratio, Lo: a.Lo, Hi: a.Hi}.Verdict(a.NoiseFloor(), versus.Margin)
+		s.Processes = max(s.Processes, a.Processes)
 		s.Answers = append(s.Answers, a)
 	}
 	if len(s.Answers) == 0 {
 		return fmt.Errorf("rpcbench: report: %s has no row with a ratio and its interval: name output of go test -bench Versus, or a folder of rpcbench run", from)
 	}
-	s.Processes = 1
-	s.Warnings = []string{"each ratio is of one process of one build: rpcbench run measures several", "rows without a ratio are in the raw data only"}
+	if s.Processes == 1 {
+		s.Warnings = append(s.Warnings, "each ratio is of one process of one build: rpcbench run measures several")
+	}
+	s.Warnings = append(s.Warnings, "the intervals of go test -bench Versus hold together at 95 %, and rows without a ratio are in the raw data only")
 	return nil
 }
 
@@ -287,26 +337,23 @@ func named(parts [][]byte) string {
 	return ""
 }
 
-// Write makes report.html, report.md and answer.svg in dir. It overwrites none.
+// Write makes report.html, report.md and answer.svg in dir, or none if one of them is there.
 func (s Summary) Write(dir string) error {
-	for _, f := range []struct {
-		name string
-		to   func(io.Writer) error
-	}{{"report.html", s.HTML}, {"report.md", s.Markdown}, {"answer.svg", s.SVG}} {
+	pages := map[string]func(io.Writer) error{"report.html": s.HTML, "report.md": s.Markdown, "answer.svg": s.SVG}
+	made := map[string][]byte{}
+	for name, to := range pages {
 		var page bytes.Buffer
-		if err := f.to(&page); err != nil {
+		if err := to(&page); err != nil {
 			return err
 		}
-		file, err := os.OpenFile(filepath.Join(dir, f.name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("rpcbench: report: %s is there already: delete it, or name another folder with -out", filepath.Join(dir, f.name))
+		made[filepath.Join(dir, name)] = page.Bytes()
+		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("rpcbench: report: %s is there already: delete it, or name another folder with -out", filepath.Join(dir, name))
 		}
-		if err != nil {
+	}
+	for name, page := range made {
+		if err := os.WriteFile(name, page, 0o644); err != nil {
 			return fmt.Errorf("rpcbench: report: %w", err)
-		}
-		_, err = file.Write(page.Bytes())
-		if err = errors.Join(err, file.Close()); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -317,7 +364,7 @@ var files embed.FS
 
 func functions() map[string]any {
 	return map[string]any{"label": Label, "number": number, "percent": percent, "micro": micro, "size": size, "signed": signed,
-		"points": points, "join": strings.Join}
+		"points": points, "join": strings.Join, "cell": cell}
 }
 
 // HTML writes a page that needs nothing else.
@@ -351,9 +398,14 @@ func number(ratio float64) string {
 	return fmt.Sprintf("%.2f", ratio)
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.2g %%", 100*share) }
+func percent(share float64) string {
+	if share >= 0.1 {
+		return fmt.Sprintf("%.0f %%", 100*share)
+	}
+	return fmt.Sprintf("%.2g %%", 100*share)
+}
 
-func signed(micro float64) string { return fmt.Sprintf("%+.1f", micro) }
+func signed(micro float64) string { return fmt.Sprintf("%+.*f", digits(micro), micro) }
 
 // micro takes nanoseconds, or a duration.
 func micro(ns any) string {
@@ -367,13 +419,24 @@ func micro(ns any) string {
 	if us == 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%.1f", us)
+	return fmt.Sprintf("%.*f", digits(us), us)
+}
+
+// digits are those after the point of microseconds.
+func digits(us float64) int {
+	if math.Abs(us) < 1000 {
+		return 1
+	}
+	return 0
+}
+
+// cell is text for a cell of a table in Markdown.
+func cell(text string) string {
+	return strings.NewReplacer("|", "\\|", "<", "&lt;", "\n", " ").Replace(text)
 }
 
 func size(bytes float64) string {
 	switch {
-	case bytes <= 0 || math.IsInf(bytes, 0):
-		return "?"
 	case bytes < 1000:
 		return fmt.Sprintf("%.0f B", bytes)
 	}

@@ -86,11 +86,15 @@ func Verdict(base, again, arm Figures, margin float64, fewest int) timing.Verdic
 	if min(again.Ratio.Blocks, arm.Ratio.Blocks) < fewest {
 		return timing.Undecided
 	}
-	floor := again.Ratio.Floor()
-	if base.Moved > Steady {
-		floor = max(floor, base.Moved)
+	return arm.Ratio.Verdict(NoiseFloor(again.Ratio.Floor(), base.Moved), margin)
+}
+
+// NoiseFloor is the floor of the base's copy, or the movement of the base where that counts.
+func NoiseFloor(floor, moved float64) float64 {
+	if moved > Steady {
+		return max(floor, moved)
 	}
-	return arm.Ratio.Verdict(floor, margin)
+	return floor
 }
 
 // Interval is that of the mean log-ratio of processes, as ratios. The processes are given in the order in which they

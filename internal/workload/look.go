@@ -26,13 +26,15 @@ type Facts struct {
 	P50         time.Duration `json:"p50,omitempty"` // percentiles are absent with fewer than ten calls beyond them
 	P95         time.Duration `json:"p95,omitempty"`
 	P99         time.Duration `json:"p99,omitempty"`
-	Connections int64         `json:"connections"` // that the server accepted
+	Connections int64         `json:"connections"` // that the calls used
 	Seen        string        `json:"seen"`        // protocol and content type on the wire
 }
 
+const hang = 30 * time.Second // after which the fixture is closed, so that a call fails
+
 // Look makes calls of a stack at the workload, a thousand or as many as two seconds allow, and counts.
 func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err error) {
-	const most, longest, hang = 1000, 2 * time.Second, 30 * time.Second
+	const most, longest = 1000, 2 * time.Second
 	procs := w.Procs
 	if procs == 0 {
 		procs = runtime.NumCPU()
@@ -42,9 +44,9 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err 
 		return f, err
 	}
 	var mu sync.Mutex
-	var bytes relay.Counter
+	var wired relay.Counter
 	latencies := latency.New()
-	w.wrap = bytes.Wrap
+	w.wrap = wired.Wrap
 	w.observe = func(call rpcbench.Call) rpcbench.Call {
 		return func(ctx context.Context) error {
 			began := time.Now()
@@ -61,7 +63,7 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err 
 		return f, err
 	}
 	defer func() { err = errors.Join(err, o.Close()) }()
-	hung := time.AfterFunc(hang, func() { _ = o.Fixture.Close() }) // so that a call which hangs fails
+	hung := time.AfterFunc(hang, func() { _ = o.Fixture.Close() })
 	defer hung.Stop()
 	for range o.Warm {
 		if err := o.Op(); err != nil {
@@ -69,7 +71,11 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err 
 		}
 	}
 	*latencies = *latency.New()
-	sent, received := bytes.Sent.Load(), bytes.Received.Load()
+	accepted := int64(0)
+	if w.cold { // then only those of the calls count
+		accepted = o.Fixture.Accepted()
+	}
+	sent, received := wired.Sent.Load(), wired.Received.Load()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for began := time.Now(); latencies.Count() < most && time.Since(began) < longest && ctx.Err() == nil; {
@@ -81,9 +87,9 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err 
 	if err := ctx.Err(); err != nil {
 		return f, err
 	}
-	f.Calls, f.Connections = latencies.Count(), o.Fixture.Accepted()
+	f.Calls, f.Connections = latencies.Count(), o.Fixture.Accepted()-accepted
 	n := float64(f.Calls)
-	f.Sent, f.Received = float64(bytes.Sent.Load()-sent)/n, float64(bytes.Received.Load()-received)/n
+	f.Sent, f.Received = float64(wired.Sent.Load()-sent)/n, float64(wired.Received.Load()-received)/n
 	f.Allocs, f.AllocBytes = float64(after.Mallocs-before.Mallocs)/n, float64(after.TotalAlloc-before.TotalAlloc)/n
 	f.P50, _ = latencies.Quantile(0.5)
 	f.P95, _ = latencies.Quantile(0.95)
@@ -99,6 +105,7 @@ func (w Workload) seen(ctx context.Context, stack rpcbench.Stack) (string, error
 	if err != nil {
 		return "", err
 	}
+	defer time.AfterFunc(hang, func() { _ = o.Fixture.Close() }).Stop()
 	if err := errors.Join(o.Op(), o.Close()); err != nil {
 		return "", err
 	}

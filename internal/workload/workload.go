@@ -25,7 +25,7 @@ type Workload struct {
 	Name  string
 	Does  string // for people
 	Procs int    // GOMAXPROCS that the question needs: 1 for CPU work, 0 for all cores
-	Bytes int    // of the message, of workloads that differ in nothing else
+	Bytes *int   // of payload, of workloads that differ in nothing else
 
 	config  rpcbench.Config
 	callers int  // 0 is one, on one connection
@@ -74,9 +74,9 @@ const Quick = 6
 func All() []Workload {
 	many := rpcbench.Config{Conns: 20}
 	return []Workload{
-		{Name: Small, Does: "a small message, CPU work", Procs: 1, Bytes: 35, prepare: User(0)},
+		{Name: Small, Does: "a small message, CPU work", Procs: 1, Bytes: bytes(0), prepare: User(0)},
 		{Name: "mixed-50-callers", Does: "mixed fields, 50 callers", config: many, callers: 50, prepare: Echo(message.Complex())},
-		{Name: "bytes-10kB", Does: "10 kB of bytes", Procs: 1, Bytes: 10_000, prepare: User(10_000)},
+		{Name: "bytes-10kB", Does: "10 kB of bytes", Procs: 1, Bytes: bytes(10_000), prepare: User(10_000)},
 		{Name: "structured-1kB", Does: "1 kB of structured data", Procs: 1, prepare: Echo(structured(structured1kB))},
 		{Name: "cold-tls", Does: "a new TLS connection and one call", Procs: 1, config: rpcbench.Config{TLS: true}, cold: true, prepare: Cold()},
 		{Name: "small-1-caller", Does: "a small message, one caller waits", prepare: User(0)},
@@ -84,9 +84,9 @@ func All() []Workload {
 		{Name: "small-50-callers", Does: "a small message, 50 callers", config: many, callers: 50, prepare: User(0)},
 		{Name: "mixed", Does: "mixed fields, CPU work", Procs: 1, prepare: Echo(message.Complex())},
 		{Name: "structured-10kB", Does: "10 kB of structured data", Procs: 1, prepare: Echo(structured(structured10kB))},
-		{Name: "bytes-1kB", Does: "1 kB of bytes", Procs: 1, Bytes: 1000, prepare: User(1000)},
-		{Name: "bytes-100kB", Does: "100 kB of bytes", Procs: 1, Bytes: 100_000, prepare: User(100_000)},
-		{Name: "stream", Does: "a streamed message (JSON: a call)", Procs: 1, prepare: streamOrCall()},
+		{Name: "bytes-1kB", Does: "1 kB of bytes", Procs: 1, Bytes: bytes(1000), prepare: User(1000)},
+		{Name: "bytes-100kB", Does: "100 kB of bytes", Procs: 1, Bytes: bytes(100_000), prepare: User(100_000)},
+		{Name: "stream", Does: "a message on a stream, or a call", Procs: 1, prepare: streamOrCall()},
 		{Name: "cold", Does: "a new connection and one call", Procs: 1, cold: true, prepare: Cold()},
 		{Name: "cold-4g", Does: "the first call over 4G", cold: true, link: "4g", prepare: Cold()},
 		{Name: "headers", Does: "a small message with long headers", Procs: 1,
@@ -104,6 +104,8 @@ func Find(name string) (Workload, error) {
 	}
 	return all[i], nil
 }
+
+func bytes(n int) *int { return &n }
 
 const structured1kB, structured10kB = 44, 480 // repeated messages
 
