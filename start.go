@@ -196,7 +196,7 @@ func (f *Fixture) connect() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the server accepted %d connections and the client dialled %d, %d are declared",
+	return fmt.Errorf("the server accepted %d connections and the client dialled %d with ClientConfig.DialContext, %d are declared",
 		f.Accepted(), f.dialled.Load(), declared)
 }
 

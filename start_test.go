@@ -162,7 +162,7 @@ func TestStartFails(t *testing.T) {
 				return dial(config)
 			}
 			return stack
-		}(), rpcbench.Config{Conns: 2}, "connect: the server accepted 1 connections and the client dialled 1, 2 are declared"},
+		}(), rpcbench.Config{Conns: 2}, "connect: the server accepted 1 connections and the client dialled 1 with ClientConfig.DialContext, 2 are declared"},
 		{"more connections than declared", mine(func(s *rpcbench.Stack) {
 			dial := s.Dial
 			s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
@@ -181,7 +181,7 @@ func TestStartFails(t *testing.T) {
 					close: func() error { return errors.Join(one.Close(), two.Close()) },
 				}, err
 			}
-		}), rpcbench.Config{}, "connect: the server accepted 2 connections and the client dialled 2, 1 are declared"},
+		}), rpcbench.Config{}, "connect: the server accepted 2 connections and the client dialled 2 with ClientConfig.DialContext, 1 are declared"},
 		{"a server elsewhere, and an address to listen on", httpjson.New(), rpcbench.Config{Server: "127.0.0.1:http", Addr: taken.Addr().String()},
 			"server elsewhere: the Addr, WrapServer and timeouts of Config are for a server in this process"},
 		{"a server elsewhere over TLS without its certificate", httpjson.New(), rpcbench.Config{Server: taken.Addr().String(), TLS: true}, "certificate: x509: "},

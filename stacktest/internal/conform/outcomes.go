@@ -26,7 +26,7 @@ import (
 func declared(s Subject) {
 	t := s.Stack.Traits
 	failIf(!regexp.MustCompile(`^[a-z0-9]+(\.[a-z0-9]+)*$`).MatchString(s.Stack.Name),
-		"the name %q is not made of [a-z0-9.]: benchmark tools could not read its rows", s.Stack.Name)
+		"the name %q is not made of [a-z0-9], with single dots between: benchmark tools could not read its rows", s.Stack.Name)
 	failIf(s.Stack.Protocol == "" || s.Stack.Server == nil || s.Stack.Dial == nil,
 		"a stack needs a Protocol, a Server and a Dial")
 	failIf(t.Codec == "", "Traits.Codec must name the import path of the library that encodes and decodes")
@@ -166,7 +166,7 @@ func (f *session) endsAs(forms []string, reason string, u rpcbench.User, code rp
 		failIf(got != broken, "%s: got the violations %s, want %s", what, got, broken)
 		failIf(len(sent) == 0, "%s: the client refused the user and sent nothing; the server must validate", what)
 		_, err = f.both(corpus.Sample(1, 0))
-		must(err, "%s: the call after it", what)
+		must(err, "%s: the call after it, on a connection that an error reply must leave open", what)
 		more := f.Accepted() - accepted
 		failIf(code == rpcbench.Invalid && more != 0,
 			"%s: the call after it took %d new connections: an error reply must leave the connection open%w",
@@ -274,7 +274,9 @@ func (f *session) interrupted(code rpcbench.Code, form string) {
 	failIf(ctx.Err() != nil && !errors.Is(err, ctx.Err()), "errors.Is(err, %v) does not hold: %w", ctx.Err(), err)
 	if code != rpcbench.Unavailable && form != onStream {
 		f.gate.Release()
-		_, _, err := f.record(context.Background(), call)
+		_, _, err := f.record(context.Background(), f.create(corpus.Sample(2, 0))) // whose reply is not the interrupted call's
+		must(err, "the call after one that ended as %q, of another user", code)
+		_, _, err = f.record(context.Background(), call)
 		must(err, "the %s after one that ended as %q", form, code)
 	}
 }
