@@ -189,7 +189,7 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 	t.Run("elsewhere", func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		_, _, err := typed(t, "versus", "httpjson@HEAD", "httpjson")
-		require.EqualError(t, err, "rpcbench: versus: no build can be made: the working directory is not in a clone of github.com/rpcbench/rpcbench")
+		require.EqualError(t, err, "rpcbench: no build can be made: the working directory is not in a clone of github.com/rpcbench/rpcbench")
 		left, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "rpcbench-*"))
 		require.NoError(t, err)
 		require.Empty(t, left)
@@ -197,7 +197,7 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 	t.Run("without a go command", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
 		_, _, err := typed(t, "versus", "httpjson@HEAD", "httpjson")
-		require.EqualError(t, err, "rpcbench: versus: no build can be made: there is no go command")
+		require.EqualError(t, err, "rpcbench: no build can be made: there is no go command")
 	})
 	t.Run("interrupted", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

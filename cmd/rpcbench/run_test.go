@@ -49,7 +49,7 @@ func TestRun(t *testing.T) {
 	_, _, err = typed(t, "report", dir)
 	require.ErrorContains(t, err, "report.html is there already")
 	_, _, err = typed(t, "report", filepath.Join(dir, "bench.txt"))
-	require.ErrorContains(t, err, "has no row with a ratio")
+	require.ErrorContains(t, err, "is a file: -out names the folder for the pages")
 
 	file, err := os.Open(filepath.Join(dir, "bench.txt"))
 	require.NoError(t, err)

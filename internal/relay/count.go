@@ -15,10 +15,10 @@ type Listener struct {
 func (l *Listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err == nil {
-		l.Accepted.Add(1)
 		if l.Wrap != nil {
 			c = l.Wrap(c)
 		}
+		l.Accepted.Add(1) // who sees the number finds the connection wrapped
 	}
 	return c, err
 }

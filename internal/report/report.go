@@ -339,20 +339,19 @@ func named(parts [][]byte) string {
 
 // Write makes report.html, report.md and answer.svg in dir, or none if one of them is there.
 func (s Summary) Write(dir string) error {
-	pages := map[string]func(io.Writer) error{"report.html": s.HTML, "report.md": s.Markdown, "answer.svg": s.SVG}
-	made := map[string][]byte{}
-	for name, to := range pages {
-		var page bytes.Buffer
-		if err := to(&page); err != nil {
+	names := []string{"report.html", "report.md", "answer.svg"}
+	made := make([]bytes.Buffer, len(names))
+	for i, to := range []func(io.Writer) error{s.HTML, s.Markdown, s.SVG} {
+		names[i] = filepath.Join(dir, names[i])
+		if err := to(&made[i]); err != nil {
 			return err
 		}
-		made[filepath.Join(dir, name)] = page.Bytes()
-		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("rpcbench: report: %s is there already: delete it, or name another folder with -out", filepath.Join(dir, name))
+		if _, err := os.Lstat(names[i]); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("rpcbench: report: %s is there already: delete it, or name another folder with -out", names[i])
 		}
 	}
-	for name, page := range made {
-		if err := os.WriteFile(name, page, 0o644); err != nil {
+	for i, name := range names {
+		if err := os.WriteFile(name, made[i].Bytes(), 0o644); err != nil {
 			return fmt.Errorf("rpcbench: report: %w", err)
 		}
 	}

@@ -54,7 +54,7 @@ func TestWorkloads(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	_, err := Find("smal")
-	require.EqualError(t, err, `rpcbench: unknown workload "smal"`)
+	require.EqualError(t, err, `rpcbench: unknown workload "smal": rpcbench list names them`)
 }
 
 func TestStacksThatCannotEcho(t *testing.T) {
