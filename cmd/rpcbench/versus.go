@@ -239,7 +239,7 @@ func (c *comparison) print(w io.Writer, groups []*group) error {
 		versus.Procs(c.procs), c.processes, c.layouts, c.time, c.seed, versus.Slice)
 	notes := append(slices.Clone(c.notes), coverage(c.procs))
 	if c.layouts > 0 {
-		notes = append(notes, "intervals over layouts have not been calibrated yet")
+		notes = append(notes, "intervals over layouts have been calibrated on a noisy machine only: see docs/method.md")
 	}
 	for _, note := range notes {
 		fmt.Fprintln(t, "#", note)
