@@ -216,9 +216,9 @@ func answer(t *testing.T) string {
 		require.NoError(t, err)
 		return fmt.Sprintf("%.2f", x)
 	}
-	return fmt.Sprintf(`- %s On one core gRPC takes %s times as long as JSON here:
-  %+.1f µs, %s of a request of 10 ms. On a [quieter machine](%s) gRPC is %s: %s
-  (%s–%s).
+	return fmt.Sprintf(`- %s
+  On one core gRPC takes %s times as long as JSON here: %+.1f µs, %s of a request of 10 ms. On a
+  [quieter machine](%s) gRPC is %s: %s (%s–%s).
 - **What you send decides more.** With 1 kB of structured data the ratio is %s: %+.0f µs, %s of
   10 ms. With 10 kB of bytes it is %s.
 - **So does how you connect.** On a stream the ratio is %s, on a new TLS connection %s.
@@ -274,7 +274,7 @@ func workloadTable(t *testing.T) string {
 	for _, a := range s.Answers {
 		most = max(most, a.Moved)
 	}
-	fmt.Fprintf(&b, "\n%s. JSON's own time moved by up to %.0f %% meanwhile. [All workloads](%s/report.md).\n", where, 100*most, workloadsRun)
+	fmt.Fprintf(&b, "\n%s.\nJSON's own time moved by up to %.0f %% meanwhile. [All workloads](%s/report.md).\n", where, 100*most, workloadsRun)
 	return b.String()
 }
 
@@ -300,7 +300,8 @@ func mainTable(t *testing.T) string {
 	whole := answerTo(t, s, "small", "grpcprotobuf")
 	fmt.Fprintf(&b, `
 gRPC's %.2f is a product. Replacing JSON by protobuf: ×%.2f (`+"`httpprotobuf`"+`). Replacing HTTP/1.1 by HTTP/2, both of
-net/http: ×%.2f (`+"`httpjson.h2c`"+`). Replacing net/http by grpc-go: the rest, ×%.2f. %s.
+net/http: ×%.2f (`+"`httpjson.h2c`"+`). Replacing net/http by grpc-go: the rest, ×%.2f.
+(%s.)
 `, whole.Ratio, format.Ratio, version.Ratio, whole.Ratio/(format.Ratio*version.Ratio), where)
 	return b.String()
 }

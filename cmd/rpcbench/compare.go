@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -71,8 +72,17 @@ func (c *comparison) measure(ctx context.Context, show show) ([]*group, error) {
 	return groups, errors.Join(err, file.Close())
 }
 
-// asTyped is the command line, without the folder that this program lies in.
-func asTyped() []string { return append([]string{"rpcbench"}, os.Args[1:]...) }
+// asTyped is the command line as results may show it: of absolute paths, the last part alone.
+func asTyped() []string {
+	args := []string{"rpcbench"}
+	for _, arg := range os.Args[1:] {
+		if filepath.IsAbs(arg) {
+			arg = filepath.Base(arg)
+		}
+		args = append(args, arg)
+	}
+	return args
+}
 
 // ownProcesses tells whether the arms of a group have a process each.
 func (c *comparison) ownProcesses(g *group) bool {

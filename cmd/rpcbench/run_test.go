@@ -123,3 +123,12 @@ func TestSummary(t *testing.T) {
 		})
 	}
 }
+
+// A folder that is shared does not tell where it lay.
+func TestResultsNameNoFolders(t *testing.T) {
+	typed := os.Args
+	defer func() { os.Args = typed }()
+	out := filepath.Join(t.TempDir(), "mine")
+	os.Args = []string{out + "/rpcbench", "run", "-out", out, "rawtcp"}
+	require.Equal(t, []string{"rpcbench", "run", "-out", "mine", "rawtcp"}, asTyped())
+}
