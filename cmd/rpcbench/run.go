@@ -98,7 +98,10 @@ func (c *comparison) answer(ctx context.Context, args []string, stdout, stderr i
 	err = errors.Join(err, file.Close(), jsonErr, os.WriteFile(filepath.Join(c.out, "summary.json"), append(text, '\n'), 0o644), remove())
 	if s.Measured() {
 		s, readErr := report.Read(c.out)
-		err = errors.Join(err, readErr, s.Write(c.out))
+		if readErr == nil {
+			readErr = s.Write(c.out)
+		}
+		err = errors.Join(err, readErr)
 	}
 	return errors.Join(err, printSummary(stdout, s)) // last: a broken pipe ends the program
 }
