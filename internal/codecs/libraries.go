@@ -111,7 +111,7 @@ func (vt) Traits() codec.Traits {
 	return t
 }
 
-// vtPooled is vt with one buffer, and with destinations from pools: see pooledTypes.
+// vtPooled is vt with one buffer, and with destinations from pools.
 type vtPooled struct {
 	vt
 	buf []byte

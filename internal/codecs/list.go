@@ -41,27 +41,35 @@ type Form struct {
 
 // All returns every codec that this build has.
 func All() []Row {
+	plain := in() // for codecs that use reflection
+	protobufs := in(of[userv1.User](), of[messagepb.Small](), of[messagepb.Flex](), of[messagepb.AddressBook](),
+		of[messagepb.NewsFeed](), of[messagepb.Tree](), of[messagepb.Article]())
+	pools := in(pooled(pooledpb.UserFromVTPool), pooled(pooledpb.SmallFromVTPool), pooled(pooledpb.FlexFromVTPool),
+		pooled(pooledpb.AddressBookFromVTPool), pooled(pooledpb.NewsFeedFromVTPool), pooled(pooledpb.TreeFromVTPool),
+		pooled(pooledpb.ArticleFromVTPool))
+	msgps := in(of[msgp.User](), of[msgp.Small](), of[msgp.Flex](), of[msgp.AddressBook](), of[msgp.NewsFeed](),
+		of[msgp.Tree](), of[msgp.Article]())
+	xmls := in(of[xmlstd.User](), of[xmlstd.Flex]()) // messages with bytes
+	jsonGzip := func() codec.Codec { return gzipped.New(jsonstd.Codec{}, rpcbench.MaxBody) }
 	return slices.Concat([]Row{
-		{"protobuf", kept(protobuf.Codec{}), protobufTypes, "nothing"},
-		{"protobuf.append", func() codec.Codec { return new(appended) }, protobufTypes, "buffer"},
-		{"protobuf.delimited", func() codec.Codec { return new(delimited) }, protobufTypes, "buffer"},
-		{"protobuf.vt", kept(vt{}), protobufTypes, "nothing"},
-		{"protobuf.vtpool", func() codec.Codec { return new(vtPooled) }, pooledTypes, "buffer, values"},
-		{"protojson", jsonOfProtobuf, protobufTypes, "nothing"},
-		{"json", kept(jsonstd.Codec{}), plainTypes, "nothing"},
-		{"json.stream", func() codec.Codec { return new(jsonStream) }, plainTypes, "buffer"},
-		{"json.gzip", jsonGzip, plainTypes, "compressors"},
+		{"protobuf", kept(protobuf.Codec{}), protobufs, "nothing"},
+		{"protobuf.append", func() codec.Codec { return new(appended) }, protobufs, "buffer"},
+		{"protobuf.delimited", func() codec.Codec { return new(delimited) }, protobufs, "buffer"},
+		{"protobuf.vt", kept(vt{}), protobufs, "nothing"},
+		{"protobuf.vtpool", func() codec.Codec { return new(vtPooled) }, pools, "buffer, values"},
+		{"protojson", jsonOfProtobuf, protobufs, "nothing"},
+		{"json", kept(jsonstd.Codec{}), plain, "nothing"},
+		{"json.stream", func() codec.Codec { return new(jsonStream) }, plain, "buffer"},
+		{"json.gzip", jsonGzip, plain, "compressors"},
 	}, jsonV2(), []Row{
-		{"jsoniter", kept(jsoniter.Compatible()), plainTypes, "nothing"},
-		{"jsoniter.fastest", kept(jsoniter.Fastest()), plainTypes, "nothing"},
-		{"goccy", goccyJSON, plainTypes, "nothing"},
-		{"xml", kept(xmlstd.Codec{}), xmlTypes, "nothing"},
-		{"msgpack", messagePack, plainTypes, "nothing"},
-		{"msgpack.generated", kept(msgp.Codec{}), msgpTypes, "nothing"},
+		{"jsoniter", kept(jsoniter.Compatible()), plain, "nothing"},
+		{"jsoniter.fastest", kept(jsoniter.Fastest()), plain, "nothing"},
+		{"goccy", goccyJSON, plain, "nothing"},
+		{"xml", kept(xmlstd.Codec{}), xmls, "nothing"},
+		{"msgpack", messagePack, plain, "nothing"},
+		{"msgpack.generated", kept(msgp.Codec{}), msgps, "nothing"},
 	})
 }
-
-func jsonGzip() codec.Codec { return gzipped.New(jsonstd.Codec{}, rpcbench.MaxBody) }
 
 // kept returns a New for a codec without state.
 func kept(c codec.Codec) func() codec.Codec { return func() codec.Codec { return c } }
@@ -74,7 +82,7 @@ func Main() []Row {
 }
 
 // None returns a codec that does nothing. Its row shows what the timing itself costs.
-func None() Row { return Row{"none", kept(none{}), plainTypes, "nothing"} }
+func None() Row { return Row{"none", kept(none{}), in(), "nothing"} }
 
 // Messages returns the user of the create-user API, without and with payload, and the catalogue.
 func Messages() []message.Entry {
@@ -94,16 +102,18 @@ type native struct {
 	form func(plain any) Form
 }
 
-// in returns the message in the codec's own type, or as it is if the codec takes the plain struct.
-func in(e message.Entry, natives ...native) Form {
-	v := e.New()
-	t := reflect.TypeOf(v).Elem()
-	for _, n := range natives {
-		if n.name == t.Name() {
-			return n.form(v)
+// in returns a Row's Form: a message in its own type among natives, or else as the plain struct.
+func in(natives ...native) func(message.Entry) Form {
+	return func(e message.Entry) Form {
+		v := e.New()
+		t := reflect.TypeOf(v).Elem()
+		for _, n := range natives {
+			if n.name == t.Name() {
+				return n.form(v)
+			}
 		}
+		return Form{v, func() any { return reflect.New(t).Interface() }}
 	}
-	return Form{v, func() any { return reflect.New(t).Interface() }}
 }
 
 func of[T any]() native {
@@ -128,29 +138,4 @@ func pooled[T any, P interface {
 			return before
 		}}
 	}}
-}
-
-// plainTypes is for codecs that use reflection.
-func plainTypes(e message.Entry) Form { return in(e) }
-
-// xmlTypes is for encoding/xml, which needs types of its own for messages with bytes.
-func xmlTypes(e message.Entry) Form { return in(e, of[xmlstd.User](), of[xmlstd.Flex]()) }
-
-// protobufTypes is for protobuf and its JSON.
-func protobufTypes(e message.Entry) Form {
-	return in(e, of[userv1.User](), of[messagepb.Small](), of[messagepb.Flex](), of[messagepb.AddressBook](),
-		of[messagepb.NewsFeed](), of[messagepb.Tree](), of[messagepb.Article]())
-}
-
-// pooledTypes is for the types that vtprotobuf generates with pools.
-func pooledTypes(e message.Entry) Form {
-	return in(e, pooled(pooledpb.UserFromVTPool), pooled(pooledpb.SmallFromVTPool), pooled(pooledpb.FlexFromVTPool),
-		pooled(pooledpb.AddressBookFromVTPool), pooled(pooledpb.NewsFeedFromVTPool), pooled(pooledpb.TreeFromVTPool),
-		pooled(pooledpb.ArticleFromVTPool))
-}
-
-// msgpTypes is for the types with methods by tinylib/msgp.
-func msgpTypes(e message.Entry) Form {
-	return in(e, of[msgp.User](), of[msgp.Small](), of[msgp.Flex](), of[msgp.AddressBook](), of[msgp.NewsFeed](),
-		of[msgp.Tree](), of[msgp.Article]())
 }

@@ -4,4 +4,4 @@ package codecs
 
 import "github.com/rpcbench/rpcbench/codec/jsonv2"
 
-func jsonV2() []Row { return []Row{{"json.v2", kept(jsonv2.Codec{}), plainTypes, "nothing"}} }
+func jsonV2() []Row { return []Row{{"json.v2", kept(jsonv2.Codec{}), in(), "nothing"}} }
