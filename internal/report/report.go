@@ -16,11 +16,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	text "text/template"
-	"time"
 
 	"golang.org/x/perf/benchfmt"
 
@@ -282,6 +283,9 @@ func readFile(name string) (string, error) {
 	return string(data), err
 }
 
+// row finds the stack and the GOMAXPROCS in a row's name.
+var row = regexp.MustCompile(`/stack=([^/]+?)(?:/.*?)?(?:-(\d+))?$`)
+
 // rows makes answers of benchmark output: of the rows that have a ratio with an interval.
 func (s *Summary) rows(from string) error {
 	s.Command, s.Base, s.Processes = "go test -bench", "the base", 1
@@ -294,19 +298,22 @@ func (s *Summary) rows(from string) error {
 			v, _ := r.Value(unit)
 			return v
 		}
-		_, parts := r.Name.Parts()
-		if value("aa-ratio") > 0 {
-			s.Base = named(parts)
+		name := row.FindSubmatch(r.Name)
+		if name == nil {
+			continue
 		}
-		a := Answer{Stack: named(parts), Ratio: value("base-ratio"), Lo: value("base-ratio-lo"), Hi: value("base-ratio-hi"),
+		if value("aa-ratio") > 0 {
+			s.Base = string(name[1])
+		}
+		a := Answer{Stack: string(name[1]), Ratio: value("base-ratio"), Lo: value("base-ratio-lo"), Hi: value("base-ratio-hi"),
 			Ns: 1e9 * value("sec/op"), Floor: value("noise-floor-%") / 100, Moved: value("base-moved-%") / 100,
 			Processes: max(1, int(value("processes"))), GOMAXPROCS: 1}
-		if a.Stack == "" || !sound(a.Ratio, a.Lo, a.Hi) {
+		if !sound(a.Ratio, a.Lo, a.Hi) {
 			continue
 		}
 		a.BaseNs = a.Ns / a.Ratio
-		if last := string(parts[len(parts)-1]); last[0] == '-' {
-			a.GOMAXPROCS, _ = strconv.Atoi(last[1:])
+		if len(name[2]) > 0 {
+			a.GOMAXPROCS, _ = strconv.Atoi(string(name[2]))
 		}
 		a.Does = fmt.Sprintf("a small message, GOMAXPROCS=%d", a.GOMAXPROCS)
 		like := func(other Answer) bool { return other.Stack == a.Stack && other.GOMAXPROCS == a.GOMAXPROCS }
@@ -325,16 +332,6 @@ func (s *Summary) rows(from string) error {
 	}
 	s.Warnings = append(s.Warnings, "the intervals of go test -bench Versus hold together at 95 %, and rows without a ratio are in the raw data only")
 	return nil
-}
-
-// named is the stack of a row.
-func named(parts [][]byte) string {
-	for _, part := range parts {
-		if stack, ok := strings.CutPrefix(string(part), "/stack="); ok {
-			return stack
-		}
-	}
-	return ""
 }
 
 // Write makes report.html, report.md and answer.svg in dir, or none if one of them is there.
@@ -374,19 +371,13 @@ func (s Summary) SVG(w io.Writer) error { return draw(w, "picture", s.Picture())
 
 func draw(w io.Writer, name string, data any) error {
 	pages, err := template.New("").Funcs(functions()).ParseFS(files, "report.html.tmpl", "answer.svg.tmpl")
-	if err != nil {
-		return err
-	}
-	return pages.ExecuteTemplate(w, name, data)
+	return template.Must(pages, err).ExecuteTemplate(w, name, data)
 }
 
 // Markdown writes the same as HTML, without the picture and the raw data.
 func (s Summary) Markdown(w io.Writer) error {
 	page, err := text.New("").Funcs(functions()).ParseFS(files, "report.md.tmpl")
-	if err != nil {
-		return err
-	}
-	return page.ExecuteTemplate(w, "report.md.tmpl", s)
+	return text.Must(page, err).ExecuteTemplate(w, "report.md.tmpl", s)
 }
 
 // number has the digits that an interval of a percent carries.
@@ -408,13 +399,7 @@ func signed(micro float64) string { return fmt.Sprintf("%+.*f", digits(micro), m
 
 // micro takes nanoseconds, or a duration.
 func micro(ns any) string {
-	us := 0.0
-	switch v := ns.(type) {
-	case float64:
-		us = v / 1000
-	case time.Duration:
-		us = float64(v) / 1000
-	}
+	us := reflect.ValueOf(ns).Convert(reflect.TypeFor[float64]()).Float() / 1000
 	if us == 0 {
 		return "–"
 	}
@@ -435,8 +420,7 @@ func cell(text string) string {
 }
 
 func size(bytes float64) string {
-	switch {
-	case bytes < 1000:
+	if bytes < 1000 {
 		return fmt.Sprintf("%.0f B", bytes)
 	}
 	return fmt.Sprintf("%.1f kB", bytes/1000)
