@@ -23,8 +23,8 @@ const (
 // planned meanwhile. A closed loop records a single slow call: coordinated omission (G. Tene,
 // https://github.com/giltene/wrk2).
 //
-// One goroutine calls Start, then Run, and then reads the figures. In an open loop it calls Next for each start and
-// then Finish, instead of Run.
+// One goroutine calls Start, then Run, and then reads the figures. Instead of Run it may call Next for each start and
+// then Finish.
 type Loop struct {
 	Latency  Recorder // from the start of a call to its end; in an open loop from the planned start
 	Lateness Recorder // open loop: from the planned start until a caller began its call; of dropped starts too
@@ -102,9 +102,15 @@ func (l *Loop) Start(warm int, rounds ...[]func(context.Context) error) error {
 	return nil
 }
 
-// Run makes n calls in a closed loop, and then calls Finish. The callers share the calls: a quick caller makes more.
+// Run makes n calls, or plans n starts, and then calls Finish. The callers of a closed loop share the calls: a quick
+// caller makes more.
 func (l *Loop) Run(n int64) error {
-	l.began, l.limit = time.Now(), l.Begun.Load()+n
+	if l.rate == 0 {
+		l.began, l.limit = time.Now(), l.Begun.Load()+n
+		return l.Finish()
+	}
+	for i := int64(0); i < n && l.Next() == nil; i++ {
+	}
 	return l.Finish()
 }
 
