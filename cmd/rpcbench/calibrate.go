@@ -157,9 +157,9 @@ func calibrate(ctx context.Context, dir string, plan []experiment, programs []ve
 	for _, r := range all {
 		show(filepath.Base(r.path), left, whole)
 		left -= r.takes
-		there, err := readRecords(r.path)
+		there, _, err := readRecords(r.path)
 		if err == nil {
-			if own := append(environ.List(), program); !slices.Equal(lasting(there.Environment), lasting(own)) {
+			if own := append(environ.List(), program); !slices.Equal(lasting(there), lasting(own)) {
 				return fmt.Errorf("rpcbench: calibrate: %s was made on another machine or by another program: name another folder with -out", r.path)
 			}
 			continue
@@ -193,78 +193,68 @@ func lasting(env []string) []string {
 	})
 }
 
-// records is a file of them.
-type records struct {
-	kept
-	all []timing.Record
-}
-
-// readRecords reads what comparison.measure has written.
-func readRecords(path string) (r records, err error) {
+// readRecords reads what comparison.measure has written: the environment and the records.
+func readRecords(path string) (env []string, all []timing.Record, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return r, err
+		return nil, nil, err
 	}
 	n := 0
 	for line := range bytes.Lines(data) {
 		var k kept
 		n++
 		if err := json.Unmarshal(line, &k); err != nil {
-			return r, fmt.Errorf("rpcbench: calibrate: %s:%d is no record (%w): delete the file to measure its repeat again", path, n, err)
+			return nil, nil, fmt.Errorf("rpcbench: calibrate: %s:%d is no record (%w): delete the file to measure its repeat again", path, n, err)
 		}
 		if n == 1 {
-			r.kept = k
+			env = k.Environment
 		}
 		if k.Record == nil {
 			continue
 		}
 		for arm := 1; arm < 3; arm++ {
 			if _, err := k.Record.Ratio(arm, 0, 0.5); err != nil {
-				return r, fmt.Errorf("rpcbench: calibrate: %s:%d is not of a base, its copy and a contestant (%w): delete the file to measure "+
-					"its repeat again", path, n, err)
+				return nil, nil, fmt.Errorf("rpcbench: calibrate: %s:%d is not of a base, its copy and a contestant (%w): delete the file "+
+					"to measure its repeat again", path, n, err)
 			}
 		}
-		r.all = append(r.all, *k.Record)
+		all = append(all, *k.Record)
 	}
-	return r, nil
+	return env, all, nil
 }
 
 // figures writes a table to figures.txt in dir and to w. The table has a line per experiment, and answers three
 // questions. How often is a verdict false: those of "same" that are faster or slower. How small a difference is
 // found: the verdicts "slower" on a copy with work. Does an interval hold what it says: "hold the others' mean".
 func figures(dir string, w io.Writer) error {
-	plan, err := experiments()
-	if err != nil {
-		return err
-	}
+	plan, _ := experiments() // only a name can be wrong
 	var text bytes.Buffer
 	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	shown, n := map[string]bool{}, 0
+	shown := map[string]bool{}
 	var lines []string
 	for _, e := range plan {
 		var repeats [][]timing.Record
 		for i := range e.repeats {
-			r, err := readRecords(e.path(dir, i))
+			there, records, err := readRecords(e.path(dir, i))
 			if errors.Is(err, os.ErrNotExist) {
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			n++
-			if env := strings.Join(r.Environment, " "); !shown[env] {
+			if env := strings.Join(there, " "); !shown[env] {
 				fmt.Fprintln(t, "#", env)
 				shown[env] = true
 			}
-			if len(r.all) == e.processes {
-				repeats = append(repeats, r.all)
+			if len(records) == e.processes {
+				repeats = append(repeats, records)
 			}
 		}
 		if len(repeats) > 1 {
 			lines = append(lines, e.line(repeats))
 		}
 	}
-	if n == 0 {
+	if len(shown) == 0 {
 		return fmt.Errorf("rpcbench: calibrate: %s has no records", dir)
 	}
 	fmt.Fprintln(t, "experiment\tcompared\tGOMAXPROCS\tlayouts\trepeats of 16 processes\tthe base moved\tmean ratio\tmean half-width\t"+
@@ -273,7 +263,7 @@ func figures(dir string, w io.Writer) error {
 		fmt.Fprintln(t, line)
 	}
 	_ = t.Flush()
-	_, err = w.Write(text.Bytes())
+	_, err := w.Write(text.Bytes())
 	return cmp.Or(err, os.WriteFile(filepath.Join(dir, "figures.txt"), text.Bytes(), 0o644))
 }
 

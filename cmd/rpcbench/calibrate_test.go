@@ -113,10 +113,10 @@ func TestCalibrationGoesOnWhereItStopped(t *testing.T) {
 	require.Len(t, files, 2, "both repeats, and nothing of the interrupted session")
 	seeds := map[uint64]bool{}
 	for _, file := range files {
-		r, err := readRecords(filepath.Join(dir, file.Name()))
+		_, records, err := readRecords(filepath.Join(dir, file.Name()))
 		require.NoError(t, err)
-		require.Len(t, r.all, 3)
-		for _, record := range r.all {
+		require.Len(t, records, 3)
+		for _, record := range records {
 			seeds[record.Seed] = true
 		}
 	}
@@ -314,12 +314,12 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(t.TempDir(), "x.jsonl")
 		require.NoError(t, os.WriteFile(path, data, 0o600))
-		r, err := readRecords(path)
+		_, records, err := readRecords(path)
 		if err != nil {
 			require.ErrorContains(t, err, path+":")
 			return
 		}
-		for _, record := range r.all {
+		for _, record := range records {
 			_, err := record.Ratio(2, 0, 0.5)
 			require.NoError(t, err)
 		}
