@@ -195,6 +195,7 @@ func lasting(env []string) []string {
 
 // readRecords reads what comparison.measure has written: the environment and the records.
 func readRecords(path string) (env []string, all []timing.Record, err error) {
+	const bad = "rpcbench: calibrate: %s:%d is %s (%w): delete the file to measure its repeat again"
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, err
@@ -204,7 +205,7 @@ func readRecords(path string) (env []string, all []timing.Record, err error) {
 		var k kept
 		n++
 		if err := json.Unmarshal(line, &k); err != nil {
-			return nil, nil, fmt.Errorf("rpcbench: calibrate: %s:%d is no record (%w): delete the file to measure its repeat again", path, n, err)
+			return nil, nil, fmt.Errorf(bad, path, n, "no record", err)
 		}
 		if n == 1 {
 			env = k.Environment
@@ -214,8 +215,7 @@ func readRecords(path string) (env []string, all []timing.Record, err error) {
 		}
 		for arm := 1; arm < 3; arm++ {
 			if _, err := k.Record.Ratio(arm, 0, 0.5); err != nil {
-				return nil, nil, fmt.Errorf("rpcbench: calibrate: %s:%d is not of a base, its copy and a contestant (%w): delete the file "+
-					"to measure its repeat again", path, n, err)
+				return nil, nil, fmt.Errorf(bad, path, n, "not of a base, its copy and a contestant", err)
 			}
 		}
 		all = append(all, *k.Record)

@@ -305,9 +305,9 @@ func (s *Summary) rows(from string) error {
 		if value("aa-ratio") > 0 {
 			s.Base = string(name[1])
 		}
-		a := Answer{Stack: string(name[1]), Ratio: value("base-ratio"), Lo: value("base-ratio-lo"), Hi: value("base-ratio-hi"),
-			Ns: 1e9 * value("sec/op"), Floor: value("noise-floor-%") / 100, Moved: value("base-moved-%") / 100,
-			Processes: max(1, int(value("processes"))), GOMAXPROCS: 1}
+		a := Answer{Stack: string(name[1]), Ratio: value("base-ratio"), Lo: value("base-ratio-lo"),
+			Hi: value("base-ratio-hi"), Ns: 1e9 * value("sec/op"), Floor: value("noise-floor-%") / 100,
+			Moved: value("base-moved-%") / 100, Processes: max(1, int(value("processes"))), GOMAXPROCS: 1}
 		if !sound(a.Ratio, a.Lo, a.Hi) {
 			continue
 		}

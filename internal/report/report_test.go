@@ -93,7 +93,8 @@ func TestPages(t *testing.T) {
 	require.NoError(t, s.Markdown(&md))
 	require.NoError(t, s.SVG(&svg))
 	for _, want := range []string{"gRPC against JSON", "Warning: the machine was not quiet", "HTTP/1.1, application/json",
-		"rpcbench run -out &lt;mine&gt;", "BenchmarkRun/&lt;raw&gt;", "0,22.0 60,2.0 120,12.0", `<td class="l slower">slower`, "<td>39.0<td>–<td>–", "prefers-color-scheme:dark"} {
+		"rpcbench run -out &lt;mine&gt;", "BenchmarkRun/&lt;raw&gt;", "0,22.0 60,2.0 120,12.0", `<td class="l slower">slower`,
+		"<td>39.0<td>–<td>–", "prefers-color-scheme:dark"} {
 		require.Contains(t, page.String(), want)
 	}
 	require.NotRegexp(t, `<script|(src|href)=|url\(|@import`, page.String())
