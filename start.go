@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime/pprof"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,6 +70,9 @@ const (
 // every reply was right. An error names the stack and the step (listen, server, dial, connect), and nothing is left
 // running. ctx bounds the start alone. Without a deadline in ctx, Start takes at most 10 s.
 //
+// Goroutines that the server and the client start have the pprof label side=server or side=client. The caller's own
+// goroutine keeps the labels of ctx: make calls within pprof.Do to label them.
+//
 // Start tries up to three times if more connections are open than config.Conns: on a busy machine net/http gives up a
 // connection whose writer was not scheduled within 50 ms of the reply, and dials another.
 func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
@@ -98,7 +102,8 @@ func (f *Fixture) start(ctx context.Context, config Config) (step string, err er
 		return "headers", errors.New("Config.Headers needs a UserAgent, an Authorization and a Traceparent")
 	}
 	if config.Server == "" {
-		if step, err = f.serve(ctx, &config); err != nil {
+		pprof.Do(ctx, pprof.Labels("side", "server"), func(context.Context) { step, err = f.serve(ctx, &config) })
+		if err != nil {
 			return step, err
 		}
 	} else {
@@ -121,6 +126,12 @@ func (f *Fixture) start(ctx context.Context, config Config) (step string, err er
 			return nil
 		}
 	}
+	pprof.Do(ctx, pprof.Labels("side", "client"), func(context.Context) { step, err = f.call(ctx) })
+	return step, err
+}
+
+// call dials and connects. It returns the step that failed.
+func (f *Fixture) call(ctx context.Context) (step string, err error) {
 	if f.Client, err = f.Stack.Dial(f.dial); err != nil {
 		f.Client = nil // or a typed nil would be closed
 		return "dial", err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime/pprof"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -425,6 +426,33 @@ func TestConnections(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestSidesAreLabelled: profiles tell client and server apart, and the caller's goroutine keeps its labels.
+func TestSidesAreLabelled(t *testing.T) {
+	var profile bytes.Buffer
+	pprof.Do(t.Context(), pprof.Labels("mine", "yes"), func(ctx context.Context) {
+		for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.Tuned()} {
+			f, err := rpcbench.Start(ctx, stack, rpcbench.Config{})
+			require.NoError(t, err)
+			defer f.Close()
+		}
+		require.NoError(t, pprof.Lookup("goroutine").WriteTo(&profile, 1))
+	})
+	labels := map[string]string{}
+	for group := range strings.SplitSeq(profile.String(), "\n\n") {
+		_, rest, _ := strings.Cut(group, "# labels: ")
+		label, _, _ := strings.Cut(rest, "\n")
+		for _, function := range []string{"(*persistConn).readLoop", "(*conn).serve", "(*Server).serverWorker", "(*http2Client).reader",
+			"(*http2Server).HandleStreams", "TestSidesAreLabelled"} {
+			if strings.Contains(group, function) {
+				labels[function] = label
+			}
+		}
+	}
+	const client, server = `{"mine":"yes", "side":"client"}`, `{"mine":"yes", "side":"server"}`
+	require.Equal(t, map[string]string{"(*persistConn).readLoop": client, "(*http2Client).reader": client, "(*conn).serve": server,
+		"(*Server).serverWorker": server, "(*http2Server).HandleStreams": server, "TestSidesAreLabelled": `{"mine":"yes"}`}, labels)
 }
 
 func TestTLSState(t *testing.T) {

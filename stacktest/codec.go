@@ -75,6 +75,16 @@ func timed(b *testing.B, body []byte, loop func(n int) error) {
 		b.StopTimer()
 	}
 	orFail(b, b.Name(), err)
+	profile(b, func(begin func()) (ops int64) {
+		bare := loop
+		loop := func(n int) error {
+			ops = int64(n)
+			return bare(n)
+		}
+		begin()
+		asClient(b, func() { orFail(b, b.Name(), loop(b.N)) })
+		return ops
+	})
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
 	_, _ = w.Write(body) // a Buffer takes all

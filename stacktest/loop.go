@@ -161,6 +161,7 @@ func (r row) benchmark(b *testing.B) {
 		metric(b, float64(cpuEnd-cpuStart)/float64(n), "cpu-ns/op")
 	}
 	r.countBytes(b)
+	profile(b, func(begin func()) int64 { return r.pass(b, n, begin) })
 }
 
 // ready prepares the calls of each caller, and returns when connections, pools and caches are warm. A multiplexed stack
@@ -302,19 +303,24 @@ func reportPlanned(b *testing.B, loop *latency.Loop) {
 	metric(b, float64(loop.Drops), "drops")
 }
 
-// pass makes untimed calls over a fixture of its own, and returns how many. It calls begin after the warm-up. All
-// callers take part: over HTTP/2 the calls of a connection share pings and window updates.
-func (r row) pass(b *testing.B, begin func()) int64 {
+// pass makes n untimed calls over a fixture of its own, and returns how many were made. It calls begin after the
+// warm-up. All callers take part: over HTTP/2 the calls of a connection share pings and window updates.
+func (r row) pass(b *testing.B, n int64, begin func()) int64 {
 	b.Helper()
 	f := Start(b, r.stack, r.config)
-	loop, _ := r.ready(b, f)
+	var loop *latency.Loop
+	asClient(b, func() { loop, _ = r.ready(b, f) })
 	begin()
-	n := int64(r.warm * r.callers)
-	if r.wait != nil {
-		n = int64(min(warmRounds*corpus.Round, max(1, r.rate/4))) // starts of a quarter of a second
-	}
 	orFail(b, r.stack.Name, r.guard(f, loop, func() error { return loop.Run(n) }))
 	return loop.Latency.Count()
+}
+
+// few is how many calls a short pass makes.
+func (r row) few() int64 {
+	if r.wait != nil {
+		return int64(min(warmRounds*corpus.Round, max(1, r.rate/4))) // starts of a quarter of a second
+	}
+	return int64(r.warm * r.callers)
 }
 
 // countBytes reports what one call sends and receives.
@@ -323,7 +329,7 @@ func (r row) countBytes(b *testing.B) {
 	var wire relay.Counter
 	var sent, received int64
 	r.config.WrapClient = wrapped(r.config.WrapClient, wire.Wrap)
-	n := r.pass(b, func() { sent, received = wire.Sent.Load(), wire.Received.Load() })
+	n := r.pass(b, r.few(), func() { sent, received = wire.Sent.Load(), wire.Received.Load() })
 	metric(b, float64(wire.Sent.Load()-sent)/float64(n), "sent-B/op")
 	metric(b, float64(wire.Received.Load()-received)/float64(n), "recv-B/op")
 }

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +20,7 @@ import (
 	process "github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/fixture"
+	"github.com/rpcbench/rpcbench/internal/layers"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
@@ -35,6 +38,10 @@ import (
 //     TLS, are then skipped.
 //
 // The flag -processes 16 makes [BenchmarkVersus] measure each row in 16 child processes.
+//
+// The flag -profiles names a new folder for one CPU profile per row, without those of BenchmarkVersus and BenchmarkLink.
+// A profile has a pass of its own with as many ops as the row, so no printed figure includes the profiler. Profiles
+// have the pprof label side, client or server. With -server they are of the client alone.
 //
 // m is the *testing.M of TestMain. If m also has a method Check() error, Main calls it before anything runs, and exits
 // with its error.
@@ -57,6 +64,7 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 	flag.Var(p, serverFlag, "where servers run: process is a child per row, stack=host:port,... is what rpcbench serve "+
 		"prints, empty is this process")
 	flag.IntVar(&p.processes, processesFlag, 0, "child processes that measure a row of BenchmarkVersus; 0 is this process")
+	flag.StringVar(&p.profiles, profilesFlag, "", "new folder for a CPU profile of each row, taken in a pass of its own")
 	flag.Parse()
 	if c, ok := m.(interface{ Check() error }); ok {
 		orExit(2, c.Check())
@@ -69,7 +77,7 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 	code := m.Run()
 	p.printUnits(os.Stdout)
 	flag.Visit(func(f *flag.Flag) {
-		if (f.Name == serverFlag || f.Name == processesFlag) && !p.seen[f.Name] {
+		if slices.Contains([]string{serverFlag, processesFlag, profilesFlag}, f.Name) && !p.seen[f.Name] {
 			fmt.Fprintf(os.Stderr, "# rpcbench: -%s has no effect on the rows of this run\n", f.Name)
 		}
 	})
@@ -151,6 +159,7 @@ const (
 	serverFlag    = "server"
 	childProcess  = "process" // value of -server
 	processesFlag = "processes"
+	profilesFlag  = "profiles"
 
 	acceptLimit = 2 * time.Second // until a server has accepted the connections that its client has opened
 )
@@ -161,6 +170,7 @@ type placement struct {
 	elsewhere map[string]string // host:port of running servers, by stack
 	child     *process.Server   // server of the current row, if -server is process
 	processes int               // value of -processes
+	profiles  string            // value of -profiles
 	seen      map[string]bool   // names of the rows that have begun, their units, and the flags that they obey
 }
 
@@ -177,8 +187,16 @@ func placed() *placement {
 	return new(placement)
 }
 
-// open checks the flags and reads the addresses of -server. Its error is one line.
+// open checks the flags, reads the addresses of -server and makes the folder of -profiles. Its error is one line.
 func (p *placement) open(stacks []rpcbench.Stack) error {
+	if p.profiles != "" {
+		if flag.Lookup("test.cpuprofile").Value.String() != "" {
+			return errors.New("rpcbench: -profiles and -cpuprofile: Go takes one CPU profile at a time: give one of them")
+		}
+		if err := os.Mkdir(p.profiles, 0o755); err != nil {
+			return fmt.Errorf("rpcbench: -profiles needs the name of a new folder: %w", err)
+		}
+	}
 	switch {
 	case p.processes != 0 && p.processes < versus.Fewest:
 		return fmt.Errorf("rpcbench: -processes %d: too few for an interval: %d or more", p.processes, versus.Fewest)
@@ -261,6 +279,39 @@ func watchServer(b *testing.B, f *rpcbench.Fixture) (report func(n uint64)) {
 		metric(b, float64((after.Bytes-before.Bytes)/n), "server-B/op")
 		metric(b, float64((after.Allocs-before.Allocs)/n), "server-allocs/op")
 	}
+}
+
+// profile writes the CPU profile of a row if -profiles asks for it. pass calls begin after its warm-up, and returns how
+// many ops followed. Package testing may call a row several times, and the profile of the last one stays.
+func profile(b *testing.B, pass func(begin func()) int64) {
+	b.Helper()
+	p := placed()
+	if p.profiles == "" {
+		return
+	}
+	p.note(profilesFlag)
+	name := strings.ReplaceAll(b.Name(), "/", "_")
+	if procs := runtime.GOMAXPROCS(0); procs > 1 {
+		name += fmt.Sprint("-", procs)
+	}
+	defer pprof.StopCPUProfile() // if the row fails
+	var recording *layers.Recording
+	ops := pass(func() {
+		var err error
+		recording, err = layers.Start()
+		orFail(b, b.Name(), err)
+	})
+	taken, err := recording.Stop(b.Name(), ops)
+	orFail(b, b.Name(), err)
+	file, err := os.Create(filepath.Join(p.profiles, name+".pprof"))
+	orFail(b, b.Name(), err)
+	orFail(b, b.Name(), errors.Join(taken.Write(file), file.Close()))
+}
+
+// asClient runs do, and labels what do starts as the client's.
+func asClient(b *testing.B, do func()) {
+	b.Helper()
+	pprof.Do(b.Context(), pprof.Labels("side", "client"), func(context.Context) { do() })
 }
 
 // Procs sets GOMAXPROCS to the number that the row's label will name. Every benchmark of this package calls Procs. Call

@@ -131,11 +131,11 @@ func BenchmarkLink(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, l
 	slow := over(relay.Link{RTT: roundTrip})
 	slow.warm = 3 // and as many ops
 	var began time.Time
-	n := slow.pass(b, func() { began = time.Now() })
+	n := slow.pass(b, slow.few(), func() { began = time.Now() })
 	metric(b, float64(time.Since(began))/float64(n)/float64(roundTrip), "round-trips/op")
 	bare.countBytes(b)
 	var report func(int64)
-	n = bare.pass(b, func() { report = watchHeap(b) })
+	n = bare.pass(b, bare.few(), func() { report = watchHeap(b) })
 	report(n)
 }
 

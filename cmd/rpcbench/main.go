@@ -143,7 +143,7 @@ func progress(w io.Writer) show {
 func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	commands := []command{runCommand(stdout, stderr), reportCommand(stdout), versusCommand(stdout, stderr), serveCommand(stdout),
+	commands := []command{runCommand(stdout, stderr), reportCommand(stdout), versusCommand(stdout, stderr), explainCommand(stdout, stderr), serveCommand(stdout),
 		calibrateCommand(stdout, stderr), listCommand(stdout), versionCommand(stdout)}
 	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
 		fmt.Fprintf(stdout, "Rpcbench compares ways to serve and call an API, and says how far to trust it.\n\n")
