@@ -21,13 +21,21 @@ import (
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/rawtcp"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
-func TestMain(m *testing.M) { stacktest.Main(checked{m}, stacks.All()...) }
+// TestMain tells the rungs only to a child that measures for -processes. -server is for the stacks alone.
+func TestMain(m *testing.M) {
+	known := stacks.All()
+	if os.Getenv(versus.Variable) != "" {
+		known = append(known, rungs()...)
+	}
+	stacktest.Main(checked{m}, known...)
+}
 
 // checked is package testing's run of this package, whose flags stacktest.Main checks first.
 type checked struct{ *testing.M }

@@ -57,7 +57,7 @@ func TestRows(t *testing.T) {
 	const golden = "testdata/rows.golden"
 	out, err := run(t, "-test.bench=.")
 	require.NoError(t, err, out)
-	keys := []string{"stack", "client", "server", "impl", "msg", "payload", "callers", "conns", "link", "rate", "tls", "codec", "op"}
+	keys := []string{"stack", "client", "server", "impl", "msg", "payload", "callers", "conns", "link", "rate", "tls", "codec", "op", "ladder", "step", "bound"}
 	good := regexp.MustCompile(`^[a-zA-Z0-9.]+$`)
 	var got strings.Builder
 	rows := rowsOf(t, out)
