@@ -133,6 +133,17 @@ func TestGeneratedTables(t *testing.T) {
 		{"docs/releases.md", "go grpc", func(t *testing.T) string { return buildTable(t, goGRPCRun) }},
 		{"docs/codecs.md", "codecs", codecTable},
 		{"docs/codecs.md", "messages", messageTable},
+		{"docs/claims.md", "claims", claimsTable},
+		{"docs/why.md", "servehttp", whyServeHTTP},
+		{"docs/why.md", "http2", whyHTTP2},
+		{"docs/why.md", "gzip", whyGzip},
+		{"docs/why.md", "one caller", whyOneCaller},
+		{"docs/why.md", "bytes", whyBytes},
+		{"docs/why.md", "free", whyFree},
+		{"docs/why.md", "ladder", ladderTable},
+		{"docs/why.md", "agree", agreeTable},
+		{"docs/why.md", "shares", whyShares},
+		{"docs/why.md", "writes", whyWrites},
 	} {
 		begin, end := "<!-- "+c.name+" -->\n", "<!-- /"+c.name+" -->"
 		text := read(t, c.path)

@@ -182,34 +182,56 @@ func (s Summary) Sentences() (all []string) {
 	return all
 }
 
-// Crossing is a size at which the answer flips, with the limits of its interval.
+// Crossing is where the answer flips between two workloads: at a size, with the limits of its interval, if At is not 0.
 type Crossing struct {
 	Stack, Below, Above, From, To string
 	At, Lo, Hi                    float64 // bytes
 }
 
-// Crossings finds where a stack gets faster or slower than the base between two payloads that are both decided. The
-// difference in time is taken as linear in the bytes between them, and so are the limits of the difference.
+// sequences are workloads that differ in one thing other than the bytes of payload: callers, connection, structure.
+var sequences = [][]string{
+	{"small-1-caller", "small-50-callers"},
+	{"mixed", "mixed-50-callers"},
+	{"stream", workload.Small, "cold", "cold-tls"},
+	{"mixed", "structured-1kB", "structured-10kB"},
+}
+
+// Crossings finds where a stack gets faster or slower than the base between two workloads that are both decided.
+// Between two payloads the difference in time is taken as linear in the bytes, and so are the limits of the difference.
 func (s Summary) Crossings() (all []Crossing) {
 	for _, stack := range s.Stacks() {
-		series := slices.DeleteFunc(s.Of(stack), func(a Answer) bool {
-			return a.Bytes == nil || a.Verdict != timing.Faster && a.Verdict != timing.Slower
-		})
-		slices.SortFunc(series, func(a, b Answer) int { return cmp.Compare(*a.Bytes, *b.Bytes) })
-		for i := 1; i < len(series); i++ {
-			a, b := series[i-1], series[i]
-			if a.Verdict == b.Verdict {
-				continue
-			}
+		decided := slices.DeleteFunc(s.Of(stack), func(a Answer) bool { return a.Verdict != timing.Faster && a.Verdict != timing.Slower })
+		payloads := slices.DeleteFunc(slices.Clone(decided), func(a Answer) bool { return a.Bytes == nil })
+		slices.SortFunc(payloads, func(a, b Answer) int { return cmp.Compare(*a.Bytes, *b.Bytes) })
+		all = append(all, flips(payloads, true)...)
+		for _, names := range sequences {
+			place := func(a Answer) int { return slices.Index(names, a.Workload) }
+			series := slices.DeleteFunc(slices.Clone(decided), func(a Answer) bool { return place(a) < 0 })
+			slices.SortFunc(series, func(a, b Answer) int { return cmp.Compare(place(a), place(b)) })
+			all = append(all, flips(series, false)...)
+		}
+	}
+	return all
+}
+
+// flips finds neighbours in a series with different verdicts.
+func flips(series []Answer, payloads bool) (all []Crossing) {
+	for i := 1; i < len(series); i++ {
+		a, b := series[i-1], series[i]
+		if a.Verdict == b.Verdict {
+			continue
+		}
+		c := Crossing{Stack: Label(a.Stack), Below: string(a.Verdict), Above: string(b.Verdict), From: a.Does, To: b.Does}
+		if payloads {
 			at := func(ratioA, ratioB float64) float64 {
 				x0, x1 := float64(*a.Bytes), float64(*b.Bytes)
 				y0, y1 := a.BaseNs*(ratioA-1), b.BaseNs*(ratioB-1)
 				return x0 + (x1-x0)*y0/(y0-y1)
 			}
 			lo, hi := at(a.Lo, b.Lo), at(a.Hi, b.Hi)
-			all = append(all, Crossing{Stack: Label(stack), Below: string(a.Verdict), Above: string(b.Verdict), From: a.Does, To: b.Does,
-				At: at(a.Ratio, b.Ratio), Lo: min(lo, hi), Hi: max(lo, hi)})
+			c.At, c.Lo, c.Hi = at(a.Ratio, b.Ratio), min(lo, hi), max(lo, hi)
 		}
+		all = append(all, c)
 	}
 	return all
 }

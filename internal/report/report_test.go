@@ -83,6 +83,19 @@ func TestCrossings(t *testing.T) {
 	require.Empty(t, s.Crossings(), "one end is undecided")
 	s.Answers[0].Verdict = timing.Faster
 	require.Empty(t, s.Crossings(), "faster at both ends")
+
+	s.Answers = nil
+	for workload, verdict := range map[string]timing.Verdict{"cold-tls": timing.Slower, "stream": timing.Faster, "small": timing.Undecided,
+		"cold": timing.Slower, "small-1-caller": timing.Slower, "small-50-callers": timing.Faster, "mixed": timing.Equal} {
+		s.Answers = append(s.Answers, Answer{Stack: "grpcprotobuf", Workload: workload, Does: "does " + workload, Verdict: verdict, Ratio: 1})
+	}
+	require.Equal(t, []Crossing{
+		{Stack: "gRPC", Below: "slower", Above: "faster", From: "does small-1-caller", To: "does small-50-callers"},
+		{Stack: "gRPC", Below: "faster", Above: "slower", From: "does stream", To: "does cold"},
+	}, s.Crossings(), "by callers and by connection, whatever the order of the answers")
+	var md bytes.Buffer
+	require.NoError(t, s.Markdown(&md))
+	require.Contains(t, md.String(), `- gRPC is faster than JSON for "does stream", and slower for "does cold".`)
 }
 
 // The pages are well formed, hold what was found, and load nothing from elsewhere.

@@ -1,0 +1,325 @@
+package rpcbench_test
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/layers"
+)
+
+// explained is what rpcbench explain printed of two stacks.
+type explained struct {
+	t       *testing.T
+	text    string
+	stacks  [2]string
+	command string
+}
+
+func explainedIn(t *testing.T, name string) explained {
+	t.Helper()
+	text := read(t, whyRun+"/explain-"+name+".txt")
+	m := regexp.MustCompile(`(?m)^(\S+) less (\S+)$`).FindStringSubmatch(text)
+	require.NotNil(t, m, name)
+	return explained{t, text, [2]string{m[1], m[2]}, ""}
+}
+
+// line returns the figures of a layer: client, server, unlabelled, all, and the last column.
+func (e explained) line(section, layer string) (figures [5]float64) {
+	e.t.Helper()
+	_, rest, ok := strings.Cut("\n"+e.text, "\n"+section)
+	require.True(e.t, ok, section)
+	rest, _, _ = strings.Cut(rest, "\n\n")
+	m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(layer) + ` +(\S+) +(\S+) +(\S+) +(\S+) +([\d.]+)`).FindStringSubmatch(rest)
+	if m == nil {
+		return figures // no sample
+	}
+	for i, text := range m[1:] {
+		var err error
+		figures[i], err = strconv.ParseFloat(text, 64)
+		require.NoError(e.t, err)
+	}
+	return figures
+}
+
+// more says by how much a layer differs, with its sampling error.
+func (e explained) more(layer string) string {
+	e.t.Helper()
+	f := e.line(e.stacks[0]+" less "+e.stacks[1], layer)
+	return fmt.Sprintf("%+.1f ± %.1f µs", f[3], f[4])
+}
+
+// at says what a layer of one of the two stacks takes.
+func (e explained) at(stack int, layer string) string {
+	e.t.Helper()
+	f := e.line(e.stacks[stack]+": ", layer)
+	return fmt.Sprintf("%.1f µs (%.0f %%)", f[3], f[4])
+}
+
+// both are the differences by the profiles and without the profiler.
+func (e explained) both() (profiled, plain string) {
+	e.t.Helper()
+	m := regexp.MustCompile(`the difference is (.*\)) by the profiles and (.*\)) without`).FindStringSubmatch(e.text)
+	require.NotNil(e.t, m)
+	return m[1], m[2]
+}
+
+// table is the difference layer by layer.
+func (e explained) table() string {
+	e.t.Helper()
+	var b strings.Builder
+	b.WriteString("| layer | client, µs | server, µs | unlabelled, µs | all, µs | ± |\n|---|---:|---:|---:|---:|---:|\n")
+	_, rest, _ := strings.Cut(e.text, " less "+e.stacks[1]+"\n")
+	rest, _, _ = strings.Cut(rest, "\n\n")
+	for _, m := range regexp.MustCompile(`(?m)^(\S.*?)  +([+-]\S+) +(\S+) +(\S+) +(\S+) +([\d.]+)`).FindAllStringSubmatch(rest, -1) {
+		fmt.Fprintf(&b, "| %s | %s |\n", m[1], strings.Join(m[2:], " | "))
+	}
+	return b.String()
+}
+
+// climbed is a row of BenchmarkLadder or BenchmarkBound.
+type climbed struct{ ratio, lo, hi, lower, upper float64 }
+
+func (c climbed) String() string { return fmt.Sprintf("×%.2f (%.2f–%.2f)", c.ratio, c.lo, c.hi) }
+
+// climbedIn reads a step, such as Ladder/ladder=grpc/step=whole.
+func climbedIn(t *testing.T, file, step string) (c climbed) {
+	t.Helper()
+	for unit, to := range map[string]*float64{"base-ratio": &c.ratio, "base-ratio-lo": &c.lo, "base-ratio-hi": &c.hi} {
+		found := 0
+		for name, values := range measured(t, whyRun+"/"+file, unit) {
+			if strings.HasPrefix(name, step+"/") {
+				*to = values[0]
+				found++
+			}
+		}
+		require.Equal(t, 1, found, "%s of %s in %s", unit, step, file)
+	}
+	for name, values := range measured(t, whyRun+"/"+file, "ns/op") {
+		if !strings.HasPrefix(name, step+"/") {
+			continue
+		}
+		if measured(t, whyRun+"/"+file, "aa-ratio")[name] != nil {
+			c.lower = values[0]
+		} else {
+			c.upper = values[0]
+		}
+	}
+	return c
+}
+
+// ladderTable has a row for each step of BenchmarkLadder, and compares the product of the steps with the whole.
+func ladderTable(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| ladder | rung | below, µs | step | adds, µs |\n|---|---|---:|---:|---:|\n")
+	for _, l := range ladders() {
+		product, sum := 1.0, 0.0
+		for _, s := range l.steps() {
+			c := climbedIn(t, "ladder.txt", "Ladder/ladder="+l.name+"/step="+s.name)
+			adds := c.lower * (c.ratio - 1) / 1000
+			if s.name == "whole" {
+				fmt.Fprintf(&b, "| %s | whole: `%s` to `%s` | %.1f | %v | %+.1f; the steps: ×%.2f, %+.1f |\n", l.name, s.lower.Name, s.upper.Name,
+					c.lower/1000, c, adds, product, sum)
+				continue
+			}
+			product, sum = product*c.ratio, sum+adds
+			fmt.Fprintf(&b, "| %s | `%s` | %.1f | %v | %+.1f |\n", l.name, s.upper.Name, c.lower/1000, c, adds)
+		}
+	}
+	return b.String()
+}
+
+// agreeTable sets steps of the ladder beside the layers of a profile.
+func agreeTable(t *testing.T) string {
+	t.Helper()
+	core, served := explainedIn(t, "core"), explainedIn(t, "servehttp")
+	adds := func(steps ...string) string {
+		var sum, lo, hi float64
+		for _, step := range steps {
+			c := climbedIn(t, "ladder.txt", "Ladder/ladder="+step)
+			sum, lo, hi = sum+c.lower*(c.ratio-1)/1000, lo+c.lower*(c.lo-1)/1000, hi+c.lower*(c.hi-1)/1000
+		}
+		return fmt.Sprintf("%.1f (%.1f–%.1f)", sum, lo, hi)
+	}
+	layer := func(figures [5]float64) string { return fmt.Sprintf("%.1f", figures[3]) }
+	var b strings.Builder
+	b.WriteString("| what | by the ladder, µs | by the profile's layer, µs |\n|---|---:|---:|\n")
+	for _, stack := range []struct{ name, ladder, codec string }{{"httpjson", "http", "ladder.http.codec"}, {"grpcprotobuf", "grpc", "ladder.grpc.codec"}} {
+		for _, part := range []struct{ layer, step string }{{serialise, stack.codec}, {"validation", stack.name}} {
+			fmt.Fprintf(&b, "| %s of `%s` | %s | %s |\n", part.layer, stack.name, adds(stack.ladder+"/step="+part.step),
+				layer(core.line(stack.name+": ", part.layer)))
+		}
+	}
+	fmt.Fprintf(&b, "| all that ServeHTTP adds to grpc-go's own server | %s | %s |\n",
+		adds("servehttp/step=ladder.grpc.nethttp", "servehttp/step=ladder.grpc.servehttp"),
+		served.more("sum"))
+	return b.String()
+}
+
+// boundTable has what the fastest codec could win.
+func boundTable(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| bound | time to the real stack's (95 %) | wins at most |\n|---|---:|---:|\n")
+	for _, s := range bounds() {
+		c := climbedIn(t, "bound.txt", "Bound/bound="+s.name)
+		fmt.Fprintf(&b, "| `%s` without %s | %.2f (%.2f–%.2f) | %.1f µs, %.0f %% |\n", s.upper.Name,
+			map[bool]string{true: "codec and validation", false: "codec"}[strings.HasSuffix(s.name, ".validation")],
+			c.ratio, c.lo, c.hi, c.lower*(1-c.ratio)/1000, 100*(1-c.ratio))
+	}
+	return b.String()
+}
+
+// split says what the profiles show of two stacks, with the command that makes them.
+func (e explained) split(command string) string {
+	e.t.Helper()
+	profiled, plain := e.both()
+	a, b := e.line(e.stacks[0]+": ", "sum"), e.line(e.stacks[1]+": ", "sum")
+	return fmt.Sprintf("`%s` takes %.1f µs of CPU per call, `%s` %.1f µs.\nThe difference is %s by the profiles.\nWithout the profiler it is %s.\n\n%s\n"+
+		"`rpcbench explain %s %s %s`\n", e.stacks[0], a[3], e.stacks[1], b[3], profiled, plain, e.table(), command, e.stacks[0], e.stacks[1])
+}
+
+// part is a layer's share of the difference, in percent.
+func (e explained) part(layer string, column int) float64 {
+	e.t.Helper()
+	section := e.stacks[0] + " less " + e.stacks[1]
+	return 100 * e.line(section, layer)[column] / e.line(section, "sum")[3]
+}
+
+const (
+	network, schedule, memory = "networking (syscalls)", "scheduling and wake-ups", "allocation and GC"
+	framing, serialise        = "HTTP framing and headers", "serialisation"
+)
+
+func whyServeHTTP(t *testing.T) string {
+	t.Helper()
+	e := explainedIn(t, "servehttp")
+	netHTTP := climbedIn(t, "ladder.txt", "Ladder/ladder=servehttp/step=ladder.grpc.nethttp")
+	adapter := climbedIn(t, "ladder.txt", "Ladder/ladder=servehttp/step=ladder.grpc.servehttp")
+	return fmt.Sprintf(`- **The server under it.** grpc-go's client calls net/http's HTTP/2 server, where a short handler answers gRPC by hand.
+  The time is %v that with grpc-go's own server.
+- **The adapter on top.** With grpc-go's ServeHTTP in place of the short handler the time is %v.
+- **Where the time goes.** The server's side has %.0f %% of the difference. System calls add %s,
+  the allocator %s, HTTP itself %s, the scheduler %s,
+  and grpc-go's code %s.
+
+%s`, netHTTP, adapter, e.part("sum", 1), e.more(network), e.more(memory), e.more(framing), e.more(schedule), e.more("RPC library"),
+		e.split("-time 60s"))
+}
+
+func whyHTTP2(t *testing.T) string {
+	t.Helper()
+	e := explainedIn(t, "http2")
+	step := climbedIn(t, "ladder.txt", "Ladder/ladder=http2/step=ladder.h2.bytes")
+	return fmt.Sprintf(`- **The format has no part in it.** To pass bytes over HTTP/2, net/http takes %v the time of HTTP/1.1.
+- **Framing is the smaller part.** Headers and frames add %s.
+- **Handing over is the larger one.** System calls add %s, since a call has [more of them](#how-often-a-call-reads-and-writes).
+  The allocator adds %s, among it the growing stacks of new goroutines. The scheduler adds
+  %s: each frame crosses from the handler's goroutine to the connection's.
+
+%s`, step, e.more(framing), e.more(network), e.more(memory), e.more(schedule), e.split("-time 40s"))
+}
+
+func whyGzip(t *testing.T) string {
+	t.Helper()
+	e := explainedIn(t, "gzip")
+	s, _ := ran(t, whyRun+"/connect-gzip")
+	small, large := answerTo(t, s, "small", "connectrpc.gzip"), answerTo(t, s, "structured-1kB", "connectrpc.gzip")
+	return fmt.Sprintf(`- **Starting a compressor.** Compression adds %s, %.0f %% of the difference. Most of that clears the tables of a
+  compressor that is used again: flate's reset.
+- **A small reply grows.** %.0f bytes are received in place of %.0f. The call takes %s times as long as without.
+- **With 1 kB of structured data** a reply shrinks from %.0f to %.0f bytes, and the call takes %s times as long.
+
+%s`, e.more("compression"), e.part("compression", 3), small.Facts.Received, small.BaseFacts.Received, times(small),
+		large.BaseFacts.Received, large.Facts.Received, times(large), e.split("-time 40s"))
+}
+
+func whyOneCaller(t *testing.T) string {
+	t.Helper()
+	e := explainedIn(t, "one-caller")
+	s, _ := ran(t, workloadsRun)
+	of := func(workload string) string {
+		a := answerTo(t, s, workload, "grpcprotobuf")
+		return fmt.Sprintf("%s, %s,", times(a), a.Verdict)
+	}
+	return fmt.Sprintf(`- **The wait is work.** With one caller nothing runs beside the call, so the caller waits for all of it. gRPC's own code
+  adds %s, and the allocator %s.
+- **Stacks grow.** grpc-go's server starts a goroutine per call. Its stack is copied as it grows (runtime.copystack).
+- **Waking is no cause here.** The scheduler's part differs by %s.
+- **Fifty callers close the gap.** The ratio of gRPC to JSON is %s with one caller,
+  and %s with fifty. With fifty callers and mixed fields the ratio is %s.
+
+%s`, e.more("RPC library"), e.more(memory), e.more(schedule), of("small-1-caller"), of("small-50-callers"), of("mixed-50-callers"),
+		e.split("-time 40s -gomaxprocs 0 -workload small-1-caller"))
+}
+
+func whyBytes(t *testing.T) string {
+	t.Helper()
+	e := explainedIn(t, "bytes")
+	s, _ := ran(t, workloadsRun)
+	a := answerTo(t, s, "bytes-10kB", "grpcprotobuf")
+	return fmt.Sprintf(`- **Bytes become text.** JSON writes them in base64, four characters for three bytes. The client sends %.0f bytes in
+  place of %.0f.
+- **Encoding is the cost.** Serialisation adds %s, %.0f %% of the difference. encoding/json scans, checks and
+  copies each character. protobuf copies bytes.
+- **Buffers follow.** The allocator adds %s: %.0f kB per call in place of %.0f kB.
+
+%s`, a.BaseFacts.Sent, a.Facts.Sent, e.more(serialise), e.part(serialise, 3), e.more(memory),
+		a.BaseFacts.AllocBytes/1000, a.Facts.AllocBytes/1000, e.split("-time 30s -workload bytes-10kB"))
+}
+
+func whyFree(t *testing.T) string {
+	t.Helper()
+	e := explainedIn(t, "structured")
+	return fmt.Sprintf(`- **A small call: little.** The bounds below replay prepared bytes and values in place of encoding. They are no
+  contestants: no real codec can do that.
+- **10 kB of structured data: most of it.** encoding/json's serialisation takes %s of a call's CPU,
+  protobuf's %s.
+
+%s
+`+"`go test -run '^$' -bench Bound -full -processes 8 -cpu 1 .`"+`
+
+%s`, e.at(0, serialise), e.at(1, serialise), boundTable(t), e.split("-time 30s -workload structured-10kB"))
+}
+
+// whyWrites is how often each side calls the kernel to move bytes.
+func whyWrites(t *testing.T) string {
+	t.Helper()
+	return read(t, whyRun+"/writes.txt")
+}
+
+// whyShares compares the client's share of CPU by labels with that of two processes.
+func whyShares(t *testing.T) string {
+	t.Helper()
+	client, server := measured(t, whyRun+"/two-processes.txt", "cpu-ns/op"), measured(t, whyRun+"/two-processes.txt", "server-cpu-ns/op")
+	median := func(values []float64) float64 {
+		return quotient(t, "", append(values, values...), []float64{1, 1, 1, 1, 1, 1}, 0, 0).value
+	}
+	e := explainedIn(t, "servehttp")
+	var b strings.Builder
+	b.WriteString("| stack | client's share by labels | in two processes | client, µs: one process, two | server, µs: one process, two |\n|---|---:|---:|---:|---:|\n")
+	for _, stack := range []string{"grpcprotobuf", "grpcservehttp"} {
+		row := "CreateUser/stack=" + stack
+		f, c, s := e.line(stack+": ", "sum"), median(client[row])/1000, median(server[row])/1000
+		fmt.Fprintf(&b, "| `%s` | %.0f %% | %.0f %% | %.1f, %.1f | %.1f, %.1f |\n", stack, 100*f[0]/(f[0]+f[1]), 100*c/(c+s), f[0], c, f[1], s)
+	}
+	b.WriteString("\nIn two processes every call sleeps and wakes another core twice. So the client's own system calls cost more:\n\n" +
+		"| stack | layer of the client | one process, µs | two processes, µs |\n|---|---|---:|---:|\n")
+	for _, stack := range []string{"grpcprotobuf", "grpcservehttp"} {
+		apart, err := layers.ReadFile(whyRun + "/apart/BenchmarkCreateUser_stack=" + stack + ".pprof")
+		require.NoError(t, err)
+		for _, layer := range layers.Names() {
+			_, cpu := apart.Sum(func(p layers.Part) bool { return p.Layer == layer && p.Side == "client" })
+			one, two := e.line(stack+": ", layer)[0], cpu.Seconds()*1e6/float64(apart.Calls)
+			if one+two > 5 {
+				fmt.Fprintf(&b, "| `%s` | %s | %.1f | %.1f |\n", stack, layer, one, two)
+			}
+		}
+	}
+	return b.String()
+}
