@@ -144,6 +144,7 @@ func TestGeneratedTables(t *testing.T) {
 		{"docs/why.md", "agree", agreeTable},
 		{"docs/why.md", "shares", whyShares},
 		{"docs/why.md", "writes", whyWrites},
+		{"docs/why.md", "frames", whyFrames},
 	} {
 		begin, end := "<!-- "+c.name+" -->\n", "<!-- /"+c.name+" -->"
 		text := read(t, c.path)

@@ -196,6 +196,18 @@ const (
 	framing, serialise        = "HTTP framing and headers", "serialisation"
 )
 
+// calls reads a column of writes.txt.
+func calls(t *testing.T, stack string, column int) string {
+	t.Helper()
+	for line := range strings.Lines(whyWrites(t)) {
+		if cells := strings.Split(line, " | "); cells[0] == "| `"+stack+"`" {
+			return strings.TrimSuffix(strings.TrimSpace(cells[column]), " |")
+		}
+	}
+	t.Fatalf("%s is not in writes.txt", stack)
+	return ""
+}
+
 func whyServeHTTP(t *testing.T) string {
 	t.Helper()
 	e := explainedIn(t, "servehttp")
@@ -204,11 +216,15 @@ func whyServeHTTP(t *testing.T) string {
 	return fmt.Sprintf(`- **The server under it.** grpc-go's client calls net/http's HTTP/2 server, where a short handler answers gRPC by hand.
   The time is %v that with grpc-go's own server.
 - **The adapter on top.** With grpc-go's ServeHTTP in place of the short handler the time is %v.
+- **System calls.** The server calls Write %s and Read %s times per call, grpc-go's own server %s and %s
+  times. net/http's HTTP/2 server writes [each frame](#how-often-a-call-reads-and-writes) by itself. It reads a frame's
+  header and the rest with a Read each.
 - **Where the time goes.** The server's side has %.0f %% of the difference. System calls add %s,
   the allocator %s, HTTP itself %s, the scheduler %s,
   and grpc-go's code %s.
 
-%s`, netHTTP, adapter, e.part("sum", 1), e.more(network), e.more(memory), e.more(framing), e.more(schedule), e.more("RPC library"),
+%s`, netHTTP, adapter, calls(t, "grpcservehttp", 3), calls(t, "grpcservehttp", 4), calls(t, "grpcprotobuf", 3), calls(t, "grpcprotobuf", 4),
+		e.part("sum", 1), e.more(network), e.more(memory), e.more(framing), e.more(schedule), e.more("RPC library"),
 		e.split("-time 60s"))
 }
 
@@ -218,11 +234,13 @@ func whyHTTP2(t *testing.T) string {
 	step := climbedIn(t, "ladder.txt", "Ladder/ladder=http2/step=ladder.h2.bytes")
 	return fmt.Sprintf(`- **The format has no part in it.** To pass bytes over HTTP/2, net/http takes %v the time of HTTP/1.1.
 - **Framing is the smaller part.** Headers and frames add %s.
-- **Handing over is the larger one.** System calls add %s, since a call has [more of them](#how-often-a-call-reads-and-writes).
+- **Handing over is the larger one.** System calls add %s. Client and server call Write %s and %s times per
+  call in place of %s and %s, and the server calls Read %s times in place of %s.
   The allocator adds %s, among it the growing stacks of new goroutines. The scheduler adds
   %s: each frame crosses from the handler's goroutine to the connection's.
 
-%s`, step, e.more(framing), e.more(network), e.more(memory), e.more(schedule), e.split("-time 40s"))
+%s`, step, e.more(framing), e.more(network), calls(t, "httpjson.h2c", 1), calls(t, "httpjson.h2c", 3), calls(t, "httpjson", 1), calls(t, "httpjson", 3),
+		calls(t, "httpjson.h2c", 4), calls(t, "httpjson", 4), e.more(memory), e.more(schedule), e.split("-time 40s"))
 }
 
 func whyGzip(t *testing.T) string {
@@ -291,6 +309,12 @@ func whyFree(t *testing.T) string {
 func whyWrites(t *testing.T) string {
 	t.Helper()
 	return read(t, whyRun+"/writes.txt")
+}
+
+// whyFrames is what each Write of one call carries.
+func whyFrames(t *testing.T) string {
+	t.Helper()
+	return "```text\n" + read(t, whyRun+"/frames.txt") + "```\n"
 }
 
 // whyShares compares the client's share of CPU by labels with that of two processes.
