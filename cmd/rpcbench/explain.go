@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path"
@@ -33,9 +34,9 @@ const turn = 500 * time.Millisecond
 
 // explanation is a call of one stack, split among layers.
 type explanation struct {
-	Name string
-	layers.Split
-	plain, profiled []float64 // ns per call of each turn, without and with the profiler; none if a file was read
+	Name  string
+	turns []layers.Split // one per turn, or that of a file
+	plain []float64      // µs per call of each turn, without the profiler; none if a file was read
 }
 
 func explainCommand(stdout, stderr io.Writer) command {
@@ -67,7 +68,7 @@ func explainCommand(stdout, stderr io.Writer) command {
 					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(*procs))
 				}
 				all, err := explain(ctx, w, *length, args, progress(stderr))
-				none := func(e *explanation) bool { return e.Calls == 0 }
+				none := func(e *explanation) bool { return len(e.turns) == 0 }
 				if len(all) == 0 || slices.ContainsFunc(all, none) {
 					return err // else an interrupted one has something to show
 				}
@@ -75,8 +76,11 @@ func explainCommand(stdout, stderr io.Writer) command {
 					err = errors.Join(err, writeBars(*svg, all))
 				}
 				t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-				if slices.ContainsFunc(all, func(e *explanation) bool { return len(e.plain) > 0 }) {
-					fmt.Fprintf(t, "# %s\n# workload=%s GOMAXPROCS=%s\n", strings.Join(environ.List(), " "), w.Name, versus.Procs(*procs))
+				fmt.Fprintf(t, "# %s\n", strings.Join(environ.List(), " "))
+				for _, e := range all {
+					if len(e.plain) > 0 {
+						fmt.Fprintf(t, "# %s: workload=%s GOMAXPROCS=%s turns=%d\n", e.Name, w.Name, versus.Procs(*procs), len(e.turns))
+					}
 				}
 				for _, e := range all {
 					e.print(t)
@@ -107,7 +111,7 @@ func explain(ctx context.Context, w workload.Workload, length time.Duration, arg
 			if err != nil {
 				return nil, err
 			}
-			e.Name, e.Split = s.Row, s
+			e.Name, e.turns = s.Row, []layers.Split{s}
 		}
 		all = append(all, e)
 	}
@@ -146,7 +150,7 @@ func takeTurns(ctx context.Context, w workload.Workload, length time.Duration, a
 	for round := range rounds {
 		for i, e := range all {
 			show(e.Name, time.Duration((rounds-round)*len(all)-i)*2*turn, time.Duration(rounds*len(all))*2*turn)
-			if err := e.turns(ctx, open[i]); err != nil {
+			if err := e.turn(ctx, open[i], round%2 == 0); err != nil {
 				return err
 			}
 		}
@@ -154,42 +158,45 @@ func takeTurns(ctx context.Context, w workload.Workload, length time.Duration, a
 	return nil
 }
 
-// turns measures a stack once without and once with the profiler.
-func (e *explanation) turns(ctx context.Context, o *workload.Open) error {
-	calls, took, err := callFor(ctx, o)
-	if err != nil {
+// turn measures a stack once without and once with the profiler, after calls that don't count: the stack before has left
+// its garbage and its caches.
+func (e *explanation) turn(ctx context.Context, o *workload.Open, profilerFirst bool) error {
+	if _, _, err := callFor(ctx, o, turn/5); err != nil {
 		return err
 	}
-	e.plain = append(e.plain, float64(took)/float64(calls))
-	recording, err := layers.Start()
-	if err != nil {
-		return fmt.Errorf("rpcbench: explain: %w", err)
+	var plain float64
+	var split layers.Split
+	for _, profiled := range []bool{profilerFirst, !profilerFirst} {
+		if !profiled {
+			calls, took, err := callFor(ctx, o, turn)
+			if err != nil {
+				return err
+			}
+			plain = took.Seconds() * 1e6 / float64(calls)
+			continue
+		}
+		recording, err := layers.Start()
+		if err != nil {
+			return fmt.Errorf("rpcbench: explain: %w", err)
+		}
+		calls, _, err := callFor(ctx, o, turn)
+		taken, stopErr := recording.Stop(e.Name, calls)
+		if err := cmp.Or(err, stopErr); err != nil {
+			return err
+		}
+		if split, err = layers.Of(taken); err != nil {
+			return fmt.Errorf("rpcbench: explain: %s: %w", e.Name, err)
+		}
 	}
-	calls, _, err = callFor(ctx, o)
-	taken, stopErr := recording.Stop(e.Name, calls)
-	if err := cmp.Or(err, stopErr); err != nil {
-		return err
-	}
-	s, err := layers.Of(taken)
-	if err != nil {
-		return fmt.Errorf("rpcbench: explain: %s: %w", e.Name, err)
-	}
-	e.add(s)
+	e.plain, e.turns = append(e.plain, plain), append(e.turns, split)
 	return nil
 }
 
-// add adds a turn under the profiler.
-func (e *explanation) add(s layers.Split) {
-	_, cpu := s.Sum(everything)
-	e.profiled = append(e.profiled, float64(cpu)/float64(s.Calls))
-	e.Calls, e.Parts = e.Calls+s.Calls, append(e.Parts, s.Parts...)
-}
-
-// callFor makes calls for one turn.
-func callFor(ctx context.Context, o *workload.Open) (calls int64, took time.Duration, err error) {
+// callFor makes calls for a while.
+func callFor(ctx context.Context, o *workload.Open, length time.Duration) (calls int64, took time.Duration, err error) {
 	hung := time.AfterFunc(time.Minute, func() { _ = o.Fixture.Close() })
 	defer hung.Stop()
-	for began := time.Now(); took < turn; took = time.Since(began) {
+	for began := time.Now(); took < length; took = time.Since(began) {
 		if ctx.Err() != nil {
 			return 0, 0, errInterrupted
 		}
@@ -203,87 +210,95 @@ func callFor(ctx context.Context, o *workload.Open) (calls int64, took time.Dura
 
 func everything(layers.Part) bool { return true }
 
-// micro returns the µs per call of the parts that satisfy the condition, and half the width of its 95 % interval: a
-// count of samples varies as a Poisson variable does.
-func (e *explanation) micro(of func(layers.Part) bool) (micro, half float64) {
-	samples, cpu := e.Sum(of)
-	micro = cpu.Seconds() * 1e6 / float64(e.Calls)
-	return micro, 1.96 * micro / math.Sqrt(max(1, float64(samples)))
+// micro returns the µs per call in each turn of the parts that satisfy the condition.
+func (e *explanation) micro(of func(layers.Part) bool) (each []float64) {
+	for _, s := range e.turns {
+		_, cpu := s.Sum(of)
+		each = append(each, cpu.Seconds()*1e6/float64(s.Calls))
+	}
+	return each
+}
+
+// count adds up samples and calls.
+func (e *explanation) count() (samples, calls int64) {
+	for _, s := range e.turns {
+		n, _ := s.Sum(everything)
+		samples, calls = samples+n, calls+s.Calls
+	}
+	return samples, calls
 }
 
 func within(layer, side string) func(layers.Part) bool {
 	return func(p layers.Part) bool { return (layer == "" || p.Layer == layer) && (side == "" || p.Side == side) }
 }
 
-// mean formats a mean in µs with its 95 % interval.
-func mean(ns []float64) string {
-	_, lo, hi := stats.MeanCI(ns, 0.95)
-	return fmt.Sprintf("%+.1f µs (%+.1f to %+.1f)", stats.Mean(ns)/1000, lo/1000, hi/1000)
+// interval formats a mean with its 95 % interval over turns.
+func interval(micro []float64) string {
+	mean, lo, hi := stats.MeanCI(micro, 0.95)
+	return fmt.Sprintf("%+.1f µs (%+.1f to %+.1f)", mean, lo, hi)
 }
 
 func (e *explanation) print(w io.Writer) {
-	samples, _ := e.Sum(everything)
-	all, _ := e.micro(everything)
-	fmt.Fprintf(w, "\n%s: %.1f µs of CPU per call, by %d samples of %d calls", e.Name, all, samples, e.Calls)
-	if len(e.plain) > 0 {
-		fmt.Fprintf(w, "; without the profiler %s", strings.ReplaceAll(mean(e.plain), "+", ""))
+	samples, calls := e.count()
+	all := stats.Mean(e.micro(everything))
+	fmt.Fprintf(w, "\n%s: %.1f µs of CPU per call, by %d samples of %d calls", e.Name, all, samples, calls)
+	if len(e.plain) > 1 {
+		fmt.Fprintf(w, "; without the profiler %s", strings.ReplaceAll(interval(e.plain), "+", ""))
 	}
 	fmt.Fprint(w, "\nlayer\tclient, µs\tserver, µs\tunlabelled, µs\tall, µs\tshare\n")
 	for _, layer := range append(layers.Names(), "") {
-		sum, _ := e.micro(within(layer, ""))
+		sum := stats.Mean(e.micro(within(layer, "")))
 		if sum == 0 {
 			continue
 		}
 		fmt.Fprint(w, cmp.Or(layer, "sum"))
 		for _, side := range layers.Sides() {
-			micro, _ := e.micro(within(layer, side))
-			fmt.Fprintf(w, "\t%.1f", micro)
+			fmt.Fprintf(w, "\t%.1f", stats.Mean(e.micro(within(layer, side))))
 		}
 		fmt.Fprintf(w, "\t%.1f\t%.1f %%\n", sum, 100*sum/all)
 	}
 }
 
-// printDifference says layer by layer what a takes more than b, the largest difference first.
+// printDifference says layer by layer what a takes more than b, the largest difference first. Each interval is over the
+// differences of turns. Profiles that were read have one turn, and no interval.
 func printDifference(w io.Writer, a, b *explanation) {
-	difference := func(layer, side string) (micro, half float64) {
-		x, dx := a.micro(within(layer, side))
-		y, dy := b.micro(within(layer, side))
-		return x - y, math.Hypot(dx, dy)
+	difference := func(layer, side string) []float64 {
+		return less(a.micro(within(layer, side)), b.micro(within(layer, side)))
 	}
 	names := layers.Names()
 	slices.SortStableFunc(names, func(x, y string) int {
-		dx, _ := difference(x, "")
-		dy, _ := difference(y, "")
-		return cmp.Compare(math.Abs(dy), math.Abs(dx))
+		return cmp.Compare(math.Abs(stats.Mean(difference(y, ""))), math.Abs(stats.Mean(difference(x, ""))))
 	})
-	fmt.Fprintf(w, "\n%s less %s\nlayer\tclient, µs\tserver, µs\tunlabelled, µs\tall, µs\t± (sampling)\tfunctions that carry it\n", a.Name, b.Name)
+	fmt.Fprintf(w, "\n%s less %s\nlayer\tclient, µs\tserver, µs\tunlabelled, µs\tall, µs\t± (95 %%)\tfunctions that carry it\n", a.Name, b.Name)
 	for _, layer := range append(names, "") {
-		micro, half := difference(layer, "")
-		if half == 0 { // neither has it
+		all := difference(layer, "")
+		mean, lo, hi := stats.MeanCI(all, 0.95)
+		if max(slices.Max(all), -slices.Min(all)) == 0 { // neither has it
 			continue
 		}
 		fmt.Fprint(w, cmp.Or(layer, "sum"))
 		for _, side := range append(layers.Sides(), "") {
-			micro, _ := difference(layer, side)
-			fmt.Fprintf(w, "\t%+.1f", micro)
+			fmt.Fprintf(w, "\t%+.1f", stats.Mean(difference(layer, side)))
 		}
-		said := ""
-		if layer != "" && math.Abs(micro) > half {
+		half, said := "", ""
+		if len(all) > 1 {
+			half = fmt.Sprintf("%.1f", (hi-lo)/2)
+		}
+		if layer != "" && (len(all) == 1 || math.Abs(mean) > (hi-lo)/2) {
 			said = carriers(a, b, layer)
 		}
-		fmt.Fprintf(w, "\t%.1f\t%s\n", half, said)
+		fmt.Fprintf(w, "\t%s\t%s\n", half, said)
 	}
-	if len(a.plain) > 0 && len(a.plain) == len(b.plain) {
-		fmt.Fprintf(w, "\nTurn by turn the difference is %s by the profiles and %s without the profiler.\n",
-			mean(less(a.profiled, b.profiled)), mean(less(a.plain, b.plain)))
+	if min(len(a.plain), len(b.plain)) > 1 {
+		fmt.Fprintf(w, "\nThe difference is %s by the profiles and %s without the profiler.\n",
+			interval(difference("", "")), interval(less(a.plain, b.plain)))
 	}
 }
 
-// less subtracts turn by turn.
-func less(a, b []float64) []float64 {
-	d := slices.Clone(a)
-	for i := range d {
-		d[i] -= b[i]
+// less subtracts turn by turn, as far as both have turns.
+func less(a, b []float64) (d []float64) {
+	for i := range min(len(a), len(b)) {
+		d = append(d, a[i]-b[i])
 	}
 	return d
 }
@@ -292,16 +307,15 @@ func less(a, b []float64) []float64 {
 func carriers(a, b *explanation, layer string) string {
 	by := map[string]float64{}
 	for i, e := range []*explanation{a, b} {
-		for _, p := range e.Parts {
-			if p.Layer == layer {
-				by[path.Base(p.Function)] += float64(1-2*i) * p.CPU.Seconds() * 1e6 / float64(e.Calls)
+		for _, s := range e.turns {
+			for _, p := range s.Parts {
+				if p.Layer == layer {
+					by[path.Base(p.Function)] += float64(1-2*i) * p.CPU.Seconds() * 1e6 / float64(s.Calls) / float64(len(e.turns))
+				}
 			}
 		}
 	}
-	var names []string
-	for name := range by {
-		names = append(names, name)
-	}
+	names := slices.Collect(maps.Keys(by))
 	slices.SortFunc(names, func(x, y string) int {
 		return cmp.Or(cmp.Compare(math.Abs(by[y]), math.Abs(by[x])), strings.Compare(x, y))
 	})
@@ -337,16 +351,14 @@ func writeBars(path string, all []*explanation) error {
 	const left, width, top, step = 160, 560, 44, 44
 	longest := 0.0
 	for _, e := range all {
-		micro, _ := e.micro(everything)
-		longest = max(longest, micro)
+		longest = max(longest, stats.Mean(e.micro(everything)))
 	}
 	var bars []bar
 	for i, e := range all {
-		b := bar{Y: top + i*step, Name: e.Name}
-		b.Micro, _ = e.micro(everything)
+		b := bar{Y: top + i*step, Name: e.Name, Micro: stats.Mean(e.micro(everything))}
 		x := float64(left)
 		for kind, layer := range layers.Names() {
-			micro, _ := e.micro(within(layer, ""))
+			micro := stats.Mean(e.micro(within(layer, "")))
 			s := segment{layer, kind, x, micro / longest * width, micro}
 			x += s.Width
 			b.Segments = append(b.Segments, s)

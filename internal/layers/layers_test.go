@@ -35,6 +35,8 @@ func TestLongestBeginningDecides(t *testing.T) {
 		"github.com/rpcbench/rpcbench/proto/userservice/userserviceconnect.NewUserServiceHandler.func1": "RPC library",
 		"runtime.memmove":       "",
 		"bufio.(*Writer).Flush": "",
+		"net.JoinHostPort":      "",
+		"runtime.lock2":         "",
 		"runtime.mallocgcTiny":  "allocation and GC",
 		"github.com/rpcbench/rpcbench.NewValidator[...].func1":              "validation",
 		"github.com/rpcbench/rpcbench.Check":                                "harness",
@@ -67,7 +69,7 @@ func made(comments []string, samples ...string) *profile.Profile {
 
 func TestInnermostFunctionWithALayerDecides(t *testing.T) {
 	s, err := Of(made([]string{"rpcbench: 3 calls of BenchmarkX", "another", "rpcbench: 4 calls of BenchmarkX"},
-		"client runtime.memmove<bufio.(*Writer).Write<net/http.(*Request).write<net.x",
+		"client runtime.memmove<bufio.(*Writer).Write<net/http.(*Request).write<net.(*conn).Write",
 		"server syscall.write<net.(*conn).Write<net/http.(*conn).serve",
 		" unknown.A[go.shape.struct { X int }]<unknown.B",
 		" unknown.A[go.shape.int]<unknown.C",
@@ -169,17 +171,17 @@ func TestBadProfiles(t *testing.T) {
 	var heap bytes.Buffer
 	require.NoError(t, pprof.Lookup("heap").WriteTo(&heap, 0))
 	own := []string{"rpcbench: 3 calls of BenchmarkX"}
-	good := encoded(made(own, "client net.x"))
+	good := encoded(made(own, "client net.(*conn).Read"))
 	_, err := ReadFile(file("good", good))
 	require.NoError(t, err)
 	for path, want := range map[string]string{
-		filepath.Join(dir, "missing"):                          "no such file",
-		file("truncated", good[:len(good)/2]):                  "is no whole profile",
-		file("text", []byte("ns/op")):                          "is no whole profile",
-		file("heap", heap.Bytes()):                             "it is no CPU profile",
-		file("other", encoded(made(nil, "client net.x"))):      "the profile is not one of rpcbench's: make it with go test -bench -profiles",
-		file("empty", encoded(made(own))):                      "the profile has no samples: a longer -benchtime gives some",
-		file("unlabelled", encoded(made(own, " net.x<net.y"))): "no sample has the label side",
+		filepath.Join(dir, "missing"):                                      "no such file",
+		file("truncated", good[:len(good)/2]):                              "is no whole profile",
+		file("text", []byte("ns/op")):                                      "is no whole profile",
+		file("heap", heap.Bytes()):                                         "it is no CPU profile",
+		file("other", encoded(made(nil, "client net.(*conn).Read"))):       "the profile is not one of rpcbench's: make it with go test -bench -profiles",
+		file("empty", encoded(made(own))):                                  "the profile has no samples: a longer -benchtime gives some",
+		file("unlabelled", encoded(made(own, " net.(*conn).Read<main.y"))): "no sample has the label side",
 	} {
 		_, err := ReadFile(path)
 		require.ErrorContains(t, err, want)
