@@ -97,7 +97,7 @@ func (c claim) verdict() string {
 func (c claim) count() string {
 	var said []string
 	for _, v := range []struct{ verdict, words string }{
-		{"holds", "%d hold"}, {"more than claimed", "%d show more"}, {"does not hold", "%d don't hold"}, {"undecided", "%d undecided"}} {
+		{"holds", "holds for %d"}, {"more than claimed", "more for %d"}, {"does not hold", "fails for %d"}, {"undecided", "undecided for %d"}} {
 		n := 0
 		for _, r := range c.readings {
 			if r.verdict() == v.verdict {
@@ -125,7 +125,7 @@ func TestVerdictsOfClaims(t *testing.T) {
 		require.Equal(t, want, claim{readings: readings}.verdict())
 		require.Equal(t, "void", claim{void: "since", readings: readings}.verdict())
 	}
-	require.Equal(t, "2 hold, 1 show more, 1 don't hold, 1 undecided", claim{readings: []reading{open, fails, holds, more, holds}}.count())
+	require.Equal(t, "holds for 2, more for 1, fails for 1, undecided for 1", claim{readings: []reading{open, fails, holds, more, holds}}.count())
 	require.Equal(t, "does not hold", exact("less work", 0.9, 0.6, 0.8).verdict(), "no advantage is claimed above 1")
 	require.Equal(t, "a: 2.00, claimed 1 to 3: holds", holds.String())
 	require.Equal(t, "c: 3.00 (2.00–4.00), claimed above 1: holds", reading{"c", 3, 2, 4, 1, math.MaxFloat64}.String())
