@@ -22,7 +22,8 @@ func (g *Gate) Wrap(beneath net.Conn) net.Conn {
 		if shut := g.hold(p); shut != nil {
 			select {
 			case <-shut.Done():
-			case <-c.closed.Done(): // the pipe may still be open
+			case <-c.closed.Done(): // the pipe may still be open, and a Read would get p
+				return nil, nil
 			}
 			if context.Cause(shut) == net.ErrClosed {
 				return nil, net.ErrClosed

@@ -61,7 +61,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.near.Read(p)
 	switch err {
 	case io.EOF:
-		err = c.err
+		err = cmp.Or(context.Cause(c.closed), c.err)
 	case io.ErrClosedPipe:
 		err = net.ErrClosed
 	}
