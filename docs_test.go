@@ -176,6 +176,7 @@ func TestGeneratedTables(t *testing.T) {
 const (
 	workloadsRun = "results/2026-11-23-epyc-2vcpu/workloads"
 	stacksRun    = "results/2026-11-23-epyc-2vcpu/stacks"
+	variantsRun  = "results/2026-11-23-epyc-2vcpu/variants"
 	quietRun     = "results/2026-11-22-xeon-2vcpu-noon/versus.txt"
 	grpcRun      = "results/2026-11-23-epyc-2vcpu/grpc-go"
 	goJSONRun    = "results/2026-11-23-epyc-2vcpu/go-json"
@@ -324,8 +325,10 @@ func costTable(t *testing.T) string {
 	s, where := ran(t, stacksRun)
 	var b strings.Builder
 	fmt.Fprintf(&b, "A small call with GOMAXPROCS=1, compared with `%s`: %s. [The whole run](../%s/report.md).\n\n", s.Base, where, stacksRun)
+	variants, later := ran(t, variantsRun)
+	fmt.Fprintf(&b, "Rows from `%s` on are of [a later run](../%s/report.md): %s.\n\n", variants.Answers[0].Stack, variantsRun, later)
 	b.WriteString("| stack | time to JSON's (95 %) | verdict | sent, B | received, B | allocations | allocated, B |\n|---|---:|---|---:|---:|---:|---:|\n")
-	for _, a := range s.Answers {
+	for _, a := range append(slices.Clip(s.Answers), variants.Answers...) {
 		f := a.Facts
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %.0f | %.0f | %.0f | %.0f |\n", a.Stack, times(a), a.Verdict, f.Sent, f.Received, f.Allocs, f.AllocBytes)
 	}
