@@ -159,10 +159,9 @@ func ladderTable(t *testing.T) string {
 	return b.String()
 }
 
-// agreeTable sets steps of the ladder beside the layers of a profile.
+// agreeTable sets steps of the ladder beside profiles of both of its rungs.
 func agreeTable(t *testing.T) string {
 	t.Helper()
-	core, served := explainedIn(t, "core"), explainedIn(t, "servehttp")
 	adds := func(steps ...string) string {
 		var sum, lo, hi float64
 		for _, step := range steps {
@@ -171,18 +170,25 @@ func agreeTable(t *testing.T) string {
 		}
 		return fmt.Sprintf("%.1f (%.1f–%.1f)", sum, lo, hi)
 	}
-	layer := func(figures [5]float64) string { return fmt.Sprintf("%.1f", figures[3]) }
-	var b strings.Builder
-	b.WriteString("| what | by the ladder, µs | by the profile's layer, µs |\n|---|---:|---:|\n")
-	for _, stack := range []struct{ name, ladder, codec string }{{"httpjson", "http", "ladder.http.codec"}, {"grpcprotobuf", "grpc", "ladder.grpc.codec"}} {
-		for _, part := range []struct{ layer, step string }{{serialise, stack.codec}, {"validation", stack.name}} {
-			fmt.Fprintf(&b, "| %s of `%s` | %s | %s |\n", part.layer, stack.name, adds(stack.ladder+"/step="+part.step),
-				layer(core.line(stack.name+": ", part.layer)))
-		}
+	steps := read(t, whyRun+"/steps.txt")
+	profiled := func(step, layer string) string {
+		m := regexp.MustCompile(`(?m)^\| ` + "`" + regexp.QuoteMeta(step) + "`" + ` \| ` + layer + ` \| (\S+) \| (\S+) \|$`).FindStringSubmatch(steps)
+		require.NotNil(t, m, "%s of %s", layer, step)
+		return m[1] + " ± " + m[2]
 	}
-	fmt.Fprintf(&b, "| all that ServeHTTP adds to grpc-go's own server | %s | %s |\n",
-		adds("servehttp/step=ladder.grpc.nethttp", "servehttp/step=ladder.grpc.servehttp"),
-		served.more("sum"))
+	var b strings.Builder
+	b.WriteString("| step | by the ladder, µs | by profiles of both rungs, µs | of that, µs |\n|---|---:|---:|---|\n")
+	for _, s := range []struct{ ladder, step, layer string }{
+		{"http", "ladder.http.codec", serialise}, {"http", "httpjson", "validation"},
+		{"grpc", "ladder.grpc.codec", serialise}, {"grpc", "grpcprotobuf", "validation"},
+	} {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s in %s, %s in %s |\n", s.step, adds(s.ladder+"/step="+s.step), profiled(s.step, "sum"),
+			profiled(s.step, s.layer), s.layer, profiled(s.step, memory), memory)
+	}
+	served := explainedIn(t, "servehttp")
+	fmt.Fprintf(&b, "| from grpc-go's own server to ServeHTTP | %s | %s | %s in %s |\n",
+		adds("servehttp/step=ladder.grpc.nethttp", "servehttp/step=ladder.grpc.servehttp"), strings.TrimSuffix(served.more("sum"), " µs"),
+		strings.TrimSuffix(served.more(network), " µs"), network)
 	return b.String()
 }
 
