@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -369,14 +368,10 @@ func whyShares(t *testing.T) string {
 		f, c, s := e.line(stack+": ", "sum"), client[row][0], server[row][0]
 		labels, apart := 100*f[0]/(f[0]+f[1]), 100*c/(c+s)
 		fmt.Fprintf(&b, "| `%s` | %.0f %% | %.0f %% | %.0f points |\n", stack, labels, apart, apart-labels)
-		profile, err := layers.ReadFile(whyRun + "/apart/BenchmarkCreateUser_stack=" + stack + ".pprof")
-		require.NoError(t, err)
-		part := func(layer string) time.Duration {
-			_, cpu := profile.Sum(func(p layers.Part) bool { return (layer == "" || p.Layer == layer) && p.Side == "client" })
-			return cpu
-		}
+		own := explained{t: t, text: read(t, whyRun+"/apart-"+stack+".txt")} // of the client's process
+		clientOf := func(layer string) float64 { return own.line("Benchmark"+row+": ", layer)[0] }
 		for _, layer := range layers.Names() {
-			in, out := 100*e.line(stack+": ", layer)[0]/f[0], 100*float64(part(layer))/float64(part(""))
+			in, out := 100*e.line(stack+": ", layer)[0]/f[0], 100*clientOf(layer)/clientOf("sum")
 			if in+out > 10 {
 				fmt.Fprintf(&causes, "| `%s` | %s | %.0f %% | %.0f %% |\n", stack, layer, in, out)
 			}

@@ -73,6 +73,11 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 		exit(m.Run(), stacks)
 	}
 	orExit(2, p.open(stacks))
+	if p.profiles != "" {
+		if err := os.Mkdir(p.profiles, 0o755); err != nil {
+			orExit(2, fmt.Errorf("rpcbench: -profiles needs the name of a new folder: %w", err))
+		}
+	}
 	p.printHeader(os.Stdout)
 	code := m.Run()
 	p.printUnits(os.Stdout)
@@ -187,17 +192,11 @@ func placed() *placement {
 	return new(placement)
 }
 
-// open checks the flags, reads the addresses of -server and makes the folder of -profiles. Its error is one line.
+// open checks the flags and reads the addresses of -server. Its error is one line.
 func (p *placement) open(stacks []rpcbench.Stack) error {
-	if p.profiles != "" {
-		if flag.Lookup("test.cpuprofile").Value.String() != "" {
-			return errors.New("rpcbench: -profiles and -cpuprofile: Go takes one CPU profile at a time: give one of them")
-		}
-		if err := os.Mkdir(p.profiles, 0o755); err != nil {
-			return fmt.Errorf("rpcbench: -profiles needs the name of a new folder: %w", err)
-		}
-	}
 	switch {
+	case p.profiles != "" && flag.Lookup("test.cpuprofile").Value.String() != "":
+		return errors.New("rpcbench: -profiles and -cpuprofile: Go takes one CPU profile at a time: give one of them")
 	case p.processes != 0 && p.processes < versus.Fewest:
 		return fmt.Errorf("rpcbench: -processes %d: too few for an interval: %d or more", p.processes, versus.Fewest)
 	case len(stacks) == 0 && (p.processes > 0 || p.where != ""):

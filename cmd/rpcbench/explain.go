@@ -140,11 +140,14 @@ func takeTurns(ctx context.Context, w workload.Workload, length time.Duration, a
 			return err
 		}
 		open = append(open, o)
+		hung := time.AfterFunc(time.Minute, func() { _ = o.Fixture.Close() })
+		defer hung.Stop()
 		for range o.Warm {
 			if err := o.Op(); err != nil {
 				return err
 			}
 		}
+		hung.Stop()
 	}
 	rounds := int(length / (2 * turn))
 	for round := range rounds {

@@ -160,7 +160,7 @@ func Of(p *profile.Profile) (s Split, err error) {
 	}
 	switch samples, _ := s.Sum(func(Part) bool { return true }); {
 	case s.Calls == 0:
-		return s, errors.New("the profile is not one of rpcbench's: make it with go test -bench -profiles, or rpcbench explain")
+		return s, errors.New("the profile is not one of rpcbench's: make it with go test -bench -profiles")
 	case samples == 0:
 		return s, errors.New("the profile has no samples: a longer -benchtime gives some, 100 per second of CPU time")
 	case !labelled:
