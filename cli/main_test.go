@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ import (
 // TestMain is also the process that the commands start.
 func TestMain(m *testing.M) {
 	if os.Getenv(versus.Variable) != "" {
-		main()
+		Main(stacks.All())
 		return
 	}
 	os.Exit(m.Run())
@@ -285,7 +285,7 @@ func TestListAndVersion(t *testing.T) {
 
 // The manual is the package comment: its examples run, up to the point where they would measure, and it names every flag.
 func TestManual(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "main.go", nil, parser.ParseComments)
+	file, err := parser.ParseFile(token.NewFileSet(), "../cmd/rpcbench/main.go", nil, parser.ParseComments)
 	require.NoError(t, err)
 	manual := (*ast.File)(file).Doc.Text()
 	_, examples, ok := strings.Cut(manual, "Examples:")

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -88,7 +88,7 @@ The difference is -200.0 µs (-454.1 to +54.1) by the profiles and +99.5 µs (+9
 }
 
 func TestExplainReadsProfiles(t *testing.T) {
-	const dir = "../../internal/layers/testdata/BenchmarkCreateUser_stack="
+	const dir = "../internal/layers/testdata/BenchmarkCreateUser_stack="
 	out, _, err := typed(t, "explain", dir+"httpjson.pprof", dir+"httpjson.h2c.pprof")
 	require.NoError(t, err)
 	require.NotContains(t, out, "without the profiler")
