@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,16 +22,24 @@ import (
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
-// Main carries out the command line of a program that has these stacks, and ends the program.
-func Main(all []rpcbench.Stack) {
+// Main carries out the command line of a program that has these stacks, each with a name of its own. It does not return
+// if that fails: the exit status is 2 for a wrong command line, 1 for what fails later. The processes that the commands
+// start are the program again, so Main comes first in its main function.
+func Main(stacks []rpcbench.Stack) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	var err error
-	if child.Serve(os.Stdin, os.Stdout, all) {
+	p := program{stacks: stacks}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		p.main = info.Path
+	}
+	err := p.check(os.Args[1:])
+	switch {
+	case err != nil:
+	case child.Serve(os.Stdin, os.Stdout, stacks):
 		return
-	} else if os.Getenv(versus.Variable) != "" {
-		err = versus.Serve(ctx, os.Stdin, os.Stdout, find)
-	} else {
-		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	case os.Getenv(versus.Variable) != "":
+		err = versus.Serve(ctx, os.Stdin, os.Stdout, p.measured)
+	default:
+		err = p.run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
 	stop()
 	if err != nil {
@@ -42,6 +51,68 @@ func Main(all []rpcbench.Stack) {
 	case err != nil:
 		os.Exit(1)
 	}
+}
+
+// program is what the commands know of the program that they are compiled into.
+type program struct {
+	stacks []rpcbench.Stack
+	main   string // the import path of its main package
+}
+
+// check refuses a program whose stacks can't be told apart, and a command in the environment of a child: what it starts
+// would inherit that.
+func (p program) check(args []string) error {
+	names := p.names()
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return fmt.Errorf("rpcbench: this program has two stacks named %s: give each a name of its own", name)
+		}
+	}
+	if len(names) == 0 {
+		return errors.New("rpcbench: this program has no stacks: its main function gives them to cli.Main")
+	}
+	for _, name := range []string{child.Variable, versus.Variable} {
+		if len(args) > 0 && os.Getenv(name) != "" {
+			return fmt.Errorf("rpcbench: %s is set, which is for processes that rpcbench starts: unset it", name)
+		}
+	}
+	return nil
+}
+
+func (p program) names() (all []string) {
+	for _, s := range p.stacks {
+		all = append(all, s.Name)
+	}
+	return all
+}
+
+// find returns the stacks with the given names.
+func (p program) find(names ...string) (found []rpcbench.Stack, err error) {
+	known := p.names()
+	for _, name := range names {
+		i := slices.Index(known, name)
+		if i < 0 {
+			return nil, wrong("unknown stack %q: rpcbench list names them", name)
+		}
+		found = append(found, p.stacks[i])
+	}
+	return found, nil
+}
+
+// base is the stack that others are compared with unless one is named.
+func (p program) base() string {
+	if slices.Contains(p.names(), "httpjson") {
+		return "httpjson"
+	}
+	return p.stacks[0].Name
+}
+
+// contestants are compared with the base unless some are named.
+func (p program) contestants() []string {
+	if slices.Contains(p.names(), "grpcprotobuf") {
+		return []string{"grpcprotobuf"}
+	}
+	return p.names()
 }
 
 // self is this program, as one whose children measure.
@@ -82,9 +153,9 @@ func progress(w io.Writer) show {
 
 func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	commands := []command{runCommand(stdout, stderr), reportCommand(stdout), versusCommand(stdout, stderr), explainCommand(stdout, stderr), serveCommand(stdout),
-		calibrateCommand(stdout, stderr), listCommand(stdout), versionCommand(stdout)}
+func (p program) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	commands := []command{runCommand(p, stdout, stderr), reportCommand(stdout), versusCommand(p, stdout, stderr), explainCommand(p, stdout, stderr),
+		serveCommand(p, stdout), calibrateCommand(p, stdout, stderr), listCommand(p, stdout), versionCommand(stdout)}
 	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
 		fmt.Fprintf(stdout, "Rpcbench compares ways to serve and call an API, and says how far to trust it.\n\n")
 		for _, c := range commands {

@@ -50,7 +50,7 @@
 //	rpcbench list
 //	rpcbench version
 //
-// list names all stacks, codecs and workloads. version prints the commit, the machine and the versions of libraries.
+// list names all stacks and workloads. version prints the commit, the machine and the versions of libraries.
 //
 // Bad input is one line on standard error. The exit status is 2 for a wrong command line, 1 for what fails later;
 // what was measured before is printed. Progress shows on a terminal only.

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"debug/buildinfo"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -23,15 +24,13 @@ import (
 )
 
 const (
-	module  = "github.com/rpcbench/rpcbench"
-	command = module + "/cmd/rpcbench"
-
 	limit = 10 * time.Minute // for one run of go or git, which may fetch a Go release
 	shown = 4                // lines of what a failed one printed
 )
 
 var (
-	release = regexp.MustCompile(`^go1\.\d+(\.\d+|rc\d+)?$`)
+	release = regexp.MustCompile(`^go1\.\d+(\.\d+|rc\d+)$`)
+	partial = regexp.MustCompile(`^go1\.\d+$`)
 	setting = regexp.MustCompile(`^[A-Z][A-Z0-9_]*=`)
 )
 
@@ -39,29 +38,60 @@ var (
 type Folder struct {
 	dir    string
 	source string // the module's
+	main   string // the import path of the program's main package, which is the module's or that of a tool
 	made   int
 }
 
-// Open fails where there is no go command or no source to build.
-func Open(ctx context.Context) (*Folder, error) {
+// Check refuses names that no build can have.
+func Check(build string) error {
+	switch {
+	case partial.MatchString(build):
+		return fmt.Errorf("%s is no release of Go: name one in full, %[1]s.0 say", build)
+	case strings.HasPrefix(build, "RPCBENCH_"):
+		return fmt.Errorf("%s: variables that begin with RPCBENCH_ are for rpcbench itself", build)
+	}
+	return nil
+}
+
+// Open fails, with one line, where there is no go command or no source to build: the module of the working directory
+// has no package main, or needs no other module that has it. That is the import path in a program's build information.
+func Open(ctx context.Context, main string) (*Folder, error) {
 	dir, err := os.MkdirTemp("", "rpcbench-")
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{dir: dir, source: "."}
-	said, err := f.run(ctx, nil, "go", "list", "-m", "-f", "{{.Path}}\n{{.Dir}}")
-	path, source, _ := strings.Cut(said, "\n")
+	f := &Folder{dir: dir, source: ".", main: main}
+	if err := f.find(ctx); err != nil {
+		line, _, _ := strings.Cut(strings.ReplaceAll(err.Error(), f.source, "."), "\n") // results name no folders
+		return nil, errors.Join(errors.New(strings.TrimSuffix(line, ":")), f.Remove())
+	}
+	return f, nil
+}
+
+func (f *Folder) find(ctx context.Context) error {
+	said, err := f.run(ctx, nil, "go", "env", "GOMOD", "GOFLAGS")
+	mod, flags, _ := strings.Cut(said, "\n")
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		err = errors.New("there is no go command")
-	case err != nil || path != module:
-		err = errors.New("the working directory is not in a clone of " + module)
+		return errors.New("there is no go command")
+	case err != nil:
+		return err
+	case mod == "" || mod == os.DevNull:
+		return errors.New("the working directory is in no Go module")
+	case f.main == "" || f.main == "command-line-arguments":
+		return errors.New("this program was built of files: go build and go run need the folder of its main package")
 	}
-	if err != nil {
-		return nil, errors.Join(err, f.Remove())
+	if f.source, err = filepath.EvalSymlinks(filepath.Dir(mod)); err != nil {
+		return err
 	}
-	f.source = source
-	return f, nil
+	args := []string{"list", "-e", "-find", "-f", "{{.Name}}", f.main}
+	if strings.Contains(flags, "-mod=mod") { // which would add the package's module to go.mod
+		args = slices.Insert(args, 1, "-mod=readonly")
+	}
+	if said, err = f.run(ctx, nil, "go", args...); err == nil && said != "main" {
+		err = fmt.Errorf("the module of the working directory neither has nor needs %s: see go help get about -tool", f.main)
+	}
+	return err
 }
 
 // Remove deletes the folder with all programs.
@@ -87,8 +117,9 @@ func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (progr
 		mod, exact, err = f.version(ctx, build)
 		args = append(args, "-modfile="+mod, "-mod=mod")
 	default:
-		in.source, err = f.revision(ctx, build)
-		versions = []string{fmt.Sprintf("commit=%.12s", filepath.Base(in.source))}
+		var hash string
+		hash, in.source, err = f.revision(ctx, build)
+		versions = []string{fmt.Sprintf("commit=%.12s", hash)}
 	}
 	for i, seed := range seeds {
 		if err != nil {
@@ -101,12 +132,17 @@ func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (progr
 			p.Layout = i + 1
 			own = append(own, fmt.Sprintf("-ldflags=-randlayout=%d", seed))
 		}
-		_, err = in.run(ctx, env, "go", append(own, command)...)
+		_, err = in.run(ctx, env, "go", append(own, f.main)...)
 		programs = append(programs, p)
+		if program, e := os.ReadFile(p.Path); e == nil && i == 0 && !bytes.Contains(program, []byte(versus.Variable)) {
+			err = errors.New("its program is too old to be measured, or does not call cli.Main")
+		}
 		if info, e := buildinfo.ReadFile(p.Path); e == nil && i == 0 {
 			versions = append(versions, "go="+info.GoVersion)
 			for _, m := range info.Deps {
-				versions = append(versions, m.Path+"@"+m.Version)
+				if m.Replace == nil { // the version of another's code says nothing
+					versions = append(versions, m.Path+"@"+m.Version)
+				}
 			}
 			if exact != "" && !slices.Contains(versions, exact) { // other modules may need a newer one
 				err = fmt.Errorf("%s is not in what is measured, which has %s", exact, strings.Join(versions, " "))
@@ -141,26 +177,77 @@ func (f *Folder) version(ctx context.Context, wanted string) (mod, exact string,
 	return mod, exact, err
 }
 
-// revision returns a clone of the source at a revision that has a command to measure with.
-func (f *Folder) revision(ctx context.Context, name string) (dir string, err error) {
-	hash, err := f.run(ctx, nil, "git", "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+// revision returns the module in a clone of its repository, at a revision that has the program.
+func (f *Folder) revision(ctx context.Context, name string) (hash, dir string, err error) {
+	hash, err = f.run(ctx, nil, "git", "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return "", "", errors.New("there is no git command")
+	case err != nil:
+		return "", "", errors.New("this is no git revision, no Go release, no module@version and no KEY=VALUE")
+	}
+	said, err := f.run(ctx, nil, "git", "rev-parse", "--show-cdup", "--show-prefix") // where the module is, "" at the top
 	if err != nil {
-		return "", errors.New("this is no git revision, no Go release, no module@version and no KEY=VALUE")
+		return "", "", err
 	}
-	mark := strconv.Quote(versus.Variable)
-	if _, err := f.run(ctx, nil, "git", "grep", "--quiet", "--fixed-strings", mark, hash, "--", "*.go"); err != nil {
-		first, _ := f.run(ctx, nil, "git", "log", "--reverse", "--format=%h", "-S"+mark, "--", "*.go")
-		first, _, _ = strings.Cut(first, "\n")
-		return "", fmt.Errorf("%.7s has no such command to measure with: revisions from %s on have", hash, first)
+	up, prefix, _ := strings.Cut(said, "\n")
+	top, clone := filepath.Join(f.source, up), filepath.Join(f.dir, hash)
+	dir = filepath.Join(clone, prefix)
+	if _, err := os.Stat(clone); err == nil {
+		return hash, dir, nil
 	}
-	dir = filepath.Join(f.dir, hash)
-	if _, err := os.Stat(dir); err == nil {
-		return dir, nil
+	if _, err = f.run(ctx, nil, "git", "clone", "--quiet", "--shared", "--no-checkout", top, clone); err != nil {
+		return "", "", err
 	}
-	if _, err = f.run(ctx, nil, "git", "clone", "--quiet", "--shared", "--no-checkout", ".", dir); err == nil {
-		_, err = f.run(ctx, nil, "git", "-C", dir, "checkout", "--quiet", "--detach", hash)
+	if _, err = f.run(ctx, nil, "git", "-C", clone, "checkout", "--quiet", "--detach", hash); err != nil {
+		return "", "", err
 	}
-	return dir, err
+	if _, err = os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+		return "", "", fmt.Errorf("%.7s has no go.mod where the working directory's module has its own", hash)
+	}
+	if err = f.replace(ctx, top, dir); err != nil {
+		return "", "", err
+	}
+	there := *f
+	there.source = dir
+	if said, err = there.run(ctx, nil, "go", "list", "-e", "-find", "-f", "{{.Name}}", f.main); err == nil && said != "main" {
+		err = fmt.Errorf("%.7s has no %s", hash, f.main)
+	}
+	return hash, dir, err
+}
+
+// replace mends the clone's module in dir: replacements by folders outside of the repository, whose top is named, lie
+// where they lie for the source.
+func (f *Folder) replace(ctx context.Context, top, dir string) error {
+	said, err := f.run(ctx, nil, "go", "-C", dir, "mod", "edit", "-json")
+	if err != nil {
+		return err
+	}
+	var mod struct {
+		Replace []struct {
+			Old, New struct{ Path, Version string }
+		}
+	}
+	if err := json.Unmarshal([]byte(said), &mod); err != nil {
+		return err
+	}
+	args := []string{"-C", dir, "mod", "edit"}
+	for _, r := range mod.Replace {
+		path := filepath.Join(f.source, r.New.Path)
+		inside, err := filepath.Rel(top, path)
+		if r.New.Version != "" || filepath.IsAbs(r.New.Path) || err == nil && filepath.IsLocal(inside) {
+			continue
+		}
+		old := r.Old.Path
+		if r.Old.Version != "" {
+			old += "@" + r.Old.Version
+		}
+		args = append(args, "-replace="+old+"="+path)
+	}
+	if len(args) > 4 {
+		_, err = f.run(ctx, nil, "go", args...)
+	}
+	return err
 }
 
 // run returns what a command prints. Its error is the first lines of what it says.
@@ -169,7 +256,7 @@ func (f *Folder) run(ctx context.Context, env []string, name string, args ...str
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = f.source, append(append(os.Environ(), "GOTMPDIR="+f.dir), env...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that go ends the compilers it has started
+	kill := inGroup(cmd) // what go has started has to end too
 	cmd.WaitDelay = 10 * time.Second
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -178,11 +265,12 @@ func (f *Folder) run(ctx context.Context, env []string, name string, args ...str
 		return strings.TrimSpace(string(out)), nil
 	}
 	if ctx.Err() != nil {
+		kill()
 		return "", fmt.Errorf("%s %s: %w", name, args[0], context.Cause(ctx))
 	}
-	said := slices.DeleteFunc(strings.Split(stderr.String(), "\n"), func(line string) bool {
+	said := slices.Compact(slices.DeleteFunc(strings.Split(stderr.String(), "\n"), func(line string) bool {
 		return line == "" || strings.HasPrefix(line, "go: downloading ")
-	})
+	}))
 	if len(said) == 0 {
 		return "", err
 	}
