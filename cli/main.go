@@ -37,7 +37,10 @@ func Main(stacks []rpcbench.Stack) {
 	case child.Serve(os.Stdin, os.Stdout, stacks):
 		return
 	case os.Getenv(versus.Variable) != "":
-		err = versus.Serve(ctx, os.Stdin, os.Stdout, p.measured)
+		err = versus.Serve(ctx, os.Stdin, os.Stdout, func(name string) (rpcbench.Stack, error) {
+			found, err := p.find(name)
+			return append(found, rpcbench.Stack{})[0], err
+		})
 	default:
 		err = p.run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
@@ -154,8 +157,8 @@ func progress(w io.Writer) show {
 func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
 
 func (p program) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	commands := []command{runCommand(p, stdout, stderr), reportCommand(stdout), versusCommand(p, stdout, stderr), explainCommand(p, stdout, stderr),
-		serveCommand(p, stdout), calibrateCommand(p, stdout, stderr), listCommand(p, stdout), versionCommand(stdout)}
+	commands := []command{runCommand(p, stdout, stderr), reportCommand(stdout), explainCommand(p, stdout, stderr),
+		serveCommand(p, stdout), listCommand(p, stdout), versionCommand(stdout)}
 	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
 		fmt.Fprintf(stdout, "Rpcbench compares ways to serve and call an API, and says how far to trust it.\n\n")
 		for _, c := range commands {

@@ -18,16 +18,13 @@ import (
 
 func reportCommand(stdout io.Writer) command {
 	return command{
-		name: "report", args: " folder|file", does: "Make report.html, report.md and answer.svg of a run, or of the output of go test -bench",
+		name: "report", args: " folder", does: "Make report.html, report.md and answer.svg of a run",
 		example: "rpcbench report -out pages mine",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			out := f.String("out", "", "`folder` for the pages: that of the run unless given")
 			return func(_ context.Context, args []string) error {
 				if len(args) != 1 {
-					return wrong("report: name one folder of rpcbench run, or one file of go test -bench")
-				}
-				if info, err := os.Stat(args[0]); *out == "" && err == nil && !info.IsDir() {
-					return wrong("report: %s is a file: -out names the folder for the pages", args[0])
+					return wrong("report: name one folder of rpcbench run")
 				}
 				s, err := report.Read(args[0])
 				if err != nil {

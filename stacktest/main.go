@@ -37,7 +37,8 @@ import (
 //   - "stack=host:port,…" names running servers, as rpcbench serve prints them. Rows of other stacks, and rows over
 //     TLS, are then skipped.
 //
-// The flag -processes 16 makes [BenchmarkVersus] measure each row in 16 child processes.
+// The flag -processes 16 makes [BenchmarkVersus] measure each row in 16 child processes, also where -bench=. asks for
+// everything.
 //
 // The flag -profiles names a new folder for one CPU profile per row, without those of BenchmarkVersus and BenchmarkLink.
 // A profile has a pass of its own with as many ops as the row, so no printed figure includes the profiler. Profiles
@@ -63,7 +64,7 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 	p := &placement{seen: map[string]bool{}}
 	flag.Var(p, serverFlag, "where servers run: process is a child per row, stack=host:port,... is what rpcbench serve "+
 		"prints, empty is this process")
-	flag.IntVar(&p.processes, processesFlag, 0, "child processes that measure a row of BenchmarkVersus; 0 is this process")
+	flag.IntVar(&p.processes, processesFlag, 0, "child processes that measure a row of BenchmarkVersus; 0 is 8 where -bench names it")
 	flag.StringVar(&p.profiles, profilesFlag, "", "new folder for a CPU profile of each row, taken in a pass of its own")
 	flag.Parse()
 	if c, ok := m.(interface{ Check() error }); ok {
@@ -197,8 +198,8 @@ func (p *placement) open(stacks []rpcbench.Stack) error {
 	switch {
 	case p.profiles != "" && flag.Lookup("test.cpuprofile").Value.String() != "":
 		return errors.New("rpcbench: -profiles and -cpuprofile: Go takes one CPU profile at a time: give one of them")
-	case p.processes != 0 && p.processes < versus.Fewest:
-		return fmt.Errorf("rpcbench: -processes %d: too few for an interval: %d or more", p.processes, versus.Fewest)
+	case p.processes < 0:
+		return fmt.Errorf("rpcbench: -processes %d: give 8 or more", p.processes)
 	case len(stacks) == 0 && (p.processes > 0 || p.where != ""):
 		return errors.New("rpcbench: TestMain does not name the stacks that -server and -processes need: " +
 			"stacktest.Main(m, mystack.New())")

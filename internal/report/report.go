@@ -346,6 +346,15 @@ func readFile(name string) (string, error) {
 	return string(data), err
 }
 
+// Save writes summary.json in dir, in place of one that is there.
+func (s Summary) Save(dir string) error {
+	text, err := json.MarshalIndent(s, "", "\t")
+	if err != nil {
+		return fmt.Errorf("rpcbench: report: %w", err)
+	}
+	return put(filepath.Join(dir, "summary.json"), append(text, '\n'))
+}
+
 // Write makes report.html, report.md and answer.svg in dir, or none if one of them is there.
 func (s Summary) Write(dir string) error {
 	names := []string{"report.html", "report.md", "answer.svg"}
@@ -360,9 +369,26 @@ func (s Summary) Write(dir string) error {
 		}
 	}
 	for i, name := range names {
-		if err := os.WriteFile(name, made[i].Bytes(), 0o644); err != nil {
-			return fmt.Errorf("rpcbench: report: %w", err)
+		if err := put(name, made[i].Bytes()); err != nil {
+			for _, begun := range names[:i] {
+				_ = os.Remove(begun)
+			}
+			return err
 		}
+	}
+	return nil
+}
+
+// put writes a file beside its place and renames it, so that a full disk leaves no half of one.
+func put(name string, data []byte) error {
+	part := name + ".part"
+	err := os.WriteFile(part, data, 0o644)
+	if err == nil {
+		err = os.Rename(part, name)
+	}
+	if err != nil {
+		_ = os.Remove(part)
+		return fmt.Errorf("rpcbench: report: %w", err)
 	}
 	return nil
 }
