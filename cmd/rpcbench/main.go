@@ -50,7 +50,7 @@
 //	rpcbench list
 //	rpcbench version
 //
-// list names all stacks, codecs and workloads. version prints the commit, the machine and the versions of libraries.
+// list names all stacks and workloads. version prints the commit, the machine and the versions of libraries.
 //
 // Bad input is one line on standard error. The exit status is 2 for a wrong command line, 1 for what fails later;
 // what was measured before is printed. Progress shows on a terminal only.
@@ -63,120 +63,8 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"flag"
-	"fmt"
-	"io"
-	"os"
-	"os/signal"
-	"slices"
-	"strings"
-	"syscall"
-	"time"
-
-	"golang.org/x/term"
-
-	"github.com/rpcbench/rpcbench/internal/child"
-	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/cli"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	var err error
-	if child.Serve(os.Stdin, os.Stdout, stacks.All()) {
-		return
-	} else if os.Getenv(versus.Variable) != "" {
-		err = versus.Serve(ctx, os.Stdin, os.Stdout, find)
-	} else {
-		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	}
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	switch {
-	case errors.As(err, new(wrongUse)):
-		os.Exit(2)
-	case err != nil:
-		os.Exit(1)
-	}
-}
-
-// self is this program, as one whose children measure.
-func self() versus.Program {
-	path, _ := os.Executable() // without it, starting a child fails
-	return versus.Program{Path: path}
-}
-
-// wrongUse is the error of a command line that can't be carried out.
-type wrongUse struct{ error }
-
-func wrong(format string, args ...any) error {
-	return wrongUse{fmt.Errorf("rpcbench: "+format, args...)}
-}
-
-// command is one of the program's. setup registers its flags, and returns what it does with the arguments after them.
-type command struct {
-	name, args, does, example string
-	setup                     func(*flag.FlagSet) func(ctx context.Context, args []string) error
-}
-
-// show tells what is being done, and how much is left of how long it all takes.
-type show = func(what string, left, all time.Duration)
-
-// progress shows on a terminal what is being done and how long the rest will take, and nothing elsewhere. It clears
-// the line when nothing is left.
-func progress(w io.Writer) show {
-	if file, ok := w.(*os.File); !ok || !isTerminal(file) {
-		w = io.Discard
-	}
-	return func(what string, left, all time.Duration) {
-		fmt.Fprint(w, "\r\x1b[K")
-		if left > 0 {
-			fmt.Fprintf(w, "%3d %%, %v left: %s", 100*(all-left)/all, left.Round(time.Second), what)
-		}
-	}
-}
-
-func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
-
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	commands := []command{runCommand(stdout, stderr), reportCommand(stdout), versusCommand(stdout, stderr), explainCommand(stdout, stderr), serveCommand(stdout),
-		calibrateCommand(stdout, stderr), listCommand(stdout), versionCommand(stdout)}
-	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
-		fmt.Fprintf(stdout, "Rpcbench compares ways to serve and call an API, and says how far to trust it.\n\n")
-		for _, c := range commands {
-			fmt.Fprintf(stdout, "  rpcbench %-10s %s\n", c.name, c.does)
-		}
-		fmt.Fprintf(stdout, "\nrpcbench <command> -h shows its flags.\n")
-		return nil
-	}
-	i := slices.IndexFunc(commands, func(c command) bool { return c.name == args[0] })
-	if i < 0 {
-		return wrong("no command %q: rpcbench -h lists them", args[0])
-	}
-	c, f := commands[i], flag.NewFlagSet(args[0], flag.ContinueOnError)
-	f.SetOutput(io.Discard) // the error is printed once, by main
-	do := c.setup(f)
-	switch err := f.Parse(args[1:]); {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.\n\n", c.name, c.args, c.does)
-		f.SetOutput(stdout)
-		f.PrintDefaults()
-		fmt.Fprintf(stdout, "\nexample: %s\n", c.example)
-		return nil
-	case err != nil:
-		return wrong("%s: %w: rpcbench %s -h shows its flags", c.name, err, c.name)
-	}
-	for _, arg := range f.Args() {
-		switch {
-		case strings.HasPrefix(arg, "-"):
-			return wrong("%s: %s comes after %s: flags come first", c.name, arg, f.Arg(0))
-		case c.args == "":
-			return wrong("%s: it takes no argument, and %q is one", c.name, arg)
-		}
-	}
-	return do(ctx, f.Args())
-}
+func main() { cli.Main(stacks.All()) }

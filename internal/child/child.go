@@ -25,10 +25,12 @@ import (
 	"github.com/rpcbench/rpcbench/internal/cpu"
 )
 
+// Variable stands in the environment of a child, and names the stack that the child serves.
+const Variable = "RPCBENCH_SERVER"
+
 const (
-	stackEnv = "RPCBENCH_SERVER"     // the stack that a child serves
-	tlsEnv   = "RPCBENCH_SERVER_TLS" // "true" or "false"
-	collect  = "collect\n"           // asks for a report after a garbage collection; other lines ask for one at once
+	tlsEnv  = "RPCBENCH_SERVER_TLS" // "true" or "false"
+	collect = "collect\n"           // asks for a report after a garbage collection; other lines ask for one at once
 
 	limit = 15 * time.Second // for a report and for the end; rpcbench.Start and Fixture.Close take less
 )
@@ -60,8 +62,8 @@ func Alone(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config) (*
 
 // Serve serves one of stacks until in ends, if this process is a child. Else it returns false at once.
 func Serve(in io.Reader, out io.Writer, stacks []rpcbench.Stack) bool {
-	name, isChild := os.LookupEnv(stackEnv)
-	if !isChild {
+	name := os.Getenv(Variable)
+	if name == "" {
 		return false
 	}
 	reports := json.NewEncoder(out)
@@ -123,7 +125,7 @@ func Start(ctx context.Context, stack string, tls bool, stderr io.Writer) (*Serv
 	s := &Server{cmd: exec.Command(path)}
 	s.kill = func() { _ = s.cmd.Process.Kill() }
 	s.Close = sync.OnceValue(s.end)
-	s.cmd.Env = append(os.Environ(), stackEnv+"="+ServerOf(stack), tlsEnv+"="+strconv.FormatBool(tls),
+	s.cmd.Env = append(os.Environ(), Variable+"="+ServerOf(stack), tlsEnv+"="+strconv.FormatBool(tls),
 		"GOMAXPROCS="+strconv.Itoa(runtime.GOMAXPROCS(0)))
 	s.cmd.Stderr = stderr
 	out, outErr := s.cmd.StdoutPipe()

@@ -6,3 +6,6 @@ import "time"
 
 // Time returns false: this system does not tell.
 func Time() (time.Duration, bool) { return 0, false }
+
+// Others returns a function that returns 0: this system does not tell.
+func Others() (since func() float64) { return func() float64 { return 0 } }

@@ -26,6 +26,9 @@ func (r *Recorder) Record(d time.Duration) {
 // Count returns how many samples are recorded.
 func (r *Recorder) Count() int64 { return r.hist.TotalCount() }
 
+// Sum returns the durations together, within 0.1 %.
+func (r *Recorder) Sum() time.Duration { return time.Duration(r.hist.Mean() * float64(r.Count())) }
+
 // Quantile returns the duration that a fraction q of the samples does not exceed, such as q = 0.99. The duration is
 // rounded up by at most 0.1 %. Quantile returns false if fewer than ten samples are expected above, as for 0.99 of 999.
 func (r *Recorder) Quantile(q float64) (time.Duration, bool) {

@@ -84,7 +84,7 @@ func TestScope(t *testing.T) {
 		{"x_test.go", global, ""}, // flags such as -update
 		{"y.go", output, "output"},
 		{"y_test.go", output, ""},
-		{"cmd/rpcbench/run.go", output, ""},
+		{"cli/run.go", output, ""},
 		{"tools/genproto/gen.go", output, ""},
 		{"example/main.go", strings.Replace(output, "package p", "package main", 1), ""},
 		{"z_test.go", sleep, "sleep"},

@@ -6,14 +6,13 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/rpcbench/rpcbench/internal/timing"
 )
 
 // Picture is what answer.svg draws: a line per answer, on a logarithmic axis of ratios.
 type Picture struct {
 	Title, Below, Above   string // what the sides of 1 mean
 	Width, Height, Bottom int
+	Left, Right           int     // of the axis
 	One                   float64 // where the ratio is 1
 	Ticks                 []Tick
 	Lines                 []Line
@@ -35,8 +34,8 @@ type Line struct {
 }
 
 const (
-	left, right = 300, 690 // of the axis
-	top, step   = 58, 26
+	left, right = 290, 530 // of the axis
+	top, step   = 58, 24
 )
 
 // Picture places every answer that has a ratio.
@@ -53,7 +52,8 @@ func (s Summary) Picture() Picture {
 		return math.Round(10*(left+at*(right-left))) / 10
 	}
 	stacks := s.Stacks()
-	p := Picture{Width: 760, One: x(1), Title: "How many times as long as " + Label(s.Base), Below: "faster", Above: "slower"}
+	p := Picture{Width: 600, Left: left, Right: right, One: x(1), Below: "faster", Above: "slower",
+		Title: "How many times as long as " + Label(s.Base)}
 	if len(stacks) == 1 {
 		p.Title = fmt.Sprintf("Time of %s, in multiples of %s's", Label(stacks[0]), Label(s.Base))
 		p.Below, p.Above = Label(stacks[0])+" faster", Label(s.Base)+" faster"
@@ -69,13 +69,15 @@ func (s Summary) Picture() Picture {
 	}
 	for _, stack := range stacks {
 		own := slices.DeleteFunc(s.Of(stack), func(a Answer) bool { return a.Ratio == 0 })
+		slices.SortStableFunc(own, func(a, b Answer) int { return cmp.Compare(a.Ratio, b.Ratio) })
 		if len(stacks) > 1 && len(own) > 1 {
 			p.Lines = append(p.Lines, Line{Y: top + len(p.Lines)*step, Heading: Label(stack)})
 		}
 		for _, a := range own {
 			floor := a.NoiseFloor()
-			line := Line{Y: top + len(p.Lines)*step, Label: a.Does, Said: number(a.Ratio), Verdict: string(cmp.Or(a.Verdict, timing.Undecided)),
-				Lo: x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi), FloorLo: x(1 / (1 + floor))}
+			line := Line{Y: top + len(p.Lines)*step, Label: a.Does, Said: number(a.Ratio),
+				Verdict: string(a.Verdict),
+				Lo:      x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi), FloorLo: x(1 / (1 + floor))}
 			line.FloorWidth = x(1+floor) - line.FloorLo
 			if len(stacks) > 1 && len(own) == 1 {
 				line.Label = Label(stack)

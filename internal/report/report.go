@@ -16,22 +16,20 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	text "text/template"
+	"unicode"
 
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 // Release is of the files that this package writes and reads. Another number means other names or meanings.
-const Release = 1
+const Release = 2
 
 // Summary is what a run found. Durations are in nanoseconds, ratios are to the base. The 95 % intervals hold one by
 // one, not together.
@@ -50,25 +48,15 @@ type Summary struct {
 	Raw string `json:"-"` // benchmark output that the page has inside
 }
 
-// Answer is about one stack at one workload. Ratio and what goes with it are 0 if too few processes measured.
+// Answer is about one stack at one workload.
 type Answer struct {
-	Workload   string         `json:"workload"`
-	Does       string         `json:"does"`
-	Bytes      *int           `json:"bytes,omitempty"` // of payload, of workloads that differ in nothing else
-	GOMAXPROCS int            `json:"gomaxprocs"`
-	Stack      string         `json:"stack"`
-	Processes  int            `json:"processes"`
-	BaseNs     float64        `json:"base_ns"`
-	BaseCPUNs  float64        `json:"base_cpu_ns"`
-	Ns         float64        `json:"ns"`
-	CPUNs      float64        `json:"cpu_ns"`
-	Ratio      float64        `json:"ratio,omitempty"`
-	Lo         float64        `json:"lo,omitempty"`
-	Hi         float64        `json:"hi,omitempty"`
-	Floor      float64        `json:"floor,omitempty"`
-	Moved      float64        `json:"moved"`
-	Verdict    timing.Verdict `json:"verdict"`
-	Bases      []float64      `json:"bases,omitempty"` // ns per call of the base in each process, in order of time
+	Workload   string `json:"workload"`
+	Does       string `json:"does"`
+	Bytes      *int   `json:"bytes,omitempty"` // of payload, of workloads that differ in nothing else
+	GOMAXPROCS int    `json:"gomaxprocs"`
+	Stack      string `json:"stack"`
+
+	versus.Result
 
 	BaseFacts *workload.Facts `json:"base_facts,omitempty"`
 	Facts     *workload.Facts `json:"facts,omitempty"`
@@ -77,35 +65,9 @@ type Answer struct {
 // Micro is by how many microseconds a call of the stack takes longer, by the ratio.
 func (a Answer) Micro() float64 { return a.BaseNs * (a.Ratio - 1) / 1000 }
 
-// Paired is the stack's time by the base's and the ratio. Ns, its own mean, has the noise that pairs don't have.
+// Paired returns the base's time times the ratio. Ns, the mean of the stack's own times, has the noise that pairs don't
+// have.
 func (a Answer) Paired() float64 { return cmp.Or(a.BaseNs*a.Ratio, a.Ns) }
-
-// NoiseFloor is what a difference has to exceed.
-func (a Answer) NoiseFloor() float64 { return versus.NoiseFloor(a.Floor, a.Moved) }
-
-// Said is the verdict, and how much was measured where that is not all.
-func (a Answer) Said(processes int) string {
-	switch {
-	case a.Processes == 0:
-		return "not measured"
-	case a.Processes < processes:
-		return fmt.Sprintf("%s, %d of %d processes", a.Verdict, a.Processes, processes)
-	}
-	return string(a.Verdict)
-}
-
-// Why tells what an undecided answer lacks.
-func (a Answer) Why() string {
-	switch {
-	case a.Ratio == 0:
-		return "too few processes have measured"
-	case a.Moved > versus.Steady:
-		return fmt.Sprintf("the base moved by %s meanwhile", percent(a.Moved))
-	case a.Floor > versus.Margin:
-		return fmt.Sprintf("the noise floor is %s", percent(a.Floor))
-	}
-	return "the interval is too wide"
-}
 
 // Label is how sentences call a stack. Of the build of a stack it keeps what follows the last slash.
 func Label(stack string) string {
@@ -149,7 +111,7 @@ func (s Summary) Sentences() (all []string) {
 				Label(s.Base), number(a.Lo), number(a.Hi), signed(a.Micro()), a.Verdict, a.Does))
 			continue
 		}
-		counts := map[timing.Verdict][]string{}
+		counts := map[versus.Verdict][]string{}
 		measured := 0
 		for _, a := range s.Of(stack) {
 			if a.Processes == 0 {
@@ -167,13 +129,14 @@ func (s Summary) Sentences() (all []string) {
 			micro := math.Abs(a.Micro())
 			all = append(all, fmt.Sprintf("On one core a small call of %s takes %s times as long as one of %s (%s–%s): %.1f µs %s.",
 				Label(stack), number(a.Ratio), Label(s.Base), number(a.Lo), number(a.Hi), micro, more))
-			if a.Verdict == timing.Undecided {
-				all = append(all, "That difference is undecided: "+a.Why()+".")
+			if a.Verdict == versus.Undecided {
+				all = append(all, "That difference is undecided: "+a.Reason+".")
+				continue
 			}
 			all = append(all, fmt.Sprintf("Of a request that takes 0.1, 1 or 10 ms, the difference is %s, %s or %s.",
 				percent(micro/100), percent(micro/1000), percent(micro/10000)))
 		}
-		for _, v := range []timing.Verdict{timing.Faster, timing.Slower, timing.Equal, timing.Undecided} {
+		for _, v := range []versus.Verdict{versus.Faster, versus.Slower, versus.Equal, versus.Undecided} {
 			if does := counts[v]; len(does) > 0 {
 				all = append(all, fmt.Sprintf("%s is %s in %d of %d workloads: %s.", Label(stack), v, len(does), measured, strings.Join(does, "; ")))
 			}
@@ -200,7 +163,7 @@ var sequences = [][]string{
 // Between two payloads the difference in time is taken as linear in the bytes, and so are the limits of the difference.
 func (s Summary) Crossings() (all []Crossing) {
 	for _, stack := range s.Stacks() {
-		decided := slices.DeleteFunc(s.Of(stack), func(a Answer) bool { return a.Verdict != timing.Faster && a.Verdict != timing.Slower })
+		decided := slices.DeleteFunc(s.Of(stack), func(a Answer) bool { return a.Verdict != versus.Faster && a.Verdict != versus.Slower })
 		payloads := slices.DeleteFunc(slices.Clone(decided), func(a Answer) bool { return a.Bytes == nil })
 		slices.SortFunc(payloads, func(a, b Answer) int { return cmp.Compare(*a.Bytes, *b.Bytes) })
 		all = append(all, flips(payloads, true)...)
@@ -236,18 +199,8 @@ func flips(series []Answer, payloads bool) (all []Crossing) {
 	return all
 }
 
-// Read reads what a run left in a folder, or the output of go test -bench in a file.
+// Read reads what a run left in a folder. The results of an older release are made again from its processes.
 func Read(from string) (s Summary, err error) {
-	info, err := os.Stat(from)
-	if err != nil {
-		return s, fmt.Errorf("rpcbench: report: %w", err)
-	}
-	if !info.IsDir() {
-		if s.Raw, err = readFile(from); err == nil {
-			err = s.rows(from)
-		}
-		return s, err
-	}
 	data, err := readFile(filepath.Join(from, "summary.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, fmt.Errorf("rpcbench: report: %s has no summary.json: name a folder that rpcbench run made", from)
@@ -258,20 +211,81 @@ func Read(from string) (s Summary, err error) {
 	if err := json.Unmarshal([]byte(data), &s); err != nil {
 		return s, fmt.Errorf("rpcbench: report: %s: summary.json is no summary of a run: %w", from, err)
 	}
-	if s.Release != Release {
-		return s, fmt.Errorf("rpcbench: report: %s was made by another release of rpcbench (%d, this one reads %d): make the report with that one",
-			from, s.Release, Release)
+	if s.Release != Release && s.Release != firstRelease {
+		return s, fmt.Errorf("rpcbench: report: %s was made by another release of rpcbench (%d, this one reads %d and %d): make the report with that one",
+			from, s.Release, firstRelease, Release)
+	}
+	if s.Raw, err = readFile(filepath.Join(from, "bench.txt")); err != nil {
+		return s, err
+	}
+	if s.Release == firstRelease {
+		if err := s.decideAgain(from); err != nil {
+			return s, err
+		}
 	}
 	if !s.Measured() {
 		return s, fmt.Errorf("rpcbench: report: %s has no answers: nothing was measured", from)
 	}
 	for _, a := range s.Answers {
-		if a.Ratio != 0 && !sound(a.Ratio, a.Lo, a.Hi) {
-			return s, fmt.Errorf("rpcbench: report: %s: %s of %s has the ratio %v (%v–%v), which is none", from, a.Workload, a.Stack, a.Ratio, a.Lo, a.Hi)
+		if !sound(a.Result) {
+			return s, fmt.Errorf("rpcbench: report: %s: what %s of %s has are no figures of a comparison", from, a.Workload, a.Stack)
 		}
 	}
-	s.Raw, err = readFile(filepath.Join(from, "bench.txt"))
-	return s, err
+	return s, nil
+}
+
+// firstRelease kept no layouts, so that its rule is not that of today; each of its processes had a layout of its own.
+const firstRelease = 1
+
+// processLine finds workload, contestant, stack and GOMAXPROCS in the name of a row of bench.txt.
+var processLine = regexp.MustCompile(`^Run/workload=([^/]+)/against=([^/]+)/stack=([^/]+?)(?:-(\d+))?$`)
+
+// decideAgain makes the results of the first release from the processes in its bench.txt. Each process has three rows:
+// the base's, its copy's and the contestant's.
+func (s *Summary) decideAgain(from string) error {
+	processes := map[[2]string][]versus.Process{}
+	cores := map[[2]string]bool{}
+	var next versus.Process
+	arm := 0
+	for reader := benchfmt.NewReader(strings.NewReader(s.Raw), from); reader.Scan(); {
+		r, ok := reader.Result().(*benchfmt.Result)
+		if !ok {
+			continue
+		}
+		name := processLine.FindStringSubmatch(string(r.Name))
+		if name == nil {
+			continue
+		}
+		ns, _ := r.Value("sec/op")
+		cpu, _ := r.Value("cpu-sec/op")
+		ratio, _ := r.Value("base-ratio")
+		next.Ns[arm], next.CPUNs[arm] = 1e9*ns, 1e9*cpu
+		next.Copy, next.Ratio = cmp.Or(next.Copy, ratio), ratio
+		if arm++; arm < 3 {
+			continue
+		}
+		key := [2]string{name[1], name[2]}
+		if s.Layouts > 0 {
+			next.Layout = 1 + len(processes[key])%s.Layouts
+		}
+		processes[key], cores[key] = append(processes[key], next), name[4] != ""
+		next, arm = versus.Process{}, 0
+	}
+	fewest := versus.Fewest
+	if s.Layouts == 0 && s.Processes == versus.FewestQuick {
+		fewest = versus.FewestQuick
+	}
+	for i := range s.Answers {
+		a := &s.Answers[i]
+		key := [2]string{a.Workload, strings.ReplaceAll(a.Stack, "/", ":")}
+		a.Result = versus.Decide(versus.Plan{Processes: s.Processes, Fewest: fewest, AllCores: cores[key]}, processes[key])
+		if w, err := workload.Find(a.Workload); err == nil {
+			a.Does = w.Does
+		}
+	}
+	s.Warnings = slices.DeleteFunc(s.Warnings, func(w string) bool { return strings.HasPrefix(w, "the machine was not quiet: the base moved") })
+	s.Notes = append(s.Notes, "decided again by the rule of today, from bench.txt")
+	return nil
 }
 
 // Measured tells whether any process has measured anything.
@@ -284,9 +298,36 @@ func (s Summary) Counted() bool {
 	return slices.ContainsFunc(s.Answers, func(a Answer) bool { return a.Facts != nil })
 }
 
-// sound tells a ratio with an interval from other numbers.
-func sound(ratio, lo, hi float64) bool {
-	return 0 < lo && lo <= ratio && ratio <= hi && !math.IsInf(hi, 1)
+// Timed tells whether single calls were timed.
+func (s Summary) Timed() bool {
+	return slices.ContainsFunc(s.Answers, func(a Answer) bool { return a.P50.Base > 0 })
+}
+
+// Unchecked are the conditions that some records don't tell, each once.
+func (s Summary) Unchecked() (all []string) {
+	for _, a := range s.Answers {
+		for _, what := range a.Unchecked {
+			if !slices.Contains(all, what) {
+				all = append(all, what)
+			}
+		}
+	}
+	return all
+}
+
+// sound tells figures of a comparison from other numbers. A ratio of 0 is none.
+func sound(r versus.Result) bool {
+	for _, v := range []float64{r.Ratio, r.Lo, r.Hi, r.CopyFloor, r.Moved, r.Others, r.BaseNs, r.Ns, r.CPUNs, r.BaseCPUNs} {
+		if !(v >= 0 && v <= math.MaxFloat64) {
+			return false
+		}
+	}
+	for _, ns := range r.Bases {
+		if !(ns > 0 && ns <= math.MaxFloat64) {
+			return false
+		}
+	}
+	return r.Ratio == 0 && r.Lo == 0 && r.Hi == 0 || 0 < r.Lo && r.Lo <= r.Ratio && r.Ratio <= r.Hi && r.CopyFloor < 1e6 && r.Moved < 1e6
 }
 
 // readFile reads a file that a page can hold.
@@ -303,57 +344,6 @@ func readFile(name string) (string, error) {
 	}
 	data, err := os.ReadFile(name)
 	return string(data), err
-}
-
-// row finds the stack and the GOMAXPROCS in a row's name.
-var row = regexp.MustCompile(`/stack=([^/]+?)(?:/.*?)?(?:-(\d+))?$`)
-
-// rows makes answers of benchmark output: of the rows that have a ratio with an interval.
-func (s *Summary) rows(from string) error {
-	s.Command, s.Base, s.Processes = "go test -bench", "the base", 1
-	for reader := benchfmt.NewReader(strings.NewReader(s.Raw), from); reader.Scan(); {
-		r, ok := reader.Result().(*benchfmt.Result)
-		if !ok {
-			continue
-		}
-		value := func(unit string) float64 {
-			v, _ := r.Value(unit)
-			return v
-		}
-		name := row.FindSubmatch(r.Name)
-		if name == nil {
-			continue
-		}
-		if value("aa-ratio") > 0 {
-			s.Base = string(name[1])
-		}
-		a := Answer{Stack: string(name[1]), Ratio: value("base-ratio"), Lo: value("base-ratio-lo"),
-			Hi: value("base-ratio-hi"), Ns: 1e9 * value("sec/op"), Floor: value("noise-floor-%") / 100,
-			Moved: value("base-moved-%") / 100, Processes: max(1, int(value("processes"))), GOMAXPROCS: 1}
-		if !sound(a.Ratio, a.Lo, a.Hi) {
-			continue
-		}
-		a.BaseNs = a.Ns / a.Ratio
-		if len(name[2]) > 0 {
-			a.GOMAXPROCS, _ = strconv.Atoi(string(name[2]))
-		}
-		a.Does = fmt.Sprintf("a small message, GOMAXPROCS=%d", a.GOMAXPROCS)
-		like := func(other Answer) bool { return other.Stack == a.Stack && other.GOMAXPROCS == a.GOMAXPROCS }
-		if n := len(s.Answers) - len(slices.DeleteFunc(slices.Clone(s.Answers), like)); n > 0 {
-			a.Does += fmt.Sprintf(", repeat %d", n+1)
-		}
-		a.Verdict = timing.Interval{Median: a.Ratio, Lo: a.Lo, Hi: a.Hi}.Verdict(a.NoiseFloor(), versus.Margin)
-		s.Processes = max(s.Processes, a.Processes)
-		s.Answers = append(s.Answers, a)
-	}
-	if len(s.Answers) == 0 {
-		return fmt.Errorf("rpcbench: report: %s has no row with a ratio and its interval: name output of go test -bench Versus, or a folder of rpcbench run", from)
-	}
-	if s.Processes == 1 {
-		s.Warnings = append(s.Warnings, "each ratio is of one process of one build: rpcbench run measures several")
-	}
-	s.Warnings = append(s.Warnings, "the intervals of go test -bench Versus hold together at 95 %, and rows without a ratio are in the raw data only")
-	return nil
 }
 
 // Write makes report.html, report.md and answer.svg in dir, or none if one of them is there.
@@ -377,12 +367,12 @@ func (s Summary) Write(dir string) error {
 	return nil
 }
 
-//go:embed report.html.tmpl report.md.tmpl answer.svg.tmpl
+//go:embed report.html.tmpl report.md.tmpl answer.svg.tmpl words.tmpl
 var files embed.FS
 
 func functions() map[string]any {
 	return map[string]any{"label": Label, "number": number, "percent": percent, "micro": micro, "size": size, "signed": signed,
-		"points": points, "join": strings.Join, "cell": cell}
+		"points": points, "join": strings.Join, "cell": cell, "line": line, "times": times, "flight": flight, "others": others}
 }
 
 // HTML writes a page that needs nothing else.
@@ -392,13 +382,13 @@ func (s Summary) HTML(w io.Writer) error { return draw(w, "report.html.tmpl", s)
 func (s Summary) SVG(w io.Writer) error { return draw(w, "picture", s.Picture()) }
 
 func draw(w io.Writer, name string, data any) error {
-	pages, err := template.New("").Funcs(functions()).ParseFS(files, "report.html.tmpl", "answer.svg.tmpl")
+	pages, err := template.New("").Funcs(functions()).ParseFS(files, "report.html.tmpl", "answer.svg.tmpl", "words.tmpl")
 	return template.Must(pages, err).ExecuteTemplate(w, name, data)
 }
 
 // Markdown writes the same as HTML, without the picture and the raw data.
 func (s Summary) Markdown(w io.Writer) error {
-	page, err := text.New("").Funcs(functions()).ParseFS(files, "report.md.tmpl")
+	page, err := text.New("").Funcs(functions()).ParseFS(files, "report.md.tmpl", "words.tmpl")
 	return text.Must(page, err).ExecuteTemplate(w, "report.md.tmpl", s)
 }
 
@@ -419,9 +409,9 @@ func percent(share float64) string {
 
 func signed(micro float64) string { return fmt.Sprintf("%+.*f", digits(micro), micro) }
 
-// micro takes nanoseconds, or a duration.
-func micro(ns any) string {
-	us := reflect.ValueOf(ns).Convert(reflect.TypeFor[float64]()).Float() / 1000
+// micro formats nanoseconds.
+func micro(ns float64) string {
+	us := ns / 1000
 	if us == 0 {
 		return "–"
 	}
@@ -436,9 +426,41 @@ func digits(us float64) int {
 	return 0
 }
 
-// cell is text for a cell of a table in Markdown.
-func cell(text string) string {
-	return strings.NewReplacer("|", "\\|", "<", "&lt;", "\n", " ").Replace(text)
+// times is a percentile's ratio with its interval.
+func times(p versus.Percentile) string {
+	if p.Ratio == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%s (%s–%s)", number(p.Ratio), number(p.Lo), number(p.Hi))
+}
+
+// flight is a number of calls at once.
+func flight(calls float64) string {
+	if calls == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.3g", calls)
+}
+
+func others(share float64) string {
+	if share == 0 {
+		return "–"
+	}
+	return percent(share)
+}
+
+// cell is text for a cell of a table in Markdown, line is text on a line of its own. Neither has a mark-up of its own.
+func cell(text any) string {
+	return strings.ReplaceAll(strings.ReplaceAll(line(text), "<", "&lt;"), "|", "\\|")
+}
+
+func line(text any) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, fmt.Sprint(text))
 }
 
 func size(bytes float64) string {

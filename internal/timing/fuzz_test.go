@@ -2,7 +2,6 @@ package timing
 
 import (
 	"encoding/json"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,14 +22,9 @@ func FuzzRecord(f *testing.F) {
 		if json.Unmarshal(data, &r) != nil {
 			return
 		}
-		i, err := r.Ratio(1, 0, 0.95)
-		if err == nil {
-			require.LessOrEqual(t, i.Lo, i.Median)
-			require.LessOrEqual(t, i.Median, i.Hi)
-			require.GreaterOrEqual(t, i.Level, 0.95)
+		if ratio, err := r.Ratio(1, 0); err == nil {
+			require.Positive(t, ratio)
 			require.Positive(t, r.NsPerOp(0))
-		} else if errors.Is(err, ErrTooFew) {
-			require.Less(t, len(r.Blocks), 6)
 		}
 		written, err := json.Marshal(r)
 		require.NoError(t, err)

@@ -3,12 +3,11 @@
 //
 // Two times that are measured minutes apart differ by what the machine did in between, often by more than the
 // operations differ. So each operation, or arm, has a short slice in each block. The order within a block is random,
-// and the slices of one block are compared. The estimate is the median of these ratios, since a stall spoils single
-// blocks. The interval is made of order statistics, which assume no shape of the noise.
+// and the slices of one block are compared. A [Pairing] measures, a [Record] keeps every slice, and [Record.Ratio] is the
+// median over blocks.
 //
-// An interval holds for one process: another has another memory layout and other luck. docs/method.md explains each
-// part of the method and its sources. A [Pairing] measures, a [Record] keeps every slice, [Record.Ratio] makes an
-// interval, and [Interval.Verdict] makes a word of that.
+// A ratio is that of one process: another has another memory layout and other luck. Package versus makes an interval of
+// several. docs/method.md explains each part of the method and its sources.
 package timing
 
 import (
@@ -27,8 +26,9 @@ import (
 
 // Arm is one of the operations that are compared.
 type Arm struct {
-	Name string
-	Op   func() error // makes one operation
+	Name  string
+	Op    func() error // makes one operation
+	Timed func(bool)   // told when a slice begins to count, and when it ends; may be nil
 }
 
 // Slice is what one arm did in one turn.
@@ -61,6 +61,20 @@ type Record struct {
 	Seed   uint64        `json:"seed"`             // decides each Turn, together with the block's index
 	Blocks [][]Slice     `json:"blocks"`           // one slice per arm, in the order of Arms
 	Layout int           `json:"layout,omitempty"` // which link of the last arm's source was measured
+
+	// What the arms' callers measure meanwhile, and the share of the machine that other programs used. Both are
+	// absent if nothing told.
+	Latencies []Latency `json:"latencies,omitempty"` // of each arm, over all blocks
+	Others    float64   `json:"others,omitempty"`
+}
+
+// Latency tells how long single calls of an arm took in its slices. A percentile is 0 with fewer than ten calls beyond.
+type Latency struct {
+	Calls int64         `json:"calls"`
+	P50   time.Duration `json:"p50,omitempty"`
+	P95   time.Duration `json:"p95,omitempty"`
+	P99   time.Duration `json:"p99,omitempty"`
+	Sum   time.Duration `json:"sum"` // of all calls: over the slices' time, how many were in flight
 }
 
 // Longest is how many times its length a slice may last at most, in order to end with a collection.
@@ -73,7 +87,7 @@ const (
 )
 
 // ErrClock marks the error of New for a clock that is too coarse for slices of that length.
-var ErrClock = errors.New("")
+var ErrClock = errors.New("timing: the clock is too coarse")
 
 // Pairing measures arms block by block. One goroutine at a time may use it.
 type Pairing struct {
@@ -107,7 +121,7 @@ func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	start := time.Now()
 	now := func() time.Duration { return time.Since(start) }
 	if tick, _ := Tick(now); slice < ticks*tick {
-		return nil, fmt.Errorf("timing: slices of %v are too short for a clock that steps by %v, use %v or more%w", slice, tick, ticks*tick, ErrClock)
+		return nil, fmt.Errorf("%w: it steps by %v, so slices take %v or more, not %v", ErrClock, tick, ticks*tick, slice)
 	}
 	p := &Pairing{
 		arms: slices.Clone(arms), length: slice, seed: seed,
@@ -202,8 +216,14 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 	if s.Lead, err = p.lead(op, batch); err != nil {
 		return s, err
 	}
+	timed := p.arms[arm].Timed
+	if timed == nil || !p.warm {
+		timed = func(bool) {}
+	}
 	s.GC = -p.gc()
 	used, known := p.cpu()
+	timed(true)
+	defer timed(false)
 	start := p.now()
 	for s.Wall < p.length {
 		if err := ops(op, batch); err != nil {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
@@ -147,12 +148,20 @@ func (c *child) end() error {
 	return err
 }
 
-// Run measures spec in a process of the program. With an error comes what was measured before it.
+// Run measures spec in a process of the program, and what others used of the machine meanwhile. With an error comes what
+// was measured before it.
 //
 // Given a program for each arm, each arm has a process of its own. They take their blocks in turn and so stay paired
 // in time: what one arm leaves behind can't reach another. Each process holds its arm twice, and the two slices of a
 // block count as one.
 func Run(ctx context.Context, spec Spec, programs ...Program) (record timing.Record, err error) {
+	others := cpu.Others()
+	record, err = inTurn(ctx, spec, programs...)
+	record.Others = others()
+	return record, err
+}
+
+func inTurn(ctx context.Context, spec Spec, programs ...Program) (record timing.Record, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var children []*child
@@ -179,7 +188,7 @@ func Run(ctx context.Context, spec Spec, programs ...Program) (record timing.Rec
 	random := rand.New(rand.NewPCG(spec.Seed, 0))
 	for range spec.Blocks {
 		block := make([]timing.Slice, len(children))
-		next := timing.Record{Arms: spec.Arms, Length: 2 * spec.Slice, Seed: spec.Seed}
+		next := timing.Record{Arms: spec.Arms, Length: 2 * spec.Slice, Seed: spec.Seed, Latencies: make([]timing.Latency, len(children))}
 		for turn, i := range random.Perm(len(children)) {
 			own, err := children[i].block()
 			if err != nil {
@@ -189,6 +198,7 @@ func Run(ctx context.Context, spec Spec, programs ...Program) (record timing.Rec
 				next, block = own, own.Blocks[0]
 				break
 			}
+			next.Latencies[i] = joined(own.Latencies)
 			sum := &block[i]
 			for _, s := range own.Blocks[0] {
 				*sum = timing.Slice{Turn: turn, Ops: sum.Ops + s.Ops, Wall: sum.Wall + s.Wall, CPU: sum.CPU + s.CPU,
@@ -199,4 +209,20 @@ func Run(ctx context.Context, spec Spec, programs ...Program) (record timing.Rec
 		record = next
 	}
 	return record, nil
+}
+
+// joined is the latency of one arm from those of its two fixtures: percentiles are means of the two, or absent.
+func joined(fixtures []timing.Latency) (l timing.Latency) {
+	for i, own := range fixtures {
+		n := time.Duration(i + 1)
+		l.Calls, l.Sum = l.Calls+own.Calls, l.Sum+own.Sum
+		for _, p := range []struct{ to, own *time.Duration }{{&l.P50, &own.P50}, {&l.P95, &own.P95}, {&l.P99, &own.P99}} {
+			if mean := *p.to + (*p.own-*p.to)/n; i == 0 || min(*p.to, *p.own) > 0 {
+				*p.to = mean
+			} else {
+				*p.to = 0
+			}
+		}
+	}
+	return l
 }

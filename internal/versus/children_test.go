@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -98,7 +96,7 @@ func TestRun(t *testing.T) {
 	require.Len(t, record.Blocks, 6)
 	require.Equal(t, uint64(3), record.Seed)
 	require.Equal(t, time.Millisecond, record.Length)
-	_, err = record.Ratio(2, 0, 0.95)
+	_, err = record.Ratio(2, 0)
 	require.NoError(t, err)
 }
 
@@ -130,7 +128,7 @@ func TestApart(t *testing.T) {
 		}
 	}
 	require.Len(t, orders, 2, "in random order")
-	_, err = record.Ratio(1, 0, 0.95)
+	_, err = record.Ratio(1, 0)
 	require.NoError(t, err)
 }
 
@@ -227,151 +225,4 @@ func TestServeRefuses(t *testing.T) {
 		require.EqualError(t, Serve(t.Context(), strings.NewReader(in), &out, find), want)
 		require.Empty(t, out.String())
 	}
-}
-
-// TestIntervalOfProcessesInARow: where neighbours in time share what the machine did, Student's t interval is too narrow, and
-// the widest of the batches' holds the truth more often. Where nothing is shared it costs little width.
-func TestIntervalOfProcessesInARow(t *testing.T) {
-	const runs, processes, level = 2000, 16, 0.95
-	for _, c := range []struct {
-		why             string
-		rho             float64 // autocorrelation of neighbours' log-ratios
-		own, least      float64 // share of Student's t intervals that hold the truth, at most, and of Interval's, at least
-		widest, noWider float64
-	}{
-		{"nothing is shared", 0, 0.96, 0.96, 1.6, 1.1},
-		{"as in the bad hour of 2026-11-21", 0.4, 0.84, 0.92, 2, 1.1},
-	} {
-		random := rand.New(rand.NewPCG(1, 0))
-		var own, held int
-		var wider float64
-		for range runs {
-			ratios := make([]float64, processes)
-			x := random.NormFloat64()
-			for i := range ratios {
-				ratios[i] = math.Exp(0.01 * x)
-				x = c.rho*x + math.Sqrt(1-c.rho*c.rho)*random.NormFloat64()
-			}
-			student, widest := independent(ratios, level), Interval(ratios, level)
-			require.InDelta(t, student.Median, widest.Median, 1e-12)
-			require.LessOrEqual(t, widest.Lo, student.Lo+1e-12)
-			require.GreaterOrEqual(t, widest.Hi, student.Hi-1e-12)
-			holds := func(lo, hi float64) int {
-				if lo <= 1 && 1 <= hi {
-					return 1
-				}
-				return 0
-			}
-			own, held = own+holds(student.Lo, student.Hi), held+holds(widest.Lo, widest.Hi)
-			wider += math.Log(widest.Hi/widest.Lo) / math.Log(student.Hi/student.Lo) / runs
-		}
-		t.Logf("%s: Student's t %.3f, batches %.3f, %.2f times as wide", c.why, float64(own)/runs, float64(held)/runs, wider)
-		require.LessOrEqual(t, float64(own)/runs, c.own, c.why)
-		require.GreaterOrEqual(t, float64(held)/runs, c.least, c.why)
-		require.InDelta(t, (c.widest+c.noWider)/2, wider, (c.widest-c.noWider)/2, c.why)
-	}
-}
-
-// independent is Student's t interval, as ratios.
-func independent(ratios []float64, level float64) timing.Interval {
-	var logs []float64
-	for _, r := range ratios {
-		logs = append(logs, math.Log(r))
-	}
-	mean, half := student(logs, level)
-	return timing.Interval{Median: math.Exp(mean), Lo: math.Exp(mean - half), Hi: math.Exp(mean + half)}
-}
-
-// TestIntervalOfTheSource: a link is one sample. Where links differ, only the interval over layouts holds the source's ratio.
-func TestIntervalOfTheSource(t *testing.T) {
-	const runs, links, each = 500, 8, 2
-	for _, c := range []struct {
-		why             string
-		between, within float64
-		one, ofAll      float64 // share of intervals that hold the truth: without the layouts at most, with them at least
-	}{
-		{"links differ as measured on 2026-11-22", 0.0045, 0.0028, 0.85, 0.93},
-		{"links are alike", 0, 0.0028, 1, 0.93},
-	} {
-		random := rand.New(rand.NewPCG(2, 0))
-		var held, heldByOne int
-		var between, within float64
-		for range runs {
-			var records, ofOne []timing.Record
-			for layout := range links {
-				own := c.between * random.NormFloat64()
-				for range each {
-					records = append(records, paired(math.Exp(own+c.within*random.NormFloat64()), layout+1))
-				}
-			}
-			own := c.between * random.NormFloat64()
-			for range links * each {
-				ofOne = append(ofOne, paired(math.Exp(own+c.within*random.NormFloat64()), 1))
-			}
-			f, one := Read(records, 1, 0.95), Read(ofOne, 1, 0.95)
-			require.Equal(t, links, f.Ratio.Blocks, "layouts")
-			require.Equal(t, links*each, one.Ratio.Blocks, "processes")
-			require.Zero(t, one.Between)
-			between, within = between+f.Between*f.Between/runs, within+f.Within*f.Within/runs
-			if f.Ratio.Lo <= 1 && 1 <= f.Ratio.Hi {
-				held++
-			}
-			if one.Ratio.Lo <= 1 && 1 <= one.Ratio.Hi {
-				heldByOne++
-			}
-		}
-		t.Logf("%s: held by layouts %d, by one build %d of %d", c.why, held, heldByOne, runs)
-		require.GreaterOrEqual(t, float64(held)/runs, c.ofAll, c.why)
-		require.LessOrEqual(t, float64(heldByOne)/runs, c.one, c.why)
-		require.InDelta(t, c.within, math.Sqrt(within), 0.0003, c.why)
-		require.InDelta(t, c.between, math.Sqrt(between), 0.0012, c.why)
-	}
-}
-
-// paired is a record of one block in which the second arm takes ratio times as long.
-func paired(ratio float64, layout int) timing.Record {
-	block := []timing.Slice{{Ops: 1, Wall: 1e9}, {Ops: 1, Wall: time.Duration(1e9 * ratio)}}
-	return timing.Record{Arms: []string{"a", "b"}, Blocks: [][]timing.Slice{block, block}, Layout: layout}
-}
-
-// TestUnequalLayouts: an interrupted run leaves layouts with more processes and with fewer. Each layout counts once.
-func TestUnequalLayouts(t *testing.T) {
-	f := Read([]timing.Record{paired(1, 1), paired(1, 1), paired(1, 1), paired(1.1, 2), paired(1.21, 2), paired(1, 3)}, 1, 0.95)
-	require.InDelta(t, 1.1/math.Pow(1.1, 0.5), f.Ratio.Median, 1e-9)
-	require.Equal(t, 3, f.Ratio.Blocks)
-	require.InDelta(t, math.Log(1.1)/math.Sqrt(2)/math.Sqrt(3), f.Within, 1e-9, "one pair differs, of three spare processes")
-}
-
-func TestMoved(t *testing.T) {
-	for _, c := range []struct {
-		why  string
-		ns   []float64
-		want float64
-	}{
-		{"no process", nil, 0},
-		{"one", []float64{30}, 0},
-		{"eight, of which none is left out", []float64{30, 31, 30, 32, 30, 33, 30, 30}, 0.1},
-		{"sixteen, without the extremes", []float64{20, 30, 30, 30, 30, 30, 30, 36, 30, 30, 30, 30, 30, 30, 30, 90}, 0.2},
-	} {
-		require.InDelta(t, c.want, moved(c.ns), 1e-9, c.why)
-	}
-}
-
-func TestInterval(t *testing.T) {
-	// Gosset's own data, Biometrika 6 (1908): the ten differences of hours of sleep, mean 1.58, of which R's t.test gives
-	// the 95 % interval 0.7001142 to 2.4598858.
-	differences := []float64{1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4}
-	ratios := make([]float64, len(differences))
-	for i, d := range differences {
-		ratios[i] = math.Exp(d)
-	}
-	i := independent(ratios, 0.95)
-	require.InDelta(t, 1.58, math.Log(i.Median), 1e-9)
-	require.InDelta(t, 0.7001142, math.Log(i.Lo), 1e-6)
-	require.InDelta(t, 2.4598858, math.Log(i.Hi), 1e-6)
-
-	one := Interval([]float64{1.5}, 0.95)
-	require.Equal(t, 1.5, one.Median)
-	require.Zero(t, one.Lo, "one process says nothing of the next")
-	require.True(t, math.IsInf(one.Hi, 1))
 }

@@ -1,7 +1,7 @@
 // Package versus measures stacks against a base with package timing. A [Group] holds the base, the base again and a
 // contestant in one process, each with a fixture of its own: more open fixtures would make each other slower. A
-// process is one sample of memory layout and of luck, so a [Program] measures the same group in several, and [Read]
-// makes the interval of what they found.
+// process is one sample of memory layout and of luck, so a [Program] measures the same group in several, and [Decide]
+// makes one [Result] of what they found.
 package versus
 
 import (
@@ -15,6 +15,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/corpus"
+	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
@@ -25,18 +26,11 @@ const (
 	Slice = 25 * time.Millisecond
 	Turn  = 45 * time.Millisecond
 
-	// Margin is the difference that verdicts of equal allow, as a fraction.
-	Margin = 0.02
-
 	copySuffix = " again" // ends the name of the base's second fixture
 
 	hangLimit = 10 * time.Second  // that a call may take
 	costCalls = 64 * corpus.Round // of the pass that counts allocations
 )
-
-// Level is the confidence of each of m intervals if that of all of them together is to be 95 % (Bonferroni's
-// inequality).
-func Level(m int) float64 { return 1 - 0.05/float64(max(m, 1)) }
 
 // Reconnects is how many connections more than declared n calls may open: one, or one in ten thousand calls.
 func Reconnects(n int64) int64 { return max(1, n/10_000) }
@@ -46,11 +40,12 @@ type Arm struct {
 	Name       string
 	Reconnects int64 // connections of all its fixtures beyond the one of each
 
-	stack    rpcbench.Stack
-	workload workload.Workload
-	open     atomic.Pointer[workload.Open] // the watchdog closes it from another goroutine
-	op       func() error                  // of open
-	ops      int64                         // made so far
+	stack     rpcbench.Stack
+	workload  workload.Workload
+	open      atomic.Pointer[workload.Open] // the watchdog closes it from another goroutine
+	op        func() error                  // of open
+	ops       int64                         // made so far
+	latencies *latency.Recorder             // of calls in all slices
 }
 
 // call makes the next op.
@@ -67,7 +62,7 @@ func (a *Arm) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.op = o.Op
+	a.op, o.Latencies = o.Op, a.latencies
 	a.open.Store(o)
 	for range o.Warm {
 		if err := a.call(); err != nil {
@@ -76,6 +71,9 @@ func (a *Arm) start(ctx context.Context) error {
 	}
 	return nil
 }
+
+// timed lets the calls of a slice be timed one by one.
+func (a *Arm) timed(on bool) { a.open.Load().Timed(on) }
 
 // close reports connections that the arm should not have needed.
 func (a *Arm) close() error {
@@ -110,13 +108,13 @@ func Open(ctx context.Context, w workload.Workload, slice time.Duration, seed ui
 	g := &Group{slice: slice, hang: hangLimit}
 	var ops []timing.Arm
 	for _, stack := range stacks {
-		arm := &Arm{Name: stack.Name, stack: stack, workload: w}
+		arm := &Arm{Name: stack.Name, stack: stack, workload: w, latencies: latency.New()}
 		for _, other := range g.Arms {
 			if other.Name == arm.Name {
 				arm.Name += copySuffix
 			}
 		}
-		g.Arms, ops = append(g.Arms, arm), append(ops, timing.Arm{Name: arm.Name, Op: arm.call})
+		g.Arms, ops = append(g.Arms, arm), append(ops, timing.Arm{Name: arm.Name, Op: arm.call, Timed: arm.timed})
 	}
 	var err error
 	if g.pairing, err = timing.New(ops, slice, seed); err == nil {
@@ -176,13 +174,20 @@ func (g *Group) watched(do func() error) error {
 	return err
 }
 
-// Record returns the blocks so far. Their Ops are calls.
+// Record returns the blocks and the latencies so far. Their Ops are calls.
 func (g *Group) Record() timing.Record {
 	r := g.pairing.Record()
 	for _, block := range r.Blocks {
 		for i := range block {
 			block[i].Ops *= g.calls
 		}
+	}
+	for _, arm := range g.Arms {
+		l := timing.Latency{Calls: arm.latencies.Count(), Sum: arm.latencies.Sum()}
+		l.P50, _ = arm.latencies.Quantile(0.50)
+		l.P95, _ = arm.latencies.Quantile(0.95)
+		l.P99, _ = arm.latencies.Quantile(0.99)
+		r.Latencies = append(r.Latencies, l)
 	}
 	return r
 }

@@ -63,12 +63,6 @@ func TestGroup(t *testing.T) {
 	require.Len(t, record.Blocks, 6)
 }
 
-func TestLevel(t *testing.T) {
-	require.Equal(t, 0.95, Level(0))
-	require.Equal(t, 0.95, Level(1))
-	require.Equal(t, 0.99375, Level(8))
-}
-
 // counted counts how often the stack's server is made.
 func counted(s rpcbench.Stack) (rpcbench.Stack, *atomic.Int64) {
 	made := new(atomic.Int64)
@@ -159,7 +153,7 @@ func TestThirdConnectionIsAnError(t *testing.T) {
 
 func TestTooShortSlices(t *testing.T) {
 	_, err := Open(t.Context(), small(t), time.Nanosecond, 1, rawtcp.New(), httpjson.New())
-	require.ErrorContains(t, err, "timing: slices of 1ns are too short for a clock")
+	require.ErrorContains(t, err, "timing: the clock is too coarse: it steps by")
 	require.ErrorIs(t, err, timing.ErrClock, "by which BenchmarkVersus knows that there is nothing to be had")
 }
 

@@ -6,11 +6,9 @@ import (
 	"net"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/wire"
 )
@@ -18,16 +16,13 @@ import (
 // Facts are what calls do beside taking time. Bytes and allocations are per call, of client and server together unless
 // the server has a process of its own.
 type Facts struct {
-	Calls       int64         `json:"calls"`
-	Sent        float64       `json:"sent"` // bytes on the client's connections, beneath TLS
-	Received    float64       `json:"received"`
-	Allocs      float64       `json:"allocs"`
-	AllocBytes  float64       `json:"alloc_bytes"`
-	P50         time.Duration `json:"p50,omitempty"` // percentiles are absent with fewer than ten calls beyond them
-	P95         time.Duration `json:"p95,omitempty"`
-	P99         time.Duration `json:"p99,omitempty"`
-	Connections int64         `json:"connections"` // that the calls used
-	Seen        string        `json:"seen"`        // protocol and content type on the wire
+	Calls       int64   `json:"calls"`
+	Sent        float64 `json:"sent"` // bytes on the client's connections, beneath TLS
+	Received    float64 `json:"received"`
+	Allocs      float64 `json:"allocs"`
+	AllocBytes  float64 `json:"alloc_bytes"`
+	Connections int64   `json:"connections"` // that the calls used
+	Seen        string  `json:"seen"`        // protocol and content type on the wire
 }
 
 const hang = 30 * time.Second // after which the fixture is closed, so that a call fails
@@ -43,21 +38,8 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err 
 	if f.Seen, err = w.seen(ctx, stack); err != nil {
 		return f, err
 	}
-	var mu sync.Mutex
 	var wired relay.Counter
-	latencies := latency.New()
 	w.wrap = wired.Wrap
-	w.observe = func(call rpcbench.Call) rpcbench.Call {
-		return func(ctx context.Context) error {
-			began := time.Now()
-			err := call(ctx)
-			took := time.Since(began)
-			mu.Lock()
-			defer mu.Unlock()
-			latencies.Record(took)
-			return err
-		}
-	}
 	o, err := w.Open(ctx, stack)
 	if err != nil {
 		return f, err
@@ -70,7 +52,6 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err 
 			return f, err
 		}
 	}
-	*latencies = *latency.New()
 	accepted := int64(0)
 	if w.cold { // then only those of the calls count
 		accepted = o.Fixture.Accepted()
@@ -78,22 +59,20 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err 
 	sent, received := wired.Sent.Load(), wired.Received.Load()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	for began := time.Now(); latencies.Count() < most && time.Since(began) < longest && ctx.Err() == nil; {
+	for began := time.Now(); f.Calls < most && time.Since(began) < longest && ctx.Err() == nil; {
 		if err := o.Op(); err != nil {
 			return f, err
 		}
+		f.Calls += int64(o.Calls)
 	}
 	runtime.ReadMemStats(&after)
 	if err := ctx.Err(); err != nil {
 		return f, err
 	}
-	f.Calls, f.Connections = latencies.Count(), o.Fixture.Accepted()-accepted
+	f.Connections = o.Fixture.Accepted() - accepted
 	n := float64(f.Calls)
 	f.Sent, f.Received = float64(wired.Sent.Load()-sent)/n, float64(wired.Received.Load()-received)/n
 	f.Allocs, f.AllocBytes = float64(after.Mallocs-before.Mallocs)/n, float64(after.TotalAlloc-before.TotalAlloc)/n
-	f.P50, _ = latencies.Quantile(0.5)
-	f.P95, _ = latencies.Quantile(0.95)
-	f.P99, _ = latencies.Quantile(0.99)
 	return f, nil
 }
 

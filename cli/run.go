@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -23,16 +23,15 @@ import (
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/stacks"
 )
 
-func runCommand(stdout, stderr io.Writer) command {
+func runCommand(p program, stdout, stderr io.Writer) command {
 	return command{
 		name: "run", args: " [stack[@build]...]", does: "Answer gRPC or JSON for a dozen workloads, in about ten minutes",
 		example: "rpcbench run -out mine",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
-			c := comparison{fewest: 4, processes: 8, layouts: 8, time: 8 * time.Second, margin: 100 * versus.Margin, workloads: workload.All()}
-			f.StringVar(&c.base, "base", "", "`stack` that the others are compared with: httpjson, or the first if one names a build")
+			c := comparison{program: p, fewest: 4, processes: 8, layouts: 8, time: 8 * time.Second, margin: 100 * versus.Margin, workloads: workload.All()}
+			f.StringVar(&c.base, "base", "", "`stack` that the others are compared with: "+p.base()+", or the first if one names a build")
 			f.StringVar(&c.out, "out", "", "new `folder` for what is measured")
 			only := f.String("workloads", "", "`names`, separated by commas, of rpcbench list; all unless given")
 			quick := f.Bool("quick", false, "a first answer in a minute or two: six workloads, four processes, this build alone")
@@ -62,7 +61,7 @@ func runCommand(stdout, stderr io.Writer) command {
 
 // answer measures every workload, and writes the files of the folder.
 func (c *comparison) answer(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if err := c.names("run", args, []string{"grpcprotobuf"}); err != nil {
+	if err := c.names("run", args, c.program.contestants()); err != nil {
 		return err
 	}
 	switch _, missing := os.Stat(c.out); {
@@ -113,7 +112,7 @@ func (c *comparison) look(ctx context.Context, groups []*group) error {
 		if g.failed || build(g.arms[2]) != "" || build(c.base) != "" {
 			continue
 		}
-		both, err := stacks.Find(c.base, g.arms[2])
+		both, err := c.find(c.base, g.arms[2])
 		if err != nil {
 			return err
 		}

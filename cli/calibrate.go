@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ import (
 
 	"github.com/aclements/go-moremath/mathx"
 
-	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/builds"
+	"github.com/rpcbench/rpcbench/cli/internal/builds"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
@@ -74,7 +74,7 @@ func experiments(only ...string) (plan []experiment, err error) {
 	return plan, nil
 }
 
-func calibrateCommand(stdout, stderr io.Writer) command {
+func calibrateCommand(p program, stdout, stderr io.Writer) command {
 	return command{
 		name: "calibrate", does: "Measure how far versus is to be trusted on this machine, in about two hours",
 		example: "rpcbench calibrate -out results/today -only replication",
@@ -91,7 +91,7 @@ func calibrateCommand(stdout, stderr io.Writer) command {
 					return err
 				}
 				if !*read {
-					err = calibrateHere(ctx, *out, plan, progress(stderr))
+					err = p.calibrateHere(ctx, *out, plan, progress(stderr))
 				}
 				return cmp.Or(err, figures(*out, stdout)) // of what there is
 			}
@@ -100,8 +100,8 @@ func calibrateCommand(stdout, stderr io.Writer) command {
 }
 
 // calibrateHere links this source, the same layouts in each session, and measures.
-func calibrateHere(ctx context.Context, dir string, plan []experiment, show show) error {
-	folder, err := builds.Open(ctx)
+func (p program) calibrateHere(ctx context.Context, dir string, plan []experiment, show show) error {
+	folder, err := builds.Open(ctx, p.main)
 	if err != nil {
 		return fmt.Errorf("rpcbench: calibrate: no layouts can be linked: %w", err)
 	}

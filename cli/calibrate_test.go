@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
@@ -27,16 +28,16 @@ import (
 
 func TestFindRefuses(t *testing.T) {
 	for name, want := range map[string]string{
-		"httpjsno":              `unknown stack "httpjsno": the stacks are `,
+		"httpjsno":              `unknown stack "httpjsno": rpcbench list names them`,
 		"httpjson+work=1us":     `nothing can be injected as "httpjson+work=1us", only grpcprotobuf+work=500ns`,
 		"grpcprotobuf+work=1":   `nothing can be injected as "grpcprotobuf+work=1", only grpcprotobuf+work=500ns`,
 		"grpcprotobuf+work=-1s": `nothing can be injected`,
 		"grpcprotobuf+sleep=1s": `unknown stack "grpcprotobuf+sleep=1s"`,
 	} {
-		_, err := find(name)
+		_, err := ours().measured(name)
 		require.ErrorContains(t, err, want, name)
 	}
-	s, err := find("httpjson")
+	s, err := ours().measured("httpjson")
 	require.NoError(t, err)
 	require.Equal(t, "httpjson", s.Name)
 }
@@ -44,7 +45,7 @@ func TestFindRefuses(t *testing.T) {
 // What is injected runs in the handler, once per call.
 func TestInjectionRunsOncePerCall(t *testing.T) {
 	var n atomic.Int64
-	f, err := rpcbench.Start(t.Context(), injectedInto("x", func() { n.Add(1) }), rpcbench.Config{})
+	f, err := rpcbench.Start(t.Context(), injectedInto(grpcprotobuf.New(), "x", func() { n.Add(1) }), rpcbench.Config{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, f.Close()) }()
 	before := n.Load()
@@ -61,7 +62,7 @@ func TestExperiments(t *testing.T) {
 	var takes time.Duration
 	for _, e := range plan {
 		for _, name := range e.arms(e.contestants[0]) {
-			_, err := find(name)
+			_, err := ours().measured(name)
 			require.NoError(t, err)
 		}
 		g := &group{arms: e.arms(e.contestants[0])}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bufio"
@@ -39,7 +39,7 @@ func served(t *testing.T, args ...string) (addrs, commands map[string]string, en
 	ctx, cancel := context.WithCancel(t.Context())
 	stdout, ended := make(said, 1), make(chan error, 1)
 	go func() {
-		ended <- run(ctx, append([]string{"serve"}, args...), stdout, io.Discard)
+		ended <- ours().run(ctx, append([]string{"serve"}, args...), stdout, io.Discard)
 	}()
 	end = func() {
 		cancel()
@@ -102,7 +102,7 @@ func TestServeRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"an unknown stack", []string{"httpjsno"}, `rpcbench: serve: rpcbench: unknown stack "httpjsno": the stacks are `},
+		{"an unknown stack", []string{"httpjsno"}, `rpcbench: unknown stack "httpjsno": rpcbench list names them`},
 		{"what calibrate injects is nothing for a network", []string{"grpcprotobuf+garbage=10000000000"}, `unknown stack "grpcprotobuf+garbage=10000000000"`},
 		{"work injected by name", []string{"grpcprotobuf+work=24h"}, `unknown stack "grpcprotobuf+work=24h"`},
 		{"more stacks than ports", []string{"-port", "65535", "httpjson", "rawtcp"}, "rpcbench: serve: -port 65535: there are no 2 ports from there"},
@@ -111,7 +111,7 @@ func TestServeRefuses(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // or one that serves would never end
 			defer cancel()
-			err := run(ctx, append([]string{"serve"}, c.args...), io.Discard, io.Discard)
+			err := ours().run(ctx, append([]string{"serve"}, c.args...), io.Discard, io.Discard)
 			require.ErrorContains(t, err, c.want)
 			require.NotContains(t, err.Error(), "\n")
 		})

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -16,18 +16,18 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/builds"
+	"github.com/rpcbench/rpcbench/cli/internal/builds"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/stacks"
 )
 
 var errInterrupted = errors.New("rpcbench: interrupted")
 
 // comparison is what versus was asked for. A contestant is stack[@build].
 type comparison struct {
+	program
 	base                      string
 	contestants               []string
 	time                      time.Duration
@@ -38,19 +38,20 @@ type comparison struct {
 
 	workloads []workload.Workload // none: a small call, with procs
 	fewest    int                 // processes or layouts for a verdict
+	wanted    bool                // layouts were asked for by name
 	apart     bool                // each arm has a process of its own, also where builds are the same
 
 	programs map[string][]versus.Program // of each build, one per layout
 	notes    []string                    // on what is measured
 }
 
-func versusCommand(stdout, stderr io.Writer) command {
+func versusCommand(p program, stdout, stderr io.Writer) command {
 	return command{
 		name: "versus", args: " [stack[@build]...]", does: "Compare stacks, or builds of them, with a base, slice by slice in several processes",
 		example: "rpcbench versus -time 10s grpcprotobuf",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
-			c := comparison{fewest: versus.Fewest}
-			f.StringVar(&c.base, "base", "", "`stack` that the others are compared with: httpjson, or the first if one names a build")
+			c := comparison{program: p, fewest: versus.Fewest}
+			f.StringVar(&c.base, "base", "", "`stack` that the others are compared with: "+p.base()+", or the first if one names a build")
 			f.DurationVar(&c.time, "time", 20*time.Second, "for each stack, about, over all processes")
 			f.IntVar(&c.processes, "processes", 16, fmt.Sprintf("for each comparison, at least %d", versus.Fewest))
 			f.IntVar(&c.layouts, "layouts", 8, "links of each build that the processes are spread over; 0 measures this program as it is")
@@ -59,6 +60,7 @@ func versusCommand(stdout, stderr io.Writer) command {
 			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of the slices, and of the layouts")
 			f.StringVar(&c.out, "o", "", "new `file` for what each process measures, as lines of JSON")
 			return func(ctx context.Context, args []string) error {
+				f.Visit(func(typed *flag.Flag) { c.wanted = c.wanted || typed.Name == "layouts" && c.layouts > 0 })
 				if err := c.check(args); err != nil {
 					return err
 				}
@@ -89,7 +91,7 @@ func (c *comparison) names(command string, args, otherwise []string) error {
 	case slices.ContainsFunc(args, func(name string) bool { return strings.Contains(name, "@") }):
 		c.base, args = args[0], args[1:]
 	default:
-		c.base = "httpjson"
+		c.base = c.program.base()
 	}
 	if len(args) == 0 && build(c.base) == "" {
 		args = otherwise
@@ -100,9 +102,12 @@ func (c *comparison) names(command string, args, otherwise []string) error {
 		if names = append(names, stack); named && build == "" {
 			return wrong("%s: %s names no build: see rpcbench help", command, name)
 		}
+		if err := builds.Check(build); err != nil {
+			return wrong("%s: %w", command, err)
+		}
 	}
-	if _, err := stacks.Find(names...); err != nil {
-		return wrongUse{err}
+	if _, err := c.find(names...); err != nil {
+		return err
 	}
 	c.contestants = slices.DeleteFunc(slices.Clone(args), func(name string) bool { return name == c.base })
 	for i, name := range c.contestants {
@@ -117,11 +122,8 @@ func (c *comparison) names(command string, args, otherwise []string) error {
 }
 
 func (c *comparison) check(args []string) error {
-	var main []string
-	for _, s := range stacks.Main() {
-		main = append(main, s.Name)
-	}
-	if err := c.names("versus", args, main); err != nil {
+	variant := func(name string) bool { return strings.Contains(name, ".") }
+	if err := c.names("versus", args, slices.DeleteFunc(c.program.names(), variant)); err != nil {
 		return err
 	}
 	_, missing := os.Stat(c.out)
@@ -159,10 +161,14 @@ func (c *comparison) link(ctx context.Context, show show) (remove func() error, 
 		}
 	}
 	named := slices.ContainsFunc(all, func(build string) bool { return build != "" })
-	folder, err := builds.Open(ctx)
+	folder, err := builds.Open(ctx, c.main)
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, errInterrupted
 	case named && err != nil:
 		return nil, fmt.Errorf("rpcbench: no build can be made: %w", err)
+	case c.wanted && err != nil:
+		return nil, fmt.Errorf("rpcbench: no layouts can be linked, which -layouts 0 does without: %w", err)
 	case err != nil:
 		c.notes = append(c.notes, "the intervals are of this build, not of its source: "+err.Error())
 	case c.layouts == 0 && !named:

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -88,7 +88,7 @@ The difference is -200.0 µs (-454.1 to +54.1) by the profiles and +99.5 µs (+9
 }
 
 func TestExplainReadsProfiles(t *testing.T) {
-	const dir = "../../internal/layers/testdata/BenchmarkCreateUser_stack="
+	const dir = "../internal/layers/testdata/BenchmarkCreateUser_stack="
 	out, _, err := typed(t, "explain", dir+"httpjson.pprof", dir+"httpjson.h2c.pprof")
 	require.NoError(t, err)
 	require.NotContains(t, out, "without the profiler")
@@ -112,13 +112,13 @@ func TestExplainIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 	defer cancel()
 	var out strings.Builder
-	err := run(ctx, []string{"explain", "-time", "1h", "rawtcp", "httpjson"}, &out, io.Discard)
+	err := ours().run(ctx, []string{"explain", "-time", "1h", "rawtcp", "httpjson"}, &out, io.Discard)
 	require.ErrorIs(t, err, errInterrupted)
 	require.Contains(t, out.String(), "rawtcp less httpjson")
 	early, stop := context.WithCancel(t.Context())
 	stop()
 	out.Reset()
-	err = run(early, []string{"explain", "rawtcp"}, &out, io.Discard)
+	err = ours().run(early, []string{"explain", "rawtcp"}, &out, io.Discard)
 	require.Error(t, err)
 	require.Empty(t, out.String())
 	require.False(t, errors.As(err, new(wrongUse)))

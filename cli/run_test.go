@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ func TestRun(t *testing.T) {
 		t.Skip("four processes")
 	}
 	dir := filepath.Join(t.TempDir(), "new")
-	c := comparison{base: "httpjson", out: dir, fewest: 4, processes: 4, time: time.Second, margin: 2, workloads: workload.All()[:1]}
+	c := comparison{program: ours(), base: "httpjson", out: dir, fewest: 4, processes: 4, time: time.Second, margin: 2, workloads: workload.All()[:1]}
 	var stdout, stderr bytes.Buffer
 	require.NoError(t, c.answer(t.Context(), []string{"rawtcp"}, &stdout, &stderr))
 	require.Regexp(t, `(?m)^a small message, CPU work +1 +\d+\.\d +rawtcp +\d+\.\d +0\.\d\d +0\.\d\d–0\.\d\d +(faster|undecided)$`, stdout.String())

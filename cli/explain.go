@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -26,7 +26,6 @@ import (
 	"github.com/rpcbench/rpcbench/internal/layers"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/stacks"
 )
 
 // turn is how long a stack is measured before the next one has its turn.
@@ -39,7 +38,7 @@ type explanation struct {
 	plain []float64      // µs per call of each turn, without the profiler; none if a file was read
 }
 
-func explainCommand(stdout, stderr io.Writer) command {
+func explainCommand(p program, stdout, stderr io.Writer) command {
 	return command{
 		name: "explain", args: " stack|profile...", does: "Split the time of a call among layers, or the difference between two",
 		example: "rpcbench explain grpcservehttp grpcprotobuf",
@@ -67,7 +66,7 @@ func explainCommand(stdout, stderr io.Writer) command {
 				if *procs > 0 {
 					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(*procs))
 				}
-				all, err := explain(ctx, w, *length, args, progress(stderr))
+				all, err := p.explain(ctx, w, *length, args, progress(stderr))
 				none := func(e *explanation) bool { return len(e.turns) == 0 }
 				if len(all) == 0 || slices.ContainsFunc(all, none) {
 					return err // else an interrupted one has something to show
@@ -95,11 +94,11 @@ func explainCommand(stdout, stderr io.Writer) command {
 }
 
 // explain reads the arguments that are files, and measures those that are stacks.
-func explain(ctx context.Context, w workload.Workload, length time.Duration, args []string, show show) ([]*explanation, error) {
+func (p program) explain(ctx context.Context, w workload.Workload, length time.Duration, args []string, show show) ([]*explanation, error) {
 	var all, measured []*explanation
 	for _, arg := range args {
 		e := &explanation{Name: arg}
-		_, unknown := stacks.Find(arg)
+		_, unknown := p.find(arg)
 		_, missing := os.Stat(arg)
 		switch {
 		case unknown == nil:
@@ -115,11 +114,11 @@ func explain(ctx context.Context, w workload.Workload, length time.Duration, arg
 		}
 		all = append(all, e)
 	}
-	return all, takeTurns(ctx, w, length, measured, show)
+	return all, p.takeTurns(ctx, w, length, measured, show)
 }
 
 // takeTurns gives each stack its turns, without and with the profiler, so that drift of the machine meets all alike.
-func takeTurns(ctx context.Context, w workload.Workload, length time.Duration, all []*explanation, show show) (err error) {
+func (p program) takeTurns(ctx context.Context, w workload.Workload, length time.Duration, all []*explanation, show show) (err error) {
 	defer show("", 0, 0)
 	labelled := pprof.WithLabels(ctx, pprof.Labels("side", "client"))
 	pprof.SetGoroutineLabels(labelled)
@@ -131,7 +130,7 @@ func takeTurns(ctx context.Context, w workload.Workload, length time.Duration, a
 		}
 	}()
 	for _, e := range all {
-		found, err := stacks.Find(e.Name)
+		found, err := p.find(e.Name)
 		if err != nil {
 			return err
 		}

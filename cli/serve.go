@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -19,23 +19,22 @@ import (
 
 	api "github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/child"
-	"github.com/rpcbench/rpcbench/stacks"
 )
 
 const grace = 5 * time.Second // for calls under way when the command is told to end
 
-func serveCommand(stdout io.Writer) command {
+func serveCommand(p program, stdout io.Writer) command {
 	return command{
 		name: "serve", args: " [stack...]", does: "Serve stacks to any client, each on a port of its own", example: "rpcbench serve -port 8080 httpjson grpcprotobuf",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			addr := f.String("addr", "127.0.0.1", "`host` to listen on")
 			port := f.Uint("port", 0, "`port` of the first stack, each later one having the next; 0 is any free ones")
 			return func(ctx context.Context, names []string) error {
-				served := stacks.All()
+				served := p.stacks
 				if len(names) > 0 {
 					var err error
-					if served, err = stacks.Find(names...); err != nil {
-						return wrong("serve: %w", err)
+					if served, err = p.find(names...); err != nil {
+						return err
 					}
 				}
 				if *port > 0 && *port+uint(len(served)) > 1<<16 {

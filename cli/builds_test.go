@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"archive/zip"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/cmd/rpcbench/internal/builds"
+	"github.com/rpcbench/rpcbench/cli/internal/builds"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
@@ -35,7 +35,9 @@ const variable = "RPCBENCH_MEASURE"
 
 func main() {
 	in := bufio.NewScanner(os.Stdin)
-	in.Scan()
+	if os.Getenv(variable) == "" || !in.Scan() {
+		panic("this is no child")
+	}
 	var spec struct{ Arms []string }
 	if err := json.Unmarshal(in.Bytes(), &spec); err != nil {
 		panic(err)
@@ -53,8 +55,8 @@ func main() {
 `
 
 // clone is a repository of our module's name with five commits, and the working directory. Its Go has a proxy of its own, with two
-// versions of the only dependency and one of a module that nothing needs. It returns the first commit that can be measured.
-func clone(t *testing.T) (first string) {
+// versions of the only dependency and one of a module that nothing needs.
+func clone(t *testing.T) {
 	t.Helper()
 	proxy, dir := t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", t.TempDir())
@@ -106,12 +108,10 @@ func clone(t *testing.T) (first string) {
 	write(main, strings.Replace(measure, "TAKES +", "1000 +", 1))
 	do("go", "mod", "tidy")
 	commit()
-	first = do("git", "rev-parse", "--short", "HEAD")
 	write(main, strings.Replace(measure, "TAKES +", "nonsense +", 1))
 	commit()
 	write(main, strings.Replace(measure, "TAKES +", "1030 +", 1))
 	commit()
-	return first
 }
 
 // nothingLeft demands that the temporary folder is empty and the clone unchanged.
@@ -147,7 +147,7 @@ func TestBuilds(t *testing.T) {
 		{"the environment", "httpjson@TAKES=2060 httpjson", `(?m)^httpjson .* 0\.5000 .* faster`},
 		{"a module's version", "httpjson httpjson@example.com/dependency@v1.1.0", `(?m)^# linked example.com/dependency@v1.1.0: .*example.com/dependency@v1.1.0`},
 		{"what a module's version does", "httpjson@example.com/dependency@v1.1.0 httpjson", `(?m)^httpjson .* 0\.6732 .* faster`},
-		{"what was linked", "httpjson@HEAD~2 httpjson", `(?m)^# linked HEAD~2: commit=` + hash(t, "HEAD~2") + ` `},
+		{"what was linked", "httpjson@HEAD~2 httpjson", `(?m)^# linked HEAD~2: commit=` + hash(t, "HEAD~2") + `( |$)`},
 		{"two stacks of one build", "-layouts 8 httpjson@HEAD~2 httpxml@HEAD~2", `(?m)^httpxml@HEAD~2 .* 1\.0000 .* equal`},
 	} {
 		t.Run(test.why, func(t *testing.T) {
@@ -165,11 +165,11 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 	if testing.Short() || runtime.GOOS == "windows" {
 		t.Skip("it links programs")
 	}
-	first := clone(t)
+	clone(t)
 	for _, test := range []struct{ why, build, want string }{
 		{"no such revision", "HEAD~50", "this is no git revision, no Go release, no module@version and no KEY=VALUE"},
 		{"an option in place of a revision", "--all", "this is no git revision"},
-		{"a revision without the command", "HEAD~3", "has no such command to measure with: revisions from " + first + " on have"},
+		{"a revision without the command", "HEAD~3", "has no github.com/rpcbench/rpcbench/cmd/rpcbench"},
 		{"a revision that does not compile", "HEAD~1", "undefined: nonsense"},
 		{"no such release of Go", "go1.99.99", "go1.99.99"},
 		{"no such version", "example.com/dependency@v9.9.9", "v9.9.9"},
@@ -189,7 +189,7 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 	t.Run("elsewhere", func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		_, _, err := typed(t, "versus", "httpjson@HEAD", "httpjson")
-		require.EqualError(t, err, "rpcbench: no build can be made: the working directory is not in a clone of github.com/rpcbench/rpcbench")
+		require.EqualError(t, err, "rpcbench: no build can be made: the working directory is in no Go module")
 		left, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "rpcbench-*"))
 		require.NoError(t, err)
 		require.Empty(t, left)
@@ -202,7 +202,7 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 	t.Run("interrupted", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		c := comparison{base: "httpjson@HEAD", contestants: []string{"httpjson"}, layouts: 8}
+		c := comparison{program: ours(), base: "httpjson@HEAD", contestants: []string{"httpjson"}, layouts: 8}
 		_, err := c.link(ctx, func(string, time.Duration, time.Duration) {})
 		require.EqualError(t, err, "rpcbench: interrupted")
 		nothingLeft(t)
@@ -215,7 +215,7 @@ func TestLayoutsDiffer(t *testing.T) {
 		t.Skip("it links programs")
 	}
 	clone(t)
-	folder, err := builds.Open(t.Context())
+	folder, err := builds.Open(t.Context(), ours().main)
 	require.NoError(t, err)
 	programs, _, err := folder.Link(t.Context(), "", 0, 1, 2)
 	require.NoError(t, err)

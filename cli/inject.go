@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -11,32 +11,29 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/internal/grpcapi"
-	"github.com/rpcbench/rpcbench/stacks"
 )
 
-// find returns the stack of a name, as package stacks does, and copies of grpcprotobuf with more to do: the handlers of
+// measured returns the stack of a name, and copies of grpcprotobuf with more to do: the handlers of
 // "grpcprotobuf+work=500ns" are busy for that long.
-func find(name string) (rpcbench.Stack, error) {
+func (p program) measured(name string) (rpcbench.Stack, error) {
 	plain, amount, injected := strings.Cut(name, "+work=")
+	found, err := p.find(plain)
+	if err != nil {
+		return rpcbench.Stack{}, err
+	}
 	if !injected {
-		stacks, err := stacks.Find(name)
-		if err != nil {
-			return rpcbench.Stack{}, err
-		}
-		return stacks[0], nil
+		return found[0], nil
 	}
 	d, err := time.ParseDuration(amount)
-	if plain != grpcprotobuf.New().Name || err != nil || d < 0 {
+	if plain != "grpcprotobuf" || err != nil || d < 0 {
 		return rpcbench.Stack{}, fmt.Errorf("rpcbench: nothing can be injected as %q, only grpcprotobuf+work=500ns", name)
 	}
 	rounds := int(float64(d) / nsPerRound())
-	return injectedInto(name, func() { work(rounds) }), nil
+	return injectedInto(found[0], name, func() { work(rounds) }), nil
 }
 
-func injectedInto(name string, inject func()) rpcbench.Stack {
-	s := grpcprotobuf.New()
+func injectedInto(s rpcbench.Stack, name string, inject func()) rpcbench.Stack {
 	s.Name = name
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		return grpcapi.OwnServer(config, grpc.UnaryInterceptor(

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -11,11 +11,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/stacks"
 )
 
 func reportCommand(stdout io.Writer) command {
@@ -48,20 +46,16 @@ func reportCommand(stdout io.Writer) command {
 	}
 }
 
-func listCommand(stdout io.Writer) command {
+func listCommand(p program, stdout io.Writer) command {
 	return command{
-		name: "list", does: "List stacks, codecs and workloads",
+		name: "list", does: "List stacks and workloads",
 		example: "rpcbench list",
 		setup: func(*flag.FlagSet) func(context.Context, []string) error {
 			return func(context.Context, []string) error {
 				t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 				fmt.Fprintln(t, "stacks:")
-				for _, s := range stacks.All() {
+				for _, s := range p.stacks {
 					fmt.Fprintf(t, "  %s\tHTTP %s\t%s\t%s\n", s.Name, cmp.Or(s.Traits.HTTP, "none"), s.Protocol, strings.Join(append([]string{s.Traits.Codec}, s.Traits.Client...), ", "))
-				}
-				fmt.Fprintln(t, "codecs, timed by go test -bench Codec:")
-				for _, c := range codecs.All() {
-					fmt.Fprintf(t, "  %s\t%s\n", c.Name, c.New().Traits().Library)
 				}
 				fmt.Fprintln(t, "workloads of run:")
 				for _, w := range workload.All() {

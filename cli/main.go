@@ -1,0 +1,193 @@
+// Package cli is the command rpcbench: a program whose main function calls Main has all of its commands.
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/child"
+	"github.com/rpcbench/rpcbench/internal/versus"
+)
+
+// Main carries out the command line of a program that has these stacks, each with a name of its own. It does not return
+// if that fails: the exit status is 2 for a wrong command line, 1 for what fails later. The processes that the commands
+// start are the program again, so Main comes first in its main function.
+func Main(stacks []rpcbench.Stack) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	p := program{stacks: stacks}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		p.main = info.Path
+	}
+	err := p.check(os.Args[1:])
+	switch {
+	case err != nil:
+	case child.Serve(os.Stdin, os.Stdout, stacks):
+		return
+	case os.Getenv(versus.Variable) != "":
+		err = versus.Serve(ctx, os.Stdin, os.Stdout, p.measured)
+	default:
+		err = p.run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	switch {
+	case errors.As(err, new(wrongUse)):
+		os.Exit(2)
+	case err != nil:
+		os.Exit(1)
+	}
+}
+
+// program is what the commands know of the program that they are compiled into.
+type program struct {
+	stacks []rpcbench.Stack
+	main   string // the import path of its main package
+}
+
+// check refuses a program whose stacks can't be told apart, and a command in the environment of a child: what it starts
+// would inherit that.
+func (p program) check(args []string) error {
+	names := p.names()
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return fmt.Errorf("rpcbench: this program has two stacks named %s: give each a name of its own", name)
+		}
+	}
+	if len(names) == 0 {
+		return errors.New("rpcbench: this program has no stacks: its main function gives them to cli.Main")
+	}
+	for _, name := range []string{child.Variable, versus.Variable} {
+		if len(args) > 0 && os.Getenv(name) != "" {
+			return fmt.Errorf("rpcbench: %s is set, which is for processes that rpcbench starts: unset it", name)
+		}
+	}
+	return nil
+}
+
+func (p program) names() (all []string) {
+	for _, s := range p.stacks {
+		all = append(all, s.Name)
+	}
+	return all
+}
+
+// find returns the stacks with the given names.
+func (p program) find(names ...string) (found []rpcbench.Stack, err error) {
+	known := p.names()
+	for _, name := range names {
+		i := slices.Index(known, name)
+		if i < 0 {
+			return nil, wrong("unknown stack %q: rpcbench list names them", name)
+		}
+		found = append(found, p.stacks[i])
+	}
+	return found, nil
+}
+
+// base is the stack that others are compared with unless one is named.
+func (p program) base() string {
+	if slices.Contains(p.names(), "httpjson") {
+		return "httpjson"
+	}
+	return p.stacks[0].Name
+}
+
+// contestants are compared with the base unless some are named.
+func (p program) contestants() []string {
+	if slices.Contains(p.names(), "grpcprotobuf") {
+		return []string{"grpcprotobuf"}
+	}
+	return p.names()
+}
+
+// self is this program, as one whose children measure.
+func self() versus.Program {
+	path, _ := os.Executable() // without it, starting a child fails
+	return versus.Program{Path: path}
+}
+
+// wrongUse is the error of a command line that can't be carried out.
+type wrongUse struct{ error }
+
+func wrong(format string, args ...any) error {
+	return wrongUse{fmt.Errorf("rpcbench: "+format, args...)}
+}
+
+// command is one of the program's. setup registers its flags, and returns what it does with the arguments after them.
+type command struct {
+	name, args, does, example string
+	setup                     func(*flag.FlagSet) func(ctx context.Context, args []string) error
+}
+
+// show tells what is being done, and how much is left of how long it all takes.
+type show = func(what string, left, all time.Duration)
+
+// progress shows on a terminal what is being done and how long the rest will take, and nothing elsewhere. It clears
+// the line when nothing is left.
+func progress(w io.Writer) show {
+	if file, ok := w.(*os.File); !ok || !isTerminal(file) {
+		w = io.Discard
+	}
+	return func(what string, left, all time.Duration) {
+		fmt.Fprint(w, "\r\x1b[K")
+		if left > 0 {
+			fmt.Fprintf(w, "%3d %%, %v left: %s", 100*(all-left)/all, left.Round(time.Second), what)
+		}
+	}
+}
+
+func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
+
+func (p program) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	commands := []command{runCommand(p, stdout, stderr), reportCommand(stdout), versusCommand(p, stdout, stderr), explainCommand(p, stdout, stderr),
+		serveCommand(p, stdout), calibrateCommand(p, stdout, stderr), listCommand(p, stdout), versionCommand(stdout)}
+	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
+		fmt.Fprintf(stdout, "Rpcbench compares ways to serve and call an API, and says how far to trust it.\n\n")
+		for _, c := range commands {
+			fmt.Fprintf(stdout, "  rpcbench %-10s %s\n", c.name, c.does)
+		}
+		fmt.Fprintf(stdout, "\nrpcbench <command> -h shows its flags.\n")
+		return nil
+	}
+	i := slices.IndexFunc(commands, func(c command) bool { return c.name == args[0] })
+	if i < 0 {
+		return wrong("no command %q: rpcbench -h lists them", args[0])
+	}
+	c, f := commands[i], flag.NewFlagSet(args[0], flag.ContinueOnError)
+	f.SetOutput(io.Discard) // the error is printed once, by main
+	do := c.setup(f)
+	switch err := f.Parse(args[1:]); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.\n\n", c.name, c.args, c.does)
+		f.SetOutput(stdout)
+		f.PrintDefaults()
+		fmt.Fprintf(stdout, "\nexample: %s\n", c.example)
+		return nil
+	case err != nil:
+		return wrong("%s: %w: rpcbench %s -h shows its flags", c.name, err, c.name)
+	}
+	for _, arg := range f.Args() {
+		switch {
+		case strings.HasPrefix(arg, "-"):
+			return wrong("%s: %s comes after %s: flags come first", c.name, arg, f.Arg(0))
+		case c.args == "":
+			return wrong("%s: it takes no argument, and %q is one", c.name, arg)
+		}
+	}
+	return do(ctx, f.Args())
+}

@@ -1,0 +1,50 @@
+//go:build unix
+
+package cpu
+
+import (
+	"os/exec"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParse(t *testing.T) {
+	for _, c := range []struct {
+		why, text string
+		busy      time.Duration
+		cpus      int
+	}{
+		{"two CPUs: idle and waiting are not busy, guests are part of user",
+			"cpu  1 2 4 1000 2000 8 16 32 64 128\ncpu0 1 1 1 1 1 1 1 1 1 1\ncpu1 0 0 0 0 0 0 0 0 0 0\nintr 5\n", 63 * tick, 2},
+		{"no file", "", 0, 0},
+		{"another system's", "hello\ncpu0 1\n", 0, 0},
+		{"too few fields", "cpu 1 2 3\ncpu0 1 2 3\n", 0, 0},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			busy, cpus := parse([]byte(c.text))
+			require.Equal(t, c.busy, busy)
+			require.Equal(t, c.cpus, cpus)
+		})
+	}
+}
+
+// What this process and its ended children use is not others': a tree that keeps a core busy adds nothing.
+func TestOwnTimeIsNotOthers(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells")
+	}
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("the child is a shell")
+	}
+	busy, own, cpus := usage()
+	require.Positive(t, cpus)
+	for until := time.Now().Add(100 * time.Millisecond); time.Now().Before(until); {
+	}
+	require.NoError(t, exec.CommandContext(t.Context(), "sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done").Run())
+	busyNow, ownNow, _ := usage()
+	require.Greater(t, ownNow-own, 50*time.Millisecond, "this process and its child")
+	require.GreaterOrEqual(t, busyNow-busy+2*tick*time.Duration(cpus), ownNow-own, "is part of what the machine did")
+}

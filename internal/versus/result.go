@@ -1,0 +1,350 @@
+package versus
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/aclements/go-moremath/stats"
+
+	"github.com/rpcbench/rpcbench/internal/timing"
+)
+
+// The numbers of the rule. docs/method.md says what they were chosen by, and frozen_test.go makes its table.
+const (
+	// Fewest is how many processes a verdict takes at least, FewestQuick that of a first answer.
+	Fewest, FewestQuick = 6, 4
+
+	// FewestBlocks is how many blocks make a process's median worth a place among the others.
+	FewestBlocks = 10
+
+	// Margin is the difference that verdicts of equal allow, as a fraction.
+	Margin = 0.02
+
+	// BusyMachine is the share of the machine that others may use before a result says so.
+	BusyMachine = 0.10
+
+	follows     = 0.1  // how far a ratio follows the machine's speed, at most: its elasticity
+	wrongSide   = 8    // one in so many processes may lie on the other side of 1
+	oneBuild    = 0.02 // the error of an interval of one build, which holds its source's ratio as rarely as 0.05 says
+	oneCore     = 1.03 // CPU time over wall time of a process that had one core ...
+	severalCore = 1.05 // ... and of one that had more
+)
+
+// Verdict is the result of a comparison in a word.
+type Verdict string
+
+const (
+	Faster    Verdict = "faster"    // the contestant takes less time than the base
+	Slower    Verdict = "slower"    // the contestant takes more time than the base
+	Equal     Verdict = "equal"     // the two differ by less than Margin
+	Undecided Verdict = "undecided" // Reason says which condition fails
+)
+
+// Process is what one measuring process found: figures of the base, its copy and the contestant, in this order. Blocks
+// of different processes are never pooled.
+type Process struct {
+	Layout      int
+	Ns, CPUNs   [3]float64 // per call, medians over blocks; CPUNs is 0 if the system does not tell
+	Copy, Ratio float64    // of the copy's and the contestant's time to the base's, medians over blocks
+	Latencies   [3]timing.Latency
+	InFlight    [3]float64 // calls at once, on average; 0 if the callers did not tell
+	Others      float64    // share of the machine that other programs used; 0 if the system does not tell
+}
+
+// ProcessOf reads a record. The contestant is the last arm, which is the copy if nothing else is compared.
+func ProcessOf(r timing.Record) (p Process, err error) {
+	last := len(r.Arms) - 1
+	if last < 1 {
+		return p, fmt.Errorf("rpcbench: a record of %d arms compares nothing", len(r.Arms))
+	}
+	p.Layout, p.Others = r.Layout, r.Others
+	if p.Copy, err = r.Ratio(1, 0); err == nil {
+		p.Ratio, err = r.Ratio(last, 0)
+	}
+	if err != nil {
+		return p, err
+	}
+	for i, arm := range []int{0, 1, last} {
+		p.Ns[i], p.CPUNs[i] = r.NsPerOp(arm), r.CPUNsPerOp(arm)
+		if arm < len(r.Latencies) {
+			p.Latencies[i] = r.Latencies[arm]
+			wall := 0.0
+			for _, block := range r.Blocks {
+				wall += float64(block[arm].Wall)
+			}
+			p.InFlight[i] = float64(p.Latencies[i].Sum) / wall
+		}
+	}
+	return p, nil
+}
+
+// Plan is what a comparison set out to do.
+type Plan struct {
+	Processes   int    // 0 is as many as there are
+	Fewest      int    // processes that a verdict takes; 0 is the constant of that name
+	Contestants int    // whose intervals hold together; 0 is one
+	AllCores    bool   // the question needs several cores
+	Longer      string // the flag that gives it more time, for Reason
+}
+
+// Result is what a comparison found of a contestant against the base. Ratio and all that goes with it are 0 if fewer
+// than four processes have measured. Times are in nanoseconds per call, shares and floors are fractions.
+type Result struct {
+	Ratio       float64   `json:"ratio,omitempty"` // geometric mean over processes
+	Lo          float64   `json:"lo,omitempty"`    // its confidence interval
+	Hi          float64   `json:"hi,omitempty"`
+	Level       float64   `json:"level,omitempty"`    // of the interval
+	Planned     int       `json:"planned"`            // processes
+	Processes   int       `json:"processes"`          // that measured, and count
+	OnOneSide   int       `json:"on_one_side"`        // of them, on the ratio's side of 1
+	OneCore     int       `json:"one_core,omitempty"` // processes that are left out, since they had one core
+	CopyFloor   float64   `json:"copy_floor"`         // how far the interval of the base's copy reaches from 1
+	Moved       float64   `json:"moved"`              // longest over shortest time of the base, less 1, without a tenth at either end
+	Others      float64   `json:"others,omitempty"`   // mean share of the machine that other programs used
+	Verdict     Verdict   `json:"verdict"`
+	Reason      string    `json:"reason,omitempty"` // of no verdict: the first condition that fails, and what would mend it
+	Unchecked   []string  `json:"unchecked,omitempty"`
+	BaseNs      float64   `json:"base_ns"` // means over processes
+	BaseCPUNs   float64   `json:"base_cpu_ns"`
+	Ns          float64   `json:"ns"`
+	CPUNs       float64   `json:"cpu_ns"`
+	Bases       []float64 `json:"bases,omitempty"`     // time of the base in each process, in order of time
+	BaseCalls   float64   `json:"base_calls,omitzero"` // in flight, on average
+	Calls       float64   `json:"calls_in_flight,omitzero"`
+	Percentiles `json:"percentiles,omitzero"`
+}
+
+// Percentiles are of single calls. One that fewer than ten calls of each process exceed is 0.
+type Percentiles struct {
+	P50, P95, P99 Percentile
+}
+
+// Percentile has the base's, its copy's and the contestant's, in nanoseconds: geometric means over processes. Its ratio
+// has an interval as that of times has.
+type Percentile struct {
+	Base  float64 `json:"base"`
+	Copy  float64 `json:"copy"`
+	Ns    float64 `json:"ns"`
+	Ratio float64 `json:"ratio"`
+	Lo    float64 `json:"lo"`
+	Hi    float64 `json:"hi"`
+}
+
+// NoiseFloor is what a difference has to exceed: how far the base's copy differs from it, or what the movement of the
+// machine may have made of a ratio. Pairing takes most of a movement out, so a tenth of it counts.
+func (r Result) NoiseFloor() float64 {
+	return max(r.CopyFloor, math.Pow(1+r.Moved, follows)-1)
+}
+
+// Decide makes the result of a comparison from its processes, in the order in which they ran.
+func Decide(plan Plan, all []Process) Result {
+	fewest := cmp.Or(plan.Fewest, Fewest)
+	r := Result{Planned: max(plan.Processes, len(all)), Verdict: Undecided}
+	kept := slices.Clone(all)
+	if plan.AllCores {
+		kept = withCores(all)
+	}
+	r.Processes, r.OneCore, r.Unchecked = len(kept), len(all)-len(kept), unchecked(plan, kept)
+	if r.Processes > 0 {
+		r.means(kept)
+	}
+	if needed := max(fewest, (3*r.Planned+3)/4); r.Processes < needed {
+		r.Reason = fmt.Sprintf("%d of %d processes count, and a verdict needs %d", r.Processes, r.Planned, needed)
+		if r.OneCore > 0 {
+			r.Reason += fmt.Sprintf("; %d had one core only", r.OneCore)
+		}
+	}
+	if r.Processes < FewestQuick {
+		return r
+	}
+	m := float64(max(plan.Contestants, 1))
+	r.Level = 1 - 0.05/m
+	over := func(value func(Process) float64) (mean, half float64) { return interval(kept, m, value) }
+	mean, half := over(func(p Process) float64 { return p.Ratio })
+	r.Ratio, r.Lo, r.Hi = math.Exp(mean), math.Exp(mean-half), math.Exp(mean+half)
+	again, halfAgain := over(func(p Process) float64 { return p.Copy })
+	r.CopyFloor = math.Exp(math.Abs(again)+halfAgain) - 1
+	for _, p := range kept {
+		if (p.Ratio > 1) == (r.Ratio > 1) {
+			r.OnOneSide++
+		}
+	}
+	r.percentiles(over)
+	if r.Reason != "" {
+		return r
+	}
+	r.Verdict = r.verdict()
+	if allowed := r.Processes / wrongSide; (r.Verdict == Faster || r.Verdict == Slower) && r.Processes-r.OnOneSide > allowed {
+		r.Verdict = Undecided
+		r.Reason = fmt.Sprintf("%d of %d processes lie on the other side of 1, and %d may: the machine had two states",
+			r.Processes-r.OnOneSide, r.Processes, allowed)
+	}
+	if r.Verdict == Undecided && r.Reason == "" {
+		r.Reason = r.wanting(mean, half, again, halfAgain, cmp.Or(plan.Longer, "-time"))
+	}
+	return r
+}
+
+// verdict decides by the interval and the noise floor. A difference may be smaller than the margin. Exchanging base and
+// contestant exchanges faster and slower, and changes nothing else.
+func (r Result) verdict() Verdict {
+	floor := r.NoiseFloor()
+	switch {
+	case r.Hi < 1/(1+floor):
+		return Faster
+	case r.Lo > 1+floor:
+		return Slower
+	case floor <= Margin && r.Lo >= 1/(1+Margin) && r.Hi <= 1+Margin:
+		return Equal
+	}
+	return Undecided
+}
+
+// wanting says why the interval decides nothing, and how much longer measuring would do: widths go with one over the
+// root of the time.
+func (r Result) wanting(mean, half, again, halfAgain float64, flag string) string {
+	said := "the interval includes 1"
+	if r.Lo > 1 || r.Hi < 1 {
+		said = fmt.Sprintf("the interval reaches into the noise floor of %s", percent(r.NoiseFloor()))
+	}
+	const most = 100
+	for times := 2; times <= most; times++ {
+		root := math.Sqrt(float64(times))
+		longer := r
+		longer.Lo, longer.Hi = math.Exp(mean-half/root), math.Exp(mean+half/root)
+		longer.CopyFloor = math.Exp((math.Abs(again)+halfAgain)/root) - 1
+		if longer.verdict() != Undecided {
+			return fmt.Sprintf("%s: about %d times %s would decide %.2f", said, times, flag, r.Ratio)
+		}
+	}
+	if r.NoiseFloor() > r.CopyFloor {
+		return fmt.Sprintf("%s, since the base moved by %s: a steadier machine would tell", said, percent(r.Moved))
+	}
+	return said + ": no time would decide so small a difference"
+}
+
+func percent(share float64) string {
+	if share < 0.1 {
+		return fmt.Sprintf("%.1f %%", 100*share)
+	}
+	return fmt.Sprintf("%.0f %%", 100*share)
+}
+
+// withCores leaves out processes that had one core while others had more: a call then waits for other things.
+func withCores(all []Process) []Process {
+	share := func(p Process) float64 { return p.CPUNs[0] / p.Ns[0] }
+	if !slices.ContainsFunc(all, func(p Process) bool { return share(p) >= severalCore }) {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(p Process) bool { return p.CPUNs[0] > 0 && share(p) < oneCore })
+}
+
+// unchecked names the conditions that the records don't tell.
+func unchecked(plan Plan, all []Process) (said []string) {
+	without := func(what string, value func(Process) float64) {
+		if plan.AllCores && slices.ContainsFunc(all, func(p Process) bool { return value(p) == 0 }) {
+			said = append(said, what)
+		}
+	}
+	without("whether each process had several cores: CPU time is not recorded", func(p Process) float64 { return p.CPUNs[0] })
+	without("what other programs used: their share is not recorded", func(p Process) float64 { return p.Others })
+	return said
+}
+
+func (r *Result) means(all []Process) {
+	n := float64(len(all))
+	for _, p := range all {
+		r.BaseNs, r.BaseCPUNs = r.BaseNs+p.Ns[0]/n, r.BaseCPUNs+p.CPUNs[0]/n
+		r.Ns, r.CPUNs = r.Ns+p.Ns[2]/n, r.CPUNs+p.CPUNs[2]/n
+		r.BaseCalls, r.Calls, r.Others = r.BaseCalls+p.InFlight[0]/n, r.Calls+p.InFlight[2]/n, r.Others+p.Others/n
+		r.Bases = append(r.Bases, p.Ns[0])
+	}
+	r.Moved = moved(r.Bases)
+}
+
+func (r *Result) percentiles(over func(func(Process) float64) (mean, half float64)) {
+	for _, q := range []struct {
+		to *Percentile
+		of func(timing.Latency) float64
+	}{
+		{&r.P50, func(l timing.Latency) float64 { return float64(l.P50) }},
+		{&r.P95, func(l timing.Latency) float64 { return float64(l.P95) }},
+		{&r.P99, func(l timing.Latency) float64 { return float64(l.P99) }},
+	} {
+		mean := func(arm int) float64 {
+			mean, _ := over(func(p Process) float64 { return q.of(p.Latencies[arm]) })
+			return math.Exp(mean)
+		}
+		ratio, half := over(func(p Process) float64 { return q.of(p.Latencies[2]) / q.of(p.Latencies[0]) })
+		if all := (Percentile{mean(0), mean(1), mean(2), math.Exp(ratio), math.Exp(ratio - half), math.Exp(ratio + half)}); all.Base > 0 && all.Ns > 0 {
+			*q.to = all // else some process had too few calls beyond it
+		}
+	}
+}
+
+// interval returns the mean of the logarithms of a value over processes, and half the width of its confidence interval
+// if m of them hold together: Student's.
+//
+// A link of the source is one sample of where functions lie, and its processes share it. So each layout counts once, by
+// its mean, and the interval holds for the source. Where the interval of the processes is wider, that is taken. The
+// processes of one build say nothing of other layouts. Their interval is made at a higher level, so that it holds as
+// often as its own level says; docs/method.md has the figures.
+func interval(all []Process, m float64, value func(Process) float64) (mean, half float64) {
+	var logs, means []float64
+	byLayout := map[int][]float64{}
+	for _, p := range all {
+		x := math.Log(value(p))
+		logs, byLayout[p.Layout] = append(logs, x), append(byLayout[p.Layout], x)
+	}
+	if len(byLayout) < 2 {
+		return student(logs, 1-oneBuild/m)
+	}
+	for _, own := range byLayout {
+		means = append(means, stats.Mean(own))
+	}
+	slices.Sort(means) // a map has no order, and sums depend on it
+	_, ofProcesses := student(logs, 1-0.05/m)
+	mean, half = student(means, 1-0.05/m)
+	return mean, max(half, ofProcesses)
+}
+
+// student returns the mean of independent values, and half the width of its t interval: infinite for one value.
+func student(values []float64, level float64) (mean, half float64) {
+	mean, lo, hi := stats.MeanCI(values, level)
+	return mean, (hi - lo) / 2
+}
+
+// moved is how far the base's time per op moved between processes: the longest over the shortest, less 1, without a
+// tenth of the processes at either end.
+func moved(nsPerOp []float64) float64 {
+	sorted := slices.Sorted(slices.Values(nsPerOp))
+	n := len(sorted)
+	if n == 0 {
+		return 0
+	}
+	return sorted[n-1-n/10]/sorted[n/10] - 1
+}
+
+// Said is the verdict with what belongs behind it: what was measured where that is not all, and what others used.
+func (r Result) Said() string {
+	said := []string{string(r.Verdict)}
+	if r.Reason != "" {
+		said[0] += ": " + r.Reason
+	}
+	switch {
+	case r.Processes == 0:
+		return "not measured"
+	case r.Processes < r.Planned && r.Verdict != Undecided:
+		said = append(said, fmt.Sprintf("%d of %d processes", r.Processes, r.Planned))
+	}
+	if r.OneCore > 0 {
+		said = append(said, fmt.Sprintf("%d left out that had one core", r.OneCore))
+	}
+	if r.Others > BusyMachine {
+		said = append(said, fmt.Sprintf("others used %.0f %%: on an idle machine the size differs", 100*r.Others))
+	}
+	return strings.Join(said, "; ")
+}

@@ -1,0 +1,14 @@
+// Bench is rpcbench for net/rpc: the command with this module's stack beside two others.
+package main
+
+import (
+	netrpc "example.com/outsider"
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/cli"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/httpjson"
+)
+
+func main() {
+	cli.Main([]rpcbench.Stack{netrpc.New(), httpjson.New(), grpcprotobuf.New()})
+}
