@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/cli/internal/builds"
+	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
@@ -140,22 +141,31 @@ func TestBuilds(t *testing.T) {
 		t.Skip("it links programs")
 	}
 	clone(t)
-	for _, test := range []struct{ why, args, want string }{
-		{"a revision and the tree", "-layouts 8 httpjson@HEAD~2 httpjson", `(?m)^httpjson +1030 .* 1\.0300 +1\.0300–1\.0300 +0\.00 % +slower`},
-		{"the tree and a revision", "-base httpjson httpjson@HEAD~2", `(?m)^httpjson@HEAD~2 .* 0\.9709 .* faster`},
-		{"a release of Go", "httpjson@" + runtime.Version() + " httpjson", `(?m)^httpjson .* 1\.0000 .* equal`},
-		{"the environment", "httpjson@TAKES=2060 httpjson", `(?m)^httpjson .* 0\.5000 .* faster`},
-		{"a module's version", "httpjson httpjson@example.com/dependency@v1.1.0", `(?m)^# linked example.com/dependency@v1.1.0: .*example.com/dependency@v1.1.0`},
-		{"what a module's version does", "httpjson@example.com/dependency@v1.1.0 httpjson", `(?m)^httpjson .* 0\.6732 .* faster`},
-		{"what was linked", "httpjson@HEAD~2 httpjson", `(?m)^# linked HEAD~2: commit=` + hash(t, "HEAD~2") + `( |$)`},
-		{"two stacks of one build", "-layouts 8 httpjson@HEAD~2 httpxml@HEAD~2", `(?m)^httpxml@HEAD~2 .* 1\.0000 .* equal`},
+	for _, test := range []struct {
+		why, args, stack string
+		ratio            float64
+		verdict          versus.Verdict
+		note             string
+	}{
+		{"a revision and the tree", "-time 4s httpjson@HEAD~2 httpjson", "httpjson", 1.03, versus.Slower, "linked HEAD~2: commit=" + hash(t, "HEAD~2")},
+		{"the tree and a revision", "-quick -base httpjson httpjson@HEAD~2", "httpjson@HEAD~2", 1 / 1.03, versus.Faster, ""},
+		{"a release of Go", "-quick httpjson@" + runtime.Version() + " httpjson", "httpjson", 1, versus.Equal, ""},
+		{"the environment", "-quick httpjson@TAKES=2060 httpjson", "httpjson", 0.5, versus.Faster, ""},
+		{"what a module's version does", "-quick httpjson@example.com/dependency@v1.1.0 httpjson", "httpjson", 1.03 / 1.53, versus.Faster,
+			"linked example.com/dependency@v1.1.0: "},
+		{"two stacks of one build", "-time 4s httpjson@HEAD~2 httpxml@HEAD~2", "httpxml@HEAD~2", 1, versus.Equal, ""},
 	} {
 		t.Run(test.why, func(t *testing.T) {
-			args := append([]string{"versus", "-time", "4s", "-processes", "8", "-layouts", "0", "-seed", "3"}, strings.Fields(test.args)...)
-			stdout, stderr, err := typed(t, args...)
+			out := filepath.Join(t.TempDir(), "out")
+			_, stderr, err := typed(t, append([]string{"run", "-workloads", "small", "-out", out, "-seed", "3"}, strings.Fields(test.args)...)...)
 			require.NoError(t, err)
 			require.Empty(t, stderr)
-			require.Regexp(t, test.want, stdout)
+			s, err := report.Read(out)
+			require.NoError(t, err)
+			require.Equal(t, test.stack, s.Answers[0].Stack)
+			require.InDelta(t, test.ratio, s.Answers[0].Ratio, 1e-4)
+			require.Equal(t, test.verdict, s.Answers[0].Verdict)
+			require.Contains(t, strings.Join(s.Notes, "\n"), test.note)
 			nothingLeft(t)
 		})
 	}
@@ -178,7 +188,9 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 		{"no such experiment", "GOEXPERIMENT=wishful", "unknown GOEXPERIMENT wishful"},
 	} {
 		t.Run(test.why, func(t *testing.T) {
-			stdout, _, err := typed(t, "versus", "httpjson@"+test.build, "httpjson")
+			out := filepath.Join(t.TempDir(), "out")
+			stdout, _, err := typed(t, "run", "-out", out, "httpjson@"+test.build, "httpjson")
+			require.NoDirExists(t, out)
 			require.ErrorContains(t, err, "rpcbench: "+test.build+": ")
 			require.ErrorContains(t, err, test.want)
 			require.LessOrEqual(t, strings.Count(err.Error(), "\n"), 3)
@@ -188,7 +200,7 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 	}
 	t.Run("elsewhere", func(t *testing.T) {
 		t.Chdir(t.TempDir())
-		_, _, err := typed(t, "versus", "httpjson@HEAD", "httpjson")
+		_, _, err := typed(t, "run", "-out", filepath.Join(t.TempDir(), "out"), "httpjson@HEAD", "httpjson")
 		require.EqualError(t, err, "rpcbench: no build can be made: the working directory is in no Go module")
 		left, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "rpcbench-*"))
 		require.NoError(t, err)
@@ -196,7 +208,7 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 	})
 	t.Run("without a go command", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
-		_, _, err := typed(t, "versus", "httpjson@HEAD", "httpjson")
+		_, _, err := typed(t, "run", "-out", filepath.Join(t.TempDir(), "out"), "httpjson@HEAD", "httpjson")
 		require.EqualError(t, err, "rpcbench: no build can be made: there is no go command")
 	})
 	t.Run("interrupted", func(t *testing.T) {
@@ -244,14 +256,11 @@ func TestProcessesAreSpreadOverLayouts(t *testing.T) {
 	for _, test := range []struct {
 		why   string
 		arms  []string
-		apart bool
 		paths []string
 	}{
-		{"one build", []string{"httpjson", "httpjson", "rawtcp"}, false, []string{"here"}},
-		{"one build, a process each", []string{"httpjson", "httpjson", "rawtcp"}, true, []string{"here", "here", "here"}},
-		{"two builds", []string{"httpjson@HEAD~1", "httpjson@HEAD~1", "httpjson"}, false, []string{"there", "there", "here"}},
+		{"one build", []string{"httpjson", "httpjson", "rawtcp"}, []string{"here"}},
+		{"two builds", []string{"httpjson@HEAD~1", "httpjson@HEAD~1", "httpjson"}, []string{"there", "there", "here"}},
 	} {
-		c.apart = test.apart
 		g := &group{arms: test.arms, layouts: []int{3, 1, 0, 7, 5, 2, 6, 4}}
 		used := map[int]int{}
 		for i := range 16 {

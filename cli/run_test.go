@@ -13,34 +13,34 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 // A run leaves a folder that benchstat and report can read.
 func TestRun(t *testing.T) {
 	if testing.Short() {
-		t.Skip("four processes")
+		t.Skip("eight processes")
 	}
 	dir := filepath.Join(t.TempDir(), "new")
-	c := comparison{program: ours(), base: "httpjson", out: dir, fewest: 4, processes: 4, time: time.Second, margin: 2, workloads: workload.All()[:1]}
-	var stdout, stderr bytes.Buffer
-	require.NoError(t, c.answer(t.Context(), []string{"rawtcp"}, &stdout, &stderr))
-	require.Regexp(t, `(?m)^a small message, CPU work +1 +\d+\.\d +rawtcp +\d+\.\d +0\.\d\d +0\.\d\d–0\.\d\d +(faster|undecided)$`, stdout.String())
-
-	text, err := os.ReadFile(filepath.Join(dir, "summary.json"))
+	stdout, stderr, err := typed(t, "run", "-quick", "-workloads", "small,bytes-100kB", "-out", dir+"/", "rawtcp")
 	require.NoError(t, err)
-	var s report.Summary
-	require.NoError(t, json.Unmarshal(text, &s))
-	require.Len(t, s.Answers, 1)
+	require.Empty(t, stderr, "no progress but on a terminal")
+	require.Regexp(t, `(?m)^`+workload.All()[0].Does+` +1 +\d+\.\d +rawtcp +\d+\.\d +\d\.\d\d +\d\.\d\d–\d\.\d\d +(faster|undecided: .*)$`, stdout)
+
+	s, err := report.Read(dir)
+	require.NoError(t, err)
+	require.Len(t, s.Answers, 2)
 	a := s.Answers[0]
 	require.Equal(t, 4, a.Processes)
-	require.Positive(t, a.BaseNs)
+	require.Equal(t, 4, a.Planned)
 	require.Less(t, a.Ns, a.BaseNs)
 	require.Positive(t, a.Ratio)
+	require.Positive(t, a.P50.Ratio)
 	require.Len(t, a.Bases, 4)
 	require.Equal(t, "HTTP/1.1, application/json", a.BaseFacts.Seen)
 	require.Equal(t, "no HTTP", a.Facts.Seen)
+	require.Greater(t, s.Answers[1].BaseNs, 5*a.BaseNs, "another workload has another size")
 	require.FileExists(t, filepath.Join(dir, "report.html"))
 
 	stdoutOfReport, _, err := typed(t, "report", "-out", t.TempDir(), dir)
@@ -48,8 +48,6 @@ func TestRun(t *testing.T) {
 	require.Contains(t, stdoutOfReport, "report.html")
 	_, _, err = typed(t, "report", dir)
 	require.ErrorContains(t, err, "report.html is there already")
-	_, _, err = typed(t, "report", filepath.Join(dir, "bench.txt"))
-	require.ErrorContains(t, err, "is a file: -out names the folder for the pages")
 
 	file, err := os.Open(filepath.Join(dir, "bench.txt"))
 	require.NoError(t, err)
@@ -63,54 +61,87 @@ func TestRun(t *testing.T) {
 		require.True(t, ok)
 		require.Positive(t, ns)
 	}
-	require.Equal(t, map[string]int{
-		"Run/workload=small/against=rawtcp/stack=httpjson":       4,
-		"Run/workload=small/against=rawtcp/stack=httpjson.again": 4,
-		"Run/workload=small/against=rawtcp/stack=rawtcp":         4,
-	}, rows)
+	want := map[string]int{}
+	for _, w := range []string{"small", "bytes-100kB"} {
+		for _, stack := range []string{"httpjson", "httpjson.again", "rawtcp"} {
+			want["Run/workload="+w+"/against=rawtcp/stack="+stack] = 4
+		}
+	}
+	require.Equal(t, want, rows)
 
-	_, _, err = typed(t, "run", "-out", dir)
+	_, _, err = typed(t, "run", "-out", dir+"/.")
 	require.EqualError(t, err, "rpcbench: run: -out "+dir+": it is there already: name another")
+}
+
+// What -quick, -workloads and nothing mean.
+func TestTake(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "new")
+	typed := func(args ...string) map[string]bool {
+		all := map[string]bool{}
+		for _, a := range args {
+			all[a] = true
+		}
+		return all
+	}
+	names := func(c comparison) (all []string) {
+		for _, w := range c.workloads {
+			all = append(all, w.Name)
+		}
+		return all
+	}
+	plain := comparison{program: ours(), out: out, time: 8 * time.Second, processes: 8}
+	c := plain
+	require.NoError(t, c.take(nil, "", false, nil))
+	require.Len(t, names(c), len(workload.All()))
+	require.Equal(t, []any{"httpjson", []string{"grpcprotobuf"}, 8, 8, versus.Fewest}, []any{c.base, c.contestants, c.processes, c.layouts, c.fewest})
+	c = plain
+	require.NoError(t, c.take(nil, "", true, nil))
+	require.Len(t, names(c), 6)
+	require.Equal(t, []any{4, 0, versus.FewestQuick, 2 * time.Second}, []any{c.processes, c.layouts, c.fewest, c.time})
+	c = plain
+	require.NoError(t, c.take([]string{"httpxml"}, "stream,headers", true, typed("workloads")))
+	require.Equal(t, []string{"stream", "headers"}, names(c))
+	require.Equal(t, []string{"httpxml"}, c.contestants)
+	c = plain
+	c.processes = 6
+	require.NoError(t, c.take(nil, "", false, typed("processes")))
+	require.Equal(t, 6, c.layouts)
+	w, err := workload.Find("small-1-caller")
+	require.NoError(t, err)
+	g := group{Workload: w, arms: []string{"httpjson", "httpjson", "x"}, layouts: []int{0}}
+	spec := c.spec(&g, 3)
+	require.Equal(t, versus.Spec{Arms: g.arms, Workload: "small-1-caller", Slice: versus.Slice, Seed: c.seed + 3, Blocks: spec.Blocks}, spec)
+	one := c.spec(&group{Workload: workload.All()[0], arms: g.arms}, 0)
+	require.Equal(t, 1, one.Procs)
+	require.InDelta(t, float64(8*time.Second/6/versus.Turn), one.Blocks, 1)
 }
 
 // What a summary says of the machine, and of what too few processes have measured.
 func TestSummary(t *testing.T) {
-	small, many := workload.All()[0], workload.All()[1]
-	require.True(t, many.Many())
-	record := func(base, cpu time.Duration) timing.Record {
-		block := []timing.Slice{{Ops: 1, Wall: base, CPU: cpu}, {Ops: 1, Wall: base, CPU: cpu}, {Ops: 1, Wall: 2 * base, CPU: 2 * cpu}}
-		return timing.Record{Arms: []string{"httpjson", "httpjson again", "x"}, Blocks: [][]timing.Slice{block, block}}
-	}
-	records := func(n int, second time.Duration, cpu time.Duration) (all []timing.Record) {
+	processes := func(n int) (all []versus.Process) {
 		for i := range n {
-			if all = append(all, record(1000, cpu)); i%2 == 1 {
-				all[i] = record(second, cpu)
-			}
+			all = append(all, versus.Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 2000}, Copy: 1, Ratio: 2})
 		}
 		return all
 	}
-	c := comparison{base: "httpjson", fewest: 4, processes: 4, margin: 2}
+	c := comparison{base: "httpjson", fewest: 4, processes: 4}
 	for _, test := range []struct {
 		why     string
-		group   group
+		found   []versus.Process
 		load    float64
-		verdict timing.Verdict
+		said    string
 		ratio   float64
 		warning string
 	}{
-		{"a quiet machine", group{Workload: small, records: records(4, 1000, 1000)}, 0, timing.Slower, 2, ""},
-		{"two processes of four", group{Workload: small, records: records(2, 1000, 1000)}, 0, timing.Undecided, 0, ""},
-		{"nothing", group{Workload: small}, 0, timing.Undecided, 0, ""},
-		{"something else runs", group{Workload: small, records: records(4, 1000, 1000)}, 1000, timing.Slower, 2, "the machine was busy at the start"},
-		{"a machine that moves", group{Workload: small, records: records(4, 1500, 1000)}, 0, timing.Slower, 2, "moved by more than 15 % in 1 of 1"},
-		{"a machine that moves more than stacks differ", group{Workload: small, records: records(4, 3000, 1000)}, 0, timing.Undecided, 2, "moved by"},
-		{"a second core that is not there", group{Workload: many, records: records(4, 1000, 1000)}, 0, timing.Slower, 2, "only one core was to be had"},
-		{"two cores", group{Workload: many, records: records(4, 1000, 1900)}, 0, timing.Slower, 2, ""},
+		{"a quiet machine", processes(4), 0, "slower", 2, ""},
+		{"two processes of four", processes(2), 0, "undecided: 2 of 4 processes count, and a verdict needs 4", 0, ""},
+		{"nothing", nil, 0, "not measured", 0, ""},
+		{"something else runs", processes(4), 1000, "slower", 2, "the machine was busy at the start"},
 	} {
 		t.Run(test.why, func(t *testing.T) {
-			test.group.arms = []string{"httpjson", "httpjson", "x"}
-			s := c.summary([]*group{&test.group}, test.load)
-			require.Equal(t, test.verdict, s.Answers[0].Verdict)
+			g := group{Workload: workload.All()[0], arms: []string{"httpjson", "httpjson", "x"}, processes: test.found}
+			s := c.summary(c.header(test.load), []*group{&g})
+			require.Equal(t, test.said, s.Answers[0].Said())
 			require.InDelta(t, test.ratio, s.Answers[0].Ratio, 1e-9)
 			if test.warning == "" {
 				require.Empty(t, s.Warnings)

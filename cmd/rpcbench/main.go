@@ -1,43 +1,35 @@
 // Rpcbench compares stacks, and says how far its comparisons are to be trusted.
 //
-//	rpcbench run -out folder [-quick] [-workloads name,...] [-base httpjson] [-seed n] [stack[@build]...]
+//	rpcbench run -out folder [-quick] [-workloads name,...] [-time 8s] [-processes 8] [-base httpjson] [-seed n] [stack[@build]...]
 //
 // answers "gRPC or JSON?" for the workloads that decide: small, mixed, structured and binary messages, one caller and
 // fifty, streams, new connections, headers, a slow link, two processes. Each stack, grpcprotobuf unless named, is
-// compared with the base at each workload, as versus does, in eight processes over eight layouts. A stack takes
-// about ten minutes. -quick gives a first answer: six workloads, four processes of this build. The folder then has
-// report.html, report.md, answer.svg, summary.json, and bench.txt, which benchstat reads and which has a line for each
-// process. An interrupted run keeps what was measured.
+// compared with the base at each workload: short slices of both in turn, in eight processes one after the other. A
+// stack takes about ten minutes. -quick gives a first answer: six workloads, four processes of this build. The folder
+// then has report.html, report.md, answer.svg, summary.json, and bench.txt, which benchstat reads and which has a line
+// for each process. An interrupted run keeps what was measured. A process that fails is measured again once.
 //
-//	rpcbench report [-out folder] folder|file
+// Each ratio has an interval, and a verdict that the interval gives: faster, slower, equal (within 2 %) or undecided,
+// with the reason. The base takes part twice: how far it differs from its own copy, and a tenth of how far it moved, is
+// the noise floor, and no difference inside is reported. -seed decides the order of everything.
 //
-// makes report.html, report.md and answer.svg of a folder of run, or of a file with the output of go test -bench
-// Versus. No file is overwritten.
-//
-//	rpcbench versus [-base httpjson] [-time 20s] [-processes 16] [-layouts 8] [-gomaxprocs 1] [-margin 2] [-seed n] [-o file] [stack[@build]...]
-//
-// compares each stack, all main ones unless named, with the base: short slices of both in turn, in several processes
-// one after the other. It prints a line per stack with the ratio of its time to the base's, the interval, and the
-// verdict that the interval gives: faster, slower, equal (within the margin, in percent) or undecided. A sentence
-// says the difference per call. The base takes part twice: the interval of the base against itself is the noise
-// floor, and no difference inside it is reported. -gomaxprocs 0 is the default of Go. -seed decides the order of the
-// slices. -o keeps what each process measured.
-//
-// Where functions lie in a program moves a ratio by a percent. So the processes are spread over -layouts links of the
-// source in the working directory, and the interval is one of that source. With -layouts 0, or away from a clone of
-// rpcbench or from the go command, it is one of this program.
+// Where functions lie in a program moves a ratio by a percent. So the processes are spread over eight links of the
+// program's own main package, and the interval is one of that source. With -quick, or away from the module and from the
+// go command, it is one of this program.
 //
 // A build is a git revision (HEAD~3), a Go release (go1.26.8), a version of a module (google.golang.org/grpc@v1.80.0)
 // or KEY=VALUE in the environment of the build and of its processes (GOEXPERIMENT=nojsonv2). A stack without a build
 // is measured as the source lies. If a stack names a build and -base is absent, the first stack is the base. Arms of
-// different builds run in processes of their own, which take turns. The programs are linked in a temporary folder
-// first, and are deleted at the end.
+// different builds run in processes of their own, which take turns, for four times as long. The programs are linked in
+// a temporary folder first, and are deleted at the end.
 //
-//	rpcbench calibrate -out folder [-only experiment,...] [-read]
+//	rpcbench report [-out folder] folder
 //
-// measures on this machine how often such a verdict is false, how small a difference is found and how often an interval
-// holds the truth. It takes about two hours with nothing else running, goes on where it was interrupted, and leaves raw
-// records and figures in the folder. With -read it only makes the figures of the records that are there.
+// makes report.html, report.md and answer.svg of a folder of run. No file is overwritten.
+//
+//	rpcbench explain [-workload small] [-gomaxprocs 1] [-time 20s] [-svg file] stack|profile [stack|profile]
+//
+// splits the CPU time of a call among layers, or the difference between two.
 //
 //	rpcbench serve [-addr 127.0.0.1] [-port 0] [stack...]
 //
@@ -57,9 +49,9 @@
 //
 // docs/method.md explains the method. Examples:
 //
-//	rpcbench versus grpcprotobuf
-//	rpcbench versus -base grpcprotobuf -gomaxprocs 0 grpcprotobuf.tuned grpcservehttp
-//	rpcbench versus httpjson@go1.26.8 httpjson@go1.27.4
+//	rpcbench run -out all grpcprotobuf connectrpc httpxml
+//	rpcbench run -out variants -base grpcprotobuf -workloads small,small-1-caller grpcprotobuf.tuned grpcservehttp
+//	rpcbench run -out releases -workloads small,structured-1kB httpjson@go1.26.8 httpjson@go1.27.4
 package main
 
 import (

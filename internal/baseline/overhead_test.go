@@ -7,10 +7,11 @@
 package baseline
 
 import (
-	"errors"
+	"math"
 	"testing"
 	"time"
 
+	"github.com/aclements/go-moremath/stats"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/timing"
@@ -69,15 +70,20 @@ func overhead(b *testing.B, directOp, op func() error) {
 	reportRatio(b, r, directAgain, direct, "aa-ratio")
 }
 
-// reportRatio reports nothing when there are too few blocks: a ratio without its interval would be believed.
+// reportRatio reports nothing when there are too few blocks: a ratio without its interval would be believed. The interval
+// is Student's over blocks: it holds for this process alone.
 func reportRatio(b *testing.B, r timing.Record, arm, base int, unit string) {
 	b.Helper()
-	ratio, err := r.Ratio(arm, base, level)
-	if errors.Is(err, timing.ErrTooFew) {
+	ratios, err := r.Ratios(arm, base)
+	require.NoError(b, err)
+	if len(ratios) < 6 {
 		return
 	}
-	require.NoError(b, err)
-	b.ReportMetric(ratio.Median, unit)
-	b.ReportMetric(ratio.Lo, unit+"-lo")
-	b.ReportMetric(ratio.Hi, unit+"-hi")
+	for i, ratio := range ratios {
+		ratios[i] = math.Log(ratio)
+	}
+	mean, lo, hi := stats.MeanCI(ratios, level)
+	b.ReportMetric(math.Exp(mean), unit)
+	b.ReportMetric(math.Exp(lo), unit+"-lo")
+	b.ReportMetric(math.Exp(hi), unit+"-hi")
 }

@@ -75,8 +75,8 @@ func (s Summary) Picture() Picture {
 		}
 		for _, a := range own {
 			floor := a.NoiseFloor()
-			line := Line{Y: top + len(p.Lines)*step, Label: a.Does, Said: number(a.Ratio),
-				Verdict: string(a.Verdict),
+			line := Line{Y: top + len(p.Lines)*step, Label: line(a.Does), Said: number(a.Ratio),
+				Verdict: line(a.Verdict),
 				Lo:      x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi), FloorLo: x(1 / (1 + floor))}
 			line.FloorWidth = x(1+floor) - line.FloorLo
 			if len(stacks) > 1 && len(own) == 1 {

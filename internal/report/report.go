@@ -84,7 +84,7 @@ func Label(stack string) string {
 		}
 		name += " with " + build
 	}
-	return name
+	return line(name)
 }
 
 // Stacks are the compared ones, in their order.
@@ -201,6 +201,9 @@ func flips(series []Answer, payloads bool) (all []Crossing) {
 
 // Read reads what a run left in a folder. The results of an older release are made again from its processes.
 func Read(from string) (s Summary, err error) {
+	if info, err := os.Stat(from); err == nil && !info.IsDir() {
+		return s, fmt.Errorf("rpcbench: report: %s is a file: name the folder that rpcbench run made", from)
+	}
 	data, err := readFile(filepath.Join(from, "summary.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, fmt.Errorf("rpcbench: report: %s has no summary.json: name a folder that rpcbench run made", from)

@@ -5,67 +5,83 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"flag"
+	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
+var update = flag.Bool("update", false, "write the pages of testdata anew")
+
 func payload(bytes int) *int { return &bytes }
 
-// found is a run with an answer of each kind.
+// found is a run with an answer of each kind. Base and stack differ in every figure.
 func found() Summary {
-	facts := &workload.Facts{Calls: 1000, Sent: 197, Received: 225, Allocs: 116, AllocBytes: 9070, P50: 39 * time.Microsecond, Connections: 1,
-		Seen: "HTTP/1.1, application/json"}
+	percentile := func(us float64) versus.Percentile {
+		return versus.Percentile{Base: us * 1000, Copy: us * 1010, Ns: us * 1500, Ratio: 1.5, Lo: 1.4, Hi: 1.6}
+	}
 	return Summary{Release: Release, Command: "rpcbench run -out <mine>", Environment: []string{"cpu=X"}, Base: "httpjson", Processes: 8, Layouts: 8,
 		Warnings: []string{"the machine was not quiet"}, Raw: "BenchmarkRun/<raw>",
 		Answers: []Answer{
-			{Workload: "small", Does: "a small message, CPU work", Bytes: payload(0), GOMAXPROCS: 1, Stack: "grpcprotobuf", Processes: 8, BaseNs: 40_000,
-				Ns: 42_000, Ratio: 1.05, Lo: 1.04, Hi: 1.06, Floor: 0.01, Verdict: timing.Slower, BaseFacts: facts, Facts: facts, Bases: []float64{1, 3, 2}},
-			{Workload: "bytes-1kB", Does: "1 kB of bytes", Bytes: payload(1000), Stack: "grpcprotobuf", Processes: 8, BaseNs: 80_000, Ns: 64_000,
-				Ratio: 0.8, Lo: 0.78, Hi: 0.82, Floor: 0.01, Verdict: timing.Faster},
-			{Workload: "mixed", Does: "mixed fields", Stack: "grpcprotobuf", Processes: 7, BaseNs: 80_000, Ratio: 1.001, Lo: 0.99, Hi: 1.01,
-				Moved: 0.3, Floor: 0.01, Verdict: timing.Undecided},
-			{Workload: "cold", Does: "a new connection", Stack: "grpcprotobuf", Verdict: timing.Undecided},
+			{Workload: "small", Does: "a small call, one core", Bytes: payload(0), GOMAXPROCS: 1, Stack: "grpcprotobuf",
+				Result: versus.Result{Planned: 8, Processes: 8, OnOneSide: 7, BaseNs: 40_000, Ns: 42_500, BaseCPUNs: 40_100, CPUNs: 42_600,
+					Ratio: 1.05, Lo: 1.04, Hi: 1.06, Level: 0.95, CopyFloor: 0.01, Moved: 0.04, Verdict: versus.Slower, Bases: []float64{1, 3, 2},
+					BaseCalls: 0.99, Calls: 0.98, Percentiles: versus.Percentiles{P50: percentile(39), P95: percentile(59), P99: percentile(99)}},
+				BaseFacts: &workload.Facts{Calls: 1000, Sent: 197, Received: 225, Allocs: 116, AllocBytes: 9070, Connections: 1, Seen: "HTTP/1.1, application/json"},
+				Facts:     &workload.Facts{Calls: 2000, Sent: 113, Received: 137, Allocs: 165, AllocBytes: 10_070, Connections: 2, Seen: "HTTP/2, application/grpc"}},
+			{Workload: "bytes-1kB", Does: "1 kB of bytes", Bytes: payload(1000), GOMAXPROCS: 1, Stack: "grpcprotobuf",
+				Result: versus.Result{Planned: 8, Processes: 8, OnOneSide: 8, BaseNs: 80_000, Ns: 64_000, Ratio: 0.8, Lo: 0.78, Hi: 0.82, CopyFloor: 0.02,
+					Moved: 0.37, Verdict: versus.Faster}},
+			{Workload: "small-50-callers", Does: "mixed fields, 50 callers", GOMAXPROCS: 2, Stack: "grpcprotobuf",
+				Result: versus.Result{Planned: 8, Processes: 7, OnOneSide: 5, BaseNs: 80_000, Ratio: 1.001, Lo: 0.99, Hi: 1.01, Moved: 0.3, Others: 0.2,
+					CopyFloor: 0.01, Verdict: versus.Undecided, Reason: "the interval includes 1", BaseCalls: 41, Calls: 43.5,
+					Unchecked: []string{"the weather"}}},
+			{Workload: "cold", Does: "a new connection", Stack: "grpcprotobuf", Result: versus.Result{Planned: 8, Verdict: versus.Undecided, Reason: "0 of 8"}},
 		}}
 }
 
 func TestSentences(t *testing.T) {
+	small := "On one core a small call of gRPC takes 1.05 times as long as one of JSON (1.04–1.06): 2.0 µs more."
 	require.Equal(t, []string{
-		"On one core a small call of gRPC takes 1.05 times as long as one of JSON (1.04–1.06): 2.0 µs more.",
+		small,
 		"Of a request that takes 0.1, 1 or 10 ms, the difference is 2 %, 0.2 % or 0.02 %.",
 		"gRPC is faster in 1 of 3 workloads: 1 kB of bytes.",
-		"gRPC is slower in 1 of 3 workloads: a small message, CPU work.",
-		"gRPC is undecided in 1 of 3 workloads: mixed fields.",
+		"gRPC is slower in 1 of 3 workloads: a small call, one core.",
+		"gRPC is undecided in 1 of 3 workloads: mixed fields, 50 callers.",
 	}, found().Sentences())
 
 	s := found()
 	s.Answers = s.Answers[:1]
-	require.Equal(t, []string{"gRPC takes 1.05 times as long as JSON (1.04–1.06), +2.0 µs: slower, for a small message, CPU work."}, s.Sentences())
+	require.Equal(t, []string{"gRPC takes 1.05 times as long as JSON (1.04–1.06), +2.0 µs: slower, for a small call, one core."}, s.Sentences())
 
 	s = found()
-	small := &s.Answers[0]
-	small.Verdict = timing.Undecided
-	for _, c := range []struct {
-		moved, floor float64
-		want         string
-	}{
-		{0, 0.01, "That difference is undecided: the interval is too wide."},
-		{0, 0.03, "That difference is undecided: the noise floor is 3 %."},
-		{1.2, 0.03, "That difference is undecided: the base moved by 120 % meanwhile."},
-	} {
-		small.Moved, small.Floor = c.moved, c.floor
-		require.Contains(t, s.Sentences(), c.want)
-	}
+	a := &s.Answers[0]
+	a.Verdict, a.Reason = versus.Undecided, "the interval includes 1"
+	require.Equal(t, []string{small, "That difference is undecided: the interval includes 1."}, s.Sentences()[:2])
+	require.NotContains(t, strings.Join(s.Sentences(), " "), "Of a request", "of what is undecided")
+
+	s = found()
+	a = &s.Answers[0]
+	a.Ratio, a.Lo, a.Hi, a.Verdict = 0.9, 0.88, 0.92, versus.Faster
+	s.Answers[1].Verdict = versus.Equal
+	require.Equal(t, []string{
+		"On one core a small call of gRPC takes 0.90 times as long as one of JSON (0.88–0.92): 4.0 µs less.",
+		"Of a request that takes 0.1, 1 or 10 ms, the difference is 4 %, 0.4 % or 0.04 %.",
+		"gRPC is faster in 1 of 3 workloads: a small call, one core.",
+		"gRPC is equal in 1 of 3 workloads: 1 kB of bytes.",
+		"gRPC is undecided in 1 of 3 workloads: mixed fields, 50 callers.",
+	}, s.Sentences())
 }
 
 // The crossing lies where a line through the two differences in time is 0, and its limits where those of the limits are.
@@ -79,15 +95,15 @@ func TestCrossings(t *testing.T) {
 	require.Equal(t, "faster", c[0].Above)
 
 	s := found()
-	s.Answers[0].Verdict = timing.Undecided
+	s.Answers[0].Verdict = versus.Undecided
 	require.Empty(t, s.Crossings(), "one end is undecided")
-	s.Answers[0].Verdict = timing.Faster
+	s.Answers[0].Verdict = versus.Faster
 	require.Empty(t, s.Crossings(), "faster at both ends")
 
 	s.Answers = nil
-	for workload, verdict := range map[string]timing.Verdict{"cold-tls": timing.Slower, "stream": timing.Faster, "small": timing.Undecided,
-		"cold": timing.Slower, "small-1-caller": timing.Slower, "small-50-callers": timing.Faster, "mixed": timing.Equal} {
-		s.Answers = append(s.Answers, Answer{Stack: "grpcprotobuf", Workload: workload, Does: "does " + workload, Verdict: verdict, Ratio: 1})
+	for workload, verdict := range map[string]versus.Verdict{"cold-tls": versus.Slower, "stream": versus.Faster, "small": versus.Undecided,
+		"cold": versus.Slower, "small-1-caller": versus.Slower, "small-50-callers": versus.Faster, "mixed": versus.Equal} {
+		s.Answers = append(s.Answers, Answer{Stack: "grpcprotobuf", Workload: workload, Does: "does " + workload, Result: versus.Result{Verdict: verdict, Ratio: 1}})
 	}
 	require.Equal(t, []Crossing{
 		{Stack: "gRPC", Below: "slower", Above: "faster", From: "does small-1-caller", To: "does small-50-callers"},
@@ -98,35 +114,63 @@ func TestCrossings(t *testing.T) {
 	require.Contains(t, md.String(), `- gRPC is faster than JSON for "does stream", and slower for "does cold".`)
 }
 
-// The pages are well formed, hold what was found, and load nothing from elsewhere.
+// The pages are those of testdata: each field has its place, on both sides of 1. -update writes them anew; look at them.
 func TestPages(t *testing.T) {
-	var page, md, svg bytes.Buffer
+	below := found()
+	below.Base, below.Warnings = "grpcprotobuf", nil
+	for i := range below.Answers {
+		a := &below.Answers[i]
+		a.Stack, a.BaseFacts, a.Facts = "httpjson", a.Facts, a.BaseFacts
+		if a.Ratio > 0 {
+			a.Ratio, a.Lo, a.Hi = 1/a.Ratio, 1/a.Hi, 1/a.Lo
+		}
+		a.Verdict = map[versus.Verdict]versus.Verdict{versus.Slower: versus.Faster, versus.Faster: versus.Slower, versus.Undecided: versus.Undecided}[a.Verdict]
+	}
+	for name, s := range map[string]Summary{"above": found(), "below": below} {
+		for kind, write := range map[string]func(io.Writer) error{"html": s.HTML, "md": s.Markdown, "svg": s.SVG} {
+			var page bytes.Buffer
+			require.NoError(t, write(&page))
+			golden := filepath.Join("testdata", name+"."+kind)
+			if *update {
+				require.NoError(t, os.MkdirAll("testdata", 0o755))
+				require.NoError(t, os.WriteFile(golden, page.Bytes(), 0o644))
+			}
+			want, err := os.ReadFile(golden)
+			require.NoError(t, err)
+			require.Equal(t, string(want), page.String(), "%s: go test ./internal/report -update writes it anew", golden)
+		}
+	}
+}
+
+// Whatever a file has for a name, the pages are well formed, and load nothing from elsewhere.
+func TestHostileNames(t *testing.T) {
 	s := found()
+	hostile := "a|b\n<script>x</script><img src=x onerror=y>\x1b[31m"
+	s.Base, s.Command, s.Environment, s.Notes, s.Warnings = hostile, hostile, []string{hostile}, []string{hostile}, []string{hostile}
+	for i := range s.Answers {
+		a := &s.Answers[i]
+		a.Stack, a.Does, a.Reason, a.Verdict, a.Unchecked = hostile, hostile, hostile, versus.Verdict(hostile), []string{hostile}
+		if a.Facts != nil {
+			a.Facts.Seen = hostile
+		}
+	}
+	var page, md, svg bytes.Buffer
 	require.NoError(t, s.HTML(&page))
 	require.NoError(t, s.Markdown(&md))
 	require.NoError(t, s.SVG(&svg))
-	for _, want := range []string{"gRPC against JSON", "Warning: the machine was not quiet", "HTTP/1.1, application/json",
-		"rpcbench run -out &lt;mine&gt;", "BenchmarkRun/&lt;raw&gt;", "0,22.0 60,2.0 120,12.0", `<td class="l slower">slower`,
-		"<td>39.0<td>–<td>–", "prefers-color-scheme:dark"} {
-		require.Contains(t, page.String(), want)
-	}
-	require.NotRegexp(t, `<script|(src|href)=|url\(|@import`, page.String())
-	require.Contains(t, md.String(), "| a small message, CPU work | gRPC | 1.05 | 1.04–1.06 | slower | 40.0 | 42.0 | +2.0 | 1 % | 1 |")
-	require.Contains(t, md.String(), "| a new connection | gRPC |  |  | not measured | – | – |  |  | 0 |")
-	require.Contains(t, md.String(), "| mixed fields | gRPC | 1.00 | 0.99–1.01 | undecided, 7 of 8 processes | 80.0 | 80.1 | +0.1 | 30 % |", "a base that moved is noise")
+	require.NotRegexp(t, `<script|<img|(src|href)="|url\(|@import`, page.String())
+	rows := 0
 	for line := range strings.Lines(md.String()) {
+		if !strings.HasPrefix(line, "    ") { // as code, it is text to every renderer
+			require.NotRegexp(t, `<script|<img`, line)
+		}
+		require.NotContains(t, line, "\x1b")
 		if strings.HasPrefix(line, "|") {
-			require.Contains(t, []int{11, 12}, strings.Count(line, "|"), line)
+			rows++
+			require.Contains(t, []int{9, 11, 12}, strings.Count(strings.ReplaceAll(line, `\|`, ""), "|"), line)
 		}
 	}
-	s.Answers[0].Does = "a|b\n<b>"
-	md.Reset()
-	require.NoError(t, s.Markdown(&md))
-	require.Contains(t, md.String(), `| a\|b &lt;b> | gRPC |`)
-	s.Answers[0].Facts = nil
-	page.Reset()
-	require.NoError(t, s.HTML(&page))
-	require.NotContains(t, page.String(), "seen on the wire", "builds have no facts")
+	require.Greater(t, rows, 12)
 	for decoder := xml.NewDecoder(&svg); ; {
 		_, err := decoder.Token()
 		if errors.Is(err, io.EOF) {
@@ -167,6 +211,9 @@ func TestPicture(t *testing.T) {
 	for _, w := range workload.All() {
 		require.LessOrEqual(t, len(w.Does), 42, "the label of %s would be cut", w.Name)
 	}
+	for i := 1; i < len(p.Lines); i++ {
+		require.LessOrEqual(t, p.Lines[i-1].At, p.Lines[i].At, "sorted by ratio")
+	}
 }
 
 func TestRead(t *testing.T) {
@@ -187,19 +234,22 @@ func TestRead(t *testing.T) {
 	}
 	good, err := json.Marshal(found())
 	require.NoError(t, err)
+	with := func(result string) string {
+		return `{"release":2,"answers":[{"workload":"small","stack":"x","processes":8,` + result + `}]}`
+	}
 	for _, c := range []struct{ why, path, want string }{
-		{"nothing", filepath.Join(t.TempDir(), "none"), `^rpcbench: report: stat .*none: no such file or directory$`},
+		{"nothing", filepath.Join(t.TempDir(), "none"), `^rpcbench: report: \S+none has no summary.json: name a folder that rpcbench run made$`},
+		{"a file", file("hello\n"), `^rpcbench: report: \S+bench.txt is a file: name the folder that rpcbench run made$`},
 		{"a folder of something else", dir("", ""), `^rpcbench: report: \S+ has no summary.json: name a folder that rpcbench run made$`},
-		{"no JSON", dir("x", ""), `^rpcbench: report: \S+: summary.json is no summary of a run: invalid character`},
-		{"another release", dir(`{"release":7,"answers":[{}]}`, ""), `^rpcbench: report: \S+ was made by another release of rpcbench \(7, this one reads 1\): `},
-		{"nothing measured", dir(`{"release":1,"answers":[{}]}`, ""), `has no answers: nothing was measured$`},
-		{"a ratio that is none", dir(`{"release":1,"answers":[{"workload":"small","stack":"x","processes":8,"ratio":-1}]}`, ""),
-			`: small of x has the ratio -1 \(0–0\), which is none$`},
-		{"a device", "/dev/zero", `is no file$`},
+		{"no JSON", dir("x", "raw"), `^rpcbench: report: \S+: summary.json is no summary of a run: invalid character`},
+		{"another release", dir(`{"release":7,"answers":[{}]}`, ""), `^rpcbench: report: \S+ was made by another release of rpcbench \(7, this one reads 1 and 2\): `},
+		{"nothing measured", dir(`{"release":2,"answers":[{}]}`, "raw"), `has no answers: nothing was measured$`},
+		{"a negative ratio", dir(with(`"ratio":-1`), "raw"), `: what small of x has are no figures of a comparison$`},
+		{"an interval without its ratio", dir(with(`"ratio":1,"lo":1.1,"hi":1.2`), "raw"), `no figures of a comparison$`},
+		{"a movement beyond all numbers", dir(with(`"ratio":1,"lo":1,"hi":1,"moved":1e308`), "raw"), `no figures of a comparison$`},
+		{"no time", dir(with(`"ratio":1,"lo":1,"hi":1,"bases":[0,0,0]`), "raw"), `no figures of a comparison$`},
 		{"rows missing", dir(string(good), ""), `bench.txt: no such file or directory$`},
-		{"no benchmark output", file("hello\n"), `has no row with a ratio and its interval: name output of go test -bench Versus, or a folder of rpcbench run$`},
-		{"empty", file(""), `has no row with a ratio`},
-		{"huge", file(strings.Repeat("x", 65<<20)), `bench.txt has 65 MB: a page takes 64 at most$`},
+		{"huge", dir(string(good), strings.Repeat("x", 65<<20)), `bench.txt has 65 MB: a page takes 64 at most$`},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			_, err := Read(c.path)
@@ -214,29 +264,38 @@ func TestRead(t *testing.T) {
 	require.Equal(t, found().Answers, s.Answers)
 }
 
-// Rows of BenchmarkVersus have ratios, and other rows stay in the raw data.
-func TestReadBenchmarkOutput(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "bench.txt")
-	require.NoError(t, os.WriteFile(path, []byte(`goos: linux
-BenchmarkHTTPJSON-2 	 1	 50000 ns/op
-BenchmarkVersus/stack=rawtcp-2 	 1	 20000 ns/op	 1.01 aa-ratio	 1.02 aa-ratio-hi	 0.99 aa-ratio-lo
-BenchmarkVersus/stack=grpcprotobuf-2 	 1	 40000 ns/op	 2.0 base-ratio	 2.1 base-ratio-hi	 1.9 base-ratio-lo	 5 noise-floor-%
-BenchmarkVersus/stack=grpcprotobuf-2 	 1	 40000 ns/op	 1.0 base-ratio	 1.1 base-ratio-hi	 0.9 base-ratio-lo	 5 noise-floor-%
-BenchmarkVersus/stack=grpcprotobuf 	 1	 40000 ns/op	 1.4 base-ratio	 1.5 base-ratio-hi	 1.3 base-ratio-lo	 5 noise-floor-%	 60 base-moved-%	 16 processes
-BenchmarkVersus/stack=httpxml 	 1	 40000 ns/op	 NaN base-ratio	 1.5 base-ratio-hi	 1.3 base-ratio-lo
-`), 0o644))
-	s, err := Read(path)
+// A run of the first release is decided by the rule of today, from its processes. Its own words are gone.
+func TestFirstRelease(t *testing.T) {
+	var bench strings.Builder
+	for i := range 8 {
+		for arm, stack := range []string{"httpjson", "httpjson.again", "x@go1.26.8"} {
+			fmt.Fprintf(&bench, "BenchmarkRun/workload=small-1-caller/against=x@go1.26.8/stack=%s-2\t100\t%d ns/op\t%d cpu-ns/op", stack, 1000+500*arm, 1100+i)
+			if arm > 0 {
+				fmt.Fprintf(&bench, "\t%.4f base-ratio", []float64{0, 1, 1.5 + 0.001*float64(i)}[arm])
+			}
+			bench.WriteString("\n")
+		}
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "bench.txt"), []byte(bench.String()), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte(`{"release":1,"base":"httpjson","processes":8,"layouts":8,
+		"warnings":["the machine was not quiet: the base moved by more than 15 % in 1 of 1 comparisons", "busy"],
+		"answers":[{"workload":"small-1-caller","does":"old words","stack":"x@go1.26.8","verdict":"undecided","moved":0.5,"floor":0.5,"bases":[1]}]}`), 0o644))
+	s, err := Read(dir)
 	require.NoError(t, err)
-	require.Equal(t, "rawtcp", s.Base)
-	require.Len(t, s.Answers, 3, "a row whose ratio is no number is left out")
-	require.Equal(t, Answer{Does: "a small message, GOMAXPROCS=2", GOMAXPROCS: 2, Stack: "grpcprotobuf", Processes: 1, Ns: 40_000, BaseNs: 20_000,
-		Ratio: 2, Lo: 1.9, Hi: 2.1, Floor: 0.05, Verdict: timing.Slower}, s.Answers[0])
-	require.Equal(t, "a small message, GOMAXPROCS=2, repeat 2", s.Answers[1].Does)
-	require.Equal(t, timing.Undecided, s.Answers[1].Verdict)
-	moved := s.Answers[2]
-	require.Equal(t, "a small message, GOMAXPROCS=1", moved.Does)
-	require.Equal(t, timing.Undecided, moved.Verdict, "the base moved further")
-	require.Equal(t, 16, moved.Processes)
+	a := s.Answers[0]
+	require.Equal(t, versus.Slower, a.Verdict)
+	require.InDelta(t, 1.5035, a.Ratio, 1e-4)
+	require.InDelta(t, 2.364624*0.00163/math.Sqrt(8), math.Log(a.Hi/a.Ratio), 2e-5, "over eight layouts: Student's at 95 %")
+	require.Zero(t, a.Moved)
+	require.InDelta(t, 1000, a.BaseNs, 1e-6)
+	require.InDelta(t, 2000, a.Ns, 1e-6)
+	require.InDelta(t, 1103.5, a.BaseCPUNs, 1e-6)
+	require.Equal(t, []string{"busy"}, s.Warnings)
+	require.Equal(t, []string{"what other programs used: their share is not recorded"}, s.Unchecked(), "two cores, by the rows' names")
+	w, err := workload.Find("small-1-caller")
+	require.NoError(t, err)
+	require.Equal(t, w.Does, a.Does)
 }
 
 func TestWriteOverwritesNothing(t *testing.T) {

@@ -39,7 +39,6 @@ func TestLook(t *testing.T) {
 			require.Equal(t, c.seen, f.Seen)
 			require.GreaterOrEqual(t, f.Calls, int64(20))
 			require.Positive(t, f.Received)
-			require.Positive(t, f.P50)
 			require.Greater(t, f.Allocs, 1.0)
 			if c.sent > 0 {
 				require.InDelta(t, c.sent, f.Sent, 2)
