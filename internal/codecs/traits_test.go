@@ -3,6 +3,7 @@ package codecs_test
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -78,7 +79,7 @@ func TestInvalidUTF8(t *testing.T) {
 		content := bytes.Replace(plain, []byte(placeholder), []byte(corpus.InvalidUTF8), 1)
 		require.Contains(t, string(content), corpus.InvalidUTF8)
 		if !bytes.Equal(plain, data) {
-			content = zip(content)
+			content = zip(t, content)
 		}
 		v := zero(form)
 		err = o.Codec.Unmarshal(content, v)
@@ -97,6 +98,15 @@ func unzipped(t *testing.T, data []byte) []byte {
 	plain, err := io.ReadAll(r)
 	require.NoError(t, err)
 	return plain
+}
+
+func zip(t *testing.T, data []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write(data)
+	require.NoError(t, errors.Join(err, w.Close()))
+	return out.Bytes()
 }
 
 // What a row times is the library that it declares: in each op functions of that library allocate, or methods that it has
