@@ -57,7 +57,7 @@ func TestRows(t *testing.T) {
 	const golden = "testdata/rows.golden"
 	out, err := run(t, "-test.bench=.")
 	require.NoError(t, err, out)
-	keys := []string{"stack", "client", "server", "impl", "msg", "payload", "callers", "conns", "link", "rate", "tls", "codec", "op", "ladder", "step", "bound"}
+	keys := []string{"stack", "client", "server", "msg", "payload", "callers", "conns", "link", "rate", "tls", "codec", "op", "ladder", "step", "bound"}
 	good := regexp.MustCompile(`^[a-zA-Z0-9.]+$`)
 	var got strings.Builder
 	rows := rowsOf(t, out)
@@ -138,7 +138,7 @@ func TestFlags(t *testing.T) {
 			map[string]float64{"sent-B/op": 45, "recv-B/op": 65}},
 		{"with -tls both directions have its records", []string{"-test.bench=^BenchmarkRawTCP$", "-tls"}, []string{"RawTCP"},
 			map[string]float64{"sent-B/op": 60, "recv-B/op": 80}, nil},
-		{"with -tls nothing is in clear", []string{"-test.bench=^Benchmark(Versus|Floor|Cold)$", "-stacks=rawtcp,httpjson", "-tls"},
+		{"with -tls nothing is in clear", []string{"-test.bench=^Benchmark(Versus|Cold)$", "-stacks=rawtcp,httpjson", "-tls"},
 			[]string{"Cold/stack=rawtcp/tls=on", "Cold/stack=httpjson/tls=on"}, nil, nil},
 		{"one stack has no rival", []string{"-test.bench=^Benchmark(Versus|RawTCP)$", "-stacks=httpjson"}, []string{"RawTCP"}, nil, nil},
 	} {
