@@ -66,7 +66,7 @@ func TestImports(t *testing.T) {
 		{module + "/rawtcp", []string{protobuf, "net"}, []string{grpc, connect, jsoniter, msgp, "net/http", testify, goleak, histogram, testpkg}},
 		{module + "/internal/timing", nil, []string{grpc, protobuf, jsoniter, testify, goleak, testpkg}},
 		{module + "/stacktest", []string{goleak, histogram}, []string{grpc, protobuf, jsoniter, testify, gonum}},
-		{module + "/cmd/rpcbench", []string{grpc}, []string{testify, goleak, testpkg, gonum}},
+		{module + "/cmd/rpcbench", []string{grpc}, []string{health, testify, goleak, testpkg, gonum}},
 		{module + "/stacks", []string{grpc, protobuf, jsoniter}, []string{describes, health, testify, goleak, histogram, testpkg}},
 	} {
 		t.Run(c.pkg, func(t *testing.T) {
