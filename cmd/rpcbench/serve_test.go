@@ -175,7 +175,7 @@ func TestServeIsHeard(t *testing.T) {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	require.Error(t, cmd.Run())
-	require.Equal(t, 1, cmd.ProcessState.ExitCode())
+	require.Equal(t, 1, cmd.ProcessState.ExitCode(), "it serves where nobody was told")
 	require.Regexp(t, `^rpcbench: serve: .*no space left on device\n$`, stderr.String())
 }
 

@@ -100,6 +100,15 @@ func unzipped(t *testing.T, data []byte) []byte {
 	return plain
 }
 
+// TestGzipCompresses: users in a list, short strings, take at most half the bytes of JSON.
+func TestGzipCompresses(t *testing.T) {
+	length := func(name string) int {
+		row := rowOf(t, name)
+		return len(newOps(row).encoded(t, row.Form(entry(t, "addressbook")).Value))
+	}
+	require.Less(t, length("json.gzip"), length("json")/2, "json.gzip does not compress")
+}
+
 func zip(t *testing.T, data []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
