@@ -122,7 +122,7 @@ func TestServeRefuses(t *testing.T) {
 		{"a port that wraps around", []string{"-port", "18446744073709551615", "rawtcp"}, "-port 18446744073709551615 is too high"},
 		{"all interfaces by a variable that is not set", []string{"-addr", "", "rawtcp"}, `rpcbench: serve: -addr "" names no host: leave -addr out for loopback, or name 0.0.0.0`},
 		{"an address with a port", []string{"-addr", "127.0.0.1:http", "rawtcp"}, "rpcbench: serve: -addr 127.0.0.1:http: name a host without port and brackets, as 127.0.0.1 or ::1"},
-		{"a port alone", []string{"-addr", ":80", "rawtcp"}, "rpcbench: serve: -addr :80: name a host"},
+		{"a port alone", []string{"-addr", ":http", "rawtcp"}, "rpcbench: serve: -addr :http: name a host"},
 		{"brackets", []string{"-addr", "[::1]", "rawtcp"}, "rpcbench: serve: -addr [::1]: name a host without port and brackets, as 127.0.0.1 or ::1"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
