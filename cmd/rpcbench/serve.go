@@ -97,7 +97,7 @@ func describe(server api.Server) {
 	if s, ok := target.(interface{ HTTPHandler() http.Handler }); ok {
 		target = s.HTTPHandler()
 	}
-	if mux, ok := target.(*http.ServeMux); ok { // connect's: it has no such service, so a server of grpc-go answers beside it
+	if mux, ok := target.(*http.ServeMux); ok { // connect's lacks the service: a server of grpc-go answers beside it
 		beside := grpc.NewServer()
 		beside.RegisterService(&grpc.ServiceDesc{ServiceName: userService}, nil)
 		mux.Handle("/grpc.reflection.v1.ServerReflection/", beside)
