@@ -203,7 +203,8 @@ func BenchmarkCold(b *testing.B) {
 
 func BenchmarkLink(b *testing.B) {
 	for _, link := range chosen.links.values() {
-		each(b, "link="+link+"/op", []string{"warm", "cold"}, func(b *testing.B, s rpcbench.Stack, op string) {
+		name := strings.ReplaceAll(link, "/", ".") // a slash would end the value
+		each(b, "link="+name+"/op", []string{"warm", "cold"}, func(b *testing.B, s rpcbench.Stack, op string) {
 			stacktest.BenchmarkLink(b, s, config(1), link, op == "cold")
 		})
 	}

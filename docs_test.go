@@ -127,7 +127,6 @@ func TestGeneratedTables(t *testing.T) {
 		{"docs/answer.svg", "", picture},
 		{"docs/stacks.md", "costs", costTable},
 		{"docs/stacks.md", "stacks", stackTable},
-		{"docs/codecs.md", "failures", failureTable},
 		{"docs/releases.md", "grpc-go", func(t *testing.T) string { return buildTable(t, grpcRun) }},
 		{"docs/releases.md", "go json", func(t *testing.T) string { return buildTable(t, goJSONRun) }},
 		{"docs/releases.md", "go grpc", func(t *testing.T) string { return buildTable(t, goGRPCRun) }},
@@ -364,12 +363,6 @@ func picture(t *testing.T) string {
 	var b strings.Builder
 	require.NoError(t, s.SVG(&b))
 	return b.String()
-}
-
-// failureTable is what a test of the codecs has seen.
-func failureTable(t *testing.T) string {
-	t.Helper()
-	return "| codec | library | input | what it does |\n|---|---|---|---|\n" + read(t, "internal/codecs/testdata/failures.md")
 }
 
 func codecTable(t *testing.T) string {

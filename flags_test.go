@@ -39,7 +39,7 @@ var chosen = options{
 		}
 		return nil
 	}),
-	links: list("links", "emulated links of BenchmarkLink", "4g", "lan,3g", func(v string) error {
+	links: list("links", "emulated links of BenchmarkLink", "4g", "40ms/10Mbps", func(v string) error {
 		_, err := relay.FindLink(v)
 		return err
 	}),

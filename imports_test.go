@@ -67,7 +67,7 @@ func TestImports(t *testing.T) {
 		{module + "/internal/timing", nil, []string{grpc, protobuf, jsoniter, testify, goleak, testpkg}},
 		{module + "/stacktest", []string{goleak, histogram}, []string{grpc, protobuf, jsoniter, testify, gonum}},
 		{module + "/cli", nil, []string{module + "/stacks", module + "/grpcprotobuf", module + "/httpjson", jsoniter, connect, msgp, testify, goleak, testpkg, gonum}},
-		{module + "/cmd/rpcbench", []string{grpc}, []string{testify, goleak, testpkg, gonum}},
+		{module + "/cmd/rpcbench", []string{grpc}, []string{health, testify, goleak, testpkg, gonum}},
 		{module + "/stacks", []string{grpc, protobuf, jsoniter}, []string{describes, health, testify, goleak, histogram, testpkg}},
 	} {
 		t.Run(c.pkg, func(t *testing.T) {

@@ -57,7 +57,7 @@ func TestRows(t *testing.T) {
 	const golden = "testdata/rows.golden"
 	out, err := run(t, "-test.bench=.")
 	require.NoError(t, err, out)
-	keys := []string{"stack", "client", "server", "impl", "msg", "payload", "callers", "conns", "link", "rate", "tls", "codec", "op", "ladder", "step", "bound"}
+	keys := []string{"stack", "client", "server", "msg", "payload", "callers", "conns", "link", "rate", "tls", "codec", "op", "ladder", "step", "bound"}
 	good := regexp.MustCompile(`^[a-zA-Z0-9.]+$`)
 	var got strings.Builder
 	rows := rowsOf(t, out)
@@ -118,12 +118,12 @@ func TestFlags(t *testing.T) {
 			[]string{"Parallel/stack=rawtcp/callers=3/conns=3", "Parallel/stack=rawtcp/callers=30/conns=20"}, nil, nil},
 		{"stacks", []string{"-test.bench=^BenchmarkCreateUser$", "-stacks=rawtcp,httpjson.gzip"},
 			[]string{"CreateUser/stack=rawtcp", "CreateUser/stack=httpjson.gzip"}, nil, nil},
-		{"links", []string{"-test.bench=^BenchmarkLink$", "-stacks=rawtcp", "-links=lan"},
-			[]string{"Link/stack=rawtcp/link=lan/op=warm", "Link/stack=rawtcp/link=lan/op=cold"}, map[string]float64{"sec/op": 0.008}, nil}, // of 4 ms each, one to dial
-		{"full has every stack, and adds values to each list", []string{"-test.bench=^Benchmark(Payload|Parallel|Link|OpenLoop)$/^stack=rawtcp$", "-full", "-links=lan"},
+		{"links", []string{"-test.bench=^BenchmarkLink$", "-stacks=rawtcp", "-links=4ms/100Mbps"},
+			[]string{"Link/stack=rawtcp/link=4ms.100Mbps/op=warm", "Link/stack=rawtcp/link=4ms.100Mbps/op=cold"}, map[string]float64{"sec/op": 0.008}, nil}, // of 4 ms each, one to dial
+		{"full has every stack, and adds values to each list", []string{"-test.bench=^Benchmark(Payload|Parallel|Link|OpenLoop)$/^stack=rawtcp$", "-full", "-links=4ms/100Mbps"},
 			[]string{"Payload/stack=rawtcp/payload=100B", "Payload/stack=rawtcp/payload=1kB", "Payload/stack=rawtcp/payload=10kB", "Payload/stack=rawtcp/payload=100kB", "Payload/stack=rawtcp/payload=1MB",
 				"Parallel/stack=rawtcp/callers=50/conns=20", "Parallel/stack=rawtcp/callers=1/conns=1", "Parallel/stack=rawtcp/callers=8/conns=8", "Parallel/stack=rawtcp/callers=64/conns=20",
-				"Link/stack=rawtcp/link=lan/op=warm", "Link/stack=rawtcp/link=lan/op=cold",
+				"Link/stack=rawtcp/link=4ms.100Mbps/op=warm", "Link/stack=rawtcp/link=4ms.100Mbps/op=cold",
 				"OpenLoop/stack=rawtcp/rate=1000", "OpenLoop/stack=rawtcp/rate=100", "OpenLoop/stack=rawtcp/rate=5000"}, nil, nil},
 		{"rates", []string{"-test.bench=^BenchmarkOpenLoop$", "-stacks=rawtcp", "-rates=2000,5"},
 			[]string{"OpenLoop/stack=rawtcp/rate=2000", "OpenLoop/stack=rawtcp/rate=5", "OpenLoop/stack=none/rate=2000", "OpenLoop/stack=none/rate=5"}, map[string]float64{"sec/op": 0.2}, nil},
@@ -138,7 +138,7 @@ func TestFlags(t *testing.T) {
 			map[string]float64{"sent-B/op": 45, "recv-B/op": 65}},
 		{"with -tls both directions have its records", []string{"-test.bench=^BenchmarkRawTCP$", "-tls"}, []string{"RawTCP"},
 			map[string]float64{"sent-B/op": 60, "recv-B/op": 80}, nil},
-		{"with -tls nothing is in clear", []string{"-test.bench=^Benchmark(Versus|Floor|Cold)$", "-stacks=rawtcp,httpjson", "-tls"},
+		{"with -tls nothing is in clear", []string{"-test.bench=^Benchmark(Versus|Cold)$", "-stacks=rawtcp,httpjson", "-tls"},
 			[]string{"Cold/stack=rawtcp/tls=on", "Cold/stack=httpjson/tls=on"}, nil, nil},
 		{"one stack has no rival", []string{"-test.bench=^Benchmark(Versus|RawTCP)$", "-stacks=httpjson"}, []string{"RawTCP"}, nil, nil},
 	} {
@@ -184,7 +184,7 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		rows          int
 	}{
 		{"a row of one stack", "RawTCP", []string{"-stacks=grpcprotobuf", "-full", "-base=rawtcp", "-tls"}, []string{"full", "base", "stacks"}, 1},
-		{"values of other benchmarks", "CreateUser", []string{"-stacks=rawtcp", "-payloads=1kB", "-callers=2", "-links=lan", "-rates=5"},
+		{"values of other benchmarks", "CreateUser", []string{"-stacks=rawtcp", "-payloads=1kB", "-callers=2", "-links=4ms/100Mbps", "-rates=5"},
 			[]string{"payloads", "callers", "links", "rates"}, 1},
 		{"values of this benchmark", "Payload", []string{"-stacks=rawtcp", "-payloads=1kB"}, nil, 1},
 		{"planned starts have no row by default", "OpenLoop", nil, nil, 0},
@@ -242,7 +242,7 @@ func TestImpossibleFlags(t *testing.T) {
 		{"a payload that no user may carry", "-payloads=1kB,2MB", "-payloads: 2MB is more than a user may carry, which is 1048576 B"},
 		{"a number of callers that is none", "-callers=many", `-callers: "many" is no number of callers from 1 to 1000`},
 		{"nobody calls", "-callers=0", `-callers: "0" is no number of callers from 1 to 1000`},
-		{"a link that does not exist", "-links=5g", "-links: "},
+		{"a link that does not exist", "-links=5g", `-links: rpcbench: "5g" is no link: write 4g, or a round trip and a rate such as 40ms/10Mbps`},
 		{"a rate of nothing", "-rates=0", `-rates: "0" is no rate from 1 to 1000000`},
 		{"a rate below one", "-rates=0.5", `-rates: "0.5" is no rate from 1 to 1000000`},
 		{"a rate that no row could be named after", "-rates=1e+3", `-rates: "1e+3" is no rate from 1 to 1000000`},

@@ -7,21 +7,16 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
-	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
 	api "github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/child"
 )
-
-const grace = 5 * time.Second // for calls under way when the command is told to end
 
 func serveCommand(p program, stdout io.Writer) command {
 	return command{
@@ -37,8 +32,19 @@ func serveCommand(p program, stdout io.Writer) command {
 						return err
 					}
 				}
-				if *port > 0 && *port+uint(len(served)) > 1<<16 {
-					return wrong("serve: -port %d: there are no %d ports from there", *port, len(served))
+				for i, name := range names {
+					if slices.Contains(names[:i], name) {
+						return wrong("serve: %s is named twice: once is enough", name)
+					}
+				}
+				_, _, err := net.SplitHostPort(*addr)
+				switch {
+				case *addr == "":
+					return wrong(`serve: -addr "" names no host: leave -addr out for loopback, or name 0.0.0.0 for all interfaces`)
+				case err == nil || strings.ContainsAny(*addr, "[]"):
+					return wrong("serve: -addr %s: name a host without port and brackets, as 127.0.0.1 or ::1", *addr)
+				case *port >= 1<<16 || *port > 0 && *port+uint(len(served)) > 1<<16:
+					return wrong("serve: -port %d is too high: stacks to serve: %d, last port: 65535", *port, len(served))
 				}
 				return serve(ctx, stdout, *addr, *port, served)
 			}
@@ -46,12 +52,9 @@ func serveCommand(p program, stdout io.Writer) command {
 	}
 }
 
-// serve prints the value of -server and a command line per stack, and ends all servers when ctx does.
+// serve prints the value of -server and a command line per stack, and returns when ctx ends. The servers end with the
+// process: whoever ends the command waits for no connection and no call.
 func serve(ctx context.Context, stdout io.Writer, host string, port uint, stacks []api.Stack) error {
-	var all sync.WaitGroup
-	defer all.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var servers, lines []string
 	for _, stack := range stacks {
 		f, err := child.Alone(ctx, forPeople(stack), api.Config{Addr: net.JoinHostPort(host, strconv.Itoa(int(port)))})
@@ -61,70 +64,46 @@ func serve(ctx context.Context, stdout io.Writer, host string, port uint, stacks
 		case err != nil:
 			return err
 		}
-		all.Go(func() {
-			<-ctx.Done()
-			_ = f.Close()
-		})
 		if port > 0 {
 			port++
 		}
 		servers = append(servers, stack.Name+"="+f.Addr)
 		lines = append(lines, "# "+stack.Name+"\n"+commandLine(stack, f.Addr)+"\n")
 	}
-	fmt.Fprintf(stdout, "%s\n\n%s", strings.Join(servers, ","), strings.Join(lines, ""))
+	if _, err := fmt.Fprintf(stdout, "%s\n\n%s", strings.Join(servers, ","), strings.Join(lines, "")); err != nil {
+		return fmt.Errorf("rpcbench: serve: %w", err) // nobody knows the addresses
+	}
 	<-ctx.Done()
 	return nil
 }
 
-// forPeople is stack whose server ends gracefully and, if it speaks gRPC, describes its services and its health.
+// forPeople is stack whose server, if it speaks gRPC, describes its services.
 func forPeople(stack api.Stack) api.Stack {
 	server := stack.Server
 	stack.Server = func(config api.ServerConfig) (api.Server, error) {
 		s, err := server(config)
-		if err != nil {
-			return nil, err
-		}
-		if strings.HasPrefix(stack.Protocol, "grpc/") {
+		if err == nil && strings.HasPrefix(stack.Protocol, "grpc/") {
 			describe(s)
 		}
-		return graceful{s}, nil
+		return s, err
 	}
 	return stack
 }
 
-// describe adds grpc-go's reflection and health services.
+// describe adds grpc-go's reflection service.
 func describe(server api.Server) {
 	var target any = server
 	if s, ok := target.(interface{ HTTPHandler() http.Handler }); ok {
 		target = s.HTTPHandler()
 	}
-	if mux, ok := target.(*http.ServeMux); ok { // connect's: it has no such services, so a server of grpc-go answers beside it
+	if mux, ok := target.(*http.ServeMux); ok { // connect's lacks the service: a server of grpc-go answers beside it
 		beside := grpc.NewServer()
 		beside.RegisterService(&grpc.ServiceDesc{ServiceName: userService}, nil)
-		for _, service := range []string{"grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection", "grpc.health.v1.Health"} {
-			mux.Handle("/"+service+"/", beside)
-		}
+		mux.Handle("/grpc.reflection.v1.ServerReflection/", beside)
+		mux.Handle("/grpc.reflection.v1alpha.ServerReflection/", beside)
 		target = beside
 	}
-	s := target.(reflection.GRPCServer)
-	grpc_health_v1.RegisterHealthServer(s, health.NewServer())
-	reflection.Register(s)
-}
-
-// graceful lets the calls under way end before it closes, where the library can.
-type graceful struct{ api.Server }
-
-func (s graceful) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
-	defer cancel()
-	switch g := s.Server.(type) {
-	case interface{ GracefulStop() }:
-		defer context.AfterFunc(ctx, func() { _ = s.Server.Close() })()
-		g.GracefulStop()
-	case interface{ Shutdown(context.Context) error }:
-		_ = g.Shutdown(ctx)
-	}
-	return s.Server.Close()
+	reflection.Register(target.(reflection.GRPCServer))
 }
 
 const userService = "rpcbench.user.v1.UserService"

@@ -2,22 +2,25 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 
@@ -26,51 +29,64 @@ import (
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
-type said chan string
-
-func (s said) Write(p []byte) (int, error) {
-	s <- string(p)
-	return len(p), nil
+// serving is a process that serves.
+type serving struct {
+	addrs, commands map[string]string // of each stack
+	cmd             *exec.Cmd
+	stdout          *bufio.Reader
+	stderr          bytes.Buffer
 }
 
-// served runs the command until end is called. It returns the address and the command line of each stack.
-func served(t *testing.T, args ...string) (addrs, commands map[string]string, end func()) {
+// start starts the command in a process of its own, which ends with the test, and reads what it prints. The error has
+// what it says on standard error.
+func start(t *testing.T, args ...string) (*serving, error) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	stdout, ended := make(said, 1), make(chan error, 1)
-	go func() {
-		ended <- ours().run(ctx, append([]string{"serve"}, args...), stdout, io.Discard)
-	}()
-	end = func() {
-		cancel()
-		require.NoError(t, <-ended, "to be told to end is no error")
-		ended <- nil
+	program, err := os.Executable()
+	require.NoError(t, err)
+	s := &serving{addrs: map[string]string{}, commands: map[string]string{}}
+	s.cmd = exec.Command(program, append([]string{"serve"}, args...)...)
+	s.cmd.Env = append(os.Environ(), asMain+"=1")
+	s.cmd.Stderr = &s.stderr
+	stdin, err := s.cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := s.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, s.cmd.Start())
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		_ = s.cmd.Wait() // an error: it was ended by its input, or before
+	})
+	s.stdout = bufio.NewReader(stdout)
+	line := func() string {
+		text, _ := s.stdout.ReadString('\n')
+		return strings.TrimSuffix(text, "\n")
 	}
-	t.Cleanup(end)
-	var text string
-	select {
-	case text = <-stdout:
-	case err := <-ended:
-		ended <- nil
-		require.NoError(t, err)
+	first := line()
+	if first == "" {
+		_ = s.cmd.Wait()
+		return nil, errors.New(s.stderr.String())
 	}
-	first, rest, _ := strings.Cut(text, "\n\n")
-	addrs, commands = map[string]string{}, map[string]string{}
+	require.Empty(t, line())
 	for item := range strings.SplitSeq(first, ",") {
 		name, addr, ok := strings.Cut(item, "=")
 		require.True(t, ok, first)
-		addrs[name] = addr
-		_, after, ok := strings.Cut(rest, "# "+name+"\n")
-		require.True(t, ok, name)
-		commands[name], _, _ = strings.Cut(after, "\n")
+		require.Equal(t, "# "+name, line())
+		s.addrs[name], s.commands[name] = addr, line()
 	}
-	return addrs, commands, end
+	return s, nil
+}
+
+func served(t *testing.T, args ...string) *serving {
+	t.Helper()
+	s, err := start(t, args...)
+	require.NoError(t, err)
+	return s
 }
 
 // TestServe: each stack's own client calls what the command serves, and so does a client that nobody here wrote.
 func TestServe(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	addrs, commands, end := served(t)
+	s := served(t)
+	addrs, commands := s.addrs, s.commands
 	require.Len(t, addrs, len(stacks.All()))
 	_, missing := exec.LookPath("curl")
 	for _, stack := range stacks.All() {
@@ -89,11 +105,6 @@ func TestServe(t *testing.T) {
 			require.Contains(t, string(out), api.UserID, command)
 		}
 	}
-	end()
-	for name, addr := range addrs {
-		_, err := net.Dial("tcp", addr)
-		require.Error(t, err, name)
-	}
 }
 
 func TestServeRefuses(t *testing.T) {
@@ -103,29 +114,68 @@ func TestServeRefuses(t *testing.T) {
 		want string
 	}{
 		{"an unknown stack", []string{"httpjsno"}, `rpcbench: unknown stack "httpjsno": rpcbench list names them`},
-		{"what calibrate injects is nothing for a network", []string{"grpcprotobuf+garbage=10000000000"}, `unknown stack "grpcprotobuf+garbage=10000000000"`},
 		{"work injected by name", []string{"grpcprotobuf+work=24h"}, `unknown stack "grpcprotobuf+work=24h"`},
-		{"more stacks than ports", []string{"-port", "65535", "httpjson", "rawtcp"}, "rpcbench: serve: -port 65535: there are no 2 ports from there"},
-		{"an address with a port", []string{"-addr", "127.0.0.1:http", "rawtcp"}, "rpcbench: rawtcp: listen: "},
+		{"a stack twice, which -server refuses", []string{"httpjson", "rawtcp", "httpjson"}, "rpcbench: serve: httpjson is named twice: once is enough"},
+		{"more stacks than ports", []string{"-port", "65535", "httpjson", "rawtcp"}, "rpcbench: serve: -port 65535 is too high: stacks to serve: 2, last port: 65535"},
+		{"no such port", []string{"-port", "65536", "rawtcp"}, "rpcbench: serve: -port 65536 is too high: stacks to serve: 1, last port: 65535"},
+		{"a port that wraps around", []string{"-port", "18446744073709551615", "rawtcp"}, "-port 18446744073709551615 is too high"},
+		{"all interfaces by a variable that is not set", []string{"-addr", "", "rawtcp"}, `rpcbench: serve: -addr "" names no host: leave -addr out for loopback, or name 0.0.0.0`},
+		{"an address with a port", []string{"-addr", "127.0.0.1:http", "rawtcp"}, "rpcbench: serve: -addr 127.0.0.1:http: name a host without port and brackets, as 127.0.0.1 or ::1"},
+		{"a port alone", []string{"-addr", ":http", "rawtcp"}, "rpcbench: serve: -addr :http: name a host"},
+		{"brackets", []string{"-addr", "[::1]", "rawtcp"}, "rpcbench: serve: -addr [::1]: name a host without port and brackets, as 127.0.0.1 or ::1"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // or one that serves would never end
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // or one that serves would never end
 			defer cancel()
 			err := ours().run(ctx, append([]string{"serve"}, c.args...), io.Discard, io.Discard)
 			require.ErrorContains(t, err, c.want)
 			require.NotContains(t, err.Error(), "\n")
+			require.ErrorAs(t, err, new(wrongUse), "status 2")
 		})
 	}
 }
 
+// Somebody may take a free port before the command does: then another one is tried.
 func TestServePorts(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	for range 20 {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		port := ln.Addr().(*net.TCPAddr).Port
+		require.NoError(t, ln.Close())
+		next := fmt.Sprint("127.0.0.1:", port+1)
+		s, err := start(t, "-port", strconv.Itoa(port), "rawtcp", "httpjson")
+		if err != nil && (port == 65535 || strings.Contains(err.Error(), "address already in use")) {
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{"rawtcp": ln.Addr().String(), "httpjson": next}, s.addrs)
+		return
+	}
+	t.Fatal("no two ports in a row were free")
+}
+
+// TestServeIsHeard: addresses that nobody was told are not served.
+func TestServeIsHeard(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	program, err := os.Executable()
 	require.NoError(t, err)
-	_, port, err := net.SplitHostPort(ln.Addr().String())
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // or one that serves would never end
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "serve", "rawtcp")
+	cmd.Env = append(os.Environ(), asMain+"=1")
+	cmd.Stdout = full
+	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
-	require.NoError(t, ln.Close())
-	addrs, _, _ := served(t, "-port", port, "rawtcp")
-	require.Equal(t, map[string]string{"rawtcp": "127.0.0.1:" + port}, addrs)
+	defer stdin.Close()
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	require.Error(t, cmd.Run())
+	require.Equal(t, 1, cmd.ProcessState.ExitCode(), "it serves where nobody was told")
+	require.Regexp(t, `^rpcbench: serve: .*no space left on device\n$`, stderr.String())
 }
 
 func dial(t *testing.T, addr string) *grpc.ClientConn {
@@ -155,9 +205,9 @@ func services(t *testing.T, conn *grpc.ClientConn) (list []string, err error) {
 	return list, err
 }
 
-// Reflection and health are for people who call a server by hand. No benchmark's server has them.
+// Reflection is for people who call a server by hand. No benchmark's server has it.
 func TestServeDescribesGRPC(t *testing.T) {
-	addrs, _, _ := served(t)
+	addrs := served(t).addrs
 	described := 0
 	for _, stack := range stacks.All() {
 		if !strings.HasPrefix(stack.Protocol, "grpc/") {
@@ -167,17 +217,13 @@ func TestServeDescribesGRPC(t *testing.T) {
 		conn := dial(t, addrs[stack.Name])
 		list, err := services(t, conn)
 		require.NoError(t, err, stack.Name)
-		require.Subset(t, list, []string{userService, "grpc.health.v1.Health"}, stack.Name)
-		health, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), new(grpc_health_v1.HealthCheckRequest))
-		require.NoError(t, err, stack.Name)
-		require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, health.GetStatus(), stack.Name)
+		const itself = "grpc.reflection.v1.ServerReflection"
+		require.ElementsMatch(t, []string{userService, itself, strings.Replace(itself, "v1", "v1alpha", 1)}, list, stack.Name)
 
 		f, err := api.Start(t.Context(), stack, api.Config{})
 		require.NoError(t, err)
 		conn = dial(t, f.Addr)
 		_, err = services(t, conn)
-		require.Equal(t, codes.Unimplemented, status.Code(err), "%s: %v", stack.Name, err)
-		_, err = grpc_health_v1.NewHealthClient(conn).Check(t.Context(), new(grpc_health_v1.HealthCheckRequest))
 		require.Equal(t, codes.Unimplemented, status.Code(err), "%s: %v", stack.Name, err)
 		require.NoError(t, conn.Close())
 		require.NoError(t, f.Close())
@@ -185,74 +231,54 @@ func TestServeDescribesGRPC(t *testing.T) {
 	require.Equal(t, 7, described)
 }
 
-// What is under way when the command is told to end has its answer.
-func TestServeEndsGracefully(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	addrs, _, end := served(t, "httpjson", "grpcprotobuf", "grpcservehttp", "connectrpc.grpc")
+// TestServeEndsAtOnce: neither a silent connection, nor a request that has not come whole, nor an open stream is waited
+// for. Servers that wait do so for 5 or 10 seconds, and a process ends in milliseconds.
+func TestServeEndsAtOnce(t *testing.T) {
+	for name, signal := range map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt} {
+		t.Run(name, func(t *testing.T) {
+			s := served(t, "httpjson", "grpcprotobuf", "grpcservehttp", "connectrpc.grpc", "rawtcp")
 
-	post, err := net.Dial("tcp", addrs["httpjson"])
-	require.NoError(t, err)
-	defer post.Close()
-	const body = `{"email":"ann@example.com","name":"Anna","password":"secret"}`
-	_, err = fmt.Fprintf(post, "POST /users HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body))
-	require.NoError(t, err)
-	reader := bufio.NewReader(post)
-	line, err := reader.ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, "HTTP/1.1 100 Continue\r\n", line, "the handler waits for the body")
+			post, err := net.Dial("tcp", s.addrs["httpjson"])
+			require.NoError(t, err)
+			defer post.Close()
+			_, err = io.WriteString(post, "POST /users HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n")
+			require.NoError(t, err)
+			line, err := bufio.NewReader(post).ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, "HTTP/1.1 100 Continue\r\n", line, "the handler waits for the body")
 
-	var streams []api.Stream
-	calls := map[string]api.Call{}
-	for _, name := range []string{"grpcprotobuf", "grpcservehttp", "connectrpc.grpc"} {
-		stacks, err := stacks.Find(name)
-		require.NoError(t, err)
-		f, err := api.Start(t.Context(), stacks[0], api.Config{Server: addrs[name]})
-		require.NoError(t, err)
-		defer f.Close()
-		stream, err := f.Client.(api.Streamer).OpenStream(t.Context())
-		require.NoError(t, err)
-		streams = append(streams, stream)
-		calls[name], err = stream.Prepare(corpus.Sample(0, 0))
-		require.NoError(t, err)
-		require.NoError(t, calls[name](t.Context()))
-	}
-
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		end()
-	}()
-	for _, addr := range addrs {
-		for {
-			conn, err := net.Dial("tcp", addr)
-			if err != nil {
-				break
+			for _, name := range []string{"grpcprotobuf", "grpcservehttp", "connectrpc.grpc"} {
+				found, err := stacks.Find(name)
+				require.NoError(t, err)
+				f, err := api.Start(t.Context(), found[0], api.Config{Server: s.addrs[name]})
+				require.NoError(t, err)
+				defer f.Close()
+				stream, err := f.Client.(api.Streamer).OpenStream(t.Context())
+				require.NoError(t, err)
+				defer stream.Close()
+				call, err := stream.Prepare(corpus.Sample(0, 0))
+				require.NoError(t, err)
+				require.NoError(t, call(t.Context()))
 			}
-			require.NoError(t, conn.Close())
-		}
+			for _, addr := range s.addrs {
+				silent, err := net.Dial("tcp", addr)
+				require.NoError(t, err)
+				defer silent.Close()
+			}
+
+			began := time.Now()
+			require.NoError(t, s.cmd.Process.Signal(signal))
+			_, _ = io.Copy(io.Discard, s.stdout) // until it has ended
+			require.NoError(t, s.cmd.Wait(), "to be told to end is no error")
+			require.Less(t, time.Since(began), 4*time.Second, "serve waits for a connection or a call")
+			require.Empty(t, s.stderr.String())
+		})
 	}
-	_, err = io.WriteString(post, body)
-	require.NoError(t, err)
-	reply, err := io.ReadAll(reader)
-	require.NoError(t, err)
-	require.Contains(t, string(reply), api.UserID)
-	for name, call := range calls {
-		require.NoError(t, call(t.Context()), name)
-	}
-	select {
-	case <-ended:
-		t.Error("streams are still open")
-	default:
-	}
-	for _, stream := range streams {
-		require.NoError(t, stream.Close())
-	}
-	<-ended
 }
 
 // TestWire holds what docs/wire.md says of failures over HTTP.
 func TestWire(t *testing.T) {
-	addrs, _, _ := served(t, "httpjson", "httpxml", "connectrpc")
+	addrs := served(t, "httpjson", "httpxml", "connectrpc").addrs
 	const create = "/" + userService + "/CreateUser"
 	large := strings.Repeat(" ", api.MaxBody+1)
 	for _, c := range []struct {

@@ -1,6 +1,5 @@
-// Package message defines the messages that stacks and codecs carry, as plain structs. Packages messagepb and pooledpb
-// have the same messages as protobuf types, pooledpb with pools. All types are generated from proto/message/v1. The
-// content is the same at each run.
+// Package message defines the messages that stacks and codecs carry, as plain structs. Package messagepb has the same
+// messages as protobuf types. All types are generated from proto/message/v1. The content is the same at each run.
 package message
 
 import (

@@ -175,7 +175,7 @@ func TestAllocationsPerCall(t *testing.T) {
 		"one caller":       func(b *testing.B) { BenchmarkCreateUser(b, l.stack(), rpcbench.Config{}) },
 		"four callers":     func(b *testing.B) { BenchmarkParallel(b, l.stack(), rpcbench.Config{}, 4) },
 		"planned starts":   func(b *testing.B) { BenchmarkOpenLoop(b, l.stack(), rpcbench.Config{}, 10_000) },
-		"without its link": func(b *testing.B) { BenchmarkLink(b, l.stack(), rpcbench.Config{}, "lan", false) },
+		"without its link": func(b *testing.B) { BenchmarkLink(b, l.stack(), rpcbench.Config{}, "4ms/100Mbps", false) },
 	} {
 		r := bench(t, "1000x", loop)
 		require.EqualValues(t, times, r.AllocsPerOp(), name)

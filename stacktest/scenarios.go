@@ -106,8 +106,8 @@ func cold(stack rpcbench.Stack, config rpcbench.Config) row {
 	return r
 }
 
-// BenchmarkLink is BenchmarkCreateUser over an emulated link: lan, 4g or 3g. If isCold is set, it is BenchmarkCold. The
-// link delays and limits the rate; it loses nothing and has no slow start.
+// BenchmarkLink is BenchmarkCreateUser over an emulated link: 4g, or a round trip and a rate such as 40ms/10Mbps. If
+// isCold is set, it is BenchmarkCold. The link delays and limits the rate; it loses nothing and has no slow start.
 //
 // round-trips/op is added: the time of an op over a link with a round trip of 100 ms and no limit, divided by 100 ms.
 // B/op, allocs/op and the bytes sent are measured without the link, which has buffers of its own. There is no

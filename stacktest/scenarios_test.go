@@ -211,9 +211,9 @@ func BenchmarkScenarios(b *testing.B) {
 	row("cold", func(b *testing.B) { BenchmarkCold(b, fake{}.stack(), bare) })
 	row("cold.tls", func(b *testing.B) { BenchmarkCold(b, wantsTLS(), rpcbench.Config{TLS: true}) })
 	row("cold.warm", func(b *testing.B) { BenchmarkCold(b, keepsItsConnection(), bare) })
-	row("link", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), bare, "lan", false) })
-	row("link.cold", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), rpcbench.Config{TLS: true}, "lan", true) })
-	row("link.heap", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), bare, "lan", true) })
+	row("link", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), bare, "4ms/100Mbps", false) })
+	row("link.cold", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), rpcbench.Config{TLS: true}, "4ms/100Mbps", true) })
+	row("link.heap", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), bare, "4ms/100Mbps", true) })
 	row("link.unknown", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), bare, "5g", false) })
 	parallel5 := gathering(5, warmRounds, 2*warmRounds, warmRounds, 2*warmRounds) // figures and bytes of each b.N
 	row("parallel", func(b *testing.B) { BenchmarkParallel(b, parallel5, rpcbench.Config{Conns: 5}, 5) })

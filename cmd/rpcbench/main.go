@@ -33,11 +33,11 @@
 //
 //	rpcbench serve [-addr 127.0.0.1] [-port 0] [stack...]
 //
-// serves each stack, all unless named, on a port of its own, until it is told to end (TERM or interrupt). Calls under
-// way then have five seconds. The first line that it prints is what go test takes: go test -bench=. -server
-// stack=host:port,… The other lines are a command for each stack that creates a user with curl or grpcurl. Servers of
-// gRPC stacks also answer gRPC's reflection and health services. There is no TLS and no password: give an address
-// other than the default only on a network that you trust. docs/wire.md says what the servers answer.
+// serves each stack, all unless named, on a port of its own. TERM or an interrupt ends it at once, with calls under
+// way. The first line that it prints is what go test takes: go test -bench=. -server stack=host:port,… The other lines
+// are a command for each stack that creates a user with curl or grpcurl. Servers of gRPC stacks also answer gRPC's
+// reflection service. There is no TLS and no password: give an address other than the default only on a network that
+// you trust. docs/wire.md says what the servers answer.
 //
 //	rpcbench list
 //	rpcbench version

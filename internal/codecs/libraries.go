@@ -2,7 +2,6 @@ package codecs
 
 import (
 	"bytes"
-	"slices"
 
 	goccy "github.com/goccy/go-json"
 	"github.com/vmihailenco/msgpack/v5"
@@ -109,20 +108,6 @@ func (vt) Traits() codec.Traits {
 	t := zeroAndUTF8("github.com/planetscale/vtprotobuf")
 	t.Generated = true
 	return t
-}
-
-// vtPooled is vt with one buffer, and with destinations from pools.
-type vtPooled struct {
-	vt
-	buf []byte
-}
-
-func (c *vtPooled) Marshal(v any) ([]byte, error) {
-	m := v.(pb.VTMessage)
-	size := m.SizeVT()
-	c.buf = slices.Grow(c.buf[:0], size)[:size]
-	_, err := m.MarshalToSizedBufferVT(c.buf)
-	return c.buf, err
 }
 
 // jsonStream uses a new json.Encoder or json.Decoder for each body, with one buffer and one reader.

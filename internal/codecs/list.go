@@ -18,7 +18,6 @@ import (
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/message/messagepb"
-	"github.com/rpcbench/rpcbench/message/pooledpb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
@@ -28,7 +27,7 @@ type Row struct {
 	New  func() codec.Codec // makes a codec for one caller, which may keep a buffer
 	Form func(message.Entry) Form
 
-	// Reuses names what the codec keeps from one op to the next: "nothing", "buffer", "buffer, values" or "compressors".
+	// Reuses names what the codec keeps from one op to the next: "nothing", "buffer" or "compressors".
 	// Pools inside a library do not count. A codec that keeps a buffer overwrites the body that it returned before.
 	Reuses string
 }
@@ -36,7 +35,7 @@ type Row struct {
 // Form is a message in the type that one codec takes.
 type Form struct {
 	Value any        // a pointer
-	Fresh func() any // returns a pointer to a zero destination; with a pool, it gives the previous one back to the pool
+	Fresh func() any // returns a pointer to a new destination
 }
 
 // All returns every codec that this build has.
@@ -44,9 +43,6 @@ func All() []Row {
 	plain := in() // for codecs that use reflection
 	protobufs := in(of[userv1.User](), of[messagepb.Small](), of[messagepb.Flex](), of[messagepb.AddressBook](),
 		of[messagepb.NewsFeed](), of[messagepb.Tree](), of[messagepb.Article]())
-	pools := in(pooled(pooledpb.UserFromVTPool), pooled(pooledpb.SmallFromVTPool), pooled(pooledpb.FlexFromVTPool),
-		pooled(pooledpb.AddressBookFromVTPool), pooled(pooledpb.NewsFeedFromVTPool), pooled(pooledpb.TreeFromVTPool),
-		pooled(pooledpb.ArticleFromVTPool))
 	msgps := in(of[msgp.User](), of[msgp.Small](), of[msgp.Flex](), of[msgp.AddressBook](), of[msgp.NewsFeed](),
 		of[msgp.Tree](), of[msgp.Article]())
 	xmls := in(of[xmlstd.User](), of[xmlstd.Flex]()) // messages with bytes
@@ -56,7 +52,6 @@ func All() []Row {
 		{"protobuf.append", func() codec.Codec { return new(appended) }, protobufs, "buffer"},
 		{"protobuf.delimited", func() codec.Codec { return new(delimited) }, protobufs, "buffer"},
 		{"protobuf.vt", kept(vt{}), protobufs, "nothing"},
-		{"protobuf.vtpool", func() codec.Codec { return new(vtPooled) }, pools, "buffer, values"},
 		{"protojson", jsonOfProtobuf, protobufs, "nothing"},
 		{"json", kept(jsonstd.Codec{}), plain, "nothing"},
 		{"json.stream", func() codec.Codec { return new(jsonStream) }, plain, "buffer"},
@@ -119,23 +114,5 @@ func in(natives ...native) func(message.Entry) Form {
 func of[T any]() native {
 	return native{reflect.TypeFor[T]().Name(), func(plain any) Form {
 		return Form{binding.Convert[T](plain), func() any { return new(T) }}
-	}}
-}
-
-// pooled is of for a type with a pool. Fresh gives the previous destination back to the pool, so nobody may still use
-// it.
-func pooled[T any, P interface {
-	*T
-	ReturnToVTPool()
-}](fromPool func() P) native {
-	return native{reflect.TypeFor[T]().Name(), func(plain any) Form {
-		var before P
-		return Form{binding.Convert[T](plain), func() any {
-			if before != nil {
-				before.ReturnToVTPool()
-			}
-			before = fromPool()
-			return before
-		}}
 	}}
 }

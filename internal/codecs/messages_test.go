@@ -96,7 +96,7 @@ func TestTreesHaveTheirSize(t *testing.T) {
 }
 
 // forms are rows of each kind of native types.
-var forms = []string{"json", "protobuf", "protobuf.vtpool", "msgpack.generated", "xml"}
+var forms = []string{"json", "protobuf", "msgpack.generated", "xml"}
 
 func TestFormsAreEqual(t *testing.T) {
 	for _, e := range codecs.Messages() {
@@ -106,13 +106,8 @@ func TestFormsAreEqual(t *testing.T) {
 			fresh, zero := form.Fresh(), zero(form)
 			require.IsType(t, form.Value, fresh, "%s as %s", e.Name, name)
 			require.Empty(t, difference(zero, fresh), "%s: a fresh value has nothing in it", name)
-			if name != "protobuf.vtpool" { // whose lists may have been used before, and are kept for the next
-				require.Equal(t, zero, fresh, "%s as %s: a fresh value is zero", e.Name, name)
-			}
+			require.Equal(t, zero, fresh, "%s as %s: a fresh value is zero", e.Name, name)
 		}
-		data := wire(t, rowOf(t, "protobuf").Form(e).Value)
-		pooled := wire(t, rowOf(t, "protobuf.vtpool").Form(e).Value)
-		require.Equal(t, data, pooled, "%s: field numbers and kinds of the pooled type", e.Name)
 	}
 }
 
@@ -120,9 +115,6 @@ func TestFormsAreEqual(t *testing.T) {
 func TestFreshIsOneAllocation(t *testing.T) {
 	for _, e := range codecs.Messages() {
 		for _, name := range forms {
-			if name == "protobuf.vtpool" {
-				continue // its pool is empty after a collection
-			}
 			fresh := rowOf(t, name).Form(e).Fresh
 			var v any
 			require.Equal(t, 1.0, testing.AllocsPerRun(100, func() { v = fresh() }), "%s as %s", e.Name, name)

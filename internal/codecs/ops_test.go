@@ -35,7 +35,7 @@ func (o *ops) encoded(t testing.TB, v any) []byte {
 	return bytes.Clone(data)
 }
 
-// zero is a new destination, which no pool has had.
+// zero is a new destination.
 func zero(form codecs.Form) any { return reflect.New(reflect.TypeOf(form.Value).Elem()).Interface() }
 
 // decoded is what data say.

@@ -3,6 +3,7 @@ package codecs_test
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -19,7 +20,6 @@ import (
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/message"
 )
 
 // A decoded value does not change with its input, nor does anything that a codec does later change it.
@@ -45,95 +45,11 @@ func TestValuesAreCopies(t *testing.T) {
 				o.decoded(t, o.encoded(t, form.Value), form)
 			}
 			o.requireEqual(t, form.Value, v)
-			if !strings.HasPrefix(o.Reuses, "buffer") {
+			if o.Reuses != "buffer" {
 				require.Equal(t, bodyBefore, body, "a body that was encoded before")
 			}
 		}
 	})
-}
-
-// TestReuses: a row's destinations are new, or come back from a pool, as Reuses says.
-func TestReuses(t *testing.T) {
-	eachRow(t, func(t *testing.T, o *ops) {
-		for _, e := range codecs.Messages() {
-			form := o.Form(e)
-			seen, back := map[any]bool{}, false
-			for range 100 { // a sync.Pool may lose some, and the race detector makes it do so
-				v := form.Fresh()
-				back = back || seen[v]
-				seen[v] = true
-			}
-			require.Equal(t, strings.HasSuffix(o.Reuses, "values"), back, e.Name)
-		}
-	})
-}
-
-// A destination that was used before is as good as a new one, whatever was in it, and whether or not that was decoded.
-func TestNothingIsLeft(t *testing.T) {
-	eachRow(t, func(t *testing.T, o *ops) {
-		if !strings.HasSuffix(o.Reuses, "values") {
-			t.Skip("takes fresh destinations")
-		}
-		var groups [][]codecs.Form // each of one type
-		of := func(form codecs.Form, value any) codecs.Form { return codecs.Form{Value: value, Fresh: form.Fresh} }
-		var people, flexes, trees []codecs.Form
-		for _, c := range corpus.Users() {
-			if form := o.Form(entry(t, "user")); len(c.User.Avatar) < 1000 {
-				people = append(people, of(form, native(form, &c.User)))
-			}
-		}
-		for _, c := range corpus.Flexes() {
-			form := o.Form(entry(t, "flex.complex"))
-			flexes = append(flexes, of(form, native(form, c.Flex)))
-		}
-		for _, e := range codecs.Messages() {
-			form, plain := o.Form(e), e.New()
-			hollow(reflect.ValueOf(plain))
-			hollowed := of(form, native(form, plain))
-			if _, ok := plain.(*message.Tree); !ok {
-				groups = append(groups, []codecs.Form{form, hollowed})
-			} else if e.Size < 20_000 {
-				trees = append(trees, form, hollowed)
-			}
-		}
-		for _, group := range append(groups, people, flexes, trees) {
-			for _, first := range group {
-				for _, second := range group {
-					want := o.encoded(t, second.Value)
-					spoilt := o.encoded(t, first.Value)
-					for _, cut := range []int{0, 1, len(spoilt) / 2} {
-						_ = o.Codec.Unmarshal(spoilt[:len(spoilt)-min(cut, len(spoilt))], first.Fresh())
-						v := second.Fresh()
-						require.NoError(t, o.Codec.Unmarshal(want, v))
-						require.Equal(t, want, o.encoded(t, v))
-					}
-				}
-			}
-		}
-	})
-}
-
-// hollow empties the fields of a message and of all in it, and keeps the messages: what a field that was not reset has, shows.
-func hollow(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			hollow(v.Elem())
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			hollow(v.Field(i))
-		}
-	case reflect.Slice:
-		if v.Type().Elem().Kind() != reflect.Pointer {
-			v.SetZero()
-		}
-		for i := range v.Len() {
-			hollow(v.Index(i))
-		}
-	default:
-		v.SetZero()
-	}
 }
 
 func TestInvalidUTF8(t *testing.T) {
@@ -163,7 +79,7 @@ func TestInvalidUTF8(t *testing.T) {
 		content := bytes.Replace(plain, []byte(placeholder), []byte(corpus.InvalidUTF8), 1)
 		require.Contains(t, string(content), corpus.InvalidUTF8)
 		if !bytes.Equal(plain, data) {
-			content = zip(content)
+			content = zip(t, content)
 		}
 		v := zero(form)
 		err = o.Codec.Unmarshal(content, v)
@@ -182,6 +98,24 @@ func unzipped(t *testing.T, data []byte) []byte {
 	plain, err := io.ReadAll(r)
 	require.NoError(t, err)
 	return plain
+}
+
+// TestGzipCompresses: users in a list, short strings, take at most half the bytes of JSON.
+func TestGzipCompresses(t *testing.T) {
+	length := func(name string) int {
+		row := rowOf(t, name)
+		return len(newOps(row).encoded(t, row.Form(entry(t, "addressbook")).Value))
+	}
+	require.Less(t, length("json.gzip"), length("json")/2, "json.gzip does not compress")
+}
+
+func zip(t *testing.T, data []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write(data)
+	require.NoError(t, errors.Join(err, w.Close()))
+	return out.Bytes()
 }
 
 // What a row times is the library that it declares: in each op functions of that library allocate, or methods that it has

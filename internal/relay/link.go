@@ -4,35 +4,43 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
+	"regexp"
+	"strconv"
 	"sync"
 	"time"
 )
 
 // Link emulates a network beneath a client's connections. It delays bytes and limits their rate, and adds none.
 //
-// Each packet leaves after the earlier ones, at the rate of its direction, and arrives half an RTT later. There is no
+// Each packet leaves after the earlier ones, at the rate of the link, and arrives half an RTT later. There is no
 // loss, jitter, slow start, flow control, Nagle's algorithm, delayed acknowledgement or header: a best case, the same
 // for every stack. Go's timers may be up to 1 ms late in an idle process, twice per call.
 type Link struct {
-	Name     string        // in a row's name: link=3g
-	RTT      time.Duration // round trip of a packet, without the time that the rates take
-	Up, Down float64       // bit/s, from and to the client; 0 is unlimited
+	RTT  time.Duration // round trip of a packet, without the time that the rate takes
+	Rate float64       // bit/s, each way; 0 is unlimited
 }
 
-// FindLink returns the link with that name.
-func FindLink(name string) (Link, error) {
-	links := []Link{
-		// 2 ms one way and 100 * 1024 kbit/s: https://github.com/grpc/grpc-go/blob/v1.85.0/benchmark/latency/latency.go
-		{"lan", 4 * time.Millisecond, 100 << 20, 100 << 20},
+// FindLink reads a link: a round trip and a rate, as in "40ms/10Mbps", or "4g". The round trip has the unit ms or s,
+// and the rate kbps, Mbps or Gbps. Below 1 ms Go's timers would be most of the delay; beyond 1 s or below 10 kbps no
+// connection is ready in time.
+func FindLink(text string) (Link, error) {
+	value := text
+	if text == "4g" {
 		// WebPageTest's www/settings/connectivity.ini.sample at 4e157836cdfb: https://github.com/catchpoint/WebPageTest
-		{"4g", 170 * time.Millisecond, 9e6, 9e6},
-		{"3g", 300 * time.Millisecond, 768e3, 1.6e6},
+		value = "170ms/9Mbps"
 	}
-	if i := slices.IndexFunc(links, func(l Link) bool { return l.Name == name }); i >= 0 {
-		return links[i], nil
+	units := map[string]float64{"ms": 1e6, "s": 1e9, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9}
+	parts := regexp.MustCompile(`^([0-9.]+)(ms|s)/([0-9.]+)(kbps|Mbps|Gbps)$`).FindStringSubmatch(value)
+	if parts != nil {
+		rtt, err := strconv.ParseFloat(parts[1], 64)
+		rate, err2 := strconv.ParseFloat(parts[3], 64)
+		rtt, rate = rtt*units[parts[2]], rate*units[parts[4]]
+		if err == nil && err2 == nil && 1e6 <= rtt && rtt <= 1e9 && 1e4 <= rate && rate <= 1e10 {
+			return Link{RTT: time.Duration(rtt), Rate: rate}, nil
+		}
 	}
-	return Link{}, fmt.Errorf("rpcbench: unknown link %q, the links are lan, 4g, 3g", name)
+	return Link{}, fmt.Errorf("rpcbench: %q is no link: "+
+		"write 4g, or a round trip and a rate such as 40ms/10Mbps, from 1ms/10kbps to 1s/10Gbps", text)
 }
 
 // Wrap puts the link beneath a connection, which counts as dialled at that moment. A client writes after the reply to
@@ -49,8 +57,8 @@ func (l Link) Wrap(beneath net.Conn) net.Conn {
 		return nil
 	}
 	now, there := time.Now(), l.RTT/2
-	up := queue{rate: l.Up, delay: there, free: now.Add(l.RTT), packets: make(chan *packet, most)}
-	down := queue{rate: l.Down, delay: l.RTT - there, free: now.Add(l.RTT + there), packets: make(chan *packet, most)}
+	up := queue{rate: l.Rate, delay: there, free: now.Add(l.RTT), packets: make(chan *packet, most)}
+	down := queue{rate: l.Rate, delay: l.RTT - there, free: now.Add(l.RTT + there), packets: make(chan *packet, most)}
 	go up.fill(c.far)
 	go func() {
 		_, _ = io.Copy(beneath, &up) // until the owner closes, or either end fails

@@ -1,6 +1,7 @@
 package relay_test
 
 import (
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc/benchmark/latency"
 
 	"github.com/rpcbench/rpcbench/internal/relay"
 )
@@ -24,7 +24,7 @@ const (
 )
 
 // paced takes a microsecond for every byte.
-var paced = relay.Link{RTT: 100 * ms, Up: 8e6, Down: 8e6}
+var paced = relay.Link{RTT: 100 * ms, Rate: 8e6}
 
 // Time in a bubble stands still until all wait, so that these tests compare times for equality.
 
@@ -65,7 +65,7 @@ func TestLinkRoundTrip(t *testing.T) {
 		want   time.Duration
 	}{
 		{"nothing but the RTT", relay.Link{RTT: 100 * ms}, 100 * ms},
-		{"and each direction's rate", relay.Link{RTT: 100 * ms, Up: 8e6, Down: 4e6}, 100*ms + 1*us + 2*us},
+		{"and the rate, each way", paced, 100*ms + 1*us + 1*us},
 		{"an odd RTT is not rounded", relay.Link{RTT: 3}, 3},
 		{"the zero value takes no time", relay.Link{}, 0},
 	} {
@@ -115,15 +115,11 @@ func TestLinkDial(t *testing.T) {
 // 100 kB don't come in one piece when the last byte has come, nor the first packet late.
 func TestLinkPayload(t *testing.T) {
 	const size = 100_000
-	link := relay.Link{RTT: 100 * ms, Up: 8e6, Down: 16e6}
-	for _, c := range []struct {
-		direction string
-		perByte   time.Duration
-	}{{"up", time.Microsecond}, {"down", 500 * time.Nanosecond}} {
-		t.Run(c.direction, func(t *testing.T) {
+	for _, direction := range []string{"up", "down"} {
+		t.Run(direction, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				from, to := dialled(t, link)
-				if c.direction == "down" {
+				from, to := dialled(t, paced)
+				if direction == "down" {
 					from, to = to, from
 				}
 				began := time.Now()
@@ -134,7 +130,7 @@ func TestLinkPayload(t *testing.T) {
 					require.NoError(t, err)
 					got += n
 					require.LessOrEqual(t, n, 1500, "a packet at a time")
-					require.Equal(t, 50*ms+time.Duration(got)*c.perByte, time.Since(began), "after %d bytes", got)
+					require.Equal(t, 50*ms+time.Duration(got)*us, time.Since(began), "after %d bytes", got)
 				}
 			})
 		})
@@ -145,13 +141,13 @@ func TestLinkPayload(t *testing.T) {
 func TestLinkKeepsBusy(t *testing.T) {
 	const size = 10_000_000
 	for _, link := range []relay.Link{
-		{RTT: 200 * ms, Up: 80e6, Down: 80e6}, // 1 MB under way
-		{RTT: 200 * ms},                       // 4 MB
+		{RTT: 200 * ms, Rate: 80e6}, // 1 MB under way
+		{RTT: 200 * ms},             // 4 MB
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			client, server := dialled(t, link)
 			want := 100*ms + time.Second
-			if link.Up == 0 { // 4 MB, three times
+			if link.Rate == 0 { // 4 MB, three times
 				want = 300 * ms
 			}
 			for _, ends := range [][2]net.Conn{{client, server}, {server, client}} {
@@ -182,7 +178,7 @@ func TestLinkIsShared(t *testing.T) {
 
 func TestLinkWriteBlocks(t *testing.T) {
 	const taken = (4<<20/1500 + 2) * 1500 // the buffer, and a packet on its way in and one on its way out
-	link := relay.Link{Up: 8e6}
+	link := relay.Link{Rate: 8e6}
 	synctest.Test(t, func(t *testing.T) {
 		client, server := dialled(t, link)
 		go func() { _, _ = io.Copy(io.Discard, server) }()
@@ -247,7 +243,7 @@ func TestLinkCloseIsBounded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				inner, server := net.Pipe()
 				closed := make(chan time.Time, 2)
-				client := relay.Link{RTT: 100 * ms, Up: 8e6}.Wrap(closeConn{inner, closed})
+				client := paced.Wrap(closeConn{inner, closed})
 				time.Sleep(time.Hour)
 				write(t, client, strings.Repeat("x", 60_000))
 				began := time.Now()
@@ -325,7 +321,7 @@ func TestLinkReset(t *testing.T) {
 // Whatever the sizes of writes and reads, what arrives is what was sent, and the wire carries not a byte more.
 func TestLinkCarriesTheBytes(t *testing.T) {
 	for name, link := range map[string]relay.Link{
-		"paced": paced, "lopsided": {RTT: 7 * ms, Up: 1e6, Down: 1e9}, "unlimited": {RTT: 100 * ms}, "zero": {},
+		"paced": paced, "slow": {RTT: 7 * ms, Rate: 1e6}, "fast": {RTT: 7 * ms, Rate: 1e9}, "unlimited": {RTT: 100 * ms}, "zero": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -394,19 +390,60 @@ func TestLinkAllocatesLittle(t *testing.T) {
 	})
 }
 
-// The names are keys of published results: other numbers need another name.
-func TestLinks(t *testing.T) {
-	lan := float64(latency.LAN.Kbps) * 1024
-	want := []relay.Link{
-		{Name: "lan", RTT: 2 * latency.LAN.Latency, Up: lan, Down: lan},
-		{Name: "4g", RTT: 170 * ms, Up: 9e6, Down: 9e6},
-		{Name: "3g", RTT: 300 * ms, Up: 768e3, Down: 1.6e6},
+func TestFindLink(t *testing.T) {
+	for _, c := range []struct {
+		reason, text string
+		want         relay.Link // zero if it is refused
+	}{
+		{"a name", "4g", relay.Link{RTT: 170 * ms, Rate: 9e6}},
+		{"what the name stands for", "170ms/9Mbps", relay.Link{RTT: 170 * ms, Rate: 9e6}},
+		{"a value", "40ms/10Mbps", relay.Link{RTT: 40 * ms, Rate: 10e6}},
+		{"fractions", "2.5ms/1.6Mbps", relay.Link{RTT: 2500 * us, Rate: 1.6e6}},
+		{"other units", "0.3s/768kbps", relay.Link{RTT: 300 * ms, Rate: 768e3}},
+		{"the least", "1ms/10kbps", relay.Link{RTT: ms, Rate: 10e3}},
+		{"the most", "1s/10Gbps", relay.Link{RTT: 1000 * ms, Rate: 10e9}},
+
+		{"nothing", "", relay.Link{}},
+		{"a withdrawn name", "lan", relay.Link{}},
+		{"another withdrawn name", "3g", relay.Link{}},
+		{"a name in capitals", "4G", relay.Link{}},
+		{"no rate", "40ms", relay.Link{}},
+		{"no rate behind the slash", "40ms/", relay.Link{}},
+		{"no delay", "/10Mbps", relay.Link{}},
+		{"a delay without a unit", "40/10Mbps", relay.Link{}},
+		{"a rate without a unit", "40ms/10", relay.Link{}},
+		{"no numbers", "ms/Mbps", relay.Link{}},
+		{"the other way round", "10Mbps/40ms", relay.Link{}},
+		{"bytes", "40ms/10MBps", relay.Link{}},
+		{"a rate each way", "40ms/10Mbps/1Mbps", relay.Link{}},
+		{"a negative delay", "-40ms/10Mbps", relay.Link{}},
+		{"a negative rate", "40ms/-10Mbps", relay.Link{}},
+		{"no time at all, by which a row would divide", "0ms/10Mbps", relay.Link{}},
+		{"a rate of nothing", "40ms/0Mbps", relay.Link{}},
+		{"a delay that is no number", "NaNms/10Mbps", relay.Link{}},
+		{"a rate that is no number", "40ms/NaNMbps", relay.Link{}},
+		{"an infinite rate", "40ms/InfMbps", relay.Link{}},
+		{"two points", "4.0.ms/10Mbps", relay.Link{}},
+		{"a point alone", "./.", relay.Link{}},
+		{"an exponent", "4e1ms/10Mbps", relay.Link{}},
+		{"a delay below a timer's", "0.999ms/10Mbps", relay.Link{}},
+		{"a delay that nobody waits for", "1.001s/10Mbps", relay.Link{}},
+		{"a rate too low", "40ms/9.999kbps", relay.Link{}},
+		{"a rate too high", "40ms/10.001Gbps", relay.Link{}},
+		{"a delay beyond any number", strings.Repeat("9", 400) + "s/10Mbps", relay.Link{}},
+		{"a rate beyond any number", "40ms/" + strings.Repeat("9", 400) + "Gbps", relay.Link{}},
+		{"a blank", "40ms /10Mbps", relay.Link{}},
+		{"a second line", "40ms/10Mbps\n", relay.Link{}},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			found, err := relay.FindLink(c.text)
+			assert.Equal(t, c.want, found)
+			if c.want != (relay.Link{}) {
+				require.NoError(t, err)
+				return
+			}
+			require.EqualError(t, err, fmt.Sprintf("rpcbench: %q is no link: "+
+				"write 4g, or a round trip and a rate such as 40ms/10Mbps, from 1ms/10kbps to 1s/10Gbps", c.text))
+		})
 	}
-	for _, l := range want {
-		found, err := relay.FindLink(l.Name)
-		require.NoError(t, err)
-		assert.Equal(t, l, found)
-	}
-	_, err := relay.FindLink("5g")
-	assert.EqualError(t, err, `rpcbench: unknown link "5g", the links are lan, 4g, 3g`)
 }

@@ -48,7 +48,7 @@ func wrappers() []wrapper {
 		}},
 		link("Link without delay", relay.Link{}),
 		link("Link", relay.Link{RTT: ms}),
-		link("Link of a rate", relay.Link{RTT: ms, Up: 1e9, Down: 1e9}),
+		link("Link of a rate", relay.Link{RTT: ms, Rate: 1e9}),
 		{"all", func() func(net.Conn) net.Conn {
 			counter, tap, gate := new(relay.Counter), new(relay.Tap), new(relay.Gate)
 			return func(c net.Conn) net.Conn { return relay.Link{}.Wrap(gate.Wrap(tap.Wrap(counter.Wrap(c)))) }

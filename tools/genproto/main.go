@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/bufbuild/protocompile"
@@ -30,27 +29,15 @@ import (
 )
 
 const (
-	importRoot    = "rpcbench/"            // begins the path of every file; package proto says why
-	pooledRoot    = importRoot + "pooled/" // begins the path of the copies
-	pooledPackage = "github.com/rpcbench/rpcbench/message/pooledpb"
+	importRoot = "rpcbench/" // begins the path of every file; package proto says why
 
 	// grpcPackage has the service for grpc-go, so that who imports its descriptor does not compile grpc.
 	grpcPackage = "github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc;userservicegrpc"
 	serviceFile = importRoot + "user/v1/user_service.proto"
 )
 
-// pooled are the files that are compiled once more, as a package of their own, for types that take the messages within
-// them from pools: vtprotobuf gives a type either those methods or the plain ones.
-var pooled = []string{
-	pooledRoot + "message/v1/catalogue.proto",
-	pooledRoot + "message/v1/flex.proto",
-	pooledRoot + "user/v1/user.proto",
-}
-
 // comments of generated packages, by the file that gets each.
 var comments = map[string]string{
-	"message/pooledpb/user.pb.go": `pooledpb has the types of messagepb and userv1 again, with vtprotobuf's methods that take messages from pools and
-// give them back. Package proto says how it is made.`,
 	"proto/user/v1/user.pb.go": `userv1 is the protobuf form of the user API: messages field-equal to the plain structs of package rpcbench,
 // whose rules decide what is valid. The service is in package userservice and below it.`,
 	"proto/userservice/user_service.pb.go": `userservice is the descriptor of the user service, which both userservicegrpc and userserviceconnect need. The
@@ -58,11 +45,7 @@ var comments = map[string]string{
 	"proto/userservice/userserviceconnect/user_service.connect.go": `userserviceconnect is the user service for connect-go: what its generator makes of the .proto file.`,
 }
 
-var (
-	importLine    = regexp.MustCompile(`(?m)^import "`)
-	packageLine   = regexp.MustCompile(`(?m)^package rpcbench\.`)
-	goPackageLine = regexp.MustCompile(`(?m)^option go_package = .*$`)
-)
+var importLine = regexp.MustCompile(`(?m)^import "`)
 
 func main() {
 	if err := run(); err != nil {
@@ -89,27 +72,23 @@ func run() error {
 	files, err := (&protocompile.Compiler{
 		Resolver:       protocompile.WithStandardImports(resolver),
 		SourceInfoMode: protocompile.SourceInfoStandard, // keeps the comments
-	}).Compile(context.Background(), append(slices.Clone(plain), pooled...)...)
+	}).Compile(context.Background(), plain...)
 	if err != nil {
 		return err
 	}
-	req := &pluginpb.CodeGeneratorRequest{CompilerVersion: version()}
+	req := &pluginpb.CodeGeneratorRequest{CompilerVersion: version(), FileToGenerate: plain}
 	for _, f := range files {
 		req.ProtoFile = add(req.ProtoFile, f)
 	}
 	for _, plugin := range []struct {
-		files           []string
 		name, parameter string
 	}{
-		{plain, "protoc-gen-go", ""},
-		{plain, "protoc-gen-go-grpc", ",M" + serviceFile + "=" + grpcPackage},
+		{"protoc-gen-go", ""},
+		{"protoc-gen-go-grpc", ",M" + serviceFile + "=" + grpcPackage},
 		// Appends "connect" to the package, and writes what connect's README shows.
-		{plain, "protoc-gen-connect-go", ",simple"},
-		{plain, "protoc-gen-go-vtproto", ",features=marshal+unmarshal+size+equal"},
-		{pooled, "protoc-gen-go", ""},
-		{pooled, "protoc-gen-go-vtproto", ",features=marshal+unmarshal+size+pool,pool=" + pooledPackage + ".*"},
+		{"protoc-gen-connect-go", ",simple"},
+		{"protoc-gen-go-vtproto", ",features=marshal+unmarshal+size+equal"},
 	} {
-		req.FileToGenerate = plugin.files
 		req.Parameter = new("module=github.com/rpcbench/rpcbench" + plugin.parameter) // cut off go_package to get the folder
 		request, err := proto.Marshal(req)
 		if err != nil {
@@ -119,22 +98,14 @@ func run() error {
 			return fmt.Errorf("%s: %w", plugin.name, err)
 		}
 	}
-	req.FileToGenerate, req.Parameter = plain, nil
+	req.Parameter = nil
 	return generatePlain(req)
 }
 
-// open reads a file of src by its import path. Imports in files lack importRoot. A copy has names of its own, since the
-// generated Go registers them.
+// open reads a file of src by its import path. Imports in files lack importRoot.
 func open(src fs.FS, path string) (io.ReadCloser, error) {
-	original, isCopy := strings.CutPrefix(path, pooledRoot)
-	text, err := fs.ReadFile(src, strings.TrimPrefix(original, importRoot))
-	if !isCopy {
-		text = importLine.ReplaceAll(text, []byte(`import "`+importRoot))
-		return io.NopCloser(bytes.NewReader(text)), err
-	}
-	text = packageLine.ReplaceAll(text, []byte("package rpcbench.pooled."))
-	text = goPackageLine.ReplaceAll(text, []byte(`option go_package = "`+pooledPackage+`";`))
-	return io.NopCloser(bytes.NewReader(text)), err
+	text, err := fs.ReadFile(src, strings.TrimPrefix(path, importRoot))
+	return io.NopCloser(bytes.NewReader(importLine.ReplaceAll(text, []byte(`import "`+importRoot)))), err
 }
 
 // add appends f, after what it imports: plugins read a file's imports before the file.
