@@ -21,6 +21,6 @@
 //
 // Package [github.com/rpcbench/rpcbench/stacks] lists all stacks. Package [github.com/rpcbench/rpcbench/stacktest]
 // proves and times a stack, also yours: [NewValidator], [Answer], [Check], [CallError] and [ServeConns] help to write
-// one. The command cmd/rpcbench compares stacks. docs/guarantees.md lists what the measurements guarantee, with the
-// tests.
+// one. The command cmd/rpcbench compares stacks; package cli makes such a command of yours. docs/guarantees.md lists
+// what the measurements guarantee, with the tests.
 package rpcbench

@@ -211,6 +211,14 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 		_, _, err := typed(t, "run", "-out", filepath.Join(t.TempDir(), "out"), "httpjson@HEAD", "httpjson")
 		require.EqualError(t, err, "rpcbench: no build can be made: there is no go command")
 	})
+	t.Run("without a git command", func(t *testing.T) {
+		goTool, err := exec.LookPath("go")
+		require.NoError(t, err)
+		t.Setenv("PATH", t.TempDir())
+		require.NoError(t, os.Symlink(goTool, filepath.Join(os.Getenv("PATH"), "go")))
+		_, _, err = typed(t, "versus", "httpjson@HEAD", "httpjson")
+		require.EqualError(t, err, "rpcbench: HEAD: there is no git command")
+	})
 	t.Run("interrupted", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()

@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/cli/internal/builds"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/httpxml"
+	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/rawtcp"
+)
+
+func TestWhatIsComparedUnlessNamed(t *testing.T) {
+	for _, test := range []struct {
+		why         string
+		stacks      []rpcbench.Stack
+		base        string
+		contestants []string
+	}{
+		{"both are there", []rpcbench.Stack{rawtcp.New(), grpcprotobuf.New(), httpjson.New()}, "httpjson", []string{"grpcprotobuf"}},
+		{"no JSON", []rpcbench.Stack{rawtcp.New(), grpcprotobuf.New()}, "rawtcp", []string{"grpcprotobuf"}},
+		{"no gRPC", []rpcbench.Stack{rawtcp.New(), httpjson.New(), httpxml.New()}, "httpjson", []string{"rawtcp", "httpxml"}},
+		{"neither", []rpcbench.Stack{rawtcp.New(), httpxml.New()}, "rawtcp", []string{"httpxml"}},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			c := comparison{program: program{stacks: test.stacks}}
+			require.NoError(t, c.names("run", nil, c.program.contestants()))
+			require.Equal(t, test.base, c.base)
+			require.Equal(t, test.contestants, c.contestants)
+		})
+	}
+}
+
+func TestProgramsThatCannotBe(t *testing.T) {
+	two := []rpcbench.Stack{rawtcp.New(), httpjson.New()}
+	for _, test := range []struct {
+		why, variable string
+		stacks        []rpcbench.Stack
+		args          []string
+		want          string
+	}{
+		{"two of a name", "", append(two, rawtcp.New()), nil, "rpcbench: this program has two stacks named rawtcp: give each a name of its own"},
+		{"none", "", nil, nil, "rpcbench: this program has no stacks: its main function gives them to cli.Main"},
+		{"a command of which children would serve", "RPCBENCH_SERVER", two, []string{"list"},
+			"rpcbench: RPCBENCH_SERVER is set, which is for processes that rpcbench starts: unset it"},
+		{"a command of which children would measure", "RPCBENCH_MEASURE", two, []string{"list"},
+			"rpcbench: RPCBENCH_MEASURE is set, which is for processes that rpcbench starts: unset it"},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			if test.variable != "" {
+				t.Setenv(test.variable, "x")
+			}
+			require.EqualError(t, program{stacks: test.stacks}.check(test.args), test.want)
+		})
+	}
+	require.NoError(t, program{stacks: two}.check([]string{"list"}))
+	t.Setenv("RPCBENCH_MEASURE", "1")
+	require.NoError(t, program{stacks: two}.check(nil), "a child")
+}
+
+// Why nothing can be linked is said as it is, in a line that names no folder.
+func TestNothingToLink(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts go a dozen times")
+	}
+	clone, err := filepath.Abs("..")
+	require.NoError(t, err)
+	main := ours().main
+	for _, test := range []struct{ why, dir, main, variable, value, want string }{
+		{"no module", t.TempDir(), main, "", "", `^the working directory is in no Go module$`},
+		{"another's module", "outsider", main, "GOFLAGS", "-mod=mod", `^the module of the working directory neither has nor needs ` + main + `: see `},
+		{"a program made of files", clone, "command-line-arguments", "", "", `^this program was built of files: `},
+		{"a vendor folder that is not there", clone, main, "GOFLAGS", "-mod=vendor", `^go: inconsistent vendoring in \.$`},
+		{"flags that go does not know", clone, main, "GOFLAGS", "-nosuch", `^go: parsing \$GOFLAGS: unknown flag -nosuch$`},
+		{"no home", clone, main, "HOME", "", `^[^\n]*GOMODCACHE[^\n]*$`},
+		{"no go", clone, main, "PATH", t.TempDir(), `^there is no go command$`},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			if test.dir == "outsider" {
+				test.dir = t.TempDir()
+				require.NoError(t, os.WriteFile(filepath.Join(test.dir, "go.mod"), []byte("module example.com/x\n\ngo 1.26.0\n"), 0o600))
+			}
+			t.Chdir(test.dir)
+			t.Setenv("TMPDIR", t.TempDir())
+			if test.variable == "HOME" {
+				for _, name := range []string{"GOPATH", "GOMODCACHE", "GOCACHE", "XDG_CACHE_HOME"} {
+					t.Setenv(name, "")
+				}
+			}
+			if test.variable != "" {
+				t.Setenv(test.variable, test.value)
+			}
+			_, err := builds.Open(t.Context(), test.main)
+			require.Error(t, err)
+			require.Regexp(t, test.want, err.Error())
+			left, err := os.ReadDir(os.Getenv("TMPDIR"))
+			require.NoError(t, err)
+			require.Empty(t, left)
+		})
+	}
+	t.Chdir(t.TempDir())
+	_, _, err = typed(t, "versus", "-layouts", "8", "httpxml")
+	require.EqualError(t, err, "rpcbench: no layouts can be linked, which -layouts 0 does without: the working directory is in no Go module")
+}
+
+// session is a shell of somebody who has no network.
+type session struct {
+	*testing.T
+	dir string
+}
+
+func (s session) try(name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(s.Context(), name, args...)
+	cmd.Dir = s.dir
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOSUMDB=off", "GOFLAGS=", "GIT_CONFIG_GLOBAL="+os.DevNull)
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+func (s session) do(name string, args ...string) string {
+	s.Helper()
+	out, err := s.try(name, args...)
+	require.NoError(s, err, "%s %s: %s", name, args, out)
+	return out
+}
+
+func (s session) summary(folder string) (r report.Summary) {
+	s.Helper()
+	text, err := os.ReadFile(filepath.Join(s.dir, folder, "summary.json"))
+	require.NoError(s, err)
+	require.NoError(s, json.Unmarshal(text, &r))
+	return r
+}
+
+// A program of another module has every command for the stacks that its main function names, and no others: layouts are
+// linked of her main package, and a revision is one of her repository, whose module lies in a folder of it here and is
+// replaced by a relative path.
+func TestOutsidersProgram(t *testing.T) {
+	if testing.Short() || runtime.GOOS == "windows" {
+		t.Skip("it links a dozen programs")
+	}
+	temp, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	clone, err := filepath.Abs("..")
+	require.NoError(t, err)
+	s := session{t, filepath.Join(temp, "repository", "bench")}
+	require.NoError(t, os.CopyFS(s.dir, os.DirFS("../testdata/outsider")))
+	relative, err := filepath.Rel(s.dir, clone)
+	require.NoError(t, err)
+	s.do("go", "mod", "edit", "-replace=github.com/rpcbench/rpcbench="+relative)
+	commit := func() {
+		t.Helper()
+		s.do("git", "add", "-A", "..")
+		s.do("git", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", "x")
+	}
+	s.do("git", "init", "-q", "..")
+	require.NoError(t, os.Rename(filepath.Join(s.dir, "cmd"), filepath.Join(temp, "cmd")))
+	commit() // without a program
+	require.NoError(t, os.Rename(filepath.Join(temp, "cmd"), filepath.Join(s.dir, "cmd")))
+	source := filepath.Join(s.dir, "netrpc.go")
+	quick, err := os.ReadFile(source)
+	require.NoError(t, err)
+	slow := regexp.MustCompile(`(?m)^func \(s service\) CreateUser.*{$`).ReplaceAll(quick, []byte("$0\ntime.Sleep(time.Millisecond / 4)"))
+	require.NotEqual(t, string(quick), string(slow))
+	require.NoError(t, os.WriteFile(source, slow, 0o600))
+	commit()
+	require.NoError(t, os.WriteFile(source, quick, 0o600))
+	commit()
+	bench := filepath.Join(temp, "program")
+	s.do("go", "build", "-o", bench, "./cmd/bench")
+
+	var names []string
+	for _, row := range regexp.MustCompile(`(?m)^  (\S+) +HTTP`).FindAllStringSubmatch(s.do(bench, "list"), -1) {
+		names = append(names, row[1])
+	}
+	require.Equal(t, []string{"netrpc", "httpjson", "grpcprotobuf"}, names)
+
+	s.do(bench, "run", "-quick", "-workloads", "small", "-out", "one", "netrpc")
+	one := s.summary("one")
+	require.Equal(t, "httpjson", one.Base)
+	require.Equal(t, "netrpc", one.Answers[0].Stack)
+	require.Equal(t, 4, one.Answers[0].Processes)
+	require.Positive(t, one.Answers[0].Ratio)
+
+	s.do(bench, "run", "-quick", "-workloads", "small", "-out", "two", "netrpc@HEAD~1", "netrpc")
+	two := s.summary("two")
+	require.Contains(t, two.Notes, "linked HEAD~1: commit="+s.do("git", "rev-parse", "--short=12", "HEAD~1"))
+	require.Less(t, two.Answers[0].Ratio, 0.5, "the stack of the revision before waits in its handler")
+
+	s.do(bench, "run", "-workloads", "small", "-out", "three", "netrpc")
+	three := s.summary("three")
+	require.Equal(t, 8, three.Layouts, three.Notes)
+	require.NotContains(t, strings.Join(three.Notes, " "), "not of its source")
+
+	for _, test := range []struct {
+		why, want string
+		args      []string
+	}{
+		{"a revision without the program", "rpcbench: HEAD~2: " + s.do("git", "rev-parse", "--short=7", "HEAD~2") + " has no example.com/outsider/cmd/bench",
+			[]string{"run", "-quick", "-out", "four", "netrpc@HEAD~2", "netrpc"}},
+		{"a stack of others", `rpcbench: unknown stack "rawtcp": rpcbench list names them`, []string{"run", "-out", "four", "rawtcp"}},
+	} {
+		out, err := s.try(bench, test.args...)
+		require.Error(t, err, test.why)
+		require.Equal(t, test.want, out, test.why)
+	}
+	require.Empty(t, s.do("git", "status", "--porcelain", "--", "go.mod", "go.sum", "netrpc.go", "cmd"), "the tree is only read")
+
+	t.Setenv("RPCBENCH_SERVER", "netrpc")
+	out, err := s.try(bench, "list")
+	require.ErrorContains(t, err, "exit status 1")
+	require.Equal(t, "rpcbench: RPCBENCH_SERVER is set, which is for processes that rpcbench starts: unset it", out)
+}
+
+// The command is a tool of somebody's module, and its layouts are linked there.
+func TestToolOfAnotherModule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds the command")
+	}
+	clone, err := filepath.Abs("..")
+	require.NoError(t, err)
+	s := session{t, t.TempDir()}
+	s.do("go", "mod", "init", "example.com/mine")
+	s.do("go", "mod", "edit", "-replace=github.com/rpcbench/rpcbench="+clone)
+	s.do("go", "get", "-tool", ours().main)
+	s.do("go", "tool", "rpcbench", "run", "-quick", "-workloads", "small", "-out", "mine")
+	mine := s.summary("mine")
+	require.Equal(t, "grpcprotobuf", mine.Answers[0].Stack)
+	require.Equal(t, 4, mine.Answers[0].Processes)
+	require.FileExists(t, filepath.Join(s.dir, "mine", "report.html"))
+
+	t.Chdir(s.dir)
+	folder, err := builds.Open(t.Context(), ours().main)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, folder.Remove()) }()
+	programs, _, err := folder.Link(t.Context(), "", 1)
+	require.NoError(t, err)
+	require.FileExists(t, programs[0].Path)
+}
