@@ -177,13 +177,13 @@ func (e *explanation) plain() (wall, cpu []float64) {
 	return wall, cpu
 }
 
-// count adds up samples and calls.
-func (e *explanation) count(of func(layers.Part) bool) (samples, calls int64) {
+// count adds up samples, calls under the profiler, and calls without.
+func (e *explanation) count(of func(layers.Part) bool) (samples, calls, plain int64) {
 	for _, p := range e.processes {
 		n, _ := p.Profile.Sum(of)
-		samples, calls = samples+n, calls+p.Profile.Calls
+		samples, calls, plain = samples+n, calls+p.Profile.Calls, plain+p.Calls
 	}
-	return samples, calls
+	return samples, calls, plain
 }
 
 func within(layer, side string) func(layers.Part) bool {
@@ -200,7 +200,7 @@ func interval(micro []float64) string {
 }
 
 func (e *explanation) print(w io.Writer) {
-	samples, calls := e.count(everything)
+	samples, calls, plain := e.count(everything)
 	all := e.micro(everything)
 	fmt.Fprintf(w, "\n%s: %.1f µs of CPU per call, by %d samples of %d calls", e.Name, stats.Mean(all), samples, calls)
 	if wall, cpu := e.plain(); len(wall) > 0 {
@@ -208,7 +208,7 @@ func (e *explanation) print(w io.Writer) {
 		if len(cpu) > 0 {
 			said += ", " + interval(cpu) + " of CPU"
 		}
-		fmt.Fprint(w, strings.ReplaceAll(said, "+", ""))
+		fmt.Fprintf(w, "%s, by %d calls", strings.ReplaceAll(said, "+", ""), plain)
 		missed := less(all, cpu)
 		if _, lo, hi := stats.MeanCI(missed, 0.95); len(missed) > 1 && lo*hi > 0 {
 			fmt.Fprintf(w, "\nThe profiles differ from that CPU time by %s: they miss some samples, and take time themselves.", interval(missed))
@@ -299,7 +299,7 @@ func carriers(a, b *explanation, layer string) string {
 			d := less(a.micro(of), b.micro(of))
 			se := stats.StdDev(d) / math.Sqrt(float64(len(d)))
 			for _, e := range []*explanation{a, b} {
-				if n, _ := e.count(of); len(d) == 1 && n > 0 {
+				if n, _, _ := e.count(of); len(d) == 1 && n > 0 {
 					se = math.Hypot(se, stats.Mean(e.micro(of))/math.Sqrt(float64(n)))
 				}
 			}

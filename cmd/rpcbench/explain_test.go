@@ -43,7 +43,7 @@ func explainedOf(t *testing.T, out, stack, workload string) (e explained) {
 	}
 	read(`(?m)^# `+stack+`: workload=`+workload+` GOMAXPROCS=(\d+) processes=(\d+)$`, &e.procs, &e.processes)
 	read(`(?m)^`+stack+`: ([\d.]+) µs of CPU per call, by \d+ samples of \d+ calls; without the profiler ([\d.]+) µs \(\S+ to \S+\) of wall time, `+
-		`([\d.]+) µs \(\S+ to \S+\) of CPU, in (\d+) calls$`, &e.profiled, &e.wall, &e.cpu, &e.calls)
+		`([\d.]+) µs \(\S+ to \S+\) of CPU, by (\d+) calls$`, &e.profiled, &e.wall, &e.cpu, &e.calls)
 	_, out, _ = strings.Cut(out, "\n"+stack+": ")
 	read(`(?m)^validation +(\S+) +(\S+) `, &e.validation[0], &e.validation[1])
 	read(`(?m)^sum +(\S+) +(\S+) +(\S+) `, &e.client, &e.server, &e.unlabelled)
@@ -167,7 +167,7 @@ func TestExplainAddsUp(t *testing.T) {
 	a.print(&out)
 	printDifference(&out, a, b)
 	require.Equal(t, `
-a: 2000.0 µs of CPU per call, by 400 samples of 2000 calls; without the profiler 6301.5 µs (4376.5 to 8226.5) of wall time, 2100.5 µs (1458.8 to 2742.2) of CPU
+a: 2000.0 µs of CPU per call, by 400 samples of 2000 calls; without the profiler 6301.5 µs (4376.5 to 8226.5) of wall time, 2100.5 µs (1458.8 to 2742.2) of CPU, by 200 calls
 The profiles differ from that CPU time by -100.5 µs (-106.9 to -94.1): they miss some samples, and take time themselves.
 layer | client, µs | server, µs | unlabelled, µs | all, µs | share
 serialisation | 1000.0 | 500.0 | 0.0 | 1500.0 | 75.0 %
