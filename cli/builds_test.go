@@ -216,7 +216,7 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 		require.NoError(t, err)
 		t.Setenv("PATH", t.TempDir())
 		require.NoError(t, os.Symlink(goTool, filepath.Join(os.Getenv("PATH"), "go")))
-		_, _, err = typed(t, "versus", "httpjson@HEAD", "httpjson")
+		_, _, err = typed(t, "run", "-out", filepath.Join(t.TempDir(), "out"), "httpjson@HEAD", "httpjson")
 		require.EqualError(t, err, "rpcbench: HEAD: there is no git command")
 	})
 	t.Run("interrupted", func(t *testing.T) {

@@ -35,7 +35,7 @@ func TestWhatIsComparedUnlessNamed(t *testing.T) {
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			c := comparison{program: program{stacks: test.stacks}}
-			require.NoError(t, c.names("run", nil, c.program.contestants()))
+			require.NoError(t, c.names(nil))
 			require.Equal(t, test.base, c.base)
 			require.Equal(t, test.contestants, c.contestants)
 		})
@@ -109,9 +109,6 @@ func TestNothingToLink(t *testing.T) {
 			require.Empty(t, left)
 		})
 	}
-	t.Chdir(t.TempDir())
-	_, _, err = typed(t, "versus", "-layouts", "8", "httpxml")
-	require.EqualError(t, err, "rpcbench: no layouts can be linked, which -layouts 0 does without: the working directory is in no Go module")
 }
 
 // session is a shell of somebody who has no network.

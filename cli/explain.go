@@ -14,7 +14,6 @@ import (
 	"os"
 	"path"
 	"runtime"
-	"runtime/pprof"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -28,14 +27,18 @@ import (
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-// turn is how long a stack is measured before the next one has its turn.
-const turn = 500 * time.Millisecond
+// turn is how long a stack is measured before the next one has its turn. In a process each has as many rounds: one with
+// the profiler first, one with it last.
+const (
+	turn   = 500 * time.Millisecond
+	rounds = 2
+	each   = rounds * 2 * turn // of a stack in a process
+)
 
 // explanation is a call of one stack, split among layers.
 type explanation struct {
-	Name  string
-	turns []layers.Split // one per turn, or that of a file
-	plain []float64      // µs per call of each turn, without the profiler; none if a file was read
+	Name      string
+	processes []versus.Explained // or a profile that was read
 }
 
 func explainCommand(p program, stdout, stderr io.Writer) command {
@@ -45,7 +48,7 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			name := f.String("workload", workload.Small, "`name` of rpcbench list")
 			procs := f.Int("gomaxprocs", 1, "1 splits CPU work, 0 uses all cores")
-			length := f.Duration("time", 20*time.Second, "for each stack, half of it under the profiler")
+			length := f.Duration("time", 20*time.Second, "for each stack, half of it under the profiler; a process takes 2 s of it")
 			svg := f.String("svg", "", "new `file` for a picture of stacked bars")
 			return func(ctx context.Context, args []string) error {
 				w, err := workload.Find(*name)
@@ -53,33 +56,42 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 					return wrongUse{err}
 				}
 				_, missing := os.Stat(*svg)
-				switch {
+				switch least := 2 * each; {
 				case len(args) == 0:
 					return wrong("explain: name a stack of rpcbench list, or a profile of go test -bench -profiles")
 				case *procs < 0 || *procs > runtime.NumCPU():
 					return wrong("explain: -gomaxprocs %d on a machine of %d cores: use 1, or 0 for all", *procs, runtime.NumCPU())
-				case *length < 4*turn:
-					return wrong("explain: -time %v is too short: give %v or more", *length, 4*turn)
+				case *length < least:
+					return wrong("explain: -time %v is too short: give %v or more", *length, least)
 				case *svg != "" && missing == nil:
 					return wrong("explain: -svg %s: there is such a file already: name another", *svg)
 				}
-				if *procs > 0 {
-					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(*procs))
+				all, measured, err := p.named(args)
+				if err != nil {
+					return err
 				}
-				all, err := p.explain(ctx, w, *length, args, progress(stderr))
-				none := func(e *explanation) bool { return len(e.turns) == 0 }
-				if len(all) == 0 || slices.ContainsFunc(all, none) {
+				var picture *os.File
+				if *svg != "" {
+					if picture, err = os.OpenFile(*svg+".part", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
+						return wrong("explain: -svg %s: %w", *svg, err)
+					}
+					defer func() { _, _ = picture.Close(), os.Remove(picture.Name()) }() // unless it has its name by then
+				}
+				err = explain(ctx, versus.Spec{Workload: w.Name, Slice: turn, Procs: *procs, Blocks: rounds}, *length, measured, progress(stderr))
+				none := func(e *explanation) bool { return len(e.processes) == 0 }
+				if slices.ContainsFunc(all, none) {
 					return err // else an interrupted one has something to show
 				}
-				if *svg != "" {
-					err = errors.Join(err, writeBars(*svg, all))
+				if picture != nil {
+					err = errors.Join(err, writeBars(picture, all), picture.Close(), os.Rename(picture.Name(), *svg))
 				}
 				t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 				fmt.Fprintf(t, "# %s\n", strings.Join(environ.List(), " "))
-				for _, e := range all {
-					if len(e.plain) > 0 {
-						fmt.Fprintf(t, "# %s: workload=%s GOMAXPROCS=%s turns=%d\n", e.Name, w.Name, versus.Procs(*procs), len(e.turns))
-					}
+				for _, e := range measured {
+					fmt.Fprintf(t, "# %s: workload=%s GOMAXPROCS=%d processes=%d\n", e.Name, w.Name, e.processes[0].Procs, len(e.processes))
+				}
+				if len(measured) > 0 {
+					fmt.Fprintln(t, "# ± and intervals are 95 %, over processes; each process has new fixtures; SE is one standard error")
 				}
 				for _, e := range all {
 					e.print(t)
@@ -93,9 +105,8 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 	}
 }
 
-// explain reads the arguments that are files, and measures those that are stacks.
-func (p program) explain(ctx context.Context, w workload.Workload, length time.Duration, args []string, show show) ([]*explanation, error) {
-	var all, measured []*explanation
+// named reads the arguments that are files. Those that are stacks are to be measured.
+func (p program) named(args []string) (all, measured []*explanation, err error) {
 	for _, arg := range args {
 		e := &explanation{Name: arg}
 		_, unknown := p.find(arg)
@@ -104,148 +115,103 @@ func (p program) explain(ctx context.Context, w workload.Workload, length time.D
 		case unknown == nil:
 			measured = append(measured, e)
 		case missing != nil:
-			return nil, wrong("explain: %s is neither a profile nor a stack: rpcbench list names the stacks", arg)
+			return nil, nil, wrong("explain: %q is neither a profile nor a stack: rpcbench list names the stacks", arg)
 		default:
 			s, err := layers.ReadFile(arg)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
-			e.Name, e.turns = s.Row, []layers.Split{s}
+			e.Name, e.processes = s.Row, []versus.Explained{{Profile: s}}
 		}
 		all = append(all, e)
 	}
-	return all, p.takeTurns(ctx, w, length, measured, show)
+	return all, measured, nil
 }
 
-// takeTurns gives each stack its turns, without and with the profiler, so that drift of the machine meets all alike.
-func (p program) takeTurns(ctx context.Context, w workload.Workload, length time.Duration, all []*explanation, show show) (err error) {
-	defer show("", 0, 0)
-	labelled := pprof.WithLabels(ctx, pprof.Labels("side", "client"))
-	pprof.SetGoroutineLabels(labelled)
-	defer pprof.SetGoroutineLabels(ctx)
-	var open []*workload.Open
-	defer func() {
-		for _, o := range open {
-			err = errors.Join(err, o.Close())
-		}
-	}()
+// explain has all stacks measured in one process after the other. It keeps what was measured before an error.
+func explain(ctx context.Context, spec versus.Spec, length time.Duration, all []*explanation, show show) error {
 	for _, e := range all {
-		found, err := p.find(e.Name)
-		if err != nil {
-			return err
-		}
-		o, err := w.Open(labelled, found[0])
-		if err != nil {
-			return err
-		}
-		open = append(open, o)
-		hung := time.AfterFunc(time.Minute, func() { _ = o.Fixture.Close() })
-		defer hung.Stop()
-		for range o.Warm {
-			if err := o.Op(); err != nil {
-				return err
-			}
-		}
-		hung.Stop()
+		spec.Arms = append(spec.Arms, e.Name)
 	}
-	rounds := int(length / (2 * turn))
-	for round := range rounds {
-		for i, e := range all {
-			show(e.Name, time.Duration((rounds-round)*len(all)-i)*2*turn, time.Duration(rounds*len(all))*2*turn)
-			if err := e.turn(ctx, open[i], round%2 == 0); err != nil {
-				return err
-			}
+	defer show("", 0, 0)
+	takes := each * time.Duration(len(all))
+	for n, left := length/each, length/each; left > 0 && takes > 0; left-- {
+		show(fmt.Sprintf("process %d of %d", n-left+1, n), takes*left, takes*n)
+		found, err := versus.Explain(ctx, spec, self())
+		for i, one := range found {
+			all[i].processes = append(all[i].processes, one)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return errInterrupted
+		case err != nil:
+			return err
 		}
 	}
 	return nil
-}
-
-// turn measures a stack once without and once with the profiler, after calls that don't count: the stack before has left
-// its garbage and its caches.
-func (e *explanation) turn(ctx context.Context, o *workload.Open, profilerFirst bool) error {
-	if _, _, err := callFor(ctx, o, turn/5); err != nil {
-		return err
-	}
-	var plain float64
-	var split layers.Split
-	for _, profiled := range []bool{profilerFirst, !profilerFirst} {
-		if !profiled {
-			calls, took, err := callFor(ctx, o, turn)
-			if err != nil {
-				return err
-			}
-			plain = took.Seconds() * 1e6 / float64(calls)
-			continue
-		}
-		recording, err := layers.Start()
-		if err != nil {
-			return fmt.Errorf("rpcbench: explain: %w", err)
-		}
-		calls, _, err := callFor(ctx, o, turn)
-		taken, stopErr := recording.Stop(e.Name, calls)
-		if err := cmp.Or(err, stopErr); err != nil {
-			return err
-		}
-		if split, err = layers.Of(taken); err != nil {
-			return fmt.Errorf("rpcbench: explain: %s: %w", e.Name, err)
-		}
-	}
-	e.plain, e.turns = append(e.plain, plain), append(e.turns, split)
-	return nil
-}
-
-// callFor makes calls for a while.
-func callFor(ctx context.Context, o *workload.Open, length time.Duration) (calls int64, took time.Duration, err error) {
-	hung := time.AfterFunc(time.Minute, func() { _ = o.Fixture.Close() })
-	defer hung.Stop()
-	for began := time.Now(); took < length; took = time.Since(began) {
-		if ctx.Err() != nil {
-			return 0, 0, errInterrupted
-		}
-		if err := o.Op(); err != nil {
-			return 0, 0, err
-		}
-		calls += int64(o.Calls)
-	}
-	return calls, took, nil
 }
 
 func everything(layers.Part) bool { return true }
 
-// micro returns the µs per call in each turn of the parts that satisfy the condition.
+// micro returns the µs per call in each process of the parts that satisfy the condition.
 func (e *explanation) micro(of func(layers.Part) bool) (each []float64) {
-	for _, s := range e.turns {
-		_, cpu := s.Sum(of)
-		each = append(each, cpu.Seconds()*1e6/float64(s.Calls))
+	for _, p := range e.processes {
+		_, cpu := p.Profile.Sum(of)
+		each = append(each, cpu.Seconds()*1e6/float64(p.Profile.Calls))
 	}
 	return each
 }
 
-// count adds up samples and calls.
-func (e *explanation) count() (samples, calls int64) {
-	for _, s := range e.turns {
-		n, _ := s.Sum(everything)
-		samples, calls = samples+n, calls+s.Calls
+// plain returns the µs per call in each process without the profiler: none of a profile, or where the system does not
+// tell the CPU time.
+func (e *explanation) plain() (wall, cpu []float64) {
+	for _, p := range e.processes {
+		if p.Calls > 0 {
+			wall = append(wall, p.Wall.Seconds()*1e6/float64(p.Calls))
+		}
+		if p.CPU > 0 {
+			cpu = append(cpu, p.CPU.Seconds()*1e6/float64(p.Calls))
+		}
 	}
-	return samples, calls
+	return wall, cpu
+}
+
+// count adds up samples, calls under the profiler, and calls without.
+func (e *explanation) count(of func(layers.Part) bool) (samples, calls, plain int64) {
+	for _, p := range e.processes {
+		n, _ := p.Profile.Sum(of)
+		samples, calls, plain = samples+n, calls+p.Profile.Calls, plain+p.Calls
+	}
+	return samples, calls, plain
 }
 
 func within(layer, side string) func(layers.Part) bool {
 	return func(p layers.Part) bool { return (layer == "" || p.Layer == layer) && (side == "" || p.Side == side) }
 }
 
-// interval formats a mean with its 95 % interval over turns.
+// interval formats a mean with its 95 % interval over processes. One process has none.
 func interval(micro []float64) string {
 	mean, lo, hi := stats.MeanCI(micro, 0.95)
+	if len(micro) == 1 {
+		return fmt.Sprintf("%+.1f µs", mean)
+	}
 	return fmt.Sprintf("%+.1f µs (%+.1f to %+.1f)", mean, lo, hi)
 }
 
 func (e *explanation) print(w io.Writer) {
-	samples, calls := e.count()
-	all := stats.Mean(e.micro(everything))
-	fmt.Fprintf(w, "\n%s: %.1f µs of CPU per call, by %d samples of %d calls", e.Name, all, samples, calls)
-	if len(e.plain) > 1 {
-		fmt.Fprintf(w, "; without the profiler %s", strings.ReplaceAll(interval(e.plain), "+", ""))
+	samples, calls, plain := e.count(everything)
+	all := e.micro(everything)
+	fmt.Fprintf(w, "\n%s: %.1f µs of CPU per call, by %d samples of %d calls", e.Name, stats.Mean(all), samples, calls)
+	if wall, cpu := e.plain(); len(wall) > 0 {
+		said := "; without the profiler " + interval(wall) + " of wall time"
+		if len(cpu) > 0 {
+			said += ", " + interval(cpu) + " of CPU"
+		}
+		fmt.Fprintf(w, "%s, by %d calls", strings.ReplaceAll(said, "+", ""), plain)
+		missed := less(all, cpu)
+		if _, lo, hi := stats.MeanCI(missed, 0.95); len(missed) > 1 && lo*hi > 0 {
+			fmt.Fprintf(w, "\nThe profiles differ from that CPU time by %s: they miss some samples, and take time themselves.", interval(missed))
+		}
 	}
 	fmt.Fprint(w, "\nlayer\tclient, µs\tserver, µs\tunlabelled, µs\tall, µs\tshare\n")
 	for _, layer := range append(layers.Names(), "") {
@@ -257,12 +223,12 @@ func (e *explanation) print(w io.Writer) {
 		for _, side := range layers.Sides() {
 			fmt.Fprintf(w, "\t%.1f", stats.Mean(e.micro(within(layer, side))))
 		}
-		fmt.Fprintf(w, "\t%.1f\t%.1f %%\n", sum, 100*sum/all)
+		fmt.Fprintf(w, "\t%.1f\t%.1f %%\n", sum, 100*sum/stats.Mean(all))
 	}
 }
 
 // printDifference says layer by layer what a takes more than b, the largest difference first. Each interval is over the
-// differences of turns. Profiles that were read have one turn, and no interval.
+// differences of processes. Profiles that were read have no interval.
 func printDifference(w io.Writer, a, b *explanation) {
 	difference := func(layer, side string) []float64 {
 		return less(a.micro(within(layer, side)), b.micro(within(layer, side)))
@@ -291,39 +257,62 @@ func printDifference(w io.Writer, a, b *explanation) {
 		}
 		fmt.Fprintf(w, "\t%s\t%s\n", half, said)
 	}
-	if min(len(a.plain), len(b.plain)) > 1 {
-		fmt.Fprintf(w, "\nThe difference is %s by the profiles and %s without the profiler.\n",
-			interval(difference("", "")), interval(less(a.plain, b.plain)))
+	wallA, cpuA := a.plain()
+	wallB, cpuB := b.plain()
+	if cpu := less(cpuA, cpuB); len(cpu) > 0 {
+		fmt.Fprintf(w, "\nThe difference is %s by the profiles and %s without the profiler, both of CPU time.\n",
+			interval(difference("", "")), interval(cpu))
+	}
+	if wall := less(wallA, wallB); len(wall) > 0 {
+		fmt.Fprintf(w, "Without the profiler it is %s of wall time.", interval(wall))
+		if a.processes[0].Procs > 1 {
+			fmt.Fprint(w, " That is what callers wait for, and not what layers sum to: cores work side by side.")
+		}
+		fmt.Fprintln(w)
 	}
 }
 
-// less subtracts turn by turn, as far as both have turns.
+// less subtracts process by process, or the means where a profile that was read stands beside processes.
 func less(a, b []float64) (d []float64) {
+	if min(len(a), len(b)) > 0 && len(a) != len(b) {
+		return []float64{stats.Mean(a) - stats.Mean(b)}
+	}
 	for i := range min(len(a), len(b)) {
 		d = append(d, a[i]-b[i])
 	}
 	return d
 }
 
-// carriers names the three functions of a layer whose times differ most.
+// carriers names the three functions of a layer whose times differ most, of those that differ by more than two standard
+// errors over processes. One process, or a profile, has the error of counting: n samples are known to √n.
 func carriers(a, b *explanation, layer string) string {
-	by := map[string]float64{}
-	for i, e := range []*explanation{a, b} {
-		for _, s := range e.turns {
-			for _, p := range s.Parts {
-				if p.Layer == layer {
-					by[path.Base(p.Function)] += float64(1-2*i) * p.CPU.Seconds() * 1e6 / float64(s.Calls) / float64(len(e.turns))
+	type carrier struct{ micro, se float64 }
+	by := map[string]carrier{}
+	for _, p := range slices.Concat(a.processes, b.processes) {
+		for _, part := range p.Profile.Parts {
+			name := path.Base(part.Function)
+			if _, seen := by[name]; seen || part.Layer != layer {
+				continue
+			}
+			of := func(p layers.Part) bool { return p.Layer == layer && path.Base(p.Function) == name }
+			d := less(a.micro(of), b.micro(of))
+			se := stats.StdDev(d) / math.Sqrt(float64(len(d)))
+			for _, e := range []*explanation{a, b} {
+				if n, _, _ := e.count(of); len(d) == 1 && n > 0 {
+					se = math.Hypot(se, stats.Mean(e.micro(of))/math.Sqrt(float64(n)))
 				}
 			}
+			by[name] = carrier{stats.Mean(d), se}
 		}
 	}
+	maps.DeleteFunc(by, func(_ string, c carrier) bool { return math.Abs(c.micro) <= 2*c.se })
 	names := slices.Collect(maps.Keys(by))
 	slices.SortFunc(names, func(x, y string) int {
-		return cmp.Or(cmp.Compare(math.Abs(by[y]), math.Abs(by[x])), strings.Compare(x, y))
+		return cmp.Or(cmp.Compare(math.Abs(by[y].micro), math.Abs(by[x].micro)), strings.Compare(x, y))
 	})
 	var said []string
 	for _, name := range names[:min(3, len(names))] {
-		said = append(said, fmt.Sprintf("%s %+.1f", name, by[name]))
+		said = append(said, fmt.Sprintf("%s %+.1f (SE %.1f)", name, by[name].micro, by[name].se))
 	}
 	return strings.Join(said, ", ")
 }
@@ -349,7 +338,7 @@ type segment struct {
 }
 
 // writeBars draws a bar per stack, with a segment for each layer.
-func writeBars(path string, all []*explanation) error {
+func writeBars(w io.Writer, all []*explanation) error {
 	const left, width, top, step = 160, 560, 44, 44
 	longest := 0.0
 	for _, e := range all {
@@ -376,10 +365,5 @@ func writeBars(path string, all []*explanation) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("rpcbench: explain: %w", err)
-	}
-	err = made.Execute(file, map[string]any{"Bars": bars, "Names": layers.Names(), "Height": bottom + 126})
-	return errors.Join(err, file.Close())
+	return made.Execute(w, map[string]any{"Bars": bars, "Names": layers.Names(), "Height": bottom + 126})
 }

@@ -1,13 +1,15 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/xml"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,39 +18,131 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/layers"
+	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
+// explained is what explain printed of a stack.
+type explained struct {
+	processes, procs           float64
+	profiled, wall, cpu        float64 // µs per call
+	calls                      float64 // without the profiler
+	client, server, unlabelled float64
+	validation                 [2]float64 // of client and server
+}
+
+func explainedOf(t *testing.T, out, stack, workload string) (e explained) {
+	t.Helper()
+	read := func(pattern string, into ...*float64) {
+		m := regexp.MustCompile(pattern).FindStringSubmatch(out)
+		require.NotNil(t, m, "%s in\n%s", pattern, out)
+		for i, text := range m[1:] {
+			var err error
+			*into[i], err = strconv.ParseFloat(text, 64)
+			require.NoError(t, err)
+		}
+	}
+	read(`(?m)^# `+stack+`: workload=`+workload+` GOMAXPROCS=(\d+) processes=(\d+)$`, &e.procs, &e.processes)
+	read(`(?m)^`+stack+`: ([\d.]+) µs of CPU per call, by \d+ samples of \d+ calls; without the profiler ([\d.]+) µs \(\S+ to \S+\) of wall time, `+
+		`([\d.]+) µs \(\S+ to \S+\) of CPU, by (\d+) calls$`, &e.profiled, &e.wall, &e.cpu, &e.calls)
+	_, out, _ = strings.Cut(out, "\n"+stack+": ")
+	read(`(?m)^validation +(\S+) +(\S+) `, &e.validation[0], &e.validation[1])
+	read(`(?m)^sum +(\S+) +(\S+) +(\S+) `, &e.client, &e.server, &e.unlabelled)
+	return e
+}
+
+// What is printed is of the workload, the GOMAXPROCS and the sides that are named, per call.
 func TestExplainMeasures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
-	svg := filepath.Join(t.TempDir(), "bars.svg")
-	out, _, err := typed(t, "explain", "-time", "2s", "-svg", svg, "grpcservehttp", "rawtcp")
-	require.NoError(t, err)
-	require.Regexp(t, `(?m)^# .*\n# grpcservehttp: workload=small GOMAXPROCS=1 turns=2\n# rawtcp: `, out)
-	require.Regexp(t, `(?m)^grpcservehttp: [\d.]+ µs of CPU per call, by \d+ samples of \d+ calls; without the profiler [\d.]+ µs \(`, out)
-	require.Regexp(t, `(?m)^grpcservehttp less rawtcp$`, out)
-	require.Regexp(t, `(?m)^The difference is \+[\d.]+ µs \(.* to .*\) by the profiles and \+[\d.]+ µs`, out)
-	drawn, err := os.ReadFile(svg)
-	require.NoError(t, err)
-	for d := xml.NewDecoder(strings.NewReader(string(drawn))); err == nil; {
-		_, err = d.Token()
+	if runtime.GOOS == "windows" {
+		t.Skip("it does not tell the CPU time")
 	}
-	require.ErrorIs(t, err, io.EOF, "the picture is XML")
-	require.Contains(t, string(drawn), "grpcservehttp")
+	svg := filepath.Join(t.TempDir(), "bars.svg")
+	out, _, err := typed(t, "explain", "-time", "4s", "-svg", svg, "grpcservehttp", "rawtcp")
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^grpcservehttp less rawtcp$`, out)
+	require.Regexp(t, `(?m)^The difference is \+[\d.]+ µs \(.* to .*\) by the profiles and \+[\d.]+ µs \(.*\) without the profiler, both of CPU time\.$`, out)
+	require.Regexp(t, `(?m)^Without the profiler it is \S+ µs \(.* to .*\) of wall time\.$`, out)
+	requireBars(t, svg, out)
+	small := explainedOf(t, out, "rawtcp", "small")
+	all := []explained{small, explainedOf(t, out, "grpcservehttp", "small")}
+	for _, c := range []struct {
+		why, workload string
+		procs         int
+		least, most   float64 // CPU time, by that of a small call
+	}{
+		{"another message costs more", "bytes-100kB", 1, 3, 1000},
+		{"an op of 50 callers is 200 calls", "small-50-callers", 0, 0.2, 5},
+	} {
+		out, _, err := typed(t, "explain", "-time", "4s", "-workload", c.workload, "-gomaxprocs", strconv.Itoa(c.procs), "rawtcp")
+		require.NoError(t, err)
+		e := explainedOf(t, out, "rawtcp", c.workload)
+		require.EqualValues(t, cmp.Or(c.procs, runtime.NumCPU()), e.procs)
+		require.Greater(t, e.profiled, c.least*small.profiled, c.why)
+		require.Less(t, e.profiled, c.most*small.profiled, c.why)
+		all = append(all, e)
+	}
+	for i, e := range all {
+		require.EqualValues(t, 2, e.processes)
+		require.Positive(t, e.client, "the client's side")
+		require.Positive(t, e.server, "the server's side")
+		require.LessOrEqual(t, e.validation[0], e.validation[1], "the server validates")
+		require.InDelta(t, 1, e.cpu/e.profiled, 0.5, "CPU time with and without the profiler, of %d", i)
+		seconds := e.processes * (rounds * turn).Seconds()
+		require.InDelta(t, 1, e.wall*e.calls/1e6/seconds, 0.4, "calls without the profiler fill their turns, of %d", i)
+	}
+	require.EqualValues(t, 1, small.procs)
 }
 
-// known is an explanation of two turns, whose figures are seen at a glance: 10 µs of CPU per sample and call. The second
-// turn has two samples more of every part.
-func known(name string, samples map[layers.Part]int64) *explanation {
+// requireBars compares the figures of a picture with those of the tables.
+func requireBars(t *testing.T, svg, out string) {
+	t.Helper()
+	drawn, err := os.ReadFile(svg)
+	require.NoError(t, err)
+	var said []string
+	sums := regexp.MustCompile(`(?m)^(\S.*?)  +[\d.]+ +[\d.]+ +[\d.]+ +([\d.]+) +[\d.]+ %$`)
+	for _, m := range sums.FindAllStringSubmatch(out, -1) {
+		said = append(said, m[1]+": "+m[2]+" µs")
+	}
+	var shown []string
+	var text string
+	for d := xml.NewDecoder(bytes.NewReader(drawn)); ; {
+		token, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		require.NoError(t, err, "the picture is XML")
+		switch token := token.(type) {
+		case xml.CharData:
+			text = string(token)
+		case xml.EndElement:
+			_, err := strconv.ParseFloat(text, 64)
+			if token.Name.Local == "title" {
+				shown = append(shown, text)
+			} else if token.Name.Local == "text" && err == nil && !strings.HasSuffix(shown[len(shown)-1], ": "+text+" µs") {
+				shown = append(shown, "sum: "+text+" µs")
+			}
+		}
+	}
+	require.NotEmpty(t, said)
+	require.Equal(t, said, shown)
+	left, err := os.ReadDir(filepath.Dir(svg))
+	require.NoError(t, err)
+	require.Len(t, left, 1, "the picture alone")
+}
+
+// known is an explanation by two processes, whose figures are seen at a glance: 10 µs of CPU per sample and call. The
+// second process has two samples more of every part.
+func known(name string, samples map[layers.Part]int64, processes int64) *explanation {
 	e := &explanation{Name: name}
-	for turn := range int64(2) {
+	for i := range processes {
 		s := layers.Split{Row: name, Calls: 1000}
 		for p, n := range samples {
-			p.Samples, p.CPU = n+2*turn, time.Duration(n+2*turn)*10*time.Millisecond
+			p.Samples, p.CPU = n+2*i, time.Duration(n+2*i)*10*time.Millisecond
 			s.Parts = append(s.Parts, p)
 		}
-		e.turns = append(e.turns, s)
+		e.processes = append(e.processes, versus.Explained{Profile: s})
 	}
 	return e
 }
@@ -57,19 +151,24 @@ func TestExplainAddsUp(t *testing.T) {
 	a := known("a", map[layers.Part]int64{
 		{Layer: "serialisation", Side: "client", Function: "encoding/json.Marshal"}:               99,
 		{Layer: "serialisation", Side: "server", Function: "encoding/json.Unmarshal"}:             49,
-		{Layer: "networking (syscalls)", Side: "server", Function: "syscall.write"}:               29,
+		{Layer: "networking (syscalls)", Side: "server", Function: "syscall.write"}:               28,
+		{Layer: "networking (syscalls)", Side: "server", Function: "syscall.noise"}:               0, // and 2: +10, SE 10
 		{Layer: "scheduling and wake-ups", Side: layers.Unlabelled, Function: "runtime.schedule"}: 19,
-	})
+	}, 2)
 	b := known("b", map[layers.Part]int64{
 		{Layer: "serialisation", Side: "client", Function: "encoding/json.Marshal"}: 89,
 		{Layer: "networking (syscalls)", Side: "client", Function: "syscall.read"}:  129,
-	})
-	a.plain, b.plain = []float64{2000, 2010, 2000}, []float64{1900, 1911} // an interrupted run leaves one more
+	}, 2)
+	for i, cpu := range []time.Duration{2050, 2151} { // µs of 100 calls
+		a.processes[i].Calls, a.processes[i].CPU, a.processes[i].Wall = 100, cpu*100*time.Microsecond, 3*cpu*100*time.Microsecond
+		b.processes[i].Calls, b.processes[i].CPU, b.processes[i].Wall = 100, 2200*100*time.Microsecond, 2300*100*time.Microsecond
+	}
 	var out strings.Builder
 	a.print(&out)
 	printDifference(&out, a, b)
 	require.Equal(t, `
-a: 2000.0 µs of CPU per call, by 400 samples of 2000 calls; without the profiler 2003.3 µs (1989.0 to 2017.7)
+a: 2000.0 µs of CPU per call, by 400 samples of 2000 calls; without the profiler 6301.5 µs (4376.5 to 8226.5) of wall time, 2100.5 µs (1458.8 to 2742.2) of CPU, by 200 calls
+The profiles differ from that CPU time by -100.5 µs (-106.9 to -94.1): they miss some samples, and take time themselves.
 layer | client, µs | server, µs | unlabelled, µs | all, µs | share
 serialisation | 1000.0 | 500.0 | 0.0 | 1500.0 | 75.0 %
 networking (syscalls) | 0.0 | 300.0 | 0.0 | 300.0 | 15.0 %
@@ -78,19 +177,40 @@ sum | 1000.0 | 800.0 | 200.0 | 2000.0 | 100.0 %
 
 a less b
 layer | client, µs | server, µs | unlabelled, µs | all, µs | ± (95 %) | functions that carry it
-networking (syscalls) | -1300.0 | +300.0 | +0.0 | -1000.0 | 0.0 | syscall.read -1300.0, syscall.write +300.0
-serialisation | +100.0 | +500.0 | +0.0 | +600.0 | 127.1 | json.Unmarshal +500.0, json.Marshal +100.0
-scheduling and wake-ups | +0.0 | +0.0 | +200.0 | +200.0 | 127.1 | runtime.schedule +200.0
-sum | -1200.0 | +800.0 | +200.0 | -200.0 | 254.1 | 
+networking (syscalls) | -1300.0 | +300.0 | +0.0 | -1000.0 | 127.1 | syscall.read -1300.0 (SE 10.0), syscall.write +290.0 (SE 10.0)
+serialisation | +100.0 | +500.0 | +0.0 | +600.0 | 127.1 | json.Unmarshal +500.0 (SE 10.0), json.Marshal +100.0 (SE 0.0)
+scheduling and wake-ups | +0.0 | +0.0 | +200.0 | +200.0 | 127.1 | runtime.schedule +200.0 (SE 10.0)
+sum | -1200.0 | +800.0 | +200.0 | -200.0 | 381.2 | 
 
-The difference is -200.0 µs (-454.1 to +54.1) by the profiles and +99.5 µs (+93.1 to +105.9) without the profiler.
+The difference is -200.0 µs (-581.2 to +181.2) by the profiles and -99.5 µs (-741.2 to +542.2) without the profiler, both of CPU time.
+Without the profiler it is +4001.5 µs (+2076.5 to +5926.5) of wall time.
 `, strings.ReplaceAll(out.String(), "\t", " | "))
+
+	a.processes[0].Procs = 2
+	out.Reset()
+	printDifference(&out, a, b)
+	require.Regexp(t, `of wall time. That is what callers wait for, and not what layers sum to: cores work side by side.\n$`, out.String())
+}
+
+// Functions whose difference is not above two standard errors carry nothing.
+func TestExplainNamesNoNoise(t *testing.T) {
+	part := func(function string) layers.Part {
+		return layers.Part{Layer: "serialisation", Side: "client", Function: function}
+	}
+	a := map[layers.Part]int64{part("json.equal"): 100, part("json.Marshal"): 100}
+	b := map[layers.Part]int64{part("json.equal"): 90, part("json.Marshal"): 20}
+	want := "json.Marshal +800.0 (SE 109.5)" // 80 samples, of which √(100 + 20) are luck
+	require.Equal(t, want, carriers(known("a", a, 1), known("b", b, 1), "serialisation"))
+	want = "json.Marshal +810.0 (SE 84.0)" // two processes beside a profile: 202 samples in 2000 calls, and 20 in 1000
+	require.Equal(t, want, carriers(known("a", a, 2), known("b", b, 1), "serialisation"))
 }
 
 func TestExplainReadsProfiles(t *testing.T) {
 	const dir = "../internal/layers/testdata/BenchmarkCreateUser_stack="
-	out, _, err := typed(t, "explain", dir+"httpjson.pprof", dir+"httpjson.h2c.pprof")
+	svg := filepath.Join(t.TempDir(), "bars.svg")
+	out, _, err := typed(t, "explain", "-svg", svg, dir+"httpjson.pprof", dir+"httpjson.h2c.pprof")
 	require.NoError(t, err)
+	requireBars(t, svg, out)
 	require.NotContains(t, out, "without the profiler")
 	require.Contains(t, out, "BenchmarkCreateUser/stack=httpjson less BenchmarkCreateUser/stack=httpjson.h2c\n")
 	sums := regexp.MustCompile(`(?m)^sum +\S+ +\S+ +\S+ +(\S+)`).FindAllStringSubmatch(out, -1)
@@ -115,11 +235,20 @@ func TestExplainIsInterrupted(t *testing.T) {
 	err := ours().run(ctx, []string{"explain", "-time", "1h", "rawtcp", "httpjson"}, &out, io.Discard)
 	require.ErrorIs(t, err, errInterrupted)
 	require.Contains(t, out.String(), "rawtcp less httpjson")
-	early, stop := context.WithCancel(t.Context())
+	require.Contains(t, out.String(), "# rawtcp: workload=small GOMAXPROCS=1 processes=")
+}
+
+func TestExplainLeavesNothing(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	out.Reset()
-	err = ours().run(early, []string{"explain", "rawtcp"}, &out, io.Discard)
-	require.Error(t, err)
+	dir := t.TempDir()
+	var out strings.Builder
+	err := ours().run(ctx, []string{"explain", "-svg", filepath.Join(dir, "bars.svg"), "rawtcp"}, &out, io.Discard)
+	require.Equal(t, errInterrupted, err)
 	require.Empty(t, out.String())
-	require.False(t, errors.As(err, new(wrongUse)))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left, "no picture of nothing")
+	_, _, err = typed(t, "explain", "")
+	require.EqualError(t, err, `rpcbench: explain: "" is neither a profile nor a stack: rpcbench list names the stacks`)
 }

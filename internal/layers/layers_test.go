@@ -2,9 +2,11 @@ package layers
 
 import (
 	"bytes"
+	"compress/gzip"
 	"flag"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/pprof"
 	"strings"
 	"testing"
@@ -188,6 +190,34 @@ func TestBadProfiles(t *testing.T) {
 		require.ErrorContains(t, err, "rpcbench: ")
 		require.ErrorContains(t, err, path)
 		require.NotContains(t, err.Error(), "\n")
+	}
+}
+
+// A file of some kB can't take all memory, at one level of compression or at two.
+func TestProfilesThatExplode(t *testing.T) {
+	zipped := func(data []byte) []byte {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		_, err := w.Write(data)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		return b.Bytes()
+	}
+	bomb := zipped(make([]byte, 16*most))
+	for why, data := range map[string][]byte{
+		"has more than 4 MiB, uncompressed: a shorter -benchtime": bomb,
+		"is no whole profile": zipped(bomb),
+	} {
+		path := filepath.Join(t.TempDir(), "bomb")
+		require.NoError(t, os.WriteFile(path, data, 0o644))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := ReadFile(path)
+		runtime.ReadMemStats(&after)
+		require.ErrorContains(t, err, why)
+		require.ErrorContains(t, err, path)
+		require.NotContains(t, err.Error(), "\n")
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16*most), "bytes allocated meanwhile")
 	}
 }
 

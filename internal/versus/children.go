@@ -29,6 +29,7 @@ type Spec struct {
 	Workload string        `json:"workload,omitempty"`
 	Slice    time.Duration `json:"slice"`
 	Seed     uint64        `json:"seed"`
+	Profiled bool          `json:"profiled,omitempty"` // by Explain: a turn is a slice with the profiler, and one without
 
 	Procs  int `json:"-"` // GOMAXPROCS; 0 is the default
 	Blocks int `json:"-"`
@@ -79,6 +80,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 	if err != nil {
 		return err
 	}
+	if spec.Profiled {
+		return explain(ctx, w, spec.Slice, stacks, lines, out)
+	}
 	g, err := Open(ctx, w, spec.Slice, spec.Seed, stacks...)
 	for err == nil && <-lines != nil {
 		if err = g.Block(ctx); err == nil {
@@ -126,16 +130,22 @@ func (p Program) start(ctx context.Context, spec Spec) (*child, error) {
 
 // block lets the child measure one more block.
 func (c *child) block() (r timing.Record, err error) {
+	err = c.next(&r, func() bool { return len(r.Blocks) == 1 })
+	return r, err
+}
+
+// next lets the child measure once more, and reads what it prints.
+func (c *child) next(record any, whole func() bool) error {
 	_, _ = io.WriteString(c.in, "\n")
-	err = c.out.Decode(&r)
+	err := c.out.Decode(record)
 	switch {
-	case err == nil && len(r.Blocks) == 1:
-		return r, nil
+	case err == nil && whole():
+		return nil
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return r, cmp.Or(c.end(), errors.New("rpcbench: measure: a child ended before its time"))
+		return cmp.Or(c.end(), errors.New("rpcbench: measure: a child ended before its time"))
 	}
 	_ = c.Process.Kill()
-	return r, errors.New("rpcbench: measure: a child printed something else than a block")
+	return errors.New("rpcbench: measure: a child printed something else than a block")
 }
 
 // end waits for the child to close its fixtures and to exit. It prefers what the child said to its exit status. Of a

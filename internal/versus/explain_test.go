@@ -1,0 +1,75 @@
+package versus
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The rounds before a failure are kept, and a child that says something else is ended.
+func TestExplainFails(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the children are shell scripts")
+	}
+	for _, test := range []struct {
+		why, script, want string
+		calls             int64 // of the rounds that are kept
+	}{
+		{"it dies in its second round", `read line; echo '[{"Calls":1},{"Calls":2}]'; read line; echo it died >&2; exit 1`, "it died", 2},
+		{"it dies before its first round", `echo it died >&2; exit 1`, "it died", 0},
+		{"it forgets an arm", `read line; echo '[{"Calls":1}]'; read line`, "rpcbench: measure: a child printed something else than a block", 0},
+		{"it fails at its end", `read line; echo '[{},{}]'; read line; echo '[{},{"Calls":5}]'; read line; echo it died >&2; exit 1`, "it died", 5},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			script := filepath.Join(t.TempDir(), "child")
+			require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\n"+test.script+"\n"), 0o700))
+			found, err := Explain(t.Context(), Spec{Arms: []string{"a", "b"}, Blocks: 2}, Program{Path: script})
+			require.EqualError(t, err, test.want)
+			if test.calls == 0 {
+				require.Empty(t, found)
+				return
+			}
+			require.Len(t, found, 2)
+			require.Equal(t, test.calls, found[1].Calls)
+		})
+	}
+	_, err := Explain(t.Context(), spec("rawtcp", "httpjsno"), self(t))
+	require.EqualError(t, err, "no stack is called httpjsno")
+	_, err = Explain(t.Context(), spec("rawtcp"), Program{Path: "/nonexistent/rpcbench"})
+	require.ErrorContains(t, err, "/nonexistent/rpcbench: ")
+}
+
+// An explained process has its own GOMAXPROCS, and each round adds to what is known of each arm.
+func TestExplain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	for _, procs := range []int{1, 3} {
+		s := Spec{Arms: []string{"rawtcp", fmt.Sprintf("procs%d", procs)}, Slice: 500 * time.Millisecond, Procs: procs, Blocks: 2}
+		found, err := Explain(t.Context(), s, self(t))
+		require.NoError(t, err)
+		require.Len(t, found, 2)
+		for _, e := range found {
+			require.Equal(t, "rawtcp", e.Profile.Row)
+			require.Equal(t, procs, e.Procs)
+			require.GreaterOrEqual(t, e.Wall, 2*s.Slice, "two rounds")
+			require.Positive(t, e.Calls)
+			require.Positive(t, e.Profile.Calls)
+		}
+	}
+}
+
+// No child outlives the context, nor what it measured.
+func TestInterruptedExplain(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := Explain(ctx, spec("hangs"), self(t))
+	require.Error(t, err)
+	require.Error(t, ctx.Err(), "it was the context that ended it")
+}
