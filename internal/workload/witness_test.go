@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"log"
@@ -155,7 +156,7 @@ func (w *witness) watch(h http.Handler) http.Handler {
 		defer w.leave()
 		tell := func(body []byte) {
 			sum := sha256.Sum256(body)
-			seen.Size, seen.Sum = len(body), string(sum[:])
+			seen.Size, seen.Sum = len(body), hex.EncodeToString(sum[:])
 			w.write(seen)
 		}
 		if strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
