@@ -30,7 +30,7 @@ func TestRecordsCountCalls(t *testing.T) {
 	require.NoError(t, o.Op())
 	perOp := int(made.Load() - before)
 	before = made.Load()
-	require.NoError(t, run(t, g, 3))
+	require.NoError(t, run(t, g, 1))
 	ops := 0
 	for _, block := range g.Record().Blocks {
 		for _, s := range block {
