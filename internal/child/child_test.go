@@ -53,6 +53,10 @@ func stacks() []rpcbench.Stack {
 		"oddclose": func(s rpcbench.Server) (rpcbench.Server, error) { return oddClose{s}, nil },
 		"exits":    func(rpcbench.Server) (rpcbench.Server, error) { os.Exit(3); return nil, nil },
 		"prints":   func(s rpcbench.Server) (rpcbench.Server, error) { fmt.Println("hello"); return s, nil },
+		"garbage": func(s rpcbench.Server) (rpcbench.Server, error) { // some, which says when it is collected
+			runtime.AddCleanup(new([1024]byte), func(said string) { fmt.Fprintln(os.Stderr, said) }, "collected")
+			return s, nil
+		},
 		"hangs": func(rpcbench.Server) (rpcbench.Server, error) {
 			fmt.Fprintln(os.Stderr, "hanging")
 			select {}
@@ -161,6 +165,24 @@ func TestGOMAXPROCSIsTheParents(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
 	s := start(t, "procs3", false) // what it is now, whatever this process was told when it began
 	require.NoError(t, s.Close())
+}
+
+// What a child has allocated before it is asked to collect is not in the way of the calls that follow.
+func TestAChildCollectsWhenAsked(t *testing.T) {
+	t.Setenv("GOGC", "off") // nothing else does
+	t.Setenv("GORACE", "atexit_sleep_ms=0")
+	stderr, theirs, err := os.Pipe()
+	require.NoError(t, err)
+	defer stderr.Close()
+	s, err := Start(t.Context(), "garbage", false, theirs)
+	require.NoError(t, err)
+	defer s.Close()
+	require.NoError(t, theirs.Close())
+	require.NoError(t, s.Ask(true))
+	require.NoError(t, stderr.SetReadDeadline(time.Now().Add(10*time.Second)))
+	said, err := bufio.NewReader(stderr).ReadString('\n')
+	require.NoError(t, err, "the child collected nothing")
+	require.Equal(t, "collected\n", said)
 }
 
 func TestFailures(t *testing.T) {
