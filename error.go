@@ -69,9 +69,15 @@ func CodeOf(err error) Code {
 }
 
 // CallError turns err, from a call whose connection broke or whose context ended, into an Error. Its Code is Canceled
-// or DeadlineExceeded if the context ended, and else Unavailable.
+// or DeadlineExceeded if ctx ended, and else Unavailable. A library may notice ctx's deadline a little early, and wrap
+// context.DeadlineExceeded. A context.Canceled or a timeout of the library's own says nothing about ctx.
 func CallError(ctx context.Context, err error) *Error {
-	return &Error{Code: contextCode(errors.Join(ctx.Err(), err), Unavailable), Err: err}
+	code := contextCode(ctx.Err(), Unavailable)
+	_, bounded := ctx.Deadline()
+	if bounded && code == Unavailable && errors.Is(err, context.DeadlineExceeded) {
+		code = DeadlineExceeded
+	}
+	return &Error{Code: code, Err: err}
 }
 
 func contextCode(err error, otherwise Code) Code {

@@ -69,6 +69,9 @@ func TestCallError(t *testing.T) {
 	cancel()
 	expired, cancel := context.WithDeadline(background, time.Unix(0, 0))
 	defer cancel()
+	bounded, cancel := context.WithTimeout(background, time.Hour)
+	defer cancel()
+	cancels, early := fmt.Errorf("post: %w", context.Canceled), fmt.Errorf("post: %w", context.DeadlineExceeded)
 	for _, c := range []struct {
 		why  string
 		ctx  context.Context
@@ -78,15 +81,22 @@ func TestCallError(t *testing.T) {
 		{"the connection broke", background, io.EOF, rpcbench.Unavailable},
 		{"the connection broke because the caller cancelled", cancelled, io.EOF, rpcbench.Canceled},
 		{"the connection broke because the deadline passed", expired, io.EOF, rpcbench.DeadlineExceeded},
-		{"the library knows of the cancelling before the context is asked", background, fmt.Errorf("post: %w", context.Canceled), rpcbench.Canceled},
-		{"the library knows of the deadline before the context is asked", background, fmt.Errorf("post: %w", context.DeadlineExceeded), rpcbench.DeadlineExceeded},
+		{"the library calls a broken connection cancelled", background, cancels, rpcbench.Unavailable},
+		{"the same, and the caller has a deadline", bounded, cancels, rpcbench.Unavailable},
+		{"the same, and the deadline passed", expired, cancels, rpcbench.DeadlineExceeded},
+		{"the library knows of the deadline before the context is asked", bounded, early, rpcbench.DeadlineExceeded},
+		{"a timeout of the library's own", background, early, rpcbench.Unavailable},
+		{"a timeout of the library's own, and the caller cancelled", cancelled, early, rpcbench.Canceled},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			got := rpcbench.CallError(c.ctx, c.err)
 			require.Equal(t, c.want, got.Code)
 			require.Same(t, c.err, got.Unwrap(), "what the library said stays")
-			require.Equal(t, c.want == rpcbench.Canceled, errors.Is(got, context.Canceled))
-			require.Equal(t, c.want == rpcbench.DeadlineExceeded, errors.Is(got, context.DeadlineExceeded))
+			if c.want != rpcbench.Unavailable {
+				require.ErrorIs(t, got, map[rpcbench.Code]error{
+					rpcbench.Canceled: context.Canceled, rpcbench.DeadlineExceeded: context.DeadlineExceeded,
+				}[c.want])
+			}
 		})
 	}
 }

@@ -607,10 +607,10 @@ func httpBytes(name string, http2 bool) rpcbench.Stack {
 		for _, client := range httpapi.HTTPClients(config, http2) {
 			prepare := func(request []byte, _ int) send {
 				return func(ctx context.Context) ([]byte, error) {
-					return post(ctx, client, httpapi.BaseURL(config)+usersPath, request)
+					return post(ctx, client.Client, httpapi.BaseURL(config)+usersPath, request)
 				}
 			}
-			conns = append(conns, bytesConn{prepare, client.CloseIdleConnections})
+			conns = append(conns, bytesConn{prepare, client.Close})
 		}
 		return conns, nil
 	}

@@ -101,7 +101,7 @@ type Client interface {
 	// Prepare builds the library's own request once. On a multiplexed stack it binds the Call to the next connection in
 	// turn.
 	Prepare(u User) (Call, error)
-	Close() error // closes its connections; calls after it fail
+	Close() error // closes its connections; calls after it fail as Unavailable
 }
 
 // Echoer is a Client that can also send a message and receive the same back, without validation.

@@ -91,10 +91,8 @@ func stack(name, protocol string, t rpcbench.Traits,
 			}
 			var conns []*pb.Conn
 			for _, h := range httpapi.HTTPClients(config, http2) {
-				stub := userserviceconnect.NewUserServiceClient(h, httpapi.BaseURL(config), options...)
-				c := &pb.Conn{
-					CreateUser: stub.CreateUser, Echo: stub.Echo, Failure: fromConnect, Close: h.CloseIdleConnections,
-				}
+				stub := userserviceconnect.NewUserServiceClient(h.Client, httpapi.BaseURL(config), options...)
+				c := &pb.Conn{CreateUser: stub.CreateUser, Echo: stub.Echo, Failure: fromConnect, Close: h.Close}
 				if http2 {
 					c.OpenStream = openStream(stub)
 				}

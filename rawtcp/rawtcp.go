@@ -222,8 +222,6 @@ func (c *conn) call(ctx context.Context, kind byte, request, reply proto.Message
 	}
 	kind, payload, err := c.exchange(ctx, out)
 	switch {
-	case err != nil && c.closed.Err() != nil:
-		return rpcbench.CallError(ctx, net.ErrClosed) // the client is closed, and its dial was cancelled for that
 	case err != nil:
 		return rpcbench.CallError(ctx, err)
 	case kind == done:

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/corpus"
+	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -132,7 +133,13 @@ func TestCrossConforms(t *testing.T) {
 			}
 			stack, err := rpcbench.Cross(client, server)
 			require.NoError(t, err)
-			t.Run(stack.Name, func(t *testing.T) { stacktest.Conformance(t, stack) })
+			t.Run(stack.Name, func(t *testing.T) {
+				stacktest.Conformance(t, stack)
+				echoer, ok := stacktest.Start(t, stack, rpcbench.Config{}).Client.(rpcbench.Echoer)
+				require.True(t, ok)
+				_, err := echoer.Echo(t.Context(), message.Complex())
+				require.NoError(t, err, "the suite skips the echo of a server that has none")
+			})
 		}
 	}
 }

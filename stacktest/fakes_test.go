@@ -45,6 +45,8 @@ type fake struct {
 	validate  func(*rpcbench.User) error
 	status    int                                       // of a reply to an invalid user, in place of the right one
 	closes    bool                                      // the server, after an error reply
+	redials   bool                                      // the client, after Close
+	limit     int64                                     // of a body, in place of MaxBody
 	again     bool                                      // the Call asks again if it fails
 	unchecked bool                                      // the Call does not compare the reply
 	headers   func(*rpcbench.Headers) *rpcbench.Headers // what the client makes of those it is to send
@@ -68,8 +70,15 @@ func (k fake) stack() rpcbench.Stack {
 		return tlsServer{s}, nil
 	}
 	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		closed := new(atomic.Bool)
+		dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if closed.Load() && !k.redials {
+				return nil, net.ErrClosed
+			}
+			return config.DialContext(ctx, network, addr)
+		}
 		transport := &http.Transport{
-			DialContext: config.DialContext, TLSClientConfig: config.TLS, DisableCompression: !k.gzip,
+			DialContext: dial, TLSClientConfig: config.TLS, DisableCompression: !k.gzip,
 			MaxConnsPerHost: config.Conns, MaxIdleConnsPerHost: config.Conns,
 		}
 		if k.transport != nil {
@@ -83,7 +92,7 @@ func (k fake) stack() rpcbench.Stack {
 			config.Headers = k.headers(config.Headers)
 		}
 		client := &http.Client{Transport: transport}
-		return &fakeClient{fake: k, url: scheme + config.Addr, http: client, sends: config.Headers}, nil
+		return &fakeClient{fake: k, url: scheme + config.Addr, http: client, sends: config.Headers, closed: closed}, nil
 	}
 	return stack
 }
@@ -120,7 +129,7 @@ func (k fake) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
 		_, _ = w.Write(data)
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rpcbench.MaxBody))
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, cmp.Or(k.limit, rpcbench.MaxBody)))
 	if err != nil {
 		send(http.StatusRequestEntityTooLarge, &rpcbench.Error{Code: rpcbench.TooLarge})
 		return
@@ -157,9 +166,12 @@ type fakeClient struct {
 	url   string
 	http  *http.Client
 	sends *rpcbench.Headers
+
+	closed *atomic.Bool
 }
 
 func (c *fakeClient) Close() error {
+	c.closed.Store(true)
 	c.http.CloseIdleConnections()
 	return nil
 }
@@ -293,7 +305,7 @@ func TestFakesFail(t *testing.T) {
 		{"a client of net/http behind no label", undeclared(), "codec"},
 		{"dropped field", fake{answer: forgetsPassword}.stack(), "traffic, hostile values"},
 		{"dropped field that nobody compares",
-			fake{answer: forgetsPassword, unchecked: true}.stack(), "changed replies, hostile values"},
+			fake{answer: forgetsPassword, unchecked: true}.stack(), "hostile values, changed replies"},
 		{"reply of the call before", fake{answer: before}.stack(), "traffic"},
 		{"reply of the call before that nobody compares",
 			fake{answer: before, unchecked: true}.stack(), "traffic, changed replies"},
@@ -310,7 +322,8 @@ func TestFakesFail(t *testing.T) {
 		{"ignored deadline",
 			fake{context: context.WithoutCancel}.stack(), "deadline, cancel"},
 		{"a connection per call",
-			fake{transport: func(t *http.Transport) { t.DisableKeepAlives = true }}.stack(), "connections"},
+			fake{transport: func(t *http.Transport) { t.DisableKeepAlives = true }}.stack(),
+			"changed replies, connections"},
 		{"more connections than declared",
 			fake{transport: func(t *http.Transport) { t.MaxConnsPerHost, t.MaxIdleConnsPerHost = 0, 1 }}.stack(),
 			"connections"},
@@ -319,6 +332,7 @@ func TestFakesFail(t *testing.T) {
 			fake{transport: func(t *http.Transport) { t.DisableCompression = false }}.stack(), "compression"},
 		{"gzip declared and not sent", declaring(func(t *rpcbench.Traits) { t.Compression = "gzip" }), "compression"},
 		{"another HTTP version than declared", declaring(func(t *rpcbench.Traits) { t.HTTP = "2" }), "protocol"},
+		{"a negative zero that nobody declares", undeclaredLoss(), "echo"},
 		{"invalid UTF-8 declared to be rejected",
 			declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = codec.Rejected }), "hostile values"},
 		{"invalid UTF-8 declared to be kept",
@@ -373,16 +387,32 @@ func TestFakesFail(t *testing.T) {
 			fake{server: func(s *http.Server) { s.MaxHeaderBytes = 10_000 }}.stack(), "header limit"},
 		{"a header limit far above MaxHeader",
 			fake{server: func(s *http.Server) { s.MaxHeaderBytes = 16 * rpcbench.MaxHeader }}.stack(), "header limit"},
+		{"a body limit of 1.5 MiB", fake{limit: 3 << 19}.stack(), "body limit"},
+		{"a body limit of 3 MiB", fake{limit: 3 << 20}.stack(), "body limit"},
+		{"no body limit", fake{limit: 1 << 40}.stack(), "outcomes, body limit"},
 		{"an Echoer whose server does not echo",
 			clientOf(func(c rpcbench.Client) rpcbench.Client { return echoless{c} }), "echo"},
 		{"a loss declared that only an Echoer can have",
 			declaring(func(t *rpcbench.Traits) { t.Lossy = []string{"negative zero"} }), "echo"},
 		{"no idle timeout", fake{server: func(s *http.Server) { s.IdleTimeout = time.Hour }}.stack(), "limits"},
+		{"an idle connection that the client alone ends", fake{
+			server:    func(s *http.Server) { s.IdleTimeout = time.Hour },
+			transport: func(t *http.Transport) { t.IdleConnTimeout = 500 * time.Millisecond },
+		}.stack(), "limits"},
+		{"a Client.Close that does nothing",
+			clientOf(func(c rpcbench.Client) rpcbench.Client { return unclosed{c} }), "close"},
+		{"a Server.Close that does nothing", unclosedServer(), "close"},
+		{"a client that dials again after its Close", fake{redials: true}.stack(), "close"},
+		{"a pool whose wait ignores the context", patientPool(), "cancel, deadline"},
+		{"fixtures that share a pool", sharedPool(), "neighbours"},
+		{"fixtures that share their connections' end", sharedEnd(), "neighbours"},
 		{"no header timeout", fake{server: func(s *http.Server) { s.ReadHeaderTimeout = 0 }}.stack(), "limits"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			limit := 20 * time.Second
-			if slices.Contains([]string{"ignored deadline", "no idle timeout", "no header timeout"}, c.fault) {
+			if slices.Contains([]string{"ignored deadline", "no idle timeout", "no header timeout",
+				"a Client.Close that does nothing", "a Server.Close that does nothing",
+				"a pool whose wait ignores the context"}, c.fault) {
 				limit = 4 * time.Second // what never comes is waited for
 			}
 			for i, name := range strings.Split(c.fails, ", ") {
@@ -414,20 +444,72 @@ func causes() map[string]string {
 		"a Call that asks again":                       "it asked again",
 		"HTTP status 200 for an invalid user":          "with the code \"invalid\"",
 		"a connection closed after an error reply":     "must leave the connection open",
-		"a body limit that the client keeps alone":     "the client refused the user and sent nothing",
+		"a body limit that the client keeps alone":     "sent nothing: the server must refuse it",
 		"an Echoer whose server does not echo":         "a plain message does not come back",
 		"a loss declared that only an Echoer can have": "the client is no Echoer",
-		"a client that knows replies by their bytes":   "something is kept from call to call",
-		"a client that keeps what it encoded":          "the Call keeps something",
-		"a header limit far below MaxHeader":           "are refused, MaxHeader is larger",
-		"a header limit far above MaxHeader":           "are taken, MaxHeader is smaller",
-		"a server that knows requests by their bytes":  "something is kept from call to call",
-		"a rival's codec in the client":                "the declared codec, allocated these objects",
-		"replies that nobody compares":                 "the reply is not compared",
-		"a request for each user":                      "2 streams took 70 requests",
-		"a connection for each stream":                 "connections are declared",
-		"all streams on one connection":                "must take the connections in turn",
+		"a connection per call":                        "connections are declared",
+		"dropped field that nobody compares":           `a payload: Password "pw-00" came back as ""; Traits.Lossy does`,
+		"a negative zero that nobody declares":         "zero: Double -0 came back as 0, Float -0 came back as 0; T",
+		"invalid UTF-8 declared to be kept":            `declared to be kept: "in\xffvalid" came back as "in`,
+		"encoded once, in Prepare":                     "it encodes what each Call must encode",
+		"a body limit of 1.5 MiB": "a body of 2080768 bytes, where MaxBody is 2097152, CreateUser: want an " +
+			"*rpcbench.Error with the code \"invalid\", got: rpcbench: too large",
+		"a body limit of 3 MiB": "a body of 2113536 bytes, where MaxBody is 2097152, CreateUser: want an " +
+			"*rpcbench.Error with the code \"too large\", got: rpcbench: invalid",
+		"no body limit":     "with a payload of 4194304 bytes where MaxBody is 2097152",
+		"no idle timeout":   "the server keeps an idle connection",
+		"no header timeout": "the server keeps a connection without a request",
+		"an idle connection that the client alone ends": "the client ended an idle connection, and the server had not",
+		"a Client.Close that does nothing":              "Client.Close leaves connection 1 of 2 open",
+		"a Server.Close that does nothing":              "Server.Close leaves connection 1 of 2 open",
+		"a client that dials again after its Close":     "a Call after Client.Close alone: want",
+		"a pool whose wait ignores the context":         "interrupted while another call has the only connection",
+		"fixtures that share a pool":                    "a second fixture, beside the first: ",
+		"fixtures that share their connections' end":    "closing one fixture broke the other",
+		"a client that knows replies by their bytes":    "something is kept from call to call",
+		"a client that keeps what it encoded":           "the Call keeps something",
+		"a header limit far below MaxHeader":            "are refused, MaxHeader is larger",
+		"a header limit far above MaxHeader":            "are taken, MaxHeader is smaller",
+		"a server that knows requests by their bytes":   "something is kept from call to call",
+		"a rival's codec in the client":                 "the declared codec, allocated these objects",
+		"replies that nobody compares":                  "the reply is not compared",
+		"a request for each user":                       "2 streams took 70 requests",
+		"a connection for each stream":                  "connections are declared",
+		"all streams on one connection":                 "must take the connections in turn",
 	}
+}
+
+// TestAServerMayKeepConnectionsInAMap: what the suite wraps a connection in can be a key, as one of package net can.
+func TestAServerMayKeepConnectionsInAMap(t *testing.T) {
+	var mu sync.Mutex
+	open := map[net.Conn]http.ConnState{}
+	keeps := fake{server: func(s *http.Server) {
+		s.ConnState = func(c net.Conn, state http.ConnState) {
+			mu.Lock()
+			defer mu.Unlock()
+			open[c] = state
+		}
+	}}.stack()
+	for _, c := range conform.Checks() {
+		err := c.Run(conform.Subject{Stack: keeps})
+		require.True(t, err == nil || errors.As(err, new(conform.Skip)), "%s: %v", c.Name, err)
+	}
+	require.NotEmpty(t, open)
+}
+
+// TestACrossedServerNeedNotEcho: it is skipped by name. A server that echoes is not.
+func TestACrossedServerNeedNotEcho(t *testing.T) {
+	serverOf := fake{}.stack()
+	serverOf.Protocol = httpjson.New().Protocol
+	crossed, err := rpcbench.Cross(httpjson.New(), serverOf)
+	require.NoError(t, err)
+	err = run("echo", conform.Subject{Stack: crossed})
+	require.ErrorAs(t, err, new(conform.Skip))
+	require.ErrorContains(t, err, "the server of fake does not echo: ")
+
+	crossed, err = rpcbench.Cross(httpjson.New(), httpjson.Stream())
+	require.NoError(t, err)
+	require.NoError(t, run("echo", conform.Subject{Stack: crossed}))
 }
 
 // TestHiddenTimeoutFails: a client with a timeout of its own, which the caller did not ask for.
@@ -688,3 +770,85 @@ type twoFaced struct {
 }
 
 func (c twoFaced) Prepare(u rpcbench.User) (rpcbench.Call, error) { return c.calls.Prepare(u) }
+
+// undeclaredLoss is a stack whose codec loses the sign of a zero.
+func undeclaredLoss() rpcbench.Stack {
+	stack := grpcprotobuf.VT()
+	stack.Traits.Lossy = nil
+	return stack
+}
+
+// unclosed is a client whose Close does nothing.
+type unclosed struct{ rpcbench.Client }
+
+func (unclosed) Close() error { return nil }
+
+// serverClosedBy is a stack whose server's Close is another function.
+func serverClosedBy(shut func(*http.Server) error) rpcbench.Stack {
+	stack := fake{}.stack()
+	server := stack.Server
+	stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+		s, err := server(config)
+		return otherwiseClosed{s, func() error { return shut(s.(tlsServer).Server) }}, err
+	}
+	return stack
+}
+
+type otherwiseClosed struct {
+	rpcbench.Server
+	close func() error
+}
+
+func (s otherwiseClosed) Close() error { return s.close() }
+
+func unclosedServer() rpcbench.Stack { return serverClosedBy(func(*http.Server) error { return nil }) }
+
+// patientPool is a client whose callers take turns, and wait for theirs whatever happens.
+func patientPool() rpcbench.Stack {
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+		var turn sync.Mutex
+		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+			return func(ctx context.Context) error {
+				turn.Lock()
+				defer turn.Unlock()
+				return call(ctx)
+			}
+		}}
+	})
+}
+
+// sharedPool is a stack all of whose clients take the connections of the first.
+func sharedPool() rpcbench.Stack {
+	var shared *http.Client
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+		own := c.(*fakeClient)
+		if shared == nil {
+			shared = own.http
+		}
+		own.http = shared
+		return own
+	})
+}
+
+// sharedEnd is a stack whose clients all end with the first.
+func sharedEnd() rpcbench.Stack {
+	all := new(endTogether)
+	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+		all.clients = append(all.clients, c)
+		return oneOfAll{c, all}
+	})
+}
+
+type endTogether struct{ clients []rpcbench.Client }
+
+type oneOfAll struct {
+	rpcbench.Client
+	all *endTogether
+}
+
+func (c oneOfAll) Close() error {
+	for _, other := range c.all.clients {
+		_ = other.Close()
+	}
+	return nil
+}

@@ -105,7 +105,7 @@ func orExit(code int, err error) {
 func exit(code int, stacks []rpcbench.Stack) {
 	if code == 0 {
 		if err := fixture.LeftBehind(fixture.Background(stacks...)...); err != nil {
-			orExit(1, fmt.Errorf("rpcbench: goroutines left behind: %w", err))
+			orExit(1, fmt.Errorf("rpcbench: goroutines left behind, which no Traits.Background names: %w", err))
 		}
 	}
 	os.Exit(code)

@@ -187,6 +187,7 @@ func TestExact(t *testing.T) {
 			assert.EqualValues(t, n, client, path)
 			assert.Zero(t, other, path)
 		}
+		assert.Equal(t, map[string]int64{Client: int64((n+1)/2*64 + n/2*32)}, p.Bytes("bytes"))
 		client, _ := sides(p, jsonPath)
 		assert.Zero(t, client, "a type argument is no frame")
 		client, _ = sides(p, "github.com/rpcbench/rpcbench/internal/allocproof")

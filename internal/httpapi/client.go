@@ -5,7 +5,9 @@ import (
 	"context"
 	"io"
 	"maps"
+	"net"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
@@ -25,7 +27,7 @@ func newClient[U, R, F, E any](
 	var conns []*binding.Conn[U, R, F]
 	for _, h := range HTTPClients(config, options.HTTP2) {
 		to := func(path string) sending {
-			r := &requests{h, BaseURL(config) + path, header, config.Headers}
+			r := &requests{h.Client, BaseURL(config) + path, header, config.Headers}
 			if options.Tuned {
 				return r.tuned()
 			}
@@ -34,7 +36,7 @@ func newClient[U, R, F, E any](
 		users := &caller[U, R, E]{b, to(usersPath), api.ToError}
 		echoes := &caller[F, F, E]{b, to(echoPath), api.ToError}
 		conns = append(conns, &binding.Conn[U, R, F]{
-			CreateUser: users.call, Echo: echoes.call, Failure: binding.AsIs, Close: h.CloseIdleConnections,
+			CreateUser: users.call, Echo: echoes.call, Failure: binding.AsIs, Close: h.Close,
 		})
 	}
 	return binding.NewClient(api, conns)
@@ -147,23 +149,39 @@ func BaseURL(config rpcbench.ClientConfig) string {
 	return "http://" + config.Addr
 }
 
+// HTTPClient is a client whose calls fail after Close.
+type HTTPClient struct {
+	*http.Client
+	Close func()
+}
+
 // HTTPClients returns the clients of a stack, which neither ask for compression nor undo it. For HTTP/1.1 one client
 // holds all connections, and a call takes an idle one. For HTTP/2 there is a client per connection, since a Transport
 // would send everything over one.
-func HTTPClients(config rpcbench.ClientConfig, http2 bool) []*http.Client {
+func HTTPClients(config rpcbench.ClientConfig, http2 bool) []HTTPClient {
 	clients, conns := 1, config.Conns
 	if http2 {
 		clients, conns = conns, 1
 	}
-	all := make([]*http.Client, clients)
+	closed, all := new(atomic.Bool), make([]HTTPClient, clients)
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if closed.Load() {
+			return nil, net.ErrClosed // the next call of a Transport without connections would dial again
+		}
+		return config.DialContext(ctx, network, addr)
+	}
 	for i := range all {
-		all[i] = &http.Client{Transport: &http.Transport{
-			DialContext:         config.DialContext,
+		transport := &http.Transport{
+			DialContext:         dial,
 			TLSClientConfig:     config.TLS.Clone(), // the Transport writes into it
 			Protocols:           protocols(http2),
 			DisableCompression:  true,
 			MaxConnsPerHost:     conns,
 			MaxIdleConnsPerHost: conns,
+		}
+		all[i] = HTTPClient{&http.Client{Transport: transport}, func() {
+			closed.Store(true)
+			transport.CloseIdleConnections()
 		}}
 	}
 	return all

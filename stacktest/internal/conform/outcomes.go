@@ -2,6 +2,7 @@ package conform
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -9,9 +10,13 @@ import (
 	"io"
 	"net"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/goleak"
@@ -50,14 +55,15 @@ func ofUsers(name string) bool {
 // payload.
 func hostileValues(f *session) {
 	first := corpus.Sample(0, 1000)
-	reply := try(f.both(first))
-	_, err := f.both(corpus.Sample(1, 0))
+	reply, err := f.both(first)
+	f.asDeclared("a user with a payload", cmp.Or(err, rpcbench.Check(&first, &reply)), withID(first), reply.User)
+	_, err = f.both(corpus.Sample(1, 0))
 	must(err, "a user without a payload after one with a payload: does the stack decode into a used value?")
 	failIf(rpcbench.Check(&first, &reply) != nil,
 		"the next call changed the reply that CreateUser had returned: the stack decodes into a used value")
 	for _, c := range corpus.Users() {
 		reply, err := f.both(c.User)
-		f.asDeclared(c.Name, err == nil && rpcbench.Check(&c.User, &reply) == nil, c.User, reply.User, err)
+		f.asDeclared(c.Name, cmp.Or(err, rpcbench.Check(&c.User, &reply)), withID(c.User), reply.User)
 	}
 	u := invalidUTF8()
 	reply, err = f.Client.CreateUser(context.Background(), u)
@@ -69,9 +75,13 @@ func hostileValues(f *session) {
 	case codec.Replaced:
 		want = strings.ToValidUTF8(want, "\ufffd")
 	}
-	failIf(err != nil || reply.User == nil || reply.User.Name != want,
-		"invalid UTF-8, declared to be %s, came back as %.200q: %v", declared, reply.User, err)
+	must(err, "invalid UTF-8, declared to be %s", declared)
+	came := cmp.Or(reply.User, new(rpcbench.User)).Name
+	failIf(came != want, "invalid UTF-8, declared to be %s: %q came back as %q", declared, u.Name, came)
 }
+
+// withID is u as the service answers.
+func withID(u rpcbench.User) *rpcbench.User { return rpcbench.Answer(&u).User }
 
 func invalidUTF8() rpcbench.User {
 	u := corpus.Sample(0, 0)
@@ -79,11 +89,49 @@ func invalidUTF8() rpcbench.User {
 	return u
 }
 
-// asDeclared compares what happened to a hostile value with what the stack declares.
-func (f *session) asDeclared(name string, same bool, sent, came any, err error) {
+// asDeclared compares what happened to a hostile value with what the stack declares. err says why it is lost.
+func (f *session) asDeclared(name string, err error, sent, came any) {
 	lost := slices.Contains(f.Stack.Traits.Lossy, name)
-	failIf(!same && !lost, "%s: %.200q came back as %.200q: %v; Traits.Lossy does not declare it", name, sent, came, err)
-	failIf(same && lost, "%s: came back as it was sent, but Traits.Lossy declares it lost", name)
+	failIf(err == nil && lost, "%s: came back as it was sent, but Traits.Lossy declares it lost", name)
+	failIf(err != nil && !lost, "%s: %s; Traits.Lossy does not declare it",
+		name, cmp.Or(difference(sent, came), fmt.Sprint(err)))
+}
+
+// difference names the fields in which two messages of one type differ, given by pointers. Without came it is "".
+func difference(sent, came any) string {
+	var all []string
+	from, to := reflect.ValueOf(sent).Elem(), reflect.ValueOf(came).Elem()
+	if !to.IsValid() {
+		return ""
+	}
+	for f, v := range from.Fields() {
+		was, is := text(v), text(to.FieldByIndex(f.Index))
+		if was != is {
+			all = append(all, fmt.Sprintf("%s %.200s came back as %.200s", f.Name, was, is))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// text prints the value of a field so that a person can tell it from others.
+func text(v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.String:
+		return strconv.Quote(v.String())
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return "&" + text(v.Elem())
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Pointer {
+			var all []string
+			for _, element := range v.Seq2() {
+				all = append(all, text(element))
+			}
+			return fmt.Sprint(all)
+		}
+	}
+	return fmt.Sprintf("%+v", v)
 }
 
 func echo(f *session) {
@@ -93,10 +141,16 @@ func echo(f *session) {
 	}
 	skipIf(!ok, "the client is no Echoer")
 	_, err := client.Echo(context.Background(), &message.Flex{String: "echo"})
+	if _, server, crossed := strings.Cut(f.Stack.Name, ".to."); err != nil {
+		skipIf(crossed, fmt.Sprintf("the server of %s does not echo: %v", server, err))
+	}
 	must(err, "the client is an Echoer, but a plain message does not come back")
 	for _, c := range corpus.Flexes() {
 		got, err := client.Echo(context.Background(), c.Flex)
-		f.asDeclared(c.Name, err == nil && c.Flex.Equal(got), c.Flex, got, err)
+		if err == nil && !c.Flex.Equal(got) {
+			err = errors.New("the message that came back differs")
+		}
+		f.asDeclared(c.Name, err, c.Flex, got)
 	}
 	lossy := slices.Contains(f.Stack.Traits.Lossy, codec.FloatDigits)
 	var calls []rpcbench.Call
@@ -147,7 +201,9 @@ func (f *session) outcomes(forms []string) {
 		c.change(&u)
 		f.endsAs(forms, c.reason, u, rpcbench.Invalid, c.broken)
 	}
-	f.endsAs(forms, "a body too large", f.s.tooLarge(), rpcbench.TooLarge, "[]")
+	large := f.s.tooLarge()
+	f.endsAs(forms, fmt.Sprintf("a body too large, with a payload of %d bytes where MaxBody is %d",
+		len(large.Avatar), rpcbench.MaxBody), large, rpcbench.TooLarge, "[]")
 }
 
 // endsAs makes calls of u. They must succeed if broken is "". Else the server must refuse each, and a valid call after
@@ -164,7 +220,7 @@ func (f *session) endsAs(forms []string, reason string, u rpcbench.User, code rp
 		}
 		got := fmt.Sprint(wantError(err, code, "%s", what).Violations)
 		failIf(got != broken, "%s: got the violations %s, want %s", what, got, broken)
-		failIf(len(sent) == 0, "%s: the client refused the user and sent nothing; the server must validate", what)
+		failIf(len(sent) == 0, "%s: the client refused the user and sent nothing: the server must refuse it", what)
 		_, err = f.both(corpus.Sample(1, 0))
 		must(err, "%s: the call after it, on a connection that an error reply must leave open", what)
 		more := f.Accepted() - accepted
@@ -174,29 +230,56 @@ func (f *session) endsAs(forms []string, reason string, u rpcbench.User, code rp
 	}
 }
 
+// bodyLimit sends bodies a little smaller and a little larger than MaxBody. A format decides how large a payload makes
+// them so. The payload is larger than MaxAvatar, since no valid user comes near the limit.
+func bodyLimit(f *session) {
+	const aside = rpcbench.MaxBody / 128 // more than all frames and headers of such a request
+	skipIf(!f.s.readable(), "the size of a compressed body can't be read off the wire")
+	size := func(avatar int) int {
+		sent, _, err := f.record(context.Background(), f.prepare(corpus.Sample(0, avatar)))
+		must(err, "a payload of %d bytes", avatar)
+		return len(sent)
+	}
+	const small, large = 1000, 301_000
+	least, most := size(small), size(large)
+	for _, c := range []struct {
+		bytes  int
+		code   rpcbench.Code
+		broken string
+	}{
+		{rpcbench.MaxBody - aside, rpcbench.Invalid, "[{avatar max=1048576}]"},
+		{rpcbench.MaxBody + aside, rpcbench.TooLarge, "[]"},
+	} {
+		u := corpus.Sample(0, small+(c.bytes-least)*(large-small)/(most-least))
+		reason := fmt.Sprintf("a body of %d bytes, where MaxBody is %d", c.bytes, rpcbench.MaxBody)
+		f.endsAs(single(), reason, u, c.code, c.broken)
+	}
+}
+
 func neighbours(s Subject) {
 	s.with(rpcbench.Config{}, func(a *session) {
-		s.with(rpcbench.Config{}, func(b *session) {
-			for i := range 2 * corpus.Round {
-				_, err := []*session{a, b}[i%2].both(corpus.Sample(i/2, 0))
-				must(err, "with a second fixture beside it")
-			}
-			must(a.Close(), "close")
-			_, err := b.both(corpus.Sample(1, 0))
-			must(err, "closing one fixture broke the other")
-			a.connected(0)
-			b.connected(0)
-		})
+		b, err := s.start(rpcbench.Config{})
+		must(err, "a second fixture, beside the first")
+		defer b.Close()
+		for i := range 2 * corpus.Round {
+			_, err := []*session{a, b}[i%2].both(corpus.Sample(i/2, 0))
+			must(err, "with a second fixture beside it")
+		}
+		must(a.Close(), "close")
+		_, err = b.both(corpus.Sample(1, 0))
+		must(err, "closing one fixture broke the other")
+		must(ended(func() { a.connected(0); b.connected(0) }), "of two fixtures, one of them closed")
 	})
 }
 
+// short is the timeout that the server is told in the check of limits.
+const short = 250 * time.Millisecond
+
 func limits(s Subject) {
-	const short = 250 * time.Millisecond
-	s.bare = true // the only wrapper is closing
-	ended, end := context.WithCancel(context.Background())
-	defer end()
-	idle := rpcbench.Config{IdleTimeout: short, WrapServer: func(c net.Conn) net.Conn { return closing{c, end} }}
-	s.with(idle, func(*session) {
+	s.bare = true // the only wrapper is that of closings
+	var server closings
+	s.with(rpcbench.Config{IdleTimeout: short, WrapServer: server.wrap}, func(*session) {
+		idle := server.newest(1)[0]
 		s.with(rpcbench.Config{HeaderTimeout: short}, func(silent *session) {
 			conn := try(net.DialTimeout("tcp", silent.Addr, s.patience()))
 			defer conn.Close()
@@ -205,25 +288,78 @@ func limits(s Subject) {
 			failIf(errors.Is(err, os.ErrDeadlineExceeded),
 				"with a HeaderTimeout of %v the server keeps a connection without a request", short)
 		})
-		select {
-		case <-ended.Done():
-		case <-time.After(s.patience()):
-			failIf(true, "with an IdleTimeout of %v the server keeps an idle connection", short)
-		}
+		failIf(!idle.endsWithin(s.patience()), "with an IdleTimeout of %v the server keeps an idle connection", short)
+		failIf(!idle.own, "with an IdleTimeout of %v the client ended an idle connection, and the server had not", short)
 	})
 }
 
-// closing is a server's connection that says when the server closes it.
-type closing struct {
-	net.Conn
-	closed func()
+// closings are the connections of one side, in the order they were wrapped.
+type closings struct {
+	mu  sync.Mutex
+	all []*closing
 }
 
-func (c closing) Close() error {
-	c.closed()
+func (s *closings) wrap(c net.Conn) net.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, &closing{Conn: c, ended: make(chan struct{})})
+	return s.all[len(s.all)-1]
+}
+
+// newest returns the last n connections: those before them are of a start that was tried again.
+func (s *closings) newest(n int) []*closing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[len(s.all)-n:]
+}
+
+// closing is a connection that says which side ended it. Only its pointer is a net.Conn: libraries keep them in maps.
+type closing struct {
+	net.Conn
+	asked   atomic.Pointer[time.Time] // when bytes came last
+	goodbye atomic.Bool               // this side wrote long after: over HTTP/2 the other one then closes
+	once    sync.Once
+	ended   chan struct{}
+	own     bool // this side ended it; read after ended
+}
+
+func (c *closing) end(own bool) {
+	c.once.Do(func() { c.own = own; close(c.ended) })
+}
+
+func (c *closing) Write(p []byte) (int, error) {
+	if asked := c.asked.Load(); asked != nil && time.Since(*asked) > short/2 {
+		c.goodbye.Store(true)
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *closing) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if now := time.Now(); n > 0 {
+		c.asked.Store(&now)
+	}
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		c.end(c.goodbye.Load())
+	}
+	return n, err
+}
+
+func (c *closing) Close() error {
+	c.end(true)
 	return c.Conn.Close()
 }
 
+func (c *closing) endsWithin(limit time.Duration) bool {
+	select {
+	case <-c.ended:
+		return true
+	case <-time.After(limit):
+		return false
+	}
+}
+
+// closed closes a fixture, then the client of another alone, then the server of a third alone.
 func closed(s Subject) {
 	before := goleak.IgnoreCurrent()
 	s.with(rpcbench.Config{Conns: 2}, func(f *session) {
@@ -234,7 +370,62 @@ func closed(s Subject) {
 		failIf(err == nil, "a call succeeds after the fixture was closed")
 		f.leavesNothing("Close", before)
 	})
+	s.closedAlone("Client")
+	s.closedAlone("Server")
 }
+
+// closedAlone closes one side of a fixture while the other lives on.
+func (s Subject) closedAlone(side string) {
+	s.bare = true // the only wrapper is that of closings
+	var own closings
+	config, server, newServer := rpcbench.Config{Conns: 2}, new(alone), s.Stack.Server
+	if side == "Client" {
+		config.WrapClient = own.wrap
+	} else {
+		config.WrapServer = own.wrap
+	}
+	s.Stack.Server = func(c rpcbench.ServerConfig) (rpcbench.Server, error) {
+		made, err := newServer(c)
+		if err != nil {
+			return nil, err
+		}
+		server = &alone{made, sync.OnceValue(made.Close), make(chan struct{})}
+		return server, nil
+	}
+	s.with(config, func(f *session) {
+		call, client, u := f.prepare(corpus.Sample(0, 0)), f.Client, corpus.Sample(1, 0)
+		shut := server.Close
+		if side == "Client" {
+			shut, f.Client = client.Close, nil // or the fixture would close it again
+		}
+		open := own.newest(f.conns)
+		must(within(s.patience(), shut), "%s.Close", side)
+		for i, c := range open {
+			failIf(!c.endsWithin(s.patience()), "%s.Close leaves connection %d of %d open", side, i+1, len(open))
+		}
+		if side == "Server" {
+			must(within(s.patience(), func() error { <-server.served; return nil }), "Serve after Server.Close")
+		}
+		err := within(s.patience(), func() error { return call(context.Background()) })
+		wantError(err, rpcbench.Unavailable, "a Call after %s.Close alone", side)
+		err = within(s.patience(), func() error { _, err := client.CreateUser(context.Background(), u); return err })
+		wantError(err, rpcbench.Unavailable, "CreateUser after %s.Close alone", side)
+	})
+}
+
+// alone is a server that is closed before its fixture closes it.
+type alone struct {
+	rpcbench.Server
+	close  func() error // once
+	served chan struct{}
+}
+
+func (s *alone) Serve(ln net.Listener) error {
+	defer close(s.served)
+	return s.Server.Serve(ln)
+}
+
+func (s *alone) Close() error { return s.close() }
 
 // leavesNothing checks that a closed fixture leaves no goroutine behind.
 func (f *session) leavesNothing(after string, before goleak.Option) {
@@ -251,11 +442,43 @@ func (s Subject) interrupted(code rpcbench.Code, forms []string) {
 	}
 }
 
-func (f *session) interrupted(code rpcbench.Code, form string) {
-	ctx, cancel := context.WithCancel(context.Background())
+// interruptedCalls interrupts calls that the server holds, and calls that wait behind one for the only connection.
+func (s Subject) interruptedCalls(code rpcbench.Code) {
+	s.interrupted(code, single())
+	watched(func(f *session) {
+		u := corpus.Sample(1, 0)
+		first := f.hold(context.Background(), u, f.prepare(u))
+		for _, form := range single() {
+			ctx, cancel := until(code)
+			defer cancel()
+			result := make(chan error, 1)
+			call := f.form(ctx, form, corpus.Sample(2, 0))
+			go func() { result <- call(ctx) }()
+			if code == rpcbench.Canceled {
+				time.AfterFunc(queues, cancel)
+			}
+			err := within(f.s.patience(), func() error { return <-result })
+			wantError(err, code, "a %s, interrupted while another call has the only connection", form)
+		}
+		f.gate.Release()
+		must(within(f.s.patience(), func() error { return <-first }),
+			"a call, while others that waited behind it were interrupted")
+	})(s)
+}
+
+// queues is how long a call is given to queue for a connection before it is cancelled.
+const queues = 10 * time.Millisecond
+
+// until returns a context that ends with the code: a short deadline, or by its cancel alone.
+func until(code rpcbench.Code) (context.Context, context.CancelFunc) {
 	if code == rpcbench.DeadlineExceeded {
-		ctx, cancel = context.WithTimeout(context.Background(), 50*time.Millisecond)
+		return context.WithTimeout(context.Background(), 50*time.Millisecond)
 	}
+	return context.WithCancel(context.Background())
+}
+
+func (f *session) interrupted(code rpcbench.Code, form string) {
+	ctx, cancel := until(code)
 	defer cancel()
 	var call rpcbench.Call
 	u := corpus.Sample(1, 0)

@@ -108,18 +108,6 @@ func repeats(f *session) {
 		creates = append(creates, f.create(corpus.Sample(i, payload)))
 	}
 	must(goRound(calls, 4), "call")
-	again := profiled(calls, times)
-	for attempt := 1; ; attempt++ { // pools of the libraries may fill meanwhile
-		// Generated stubs may belong to the codec's path: leave out what the transport allocates beneath them.
-		ofCall, _ := sides(again.Objects(codec, f.Stack.Traits.Client...))
-		ofCreateUser, _ := sides(profiled(creates, times).Objects(codec, f.Stack.Traits.Client...))
-		if ofCreateUser-ofCall < fresh*3/4 { // strings of less than 16 bytes share blocks, and count by chance
-			break
-		}
-		failIf(attempt == 3, "in %d calls %s allocated %d objects in the client for Call, and %d for CreateUser: "+
-			"the Call keeps something, such as the value that it decodes into", fresh, codec, ofCall, ofCreateUser)
-		again = profiled(calls, times)
-	}
 	prepared := profiled([]rpcbench.Call{func(context.Context) error {
 		for i := range fresh {
 			unseen = append(unseen, f.prepare(corpus.Sample(corpus.Round+i, payload)))
@@ -129,6 +117,19 @@ func repeats(f *session) {
 	inClient, _ := sides(prepared.Bytes(codec))
 	failIf(inClient > half, "in %d calls of Prepare %s allocated %d bytes: it encodes what each Call must encode",
 		fresh, codec, inClient)
+	again := profiled(calls, times)
+	for attempt := 1; ; attempt++ { // pools of the libraries may fill meanwhile
+		// Generated stubs may belong to the codec's path: leave out what the transport allocates beneath them.
+		ofCall, _ := sides(again.Objects(codec, f.Stack.Traits.Client...))
+		ofCreateUser, _ := sides(profiled(creates, times).Objects(codec, f.Stack.Traits.Client...))
+		if ofCreateUser-ofCall < fresh*3/4 { // strings of less than 16 bytes share blocks, and count by chance
+			break
+		}
+		failIf(attempt == 3, "in %d calls %s allocated %d objects in the client for Call, and %d for CreateUser: "+
+			"the Call keeps something, such as what it has encoded or the value that it decodes into",
+			fresh, codec, ofCall, ofCreateUser)
+		again = profiled(calls, times)
+	}
 	for root, bytes := range profiled(unseen, 1).Bytes(codec) {
 		// A little less is the library's own doing: encoding/json of Go 1.27 caches short strings.
 		before := again.Bytes(codec)[root]
