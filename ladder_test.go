@@ -95,7 +95,8 @@ func bounds() []step {
 		{"httpjson.codec", boundJSON("bound.httpjson.codec", true), httpjson.New(), ""},
 		{"httpjson.codec.validation", boundJSON("bound.httpjson.codec.validation", false), httpjson.New(), ""},
 		{"grpcprotobuf.codec", boundProtobuf("bound.grpcprotobuf.codec", true), grpcprotobuf.New(), ""},
-		{"grpcprotobuf.codec.validation", boundProtobuf("bound.grpcprotobuf.codec.validation", false), grpcprotobuf.New(), ""},
+		{"grpcprotobuf.codec.validation", boundProtobuf("bound.grpcprotobuf.codec.validation", false),
+			grpcprotobuf.New(), ""},
 	}
 }
 
