@@ -15,7 +15,6 @@ import (
 	"golang.org/x/perf/benchmath"
 
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/timing"
 )
 
 // The measurements that docs/claims.md and docs/why.md speak of.
@@ -204,6 +203,12 @@ func quotient(t *testing.T, what string, a, b []float64, least, most float64) re
 	return reading{what, x.Center / y.Center, x.Lo / y.Hi, x.Hi / y.Lo, 0, least, most}
 }
 
+// answered is an answer of these figures alone.
+func answered(ratio, lo, hi, floor, moved float64) (a report.Answer) {
+	a.Ratio, a.Lo, a.Hi, a.Floor, a.Moved = ratio, lo, hi, floor, moved
+	return a
+}
+
 // paired is the ratio of an answer, with its interval and its noise floor.
 func paired(what string, a report.Answer, least, most float64) reading {
 	return reading{what, a.Ratio, a.Lo, a.Hi, a.NoiseFloor(), least, most}
@@ -214,9 +219,9 @@ func inverse(what string, r reading, least, most float64) reading {
 	return reading{what, 1 / r.value, 1 / r.hi, 1 / r.lo, r.floor, least, most}
 }
 
-// versusRow reads a stack's row of what rpcbench versus printed before there were layouts. level is its confidence, in
-// percent. The base's row above has the movement, and the copy's the noise floor.
-func versusRow(t *testing.T, text, stack string) (a report.Answer, level string) {
+// versusRow reads a stack's row of what rpcbench versus printed before there were layouts, and the interval's
+// confidence in percent. The base's row above has the movement, and the copy's the noise floor.
+func versusRow(t *testing.T, text, stack string) (report.Answer, string) {
 	t.Helper()
 	last := func(pattern, text string) []string {
 		all := regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1)
@@ -230,10 +235,9 @@ func versusRow(t *testing.T, text, stack string) (a report.Answer, level string)
 	}
 	row := last(`(?m)^`+stack+` +\d+ +\d+ +([\d.]+) +([\d.]+)–([\d.]+)`, text)
 	above, _, _ := strings.Cut(text, row[0])
-	a.Ratio, a.Lo, a.Hi = number(row[1]), number(row[2]), number(row[3])
-	a.Moved = number(last(`base, moved by ([\d.]+) %`, above)[1]) / 100
-	a.Floor = number(last(`noise floor ([\d.]+) %`, above)[1]) / 100
-	return a, last(`([\d.]+) % interval`, above)[1]
+	moved := number(last(`base, moved by ([\d.]+) %`, above)[1]) / 100
+	floor := number(last(`noise floor ([\d.]+) %`, above)[1]) / 100
+	return answered(number(row[1]), number(row[2]), number(row[3]), floor, moved), last(`([\d.]+) % interval`, above)[1]
 }
 
 func claims(t *testing.T) []claim {
@@ -342,8 +346,8 @@ func claims(t *testing.T) []claim {
 	}
 	stream, small := grpc("stream"), grpc("small")
 	calls := product(small, upsideDown(stream))
-	calls.Floor, calls.Moved = max(small.Floor, stream.Floor), max(small.Moved, stream.Moved)
 	unary := paired("a message, unary call to stream", calls, 2, most)
+	unary.floor = max(small.NoiseFloor(), stream.NoiseFloor())
 	latency := func(workload string) reading { return ratio(workload, 0.3, 0.6) }
 	throughput := func(workload string) reading {
 		return inverse(grpc(workload).Does+", calls per second, gRPC to JSON", ratio(workload, 0, 0), least2, most2)
@@ -438,14 +442,12 @@ func claimsTable(t *testing.T) string {
 
 // TestClaimsFollowTheRows: other rows give other verdicts.
 func TestClaimsFollowTheRows(t *testing.T) {
-	a := report.Answer{Ratio: 1.1, Lo: 1.08, Hi: 1.12, Floor: 0.01, Verdict: timing.Slower}
-	require.Equal(t, "holds", paired("a", a, 1, 1.25).verdict())
-	a.Floor = 0.09
-	require.Equal(t, "undecided", paired("a", a, 1, 1.25).verdict(), "where a copy differs by as much")
-	a.Moved = 0.5
-	plain := paired("a", a, 1, 1.25)
+	require.Equal(t, "holds", paired("a", answered(1.1, 1.08, 1.12, 0.01, 0), 1, 1.25).verdict())
+	noisy := paired("a", answered(1.1, 1.08, 1.12, 0.09, 0), 1, 1.25)
+	require.Equal(t, "undecided", noisy.verdict(), "where a copy differs by as much")
+	plain := paired("a", answered(1.1, 1.08, 1.12, 0.01, 0.5), 1, 1.25)
 	require.Equal(t, []float64{1.08, 1.12}, []float64{plain.lo, plain.hi}, "a machine that moves widens no interval")
-	b := inverse("b", paired("a", report.Answer{Ratio: 0.8, Lo: 0.79, Hi: 0.81, Floor: 0.01}, 0, 0), 1.6, 2.5)
+	b := inverse("b", paired("a", answered(0.8, 0.79, 0.81, 0.01, 0), 0, 0), 1.6, 2.5)
 	require.Equal(t, "does not hold", b.verdict())
 	require.Equal(t, 0.01, b.floor)
 	r := quotient(t, "a", []float64{4, 4, 4, 4, 4, 5}, []float64{1, 1, 1, 2, 1, 1}, 2, 6)
@@ -457,7 +459,7 @@ func TestClaimsFollowTheRows(t *testing.T) {
 		"connectrpc  1  1  1.1990  1.1700–1.2288  slower\n"
 	early, level := versusRow(t, printed, "grpcprotobuf")
 	require.Equal(t, "99.4", level)
-	require.Equal(t, report.Answer{Ratio: 1.0759, Lo: 1.0526, Hi: 1.0998, Floor: 0.012, Moved: 0.12}, early)
+	require.Equal(t, answered(1.0759, 1.0526, 1.0998, 0.012, 0.12), early)
 	late, _ := versusRow(t, printed, "connectrpc")
-	require.Equal(t, []float64{0.0089, 0.1}, []float64{late.Floor, late.Moved}, "of its own base and copy")
+	require.Equal(t, answered(1.1990, 1.1700, 1.2288, 0.0089, 0.1), late, "with its own base and copy")
 }

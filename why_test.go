@@ -14,8 +14,6 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/layers"
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/timing"
-	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
 // explained is what rpcbench explain printed of two stacks.
@@ -121,11 +119,19 @@ func climbed(t *testing.T, file, step string) (a report.Answer) {
 			a.BaseNs = 1e9 * value("sec/op")
 			continue
 		}
-		a.Ratio, a.Lo, a.Hi = value("base-ratio"), value("base-ratio-lo"), value("base-ratio-hi")
-		a.Floor, a.Moved = value("noise-floor-%")/100, value("base-moved-%")/100
+		base := a.BaseNs
+		a = answered(value("base-ratio"), value("base-ratio-lo"), value("base-ratio-hi"),
+			value("noise-floor-%")/100, value("base-moved-%")/100)
+		a.BaseNs = base
 	}
 	require.Equal(t, 2, rows, "rows of %s in %s", step, file)
-	a.Verdict = timing.Interval{Median: a.Ratio, Lo: a.Lo, Hi: a.Hi}.Verdict(a.NoiseFloor(), versus.Margin)
+	a.Verdict = "undecided"
+	switch "holds" {
+	case paired("", a, 0, 1).verdict():
+		a.Verdict = "faster"
+	case paired("", a, 1, math.MaxFloat64).verdict():
+		a.Verdict = "slower"
+	}
 	return a
 }
 
@@ -153,18 +159,20 @@ func oneBase(all []report.Answer) []report.Answer {
 
 // product is steps that were measured apart, taken together. Its interval is the root of the sum of their squares.
 func product(steps ...report.Answer) report.Answer {
-	p, squares := report.Answer{Ratio: 1, BaseNs: steps[0].BaseNs}, 0.0
+	ratio, squares := 1.0, 0.0
 	for _, a := range steps {
-		p.Ratio *= a.Ratio
+		ratio *= a.Ratio
 		squares += math.Pow(math.Log(a.Hi/a.Lo)/2, 2)
 	}
-	p.Lo, p.Hi = p.Ratio*math.Exp(-math.Sqrt(squares)), p.Ratio*math.Exp(math.Sqrt(squares))
+	half := math.Exp(math.Sqrt(squares))
+	p := answered(ratio, ratio/half, ratio*half, 0, 0)
+	p.BaseNs = steps[0].BaseNs
 	return p
 }
 
 // upsideDown exchanges the two stacks of an answer.
 func upsideDown(a report.Answer) report.Answer {
-	return report.Answer{Ratio: 1 / a.Ratio, Lo: 1 / a.Hi, Hi: 1 / a.Lo}
+	return answered(1/a.Ratio, 1/a.Hi, 1/a.Lo, 0, 0)
 }
 
 // factor is a ratio with its interval.
@@ -264,21 +272,25 @@ func agreeTable(t *testing.T) string {
 
 // TestStepsOfALadder: microseconds of steps add up to those of the whole, and their intervals to that of the product.
 func TestStepsOfALadder(t *testing.T) {
-	steps := oneBase([]report.Answer{{Ratio: 2, BaseNs: 1100}, {Ratio: 3, BaseNs: 1900}, {Ratio: 6, BaseNs: 1000}})
+	step := func(ratio, half, base float64) report.Answer {
+		a := answered(ratio, ratio*math.Exp(-half), ratio*math.Exp(half), 0, 0)
+		a.BaseNs = base
+		return a
+	}
+	steps := oneBase([]report.Answer{step(2, 0, 1100), step(3, 0, 1900), step(6, 0, 1000)})
 	require.Equal(t, []float64{1, 4, 5}, []float64{steps[0].Micro(), steps[1].Micro(), steps[2].Micro()})
-	alone := oneBase([]report.Answer{{Ratio: 2, BaseNs: 1100}})
+	alone := oneBase([]report.Answer{step(2, 0, 1100)})
 	require.Equal(t, 1.1, alone[0].Micro(), "the base of the only step")
 
-	a := report.Answer{Ratio: 2, Lo: 2 * math.Exp(-0.3), Hi: 2 * math.Exp(0.3), BaseNs: 1000}
-	b := report.Answer{Ratio: 5, Lo: 5 * math.Exp(-0.4), Hi: 5 * math.Exp(0.4), BaseNs: 2000}
+	a, b := step(2, 0.3, 1000), step(5, 0.4, 2000)
 	p := product(a, b)
 	require.InDeltaSlice(t, []float64{10, 10 * math.Exp(-0.5), 10 * math.Exp(0.5)}, []float64{p.Ratio, p.Lo, p.Hi}, 1e-9)
 	require.InDelta(t, 9, p.Micro(), 1e-9, "from the first one's base")
 	q := product(b, upsideDown(a))
 	want := []float64{2.5, 2.5 * math.Exp(-0.5), 2.5 * math.Exp(0.5)}
 	require.InDeltaSlice(t, want, []float64{q.Ratio, q.Lo, q.Hi}, 1e-9)
-	require.Equal(t, report.Answer{Ratio: 0.5, Lo: 0.25, Hi: 1}, upsideDown(report.Answer{Ratio: 2, Lo: 1, Hi: 4}))
-	require.InDelta(t, 0.1, halfMicro(report.Answer{Ratio: 1, Lo: 0.9, Hi: 1.1, BaseNs: 1000}), 1e-9)
+	require.Equal(t, answered(0.5, 0.25, 1, 0, 0), upsideDown(answered(2, 1, 4, 0, 0)))
+	require.InDelta(t, 2*math.Sinh(0.3), halfMicro(a), 1e-9)
 }
 
 // boundTable has what the fastest codec could win, where the verdict is that it wins.
@@ -289,7 +301,7 @@ func boundTable(t *testing.T) string {
 	for _, s := range bounds() {
 		a := climbed(t, "bound.txt", "Bound/bound="+s.name)
 		saves := string(a.Verdict)
-		if a.Verdict == timing.Faster {
+		if a.Verdict == "faster" {
 			saves = fmt.Sprintf("%.0f to %.0f %%", 100*(1-a.Hi), 100*(1-a.Lo))
 		}
 		fmt.Fprintf(&b, "| `%s` without %s | %s | %s |\n", s.upper.Name,
