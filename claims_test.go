@@ -15,7 +15,6 @@ import (
 	"golang.org/x/perf/benchmath"
 
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/timing"
 )
 
 // The measurements that docs/claims.md and docs/why.md speak of.
@@ -37,21 +36,31 @@ type claim struct {
 type reading struct {
 	what          string
 	value, lo, hi float64
+	floor         float64 // the noise floor: by how much two of the same may differ
 	least, most   float64
 }
 
 // exact is a reading of what is counted.
 func exact(what string, value, least, most float64) reading {
-	return reading{what, value, value, value, least, most}
+	return reading{what, value, value, value, 0, least, most}
 }
 
+// inNoise is whether the interval reaches into the noise floor.
+func (r reading) inNoise() bool { return r.lo < 1+r.floor && r.hi > 1/(1+r.floor) && r.floor > 0 }
+
+// verdict takes an interval that reaches into the noise floor for one that holds all of the floor: no difference is
+// proved, as in the verdicts of the library.
 func (r reading) verdict() string {
+	lo, hi := r.lo, r.hi
+	if floor := 1 + r.floor; r.inNoise() {
+		lo, hi = min(lo, 1/floor), max(hi, floor)
+	}
 	switch {
-	case r.lo >= r.least && r.hi <= r.most:
+	case lo >= r.least && hi <= r.most:
 		return "holds"
-	case r.lo > r.most && r.least >= 1: // a claim of an advantage
+	case lo > r.most && r.least >= 1, hi < r.least && r.most <= 1: // of a claim that one is greater, or less
 		return "more than claimed"
-	case r.hi < r.least || r.lo > r.most:
+	case hi < r.least || lo > r.most:
 		return "does not hold"
 	}
 	return "undecided"
@@ -66,6 +75,9 @@ func (r reading) String() string {
 	}
 	if r.lo == r.hi {
 		return fmt.Sprintf("%s: %.2f, %s: %s", r.what, r.value, claimed, r.verdict())
+	}
+	if r.inNoise() {
+		claimed = fmt.Sprintf("noise floor %.1f %%, %s", 100*r.floor, claimed)
 	}
 	return fmt.Sprintf("%s: %.2f (%.2f–%.2f), %s: %s", r.what, r.value, r.lo, r.hi, claimed, r.verdict())
 }
@@ -112,7 +124,7 @@ func (c claim) count() string {
 }
 
 func TestVerdictsOfClaims(t *testing.T) {
-	holds, fails, more, open := exact("a", 2, 1, 3), exact("b", 0.5, 1, 3), exact("d", 4, 1, 3), reading{"c", 3, 2, 4, 1, 3}
+	holds, fails, more, open := exact("a", 2, 1, 3), exact("b", 0.5, 1, 3), exact("d", 4, 1, 3), reading{"c", 3, 2, 4, 0, 1, 3}
 	for want, readings := range map[string][]reading{
 		"holds":                             {holds, holds},
 		"does not hold":                     {fails},
@@ -126,9 +138,30 @@ func TestVerdictsOfClaims(t *testing.T) {
 		require.Equal(t, "void", claim{void: "since", readings: readings}.verdict())
 	}
 	require.Equal(t, "holds for 2, more for 1, fails for 1, undecided for 1", claim{readings: []reading{open, fails, holds, more, holds}}.count())
-	require.Equal(t, "does not hold", exact("less work", 0.9, 0.6, 0.8).verdict(), "no advantage is claimed above 1")
 	require.Equal(t, "a: 2.00, claimed 1 to 3: holds", holds.String())
-	require.Equal(t, "c: 3.00 (2.00–4.00), claimed above 1: holds", reading{"c", 3, 2, 4, 1, math.MaxFloat64}.String())
+	require.Equal(t, "c: 3.00 (2.00–4.00), claimed above 1: holds", reading{"c", 3, 2, 4, 0.5, 1, math.MaxFloat64}.String())
+	require.Equal(t, "e: 1.02 (1.01–1.03), noise floor 5.0 %, claimed below 1: undecided", reading{"e", 1.02, 1.01, 1.03, 0.05, 0, 1}.String())
+}
+
+func TestVerdictsOfReadings(t *testing.T) {
+	most := math.MaxFloat64
+	for _, c := range []struct {
+		reason, want string
+		reading      reading
+	}{
+		{"less is claimed, and it is much less", "more than claimed", reading{"", 0.22, 0.21, 0.23, 0, 0.3, 0.6}},
+		{"less is claimed, and it is more", "does not hold", reading{"", 1.37, 1.31, 1.42, 0, 0.3, 0.6}},
+		{"less is claimed, and it is a little less", "does not hold", exact("", 0.9, 0.6, 0.8)},
+		{"about the same is claimed, and it is less", "does not hold", reading{"", 0.5, 0.4, 0.6, 0, 0.8, 1.25}},
+		{"a difference outside the noise floor", "holds", reading{"", 1.07, 1.04, 1.10, 0.03, 1, most}},
+		{"a difference inside the noise floor", "undecided", reading{"", 1.02, 1.01, 1.03, 0.05, 1, most}},
+		{"a difference that reaches into the noise floor", "undecided", reading{"", 1.07, 1.04, 1.10, 0.05, 1, most}},
+		{"a gain that reaches into the noise floor", "undecided", reading{"", 0.95, 0.93, 0.97, 0.05, 0, 1}},
+		{"no difference is proved, and five times is claimed", "does not hold", reading{"", 1.02, 1.01, 1.03, 0.05, 5, 10}},
+		{"the noise floor is nothing far from 1", "holds", reading{"", 2.13, 2.03, 2.24, 0.9, 2, most}},
+	} {
+		require.Equal(t, c.want, c.reading.verdict(), c.reason)
+	}
 }
 
 // about is what "n times" leaves room for.
@@ -159,25 +192,52 @@ func measured(t *testing.T, path, unit string) map[string][]float64 {
 	return all
 }
 
-// quotient compares two samples by their medians. The interval is that of the one against that of the other, so it is
-// wider than 95 %.
+// quotient compares two samples by their medians. They are not paired: their runs were made one after the other, or in
+// random order, and the machine may have changed between. The interval is from the lower end of the one by the upper
+// end of the other to the reverse, so it is wider than 95 %.
 func quotient(t *testing.T, what string, a, b []float64, least, most float64) reading {
 	t.Helper()
 	require.GreaterOrEqual(t, min(len(a), len(b)), 6, "%s: samples that an interval needs", what)
 	x := benchmath.AssumeNothing.Summary(benchmath.NewSample(a, &benchmath.DefaultThresholds), 0.95)
 	y := benchmath.AssumeNothing.Summary(benchmath.NewSample(b, &benchmath.DefaultThresholds), 0.95)
-	return reading{what, x.Center / y.Center, x.Lo / y.Hi, x.Hi / y.Lo, least, most}
+	return reading{what, x.Center / y.Center, x.Lo / y.Hi, x.Hi / y.Lo, 0, least, most}
 }
 
-// widened is the ratio of an answer, with what the machine moved added to its interval.
-func widened(what string, a report.Answer, least, most float64) reading {
-	f := 1 + a.NoiseFloor()
-	return reading{what, a.Ratio, min(a.Lo, a.Ratio/f), max(a.Hi, a.Ratio*f), least, most}
+// answered is an answer of these figures alone.
+func answered(ratio, lo, hi, floor, moved float64) (a report.Answer) {
+	a.Ratio, a.Lo, a.Hi, a.CopyFloor, a.Moved = ratio, lo, hi, floor, moved
+	return a
+}
+
+// paired is the ratio of an answer, with its interval and its noise floor.
+func paired(what string, a report.Answer, least, most float64) reading {
+	return reading{what, a.Ratio, a.Lo, a.Hi, a.NoiseFloor(), least, most}
 }
 
 // inverse exchanges the two that a reading compares.
 func inverse(what string, r reading, least, most float64) reading {
-	return reading{what, 1 / r.value, 1 / r.hi, 1 / r.lo, least, most}
+	return reading{what, 1 / r.value, 1 / r.hi, 1 / r.lo, r.floor, least, most}
+}
+
+// versusRow reads a stack's row of what rpcbench versus printed before there were layouts, and the interval's
+// confidence in percent. The base's row above has the movement, and the copy's the noise floor.
+func versusRow(t *testing.T, text, stack string) (report.Answer, string) {
+	t.Helper()
+	last := func(pattern, text string) []string {
+		all := regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1)
+		require.NotEmpty(t, all, "%s of %s", pattern, stack)
+		return all[len(all)-1]
+	}
+	number := func(s string) float64 {
+		v, err := strconv.ParseFloat(s, 64)
+		require.NoError(t, err)
+		return v
+	}
+	row := last(`(?m)^`+stack+` +\d+ +\d+ +([\d.]+) +([\d.]+)–([\d.]+)`, text)
+	above, _, _ := strings.Cut(text, row[0])
+	moved := number(last(`base, moved by ([\d.]+) %`, above)[1]) / 100
+	floor := number(last(`noise floor ([\d.]+) %`, above)[1]) / 100
+	return answered(number(row[1]), number(row[2]), number(row[3]), floor, moved), last(`([\d.]+) % interval`, above)[1]
 }
 
 func claims(t *testing.T) []claim {
@@ -188,18 +248,11 @@ func claims(t *testing.T) []claim {
 	grpc := func(workload string) report.Answer { return answerTo(t, workloads, workload, "grpcprotobuf") }
 	ratio := func(workload string, least, most float64) reading {
 		a := grpc(workload)
-		return widened(a.Does+", gRPC to JSON", a, least, most)
+		return paired(a.Does+", gRPC to JSON", a, least, most)
 	}
 	quietly := func(file, stack, what string, least, most float64) reading {
-		m := regexp.MustCompile(`(?m)^` + stack + ` +\d+ +\d+ +([\d.]+) +([\d.]+)–([\d.]+)`).FindStringSubmatch(read(t, file))
-		require.NotNil(t, m, "%s in %s", stack, file)
-		var v [3]float64
-		for i := range v {
-			var err error
-			v[i], err = strconv.ParseFloat(m[i+1], 64)
-			require.NoError(t, err)
-		}
-		return reading{what + " (quiet)", v[0], v[1], v[2], least, most}
+		a, level := versusRow(t, read(t, file), stack)
+		return paired(fmt.Sprintf("%s (quiet, one build, %s %%)", what, level), a, least, most)
 	}
 	most := math.MaxFloat64
 	fresh := map[string]map[string][]float64{}
@@ -289,11 +342,12 @@ func claims(t *testing.T) []claim {
 	}
 	faster := func(workload string) reading {
 		a := answerTo(t, vt, workload, "grpcprotobuf.vt")
-		return widened(a.Does+", vtprotobuf to protobuf", a, 0, 1)
+		return paired(a.Does+", vtprotobuf to protobuf", a, 0, 1)
 	}
 	stream, small := grpc("stream"), grpc("small")
-	unary := widened("a message, unary call to stream", report.Answer{Ratio: small.Ratio / stream.Ratio, Lo: small.Lo / stream.Hi,
-		Hi: small.Hi / stream.Lo, Floor: small.Floor, Moved: max(small.Moved, stream.Moved)}, 2, most)
+	calls := product(small, upsideDown(stream))
+	unary := paired("a message, unary call to stream", calls, 2, most)
+	unary.floor = max(small.NoiseFloor(), stream.NoiseFloor())
 	latency := func(workload string) reading { return ratio(workload, 0.3, 0.6) }
 	throughput := func(workload string) reading {
 		return inverse(grpc(workload).Does+", calls per second, gRPC to JSON", ratio(workload, 0, 0), least2, most2)
@@ -311,7 +365,7 @@ func claims(t *testing.T) []claim {
 				ratio("small", 1, 1.25), ratio("small-1-caller", 1, 1.25)}},
 		{"jsoniter is faster than encoding/json", "65,861 and 73,214 ns", post3, "its server's handler was never reached",
 			[]reading{quietly(quietRun, "httpjsoniter", "a small call, httpjsoniter to httpjson", 0, 1),
-				widened("a small call, httpjsoniter to httpjson", jsoniter, 0, 1)}},
+				paired("a small call, httpjsoniter to httpjson", jsoniter, 0, 1)}},
 		{"JSON has fewer allocations than gRPC, but more bytes", "117 and 153; 9,093 and 7,273 B", post3, "", []reading{
 			exact("allocations of a small call, JSON to gRPC", facts.BaseFacts.Allocs/facts.Facts.Allocs, 0, 1),
 			exact("allocated bytes of a small call, JSON to gRPC", facts.BaseFacts.AllocBytes/facts.Facts.AllocBytes, 1, most)}},
@@ -367,6 +421,7 @@ func claimsTable(t *testing.T) string {
 			text := r.String()
 			if c.void != "" { // the figure is for readers, and decides nothing
 				text, _, _ = strings.Cut(text, ", claimed")
+				text, _, _ = strings.Cut(text, ", noise floor")
 			}
 			fmt.Fprintf(&details, "   - %s\n", text)
 		}
@@ -387,11 +442,24 @@ func claimsTable(t *testing.T) string {
 
 // TestClaimsFollowTheRows: other rows give other verdicts.
 func TestClaimsFollowTheRows(t *testing.T) {
-	a := report.Answer{Ratio: 1.1, Lo: 1.08, Hi: 1.12, Floor: 0.01, Verdict: timing.Slower}
-	require.Equal(t, "holds", widened("a", a, 1, 1.25).verdict())
-	a.Moved = 0.5
-	require.Equal(t, "undecided", widened("a", a, 1, 1.25).verdict(), "where the machine moves")
-	require.Equal(t, "does not hold", inverse("b", widened("a", report.Answer{Ratio: 0.8, Lo: 0.79, Hi: 0.81}, 0, 0), 1.6, 2.5).verdict())
+	require.Equal(t, "holds", paired("a", answered(1.1, 1.08, 1.12, 0.01, 0), 1, 1.25).verdict())
+	noisy := paired("a", answered(1.1, 1.08, 1.12, 0.09, 0), 1, 1.25)
+	require.Equal(t, "undecided", noisy.verdict(), "where a copy differs by as much")
+	plain := paired("a", answered(1.1, 1.08, 1.12, 0.01, 0.5), 1, 1.25)
+	require.Equal(t, []float64{1.08, 1.12}, []float64{plain.lo, plain.hi}, "a machine that moves widens no interval")
+	b := inverse("b", paired("a", answered(0.8, 0.79, 0.81, 0.01, 0), 0, 0), 1.6, 2.5)
+	require.Equal(t, "does not hold", b.verdict())
+	require.Equal(t, 0.01, b.floor)
 	r := quotient(t, "a", []float64{4, 4, 4, 4, 4, 5}, []float64{1, 1, 1, 2, 1, 1}, 2, 6)
 	require.Equal(t, []float64{4, 2, 5}, []float64{r.value, r.lo, r.hi})
+	const printed = "stack  ns/op  cpu-ns/op  ratio  99.4 % interval  verdict\n" +
+		"httpjson  1  1  1  base, moved by 12 %\nhttpjson again  1  1  0.9982  0.9882–1.0083  noise floor 1.20 %\n" +
+		"grpcprotobuf  1  1  1.0759  1.0526–1.0998  slower\n" +
+		"httpjson  1  1  1  base, moved by 10 %\nhttpjson again  1  1  1.0024  0.9959–1.0089  noise floor 0.89 %\n" +
+		"connectrpc  1  1  1.1990  1.1700–1.2288  slower\n"
+	early, level := versusRow(t, printed, "grpcprotobuf")
+	require.Equal(t, "99.4", level)
+	require.Equal(t, answered(1.0759, 1.0526, 1.0998, 0.012, 0.12), early)
+	late, _ := versusRow(t, printed, "connectrpc")
+	require.Equal(t, answered(1.1990, 1.1700, 1.2288, 0.0089, 0.1), late, "with its own base and copy")
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks"
 )
@@ -218,9 +218,9 @@ func answer(t *testing.T) string {
 	s, _ := ran(t, workloadsRun)
 	of := func(workload string) report.Answer { return answerTo(t, s, workload, "grpcprotobuf") }
 	small, structured := of("small"), of("structured-1kB")
-	said := map[timing.Verdict]string{timing.Faster: "**A small call is cheaper with gRPC.**", timing.Slower: "**A small call is cheaper with JSON.**",
-		timing.Equal:     "**A small call costs the same.**",
-		timing.Undecided: "**For a small call this run proves no difference.**"}[small.Verdict]
+	said := map[versus.Verdict]string{versus.Faster: "**A small call is cheaper with gRPC.**", versus.Slower: "**A small call is cheaper with JSON.**",
+		versus.Equal:     "**A small call costs the same.**",
+		versus.Undecided: "**For a small call this run proves no difference.**"}[small.Verdict]
 	share := func(a report.Answer) string { return fmt.Sprintf("%.2f %%", math.Abs(a.Micro())/100) }
 	quiet := regexp.MustCompile(`(?m)^grpcprotobuf +\d+ +\d+ +([\d.]+) +([\d.]+)–([\d.]+) +(\w+)`).FindStringSubmatch(read(t, quietRun))
 	two := func(ratio string) string {
@@ -254,15 +254,15 @@ func advice(t *testing.T) string {
 		{"Many small messages to one peer, on a stream", []string{"stream"}},
 		{"A new connection for each call", []string{"cold", "cold-tls", "cold-4g"}},
 	} {
-		winners := map[timing.Verdict]bool{}
+		winners := map[versus.Verdict]bool{}
 		for _, w := range line.workloads {
 			winners[answerTo(t, s, w, "grpcprotobuf").Verdict] = true
 		}
 		winner := "no difference proved"
 		switch {
-		case len(winners) == 1 && winners[timing.Faster]:
+		case len(winners) == 1 && winners[versus.Faster]:
 			winner = "gRPC"
-		case len(winners) == 1 && winners[timing.Slower]:
+		case len(winners) == 1 && winners[versus.Slower]:
 			winner = "JSON"
 		}
 		fmt.Fprintf(&b, "- %s: **%s**.\n", line.when, winner)
@@ -308,13 +308,7 @@ func mainTable(t *testing.T) string {
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %.0f + %.0f | %.0f |\n", stack.Name, times(a), a.Verdict, a.Facts.Sent, a.Facts.Received, a.Facts.Allocs)
 		}
 	}
-	format, version := answerTo(t, s, "small", "httpprotobuf"), answerTo(t, s, "small", "httpjson.h2c")
-	whole := answerTo(t, s, "small", "grpcprotobuf")
-	fmt.Fprintf(&b, `
-gRPC's %.2f is a product. Replacing JSON by protobuf: ×%.2f (`+"`httpprotobuf`"+`). Replacing HTTP/1.1 by HTTP/2, both of
-net/http: ×%.2f (`+"`httpjson.h2c`"+`). Replacing net/http by grpc-go: the rest, ×%.2f.
-(%s.)
-`, whole.Ratio, format.Ratio, version.Ratio, whole.Ratio/(format.Ratio*version.Ratio), where)
+	fmt.Fprintf(&b, "\n%s.\n", where)
 	return b.String()
 }
 

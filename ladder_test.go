@@ -2,7 +2,9 @@ package rpcbench_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"flag"
 	"net"
 	"os"
 	"regexp"
@@ -25,39 +27,65 @@ import (
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
-// ladder is stacks that each do all that the one before does, and one thing more.
+// ladder is stacks that each add something to the one before, or exchange a part of it.
 type ladder struct {
 	name  string
-	rungs []rpcbench.Stack
+	rungs []rung
+}
+
+// rung is a stack, and what it "adds" or "exchanges".
+type rung struct {
+	rpcbench.Stack
+	change string // "" for the lowest
 }
 
 func ladders() []ladder {
 	overHTTP := httpBytes("ladder.http.bytes", false)
 	return []ladder{
-		{"grpc", []rpcbench.Stack{
-			tcpRung("ladder.tcp", protobufForm()), framesRung(), http2Rung(), grpcBytes(), grpcCodec(), grpcprotobuf.New(),
+		{"grpc", []rung{
+			{tcpRung("ladder.tcp", protobufForm()), ""},
+			{framesRung(), "adds rawtcp's frames"},
+			{http2Rung(), "exchanges rawtcp's frames for HTTP/2's and HPACK"},
+			{grpcBytes(), "exchanges the bare loop for grpc-go"},
+			{grpcCodec(), "adds protobuf"},
+			{grpcprotobuf.New(), "adds validation"},
 		}},
-		{"http", []rpcbench.Stack{
-			tcpRung("ladder.tcp.json", jsonForm()), httpServerRung(), overHTTP, httpCodec(), httpjson.New(),
+		{"http", []rung{
+			{tcpRung("ladder.tcp.json", jsonForm()), ""},
+			{httpServerRung(), "exchanges the server for net/http's"},
+			{overHTTP, "exchanges the client for net/http's"},
+			{httpCodec(), "adds encoding/json"},
+			{httpjson.New(), "exchanges the short handler for the stack's, which validates"},
 		}},
-		{"http2", []rpcbench.Stack{overHTTP, httpBytes("ladder.h2.bytes", true)}},
-		{"servehttp", []rpcbench.Stack{grpcBytes(), grpcNetHTTP(), grpcServeHTTP(), grpcservehttp.New()}},
+		{"http2", []rung{
+			{overHTTP, ""},
+			{httpBytes("ladder.h2.bytes", true), "exchanges HTTP/1.1 for HTTP/2"},
+		}},
+		{"servehttp", []rung{
+			{grpcBytes(), ""},
+			{grpcNetHTTP(), "exchanges the server for a short handler of net/http"},
+			{grpcServeHTTP(), "exchanges the short handler for ServeHTTP"},
+			{grpcservehttp.New(), "adds protobuf and validation"},
+		}},
 	}
 }
 
-// step is two stacks, of which the upper one does more.
+// step is two stacks, of which the upper one is nearer to a real stack.
 type step struct {
 	name         string
 	lower, upper rpcbench.Stack
+	change       string // of the upper rung
 }
+
+const whole = "whole"
 
 // steps are named after their upper rungs. If there are several, the last one is the whole ladder.
 func (l ladder) steps() (all []step) {
 	for i, upper := range l.rungs[1:] {
-		all = append(all, step{upper.Name, l.rungs[i], upper})
+		all = append(all, step{upper.Name, l.rungs[i].Stack, upper.Stack, upper.change})
 	}
 	if len(all) > 1 {
-		all = append(all, step{"whole", l.rungs[0], l.rungs[len(l.rungs)-1]})
+		all = append(all, step{whole, l.rungs[0].Stack, l.rungs[len(l.rungs)-1].Stack, ""})
 	}
 	return all
 }
@@ -65,10 +93,11 @@ func (l ladder) steps() (all []step) {
 // bounds are real stacks, the upper ones, and the same stacks with a codec that takes no time, the lower ones.
 func bounds() []step {
 	return []step{
-		{"httpjson.codec", boundJSON("bound.httpjson.codec", true), httpjson.New()},
-		{"httpjson.codec.validation", boundJSON("bound.httpjson.codec.validation", false), httpjson.New()},
-		{"grpcprotobuf.codec", boundProtobuf("bound.grpcprotobuf.codec", true), grpcprotobuf.New()},
-		{"grpcprotobuf.codec.validation", boundProtobuf("bound.grpcprotobuf.codec.validation", false), grpcprotobuf.New()},
+		{"httpjson.codec", boundJSON("bound.httpjson.codec", true), httpjson.New(), ""},
+		{"httpjson.codec.validation", boundJSON("bound.httpjson.codec.validation", false), httpjson.New(), ""},
+		{"grpcprotobuf.codec", boundProtobuf("bound.grpcprotobuf.codec", true), grpcprotobuf.New(), ""},
+		{"grpcprotobuf.codec.validation", boundProtobuf("bound.grpcprotobuf.codec.validation", false),
+			grpcprotobuf.New(), ""},
 	}
 }
 
@@ -89,29 +118,52 @@ func rungs() []rpcbench.Stack {
 	return known[len(stacks.All()):]
 }
 
-// BenchmarkLadder says where the time of a call goes. Each rung of a ladder does all that the rung below does and one
-// thing more. A step's base-ratio is how many times as long a call takes on the upper rung. The steps of a ladder
-// multiply to the row step=whole, which measures the top against the bottom. It runs with -full.
+// BenchmarkLadder says where the time of a call goes. Each rung of a ladder adds something to the rung below, or
+// exchanges a part of it. A step's base-ratio is how many times as long a call takes on the upper rung. The row
+// step=whole measures the top against the bottom. The steps multiply to it whatever the rungs between are, so it tests
+// that pairs are measured without bias. It runs with -full.
 //
-// A slice ends with a garbage collection, and a bare rung allocates so little that its slices last eight times as long.
-// Rows with ladder.tcp need -benchtime 12s for as many blocks as others have in 3 s.
+// With -processes each process measures 40 blocks or more, four times as many as BenchmarkVersus asks for: steps are
+// small. A slice ends with a garbage collection, and a bare rung allocates so little that its slices last eight times
+// as long. So rows with ladder.tcp take longer than -benchtime says.
 func BenchmarkLadder(b *testing.B) {
 	skipUnlessFull(b)
 	for _, l := range ladders() {
 		for _, s := range l.steps() {
-			b.Run("ladder="+l.name+"/step="+s.name, func(b *testing.B) { stacktest.BenchmarkVersus(b, s.lower, s.upper) })
+			b.Run("ladder="+l.name+"/step="+s.name, func(b *testing.B) { patiently(b, s.lower, s.upper) })
 		}
 	}
 }
 
 // BenchmarkBound says what the fastest codec could win at most, with validation or without. It compares the real stack,
 // which is the base, with the same stack and a codec that replays. With a base-ratio of 0.8 no codec saves more than
-// 20 % of the time. It runs with -full.
+// 20 % of the time. It runs with -full, and with as many blocks as BenchmarkLadder.
 func BenchmarkBound(b *testing.B) {
 	skipUnlessFull(b)
 	for _, s := range bounds() {
-		b.Run("bound="+s.name, func(b *testing.B) { stacktest.BenchmarkVersus(b, s.upper, s.lower) })
+		b.Run("bound="+s.name, func(b *testing.B) { patiently(b, s.upper, s.lower) })
 	}
+}
+
+// patiently is stacktest.BenchmarkVersus with a -benchtime that is long enough.
+func patiently(b *testing.B, base, contestant rpcbench.Stack) {
+	b.Helper()
+	benchtime, processes := flag.Lookup("test.benchtime"), flag.Lookup("processes").Value.(flag.Getter).Get()
+	asked := benchtime.Value.String()
+	require.NoError(b, flag.Set(benchtime.Name, patience(asked, processes.(int))))
+	defer func() { require.NoError(b, flag.Set(benchtime.Name, asked)) }()
+	stacktest.BenchmarkVersus(b, base, contestant)
+}
+
+// patience is the -benchtime by which each of the processes, 8 unless given, measures 40 blocks of a base, its copy and a
+// contestant, if the given one is shorter. A number of ops is left as it is.
+func patience(benchtime string, processes int) string {
+	const blocks, arms = 40, 3
+	asked, err := time.ParseDuration(benchtime)
+	if enough := time.Duration(cmp.Or(processes, 8)*blocks*arms) * versus.Turn; err == nil && asked < enough {
+		return enough.String()
+	}
+	return benchtime
 }
 
 func skipUnlessFull(b *testing.B) {
@@ -223,9 +275,10 @@ func TestLadders(t *testing.T) {
 		require.Equal(t, ends[l.name], [2]string{l.rungs[0].Name, l.rungs[len(l.rungs)-1].Name}, l.name)
 		delete(ends, l.name)
 		seen := map[string]bool{}
-		for _, r := range l.rungs {
+		for i, r := range l.rungs {
 			require.False(t, seen[r.Name], "ladder %s has %s twice", l.name, r.Name)
 			seen[r.Name] = true
+			require.Regexp(t, map[bool]string{true: `^$`, false: `^(adds|exchanges) \w`}[i == 0], r.change, r.Name)
 		}
 		for _, s := range append(l.steps(), bounds()...) {
 			require.NotEqual(t, s.lower.Name, s.upper.Name, s.name)
@@ -234,6 +287,23 @@ func TestLadders(t *testing.T) {
 		}
 	}
 	require.Empty(t, ends, "ladders that are missing")
+}
+
+// TestPatience: the rows of ladders and bounds have 40 blocks per process, however short -benchtime is.
+func TestPatience(t *testing.T) {
+	for _, c := range []struct {
+		reason, benchtime string
+		processes         int
+		want              string
+	}{
+		{"the default is too short", "1s", 8, "43.2s"},
+		{"twice the processes take twice the time", "1s", 16, "1m26.4s"},
+		{"a longer time stays", "2m", 8, "2m"},
+		{"no number of processes is eight", "1s", 0, "43.2s"},
+		{"a number of ops is left as it is", "1x", 8, "1x"},
+	} {
+		require.Equal(t, c.want, patience(c.benchtime, c.processes), c.reason)
+	}
 }
 
 // TestBounds: only the bound with validation validates, and samples don't reach the real codec.

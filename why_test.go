@@ -1,8 +1,11 @@
 package rpcbench_test
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/layers"
+	"github.com/rpcbench/rpcbench/internal/report"
 )
 
 // explained is what rpcbench explain printed of two stacks.
@@ -97,62 +101,110 @@ func (e explained) table() string {
 	return b.String()
 }
 
-// climbed is a row of BenchmarkLadder or BenchmarkBound.
-type climbed struct {
-	ratio, lo, hi float64
-	lower         float64 // ns per call of the base
-	verdict       string
-}
-
-func (c climbed) String() string { return fmt.Sprintf("×%.2f (%.2f–%.2f)", c.ratio, c.lo, c.hi) }
-
-// climbedIn reads a step, such as Ladder/ladder=grpc/step=whole.
-func climbedIn(t *testing.T, file, step string) (c climbed) {
+// climbed reads a step of BenchmarkLadder or BenchmarkBound, such as Ladder/ladder=grpc/step=whole.
+func climbed(t *testing.T, file, step string) (a report.Answer) {
 	t.Helper()
-	text := read(t, whyRun+"/"+file)
 	rows := 0
-	for _, r := range rowsOf(t, text) {
+	for _, r := range rowsOf(t, read(t, whyRun+"/"+file)) {
 		if !strings.HasPrefix(string(r.Name), step+"/") {
 			continue
 		}
 		rows++
-		ratio, upper := r.Value("base-ratio")
-		if !upper {
-			seconds, _ := r.Value("sec/op")
-			c.lower = seconds * 1e9
+		value := func(unit string) float64 {
+			v, ok := r.Value(unit)
+			require.True(t, ok, "%s of %s", unit, r.Name)
+			return v
+		}
+		if _, upper := r.Value("base-ratio"); !upper {
+			a.BaseNs = 1e9 * value("sec/op")
 			continue
 		}
-		c.ratio = ratio
-		c.lo, _ = r.Value("base-ratio-lo")
-		c.hi, _ = r.Value("base-ratio-hi")
+		base := a.BaseNs
+		a = answered(value("base-ratio"), value("base-ratio-lo"), value("base-ratio-hi"),
+			value("noise-floor-%")/100, value("base-moved-%")/100)
+		a.BaseNs = base
 	}
 	require.Equal(t, 2, rows, "rows of %s in %s", step, file)
-	_, rest, _ := strings.Cut(text, "BENCH: Benchmark"+step+"/")
-	m := regexp.MustCompile(`interval .*: (\w+)\n`).FindStringSubmatch(rest)
-	require.NotNil(t, m, step)
-	c.verdict = m[1]
-	require.Positive(t, c.lo*c.lower)
-	return c
+	a.Verdict = "undecided"
+	switch "holds" {
+	case paired("", a, 0, 1).verdict():
+		a.Verdict = "faster"
+	case paired("", a, 1, math.MaxFloat64).verdict():
+		a.Verdict = "slower"
+	}
+	return a
 }
+
+// climb reads the steps of a ladder. All start from one time, that of the lowest rung in the row of the whole: a step
+// of its own minutes would add its own machine's microseconds.
+func climb(t *testing.T, l ladder) (all []report.Answer) {
+	t.Helper()
+	for _, s := range l.steps() {
+		all = append(all, climbed(t, "ladder.txt", "Ladder/ladder="+l.name+"/step="+s.name))
+	}
+	return oneBase(all)
+}
+
+// oneBase gives each step the last one's base, times the ratios of the steps below it.
+func oneBase(all []report.Answer) []report.Answer {
+	base := all[len(all)-1].BaseNs
+	below := base
+	for i := range all {
+		all[i].BaseNs = below
+		below *= all[i].Ratio
+	}
+	all[len(all)-1].BaseNs = base
+	return all
+}
+
+// product is steps that were measured apart, taken together. Its interval is the root of the sum of their squares.
+func product(steps ...report.Answer) report.Answer {
+	ratio, squares := 1.0, 0.0
+	for _, a := range steps {
+		ratio *= a.Ratio
+		squares += math.Pow(math.Log(a.Hi/a.Lo)/2, 2)
+	}
+	half := math.Exp(math.Sqrt(squares))
+	p := answered(ratio, ratio/half, ratio*half, 0, 0)
+	p.BaseNs = steps[0].BaseNs
+	return p
+}
+
+// upsideDown exchanges the two stacks of an answer.
+func upsideDown(a report.Answer) report.Answer {
+	return answered(1/a.Ratio, 1/a.Hi, 1/a.Lo, 0, 0)
+}
+
+// factor is a ratio with its interval.
+func factor(a report.Answer) string { return "×" + times(a) }
+
+// halfMicro is half the width of the interval of a.Micro().
+func halfMicro(a report.Answer) float64 { return a.BaseNs * (a.Hi - a.Lo) / 2 / 1000 }
+
+// plusMinus is a difference and half the width of its interval.
+func plusMinus(micro, half float64) string { return fmt.Sprintf("%+.1f ± %.1f", micro, half) }
 
 // ladderTable has a row for each step of BenchmarkLadder, and compares the product of the steps with the whole.
 func ladderTable(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("| ladder | rung | below, µs | step | verdict | adds, µs |\n|---|---|---:|---:|---|---:|\n")
+	b.WriteString("| ladder | rung | what it changes | below, µs | step | verdict | more, µs |\n" +
+		"|---|---|---|---:|---:|---|---:|\n")
 	for _, l := range ladders() {
-		product, sum := 1.0, 0.0
-		for _, s := range l.steps() {
-			c := climbedIn(t, "ladder.txt", "Ladder/ladder="+l.name+"/step="+s.name)
-			adds := c.lower * (c.ratio - 1) / 1000
-			if s.name == "whole" {
-				require.True(t, c.lo <= product && product <= c.hi, "the steps of %s multiply to %.2f, the whole is %v", l.name, product, c)
-				fmt.Fprintf(&b, "| %s | whole: `%s` to `%s` | %.1f | %v | %s | %+.1f; the steps: ×%.2f, %+.1f |\n", l.name, s.lower.Name, s.upper.Name,
-					c.lower/1000, c, c.verdict, adds, product, sum)
-				continue
+		climbed := climb(t, l)
+		for i, s := range l.steps() {
+			a, rung, change := climbed[i], "`"+s.upper.Name+"`", s.change
+			if s.name == whole {
+				rung, change = "whole", fmt.Sprintf("from `%s` to `%s`", s.lower.Name, s.upper.Name)
 			}
-			product, sum = product*c.ratio, sum+adds
-			fmt.Fprintf(&b, "| %s | `%s` | %.1f | %v | %s | %+.1f |\n", l.name, s.upper.Name, c.lower/1000, c, c.verdict, adds)
+			fmt.Fprintf(&b, "| %s | %s | %s | %.1f | %s | %s | %s |\n", l.name, rung, change, a.BaseNs/1000, factor(a),
+				a.Verdict, plusMinus(a.Micro(), halfMicro(a)))
+			if s.name == whole {
+				steps := product(climbed[:i]...)
+				fmt.Fprintf(&b, "| %s | the steps | multiply to %s of the whole | %.1f | %s | | %s |\n", l.name,
+					factor(product(steps, upsideDown(a))), steps.BaseNs/1000, factor(steps),
+					plusMinus(steps.Micro(), halfMicro(steps)))
+			}
 		}
 	}
 	return b.String()
@@ -161,46 +213,100 @@ func ladderTable(t *testing.T) string {
 // agreeTable sets steps of the ladder beside profiles of both of its rungs.
 func agreeTable(t *testing.T) string {
 	t.Helper()
-	adds := func(steps ...string) string {
-		var sum, lo, hi float64
-		for _, step := range steps {
-			c := climbedIn(t, "ladder.txt", "Ladder/ladder="+step)
-			sum, lo, hi = sum+c.lower*(c.ratio-1)/1000, lo+c.lower*(c.lo-1)/1000, hi+c.lower*(c.hi-1)/1000
+	together := func(name string, steps ...string) report.Answer {
+		var taken []report.Answer
+		for _, l := range ladders() {
+			if l.name != name {
+				continue
+			}
+			climbed := climb(t, l)
+			for i, s := range l.steps() {
+				if slices.Contains(steps, s.name) {
+					taken = append(taken, climbed[i])
+				}
+			}
 		}
-		return fmt.Sprintf("%.1f (%.1f–%.1f)", sum, lo, hi)
-	}
-	steps := read(t, whyRun+"/steps.txt")
-	profiled := func(step, layer string) string {
-		m := regexp.MustCompile(`(?m)^\| ` + "`" + regexp.QuoteMeta(step) + "`" + ` \| ` + layer + ` \| (\S+) \| (\S+) \|$`).FindStringSubmatch(steps)
-		require.NotNil(t, m, "%s of %s", layer, step)
-		return m[1] + " ± " + m[2]
+		require.Len(t, taken, len(steps), "steps of %s", name)
+		return product(taken...)
 	}
 	var b strings.Builder
-	b.WriteString("| step | by the ladder, µs | by profiles of both rungs, µs | of that, µs |\n|---|---:|---:|---|\n")
+	b.WriteString("| step | by the ladder, µs | by profiles of both rungs, µs | the ladder's is more by, µs " +
+		"| of the profiles', µs |\n|---|---:|---:|---:|---|\n")
+	var apart []string
+	compared := 0
+	row := func(step string, a report.Answer, micro, half float64, parts string) {
+		more, room := a.Micro()-micro, math.Hypot(halfMicro(a), half)
+		if compared++; math.Abs(more) > room {
+			apart = append(apart, step)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", step, plusMinus(a.Micro(), halfMicro(a)),
+			plusMinus(micro, half), plusMinus(more, room), parts)
+	}
+	steps := read(t, whyRun+"/steps.txt")
 	for _, s := range []struct{ ladder, step, layer string }{
 		{"http", "ladder.http.codec", serialise}, {"http", "httpjson", "validation"},
 		{"grpc", "ladder.grpc.codec", serialise}, {"grpc", "grpcprotobuf", "validation"},
 	} {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s in %s, %s in %s |\n", s.step, adds(s.ladder+"/step="+s.step), profiled(s.step, "sum"),
-			profiled(s.step, s.layer), s.layer, profiled(s.step, memory), memory)
+		profiled := func(layer string) (micro, half float64) {
+			line := fmt.Sprintf(`(?m)^\| .%s. \| %s \| (\S+) \| (\S+) \|$`, regexp.QuoteMeta(s.step), layer)
+			m := regexp.MustCompile(line).FindStringSubmatch(steps)
+			require.NotNil(t, m, "%s of %s", layer, s.step)
+			var errs [2]error
+			micro, errs[0] = strconv.ParseFloat(m[1], 64)
+			half, errs[1] = strconv.ParseFloat(m[2], 64)
+			require.NoError(t, errors.Join(errs[:]...))
+			return micro, half
+		}
+		micro, half := profiled("sum")
+		row("`"+s.step+"`", together(s.ladder, s.step), micro, half, fmt.Sprintf("%s in %s, %s in %s",
+			plusMinus(profiled(s.layer)), s.layer, plusMinus(profiled(memory)), memory))
 	}
 	served := explainedIn(t, "servehttp")
-	fmt.Fprintf(&b, "| from grpc-go's own server to ServeHTTP | %s | %s | %s in %s |\n",
-		adds("servehttp/step=ladder.grpc.nethttp", "servehttp/step=ladder.grpc.servehttp"), strings.TrimSuffix(served.more("sum"), " µs"),
-		strings.TrimSuffix(served.more(network), " µs"), network)
-	return b.String()
+	micro, half := served.less("sum")
+	both := together("servehttp", "ladder.grpc.nethttp", "ladder.grpc.servehttp")
+	row("from grpc-go's own server to ServeHTTP", both, micro, half,
+		fmt.Sprintf("%s in %s", plusMinus(served.less(network)), network))
+	fmt.Fprintf(&b, "\nDifferences beyond their interval: %d of %d", len(apart), compared)
+	return b.String() + strings.Join(append([]string{""}, apart...), ", ") + ".\n"
 }
 
-// boundTable has what the fastest codec could win.
+// TestStepsOfALadder: microseconds of steps add up to those of the whole, and their intervals to that of the product.
+func TestStepsOfALadder(t *testing.T) {
+	step := func(ratio, half, base float64) report.Answer {
+		a := answered(ratio, ratio*math.Exp(-half), ratio*math.Exp(half), 0, 0)
+		a.BaseNs = base
+		return a
+	}
+	steps := oneBase([]report.Answer{step(2, 0, 1100), step(3, 0, 1900), step(6, 0, 1000)})
+	require.Equal(t, []float64{1, 4, 5}, []float64{steps[0].Micro(), steps[1].Micro(), steps[2].Micro()})
+	alone := oneBase([]report.Answer{step(2, 0, 1100)})
+	require.Equal(t, 1.1, alone[0].Micro(), "the base of the only step")
+
+	a, b := step(2, 0.3, 1000), step(5, 0.4, 2000)
+	p := product(a, b)
+	require.InDeltaSlice(t, []float64{10, 10 * math.Exp(-0.5), 10 * math.Exp(0.5)}, []float64{p.Ratio, p.Lo, p.Hi}, 1e-9)
+	require.InDelta(t, 9, p.Micro(), 1e-9, "from the first one's base")
+	q := product(b, upsideDown(a))
+	want := []float64{2.5, 2.5 * math.Exp(-0.5), 2.5 * math.Exp(0.5)}
+	require.InDeltaSlice(t, want, []float64{q.Ratio, q.Lo, q.Hi}, 1e-9)
+	require.Equal(t, answered(0.5, 0.25, 1, 0, 0), upsideDown(answered(2, 1, 4, 0, 0)))
+	require.InDelta(t, 2*math.Sinh(0.3), halfMicro(a), 1e-9)
+}
+
+// boundTable has what the fastest codec could win, where the verdict is that it wins.
 func boundTable(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("| bound | time to the real stack's (95 %) | verdict | wins (95 %) |\n|---|---:|---|---:|\n")
+	b.WriteString("| bound | time to the real stack's (95 %) | a free codec saves (95 %) |\n|---|---:|---|\n")
 	for _, s := range bounds() {
-		c := climbedIn(t, "bound.txt", "Bound/bound="+s.name)
-		fmt.Fprintf(&b, "| `%s` without %s | %.2f (%.2f–%.2f) | %s | %.0f to %.0f %% |\n", s.upper.Name,
+		a := climbed(t, "bound.txt", "Bound/bound="+s.name)
+		saves := string(a.Verdict)
+		if a.Verdict == "faster" {
+			saves = fmt.Sprintf("%.0f to %.0f %%", 100*(1-a.Hi), 100*(1-a.Lo))
+		}
+		fmt.Fprintf(&b, "| `%s` without %s | %s | %s |\n", s.upper.Name,
 			map[bool]string{true: "codec and validation", false: "codec"}[strings.HasSuffix(s.name, ".validation")],
-			c.ratio, c.lo, c.hi, c.verdict, 100*(1-c.hi), 100*(1-c.lo))
+			times(a), saves)
 	}
 	return b.String()
 }
@@ -241,11 +347,11 @@ func calls(t *testing.T, stack string, column int) string {
 func whyServeHTTP(t *testing.T) string {
 	t.Helper()
 	e := explainedIn(t, "servehttp")
-	netHTTP := climbedIn(t, "ladder.txt", "Ladder/ladder=servehttp/step=ladder.grpc.nethttp")
-	adapter := climbedIn(t, "ladder.txt", "Ladder/ladder=servehttp/step=ladder.grpc.servehttp")
+	netHTTP := climbed(t, "ladder.txt", "Ladder/ladder=servehttp/step=ladder.grpc.nethttp")
+	adapter := climbed(t, "ladder.txt", "Ladder/ladder=servehttp/step=ladder.grpc.servehttp")
 	return fmt.Sprintf(`- **The server under it.** grpc-go's client calls net/http's HTTP/2 server, where a short handler answers gRPC by hand.
-  The time is %v that with grpc-go's own server.
-- **The adapter on top.** With grpc-go's ServeHTTP in place of the short handler the time is %v.
+  The time is %s that with grpc-go's own server.
+- **The adapter on top.** With grpc-go's ServeHTTP in place of the short handler the time is %s.
 - **System calls.** The server calls Write %s and Read %s times per call, grpc-go's own server %s and %s
   times. net/http's HTTP/2 server writes [each frame](#how-often-a-call-reads-and-writes) by itself. It reads a frame's
   header and the rest with a Read each.
@@ -253,7 +359,7 @@ func whyServeHTTP(t *testing.T) string {
   the allocator %s, HTTP itself %s, the scheduler %s,
   and grpc-go's code %s.
 
-%s`, netHTTP, adapter, calls(t, "grpcservehttp", 3), calls(t, "grpcservehttp", 4), calls(t, "grpcprotobuf", 3), calls(t, "grpcprotobuf", 4),
+%s`, factor(netHTTP), factor(adapter), calls(t, "grpcservehttp", 3), calls(t, "grpcservehttp", 4), calls(t, "grpcprotobuf", 3), calls(t, "grpcprotobuf", 4),
 		e.part("sum", 1), e.more(network), e.more(memory), e.more(framing), e.more(schedule), e.more("RPC library"),
 		e.split("-time 60s"))
 }
@@ -261,15 +367,15 @@ func whyServeHTTP(t *testing.T) string {
 func whyHTTP2(t *testing.T) string {
 	t.Helper()
 	e := explainedIn(t, "http2")
-	step := climbedIn(t, "ladder.txt", "Ladder/ladder=http2/step=ladder.h2.bytes")
-	return fmt.Sprintf(`- **Serialisation is not the cause.** To pass bytes over HTTP/2, net/http takes %v the time of HTTP/1.1.
+	step := climbed(t, "ladder.txt", "Ladder/ladder=http2/step=ladder.h2.bytes")
+	return fmt.Sprintf(`- **Serialisation is not the cause.** To pass bytes over HTTP/2, net/http takes %s the time of HTTP/1.1.
 - **Framing is the smaller part.** Headers and frames add %s.
 - **System calls are the larger part.** They add %s. Client and server call Write %s and %s times per
   call in place of %s and %s. The server calls Read %s times in place of %s.
 - **New goroutines cost too.** The scheduler adds %s. The allocator adds
   %s, in which growing stacks stand out: %s.
 
-%s`, step, e.more(framing), e.more(network), calls(t, "httpjson.h2c", 1), calls(t, "httpjson.h2c", 3), calls(t, "httpjson", 1), calls(t, "httpjson", 3),
+%s`, factor(step), e.more(framing), e.more(network), calls(t, "httpjson.h2c", 1), calls(t, "httpjson.h2c", 3), calls(t, "httpjson", 1), calls(t, "httpjson", 3),
 		calls(t, "httpjson.h2c", 4), calls(t, "httpjson", 4), e.more(schedule), e.more(memory), e.carriers(memory), e.split("-time 40s"))
 }
 
@@ -332,9 +438,9 @@ func whyBytes(t *testing.T) string {
 func whyFree(t *testing.T) string {
 	t.Helper()
 	e := explainedIn(t, "structured")
-	return fmt.Sprintf(`- **A small call: little.** The bounds below replay prepared bytes and values in place of encoding. They are no
-  contestants: no real codec can do that.
-- **10 kB of structured data: more.** encoding/json's serialisation takes %s of a call's CPU, protobuf's
+	return fmt.Sprintf(`- **A small call.** The bounds below replay prepared bytes and values in place of encoding. They are no contestants: no
+  real codec can do that.
+- **10 kB of structured data.** encoding/json's serialisation takes %s of a call's CPU, protobuf's
   %s. No bound was measured for that message.
 
 %s

@@ -45,9 +45,12 @@ func BenchmarkCreateUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Con
 }
 
 // BenchmarkParallel times callers that create users at the same time over config.Conns connections. Each caller calls
-// again as soon as it has its reply, so ns/op is wall time divided by the ops of all callers. Two figures are added to
-// those of BenchmarkCreateUser: req/s, and cpu-share, which is how much of the machine's CPU time this process had.
-// cpu-share needs a hundred ops per caller.
+// again as soon as it has its reply, so ns/op is wall time divided by the ops of all callers. These figures are added to
+// those of BenchmarkCreateUser; the last two need a hundred ops per caller:
+//   - req/s: calls per second, of all callers
+//   - cpu-share: how much of the machine's CPU time this process had
+//   - in-flight: how many calls were under way, on average: the sum of their latencies over the time that all took.
+//     Fewer than callers means that callers stood idle between calls, or at the end
 func BenchmarkParallel(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, callers int) {
 	b.Helper()
 	closedLoop(stack, config, callers, workload.User(0)).benchmark(b)
@@ -61,6 +64,7 @@ func BenchmarkParallel(b *testing.B, stack rpcbench.Stack, config rpcbench.Confi
 // shows in every call that was due meanwhile. These figures are added to those of BenchmarkCreateUser:
 //   - achieved-req/s: calls that were made per second
 //   - drops: starts that were dropped
+//   - overloaded: 1 if a start was dropped. The percentiles then leave out the worst: what was dropped has no end
 //   - late-p50-ns, late-p95-ns, late-p99-ns: time from the planned start until a free caller began the call
 //   - generator-bound: 1 if late-p99-ns is more than a tenth of p99-ns. The row then tells about the timer
 //
@@ -234,8 +238,11 @@ func (r row) closed(b *testing.B, f *rpcbench.Fixture, callers *latency.Loop, _ 
 	end, _ := cpu.Time()
 	n := callers.Latency.Count()
 	metric(b, float64(n)/b.Elapsed().Seconds(), "req/s")
-	if known && n >= int64(100*r.callers) { // else the ends of the run would be much of it
-		metric(b, float64(end-start)/float64(b.Elapsed())/float64(runtime.NumCPU()), "cpu-share")
+	if n >= int64(100*r.callers) { // else the ends of the run would be much of it
+		metric(b, callers.InFlight(), "in-flight")
+		if known {
+			metric(b, float64(end-start)/float64(b.Elapsed())/float64(runtime.NumCPU()), "cpu-share")
+		}
 	}
 	return err
 }
@@ -301,6 +308,9 @@ func reportPlanned(b *testing.B, loop *latency.Loop) {
 	}
 	metric(b, loop.Achieved(), "achieved-req/s")
 	metric(b, float64(loop.Drops), "drops")
+	if loop.Drops > 0 {
+		metric(b, 1, "overloaded")
+	}
 }
 
 // pass makes n untimed calls over a fixture of its own, and returns how many were made. It calls begin after the

@@ -134,11 +134,12 @@ func (p *placement) printHeader(w io.Writer) {
 func (p *placement) printUnits(w io.Writer) {
 	for _, of := range []struct{ assumed, units string }{
 		{"better=lower", "p50-ns p95-ns p99-ns cpu-ns/op sent-B/op recv-B/op reconnects round-trips/op " +
-			"drops late-p50-ns late-p95-ns late-p99-ns generator-bound server-cpu-ns/op server-B/op server-allocs/op " +
+			"drops overloaded late-p50-ns late-p95-ns late-p99-ns generator-bound " +
+			"server-cpu-ns/op server-B/op server-allocs/op " +
 			"base-ratio base-ratio-lo base-ratio-hi aa-ratio aa-ratio-lo aa-ratio-hi noise-floor-% base-moved-%"},
 		{"better=higher", "req/s achieved-req/s"},
 		{"better=lower assume=exact", "size-B gzip-B"},
-		{"assume=nothing", "seed cpu-share processes"},
+		{"assume=nothing", "seed cpu-share in-flight processes"},
 	} {
 		for unit := range strings.FieldsSeq(of.units) {
 			if p.seen[unit] {

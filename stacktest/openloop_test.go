@@ -85,6 +85,7 @@ func TestOpenLoopReport(t *testing.T) {
 			require.InEpsilon(t, 100, got["achieved-req/s"], 1e-9)
 			require.Contains(t, got, "drops")
 			require.Zero(t, got["drops"])
+			require.NotContains(t, got, "overloaded")
 			if c.bound {
 				require.Equal(t, 1.0, got["generator-bound"])
 			} else {
@@ -174,6 +175,7 @@ func TestSlowStackDropsStarts(t *testing.T) {
 	row := figuresOf(t, "-test.bench=^BenchmarkOpenTooSlow$", "-test.benchtime=5052x")
 	require.GreaterOrEqual(t, row["drops"], float64(surplus-1), "the last start may find callers free")
 	require.LessOrEqual(t, row["drops"], float64(surplus+openCallers), "the queue is filled whoever takes from it")
+	require.Equal(t, 1.0, row["overloaded"], "the percentiles lack the dropped")
 	require.Contains(t, row, "achieved-req/s")
 	require.Less(t, row["achieved-req/s"], 0.9*latency.MaxRate, "what was dropped was not achieved")
 }

@@ -284,7 +284,7 @@ func TestScenarios(t *testing.T) {
 			least: figs{"B/op": 1000}, most: figs{"B/op": 80_000}},
 		{name: "link.unknown", reason: "a link that does not exist", fails: "5g"},
 		{name: "parallel", reason: "all callers call at a time",
-			least: figs{"req/s": 1, "ns/op": 1, "cpu-ns/op": 0}, absent: []string{"cpu-share"}},
+			least: figs{"req/s": 1, "ns/op": 1, "cpu-ns/op": 0}, absent: []string{"cpu-share", "in-flight"}},
 		{name: "parallel.none", reason: "nobody calls", fails: "0 callers: at least one is needed"},
 		{name: "parallel.error", reason: "one caller's error ends all", fails: ": broken"},
 		{name: "parallel.panic", reason: "as does one caller's panic", fails: "rpcbench: stub: panic: broken"},
@@ -345,6 +345,17 @@ func TestCPUShare(t *testing.T) {
 	require.Positive(t, idle)
 	require.Greater(t, bound, 2*idle)
 	require.LessOrEqual(t, bound, 1.05)
+}
+
+// TestCallsInFlight: a row of two callers who do nothing but wait for replies says so, from 100 calls per caller on.
+func TestCallsInFlight(t *testing.T) {
+	row := func(calls string) map[string]float64 {
+		return figuresOf(t, "-test.bench=^BenchmarkScenarios$/^case=parallel.idle$", "-test.benchtime="+calls)
+	}
+	require.NotContains(t, row("199x"), "in-flight", "the ends of the run would be much of it")
+	got := row("200x")["in-flight"]
+	require.Greater(t, got, 1.0, "latencies of one caller, or of none")
+	require.LessOrEqual(t, got, 2.002, "more calls than callers")
 }
 
 // TestColdConnectionsAreReset: the server reads a reset, so the client's port is free at once.

@@ -222,3 +222,9 @@ func (l *Loop) Finish() error {
 func (l *Loop) Achieved() float64 {
 	return float64(l.Latency.Count()) / max(l.plan(l.planned), l.last).Seconds()
 }
+
+// InFlight returns how many calls of a closed loop were under way, on average: the sum of their latencies over the time
+// until the last one ended.
+func (l *Loop) InFlight() float64 {
+	return l.Latency.hist.Mean() * float64(l.Latency.Count()) / float64(l.last)
+}

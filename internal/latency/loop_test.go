@@ -127,6 +127,31 @@ func TestWaitInTheQueueIsLatency(t *testing.T) {
 	})
 }
 
+// TestInFlight: calls of a millisecond that callers share are under way for a known part of the time.
+func TestInFlight(t *testing.T) {
+	for _, c := range []struct {
+		reason     string
+		callers, n int
+		want       float64
+	}{
+		{"every caller is always in a call", 4, 400, 4},
+		{"one caller", 1, 10, 1},
+		{"of two callers one has no second call", 2, 3, 1.5},
+		{"two of four callers never call", 4, 2, 2},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := latency.NewClosed()
+				require.NoError(t, l.Start(0, each(c.callers, taking(time.Millisecond))...))
+				<-time.After(time.Second) // idle time before the calls and after them does not count
+				require.NoError(t, l.Run(int64(c.n)))
+				<-time.After(time.Second)
+				require.InEpsilon(t, c.want, l.InFlight(), 0.001)
+			})
+		})
+	}
+}
+
 func TestDropsAreCounted(t *testing.T) {
 	for _, c := range []struct {
 		reason         string
