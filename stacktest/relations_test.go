@@ -45,7 +45,7 @@ func TestFiguresOfARowAgree(t *testing.T) {
 
 // What the server of the stack "slow" costs. Its start costs as much CPU time as all calls of a row wait.
 const (
-	slowCalls = 100
+	slowCalls = 50
 	slowWaits = 4 * time.Millisecond
 	slowStart = slowCalls * slowWaits
 )

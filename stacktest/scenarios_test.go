@@ -230,9 +230,6 @@ func BenchmarkScenarios(b *testing.B) {
 		silent.hang = 200 * time.Millisecond
 		silent.benchmark(b)
 	})
-	row("parallel.bound", func(b *testing.B) {
-		BenchmarkParallel(b, busy("spins", 100*time.Microsecond), rpcbench.Config{}, 2*runtime.NumCPU())
-	})
 	row("parallel.idle", func(b *testing.B) {
 		BenchmarkParallel(b, stub(func(int64) error { <-time.After(time.Millisecond); return nil }), bare, 2)
 	})
@@ -330,21 +327,6 @@ func TestBytesAreOfOneCall(t *testing.T) {
 		require.Equal(t, rows[0][unit], rows[1][unit])
 		require.Equal(t, rows[0][unit], rows[2][unit])
 	}
-}
-
-// TestCPUShare: a stack that is bound by the machine's CPU has several times the share of one that waits.
-func TestCPUShare(t *testing.T) {
-	share := func(name string) float64 {
-		row := figuresOf(t, "-test.bench=^BenchmarkScenarios$/^case="+name+"$", "-test.benchtime=500x")
-		if _, known := row["cpu-share"]; !known && runtime.GOOS == "windows" {
-			t.Skip("the system doesn't tell")
-		}
-		return row["cpu-share"]
-	}
-	bound, idle := share("parallel.bound"), share("parallel.idle")
-	require.Positive(t, idle)
-	require.Greater(t, bound, 2*idle)
-	require.LessOrEqual(t, bound, 1.05)
 }
 
 // TestCallsInFlight: a row of two callers who do nothing but wait for replies says so, from 100 calls per caller on.
