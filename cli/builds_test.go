@@ -106,8 +106,10 @@ func clone(t *testing.T) {
 	write("go.sum", "")
 	commit()
 	main := "cmd/rpcbench/main.go"
-	write(main, strings.Replace(measure, "TAKES +", "1000 +", 1))
+	write(main, "package main\n\nimport _ \"example.com/dependency\"\n\nfunc main() {}\n")
 	do("go", "mod", "tidy")
+	commit()
+	write(main, strings.Replace(measure, "TAKES +", "1000 +", 1))
 	commit()
 	write(main, strings.Replace(measure, "TAKES +", "nonsense +", 1))
 	commit()
@@ -179,7 +181,8 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 	for _, test := range []struct{ why, build, want string }{
 		{"no such revision", "HEAD~50", "this is no git revision, no Go release, no module@version and no KEY=VALUE"},
 		{"an option in place of a revision", "--all", "this is no git revision"},
-		{"a revision without the command", "HEAD~3", "has no github.com/rpcbench/rpcbench/cmd/rpcbench"},
+		{"a revision whose command does not measure", "HEAD~3", "its program is too old to be measured, or does not call cli.Main"},
+		{"a revision without the command", "HEAD~4", "has no github.com/rpcbench/rpcbench/cmd/rpcbench"},
 		{"a revision that does not compile", "HEAD~1", "undefined: nonsense"},
 		{"no such release of Go", "go1.99.99", "go1.99.99"},
 		{"no such version", "example.com/dependency@v9.9.9", "v9.9.9"},

@@ -77,6 +77,7 @@ func TestNothingToLink(t *testing.T) {
 	clone, err := filepath.Abs("..")
 	require.NoError(t, err)
 	main := ours().main
+	foreign := "module example.com/x\n\ngo 1.26.0\n\nreplace github.com/rpcbench/rpcbench => " + clone + "\n" // -mod=mod would require it
 	for _, test := range []struct{ why, dir, main, variable, value, want string }{
 		{"no module", t.TempDir(), main, "", "", `^the working directory is in no Go module$`},
 		{"another's module", "outsider", main, "GOFLAGS", "-mod=mod", `^the module of the working directory neither has nor needs ` + main + `: see `},
@@ -89,7 +90,7 @@ func TestNothingToLink(t *testing.T) {
 		t.Run(test.why, func(t *testing.T) {
 			if test.dir == "outsider" {
 				test.dir = t.TempDir()
-				require.NoError(t, os.WriteFile(filepath.Join(test.dir, "go.mod"), []byte("module example.com/x\n\ngo 1.26.0\n"), 0o600))
+				require.NoError(t, os.WriteFile(filepath.Join(test.dir, "go.mod"), []byte(foreign), 0o600))
 			}
 			t.Chdir(test.dir)
 			t.Setenv("TMPDIR", t.TempDir())

@@ -21,7 +21,7 @@ func TestNothingOutlivesAnInterruptedBuild(t *testing.T) {
 	if err := exec.CommandContext(t.Context(), "mkfifo", pipe).Run(); err != nil {
 		t.Skip("needs mkfifo: ", err)
 	}
-	script := "#!/bin/sh\nexec 3>" + pipe + "\nsleep 600 >/dev/null 2>&1 &\nwait\n"
+	script := "#!/bin/sh\nexec 3>" + pipe + "\n(trap '' INT; echo >&3; exec sleep 600 >/dev/null 2>&1) &\nwait\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), []byte(script), 0o700))
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	t.Setenv("TMPDIR", t.TempDir())
@@ -32,9 +32,11 @@ func TestNothingOutlivesAnInterruptedBuild(t *testing.T) {
 		_, err := Open(ctx, "example.com/x")
 		ended <- err
 	}()
-	file, err := os.Open(pipe) // once the script has it open
+	file, err := os.Open(pipe)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, file.Close()) }()
+	_, err = file.Read(make([]byte, 1)) // once what ignores an interrupt has begun
+	require.NoError(t, err)
 	cancel()
 	require.EqualError(t, <-ended, "go env: context canceled")
 	require.NoError(t, file.SetReadDeadline(time.Now().Add(time.Minute)))
