@@ -49,7 +49,7 @@ func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.
 		b.Fatalf("rpcbench: versus: nothing to compare with %s: name another stack", base.Name)
 	}
 	if placed().processes == 0 && !askedFor(b) {
-		return
+		b.Skip("rpcbench: versus: -bench asks for everything")
 	}
 	b.Run("stack="+base.Name, func(b *testing.B) { versusRow(b, len(contestants), base, base) })
 	for _, stack := range contestants {

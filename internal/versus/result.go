@@ -151,6 +151,9 @@ func Decide(plan Plan, all []Process) Result {
 	if r.Processes > 0 {
 		r.means(kept)
 	}
+	if !plan.AllCores {
+		r.Others = 0 // one core was enough, and others may have the rest
+	}
 	if needed := max(fewest, (3*r.Planned+3)/4); r.Processes < needed {
 		r.Reason = fmt.Sprintf("%d of %d processes count, and a verdict needs %d", r.Processes, r.Planned, needed)
 		if r.OneCore > 0 {

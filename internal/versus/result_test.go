@@ -239,6 +239,7 @@ func TestOthers(t *testing.T) {
 		r := Decide(Plan{AllCores: true}, all)
 		require.Equal(t, want, r.Said())
 		require.InDelta(t, share, r.Others, 1e-12)
+		require.Equal(t, "slower", Decide(Plan{}, all).Said(), "one core is left to the question")
 	}
 	require.Equal(t, "not measured", Decide(Plan{Processes: 8}, nil).Said())
 }
