@@ -48,7 +48,7 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			name := f.String("workload", workload.Small, "`name` of rpcbench list")
 			procs := f.Int("gomaxprocs", 1, "1 splits CPU work, 0 uses all cores")
-			length := f.Duration("time", 20*time.Second, "for each stack, half of it under the profiler; a process takes 2 s of it")
+			length := f.Duration("time", 20*time.Second, "for each stack, 2 s of it per process, half under the profiler")
 			svg := f.String("svg", "", "new `file` for a picture of stacked bars")
 			return func(ctx context.Context, args []string) error {
 				w, err := workload.Find(*name)
@@ -66,32 +66,35 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 				case *svg != "" && missing == nil:
 					return wrong("explain: -svg %s: there is such a file already: name another", *svg)
 				}
-				all, measured, err := p.named(args)
-				if err != nil {
-					return err
-				}
 				var picture *os.File
 				if *svg != "" {
 					if picture, err = os.OpenFile(*svg+".part", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
 						return wrong("explain: -svg %s: %w", *svg, err)
 					}
-					defer func() { _, _ = picture.Close(), os.Remove(picture.Name()) }() // unless it has its name by then
+					defer func() { _, _ = picture.Close(), os.Remove(picture.Name()) }() // unless it was renamed
 				}
-				err = explain(ctx, versus.Spec{Workload: w.Name, Slice: turn, Procs: *procs, Blocks: rounds}, *length, measured, progress(stderr))
+				spec := versus.Spec{Workload: w.Name, Slice: turn, Procs: *procs, Blocks: rounds}
+				all, err := p.explain(ctx, spec, *length, args, progress(stderr))
 				none := func(e *explanation) bool { return len(e.processes) == 0 }
-				if slices.ContainsFunc(all, none) {
+				if len(all) == 0 || slices.ContainsFunc(all, none) {
 					return err // else an interrupted one has something to show
 				}
 				if picture != nil {
-					err = errors.Join(err, writeBars(picture, all), picture.Close(), os.Rename(picture.Name(), *svg))
+					drawn := cmp.Or(writeBars(picture, all), picture.Close())
+					if drawn == nil {
+						drawn = os.Rename(picture.Name(), *svg)
+					}
+					err = errors.Join(err, drawn)
 				}
 				t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 				fmt.Fprintf(t, "# %s\n", strings.Join(environ.List(), " "))
-				for _, e := range measured {
-					fmt.Fprintf(t, "# %s: workload=%s GOMAXPROCS=%d processes=%d\n", e.Name, w.Name, e.processes[0].Procs, len(e.processes))
-				}
-				if len(measured) > 0 {
-					fmt.Fprintln(t, "# ± and intervals are 95 %, over processes; each process has new fixtures; SE is one standard error")
+				fmt.Fprintln(t, "# ± and intervals are of 95 %, over processes, each with new fixtures.",
+					"SE is a standard error over them, or that of counting a file's samples.")
+				for _, e := range all {
+					if procs := e.processes[0].Procs; procs > 0 {
+						fmt.Fprintf(t, "# %s: workload=%s GOMAXPROCS=%d processes=%d\n",
+							e.Name, w.Name, procs, len(e.processes))
+					}
 				}
 				for _, e := range all {
 					e.print(t)
@@ -105,50 +108,45 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 	}
 }
 
-// named reads the arguments that are files. Those that are stacks are to be measured.
-func (p program) named(args []string) (all, measured []*explanation, err error) {
+// explain reads the arguments that are files, and has those that are stacks measured in one process after the other. It
+// keeps what was measured before an error.
+func (p program) explain(ctx context.Context, spec versus.Spec, length time.Duration, args []string,
+	show show) (all []*explanation, err error) {
+	var measured []*explanation
 	for _, arg := range args {
 		e := &explanation{Name: arg}
 		_, unknown := p.find(arg)
 		_, missing := os.Stat(arg)
 		switch {
 		case unknown == nil:
-			measured = append(measured, e)
+			measured, spec.Arms = append(measured, e), append(spec.Arms, arg)
 		case missing != nil:
-			return nil, nil, wrong("explain: %q is neither a profile nor a stack: rpcbench list names the stacks", arg)
+			return nil, wrong("explain: %q is neither a profile nor a stack: rpcbench list names the stacks", arg)
 		default:
 			s, err := layers.ReadFile(arg)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			e.Name, e.processes = s.Row, []versus.Explained{{Profile: s}}
 		}
 		all = append(all, e)
 	}
-	return all, measured, nil
-}
-
-// explain has all stacks measured in one process after the other. It keeps what was measured before an error.
-func explain(ctx context.Context, spec versus.Spec, length time.Duration, all []*explanation, show show) error {
-	for _, e := range all {
-		spec.Arms = append(spec.Arms, e.Name)
-	}
 	defer show("", 0, 0)
-	takes := each * time.Duration(len(all))
+	takes := each * time.Duration(len(measured))
 	for n, left := length/each, length/each; left > 0 && takes > 0; left-- {
 		show(fmt.Sprintf("process %d of %d", n-left+1, n), takes*left, takes*n)
 		found, err := versus.Explain(ctx, spec, self())
 		for i, one := range found {
-			all[i].processes = append(all[i].processes, one)
+			measured[i].processes = append(measured[i].processes, one)
 		}
-		switch {
-		case ctx.Err() != nil:
-			return errInterrupted
-		case err != nil:
-			return err
+		if ctx.Err() != nil {
+			err = errInterrupted
+		}
+		if err != nil {
+			return all, err
 		}
 	}
-	return nil
+	return all, nil
 }
 
 func everything(layers.Part) bool { return true }
@@ -210,7 +208,8 @@ func (e *explanation) print(w io.Writer) {
 		fmt.Fprintf(w, "%s, by %d calls", strings.ReplaceAll(said, "+", ""), plain)
 		missed := less(all, cpu)
 		if _, lo, hi := stats.MeanCI(missed, 0.95); len(missed) > 1 && lo*hi > 0 {
-			fmt.Fprintf(w, "\nThe profiles differ from that CPU time by %s: they miss some samples, and take time themselves.", interval(missed))
+			fmt.Fprintf(w, "\nThe profiles differ from that CPU time by %s: they miss some samples, and take time themselves.",
+				interval(missed))
 		}
 	}
 	fmt.Fprint(w, "\nlayer\tclient, µs\tserver, µs\tunlabelled, µs\tall, µs\tshare\n")

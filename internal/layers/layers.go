@@ -8,6 +8,7 @@ package layers
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	_ "embed"
 	"errors"
@@ -129,19 +130,16 @@ func ReadFile(path string) (Split, error) {
 		return Split{}, fmt.Errorf("rpcbench: %w", err)
 	}
 	defer file.Close()
-	var data []byte
-	var p *profile.Profile
 	unzipped, err := gzip.NewReader(file)
+	var data []byte
 	if err == nil {
-		data, err = io.ReadAll(io.LimitReader(unzipped, most+1))
+		data, err = io.ReadAll(io.LimitReader(unzipped, most))
 	}
-	if len(data) > most {
-		return Split{}, fmt.Errorf("rpcbench: %s has more than %d MiB, uncompressed: a shorter -benchtime gives a smaller profile", path, most>>20)
+	if len(data) == most {
+		return Split{}, fmt.Errorf("rpcbench: %s has %d MiB and more, uncompressed: a shorter -benchtime gives a smaller profile", path, most>>20)
 	}
-	if err == nil {
-		p, err = profile.ParseUncompressed(data)
-	}
-	if err == nil {
+	p, parseErr := profile.ParseUncompressed(data)
+	if err = cmp.Or(err, parseErr); err == nil {
 		err = p.CheckValid()
 	}
 	if err != nil {

@@ -205,7 +205,7 @@ func TestProfilesThatExplode(t *testing.T) {
 	}
 	bomb := zipped(make([]byte, 16*most))
 	for why, data := range map[string][]byte{
-		"has more than 4 MiB, uncompressed: a shorter -benchtime": bomb,
+		"has 4 MiB and more, uncompressed: a shorter -benchtime": bomb,
 		"is no whole profile": zipped(bomb),
 	} {
 		path := filepath.Join(t.TempDir(), "bomb")

@@ -29,7 +29,7 @@ type Spec struct {
 	Workload string        `json:"workload,omitempty"`
 	Slice    time.Duration `json:"slice"`
 	Seed     uint64        `json:"seed"`
-	Profiled bool          `json:"profiled,omitempty"` // by Explain: a turn is a slice with the profiler, and one without
+	Profiled bool          `json:"profiled,omitempty"` // by Explain, with and without in turn
 
 	Procs  int `json:"-"` // GOMAXPROCS; 0 is the default
 	Blocks int `json:"-"`
@@ -128,13 +128,7 @@ func (p Program) start(ctx context.Context, spec Spec) (*child, error) {
 	return c, nil
 }
 
-// block lets the child measure one more block.
-func (c *child) block() (r timing.Record, err error) {
-	err = c.next(&r, func() bool { return len(r.Blocks) == 1 })
-	return r, err
-}
-
-// next lets the child measure once more, and reads what it prints.
+// next lets the child measure once more, and reads its record.
 func (c *child) next(record any, whole func() bool) error {
 	_, _ = io.WriteString(c.in, "\n")
 	err := c.out.Decode(record)
@@ -217,8 +211,8 @@ func inTurn(ctx context.Context, spec Spec, programs ...Program) (record timing.
 		block := make([]timing.Slice, len(children))
 		next := timing.Record{Arms: spec.Arms, Length: 2 * spec.Slice, Seed: spec.Seed, Latencies: make([]timing.Latency, len(children))}
 		for turn, i := range random.Perm(len(children)) {
-			own, err := children[i].block()
-			if err != nil {
+			var own timing.Record
+			if err := children[i].next(&own, func() bool { return len(own.Blocks) == 1 }); err != nil {
 				return record, err
 			}
 			if !apart {

@@ -49,7 +49,8 @@ func Explain(ctx context.Context, spec Spec, program Program) (all []Explained, 
 }
 
 // explain is the child's side of Explain. For each line it measures a round, and writes the sums of all rounds so far.
-func explain(ctx context.Context, w workload.Workload, length time.Duration, stacks []rpcbench.Stack, lines <-chan []byte, out io.Writer) (err error) {
+func explain(ctx context.Context, w workload.Workload, length time.Duration, stacks []rpcbench.Stack,
+	lines <-chan []byte, out io.Writer) (err error) {
 	labelled := pprof.WithLabels(ctx, pprof.Labels("side", "client"))
 	pprof.SetGoroutineLabels(labelled)
 	var open []*workload.Open
@@ -69,9 +70,9 @@ func explain(ctx context.Context, w workload.Workload, length time.Duration, sta
 			return err
 		}
 	}
-	for profilerFirst := true; err == nil && <-lines != nil; profilerFirst = !profilerFirst {
+	for last := false; err == nil && <-lines != nil; last = !last {
 		for i, o := range open {
-			if err := sums[i].turn(ctx, o, stacks[i].Name, length, profilerFirst); err != nil {
+			if err := sums[i].turn(ctx, o, stacks[i].Name, length, last); err != nil {
 				return err
 			}
 		}
@@ -80,13 +81,13 @@ func explain(ctx context.Context, w workload.Workload, length time.Duration, sta
 	return err
 }
 
-// turn measures a stack once without and once with the profiler, after calls that don't count: the stack before has left
-// its garbage and its caches.
-func (e *Explained) turn(ctx context.Context, o *workload.Open, name string, length time.Duration, profilerFirst bool) error {
+// turn measures a stack once without and once with the profiler, in the order that last tells. Calls that don't count
+// come first: the stack before has left its garbage and its caches.
+func (e *Explained) turn(ctx context.Context, o *workload.Open, name string, length time.Duration, last bool) error {
 	if _, _, err := callFor(ctx, o, 0, length/5); err != nil {
 		return err
 	}
-	for _, profiled := range []bool{profilerFirst, !profilerFirst} {
+	for _, profiled := range []bool{!last, last} {
 		if !profiled {
 			before, _ := cpu.Time()
 			calls, took, err := callFor(ctx, o, 0, length)
@@ -99,7 +100,7 @@ func (e *Explained) turn(ctx context.Context, o *workload.Open, name string, len
 		}
 		recording, err := layers.Start()
 		if err != nil {
-			return fmt.Errorf("rpcbench: explain: %w", err)
+			return err
 		}
 		calls, _, err := callFor(ctx, o, 0, length)
 		taken, stopErr := recording.Stop(name, calls)
@@ -117,7 +118,8 @@ func (e *Explained) turn(ctx context.Context, o *workload.Open, name string, len
 }
 
 // callFor makes calls for a while, and as many ops at least.
-func callFor(ctx context.Context, o *workload.Open, ops int, length time.Duration) (calls int64, took time.Duration, err error) {
+func callFor(ctx context.Context, o *workload.Open, ops int, length time.Duration) (calls int64,
+	took time.Duration, err error) {
 	hung := time.AfterFunc(time.Minute, func() { _ = o.Fixture.Close() })
 	defer hung.Stop()
 	for began := time.Now(); took < length || ops > 0; took, ops = time.Since(began), ops-1 {
