@@ -280,7 +280,7 @@ func workloadTable(t *testing.T) string {
 			continue // the report has them
 		}
 		a := answerTo(t, s, w.Name, "grpcprotobuf")
-		fmt.Fprintf(&b, "| %s | %.0f | %.0f | %s | %.0f %% | %s |\n", w.Does, a.BaseNs/1000, a.Paired()/1000, times(a), 100*a.NoiseFloor(), a.Verdict)
+		fmt.Fprintf(&b, "| %s | %.0f | %.0f | %s | %.0f %% | %s |\n", w.Title, a.BaseNs/1000, a.Paired()/1000, times(a), 100*a.NoiseFloor(), a.Verdict)
 	}
 	most := 0.0
 	for _, a := range s.Answers {

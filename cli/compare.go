@@ -49,7 +49,7 @@ type group struct {
 	baseFacts, facts *workload.Facts
 }
 
-func (g *group) String() string { return g.Does + ", " + g.arms[2] }
+func (g *group) String() string { return g.Title + ", " + g.arms[2] }
 
 // build is the part of a contestant's name after the stack's.
 func build(contestant string) string {
@@ -241,7 +241,7 @@ func (c *comparison) measure(ctx context.Context, show show, keep func(*group, t
 }
 
 func (c *comparison) spec(g *group, process int) versus.Spec {
-	spec := versus.Spec{Workload: g.Name, Procs: g.Procs, Slice: versus.Slice, Blocks: c.blocks(g), Seed: c.seed + uint64(process)}
+	spec := versus.Spec{Workload: g.Workload, Procs: g.Procs, Slice: versus.Slice, Blocks: c.blocks(g), Seed: c.seed + uint64(process)}
 	for _, name := range g.arms {
 		stack, _, _ := strings.Cut(name, "@")
 		spec.Arms = append(spec.Arms, stack)

@@ -131,7 +131,7 @@ func TestFailedGroups(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	small := workload.All()[0].Does
+	small := workload.All()[0].Title
 	require.Equal(t, []string{small + ", rawtcp, process 1 of 8: it died; at line 5"}, failed, "and no trace")
 	require.Equal(t, []string{"measured again: " + small + ", httpmsgpack, process 1 of 8: a hiccup"}, again)
 	require.Zero(t, kept["rawtcp"])
@@ -163,7 +163,7 @@ func TestListAndVersion(t *testing.T) {
 		require.Regexp(t, "(?m)^  "+regexp.QuoteMeta(s.Name)+" +HTTP ", stdout)
 	}
 	for _, w := range workload.All() {
-		require.Regexp(t, "(?m)^  "+w.Name+" +"+regexp.QuoteMeta(w.Does), stdout)
+		require.Regexp(t, "(?m)^  "+w.Name+" +"+regexp.QuoteMeta(w.Title), stdout)
 	}
 	stdout, _, err = typed(t, "version")
 	require.NoError(t, err)

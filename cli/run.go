@@ -248,11 +248,11 @@ func (c *comparison) header(load float64) report.Summary {
 func (c *comparison) summary(s report.Summary, groups []*group) report.Summary {
 	for _, g := range groups {
 		s.Answers = append(s.Answers, report.Answer{
-			Workload: g.Name, Does: g.Does, Bytes: g.Bytes, GOMAXPROCS: cmp.Or(g.Procs, runtime.NumCPU()), Stack: g.arms[2],
+			Workload: g.Name, Does: g.Title, Bytes: g.Bytes(), GOMAXPROCS: cmp.Or(g.Procs, runtime.NumCPU()), Stack: g.arms[2],
 			Result: c.result(g), BaseFacts: g.baseFacts, Facts: g.facts,
 		})
-		if g.Many() && g.Procs == 0 && runtime.NumCPU() == 1 {
-			s.Warnings = append(s.Warnings, g.Does+": the machine has one core, so callers take turns")
+		if g.Callers > 1 && g.Procs == 0 && runtime.NumCPU() == 1 {
+			s.Warnings = append(s.Warnings, g.Title+": the machine has one core, so callers take turns")
 		}
 	}
 	return s

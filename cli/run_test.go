@@ -26,7 +26,7 @@ func TestRun(t *testing.T) {
 	stdout, stderr, err := typed(t, "run", "-quick", "-workloads", "small,bytes-100kB", "-out", dir+"/", "rawtcp")
 	require.NoError(t, err)
 	require.Empty(t, stderr, "no progress but on a terminal")
-	require.Regexp(t, `(?m)^`+workload.All()[0].Does+` +1 +\d+\.\d +rawtcp +\d+\.\d +\d\.\d\d +\d\.\d\d–\d\.\d\d +(faster|undecided: .*)$`, stdout)
+	require.Regexp(t, `(?m)^`+workload.All()[0].Title+` +1 +\d+\.\d +rawtcp +\d+\.\d +\d\.\d\d +\d\.\d\d–\d\.\d\d +(faster|undecided: .*)$`, stdout)
 
 	s, err := report.Read(dir)
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func TestTake(t *testing.T) {
 	require.NoError(t, err)
 	g := group{Workload: w, arms: []string{"httpjson", "httpjson", "x"}, layouts: []int{0}}
 	spec := c.spec(&g, 3)
-	require.Equal(t, versus.Spec{Arms: g.arms, Workload: "small-1-caller", Slice: versus.Slice, Seed: c.seed + 3, Blocks: spec.Blocks}, spec)
+	require.Equal(t, versus.Spec{Arms: g.arms, Workload: w, Slice: versus.Slice, Seed: c.seed + 3, Blocks: spec.Blocks}, spec)
 	one := c.spec(&group{Workload: workload.All()[0], arms: g.arms}, 0)
 	require.Equal(t, 1, one.Procs)
 	require.InDelta(t, float64(8*time.Second/6/versus.Turn), one.Blocks, 1)

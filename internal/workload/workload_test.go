@@ -55,7 +55,7 @@ func TestWorkloads(t *testing.T) {
 	var listed, names []string
 	for _, w := range workload.All() {
 		require.Regexp(t, regexp.MustCompile(`^[a-z0-9A-Z-]*[a-zA-Z]$`), w.Name, "benchstat reads -50 as a GOMAXPROCS")
-		require.NotEmpty(t, w.Does)
+		require.NotEmpty(t, w.Title)
 		listed = append(listed, w.Name)
 	}
 	for _, row := range []row{
@@ -99,7 +99,7 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	w, err := workload.Find(c.name)
 	require.NoError(t, err)
 	require.Equal(t, c.procs, w.Procs, "GOMAXPROCS that the question needs")
-	o, err := w.Open(t.Context(), stack)
+	o, err := w.Open(t.Context(), stack, rpcbench.Config{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, o.Close()) }()
 	isJSON, callers, conns, ops := stack.Name == "httpjson", max(1, c.callers), max(1, c.conns), corpus.Round+1
@@ -160,7 +160,7 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	} else { // net/http may give one up on a busy machine
 		require.Contains(t, []int{conns, conns + 1}, len(seenConns), "connections of all calls")
 	}
-	beyond := o.Fixture.Accepted() - o.Connections()
+	beyond := o.Beyond()
 	require.Contains(t, []int64{0, 1}, beyond, "connections beyond those that the workload declares")
 	for side, n := range map[string]int64{"sent": sent, "received": received} {
 		around := 400 + size/100 // bytes that surround a message
@@ -190,6 +190,6 @@ func TestStacksThatCannotEcho(t *testing.T) {
 		c, err := dial(config)
 		return struct{ rpcbench.Client }{c}, err
 	}
-	_, err = w.Open(t.Context(), s)
+	_, err = w.Open(t.Context(), s, rpcbench.Config{})
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 }

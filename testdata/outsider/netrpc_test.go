@@ -15,9 +15,9 @@ func TestMain(m *testing.M) { stacktest.Main(m, netrpc.New(), httpjson.New()) }
 func TestConformance(t *testing.T) { stacktest.Conformance(t, netrpc.New()) }
 
 func BenchmarkNetRPC(b *testing.B) {
-	stacktest.BenchmarkCreateUser(b, netrpc.New(), rpcbench.Config{})
+	stacktest.Benchmark(b, rpcbench.Workload{}, netrpc.New())
 }
 
 func BenchmarkVersus(b *testing.B) {
-	stacktest.BenchmarkVersus(b, httpjson.New(), netrpc.New())
+	stacktest.BenchmarkVersus(b, rpcbench.Workload{}, httpjson.New(), netrpc.New())
 }
