@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,7 +124,9 @@ func TestGeneratedTables(t *testing.T) {
 		{"README.md", "main stacks", mainTable},
 		{"docs/answer.svg", "", picture},
 		{"docs/stacks.md", "costs", costTable},
+		{"docs/stacks.md", "pairs", pairTable},
 		{"docs/stacks.md", "stacks", stackTable},
+		{"docs/scenarios.md", "scenarios", scenarioTable},
 		{"docs/releases.md", "grpc-go", func(t *testing.T) string { return buildTable(t, grpcRun) }},
 		{"docs/releases.md", "go json", func(t *testing.T) string { return buildTable(t, goJSONRun) }},
 		{"docs/releases.md", "go grpc", func(t *testing.T) string { return buildTable(t, goGRPCRun) }},
@@ -383,6 +386,45 @@ func costTable(t *testing.T) string {
 	}
 	b.WriteString(n.String())
 	return b.String()
+}
+
+// pairTable compares stacks that differ in one thing. The last pair is a quotient of two ratios to one base, whose
+// intervals are added as squares of logarithms.
+func pairTable(t *testing.T) string {
+	t.Helper()
+	s, _ := ran(t, quietStacks)
+	ratio := func(stack string) report.Answer { return smallCall(t, s, quietStacks, stack) }
+	quotient := func(a, b report.Answer) (q report.Answer) {
+		half := func(r report.Answer) float64 { return math.Log(r.Hi/r.Lo) / 2 }
+		width := math.Exp(math.Hypot(half(a), half(b)))
+		q.Ratio = a.Ratio / b.Ratio
+		q.Lo, q.Hi = q.Ratio/width, q.Ratio*width
+		return q
+	}
+	return fmt.Sprintf(`| what differs | pair | ratio, quiet Xeon (95 %%) |
+|---|---|---:|
+| the format | %[1]shttpprotobuf%[1]s to %[1]shttpjson%[1]s | %[2]s |
+| the HTTP version, in net/http | %[1]shttpjson.h2c%[1]s to %[1]shttpjson%[1]s | %[3]s |
+| the server's HTTP/2: net/http's with ServeHTTP, or grpc-go's own | %[1]sgrpcservehttp%[1]s to %[1]sgrpcprotobuf%[1]s | %[4]s |
+
+The last one is a quotient of two ratios to %[1]shttpjson%[1]s.
+`, "`", times(ratio("httpprotobuf")), times(ratio("httpjson.h2c")), times(quotient(ratio("grpcservehttp"), ratio("grpcprotobuf"))))
+}
+
+// scenarioTable has gRPC's ratio to JSON of each workload, by what differs.
+func scenarioTable(t *testing.T) string {
+	t.Helper()
+	quiet, _ := ran(t, quietWorkloads)
+	noisy, _ := ran(t, workloadsRun)
+	var b strings.Builder
+	var n notes
+	b.WriteString("| gRPC to JSON | quiet Xeon (95 %) | gRPC is | noisy EPYC (95 %) | gRPC is |\n|---|---:|---|---:|---|\n")
+	for _, name := range []string{"bytes-1kB", "bytes-10kB", "bytes-100kB", "mixed", "mixed-50-callers", "small-50-callers", "stream", "headers", "cold",
+		"cold-tls", "cold-4g"} {
+		a, c := answerTo(t, quiet, name, "grpcprotobuf"), answerTo(t, noisy, name, "grpcprotobuf")
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", a.Does, n.cell(a), n.cell(c))
+	}
+	return b.String() + n.String()
 }
 
 // buildTable has a column for each build, compared with the base's.
