@@ -49,7 +49,8 @@ func rowsOf(t *testing.T, output string) []*benchfmt.Result {
 	return rows
 }
 
-// TestRows: names, keys and units of the default run are API, and there are about 100 of them. -update writes them anew.
+// TestRows: names, keys and units of the default run, and of BenchmarkVersus, are API. There are about 100 of them.
+// -update writes them anew.
 func TestRows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -57,10 +58,12 @@ func TestRows(t *testing.T) {
 	const golden = "testdata/rows.golden"
 	out, err := run(t, "-test.bench=.")
 	require.NoError(t, err, out)
+	versus, err := run(t, "-test.bench=^BenchmarkVersus$", "-processes=1") // which the default run leaves out
+	require.NoError(t, err, versus)
 	keys := []string{"stack", "client", "server", "msg", "payload", "callers", "conns", "link", "rate", "tls", "codec", "op", "ladder", "step", "bound"}
 	good := regexp.MustCompile(`^[a-zA-Z0-9.]+$`)
 	var got strings.Builder
-	rows := rowsOf(t, out)
+	rows := append(rowsOf(t, out), rowsOf(t, versus)...)
 	for _, r := range rows {
 		base, parts := r.Name.Parts()
 		name := string(base)
@@ -126,7 +129,7 @@ func TestFlags(t *testing.T) {
 				"Link/stack=rawtcp/link=4ms.100Mbps/op=warm", "Link/stack=rawtcp/link=4ms.100Mbps/op=cold",
 				"OpenLoop/stack=rawtcp/rate=1000", "OpenLoop/stack=rawtcp/rate=100", "OpenLoop/stack=rawtcp/rate=5000"}, nil, nil},
 		{"rates", []string{"-test.bench=^BenchmarkOpenLoop$", "-stacks=rawtcp", "-rates=2000,5"},
-			[]string{"OpenLoop/stack=rawtcp/rate=2000", "OpenLoop/stack=rawtcp/rate=5", "OpenLoop/stack=none/rate=2000", "OpenLoop/stack=none/rate=5"}, map[string]float64{"sec/op": 0.2}, nil},
+			[]string{"OpenLoop/stack=rawtcp/rate=2000", "OpenLoop/stack=rawtcp/rate=5", "OpenLoop/stack=none/rate=2000", "OpenLoop/stack=none/rate=5"}, map[string]float64{"req/s": 4}, map[string]float64{"req/s": 5}},
 		{"a pattern picks codecs and messages", []string{"-test.bench=^BenchmarkCodec$/codec=(protobuf|json)$/msg=small.3B$", "-full"},
 			[]string{"Codec/codec=protobuf/msg=small.3B/op=marshal", "Codec/codec=json/msg=small.3B/op=marshal",
 				"Codec/codec=protobuf/msg=small.3B/op=unmarshal", "Codec/codec=json/msg=small.3B/op=unmarshal"}, map[string]float64{"size-B": 12}, map[string]float64{"size-B": 14}},

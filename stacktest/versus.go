@@ -69,7 +69,7 @@ func askedFor(b *testing.B) bool {
 	all, err := regexp.MatchString(first, "x")
 	if all && err == nil {
 		name, _, _ := strings.Cut(b.Name(), "/")
-		fmt.Fprintf(os.Stderr, "# rpcbench: %s takes several processes for each row: name it, as in -bench %[1]s\n", strings.TrimPrefix(name, "Benchmark"))
+		remark("%s takes several processes for each row: name it, as in -bench %[1]s", strings.TrimPrefix(name, "Benchmark"))
 	}
 	return !all
 }

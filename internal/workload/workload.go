@@ -141,23 +141,23 @@ const Quick = 6
 // All are the workloads of rpcbench run.
 func All() []Workload {
 	return []Workload{
-		{Name: Small, Title: "a small message, CPU work", Procs: 1},
+		{Name: Small, Title: "a small call, one core", Procs: 1},
 		{Name: "mixed-50-callers", Title: "mixed fields, 50 callers", Message: "flex.complex", Callers: 50},
-		{Name: "bytes-10kB", Title: "10 kB of bytes", Payload: 10_000, Procs: 1},
-		{Name: "structured-1kB", Title: "1 kB of structured data", Message: "flex.1kB", Procs: 1},
-		{Name: "cold-tls", Title: "a new TLS connection and one call", NewConn: true, TLS: true, Procs: 1},
-		{Name: "small-1-caller", Title: "a small message, one caller waits"},
+		{Name: "bytes-10kB", Title: "10 kB of bytes (13 kB as JSON)", Payload: 10_000, Procs: 1},
+		{Name: "structured-1kB", Title: "structured, 2.0 kB of JSON", Message: "flex.1kB", Procs: 1},
+		{Name: "cold-tls", Title: "a new TLS connection, one call", NewConn: true, TLS: true, Procs: 1},
+		{Name: "small-1-caller", Title: "a small call, all cores"},
 
-		{Name: "small-50-callers", Title: "a small message, 50 callers", Callers: 50},
-		{Name: "mixed", Title: "mixed fields, CPU work", Message: "flex.complex", Procs: 1},
-		{Name: "structured-10kB", Title: "10 kB of structured data", Message: "flex.10kB", Procs: 1},
-		{Name: "bytes-1kB", Title: "1 kB of bytes", Payload: 1000, Procs: 1},
-		{Name: "bytes-100kB", Title: "100 kB of bytes", Payload: 100_000, Procs: 1},
-		{Name: "stream", Title: "a message on a stream, or a call", Stream: true, Procs: 1},
-		{Name: "cold", Title: "a new connection and one call", NewConn: true, Procs: 1},
-		{Name: "cold-4g", Title: "the first call over 4G", NewConn: true, Link: "4g"},
-		{Name: "headers", Title: "a small message with long headers", Headers: true, Procs: 1},
-		{Name: "two-processes", Title: "a small message between two processes", Apart: true},
+		{Name: "small-50-callers", Title: "a small call, 50 callers", Callers: 50},
+		{Name: "mixed", Title: "mixed fields, 418 B of JSON", Message: "flex.complex", Procs: 1},
+		{Name: "structured-10kB", Title: "structured, 18.5 kB of JSON", Message: "flex.10kB", Procs: 1},
+		{Name: "bytes-1kB", Title: "1 kB of bytes (1.4 kB as JSON)", Payload: 1000, Procs: 1},
+		{Name: "bytes-100kB", Title: "100 kB of bytes (133 kB as JSON)", Payload: 100_000, Procs: 1},
+		{Name: "stream", Title: "a small message on a stream (JSON: a call)", Stream: true, Procs: 1},
+		{Name: "cold", Title: "a new connection, one call", NewConn: true, Procs: 1},
+		{Name: "cold-4g", Title: "a new connection over 4G, one call", NewConn: true, Link: "4g"},
+		{Name: "headers", Title: "a small call, long headers", Headers: true, Procs: 1},
+		{Name: "two-processes", Title: "a small call, two processes", Apart: true},
 	}
 }
 
