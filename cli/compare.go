@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -225,6 +226,9 @@ func (c *comparison) measure(ctx context.Context, show show, keep func(*group, t
 			switch {
 			case ctx.Err() != nil:
 				return groups, again, failed, errInterrupted
+			case err != nil && strings.HasSuffix(err.Error(), errors.ErrUnsupported.Error()):
+				g.failed, again = true, append(again, fmt.Sprintf("skipped: %s: %s", g, strings.TrimPrefix(err.Error(), "rpcbench: ")))
+				continue
 			case err != nil:
 				g.failed, failed = true, append(failed, where+strings.TrimPrefix(err.Error(), "rpcbench: "))
 				continue
@@ -251,7 +255,7 @@ func (c *comparison) spec(g *group, process int) versus.Spec {
 
 // result decides what a group found.
 func (c *comparison) result(g *group) versus.Result {
-	plan := versus.Plan{Processes: c.processes, Fewest: c.fewest, AllCores: g.Procs == 0 && runtime.NumCPU() > 1}
+	plan := versus.Plan{Processes: c.processes, Fewest: c.fewest, AllCores: cmp.Or(g.Procs, runtime.NumCPU()) > 1}
 	if c.fewest == versus.FewestQuick {
 		plan.Longer = "the time, without -quick,"
 	}
