@@ -248,11 +248,21 @@ func (p *placement) config(b *testing.B, stack rpcbench.Stack, config rpcbench.C
 	case p.elsewhere[name] == "":
 		b.Skipf("rpcbench: -server names no server of %s", name)
 	case config.TLS:
-		b.Skip("rpcbench: the servers that -server names have no TLS: run rows over TLS with -server process")
+		p.skip(b, "the servers that -server names have no TLS: run rows over TLS with -server process")
 	default:
 		config.Server = p.elsewhere[name]
 	}
 	return config
+}
+
+// skip skips a row for a reason that it prints once: package testing prints those of benchmarks with -v alone.
+func (p *placement) skip(b *testing.B, reason string) {
+	b.Helper()
+	if !p.seen[reason] {
+		fmt.Fprintln(os.Stderr, "# rpcbench:", reason)
+	}
+	p.note(reason)
+	b.Skip("rpcbench: " + reason)
 }
 
 // watchServer is called right before the timed loop. The returned function reports what the server's child process used

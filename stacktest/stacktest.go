@@ -49,7 +49,7 @@ func skipOrFail(tb testing.TB, stack rpcbench.Stack, err error) {
 func orFail(tb testing.TB, name string, err error) {
 	tb.Helper()
 	if prefix := "rpcbench: " + name + ": "; err != nil {
-		tb.Fatal(prefix + strings.TrimPrefix(err.Error(), prefix))
+		tb.Fatal(prefix + strings.TrimPrefix(strings.TrimPrefix(err.Error(), prefix), "rpcbench: "))
 	}
 }
 

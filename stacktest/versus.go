@@ -42,14 +42,13 @@ func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.
 	b.Helper()
 	placed().note(serverFlag)
 	placed().note(processesFlag)
-	if placed().where != "" {
-		b.Skip("rpcbench: versus: the stacks share one process: run without -server")
-	}
-	if len(contestants) == 0 {
-		b.Fatalf("rpcbench: versus: nothing to compare with %s: name another stack", base.Name)
-	}
-	if placed().processes == 0 && !askedFor(b) {
+	switch {
+	case placed().where != "":
+		placed().skip(b, "the stacks of "+benchmark(b)+" share one process: run it without -server")
+	case placed().processes == 0 && !askedFor(b):
 		b.Skip("rpcbench: versus: -bench asks for everything")
+	case len(contestants) == 0:
+		b.Fatalf("rpcbench: versus: nothing to compare with %s: name another stack", base.Name)
 	}
 	b.Run("stack="+base.Name, func(b *testing.B) { versusRow(b, len(contestants), base, base) })
 	for _, stack := range contestants {
@@ -63,10 +62,16 @@ func askedFor(b *testing.B) bool {
 	first, _, _ := strings.Cut(flag.Lookup("test.bench").Value.String(), "/")
 	all, err := regexp.MatchString(first, "x")
 	if all && err == nil {
-		name, _, _ := strings.Cut(b.Name(), "/")
-		remark("%s takes several processes for each row: name it, as in -bench %[1]s", strings.TrimPrefix(name, "Benchmark"))
+		remark("%s takes several processes for each row: name it, as in -bench %[1]s", benchmark(b))
 	}
 	return !all
+}
+
+// benchmark is the name that -bench has for b.
+func benchmark(b *testing.B) string {
+	b.Helper()
+	name, _, _ := strings.Cut(b.Name(), "/")
+	return strings.TrimPrefix(name, "Benchmark")
 }
 
 // versusRow measures stacks, which begin with the base twice, and reports the last one.
@@ -145,6 +150,9 @@ func measure(b *testing.B, contestants int, seed uint64, stacks []rpcbench.Stack
 	}
 	said := func(r versus.Result) string {
 		said := fmt.Sprintf("rpcbench: versus: in %d processes %s", len(all), spec.Arms[last])
+		if len(all) == 1 {
+			said = "rpcbench: versus: in 1 process " + spec.Arms[last]
+		}
 		if r.Ratio > 0 {
 			said += fmt.Sprintf(" took %.4f times as long as %s, %.1f %% interval %.4f–%.4f", r.Ratio, spec.Arms[0], 100*r.Level, r.Lo, r.Hi)
 		}
@@ -156,7 +164,7 @@ func measure(b *testing.B, contestants int, seed uint64, stacks []rpcbench.Stack
 			err = errors.New("rpcbench: versus: interrupted")
 		}
 		if err != nil && len(all) > 0 {
-			err = fmt.Errorf("%s; then: %w", said(result()), err)
+			err = fmt.Errorf("%s; then: %s", said(result()), strings.TrimPrefix(err.Error(), "rpcbench: "))
 		}
 		if ctx.Err() != nil {
 			orExit(1, err)

@@ -163,7 +163,7 @@ func TestFailures(t *testing.T) {
 		{"a program that prints", self(t), spec("rawtcp", "talks"), "rpcbench: measure: a child printed something else than a block", 0},
 		{"a call that fails", self(t), spec("rawtcp", "fails"), "the server died", 2},
 		{"a process that is killed", self(t), spec("rawtcp", "killed"), "", 2},
-		{"a program that is not there", Program{Path: "/nonexistent/rpcbench"}, spec("rawtcp", "rawtcp"), "/nonexistent/rpcbench: ", 0},
+		{"a program that is not there", Program{Path: "/nonexistent/rpcbench"}, spec("rawtcp", "rawtcp"), "rpcbench: measure: fork/exec /nonexistent/rpcbench: ", 0},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			record, err := Run(t.Context(), test.spec, test.program)
