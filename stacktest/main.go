@@ -259,7 +259,7 @@ func (p *placement) config(b *testing.B, stack rpcbench.Stack, config rpcbench.C
 func (p *placement) skip(b *testing.B, reason string) {
 	b.Helper()
 	if !p.seen[reason] {
-		fmt.Fprintln(os.Stderr, "# rpcbench:", reason)
+		remark("%s", reason)
 	}
 	p.note(reason)
 	b.Skip("rpcbench: " + reason)
