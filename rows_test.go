@@ -143,7 +143,6 @@ func TestFlags(t *testing.T) {
 			map[string]float64{"sent-B/op": 60, "recv-B/op": 80}, nil},
 		{"with -tls nothing is in clear", []string{"-test.bench=^Benchmark(Versus|Cold)$", "-stacks=rawtcp,httpjson", "-tls"},
 			[]string{"Cold/stack=rawtcp/tls=on", "Cold/stack=httpjson/tls=on"}, nil, nil},
-		{"one stack has no rival", []string{"-test.bench=^Benchmark(Versus|RawTCP)$", "-stacks=httpjson"}, []string{"RawTCP"}, nil, nil},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			out, err := run(t, c.args...)
@@ -154,8 +153,6 @@ func TestFlags(t *testing.T) {
 				names = append(names, regexp.MustCompile(`-\d+$`).ReplaceAllString(string(r.Name), ""))
 			}
 			require.Equal(t, c.names, names)
-			alone := strings.Contains(out, "\n# rpcbench: BenchmarkVersus: nothing to compare with httpjson: name another stack\n")
-			require.Equal(t, c.reason == "one stack has no rival", alone, out)
 			traits := strings.Contains(out, "\n# codec=protobuf: google.golang.org/protobuf by reflection, keeps nothing, copies, ")
 			require.Equal(t, strings.HasPrefix(names[0], "Codec"), traits, out)
 			last := rows[len(rows)-1]
@@ -208,6 +205,31 @@ func TestFlagsWithoutEffect(t *testing.T) {
 				useless = append(useless, m[1])
 			}
 			require.Equal(t, c.useless, useless, out)
+		})
+	}
+}
+
+// TestRowsThatCannotBe: why a row is not there is a line on stderr, printed once, and fails if the row was asked for by name.
+func TestRowsThatCannotBe(t *testing.T) {
+	f := start(t, rawtcp.New(), rpcbench.Config{})
+	elsewhere := "-server=rawtcp=" + f.Addr
+	for _, c := range []struct {
+		reason, bench string
+		args          []string
+		want          string
+		fails         bool
+	}{
+		{"one stack has no rival", "Versus", []string{"-stacks=httpjson"}, "rpcbench: versus: nothing to compare with httpjson: name another stack\n", true},
+		{"stacks that are elsewhere share no process", "Versus", []string{elsewhere},
+			"# rpcbench: the stacks of Versus share one process: run it without -server\n", false},
+		{"servers elsewhere have no TLS", "(RawTCP|CreateUser)", []string{elsewhere, "-tls", "-stacks=rawtcp"},
+			"# rpcbench: the servers that -server names have no TLS: run rows over TLS with -server process\n", false},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			out, err := run(t, append(c.args, "-test.bench=^Benchmark"+c.bench+"$")...)
+			require.Equal(t, c.fails, err != nil, out)
+			require.Empty(t, rowsOf(t, out))
+			require.Equal(t, 1, strings.Count(out, c.want), out)
 		})
 	}
 }

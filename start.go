@@ -48,6 +48,7 @@ type Fixture struct {
 	tls     atomic.Pointer[tls.ConnectionState] // of the newest handshake
 	shaken  atomic.Int64                        // handshakes the client has completed
 	dialled atomic.Int64                        // connections the client has dialled
+	failed  atomic.Pointer[error]               // the newest error of dialling or accepting, before closing began
 
 	// Of a server in this process:
 	listener *relay.Listener // nil: the server is elsewhere
@@ -141,6 +142,9 @@ func (f *Fixture) call(ctx context.Context) (step string, err error) {
 	err = f.connect()
 	if !release() {
 		err = context.Cause(ctx)
+		if failed := f.failed.Load(); failed != nil { // clients and servers may try again for as long as they can
+			err = fmt.Errorf("%w: %w", err, *failed)
+		}
 	}
 	return "connect", err
 }
@@ -164,7 +168,7 @@ func (f *Fixture) serve(ctx context.Context, config *Config) (step string, err e
 		return "server", err
 	}
 	f.Addr, f.served = bare.Addr().String(), make(chan struct{})
-	f.listener = &relay.Listener{Listener: bare, Wrap: config.WrapServer}
+	f.listener = &relay.Listener{Listener: bare, Wrap: config.WrapServer, Failed: f.keep}
 	go func() {
 		f.serveErr = f.server.Serve(f.listener)
 		close(f.served)
@@ -218,6 +222,7 @@ func (f *Fixture) dialContext(ctx context.Context, network, addr string) (net.Co
 	}
 	c, err := dialer.DialContext(ctx, network, addr)
 	if err != nil {
+		f.keep(err)
 		return nil, err
 	}
 	if f.wrap != nil {
@@ -232,6 +237,13 @@ func (f *Fixture) dialContext(ctx context.Context, network, addr string) (net.Co
 		}
 	}
 	return c, nil
+}
+
+// keep keeps why a connection failed.
+func (f *Fixture) keep(err error) {
+	if !f.closing.Load() {
+		f.failed.Store(&err)
+	}
 }
 
 // Dial makes another client of the fixture's server, with one connection. The caller closes it before the fixture.

@@ -8,8 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime/pprof"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -271,6 +273,63 @@ func refused(t *testing.T, addr string) {
 	if strings.HasPrefix(addr, "127.0.0.1:") {
 		_, err := net.Dial("tcp", addr)
 		require.Error(t, err, "the listener is closed")
+	}
+}
+
+// scarce is a listener that has no file descriptor left for a connection. It calls again when it is asked again.
+type scarce struct {
+	net.Listener
+	asked int
+	again func()
+}
+
+func (l *scarce) Accept() (net.Conn, error) {
+	if l.asked++; l.asked == 2 {
+		l.again()
+	}
+	return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+}
+
+// TestStartTellsWhatWasTried: servers accept again, and clients may dial again, for as long as they are let. Why they had
+// to is the reason, and not that the time was up.
+func TestStartTellsWhatWasTried(t *testing.T) {
+	nobody := freeAddr(t)
+	for why, c := range map[string]struct {
+		begin func(cancel func()) (rpcbench.Stack, rpcbench.Config)
+		want  string
+	}{
+		"the server accepts again": {func(cancel func()) (rpcbench.Stack, rpcbench.Config) {
+			return withServer(func(inner rpcbench.Server) rpcbench.Server {
+				return oddServer{Server: inner, serve: func(ln net.Listener) error {
+					counted := ln.(*relay.Listener)
+					counted.Listener = &scarce{Listener: counted.Listener, again: cancel}
+					return inner.Serve(ln)
+				}}
+			}), rpcbench.Config{}
+		}, "accept tcp: accept4: " + syscall.EMFILE.Error()},
+		"the client dials again": {func(cancel func()) (rpcbench.Stack, rpcbench.Config) {
+			return mine(func(s *rpcbench.Stack) {
+				s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+					return oddClient{prepare: func(rpcbench.User) (rpcbench.Call, error) {
+						return func(ctx context.Context) error {
+							_, err := config.DialContext(ctx, "tcp", config.Addr)
+							cancel()
+							return errors.Join(errors.New("odd"), err)
+						}, nil
+					}, close: func() error { return nil }}, nil
+				}
+			}), rpcbench.Config{Server: nobody}
+		}, "dial tcp " + nobody + ": "},
+	} {
+		t.Run(why, func(t *testing.T) {
+			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			stack, config := c.begin(cancel)
+			_, err := rpcbench.Start(ctx, stack, config)
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorContains(t, err, "rpcbench: mine: connect: context canceled: "+c.want)
+		})
 	}
 }
 

@@ -43,7 +43,7 @@ type explanation struct {
 
 func explainCommand(p program, stdout, stderr io.Writer) command {
 	return command{
-		name: "explain", args: " stack|profile...", does: "Split the time of a call among layers, or the difference between two",
+		name: "explain", tidies: true, args: " stack|profile...", does: "Split the time of a call among layers, or the difference between two",
 		example: "rpcbench explain grpcservehttp grpcprotobuf",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			name := f.String("workload", workload.Small, "`name` of rpcbench list")
@@ -60,7 +60,7 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 				case len(args) == 0:
 					return wrong("explain: name a stack of rpcbench list, or a profile of go test -bench -profiles")
 				case *procs < 0 || *procs > runtime.NumCPU():
-					return wrong("explain: -gomaxprocs %d on a machine of %d cores: use 1, or 0 for all", *procs, runtime.NumCPU())
+					return wrong("explain: -gomaxprocs %d is not from 0 to %d, the cores of this machine: use 1, or 0 for all", *procs, runtime.NumCPU())
 				case *length < least:
 					return wrong("explain: -time %v is too short: give %v or more", *length, least)
 				case *svg != "" && missing == nil:

@@ -26,7 +26,6 @@ import (
 // if that fails: the exit status is 2 for a wrong command line, 1 for what fails later. The processes that the commands
 // start are the program again, so Main comes first in its main function.
 func Main(stacks []rpcbench.Stack) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	p := program{stacks: stacks}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		p.main = info.Path
@@ -37,16 +36,17 @@ func Main(stacks []rpcbench.Stack) {
 	case child.Serve(os.Stdin, os.Stdout, stacks):
 		return
 	case os.Getenv(versus.Variable) != "":
+		ctx, stop := untilSignal(context.Background())
 		err = versus.Serve(ctx, os.Stdin, os.Stdout, func(name string) (rpcbench.Stack, error) {
 			found, err := p.find(name)
 			return append(found, rpcbench.Stack{})[0], err
 		})
+		stop()
 	default:
-		err = p.run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+		err = p.run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
 	}
-	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, oneLine(err))
 	}
 	switch {
 	case errors.As(err, new(wrongUse)):
@@ -54,6 +54,22 @@ func Main(stacks []rpcbench.Stack) {
 	case err != nil:
 		os.Exit(1)
 	}
+}
+
+// untilSignal is a context that ends when the process is told to. Until stop is called, the signal itself ends nothing.
+func untilSignal(ctx context.Context) (_ context.Context, stop context.CancelFunc) {
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+}
+
+// oneLine is an error as a line that begins with the name of the command.
+func oneLine(err error) string {
+	var said []string
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimPrefix(strings.TrimSpace(line), "rpcbench: "); line != "" {
+			said = append(said, line)
+		}
+	}
+	return "rpcbench: " + strings.Join(said, "; ")
 }
 
 // program is what the commands know of the program that they are compiled into.
@@ -134,6 +150,7 @@ func wrong(format string, args ...any) error {
 // command is one of the program's. setup registers its flags, and returns what it does with the arguments after them.
 type command struct {
 	name, args, does, example string
+	tidies                    bool // up after a signal, which its context tells of; a signal ends the others
 	setup                     func(*flag.FlagSet) func(ctx context.Context, args []string) error
 }
 
@@ -160,12 +177,12 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 	commands := []command{runCommand(p, stdout, stderr), reportCommand(stdout), explainCommand(p, stdout, stderr),
 		serveCommand(p, stdout), listCommand(p, stdout), versionCommand(stdout)}
 	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
-		fmt.Fprintf(stdout, "Rpcbench compares ways to serve and call an API, and says how far to trust it.\n\n")
+		help := "Rpcbench compares ways to serve and call an API, and says how far to trust it.\n\n"
 		for _, c := range commands {
-			fmt.Fprintf(stdout, "  rpcbench %-10s %s\n", c.name, c.does)
+			help += fmt.Sprintf("  rpcbench %-10s %s\n", c.name, c.does)
 		}
-		fmt.Fprintf(stdout, "\nrpcbench <command> -h shows its flags.\n")
-		return nil
+		_, err := io.WriteString(stdout, help+"\nrpcbench <command> -h shows its flags.\n")
+		return err
 	}
 	i := slices.IndexFunc(commands, func(c command) bool { return c.name == args[0] })
 	if i < 0 {
@@ -176,11 +193,11 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 	do := c.setup(f)
 	switch err := f.Parse(args[1:]); {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.\n\n", c.name, c.args, c.does)
-		f.SetOutput(stdout)
+		var flags strings.Builder
+		f.SetOutput(&flags)
 		f.PrintDefaults()
-		fmt.Fprintf(stdout, "\nexample: %s\n", c.example)
-		return nil
+		_, err := fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.\n\n%s\nexample: %s\n", c.name, c.args, c.does, &flags, c.example)
+		return err
 	case err != nil:
 		return wrong("%s: %w: rpcbench %s -h shows its flags", c.name, err, c.name)
 	}
@@ -191,6 +208,11 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 		case c.args == "":
 			return wrong("%s: it takes no argument, and %q is one", c.name, arg)
 		}
+	}
+	if c.tidies {
+		var stop context.CancelFunc
+		ctx, stop = untilSignal(ctx)
+		defer stop()
 	}
 	return do(ctx, f.Args())
 }

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -18,6 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
@@ -87,7 +91,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"no such workload to explain", "explain -workload tiny httpjson", `rpcbench: unknown workload "tiny": rpcbench list names them`},
 		{"too short to explain", "explain -time 1s httpjson", "rpcbench: explain: -time 1s is too short: give 4s or more"},
 		{"a picture that is there", "explain -svg main.go httpjson", "rpcbench: explain: -svg main.go: there is such a file already: name another"},
-		{"more than the cores to explain", "explain -gomaxprocs 4096 httpjson", "rpcbench: explain: -gomaxprocs 4096 on a machine of"},
+		{"more than the cores to explain", "explain -gomaxprocs 4096 httpjson", "rpcbench: explain: -gomaxprocs 4096 is not from 0 to "},
 		{"a time of a first answer", "run -out x -quick -time 9s", "rpcbench: run: -quick says how long: leave -time and -processes out"},
 		{"a workload named twice", "run -out x -workloads small,small", "rpcbench: run: small is named twice: once is enough"},
 		{"a folder that is there", "run -out internal/ -workloads small", "rpcbench: run: -out internal: it is there already: name another"},
@@ -161,6 +165,64 @@ func TestProgressIsForTerminals(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, info.Size())
 	require.NoError(t, file.Close())
+}
+
+// saved is the folder of a run that has measured.
+func saved(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	s := report.Summary{Release: report.Release, Base: "httpjson", Answers: []report.Answer{
+		{Workload: "small", Stack: "rawtcp", Result: versus.Result{Processes: 1, Planned: 8}}}}
+	require.NoError(t, s.Save(dir))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "bench.txt"), nil, 0o600))
+	return dir
+}
+
+// process is the command in a process of its own, which is killed after a while: one that waits would never end.
+func process(t *testing.T, stdout *os.File, args ...string) (cmd *exec.Cmd, stderr *bytes.Buffer) {
+	t.Helper()
+	program, err := os.Executable()
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	cmd, stderr = exec.CommandContext(ctx, program, args...), new(bytes.Buffer)
+	cmd.Env = append(os.Environ(), asMain+"=1")
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = stdin.Close() })
+	return cmd, stderr
+}
+
+// TestOutputIsHeard: what nobody could read has failed. Above all, addresses that nobody was told are not served.
+func TestOutputIsHeard(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, args := range []string{"", "-h", "run -h", "serve rawtcp", "list", "version", "report -out NEW RUN"} {
+		t.Run(args, func(t *testing.T) {
+			cmd, stderr := process(t, full, strings.Fields(strings.NewReplacer("NEW", t.TempDir(), "RUN", saved(t)).Replace(args))...)
+			require.Error(t, cmd.Run())
+			require.Equal(t, 1, cmd.ProcessState.ExitCode())
+			require.Regexp(t, `^rpcbench: .*no space left on device\n$`, stderr.String())
+		})
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	for _, test := range []struct {
+		why  string
+		err  error
+		want string
+	}{
+		{"as it is", errors.New("rpcbench: run: x"), "rpcbench: run: x"},
+		{"of a library", errors.New("write /dev/stdout: no space"), "rpcbench: write /dev/stdout: no space"},
+		{"several, and what a program said", errors.Join(errors.New("rpcbench: run: a\n\tb\n"), errors.New("rpcbench: c")), "rpcbench: run: a; b; c"},
+	} {
+		t.Run(test.why, func(t *testing.T) { require.Equal(t, test.want, oneLine(test.err)) })
+	}
 }
 
 // list names whatever can be typed, and version what a bug report needs.

@@ -34,9 +34,10 @@ func reportCommand(stdout io.Writer) command {
 				if err = os.MkdirAll(dir, 0o755); err == nil {
 					err = s.Write(dir)
 				}
-				if err == nil {
-					fmt.Fprintln(stdout, filepath.Join(dir, "report.html"))
+				if err != nil {
+					return err
 				}
+				_, err = fmt.Fprintln(stdout, filepath.Join(dir, "report.html"))
 				return err
 			}
 		},

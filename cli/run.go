@@ -25,7 +25,7 @@ import (
 
 func runCommand(p program, stdout, stderr io.Writer) command {
 	return command{
-		name: "run", args: " [stack[@build]...]", does: "Compare stacks, or builds of them, with a base at each workload: about ten minutes",
+		name: "run", tidies: true, args: " [stack[@build]...]", does: "Compare stacks, or builds of them, with a base at each workload: about ten minutes",
 		example: "rpcbench run -out mine",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			c := comparison{program: p}
@@ -252,7 +252,7 @@ func (c *comparison) header(load float64) report.Summary {
 	s := report.Summary{Release: report.Release, Command: strings.Join(asTyped(), " "), Environment: environ.List(), Notes: c.notes,
 		Base: c.base, Seed: c.seed, Processes: c.processes, Layouts: c.layouts}
 	if share := load / float64(runtime.NumCPU()); share > 0.3 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("the machine was busy at the start: a load average of %.1f on %d cores", load, runtime.NumCPU()))
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the machine was busy at the start: a load average of %.1f per core", share))
 	}
 	return s
 }

@@ -20,7 +20,7 @@ import (
 
 func serveCommand(p program, stdout io.Writer) command {
 	return command{
-		name: "serve", args: " [stack...]", does: "Serve stacks to any client, each on a port of its own", example: "rpcbench serve -port 8080 httpjson grpcprotobuf",
+		name: "serve", tidies: true, args: " [stack...]", does: "Serve stacks to any client, each on a port of its own", example: "rpcbench serve -port 8080 httpjson grpcprotobuf",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			addr := f.String("addr", "127.0.0.1", "`host` to listen on")
 			port := f.Uint("port", 0, "`port` of the first stack, each later one having the next; 0 is any free ones")

@@ -154,30 +154,6 @@ func TestServePorts(t *testing.T) {
 	t.Fatal("no two ports in a row were free")
 }
 
-// TestServeIsHeard: addresses that nobody was told are not served.
-func TestServeIsHeard(t *testing.T) {
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Skip(err)
-	}
-	defer full.Close()
-	program, err := os.Executable()
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // or one that serves would never end
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "serve", "rawtcp")
-	cmd.Env = append(os.Environ(), asMain+"=1")
-	cmd.Stdout = full
-	stdin, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	defer stdin.Close()
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	require.Error(t, cmd.Run())
-	require.Equal(t, 1, cmd.ProcessState.ExitCode(), "it serves where nobody was told")
-	require.Regexp(t, `^rpcbench: serve: .*no space left on device\n$`, stderr.String())
-}
-
 func dial(t *testing.T, addr string) *grpc.ClientConn {
 	t.Helper()
 	//lint:ignore SA1019 the alternative is a registry

@@ -63,7 +63,7 @@ const (
 // for waking.
 //
 // Benchmark skips a stack that can't do the workload, and a workload whose Procs is not the GOMAXPROCS of the row, which
-// -cpu sets. A call that fails, or hangs for ten seconds, ends the benchmark, and no row is printed.
+// -cpu sets. Calls have context.Background unless the workload has a deadline. A call that fails, or hangs for ten seconds, ends the benchmark, and no row is printed.
 func Benchmark(b *testing.B, w rpcbench.Workload, stack rpcbench.Stack) {
 	b.Helper()
 	row{stack: stack, Workload: workload.Workload(w), hang: hangLimit}.benchmark(b)
@@ -160,7 +160,8 @@ func (r row) withoutLink(b *testing.B) {
 func (r row) procs(b *testing.B) {
 	b.Helper()
 	if procs := runtime.GOMAXPROCS(0); r.Procs != 0 && r.Procs != procs {
-		b.Skipf("rpcbench: the workload needs GOMAXPROCS=%d, and the row has %d: add -cpu %[1]d", r.Procs, procs)
+		const needs = "a workload needs GOMAXPROCS=%d, and its row has %d: add -cpu %[1]d"
+		placed().skip(b, fmt.Sprintf(needs, r.Procs, procs))
 	}
 }
 

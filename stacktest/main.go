@@ -247,11 +247,21 @@ func (p *placement) config(b *testing.B, stack rpcbench.Stack, w workload.Worklo
 	case p.elsewhere[name] == "":
 		b.Skipf("rpcbench: -server names no server of %s", name)
 	case w.TLS:
-		b.Skip("rpcbench: the servers that -server names have no TLS: run rows over TLS with -server process")
+		p.skip(b, "the servers that -server names have no TLS: run rows over TLS with -server process")
 	default:
 		config.Server = p.elsewhere[name]
 	}
 	return config
+}
+
+// skip skips a row for a reason that it prints once: package testing prints those of benchmarks with -v alone.
+func (p *placement) skip(b *testing.B, reason string) {
+	b.Helper()
+	if !p.seen[reason] {
+		remark("%s", reason)
+	}
+	p.note(reason)
+	b.Skip("rpcbench: " + reason)
 }
 
 // watchServer is called right before the timed loop. The returned function reports what the server's child process used

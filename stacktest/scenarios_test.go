@@ -283,7 +283,7 @@ func TestScenarios(t *testing.T) {
 			least: figs{"req/s": 1, "ns/op": 1, "cpu-ns/op": 0}, absent: []string{"cpu-share", "in-flight"}},
 		{name: "parallel.none", reason: "nobody calls", fails: "rpcbench: fake: a workload's Callers lies between 0 and 1000: -1 does not"},
 		{name: "procs", reason: "a row's GOMAXPROCS is -cpu's",
-			skipped: "rpcbench: the workload needs GOMAXPROCS=1000, and the row has"},
+			skipped: "rpcbench: a workload needs GOMAXPROCS=1000, and its row has"},
 		{name: "parallel.error", reason: "one caller's error ends all", fails: ": broken"},
 		{name: "parallel.panic", reason: "as does one caller's panic", fails: "rpcbench: stub: panic: broken"},
 		{name: "parallel.hung", reason: "a server that falls silent",

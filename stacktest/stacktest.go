@@ -63,7 +63,7 @@ func orFail(tb testing.TB, name string, err error) {
 
 func prefixed(name string, err error) string {
 	prefix := "rpcbench: " + name + ": "
-	return prefix + strings.TrimPrefix(err.Error(), prefix)
+	return prefix + strings.TrimPrefix(strings.TrimPrefix(err.Error(), prefix), "rpcbench: ")
 }
 
 // Conformance runs the suite over a stack, first without TLS and then with TLS. Each check is a subtest with a time

@@ -20,8 +20,9 @@ import (
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-// BenchmarkVersus measures how many times as long a call of the workload takes on each contestant as on base. It times short slices of
-// both in turn, in several processes one after the other (docs/method.md). There is a row per stack:
+// BenchmarkVersus measures how many times as long a call of the workload takes on each contestant as on base. It times
+// short slices of both in turn, in several processes one after the other (docs/method.md). A workload at a rate is
+// refused: all stacks take as long then. There is a row per stack:
 //   - base-ratio, base-ratio-lo, base-ratio-hi: the ratio to base and its interval over processes. The intervals of all
 //     rows hold together at 95 %.
 //   - aa-ratio, aa-ratio-lo, aa-ratio-hi: in the row of the base, its ratio to a copy of itself. It should be 1.
@@ -44,17 +45,15 @@ func BenchmarkVersus(b *testing.B, w rpcbench.Workload, base rpcbench.Stack, con
 	orFail(b, "versus", r.Check())
 	placed().note(serverFlag)
 	placed().note(processesFlag)
-	if placed().where != "" {
-		b.Skip("rpcbench: versus: the stacks share one process: run without -server")
-	}
-	if len(contestants) == 0 {
-		b.Fatalf("rpcbench: versus: nothing to compare with %s: name another stack", base.Name)
-	}
-	if w.Rate != 0 {
+	switch {
+	case placed().where != "":
+		placed().skip(b, "the stacks of "+benchmark(b)+" share one process: run it without -server")
+	case w.Rate != 0:
 		b.Fatal("rpcbench: versus: at a rate all stacks take as long: compare the cpu-ns/op of Benchmark")
-	}
-	if placed().processes == 0 && !askedFor(b) {
+	case placed().processes == 0 && !askedFor(b):
 		b.Skip("rpcbench: versus: -bench asks for everything")
+	case len(contestants) == 0:
+		b.Fatalf("rpcbench: versus: nothing to compare with %s: name another stack", base.Name)
 	}
 	b.Run("stack="+base.Name, func(b *testing.B) { r.versus(b, len(contestants), base, base) })
 	for _, stack := range contestants {
@@ -68,10 +67,16 @@ func askedFor(b *testing.B) bool {
 	first, _, _ := strings.Cut(flag.Lookup("test.bench").Value.String(), "/")
 	all, err := regexp.MatchString(first, "x")
 	if all && err == nil {
-		name, _, _ := strings.Cut(b.Name(), "/")
-		remark("%s takes several processes for each row: name it, as in -bench %[1]s", strings.TrimPrefix(name, "Benchmark"))
+		remark("%s takes several processes for each row: name it, as in -bench %[1]s", benchmark(b))
 	}
 	return !all
+}
+
+// benchmark is the name that -bench has for b.
+func benchmark(b *testing.B) string {
+	b.Helper()
+	name, _, _ := strings.Cut(b.Name(), "/")
+	return strings.TrimPrefix(name, "Benchmark")
 }
 
 // versus measures stacks, which begin with the base twice, and reports the last one.
@@ -140,6 +145,9 @@ func (r row) measure(b *testing.B, contestants int, seed uint64, stacks []rpcben
 	}
 	said := func(r versus.Result) string {
 		said := fmt.Sprintf("rpcbench: versus: in %d processes %s", len(all), spec.Arms[last])
+		if len(all) == 1 {
+			said = "rpcbench: versus: in 1 process " + spec.Arms[last]
+		}
 		if r.Ratio > 0 {
 			said += fmt.Sprintf(" took %.4f times as long as %s, %.1f %% interval %.4f–%.4f", r.Ratio, spec.Arms[0], 100*r.Level, r.Lo, r.Hi)
 		}
@@ -154,7 +162,7 @@ func (r row) measure(b *testing.B, contestants int, seed uint64, stacks []rpcben
 			b.Skip(err) // this platform's clock is too coarse for a ratio
 		}
 		if err != nil && len(all) > 0 {
-			err = fmt.Errorf("%s; then: %w", said(result()), err)
+			err = fmt.Errorf("%s; then: %s", said(result()), strings.TrimPrefix(err.Error(), "rpcbench: "))
 		}
 		if ctx.Err() != nil {
 			orExit(1, err)

@@ -10,6 +10,7 @@ type Listener struct {
 	net.Listener
 	Wrap     func(net.Conn) net.Conn // wraps each accepted connection unless nil
 	Accepted atomic.Int64            // connections that Accept has returned
+	Failed   func(error)             // is told why Accept fails, unless nil
 }
 
 func (l *Listener) Accept() (net.Conn, error) {
@@ -19,6 +20,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 			c = l.Wrap(c)
 		}
 		l.Accepted.Add(1) // who sees the number finds the connection wrapped
+	} else if l.Failed != nil {
+		l.Failed(err)
 	}
 	return c, err
 }

@@ -122,10 +122,17 @@ func (p Program) start(ctx context.Context, spec Spec) (*child, error) {
 	}
 	c.Env = append(c.Env, p.Env...)
 	c.Stderr = &c.stderr
-	in, inErr := c.StdinPipe()
-	out, outErr := c.StdoutPipe()
-	if err := errors.Join(inErr, outErr, c.Start()); err != nil {
-		return nil, err
+	in, err := c.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("rpcbench: measure: %w", err)
+	}
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		_ = in.Close()
+		return nil, fmt.Errorf("rpcbench: measure: %w", err)
 	}
 	c.in, c.out, spec.Name = in, json.NewDecoder(out), spec.Workload.Name
 	_ = json.NewEncoder(in).Encode(spec) // if it has died, its exit status says so

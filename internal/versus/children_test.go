@@ -55,7 +55,7 @@ func find(name string) (rpcbench.Stack, error) {
 	case "hangs":
 		return inBlock(1, func() error { select {} }), nil
 	}
-	return rpcbench.Stack{}, errors.New("no stack is called " + name)
+	return gRPC(name)
 }
 
 // inBlock is rawtcp, whose calls do what is said from the n-th block on: each block has a fixture of its own.
@@ -163,7 +163,7 @@ func TestFailures(t *testing.T) {
 		{"a program that prints", self(t), spec("rawtcp", "talks"), "rpcbench: measure: a child printed something else than a block", 0},
 		{"a call that fails", self(t), spec("rawtcp", "fails"), "the server died", 2},
 		{"a process that is killed", self(t), spec("rawtcp", "killed"), "", 2},
-		{"a program that is not there", Program{Path: "/nonexistent/rpcbench"}, spec("rawtcp", "rawtcp"), "/nonexistent/rpcbench: ", 0},
+		{"a program that is not there", Program{Path: "/nonexistent/rpcbench"}, spec("rawtcp", "rawtcp"), "rpcbench: measure: fork/exec /nonexistent/rpcbench: ", 0},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			record, err := Run(t.Context(), test.spec, test.program)

@@ -162,9 +162,9 @@ func TestServerThatDoesNotStart(t *testing.T) {
 func TestLatencies(t *testing.T) {
 	slow := replaced(func(n int64, real rpcbench.Call) error {
 		if n%12 == 0 {
-			time.Sleep(4 * time.Millisecond)
+			<-time.After(4 * time.Millisecond)
 		} else {
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 		}
 		return real(context.Background())
 	})
