@@ -18,6 +18,10 @@ func BenchmarkNetRPC(b *testing.B) {
 	stacktest.Benchmark(b, rpcbench.Workload{}, netrpc.New())
 }
 
+func BenchmarkBusy(b *testing.B) {
+	stacktest.Benchmark(b, rpcbench.Workload{Callers: 30, TLS: true, Payload: 2000}, netrpc.New())
+}
+
 func BenchmarkVersus(b *testing.B) {
 	stacktest.BenchmarkVersus(b, rpcbench.Workload{}, httpjson.New(), netrpc.New())
 }
