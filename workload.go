@@ -14,7 +14,7 @@ type Workload struct {
 	Invalid  bool   // the user breaks a rule, and is refused
 	Deadline bool   // each call has a context.WithTimeout of its own
 	Headers  bool   // calls have what clients in production add: see type Headers
-	Stream   bool   // users are sent on one stream that stays open; where stacks are compared, one without streams makes calls
+	Stream   bool   // users are sent on one stream that stays open; in a comparison, a stack without streams makes calls
 
 	Callers int     // they call at a time, each again as soon as it has its reply; 0 is one
 	Rate    float64 // planned calls per second, whatever became of earlier ones; 0 is none. Callers 0 is then 256

@@ -44,9 +44,9 @@ const (
 //     Fewer than callers means that callers stood idle between calls, or at the end
 //
 // If Rate is set, from 1 to 1e6, one op is a planned start. Calls start at that rate whether or not earlier ones have
-// ended. At most Callers calls are under way, 256 unless given; 4096 more starts wait for one of them to end, and further
-// starts are dropped. There is no ns/op, which would be 1e9/Rate. Percentiles count from the planned start of a call to
-// its end, so a stall shows in every call that was due meanwhile. These figures are added:
+// ended. At most Callers calls are under way, 256 unless given. Of further starts 4096 wait, and the rest are dropped.
+// There is no ns/op, which would be 1e9/Rate. Percentiles count from the planned start of a call to its end, so a stall
+// shows in every call that was due meanwhile. These figures are added:
 //   - req/s: calls that were made per second
 //   - drops: starts that were dropped
 //   - overloaded: 1 if a start was dropped. The percentiles then leave out the worst: what was dropped has no end
@@ -54,16 +54,17 @@ const (
 //   - generator-bound: 1 if late-p99-ns is more than a tenth of p99-ns. The row then tells about the timer
 //
 // With NewConn an op dials a client, prepares a call, makes the call and closes the client. A reset closes the
-// connection, so that none keeps its port for minutes. Each TLS handshake is a full one with the defaults of crypto/tls:
-// a hybrid key exchange (X25519MLKEM768) and an ECDSA certificate on P-256, without a chain.
+// connection, so that none keeps its port for minutes. Each TLS handshake is a full one with the defaults of
+// crypto/tls: a hybrid key exchange (X25519MLKEM768) and an ECDSA certificate on P-256, without a chain.
 //
 // A Link delays and limits the rate; it loses nothing and has no slow start. round-trips/op is added: the time of an op
 // over a link with a round trip of 100 ms and no limit, divided by 100 ms. B/op, allocs/op and the bytes sent are
 // measured without the link, which has buffers of its own. There is no cpu-ns/op: a process that mostly waits is billed
 // for waking.
 //
-// Benchmark skips a stack that can't do the workload, and a workload whose Procs is not the GOMAXPROCS of the row, which
-// -cpu sets. Calls have context.Background unless the workload has a deadline. A call that fails, or hangs for ten seconds, ends the benchmark, and no row is printed.
+// Calls have context.Background unless the workload has a deadline. A call that fails, or hangs for ten seconds, ends the
+// benchmark, and no row is printed. Benchmark skips a stack that can't do the workload. It also skips a workload whose
+// Procs is not the GOMAXPROCS of the row, which -cpu sets.
 func Benchmark(b *testing.B, w rpcbench.Workload, stack rpcbench.Stack) {
 	b.Helper()
 	row{stack: stack, Workload: workload.Workload(w), hang: hangLimit}.benchmark(b)

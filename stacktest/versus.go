@@ -20,9 +20,9 @@ import (
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-// BenchmarkVersus measures how many times as long a call of the workload takes on each contestant as on base. It times
-// short slices of both in turn, in several processes one after the other (docs/method.md). A workload at a rate is
-// refused: all stacks take as long then. There is a row per stack:
+// BenchmarkVersus measures how many times as long a call takes on each contestant as on base. It times short slices of
+// both in turn, in several processes one after the other (docs/method.md). A workload with a Rate is refused, since all
+// stacks take as long then. There is a row per stack:
 //   - base-ratio, base-ratio-lo, base-ratio-hi: the ratio to base and its interval over processes. The intervals of all
 //     rows hold together at 95 %.
 //   - aa-ratio, aa-ratio-lo, aa-ratio-hi: in the row of the base, its ratio to a copy of itself. It should be 1.

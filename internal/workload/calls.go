@@ -14,7 +14,7 @@ import (
 	"github.com/rpcbench/rpcbench/message"
 )
 
-// prepared makes the calls of a fixture. stream is opened by the first call that is prepared, and ends with the fixture.
+// prepared prepares the calls of a fixture. The first call on a stream opens the stream, which ends with the fixture.
 type prepared struct {
 	Workload
 	fixture *rpcbench.Fixture

@@ -217,7 +217,7 @@ func TestWorkloadsThatCannotBe(t *testing.T) {
 		"a stream of echoes":                {workload.Workload{Stream: true, Message: "flex.1kB"}, stream},
 		"a stream at a rate":                {workload.Workload{Stream: true, Rate: 10}, stream},
 		"new connections, and so many":      {workload.Workload{NewConn: true, Conns: 3}, "NewConn leaves no choice of Conns"},
-		"a rate below zero":                 {workload.Workload{Rate: -1}, "a rate of -1 calls per second has to lie between"},
+		"a rate below zero":                 {workload.Workload{Rate: -1}, "a rate of -1 calls per second has to"},
 		"a link that does not exist":        {workload.Workload{Link: "5g"}, `"5g" is no link`},
 	} {
 		t.Run(reason, func(t *testing.T) {
