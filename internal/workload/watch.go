@@ -47,11 +47,12 @@ func (w *Watchdog) Note(err error) error {
 }
 
 // Allocated returns a function that tells what this process has allocated since.
-func Allocated() func() (bytes, allocs uint64) {
+func Allocated() (since func() (bytes, allocs uint64)) {
 	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	return func() (bytes, allocs uint64) {
+	since = func() (bytes, allocs uint64) {
 		runtime.ReadMemStats(&after)
 		return after.TotalAlloc - before.TotalAlloc, after.Mallocs - before.Mallocs
 	}
+	runtime.ReadMemStats(&before) // last, so that nothing here counts
+	return since
 }
