@@ -19,9 +19,9 @@ import (
 	"github.com/rpcbench/rpcbench/httpprotobuf"
 	"github.com/rpcbench/rpcbench/httpxml"
 	"github.com/rpcbench/rpcbench/internal/codecs"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/rawtcp"
 	"github.com/rpcbench/rpcbench/stacks"
@@ -71,12 +71,14 @@ func (c checked) Run() int {
 
 func one(b *testing.B, stack rpcbench.Stack) {
 	b.Helper()
-	stacktest.BenchmarkCreateUser(b, stack, config(1))
+	bench(b, rpcbench.Workload{}, stack)
 }
 
-// config is what the flags say, with connections for so many callers.
-func config(callers int) rpcbench.Config {
-	return rpcbench.Config{Conns: min(callers, 20), TLS: chosen.isTLS()}
+// bench times a stack at a workload, over TLS if the flag says so.
+func bench(b *testing.B, w rpcbench.Workload, stack rpcbench.Stack) {
+	b.Helper()
+	w.TLS = chosen.isTLS() || w.TLS
+	stacktest.Benchmark(b, w, stack)
 }
 
 // BenchmarkVersus is every main value against -base, slice by slice.
@@ -85,7 +87,7 @@ func BenchmarkVersus(b *testing.B) {
 	base := find(b, *chosen.base)[0]
 	chosen.obeyed["base"] = true
 	contestants := slices.DeleteFunc(selected(b, stacks.Main()), func(s rpcbench.Stack) bool { return s.Name == base.Name })
-	stacktest.BenchmarkVersus(b, base, contestants...)
+	stacktest.BenchmarkVersus(b, rpcbench.Workload{}, base, contestants...)
 }
 
 func skipWithTLS(b *testing.B) {
@@ -121,87 +123,69 @@ func BenchmarkCross(b *testing.B) {
 }
 
 func BenchmarkPayload(b *testing.B) {
-	each(b, "payload", chosen.payloads.values(), func(b *testing.B, s rpcbench.Stack, payload string) {
-		size, _ := parseSize(payload) // which check has seen
-		stacktest.BenchmarkPayload(b, s, config(1), size)
+	each(b, "payload", chosen.payloads.values(), func(payload string) (w rpcbench.Workload) {
+		w.Payload, _ = workload.Size(payload) // which check has seen
+		return w
 	})
 }
 
 func BenchmarkParallel(b *testing.B) {
 	for _, s := range selected(b, stacks.Core()) {
 		for _, n := range callers() {
-			c := config(n)
-			b.Run(fmt.Sprintf("stack=%s/callers=%d/conns=%d", s.Name, n, c.Conns), func(b *testing.B) {
-				stacktest.BenchmarkParallel(b, s, c, n)
-			})
+			atOnce(b, "stack="+s.Name, rpcbench.Workload{Callers: n}, s)
 		}
 	}
 }
 
 func BenchmarkEcho(b *testing.B) {
 	for _, s := range selected(b, stacks.Core()) {
-		for _, msg := range []struct {
-			name string
-			flex *message.Flex
-		}{{"flex.empty", new(message.Flex)}, {"flex.complex", message.Complex()}} {
-			for _, n := range []int{1, 50} {
-				c := config(n)
-				if n > 1 && msg.name == "flex.empty" && !chosen.isFull() {
-					continue
-				}
-				b.Run(fmt.Sprintf("stack=%s/msg=%s/callers=%d/conns=%d", s.Name, msg.name, n, c.Conns), func(b *testing.B) {
-					stacktest.BenchmarkEcho(b, s, c, msg.flex, n)
-				})
+		for _, m := range []string{"flex.empty", "flex.complex"} {
+			name := "stack=" + s.Name + "/msg=" + m
+			b.Run(name+"/callers=1/conns=1", func(b *testing.B) { bench(b, rpcbench.Workload{Message: m}, s) })
+			if m != "flex.empty" || chosen.isFull() {
+				atOnce(b, name, rpcbench.Workload{Message: m, Callers: 50}, s)
 			}
 		}
 	}
 }
 
+// atOnce is a row of several callers.
+func atOnce(b *testing.B, name string, w rpcbench.Workload, s rpcbench.Stack) {
+	b.Run(fmt.Sprintf("%s/callers=%d/conns=%d", name, w.Callers, min(w.Callers, 20)), func(b *testing.B) { bench(b, w, s) })
+}
+
 func BenchmarkStream(b *testing.B) {
 	for _, s := range selected(b, []rpcbench.Stack{grpcprotobuf.New()}) {
 		b.Run("stack="+s.Name+"/op=unary", func(b *testing.B) { one(b, s) })
-		b.Run("stack="+s.Name+"/op=bothways", func(b *testing.B) { stacktest.BenchmarkStream(b, s, config(1)) })
+		b.Run("stack="+s.Name+"/op=bothways", func(b *testing.B) { bench(b, rpcbench.Workload{Stream: true}, s) })
 	}
 }
 
-func BenchmarkInvalid(b *testing.B)  { each(b, "", nil, plain(stacktest.BenchmarkInvalid)) }
-func BenchmarkDeadline(b *testing.B) { each(b, "", nil, plain(stacktest.BenchmarkDeadline)) }
-func BenchmarkHeaders(b *testing.B)  { each(b, "", nil, plain(withHeaders)) }
-func BenchmarkTLS(b *testing.B)      { each(b, "", nil, plain(overTLS)) }
+func BenchmarkInvalid(b *testing.B)  { plain(b, rpcbench.Workload{Invalid: true}) }
+func BenchmarkDeadline(b *testing.B) { plain(b, rpcbench.Workload{Deadline: true}) }
 
-// withHeaders adds what production clients do: a bearer token and a user agent, the same for all calls, and a traceparent for each.
-func withHeaders(b *testing.B, s rpcbench.Stack, config rpcbench.Config) {
-	config.Headers = corpus.Headers()
-	stacktest.BenchmarkCreateUser(b, s, config)
-}
+// BenchmarkHeaders adds what production clients do: a bearer token and a user agent, the same for all calls, and a
+// traceparent for each.
+func BenchmarkHeaders(b *testing.B) { plain(b, rpcbench.Workload{Headers: true}) }
 
-// overTLS is over a warm connection. Bytes are those of the ciphertext.
-func overTLS(b *testing.B, s rpcbench.Stack, config rpcbench.Config) {
-	config.TLS = true
-	stacktest.BenchmarkCreateUser(b, s, config)
-}
-
-func plain(loop func(*testing.B, rpcbench.Stack, rpcbench.Config)) func(*testing.B, rpcbench.Stack, string) {
-	return func(b *testing.B, s rpcbench.Stack, _ string) { loop(b, s, config(1)) }
-}
+// BenchmarkTLS is over a warm connection. Bytes are those of the ciphertext.
+func BenchmarkTLS(b *testing.B) { plain(b, rpcbench.Workload{TLS: true}) }
 
 func BenchmarkCold(b *testing.B) {
 	values := []string{"off", "on"}
 	if chosen.isTLS() {
 		values = values[1:]
 	}
-	each(b, "tls", values, func(b *testing.B, s rpcbench.Stack, tls string) {
-		c := config(1)
-		c.TLS = tls == "on"
-		stacktest.BenchmarkCold(b, s, c)
+	each(b, "tls", values, func(tls string) rpcbench.Workload {
+		return rpcbench.Workload{NewConn: true, TLS: tls == "on"}
 	})
 }
 
 func BenchmarkLink(b *testing.B) {
 	for _, link := range chosen.links.values() {
 		name := strings.ReplaceAll(link, "/", ".") // a slash would end the value
-		each(b, "link="+name+"/op", []string{"warm", "cold"}, func(b *testing.B, s rpcbench.Stack, op string) {
-			stacktest.BenchmarkLink(b, s, config(1), link, op == "cold")
+		each(b, "link="+name+"/op", []string{"warm", "cold"}, func(op string) rpcbench.Workload {
+			return rpcbench.Workload{Link: link, NewConn: op == "cold"}
 		})
 	}
 }
@@ -214,14 +198,15 @@ func BenchmarkOpenLoop(b *testing.B) {
 	if len(rates) == 0 {
 		b.Skip("add -full, or name rates with -rates")
 	}
-	each(b, "rate", rates, func(b *testing.B, s rpcbench.Stack, rate string) {
-		perSecond, _ := strconv.ParseFloat(rate, 64)
-		stacktest.BenchmarkOpenLoop(b, s, config(20), perSecond)
-	})
+	each(b, "rate", rates, func(rate string) rpcbench.Workload { return rpcbench.Workload{Rate: perSecond(rate)} })
 	for _, rate := range rates {
-		perSecond, _ := strconv.ParseFloat(rate, 64)
-		b.Run("stack=none/rate="+rate, func(b *testing.B) { stacktest.BenchmarkOpenLoopEmpty(b, perSecond) })
+		b.Run("stack=none/rate="+rate, func(b *testing.B) { stacktest.BenchmarkOpenLoopEmpty(b, perSecond(rate)) })
 	}
+}
+
+func perSecond(rate string) float64 {
+	n, _ := strconv.ParseFloat(rate, 64) // which check has seen
+	return n
 }
 
 // BenchmarkCodec is the wire formats by themselves, without a connection. Codecs of one message stand together, since they are
@@ -273,14 +258,18 @@ func traits(row codecs.Row) string {
 		t.Library, engine, by, row.Reuses, t.InvalidUTF8.Encoding, t.InvalidUTF8.Decoding, lossy)
 }
 
-// each runs a row for every stack and value.
-func each(b *testing.B, key string, values []string, row func(b *testing.B, s rpcbench.Stack, value string)) {
+// plain runs a row for every stack.
+func plain(b *testing.B, w rpcbench.Workload) {
 	for _, s := range selected(b, stacks.Core()) {
-		if key == "" {
-			b.Run("stack="+s.Name, func(b *testing.B) { row(b, s, "") })
-		}
+		b.Run("stack="+s.Name, func(b *testing.B) { bench(b, w, s) })
+	}
+}
+
+// each runs a row for every stack and value.
+func each(b *testing.B, key string, values []string, of func(value string) rpcbench.Workload) {
+	for _, s := range selected(b, stacks.Core()) {
 		for _, v := range values {
-			b.Run("stack="+s.Name+"/"+key+"="+v, func(b *testing.B) { row(b, s, v) })
+			b.Run("stack="+s.Name+"/"+key+"="+v, func(b *testing.B) { bench(b, of(v), s) })
 		}
 	}
 }

@@ -3,7 +3,6 @@ package rpcbench_test
 import (
 	"flag"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,10 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/relay"
+	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
@@ -30,7 +29,7 @@ var chosen = options{
 	}),
 	obeyed: map[string]bool{},
 	payloads: list("payloads", "payloads of BenchmarkPayload", "100B,1kB,10kB,100kB", "1MB", func(v string) error {
-		_, err := parseSize(v)
+		_, err := workload.Size(v)
 		return err
 	}),
 	callers: list("callers", "numbers of callers of BenchmarkParallel", "50", "1,8,64", func(v string) error {
@@ -152,29 +151,6 @@ func callers() []int {
 		all = append(all, n)
 	}
 	return all
-}
-
-// parseSize reads a size in bytes: 100B, 1kB (1000 bytes), 1MB.
-func parseSize(s string) (int, error) {
-	for _, unit := range []struct {
-		suffix string
-		bytes  float64
-	}{{"kB", 1e3}, {"MB", 1e6}, {"B", 1}} {
-		digits, ok := strings.CutSuffix(s, unit.suffix)
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseUint(digits, 10, 32)
-		size := float64(n) * unit.bytes
-		if err != nil || n == 0 || strconv.FormatUint(n, 10) != digits {
-			break
-		}
-		if size > math.Min(rpcbench.MaxAvatar, math.MaxInt32) {
-			return 0, fmt.Errorf("%s is more than a user may carry, which is %d B", s, rpcbench.MaxAvatar)
-		}
-		return int(size), nil
-	}
-	return 0, fmt.Errorf("%q is no size: write 100B, 1kB or 1MB", s)
 }
 
 // TestRunningNamesTheFlags, each at least once.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 // A size is what a user may carry, and is written in one way only, since rows are named after it.
@@ -16,7 +17,7 @@ func FuzzParseSize(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		size, err := parseSize(s)
+		size, err := workload.Size(s)
 		if err != nil {
 			require.NotContains(t, err.Error(), "\n")
 			return

@@ -152,7 +152,7 @@ func patiently(b *testing.B, base, contestant rpcbench.Stack) {
 	asked := benchtime.Value.String()
 	require.NoError(b, flag.Set(benchtime.Name, patience(asked, processes.(int))))
 	defer func() { require.NoError(b, flag.Set(benchtime.Name, asked)) }()
-	stacktest.BenchmarkVersus(b, base, contestant)
+	stacktest.BenchmarkVersus(b, rpcbench.Workload{}, base, contestant)
 }
 
 // patience is the -benchtime by which each of the processes, 8 unless given, measures 40 blocks of a base, its copy and a

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ type group struct {
 	baseFacts, facts *workload.Facts
 }
 
-func (g *group) String() string { return g.Does + ", " + g.arms[2] }
+func (g *group) String() string { return g.Title + ", " + g.arms[2] }
 
 // build is the part of a contestant's name after the stack's.
 func build(contestant string) string {
@@ -231,6 +232,9 @@ func (c *comparison) measure(ctx context.Context, show show, keep func([]*group,
 			switch {
 			case ctx.Err() != nil:
 				return groups, again, failed, errInterrupted
+			case err != nil && strings.HasSuffix(err.Error(), errors.ErrUnsupported.Error()):
+				g.failed, again = true, append(again, fmt.Sprintf("skipped: %s: %s", g, strings.TrimPrefix(err.Error(), "rpcbench: ")))
+				continue
 			case err != nil:
 				g.failed, failed = true, append(failed, where+strings.TrimPrefix(err.Error(), "rpcbench: "))
 				continue
@@ -247,7 +251,7 @@ func (c *comparison) measure(ctx context.Context, show show, keep func([]*group,
 }
 
 func (c *comparison) spec(g *group, process int) versus.Spec {
-	spec := versus.Spec{Workload: g.Name, Procs: g.Procs, Slice: versus.Slice, Blocks: c.blocks(g), Seed: c.seed + uint64(process)}
+	spec := versus.Spec{Workload: g.Workload, Procs: g.Procs, Slice: versus.Slice, Blocks: c.blocks(g), Seed: c.seed + uint64(process)}
 	for _, name := range g.arms {
 		stack, _, _ := strings.Cut(name, "@")
 		spec.Arms = append(spec.Arms, stack)
@@ -257,7 +261,7 @@ func (c *comparison) spec(g *group, process int) versus.Spec {
 
 // result decides what a group found.
 func (c *comparison) result(g *group) versus.Result {
-	plan := versus.Plan{Processes: c.processes, Fewest: c.fewest, AllCores: g.Procs == 0 && runtime.NumCPU() > 1}
+	plan := versus.Plan{Processes: c.processes, Fewest: c.fewest, AllCores: cmp.Or(g.Procs, runtime.NumCPU()) > 1}
 	if c.fewest == versus.FewestQuick {
 		plan.Longer = "the time, without -quick,"
 	}

@@ -73,7 +73,7 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 					}
 					defer func() { _, _ = picture.Close(), os.Remove(picture.Name()) }() // unless it was renamed
 				}
-				spec := versus.Spec{Workload: w.Name, Slice: turn, Procs: *procs, Blocks: rounds}
+				spec := versus.Spec{Workload: w, Slice: turn, Procs: *procs, Blocks: rounds}
 				all, err := p.explain(ctx, spec, *length, args, progress(stderr))
 				none := func(e *explanation) bool { return len(e.processes) == 0 }
 				if len(all) == 0 || slices.ContainsFunc(all, none) {

@@ -99,6 +99,14 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"a time of a first answer", "run -out x -quick -time 9s", "rpcbench: run: -quick says how long: leave -time and -processes out"},
 		{"a workload named twice", "run -out x -workloads small,small", "rpcbench: run: small is named twice: once is enough"},
 		{"a folder that is there", "run -out internal/ -workloads small", "rpcbench: run: -out internal: it is there already: name another"},
+		{"a payload without a unit", "run -out x -payload 100", `rpcbench: run: -payload: "100" is no size: write 100B, 1kB or 1MB`},
+		{"a payload that no user may carry", "run -out x -payload 2MB", "rpcbench: run: -payload: 2MB is more than a user may carry, which is 1048576 B"},
+		{"fewer callers than none", "run -out x -callers -3", "rpcbench: run: a workload's Callers lies between 0 and 1000: -3 does not"},
+		{"a number that is none", "run -out x -conns many", `rpcbench: run: invalid value "many" for flag -conns: parse error`},
+		{"a link that does not exist", "run -out x -link 5g", `rpcbench: run: rpcbench: "5g" is no link`},
+		{"a stream over many connections", "run -out x -stream -new-connections", "rpcbench: run: a workload's Stream has one caller"},
+		{"new connections, and so many", "run -out x -conns 5 -new-connections", "rpcbench: run: a workload's NewConn leaves no choice of Conns"},
+		{"two ways to say a workload", "run -out x -workloads small -tls", "rpcbench: run: -workloads names workloads, and the flags make one, tls: leave one"},
 		{"a command that is gone", "versus httpxml", `rpcbench: no command "versus": rpcbench -h lists them`},
 	} {
 		t.Run(test.why, func(t *testing.T) {
@@ -139,7 +147,7 @@ func TestFailedGroups(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	small := workload.All()[0].Does
+	small := workload.All()[0].Title
 	require.Equal(t, []string{small + ", rawtcp, process 1 of 8: it died; at line 5"}, failed, "and no trace")
 	require.Equal(t, []string{"measured again: " + small + ", httpmsgpack, process 1 of 8: a hiccup"}, again)
 	require.Zero(t, kept["rawtcp"])
@@ -229,7 +237,7 @@ func TestListAndVersion(t *testing.T) {
 		require.Regexp(t, "(?m)^  "+regexp.QuoteMeta(s.Name)+" +HTTP ", stdout)
 	}
 	for _, w := range workload.All() {
-		require.Regexp(t, "(?m)^  "+w.Name+" +"+regexp.QuoteMeta(w.Does), stdout)
+		require.Regexp(t, "(?m)^  "+w.Name+" +"+regexp.QuoteMeta(w.Title), stdout)
 	}
 	stdout, _, err = typed(t, "version")
 	require.NoError(t, err)

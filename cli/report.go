@@ -57,7 +57,7 @@ func listCommand(p program, stdout io.Writer) command {
 				}
 				fmt.Fprintln(t, "workloads of run:")
 				for _, w := range workload.All() {
-					fmt.Fprintf(t, "  %s\t%s\n", w.Name, w.Does)
+					fmt.Fprintf(t, "  %s\t%s\n", w.Name, w.Title)
 				}
 				return t.Flush()
 			}

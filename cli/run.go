@@ -35,11 +35,16 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			f.IntVar(&c.processes, "processes", 8, fmt.Sprintf("for each comparison, at least %d", versus.Fewest))
 			only := f.String("workloads", "", "`names`, separated by commas, of rpcbench list; all unless given")
 			quick := f.Bool("quick", false, "a first answer in a minute or two: six workloads, four processes of two seconds, this build alone")
+			made := workloadFlags(f)
 			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of everything, and of the layouts")
 			return func(ctx context.Context, args []string) error {
 				typed := map[string]bool{}
 				f.Visit(func(f *flag.Flag) { typed[f.Name] = true })
-				if err := c.take(args, *only, *quick, typed); err != nil {
+				own, err := made()
+				if err == nil {
+					err = c.take(args, *only, *quick, own, typed)
+				}
+				if err != nil {
 					return err
 				}
 				return c.answer(ctx, stdout, stderr)
@@ -49,7 +54,7 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 }
 
 // take carries the command line over, or says what is wrong with it.
-func (c *comparison) take(args []string, only string, quick bool, typed map[string]bool) error {
+func (c *comparison) take(args []string, only string, quick bool, own *workload.Workload, typed map[string]bool) error {
 	c.workloads, c.fewest, c.layouts = workload.All(), versus.Fewest, min(8, c.processes)
 	if quick {
 		if typed["time"] || typed["processes"] {
@@ -58,7 +63,12 @@ func (c *comparison) take(args []string, only string, quick bool, typed map[stri
 		c.workloads, c.fewest, c.layouts = c.workloads[:workload.Quick], versus.FewestQuick, 0
 		c.processes, c.time = versus.FewestQuick, 2*time.Second
 	}
-	if typed["workloads"] {
+	switch {
+	case own != nil && typed["workloads"]:
+		return wrong("run: -workloads names workloads, and the flags make one, %s: leave one of the two out", own.Name)
+	case own != nil:
+		c.workloads = []workload.Workload{*own}
+	case typed["workloads"]:
 		c.workloads = nil
 		for name := range strings.SplitSeq(only, ",") {
 			w, err := workload.Find(name)
@@ -131,6 +141,9 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err 
 	s.Warnings = append(append(s.Warnings, again...), failed...)
 	if len(failed) > 0 {
 		err = errors.Join(err, errors.New("rpcbench: run: "+strings.Join(failed, "; ")))
+	}
+	if err == nil && !s.Measured() {
+		err = errors.New("rpcbench: run: nothing was measured: " + strings.Join(again, "; "))
 	}
 	if ctx.Err() != nil {
 		s.Warnings, err = append(s.Warnings, "interrupted"), errInterrupted
@@ -242,11 +255,11 @@ func (c *comparison) header(load float64) report.Summary {
 func (c *comparison) summary(s report.Summary, groups []*group) report.Summary {
 	for _, g := range groups {
 		s.Answers = append(s.Answers, report.Answer{
-			Workload: g.Name, Does: g.Does, Bytes: g.Bytes, GOMAXPROCS: cmp.Or(g.Procs, runtime.NumCPU()), Stack: g.arms[2],
+			Workload: g.Name, Does: g.Title, Bytes: g.Bytes(), GOMAXPROCS: cmp.Or(g.Procs, runtime.NumCPU()), Stack: g.arms[2],
 			Result: c.result(g), BaseFacts: g.baseFacts, Facts: g.facts,
 		})
-		if g.Many() && g.Procs == 0 && runtime.NumCPU() == 1 {
-			s.Warnings = append(s.Warnings, g.Does+": the machine has one core, so callers take turns")
+		if g.Callers > 1 && g.Procs == 0 && runtime.NumCPU() == 1 {
+			s.Warnings = append(s.Warnings, g.Title+": the machine has one core, so callers take turns")
 		}
 	}
 	return s

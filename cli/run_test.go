@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,7 +27,7 @@ func TestRun(t *testing.T) {
 	stdout, stderr, err := typed(t, "run", "-quick", "-workloads", "small,bytes-100kB", "-out", dir+"/", "rawtcp")
 	require.NoError(t, err)
 	require.Empty(t, stderr, "no progress but on a terminal")
-	require.Regexp(t, `(?m)^`+workload.All()[0].Does+` +1 +\d+\.\d +rawtcp +\d+\.\d +\d\.\d\d +\d\.\d\d–\d\.\d\d +(faster|undecided: .*)$`, stdout)
+	require.Regexp(t, `(?m)^`+workload.All()[0].Title+` +1 +\d+\.\d +rawtcp +\d+\.\d +\d\.\d\d +\d\.\d\d–\d\.\d\d +(faster|undecided: .*)$`, stdout)
 
 	s, err := report.Read(dir)
 	require.NoError(t, err)
@@ -91,26 +92,26 @@ func TestTake(t *testing.T) {
 	}
 	plain := comparison{program: ours(), out: out, time: 8 * time.Second, processes: 8}
 	c := plain
-	require.NoError(t, c.take(nil, "", false, nil))
+	require.NoError(t, c.take(nil, "", false, nil, nil))
 	require.Len(t, names(c), len(workload.All()))
 	require.Equal(t, []any{"httpjson", []string{"grpcprotobuf"}, 8, 8, versus.Fewest}, []any{c.base, c.contestants, c.processes, c.layouts, c.fewest})
 	c = plain
-	require.NoError(t, c.take(nil, "", true, nil))
+	require.NoError(t, c.take(nil, "", true, nil, nil))
 	require.Len(t, names(c), 6)
 	require.Equal(t, []any{4, 0, versus.FewestQuick, 2 * time.Second}, []any{c.processes, c.layouts, c.fewest, c.time})
 	c = plain
-	require.NoError(t, c.take([]string{"httpxml"}, "stream,headers", true, typed("workloads")))
+	require.NoError(t, c.take([]string{"httpxml"}, "stream,headers", true, nil, typed("workloads")))
 	require.Equal(t, []string{"stream", "headers"}, names(c))
 	require.Equal(t, []string{"httpxml"}, c.contestants)
 	c = plain
 	c.processes = 6
-	require.NoError(t, c.take(nil, "", false, typed("processes")))
+	require.NoError(t, c.take(nil, "", false, nil, typed("processes")))
 	require.Equal(t, 6, c.layouts)
 	w, err := workload.Find("small-1-caller")
 	require.NoError(t, err)
 	g := group{Workload: w, arms: []string{"httpjson", "httpjson", "x"}, layouts: []int{0}}
 	spec := c.spec(&g, 3)
-	require.Equal(t, versus.Spec{Arms: g.arms, Workload: "small-1-caller", Slice: versus.Slice, Seed: c.seed + 3, Blocks: spec.Blocks}, spec)
+	require.Equal(t, versus.Spec{Arms: g.arms, Workload: w, Slice: versus.Slice, Seed: c.seed + 3, Blocks: spec.Blocks}, spec)
 	one := c.spec(&group{Workload: workload.All()[0], arms: g.arms}, 0)
 	require.Equal(t, 1, one.Procs)
 	require.InDelta(t, float64(8*time.Second/6/versus.Turn), one.Blocks, 1)
@@ -162,4 +163,67 @@ func TestResultsNameNoFolders(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "mine")
 	os.Args = []string{out + "/rpcbench", "run", "-out", out, "rawtcp"}
 	require.Equal(t, []string{"rpcbench", "run", "-out", "mine", "rawtcp"}, asTyped())
+}
+
+// Flags make a workload, which its name and title tell, and which is measured alone.
+func TestFlagsMakeAWorkload(t *testing.T) {
+	for _, test := range []struct {
+		args string
+		want workload.Workload
+	}{
+		{"-callers 30 -conns 4 -tls -payload 2kB", workload.Workload{Name: "callers.30.conns.4.payload.2kB.tls",
+			Title: "30 callers, 4 connections, 2kB of bytes, TLS", Callers: 30, Conns: 4, TLS: true, Payload: 2000}},
+		{"-new-connections -headers -link 40ms/10Mbps -gomaxprocs 4", workload.Workload{
+			Name:  "gomaxprocs.4.headers.link.40ms.10Mbps.newconnections",
+			Title: "GOMAXPROCS=4, long headers, over 40ms/10Mbps, new connections",
+			Procs: 4, Headers: true, Link: "40ms/10Mbps", NewConn: true}},
+		{"-stream -tls=false", workload.Workload{Name: "stream", Title: "on a stream", Stream: true}},
+	} {
+		f := flag.NewFlagSet("run", flag.ContinueOnError)
+		made := workloadFlags(f)
+		require.NoError(t, f.Parse(strings.Fields(test.args)))
+		own, err := made()
+		require.NoError(t, err)
+		require.Equal(t, test.want, *own)
+		require.Regexp(t, `^[a-zA-Z0-9.]+$`, own.Name)
+		c := comparison{program: ours(), out: filepath.Join(t.TempDir(), "new"), time: 8 * time.Second, processes: 8}
+		require.NoError(t, c.take(nil, "", false, own, nil))
+		require.Equal(t, []workload.Workload{test.want}, c.workloads)
+		require.Equal(t, test.want, c.spec(&group{Workload: *own, arms: []string{"httpjson", "httpjson", "x"}}, 0).Workload)
+	}
+	f := flag.NewFlagSet("run", flag.ContinueOnError)
+	own, err := workloadFlags(f)()
+	require.NoError(t, err)
+	require.Nil(t, own, "the list")
+}
+
+// A workload of flags is measured as it says.
+func TestRunAWorkloadOfFlags(t *testing.T) {
+	if testing.Short() {
+		t.Skip("four processes")
+	}
+	dir := filepath.Join(t.TempDir(), "new")
+	_, _, err := typed(t, "run", "-quick", "-callers", "3", "-conns", "2", "-tls", "-payload", "2kB", "-out", dir, "rawtcp")
+	require.NoError(t, err)
+	s, err := report.Read(dir)
+	require.NoError(t, err)
+	require.Len(t, s.Answers, 1)
+	a := s.Answers[0]
+	require.Equal(t, "callers.3.conns.2.payload.2kB.tls", a.Workload)
+	require.Equal(t, 4, a.Processes)
+	require.EqualValues(t, 2, a.Facts.Connections)
+	require.Equal(t, "TLS", a.Facts.Seen)
+	require.Greater(t, a.Facts.Sent, 2000.0)
+	require.Greater(t, a.Facts.Received, 2000.0)
+	require.Greater(t, a.Calls, 1.2, "calls in flight, of three callers")
+}
+
+// A stack that can't do a workload is skipped by name, and a run of nothing else fails.
+func TestRunSkipsWhatNoStackCanDo(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	stdout, _, err := typed(t, "run", "-quick", "-headers", "-out", dir, "rawtcp")
+	require.EqualError(t, err, "rpcbench: run: nothing was measured: skipped: long headers, rawtcp: "+
+		"rawtcp: dial: the protocol has no headers: unsupported operation")
+	require.Contains(t, stdout, "Warning: skipped: long headers, rawtcp: ")
+	require.NoDirExists(t, dir)
 }

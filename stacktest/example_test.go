@@ -10,11 +10,13 @@ import (
 )
 
 // Time one caller of a stack: this would be func BenchmarkMine(b *testing.B).
-func ExampleBenchmarkCreateUser() {
-	_ = func(b *testing.B) { stacktest.BenchmarkCreateUser(b, httpjson.New(), rpcbench.Config{}) }
+func ExampleBenchmark() {
+	_ = func(b *testing.B) { stacktest.Benchmark(b, rpcbench.Workload{}, httpjson.New()) }
 }
 
 // Compare stacks with a base: this would be func BenchmarkVersus(b *testing.B). The first stack is the base.
 func ExampleBenchmarkVersus() {
-	_ = func(b *testing.B) { stacktest.BenchmarkVersus(b, httpjson.New(), grpcprotobuf.New()) }
+	_ = func(b *testing.B) {
+		stacktest.BenchmarkVersus(b, rpcbench.Workload{}, httpjson.New(), grpcprotobuf.New())
+	}
 }

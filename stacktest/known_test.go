@@ -59,7 +59,7 @@ func TestAnOpIsOneCallOfTheNextUser(t *testing.T) {
 	const round = 16
 	require.Equal(t, round, corpus.Round)
 	var l ledger
-	r := bench(t, "64x", func(b *testing.B) { BenchmarkCreateUser(b, l.stack(), rpcbench.Config{}) })
+	r := bench(t, "64x", func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, l.stack()) })
 	require.Equal(t, 64, r.N)
 	require.Len(t, l.clients, 2, "one for the figures and one for the bytes")
 	require.Len(t, l.clients[0], round, "users")
@@ -73,9 +73,8 @@ func TestAnOpIsOneCallOfTheNextUser(t *testing.T) {
 func TestEachCallerGoesRoundItsUsers(t *testing.T) {
 	const callers, ops = 5, 643
 	var l ledger
-	c := closedLoop(l.stack(), rpcbench.Config{Conns: 2}, callers, workload.User(0))
-	f := Start(t, c.stack, c.config)
-	loop, _ := c.ready(t, f)
+	r := row{stack: l.stack(), Workload: workload.Workload{Callers: callers, Conns: 2}, hang: hangLimit}
+	loop := r.start(t, r.begin(t))
 	require.NoError(t, loop.Run(ops))
 	require.EqualValues(t, ops, loop.Latency.Count(), "latencies")
 	made := l.clients[len(l.clients)-1]
@@ -91,7 +90,7 @@ func TestEachCallerGoesRoundItsUsers(t *testing.T) {
 	require.Equal(t, callers*warmRounds+ops, total, "a call for each op, of these users")
 }
 
-// TestAStreamStaysOpen: each fixture of BenchmarkStream opens one stream, and an op is one call of that stream.
+// TestAStreamStaysOpen: each fixture opens one stream, and an op is one call of that stream.
 func TestAStreamStaysOpen(t *testing.T) {
 	var opened, calls atomic.Int64
 	stack := fakeStreams{
@@ -106,7 +105,7 @@ func TestAStreamStaysOpen(t *testing.T) {
 			}
 		},
 	}.stack()
-	r := bench(t, "64x", func(b *testing.B) { BenchmarkStream(b, stack, rpcbench.Config{}) })
+	r := bench(t, "64x", func(b *testing.B) { Benchmark(b, rpcbench.Workload{Stream: true}, stack) })
 	require.Equal(t, 64, r.N)
 	require.EqualValues(t, 2, opened.Load(), "streams: one for the figures and one for the bytes")
 	require.EqualValues(t, 64+3*warmRounds*corpus.Round, calls.Load(),
@@ -144,12 +143,11 @@ func TestCPUPerCall(t *testing.T) {
 		}
 	}}
 	for name, loop := range map[string]func(*testing.B){
-		"one caller":   func(b *testing.B) { BenchmarkCreateUser(b, l.stack(), rpcbench.Config{}) },
-		"four callers": func(b *testing.B) { BenchmarkParallel(b, l.stack(), rpcbench.Config{}, 4) },
+		"one caller":   func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, l.stack()) },
+		"four callers": func(b *testing.B) { Benchmark(b, rpcbench.Workload{Callers: 4, Conns: 1}, l.stack()) },
 		"planned starts": func(b *testing.B) {
-			few := openLoop(l.stack(), rpcbench.Config{}, 400, sleeper(b))
-			few.callers = 4 // to warm 256 would take seconds
-			few.benchmark(b)
+			few := rpcbench.Workload{Rate: 400, Callers: 4, Conns: 1} // to warm 256 would take seconds
+			Benchmark(b, few, l.stack())
 		},
 	} {
 		r := bench(t, "100x", loop)
@@ -172,10 +170,10 @@ func TestAllocationsPerCall(t *testing.T) {
 		}
 	}}
 	for name, loop := range map[string]func(*testing.B){
-		"one caller":       func(b *testing.B) { BenchmarkCreateUser(b, l.stack(), rpcbench.Config{}) },
-		"four callers":     func(b *testing.B) { BenchmarkParallel(b, l.stack(), rpcbench.Config{}, 4) },
-		"planned starts":   func(b *testing.B) { BenchmarkOpenLoop(b, l.stack(), rpcbench.Config{}, 10_000) },
-		"without its link": func(b *testing.B) { BenchmarkLink(b, l.stack(), rpcbench.Config{}, "4ms/100Mbps", false) },
+		"one caller":       func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, l.stack()) },
+		"four callers":     func(b *testing.B) { Benchmark(b, rpcbench.Workload{Callers: 4, Conns: 1}, l.stack()) },
+		"planned starts":   func(b *testing.B) { Benchmark(b, rpcbench.Workload{Rate: 10_000, Conns: 1}, l.stack()) },
+		"without its link": func(b *testing.B) { Benchmark(b, rpcbench.Workload{Link: "4ms/100Mbps"}, l.stack()) },
 	} {
 		r := bench(t, "1000x", loop)
 		require.EqualValues(t, times, r.AllocsPerOp(), name)
@@ -198,6 +196,6 @@ func TestWarmUpIsNotTimed(t *testing.T) {
 			}
 		}}
 	})
-	r := bench(t, "100x", func(b *testing.B) { BenchmarkParallel(b, stack, rpcbench.Config{}, callers) })
+	r := bench(t, "100x", func(b *testing.B) { Benchmark(b, rpcbench.Workload{Callers: callers, Conns: 1}, stack) })
 	require.Less(t, r.T, warmRounds*each)
 }

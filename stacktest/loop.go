@@ -2,8 +2,8 @@ package stacktest
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
 	"runtime"
 	"runtime/debug"
 	"testing"
@@ -12,7 +12,6 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/cpu"
-	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/timing"
@@ -23,142 +22,116 @@ import (
 const (
 	warmRounds = 16 // how often every call is made before anything is measured
 	hangLimit  = 10 * time.Second
-
-	openCallers = 256
-	openQueue   = 4096 // waiting starts; a stall of 0.4 s at 10,000 per second then drops none
+	roundTrip  = 100 * time.Millisecond // of the link that counts round trips: the rest of a call does not matter then
+	slowLink   = "100ms/10Gbps"
 )
 
-// BenchmarkCreateUser times one caller that creates users over one connection. One op is one Call: encode, send,
-// validate, answer, decode, compare. The figures are of client and server together:
+// Benchmark times a stack at a workload. One op is one Call: encode, send, validate, answer, decode, compare. The
+// figures are of client and server together:
 //   - ns/op, p50-ns, p95-ns, p99-ns: wall time of an op
 //   - cpu-ns/op: CPU time of the process per op
 //   - B/op, allocs/op: memory that is allocated per op
-//   - sent-B/op, recv-B/op: bytes that the client sends and receives, ciphertext if config asks for TLS
+//   - sent-B/op, recv-B/op: bytes that the client sends and receives, ciphertext with TLS
 //
-// With -server process B/op, allocs/op and cpu-ns/op are of the client alone. The server's own begin with "server-".
+// With -server process, or a workload with its server apart, B/op, allocs/op and cpu-ns/op are of the client alone. The
+// server's own begin with "server-".
 //
-// Calls have context.Background on every stack, since a deadline costs one stack more than another. A call that fails,
-// or hangs for ten seconds, ends the benchmark, and no row is printed.
-func BenchmarkCreateUser(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) {
-	b.Helper()
-	oneCaller(stack, config, workload.User(0)).benchmark(b)
-}
-
-// BenchmarkParallel times callers that create users at the same time over config.Conns connections. Each caller calls
-// again as soon as it has its reply, so ns/op is wall time divided by the ops of all callers. These figures are added to
-// those of BenchmarkCreateUser; the last two need a hundred ops per caller:
+// If Callers is set, also to 1, the callers share the ops, and ns/op is wall time divided by the ops of all. These
+// figures are added; the last two need a hundred ops per caller:
 //   - req/s: calls per second, of all callers
 //   - cpu-share: how much of the machine's CPU time this process had
 //   - in-flight: how many calls were under way, on average: the sum of their latencies over the time that all took.
 //     Fewer than callers means that callers stood idle between calls, or at the end
-func BenchmarkParallel(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, callers int) {
-	b.Helper()
-	closedLoop(stack, config, callers, workload.User(0)).benchmark(b)
-}
-
-// BenchmarkOpenLoop starts calls at a fixed rate per second, from 1 to 1e6, whether or not earlier calls have ended.
-// The calls create users over config.Conns connections. At most 256 calls are under way; 4096 more starts wait for one
-// of them to end, and further starts are dropped. One op is a planned start. Ignore ns/op, which is 1e9/rate.
 //
-// Read the percentiles: p50-ns, p95-ns and p99-ns count from the planned start of a call to its end. A stall therefore
-// shows in every call that was due meanwhile. These figures are added to those of BenchmarkCreateUser:
-//   - achieved-req/s: calls that were made per second
+// If Rate is set, from 1 to 1e6, one op is a planned start. Calls start at that rate whether or not earlier ones have
+// ended. At most Callers calls are under way, 256 unless given; 4096 more starts wait for one of them to end, and further
+// starts are dropped. There is no ns/op, which would be 1e9/Rate. Percentiles count from the planned start of a call to
+// its end, so a stall shows in every call that was due meanwhile. These figures are added:
+//   - req/s: calls that were made per second
 //   - drops: starts that were dropped
 //   - overloaded: 1 if a start was dropped. The percentiles then leave out the worst: what was dropped has no end
 //   - late-p50-ns, late-p95-ns, late-p99-ns: time from the planned start until a free caller began the call
 //   - generator-bound: 1 if late-p99-ns is more than a tenth of p99-ns. The row then tells about the timer
 //
-// If no call begins for ten seconds, the fixture is closed.
-func BenchmarkOpenLoop(b *testing.B, stack rpcbench.Stack, config rpcbench.Config, rate float64) {
+// With NewConn an op dials a client, prepares a call, makes the call and closes the client. A reset closes the
+// connection, so that none keeps its port for minutes. Each TLS handshake is a full one with the defaults of crypto/tls:
+// a hybrid key exchange (X25519MLKEM768) and an ECDSA certificate on P-256, without a chain.
+//
+// A Link delays and limits the rate; it loses nothing and has no slow start. round-trips/op is added: the time of an op
+// over a link with a round trip of 100 ms and no limit, divided by 100 ms. B/op, allocs/op and the bytes sent are
+// measured without the link, which has buffers of its own. There is no cpu-ns/op: a process that mostly waits is billed
+// for waking.
+//
+// Benchmark skips a stack that can't do the workload, and a workload whose Procs is not the GOMAXPROCS of the row, which
+// -cpu sets. Calls have context.Background unless the workload has a deadline. A call that fails, or hangs for ten seconds, ends the benchmark, and no row is printed.
+func Benchmark(b *testing.B, w rpcbench.Workload, stack rpcbench.Stack) {
 	b.Helper()
-	openLoop(stack, config, rate, sleeper(b)).benchmark(b)
+	row{stack: stack, Workload: workload.Workload(w), hang: hangLimit}.benchmark(b)
 }
 
-// BenchmarkOpenLoopEmpty is BenchmarkOpenLoop around calls that do nothing, without a stack. The row shows what the
+// BenchmarkOpenLoopEmpty is Benchmark at a rate, around calls that do nothing, without a stack. The row shows what the
 // generator adds to every other row.
 func BenchmarkOpenLoopEmpty(b *testing.B, rate float64) {
 	b.Helper()
 	Procs(b)
-	r := openLoop(rpcbench.Stack{Name: "none"}, rpcbench.Config{}, rate, sleeper(b))
-	r.prepare = func(*rpcbench.Fixture, int) (rpcbench.Call, error) {
-		return func(context.Context) error { return nil }, nil
+	r := row{stack: rpcbench.Stack{Name: "none"}, Workload: workload.Workload{Rate: rate}, hang: hangLimit}
+	o := &workload.Open{Fixture: new(rpcbench.Fixture), Rounds: make(workload.Rounds, 256)}
+	for i := range o.Rounds {
+		o.Rounds[i] = append(o.Rounds[i], func(context.Context) error { return nil })
 	}
-	loop, _ := r.ready(b, nil)
+	loop := r.start(b, o)
 	b.ReportAllocs()
-	orFail(b, r.stack.Name, r.open(b, nil, loop, nil))
+	orFail(b, r.stack.Name, r.open(b, o, loop))
 	percentiles(b, "", &loop.Latency)
 }
 
-// row describes what a row times: one caller, several callers in a closed loop, or planned starts.
+// row is what a row times: one caller, several callers in a closed loop, or planned starts.
 type row struct {
-	stack   rpcbench.Stack
-	config  rpcbench.Config
-	callers int
-	each    int              // different calls of a caller: a reply that is sent again is then a wrong one
-	prepare workload.Prepare // call i is of caller i/each
-	warm    int              // calls that each caller makes before the timed ones, and for counting bytes
-	hang    time.Duration
-	timed   func(row, *testing.B, *rpcbench.Fixture, *latency.Loop, rounds) error // makes the timed ops
-
-	dials int64 // connections that an op opens
-	link  bool  // over an emulated link: see BenchmarkLink
-
-	rate float64             // of planned starts
-	wait func(time.Duration) // waits for a planned start; nil without planned starts
-}
-
-// rounds are the calls of each caller.
-type rounds = [][]func(context.Context) error
-
-func oneCaller(stack rpcbench.Stack, config rpcbench.Config, prepare workload.Prepare) row {
-	return row{stack: stack, config: config, prepare: prepare, hang: hangLimit,
-		callers: 1, each: corpus.Round, warm: warmRounds * corpus.Round, timed: row.serial}
-}
-
-func closedLoop(stack rpcbench.Stack, config rpcbench.Config, callers int, prepare workload.Prepare) row {
-	return row{stack: stack, config: config, prepare: prepare, hang: hangLimit,
-		callers: callers, each: 4, warm: warmRounds, timed: row.closed}
-}
-
-func openLoop(stack rpcbench.Stack, config rpcbench.Config, rate float64, wait func(time.Duration)) row {
-	return row{stack: stack, config: config, prepare: workload.User(0), hang: hangLimit,
-		callers: openCallers, each: 1, warm: warmRounds, timed: row.open, rate: rate, wait: wait}
-}
-
-// sleeper returns a function that waits, until the benchmark ends.
-func sleeper(b *testing.B) func(time.Duration) {
-	b.Helper()
-	sleep, stop, err := latency.NewSleeper()
-	orFail(b, "open loop", err)
-	b.Cleanup(func() { _ = stop() })
-	return sleep
+	workload.Workload
+	stack  rpcbench.Stack
+	config rpcbench.Config // where its server is, and what to wrap connections with
+	hang   time.Duration
+	warm   int                 // calls that each caller makes before the timed ones; 0 is what the workload needs
+	wait   func(time.Duration) // waits for a planned start; nil is a sleeper
 }
 
 func (r row) benchmark(b *testing.B) {
 	b.Helper()
 	defer noRow(b, r.stack)
 	Procs(b)
-	if r.callers < 1 {
-		b.Fatalf("rpcbench: %s: %d callers: at least one is needed", r.stack.Name, r.callers)
-	}
-	r.config = placed().config(b, r.stack, r.config)
-	f := Start(b, r.stack, r.config)
-	loop, calls := r.ready(b, f)
+	orFail(b, r.stack.Name, r.Check())
+	r.procs(b)
+	r.config = placed().config(b, r.stack, r.Workload)
+	r.Apart = false // if so, its server is there
+	o := r.begin(b)
+	loop := r.start(b, o)
 	defer loop.Finish()
-	before := f.Accepted()
+	before := o.Fixture.Accepted()
 	runtime.GC() // what starting and warming left is not the loop's
 	b.ReportAllocs()
 
-	reportServer := watchServer(b, f)
+	timed := r.serial
+	switch {
+	case r.Rate != 0:
+		timed = r.open
+	case r.Callers > 0:
+		timed = r.closed
+	}
+	reportServer := watchServer(b, o.Fixture)
 	cpuStart, cpuKnown := cpu.Time()
-	err := r.timed(r, b, f, loop, calls)
+	err := timed(b, o, loop)
 	cpuEnd, _ := cpu.Time()
 	orFail(b, r.stack.Name, err)
 	n := loop.Latency.Count()
 	reportServer(uint64(n))
-	reportReconnects(b, r.stack, f.Accepted()-before-n*r.dials, n)
+	opened := o.Fixture.Accepted() - before
+	if r.NewConn {
+		opened -= n
+	}
+	reportReconnects(b, r.stack, opened, n)
 	percentiles(b, "", &loop.Latency)
-	if r.link {
+	if r.Link != "" {
+		r.withoutLink(b)
 		return
 	}
 	if cpuKnown {
@@ -168,53 +141,91 @@ func (r row) benchmark(b *testing.B) {
 	profile(b, func(begin func()) int64 { return r.pass(b, n, begin) })
 }
 
-// ready prepares the calls of each caller, and returns when connections, pools and caches are warm. A multiplexed stack
-// binds each call to the next connection in turn. ready therefore prepares calls for a multiple of the connections, so
-// that the calls of one caller share a connection. The surplus is never made.
-func (r row) ready(tb testing.TB, f *rpcbench.Fixture) (*latency.Loop, rounds) {
+// withoutLink reports what the link of the row would disturb.
+func (r row) withoutLink(b *testing.B) {
+	b.Helper()
+	slow := r
+	slow.Link, slow.warm = slowLink, 3
+	var began time.Time
+	n := slow.pass(b, slow.few(), func() { began = time.Now() })
+	metric(b, float64(time.Since(began))/float64(n)/float64(roundTrip), "round-trips/op")
+	r.Link = ""
+	r.countBytes(b)
+	var report func(int64)
+	n = r.pass(b, r.few(), func() { report = watchHeap(b) })
+	report(n)
+}
+
+// procs skips a row whose label would name another GOMAXPROCS than its workload.
+func (r row) procs(b *testing.B) {
+	b.Helper()
+	if procs := runtime.GOMAXPROCS(0); r.Procs != 0 && r.Procs != procs {
+		const needs = "a workload needs GOMAXPROCS=%d, and its row has %d: add -cpu %[1]d"
+		placed().skip(b, fmt.Sprintf(needs, r.Procs, procs))
+	}
+}
+
+// warmth is how many calls each caller makes before the timed ones.
+func (r row) warmth() int {
+	switch {
+	case r.warm > 0:
+		return r.warm
+	case r.Link != "": // few calls warm the connection, which is what matters
+		link, _ := relay.FindLink(r.Link)
+		return max(1, int(roundTrip/link.RTT))
+	case r.Rate != 0 || r.Callers > 0:
+		return warmRounds
+	case r.NewConn:
+		return 4 * corpus.Round
+	}
+	return corpus.Round * min(warmRounds, max(1, 200_000/max(1, r.Payload))) // 16 rounds of 100 kB would take a second
+}
+
+// begin opens the workload until the benchmark ends.
+func (r row) begin(tb testing.TB) *workload.Open {
 	tb.Helper()
-	loop, err := latency.NewClosed(), error(nil)
-	if r.wait != nil {
-		loop, err = latency.NewOpen(r.rate, openQueue, r.wait)
-	}
+	o, err := r.Open(tb.Context(), r.stack, r.config)
 	skipOrFail(tb, r.stack, err)
-	conns := max(1, r.config.Conns)
-	all := make(rounds, (r.callers+conns-1)/conns*conns)
-	for j := range r.each {
-		for i := range all {
-			call, err := r.prepare(f, i*r.each+j)
-			skipOrFail(tb, r.stack, err)
-			all[i] = append(all[i], call)
-		}
+	closing(tb, r.stack, o.Close)
+	if _, streams := o.Fixture.Client.(rpcbench.Streamer); r.Stream && !streams {
+		skipOrFail(tb, r.stack, fmt.Errorf("streams: %w", errors.ErrUnsupported))
 	}
-	all = all[:r.callers]
-	orFail(tb, r.stack.Name, r.guard(f, loop, func() error { return loop.Start(r.warm, all...) }))
-	return loop, all
+	return o
+}
+
+// start starts the callers, and returns when connections, pools and caches are warm.
+func (r row) start(tb testing.TB, o *workload.Open) *latency.Loop {
+	tb.Helper()
+	if r.Rate != 0 && r.wait == nil {
+		sleep, stop, err := latency.NewSleeper()
+		orFail(tb, "open loop", err)
+		tb.Cleanup(func() { _ = stop() })
+		r.wait = sleep
+	}
+	loop, err := r.Loop(r.wait)
+	orFail(tb, r.stack.Name, err)
+	orFail(tb, r.stack.Name, r.guard(o, loop, func() error { return loop.Start(r.warmth(), o.Rounds...) }))
+	return loop
 }
 
 // guard runs do, and closes the fixture if no call of the loop begins for r.hang.
-func (r row) guard(f *rpcbench.Fixture, loop *latency.Loop, do func() error) error {
-	dog := fixture.Watch(f, r.hang, loop.Begun.Load)
-	defer dog.Stop()
-	if err := do(); err != nil {
-		return fmt.Errorf("%w%s", err, dog.Note())
-	}
-	return nil
+func (r row) guard(o *workload.Open, loop *latency.Loop, do func() error) error {
+	return workload.Watched(r.hang, loop.Begun.Load, o.Fixture.Close, do)
 }
 
 // serial makes the ops of one caller in this goroutine.
-func (r row) serial(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, all rounds) error {
+func (r row) serial(b *testing.B, o *workload.Open, loop *latency.Loop) error {
 	_ = loop.Finish() // which has warmed the calls
-	calls, ops := all[0], &loop.Latency
+	calls, ops := o.Rounds[0], &loop.Latency
 	ctx := context.Background()
-	dog := fixture.Watch(f, r.hang, nil)
+	dog := workload.Watch(r.hang, nil, o.Fixture.Close)
 	defer dog.Stop()
 	n := 0
 	last := time.Now()
 	armed := last
 	for b.Loop() {
 		if err := calls[n%len(calls)](ctx); err != nil {
-			return fmt.Errorf("call %d: %w%s", n, err, dog.Note())
+			return dog.Note(fmt.Errorf("call %d: %w", n, err))
 		}
 		n++
 		now := time.Now()
@@ -229,8 +240,8 @@ func (r row) serial(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, all r
 }
 
 // closed makes the ops of several callers, which share b.N: b.Loop serves one goroutine only.
-func (r row) closed(b *testing.B, f *rpcbench.Fixture, callers *latency.Loop, _ rounds) error {
-	loop := func(n int) error { return r.guard(f, callers, func() error { return callers.Run(int64(n)) }) }
+func (r row) closed(b *testing.B, o *workload.Open, callers *latency.Loop) error {
+	loop := func(n int) error { return r.guard(o, callers, func() error { return callers.Run(int64(n)) }) }
 	start, known := cpu.Time()
 	b.ResetTimer()
 	err := loop(b.N)
@@ -238,7 +249,7 @@ func (r row) closed(b *testing.B, f *rpcbench.Fixture, callers *latency.Loop, _ 
 	end, _ := cpu.Time()
 	n := callers.Latency.Count()
 	metric(b, float64(n)/b.Elapsed().Seconds(), "req/s")
-	if n >= int64(100*r.callers) { // else the ends of the run would be much of it
+	if n >= int64(100*r.Callers) { // else the ends of the run would be much of it
 		metric(b, callers.InFlight(), "in-flight")
 		if known {
 			metric(b, float64(end-start)/float64(b.Elapsed())/float64(runtime.NumCPU()), "cpu-share")
@@ -248,9 +259,9 @@ func (r row) closed(b *testing.B, f *rpcbench.Fixture, callers *latency.Loop, _ 
 }
 
 // open plans the starts of the ops.
-func (r row) open(b *testing.B, f *rpcbench.Fixture, loop *latency.Loop, _ rounds) error {
+func (r row) open(b *testing.B, o *workload.Open, loop *latency.Loop) error {
 	reportHeap := watchHeap(b)
-	err := r.guard(f, loop, func() error {
+	err := r.guard(o, loop, func() error {
 		for b.Loop() {
 			if loop.Next() != nil {
 				break
@@ -306,7 +317,8 @@ func reportPlanned(b *testing.B, loop *latency.Loop) {
 	if late, _ := loop.Lateness.Quantile(0.99); ok && late > p99/10 {
 		metric(b, 1, "generator-bound")
 	}
-	metric(b, loop.Achieved(), "achieved-req/s")
+	metric(b, 0, "ns/op") // which package testing then leaves out, so that cpu-ns/op is the first figure
+	metric(b, loop.Achieved(), "req/s")
 	metric(b, float64(loop.Drops), "drops")
 	if loop.Drops > 0 {
 		metric(b, 1, "overloaded")
@@ -317,20 +329,20 @@ func reportPlanned(b *testing.B, loop *latency.Loop) {
 // warm-up. All callers take part: over HTTP/2 the calls of a connection share pings and window updates.
 func (r row) pass(b *testing.B, n int64, begin func()) int64 {
 	b.Helper()
-	f := Start(b, r.stack, r.config)
+	o := r.begin(b)
 	var loop *latency.Loop
-	asClient(b, func() { loop, _ = r.ready(b, f) })
+	asClient(b, func() { loop = r.start(b, o) })
 	begin()
-	orFail(b, r.stack.Name, r.guard(f, loop, func() error { return loop.Run(n) }))
+	orFail(b, r.stack.Name, r.guard(o, loop, func() error { return loop.Run(n) }))
 	return loop.Latency.Count()
 }
 
 // few is how many calls a short pass makes.
 func (r row) few() int64 {
-	if r.wait != nil {
-		return int64(min(warmRounds*corpus.Round, max(1, r.rate/4))) // starts of a quarter of a second
+	if r.Rate != 0 {
+		return int64(min(warmRounds*corpus.Round, max(1, r.Rate/4))) // starts of a quarter of a second
 	}
-	return int64(r.warm * r.callers)
+	return int64(r.warmth() * max(1, r.Callers))
 }
 
 // countBytes reports what one call sends and receives.
@@ -338,32 +350,19 @@ func (r row) countBytes(b *testing.B) {
 	b.Helper()
 	var wire relay.Counter
 	var sent, received int64
-	r.config.WrapClient = wrapped(r.config.WrapClient, wire.Wrap)
+	r.config.WrapClient = wire.Wrap
 	n := r.pass(b, r.few(), func() { sent, received = wire.Sent.Load(), wire.Received.Load() })
 	metric(b, float64(wire.Sent.Load()-sent)/float64(n), "sent-B/op")
 	metric(b, float64(wire.Received.Load()-received)/float64(n), "recv-B/op")
 }
 
-// wrapped returns a function that applies inner, then outer. Either may be nil.
-func wrapped(inner, outer func(net.Conn) net.Conn) func(net.Conn) net.Conn {
-	switch {
-	case inner == nil:
-		return outer
-	case outer == nil:
-		return inner
-	}
-	return func(c net.Conn) net.Conn { return outer(inner(c)) }
-}
-
 // watchHeap returns a function that reports what has been allocated since, per op of n, in whole numbers as package
 // testing does.
 func watchHeap(b *testing.B) (report func(n int64)) {
-	var before, after runtime.MemStats
-	report = func(n int64) {
-		runtime.ReadMemStats(&after)
-		metric(b, float64((after.TotalAlloc-before.TotalAlloc)/uint64(n)), "B/op")
-		metric(b, float64((after.Mallocs-before.Mallocs)/uint64(n)), "allocs/op")
+	allocated := workload.Allocated()
+	return func(n int64) {
+		bytes, allocs := allocated()
+		metric(b, float64(bytes/uint64(n)), "B/op")
+		metric(b, float64(allocs/uint64(n)), "allocs/op")
 	}
-	runtime.ReadMemStats(&before)
-	return report
 }

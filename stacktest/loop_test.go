@@ -40,7 +40,7 @@ func stub(call func(n int64) error) rpcbench.Stack {
 
 // BenchmarkHarness is the loop around a call that does nothing: what the harness itself costs each row.
 func BenchmarkHarness(b *testing.B) {
-	BenchmarkCreateUser(b, stub(func(int64) error { return nil }), rpcbench.Config{})
+	Benchmark(b, rpcbench.Workload{}, stub(func(int64) error { return nil }))
 }
 
 const inChild = "RPCBENCH_TEST_CHILD"
@@ -77,7 +77,7 @@ func BenchmarkBroken(b *testing.B) {
 		"dials":     redialling(warmUp, 2),
 		"redials":   redialling(warmUp, 1),
 	} {
-		b.Run("case="+name, func(b *testing.B) { BenchmarkCreateUser(b, stack, rpcbench.Config{}) })
+		b.Run("case="+name, func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, stack) })
 	}
 	for name, stack := range map[string]rpcbench.Stack{
 		"warmUp":  afterWarmUp(0, broken),
@@ -86,25 +86,17 @@ func BenchmarkBroken(b *testing.B) {
 		"prepare": clientOf(func(c rpcbench.Client) rpcbench.Client { return unpreparing{c} }),
 		"dials":   dialsAgain(openWarmUp + 5),
 	} {
-		b.Run("case=open."+name, func(b *testing.B) { BenchmarkOpenLoop(b, stack, rpcbench.Config{}, rate) })
+		b.Run("case=open."+name, func(b *testing.B) { Benchmark(b, rpcbench.Workload{Rate: rate, Conns: 1}, stack) })
 	}
-	b.Run("case=open.rate", func(b *testing.B) { BenchmarkOpenLoop(b, fake{}.stack(), rpcbench.Config{}, math.NaN()) })
-	silent := func(name string, row func(b *testing.B) row) {
-		b.Run("case="+name, func(b *testing.B) {
-			r := row(b)
-			r.hang = time.Second
-			r.benchmark(b)
-		})
+	b.Run("case=open.rate", func(b *testing.B) { Benchmark(b, rpcbench.Workload{Rate: math.NaN()}, fake{}.stack()) })
+	silent := func(name string, calls int64, w workload.Workload) {
+		stack := hangingAfter(fake{}.stack(), calls)
+		b.Run("case="+name, func(b *testing.B) { row{stack: stack, Workload: w, hang: time.Second}.benchmark(b) })
 	}
-	silent("late", func(*testing.B) row {
-		return oneCaller(hangingAfter(fake{}.stack(), warmUp), rpcbench.Config{}, workload.User(0))
-	})
-	silent("open.late", func(b *testing.B) row {
-		return openLoop(hangingAfter(fake{}.stack(), openWarmUp+5), rpcbench.Config{}, rate, sleeper(b))
-	})
-	silent("open.last", func(b *testing.B) row { // of three starts: nothing is left that could tell of it but Finish
-		return openLoop(hangingAfter(fake{}.stack(), openWarmUp+2), rpcbench.Config{}, 10, sleeper(b))
-	})
+	silent("late", warmUp, workload.Workload{})
+	silent("open.late", openWarmUp+5, workload.Workload{Rate: rate, Conns: 1})
+	// Of three starts: nothing is left that could tell of it but Finish.
+	silent("open.last", openWarmUp+2, workload.Workload{Rate: 10, Conns: 1})
 }
 
 // hangingAfter is a stack whose server no longer answers after n calls.
@@ -248,8 +240,8 @@ func results(t *testing.T, output string) (rows []*benchfmt.Result, units map[st
 }
 
 func TestEveryFigureReachesTheOutput(t *testing.T) {
-	always := []string{"ns/op", "B/op", "allocs/op", "cpu-ns/op", "sent-B/op", "recv-B/op"}
-	open, late := []string{"achieved-req/s", "drops"}, []string{"late-p99-ns", "generator-bound"}
+	always := []string{"B/op", "allocs/op", "cpu-ns/op", "sent-B/op", "recv-B/op"}
+	open, late := []string{"req/s", "drops"}, []string{"late-p99-ns", "generator-bound"}
 	for _, c := range []struct {
 		reason, benchtime string
 		present, absent   []string // of both loops
@@ -263,6 +255,8 @@ func TestEveryFigureReachesTheOutput(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			serial := figuresOf(t, "-test.bench=^BenchmarkHarness$", "-test.benchtime="+c.benchtime)
 			planned := figuresOf(t, "-test.bench=^BenchmarkOpenHarness$", "-test.benchtime="+c.benchtime)
+			require.Contains(t, serial, "ns/op")
+			require.NotContains(t, planned, "ns/op", "it is the rate")
 			for _, unit := range append(c.present, always...) {
 				require.Contains(t, serial, unit)
 				require.Contains(t, planned, unit)
@@ -290,11 +284,11 @@ func TestHarnessAllocatesNothing(t *testing.T) {
 
 func TestWarmUpRunsTheMeasuredCalls(t *testing.T) {
 	var calls atomic.Int64
-	f := Start(t, stub(func(int64) error { calls.Add(1); return nil }), rpcbench.Config{})
-	loop, round := oneCaller(f.Stack, rpcbench.Config{}, workload.User(0)).ready(t, f)
-	require.NoError(t, loop.Finish())
-	require.Len(t, round, 1)
-	require.Len(t, round[0], corpus.Round)
+	r := row{stack: stub(func(int64) error { calls.Add(1); return nil }), hang: hangLimit}
+	o := r.begin(t)
+	require.NoError(t, r.start(t, o).Finish())
+	require.Len(t, o.Rounds, 1)
+	require.Len(t, o.Rounds[0], corpus.Round)
 	require.EqualValues(t, warmRounds*corpus.Round, calls.Load())
 }
 

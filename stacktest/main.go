@@ -22,6 +22,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/layers"
 	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 // Main runs the tests and benchmarks of a package; call it from TestMain. It then fails if a goroutine is left that
@@ -40,7 +41,7 @@ import (
 // The flag -processes 16 makes [BenchmarkVersus] measure each row in 16 child processes, also where -bench=. asks for
 // everything.
 //
-// The flag -profiles names a new folder for one CPU profile per row, without those of BenchmarkVersus and BenchmarkLink.
+// The flag -profiles names a new folder for one CPU profile per row, without those of BenchmarkVersus and of links.
 // A profile has a pass of its own with as many ops as the row, so no printed figure includes the profiler. Profiles
 // have the pprof label side, client or server. With -server they are of the client alone.
 //
@@ -137,7 +138,7 @@ func (p *placement) printUnits(w io.Writer) {
 			"drops overloaded late-p50-ns late-p95-ns late-p99-ns generator-bound " +
 			"server-cpu-ns/op server-B/op server-allocs/op " +
 			"base-ratio base-ratio-lo base-ratio-hi aa-ratio aa-ratio-lo aa-ratio-hi noise-floor-% base-moved-%"},
-		{"better=higher", "req/s achieved-req/s"},
+		{"better=higher", "req/s"},
 		{"better=lower assume=exact", "size-B gzip-B"},
 		{"assume=nothing", "seed cpu-share in-flight processes"},
 	} {
@@ -227,27 +228,25 @@ func (p *placement) open(stacks []rpcbench.Stack) error {
 	return nil
 }
 
-// config returns the config of a row, with the server that -server asks for. It starts a child for the row, or skips
-// the row if the flag names no server of its stack.
-func (p *placement) config(b *testing.B, stack rpcbench.Stack, config rpcbench.Config) rpcbench.Config {
+// config returns the config of a row, with the server that -server or the workload asks for. It starts a child for the
+// row, or skips the row if the flag names no server of its stack.
+func (p *placement) config(b *testing.B, stack rpcbench.Stack, w workload.Workload) (config rpcbench.Config) {
 	b.Helper()
 	p.note(serverFlag)
 	switch name := process.ServerOf(stack.Name); {
-	case p.where == "" || config.Server != "":
-	case p.where == childProcess:
-		s, err := process.Start(b.Context(), name, config.TLS, os.Stderr)
+	case p.where == childProcess || p.where == "" && w.Apart:
+		s, err := process.Start(b.Context(), name, w.TLS, os.Stderr)
 		orFail(b, stack.Name, err)
-		b.Cleanup(func() {
-			p.child = nil
-			if err := s.Close(); err != nil {
-				b.Errorf("rpcbench: %s: close: %v", stack.Name, err)
-			}
-		})
 		p.child = s
+		closing(b, stack, func() error {
+			p.child = nil
+			return s.Close()
+		})
 		config.Server, config.Certificate = s.Addr, s.Certificate
+	case p.where == "":
 	case p.elsewhere[name] == "":
 		b.Skipf("rpcbench: -server names no server of %s", name)
-	case config.TLS:
+	case w.TLS:
 		p.skip(b, "the servers that -server names have no TLS: run rows over TLS with -server process")
 	default:
 		config.Server = p.elsewhere[name]

@@ -14,15 +14,19 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/latency"
+	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-const openWarmUp = warmRounds * openCallers
+const (
+	openCallers = 256
+	openQueue   = 4096
+	openWarmUp  = warmRounds * openCallers
+)
 
 // BenchmarkOpenHarness is the open loop around a call that does nothing: what generator and callers add to each row.
 func BenchmarkOpenHarness(b *testing.B) {
-	BenchmarkOpenLoop(b, stub(func(int64) error { return nil }), rpcbench.Config{}, 10_000)
+	Benchmark(b, rpcbench.Workload{Rate: 10_000, Conns: 1}, stub(func(int64) error { return nil }))
 }
 
 // TestUnitsFollowTheRows: a terminal shows the rows first, and then the units that they have.
@@ -32,7 +36,7 @@ func TestUnitsFollowTheRows(t *testing.T) {
 	before, after, ok := strings.Cut(out, "\nBenchmarkOpenHarness")
 	require.True(t, ok, out)
 	require.NotContains(t, before, "Unit ")
-	require.Contains(t, after, "\nUnit achieved-req/s better=higher\n")
+	require.Contains(t, after, "\nUnit req/s better=higher\n")
 	require.Contains(t, after, "\nUnit drops better=lower\n")
 	require.Contains(t, after, "\nUnit late-p99-ns better=lower\n")
 	require.NotContains(t, after, "base-ratio", "no row has it")
@@ -82,7 +86,7 @@ func TestOpenLoopReport(t *testing.T) {
 					require.InEpsilon(t, float64(want), got[unit], 0.001, unit)
 				}
 			}
-			require.InEpsilon(t, 100, got["achieved-req/s"], 1e-9)
+			require.InEpsilon(t, 100, got["req/s"], 1e-9)
 			require.Contains(t, got, "drops")
 			require.Zero(t, got["drops"])
 			require.NotContains(t, got, "overloaded")
@@ -115,7 +119,7 @@ func BenchmarkOpenCallers(b *testing.B) {
 			}
 		}}
 	})
-	BenchmarkOpenLoop(b, stack, rpcbench.Config{}, 1000)
+	Benchmark(b, rpcbench.Workload{Rate: 1000, Conns: 1}, stack)
 	require.Len(b, made, 2*openCallers, "the figures' and the bytes'")
 	require.Len(b, sent, 100)
 	for _, n := range made {
@@ -133,14 +137,15 @@ func TestWatchdogBitesWithoutProgress(t *testing.T) {
 	f := Start(t, fake{}.stack(), rpcbench.Config{})
 	synctest.Test(t, func(t *testing.T) {
 		var done atomic.Int64
-		dog := fixture.Watch(f, time.Second, done.Load)
+		hung := errors.New("hung")
+		dog := workload.Watch(time.Second, done.Load, f.Close)
 		for range 10 {
 			<-time.After(900 * time.Millisecond)
-			require.False(t, dog.Note() != "")
+			require.False(t, dog.Note(hung) != hung)
 			done.Add(1)
 		}
 		<-time.After(2100 * time.Millisecond)
-		require.True(t, dog.Note() != "")
+		require.True(t, dog.Note(hung) != hung)
 	})
 	_, err := f.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
 	require.Error(t, err, "the fixture is closed")
@@ -160,14 +165,15 @@ func BenchmarkOpenTooSlow(b *testing.B) {
 		return nil
 	})
 	starts := 0
-	openLoop(stack, rpcbench.Config{}, latency.MaxRate, func(d time.Duration) {
+	wait := func(d time.Duration) {
 		if starts++; starts == openCallers+openQueue+surplus {
 			close(answer)
 		}
 		if d > 0 {
 			<-time.After(d)
 		}
-	}).benchmark(b)
+	}
+	row{stack: stack, Workload: workload.Workload{Rate: latency.MaxRate, Conns: 1}, hang: hangLimit, wait: wait}.benchmark(b)
 }
 
 func TestSlowStackDropsStarts(t *testing.T) {
@@ -176,8 +182,8 @@ func TestSlowStackDropsStarts(t *testing.T) {
 	require.GreaterOrEqual(t, row["drops"], float64(surplus-1), "the last start may find callers free")
 	require.LessOrEqual(t, row["drops"], float64(surplus+openCallers), "the queue is filled whoever takes from it")
 	require.Equal(t, 1.0, row["overloaded"], "the percentiles lack the dropped")
-	require.Contains(t, row, "achieved-req/s")
-	require.Less(t, row["achieved-req/s"], 0.9*latency.MaxRate, "what was dropped was not achieved")
+	require.Contains(t, row, "req/s")
+	require.Less(t, row["req/s"], 0.9*latency.MaxRate, "what was dropped was not achieved")
 }
 
 // unpreparing is a client that prepares no calls but those that connect.

@@ -53,7 +53,7 @@ func apartStacks() []rpcbench.Stack {
 func BenchmarkApart(b *testing.B) {
 	forChildren(b)
 	all := apartStacks()
-	BenchmarkVersus(b, all[0], append(all[1:], stubNamed("unnamed", func(int64) error { return nil }))...)
+	BenchmarkVersus(b, rpcbench.Workload{}, all[0], append(all[1:], stubNamed("unnamed", func(int64) error { return nil }))...)
 }
 
 // TestProcesses: what differs between processes is in the interval.

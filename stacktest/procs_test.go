@@ -41,9 +41,9 @@ func BenchmarkPs(b *testing.B) {
 			report()
 		})
 	}
-	row("serial", func(b *testing.B, s rpcbench.Stack) { BenchmarkCreateUser(b, s, rpcbench.Config{}) })
-	row("parallel", func(b *testing.B, s rpcbench.Stack) { BenchmarkParallel(b, s, rpcbench.Config{}, 2) })
-	row("openloop", func(b *testing.B, s rpcbench.Stack) { BenchmarkOpenLoop(b, s, rpcbench.Config{}, 1000) })
+	row("serial", func(b *testing.B, s rpcbench.Stack) { Benchmark(b, rpcbench.Workload{}, s) })
+	row("parallel", func(b *testing.B, s rpcbench.Stack) { Benchmark(b, rpcbench.Workload{Callers: 2, Conns: 1}, s) })
+	row("openloop", func(b *testing.B, s rpcbench.Stack) { Benchmark(b, rpcbench.Workload{Rate: 1000, Conns: 1}, s) })
 	b.Run("case=marshal", func(b *testing.B) {
 		call, report := note(b)
 		c := &fakeCodec{marshal: func(data []byte) ([]byte, error) { return data, call(0) }}

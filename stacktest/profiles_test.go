@@ -21,9 +21,9 @@ import (
 // BenchmarkProfiled is a row of each kind that has a profile.
 func BenchmarkProfiled(b *testing.B) {
 	forChildren(b)
-	b.Run("kind=one", func(b *testing.B) { BenchmarkCreateUser(b, httpjson.New(), rpcbench.Config{}) })
-	b.Run("kind=many", func(b *testing.B) { BenchmarkParallel(b, httpjson.New(), rpcbench.Config{Conns: 4}, 4) })
-	b.Run("kind=planned", func(b *testing.B) { BenchmarkOpenLoop(b, httpjson.New(), rpcbench.Config{Conns: 4}, 10_000) })
+	b.Run("kind=one", func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, httpjson.New()) })
+	b.Run("kind=many", func(b *testing.B) { Benchmark(b, rpcbench.Workload{Callers: 4, Conns: 4}, httpjson.New()) })
+	b.Run("kind=planned", func(b *testing.B) { Benchmark(b, rpcbench.Workload{Rate: 10_000, Conns: 4}, httpjson.New()) })
 	b.Run("kind=codec", func(b *testing.B) { u := corpus.Sample(0, 0); BenchmarkMarshal(b, jsonstd.Codec{}, &u) })
 }
 
@@ -81,8 +81,8 @@ func BenchmarkBreaking(b *testing.B) {
 			}
 		}}
 	})
-	b.Run("kind=breaking", func(b *testing.B) { BenchmarkCreateUser(b, breaking, rpcbench.Config{}) })
-	b.Run("kind=whole", func(b *testing.B) { BenchmarkCreateUser(b, httpjson.New(), rpcbench.Config{}) })
+	b.Run("kind=breaking", func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, breaking) })
+	b.Run("kind=whole", func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, httpjson.New()) })
 }
 
 func TestProfileAfterAFailure(t *testing.T) {

@@ -30,7 +30,7 @@ func TestFiguresOfARowAgree(t *testing.T) {
 			}
 		}
 	}}
-	r := bench(t, "400x", func(b *testing.B) { BenchmarkParallel(b, l.stack(), rpcbench.Config{}, callers) })
+	r := bench(t, "400x", func(b *testing.B) { Benchmark(b, rpcbench.Workload{Callers: callers, Conns: 1}, l.stack()) })
 	require.Equal(t, ops, r.N)
 	perOp := float64(r.T) / ops
 	rate := 1e9 / perOp

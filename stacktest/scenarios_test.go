@@ -21,7 +21,6 @@ import (
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
 
@@ -180,60 +179,60 @@ func failingAt(n int64, warmUp int64) rpcbench.Stack {
 // BenchmarkScenarios is for TestScenarios, which runs it in a child process.
 func BenchmarkScenarios(b *testing.B) {
 	forChildren(b)
-	bare, headers := rpcbench.Config{}, rpcbench.Config{Headers: corpus.Headers()}
-	row := func(name string, loop func(b *testing.B)) { b.Run("case="+name, loop) }
+	row := func(name string, w rpcbench.Workload, stack rpcbench.Stack) {
+		b.Run("case="+name, func(b *testing.B) { Benchmark(b, w, stack) })
+	}
+	small, mixed := rpcbench.Workload{}, rpcbench.Workload{Message: "flex.complex"}
+	invalid, streamed := rpcbench.Workload{Invalid: true}, rpcbench.Workload{Stream: true}
 
-	row("payload", func(b *testing.B) { BenchmarkPayload(b, httpjsoniter.New(), bare, 10_000) })
-	row("invalid", func(b *testing.B) { BenchmarkInvalid(b, httpjson.New(), bare) })
-	row("invalid.accepted", func(b *testing.B) {
-		BenchmarkInvalid(b, stub(func(int64) error { return nil }), bare)
-	})
-	row("invalid.otherwise", func(b *testing.B) {
+	row("payload", rpcbench.Workload{Payload: 10_000}, httpjsoniter.New())
+	row("invalid", invalid, httpjson.New())
+	row("invalid.accepted", invalid, stub(func(int64) error { return nil }))
+	row("invalid.otherwise", invalid, stub(func(int64) error {
 		required := []rpcbench.Violation{{Field: "email", Rule: "required"}}
-		BenchmarkInvalid(b, stub(func(int64) error {
-			return &rpcbench.Error{Code: rpcbench.Invalid, Violations: required}
-		}), bare)
-	})
-	row("deadline", func(b *testing.B) { BenchmarkDeadline(b, wantsDeadline(), bare) })
-	row("deadline.none", func(b *testing.B) { BenchmarkCreateUser(b, wantsDeadline(), bare) })
-	row("headers", func(b *testing.B) { BenchmarkCreateUser(b, httpjson.New(), headers) })
-	row("headers.unable", func(b *testing.B) { BenchmarkCreateUser(b, rawtcp.New(), headers) })
-	row("tls", func(b *testing.B) { BenchmarkCreateUser(b, wantsTLS(), rpcbench.Config{TLS: true}) })
-	row("tls.none", func(b *testing.B) { BenchmarkCreateUser(b, wantsTLS(), bare) })
-	row("echo", func(b *testing.B) { BenchmarkEcho(b, httpjson.New(), bare, message.Complex(), 1) })
-	row("echo.empty", func(b *testing.B) { BenchmarkEcho(b, httpjson.New(), bare, new(message.Flex), 1) })
-	two := rpcbench.Config{Conns: 2}
-	row("echo.callers", func(b *testing.B) { BenchmarkEcho(b, httpjson.New(), two, message.Complex(), 3) })
-	row("echo.unable", func(b *testing.B) { BenchmarkEcho(b, fake{}.stack(), bare, message.Complex(), 1) })
-	row("echo.lossy", func(b *testing.B) { BenchmarkEcho(b, httpjsoniter.Fastest(), bare, message.Complex(), 1) })
-	row("stream.bothways", func(b *testing.B) { BenchmarkStream(b, grpcprotobuf.New(), bare) })
-	row("stream.unable", func(b *testing.B) { BenchmarkStream(b, httpjson.New(), bare) })
-	row("cold", func(b *testing.B) { BenchmarkCold(b, fake{}.stack(), bare) })
-	row("cold.tls", func(b *testing.B) { BenchmarkCold(b, wantsTLS(), rpcbench.Config{TLS: true}) })
-	row("cold.warm", func(b *testing.B) { BenchmarkCold(b, keepsItsConnection(), bare) })
-	row("link", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), bare, "4ms/100Mbps", false) })
-	row("link.cold", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), rpcbench.Config{TLS: true}, "4ms/100Mbps", true) })
-	row("link.heap", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), bare, "4ms/100Mbps", true) })
-	row("link.unknown", func(b *testing.B) { BenchmarkLink(b, fake{}.stack(), bare, "5g", false) })
+		return &rpcbench.Error{Code: rpcbench.Invalid, Violations: required}
+	}))
+	row("deadline", rpcbench.Workload{Deadline: true}, wantsDeadline())
+	row("deadline.none", small, wantsDeadline())
+	row("headers", rpcbench.Workload{Headers: true}, httpjson.New())
+	row("headers.unable", rpcbench.Workload{Headers: true}, rawtcp.New())
+	row("tls", rpcbench.Workload{TLS: true}, wantsTLS())
+	row("tls.none", small, wantsTLS())
+	row("echo", mixed, httpjson.New())
+	row("echo.empty", rpcbench.Workload{Message: "flex.empty"}, httpjson.New())
+	row("echo.callers", rpcbench.Workload{Message: "flex.complex", Callers: 3, Conns: 2}, httpjson.New())
+	row("echo.unable", mixed, fake{}.stack())
+	row("echo.lossy", mixed, httpjsoniter.Fastest())
+	row("stream.bothways", streamed, grpcprotobuf.New())
+	row("stream.unable", streamed, httpjson.New())
+	row("cold", rpcbench.Workload{NewConn: true}, fake{}.stack())
+	row("cold.tls", rpcbench.Workload{NewConn: true, TLS: true}, wantsTLS())
+	row("cold.warm", rpcbench.Workload{NewConn: true}, keepsItsConnection())
+	row("link", rpcbench.Workload{Link: "4ms/100Mbps"}, fake{}.stack())
+	row("link.cold", rpcbench.Workload{Link: "4ms/100Mbps", NewConn: true, TLS: true}, fake{}.stack())
+	row("link.heap", rpcbench.Workload{Link: "4ms/100Mbps", NewConn: true}, fake{}.stack())
+	row("link.unknown", rpcbench.Workload{Link: "5g"}, fake{}.stack())
 	parallel5 := gathering(5, warmRounds, 2*warmRounds, warmRounds, 2*warmRounds) // figures and bytes of each b.N
-	row("parallel", func(b *testing.B) { BenchmarkParallel(b, parallel5, rpcbench.Config{Conns: 5}, 5) })
-	row("bytes.serial", func(b *testing.B) { BenchmarkCreateUser(b, fake{}.stack(), bare) })
-	row("bytes.parallel", func(b *testing.B) { BenchmarkParallel(b, fake{}.stack(), rpcbench.Config{Conns: 3}, 5) })
-	row("bytes.openLoop", func(b *testing.B) { BenchmarkOpenLoop(b, fake{}.stack(), rpcbench.Config{Conns: 3}, 1000) })
-	row("parallel.none", func(b *testing.B) { BenchmarkParallel(b, fake{}.stack(), bare, 0) })
-	row("parallel.error", func(b *testing.B) { BenchmarkParallel(b, failingAt(10, warmRounds*4), bare, 4) })
-	row("parallel.panic", func(b *testing.B) {
-		BenchmarkParallel(b, stub(func(int64) error { panic("broken") }), bare, 4)
+	row("parallel", rpcbench.Workload{Callers: 5}, parallel5)
+	row("bytes.serial", small, fake{}.stack())
+	row("bytes.parallel", rpcbench.Workload{Callers: 5, Conns: 3}, fake{}.stack())
+	row("bytes.openLoop", rpcbench.Workload{Rate: 1000, Conns: 3}, fake{}.stack())
+	row("parallel.none", rpcbench.Workload{Callers: -1}, fake{}.stack())
+	four := rpcbench.Workload{Callers: 4, Conns: 1}
+	row("parallel.error", four, failingAt(10, warmRounds*4))
+	row("parallel.panic", four, stub(func(int64) error { panic("broken") }))
+	b.Run("case=parallel.hung", func(b *testing.B) {
+		w := workload.Workload{Callers: corpus.Round, Conns: 1}
+		newRow(hangingAfter(fake{}.stack(), warmRounds*corpus.Round), w, 200*time.Millisecond).benchmark(b)
 	})
-	row("parallel.hung", func(b *testing.B) {
-		silent := closedLoop(hangingAfter(fake{}.stack(), warmRounds*corpus.Round), bare, corpus.Round, workload.User(0))
-		silent.hang = 200 * time.Millisecond
-		silent.benchmark(b)
-	})
-	row("parallel.idle", func(b *testing.B) {
-		BenchmarkParallel(b, stub(func(int64) error { <-time.After(time.Millisecond); return nil }), bare, 2)
-	})
-	row("parallel.dials", func(b *testing.B) { BenchmarkParallel(b, dropping(warmRounds*2+1), two, 2) })
+	row("parallel.idle", rpcbench.Workload{Callers: 2, Conns: 1},
+		stub(func(int64) error { <-time.After(time.Millisecond); return nil }))
+	row("parallel.dials", rpcbench.Workload{Callers: 2}, dropping(warmRounds*2+1))
+	row("procs", rpcbench.Workload{Procs: 1000}, fake{}.stack())
+}
+
+func newRow(stack rpcbench.Stack, w workload.Workload, hang time.Duration) row {
+	return row{stack: stack, Workload: w, hang: hang}
 }
 
 func TestScenarios(t *testing.T) {
@@ -265,7 +264,7 @@ func TestScenarios(t *testing.T) {
 		{name: "echo.unable", reason: "a stack that does not echo",
 			skipped: "rpcbench: fake: echo: unsupported operation"},
 		{name: "echo.lossy", reason: "a stack that would lose digits",
-			skipped: "rpcbench: httpjsoniter.fastest does not keep the complex message bit-equal"},
+			skipped: "rpcbench: httpjsoniter.fastest: the digits of the message's floats: unsupported operation"},
 		{name: "stream.bothways", reason: "one message each way on an open stream",
 			least: figs{"ns/op": 1}, absent: []string{"ns/message"}},
 		{name: "stream.unable", reason: "HTTP/1.1 does not stream",
@@ -282,7 +281,9 @@ func TestScenarios(t *testing.T) {
 		{name: "link.unknown", reason: "a link that does not exist", fails: "5g"},
 		{name: "parallel", reason: "all callers call at a time",
 			least: figs{"req/s": 1, "ns/op": 1, "cpu-ns/op": 0}, absent: []string{"cpu-share", "in-flight"}},
-		{name: "parallel.none", reason: "nobody calls", fails: "0 callers: at least one is needed"},
+		{name: "parallel.none", reason: "nobody calls", fails: "rpcbench: fake: a workload's Callers lies between 0 and 1000: -1 does not"},
+		{name: "procs", reason: "a row's GOMAXPROCS is -cpu's",
+			skipped: "rpcbench: a workload needs GOMAXPROCS=1000, and its row has"},
 		{name: "parallel.error", reason: "one caller's error ends all", fails: ": broken"},
 		{name: "parallel.panic", reason: "as does one caller's panic", fails: "rpcbench: stub: panic: broken"},
 		{name: "parallel.hung", reason: "a server that falls silent",
@@ -343,12 +344,9 @@ func TestCallsInFlight(t *testing.T) {
 // TestColdConnectionsAreReset: the server reads a reset, so the client's port is free at once.
 func TestColdConnectionsAreReset(t *testing.T) {
 	ends := make(chan error, 1)
-	cold := cold(fake{}.stack(), rpcbench.Config{})
-	cold.config.WrapServer = func(c net.Conn) net.Conn { return ending{c, ends} }
-	f := Start(t, cold.stack, cold.config)
-	call, err := workload.Cold()(f, 0)
-	require.NoError(t, err)
-	require.NoError(t, call(t.Context()))
+	r := newRow(fake{}.stack(), workload.Workload{NewConn: true}, hangLimit)
+	r.config.WrapServer = func(c net.Conn) net.Conn { return ending{c, ends} }
+	require.NoError(t, r.begin(t).Op())
 	require.ErrorIs(t, <-ends, syscall.ECONNRESET)
 }
 

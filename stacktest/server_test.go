@@ -16,6 +16,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/cpu"
+	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
 
@@ -26,7 +27,7 @@ func BenchmarkElsewhere(b *testing.B) {
 			if s.Name == "sly" && flag.Lookup("server").Value.String() == "" {
 				b.Skip("does not start with its server in this process")
 			}
-			BenchmarkCreateUser(b, s, rpcbench.Config{})
+			Benchmark(b, rpcbench.Workload{}, s)
 		})
 	}
 }
@@ -223,21 +224,21 @@ func TestWrongServerFlag(t *testing.T) {
 func TestRowsThatAServerElsewhereLacks(t *testing.T) {
 	p := &placement{where: "fake=127.0.0.1:http", elsewhere: map[string]string{"fake": "127.0.0.1:http"}}
 	for _, c := range []struct {
-		stack  string
-		config rpcbench.Config
-		want   string // "" is skipped
+		stack    string
+		workload workload.Workload
+		want     string // "" is skipped
 	}{
-		{"fake", rpcbench.Config{}, "127.0.0.1:http"},
-		{"other.to.fake", rpcbench.Config{Conns: 3}, "127.0.0.1:http"},
-		{"fake", rpcbench.Config{Server: "127.0.0.1:https"}, "127.0.0.1:https"},
-		{"fake.to.other", rpcbench.Config{}, ""},
-		{"other", rpcbench.Config{}, ""},
-		{"fake", rpcbench.Config{TLS: true}, ""},
+		{"fake", workload.Workload{}, "127.0.0.1:http"},
+		{"other.to.fake", workload.Workload{Conns: 3}, "127.0.0.1:http"},
+		{"fake", workload.Workload{Apart: true}, "127.0.0.1:http"},
+		{"fake.to.other", workload.Workload{}, ""},
+		{"other", workload.Workload{}, ""},
+		{"fake", workload.Workload{TLS: true}, ""},
 	} {
 		skipped, got := false, ""
 		testing.Benchmark(func(b *testing.B) {
 			defer func() { skipped = b.Skipped() }()
-			got = p.config(b, renamed(c.stack), c.config).Server
+			got = p.config(b, renamed(c.stack), c.workload).Server
 		})
 		require.Equal(t, c.want, got, c.stack)
 		require.Equal(t, c.want == "", skipped, c.stack)
@@ -272,7 +273,7 @@ func TestVersusIsInOneProcess(t *testing.T) {
 	skipped := false
 	testing.Benchmark(func(b *testing.B) {
 		defer func() { skipped = b.Skipped() }()
-		BenchmarkVersus(b, fake{}.stack(), renamed("other"))
+		BenchmarkVersus(b, rpcbench.Workload{}, fake{}.stack(), renamed("other"))
 	})
 	require.True(t, skipped)
 }

@@ -2,13 +2,15 @@
 //
 //	func TestMain(m *testing.M)         { stacktest.Main(m, mystack.New(), httpjson.New()) }
 //	func TestConformance(t *testing.T)  { stacktest.Conformance(t, mystack.New()) }
-//	func BenchmarkMyStack(b *testing.B) { stacktest.BenchmarkCreateUser(b, mystack.New(), rpcbench.Config{}) }
-//	func BenchmarkVersus(b *testing.B)  { stacktest.BenchmarkVersus(b, httpjson.New(), mystack.New()) }
+//	func BenchmarkMyStack(b *testing.B) { stacktest.Benchmark(b, rpcbench.Workload{}, mystack.New()) }
+//	func BenchmarkVersus(b *testing.B) {
+//		stacktest.BenchmarkVersus(b, rpcbench.Workload{}, httpjson.New(), mystack.New())
+//	}
 //
 // [Conformance] is the suite. It checks each claim of a stack against the bytes on the wire and the allocation profile.
 //
-// Each Benchmark function is a loop for one scenario: [BenchmarkCreateUser] for one caller, [BenchmarkParallel] for
-// many, [BenchmarkVersus] for a comparison with a base, and so on. Each lists the figures that its row reports.
+// [Benchmark] times a stack at a workload, and [BenchmarkVersus] compares stacks at one. Each lists the figures that its
+// rows report.
 //
 // [Main] adds to the rows the versions and units that they need, and the flags -server and -processes.
 package stacktest
@@ -29,18 +31,24 @@ func Start(tb testing.TB, stack rpcbench.Stack, config rpcbench.Config) *rpcbenc
 	tb.Helper()
 	f, err := rpcbench.Start(tb.Context(), stack, config)
 	skipOrFail(tb, stack, err)
+	closing(tb, stack, f.Close)
+	return f
+}
+
+// closing closes what a test or benchmark has opened, when it ends.
+func closing(tb testing.TB, stack rpcbench.Stack, end func() error) {
+	tb.Helper()
 	tb.Cleanup(func() {
-		if err := f.Close(); err != nil {
+		if err := end(); err != nil {
 			tb.Errorf("rpcbench: %s: close: %v", stack.Name, err)
 		}
 	})
-	return f
 }
 
 func skipOrFail(tb testing.TB, stack rpcbench.Stack, err error) {
 	tb.Helper()
 	if errors.Is(err, errors.ErrUnsupported) {
-		tb.Skipf("rpcbench: %s: %v", stack.Name, err)
+		tb.Skip(prefixed(stack.Name, err))
 	}
 	orFail(tb, stack.Name, err)
 }
@@ -48,9 +56,14 @@ func skipOrFail(tb testing.TB, stack rpcbench.Stack, err error) {
 // orFail fails a test or a row if err is not nil. The message begins with the name of the stack.
 func orFail(tb testing.TB, name string, err error) {
 	tb.Helper()
-	if prefix := "rpcbench: " + name + ": "; err != nil {
-		tb.Fatal(prefix + strings.TrimPrefix(strings.TrimPrefix(err.Error(), prefix), "rpcbench: "))
+	if err != nil {
+		tb.Fatal(prefixed(name, err))
 	}
+}
+
+func prefixed(name string, err error) string {
+	prefix := "rpcbench: " + name + ": "
+	return prefix + strings.TrimPrefix(strings.TrimPrefix(err.Error(), prefix), "rpcbench: ")
 }
 
 // Conformance runs the suite over a stack, first without TLS and then with TLS. Each check is a subtest with a time

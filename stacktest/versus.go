@@ -20,8 +20,9 @@ import (
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-// BenchmarkVersus measures how many times as long a call takes on each contestant as on base. It times short slices of
-// both in turn, in several processes one after the other (docs/method.md). There is a row per stack:
+// BenchmarkVersus measures how many times as long a call of the workload takes on each contestant as on base. It times
+// short slices of both in turn, in several processes one after the other (docs/method.md). A workload at a rate is
+// refused: all stacks take as long then. There is a row per stack:
 //   - base-ratio, base-ratio-lo, base-ratio-hi: the ratio to base and its interval over processes. The intervals of all
 //     rows hold together at 95 %.
 //   - aa-ratio, aa-ratio-lo, aa-ratio-hi: in the row of the base, its ratio to a copy of itself. It should be 1.
@@ -38,21 +39,25 @@ import (
 // One op is a process of at least ten blocks: slices of the base, of its copy and of the contestant. -processes says how
 // many a row takes, 8 unless given, and -benchtime for how long they measure together. The row is skipped where
 // -bench=. asks for everything, unless -processes is given, and with -server.
-func BenchmarkVersus(b *testing.B, base rpcbench.Stack, contestants ...rpcbench.Stack) {
+func BenchmarkVersus(b *testing.B, w rpcbench.Workload, base rpcbench.Stack, contestants ...rpcbench.Stack) {
 	b.Helper()
+	r := row{Workload: workload.Workload(w)}
+	orFail(b, "versus", r.Check())
 	placed().note(serverFlag)
 	placed().note(processesFlag)
 	switch {
 	case placed().where != "":
 		placed().skip(b, "the stacks of "+benchmark(b)+" share one process: run it without -server")
+	case w.Rate != 0:
+		b.Fatal("rpcbench: versus: at a rate all stacks take as long: compare the cpu-ns/op of Benchmark")
 	case placed().processes == 0 && !askedFor(b):
 		b.Skip("rpcbench: versus: -bench asks for everything")
 	case len(contestants) == 0:
 		b.Fatalf("rpcbench: versus: nothing to compare with %s: name another stack", base.Name)
 	}
-	b.Run("stack="+base.Name, func(b *testing.B) { versusRow(b, len(contestants), base, base) })
+	b.Run("stack="+base.Name, func(b *testing.B) { r.versus(b, len(contestants), base, base) })
 	for _, stack := range contestants {
-		b.Run("stack="+stack.Name, func(b *testing.B) { versusRow(b, len(contestants), base, base, stack) })
+		b.Run("stack="+stack.Name, func(b *testing.B) { r.versus(b, len(contestants), base, base, stack) })
 	}
 }
 
@@ -74,50 +79,39 @@ func benchmark(b *testing.B) string {
 	return strings.TrimPrefix(name, "Benchmark")
 }
 
-// versusRow measures stacks, which begin with the base twice, and reports the last one.
-func versusRow(b *testing.B, contestants int, stacks ...rpcbench.Stack) {
+// versus measures stacks, which begin with the base twice, and reports the last one.
+func (r row) versus(b *testing.B, contestants int, stacks ...rpcbench.Stack) {
 	b.Helper()
-	last := stacks[len(stacks)-1]
-	defer noRow(b, last)
+	r.stack = stacks[len(stacks)-1]
+	defer noRow(b, r.stack)
 	Procs(b)
+	r.procs(b)
+	counted := r.Workload
+	counted.Procs = runtime.GOMAXPROCS(0)
+	cost, err := counted.Look(b.Context(), r.stack) // in a pass of its own
+	skipOrFail(b, r.stack, err)
 	seed := rand.Uint64N(1e6)
-	bytes, allocs := cost(b, seed, stacks)
-	r := measure(b, contestants, seed, stacks)
-	metric(b, r.Ns, "ns/op")
-	if r.CPUNs > 0 {
-		metric(b, r.CPUNs, "cpu-ns/op")
+	found := r.measure(b, contestants, seed, stacks)
+	metric(b, found.Ns, "ns/op")
+	if found.CPUNs > 0 {
+		metric(b, found.CPUNs, "cpu-ns/op")
 	}
-	metric(b, bytes, "B/op")
-	metric(b, allocs, "allocs/op")
+	metric(b, cost.AllocBytes, "B/op")
+	metric(b, cost.Allocs, "allocs/op")
 	metric(b, float64(seed), "seed")
-	metric(b, float64(r.Processes), "processes")
-	if r.Ratio == 0 {
+	metric(b, float64(found.Processes), "processes")
+	if found.Ratio == 0 {
 		return
 	}
 	unit := "base-ratio"
 	if len(stacks) == 2 {
 		unit = "aa-ratio"
 	}
-	metric(b, 100*r.NoiseFloor(), "noise-floor-%")
-	metric(b, 100*r.Moved, "base-moved-%")
-	metric(b, r.Ratio, unit)
-	metric(b, r.Lo, unit+"-lo")
-	metric(b, r.Hi, unit+"-hi")
-}
-
-// cost is what a call of the last stack allocates.
-func cost(b *testing.B, seed uint64, stacks []rpcbench.Stack) (bytes, allocs float64) {
-	b.Helper()
-	small, err := workload.Find(workload.Small)
-	orFail(b, "versus", err)
-	g, err := versus.Open(b.Context(), small, versus.Slice, seed, stacks...)
-	if errors.Is(err, timing.ErrClock) {
-		b.Skip(err) // this platform's clock is too coarse for a ratio
-	}
-	orFail(b, "versus", err)
-	bytes, allocs, err = g.Cost()
-	orFail(b, "versus", errors.Join(err, g.Close()))
-	return bytes, allocs
+	metric(b, 100*found.NoiseFloor(), "noise-floor-%")
+	metric(b, 100*found.Moved, "base-moved-%")
+	metric(b, found.Ratio, unit)
+	metric(b, found.Lo, unit+"-lo")
+	metric(b, found.Hi, unit+"-hi")
 }
 
 // benchtime returns the value of -benchtime, or 0 if that is a number of ops.
@@ -128,7 +122,7 @@ func benchtime() time.Duration {
 
 // measure measures a row in child processes, one after the other. A signal ends this process after the ratio so far is
 // printed.
-func measure(b *testing.B, contestants int, seed uint64, stacks []rpcbench.Stack) versus.Result {
+func (r row) measure(b *testing.B, contestants int, seed uint64, stacks []rpcbench.Stack) versus.Result {
 	b.Helper()
 	ctx, stop := signal.NotifyContext(b.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -140,7 +134,8 @@ func measure(b *testing.B, contestants int, seed uint64, stacks []rpcbench.Stack
 	}
 	last := len(stacks) - 1
 	turns := benchtime() / versus.Turn / time.Duration(len(stacks)*planned)
-	spec := versus.Spec{Slice: versus.Slice, Seed: seed, Procs: runtime.GOMAXPROCS(0), Blocks: max(versus.FewestBlocks, int(turns))}
+	spec := versus.Spec{Workload: r.Workload, Slice: versus.Slice, Seed: seed, Procs: runtime.GOMAXPROCS(0),
+		Blocks: r.Blocks(max(versus.FewestBlocks, int(turns)))}
 	for _, s := range stacks {
 		spec.Arms = append(spec.Arms, s.Name)
 	}
@@ -163,6 +158,9 @@ func measure(b *testing.B, contestants int, seed uint64, stacks []rpcbench.Stack
 		if ctx.Err() != nil {
 			err = errors.New("rpcbench: versus: interrupted")
 		}
+		if err != nil && strings.Contains(err.Error(), timing.ErrClock.Error()) {
+			b.Skip(err) // this platform's clock is too coarse for a ratio
+		}
 		if err != nil && len(all) > 0 {
 			err = fmt.Errorf("%s; then: %s", said(result()), strings.TrimPrefix(err.Error(), "rpcbench: "))
 		}
@@ -182,9 +180,9 @@ func measure(b *testing.B, contestants int, seed uint64, stacks []rpcbench.Stack
 	for len(all) < planned {
 		process()
 	}
-	r := result()
+	found := result()
 	if last > 1 {
-		b.Log(said(r))
+		b.Log(said(found))
 	}
-	return r
+	return found
 }

@@ -72,7 +72,7 @@ func TestVersusKeepsWhatItMeasured(t *testing.T) {
 // BenchmarkAlone is for the test below.
 func BenchmarkAlone(b *testing.B) {
 	forChildren(b)
-	BenchmarkVersus(b, apartStacks()[0])
+	BenchmarkVersus(b, rpcbench.Workload{}, apartStacks()[0])
 }
 
 func TestVersusRefuses(t *testing.T) {

@@ -1,6 +1,8 @@
 // Rpcbench compares stacks, and says how far its comparisons are to be trusted.
 //
 //	rpcbench run -out folder [-quick] [-workloads name,...] [-time 8s] [-processes 8] [-base httpjson] [-seed n] [stack[@build]...]
+//	rpcbench run -out folder [-callers 30] [-conns 4] [-tls] [-payload 2kB] [-new-connections] [-stream] [-headers]
+//		[-link 40ms/10Mbps] [-gomaxprocs 4] [stack[@build]...]
 //
 // answers "gRPC or JSON?" for the workloads that decide: small, mixed, structured and binary messages, one caller and
 // fifty, streams, new connections, headers, a slow link, two processes. Each stack, grpcprotobuf unless named, is
@@ -8,6 +10,9 @@
 // stack takes about ten minutes. -quick gives a first answer: six workloads, four processes of this build. The folder
 // then has report.html, report.md, answer.svg, summary.json, and bench.txt, which benchstat reads and which has a line
 // for each process. An interrupted run keeps what was measured. A process that fails is measured again once.
+//
+// The flags of the second line make a workload, which is then measured alone. A payload goes both ways; 1 kB is 1000 bytes.
+// A stack without streams makes calls.
 //
 // Each ratio has an interval, and a verdict that the interval gives: faster, slower, equal (within 2 %) or undecided,
 // with the reason. The base takes part twice: how far it differs from its own copy, and a tenth of how far it moved, is

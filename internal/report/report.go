@@ -283,7 +283,7 @@ func (s *Summary) decideAgain(from string) error {
 		key := [2]string{a.Workload, strings.ReplaceAll(a.Stack, "/", ":")}
 		a.Result = versus.Decide(versus.Plan{Processes: s.Processes, Fewest: fewest, AllCores: cores[key]}, processes[key])
 		if w, err := workload.Find(a.Workload); err == nil {
-			a.Does = w.Does
+			a.Does = w.Title
 		}
 	}
 	s.Warnings = slices.DeleteFunc(s.Warnings, func(w string) bool { return strings.HasPrefix(w, "the machine was not quiet: the base moved") })

@@ -209,7 +209,7 @@ func TestPicture(t *testing.T) {
 	builds.Answers = []Answer{builds.Answers[0], builds.Answers[4]} // one workload
 	require.Equal(t, "gRPC with grpc@v1.80.0", builds.Picture().Lines[1].Label)
 	for _, w := range workload.All() {
-		require.LessOrEqual(t, len(w.Does), 42, "the label of %s would be cut", w.Name)
+		require.LessOrEqual(t, len(w.Title), 42, "the label of %s would be cut", w.Name)
 	}
 	for i := 1; i < len(p.Lines); i++ {
 		require.LessOrEqual(t, p.Lines[i-1].At, p.Lines[i].At, "sorted by ratio")
@@ -295,7 +295,7 @@ func TestFirstRelease(t *testing.T) {
 	require.Equal(t, []string{"what other programs used: their share is not recorded"}, s.Unchecked(), "two cores, by the rows' names")
 	w, err := workload.Find("small-1-caller")
 	require.NoError(t, err)
-	require.Equal(t, w.Does, a.Does)
+	require.Equal(t, w.Title, a.Does)
 }
 
 func TestWriteOverwritesNothing(t *testing.T) {

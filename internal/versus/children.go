@@ -25,11 +25,12 @@ import (
 
 // Spec is what a process measures. A child reads what has a name in JSON.
 type Spec struct {
-	Arms     []string      `json:"arms"` // names of stacks; the second of a name is called again
-	Workload string        `json:"workload,omitempty"`
-	Slice    time.Duration `json:"slice"`
-	Seed     uint64        `json:"seed"`
-	Profiled bool          `json:"profiled,omitempty"` // by Explain, with and without in turn
+	Arms     []string          `json:"arms"`               // names of stacks; the second of a name is called again
+	Name     string            `json:"workload,omitempty"` // the workload's, for revisions that know only its name
+	Workload workload.Workload `json:"use"`
+	Slice    time.Duration     `json:"slice"`
+	Seed     uint64            `json:"seed"`
+	Profiled bool              `json:"profiled,omitempty"` // by Explain, with and without in turn
 
 	Procs  int `json:"-"` // GOMAXPROCS; 0 is the default
 	Blocks int `json:"-"`
@@ -76,9 +77,12 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 		}
 		stacks = append(stacks, s)
 	}
-	w, err := workload.Find(cmp.Or(spec.Workload, workload.Small))
-	if err != nil {
-		return err
+	w := spec.Workload
+	if w.Name != spec.Name { // by a parent that knows only names
+		var err error
+		if w, err = workload.Find(spec.Name); err != nil {
+			return err
+		}
 	}
 	if spec.Profiled {
 		return explain(ctx, w, spec.Slice, stacks, lines, out)
@@ -130,7 +134,7 @@ func (p Program) start(ctx context.Context, spec Spec) (*child, error) {
 		_ = in.Close()
 		return nil, fmt.Errorf("rpcbench: measure: %w", err)
 	}
-	c.in, c.out = in, json.NewDecoder(out)
+	c.in, c.out, spec.Name = in, json.NewDecoder(out), spec.Workload.Name
 	_ = json.NewEncoder(in).Encode(spec) // if it has died, its exit status says so
 	return c, nil
 }

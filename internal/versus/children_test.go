@@ -218,8 +218,9 @@ func TestInterruptedRun(t *testing.T) {
 
 func TestServeRefuses(t *testing.T) {
 	for in, want := range map[string]string{
-		"":    "rpcbench: measure: RPCBENCH_MEASURE is set, which is for children of rpcbench, but standard input has no specification: unexpected end of JSON input",
-		"{\n": "rpcbench: measure: RPCBENCH_MEASURE is set, which is for children of rpcbench, but standard input has no specification: unexpected end of JSON input",
+		"":                           "rpcbench: measure: RPCBENCH_MEASURE is set, which is for children of rpcbench, but standard input has no specification: unexpected end of JSON input",
+		"{\n":                        "rpcbench: measure: RPCBENCH_MEASURE is set, which is for children of rpcbench, but standard input has no specification: unexpected end of JSON input",
+		`{"workload":"tiny"}` + "\n": `rpcbench: unknown workload "tiny": rpcbench list names them`, // by a parent that knows only names
 	} {
 		var out bytes.Buffer
 		require.EqualError(t, Serve(t.Context(), strings.NewReader(in), &out, find), want)

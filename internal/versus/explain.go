@@ -61,7 +61,7 @@ func explain(ctx context.Context, w workload.Workload, length time.Duration, sta
 	}()
 	sums := make([]Explained, len(stacks))
 	for i, s := range stacks {
-		o, err := w.Open(labelled, s)
+		o, err := w.Open(labelled, s, rpcbench.Config{})
 		if err != nil {
 			return err
 		}
@@ -120,16 +120,17 @@ func (e *Explained) turn(ctx context.Context, o *workload.Open, name string, len
 // callFor makes calls for a while, and as many ops at least.
 func callFor(ctx context.Context, o *workload.Open, ops int, length time.Duration) (calls int64,
 	took time.Duration, err error) {
-	hung := time.AfterFunc(time.Minute, func() { _ = o.Fixture.Close() })
-	defer hung.Stop()
-	for began := time.Now(); took < length || ops > 0; took, ops = time.Since(began), ops-1 {
-		if ctx.Err() != nil {
-			return 0, 0, ctx.Err()
+	err = workload.Watched(time.Minute, nil, o.Fixture.Close, func() error {
+		for began := time.Now(); took < length || ops > 0; took, ops = time.Since(began), ops-1 {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err := o.Op(); err != nil {
+				return err
+			}
+			calls += int64(o.Calls)
 		}
-		if err := o.Op(); err != nil {
-			return 0, 0, err
-		}
-		calls += int64(o.Calls)
-	}
-	return calls, took, nil
+		return nil
+	})
+	return calls, took, err
 }

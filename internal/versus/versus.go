@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/workload"
@@ -28,8 +27,7 @@ const (
 
 	copySuffix = " again" // ends the name of the base's second fixture
 
-	hangLimit = 10 * time.Second  // that a call may take
-	costCalls = 64 * corpus.Round // of the pass that counts allocations
+	hangLimit = 10 * time.Second // that a call may take
 )
 
 // Reconnects is how many connections more than declared n calls may open: one, or one in ten thousand calls.
@@ -58,7 +56,7 @@ func (a *Arm) call() error {
 func (a *Arm) start(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, hangLimit)
 	defer cancel()
-	o, err := a.workload.Open(bounded, a.stack)
+	o, err := a.workload.Open(bounded, a.stack, rpcbench.Config{})
 	if err != nil {
 		return err
 	}
@@ -81,7 +79,7 @@ func (a *Arm) close() error {
 	if o == nil {
 		return nil
 	}
-	a.Reconnects += o.Fixture.Accepted() - o.Connections()
+	a.Reconnects += o.Beyond()
 	calls := a.ops * int64(o.Calls)
 	err := o.Close()
 	if allowed := Reconnects(calls); a.Reconnects > allowed {
@@ -160,18 +158,14 @@ func (g *Group) Block(ctx context.Context) error {
 func (g *Group) watched(do func() error) error {
 	// The first block has a warm-up of every arm, and all lead in. A call over a slow link takes most of a second.
 	limit := (g.hang + 4*timing.Longest*g.slice) * time.Duration(len(g.Arms))
-	watchdog := time.AfterFunc(limit, func() {
+	return workload.Watched(limit, nil, func() error {
 		for _, arm := range g.Arms {
 			if o := arm.open.Load(); o != nil {
 				_ = o.Fixture.Close()
 			}
 		}
-	})
-	err := do()
-	if inTime := watchdog.Stop(); err != nil && !inTime {
-		err = fmt.Errorf("%w (a call hung, so the fixtures were closed)", err)
-	}
-	return err
+		return nil
+	}, do)
 }
 
 // Record returns the blocks and the latencies so far. Their Ops are calls.
@@ -198,19 +192,4 @@ func (g *Group) Close() (err error) {
 		err = cmp.Or(err, arm.close())
 	}
 	return err
-}
-
-// Cost is what a call of the last arm allocates, client and server together, counted in a pass of its own.
-func (g *Group) Cost() (bytes, allocs float64, err error) {
-	op := g.Arms[len(g.Arms)-1].call
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	err = g.watched(func() (err error) {
-		for i := 0; i < costCalls && err == nil; i++ {
-			err = op()
-		}
-		return err
-	})
-	runtime.ReadMemStats(&after)
-	return float64(after.TotalAlloc-before.TotalAlloc) / costCalls, float64(after.Mallocs-before.Mallocs) / costCalls, err
 }

@@ -3,7 +3,6 @@ package workload
 import (
 	"context"
 	"errors"
-	"net"
 	"runtime"
 	"strings"
 	"time"
@@ -39,53 +38,46 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err 
 		return f, err
 	}
 	var wired relay.Counter
-	w.wrap = wired.Wrap
-	o, err := w.Open(ctx, stack)
+	o, err := w.Open(ctx, stack, rpcbench.Config{WrapClient: wired.Wrap})
 	if err != nil {
 		return f, err
 	}
 	defer func() { err = errors.Join(err, o.Close()) }()
-	hung := time.AfterFunc(hang, func() { _ = o.Fixture.Close() })
-	defer hung.Stop()
-	for range o.Warm {
-		if err := o.Op(); err != nil {
-			return f, err
+	err = Watched(hang, nil, o.Fixture.Close, func() error {
+		for range o.Warm {
+			if err := o.Op(); err != nil {
+				return err
+			}
 		}
-	}
-	accepted := int64(0)
-	if w.cold { // then only those of the calls count
-		accepted = o.Fixture.Accepted()
-	}
-	sent, received := wired.Sent.Load(), wired.Received.Load()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for began := time.Now(); f.Calls < most && time.Since(began) < longest && ctx.Err() == nil; {
-		if err := o.Op(); err != nil {
-			return f, err
+		accepted := int64(0)
+		if w.NewConn { // then only those of the calls count
+			accepted = o.Fixture.Accepted()
 		}
-		f.Calls += int64(o.Calls)
-	}
-	runtime.ReadMemStats(&after)
-	if err := ctx.Err(); err != nil {
-		return f, err
-	}
-	f.Connections = o.Fixture.Accepted() - accepted
-	n := float64(f.Calls)
-	f.Sent, f.Received = float64(wired.Sent.Load()-sent)/n, float64(wired.Received.Load()-received)/n
-	f.Allocs, f.AllocBytes = float64(after.Mallocs-before.Mallocs)/n, float64(after.TotalAlloc-before.TotalAlloc)/n
-	return f, nil
+		sent, received, allocated := wired.Sent.Load(), wired.Received.Load(), Allocated()
+		for began := time.Now(); f.Calls < most && time.Since(began) < longest && ctx.Err() == nil; {
+			if err := o.Op(); err != nil {
+				return err
+			}
+			f.Calls += int64(o.Calls)
+		}
+		bytes, allocs := allocated()
+		n := float64(f.Calls)
+		f.Connections = o.Fixture.Accepted() - accepted
+		f.Sent, f.Received = float64(wired.Sent.Load()-sent)/n, float64(wired.Received.Load()-received)/n
+		f.Allocs, f.AllocBytes = float64(allocs)/n, float64(bytes)/n
+		return ctx.Err()
+	})
+	return f, err
 }
 
 // seen makes one op, and reads off the wire what the client asked.
 func (w Workload) seen(ctx context.Context, stack rpcbench.Stack) (string, error) {
 	var tap relay.Tap
-	w.wrap = tap.Wrap
-	o, err := w.Open(ctx, stack)
+	o, err := w.Open(ctx, stack, rpcbench.Config{WrapClient: tap.Wrap})
 	if err != nil {
 		return "", err
 	}
-	defer time.AfterFunc(hang, func() { _ = o.Fixture.Close() }).Stop()
-	if err := errors.Join(o.Op(), o.Close()); err != nil {
+	if err := errors.Join(Watched(hang, nil, o.Fixture.Close, o.Op), o.Close()); err != nil {
 		return "", err
 	}
 	for _, c := range tap.Conns() {
@@ -109,15 +101,4 @@ func (w Workload) seen(ctx context.Context, stack rpcbench.Stack) (string, error
 		}
 	}
 	return "nothing", nil
-}
-
-// wrapped is inner, which the workload needs, with what Look counts with around it. Either may be nil.
-func (w Workload) wrapped(inner func(net.Conn) net.Conn) func(net.Conn) net.Conn {
-	switch {
-	case inner == nil:
-		return w.wrap
-	case w.wrap == nil:
-		return inner
-	}
-	return func(c net.Conn) net.Conn { return w.wrap(inner(c)) }
 }

@@ -1,9 +1,11 @@
 package workload_test
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -55,7 +57,7 @@ func TestWorkloads(t *testing.T) {
 	var listed, names []string
 	for _, w := range workload.All() {
 		require.Regexp(t, regexp.MustCompile(`^[a-z0-9A-Z-]*[a-zA-Z]$`), w.Name, "benchstat reads -50 as a GOMAXPROCS")
-		require.NotEmpty(t, w.Does)
+		require.NotEmpty(t, w.Title)
 		listed = append(listed, w.Name)
 	}
 	for _, row := range []row{
@@ -99,7 +101,7 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	w, err := workload.Find(c.name)
 	require.NoError(t, err)
 	require.Equal(t, c.procs, w.Procs, "GOMAXPROCS that the question needs")
-	o, err := w.Open(t.Context(), stack)
+	o, err := w.Open(t.Context(), stack, rpcbench.Config{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, o.Close()) }()
 	isJSON, callers, conns, ops := stack.Name == "httpjson", max(1, c.callers), max(1, c.conns), corpus.Round+1
@@ -160,7 +162,7 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	} else { // net/http may give one up on a busy machine
 		require.Contains(t, []int{conns, conns + 1}, len(seenConns), "connections of all calls")
 	}
-	beyond := o.Fixture.Accepted() - o.Connections()
+	beyond := o.Beyond()
 	require.Contains(t, []int64{0, 1}, beyond, "connections beyond those that the workload declares")
 	for side, n := range map[string]int64{"sent": sent, "received": received} {
 		around := 400 + size/100 // bytes that surround a message
@@ -190,6 +192,65 @@ func TestStacksThatCannotEcho(t *testing.T) {
 		c, err := dial(config)
 		return struct{ rpcbench.Client }{c}, err
 	}
-	_, err = w.Open(t.Context(), s)
+	_, err = w.Open(t.Context(), s, rpcbench.Config{})
 	require.ErrorIs(t, err, errors.ErrUnsupported)
+}
+
+// What no stack can do is refused in one line, before anything starts.
+func TestWorkloadsThatCannotBe(t *testing.T) {
+	const stream = "Stream has one caller of valid users"
+	for reason, c := range map[string]struct {
+		workload.Workload
+		want string
+	}{
+		"fewer callers than none":           {workload.Workload{Callers: -1}, "Callers lies between 0 and 1000: -1 does not"},
+		"a payload below zero":              {workload.Workload{Payload: -1}, "Payload lies between 0 and 1048576: -1 does not"},
+		"a payload that no user may carry":  {workload.Workload{Payload: 1 << 21}, "Payload lies between"},
+		"connections below zero":            {workload.Workload{Conns: -2}, "Conns lies between"},
+		"cores below zero":                  {workload.Workload{Procs: -2}, "Procs lies between"},
+		"a message that is none":            {workload.Workload{Message: "flexible"}, `"flexible" is none`},
+		"a message with a payload":          {workload.Workload{Message: "flex.1kB", Payload: 1}, "Message is no user"},
+		"a message that breaks a rule":      {workload.Workload{Message: "flex.1kB", Invalid: true}, "Message is no user"},
+		"a stream on new connections":       {workload.Workload{Stream: true, NewConn: true}, stream},
+		"a stream of several callers":       {workload.Workload{Stream: true, Callers: 2}, stream},
+		"a stream of users who are refused": {workload.Workload{Stream: true, Invalid: true}, stream},
+		"a stream of echoes":                {workload.Workload{Stream: true, Message: "flex.1kB"}, stream},
+		"a stream at a rate":                {workload.Workload{Stream: true, Rate: 10}, stream},
+		"new connections, and so many":      {workload.Workload{NewConn: true, Conns: 3}, "NewConn leaves no choice of Conns"},
+		"a rate below zero":                 {workload.Workload{Rate: -1}, "a rate of -1 calls per second has to lie between"},
+		"a link that does not exist":        {workload.Workload{Link: "5g"}, `"5g" is no link`},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			_, err := c.Open(t.Context(), rpcbench.Stack{Name: "none"}, rpcbench.Config{})
+			require.ErrorContains(t, err, c.want)
+			require.ErrorContains(t, err, "rpcbench: none: ")
+			require.NotContains(t, err.Error(), "\n")
+		})
+	}
+	for _, w := range workload.All() {
+		require.NoError(t, w.Check(), w.Name)
+	}
+}
+
+// Another process reads a workload as it was sent.
+func TestWorkloadsAreJSON(t *testing.T) {
+	want := rpcbench.Workload{}
+	fields := reflect.ValueOf(&want).Elem()
+	for i := range fields.NumField() {
+		switch f := fields.Field(i); f.Kind() {
+		case reflect.String:
+			f.SetString("x")
+		case reflect.Bool:
+			f.SetBool(true)
+		case reflect.Int:
+			f.SetInt(7)
+		default:
+			f.SetFloat(7)
+		}
+	}
+	text, err := json.Marshal(want)
+	require.NoError(t, err)
+	var got rpcbench.Workload
+	require.NoError(t, json.Unmarshal(text, &got))
+	require.Equal(t, want, got)
 }

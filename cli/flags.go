@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"flag"
+	"strings"
+
+	"github.com/rpcbench/rpcbench/internal/workload"
+)
+
+// workloadFlags registers the flags that make a workload. made returns it, after the flags are parsed; nil if none of
+// them was given.
+func workloadFlags(f *flag.FlagSet) (made func() (*workload.Workload, error)) {
+	var w workload.Workload
+	f.IntVar(&w.Callers, "callers", 0, "`number` of callers at a time, each of which calls again as soon as it has its reply")
+	f.IntVar(&w.Conns, "conns", 0, "`number` of connections: one for each caller unless given, 20 at most")
+	f.BoolVar(&w.TLS, "tls", false, "TLS 1.3")
+	payload := f.String("payload", "", "`size` of random bytes in each request and reply: 100B, 2kB (2000 bytes), 1MB")
+	f.BoolVar(&w.NewConn, "new-connections", false, "a connection for each call")
+	f.BoolVar(&w.Stream, "stream", false, "one stream for all calls, where a stack has streams")
+	f.BoolVar(&w.Headers, "headers", false, "a token, a trace and a user agent with each call")
+	f.StringVar(&w.Link, "link", "", "emulated `network`: 4g, or a round trip and a rate such as 40ms/10Mbps")
+	f.IntVar(&w.Procs, "gomaxprocs", 0, "`number`: 1 measures CPU work, 0 uses all cores")
+	titles := map[string]string{"callers": "% callers", "conns": "% connections", "tls": "TLS", "payload": "% of bytes",
+		"new-connections": "new connections", "stream": "on a stream", "headers": "long headers", "link": "over %",
+		"gomaxprocs": "GOMAXPROCS=%"}
+	return func() (*workload.Workload, error) {
+		var names, said []string
+		f.Visit(func(f *flag.Flag) {
+			value := f.Value.String()
+			title, ok := titles[f.Name]
+			if !ok || value == "false" || value == f.DefValue {
+				return
+			}
+			names = append(names, strings.ReplaceAll(f.Name, "-", ""))
+			if strings.Contains(title, "%") {
+				names = append(names, strings.ReplaceAll(value, "/", ".")) // a slash would begin a key
+			}
+			said = append(said, strings.ReplaceAll(title, "%", value))
+		})
+		if len(names) == 0 {
+			return nil, nil
+		}
+		if *payload != "" {
+			n, err := workload.Size(*payload)
+			if err != nil {
+				return nil, wrong("run: -payload: %w", err)
+			}
+			w.Payload = n
+		}
+		if err := w.Check(); err != nil {
+			return nil, wrong("run: %w", err)
+		}
+		w.Name, w.Title = strings.Join(names, "."), strings.Join(said, ", ")
+		return &w, nil
+	}
+}

@@ -1,0 +1,28 @@
+package rpcbench
+
+// Workload is one use of a service: what a call sends, and what surrounds the calls. It is a plain value, which other
+// processes read as JSON. The zero value is one caller that creates small users over one connection.
+//
+// Whoever opens a workload refuses a negative number, and what no stack can do, such as a new connection for each
+// message of a stream.
+type Workload struct {
+	Name  string // names the workload in tables: letters, digits, dots and dashes
+	Title string // says in a few words what a call is
+
+	Payload  int    // random bytes that come with a user, and come back
+	Message  string // sent instead of a user, and back: flex.empty, flex.complex, flex.1kB or flex.10kB
+	Invalid  bool   // the user breaks a rule, and is refused
+	Deadline bool   // each call has a context.WithTimeout of its own
+	Headers  bool   // calls have what clients in production add: see type Headers
+	Stream   bool   // users are sent on one stream that stays open; where stacks are compared, one without streams makes calls
+
+	Callers int     // they call at a time, each again as soon as it has its reply; 0 is one
+	Rate    float64 // planned calls per second, whatever became of earlier ones; 0 is none. Callers 0 is then 256
+	Conns   int     // connections of the client; 0 is one for each caller, 20 at most
+	NewConn bool    // each call opens a connection, and closes it
+	TLS     bool    // TLS 1.3
+	Link    string  // emulated network: 4g, or a round trip and a rate such as 40ms/10Mbps; "" is none
+
+	Procs int  // GOMAXPROCS that the question needs: 1 for CPU work, 0 for all cores
+	Apart bool // the server has a process of its own
+}
