@@ -113,12 +113,7 @@ func (c *comparison) link(ctx context.Context, show show) (remove func() error, 
 	if c.layouts == 0 && !named {
 		return asItIs("no layouts were linked")
 	}
-	seeds, random := make([]uint64, max(1, c.layouts)), rand.New(rand.NewPCG(c.seed, 1))
-	for i := range seeds {
-		if c.layouts > 0 {
-			seeds[i] = 1 + random.Uint64N(1e9)
-		}
-	}
+	seeds := c.seeds()
 	folder, err := builds.Open(ctx, c.main)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -146,6 +141,17 @@ func (c *comparison) link(ctx context.Context, show show) (remove func() error, 
 		}
 	}
 	return folder.Remove, nil
+}
+
+// seeds are those of the layouts: each another one, or 0 for the linker's own order.
+func (c *comparison) seeds() []uint64 {
+	seeds, random := make([]uint64, max(1, c.layouts)), rand.New(rand.NewPCG(c.seed, 1))
+	for i := range seeds {
+		if c.layouts > 0 {
+			seeds[i] = 1 + random.Uint64N(1e9)
+		}
+	}
+	return seeds
 }
 
 // process returns the program of the group's i-th process, or one for each arm if their builds differ. An arm then
@@ -194,9 +200,9 @@ func (c *comparison) takes(g *group) time.Duration {
 	return 400*time.Millisecond + time.Duration(3*c.blocks(g))*(arm+g.Extra())
 }
 
-// measure tells keep of each process that has measured. It goes on after a process that fails, and tries it again once.
+// measure tells keep of each process that has measured, with all groups. It goes on after a process that fails, and tries it again once.
 // With an error comes what was measured.
-func (c *comparison) measure(ctx context.Context, show show, keep func(*group, timing.Record) error) (groups []*group, again, failed []string, err error) {
+func (c *comparison) measure(ctx context.Context, show show, keep func([]*group, *group, timing.Record) error) (groups []*group, again, failed []string, err error) {
 	random := rand.New(rand.NewPCG(c.seed, 0))
 	var left time.Duration
 	for _, w := range c.workloads {
@@ -236,7 +242,7 @@ func (c *comparison) measure(ctx context.Context, show show, keep func(*group, t
 				again = append(again, "measured again: "+where+mended)
 			}
 			g.processes = append(g.processes, found)
-			if err := keep(g, record); err != nil {
+			if err := keep(groups, g, record); err != nil {
 				return groups, again, failed, err
 			}
 		}

@@ -33,8 +33,12 @@ const asMain = "RPCBENCH_TEST_MAIN"
 
 // TestMain is also the process that the commands start.
 func TestMain(m *testing.M) {
+	program := stacks.All
+	if os.Getenv(knownLog) != "" {
+		program = knownStacks
+	}
 	if os.Getenv(versus.Variable) != "" {
-		Main(stacks.All())
+		Main(program())
 		return
 	}
 	if os.Getenv(asMain) != "" {
@@ -42,7 +46,7 @@ func TestMain(m *testing.M) {
 			_, _ = io.Copy(io.Discard, os.Stdin) // ends with the test that started this process
 			os.Exit(3)
 		}()
-		Main(stacks.All())
+		Main(program())
 		return
 	}
 	os.Exit(m.Run())
@@ -138,7 +142,7 @@ func TestFailedGroups(t *testing.T) {
 	c := comparison{base: "httpjson", fewest: versus.Fewest, contestants: []string{"httpxml", "rawtcp", "httpmsgpack"}, processes: 8,
 		time: 4 * time.Second, workloads: workload.All()[:1], programs: map[string][]versus.Program{"": {{Path: script}}}}
 	kept := map[string]int{}
-	groups, again, failed, err := c.measure(t.Context(), func(string, time.Duration, time.Duration) {}, func(g *group, r timing.Record) error {
+	groups, again, failed, err := c.measure(t.Context(), func(string, time.Duration, time.Duration) {}, func(_ []*group, g *group, r timing.Record) error {
 		kept[g.arms[2]] += len(r.Blocks)
 		return nil
 	})

@@ -127,19 +127,13 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err 
 		return fmt.Errorf("rpcbench: run: %w", err)
 	}
 	began := c.header(load)
-	measured := false
-	groups, again, failed, err := c.measure(ctx, minutely(stderr, progress(stderr)), func(g *group, r timing.Record) error {
-		if !measured { // so that an interrupted run can be reported, however it ends
-			if err := began.Save(c.out); err != nil {
-				return err
-			}
-			_, err := io.WriteString(file, c.heading())
-			if measured = true; err != nil {
-				return fmt.Errorf("rpcbench: run: %w", err)
-			}
-		}
-		return c.keep(file, g, r)
-	})
+	if _, err := io.WriteString(file, c.heading()); err != nil {
+		return errors.Join(fmt.Errorf("rpcbench: run: %w", err), file.Close())
+	}
+	keep := func(all []*group, g *group, r timing.Record) error {
+		return errors.Join(c.keep(file, g, r), c.summary(began, all).Save(c.out)) // so that a run can be reported however it ends
+	}
+	groups, again, failed, err := c.measure(ctx, minutely(stderr, progress(stderr)), keep)
 	if ctx.Err() == nil && err == nil {
 		failed = append(failed, c.look(ctx, groups)...)
 	}
