@@ -232,11 +232,16 @@ func (c *comparison) measure(ctx context.Context, show show, keep func([]*group,
 			switch {
 			case ctx.Err() != nil:
 				return groups, again, failed, errInterrupted
-			case err != nil && strings.HasSuffix(err.Error(), errors.ErrUnsupported.Error()):
-				g.failed, again = true, append(again, fmt.Sprintf("skipped: %s: %s", g, strings.TrimPrefix(err.Error(), "rpcbench: ")))
-				continue
 			case err != nil:
-				g.failed, failed = true, append(failed, where+strings.TrimPrefix(err.Error(), "rpcbench: "))
+				g.failed = true
+				switch why := strings.TrimPrefix(err.Error(), "rpcbench: "); {
+				case strings.HasSuffix(why, errors.ErrUnsupported.Error()):
+					again = append(again, fmt.Sprintf("skipped: %s: %s", g, why))
+				case strings.HasPrefix(why, "unknown workload"):
+					failed = append(failed, where+"a build from before 2026-11-23 knows the workloads of rpcbench list alone")
+				default:
+					failed = append(failed, where+why)
+				}
 				continue
 			case mended != "":
 				again = append(again, "measured again: "+where+mended)

@@ -36,14 +36,6 @@ type Spec struct {
 	Blocks int `json:"-"`
 }
 
-// Procs is how results name a GOMAXPROCS.
-func Procs(n int) string {
-	if n == 0 {
-		return "default"
-	}
-	return strconv.Itoa(n)
-}
-
 // Variable stands in the environment of a child. A program that finds it there calls Serve, and does nothing else.
 const Variable = "RPCBENCH_MEASURE"
 
