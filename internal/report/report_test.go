@@ -311,6 +311,36 @@ func TestWriteOverwritesNothing(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
+// TestFullDisk: whatever can't be written whole is not there, nor is what was written before it.
+func TestFullDisk(t *testing.T) {
+	for _, name := range []string{"report.html", "report.md", "answer.svg", "summary.json"} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := os.Stat("/dev/full"); err != nil {
+				t.Skip(err)
+			}
+			dir := t.TempDir()
+			require.NoError(t, os.Symlink("/dev/full", filepath.Join(dir, name+".part")))
+			write := found().Write
+			if name == "summary.json" {
+				write = found().Save
+			}
+			err := write(dir)
+			require.ErrorContains(t, err, "rpcbench: report: write ")
+			require.ErrorContains(t, err, "no space left on device")
+			left, err := os.ReadDir(dir)
+			require.NoError(t, err)
+			require.Empty(t, left)
+			require.NoError(t, write(dir), "now that there is space")
+		})
+	}
+	t.Run("a folder in the place of a file", func(t *testing.T) {
+		dir := t.TempDir()
+		require.NoError(t, os.Mkdir(filepath.Join(dir, "summary.json"), 0o755))
+		require.ErrorContains(t, found().Save(dir), "rpcbench: report: rename ")
+		require.NoFileExists(t, filepath.Join(dir, "summary.json.part"))
+	})
+}
+
 // Every number of the picture is finite: NaN would draw nothing.
 func TestPictureOfNothing(t *testing.T) {
 	var svg bytes.Buffer
