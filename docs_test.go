@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -24,7 +23,6 @@ import (
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
@@ -126,7 +124,9 @@ func TestGeneratedTables(t *testing.T) {
 		{"README.md", "main stacks", mainTable},
 		{"docs/answer.svg", "", picture},
 		{"docs/stacks.md", "costs", costTable},
+		{"docs/stacks.md", "pairs", pairTable},
 		{"docs/stacks.md", "stacks", stackTable},
+		{"docs/scenarios.md", "scenarios", scenarioTable},
 		{"docs/releases.md", "grpc-go", func(t *testing.T) string { return buildTable(t, grpcRun) }},
 		{"docs/releases.md", "go json", func(t *testing.T) string { return buildTable(t, goJSONRun) }},
 		{"docs/releases.md", "go grpc", func(t *testing.T) string { return buildTable(t, goGRPCRun) }},
@@ -171,15 +171,18 @@ func TestGeneratedTables(t *testing.T) {
 	}
 }
 
-// The runs that README and docs/stacks.md speak of.
+// The runs that README and docs/stacks.md speak of: of a quiet machine, and of a noisy one beside it.
 const (
-	workloadsRun = "results/2026-11-23-epyc-2vcpu/workloads"
-	stacksRun    = "results/2026-11-23-epyc-2vcpu/stacks"
-	variantsRun  = "results/2026-11-23-epyc-2vcpu/variants"
-	quietRun     = "results/2026-11-22-xeon-2vcpu-noon/versus.txt"
-	grpcRun      = "results/2026-11-23-epyc-2vcpu/grpc-go"
-	goJSONRun    = "results/2026-11-23-epyc-2vcpu/go-json"
-	goGRPCRun    = "results/2026-11-23-epyc-2vcpu/go-grpc"
+	quietWorkloads = "results/2026-11-23-xeon-2vcpu/workloads"
+	quietStacks    = "results/2026-11-23-xeon-2vcpu/stacks"
+	workloadsRun   = "results/2026-11-23-epyc-2vcpu/workloads"
+	stacksRun      = "results/2026-11-23-epyc-2vcpu/stacks"
+	variantsRun    = "results/2026-11-23-epyc-2vcpu/variants"
+
+	quietRun  = "results/2026-11-22-xeon-2vcpu-noon/versus.txt"
+	grpcRun   = "results/2026-11-23-epyc-2vcpu/grpc-go"
+	goJSONRun = "results/2026-11-23-epyc-2vcpu/go-json"
+	goGRPCRun = "results/2026-11-23-epyc-2vcpu/go-grpc"
 )
 
 // ran reads a run, and where it was made.
@@ -215,86 +218,131 @@ func times(a report.Answer) string { return fmt.Sprintf("%.2f (%.2f–%.2f)", a.
 // answer is README's first lines.
 func answer(t *testing.T) string {
 	t.Helper()
-	s, _ := ran(t, workloadsRun)
-	of := func(workload string) report.Answer { return answerTo(t, s, workload, "grpcprotobuf") }
-	small, structured := of("small"), of("structured-1kB")
-	said := map[versus.Verdict]string{versus.Faster: "**A small call is cheaper with gRPC.**", versus.Slower: "**A small call is cheaper with JSON.**",
-		versus.Equal:     "**A small call costs the same.**",
-		versus.Undecided: "**For a small call this run proves no difference.**"}[small.Verdict]
-	share := func(a report.Answer) string { return fmt.Sprintf("%.2f %%", math.Abs(a.Micro())/100) }
-	quiet := regexp.MustCompile(`(?m)^grpcprotobuf +\d+ +\d+ +([\d.]+) +([\d.]+)–([\d.]+) +(\w+)`).FindStringSubmatch(read(t, quietRun))
-	two := func(ratio string) string {
-		x, err := strconv.ParseFloat(ratio, 64)
-		require.NoError(t, err)
-		return fmt.Sprintf("%.2f", x)
+	quiet, _ := ran(t, quietWorkloads)
+	noisy, _ := ran(t, workloadsRun)
+	of := func(workload string) report.Answer {
+		a, b := answerTo(t, quiet, workload, "grpcprotobuf"), answerTo(t, noisy, workload, "grpcprotobuf")
+		require.Equal(t, a.Ratio > 1, b.Ratio > 1, "%s: the machines disagree, and README says that they agree", workload)
+		return a
 	}
-	return fmt.Sprintf(`- %s
-  On one core gRPC takes %s times as long as JSON here: %+.1f µs, %s of a request of 10 ms. On a
-  [quieter machine](%s) gRPC is %s: %s (%s–%s).
-- **What you send decides more.** With 1 kB of structured data the ratio is %s: %+.0f µs, %s of
-  10 ms. With 10 kB of bytes it is %s.
-- **So does how you connect.** On a stream the ratio is %s, on a new TLS connection %s.
-`, said, times(small), small.Micro(), share(small), quietRun, quiet[4], two(quiet[1]), two(quiet[2]), two(quiet[3]), times(structured), structured.Micro(), share(structured), times(of("bytes-10kB")),
-		times(of("stream")), times(of("cold-tls")))
+	for _, a := range quiet.Answers {
+		of(a.Workload)
+	}
+	small, structured := of("small"), of("structured-1kB")
+	require.Equal(t, []versus.Verdict{versus.Slower, versus.Faster}, []versus.Verdict{small.Verdict, structured.Verdict})
+	differ := func(workload string) string {
+		return fmt.Sprintf("%.2f and %.2f", of(workload).Ratio, answerTo(t, noisy, workload, "grpcprotobuf").Ratio)
+	}
+	return fmt.Sprintf(`**Choose by features: for small calls the speed hardly differs.** A ratio is gRPC's time divided by JSON's over HTTP/1.1.
+
+- A small call costs gRPC %.0f %% more CPU, about %.0f µs: %s.
+- Structured data turns that round: %.2f for mixed fields (418 B of JSON), %.2f for 2.0 kB, %.2f for 18.5 kB.
+- A small message on an open stream takes half of JSON's call: %.2f.
+- A new connection costs gRPC more: %.2f times with TLS, %.2f times in clear.
+- What that means: at 2.0 kB gRPC saves %.0f µs a call. That is %.1f %% of a request of 10 ms, and %.0f %% of a core at
+  1,000 calls a second.
+
+These ratios are of a quiet Intel Xeon. A noisy AMD EPYC agrees on every direction. In size the two differ most for
+100 kB of bytes (%s) and a new connection (%s).
+`, 100*(small.Ratio-1), small.Micro(), times(small), of("mixed").Ratio, structured.Ratio, of("structured-10kB").Ratio, of("stream").Ratio,
+		of("cold-tls").Ratio, of("cold").Ratio, -structured.Micro(), -structured.Micro()/100, -structured.Micro()/10,
+		differ("bytes-100kB"), differ("cold"))
 }
 
-// advice says who wins where.
+// advice says who wins where: on both machines, or it is left to the table.
 func advice(t *testing.T) string {
 	t.Helper()
-	s, _ := ran(t, workloadsRun)
+	quiet, _ := ran(t, quietWorkloads)
+	noisy, _ := ran(t, workloadsRun)
 	var b strings.Builder
 	for _, line := range []struct {
-		when      string
+		when, why string
+		verdict   versus.Verdict
 		workloads []string
 	}{
-		{"Small calls, with or without long headers", []string{"small", "small-1-caller", "two-processes", "headers"}},
-		{"Fifty callers at once", []string{"small-50-callers", "mixed-50-callers"}},
-		{"Files and images from 1 kB (JSON carries bytes as base64)", []string{"bytes-1kB", "bytes-10kB", "bytes-100kB"}},
-		{"Structured data from 1 kB", []string{"structured-1kB", "structured-10kB"}},
-		{"Many small messages to one peer, on a stream", []string{"stream"}},
-		{"A new connection for each call", []string{"cold", "cold-tls", "cold-4g"}},
+		{"Structured data, with one caller or 50", "gRPC", versus.Faster, []string{"mixed", "mixed-50-callers", "structured-1kB", "structured-10kB"}},
+		{"Binary data from 1 kB, if JSON has to carry them as base64", "gRPC", versus.Faster, []string{"bytes-1kB", "bytes-10kB", "bytes-100kB"}},
+		{"Many small messages to one peer", "gRPC, on a stream", versus.Faster, []string{"stream"}},
+		{"A new connection for each call", "JSON", versus.Slower, []string{"cold", "cold-tls", "cold-4g"}},
+		{"Small calls, with or without long headers", "either, for JSON wins by little", versus.Slower, []string{"small", "headers"}},
 	} {
-		winners := map[versus.Verdict]bool{}
 		for _, w := range line.workloads {
-			winners[answerTo(t, s, w, "grpcprotobuf").Verdict] = true
+			for _, s := range []report.Summary{quiet, noisy} {
+				require.Equal(t, line.verdict, answerTo(t, s, w, "grpcprotobuf").Verdict, "%s: %s", line.when, w)
+			}
 		}
-		winner := "no difference proved"
-		switch {
-		case len(winners) == 1 && winners[versus.Faster]:
-			winner = "gRPC"
-		case len(winners) == 1 && winners[versus.Slower]:
-			winner = "JSON"
-		}
-		fmt.Fprintf(&b, "- %s: **%s**.\n", line.when, winner)
+		fmt.Fprintf(&b, "- %s: **%s**.\n", line.when, line.why)
+	}
+	return b.String()
+}
+
+// notes collects the reasons of cells without a verdict, and gives each a mark.
+type notes []string
+
+// cell is a ratio with its interval and the verdict.
+func (n *notes) cell(a report.Answer) string {
+	if a.Verdict != versus.Undecided {
+		return fmt.Sprintf("%s | %s", times(a), a.Verdict)
+	}
+	said := strings.TrimPrefix(a.Said(), "undecided: ")
+	if !slices.Contains(*n, said) {
+		*n = append(*n, said)
+	}
+	return fmt.Sprintf("%s | undecided [%d]", times(a), slices.Index(*n, said)+1)
+}
+
+func (n *notes) String() string {
+	var b strings.Builder
+	for i, said := range *n {
+		fmt.Fprintf(&b, "\n- [%d] %s.", i+1, said)
+	}
+	if len(*n) > 0 {
+		b.WriteString("\n")
 	}
 	return b.String()
 }
 
 func workloadTable(t *testing.T) string {
 	t.Helper()
-	s, where := ran(t, workloadsRun)
+	quiet, where := ran(t, quietWorkloads)
+	noisy, there := ran(t, workloadsRun)
 	var b strings.Builder
-	b.WriteString("| workload | JSON, µs | gRPC, µs | ratio (95 %) | noise | gRPC is |\n|---|---:|---:|---:|---:|---|\n")
-	for _, w := range workload.All() {
-		if slices.Contains([]string{"mixed", "structured-10kB", "bytes-1kB", "cold", "headers", "two-processes"}, w.Name) {
-			continue // the report has them
-		}
-		a := answerTo(t, s, w.Name, "grpcprotobuf")
-		fmt.Fprintf(&b, "| %s | %.0f | %.0f | %s | %.0f %% | %s |\n", w.Does, a.BaseNs/1000, a.Paired()/1000, times(a), 100*a.NoiseFloor(), a.Verdict)
+	var n notes
+	b.WriteString("| workload | JSON, µs | gRPC, µs | ratio, quiet Xeon (95 %) | gRPC is | ratio, noisy EPYC (95 %) | gRPC is |\n|---|---:|---:|---:|---|---:|---|\n")
+	all := slices.Clone(quiet.Answers)
+	slices.SortFunc(all, func(a, b report.Answer) int { return cmp.Compare(a.Ratio, b.Ratio) })
+	for _, a := range all {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", a.Does, micros(a.BaseNs), micros(a.Paired()), n.cell(a),
+			n.cell(answerTo(t, noisy, a.Workload, a.Stack)))
 	}
-	most := 0.0
-	for _, a := range s.Answers {
-		most = max(most, a.Moved)
-	}
-	fmt.Fprintf(&b, "\n%s.\nJSON's own time moved by up to %.0f %% meanwhile. [All workloads](%s/report.md).\n", where, 100*most, workloadsRun)
+	fmt.Fprintf(&b, "%s\nQuiet: [%s](%s/report.md).\nNoisy: [%s](%s/report.md).\n", n.String(), where, quietWorkloads, there, workloadsRun)
 	return b.String()
+}
+
+// micros are microseconds, with as many digits as an interval of a percent carries.
+func micros(ns float64) string {
+	if ns < 100_000 {
+		return fmt.Sprintf("%.1f", ns/1000)
+	}
+	return fmt.Sprintf("%.0f", ns/1000)
+}
+
+// smallCall is the answer about a stack at the small call. That about gRPC is the one of the first table: one question
+// has one number.
+func smallCall(t *testing.T, s report.Summary, workloads, stack string) report.Answer {
+	t.Helper()
+	if stack == "grpcprotobuf" {
+		s, _ = ran(t, workloads)
+	}
+	return answerTo(t, s, "small", stack)
 }
 
 func mainTable(t *testing.T) string {
 	t.Helper()
-	s, where := ran(t, stacksRun)
+	s, where := ran(t, quietStacks)
 	var b strings.Builder
-	b.WriteString("| stack | ratio to JSON (95 %) | verdict | bytes sent + received | allocations |\n|---|---:|---|---:|---:|\n")
+	b.WriteString("| stack | ratio to JSON (95 %) | it is | bytes sent + received | allocations |\n|---|---:|---|---:|---:|\n")
+	var n notes
 	for i, stack := range stacks.Main() {
 		if i == 0 {
 			base := s.Answers[0].BaseFacts
@@ -304,28 +352,79 @@ func mainTable(t *testing.T) string {
 		if stack.Name != s.Base && !measured {
 			fmt.Fprintf(&b, "| `%s` | not measured yet | | | |\n", stack.Name)
 		} else if stack.Name != s.Base {
-			a := answerTo(t, s, "small", stack.Name)
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %.0f + %.0f | %.0f |\n", stack.Name, times(a), a.Verdict, a.Facts.Sent, a.Facts.Received, a.Facts.Allocs)
+			a := smallCall(t, s, quietWorkloads, stack.Name)
+			fmt.Fprintf(&b, "| `%s` | %s | %.0f + %.0f | %.0f |\n", stack.Name, n.cell(a), a.Facts.Sent, a.Facts.Received, a.Facts.Allocs)
 		}
 	}
-	fmt.Fprintf(&b, "\n%s.\n", where)
+	fmt.Fprintf(&b, "%s\nA small call on one core: [%s](%s/report.md).\n", n.String(), where, quietStacks)
 	return b.String()
 }
 
-// costTable has every stack and variant.
+// costTable has every stack and variant, on both machines.
 func costTable(t *testing.T) string {
 	t.Helper()
-	s, where := ran(t, stacksRun)
-	var b strings.Builder
-	fmt.Fprintf(&b, "A small call with GOMAXPROCS=1, compared with `%s`: %s. [The whole run](../%s/report.md).\n\n", s.Base, where, stacksRun)
+	quiet, where := ran(t, quietStacks)
+	noisy, there := ran(t, stacksRun)
 	variants, later := ran(t, variantsRun)
-	fmt.Fprintf(&b, "Rows from `%s` on are of [a later run](../%s/report.md): %s.\n\n", variants.Answers[0].Stack, variantsRun, later)
-	b.WriteString("| stack | time to JSON's (95 %) | verdict | sent, B | received, B | allocations | allocated, B |\n|---|---:|---|---:|---:|---:|---:|\n")
-	for _, a := range append(slices.Clip(s.Answers), variants.Answers...) {
+	var b strings.Builder
+	var n notes
+	fmt.Fprintf(&b, "A small call on one core, compared with `%s`. Quiet: [%s](../%s/report.md). Noisy: [%s](../%s/report.md).\n",
+		quiet.Base, where, quietStacks, there, stacksRun)
+	fmt.Fprintf(&b, "The variants are of [a later noisy run](../%s/report.md): %s.\n\n", variantsRun, later)
+	b.WriteString("| stack | quiet Xeon (95 %) | it is | noisy EPYC (95 %) | it is | sent, B | received, B | allocations | allocated, B |\n" +
+		"|---|---:|---|---:|---|---:|---:|---:|---:|\n")
+	row := func(stack, onQuiet string, a report.Answer) {
 		f := a.Facts
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %.0f | %.0f | %.0f | %.0f |\n", a.Stack, times(a), a.Verdict, f.Sent, f.Received, f.Allocs, f.AllocBytes)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %.0f | %.0f | %.0f | %.0f |\n", stack, onQuiet, n.cell(a), f.Sent, f.Received, f.Allocs, f.AllocBytes)
 	}
+	for _, a := range quiet.Answers {
+		onQuiet := n.cell(smallCall(t, quiet, quietWorkloads, a.Stack))
+		row(a.Stack, onQuiet, smallCall(t, noisy, workloadsRun, a.Stack))
+	}
+	for _, a := range variants.Answers {
+		row(a.Stack, "– | –", a)
+	}
+	b.WriteString(n.String())
 	return b.String()
+}
+
+// pairTable compares stacks that differ in one thing. The last pair is a quotient of two ratios to one base, whose
+// intervals are added as squares of logarithms.
+func pairTable(t *testing.T) string {
+	t.Helper()
+	s, _ := ran(t, quietStacks)
+	ratio := func(stack string) report.Answer { return smallCall(t, s, quietStacks, stack) }
+	quotient := func(a, b report.Answer) (q report.Answer) {
+		half := func(r report.Answer) float64 { return math.Log(r.Hi/r.Lo) / 2 }
+		width := math.Exp(math.Hypot(half(a), half(b)))
+		q.Ratio = a.Ratio / b.Ratio
+		q.Lo, q.Hi = q.Ratio/width, q.Ratio*width
+		return q
+	}
+	return fmt.Sprintf(`| what differs | pair | ratio, quiet Xeon (95 %%) |
+|---|---|---:|
+| the format | %[1]shttpprotobuf%[1]s to %[1]shttpjson%[1]s | %[2]s |
+| the HTTP version, in net/http | %[1]shttpjson.h2c%[1]s to %[1]shttpjson%[1]s | %[3]s |
+| the server's HTTP/2: net/http's with ServeHTTP, or grpc-go's own | %[1]sgrpcservehttp%[1]s to %[1]sgrpcprotobuf%[1]s | %[4]s |
+
+The last one is a quotient of two ratios to %[1]shttpjson%[1]s.
+`, "`", times(ratio("httpprotobuf")), times(ratio("httpjson.h2c")), times(quotient(ratio("grpcservehttp"), ratio("grpcprotobuf"))))
+}
+
+// scenarioTable has gRPC's ratio to JSON of each workload, by what differs.
+func scenarioTable(t *testing.T) string {
+	t.Helper()
+	quiet, _ := ran(t, quietWorkloads)
+	noisy, _ := ran(t, workloadsRun)
+	var b strings.Builder
+	var n notes
+	b.WriteString("| gRPC to JSON | quiet Xeon (95 %) | gRPC is | noisy EPYC (95 %) | gRPC is |\n|---|---:|---|---:|---|\n")
+	for _, name := range []string{"bytes-1kB", "bytes-10kB", "bytes-100kB", "mixed", "mixed-50-callers", "small-50-callers", "stream", "headers", "cold",
+		"cold-tls", "cold-4g"} {
+		a, c := answerTo(t, quiet, name, "grpcprotobuf"), answerTo(t, noisy, name, "grpcprotobuf")
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", a.Does, n.cell(a), n.cell(c))
+	}
+	return b.String() + n.String()
 }
 
 // buildTable has a column for each build, compared with the base's.
@@ -350,10 +449,10 @@ func buildTable(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// picture is that of the run.
+// picture is that of the quiet run.
 func picture(t *testing.T) string {
 	t.Helper()
-	s, _ := ran(t, workloadsRun)
+	s, _ := ran(t, quietWorkloads)
 	var b strings.Builder
 	require.NoError(t, s.SVG(&b))
 	return b.String()

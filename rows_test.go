@@ -49,7 +49,8 @@ func rowsOf(t *testing.T, output string) []*benchfmt.Result {
 	return rows
 }
 
-// TestRows: names, keys and units of the default run are API, and there are about 100 of them. -update writes them anew.
+// TestRows: names, keys and units of the default run, and of BenchmarkVersus, are API. There are about 100 of them.
+// -update writes them anew.
 func TestRows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -57,10 +58,12 @@ func TestRows(t *testing.T) {
 	const golden = "testdata/rows.golden"
 	out, err := run(t, "-test.bench=.")
 	require.NoError(t, err, out)
+	versus, err := run(t, "-test.bench=^BenchmarkVersus$", "-processes=1") // which the default run leaves out
+	require.NoError(t, err, versus)
 	keys := []string{"stack", "client", "server", "msg", "payload", "callers", "conns", "link", "rate", "tls", "codec", "op", "ladder", "step", "bound"}
 	good := regexp.MustCompile(`^[a-zA-Z0-9.]+$`)
 	var got strings.Builder
-	rows := rowsOf(t, out)
+	rows := append(rowsOf(t, out), rowsOf(t, versus)...)
 	for _, r := range rows {
 		base, parts := r.Name.Parts()
 		name := string(base)

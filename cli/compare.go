@@ -251,5 +251,9 @@ func (c *comparison) spec(g *group, process int) versus.Spec {
 
 // result decides what a group found.
 func (c *comparison) result(g *group) versus.Result {
-	return versus.Decide(versus.Plan{Processes: c.processes, Fewest: c.fewest, AllCores: g.Procs == 0 && runtime.NumCPU() > 1}, g.processes)
+	plan := versus.Plan{Processes: c.processes, Fewest: c.fewest, AllCores: g.Procs == 0 && runtime.NumCPU() > 1}
+	if c.fewest == versus.FewestQuick {
+		plan.Longer = "the time, without -quick,"
+	}
+	return versus.Decide(plan, g.processes)
 }

@@ -223,7 +223,7 @@ func (c *comparison) keep(w io.Writer, g *group, r timing.Record) error {
 			{p.InFlight[arm], "in-flight"}, {float64(p.Layout), "layout"}, {100 * p.Others, "others-%"},
 		} {
 			if metric.value > 0 {
-				fmt.Fprintf(&lines, "\t%.5g %s", metric.value, metric.unit)
+				fmt.Fprintf(&lines, "\t%.6g %s", metric.value, metric.unit)
 			}
 		}
 		lines.WriteString("\n")

@@ -137,7 +137,7 @@ func redialling(warmUp, times int64) rpcbench.Stack {
 		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				if n := made.Add(1) - warmUp; n%10 == 0 && n > 0 && n <= 10*times {
-					_ = c.Close()
+					c.(*fakeClient).http.CloseIdleConnections()
 				}
 				return call(ctx)
 			}

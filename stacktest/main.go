@@ -84,7 +84,7 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 	p.printUnits(os.Stdout)
 	flag.Visit(func(f *flag.Flag) {
 		if slices.Contains([]string{serverFlag, processesFlag, profilesFlag}, f.Name) && !p.seen[f.Name] {
-			fmt.Fprintf(os.Stderr, "# rpcbench: -%s has no effect on the rows of this run\n", f.Name)
+			remark("-%s has no effect on the rows of this run", f.Name)
 		}
 	})
 	exit(code, stacks)
@@ -147,6 +147,11 @@ func (p *placement) printUnits(w io.Writer) {
 			}
 		}
 	}
+}
+
+// remark tells on stderr, in a line that is a comment of benchmark format, what the rows don't have.
+func remark(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "# rpcbench: "+format+"\n", args...)
 }
 
 // note remembers a name until the run ends, if there is a Main.
@@ -217,7 +222,7 @@ func (p *placement) open(stacks []rpcbench.Stack) error {
 		p.elsewhere[name] = addr
 	}
 	if n := len(stacks) - len(p.elsewhere); n > 0 {
-		fmt.Fprintf(os.Stderr, "# rpcbench: -server names no server of %d stacks: their rows are skipped\n", n)
+		remark("-server names no server of %d stacks: their rows are skipped", n)
 	}
 	return nil
 }
@@ -254,7 +259,7 @@ func (p *placement) config(b *testing.B, stack rpcbench.Stack, config rpcbench.C
 func (p *placement) skip(b *testing.B, reason string) {
 	b.Helper()
 	if !p.seen[reason] {
-		fmt.Fprintln(os.Stderr, "# rpcbench:", reason)
+		remark("%s", reason)
 	}
 	p.note(reason)
 	b.Skip("rpcbench: " + reason)

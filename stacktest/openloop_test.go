@@ -199,7 +199,7 @@ func dialsAgain(n int64) rpcbench.Stack {
 		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				if made.Add(1) > n {
-					defer other.Close()
+					defer other.http.CloseIdleConnections()
 					_, err := other.CreateUser(ctx, corpus.Sample(0, 0))
 					return err
 				}

@@ -156,7 +156,7 @@ func dropping(n int64) rpcbench.Stack {
 		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				if made.Add(1) >= n {
-					_ = c.Close()
+					c.(*fakeClient).http.CloseIdleConnections()
 				}
 				return call(ctx)
 			}

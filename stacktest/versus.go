@@ -62,7 +62,7 @@ func askedFor(b *testing.B) bool {
 	first, _, _ := strings.Cut(flag.Lookup("test.bench").Value.String(), "/")
 	all, err := regexp.MatchString(first, "x")
 	if all && err == nil {
-		fmt.Fprintf(os.Stderr, "# rpcbench: %s takes several processes for each row: name it, as in -bench %[1]s\n", benchmark(b))
+		remark("%s takes several processes for each row: name it, as in -bench %[1]s", benchmark(b))
 	}
 	return !all
 }

@@ -241,7 +241,7 @@ func Read(from string) (s Summary, err error) {
 const firstRelease = 1
 
 // processLine finds workload, contestant, stack and GOMAXPROCS in the name of a row of bench.txt.
-var processLine = regexp.MustCompile(`^Run/workload=([^/]+)/against=([^/]+)/stack=([^/]+?)(?:-(\d+))?$`)
+var processLine = regexp.MustCompile(`^Run/workload=([^/]+)/against=(.+)/stack=(.+?)(?:-(\d+))?$`)
 
 // decideAgain makes the results of the first release from the processes in its bench.txt. Each process has three rows:
 // the base's, its copy's and the contestant's.
@@ -267,7 +267,7 @@ func (s *Summary) decideAgain(from string) error {
 		if arm++; arm < 3 {
 			continue
 		}
-		key := [2]string{name[1], name[2]}
+		key := [2]string{name[1], strings.ReplaceAll(name[2], "/", ":")}
 		if s.Layouts > 0 {
 			next.Layout = 1 + len(processes[key])%s.Layouts
 		}

@@ -273,8 +273,8 @@ func TestRead(t *testing.T) {
 func TestFirstRelease(t *testing.T) {
 	var bench strings.Builder
 	for i := range 8 {
-		for arm, stack := range []string{"httpjson", "httpjson.again", "x@go1.26.8"} {
-			fmt.Fprintf(&bench, "BenchmarkRun/workload=small-1-caller/against=x@go1.26.8/stack=%s-2\t100\t%d ns/op\t%d cpu-ns/op", stack, 1000+500*arm, 1100+i)
+		for arm, stack := range []string{"httpjson", "httpjson.again", "x@golang.org/y@v1"} {
+			fmt.Fprintf(&bench, "BenchmarkRun/workload=small-1-caller/against=x@golang.org/y@v1/stack=%s-2\t100\t%d ns/op\t%d cpu-ns/op", stack, 1000+500*arm, 1100+i)
 			if arm > 0 {
 				fmt.Fprintf(&bench, "\t%.4f base-ratio", []float64{0, 1, 1.5 + 0.001*float64(i)}[arm])
 			}
@@ -285,7 +285,7 @@ func TestFirstRelease(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "bench.txt"), []byte(bench.String()), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte(`{"release":1,"base":"httpjson","processes":8,"layouts":8,
 		"warnings":["the machine was not quiet: the base moved by more than 15 % in 1 of 1 comparisons", "busy"],
-		"answers":[{"workload":"small-1-caller","does":"old words","stack":"x@go1.26.8","verdict":"undecided","moved":0.5,"floor":0.5,"bases":[1]}]}`), 0o644))
+		"answers":[{"workload":"small-1-caller","does":"old words","stack":"x@golang.org/y@v1","verdict":"undecided","moved":0.5,"floor":0.5,"bases":[1]}]}`), 0o644))
 	s, err := Read(dir)
 	require.NoError(t, err)
 	a := s.Answers[0]

@@ -55,7 +55,7 @@ func find(name string) (rpcbench.Stack, error) {
 	case "hangs":
 		return inBlock(1, func() error { select {} }), nil
 	}
-	return rpcbench.Stack{}, errors.New("no stack is called " + name)
+	return gRPC(name)
 }
 
 // inBlock is rawtcp, whose calls do what is said from the n-th block on: each block has a fixture of its own.

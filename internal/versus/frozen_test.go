@@ -1,8 +1,6 @@
 package versus
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,16 +14,16 @@ import (
 
 	"github.com/aclements/go-moremath/stats"
 	"github.com/stretchr/testify/require"
-
-	"github.com/rpcbench/rpcbench/internal/timing"
 )
+
+const perRepeat = 16 // processes
 
 var update = flag.Bool("update", false, "write the tables of docs/method.md")
 
 // A frozen comparison is what the rule needs of all processes that compared two stacks within an hour.
 type frozen struct {
 	hour       string // the folder of the records
-	experiment string // a name of rpcbench calibrate
+	experiment string // of TestCalibration
 	compared   string // contestant and base
 	processes  []Process
 }
@@ -111,7 +109,7 @@ func TestRuleOnFrozenRecords(t *testing.T) {
 	table := "| rule | decided | false, of no difference | slower, of 2 % | slower, of 4 % | copies called different |\n" +
 		"|---|---:|---:|---:|---:|---:|\n"
 	row := func(rule string, decide func(Plan, []Process) Verdict) counts {
-		c, half := made(decide, 16), made(decide, 8)
+		c, half := made(decide, perRepeat), made(decide, perRepeat/2)
 		table += fmt.Sprintf("| %s | %d of %d (%d of %d) | %d (%d) | %d (%d) | %d (%d) | %d of %d (%d of %d) |\n", rule,
 			c.decided, c.all, half.decided, half.all, c.falsely, half.falsely, c.slower2, half.slower2, c.slower4, half.slower4,
 			c.called, c.copies, half.called, half.copies)
@@ -176,22 +174,8 @@ func TestFrozenProcessesAreTheRecords(t *testing.T) {
 	}
 	checked := 0
 	for _, f := range thawed(t) {
-		paths, err := filepath.Glob(filepath.Join("../..", f.hour, f.experiment+".*.jsonl"))
+		found, err := repeatsIn(filepath.Join("../..", f.hour), f.experiment)
 		require.NoError(t, err)
-		var found []Process
-		for _, path := range paths {
-			data, err := os.ReadFile(path)
-			require.NoError(t, err)
-			for line := range bytes.Lines(data) {
-				var kept struct{ Record *timing.Record }
-				require.NoError(t, json.Unmarshal(line, &kept), path)
-				if kept.Record != nil {
-					p, err := ProcessOf(*kept.Record)
-					require.NoError(t, err, path)
-					found = append(found, p)
-				}
-			}
-		}
 		if found == nil {
 			continue // the records are in the repository's history
 		}
@@ -209,30 +193,79 @@ func TestFrozenProcessesAreTheRecords(t *testing.T) {
 	require.Positive(t, checked)
 }
 
+// TestFiguresOfRecords: a calibration's own table has the rows that its frozen processes make.
+func TestFiguresOfRecords(t *testing.T) {
+	if _, err := os.Stat("../../results"); errors.Is(err, fs.ErrNotExist) {
+		t.Skip("the module has no results")
+	}
+	hours := map[string][]frozen{}
+	for _, f := range thawed(t) {
+		if _, err := os.Stat(filepath.Join("../..", f.hour)); err == nil && filepath.Base(f.hour) == "calibration" {
+			hours[f.hour] = append(hours[f.hour], f)
+		}
+	}
+	require.NotEmpty(t, hours)
+	for hour, all := range hours {
+		table, err := calibration{dir: "../../" + hour, plan: experiments()}.table()
+		require.NoError(t, err)
+		require.ElementsMatch(t, strings.Split(figures(all), "\n"), strings.Split(table, "\n"))
+	}
+}
+
 // TestCalibrationTable: docs/method.md has the figures of the calibrations of several layouts, by the present rule. -v
 // prints those of one build.
 func TestCalibrationTable(t *testing.T) {
+	var layouts, oneBuild []frozen
+	for _, f := range thawed(t) {
+		if filepath.Base(f.hour) == "calibration" {
+			layouts = append(layouts, f)
+		} else {
+			oneBuild = append(oneBuild, f)
+		}
+	}
+	t.Log(figures(oneBuild))
+	held := map[string][2]int{} // of intervals of gRPC to JSON: those that hold, and all
+	for _, f := range oneBuild {
+		repeats := f.repeats(perRepeat)
+		if f.experiment != "replication" && f.experiment != "defaultprocs" || len(repeats) < 2 {
+			continue
+		}
+		machine := "EPYC"
+		if strings.Contains(f.hour, "xeon") {
+			machine = "Xeon"
+		}
+		if f.hour == "results/2026-11-21-xeon-2vcpu" {
+			machine = "bad hour"
+		}
+		_, hold := f.line(repeats)
+		held[machine] = [2]int{held[machine][0] + hold, held[machine][1] + len(repeats)}
+	}
+	older := "In older hours, of one build, it was"
+	for i, machine := range []string{"Xeon", "bad hour", "EPYC"} {
+		older += fmt.Sprintf("%s %d of %d %s", []string{"", ",", ", and"}[i], held[machine][0], held[machine][1],
+			[]string{"on the Xeon", "in its bad hour", "on the EPYC.\n"}[i])
+	}
+	written(t, "calibration", figures(layouts)+older)
+}
+
+// figures is a table with a row for each comparison that was repeated.
+func figures(all []frozen) string {
 	table := "| records | experiment | compared | GOMAXPROCS | repeats of 16 processes | mean ratio | SD of a repeat | " +
 		"mean half-width | hold the others' mean | faster, slower, equal, undecided |\n" +
 		"|---|---|---|---|---:|---:|---:|---:|---:|---:|\n"
-	held, all := 0, 0
-	for _, f := range thawed(t) {
-		repeats := f.repeats(16)
+	held, together := 0, 0
+	for _, f := range all {
+		repeats := f.repeats(perRepeat)
 		if len(repeats) < 2 {
 			continue
 		}
 		line, hold := f.line(repeats)
-		if filepath.Base(f.hour) != "calibration" {
-			t.Log(line)
-			continue
-		}
 		table += line
 		if !strings.HasPrefix(f.experiment, "apart") {
-			held, all = held+hold, all+len(repeats)
+			held, together = held+hold, together+len(repeats)
 		}
 	}
-	table += fmt.Sprintf("\nIn one process each, %d of %d intervals hold the mean of the other repeats.\n", held, all)
-	written(t, "calibration", table)
+	return table + fmt.Sprintf("\nIn one process each, %d of %d intervals hold the mean of the other repeats.\n", held, together)
 }
 
 // line is a row of the table, and how many intervals hold the mean of the other repeats. Half-widths are percent of the

@@ -164,3 +164,47 @@ func TestServerThatDoesNotStart(t *testing.T) {
 	_, err := Open(t.Context(), small(t), slice, 1, rawtcp.New(), broken)
 	require.EqualError(t, err, "rpcbench: broken: server: no server today")
 }
+
+// Percentiles are of single calls, in the slices that count, and each arm has its own.
+func TestLatencies(t *testing.T) {
+	slow := replaced(func(n int64, real rpcbench.Call) error {
+		if n%12 == 0 {
+			<-time.After(4 * time.Millisecond)
+		} else {
+			<-time.After(time.Millisecond)
+		}
+		return real(context.Background())
+	})
+	slow.Name = "slow"
+	g, err := Open(t.Context(), small(t), 60*time.Millisecond, 1, rawtcp.New(), slow)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, g.Close()) }()
+	require.NoError(t, run(t, g, 4))
+	record := g.Record()
+	require.Len(t, record.Latencies, 2)
+	for i, l := range record.Latencies {
+		ops, wall := 0, time.Duration(0)
+		for _, block := range record.Blocks {
+			ops, wall = ops+block[i].Ops, wall+block[i].Wall
+		}
+		require.EqualValues(t, ops, l.Calls, "each call of the slices, and no other")
+		require.InEpsilon(t, wall, l.Sum, 0.1)
+	}
+	base, own := record.Latencies[0], record.Latencies[1]
+	require.Positive(t, base.P99)
+	require.Less(t, base.P50, own.P50)
+	require.GreaterOrEqual(t, own.P50, time.Millisecond)
+	require.GreaterOrEqual(t, own.P95, 4*time.Millisecond, "one call in twelve: the slowest tenth begins below, the slowest twentieth does not")
+	if own.Calls < 1000 {
+		require.Zero(t, own.P99, "fewer than ten calls beyond")
+	}
+}
+
+// An arm in a process of its own has two fixtures, whose percentiles are averaged if both have them.
+func TestJoined(t *testing.T) {
+	a := timing.Latency{Calls: 100, P50: 10, P95: 20, P99: 30, Sum: 1000}
+	b := timing.Latency{Calls: 300, P50: 20, P95: 40, Sum: 5000}
+	require.Equal(t, timing.Latency{Calls: 400, P50: 15, P95: 30, Sum: 6000}, joined([]timing.Latency{a, b}))
+	require.Equal(t, timing.Latency{Calls: 400, P50: 15, P95: 30, Sum: 6000}, joined([]timing.Latency{b, a}))
+	require.Zero(t, joined(nil), "a build that does not tell")
+}

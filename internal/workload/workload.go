@@ -74,24 +74,24 @@ const Quick = 6
 func All() []Workload {
 	many := rpcbench.Config{Conns: 20}
 	return []Workload{
-		{Name: Small, Does: "a small message, CPU work", Procs: 1, Bytes: bytes(0), prepare: User(0)},
+		{Name: Small, Does: "a small call, one core", Procs: 1, Bytes: bytes(0), prepare: User(0)},
 		{Name: "mixed-50-callers", Does: "mixed fields, 50 callers", config: many, callers: 50, prepare: Echo(message.Complex())},
-		{Name: "bytes-10kB", Does: "10 kB of bytes", Procs: 1, Bytes: bytes(10_000), prepare: User(10_000)},
-		{Name: "structured-1kB", Does: "1 kB of structured data", Procs: 1, prepare: Echo(structured(structured1kB))},
-		{Name: "cold-tls", Does: "a new TLS connection and one call", Procs: 1, config: rpcbench.Config{TLS: true}, cold: true, prepare: Cold()},
-		{Name: "small-1-caller", Does: "a small message, one caller waits", prepare: User(0)},
+		{Name: "bytes-10kB", Does: "10 kB of bytes (13 kB as JSON)", Procs: 1, Bytes: bytes(10_000), prepare: User(10_000)},
+		{Name: "structured-1kB", Does: "structured, 2.0 kB of JSON", Procs: 1, prepare: Echo(structured(structured1kB))},
+		{Name: "cold-tls", Does: "a new TLS connection, one call", Procs: 1, config: rpcbench.Config{TLS: true}, cold: true, prepare: Cold()},
+		{Name: "small-1-caller", Does: "a small call, all cores", prepare: User(0)},
 
-		{Name: "small-50-callers", Does: "a small message, 50 callers", config: many, callers: 50, prepare: User(0)},
-		{Name: "mixed", Does: "mixed fields, CPU work", Procs: 1, prepare: Echo(message.Complex())},
-		{Name: "structured-10kB", Does: "10 kB of structured data", Procs: 1, prepare: Echo(structured(structured10kB))},
-		{Name: "bytes-1kB", Does: "1 kB of bytes", Procs: 1, Bytes: bytes(1000), prepare: User(1000)},
-		{Name: "bytes-100kB", Does: "100 kB of bytes", Procs: 1, Bytes: bytes(100_000), prepare: User(100_000)},
-		{Name: "stream", Does: "a message on a stream, or a call", Procs: 1, prepare: streamOrCall()},
-		{Name: "cold", Does: "a new connection and one call", Procs: 1, cold: true, prepare: Cold()},
-		{Name: "cold-4g", Does: "the first call over 4G", cold: true, link: "4g", prepare: Cold()},
-		{Name: "headers", Does: "a small message with long headers", Procs: 1,
+		{Name: "small-50-callers", Does: "a small call, 50 callers", config: many, callers: 50, prepare: User(0)},
+		{Name: "mixed", Does: "mixed fields, 418 B of JSON", Procs: 1, prepare: Echo(message.Complex())},
+		{Name: "structured-10kB", Does: "structured, 18.5 kB of JSON", Procs: 1, prepare: Echo(structured(structured10kB))},
+		{Name: "bytes-1kB", Does: "1 kB of bytes (1.4 kB as JSON)", Procs: 1, Bytes: bytes(1000), prepare: User(1000)},
+		{Name: "bytes-100kB", Does: "100 kB of bytes (133 kB as JSON)", Procs: 1, Bytes: bytes(100_000), prepare: User(100_000)},
+		{Name: "stream", Does: "a small message on a stream (JSON: a call)", Procs: 1, prepare: streamOrCall()},
+		{Name: "cold", Does: "a new connection, one call", Procs: 1, cold: true, prepare: Cold()},
+		{Name: "cold-4g", Does: "a new connection over 4G, one call", cold: true, link: "4g", prepare: Cold()},
+		{Name: "headers", Does: "a small call, long headers", Procs: 1,
 			config: rpcbench.Config{Headers: corpus.Headers()}, prepare: User(0)},
-		{Name: "two-processes", Does: "a small message between two processes", apart: true, prepare: User(0)},
+		{Name: "two-processes", Does: "a small call, two processes", apart: true, prepare: User(0)},
 	}
 }
 
