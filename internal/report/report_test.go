@@ -207,6 +207,7 @@ func TestPicture(t *testing.T) {
 		a.Stack = "grpcprotobuf@google.golang.org/grpc@v1.80.0"
 		builds.Answers = append(builds.Answers, a)
 	}
+	require.Equal(t, []string{"faster", "slower"}, []string{builds.Picture().Below, builds.Picture().Above}, "of several stacks")
 	lines := builds.Picture().Lines
 	require.Len(t, lines, 2*(1+3))
 	require.Equal(t, "gRPC", lines[0].Heading)
