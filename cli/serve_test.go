@@ -254,7 +254,7 @@ func TestServeEndsAtOnce(t *testing.T) {
 
 // TestWire holds what docs/wire.md says of failures over HTTP.
 func TestWire(t *testing.T) {
-	addrs := served(t, "httpjson", "httpxml", "connectrpc").addrs
+	addrs := served(t, "httpjson", "httpjson.stream", "httpxml", "connectrpc").addrs
 	const create = "/" + userService + "/CreateUser"
 	large := strings.Repeat(" ", api.MaxBody+1)
 	for _, c := range []struct {
@@ -266,7 +266,9 @@ func TestWire(t *testing.T) {
 		{"a rule is broken, XML", "httpxml", "/users", "<User/>", 400, "<Error><code>invalid</code><violations><field>email</field><rule>required</rule></violations>"},
 		{"undecodable", "httpjson", "/users", "{", 400, `{"code":"malformed",`},
 		{"too large", "httpjson", "/users", large, 413, `{"code":"too large",`},
+		{"only blanks make it too large", "httpjson.stream", "/users", `{"email":"ann@example.com","name":"Anna","password":"secret"}` + large, 200, `"id":"1000000"`},
 		{"another path", "httpjson", "/nosuch", "{}", 404, "404 page not found"},
+		{"a path that could be shorter", "httpjson", "//users/../users", "{}", 307, ""},
 		{"an echo", "httpjson", "/echo", `{"string":"hello"}`, 200, `{"string":"hello"}`},
 		{"a rule is broken, Connect", "connectrpc", create, `{"email":"ann"}`, 400, `"details":[{"type":"google.rpc.BadRequest"`},
 		{"undecodable, Connect", "connectrpc", create, "{", 400, `{"code":"invalid_argument"`},
@@ -276,12 +278,37 @@ func TestWire(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			transport := new(http.Transport)
 			defer transport.CloseIdleConnections()
-			reply, err := (&http.Client{Transport: transport}).Post("http://"+addrs[c.stack]+c.path, "application/json", strings.NewReader(c.body))
+			client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+			reply, err := client.Post("http://"+addrs[c.stack]+c.path, "application/json", strings.NewReader(c.body))
 			require.NoError(t, err)
 			defer reply.Body.Close()
 			body, err := io.ReadAll(reply.Body)
 			require.NoError(t, err)
 			require.Equal(t, c.status, reply.StatusCode)
+			require.Contains(t, string(body), c.want)
+		})
+	}
+	for _, c := range []struct {
+		why, header, body string
+		status            int
+		want              string
+	}{
+		{"a malformed chunk, Connect", "Transfer-Encoding: chunked", "zz\r\n", 500, `{"code":"unknown"`},
+		{"a body that ends early, Connect", "Content-Length: 100", "{", 499, `{"code":"canceled"`},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			conn, err := net.Dial("tcp", addrs["connectrpc"])
+			require.NoError(t, err)
+			defer conn.Close()
+			_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s\r\n\r\n%s", create, c.header, c.body)
+			require.NoError(t, err)
+			require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+			reply, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			require.NoError(t, err)
+			defer reply.Body.Close()
+			body, err := io.ReadAll(reply.Body)
+			require.NoError(t, err)
+			require.Equal(t, c.status, reply.StatusCode, string(body))
 			require.Contains(t, string(body), c.want)
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"testing"
 	"time"
 
@@ -92,7 +93,7 @@ func (r row) benchmark(b *testing.B) {
 	o := r.begin(b)
 	loop := r.start(b, o)
 	defer loop.Finish()
-	before := o.Fixture.Accepted()
+	before, lateBefore := o.Fixture.Accepted(), late()
 	runtime.GC() // what starting and warming left is not the loop's
 	b.ReportAllocs()
 
@@ -114,7 +115,7 @@ func (r row) benchmark(b *testing.B) {
 	if r.NewConn {
 		opened -= n
 	}
-	reportReconnects(b, r.stack, opened, n)
+	reportReconnects(b, r.stack, opened, n, late()-lateBefore)
 	percentiles(b, "", &loop.Latency)
 	if r.Link != "" {
 		r.withoutLink(b)
@@ -275,16 +276,39 @@ func noRow(b *testing.B, stack rpcbench.Stack) {
 }
 
 // reportReconnects fails the row if its n calls opened more connections than declared, or fewer. One more per ten
-// thousand calls is allowed and printed: net/http drops a connection if a goroutine has not run for 50 ms.
-func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n int64) {
+// thousand calls is allowed and printed: net/http drops a connection if a goroutine has not run for 50 ms. As many more
+// are allowed as goroutines were late meanwhile, and a line says so: that is the machine's doing. b.Loop runs once, so
+// the row can't be measured again.
+func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n, waits int64) {
 	b.Helper()
-	if more < 0 || more > versus.Reconnects(n) {
+	allowed := versus.Reconnects(n)
+	if more < 0 || more > allowed+waits {
 		b.Fatalf("rpcbench: %s: in %d timed calls the number of connections differs by %+d from what is declared; "+
-			"up to %+d is allowed", stack.Name, n, more, versus.Reconnects(n))
+			"up to %+d is allowed", stack.Name, n, more, allowed+waits)
+	}
+	if more > allowed {
+		b.Logf("rpcbench: %s: %d reconnects in %d timed calls: goroutines waited 50 ms and longer for the machine, "+
+			"so try again when it is quiet", stack.Name, more, n)
 	}
 	if more > 0 {
 		metric(b, float64(more), "reconnects")
 	}
+}
+
+// late is how often goroutines of this process have waited 50 ms or longer until they ran. The runtime keeps this
+// figure anyway, of one wait in eight. A ticker would wake up amid the timed calls.
+func late() (waits int64) {
+	const sampled = 8
+	scheduler := []metrics.Sample{{Name: "/sched/latencies:seconds"}}
+	metrics.Read(scheduler)
+	if h := scheduler[0].Value; h.Kind() == metrics.KindFloat64Histogram {
+		for i, n := range h.Float64Histogram().Counts {
+			if h.Float64Histogram().Buckets[i] >= 0.05 {
+				waits += sampled * int64(n)
+			}
+		}
+	}
+	return waits
 }
 
 // percentiles reports the percentiles for which there are enough ops, and for which the clock is fine enough.

@@ -24,7 +24,7 @@ type Tick struct {
 	Label string
 }
 
-// Line is one answer: a dot with its interval and, shaded, its noise floor.
+// Line is one answer: its name and ratio above a dot with its interval and, shaded, its noise floor.
 type Line struct {
 	Y                    int
 	Heading              string // of the lines below, in place of all else
@@ -33,9 +33,10 @@ type Line struct {
 	FloorLo, FloorWidth  float64
 }
 
+// The picture is as narrow as a phone: text that is made to fit one would be too small to read.
 const (
-	left, right = 290, 530 // of the axis
-	top, step   = 58, 24
+	width, left, right = 400, 16, 384 // left and right are of the axis
+	top, step          = 70, 36
 )
 
 // Picture places every answer that has a ratio.
@@ -52,7 +53,7 @@ func (s Summary) Picture() Picture {
 		return math.Round(10*(left+at*(right-left))) / 10
 	}
 	stacks := s.Stacks()
-	p := Picture{Width: 600, Left: left, Right: right, One: x(1), Below: "faster", Above: "slower",
+	p := Picture{Width: width, Left: left, Right: right, One: x(1), Below: "faster", Above: "slower",
 		Title: "How many times as long as " + Label(s.Base)}
 	if len(stacks) == 1 {
 		p.Title = fmt.Sprintf("Time of %s, in multiples of %s's", Label(stacks[0]), Label(s.Base))
@@ -85,8 +86,8 @@ func (s Summary) Picture() Picture {
 			p.Lines = append(p.Lines, line)
 		}
 	}
-	p.Bottom = top + len(p.Lines)*step
-	p.Height = p.Bottom + 34
+	p.Bottom = top + len(p.Lines)*step - 24
+	p.Height = p.Bottom + 56
 	return p
 }
 

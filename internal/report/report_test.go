@@ -2,16 +2,19 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -195,6 +198,8 @@ func TestPicture(t *testing.T) {
 		require.Less(t, l.FloorLo, p.One)
 		require.Greater(t, l.FloorLo+l.FloorWidth, p.One)
 	}
+	require.LessOrEqual(t, p.Width, 400, "as wide as a phone, or its text gets too small")
+	require.LessOrEqual(t, p.Right, p.Width)
 	require.Equal(t, "gRPC faster", p.Below)
 	require.Equal(t, "JSON faster", p.Above)
 	builds := found() // each workload of two builds, below a heading each
@@ -309,6 +314,84 @@ func TestWriteOverwritesNothing(t *testing.T) {
 	after, err := os.ReadFile(filepath.Join(dir, "report.html"))
 	require.NoError(t, err)
 	require.Equal(t, before, after)
+}
+
+// TestFullDisk: whatever can't be written whole is not there, nor is what was written before it.
+func TestFullDisk(t *testing.T) {
+	for _, name := range []string{"report.html", "report.md", "answer.svg", "summary.json"} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := os.Stat("/dev/full"); err != nil {
+				t.Skip(err)
+			}
+			dir := t.TempDir()
+			require.NoError(t, os.Symlink("/dev/full", filepath.Join(dir, name+".part")))
+			write := found().Write
+			if name == "summary.json" {
+				write = found().Save
+			}
+			err := write(dir)
+			require.ErrorContains(t, err, "rpcbench: report: write ")
+			require.ErrorContains(t, err, "no space left on device")
+			left, err := os.ReadDir(dir)
+			require.NoError(t, err)
+			require.Empty(t, left)
+			require.NoError(t, write(dir), "now that there is space")
+		})
+	}
+	t.Run("a folder in the place of a file", func(t *testing.T) {
+		dir := t.TempDir()
+		require.NoError(t, os.Mkdir(filepath.Join(dir, "summary.json"), 0o755))
+		require.ErrorContains(t, found().Save(dir), "rpcbench: report: rename ")
+		require.NoFileExists(t, filepath.Join(dir, "summary.json.part"))
+	})
+}
+
+// TestContrast: all text has a contrast of at least 4.5 to what is behind it, as WCAG works it out, by day and by night.
+func TestContrast(t *testing.T) {
+	luminance := func(color string) (sum float64) {
+		if len(color) == 4 {
+			color = "#" + strings.Repeat(color[1:2], 2) + strings.Repeat(color[2:3], 2) + strings.Repeat(color[3:], 2)
+		}
+		for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
+			n, err := strconv.ParseUint(color[1+2*i:3+2*i], 16, 8)
+			require.NoError(t, err)
+			if c := float64(n) / 255; c <= 0.04045 {
+				sum += weight * c / 12.92
+			} else {
+				sum += weight * math.Pow((c+0.055)/1.055, 2.4)
+			}
+		}
+		return sum
+	}
+	for _, file := range []struct{ name, color, paper string }{
+		{"report.html.tmpl", `--(\w+):(#[0-9a-f]+)`, "paper"},
+		{"answer.svg.tmpl", `(ink|dim|text)\{(?:fill|stroke):(#[0-9a-f]+)`, "text"}, // whose edge covers the lines behind it
+	} {
+		page, err := files.ReadFile(file.name)
+		require.NoError(t, err)
+		day, night, ok := strings.Cut(string(page), "@media (prefers-color-scheme:dark)")
+		require.True(t, ok)
+		for scheme, style := range map[string]string{"day": day, "night": night} {
+			of := map[string]string{}
+			for _, m := range regexp.MustCompile(file.color).FindAllStringSubmatch(style, -1) {
+				of[m[1]] = m[2]
+			}
+			require.Subset(t, slices.Collect(maps.Keys(of)), []string{"ink", "dim", file.paper})
+			for name, color := range of {
+				papers := []string{of[file.paper]}
+				switch name {
+				case file.paper, "note", "line": // no text
+					continue
+				case "ink":
+					papers = append(papers, cmp.Or(of["note"], papers[0]))
+				}
+				for _, paper := range papers {
+					a, b := luminance(color), luminance(paper)
+					require.GreaterOrEqual(t, (max(a, b)+0.05)/(min(a, b)+0.05), 4.5, "%s by %s: %s, %s on %s", file.name, scheme, name, color, paper)
+				}
+			}
+		}
+	}
 }
 
 // Every number of the picture is finite: NaN would draw nothing.

@@ -98,6 +98,31 @@ func TestRun(t *testing.T) {
 	require.Equal(t, time.Millisecond, record.Length)
 	_, err = record.Ratio(2, 0)
 	require.NoError(t, err)
+	for i := 1; i < len(record.Blocks); i++ {
+		require.NotEqual(t, record.Blocks[i-1], record.Blocks[i], "each block is measured")
+	}
+	require.Len(t, record.Latencies, 3)
+	require.Zero(t, record.Layout)
+}
+
+// A record has the layout of the contestant's program: its copy's and the base's are noise.
+func TestRecordsNameTheLayout(t *testing.T) {
+	program := self(t)
+	program.Layout = 4
+	record, err := Run(t.Context(), Spec{Arms: []string{"rawtcp", "rawtcp"}, Slice: time.Millisecond, Blocks: 1}, program)
+	require.NoError(t, err)
+	require.Equal(t, 4, record.Layout)
+	other := program
+	other.Layout = 7
+	record, err = Run(t.Context(), Spec{Arms: []string{"rawtcp", "rawtcp"}, Slice: time.Millisecond, Blocks: 1}, program, other)
+	require.NoError(t, err)
+	require.Equal(t, 7, record.Layout)
+}
+
+func TestReconnects(t *testing.T) {
+	for calls, want := range map[int64]int64{0: 1, 100: 1, 10_000: 1, 19_999: 1, 20_000: 2, 1_000_000: 100} {
+		require.Equal(t, want, Reconnects(calls), "in %d calls", calls)
+	}
 }
 
 func TestRunSetsGOMAXPROCS(t *testing.T) {
