@@ -1,6 +1,7 @@
 package rpcbench_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpmsgpack"
 	"github.com/rpcbench/rpcbench/httpprotobuf"
 	"github.com/rpcbench/rpcbench/httpxml"
+	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/versus"
@@ -28,11 +30,15 @@ import (
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
-// TestMain tells the rungs only to a child that measures for -processes. -server is for the stacks alone.
+// TestMain tells the rungs only to a child that measures for -processes, and the stack without calls only to one that
+// serves. -server is for the stacks alone.
 func TestMain(m *testing.M) {
 	known := stacks.All()
 	if os.Getenv(versus.Variable) != "" {
 		known = append(known, rungs()...)
+	}
+	if os.Getenv(child.Variable) != "" {
+		known = append(known, none())
 	}
 	stacktest.Main(checked{m}, known...)
 }
@@ -200,8 +206,30 @@ func BenchmarkOpenLoop(b *testing.B) {
 	}
 	each(b, "rate", rates, func(rate string) rpcbench.Workload { return rpcbench.Workload{Rate: perSecond(rate)} })
 	for _, rate := range rates {
-		b.Run("stack=none/rate="+rate, func(b *testing.B) { stacktest.BenchmarkOpenLoopEmpty(b, perSecond(rate)) })
+		b.Run("stack=none/rate="+rate, func(b *testing.B) { bench(b, rpcbench.Workload{Rate: perSecond(rate)}, none()) })
 	}
+}
+
+// none is a stack whose calls do nothing, but for those of the start. Its row shows what the generator adds to every
+// other row.
+func none() rpcbench.Stack {
+	s := rawtcp.New()
+	s.Name = "none"
+	dial := s.Dial
+	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		c, err := dial(config)
+		return idle{c}, err
+	}
+	return s
+}
+
+type idle struct{ rpcbench.Client }
+
+func (c idle) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	if strings.HasPrefix(u.Email, "connect") {
+		return c.Client.Prepare(u)
+	}
+	return func(context.Context) error { return nil }, nil
 }
 
 func perSecond(rate string) float64 {

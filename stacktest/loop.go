@@ -23,6 +23,7 @@ import (
 const (
 	warmRounds = 16 // how often every call is made before anything is measured
 	hangLimit  = 10 * time.Second
+	openQueue  = 4096                   // waiting starts; a stall of 0.4 s at 10,000 per second then drops none
 	roundTrip  = 100 * time.Millisecond // of the link that counts round trips: the rest of a call does not matter then
 	slowLink   = "100ms/10Gbps"
 )
@@ -69,22 +70,6 @@ const (
 func Benchmark(b *testing.B, w rpcbench.Workload, stack rpcbench.Stack) {
 	b.Helper()
 	row{stack: stack, Workload: workload.Workload(w), hang: hangLimit}.benchmark(b)
-}
-
-// BenchmarkOpenLoopEmpty is Benchmark at a rate, around calls that do nothing, without a stack. The row shows what the
-// generator adds to every other row.
-func BenchmarkOpenLoopEmpty(b *testing.B, rate float64) {
-	b.Helper()
-	Procs(b)
-	r := row{stack: rpcbench.Stack{Name: "none"}, Workload: workload.Workload{Rate: rate}, hang: hangLimit}
-	o := &workload.Open{Fixture: new(rpcbench.Fixture), Rounds: make(workload.Rounds, 256)}
-	for i := range o.Rounds {
-		o.Rounds[i] = append(o.Rounds[i], func(context.Context) error { return nil })
-	}
-	loop := r.start(b, o)
-	b.ReportAllocs()
-	orFail(b, r.stack.Name, r.open(b, o, loop))
-	percentiles(b, "", &loop.Latency)
 }
 
 // row is what a row times: one caller, several callers in a closed loop, or planned starts.
@@ -198,14 +183,17 @@ func (r row) begin(tb testing.TB) *workload.Open {
 // start starts the callers, and returns when connections, pools and caches are warm.
 func (r row) start(tb testing.TB, o *workload.Open) *latency.Loop {
 	tb.Helper()
-	if r.Rate != 0 && r.wait == nil {
+	loop := latency.NewClosed()
+	if r.Rate != 0 {
 		sleep, stop, err := latency.NewSleeper()
-		orFail(tb, "open loop", err)
+		orFail(tb, r.stack.Name, err)
 		tb.Cleanup(func() { _ = stop() })
-		r.wait = sleep
+		if r.wait != nil {
+			sleep = r.wait
+		}
+		loop, err = latency.NewOpen(r.Rate, openQueue, sleep)
+		orFail(tb, r.stack.Name, err)
 	}
-	loop, err := r.Loop(r.wait)
-	orFail(tb, r.stack.Name, err)
 	orFail(tb, r.stack.Name, r.guard(o, loop, func() error { return loop.Start(r.warmth(), o.Rounds...) }))
 	return loop
 }

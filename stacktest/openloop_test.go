@@ -20,7 +20,6 @@ import (
 
 const (
 	openCallers = 256
-	openQueue   = 4096
 	openWarmUp  = warmRounds * openCallers
 )
 

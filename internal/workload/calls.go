@@ -24,7 +24,7 @@ type prepared struct {
 // call prepares call i. Its error wraps errors.ErrUnsupported where the stack can't do it.
 func (p *prepared) call(i int) (call rpcbench.Call, err error) {
 	on := p.request(i)
-	switch _, streams := p.fixture.Client.(rpcbench.Streamer); {
+	switch streamer, streams := p.fixture.Client.(rpcbench.Streamer); {
 	case p.NewConn:
 		_, err := on(p.fixture.Client)
 		return func(ctx context.Context) error {
@@ -39,19 +39,14 @@ func (p *prepared) call(i int) (call rpcbench.Call, err error) {
 			return errors.Join(err, client.Close())
 		}, err
 	case p.Stream && streams:
-		return p.onStream(corpus.Sample(i%100, p.Payload))
+		if p.stream == nil {
+			if p.stream, err = streamer.OpenStream(context.Background()); err != nil {
+				return nil, fmt.Errorf("open a stream: %w", err)
+			}
+		}
+		return p.stream.Prepare(corpus.Sample(i%100, p.Payload))
 	}
 	return on(p.fixture.Client)
-}
-
-func (p *prepared) onStream(u rpcbench.User) (call rpcbench.Call, err error) {
-	if p.stream == nil {
-		p.stream, err = p.fixture.Client.(rpcbench.Streamer).OpenStream(context.Background())
-		if err != nil {
-			return nil, fmt.Errorf("open a stream: %w", err)
-		}
-	}
-	return p.stream.Prepare(u)
 }
 
 // request returns what prepares call i on a client. The requests of users below 100 are of one length.
@@ -64,10 +59,14 @@ func (p *prepared) request(i int) func(rpcbench.Client) (rpcbench.Call, error) {
 		m.Fixed32 += uint32(i) // as many bytes, and another reply
 	}
 	return func(client rpcbench.Client) (call rpcbench.Call, err error) {
-		if m == nil {
+		if m == nil { // in the timed path of calls that open a connection
 			call, err = client.Prepare(u)
+		} else if echoer, ok := client.(rpcbench.Echoer); !ok {
+			err = fmt.Errorf("echo: %w", errors.ErrUnsupported)
+		} else if m.Double != 0 && slices.Contains(p.fixture.Stack.Traits.Lossy, codec.FloatDigits) {
+			err = fmt.Errorf("the digits of the message's floats: %w", errors.ErrUnsupported)
 		} else {
-			call, err = p.echo(client, m)
+			call, err = echoer.PrepareEcho(m)
 		}
 		if p.Invalid {
 			inner := call
@@ -83,17 +82,6 @@ func (p *prepared) request(i int) func(rpcbench.Client) (rpcbench.Call, error) {
 		}
 		return call, err
 	}
-}
-
-func (p *prepared) echo(client rpcbench.Client, m *message.Flex) (rpcbench.Call, error) {
-	echoer, ok := client.(rpcbench.Echoer)
-	switch {
-	case !ok:
-		return nil, fmt.Errorf("echo: %w", errors.ErrUnsupported)
-	case m.Double != 0 && slices.Contains(p.fixture.Stack.Traits.Lossy, codec.FloatDigits):
-		return nil, fmt.Errorf("the digits of the message's floats: %w", errors.ErrUnsupported)
-	}
-	return echoer.PrepareEcho(m)
 }
 
 // breakRule makes a user invalid, and returns the rule that the user then breaks.

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -29,11 +30,7 @@ const hang = 30 * time.Second // after which the fixture is closed, so that a ca
 // Look makes calls of a stack at the workload, a thousand or as many as two seconds allow, and counts.
 func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err error) {
 	const most, longest = 1000, 2 * time.Second
-	procs := w.Procs
-	if procs == 0 {
-		procs = runtime.NumCPU()
-	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cmp.Or(w.Procs, runtime.NumCPU())))
 	if f.Seen, err = w.seen(ctx, stack); err != nil {
 		return f, err
 	}

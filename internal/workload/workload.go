@@ -265,11 +265,9 @@ func (w Workload) prepare(o *Open) error {
 		}
 	}
 	o.Rounds = o.Rounds[:callers]
-	switch {
-	case callers == 1 && w.Rate == 0:
+	o.Calls, o.Warm, o.Op = callers*calls, 4, o.many()
+	if callers == 1 {
 		o.Calls, o.Warm, o.Op = 1, 4*corpus.Round, o.one()
-	default:
-		o.Calls, o.Warm, o.Op = callers*calls, 4, o.many()
 	}
 	switch {
 	case w.Link != "":
@@ -321,14 +319,4 @@ func (o *Open) many() func() error {
 		}
 		return cmp.Or(errs...)
 	}
-}
-
-const openQueue = 4096 // waiting starts; a stall of 0.4 s at 10,000 per second then drops none
-
-// Loop returns a loop of the workload's callers: closed, or with a rate of planned calls, which wait waits for.
-func (w Workload) Loop(wait func(time.Duration)) (*latency.Loop, error) {
-	if w.Rate == 0 {
-		return latency.NewClosed(), nil
-	}
-	return latency.NewOpen(w.Rate, openQueue, wait)
 }
