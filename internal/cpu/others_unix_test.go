@@ -46,5 +46,8 @@ func TestOwnTimeIsNotOthers(t *testing.T) {
 	require.NoError(t, exec.CommandContext(t.Context(), "sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done").Run())
 	busyNow, ownNow, _ := usage()
 	require.Greater(t, ownNow-own, 50*time.Millisecond, "this process and its child")
-	require.GreaterOrEqual(t, busyNow-busy+2*tick*time.Duration(cpus), ownNow-own, "is part of what the machine did")
+	if busyNow == busy {
+		t.Skip("this system's /proc/stat stands still")
+	}
+	require.GreaterOrEqual(t, busyNow-busy, (ownNow-own)/2, "is part of what the machine did, which the kernel samples")
 }
