@@ -196,7 +196,7 @@ func TestOutsidersProgram(t *testing.T) {
 	require.Contains(t, two.Notes, "linked HEAD~1: commit="+s.do("git", "rev-parse", "--short=12", "HEAD~1"))
 	require.Less(t, two.Answers[0].Ratio, 0.5, "the stack of the revision before waits in its handler")
 
-	s.do(bench, "run", "-workloads", "small", "-out", "three", "netrpc")
+	s.do(bench, "run", "-workloads", "small", "-time", "3600ms", "-out", "three", "netrpc")
 	three := s.summary("three")
 	require.Equal(t, 8, three.Layouts, three.Notes)
 	require.NotContains(t, strings.Join(three.Notes, " "), "not of its source")
