@@ -52,6 +52,14 @@ func find(name string) (rpcbench.Stack, error) {
 		return inBlock(3, func() error { return errors.New("the server died") }), nil
 	case "killed":
 		return inBlock(3, func() error { p, _ := os.FindProcess(os.Getpid()); _ = p.Kill(); select {} }), nil
+	case "bytes1000": // takes users with so many bytes
+		s := rawtcp.New()
+		dial := s.Dial
+		s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+			c, err := dial(config)
+			return thousand{c}, err
+		}
+		return s, nil
 	case "hangs":
 		return inBlock(1, func() error { select {} }), nil
 	}
@@ -71,6 +79,15 @@ func inBlock(n int, do func() error) rpcbench.Stack {
 		return &client{Client: c, call: func(int64, rpcbench.Call) error { return do() }}, err
 	}
 	return s
+}
+
+type thousand struct{ rpcbench.Client }
+
+func (c thousand) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	if n := len(u.Avatar); n != 1000 && u.Name != "connect" {
+		return nil, fmt.Errorf("asked for %d bytes", n)
+	}
+	return c.Client.Prepare(u)
 }
 
 func self(t *testing.T) Program {
@@ -103,6 +120,17 @@ func TestRun(t *testing.T) {
 	}
 	require.Len(t, record.Latencies, 3)
 	require.Zero(t, record.Layout)
+}
+
+// A process measures the workload that it is told.
+func TestRunTellsTheWorkload(t *testing.T) {
+	s := spec("rawtcp", "bytes1000")
+	s.Workload.Payload, s.Blocks = 1000, 1
+	_, err := Run(t.Context(), s, self(t))
+	require.NoError(t, err)
+	s.Workload.Payload = 10_000
+	_, err = Run(t.Context(), s, self(t))
+	require.ErrorContains(t, err, "asked for 10000 bytes")
 }
 
 // A record has the layout of the contestant's program: its copy's and the base's are noise.

@@ -294,7 +294,8 @@ func TestProcessOf(t *testing.T) {
 	require.Equal(t, [2]float64{2, 2}, [2]float64{p.Copy, p.Ratio}, "the copy is what is compared")
 	require.Equal(t, 200.0, p.Ns[2])
 
-	for why, broken := range map[string]timing.Record{"nothing": {}, "one arm": {Arms: []string{"a"}}, "no block": {Arms: []string{"a", "b"}}} {
+	for why, broken := range map[string]timing.Record{"nothing": {}, "one arm": {Arms: []string{"a"}}, "no block": {Arms: []string{"a", "b"}},
+		"a copy without operations": {Arms: []string{"a", "a again", "b"}, Blocks: [][]timing.Slice{{{Ops: 1, Wall: 1}, {Wall: 1}, {Ops: 1, Wall: 1}}}}} {
 		_, err := ProcessOf(broken)
 		require.Error(t, err, why)
 	}
