@@ -104,6 +104,7 @@ func TestRunFromOutside(t *testing.T) {
 	if testing.Short() {
 		t.Skip("twelve processes")
 	}
+	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out")
 	cmd, log := outside(t, "run", "-quick", "-workloads", "small,bytes-10kB,small-1-caller", "-seed", "5", "-out", out, "other")
 	said, err := cmd.Output()
@@ -209,6 +210,7 @@ func TestEndedFromOutside(t *testing.T) {
 	if testing.Short() || runtime.GOOS == "windows" {
 		t.Skip("it waits for processes that measure")
 	}
+	t.Parallel()
 	for _, c := range []struct {
 		why    string
 		signal syscall.Signal
