@@ -135,7 +135,7 @@ func TestFlags(t *testing.T) {
 				"Codec/codec=protobuf/msg=small.3B/op=unmarshal", "Codec/codec=json/msg=small.3B/op=unmarshal"}, map[string]float64{"size-B": 12}, map[string]float64{"size-B": 14}},
 		{"full has every codec", []string{"-test.bench=^BenchmarkCodec$/codec=/msg=small.3B$/op=marshal$", "-full"}, everyCodec, nil, nil},
 		{"and every message", []string{"-test.bench=^BenchmarkCodec$/codec=protobuf$/msg=/op=marshal$", "-full"}, everyMessage, nil, nil},
-		{"the base", []string{"-test.bench=^BenchmarkVersus$", "-stacks=rawtcp,httpjson", "-base=rawtcp"},
+		{"the base", []string{"-test.bench=^BenchmarkVersus$", "-stacks=rawtcp,httpjson", "-base=rawtcp", "-processes=1"},
 			[]string{"Versus/stack=rawtcp", "Versus/stack=httpjson"}, nil, nil},
 		{"without -tls the floor's bytes are few", []string{"-test.bench=^BenchmarkRawTCP$"}, []string{"RawTCP"}, nil,
 			map[string]float64{"sent-B/op": 45, "recv-B/op": 65}},
