@@ -156,7 +156,7 @@ func Check(root, path, text string) error {
 			raw, err := os.ReadFile(filepath.Join(root, m[1]))
 			if err != nil {
 				fail("%w", err)
-			} else if line := find(string(raw), m[2]); line == "" {
+			} else if line := find(comment.ReplaceAllString(string(raw), ""), m[2]); line == "" {
 				fail("%s has no line of %s", m[1], m[2])
 			} else if figures := number.FindAllString(m[3], -1); !inOrder(line, figures) {
 				fail("%s: the line of %q has not %q in this order: %s", m[1], m[2], figures, line)
@@ -171,14 +171,17 @@ func Check(root, path, text string) error {
 	return errors.Join(errs...)
 }
 
-// find returns the first line that contains the last part of place, below lines that contain the parts before.
+// find returns the first line that begins with the last part of place, or else contains that, below lines of the parts
+// before.
 func find(text, place string) string {
-	for _, wanted := range strings.Split(place, " > ") {
-		_, rest, found := strings.Cut(text, wanted)
+	for _, part := range strings.Split(place, " > ") {
+		_, rest, found := strings.Cut("\n"+text, "\n"+part)
 		if !found {
-			return ""
+			if _, rest, found = strings.Cut(text, part); !found {
+				return ""
+			}
 		}
-		text = wanted + rest
+		text = part + rest
 	}
 	line, _, _ := strings.Cut(text, "\n")
 	return line
