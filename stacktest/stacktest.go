@@ -67,7 +67,7 @@ func prefixed(name string, err error) string {
 }
 
 // Conformance runs the suite over a stack, first without TLS and then with TLS. Each check is a subtest with a time
-// limit; docs/suite.md says what each check proves. A check that does not apply is skipped with the reason.
+// limit, and says what it proves when it fails. A check that does not apply is skipped with the reason.
 //
 // With -short two things are skipped: TLS for a stack that compresses, since gzip is slow under the race detector, and
 // the check that clients wait for a slow reply, which takes five seconds.
@@ -86,19 +86,19 @@ func Conformance(t *testing.T, stack rpcbench.Stack) {
 			}
 			for _, c := range conform.Checks() {
 				if !tls || !c.ClearOnly {
-					t.Run(c.Name, func(t *testing.T) { report(t, c.Run(subject)) })
+					t.Run(c.Name, func(t *testing.T) { report(t, c, c.Run(subject)) })
 				}
 			}
 		})
 	}
 }
 
-func report(t *testing.T, err error) {
+func report(t testing.TB, c conform.Check, err error) {
 	t.Helper()
 	if why, ok := errors.AsType[conform.Skip](err); ok {
 		t.Skip(string(why))
 	}
 	if err != nil {
-		t.Errorf("%v\nrpcbench's docs/suite.md says what the check proves.", err)
+		t.Errorf("%v\nThe check %q proves: %s", err, c.Name, c.Proves)
 	}
 }
