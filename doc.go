@@ -16,8 +16,7 @@
 // A [Fixture] is a running server of a stack and a client that is connected to it. [Start] makes one of any stack.
 //
 // A [Call] is one request, prepared once by [Client] and made as often as you like. Each time it encodes, sends,
-// receives, decodes and compares the reply. Calls are what benchmarks time. Give them [context.Background]: a deadline
-// costs one stack more than another.
+// receives, decodes and compares the reply. Calls are what benchmarks time.
 //
 // Package [github.com/rpcbench/rpcbench/stacks] lists all stacks. Package [github.com/rpcbench/rpcbench/stacktest]
 // proves and times a stack, also yours: [NewValidator], [Answer], [Check], [CallError] and [ServeConns] help to write

@@ -55,7 +55,7 @@ func ExampleStart_benchmark() {
 		if err != nil {
 			b.Fatal(err)
 		}
-		ctx := context.Background() // a deadline costs one stack more than another
+		ctx := context.Background() // see Call
 		for b.Loop() {
 			if err := call(ctx); err != nil { // a wrong reply is an error
 				b.Fatal(err)
