@@ -142,8 +142,6 @@ func TestFlags(t *testing.T) {
 			map[string]float64{"sent-B/op": 45, "recv-B/op": 65}},
 		{"with -tls both directions have its records", []string{"-test.bench=^BenchmarkRawTCP$", "-tls"}, []string{"RawTCP"},
 			map[string]float64{"sent-B/op": 60, "recv-B/op": 80}, nil},
-		{"with -tls a comparison is over TLS", []string{"-test.bench=^BenchmarkVersus$/stack=rawtcp$", "-stacks=rawtcp", "-base=httpjson", "-tls", "-processes=1"},
-			[]string{"Versus/stack=rawtcp"}, nil, nil},
 		{"with -tls nothing is in clear", []string{"-test.bench=^Benchmark(Codec|Cold)$", "-stacks=rawtcp,httpjson", "-tls"},
 			[]string{"Cold/stack=rawtcp/tls=on", "Cold/stack=httpjson/tls=on"}, nil, nil},
 	} {
