@@ -6,12 +6,12 @@
 //   - [github.com/rpcbench/rpcbench/grpcprotobuf]: gRPC with protobuf, by grpc-go
 //   - [github.com/rpcbench/rpcbench/httpjson]: JSON over HTTP/1.1, by net/http and encoding/json
 //   - [github.com/rpcbench/rpcbench/httpjsoniter]: JSON over HTTP/1.1, by net/http and json-iterator
-//   - [github.com/rpcbench/rpcbench/grpcservehttp]: gRPC with protobuf, by grpc-go inside net/http's server
-//   - [github.com/rpcbench/rpcbench/connectrpc]: the Connect, gRPC and gRPC-Web protocols, by connect-go
-//   - [github.com/rpcbench/rpcbench/httpprotobuf]: protobuf over HTTP/1.1, without gRPC
-//   - [github.com/rpcbench/rpcbench/httpmsgpack]: MessagePack over HTTP/1.1
-//   - [github.com/rpcbench/rpcbench/httpxml]: XML over HTTP/1.1
-//   - [github.com/rpcbench/rpcbench/rawtcp]: protobuf on a bare TCP connection, the lower bound
+//   - [github.com/rpcbench/rpcbench/stacks/grpcservehttp]: gRPC with protobuf, by grpc-go inside net/http's server
+//   - [github.com/rpcbench/rpcbench/stacks/connectrpc]: the Connect, gRPC and gRPC-Web protocols, by connect-go
+//   - [github.com/rpcbench/rpcbench/stacks/httpprotobuf]: protobuf over HTTP/1.1, without gRPC
+//   - [github.com/rpcbench/rpcbench/stacks/httpmsgpack]: MessagePack over HTTP/1.1
+//   - [github.com/rpcbench/rpcbench/stacks/httpxml]: XML over HTTP/1.1
+//   - [github.com/rpcbench/rpcbench/stacks/rawtcp]: protobuf on a bare TCP connection, the lower bound
 //
 // A [Fixture] is a running server of a stack and a client that is connected to it. [Start] makes one of any stack.
 //

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/message"
 )
 
 // Stack is one way to serve and call an API: a transport, a wire format and the libraries that implement them. A Stack

@@ -23,11 +23,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/cpu"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 const parentEnv = "RPCBENCH_TEST_PARENT"

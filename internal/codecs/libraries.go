@@ -9,9 +9,9 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/codec/jsonstd"
-	"github.com/rpcbench/rpcbench/codec/protobuf"
+	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/codec/jsonstd"
+	"github.com/rpcbench/rpcbench/internal/codec/protobuf"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
 )
 

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/message"
 )
 
 // Round is how many different users a benchmark sends in turn. A reply that is sent again is then a wrong one.

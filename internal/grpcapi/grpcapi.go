@@ -20,7 +20,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/rpcstatus"
-	"github.com/rpcbench/rpcbench/message/messagepb"
+	"github.com/rpcbench/rpcbench/proto/message/v1"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 )

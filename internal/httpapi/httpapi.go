@@ -14,8 +14,8 @@ import (
 	"sync"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/codec/gzipped"
+	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/codec/gzipped"
 	"github.com/rpcbench/rpcbench/internal/binding"
 )
 

@@ -9,8 +9,8 @@ import (
 	"net/http"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/codec/gzipped"
+	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/codec/gzipped"
 	"github.com/rpcbench/rpcbench/internal/binding"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/message"
 )
 
 // prepared prepares the calls of a fixture. The first call on a stream opens the stream, which ends with the fixture.

@@ -22,10 +22,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/internal/codec"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/fixture"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/message"
 )
 
 func declared(s Subject) {
