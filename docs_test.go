@@ -478,7 +478,7 @@ func codecTable(t *testing.T) string {
 			by = "generated code"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s, %s | %s |\n", c.Name, named(t.Library), by, c.Reuses,
-			t.InvalidUTF8.Encoding, t.InvalidUTF8.Decoding, cmp.Or(strings.Join(t.Lossy, ", "), "–"))
+			t.InvalidUTF8.Encoding, t.InvalidUTF8.Decoding, cmp.Or(listed(t.Lossy), "–"))
 	}
 	return b.String()
 }
@@ -501,8 +501,8 @@ func stackTable(t *testing.T) string {
 	for _, s := range stacks.All() {
 		format := strings.Split(s.Protocol, "/")[1]
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s | %s |\n", s.Name, synopsis(t, s.Name),
-			cmp.Or(s.Traits.HTTP, "none"), format, cmp.Or(s.Traits.Compression, "none"), s.Traits.InvalidUTF8,
-			cmp.Or(strings.Join(s.Traits.Lossy, ", "), "–"), strings.Join(libraries(s, version), ", "))
+			cmp.Or(s.Traits.HTTP, "none"), format, cmp.Or(string(s.Traits.Compression), "none"), s.Traits.InvalidUTF8,
+			cmp.Or(listed(s.Traits.Lossy), "–"), strings.Join(libraries(s, version), ", "))
 	}
 	return b.String()
 }
@@ -565,7 +565,7 @@ func versions(t *testing.T) map[string]string {
 
 // libraries are the one that moves the bytes and the one that makes them, with their versions.
 func libraries(s rpcbench.Stack, version map[string]string) []string {
-	transport := append(s.Traits.Client, "net")[0]
+	transport := append(s.Traits.ClientLibraries, "net")[0]
 	codec := s.Traits.Codec
 	for ours, theirs := range map[string]string{"proto/user/v1": "github.com/planetscale/vtprotobuf", "codec/msgp": "github.com/tinylib/msgp"} {
 		if strings.HasSuffix(codec, ours) {

@@ -99,7 +99,7 @@ func TestCodecsCompileOneLibrary(t *testing.T) {
 		"xmlstd":   "encoding/xml",
 	} {
 		t.Run(name, func(t *testing.T) {
-			deps := compiled(t, module + "/internal/codec/"+name)
+			deps := compiled(t, module+"/internal/codec/"+name)
 			require.True(t, slices.ContainsFunc(deps, func(d string) bool { return within(d, own) }), "it must compile %s", own)
 			for _, other := range libraries {
 				i := slices.IndexFunc(deps, func(d string) bool { return within(d, other) && other != own })

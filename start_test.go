@@ -189,20 +189,20 @@ func TestStartFails(t *testing.T) {
 				}, err
 			}
 		}), rpcbench.Config{}, "connect: the server accepted 2 connections and the client dialled 2 with ClientConfig.DialContext, 1 are declared"},
-		{"a server elsewhere, and an address to listen on", httpjson.New(), rpcbench.Config{Server: "127.0.0.1:http", Addr: taken.Addr().String()},
+		{"a server elsewhere, and an address to listen on", httpjson.New(), rpcbench.Config{Remote: "127.0.0.1:http", Addr: taken.Addr().String()},
 			"server elsewhere: the Addr, WrapServer and timeouts of Config are for a server in this process"},
-		{"a server elsewhere over TLS without its certificate", httpjson.New(), rpcbench.Config{Server: taken.Addr().String(), TLS: true}, "certificate: x509: "},
-		{"a server elsewhere with a certificate that is none", httpjson.New(), rpcbench.Config{Server: taken.Addr().String(), TLS: true, Certificate: []byte("odd")},
+		{"a server elsewhere over TLS without its certificate", httpjson.New(), rpcbench.Config{Remote: taken.Addr().String(), TLS: true}, "certificate: x509: "},
+		{"a server elsewhere with a certificate that is none", httpjson.New(), rpcbench.Config{Remote: taken.Addr().String(), TLS: true, Certificate: []byte("odd")},
 			"certificate: x509: "},
-		{"nobody listens elsewhere", httpjson.New(), rpcbench.Config{Server: nobody}, "connect: rpcbench: unavailable: "},
-		{"a server elsewhere of another protocol", rawtcp.New(), rpcbench.Config{Server: other.Addr}, "connect: rpcbench: unavailable: "},
+		{"nobody listens elsewhere", httpjson.New(), rpcbench.Config{Remote: nobody}, "connect: rpcbench: unavailable: "},
+		{"a server elsewhere of another protocol", rawtcp.New(), rpcbench.Config{Remote: other.Addr}, "connect: rpcbench: unavailable: "},
 		{"headers that lack one", httpjson.New(), rpcbench.Config{Headers: &rpcbench.Headers{UserAgent: "mine/1.0", Traceparent: corpus.Headers().Traceparent}},
 			"headers: Config.Headers needs a UserAgent, an Authorization and a Traceparent"},
 		{"headers over a protocol without", rawtcp.New(), rpcbench.Config{Headers: corpus.Headers()}, "dial: the protocol has no headers: " + errors.ErrUnsupported.Error()},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			if c.config.Addr == "" && c.config.Server == "" {
+			if c.config.Addr == "" && c.config.Remote == "" {
 				c.config.Addr = freeAddr(t)
 			}
 			// A Start that never ends fails here.
@@ -217,7 +217,7 @@ func TestStartFails(t *testing.T) {
 				require.ErrorIs(t, err, odd)
 			}
 			require.Equal(t, strings.Contains(c.want, "has no headers"), errors.Is(err, errors.ErrUnsupported), "so that a loop can skip the row")
-			if c.config.Server == "" && c.config.Addr != taken.Addr().String() {
+			if c.config.Remote == "" && c.config.Addr != taken.Addr().String() {
 				refused(t, c.config.Addr)
 			}
 		})
@@ -229,7 +229,7 @@ func TestStartWithAServerElsewhere(t *testing.T) {
 		server := start(t, stack, rpcbench.Config{TLS: true})
 		state, ok := server.TLS()
 		require.True(t, ok)
-		config := rpcbench.Config{Conns: 2, TLS: true, Server: server.Addr, Certificate: state.PeerCertificates[0].Raw}
+		config := rpcbench.Config{Conns: 2, TLS: true, Remote: server.Addr, Certificate: state.PeerCertificates[0].Raw}
 		f := start(t, stack, config)
 		require.Equal(t, server.Addr, f.Addr)
 		require.EqualValues(t, 2, f.Accepted(), "what its client has opened")
@@ -251,7 +251,7 @@ func TestCloseEndsCallsOfAServerElsewhere(t *testing.T) {
 			gate := new(relay.Gate)
 			server := start(t, stack, rpcbench.Config{WrapServer: gate.Wrap})
 			defer server.Close()
-			f := start(t, stack, rpcbench.Config{Server: server.Addr})
+			f := start(t, stack, rpcbench.Config{Remote: server.Addr})
 			u := rpcbench.Sample(0, 0)
 			call, err := f.Users.PrepareUser(u)
 			require.NoError(t, err)
@@ -322,7 +322,7 @@ func TestStartTellsWhatWasTried(t *testing.T) {
 						}, nil
 					}, close: func() error { return nil }}, nil
 				}
-			}), rpcbench.Config{Server: nobody}
+			}), rpcbench.Config{Remote: nobody}
 		}, "dial tcp " + nobody + ": "},
 	} {
 		t.Run(why, func(t *testing.T) {

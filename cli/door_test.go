@@ -16,8 +16,8 @@ import (
 	"github.com/rpcbench/rpcbench/cli/internal/builds"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/stacks/httpxml"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/stacks/httpxml"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 

@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
-	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 	"github.com/rpcbench/rpcbench/stacks/httpmsgpack"
 	"github.com/rpcbench/rpcbench/stacks/httpprotobuf"
 	"github.com/rpcbench/rpcbench/stacks/httpxml"

@@ -238,7 +238,7 @@ func TestRowsThatAServerElsewhereLacks(t *testing.T) {
 		skipped, got := false, ""
 		testing.Benchmark(func(b *testing.B) {
 			defer func() { skipped = b.Skipped() }()
-			got = p.config(b, renamed(c.stack), c.workload).Server
+			got = p.config(b, renamed(c.stack), c.workload).Remote
 		})
 		require.Equal(t, c.want, got, c.stack)
 		require.Equal(t, c.want == "", skipped, c.stack)

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/codec/msgp"
-	"github.com/rpcbench/rpcbench/internal/codec/xmlstd"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
+	"github.com/rpcbench/rpcbench/internal/codec/msgp"
+	"github.com/rpcbench/rpcbench/internal/codec/xmlstd"
 	"github.com/rpcbench/rpcbench/internal/message"
 )
 

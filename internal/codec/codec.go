@@ -3,7 +3,11 @@
 // does not compile the other libraries. HTTP stacks encode with codecs, and BenchmarkCodec times them.
 package codec
 
-import "io"
+import (
+	"io"
+
+	"github.com/rpcbench/rpcbench"
+)
 
 // Codec encodes and decodes whole bodies. Unmarshal needs a pointer to a fresh value.
 type Codec interface {
@@ -27,27 +31,9 @@ type Traits struct {
 	// Generated is true if generated methods of each type encode and decode, and false if the library uses reflection.
 	Generated bool
 
-	Lossy       []string // values that do not come back bit-equal: NegativeZero and the constants below it
+	Lossy       []rpcbench.Loss
 	InvalidUTF8 UTF8
 }
 
-// UTF8 says what happens to invalid UTF-8 in a string: Rejected, Replaced or Kept.
-type UTF8 struct{ Encoding, Decoding string }
-
-// What happens to invalid UTF-8.
-const (
-	Rejected = "rejected" // encoding or decoding fails
-	Replaced = "replaced" // U+FFFD takes its place
-	Kept     = "kept"     // its bytes stay as they are
-)
-
-// Values that a codec may lose. All other values come back bit-equal.
-const (
-	NegativeZero      = "negative zero"      // comes back as zero
-	NaN               = "NaN"                // can't be encoded
-	Infinities        = "infinities"         // can't be encoded
-	FloatDigits       = "float digits"       // digits beyond the sixth are lost
-	LargestFloat      = "largest float32"    // can't be decoded
-	ControlCharacters = "control characters" // lost in a string, except tab, line feed and carriage return
-	NonCharacters     = "non-characters"     // U+FFFE and U+FFFF are lost in a string
-)
+// UTF8 is what encoding and decoding do to invalid UTF-8 in a string.
+type UTF8 struct{ Encoding, Decoding rpcbench.UTF8 }

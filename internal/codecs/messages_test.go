@@ -15,7 +15,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/message"
-	"github.com/rpcbench/rpcbench/proto/message/v1"
+	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 )
 
 // wire are the message's bytes, by the library that defines them.

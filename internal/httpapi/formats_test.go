@@ -13,10 +13,10 @@ import (
 	"github.com/rpcbench/rpcbench/internal/codec/msgp"
 	"github.com/rpcbench/rpcbench/internal/codec/protobuf"
 	"github.com/rpcbench/rpcbench/internal/codec/xmlstd"
+	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/stacks/httpmsgpack"
 	"github.com/rpcbench/rpcbench/stacks/httpprotobuf"
 	"github.com/rpcbench/rpcbench/stacks/httpxml"
-	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 

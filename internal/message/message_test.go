@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/message"
-	"github.com/rpcbench/rpcbench/proto/message/v1"
+	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 )
 
 func TestEntries(t *testing.T) {

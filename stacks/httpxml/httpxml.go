@@ -5,8 +5,8 @@ package httpxml
 
 import (
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/codec/xmlstd"
 	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/codec/xmlstd"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 )
 

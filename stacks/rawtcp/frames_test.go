@@ -20,7 +20,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/message"
-	"github.com/rpcbench/rpcbench/proto/message/v1"
+	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
@@ -94,7 +94,7 @@ func TestServerFrames(t *testing.T) {
 		{"invalid UTF-8", [][]byte{badUTF8, user}, []string{"malformed", "done"}},
 		{"a field that nobody knows", [][]byte{header(echo, 3), {0xf8, 0x7f, 1}, user}, []string{"done", "done"}},
 		{"the longest request", [][]byte{header(createUser, rpcbench.MaxBody), make([]byte, rpcbench.MaxBody), user}, []string{"malformed", "done"}},
-		{"one byte more", [][]byte{header(createUser, rpcbench.MaxBody+1), make([]byte, rpcbench.MaxBody+1), user}, []string{"too large", "done"}},
+		{"one byte more", [][]byte{header(createUser, rpcbench.MaxBody+1), make([]byte, rpcbench.MaxBody+1), user}, []string{"too_large", "done"}},
 		{"a length that is not kept", [][]byte{user, header(createUser, 1<<32-1), user}, []string{"done"}},
 		{"an unknown kind", [][]byte{user, header(0, 0), user}, []string{"done", "malformed"}},
 		{"a reply", [][]byte{framed(t, done, sample()), user}, []string{"malformed"}},
@@ -251,7 +251,7 @@ func TestBadReplies(t *testing.T) {
 		{"a length beyond the limit", header(done, rpcbench.MaxBody+1), rpcbench.Unavailable, false},
 		{"a payload that can't be decoded", append(header(done, 2), 0x12, 0x7f), rpcbench.Malformed, true},
 		{"the right one twice", append(right[:len(right):len(right)], right...), "", false},
-		{"an error", framed(t, failed, &userv1.Error{Code: "too large"}), rpcbench.TooLarge, true},
+		{"an error", framed(t, failed, &userv1.Error{Code: "too_large"}), rpcbench.TooLarge, true},
 		{"an error that can't be decoded", append(header(failed, 1), 0xff), rpcbench.Malformed, true},
 		{"an error without a code", header(failed, 0), rpcbench.Internal, true},
 	} {

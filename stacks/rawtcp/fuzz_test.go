@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/proto/message/v1"
+	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
@@ -20,7 +20,7 @@ func FuzzReply(f *testing.F) {
 	right := framed(f, done, &userv1.CreateUserResponse{Code: rpcbench.OKCode, Message: rpcbench.OKMessage, User: sample()})
 	for _, seed := range [][]byte{
 		nil, right, right[:3], right[:20], append(right[:len(right):len(right)], right...), framed(f, createUser, sample()),
-		framed(f, failed, &userv1.Error{Code: "too large"}), header(done, 0), header(failed, 0), header(done, 1<<32-1),
+		framed(f, failed, &userv1.Error{Code: "too_large"}), header(done, 0), header(failed, 0), header(done, 1<<32-1),
 		header(done, rpcbench.MaxBody), header(done, rpcbench.MaxBody+1), append(header(done, 2), 0x12, 0x7f),
 		[]byte("HTTP/1.1 400 Bad Request\r\n"),
 	} {

@@ -4,6 +4,7 @@ package jsoniter
 import (
 	jsoniter "github.com/json-iterator/go"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codec"
 )
 
@@ -24,12 +25,12 @@ func (c Codec) Unmarshal(data []byte, v any) error { return c.api.Unmarshal(data
 func (c Codec) Traits() codec.Traits {
 	t := codec.Traits{
 		Library:     "github.com/json-iterator/go",
-		Lossy:       []string{codec.NegativeZero, codec.NaN, codec.Infinities},
-		InvalidUTF8: codec.UTF8{Encoding: codec.Replaced, Decoding: codec.Kept},
+		Lossy:       []rpcbench.Loss{rpcbench.NegativeZero, rpcbench.NaN, rpcbench.Infinities},
+		InvalidUTF8: codec.UTF8{Encoding: rpcbench.Replaced, Decoding: rpcbench.Kept},
 	}
 	if c.api == jsoniter.ConfigFastest {
-		t.Lossy = append(t.Lossy, codec.FloatDigits)
-		t.InvalidUTF8.Encoding = codec.Kept
+		t.Lossy = append(t.Lossy, rpcbench.FloatDigits)
+		t.InvalidUTF8.Encoding = rpcbench.Kept
 	}
 	return t
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codec"
 )
 
@@ -19,8 +20,8 @@ func (Codec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "encoding/json",
-		Lossy:       []string{codec.NegativeZero, codec.NaN, codec.Infinities},
-		InvalidUTF8: codec.UTF8{Encoding: codec.Replaced, Decoding: codec.Replaced},
+		Lossy:       []rpcbench.Loss{rpcbench.NegativeZero, rpcbench.NaN, rpcbench.Infinities},
+		InvalidUTF8: codec.UTF8{Encoding: rpcbench.Replaced, Decoding: rpcbench.Replaced},
 	}
 }
 

@@ -6,6 +6,7 @@ package jsonv2
 import (
 	"encoding/json/v2"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codec"
 )
 
@@ -20,7 +21,7 @@ func (Codec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "encoding/json/v2",
-		Lossy:       []string{codec.NaN, codec.Infinities},
-		InvalidUTF8: codec.UTF8{Encoding: codec.Rejected, Decoding: codec.Rejected},
+		Lossy:       []rpcbench.Loss{rpcbench.NaN, rpcbench.Infinities},
+		InvalidUTF8: codec.UTF8{Encoding: rpcbench.Rejected, Decoding: rpcbench.Rejected},
 	}
 }

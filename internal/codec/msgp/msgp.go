@@ -13,6 +13,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codec"
 )
 
@@ -36,7 +37,7 @@ func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "github.com/tinylib/msgp",
 		Generated:   true,
-		Lossy:       []string{codec.NegativeZero},
-		InvalidUTF8: codec.UTF8{Encoding: codec.Kept, Decoding: codec.Kept},
+		Lossy:       []rpcbench.Loss{rpcbench.NegativeZero},
+		InvalidUTF8: codec.UTF8{Encoding: rpcbench.Kept, Decoding: rpcbench.Kept},
 	}
 }

@@ -4,6 +4,7 @@ package protobuf
 import (
 	"google.golang.org/protobuf/proto"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codec"
 )
 
@@ -21,6 +22,6 @@ func (Codec) Unmarshal(data []byte, v any) error { return proto.Unmarshal(data, 
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "google.golang.org/protobuf",
-		InvalidUTF8: codec.UTF8{Encoding: codec.Rejected, Decoding: codec.Rejected},
+		InvalidUTF8: codec.UTF8{Encoding: rpcbench.Rejected, Decoding: rpcbench.Rejected},
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"encoding/xml"
 	"errors"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codec"
 )
 
@@ -45,8 +46,8 @@ func (Codec) Unmarshal(data []byte, v any) error {
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "encoding/xml",
-		Lossy:       []string{codec.NegativeZero, codec.ControlCharacters, codec.NonCharacters},
-		InvalidUTF8: codec.UTF8{Encoding: codec.Replaced, Decoding: codec.Rejected},
+		Lossy:       []rpcbench.Loss{rpcbench.NegativeZero, rpcbench.ControlCharacters, rpcbench.NonCharacters},
+		InvalidUTF8: codec.UTF8{Encoding: rpcbench.Replaced, Decoding: rpcbench.Rejected},
 	}
 }
 

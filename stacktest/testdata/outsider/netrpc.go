@@ -13,12 +13,11 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/codec"
 )
 
 // New uses rpc.Server and rpc.Client as they come.
 func New() rpcbench.Stack {
-	traits := rpcbench.Traits{Codec: "encoding/gob", Multiplexed: true, InvalidUTF8: codec.Kept}
+	traits := rpcbench.Traits{Codec: "encoding/gob", Multiplexed: true, InvalidUTF8: rpcbench.Kept}
 	return rpcbench.Stack{Name: "netrpc", Protocol: "netrpc/gob", Traits: traits, Server: newServer, Dial: dial}
 }
 
