@@ -13,10 +13,9 @@ import (
 	"sync/atomic"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
 )
 
-// Write a stack of your own over net/http. This one passes the suite. testdata/outsider has one without HTTP.
+// Write a stack of your own over net/http. This one passes the suite. stacktest/testdata/outsider has one without HTTP.
 func Example_ownStack() {
 	ctx := context.Background()
 	fixture, err := rpcbench.Start(ctx, newStack(), rpcbench.Config{Conns: 2, TLS: true})
@@ -42,8 +41,8 @@ func newStack() rpcbench.Stack {
 	return rpcbench.Stack{
 		Name:     "mystack",
 		Protocol: "mystack/json",
-		Traits: rpcbench.Traits{Codec: "encoding/json", HTTP: "1.1", InvalidUTF8: codec.Replaced,
-			Server: []string{"net/http"}, Client: []string{"net/http"}},
+		Traits: rpcbench.Traits{Codec: "encoding/json", HTTP: "1.1", InvalidUTF8: rpcbench.Replaced,
+			ServerLibraries: []string{"net/http"}, ClientLibraries: []string{"net/http"}},
 		Server: newServer,
 		Dial:   dial,
 	}
