@@ -19,7 +19,7 @@ import (
 var fresh = flag.String("fresh", "", "folder of go test -bench -profiles, whose profiles replace those of testdata")
 
 func TestLongestBeginningDecides(t *testing.T) {
-	_, known := parse()
+	_, known := parse(rulesText)
 	for function, layer := range map[string]string{
 		"encoding/json.(*decodeState).object":                                                           "serialisation",
 		"google.golang.org/grpc.(*Server).handleStream":                                                 "RPC library",
