@@ -194,7 +194,7 @@ func Of(p *profile.Profile) (s Split, err error) {
 	parts, labelled := map[Part]int{}, false
 	for _, sample := range p.Sample {
 		if sample.Value[count] < 0 || sample.Value[value] < 0 {
-			return s, errors.New("it has less than no samples: a difference of two profiles is not split")
+			return s, errors.New("it is a difference of two profiles: give one")
 		}
 		part := of(sample)
 		labelled = labelled || part.Side != Unlabelled
@@ -296,7 +296,8 @@ func owned(p *profile.Profile) func(*profile.Sample) Part {
 	}
 	return func(sample *profile.Sample) Part {
 		p, innermost := Part{Side: Unlabelled}, ""
-		service, ours := "", false // ours: an RPC library decides, unless the client of another socket calls it
+		service, outer := "", "" // the innermost function of the service's, and the outermost so far
+		ours := false            // an RPC library decides, unless the client of another socket calls it
 		of := func(layer, function string) Part { return Part{Layer: layer, Side: p.Side, Function: function} }
 		for _, location := range sample.Location {
 			for _, line := range location.Line {
@@ -307,10 +308,10 @@ func owned(p *profile.Profile) func(*profile.Sample) Part {
 					return of("other sockets", f.name)
 				case ours && f.owner == "the service":
 					return p
-				case ours, f.owner == "encoder" && streams.MatchString(service):
+				case ours, f.owner == "encoder" && service != "" && streams.MatchString(outer):
 					continue
 				case f.owner == "the service":
-					service = cmp.Or(service, f.name)
+					service, outer = cmp.Or(service, f.name), f.name
 					continue
 				case f.owner == "encoder":
 					p.Side, service = Encoding, "" // the service's function was a method of a message
