@@ -518,10 +518,11 @@ func (e *explanation) printBound(w io.Writer, samples float64, by report.Summary
 		if best.Ratio > 1 {
 			worst, best, verb, sign = best, worst, "cost", -x
 		}
-		fmt.Fprintf(w, "%s in place of %s would %s %.1f %% (%s) to %.1f %% (%s), by %d decided workloads on one core.\n",
-			stack, by.Base, verb, sign*(1-worst.Ratio), worst.Workload, sign*(1-best.Ratio), best.Workload, len(decided))
-		if sign*(1-best.Ratio) < margin || verb == "cost" {
-			fmt.Fprintln(w, "Don't switch for CPU.")
+		fmt.Fprintf(w, "%s in place of %s would %s %.1f %% (%s) to %.1f %% (%s). Decided workloads on one core: %d.", stack,
+			by.Base, verb, sign*(1-worst.Ratio), worst.Workload, sign*(1-best.Ratio), best.Workload, len(decided))
+		if verb == "cost" || x*(1-best.Ratio) < margin {
+			fmt.Fprint(w, " Don't switch for CPU.")
 		}
+		fmt.Fprintln(w)
 	}
 }
