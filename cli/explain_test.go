@@ -470,3 +470,54 @@ func TestExplainTakesAServiceAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, left, 1, "no picture of nothing")
 }
+
+// TestServicesPage: docs/profile.md has the sentences of the profiles, and how to check them by hand.
+func TestServicesPage(t *testing.T) {
+	const page, dir = "../docs/profile.md", "../internal/layers/testdata/services/"
+	data, err := os.ReadFile(page)
+	require.NoError(t, err)
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), 3)
+	for _, file := range files {
+		name := strings.TrimSuffix(file.Name(), ".pprof")
+		out, _, err := typed(t, "explain", dir+file.Name())
+		require.NoError(t, err)
+		_, said, _ := strings.Cut(out, "\n\n")
+		said, _, _ = strings.Cut(said, "\n\n")
+		_, rest, found := strings.Cut(string(data), "<!-- "+name+" -->\n")
+		require.True(t, found, "%s has no place for %s", page, name)
+		shown, rest, _ := strings.Cut(rest, "\n<!-- /"+name+" -->")
+		require.Equal(t, strings.ReplaceAll(said, ". ", ".\n"), shown, "the sentences of %s in %s", name, page)
+
+		zipped, err := os.ReadFile(dir + file.Name())
+		require.NoError(t, err)
+		p, err := profile.ParseData(zipped)
+		require.NoError(t, err)
+		cumulative, all := map[string]int64{}, int64(0)
+		for _, sample := range p.Sample {
+			all += sample.Value[1]
+			seen := map[string]bool{}
+			for _, l := range sample.Location {
+				for _, line := range l.Line {
+					if !seen[line.Function.Name] {
+						cumulative[line.Function.Name] += sample.Value[1]
+					}
+					seen[line.Function.Name] = true
+				}
+			}
+		}
+		table, _, _ := strings.Cut(rest, "```sh")
+		byHand := 0.0
+		for _, m := range regexp.MustCompile("(?m)^\\| ([+−]) \\| `(.*)` \\| (.*) s \\|$").FindAllStringSubmatch(table, -1) {
+			cpu := float64(cumulative[m[2]]) / 1e9
+			require.Equal(t, fmt.Sprintf("%.2f", cpu), m[3], "%s of %s", m[2], name)
+			byHand += map[string]float64{"+": cpu, "−": -cpu}[m[1]]
+		}
+		m := regexp.MustCompile(`RPCs is ([\d.]+) % of`).FindStringSubmatch(said)
+		require.NotNil(t, m, said)
+		share, err := strconv.ParseFloat(m[1], 64)
+		require.NoError(t, err)
+		require.InEpsilon(t, share, 100e9*byHand/float64(all), 0.02, "RPCs of %s, by hand", name)
+	}
+}
