@@ -441,10 +441,13 @@ func TestExplainFetches(t *testing.T) {
 		"http://" + closed.Addr().String() + "/": "connection refused",
 		"http://[::1":                            "rpcbench: explain: parse ",
 	} {
-		out, _, err := typed(t, "explain", "-timeout", "300ms", url)
-		require.ErrorContains(t, err, want)
+		var out strings.Builder
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // of a bound that does not hold
+		err := ours().run(ctx, []string{"explain", "-timeout", "300ms", url}, &out, io.Discard)
+		cancel()
+		require.ErrorContains(t, err, want, url)
 		require.NotContains(t, err.Error(), "\n")
-		require.Empty(t, out)
+		require.Empty(t, out.String())
 	}
 	for path, want := range map[string]string{
 		"main.go":  "rpcbench: main.go is no whole profile: gzip: invalid header",
