@@ -64,6 +64,8 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 				switch least := 2 * each; {
 				case len(args) == 0:
 					return wrong("explain: name a stack of rpcbench list, a CPU profile or its URL")
+				case *ratios != "" && slices.Contains(p.names(), args[0]):
+					return wrong("explain: -ratios is for the profile of a service, and %s is a stack", args[0])
 				case *timeout <= 0:
 					return wrong("explain: -timeout %v is no time to wait: give 1m", *timeout)
 				case *procs < 0 || *procs > runtime.NumCPU():
@@ -137,20 +139,21 @@ func (p program) explain(ctx context.Context, spec versus.Spec, length, timeout 
 	for _, arg := range args {
 		e := &explanation{Name: arg}
 		_, unknown := p.find(arg)
-		_, missing := os.Stat(arg)
+		info, missing := os.Stat(arg)
 		address := strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://")
 		switch {
 		case unknown == nil:
 			measured, spec.Arms = append(measured, e), append(spec.Arms, arg)
 		case missing != nil && !address:
 			return nil, wrong("explain: %q is neither a profile nor a stack: rpcbench list names the stacks", arg)
+		case !address && !info.Mode().IsRegular():
+			return nil, wrong("explain: %s is no file: give a file or a URL", arg)
 		default:
-			var s layers.Split
+			read := layers.ReadFile
 			if address {
-				s, err = fetch(ctx, arg, timeout)
-			} else {
-				s, err = layers.ReadFile(arg)
+				read = fetch(ctx, timeout)
 			}
+			s, err := read(arg)
 			switch {
 			case ctx.Err() != nil:
 				return nil, errInterrupted
@@ -413,24 +416,26 @@ func writeBars(w io.Writer, all []*explanation) error {
 const fewestSamples = 500
 
 // fetch splits the profile that a server takes of itself. The whole of it must come within the time.
-func fetch(ctx context.Context, address string, within time.Duration) (s layers.Split, err error) {
-	late := fmt.Errorf("rpcbench: no whole profile came within %v: ask for fewer seconds, or give -timeout more", within)
-	ctx, cancel := context.WithTimeoutCause(ctx, within, late)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return s, wrong("explain: %w", err)
-	}
-	request.Close = true // no connection is left open
-	answer, err := http.DefaultClient.Do(request)
-	if err == nil {
-		defer answer.Body.Close()
-		if s, err = layers.Read(request.URL.Redacted(), answer.Body); answer.StatusCode != http.StatusOK {
-			err = fmt.Errorf("rpcbench: %s answers %s: a Go server has its profile at /debug/pprof/profile",
-				request.URL.Redacted(), answer.Status)
+func fetch(ctx context.Context, within time.Duration) func(address string) (layers.Split, error) {
+	return func(address string) (s layers.Split, err error) {
+		late := fmt.Errorf("rpcbench: no whole profile came within %v: ask for fewer seconds, or give -timeout more", within)
+		ctx, cancel := context.WithTimeoutCause(ctx, within, late)
+		defer cancel()
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+		if err != nil {
+			return s, wrong("explain: %w", err)
 		}
+		name := request.URL.Redacted()
+		request.Close = true // no connection is left open
+		answer, err := http.DefaultClient.Do(request)
+		if err == nil {
+			defer answer.Body.Close()
+			if s, err = layers.Read(name, answer.Body); answer.StatusCode != http.StatusOK {
+				err = fmt.Errorf("rpcbench: %s answers %s: a Go server has its profile at /debug/pprof/profile", name, answer.Status)
+			}
+		}
+		return s, cmp.Or(context.Cause(ctx), err)
 	}
-	return s, cmp.Or(context.Cause(ctx), err)
 }
 
 // binomial returns the 95 % interval of n of all samples in percent, by Wilson's formula.
@@ -500,10 +505,8 @@ func (e *explanation) printBound(w io.Writer, samples float64, by report.Summary
 	if own := share(within("", layers.Encoding)) - encoded; own > 0 {
 		fmt.Fprintf(w, "The service's own code encodes for %.1f %%, outside of RPC libraries. That is not in the bound.\n", own)
 	}
-	if hi+nobodys < margin {
-		fmt.Fprintln(w, "Don't switch for CPU.")
-	} else if hi < margin {
-		fmt.Fprintln(w, "Don't switch for CPU, unless most of the scheduler's and the collector's work is for RPCs.")
+	if unless := ", unless most of the scheduler's and the collector's work is for RPCs"; hi < margin {
+		fmt.Fprintf(w, "Don't switch for CPU%s.\n", map[bool]string{true: unless}[hi+nobodys >= margin])
 	}
 	for _, stack := range by.Stacks() {
 		decided := slices.DeleteFunc(by.Of(stack), func(a report.Answer) bool {

@@ -368,6 +368,8 @@ No workload on one core is decided for unknown in place of mine.
 	require.Equal(t, 2, strings.Count(out, "Don't switch for CPU."))
 	_, _, err = typed(t, "explain", "-ratios", filepath.Join(dir, "missing"), file)
 	require.ErrorContains(t, err, "missing has no summary.json: name a folder that rpcbench run made")
+	_, _, err = typed(t, "explain", "-ratios", dir, "rawtcp")
+	require.EqualError(t, err, "rpcbench: explain: -ratios is for the profile of a service, and rawtcp is a stack")
 	_, _, err = typed(t, "explain", "-ratios", dir, "../internal/layers/testdata/BenchmarkCreateUser_stack=httpjson.pprof")
 	require.EqualError(t, err, "rpcbench: explain: -ratios is for the profile of a service, and BenchmarkCreateUser/stack=httpjson is one of rpcbench")
 }
@@ -451,7 +453,7 @@ func TestExplainFetches(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"main.go":  "rpcbench: main.go is no whole profile: gzip: invalid header",
-		"internal": "rpcbench: internal is no file: give a file or a URL",
+		"internal": "rpcbench: explain: internal is no file: give a file or a URL",
 	} {
 		_, _, err := typed(t, "explain", path)
 		require.EqualError(t, err, want)

@@ -88,7 +88,7 @@ type Part struct {
 // Split is a profile by parts.
 type Split struct {
 	Row   string // what was profiled
-	Calls int64  // made meanwhile; 0 of another program, whose parts have the sides of [Service]
+	Calls int64  // made meanwhile; 0 of another program, whose parts have layers of [Outside]
 	Parts []Part // they add up to the whole profile
 }
 
@@ -130,13 +130,6 @@ const most = 16 << 20
 
 // ReadFile splits the profile of a file.
 func ReadFile(path string) (Split, error) {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no file: give a file or a URL", path)
-	}
-	if err != nil {
-		return Split{}, fmt.Errorf("rpcbench: %w", err)
-	}
 	file, err := os.Open(path)
 	if err != nil {
 		return Split{}, fmt.Errorf("rpcbench: %w", err)
@@ -155,11 +148,8 @@ func Read(name string, from io.Reader) (Split, error) {
 	if len(data) == most {
 		return Split{}, fmt.Errorf("rpcbench: %s has %d MiB and more, uncompressed: a profile of less time is smaller", name, most>>20)
 	}
-	if err != nil {
-		return Split{}, fmt.Errorf("rpcbench: %s is no whole profile: %w", name, err)
-	}
-	p, err := profile.ParseUncompressed(data)
-	if err == nil {
+	p, parseErr := profile.ParseUncompressed(data)
+	if err = cmp.Or(err, parseErr); err == nil {
 		err = p.CheckValid()
 	}
 	if err != nil {
@@ -186,10 +176,10 @@ func Of(p *profile.Profile) (s Split, err error) {
 			s.Calls += calls
 		}
 	}
-	of := owned(p)
-	if s.Calls > 0 {
-		_, known := parse(rulesText)
-		of = known.part
+	_, known := parse(rulesText)
+	of := known.part
+	if s.Calls == 0 {
+		of = known.owned(p)
 	}
 	parts, labelled := map[Part]int{}, false
 	for _, sample := range p.Sample {
@@ -246,20 +236,17 @@ func (r rules) part(sample *profile.Sample) Part {
 // typeArguments are those in a function's name, which may be whole structs.
 var typeArguments = regexp.MustCompile(`\[.*\]`)
 
-// Nobodys is the layer of the scheduler and the collector, outside of a service's goroutines.
-const Nobodys = "scheduler and collector"
+// Of a service's profile, Encoding is the side of samples below an encoder; others are Unlabelled. Nobodys is the layer of
+// the scheduler and the collector, outside of the service's goroutines.
+const Encoding, Nobodys = "encoding", "scheduler and collector"
 
-// Outside returns the layers of a service's profile that are no RPC's: clients of databases and queues, code that an RPC
-// library called, nobody's, and the rest.
+// Outside returns the layers of a service's profile that are no RPC's.
 func Outside() []string {
 	return []string{"other sockets", "your handlers", Nobodys, "everything else"}
 }
 
 // InRPCs reports whether a part of a service's profile serves or calls RPCs.
 func InRPCs(p Part) bool { return !slices.Contains(Outside(), p.Layer) }
-
-// Encoding is the side of a service's samples below an encoder. All others are Unlabelled.
-const Encoding = "encoding"
 
 //go:embed owners.txt
 var ownersText string
@@ -277,13 +264,12 @@ type frame struct{ name, layer, owner string }
 // owned returns what tells the part of a service's profile that a sample belongs to. It goes outward from the innermost
 // function. The first function that is no helper tells whose work a sample is: an RPC library's, the client's of another
 // socket, or the service's. An encoder's work is its caller's.
-func owned(p *profile.Profile) func(*profile.Sample) Part {
-	_, known := parse(rulesText)
+func (r rules) owned(p *profile.Profile) func(*profile.Sample) Part {
 	_, whose := parse(ownersText)
 	frames := map[*profile.Function]frame{}
 	for _, function := range p.Function {
 		name := typeArguments.ReplaceAllString(function.Name, "")
-		f := frame{name, known.layer(name), whose.layer(name)}
+		f := frame{name, r.layer(name), whose.layer(name)}
 		switch {
 		case f.layer == "serialisation" || encodes.MatchString(name):
 			f.layer, f.owner = "serialisation", "encoder"
@@ -319,8 +305,7 @@ func owned(p *profile.Profile) func(*profile.Sample) Part {
 				case service != "" && (f.owner == "RPC calls handlers" || f.owner == "HTTP calls handlers" && p.Side != Encoding):
 					return of("your handlers", service)
 				default:
-					socket := slices.Contains([]string{"networking (syscalls)", "TLS", "compression"}, p.Layer)
-					if ours = true; service != "" && p.Side != Encoding && !socket {
+					if ours = true; service != "" && p.Side != Encoding && p.Layer != "networking (syscalls)" {
 						p = of(Other, service) // called in a place that owners.txt does not know
 					}
 					f.layer, service = cmp.Or(f.layer, "RPC library"), ""
