@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/internal/codec"
 )
 
 // BenchmarkMarshal times how c encodes v. size-B is the length of the encoded body, and gzip-B is the length after gzip
