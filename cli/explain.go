@@ -66,8 +66,6 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 					return wrong("explain: name a stack of rpcbench list, a CPU profile or its URL")
 				case *ratios != "" && slices.Contains(p.names(), args[0]):
 					return wrong("explain: -ratios is for the profile of a service, and %s is a stack", args[0])
-				case *timeout <= 0:
-					return wrong("explain: -timeout %v is no time to wait: give 1m", *timeout)
 				case *procs < 0 || *procs > runtime.NumCPU():
 					return wrong("explain: -gomaxprocs %d is not from 0 to %d, the cores of this machine: use 1, or 0 for all", *procs, runtime.NumCPU())
 				case *length < least:
@@ -151,7 +149,7 @@ func (p program) explain(ctx context.Context, spec versus.Spec, length, timeout 
 		default:
 			read := layers.ReadFile
 			if address {
-				read = fetch(ctx, timeout)
+				read = func(string) (layers.Split, error) { return fetch(ctx, arg, timeout) }
 			}
 			s, err := read(arg)
 			switch {
@@ -191,12 +189,12 @@ func everything(layers.Part) bool { return true }
 func (e *explanation) micro(of func(layers.Part) bool) (each []float64) {
 	for _, p := range e.processes {
 		n, cpu := p.Profile.Sum(of)
-		if p.Profile.Calls == 0 {
-			samples, _ := p.Profile.Sum(everything)
-			each = append(each, 100*float64(n)/float64(samples))
-			continue
+		amount, by := cpu.Seconds()*1e6, p.Profile.Calls
+		if by == 0 {
+			amount = 100 * float64(n)
+			by, _ = p.Profile.Sum(everything)
 		}
-		each = append(each, cpu.Seconds()*1e6/float64(p.Profile.Calls))
+		each = append(each, amount/float64(by))
 	}
 	return each
 }
@@ -416,26 +414,24 @@ func writeBars(w io.Writer, all []*explanation) error {
 const fewestSamples = 500
 
 // fetch splits the profile that a server takes of itself. The whole of it must come within the time.
-func fetch(ctx context.Context, within time.Duration) func(address string) (layers.Split, error) {
-	return func(address string) (s layers.Split, err error) {
-		late := fmt.Errorf("rpcbench: no whole profile came within %v: ask for fewer seconds, or give -timeout more", within)
-		ctx, cancel := context.WithTimeoutCause(ctx, within, late)
-		defer cancel()
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-		if err != nil {
-			return s, wrong("explain: %w", err)
-		}
-		name := request.URL.Redacted()
-		request.Close = true // no connection is left open
-		answer, err := http.DefaultClient.Do(request)
-		if err == nil {
-			defer answer.Body.Close()
-			if s, err = layers.Read(name, answer.Body); answer.StatusCode != http.StatusOK {
-				err = fmt.Errorf("rpcbench: %s answers %s: a Go server has its profile at /debug/pprof/profile", name, answer.Status)
-			}
-		}
-		return s, cmp.Or(context.Cause(ctx), err)
+func fetch(ctx context.Context, address string, within time.Duration) (s layers.Split, err error) {
+	late := fmt.Errorf("rpcbench: no whole profile came within %v: ask for fewer seconds, or give -timeout more", within)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, late)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return s, wrong("explain: %w", err)
 	}
+	name := request.URL.Redacted()
+	request.Close = true // no connection is left open
+	answer, err := http.DefaultClient.Do(request)
+	if err == nil {
+		defer answer.Body.Close()
+		if s, err = layers.Read(name, answer.Body); answer.StatusCode != http.StatusOK {
+			err = fmt.Errorf("rpcbench: %s answers %s: a Go server has its profile at /debug/pprof/profile", name, answer.Status)
+		}
+	}
+	return s, cmp.Or(context.Cause(ctx), err)
 }
 
 // binomial returns the 95 % interval of n of all samples in percent, by Wilson's formula.
@@ -455,15 +451,11 @@ func (e *explanation) printService(w io.Writer, by report.Summary) {
 		e.printBound(w, float64(samples), by)
 	}
 	fmt.Fprint(w, "\nlayer\tencoding, %\tthe rest, %\tall, %\tsamples\tfunctions above two standard errors (SE)\n")
+	sums := map[string]func(layers.Part) bool{"RPCs": layers.InRPCs, "sum": everything}
 	for _, layer := range slices.Concat(layers.Names(), []string{"RPCs"}, layers.Outside(), []string{"sum"}) {
-		of, functions := within(layer, ""), ""
-		switch layer {
-		case "RPCs":
-			of = layers.InRPCs
-		case "sum":
-			of = everything
-		default:
-			functions = e.largest(layer, float64(samples))
+		of, functions := sums[layer], ""
+		if of == nil {
+			of, functions = within(layer, ""), e.largest(layer, float64(samples))
 		}
 		if n, _, _ := e.count(of); n > 0 {
 			all, encoded := e.micro(of)[0], e.micro(func(p layers.Part) bool { return of(p) && p.Side == layers.Encoding })[0]
@@ -519,11 +511,11 @@ func (e *explanation) printBound(w io.Writer, samples float64, by report.Summary
 		slices.SortFunc(decided, func(a, b report.Answer) int { return cmp.Compare(b.Ratio, a.Ratio) })
 		worst, best, verb, sign := decided[0], decided[len(decided)-1], "win", x
 		if best.Ratio > 1 {
-			worst, best, verb, sign = best, worst, "cost", -x
+			verb, sign = "cost", -x
 		}
 		fmt.Fprintf(w, "%s in place of %s would %s %.1f %% (%s) to %.1f %% (%s). Decided workloads on one core: %d.", stack,
 			by.Base, verb, sign*(1-worst.Ratio), worst.Workload, sign*(1-best.Ratio), best.Workload, len(decided))
-		if verb == "cost" || x*(1-best.Ratio) < margin {
+		if x*(1-best.Ratio) < margin {
 			fmt.Fprint(w, " Don't switch for CPU.")
 		}
 		fmt.Fprintln(w)

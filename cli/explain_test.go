@@ -359,7 +359,7 @@ func TestExplainWithRatios(t *testing.T) {
 	require.NoError(t, err)
 	for line := range strings.Lines(`mixed in place of mine would win -2.8 % (bytes) to 7.0 % (small). Decided workloads on one core: 3.
 quick in place of mine would win 7.0 % (small) to 10.5 % (bytes). Decided workloads on one core: 2.
-slow in place of mine would cost 7.0 % (small) to 14.0 % (bytes). Decided workloads on one core: 2. Don't switch for CPU.
+slow in place of mine would cost 14.0 % (bytes) to 7.0 % (small). Decided workloads on one core: 2. Don't switch for CPU.
 alike in place of mine would win 1.4 % (small) to 1.4 % (small). Decided workloads on one core: 1. Don't switch for CPU.
 No workload on one core is decided for unknown in place of mine.
 `) {

@@ -93,7 +93,6 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"a report of nothing", "report", "rpcbench: report: name one folder of rpcbench run"},
 		{"a report of two", "report x y", "rpcbench: report: name one folder"},
 		{"an explanation of nothing", "explain", "rpcbench: explain: name a stack of rpcbench list, a CPU profile or its URL"},
-		{"no time for a profile", "explain -timeout 0s http://127.0.0.1:1/", "rpcbench: explain: -timeout 0s is no time to wait: give 1m"},
 		{"neither stack nor profile", "explain httpjsno", `rpcbench: explain: "httpjsno" is neither a profile nor a stack`},
 		{"a picture in no folder", "explain -svg /nosuch/f httpjson", "rpcbench: explain: -svg /nosuch/f: open /nosuch/f.part: "},
 		{"no such workload to explain", "explain -workload tiny httpjson", `rpcbench: unknown workload "tiny": rpcbench list names them`},

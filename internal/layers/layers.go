@@ -64,12 +64,10 @@ func parse(text string) (names []string, r rules) {
 	return names, r
 }
 
-// longest is how long a beginning may be. A profile may have names of some MB, to keep its reader busy.
-const longest = 100
-
-// layer returns the layer of a function, or "" if its caller decides.
+// layer returns the layer of a function, or "" if its caller decides. A beginning has at most 100 bytes: a profile may
+// have names of some MB, to keep its reader busy.
 func (r rules) layer(function string) string {
-	for n := min(len(function), longest); n > 0; n-- {
+	for n := min(len(function), 100); n > 0; n-- {
 		if layer := r[function[:n]]; layer != "" {
 			return layer
 		}
@@ -258,13 +256,11 @@ var (
 	streams    = regexp.MustCompile(`\.(Read|Write|Flush|Close)$`)
 )
 
-// frame is what the rules know of a function.
-type frame struct{ name, layer, owner string }
-
 // owned returns what tells the part of a service's profile that a sample belongs to. It goes outward from the innermost
 // function. The first function that is no helper tells whose work a sample is: an RPC library's, the client's of another
 // socket, or the service's. An encoder's work is its caller's.
 func (r rules) owned(p *profile.Profile) func(*profile.Sample) Part {
+	type frame struct{ name, layer, owner string }
 	_, whose := parse(ownersText)
 	frames := map[*profile.Function]frame{}
 	for _, function := range p.Function {
