@@ -53,7 +53,7 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 			procs := f.Int("gomaxprocs", 1, "1 splits CPU work, 0 uses all cores")
 			length := f.Duration("time", 20*time.Second, "for each stack, 2 s of it per process, half under the profiler")
 			svg := f.String("svg", "", "new `file` for a picture of stacked bars")
-			ratios := f.String("ratios", "", "`folder` of rpcbench run: what its ratios would win of a service's profile")
+			ratios := f.String("ratios", "", "`folder` of rpcbench run: what its ratios would win for a service")
 			timeout := f.Duration("timeout", time.Minute, "how long to wait for the profile of a URL")
 			return func(ctx context.Context, args []string) error {
 				w, err := workload.In(p.workloads(), *name)
@@ -158,7 +158,7 @@ func (p program) explain(ctx context.Context, spec versus.Spec, length, timeout 
 			case err != nil:
 				return nil, err
 			case s.Calls == 0 && len(args) > 1:
-				return nil, wrong("explain: %s is the profile of a service, which has no calls to count: give it alone", arg)
+				return nil, wrong("explain: %s is a service's, whose calls nobody counted: give it alone", arg)
 			}
 			e.Name, e.processes = s.Row, []versus.Explained{{Profile: s}}
 		}
@@ -407,7 +407,8 @@ func writeBars(w io.Writer, all []*explanation) error {
 	if err != nil {
 		return err
 	}
-	return made.Execute(w, map[string]any{"Title": title, "Unit": unit, "Bars": bars, "Names": names, "Height": bottom + height})
+	return made.Execute(w, map[string]any{
+		"Title": title, "Unit": unit, "Bars": bars, "Names": names, "Height": bottom + height})
 }
 
 // fewestSamples is how many samples of a service a bound takes: a share of half of them is then known to 4 points.
@@ -415,7 +416,7 @@ const fewestSamples = 500
 
 // fetch splits the profile that a server takes of itself. The whole of it must come within the time.
 func fetch(ctx context.Context, address string, within time.Duration) (s layers.Split, err error) {
-	late := fmt.Errorf("rpcbench: no whole profile came within %v: ask for fewer seconds, or give -timeout more", within)
+	late := fmt.Errorf("rpcbench: no whole profile came within %v: ask for fewer seconds or give -timeout", within)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, late)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -423,12 +424,12 @@ func fetch(ctx context.Context, address string, within time.Duration) (s layers.
 		return s, wrong("explain: %w", err)
 	}
 	name := request.URL.Redacted()
-	request.Close = true // no connection is left open
-	answer, err := http.DefaultClient.Do(request)
+	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}}
+	answer, err := client.Do(request)
 	if err == nil {
 		defer answer.Body.Close()
 		if s, err = layers.Read(name, answer.Body); answer.StatusCode != http.StatusOK {
-			err = fmt.Errorf("rpcbench: %s answers %s: a Go server has its profile at /debug/pprof/profile", name, answer.Status)
+			err = fmt.Errorf("rpcbench: %s answers %s: is it /debug/pprof/profile?", name, answer.Status)
 		}
 	}
 	return s, cmp.Or(context.Cause(ctx), err)
@@ -446,7 +447,7 @@ func (e *explanation) printService(w io.Writer, by report.Summary) {
 	samples, _, _ := e.count(everything)
 	fmt.Fprintf(w, "# %s: %d samples\n\n", e.Name, samples)
 	if samples < fewestSamples {
-		fmt.Fprintf(w, "%d samples are too few for a bound, which takes %d: profile for longer.\n", samples, fewestSamples)
+		fmt.Fprintf(w, "%d samples are too few for a bound: profile until there are %d.\n", samples, fewestSamples)
 	} else {
 		e.printBound(w, float64(samples), by)
 	}
@@ -458,7 +459,8 @@ func (e *explanation) printService(w io.Writer, by report.Summary) {
 			of, functions = within(layer, ""), e.largest(layer, float64(samples))
 		}
 		if n, _, _ := e.count(of); n > 0 {
-			all, encoded := e.micro(of)[0], e.micro(func(p layers.Part) bool { return of(p) && p.Side == layers.Encoding })[0]
+			both := func(p layers.Part) bool { return of(p) && p.Side == layers.Encoding }
+			all, encoded := e.micro(of)[0], e.micro(both)[0]
 			fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t%d\t%s\n", layer, encoded, all-encoded, all, n, functions)
 		}
 	}
@@ -490,12 +492,12 @@ func (e *explanation) printBound(w io.Writer, samples float64, by report.Summary
 	x, nobodys, margin := share(layers.InRPCs), share(within(layers.Nobodys, "")), 100*versus.Margin
 	encoded := share(func(p layers.Part) bool { return p.Side == layers.Encoding && layers.InRPCs(p) })
 	lo, hi := binomial(x*samples/100, samples)
-	fmt.Fprintf(w, "Serving and calling RPCs is %.1f %% of this service's CPU (%.1f to %.1f), of which encoding %.1f %%. "+
-		"A free stack would win %.1f %%.\n", x, lo, hi, encoded, x)
+	fmt.Fprintf(w, "Serving and calling RPCs is %.1f %% of this service's CPU (%.1f to %.1f), "+
+		"of which encoding %.1f %%. A free stack would win %.1f %%.\n", x, lo, hi, encoded, x)
 	fmt.Fprintf(w, "The scheduler and the collector take %.1f %%, and no sample tells for whom. "+
 		"With all of that, a free stack would win %.1f %%.\n", nobodys, x+nobodys)
 	if own := share(within("", layers.Encoding)) - encoded; own > 0 {
-		fmt.Fprintf(w, "The service's own code encodes for %.1f %%, outside of RPC libraries. That is not in the bound.\n", own)
+		fmt.Fprintf(w, "The service's own code encodes for %.1f %%. That is not in the bound.\n", own)
 	}
 	if unless := ", unless most of the scheduler's and the collector's work is for RPCs"; hi < margin {
 		fmt.Fprintf(w, "Don't switch for CPU%s.\n", map[bool]string{true: unless}[hi+nobodys >= margin])
@@ -513,8 +515,8 @@ func (e *explanation) printBound(w io.Writer, samples float64, by report.Summary
 		if best.Ratio > 1 {
 			verb, sign = "cost", -x
 		}
-		fmt.Fprintf(w, "%s in place of %s would %s %.1f %% (%s) to %.1f %% (%s). Decided workloads on one core: %d.", stack,
-			by.Base, verb, sign*(1-worst.Ratio), worst.Workload, sign*(1-best.Ratio), best.Workload, len(decided))
+		fmt.Fprintf(w, "%s in place of %s would %s %.1f %% (%s) to %.1f %% (%s). Decided workloads on one core: %d.",
+			stack, by.Base, verb, sign*(1-worst.Ratio), worst.Workload, sign*(1-best.Ratio), best.Workload, len(decided))
 		if x*(1-best.Ratio) < margin {
 			fmt.Fprint(w, " Don't switch for CPU.")
 		}

@@ -144,7 +144,7 @@ func Read(name string, from io.Reader) (Split, error) {
 		data, err = io.ReadAll(io.LimitReader(unzipped, most))
 	}
 	if len(data) == most {
-		return Split{}, fmt.Errorf("rpcbench: %s has %d MiB and more, uncompressed: a profile of less time is smaller", name, most>>20)
+		return Split{}, fmt.Errorf("rpcbench: %s has %d MiB and more, uncompressed: profile for less time", name, most>>20)
 	}
 	p, parseErr := profile.ParseUncompressed(data)
 	if err = cmp.Or(err, parseErr); err == nil {
@@ -163,8 +163,10 @@ func Read(name string, from io.Reader) (Split, error) {
 
 // Of splits a profile of one or more recordings of the same row, or one of another program.
 func Of(p *profile.Profile) (s Split, err error) {
-	value := slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == "cpu" && t.Unit == "nanoseconds" })
-	count := slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == "samples" && t.Unit == "count" })
+	place := func(name, unit string) int {
+		return slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == name && t.Unit == unit })
+	}
+	value, count := place("cpu", "nanoseconds"), place("samples", "count")
 	if min(value, count) < 0 {
 		return s, errors.New("it is no CPU profile")
 	}
@@ -234,8 +236,8 @@ func (r rules) part(sample *profile.Sample) Part {
 // typeArguments are those in a function's name, which may be whole structs.
 var typeArguments = regexp.MustCompile(`\[.*\]`)
 
-// Of a service's profile, Encoding is the side of samples below an encoder; others are Unlabelled. Nobodys is the layer of
-// the scheduler and the collector, outside of the service's goroutines.
+// Of a service's profile, Encoding is the side of samples below an encoder; others are Unlabelled. Nobodys is the layer
+// of the scheduler and the collector, outside of the service's goroutines.
 const Encoding, Nobodys = "encoding", "scheduler and collector"
 
 // Outside returns the layers of a service's profile that are no RPC's.
@@ -257,7 +259,7 @@ var (
 )
 
 // owned returns what tells the part of a service's profile that a sample belongs to. It goes outward from the innermost
-// function. The first function that is no helper tells whose work a sample is: an RPC library's, the client's of another
+// function. The first one that is no helper tells whose work a sample is: an RPC library's, the client's of another
 // socket, or the service's. An encoder's work is its caller's.
 func (r rules) owned(p *profile.Profile) func(*profile.Sample) Part {
 	type frame struct{ name, layer, owner string }
@@ -298,7 +300,8 @@ func (r rules) owned(p *profile.Profile) func(*profile.Sample) Part {
 				case f.owner == "encoder":
 					p.Side, service = Encoding, "" // the service's function was a method of a message
 				case f.owner == "caller", f.owner == "":
-				case service != "" && (f.owner == "RPC calls handlers" || f.owner == "HTTP calls handlers" && p.Side != Encoding):
+				case service != "" && f.owner == "RPC calls handlers",
+					service != "" && f.owner == "HTTP calls handlers" && p.Side != Encoding:
 					return of("your handlers", service)
 				default:
 					if ours = true; service != "" && p.Side != Encoding && p.Layer != "networking (syscalls)" {

@@ -221,7 +221,7 @@ func TestProfilesThatExplode(t *testing.T) {
 	}
 	bomb := zipped(make([]byte, 4*most))
 	for why, data := range map[string][]byte{
-		"has 16 MiB and more, uncompressed: a profile of less time is smaller": bomb,
+		"has 16 MiB and more, uncompressed: profile for less time": bomb,
 		"is no whole profile": zipped(bomb),
 	} {
 		path := filepath.Join(t.TempDir(), "bomb")
