@@ -30,7 +30,6 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
-
 func start(t *testing.T, stack rpcbench.Stack, config rpcbench.Config) *rpcbench.Fixture {
 	t.Helper()
 	f, err := rpcbench.Start(t.Context(), stack, config)

@@ -19,7 +19,6 @@ import (
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
-
 // emailOf returns a valid address of n characters.
 func emailOf(n int) string {
 	const local, end = 64, "@example.com"
