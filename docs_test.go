@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/stacktest"
 )
 
 // declared collects the names of all test and benchmark functions of the module.
@@ -57,7 +59,7 @@ func TestDocuments(t *testing.T) {
 	names := declared(t)
 	pages, err := filepath.Glob("docs/*.md")
 	require.NoError(t, err)
-	for _, path := range append(pages, "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "results/README.md") {
+	for _, path := range append(pages, "README.md", ".github/CONTRIBUTING.md", "CHANGELOG.md", ".github/SECURITY.md", "results/README.md") {
 		text := read(t, path)
 		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(text, -1) {
 			_, err := os.Stat(filepath.Join(filepath.Dir(path), link[1]))
@@ -75,6 +77,9 @@ func TestDocuments(t *testing.T) {
 		}
 	}
 }
+
+// TestExampleIsAStack: Example_ownStack, which people copy, passes the suite.
+func TestExampleIsAStack(t *testing.T) { stacktest.Conformance(t, newStack()) }
 
 // TestProtoFilesAreUsableAsTheyLie: their imports are found with -import-path proto.
 func TestProtoFilesAreUsableAsTheyLie(t *testing.T) {

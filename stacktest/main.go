@@ -242,14 +242,14 @@ func (p *placement) config(b *testing.B, stack rpcbench.Stack, w workload.Worklo
 			p.child = nil
 			return s.Close()
 		})
-		config.Server, config.Certificate = s.Addr, s.Certificate
+		config.Remote, config.Certificate = s.Addr, s.Certificate
 	case p.where == "":
 	case p.elsewhere[name] == "":
 		b.Skipf("rpcbench: -server names no server of %s", name)
 	case w.TLS:
 		p.skip(b, "the servers that -server names have no TLS: run rows over TLS with -server process")
 	default:
-		config.Server = p.elsewhere[name]
+		config.Remote = p.elsewhere[name]
 	}
 	return config
 }
@@ -329,8 +329,8 @@ func asClient(b *testing.B, do func()) {
 	pprof.Do(b.Context(), pprof.Labels("side", "client"), func(context.Context) { do() })
 }
 
-// Procs sets GOMAXPROCS to the number that the row's label will name. Every benchmark of this package calls Procs. Call
-// it from a benchmark of your own that uses b.Loop.
+// Procs sets GOMAXPROCS to the number that the row's label will name. Every benchmark of this package calls Procs, and so
+// does Start. Call Procs from a benchmark of your own that uses b.Loop without Start.
 //
 // Package testing sets GOMAXPROCS for -cpu only after the first call of a benchmark, and a b.Loop benchmark does all
 // its work in that call (golang/go#49980). Without Procs, the first row of -cpu 1,2 would run with what the previous

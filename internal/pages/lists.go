@@ -10,7 +10,6 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/rpcbench/rpcbench"
@@ -40,7 +39,7 @@ func codecList(b *block) string {
 			by = "generated code"
 		}
 		fmt.Fprintf(&t, "| `%s` | %s | %s | %s | %s, %s | %s |\n", c.Name, b.named(traits.Library), by, c.Reuses,
-			traits.InvalidUTF8.Encoding, traits.InvalidUTF8.Decoding, cmp.Or(strings.Join(traits.Lossy, ", "), "–"))
+			traits.InvalidUTF8.Encoding, traits.InvalidUTF8.Decoding, cmp.Or(listed(traits.Lossy), "–"))
 	}
 	return t.String()
 }
@@ -63,20 +62,19 @@ func stackList(b *block) string {
 	for _, s := range stacks.All() {
 		format := strings.Split(s.Protocol, "/")[1]
 		fmt.Fprintf(&t, "| `%s` | %s | %s | %s | %s | %s | %s | %s, %s |\n", s.Name, b.synopsis(s.Name), cmp.Or(s.Traits.HTTP, "none"),
-			format, cmp.Or(s.Traits.Compression, "none"), s.Traits.InvalidUTF8, cmp.Or(strings.Join(s.Traits.Lossy, ", "), "–"),
-			b.named(transport(s)), b.named(generator(s.Traits.Codec)))
+			format, cmp.Or(string(s.Traits.Compression), "none"), s.Traits.InvalidUTF8, cmp.Or(listed(s.Traits.Lossy), "–"),
+			b.named(append(s.Traits.ClientLibraries, "net")[0]), b.named(generator(s.Traits.Codec)))
 	}
 	return t.String()
 }
 
-// transport is the library that moves the bytes.
-func transport(s rpcbench.Stack) string {
-	for _, path := range []string{"google.golang.org/grpc", "connectrpc.com/connect", "net/http"} {
-		if slices.Contains(append(s.Traits.Server, s.Traits.Client...), path) {
-			return path
-		}
+// listed joins the names of losses.
+func listed(losses []rpcbench.Loss) string {
+	var names []string
+	for _, loss := range losses {
+		names = append(names, string(loss))
 	}
-	return "net"
+	return strings.Join(names, ", ")
 }
 
 // generator is the library whose generated code, in a package of this module, a stack encodes with, or else the codec.
@@ -95,7 +93,10 @@ func generator(codec string) string {
 func (b *block) synopsis(stack string) string {
 	pkg, variant, _ := strings.Cut(stack, ".")
 	files, err := filepath.Glob(filepath.Join(b.root, pkg, "*.go"))
-	b.err = cmp.Or(b.err, err)
+	if b.err = cmp.Or(b.err, err); len(files) == 0 {
+		files, err = filepath.Glob(filepath.Join(b.root, "stacks", pkg, "*.go"))
+		b.err = cmp.Or(b.err, err)
+	}
 	for _, name := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {

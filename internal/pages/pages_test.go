@@ -30,7 +30,7 @@ func TestPages(t *testing.T) {
 	}
 	pages, err := filepath.Glob(root + "/docs/*.md")
 	require.NoError(t, err)
-	for _, path := range append(pages, root+"/README.md", root+"/CONTRIBUTING.md", root+"/results/README.md") {
+	for _, path := range append(pages, root+"/README.md", root+"/.github/CONTRIBUTING.md", root+"/results/README.md") {
 		name, err := filepath.Rel(root, path)
 		require.NoError(t, err)
 		t.Run(name, func(t *testing.T) {
