@@ -60,8 +60,16 @@
 package main
 
 import (
+	"os"
+
 	"github.com/rpcbench/rpcbench/cli"
+	"github.com/rpcbench/rpcbench/internal/own"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
-func main() { cli.Main(stacks.All()) }
+func main() {
+	if args := os.Args[1:]; own.Takes(args) {
+		os.Exit(own.Main(args))
+	}
+	cli.Main(stacks.All())
+}
