@@ -218,16 +218,20 @@ func none() rpcbench.Stack {
 	dial := s.Dial
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		c, err := dial(config)
-		return idle{c}, err
+		return idle{c.(rpcbench.Users)}, err
 	}
 	return s
 }
 
-type idle struct{ rpcbench.Client }
+type idle struct{ rpcbench.Users }
 
-func (c idle) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	if strings.HasPrefix(u.Email, "connect") {
-		return c.Client.Prepare(u)
+func (c idle) Prepare(i, payload int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.Sample(i, payload))
+}
+
+func (c idle) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
+	if len(u.Name) == len("Anna1000") {
+		return c.Users.PrepareUser(u)
 	}
 	return func(context.Context) error { return nil }, nil
 }

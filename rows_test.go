@@ -16,7 +16,6 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codecs"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
@@ -253,7 +252,7 @@ func TestCallersReachTheServer(t *testing.T) {
 		}
 		conns = conns[want.conns:]
 		for user := range 100 {
-			require.Equal(t, user < 4*want.callers, bytes.Contains(received, []byte(corpus.Sample(user, 0).Email)),
+			require.Equal(t, user < 4*want.callers, bytes.Contains(received, []byte(rpcbench.Sample(user, 0).Email)),
 				"user %d, of four for each of %d callers", user, want.callers)
 		}
 	}

@@ -6,19 +6,32 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/rpcbench/rpcbench/message"
 )
 
-// Stack is one way to serve and call the create-user API: a transport, a wire format and the libraries that implement
-// them. A Stack is a plain value. The functions of its package make a new one at each call, and stacks share no state.
+// Stack is one way to serve and call an API: a transport, a wire format and the libraries that implement them. A Stack
+// is a plain value. The functions of its package make a new one at each call, and stacks share no state.
 type Stack struct {
 	Name     string // in the names of rows, such as "httpjson.stream"; [a-z0-9.]+ without "-digits" at the end
 	Protocol string // stacks with equal Protocol understand each other: see Cross
 	Traits   Traits
 	Server   func(ServerConfig) (Server, error) // makes a server, which doesn't listen yet
 	Dial     func(ClientConfig) (Client, error) // makes a client, whose connections may wait for its first calls
+
+	// Method is what the stack serves: "" is create-user, and then its clients are Users. Stacks of one method are
+	// compared. Others have the name of a Method of one's own, what its messages are made of, and how they are encoded.
+	Method, Made string
+	Codec        MethodCodec
+}
+
+// MethodCodec encodes and decodes the messages of a method of one's own as the stack does, with the entries of a map in
+// one order. Reports and the suite use it, no call does.
+type MethodCodec struct {
+	Encode                     func(i int) (request, reply []byte, err error) // the messages of call i
+	DecodeRequest, DecodeReply func([]byte) error
 }
 
 // Traits is what a stack declares about itself. The suite of package stacktest checks each trait against the bytes on
@@ -44,9 +57,10 @@ const GzipReplies = "gzip replies"
 
 // Cross combines the client of one stack with the server of another. Both stacks must have the same Protocol.
 func Cross(client, server Stack) (Stack, error) {
-	if client.Protocol != server.Protocol {
+	if client.Protocol != server.Protocol || client.Method != server.Method {
 		return Stack{}, fmt.Errorf("rpcbench: a client of %s, which speaks %s, can't call a server of %s, which speaks %s",
-			client.Name, client.Protocol, server.Name, server.Protocol)
+			client.Name, strings.TrimSpace(client.Protocol+" "+client.Method), server.Name,
+			strings.TrimSpace(server.Protocol+" "+server.Method))
 	}
 	client.Name += ".to." + server.Name
 	client.Server, client.Traits.Server = server.Server, server.Traits.Server
@@ -96,21 +110,28 @@ type Headers struct {
 
 // Client calls one server. It is safe for concurrent use.
 type Client interface {
-	// CreateUser converts from and to plain structs at each call, so it is never timed. Its error is an *Error.
-	CreateUser(ctx context.Context, u User) (Response, error)
-	// Prepare builds the library's own request once. On a multiplexed stack it binds the Call to the next connection in
-	// turn.
-	Prepare(u User) (Call, error)
+	// Prepare builds the library's own request for call i once. On a multiplexed stack it binds the Call to the next
+	// connection in turn. Of create-user the request is Sample(i, payload). Of a method of one's own the requests go
+	// round, and a payload other than 0 is an error that wraps errors.ErrUnsupported.
+	Prepare(i, payload int) (Call, error)
 	Close() error // closes its connections; calls after it fail as Unavailable
 }
 
-// Echoer is a Client that can also send a message and receive the same back, without validation.
+// Users is a Client of the create-user API.
+type Users interface {
+	Client
+	// CreateUser converts from and to plain structs at each call, so it is never timed. Its error is an *Error.
+	CreateUser(ctx context.Context, u User) (Response, error)
+	PrepareUser(u User) (Call, error) // as Prepare, for a user of one's own
+}
+
+// Echoer is a Client of the create-user API that can also send a message and receive the same back, without validation.
 type Echoer interface {
 	Echo(ctx context.Context, m *message.Flex) (*message.Flex, error) // converts at each call, as CreateUser does
 	PrepareEcho(m *message.Flex) (Call, error)                        // builds the request once, as Prepare does
 }
 
-// Streamer is a Client that can also keep a bidirectional stream open. The server validates every user of a stream, as
+// Streamer is a Client of the create-user API that can also keep a bidirectional stream open. The server validates every user of a stream, as
 // CreateUser does. A user that breaks a rule ends the stream with the same Error.
 type Streamer interface {
 	// OpenStream opens a stream on the next connection in turn. The caller closes the stream. ctx bounds its whole life.

@@ -39,6 +39,7 @@ type Fixture struct {
 	Stack  Stack
 	Addr   string // host:port of the server
 	Client Client
+	Users  Users // Client, if the stack serves create-user
 
 	dial    ClientConfig // of Client
 	wrap    func(net.Conn) net.Conn
@@ -60,6 +61,7 @@ type Fixture struct {
 }
 
 const (
+	connecting   = 1000 // index of the first call: rows make those below 100
 	maxStarts    = 3
 	maxBursts    = 1000 // of calls, to open the connections: many times what any stack took
 	startLimit   = 10 * time.Second
@@ -137,6 +139,9 @@ func (f *Fixture) call(ctx context.Context) (step string, err error) {
 		f.Client = nil // or a typed nil would be closed
 		return "dial", err
 	}
+	if f.Users, _ = f.Client.(Users); f.Users == nil && f.Stack.Method == "" {
+		return "dial", errors.New("the client of a stack that serves create-user lacks CreateUser or PrepareUser")
+	}
 	// A deadline of the calls would leave its trace in HTTP/2's header table: when ctx ends, the fixture is stopped.
 	release := context.AfterFunc(ctx, func() { _ = f.stop() })
 	err = f.connect()
@@ -185,8 +190,7 @@ func (f *Fixture) connect() error {
 	calls := make([]Call, f.dial.Conns)
 	for i := range calls {
 		var err error
-		u := User{Email: fmt.Sprintf("connect%d@example.com", i), Name: "connect", Password: "connect"}
-		if calls[i], err = f.Client.Prepare(u); err != nil {
+		if calls[i], err = f.Client.Prepare(connecting+i, 0); err != nil {
 			return err
 		}
 	}

@@ -55,12 +55,12 @@ func withServer(change func(rpcbench.Server) rpcbench.Server) rpcbench.Stack {
 }
 
 // withClient is an httpjson stack whose client is changed.
-func withClient(change func(rpcbench.Client) rpcbench.Client) rpcbench.Stack {
+func withClient(change func(rpcbench.Users) rpcbench.Client) rpcbench.Stack {
 	return mine(func(stack *rpcbench.Stack) {
 		dial := stack.Dial
 		stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 			c, err := dial(config)
-			return change(c), err
+			return change(c.(rpcbench.Users)), err
 		}
 	})
 }
@@ -86,23 +86,27 @@ func (s oddServer) Close() error {
 }
 
 type oddClient struct {
-	rpcbench.Client
+	rpcbench.Users
 	prepare func(rpcbench.User) (rpcbench.Call, error)
 	close   func() error
 }
 
-func (c oddClient) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+func (c oddClient) Prepare(i, payload int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.Sample(i, payload))
+}
+
+func (c oddClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	if c.prepare != nil {
 		return c.prepare(u)
 	}
-	return c.Client.Prepare(u)
+	return c.Users.PrepareUser(u)
 }
 
 func (c oddClient) Close() error {
 	if c.close != nil {
 		return c.close()
 	}
-	return c.Client.Close()
+	return c.Users.Close()
 }
 
 // freeAddr returns an address that nobody listens on.
@@ -138,8 +142,8 @@ func TestStartFails(t *testing.T) {
 		{"half a client beside the error", mine(func(s *rpcbench.Stack) {
 			s.Dial = func(rpcbench.ClientConfig) (rpcbench.Client, error) { return (*oddClient)(nil), odd }
 		}), rpcbench.Config{}, "dial: odd"},
-		{"no call can be prepared", withClient(func(inner rpcbench.Client) rpcbench.Client {
-			return oddClient{Client: inner, prepare: func(rpcbench.User) (rpcbench.Call, error) { return nil, odd }}
+		{"no call can be prepared", withClient(func(inner rpcbench.Users) rpcbench.Client {
+			return oddClient{Users: inner, prepare: func(rpcbench.User) (rpcbench.Call, error) { return nil, odd }}
 		}), rpcbench.Config{}, "connect: odd"},
 		{"the first call fails", mine(func(s *rpcbench.Stack) {
 			s.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) {
@@ -173,11 +177,11 @@ func TestStartFails(t *testing.T) {
 				require.NoError(t, err)
 				two, err := dial(config)
 				return oddClient{
-					Client: one,
+					Users: one.(rpcbench.Users),
 					prepare: func(u rpcbench.User) (rpcbench.Call, error) {
 						return func(ctx context.Context) error {
-							_, err := one.CreateUser(ctx, u)
-							_, err2 := two.CreateUser(ctx, u)
+							_, err := one.(rpcbench.Users).CreateUser(ctx, u)
+							_, err2 := two.(rpcbench.Users).CreateUser(ctx, u)
 							return errors.Join(err, err2)
 						}, nil
 					},
@@ -234,7 +238,7 @@ func TestStartWithAServerElsewhere(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, config.Certificate, state.PeerCertificates[0].Raw)
 		require.NoError(t, f.Close())
-		_, err := server.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
+		_, err := server.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
 		require.NoError(t, err, "the server goes on")
 	}
 }
@@ -248,8 +252,8 @@ func TestCloseEndsCallsOfAServerElsewhere(t *testing.T) {
 			server := start(t, stack, rpcbench.Config{WrapServer: gate.Wrap})
 			defer server.Close()
 			f := start(t, stack, rpcbench.Config{Server: server.Addr})
-			u := corpus.Sample(0, 0)
-			call, err := f.Client.Prepare(u)
+			u := rpcbench.Sample(0, 0)
+			call, err := f.Users.PrepareUser(u)
 			require.NoError(t, err)
 			held := gate.Hold([]byte(u.Name))
 			result := make(chan error, 1)
@@ -339,8 +343,8 @@ func TestStartIsCancelled(t *testing.T) {
 		dial := stack.Dial
 		stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 			inner, err := dial(config)
-			return oddClient{Client: inner, prepare: func(u rpcbench.User) (rpcbench.Call, error) {
-				call, err := inner.Prepare(u)
+			return oddClient{Users: inner.(rpcbench.Users), prepare: func(u rpcbench.User) (rpcbench.Call, error) {
+				call, err := inner.(rpcbench.Users).PrepareUser(u)
 				return func(ctx context.Context) error {
 					defer cancel()
 					return call(ctx)
@@ -401,7 +405,7 @@ func TestCtxBoundsTheStartAlone(t *testing.T) {
 	defer f.Close()
 	cancel()
 	for range 100 { // what follows a context's end begins on another goroutine
-		_, err = f.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
+		_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
 		require.NoError(t, err)
 	}
 }
@@ -428,8 +432,8 @@ func TestClose(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 			gate := new(relay.Gate)
 			f := start(t, stack, rpcbench.Config{WrapServer: gate.Wrap})
-			u := corpus.Sample(0, 0)
-			call, err := f.Client.Prepare(u)
+			u := rpcbench.Sample(0, 0)
+			call, err := f.Users.PrepareUser(u)
 			require.NoError(t, err)
 			held := gate.Hold([]byte(u.Name))
 			result := make(chan error, 1)
@@ -480,7 +484,7 @@ func TestConnections(t *testing.T) {
 						seen = append(seen, sent...)
 					}
 					require.NotEmpty(t, seen)
-					require.Equal(t, !mode.tls, bytes.Contains(seen, []byte("connect0@example.com")), "%s is beneath TLS", name)
+					require.Equal(t, !mode.tls, bytes.Contains(seen, []byte("anna.1000@example.com")), "%s is beneath TLS", name)
 				}
 			})
 		}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
@@ -41,7 +40,7 @@ func TestHandshakesAreEqual(t *testing.T) {
 		require.False(t, first.resumed)
 		again, err := f.Dial()
 		require.NoError(t, err)
-		_, err = again.CreateUser(t.Context(), corpus.Sample(0, 0))
+		_, err = again.(rpcbench.Users).CreateUser(t.Context(), rpcbench.Sample(0, 0))
 		require.NoError(t, err, stack.Name)
 		require.NoError(t, again.Close())
 		require.Equal(t, first, shaken(), "%s: a second connection", stack.Name)
@@ -79,7 +78,7 @@ func TestCertificateIsOfOneFixture(t *testing.T) {
 		c, err := grpcprotobuf.New().Dial(config)
 		require.NoError(t, err)
 		defer c.Close()
-		_, err = c.CreateUser(context.Background(), corpus.Sample(0, 0))
+		_, err = c.(rpcbench.Users).CreateUser(context.Background(), rpcbench.Sample(0, 0))
 		return err
 	}
 	require.NoError(t, create(one.Addr))

@@ -2,6 +2,8 @@ package rpcbench
 
 import (
 	"bytes"
+	"fmt"
+	"math/rand/v2"
 	"time"
 )
 
@@ -13,6 +15,22 @@ type User struct {
 	Name     string `json:"name" msgpack:"name"`
 	Password string `json:"password" msgpack:"password"`
 	Avatar   []byte `json:"avatar,omitempty" msgpack:"avatar,omitempty"` // nil and empty are the same
+}
+
+// Sample returns user i, with random bytes as avatar that gzip can't shrink. The same i and payload give the same user.
+// Users 0 to 99 differ in every field and encode to equal lengths: 36 bytes of protobuf without payload.
+func Sample(i, payload int) User {
+	u := User{
+		Email:    fmt.Sprintf("anna.%02d@example.com", i),
+		Name:     fmt.Sprintf("Anna%02d", i),
+		Password: fmt.Sprintf("pw-%02d", i),
+	}
+	if payload > 0 {
+		u.Avatar = make([]byte, payload)
+		r := rand.NewChaCha8([32]byte{byte(i)})
+		_, _ = r.Read(u.Avatar) // never fails
+	}
+	return u
 }
 
 // Response is the service's reply to a valid user: OKCode, OKMessage, and the user with UserID.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
@@ -23,7 +22,7 @@ func emailOf(n int) string {
 func TestRulesAtTheirEdges(t *testing.T) {
 	var (
 		set = func(change func(*rpcbench.User)) rpcbench.User {
-			u := corpus.Sample(0, 0)
+			u := rpcbench.Sample(0, 0)
 			change(&u)
 			return u
 		}
@@ -40,7 +39,7 @@ func TestRulesAtTheirEdges(t *testing.T) {
 		user   rpcbench.User
 		broken string // "" for a valid user
 	}{
-		{"nothing is wrong", corpus.Sample(0, 0), ""},
+		{"nothing is wrong", rpcbench.Sample(0, 0), ""},
 
 		{"name of 3", name("Ann"), "name min=4"},
 		{"name of 4", name("Anna"), ""},
@@ -150,7 +149,7 @@ func TestValidatorRefusesOtherFields(t *testing.T) {
 
 // An exported field without a rule would cost each stack of that type an allocation per call.
 func TestValidatorsAllocateTheSame(t *testing.T) {
-	u := corpus.Sample(0, 1000)
+	u := rpcbench.Sample(0, 1000)
 	g := binding.Convert[userv1.User](&u)
 	plain, generated := rpcbench.NewValidator[rpcbench.User](), rpcbench.NewValidator[userv1.User]()
 	// The least of many single runs: under -race a sync.Pool forgets a part of what it is given.

@@ -46,13 +46,13 @@ func waiting(name string, contestant float64) rpcbench.Stack {
 	dial := s.Dial
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		c, err := dial(config)
-		return knownClient{c, name, contestant}, err
+		return knownClient{c.(rpcbench.Users), name, contestant}, err
 	}
 	return s
 }
 
 type knownClient struct {
-	rpcbench.Client
+	rpcbench.Users
 	name       string
 	contestant float64 // 1, or 0 for the base
 }
@@ -73,10 +73,14 @@ func (c knownClient) call(what string, takes time.Duration, ratio float64, real 
 	}, cmp.Or(err, file.Close())
 }
 
-func (c knownClient) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	real, err := c.Client.Prepare(u)
+func (c knownClient) Prepare(i, payload int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.Sample(i, payload))
+}
+
+func (c knownClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
+	real, err := c.Users.PrepareUser(u)
 	switch {
-	case u.Name == "connect": // of the start
+	case len(u.Name) == len("Anna1000"): // of the start
 		return real, err
 	case len(u.Avatar) > 0:
 		return c.call(fmt.Sprintf("user+%d", len(u.Avatar)), bytesTakes, bytesRatio, real, err)

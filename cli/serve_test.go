@@ -24,8 +24,8 @@ import (
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/rpcbench/rpcbench"
 	api "github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
@@ -232,7 +232,7 @@ func TestServeEndsAtOnce(t *testing.T) {
 				stream, err := f.Client.(api.Streamer).OpenStream(t.Context())
 				require.NoError(t, err)
 				defer stream.Close()
-				call, err := stream.Prepare(corpus.Sample(0, 0))
+				call, err := stream.Prepare(rpcbench.Sample(0, 0))
 				require.NoError(t, err)
 				require.NoError(t, call(t.Context()))
 			}

@@ -92,7 +92,7 @@ func stack(name, protocol string, t rpcbench.Traits,
 			var conns []*pb.Conn
 			for _, h := range httpapi.HTTPClients(config, http2) {
 				stub := userserviceconnect.NewUserServiceClient(h.Client, httpapi.BaseURL(config), options...)
-				c := &pb.Conn{CreateUser: stub.CreateUser, Echo: stub.Echo, Failure: fromConnect, Close: h.Close}
+				c := &pb.Conn{Call: stub.CreateUser, Echo: stub.Echo, Failure: fromConnect, Close: h.Close}
 				if http2 {
 					c.OpenStream = openStream(stub)
 				}
@@ -133,6 +133,46 @@ func openStream(stub userserviceconnect.UserServiceClient) func(context.Context)
 			_, _ = s.CloseRequest(), s.CloseResponse()
 		}}, nil
 	}
+}
+
+// Of serves and calls a method of one's own as New does, with generated messages. Handler and client are made as
+// connect-go's generator makes them.
+func Of[Q, A any, PQ pb.Message[Q], PA pb.Message[A]](m rpcbench.Method[Q, A]) rpcbench.Stack {
+	s := pb.Of(New(), m)
+	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+		serve, err := binding.Serve(m)
+		mux := http.NewServeMux()
+		mux.Handle("/"+m.Name, connect.NewUnaryHandlerSimple("/"+m.Name, func(ctx context.Context, q *Q) (*A, error) {
+			a, err := serve(ctx, q)
+			if err != nil {
+				return nil, toConnect(err)
+			}
+			return a, nil
+		}, connect.WithCompression("gzip", nil, nil), connect.WithReadMaxBytes(rpcbench.MaxBody)))
+		return httpapi.NewServer(config, mux, false), err
+	}
+	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		options := []connect.ClientOption{connect.WithAcceptCompression("gzip", nil, nil)}
+		if config.Headers != nil {
+			options = append(options, connect.WithInterceptors(addHeaders(config.Headers)))
+		}
+		var conns []*binding.Conn[Q, A, struct{}]
+		for _, h := range httpapi.HTTPClients(config, false) {
+			client := connect.NewClient[Q, A](h.Client, httpapi.BaseURL(config)+"/"+m.Name, options...)
+			conns = append(conns, &binding.Conn[Q, A, struct{}]{
+				Call: func(ctx context.Context, q *Q) (*A, error) {
+					response, err := client.CallUnary(ctx, connect.NewRequest(q))
+					if response != nil {
+						return response.Msg, err
+					}
+					return nil, err
+				},
+				Failure: fromConnect, Close: h.Close,
+			})
+		}
+		return binding.NewCaller(m, conns), nil
+	}
+	return s
 }
 
 func addHeaders(h *rpcbench.Headers) connect.UnaryInterceptorFunc {

@@ -14,7 +14,6 @@ import (
 	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/grpcservehttp"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/wire"
 	"github.com/rpcbench/rpcbench/stacktest"
@@ -35,7 +34,7 @@ func exchange(t *testing.T, s rpcbench.Stack) (request, reply wire.Message) {
 	t.Helper()
 	tap := new(relay.Tap)
 	f := stacktest.Start(t, s, rpcbench.Config{WrapClient: tap.Wrap})
-	_, err := f.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
+	_, err := f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
 	require.NoError(t, err)
 	require.Len(t, tap.Conns(), 1)
 	requests, replies, err := wire.Read(tap.Conns()[0].Bytes())
@@ -178,26 +177,26 @@ func TestCross(t *testing.T) {
 
 func outcomes(t *testing.T, f *rpcbench.Fixture) {
 	t.Helper()
-	valid, invalid, large := corpus.Sample(0, 1000), corpus.Sample(1, 0), corpus.Sample(2, 0)
+	valid, invalid, large := rpcbench.Sample(0, 1000), rpcbench.Sample(1, 0), rpcbench.Sample(2, 0)
 	invalid.Email, invalid.Password = "", "abc"
 	large.Avatar = make([]byte, 2*rpcbench.MaxBody)
 	for range 3 { // none harms the next
-		call, err := f.Client.Prepare(valid)
+		call, err := f.Users.PrepareUser(valid)
 		require.NoError(t, err)
 		require.NoError(t, call(t.Context()))
 
-		_, err = f.Client.CreateUser(t.Context(), invalid)
+		_, err = f.Users.CreateUser(t.Context(), invalid)
 		var e *rpcbench.Error
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, rpcbench.Invalid, e.Code, err)
 		require.Equal(t, []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "password", Rule: "min=4"}}, e.Violations)
 
-		_, err = f.Client.CreateUser(t.Context(), large)
+		_, err = f.Users.CreateUser(t.Context(), large)
 		require.Equal(t, rpcbench.TooLarge, rpcbench.CodeOf(err), err)
 
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err = f.Client.CreateUser(ctx, valid)
+		_, err = f.Users.CreateUser(ctx, valid)
 		require.Equal(t, rpcbench.Canceled, rpcbench.CodeOf(err), err)
 	}
 	require.EqualValues(t, 1, f.Accepted(), "all over one connection")

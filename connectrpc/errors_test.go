@@ -21,7 +21,6 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userserviceconnect"
@@ -48,12 +47,12 @@ func serveHTTP(t *testing.T, h http.Handler, http2 bool) rpcbench.ClientConfig {
 	return serve(t, httpapi.NewServer(rpcbench.ServerConfig{}, h, http2))
 }
 
-func dial(t *testing.T, s rpcbench.Stack, config rpcbench.ClientConfig) rpcbench.Client {
+func dial(t *testing.T, s rpcbench.Stack, config rpcbench.ClientConfig) rpcbench.Users {
 	t.Helper()
 	c, err := s.Dial(config)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
+	return c.(rpcbench.Users)
 }
 
 func overHTTP2(s rpcbench.Stack) bool { return s.Traits.HTTP == "2" }
@@ -111,7 +110,7 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 		c := dial(t, s, serve(t, server))
 		for _, tc := range cases {
 			current = tc.err
-			_, err := c.CreateUser(t.Context(), corpus.Sample(0, 0))
+			_, err := c.CreateUser(t.Context(), rpcbench.Sample(0, 0))
 			e := asError(t, err)
 			require.Equal(t, tc.status, connect.CodeOf(err), tc.why)
 			require.True(t, connect.IsWireError(err), tc.why)
@@ -209,9 +208,9 @@ func TestReplyBytes(t *testing.T) {
 			return err
 		}
 		current = []byte(map[raw]string{"proto": "", "json": "{}"}[wire])
-		require.NoError(t, create(corpus.Sample(0, 0)))
+		require.NoError(t, create(rpcbench.Sample(0, 0)))
 		current = []byte("\x0a") // half a field
-		require.Equal(t, rpcbench.Malformed, asError(t, create(corpus.Sample(0, 0))).Code, "a reply that doesn't decode")
+		require.Equal(t, rpcbench.Malformed, asError(t, create(rpcbench.Sample(0, 0))).Code, "a reply that doesn't decode")
 		current = []byte(map[raw]string{"proto": "", "json": "{}"}[wire])
 		err := create(rpcbench.User{Name: "\xff"})
 		if s.Traits.InvalidUTF8 == codec.Kept {
@@ -252,7 +251,7 @@ func TestStrangeReplies(t *testing.T) {
 			}, brokenOff},
 		} {
 			t.Run(c.why, func(t *testing.T) {
-				_, err := dial(t, s, serveHTTP(t, c.reply, overHTTP2(s))).CreateUser(t.Context(), corpus.Sample(0, 0))
+				_, err := dial(t, s, serveHTTP(t, c.reply, overHTTP2(s))).CreateUser(t.Context(), rpcbench.Sample(0, 0))
 				require.Equal(t, c.want, asError(t, err).Code, err)
 			})
 		}
@@ -266,7 +265,7 @@ func TestReset(t *testing.T) {
 			_, _ = c.Read(make([]byte, 1))
 			_ = c.(*net.TCPConn).SetLinger(0) // closing it is to reset it
 		}))
-		_, err := dial(t, s, config).CreateUser(t.Context(), corpus.Sample(0, 0))
+		_, err := dial(t, s, config).CreateUser(t.Context(), rpcbench.Sample(0, 0))
 		require.Equal(t, rpcbench.Unavailable, asError(t, err).Code, err)
 		require.NotErrorIs(t, err, context.Canceled)
 	})
@@ -320,7 +319,7 @@ func TestFrames(t *testing.T) {
 		for contentType, s := range map[string]rpcbench.Stack{"application/proto": H2C(), "application/grpc": GRPC()} {
 			t.Run(c.why+"/"+s.Name, func(t *testing.T) {
 				config := serveFrames(t, end, func(f *http2.Framer) error { return c.answer(f, contentType) })
-				_, err := dial(t, s, config).CreateUser(t.Context(), corpus.Sample(0, 0))
+				_, err := dial(t, s, config).CreateUser(t.Context(), rpcbench.Sample(0, 0))
 				require.Equal(t, rpcbench.Unavailable, asError(t, err).Code, err)
 			})
 		}

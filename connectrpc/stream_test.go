@@ -12,7 +12,6 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userserviceconnect"
 )
@@ -22,7 +21,7 @@ func exchange(t *testing.T, c rpcbench.Client) (rpcbench.Stream, error) {
 	t.Helper()
 	s, err := c.(rpcbench.Streamer).OpenStream(t.Context())
 	require.NoError(t, err)
-	call, err := s.Prepare(corpus.Sample(0, 0))
+	call, err := s.Prepare(rpcbench.Sample(0, 0))
 	require.NoError(t, err)
 	return s, call(t.Context())
 }
@@ -73,7 +72,7 @@ func TestOddStreams(t *testing.T) {
 
 // A user that can't be encoded, the first or a later one, leaves nothing of its stream.
 func TestStreamOfWhatCannotBeEncoded(t *testing.T) {
-	good, bad := corpus.Sample(0, 0), corpus.Sample(0, 0)
+	good, bad := rpcbench.Sample(0, 0), rpcbench.Sample(0, 0)
 	bad.Name = "\xff"
 	for _, stack := range []rpcbench.Stack{H2C(), GRPC()} {
 		server, err := stack.Server(rpcbench.ServerConfig{})

@@ -45,6 +45,12 @@ func Tuned() rpcbench.Stack {
 	return stack("httpjson.tuned", jsonstd.Codec{}, httpapi.Options{Tuned: true})
 }
 
+// Of serves and calls a method of one's own as New does, with plain structs.
+func Of[Q, A any](m rpcbench.Method[Q, A]) rpcbench.Stack {
+	api := binding.Plain()
+	return httpapi.Of("httpjson", "http/json", jsonstd.Codec{}, m, jsonstd.Codec{}.Marshal, api.FromError, api.ToError)
+}
+
 func stack(name string, c codec.Codec, options httpapi.Options) rpcbench.Stack {
 	return httpapi.Stack(name, "http/json", c, binding.Plain(), options)
 }

@@ -18,3 +18,9 @@ func New() rpcbench.Stack {
 func Fastest() rpcbench.Stack {
 	return httpapi.Stack("httpjsoniter.fastest", "http/json", jsoniter.Fastest(), binding.Plain(), httpapi.Options{})
 }
+
+// Of serves and calls a method of one's own as New does, with plain structs.
+func Of[Q, A any](m rpcbench.Method[Q, A]) rpcbench.Stack {
+	api := binding.Plain()
+	return httpapi.Of("httpjsoniter", "http/json", jsoniter.Compatible(), m, jsoniter.Compatible().Marshal, api.FromError, api.ToError)
+}

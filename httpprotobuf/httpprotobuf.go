@@ -13,3 +13,9 @@ import (
 func New() rpcbench.Stack {
 	return httpapi.Stack("httpprotobuf", "http/proto", protobuf.Codec{}, pb.API(), httpapi.Options{})
 }
+
+// Of serves and calls a method of one's own as New does, with generated messages.
+func Of[Q, A any, PQ pb.Message[Q], PA pb.Message[A]](m rpcbench.Method[Q, A]) rpcbench.Stack {
+	api := pb.API()
+	return httpapi.Of("httpprotobuf", "http/proto", protobuf.Codec{}, m, pb.Marshal, api.FromError, api.ToError)
+}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
@@ -37,7 +36,7 @@ func (s *script) Write(p []byte) (int, error)     { return s.replies.Write(p) }
 func (s *script) SetReadDeadline(time.Time) error { return nil }
 
 func sample() *userv1.User {
-	u := corpus.Sample(0, 0)
+	u := rpcbench.Sample(0, 0)
 	return binding.Convert[userv1.User](&u)
 }
 
@@ -277,9 +276,9 @@ func TestBadReplies(t *testing.T) {
 			}})
 			require.NoError(t, err)
 			defer client.Close()
-			_, err = client.CreateUser(t.Context(), corpus.Sample(0, 0))
+			_, err = client.(rpcbench.Users).CreateUser(t.Context(), rpcbench.Sample(0, 0))
 			require.Equal(t, c.want, rpcbench.CodeOf(err), err)
-			_, err = client.CreateUser(t.Context(), corpus.Sample(0, 0))
+			_, err = client.(rpcbench.Users).CreateUser(t.Context(), rpcbench.Sample(0, 0))
 			require.NoError(t, err, "the call after it")
 			require.Equal(t, c.kept, dials == 1)
 		})

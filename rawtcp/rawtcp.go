@@ -184,7 +184,7 @@ func dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 	for range config.Conns {
 		closed, cancel := context.WithCancel(context.Background())
 		c := &conn{config: config, closed: closed, turn: make(chan struct{}, 1)}
-		conns = append(conns, &pb.Conn{CreateUser: c.createUser, Echo: c.echo, Failure: binding.AsIs, Close: func() {
+		conns = append(conns, &pb.Conn{Call: c.createUser, Echo: c.echo, Failure: binding.AsIs, Close: func() {
 			cancel() // the calls under way end
 			c.turn <- struct{}{}
 			c.drop()

@@ -31,10 +31,10 @@ func TestPeersOfOtherProtocols(t *testing.T) {
 				stranger := dial(t, c.client, rpcbench.ClientConfig{Addr: f.Addr})
 				ctx, cancel := context.WithTimeout(t.Context(), rpcbench.HeaderTimeout/2)
 				defer cancel()
-				_, err := stranger.CreateUser(ctx, corpus.Sample(0, 0))
+				_, err := stranger.CreateUser(ctx, rpcbench.Sample(0, 0))
 				require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
 				require.NotErrorIs(t, err, context.DeadlineExceeded)
-				_, err = f.Client.CreateUser(ctx, corpus.Sample(0, 0))
+				_, err = f.Users.CreateUser(ctx, rpcbench.Sample(0, 0))
 				require.NoError(t, err, "and the server lives on")
 			})
 		}
@@ -50,7 +50,7 @@ func TestTLSOnOneSideOnly(t *testing.T) {
 		if !onServer {
 			config.TLS = &tls.Config{ServerName: "rpcbench.test"}
 		}
-		_, err := dial(t, rawtcp.New(), config).CreateUser(ctx, corpus.Sample(0, 0))
+		_, err := dial(t, rawtcp.New(), config).CreateUser(ctx, rpcbench.Sample(0, 0))
 		require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded, "TLS on the server: %t", onServer)
 	}
@@ -61,10 +61,10 @@ func heldCall(t *testing.T, ctx context.Context) (f *rpcbench.Fixture, gate *rel
 	t.Helper()
 	gate, result = new(relay.Gate), make(chan error, 1)
 	f = stacktest.Start(t, rawtcp.New(), rpcbench.Config{WrapServer: gate.Wrap})
-	u := corpus.Sample(1, 0)
+	u := rpcbench.Sample(1, 0)
 	held := gate.Hold([]byte(u.Name))
 	go func() {
-		_, err := f.Client.CreateUser(ctx, u)
+		_, err := f.Users.CreateUser(ctx, u)
 		result <- err
 	}()
 	<-held
@@ -79,8 +79,8 @@ func TestNoCallGetsAnothersReply(t *testing.T) {
 	require.ErrorIs(t, <-result, context.Canceled)
 	gate.Release()
 	for i := range corpus.Round {
-		asked := corpus.Sample(i, 0)
-		reply, err := f.Client.CreateUser(t.Context(), asked)
+		asked := rpcbench.Sample(i, 0)
+		reply, err := f.Users.CreateUser(t.Context(), asked)
 		require.NoError(t, err)
 		require.NoError(t, rpcbench.Check(&asked, &reply))
 	}
@@ -93,7 +93,7 @@ func TestConnectionIsKept(t *testing.T) {
 	defer cancel()
 	ended, end := context.WithCancel(ctx)
 	end()
-	badUTF8, tooLarge := corpus.Sample(0, 0), corpus.Sample(0, 0)
+	badUTF8, tooLarge := rpcbench.Sample(0, 0), rpcbench.Sample(0, 0)
 	badUTF8.Name, tooLarge.Avatar = "in\xffvalid", make([]byte, 2*rpcbench.MaxBody)
 	for _, c := range []struct {
 		what string
@@ -101,13 +101,13 @@ func TestConnectionIsKept(t *testing.T) {
 		user rpcbench.User
 		want rpcbench.Code
 	}{
-		{"a call with a deadline", ctx, corpus.Sample(0, 0), ""},
+		{"a call with a deadline", ctx, rpcbench.Sample(0, 0), ""},
 		{"an invalid user", ctx, rpcbench.User{}, rpcbench.Invalid},
 		{"a request that can't be encoded", ctx, badUTF8, rpcbench.Malformed},
 		{"a request that is too large", ctx, tooLarge, rpcbench.TooLarge},
-		{"a context that has ended before the call", ended, corpus.Sample(0, 0), rpcbench.Canceled},
+		{"a context that has ended before the call", ended, rpcbench.Sample(0, 0), rpcbench.Canceled},
 	} {
-		_, err := f.Client.CreateUser(c.ctx, c.user)
+		_, err := f.Users.CreateUser(c.ctx, c.user)
 		require.Equal(t, c.want, rpcbench.CodeOf(err), "%s: %v", c.what, err)
 		require.EqualValues(t, 1, f.Accepted(), "after %s", c.what)
 	}
@@ -119,7 +119,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	f, gate, result := heldCall(t, t.Context())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	_, err := f.Client.CreateUser(ctx, corpus.Sample(2, 0))
+	_, err := f.Users.CreateUser(ctx, rpcbench.Sample(2, 0))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	gate.Release()
 	require.NoError(t, <-result)
@@ -130,7 +130,7 @@ func TestBrokenConnectionIsReplaced(t *testing.T) {
 	f, gate, result := heldCall(t, t.Context())
 	gate.Drop()
 	require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(<-result))
-	_, err := f.Client.CreateUser(t.Context(), corpus.Sample(1, 0))
+	_, err := f.Users.CreateUser(t.Context(), rpcbench.Sample(1, 0))
 	require.NoError(t, err)
 	require.EqualValues(t, 2, f.Accepted())
 }
@@ -157,7 +157,7 @@ func TestDialEnds(t *testing.T) {
 			defer cancel()
 			result := make(chan error, 1)
 			go func() {
-				_, err := client.CreateUser(ctx, corpus.Sample(0, 0))
+				_, err := client.CreateUser(ctx, rpcbench.Sample(0, 0))
 				result <- err
 			}()
 			<-dialling
@@ -179,7 +179,7 @@ func TestHandshakeEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() {
-		_, err := client.CreateUser(ctx, corpus.Sample(0, 0))
+		_, err := client.CreateUser(ctx, rpcbench.Sample(0, 0))
 		result <- err
 	}()
 	_, err := far.Read(make([]byte, 1))
@@ -188,7 +188,7 @@ func TestHandshakeEnds(t *testing.T) {
 	require.ErrorIs(t, <-result, context.Canceled)
 }
 
-func dial(t *testing.T, stack rpcbench.Stack, config rpcbench.ClientConfig) rpcbench.Client {
+func dial(t *testing.T, stack rpcbench.Stack, config rpcbench.ClientConfig) rpcbench.Users {
 	t.Helper()
 	if config.DialContext == nil {
 		config.DialContext = new(net.Dialer).DialContext
@@ -197,5 +197,5 @@ func dial(t *testing.T, stack rpcbench.Stack, config rpcbench.ClientConfig) rpcb
 	c, err := stack.Dial(config)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
+	return c.(rpcbench.Users)
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacktest"
@@ -162,7 +161,7 @@ func TestProtocolsRefuseEachOther(t *testing.T) {
 				defer c.Close()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				_, err = c.CreateUser(ctx, corpus.Sample(0, 0))
+				_, err = c.(rpcbench.Users).CreateUser(ctx, rpcbench.Sample(0, 0))
 				e, ok := errors.AsType[*rpcbench.Error](err)
 				require.True(t, ok, "%v", err)
 				require.NotEqual(t, rpcbench.DeadlineExceeded, e.Code, "the client waits in vain")

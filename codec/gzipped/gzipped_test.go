@@ -15,7 +15,6 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/gzipped"
 	"github.com/rpcbench/rpcbench/codec/jsonstd"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 )
 
 var _ codec.Codec = (*gzipped.Codec)(nil)
@@ -37,7 +36,7 @@ func TestRoundTrip(t *testing.T) {
 	c := newCodec()
 	require.Equal(t, "application/json", c.ContentType())
 	for i, payload := range []int{100_000, 0, 1000} { // a smaller one after a larger one has nothing of it
-		u := corpus.Sample(i, payload)
+		u := rpcbench.Sample(i, payload)
 		plain, err := jsonstd.Codec{}.Marshal(u)
 		require.NoError(t, err)
 		got, err := c.Marshal(u)
@@ -50,7 +49,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestMalformed(t *testing.T) {
-	c, u := newCodec(), corpus.Sample(0, 1000)
+	c, u := newCodec(), rpcbench.Sample(0, 1000)
 	good, err := c.Marshal(u)
 	require.NoError(t, err)
 	changed := func(at int) []byte {
@@ -105,7 +104,7 @@ func TestLimit(t *testing.T) {
 
 // A new writer costs 800 kB, a new reader 40 kB. The race detector drops a quarter of what goes into a pool.
 func TestCompressorsArePooled(t *testing.T) {
-	c, u := newCodec(), corpus.Sample(0, 0)
+	c, u := newCodec(), rpcbench.Sample(0, 0)
 	small, err := c.Marshal(u)
 	require.NoError(t, err)
 	perOp := func(fn func()) uint64 {
@@ -130,7 +129,7 @@ func TestManyAtOnce(t *testing.T) {
 	for i := range 8 {
 		all.Go(func() {
 			for j := range 50 {
-				u := corpus.Sample(i, 10*j)
+				u := rpcbench.Sample(i, 10*j)
 				data, err := c.Marshal(u)
 				var back rpcbench.User
 				if err == nil {

@@ -7,13 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/jsonstd"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 )
 
 func TestCodecs(t *testing.T) {
-	u := corpus.Sample(0, 100)
+	u := rpcbench.Sample(0, 100)
 	u.Name = "<b>&\u2028\xff"
 	want, err := json.Marshal(u)
 	require.NoError(t, err)
@@ -24,7 +24,7 @@ func TestCodecs(t *testing.T) {
 	require.Equal(t, want, got)
 	decoded := u
 	decoded.Name = "<b>&\u2028\ufffd"
-	back := corpus.Sample(1, 0)
+	back := rpcbench.Sample(1, 0)
 	require.NoError(t, whole.Unmarshal(got, &back))
 	require.Equal(t, decoded, back)
 	require.Error(t, whole.Unmarshal(append(got, 'x'), &back), "garbage after the value")
@@ -35,7 +35,7 @@ func TestCodecs(t *testing.T) {
 	var buf bytes.Buffer
 	require.NoError(t, stream.Encode(&buf, u))
 	require.Equal(t, string(want)+"\n", buf.String())
-	back = corpus.Sample(1, 0)
+	back = rpcbench.Sample(1, 0)
 	buf.WriteByte('x')
 	require.NoError(t, stream.Decode(&buf, &back), "what follows a complete value is not looked at")
 	require.Equal(t, decoded, back)

@@ -33,7 +33,7 @@ func TestRoundTrip(t *testing.T) {
 		negativeZero := f.Double == 0 && math.Signbit(f.Double) || f.Float == 0 && math.Signbit(float64(f.Float))
 		require.Equal(t, !negativeZero, f.Equal(binding.Convert[message.Flex](back)), "%+v came back as %+v", f, back)
 	}
-	u := corpus.Sample(0, 1000)
+	u := rpcbench.Sample(0, 1000)
 	for _, name := range []string{u.Name, "", "\x00\r\n\x7f", "\ufeff\uffff", "in\xffvalid", strings.Repeat("n", 1<<16)} {
 		u.Name = name
 		want := rpcbench.Response{Code: math.MinInt32, Message: "OK", User: &u}

@@ -14,7 +14,6 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/protobuf"
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
@@ -25,7 +24,7 @@ var _ codec.Codec = protobuf.Codec{}
 func TestRoundTrip(t *testing.T) {
 	c := protobuf.Codec{}
 	require.Equal(t, "application/protobuf", c.ContentType())
-	u := corpus.Sample(0, 1000)
+	u := rpcbench.Sample(0, 1000)
 	flex := binding.Convert[messagepb.Flex](message.Complex())
 	for _, v := range []struct{ from, into proto.Message }{
 		{flex, new(messagepb.Flex)},

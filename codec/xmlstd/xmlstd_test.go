@@ -41,7 +41,7 @@ func TestRoundTrip(t *testing.T) {
 			require.True(t, want.Equal(binding.Convert[message.Flex](back)), "%+v came back as %+v", f, back)
 		}
 	}
-	u = corpus.Sample(0, 1000)
+	u = rpcbench.Sample(0, 1000)
 	for name, came := range map[string]string{
 		u.Name:                     u.Name,
 		"":                         "",

@@ -57,7 +57,7 @@ func (f form) viaStack(tb testing.TB, wrap func(net.Conn) net.Conn, asked []rpcb
 	calls := make([]rpcbench.Call, len(asked))
 	for i, u := range asked {
 		var err error
-		calls[i], err = fixture.Client.Prepare(u)
+		calls[i], err = fixture.Users.PrepareUser(u)
 		require.NoError(tb, err)
 	}
 	return func(ctx context.Context, i int) error { return calls[i](ctx) }
@@ -67,7 +67,7 @@ func (f form) viaStack(tb testing.TB, wrap func(net.Conn) net.Conn, asked []rpcb
 func sample() []rpcbench.User {
 	asked := make([]rpcbench.User, corpus.Round)
 	for i := range asked {
-		asked[i] = corpus.Sample(i, 0)
+		asked[i] = rpcbench.Sample(i, 0)
 	}
 	return asked
 }

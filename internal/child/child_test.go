@@ -26,7 +26,6 @@ import (
 	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/rawtcp"
 )
@@ -124,7 +123,7 @@ func TestAServerInAChild(t *testing.T) {
 				before := s.Report
 				require.EqualValues(t, 3, before.Accepted, "by the listener there")
 				require.EqualValues(t, 3, f.Accepted(), "by the client")
-				_, err = f.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
+				_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
 				require.NoError(t, err)
 				require.NoError(t, s.Ask(false))
 				require.Greater(t, s.Bytes, before.Bytes)
@@ -220,7 +219,7 @@ func TestAChildThatDies(t *testing.T) {
 	}
 	require.EqualError(t, err, "server process: signal: killed")
 	gone(t, s.cmd.Process.Pid)
-	_, err = f.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
+	_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
 	require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
 	require.NoError(t, f.Close())
 	require.EqualError(t, s.Close(), "server process: signal: killed")

@@ -15,7 +15,6 @@ import (
 	"github.com/rpcbench/rpcbench/codec/protobuf"
 	"github.com/rpcbench/rpcbench/codec/xmlstd"
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/message"
 	"github.com/rpcbench/rpcbench/message/messagepb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
@@ -82,7 +81,7 @@ func None() Row { return Row{"none", kept(none{}), in(), "nothing"} }
 // Messages returns the user of the create-user API, without and with payload, and the catalogue.
 func Messages() []message.Entry {
 	user := func(avatar int) func() any {
-		return func() any { u := corpus.Sample(0, avatar); return &u }
+		return func() any { u := rpcbench.Sample(0, avatar); return &u }
 	}
 	const random = "random bytes, which text formats write in base64 and nothing compresses"
 	return append([]message.Entry{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/internal/allocproof"
 	"github.com/rpcbench/rpcbench/internal/binding"
@@ -56,7 +57,7 @@ func TestInvalidUTF8(t *testing.T) {
 	const placeholder = "in?valid" // of as many bytes, so that lengths stay right
 	eachRow(t, func(t *testing.T, o *ops) {
 		form := o.Form(entry(t, "user"))
-		u := corpus.Sample(0, 0)
+		u := rpcbench.Sample(0, 0)
 		u.Name = corpus.InvalidUTF8
 		declared := o.Codec.Traits().InvalidUTF8
 		became := func(text, escape string, err error) string {

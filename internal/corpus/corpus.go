@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -18,22 +17,6 @@ import (
 
 // Round is how many different users a benchmark sends in turn. A reply that is sent again is then a wrong one.
 const Round = 16
-
-// Sample returns user i, with random avatar bytes that gzip can't shrink. The same i and avatar give the same user.
-// Users 0 to 99 differ in every field and encode to equal lengths: 36 bytes of protobuf without avatar.
-func Sample(i, avatar int) rpcbench.User {
-	u := rpcbench.User{
-		Email:    fmt.Sprintf("anna.%02d@example.com", i),
-		Name:     fmt.Sprintf("Anna%02d", i),
-		Password: fmt.Sprintf("pw-%02d", i),
-	}
-	if avatar > 0 {
-		u.Avatar = make([]byte, avatar)
-		r := rand.NewChaCha8([32]byte{byte(i)})
-		_, _ = r.Read(u.Avatar) // never fails
-	}
-	return u
-}
 
 // Headers returns what a client in production adds to its calls: a bearer token of 722 characters, a traceparent with
 // new ids for each call, and a user agent with program, version and platform. Every run has the same headers.
@@ -138,7 +121,7 @@ const InvalidUTF8 = "in\xffvalid"
 // Users returns new copies of all users.
 func Users() []User {
 	with := func(name string, avatar []byte) rpcbench.User {
-		u := Sample(0, 0)
+		u := rpcbench.Sample(0, 0)
 		u.Name, u.Avatar = name, avatar
 		return u
 	}
@@ -157,6 +140,6 @@ func Users() []User {
 		{"one byte of payload", with("bytes", []byte{0})},
 		{"an empty payload, which is none", with("empty", []byte{})},
 		{"an id, which the service replaces", rpcbench.User{ID: "7", Email: "a@b.com", Name: "name", Password: "word"}},
-		{"the largest payload", Sample(0, rpcbench.MaxAvatar)},
+		{"the largest payload", rpcbench.Sample(0, rpcbench.MaxAvatar)},
 	}
 }

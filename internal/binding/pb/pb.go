@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/codec/protobuf"
@@ -30,6 +32,22 @@ func VTTraits(t rpcbench.Traits) rpcbench.Traits {
 	t.Codec, t.InvalidUTF8 = "github.com/rpcbench/rpcbench/proto/user/v1", codec.Kept
 	t.Lossy = []string{codec.NegativeZero}
 	return t
+}
+
+// Message is a pointer to a generated type.
+type Message[T any] interface {
+	*T
+	proto.Message
+}
+
+// Of returns s as a stack that serves and calls m.
+func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
+	return binding.Of(s, m, protobuf.Codec{}, Marshal)
+}
+
+// Marshal encodes a message, with the entries of a map in one order.
+func Marshal(v any) ([]byte, error) {
+	return proto.MarshalOptions{Deterministic: true}.Marshal(v.(proto.Message))
 }
 
 // VTMessage has the methods that protoc-gen-go-vtproto adds to a generated type.
