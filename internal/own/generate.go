@@ -53,7 +53,7 @@ func generate(p *protogen.Plugin, w *walker, module, name, made string, request,
 	g.p("// The types of the call.")
 	g.p("type (\nplainRequest = ", g.names[request], "\nplainReply = ", g.names[reply], "\npbRequest = ", request.GoIdent, "\npbReply = ", reply.GoIdent, "\n)\n")
 	g.p("var (\nrequestToPB = to", g.names[request], "\nreplyToPB = to", g.names[reply], "\nrequestFromPB = from", g.names[request],
-		"\nreplyFromPB = from", g.names[reply], "\nequalReply = equal", g.names[reply], "\nequalReplyPB = equalpb", g.names[reply], "\n)\n")
+		"\nreplyFromPB = from", g.names[reply], "\nsameReply = equal", g.names[reply], "\nsameReplyPB = equalpb", g.names[reply], "\n)\n")
 	g.p("// made says what the samples are, and lossy what their JSON has that not every format can tell, by path.")
 	g.p("const (\nmethodName = ", strconv.Quote(name), "\nmade = ", strconv.Quote(made), "\n)\n\nvar lossy = map[string]string{")
 	for _, at := range slices.Sorted(maps.Keys(w.lossy)) {
@@ -137,28 +137,28 @@ func (g *generator) element(f *protogen.Field) element {
 	switch known := knownType(v); known {
 	case "Timestamp":
 		if shape.kind == "text" {
-			return element{"string", false, "toTimestamp", "textOf", "", "equalTimestamp"}
+			return element{"string", false, "asTimestamp", "textOf", "", "sameTimestamp"}
 		}
-		return element{"«time»Time", false, "«google.golang.org/protobuf/types/known/timestamppb»New", "timeOf", "«time»Time.Equal", "equalTimestamp"}
+		return element{"«time»Time", false, "«google.golang.org/protobuf/types/known/timestamppb»New", "timeOf", "«time»Time.Equal", "sameTimestamp"}
 	case "Duration", "FieldMask":
-		return element{"string", false, "to" + known, "textOf", "", "equal" + known}
+		return element{"string", false, "as" + known, "textOf", "", "same" + known}
 	case "Empty":
-		return element{"struct{}", false, "toEmpty", "fromEmpty", "", "equalEmpty"}
+		return element{"struct{}", false, "asEmpty", "ofEmpty", "", "sameEmpty"}
 	case "Struct":
-		return element{"map[string]any", true, "toStruct", "fromStruct", "equalObject", "equalStruct"}
+		return element{"map[string]any", true, "asStruct", "ofStruct", "sameObject", "sameStruct"}
 	case "ListValue":
-		return element{"[]any", true, "toListValue", "fromListValue", "equalList", "equalListValue"}
+		return element{"[]any", true, "asListValue", "ofListValue", "sameList", "sameListValue"}
 	case "Value":
 		if !single {
-			return element{"any", true, "toElement", "fromValue", "equalAny", "equalValue"}
+			return element{"any", true, "asElement", "ofValue", "sameAny", "sameValue"}
 		}
-		return element{"any", true, "toValue", "fromValue", "equalAny", "equalValue"}
+		return element{"any", true, "asValue", "ofValue", "sameAny", "sameValue"}
 	case "Wrapper":
 		typ, name := goType(v.Message.Fields[0].Desc.Kind()), id(v.Message.GoIdent)
 		wrap := id(v.Message.GoIdent.GoImportPath.Ident(strings.TrimSuffix(v.Message.GoIdent.GoName, "Value")))
 		inner := element{plain: typ, to: wrap, from: "(*" + name + ").GetValue", eqPB: "sameWrapper[" + typ + ", *" + name + "]"}
 		if typ == "[]byte" {
-			inner.eq, inner.eqPB = "«bytes»Equal", "equalBytesValue"
+			inner.eq, inner.eqPB = "«bytes»Equal", "sameBytesValue"
 		} else if shape.kind == "text" && !single {
 			inner.plain, inner.to, inner.from = "string", "parseTo("+wrap+")", "formatFrom("+inner.from+")"
 		}
@@ -166,14 +166,14 @@ func (g *generator) element(f *protogen.Field) element {
 	}
 	switch {
 	case kind == protoreflect.EnumKind && shape.kind == "number":
-		return element{plain: "int32", to: "toNumber[" + id(v.Enum.GoIdent) + "]", from: "fromNumber[" + id(v.Enum.GoIdent) + "]"}
+		return element{plain: "int32", to: "asNumber[" + id(v.Enum.GoIdent) + "]", from: "ofNumber[" + id(v.Enum.GoIdent) + "]"}
 	case kind == protoreflect.EnumKind:
 		name := id(v.Enum.GoIdent)
-		from := "fromName[" + name + "]"
+		from := "ofName[" + name + "]"
 		if single && !f.Desc.HasPresence() && !shape.always {
-			from = "fromNameOrZero[" + name + "]"
+			from = "ofNameOrZero[" + name + "]"
 		}
-		return element{plain: "string", to: "toName[" + name + "](" + name + "_value)", from: from}
+		return element{plain: "string", to: "asName[" + name + "](" + name + "_value)", from: from}
 	case kind == protoreflect.BytesKind:
 		return element{plain: "[]byte", eq: "«bytes»Equal", eqPB: "«bytes»Equal"}
 	case shape.kind == "text" && !single && kind != protoreflect.StringKind:
@@ -419,7 +419,7 @@ func (g *generator) key(function, typ string, paths [][]*protogen.Field, pb bool
 		g.p("// Nothing tells the requests apart.\nvar ", function, " func(*", typ, ") uint64\n")
 		return
 	}
-	g.p("func ", function, "(m *", typ, ") (key uint64) {")
+	g.p("var ", function, " = func(m *", typ, ") (key uint64) {")
 	for _, path := range paths {
 		var conditions []string
 		at := "m"

@@ -362,7 +362,7 @@ func (c *call) descriptors(ctx context.Context, s *samples) (all map[string]*des
 		return nil, fmt.Errorf("-reply: %w", err)
 	}
 	if len(s.requests) != len(s.replies) {
-		return nil, fmt.Errorf("%d requests and %d replies: each request needs the reply to it", len(s.requests), len(s.replies))
+		return nil, fmt.Errorf("%d requests, but %d replies: each request needs the reply to it", len(s.requests), len(s.replies))
 	}
 	return all, nil
 }

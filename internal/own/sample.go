@@ -53,7 +53,7 @@ func readSamples(name string) (values []any, err error) {
 				break
 			}
 			if err != nil {
-				return nil, fmt.Errorf("%s: byte %d: %w", file, d.InputOffset(), err)
+				return nil, fmt.Errorf("%s: value %d: %w", file, len(values)+1, err)
 			}
 			if depth(v) > deepest {
 				return nil, fmt.Errorf("%s: nested deeper than %d levels", file, deepest)
