@@ -27,10 +27,11 @@ type Stack struct {
 	Codec        MethodCodec
 }
 
-// MethodCodec encodes and decodes the messages of a method of one's own as the stack does, with the entries of a map in
-// one order. Reports and the suite use it, no call does.
+// MethodCodec encodes and decodes the messages of a method of one's own as the stack does. Reports and the suite use it,
+// no call does.
 type MethodCodec struct {
 	Encode                     func(i int) (request, reply []byte, err error) // the messages of call i
+	Sorted                     func(i int) (request, reply []byte, err error) // as Encode, with the entries of maps in one order
 	DecodeRequest, DecodeReply func([]byte) error
 }
 

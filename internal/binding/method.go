@@ -10,17 +10,21 @@ import (
 	"github.com/rpcbench/rpcbench/codec"
 )
 
-// Of returns s as a stack that serves and calls m. c decodes as the stack does, marshal encodes.
-func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A], c codec.Codec, marshal func(any) ([]byte, error)) rpcbench.Stack {
+// Of returns s as a stack that serves and calls m. c encodes and decodes as the stack does; sorted encodes the entries of
+// maps in one order.
+func Of[Q, A any](
+	s rpcbench.Stack, m rpcbench.Method[Q, A], c codec.Codec, sorted func(any) ([]byte, error)) rpcbench.Stack {
 	s.Method, s.Made = m.Name, m.Made
-	s.Codec.Encode = func(i int) (request, reply []byte, err error) {
-		q, a := m.Requests[i%len(m.Requests)], m.Replies[i%len(m.Replies)]
-		request, err = marshal(q)
-		if err == nil {
-			reply, err = marshal(a)
+	bodies := func(marshal func(any) ([]byte, error)) func(int) ([]byte, []byte, error) {
+		return func(i int) (request, reply []byte, err error) {
+			request, err = marshal(m.Requests[i%len(m.Requests)])
+			if err == nil {
+				reply, err = marshal(m.Replies[i%len(m.Replies)])
+			}
+			return request, reply, err
 		}
-		return request, reply, err
 	}
+	s.Codec.Encode, s.Codec.Sorted = bodies(c.Marshal), bodies(sorted)
 	s.Codec.DecodeRequest = func(data []byte) error { return c.Unmarshal(data, new(Q)) }
 	s.Codec.DecodeReply = func(data []byte) error { return c.Unmarshal(data, new(A)) }
 	return s

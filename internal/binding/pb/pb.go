@@ -42,11 +42,11 @@ type Message[T any] interface {
 
 // Of returns s as a stack that serves and calls m.
 func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
-	return binding.Of(s, m, protobuf.Codec{}, Marshal)
+	return binding.Of(s, m, protobuf.Codec{}, Sorted)
 }
 
-// Marshal encodes a message, with the entries of a map in one order.
-func Marshal(v any) ([]byte, error) {
+// Sorted encodes a message, with the entries of a map in one order.
+func Sorted(v any) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(v.(proto.Message))
 }
 

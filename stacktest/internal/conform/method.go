@@ -39,7 +39,7 @@ func (c samples) CreateUser(ctx context.Context, u rpcbench.User) (r rpcbench.Re
 
 // encoded returns the bodies of call i.
 func (f *session) encoded(i int) (request, reply []byte) {
-	request, reply, err := f.Stack.Codec.Encode(i)
+	request, reply, err := f.Stack.Codec.Sorted(i)
 	must(err, "encode call %d", i)
 	return request, reply
 }

@@ -29,7 +29,7 @@ import (
 )
 
 func declared(s Subject) {
-	failIf(s.own() && (s.Stack.Codec.Encode == nil || s.Stack.Codec.DecodeRequest == nil || s.Stack.Codec.DecodeReply == nil),
+	failIf(s.own() && (s.Stack.Codec.Encode == nil || s.Stack.Codec.Sorted == nil || s.Stack.Codec.DecodeRequest == nil || s.Stack.Codec.DecodeReply == nil),
 		"a stack with a Method needs a Codec that encodes and decodes its messages")
 	t := s.Stack.Traits
 	failIf(!regexp.MustCompile(`^[a-z0-9]+(\.[a-z0-9]+)*$`).MatchString(s.Stack.Name),
