@@ -158,7 +158,7 @@ func (g *generator) element(f *protogen.Field) element {
 		wrap := id(v.Message.GoIdent.GoImportPath.Ident(strings.TrimSuffix(v.Message.GoIdent.GoName, "Value")))
 		inner := element{plain: typ, to: wrap, from: "(*" + name + ").GetValue", eqPB: "sameWrapper[" + typ + ", *" + name + "]"}
 		if typ == "[]byte" {
-			inner.eq, inner.eqPB = "«bytes»Equal", "sameBytesValue"
+			inner.from, inner.eq, inner.eqPB = "ofBytesValue", "«bytes»Equal", "sameBytesValue"
 		} else if shape.kind == "text" && !single {
 			inner.plain, inner.to, inner.from = "string", "parseTo("+wrap+")", "formatFrom("+inner.from+")"
 		}

@@ -26,12 +26,16 @@ service Data {
 
 message Request {
   string id = 1;
-  repeated Record records = 2;
+  int64 number = 2;
+  Place place = 3;
+  repeated Record records = 4;
 }
 
 message Reply {
   string id = 1;
-  repeated Record records = 2;
+  int64 number = 2;
+  Place place = 3;
+  repeated Record records = 4;
 }
 
 message Record {
@@ -93,7 +97,7 @@ func inventedValue(size int) (any, error) {
 		}
 	}
 	const id = "order-4711"
-	message := map[string]any{"id": id}
+	message := map[string]any{"id": id, "number": json.Number("4711"), "place": map[string]any{"city": "exchange", "code": json.Number("10115")}}
 	length := len(compact(message))
 	if size < length {
 		return nil, fmt.Errorf("structured data takes %d bytes at least", length)

@@ -1,6 +1,7 @@
 package own
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -262,10 +263,18 @@ func plugin(all map[string]*descriptorpb.FileDescriptorProto, module string, typ
 	if err := (proto.UnmarshalOptions{Resolver: new(protoregistry.Types), DiscardUnknown: true}).Unmarshal(data, req); err != nil {
 		return nil, err
 	}
+	for _, f := range req.ProtoFile { // edition 2024 would hide the fields of messages
+		if f.Edition != nil && !linked(f.GetName()) {
+			f.Options = cmp.Or(f.Options, new(descriptorpb.FileOptions))
+			f.Options.Features = cmp.Or(f.Options.Features, new(descriptorpb.FeatureSet))
+			open := &gofeaturespb.GoFeatures{ApiLevel: gofeaturespb.GoFeatures_API_OPEN.Enum()}
+			proto.SetExtension(f.Options.Features, gofeaturespb.E_Go, open)
+		}
+	}
 	if _, err := protodesc.NewFiles(&descriptorpb.FileDescriptorSet{File: req.ProtoFile}); err != nil {
 		return nil, err
 	}
-	return protogen.Options{DefaultAPILevel: gofeaturespb.GoFeatures_API_OPEN}.New(req)
+	return protogen.Options{}.New(req)
 }
 
 func fullName(f *descriptorpb.FileDescriptorProto, name string) string {

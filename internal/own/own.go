@@ -181,6 +181,9 @@ func (c *call) init(ctx context.Context, stdout io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	m, err := c.module(ctx, dir, filepath.Base(out))
+	if err == nil {
+		err = m.prove(ctx, dir)
+	}
 	if err != nil {
 		return err
 	}
@@ -211,6 +214,9 @@ func (c *call) run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	m, err := c.module(ctx, dir, "own")
+	if err == nil {
+		err = m.prove(ctx, dir)
+	}
 	if err != nil {
 		return err
 	}
@@ -287,7 +293,7 @@ type made struct {
 	program              string // built
 }
 
-// module writes the module to dir, builds it, and lets it prove itself.
+// module writes the module to dir.
 func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	if _, err := exec.LookPath("go"); err != nil {
 		return nil, errors.New("there is no go command, which builds the module: install Go from go.dev/dl")
@@ -323,23 +329,25 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 		return nil, err
 	}
 	generate(p, w, name, method, s.made, request, reply, s.key)
-	if err := m.write(dir, p, files, &s); err != nil {
-		return nil, err
-	}
+	return m, m.write(dir, p, files, &s)
+}
+
+// prove builds the program, and lets it compare the samples with what its types make of them.
+func (m *made) prove(ctx context.Context, dir string) error {
 	if runtime.GOOS == "windows" {
 		m.program += ".exe"
 	}
 	if _, err := goCommand(ctx, dir, "build", "-buildvcs=false", "-o", m.program, "."); err != nil {
-		return nil, err
+		return err
 	}
-	cmd := child(ctx, dir, m.program, "prove")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		return nil, fmt.Errorf("the types do not have the samples' values: %s", strings.TrimSpace(string(said)))
+	said, err := child(ctx, dir, m.program, "prove").CombinedOutput()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return fmt.Errorf("the types do not have the samples' values: %s", strings.TrimSpace(string(said)))
 	}
-	return m, nil
+	return nil
 }
 
 // descriptors reads what describes the call, and the samples.

@@ -322,7 +322,8 @@ func (w *walker) element(field, value *protogen.Field, f *form, v any, at string
 			if known == "Struct" && !object || known == "ListValue" && !list {
 				return nil, wrong()
 			}
-			if v == nil || len(compact(v)) == 2 && (object || list) {
+			single := !field.Desc.IsList() && !field.Desc.IsMap()
+			if single && (v == nil || len(compact(v)) == 2 && (object || list)) {
 				w.loses(at, "empty and absent are one value")
 				w.hollow = true
 			}
