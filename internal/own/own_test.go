@@ -145,7 +145,7 @@ func whole(t *testing.T, dir string, suite bool) {
 
 // TestSizes: without a .proto, structured data of the sizes goes round.
 func TestSizes(t *testing.T) {
-	for _, size := range []int{70, 100, 150, 500, 2000, 100_000} {
+	for _, size := range []int{80, 100, 150, 500, 2000, 100_000} {
 		v, err := inventedValue(size)
 		require.NoError(t, err)
 		require.Len(t, compact(v), size)
@@ -178,7 +178,7 @@ func TestRun(t *testing.T) {
 		signal os.Signal
 		files  []string
 	}{
-		{"a run", []string{"-quick", "-workloads", "own", "-out", "answer"}, 0, nil, []string{"answer"}},
+		{"a run", []string{"-quick", "-workloads", "call", "-out", "answer"}, 0, nil, []string{"answer"}},
 		{"a wrong flag of run", []string{"-quick", "-stacks", "x", "-out=answer"}, 2, nil, nil},
 		{"told to end before anything was measured", []string{"-quick", "-out", "answer"}, 1, syscall.SIGTERM, nil},
 	} {
