@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -582,4 +583,38 @@ func TestProtoset(t *testing.T) {
 	made, _ := initialized(t, "-protoset", set, "-call", "shop.Orders.Get", "-request", sample, "-reply", sample)
 	contains(t, filepath.Join(made, "plain_gen.go"), "Id *string", "At *time.Time")
 	contains(t, filepath.Join(made, "shoppb", "shop.pb.go"), "Id *string")
+}
+
+// TestDocument: the example of docs/own-message.md, as it stands there.
+func TestDocument(t *testing.T) {
+	if testing.Short() {
+		t.Skip("links a program")
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "own-message.md"))
+	require.NoError(t, err)
+	blocks := map[string][]string{}
+	for _, block := range regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		blocks[block[1]] = append(blocks[block[1]], block[2])
+	}
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{"orders.proto": blocks["proto"][0], "get.json": blocks["json"][0], "order.json": blocks["json"][1]} {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+	require.True(t, Takes(strings.Fields(blocks["sh"][0])[1:]))
+	require.NoError(t, command(t.Context(), strings.Fields(blocks["sh"][1])[1:], io.Discard, io.Discard))
+	out, err := goIn(t, "orders", nil, "run", ".", "list")
+	require.NoError(t, err, out)
+}
+
+// TestTakes: run without a call of one's own, and all other commands, are cli's.
+func TestTakes(t *testing.T) {
+	for line, want := range map[string]bool{
+		"": false, "run -out x": false, "run -out x httpjson": false, "report x": false, "list": false, "-h": false,
+		"init": true, "init -h": true, "run -proto x.proto": true, "run --protoset=x -out y": true, "run -out y -request 100B -reply 2kB": true,
+	} {
+		require.Equal(t, want, Takes(strings.Fields(line)), line)
+	}
+	mine, rest := split(strings.Fields("-quick -proto a.proto --I=b -out c -call d/e -request f -reply g grpcprotobuf"))
+	require.Equal(t, strings.Fields("-proto a.proto --I=b -call d/e -request f -reply g"), mine)
+	require.Equal(t, strings.Fields("-quick -out c grpcprotobuf"), rest)
 }
