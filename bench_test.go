@@ -11,22 +11,22 @@ import (
 	"testing"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
-	"github.com/rpcbench/rpcbench/grpcservehttp"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
-	"github.com/rpcbench/rpcbench/httpmsgpack"
-	"github.com/rpcbench/rpcbench/httpprotobuf"
-	"github.com/rpcbench/rpcbench/httpxml"
 	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/message"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/message"
-	"github.com/rpcbench/rpcbench/rawtcp"
 	"github.com/rpcbench/rpcbench/stacks"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
+	"github.com/rpcbench/rpcbench/stacks/httpmsgpack"
+	"github.com/rpcbench/rpcbench/stacks/httpprotobuf"
+	"github.com/rpcbench/rpcbench/stacks/httpxml"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
@@ -280,7 +280,7 @@ func traits(row codecs.Row) string {
 		by = "by generated code"
 	}
 	if len(t.Lossy) > 0 {
-		lossy = strings.Join(t.Lossy, ", ")
+		lossy = listed(t.Lossy)
 	}
 	engine := ""
 	if t.Library == "encoding/json" {
@@ -326,4 +326,13 @@ func find(b *testing.B, names ...string) []rpcbench.Stack {
 		b.Fatal(err)
 	}
 	return found
+}
+
+// listed are words with commas between.
+func listed[T ~string](words []T) string {
+	var all []string
+	for _, word := range words {
+		all = append(all, string(word))
+	}
+	return strings.Join(all, ", ")
 }

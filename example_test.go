@@ -14,10 +14,10 @@ import (
 	"testing"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 func anna() rpcbench.User {
@@ -45,7 +45,7 @@ func Example() {
 	// rpcbench: invalid: email email, name min=4
 }
 
-// Write a stack of your own: here httpjson's client with another server. testdata/outsider has a whole stack.
+// Write a stack of your own: here httpjson's client with another server. stacktest/testdata/outsider has a whole stack.
 func Example_ownStack() {
 	stack := httpjson.New()
 	stack.Name = "mine"

@@ -17,7 +17,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/relay"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 // run is this test binary's output for benchmarks of one op each. Who has asked for benchmarks does not wait for these first.
@@ -54,7 +54,7 @@ func TestRows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	const golden = "testdata/rows.golden"
+	const golden = "docs/rows.txt"
 	out, err := run(t, "-test.bench=.")
 	require.NoError(t, err, out)
 	versus, err := run(t, "-test.bench=^BenchmarkVersus$", "-processes=1") // which the default run leaves out

@@ -27,8 +27,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/rawtcp"
 	"github.com/rpcbench/rpcbench/stacks"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 // asMain in the environment makes the test's program the command. The test holds its standard input open.

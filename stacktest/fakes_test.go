@@ -20,13 +20,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
-	"github.com/rpcbench/rpcbench/grpcservehttp"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/message"
+	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
 )
 
@@ -263,8 +262,8 @@ func TestFakesFail(t *testing.T) {
 		return rpcbench.Stack{
 			Name: name, Protocol: client.Protocol, Server: server.Server, Dial: client.Dial,
 			Traits: rpcbench.Traits{
-				Codec: library, HTTP: "1.1", InvalidUTF8: codec.Replaced,
-				Server: []string{"net/http"}, Client: []string{"net/http"},
+				Codec: library, HTTP: "1.1", InvalidUTF8: rpcbench.Replaced,
+				ServerLibraries: []string{"net/http"}, ClientLibraries: []string{"net/http"},
 			},
 		}
 	}
@@ -338,9 +337,9 @@ func TestFakesFail(t *testing.T) {
 		{"another HTTP version than declared", declaring(func(t *rpcbench.Traits) { t.HTTP = "2" }), "protocol"},
 		{"a negative zero that nobody declares", undeclaredLoss(), "echo"},
 		{"invalid UTF-8 declared to be rejected",
-			declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = codec.Rejected }), "hostile values"},
+			declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = rpcbench.Rejected }), "hostile values"},
 		{"invalid UTF-8 declared to be kept",
-			declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = codec.Kept }), "hostile values"},
+			declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = rpcbench.Kept }), "hostile values"},
 		{"a name that benchmark tools can't read", renamed("HTTP-JSON"), "declared"},
 		{"a fixture that leaves goroutines", leaky(t), "close"},
 		{"a Call with headers of its own", secondHeader(), "one request"},
@@ -397,7 +396,7 @@ func TestFakesFail(t *testing.T) {
 		{"an Echoer whose server does not echo",
 			clientOf(func(c rpcbench.Users) rpcbench.Client { return echoless{c} }), "echo"},
 		{"a loss declared that only an Echoer can have",
-			declaring(func(t *rpcbench.Traits) { t.Lossy = []string{"negative zero"} }), "echo"},
+			declaring(func(t *rpcbench.Traits) { t.Lossy = []rpcbench.Loss{rpcbench.NegativeZero} }), "echo"},
 		{"no idle timeout", fake{server: func(s *http.Server) { s.IdleTimeout = time.Hour }}.stack(), "limits"},
 		{"an idle connection that the client alone ends", fake{
 			server:    func(s *http.Server) { s.IdleTimeout = time.Hour },
@@ -728,7 +727,7 @@ func servedBy(stack, other rpcbench.Stack) rpcbench.Stack {
 
 func undeclared() rpcbench.Stack {
 	stack := fake{}.stack()
-	stack.Traits.Client = nil
+	stack.Traits.ClientLibraries = nil
 	return stack
 }
 

@@ -369,7 +369,7 @@ func TestBenchstatMakesOneTable(t *testing.T) {
 	after := write("new.txt", comment.ReplaceAllString(out, another))
 	cores := write("cores.txt", regexp.MustCompile(`(?m)^cores: .*$`).ReplaceAllString(out, "cores: 999"))
 	benchstat := func(files ...string) string {
-		args := append([]string{"tool", "-modfile=../tools/go.mod", "benchstat"}, files...)
+		args := append([]string{"tool", "-modfile=../internal/tools/go.mod", "benchstat"}, files...)
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, string(out))

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/internal/codec"
 )
 
 // Of returns s as a stack that serves and calls m. c encodes and decodes as the stack does; sorted encodes the entries of

@@ -14,9 +14,9 @@ import (
 	"sync"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/codec/gzipped"
 	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/codec/gzipped"
 )
 
 const usersPath, echoPath = "/users", "/echo"
@@ -44,13 +44,13 @@ func Stack[U, R, F, E any](
 // bare returns a stack that lacks server and client.
 func bare(name, protocol string, c codec.Codec, options Options) rpcbench.Stack {
 	t := binding.Traits(c.Traits())
-	t.HTTP, t.Server, t.Client = "1.1", []string{"net/http"}, []string{"net/http"}
+	t.HTTP, t.ServerLibraries, t.ClientLibraries = "1.1", []string{"net/http"}, []string{"net/http"}
 	if options.HTTP2 {
 		t.HTTP, t.Multiplexed = "2", true
 		protocol += "/h2"
 	}
 	if options.Gzip {
-		t.Compression = "gzip"
+		t.Compression = rpcbench.Gzip
 		protocol += "/gzip"
 	}
 	return rpcbench.Stack{Name: name, Protocol: protocol, Traits: t}

@@ -240,12 +240,12 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbenc
 	if w.NewConn {
 		o.dials, config.WrapClient = 1, wrapped(resetOnClose, config.WrapClient)
 	}
-	if w.Apart && config.Server == "" {
+	if w.Apart && config.Remote == "" {
 		server, err := child.Start(ctx, stack.Name, config.TLS, io.Discard)
 		if err != nil {
 			return nil, err
 		}
-		o.server, config.Server, config.Certificate = server.Close, server.Addr, server.Certificate
+		o.server, config.Remote, config.Certificate = server.Close, server.Addr, server.Certificate
 	}
 	if o.Fixture, err = rpcbench.Start(ctx, stack, config); err != nil {
 		if o.server != nil {

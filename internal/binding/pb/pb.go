@@ -10,10 +10,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/codec/protobuf"
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/message/messagepb"
+	"github.com/rpcbench/rpcbench/internal/codec/protobuf"
+	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
@@ -29,8 +28,8 @@ func Traits() rpcbench.Traits { return binding.Traits(protobuf.Codec{}.Traits())
 // VTTraits returns t with vtprotobuf's generated methods as the codec. These methods do not check UTF-8, and turn a
 // negative zero into zero.
 func VTTraits(t rpcbench.Traits) rpcbench.Traits {
-	t.Codec, t.InvalidUTF8 = "github.com/rpcbench/rpcbench/proto/user/v1", codec.Kept
-	t.Lossy = []string{codec.NegativeZero}
+	t.Codec, t.InvalidUTF8 = "github.com/rpcbench/rpcbench/proto/user/v1", rpcbench.Kept
+	t.Lossy = []rpcbench.Loss{rpcbench.NegativeZero}
 	return t
 }
 

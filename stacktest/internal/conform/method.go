@@ -150,7 +150,7 @@ func ownRepeats(f *session) {
 		allocated              int64
 	}{{"client", "requests", "replies", inClient}, {"server", "replies", "requests", inServer}} {
 		least := alone.decoded[side.decodes] / 2
-		if slices.Equal(f.Stack.Traits.Client, []string{"net/http"}) {
+		if slices.Equal(f.Stack.Traits.ClientLibraries, []string{"net/http"}) {
 			least += alone.encoded[side.encodes] * 9 / 10
 		}
 		failIf(side.allocated < least, "in %d calls %s allocated %d bytes in the %s, and decoding the %s takes %d, encoding the %s %d: "+

@@ -22,10 +22,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/fixture"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/message"
 )
 
 func declared(s Subject) {
@@ -37,19 +36,20 @@ func declared(s Subject) {
 	failIf(s.Stack.Protocol == "" || s.Stack.Server == nil || s.Stack.Dial == nil,
 		"a stack needs a Protocol, a Server and a Dial")
 	failIf(t.Codec == "", "Traits.Codec must name the import path of the library that encodes and decodes")
-	allowed := func(trait, value string, values ...string) {
-		failIf(!slices.Contains(values, value), "Traits.%s is %q, it must be one of %q", trait, value, values)
-	}
-	allowed("HTTP", t.HTTP, "", "1.1", "2")
-	allowed("Compression", t.Compression, "", "gzip", rpcbench.GzipReplies)
-	allowed("InvalidUTF8", t.InvalidUTF8, codec.Rejected, codec.Replaced, codec.Kept)
+	allowed(t.HTTP, "Traits.HTTP", "", "1.1", "2")
+	allowed(t.Compression, "Traits.Compression", "", rpcbench.Gzip, rpcbench.GzipReplies)
+	allowed(t.InvalidUTF8, "Traits.InvalidUTF8", rpcbench.Rejected, rpcbench.Replaced, rpcbench.Kept)
 	for _, name := range t.Lossy {
 		ofFlexes := slices.ContainsFunc(corpus.Flexes(), func(c corpus.Flex) bool { return c.Name == name })
 		failIf(!ofUsers(name) && !ofFlexes, "Traits.Lossy names %q, which is not a constant of package codec", name)
 	}
 }
 
-func ofUsers(name string) bool {
+func allowed[T ~string](value T, trait string, values ...T) {
+	failIf(!slices.Contains(values, value), "%s is %q, it must be one of %q", trait, value, values)
+}
+
+func ofUsers(name rpcbench.Loss) bool {
 	return slices.ContainsFunc(corpus.Users(), func(c corpus.User) bool { return c.Name == name })
 }
 
@@ -71,10 +71,10 @@ func hostileValues(f *session) {
 	reply, err = f.Users.CreateUser(context.Background(), u)
 	declared, want := f.Stack.Traits.InvalidUTF8, u.Name
 	switch declared {
-	case codec.Rejected:
+	case rpcbench.Rejected:
 		wantError(err, rpcbench.Malformed, "invalid UTF-8, declared to be rejected")
 		return
-	case codec.Replaced:
+	case rpcbench.Replaced:
 		want = strings.ToValidUTF8(want, "\ufffd")
 	}
 	must(err, "invalid UTF-8, declared to be %s", declared)
@@ -92,7 +92,7 @@ func invalidUTF8() rpcbench.User {
 }
 
 // asDeclared compares what happened to a hostile value with what the stack declares. err says why it is lost.
-func (f *session) asDeclared(name string, err error, sent, came any) {
+func (f *session) asDeclared(name rpcbench.Loss, err error, sent, came any) {
 	lost := slices.Contains(f.Stack.Traits.Lossy, name)
 	failIf(err == nil && lost, "%s: came back as it was sent, but Traits.Lossy declares it lost", name)
 	if err != nil && !lost {
@@ -155,7 +155,7 @@ func echo(f *session) {
 		}
 		f.asDeclared(c.Name, err, c.Flex, got)
 	}
-	lossy := slices.Contains(f.Stack.Traits.Lossy, codec.FloatDigits)
+	lossy := slices.Contains(f.Stack.Traits.Lossy, rpcbench.FloatDigits)
 	var calls []rpcbench.Call
 	for _, m := range []*message.Flex{{}, {String: "hello, flex"}, message.Complex()} {
 		if !lossy || m.Double == 0 {
@@ -171,7 +171,7 @@ func echo(f *session) {
 // tooLarge sends a payload so large that the server refuses it while it is still being sent.
 func (s Subject) tooLarge() rpcbench.User {
 	size := 2 * rpcbench.MaxBody
-	if s.Stack.Traits.Compression == "gzip" {
+	if s.Stack.Traits.Compression == rpcbench.Gzip {
 		size = rpcbench.MaxBody // sent whole in any case, and slow under the race detector
 	}
 	u := rpcbench.Sample(0, 0)

@@ -91,11 +91,11 @@ func codecRan(f *session) {
 func transportsRan(traits rpcbench.Traits, profile allocproof.Profile, ops int64) {
 	for _, library := range []string{"net/http", "google.golang.org/grpc", "connectrpc.com/connect"} {
 		client, elsewhere := sides(profile.Objects(library))
-		inClient, inServer := slices.Contains(traits.Client, library), slices.Contains(traits.Server, library)
+		inClient, inServer := slices.Contains(traits.ClientLibraries, library), slices.Contains(traits.ServerLibraries, library)
 		failIf(inClient && client < ops || !inClient && client > 0 ||
 			inServer && elsewhere < ops || !inServer && !inClient && elsewhere > 0,
 			"in %d calls functions of %s allocated %d objects on the caller's goroutine and %d on others; "+
-				"Traits.Client is %q, Traits.Server %q", ops, library, client, elsewhere, traits.Client, traits.Server)
+				"Traits.ClientLibraries is %q, Traits.ServerLibraries %q", ops, library, client, elsewhere, traits.ClientLibraries, traits.ServerLibraries)
 	}
 }
 
@@ -132,8 +132,8 @@ func repeats(f *session) {
 	again := profiled(calls, times)
 	for attempt := 1; ; attempt++ { // pools of the libraries may fill meanwhile
 		// Generated stubs may belong to the codec's path: leave out what the transport allocates beneath them.
-		ofCall, _ := sides(again.Objects(codec, f.Stack.Traits.Client...))
-		ofCreateUser, _ := sides(profiled(creates, times).Objects(codec, f.Stack.Traits.Client...))
+		ofCall, _ := sides(again.Objects(codec, f.Stack.Traits.ClientLibraries...))
+		ofCreateUser, _ := sides(profiled(creates, times).Objects(codec, f.Stack.Traits.ClientLibraries...))
 		if ofCreateUser-ofCall < fresh*3/4 { // strings of less than 16 bytes share blocks, and count by chance
 			break
 		}
