@@ -2,6 +2,7 @@ package own
 
 import (
 	"context"
+	_ "embed" // of a .proto
 	"encoding/json"
 	"fmt"
 	"os"
@@ -9,52 +10,18 @@ import (
 	"regexp"
 	"strings"
 
-	"google.golang.org/protobuf/types/descriptorpb"
-
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 var sized = regexp.MustCompile(`^\d+(\.\d+)?(B|kB|MB)$`)
 
 // inventedProto describes a call whose messages have strings, numbers, lists and nesting.
-const inventedProto = `syntax = "proto3";
-package made;
-
-service Data {
-  rpc Get(Request) returns (Reply);
-}
-
-message Request {
-  string id = 1;
-  int64 number = 2;
-  Place place = 3;
-  repeated Record records = 4;
-}
-
-message Reply {
-  string id = 1;
-  int64 number = 2;
-  Place place = 3;
-  repeated Record records = 4;
-}
-
-message Record {
-  string name = 1;
-  int64 number = 2;
-  double amount = 3;
-  bool active = 4;
-  repeated string tags = 5;
-  Place place = 6;
-}
-
-message Place {
-  string city = 1;
-  uint32 code = 2;
-}
-`
+//
+//go:embed made.proto
+var inventedProto []byte
 
 // invent makes a call of structured data of the two sizes as JSON.
-func (c *call) invent(ctx context.Context, s *samples) (map[string]*descriptorpb.FileDescriptorProto, error) {
+func (c *call) invent(ctx context.Context, s *samples) (files, error) {
 	for _, of := range []struct {
 		flag, size string
 		to         *[]any
@@ -76,7 +43,7 @@ func (c *call) invent(ctx context.Context, s *samples) (map[string]*descriptorpb
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // it has one file, which was read
-	if err := os.WriteFile(filepath.Join(dir, "made.proto"), []byte(inventedProto), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "made.proto"), inventedProto, 0o600); err != nil {
 		return nil, err
 	}
 	return compile(ctx, []string{"made.proto"}, []string{dir})
@@ -91,13 +58,18 @@ func inventedValue(size int) (any, error) {
 	record := func(n int) any {
 		words := []string{"account", "balance", "customer", "delivery", "exchange", "forecast", "guarantee"}
 		word := func(i int) string { return words[(n+i)%len(words)] }
+		number := func(format string, n int) json.Number { return json.Number(fmt.Sprintf(format, n)) }
 		return map[string]any{
-			"name": word(0) + " " + word(3), "number": json.Number(fmt.Sprint(100000 + 7919*n%899999)), "amount": json.Number(fmt.Sprintf("%d.25", 10+n%89)),
-			"active": true, "tags": []any{word(1), word(2)}, "place": map[string]any{"city": word(4), "code": json.Number(fmt.Sprint(10000 + n%89999))},
+			"name": word(0) + " " + word(3), "number": number("%d", 100000+7919*n%899999), "amount": number("%d.25", 10+n%89),
+			"active": true, "tags": []any{word(1), word(2)},
+			"place": map[string]any{"city": word(4), "code": number("%d", 10000+n%89999)},
 		}
 	}
 	const id = "order-4711"
-	message := map[string]any{"id": id, "number": json.Number("4711"), "place": map[string]any{"city": "exchange", "code": json.Number("10115")}}
+	message := map[string]any{
+		"id": id, "number": json.Number("4711"),
+		"place": map[string]any{"city": "exchange", "code": json.Number("10115")},
+	}
 	length := len(compact(message))
 	if size < length {
 		return nil, fmt.Errorf("structured data takes %d bytes at least", length)

@@ -36,13 +36,16 @@ import (
 // would panic at the start of the program, and the stacks link some.
 const prefix = "own"
 
+// files are descriptors by their paths.
+type files map[string]*descriptorpb.FileDescriptorProto
+
 // linked says whether a file's types are in packages that exist already.
 func linked(path string) bool {
 	return strings.HasPrefix(path, "google/protobuf/") || strings.HasPrefix(path, "google/rpc/")
 }
 
 // compile returns the files, without custom options, and all that they import. Imports lie in roots.
-func compile(ctx context.Context, names, roots []string) (map[string]*descriptorpb.FileDescriptorProto, error) {
+func compile(ctx context.Context, names, roots []string) (files, error) {
 	if len(roots) == 0 {
 		roots = []string{"."}
 	}
@@ -55,15 +58,15 @@ func compile(ctx context.Context, names, roots []string) (map[string]*descriptor
 			}
 		}
 	}
-	files, err := (&protocompile.Compiler{Resolver: &c}).Compile(ctx, names...)
+	linked, err := (&protocompile.Compiler{Resolver: &c}).Compile(ctx, names...)
 	if err != nil {
 		if len(c.missing) > 0 {
 			err = fmt.Errorf("%w (not below -I: %s)", err, strings.Join(c.missing, ", "))
 		}
 		return nil, err
 	}
-	all := map[string]*descriptorpb.FileDescriptorProto{}
-	for _, f := range files {
+	all := files{}
+	for _, f := range linked {
 		collect(all, f)
 	}
 	return all, nil
@@ -74,7 +77,7 @@ func isFile(name string) bool {
 	return err == nil && !info.IsDir()
 }
 
-func collect(all map[string]*descriptorpb.FileDescriptorProto, f protoreflect.FileDescriptor) {
+func collect(all files, f protoreflect.FileDescriptor) {
 	if all[f.Path()] == nil {
 		all[f.Path()] = protoutil.ProtoFromFileDescriptor(f)
 		for i := range f.Imports().Len() {
@@ -181,7 +184,7 @@ func dropCustom(m protoreflect.Message) {
 }
 
 // readSet returns the files of a FileDescriptorSet.
-func readSet(name string) (map[string]*descriptorpb.FileDescriptorProto, error) {
+func readSet(name string) (files, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
@@ -190,7 +193,7 @@ func readSet(name string) (map[string]*descriptorpb.FileDescriptorProto, error) 
 	if err := proto.Unmarshal(data, &set); err != nil || len(set.File) == 0 {
 		return nil, fmt.Errorf("%s: no FileDescriptorSet, which buf build -o or protoc -o with --include_imports write", name)
 	}
-	all := map[string]*descriptorpb.FileDescriptorProto{}
+	all := files{}
 	for _, f := range set.File {
 		all[f.GetName()] = f
 	}
@@ -205,7 +208,7 @@ func readSet(name string) (map[string]*descriptorpb.FileDescriptorProto, error) 
 }
 
 // method finds a unary method by its name, and returns that name as gRPC writes it, with the types.
-func method(all map[string]*descriptorpb.FileDescriptorProto, call string) (name, request, reply string, err error) {
+func method(all files, call string) (name, request, reply string, err error) {
 	var there []string
 	for _, f := range all {
 		for _, s := range f.Service {
@@ -235,10 +238,10 @@ func method(all map[string]*descriptorpb.FileDescriptorProto, call string) (name
 	return "", "", "", fmt.Errorf("-call %q: no such method: there are %s%s", call, strings.Join(there, ", "), more)
 }
 
-// plugin returns what generators work on: the files that have the types, with nothing but these types and those that they
-// need. Each proto package gets a folder of the module.
-func plugin(all map[string]*descriptorpb.FileDescriptorProto, module string, types ...string) (*protogen.Plugin, error) {
-	p := pruner{all: all, owner: map[string]*descriptorpb.FileDescriptorProto{}, used: map[string]bool{}}
+// plugin returns what generators work on: the files that have the types, with nothing but these types and those that
+// they need. Each proto package gets a folder of the module.
+func plugin(all files, module string, types ...string) (*protogen.Plugin, error) {
+	p := pruner{all: all, owner: files{}, used: map[string]bool{}}
 	for _, f := range all {
 		for _, m := range f.MessageType {
 			p.owner[fullName(f, m.GetName())] = f
@@ -260,7 +263,8 @@ func plugin(all map[string]*descriptorpb.FileDescriptorProto, module string, typ
 	}
 	*req = pluginpb.CodeGeneratorRequest{}
 	// Without a resolver custom options are unknown, and go.
-	if err := (proto.UnmarshalOptions{Resolver: new(protoregistry.Types), DiscardUnknown: true}).Unmarshal(data, req); err != nil {
+	known := proto.UnmarshalOptions{Resolver: new(protoregistry.Types), DiscardUnknown: true}
+	if err := known.Unmarshal(data, req); err != nil {
 		return nil, err
 	}
 	for _, f := range req.ProtoFile { // edition 2024 would hide the fields of messages
@@ -283,8 +287,8 @@ func fullName(f *descriptorpb.FileDescriptorProto, name string) string {
 
 // pruner follows types by their full names, which begin with a dot.
 type pruner struct {
-	all   map[string]*descriptorpb.FileDescriptorProto
-	owner map[string]*descriptorpb.FileDescriptorProto // of each type at the top of a file
+	all   files
+	owner files // of each type at the top of a file
 	used  map[string]bool
 }
 
@@ -338,10 +342,12 @@ func (p pruner) add(req *pluginpb.CodeGeneratorRequest, module string) {
 			return
 		}
 		done[f.GetName()] = true
-		unused := func(name string) bool { return !p.used[fullName(f, name)] }
-		g := &descriptorpb.FileDescriptorProto{Name: f.Name, Package: f.Package, Syntax: f.Syntax, Edition: f.Edition, Options: f.Options}
-		g.MessageType = slices.DeleteFunc(slices.Clone(f.MessageType), func(m *descriptorpb.DescriptorProto) bool { return unused(m.GetName()) })
-		g.EnumType = slices.DeleteFunc(slices.Clone(f.EnumType), func(e *descriptorpb.EnumDescriptorProto) bool { return unused(e.GetName()) })
+		used := func(name string) bool { return p.used[fullName(f, name)] }
+		g := proto.CloneOf(f)
+		g.Dependency, g.PublicDependency, g.WeakDependency, g.OptionDependency = nil, nil, nil, nil
+		g.Service, g.Extension, g.SourceCodeInfo = nil, nil, nil
+		g.MessageType = keep(g.MessageType, used)
+		g.EnumType = keep(g.EnumType, used)
 		deps := map[string]bool{}
 		for _, m := range g.MessageType {
 			p.rename(m, func(dep *descriptorpb.FileDescriptorProto) {
@@ -354,7 +360,8 @@ func (p pruner) add(req *pluginpb.CodeGeneratorRequest, module string) {
 		}
 		if !linked(f.GetName()) {
 			pkg := strings.ToLower(strings.NewReplacer(".", "", "_", "").Replace(f.GetPackage())) + "pb"
-			g.Name, g.Package = proto.String(newPath(f.GetName())), proto.String(strings.TrimSuffix(prefix+"."+f.GetPackage(), "."))
+			g.Name = proto.String(newPath(f.GetName()))
+			g.Package = proto.String(strings.TrimSuffix(prefix+"."+f.GetPackage(), "."))
 			params = append(params, fmt.Sprintf("M%s=%s;%s", g.GetName(), path.Join(module, pkg), pkg))
 			req.FileToGenerate = append(req.FileToGenerate, g.GetName())
 		}
@@ -364,6 +371,10 @@ func (p pruner) add(req *pluginpb.CodeGeneratorRequest, module string) {
 		visit(p.owner[t])
 	}
 	req.Parameter = proto.String(strings.Join(params, ","))
+}
+
+func keep[T interface{ GetName() string }](all []T, used func(string) bool) []T {
+	return slices.DeleteFunc(all, func(t T) bool { return !used(t.GetName()) })
 }
 
 func newPath(path string) string {

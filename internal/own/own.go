@@ -1,6 +1,6 @@
-// Package own makes a small Go module of somebody's .proto and samples. The module is rpcbench with that call: JSON over
-// HTTP and gRPC, with types that generators make. Only the command rpcbench imports this package, so that neither cli nor
-// other programs compile the generators.
+// Package own makes a small Go module of somebody's .proto and samples. The module is rpcbench with that call: JSON
+// over HTTP and gRPC, with types that generators make. Only the command rpcbench imports this package, so that neither
+// cli nor other programs compile the generators.
 package own
 
 import (
@@ -32,7 +32,6 @@ import (
 
 	"google.golang.org/protobuf/compiler/protogen"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/descriptorpb"
 )
 
 const rpcbench = "github.com/rpcbench/rpcbench"
@@ -92,15 +91,17 @@ func (c *call) flags(f *flag.FlagSet) {
 	f.Func("I", "`folder` that imports are below; may be repeated; the working directory unless given", list(&c.roots))
 	f.StringVar(&c.protoset, "protoset", "", "`file` with a FileDescriptorSet, in place of -proto")
 	f.StringVar(&c.name, "call", "", "`method` to call, such as shop.v1.Orders/Get")
-	f.StringVar(&c.request, "request", "", "`file` of JSON values or folder of .json files; without a .proto, a size such as 100B")
-	f.StringVar(&c.reply, "reply", "", "`file` or folder with the reply to each request; without a .proto, a size such as 2kB")
+	f.StringVar(&c.request, "request", "", "`file` of JSON values, or folder; without a .proto, a size such as 100B")
+	f.StringVar(&c.reply, "reply", "", "`file` or folder with the reply to each request, or a size such as 2kB")
 }
+
+var words = []string{"proto", "I", "protoset", "call", "request", "reply"} // the flags, but for init's -out
 
 // split takes this package's flags out of the arguments of run.
 func split(args []string) (mine, rest []string) {
 	for i := 0; i < len(args); i++ {
 		name, _, whole := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		if !strings.HasPrefix(args[i], "-") || !slices.Contains([]string{"proto", "I", "protoset", "call", "request", "reply"}, name) {
+		if !strings.HasPrefix(args[i], "-") || !slices.Contains(words, name) {
 			rest = append(rest, args[i])
 			continue
 		}
@@ -112,6 +113,14 @@ func split(args []string) (mine, rest []string) {
 	}
 	return mine, rest
 }
+
+const usage = `usage: rpcbench init [flags]
+
+Make a Go module that compares ways to serve and call a method of yours.
+
+example: rpcbench init -proto orders.proto -call shop.v1.Orders/Get -request get.json -reply order.json -out orders
+
+`
 
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var c call
@@ -126,10 +135,9 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	switch err := f.Parse(mine); {
 	case errors.Is(err, flag.ErrHelp):
-		_, _ = fmt.Fprint(stdout, "usage: rpcbench init [flags]\n\nMake a Go module that compares ways to serve and call a method of yours.\n\n")
+		_, _ = io.WriteString(stdout, usage)
 		f.SetOutput(stdout)
 		f.PrintDefaults()
-		_, _ = fmt.Fprint(stdout, "\nexample: rpcbench init -proto shop/v1/orders.proto -I proto -call shop.v1.Orders/Get -request get.json -reply order.json -out orders\n")
 		return nil
 	case err != nil:
 		return wrong("%w: rpcbench init -h shows the flags", err)
@@ -140,7 +148,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return err
 	}
 	if args[0] == "run" {
-		return c.run(ctx, rest)
+		return c.run(ctx, rest, stdout, stderr)
 	}
 	return c.init(ctx, stdout)
 }
@@ -153,7 +161,7 @@ func (c *call) check() error {
 	case len(c.protos) > 0 && c.protoset != "":
 		return wrong("-proto and -protoset both describe the call: leave one of the two out")
 	case !described && !sizes:
-		return wrong("-proto or -protoset describes the call; without them, -request and -reply are sizes such as 100B and 2kB")
+		return wrong("-proto or -protoset describes the call; without them, -request and -reply are sizes such as 100B")
 	case described && c.name == "":
 		return wrong("-call names the method, such as shop.v1.Orders/Get")
 	case !described && c.name != "":
@@ -201,12 +209,12 @@ func (c *call) init(ctx context.Context, stdout io.Writer) (err error) {
 	if err := os.Rename(dir, out); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%s: %s, %s. To compare: cd %s && go run . run -out answer\n", c.out, m.Method, m.Made, c.out)
+	_, err = fmt.Fprintf(stdout, "%s: %s, %s. To compare: cd %[1]s && go run . run -out answer\n", c.out, m.Method, m.Made)
 	return err
 }
 
 // run makes the module in a temporary folder, runs its program there with the other flags, and removes the folder.
-func (c *call) run(ctx context.Context, args []string) (err error) {
+func (c *call) run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "rpcbench-")
 	if err != nil {
 		return err
@@ -223,11 +231,11 @@ func (c *call) run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	for _, path := range m.Lossy {
-		_, _ = fmt.Fprintln(os.Stderr, path)
+		_, _ = fmt.Fprintln(stderr, path)
 	}
 	// The program keeps what was measured when it is told to end.
 	cmd := child(ctx, dir, m.program, append([]string{"run"}, args...)...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
 	return cmd.Run()
 }
 
@@ -316,7 +324,11 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	}
 	request, reply := message(p, requestType), message(p, replyType)
 	for i := range s.requests {
-		if err := errors.Join(w.message(request, s.requests[i], "request", []*protogen.Field{}), w.message(reply, s.replies[i], "reply", nil)); err != nil {
+		err := w.message(request, s.requests[i], "request", []*protogen.Field{})
+		if err == nil {
+			err = w.message(reply, s.replies[i], "reply", nil)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("sample %d: %w", i+1, err)
 		}
 	}
@@ -330,7 +342,7 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	if err != nil {
 		return nil, err
 	}
-	generate(p, w, name, method, s.made, request, reply, s.key)
+	generate(p, w, m, request, reply, s.key)
 	return m, m.write(dir, p, files, &s)
 }
 
@@ -353,7 +365,7 @@ func (m *made) prove(ctx context.Context, dir string) error {
 }
 
 // descriptors reads what describes the call, and the samples.
-func (c *call) descriptors(ctx context.Context, s *samples) (all map[string]*descriptorpb.FileDescriptorProto, err error) {
+func (c *call) descriptors(ctx context.Context, s *samples) (all files, err error) {
 	switch {
 	case c.protoset != "":
 		all, err = readSet(c.protoset)
@@ -372,7 +384,7 @@ func (c *call) descriptors(ctx context.Context, s *samples) (all map[string]*des
 		return nil, fmt.Errorf("-reply: %w", err)
 	}
 	if len(s.requests) != len(s.replies) {
-		return nil, fmt.Errorf("%d requests, but %d replies: each request needs the reply to it", len(s.requests), len(s.replies))
+		return nil, fmt.Errorf("%d requests, but %d replies: each request needs its own", len(s.requests), len(s.replies))
 	}
 	return all, nil
 }
@@ -459,7 +471,8 @@ func sums(version string, mod []byte) string {
 	info, _ := debug.ReadBuildInfo() // never nil in a program of a module
 	inner := sha256.Sum256(mod)
 	outer := sha256.Sum256(fmt.Appendf(nil, "%x  go.mod\n", inner)) // as golang.org/x/mod/sumdb/dirhash does
-	return fmt.Sprintf("%s %s %s\n%[1]s %[2]s/go.mod h1:%[4]s\n", rpcbench, version, info.Main.Sum, base64.StdEncoding.EncodeToString(outer[:]))
+	return fmt.Sprintf("%s %s %s\n%[1]s %[2]s/go.mod h1:%[4]s\n", rpcbench, version, info.Main.Sum,
+		base64.StdEncoding.EncodeToString(outer[:]))
 }
 
 // source finds the rpcbench that this program was built of, and returns a go.mod that needs it, for the module NAME, and
@@ -472,7 +485,8 @@ func source(ctx context.Context) (map[string][]byte, error) {
 	}
 	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil || !bytes.Contains(mod, []byte("module "+rpcbench+"\n")) {
-		return nil, errors.New("the source of rpcbench is not there, and the module needs it: build rpcbench in its clone without -trimpath, or run it in a module that requires it")
+		return nil, errors.New("the source of rpcbench is not there, and the module needs it: " +
+			"build rpcbench in its clone without -trimpath, or run it in a module that requires it")
 	}
 	sum, err := os.ReadFile(filepath.Join(dir, "go.sum"))
 	if err != nil {

@@ -124,7 +124,9 @@ type leaf struct {
 }
 
 func newWalker() *walker {
-	return &walker{forms: map[protoreflect.FullName]*form{}, messages: map[protoreflect.FullName]int{}, lossy: map[string]string{}}
+	return &walker{
+		forms: map[protoreflect.FullName]*form{}, messages: map[protoreflect.FullName]int{}, lossy: map[string]string{},
+	}
 }
 
 func (w *walker) finish() {
@@ -196,7 +198,8 @@ func (w *walker) message(m *protogen.Message, v any, at string, path []*protogen
 	}
 	if found < len(object) {
 		for _, key := range slices.Sorted(maps.Keys(object)) {
-			if !slices.ContainsFunc(m.Fields, func(f *protogen.Field) bool { return key == string(f.Desc.Name()) || key == f.Desc.JSONName() }) {
+			is := func(f *protogen.Field) bool { return key == string(f.Desc.Name()) || key == f.Desc.JSONName() }
+			if !slices.ContainsFunc(m.Fields, is) {
 				return fmt.Errorf("%s.%s: %s has no such field", at, key, original(m.Desc))
 			}
 		}
@@ -304,7 +307,7 @@ func (w *walker) element(field, value *protogen.Field, f *form, v any, at string
 		case "":
 			return v, w.message(value.Message, v, at, path)
 		case "Any":
-			return nil, fmt.Errorf("%s: google.protobuf.Any holds types that the .proto does not name: leave the field out of the samples", at)
+			return nil, fmt.Errorf("%s: google.protobuf.Any holds types that the .proto does not name: leave the field out", at)
 		case "Timestamp":
 			return v, w.canonical(f, &timestamppb.Timestamp{}, v, at)
 		case "Duration":
@@ -343,12 +346,13 @@ func (w *walker) element(field, value *protogen.Field, f *form, v any, at string
 			return nil, wrong()
 		}
 	case protoreflect.BytesKind:
-		if data, err := base64.StdEncoding.DecodeString(text); !isText || err != nil || base64.StdEncoding.EncodeToString(data) != text {
+		data, err := base64.StdEncoding.DecodeString(text)
+		if !isText || err != nil || base64.StdEncoding.EncodeToString(data) != text {
 			return nil, fmt.Errorf("%s: %s where base64 with its padding belongs", at, brief(v))
 		}
 	case protoreflect.EnumKind:
 		if d.Enum().FullName() == "google.protobuf.NullValue" {
-			return nil, fmt.Errorf("%s: google.protobuf.NullValue is null in JSON, which plain structs lose: leave the field out", at)
+			return nil, fmt.Errorf("%s: google.protobuf.NullValue is lost in plain structs: leave the field out", at)
 		}
 		if isText && d.Enum().Values().ByName(protoreflect.Name(text)) == nil {
 			return nil, fmt.Errorf("%s: %s has no value %q", at, original(d.Enum()), text)
@@ -440,8 +444,9 @@ func (w *walker) precise(kind protoreflect.Kind, v any, at string) {
 	s, _ := asNumber(v)
 	narrow, _ := strconv.ParseFloat(s, 32)
 	wide, _ := strconv.ParseFloat(s, 64)
-	if kind == protoreflect.FloatKind && strconv.FormatFloat(narrow, 'g', -1, 32) != strconv.FormatFloat(wide, 'g', -1, 64) ||
-		kind == protoreflect.DoubleKind && !strings.ContainsAny(s, ".eE") && strconv.FormatFloat(wide, 'f', -1, 64) != s {
+	float := strconv.FormatFloat(narrow, 'g', -1, 32) == strconv.FormatFloat(wide, 'g', -1, 64)
+	double := strings.ContainsAny(s, ".eE") || strconv.FormatFloat(wide, 'f', -1, 64) == s
+	if kind == protoreflect.FloatKind && !float || kind == protoreflect.DoubleKind && !double {
 		w.loses(at, "more digits than a "+kind.String()+" has")
 	}
 }
@@ -525,7 +530,8 @@ func knownType(f *protogen.Field) string {
 	switch name := string(f.Message.Desc.Name()); name {
 	case "Any", "Timestamp", "Duration", "FieldMask", "Empty", "Struct", "Value", "ListValue":
 		return name
-	case "DoubleValue", "FloatValue", "Int64Value", "UInt64Value", "Int32Value", "UInt32Value", "BoolValue", "StringValue", "BytesValue":
+	case "DoubleValue", "FloatValue", "Int64Value", "UInt64Value", "Int32Value", "UInt32Value", "BoolValue",
+		"StringValue", "BytesValue":
 		return "Wrapper"
 	}
 	return ""

@@ -19,7 +19,8 @@ const (
 )
 
 // stays matches strings whose form means something: UUIDs, times, base64 with padding.
-var stays = regexp.MustCompile(`^([0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|\d{4}-\d\d-\d\d.*|\d\d:\d\d(:\d\d)?|[A-Za-z0-9+/]{2,}={1,2})$`)
+var stays = regexp.MustCompile(`^([0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|` +
+	`\d{4}-\d\d-\d\d.*|\d\d:\d\d(:\d\d)?|[A-Za-z0-9+/]{2,}={1,2})$`)
 
 // vary replaces a scalar by another whose encoded length is the same in every format.
 func vary(random *rand.Rand, l leaf) any {
@@ -147,8 +148,12 @@ func (s *samples) complete(w *walker, request, reply *protogen.Message) {
 			}
 			s.requests, s.replies = append(s.requests, q), append(s.replies, a)
 		}
-		if len(s.requests) > given && !invented {
-			s.made += map[bool]string{true: ", whose letters and digits vary", false: ", and copies whose letters and digits vary"}[given == 1]
+		switch {
+		case len(s.requests) == given || invented:
+		case given == 1:
+			s.made += ", whose letters and digits vary"
+		default:
+			s.made += ", and copies whose letters and digits vary"
 		}
 	}
 	if s.key = s.tellApart(w, request); s.key == nil {
