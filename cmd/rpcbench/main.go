@@ -77,7 +77,7 @@ import (
 
 func main() {
 	if args := os.Args[1:]; own.Takes(args) {
-		os.Exit(own.Main(args))
+		os.Exit(own.Main(args, os.Stdout, os.Stderr))
 	}
 	cli.Main(stacks.All())
 }

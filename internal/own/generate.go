@@ -278,8 +278,8 @@ func (g *generator) convert(m *protogen.Message) {
 			if e.absent {
 				inner = from
 			}
-			g.p("if ", from, " != nil {\nm.", f.Oneof.GoName, " = &", f.GoIdent)
-			g.p("{", f.GoName, ": ", applied(e.to, inner), "}\n}")
+			arm := id(f.GoIdent) + "{" + f.GoName + ": " + applied(e.to, inner) + "}"
+			g.p("if ", from, " != nil {\nm.", f.Oneof.GoName, " = &", arm, "\n}")
 		case !present || e.absent:
 			g.p(to, " = ", applied(e.to, from))
 		case f.Message != nil || e.plain == "[]byte":

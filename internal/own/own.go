@@ -49,11 +49,11 @@ func Takes(args []string) bool {
 }
 
 // Main carries out such a command line, and returns the exit status: 2 for a wrong command line, 1 for what fails later.
-func Main(args []string) int {
+func Main(args []string, stdout, stderr io.Writer) int {
 	runtime.LockOSThread() // a child that ends with its parent ends with the thread that started it
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	err := command(ctx, args, os.Stdout, os.Stderr)
+	err := command(ctx, args, stdout, stderr)
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
@@ -62,7 +62,7 @@ func Main(args []string) int {
 		return max(1, exit.ExitCode())
 	}
 	said := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "rpcbench: ")), " ")
-	_, _ = fmt.Fprintln(os.Stderr, "rpcbench: "+args[0]+": "+said)
+	_, _ = fmt.Fprintln(stderr, "rpcbench: "+args[0]+": "+said)
 	if errors.As(err, new(wrongUse)) {
 		return 2
 	}
