@@ -23,8 +23,11 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	_ "github.com/rpcbench/rpcbench/proto/user/v1" // for TestLinked
 )
 
 const header = `syntax = "proto3";
@@ -617,4 +620,21 @@ func TestTakes(t *testing.T) {
 	mine, rest := split(strings.Fields("-quick -proto a.proto --I=b -out c -call d/e -request f -reply g grpcprotobuf"))
 	require.Equal(t, strings.Fields("-proto a.proto --I=b -call d/e -request f -reply g"), mine)
 	require.Equal(t, strings.Fields("-quick -out c grpcprotobuf"), rest)
+}
+
+// TestLinked: a file whose path and names are those of one that the stacks link would panic at the start of the program.
+func TestLinked(t *testing.T) {
+	dir := t.TempDir()
+	path := "rpcbench/user/v1/user.proto"
+	require.NotNil(t, func() any { f, _ := protoregistry.GlobalFiles.FindFileByPath(path); return f }(), "the test links it")
+	require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o700))
+	sample := filepath.Join(dir, "user.json")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, path), []byte(`syntax = "proto3"; package rpcbench.user.v1;
+		service Users { rpc Get(User) returns (User); } message User { string name = 1; }`), 0o600))
+	require.NoError(t, os.WriteFile(sample, []byte(`{"name":"a name of a user"}`), 0o600))
+	c := call{protos: []string{path}, roots: []string{dir}, name: "rpcbench.user.v1.Users/Get", request: sample, reply: sample}
+	out := t.TempDir()
+	m, err := c.module(t.Context(), out, "own")
+	require.NoError(t, err)
+	require.NoError(t, m.prove(t.Context(), out))
 }
