@@ -76,7 +76,7 @@ func madeUpChild() bool {
 	last := len(spec.Arms) - 1
 	orExit(1, map[string]error{"dies": errors.New("rpcbench: it died")}[spec.Arms[last]])
 	base, alternates := float64(time.Second), []float64{1, -1}[n%2]
-	if n%8 == 3 { // in one process of eight the machine is slower
+	if n%8 == 2 { // in one process of eight the machine is slower
 		base *= map[string]float64{"base": 1.04, "other": 1.04, "tells": 1.5}[spec.Arms[last]]
 	}
 	block := []timing.Slice{{Wall: time.Duration(base)}, {Wall: time.Duration(base * math.Exp(0.003+0.001*alternates))}}
@@ -106,9 +106,9 @@ func TestVersusFigures(t *testing.T) {
 	require.Equal(t, []string{"Apart/stack=base", "Apart/stack=other", "Apart/stack=tells"}, names)
 	for i, want := range []map[string]float64{
 		{"aa-ratio": 1.0030, "aa-ratio-lo": 1.0014, "aa-ratio-hi": 1.0046, "noise-floor-%": 0.4601, "base-moved-%": 4, "ns/op": 1.0080e9},
-		{"base-ratio": 2, "base-ratio-lo": 1.9684, "base-ratio-hi": 2.0321, "noise-floor-%": 0.4601, "base-moved-%": 4, "ns/op": 2.0100e9},
+		{"base-ratio": 2, "base-ratio-lo": 1.9684, "base-ratio-hi": 2.0321, "noise-floor-%": 0.4601, "base-moved-%": 4, "ns/op": 2.0102e9},
 		// Of what the base moved, a tenth counts: 1.5 to the power of 0.1.
-		{"base-ratio": 2, "base-ratio-lo": 1.9684, "base-ratio-hi": 2.0321, "noise-floor-%": 4.1380, "base-moved-%": 50, "ns/op": 2.1239e9},
+		{"base-ratio": 2, "base-ratio-lo": 1.9684, "base-ratio-hi": 2.0321, "noise-floor-%": 4.1380, "base-moved-%": 50, "ns/op": 2.1264e9},
 	} {
 		want["cpu-ns/op"], want["processes"] = want["ns/op"]/4, 8
 		for unit, value := range want {
