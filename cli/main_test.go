@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -37,7 +38,15 @@ func TestMain(m *testing.M) {
 	if os.Getenv(knownLog) != "" {
 		program = knownStacks
 	}
-	if os.Getenv(versus.Variable) != "" {
+	switch {
+	case os.Getenv(versus.Variable) == "":
+	case os.Getenv(knownLog) != "":
+		if err := knownChild(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	default:
 		Main(program())
 		return
 	}
