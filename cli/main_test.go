@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -28,6 +29,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks"
 )
+
+var long = flag.Bool("long", false, "measure also what takes a minute: programs of another module, from run to report")
 
 // asMain in the environment makes the test's program the command. The test holds its standard input open.
 const asMain = "RPCBENCH_TEST_MAIN"
