@@ -2,6 +2,7 @@ package rpcbench_test
 
 import (
 	"errors"
+	"flag"
 	"io"
 	"net"
 	"testing"
@@ -73,10 +74,9 @@ func TestServeConnsAcceptsAgainAfterATemporaryError(t *testing.T) {
 
 // TestStartIsBounded: a server that never answers is an error with the stack and the step, though the caller has set no limit.
 func TestStartIsBounded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes ten seconds")
+	if flag.Lookup("long").Value.String() != "true" {
+		t.Skip("takes ten seconds: -long")
 	}
-	t.Parallel()
 	deaf := rawtcp.New()
 	deaf.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		return rpcbench.ServeConns(config, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }), nil
