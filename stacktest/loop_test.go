@@ -99,7 +99,7 @@ func BenchmarkBroken(b *testing.B) {
 	b.Run("case=open.rate", func(b *testing.B) { Benchmark(b, rpcbench.Workload{Rate: math.NaN()}, fake{}.stack()) })
 	silent := func(name string, calls int64, w workload.Workload) {
 		stack := hangingAfter(fake{}.stack(), calls)
-		b.Run("case="+name, func(b *testing.B) { row{stack: stack, Workload: w, hang: time.Second}.benchmark(b) })
+		b.Run("case="+name, func(b *testing.B) { row{stack: stack, Workload: w, hang: time.Second / 2}.benchmark(b) })
 	}
 	silent("late", warmUp, workload.Workload{})
 	silent("open.late", openWarmUp+5, workload.Workload{Rate: rate, Conns: 1})
