@@ -208,11 +208,6 @@ func TestOutsidersProgram(t *testing.T) {
 	require.GreaterOrEqual(t, ns[1], 1e6, "the stack of the revision before waits in its handler")
 
 	if *long {
-		s.do(bench, "run", "-quick", "-workloads", "small", "-out", "two", "netrpc@HEAD~1", "netrpc")
-		two := s.summary("two")
-		require.Contains(t, two.Notes, "linked HEAD~1: commit="+s.do("git", "rev-parse", "--short=12", "HEAD~1"))
-		require.Less(t, two.Answers[0].Ratio, 0.5)
-
 		s.do(bench, "run", "-workloads", "small", "-time", "3600ms", "-out", "three", "netrpc")
 		three := s.summary("three")
 		require.Equal(t, "httpjson", three.Base)

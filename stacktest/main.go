@@ -69,7 +69,7 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 		"prints, empty is this process")
 	flag.IntVar(&p.processes, processesFlag, 0, "child processes that measure a row of BenchmarkVersus; 0 is 8 where -bench names it")
 	flag.StringVar(&p.profiles, profilesFlag, "", "new folder for a CPU profile of each row, taken in a pass of its own")
-	flag.BoolVar(&p.long, "long", false, "check also that each client waits five seconds for a reply, in place of half a second")
+	flag.BoolVar(&p.long, "long", false, "hold a reply back for five seconds in the suite, in place of half a second")
 	flag.Parse()
 	if c, ok := m.(interface{ Check() error }); ok {
 		orExit(2, c.Check())
