@@ -11,22 +11,22 @@ import (
 	"testing"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
-	"github.com/rpcbench/rpcbench/grpcservehttp"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
-	"github.com/rpcbench/rpcbench/httpmsgpack"
-	"github.com/rpcbench/rpcbench/httpprotobuf"
-	"github.com/rpcbench/rpcbench/httpxml"
 	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/message"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/message"
-	"github.com/rpcbench/rpcbench/rawtcp"
 	"github.com/rpcbench/rpcbench/stacks"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
+	"github.com/rpcbench/rpcbench/stacks/httpmsgpack"
+	"github.com/rpcbench/rpcbench/stacks/httpprotobuf"
+	"github.com/rpcbench/rpcbench/stacks/httpxml"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
@@ -224,16 +224,20 @@ func none() rpcbench.Stack {
 	dial := s.Dial
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		c, err := dial(config)
-		return idle{c}, err
+		return idle{c.(rpcbench.Users)}, err
 	}
 	return s
 }
 
-type idle struct{ rpcbench.Client }
+type idle struct{ rpcbench.Users }
 
-func (c idle) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	if strings.HasPrefix(u.Email, "connect") {
-		return c.Client.Prepare(u)
+func (c idle) Prepare(i, payload int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.Sample(i, payload))
+}
+
+func (c idle) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
+	if len(u.Name) == len("Anna1000") {
+		return c.Users.PrepareUser(u)
 	}
 	return func(context.Context) error { return nil }, nil
 }
@@ -282,7 +286,7 @@ func traits(row codecs.Row) string {
 		by = "by generated code"
 	}
 	if len(t.Lossy) > 0 {
-		lossy = strings.Join(t.Lossy, ", ")
+		lossy = listed(t.Lossy)
 	}
 	engine := ""
 	if t.Library == "encoding/json" {
@@ -328,4 +332,13 @@ func find(b *testing.B, names ...string) []rpcbench.Stack {
 		b.Fatal(err)
 	}
 	return found
+}
+
+// listed are words with commas between.
+func listed[T ~string](words []T) string {
+	var all []string
+	for _, word := range words {
+		all = append(all, string(word))
+	}
+	return strings.Join(all, ", ")
 }

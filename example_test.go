@@ -14,10 +14,10 @@ import (
 	"testing"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 func anna() rpcbench.User {
@@ -34,18 +34,18 @@ func Example() {
 	defer fixture.Close()
 
 	user := rpcbench.User{Email: "anna@example.com", Name: "Anna", Password: "correct horse"}
-	reply, err := fixture.Client.CreateUser(ctx, user)
+	reply, err := fixture.Users.CreateUser(ctx, user)
 	fmt.Println(reply.Code, reply.Message, reply.User.ID, reply.User.Name, err)
 
 	user.Email, user.Name = "anna", "Ann"
-	_, err = fixture.Client.CreateUser(ctx, user)
+	_, err = fixture.Users.CreateUser(ctx, user)
 	fmt.Println(err)
 	// Output:
 	// 200 OK 1000000 Anna <nil>
 	// rpcbench: invalid: email email, name min=4
 }
 
-// Write a stack of your own: here httpjson's client with another server. testdata/outsider has a whole stack.
+// Write a stack of your own: here httpjson's client with another server. stacktest/testdata/outsider has a whole stack.
 func Example_ownStack() {
 	stack := httpjson.New()
 	stack.Name = "mine"
@@ -79,7 +79,7 @@ func Example_ownStack() {
 	defer fixture.Close()
 
 	for _, name := range []string{"Anna", "Ann"} {
-		call, err := fixture.Client.Prepare(rpcbench.User{Email: "anna@example.com", Name: name, Password: "correct horse"})
+		call, err := fixture.Users.PrepareUser(rpcbench.User{Email: "anna@example.com", Name: name, Password: "correct horse"})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func ExampleStart_benchmark() {
 			b.Fatal(err)
 		}
 		defer fixture.Close()
-		call, err := fixture.Client.Prepare(anna())
+		call, err := fixture.Users.PrepareUser(anna())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func ExampleConfig_countBytes() {
 	defer fixture.Close()
 	sent.Store(0) // Start has made calls
 	received.Store(0)
-	_, err = fixture.Client.CreateUser(ctx, anna())
+	_, err = fixture.Users.CreateUser(ctx, anna())
 	fmt.Println(sent.Load(), "bytes sent,", received.Load(), "received, error:", err)
 	// Output: 44 bytes sent, 62 received, error: <nil>
 }
@@ -173,7 +173,7 @@ func ExampleCross() {
 		log.Fatal(err)
 	}
 	defer fixture.Close()
-	reply, err := fixture.Client.CreateUser(ctx, anna())
+	reply, err := fixture.Users.CreateUser(ctx, anna())
 	fmt.Println(stack.Name, reply.Code, err)
 
 	_, err = rpcbench.Cross(httpjson.New(), grpcprotobuf.New())

@@ -58,12 +58,12 @@ func TestImports(t *testing.T) {
 		{module + "/httpjson", []string{"encoding/json", "net/http"}, []string{grpc, protobuf, jsoniter, testify, goleak, histogram, testpkg}},
 		{module + "/httpjsoniter", []string{jsoniter, "net/http"}, []string{grpc, protobuf, testify, goleak, histogram, testpkg}},
 		{module + "/grpcprotobuf", []string{grpc, protobuf}, []string{describes, health, jsoniter, testify, goleak, histogram, testpkg}},
-		{module + "/grpcservehttp", []string{grpc, protobuf, "net/http"}, []string{describes, health, jsoniter, connect, msgp, testify, goleak, histogram, testpkg}},
-		{module + "/connectrpc", []string{connect, protobuf}, []string{grpc, jsoniter, msgp, testify, goleak, histogram, testpkg}},
-		{module + "/httpprotobuf", []string{protobuf, "net/http"}, []string{grpc, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
-		{module + "/httpmsgpack", []string{msgp, "net/http"}, []string{grpc, protobuf, connect, jsoniter, testify, goleak, histogram, testpkg}},
-		{module + "/httpxml", []string{"encoding/xml", "net/http"}, []string{grpc, protobuf, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
-		{module + "/rawtcp", []string{protobuf, "net"}, []string{grpc, connect, jsoniter, msgp, "net/http", testify, goleak, histogram, testpkg}},
+		{module + "/stacks/grpcservehttp", []string{grpc, protobuf, "net/http"}, []string{describes, health, jsoniter, connect, msgp, testify, goleak, histogram, testpkg}},
+		{module + "/stacks/connectrpc", []string{connect, protobuf}, []string{grpc, jsoniter, msgp, testify, goleak, histogram, testpkg}},
+		{module + "/stacks/httpprotobuf", []string{protobuf, "net/http"}, []string{grpc, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
+		{module + "/stacks/httpmsgpack", []string{msgp, "net/http"}, []string{grpc, protobuf, connect, jsoniter, testify, goleak, histogram, testpkg}},
+		{module + "/stacks/httpxml", []string{"encoding/xml", "net/http"}, []string{grpc, protobuf, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
+		{module + "/stacks/rawtcp", []string{protobuf, "net"}, []string{grpc, connect, jsoniter, msgp, "net/http", testify, goleak, histogram, testpkg}},
 		{module + "/internal/timing", nil, []string{grpc, protobuf, jsoniter, testify, goleak, testpkg}},
 		{module + "/stacktest", []string{goleak, histogram}, []string{grpc, protobuf, jsoniter, testify, gonum}},
 		{module + "/cli", nil, []string{module + "/stacks", module + "/grpcprotobuf", module + "/httpjson", jsoniter, connect, msgp, testify, goleak, testpkg, gonum}},
@@ -99,7 +99,7 @@ func TestCodecsCompileOneLibrary(t *testing.T) {
 		"xmlstd":   "encoding/xml",
 	} {
 		t.Run(name, func(t *testing.T) {
-			deps := compiled(t, module+"/codec/"+name)
+			deps := compiled(t, module+"/internal/codec/"+name)
 			require.True(t, slices.ContainsFunc(deps, func(d string) bool { return within(d, own) }), "it must compile %s", own)
 			for _, other := range libraries {
 				i := slices.IndexFunc(deps, func(d string) bool { return within(d, other) && other != own })
@@ -165,7 +165,7 @@ func TestStacksHaveOneSurface(t *testing.T) {
 	for _, pkg := range stackPackages(t) {
 		for _, file := range parse(t, strings.TrimPrefix(pkg, module+"/")) {
 			for _, decl := range file.Decls {
-				for _, name := range names(decl) {
+				for _, name := range slices.DeleteFunc(names(decl), isOf) {
 					require.True(t, makesStack(decl), "%s: %s is no func() rpcbench.Stack", pkg, name)
 					want = append(want, strings.TrimSuffix(path.Base(pkg)+"."+strings.ToLower(name), ".new"))
 				}
@@ -180,6 +180,9 @@ func TestStacksHaveOneSurface(t *testing.T) {
 	require.ElementsMatch(t, want, got, "package stacks has every stack once, under the name of its package and function")
 }
 
+// isOf tells the function that makes a stack of a method of one's own.
+func isOf(name string) bool { return name == "Of" }
+
 // TestEveryStackIsGuarded: nobody has to remember the steps that CONTRIBUTING lists. Each stack has run the suite in its own package,
 // its imports are checked, its codec is a rival of the others', and the main value has a direct form.
 func TestEveryStackIsGuarded(t *testing.T) {
@@ -188,23 +191,24 @@ func TestEveryStackIsGuarded(t *testing.T) {
 		require.NoError(t, err)
 		return slices.ContainsFunc(paths, func(p string) bool { return strings.Contains(read(t, p), text) })
 	}
-	function := map[string]string{} // of a stack's name
+	function, folder := map[string]string{}, map[string]string{} // of a stack's name, and of its package
 	for _, pkg := range stackPackages(t) {
 		for _, file := range parse(t, strings.TrimPrefix(pkg, module+"/")) {
 			for _, decl := range file.Decls {
-				for _, name := range names(decl) {
+				for _, name := range slices.DeleteFunc(names(decl), isOf) {
 					function[strings.TrimSuffix(path.Base(pkg)+"."+strings.ToLower(name), ".new")] = path.Base(pkg) + "." + name + "()"
 				}
 			}
 		}
+		folder[path.Base(pkg)] = strings.TrimPrefix(pkg, module+"/")
 	}
 	for _, s := range stacks.All() {
 		pkg, variant, _ := strings.Cut(s.Name, ".")
 		call := function[s.Name]
-		require.True(t, has(pkg+"/*_test.go", "stacktest.Conformance(t, "+call+")"), "%s: a test in %s must run stacktest.Conformance(t, %s)", s.Name, pkg, call)
-		require.True(t, has("imports_test.go", `module + "/`+pkg+`"`), "%s: TestImports needs a row for %s", s.Name, pkg)
+		require.True(t, has(folder[pkg]+"/*_test.go", "stacktest.Conformance(t, "+call+")"), "%s: a test in %s must run stacktest.Conformance(t, %s)", s.Name, pkg, call)
+		require.True(t, has("imports_test.go", `module + "/`+folder[pkg]+`"`), "%s: TestImports needs a row for %s", s.Name, pkg)
 		example := "rpcbench.Start(ctx, " + pkg + ".New(), rpcbench.Config{})"
-		require.True(t, has(pkg+"/example_test.go", example), "%s: an Example in %s must call %s", s.Name, pkg, example)
+		require.True(t, has(folder[pkg]+"/example_test.go", example), "%s: an Example in %s must call %s", s.Name, pkg, example)
 		library := s.Traits.Codec
 		if strings.HasPrefix(library, module) {
 			continue // generated here

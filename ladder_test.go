@@ -18,12 +18,11 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
-	"github.com/rpcbench/rpcbench/grpcservehttp"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/stacks"
+	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
@@ -182,11 +181,11 @@ func TestRungs(t *testing.T) {
 			garble := func(c net.Conn) net.Conn { return &garbled{c, &wrong} }
 			f := start(t, s, rpcbench.Config{Conns: 2, WrapClient: garble})
 			var call rpcbench.Call
-			longer := corpus.Sample(7, 0)
+			longer := rpcbench.Sample(7, 0)
 			longer.Name += " the Longer"
-			for _, u := range []rpcbench.User{corpus.Sample(7, 200), longer, corpus.Sample(0, 0), corpus.Sample(99, 0)} {
+			for _, u := range []rpcbench.User{rpcbench.Sample(7, 200), longer, rpcbench.Sample(0, 0), rpcbench.Sample(99, 0)} {
 				var err error
-				call, err = f.Client.Prepare(u)
+				call, err = f.Users.PrepareUser(u)
 				require.NoError(t, err)
 				require.NoError(t, call(t.Context()))
 				require.NoError(t, call(t.Context()))
@@ -222,7 +221,7 @@ func TestRungsSendWhatTheStacksSend(t *testing.T) {
 	bytesOf := func(s rpcbench.Stack) (sent, received int64) {
 		var count relay.Counter
 		f := start(t, s, rpcbench.Config{WrapClient: count.Wrap})
-		call, err := f.Client.Prepare(corpus.Sample(3, 0))
+		call, err := f.Users.PrepareUser(rpcbench.Sample(3, 0))
 		require.NoError(t, err)
 		for range 3 { // so that hpack's tables know all header fields, and SETTINGS are acknowledged
 			require.NoError(t, call(t.Context()))
@@ -255,7 +254,7 @@ func TestHTTP2RungIsGRPC(t *testing.T) {
 		s, err := rpcbench.Cross(pair[0], pair[1])
 		require.NoError(t, err)
 		f := start(t, s, rpcbench.Config{})
-		call, err := f.Client.Prepare(corpus.Sample(0, 0))
+		call, err := f.Users.PrepareUser(rpcbench.Sample(0, 0))
 		require.NoError(t, err)
 		defer time.AfterFunc(20*time.Second, func() { _ = f.Close() }).Stop()
 		for range 1<<16/36 + 100 {
@@ -308,11 +307,11 @@ func TestPatience(t *testing.T) {
 
 // TestBounds: only the bound with validation validates, and samples don't reach the real codec.
 func TestBounds(t *testing.T) {
-	invalid := corpus.Sample(5, 0)
+	invalid := rpcbench.Sample(5, 0)
 	invalid.Email = "nobody"
 	for _, s := range bounds() {
 		f := start(t, s.lower, rpcbench.Config{})
-		_, err := f.Client.CreateUser(t.Context(), invalid)
+		_, err := f.Users.CreateUser(t.Context(), invalid)
 		want := rpcbench.Invalid
 		if strings.HasSuffix(s.name, ".validation") {
 			want = ""
@@ -321,7 +320,7 @@ func TestBounds(t *testing.T) {
 	}
 	p := newReplay(jsonForm())
 	for i := range 100 {
-		u, got := corpus.Sample(i, 0), new(rpcbench.User)
+		u, got := rpcbench.Sample(i, 0), new(rpcbench.User)
 		request := p.encode(&u)
 		require.True(t, p.decode(request, got), "user %d", i)
 		require.Equal(t, u, *got)

@@ -19,11 +19,10 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codecs"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 // run is this test binary's output for benchmarks of one op each. Who has asked for benchmarks does not wait for these first.
@@ -80,15 +79,15 @@ func TestRows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a hundred rows")
 	}
-	const golden = "testdata/rows.golden"
+	const golden = "docs/rows.txt"
 	require.Equal(t, "4g", chosen.links.unlessGiven)
-	const links = "-links=4ms/100Mbps" // which take no seconds
+	const quick = "4ms/100Mbps" // a link that takes no seconds
 	outs, errs := [3]string{}, [3]error{}
 	var group sync.WaitGroup
 	for i, args := range [][]string{
 		{"-test.bench=.", "-test.skip=^BenchmarkLink$"},
-		{"-test.bench=^BenchmarkLink$", links}, // they wait, and need no core
-		{"-test.bench=^BenchmarkVersus$"},      // which the default run leaves out
+		{"-test.bench=^BenchmarkLink$", "-links=" + quick}, // they wait, and need no core
+		{"-test.bench=^BenchmarkVersus$"},                  // which the default run leaves out
 	} {
 		group.Go(func() { outs[i], errs[i] = run(t, args...) })
 	}
@@ -112,7 +111,7 @@ func TestRows(t *testing.T) {
 			}
 			require.Contains(t, keys, key, "%s", r.Name)
 			require.Regexp(t, good, v, "%s: a value that benchmark tools would cut", r.Name)
-			name += string(p)
+			name += strings.ReplaceAll(string(p), strings.ReplaceAll(quick, "/", "."), chosen.links.unlessGiven)
 		}
 		var units []string
 		for _, v := range r.Values {
@@ -289,7 +288,7 @@ func TestCallersReachTheServer(t *testing.T) {
 		}
 		conns = conns[want.conns:]
 		for user := range 100 {
-			require.Equal(t, user < 4*want.callers, bytes.Contains(received, []byte(corpus.Sample(user, 0).Email)),
+			require.Equal(t, user < 4*want.callers, bytes.Contains(received, []byte(rpcbench.Sample(user, 0).Email)),
 				"user %d, of four for each of %d callers", user, want.callers)
 		}
 	}

@@ -25,13 +25,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
-	"github.com/rpcbench/rpcbench/internal/corpus"
+	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/internal/grpcapi"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
@@ -106,7 +105,11 @@ type bytesClient struct {
 // maxPassed is the longest request of a rung that passes bytes. It fits into a segment of TCP and a frame of HTTP/2.
 const maxPassed = 4096
 
-func (c *bytesClient) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+func (c *bytesClient) Prepare(i, payload int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.Sample(i, payload))
+}
+
+func (c *bytesClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	request, want, err := c.form.encode(u)
 	if err != nil || len(request) > maxPassed {
 		return nil, fmt.Errorf("%s: a request of %d bytes: %w", c.name, len(request), errors.Join(err, errors.ErrUnsupported))
@@ -697,7 +700,7 @@ const beforeDigits = "anna."
 func newReplay(f form) *replay {
 	p := new(replay)
 	for i := range 100 {
-		user, answered := corpus.Sample(i, 0), corpus.Sample(i, 0)
+		user, answered := rpcbench.Sample(i, 0), rpcbench.Sample(i, 0)
 		r := rpcbench.Answer(&answered)
 		request, reply, err := f.encode(user)
 		if err != nil {

@@ -3,9 +3,14 @@ package rpcbench
 import (
 	"cmp"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"math/big"
 	"net"
 	"runtime/pprof"
 	"sync"
@@ -28,10 +33,10 @@ type Config struct {
 	// records or delays. nil leaves the connection as it is.
 	WrapServer, WrapClient func(net.Conn) net.Conn
 
-	// Server is the host:port of a server of the stack that runs elsewhere. Addr, WrapServer and the timeouts must then be
+	// Remote is the host:port of a server of the stack that runs elsewhere. Addr, WrapServer and the timeouts must then be
 	// zero. "" starts a server in this process.
-	Server      string
-	Certificate []byte // of Server, in DER; with TLS the client trusts this one alone
+	Remote      string
+	Certificate []byte // of Remote, in DER; with TLS the client trusts this one alone
 }
 
 // Fixture is a running server and a client that is connected to it.
@@ -39,6 +44,7 @@ type Fixture struct {
 	Stack  Stack
 	Addr   string // host:port of the server
 	Client Client
+	Users  Users // Client, if the stack serves create-user
 
 	dial    ClientConfig // of Client
 	wrap    func(net.Conn) net.Conn
@@ -60,6 +66,7 @@ type Fixture struct {
 }
 
 const (
+	connecting   = 1000 // index of the first call: rows make those below 100
 	maxStarts    = 3
 	maxBursts    = 1000 // of calls, to open the connections: many times what any stack took
 	startLimit   = 10 * time.Second
@@ -83,7 +90,7 @@ func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 		defer cancel()
 	}
 	for attempt := 1; ; attempt++ {
-		f := &Fixture{Stack: stack, Addr: config.Server}
+		f := &Fixture{Stack: stack, Addr: config.Remote}
 		f.stop = sync.OnceValue(f.stopAll)
 		step, err := f.start(ctx, config)
 		if err == nil {
@@ -102,7 +109,7 @@ func (f *Fixture) start(ctx context.Context, config Config) (step string, err er
 	if h := config.Headers; h != nil && (h.UserAgent == "" || h.Authorization == "" || h.Traceparent == nil) {
 		return "headers", errors.New("Config.Headers needs a UserAgent, an Authorization and a Traceparent")
 	}
-	if config.Server == "" {
+	if config.Remote == "" {
 		pprof.Do(ctx, pprof.Labels("side", "server"), func(context.Context) { step, err = f.serve(ctx, &config) })
 		if err != nil {
 			return step, err
@@ -136,6 +143,9 @@ func (f *Fixture) call(ctx context.Context) (step string, err error) {
 	if f.Client, err = f.Stack.Dial(f.dial); err != nil {
 		f.Client = nil // or a typed nil would be closed
 		return "dial", err
+	}
+	if f.Users, _ = f.Client.(Users); f.Users == nil && f.Stack.Method == "" {
+		return "dial", errors.New("the client of a stack that serves create-user lacks CreateUser or PrepareUser")
 	}
 	// A deadline of the calls would leave its trace in HTTP/2's header table: when ctx ends, the fixture is stopped.
 	release := context.AfterFunc(ctx, func() { _ = f.stop() })
@@ -185,8 +195,7 @@ func (f *Fixture) connect() error {
 	calls := make([]Call, f.dial.Conns)
 	for i := range calls {
 		var err error
-		u := User{Email: fmt.Sprintf("connect%d@example.com", i), Name: "connect", Password: "connect"}
-		if calls[i], err = f.Client.Prepare(u); err != nil {
+		if calls[i], err = f.Client.Prepare(connecting+i, 0); err != nil {
 			return err
 		}
 	}
@@ -293,4 +302,37 @@ func (f *Fixture) stopAll() (err error) {
 	case <-time.After(closeTimeout):
 		return fmt.Errorf("rpcbench: %s: close: Serve has not returned after %v", f.Stack.Name, closeTimeout)
 	}
+}
+
+// certName is the name on the certificate. Clients verify this name, whatever the server's address is.
+const certName = "rpcbench.test"
+
+// selfSigned makes a key and a certificate for one server. The key never leaves this process.
+func selfSigned() (*tls.Config, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{certName},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IsCA:        true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	certificate := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{certificate}}, err
+}
+
+// trusting returns the configuration of a client that trusts this certificate alone.
+func trusting(certificate []byte) (*tls.Config, error) {
+	leaf, err := x509.ParseCertificate(certificate)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(leaf)
+	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: certName}, nil
 }

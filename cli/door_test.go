@@ -18,11 +18,11 @@ import (
 	"github.com/rpcbench/rpcbench/cli/internal/builds"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/httpxml"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/httpxml"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 func TestWhatIsComparedUnlessNamed(t *testing.T) {
@@ -157,7 +157,7 @@ func TestOutsidersProgram(t *testing.T) {
 	clone, err := filepath.Abs("..")
 	require.NoError(t, err)
 	s := session{t, filepath.Join(temp, "repository", "bench")}
-	require.NoError(t, os.CopyFS(s.dir, os.DirFS("../testdata/outsider")))
+	require.NoError(t, os.CopyFS(s.dir, os.DirFS("../stacktest/testdata/outsider")))
 	relative, err := filepath.Rel(s.dir, clone)
 	require.NoError(t, err)
 	s.do("go", "mod", "edit", "-replace=github.com/rpcbench/rpcbench="+relative)

@@ -46,12 +46,12 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 		name: "explain", tidies: true, args: " stack|profile...", does: "Split the time of a call among layers, or the difference between two",
 		example: "rpcbench explain grpcservehttp grpcprotobuf",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
-			name := f.String("workload", workload.Small, "`name` of rpcbench list")
+			name := f.String("workload", p.workloads()[0].Name, "`name` of rpcbench list")
 			procs := f.Int("gomaxprocs", 1, "1 splits CPU work, 0 uses all cores")
 			length := f.Duration("time", 20*time.Second, "for each stack, 2 s of it per process, half under the profiler")
 			svg := f.String("svg", "", "new `file` for a picture of stacked bars")
 			return func(ctx context.Context, args []string) error {
-				w, err := workload.Find(*name)
+				w, err := workload.In(p.workloads(), *name)
 				if err != nil {
 					return wrongUse{err}
 				}

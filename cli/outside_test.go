@@ -29,7 +29,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 // knownLog in the environment names a file. A child that measures then answers with known figures, and tells in that

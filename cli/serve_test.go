@@ -24,8 +24,8 @@ import (
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/rpcbench/rpcbench"
 	api "github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
@@ -92,7 +92,7 @@ func TestServe(t *testing.T) {
 	for _, stack := range stacks.All() {
 		addr := addrs[stack.Name]
 		require.True(t, strings.HasPrefix(addr, "127.0.0.1:"), "loopback unless told otherwise: %s", addr)
-		f, err := api.Start(t.Context(), stack, api.Config{Server: addr})
+		f, err := api.Start(t.Context(), stack, api.Config{Remote: addr})
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
 		switch command := commands[stack.Name]; {
@@ -226,13 +226,13 @@ func TestServeEndsAtOnce(t *testing.T) {
 			for _, name := range []string{"grpcprotobuf", "grpcservehttp", "connectrpc.grpc"} {
 				found, err := stacks.Find(name)
 				require.NoError(t, err)
-				f, err := api.Start(t.Context(), found[0], api.Config{Server: s.addrs[name]})
+				f, err := api.Start(t.Context(), found[0], api.Config{Remote: s.addrs[name]})
 				require.NoError(t, err)
 				defer f.Close()
 				stream, err := f.Client.(api.Streamer).OpenStream(t.Context())
 				require.NoError(t, err)
 				defer stream.Close()
-				call, err := stream.Prepare(corpus.Sample(0, 0))
+				call, err := stream.Prepare(rpcbench.Sample(0, 0))
 				require.NoError(t, err)
 				require.NoError(t, call(t.Context()))
 			}
@@ -265,7 +265,7 @@ func TestWire(t *testing.T) {
 		{"a rule is broken, JSON", "httpjson", "/users", `{"email":"ann","name":"Anna"}`, 400, `{"code":"invalid","violations":[{"field":"email","rule":"email"},{"field":"password","rule":"min=4"}]}`},
 		{"a rule is broken, XML", "httpxml", "/users", "<User/>", 400, "<Error><code>invalid</code><violations><field>email</field><rule>required</rule></violations>"},
 		{"undecodable", "httpjson", "/users", "{", 400, `{"code":"malformed",`},
-		{"too large", "httpjson", "/users", large, 413, `{"code":"too large",`},
+		{"too_large", "httpjson", "/users", large, 413, `{"code":"too_large",`},
 		{"only blanks make it too large", "httpjson.stream", "/users", `{"email":"ann@example.com","name":"Anna","password":"secret"}` + large, 200, `"id":"1000000"`},
 		{"another path", "httpjson", "/nosuch", "{}", 404, "404 page not found"},
 		{"a path that could be shorter", "httpjson", "//users/../users", "{}", 307, ""},

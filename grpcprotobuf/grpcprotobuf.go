@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/grpcapi"
 )
 
@@ -29,7 +30,7 @@ func Gzip() rpcbench.Stack {
 		[]grpc.ServerOption{grpc.RPCCompressor(zip()), grpc.RPCDecompressor(unzip())},
 		//lint:ignore SA1019 see above
 		grpc.WithCompressor(zip()), grpc.WithDecompressor(unzip()))
-	s.Protocol, s.Traits.Compression = "grpc/proto/gzip", "gzip"
+	s.Protocol, s.Traits.Compression = "grpc/proto/gzip", rpcbench.Gzip
 	return s
 }
 
@@ -53,6 +54,11 @@ func Tuned() rpcbench.Stack {
 			grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window)), nil
 	}
 	return s
+}
+
+// Of serves and calls a method of one's own as New does, with generated messages.
+func Of[Q, A any, PQ pb.Message[Q], PA pb.Message[A]](m rpcbench.Method[Q, A]) rpcbench.Stack {
+	return grpcapi.Of(New(), m)
 }
 
 func transport() grpcapi.Transport {

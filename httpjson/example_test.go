@@ -18,7 +18,7 @@ func Example() {
 	}
 	defer fixture.Close()
 	anna := rpcbench.User{Email: "anna@example.com", Name: "Anna", Password: "correct horse"}
-	reply, err := fixture.Client.CreateUser(ctx, anna)
+	reply, err := fixture.Users.CreateUser(ctx, anna)
 	fmt.Println(reply.Code, reply.User.Name, err)
 	// Output: 200 Anna <nil>
 }

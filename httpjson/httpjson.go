@@ -4,9 +4,9 @@ package httpjson
 
 import (
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 )
 
@@ -43,6 +43,12 @@ func H2C() rpcbench.Stack {
 // commit c16e339.
 func Tuned() rpcbench.Stack {
 	return stack("httpjson.tuned", jsonstd.Codec{}, httpapi.Options{Tuned: true})
+}
+
+// Of serves and calls a method of one's own as New does, with plain structs.
+func Of[Q, A any](m rpcbench.Method[Q, A]) rpcbench.Stack {
+	api := binding.Plain()
+	return httpapi.Of("httpjson", "http/json", jsonstd.Codec{}, m, jsonstd.Codec{}.Marshal, api.FromError, api.ToError)
 }
 
 func stack(name string, c codec.Codec, options httpapi.Options) rpcbench.Stack {

@@ -4,8 +4,8 @@ package httpjsoniter
 
 import (
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec/jsoniter"
 	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/codec/jsoniter"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 )
 
@@ -17,4 +17,10 @@ func New() rpcbench.Stack {
 // Fastest uses json-iterator's fastest configuration, which writes floats with six digits and does not check UTF-8.
 func Fastest() rpcbench.Stack {
 	return httpapi.Stack("httpjsoniter.fastest", "http/json", jsoniter.Fastest(), binding.Plain(), httpapi.Options{})
+}
+
+// Of serves and calls a method of one's own as New does, with plain structs.
+func Of[Q, A any](m rpcbench.Method[Q, A]) rpcbench.Stack {
+	api := binding.Plain()
+	return httpapi.Of("httpjsoniter", "http/json", jsoniter.Compatible(), m, jsoniter.Compatible().Marshal, api.FromError, api.ToError)
 }

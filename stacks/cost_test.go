@@ -45,7 +45,7 @@ func costsOf(t *testing.T, stack rpcbench.Stack, n ...int) (costs []cost) {
 	run := func(f *rpcbench.Fixture) func(int) {
 		var calls []rpcbench.Call
 		for i := range corpus.Round {
-			call, err := f.Client.Prepare(corpus.Sample(i, 0))
+			call, err := f.Users.PrepareUser(rpcbench.Sample(i, 0))
 			require.NoError(t, err)
 			calls = append(calls, call)
 		}

@@ -15,8 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/message"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -132,8 +131,8 @@ func TestCrossConforms(t *testing.T) {
 					stacktest.Conformance(t, stack)
 				}
 				client := stacktest.Start(t, stack, rpcbench.Config{}).Client
-				u := corpus.Sample(0, 1000)
-				reply, err := client.CreateUser(t.Context(), u)
+				u := rpcbench.Sample(0, 1000)
+				reply, err := client.(rpcbench.Users).CreateUser(t.Context(), u)
 				require.NoError(t, err)
 				require.NoError(t, rpcbench.Check(&u, &reply))
 				echoer, ok := client.(rpcbench.Echoer)
@@ -163,7 +162,7 @@ func TestProtocolsRefuseEachOther(t *testing.T) {
 				defer c.Close()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				_, err = c.CreateUser(ctx, corpus.Sample(0, 0))
+				_, err = c.(rpcbench.Users).CreateUser(ctx, rpcbench.Sample(0, 0))
 				e, ok := errors.AsType[*rpcbench.Error](err)
 				require.True(t, ok, "%v", err)
 				require.NotEqual(t, rpcbench.DeadlineExceeded, e.Code, "the client waits in vain")

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacktest"
@@ -81,7 +80,7 @@ func hasWorkers(t *testing.T, s rpcbench.Stack) bool {
 func sends(t *testing.T, s rpcbench.Stack, text string) bool {
 	tap := new(relay.Tap)
 	f := stacktest.Start(t, s, rpcbench.Config{WrapClient: tap.Wrap})
-	call, err := f.Client.Prepare(corpus.Sample(0, 0))
+	call, err := f.Users.PrepareUser(rpcbench.Sample(0, 0))
 	require.NoError(t, err)
 	require.NoError(t, call(context.Background()))
 	for _, c := range tap.Conns() {

@@ -20,13 +20,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
-	"github.com/rpcbench/rpcbench/grpcservehttp"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/message"
+	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
 )
 
@@ -220,7 +219,11 @@ func (c *fakeClient) send(ctx context.Context, data []byte) (rpcbench.Response, 
 	return reply, nil
 }
 
-func (c *fakeClient) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+func (c *fakeClient) Prepare(i, payload int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.Sample(i, payload))
+}
+
+func (c *fakeClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	encode := func() []byte { data, _ := json.Marshal(u); return data }
 	if c.encode != nil {
 		encode = c.encode(u)
@@ -259,8 +262,8 @@ func TestFakesFail(t *testing.T) {
 		return rpcbench.Stack{
 			Name: name, Protocol: client.Protocol, Server: server.Server, Dial: client.Dial,
 			Traits: rpcbench.Traits{
-				Codec: library, HTTP: "1.1", InvalidUTF8: codec.Replaced,
-				Server: []string{"net/http"}, Client: []string{"net/http"},
+				Codec: library, HTTP: "1.1", InvalidUTF8: rpcbench.Replaced,
+				ServerLibraries: []string{"net/http"}, ClientLibraries: []string{"net/http"},
 			},
 		}
 	}
@@ -334,9 +337,9 @@ func TestFakesFail(t *testing.T) {
 		{"another HTTP version than declared", declaring(func(t *rpcbench.Traits) { t.HTTP = "2" }), "protocol"},
 		{"a negative zero that nobody declares", undeclaredLoss(), "echo"},
 		{"invalid UTF-8 declared to be rejected",
-			declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = codec.Rejected }), "hostile values"},
+			declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = rpcbench.Rejected }), "hostile values"},
 		{"invalid UTF-8 declared to be kept",
-			declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = codec.Kept }), "hostile values"},
+			declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = rpcbench.Kept }), "hostile values"},
 		{"a name that benchmark tools can't read", renamed("HTTP-JSON"), "declared"},
 		{"a Call with headers of its own", secondHeader(), "one request"},
 		{"headers that are left out",
@@ -368,7 +371,7 @@ func TestFakesFail(t *testing.T) {
 		}}.stack(), "repeats"},
 		{"a client that knows replies by their bytes", fake{decode: decodedBefore()}.stack(), "repeats"},
 		{"a server that knows requests by their bytes", fake{known: answeredBefore()}.stack(), "repeats"},
-		{"a client that decodes into one value again", clientOf(func(c rpcbench.Client) rpcbench.Client {
+		{"a client that decodes into one value again", clientOf(func(c rpcbench.Users) rpcbench.Client {
 			own := *c.(*fakeClient)
 			own.decode = decodedAgain()
 			return &own
@@ -381,7 +384,7 @@ func TestFakesFail(t *testing.T) {
 		{"HTTP status 200 for an invalid user", fake{status: http.StatusOK}.stack(), "outcomes"},
 		{"a connection closed after an error reply", fake{closes: true}.stack(), "outcomes"},
 		{"a body limit that the client keeps alone",
-			clientOf(func(c rpcbench.Client) rpcbench.Client { return limiting{c} }), "outcomes"},
+			clientOf(func(c rpcbench.Users) rpcbench.Client { return limiting{c} }), "outcomes"},
 		{"a header limit far below MaxHeader",
 			fake{server: func(s *http.Server) { s.MaxHeaderBytes = 10_000 }}.stack(), "header limit"},
 		{"a header limit far above MaxHeader",
@@ -390,16 +393,16 @@ func TestFakesFail(t *testing.T) {
 		{"a body limit of 3 MiB", fake{limit: 3 << 20}.stack(), "body limit"},
 		{"no body limit", fake{limit: 1 << 40}.stack(), "outcomes, body limit"},
 		{"an Echoer whose server does not echo",
-			clientOf(func(c rpcbench.Client) rpcbench.Client { return echoless{c} }), "echo"},
+			clientOf(func(c rpcbench.Users) rpcbench.Client { return echoless{c} }), "echo"},
 		{"a loss declared that only an Echoer can have",
-			declaring(func(t *rpcbench.Traits) { t.Lossy = []string{"negative zero"} }), "echo"},
+			declaring(func(t *rpcbench.Traits) { t.Lossy = []rpcbench.Loss{rpcbench.NegativeZero} }), "echo"},
 		{"no idle timeout", fake{server: func(s *http.Server) { s.IdleTimeout = time.Hour }}.stack(), "limits"},
 		{"an idle connection that the client alone ends", fake{
 			server:    func(s *http.Server) { s.IdleTimeout = time.Hour },
 			transport: func(t *http.Transport) { t.IdleConnTimeout = 500 * time.Millisecond },
 		}.stack(), "limits"},
 		{"a Client.Close that does nothing",
-			clientOf(func(c rpcbench.Client) rpcbench.Client { return unclosed{c} }), "close"},
+			clientOf(func(c rpcbench.Users) rpcbench.Client { return unclosed{c} }), "close"},
 		{"a Server.Close that does nothing", unclosedServer(), "close"},
 		{"a client that dials again after its Close", fake{redials: true}.stack(), "close"},
 		{"a pool whose wait ignores the context", patientPool(), "cancel, deadline"},
@@ -501,7 +504,7 @@ func TestAServerMayKeepConnectionsInAMap(t *testing.T) {
 // is not changed on its way, whichever call of a check it is.
 func TestANewConnectionIsNoFault(t *testing.T) {
 	for n := range int64(4) {
-		stack := clientOf(func(c rpcbench.Client) rpcbench.Client {
+		stack := clientOf(func(c rpcbench.Users) rpcbench.Client {
 			var made atomic.Int64
 			return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 				return func(ctx context.Context) error {
@@ -595,13 +598,17 @@ func (inProcess) Close() error { return nil }
 func (inProcess) CreateUser(_ context.Context, u rpcbench.User) (rpcbench.Response, error) {
 	return *rpcbench.Answer(&u), nil
 }
-func (inProcess) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+func (c inProcess) Prepare(i, payload int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.Sample(i, payload))
+}
+
+func (inProcess) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	return func(context.Context) error { return rpcbench.Check(&u, rpcbench.Answer(&u)) }, nil
 }
 
 // decoy opens the declared connection, sends one real call over it, and answers all others itself.
 func decoy() rpcbench.Stack {
-	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		return around{c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
 			return func(context.Context) error { return rpcbench.Check(&u, rpcbench.Answer(&u)) }
 		}}
@@ -663,15 +670,19 @@ func decodedAgain() func([]byte, *rpcbench.Response) bool {
 
 // keptByCall is a stack each of whose Calls decodes into a value of its own.
 func keptByCall() rpcbench.Stack {
-	return clientOf(func(c rpcbench.Client) rpcbench.Client { return callKeeps{c.(*fakeClient)} })
+	return clientOf(func(c rpcbench.Users) rpcbench.Client { return callKeeps{c.(*fakeClient)} })
 }
 
 type callKeeps struct{ *fakeClient }
 
-func (c callKeeps) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+func (c callKeeps) Prepare(i, payload int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.Sample(i, payload))
+}
+
+func (c callKeeps) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	own := *c.fakeClient
 	own.decode = decodedAgain()
-	return own.Prepare(u)
+	return own.PrepareUser(u)
 }
 
 // validated is the check of a user, made so many times.
@@ -688,7 +699,7 @@ func validated(times int) func(*rpcbench.User) error {
 // validating checks users in the client as well.
 func validating() rpcbench.Stack {
 	check := validated(1)
-	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		return around{c, func(u rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error { return cmp.Or(check(&u), call(ctx)) }
 		}}
@@ -696,17 +707,17 @@ func validating() rpcbench.Stack {
 }
 
 // limiting refuses what is too large before it is sent.
-type limiting struct{ rpcbench.Client }
+type limiting struct{ rpcbench.Users }
 
 func (c limiting) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.Response, error) {
 	if len(u.Avatar) > rpcbench.MaxBody {
 		return rpcbench.Response{}, &rpcbench.Error{Code: rpcbench.TooLarge}
 	}
-	return c.Client.CreateUser(ctx, u)
+	return c.Users.CreateUser(ctx, u)
 }
 
 // echoless is an Echoer in name.
-type echoless struct{ rpcbench.Client }
+type echoless struct{ rpcbench.Users }
 
 func (echoless) Echo(context.Context, *message.Flex) (*message.Flex, error) {
 	return nil, errors.New("404 Not Found")
@@ -734,7 +745,7 @@ func servedBy(stack, other rpcbench.Stack) rpcbench.Stack {
 
 func undeclared() rpcbench.Stack {
 	stack := fake{}.stack()
-	stack.Traits.Client = nil
+	stack.Traits.ClientLibraries = nil
 	return stack
 }
 
@@ -776,19 +787,23 @@ func refusing() rpcbench.Stack {
 
 // secondHeader sends another path from Calls than from CreateUser.
 func secondHeader() rpcbench.Stack {
-	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		other := *c.(*fakeClient)
 		other.url += "/?prepared"
-		return twoFaced{Client: c, calls: &other}
+		return twoFaced{Users: c, calls: &other}
 	})
 }
 
 type twoFaced struct {
-	rpcbench.Client
-	calls rpcbench.Client
+	rpcbench.Users
+	calls rpcbench.Users
 }
 
-func (c twoFaced) Prepare(u rpcbench.User) (rpcbench.Call, error) { return c.calls.Prepare(u) }
+func (c twoFaced) Prepare(i, payload int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.Sample(i, payload))
+}
+
+func (c twoFaced) PrepareUser(u rpcbench.User) (rpcbench.Call, error) { return c.calls.PrepareUser(u) }
 
 // undeclaredLoss is a stack whose codec loses the sign of a zero.
 func undeclaredLoss() rpcbench.Stack {
@@ -798,7 +813,7 @@ func undeclaredLoss() rpcbench.Stack {
 }
 
 // unclosed is a client whose Close does nothing.
-type unclosed struct{ rpcbench.Client }
+type unclosed struct{ rpcbench.Users }
 
 func (unclosed) Close() error { return nil }
 
@@ -824,7 +839,7 @@ func unclosedServer() rpcbench.Stack { return serverClosedBy(func(*http.Server) 
 
 // patientPool is a client whose callers take turns, and wait for theirs whatever happens.
 func patientPool() rpcbench.Stack {
-	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		var turn sync.Mutex
 		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
@@ -839,7 +854,7 @@ func patientPool() rpcbench.Stack {
 // sharedPool is a stack all of whose clients take the connections of the first.
 func sharedPool() rpcbench.Stack {
 	var shared *http.Client
-	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		own := c.(*fakeClient)
 		if shared == nil {
 			shared = own.http
@@ -852,7 +867,7 @@ func sharedPool() rpcbench.Stack {
 // sharedEnd is a stack whose clients all end with the first.
 func sharedEnd() rpcbench.Stack {
 	all := new(endTogether)
-	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		all.clients = append(all.clients, c)
 		return oneOfAll{c, all}
 	})
@@ -861,7 +876,7 @@ func sharedEnd() rpcbench.Stack {
 type endTogether struct{ clients []rpcbench.Client }
 
 type oneOfAll struct {
-	rpcbench.Client
+	rpcbench.Users
 	all *endTogether
 }
 

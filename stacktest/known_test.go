@@ -25,7 +25,7 @@ type ledger struct {
 }
 
 func (l *ledger) stack() rpcbench.Stack {
-	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.clients = append(l.clients, map[string]int{})
@@ -82,7 +82,7 @@ func TestEachCallerGoesRoundItsUsers(t *testing.T) {
 	for caller := range callers {
 		least, most := ops, 0
 		for j := range 4 {
-			n := made[corpus.Sample(4*caller+j, 0).Email]
+			n := made[rpcbench.Sample(4*caller+j, 0).Email]
 			least, most, total = min(least, n), max(most, n), total+n
 		}
 		require.LessOrEqual(t, most-least, 1, "calls of the users of caller %d, in turn", caller)
@@ -185,7 +185,7 @@ func TestAllocationsPerCall(t *testing.T) {
 // TestWarmUpIsNotTimed: callers warm for much longer than their ops take.
 func TestWarmUpIsNotTimed(t *testing.T) {
 	const callers, each = 4, 10 * time.Millisecond
-	stack := clientOf(func(c rpcbench.Client) rpcbench.Client {
+	stack := clientOf(func(c rpcbench.Users) rpcbench.Client {
 		var made atomic.Int64
 		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(context.Context) error {

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 // stub is the faultless fake with its Calls, but for those that connect the fixture, replaced.
 func stub(call func(n int64) error) rpcbench.Stack {
-	stack := clientOf(func(c rpcbench.Client) rpcbench.Client {
+	stack := clientOf(func(c rpcbench.Users) rpcbench.Client {
 		made := new(atomic.Int64)
 		return around{c, func(rpcbench.User, rpcbench.Call) rpcbench.Call {
 			return func(context.Context) error { return call(made.Add(1)) }
@@ -91,7 +91,7 @@ func BenchmarkBroken(b *testing.B) {
 		"warmUp":  afterWarmUp(0, broken),
 		"error":   afterWarmUp(openWarmUp+5, broken),
 		"panic":   afterWarmUp(openWarmUp+5, panics),
-		"prepare": clientOf(func(c rpcbench.Client) rpcbench.Client { return unpreparing{c} }),
+		"prepare": clientOf(func(c rpcbench.Users) rpcbench.Client { return unpreparing{c} }),
 		"dials":   dialsAgain(openWarmUp + 5),
 	} {
 		b.Run("case=open."+name, func(b *testing.B) { Benchmark(b, rpcbench.Workload{Rate: rate, Conns: 1}, stack) })
@@ -132,7 +132,7 @@ func hangingAfter(stack rpcbench.Stack, n int64) rpcbench.Stack {
 
 // redialling is a stack that opens a new connection in the timed loop, so many times, and does something else first.
 func redialling(warmUp, times int64, first func()) rpcbench.Stack {
-	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		made := new(atomic.Int64)
 		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
@@ -379,7 +379,7 @@ func TestBenchstatMakesOneTable(t *testing.T) {
 	after := write("new.txt", comment.ReplaceAllString(out, another))
 	cores := write("cores.txt", regexp.MustCompile(`(?m)^cores: .*$`).ReplaceAllString(out, "cores: 999"))
 	benchstat := func(files ...string) string {
-		args := append([]string{"tool", "-modfile=../tools/go.mod", "benchstat"}, files...)
+		args := append([]string{"tool", "-modfile=../internal/tools/go.mod", "benchstat"}, files...)
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, string(out))

@@ -246,14 +246,14 @@ func (p *placement) config(b *testing.B, stack rpcbench.Stack, w workload.Worklo
 			p.child = nil
 			return s.Close()
 		})
-		config.Server, config.Certificate = s.Addr, s.Certificate
+		config.Remote, config.Certificate = s.Addr, s.Certificate
 	case p.where == "":
 	case p.elsewhere[name] == "":
 		b.Skipf("rpcbench: -server names no server of %s", name)
 	case w.TLS:
 		p.skip(b, "the servers that -server names have no TLS: run rows over TLS with -server process")
 	default:
-		config.Server = p.elsewhere[name]
+		config.Remote = p.elsewhere[name]
 	}
 	return config
 }

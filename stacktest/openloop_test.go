@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
@@ -103,7 +102,7 @@ func BenchmarkOpenCallers(b *testing.B) {
 	forChildren(b)
 	var made []*atomic.Int64
 	sent := map[string]bool{}
-	stack := clientOf(func(c rpcbench.Client) rpcbench.Client {
+	stack := clientOf(func(c rpcbench.Users) rpcbench.Client {
 		return around{c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
 			sent[u.Name] = true
 			n, busy := new(atomic.Int64), new(atomic.Bool)
@@ -146,7 +145,7 @@ func TestWatchdogBitesWithoutProgress(t *testing.T) {
 		<-time.After(2100 * time.Millisecond)
 		require.True(t, dog.Note(hung) != hung)
 	})
-	_, err := f.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
+	_, err := f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
 	require.Error(t, err, "the fixture is closed")
 }
 
@@ -186,11 +185,15 @@ func TestSlowStackDropsStarts(t *testing.T) {
 }
 
 // unpreparing is a client that prepares no calls but those that connect.
-type unpreparing struct{ rpcbench.Client }
+type unpreparing struct{ rpcbench.Users }
 
-func (c unpreparing) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	if u.Name == "connect" {
-		return c.Client.Prepare(u)
+func (c unpreparing) Prepare(i, payload int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.Sample(i, payload))
+}
+
+func (c unpreparing) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
+	if len(u.Name) == len("Anna1000") {
+		return c.Users.PrepareUser(u)
 	}
 	return nil, errors.New("broken")
 }
@@ -198,14 +201,14 @@ func (c unpreparing) Prepare(u rpcbench.User) (rpcbench.Call, error) {
 // dialsAgain is a stack that makes each call after the first n over another connection.
 func dialsAgain(n int64) rpcbench.Stack {
 	var made atomic.Int64
-	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		other := *c.(*fakeClient)
 		other.http = &http.Client{Transport: other.http.Transport.(*http.Transport).Clone()}
 		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				if made.Add(1) > n {
 					defer other.http.CloseIdleConnections()
-					_, err := other.CreateUser(ctx, corpus.Sample(0, 0))
+					_, err := other.CreateUser(ctx, rpcbench.Sample(0, 0))
 					return err
 				}
 				return call(ctx)

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/layers"
 )
@@ -24,7 +24,7 @@ func BenchmarkProfiled(b *testing.B) {
 	b.Run("kind=one", func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, httpjson.New()) })
 	b.Run("kind=many", func(b *testing.B) { Benchmark(b, rpcbench.Workload{Callers: 4, Conns: 4}, httpjson.New()) })
 	b.Run("kind=planned", func(b *testing.B) { Benchmark(b, rpcbench.Workload{Rate: 10_000, Conns: 4}, httpjson.New()) })
-	b.Run("kind=codec", func(b *testing.B) { u := corpus.Sample(0, 0); BenchmarkMarshal(b, jsonstd.Codec{}, &u) })
+	b.Run("kind=codec", func(b *testing.B) { u := rpcbench.Sample(0, 0); BenchmarkMarshal(b, jsonstd.Codec{}, &u) })
 }
 
 // Each row has a profile of its own calls, in which client and server are told apart.
@@ -75,7 +75,7 @@ func TestProfiles(t *testing.T) {
 func BenchmarkBreaking(b *testing.B) {
 	forChildren(b)
 	var clients atomic.Int64 // the third one is that of the profile
-	breaking := clientOf(func(c rpcbench.Client) rpcbench.Client {
+	breaking := clientOf(func(c rpcbench.Users) rpcbench.Client {
 		client, calls := clients.Add(1), new(atomic.Int64)
 		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {

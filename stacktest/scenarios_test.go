@@ -22,11 +22,11 @@ import (
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 // clientOf is the faultless fake with its client changed.
-func clientOf(change func(rpcbench.Client) rpcbench.Client) rpcbench.Stack {
+func clientOf(change func(rpcbench.Users) rpcbench.Client) rpcbench.Stack {
 	stack := fake{}.stack()
 	dial := stack.Dial
 	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
@@ -34,27 +34,31 @@ func clientOf(change func(rpcbench.Client) rpcbench.Client) rpcbench.Stack {
 		if err != nil {
 			return nil, err
 		}
-		return change(c), nil
+		return change(c.(rpcbench.Users)), nil
 	}
 	return stack
 }
 
 // around is a client with something around its Calls, but for those that connect the fixture.
 type around struct {
-	rpcbench.Client
+	rpcbench.Users
 	change func(u rpcbench.User, call rpcbench.Call) rpcbench.Call
 }
 
-func (c around) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	call, err := c.Client.Prepare(u)
-	if err != nil || u.Name == "connect" {
+func (c around) Prepare(i, payload int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.Sample(i, payload))
+}
+
+func (c around) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
+	call, err := c.Users.PrepareUser(u)
+	if err != nil || len(u.Name) == len("Anna1000") {
 		return call, err
 	}
 	return c.change(u, call), nil
 }
 
 func calling(change func(rpcbench.Call) rpcbench.Call) rpcbench.Stack {
-	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call { return change(call) }}
 	})
 }
@@ -98,8 +102,8 @@ func wantsTLS() rpcbench.Stack {
 
 // keepsItsConnection gives every caller of Dial the first client, so that nothing is cold.
 func keepsItsConnection() rpcbench.Stack {
-	var first atomic.Pointer[rpcbench.Client]
-	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+	var first atomic.Pointer[rpcbench.Users]
+	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		if !first.CompareAndSwap(nil, &c) {
 			return undying{*first.Load()}
 		}
@@ -107,7 +111,7 @@ func keepsItsConnection() rpcbench.Stack {
 	})
 }
 
-type undying struct{ rpcbench.Client }
+type undying struct{ rpcbench.Users }
 
 func (undying) Close() error { return nil }
 
@@ -115,7 +119,7 @@ func (undying) Close() error { return nil }
 // turn.
 func gathering(callers int, rounds ...int) rpcbench.Stack {
 	dialled := 0
-	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		var mu sync.Mutex
 		here, gate := 0, make(chan struct{})
 		left := rounds[min(dialled, len(rounds)-1)] * callers // Start may dial once more
@@ -152,7 +156,7 @@ func gathering(callers int, rounds ...int) rpcbench.Stack {
 // fixture.
 func dropping(n int64) rpcbench.Stack {
 	var made atomic.Int64
-	return clientOf(func(c rpcbench.Client) rpcbench.Client {
+	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				if made.Add(1) >= n {

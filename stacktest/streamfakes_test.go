@@ -10,7 +10,6 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
 )
 
@@ -30,13 +29,13 @@ func (k fakeStreams) stack() rpcbench.Stack {
 			return nil, err
 		}
 		another := func() (rpcbench.Client, error) { return dial(config) }
-		return &fakeStreamer{Client: c, Streamer: c.(rpcbench.Streamer), fake: k, another: another}, nil
+		return &fakeStreamer{Users: c.(rpcbench.Users), Streamer: c.(rpcbench.Streamer), fake: k, another: another}, nil
 	}
 	return stack
 }
 
 type fakeStreamer struct {
-	rpcbench.Client
+	rpcbench.Users
 	rpcbench.Streamer
 	fake    fakeStreams
 	another func() (rpcbench.Client, error)
@@ -47,7 +46,7 @@ func (c *fakeStreamer) Close() error {
 	for _, other := range c.others {
 		_ = other.Close()
 	}
-	return c.Client.Close()
+	return c.Users.Close()
 }
 
 func (c *fakeStreamer) OpenStream(ctx context.Context) (rpcbench.Stream, error) {
@@ -111,12 +110,12 @@ func TestStreamFakesFail(t *testing.T) {
 		{"replies that nobody compares", fakeStreams{call: just(forgiving("wrong reply"))}, "changed stream replies"},
 		{"a user answered in the client",
 			fakeStreams{call: func(_ *fakeStream, u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
-				call, _ := inProcess{}.Prepare(u)
+				call, _ := inProcess{}.PrepareUser(u)
 				return call
 			}}, "streams"},
 		{"a request for each user",
 			fakeStreams{call: func(s *fakeStream, u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
-				call, _ := s.client.Prepare(u)
+				call, _ := s.client.PrepareUser(u)
 				return func(ctx context.Context) error {
 					if s.ended {
 						return &rpcbench.Error{Code: rpcbench.Unavailable}
@@ -152,7 +151,7 @@ func TestStreamFakesFail(t *testing.T) {
 		{"all streams on one connection",
 			fakeStreams{open: func(c *fakeStreamer, ctx context.Context) (rpcbench.Stream, error) {
 				s, err := c.Streamer.OpenStream(ctx)
-				_, _ = c.Client.Prepare(corpus.Sample(0, 0)) // the next one is the first again
+				_, _ = c.Users.PrepareUser(rpcbench.Sample(0, 0)) // the next one is the first again
 				return s, err
 			}}, "streams"},
 		{"a stream that Close leaves open", fakeStreams{close: func(*fakeStream) error { return nil }}, "streams"},

@@ -10,15 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
-	"github.com/rpcbench/rpcbench/grpcservehttp"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
-	"github.com/rpcbench/rpcbench/httpmsgpack"
-	"github.com/rpcbench/rpcbench/httpprotobuf"
-	"github.com/rpcbench/rpcbench/httpxml"
 	"github.com/rpcbench/rpcbench/internal/corpus"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
+	"github.com/rpcbench/rpcbench/stacks/httpmsgpack"
+	"github.com/rpcbench/rpcbench/stacks/httpprotobuf"
+	"github.com/rpcbench/rpcbench/stacks/httpxml"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
@@ -57,7 +57,7 @@ func (f form) viaStack(tb testing.TB, wrap func(net.Conn) net.Conn, asked []rpcb
 	calls := make([]rpcbench.Call, len(asked))
 	for i, u := range asked {
 		var err error
-		calls[i], err = fixture.Client.Prepare(u)
+		calls[i], err = fixture.Users.PrepareUser(u)
 		require.NoError(tb, err)
 	}
 	return func(ctx context.Context, i int) error { return calls[i](ctx) }
@@ -67,7 +67,7 @@ func (f form) viaStack(tb testing.TB, wrap func(net.Conn) net.Conn, asked []rpcb
 func sample() []rpcbench.User {
 	asked := make([]rpcbench.User, corpus.Round)
 	for i := range asked {
-		asked[i] = corpus.Sample(i, 0)
+		asked[i] = rpcbench.Sample(i, 0)
 	}
 	return asked
 }

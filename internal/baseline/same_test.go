@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/wire"
 )
@@ -29,7 +28,7 @@ func (f form) directTapped(t *testing.T, tap *relay.Tap, asked []rpcbench.User) 
 
 // The direct form sends what the stack sends and is answered the same, header by header and byte by byte.
 func TestSameMessages(t *testing.T) {
-	asked := append(sample(), corpus.Sample(0, 1000), corpus.Sample(1, 100_000))
+	asked := append(sample(), rpcbench.Sample(0, 1000), rpcbench.Sample(1, 100_000))
 	for _, f := range forms() {
 		t.Run(f.name, func(t *testing.T) {
 			var directTap, stackTap relay.Tap

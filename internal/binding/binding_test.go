@@ -8,12 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec/msgp"
-	"github.com/rpcbench/rpcbench/codec/xmlstd"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
-	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/codec/msgp"
+	"github.com/rpcbench/rpcbench/internal/codec/xmlstd"
+	"github.com/rpcbench/rpcbench/internal/message"
 )
 
 func TestAPI(t *testing.T) {
@@ -91,9 +90,9 @@ func testAPI[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E], exact bo
 // reply.
 func user[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E]) {
 	plain := binding.Plain()
-	u := corpus.Sample(0, 3)
+	u := rpcbench.Sample(0, 3)
 	u.ID = "7"
-	for _, asked := range []rpcbench.User{u, corpus.Sample(1, 0), {}} {
+	for _, asked := range []rpcbench.User{u, rpcbench.Sample(1, 0), {}} {
 		theirs, ours := asked, asked
 		want, wantErr := plain.NewService()(t.Context(), &theirs)
 		got, err := api.NewService()(t.Context(), binding.Convert[U](&ours))

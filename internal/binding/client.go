@@ -7,12 +7,12 @@ import (
 	"sync/atomic"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/message"
 )
 
 // Conn makes calls over one connection, or over any of several if the protocol does not multiplex.
 type Conn[U, R, F any] struct {
-	CreateUser func(context.Context, *U) (*R, error)
+	Call       func(context.Context, *U) (*R, error) // creates a user, or calls a method of one's own
 	Echo       func(context.Context, *F) (*F, error)
 	OpenStream func(context.Context) (Stream[U, R], error) // nil without streams
 	Failure    func(context.Context, error) error          // turns an error of the library into an *rpcbench.Error
@@ -27,7 +27,7 @@ type Stream[U, R any] struct {
 	Release   func() // frees the resources of a stream that has ended
 }
 
-// NewClient makes a client that binds its calls to conns in turn. The client streams if conns do.
+// NewClient makes Users that bind its calls to conns in turn. They stream if conns do.
 func NewClient[U, R, F, E any](api API[U, R, F, E], conns []*Conn[U, R, F]) rpcbench.Client {
 	c := &client[U, R, F, E]{api: api, conns: conns}
 	if conns[0].OpenStream != nil {
@@ -51,17 +51,21 @@ func (c *client[U, R, F, E]) conn() *Conn[U, R, F] {
 
 func (c *client[U, R, F, E]) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.Response, error) {
 	conn := c.conn()
-	r, err := conn.CreateUser(ctx, Convert[U](&u))
+	r, err := conn.Call(ctx, Convert[U](&u))
 	if err != nil {
 		return rpcbench.Response{}, conn.Failure(ctx, err)
 	}
 	return *Convert[rpcbench.Response](r), nil
 }
 
-func (c *client[U, R, F, E]) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+func (c *client[U, R, F, E]) Prepare(i, payload int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.Sample(i, payload))
+}
+
+func (c *client[U, R, F, E]) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	asked, conn, check := Convert[U](&u), c.conn(), c.api.Check
 	return func(ctx context.Context) error {
-		r, err := conn.CreateUser(ctx, asked)
+		r, err := conn.Call(ctx, asked)
 		if err != nil {
 			return conn.Failure(ctx, err)
 		}

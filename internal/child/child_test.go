@@ -23,12 +23,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/cpu"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 const parentEnv = "RPCBENCH_TEST_PARENT"
@@ -110,7 +109,7 @@ func TestAServerInAChild(t *testing.T) {
 				defer stranger.Close()
 				require.NotEqual(t, stranger.Addr, s.Addr, "two at a time")
 				require.Zero(t, s.Accepted, "its own connection is not counted")
-				config := rpcbench.Config{Conns: 3, TLS: mode == "tls", Server: s.Addr, Certificate: s.Certificate}
+				config := rpcbench.Config{Conns: 3, TLS: mode == "tls", Remote: s.Addr, Certificate: s.Certificate}
 				f, err := rpcbench.Start(t.Context(), stack, config)
 				require.NoError(t, err)
 				defer f.Close()
@@ -124,7 +123,7 @@ func TestAServerInAChild(t *testing.T) {
 				before := s.Report
 				require.EqualValues(t, 3, before.Accepted, "by the listener there")
 				require.EqualValues(t, 3, f.Accepted(), "by the client")
-				_, err = f.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
+				_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
 				require.NoError(t, err)
 				require.NoError(t, s.Ask(false))
 				require.Greater(t, s.Bytes, before.Bytes)
@@ -212,7 +211,7 @@ func TestClosingFails(t *testing.T) {
 func TestAChildThatDies(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	s := start(t, "httpjson", false)
-	f, err := rpcbench.Start(t.Context(), httpjson.New(), rpcbench.Config{Server: s.Addr})
+	f, err := rpcbench.Start(t.Context(), httpjson.New(), rpcbench.Config{Remote: s.Addr})
 	require.NoError(t, err)
 	s.kill()
 	for err == nil {
@@ -220,7 +219,7 @@ func TestAChildThatDies(t *testing.T) {
 	}
 	require.EqualError(t, err, "server process: signal: killed")
 	gone(t, s.cmd.Process.Pid)
-	_, err = f.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
+	_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
 	require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
 	require.NoError(t, f.Close())
 	require.EqualError(t, s.Close(), "server process: signal: killed")

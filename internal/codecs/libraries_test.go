@@ -10,10 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/internal/codec"
 	"github.com/rpcbench/rpcbench/internal/codecs"
-	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/message"
 )
 
 func rowOf(t *testing.T, name string) codecs.Row {
@@ -79,7 +78,7 @@ func asEncodingJSON(t *testing.T, c codec.Codec) {
 		unsorted[key] = len(key)
 	}
 	for _, name := range []string{"Anna", "<b>&'\"</b>", "a\u2028b\u2029c", "\x00\t\r\n\x1f\x7f", `\u0041`, "\U0001F600", "in\xffvalid", strings.Repeat("n", 1000)} {
-		u := corpus.Sample(0, 100)
+		u := rpcbench.Sample(0, 100)
 		u.Name = name
 		for _, v := range []any{u, &u, rpcbench.Answer(&u), rpcbench.NewValidator[rpcbench.User]()(new(rpcbench.User)), unsorted, message.Complex()} {
 			want, err := json.Marshal(v)

@@ -7,17 +7,16 @@ import (
 	"slices"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/codec/gzipped"
-	"github.com/rpcbench/rpcbench/codec/jsoniter"
-	"github.com/rpcbench/rpcbench/codec/jsonstd"
-	"github.com/rpcbench/rpcbench/codec/msgp"
-	"github.com/rpcbench/rpcbench/codec/protobuf"
-	"github.com/rpcbench/rpcbench/codec/xmlstd"
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/message"
-	"github.com/rpcbench/rpcbench/message/messagepb"
+	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/codec/gzipped"
+	"github.com/rpcbench/rpcbench/internal/codec/jsoniter"
+	"github.com/rpcbench/rpcbench/internal/codec/jsonstd"
+	"github.com/rpcbench/rpcbench/internal/codec/msgp"
+	"github.com/rpcbench/rpcbench/internal/codec/protobuf"
+	"github.com/rpcbench/rpcbench/internal/codec/xmlstd"
+	"github.com/rpcbench/rpcbench/internal/message"
+	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
@@ -82,7 +81,7 @@ func None() Row { return Row{"none", kept(none{}), in(), "nothing"} }
 // Messages returns the user of the create-user API, without and with payload, and the catalogue.
 func Messages() []message.Entry {
 	user := func(avatar int) func() any {
-		return func() any { u := corpus.Sample(0, avatar); return &u }
+		return func() any { u := rpcbench.Sample(0, avatar); return &u }
 	}
 	const random = "random bytes, which text formats write in base64 and nothing compresses"
 	return append([]message.Entry{

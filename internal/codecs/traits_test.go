@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/allocproof"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codecs"
@@ -56,19 +56,19 @@ func TestInvalidUTF8(t *testing.T) {
 	const placeholder = "in?valid" // of as many bytes, so that lengths stay right
 	eachRow(t, func(t *testing.T, o *ops) {
 		form := o.Form(entry(t, "user"))
-		u := corpus.Sample(0, 0)
+		u := rpcbench.Sample(0, 0)
 		u.Name = corpus.InvalidUTF8
 		declared := o.Codec.Traits().InvalidUTF8
-		became := func(text, escape string, err error) string {
+		became := func(text, escape string, err error) rpcbench.UTF8 {
 			switch {
 			case err != nil:
-				return codec.Rejected
+				return rpcbench.Rejected
 			case strings.Contains(text, corpus.InvalidUTF8):
-				return codec.Kept
+				return rpcbench.Kept
 			case strings.Contains(text, "in\ufffdvalid") || strings.Contains(text, escape):
-				return codec.Replaced
+				return rpcbench.Replaced
 			}
-			return fmt.Sprintf("%q", text)
+			return rpcbench.UTF8(fmt.Sprintf("%q", text))
 		}
 		data, err := o.Codec.Marshal(native(form, &u))
 		require.Equal(t, declared.Encoding, became(string(unzipped(t, data)), `in\ufffdvalid`, err), "encoding")

@@ -20,7 +20,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/rpcstatus"
-	"github.com/rpcbench/rpcbench/message/messagepb"
+	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 )
@@ -35,7 +35,7 @@ type Transport struct {
 func (t Transport) Stack(name string, server []grpc.ServerOption, client ...grpc.DialOption) rpcbench.Stack {
 	traits := pb.Traits()
 	traits.HTTP, traits.Multiplexed = "2", true
-	traits.Server, traits.Client = t.Libraries, []string{"google.golang.org/grpc"}
+	traits.ServerLibraries, traits.ClientLibraries = t.Libraries, []string{"google.golang.org/grpc"}
 	return rpcbench.Stack{
 		Name: name, Protocol: "grpc/proto", Traits: traits,
 		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) { return t.Serve(config, server...), nil },
@@ -65,15 +65,20 @@ func (s service) CreateUsers(stream grpc.BidiStreamingServer[userv1.User, userv1
 
 // NewServer makes a server of the service with the limits that every server has.
 func NewServer(config rpcbench.ServerConfig, options ...grpc.ServerOption) *grpc.Server {
+	s := bare(config, options...)
+	register(s, pb.API().NewService())
+	return s
+}
+
+// bare makes a server without a service.
+func bare(config rpcbench.ServerConfig, options ...grpc.ServerOption) *grpc.Server {
 	idle, header := config.Limits()
-	s := grpc.NewServer(append([]grpc.ServerOption{
+	return grpc.NewServer(append([]grpc.ServerOption{
 		grpc.MaxRecvMsgSize(rpcbench.MaxBody),
 		grpc.MaxHeaderListSize(rpcbench.MaxHeader),
 		grpc.ConnectionTimeout(header),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idle}),
 	}, options...)...)
-	register(s, pb.API().NewService())
-	return s
 }
 
 func register(s *grpc.Server, create pb.Create) {
@@ -82,10 +87,14 @@ func register(s *grpc.Server, create pb.Create) {
 
 // OwnServer is NewServer for a server that accepts connections itself, with or without TLS.
 func OwnServer(config rpcbench.ServerConfig, options ...grpc.ServerOption) rpcbench.Server {
+	return server{NewServer(config, withTLS(config, options)...)}
+}
+
+func withTLS(config rpcbench.ServerConfig, options []grpc.ServerOption) []grpc.ServerOption {
 	if config.TLS != nil {
 		options = append([]grpc.ServerOption{grpc.Creds(credentials.NewTLS(config.TLS))}, options...)
 	}
-	return server{NewServer(config, options...)}
+	return options
 }
 
 type server struct{ *grpc.Server }
@@ -97,6 +106,19 @@ func (s server) Close() error {
 
 // dial makes a client with one grpc.ClientConn per connection.
 func dial(config rpcbench.ClientConfig, options ...grpc.DialOption) (rpcbench.Client, error) {
+	var conns []*pb.Conn
+	all, err := dialAll(config, options...)
+	for _, cc := range all {
+		conns = append(conns, newConn(cc))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return binding.NewClient(pb.API(), conns), nil
+}
+
+// dialAll opens nothing yet, and fails for the first connection if at all.
+func dialAll(config rpcbench.ClientConfig, options ...grpc.DialOption) (conns []*grpc.ClientConn, err error) {
 	creds := insecure.NewCredentials()
 	if config.TLS != nil {
 		creds = credentials.NewTLS(config.TLS)
@@ -109,15 +131,14 @@ func dial(config rpcbench.ClientConfig, options ...grpc.DialOption) (rpcbench.Cl
 	if h := config.Headers; h != nil {
 		options = append(options, grpc.WithUserAgent(h.UserAgent), grpc.WithUnaryInterceptor(addHeaders(h)))
 	}
-	var conns []*pb.Conn
 	for range config.Conns {
 		cc, err := grpc.NewClient(config.Addr, options...)
 		if err != nil {
-			return nil, err // NewClient opens nothing, and fails for the first connection if at all
+			return nil, err
 		}
-		conns = append(conns, newConn(cc))
+		conns = append(conns, cc)
 	}
-	return binding.NewClient(pb.API(), conns), nil
+	return conns, nil
 }
 
 func addHeaders(h *rpcbench.Headers) grpc.UnaryClientInterceptor {
@@ -131,7 +152,7 @@ func addHeaders(h *rpcbench.Headers) grpc.UnaryClientInterceptor {
 func newConn(cc *grpc.ClientConn) *pb.Conn {
 	stub := userservicegrpc.NewUserServiceClient(cc)
 	return &pb.Conn{
-		CreateUser: func(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
+		Call: func(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
 			return stub.CreateUser(ctx, u)
 		},
 		Echo: func(ctx context.Context, f *messagepb.Flex) (*messagepb.Flex, error) { return stub.Echo(ctx, f) },

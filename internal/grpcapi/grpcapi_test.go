@@ -20,7 +20,6 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 )
@@ -88,7 +87,7 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			current = c.err
-			_, err := userservicegrpc.NewUserServiceClient(conn).CreateUser(t.Context(), fromUser(corpus.Sample(0, 0)))
+			_, err := userservicegrpc.NewUserServiceClient(conn).CreateUser(t.Context(), fromUser(rpcbench.Sample(0, 0)))
 			require.Equal(t, c.status, status.Code(err))
 			e := asError(t, err)
 			require.Equal(t, c.code, e.Code)
@@ -182,9 +181,9 @@ func TestReplyBytes(t *testing.T) {
 		_, err := userservicegrpc.NewUserServiceClient(conn).CreateUser(t.Context(), fromUser(u))
 		return err
 	}
-	require.NoError(t, create(corpus.Sample(0, 0)))
+	require.NoError(t, create(rpcbench.Sample(0, 0)))
 	current = []byte("\x0a") // half a field
-	require.Equal(t, rpcbench.Malformed, asError(t, create(corpus.Sample(0, 0))).Code, "a reply that doesn't decode")
+	require.Equal(t, rpcbench.Malformed, asError(t, create(rpcbench.Sample(0, 0))).Code, "a reply that doesn't decode")
 	current = nil
 	require.Equal(t, rpcbench.Malformed, asError(t, create(rpcbench.User{Name: "\xff"})).Code, "a request that can't be encoded")
 }
@@ -197,9 +196,9 @@ func TestOtherFailures(t *testing.T) {
 	require.Equal(t, rpcbench.Internal, asError(t, err).Code, "a method that the server lacks")
 	require.Equal(t, rpcbench.Internal, asError(t, io.EOF).Code, "an error that is no status")
 
-	require.NoError(t, conn.Invoke(t.Context(), method, fromUser(corpus.Sample(0, 0)), &reply))
+	require.NoError(t, conn.Invoke(t.Context(), method, fromUser(rpcbench.Sample(0, 0)), &reply))
 	require.NoError(t, conn.Close())
-	err = conn.Invoke(t.Context(), method, fromUser(corpus.Sample(0, 0)), &reply)
+	err = conn.Invoke(t.Context(), method, fromUser(rpcbench.Sample(0, 0)), &reply)
 	require.Equal(t, codes.Canceled, status.Code(err))
 	require.Equal(t, rpcbench.Unavailable, asError(t, err).Code, "a closed client: nobody cancelled")
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 )
@@ -35,7 +34,7 @@ func odd(t *testing.T, s oddService) rpcbench.Streamer {
 func TestOddStreams(t *testing.T) {
 	type server = grpc.BidiStreamingServer[userv1.User, userv1.CreateUserResponse]
 	failure := toStatus(&rpcbench.Error{Code: rpcbench.TooLarge})
-	u := corpus.Sample(0, 0)
+	u := rpcbench.Sample(0, 0)
 	right := pb.API().Answer(fromUser(u))
 	replies := func(n int, err error) func(server) error {
 		return func(s server) error {
@@ -67,7 +66,7 @@ func TestOddStreams(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			s, err := odd(t, oddService{create: c.create}).OpenStream(t.Context())
 			require.NoError(t, err)
-			call, err := s.Prepare(corpus.Sample(0, 0))
+			call, err := s.Prepare(rpcbench.Sample(0, 0))
 			require.NoError(t, err)
 			err = call(t.Context())
 			require.Equal(t, c.exchange, rpcbench.CodeOf(err), err)

@@ -10,12 +10,31 @@ import (
 	"sync/atomic"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/codec"
 )
 
 func newClient[U, R, F, E any](
 	config rpcbench.ClientConfig, c codec.Codec, api binding.API[U, R, F, E], options Options) rpcbench.Client {
+	b := newBodies(c, options, true)
+	var conns []*binding.Conn[U, R, F]
+	for _, o := range open(config, c, options) {
+		users := &caller[U, R, E]{b, o.to(usersPath), api.ToError}
+		echoes := &caller[F, F, E]{b, o.to(echoPath), api.ToError}
+		conns = append(conns, &binding.Conn[U, R, F]{
+			Call: users.call, Echo: echoes.call, Failure: binding.AsIs, Close: o.Close,
+		})
+	}
+	return binding.NewClient(api, conns)
+}
+
+// opened is an HTTPClient with what makes the requests of a path.
+type opened struct {
+	HTTPClient
+	to func(path string) sending
+}
+
+func open(config rpcbench.ClientConfig, c codec.Codec, options Options) (all []opened) {
 	header := [][2]string{{"Content-Type", c.ContentType()}}
 	if options.Gzip {
 		header = append(header, [2]string{"Content-Encoding", "gzip"}, [2]string{"Accept-Encoding", "gzip"})
@@ -23,23 +42,16 @@ func newClient[U, R, F, E any](
 	if h := config.Headers; h != nil {
 		header = append(header, [2]string{"User-Agent", h.UserAgent}, [2]string{"Authorization", h.Authorization})
 	}
-	b := newBodies(c, options, true)
-	var conns []*binding.Conn[U, R, F]
 	for _, h := range HTTPClients(config, options.HTTP2) {
-		to := func(path string) sending {
+		all = append(all, opened{h, func(path string) sending {
 			r := &requests{h.Client, BaseURL(config) + path, header, config.Headers}
 			if options.Tuned {
 				return r.tuned()
 			}
 			return r.post
-		}
-		users := &caller[U, R, E]{b, to(usersPath), api.ToError}
-		echoes := &caller[F, F, E]{b, to(echoPath), api.ToError}
-		conns = append(conns, &binding.Conn[U, R, F]{
-			CreateUser: users.call, Echo: echoes.call, Failure: binding.AsIs, Close: h.Close,
-		})
+		}})
 	}
-	return binding.NewClient(api, conns)
+	return all
 }
 
 // sending sends a request with a body and returns the reply.

@@ -14,9 +14,9 @@ import (
 	"sync"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/codec/gzipped"
 	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/codec/gzipped"
 )
 
 const usersPath, echoPath = "/users", "/echo"
@@ -31,25 +31,50 @@ type Options struct {
 // Stack makes a stack over net/http. Its traits come from the codec and the options.
 func Stack[U, R, F, E any](
 	name, protocol string, c codec.Codec, api binding.API[U, R, F, E], options Options) rpcbench.Stack {
+	s := bare(name, protocol, c, options)
+	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+		return newServer(config, c, api, api.NewService(), options), nil
+	}
+	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		return newClient(config, c, api, options), nil
+	}
+	return s
+}
+
+// bare returns a stack that lacks server and client.
+func bare(name, protocol string, c codec.Codec, options Options) rpcbench.Stack {
 	t := binding.Traits(c.Traits())
-	t.HTTP, t.Server, t.Client = "1.1", []string{"net/http"}, []string{"net/http"}
+	t.HTTP, t.ServerLibraries, t.ClientLibraries = "1.1", []string{"net/http"}, []string{"net/http"}
 	if options.HTTP2 {
 		t.HTTP, t.Multiplexed = "2", true
 		protocol += "/h2"
 	}
 	if options.Gzip {
-		t.Compression = "gzip"
+		t.Compression = rpcbench.Gzip
 		protocol += "/gzip"
 	}
-	return rpcbench.Stack{
-		Name: name, Protocol: protocol, Traits: t,
-		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-			return newServer(config, c, api, api.NewService(), options), nil
-		},
-		Dial: func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-			return newClient(config, c, api, options), nil
-		},
+	return rpcbench.Stack{Name: name, Protocol: protocol, Traits: t}
+}
+
+// Of makes a stack over net/http that serves and calls a method of one's own, without options. Failures have the body E.
+func Of[Q, A, E any](name, protocol string, c codec.Codec, m rpcbench.Method[Q, A],
+	sorted func(any) ([]byte, error), fromError func(*rpcbench.Error) *E, toError func(*E) *rpcbench.Error) rpcbench.Stack {
+	s := binding.Of(bare(name, protocol, c, Options{}), m, c, sorted)
+	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+		serve, err := binding.Serve(m)
+		mux := http.NewServeMux()
+		mux.Handle("POST /"+m.Name, &handler[Q, A, E]{newBodies(c, Options{}, false), serve, fromError})
+		return NewServer(config, mux, false), err
 	}
+	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		var conns []*binding.Conn[Q, A, struct{}]
+		for _, o := range open(config, c, Options{}) {
+			calls := &caller[Q, A, E]{newBodies(c, Options{}, true), o.to("/" + m.Name), toError}
+			conns = append(conns, &binding.Conn[Q, A, struct{}]{Call: calls.call, Failure: binding.AsIs, Close: o.Close})
+		}
+		return binding.NewCaller(m, conns), nil
+	}
+	return s
 }
 
 // statuses lists the failures that have an HTTP status of their own.

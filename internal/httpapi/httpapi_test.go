@@ -17,11 +17,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/codec/jsoniter"
-	"github.com/rpcbench/rpcbench/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/corpus"
+	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/codec/jsoniter"
+	"github.com/rpcbench/rpcbench/internal/codec/jsonstd"
 )
 
 func TestMain(m *testing.M) {
@@ -60,7 +59,7 @@ func start(t *testing.T, f format) *rpcbench.Fixture {
 // failing is c's format, with a service that returns what err gives for all but the users that start a fixture.
 func failing(c codec.Codec, err func() error) format {
 	return format{c, func(_ context.Context, u *rpcbench.User) (*rpcbench.Response, error) {
-		if e := err(); e != nil && u.Name != "connect" {
+		if e := err(); e != nil && len(u.Name) != len("Anna1000") {
 			return nil, e
 		}
 		return rpcbench.Answer(u), nil
@@ -122,7 +121,7 @@ func TestFailuresHaveOneStatusEach(t *testing.T) {
 	for name, f := range formats {
 		t.Run(name, func(t *testing.T) {
 			fixture := start(t, f)
-			call, err := fixture.Client.Prepare(corpus.Sample(0, 0))
+			call, err := fixture.Users.PrepareUser(rpcbench.Sample(0, 0))
 			require.NoError(t, err)
 			for _, c := range []struct {
 				why    string
@@ -145,7 +144,7 @@ func TestFailuresHaveOneStatusEach(t *testing.T) {
 				{"an Error without a code", new(rpcbench.Error), 500, rpcbench.Internal, nil},
 			} {
 				current = c.err
-				body, err := f.Codec.Marshal(corpus.Sample(0, 0))
+				body, err := f.Codec.Marshal(rpcbench.Sample(0, 0))
 				require.NoError(t, err)
 				got := send(t, http.MethodPost, "http://"+fixture.Addr+usersPath, body)
 				require.Equal(t, c.status, got.status, c.why)
@@ -153,7 +152,7 @@ func TestFailuresHaveOneStatusEach(t *testing.T) {
 				sent := new(rpcbench.Error)
 				require.NoError(t, f.Codec.Unmarshal([]byte(got.body), sent), "%s: the body is in the stack's wire format: %s", c.why, got.body)
 
-				_, err = fixture.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
+				_, err = fixture.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
 				for form, err := range map[string]error{"CreateUser": err, "Call": call(t.Context())} {
 					e, ok := errors.AsType[*rpcbench.Error](err)
 					require.True(t, ok, "%s, %s: %v", c.why, form, err)
@@ -227,7 +226,7 @@ func TestGzippedBodies(t *testing.T) {
 	fixture, err := rpcbench.Start(t.Context(), stack, rpcbench.Config{})
 	require.NoError(t, err)
 	defer fixture.Close()
-	user, err := json.Marshal(corpus.Sample(0, 0))
+	user, err := json.Marshal(rpcbench.Sample(0, 0))
 	require.NoError(t, err)
 	compressed := func(spaces int) []byte {
 		var out bytes.Buffer
@@ -290,7 +289,7 @@ func TestOtherRequests(t *testing.T) {
 
 // No codec of a stack compresses, though the request takes gzip and the reply would be much smaller.
 func TestRepliesAreNotCompressed(t *testing.T) {
-	u := corpus.Sample(0, 0)
+	u := rpcbench.Sample(0, 0)
 	u.Avatar = make([]byte, 64<<10)
 	for name, c := range codecs() {
 		body, err := c.Marshal(u)
@@ -336,7 +335,7 @@ func TestWhatCannotBeEncoded(t *testing.T) {
 	create := func(addr string, c codec.Codec) error {
 		client := newClient(rpcbench.ClientConfig{Addr: addr, DialContext: new(net.Dialer).DialContext, Conns: 1}, c, binding.Plain(), Options{})
 		defer client.Close()
-		_, err := client.CreateUser(t.Context(), corpus.Sample(0, 0))
+		_, err := client.(rpcbench.Users).CreateUser(t.Context(), rpcbench.Sample(0, 0))
 		return err
 	}
 	serve := func(c codec.Codec) string {
@@ -374,7 +373,7 @@ func serveHandler(t *testing.T, h http.Handler) string {
 }
 
 func TestReplies(t *testing.T) {
-	u := corpus.Sample(0, 0)
+	u := rpcbench.Sample(0, 0)
 	good, err := json.Marshal(rpcbench.Answer(&u))
 	require.NoError(t, err)
 	const invalid = `{"code":"invalid","violations":[{"field":"name","rule":"min=4"}]}`
@@ -424,7 +423,7 @@ func TestReplies(t *testing.T) {
 					return new(net.Dialer).DialContext(ctx, network, addr)
 				}}, k, binding.Plain(), Options{})
 				defer client.Close()
-				call, err := client.Prepare(corpus.Sample(0, 0))
+				call, err := client.Prepare(0, 0)
 				require.NoError(t, err)
 				for range 2 {
 					err = call(t.Context())

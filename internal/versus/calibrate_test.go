@@ -29,7 +29,6 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/grpcapi"
 	"github.com/rpcbench/rpcbench/internal/timing"
@@ -328,7 +327,7 @@ func TestInjectedWorkRunsOncePerCall(t *testing.T) {
 	f, err := rpcbench.Start(t.Context(), injected(grpcprotobuf.New(), "x", func() { n.Add(1) }), rpcbench.Config{})
 	require.NoError(t, err)
 	before := n.Load()
-	_, err = f.Client.CreateUser(t.Context(), corpus.Sample(0, 0))
+	_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
 	require.NoError(t, err)
 	require.EqualValues(t, 1, n.Load()-before)
 	require.NoError(t, f.Close())

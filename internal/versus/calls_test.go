@@ -9,7 +9,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 // The Ops of a record are calls, also where an op is 200 calls of 50 callers.
@@ -21,7 +21,7 @@ func TestRecordsCountCalls(t *testing.T) {
 	dial := s.Dial
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		c, err := dial(config)
-		return counting{c, &made}, err
+		return counting{c.(rpcbench.Users), &made}, err
 	}
 	g, err := Open(t.Context(), w, slice, 1, s, s)
 	require.NoError(t, err)
@@ -44,12 +44,16 @@ func TestRecordsCountCalls(t *testing.T) {
 
 // counting is a client that counts the calls made.
 type counting struct {
-	rpcbench.Client
+	rpcbench.Users
 	made *atomic.Int64
 }
 
-func (c counting) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	call, err := c.Client.Prepare(u)
+func (c counting) Prepare(i, payload int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.Sample(i, payload))
+}
+
+func (c counting) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
+	call, err := c.Users.PrepareUser(u)
 	return func(ctx context.Context) error {
 		c.made.Add(1)
 		return call(ctx)

@@ -20,7 +20,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/timing"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 // TestMain is also the process that a Program starts.
@@ -57,7 +57,7 @@ func find(name string) (rpcbench.Stack, error) {
 		dial := s.Dial
 		s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 			c, err := dial(config)
-			return thousand{c}, err
+			return thousand{c.(rpcbench.Users)}, err
 		}
 		return s, nil
 	case "hangs":
@@ -76,18 +76,22 @@ func inBlock(n int, do func() error) rpcbench.Stack {
 		if fixtures < n {
 			return c, err
 		}
-		return &client{Client: c, call: func(int64, rpcbench.Call) error { return do() }}, err
+		return &client{Users: c.(rpcbench.Users), call: func(int64, rpcbench.Call) error { return do() }}, err
 	}
 	return s
 }
 
-type thousand struct{ rpcbench.Client }
+type thousand struct{ rpcbench.Users }
 
-func (c thousand) Prepare(u rpcbench.User) (rpcbench.Call, error) {
-	if n := len(u.Avatar); n != 1000 && u.Name != "connect" {
+func (c thousand) Prepare(i, payload int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.Sample(i, payload))
+}
+
+func (c thousand) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
+	if n := len(u.Avatar); n != 1000 && len(u.Name) != len("Anna1000") {
 		return nil, fmt.Errorf("asked for %d bytes", n)
 	}
-	return c.Client.Prepare(u)
+	return c.Users.PrepareUser(u)
 }
 
 func self(t *testing.T) Program {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 // The rounds before a failure are kept, and a child that says something else is ended.

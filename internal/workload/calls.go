@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/message"
 )
 
 // prepared prepares the calls of a fixture. The first call on a stream opens the stream, which ends with the fixture.
@@ -44,14 +42,14 @@ func (p *prepared) call(i int) (call rpcbench.Call, err error) {
 				return nil, fmt.Errorf("open a stream: %w", err)
 			}
 		}
-		return p.stream.Prepare(corpus.Sample(i%100, p.Payload))
+		return p.stream.Prepare(rpcbench.Sample(i%100, p.Payload))
 	}
 	return on(p.fixture.Client)
 }
 
 // request returns what prepares call i on a client. The requests of users below 100 are of one length.
 func (p *prepared) request(i int) func(rpcbench.Client) (rpcbench.Call, error) {
-	u, m, broken := corpus.Sample(i%100, p.Payload), flex(p.Message), rpcbench.Violation{}
+	m, u, broken := flex(p.Message), rpcbench.Sample(i%100, p.Payload), rpcbench.Violation{}
 	if p.Invalid {
 		broken = breakRule(&u, i%3)
 	}
@@ -59,14 +57,16 @@ func (p *prepared) request(i int) func(rpcbench.Client) (rpcbench.Call, error) {
 		m.Fixed32 += uint32(i) // as many bytes, and another reply
 	}
 	return func(client rpcbench.Client) (call rpcbench.Call, err error) {
-		if m == nil { // in the timed path of calls that open a connection
-			call, err = client.Prepare(u)
-		} else if echoer, ok := client.(rpcbench.Echoer); !ok {
-			err = fmt.Errorf("echo: %w", errors.ErrUnsupported)
-		} else if m.Double != 0 && slices.Contains(p.fixture.Stack.Traits.Lossy, codec.FloatDigits) {
-			err = fmt.Errorf("the digits of the message's floats: %w", errors.ErrUnsupported)
-		} else {
-			call, err = echoer.PrepareEcho(m)
+		users, ok := client.(rpcbench.Users)
+		switch {
+		case m != nil:
+			call, err = p.echo(client, m)
+		case ok && (p.Invalid || p.NewConn): // the user of a call that opens a connection is made before the clock runs
+			call, err = users.PrepareUser(u)
+		case p.Invalid:
+			err = fmt.Errorf("an invalid user: %w", errors.ErrUnsupported)
+		default:
+			call, err = client.Prepare(i%100, p.Payload)
 		}
 		if p.Invalid {
 			inner := call
@@ -82,6 +82,18 @@ func (p *prepared) request(i int) func(rpcbench.Client) (rpcbench.Call, error) {
 		}
 		return call, err
 	}
+}
+
+// echo prepares a call that sends m.
+func (p *prepared) echo(client rpcbench.Client, m *message.Flex) (rpcbench.Call, error) {
+	echoer, ok := client.(rpcbench.Echoer)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("echo: %w", errors.ErrUnsupported)
+	case m.Double != 0 && slices.Contains(p.fixture.Stack.Traits.Lossy, rpcbench.FloatDigits):
+		return nil, fmt.Errorf("the digits of the message's floats: %w", errors.ErrUnsupported)
+	}
+	return echoer.PrepareEcho(m)
 }
 
 // breakRule makes a user invalid, and returns the rule that the user then breaks.

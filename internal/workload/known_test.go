@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/message"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/message"
 )
 
 // What a call of the known stack costs.
@@ -56,13 +56,15 @@ func (k *known) stack() rpcbench.Stack {
 }
 
 type knownClient struct {
-	rpcbench.Client
+	rpcbench.Users
 	*known
 	conns []*knownConn
 	next  int
 }
 
-func (c *knownClient) Prepare(rpcbench.User) (rpcbench.Call, error) {
+func (c *knownClient) PrepareUser(rpcbench.User) (rpcbench.Call, error) { return c.Prepare(0, 0) }
+
+func (c *knownClient) Prepare(int, int) (rpcbench.Call, error) {
 	conn := c.conns[c.next%len(c.conns)]
 	c.next++
 	return func(ctx context.Context) error {
@@ -74,7 +76,7 @@ func (c *knownClient) Prepare(rpcbench.User) (rpcbench.Call, error) {
 }
 
 func (c *knownClient) PrepareEcho(*message.Flex) (rpcbench.Call, error) {
-	return c.Prepare(rpcbench.User{})
+	return c.Prepare(0, 0)
 }
 
 func (c *knownClient) Echo(context.Context, *message.Flex) (*message.Flex, error) { return nil, nil }

@@ -190,7 +190,7 @@ func TestStacksThatCannotEcho(t *testing.T) {
 	dial := s.Dial
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		c, err := dial(config)
-		return struct{ rpcbench.Client }{c}, err
+		return struct{ rpcbench.Users }{c.(rpcbench.Users)}, err
 	}
 	_, err = w.Open(t.Context(), s, rpcbench.Config{})
 	require.ErrorIs(t, err, errors.ErrUnsupported)

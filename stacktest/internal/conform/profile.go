@@ -14,14 +14,27 @@ import (
 	"github.com/rpcbench/rpcbench/internal/environ"
 )
 
-// rivals lists the libraries that encode and decode in any stack. While a stack runs, only its own may allocate.
-func rivals() []string {
-	return []string{
+// libraries are those of the declared codec: for encoding/json also the engine of this build.
+func (s Subject) libraries() []string {
+	if s.Stack.Traits.Codec == "encoding/json" {
+		return []string{s.Stack.Traits.Codec, environ.JSONEngine()}
+	}
+	return []string{s.Stack.Traits.Codec}
+}
+
+// rivals lists the libraries that encode and decode in other stacks. While a stack runs, only its own may allocate.
+func (s Subject) rivals() []string {
+	own := func(library string) bool {
+		return slices.ContainsFunc(s.libraries(), func(path string) bool {
+			return allocproof.Within(path, library) || allocproof.Within(library, path)
+		})
+	}
+	return slices.DeleteFunc([]string{
 		"encoding/json", "encoding/json/v2", "encoding/xml", "encoding/gob",
 		"github.com/json-iterator/go", "github.com/goccy/go-json",
 		"google.golang.org/protobuf", "github.com/planetscale/vtprotobuf",
 		"github.com/vmihailenco/msgpack", "github.com/tinylib/msgp",
-	}
+	}, own)
 }
 
 // profiled makes all calls in turn, several times, and records every allocation.
@@ -45,13 +58,13 @@ func sides(roots map[string]int64) (client, elsewhere int64) {
 // encoding/json it also checks the engine of this build.
 func codecRan(f *session) {
 	const rounds = 4
+	if f.s.own() {
+		f.codec()
+	}
 	calls := f.round(1000)
 	must(goRound(calls, 1), "call")
 	profile := profiled(calls, rounds)
-	own := []string{f.Stack.Traits.Codec}
-	if own[0] == "encoding/json" {
-		own = append(own, environ.JSONEngine())
-	}
+	own := f.s.libraries()
 	ops := int64(rounds * len(calls))
 	for _, library := range own {
 		busy, roots := 0, profile.Objects(library)
@@ -65,12 +78,7 @@ func codecRan(f *session) {
 			ops, library, roots, profile.Packages())
 	}
 	transportsRan(f.Stack.Traits, profile, ops)
-	for _, rival := range rivals() {
-		if slices.ContainsFunc(own, func(path string) bool {
-			return allocproof.Within(path, rival) || allocproof.Within(rival, path)
-		}) {
-			continue
-		}
+	for _, rival := range f.s.rivals() {
 		// grpc-go's ServeHTTP clones its status, a protobuf message, after each call, which is no encoding.
 		roots := profile.Objects(rival, "google.golang.org/grpc/internal/status")
 		failIf(len(roots) > 0, "functions of %s allocated these objects by goroutine: %v; the declared codec is %s",
@@ -83,11 +91,11 @@ func codecRan(f *session) {
 func transportsRan(traits rpcbench.Traits, profile allocproof.Profile, ops int64) {
 	for _, library := range []string{"net/http", "google.golang.org/grpc", "connectrpc.com/connect"} {
 		client, elsewhere := sides(profile.Objects(library))
-		inClient, inServer := slices.Contains(traits.Client, library), slices.Contains(traits.Server, library)
+		inClient, inServer := slices.Contains(traits.ClientLibraries, library), slices.Contains(traits.ServerLibraries, library)
 		failIf(inClient && client < ops || !inClient && client > 0 ||
 			inServer && elsewhere < ops || !inServer && !inClient && elsewhere > 0,
 			"in %d calls functions of %s allocated %d objects on the caller's goroutine and %d on others; "+
-				"Traits.Client is %q, Traits.Server %q", ops, library, client, elsewhere, traits.Client, traits.Server)
+				"Traits.ClientLibraries is %q, Traits.ServerLibraries %q", ops, library, client, elsewhere, traits.ClientLibraries, traits.ServerLibraries)
 	}
 }
 
@@ -101,16 +109,20 @@ func repeats(f *session) {
 		half    = fresh * payload / 2
 	)
 	skipIf(strings.Contains(environ.Build(), "-race"), "the race detector drops objects from pools at random")
+	if f.s.own() {
+		ownRepeats(f)
+		return
+	}
 	codec := f.Stack.Traits.Codec
 	calls := f.round(payload)
 	var creates, unseen []rpcbench.Call
 	for i := range calls {
-		creates = append(creates, f.create(corpus.Sample(i, payload)))
+		creates = append(creates, f.create(rpcbench.Sample(i, payload)))
 	}
 	must(goRound(calls, 4), "call")
 	prepared := profiled([]rpcbench.Call{func(context.Context) error {
 		for i := range fresh {
-			unseen = append(unseen, f.prepare(corpus.Sample(corpus.Round+i, payload)))
+			unseen = append(unseen, f.prepare(rpcbench.Sample(corpus.Round+i, payload)))
 		}
 		return nil
 	}}, 1)
@@ -120,8 +132,8 @@ func repeats(f *session) {
 	again := profiled(calls, times)
 	for attempt := 1; ; attempt++ { // pools of the libraries may fill meanwhile
 		// Generated stubs may belong to the codec's path: leave out what the transport allocates beneath them.
-		ofCall, _ := sides(again.Objects(codec, f.Stack.Traits.Client...))
-		ofCreateUser, _ := sides(profiled(creates, times).Objects(codec, f.Stack.Traits.Client...))
+		ofCall, _ := sides(again.Objects(codec, f.Stack.Traits.ClientLibraries...))
+		ofCreateUser, _ := sides(profiled(creates, times).Objects(codec, f.Stack.Traits.ClientLibraries...))
 		if ofCreateUser-ofCall < fresh*3/4 { // strings of less than 16 bytes share blocks, and count by chance
 			break
 		}
@@ -143,7 +155,7 @@ func validation(f *session) {
 	check := rpcbench.NewValidator[rpcbench.User]()
 	var direct []rpcbench.Call
 	for i := range corpus.Round {
-		u := corpus.Sample(i, 0)
+		u := rpcbench.Sample(i, 0)
 		direct = append(direct, func(context.Context) error { return check(&u) })
 	}
 	count := func(calls []rpcbench.Call) (client, server float64) {

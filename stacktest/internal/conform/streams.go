@@ -6,7 +6,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 )
 
@@ -38,7 +37,7 @@ func streams(s Subject) {
 	const conns, avatar = 2, 10_000
 	s.with(rpcbench.Config{Conns: conns}, func(f *session) {
 		for range conns {
-			stream := f.open(context.Background(), corpus.Sample(0, avatar))
+			stream := f.open(context.Background(), rpcbench.Sample(0, avatar))
 			must(f.next(stream.calls[0]), "the only Call of a stream")
 			must(stream.Close(), "close a stream")
 		}
@@ -51,9 +50,9 @@ func twoStreams(f *session) {
 	requestsBefore, _ := f.messages()
 	var pair []*stream
 	var callers [][]rpcbench.Call
-	user := func(stream, i int) rpcbench.User { return corpus.Sample(stream*corpus.Round+i, 1000) }
+	user := func(stream, i int) rpcbench.User { return rpcbench.Sample(stream*corpus.Round+i, 1000) }
 	for i := range 2 {
-		asked := []rpcbench.User{corpus.Sample(i, rpcbench.MaxAvatar)}
+		asked := []rpcbench.User{rpcbench.Sample(i, rpcbench.MaxAvatar)}
 		for j := range corpus.Round {
 			asked = append(asked, user(i, j))
 		}
@@ -92,7 +91,7 @@ func (f *session) closes(stream *stream) {
 // changedStreamReplies is changedReplies on a stream, which must stay open and in step.
 func changedStreamReplies(f *session) {
 	for _, c := range changes() {
-		stream := f.open(context.Background(), corpus.Sample(1, c.avatar), corpus.Sample(2, c.avatar))
+		stream := f.open(context.Background(), rpcbench.Sample(1, c.avatar), rpcbench.Sample(2, c.avatar))
 		skipIf(!f.s.readable(), cantReplace)
 		f.refuses("stream's Call", c, stream.calls[0], stream.calls[1])
 		must(stream.Close(), "close a stream")
@@ -104,13 +103,13 @@ func endedStreams(s Subject) {
 	watched(func(f *session) {
 		before := goleak.IgnoreCurrent()
 		f.outcomes([]string{onStream})
-		if f.Stack.Traits.InvalidUTF8 == codec.Rejected {
+		if f.Stack.Traits.InvalidUTF8 == rpcbench.Rejected {
 			call := f.form(context.Background(), onStream, invalidUTF8())
 			wantError(f.next(call), rpcbench.Malformed, "invalid UTF-8 on a stream")
 		}
 		f.connected(0)
 		f.leavesNothing("streams that ended with an error", before)
-		stream := f.open(context.Background(), corpus.Sample(0, 0))
+		stream := f.open(context.Background(), rpcbench.Sample(0, 0))
 		must(f.next(stream.calls[0]), "a stream after others that ended with an error")
 		must(f.Close(), "close under an open stream")
 		f.staysEnded(stream, rpcbench.Unavailable)

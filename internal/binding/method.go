@@ -1,0 +1,97 @@
+package binding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/codec"
+)
+
+// Of returns s as a stack that serves and calls m. c encodes and decodes as the stack does; sorted encodes the entries of
+// maps in one order.
+func Of[Q, A any](
+	s rpcbench.Stack, m rpcbench.Method[Q, A], c codec.Codec, sorted func(any) ([]byte, error)) rpcbench.Stack {
+	s.Method, s.Made = m.Name, m.Made
+	bodies := func(marshal func(any) ([]byte, error)) func(int) ([]byte, []byte, error) {
+		return func(i int) (request, reply []byte, err error) {
+			request, err = marshal(m.Requests[i%len(m.Requests)])
+			if err == nil {
+				reply, err = marshal(m.Replies[i%len(m.Replies)])
+			}
+			return request, reply, err
+		}
+	}
+	s.Codec.Encode, s.Codec.Sorted = bodies(c.Marshal), bodies(sorted)
+	s.Codec.DecodeRequest = func(data []byte) error { return c.Unmarshal(data, new(Q)) }
+	s.Codec.DecodeReply = func(data []byte) error { return c.Unmarshal(data, new(A)) }
+	return s
+}
+
+// Serve makes the operation that a server of m runs. It finds the reply by the request's key.
+func Serve[Q, A any](m rpcbench.Method[Q, A]) (func(context.Context, *Q) (*A, error), error) {
+	switch {
+	case m.Name == "" || m.Equal == nil:
+		return nil, errors.New("a Method has a Name, and Equal to compare replies")
+	case len(m.Requests) == 0 || len(m.Requests) != len(m.Replies):
+		return nil, fmt.Errorf("%s: each request has a reply, and there are %d requests and %d replies",
+			m.Name, len(m.Requests), len(m.Replies))
+	case m.Key == nil:
+		return func(context.Context, *Q) (*A, error) { return m.Replies[0], nil }, nil
+	}
+	replies := map[uint64]*A{}
+	for i, q := range m.Requests {
+		key := m.Key(q)
+		if replies[key] != nil {
+			return nil, fmt.Errorf("%s: request %d has the key of an earlier one", m.Name, i)
+		}
+		replies[key] = m.Replies[i]
+	}
+	return func(_ context.Context, q *Q) (*A, error) {
+		if reply := replies[m.Key(q)]; reply != nil {
+			return reply, nil
+		}
+		return nil, &rpcbench.Error{Code: rpcbench.Invalid, Message: "no sample has this request"}
+	}, nil
+}
+
+// NewCaller makes a client that binds calls of m to conns in turn.
+func NewCaller[Q, A any](m rpcbench.Method[Q, A], conns []*Conn[Q, A, struct{}]) rpcbench.Client {
+	return &methodClient[Q, A]{m: m, conns: conns}
+}
+
+type methodClient[Q, A any] struct {
+	m     rpcbench.Method[Q, A]
+	conns []*Conn[Q, A, struct{}]
+	next  atomic.Uint64
+}
+
+func (c *methodClient[Q, A]) Prepare(i, payload int) (rpcbench.Call, error) {
+	if payload != 0 {
+		return nil, fmt.Errorf("a payload in %s, whose messages are samples: %w", c.m.Name, errors.ErrUnsupported)
+	}
+	conn, equal := c.conns[(c.next.Add(1)-1)%uint64(len(c.conns))], c.m.Equal
+	asked, want := c.m.Requests[i%len(c.m.Requests)], c.m.Replies[i%len(c.m.Replies)]
+	if c.m.Key == nil {
+		want = c.m.Replies[0]
+	}
+	return func(ctx context.Context) error {
+		got, err := conn.Call(ctx, asked)
+		if err != nil {
+			return conn.Failure(ctx, err)
+		}
+		if !equal(want, got) {
+			return WrongReply("a field")
+		}
+		return nil
+	}, nil
+}
+
+func (c *methodClient[Q, A]) Close() error {
+	for _, conn := range c.conns {
+		conn.Close()
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package connectrpc
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
+	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+	"github.com/rpcbench/rpcbench/proto/userservice/userserviceconnect"
+)
+
+// exchange makes one Call of a stream.
+func exchange(t *testing.T, c rpcbench.Client) (rpcbench.Stream, error) {
+	t.Helper()
+	s, err := c.(rpcbench.Streamer).OpenStream(t.Context())
+	require.NoError(t, err)
+	call, err := s.Prepare(rpcbench.Sample(0, 0))
+	require.NoError(t, err)
+	return s, call(t.Context())
+}
+
+// What a server may do to a stream that ours doesn't.
+func TestOddStreams(t *testing.T) {
+	type server = *connect.BidiStream[userv1.User, userv1.CreateUserResponse]
+	failure := toConnect(&rpcbench.Error{Code: rpcbench.TooLarge})
+	right := pb.API().NewService()
+	replies := func(n int, err error) func(context.Context, server) error {
+		return func(ctx context.Context, s server) error {
+			u, e := s.Receive()
+			if e != nil || n == 0 {
+				return errors.Join(e, err)
+			}
+			reply, e := right(ctx, u)
+			for range n {
+				e = errors.Join(e, s.Send(reply))
+			}
+			_, _ = s.Receive() // the end
+			return errors.Join(e, err)
+		}
+	}
+	for _, c := range []struct {
+		why             string
+		create          func(context.Context, server) error
+		exchange, close rpcbench.Code // "" for success
+	}{
+		{"ends without a reply", replies(0, nil), rpcbench.Unavailable, rpcbench.Unavailable},
+		{"ends before it has read anything", func(context.Context, server) error { return nil }, rpcbench.Unavailable, rpcbench.Unavailable},
+		{"fails without a reply", replies(0, failure), rpcbench.TooLarge, rpcbench.TooLarge},
+		{"replies once", replies(1, nil), "", ""},
+		{"replies twice", replies(2, nil), "", rpcbench.Internal},
+		{"fails at the end", replies(1, failure), "", rpcbench.TooLarge},
+		{"fails at the end, after one reply too many", replies(2, failure), "", rpcbench.TooLarge},
+	} {
+		for _, stack := range []rpcbench.Stack{H2C(), GRPC()} {
+			t.Run(c.why+"/"+stack.Name, func(t *testing.T) {
+				h := connect.NewBidiStreamHandler(userserviceconnect.UserServiceCreateUsersProcedure, c.create)
+				s, err := exchange(t, dial(t, stack, serveHTTP(t, h, true)))
+				require.Equal(t, c.exchange, rpcbench.CodeOf(err), err)
+				err = s.Close()
+				require.Equal(t, c.close, rpcbench.CodeOf(err), err)
+			})
+		}
+	}
+}
+
+// A user that can't be encoded, the first or a later one, leaves nothing of its stream.
+func TestStreamOfWhatCannotBeEncoded(t *testing.T) {
+	good, bad := rpcbench.Sample(0, 0), rpcbench.Sample(0, 0)
+	bad.Name = "\xff"
+	for _, stack := range []rpcbench.Stack{H2C(), GRPC()} {
+		server, err := stack.Server(rpcbench.ServerConfig{})
+		require.NoError(t, err)
+		c := dial(t, stack, serve(t, server)).(rpcbench.Streamer)
+		for _, sent := range [][]rpcbench.User{{bad}, {good, bad}} {
+			s, err := c.OpenStream(t.Context())
+			require.NoError(t, err)
+			for i, u := range sent {
+				call, err := s.Prepare(u)
+				require.NoError(t, err)
+				if err = call(t.Context()); i == len(sent)-1 {
+					require.Equal(t, rpcbench.Malformed, asError(t, err).Code, stack.Name)
+				} else {
+					require.NoError(t, err)
+				}
+			}
+			require.Equal(t, rpcbench.Malformed, rpcbench.CodeOf(s.Close()), stack.Name)
+		}
+	}
+}
+
+// The server goes away between two messages, where the library finds no words but those of a broken reply.
+func TestStreamGoAway(t *testing.T) {
+	data := func(h http2.FrameHeader) bool { return h.Type == http2.FrameData }
+	for contentType, s := range map[string]rpcbench.Stack{"application/connect+proto": H2C(), "application/grpc": GRPC()} {
+		t.Run(s.Name, func(t *testing.T) {
+			config := serveFrames(t, data, func(f *http2.Framer) error {
+				return errors.Join(writeHead(f, contentType), f.WriteGoAway(1, http2.ErrCodeNo, nil))
+			})
+			_, err := exchange(t, dial(t, s, config))
+			require.Equal(t, rpcbench.Unavailable, asError(t, err).Code, err)
+		})
+	}
+}
+
+// Over HTTP/1.1 there are no streams, and a client that asks for one is told.
+func TestNoStreamsOverHTTP1(t *testing.T) {
+	server, err := New().Server(rpcbench.ServerConfig{})
+	require.NoError(t, err)
+	config := serve(t, server)
+	h := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := h.Post("http://"+config.Addr+userserviceconnect.UserServiceCreateUsersProcedure, "application/connect+proto", nil)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusHTTPVersionNotSupported, resp.StatusCode)
+	_, ok := dial(t, New(), config).(rpcbench.Streamer)
+	require.False(t, ok)
+}

@@ -1,0 +1,217 @@
+package stacktest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/httpjsoniter"
+	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/codec/jsonstd"
+	"github.com/rpcbench/rpcbench/internal/corpus"
+	"github.com/rpcbench/rpcbench/internal/httpapi"
+	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/httpprotobuf"
+	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
+)
+
+var seed = maphash.MakeSeed()
+
+// plain is a method of plain structs, with as many samples as a round has.
+func plain() rpcbench.Method[rpcbench.User, rpcbench.Response] {
+	m := rpcbench.Method[rpcbench.User, rpcbench.Response]{
+		Name: "test.v1.Users/Create", Made: "16 samples",
+		Key:   func(u *rpcbench.User) uint64 { return maphash.String(seed, u.Email) },
+		Equal: func(want, got *rpcbench.Response) bool { return rpcbench.Check(want.User, got) == nil },
+	}
+	for i := range corpus.Round {
+		asked := rpcbench.Sample(i, 100)
+		answered := asked
+		m.Requests, m.Replies = append(m.Requests, &asked), append(m.Replies, rpcbench.Answer(&answered))
+	}
+	return m
+}
+
+// generated is the same method of generated types.
+func generated() rpcbench.Method[userv1.User, userv1.CreateUserResponse] {
+	m := rpcbench.Method[userv1.User, userv1.CreateUserResponse]{
+		Name: plain().Name, Made: plain().Made,
+		Key:   func(u *userv1.User) uint64 { return maphash.String(seed, u.Email) },
+		Equal: func(want, got *userv1.CreateUserResponse) bool { return proto.Equal(want, got) },
+	}
+	for i, q := range plain().Requests {
+		m.Requests = append(m.Requests, binding.Convert[userv1.User](q))
+		m.Replies = append(m.Replies, binding.Convert[userv1.CreateUserResponse](plain().Replies[i]))
+	}
+	return m
+}
+
+func methodStacks() []rpcbench.Stack {
+	return []rpcbench.Stack{httpjson.Of(plain()), httpjsoniter.Of(plain()), httpprotobuf.Of(generated()),
+		grpcprotobuf.Of(generated()), connectrpc.Of(generated())}
+}
+
+// The suite runs on a method of one's own.
+func TestMethodConformance(t *testing.T) {
+	for _, s := range methodStacks() {
+		t.Run(s.Name, func(t *testing.T) { Conformance(t, s) })
+	}
+}
+
+func TestBrokenMethods(t *testing.T) {
+	for why, change := range map[string]func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]){
+		"there are 0 requests":      func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]) { m.Requests, m.Replies = nil, nil },
+		"there are 16 requests":     func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]) { m.Replies = m.Replies[1:] },
+		"has the key of an earlier": func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]) { m.Requests[3] = m.Requests[2] },
+		"has a Name, and Equal":     func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]) { m.Equal = nil },
+	} {
+		m := plain()
+		change(&m)
+		_, err := rpcbench.Start(t.Context(), httpjson.Of(m), rpcbench.Config{})
+		require.ErrorContains(t, err, why)
+	}
+}
+
+// A request that no sample has is refused, a reply of another sample is wrong, and a payload is no sample's.
+func TestMethodCalls(t *testing.T) {
+	for name, start := range map[string]func(change func(i int) int) (rpcbench.Stack, rpcbench.Stack){
+		"plain": func(change func(i int) int) (server, client rpcbench.Stack) {
+			m := plain()
+			m.Replies = nil
+			for i := range plain().Replies {
+				m.Replies = append(m.Replies, plain().Replies[change(i)])
+			}
+			return httpjson.Of(m), httpjson.Of(plain())
+		},
+		"generated": func(change func(i int) int) (server, client rpcbench.Stack) {
+			m := generated()
+			m.Replies = nil
+			for i := range generated().Replies {
+				m.Replies = append(m.Replies, generated().Replies[change(i)])
+			}
+			return grpcprotobuf.Of(m), grpcprotobuf.Of(generated())
+		},
+	} {
+		right, other := start(func(i int) int { return i })
+		crossed, err := rpcbench.Cross(other, right)
+		require.NoError(t, err)
+		f := Start(t, crossed, rpcbench.Config{})
+		require.Nil(t, f.Users, name)
+		_, err = f.Client.Prepare(0, 10)
+		require.ErrorContains(t, err, "unsupported operation", name)
+
+		wrong, other := start(func(i int) int { return i ^ 1 })
+		crossed, err = rpcbench.Cross(other, wrong)
+		require.NoError(t, err)
+		_, err = rpcbench.Start(t.Context(), crossed, rpcbench.Config{})
+		require.ErrorContains(t, err, "wrong reply", name)
+	}
+	one := plain()
+	one.Name = "test.v1.Users/Other"
+	_, err := rpcbench.Cross(httpjson.Of(plain()), httpjson.Of(one))
+	require.ErrorContains(t, err, fmt.Sprintf("which speaks http/json %s", one.Name))
+}
+
+// keeping is encoding/json that decodes no request twice.
+type keeping struct {
+	jsonstd.Codec
+	kept *sync.Map
+}
+
+func (c keeping) Unmarshal(data []byte, v any) error {
+	u, isUser := v.(*rpcbench.User)
+	if !isUser {
+		return c.Codec.Unmarshal(data, v)
+	}
+	if kept, ok := c.kept.Load(string(data)); ok {
+		*u = kept.(rpcbench.User)
+		return nil
+	}
+	err := c.Codec.Unmarshal(data, v)
+	c.kept.Store(string(data), *u)
+	return err
+}
+
+// changed is a client whose Prepare is changed.
+type changed struct {
+	rpcbench.Client
+	prepare func(c rpcbench.Client, i int) (rpcbench.Call, error)
+}
+
+func (c changed) Prepare(i, _ int) (rpcbench.Call, error) { return c.prepare(c.Client, i) }
+
+func withPrepare(s rpcbench.Stack, prepare func(c rpcbench.Client, i int) (rpcbench.Call, error)) rpcbench.Stack {
+	dial := s.Dial
+	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		c, err := dial(config)
+		return changed{c, prepare}, err
+	}
+	return s
+}
+
+// Each fault of a stack of a method turns a check of the suite red.
+func TestMethodFaults(t *testing.T) {
+	blind := plain()
+	blind.Equal = func(_, _ *rpcbench.Response) bool { return true }
+	labelled := httpjsoniter.Of(plain())
+	labelled.Traits.Codec = "encoding/json"
+	api := binding.Plain()
+	for fault, c := range map[string]struct {
+		stack rpcbench.Stack
+		check string
+	}{
+		"no fault": {httpjson.Of(plain()), ""},
+		"a reply from memory": {withPrepare(httpjson.Of(plain()), func(c rpcbench.Client, i int) (rpcbench.Call, error) {
+			if i >= 1000 { // of the start
+				return c.Prepare(i, 0)
+			}
+			return func(context.Context) error { return nil }, nil
+		}), "traffic"},
+		"a reply that is not compared":    {httpjson.Of(blind), "changed replies"},
+		"a codec that is not the label's": {labelled, "codec"},
+		"a request that Prepare encodes": {withPrepare(httpjson.Of(plain()), func(c rpcbench.Client, i int) (rpcbench.Call, error) {
+			_, err := json.Marshal(plain().Requests[i%corpus.Round])
+			require.NoError(t, err)
+			return c.Prepare(i, 0)
+		}), "repeats"},
+		"a request that the server has kept": {httpapi.Of("httpjson", "http/json", keeping{kept: new(sync.Map)}, plain(),
+			json.Marshal, api.FromError, api.ToError), "repeats"},
+		"two requests for a call": {withPrepare(httpjson.Of(plain()), func(c rpcbench.Client, i int) (rpcbench.Call, error) {
+			call, err := c.Prepare(i, 0)
+			return func(ctx context.Context) error { return errors.Join(call(ctx), call(ctx)) }, err
+		}), "one request"},
+		"a client that gives up after a second": {withPrepare(httpjson.Of(plain()), func(c rpcbench.Client, i int) (rpcbench.Call, error) {
+			call, err := c.Prepare(i, 0)
+			return func(ctx context.Context) error {
+				ctx, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				return call(ctx)
+			}, err
+		}), "patience"},
+	} {
+		t.Run(fault, func(t *testing.T) {
+			if c.check == "" {
+				for _, check := range conform.Checks() {
+					err := check.Run(conform.Subject{Stack: c.stack})
+					require.True(t, err == nil || errors.As(err, new(conform.Skip)), "%s: %v", check.Name, err)
+				}
+				return
+			}
+			err := run(c.check, conform.Subject{Stack: c.stack, Wait: 1200 * time.Millisecond})
+			require.Error(t, err)
+			require.NotErrorAs(t, err, new(conform.Skip))
+		})
+	}
+}
