@@ -455,9 +455,9 @@ func causes() map[string]string {
 		"invalid UTF-8 declared to be kept":            `declared to be kept: "in\xffvalid" came back as "in`,
 		"encoded once, in Prepare":                     "it encodes what each Call must encode",
 		"a body limit of 1.5 MiB": "a body of 2080768 bytes, where MaxBody is 2097152, Call: want an " +
-			"*rpcbench.Error with the code \"invalid\", got: rpcbench: too large",
+			"*rpcbench.Error with the code \"invalid\", got: rpcbench: too_large",
 		"a body limit of 3 MiB": "a body of 2113536 bytes, where MaxBody is 2097152, Call: want an " +
-			"*rpcbench.Error with the code \"too large\", got: rpcbench: invalid",
+			"*rpcbench.Error with the code \"too_large\", got: rpcbench: invalid",
 		"no body limit":     "with a payload of 4194304 bytes where MaxBody is 2097152",
 		"no idle timeout":   "the server keeps an idle connection",
 		"no header timeout": "the server keeps a connection without a request",
