@@ -49,7 +49,8 @@ func madeUpChild() error {
 	}
 	block := slices.Repeat([]timing.Slice{{Ops: 1, Wall: 1000, CPU: 1000}}, len(spec.Arms))
 	for in.Scan() {
-		if err := json.NewEncoder(os.Stdout).Encode(timing.Record{Arms: spec.Arms, Blocks: [][]timing.Slice{block}}); err != nil {
+		if err := json.NewEncoder(os.Stdout).Encode(timing.Record{Arms: spec.Arms,
+			Blocks: [][]timing.Slice{block}}); err != nil {
 			return err
 		}
 	}
@@ -159,7 +160,8 @@ func TestFlags(t *testing.T) {
 			[]string{"CreateUser/stack=rawtcp", "CreateUser/stack=httpjson.gzip"}, nil, nil},
 		{"links", []string{"-test.bench=^BenchmarkLink$", "-stacks=rawtcp", "-links=4ms/100Mbps"},
 			[]string{"Link/stack=rawtcp/link=4ms.100Mbps/op=warm", "Link/stack=rawtcp/link=4ms.100Mbps/op=cold"}, map[string]float64{"sec/op": 0.008}, nil}, // of 4 ms each, one to dial
-		{"full has every stack, and adds values to each list", []string{"-test.bench=^Benchmark(Payload|Parallel|OpenLoop)$/^stack=rawtcp$", "-full"},
+		{"full has every stack, and adds values to each list",
+			[]string{"-test.bench=^Benchmark(Payload|Parallel|OpenLoop)$/^stack=rawtcp$", "-full"},
 			[]string{"Payload/stack=rawtcp/payload=100B", "Payload/stack=rawtcp/payload=1kB", "Payload/stack=rawtcp/payload=10kB", "Payload/stack=rawtcp/payload=100kB", "Payload/stack=rawtcp/payload=1MB",
 				"Parallel/stack=rawtcp/callers=50/conns=20", "Parallel/stack=rawtcp/callers=1/conns=1", "Parallel/stack=rawtcp/callers=8/conns=8", "Parallel/stack=rawtcp/callers=64/conns=20",
 				"OpenLoop/stack=rawtcp/rate=1000", "OpenLoop/stack=rawtcp/rate=100", "OpenLoop/stack=rawtcp/rate=5000"}, nil, nil},

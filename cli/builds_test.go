@@ -149,7 +149,8 @@ func TestBuilds(t *testing.T) {
 		verdict          versus.Verdict
 		note             string
 	}{
-		{"a revision and the tree", "-processes 6 -time 4s httpjson@HEAD~2 httpjson", "httpjson", 1.03, versus.Slower, "linked HEAD~2: commit=" + hash(t, "HEAD~2")},
+		{"a revision and the tree", "-processes 6 -time 4s httpjson@HEAD~2 httpjson", "httpjson", 1.03, versus.Slower,
+			"linked HEAD~2: commit=" + hash(t, "HEAD~2")},
 		{"the tree and a revision", "-quick -base httpjson httpjson@HEAD~2", "httpjson@HEAD~2", 1 / 1.03, versus.Faster, ""},
 		{"a release of Go", "-quick httpjson@" + runtime.Version() + " httpjson", "httpjson", 1, versus.Equal, ""},
 		{"the environment", "-quick httpjson@TAKES=2060 httpjson", "httpjson", 0.5, versus.Faster, ""},

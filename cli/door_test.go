@@ -173,7 +173,8 @@ func TestOutsidersProgram(t *testing.T) {
 	source := filepath.Join(s.dir, "netrpc.go")
 	quick, err := os.ReadFile(source)
 	require.NoError(t, err)
-	slow := regexp.MustCompile(`(?m)^func \(s service\) CreateUser.*{$`).ReplaceAll(quick, []byte("$0\ntime.Sleep(time.Millisecond)"))
+	slow := regexp.MustCompile(`(?m)^func \(s service\) CreateUser.*{$`).ReplaceAll(quick,
+		[]byte("$0\ntime.Sleep(time.Millisecond)"))
 	require.NotEqual(t, string(quick), string(slow))
 	require.NoError(t, os.WriteFile(source, slow, 0o600))
 	commit()
@@ -202,7 +203,8 @@ func TestOutsidersProgram(t *testing.T) {
 		record, err := versus.Run(t.Context(), spec, programs[0])
 		require.NoError(t, err)
 		ns = append(ns, record.NsPerOp(0))
-		require.Equal(t, build != "", slices.Contains(versions, "commit="+s.do("git", "rev-parse", "--short=12", "HEAD~1")), versions)
+		require.Equal(t, build != "", slices.Contains(versions, "commit="+s.do("git", "rev-parse", "--short=12",
+			"HEAD~1")), versions)
 	}
 	require.Less(t, ns[0], 1e6, "the stack of her tree")
 	require.GreaterOrEqual(t, ns[1], 1e6, "the stack of the revision before waits in its handler")

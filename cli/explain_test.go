@@ -53,9 +53,11 @@ func explainedOf(t *testing.T, out, stack, workload string) (e explained) {
 // knownExplained is what a child says of each stack: 10 ms of CPU time in each of 100 samples of 1000 calls by round.
 func knownExplained(spec versus.Spec, rounds int64) (all []versus.Explained) {
 	for _, arm := range spec.Arms {
-		part := layers.Part{Layer: "serialisation", Side: "client", Function: "json.Marshal", Samples: 100 * rounds, CPU: time.Duration(rounds) * time.Second}
+		part := layers.Part{Layer: "serialisation", Side: "client", Function: "json.Marshal", Samples: 100 * rounds,
+			CPU: time.Duration(rounds) * time.Second}
 		all = append(all, versus.Explained{Profile: layers.Split{Row: arm, Calls: 1000 * rounds, Parts: []layers.Part{part}},
-			Procs: runtime.GOMAXPROCS(0), Calls: 100 * rounds, Wall: time.Duration(rounds) * time.Second, CPU: time.Duration(rounds) * time.Second / 2})
+			Procs: runtime.GOMAXPROCS(0), Calls: 100 * rounds, Wall: time.Duration(rounds) * time.Second,
+			CPU: time.Duration(rounds) * time.Second / 2})
 	}
 	return all
 }
@@ -66,14 +68,18 @@ func TestExplainOfKnownFigures(t *testing.T) {
 	require.NoError(t, err)
 	w, err := workload.Find("bytes-100kB")
 	require.NoError(t, err)
-	require.Equal(t, append(slices.Repeat([]string{asked(w, runtime.NumCPU(), turn, "base", "other")}, 3), ""), log, "2 s of each for each process")
+	require.Equal(t, append(slices.Repeat([]string{asked(w, runtime.NumCPU(), turn, "base", "other")}, 3), ""),
+		log, "2 s of each for each process")
 	for _, stack := range []string{"base", "other"} {
-		require.Contains(t, out, fmt.Sprintf("# %s: workload=bytes-100kB GOMAXPROCS=%d processes=3\n", stack, runtime.NumCPU()))
-		require.Contains(t, out, stack+": 1000.0 µs of CPU per call, by 600 samples of 6000 calls; without the profiler 10000.0 µs "+
-			"(10000.0 to 10000.0) of wall time, 5000.0 µs (5000.0 to 5000.0) of CPU, by 600 calls\n")
+		require.Contains(t, out, fmt.Sprintf("# %s: workload=bytes-100kB GOMAXPROCS=%d processes=3\n", stack,
+			runtime.NumCPU()))
+		require.Contains(t, out,
+			stack+": 1000.0 µs of CPU per call, by 600 samples of 6000 calls; without the profiler 10000.0 µs "+
+				"(10000.0 to 10000.0) of wall time, 5000.0 µs (5000.0 to 5000.0) of CPU, by 600 calls\n")
 	}
 	require.Contains(t, out, "\nbase less other\n")
-	require.Contains(t, out, "The difference is +0.0 µs (+0.0 to +0.0) by the profiles and +0.0 µs (+0.0 to +0.0) without the profiler")
+	require.Contains(t, out,
+		"The difference is +0.0 µs (+0.0 to +0.0) by the profiles and +0.0 µs (+0.0 to +0.0) without the profiler")
 	_, log, err = knownRun(t, "explain", "-time", "4s", "base")
 	require.NoError(t, err)
 	small, err := workload.Find(workload.Small)

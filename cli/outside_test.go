@@ -90,11 +90,13 @@ func knownChild() error {
 		if i := strings.Count(string(before), line); spec.Profiled {
 			answer = knownExplained(spec, rounds)
 		} else {
-			r := timing.Record{Arms: []string{spec.Arms[0], spec.Arms[0] + " again", spec.Arms[2]}, Blocks: make([][]timing.Slice, 1)}
+			r := timing.Record{Arms: []string{spec.Arms[0], spec.Arms[0] + " again", spec.Arms[2]},
+				Blocks: make([][]timing.Slice, 1)}
 			for turn, ns := range knownNs(spec.Workload, i) {
 				took := 100 * time.Duration(ns)
 				r.Blocks[0] = append(r.Blocks[0], timing.Slice{Turn: turn, Ops: 100, Wall: took, CPU: took})
-				r.Latencies = append(r.Latencies, timing.Latency{Calls: 100 * rounds, P50: took / 200, Sum: took * time.Duration(rounds)})
+				r.Latencies = append(r.Latencies, timing.Latency{Calls: 100 * rounds, P50: took / 200,
+					Sum: took * time.Duration(rounds)})
 			}
 			answer = r
 		}
@@ -139,14 +141,16 @@ func outside(t *testing.T, args ...string) *exec.Cmd {
 // TestRunOfKnownFigures: what run measures, and where its figures come out.
 func TestRunOfKnownFigures(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	said, log, err := knownRun(t, "run", "-quick", "-workloads", "small,bytes-10kB,small-1-caller", "-seed", "5", "-out", out, "other")
+	said, log, err := knownRun(t, "run", "-quick", "-workloads", "small,bytes-10kB,small-1-caller", "-seed", "5",
+		"-out", out, "other")
 	require.NoError(t, err)
 	all := runtime.NumCPU()
 	var wanted []string
 	for _, name := range []string{"small", "bytes-10kB", "small-1-caller"} {
 		w, err := workload.Find(name)
 		require.NoError(t, err)
-		wanted = append(wanted, slices.Repeat([]string{asked(w, cmp.Or(w.Procs, all), versus.Slice, "base", "base", "other")}, 4)...)
+		wanted = append(wanted, slices.Repeat([]string{asked(w, cmp.Or(w.Procs, all), versus.Slice, "base", "base",
+			"other")}, 4)...)
 	}
 	require.ElementsMatch(t, append(wanted, ""), log, "each workload at its GOMAXPROCS, four times, and nothing else")
 
@@ -187,7 +191,8 @@ func TestRunOfKnownFigures(t *testing.T) {
 		require.Equal(t, "other", a.Stack)
 		require.Equal(t, want.procs, a.GOMAXPROCS)
 		require.Equal(t, 4, a.Processes)
-		require.InEpsilon(t, 1.015*want.takes, a.BaseNs, 1e-6, "the mean of four processes, each 1 % slower than the one before")
+		require.InEpsilon(t, 1.015*want.takes, a.BaseNs, 1e-6,
+			"the mean of four processes, each 1 % slower than the one before")
 		require.InEpsilon(t, 1.015*want.takes*want.ratio, a.Ns, 1e-3)
 		require.InEpsilon(t, want.ratio, a.Ratio, 1e-6)
 		require.InEpsilon(t, 1.015*want.takes/2, a.P50.Base, 1e-3)

@@ -199,14 +199,17 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 // A workload of flags is measured as it says.
 func TestRunAWorkloadOfFlags(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
-	_, log, err := knownRun(t, "run", "-quick", "-callers", "3", "-conns", "2", "-tls", "-payload", "2kB", "-out", dir, "other")
+	_, log, err := knownRun(t, "run", "-quick", "-callers", "3", "-conns", "2", "-tls", "-payload", "2kB", "-out",
+		dir, "other")
 	require.NoError(t, err)
 	s, err := report.Read(dir)
 	require.NoError(t, err)
 	require.Len(t, s.Answers, 1)
 	a := s.Answers[0]
-	w := workload.Workload{Name: "callers.3.conns.2.payload.2kB.tls", Title: a.Does, Callers: 3, Conns: 2, TLS: true, Payload: 2000}
-	require.Equal(t, append(slices.Repeat([]string{asked(w, runtime.NumCPU(), versus.Slice, "base", "base", "other")}, 4), ""), log)
+	w := workload.Workload{Name: "callers.3.conns.2.payload.2kB.tls", Title: a.Does, Callers: 3, Conns: 2,
+		TLS: true, Payload: 2000}
+	require.Equal(t, append(slices.Repeat([]string{asked(w, runtime.NumCPU(), versus.Slice, "base", "base",
+		"other")}, 4), ""), log)
 	require.Equal(t, w.Name, a.Workload)
 	require.Equal(t, 4, a.Processes)
 	require.EqualValues(t, 2, a.Facts.Connections)

@@ -500,8 +500,8 @@ func TestAServerMayKeepConnectionsInAMap(t *testing.T) {
 	require.NotEmpty(t, open)
 }
 
-// TestANewConnectionIsNoFault: net/http dials anew when a busy machine made it drop a connection. The reply to that call
-// is not changed on its way, whichever call of a check it is.
+// TestANewConnectionIsNoFault: net/http dials anew when a busy machine made it drop a connection. The reply to that
+// call is not changed on its way, whichever call of a check it is.
 func TestANewConnectionIsNoFault(t *testing.T) {
 	for n := range int64(4) {
 		stack := clientOf(func(c rpcbench.Users) rpcbench.Client {

@@ -57,7 +57,8 @@ func BenchmarkApart(b *testing.B) {
 	BenchmarkVersus(b, rpcbench.Workload{}, all[0], append(all[1:], stubNamed("unnamed", func(int64) error { return nil }))...)
 }
 
-// madeUp in the environment has a number and a folder. So many children that measure answer with figures that are known.
+// madeUp in the environment has a number and a folder. So many children that measure answer with figures that are
+// known.
 const madeUp = "RPCBENCH_TEST_MADE_UP"
 
 // madeUpChild is all that such a child does. Any later one measures.
@@ -95,31 +96,37 @@ func madeUpChild() bool {
 // makeUp is for the next so many processes.
 func makeUp(t *testing.T, processes int) { t.Setenv(madeUp, fmt.Sprint(processes, " ", t.TempDir())) }
 
-// TestVersusFigures: what a row prints of eight processes whose figures are known. Ratios alternate between 1 % more and
-// 1 % less than 2, those of the copy between 0.4 % and 0.2 % more than 1. The intervals of five contestants hold
+// TestVersusFigures: what a row prints of eight processes whose figures are known. Ratios alternate between 1 % more
+// and 1 % less than 2, those of the copy between 0.4 % and 0.2 % more than 1. The intervals of five contestants hold
 // together at 95 %: of one build, each has R's qt(1-0.02/5/2, 7), which is 4.207125, times 0.01/sqrt(7).
 func TestVersusFigures(t *testing.T) {
 	makeUp(t, 24)
-	out, err := child(t, "-test.bench=^BenchmarkApart$/^stack=(base|other|tells)$", "-test.benchtime=1x", "-test.cpu=1", "-test.benchmem", "-processes=8")
+	out, err := child(t, "-test.bench=^BenchmarkApart$/^stack=(base|other|tells)$", "-test.benchtime=1x",
+		"-test.cpu=1", "-test.benchmem", "-processes=8")
 	require.NoError(t, err, out)
 	rows, names := figuresIn(t, out)
 	require.Equal(t, []string{"Apart/stack=base", "Apart/stack=other", "Apart/stack=tells"}, names)
 	for i, want := range []map[string]float64{
-		{"aa-ratio": 1.0030, "aa-ratio-lo": 1.0014, "aa-ratio-hi": 1.0046, "noise-floor-%": 0.4601, "base-moved-%": 4, "ns/op": 1.0080e9},
-		{"base-ratio": 2, "base-ratio-lo": 1.9684, "base-ratio-hi": 2.0321, "noise-floor-%": 0.4601, "base-moved-%": 4, "ns/op": 2.0102e9},
+		{"aa-ratio": 1.0030, "aa-ratio-lo": 1.0014, "aa-ratio-hi": 1.0046, "noise-floor-%": 0.4601, "base-moved-%": 4,
+			"ns/op": 1.0080e9},
+		{"base-ratio": 2, "base-ratio-lo": 1.9684, "base-ratio-hi": 2.0321, "noise-floor-%": 0.4601,
+			"base-moved-%": 4, "ns/op": 2.0102e9},
 		// Of what the base moved, a tenth counts: 1.5 to the power of 0.1.
-		{"base-ratio": 2, "base-ratio-lo": 1.9684, "base-ratio-hi": 2.0321, "noise-floor-%": 4.1380, "base-moved-%": 50, "ns/op": 2.1264e9},
+		{"base-ratio": 2, "base-ratio-lo": 1.9684, "base-ratio-hi": 2.0321, "noise-floor-%": 4.1380,
+			"base-moved-%": 50, "ns/op": 2.1264e9},
 	} {
 		want["cpu-ns/op"], want["processes"] = want["ns/op"]/4, 8
 		for unit, value := range want {
 			require.Contains(t, rows[i], unit)
 			require.InEpsilon(t, value, rows[i][unit], 4e-4, "%s of %s", unit, names[i])
 		}
-		require.GreaterOrEqual(t, rows[i]["B/op"], map[bool]float64{true: 64 << 10, false: 0}[i < 2], "the calls', not this process's")
+		require.GreaterOrEqual(t, rows[i]["B/op"], map[bool]float64{true: 64 << 10, false: 0}[i < 2],
+			"the calls', not this process's")
 		require.Equal(t, i == 0, rows[i]["base-ratio"] == 0, "the base has a ratio to its copy")
 		require.Equal(t, i == 0, rows[i]["aa-ratio"] > 0)
 	}
-	require.Contains(t, out, "in 8 processes other took 2.0000 times as long as base, 99.0 % interval 1.9684–2.0321: slower\n")
+	require.Contains(t, out,
+		"in 8 processes other took 2.0000 times as long as base, 99.0 % interval 1.9684–2.0321: slower\n")
 }
 
 func TestProcessesThatFail(t *testing.T) {

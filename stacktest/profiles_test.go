@@ -31,9 +31,11 @@ func BenchmarkProfiled(b *testing.B) {
 func TestProfiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	// Samples are of CPU time. So many ops take as much of that on a busy machine as on an idle one.
-	rows, names := figures(t, "-test.bench=^BenchmarkProfiled$/^kind=(one|many|planned)$", "-profiles="+dir, "-test.benchtime=8000x", "-test.cpu=1")
+	rows, names := figures(t, "-test.bench=^BenchmarkProfiled$/^kind=(one|many|planned)$", "-profiles="+dir,
+		"-test.benchtime=8000x", "-test.cpu=1")
 	codec := filepath.Join(t.TempDir(), "codec")
-	row := figuresOf(t, "-test.bench=^BenchmarkProfiled$/^kind=codec$", "-profiles="+codec, "-test.benchtime=400000x", "-test.cpu=1")
+	row := figuresOf(t, "-test.bench=^BenchmarkProfiled$/^kind=codec$", "-profiles="+codec,
+		"-test.benchtime=400000x", "-test.cpu=1")
 	require.NoError(t, os.CopyFS(dir, os.DirFS(codec)))
 	rows, names = append(rows, row), append(names, "Profiled/kind=codec")
 	require.Len(t, names, 4)

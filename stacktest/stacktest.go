@@ -69,8 +69,8 @@ func prefixed(name string, err error) string {
 // Conformance runs the suite over a stack, first without TLS and then with TLS. Each check is a subtest with a time
 // limit; docs/suite.md says what each check proves. A check that does not apply is skipped with the reason.
 //
-// With -short TLS for a stack that compresses is skipped, since gzip is slow under the race detector. With -long, a flag
-// of [Main], the check that clients wait for a slow reply takes five seconds, and half a second without.
+// With -short TLS for a stack that compresses is skipped, since gzip is slow under the race detector. With -long, a
+// flag of [Main], the check that clients wait for a slow reply takes five seconds, and half a second without.
 //
 // Conformance must not run in parallel with other tests: it reads the allocation profile and the goroutines of the
 // process.

@@ -34,7 +34,8 @@ func work(takes time.Duration, garbage int) {
 
 // TestVersusRows: each row measures anew, and has no ratio without an interval.
 func TestVersusRows(t *testing.T) {
-	rows, names := figures(t, "-test.bench=^BenchmarkApart$/^stack=(base|other)$", "-test.benchtime=1x", "-test.cpu=1", "-test.benchmem",
+	rows, names := figures(t, "-test.bench=^BenchmarkApart$/^stack=(base|other)$", "-test.benchtime=1x",
+		"-test.cpu=1", "-test.benchmem",
 		"-processes=1")
 	require.Len(t, rows, 2, names)
 	seeds := map[float64]bool{}

@@ -55,7 +55,8 @@ func TestExplain(t *testing.T) {
 		t.Skip("takes some seconds")
 	}
 	const procs = 3
-	s := Spec{Arms: []string{"rawtcp", fmt.Sprintf("procs%d", procs)}, Slice: 250 * time.Millisecond, Procs: procs, Blocks: 2}
+	s := Spec{Arms: []string{"rawtcp", fmt.Sprintf("procs%d", procs)}, Slice: 250 * time.Millisecond, Procs: procs,
+		Blocks: 2}
 	found, err := Explain(t.Context(), s, self(t))
 	require.NoError(t, err)
 	require.Len(t, found, 2)

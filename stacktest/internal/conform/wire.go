@@ -264,7 +264,8 @@ func (f *session) refuses(form string, c change, before, call rpcbench.Call) {
 	var request, sent, received []byte
 	var err error
 	var changed atomic.Bool
-	for range 5 { // net/http may dial anew on a busy machine, and a new connection has no filter: such a call tells nothing
+	// On a busy machine net/http may dial anew. A new connection has no filter, so such a call tells nothing.
+	for range 5 {
 		var reply []byte
 		request, reply, err = f.record(context.Background(), before)
 		must(err, "a call whose reply is not changed")
