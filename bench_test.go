@@ -1,6 +1,7 @@
 package rpcbench_test
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -95,11 +96,10 @@ func bench(b *testing.B, w rpcbench.Workload, stack rpcbench.Stack) {
 
 // BenchmarkVersus is every main value against -base, slice by slice.
 func BenchmarkVersus(b *testing.B) {
-	skipWithTLS(b)
 	base := find(b, *chosen.base)[0]
 	chosen.obeyed["base"] = true
 	contestants := slices.DeleteFunc(selected(b, stacks.Main()), func(s rpcbench.Stack) bool { return s.Name == base.Name })
-	stacktest.BenchmarkVersus(b, rpcbench.Workload{}, base, contestants...)
+	stacktest.BenchmarkVersus(b, rpcbench.Workload{TLS: chosen.isTLS()}, base, contestants...)
 }
 
 func skipWithTLS(b *testing.B) {
@@ -163,7 +163,9 @@ func BenchmarkEcho(b *testing.B) {
 
 // atOnce is a row of several callers.
 func atOnce(b *testing.B, name string, w rpcbench.Workload, s rpcbench.Stack) {
-	b.Run(fmt.Sprintf("%s/callers=%d/conns=%d", name, w.Callers, min(w.Callers, 20)), func(b *testing.B) { bench(b, w, s) })
+	chosen.obeyed["conns"] = true
+	w.Conns = cmp.Or(*chosen.conns, min(w.Callers, 20))
+	b.Run(fmt.Sprintf("%s/callers=%d/conns=%d", name, w.Callers, w.Conns), func(b *testing.B) { bench(b, w, s) })
 }
 
 func BenchmarkStream(b *testing.B) {

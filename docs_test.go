@@ -24,6 +24,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/stacks"
+	"github.com/rpcbench/rpcbench/stacktest"
 )
 
 // declared collects the names of all test and benchmark functions of the module.
@@ -97,6 +98,9 @@ func TestDocuments(t *testing.T) {
 		}
 	}
 }
+
+// TestExampleIsAStack: Example_ownStack, which people copy, passes the suite.
+func TestExampleIsAStack(t *testing.T) { stacktest.Conformance(t, newStack()) }
 
 // TestREADMEIsShort: a newcomer has two minutes.
 func TestREADMEIsShort(t *testing.T) {

@@ -16,8 +16,7 @@
 // A [Fixture] is a running server of a stack and a client that is connected to it. [Start] makes one of any stack.
 //
 // A [Call] is one request, prepared once by [Client] and made as often as you like. Each time it encodes, sends,
-// receives, decodes and compares the reply. Calls are what benchmarks time. Give them [context.Background]: a deadline
-// costs one stack more than another.
+// receives, decodes and compares the reply. Calls are what benchmarks time.
 //
 // Package [github.com/rpcbench/rpcbench/stacks] lists all stacks. Package [github.com/rpcbench/rpcbench/stacktest]
 // proves and times a stack, also yours: [NewValidator], [Answer], [Check], [CallError] and [ServeConns] help to write
@@ -217,5 +216,6 @@ type Stream interface {
 }
 
 // Call makes one request: it encodes, sends, receives, decodes into a fresh value, and compares every field with what
-// was asked. Its error is an *Error. One goroutine at a time may make a Call.
+// was asked. Its error is an *Error. One goroutine at a time may make a Call. Time calls with context.Background, since
+// a deadline costs one stack more than another.
 type Call func(ctx context.Context) error

@@ -104,7 +104,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"no such workload", "run -out x -workloads tiny", `rpcbench: unknown workload "tiny": rpcbench list names them`},
 		{"a report of nothing", "report", "rpcbench: report: name one folder of rpcbench run"},
 		{"a report of two", "report x y", "rpcbench: report: name one folder"},
-		{"an explanation of nothing", "explain", "rpcbench: explain: name a stack of rpcbench list, or a profile of go test -bench -profiles"},
+		{"an explanation of nothing", "explain", "rpcbench: explain: name a stack of rpcbench list, a CPU profile or its URL"},
 		{"neither stack nor profile", "explain httpjsno", `rpcbench: explain: "httpjsno" is neither a profile nor a stack`},
 		{"a picture in no folder", "explain -svg /nosuch/f httpjson", "rpcbench: explain: -svg /nosuch/f: open /nosuch/f.part: "},
 		{"no such workload to explain", "explain -workload tiny httpjson", `rpcbench: unknown workload "tiny": rpcbench list names them`},

@@ -114,7 +114,7 @@ func (c *comparison) layers(ctx context.Context, show show) (string, error) {
 	if c.fewest == versus.FewestQuick {
 		length = 2 * each
 	}
-	all, err := c.explain(ctx, spec, length, names, show)
+	all, err := c.explain(ctx, spec, length, 0, names, show)
 	if err != nil {
 		return "", err
 	}

@@ -333,8 +333,8 @@ func asClient(b *testing.B, do func()) {
 	pprof.Do(b.Context(), pprof.Labels("side", "client"), func(context.Context) { do() })
 }
 
-// Procs sets GOMAXPROCS to the number that the row's label will name. Every benchmark of this package calls Procs. Call
-// it from a benchmark of your own that uses b.Loop.
+// Procs sets GOMAXPROCS to the number that the row's label will name. Every benchmark of this package calls Procs, and so
+// does Start. Call Procs from a benchmark of your own that uses b.Loop without Start.
 //
 // Package testing sets GOMAXPROCS for -cpu only after the first call of a benchmark, and a b.Loop benchmark does all
 // its work in that call (golang/go#49980). Without Procs, the first row of -cpu 1,2 would run with what the previous

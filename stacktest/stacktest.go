@@ -27,8 +27,14 @@ import (
 
 // Start starts a fixture that is closed when the test or benchmark ends. It skips the test if the error is
 // errors.ErrUnsupported: the stack can't do what config asks for.
+//
+// Start calls Procs for a benchmark, so that its b.Loop runs with the GOMAXPROCS of its label. Start the fixture in the
+// benchmark that has the loop. Where several benchmarks share a fixture, each calls Procs itself.
 func Start(tb testing.TB, stack rpcbench.Stack, config rpcbench.Config) *rpcbench.Fixture {
 	tb.Helper()
+	if b, ok := tb.(*testing.B); ok {
+		Procs(b)
+	}
 	f, err := rpcbench.Start(tb.Context(), stack, config)
 	skipOrFail(tb, stack, err)
 	closing(tb, stack, f.Close)

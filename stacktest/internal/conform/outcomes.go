@@ -226,7 +226,7 @@ func (f *session) endsAs(forms []string, reason string, u rpcbench.User, code rp
 		failIf(got != broken, "%s: got the violations %s, want %s", what, got, broken)
 		failIf(len(sent) == 0, "%s: the client refused the user and sent nothing: the server must refuse it", what)
 		_, err = f.both(rpcbench.Sample(1, 0))
-		must(err, "%s: the call after it, on a connection that an error reply must leave open", what)
+		must(err, "%s: the call after it", what)
 		more := f.Accepted() - accepted
 		failIf(code == rpcbench.Invalid && more != 0,
 			"%s: the call after it took %d new connections: an error reply must leave the connection open%w",

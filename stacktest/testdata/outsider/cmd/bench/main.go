@@ -1,4 +1,4 @@
-// Bench is rpcbench for net/rpc: the command with this module's stack beside two others.
+// Bench is rpcbench for net/rpc: the command with this module's stack beside two others, and a workload of its own.
 package main
 
 import (
@@ -10,5 +10,6 @@ import (
 )
 
 func main() {
-	cli.Main([]rpcbench.Stack{netrpc.New(), httpjson.New(), grpcprotobuf.New()})
+	cli.Main([]rpcbench.Stack{netrpc.New(), httpjson.New(), grpcprotobuf.New()},
+		rpcbench.Workload{Name: "busy", Title: "2 kB over TLS, 30 callers", Callers: 30, TLS: true, Payload: 2000})
 }
