@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -48,11 +49,15 @@ func TestProfiles(t *testing.T) {
 			samples, _ := s.Sum(func(p layers.Part) bool { return p.Side == side })
 			require.Equal(t, side == "client" || name != "Profiled/kind=codec", samples > 0, "%s of %s", side, name)
 		}
-		for _, p := range s.Parts {
-			if p.Side == layers.Unlabelled && name != "Profiled/kind=planned" { // whose starts have a goroutine of their own
-				require.Contains(t, []string{"scheduling and wake-ups", "allocation and GC", layers.Other}, p.Layer, "%s: %v", name, p)
-			}
+		if name == "Profiled/kind=planned" { // whose starts have a goroutine of their own
+			continue
 		}
+		all, _ := s.Sum(func(layers.Part) bool { return true })
+		odd, _ := s.Sum(func(p layers.Part) bool {
+			runtimes := []string{"scheduling and wake-ups", "allocation and GC", layers.Other}
+			return p.Side == layers.Unlabelled && !slices.Contains(runtimes, p.Layer)
+		})
+		require.LessOrEqual(t, odd, 1+all/10, "samples of %s whose side is not told, of %d: %v", name, all, s.Parts)
 	}
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
