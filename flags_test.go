@@ -163,7 +163,7 @@ func callers() []int {
 // TestRunningNamesTheFlags, each at least once.
 func TestRunningNamesTheFlags(t *testing.T) {
 	running := read(t, "docs/running.md")
-	names := []string{"full", "tls", "base", "conns", "server", "processes"}
+	names := []string{"full", "tls", "base", "conns", "server", "processes", "long"}
 	for _, c := range chosen.lists() {
 		names = append(names, c.name)
 	}

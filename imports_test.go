@@ -49,6 +49,9 @@ func TestImports(t *testing.T) {
 		gonum     = "gonum.org"
 		describes = "google.golang.org/grpc/reflection" // for people: the command's alone
 		health    = "google.golang.org/grpc/health"
+		own       = module + "/internal/own" // makes modules of .proto files: the command's alone
+		compiler  = "github.com/bufbuild/protocompile"
+		generator = "google.golang.org/protobuf/compiler/protogen"
 	)
 	for _, c := range []struct {
 		pkg             string
@@ -65,10 +68,10 @@ func TestImports(t *testing.T) {
 		{module + "/stacks/httpxml", []string{"encoding/xml", "net/http"}, []string{grpc, protobuf, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
 		{module + "/stacks/rawtcp", []string{protobuf, "net"}, []string{grpc, connect, jsoniter, msgp, "net/http", testify, goleak, histogram, testpkg}},
 		{module + "/internal/timing", nil, []string{grpc, protobuf, jsoniter, testify, goleak, testpkg}},
-		{module + "/stacktest", []string{goleak, histogram}, []string{grpc, protobuf, jsoniter, testify, gonum}},
-		{module + "/cli", nil, []string{module + "/stacks", module + "/grpcprotobuf", module + "/httpjson", jsoniter, connect, msgp, testify, goleak, testpkg, gonum}},
-		{module + "/cmd/rpcbench", []string{grpc}, []string{health, testify, goleak, testpkg, gonum}},
-		{module + "/stacks", []string{grpc, protobuf, jsoniter}, []string{describes, health, testify, goleak, histogram, testpkg}},
+		{module + "/stacktest", []string{goleak, histogram}, []string{own, compiler, generator, grpc, protobuf, jsoniter, testify, gonum}},
+		{module + "/cli", nil, []string{own, compiler, generator, module + "/stacks", module + "/grpcprotobuf", module + "/httpjson", jsoniter, connect, msgp, testify, goleak, testpkg, gonum}},
+		{module + "/cmd/rpcbench", []string{own, compiler, generator, grpc}, []string{health, testify, goleak, testpkg, gonum}},
+		{module + "/stacks", []string{grpc, protobuf, jsoniter}, []string{own, compiler, generator, describes, health, testify, goleak, histogram, testpkg}},
 	} {
 		t.Run(c.pkg, func(t *testing.T) {
 			deps := compiled(t, c.pkg)

@@ -47,16 +47,16 @@ type Stack struct {
 
 	// Method is what the stack serves: "" is create-user, and then its clients are Users. Stacks of one method are
 	// compared. Others have the name of a Method of one's own, what its messages are made of, and how they are encoded.
-	Method, Made string
-	Codec        MethodCodec
+	Method, Made   string
+	Request, Reply Messages
 }
 
-// MethodCodec encodes and decodes the messages of a method of one's own as the stack does. Reports and the suite use it,
-// no call does.
-type MethodCodec struct {
-	Encode                     func(i int) (request, reply []byte, err error) // the messages of call i
-	Sorted                     func(i int) (request, reply []byte, err error) // as Encode, with the entries of maps in one order
-	DecodeRequest, DecodeReply func([]byte) error
+// Messages encodes and decodes the requests, or the replies, of a method of one's own as the stack does. Reports and the
+// suite use it, no call does.
+type Messages struct {
+	Encode func(i int) ([]byte, error) // of call i
+	Sorted func(i int) ([]byte, error) // as Encode, with the entries of maps in one order
+	Decode func([]byte) error
 }
 
 // Traits is what a stack declares about itself. The suite of package stacktest checks each trait against the bytes on

@@ -7,6 +7,7 @@ import (
 	"crypto/elliptic"
 	"crypto/tls"
 	"errors"
+	"flag"
 	"io"
 	"net"
 	"net/http"
@@ -611,10 +612,9 @@ func TestServeConnsAcceptsAgainAfterATemporaryError(t *testing.T) {
 
 // TestStartIsBounded: a server that never answers is an error with the stack and the step, though the caller has set no limit.
 func TestStartIsBounded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes ten seconds")
+	if flag.Lookup("long").Value.String() != "true" {
+		t.Skip("takes ten seconds: -long")
 	}
-	t.Parallel()
 	deaf := rawtcp.New()
 	deaf.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		return rpcbench.ServeConns(config, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }), nil

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/xml"
@@ -15,8 +14,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/layers"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 // explained is what explain printed of a stack that two processes measured. Times are µs per call.
@@ -54,7 +56,44 @@ func explainedOf(t *testing.T, out, stack, workload string) (e explained) {
 	return e
 }
 
-// What is printed is of the workload, the GOMAXPROCS and the sides that are named, per call.
+// knownExplained is what a child says of each stack: 10 ms of CPU time in each of 100 samples of 1000 calls by round.
+func knownExplained(spec versus.Spec, rounds int64) (all []versus.Explained) {
+	for _, arm := range spec.Arms {
+		part := layers.Part{Layer: "serialisation", Side: "client", Function: "json.Marshal", Samples: 100 * rounds,
+			CPU: time.Duration(rounds) * time.Second}
+		all = append(all, versus.Explained{Profile: layers.Split{Row: arm, Calls: 1000 * rounds, Parts: []layers.Part{part}},
+			Procs: runtime.GOMAXPROCS(0), Calls: 100 * rounds, Wall: time.Duration(rounds) * time.Second,
+			CPU: time.Duration(rounds) * time.Second / 2})
+	}
+	return all
+}
+
+// What is explained is the workload and the GOMAXPROCS that are named, of both stacks in each process.
+func TestExplainOfKnownFigures(t *testing.T) {
+	out, log, err := knownRun(t, "explain", "-time", "6s", "-workload", "bytes-100kB", "-gomaxprocs", "0", "base", "other")
+	require.NoError(t, err)
+	w, err := workload.Find("bytes-100kB")
+	require.NoError(t, err)
+	require.Equal(t, append(slices.Repeat([]string{asked(w, runtime.NumCPU(), turn, "base", "other")}, 3), ""),
+		log, "2 s of each for each process")
+	for _, stack := range []string{"base", "other"} {
+		require.Contains(t, out, fmt.Sprintf("# %s: workload=bytes-100kB GOMAXPROCS=%d processes=3\n", stack,
+			runtime.NumCPU()))
+		require.Contains(t, out,
+			stack+": 1000.0 µs of CPU per call, by 600 samples of 6000 calls; without the profiler 10000.0 µs "+
+				"(10000.0 to 10000.0) of wall time, 5000.0 µs (5000.0 to 5000.0) of CPU, by 600 calls\n")
+	}
+	require.Contains(t, out, "\nbase less other\n")
+	require.Contains(t, out,
+		"The difference is +0.0 µs (+0.0 to +0.0) by the profiles and +0.0 µs (+0.0 to +0.0) without the profiler")
+	_, log, err = knownRun(t, "explain", "-time", "4s", "base")
+	require.NoError(t, err)
+	small, err := workload.Find(workload.Small)
+	require.NoError(t, err)
+	require.Equal(t, append(slices.Repeat([]string{asked(small, 1, turn, "base")}, 2), ""), log)
+}
+
+// Both sides are there, and the time without the profiler is that with it.
 func TestExplainMeasures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
@@ -63,40 +102,18 @@ func TestExplainMeasures(t *testing.T) {
 		t.Skip("it does not tell the CPU time")
 	}
 	svg := filepath.Join(t.TempDir(), "bars.svg")
-	out, _, err := typed(t, "explain", "-time", "4s", "-svg", svg, "grpcservehttp", "rawtcp")
+	out, _, err := typed(t, "explain", "-time", "4s", "-svg", svg, "rawtcp")
 	require.NoError(t, err)
-	small := explainedOf(t, out, "rawtcp", "small")
-	all := []explained{small, explainedOf(t, out, "grpcservehttp", "small")}
-	require.EqualValues(t, 1, small.procs, "GOMAXPROCS of the processes")
-	require.Regexp(t, `(?m)^grpcservehttp less rawtcp$`, out)
-	require.Regexp(t, `(?m)^The difference is \+[\d.]+ µs \(.* to .*\) by the profiles and \+[\d.]+ µs \(.*\) without the profiler, both of CPU time\.$`, out)
-	require.Regexp(t, `(?m)^Without the profiler it is \S+ µs \(.* to .*\) of wall time\.$`, out)
+	e := explainedOf(t, out, "rawtcp", workload.Small)
+	require.EqualValues(t, 1, e.procs, "GOMAXPROCS of the processes")
+	require.Positive(t, e.client, "the client's side")
+	require.Positive(t, e.server, "the server's side")
+	require.InDelta(t, 1.1, e.cpu/e.profiled, 0.5, "CPU time without and with the profiler")
+	const quantile = 12.706 // of Student's t of two processes: so the interval tells how far they are apart
+	apart := (e.most - e.wall) / quantile
+	calls := (rounds * turn).Seconds() * 1e6 * (1/(e.wall-apart) + 1/(e.wall+apart))
+	require.InDelta(t, 1, e.calls/calls, 0.3, "calls without the profiler fill their turns")
 	requireBars(t, svg, out)
-	for _, c := range []struct {
-		why, workload string
-		procs         int
-		least, most   float64 // CPU time, by that of a small call
-	}{
-		{"another message costs more", "bytes-100kB", 1, 3, 1000},
-		{"an op of 50 callers is 200 calls", "small-50-callers", 0, 0.2, 5},
-	} {
-		out, _, err := typed(t, "explain", "-time", "4s", "-workload", c.workload, "-gomaxprocs", strconv.Itoa(c.procs), "rawtcp")
-		require.NoError(t, err)
-		e := explainedOf(t, out, "rawtcp", c.workload)
-		require.EqualValues(t, cmp.Or(c.procs, runtime.NumCPU()), e.procs, "GOMAXPROCS of the processes")
-		require.Greater(t, e.profiled, c.least*small.profiled, c.why)
-		require.Less(t, e.profiled, c.most*small.profiled, c.why)
-		all = append(all, e)
-	}
-	for i, e := range all {
-		require.Positive(t, e.client, "the client's side of %d", i)
-		require.Positive(t, e.server, "the server's side of %d", i)
-		require.InDelta(t, 1.1, e.cpu/e.profiled, 0.5, "CPU time without and with the profiler, of %d", i)
-		const quantile = 12.706 // of Student's t of two processes: so the interval tells how far they are apart
-		apart := (e.most - e.wall) / quantile
-		calls := (rounds * turn).Seconds() * 1e6 * (1/(e.wall-apart) + 1/(e.wall+apart))
-		require.InDelta(t, 1, e.calls/calls, 0.3, "calls without the profiler fill their turns, of %d", i)
-	}
 }
 
 // requireBars compares the figures of a picture with those of the tables.
@@ -230,16 +247,23 @@ func TestExplainReadsProfiles(t *testing.T) {
 
 // What was measured until a signal is printed.
 func TestExplainIsInterrupted(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some seconds")
+	if runtime.GOOS == "windows" {
+		t.Skip("has no signals")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
-	defer cancel()
-	var out strings.Builder
-	err := ours().run(ctx, []string{"explain", "-time", "1h", "rawtcp", "httpjson"}, &out, io.Discard)
-	require.ErrorIs(t, err, errInterrupted)
-	require.Contains(t, out.String(), "rawtcp less httpjson")
-	require.Contains(t, out.String(), "# rawtcp: workload=small GOMAXPROCS=1 processes=")
+	cmd := outside(t, "explain", "-time", "1h", "base", "other")
+	log := strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], knownLog+"=")
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	require.NoError(t, cmd.Start())
+	require.Eventually(t, func() bool {
+		text, _ := os.ReadFile(log)
+		return strings.Count(string(text), "\n") == 2
+	}, time.Minute, 10*time.Millisecond, "the second process")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	require.Error(t, cmd.Wait())
+	require.Equal(t, "rpcbench: interrupted\n", errs.String())
+	require.Contains(t, out.String(), "base less other")
+	require.Contains(t, out.String(), "# base: workload=small GOMAXPROCS=1 processes=1\n")
 }
 
 func TestExplainLeavesNothing(t *testing.T) {

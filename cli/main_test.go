@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -31,6 +33,8 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
+var long = flag.Bool("long", false, "measure also what takes a minute: programs of another module, from run to report")
+
 // asMain in the environment makes the test's program the command. The test holds its standard input open.
 const asMain = "RPCBENCH_TEST_MAIN"
 
@@ -40,7 +44,15 @@ func TestMain(m *testing.M) {
 	if os.Getenv(knownLog) != "" {
 		program = knownStacks
 	}
-	if os.Getenv(versus.Variable) != "" {
+	switch {
+	case os.Getenv(versus.Variable) == "":
+	case os.Getenv(knownLog) != "":
+		if err := knownChild(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	default:
 		Main(program())
 		return
 	}

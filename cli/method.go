@@ -51,7 +51,11 @@ func sizes(s rpcbench.Stack) (b report.Body, err error) {
 		b.Format = "JSON"
 	}
 	for i := range corpus.Round {
-		request, reply, err := s.Codec.Encode(i)
+		request, err := s.Request.Encode(i)
+		if err != nil {
+			return b, err
+		}
+		reply, err := s.Reply.Encode(i)
 		if err != nil {
 			return b, err
 		}
@@ -79,8 +83,11 @@ func codecTimes(stacks []rpcbench.Stack) [][2]report.Span {
 		for i, s := range stacks {
 			var requests, replies [corpus.Round][]byte
 			for j, what := range []func(n int){
-				func(n int) { requests[n], replies[n], _ = s.Codec.Encode(n) }, // which sizes has seen
-				func(n int) { _, _ = s.Codec.DecodeRequest(requests[n]), s.Codec.DecodeReply(replies[n]) },
+				func(n int) { // what sizes has seen
+					requests[n], _ = s.Request.Encode(n)
+					replies[n], _ = s.Reply.Encode(n)
+				},
+				func(n int) { _, _ = s.Request.Decode(requests[n]), s.Reply.Decode(replies[n]) },
 			} {
 				calls, began := 0, time.Now()
 				for calls == 0 || time.Since(began) < turn {

@@ -45,6 +45,8 @@ import (
 // A profile has a pass of its own with as many ops as the row, so no printed figure includes the profiler. Profiles
 // have the pprof label side, client or server. With -server they are of the client alone.
 //
+// The flag -long lets [Conformance] hold a reply back for five seconds, in place of half a second.
+//
 // m is the *testing.M of TestMain. If m also has a method Check() error, Main calls it before anything runs, and exits
 // with its error.
 func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
@@ -67,6 +69,7 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 		"prints, empty is this process")
 	flag.IntVar(&p.processes, processesFlag, 0, "child processes that measure a row of BenchmarkVersus; 0 is 8 where -bench names it")
 	flag.StringVar(&p.profiles, profilesFlag, "", "new folder for a CPU profile of each row, taken in a pass of its own")
+	flag.BoolVar(&p.long, "long", false, "hold a reply back for five seconds in the suite, in place of half a second")
 	flag.Parse()
 	if c, ok := m.(interface{ Check() error }); ok {
 		orExit(2, c.Check())
@@ -184,6 +187,7 @@ type placement struct {
 	child     *process.Server   // server of the current row, if -server is process
 	processes int               // value of -processes
 	profiles  string            // value of -profiles
+	long      bool              // value of -long
 	seen      map[string]bool   // names of the rows that have begun, their units, and the flags that they obey
 }
 

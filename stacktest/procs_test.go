@@ -66,7 +66,7 @@ func BenchmarkPs(b *testing.B) {
 }
 
 func TestRowsHaveThePsOfTheirLabel(t *testing.T) {
-	for _, list := range []string{"1", "1,2", "2,1", "1,2,1"} {
+	for _, list := range []string{"2,1", "1,2,1"} {
 		t.Run(list, func(t *testing.T) {
 			out, err := child(t, "-test.bench=^BenchmarkPs$", "-test.benchtime=20x", "-test.cpu="+list, "-test.count=2")
 			require.NoError(t, err, out)

@@ -176,8 +176,8 @@ func TestBrokenServerElsewhereHasNoRow(t *testing.T) {
 		{"another stack's server", "fake", "fake=" + Start(t, rawtcp.New(), rpcbench.Config{}).Addr, unavailable},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			if c.stack == "leaking" && testing.Short() {
-				t.Skip("goroutines have three seconds to end, twice")
+			if c.stack == "leaking" && !placed().long {
+				t.Skip("goroutines have three seconds to end, twice: -long")
 			}
 			out, err := runElsewhere(t, c.stack, c.server)
 			require.Error(t, err, out)

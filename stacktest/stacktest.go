@@ -75,8 +75,8 @@ func prefixed(name string, err error) string {
 // Conformance runs the suite over a stack, first without TLS and then with TLS. Each check is a subtest with a time
 // limit, and says what it proves when it fails. A check that does not apply is skipped with the reason.
 //
-// With -short two things are skipped: TLS for a stack that compresses, since gzip is slow under the race detector, and
-// the check that clients wait for a slow reply, which takes five seconds.
+// With -short TLS for a stack that compresses is skipped, since gzip is slow under the race detector. With -long, a
+// flag of [Main], the check that clients wait for a slow reply takes five seconds, and half a second without.
 //
 // Conformance must not run in parallel with other tests: it reads the allocation profile and the goroutines of the
 // process.
@@ -84,10 +84,11 @@ func Conformance(t *testing.T, stack rpcbench.Stack) {
 	for _, mode := range []string{"clear", "tls"} {
 		t.Run(mode, func(t *testing.T) {
 			tls := mode == "tls"
-			subject := conform.Subject{Stack: stack, TLS: tls}
-			if !testing.Short() {
+			subject := conform.Subject{Stack: stack, TLS: tls, Wait: time.Second / 2}
+			if placed().long {
 				subject.Wait = 5 * time.Second
-			} else if tls && stack.Traits.Compression != "" {
+			}
+			if testing.Short() && tls && stack.Traits.Compression != "" {
 				t.Skip("takes long under the race detector")
 			}
 			for _, c := range conform.Checks() {

@@ -28,6 +28,14 @@
 // different builds run in processes of their own, which take turns, for four times as long. The programs are linked in
 // a temporary folder first, and are deleted at the end.
 //
+//	rpcbench run -proto orders.proto [-I folder] -call shop.v1.Orders/Get -request get.json -reply order.json -out folder
+//		[flags of run]
+//	rpcbench init -proto … -out module
+//
+// compares the stacks on a method of yours, with your messages; -protoset takes a descriptor set in place of -proto.
+// init writes the Go module that run makes in a temporary folder. Without a .proto, -request 100B -reply 2kB makes
+// structured data of these sizes. docs/own-message.md says more.
+//
 //	rpcbench report [-out folder] folder
 //
 // makes report.html, report.md and answer.svg of a folder of run. No file is overwritten.
@@ -62,8 +70,16 @@
 package main
 
 import (
+	"os"
+
 	"github.com/rpcbench/rpcbench/cli"
+	"github.com/rpcbench/rpcbench/internal/own"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
-func main() { cli.Main(stacks.All()) }
+func main() {
+	if args := os.Args[1:]; own.Takes(args) {
+		os.Exit(own.Main(args, os.Stdout, os.Stderr))
+	}
+	cli.Main(stacks.All())
+}

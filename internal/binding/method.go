@@ -15,19 +15,16 @@ import (
 func Of[Q, A any](
 	s rpcbench.Stack, m rpcbench.Method[Q, A], c codec.Codec, sorted func(any) ([]byte, error)) rpcbench.Stack {
 	s.Method, s.Made = m.Name, m.Made
-	bodies := func(marshal func(any) ([]byte, error)) func(int) ([]byte, []byte, error) {
-		return func(i int) (request, reply []byte, err error) {
-			request, err = marshal(m.Requests[i%len(m.Requests)])
-			if err == nil {
-				reply, err = marshal(m.Replies[i%len(m.Replies)])
-			}
-			return request, reply, err
-		}
-	}
-	s.Codec.Encode, s.Codec.Sorted = bodies(c.Marshal), bodies(sorted)
-	s.Codec.DecodeRequest = func(data []byte) error { return c.Unmarshal(data, new(Q)) }
-	s.Codec.DecodeReply = func(data []byte) error { return c.Unmarshal(data, new(A)) }
+	s.Request, s.Reply = messages(m.Requests, c, sorted), messages(m.Replies, c, sorted)
 	return s
+}
+
+func messages[T any](all []*T, c codec.Codec, sorted func(any) ([]byte, error)) rpcbench.Messages {
+	return rpcbench.Messages{
+		Encode: func(i int) ([]byte, error) { return c.Marshal(all[i%len(all)]) },
+		Sorted: func(i int) ([]byte, error) { return sorted(all[i%len(all)]) },
+		Decode: func(data []byte) error { return c.Unmarshal(data, new(T)) },
+	}
 }
 
 // Serve makes the operation that a server of m runs. It finds the reply by the request's key.

@@ -97,8 +97,8 @@ func Checks() []Check {
 			"Close of the client, of the server or of both ends the connections, and calls after it fail. Close of " +
 				"both ends every goroutine but those of Traits.Background."},
 		{"patience", true, watched(patience),
-			"A call that the server answers after five seconds succeeds: the client has no shorter timeout of its " +
-				"own."},
+			"A call that the server answers after half a second succeeds: the client has no shorter timeout of its own. " +
+				"With -long that takes five seconds."},
 	}
 }
 
@@ -181,7 +181,7 @@ type Subject struct {
 	Stack rpcbench.Stack
 	TLS   bool
 	Limit time.Duration // for each check; 0 is a minute
-	Wait  time.Duration // how long the check of patience holds a reply back; 0 skips that check
+	Wait  time.Duration // how long the check of patience holds a reply back
 	bare  bool          // connections are not recorded
 }
 

@@ -28,8 +28,10 @@ import (
 )
 
 func declared(s Subject) {
-	failIf(s.own() && (s.Stack.Codec.Encode == nil || s.Stack.Codec.Sorted == nil || s.Stack.Codec.DecodeRequest == nil || s.Stack.Codec.DecodeReply == nil),
-		"a stack with a Method needs a Codec that encodes and decodes its messages")
+	for _, m := range []rpcbench.Messages{s.Stack.Request, s.Stack.Reply} {
+		failIf(s.own() && (m.Encode == nil || m.Sorted == nil || m.Decode == nil),
+			"a stack with a Method needs Request and Reply, which encode and decode its messages")
+	}
 	t := s.Stack.Traits
 	failIf(!regexp.MustCompile(`^[a-z0-9]+(\.[a-z0-9]+)*$`).MatchString(s.Stack.Name),
 		"the name %q is not made of [a-z0-9], with single dots between: benchmark tools could not read its rows", s.Stack.Name)
@@ -525,7 +527,6 @@ func unavailable(s Subject) {
 
 // patience checks that a client has no timeout of its own.
 func patience(f *session) {
-	skipIf(f.s.Wait == 0, "takes five seconds")
 	u := rpcbench.Sample(0, 0)
 	result := f.hold(context.Background(), u, f.prepare(u))
 	select {

@@ -58,18 +58,18 @@ func sides(roots map[string]int64) (client, elsewhere int64) {
 // encoding/json it also checks the engine of this build.
 func codecRan(f *session) {
 	const rounds = 4
-	if f.s.own() {
-		f.codec()
-	}
 	calls := f.round(1000)
 	must(goRound(calls, 1), "call")
 	profile := profiled(calls, rounds)
 	own := f.s.libraries()
-	ops := int64(rounds * len(calls))
+	ops, decoded := int64(rounds*len(calls)), int64(rounds*len(calls))
+	if f.s.own() {
+		decoded = rounds * min(f.outside(f.Stack.Request).objects, f.outside(f.Stack.Reply).objects)
+	}
 	for _, library := range own {
 		busy, roots := 0, profile.Objects(library)
 		for _, objects := range roots {
-			if objects >= ops {
+			if objects >= min(ops, decoded) {
 				busy++
 			}
 		}
