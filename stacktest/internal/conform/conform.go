@@ -37,7 +37,8 @@ func Checks() []Check {
 			"The name of each call's user is in the bytes of the request and of the reply; over TLS in neither."},
 		{"codec", true, bare(codecRan),
 			"Functions of Traits.Codec allocate at least once per call in client and server, and those of no other " +
-				"codec do; likewise Traits.Client and Traits.Server. Code that does not allocate is not seen."},
+				"codec do; likewise Traits.ClientLibraries and Traits.ServerLibraries. Code that does not allocate is " +
+				"not seen."},
 		{"repeats", true, bare(repeats),
 			"Encoding and decoding are done anew for a user that was sent before, and by a Call as by CreateUser. A " +
 				"kept value is not seen if the codec allocates as much without it. A value kept by a single Call is not " +
@@ -79,7 +80,8 @@ func Checks() []Check {
 			"A stream's Call compares every field of the reply, and the stream stays open and in step."},
 		{"outcomes", false, watched(func(f *session) { f.outcomes(single()) }),
 			"Valid, invalid and oversized users end with the same codes and violations on every stack. The server " +
-				"refuses them, the next call works, and an invalid user costs no connection."},
+				"refuses them, the client gets the answer, and the next call works. An invalid user costs no connection. " +
+				"A body that is too large may cost one."},
 		{"deadline", false, func(s Subject) { s.interruptedCalls(rpcbench.DeadlineExceeded) },
 			"A call whose deadline passes ends with it and says so, also while it waits for a connection that " +
 				"another call has. The next call works."},
