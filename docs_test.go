@@ -59,7 +59,8 @@ func TestDocuments(t *testing.T) {
 	names := declared(t)
 	pages, err := filepath.Glob("docs/*.md")
 	require.NoError(t, err)
-	for _, path := range append(pages, "README.md", ".github/CONTRIBUTING.md", "CHANGELOG.md", ".github/SECURITY.md", "results/README.md") {
+	for _, path := range append(pages, "README.md", ".github/CONTRIBUTING.md", "CHANGELOG.md", ".github/SECURITY.md",
+		"results/README.md") {
 		text := read(t, path)
 		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(text, -1) {
 			_, err := os.Stat(filepath.Join(filepath.Dir(path), link[1]))

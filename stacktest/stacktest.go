@@ -9,8 +9,8 @@
 //
 // [Conformance] is the suite. It checks each claim of a stack against the bytes on the wire and the allocation profile.
 //
-// [Benchmark] times a stack at a workload, and [BenchmarkVersus] compares stacks at one. Each lists the figures that its
-// rows report.
+// [Benchmark] times a stack at a workload, and [BenchmarkVersus] compares stacks at one. Each lists the figures that
+// its rows report.
 //
 // [Main] adds to the rows the versions and units that they need, and the flags -server and -processes.
 package stacktest

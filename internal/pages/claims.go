@@ -214,19 +214,20 @@ var kinds = []struct {
 	{regexp.MustCompile("^time of a message, unary call to stream$"), func(b *block, _ []string) reading {
 		return streamed(b.answer(b.from[0]+"/workloads", tiny, grpc), b.answer(b.from[0]+"/workloads", "stream", grpc))
 	}},
-	{regexp.MustCompile("^(marshal|unmarshal|bytes of) `(.+)`, `(.+)` to `(.+?)`(, quiet)?$"), func(b *block, m []string) reading {
-		files := []string{b.from[0] + "/why/codecs.txt"}
-		if m[5] != "" {
-			files = []string{b.from[2] + "/codecs-a.txt", b.from[2] + "/codecs-b.txt"}
-		}
-		row := func(codec, op string) string { return "Codec/codec=" + codec + "/msg=" + m[2] + "/op=" + op }
-		if m[1] != "bytes of" {
-			return b.medians(b.measured("ns/op", files...), row(m[3], m[1]), row(m[4], m[1]))
-		}
-		sizes := b.measured("size-B", files...)
-		r := b.medians(sizes, row(m[3], "marshal"), row(m[4], "marshal"))
-		return exact(r.value)
-	}},
+	{regexp.MustCompile("^(marshal|unmarshal|bytes of) `(.+)`, `(.+)` to `(.+?)`(, quiet)?$"),
+		func(b *block, m []string) reading {
+			files := []string{b.from[0] + "/why/codecs.txt"}
+			if m[5] != "" {
+				files = []string{b.from[2] + "/codecs-a.txt", b.from[2] + "/codecs-b.txt"}
+			}
+			row := func(codec, op string) string { return "Codec/codec=" + codec + "/msg=" + m[2] + "/op=" + op }
+			if m[1] != "bytes of" {
+				return b.medians(b.measured("ns/op", files...), row(m[3], m[1]), row(m[4], m[1]))
+			}
+			sizes := b.measured("size-B", files...)
+			r := b.medians(sizes, row(m[3], "marshal"), row(m[4], "marshal"))
+			return exact(r.value)
+		}},
 	{regexp.MustCompile("^time of `(.+)`, 50 callers, `(.+)` to `(.+)`$"), func(b *block, m []string) reading {
 		row := func(stack string) string { return "Echo/stack=" + stack + "/msg=" + m[1] + "/callers=50/conns=20" }
 		return b.medians(b.measured("ns/op", b.from[0]+"/why/echo.txt"), row(m[2]), row(m[3]))

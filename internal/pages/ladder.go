@@ -9,8 +9,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
-// climbed reads a step of BenchmarkLadder or BenchmarkBound, such as Ladder/ladder=grpc/step=whole: the row of the base,
-// and the one that is compared with it.
+// climbed reads a step of BenchmarkLadder or BenchmarkBound, such as Ladder/ladder=grpc/step=whole: the row of the
+// base, and the one that is compared with it.
 func (b *block) climbed(step string) (a report.Answer) {
 	base, compared := 0.0, 0
 	for _, r := range b.rows(b.from[0]) {
@@ -90,7 +90,8 @@ func ladder(b *block) string {
 				a = oneBase(steps)[i]
 				verdict = string(a.Verdict)
 			}
-			fmt.Fprintf(&t, "| %s | %.1f | ×%s | %s | %s |\n", strings.Join(row, " | "), a.BaseNs/1000, times(a), verdict, more(a))
+			fmt.Fprintf(&t, "| %s | %.1f | ×%s | %s | %s |\n", strings.Join(row, " | "), a.BaseNs/1000, times(a), verdict,
+				more(a))
 		}
 		steps, kept = nil, nil
 	}

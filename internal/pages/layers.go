@@ -13,8 +13,8 @@ var (
 	layerLine    = regexp.MustCompile(`(?m)^(\S.*?)  +[-+]\S+ +[-+]\S+ +[-+]\S+ +([-+]\S+) +([\d.]+)`)
 )
 
-// differences has a column for each file that rpcbench explain wrote of two stacks: by how much the CPU time per call of
-// the one is more than that of the other, layer by layer.
+// differences has a column for each file that rpcbench explain wrote of two stacks: by how much the CPU time per call
+// of the one is more than that of the other, layer by layer.
 func differences(b *block) string {
 	head, line := "| layer |", "|---|"
 	var columns []map[string]string

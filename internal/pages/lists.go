@@ -31,7 +31,8 @@ func (b *block) named(library string) string {
 // codecList is made of the list of codecs and of go.mod.
 func codecList(b *block) string {
 	var t strings.Builder
-	t.WriteString("| codec | library | by | keeps | invalid UTF-8 encoded, decoded | not bit-equal |\n|---|---|---|---|---|---|\n")
+	t.WriteString("| codec | library | by | keeps | invalid UTF-8 encoded, decoded | not bit-equal " +
+		"|\n|---|---|---|---|---|---|\n")
 	for _, c := range codecs.All() {
 		traits := c.New().Traits()
 		by := "reflection"
@@ -64,8 +65,9 @@ func stackList(b *block) string {
 		"|---|---|---|---|---|---|---|---|\n")
 	for _, s := range stacks.All() {
 		format := strings.Split(s.Protocol, "/")[1]
-		fmt.Fprintf(&t, "| `%s` | %s | %s | %s | %s | %s | %s | %s, %s |\n", s.Name, b.synopsis(s.Name), cmp.Or(s.Traits.HTTP, "none"),
-			format, cmp.Or(string(s.Traits.Compression), "none"), s.Traits.InvalidUTF8, cmp.Or(listed(s.Traits.Lossy), "–"),
+		fmt.Fprintf(&t, "| `%s` | %s | %s | %s | %s | %s | %s | %s, %s |\n", s.Name, b.synopsis(s.Name),
+			cmp.Or(s.Traits.HTTP, "none"), format, cmp.Or(string(s.Traits.Compression), "none"), s.Traits.InvalidUTF8,
+			cmp.Or(listed(s.Traits.Lossy), "–"),
 			b.named(append(s.Traits.ClientLibraries, "net")[0]), b.named(generator(s.Traits.Codec)))
 	}
 	return t.String()

@@ -24,8 +24,8 @@ func (b *block) where(dir string) string {
 		name, value, _ := strings.Cut(line, "=")
 		said[name] = value
 	}
-	return fmt.Sprintf("[%s, %s virtual cores, %s, %s, commit %s](%s%s/report.md)", strings.ReplaceAll(said["cpu"], "-", " "),
-		said["cores"], said["go"], said["date"], said["commit"], b.up, dir)
+	return fmt.Sprintf("[%s, %s virtual cores, %s, %s, commit %s](%s%s/report.md)",
+		strings.ReplaceAll(said["cpu"], "-", " "), said["cores"], said["go"], said["date"], said["commit"], b.up, dir)
 }
 
 // times is a ratio with its interval.
@@ -70,7 +70,8 @@ func workloads(b *block) string {
 	quiet, noisy := b.from[0], b.from[1]
 	var t strings.Builder
 	var n notes
-	t.WriteString("| workload | JSON, µs | gRPC, µs | ratio, quiet Xeon (95 %) | gRPC is | ratio, noisy EPYC (95 %) | gRPC is |\n" +
+	t.WriteString("| workload | JSON, µs | gRPC, µs | ratio, quiet Xeon (95 %) | gRPC is | ratio, noisy EPYC (95 %) | " +
+		"gRPC is |\n" +
 		"|---|---:|---:|---:|---|---:|---|\n")
 	all := slices.Clone(b.run(quiet).Answers)
 	slices.SortFunc(all, func(a, b report.Answer) int { return cmp.Compare(a.Ratio, b.Ratio) })
@@ -82,8 +83,8 @@ func workloads(b *block) string {
 	return t.String()
 }
 
-// smallCall is the answer about a stack at the small call. The answer about gRPC is the one of the run of workloads: one
-// question has one number.
+// smallCall is the answer about a stack at the small call. The answer about gRPC is the one of the run of workloads:
+// one question has one number.
 func (b *block) smallCall(dir, workloads, stack string) report.Answer {
 	if stack == grpc {
 		dir = workloads
@@ -95,7 +96,8 @@ func (b *block) smallCall(dir, workloads, stack string) report.Answer {
 func mainStacks(b *block) string {
 	s := b.run(b.from[0])
 	var t strings.Builder
-	t.WriteString("| stack | ratio to JSON (95 %) | it is | bytes sent + received | allocations |\n|---|---:|---|---:|---:|\n")
+	t.WriteString("| stack | ratio to JSON (95 %) | it is | bytes sent + received | allocations " +
+		"|\n|---|---:|---|---:|---:|\n")
 	var n notes
 	for i, stack := range stacks.Main() {
 		if i == 0 {
@@ -107,7 +109,8 @@ func mainStacks(b *block) string {
 			fmt.Fprintf(&t, "| `%s` | not measured yet | | | |\n", stack.Name)
 		} else if stack.Name != s.Base {
 			a := b.smallCall(b.from[0], b.from[1], stack.Name)
-			fmt.Fprintf(&t, "| `%s` | %s | %.0f + %.0f | %.0f |\n", stack.Name, n.cell(a), a.Facts.Sent, a.Facts.Received, a.Facts.Allocs)
+			fmt.Fprintf(&t, "| `%s` | %s | %.0f + %.0f | %.0f |\n", stack.Name, n.cell(a), a.Facts.Sent, a.Facts.Received,
+				a.Facts.Allocs)
 		}
 	}
 	fmt.Fprintf(&t, "%s\nA small call on one core: %s.\n", n.String(), b.where(b.from[0]))
@@ -120,11 +123,13 @@ func costs(b *block) string {
 	quiet, noisy, variants := b.from[0], b.from[2], b.from[4]
 	var t strings.Builder
 	var n notes
-	t.WriteString("| stack | quiet Xeon (95 %) | it is | noisy EPYC (95 %) | it is | sent, B | received, B | allocations | allocated, B |\n" +
+	t.WriteString("| stack | quiet Xeon (95 %) | it is | noisy EPYC (95 %) | it is | sent, B | received, B | " +
+		"allocations | allocated, B |\n" +
 		"|---|---:|---|---:|---|---:|---:|---:|---:|\n")
 	row := func(stack, onQuiet string, a report.Answer) {
 		f := a.Facts
-		fmt.Fprintf(&t, "| `%s` | %s | %s | %.0f | %.0f | %.0f | %.0f |\n", stack, onQuiet, n.cell(a), f.Sent, f.Received, f.Allocs, f.AllocBytes)
+		fmt.Fprintf(&t, "| `%s` | %s | %s | %.0f | %.0f | %.0f | %.0f |\n", stack, onQuiet, n.cell(a), f.Sent, f.Received,
+			f.Allocs, f.AllocBytes)
 	}
 	for _, a := range b.run(quiet).Answers {
 		onQuiet := n.cell(b.smallCall(quiet, b.from[1], a.Stack))

@@ -35,21 +35,26 @@ func record(t *testing.T) (root string) {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	run := func(dir string, answers ...report.Answer) {
-		data, err := json.Marshal(report.Summary{Release: report.Release, Base: "httpjson", Answers: answers, Environment: []string{
-			"cpu=A-Machine", "cores=2", "go=go1.26.8", "date=2026-11-23", "commit=abc"}})
+		data, err := json.Marshal(report.Summary{Release: report.Release, Base: "httpjson", Answers: answers,
+			Environment: []string{
+				"cpu=A-Machine", "cores=2", "go=go1.26.8", "date=2026-11-23", "commit=abc"}})
 		require.NoError(t, err)
 		write(dir+"/summary.json", string(data))
 		write(dir+"/bench.txt", "")
 	}
 	small, large := "a small call, one core", "structured"
-	run("quiet/workloads", found("small", small, grpc, 1.2, versus.Slower), found("structured-1kB", large, grpc, 0.5, versus.Faster))
-	run("noisy/workloads", found("small", small, grpc, 1.3, versus.Undecided), found("structured-1kB", large, grpc, 0.6, versus.Faster),
-		found("stream", "a stream", grpc, 0.4, versus.Faster))
-	run("quiet/stacks", found("small", small, grpc, 1.25, versus.Slower), found("small", small, "rawtcp", 0.3, versus.Faster),
-		found("small", small, "httpprotobuf", 0.9, versus.Faster), found("small", small, "httpjson.h2c", 1.7, versus.Slower),
+	run("quiet/workloads", found("small", small, grpc, 1.2, versus.Slower),
+		found("structured-1kB", large, grpc, 0.5, versus.Faster))
+	run("noisy/workloads", found("small", small, grpc, 1.3, versus.Undecided),
+		found("structured-1kB", large, grpc, 0.6, versus.Faster), found("stream", "a stream", grpc, 0.4, versus.Faster))
+	run("quiet/stacks", found("small", small, grpc, 1.25, versus.Slower),
+		found("small", small, "rawtcp", 0.3, versus.Faster), found("small", small, "httpprotobuf", 0.9, versus.Faster),
+		found("small", small, "httpjson.h2c", 1.7, versus.Slower),
 		found("small", small, "grpcservehttp", 2.5, versus.Slower))
-	run("noisy/stacks", found("small", small, "rawtcp", 0.4, versus.Faster), found("small", small, "httpprotobuf", 0.95, versus.Faster),
-		found("small", small, "httpjson.h2c", 1.75, versus.Slower), found("small", small, "grpcservehttp", 2.55, versus.Slower))
+	run("noisy/stacks", found("small", small, "rawtcp", 0.4, versus.Faster),
+		found("small", small, "httpprotobuf", 0.95, versus.Faster),
+		found("small", small, "httpjson.h2c", 1.75, versus.Slower),
+		found("small", small, "grpcservehttp", 2.55, versus.Slower))
 	run("variants", found("small", small, "httpjson.gzip", 2.2, versus.Slower))
 	run("builds", found("small", small, "httpjson@go1.27.4", 1.1, versus.Slower))
 	var rows strings.Builder
@@ -61,10 +66,12 @@ func record(t *testing.T) (root string) {
 	write("noisy/why/codecs.txt", rows.String())
 	step := func(step, lower, upper string, ns, ratio float64) string {
 		return fmt.Sprintf("Benchmark%s/stack=%s 1 %g ns/op 1 aa-ratio\n", step, lower, ns) +
-			fmt.Sprintf("Benchmark%s/stack=%s 1 1 ns/op %g base-ratio %g base-ratio-lo %g base-ratio-hi 1 noise-floor-%% 0 base-moved-%%\n",
+			fmt.Sprintf("Benchmark%s/stack=%s 1 1 ns/op %g base-ratio %g base-ratio-lo %g base-ratio-hi 1 noise-floor-%% 0 "+
+				"base-moved-%%\n",
 				step, upper, ratio, ratio*0.9, ratio*1.1)
 	}
-	write("ladder.txt", step("Ladder/ladder=grpc/step=b", "a", "b", 1100, 2)+step("Ladder/ladder=grpc/step=c", "b", "c", 1900, 3)+
+	write("ladder.txt", step("Ladder/ladder=grpc/step=b", "a", "b", 1100, 2)+step("Ladder/ladder=grpc/step=c", "b", "c",
+		1900, 3)+
 		step("Ladder/ladder=grpc/step=whole", "a", "c", 1000, 6))
 	write("bound.txt", step("Bound/bound=httpjson.codec", "httpjson", "bound", 1000, 0.8)+
 		step("Bound/bound=httpjson.codec.validation", "httpjson", "bound", 1000, 1))
@@ -93,7 +100,8 @@ Quiet: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../quiet/w
 				"| `rawtcp` | 0.30 (0.27–0.33) | faster | 0.40 (0.36–0.44) | faster | 110 | 140 | 160 | 9500 |"},
 		"pairs": {"quiet/stacks", "", "| the format | `httpprotobuf` to `httpjson` | 0.90 (0.81–0.99) |\n" +
 			"| the HTTP version, in net/http | `httpjson.h2c` to `httpjson` | 1.70 (1.53–1.87) |\n" +
-			"| the server's HTTP/2: net/http's with ServeHTTP, or grpc-go's own | `grpcservehttp` to `grpcprotobuf` | 2.00 (1.74–2.30) |"},
+			"| the server's HTTP/2: net/http's with ServeHTTP, or grpc-go's own | `grpcservehttp` to `grpcprotobuf` | 2.00 " +
+			"(1.74–2.30) |"},
 		"builds": {"builds", "", "| workload | base, µs | JSON with go1.27.4 |\n|---|---:|---|\n" +
 			"| a small call, one core | 40 | 1.10 (0.99–1.21) slower |"},
 		"readings": {"noisy quiet noon", `| claim | figure | here | claimed | verdict |
@@ -131,20 +139,23 @@ Quiet: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../quiet/w
 | ` + "`httpjson`" + ` without codec | 0.80 (0.72–0.88) | 12 to 28 % |
 | ` + "`httpjson`" + ` without codec and validation | 1.00 (0.90–1.10) | undecided |
 `},
-		"differences": {"explain.txt", "", "| layer | `httpjson` less `grpcprotobuf`, bytes-1kB |\n|---|---:|\n| serialisation | +6.1 ± 1.7 |"},
-		"file":        {"writes.txt", "", "| stack | client writes | server reads |\n|---|---:|---:|\n| `a` | 4.01 | 8.00 |\n"},
+		"differences": {"explain.txt", "", "| layer | `httpjson` less `grpcprotobuf`, bytes-1kB |\n|---|---:|\n| " +
+			"serialisation | +6.1 ± 1.7 |"},
+		"file": {"writes.txt", "", "| stack | client writes | server reads |\n|---|---:|---:|\n| `a` | 4.01 | 8.00 |\n"},
 	} {
 		text := "<!-- begin " + name + " from " + c.from + " -->\n" + c.old + "<!-- end " + name + " -->\n"
 		filled, err := Fill(root, "docs/page.md", text)
 		require.NoError(t, err, name)
 		require.Contains(t, filled, c.want, name)
-		_, err = Fill(root, "docs/page.md", strings.Replace(text, "<!-- begin "+name+" from ", "<!-- begin "+name+" from no/", 1))
+		_, err = Fill(root, "docs/page.md", strings.Replace(text, "<!-- begin "+name+" from ", "<!-- begin "+name+" from no/",
+			1))
 		require.Error(t, err, "%s of a file that is not there", name)
 	}
 }
 
 func TestVerdictsOfClaims(t *testing.T) {
-	page := "<!-- begin claims from noisy quiet noon -->\n| | claim | here |\n|---|\n| 1 | JSON is it | – |\n| 2 | gRPC is it | – |\n" +
+	page := "<!-- begin claims from noisy quiet noon -->\n| | claim | here |\n|---|\n| 1 | JSON is it | – |\n| 2 | gRPC " +
+		"is it | – |\n" +
 		"<!-- end claims -->\n<!-- begin readings from noisy quiet noon -->\n| claim |\n|---|\n" +
 		"| 1 | time, gRPC to JSON, structured | – | above 1 | – |\n| 1 | time, gRPC to JSON, structured | – | below 1 | – |\n" +
 		"| 2 | time, gRPC to JSON, structured | – | – | – |\n<!-- end readings -->\n"
@@ -161,7 +172,8 @@ func TestVerdictsOfClaims(t *testing.T) {
 		_, err := Fill(record(t), "docs/claims.md", text)
 		require.Error(t, err, reason)
 	}
-	holds, fails := reading{value: 2, lo: 2, hi: 2, least: 1, most: 3}, reading{value: .5, lo: .5, hi: .5, least: 1, most: 3}
+	holds, fails := reading{value: 2, lo: 2, hi: 2, least: 1, most: 3},
+		reading{value: .5, lo: .5, hi: .5, least: 1, most: 3}
 	more, open := reading{value: 4, lo: 4, hi: 4, least: 1, most: 3}, reading{value: 3, lo: 2, hi: 4, least: 1, most: 3}
 	for want, readings := range map[string][]reading{
 		"holds":                             {holds, holds},
@@ -186,10 +198,14 @@ func TestVerdictsOfReadings(t *testing.T) {
 		{"less is claimed, and it is a little less", "does not hold", "0.6 to 0.8", reading{lo: 0.9, hi: 0.9}},
 		{"about the same is claimed, and it is less", "does not hold", "about 1", reading{lo: 0.4, hi: 0.6}},
 		{"a difference outside the noise floor", "holds", "above 1", reading{lo: 1.04, hi: 1.10, floor: 0.03}},
-		{"a difference inside the noise floor", "undecided, noise floor 5.0 %", "above 1", reading{lo: 1.01, hi: 1.03, floor: 0.05}},
-		{"a difference that reaches into the noise floor", "undecided, noise floor 5.0 %", "above 1", reading{lo: 1.04, hi: 1.10, floor: 0.05}},
-		{"a gain that reaches into the noise floor", "undecided, noise floor 5.0 %", "below 1", reading{lo: 0.93, hi: 0.97, floor: 0.05}},
-		{"no difference is proved, and five times is claimed", "does not hold, noise floor 5.0 %", "5 to 10", reading{lo: 1.01, hi: 1.03, floor: 0.05}},
+		{"a difference inside the noise floor", "undecided, noise floor 5.0 %", "above 1",
+			reading{lo: 1.01, hi: 1.03, floor: 0.05}},
+		{"a difference that reaches into the noise floor", "undecided, noise floor 5.0 %", "above 1",
+			reading{lo: 1.04, hi: 1.10, floor: 0.05}},
+		{"a gain that reaches into the noise floor", "undecided, noise floor 5.0 %", "below 1",
+			reading{lo: 0.93, hi: 0.97, floor: 0.05}},
+		{"no difference is proved, and five times is claimed", "does not hold, noise floor 5.0 %", "5 to 10",
+			reading{lo: 1.01, hi: 1.03, floor: 0.05}},
 		{"the noise floor is nothing far from 1", "holds", "above 2", reading{lo: 2.03, hi: 2.24, floor: 0.9}},
 	} {
 		r, err := c.reading.within(c.claimed)
@@ -206,7 +222,8 @@ func TestProductsOfSteps(t *testing.T) {
 	p := product([]report.Answer{step(2, 0.3), step(5, 0.4)})
 	require.InDeltaSlice(t, []float64{10, 10 * math.Exp(-0.5), 10 * math.Exp(0.5)}, []float64{p.Ratio, p.Lo, p.Hi}, 1e-9)
 	q := quotient(step(5, 0.4), step(2, 0.3))
-	require.InDeltaSlice(t, []float64{2.5, 2.5 * math.Exp(-0.5), 2.5 * math.Exp(0.5)}, []float64{q.Ratio, q.Lo, q.Hi}, 1e-9)
+	require.InDeltaSlice(t, []float64{2.5, 2.5 * math.Exp(-0.5), 2.5 * math.Exp(0.5)}, []float64{q.Ratio, q.Lo, q.Hi},
+		1e-9)
 }
 
 // TestCheck: a figure of a sentence is its file's, in its place, or the page is refused.
@@ -219,7 +236,8 @@ func TestCheck(t *testing.T) {
 		{"thousandths", "It allocates 1.9 kB.\n<!-- from ladder.txt: step=c/stack=b: 1.9 -->\n", ""},
 		{"below another line", "It adds 6.1 ± 1.7 µs.\n<!-- from explain.txt: less grpc > serialisation: 6.1 1.7 -->\n", ""},
 		{"exchanged in the sentence", "It writes 8.00 and reads 4.01 times." + cite, "the sentence has not"},
-		{"exchanged in the comment", "It writes 8.00 and reads 4.01 times.\n<!-- from writes.txt: `a`: 8.00 4.01 -->\n", "writes.txt: the line"},
+		{"exchanged in the comment", "It writes 8.00 and reads 4.01 times.\n<!-- from writes.txt: `a`: 8.00 4.01 -->\n",
+			"writes.txt: the line"},
 		{"another figure", "It writes 4.02 times.\n<!-- from writes.txt: `a`: 4.02 -->\n", "writes.txt: the line"},
 		{"another sign", "It adds -6.1 µs.\n<!-- from explain.txt: less grpc > serialisation: -6.1 -->\n", "the line"},
 		{"of another paragraph", "It writes 4.01 and reads 8.00 times.\n\nWell." + cite, "the sentence has not"},
