@@ -36,8 +36,7 @@ func record(t *testing.T) (root string) {
 	}
 	run := func(dir string, answers ...report.Answer) {
 		data, err := json.Marshal(report.Summary{Release: report.Release, Base: "httpjson", Answers: answers,
-			Environment: []string{
-				"cpu=A-Machine", "cores=2", "go=go1.26.8", "date=2026-11-23", "commit=abc"}})
+			Environment: []string{"cpu=A-Machine", "cores=2", "go=go1.26.8", "date=2026-11-23", "commit=abc"}})
 		require.NoError(t, err)
 		write(dir+"/summary.json", string(data))
 		write(dir+"/bench.txt", "")
@@ -70,8 +69,8 @@ func record(t *testing.T) (root string) {
 				"base-moved-%%\n",
 				step, upper, ratio, ratio*0.9, ratio*1.1)
 	}
-	write("ladder.txt", step("Ladder/ladder=grpc/step=b", "a", "b", 1100, 2)+step("Ladder/ladder=grpc/step=c", "b", "c",
-		1900, 3)+
+	write("ladder.txt", step("Ladder/ladder=grpc/step=b", "a", "b", 1100, 2)+
+		step("Ladder/ladder=grpc/step=c", "b", "c", 1900, 3)+
 		step("Ladder/ladder=grpc/step=whole", "a", "c", 1000, 6))
 	write("bound.txt", step("Bound/bound=httpjson.codec", "httpjson", "bound", 1000, 0.8)+
 		step("Bound/bound=httpjson.codec.validation", "httpjson", "bound", 1000, 1))
