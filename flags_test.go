@@ -19,7 +19,7 @@ import (
 
 // chosen is what the flags of go test say.
 var chosen = options{
-	update: flag.Bool("update", false, "write golden files and the generated parts of README.md and docs"),
+	update: flag.Bool("update", false, "write golden files"),
 	full:   flag.Bool("full", false, "run every stack, codec, message, payload, number of callers, link and rate"),
 	tls:    flag.Bool("tls", false, "use TLS 1.3 in every row, and skip the rows that exist only without TLS"),
 	base:   flag.String("base", httpjson.New().Name, "stack that BenchmarkVersus compares the others with"),

@@ -97,6 +97,9 @@ func TestScope(t *testing.T) {
 		{"stacktest/testdata/outsider/testdata/x.go", global, ""},
 		{".git/x.go", global, ""},
 		{"x.txt", "not Go", ""},
+		{"x.md", strings.Repeat("x ", 100), "width"},
+		{"results/x.md", strings.Repeat("x ", 100), ""},
+		{"testdata/x.md", strings.Repeat("x ", 100), ""},
 	} {
 		tree[c.path] = &fstest.MapFile{Data: []byte(c.src)}
 		if c.rule != "" {
