@@ -27,7 +27,8 @@ var chosen = options{
 		_, err := stacks.Find(name)
 		return err
 	}),
-	conns:  flag.Int("conns", 0, "connections of the rows with several callers, from 1 to 1000 (default one for each caller, 20 at most)"),
+	conns: flag.Int("conns",
+		0, "connections of the rows with several callers, from 1 to 1000 (default one for each caller, 20 at most)"),
 	obeyed: map[string]bool{},
 	payloads: list("payloads", "payloads of BenchmarkPayload", "100B,1kB,10kB,100kB", "1MB", func(v string) error {
 		_, err := workload.Size(v)
@@ -44,7 +45,8 @@ var chosen = options{
 		return err
 	}),
 	rates: list("rates", "rates of BenchmarkOpenLoop, in requests per second", "", "1000,100,5000", func(v string) error {
-		if rate, err := strconv.Atoi(v); err != nil || rate < latency.MinRate || rate > latency.MaxRate || strconv.Itoa(rate) != v {
+		if rate, err := strconv.Atoi(v); err != nil || rate < latency.MinRate || rate > latency.MaxRate ||
+			strconv.Itoa(rate) != v {
 			return fmt.Errorf("%q is no rate from %d to %d", v, latency.MinRate, int(latency.MaxRate))
 		}
 		return nil

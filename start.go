@@ -220,7 +220,8 @@ func (f *Fixture) connect() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the server accepted %d connections and the client dialled %d with ClientConfig.DialContext, %d are declared",
+	return fmt.Errorf("the server accepted %d connections and the client dialled %d with ClientConfig.DialContext, %d "+
+		"are declared",
 		f.Accepted(), f.dialled.Load(), declared)
 }
 

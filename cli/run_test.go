@@ -93,7 +93,8 @@ func TestTake(t *testing.T) {
 	c := plain
 	require.NoError(t, c.take(nil, "", false, nil, nil))
 	require.Len(t, names(c), len(workload.All()))
-	require.Equal(t, []any{"httpjson", []string{"grpcprotobuf"}, 8, 8, versus.Fewest}, []any{c.base, c.contestants, c.processes, c.layouts, c.fewest})
+	require.Equal(t, []any{"httpjson", []string{"grpcprotobuf"}, 8, 8, versus.Fewest},
+		[]any{c.base, c.contestants, c.processes, c.layouts, c.fewest})
 	c = plain
 	require.NoError(t, c.take(nil, "", true, nil, nil))
 	require.Len(t, names(c), 6)
@@ -110,7 +111,8 @@ func TestTake(t *testing.T) {
 	require.NoError(t, err)
 	g := group{Workload: w, arms: []string{"httpjson", "httpjson", "x"}, layouts: []int{0}}
 	spec := c.spec(&g, 3)
-	require.Equal(t, versus.Spec{Arms: g.arms, Workload: w, Slice: versus.Slice, Seed: c.seed + 3, Blocks: spec.Blocks}, spec)
+	require.Equal(t, versus.Spec{Arms: g.arms, Workload: w, Slice: versus.Slice, Seed: c.seed + 3, Blocks: spec.Blocks},
+		spec)
 	one := c.spec(&group{Workload: workload.All()[0], arms: g.arms}, 0)
 	require.Equal(t, 1, one.Procs)
 	require.InDelta(t, float64(8*time.Second/6/versus.Turn), one.Blocks, 1)

@@ -24,8 +24,8 @@ func TestMain(m *testing.M) { stacktest.Main(m) }
 
 func long() bool { return flag.Lookup("long").Value.String() == "true" }
 
-// TestConformanceSideBySide runs the suite once more in a process that links every stack and has a fixture of each open.
-// Variants run the code of their main value.
+// TestConformanceSideBySide runs the suite once more in a process that links every stack and has a fixture of each
+// open. Variants run the code of their main value.
 func TestConformanceSideBySide(t *testing.T) {
 	if !long() {
 		t.Skip("each stack has run the suite by itself: -long")

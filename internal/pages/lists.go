@@ -61,7 +61,8 @@ func messageList(*block) string {
 // stackList is made of the list of stacks, of the comments of the functions that make them, and of go.mod.
 func stackList(b *block) string {
 	var t strings.Builder
-	t.WriteString("| stack | what it is | HTTP | wire format | compression | invalid UTF-8 | not bit-equal | libraries |\n" +
+	t.WriteString("| stack | what it is | HTTP | wire format | compression | invalid UTF-8 | not bit-equal " +
+		"| libraries |\n" +
 		"|---|---|---|---|---|---|---|---|\n")
 	for _, s := range stacks.All() {
 		format := strings.Split(s.Protocol, "/")[1]

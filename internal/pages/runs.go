@@ -138,8 +138,8 @@ func costs(b *block) string {
 	for _, a := range b.run(variants).Answers {
 		row(a.Stack, "– | –", a)
 	}
-	fmt.Fprintf(&t, "%s\nA small call on one core, compared with `%s`.\nQuiet: %s.\nNoisy: %s,\nand for the variants %s.\n", n.String(),
-		b.run(quiet).Base, b.where(quiet), b.where(noisy), b.where(variants))
+	fmt.Fprintf(&t, "%s\nA small call on one core, compared with `%s`.\nQuiet: %s.\nNoisy: %s,\n"+
+		"and for the variants %s.\n", n.String(), b.run(quiet).Base, b.where(quiet), b.where(noisy), b.where(variants))
 	return t.String()
 }
 

@@ -156,7 +156,8 @@ func TestVerdictsOfClaims(t *testing.T) {
 	page := "<!-- begin claims from noisy quiet noon -->\n| | claim | here |\n|---|\n| 1 | JSON is it | – |\n| 2 | gRPC " +
 		"is it | – |\n" +
 		"<!-- end claims -->\n<!-- begin readings from noisy quiet noon -->\n| claim |\n|---|\n" +
-		"| 1 | time, gRPC to JSON, structured | – | above 1 | – |\n| 1 | time, gRPC to JSON, structured | – | below 1 | – |\n" +
+		"| 1 | time, gRPC to JSON, structured | – | above 1 | – |\n" +
+		"| 1 | time, gRPC to JSON, structured | – | below 1 | – |\n" +
 		"| 2 | time, gRPC to JSON, structured | – | – | – |\n<!-- end readings -->\n"
 	filled, err := Fill(record(t), "docs/claims.md", page)
 	require.NoError(t, err)

@@ -51,7 +51,8 @@ func TestOddStreams(t *testing.T) {
 		exchange, close rpcbench.Code // "" for success
 	}{
 		{"ends without a reply", replies(0, nil), rpcbench.Unavailable, rpcbench.Unavailable},
-		{"ends before it has read anything", func(context.Context, server) error { return nil }, rpcbench.Unavailable, rpcbench.Unavailable},
+		{"ends before it has read anything", func(context.Context, server) error { return nil }, rpcbench.Unavailable,
+			rpcbench.Unavailable},
 		{"fails without a reply", replies(0, failure), rpcbench.TooLarge, rpcbench.TooLarge},
 		{"replies once", replies(1, nil), "", ""},
 		{"replies twice", replies(2, nil), "", rpcbench.Internal},

@@ -91,11 +91,13 @@ func codecRan(f *session) {
 func transportsRan(traits rpcbench.Traits, profile allocproof.Profile, ops int64) {
 	for _, library := range []string{"net/http", "google.golang.org/grpc", "connectrpc.com/connect"} {
 		client, elsewhere := sides(profile.Objects(library))
-		inClient, inServer := slices.Contains(traits.ClientLibraries, library), slices.Contains(traits.ServerLibraries, library)
+		inClient, inServer := slices.Contains(traits.ClientLibraries, library),
+			slices.Contains(traits.ServerLibraries, library)
 		failIf(inClient && client < ops || !inClient && client > 0 ||
 			inServer && elsewhere < ops || !inServer && !inClient && elsewhere > 0,
 			"in %d calls functions of %s allocated %d objects on the caller's goroutine and %d on others; "+
-				"Traits.ClientLibraries is %q, Traits.ServerLibraries %q", ops, library, client, elsewhere, traits.ClientLibraries, traits.ServerLibraries)
+				"Traits.ClientLibraries is %q, Traits.ServerLibraries %q", ops, library, client, elsewhere, traits.ClientLibraries,
+			traits.ServerLibraries)
 	}
 }
 
