@@ -25,7 +25,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/rpcbench/rpcbench"
-	api "github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
@@ -92,7 +91,7 @@ func TestServe(t *testing.T) {
 	for _, stack := range stacks.All() {
 		addr := addrs[stack.Name]
 		require.True(t, strings.HasPrefix(addr, "127.0.0.1:"), "loopback unless told otherwise: %s", addr)
-		f, err := api.Start(t.Context(), stack, api.Config{Remote: addr})
+		f, err := rpcbench.Start(t.Context(), stack, rpcbench.Config{Remote: addr})
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
 		switch command := commands[stack.Name]; {
@@ -102,7 +101,7 @@ func TestServe(t *testing.T) {
 		case missing == nil:
 			command = strings.TrimSuffix(command, " | od -c")
 			out, _ := exec.CommandContext(t.Context(), "sh", "-c", command).Output() // over bare TCP curl waits until it may no longer
-			require.Contains(t, string(out), api.UserID, command)
+			require.Contains(t, string(out), rpcbench.UserID, command)
 		}
 	}
 }
@@ -196,7 +195,7 @@ func TestServeDescribesGRPC(t *testing.T) {
 		const itself = "grpc.reflection.v1.ServerReflection"
 		require.ElementsMatch(t, []string{userService, itself, strings.Replace(itself, "v1", "v1alpha", 1)}, list, stack.Name)
 
-		f, err := api.Start(t.Context(), stack, api.Config{})
+		f, err := rpcbench.Start(t.Context(), stack, rpcbench.Config{})
 		require.NoError(t, err)
 		conn = dial(t, f.Addr)
 		_, err = services(t, conn)
@@ -226,10 +225,10 @@ func TestServeEndsAtOnce(t *testing.T) {
 			for _, name := range []string{"grpcprotobuf", "grpcservehttp", "connectrpc.grpc"} {
 				found, err := stacks.Find(name)
 				require.NoError(t, err)
-				f, err := api.Start(t.Context(), found[0], api.Config{Remote: s.addrs[name]})
+				f, err := rpcbench.Start(t.Context(), found[0], rpcbench.Config{Remote: s.addrs[name]})
 				require.NoError(t, err)
 				defer f.Close()
-				stream, err := f.Client.(api.Streamer).OpenStream(t.Context())
+				stream, err := f.Client.(rpcbench.Streamer).OpenStream(t.Context())
 				require.NoError(t, err)
 				defer stream.Close()
 				call, err := stream.Prepare(rpcbench.Sample(0, 0))
@@ -256,7 +255,7 @@ func TestServeEndsAtOnce(t *testing.T) {
 func TestWire(t *testing.T) {
 	addrs := served(t, "httpjson", "httpjson.stream", "httpxml", "connectrpc").addrs
 	const create = "/" + userService + "/CreateUser"
-	large := strings.Repeat(" ", api.MaxBody+1)
+	large := strings.Repeat(" ", rpcbench.MaxBody+1)
 	for _, c := range []struct {
 		why, stack, path, body string
 		status                 int
