@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 
@@ -39,14 +40,14 @@ func differences(b *block) string {
 	}
 	table := head + "\n" + line + "\n"
 	for _, layer := range append(layers.Names(), "sum") {
-		row := "| " + layer + " |"
+		row, sampled := "| "+layer+" |", false
 		for _, column := range columns {
-			if column[layer] == "" {
-				column[layer] = "0" // no sample
-			}
-			row += " " + column[layer] + " |"
+			sampled = sampled || column[layer] != ""
+			row += " " + cmp.Or(column[layer], "–") + " |"
 		}
-		table += row + "\n"
+		if sampled {
+			table += row + "\n"
+		}
 	}
 	return table
 }
