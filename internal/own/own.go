@@ -191,7 +191,7 @@ func (c *call) init(ctx context.Context, stdout io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	m, err := c.module(ctx, dir, filepath.Base(out))
+	m, err := c.module(ctx, dir, moduleName(filepath.Base(out)))
 	if err == nil {
 		err = m.prove(ctx, dir)
 	}
@@ -309,7 +309,6 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	if _, err := exec.LookPath("go"); err != nil {
 		return nil, errors.New("there is no go command, which builds the module: install Go from go.dev/dl")
 	}
-	name = moduleName(name)
 	w, s := newWalker(), samples{}
 	all, err := c.descriptors(ctx, &s)
 	if err != nil {

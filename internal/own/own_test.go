@@ -2,16 +2,19 @@ package own
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,7 +34,7 @@ import (
 )
 
 const header = `syntax = "proto3";
-package shop.v1;
+package NAME.v1;
 import "google/protobuf/any.proto";
 import "google/protobuf/duration.proto";
 import "google/protobuf/empty.proto";
@@ -50,24 +53,27 @@ service Orders {
 message Request { string id = 1 [(buf.validate.field).string.min_len = 1]; repeated string names = 2; }
 `
 
-// given is what a test writes: a reply's fields, and samples.
-type given struct{ fields, request, reply string }
+// given is what a test writes: a reply's fields, samples, and the first word of the package, which is shop unless given.
+type given struct{ fields, request, reply, name string }
 
 // in writes the files to a folder, and returns what the command line says of them.
 func (g given) in(t *testing.T) []string {
 	t.Helper()
 	dir := t.TempDir()
-	text := header + "message Reply {\n" + g.fields + "\n}\n"
+	g.name = cmp.Or(g.name, "shop")
+	text := strings.Replace(header, "NAME", g.name, 1)
 	if strings.Contains(g.fields, "message Reply {") {
-		text = header + g.fields
+		text += g.fields
+	} else {
+		text += "message Reply {\n" + g.fields + "\n}\n"
 	}
 	if g.request == "" {
 		g.request = `{"id":"a-1001-b"}`
 	}
-	for name, data := range map[string]string{"shop.proto": text, "request.json": g.request, "reply.json": g.reply} {
+	for name, data := range map[string]string{g.name + ".proto": text, "request.json": g.request, "reply.json": g.reply} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600))
 	}
-	return []string{"-proto", "shop.proto", "-I", dir, "-call", "shop.v1.Orders/Get",
+	return []string{"-proto", g.name + ".proto", "-I", dir, "-call", g.name + ".v1.Orders/Get",
 		"-request", filepath.Join(dir, "request.json"), "-reply", filepath.Join(dir, "reply.json")}
 }
 
@@ -242,7 +248,8 @@ func contains(t *testing.T, path string, lines ...string) {
 // TestForms: plain structs have the names and forms of the samples' JSON, and what protobuf makes of them is the same.
 // The module proves that as it is made.
 func TestForms(t *testing.T) {
-	for _, c := range []struct {
+	dir, made := t.TempDir(), map[string]string{}
+	for i, c := range []struct {
 		why   string
 		given given
 		lines []string // of the plain structs
@@ -307,21 +314,96 @@ func TestForms(t *testing.T) {
 		{"text that is not ASCII", given{fields: `string a = 1; map<string, string> b = 2;`, reply: `{"a":"Größe „<&>“ \u2028 日本","b":{"ключ.x":"değer"}}`}, nil, nil},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			dir, args := t.TempDir(), c.given.in(t)
+			row := fmt.Sprint("row", i)
+			c.given.name = row
+			out, args := filepath.Join(dir, row), c.given.in(t)
 			call := call{protos: args[1:2], roots: args[3:4], name: args[5], request: args[7], reply: args[9]}
-			m, err := call.module(t.Context(), dir, "mine")
+			m, err := call.module(t.Context(), out, "forms/"+row)
 			require.NoError(t, err)
-			contains(t, filepath.Join(dir, "plain_gen.go"), c.lines...)
+			contains(t, filepath.Join(out, "plain_gen.go"), c.lines...)
 			for _, line := range c.lossy {
 				require.Contains(t, strings.Join(m.Lossy, "\n"), line)
 			}
 			require.Len(t, m.Lossy, len(c.lossy), "each path once: %q", m.Lossy)
-			if testing.Short() {
-				t.Skip("links a program")
-			}
-			require.NoError(t, m.prove(t.Context(), dir))
+			made[row] = c.why
 		})
 	}
+	if testing.Short() {
+		t.Skip("links a program")
+	}
+	said := proofs(t, dir, "forms", slices.Collect(maps.Keys(made)))
+	for row, why := range made {
+		require.Empty(t, said[row], why)
+	}
+	out, err := goIn(t, dir, nil, "vet", "./...")
+	require.NoError(t, err, out)
+}
+
+// proofs makes one program of modules that were written below dir, which becomes the module that has them, and returns
+// what the proof of each says.
+func proofs(t *testing.T, dir, module string, folders []string) (said map[string]string) {
+	t.Helper()
+	var imports, calls string
+	for _, name := range folders {
+		imports += fmt.Sprintf("%q\n", module+"/"+name)
+		calls += fmt.Sprintf("%q: %[1]s.Prove,\n", name)
+		for _, path := range glob(t, dir, name, "*.go") {
+			edit(t, path, "package main\n", "package "+name+"\n")
+		}
+		write(t, filepath.Join(dir, name, "export.go"), "package "+name+`
+			func Prove() error {
+				s, err := readSamples()
+				if err != nil {
+					return err
+				}
+				return s.prove()
+			}`)
+		for _, file := range []string{"go.mod", "go.sum"} {
+			require.NoError(t, os.Rename(filepath.Join(dir, name, file), filepath.Join(dir, file)))
+		}
+		edit(t, filepath.Join(dir, "go.mod"), "module "+module+"/"+name+"\n", "module "+module+"\n")
+	}
+	write(t, filepath.Join(dir, "main.go"), `package main
+		import ("encoding/json"; "fmt"; "os"
+		`+imports+`)
+		func main() {
+			said := map[string]string{}
+			for name, prove := range map[string]func() error{`+calls+`} {
+				func() {
+					defer func() {
+						if p := recover(); p != nil {
+							said[name] = fmt.Sprint("panic: ", p)
+						}
+					}()
+					if err := prove(); err != nil {
+						said[name] = err.Error()
+					}
+				}()
+			}
+			_ = json.NewEncoder(os.Stdout).Encode(said)
+		}`)
+	out, err := goIn(t, dir, nil, "run", ".")
+	require.NoError(t, err, out)
+	require.NoError(t, json.Unmarshal([]byte(out), &said), out)
+	return said
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+// edit replaces texts in a file that has them, in turn: what was, and what is.
+func edit(t *testing.T, path string, pairs ...string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	text := string(data)
+	for i := 0; i < len(pairs); i += 2 {
+		require.Contains(t, text, pairs[i], path)
+		text = strings.Replace(text, pairs[i], pairs[i+1], 1)
+	}
+	write(t, path, text)
 }
 
 // TestBadInput: one line that says what is wrong, and nothing is left behind.
