@@ -133,25 +133,24 @@ func TestPublicProtos(t *testing.T) {
 	}
 }
 
-var long = flag.Bool("long", false, "run the suite on the stacks of every public API")
+var long = flag.Bool("long", false, "the suite on the stacks of every public API, and a measurement to its end")
 
-// whole checks a module that init made as its owner would: offline, for other systems, and with its own tests.
-func whole(t *testing.T, dir string, suite bool) {
+// whole checks a module that init made as its owner would: offline, and with its own tests. All is for other systems and
+// for the suite on every stack too, whose answers depend little on the types.
+func whole(t *testing.T, dir string, all bool) {
 	t.Helper()
-	for _, system := range []string{"windows", "darwin", runtime.GOOS} {
-		out, err := goIn(t, dir, []string{"GOOS=" + system}, "vet", "./...")
-		require.NoError(t, err, "%s: %s", system, out)
+	tests := "-run=TestSamples"
+	if all {
+		tests = "-run=."
+		for _, system := range []string{"windows", "darwin"} {
+			out, err := goIn(t, dir, []string{"GOOS=" + system}, "vet", "./...")
+			require.NoError(t, err, "%s: %s", system, out)
+		}
 	}
 	out, err := exec.Command("gofmt", "-l", dir).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Empty(t, string(out), "gofmt")
-	args := []string{"test", "-short", "-count=1", "."}
-	if !suite {
-		args = []string{"test", "-short", "-count=1", "-run=TestSamples", "."}
-	}
-	said, err := goIn(t, dir, nil, args...)
-	require.NoError(t, err, said)
-	said, err = goIn(t, dir, nil, "test", "-run=^$", "-bench=Codec", "-benchtime=20x", ".")
+	said, err := goIn(t, dir, nil, "test", "-vet=all", "-short", "-count=1", tests, "-bench=Codec", "-benchtime=20x", "./...")
 	require.NoError(t, err, said)
 	require.Contains(t, said, "BenchmarkCodec/message=reply/codec=json/op=unmarshal")
 }
@@ -175,47 +174,63 @@ func TestSizes(t *testing.T) {
 	whole(t, dir, true)
 }
 
+// TestMain: a process that TestRun starts is the command.
+func TestMain(m *testing.M) {
+	if os.Getenv("RPCBENCH_OWN") != "" {
+		os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
 // TestRun: the program runs in a temporary folder, -out lies where the caller is, and nothing else is left: after a
 // run, after a signal, and after a command line that the program refuses.
 func TestRun(t *testing.T) {
 	if testing.Short() || runtime.GOOS == "windows" {
 		t.Skip("links programs, and measures")
 	}
-	rpcbench := filepath.Join(t.TempDir(), "rpcbench")
-	out, err := goIn(t, filepath.Join("..", ".."), nil, "build", "-buildvcs=false", "-o", rpcbench, "./cmd/rpcbench")
-	require.NoError(t, err, out)
 	for _, c := range []struct {
 		why    string
-		args   []string
+		args   string
 		status int
-		signal os.Signal
+		until  string // there is such a file, and then a signal
 		files  []string
 	}{
-		{"a run", []string{"-quick", "-workloads", "call", "-out", "answer"}, 0, nil, []string{"answer"}},
-		{"a wrong flag of run", []string{"-quick", "-stacks", "x", "-out=answer"}, 2, nil, nil},
-		{"told to end before anything was measured", []string{"-quick", "-out", "answer"}, 1, syscall.SIGTERM, nil},
+		{"a run", "-quick -workloads call -out answer httpjsoniter", 0, "", []string{"answer"}},
+		{"a run that measures nothing", "-h", 0, "", nil},
+		{"a wrong flag of run", "-quick -stacks x -out=answer", 2, "", nil},
+		{"told to end before anything was measured", "-quick -out answer", 1, "rpcbench-*/program", nil},
+		{"told to end once something was measured", "-quick -workloads call -out=answer httpjsoniter", 1,
+			"home/answer/summary.json", []string{"answer"}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			home, temporary := t.TempDir(), t.TempDir()
-			cmd := exec.CommandContext(t.Context(), rpcbench,
-				append([]string{"run", "-request", "100B", "-reply", "200B"}, c.args...)...)
-			cmd.Dir, cmd.Env = home, append(os.Environ(), "TMPDIR="+temporary)
+			if c.why == "a run" && !*long {
+				t.Skip("measures to the end: -long")
+			}
+			t.Parallel()
+			temporary := t.TempDir()
+			home := filepath.Join(temporary, "home")
+			require.NoError(t, os.Mkdir(home, 0o700))
+			cmd := exec.CommandContext(t.Context(), os.Args[0],
+				append(strings.Fields("run -request 100B -reply 200B"), strings.Fields(c.args)...)...)
+			cmd.Dir, cmd.Env = home, append(os.Environ(), "RPCBENCH_OWN=1", "TMPDIR="+temporary)
 			var said strings.Builder
 			cmd.Stderr = &said
 			require.NoError(t, cmd.Start())
-			if c.signal != nil {
-				require.Eventually(t, func() bool { return len(glob(t, temporary, "rpcbench-*", "program")) == 1 }, time.Minute,
-					time.Millisecond)
-				require.NoError(t, cmd.Process.Signal(c.signal))
+			if c.until != "" {
+				require.Eventually(t, func() bool { return len(glob(t, temporary, c.until)) == 1 }, time.Minute, time.Millisecond)
+				require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 			}
 			err := cmd.Wait()
 			require.Equal(t, c.status, cmd.ProcessState.ExitCode(), "%v %s", err, said.String())
 			require.Empty(t, glob(t, temporary, "rpcbench-*"), "of the temporary folder nothing is left")
-			left := []string(nil)
+			var left []string
 			for _, path := range glob(t, home, "*") {
 				left = append(left, filepath.Base(path))
 			}
 			require.Equal(t, c.files, left, said.String())
+			if c.files != nil {
+				require.FileExists(t, filepath.Join(home, "answer", "report.md"), "what was measured is reported")
+			}
 		})
 	}
 }
@@ -318,7 +333,7 @@ func TestForms(t *testing.T) {
 			c.given.name = row
 			out, args := filepath.Join(dir, row), c.given.in(t)
 			call := call{protos: args[1:2], roots: args[3:4], name: args[5], request: args[7], reply: args[9]}
-			m, err := call.module(t.Context(), out, "forms/"+row)
+			m, err := call.module(t.Context(), out, "mine/"+row)
 			require.NoError(t, err)
 			contains(t, filepath.Join(out, "plain_gen.go"), c.lines...)
 			for _, line := range c.lossy {
@@ -331,7 +346,7 @@ func TestForms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("links a program")
 	}
-	said := proofs(t, dir, "forms", slices.Collect(maps.Keys(made)))
+	said := proofs(t, dir, slices.Collect(maps.Keys(made)))
 	for row, why := range made {
 		require.Empty(t, said[row], why)
 	}
@@ -339,13 +354,17 @@ func TestForms(t *testing.T) {
 	require.NoError(t, err, out)
 }
 
-// proofs makes one program of modules that were written below dir, which becomes the module that has them, and returns
-// what the proof of each says.
-func proofs(t *testing.T, dir, module string, folders []string) (said map[string]string) {
+// proofs makes dir a module, and one program of the folders below, which were modules. It returns what the proof of each
+// says.
+func proofs(t *testing.T, dir string, folders []string) (said map[string]string) {
 	t.Helper()
+	files, err := source(t.Context())
+	require.NoError(t, err)
+	write(t, filepath.Join(dir, "go.mod"), strings.Replace(string(files["go.mod"]), "NAME", "mine", 1))
+	write(t, filepath.Join(dir, "go.sum"), string(files["go.sum"]))
 	var imports, calls string
 	for _, name := range folders {
-		imports += fmt.Sprintf("%q\n", module+"/"+name)
+		imports += fmt.Sprintf("%q\n", "mine/"+name)
 		calls += fmt.Sprintf("%q: %[1]s.Prove,\n", name)
 		for _, path := range glob(t, dir, name, "*.go") {
 			edit(t, path, "package main\n", "package "+name+"\n")
@@ -359,9 +378,8 @@ func proofs(t *testing.T, dir, module string, folders []string) (said map[string
 				return s.prove()
 			}`)
 		for _, file := range []string{"go.mod", "go.sum"} {
-			require.NoError(t, os.Rename(filepath.Join(dir, name, file), filepath.Join(dir, file)))
+			require.NoError(t, os.Remove(filepath.Join(dir, name, file)))
 		}
-		edit(t, filepath.Join(dir, "go.mod"), "module "+module+"/"+name+"\n", "module "+module+"\n")
 	}
 	write(t, filepath.Join(dir, "main.go"), `package main
 		import ("encoding/json"; "fmt"; "os"
@@ -611,51 +629,57 @@ func TestProof(t *testing.T) {
 	}
 	g := given{fields: `string id = 1; string name = 2; optional int32 zero = 3; map<string, int64> counts = 4; repeated N list = 5; oneof o { string a = 6; N n = 7; } message N { string id = 1; double x = 2; }`,
 		reply: `{"id":"abcde","name":"fghij","zero":0,"counts":{"k":"17"},"list":[{"id":"klmno","x":2.5}],"n":{"id":"pqrst"}}`}
-	dir, _ := initialized(t, g.in(t)...)
-	for _, c := range []struct{ why, file, old, new, says string }{
-		{"a key", "plain_gen.go", `json:"name,omitempty"`, `json:"nam,omitempty"`, `reply 1: json: unknown field "name"`},
-		{"presence that is lost", "plain_gen.go", "*int32 `json", "int32 `json", ""},
-		{"a field that is not converted", "convert_gen.go", "p.Name = m.Name", "", `reply.name: "fghij" in the sample, nothing afterwards, through protobuf`},
-		{"two fields exchanged both ways", "convert_gen.go", "", "", "protobuf's own JSON reads sample 1 as another message"},
-		{"an arm that is lost", "convert_gen.go", "p.N = fromReply_N(arm.N)", "_ = arm", "reply.n: "},
-		{"an element that is lost", "convert_gen.go", "m.List = list(p.List, toReply_N)",
-			"m.List = list(p.List[1:], toReply_N)", "reply.list: "},
-		{"a comparison that says no", "equal_gen.go", "a.Name == b.Name", "a.Name != b.Name",
-			"reply: sample 1 is not equal to its copy"},
-		{"a comparison that knows less in one form", "equal_gen.go", "func equalpbReply(a, b *shopv1pb.Reply) bool {",
-			"func equalpbReply(a, b *shopv1pb.Reply) bool {\n\treturn true\n", "reply: samples 1 and 2 are equal in one form"},
-		{"a key that is always the same", "method_gen.go", "key = key*31 + maphash.Comparable(seed, m.Id)", "",
-			"request: 16 requests have "},
-	} {
+	args := g.in(t)
+	call := call{protos: args[1:2], roots: args[3:4], name: args[5], request: args[7], reply: args[9]}
+	dir, base := t.TempDir(), t.TempDir()
+	_, err := call.module(t.Context(), base, "mine")
+	require.NoError(t, err)
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "shopv1pb"), os.DirFS(filepath.Join(base, "shopv1pb"))))
+	rows := []struct {
+		why  string
+		says string
+		edit map[string][]string // by file: what is there, and what there is instead
+	}{
+		{"nothing", "", nil},
+		{"a key", `reply 1: json: unknown field "name"`,
+			map[string][]string{"plain": {`json:"name,omitempty"`, `json:"nam,omitempty"`}}},
+		{"presence that is lost", "reply.zero: 0 in the sample, nothing afterwards, through plain structs", map[string][]string{
+			"plain": {"Zero   *int32", "Zero   int32"},
+			"convert": {"m.Zero = p.Zero", "if p.Zero != 0 {\nm.Zero = &p.Zero\n}",
+				"p.Zero = m.Zero", "p.Zero = m.GetZero()"},
+			"equal": {"samePointer(a.Zero, b.Zero)", "a.Zero == b.Zero"}}},
+		{"a field that is not converted", `reply.name: "fghij" in the sample, nothing afterwards, through protobuf`,
+			map[string][]string{"convert": {"p.Name = m.Name", ""}}},
+		{"two fields exchanged both ways", "protobuf's own JSON reads sample 1 as another message",
+			map[string][]string{"convert": {"m.Id = p.Id\n\tm.Name = p.Name", "m.Id = p.Name\n\tm.Name = p.Id",
+				"p.Id = m.Id\n\tp.Name = m.Name", "p.Id = m.Name\n\tp.Name = m.Id"}}},
+		{"an arm that is lost", "reply.n: ", map[string][]string{"convert": {"p.N = fromReply_N(arm.N)", "_ = arm"}}},
+		{"an element that is lost", "reply.list: ",
+			map[string][]string{"convert": {"m.List = list(p.List, toReply_N)", "m.List = list(p.List[1:], toReply_N)"}}},
+		{"a comparison that says no", "reply: sample 1 is not equal to its copy",
+			map[string][]string{"equal": {"a.Name == b.Name", "a.Name != b.Name"}}},
+		{"a comparison that knows less in one form", "reply: samples 1 and 2 are equal in one form",
+			map[string][]string{"equal": {"func equalpbReply(a, b *shopv1pb.Reply) bool {",
+				"func equalpbReply(a, b *shopv1pb.Reply) bool {\n\treturn true\n"}}},
+		{"a key that is always the same", "request: 16 requests have ",
+			map[string][]string{"method": {"key = key*31 + maphash.Comparable(seed, m.Id)", ""}}},
+	}
+	var folders []string
+	for i, c := range rows {
+		name := fmt.Sprint("row", i)
+		folders = append(folders, name)
+		require.NoError(t, os.CopyFS(filepath.Join(dir, name), os.DirFS(base)))
+		for file, pairs := range c.edit {
+			edit(t, filepath.Join(dir, name, file+"_gen.go"), pairs...)
+		}
+	}
+	said := proofs(t, dir, folders)
+	for i, c := range rows {
 		t.Run(c.why, func(t *testing.T) {
-			broken := filepath.Join(t.TempDir(), "mine")
-			require.NoError(t, os.CopyFS(broken, os.DirFS(dir)))
-			path := filepath.Join(broken, c.file)
-			data, err := os.ReadFile(path)
-			require.NoError(t, err)
-			text := strings.Replace(string(data), c.old, c.new, 1)
-			switch c.why {
-			case "presence that is lost":
-				text = strings.Replace(string(data), "Zero   *int32", "Zero   int32", 1)
-				convert, err := os.ReadFile(filepath.Join(broken, "convert_gen.go"))
-				require.NoError(t, err)
-				fixed := strings.NewReplacer("m.Zero = p.Zero", "if p.Zero != 0 {\nm.Zero = &p.Zero\n}", "p.Zero = m.Zero",
-					"p.Zero = m.GetZero()").Replace(string(convert))
-				require.NoError(t, os.WriteFile(filepath.Join(broken, "convert_gen.go"), []byte(fixed), 0o600))
-				equal, err := os.ReadFile(filepath.Join(broken, "equal_gen.go"))
-				require.NoError(t, err)
-				fixed = strings.Replace(string(equal), "samePointer(a.Zero, b.Zero)", "a.Zero == b.Zero", 1)
-				require.NoError(t, os.WriteFile(filepath.Join(broken, "equal_gen.go"), []byte(fixed), 0o600))
-				c.says = "reply.zero: 0 in the sample, nothing afterwards, through plain structs"
-			case "two fields exchanged both ways":
-				text = strings.NewReplacer("m.Id = p.Id\n\tm.Name = p.Name", "m.Id = p.Name\n\tm.Name = p.Id",
-					"p.Id = m.Id\n\tp.Name = m.Name", "p.Id = m.Name\n\tp.Name = m.Id").Replace(string(data))
+			if c.says == "" {
+				require.Empty(t, said[folders[i]])
 			}
-			require.NotEqual(t, string(data), text, "the fault is planted")
-			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-			out, err := goIn(t, broken, nil, "run", ".", "prove")
-			require.Error(t, err, out)
-			require.Contains(t, out, c.says)
+			require.Contains(t, said[folders[i]], c.says)
 		})
 	}
 }
