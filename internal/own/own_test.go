@@ -102,6 +102,7 @@ func publicModules(t *testing.T, names ...string) (dirs []string) {
 
 // TestPublicProtos: calls of three APIs that nobody here wrote.
 func TestPublicProtos(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("links programs")
 	}
@@ -121,6 +122,7 @@ func TestPublicProtos(t *testing.T) {
 			"runtime.v1.RuntimeService/ListContainers", []string{"reply.containers[].image.annotations: empty"}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
+			t.Parallel()
 			samples := filepath.Join("testdata", "public", c.folder)
 			dir, said := initialized(t, "-proto", c.proto, "-I", c.root, "-call", c.call,
 				"-request", filepath.Join(samples, "request.json"), "-reply", filepath.Join(samples, "reply.json"))
@@ -157,6 +159,7 @@ func whole(t *testing.T, dir string, all bool) {
 
 // TestSizes: without a .proto, structured data of the sizes goes round.
 func TestSizes(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{80, 100, 150, 500, 2000, 100_000} {
 		v, err := inventedValue(size)
 		require.NoError(t, err)
@@ -185,6 +188,7 @@ func TestMain(m *testing.M) {
 // TestRun: the program runs in a temporary folder, -out lies where the caller is, and nothing else is left: after a
 // run, after a signal, and after a command line that the program refuses.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	if testing.Short() || runtime.GOOS == "windows" {
 		t.Skip("links programs, and measures")
 	}
@@ -263,6 +267,7 @@ func contains(t *testing.T, path string, lines ...string) {
 // TestForms: plain structs have the names and forms of the samples' JSON, and what protobuf makes of them is the same.
 // The module proves that as it is made.
 func TestForms(t *testing.T) {
+	t.Parallel()
 	dir, made := t.TempDir(), map[string]string{}
 	for i, c := range []struct {
 		why   string
@@ -350,7 +355,7 @@ func TestForms(t *testing.T) {
 	for row, why := range made {
 		require.Empty(t, said[row], why)
 	}
-	out, err := goIn(t, dir, nil, "vet", "./...")
+	out, err := goIn(t, dir, nil, "vet", "-trimpath", "./...")
 	require.NoError(t, err, out)
 }
 
@@ -400,7 +405,7 @@ func proofs(t *testing.T, dir string, folders []string) (said map[string]string)
 			}
 			_ = json.NewEncoder(os.Stdout).Encode(said)
 		}`)
-	out, err := goIn(t, dir, nil, "run", ".")
+	out, err := goIn(t, dir, nil, "run", "-trimpath", ".") // which finds in the cache what is as it was
 	require.NoError(t, err, out)
 	require.NoError(t, json.Unmarshal([]byte(out), &said), out)
 	return said
@@ -624,6 +629,7 @@ func read(t *testing.T, g given) (w *walker, s samples, request, reply *protogen
 
 // TestProof: a module whose generated Go is wrong says where.
 func TestProof(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("links programs")
 	}
@@ -686,6 +692,7 @@ func TestProof(t *testing.T) {
 
 // TestProtoset: a descriptor set of edition 2024, which has custom options and imports that are not there.
 func TestProtoset(t *testing.T) {
+	t.Parallel()
 	field := func(name string, n int32, kind descriptorpb.FieldDescriptorProto_Type,
 		typ string) *descriptorpb.FieldDescriptorProto {
 		f := &descriptorpb.FieldDescriptorProto{Name: &name, Number: &n, Type: &kind,
@@ -760,6 +767,7 @@ func TestTakes(t *testing.T) {
 // TestLinked: a file whose path and names are those of one that the stacks link would panic at the start of the
 // program.
 func TestLinked(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := "rpcbench/user/v1/user.proto"
 	require.NotNil(t, func() any { f, _ := protoregistry.GlobalFiles.FindFileByPath(path); return f }(),
