@@ -130,29 +130,23 @@ func TestPublicProtos(t *testing.T) {
 				require.Contains(t, said, line)
 			}
 			require.Equal(t, len(c.lossy)+1, strings.Count(said, "\n"), "each path once: %s", said)
-			whole(t, dir, *long)
+			whole(t, dir, "TestSamples")
 		})
 	}
 }
 
-var long = flag.Bool("long", false, "the suite on the stacks of every public API, and a measurement to its end")
+var long = flag.Bool("long", false, "the suite on every stack of every module, and a measurement to its end")
 
-// whole checks a module that init made as its owner would: offline, and with its own tests. All is for other systems and
-// for the suite on every stack too, whose answers depend little on the types.
-func whole(t *testing.T, dir string, all bool) {
+// whole checks a module that init made as its owner would: offline, and with these of its own tests; -long takes all.
+func whole(t *testing.T, dir, tests string) {
 	t.Helper()
-	tests := "-run=TestSamples"
-	if all {
-		tests = "-run=."
-		for _, system := range []string{"windows", "darwin"} {
-			out, err := goIn(t, dir, []string{"GOOS=" + system}, "vet", "./...")
-			require.NoError(t, err, "%s: %s", system, out)
-		}
+	if *long {
+		tests = "."
 	}
 	out, err := exec.Command("gofmt", "-l", dir).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Empty(t, string(out), "gofmt")
-	said, err := goIn(t, dir, nil, "test", "-vet=all", "-short", "-count=1", tests, "-bench=Codec", "-benchtime=20x", "./...")
+	said, err := goIn(t, dir, nil, "test", "-vet=all", "-short", "-count=1", "-run="+tests, "-bench=Codec", "-benchtime=20x", "./...")
 	require.NoError(t, err, said)
 	require.Contains(t, said, "BenchmarkCodec/message=reply/codec=json/op=unmarshal")
 }
@@ -174,7 +168,11 @@ func TestSizes(t *testing.T) {
 	}
 	dir, said := initialized(t, "-request", "100B", "-reply", "2kB")
 	require.Contains(t, said, "made.Data/Get, structured data of 100 B and 2 kB, made.")
-	whole(t, dir, true)
+	for _, system := range []string{"windows", "darwin"} {
+		out, err := goIn(t, dir, []string{"GOOS=" + system}, "vet", "./...")
+		require.NoError(t, err, "%s: %s", system, out)
+	}
+	whole(t, dir, "TestSamples|TestConformance/^(httpjson|grpcprotobuf)$") // a stack of each family of types
 }
 
 // TestMain: a process that TestRun starts is the command.
@@ -762,6 +760,12 @@ func TestTakes(t *testing.T) {
 	mine, rest := split(strings.Fields("-quick -proto a.proto --I=b -out c -call d/e -request f -reply g grpcprotobuf"))
 	require.Equal(t, strings.Fields("-proto a.proto --I=b -call d/e -request f -reply g"), mine)
 	require.Equal(t, strings.Fields("-quick -out c grpcprotobuf"), rest)
+	if testing.Short() {
+		t.Skip("links a program")
+	}
+	out, err := goIn(t, filepath.Join("..", ".."), nil, "run", "./cmd/rpcbench", "init", "-h")
+	require.NoError(t, err, out)
+	require.Contains(t, out, usage, "the command hands its arguments over")
 }
 
 // TestLinked: a file whose path and names are those of one that the stacks link would panic at the start of the
