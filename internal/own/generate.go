@@ -140,11 +140,13 @@ func (g *generator) element(f *protogen.Field) element {
 	switch known := knownType(v); known {
 	case "Timestamp":
 		if shape.kind == "text" {
-			return element{"string", false, "asTimestamp", "textOf", "", "sameTimestamp"}
+			return element{"string", false, "asTimestamp", "textOf", "", "sameTime"}
 		}
-		return element{"«time»Time", false, "timestampOf", "timeOf", "«time»Time.Equal", "sameTimestamp"}
-	case "Duration", "FieldMask":
-		return element{"string", false, "as" + known, "textOf", "", "same" + known}
+		return element{"«time»Time", false, "timestampOf", "timeOf", "«time»Time.Equal", "sameTime"}
+	case "Duration":
+		return element{"string", false, "asDuration", "textOf", "", "sameTime"}
+	case "FieldMask":
+		return element{"string", false, "asFieldMask", "textOf", "", "sameFieldMask"}
 	case "Empty":
 		return element{"struct{}", false, "asEmpty", "ofEmpty", "", "sameEmpty"}
 	case "Struct":

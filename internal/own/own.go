@@ -191,15 +191,9 @@ func (c *call) init(ctx context.Context, stdout io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	m, err := c.module(ctx, dir, moduleName(filepath.Base(out)))
-	if err == nil {
-		err = m.prove(ctx, dir)
-	}
+	m, err := c.proved(ctx, dir, moduleName(filepath.Base(out)), stdout)
 	if err != nil {
 		return err
-	}
-	for _, path := range m.Lossy {
-		_, _ = fmt.Fprintln(stdout, path)
 	}
 	if err := os.Remove(m.program); err != nil {
 		return err
@@ -224,20 +218,29 @@ func (c *call) run(ctx context.Context, args []string, stdout, stderr io.Writer)
 	if args, err = absolute(args); err != nil {
 		return err
 	}
-	m, err := c.module(ctx, dir, "own")
-	if err == nil {
-		err = m.prove(ctx, dir)
-	}
+	m, err := c.proved(ctx, dir, "own", stderr)
 	if err != nil {
 		return err
-	}
-	for _, path := range m.Lossy {
-		_, _ = fmt.Fprintln(stderr, path)
 	}
 	// The program keeps what was measured when it is told to end.
 	cmd := child(ctx, dir, m.program, append([]string{"run"}, args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
 	return cmd.Run()
+}
+
+// proved writes the module to dir, proves what was written, and tells what the samples lose.
+func (c *call) proved(ctx context.Context, dir, name string, told io.Writer) (*made, error) {
+	m, err := c.module(ctx, dir, name)
+	if err == nil {
+		err = m.prove(ctx, dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range m.Lossy {
+		_, _ = fmt.Fprintln(told, path)
+	}
+	return m, nil
 }
 
 // absolute names the folder of -out from the root: the program runs in another folder than the caller.

@@ -267,7 +267,7 @@ func contains(t *testing.T, path string, lines ...string) {
 func TestForms(t *testing.T) {
 	t.Parallel()
 	dir, made := t.TempDir(), map[string]string{}
-	for i, c := range []struct {
+	for _, c := range []struct {
 		why   string
 		given given
 		lines []string // of the plain structs
@@ -332,11 +332,10 @@ func TestForms(t *testing.T) {
 		{"text that is not ASCII", given{fields: `string a = 1; map<string, string> b = 2;`, reply: `{"a":"Größe „<&>“ \u2028 日本","b":{"ключ.x":"değer"}}`}, nil, nil},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			row := fmt.Sprint("row", i)
+			row := folder(c.why)
 			c.given.name = row
 			out, args := filepath.Join(dir, row), c.given.in(t)
-			call := call{protos: args[1:2], roots: args[3:4], name: args[5], request: args[7], reply: args[9]}
-			m, err := call.module(t.Context(), out, "mine/"+row)
+			m, err := described(args).module(t.Context(), out, "mine/"+row)
 			require.NoError(t, err)
 			contains(t, filepath.Join(out, "plain_gen.go"), c.lines...)
 			for _, line := range c.lossy {
@@ -407,6 +406,11 @@ func proofs(t *testing.T, dir string, folders []string) (said map[string]string)
 	require.NoError(t, err, out)
 	require.NoError(t, json.Unmarshal([]byte(out), &said), out)
 	return said
+}
+
+// folder is a row's reason as the name of a package, which the go command's errors begin with.
+func folder(why string) string {
+	return strings.ToLower(regexp.MustCompile("[^a-zA-Z0-9]").ReplaceAllString(why, ""))
 }
 
 func write(t *testing.T, path, text string) {
@@ -605,11 +609,15 @@ func TestSamples(t *testing.T) {
 	}
 }
 
+// described is the call of what given.in returns.
+func described(args []string) *call {
+	return &call{protos: args[1:2], roots: args[3:4], name: args[5], request: args[7], reply: args[9]}
+}
+
 // read compiles and walks what a test gives.
 func read(t *testing.T, g given) (w *walker, s samples, request, reply *protogen.Message) {
 	t.Helper()
-	args := g.in(t)
-	c := call{protos: args[1:2], roots: args[3:4], name: args[5], request: args[7], reply: args[9]}
+	c := described(g.in(t))
 	all, err := c.descriptors(t.Context(), &s)
 	require.NoError(t, err)
 	_, q, a, err := method(all, c.name)
@@ -633,10 +641,8 @@ func TestProof(t *testing.T) {
 	}
 	g := given{fields: `string id = 1; string name = 2; optional int32 zero = 3; map<string, int64> counts = 4; repeated N list = 5; oneof o { string a = 6; N n = 7; } message N { string id = 1; double x = 2; }`,
 		reply: `{"id":"abcde","name":"fghij","zero":0,"counts":{"k":"17"},"list":[{"id":"klmno","x":2.5}],"n":{"id":"pqrst"}}`}
-	args := g.in(t)
-	call := call{protos: args[1:2], roots: args[3:4], name: args[5], request: args[7], reply: args[9]}
 	dir, base := t.TempDir(), t.TempDir()
-	_, err := call.module(t.Context(), base, "mine")
+	_, err := described(g.in(t)).module(t.Context(), base, "mine")
 	require.NoError(t, err)
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "shopv1pb"), os.DirFS(filepath.Join(base, "shopv1pb"))))
 	rows := []struct {
@@ -669,8 +675,8 @@ func TestProof(t *testing.T) {
 			map[string][]string{"method": {"key = key*31 + maphash.Comparable(seed, m.Id)", ""}}},
 	}
 	var folders []string
-	for i, c := range rows {
-		name := fmt.Sprint("row", i)
+	for _, c := range rows {
+		name := folder(c.why)
 		folders = append(folders, name)
 		require.NoError(t, os.CopyFS(filepath.Join(dir, name), os.DirFS(base)))
 		for file, pairs := range c.edit {
@@ -678,12 +684,12 @@ func TestProof(t *testing.T) {
 		}
 	}
 	said := proofs(t, dir, folders)
-	for i, c := range rows {
+	for _, c := range rows {
 		t.Run(c.why, func(t *testing.T) {
 			if c.says == "" {
-				require.Empty(t, said[folders[i]])
+				require.Empty(t, said[folder(c.why)])
 			}
-			require.Contains(t, said[folders[i]], c.says)
+			require.Contains(t, said[folder(c.why)], c.says)
 		})
 	}
 }

@@ -467,33 +467,25 @@ func number(kind protoreflect.Kind, v any) (length int, err error) {
 	if !ok {
 		return 0, fmt.Errorf("%s where a number belongs", brief(v))
 	}
-	var n int64
-	var u uint64
+	bits, u := 64, uint64(0)
+	if strings.HasSuffix(kind.String(), "32") || kind == protoreflect.FloatKind {
+		bits = 32
+	}
 	switch kind {
 	case protoreflect.StringKind:
 		return 0, nil
 	case protoreflect.BoolKind:
 		_, err = strconv.ParseBool(s)
-	case protoreflect.FloatKind:
-		_, err = strconv.ParseFloat(s, 32)
-	case protoreflect.DoubleKind:
-		_, err = strconv.ParseFloat(s, 64)
-	case protoreflect.Int32Kind, protoreflect.Sfixed32Kind:
-		n, err = strconv.ParseInt(s, 10, 32)
-		u = uint64(n)
-	case protoreflect.Int64Kind, protoreflect.Sfixed64Kind:
-		n, err = strconv.ParseInt(s, 10, 64)
-		u = uint64(n)
-	case protoreflect.Sint32Kind:
-		n, err = strconv.ParseInt(s, 10, 32)
-		u = uint64(n)<<1 ^ uint64(n>>63)
-	case protoreflect.Sint64Kind:
-		n, err = strconv.ParseInt(s, 10, 64)
-		u = uint64(n)<<1 ^ uint64(n>>63)
-	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
-		u, err = strconv.ParseUint(s, 10, 32)
+	case protoreflect.FloatKind, protoreflect.DoubleKind:
+		_, err = strconv.ParseFloat(s, bits)
+	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind, protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
+		u, err = strconv.ParseUint(s, 10, bits)
 	default:
-		u, err = strconv.ParseUint(s, 10, 64)
+		var n int64
+		n, err = strconv.ParseInt(s, 10, bits)
+		if u = uint64(n); kind == protoreflect.Sint32Kind || kind == protoreflect.Sint64Kind {
+			u = u<<1 ^ uint64(n>>63)
+		}
 	}
 	if strings.ContainsAny(s, "nNiIxX_") && err == nil && kind != protoreflect.BoolKind || s == "" {
 		err = strconv.ErrSyntax // NaN and infinities are not JSON

@@ -59,13 +59,13 @@ func vary(random *rand.Rand, l leaf) any {
 
 // plainFloat says whether Go writes the number as it stands.
 func plainFloat(kind protoreflect.Kind, s string) bool {
-	if kind == protoreflect.DoubleKind {
-		x, err := strconv.ParseFloat(s, 64)
-		data, _ := json.Marshal(x)
-		return err == nil && string(data) == s
+	x, err := strconv.ParseFloat(s, 64)
+	value := any(x)
+	if kind == protoreflect.FloatKind {
+		x, err = strconv.ParseFloat(s, 32)
+		value = float32(x)
 	}
-	x, err := strconv.ParseFloat(s, 32)
-	data, _ := json.Marshal(float32(x))
+	data, _ := json.Marshal(value)
 	return err == nil && string(data) == s
 }
 
