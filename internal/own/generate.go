@@ -375,15 +375,13 @@ func (g *generator) equal(m *protogen.Message) {
 			case f.Desc.IsMap():
 				same = append(same, many("maps", f.GoName, eq))
 			case pb && f.Desc.HasPresence() && e.plain == "[]byte" && f.Message == nil:
-				same = append(same, "(a."+f.GoName+" == nil) == (b."+f.GoName+" == nil)", eq+"(a."+f.GoName+", b."+f.GoName+")")
+				same = append(same, "(a."+f.GoName+" == nil) == (b."+f.GoName+" == nil)", compared(eq, f.GoName))
 			case pointer && eq == "":
-				same = append(same, "samePointer(a."+f.GoName+", b."+f.GoName+")")
+				same = append(same, compared("samePointer", f.GoName))
 			case pointer:
 				same = append(same, "samePointerFunc(a."+f.GoName+", b."+f.GoName+", "+eq+")")
-			case eq == "":
-				same = append(same, "a."+f.GoName+" == b."+f.GoName)
 			default:
-				same = append(same, eq+"(a."+f.GoName+", b."+f.GoName+")")
+				same = append(same, compared(eq, f.GoName))
 			}
 		}
 		same = append(same, "true")
@@ -400,9 +398,18 @@ func (g *generator) equal(m *protogen.Message) {
 	}
 }
 
+// compared is the comparison of a single value.
+func compared(eq, field string) string {
+	if eq == "" {
+		return "a." + field + " == b." + field
+	}
+	return eq + "(a." + field + ", b." + field + ")"
+}
+
+// many is the comparison of a list or a map.
 func many(pkg, field, eq string) string {
 	if eq == "" {
-		return "«" + pkg + "»Equal(a." + field + ", b." + field + ")"
+		return compared("«"+pkg+"»Equal", field)
 	}
 	return "«" + pkg + "»EqualFunc(a." + field + ", b." + field + ", " + eq + ")"
 }
@@ -415,10 +422,7 @@ func (g *generator) equalArms(function, typ string, o *protogen.Oneof) {
 		if !slices.Contains(kept, f) {
 			continue
 		}
-		same := "a." + f.GoName + " == b." + f.GoName
-		if eq := g.element(f).eqPB; eq != "" {
-			same = eq + "(a." + f.GoName + ", b." + f.GoName + ")"
-		}
+		same := compared(g.element(f).eqPB, f.GoName)
 		g.p("case *", f.GoIdent, ":\nb, ok := b.", o.GoName, ".(*", f.GoIdent, ")\nreturn ok && ", same)
 	}
 	g.p("}\nreturn b.", o.GoName, " == nil\n}\n")

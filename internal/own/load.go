@@ -44,6 +44,15 @@ func linked(path string) bool {
 	return strings.HasPrefix(path, "google/protobuf/") || strings.HasPrefix(path, "google/rpc/")
 }
 
+// known returns such a file; nil if there is none.
+func known(path string) protoreflect.FileDescriptor {
+	if !linked(path) {
+		return nil
+	}
+	f, _ := protoregistry.GlobalFiles.FindFileByPath(path)
+	return f
+}
+
 // compile returns the files, without custom options, and all that they import. Imports lie in roots.
 func compile(ctx context.Context, names, roots []string) (files, error) {
 	if len(roots) == 0 {
@@ -108,7 +117,7 @@ func (c *compiler) open(name string) (io.ReadCloser, error) {
 func (c *compiler) FindFileByPath(name string) (protocompile.SearchResult, error) {
 	in, err := c.open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		if desc, err := protoregistry.GlobalFiles.FindFileByPath(name); linked(name) && err == nil {
+		if desc := known(name); desc != nil {
 			return protocompile.SearchResult{Desc: desc}, nil
 		}
 		return protocompile.SearchResult{}, fmt.Errorf("no such file below %s", strings.Join(c.roots, ", "))
@@ -147,7 +156,7 @@ func (c *compiler) there(name string) bool {
 	if in, err := c.open(name); err == nil {
 		return in.Close() == nil
 	}
-	if _, err := protoregistry.GlobalFiles.FindFileByPath(name); linked(name) && err == nil {
+	if known(name) != nil {
 		return true
 	}
 	c.mu.Lock()
@@ -199,7 +208,7 @@ func readSet(name string) (files, error) {
 	}
 	for _, f := range set.File {
 		for _, dep := range f.Dependency {
-			if desc, err := protoregistry.GlobalFiles.FindFileByPath(dep); all[dep] == nil && linked(dep) && err == nil {
+			if desc := known(dep); all[dep] == nil && desc != nil {
 				collect(all, desc)
 			}
 		}
@@ -263,8 +272,8 @@ func plugin(all files, module string, types ...string) (*protogen.Plugin, error)
 	}
 	*req = pluginpb.CodeGeneratorRequest{}
 	// Without a resolver custom options are unknown, and go.
-	known := proto.UnmarshalOptions{Resolver: new(protoregistry.Types), DiscardUnknown: true}
-	if err := known.Unmarshal(data, req); err != nil {
+	options := proto.UnmarshalOptions{Resolver: new(protoregistry.Types), DiscardUnknown: true}
+	if err := options.Unmarshal(data, req); err != nil {
 		return nil, err
 	}
 	for _, f := range req.ProtoFile { // edition 2024 would hide the fields of messages
