@@ -41,6 +41,7 @@ type Traits struct {
 	HTTP        string   // "1.1", "2", or "" for a protocol that isn't HTTP
 	Compression string   // "" for none, "gzip" for requests and replies, or GzipReplies
 	Multiplexed bool     // several calls share a connection at a time; Prepare then binds a Call to one connection
+	Leased      bool     // calls are messages on streams that stay open, without a request of HTTP each
 	Lossy       []string // values that do not come back bit-equal: codec.NegativeZero and the constants below it
 	InvalidUTF8 string   // what happens to it in a string: codec.Rejected (with Malformed), codec.Replaced or codec.Kept
 

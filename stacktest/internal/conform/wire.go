@@ -63,6 +63,10 @@ func (f *session) crosses(u rpcbench.User, call rpcbench.Call) {
 
 func oneRequest(f *session) {
 	skipIf(f.Stack.Traits.HTTP == "", "messages of an unknown protocol can't be told apart")
+	if f.Stack.Traits.Leased {
+		f.oneMessage()
+		return
+	}
 	for _, avatar := range []int{0, 1000} {
 		before, _ := f.messages()
 		try(f.both(rpcbench.Sample(0, avatar)))
@@ -79,6 +83,27 @@ func oneRequest(f *session) {
 	}
 }
 
+// oneMessage is oneRequest for calls on leased streams: two calls one after the other are two equal messages on one
+// stream, which stays open.
+func (f *session) oneMessage() {
+	for _, avatar := range []int{0, 1000} {
+		before := f.openStreams()
+		try(f.both(rpcbench.Sample(0, avatar)))
+		requests, _ := f.messages()
+		after := f.openStreams()
+		failIf(len(requests) > 0 || len(before) != 1 || len(after) != 1, "calls on a leased stream: before two calls %d streams "+
+			"were open, then %d, and %d have ended; one must be open all the time", len(before), len(after), len(requests))
+		sent := after[0].Body[len(before[0].Body):]
+		half := len(sent) / 2
+		failIf(half == 0 || !bytes.Equal(sent[:half], sent[half:]), "CreateUser and Prepare send different messages: %q", sent)
+	}
+}
+
+func (f *session) openStreams() []wire.Message {
+	sent, _ := f.bytes()
+	return try(wire.Open(sent))
+}
+
 // protocol checks the declared version of HTTP. Over TLS it checks for TLS 1.3, and that the client verifies the
 // server's certificate.
 func protocol(f *session) {
@@ -92,6 +117,7 @@ func protocol(f *session) {
 	}
 	requests, replies, err := wire.Read(f.bytes())
 	failIf(err != nil && !errors.Is(err, wire.ErrNotHTTP), "%w", err)
+	requests = append(requests, f.openStreams()...)
 	version := ""
 	if len(requests) > 0 {
 		version = requests[0].Version
