@@ -35,7 +35,7 @@ func All() []rpcbench.Stack {
 		grpcprotobuf.Tuned(), grpcprotobuf.VT(), grpcprotobuf.Gzip(), grpcprotobuf.Pooled(),
 		grpcservehttp.VT(),
 		connectrpc.VT(), connectrpc.Gzip(), connectrpc.H2C(), connectrpc.GRPC(), connectrpc.GRPCWeb(), connectrpc.JSON(),
-		httpjson.Stream(), httpjson.Tuned(), httpjson.Gzip(), httpjson.H2C(),
+		httpjson.Stream(), httpjson.Tuned(), httpjson.Gzip(), httpjson.Multipart(), httpjson.H2C(),
 		httpjsoniter.Fastest(),
 	}, jsonV2())
 }

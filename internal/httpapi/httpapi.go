@@ -23,9 +23,10 @@ const usersPath, echoPath = "/users", "/echo"
 
 // Options are the settings of variants. The zero value is HTTP/1.1 with keep-alive, without compression.
 type Options struct {
-	HTTP2 bool // use HTTP/2, with or without TLS
-	Gzip  bool // compress requests and replies, with pooled writers and readers
-	Tuned bool // pool buffers, and call the Transport directly; neither with HTTP2 nor with Gzip
+	HTTP2     bool // use HTTP/2, with or without TLS
+	Gzip      bool // compress requests and replies, with pooled writers and readers
+	Tuned     bool // pool buffers, and call the Transport directly; neither with HTTP2 nor with Gzip
+	Multipart bool // send avatars as a part of their own; for the plain structs, without Gzip and Tuned
 }
 
 // Stack makes a stack over net/http. Its traits come from the codec and the options.
@@ -52,6 +53,9 @@ func bare(name, protocol string, c codec.Codec, options Options) rpcbench.Stack 
 	if options.Gzip {
 		t.Compression = "gzip"
 		protocol += "/gzip"
+	}
+	if options.Multipart {
+		protocol += "/multipart"
 	}
 	return rpcbench.Stack{Name: name, Protocol: protocol, Traits: t}
 }
@@ -131,6 +135,8 @@ func newBodies(c codec.Codec, options Options, client bool) bodies {
 		return compressed{whole{z}, z}
 	case options.Tuned:
 		return &pooled{whole{c}, sync.Pool{New: func() any { return new(bytes.Buffer) }}}
+	case options.Multipart:
+		return parts{whole{c}}
 	case isStream:
 		return streamed{s, client}
 	}
