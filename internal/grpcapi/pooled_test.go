@@ -53,7 +53,7 @@ func named(_ context.Context, u *userv1.User) (*userv1.CreateUserResponse, error
 func (l *leasing) calls(t *testing.T, name string) {
 	t.Helper()
 	r, err := l.createUser(t.Context(), &userv1.User{Name: name})
-	require.NoError(t, err)
+	require.NoError(t, err, "the call of %s", name)
 	require.Equal(t, name, r.GetUser().GetName(), "a call gets its own reply")
 }
 
@@ -104,23 +104,28 @@ func TestCallsAtATimeHaveAStreamEach(t *testing.T) {
 	var all sync.WaitGroup
 	all.Add(most)
 	l := lease(t, time.Hour, func(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
-		all.Done()
-		all.Wait()
+		if u.GetId() == "first" {
+			all.Done()
+			all.Wait()
+		}
 		return named(ctx, u)
 	})
-	ended := make(chan error, most)
-	for i := range most {
-		go func() {
-			name := string(rune('a' + i))
-			r, err := l.createUser(t.Context(), &userv1.User{Name: name})
-			if err == nil && r.GetUser().GetName() != name {
-				err = &rpcbench.Error{Code: rpcbench.Internal, Message: name + " got the reply of " + r.GetUser().GetName()}
-			}
-			ended <- err
-		}()
-	}
-	for range most {
-		require.NoError(t, <-ended)
+	for _, round := range []string{"first", "second", "third"} {
+		ended := make(chan error, most)
+		for i := range most {
+			go func() {
+				name := string(rune('a' + i))
+				r, err := l.createUser(t.Context(), &userv1.User{Id: round, Name: name})
+				if got := r.GetUser().GetName(); err == nil && got != name {
+					err = &rpcbench.Error{Code: rpcbench.Internal, Message: name + " got the reply of " + got}
+				}
+				ended <- err
+			}()
+		}
+		for range most {
+			require.NoError(t, <-ended, round)
+		}
+		require.Len(t, l.free, most, "each call of the %s round leased a stream of its own", round)
 	}
 	require.EqualValues(t, most, l.streams.Load())
 }
