@@ -153,20 +153,23 @@ func (p *pool) echo(ctx context.Context, f *messagepb.Flex) (*messagepb.Flex, er
 	return r.GetFlex(), err
 }
 
-// call makes one call on one stream, and returns the stream to the pool if the reply came. If a stream from the pool
-// has ended before the server took the request, call takes another stream.
+// call makes one call on one stream, and returns the stream to the pool if the reply came. If a stream has ended before
+// the server took the request, call takes another: each of the pool, then at most two fresh ones.
 func (p *pool) call(ctx context.Context, q *userv1.PooledRequest) (*userv1.PooledReply, error) {
-	for {
+	for opened := 0; ; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		if due, bounded := ctx.Deadline(); bounded {
 			q.TimeoutNanos = max(1, int64(time.Until(due)))
 		}
-		s, fresh := p.lease()
+		s := p.lease()
+		if s.ClientStream == nil {
+			opened++
+		}
 		r, untaken, err := p.exchange(ctx, s, q)
 		switch {
-		case untaken && !fresh:
+		case untaken && opened < 2:
 			continue
 		case err != nil:
 			return nil, err
@@ -178,14 +181,15 @@ func (p *pool) call(ctx context.Context, q *userv1.PooledRequest) (*userv1.Poole
 }
 
 // lease takes a stream from the pool, or a fresh one that is not open yet.
-func (p *pool) lease() (s *leased, fresh bool) {
+func (p *pool) lease() *leased {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if last := len(p.free) - 1; last >= 0 {
-		s, p.free = p.free[last], p.free[:last]
-		return s, false
+		s := p.free[last]
+		p.free = p.free[:last]
+		return s
 	}
-	return new(leased), true
+	return new(leased)
 }
 
 // exchange sends q and receives the reply to q. A stream whose call failed is reset, since its reply may still come.
