@@ -98,7 +98,7 @@ func (c *caller[Q, A, E]) failure(resp *http.Response, body io.Reader) error {
 	sent := new(E)
 	err := c.decode(resp.Header, body, sent)
 	e := c.toError(sent)
-	if err != nil || e.Code == "" || status(e.Code) != resp.StatusCode {
+	if err != nil || e.Code == "" || Status(e.Code) != resp.StatusCode {
 		return &rpcbench.Error{Code: rpcbench.Internal, Message: "status " + resp.Status + " with an unreadable body"}
 	}
 	return e

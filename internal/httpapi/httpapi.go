@@ -90,7 +90,8 @@ var statuses = map[rpcbench.Code]int{
 	rpcbench.Unavailable:      http.StatusServiceUnavailable,
 }
 
-func status(c rpcbench.Code) int { return cmp.Or(statuses[c], http.StatusInternalServerError) }
+// Status returns the HTTP status of a failure.
+func Status(c rpcbench.Code) int { return cmp.Or(statuses[c], http.StatusInternalServerError) }
 
 // bodies turns values into bodies and back, for server and client alike.
 type bodies interface {

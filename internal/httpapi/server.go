@@ -62,7 +62,7 @@ func (h *handler[Q, A, E]) fail(w http.ResponseWriter, err error) {
 	if !ok {
 		e = &rpcbench.Error{Code: rpcbench.CodeOf(err), Message: err.Error()}
 	}
-	if err := h.reply(w, status(e.Code), h.fromError(e)); err != nil {
+	if err := h.reply(w, Status(e.Code), h.fromError(e)); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
 }

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/rpcbench/rpcbench v0.0.0
 	github.com/stretchr/testify v1.12.1
+	github.com/valyala/fasthttp v1.77.0
 	google.golang.org/protobuf v1.36.12
 	storj.io/drpc v1.0.0
 )
@@ -17,8 +18,11 @@ require (
 	github.com/go-playground/universal-translator v0.18.2 // indirect
 	github.com/go-playground/validator/v10 v10.30.6 // indirect
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe // indirect
+	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/leodido/go-urn v1.5.0 // indirect
+	github.com/molecule-man/go-brrr v1.3.0 // indirect
 	github.com/planetscale/vtprotobuf v0.6.1-0.20250313105119-ba97887b0a25 // indirect
+	github.com/valyala/bytebufferpool v1.0.0 // indirect
 	github.com/zeebo/errs v1.2.2 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
