@@ -42,6 +42,7 @@ type Traits struct {
 	Compression string   // "" for none, "gzip" for requests and replies, or GzipReplies
 	Multiplexed bool     // several calls share a connection at a time; Prepare then binds a Call to one connection
 	Leased      bool     // calls are messages on streams that stay open, without a request of HTTP each
+	Traced      string   // "sampled" or "unsampled" if the client makes a span for each call, and sends its traceparent
 	Lossy       []string // values that do not come back bit-equal: codec.NegativeZero and the constants below it
 	InvalidUTF8 string   // what happens to it in a string: codec.Rejected (with Malformed), codec.Replaced or codec.Kept
 

@@ -309,6 +309,8 @@ func TestFakesFail(t *testing.T) {
 		{"a client of net/http behind no label", undeclared(), "codec"},
 		{"a request each behind the label of leased streams", leasing(grpcprotobuf.New(), true), "one request"},
 		{"leased streams behind no label", leasing(grpcprotobuf.Pooled(), false), "one request"},
+		{"spans that nobody makes", declaring(func(t *rpcbench.Traits) { t.Traced = "sampled" }), "headers"},
+		{"a word for spans that says nothing", declaring(func(t *rpcbench.Traits) { t.Traced = "yes" }), "declared"},
 		{"dropped field", fake{answer: forgetsPassword}.stack(), "traffic, hostile values"},
 		{"dropped field that nobody compares",
 			fake{answer: forgetsPassword, unchecked: true}.stack(), "hostile values, changed replies"},
@@ -444,6 +446,7 @@ func run(check string, s conform.Subject) error {
 func causes() map[string]string {
 	return map[string]string{
 		"a request each behind the label of leased streams": "one must be open all the time",
+		"spans that nobody makes":                           "must have that of its span",
 		"leased streams behind no label":                    "two calls took 0 requests",
 		"a client that decodes into one value again":        "decode into a used value",
 		"a Call that decodes into one value again":          "the value that it decodes into",

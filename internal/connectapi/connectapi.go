@@ -54,9 +54,9 @@ func Stack(name, protocol string, t rpcbench.Traits,
 			return newServer(config, pb.API().NewService(), http2, server...), nil
 		},
 		Dial: func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-			options := slices.Clip(client)
-			if config.Headers != nil {
-				options = append(options, connect.WithInterceptors(addHeaders(config.Headers)))
+			options := client
+			if config.Headers != nil { // before other interceptors, as a caller would
+				options = append([]connect.ClientOption{connect.WithInterceptors(addHeaders(config.Headers))}, client...)
 			}
 			var conns []*pb.Conn
 			for _, h := range httpapi.HTTPClients(config, http2) {

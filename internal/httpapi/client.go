@@ -43,6 +43,9 @@ func open(config rpcbench.ClientConfig, c codec.Codec, options Options) (all []o
 		header = append(header, [2]string{"User-Agent", h.UserAgent}, [2]string{"Authorization", h.Authorization})
 	}
 	for _, h := range HTTPClients(config, options.HTTP2) {
+		if options.Transport != nil {
+			h.Client.Transport = options.Transport(h.Client.Transport)
+		}
 		all = append(all, opened{h, func(path string) sending {
 			r := &requests{h.Client, BaseURL(config) + path, header, config.Headers}
 			if options.Tuned {

@@ -27,6 +27,10 @@ type Options struct {
 	Gzip      bool // compress requests and replies, with pooled writers and readers
 	Tuned     bool // pool buffers, and call the Transport directly; neither with HTTP2 nor with Gzip
 	Multipart bool // send avatars as a part of their own; for the plain structs, without Gzip and Tuned
+
+	// Handler and Transport wrap what serves and what sends, unless they are nil.
+	Handler   func(http.Handler) http.Handler
+	Transport func(http.RoundTripper) http.RoundTripper
 }
 
 // Stack makes a stack over net/http. Its traits come from the codec and the options.

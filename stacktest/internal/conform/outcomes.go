@@ -42,6 +42,7 @@ func declared(s Subject) {
 	}
 	allowed("HTTP", t.HTTP, "", "1.1", "2")
 	allowed("Compression", t.Compression, "", "gzip", rpcbench.GzipReplies)
+	allowed("Traced", t.Traced, "", "sampled", "unsampled")
 	allowed("InvalidUTF8", t.InvalidUTF8, codec.Rejected, codec.Replaced, codec.Kept)
 	for _, name := range t.Lossy {
 		ofFlexes := slices.ContainsFunc(corpus.Flexes(), func(c corpus.Flex) bool { return c.Name == name })
