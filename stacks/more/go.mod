@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	connectrpc.com/connect v1.21.1
 	connectrpc.com/otelconnect v0.12.0
+	github.com/grpc-ecosystem/grpc-gateway/v2 v2.33.0
 	github.com/rpcbench/rpcbench v0.0.0
 	github.com/stretchr/testify v1.12.1
 	github.com/valyala/fasthttp v1.77.0
@@ -47,7 +48,10 @@ require (
 	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
+	google.golang.org/genproto/googleapis/api v0.0.0-20261026165753-2ffab32bce7e // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b // indirect
 )
 
 replace github.com/rpcbench/rpcbench => ../..
+
+tool github.com/grpc-ecosystem/grpc-gateway/v2/protoc-gen-grpc-gateway
