@@ -91,7 +91,7 @@ type Server interface {
 
 // ClientConfig has the settings of a client.
 type ClientConfig struct {
-	Addr  string      // host:port
+	Addr  string      // host:port; of a Unix socket a stand-in, which DialContext replaces by the socket
 	Conns int         // connections to hold, at least 1
 	TLS   *tls.Config // nil: no TLS. The client adds TLS to what DialContext returns
 
