@@ -557,6 +557,7 @@ func versions(t *testing.T) map[string]string {
 		path, v, _ := strings.Cut(strings.TrimSpace(line), " ")
 		version[path] = v
 	}
+	version["github.com/json-iterator/go"] += " (unmaintained)" // as its repository says
 	return version
 }
 
