@@ -1,6 +1,7 @@
 package rpcbench_test
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -11,22 +12,22 @@ import (
 	"testing"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
-	"github.com/rpcbench/rpcbench/grpcservehttp"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
-	"github.com/rpcbench/rpcbench/httpmsgpack"
-	"github.com/rpcbench/rpcbench/httpprotobuf"
-	"github.com/rpcbench/rpcbench/httpxml"
 	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/message"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/message"
-	"github.com/rpcbench/rpcbench/rawtcp"
 	"github.com/rpcbench/rpcbench/stacks"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
+	"github.com/rpcbench/rpcbench/stacks/httpmsgpack"
+	"github.com/rpcbench/rpcbench/stacks/httpprotobuf"
+	"github.com/rpcbench/rpcbench/stacks/httpxml"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
@@ -35,6 +36,12 @@ import (
 func TestMain(m *testing.M) {
 	known := stacks.All()
 	if os.Getenv(versus.Variable) != "" {
+		if os.Getenv(madeUp) != "" {
+			if err := madeUpChild(); err != nil {
+				os.Exit(1)
+			}
+			return
+		}
 		known = append(known, rungs()...)
 	}
 	if os.Getenv(child.Variable) != "" {
@@ -89,11 +96,10 @@ func bench(b *testing.B, w rpcbench.Workload, stack rpcbench.Stack) {
 
 // BenchmarkVersus is every main value against -base, slice by slice.
 func BenchmarkVersus(b *testing.B) {
-	skipWithTLS(b)
 	base := find(b, *chosen.base)[0]
 	chosen.obeyed["base"] = true
 	contestants := slices.DeleteFunc(selected(b, stacks.Main()), func(s rpcbench.Stack) bool { return s.Name == base.Name })
-	stacktest.BenchmarkVersus(b, rpcbench.Workload{}, base, contestants...)
+	stacktest.BenchmarkVersus(b, rpcbench.Workload{TLS: chosen.isTLS()}, base, contestants...)
 }
 
 func skipWithTLS(b *testing.B) {
@@ -157,7 +163,9 @@ func BenchmarkEcho(b *testing.B) {
 
 // atOnce is a row of several callers.
 func atOnce(b *testing.B, name string, w rpcbench.Workload, s rpcbench.Stack) {
-	b.Run(fmt.Sprintf("%s/callers=%d/conns=%d", name, w.Callers, min(w.Callers, 20)), func(b *testing.B) { bench(b, w, s) })
+	chosen.obeyed["conns"] = true
+	w.Conns = cmp.Or(*chosen.conns, min(w.Callers, 20))
+	b.Run(fmt.Sprintf("%s/callers=%d/conns=%d", name, w.Callers, w.Conns), func(b *testing.B) { bench(b, w, s) })
 }
 
 func BenchmarkStream(b *testing.B) {
@@ -280,7 +288,7 @@ func traits(row codecs.Row) string {
 		by = "by generated code"
 	}
 	if len(t.Lossy) > 0 {
-		lossy = strings.Join(t.Lossy, ", ")
+		lossy = listed(t.Lossy)
 	}
 	engine := ""
 	if t.Library == "encoding/json" {
@@ -326,4 +334,13 @@ func find(b *testing.B, names ...string) []rpcbench.Stack {
 		b.Fatal(err)
 	}
 	return found
+}
+
+// listed are words with commas between.
+func listed[T ~string](words []T) string {
+	var all []string
+	for _, word := range words {
+		all = append(all, string(word))
+	}
+	return strings.Join(all, ", ")
 }

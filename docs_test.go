@@ -24,6 +24,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/stacks"
+	"github.com/rpcbench/rpcbench/stacktest"
 )
 
 // declared collects the names of all test and benchmark functions of the module.
@@ -70,7 +71,7 @@ func TestDocuments(t *testing.T) {
 	names := declared(t)
 	pages, err := filepath.Glob("docs/*.md")
 	require.NoError(t, err)
-	for _, path := range append(pages, "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "results/README.md") {
+	for _, path := range append(pages, "README.md", ".github/CONTRIBUTING.md", "CHANGELOG.md", ".github/SECURITY.md", "results/README.md") {
 		text := read(t, path)
 		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(text, -1) {
 			_, err := os.Stat(filepath.Join(filepath.Dir(path), link[1]))
@@ -97,6 +98,9 @@ func TestDocuments(t *testing.T) {
 		}
 	}
 }
+
+// TestExampleIsAStack: Example_ownStack, which people copy, passes the suite.
+func TestExampleIsAStack(t *testing.T) { stacktest.Conformance(t, newStack()) }
 
 // TestREADMEIsShort: a newcomer has two minutes.
 func TestREADMEIsShort(t *testing.T) {
@@ -478,7 +482,7 @@ func codecTable(t *testing.T) string {
 			by = "generated code"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s, %s | %s |\n", c.Name, named(t.Library), by, c.Reuses,
-			t.InvalidUTF8.Encoding, t.InvalidUTF8.Decoding, cmp.Or(strings.Join(t.Lossy, ", "), "–"))
+			t.InvalidUTF8.Encoding, t.InvalidUTF8.Decoding, cmp.Or(listed(t.Lossy), "–"))
 	}
 	return b.String()
 }
@@ -499,11 +503,10 @@ func stackTable(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("| stack | what it is | HTTP | wire format | compression | invalid UTF-8 | not bit-equal | libraries |\n|---|---|---|---|---|---|---|---|\n")
 	for _, s := range stacks.All() {
-		pkg, _, _ := strings.Cut(s.Name, ".")
 		format := strings.Split(s.Protocol, "/")[1]
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s | %s |\n", s.Name, synopsis(t, s.Name),
-			cmp.Or(s.Traits.HTTP, "none"), format, cmp.Or(s.Traits.Compression, "none"), s.Traits.InvalidUTF8,
-			cmp.Or(strings.Join(s.Traits.Lossy, ", "), "–"), strings.Join(libraries(t, pkg, s, version), ", "))
+			cmp.Or(s.Traits.HTTP, "none"), format, cmp.Or(string(s.Traits.Compression), "none"), s.Traits.InvalidUTF8,
+			cmp.Or(listed(s.Traits.Lossy), "–"), strings.Join(libraries(s, version), ", "))
 	}
 	return b.String()
 }
@@ -514,6 +517,10 @@ func synopsis(t *testing.T, name string) string {
 	pkg, variant, _ := strings.Cut(name, ".")
 	files, err := filepath.Glob(pkg + "/*.go")
 	require.NoError(t, err)
+	if len(files) == 0 {
+		files, err = filepath.Glob("stacks/" + pkg + "/*.go")
+		require.NoError(t, err)
+	}
 	for _, path := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 		require.NoError(t, err)
@@ -562,16 +569,8 @@ func versions(t *testing.T) map[string]string {
 }
 
 // libraries are the one that moves the bytes and the one that makes them, with their versions.
-func libraries(t *testing.T, pkg string, s rpcbench.Stack, version map[string]string) []string {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./"+pkg).Output()
-	require.NoError(t, err)
-	transport := "net"
-	for _, path := range []string{"net/http", "connectrpc.com/connect", "google.golang.org/grpc"} {
-		if strings.Contains("\n"+string(out), "\n"+path+"\n") && s.Traits.HTTP != "" {
-			transport = path
-		}
-	}
+func libraries(s rpcbench.Stack, version map[string]string) []string {
+	transport := append(s.Traits.ClientLibraries, "net")[0]
 	codec := s.Traits.Codec
 	for ours, theirs := range map[string]string{"proto/user/v1": "github.com/planetscale/vtprotobuf", "codec/msgp": "github.com/tinylib/msgp"} {
 		if strings.HasSuffix(codec, ours) {

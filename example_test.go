@@ -4,20 +4,18 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log"
 	"net"
-	"net/http"
 	"sync/atomic"
 	"testing"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 func anna() rpcbench.User {
@@ -45,53 +43,6 @@ func Example() {
 	// rpcbench: invalid: email email, name min=4
 }
 
-// Write a stack of your own: here httpjson's client with another server. testdata/outsider has a whole stack.
-func Example_ownStack() {
-	stack := httpjson.New()
-	stack.Name = "mine"
-	stack.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) {
-		validate := rpcbench.NewValidator[rpcbench.User]()
-		return &http.Server{
-			ReadHeaderTimeout: rpcbench.HeaderTimeout,
-			IdleTimeout:       rpcbench.IdleTimeout,
-			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				answer := func(status int, v any) {
-					w.WriteHeader(status)
-					_ = json.NewEncoder(w).Encode(v)
-				}
-				user := new(rpcbench.User)
-				if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, rpcbench.MaxBody)).Decode(user); err != nil {
-					answer(http.StatusBadRequest, &rpcbench.Error{Code: rpcbench.Malformed})
-				} else if err := validate(user); err != nil {
-					answer(http.StatusBadRequest, err)
-				} else {
-					answer(http.StatusOK, rpcbench.Answer(user))
-				}
-			}),
-		}, nil
-	}
-
-	ctx := context.Background()
-	fixture, err := rpcbench.Start(ctx, stack, rpcbench.Config{Conns: 2})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer fixture.Close()
-
-	for _, name := range []string{"Anna", "Ann"} {
-		call, err := fixture.Users.PrepareUser(rpcbench.User{Email: "anna@example.com", Name: name, Password: "correct horse"})
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println(name, call(ctx))
-	}
-	fmt.Println(fixture.Stack.Name, fixture.Accepted())
-	// Output:
-	// Anna <nil>
-	// Ann rpcbench: invalid: name min=4
-	// mine 2
-}
-
 // Time prepared calls in a benchmark of your own. This would be func BenchmarkMine(b *testing.B).
 func ExampleStart_benchmark() {
 	_ = func(b *testing.B) {
@@ -104,7 +55,7 @@ func ExampleStart_benchmark() {
 		if err != nil {
 			b.Fatal(err)
 		}
-		ctx := context.Background() // a deadline costs one stack more than another
+		ctx := context.Background() // see Call
 		for b.Loop() {
 			if err := call(ctx); err != nil { // a wrong reply is an error
 				b.Fatal(err)

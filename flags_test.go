@@ -27,6 +27,7 @@ var chosen = options{
 		_, err := stacks.Find(name)
 		return err
 	}),
+	conns:  flag.Int("conns", 0, "connections of the rows with several callers, from 1 to 1000 (default one for each caller, 20 at most)"),
 	obeyed: map[string]bool{},
 	payloads: list("payloads", "payloads of BenchmarkPayload", "100B,1kB,10kB,100kB", "1MB", func(v string) error {
 		_, err := workload.Size(v)
@@ -53,6 +54,7 @@ var chosen = options{
 type options struct {
 	update, full, tls                       *bool
 	base                                    *string
+	conns                                   *int
 	stacks, payloads, callers, links, rates *choice
 
 	obeyed map[string]bool // flags that a benchmark has asked for
@@ -71,7 +73,7 @@ func (o options) isTLS() bool { return o.obey("tls", *o.tls) }
 
 // unheeded are the flags that the user has set and no benchmark has asked for.
 func (o options) unheeded() (names []string) {
-	names = []string{"full", "tls", "base"}
+	names = []string{"full", "tls", "base", "conns"}
 	for _, c := range o.lists() {
 		names = append(names, c.name)
 	}
@@ -127,10 +129,15 @@ func (c *choice) values() []string {
 }
 
 // check says in one line what is wrong with a flag's value.
-func (o options) check() error {
+func (o options) check() (err error) {
 	if _, err := stacks.Find(*o.base); err != nil {
 		return fmt.Errorf("-base: %w", err)
 	}
+	flag.Visit(func(f *flag.Flag) {
+		if n := *o.conns; f.Name == "conns" && (n < 1 || n > 1000) {
+			err = fmt.Errorf("-conns: %d is no number of connections from 1 to 1000", n)
+		}
+	})
 	for _, c := range o.lists() {
 		for i, v := range c.given() {
 			if err := c.check(v); err != nil {
@@ -141,7 +148,7 @@ func (o options) check() error {
 			}
 		}
 	}
-	return nil
+	return err
 }
 
 func callers() []int {
@@ -156,7 +163,7 @@ func callers() []int {
 // TestRunningNamesTheFlags, each at least once.
 func TestRunningNamesTheFlags(t *testing.T) {
 	running := read(t, "docs/running.md")
-	names := []string{"full", "tls", "base", "server", "processes"}
+	names := []string{"full", "tls", "base", "conns", "server", "processes", "long"}
 	for _, c := range chosen.lists() {
 		names = append(names, c.name)
 	}

@@ -49,6 +49,9 @@ func TestImports(t *testing.T) {
 		gonum     = "gonum.org"
 		describes = "google.golang.org/grpc/reflection" // for people: the command's alone
 		health    = "google.golang.org/grpc/health"
+		own       = module + "/internal/own" // makes modules of .proto files: the command's alone
+		compiler  = "github.com/bufbuild/protocompile"
+		generator = "google.golang.org/protobuf/compiler/protogen"
 	)
 	for _, c := range []struct {
 		pkg             string
@@ -58,17 +61,17 @@ func TestImports(t *testing.T) {
 		{module + "/httpjson", []string{"encoding/json", "net/http"}, []string{grpc, protobuf, jsoniter, testify, goleak, histogram, testpkg}},
 		{module + "/httpjsoniter", []string{jsoniter, "net/http"}, []string{grpc, protobuf, testify, goleak, histogram, testpkg}},
 		{module + "/grpcprotobuf", []string{grpc, protobuf}, []string{describes, health, jsoniter, testify, goleak, histogram, testpkg}},
-		{module + "/grpcservehttp", []string{grpc, protobuf, "net/http"}, []string{describes, health, jsoniter, connect, msgp, testify, goleak, histogram, testpkg}},
-		{module + "/connectrpc", []string{connect, protobuf}, []string{grpc, jsoniter, msgp, testify, goleak, histogram, testpkg}},
-		{module + "/httpprotobuf", []string{protobuf, "net/http"}, []string{grpc, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
-		{module + "/httpmsgpack", []string{msgp, "net/http"}, []string{grpc, protobuf, connect, jsoniter, testify, goleak, histogram, testpkg}},
-		{module + "/httpxml", []string{"encoding/xml", "net/http"}, []string{grpc, protobuf, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
-		{module + "/rawtcp", []string{protobuf, "net"}, []string{grpc, connect, jsoniter, msgp, "net/http", testify, goleak, histogram, testpkg}},
+		{module + "/stacks/grpcservehttp", []string{grpc, protobuf, "net/http"}, []string{describes, health, jsoniter, connect, msgp, testify, goleak, histogram, testpkg}},
+		{module + "/stacks/connectrpc", []string{connect, protobuf}, []string{grpc, jsoniter, msgp, testify, goleak, histogram, testpkg}},
+		{module + "/stacks/httpprotobuf", []string{protobuf, "net/http"}, []string{grpc, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
+		{module + "/stacks/httpmsgpack", []string{msgp, "net/http"}, []string{grpc, protobuf, connect, jsoniter, testify, goleak, histogram, testpkg}},
+		{module + "/stacks/httpxml", []string{"encoding/xml", "net/http"}, []string{grpc, protobuf, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
+		{module + "/stacks/rawtcp", []string{protobuf, "net"}, []string{grpc, connect, jsoniter, msgp, "net/http", testify, goleak, histogram, testpkg}},
 		{module + "/internal/timing", nil, []string{grpc, protobuf, jsoniter, testify, goleak, testpkg}},
-		{module + "/stacktest", []string{goleak, histogram}, []string{grpc, protobuf, jsoniter, testify, gonum}},
-		{module + "/cli", nil, []string{module + "/stacks", module + "/grpcprotobuf", module + "/httpjson", jsoniter, connect, msgp, testify, goleak, testpkg, gonum}},
-		{module + "/cmd/rpcbench", []string{grpc}, []string{health, testify, goleak, testpkg, gonum}},
-		{module + "/stacks", []string{grpc, protobuf, jsoniter}, []string{describes, health, testify, goleak, histogram, testpkg}},
+		{module + "/stacktest", []string{goleak, histogram}, []string{own, compiler, generator, grpc, protobuf, jsoniter, testify, gonum}},
+		{module + "/cli", nil, []string{own, compiler, generator, module + "/stacks", module + "/grpcprotobuf", module + "/httpjson", jsoniter, connect, msgp, testify, goleak, testpkg, gonum}},
+		{module + "/cmd/rpcbench", []string{own, compiler, generator, grpc}, []string{health, testify, goleak, testpkg, gonum}},
+		{module + "/stacks", []string{grpc, protobuf, jsoniter}, []string{own, compiler, generator, describes, health, testify, goleak, histogram, testpkg}},
 	} {
 		t.Run(c.pkg, func(t *testing.T) {
 			deps := compiled(t, c.pkg)
@@ -99,7 +102,7 @@ func TestCodecsCompileOneLibrary(t *testing.T) {
 		"xmlstd":   "encoding/xml",
 	} {
 		t.Run(name, func(t *testing.T) {
-			deps := compiled(t, module+"/codec/"+name)
+			deps := compiled(t, module+"/internal/codec/"+name)
 			require.True(t, slices.ContainsFunc(deps, func(d string) bool { return within(d, own) }), "it must compile %s", own)
 			for _, other := range libraries {
 				i := slices.IndexFunc(deps, func(d string) bool { return within(d, other) && other != own })
@@ -191,7 +194,7 @@ func TestEveryStackIsGuarded(t *testing.T) {
 		require.NoError(t, err)
 		return slices.ContainsFunc(paths, func(p string) bool { return strings.Contains(read(t, p), text) })
 	}
-	function := map[string]string{} // of a stack's name
+	function, folder := map[string]string{}, map[string]string{} // of a stack's name, and of its package
 	for _, pkg := range stackPackages(t) {
 		for _, file := range parse(t, strings.TrimPrefix(pkg, module+"/")) {
 			for _, decl := range file.Decls {
@@ -200,14 +203,15 @@ func TestEveryStackIsGuarded(t *testing.T) {
 				}
 			}
 		}
+		folder[path.Base(pkg)] = strings.TrimPrefix(pkg, module+"/")
 	}
 	for _, s := range stacks.All() {
 		pkg, variant, _ := strings.Cut(s.Name, ".")
 		call := function[s.Name]
-		require.True(t, has(pkg+"/*_test.go", "stacktest.Conformance(t, "+call+")"), "%s: a test in %s must run stacktest.Conformance(t, %s)", s.Name, pkg, call)
-		require.True(t, has("imports_test.go", `module + "/`+pkg+`"`), "%s: TestImports needs a row for %s", s.Name, pkg)
+		require.True(t, has(folder[pkg]+"/*_test.go", "stacktest.Conformance(t, "+call+")"), "%s: a test in %s must run stacktest.Conformance(t, %s)", s.Name, pkg, call)
+		require.True(t, has("imports_test.go", `module + "/`+folder[pkg]+`"`), "%s: TestImports needs a row for %s", s.Name, pkg)
 		example := "rpcbench.Start(ctx, " + pkg + ".New(), rpcbench.Config{})"
-		require.True(t, has(pkg+"/example_test.go", example), "%s: an Example in %s must call %s", s.Name, pkg, example)
+		require.True(t, has(folder[pkg]+"/example_test.go", example), "%s: an Example in %s must call %s", s.Name, pkg, example)
 		library := s.Traits.Codec
 		if strings.HasPrefix(library, module) {
 			continue // generated here

@@ -1,7 +1,9 @@
 package rpcbench_test
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -9,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,7 +20,9 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/relay"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 // run is this test binary's output for benchmarks of one op each. Who has asked for benchmarks does not wait for these first.
@@ -27,8 +32,29 @@ func run(t *testing.T, args ...string) (output string, err error) {
 		t.Skip("benchmarks are to follow")
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"-test.run=^$", "-test.benchtime=1x", "-test.benchmem"}, args...)...)
+	cmd.Env = append(os.Environ(), madeUp+"=1")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// madeUp in the environment lets a child that measures for BenchmarkVersus answer at once.
+const madeUp = "RPCBENCH_TEST_MADE_UP"
+
+func madeUpChild() error {
+	in := bufio.NewScanner(os.Stdin)
+	in.Scan()
+	var spec versus.Spec
+	if err := json.Unmarshal(in.Bytes(), &spec); err != nil {
+		return err
+	}
+	block := slices.Repeat([]timing.Slice{{Ops: 1, Wall: 1000, CPU: 1000}}, len(spec.Arms))
+	for in.Scan() {
+		if err := json.NewEncoder(os.Stdout).Encode(timing.Record{Arms: spec.Arms,
+			Blocks: [][]timing.Slice{block}}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // rowsOf parses output as benchstat does.
@@ -52,17 +78,29 @@ func rowsOf(t *testing.T, output string) []*benchfmt.Result {
 // -update writes them anew.
 func TestRows(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes half a minute")
+		t.Skip("a hundred rows")
 	}
-	const golden = "testdata/rows.golden"
-	out, err := run(t, "-test.bench=.")
-	require.NoError(t, err, out)
-	versus, err := run(t, "-test.bench=^BenchmarkVersus$", "-processes=1") // which the default run leaves out
-	require.NoError(t, err, versus)
+	const golden = "docs/rows.txt"
+	require.Equal(t, "4g", chosen.links.unlessGiven)
+	const quick = "4ms/100Mbps" // a link that takes no seconds
+	outs, errs := [3]string{}, [3]error{}
+	var group sync.WaitGroup
+	for i, args := range [][]string{
+		{"-test.bench=.", "-test.skip=^BenchmarkLink$"},
+		{"-test.bench=^BenchmarkLink$", "-links=" + quick}, // they wait, and need no core
+		{"-test.bench=^BenchmarkVersus$"},                  // which the default run leaves out
+	} {
+		group.Go(func() { outs[i], errs[i] = run(t, args...) })
+	}
+	group.Wait()
 	keys := []string{"stack", "client", "server", "msg", "payload", "callers", "conns", "link", "rate", "tls", "codec", "op", "ladder", "step", "bound"}
 	good := regexp.MustCompile(`^[a-zA-Z0-9.]+$`)
 	var got strings.Builder
-	rows := append(rowsOf(t, out), rowsOf(t, versus)...)
+	var rows []*benchfmt.Result
+	for i, out := range outs {
+		require.NoError(t, errs[i], out)
+		rows = append(rows, rowsOf(t, out)...)
+	}
 	for _, r := range rows {
 		base, parts := r.Name.Parts()
 		name := string(base)
@@ -74,7 +112,7 @@ func TestRows(t *testing.T) {
 			}
 			require.Contains(t, keys, key, "%s", r.Name)
 			require.Regexp(t, good, v, "%s: a value that benchmark tools would cut", r.Name)
-			name += string(p)
+			name += strings.ReplaceAll(string(p), strings.ReplaceAll(quick, "/", "."), chosen.links.unlessGiven)
 		}
 		var units []string
 		for _, v := range r.Values {
@@ -118,14 +156,16 @@ func TestFlags(t *testing.T) {
 			[]string{"Payload/stack=rawtcp/payload=7B", "Payload/stack=rawtcp/payload=30kB"}, map[string]float64{"sent-B/op": 30_000, "recv-B/op": 30_000}, map[string]float64{"sent-B/op": 31_000, "recv-B/op": 31_000}},
 		{"callers", []string{parallel, "-stacks=rawtcp", "-callers=3,30"},
 			[]string{"Parallel/stack=rawtcp/callers=3/conns=3", "Parallel/stack=rawtcp/callers=30/conns=20"}, nil, nil},
+		{"callers who share connections", []string{parallel, "-stacks=rawtcp", "-callers=3,30", "-conns=2"},
+			[]string{"Parallel/stack=rawtcp/callers=3/conns=2", "Parallel/stack=rawtcp/callers=30/conns=2"}, nil, nil},
 		{"stacks", []string{"-test.bench=^BenchmarkCreateUser$", "-stacks=rawtcp,httpjson.gzip"},
 			[]string{"CreateUser/stack=rawtcp", "CreateUser/stack=httpjson.gzip"}, nil, nil},
 		{"links", []string{"-test.bench=^BenchmarkLink$", "-stacks=rawtcp", "-links=4ms/100Mbps"},
 			[]string{"Link/stack=rawtcp/link=4ms.100Mbps/op=warm", "Link/stack=rawtcp/link=4ms.100Mbps/op=cold"}, map[string]float64{"sec/op": 0.008}, nil}, // of 4 ms each, one to dial
-		{"full has every stack, and adds values to each list", []string{"-test.bench=^Benchmark(Payload|Parallel|Link|OpenLoop)$/^stack=rawtcp$", "-full", "-links=4ms/100Mbps"},
+		{"full has every stack, and adds values to each list",
+			[]string{"-test.bench=^Benchmark(Payload|Parallel|OpenLoop)$/^stack=rawtcp$", "-full"},
 			[]string{"Payload/stack=rawtcp/payload=100B", "Payload/stack=rawtcp/payload=1kB", "Payload/stack=rawtcp/payload=10kB", "Payload/stack=rawtcp/payload=100kB", "Payload/stack=rawtcp/payload=1MB",
 				"Parallel/stack=rawtcp/callers=50/conns=20", "Parallel/stack=rawtcp/callers=1/conns=1", "Parallel/stack=rawtcp/callers=8/conns=8", "Parallel/stack=rawtcp/callers=64/conns=20",
-				"Link/stack=rawtcp/link=4ms.100Mbps/op=warm", "Link/stack=rawtcp/link=4ms.100Mbps/op=cold",
 				"OpenLoop/stack=rawtcp/rate=1000", "OpenLoop/stack=rawtcp/rate=100", "OpenLoop/stack=rawtcp/rate=5000"}, nil, nil},
 		{"rates", []string{"-test.bench=^BenchmarkOpenLoop$", "-stacks=rawtcp", "-rates=2000,5"},
 			[]string{"OpenLoop/stack=rawtcp/rate=2000", "OpenLoop/stack=rawtcp/rate=5", "OpenLoop/stack=none/rate=2000", "OpenLoop/stack=none/rate=5"}, map[string]float64{"req/s": 4}, map[string]float64{"req/s": 5}},
@@ -140,7 +180,7 @@ func TestFlags(t *testing.T) {
 			map[string]float64{"sent-B/op": 45, "recv-B/op": 65}},
 		{"with -tls both directions have its records", []string{"-test.bench=^BenchmarkRawTCP$", "-tls"}, []string{"RawTCP"},
 			map[string]float64{"sent-B/op": 60, "recv-B/op": 80}, nil},
-		{"with -tls nothing is in clear", []string{"-test.bench=^Benchmark(Versus|Cold)$", "-stacks=rawtcp,httpjson", "-tls"},
+		{"with -tls nothing is in clear", []string{"-test.bench=^Benchmark(Codec|Cold)$", "-stacks=rawtcp,httpjson", "-tls"},
 			[]string{"Cold/stack=rawtcp/tls=on", "Cold/stack=httpjson/tls=on"}, nil, nil},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -183,9 +223,10 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		rows          int
 	}{
 		{"a row of one stack", "RawTCP", []string{"-stacks=grpcprotobuf", "-full", "-base=rawtcp", "-tls"}, []string{"full", "base", "stacks"}, 1},
-		{"values of other benchmarks", "CreateUser", []string{"-stacks=rawtcp", "-payloads=1kB", "-callers=2", "-links=4ms/100Mbps", "-rates=5"},
-			[]string{"payloads", "callers", "links", "rates"}, 1},
+		{"values of other benchmarks", "CreateUser", []string{"-stacks=rawtcp", "-payloads=1kB", "-callers=2", "-conns=2", "-links=4ms/100Mbps", "-rates=5"},
+			[]string{"conns", "payloads", "callers", "links", "rates"}, 1},
 		{"values of this benchmark", "Payload", []string{"-stacks=rawtcp", "-payloads=1kB"}, nil, 1},
+		{"a comparison over TLS", "Versus/stack=rawtcp", []string{"-stacks=rawtcp", "-processes=1", "-tls"}, nil, 1},
 		{"planned starts have no row by default", "OpenLoop", nil, nil, 0},
 		{"no row has a server", "Codec/codec=protobuf/msg=user/op=marshal", []string{"-server=process", "-processes=8"}, []string{"processes", "server"}, 1},
 		{"a row has a server", "RawTCP", []string{"-server=process"}, nil, 1},
@@ -235,28 +276,41 @@ func TestRowsThatCannotBe(t *testing.T) {
 
 // TestCallersReachTheServer: it sees as many users as -callers says, one of each caller, over the connections of the row's name.
 func TestCallersReachTheServer(t *testing.T) {
-	var tap relay.Tap
-	f := start(t, rawtcp.New(), rpcbench.Config{WrapServer: tap.Wrap})
-	out, err := run(t, "-test.bench=^BenchmarkParallel$", "-stacks=rawtcp", "-callers=7,30", "-server=rawtcp="+f.Addr)
-	require.NoError(t, err, out)
-	require.NoError(t, f.Close())
+	for _, c := range []struct {
+		why  string
+		args []string
+		want []struct{ conns, callers int }
+	}{
+		{"a connection for each caller, up to 20", nil, []struct{ conns, callers int }{{7, 7}, {20, 30}}},
+		{"connections that callers share", []string{"-conns=3"}, []struct{ conns, callers int }{{3, 7}, {3, 30}}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			var tap relay.Tap
+			f := start(t, rawtcp.New(), rpcbench.Config{WrapServer: tap.Wrap})
+			args := append(c.args, "-test.bench=^BenchmarkParallel$", "-stacks=rawtcp", "-callers=7,30", "-server=rawtcp="+f.Addr)
+			out, err := run(t, args...)
+			require.NoError(t, err, out)
+			require.NoError(t, f.Close())
 
-	conns := tap.Conns()[1:] // without the fixture's own
-	// A row has one fixture for the figures and one for the bytes.
-	for _, want := range []struct{ conns, callers int }{{7, 7}, {7, 7}, {20, 30}, {20, 30}} {
-		require.GreaterOrEqual(t, len(conns), want.conns)
-		var received []byte
-		for _, c := range conns[:want.conns] {
-			_, got := c.Bytes()
-			received = append(received, got...)
-		}
-		conns = conns[want.conns:]
-		for user := range 100 {
-			require.Equal(t, user < 4*want.callers, bytes.Contains(received, []byte(rpcbench.Sample(user, 0).Email)),
-				"user %d, of four for each of %d callers", user, want.callers)
-		}
+			conns := tap.Conns()[1:] // without the fixture's own
+			for _, want := range c.want {
+				for range 2 { // fixtures of a row: one for the figures and one for the bytes
+					require.GreaterOrEqual(t, len(conns), want.conns)
+					var received []byte
+					for _, c := range conns[:want.conns] {
+						_, got := c.Bytes()
+						received = append(received, got...)
+					}
+					conns = conns[want.conns:]
+					for user := range 100 {
+						require.Equal(t, user < 4*want.callers, bytes.Contains(received, []byte(rpcbench.Sample(user, 0).Email)),
+							"user %d, of four for each of %d callers", user, want.callers)
+					}
+				}
+			}
+			require.Empty(t, conns)
+		})
 	}
-	require.Empty(t, conns)
 }
 
 func TestImpossibleFlags(t *testing.T) {
@@ -266,6 +320,7 @@ func TestImpossibleFlags(t *testing.T) {
 		{"a payload that no user may carry", "-payloads=1kB,2MB", "-payloads: 2MB is more than a user may carry, which is 1048576 B"},
 		{"a number of callers that is none", "-callers=many", `-callers: "many" is no number of callers from 1 to 1000`},
 		{"nobody calls", "-callers=0", `-callers: "0" is no number of callers from 1 to 1000`},
+		{"no connections", "-conns=0", "-conns: 0 is no number of connections from 1 to 1000"},
 		{"a link that does not exist", "-links=5g", `-links: rpcbench: "5g" is no link: write 4g, or a round trip and a rate such as 40ms/10Mbps`},
 		{"a rate of nothing", "-rates=0", `-rates: "0" is no rate from 1 to 1000000`},
 		{"a rate below one", "-rates=0.5", `-rates: "0.5" is no rate from 1 to 1000000`},

@@ -1,3 +1,27 @@
+// Package rpcbench compares ways to serve and call one API in Go: gRPC with protobuf, JSON over HTTP, and others.
+//
+// A [Stack] is one of these ways: a transport, a wire format, and the libraries that implement them. Nine packages make
+// stacks. Each has a function New, and further functions for its variants:
+//
+//   - [github.com/rpcbench/rpcbench/grpcprotobuf]: gRPC with protobuf, by grpc-go
+//   - [github.com/rpcbench/rpcbench/httpjson]: JSON over HTTP/1.1, by net/http and encoding/json
+//   - [github.com/rpcbench/rpcbench/httpjsoniter]: JSON over HTTP/1.1, by net/http and json-iterator
+//   - [github.com/rpcbench/rpcbench/stacks/grpcservehttp]: gRPC with protobuf, by grpc-go inside net/http's server
+//   - [github.com/rpcbench/rpcbench/stacks/connectrpc]: the Connect, gRPC and gRPC-Web protocols, by connect-go
+//   - [github.com/rpcbench/rpcbench/stacks/httpprotobuf]: protobuf over HTTP/1.1, without gRPC
+//   - [github.com/rpcbench/rpcbench/stacks/httpmsgpack]: MessagePack over HTTP/1.1
+//   - [github.com/rpcbench/rpcbench/stacks/httpxml]: XML over HTTP/1.1
+//   - [github.com/rpcbench/rpcbench/stacks/rawtcp]: protobuf on a bare TCP connection, the lower bound
+//
+// A [Fixture] is a running server of a stack and a client that is connected to it. [Start] makes one of any stack.
+//
+// A [Call] is one request, prepared once by [Client] and made as often as you like. Each time it encodes, sends,
+// receives, decodes and compares the reply. Calls are what benchmarks time.
+//
+// Package [github.com/rpcbench/rpcbench/stacks] lists all stacks. Package [github.com/rpcbench/rpcbench/stacktest]
+// proves and times a stack, also yours: [NewValidator], [Answer], [Check], [CallError] and [ServeConns] help to write
+// one. The command cmd/rpcbench compares stacks; package cli makes such a command of yours. docs/guarantees.md lists
+// what the measurements guarantee, with the tests.
 package rpcbench
 
 import (
@@ -9,7 +33,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/message"
 )
 
 // Stack is one way to serve and call an API: a transport, a wire format and the libraries that implement them. A Stack
@@ -23,39 +47,70 @@ type Stack struct {
 
 	// Method is what the stack serves: "" is create-user, and then its clients are Users. Stacks of one method are
 	// compared. Others have the name of a Method of one's own, what its messages are made of, and how they are encoded.
-	Method, Made string
-	Codec        MethodCodec
+	Method, Made   string
+	Request, Reply Messages
 }
 
-// MethodCodec encodes and decodes the messages of a method of one's own as the stack does, with the entries of a map in
-// one order. Reports and the suite use it, no call does.
-type MethodCodec struct {
-	Encode                     func(i int) (request, reply []byte, err error) // the messages of call i
-	DecodeRequest, DecodeReply func([]byte) error
+// Messages encodes and decodes the requests, or the replies, of a method of one's own as the stack does. Reports and the
+// suite use it, no call does.
+type Messages struct {
+	Encode func(i int) ([]byte, error) // of call i
+	Sorted func(i int) ([]byte, error) // as Encode, with the entries of maps in one order
+	Decode func([]byte) error
 }
 
 // Traits is what a stack declares about itself. The suite of package stacktest checks each trait against the bytes on
 // the wire and the allocation profile.
 type Traits struct {
-	Codec       string   // import path of the library that encodes and decodes, or the common prefix of its packages
-	HTTP        string   // "1.1", "2", or "" for a protocol that isn't HTTP
-	Compression string   // "" for none, "gzip" for requests and replies, or GzipReplies
-	Multiplexed bool     // several calls share a connection at a time; Prepare then binds a Call to one connection
-	Leased      bool     // calls are messages on streams that stay open, without a request of HTTP each
-	Traced      string   // "sampled" or "unsampled" if the client makes a span for each call, and sends its traceparent
-	Lossy       []string // values that do not come back bit-equal: codec.NegativeZero and the constants below it
-	InvalidUTF8 string   // what happens to it in a string: codec.Rejected (with Malformed), codec.Replaced or codec.Kept
+	Codec       string // import path of the library that encodes and decodes, or the common prefix of its packages
+	HTTP        string // "1.1", "2", or "" for a protocol that isn't HTTP
+	Compression Compression
+	Multiplexed bool   // several calls share a connection at a time; Prepare then binds a Call to one connection
+	Leased      bool   // calls are messages on streams that stay open, without a request of HTTP each
+	Traced      string // "sampled" or "unsampled" if the client makes a span for each call, and sends its traceparent
+	Lossy       []Loss // values that do not come back bit-equal
+	InvalidUTF8 UTF8   // what happens to it in a string
 
-	// Server and Client are import paths of the libraries that move a call's bytes, such as "net/http".
-	Server, Client []string
+	// ServerLibraries and ClientLibraries are import paths of what moves a call's bytes, such as "net/http".
+	ServerLibraries, ClientLibraries []string
 
 	// Background names functions whose goroutines a library starts once and never ends, such as
 	// "github.com/valyala/fasthttp.updateServerDate.func1". A closed fixture must leave no other goroutine.
 	Background []string
 }
 
-// GzipReplies is the Compression of a stack whose requests go uncompressed.
-const GzipReplies = "gzip replies"
+// Compression says what a stack compresses.
+type Compression string
+
+// Compressions. Nothing is compressed with "".
+const (
+	Gzip        Compression = "gzip"         // requests and replies
+	GzipReplies Compression = "gzip replies" // requests go uncompressed
+)
+
+// UTF8 says what happens to invalid UTF-8 in a string.
+type UTF8 string
+
+// What happens to invalid UTF-8.
+const (
+	Rejected UTF8 = "rejected" // the call fails as Malformed
+	Replaced UTF8 = "replaced" // U+FFFD takes its place
+	Kept     UTF8 = "kept"     // its bytes stay as they are
+)
+
+// Loss is a kind of value that a stack may lose. All other values come back bit-equal.
+type Loss string
+
+// Losses.
+const (
+	NegativeZero      Loss = "negative zero"      // comes back as zero
+	NaN               Loss = "NaN"                // can't be encoded
+	Infinities        Loss = "infinities"         // can't be encoded
+	FloatDigits       Loss = "float digits"       // digits beyond the sixth are lost
+	LargestFloat      Loss = "largest float32"    // can't be decoded
+	ControlCharacters Loss = "control characters" // lost in a string, except tab, line feed and carriage return
+	NonCharacters     Loss = "non-characters"     // U+FFFE and U+FFFF are lost in a string
+)
 
 // Cross combines the client of one stack with the server of another. Both stacks must have the same Protocol.
 func Cross(client, server Stack) (Stack, error) {
@@ -65,7 +120,7 @@ func Cross(client, server Stack) (Stack, error) {
 			strings.TrimSpace(server.Protocol+" "+server.Method))
 	}
 	client.Name += ".to." + server.Name
-	client.Server, client.Traits.Server = server.Server, server.Traits.Server
+	client.Server, client.Traits.ServerLibraries = server.Server, server.Traits.ServerLibraries
 	return client, nil
 }
 
@@ -127,10 +182,16 @@ type Users interface {
 	PrepareUser(u User) (Call, error) // as Prepare, for a user of one's own
 }
 
+// Flex is a message with a field of each kind: every number, strings and bytes, messages in messages and in lists.
+type (
+	Flex = message.Flex
+	Pair = message.Pair // is in a Flex
+)
+
 // Echoer is a Client of the create-user API that can also send a message and receive the same back, without validation.
 type Echoer interface {
-	Echo(ctx context.Context, m *message.Flex) (*message.Flex, error) // converts at each call, as CreateUser does
-	PrepareEcho(m *message.Flex) (Call, error)                        // builds the request once, as Prepare does
+	Echo(ctx context.Context, m *Flex) (*Flex, error) // converts at each call, as CreateUser does
+	PrepareEcho(m *Flex) (Call, error)                // builds the request once, as Prepare does
 }
 
 // Streamer is a Client of the create-user API that can also keep a bidirectional stream open. The server validates every user of a stream, as
@@ -157,5 +218,6 @@ type Stream interface {
 }
 
 // Call makes one request: it encodes, sends, receives, decodes into a fresh value, and compares every field with what
-// was asked. Its error is an *Error. One goroutine at a time may make a Call.
+// was asked. Its error is an *Error. One goroutine at a time may make a Call. Time calls with context.Background, since
+// a deadline costs one stack more than another.
 type Call func(ctx context.Context) error

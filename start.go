@@ -3,9 +3,14 @@ package rpcbench
 import (
 	"cmp"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -31,10 +36,10 @@ type Config struct {
 	// records or delays. nil leaves the connection as it is.
 	WrapServer, WrapClient func(net.Conn) net.Conn
 
-	// Server is the host:port of a server of the stack that runs elsewhere. Addr, WrapServer and the timeouts must then be
+	// Remote is the host:port of a server of the stack that runs elsewhere. Addr, WrapServer and the timeouts must then be
 	// zero. "" starts a server in this process.
-	Server      string
-	Certificate []byte // of Server, in DER; with TLS the client trusts this one alone
+	Remote      string
+	Certificate []byte // of Remote, in DER; with TLS the client trusts this one alone
 }
 
 // Fixture is a running server and a client that is connected to it.
@@ -90,7 +95,7 @@ func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 		defer cancel()
 	}
 	for attempt := 1; ; attempt++ {
-		f := &Fixture{Stack: stack, Addr: config.Server, network: "tcp"}
+		f := &Fixture{Stack: stack, Addr: config.Remote, network: "tcp"}
 		if config.Unix {
 			f.network = "unix"
 		}
@@ -112,7 +117,7 @@ func (f *Fixture) start(ctx context.Context, config Config) (step string, err er
 	if h := config.Headers; h != nil && (h.UserAgent == "" || h.Authorization == "" || h.Traceparent == nil) {
 		return "headers", errors.New("Config.Headers needs a UserAgent, an Authorization and a Traceparent")
 	}
-	if config.Server == "" {
+	if config.Remote == "" {
 		pprof.Do(ctx, pprof.Labels("side", "server"), func(context.Context) { step, err = f.serve(ctx, &config) })
 		if err != nil {
 			return step, err
@@ -321,4 +326,37 @@ func (f *Fixture) stopAll() (err error) {
 	case <-time.After(closeTimeout):
 		return fmt.Errorf("rpcbench: %s: close: Serve has not returned after %v", f.Stack.Name, closeTimeout)
 	}
+}
+
+// certName is the name on the certificate. Clients verify this name, whatever the server's address is.
+const certName = "rpcbench.test"
+
+// selfSigned makes a key and a certificate for one server. The key never leaves this process.
+func selfSigned() (*tls.Config, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{certName},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IsCA:        true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	certificate := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{certificate}}, err
+}
+
+// trusting returns the configuration of a client that trusts this certificate alone.
+func trusting(certificate []byte) (*tls.Config, error) {
+	leaf, err := x509.ParseCertificate(certificate)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(leaf)
+	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: certName}, nil
 }

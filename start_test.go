@@ -3,8 +3,11 @@ package rpcbench_test
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/tls"
 	"errors"
+	"flag"
 	"io"
 	"net"
 	"net/http"
@@ -24,7 +27,8 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 func start(t *testing.T, stack rpcbench.Stack, config rpcbench.Config) *rpcbench.Fixture {
@@ -189,20 +193,20 @@ func TestStartFails(t *testing.T) {
 				}, err
 			}
 		}), rpcbench.Config{}, "connect: the server accepted 2 connections and the client dialled 2 with ClientConfig.DialContext, 1 are declared"},
-		{"a server elsewhere, and an address to listen on", httpjson.New(), rpcbench.Config{Server: "127.0.0.1:http", Addr: taken.Addr().String()},
+		{"a server elsewhere, and an address to listen on", httpjson.New(), rpcbench.Config{Remote: "127.0.0.1:http", Addr: taken.Addr().String()},
 			"server elsewhere: the Addr, WrapServer and timeouts of Config are for a server in this process"},
-		{"a server elsewhere over TLS without its certificate", httpjson.New(), rpcbench.Config{Server: taken.Addr().String(), TLS: true}, "certificate: x509: "},
-		{"a server elsewhere with a certificate that is none", httpjson.New(), rpcbench.Config{Server: taken.Addr().String(), TLS: true, Certificate: []byte("odd")},
+		{"a server elsewhere over TLS without its certificate", httpjson.New(), rpcbench.Config{Remote: taken.Addr().String(), TLS: true}, "certificate: x509: "},
+		{"a server elsewhere with a certificate that is none", httpjson.New(), rpcbench.Config{Remote: taken.Addr().String(), TLS: true, Certificate: []byte("odd")},
 			"certificate: x509: "},
-		{"nobody listens elsewhere", httpjson.New(), rpcbench.Config{Server: nobody}, "connect: rpcbench: unavailable: "},
-		{"a server elsewhere of another protocol", rawtcp.New(), rpcbench.Config{Server: other.Addr}, "connect: rpcbench: unavailable: "},
+		{"nobody listens elsewhere", httpjson.New(), rpcbench.Config{Remote: nobody}, "connect: rpcbench: unavailable: "},
+		{"a server elsewhere of another protocol", rawtcp.New(), rpcbench.Config{Remote: other.Addr}, "connect: rpcbench: unavailable: "},
 		{"headers that lack one", httpjson.New(), rpcbench.Config{Headers: &rpcbench.Headers{UserAgent: "mine/1.0", Traceparent: corpus.Headers().Traceparent}},
 			"headers: Config.Headers needs a UserAgent, an Authorization and a Traceparent"},
 		{"headers over a protocol without", rawtcp.New(), rpcbench.Config{Headers: corpus.Headers()}, "dial: the protocol has no headers: " + errors.ErrUnsupported.Error()},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			if c.config.Addr == "" && c.config.Server == "" {
+			if c.config.Addr == "" && c.config.Remote == "" {
 				c.config.Addr = freeAddr(t)
 			}
 			// A Start that never ends fails here.
@@ -217,7 +221,7 @@ func TestStartFails(t *testing.T) {
 				require.ErrorIs(t, err, odd)
 			}
 			require.Equal(t, strings.Contains(c.want, "has no headers"), errors.Is(err, errors.ErrUnsupported), "so that a loop can skip the row")
-			if c.config.Server == "" && c.config.Addr != taken.Addr().String() {
+			if c.config.Remote == "" && c.config.Addr != taken.Addr().String() {
 				refused(t, c.config.Addr)
 			}
 		})
@@ -229,7 +233,7 @@ func TestStartWithAServerElsewhere(t *testing.T) {
 		server := start(t, stack, rpcbench.Config{TLS: true})
 		state, ok := server.TLS()
 		require.True(t, ok)
-		config := rpcbench.Config{Conns: 2, TLS: true, Server: server.Addr, Certificate: state.PeerCertificates[0].Raw}
+		config := rpcbench.Config{Conns: 2, TLS: true, Remote: server.Addr, Certificate: state.PeerCertificates[0].Raw}
 		f := start(t, stack, config)
 		require.Equal(t, server.Addr, f.Addr)
 		require.EqualValues(t, 2, f.Accepted(), "what its client has opened")
@@ -251,7 +255,7 @@ func TestCloseEndsCallsOfAServerElsewhere(t *testing.T) {
 			gate := new(relay.Gate)
 			server := start(t, stack, rpcbench.Config{WrapServer: gate.Wrap})
 			defer server.Close()
-			f := start(t, stack, rpcbench.Config{Server: server.Addr})
+			f := start(t, stack, rpcbench.Config{Remote: server.Addr})
 			u := rpcbench.Sample(0, 0)
 			call, err := f.Users.PrepareUser(u)
 			require.NoError(t, err)
@@ -322,7 +326,7 @@ func TestStartTellsWhatWasTried(t *testing.T) {
 						}, nil
 					}, close: func() error { return nil }}, nil
 				}
-			}), rpcbench.Config{Server: nobody}
+			}), rpcbench.Config{Remote: nobody}
 		}, "dial tcp " + nobody + ": "},
 	} {
 		t.Run(why, func(t *testing.T) {
@@ -546,4 +550,147 @@ func TestAHundredStartsOpenWhatIsDeclared(t *testing.T) {
 			require.EqualValues(t, 8, f.Accepted(), "%s: none was left in the queue", stack.Name)
 		}
 	}
+}
+
+// tooManyFiles is a temporary error, as net/http takes it.
+type tooManyFiles struct{}
+
+func (tooManyFiles) Error() string   { return "accept: too many open files" }
+func (tooManyFiles) Timeout() bool   { return false }
+func (tooManyFiles) Temporary() bool { return true }
+
+// failing is a listener whose Accept fails as often as it has errors, one before each connection.
+type failing struct {
+	net.Listener
+	errs chan error
+}
+
+func (l failing) Accept() (net.Conn, error) {
+	select {
+	case err := <-l.errs:
+		return nil, err
+	default:
+		return l.Listener.Accept()
+	}
+}
+
+func TestServeConnsAcceptsAgainAfterATemporaryError(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	l := failing{ln, make(chan error, 10)}
+	for range 3 {
+		l.errs <- tooManyFiles{}
+	}
+	s := rpcbench.ServeConns(rpcbench.ServerConfig{}, func(c net.Conn) { _, _ = io.Copy(c, c) })
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	echo := func() error {
+		if _, err := conn.Write([]byte("x")); err != nil {
+			return err
+		}
+		_, err := io.ReadFull(conn, make([]byte, 1))
+		return err
+	}
+	require.NoError(t, echo())
+
+	l.errs <- errors.New("the network is gone")
+	second, err := net.Dial("tcp", ln.Addr().String()) // Accept had begun before
+	require.NoError(t, err)
+	defer second.Close()
+	select {
+	case err := <-served:
+		require.EqualError(t, err, "the network is gone")
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "Serve waits for connections that nobody closes")
+	}
+	require.Error(t, echo(), "its connections are closed")
+	require.NoError(t, s.Close())
+}
+
+// TestStartIsBounded: a server that never answers is an error with the stack and the step, though the caller has set no limit.
+func TestStartIsBounded(t *testing.T) {
+	if flag.Lookup("long").Value.String() != "true" {
+		t.Skip("takes ten seconds: -long")
+	}
+	deaf := rawtcp.New()
+	deaf.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+		return rpcbench.ServeConns(config, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }), nil
+	}
+	_, err := rpcbench.Start(t.Context(), deaf, rpcbench.Config{})
+	require.EqualError(t, err, "rpcbench: rawtcp: connect: not ready after 10s")
+}
+
+// TestHandshakesAreEqual: every stack's clients shake hands as crypto/tls does by default, in full at each connection.
+func TestHandshakesAreEqual(t *testing.T) {
+	type handshake struct {
+		version, cipher uint16
+		group           tls.CurveID
+		resumed         bool
+	}
+	var want handshake
+	for _, stack := range stacks.All() {
+		f := start(t, stack, rpcbench.Config{TLS: true})
+		shaken := func() handshake {
+			s, ok := f.TLS()
+			require.True(t, ok, stack.Name)
+			key, ok := s.PeerCertificates[0].PublicKey.(*ecdsa.PublicKey)
+			require.True(t, ok && key.Curve == elliptic.P256() && len(s.PeerCertificates) == 1, stack.Name)
+			return handshake{s.Version, s.CipherSuite, s.CurveID, s.DidResume}
+		}
+		first := shaken()
+		if want == (handshake{}) {
+			want = first
+		}
+		require.Equal(t, want, first, stack.Name)
+		require.False(t, first.resumed)
+		again, err := f.Dial()
+		require.NoError(t, err)
+		_, err = again.(rpcbench.Users).CreateUser(t.Context(), rpcbench.Sample(0, 0))
+		require.NoError(t, err, stack.Name)
+		require.NoError(t, again.Close())
+		require.Equal(t, first, shaken(), "%s: a second connection", stack.Name)
+	}
+}
+
+func TestCertificateIsOfOneFixture(t *testing.T) {
+	start := func() (*rpcbench.Fixture, rpcbench.ClientConfig) {
+		var dialed rpcbench.ClientConfig
+		stack := grpcprotobuf.New()
+		dial := stack.Dial
+		stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+			dialed = config
+			return dial(config)
+		}
+		return start(t, stack, rpcbench.Config{TLS: true}), dialed
+	}
+	one, client := start()
+	other, _ := start()
+
+	state, ok := one.TLS()
+	require.True(t, ok)
+	otherState, ok := other.TLS()
+	require.True(t, ok)
+	cert := state.PeerCertificates[0]
+	require.False(t, cert.Equal(otherState.PeerCertificates[0]), "each fixture makes its own")
+	require.NotEqual(t, cert.PublicKey, otherState.PeerCertificates[0].PublicKey, "and its own key")
+	require.True(t, cert.NotAfter.After(time.Now().Add(12*time.Hour)), "it lasts as long as a run: %v", cert.NotAfter)
+	require.True(t, cert.NotBefore.Before(time.Now().Add(-time.Minute)), "clocks that are set back do no harm: %v", cert.NotBefore)
+	require.EqualValues(t, tls.VersionTLS13, client.TLS.MinVersion)
+
+	create := func(addr string) error {
+		config := client
+		config.Addr = addr
+		c, err := grpcprotobuf.New().Dial(config)
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = c.(rpcbench.Users).CreateUser(context.Background(), rpcbench.Sample(0, 0))
+		return err
+	}
+	require.NoError(t, create(one.Addr))
+	err := create(other.Addr)
+	require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), "a client of one fixture refuses the other's server: %v", err)
+	require.ErrorContains(t, err, "certificate")
 }

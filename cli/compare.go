@@ -80,8 +80,15 @@ func (c *comparison) names(args []string) error {
 			return wrong("run: %w", err)
 		}
 	}
-	if _, err := c.find(names...); err != nil {
+	stacks, err := c.find(names...)
+	if err != nil {
 		return err
+	}
+	for _, s := range stacks[1:] {
+		if s.Method != stacks[0].Method {
+			return wrong("run: %s serves %s, and %s %s: stacks of one method are compared",
+				stacks[0].Name, cmp.Or(stacks[0].Method, "create-user"), s.Name, cmp.Or(s.Method, "create-user"))
+		}
 	}
 	c.contestants = slices.DeleteFunc(slices.Clone(args), func(name string) bool { return name == c.base })
 	for i, name := range c.contestants {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"net/http"
 	"os"
 	"path"
 	"runtime"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/layers"
+	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
@@ -43,28 +45,39 @@ type explanation struct {
 
 func explainCommand(p program, stdout, stderr io.Writer) command {
 	return command{
-		name: "explain", tidies: true, args: " stack|profile...", does: "Split the time of a call among layers, or the difference between two",
+		name: "explain", tidies: true, args: " stack|profile|URL...",
+		does:    "Split the time of a call among layers, or the difference between two, or a service's CPU profile",
 		example: "rpcbench explain grpcservehttp grpcprotobuf",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
-			name := f.String("workload", workload.Small, "`name` of rpcbench list")
+			name := f.String("workload", p.workloads()[0].Name, "`name` of rpcbench list")
 			procs := f.Int("gomaxprocs", 1, "1 splits CPU work, 0 uses all cores")
 			length := f.Duration("time", 20*time.Second, "for each stack, 2 s of it per process, half under the profiler")
 			svg := f.String("svg", "", "new `file` for a picture of stacked bars")
+			ratios := f.String("ratios", "", "`folder` of rpcbench run: what its ratios would win for a service")
+			timeout := f.Duration("timeout", time.Minute, "how long to wait for the profile of a URL")
 			return func(ctx context.Context, args []string) error {
-				w, err := workload.Find(*name)
+				w, err := workload.In(p.workloads(), *name)
 				if err != nil {
 					return wrongUse{err}
 				}
 				_, missing := os.Stat(*svg)
 				switch least := 2 * each; {
 				case len(args) == 0:
-					return wrong("explain: name a stack of rpcbench list, or a profile of go test -bench -profiles")
+					return wrong("explain: name a stack of rpcbench list, a CPU profile or its URL")
+				case *ratios != "" && slices.Contains(p.names(), args[0]):
+					return wrong("explain: -ratios is for the profile of a service, and %s is a stack", args[0])
 				case *procs < 0 || *procs > runtime.NumCPU():
 					return wrong("explain: -gomaxprocs %d is not from 0 to %d, the cores of this machine: use 1, or 0 for all", *procs, runtime.NumCPU())
 				case *length < least:
 					return wrong("explain: -time %v is too short: give %v or more", *length, least)
 				case *svg != "" && missing == nil:
 					return wrong("explain: -svg %s: there is such a file already: name another", *svg)
+				}
+				var by report.Summary
+				if *ratios != "" {
+					if by, err = report.Read(*ratios); err != nil {
+						return err
+					}
 				}
 				var picture *os.File
 				if *svg != "" {
@@ -74,10 +87,14 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 					defer func() { _, _ = picture.Close(), os.Remove(picture.Name()) }() // unless it was renamed
 				}
 				spec := versus.Spec{Workload: w, Slice: turn, Procs: *procs, Blocks: rounds}
-				all, err := p.explain(ctx, spec, *length, args, progress(stderr))
+				all, err := p.explain(ctx, spec, *length, *timeout, args, progress(stderr))
 				none := func(e *explanation) bool { return len(e.processes) == 0 }
 				if len(all) == 0 || slices.ContainsFunc(all, none) {
 					return err // else an interrupted one has something to show
+				}
+				service := all[0].processes[0].Profile.Calls == 0
+				if *ratios != "" && !service {
+					return wrong("explain: -ratios is for the profile of a service, and %s is one of rpcbench", all[0].Name)
 				}
 				if picture != nil {
 					drawn := cmp.Or(writeBars(picture, all), picture.Close())
@@ -87,6 +104,10 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 					err = errors.Join(err, drawn)
 				}
 				t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+				if service {
+					all[0].printService(t, by)
+					return errors.Join(t.Flush(), err)
+				}
 				fmt.Fprintf(t, "# %s\n", strings.Join(environ.List(), " "))
 				fmt.Fprintln(t, "# ± and intervals are of 95 %, over processes, each with new fixtures.",
 					"SE is a standard error over them, or that of counting a file's samples.")
@@ -110,22 +131,34 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 
 // explain reads the arguments that are files, and has those that are stacks measured in one process after the other. It
 // keeps what was measured before an error.
-func (p program) explain(ctx context.Context, spec versus.Spec, length time.Duration, args []string,
+func (p program) explain(ctx context.Context, spec versus.Spec, length, timeout time.Duration, args []string,
 	show show) (all []*explanation, err error) {
 	var measured []*explanation
 	for _, arg := range args {
 		e := &explanation{Name: arg}
 		_, unknown := p.find(arg)
-		_, missing := os.Stat(arg)
+		info, missing := os.Stat(arg)
+		address := strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://")
 		switch {
 		case unknown == nil:
 			measured, spec.Arms = append(measured, e), append(spec.Arms, arg)
-		case missing != nil:
+		case missing != nil && !address:
 			return nil, wrong("explain: %q is neither a profile nor a stack: rpcbench list names the stacks", arg)
+		case !address && !info.Mode().IsRegular():
+			return nil, wrong("explain: %s is no file: give a file or a URL", arg)
 		default:
-			s, err := layers.ReadFile(arg)
-			if err != nil {
+			read := layers.ReadFile
+			if address {
+				read = func(string) (layers.Split, error) { return fetch(ctx, arg, timeout) }
+			}
+			s, err := read(arg)
+			switch {
+			case ctx.Err() != nil:
+				return nil, errInterrupted
+			case err != nil:
 				return nil, err
+			case s.Calls == 0 && len(args) > 1:
+				return nil, wrong("explain: %s is a service's, whose calls nobody counted: give it alone", arg)
 			}
 			e.Name, e.processes = s.Row, []versus.Explained{{Profile: s}}
 		}
@@ -151,11 +184,17 @@ func (p program) explain(ctx context.Context, spec versus.Spec, length time.Dura
 
 func everything(layers.Part) bool { return true }
 
-// micro returns the µs per call in each process of the parts that satisfy the condition.
+// micro returns the µs per call in each process of the parts that satisfy the condition. Of a service, whose calls
+// nobody counted, it returns the percentage of samples.
 func (e *explanation) micro(of func(layers.Part) bool) (each []float64) {
 	for _, p := range e.processes {
-		_, cpu := p.Profile.Sum(of)
-		each = append(each, cpu.Seconds()*1e6/float64(p.Profile.Calls))
+		n, cpu := p.Profile.Sum(of)
+		amount, by := cpu.Seconds()*1e6, p.Profile.Calls
+		if by == 0 {
+			amount = 100 * float64(n)
+			by, _ = p.Profile.Sum(everything)
+		}
+		each = append(each, amount/float64(by))
 	}
 	return each
 }
@@ -339,6 +378,10 @@ type segment struct {
 // writeBars draws a bar per stack, with a segment for each layer.
 func writeBars(w io.Writer, all []*explanation) error {
 	const left, width, top, step = 160, 560, 44, 44
+	title, unit, names := "CPU time per call by layer, client and server together, µs", "µs", layers.Names()
+	if all[0].processes[0].Profile.Calls == 0 {
+		title, unit, names = "CPU time by layer, %", "%", append(names, layers.Outside()...)
+	}
 	longest := 0.0
 	for _, e := range all {
 		longest = max(longest, stats.Mean(e.micro(everything)))
@@ -347,7 +390,7 @@ func writeBars(w io.Writer, all []*explanation) error {
 	for i, e := range all {
 		b := bar{Y: top + i*step, Name: e.Name, Micro: stats.Mean(e.micro(everything))}
 		x := float64(left)
-		for kind, layer := range layers.Names() {
+		for kind, layer := range names {
 			micro := stats.Mean(e.micro(within(layer, "")))
 			s := segment{layer, kind, x, micro / longest * width, micro}
 			x += s.Width
@@ -356,7 +399,7 @@ func writeBars(w io.Writer, all []*explanation) error {
 		b.End = x + 6
 		bars = append(bars, b)
 	}
-	bottom := top + len(all)*step
+	bottom, height := top+len(all)*step, 38+22*((len(names)+2)/3)
 	made, err := template.New("bars").Funcs(template.FuncMap{
 		"half": func(x float64) float64 { return x / 2 },
 		"key":  func(i int) string { return fmt.Sprintf("translate(%d %d)", 12+i%3*245, bottom+10+i/3*22) },
@@ -364,5 +407,119 @@ func writeBars(w io.Writer, all []*explanation) error {
 	if err != nil {
 		return err
 	}
-	return made.Execute(w, map[string]any{"Bars": bars, "Names": layers.Names(), "Height": bottom + 126})
+	return made.Execute(w, map[string]any{
+		"Title": title, "Unit": unit, "Bars": bars, "Names": names, "Height": bottom + height})
+}
+
+// fewestSamples is how many samples of a service a bound takes: a share of half of them is then known to 4 points.
+const fewestSamples = 500
+
+// fetch splits the profile that a server takes of itself. The whole of it must come within the time.
+func fetch(ctx context.Context, address string, within time.Duration) (s layers.Split, err error) {
+	late := fmt.Errorf("rpcbench: no whole profile came within %v: ask for fewer seconds or give -timeout", within)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, late)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return s, wrong("explain: %w", err)
+	}
+	name := request.URL.Redacted()
+	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}}
+	answer, err := client.Do(request)
+	if err == nil {
+		defer answer.Body.Close()
+		if s, err = layers.Read(name, answer.Body); answer.StatusCode != http.StatusOK {
+			err = fmt.Errorf("rpcbench: %s answers %s: is it /debug/pprof/profile?", name, answer.Status)
+		}
+	}
+	return s, cmp.Or(context.Cause(ctx), err)
+}
+
+// binomial returns the 95 % interval of n of all samples in percent, by Wilson's formula.
+func binomial(n, all float64) (lo, hi float64) {
+	const zz = 1.96 * 1.96
+	middle, half := n+zz/2, math.Sqrt(zz*(n*(all-n)/all+zz/4))
+	return 100 * (middle - half) / (all + zz), 100 * (middle + half) / (all + zz)
+}
+
+// printService says what a service's profile bounds, and prints its layers.
+func (e *explanation) printService(w io.Writer, by report.Summary) {
+	samples, _, _ := e.count(everything)
+	fmt.Fprintf(w, "# %s: %d samples\n\n", e.Name, samples)
+	if samples < fewestSamples {
+		fmt.Fprintf(w, "%d samples are too few for a bound: profile until there are %d.\n", samples, fewestSamples)
+	} else {
+		e.printBound(w, float64(samples), by)
+	}
+	fmt.Fprint(w, "\nlayer\tencoding, %\tthe rest, %\tall, %\tsamples\tfunctions above two standard errors (SE)\n")
+	sums := map[string]func(layers.Part) bool{"RPCs": layers.InRPCs, "sum": everything}
+	for _, layer := range slices.Concat(layers.Names(), []string{"RPCs"}, layers.Outside(), []string{"sum"}) {
+		of, functions := sums[layer], ""
+		if of == nil {
+			of, functions = within(layer, ""), e.largest(layer, float64(samples))
+		}
+		if n, _, _ := e.count(of); n > 0 {
+			both := func(p layers.Part) bool { return of(p) && p.Side == layers.Encoding }
+			all, encoded := e.micro(of)[0], e.micro(both)[0]
+			fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t%d\t%s\n", layer, encoded, all-encoded, all, n, functions)
+		}
+	}
+}
+
+// largest names the three functions of a layer that took most, of those above two standard errors of counting.
+func (e *explanation) largest(layer string, samples float64) string {
+	shares := map[string]float64{}
+	for _, p := range e.processes[0].Profile.Parts {
+		if p.Layer == layer {
+			shares[path.Base(p.Function)] += float64(p.Samples) / samples
+		}
+	}
+	se := func(name string) float64 { return math.Sqrt(shares[name] * (1 - shares[name]) / samples) }
+	maps.DeleteFunc(shares, func(name string, share float64) bool { return share <= 2*se(name) })
+	names := slices.SortedFunc(maps.Keys(shares), func(x, y string) int {
+		return cmp.Or(cmp.Compare(shares[y], shares[x]), cmp.Compare(x, y))
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s %.2f (SE %.2f)", name, 100*shares[name], 100*se(name))
+	}
+	return strings.Join(names[:min(3, len(names))], ", ")
+}
+
+// printBound says what a free stack would win, and what measured ratios would: of the share x, a stack whose calls take
+// r times as long wins x·(1 − r).
+func (e *explanation) printBound(w io.Writer, samples float64, by report.Summary) {
+	share := func(of func(layers.Part) bool) float64 { return e.micro(of)[0] }
+	x, nobodys, margin := share(layers.InRPCs), share(within(layers.Nobodys, "")), 100*versus.Margin
+	encoded := share(func(p layers.Part) bool { return p.Side == layers.Encoding && layers.InRPCs(p) })
+	lo, hi := binomial(x*samples/100, samples)
+	fmt.Fprintf(w, "Serving and calling RPCs is %.1f %% of this service's CPU (%.1f to %.1f), "+
+		"of which encoding %.1f %%. A free stack would win %.1f %%.\n", x, lo, hi, encoded, x)
+	fmt.Fprintf(w, "The scheduler and the collector take %.1f %%, and no sample tells for whom. "+
+		"With all of that, a free stack would win %.1f %%.\n", nobodys, x+nobodys)
+	if own := share(within("", layers.Encoding)) - encoded; own > 0 {
+		fmt.Fprintf(w, "The service's own code encodes for %.1f %%. That is not in the bound.\n", own)
+	}
+	if unless := ", unless most of the scheduler's and the collector's work is for RPCs"; hi < margin {
+		fmt.Fprintf(w, "Don't switch for CPU%s.\n", map[bool]string{true: unless}[hi+nobodys >= margin])
+	}
+	for _, stack := range by.Stacks() {
+		decided := slices.DeleteFunc(by.Of(stack), func(a report.Answer) bool {
+			return a.GOMAXPROCS != 1 || a.Ratio == 0 || a.Verdict == versus.Undecided
+		})
+		if len(decided) == 0 {
+			fmt.Fprintf(w, "No workload on one core is decided for %s in place of %s.\n", stack, by.Base)
+			continue
+		}
+		slices.SortFunc(decided, func(a, b report.Answer) int { return cmp.Compare(b.Ratio, a.Ratio) })
+		worst, best, verb, sign := decided[0], decided[len(decided)-1], "win", x
+		if best.Ratio > 1 {
+			verb, sign = "cost", -x
+		}
+		fmt.Fprintf(w, "%s in place of %s would %s %.1f %% (%s) to %.1f %% (%s). Decided workloads on one core: %d.",
+			stack, by.Base, verb, sign*(1-worst.Ratio), worst.Workload, sign*(1-best.Ratio), best.Workload, len(decided))
+		if x*(1-best.Ratio) < margin {
+			fmt.Fprint(w, " Don't switch for CPU.")
+		}
+		fmt.Fprintln(w)
+	}
 }

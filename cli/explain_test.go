@@ -2,23 +2,32 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
+	"compress/gzip"
 	"context"
 	"encoding/xml"
+	"fmt"
 	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/layers"
+	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 // explained is what explain printed of a stack that two processes measured. Times are µs per call.
@@ -47,7 +56,44 @@ func explainedOf(t *testing.T, out, stack, workload string) (e explained) {
 	return e
 }
 
-// What is printed is of the workload, the GOMAXPROCS and the sides that are named, per call.
+// knownExplained is what a child says of each stack: 10 ms of CPU time in each of 100 samples of 1000 calls by round.
+func knownExplained(spec versus.Spec, rounds int64) (all []versus.Explained) {
+	for _, arm := range spec.Arms {
+		part := layers.Part{Layer: "serialisation", Side: "client", Function: "json.Marshal", Samples: 100 * rounds,
+			CPU: time.Duration(rounds) * time.Second}
+		all = append(all, versus.Explained{Profile: layers.Split{Row: arm, Calls: 1000 * rounds, Parts: []layers.Part{part}},
+			Procs: runtime.GOMAXPROCS(0), Calls: 100 * rounds, Wall: time.Duration(rounds) * time.Second,
+			CPU: time.Duration(rounds) * time.Second / 2})
+	}
+	return all
+}
+
+// What is explained is the workload and the GOMAXPROCS that are named, of both stacks in each process.
+func TestExplainOfKnownFigures(t *testing.T) {
+	out, log, err := knownRun(t, "explain", "-time", "6s", "-workload", "bytes-100kB", "-gomaxprocs", "0", "base", "other")
+	require.NoError(t, err)
+	w, err := workload.Find("bytes-100kB")
+	require.NoError(t, err)
+	require.Equal(t, append(slices.Repeat([]string{asked(w, runtime.NumCPU(), turn, "base", "other")}, 3), ""),
+		log, "2 s of each for each process")
+	for _, stack := range []string{"base", "other"} {
+		require.Contains(t, out, fmt.Sprintf("# %s: workload=bytes-100kB GOMAXPROCS=%d processes=3\n", stack,
+			runtime.NumCPU()))
+		require.Contains(t, out,
+			stack+": 1000.0 µs of CPU per call, by 600 samples of 6000 calls; without the profiler 10000.0 µs "+
+				"(10000.0 to 10000.0) of wall time, 5000.0 µs (5000.0 to 5000.0) of CPU, by 600 calls\n")
+	}
+	require.Contains(t, out, "\nbase less other\n")
+	require.Contains(t, out,
+		"The difference is +0.0 µs (+0.0 to +0.0) by the profiles and +0.0 µs (+0.0 to +0.0) without the profiler")
+	_, log, err = knownRun(t, "explain", "-time", "4s", "base")
+	require.NoError(t, err)
+	small, err := workload.Find(workload.Small)
+	require.NoError(t, err)
+	require.Equal(t, append(slices.Repeat([]string{asked(small, 1, turn, "base")}, 2), ""), log)
+}
+
+// Both sides are there, and the time without the profiler is that with it.
 func TestExplainMeasures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
@@ -56,40 +102,18 @@ func TestExplainMeasures(t *testing.T) {
 		t.Skip("it does not tell the CPU time")
 	}
 	svg := filepath.Join(t.TempDir(), "bars.svg")
-	out, _, err := typed(t, "explain", "-time", "4s", "-svg", svg, "grpcservehttp", "rawtcp")
+	out, _, err := typed(t, "explain", "-time", "4s", "-svg", svg, "rawtcp")
 	require.NoError(t, err)
-	small := explainedOf(t, out, "rawtcp", "small")
-	all := []explained{small, explainedOf(t, out, "grpcservehttp", "small")}
-	require.EqualValues(t, 1, small.procs, "GOMAXPROCS of the processes")
-	require.Regexp(t, `(?m)^grpcservehttp less rawtcp$`, out)
-	require.Regexp(t, `(?m)^The difference is \+[\d.]+ µs \(.* to .*\) by the profiles and \+[\d.]+ µs \(.*\) without the profiler, both of CPU time\.$`, out)
-	require.Regexp(t, `(?m)^Without the profiler it is \S+ µs \(.* to .*\) of wall time\.$`, out)
+	e := explainedOf(t, out, "rawtcp", workload.Small)
+	require.EqualValues(t, 1, e.procs, "GOMAXPROCS of the processes")
+	require.Positive(t, e.client, "the client's side")
+	require.Positive(t, e.server, "the server's side")
+	require.InDelta(t, 1.1, e.cpu/e.profiled, 0.5, "CPU time without and with the profiler")
+	const quantile = 12.706 // of Student's t of two processes: so the interval tells how far they are apart
+	apart := (e.most - e.wall) / quantile
+	calls := (rounds * turn).Seconds() * 1e6 * (1/(e.wall-apart) + 1/(e.wall+apart))
+	require.InDelta(t, 1, e.calls/calls, 0.3, "calls without the profiler fill their turns")
 	requireBars(t, svg, out)
-	for _, c := range []struct {
-		why, workload string
-		procs         int
-		least, most   float64 // CPU time, by that of a small call
-	}{
-		{"another message costs more", "bytes-100kB", 1, 3, 1000},
-		{"an op of 50 callers is 200 calls", "small-50-callers", 0, 0.2, 5},
-	} {
-		out, _, err := typed(t, "explain", "-time", "4s", "-workload", c.workload, "-gomaxprocs", strconv.Itoa(c.procs), "rawtcp")
-		require.NoError(t, err)
-		e := explainedOf(t, out, "rawtcp", c.workload)
-		require.EqualValues(t, cmp.Or(c.procs, runtime.NumCPU()), e.procs, "GOMAXPROCS of the processes")
-		require.Greater(t, e.profiled, c.least*small.profiled, c.why)
-		require.Less(t, e.profiled, c.most*small.profiled, c.why)
-		all = append(all, e)
-	}
-	for i, e := range all {
-		require.Positive(t, e.client, "the client's side of %d", i)
-		require.Positive(t, e.server, "the server's side of %d", i)
-		require.InDelta(t, 1.1, e.cpu/e.profiled, 0.5, "CPU time without and with the profiler, of %d", i)
-		const quantile = 12.706 // of Student's t of two processes: so the interval tells how far they are apart
-		apart := (e.most - e.wall) / quantile
-		calls := (rounds * turn).Seconds() * 1e6 * (1/(e.wall-apart) + 1/(e.wall+apart))
-		require.InDelta(t, 1, e.calls/calls, 0.3, "calls without the profiler fill their turns, of %d", i)
-	}
 }
 
 // requireBars compares the figures of a picture with those of the tables.
@@ -223,16 +247,23 @@ func TestExplainReadsProfiles(t *testing.T) {
 
 // What was measured until a signal is printed.
 func TestExplainIsInterrupted(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some seconds")
+	if runtime.GOOS == "windows" {
+		t.Skip("has no signals")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
-	defer cancel()
-	var out strings.Builder
-	err := ours().run(ctx, []string{"explain", "-time", "1h", "rawtcp", "httpjson"}, &out, io.Discard)
-	require.ErrorIs(t, err, errInterrupted)
-	require.Contains(t, out.String(), "rawtcp less httpjson")
-	require.Contains(t, out.String(), "# rawtcp: workload=small GOMAXPROCS=1 processes=")
+	cmd := outside(t, "explain", "-time", "1h", "base", "other")
+	log := strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], knownLog+"=")
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	require.NoError(t, cmd.Start())
+	require.Eventually(t, func() bool {
+		text, _ := os.ReadFile(log)
+		return strings.Count(string(text), "\n") == 2
+	}, time.Minute, 10*time.Millisecond, "the second process")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	require.Error(t, cmd.Wait())
+	require.Equal(t, "rpcbench: interrupted\n", errs.String())
+	require.Contains(t, out.String(), "base less other")
+	require.Contains(t, out.String(), "# base: workload=small GOMAXPROCS=1 processes=1\n")
 }
 
 func TestExplainLeavesNothing(t *testing.T) {
@@ -248,4 +279,278 @@ func TestExplainLeavesNothing(t *testing.T) {
 	require.Empty(t, left, "no picture of nothing")
 	_, _, err = typed(t, "explain", "")
 	require.EqualError(t, err, `rpcbench: explain: "" is neither a profile nor a stack: rpcbench list names the stacks`)
+}
+
+// service writes a CPU profile of somebody's service, with as many samples of each stack as given, and returns its bytes.
+// A stack is "function<caller<caller".
+func service(t *testing.T, path string, stacks map[string]int64) []byte {
+	t.Helper()
+	types := []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}}
+	p := &profile.Profile{SampleType: types}
+	for stack, n := range stacks {
+		sample := &profile.Sample{Value: []int64{n, n * 10_000_000}}
+		for name := range strings.SplitSeq(stack, "<") {
+			f := &profile.Function{ID: uint64(len(p.Function) + 1), Name: name}
+			l := &profile.Location{ID: f.ID, Line: []profile.Line{{Function: f}}}
+			p.Function, p.Location, sample.Location = append(p.Function, f), append(p.Location, l), append(sample.Location, l)
+		}
+		p.Sample = append(p.Sample, sample)
+	}
+	var b bytes.Buffer
+	require.NoError(t, p.Write(&b))
+	if path != "" {
+		require.NoError(t, os.WriteFile(path, b.Bytes(), 0o644))
+	}
+	return b.Bytes()
+}
+
+// shop is a service of a thousand samples, of which 140 are of RPCs, and 50 of those are encoding.
+func shop() map[string]int64 {
+	const grpc = "<google.golang.org/grpc.(*Server).handleStream"
+	return map[string]int64{
+		"syscall.write<net.(*conn).Write<google.golang.org/grpc/internal/transport.(*bufWriter).Flush": 60,
+		"runtime.mallocgc" + grpc: 29,
+		"mystery.work<google.golang.org/grpc/internal/transport.readFrame":                            1,
+		"google.golang.org/protobuf/proto.Marshal<google.golang.org/grpc.encode" + grpc:               40,
+		"runtime.mallocgc<google.golang.org/protobuf/proto.Marshal<google.golang.org/grpc.encode":     10,
+		"encoding/json.Marshal<shop.(*Server).Buy" + grpc:                                             20,
+		"runtime.memmove<shop.(*Server).Buy" + grpc:                                                   480,
+		"syscall.read<net.(*conn).Read<github.com/redis/go-redis/v9.(*Client).Get<shop.(*Server).Buy": 100,
+		"runtime.scanObject<runtime.gcBgMarkWorker":                                                   60,
+		"sort.Slice<shop.nightly": 197,
+		"shop.rare":               3,
+	}
+}
+
+func TestExplainBoundsAService(t *testing.T) {
+	dir := t.TempDir()
+	file, svg := filepath.Join(dir, "cpu.pprof"), filepath.Join(dir, "cpu.svg")
+	service(t, file, shop())
+	out, _, err := typed(t, "explain", "-svg", svg, file)
+	require.NoError(t, err)
+	table := regexp.MustCompile(" {2,}").ReplaceAllString(out, " | ")
+	require.Equal(t, `# cpu.pprof: 1000 samples
+
+Serving and calling RPCs is 14.0 % of this service's CPU (12.0 to 16.3), of which encoding 5.0 %. A free stack would win 14.0 %.
+The scheduler and the collector take 6.0 %, and no sample tells for whom. With all of that, a free stack would win 20.0 %.
+The service's own code encodes for 2.0 %. That is not in the bound.
+
+layer | encoding, % | the rest, % | all, % | samples | functions above two standard errors (SE)
+serialisation | 4.0 | 0.0 | 4.0 | 40 | proto.Marshal 4.00 (SE 0.62)
+networking (syscalls) | 0.0 | 6.0 | 6.0 | 60 | syscall.write 6.00 (SE 0.75)
+allocation and GC | 1.0 | 2.9 | 3.9 | 39 | runtime.mallocgc 3.90 (SE 0.61)
+other | 0.0 | 0.1 | 0.1 | 1 | RPCs | 5.0 | 9.0 | 14.0 | 140 | other sockets | 0.0 | 10.0 | 10.0 | 100 | v9.(*Client).Get 10.00 (SE 0.95)
+your handlers | 2.0 | 48.0 | 50.0 | 500 | shop.(*Server).Buy 50.00 (SE 1.58)
+scheduler and collector | 0.0 | 6.0 | 6.0 | 60 | runtime.scanObject 6.00 (SE 0.75)
+everything else | 0.0 | 20.0 | 20.0 | 200 | shop.nightly 19.70 (SE 1.26)
+sum | 7.0 | 93.0 | 100.0 | 1000 | `, strings.ReplaceAll(strings.TrimSuffix(table, "\n"), " | \n", " | "))
+
+	drawn, err := os.ReadFile(svg)
+	require.NoError(t, err)
+	require.NoError(t, xml.Unmarshal(drawn, new(struct{})), "the picture is XML")
+	var shown, said []string
+	for _, m := range regexp.MustCompile(`<title>(.*?)</title>`).FindAllStringSubmatch(string(drawn), -1) {
+		shown = append(shown, m[1])
+	}
+	for _, m := range regexp.MustCompile(`(?m)^(\S.*?)  +[\d.]+ +[\d.]+ +([\d.]+) `).FindAllStringSubmatch(out, -1) {
+		if m[1] != "RPCs" && m[1] != "sum" {
+			said = append(said, m[1]+": "+m[2]+" %")
+		}
+	}
+	require.Equal(t, said, shown, "the layers of the picture are the table's")
+}
+
+// What measured ratios win of a service is its share of RPCs, times what they take less.
+func TestExplainWithRatios(t *testing.T) {
+	answer := func(stack, workload string, procs int, ratio float64, v versus.Verdict) report.Answer {
+		return report.Answer{Stack: stack, Workload: workload, GOMAXPROCS: procs, Result: versus.Result{
+			Planned: 6, Processes: 6, OnOneSide: 6, Ratio: ratio, Lo: ratio, Hi: ratio, Level: 0.95, BaseNs: 1000, Ns: 1000 * ratio, Verdict: v}}
+	}
+	dir := t.TempDir()
+	require.NoError(t, report.Summary{Release: report.Release, Base: "mine", Answers: []report.Answer{
+		answer("mixed", "small", 1, 0.5, versus.Faster), answer("mixed", "bytes", 1, 1.2, versus.Slower),
+		answer("mixed", "even", 1, 1.01, versus.Equal), answer("mixed", "unsure", 1, 0.1, versus.Undecided),
+		answer("mixed", "cores", 2, 0.1, versus.Faster),
+		answer("quick", "small", 1, 0.5, versus.Faster), answer("quick", "bytes", 1, 0.25, versus.Faster),
+		answer("slow", "small", 1, 1.5, versus.Slower), answer("slow", "bytes", 1, 2, versus.Slower),
+		answer("alike", "small", 1, 0.9, versus.Faster),
+		answer("unknown", "small", 1, 0.5, versus.Undecided),
+	}}.Save(dir))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "bench.txt"), nil, 0o644))
+	file := filepath.Join(dir, "cpu.pprof")
+	service(t, file, shop())
+	out, _, err := typed(t, "explain", "-ratios", dir, file)
+	require.NoError(t, err)
+	for line := range strings.Lines(`mixed in place of mine would win -2.8 % (bytes) to 7.0 % (small). Decided workloads on one core: 3.
+quick in place of mine would win 7.0 % (small) to 10.5 % (bytes). Decided workloads on one core: 2.
+slow in place of mine would cost 14.0 % (bytes) to 7.0 % (small). Decided workloads on one core: 2. Don't switch for CPU.
+alike in place of mine would win 1.4 % (small) to 1.4 % (small). Decided workloads on one core: 1. Don't switch for CPU.
+No workload on one core is decided for unknown in place of mine.
+`) {
+		require.Contains(t, out, line)
+	}
+	require.Equal(t, 2, strings.Count(out, "Don't switch for CPU."))
+	_, _, err = typed(t, "explain", "-ratios", filepath.Join(dir, "missing"), file)
+	require.ErrorContains(t, err, "missing has no summary.json: name a folder that rpcbench run made")
+	_, _, err = typed(t, "explain", "-ratios", dir, "rawtcp")
+	require.EqualError(t, err, "rpcbench: explain: -ratios is for the profile of a service, and rawtcp is a stack")
+	_, _, err = typed(t, "explain", "-ratios", dir, "../internal/layers/testdata/BenchmarkCreateUser_stack=httpjson.pprof")
+	require.EqualError(t, err, "rpcbench: explain: -ratios is for the profile of a service, and BenchmarkCreateUser/stack=httpjson is one of rpcbench")
+}
+
+func TestExplainAdvisesAgainst(t *testing.T) {
+	const rpc, collector, own = "google.golang.org/grpc.encode", "runtime.gcBgMarkWorker", "shop.nightly"
+	for why, test := range map[string]struct {
+		stacks map[string]int64
+		want   string
+	}{
+		"hardly any RPCs": {map[string]int64{rpc: 5, collector: 5, own: 1990}, "\nDon't switch for CPU.\n"},
+		"hardly any RPCs, but a busy collector": {map[string]int64{rpc: 5, collector: 500, own: 1495},
+			"\nDon't switch for CPU, unless most of the scheduler's and the collector's work is for RPCs.\n"},
+		"no RPCs":                    {map[string]int64{collector: 1, own: 499}, "RPCs is 0.0 % of this service's CPU (0.0 to 0.8), of which encoding 0.0 %. A free"},
+		"nothing but RPCs":           {map[string]int64{rpc: 500}, "RPCs is 100.0 % of this service's CPU (99.2 to 100.0), of which encoding 0.0 %. A free"},
+		"too few samples":            {map[string]int64{rpc: 100, collector: 399}, "\n499 samples are too few for a bound: profile until there are 500.\n\nlayer "},
+		"the interval reaches above": {map[string]int64{rpc: 19, collector: 1, own: 980}, "would win 2.0 %.\n\nlayer "},
+	} {
+		file := filepath.Join(t.TempDir(), "cpu.pprof")
+		if _, some := test.stacks[collector]; !some {
+			test.stacks["runtime.mcall<"+rpc] = 0 // so that it is Go's
+		}
+		service(t, file, test.stacks)
+		out, _, err := typed(t, "explain", file)
+		require.NoError(t, err, why)
+		require.Contains(t, out, test.want, why)
+		require.Equal(t, why != "too few samples" && why != "the interval reaches above" && why != "nothing but RPCs", strings.Contains(out, "Don't switch"), "%s: %s", why, out)
+		require.Equal(t, why != "too few samples", strings.Contains(out, "A free stack would win"), why)
+	}
+}
+
+// A server gives its profile, or there is one line that says why it did not.
+func TestExplainFetches(t *testing.T) {
+	good := service(t, "", shop())
+	var bomb bytes.Buffer
+	w := gzip.NewWriter(&bomb)
+	_, err := w.Write(make([]byte, 64<<20))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	mux := http.NewServeMux()
+	for path, body := range map[string][]byte{"/good": good, "/cut": good[:len(good)/2], "/page": []byte("<html><title>a page</title></html>"), "/bomb": bomb.Bytes(), "/empty": nil} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) })
+	}
+	mux.HandleFunc("/silent", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	mux.HandleFunc("/stalls", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write(good[:len(good)/2])
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "cpu.pprof")
+	service(t, file, shop())
+	want, _, err := typed(t, "explain", file)
+	require.NoError(t, err)
+	out, _, err := typed(t, "explain", server.URL+"/good")
+	require.NoError(t, err)
+	require.Equal(t, want, strings.Replace(out, "# good: ", "# cpu.pprof: ", 1), "of the server and of a file")
+
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, closed.Close())
+	for url, want := range map[string]string{
+		server.URL + "/cut":                      "/cut is no whole profile: unexpected EOF",
+		server.URL + "/page":                     "/page is no whole profile: gzip: invalid header",
+		server.URL + "/empty":                    "/empty is no whole profile: EOF",
+		server.URL + "/bomb":                     "/bomb has 16 MiB and more, uncompressed: profile for less time",
+		server.URL + "/missing":                  "/missing answers 404 Not Found: is it /debug/pprof/profile?",
+		server.URL + "/silent":                   "rpcbench: no whole profile came within 300ms: ask for fewer seconds or give -timeout",
+		server.URL + "/stalls":                   "rpcbench: no whole profile came within 300ms: ask for fewer seconds or give -timeout",
+		"http://" + closed.Addr().String() + "/": "connection refused",
+		"http://[::1":                            "rpcbench: explain: parse ",
+	} {
+		var out strings.Builder
+		bound := "300ms"
+		if !strings.Contains(want, bound) {
+			bound = "1m"
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // of a bound that does not hold
+		err := ours().run(ctx, []string{"explain", "-timeout", bound, url}, &out, io.Discard)
+		cancel()
+		require.ErrorContains(t, err, want, url)
+		require.NotContains(t, err.Error(), "\n")
+		require.Empty(t, out.String())
+	}
+	for path, want := range map[string]string{
+		"main.go":  "rpcbench: main.go is no whole profile: gzip: invalid header",
+		"internal": "rpcbench: explain: internal is no file: give a file or a URL",
+	} {
+		_, _, err := typed(t, "explain", path)
+		require.EqualError(t, err, want)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer stop()
+	require.Equal(t, errInterrupted, ours().run(ctx, []string{"explain", server.URL + "/silent"}, io.Discard, io.Discard))
+}
+
+func TestExplainTakesAServiceAlone(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "cpu.pprof")
+	service(t, file, shop())
+	for _, beside := range []string{"rawtcp", file, "../internal/layers/testdata/BenchmarkCreateUser_stack=httpjson.pprof"} {
+		_, _, err := typed(t, "explain", "-svg", filepath.Join(dir, "bars.svg"), beside, file)
+		require.EqualError(t, err, fmt.Sprintf("rpcbench: explain: %s is a service's, whose calls nobody counted: give it alone", file))
+	}
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 1, "no picture of nothing")
+}
+
+// TestServicesPage: docs/profile.md has the sentences of the profiles, and how to check them by hand.
+func TestServicesPage(t *testing.T) {
+	const page, dir = "../docs/profile.md", "../internal/layers/testdata/services/"
+	data, err := os.ReadFile(page)
+	require.NoError(t, err)
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), 3)
+	for _, file := range files {
+		name := strings.TrimSuffix(file.Name(), ".pprof")
+		out, _, err := typed(t, "explain", dir+file.Name())
+		require.NoError(t, err)
+		_, said, _ := strings.Cut(out, "\n\n")
+		said, _, _ = strings.Cut(said, "\n\n")
+		_, rest, found := strings.Cut(string(data), "<!-- "+name+" -->\n")
+		require.True(t, found, "%s has no place for %s", page, name)
+		shown, rest, _ := strings.Cut(rest, "\n<!-- /"+name+" -->")
+		require.Equal(t, strings.ReplaceAll(said, ". ", ".\n"), shown, "the sentences of %s in %s", name, page)
+
+		zipped, err := os.ReadFile(dir + file.Name())
+		require.NoError(t, err)
+		p, err := profile.ParseData(zipped)
+		require.NoError(t, err)
+		cumulative, all := map[string]int64{}, int64(0)
+		for _, sample := range p.Sample {
+			all += sample.Value[1]
+			seen := map[string]bool{}
+			for _, l := range sample.Location {
+				for _, line := range l.Line {
+					if !seen[line.Function.Name] {
+						cumulative[line.Function.Name] += sample.Value[1]
+					}
+					seen[line.Function.Name] = true
+				}
+			}
+		}
+		table, _, _ := strings.Cut(rest, "```sh")
+		byHand := 0.0
+		for _, m := range regexp.MustCompile("(?m)^\\| ([+−]) \\| `(.*)` \\| (.*) s \\|$").FindAllStringSubmatch(table, -1) {
+			cpu := float64(cumulative[m[2]]) / 1e9
+			require.Equal(t, fmt.Sprintf("%.2f", cpu), m[3], "%s of %s", m[2], name)
+			byHand += map[string]float64{"+": cpu, "−": -cpu}[m[1]]
+		}
+		m := regexp.MustCompile(`RPCs is ([\d.]+) % of`).FindStringSubmatch(said)
+		require.NotNil(t, m, said)
+		share, err := strconv.ParseFloat(m[1], 64)
+		require.NoError(t, err)
+		require.InEpsilon(t, share, 100e9*byHand/float64(all), 0.02, "RPCs of %s, by hand", name)
+	}
 }

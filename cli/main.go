@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -20,13 +21,17 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-// Main carries out the command line of a program that has these stacks, each with a name of its own. It does not return
-// if that fails: the exit status is 2 for a wrong command line, 1 for what fails later. The processes that the commands
-// start are the program again, so Main comes first in its main function.
-func Main(stacks []rpcbench.Stack) {
-	p := program{stacks: stacks}
+// Main carries out the command line of a program that has these stacks and workloads, each with a name of its own. The
+// workloads come after those of rpcbench list. Stacks that serve a method of one's own have a list of their own, which
+// the workloads replace.
+//
+// Main does not return if the command fails: the exit status is 2 for a wrong command line, 1 for what fails later. The
+// processes that the commands start are the program again, so Main comes first in its main function.
+func Main(stacks []rpcbench.Stack, workloads ...rpcbench.Workload) {
+	p := program{stacks: stacks, own: workloads}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		p.main = info.Path
 	}
@@ -75,7 +80,21 @@ func oneLine(err error) string {
 // program is what the commands know of the program that they are compiled into.
 type program struct {
 	stacks []rpcbench.Stack
+	own    []rpcbench.Workload
 	main   string // the import path of its main package
+}
+
+// workloads are those of run, in their order.
+func (p program) workloads() (all []workload.Workload) {
+	if own := p.stacks[0].Method != ""; !own {
+		all = workload.All()
+	} else if len(p.own) == 0 {
+		all = workload.Own()
+	}
+	for _, w := range p.own {
+		all = append(all, workload.Workload(w))
+	}
+	return all
 }
 
 // check refuses a program whose stacks can't be told apart, and a command in the environment of a child: what it starts
@@ -89,6 +108,18 @@ func (p program) check(args []string) error {
 	}
 	if len(names) == 0 {
 		return errors.New("rpcbench: this program has no stacks: its main function gives them to cli.Main")
+	}
+	all := p.workloads()
+	for i, w := range all {
+		same := func(other workload.Workload) bool { return other.Name == w.Name }
+		switch err := w.Check(); {
+		case err != nil:
+			return fmt.Errorf("rpcbench: this program's workload %q: %w", w.Name, err)
+		case !regexp.MustCompile(`^[A-Za-z0-9.-]+$`).MatchString(w.Name) || w.Title == "":
+			return fmt.Errorf("rpcbench: this program's workload %q needs a Name of letters, digits, dots and dashes, and a Title", w.Name)
+		case slices.ContainsFunc(all[:i], same):
+			return fmt.Errorf("rpcbench: this program has two workloads named %s: give each a name of its own", w.Name)
+		}
 	}
 	for _, name := range []string{child.Variable, versus.Variable} {
 		if len(args) > 0 && os.Getenv(name) != "" {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -21,12 +23,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
+
+var long = flag.Bool("long", false, "measure also what takes a minute: programs of another module, from run to report")
 
 // asMain in the environment makes the test's program the command. The test holds its standard input open.
 const asMain = "RPCBENCH_TEST_MAIN"
@@ -37,7 +44,15 @@ func TestMain(m *testing.M) {
 	if os.Getenv(knownLog) != "" {
 		program = knownStacks
 	}
-	if os.Getenv(versus.Variable) != "" {
+	switch {
+	case os.Getenv(versus.Variable) == "":
+	case os.Getenv(knownLog) != "":
+		if err := knownChild(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	default:
 		Main(program())
 		return
 	}
@@ -89,7 +104,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"no such workload", "run -out x -workloads tiny", `rpcbench: unknown workload "tiny": rpcbench list names them`},
 		{"a report of nothing", "report", "rpcbench: report: name one folder of rpcbench run"},
 		{"a report of two", "report x y", "rpcbench: report: name one folder"},
-		{"an explanation of nothing", "explain", "rpcbench: explain: name a stack of rpcbench list, or a profile of go test -bench -profiles"},
+		{"an explanation of nothing", "explain", "rpcbench: explain: name a stack of rpcbench list, a CPU profile or its URL"},
 		{"neither stack nor profile", "explain httpjsno", `rpcbench: explain: "httpjsno" is neither a profile nor a stack`},
 		{"a picture in no folder", "explain -svg /nosuch/f httpjson", "rpcbench: explain: -svg /nosuch/f: open /nosuch/f.part: "},
 		{"no such workload to explain", "explain -workload tiny httpjson", `rpcbench: unknown workload "tiny": rpcbench list names them`},
@@ -247,6 +262,52 @@ func TestListAndVersion(t *testing.T) {
 	require.NoError(t, err)
 	require.Regexp(t, `(?m)^go=go1\.\d+`, stdout)
 	require.Regexp(t, `(?m)^google.golang.org/grpc@v1\.\d+`, stdout)
+}
+
+// A program may have workloads and a method of its own.
+func TestOwnWorkloads(t *testing.T) {
+	own := func(names ...string) (all []rpcbench.Workload) {
+		for _, name := range names {
+			all = append(all, rpcbench.Workload{Name: name, Title: "hers", Callers: 30, TLS: true, Payload: 2000})
+		}
+		return all
+	}
+	method := httpjson.New()
+	method.Method = "shop.v1.Orders/Get"
+	listed := func(p program) (names []string) {
+		for _, w := range p.workloads() {
+			names = append(names, w.Name)
+		}
+		return names
+	}
+	create, serves := []rpcbench.Stack{httpjson.New(), rawtcp.New()}, []rpcbench.Stack{method}
+	all := listed(program{stacks: create})
+	require.Len(t, all, len(workload.All()))
+	require.Equal(t, append(all, "busy"), listed(program{stacks: create, own: own("busy")}), "hers come after the others")
+	require.Equal(t, []string{"call", "call-1-caller", "call-50-callers", "call-tls", "call-cold-tls"}, listed(program{stacks: serves}))
+	require.Equal(t, []string{"busy"}, listed(program{stacks: serves, own: own("busy")}), "hers replace those of a method")
+
+	p := program{stacks: create, own: own("busy")}
+	require.NoError(t, p.check(nil))
+	c := comparison{program: p, out: filepath.Join(t.TempDir(), "out"), processes: 8, time: 8 * time.Second}
+	require.NoError(t, c.take([]string{"rawtcp"}, "small,busy", false, nil, map[string]bool{"workloads": true}))
+	require.Equal(t, 30, c.workloads[1].Callers)
+	var out bytes.Buffer
+	require.NoError(t, p.run(t.Context(), []string{"list"}, &out, io.Discard))
+	require.Regexp(t, `(?m)^  busy +hers$`, out.String())
+
+	for want, p := range map[string]program{
+		`two workloads named small`:                 {stacks: create, own: own("small")},
+		`two workloads named busy`:                  {stacks: create, own: own("busy", "busy")},
+		`workload "a b" needs a Name of letters`:    {stacks: create, own: own("a b")},
+		`workload "" needs a Name of letters`:       {stacks: create, own: own("")},
+		`workload "x": a workload's Callers lies`:   {stacks: create, own: []rpcbench.Workload{{Name: "x", Title: "x", Callers: -1}}},
+		`this program's workload "y" needs a Name `: {stacks: create, own: []rpcbench.Workload{{Name: "y"}}},
+	} {
+		require.ErrorContains(t, p.check(nil), want)
+	}
+	c = comparison{program: program{stacks: []rpcbench.Stack{rawtcp.New(), method}}}
+	require.ErrorContains(t, c.names([]string{"rawtcp"}), "httpjson serves shop.v1.Orders/Get, and rawtcp create-user: stacks of one method are compared")
 }
 
 // The manual is the package comment: its examples run, up to the point where they would measure, and it names every flag.

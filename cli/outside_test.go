@@ -1,15 +1,20 @@
 package cli
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
-	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,109 +29,130 @@ import (
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
-// knownLog in the environment names a file. The test's program then has two stacks whose calls take a known time by what
-// they carry. They tell in that file what they were asked for.
+// knownLog in the environment names a file. A child that measures then answers with known figures, and tells in that
+// file what it was asked for. What real children do of what they are told is for the tests of internal/versus.
 const knownLog = "RPCBENCH_TEST_KNOWN"
 
-// What a call of the base takes, and how many times as long one of the contestant does. No two workloads are alike.
-const (
-	smallTakes, smallRatio = 200 * time.Microsecond, 2.0
-	bytesTakes, bytesRatio = 800 * time.Microsecond, 0.25
-)
+// onlyFirst in the environment lets all children but the first answer nothing.
+const onlyFirst = "RPCBENCH_TEST_ONLY_FIRST"
 
-func knownStacks() []rpcbench.Stack { return []rpcbench.Stack{waiting("base", 0), waiting("other", 1)} }
-
-// waiting is rawtcp, whose calls work first. They leave garbage, so that slices end.
-func waiting(name string, contestant float64) rpcbench.Stack {
-	s := rawtcp.New()
-	s.Name = name
-	dial := s.Dial
-	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
-		return knownClient{c.(rpcbench.Users), name, contestant}, err
-	}
-	return s
+func knownStacks() []rpcbench.Stack {
+	base, other := rawtcp.New(), rawtcp.New()
+	base.Name, other.Name = "base", "other"
+	return []rpcbench.Stack{base, other}
 }
 
-type knownClient struct {
-	rpcbench.Users
-	name       string
-	contestant float64 // 1, or 0 for the base
+// knownNs is what a call takes in the i-th process of a comparison: of the base, of its copy and of the contestant. No
+// two workloads are alike.
+func knownNs(w workload.Workload, i int) [3]float64 {
+	base, ratio, alternates := 200e3*(1+0.01*float64(i)), 2.0, []float64{1, -1}[i%2]
+	if w.Payload > 0 {
+		base, ratio = 4*base, 0.25
+	}
+	if w.Procs == 0 {
+		ratio = 1.5
+	}
+	return [3]float64{base, base * 1.001, base * ratio * math.Exp(0.01*alternates)}
 }
 
-func (c knownClient) call(what string, takes time.Duration, ratio float64, real rpcbench.Call, err error) (rpcbench.Call, error) {
-	file, openErr := os.OpenFile(os.Getenv(knownLog), os.O_APPEND|os.O_WRONLY, 0)
-	if openErr != nil {
-		return nil, openErr
+// asked is a line of the log.
+func asked(w workload.Workload, procs int, slice time.Duration, arms ...string) string {
+	return fmt.Sprintf("%s of %+v at GOMAXPROCS=%d in slices of %v\n", strings.Join(arms, " "), w, procs, slice)
+}
+
+// knownChild is all that a child does that answers with known figures.
+func knownChild() error {
+	log, err := os.OpenFile(os.Getenv(knownLog), os.O_APPEND|os.O_RDWR, 0)
+	if err != nil {
+		return err
 	}
-	_, _ = fmt.Fprintf(file, "%s %s GOMAXPROCS=%d\n", c.name, what, runtime.GOMAXPROCS(0))
-	takes = time.Duration(float64(takes) * math.Pow(ratio, c.contestant))
-	return func(ctx context.Context) error {
-		garbage := make([]byte, 1<<18)
-		for began := time.Now(); time.Since(began) < takes; { // a timer would be late by more than the sides differ
+	before, err := io.ReadAll(log)
+	if err != nil {
+		return err
+	}
+	var spec versus.Spec
+	in, out := bufio.NewScanner(os.Stdin), json.NewEncoder(os.Stdout)
+	if !in.Scan() {
+		return errors.New("no specification")
+	}
+	if err := json.Unmarshal(in.Bytes(), &spec); err != nil {
+		return err
+	}
+	line := asked(spec.Workload, runtime.GOMAXPROCS(0), spec.Slice, spec.Arms...)
+	if _, err := io.WriteString(log, line); err != nil {
+		return err
+	}
+	for rounds := int64(1); in.Scan(); rounds++ {
+		var answer any
+		if i := strings.Count(string(before), line); spec.Profiled {
+			answer = knownExplained(spec, rounds)
+		} else {
+			r := timing.Record{Arms: []string{spec.Arms[0], spec.Arms[0] + " again", spec.Arms[2]},
+				Blocks: make([][]timing.Slice, 1)}
+			for turn, ns := range knownNs(spec.Workload, i) {
+				took := 100 * time.Duration(ns)
+				r.Blocks[0] = append(r.Blocks[0], timing.Slice{Turn: turn, Ops: 100, Wall: took, CPU: took})
+				r.Latencies = append(r.Latencies, timing.Latency{Calls: 100 * rounds, P50: took / 200,
+					Sum: took * time.Duration(rounds)})
+			}
+			answer = r
 		}
-		runtime.KeepAlive(garbage)
-		return real(ctx)
-	}, cmp.Or(err, file.Close())
-}
-
-func (c knownClient) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
-func (c knownClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
-	real, err := c.Users.PrepareUser(u)
-	switch {
-	case len(u.Name) == len("Anna1000"): // of the start
-		return real, err
-	case len(u.Avatar) > 0:
-		return c.call(fmt.Sprintf("user+%d", len(u.Avatar)), bytesTakes, bytesRatio, real, err)
+		if len(before) > 0 && os.Getenv(onlyFirst) != "" {
+			continue
+		}
+		if err := out.Encode(answer); err != nil {
+			return err
+		}
 	}
-	return c.call("user", smallTakes, smallRatio, real, err)
+	return nil
 }
 
-// outside starts the command as a process of its own, with the known stacks.
-func outside(t *testing.T, args ...string) (cmd *exec.Cmd, log string) {
+// knownRun is the command with the known stacks, in this process.
+func knownRun(t *testing.T, args ...string) (said string, log []string, err error) {
 	t.Helper()
-	log = filepath.Join(t.TempDir(), "log")
+	file := filepath.Join(t.TempDir(), "log")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	t.Setenv(knownLog, file)
+	var out bytes.Buffer
+	err = program{stacks: knownStacks()}.run(t.Context(), args, &out, io.Discard)
+	text, readErr := os.ReadFile(file)
+	require.NoError(t, readErr)
+	return out.String(), strings.SplitAfter(string(text), "\n"), err
+}
+
+// outside starts the command as a process of its own, with the known stacks. Of its children, the first alone answers.
+func outside(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "log")
 	require.NoError(t, os.WriteFile(log, nil, 0o600))
 	path, err := os.Executable()
 	require.NoError(t, err)
-	cmd = exec.CommandContext(t.Context(), path, args...)
-	cmd.Env = append(os.Environ(), asMain+"=1", knownLog+"="+log)
+	cmd := exec.CommandContext(t.Context(), path, args...)
+	cmd.Env = append(os.Environ(), asMain+"=1", onlyFirst+"=1", knownLog+"="+log)
 	in, err := cmd.StdinPipe() // which the command would end with
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = in.Close() })
-	return cmd, log
+	return cmd
 }
 
-// TestRunFromOutside: what run measures, and where its figures come out, with stacks whose calls take a known time.
-func TestRunFromOutside(t *testing.T) {
-	if testing.Short() {
-		t.Skip("twelve processes")
-	}
-	t.Parallel()
+// TestRunOfKnownFigures: what run measures, and where its figures come out.
+func TestRunOfKnownFigures(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	cmd, log := outside(t, "run", "-quick", "-workloads", "small,bytes-10kB,small-1-caller", "-seed", "5", "-out", out, "other")
-	said, err := cmd.Output()
+	said, log, err := knownRun(t, "run", "-quick", "-workloads", "small,bytes-10kB,small-1-caller", "-seed", "5",
+		"-out", out, "other")
 	require.NoError(t, err)
-	text, err := os.ReadFile(log)
-	require.NoError(t, err)
-	asked := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
-		asked[strings.TrimSpace(line)] = true
-	}
 	all := runtime.NumCPU()
-	want := map[string]bool{}
-	for _, stack := range []string{"base", "other"} {
-		for _, what := range []string{"user GOMAXPROCS=1", "user+10000 GOMAXPROCS=1", fmt.Sprintf("user GOMAXPROCS=%d", all)} {
-			want[stack+" "+what] = true
-		}
+	var wanted []string
+	for _, name := range []string{"small", "bytes-10kB", "small-1-caller"} {
+		w, err := workload.Find(name)
+		require.NoError(t, err)
+		wanted = append(wanted, slices.Repeat([]string{asked(w, cmp.Or(w.Procs, all), versus.Slice, "base", "base",
+			"other")}, 4)...)
 	}
-	require.Equal(t, want, asked, "each workload at its GOMAXPROCS, and nothing else")
+	require.ElementsMatch(t, append(wanted, ""), log, "each workload at its GOMAXPROCS, four times, and nothing else")
 
 	rows, ratios := map[string][]*benchfmt.Result{}, map[string][]float64{}
 	file, err := os.Open(filepath.Join(out, "bench.txt"))
@@ -156,24 +182,25 @@ func TestRunFromOutside(t *testing.T) {
 	}
 	for i, want := range []struct {
 		workload string
-		takes    time.Duration
+		takes    float64 // of the base in the first process
 		ratio    float64
 		procs    int
-	}{{"small", smallTakes, smallRatio, 1}, {"bytes-10kB", bytesTakes, bytesRatio, 1}, {"small-1-caller", smallTakes, smallRatio, all}} {
+	}{{"small", 200e3, 2, 1}, {"bytes-10kB", 800e3, 0.25, 1}, {"small-1-caller", 200e3, 1.5, all}} {
 		a := s.Answers[i]
 		require.Equal(t, want.workload, a.Workload)
 		require.Equal(t, "other", a.Stack)
 		require.Equal(t, want.procs, a.GOMAXPROCS)
 		require.Equal(t, 4, a.Processes)
-		// A call is never shorter than asked for.
-		require.GreaterOrEqual(t, a.BaseNs, float64(want.takes), want.workload)
-		require.GreaterOrEqual(t, a.Ns, float64(want.takes)*want.ratio, want.workload)
-		require.GreaterOrEqual(t, a.P50.Base, float64(want.takes))
-		require.GreaterOrEqual(t, a.P50.Ns, float64(want.takes)*want.ratio)
-		require.Equal(t, want.ratio > 1, a.Ratio > 1, "%s: the sides: %v", want.workload, a.Ratio)
-		require.Equal(t, want.ratio > 1, a.P50.Ratio > 1, want.workload)
-		require.Equal(t, want.ratio > 1, a.Ns > a.BaseNs, want.workload)
-		require.InDelta(t, 1, a.Calls, 0.2, "one caller")
+		require.InEpsilon(t, 1.015*want.takes, a.BaseNs, 1e-6,
+			"the mean of four processes, each 1 % slower than the one before")
+		require.InEpsilon(t, 1.015*want.takes*want.ratio, a.Ns, 1e-3)
+		require.InEpsilon(t, want.ratio, a.Ratio, 1e-6)
+		require.InEpsilon(t, 1.015*want.takes/2, a.P50.Base, 1e-3)
+		require.InEpsilon(t, 1.015*want.takes*want.ratio/2, a.P50.Ns, 1e-3)
+		require.InEpsilon(t, want.ratio, a.P50.Ratio, 1e-3)
+		require.InEpsilon(t, 0.03, a.Moved, 1e-6, "the base from its first process to its fourth")
+		require.InEpsilon(t, 0.001, a.CopyFloor, 1e-2, "the copy")
+		require.InDelta(t, 1, a.Calls, 1e-3, "one caller")
 		for stack, ns := range map[string]float64{"base": a.BaseNs, "other": a.Ns} {
 			sum := 0.0
 			require.Len(t, rows[want.workload+" "+stack], 4)
@@ -203,7 +230,7 @@ func TestRunFromOutside(t *testing.T) {
 		for i := range columns {
 			columns[i] = regexp.QuoteMeta(columns[i])
 		}
-		require.Regexp(t, "(?m)^"+strings.Join(columns, " +"), string(said))
+		require.Regexp(t, "(?m)^"+strings.Join(columns, " +"), said)
 		require.Contains(t, pages["report.md"], fmt.Sprintf("| %s | other | %.2f | %.2f–%.2f | %s", a.Does, a.Ratio, a.Lo, a.Hi, a.Verdict))
 		require.Contains(t, pages["report.html"], fmt.Sprintf("<td>%s<td class=\"l\">other<td>%.2f<td>%.2f–%.2f<td", a.Does, a.Ratio, a.Lo, a.Hi))
 	}
@@ -211,10 +238,9 @@ func TestRunFromOutside(t *testing.T) {
 
 // TestEndedFromOutside: a run keeps what was measured, however it ends.
 func TestEndedFromOutside(t *testing.T) {
-	if testing.Short() || runtime.GOOS == "windows" {
-		t.Skip("it waits for processes that measure")
+	if runtime.GOOS == "windows" {
+		t.Skip("has no signals")
 	}
-	t.Parallel()
 	for _, c := range []struct {
 		why    string
 		signal syscall.Signal
@@ -222,7 +248,7 @@ func TestEndedFromOutside(t *testing.T) {
 	}{{"interrupted", syscall.SIGINT, 1}, {"told to end", syscall.SIGTERM, 1}, {"killed", syscall.SIGKILL, -1}} {
 		t.Run(c.why, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
-			cmd, _ := outside(t, "run", "-quick", "-workloads", "small", "-out", out, "other")
+			cmd := outside(t, "run", "-quick", "-workloads", "small", "-out", out, "other")
 			require.NoError(t, cmd.Start())
 			require.Eventually(t, func() bool {
 				text, _ := os.ReadFile(filepath.Join(out, "summary.json"))
@@ -239,15 +265,15 @@ func TestEndedFromOutside(t *testing.T) {
 			s, err := report.Read(out)
 			require.NoError(t, err)
 			a := s.Answers[0]
-			require.Positive(t, a.Processes)
-			require.GreaterOrEqual(t, a.BaseNs, float64(smallTakes))
+			require.Equal(t, 1, a.Processes)
+			require.InEpsilon(t, 200e3, a.BaseNs, 1e-6)
 			require.Equal(t, versus.Undecided, a.Verdict)
 			require.Contains(t, s.Raw, "/stack=other")
 		})
 	}
 	t.Run("before anything was measured", func(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "out")
-		cmd, _ := outside(t, "run", "-quick", "-out", out, "other")
+		cmd := outside(t, "run", "-quick", "-out", out, "other")
 		require.NoError(t, cmd.Start())
 		require.Eventually(t, func() bool { _, err := os.Stat(out); return err == nil }, time.Minute, time.Millisecond)
 		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))

@@ -13,7 +13,6 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 func reportCommand(stdout io.Writer) command {
@@ -53,10 +52,10 @@ func listCommand(p program, stdout io.Writer) command {
 				t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 				fmt.Fprintln(t, "stacks:")
 				for _, s := range p.stacks {
-					fmt.Fprintf(t, "  %s\tHTTP %s\t%s\t%s\n", s.Name, cmp.Or(s.Traits.HTTP, "none"), s.Protocol, strings.Join(append([]string{s.Traits.Codec}, s.Traits.Client...), ", "))
+					fmt.Fprintf(t, "  %s\tHTTP %s\t%s\t%s\n", s.Name, cmp.Or(s.Traits.HTTP, "none"), s.Protocol, strings.Join(append([]string{s.Traits.Codec}, s.Traits.ClientLibraries...), ", "))
 				}
 				fmt.Fprintln(t, "workloads of run:")
-				for _, w := range workload.All() {
+				for _, w := range p.workloads() {
 					fmt.Fprintf(t, "  %s\t%s\n", w.Name, w.Title)
 				}
 				return t.Flush()

@@ -55,12 +55,12 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 
 // take carries the command line over, or says what is wrong with it.
 func (c *comparison) take(args []string, only string, quick bool, own *workload.Workload, typed map[string]bool) error {
-	c.workloads, c.fewest, c.layouts = workload.All(), versus.Fewest, min(8, c.processes)
+	c.workloads, c.fewest, c.layouts = c.program.workloads(), versus.Fewest, min(8, c.processes)
 	if quick {
 		if typed["time"] || typed["processes"] {
 			return wrong("run: -quick says how long: leave -time and -processes out")
 		}
-		c.workloads, c.fewest, c.layouts = c.workloads[:workload.Quick], versus.FewestQuick, 0
+		c.workloads, c.fewest, c.layouts = c.workloads[:min(workload.Quick, len(c.workloads))], versus.FewestQuick, 0
 		c.processes, c.time = versus.FewestQuick, 2*time.Second
 	}
 	switch {
@@ -71,7 +71,7 @@ func (c *comparison) take(args []string, only string, quick bool, own *workload.
 	case typed["workloads"]:
 		c.workloads = nil
 		for name := range strings.SplitSeq(only, ",") {
-			w, err := workload.Find(name)
+			w, err := workload.In(c.program.workloads(), name)
 			if err != nil {
 				return wrongUse{err}
 			}
@@ -138,6 +138,11 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err 
 		failed = append(failed, c.look(ctx, groups)...)
 	}
 	s = c.summary(began, groups)
+	if ctx.Err() == nil && err == nil && s.Measured() {
+		if s.Call, err = c.call(); s.Call != nil && err == nil {
+			s.Layers, err = c.layers(ctx, progress(stderr))
+		}
+	}
 	s.Warnings = append(append(s.Warnings, again...), failed...)
 	if len(failed) > 0 {
 		err = errors.Join(err, errors.New("rpcbench: run: "+strings.Join(failed, "; ")))

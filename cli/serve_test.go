@@ -25,7 +25,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/rpcbench/rpcbench"
-	api "github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
@@ -92,7 +91,7 @@ func TestServe(t *testing.T) {
 	for _, stack := range stacks.All() {
 		addr := addrs[stack.Name]
 		require.True(t, strings.HasPrefix(addr, "127.0.0.1:"), "loopback unless told otherwise: %s", addr)
-		f, err := api.Start(t.Context(), stack, api.Config{Server: addr})
+		f, err := rpcbench.Start(t.Context(), stack, rpcbench.Config{Remote: addr})
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
 		switch command := commands[stack.Name]; {
@@ -102,7 +101,7 @@ func TestServe(t *testing.T) {
 		case missing == nil:
 			command = strings.TrimSuffix(command, " | od -c")
 			out, _ := exec.CommandContext(t.Context(), "sh", "-c", command).Output() // over bare TCP curl waits until it may no longer
-			require.Contains(t, string(out), api.UserID, command)
+			require.Contains(t, string(out), rpcbench.UserID, command)
 		}
 	}
 }
@@ -196,7 +195,7 @@ func TestServeDescribesGRPC(t *testing.T) {
 		const itself = "grpc.reflection.v1.ServerReflection"
 		require.ElementsMatch(t, []string{userService, itself, strings.Replace(itself, "v1", "v1alpha", 1)}, list, stack.Name)
 
-		f, err := api.Start(t.Context(), stack, api.Config{})
+		f, err := rpcbench.Start(t.Context(), stack, rpcbench.Config{})
 		require.NoError(t, err)
 		conn = dial(t, f.Addr)
 		_, err = services(t, conn)
@@ -226,10 +225,10 @@ func TestServeEndsAtOnce(t *testing.T) {
 			for _, name := range []string{"grpcprotobuf", "grpcservehttp", "connectrpc.grpc"} {
 				found, err := stacks.Find(name)
 				require.NoError(t, err)
-				f, err := api.Start(t.Context(), found[0], api.Config{Server: s.addrs[name]})
+				f, err := rpcbench.Start(t.Context(), found[0], rpcbench.Config{Remote: s.addrs[name]})
 				require.NoError(t, err)
 				defer f.Close()
-				stream, err := f.Client.(api.Streamer).OpenStream(t.Context())
+				stream, err := f.Client.(rpcbench.Streamer).OpenStream(t.Context())
 				require.NoError(t, err)
 				defer stream.Close()
 				call, err := stream.Prepare(rpcbench.Sample(0, 0))
@@ -256,7 +255,7 @@ func TestServeEndsAtOnce(t *testing.T) {
 func TestWire(t *testing.T) {
 	addrs := served(t, "httpjson", "httpjson.stream", "httpxml", "connectrpc").addrs
 	const create = "/" + userService + "/CreateUser"
-	large := strings.Repeat(" ", api.MaxBody+1)
+	large := strings.Repeat(" ", rpcbench.MaxBody+1)
 	for _, c := range []struct {
 		why, stack, path, body string
 		status                 int
@@ -265,7 +264,7 @@ func TestWire(t *testing.T) {
 		{"a rule is broken, JSON", "httpjson", "/users", `{"email":"ann","name":"Anna"}`, 400, `{"code":"invalid","violations":[{"field":"email","rule":"email"},{"field":"password","rule":"min=4"}]}`},
 		{"a rule is broken, XML", "httpxml", "/users", "<User/>", 400, "<Error><code>invalid</code><violations><field>email</field><rule>required</rule></violations>"},
 		{"undecodable", "httpjson", "/users", "{", 400, `{"code":"malformed",`},
-		{"too large", "httpjson", "/users", large, 413, `{"code":"too large",`},
+		{"too_large", "httpjson", "/users", large, 413, `{"code":"too_large",`},
 		{"only blanks make it too large", "httpjson.stream", "/users", `{"email":"ann@example.com","name":"Anna","password":"secret"}` + large, 200, `"id":"1000000"`},
 		{"another path", "httpjson", "/nosuch", "{}", 404, "404 page not found"},
 		{"a path that could be shorter", "httpjson", "//users/../users", "{}", 307, ""},

@@ -4,7 +4,7 @@ package httpjson
 
 import (
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec/jsonv2"
+	"github.com/rpcbench/rpcbench/internal/codec/jsonv2"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 )
 

@@ -4,8 +4,8 @@ package httpjsoniter
 
 import (
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec/jsoniter"
 	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/codec/jsoniter"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 )
 

@@ -7,15 +7,15 @@ import (
 	"strings"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
-	"github.com/rpcbench/rpcbench/grpcservehttp"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
-	"github.com/rpcbench/rpcbench/httpmsgpack"
-	"github.com/rpcbench/rpcbench/httpprotobuf"
-	"github.com/rpcbench/rpcbench/httpxml"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
+	"github.com/rpcbench/rpcbench/stacks/httpmsgpack"
+	"github.com/rpcbench/rpcbench/stacks/httpprotobuf"
+	"github.com/rpcbench/rpcbench/stacks/httpxml"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 // Core returns the stacks behind "gRPC or JSON?": grpcprotobuf, httpjson and httpjsoniter.

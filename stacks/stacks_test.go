@@ -17,27 +17,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/message"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
 func TestMain(m *testing.M) { stacktest.Main(m) }
 
-// short leaves out the suite's check that waits for five seconds: every stack has passed it by itself.
-func short(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("takes ten seconds, and each stack has run the suite by itself")
-	}
-	require.NoError(t, flag.Set("test.short", "true"))
-	t.Cleanup(func() { require.NoError(t, flag.Set("test.short", "false")) })
-}
+func long() bool { return flag.Lookup("long").Value.String() == "true" }
 
 // TestConformanceSideBySide runs the suite once more in a process that links every stack and has a fixture of each open.
 // Variants run the code of their main value.
 func TestConformanceSideBySide(t *testing.T) {
-	short(t)
+	if !long() {
+		t.Skip("each stack has run the suite by itself: -long")
+	}
 	for _, stack := range stacks.All() {
 		stacktest.Start(t, stack, rpcbench.Config{})
 	}
@@ -163,9 +157,9 @@ func TestFind(t *testing.T) {
 	require.NotContains(t, err.Error(), "\n")
 }
 
-// TestCrossConforms: every client of the cross matrix against every server but its own.
+// TestCrossConforms: every client of the cross matrix against every server but its own. The suite is for -long, since
+// both sides have run it by themselves.
 func TestCrossConforms(t *testing.T) {
-	short(t)
 	clients, servers := stacks.Cross()
 	for _, client := range clients {
 		for _, server := range servers {
@@ -175,10 +169,17 @@ func TestCrossConforms(t *testing.T) {
 			stack, err := rpcbench.Cross(client, server)
 			require.NoError(t, err)
 			t.Run(stack.Name, func(t *testing.T) {
-				stacktest.Conformance(t, stack)
-				echoer, ok := stacktest.Start(t, stack, rpcbench.Config{}).Client.(rpcbench.Echoer)
+				if long() {
+					stacktest.Conformance(t, stack)
+				}
+				client := stacktest.Start(t, stack, rpcbench.Config{}).Client
+				u := rpcbench.Sample(0, 1000)
+				reply, err := client.(rpcbench.Users).CreateUser(t.Context(), u)
+				require.NoError(t, err)
+				require.NoError(t, rpcbench.Check(&u, &reply))
+				echoer, ok := client.(rpcbench.Echoer)
 				require.True(t, ok)
-				_, err := echoer.Echo(t.Context(), message.Complex())
+				_, err = echoer.Echo(t.Context(), message.Complex())
 				require.NoError(t, err, "the suite skips the echo of a server that has none")
 			})
 		}

@@ -5,14 +5,18 @@ import (
 	"compress/gzip"
 	"runtime"
 	"testing"
-
-	"github.com/rpcbench/rpcbench/codec"
 )
+
+// Codec encodes and decodes messages.
+type Codec interface {
+	Marshal(v any) ([]byte, error)
+	Unmarshal(data []byte, v any) error
+}
 
 // BenchmarkMarshal times how c encodes v. size-B is the length of the encoded body, and gzip-B is the length after gzip
 // at the default level. The benchmark fails if bodies differ in length, or if the last body differs from the first. An
 // op includes the call through the interface; time a codec that does nothing to see its cost.
-func BenchmarkMarshal(b *testing.B, c codec.Codec, v any) {
+func BenchmarkMarshal(b *testing.B, c Codec, v any) {
 	b.Helper()
 	Procs(b)
 	want := encode(b, c, v)
@@ -38,7 +42,7 @@ func BenchmarkMarshal(b *testing.B, c codec.Codec, v any) {
 
 // BenchmarkUnmarshal times how c decodes the encoded v, each time into the value that fresh returns. It reports the
 // figures of BenchmarkMarshal. The benchmark fails unless the last value encodes to the same body again.
-func BenchmarkUnmarshal(b *testing.B, c codec.Codec, v any, fresh func() any) {
+func BenchmarkUnmarshal(b *testing.B, c Codec, v any, fresh func() any) {
 	b.Helper()
 	Procs(b)
 	data := encode(b, c, v)
@@ -94,7 +98,7 @@ func timed(b *testing.B, body []byte, loop func(n int) error) {
 }
 
 // encode returns a body that c will not overwrite.
-func encode(b *testing.B, c codec.Codec, v any) []byte {
+func encode(b *testing.B, c Codec, v any) []byte {
 	b.Helper()
 	data, err := c.Marshal(v)
 	orFail(b, b.Name(), err)

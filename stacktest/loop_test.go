@@ -23,10 +23,15 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-func TestMain(m *testing.M) { Main(m, append(elsewhereStacks(), apartStacks()...)...) }
+func TestMain(m *testing.M) {
+	if os.Getenv(versus.Variable) == "" || !madeUpChild() {
+		Main(m, append(elsewhereStacks(), apartStacks()...)...)
+	}
+}
 
 // stub is the faultless fake with its Calls, but for those that connect the fixture, replaced.
 func stub(call func(n int64) error) rpcbench.Stack {
@@ -94,7 +99,7 @@ func BenchmarkBroken(b *testing.B) {
 	b.Run("case=open.rate", func(b *testing.B) { Benchmark(b, rpcbench.Workload{Rate: math.NaN()}, fake{}.stack()) })
 	silent := func(name string, calls int64, w workload.Workload) {
 		stack := hangingAfter(fake{}.stack(), calls)
-		b.Run("case="+name, func(b *testing.B) { row{stack: stack, Workload: w, hang: time.Second}.benchmark(b) })
+		b.Run("case="+name, func(b *testing.B) { row{stack: stack, Workload: w, hang: time.Second / 2}.benchmark(b) })
 	}
 	silent("late", warmUp, workload.Workload{})
 	silent("open.late", openWarmUp+5, workload.Workload{Rate: rate, Conns: 1})
@@ -166,6 +171,11 @@ func figures(t *testing.T, args ...string) (rows []map[string]float64, names []s
 	t.Helper()
 	out, err := child(t, args...)
 	require.NoError(t, err, out)
+	return figuresIn(t, out)
+}
+
+func figuresIn(t *testing.T, out string) (rows []map[string]float64, names []string) {
+	t.Helper()
 	parsed, units := results(t, out)
 	for _, r := range parsed {
 		row := map[string]float64{}
@@ -369,7 +379,7 @@ func TestBenchstatMakesOneTable(t *testing.T) {
 	after := write("new.txt", comment.ReplaceAllString(out, another))
 	cores := write("cores.txt", regexp.MustCompile(`(?m)^cores: .*$`).ReplaceAllString(out, "cores: 999"))
 	benchstat := func(files ...string) string {
-		args := append([]string{"tool", "-modfile=../tools/go.mod", "benchstat"}, files...)
+		args := append([]string{"tool", "-modfile=../internal/tools/go.mod", "benchstat"}, files...)
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, string(out))

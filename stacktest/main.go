@@ -45,6 +45,8 @@ import (
 // A profile has a pass of its own with as many ops as the row, so no printed figure includes the profiler. Profiles
 // have the pprof label side, client or server. With -server they are of the client alone.
 //
+// The flag -long lets [Conformance] hold a reply back for five seconds, in place of half a second.
+//
 // m is the *testing.M of TestMain. If m also has a method Check() error, Main calls it before anything runs, and exits
 // with its error.
 func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
@@ -67,6 +69,7 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 		"prints, empty is this process")
 	flag.IntVar(&p.processes, processesFlag, 0, "child processes that measure a row of BenchmarkVersus; 0 is 8 where -bench names it")
 	flag.StringVar(&p.profiles, profilesFlag, "", "new folder for a CPU profile of each row, taken in a pass of its own")
+	flag.BoolVar(&p.long, "long", false, "hold a reply back for five seconds in the suite, in place of half a second")
 	flag.Parse()
 	if c, ok := m.(interface{ Check() error }); ok {
 		orExit(2, c.Check())
@@ -184,6 +187,7 @@ type placement struct {
 	child     *process.Server   // server of the current row, if -server is process
 	processes int               // value of -processes
 	profiles  string            // value of -profiles
+	long      bool              // value of -long
 	seen      map[string]bool   // names of the rows that have begun, their units, and the flags that they obey
 }
 
@@ -242,7 +246,7 @@ func (p *placement) config(b *testing.B, stack rpcbench.Stack, w workload.Worklo
 			p.child = nil
 			return s.Close()
 		})
-		config.Server, config.Certificate = s.Addr, s.Certificate
+		config.Remote, config.Certificate = s.Addr, s.Certificate
 	case p.where == "":
 	case p.elsewhere[name] == "":
 		b.Skipf("rpcbench: -server names no server of %s", name)
@@ -251,7 +255,7 @@ func (p *placement) config(b *testing.B, stack rpcbench.Stack, w workload.Worklo
 	case w.Unix:
 		p.skip(b, "the servers that -server names have no Unix socket: run rows over one with -server process")
 	default:
-		config.Server = p.elsewhere[name]
+		config.Remote = p.elsewhere[name]
 	}
 	return config
 }
@@ -331,8 +335,8 @@ func asClient(b *testing.B, do func()) {
 	pprof.Do(b.Context(), pprof.Labels("side", "client"), func(context.Context) { do() })
 }
 
-// Procs sets GOMAXPROCS to the number that the row's label will name. Every benchmark of this package calls Procs. Call
-// it from a benchmark of your own that uses b.Loop.
+// Procs sets GOMAXPROCS to the number that the row's label will name. Every benchmark of this package calls Procs, and so
+// does Start. Call Procs from a benchmark of your own that uses b.Loop without Start.
 //
 // Package testing sets GOMAXPROCS for -cpu only after the first call of a benchmark, and a b.Loop benchmark does all
 // its work in that call (golang/go#49980). Without Procs, the first row of -cpu 1,2 would run with what the previous

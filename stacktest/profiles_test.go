@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/layers"
 )
@@ -30,7 +31,14 @@ func BenchmarkProfiled(b *testing.B) {
 // Each row has a profile of its own calls, in which client and server are told apart.
 func TestProfiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
-	rows, names := figures(t, "-test.bench=^BenchmarkProfiled$", "-profiles="+dir, "-test.benchtime=500ms", "-test.cpu=1")
+	// Samples are of CPU time. So many ops take as much of that on a busy machine as on an idle one.
+	rows, names := figures(t, "-test.bench=^BenchmarkProfiled$/^kind=(one|many|planned)$", "-profiles="+dir,
+		"-test.benchtime=8000x", "-test.cpu=1")
+	codec := filepath.Join(t.TempDir(), "codec")
+	row := figuresOf(t, "-test.bench=^BenchmarkProfiled$/^kind=codec$", "-profiles="+codec,
+		"-test.benchtime=400000x", "-test.cpu=1")
+	require.NoError(t, os.CopyFS(dir, os.DirFS(codec)))
+	rows, names = append(rows, row), append(names, "Profiled/kind=codec")
 	require.Len(t, names, 4)
 	for i, name := range names {
 		s, err := layers.ReadFile(filepath.Join(dir, "Benchmark"+strings.ReplaceAll(name, "/", "_")+".pprof"))
@@ -41,11 +49,15 @@ func TestProfiles(t *testing.T) {
 			samples, _ := s.Sum(func(p layers.Part) bool { return p.Side == side })
 			require.Equal(t, side == "client" || name != "Profiled/kind=codec", samples > 0, "%s of %s", side, name)
 		}
-		for _, p := range s.Parts {
-			if p.Side == layers.Unlabelled && name != "Profiled/kind=planned" { // whose starts have a goroutine of their own
-				require.Contains(t, []string{"scheduling and wake-ups", "allocation and GC", layers.Other}, p.Layer, "%s: %v", name, p)
-			}
+		if name == "Profiled/kind=planned" { // whose starts have a goroutine of their own
+			continue
 		}
+		all, _ := s.Sum(func(layers.Part) bool { return true })
+		odd, _ := s.Sum(func(p layers.Part) bool {
+			runtimes := []string{"scheduling and wake-ups", "allocation and GC", layers.Other}
+			return p.Side == layers.Unlabelled && !slices.Contains(runtimes, p.Layer)
+		})
+		require.LessOrEqual(t, odd, 1+all/10, "samples of %s whose side is not told, of %d: %v", name, all, s.Parts)
 	}
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)

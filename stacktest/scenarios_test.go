@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -21,7 +22,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 // clientOf is the faultless fake with its client changed.
@@ -296,6 +297,9 @@ func TestScenarios(t *testing.T) {
 			fails: "in 20 timed calls the number of connections differs by"},
 	} {
 		t.Run(c.name+": "+c.reason, func(t *testing.T) {
+			if strings.HasPrefix(c.name, "link") {
+				t.Parallel() // these wait, and need no core
+			}
 			bench := "-test.bench=^BenchmarkScenarios$/^case=" + regexp.QuoteMeta(c.name) + "$"
 			args := []string{bench, "-test.benchtime=20x"}
 			if c.fails != "" || c.skipped != "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 // BenchmarkElsewhere is the stacks whose servers the tests put into other processes.
@@ -176,8 +176,8 @@ func TestBrokenServerElsewhereHasNoRow(t *testing.T) {
 		{"another stack's server", "fake", "fake=" + Start(t, rawtcp.New(), rpcbench.Config{}).Addr, unavailable},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			if c.stack == "leaking" && testing.Short() {
-				t.Skip("goroutines have three seconds to end, twice")
+			if c.stack == "leaking" && !placed().long {
+				t.Skip("goroutines have three seconds to end, twice: -long")
 			}
 			out, err := runElsewhere(t, c.stack, c.server)
 			require.Error(t, err, out)
@@ -238,7 +238,7 @@ func TestRowsThatAServerElsewhereLacks(t *testing.T) {
 		skipped, got := false, ""
 		testing.Benchmark(func(b *testing.B) {
 			defer func() { skipped = b.Skipped() }()
-			got = p.config(b, renamed(c.stack), c.workload).Server
+			got = p.config(b, renamed(c.stack), c.workload).Remote
 		})
 		require.Equal(t, c.want, got, c.stack)
 		require.Equal(t, c.want == "", skipped, c.stack)

@@ -27,8 +27,14 @@ import (
 
 // Start starts a fixture that is closed when the test or benchmark ends. It skips the test if the error is
 // errors.ErrUnsupported: the stack can't do what config asks for.
+//
+// Start calls Procs for a benchmark, so that its b.Loop runs with the GOMAXPROCS of its label. Start the fixture in the
+// benchmark that has the loop. Where several benchmarks share a fixture, each calls Procs itself.
 func Start(tb testing.TB, stack rpcbench.Stack, config rpcbench.Config) *rpcbench.Fixture {
 	tb.Helper()
+	if b, ok := tb.(*testing.B); ok {
+		Procs(b)
+	}
 	f, err := rpcbench.Start(tb.Context(), stack, config)
 	skipOrFail(tb, stack, err)
 	closing(tb, stack, f.Close)
@@ -69,8 +75,8 @@ func prefixed(name string, err error) string {
 // Conformance runs the suite over a stack, first without TLS and then with TLS. Each check is a subtest with a time
 // limit; docs/suite.md says what each check proves. A check that does not apply is skipped with the reason.
 //
-// With -short two things are skipped: TLS for a stack that compresses, since gzip is slow under the race detector, and
-// the check that clients wait for a slow reply, which takes five seconds.
+// With -short TLS for a stack that compresses is skipped, since gzip is slow under the race detector. With -long, a
+// flag of [Main], the check that clients wait for a slow reply takes five seconds, and half a second without.
 //
 // Conformance must not run in parallel with other tests: it reads the allocation profile and the goroutines of the
 // process.
@@ -78,10 +84,11 @@ func Conformance(t *testing.T, stack rpcbench.Stack) {
 	for _, mode := range []string{"clear", "tls"} {
 		t.Run(mode, func(t *testing.T) {
 			tls := mode == "tls"
-			subject := conform.Subject{Stack: stack, TLS: tls}
-			if !testing.Short() {
+			subject := conform.Subject{Stack: stack, TLS: tls, Wait: time.Second / 2}
+			if placed().long {
 				subject.Wait = 5 * time.Second
-			} else if tls && stack.Traits.Compression != "" {
+			}
+			if testing.Short() && tls && stack.Traits.Compression != "" {
 				t.Skip("takes long under the race detector")
 			}
 			for _, c := range conform.Checks() {

@@ -55,6 +55,11 @@ func BenchmarkVersus(b *testing.B, w rpcbench.Workload, base rpcbench.Stack, con
 	case len(contestants) == 0:
 		b.Fatalf("rpcbench: versus: nothing to compare with %s: name another stack", base.Name)
 	}
+	for _, s := range contestants {
+		if s.Method != base.Method {
+			b.Fatalf("rpcbench: versus: %s serves %q, and %s %q: stacks of one method are compared", base.Name, base.Method, s.Name, s.Method)
+		}
+	}
 	b.Run("stack="+base.Name, func(b *testing.B) { r.versus(b, len(contestants), base, base) })
 	for _, stack := range contestants {
 		b.Run("stack="+stack.Name, func(b *testing.B) { r.versus(b, len(contestants), base, base, stack) })

@@ -28,13 +28,23 @@
 // different builds run in processes of their own, which take turns, for four times as long. The programs are linked in
 // a temporary folder first, and are deleted at the end.
 //
+//	rpcbench run -proto orders.proto [-I folder] -call shop.v1.Orders/Get -request get.json -reply order.json -out folder
+//		[flags of run]
+//	rpcbench init -proto … -out module
+//
+// compares the stacks on a method of yours, with your messages; -protoset takes a descriptor set in place of -proto.
+// init writes the Go module that run makes in a temporary folder. Without a .proto, -request 100B -reply 2kB makes
+// structured data of these sizes. docs/own-message.md says more.
+//
 //	rpcbench report [-out folder] folder
 //
 // makes report.html, report.md and answer.svg of a folder of run. No file is overwritten.
 //
 //	rpcbench explain [-workload small] [-gomaxprocs 1] [-time 20s] [-svg file] stack|profile [stack|profile]
+//	rpcbench explain [-ratios folder] [-timeout 1m] [-svg file] profile|URL
 //
-// splits the CPU time of a call among layers, or the difference between two.
+// splits the CPU time of a call among layers, or the difference between two. Of the CPU profile of any other Go program it
+// says how much another stack could win, at most or by the ratios of a run.
 //
 //	rpcbench serve [-addr 127.0.0.1] [-port 0] [stack...]
 //
@@ -60,8 +70,16 @@
 package main
 
 import (
+	"os"
+
 	"github.com/rpcbench/rpcbench/cli"
+	"github.com/rpcbench/rpcbench/internal/own"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
-func main() { cli.Main(stacks.All()) }
+func main() {
+	if args := os.Args[1:]; own.Takes(args) {
+		os.Exit(own.Main(args, os.Stdout, os.Stderr))
+	}
+	cli.Main(stacks.All())
+}

@@ -8,8 +8,8 @@ import (
 	"github.com/go-playground/validator/v10"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec/msgp"
-	"github.com/rpcbench/rpcbench/codec/xmlstd"
+	"github.com/rpcbench/rpcbench/internal/codec/msgp"
+	"github.com/rpcbench/rpcbench/internal/codec/xmlstd"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 

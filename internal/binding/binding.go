@@ -11,8 +11,8 @@ import (
 	"unsafe"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/message"
 )
 
 // API is the service on one set of types: user, response, flex message, error body. Its functions run inside calls, so

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/message"
 )
 
 // Conn makes calls over one connection, or over any of several if the protocol does not multiplex.

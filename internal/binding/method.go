@@ -7,23 +7,24 @@ import (
 	"sync/atomic"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench/internal/codec"
 )
 
-// Of returns s as a stack that serves and calls m. c decodes as the stack does, marshal encodes.
-func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A], c codec.Codec, marshal func(any) ([]byte, error)) rpcbench.Stack {
+// Of returns s as a stack that serves and calls m. c encodes and decodes as the stack does; sorted encodes the entries of
+// maps in one order.
+func Of[Q, A any](
+	s rpcbench.Stack, m rpcbench.Method[Q, A], c codec.Codec, sorted func(any) ([]byte, error)) rpcbench.Stack {
 	s.Method, s.Made = m.Name, m.Made
-	s.Codec.Encode = func(i int) (request, reply []byte, err error) {
-		q, a := m.Requests[i%len(m.Requests)], m.Replies[i%len(m.Replies)]
-		request, err = marshal(q)
-		if err == nil {
-			reply, err = marshal(a)
-		}
-		return request, reply, err
-	}
-	s.Codec.DecodeRequest = func(data []byte) error { return c.Unmarshal(data, new(Q)) }
-	s.Codec.DecodeReply = func(data []byte) error { return c.Unmarshal(data, new(A)) }
+	s.Request, s.Reply = messages(m.Requests, c, sorted), messages(m.Replies, c, sorted)
 	return s
+}
+
+func messages[T any](all []*T, c codec.Codec, sorted func(any) ([]byte, error)) rpcbench.Messages {
+	return rpcbench.Messages{
+		Encode: func(i int) ([]byte, error) { return c.Marshal(all[i%len(all)]) },
+		Sorted: func(i int) ([]byte, error) { return sorted(all[i%len(all)]) },
+		Decode: func(data []byte) error { return c.Unmarshal(data, new(T)) },
+	}
 }
 
 // Serve makes the operation that a server of m runs. It finds the reply by the request's key.

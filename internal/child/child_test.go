@@ -24,11 +24,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/connectrpc"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/cpu"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 const parentEnv = "RPCBENCH_TEST_PARENT"
@@ -110,7 +110,7 @@ func TestAServerInAChild(t *testing.T) {
 				defer stranger.Close()
 				require.NotEqual(t, stranger.Addr, s.Addr, "two at a time")
 				require.Zero(t, s.Accepted, "its own connection is not counted")
-				config := rpcbench.Config{Conns: 3, TLS: mode == "tls", Server: s.Addr, Certificate: s.Certificate}
+				config := rpcbench.Config{Conns: 3, TLS: mode == "tls", Remote: s.Addr, Certificate: s.Certificate}
 				f, err := rpcbench.Start(t.Context(), stack, config)
 				require.NoError(t, err)
 				defer f.Close()
@@ -212,7 +212,7 @@ func TestClosingFails(t *testing.T) {
 func TestAChildThatDies(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	s := start(t, "httpjson", false)
-	f, err := rpcbench.Start(t.Context(), httpjson.New(), rpcbench.Config{Server: s.Addr})
+	f, err := rpcbench.Start(t.Context(), httpjson.New(), rpcbench.Config{Remote: s.Addr})
 	require.NoError(t, err)
 	s.kill()
 	for err == nil {
@@ -312,7 +312,7 @@ func TestUnixSocketOfAChild(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		s, err := Start(t.Context(), "httpjson", rpcbench.Config{Unix: true}, os.Stderr)
 		require.NoError(t, err)
-		f, err := rpcbench.Start(t.Context(), httpjson.New(), rpcbench.Config{Unix: true, Server: s.Addr})
+		f, err := rpcbench.Start(t.Context(), httpjson.New(), rpcbench.Config{Unix: true, Remote: s.Addr})
 		require.NoError(t, err)
 		_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
 		require.NoError(t, err)

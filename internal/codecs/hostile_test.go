@@ -9,17 +9,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/message"
 )
 
 // deviation is what does not come back as it was sent.
 type deviation struct {
 	codecs string // separated by blanks
-	value  string // as codec names the loss
+	value  rpcbench.Loss
 	what   string
 	why    string
 }
@@ -31,28 +31,28 @@ const (
 
 // deviations are all there are: one that is not here fails the test, and so does one here that no longer happens.
 var deviations = []deviation{
-	{"json json.stream json.gzip json.v2 jsoniter jsoniter.fastest goccy", codec.NaN, notEncoded,
+	{"json json.stream json.gzip json.v2 jsoniter jsoniter.fastest goccy", rpcbench.NaN, notEncoded,
 		"JSON has no such number, RFC 8259 section 6; protojson writes it as a string"},
-	{"json json.stream json.gzip json.v2 jsoniter jsoniter.fastest goccy", codec.Infinities, notEncoded,
+	{"json json.stream json.gzip json.v2 jsoniter jsoniter.fastest goccy", rpcbench.Infinities, notEncoded,
 		"as NaN"},
 	{"json json.stream json.gzip jsoniter jsoniter.fastest goccy xml msgpack msgpack.generated protobuf.vt",
-		codec.NegativeZero, "double: -0 came as 0; float: -0 came as 0",
+		rpcbench.NegativeZero, "double: -0 came as 0; float: -0 came as 0",
 		"it is left out like any zero, by omitempty or by a generated comparison with 0; google.golang.org/protobuf compares bits"},
-	{"jsoniter.fastest", codec.FloatDigits, "double: 3.141592653589793 came as 3.141593; float: 2.7182817 came as 2.718282",
+	{"jsoniter.fastest", rpcbench.FloatDigits, "double: 3.141592653589793 came as 3.141593; float: 2.7182817 came as 2.718282",
 		"this configuration writes six digits after the point"},
-	{"jsoniter.fastest", codec.FloatDigits, "double: 0.30000000000000004 came as 0.3",
+	{"jsoniter.fastest", rpcbench.FloatDigits, "double: 0.30000000000000004 came as 0.3",
 		"the same"},
-	{"jsoniter.fastest", codec.FloatDigits, "double: 5e-324 came as 0",
+	{"jsoniter.fastest", rpcbench.FloatDigits, "double: 5e-324 came as 0",
 		"the same"},
-	{"jsoniter.fastest", codec.FloatDigits, "float: 1e-45 came as 0",
+	{"jsoniter.fastest", rpcbench.FloatDigits, "float: 1e-45 came as 0",
 		"the same"},
-	{"goccy", codec.LargestFloat, notDecoded,
+	{"goccy", rpcbench.LargestFloat, notDecoded,
 		"it reads a float32 as a float64, and refuses 3.4028235e+38, which is how it writes the largest, as out of range"},
-	{"xml", codec.ControlCharacters, `string: "\x00\x01\t\r\n\x1f\x7f" came as "��\t\r\n�\x7f"`,
+	{"xml", rpcbench.ControlCharacters, `string: "\x00\x01\t\r\n\x1f\x7f" came as "��\t\r\n�\x7f"`,
 		"XML 1.0 has no such characters, section 2.2; encoding/xml writes U+FFFD"},
-	{"xml", codec.ControlCharacters, `name: "\x00\x01\t\r\n\x1f\x7f" came as "��\t\r\n�\x7f"`,
+	{"xml", rpcbench.ControlCharacters, `name: "\x00\x01\t\r\n\x1f\x7f" came as "��\t\r\n�\x7f"`,
 		"the same"},
-	{"xml", codec.NonCharacters, `name: "\ufeff\ufffe\uffff�" came as "\ufeff���"`,
+	{"xml", rpcbench.NonCharacters, `name: "\ufeff\ufffe\uffff�" came as "\ufeff���"`,
 		"the same"},
 }
 
@@ -60,8 +60,8 @@ func TestHostileValues(t *testing.T) {
 	var found, want []string
 	eachRow(t, func(t *testing.T, o *ops) {
 		declared := o.Codec.Traits().Lossy
-		known := map[string]bool{}
-		try := func(value, what string) {
+		known := map[rpcbench.Loss]bool{}
+		try := func(value rpcbench.Loss, what string) {
 			known[value] = true
 			require.Equal(t, slices.Contains(declared, value), what != "", "Traits.Lossy has to name what is lost, no more and no less: %s %s", value, what)
 			if what != "" {

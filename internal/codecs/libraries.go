@@ -9,10 +9,11 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/codec/jsonstd"
-	"github.com/rpcbench/rpcbench/codec/protobuf"
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
+	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/codec/jsonstd"
+	"github.com/rpcbench/rpcbench/internal/codec/protobuf"
 )
 
 // library is a codec that calls a library's documented functions.
@@ -33,7 +34,7 @@ func (l library) Traits() codec.Traits               { return l.traits }
 func goccyJSON() codec.Codec {
 	t := jsonstd.Codec{}.Traits()
 	t.Library = "github.com/goccy/go-json"
-	t.Lossy = append(t.Lossy, codec.LargestFloat)
+	t.Lossy = append(t.Lossy, rpcbench.LargestFloat)
 	return library{"application/json", goccy.Marshal, goccy.Unmarshal, t}
 }
 
@@ -56,8 +57,8 @@ func jsonOfProtobuf() codec.Codec {
 
 // zeroAndUTF8 returns the traits of a library that loses a negative zero and does not check UTF-8.
 func zeroAndUTF8(library string) codec.Traits {
-	kept := codec.UTF8{Encoding: codec.Kept, Decoding: codec.Kept}
-	return codec.Traits{Library: library, Lossy: []string{codec.NegativeZero}, InvalidUTF8: kept}
+	kept := codec.UTF8{Encoding: rpcbench.Kept, Decoding: rpcbench.Kept}
+	return codec.Traits{Library: library, Lossy: []rpcbench.Loss{rpcbench.NegativeZero}, InvalidUTF8: kept}
 }
 
 // appended is protobuf.Codec with MarshalAppend into one buffer.

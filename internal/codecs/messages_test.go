@@ -14,8 +14,8 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codecs"
-	"github.com/rpcbench/rpcbench/message"
-	"github.com/rpcbench/rpcbench/message/messagepb"
+	"github.com/rpcbench/rpcbench/internal/message"
+	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 )
 
 // wire are the message's bytes, by the library that defines them.

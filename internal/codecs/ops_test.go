@@ -12,11 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/codec"
 	"github.com/rpcbench/rpcbench/internal/codecs"
-	"github.com/rpcbench/rpcbench/message"
-	"github.com/rpcbench/rpcbench/message/messagepb"
+	"github.com/rpcbench/rpcbench/internal/message"
+	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 )
 
 // ops is a row with its codec.
@@ -89,7 +90,7 @@ func native(form codecs.Form, plain any) any {
 func (o *ops) requireEqual(t testing.TB, want, got any) {
 	t.Helper()
 	off := 0.0
-	if slices.Contains(o.Codec.Traits().Lossy, codec.FloatDigits) {
+	if slices.Contains(o.Codec.Traits().Lossy, rpcbench.FloatDigits) {
 		off = 1e-6 // what six digits leave
 	}
 	require.Empty(t, differ("", reflect.ValueOf(want), reflect.ValueOf(got), off))

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/internal/allocproof"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codecs"
@@ -60,16 +59,16 @@ func TestInvalidUTF8(t *testing.T) {
 		u := rpcbench.Sample(0, 0)
 		u.Name = corpus.InvalidUTF8
 		declared := o.Codec.Traits().InvalidUTF8
-		became := func(text, escape string, err error) string {
+		became := func(text, escape string, err error) rpcbench.UTF8 {
 			switch {
 			case err != nil:
-				return codec.Rejected
+				return rpcbench.Rejected
 			case strings.Contains(text, corpus.InvalidUTF8):
-				return codec.Kept
+				return rpcbench.Kept
 			case strings.Contains(text, "in\ufffdvalid") || strings.Contains(text, escape):
-				return codec.Replaced
+				return rpcbench.Replaced
 			}
-			return fmt.Sprintf("%q", text)
+			return rpcbench.UTF8(fmt.Sprintf("%q", text))
 		}
 		data, err := o.Codec.Marshal(native(form, &u))
 		require.Equal(t, declared.Encoding, became(string(unzipped(t, data)), `in\ufffdvalid`, err), "encoding")

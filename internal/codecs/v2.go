@@ -2,6 +2,6 @@
 
 package codecs
 
-import "github.com/rpcbench/rpcbench/codec/jsonv2"
+import "github.com/rpcbench/rpcbench/internal/codec/jsonv2"
 
 func jsonV2() []Row { return []Row{{"json.v2", kept(jsonv2.Codec{}), in(), "nothing"}} }

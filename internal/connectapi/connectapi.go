@@ -28,8 +28,8 @@ import (
 func Traits(http string) rpcbench.Traits {
 	t := pb.Traits()
 	t.HTTP, t.Multiplexed = http, http == "2"
-	t.Server = []string{"connectrpc.com/connect", "net/http"}
-	t.Client = t.Server
+	t.ServerLibraries = []string{"connectrpc.com/connect", "net/http"}
+	t.ClientLibraries = t.ServerLibraries
 	return t
 }
 

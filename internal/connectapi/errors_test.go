@@ -19,7 +19,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
@@ -213,7 +212,7 @@ func TestReplyBytes(t *testing.T) {
 		require.Equal(t, rpcbench.Malformed, asError(t, create(rpcbench.Sample(0, 0))).Code, "a reply that doesn't decode")
 		current = []byte(map[raw]string{"proto": "", "json": "{}"}[wire])
 		err := create(rpcbench.User{Name: "\xff"})
-		if s.Traits.InvalidUTF8 == codec.Kept {
+		if s.Traits.InvalidUTF8 == rpcbench.Kept {
 			require.NoError(t, err)
 			return
 		}

@@ -11,8 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/message"
 )
 
 // Round is how many different users a benchmark sends in turn. A reply that is sent again is then a wrong one.
@@ -66,7 +65,7 @@ func splitmix64(n uint64) uint64 {
 
 // Flex is a flex message with a name. A message that some library loses is named after the loss, as in Traits.Lossy.
 type Flex struct {
-	Name string
+	Name rpcbench.Loss
 	Flex *message.Flex
 }
 
@@ -75,14 +74,14 @@ func Flexes() []Flex {
 	zero, inf, nan, empty := math.Copysign(0, -1), math.Inf(1), math.NaN(), new(message.Pair)
 	return []Flex{
 		{"empty", &message.Flex{}},
-		{codec.FloatDigits, message.Complex()},
-		{codec.FloatDigits, &message.Flex{Double: 0.30000000000000004, Float: 5592405.5, Message: empty}},
-		{codec.FloatDigits, &message.Flex{Double: math.SmallestNonzeroFloat64, Message: empty}},
-		{codec.FloatDigits, &message.Flex{Double: math.MaxFloat64, Float: math.SmallestNonzeroFloat32, Message: empty}},
-		{codec.LargestFloat, &message.Flex{Float: math.MaxFloat32}},
-		{codec.NegativeZero, &message.Flex{Double: zero, Float: float32(zero)}},
-		{codec.NaN, &message.Flex{Double: nan, Float: float32(nan)}},
-		{codec.Infinities, &message.Flex{Double: inf, Float: float32(-inf)}},
+		{rpcbench.FloatDigits, message.Complex()},
+		{rpcbench.FloatDigits, &message.Flex{Double: 0.30000000000000004, Float: 5592405.5, Message: empty}},
+		{rpcbench.FloatDigits, &message.Flex{Double: math.SmallestNonzeroFloat64, Message: empty}},
+		{rpcbench.FloatDigits, &message.Flex{Double: math.MaxFloat64, Float: math.SmallestNonzeroFloat32, Message: empty}},
+		{rpcbench.LargestFloat, &message.Flex{Float: math.MaxFloat32}},
+		{rpcbench.NegativeZero, &message.Flex{Double: zero, Float: float32(zero)}},
+		{rpcbench.NaN, &message.Flex{Double: nan, Float: float32(nan)}},
+		{rpcbench.Infinities, &message.Flex{Double: inf, Float: float32(-inf)}},
 		{"largest and smallest integers", &message.Flex{
 			Int32: math.MinInt32, Int64: math.MinInt64, Uint32: math.MaxUint32, Uint64: math.MaxUint64,
 			Sint32: math.MinInt32, Sint64: math.MaxInt64, Fixed32: math.MaxUint32, Fixed64: math.MaxUint64,
@@ -96,7 +95,7 @@ func Flexes() []Flex {
 			Int64: 1<<53 + 1, Uint64: 1<<63 + 1, Message: &message.Pair{Value: -(1<<53 + 1)},
 		}},
 		{"HTML and line separators in a string", &message.Flex{String: "<b>&'\"</b>\u2028\u2029"}},
-		{codec.ControlCharacters, &message.Flex{String: "\x00\x01\t\r\n\x1f\x7f"}},
+		{rpcbench.ControlCharacters, &message.Flex{String: "\x00\x01\t\r\n\x1f\x7f"}},
 		{"empty messages against none", &message.Flex{Message: empty, First: []*message.Pair{{}, {}}, Optional: empty}},
 		{"every byte", &message.Flex{Bytes: everyByte()}},
 	}
@@ -111,7 +110,7 @@ func everyByte() (all []byte) {
 
 // User is a user with a name, whose strings are valid UTF-8.
 type User struct {
-	Name string
+	Name rpcbench.Loss
 	User rpcbench.User
 }
 
@@ -128,10 +127,10 @@ func Users() []User {
 	return []User{
 		{"characters that JSON encoders escape for HTML", with("<b>&'\"</b>", nil)},
 		{"line separators that are no JavaScript", with("a\u2028b\u2029c", nil)},
-		{codec.ControlCharacters, with("\x00\x01\t\r\n\x1f\x7f", nil)},
+		{rpcbench.ControlCharacters, with("\x00\x01\t\r\n\x1f\x7f", nil)},
 		{"backslashes and what looks like an escape", with(`\\u0041\n`, nil)},
 		{"outside the basic plane, and combining", with("e\u0301 \U0001F600 \U0010FFFF", nil)},
-		{codec.NonCharacters, with("\ufeff\ufffe\uffff\ufffd", nil)},
+		{rpcbench.NonCharacters, with("\ufeff\ufffe\uffff\ufffd", nil)},
 		{"white space at the ends", with("  name  ", nil)},
 		{"what looks like a number too large for a float", with("9223372036854775807", nil)},
 		{"what looks like null", with("null", nil)},

@@ -20,7 +20,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	"github.com/rpcbench/rpcbench/internal/rpcstatus"
-	"github.com/rpcbench/rpcbench/message/messagepb"
+	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 )
@@ -35,7 +35,7 @@ type Transport struct {
 func (t Transport) Stack(name string, server []grpc.ServerOption, client ...grpc.DialOption) rpcbench.Stack {
 	traits := pb.Traits()
 	traits.HTTP, traits.Multiplexed = "2", true
-	traits.Server, traits.Client = t.Libraries, []string{"google.golang.org/grpc"}
+	traits.ServerLibraries, traits.ClientLibraries = t.Libraries, []string{"google.golang.org/grpc"}
 	return rpcbench.Stack{
 		Name: name, Protocol: "grpc/proto", Traits: traits,
 		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) { return t.Serve(config, server...), nil },

@@ -14,9 +14,9 @@ import (
 	"sync"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/codec/gzipped"
 	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/codec/gzipped"
 )
 
 const usersPath, echoPath = "/users", "/echo"
@@ -49,13 +49,13 @@ func Stack[U, R, F, E any](
 // bare returns a stack that lacks server and client.
 func bare(name, protocol string, c codec.Codec, options Options) rpcbench.Stack {
 	t := binding.Traits(c.Traits())
-	t.HTTP, t.Server, t.Client = "1.1", []string{"net/http"}, []string{"net/http"}
+	t.HTTP, t.ServerLibraries, t.ClientLibraries = "1.1", []string{"net/http"}, []string{"net/http"}
 	if options.HTTP2 {
 		t.HTTP, t.Multiplexed = "2", true
 		protocol += "/h2"
 	}
 	if options.Gzip {
-		t.Compression = "gzip"
+		t.Compression = rpcbench.Gzip
 		protocol += "/gzip"
 	}
 	if options.Multipart {
@@ -66,8 +66,8 @@ func bare(name, protocol string, c codec.Codec, options Options) rpcbench.Stack 
 
 // Of makes a stack over net/http that serves and calls a method of one's own, without options. Failures have the body E.
 func Of[Q, A, E any](name, protocol string, c codec.Codec, m rpcbench.Method[Q, A],
-	marshal func(any) ([]byte, error), fromError func(*rpcbench.Error) *E, toError func(*E) *rpcbench.Error) rpcbench.Stack {
-	s := binding.Of(bare(name, protocol, c, Options{}), m, c, marshal)
+	sorted func(any) ([]byte, error), fromError func(*rpcbench.Error) *E, toError func(*E) *rpcbench.Error) rpcbench.Stack {
+	s := binding.Of(bare(name, protocol, c, Options{}), m, c, sorted)
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		serve, err := binding.Serve(m)
 		mux := http.NewServeMux()

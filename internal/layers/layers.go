@@ -3,7 +3,8 @@
 // computer, ISCA 2015; K. Seemakhupt et al., A cloud-scale characterization of remote procedure calls, SOSP 2023).
 //
 // rules.txt says which function belongs to which layer. The innermost function of a call stack that has a layer decides
-// for the whole sample. Samples also have a side, by the pprof label that [rpcbench.Start] gives to goroutines.
+// for the whole sample. Samples also have a side, by the pprof label that [rpcbench.Start] gives to goroutines. Of
+// another program's profile owners.txt says first whose work a sample is.
 package layers
 
 import (
@@ -15,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime/pprof"
 	"slices"
@@ -29,7 +31,7 @@ const Other = "other"
 
 // Names returns the layers in the order of rules.txt, and Other.
 func Names() []string {
-	names, _ := parse()
+	names, _ := parse(rulesText)
 	return append(names, Other)
 }
 
@@ -45,9 +47,9 @@ var rulesText string
 // rules maps the beginnings of functions' names to layers.
 type rules map[string]string
 
-func parse() (names []string, r rules) {
+func parse(text string) (names []string, r rules) {
 	r = rules{}
-	for line := range strings.Lines(rulesText) {
+	for line := range strings.Lines(text) {
 		layer, beginnings, ok := strings.Cut(line, ": ")
 		if !ok || strings.HasPrefix(line, "#") {
 			continue
@@ -62,9 +64,10 @@ func parse() (names []string, r rules) {
 	return names, r
 }
 
-// layer returns the layer of a function, or "" if its caller decides.
+// layer returns the layer of a function, or "" if its caller decides. A beginning has at most 100 bytes: a profile may
+// have names of some MB, to keep its reader busy.
 func (r rules) layer(function string) string {
-	for n := len(function); n > 0; n-- {
+	for n := min(len(function), 100); n > 0; n-- {
 		if layer := r[function[:n]]; layer != "" {
 			return layer
 		}
@@ -83,7 +86,7 @@ type Part struct {
 // Split is a profile by parts.
 type Split struct {
 	Row   string // what was profiled
-	Calls int64  // made meanwhile
+	Calls int64  // made meanwhile; 0 of another program, whose parts have layers of [Outside]
 	Parts []Part // they add up to the whole profile
 }
 
@@ -119,9 +122,9 @@ func (r *Recording) Stop(row string, calls int64) (*profile.Profile, error) {
 	return p, err
 }
 
-// most is how large a profile may be, uncompressed. One of grpcservehttp over 2 s has 43 kB. Parsed, a malicious one
-// takes 80 times as much memory.
-const most = 4 << 20
+// most is how large a profile may be, uncompressed. One of grpcservehttp over 2 s has 43 kB, one of a minute of 16 busy
+// cores some MB. Parsed, a malicious one takes 80 times as much memory.
+const most = 16 << 20
 
 // ReadFile splits the profile of a file.
 func ReadFile(path string) (Split, error) {
@@ -130,32 +133,41 @@ func ReadFile(path string) (Split, error) {
 		return Split{}, fmt.Errorf("rpcbench: %w", err)
 	}
 	defer file.Close()
-	unzipped, err := gzip.NewReader(file)
+	return Read(path, file)
+}
+
+// Read splits a profile that has a name in messages.
+func Read(name string, from io.Reader) (Split, error) {
+	unzipped, err := gzip.NewReader(from)
 	var data []byte
 	if err == nil {
 		data, err = io.ReadAll(io.LimitReader(unzipped, most))
 	}
 	if len(data) == most {
-		return Split{}, fmt.Errorf("rpcbench: %s has %d MiB and more, uncompressed: a shorter -benchtime gives a smaller profile", path, most>>20)
+		return Split{}, fmt.Errorf("rpcbench: %s has %d MiB and more, uncompressed: profile for less time", name, most>>20)
 	}
 	p, parseErr := profile.ParseUncompressed(data)
 	if err = cmp.Or(err, parseErr); err == nil {
 		err = p.CheckValid()
 	}
 	if err != nil {
-		return Split{}, fmt.Errorf("rpcbench: %s is no whole profile: %w", path, err)
+		return Split{}, fmt.Errorf("rpcbench: %s is no whole profile: %w", name, err)
 	}
 	s, err := Of(p)
 	if err != nil {
-		return s, fmt.Errorf("rpcbench: %s: %w", path, err)
+		return s, fmt.Errorf("rpcbench: %s: %w", name, err)
 	}
+	s.Row = cmp.Or(s.Row, filepath.Base(name))
 	return s, nil
 }
 
-// Of splits a profile of one or more recordings of the same row.
+// Of splits a profile of one or more recordings of the same row, or one of another program.
 func Of(p *profile.Profile) (s Split, err error) {
-	value := slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == "cpu" && t.Unit == "nanoseconds" })
-	if value < 0 {
+	place := func(name, unit string) int {
+		return slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == name && t.Unit == unit })
+	}
+	value, count := place("cpu", "nanoseconds"), place("samples", "count")
+	if min(value, count) < 0 {
 		return s, errors.New("it is no CPU profile")
 	}
 	for _, c := range p.Comments {
@@ -164,26 +176,38 @@ func Of(p *profile.Profile) (s Split, err error) {
 			s.Calls += calls
 		}
 	}
-	_, known := parse()
+	_, known := parse(rulesText)
+	of := known.part
+	if s.Calls == 0 {
+		of = known.owned(p)
+	}
 	parts, labelled := map[Part]int{}, false
 	for _, sample := range p.Sample {
-		part := known.part(sample)
+		if sample.Value[count] < 0 || sample.Value[value] < 0 {
+			return s, errors.New("it is a difference of two profiles: give one")
+		}
+		part := of(sample)
 		labelled = labelled || part.Side != Unlabelled
 		i, seen := parts[part]
 		if !seen {
 			i = len(s.Parts)
 			parts[part], s.Parts = i, append(s.Parts, part)
 		}
-		s.Parts[i].Samples += sample.Value[0]
+		s.Parts[i].Samples += sample.Value[count]
 		s.Parts[i].CPU += time.Duration(sample.Value[value])
 	}
-	switch samples, _ := s.Sum(func(Part) bool { return true }); {
-	case s.Calls == 0:
-		return s, errors.New("the profile is not one of rpcbench's: make it with go test -bench -profiles")
+	samples, _ := s.Sum(func(Part) bool { return true })
+	nameless, _ := s.Sum(func(p Part) bool { return p.Function == "" })
+	ofGo := func(f *profile.Function) bool { return strings.HasPrefix(f.Name, "runtime.") }
+	switch {
 	case samples == 0:
-		return s, errors.New("the profile has no samples: a longer -benchtime gives some, 100 per second of CPU time")
-	case !labelled:
+		return s, errors.New("the profile has no samples: a longer one has some, 100 per second of CPU time")
+	case 2*nameless > samples:
+		return s, errors.New("most samples have no function names: add them with go tool pprof -proto PROGRAM PROFILE")
+	case s.Calls > 0 && !labelled:
 		return s, errors.New("no sample has the label side, so client and server can't be told apart")
+	case s.Calls == 0 && !slices.ContainsFunc(p.Function, ofGo):
+		return s, errors.New("it is no profile of a Go program: no function is of Go's runtime")
 	}
 	return s, nil
 }
@@ -211,3 +235,91 @@ func (r rules) part(sample *profile.Sample) Part {
 
 // typeArguments are those in a function's name, which may be whole structs.
 var typeArguments = regexp.MustCompile(`\[.*\]`)
+
+// Of a service's profile, Encoding is the side of samples below an encoder; others are Unlabelled. Nobodys is the layer
+// of the scheduler and the collector, outside of the service's goroutines.
+const Encoding, Nobodys = "encoding", "scheduler and collector"
+
+// Outside returns the layers of a service's profile that are no RPC's.
+func Outside() []string {
+	return []string{"other sockets", "your handlers", Nobodys, "everything else"}
+}
+
+// InRPCs reports whether a part of a service's profile serves or calls RPCs.
+func InRPCs(p Part) bool { return !slices.Contains(Outside(), p.Layer) }
+
+//go:embed owners.txt
+var ownersText string
+
+// Names by which methods of messages, generated code that calls a handler, and streams are known.
+var (
+	encodes    = regexp.MustCompile(`\.(Marsh|Unmarsh)al\w*$|\.(EncodeMsg|DecodeMsg|SizeVT|Msgsize)$`)
+	dispatches = regexp.MustCompile(`\._\w+_Handler(\.func\d+)?$`)
+	streams    = regexp.MustCompile(`\.(Read|Write|Flush|Close)$`)
+)
+
+// owned returns what tells the part of a service's profile that a sample belongs to. It goes outward from the innermost
+// function. The first one that is no helper tells whose work a sample is: an RPC library's, the client's of another
+// socket, or the service's. An encoder's work is its caller's.
+func (r rules) owned(p *profile.Profile) func(*profile.Sample) Part {
+	type frame struct{ name, layer, owner string }
+	_, whose := parse(ownersText)
+	frames := map[*profile.Function]frame{}
+	for _, function := range p.Function {
+		name := typeArguments.ReplaceAllString(function.Name, "")
+		f := frame{name, r.layer(name), whose.layer(name)}
+		switch {
+		case f.layer == "serialisation" || encodes.MatchString(name):
+			f.layer, f.owner = "serialisation", "encoder"
+		case f.owner == "" && dispatches.MatchString(name):
+			f.owner = "RPC calls handlers"
+		case f.owner == "" && strings.Contains(name, "."): // else C or assembly
+			f.owner = "the service"
+		}
+		frames[function] = f
+	}
+	return func(sample *profile.Sample) Part {
+		p, innermost := Part{Side: Unlabelled}, ""
+		service, outer := "", "" // the innermost function of the service's, and the outermost so far
+		ours := false            // an RPC library decides, unless the client of another socket calls it
+		of := func(layer, function string) Part { return Part{Layer: layer, Side: p.Side, Function: function} }
+		for _, location := range sample.Location {
+			for _, line := range location.Line {
+				f := frames[line.Function]
+				innermost = cmp.Or(innermost, f.name)
+				switch {
+				case f.owner == "other sockets":
+					return of("other sockets", f.name)
+				case ours && f.owner == "the service":
+					return p
+				case ours, f.owner == "encoder" && service != "" && streams.MatchString(outer):
+					continue
+				case f.owner == "the service":
+					service, outer = cmp.Or(service, f.name), f.name
+					continue
+				case f.owner == "encoder":
+					p.Side, service = Encoding, "" // the service's function was a method of a message
+				case f.owner == "caller", f.owner == "":
+				case service != "" && f.owner == "RPC calls handlers",
+					service != "" && f.owner == "HTTP calls handlers" && p.Side != Encoding:
+					return of("your handlers", service)
+				default:
+					if ours = true; service != "" && p.Side != Encoding && p.Layer != "networking (syscalls)" {
+						p = of(Other, service) // called in a place that owners.txt does not know
+					}
+					f.layer, service = cmp.Or(f.layer, "RPC library"), ""
+				}
+				if p.Layer == "" && service == "" && f.layer != "" {
+					p.Layer, p.Function = f.layer, f.name
+				}
+			}
+		}
+		switch {
+		case ours:
+			return p
+		case service != "" || p.Side == Encoding:
+			return of("everything else", cmp.Or(service, p.Function))
+		}
+		return of(Nobodys, innermost)
+	}
+}

@@ -45,6 +45,9 @@ type Summary struct {
 	Layouts     int      `json:"layouts"`
 	Answers     []Answer `json:"answers"`
 
+	Call   *Call  `json:"call,omitempty"`   // of a method of one's own
+	Layers string `json:"layers,omitempty"` // of its first workload, as explain prints them
+
 	Raw string `json:"-"` // benchmark output that the page has inside
 }
 
@@ -104,8 +107,14 @@ func (s Summary) Of(stack string) []Answer {
 
 // Sentences are the answer in words.
 func (s Summary) Sentences() (all []string) {
+	if s.Call != nil {
+		all = append(all, s.Call.String())
+	}
 	for _, stack := range s.Stacks() {
-		if own := s.Of(stack); len(own) == 1 && own[0].Ratio > 0 {
+		own := s.Of(stack)
+		if s.Call != nil && own[0].Ratio > 0 {
+			all = append(all, s.takes(own[0]))
+		} else if len(own) == 1 && own[0].Ratio > 0 {
 			a := own[0]
 			all = append(all, fmt.Sprintf("%s takes %s times as long as %s (%s–%s), %s µs: %s, for %s.", Label(stack), number(a.Ratio),
 				Label(s.Base), number(a.Lo), number(a.Hi), signed(a.Micro()), a.Verdict, a.Does))
@@ -119,7 +128,7 @@ func (s Summary) Sentences() (all []string) {
 			}
 			measured++
 			counts[a.Verdict] = append(counts[a.Verdict], a.Does)
-			if a.Workload != workload.Small || a.Ratio == 0 {
+			if a.Workload != workload.Small || a.Ratio == 0 || s.Call != nil {
 				continue
 			}
 			more := "more"
@@ -401,7 +410,7 @@ var files embed.FS
 
 func functions() map[string]any {
 	return map[string]any{"label": Label, "number": number, "percent": percent, "micro": micro, "size": size, "signed": signed,
-		"points": points, "join": strings.Join, "cell": cell, "line": line, "times": times, "flight": flight, "others": others}
+		"points": points, "join": strings.Join, "cell": cell, "line": line, "times": times, "lines": lines, "flight": flight, "others": others}
 }
 
 // HTML writes a page that needs nothing else.
@@ -490,6 +499,15 @@ func line(text any) string {
 		}
 		return r
 	}, fmt.Sprint(text))
+}
+
+// lines is text of several lines, without a mark-up of its own.
+func lines(text string) string {
+	var all []string
+	for l := range strings.Lines(strings.TrimSpace(text)) {
+		all = append(all, strings.TrimRight(strings.ReplaceAll(line(l), "`", "'"), " "))
+	}
+	return strings.Join(all, "\n")
 }
 
 func size(bytes float64) string {

@@ -129,7 +129,14 @@ func TestPages(t *testing.T) {
 		}
 		a.Verdict = map[versus.Verdict]versus.Verdict{versus.Slower: versus.Faster, versus.Faster: versus.Slower, versus.Undecided: versus.Undecided}[a.Verdict]
 	}
-	for name, s := range map[string]Summary{"above": found(), "below": below} {
+	call := found()
+	call.Layers = "grpcprotobuf: 35.5 µs\nlayer  <all>, µs  `share`\n"
+	call.Call = &Call{Method: "shop.v1.Orders/Get", Made: "1 sample, whose letters and digits vary", Bodies: []Body{
+		{"httpjson", "JSON", "encoding/json", 21, 837, 45, 367, Span{1000, 900, 1100}, Span{4200, 4100, 4300}},
+		{"httpjsoniter", "JSON", "github.com/json-iterator/go", 21, 837, 45, 367, Span{}, Span{}},
+		{"grpcprotobuf", "protobuf", "google.golang.org/protobuf", 12, 352, 36, 264, Span{500, 400, 600}, Span{1200, 1100, 1300}},
+	}}
+	for name, s := range map[string]Summary{"above": found(), "below": below, "call": call} {
 		for kind, write := range map[string]func(io.Writer) error{"html": s.HTML, "md": s.Markdown, "svg": s.SVG} {
 			var page bytes.Buffer
 			require.NoError(t, write(&page))

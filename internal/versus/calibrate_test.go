@@ -35,6 +35,7 @@ import (
 )
 
 var (
+	long      = flag.Bool("long", false, "link this program anew")
 	calibrate = flag.String("calibrate", "", "`folder` for TestCalibration's records, as seen from the module's root")
 	only      = flag.String("only", "", "`experiments` of TestCalibration, separated by commas; all unless given")
 )
@@ -376,8 +377,8 @@ func TestCalibrationGoesOn(t *testing.T) {
 }
 
 func TestLinksHaveLayoutsOfTheirOwn(t *testing.T) {
-	if testing.Short() {
-		t.Skip("links two programs")
+	if !*long {
+		t.Skip("links two programs: -long")
 	}
 	programs, err := link(t.Context(), t.TempDir(), 2)
 	require.NoError(t, err)

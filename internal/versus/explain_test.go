@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 // The rounds before a failure are kept, and a child that says something else is ended.
@@ -50,19 +54,31 @@ func TestExplain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
-	for _, procs := range []int{1, 3} {
-		s := Spec{Arms: []string{"rawtcp", fmt.Sprintf("procs%d", procs)}, Slice: 500 * time.Millisecond, Procs: procs, Blocks: 2}
-		found, err := Explain(t.Context(), s, self(t))
-		require.NoError(t, err)
-		require.Len(t, found, 2)
-		for _, e := range found {
-			require.Equal(t, "rawtcp", e.Profile.Row)
-			require.Equal(t, procs, e.Procs)
-			require.GreaterOrEqual(t, e.Wall, 2*s.Slice, "two rounds")
-			require.Positive(t, e.Calls)
-			require.Positive(t, e.Profile.Calls)
-		}
+	const procs = 3
+	s := Spec{Arms: []string{"rawtcp", fmt.Sprintf("procs%d", procs)}, Slice: 250 * time.Millisecond, Procs: procs,
+		Blocks: 2}
+	found, err := Explain(t.Context(), s, self(t))
+	require.NoError(t, err)
+	require.Len(t, found, 2)
+	for _, e := range found {
+		require.Equal(t, "rawtcp", e.Profile.Row)
+		require.Equal(t, procs, e.Procs)
+		require.GreaterOrEqual(t, e.Wall, 2*s.Slice, "two rounds")
+		require.Positive(t, e.Calls)
+		require.Positive(t, e.Profile.Calls)
 	}
+}
+
+// What is explained is divided by calls, also where an op is 200 of them.
+func TestExplainCountsCalls(t *testing.T) {
+	w, err := workload.Find("small-50-callers")
+	require.NoError(t, err)
+	o, err := w.Open(t.Context(), rawtcp.New(), rpcbench.Config{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, o.Close()) }()
+	calls, _, err := callFor(t.Context(), o, 3, 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 3*200, calls)
 }
 
 // No child outlives the context, nor what it measured.

@@ -35,7 +35,7 @@ func (f frozen) repeats(n int) [][]Process {
 
 func (f frozen) plan() Plan { return Plan{AllCores: f.experiment == "defaultprocs"} }
 
-// thawed reads testdata/processes.txt, which tools/freeze writes.
+// thawed reads testdata/processes.txt, which internal/tools/freeze writes.
 func thawed(t *testing.T) (all []frozen) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/processes.txt")
@@ -167,7 +167,7 @@ func before(_ Plan, all []Process) Verdict {
 	return Result{Lo: math.Exp(mean - half), Hi: math.Exp(mean + half), CopyFloor: floor}.verdict()
 }
 
-// TestFrozenProcessesAreTheRecords: for records that are still in the tree, tools/freeze computed what ProcessOf does.
+// TestFrozenProcessesAreTheRecords: for records that are still in the tree, internal/tools/freeze computed what ProcessOf does.
 func TestFrozenProcessesAreTheRecords(t *testing.T) {
 	if _, err := os.Stat("../../results"); errors.Is(err, fs.ErrNotExist) {
 		t.Skip("the module has no results")

@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/message"
 )
 
 // prepared prepares the calls of a fixture. The first call on a stream opens the stream, which ends with the fixture.
@@ -91,7 +90,7 @@ func (p *prepared) echo(client rpcbench.Client, m *message.Flex) (rpcbench.Call,
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("echo: %w", errors.ErrUnsupported)
-	case m.Double != 0 && slices.Contains(p.fixture.Stack.Traits.Lossy, codec.FloatDigits):
+	case m.Double != 0 && slices.Contains(p.fixture.Stack.Traits.Lossy, rpcbench.FloatDigits):
 		return nil, fmt.Errorf("the digits of the message's floats: %w", errors.ErrUnsupported)
 	}
 	return echoer.PrepareEcho(m)

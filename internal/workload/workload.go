@@ -161,9 +161,22 @@ func All() []Workload {
 	}
 }
 
+// Own are the workloads of a method of one's own. Its messages are the method's.
+func Own() []Workload {
+	return []Workload{
+		{Name: "call", Title: "your call, one core", Procs: 1},
+		{Name: "call-1-caller", Title: "your call, all cores"},
+		{Name: "call-50-callers", Title: "your call, 50 callers", Callers: 50},
+		{Name: "call-tls", Title: "your call over TLS, one core", TLS: true, Procs: 1},
+		{Name: "call-cold-tls", Title: "a new TLS connection, your call", NewConn: true, TLS: true, Procs: 1},
+	}
+}
+
 // Find returns the workload of a name.
-func Find(name string) (Workload, error) {
-	all := All()
+func Find(name string) (Workload, error) { return In(All(), name) }
+
+// In returns the workload of a name in a list.
+func In(all []Workload, name string) (Workload, error) {
 	i := slices.IndexFunc(all, func(w Workload) bool { return w.Name == name })
 	if i < 0 {
 		return Workload{}, fmt.Errorf("rpcbench: unknown workload %q: rpcbench list names them", name)
@@ -227,12 +240,12 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbenc
 	if w.NewConn {
 		o.dials, config.WrapClient = 1, wrapped(resetOnClose, config.WrapClient)
 	}
-	if w.Apart && config.Server == "" {
+	if w.Apart && config.Remote == "" {
 		server, err := child.Start(ctx, stack.Name, config, io.Discard)
 		if err != nil {
 			return nil, err
 		}
-		o.server, config.Server, config.Certificate = server.Close, server.Addr, server.Certificate
+		o.server, config.Remote, config.Certificate = server.Close, server.Addr, server.Certificate
 	}
 	if o.Fixture, err = rpcbench.Start(ctx, stack, config); err != nil {
 		if o.server != nil {

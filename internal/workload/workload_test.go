@@ -21,7 +21,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/rawtcp"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 const logEnv = "RPCBENCH_TEST_LOG" // file to which servers write what they see
@@ -193,7 +193,7 @@ func TestStacksThatCannotEcho(t *testing.T) {
 	dial := s.Dial
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		c, err := dial(config)
-		return struct{ rpcbench.Client }{c}, err
+		return struct{ rpcbench.Users }{c.(rpcbench.Users)}, err
 	}
 	_, err = w.Open(t.Context(), s, rpcbench.Config{})
 	require.ErrorIs(t, err, errors.ErrUnsupported)

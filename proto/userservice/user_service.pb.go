@@ -9,7 +9,7 @@
 package userservice
 
 import (
-	messagepb "github.com/rpcbench/rpcbench/message/messagepb"
+	v11 "github.com/rpcbench/rpcbench/proto/message/v1"
 	v1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
@@ -37,7 +37,7 @@ const file_rpcbench_user_v1_user_service_proto_rawDesc = "" +
 
 var file_rpcbench_user_v1_user_service_proto_goTypes = []any{
 	(*v1.User)(nil),               // 0: rpcbench.user.v1.User
-	(*messagepb.Flex)(nil),        // 1: rpcbench.message.v1.Flex
+	(*v11.Flex)(nil),              // 1: rpcbench.message.v1.Flex
 	(*v1.CreateUserResponse)(nil), // 2: rpcbench.user.v1.CreateUserResponse
 }
 var file_rpcbench_user_v1_user_service_proto_depIdxs = []int32{

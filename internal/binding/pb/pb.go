@@ -10,10 +10,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/codec/protobuf"
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/message/messagepb"
+	"github.com/rpcbench/rpcbench/internal/codec/protobuf"
+	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
@@ -29,8 +28,8 @@ func Traits() rpcbench.Traits { return binding.Traits(protobuf.Codec{}.Traits())
 // VTTraits returns t with vtprotobuf's generated methods as the codec. These methods do not check UTF-8, and turn a
 // negative zero into zero.
 func VTTraits(t rpcbench.Traits) rpcbench.Traits {
-	t.Codec, t.InvalidUTF8 = "github.com/rpcbench/rpcbench/proto/user/v1", codec.Kept
-	t.Lossy = []string{codec.NegativeZero}
+	t.Codec, t.InvalidUTF8 = "github.com/rpcbench/rpcbench/proto/user/v1", rpcbench.Kept
+	t.Lossy = []rpcbench.Loss{rpcbench.NegativeZero}
 	return t
 }
 
@@ -42,11 +41,11 @@ type Message[T any] interface {
 
 // Of returns s as a stack that serves and calls m.
 func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
-	return binding.Of(s, m, protobuf.Codec{}, Marshal)
+	return binding.Of(s, m, protobuf.Codec{}, Sorted)
 }
 
-// Marshal encodes a message, with the entries of a map in one order.
-func Marshal(v any) ([]byte, error) {
+// Sorted encodes a message, with the entries of a map in one order.
+func Sorted(v any) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(v.(proto.Message))
 }
 

@@ -7,7 +7,7 @@
 package userv1
 
 import (
-	messagepb "github.com/rpcbench/rpcbench/message/messagepb"
+	v1 "github.com/rpcbench/rpcbench/proto/message/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -26,9 +26,9 @@ const (
 type PooledRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What is left of the caller's deadline when the call is sent; 0 without one.
-	TimeoutNanos  int64           `protobuf:"varint,1,opt,name=timeout_nanos,json=timeoutNanos,proto3" json:"timeout_nanos,omitempty"`
-	User          *User           `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`
-	Flex          *messagepb.Flex `protobuf:"bytes,3,opt,name=flex,proto3" json:"flex,omitempty"`
+	TimeoutNanos  int64    `protobuf:"varint,1,opt,name=timeout_nanos,json=timeoutNanos,proto3" json:"timeout_nanos,omitempty"`
+	User          *User    `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`
+	Flex          *v1.Flex `protobuf:"bytes,3,opt,name=flex,proto3" json:"flex,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -77,7 +77,7 @@ func (x *PooledRequest) GetUser() *User {
 	return nil
 }
 
-func (x *PooledRequest) GetFlex() *messagepb.Flex {
+func (x *PooledRequest) GetFlex() *v1.Flex {
 	if x != nil {
 		return x.Flex
 	}
@@ -88,7 +88,7 @@ func (x *PooledRequest) GetFlex() *messagepb.Flex {
 type PooledReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Response      *CreateUserResponse    `protobuf:"bytes,1,opt,name=response,proto3" json:"response,omitempty"`
-	Flex          *messagepb.Flex        `protobuf:"bytes,2,opt,name=flex,proto3" json:"flex,omitempty"`
+	Flex          *v1.Flex               `protobuf:"bytes,2,opt,name=flex,proto3" json:"flex,omitempty"`
 	Error         *Error                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -131,7 +131,7 @@ func (x *PooledReply) GetResponse() *CreateUserResponse {
 	return nil
 }
 
-func (x *PooledReply) GetFlex() *messagepb.Flex {
+func (x *PooledReply) GetFlex() *v1.Flex {
 	if x != nil {
 		return x.Flex
 	}
@@ -176,7 +176,7 @@ var file_rpcbench_user_v1_pooled_proto_goTypes = []any{
 	(*PooledRequest)(nil),      // 0: rpcbench.user.v1.PooledRequest
 	(*PooledReply)(nil),        // 1: rpcbench.user.v1.PooledReply
 	(*User)(nil),               // 2: rpcbench.user.v1.User
-	(*messagepb.Flex)(nil),     // 3: rpcbench.message.v1.Flex
+	(*v1.Flex)(nil),            // 3: rpcbench.message.v1.Flex
 	(*CreateUserResponse)(nil), // 4: rpcbench.user.v1.CreateUserResponse
 	(*Error)(nil),              // 5: rpcbench.user.v1.Error
 }

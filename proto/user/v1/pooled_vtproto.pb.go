@@ -7,7 +7,7 @@ package userv1
 import (
 	fmt "fmt"
 	protohelpers "github.com/planetscale/vtprotobuf/protohelpers"
-	messagepb "github.com/rpcbench/rpcbench/message/messagepb"
+	v1 "github.com/rpcbench/rpcbench/proto/message/v1"
 	proto "google.golang.org/protobuf/proto"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	io "io"
@@ -348,7 +348,7 @@ func (m *PooledRequest) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if m.Flex == nil {
-				m.Flex = &messagepb.Flex{}
+				m.Flex = &v1.Flex{}
 			}
 			if err := m.Flex.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
 				return err
@@ -471,7 +471,7 @@ func (m *PooledReply) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if m.Flex == nil {
-				m.Flex = &messagepb.Flex{}
+				m.Flex = &v1.Flex{}
 			}
 			if err := m.Flex.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
 				return err

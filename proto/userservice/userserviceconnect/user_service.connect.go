@@ -9,7 +9,7 @@ import (
 	connect "connectrpc.com/connect"
 	context "context"
 	errors "errors"
-	messagepb "github.com/rpcbench/rpcbench/message/messagepb"
+	v11 "github.com/rpcbench/rpcbench/proto/message/v1"
 	v1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	userservice "github.com/rpcbench/rpcbench/proto/userservice"
 	http "net/http"
@@ -52,7 +52,7 @@ type UserServiceClient interface {
 	// before the next is read. One that breaks a rule ends the stream.
 	CreateUsers(context.Context) (*connect.BidiStreamForClientSimple[v1.User, v1.CreateUserResponse], error)
 	// Echo answers with what it was sent.
-	Echo(context.Context, *messagepb.Flex) (*messagepb.Flex, error)
+	Echo(context.Context, *v11.Flex) (*v11.Flex, error)
 }
 
 // NewUserServiceClient constructs a client for the rpcbench.user.v1.UserService service. By
@@ -78,7 +78,7 @@ func NewUserServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(userServiceMethods.ByName("CreateUsers")),
 			connect.WithClientOptions(opts...),
 		),
-		echo: connect.NewClient[messagepb.Flex, messagepb.Flex](
+		echo: connect.NewClient[v11.Flex, v11.Flex](
 			httpClient,
 			baseURL+UserServiceEchoProcedure,
 			connect.WithSchema(userServiceMethods.ByName("Echo")),
@@ -91,7 +91,7 @@ func NewUserServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 type userServiceClient struct {
 	createUser  *connect.Client[v1.User, v1.CreateUserResponse]
 	createUsers *connect.Client[v1.User, v1.CreateUserResponse]
-	echo        *connect.Client[messagepb.Flex, messagepb.Flex]
+	echo        *connect.Client[v11.Flex, v11.Flex]
 }
 
 // CreateUser calls rpcbench.user.v1.UserService.CreateUser.
@@ -109,7 +109,7 @@ func (c *userServiceClient) CreateUsers(ctx context.Context) (*connect.BidiStrea
 }
 
 // Echo calls rpcbench.user.v1.UserService.Echo.
-func (c *userServiceClient) Echo(ctx context.Context, req *messagepb.Flex) (*messagepb.Flex, error) {
+func (c *userServiceClient) Echo(ctx context.Context, req *v11.Flex) (*v11.Flex, error) {
 	response, err := c.echo.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
@@ -125,7 +125,7 @@ type UserServiceHandler interface {
 	// before the next is read. One that breaks a rule ends the stream.
 	CreateUsers(context.Context, *connect.BidiStream[v1.User, v1.CreateUserResponse]) error
 	// Echo answers with what it was sent.
-	Echo(context.Context, *messagepb.Flex) (*messagepb.Flex, error)
+	Echo(context.Context, *v11.Flex) (*v11.Flex, error)
 }
 
 // NewUserServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -178,6 +178,6 @@ func (UnimplementedUserServiceHandler) CreateUsers(context.Context, *connect.Bid
 	return connect.NewError(connect.CodeUnimplemented, errors.New("rpcbench.user.v1.UserService.CreateUsers is not implemented"))
 }
 
-func (UnimplementedUserServiceHandler) Echo(context.Context, *messagepb.Flex) (*messagepb.Flex, error) {
+func (UnimplementedUserServiceHandler) Echo(context.Context, *v11.Flex) (*v11.Flex, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("rpcbench.user.v1.UserService.Echo is not implemented"))
 }

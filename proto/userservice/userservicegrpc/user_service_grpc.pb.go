@@ -8,7 +8,7 @@ package userservicegrpc
 
 import (
 	context "context"
-	messagepb "github.com/rpcbench/rpcbench/message/messagepb"
+	v11 "github.com/rpcbench/rpcbench/proto/message/v1"
 	v1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	grpc "google.golang.org/grpc"
 	codes "google.golang.org/grpc/codes"
@@ -36,7 +36,7 @@ type UserServiceClient interface {
 	// before the next is read. One that breaks a rule ends the stream.
 	CreateUsers(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[v1.User, v1.CreateUserResponse], error)
 	// Echo answers with what it was sent.
-	Echo(ctx context.Context, in *messagepb.Flex, opts ...grpc.CallOption) (*messagepb.Flex, error)
+	Echo(ctx context.Context, in *v11.Flex, opts ...grpc.CallOption) (*v11.Flex, error)
 }
 
 type userServiceClient struct {
@@ -70,9 +70,9 @@ func (c *userServiceClient) CreateUsers(ctx context.Context, opts ...grpc.CallOp
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type UserService_CreateUsersClient = grpc.BidiStreamingClient[v1.User, v1.CreateUserResponse]
 
-func (c *userServiceClient) Echo(ctx context.Context, in *messagepb.Flex, opts ...grpc.CallOption) (*messagepb.Flex, error) {
+func (c *userServiceClient) Echo(ctx context.Context, in *v11.Flex, opts ...grpc.CallOption) (*v11.Flex, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(messagepb.Flex)
+	out := new(v11.Flex)
 	err := c.cc.Invoke(ctx, UserService_Echo_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ type UserServiceServer interface {
 	// before the next is read. One that breaks a rule ends the stream.
 	CreateUsers(grpc.BidiStreamingServer[v1.User, v1.CreateUserResponse]) error
 	// Echo answers with what it was sent.
-	Echo(context.Context, *messagepb.Flex) (*messagepb.Flex, error)
+	Echo(context.Context, *v11.Flex) (*v11.Flex, error)
 	mustEmbedUnimplementedUserServiceServer()
 }
 
@@ -107,7 +107,7 @@ func (UnimplementedUserServiceServer) CreateUser(context.Context, *v1.User) (*v1
 func (UnimplementedUserServiceServer) CreateUsers(grpc.BidiStreamingServer[v1.User, v1.CreateUserResponse]) error {
 	return status.Error(codes.Unimplemented, "method CreateUsers not implemented")
 }
-func (UnimplementedUserServiceServer) Echo(context.Context, *messagepb.Flex) (*messagepb.Flex, error) {
+func (UnimplementedUserServiceServer) Echo(context.Context, *v11.Flex) (*v11.Flex, error) {
 	return nil, status.Error(codes.Unimplemented, "method Echo not implemented")
 }
 func (UnimplementedUserServiceServer) mustEmbedUnimplementedUserServiceServer() {}
@@ -157,7 +157,7 @@ func _UserService_CreateUsers_Handler(srv interface{}, stream grpc.ServerStream)
 type UserService_CreateUsersServer = grpc.BidiStreamingServer[v1.User, v1.CreateUserResponse]
 
 func _UserService_Echo_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(messagepb.Flex)
+	in := new(v11.Flex)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func _UserService_Echo_Handler(srv interface{}, ctx context.Context, dec func(in
 		FullMethod: UserService_Echo_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(UserServiceServer).Echo(ctx, req.(*messagepb.Flex))
+		return srv.(UserServiceServer).Echo(ctx, req.(*v11.Flex))
 	}
 	return interceptor(ctx, in, info, handler)
 }

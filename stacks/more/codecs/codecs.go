@@ -6,7 +6,8 @@ import (
 	"github.com/bytedance/sonic"
 	"github.com/fxamacker/cbor/v2"
 
-	"github.com/rpcbench/rpcbench/codec"
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/codec"
 )
 
 // Sonic is a codec for JSON by sonic.Marshal and sonic.Unmarshal, which neither sort maps nor escape HTML. Unmarshal copies
@@ -18,19 +19,19 @@ func (Sonic) Marshal(v any) ([]byte, error)      { return sonic.Marshal(v) }
 func (Sonic) Unmarshal(data []byte, v any) error { return sonic.Unmarshal(data, v) }
 
 // Traits declares that JSON lacks NaN and infinities, and that omitempty leaves out a negative zero.
-func (Sonic) Traits() codec.Traits { return sonicTraits(codec.Kept) }
+func (Sonic) Traits() codec.Traits { return sonicTraits(rpcbench.Kept) }
 
 // SonicStd is sonic.ConfigStd, which does what encoding/json does.
 type SonicStd struct{ Sonic }
 
 func (SonicStd) Marshal(v any) ([]byte, error)      { return sonic.ConfigStd.Marshal(v) }
 func (SonicStd) Unmarshal(data []byte, v any) error { return sonic.ConfigStd.Unmarshal(data, v) }
-func (SonicStd) Traits() codec.Traits               { return sonicTraits(codec.Replaced) }
+func (SonicStd) Traits() codec.Traits               { return sonicTraits(rpcbench.Replaced) }
 
-func sonicTraits(utf8 string) codec.Traits {
+func sonicTraits(utf8 rpcbench.UTF8) codec.Traits {
 	return codec.Traits{
 		Library:     "github.com/bytedance/sonic",
-		Lossy:       []string{codec.NegativeZero, codec.NaN, codec.Infinities},
+		Lossy:       []rpcbench.Loss{rpcbench.NegativeZero, rpcbench.NaN, rpcbench.Infinities},
 		InvalidUTF8: codec.UTF8{Encoding: utf8, Decoding: utf8},
 	}
 }
@@ -47,7 +48,7 @@ func (CBOR) Unmarshal(data []byte, v any) error { return cbor.Unmarshal(data, v)
 func (CBOR) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "github.com/fxamacker/cbor/v2",
-		Lossy:       []string{codec.NegativeZero, codec.NaN},
-		InvalidUTF8: codec.UTF8{Encoding: codec.Kept, Decoding: codec.Rejected},
+		Lossy:       []rpcbench.Loss{rpcbench.NegativeZero, rpcbench.NaN},
+		InvalidUTF8: codec.UTF8{Encoding: rpcbench.Kept, Decoding: rpcbench.Rejected},
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/codec/jsonstd"
 	main "github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/message"
 	"github.com/rpcbench/rpcbench/stacks/more/codecs"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -41,7 +41,7 @@ func runs(tb testing.TB, r row) {
 // served is a stack over net/http with the codec, so that the suite proves which library encodes and what it loses.
 func served(r row) rpcbench.Stack {
 	s := httpapi.Stack("http"+r.name, "http/"+r.name, r, binding.Plain(), httpapi.Options{})
-	if s.Traits.InvalidUTF8 == codec.Kept { // by the encoder: the other side decides
+	if s.Traits.InvalidUTF8 == rpcbench.Kept { // by the encoder: the other side decides
 		s.Traits.InvalidUTF8 = r.Traits().InvalidUTF8.Decoding
 	}
 	return s
@@ -92,16 +92,16 @@ func TestValuesAreCopies(t *testing.T) {
 // TestInvalidUTF8: what becomes of it in either direction is as the codec declares.
 func TestInvalidUTF8(t *testing.T) {
 	const invalid, valid = "in\xffvalid", "in?valid"
-	became := func(text string, err error) string {
+	became := func(text string, err error) rpcbench.UTF8 {
 		switch {
 		case err != nil:
-			return codec.Rejected
+			return rpcbench.Rejected
 		case strings.Contains(text, invalid):
-			return codec.Kept
+			return rpcbench.Kept
 		case strings.Contains(text, "in\ufffdvalid") || strings.Contains(text, `in\ufffdvalid`):
-			return codec.Replaced
+			return rpcbench.Replaced
 		}
-		return text
+		return rpcbench.UTF8(text)
 	}
 	for _, r := range rows() {
 		t.Run(r.name, func(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
-	"github.com/rpcbench/rpcbench/message/messagepb"
+	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
@@ -32,8 +32,8 @@ const createUser, echo = "/rpcbench.user.v1.UserService/CreateUser", "/rpcbench.
 func New() rpcbench.Stack {
 	t := pb.Traits()
 	t.Multiplexed = true // callers on one connection take turns
-	t.Server = []string{"storj.io/drpc"}
-	t.Client = t.Server
+	t.ServerLibraries = []string{"storj.io/drpc"}
+	t.ClientLibraries = t.ServerLibraries
 	return rpcbench.Stack{Name: "drpc", Protocol: "drpc/proto", Traits: t, Server: newServer, Dial: dial}
 }
 

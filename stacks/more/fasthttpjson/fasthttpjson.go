@@ -14,10 +14,10 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
-	"github.com/rpcbench/rpcbench/message"
+	"github.com/rpcbench/rpcbench/internal/message"
 )
 
 const users, echo = "/users", "/echo"
@@ -26,7 +26,7 @@ const users, echo = "/users", "/echo"
 // every server has.
 func New() rpcbench.Stack {
 	t := binding.Traits(jsonstd.Codec{}.Traits())
-	t.HTTP, t.Server, t.Client = "1.1", []string{"github.com/valyala/fasthttp"}, []string{"github.com/valyala/fasthttp"}
+	t.HTTP, t.ServerLibraries, t.ClientLibraries = "1.1", []string{"github.com/valyala/fasthttp"}, []string{"github.com/valyala/fasthttp"}
 	t.Background = []string{
 		"github.com/valyala/fasthttp.updateServerDate.func1",
 		"github.com/valyala/fasthttp.(*HostClient).connsCleaner", // ends within ten seconds of its last connection

@@ -16,9 +16,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
-	"github.com/rpcbench/rpcbench/codec/protobuf"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
+	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/codec/protobuf"
 	"github.com/rpcbench/rpcbench/internal/grpcapi"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 	"github.com/rpcbench/rpcbench/stacks/more/grpcgateway/userservice"
@@ -78,7 +78,7 @@ func (p *proxy) Close() error {
 
 func stack(name string, serve func(rpcbench.ServerConfig, *runtime.ServeMux) (rpcbench.Server, error)) rpcbench.Stack {
 	s := httpapi.Stack(name, "http/protojson", jsonCodec{}, pb.API(), httpapi.Options{})
-	s.Traits.Server = []string{"google.golang.org/grpc", "net/http"}
+	s.Traits.ServerLibraries = []string{"google.golang.org/grpc", "net/http"}
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		return serve(config, runtime.NewServeMux(runtime.WithErrorHandler(fail)))
 	}

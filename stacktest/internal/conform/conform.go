@@ -135,7 +135,7 @@ type Subject struct {
 	Stack rpcbench.Stack
 	TLS   bool
 	Limit time.Duration // for each check; 0 is a minute
-	Wait  time.Duration // how long the check of patience holds a reply back; 0 skips that check
+	Wait  time.Duration // how long the check of patience holds a reply back
 	bare  bool          // connections are not recorded
 }
 

@@ -37,11 +37,9 @@ func (c samples) CreateUser(ctx context.Context, u rpcbench.User) (r rpcbench.Re
 	return *rpcbench.Answer(&u), err
 }
 
-// encoded returns the bodies of call i.
+// encoded returns the bodies of call i, with the entries of maps in one order.
 func (f *session) encoded(i int) (request, reply []byte) {
-	request, reply, err := f.Stack.Codec.Encode(i)
-	must(err, "encode call %d", i)
-	return request, reply
+	return try(f.Stack.Request.Sorted(i)), try(f.Stack.Reply.Sorted(i))
 }
 
 // ownTraffic checks that each body on the wire has the bytes that the codec makes of the samples. The entries of a map
@@ -93,51 +91,39 @@ func (f *session) mark(i int) []byte {
 	return request[max(0, at-7):min(len(request), at+1)]
 }
 
-// ofCodec is what the declared codec allocates for the samples of a round, outside of calls: bytes that encoding and
-// decoding them takes, and the fewer objects of decoding requests and decoding replies.
-type ofCodec struct {
-	encoded, decoded map[string]int64 // of requests and of replies
-	objects          int64
-}
+// outside is what the declared codec allocates for a round's requests or replies, outside of calls.
+type outside struct{ encoded, decoded, objects int64 } // bytes, bytes, and the objects of decoding
 
-func (f *session) codec() (c ofCodec) {
-	library := f.Stack.Traits.Codec
-	var encode, requests, replies []rpcbench.Call
-	lengths := [2]int64{}
+func (f *session) outside(m rpcbench.Messages) (a outside) {
+	var encode, decode []rpcbench.Call
 	for i := range corpus.Round {
-		request, reply := f.encoded(i)
-		lengths[0], lengths[1] = lengths[0]+int64(len(request)), lengths[1]+int64(len(reply))
-		encode = append(encode, func(context.Context) error { _, _, err := f.Stack.Codec.Encode(i); return err })
-		requests = append(requests, func(context.Context) error { return f.Stack.Codec.DecodeRequest(request) })
-		replies = append(replies, func(context.Context) error { return f.Stack.Codec.DecodeReply(reply) })
+		data := try(m.Encode(i))
+		encode = append(encode, func(context.Context) error { _, err := m.Encode(i); return err })
+		decode = append(decode, func(context.Context) error { return m.Decode(data) })
 	}
-	must(goRound(append(requests, replies...), 1), "decode a sample")
-	ofRequests, ofReplies := profiled(requests, 1), profiled(replies, 1)
-	encoded, _ := sides(profiled(encode, 1).Bytes(library))
-	inRequests, _ := sides(ofRequests.Bytes(library))
-	inReplies, _ := sides(ofReplies.Bytes(library))
-	c.decoded = map[string]int64{"requests": inRequests, "replies": inReplies}
-	all := max(1, lengths[0]+lengths[1])
-	c.encoded = map[string]int64{"requests": encoded * lengths[0] / all, "replies": encoded * lengths[1] / all}
-	fewest, _ := sides(ofRequests.Objects(library))
-	more, _ := sides(ofReplies.Objects(library))
-	c.objects = min(fewest, more)
+	must(goRound(append(encode, decode...), 1), "encode and decode a sample")
+	own := f.Stack.Traits.Codec
+	a.encoded, _ = sides(profiled(encode, 1).Bytes(own))
+	decoding := profiled(decode, 1)
+	a.decoded, _ = sides(decoding.Bytes(own))
+	a.objects, _ = sides(decoding.Objects(own))
 	for _, rival := range f.s.rivals() {
-		objects, _ := sides(ofReplies.Objects(rival))
-		failIf(objects > 0,
-			"to decode %d replies, functions of %s allocated %d objects; the declared codec is %s", corpus.Round, rival, objects, library)
+		objects, _ := sides(decoding.Objects(rival))
+		failIf(objects > 0, "to decode %d samples, functions of %s allocated %d objects; the declared codec is %s",
+			corpus.Round, rival, objects, own)
 	}
-	none := c.objects < corpus.Round
-	skipIf(none && library == "google.golang.org/protobuf", "decoding the samples allocates nothing")
-	failIf(none, "to decode %d requests and replies, functions of %s, the declared codec, allocated %d objects: "+
-		"something is kept, or another library decodes", corpus.Round, library, c.objects)
-	return c
+	// Objects of less than 16 bytes share blocks.
+	none := a.objects < corpus.Round/4
+	skipIf(none && own == "google.golang.org/protobuf", "decoding the samples allocates nothing")
+	failIf(none, "to decode %d samples, functions of %s, the declared codec, allocated %d objects: "+
+		"something is kept, or another library decodes", corpus.Round, own, a.objects)
+	return a
 }
 
 // ownRepeats compares what the codec allocates in calls with what it allocates for the samples outside of calls. Less
 // would be something that is kept from call to call. RPC libraries encode into pooled buffers, which count nothing.
 func ownRepeats(f *session) {
-	alone := f.codec()
+	requests, replies := f.outside(f.Stack.Request), f.outside(f.Stack.Reply)
 	codec, calls := f.Stack.Traits.Codec, f.round(0)
 	must(goRound(calls, 4), "call")
 	prepared := profiled([]rpcbench.Call{func(context.Context) error { f.round(0); return nil }}, 1)
@@ -146,21 +132,22 @@ func ownRepeats(f *session) {
 		corpus.Round, codec, inPrepare)
 	inClient, inServer := sides(profiled(calls, 1).Bytes(codec))
 	for _, side := range []struct {
-		name, encodes, decodes string
-		allocated              int64
-	}{{"client", "requests", "replies", inClient}, {"server", "replies", "requests", inServer}} {
-		least := alone.decoded[side.decodes] / 2
-		if slices.Equal(f.Stack.Traits.Client, []string{"net/http"}) {
-			least += alone.encoded[side.encodes] * 9 / 10
+		name             string
+		allocated        int64
+		encodes, decodes outside
+	}{{"client", inClient, requests, replies}, {"server", inServer, replies, requests}} {
+		least := side.decodes.decoded / 2
+		if slices.Equal(f.Stack.Traits.ClientLibraries, []string{"net/http"}) {
+			least += side.encodes.encoded * 9 / 10
 		}
-		failIf(side.allocated < least, "in %d calls %s allocated %d bytes in the %s, and decoding the %s takes %d, encoding the %s %d: "+
-			"something is kept from call to call", corpus.Round, codec, side.allocated, side.name,
-			side.decodes, alone.decoded[side.decodes], side.encodes, alone.encoded[side.encodes])
+		failIf(side.allocated < least, "in %d calls %s allocated %d bytes in the %s, where decoding takes %d and encoding %d: "+
+			"something is kept from call to call",
+			corpus.Round, codec, side.allocated, side.name, side.decodes.decoded, side.encodes.encoded)
 	}
 }
 
-// ownChanges lists changes of the reply to call 2: parts of the reply to call 1 where they differ, and letters changed
-// in the middle.
+// ownChanges lists changes of the reply to call 2: letters and digits as the reply to call 1 has them, and letters
+// changed in the middle. They stand in one value, since entries of a map come in any order.
 func (f *session) ownChanges() (all []change) {
 	_, before := f.encoded(1)
 	_, reply := f.encoded(2)
@@ -169,21 +156,25 @@ func (f *session) ownChanges() (all []change) {
 			all = append(all, replaced(held, string(reply[from:to]), string(with)))
 		}
 	}
+	word := func(b byte) bool { return '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' }
 	const part = 8
 	for i := 0; len(before) == len(reply) && i < len(reply) && len(all) < 3; i++ {
-		if from, to := max(0, i-part), min(len(reply), i+1); before[i] != reply[i] {
-			add(fmt.Sprintf("byte %d of the reply before", i), from, to, append(bytes.Clone(reply[from:i]), before[i]))
-			i += max(1, len(reply)/4)
-		}
-	}
-	for i := len(reply) / 2; i < len(reply)-part; i++ {
-		word := reply[i : i+part]
-		if len(all) > 3 || bytes.ContainsFunc(word, func(r rune) bool { return r < '0' || r > 'z' }) {
+		if before[i] == reply[i] || !word(reply[i]) {
 			continue
 		}
-		changed := bytes.Clone(word)
-		if changed[part-1]++; changed[part-1] < 'z' {
-			add("one changed letter", i, i+part, changed)
+		from := i
+		for from > 0 && i-from < part && word(reply[from-1]) {
+			from--
+		}
+		add(fmt.Sprintf("byte %d of the reply before", i), from, i+1, append(bytes.Clone(reply[from:i]), before[i]))
+		i += max(1, len(reply)/4)
+	}
+	for i := len(reply) / 2; i < len(reply)-part && len(all) < 4; i++ {
+		piece := reply[i : i+part]
+		if changed := bytes.Clone(piece); !slices.ContainsFunc(piece, func(b byte) bool { return !word(b) }) {
+			if changed[part-1]++; word(changed[part-1]) {
+				add("one changed letter", i, i+part, changed)
+			}
 		}
 	}
 	return all

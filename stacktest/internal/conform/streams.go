@@ -6,7 +6,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/codec"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 )
 
@@ -104,7 +103,7 @@ func endedStreams(s Subject) {
 	watched(func(f *session) {
 		before := goleak.IgnoreCurrent()
 		f.outcomes([]string{onStream})
-		if f.Stack.Traits.InvalidUTF8 == codec.Rejected {
+		if f.Stack.Traits.InvalidUTF8 == rpcbench.Rejected {
 			call := f.form(context.Background(), onStream, invalidUTF8())
 			wantError(f.next(call), rpcbench.Malformed, "invalid UTF-8 on a stream")
 		}

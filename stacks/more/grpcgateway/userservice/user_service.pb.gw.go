@@ -16,7 +16,7 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
-	extMessagepb "github.com/rpcbench/rpcbench/message/messagepb"
+	extMessagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 	extUserv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	extUserservice "github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 	"google.golang.org/grpc"

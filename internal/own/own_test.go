@@ -1,0 +1,640 @@
+package own
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/compiler/protogen"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	_ "github.com/rpcbench/rpcbench/proto/user/v1" // for TestLinked
+)
+
+const header = `syntax = "proto3";
+package shop.v1;
+import "google/protobuf/any.proto";
+import "google/protobuf/duration.proto";
+import "google/protobuf/empty.proto";
+import "google/protobuf/field_mask.proto";
+import "google/protobuf/struct.proto";
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/wrappers.proto";
+import "google/rpc/status.proto";
+import "google/rpc/code.proto";
+import "buf/validate/validate.proto";
+import "google/api/annotations.proto";
+service Orders {
+  rpc Get(Request) returns (Reply) { option (google.api.http) = { get: "/v1/orders/{id}" }; }
+  rpc Watch(Request) returns (stream Reply);
+}
+message Request { string id = 1 [(buf.validate.field).string.min_len = 1]; repeated string names = 2; }
+`
+
+// given is what a test writes: a reply's fields, and samples.
+type given struct{ fields, request, reply string }
+
+// in writes the files to a folder, and returns what the command line says of them.
+func (g given) in(t *testing.T) []string {
+	t.Helper()
+	dir := t.TempDir()
+	text := header + "message Reply {\n" + g.fields + "\n}\n"
+	if strings.Contains(g.fields, "message Reply {") {
+		text = header + g.fields
+	}
+	if g.request == "" {
+		g.request = `{"id":"a-1001-b"}`
+	}
+	for name, data := range map[string]string{"shop.proto": text, "request.json": g.request, "reply.json": g.reply} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600))
+	}
+	return []string{"-proto", "shop.proto", "-I", dir, "-call", "shop.v1.Orders/Get",
+		"-request", filepath.Join(dir, "request.json"), "-reply", filepath.Join(dir, "reply.json")}
+}
+
+// initialized makes a module, and returns its folder and what the command printed.
+func initialized(t *testing.T, args ...string) (dir, said string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "mine")
+	var out bytes.Buffer
+	require.NoError(t, command(t.Context(), append(append([]string{"init"}, args...), "-out", dir), &out, io.Discard))
+	return dir, out.String()
+}
+
+// publicModules are the folders of the modules that testdata/public names, by the names of their folders there. The test
+// is skipped where they are not in the module cache: see the README there.
+func publicModules(t *testing.T, names ...string) (dirs []string) {
+	t.Helper()
+	for _, name := range names {
+		dir, err := goIn(t, filepath.Join("testdata", "public"), nil, "list", "-m", "-f", "{{.Dir}}", name)
+		if dir = strings.TrimSpace(dir); err != nil || dir == "" {
+			t.Skipf("%s is not in the module cache: go -C internal/own/testdata/public mod download", name)
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+// TestPublicProtos: calls of three APIs that nobody here wrote.
+func TestPublicProtos(t *testing.T) {
+	if testing.Short() {
+		t.Skip("links programs")
+	}
+	dirs := publicModules(t, "cel.dev/expr", "go.etcd.io/etcd/api/v3", "k8s.io/cri-api")
+	links := t.TempDir() // etcd's files import each other below etcd/api
+	require.NoError(t, os.Mkdir(filepath.Join(links, "etcd"), 0o700))
+	require.NoError(t, os.Symlink(dirs[1], filepath.Join(links, "etcd", "api")))
+	for _, c := range []struct {
+		why, folder, root, proto, call string
+		lossy                          []string
+	}{
+		{"maps, oneofs and well-known types", "cel", filepath.Join(dirs[0], "proto"), "cel/expr/conformance/conformance_service.proto", "cel.expr.conformance.ConformanceService/Check", nil},
+		{"deep nesting, custom options", "etcd", links, "etcd/api/etcdserverpb/rpc.proto", "etcdserverpb.KV/Txn", []string{"request.compare[].result: a zero"}},
+		{"large", "cri", filepath.Join(dirs[2], "pkg", "apis", "runtime", "v1"), "api.proto", "runtime.v1.RuntimeService/ListContainers", []string{"reply.containers[].image.annotations: empty"}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			samples := filepath.Join("testdata", "public", c.folder)
+			dir, said := initialized(t, "-proto", c.proto, "-I", c.root, "-call", c.call,
+				"-request", filepath.Join(samples, "request.json"), "-reply", filepath.Join(samples, "reply.json"))
+			for _, line := range c.lossy {
+				require.Contains(t, said, line)
+			}
+			require.Equal(t, len(c.lossy)+1, strings.Count(said, "\n"), "each path once: %s", said)
+			whole(t, dir, *long)
+		})
+	}
+}
+
+var long = flag.Bool("long", false, "run the suite on the stacks of every public API")
+
+// whole checks a module that init made as its owner would: offline, for other systems, and with its own tests.
+func whole(t *testing.T, dir string, suite bool) {
+	t.Helper()
+	for _, system := range []string{"windows", "darwin", runtime.GOOS} {
+		out, err := goIn(t, dir, []string{"GOOS=" + system}, "vet", "./...")
+		require.NoError(t, err, "%s: %s", system, out)
+	}
+	out, err := exec.Command("gofmt", "-l", dir).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Empty(t, string(out), "gofmt")
+	args := []string{"test", "-short", "-count=1", "."}
+	if !suite {
+		args = []string{"test", "-short", "-count=1", "-run=TestSamples", "."}
+	}
+	said, err := goIn(t, dir, nil, args...)
+	require.NoError(t, err, said)
+	said, err = goIn(t, dir, nil, "test", "-run=^$", "-bench=Codec", "-benchtime=20x", ".")
+	require.NoError(t, err, said)
+	require.Contains(t, said, "BenchmarkCodec/message=reply/codec=json/op=unmarshal")
+}
+
+// TestSizes: without a .proto, structured data of the sizes goes round.
+func TestSizes(t *testing.T) {
+	for _, size := range []int{80, 100, 150, 500, 2000, 100_000} {
+		v, err := inventedValue(size)
+		require.NoError(t, err)
+		require.Len(t, compact(v), size)
+	}
+	for _, size := range []int{10, 2 << 20} {
+		_, err := inventedValue(size)
+		require.Error(t, err)
+	}
+	if testing.Short() {
+		t.Skip("links programs")
+	}
+	dir, said := initialized(t, "-request", "100B", "-reply", "2kB")
+	require.Contains(t, said, "made.Data/Get, structured data of 100 B and 2 kB, made.")
+	whole(t, dir, true)
+}
+
+// TestRun: the program runs in a temporary folder, -out lies where the caller is, and nothing else is left: after a run,
+// after a signal, and after a command line that the program refuses.
+func TestRun(t *testing.T) {
+	if testing.Short() || runtime.GOOS == "windows" {
+		t.Skip("links programs, and measures")
+	}
+	rpcbench := filepath.Join(t.TempDir(), "rpcbench")
+	out, err := goIn(t, filepath.Join("..", ".."), nil, "build", "-buildvcs=false", "-o", rpcbench, "./cmd/rpcbench")
+	require.NoError(t, err, out)
+	for _, c := range []struct {
+		why    string
+		args   []string
+		status int
+		signal os.Signal
+		files  []string
+	}{
+		{"a run", []string{"-quick", "-workloads", "call", "-out", "answer"}, 0, nil, []string{"answer"}},
+		{"a wrong flag of run", []string{"-quick", "-stacks", "x", "-out=answer"}, 2, nil, nil},
+		{"told to end before anything was measured", []string{"-quick", "-out", "answer"}, 1, syscall.SIGTERM, nil},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			home, temporary := t.TempDir(), t.TempDir()
+			cmd := exec.CommandContext(t.Context(), rpcbench, append([]string{"run", "-request", "100B", "-reply", "200B"}, c.args...)...)
+			cmd.Dir, cmd.Env = home, append(os.Environ(), "TMPDIR="+temporary)
+			var said strings.Builder
+			cmd.Stderr = &said
+			require.NoError(t, cmd.Start())
+			if c.signal != nil {
+				require.Eventually(t, func() bool { return len(glob(t, temporary, "rpcbench-*", "program")) == 1 }, time.Minute, time.Millisecond)
+				require.NoError(t, cmd.Process.Signal(c.signal))
+			}
+			err := cmd.Wait()
+			require.Equal(t, c.status, cmd.ProcessState.ExitCode(), "%v %s", err, said.String())
+			require.Empty(t, glob(t, temporary, "rpcbench-*"), "of the temporary folder nothing is left")
+			left := []string(nil)
+			for _, path := range glob(t, home, "*") {
+				left = append(left, filepath.Base(path))
+			}
+			require.Equal(t, c.files, left, said.String())
+		})
+	}
+}
+
+func glob(t *testing.T, pattern ...string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(pattern...))
+	require.NoError(t, err)
+	return found
+}
+
+func goIn(t *testing.T, dir string, env []string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "GOPROXY=off", "GOWORK=off", "GOFLAGS="), env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func contains(t *testing.T, path string, lines ...string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	plain := strings.Join(strings.Fields(string(text)), " ")
+	for _, line := range lines {
+		require.Contains(t, plain, strings.Join(strings.Fields(line), " "), path)
+	}
+}
+
+// TestForms: plain structs have the names and forms of the samples' JSON, and what protobuf makes of them is the same. The
+// module proves that as it is made.
+func TestForms(t *testing.T) {
+	for _, c := range []struct {
+		why   string
+		given given
+		lines []string // of the plain structs
+		lossy []string
+	}{
+		{"scalars as protobuf's JSON writes them", given{fields: `string id = 1; int64 total_cents = 2; uint32 count = 3; double price = 4; float weight = 5; bool paid = 6; bytes raw = 7; sint32 delta = 8; fixed64 big = 9; sfixed32 small = 10;`,
+			reply: `{"id":"x","totalCents":"129900","count":7,"price":19.99,"weight":1.25,"paid":true,"raw":"aGVsbG8=","delta":-17,"big":"18446744073709551615","small":-5}`},
+			[]string{"TotalCents int64 `json:\"totalCents,omitempty,string\"`", "Weight float32 `json:\"weight,omitempty\"`", "Raw []byte `json:\"raw,omitempty\"`", "Big uint64 `json:\"big,omitempty,string\"`"}, nil},
+		{"int64 as number, and snake_case, for a field that no sample has too", given{fields: `int64 total_cents = 1; string not_seen = 2; repeated int64 all_numbers = 3;`,
+			reply: `{"total_cents":129900,"all_numbers":[1,2]}`},
+			[]string{"TotalCents int64 `json:\"total_cents,omitempty\"`", "NotSeen string `json:\"not_seen,omitempty\"`", "AllNumbers []int64"}, nil},
+		{"numbers as text in lists, maps and wrappers", given{fields: `repeated int64 list = 1; map<string, uint64> map = 2; repeated google.protobuf.Int64Value wrapped = 3; google.protobuf.UInt64Value one = 4;`,
+			reply: `{"list":["1","-23"],"map":{"a":"9"},"wrapped":["0","5"],"one":"0"}`},
+			[]string{"List []string", "Map map[string]string", "Wrapped []string", "One *uint64 `json:\"one,omitempty,string\"`"}, nil},
+		{"enums by name", given{fields: `enum State { NEW = 0; PAID = 1; } State state = 1; repeated State past = 2; map<string, State> by = 3; optional State maybe = 4;`,
+			reply: `{"state":"PAID","past":["NEW","PAID"],"by":{"x":"PAID"},"maybe":"NEW"}`},
+			[]string{"State string", "Past []string", "By map[string]string", "Maybe *string"}, nil},
+		{"enums by number", given{fields: `enum State { NEW = 0; PAID = 1; } State state = 1; repeated State past = 2; map<string, State> by = 3; optional State maybe = 4; oneof o { State arm = 5; }`,
+			reply: `{"state":1,"past":[0,1],"by":{"x":1},"maybe":0,"arm":0}`},
+			[]string{"State int32", "Past []int32", "By map[string]int32", "Maybe *int32", "Arm *int32"}, nil},
+		{"an enum of a linked package", given{fields: `google.rpc.Code code = 1; google.rpc.Status status = 2;`, reply: `{"code":"NOT_FOUND","status":{"code":5,"message":"gone"}}`},
+			[]string{"Code string", "Status *Status", "Message string"}, nil},
+		{"presence: a zero is there", given{fields: `optional string note = 1; optional int64 n = 2; optional bool yes = 3; optional bytes raw = 4; optional double x = 5;`,
+			reply: `{"note":"","n":"0","yes":false,"raw":"","x":0}`}, []string{"Note *string", "N *int64 `json:\"n,omitempty,string\"`", "Raw *[]byte"}, nil},
+		{"oneofs, a pointer for each arm", given{fields: `oneof pay { string card = 1; int64 cash = 2; bytes token = 3; Nested other = 4; google.protobuf.Empty free = 5; google.protobuf.Timestamp later = 6; google.protobuf.StringValue text = 7; } message Nested { oneof pay { string card = 1; int32 points = 2; } }`,
+			reply: `{"other":{"points":0}}`}, []string{"Card *string", "Token *[]byte", "Other *Reply_Nested", "Free *struct{}", "Later *time.Time", "Text *string"}, nil},
+		{"a oneof's empty arm", given{fields: `oneof pay { bytes token = 3; google.protobuf.Empty free = 5; } string id = 1;`, reply: `{"free":{},"id":"abc"}`}, nil, nil},
+		{"a oneof's empty bytes", given{fields: `oneof pay { bytes token = 3; string card = 4; } string id = 1;`, reply: `{"token":"","id":"abc"}`}, nil, nil},
+		{"maps with all kinds of keys", given{fields: `map<int64, string> a = 1; map<bool, double> b = 2; map<string, Nested> c = 3; map<uint32, google.protobuf.Timestamp> d = 4; map<sint32, bytes> e = 5; message Nested { int32 n = 1; }`,
+			reply: `{"a":{"-9":"x"},"b":{"true":1.5},"c":{"k":{"n":1}},"d":{"7":"2026-01-02T03:04:05Z"},"e":{"-3":"AAE="}}`},
+			[]string{"A map[int64]string", "B map[string]float64", "C map[string]*Reply_Nested", "D map[uint32]time.Time", "E map[int32][]byte"}, nil},
+		{"recursive types", given{fields: `string id = 1; Reply parent = 2; repeated Reply parts = 3;`, reply: `{"id":"a","parent":{"id":"b","parent":{"id":"c"}},"parts":[{"id":"d","parts":[{"id":"e"}]}]}`},
+			[]string{"Parent *Reply", "Parts []*Reply"}, nil},
+		{"times whose text survives", given{fields: `google.protobuf.Timestamp at = 1; repeated google.protobuf.Timestamp all = 2;`, reply: `{"at":"2026-01-02T03:04:05.123456Z","all":["2026-01-02T03:04:05Z"]}`},
+			[]string{"At *time.Time", "All []time.Time"}, nil},
+		{"times whose text does not survive, as protobuf writes them", given{fields: `google.protobuf.Timestamp at = 1; repeated google.protobuf.Timestamp all = 2;`, reply: `{"at":"2026-01-02T03:04:05.100Z","all":["2026-01-02T03:04:05.500Z"]}`},
+			[]string{"At *string", "All []string"}, nil},
+		{"times with an offset", given{fields: `google.protobuf.Timestamp at = 1;`, reply: `{"at":"2026-01-02T03:04:05+02:00"}`}, []string{"At *time.Time"}, []string{"reply.at: protobuf writes 2026-01-02T01:04:05Z"}},
+		{"durations, masks, empty", given{fields: `google.protobuf.Duration d = 1; repeated google.protobuf.Duration ds = 2; google.protobuf.FieldMask m = 3; google.protobuf.Empty e = 4; google.protobuf.Duration odd = 5;`,
+			reply: `{"d":"3.500s","ds":["1s"],"m":"id,parentId","e":{},"odd":"1.50s"}`}, []string{"D *string", "M *string", "E *struct{}"}, []string{"reply.odd: protobuf writes 1.500s"}},
+		{"wrappers, zero and absent", given{fields: `google.protobuf.StringValue a = 1; google.protobuf.BoolValue b = 2; google.protobuf.BytesValue c = 3; google.protobuf.DoubleValue d = 4; google.protobuf.Int32Value e = 5; google.protobuf.StringValue f = 6; repeated google.protobuf.BytesValue g = 7;`,
+			reply: `{"a":"","b":false,"c":"","d":0,"e":0,"g":["AA=="]}`}, []string{"A *string", "C *[]byte", "F *string", "G [][]byte"}, nil},
+		{"structs", given{fields: `google.protobuf.Struct s = 1; google.protobuf.Value v = 2; google.protobuf.ListValue l = 3; repeated google.protobuf.Value vs = 4;`,
+			reply: `{"s":{"k":[1,"two",null,{"x":true}]},"v":[1.5],"l":["a"],"vs":[null,"b",{"c":1}]}`}, []string{"S map[string]any", "V any", "L []any", "Vs []any"}, nil},
+		{"what is empty, null or zero without presence", given{fields: `string a = 1; repeated string b = 2; map<string, string> c = 3; bytes d = 4; google.protobuf.Struct e = 5; Nested f = 6; repeated Nested g = 7; message Nested { int32 n = 1; }`,
+			reply: `{"a":null,"b":[],"c":{},"d":"","e":{},"f":null,"g":[{"n":0},{}]}`}, nil,
+			[]string{"reply.a: null and absent are one value", "reply.b: empty and absent are one value", "reply.c: empty", "reply.d: empty", "reply.e: empty", "reply.f: null", "reply.g[].n: a zero"}},
+		{"a zero in every sample stays", given{fields: `string a = 1; int64 b = 2; bool c = 3; E d = 4; enum E { NONE = 0; }`, reply: `{"a":"","b":"0","c":false,"d":"NONE"}`},
+			[]string{"A string `json:\"a\"`", "B int64 `json:\"b,string\"`", "D string `json:\"d\"`"}, nil},
+		{"more digits than there are", given{fields: `float f = 1; double d = 2; google.protobuf.Struct s = 3;`, reply: `{"f":0.123456789,"d":9007199254740993,"s":{"x":12345678901234567890}}`}, nil,
+			[]string{"reply.d: more digits than a double has", "reply.f: more digits than a float has", "reply.s.x: more digits than a double has"}},
+		{"other spellings of numbers", given{fields: `double d = 1; float f = 2; double e = 3;`, reply: `{"d":1.50,"f":1e3,"e":1E-7}`}, nil, nil},
+		{"words of Go", given{fields: `message type { string func = 1; } message Reply { type type = 1; string range = 2; string string = 3; Nested map = 4; List list = 5; Timestamp nil = 6; message Nested { type interface = 1; } } message List { int32 len = 1; } message Timestamp { string any = 1; }`,
+			reply: `{"type":{"func":"x"},"range":"y","string":"z","map":{"interface":{"func":"w"}},"list":{"len":5},"nil":{"any":"u"}}`}, nil, nil},
+		{"an Any that no sample has", given{fields: `google.protobuf.Any any = 1; string id = 2;`, reply: `{"id":"x"}`}, nil, nil},
+		{"text that is not ASCII", given{fields: `string a = 1; map<string, string> b = 2;`, reply: `{"a":"Größe „<&>“ \u2028 日本","b":{"ключ.x":"değer"}}`}, nil, nil},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			dir, args := t.TempDir(), c.given.in(t)
+			call := call{protos: args[1:2], roots: args[3:4], name: args[5], request: args[7], reply: args[9]}
+			m, err := call.module(t.Context(), dir, "mine")
+			require.NoError(t, err)
+			contains(t, filepath.Join(dir, "plain_gen.go"), c.lines...)
+			for _, line := range c.lossy {
+				require.Contains(t, strings.Join(m.Lossy, "\n"), line)
+			}
+			require.Len(t, m.Lossy, len(c.lossy), "each path once: %q", m.Lossy)
+			if testing.Short() {
+				t.Skip("links a program")
+			}
+			require.NoError(t, m.prove(t.Context(), dir))
+		})
+	}
+}
+
+// TestBadInput: one line that says what is wrong, and nothing is left behind.
+func TestBadInput(t *testing.T) {
+	order := given{fields: "string id = 1; int32 n = 2;", reply: `{"id":"x"}`}
+	deep := strings.Repeat(`{"r":`, 101) + "{}" + strings.Repeat("}", 101)
+	for _, c := range []struct {
+		why   string
+		given given
+		args  []string // that come after, or replace
+		says  string
+		usage bool
+	}{
+		{"a .proto that does not compile", given{fields: "strin id = 1;", reply: "{}"}, nil, "shop.proto:20:1: field shop.v1.Reply.id: unknown type strin", false},
+		{"a syntax error", given{fields: "string id  1;", reply: "{}"}, nil, "shop.proto:20:12: syntax error", false},
+		{"an import that is needed", given{fields: "google.type.Money price = 1;", reply: "{}"}, nil, "unknown type google.type.Money (not below -I: buf/validate/validate.proto, google/api/annotations.proto)", false},
+		{"no such file", order, []string{"-proto", "none.proto"}, "none.proto", false},
+		{"no such method", order, []string{"-call", "shop.v1.Orders/Put"}, `-call "shop.v1.Orders/Put": no such method: there are shop.v1.Orders/Get`, false},
+		{"a method that streams", order, []string{"-call", "shop.v1.Orders/Watch"}, "-call shop.v1.Orders/Watch: this method streams", false},
+		{"no flags", order, []string{"-call", ""}, "-call names the method", true},
+		{"a field that is not there", given{fields: "string id = 1;", reply: `{"id":"x","price":5}`}, nil, "sample 1: reply.price: shop.v1.Reply has no such field", false},
+		{"a wrong type, deep inside", given{fields: "repeated N n = 1; message N { map<string, N> m = 1; int32 i = 2; }", reply: `{"n":[{},{"m":{"k":{"i":"abc"}}}]}`}, nil, `reply.n[].m.k.i: "abc" where int32 belongs (the index is 1)`, false},
+		{"a number that is too large", given{fields: "int32 i = 1;", reply: `{"i":2147483648}`}, nil, "reply.i: 2147483648 where int32 belongs", false},
+		{"a fraction", given{fields: "int64 i = 1;", reply: `{"i":1.5}`}, nil, "reply.i: 1.5 where int64 belongs", false},
+		{"not a number", given{fields: "double d = 1;", reply: `{"d":"NaN"}`}, nil, `reply.d: "NaN" where double belongs`, false},
+		{"an unknown enum value", given{fields: "E e = 1; enum E { A = 0; }", reply: `{"e":"B"}`}, nil, `reply.e: shop.v1.Reply.E has no value "B"`, false},
+		{"base64 without its padding", given{fields: "bytes b = 1;", reply: `{"b":"YQ"}`}, nil, `reply.b: "YQ" where base64 with its padding belongs`, false},
+		{"no time", given{fields: "google.protobuf.Timestamp t = 1;", reply: `{"t":"yesterday"}`}, nil, `reply.t: "yesterday" where google.protobuf.Timestamp belongs`, false},
+		{"null in a list", given{fields: "repeated string s = 1;", reply: `{"s":[null]}`}, nil, "reply.s[]: null among values", false},
+		{"two arms of a oneof", given{fields: "oneof o { string a = 1; string b = 2; }", reply: `{"a":"x","b":"y"}`}, nil, "reply: both a and b, of which a oneof has one", false},
+		{"a field twice", given{fields: "string order_id = 1;", reply: `{"orderId":"x","order_id":"y"}`}, nil, "reply: both order_id and orderId, which are one field", false},
+		{"two forms of a number", given{fields: "repeated int64 n = 1;", reply: `{"n":["1",2]}`}, nil, "reply.n[]: 2, and a text elsewhere", false},
+		{"an Any", given{fields: "google.protobuf.Any a = 1;", reply: `{"a":{"@type":"x/y"}}`}, nil, "reply.a: google.protobuf.Any holds types that the .proto does not name", false},
+		{"a NullValue", given{fields: "google.protobuf.NullValue n = 1;", reply: `{"n":"NULL_VALUE"}`}, nil, "reply.n: google.protobuf.NullValue", false},
+		{"nested deeper than 100", given{fields: "Reply r = 1;", reply: deep}, nil, "reply.json: nested deeper than 100 levels", false},
+		{"2 MiB", given{fields: "string s = 1;", reply: `{"s":"` + strings.Repeat("x", 2<<20) + `"}`}, nil, "reply.json: 2 MiB of JSON or more", false},
+		{"broken JSON", given{fields: "string s = 1;", reply: `{"s":`}, nil, "reply.json: value 1: unexpected EOF", false},
+		{"no JSON", given{fields: "string s = 1;", reply: ` `}, nil, "reply.json: no JSON value", false},
+		{"a reply too few", given{fields: "string s = 1;", request: `{"id":"a"} {"id":"b"}`, reply: `{}`}, nil, "2 requests, but 1 replies", false},
+		{"no folder for the module", order, []string{"-out", "none/mine"}, "-out none/mine: make the folder none first", true},
+		{"a folder that is there", order, []string{"-out", "module"}, "-out module: it is there already", true},
+		{"no descriptor set", order, []string{"-protoset", "own.go"}, "-proto and -protoset both describe the call", true},
+		{"sizes without a .proto, and a method", order, []string{"-proto"}, "flag needs an argument", true},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			home := t.TempDir()
+			t.Setenv("TMPDIR", home)
+			args := c.given.in(t)
+			out := filepath.Join(home, "mine")
+			args = append(append(append([]string{"init"}, args...), "-out", out), c.args...)
+			if len(c.args) > 0 && c.args[0] == "-proto" && len(c.args) == 2 {
+				args = append([]string{"init"}, append(args[3:len(args)-2:len(args)-2], c.args...)...)
+			}
+			err := command(t.Context(), args, io.Discard, io.Discard)
+			require.ErrorContains(t, err, c.says)
+			require.NotContains(t, err.Error(), "\n")
+			require.Equal(t, c.usage, isUsage(err), err)
+			left, err := filepath.Glob(filepath.Join(home, "*"))
+			require.NoError(t, err)
+			for _, path := range left {
+				require.Contains(t, path, "Test", "nothing is left behind") // folders of tests
+			}
+		})
+	}
+}
+
+func isUsage(err error) bool {
+	_, ok := err.(wrongUse)
+	return ok
+}
+
+// TestVary: copies differ from their sample, and are as long as that in JSON and in protobuf.
+func TestVary(t *testing.T) {
+	g := given{fields: `string s = 1; int64 i = 2; sint32 d = 3; double f = 4; float w = 5; uint64 u = 6; fixed32 x = 7; string uuid = 8; string time = 9; E e = 10; bytes b = 11; map<string, string> m = 12; google.protobuf.Timestamp t = 13; bool yes = 14; google.protobuf.Struct free = 15; int32 neg = 16; google.protobuf.Int64Value wrapped = 17; enum E { A = 0; B = 1; }`,
+		reply: `{"s":"Größe 09 aZ","i":"1270","d":-64,"f":19.99,"w":1.25,"u":"128","x":4000000000,"uuid":"123e4567-e89b-12d3-a456-426614174000","time":"2026-01-02","e":"B","b":"AAEC","m":{"key":"value"},"t":"2026-01-02T03:04:05Z","yes":true,"free":{"a":12,"b":"text"},"neg":-300,"wrapped":"90"}`}
+	w, s, request, reply := read(t, g)
+	s.complete(w, request, reply)
+	require.Equal(t, "1 sample, whose letters and digits vary", s.made)
+	require.Len(t, s.requests, enough)
+	lengths := map[string]bool{}
+	distinct := map[string]bool{}
+	for _, v := range s.replies {
+		text := compact(v)
+		distinct[string(text)] = true
+		m := dynamicpb.NewMessage(reply.Desc)
+		require.NoError(t, protojson.Unmarshal(text, m))
+		data, err := proto.Marshal(m)
+		require.NoError(t, err)
+		lengths[fmt.Sprint(len(text), " ", len(data))] = true
+		object, _ := v.(map[string]any)
+		for key, want := range map[string]any{"uuid": "123e4567-e89b-12d3-a456-426614174000", "time": "2026-01-02", "e": "B", "b": "AAEC", "t": "2026-01-02T03:04:05Z", "yes": true} {
+			require.Equal(t, want, object[key], "%s stays", key)
+		}
+		labels, _ := object["m"].(map[string]any)
+		require.Len(t, labels["key"], 5)
+	}
+	require.Len(t, distinct, enough)
+	require.Len(t, lengths, 1, "lengths of JSON and protobuf")
+	changed := map[string]bool{}
+	first, _ := s.replies[0].(map[string]any)
+	for _, v := range s.replies[1:] {
+		object, _ := v.(map[string]any)
+		for key, value := range object {
+			if !bytes.Equal(compact(value), compact(first[key])) {
+				changed[key] = true
+			}
+		}
+	}
+	for _, key := range []string{"s", "i", "d", "f", "w", "u", "x", "m", "free", "neg", "wrapped"} {
+		require.True(t, changed[key], "%s varies", key)
+	}
+}
+
+// TestDigits: a number keeps its length, whatever it is.
+func TestDigits(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []string{"0", "-0", "7", "10", "127", "128", "-1", "99999", "2147483647", "-2147483648"} {
+		for range 100 {
+			other := fmt.Sprint(vary(random, leaf{kind: protoreflect.Int32Kind, value: json.Number(n)}))
+			had, err := number(protoreflect.Int32Kind, n)
+			require.NoError(t, err)
+			has, err := number(protoreflect.Int32Kind, other)
+			require.NoError(t, err, other)
+			require.Equal(t, had, has, "%s became %s", n, other)
+			require.Len(t, other, len(n))
+			require.Equal(t, n[0] == '0', other[0] == '0', "%s became %s", n, other)
+		}
+	}
+}
+
+// TestSamples: what goes round, and what it is said to be.
+func TestSamples(t *testing.T) {
+	many := func(n int, of string) (all string) {
+		for i := range n {
+			all += fmt.Sprintf(of+"\n", i)
+		}
+		return all
+	}
+	for _, c := range []struct {
+		why            string
+		request, reply string
+		made           string
+		count          int
+		key            string
+	}{
+		{"sixteen", many(16, `{"id":"a-%d"}`), many(16, `{"s":"b-%d"}`), "16 samples", 16, "id"},
+		{"more than sixteen", many(20, `{"id":"a-%d"}`), many(20, `{"s":"b-%d"}`), "20 samples", 20, "id"},
+		{"a few", many(3, `{"id":"abc-%d"}`), many(3, `{"s":"def-%d"}`), "3 samples, and copies whose letters and digits vary", 16, "id"},
+		{"the same request twice", `{"id":"abcdef"}{"id":"abcdef"}`, many(2, `{"s":"ghijkl-%d"}`), "1 sample, whose letters and digits vary", 16, "id"},
+		{"a path below a list", `{"names":["abcdef"]}`, `{"s":"ghijkl"}`, "1 sample, whose letters and digits vary", 16, "names"},
+		{"several paths", many(4, `{"id":"2026-01-0%[1]d","names":["2026-01-01"]}`) + `{"id":"2026-01-01","names":["2026-01-02"]}`, many(5, `{"s":"ghijkl%d"}`),
+			"5 samples; nothing tells requests apart, so a repeated reply can't be told from a new one", 1, ""},
+		{"a request that can't vary", `{}`, `{"s":"ghijkl"}`, "1 sample; nothing tells requests apart, so a repeated reply can't be told from a new one", 1, ""},
+		{"a reply that can't vary", `{"id":"abcdef"}`, `{"s":""}`, "1 sample; nothing tells requests apart, so a repeated reply can't be told from a new one", 1, ""},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			w, s, request, reply := read(t, given{fields: "string s = 1;", request: c.request, reply: c.reply})
+			s.complete(w, request, reply)
+			if c.why == "several paths" {
+				require.Len(t, s.key, 2)
+				return
+			}
+			require.Equal(t, c.made, s.made)
+			require.Len(t, s.requests, c.count)
+			require.Len(t, s.replies, c.count)
+			key := ""
+			for _, path := range s.key {
+				key += string(path[len(path)-1].Desc.Name())
+			}
+			require.Equal(t, c.key, key)
+		})
+	}
+}
+
+// read compiles and walks what a test gives.
+func read(t *testing.T, g given) (w *walker, s samples, request, reply *protogen.Message) {
+	t.Helper()
+	args := g.in(t)
+	c := call{protos: args[1:2], roots: args[3:4], name: args[5], request: args[7], reply: args[9]}
+	all, err := c.descriptors(t.Context(), &s)
+	require.NoError(t, err)
+	_, q, a, err := method(all, c.name)
+	require.NoError(t, err)
+	p, err := plugin(all, "own", q, a)
+	require.NoError(t, err)
+	w, request, reply = newWalker(), message(p, q), message(p, a)
+	for i := range s.requests {
+		require.NoError(t, w.message(request, s.requests[i], "request", []*protogen.Field{}))
+		require.NoError(t, w.message(reply, s.replies[i], "reply", nil))
+	}
+	w.finish()
+	return w, s, request, reply
+}
+
+// TestProof: a module whose generated Go is wrong says where.
+func TestProof(t *testing.T) {
+	if testing.Short() {
+		t.Skip("links programs")
+	}
+	g := given{fields: `string id = 1; string name = 2; optional int32 zero = 3; map<string, int64> counts = 4; repeated N list = 5; oneof o { string a = 6; N n = 7; } message N { string id = 1; double x = 2; }`,
+		reply: `{"id":"abcde","name":"fghij","zero":0,"counts":{"k":"17"},"list":[{"id":"klmno","x":2.5}],"n":{"id":"pqrst"}}`}
+	dir, _ := initialized(t, g.in(t)...)
+	for _, c := range []struct{ why, file, old, new, says string }{
+		{"a key", "plain_gen.go", `json:"name,omitempty"`, `json:"nam,omitempty"`, `reply 1: json: unknown field "name"`},
+		{"presence that is lost", "plain_gen.go", "*int32 `json", "int32 `json", ""},
+		{"a field that is not converted", "convert_gen.go", "p.Name = m.Name", "", `reply.name: "fghij" in the sample, nothing afterwards, through protobuf`},
+		{"two fields exchanged both ways", "convert_gen.go", "", "", "protobuf's own JSON reads sample 1 as another message"},
+		{"an arm that is lost", "convert_gen.go", "p.N = fromReply_N(arm.N)", "_ = arm", "reply.n: "},
+		{"an element that is lost", "convert_gen.go", "m.List = list(p.List, toReply_N)", "m.List = list(p.List[1:], toReply_N)", "reply.list: "},
+		{"a comparison that says no", "equal_gen.go", "a.Name == b.Name", "a.Name != b.Name", "reply: sample 1 is not equal to its copy"},
+		{"a comparison that knows less in one form", "equal_gen.go", "func equalpbReply(a, b *shopv1pb.Reply) bool {", "func equalpbReply(a, b *shopv1pb.Reply) bool {\n\treturn true\n", "reply: samples 1 and 2 are equal in one form"},
+		{"a key that is always the same", "method_gen.go", "key = key*31 + maphash.Comparable(seed, m.Id)", "", "request: 16 requests have "},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			broken := filepath.Join(t.TempDir(), "mine")
+			require.NoError(t, os.CopyFS(broken, os.DirFS(dir)))
+			path := filepath.Join(broken, c.file)
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			text := strings.Replace(string(data), c.old, c.new, 1)
+			switch c.why {
+			case "presence that is lost":
+				text = strings.Replace(string(data), "Zero   *int32", "Zero   int32", 1)
+				convert, err := os.ReadFile(filepath.Join(broken, "convert_gen.go"))
+				require.NoError(t, err)
+				fixed := strings.NewReplacer("m.Zero = p.Zero", "if p.Zero != 0 {\nm.Zero = &p.Zero\n}", "p.Zero = m.Zero", "p.Zero = m.GetZero()").Replace(string(convert))
+				require.NoError(t, os.WriteFile(filepath.Join(broken, "convert_gen.go"), []byte(fixed), 0o600))
+				equal, err := os.ReadFile(filepath.Join(broken, "equal_gen.go"))
+				require.NoError(t, err)
+				fixed = strings.Replace(string(equal), "samePointer(a.Zero, b.Zero)", "a.Zero == b.Zero", 1)
+				require.NoError(t, os.WriteFile(filepath.Join(broken, "equal_gen.go"), []byte(fixed), 0o600))
+				c.says = "reply.zero: 0 in the sample, nothing afterwards, through plain structs"
+			case "two fields exchanged both ways":
+				text = strings.NewReplacer("m.Id = p.Id\n\tm.Name = p.Name", "m.Id = p.Name\n\tm.Name = p.Id", "p.Id = m.Id\n\tp.Name = m.Name", "p.Id = m.Name\n\tp.Name = m.Id").Replace(string(data))
+			}
+			require.NotEqual(t, string(data), text, "the fault is planted")
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+			out, err := goIn(t, broken, nil, "run", ".", "prove")
+			require.Error(t, err, out)
+			require.Contains(t, out, c.says)
+		})
+	}
+}
+
+// TestProtoset: a descriptor set of edition 2024, which has custom options and imports that are not there.
+func TestProtoset(t *testing.T) {
+	field := func(name string, n int32, kind descriptorpb.FieldDescriptorProto_Type, typ string) *descriptorpb.FieldDescriptorProto {
+		f := &descriptorpb.FieldDescriptorProto{Name: &name, Number: &n, Type: &kind, Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum()}
+		if typ != "" {
+			f.TypeName = &typ
+		}
+		return f
+	}
+	text, sub := descriptorpb.FieldDescriptorProto_TYPE_STRING, descriptorpb.FieldDescriptorProto_TYPE_MESSAGE
+	file := &descriptorpb.FileDescriptorProto{
+		Name: proto.String("shop.proto"), Package: proto.String("shop"), Syntax: proto.String("editions"), Edition: descriptorpb.Edition_EDITION_2024.Enum(),
+		Dependency: []string{"google/protobuf/timestamp.proto"},
+		MessageType: []*descriptorpb.DescriptorProto{{Name: proto.String("Get"), Field: []*descriptorpb.FieldDescriptorProto{
+			field("id", 1, text, ""), field("at", 2, sub, ".google.protobuf.Timestamp"),
+		}}},
+		Service: []*descriptorpb.ServiceDescriptorProto{{Name: proto.String("Orders"), Method: []*descriptorpb.MethodDescriptorProto{
+			{Name: proto.String("Get"), InputType: proto.String(".shop.Get"), OutputType: proto.String(".shop.Get")},
+		}}},
+	}
+	_, err := protodesc.NewFile(file, nil)
+	require.Error(t, err, "its import is not there")
+	data, err := proto.Marshal(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{file}})
+	require.NoError(t, err)
+	dir := t.TempDir()
+	set, sample := filepath.Join(dir, "set"), filepath.Join(dir, "get.json")
+	require.NoError(t, os.WriteFile(set, data, 0o600))
+	require.NoError(t, os.WriteFile(sample, []byte(`{"id":"abcdefgh","at":"2026-01-02T03:04:05Z"}`), 0o600))
+	made, _ := initialized(t, "-protoset", set, "-call", "shop.Orders.Get", "-request", sample, "-reply", sample)
+	contains(t, filepath.Join(made, "plain_gen.go"), "Id *string", "At *time.Time")
+	contains(t, filepath.Join(made, "shoppb", "shop.pb.go"), "Id *string")
+}
+
+// TestDocument: the example of docs/own-message.md, as it stands there.
+func TestDocument(t *testing.T) {
+	if testing.Short() {
+		t.Skip("links a program")
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "own-message.md"))
+	require.NoError(t, err)
+	blocks := map[string][]string{}
+	for _, block := range regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		blocks[block[1]] = append(blocks[block[1]], block[2])
+	}
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{"orders.proto": blocks["proto"][0], "get.json": blocks["json"][0], "order.json": blocks["json"][1]} {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+	require.True(t, Takes(strings.Fields(blocks["sh"][0])[1:]))
+	require.NoError(t, command(t.Context(), strings.Fields(blocks["sh"][1])[1:], io.Discard, io.Discard))
+	out, err := goIn(t, "orders", nil, "run", ".", "list")
+	require.NoError(t, err, out)
+}
+
+// TestTakes: run without a call of one's own, and all other commands, are cli's.
+func TestTakes(t *testing.T) {
+	for line, want := range map[string]bool{
+		"": false, "run -out x": false, "run -out x httpjson": false, "report x": false, "list": false, "-h": false,
+		"init": true, "init -h": true, "run -proto x.proto": true, "run --protoset=x -out y": true, "run -out y -request 100B -reply 2kB": true,
+	} {
+		require.Equal(t, want, Takes(strings.Fields(line)), line)
+	}
+	mine, rest := split(strings.Fields("-quick -proto a.proto --I=b -out c -call d/e -request f -reply g grpcprotobuf"))
+	require.Equal(t, strings.Fields("-proto a.proto --I=b -call d/e -request f -reply g"), mine)
+	require.Equal(t, strings.Fields("-quick -out c grpcprotobuf"), rest)
+}
+
+// TestLinked: a file whose path and names are those of one that the stacks link would panic at the start of the program.
+func TestLinked(t *testing.T) {
+	dir := t.TempDir()
+	path := "rpcbench/user/v1/user.proto"
+	require.NotNil(t, func() any { f, _ := protoregistry.GlobalFiles.FindFileByPath(path); return f }(), "the test links it")
+	require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o700))
+	sample := filepath.Join(dir, "user.json")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, path), []byte(`syntax = "proto3"; package rpcbench.user.v1;
+		service Users { rpc Get(User) returns (User); } message User { string name = 1; }`), 0o600))
+	require.NoError(t, os.WriteFile(sample, []byte(`{"name":"a name of a user"}`), 0o600))
+	c := call{protos: []string{path}, roots: []string{dir}, name: "rpcbench.user.v1.Users/Get", request: sample, reply: sample}
+	out := t.TempDir()
+	m, err := c.module(t.Context(), out, "own")
+	require.NoError(t, err)
+	require.NoError(t, m.prove(t.Context(), out))
+}

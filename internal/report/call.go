@@ -1,0 +1,77 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rpcbench/rpcbench/internal/versus"
+)
+
+// Call is what a run knows of a method of one's own.
+type Call struct {
+	Method string `json:"method"`
+	Made   string `json:"made"` // what its messages are made of
+	Bodies []Body `json:"bodies"`
+}
+
+// Body is how a stack encodes the method's messages: means over the messages that go round, in bytes, and times of the
+// stack's codec alone.
+type Body struct {
+	Stack       string  `json:"stack"`
+	Format      string  `json:"format"` // JSON or protobuf
+	Codec       string  `json:"codec"`  // import path
+	Request     float64 `json:"request"`
+	Reply       float64 `json:"reply"`
+	GzipRequest float64 `json:"gzip_request"`
+	GzipReply   float64 `json:"gzip_reply"`
+	Encode      Span    `json:"encode"` // of a request and a reply together
+	Decode      Span    `json:"decode"`
+}
+
+// Span is a median with its 95 % interval, in nanoseconds.
+type Span struct {
+	Ns float64 `json:"ns"`
+	Lo float64 `json:"lo"`
+	Hi float64 `json:"hi"`
+}
+
+func (s Span) String() string {
+	if s.Ns == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f (%.1f–%.1f)", s.Ns/1000, s.Lo/1000, s.Hi/1000)
+}
+
+// String names the method and the size of its messages in each format.
+func (c Call) String() string {
+	var formats, sizes, gzips []string
+	for _, b := range c.Bodies {
+		if !slices.Contains(formats, b.Format) {
+			formats = append(formats, b.Format)
+			sizes = append(sizes, fmt.Sprintf("%.0f B of %s", b.Request+b.Reply, b.Format))
+			gzips = append(gzips, fmt.Sprintf("%.0f", b.GzipRequest+b.GzipReply))
+		}
+	}
+	return fmt.Sprintf("Your call, %s: %s (gzip %s), of %s.",
+		c.Method, strings.Join(sizes, ", "), strings.Join(gzips, " and "), c.Made)
+}
+
+// takes says what one of the answers is for a method of one's own.
+func (s Summary) takes(a Answer) string {
+	more := "more"
+	if a.Ratio < 1 {
+		more = "less"
+	}
+	micro := math.Abs(a.Micro())
+	said := fmt.Sprintf("%s takes %s times as long as %s (%s–%s): %.1f µs %s, %s of a request of 10 ms", Label(a.Stack),
+		number(a.Ratio), Label(s.Base), number(a.Lo), number(a.Hi), micro, more, percent(micro/10_000))
+	if a.GOMAXPROCS == 1 {
+		said += ", " + percent(micro/1000) + " of a core at 1,000 calls a second"
+	}
+	if a.Verdict == versus.Undecided {
+		return said + ". That is undecided: " + a.Reason + "."
+	}
+	return said + "."
+}

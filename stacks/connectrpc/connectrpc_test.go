@@ -1,0 +1,203 @@
+package connectrpc_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/internal/relay"
+	"github.com/rpcbench/rpcbench/internal/wire"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
+	"github.com/rpcbench/rpcbench/stacktest"
+)
+
+func TestMain(m *testing.M) { stacktest.Main(m) }
+
+func TestConformance(t *testing.T)        { stacktest.Conformance(t, connectrpc.New()) }
+func TestConformanceH2C(t *testing.T)     { stacktest.Conformance(t, connectrpc.H2C()) }
+func TestConformanceGRPC(t *testing.T)    { stacktest.Conformance(t, connectrpc.GRPC()) }
+func TestConformanceGRPCWeb(t *testing.T) { stacktest.Conformance(t, connectrpc.GRPCWeb()) }
+func TestConformanceJSON(t *testing.T)    { stacktest.Conformance(t, connectrpc.JSON()) }
+func TestConformanceGzip(t *testing.T)    { stacktest.Conformance(t, connectrpc.Gzip()) }
+func TestConformanceVT(t *testing.T)      { stacktest.Conformance(t, connectrpc.VT()) }
+
+// exchange returns the request and the reply of one call, as they were on the wire.
+func exchange(t *testing.T, s rpcbench.Stack) (request, reply wire.Message) {
+	t.Helper()
+	tap := new(relay.Tap)
+	f := stacktest.Start(t, s, rpcbench.Config{WrapClient: tap.Wrap})
+	_, err := f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
+	require.NoError(t, err)
+	require.Len(t, tap.Conns(), 1)
+	requests, replies, err := wire.Read(tap.Conns()[0].Bytes())
+	require.NoError(t, err)
+	require.Len(t, requests, len(replies))
+	request, reply = requests[len(requests)-1], replies[len(replies)-1]
+	return canonical(request), canonical(reply)
+}
+
+// canonical has HTTP/2's headers under HTTP/1.1's names.
+func canonical(m wire.Message) wire.Message {
+	for _, h := range []*http.Header{&m.Header, &m.Trailer} {
+		names := http.Header{}
+		for k, v := range *h {
+			names[http.CanonicalHeaderKey(k)] = v
+		}
+		*h = names
+	}
+	return m
+}
+
+func TestProtocolOnTheWire(t *testing.T) {
+	const path = "/rpcbench.user.v1.UserService/CreateUser"
+	for _, c := range []struct {
+		stack                  rpcbench.Stack
+		version, contentType   string
+		connectVersion         string
+		enveloped, httpTrailer bool // gRPC's five bytes before the message; its status in HTTP's trailers
+	}{
+		{connectrpc.New(), "1.1", "application/proto", "1", false, false},
+		{connectrpc.Gzip(), "1.1", "application/proto", "1", false, false},
+		{connectrpc.VT(), "1.1", "application/proto", "1", false, false},
+		{connectrpc.H2C(), "2", "application/proto", "1", false, false},
+		{connectrpc.JSON(), "1.1", "application/json", "1", false, false},
+		{connectrpc.GRPC(), "2", "application/grpc", "", true, true},
+		{connectrpc.GRPCWeb(), "1.1", "application/grpc-web+proto", "", true, false},
+	} {
+		t.Run(c.stack.Name, func(t *testing.T) {
+			request, reply := exchange(t, c.stack)
+			require.Equal(t, c.version, request.Version)
+			require.Equal(t, "POST", request.Header.Get(":method"))
+			require.Equal(t, path, request.Header.Get(":path"))
+			require.Equal(t, c.connectVersion, request.Header.Get("Connect-Protocol-Version"))
+			require.Equal(t, c.contentType, request.Header.Get("Content-Type"))
+			require.Equal(t, c.contentType, reply.Header.Get("Content-Type"))
+			require.Equal(t, "200", reply.Header.Get(":status"))
+			require.Equal(t, c.enveloped, bytes.HasPrefix(request.Body, []byte{0, 0, 0, 0, byte(len(request.Body) - 5)}), "%q", request.Body)
+			require.Equal(t, c.httpTrailer, request.Header.Get("Te") == "trailers")
+			require.Equal(t, c.httpTrailer, reply.Trailer.Get("Grpc-Status") == "0")
+			require.Equal(t, c.enveloped && !c.httpTrailer, bytes.HasSuffix(reply.Body, []byte("\x80\x00\x00\x00\x10grpc-status: 0\r\n")),
+				"the last message is of trailers: %q", reply.Body)
+		})
+	}
+}
+
+func TestCompression(t *testing.T) {
+	encodings := []string{"Content-Encoding", "Accept-Encoding", "Grpc-Encoding", "Grpc-Accept-Encoding"}
+	for _, s := range []rpcbench.Stack{
+		connectrpc.New(), connectrpc.H2C(), connectrpc.GRPC(), connectrpc.GRPCWeb(), connectrpc.JSON(), connectrpc.VT(),
+	} {
+		t.Run(s.Name, func(t *testing.T) {
+			request, reply := exchange(t, s)
+			for _, name := range encodings {
+				require.Contains(t, []string{"", "identity"}, request.Header.Get(name), name)
+				require.Contains(t, []string{"", "identity"}, reply.Header.Get(name), name)
+			}
+		})
+	}
+	t.Run("as shipped", func(t *testing.T) {
+		request, reply := exchange(t, connectrpc.Gzip())
+		require.Equal(t, "gzip", request.Header.Get("Accept-Encoding"))
+		require.Empty(t, request.Header.Get("Content-Encoding"), "requests go as they are")
+		require.Equal(t, "gzip", reply.Header.Get("Content-Encoding"))
+		require.True(t, bytes.HasPrefix(reply.Body, []byte{0x1f, 0x8b}), "% x", reply.Body)
+	})
+	t.Run("the server", func(t *testing.T) {
+		f := stacktest.Start(t, connectrpc.New(), rpcbench.Config{})
+		status, header, body := post(t, f, "application/proto", "\x12\x05a@b.c\x1a\x04Anna\x22\x04pass", http.Header{"Accept-Encoding": {"gzip"}})
+		require.Equal(t, http.StatusOK, status)
+		require.Empty(t, header.Get("Content-Encoding"))
+		require.Contains(t, body, "Anna")
+		status, _, body = post(t, f, "application/proto", "\x1f\x8b", http.Header{"Content-Encoding": {"gzip"}})
+		require.Equal(t, http.StatusNotImplemented, status)
+		require.Contains(t, body, `unknown compression \"gzip\"`)
+	})
+}
+
+// post sends a body that no client of ours would.
+func post(t *testing.T, f *rpcbench.Fixture, contentType, body string, header http.Header) (status int, h http.Header, reply string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+f.Addr+"/rpcbench.user.v1.UserService/CreateUser", strings.NewReader(body))
+	require.NoError(t, err)
+	req.Header = header.Clone()
+	req.Header.Set("Content-Type", contentType)
+	client := &http.Client{Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, resp.Header, string(data)
+}
+
+func TestMalformedBody(t *testing.T) {
+	f := stacktest.Start(t, connectrpc.New(), rpcbench.Config{})
+	for _, c := range []struct{ contentType, body string }{
+		{"application/proto", "\x12\x05half"},
+		{"application/proto", `{"email":"anna@example.com"}`},
+		{"application/json", `{"email":`},
+		{"application/json", ""},
+	} {
+		status, header, body := post(t, f, c.contentType, c.body, http.Header{})
+		require.Equal(t, http.StatusBadRequest, status, c)
+		require.Equal(t, "application/json", header.Get("Content-Type"), c)
+		require.Contains(t, body, `"code":"invalid_argument"`, c)
+		require.NotContains(t, body, "BadRequest", c) // without details: malformed, not invalid
+	}
+	status, _, _ := post(t, f, "application/xml", "<user/>", http.Header{})
+	require.Equal(t, http.StatusUnsupportedMediaType, status)
+}
+
+// grpc-go and connect speaking gRPC, as client and as server, in clear and over TLS.
+func TestCross(t *testing.T) {
+	clients := []rpcbench.Stack{grpcprotobuf.New(), connectrpc.GRPC()}
+	servers := []rpcbench.Stack{grpcprotobuf.New(), grpcservehttp.New(), connectrpc.GRPC()}
+	for _, client := range clients {
+		for _, server := range servers {
+			s, err := rpcbench.Cross(client, server)
+			require.NoError(t, err)
+			t.Run(s.Name+"/clear", func(t *testing.T) { outcomes(t, stacktest.Start(t, s, rpcbench.Config{})) })
+			t.Run(s.Name+"/tls", func(t *testing.T) { outcomes(t, stacktest.Start(t, s, rpcbench.Config{TLS: true})) })
+		}
+	}
+	t.Run("grpcweb.to.vt", func(t *testing.T) {
+		s := connectrpc.GRPCWeb()
+		s.Server = connectrpc.VT().Server // whose codec is also that of the failure's details
+		outcomes(t, stacktest.Start(t, s, rpcbench.Config{}))
+	})
+}
+
+func outcomes(t *testing.T, f *rpcbench.Fixture) {
+	t.Helper()
+	valid, invalid, large := rpcbench.Sample(0, 1000), rpcbench.Sample(1, 0), rpcbench.Sample(2, 0)
+	invalid.Email, invalid.Password = "", "abc"
+	large.Avatar = make([]byte, 2*rpcbench.MaxBody)
+	for range 3 { // none harms the next
+		call, err := f.Users.PrepareUser(valid)
+		require.NoError(t, err)
+		require.NoError(t, call(t.Context()))
+
+		_, err = f.Users.CreateUser(t.Context(), invalid)
+		var e *rpcbench.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, rpcbench.Invalid, e.Code, err)
+		require.Equal(t, []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "password", Rule: "min=4"}}, e.Violations)
+
+		_, err = f.Users.CreateUser(t.Context(), large)
+		require.Equal(t, rpcbench.TooLarge, rpcbench.CodeOf(err), err)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = f.Users.CreateUser(ctx, valid)
+		require.Equal(t, rpcbench.Canceled, rpcbench.CodeOf(err), err)
+	}
+	require.EqualValues(t, 1, f.Accepted(), "all over one connection")
+}

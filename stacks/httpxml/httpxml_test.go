@@ -1,0 +1,12 @@
+package httpxml_test
+
+import (
+	"testing"
+
+	"github.com/rpcbench/rpcbench/stacks/httpxml"
+	"github.com/rpcbench/rpcbench/stacktest"
+)
+
+func TestMain(m *testing.M) { stacktest.Main(m) }
+
+func TestConformance(t *testing.T) { stacktest.Conformance(t, httpxml.New()) }
