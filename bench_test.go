@@ -98,7 +98,9 @@ func bench(b *testing.B, w rpcbench.Workload, stack rpcbench.Stack) {
 func BenchmarkVersus(b *testing.B) {
 	base := find(b, *chosen.base)[0]
 	chosen.obeyed["base"] = true
-	contestants := slices.DeleteFunc(selected(b, stacks.Main()), func(s rpcbench.Stack) bool { return s.Name == base.Name })
+	contestants := slices.DeleteFunc(selected(b, stacks.Main()), func(s rpcbench.Stack) bool {
+		return s.Name == base.Name
+	})
 	stacktest.BenchmarkVersus(b, rpcbench.Workload{TLS: chosen.isTLS()}, base, contestants...)
 }
 
@@ -204,9 +206,10 @@ func BenchmarkLink(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenLoop runs with -rates or -full. By default it has no row, since such a row would flag itself: on two cores
-// waking a goroutine at a planned time takes about as long as a call. At 1,000 calls per second late-p99-ns was 113 to
-// 415 µs, and p99-ns 520 to 1,144 µs (results/2026-11-21-xeon-2vcpu-evening/bench.txt). Higher rates are late too.
+// BenchmarkOpenLoop runs with -rates or -full. By default it has no row, since such a row would flag itself: on two
+// cores waking a goroutine at a planned time takes about as long as a call. At 1,000 calls per second late-p99-ns was
+// 113 to 415 µs, and p99-ns 520 to 1,144 µs (results/2026-11-21-xeon-2vcpu-evening/bench.txt). Higher rates are late
+// too.
 func BenchmarkOpenLoop(b *testing.B) {
 	rates := chosen.rates.values()
 	if len(rates) == 0 {
@@ -249,11 +252,13 @@ func perSecond(rate string) float64 {
 	return n
 }
 
-// BenchmarkCodec is the wire formats by themselves, without a connection. Codecs of one message stand together, since they are
-// what is compared.
+// BenchmarkCodec is the wire formats by themselves, without a connection. Codecs of one message stand together, since
+// they are what is compared.
 func BenchmarkCodec(b *testing.B) {
 	skipWithTLS(b)
-	rows, messages := codecs.Main(), slices.DeleteFunc(codecs.Messages(), func(e message.Entry) bool { return e.Name != "user" && e.Name != "newsfeed" })
+	rows, messages := codecs.Main(), slices.DeleteFunc(codecs.Messages(), func(e message.Entry) bool {
+		return e.Name != "user" && e.Name != "newsfeed"
+	})
 	if chosen.isFull() {
 		rows, messages = codecs.All(), codecs.Messages()
 	}

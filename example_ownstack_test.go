@@ -24,7 +24,8 @@ func Example_ownStack() {
 	}
 	defer fixture.Close()
 	for _, name := range []string{"Anna", "Ann"} {
-		call, err := fixture.Users.PrepareUser(rpcbench.User{Email: "anna@example.com", Name: name, Password: "correct horse"})
+		call, err := fixture.Users.PrepareUser(rpcbench.User{Email: "anna@example.com", Name: name,
+			Password: "correct horse"})
 		if err != nil {
 			log.Fatal(err)
 		}

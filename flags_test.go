@@ -19,7 +19,7 @@ import (
 
 // chosen is what the flags of go test say.
 var chosen = options{
-	update: flag.Bool("update", false, "write golden files and the generated parts of README.md and docs"),
+	update: flag.Bool("update", false, "write golden files"),
 	full:   flag.Bool("full", false, "run every stack, codec, message, payload, number of callers, link and rate"),
 	tls:    flag.Bool("tls", false, "use TLS 1.3 in every row, and skip the rows that exist only without TLS"),
 	base:   flag.String("base", httpjson.New().Name, "stack that BenchmarkVersus compares the others with"),
@@ -27,7 +27,8 @@ var chosen = options{
 		_, err := stacks.Find(name)
 		return err
 	}),
-	conns:  flag.Int("conns", 0, "connections of the rows with several callers, from 1 to 1000 (default one for each caller, 20 at most)"),
+	conns: flag.Int("conns",
+		0, "connections of the rows with several callers, from 1 to 1000 (default one for each caller, 20 at most)"),
 	obeyed: map[string]bool{},
 	payloads: list("payloads", "payloads of BenchmarkPayload", "100B,1kB,10kB,100kB", "1MB", func(v string) error {
 		_, err := workload.Size(v)
@@ -44,7 +45,8 @@ var chosen = options{
 		return err
 	}),
 	rates: list("rates", "rates of BenchmarkOpenLoop, in requests per second", "", "1000,100,5000", func(v string) error {
-		if rate, err := strconv.Atoi(v); err != nil || rate < latency.MinRate || rate > latency.MaxRate || strconv.Itoa(rate) != v {
+		if rate, err := strconv.Atoi(v); err != nil || rate < latency.MinRate || rate > latency.MaxRate ||
+			strconv.Itoa(rate) != v {
 			return fmt.Errorf("%q is no rate from %d to %d", v, latency.MinRate, int(latency.MaxRate))
 		}
 		return nil

@@ -57,27 +57,42 @@ func TestImports(t *testing.T) {
 		pkg             string
 		compiles, never []string
 	}{
-		{module, []string{"github.com/go-playground/validator/v10"}, []string{grpc, protobuf, jsoniter, testify, goleak, histogram, testpkg, "net/http"}},
-		{module + "/httpjson", []string{"encoding/json", "net/http"}, []string{grpc, protobuf, jsoniter, testify, goleak, histogram, testpkg}},
-		{module + "/httpjsoniter", []string{jsoniter, "net/http"}, []string{grpc, protobuf, testify, goleak, histogram, testpkg}},
-		{module + "/grpcprotobuf", []string{grpc, protobuf}, []string{describes, health, jsoniter, testify, goleak, histogram, testpkg}},
-		{module + "/stacks/grpcservehttp", []string{grpc, protobuf, "net/http"}, []string{describes, health, jsoniter, connect, msgp, testify, goleak, histogram, testpkg}},
-		{module + "/stacks/connectrpc", []string{connect, protobuf}, []string{grpc, jsoniter, msgp, testify, goleak, histogram, testpkg}},
-		{module + "/stacks/httpprotobuf", []string{protobuf, "net/http"}, []string{grpc, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
-		{module + "/stacks/httpmsgpack", []string{msgp, "net/http"}, []string{grpc, protobuf, connect, jsoniter, testify, goleak, histogram, testpkg}},
-		{module + "/stacks/httpxml", []string{"encoding/xml", "net/http"}, []string{grpc, protobuf, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
-		{module + "/stacks/rawtcp", []string{protobuf, "net"}, []string{grpc, connect, jsoniter, msgp, "net/http", testify, goleak, histogram, testpkg}},
+		{module, []string{"github.com/go-playground/validator/v10"},
+			[]string{grpc, protobuf, jsoniter, testify, goleak, histogram, testpkg, "net/http"}},
+		{module + "/httpjson", []string{"encoding/json", "net/http"},
+			[]string{grpc, protobuf, jsoniter, testify, goleak, histogram, testpkg}},
+		{module + "/httpjsoniter", []string{jsoniter, "net/http"},
+			[]string{grpc, protobuf, testify, goleak, histogram, testpkg}},
+		{module + "/grpcprotobuf", []string{grpc, protobuf},
+			[]string{describes, health, jsoniter, testify, goleak, histogram, testpkg}},
+		{module + "/stacks/grpcservehttp", []string{grpc, protobuf, "net/http"},
+			[]string{describes, health, jsoniter, connect, msgp, testify, goleak, histogram, testpkg}},
+		{module + "/stacks/connectrpc", []string{connect, protobuf},
+			[]string{grpc, jsoniter, msgp, testify, goleak, histogram, testpkg}},
+		{module + "/stacks/httpprotobuf", []string{protobuf, "net/http"},
+			[]string{grpc, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
+		{module + "/stacks/httpmsgpack", []string{msgp, "net/http"},
+			[]string{grpc, protobuf, connect, jsoniter, testify, goleak, histogram, testpkg}},
+		{module + "/stacks/httpxml", []string{"encoding/xml", "net/http"},
+			[]string{grpc, protobuf, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
+		{module + "/stacks/rawtcp", []string{protobuf, "net"},
+			[]string{grpc, connect, jsoniter, msgp, "net/http", testify, goleak, histogram, testpkg}},
 		{module + "/internal/timing", nil, []string{grpc, protobuf, jsoniter, testify, goleak, testpkg}},
-		{module + "/stacktest", []string{goleak, histogram}, []string{own, compiler, generator, grpc, protobuf, jsoniter, testify, gonum}},
-		{module + "/cli", nil, []string{own, compiler, generator, module + "/stacks", module + "/grpcprotobuf", module + "/httpjson", jsoniter, connect, msgp, testify, goleak, testpkg, gonum}},
-		{module + "/cmd/rpcbench", []string{own, compiler, generator, grpc}, []string{health, testify, goleak, testpkg, gonum}},
-		{module + "/stacks", []string{grpc, protobuf, jsoniter}, []string{own, compiler, generator, describes, health, testify, goleak, histogram, testpkg}},
+		{module + "/stacktest", []string{goleak, histogram},
+			[]string{own, compiler, generator, grpc, protobuf, jsoniter, testify, gonum}},
+		{module + "/cli", nil, []string{own, compiler, generator, module + "/stacks", module + "/grpcprotobuf", module +
+			"/httpjson", jsoniter, connect, msgp, testify, goleak, testpkg, gonum}},
+		{module + "/cmd/rpcbench", []string{own, compiler, generator, grpc},
+			[]string{health, testify, goleak, testpkg, gonum}},
+		{module + "/stacks", []string{grpc, protobuf, jsoniter},
+			[]string{own, compiler, generator, describes, health, testify, goleak, histogram, testpkg}},
 	} {
 		t.Run(c.pkg, func(t *testing.T) {
 			deps := compiled(t, c.pkg)
 			require.Equal(t, c.pkg, deps[len(deps)-1])
 			for _, root := range c.compiles {
-				require.True(t, slices.ContainsFunc(deps, func(d string) bool { return within(d, root) }), "it must compile %s", root)
+				require.True(t, slices.ContainsFunc(deps, func(d string) bool { return within(d, root) }), "it must compile %s",
+					root)
 			}
 			for _, root := range c.never {
 				i := slices.IndexFunc(deps, func(d string) bool { return within(d, root) })
@@ -90,7 +105,8 @@ func TestImports(t *testing.T) {
 // An importer of one codec compiles its library, and no other codec's.
 func TestCodecsCompileOneLibrary(t *testing.T) {
 	libraries := []string{
-		"google.golang.org/protobuf", "github.com/json-iterator", "github.com/goccy", "github.com/vmihailenco", "github.com/tinylib",
+		"google.golang.org/protobuf", "github.com/json-iterator", "github.com/goccy", "github.com/vmihailenco",
+		"github.com/tinylib",
 		"github.com/planetscale", "github.com/stretchr", "testing",
 	}
 	for name, own := range map[string]string{
@@ -121,8 +137,8 @@ func TestStacksDoNotImportEachOther(t *testing.T) {
 	}
 }
 
-// stackPackages returns the import paths of the stacks, which are all that package stacks imports of the module but the contract
-// and what is internal.
+// stackPackages returns the import paths of the stacks, which are all that package stacks imports of the module but the
+// contract and what is internal.
 func stackPackages(t *testing.T) []string {
 	t.Helper()
 	var packages []string
@@ -186,8 +202,8 @@ func TestStacksHaveOneSurface(t *testing.T) {
 // isOf tells the function that makes a stack of a method of one's own.
 func isOf(name string) bool { return name == "Of" }
 
-// TestEveryStackIsGuarded: nobody has to remember the steps that CONTRIBUTING lists. Each stack has run the suite in its own package,
-// its imports are checked, its codec is a rival of the others', and the main value has a direct form.
+// TestEveryStackIsGuarded: nobody has to remember the steps that CONTRIBUTING lists. Each stack has run the suite in
+// its own package, its imports are checked, its codec is a rival of the others', and the main value has a direct form.
 func TestEveryStackIsGuarded(t *testing.T) {
 	has := func(pattern, text string) bool {
 		paths, err := filepath.Glob(pattern)
@@ -208,17 +224,20 @@ func TestEveryStackIsGuarded(t *testing.T) {
 	for _, s := range stacks.All() {
 		pkg, variant, _ := strings.Cut(s.Name, ".")
 		call := function[s.Name]
-		require.True(t, has(folder[pkg]+"/*_test.go", "stacktest.Conformance(t, "+call+")"), "%s: a test in %s must run stacktest.Conformance(t, %s)", s.Name, pkg, call)
+		require.True(t, has(folder[pkg]+"/*_test.go", "stacktest.Conformance(t, "+call+")"),
+			"%s: a test in %s must run stacktest.Conformance(t, %s)", s.Name, pkg, call)
 		require.True(t, has("imports_test.go", `module + "/`+folder[pkg]+`"`), "%s: TestImports needs a row for %s", s.Name, pkg)
 		example := "rpcbench.Start(ctx, " + pkg + ".New(), rpcbench.Config{})"
-		require.True(t, has(folder[pkg]+"/example_test.go", example), "%s: an Example in %s must call %s", s.Name, pkg, example)
+		require.True(t, has(folder[pkg]+"/example_test.go", example), "%s: an Example in %s must call %s", s.Name, pkg,
+			example)
 		library := s.Traits.Codec
 		if strings.HasPrefix(library, module) {
 			continue // generated here
 		}
 		for ; library != "." && !has("stacktest/internal/conform/profile.go", `"`+library+`"`); library = path.Dir(library) {
 		}
-		require.NotEqual(t, ".", library, "%s: rivals in stacktest/internal/conform/profile.go needs %s", s.Name, s.Traits.Codec)
+		require.NotEqual(t, ".", library, "%s: rivals in stacktest/internal/conform/profile.go needs %s", s.Name,
+			s.Traits.Codec)
 		if variant == "" && s.Name != "rawtcp" { // the floor is direct
 			require.True(t, has("internal/baseline/direct_test.go", `{"`+s.Name+`", `), "%s: internal/baseline needs a direct form of it", s.Name)
 		}
@@ -255,7 +274,8 @@ func names(decl ast.Decl) (exported []string) {
 // makesStack says whether decl is a func() rpcbench.Stack.
 func makesStack(decl ast.Decl) bool {
 	fn, ok := decl.(*ast.FuncDecl)
-	if !ok || fn.Type.TypeParams != nil || len(fn.Type.Params.List) > 0 || fn.Type.Results == nil || len(fn.Type.Results.List) != 1 {
+	if !ok || fn.Type.TypeParams != nil || len(fn.Type.Params.List) > 0 || fn.Type.Results == nil ||
+		len(fn.Type.Results.List) != 1 {
 		return false
 	}
 	result, ok := fn.Type.Results.List[0].Type.(*ast.SelectorExpr)

@@ -154,8 +154,8 @@ func patiently(b *testing.B, base, contestant rpcbench.Stack) {
 	stacktest.BenchmarkVersus(b, rpcbench.Workload{}, base, contestant)
 }
 
-// patience is the -benchtime by which each of the processes, 8 unless given, measures 40 blocks of a base, its copy and a
-// contestant, if the given one is shorter. A number of ops is left as it is.
+// patience is the -benchtime by which each of the processes, 8 unless given, measures 40 blocks of a base, its copy and
+// a contestant, if the given one is shorter. A number of ops is left as it is.
 func patience(benchtime string, processes int) string {
 	const blocks, arms = 40, 3
 	asked, err := time.ParseDuration(benchtime)

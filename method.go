@@ -1,7 +1,8 @@
 package rpcbench
 
-// Method is a unary method of one's own, on one family of Go types: plain structs for JSON, generated ones for protobuf.
-// Packages such as httpjson make a Stack of it with their function Of. Stacks of the same Method.Name are compared.
+// Method is a unary method of one's own, on one family of Go types: plain structs for JSON, generated ones for
+// protobuf. Packages such as httpjson make a Stack of it with their function Of. Stacks of the same Method.Name are
+// compared.
 type Method[Q, A any] struct {
 	Name string // as gRPC writes it: shop.v1.Orders/Get
 

@@ -25,13 +25,15 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
-// run is this test binary's output for benchmarks of one op each. Who has asked for benchmarks does not wait for these first.
+// run is this test binary's output for benchmarks of one op each. Who has asked for benchmarks does not wait for these
+// first.
 func run(t *testing.T, args ...string) (output string, err error) {
 	t.Helper()
 	if flag.Lookup("test.bench").Value.String() != "" {
 		t.Skip("benchmarks are to follow")
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"-test.run=^$", "-test.benchtime=1x", "-test.benchmem"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), os.Args[0],
+		append([]string{"-test.run=^$", "-test.benchtime=1x", "-test.benchmem"}, args...)...)
 	cmd.Env = append(os.Environ(), madeUp+"=1")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -93,7 +95,8 @@ func TestRows(t *testing.T) {
 		group.Go(func() { outs[i], errs[i] = run(t, args...) })
 	}
 	group.Wait()
-	keys := []string{"stack", "client", "server", "msg", "payload", "callers", "conns", "link", "rate", "tls", "codec", "op", "ladder", "step", "bound"}
+	keys := []string{"stack", "client", "server", "msg", "payload", "callers", "conns", "link", "rate", "tls", "codec",
+		"op", "ladder", "step", "bound"}
 	good := regexp.MustCompile(`^[a-zA-Z0-9.]+$`)
 	var got strings.Builder
 	var rows []*benchfmt.Result
@@ -153,7 +156,9 @@ func TestFlags(t *testing.T) {
 		most   map[string]float64
 	}{
 		{"payloads go there and back", []string{payload, "-stacks=rawtcp", "-payloads=7B,30kB"},
-			[]string{"Payload/stack=rawtcp/payload=7B", "Payload/stack=rawtcp/payload=30kB"}, map[string]float64{"sent-B/op": 30_000, "recv-B/op": 30_000}, map[string]float64{"sent-B/op": 31_000, "recv-B/op": 31_000}},
+			[]string{"Payload/stack=rawtcp/payload=7B", "Payload/stack=rawtcp/payload=30kB"},
+			map[string]float64{"sent-B/op": 30_000, "recv-B/op": 30_000},
+			map[string]float64{"sent-B/op": 31_000, "recv-B/op": 31_000}},
 		{"callers", []string{parallel, "-stacks=rawtcp", "-callers=3,30"},
 			[]string{"Parallel/stack=rawtcp/callers=3/conns=3", "Parallel/stack=rawtcp/callers=30/conns=20"}, nil, nil},
 		{"callers who share connections", []string{parallel, "-stacks=rawtcp", "-callers=3,30", "-conns=2"},
@@ -161,19 +166,28 @@ func TestFlags(t *testing.T) {
 		{"stacks", []string{"-test.bench=^BenchmarkCreateUser$", "-stacks=rawtcp,httpjson.gzip"},
 			[]string{"CreateUser/stack=rawtcp", "CreateUser/stack=httpjson.gzip"}, nil, nil},
 		{"links", []string{"-test.bench=^BenchmarkLink$", "-stacks=rawtcp", "-links=4ms/100Mbps"},
-			[]string{"Link/stack=rawtcp/link=4ms.100Mbps/op=warm", "Link/stack=rawtcp/link=4ms.100Mbps/op=cold"}, map[string]float64{"sec/op": 0.008}, nil}, // of 4 ms each, one to dial
+			// of 4 ms each, one to dial
+			[]string{"Link/stack=rawtcp/link=4ms.100Mbps/op=warm", "Link/stack=rawtcp/link=4ms.100Mbps/op=cold"},
+			map[string]float64{"sec/op": 0.008}, nil},
 		{"full has every stack, and adds values to each list",
 			[]string{"-test.bench=^Benchmark(Payload|Parallel|OpenLoop)$/^stack=rawtcp$", "-full"},
-			[]string{"Payload/stack=rawtcp/payload=100B", "Payload/stack=rawtcp/payload=1kB", "Payload/stack=rawtcp/payload=10kB", "Payload/stack=rawtcp/payload=100kB", "Payload/stack=rawtcp/payload=1MB",
-				"Parallel/stack=rawtcp/callers=50/conns=20", "Parallel/stack=rawtcp/callers=1/conns=1", "Parallel/stack=rawtcp/callers=8/conns=8", "Parallel/stack=rawtcp/callers=64/conns=20",
+			[]string{"Payload/stack=rawtcp/payload=100B", "Payload/stack=rawtcp/payload=1kB",
+				"Payload/stack=rawtcp/payload=10kB", "Payload/stack=rawtcp/payload=100kB", "Payload/stack=rawtcp/payload=1MB",
+				"Parallel/stack=rawtcp/callers=50/conns=20", "Parallel/stack=rawtcp/callers=1/conns=1",
+				"Parallel/stack=rawtcp/callers=8/conns=8", "Parallel/stack=rawtcp/callers=64/conns=20",
 				"OpenLoop/stack=rawtcp/rate=1000", "OpenLoop/stack=rawtcp/rate=100", "OpenLoop/stack=rawtcp/rate=5000"}, nil, nil},
 		{"rates", []string{"-test.bench=^BenchmarkOpenLoop$", "-stacks=rawtcp", "-rates=2000,5"},
-			[]string{"OpenLoop/stack=rawtcp/rate=2000", "OpenLoop/stack=rawtcp/rate=5", "OpenLoop/stack=none/rate=2000", "OpenLoop/stack=none/rate=5"}, map[string]float64{"req/s": 4}, map[string]float64{"req/s": 5}},
-		{"a pattern picks codecs and messages", []string{"-test.bench=^BenchmarkCodec$/codec=(protobuf|json)$/msg=small.3B$", "-full"},
+			[]string{"OpenLoop/stack=rawtcp/rate=2000", "OpenLoop/stack=rawtcp/rate=5", "OpenLoop/stack=none/rate=2000",
+				"OpenLoop/stack=none/rate=5"}, map[string]float64{"req/s": 4}, map[string]float64{"req/s": 5}},
+		{"a pattern picks codecs and messages", []string{"-test.bench=^BenchmarkCodec$/codec=(protobuf|json)$/msg=small.3B$",
+			"-full"},
 			[]string{"Codec/codec=protobuf/msg=small.3B/op=marshal", "Codec/codec=json/msg=small.3B/op=marshal",
-				"Codec/codec=protobuf/msg=small.3B/op=unmarshal", "Codec/codec=json/msg=small.3B/op=unmarshal"}, map[string]float64{"size-B": 12}, map[string]float64{"size-B": 14}},
-		{"full has every codec", []string{"-test.bench=^BenchmarkCodec$/codec=/msg=small.3B$/op=marshal$", "-full"}, everyCodec, nil, nil},
-		{"and every message", []string{"-test.bench=^BenchmarkCodec$/codec=protobuf$/msg=/op=marshal$", "-full"}, everyMessage, nil, nil},
+				"Codec/codec=protobuf/msg=small.3B/op=unmarshal", "Codec/codec=json/msg=small.3B/op=unmarshal"},
+			map[string]float64{"size-B": 12}, map[string]float64{"size-B": 14}},
+		{"full has every codec", []string{"-test.bench=^BenchmarkCodec$/codec=/msg=small.3B$/op=marshal$", "-full"},
+			everyCodec, nil, nil},
+		{"and every message", []string{"-test.bench=^BenchmarkCodec$/codec=protobuf$/msg=/op=marshal$", "-full"},
+			everyMessage, nil, nil},
 		{"the base", []string{"-test.bench=^BenchmarkVersus$", "-stacks=rawtcp,httpjson", "-base=rawtcp", "-processes=1"},
 			[]string{"Versus/stack=rawtcp", "Versus/stack=httpjson"}, nil, nil},
 		{"without -tls the floor's bytes are few", []string{"-test.bench=^BenchmarkRawTCP$"}, []string{"RawTCP"}, nil,
@@ -192,7 +206,8 @@ func TestFlags(t *testing.T) {
 				names = append(names, regexp.MustCompile(`-\d+$`).ReplaceAllString(string(r.Name), ""))
 			}
 			require.Equal(t, c.names, names)
-			traits := strings.Contains(out, "\n# codec=protobuf: google.golang.org/protobuf by reflection, keeps nothing, copies, ")
+			traits := strings.Contains(out,
+				"\n# codec=protobuf: google.golang.org/protobuf by reflection, keeps nothing, copies, ")
 			require.Equal(t, strings.HasPrefix(names[0], "Codec"), traits, out)
 			last := rows[len(rows)-1]
 			for unit, least := range c.least {
@@ -222,13 +237,16 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		useless       []string
 		rows          int
 	}{
-		{"a row of one stack", "RawTCP", []string{"-stacks=grpcprotobuf", "-full", "-base=rawtcp", "-tls"}, []string{"full", "base", "stacks"}, 1},
-		{"values of other benchmarks", "CreateUser", []string{"-stacks=rawtcp", "-payloads=1kB", "-callers=2", "-conns=2", "-links=4ms/100Mbps", "-rates=5"},
+		{"a row of one stack", "RawTCP", []string{"-stacks=grpcprotobuf", "-full", "-base=rawtcp", "-tls"},
+			[]string{"full", "base", "stacks"}, 1},
+		{"values of other benchmarks", "CreateUser", []string{"-stacks=rawtcp", "-payloads=1kB", "-callers=2", "-conns=2",
+			"-links=4ms/100Mbps", "-rates=5"},
 			[]string{"conns", "payloads", "callers", "links", "rates"}, 1},
 		{"values of this benchmark", "Payload", []string{"-stacks=rawtcp", "-payloads=1kB"}, nil, 1},
 		{"a comparison over TLS", "Versus/stack=rawtcp", []string{"-stacks=rawtcp", "-processes=1", "-tls"}, nil, 1},
 		{"planned starts have no row by default", "OpenLoop", nil, nil, 0},
-		{"no row has a server", "Codec/codec=protobuf/msg=user/op=marshal", []string{"-server=process", "-processes=8"}, []string{"processes", "server"}, 1},
+		{"no row has a server", "Codec/codec=protobuf/msg=user/op=marshal", []string{"-server=process", "-processes=8"},
+			[]string{"processes", "server"}, 1},
 		{"a row has a server", "RawTCP", []string{"-server=process"}, nil, 1},
 		{"no benchmarks", "", []string{"-stacks=rawtcp"}, nil, 0},
 	} {
@@ -249,7 +267,8 @@ func TestFlagsWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestRowsThatCannotBe: why a row is not there is a line on stderr, printed once, and fails if the row was asked for by name.
+// TestRowsThatCannotBe: why a row is not there is a line on stderr, printed once, and fails if the row was asked for by
+// name.
 func TestRowsThatCannotBe(t *testing.T) {
 	f := start(t, rawtcp.New(), rpcbench.Config{})
 	elsewhere := "-server=rawtcp=" + f.Addr
@@ -259,7 +278,8 @@ func TestRowsThatCannotBe(t *testing.T) {
 		want          string
 		fails         bool
 	}{
-		{"one stack has no rival", "Versus", []string{"-stacks=httpjson"}, "rpcbench: versus: nothing to compare with httpjson: name another stack\n", true},
+		{"one stack has no rival", "Versus", []string{"-stacks=httpjson"},
+			"rpcbench: versus: nothing to compare with httpjson: name another stack\n", true},
 		{"stacks that are elsewhere share no process", "Versus", []string{elsewhere},
 			"# rpcbench: the stacks of Versus share one process: run it without -server\n", false},
 		{"servers elsewhere have no TLS", "(RawTCP|CreateUser)", []string{elsewhere, "-tls", "-stacks=rawtcp"},
@@ -274,7 +294,8 @@ func TestRowsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestCallersReachTheServer: it sees as many users as -callers says, one of each caller, over the connections of the row's name.
+// TestCallersReachTheServer: it sees as many users as -callers says, one of each caller, over the connections of the
+// row's name.
 func TestCallersReachTheServer(t *testing.T) {
 	for _, c := range []struct {
 		why  string
@@ -287,7 +308,8 @@ func TestCallersReachTheServer(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			var tap relay.Tap
 			f := start(t, rawtcp.New(), rpcbench.Config{WrapServer: tap.Wrap})
-			args := append(c.args, "-test.bench=^BenchmarkParallel$", "-stacks=rawtcp", "-callers=7,30", "-server=rawtcp="+f.Addr)
+			args := append(c.args, "-test.bench=^BenchmarkParallel$", "-stacks=rawtcp", "-callers=7,30",
+				"-server=rawtcp="+f.Addr)
 			out, err := run(t, args...)
 			require.NoError(t, err, out)
 			require.NoError(t, f.Close())
@@ -317,7 +339,8 @@ func TestImpossibleFlags(t *testing.T) {
 	for _, c := range []struct{ reason, arg, want string }{
 		{"a payload without a unit", "-payloads=100", `-payloads: "100" is no size: write 100B, 1kB or 1MB`},
 		{"a payload of nothing", "-payloads=0B", `-payloads: "0B" is no size: write 100B, 1kB or 1MB`},
-		{"a payload that no user may carry", "-payloads=1kB,2MB", "-payloads: 2MB is more than a user may carry, which is 1048576 B"},
+		{"a payload that no user may carry", "-payloads=1kB,2MB",
+			"-payloads: 2MB is more than a user may carry, which is 1048576 B"},
 		{"a number of callers that is none", "-callers=many", `-callers: "many" is no number of callers from 1 to 1000`},
 		{"nobody calls", "-callers=0", `-callers: "0" is no number of callers from 1 to 1000`},
 		{"no connections", "-conns=0", "-conns: 0 is no number of connections from 1 to 1000"},

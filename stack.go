@@ -51,8 +51,8 @@ type Stack struct {
 	Request, Reply Messages
 }
 
-// Messages encodes and decodes the requests, or the replies, of a method of one's own as the stack does. Reports and the
-// suite use it, no call does.
+// Messages encodes and decodes the requests, or the replies, of a method of one's own as the stack does. Reports and
+// the suite use it, no call does.
 type Messages struct {
 	Encode func(i int) ([]byte, error) // of call i
 	Sorted func(i int) ([]byte, error) // as Encode, with the entries of maps in one order
@@ -194,8 +194,8 @@ type Echoer interface {
 	PrepareEcho(m *Flex) (Call, error)                // builds the request once, as Prepare does
 }
 
-// Streamer is a Client of the create-user API that can also keep a bidirectional stream open. The server validates every user of a stream, as
-// CreateUser does. A user that breaks a rule ends the stream with the same Error.
+// Streamer is a Client of the create-user API that can also keep a bidirectional stream open. The server validates
+// every user of a stream, as CreateUser does. A user that breaks a rule ends the stream with the same Error.
 type Streamer interface {
 	// OpenStream opens a stream on the next connection in turn. The caller closes the stream. ctx bounds its whole life.
 	// The server may first hear of the stream with its first user.

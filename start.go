@@ -24,7 +24,7 @@ import (
 
 // Config has the settings of a fixture that are the same for every stack. The zero value is one connection without TLS.
 type Config struct {
-	Addr    string   // where to listen; "" is 127.0.0.1:0, any free port of the loopback interface, or a new socket with Unix
+	Addr    string   // where to listen; "" is 127.0.0.1:0, any free port of the loopback interface, or a new socket
 	Conns   int      // connections the client holds; 0 is 1
 	Unix    bool     // use a Unix socket; Addr and Server are then paths
 	TLS     bool     // use TLS 1.3 with a certificate made for this fixture, which its client verifies
@@ -238,7 +238,8 @@ func (f *Fixture) connect() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the server accepted %d connections and the client dialled %d with ClientConfig.DialContext, %d are declared",
+	return fmt.Errorf("the server accepted %d connections and the client dialled %d with ClientConfig.DialContext, %d "+
+		"are declared",
 		f.Accepted(), f.dialled.Load(), declared)
 }
 

@@ -134,9 +134,12 @@ func TestStartFails(t *testing.T) {
 		config rpcbench.Config
 		want   string // after the stack's name
 	}{
-		{"the port is taken", httpjson.New(), rpcbench.Config{Addr: taken.Addr().String()}, "listen: listen tcp " + taken.Addr().String() + ": "},
-		{"the address is another machine's", httpjson.New(), rpcbench.Config{Addr: "192.0.2.1:0"}, "listen: listen tcp 192.0.2.1:0: "},
-		{"the address has no port", httpjson.New(), rpcbench.Config{Addr: "127.0.0.1"}, "listen: listen tcp: address 127.0.0.1: missing port"},
+		{"the port is taken", httpjson.New(), rpcbench.Config{Addr: taken.Addr().String()},
+			"listen: listen tcp " + taken.Addr().String() + ": "},
+		{"the address is another machine's", httpjson.New(), rpcbench.Config{Addr: "192.0.2.1:0"},
+			"listen: listen tcp 192.0.2.1:0: "},
+		{"the address has no port", httpjson.New(), rpcbench.Config{Addr: "127.0.0.1"},
+			"listen: listen tcp: address 127.0.0.1: missing port"},
 		{"no server", mine(func(s *rpcbench.Stack) {
 			s.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) { return nil, odd }
 		}), rpcbench.Config{}, "server: odd"},
@@ -173,7 +176,8 @@ func TestStartFails(t *testing.T) {
 				return dial(config)
 			}
 			return stack
-		}(), rpcbench.Config{Conns: 2}, "connect: the server accepted 1 connections and the client dialled 1 with ClientConfig.DialContext, 2 are declared"},
+		}(), rpcbench.Config{Conns: 2},
+			"connect: the server accepted 1 connections and the client dialled 1 with ClientConfig.DialContext, 2 are declared"},
 		{"more connections than declared", mine(func(s *rpcbench.Stack) {
 			dial := s.Dial
 			s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
@@ -192,17 +196,23 @@ func TestStartFails(t *testing.T) {
 					close: func() error { return errors.Join(one.Close(), two.Close()) },
 				}, err
 			}
-		}), rpcbench.Config{}, "connect: the server accepted 2 connections and the client dialled 2 with ClientConfig.DialContext, 1 are declared"},
-		{"a server elsewhere, and an address to listen on", httpjson.New(), rpcbench.Config{Remote: "127.0.0.1:http", Addr: taken.Addr().String()},
+		}), rpcbench.Config{},
+			"connect: the server accepted 2 connections and the client dialled 2 with ClientConfig.DialContext, 1 are declared"},
+		{"a server elsewhere, and an address to listen on", httpjson.New(),
+			rpcbench.Config{Remote: "127.0.0.1:http", Addr: taken.Addr().String()},
 			"server elsewhere: the Addr, WrapServer and timeouts of Config are for a server in this process"},
-		{"a server elsewhere over TLS without its certificate", httpjson.New(), rpcbench.Config{Remote: taken.Addr().String(), TLS: true}, "certificate: x509: "},
-		{"a server elsewhere with a certificate that is none", httpjson.New(), rpcbench.Config{Remote: taken.Addr().String(), TLS: true, Certificate: []byte("odd")},
-			"certificate: x509: "},
+		{"a server elsewhere over TLS without its certificate", httpjson.New(),
+			rpcbench.Config{Remote: taken.Addr().String(), TLS: true}, "certificate: x509: "},
+		{"a server elsewhere with a certificate that is none", httpjson.New(),
+			rpcbench.Config{Remote: taken.Addr().String(), TLS: true, Certificate: []byte("odd")}, "certificate: x509: "},
 		{"nobody listens elsewhere", httpjson.New(), rpcbench.Config{Remote: nobody}, "connect: rpcbench: unavailable: "},
-		{"a server elsewhere of another protocol", rawtcp.New(), rpcbench.Config{Remote: other.Addr}, "connect: rpcbench: unavailable: "},
-		{"headers that lack one", httpjson.New(), rpcbench.Config{Headers: &rpcbench.Headers{UserAgent: "mine/1.0", Traceparent: corpus.Headers().Traceparent}},
+		{"a server elsewhere of another protocol", rawtcp.New(), rpcbench.Config{Remote: other.Addr},
+			"connect: rpcbench: unavailable: "},
+		{"headers that lack one", httpjson.New(), rpcbench.Config{Headers: &rpcbench.Headers{UserAgent: "mine/1.0",
+			Traceparent: corpus.Headers().Traceparent}},
 			"headers: Config.Headers needs a UserAgent, an Authorization and a Traceparent"},
-		{"headers over a protocol without", rawtcp.New(), rpcbench.Config{Headers: corpus.Headers()}, "dial: the protocol has no headers: " + errors.ErrUnsupported.Error()},
+		{"headers over a protocol without", rawtcp.New(), rpcbench.Config{Headers: corpus.Headers()},
+			"dial: the protocol has no headers: " + errors.ErrUnsupported.Error()},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -220,7 +230,8 @@ func TestStartFails(t *testing.T) {
 			if strings.HasSuffix(c.want, "odd") {
 				require.ErrorIs(t, err, odd)
 			}
-			require.Equal(t, strings.Contains(c.want, "has no headers"), errors.Is(err, errors.ErrUnsupported), "so that a loop can skip the row")
+			require.Equal(t, strings.Contains(c.want, "has no headers"), errors.Is(err, errors.ErrUnsupported),
+				"so that a loop can skip the row")
 			if c.config.Remote == "" && c.config.Addr != taken.Addr().String() {
 				refused(t, c.config.Addr)
 			}
@@ -298,8 +309,8 @@ func (l *scarce) Accept() (net.Conn, error) {
 	return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
 }
 
-// TestStartTellsWhatWasTried: servers accept again, and clients may dial again, for as long as they are let. Why they had
-// to is the reason, and not that the time was up.
+// TestStartTellsWhatWasTried: servers accept again, and clients may dial again, for as long as they are let. Why they
+// had to is the reason, and not that the time was up.
 func TestStartTellsWhatWasTried(t *testing.T) {
 	nobody := freeAddr(t)
 	for why, c := range map[string]struct {
@@ -510,16 +521,16 @@ func TestSidesAreLabelled(t *testing.T) {
 	for group := range strings.SplitSeq(profile.String(), "\n\n") {
 		_, rest, _ := strings.Cut(group, "# labels: ")
 		label, _, _ := strings.Cut(rest, "\n")
-		for _, function := range []string{"(*persistConn).readLoop", "(*conn).serve", "(*Server).serverWorker", "(*http2Client).reader",
-			"(*http2Server).HandleStreams", "TestSidesAreLabelled"} {
+		for _, function := range []string{"(*persistConn).readLoop", "(*conn).serve", "(*Server).serverWorker",
+			"(*http2Client).reader", "(*http2Server).HandleStreams", "TestSidesAreLabelled"} {
 			if strings.Contains(group, function) {
 				labels[function] = label
 			}
 		}
 	}
 	const client, server = `{"mine":"yes", "side":"client"}`, `{"mine":"yes", "side":"server"}`
-	require.Equal(t, map[string]string{"(*persistConn).readLoop": client, "(*http2Client).reader": client, "(*conn).serve": server,
-		"(*Server).serverWorker": server, "(*http2Server).HandleStreams": server, "TestSidesAreLabelled": `{"mine":"yes"}`}, labels)
+	require.Equal(t, map[string]string{"(*persistConn).readLoop": client, "(*http2Client).reader": client,
+		"(*conn).serve": server, "(*Server).serverWorker": server, "(*http2Server).HandleStreams": server, "TestSidesAreLabelled": `{"mine":"yes"}`}, labels)
 }
 
 func TestTLSState(t *testing.T) {
@@ -610,7 +621,8 @@ func TestServeConnsAcceptsAgainAfterATemporaryError(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestStartIsBounded: a server that never answers is an error with the stack and the step, though the caller has set no limit.
+// TestStartIsBounded: a server that never answers is an error with the stack and the step, though the caller has set no
+// limit.
 func TestStartIsBounded(t *testing.T) {
 	if flag.Lookup("long").Value.String() != "true" {
 		t.Skip("takes ten seconds: -long")
@@ -677,7 +689,8 @@ func TestCertificateIsOfOneFixture(t *testing.T) {
 	require.False(t, cert.Equal(otherState.PeerCertificates[0]), "each fixture makes its own")
 	require.NotEqual(t, cert.PublicKey, otherState.PeerCertificates[0].PublicKey, "and its own key")
 	require.True(t, cert.NotAfter.After(time.Now().Add(12*time.Hour)), "it lasts as long as a run: %v", cert.NotAfter)
-	require.True(t, cert.NotBefore.Before(time.Now().Add(-time.Minute)), "clocks that are set back do no harm: %v", cert.NotBefore)
+	require.True(t, cert.NotBefore.Before(time.Now().Add(-time.Minute)), "clocks that are set back do no harm: %v",
+		cert.NotBefore)
 	require.EqualValues(t, tls.VersionTLS13, client.TLS.MinVersion)
 
 	create := func(addr string) error {
@@ -691,6 +704,7 @@ func TestCertificateIsOfOneFixture(t *testing.T) {
 	}
 	require.NoError(t, create(one.Addr))
 	err := create(other.Addr)
-	require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), "a client of one fixture refuses the other's server: %v", err)
+	require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), "a client of one fixture refuses the other's server: %v",
+		err)
 	require.ErrorContains(t, err, "certificate")
 }

@@ -151,7 +151,9 @@ func TestValidatorRefusesOtherFields(t *testing.T) {
 		Password string `json:"password"`
 		Avatar   []byte `json:"avatar"`
 	}
-	require.NotPanics(t, func() { rpcbench.NewValidator[unexported]() }, "generated types have fields of their own: %v", unexported{}.state)
+	require.NotPanics(t, func() {
+		rpcbench.NewValidator[unexported]()
+	}, "generated types have fields of their own: %v", unexported{}.state)
 }
 
 // An exported field without a rule would cost each stack of that type an allocation per call.
@@ -204,7 +206,8 @@ func TestCodeOf(t *testing.T) {
 		{"somebody else's error", io.EOF, rpcbench.Internal},
 		{"the context's own error, as a service may return it", context.Canceled, rpcbench.Canceled},
 		{"the context's other error, wrapped", fmt.Errorf("query: %w", context.DeadlineExceeded), rpcbench.DeadlineExceeded},
-		{"an Error's code, not what it wraps", &rpcbench.Error{Code: rpcbench.Unavailable, Err: context.Canceled}, rpcbench.Unavailable},
+		{"an Error's code, not what it wraps", &rpcbench.Error{Code: rpcbench.Unavailable, Err: context.Canceled},
+			rpcbench.Unavailable},
 	} {
 		t.Run(c.why, func(t *testing.T) { require.Equal(t, c.want, rpcbench.CodeOf(c.err)) })
 	}
@@ -269,7 +272,8 @@ func TestCheckComparesEveryField(t *testing.T) {
 	}
 	require.NoError(t, rpcbench.Check(&asked, answer()))
 	none := rpcbench.User{Email: asked.Email, Name: asked.Name, Password: asked.Password, Avatar: []byte{}}
-	require.NoError(t, rpcbench.Check(&none, rpcbench.Answer(&rpcbench.User{Email: asked.Email, Name: asked.Name, Password: asked.Password})),
+	require.NoError(t, rpcbench.Check(&none, rpcbench.Answer(&rpcbench.User{Email: asked.Email, Name: asked.Name,
+		Password: asked.Password})),
 		"no payload and an empty one are the same")
 
 	differs := func(field string, r *rpcbench.Response) {
@@ -296,7 +300,8 @@ func TestCheckComparesEveryField(t *testing.T) {
 
 // A size is what a user may carry, and is written in one way only, since rows are named after it.
 func FuzzParseSize(f *testing.F) {
-	for _, seed := range []string{"", "B", "1B", "0B", "100B", "1kB", "1MB", "2MB", "01kB", "+1B", "1e3B", "1.5kB", "1 kB", "1KB", "4294967296B", "99999999999999999999kB", "-1B", "1BB"} {
+	for _, seed := range []string{"", "B", "1B", "0B", "100B", "1kB", "1MB", "2MB", "01kB", "+1B", "1e3B", "1.5kB", "1 kB",
+		"1KB", "4294967296B", "99999999999999999999kB", "-1B", "1BB"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

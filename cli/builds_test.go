@@ -19,7 +19,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
-// measure is a command that speaks as ours does and whose calls take what it is told to: so a ratio is known, and linking is quick.
+// measure is a command that speaks as ours does and whose calls take what it is told to: so a ratio is known, and
+// linking is quick.
 const measure = `package main
 
 import (
@@ -55,8 +56,8 @@ func main() {
 }
 `
 
-// clone is a repository of our module's name with five commits, and the working directory. Its Go has a proxy of its own, with two
-// versions of the only dependency and one of a module that nothing needs.
+// clone is a repository of our module's name with five commits, and the working directory. Its Go has a proxy of its
+// own, with two versions of the only dependency and one of a module that nothing needs.
 func clone(t *testing.T) {
 	t.Helper()
 	proxy, dir := t.TempDir(), t.TempDir()
@@ -72,7 +73,8 @@ func clone(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	for _, m := range []struct{ path, version, takes string }{
-		{"example.com/dependency", "v1.0.0", "0"}, {"example.com/dependency", "v1.1.0", "500"}, {"example.com/other", "v1.0.0", "0"},
+		{"example.com/dependency", "v1.0.0", "0"}, {"example.com/dependency", "v1.1.0", "500"},
+		{"example.com/other", "v1.0.0", "0"},
 	} {
 		base, mod := filepath.Join(proxy, m.path, "@v", m.version), "module "+m.path+"\n"
 		write(base+".mod", mod)
@@ -80,7 +82,8 @@ func clone(t *testing.T) {
 		file, err := os.Create(base + ".zip")
 		require.NoError(t, err)
 		archive := zip.NewWriter(file)
-		for name, text := range map[string]string{"go.mod": mod, "m.go": "package dependency\n\nconst Takes = " + m.takes + "\n"} {
+		for name, text := range map[string]string{"go.mod": mod, "m.go": "package dependency\n\nconst Takes = " + m.takes +
+			"\n"} {
 			w, err := archive.Create(m.path + "@" + m.version + "/" + name)
 			require.NoError(t, err)
 			_, err = w.Write([]byte(text))
@@ -154,13 +157,14 @@ func TestBuilds(t *testing.T) {
 		{"the tree and a revision", "-quick -base httpjson httpjson@HEAD~2", "httpjson@HEAD~2", 1 / 1.03, versus.Faster, ""},
 		{"a release of Go", "-quick httpjson@" + runtime.Version() + " httpjson", "httpjson", 1, versus.Equal, ""},
 		{"the environment", "-quick httpjson@TAKES=2060 httpjson", "httpjson", 0.5, versus.Faster, ""},
-		{"what a module's version does", "-quick httpjson@example.com/dependency@v1.1.0 httpjson", "httpjson", 1.03 / 1.53, versus.Faster,
-			"linked example.com/dependency@v1.1.0: "},
+		{"what a module's version does", "-quick httpjson@example.com/dependency@v1.1.0 httpjson", "httpjson", 1.03 / 1.53,
+			versus.Faster, "linked example.com/dependency@v1.1.0: "},
 		{"two stacks of one build", "-quick httpjson@HEAD~2 httpxml@HEAD~2", "httpxml@HEAD~2", 1, versus.Equal, ""},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
-			_, stderr, err := typed(t, append([]string{"run", "-workloads", "small", "-out", out, "-seed", "3"}, strings.Fields(test.args)...)...)
+			_, stderr, err := typed(t, append([]string{"run", "-workloads", "small", "-out", out, "-seed", "3"},
+				strings.Fields(test.args)...)...)
 			require.NoError(t, err)
 			require.Empty(t, stderr)
 			s, err := report.Read(out)
@@ -182,13 +186,15 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 	for _, test := range []struct{ why, build, want string }{
 		{"no such revision", "HEAD~50", "this is no git revision, no Go release, no module@version and no KEY=VALUE"},
 		{"an option in place of a revision", "--all", "this is no git revision"},
-		{"a revision whose command does not measure", "HEAD~3", "its program is too old to be measured, or does not call cli.Main"},
+		{"a revision whose command does not measure", "HEAD~3",
+			"its program is too old to be measured, or does not call cli.Main"},
 		{"a revision without the command", "HEAD~4", "has no github.com/rpcbench/rpcbench/cmd/rpcbench"},
 		{"a revision that does not compile", "HEAD~1", "undefined: nonsense"},
 		{"no such release of Go", "go1.99.99", "go1.99.99"},
 		{"no such version", "example.com/dependency@v9.9.9", "v9.9.9"},
 		{"no such module", "example.com/none@v1.0.0", "example.com/none"},
-		{"a module that nothing needs", "example.com/other@v1.0.0", "example.com/other@v1.0.0 is not in what is measured, which has go="},
+		{"a module that nothing needs", "example.com/other@v1.0.0",
+			"example.com/other@v1.0.0 is not in what is measured, which has go="},
 		{"no such experiment", "GOEXPERIMENT=wishful", "unknown GOEXPERIMENT wishful"},
 	} {
 		t.Run(test.why, func(t *testing.T) {
@@ -255,8 +261,8 @@ func TestLayoutsDiffer(t *testing.T) {
 	nothingLeft(t)
 }
 
-// The processes of a group are spread evenly over the layouts. Arms in processes of their own have a layout each, the base's copy too:
-// the noise floor then has what a layout makes of nothing.
+// The processes of a group are spread evenly over the layouts. Arms in processes of their own have a layout each, the
+// base's copy too: the noise floor then has what a layout makes of nothing.
 func TestProcessesAreSpreadOverLayouts(t *testing.T) {
 	link := func(name string) (all []versus.Program) {
 		for layout := range 8 {

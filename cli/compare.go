@@ -207,9 +207,11 @@ func (c *comparison) takes(g *group) time.Duration {
 	return 400*time.Millisecond + time.Duration(3*c.blocks(g))*(arm+g.Extra())
 }
 
-// measure tells keep of each process that has measured, with all groups. It goes on after a process that fails, and tries it again once.
-// With an error comes what was measured.
-func (c *comparison) measure(ctx context.Context, show show, keep func([]*group, *group, timing.Record) error) (groups []*group, again, failed []string, err error) {
+// measure tells keep of each process that has measured, with all groups. It goes on after a process that fails, and
+// tries it again once. With an error comes what was measured.
+func (c *comparison) measure(ctx context.Context, show show,
+	keep func([]*group, *group, timing.Record) error,
+) (groups []*group, again, failed []string, err error) {
 	random := rand.New(rand.NewPCG(c.seed, 0))
 	var left time.Duration
 	for _, w := range c.workloads {
@@ -265,7 +267,8 @@ func (c *comparison) measure(ctx context.Context, show show, keep func([]*group,
 }
 
 func (c *comparison) spec(g *group, process int) versus.Spec {
-	spec := versus.Spec{Workload: g.Workload, Procs: g.Procs, Slice: versus.Slice, Blocks: c.blocks(g), Seed: c.seed + uint64(process)}
+	spec := versus.Spec{Workload: g.Workload, Procs: g.Procs, Slice: versus.Slice, Blocks: c.blocks(g),
+		Seed: c.seed + uint64(process)}
 	for _, name := range g.arms {
 		stack, _, _ := strings.Cut(name, "@")
 		spec.Arms = append(spec.Arms, stack)

@@ -32,7 +32,8 @@ func TestWhatIsComparedUnlessNamed(t *testing.T) {
 		base        string
 		contestants []string
 	}{
-		{"both are there", []rpcbench.Stack{rawtcp.New(), grpcprotobuf.New(), httpjson.New()}, "httpjson", []string{"grpcprotobuf"}},
+		{"both are there", []rpcbench.Stack{rawtcp.New(), grpcprotobuf.New(), httpjson.New()}, "httpjson",
+			[]string{"grpcprotobuf"}},
 		{"no JSON", []rpcbench.Stack{rawtcp.New(), grpcprotobuf.New()}, "rawtcp", []string{"grpcprotobuf"}},
 		{"no gRPC", []rpcbench.Stack{rawtcp.New(), httpjson.New(), httpxml.New()}, "httpjson", []string{"rawtcp", "httpxml"}},
 		{"neither", []rpcbench.Stack{rawtcp.New(), httpxml.New()}, "rawtcp", []string{"httpxml"}},
@@ -54,7 +55,8 @@ func TestProgramsThatCannotBe(t *testing.T) {
 		args          []string
 		want          string
 	}{
-		{"two of a name", "", append(two, rawtcp.New()), nil, "rpcbench: this program has two stacks named rawtcp: give each a name of its own"},
+		{"two of a name", "", append(two, rawtcp.New()), nil,
+			"rpcbench: this program has two stacks named rawtcp: give each a name of its own"},
 		{"none", "", nil, nil, "rpcbench: this program has no stacks: its main function gives them to cli.Main"},
 		{"a command of which children would serve", "RPCBENCH_SERVER", two, []string{"list"},
 			"rpcbench: RPCBENCH_SERVER is set, which is for processes that rpcbench starts: unset it"},
@@ -81,7 +83,8 @@ func TestNothingToLink(t *testing.T) {
 	clone, err := filepath.Abs("..")
 	require.NoError(t, err)
 	main := ours().main
-	foreign := "module example.com/x\n\ngo 1.26.0\n\nreplace github.com/rpcbench/rpcbench => " + clone + "\n" // -mod=mod would require it
+	// -mod=mod would require it
+	foreign := "module example.com/x\n\ngo 1.26.0\n\nreplace github.com/rpcbench/rpcbench => " + clone + "\n"
 	for _, test := range []struct{ why, dir, main, variable, value, want string }{
 		{"no module", t.TempDir(), main, "", "", `^the working directory is in no Go module$`},
 		{"another's module", "outsider", main, "GOFLAGS", "-mod=mod", `^the module of the working directory neither has nor needs ` + main + `: see `},
@@ -222,15 +225,16 @@ func TestOutsidersProgram(t *testing.T) {
 		why, want string
 		args      []string
 	}{
-		{"a revision without the program", "rpcbench: HEAD~2: " + s.do("git", "rev-parse", "--short=7", "HEAD~2") + " has no example.com/outsider/cmd/bench",
-			[]string{"run", "-quick", "-out", "four", "netrpc@HEAD~2", "netrpc"}},
+		{"a revision without the program", "rpcbench: HEAD~2: " + s.do("git", "rev-parse", "--short=7", "HEAD~2") +
+			" has no example.com/outsider/cmd/bench", []string{"run", "-quick", "-out", "four", "netrpc@HEAD~2", "netrpc"}},
 		{"a stack of others", `rpcbench: unknown stack "rawtcp": rpcbench list names them`, []string{"run", "-out", "four", "rawtcp"}},
 	} {
 		out, err := s.try(bench, test.args...)
 		require.Error(t, err, test.why)
 		require.Equal(t, test.want, out, test.why)
 	}
-	require.Empty(t, s.do("git", "status", "--porcelain", "--", "go.mod", "go.sum", "netrpc.go", "cmd"), "the tree is only read")
+	require.Empty(t, s.do("git", "status", "--porcelain", "--", "go.mod", "go.sum", "netrpc.go", "cmd"),
+		"the tree is only read")
 
 	t.Setenv("RPCBENCH_SERVER", "netrpc")
 	out, err := s.try(bench, "list")

@@ -67,7 +67,8 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 				case *ratios != "" && slices.Contains(p.names(), args[0]):
 					return wrong("explain: -ratios is for the profile of a service, and %s is a stack", args[0])
 				case *procs < 0 || *procs > runtime.NumCPU():
-					return wrong("explain: -gomaxprocs %d is not from 0 to %d, the cores of this machine: use 1, or 0 for all", *procs, runtime.NumCPU())
+					return wrong("explain: -gomaxprocs %d is not from 0 to %d, the cores of this machine: use 1, or 0 for all",
+						*procs, runtime.NumCPU())
 				case *length < least:
 					return wrong("explain: -time %v is too short: give %v or more", *length, least)
 				case *svg != "" && missing == nil:
@@ -275,7 +276,8 @@ func printDifference(w io.Writer, a, b *explanation) {
 	slices.SortStableFunc(names, func(x, y string) int {
 		return cmp.Compare(math.Abs(stats.Mean(difference(y, ""))), math.Abs(stats.Mean(difference(x, ""))))
 	})
-	fmt.Fprintf(w, "\n%s less %s\nlayer\tclient, µs\tserver, µs\tunlabelled, µs\tall, µs\t± (95 %%)\tfunctions that carry it\n", a.Name, b.Name)
+	fmt.Fprintf(w, "\n%s less %s\nlayer\tclient, µs\tserver, µs\tunlabelled, µs\tall, µs\t± (95 %%)\t"+
+		"functions that carry it\n", a.Name, b.Name)
 	for _, layer := range append(names, "") {
 		all := difference(layer, "")
 		mean, lo, hi := stats.MeanCI(all, 0.95)

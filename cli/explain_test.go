@@ -181,8 +181,10 @@ func TestExplainAddsUp(t *testing.T) {
 		{Layer: "networking (syscalls)", Side: "client", Function: "syscall.read"}:  129,
 	}, 2)
 	for i, cpu := range []time.Duration{2050, 2151} { // µs of 100 calls
-		a.processes[i].Calls, a.processes[i].CPU, a.processes[i].Wall = 100, cpu*100*time.Microsecond, 3*cpu*100*time.Microsecond
-		b.processes[i].Calls, b.processes[i].CPU, b.processes[i].Wall = 100, 2200*100*time.Microsecond, 2300*100*time.Microsecond
+		a.processes[i].Calls, a.processes[i].CPU, a.processes[i].Wall = 100, cpu*100*time.Microsecond,
+			3*cpu*100*time.Microsecond
+		b.processes[i].Calls, b.processes[i].CPU, b.processes[i].Wall = 100, 2200*100*time.Microsecond,
+			2300*100*time.Microsecond
 	}
 	var out strings.Builder
 	a.print(&out)
@@ -281,8 +283,8 @@ func TestExplainLeavesNothing(t *testing.T) {
 	require.EqualError(t, err, `rpcbench: explain: "" is neither a profile nor a stack: rpcbench list names the stacks`)
 }
 
-// service writes a CPU profile of somebody's service, with as many samples of each stack as given, and returns its bytes.
-// A stack is "function<caller<caller".
+// service writes a CPU profile of somebody's service, with as many samples of each stack as given, and returns its
+// bytes. A stack is "function<caller<caller".
 func service(t *testing.T, path string, stacks map[string]int64) []byte {
 	t.Helper()
 	types := []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}}
@@ -364,7 +366,8 @@ sum | 7.0 | 93.0 | 100.0 | 1000 | `, strings.ReplaceAll(strings.TrimSuffix(table
 func TestExplainWithRatios(t *testing.T) {
 	answer := func(stack, workload string, procs int, ratio float64, v versus.Verdict) report.Answer {
 		return report.Answer{Stack: stack, Workload: workload, GOMAXPROCS: procs, Result: versus.Result{
-			Planned: 6, Processes: 6, OnOneSide: 6, Ratio: ratio, Lo: ratio, Hi: ratio, Level: 0.95, BaseNs: 1000, Ns: 1000 * ratio, Verdict: v}}
+			Planned: 6, Processes: 6, OnOneSide: 6, Ratio: ratio, Lo: ratio, Hi: ratio, Level: 0.95, BaseNs: 1000,
+			Ns: 1000 * ratio, Verdict: v}}
 	}
 	dir := t.TempDir()
 	require.NoError(t, report.Summary{Release: report.Release, Base: "mine", Answers: []report.Answer{
@@ -395,7 +398,8 @@ No workload on one core is decided for unknown in place of mine.
 	_, _, err = typed(t, "explain", "-ratios", dir, "rawtcp")
 	require.EqualError(t, err, "rpcbench: explain: -ratios is for the profile of a service, and rawtcp is a stack")
 	_, _, err = typed(t, "explain", "-ratios", dir, "../internal/layers/testdata/BenchmarkCreateUser_stack=httpjson.pprof")
-	require.EqualError(t, err, "rpcbench: explain: -ratios is for the profile of a service, and BenchmarkCreateUser/stack=httpjson is one of rpcbench")
+	require.EqualError(t, err, "rpcbench: explain: -ratios is for the profile of a service, and "+
+		"BenchmarkCreateUser/stack=httpjson is one of rpcbench")
 }
 
 func TestExplainAdvisesAgainst(t *testing.T) {
@@ -407,9 +411,12 @@ func TestExplainAdvisesAgainst(t *testing.T) {
 		"hardly any RPCs": {map[string]int64{rpc: 5, collector: 5, own: 1990}, "\nDon't switch for CPU.\n"},
 		"hardly any RPCs, but a busy collector": {map[string]int64{rpc: 5, collector: 500, own: 1495},
 			"\nDon't switch for CPU, unless most of the scheduler's and the collector's work is for RPCs.\n"},
-		"no RPCs":                    {map[string]int64{collector: 1, own: 499}, "RPCs is 0.0 % of this service's CPU (0.0 to 0.8), of which encoding 0.0 %. A free"},
-		"nothing but RPCs":           {map[string]int64{rpc: 500}, "RPCs is 100.0 % of this service's CPU (99.2 to 100.0), of which encoding 0.0 %. A free"},
-		"too few samples":            {map[string]int64{rpc: 100, collector: 399}, "\n499 samples are too few for a bound: profile until there are 500.\n\nlayer "},
+		"no RPCs": {map[string]int64{collector: 1, own: 499},
+			"RPCs is 0.0 % of this service's CPU (0.0 to 0.8), of which encoding 0.0 %. A free"},
+		"nothing but RPCs": {map[string]int64{rpc: 500},
+			"RPCs is 100.0 % of this service's CPU (99.2 to 100.0), of which encoding 0.0 %. A free"},
+		"too few samples": {map[string]int64{rpc: 100, collector: 399},
+			"\n499 samples are too few for a bound: profile until there are 500.\n\nlayer "},
 		"the interval reaches above": {map[string]int64{rpc: 19, collector: 1, own: 980}, "would win 2.0 %.\n\nlayer "},
 	} {
 		file := filepath.Join(t.TempDir(), "cpu.pprof")
@@ -420,7 +427,8 @@ func TestExplainAdvisesAgainst(t *testing.T) {
 		out, _, err := typed(t, "explain", file)
 		require.NoError(t, err, why)
 		require.Contains(t, out, test.want, why)
-		require.Equal(t, why != "too few samples" && why != "the interval reaches above" && why != "nothing but RPCs", strings.Contains(out, "Don't switch"), "%s: %s", why, out)
+		require.Equal(t, why != "too few samples" && why != "the interval reaches above" && why != "nothing but RPCs",
+			strings.Contains(out, "Don't switch"), "%s: %s", why, out)
 		require.Equal(t, why != "too few samples", strings.Contains(out, "A free stack would win"), why)
 	}
 }
@@ -434,7 +442,8 @@ func TestExplainFetches(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	mux := http.NewServeMux()
-	for path, body := range map[string][]byte{"/good": good, "/cut": good[:len(good)/2], "/page": []byte("<html><title>a page</title></html>"), "/bomb": bomb.Bytes(), "/empty": nil} {
+	for path, body := range map[string][]byte{"/good": good, "/cut": good[:len(good)/2],
+		"/page": []byte("<html><title>a page</title></html>"), "/bomb": bomb.Bytes(), "/empty": nil} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) })
 	}
 	mux.HandleFunc("/silent", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -457,13 +466,15 @@ func TestExplainFetches(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
 	for url, want := range map[string]string{
-		server.URL + "/cut":                      "/cut is no whole profile: unexpected EOF",
-		server.URL + "/page":                     "/page is no whole profile: gzip: invalid header",
-		server.URL + "/empty":                    "/empty is no whole profile: EOF",
-		server.URL + "/bomb":                     "/bomb has 16 MiB and more, uncompressed: profile for less time",
-		server.URL + "/missing":                  "/missing answers 404 Not Found: is it /debug/pprof/profile?",
-		server.URL + "/silent":                   "rpcbench: no whole profile came within 300ms: ask for fewer seconds or give -timeout",
-		server.URL + "/stalls":                   "rpcbench: no whole profile came within 300ms: ask for fewer seconds or give -timeout",
+		server.URL + "/cut":     "/cut is no whole profile: unexpected EOF",
+		server.URL + "/page":    "/page is no whole profile: gzip: invalid header",
+		server.URL + "/empty":   "/empty is no whole profile: EOF",
+		server.URL + "/bomb":    "/bomb has 16 MiB and more, uncompressed: profile for less time",
+		server.URL + "/missing": "/missing answers 404 Not Found: is it /debug/pprof/profile?",
+		server.URL + "/silent": "rpcbench: no whole profile came within 300ms: ask for fewer seconds or " +
+			"give -timeout",
+		server.URL + "/stalls": "rpcbench: no whole profile came within 300ms: ask for fewer seconds or " +
+			"give -timeout",
 		"http://" + closed.Addr().String() + "/": "connection refused",
 		"http://[::1":                            "rpcbench: explain: parse ",
 	} {
@@ -495,9 +506,11 @@ func TestExplainTakesAServiceAlone(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "cpu.pprof")
 	service(t, file, shop())
-	for _, beside := range []string{"rawtcp", file, "../internal/layers/testdata/BenchmarkCreateUser_stack=httpjson.pprof"} {
+	for _, beside := range []string{"rawtcp",
+		file, "../internal/layers/testdata/BenchmarkCreateUser_stack=httpjson.pprof"} {
 		_, _, err := typed(t, "explain", "-svg", filepath.Join(dir, "bars.svg"), beside, file)
-		require.EqualError(t, err, fmt.Sprintf("rpcbench: explain: %s is a service's, whose calls nobody counted: give it alone", file))
+		require.EqualError(t,
+			err, fmt.Sprintf("rpcbench: explain: %s is a service's, whose calls nobody counted: give it alone", file))
 	}
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)

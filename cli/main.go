@@ -116,7 +116,8 @@ func (p program) check(args []string) error {
 		case err != nil:
 			return fmt.Errorf("rpcbench: this program's workload %q: %w", w.Name, err)
 		case !regexp.MustCompile(`^[A-Za-z0-9.-]+$`).MatchString(w.Name) || w.Title == "":
-			return fmt.Errorf("rpcbench: this program's workload %q needs a Name of letters, digits, dots and dashes, and a Title", w.Name)
+			return fmt.Errorf("rpcbench: this program's workload %q needs a Name of letters, digits, dots and dashes, "+
+				"and a Title", w.Name)
 		case slices.ContainsFunc(all[:i], same):
 			return fmt.Errorf("rpcbench: this program has two workloads named %s: give each a name of its own", w.Name)
 		}
@@ -227,7 +228,8 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 		var flags strings.Builder
 		f.SetOutput(&flags)
 		f.PrintDefaults()
-		_, err := fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.\n\n%s\nexample: %s\n", c.name, c.args, c.does, &flags, c.example)
+		_, err := fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.\n\n%s\nexample: %s\n", c.name, c.args, c.does,
+			&flags, c.example)
 		return err
 	case err != nil:
 		return wrong("%s: %w: rpcbench %s -h shows its flags", c.name, err, c.name)

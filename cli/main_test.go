@@ -85,18 +85,24 @@ func TestBadInputIsOneLine(t *testing.T) {
 		why, args, want string
 	}{
 		{"no such command", "verses", `rpcbench: no command "verses": rpcbench -h lists them`},
-		{"no such flag", "run --bass httpjson", "rpcbench: run: flag provided but not defined: -bass: rpcbench run -h shows its flags"},
+		{"no such flag",
+			"run --bass httpjson", "rpcbench: run: flag provided but not defined: -bass: rpcbench run -h shows its flags"},
 		{"a flag after a stack", "run httpxml -time 10s", "rpcbench: run: -time comes after httpxml: flags come first"},
 		{"no such base", "run --base httpjsno -out x httpxml", `rpcbench: unknown stack "httpjsno"`},
-		{"fewer than two stacks", "run -out x httpjson", "rpcbench: run: nothing to compare with httpjson: name another stack"},
+		{"fewer than two stacks", "run -out x httpjson",
+			"rpcbench: run: nothing to compare with httpjson: name another stack"},
 		{"a stack named twice", "run -out x httpxml httpxml", "rpcbench: run: httpxml is named twice: once is enough"},
-		{"too few processes", "run -out x --processes 5 httpxml", "rpcbench: run: 5 processes are too few for a verdict: -processes 6 or more"},
+		{"too few processes", "run -out x --processes 5 httpxml",
+			"rpcbench: run: 5 processes are too few for a verdict: -processes 6 or more"},
 		{"no process", "run -out x --processes 0 httpxml", "rpcbench: run: 0 processes are too few"},
 		{"no build after the sign", "run -out x httpxml@ httpjson", "rpcbench: run: httpxml@ names no build"},
 		{"no such stack of a build", "run -out x httpjsno@HEAD~1 httpjson", `rpcbench: unknown stack "httpjsno"`},
-		{"one build alone", "run -out x httpjson@HEAD", "rpcbench: run: nothing to compare with httpjson@HEAD: name another stack"},
-		{"no time", "run -out x --time 1s httpxml", "rpcbench: run: 1s over 8 processes leave less than 10 turns of 45ms in each: give -time 3.6s or more"},
-		{"a release of Go without its last number", "run -out x httpxml@go1.26 httpjson", "rpcbench: run: go1.26 is no release of Go: name one in full, go1.26.0 say"},
+		{"one build alone",
+			"run -out x httpjson@HEAD", "rpcbench: run: nothing to compare with httpjson@HEAD: name another stack"},
+		{"no time", "run -out x --time 1s httpxml",
+			"rpcbench: run: 1s over 8 processes leave less than 10 turns of 45ms in each: give -time 3.6s or more"},
+		{"a release of Go without its last number", "run -out x httpxml@go1.26 httpjson",
+			"rpcbench: run: go1.26 is no release of Go: name one in full, go1.26.0 say"},
 		{"what children are told as a build", "run -out x httpxml@RPCBENCH_SERVER=1 httpjson",
 			"rpcbench: run: RPCBENCH_SERVER=1: variables that begin with RPCBENCH_ are for rpcbench itself"},
 		{"no folder for a run", "run", "rpcbench: run: -out names the folder for what is measured"},
@@ -104,24 +110,36 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"no such workload", "run -out x -workloads tiny", `rpcbench: unknown workload "tiny": rpcbench list names them`},
 		{"a report of nothing", "report", "rpcbench: report: name one folder of rpcbench run"},
 		{"a report of two", "report x y", "rpcbench: report: name one folder"},
-		{"an explanation of nothing", "explain", "rpcbench: explain: name a stack of rpcbench list, a CPU profile or its URL"},
+		{"an explanation of nothing",
+			"explain", "rpcbench: explain: name a stack of rpcbench list, a CPU profile or its URL"},
 		{"neither stack nor profile", "explain httpjsno", `rpcbench: explain: "httpjsno" is neither a profile nor a stack`},
-		{"a picture in no folder", "explain -svg /nosuch/f httpjson", "rpcbench: explain: -svg /nosuch/f: open /nosuch/f.part: "},
+		{"a picture in no folder", "explain -svg /nosuch/f httpjson",
+			"rpcbench: explain: -svg /nosuch/f: open /nosuch/f.part: "},
 		{"no such workload to explain", "explain -workload tiny httpjson", `rpcbench: unknown workload "tiny": rpcbench list names them`},
 		{"too short to explain", "explain -time 1s httpjson", "rpcbench: explain: -time 1s is too short: give 4s or more"},
-		{"a picture that is there", "explain -svg main.go httpjson", "rpcbench: explain: -svg main.go: there is such a file already: name another"},
-		{"more than the cores to explain", "explain -gomaxprocs 4096 httpjson", "rpcbench: explain: -gomaxprocs 4096 is not from 0 to "},
-		{"a time of a first answer", "run -out x -quick -time 9s", "rpcbench: run: -quick says how long: leave -time and -processes out"},
-		{"a workload named twice", "run -out x -workloads small,small", "rpcbench: run: small is named twice: once is enough"},
-		{"a folder that is there", "run -out internal/ -workloads small", "rpcbench: run: -out internal: it is there already: name another"},
+		{"a picture that is there", "explain -svg main.go httpjson",
+			"rpcbench: explain: -svg main.go: there is such a file already: name another"},
+		{"more than the cores to explain", "explain -gomaxprocs 4096 httpjson",
+			"rpcbench: explain: -gomaxprocs 4096 is not from 0 to "},
+		{"a time of a first answer", "run -out x -quick -time 9s",
+			"rpcbench: run: -quick says how long: leave -time and -processes out"},
+		{"a workload named twice", "run -out x -workloads small,small",
+			"rpcbench: run: small is named twice: once is enough"},
+		{"a folder that is there", "run -out internal/ -workloads small",
+			"rpcbench: run: -out internal: it is there already: name another"},
 		{"a payload without a unit", "run -out x -payload 100", `rpcbench: run: -payload: "100" is no size: write 100B, 1kB or 1MB`},
-		{"a payload that no user may carry", "run -out x -payload 2MB", "rpcbench: run: -payload: 2MB is more than a user may carry, which is 1048576 B"},
-		{"fewer callers than none", "run -out x -callers -3", "rpcbench: run: a workload's Callers lies between 0 and 1000: -3 does not"},
+		{"a payload that no user may carry", "run -out x -payload 2MB",
+			"rpcbench: run: -payload: 2MB is more than a user may carry, which is 1048576 B"},
+		{"fewer callers than none", "run -out x -callers -3",
+			"rpcbench: run: a workload's Callers lies between 0 and 1000: -3 does not"},
 		{"a number that is none", "run -out x -conns many", `rpcbench: run: invalid value "many" for flag -conns: parse error`},
 		{"a link that does not exist", "run -out x -link 5g", `rpcbench: run: rpcbench: "5g" is no link`},
-		{"a stream over many connections", "run -out x -stream -new-connections", "rpcbench: run: a workload's Stream has one caller"},
-		{"new connections, and so many", "run -out x -conns 5 -new-connections", "rpcbench: run: a workload's NewConn leaves no choice of Conns"},
-		{"two ways to say a workload", "run -out x -workloads small -tls", "rpcbench: run: -workloads names workloads, and the flags make one, tls: leave one"},
+		{"a stream over many connections", "run -out x -stream -new-connections",
+			"rpcbench: run: a workload's Stream has one caller"},
+		{"new connections, and so many", "run -out x -conns 5 -new-connections",
+			"rpcbench: run: a workload's NewConn leaves no choice of Conns"},
+		{"two ways to say a workload", "run -out x -workloads small -tls",
+			"rpcbench: run: -workloads names workloads, and the flags make one, tls: leave one"},
 		{"a command that is gone", "versus httpxml", `rpcbench: no command "versus": rpcbench -h lists them`},
 	} {
 		t.Run(test.why, func(t *testing.T) {
@@ -151,22 +169,27 @@ func TestFailedGroups(t *testing.T) {
 	dir := t.TempDir()
 	script, once := filepath.Join(dir, "children"), filepath.Join(dir, "once")
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\ncase $spec in\n"+
-		"*rawtcp*) for i in 1 2; do read line; echo '"+block("rawtcp", 500)+"'; done; read line; printf 'it died\\n\\nat line 5\\ngoroutine 7\\n' >&2; exit 1;;\n"+
-		"*httpmsgpack*) if mkdir "+once+" 2>/dev/null; then echo a hiccup >&2; exit 1; fi; while read line; do echo '"+block("httpmsgpack", 900)+"'; done;;\n"+
+		"*rawtcp*) for i in 1 2; do read line; echo '"+block("rawtcp", 500)+
+		"'; done; read line; printf 'it died\\n\\nat line 5\\ngoroutine 7\\n' >&2; exit 1;;\n"+
+		"*httpmsgpack*) if mkdir "+once+" 2>/dev/null; then echo a hiccup >&2; exit 1; fi; while read line; do echo '"+
+		block("httpmsgpack", 900)+"'; done;;\n"+
 		`*connectrpc*) echo 'rpcbench: unknown workload "tls": rpcbench list names them' >&2; exit 1;;`+"\n"+
 		"*grpcprotobuf*) echo 'rpcbench: grpcprotobuf: no such thing: unsupported operation' >&2; exit 1;;\n"+
 		"esac\nwhile read line; do echo '"+block("httpxml", 3000)+"'; done\n"), 0o700))
-	c := comparison{base: "httpjson", fewest: versus.Fewest, contestants: []string{"httpxml", "rawtcp", "httpmsgpack", "connectrpc", "grpcprotobuf"}, processes: 8,
+	c := comparison{base: "httpjson", fewest: versus.Fewest,
+		contestants: []string{"httpxml", "rawtcp", "httpmsgpack", "connectrpc", "grpcprotobuf"}, processes: 8,
 		time: 4 * time.Second, workloads: workload.All()[:1], programs: map[string][]versus.Program{"": {{Path: script}}}}
 	kept := map[string]int{}
-	groups, again, failed, err := c.measure(t.Context(), func(string, time.Duration, time.Duration) {}, func(_ []*group, g *group, r timing.Record) error {
-		kept[g.arms[2]] += len(r.Blocks)
-		return nil
-	})
+	groups, again, failed, err := c.measure(t.Context(), func(string, time.Duration, time.Duration) {},
+		func(_ []*group, g *group, r timing.Record) error {
+			kept[g.arms[2]] += len(r.Blocks)
+			return nil
+		})
 	require.NoError(t, err)
 	small := workload.All()[0].Title
 	require.ElementsMatch(t, []string{small + ", rawtcp, process 1 of 8: it died; at line 5",
-		small + ", connectrpc, process 1 of 8: a build from before 2026-11-23 knows the workloads of rpcbench list alone"}, failed, "and no trace")
+		small + ", connectrpc, process 1 of 8: a build from before 2026-11-23 knows the workloads of rpcbench list alone"},
+		failed, "and no trace")
 	require.ElementsMatch(t, []string{"measured again: " + small + ", httpmsgpack, process 1 of 8: a hiccup",
 		"skipped: " + small + ", grpcprotobuf: grpcprotobuf: no such thing: unsupported operation"}, again)
 	require.Zero(t, kept["rawtcp"])
@@ -226,7 +249,8 @@ func TestOutputIsHeard(t *testing.T) {
 	defer full.Close()
 	for _, args := range []string{"", "-h", "run -h", "serve rawtcp", "list", "version", "report -out NEW RUN"} {
 		t.Run(args, func(t *testing.T) {
-			cmd, stderr := process(t, full, strings.Fields(strings.NewReplacer("NEW", t.TempDir(), "RUN", saved(t)).Replace(args))...)
+			cmd, stderr := process(t, full, strings.Fields(strings.NewReplacer("NEW", t.TempDir(), "RUN",
+				saved(t)).Replace(args))...)
 			require.Error(t, cmd.Run())
 			require.Equal(t, 1, cmd.ProcessState.ExitCode())
 			require.Regexp(t, `^rpcbench: .*no space left on device\n$`, stderr.String())
@@ -242,7 +266,8 @@ func TestOneLine(t *testing.T) {
 	}{
 		{"as it is", errors.New("rpcbench: run: x"), "rpcbench: run: x"},
 		{"of a library", errors.New("write /dev/stdout: no space"), "rpcbench: write /dev/stdout: no space"},
-		{"several, and what a program said", errors.Join(errors.New("rpcbench: run: a\n\tb\n"), errors.New("rpcbench: c")), "rpcbench: run: a; b; c"},
+		{"several, and what a program said", errors.Join(errors.New("rpcbench: run: a\n\tb\n"), errors.New("rpcbench: c")),
+			"rpcbench: run: a; b; c"},
 	} {
 		t.Run(test.why, func(t *testing.T) { require.Equal(t, test.want, oneLine(test.err)) })
 	}
@@ -284,7 +309,8 @@ func TestOwnWorkloads(t *testing.T) {
 	all := listed(program{stacks: create})
 	require.Len(t, all, len(workload.All()))
 	require.Equal(t, append(all, "busy"), listed(program{stacks: create, own: own("busy")}), "hers come after the others")
-	require.Equal(t, []string{"call", "call-1-caller", "call-50-callers", "call-tls", "call-cold-tls"}, listed(program{stacks: serves}))
+	require.Equal(t, []string{"call", "call-1-caller", "call-50-callers", "call-tls", "call-cold-tls"},
+		listed(program{stacks: serves}))
 	require.Equal(t, []string{"busy"}, listed(program{stacks: serves, own: own("busy")}), "hers replace those of a method")
 
 	p := program{stacks: create, own: own("busy")}
@@ -307,10 +333,12 @@ func TestOwnWorkloads(t *testing.T) {
 		require.ErrorContains(t, p.check(nil), want)
 	}
 	c = comparison{program: program{stacks: []rpcbench.Stack{rawtcp.New(), method}}}
-	require.ErrorContains(t, c.names([]string{"rawtcp"}), "httpjson serves shop.v1.Orders/Get, and rawtcp create-user: stacks of one method are compared")
+	require.ErrorContains(t, c.names([]string{"rawtcp"}),
+		"httpjson serves shop.v1.Orders/Get, and rawtcp create-user: stacks of one method are compared")
 }
 
-// The manual is the package comment: its examples run, up to the point where they would measure, and it names every flag.
+// The manual is the package comment: its examples run, up to the point where they would measure, and it names every
+// flag.
 func TestManual(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../cmd/rpcbench/main.go", nil, parser.ParseComments)
 	require.NoError(t, err)

@@ -225,14 +225,17 @@ func TestRunOfKnownFigures(t *testing.T) {
 		require.InDelta(t, mean+half, math.Log(a.Hi), 1e-3)
 		require.InDelta(t, 0.95, a.Level, 1e-12)
 
-		columns := []string{a.Does, strconv.Itoa(a.GOMAXPROCS), fmt.Sprintf("%.1f", a.BaseNs/1000), "other", fmt.Sprintf("%.1f", a.BaseNs*a.Ratio/1000),
-			fmt.Sprintf("%.2f", a.Ratio), fmt.Sprintf("%.2f–%.2f", a.Lo, a.Hi), string(a.Verdict)}
+		columns := []string{a.Does, strconv.Itoa(a.GOMAXPROCS), fmt.Sprintf("%.1f", a.BaseNs/1000), "other",
+			fmt.Sprintf("%.1f", a.BaseNs*a.Ratio/1000), fmt.Sprintf("%.2f", a.Ratio), fmt.Sprintf("%.2f–%.2f", a.Lo, a.Hi),
+			string(a.Verdict)}
 		for i := range columns {
 			columns[i] = regexp.QuoteMeta(columns[i])
 		}
 		require.Regexp(t, "(?m)^"+strings.Join(columns, " +"), said)
-		require.Contains(t, pages["report.md"], fmt.Sprintf("| %s | other | %.2f | %.2f–%.2f | %s", a.Does, a.Ratio, a.Lo, a.Hi, a.Verdict))
-		require.Contains(t, pages["report.html"], fmt.Sprintf("<td>%s<td class=\"l\">other<td>%.2f<td>%.2f–%.2f<td", a.Does, a.Ratio, a.Lo, a.Hi))
+		require.Contains(t, pages["report.md"], fmt.Sprintf("| %s | other | %.2f | %.2f–%.2f | %s", a.Does, a.Ratio, a.Lo,
+			a.Hi, a.Verdict))
+		require.Contains(t, pages["report.html"], fmt.Sprintf("<td>%s<td class=\"l\">other<td>%.2f<td>%.2f–%.2f<td", a.Does,
+			a.Ratio, a.Lo, a.Hi))
 	}
 }
 
@@ -289,17 +292,19 @@ func TestSeed(t *testing.T) {
 	}
 	script := filepath.Join(t.TempDir(), "children")
 	block := `{"arms":["a","b","c"],"blocks":[[[0,1,1000,1000,0,0],[0,1,1000,1000,0,0],[0,1,1000,1000,0,0]]]}`
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\nwhile read line; do echo '"+block+"'; done\n"), 0o700))
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\nwhile read line; do echo '"+block+"'; done\n"),
+		0o700))
 	order := func(seed uint64) (rounds []string) {
-		c := comparison{base: "base", contestants: []string{"x", "y", "z"}, processes: 6, fewest: 6, time: time.Second, seed: seed,
-			programs: map[string][]versus.Program{"": {{Path: script}}}}
+		c := comparison{base: "base", contestants: []string{"x", "y", "z"}, processes: 6, fewest: 6, time: time.Second,
+			seed: seed, programs: map[string][]versus.Program{"": {{Path: script}}}}
 		w, err := workload.Find("small")
 		require.NoError(t, err)
 		c.workloads = append(c.workloads, w)
-		_, _, failed, err := c.measure(t.Context(), func(string, time.Duration, time.Duration) {}, func(_ []*group, g *group, _ timing.Record) error {
-			rounds = append(rounds, g.arms[2])
-			return nil
-		})
+		_, _, failed, err := c.measure(t.Context(), func(string, time.Duration, time.Duration) {},
+			func(_ []*group, g *group, _ timing.Record) error {
+				rounds = append(rounds, g.arms[2])
+				return nil
+			})
 		require.NoError(t, err)
 		require.Empty(t, failed)
 		return rounds

@@ -52,7 +52,8 @@ func listCommand(p program, stdout io.Writer) command {
 				t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 				fmt.Fprintln(t, "stacks:")
 				for _, s := range p.stacks {
-					fmt.Fprintf(t, "  %s\tHTTP %s\t%s\t%s\n", s.Name, cmp.Or(s.Traits.HTTP, "none"), s.Protocol, strings.Join(append([]string{s.Traits.Codec}, s.Traits.ClientLibraries...), ", "))
+					fmt.Fprintf(t, "  %s\tHTTP %s\t%s\t%s\n", s.Name, cmp.Or(s.Traits.HTTP, "none"), s.Protocol,
+						strings.Join(append([]string{s.Traits.Codec}, s.Traits.ClientLibraries...), ", "))
 				}
 				fmt.Fprintln(t, "workloads of run:")
 				for _, w := range p.workloads() {

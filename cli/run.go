@@ -25,16 +25,20 @@ import (
 
 func runCommand(p program, stdout, stderr io.Writer) command {
 	return command{
-		name: "run", tidies: true, args: " [stack[@build]...]", does: "Compare stacks, or builds of them, with a base at each workload: about ten minutes",
+		name: "run", tidies: true, args: " [stack[@build]...]",
+		does:    "Compare stacks, or builds of them, with a base at each workload: about ten minutes",
 		example: "rpcbench run -out mine",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			c := comparison{program: p}
-			f.StringVar(&c.base, "base", "", "`stack` that the others are compared with: "+p.base()+", or the first if one names a build")
+			f.StringVar(&c.base, "base", "", "`stack` that the others are compared with: "+p.base()+
+				", or the first if one names a build")
 			f.StringVar(&c.out, "out", "", "new `folder` for what is measured")
-			f.DurationVar(&c.time, "time", 8*time.Second, "for each stack at each workload, about, over all processes; builds take four times as long")
+			f.DurationVar(&c.time, "time", 8*time.Second,
+				"for each stack at each workload, about, over all processes; builds take four times as long")
 			f.IntVar(&c.processes, "processes", 8, fmt.Sprintf("for each comparison, at least %d", versus.Fewest))
 			only := f.String("workloads", "", "`names`, separated by commas, of rpcbench list; all unless given")
-			quick := f.Bool("quick", false, "a first answer in a minute or two: six workloads, four processes of two seconds, this build alone")
+			quick := f.Bool("quick", false,
+				"a first answer in a minute or two: six workloads, four processes of two seconds, this build alone")
 			made := workloadFlags(f)
 			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of everything, and of the layouts")
 			return func(ctx context.Context, args []string) error {
@@ -131,7 +135,8 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err 
 		return errors.Join(fmt.Errorf("rpcbench: run: %w", err), file.Close())
 	}
 	keep := func(all []*group, g *group, r timing.Record) error {
-		return errors.Join(c.keep(file, g, r), c.summary(began, all).Save(c.out)) // so that a run can be reported however it ends
+		// so that a run can be reported however it ends
+		return errors.Join(c.keep(file, g, r), c.summary(began, all).Save(c.out))
 	}
 	groups, again, failed, err := c.measure(ctx, minutely(stderr, progress(stderr)), keep)
 	if ctx.Err() == nil && err == nil {
@@ -206,8 +211,9 @@ func minutely(w io.Writer, terminal show) show {
 
 // heading begins bench.txt.
 func (c *comparison) heading() string {
-	return fmt.Sprintf("# %s\n# %s\n# base=%s seed=%d processes=%d layouts=%d %s\ngoos: %s\ngoarch: %s\n", strings.Join(asTyped(), " "),
-		strings.Join(environ.List(), " "), c.base, c.seed, c.processes, c.layouts, strings.Join(c.notes, " "), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("# %s\n# %s\n# base=%s seed=%d processes=%d layouts=%d %s\ngoos: %s\ngoarch: %s\n",
+		strings.Join(asTyped(), " "), strings.Join(environ.List(), " "), c.base, c.seed, c.processes, c.layouts,
+		strings.Join(c.notes, " "), runtime.GOOS, runtime.GOARCH)
 }
 
 // keep writes a process as rows that benchstat reads, one for each arm.
@@ -231,7 +237,8 @@ func (c *comparison) keep(w io.Writer, g *group, r timing.Record) error {
 			unit  string
 		}{
 			{[]float64{0, p.Copy, p.Ratio}[arm], "base-ratio"},
-			{float64(p.Latencies[arm].P50), "p50-ns"}, {float64(p.Latencies[arm].P95), "p95-ns"}, {float64(p.Latencies[arm].P99), "p99-ns"},
+			{float64(p.Latencies[arm].P50), "p50-ns"}, {float64(p.Latencies[arm].P95), "p95-ns"},
+			{float64(p.Latencies[arm].P99), "p99-ns"},
 			{p.InFlight[arm], "in-flight"}, {float64(p.Layout), "layout"}, {100 * p.Others, "others-%"},
 		} {
 			if metric.value > 0 {
@@ -248,10 +255,11 @@ func (c *comparison) keep(w io.Writer, g *group, r timing.Record) error {
 
 // header is the summary of what is to be measured.
 func (c *comparison) header(load float64) report.Summary {
-	s := report.Summary{Release: report.Release, Command: strings.Join(asTyped(), " "), Environment: environ.List(), Notes: c.notes,
-		Base: c.base, Seed: c.seed, Processes: c.processes, Layouts: c.layouts}
+	s := report.Summary{Release: report.Release, Command: strings.Join(asTyped(), " "), Environment: environ.List(),
+		Notes: c.notes, Base: c.base, Seed: c.seed, Processes: c.processes, Layouts: c.layouts}
 	if share := load / float64(runtime.NumCPU()); share > 0.3 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("the machine was busy at the start: a load average of %.1f per core", share))
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the machine was busy at the start: a load average of %.1f per core",
+			share))
 	}
 	return s
 }
@@ -288,7 +296,8 @@ func printSummary(w io.Writer, s report.Summary) error {
 		if a.Ratio > 0 {
 			ratio, interval = fmt.Sprintf("%.2f", a.Ratio), fmt.Sprintf("%.2f–%.2f", a.Lo, a.Hi)
 		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Does, a.GOMAXPROCS, base, a.Stack, own, ratio, interval, a.Said())
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Does, a.GOMAXPROCS, base, a.Stack, own, ratio, interval,
+			a.Said())
 	}
 	for _, warning := range s.Warnings {
 		fmt.Fprintf(t, "\nWarning: %s.", warning)

@@ -93,7 +93,8 @@ func TestTake(t *testing.T) {
 	c := plain
 	require.NoError(t, c.take(nil, "", false, nil, nil))
 	require.Len(t, names(c), len(workload.All()))
-	require.Equal(t, []any{"httpjson", []string{"grpcprotobuf"}, 8, 8, versus.Fewest}, []any{c.base, c.contestants, c.processes, c.layouts, c.fewest})
+	require.Equal(t, []any{"httpjson", []string{"grpcprotobuf"}, 8, 8, versus.Fewest},
+		[]any{c.base, c.contestants, c.processes, c.layouts, c.fewest})
 	c = plain
 	require.NoError(t, c.take(nil, "", true, nil, nil))
 	require.Len(t, names(c), 6)
@@ -110,7 +111,8 @@ func TestTake(t *testing.T) {
 	require.NoError(t, err)
 	g := group{Workload: w, arms: []string{"httpjson", "httpjson", "x"}, layouts: []int{0}}
 	spec := c.spec(&g, 3)
-	require.Equal(t, versus.Spec{Arms: g.arms, Workload: w, Slice: versus.Slice, Seed: c.seed + 3, Blocks: spec.Blocks}, spec)
+	require.Equal(t, versus.Spec{Arms: g.arms, Workload: w, Slice: versus.Slice, Seed: c.seed + 3, Blocks: spec.Blocks},
+		spec)
 	one := c.spec(&group{Workload: workload.All()[0], arms: g.arms}, 0)
 	require.Equal(t, 1, one.Procs)
 	require.InDelta(t, float64(8*time.Second/6/versus.Turn), one.Blocks, 1)
@@ -172,7 +174,8 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 	}{
 		{"-callers 30 -conns 4 -tls -payload 2kB", workload.Workload{Name: "callers.30.conns.4.payload.2kB.tls",
 			Title: "30 callers, 4 connections, 2kB of bytes, TLS", Callers: 30, Conns: 4, TLS: true, Payload: 2000}},
-		{"-unix -callers 3", workload.Workload{Name: "callers.3.unix", Title: "3 callers, a Unix socket", Callers: 3, Unix: true}},
+		{"-unix -callers 3", workload.Workload{
+			Name: "callers.3.unix", Title: "3 callers, a Unix socket", Callers: 3, Unix: true}},
 		{"-new-connections -headers -link 40ms/10Mbps -gomaxprocs 4", workload.Workload{
 			Name:  "gomaxprocs.4.headers.link.40ms.10Mbps.newconnections",
 			Title: "GOMAXPROCS=4, long headers, over 40ms/10Mbps, new connections",

@@ -20,7 +20,8 @@ import (
 
 func serveCommand(p program, stdout io.Writer) command {
 	return command{
-		name: "serve", tidies: true, args: " [stack...]", does: "Serve stacks to any client, each on a port of its own", example: "rpcbench serve -port 8080 httpjson grpcprotobuf",
+		name: "serve", tidies: true, args: " [stack...]", does: "Serve stacks to any client, each on a port of its own",
+		example: "rpcbench serve -port 8080 httpjson grpcprotobuf",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			addr := f.String("addr", "127.0.0.1", "`host` to listen on")
 			port := f.Uint("port", 0, "`port` of the first stack, each later one having the next; 0 is any free ones")
@@ -132,6 +133,6 @@ func commandLine(stack api.Stack, addr string) string {
 	if !ok { // connect's servers answer JSON whatever their own client speaks
 		line = "CURL -H 'Content-Type: application/json' -d JSON http://ADDR/SERVICE/CreateUser"
 	}
-	return strings.NewReplacer("POST-BINARY", curl+" --data-binary @- --output - -H 'Content-Type: application", "CURL", curl,
-		"JSON", `'{"email":"ann@example.com","name":"Anna","password":"secret"}'`, "ADDR", addr, "SERVICE", userService).Replace(line)
+	return strings.NewReplacer("POST-BINARY", curl+" --data-binary @- --output - -H 'Content-Type: application",
+		"CURL", curl, "JSON", `'{"email":"ann@example.com","name":"Anna","password":"secret"}'`, "ADDR", addr, "SERVICE", userService).Replace(line)
 }

@@ -100,7 +100,8 @@ func TestServe(t *testing.T) {
 			require.Contains(t, command, " "+addr+" rpcbench.user.v1.UserService/CreateUser")
 		case missing == nil:
 			command = strings.TrimSuffix(command, " | od -c")
-			out, _ := exec.CommandContext(t.Context(), "sh", "-c", command).Output() // over bare TCP curl waits until it may no longer
+			// over bare TCP curl waits until it may no longer
+			out, _ := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
 			require.Contains(t, string(out), rpcbench.UserID, command)
 		}
 	}
@@ -114,14 +115,20 @@ func TestServeRefuses(t *testing.T) {
 	}{
 		{"an unknown stack", []string{"httpjsno"}, `rpcbench: unknown stack "httpjsno": rpcbench list names them`},
 		{"work injected by name", []string{"grpcprotobuf+work=24h"}, `unknown stack "grpcprotobuf+work=24h"`},
-		{"a stack twice, which -server refuses", []string{"httpjson", "rawtcp", "httpjson"}, "rpcbench: serve: httpjson is named twice: once is enough"},
-		{"more stacks than ports", []string{"-port", "65535", "httpjson", "rawtcp"}, "rpcbench: serve: -port 65535 is too high: stacks to serve: 2, last port: 65535"},
-		{"no such port", []string{"-port", "65536", "rawtcp"}, "rpcbench: serve: -port 65536 is too high: stacks to serve: 1, last port: 65535"},
-		{"a port that wraps around", []string{"-port", "18446744073709551615", "rawtcp"}, "-port 18446744073709551615 is too high"},
+		{"a stack twice, which -server refuses", []string{"httpjson", "rawtcp", "httpjson"},
+			"rpcbench: serve: httpjson is named twice: once is enough"},
+		{"more stacks than ports", []string{"-port", "65535", "httpjson", "rawtcp"},
+			"rpcbench: serve: -port 65535 is too high: stacks to serve: 2, last port: 65535"},
+		{"no such port", []string{"-port", "65536", "rawtcp"},
+			"rpcbench: serve: -port 65536 is too high: stacks to serve: 1, last port: 65535"},
+		{"a port that wraps around", []string{"-port", "18446744073709551615", "rawtcp"},
+			"-port 18446744073709551615 is too high"},
 		{"all interfaces by a variable that is not set", []string{"-addr", "", "rawtcp"}, `rpcbench: serve: -addr "" names no host: leave -addr out for loopback, or name 0.0.0.0`},
-		{"an address with a port", []string{"-addr", "127.0.0.1:http", "rawtcp"}, "rpcbench: serve: -addr 127.0.0.1:http: name a host without port and brackets, as 127.0.0.1 or ::1"},
+		{"an address with a port", []string{"-addr", "127.0.0.1:http", "rawtcp"},
+			"rpcbench: serve: -addr 127.0.0.1:http: name a host without port and brackets, as 127.0.0.1 or ::1"},
 		{"a port alone", []string{"-addr", ":http", "rawtcp"}, "rpcbench: serve: -addr :http: name a host"},
-		{"brackets", []string{"-addr", "[::1]", "rawtcp"}, "rpcbench: serve: -addr [::1]: name a host without port and brackets, as 127.0.0.1 or ::1"},
+		{"brackets", []string{"-addr", "[::1]", "rawtcp"},
+			"rpcbench: serve: -addr [::1]: name a host without port and brackets, as 127.0.0.1 or ::1"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // or one that serves would never end
@@ -216,7 +223,8 @@ func TestServeEndsAtOnce(t *testing.T) {
 			post, err := net.Dial("tcp", s.addrs["httpjson"])
 			require.NoError(t, err)
 			defer post.Close()
-			_, err = io.WriteString(post, "POST /users HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n")
+			_, err = io.WriteString(post,
+				"POST /users HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n")
 			require.NoError(t, err)
 			line, err := bufio.NewReader(post).ReadString('\n')
 			require.NoError(t, err)
@@ -262,7 +270,8 @@ func TestWire(t *testing.T) {
 		want                   string
 	}{
 		{"a rule is broken, JSON", "httpjson", "/users", `{"email":"ann","name":"Anna"}`, 400, `{"code":"invalid","violations":[{"field":"email","rule":"email"},{"field":"password","rule":"min=4"}]}`},
-		{"a rule is broken, XML", "httpxml", "/users", "<User/>", 400, "<Error><code>invalid</code><violations><field>email</field><rule>required</rule></violations>"},
+		{"a rule is broken, XML", "httpxml", "/users", "<User/>", 400,
+			"<Error><code>invalid</code><violations><field>email</field><rule>required</rule></violations>"},
 		{"undecodable", "httpjson", "/users", "{", 400, `{"code":"malformed",`},
 		{"too_large", "httpjson", "/users", large, 413, `{"code":"too_large",`},
 		{"only blanks make it too large", "httpjson.stream", "/users", `{"email":"ann@example.com","name":"Anna","password":"secret"}` + large, 200, `"id":"1000000"`},
@@ -277,7 +286,9 @@ func TestWire(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			transport := new(http.Transport)
 			defer transport.CloseIdleConnections()
-			client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+			client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+				return http.ErrUseLastResponse
+			}}
 			reply, err := client.Post("http://"+addrs[c.stack]+c.path, "application/json", strings.NewReader(c.body))
 			require.NoError(t, err)
 			defer reply.Body.Close()
@@ -299,7 +310,8 @@ func TestWire(t *testing.T) {
 			conn, err := net.Dial("tcp", addrs["connectrpc"])
 			require.NoError(t, err)
 			defer conn.Close()
-			_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s\r\n\r\n%s", create, c.header, c.body)
+			_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s\r\n\r\n%s", create,
+				c.header, c.body)
 			require.NoError(t, err)
 			require.NoError(t, conn.(*net.TCPConn).CloseWrite())
 			reply, err := http.ReadResponse(bufio.NewReader(conn), nil)

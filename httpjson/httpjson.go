@@ -23,8 +23,8 @@ func Gzip() rpcbench.Stack {
 	return stack("httpjson.gzip", jsonstd.Codec{}, httpapi.Options{Gzip: true})
 }
 
-// Multipart sends the avatar as a file of multipart/form-data, beside a field with the JSON, in both directions. The file
-// has the avatar's own bytes, where New has base64. Compare Multipart with New for images and other files.
+// Multipart sends the avatar as a file of multipart/form-data, beside a field with the JSON, in both directions. The
+// file has the avatar's own bytes, where New has base64. Compare Multipart with New for images and other files.
 func Multipart() rpcbench.Stack {
 	return stack("httpjson.multipart", jsonstd.Codec{}, httpapi.Options{Multipart: true})
 }

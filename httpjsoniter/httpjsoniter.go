@@ -22,5 +22,6 @@ func Fastest() rpcbench.Stack {
 // Of serves and calls a method of one's own as New does, with plain structs.
 func Of[Q, A any](m rpcbench.Method[Q, A]) rpcbench.Stack {
 	api := binding.Plain()
-	return httpapi.Of("httpjsoniter", "http/json", jsoniter.Compatible(), m, jsoniter.Compatible().Marshal, api.FromError, api.ToError)
+	return httpapi.Of("httpjsoniter", "http/json", jsoniter.Compatible(), m, jsoniter.Compatible().Marshal, api.FromError,
+		api.ToError)
 }

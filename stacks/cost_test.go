@@ -30,8 +30,8 @@ const (
 	wired = 200
 )
 
-// costsOf are, for each n, the median of three batches of n calls each, all of one fixture, on one P and without garbage
-// collection. Bytes on the wire are of wired calls: they hardly vary.
+// costsOf are, for each n, the median of three batches of n calls each, all of one fixture, on one P and without
+// garbage collection. Bytes on the wire are of wired calls: they hardly vary.
 func costsOf(t *testing.T, stack rpcbench.Stack, n ...int) (costs []cost) {
 	t.Helper()
 	bare := stacktest.Start(t, stack, rpcbench.Config{})

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) { stacktest.Main(m) }
 
 func long() bool { return flag.Lookup("long").Value.String() == "true" }
 
-// TestConformanceSideBySide runs the suite once more in a process that links every stack and has a fixture of each open.
-// Variants run the code of their main value.
+// TestConformanceSideBySide runs the suite once more in a process that links every stack and has a fixture of each
+// open. Variants run the code of their main value.
 func TestConformanceSideBySide(t *testing.T) {
 	if !long() {
 		t.Skip("each stack has run the suite by itself: -long")
@@ -87,12 +87,13 @@ func TestUnixSockets(t *testing.T) {
 	for _, s := range stacks.All() {
 		for _, tls := range []bool{false, true} {
 			var other atomic.Pointer[net.Conn] // a connection that is none of a Unix socket
-			f, err := rpcbench.Start(t.Context(), s, rpcbench.Config{Unix: true, TLS: tls, Conns: 2, WrapClient: func(c net.Conn) net.Conn {
+			look := func(c net.Conn) net.Conn {
 				if _, ok := c.(*net.UnixConn); !ok {
 					other.Store(&c)
 				}
 				return c
-			}})
+			}
+			f, err := rpcbench.Start(t.Context(), s, rpcbench.Config{Unix: true, TLS: tls, Conns: 2, WrapClient: look})
 			require.NoError(t, err, s.Name)
 			folder := filepath.Dir(f.Addr)
 			require.DirExists(t, folder)

@@ -21,9 +21,9 @@ import (
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
-// TestVariantsDoWhatTheyClaim: a variant whose declared traits are its main value's would pass the suite without doing anything. Each
-// has a proof here that it differs from the main value, which fails for the main value itself. Of the other variants the suite
-// proves the trait that differs.
+// TestVariantsDoWhatTheyClaim: a variant whose declared traits are its main value's would pass the suite without doing
+// anything. Each has a proof here that it differs from the main value, which fails for the main value itself. Of the
+// other variants the suite proves the trait that differs.
 func TestVariantsDoWhatTheyClaim(t *testing.T) {
 	proofs := map[string]func(t *testing.T, s, main rpcbench.Stack) bool{
 		"httpjson.stream": func(t *testing.T, s, _ rpcbench.Stack) bool { return ignoresWhatFollows(t, s) },
@@ -36,8 +36,10 @@ func TestVariantsDoWhatTheyClaim(t *testing.T) {
 		"grpcprotobuf.tuned": func(t *testing.T, s, main rpcbench.Stack) bool {
 			return hasWorkers(t, s) && costsOf(t, s, calls)[0].Sent < costsOf(t, main, calls)[0].Sent-40 // no pings
 		},
-		"connectrpc.grpcweb": func(t *testing.T, s, _ rpcbench.Stack) bool { return sends(t, s, "application/grpc-web+proto") },
-		"connectrpc.json":    func(t *testing.T, s, _ rpcbench.Stack) bool { return sends(t, s, `{"email":"`) },
+		"connectrpc.grpcweb": func(t *testing.T, s, _ rpcbench.Stack) bool {
+			return sends(t, s, "application/grpc-web+proto")
+		},
+		"connectrpc.json": func(t *testing.T, s, _ rpcbench.Stack) bool { return sends(t, s, `{"email":"`) },
 	}
 	mains := map[string]rpcbench.Stack{}
 	for _, s := range stacks.Main() {
@@ -50,7 +52,8 @@ func TestVariantsDoWhatTheyClaim(t *testing.T) {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
-			require.True(t, ok, "its traits are those of %s, so the suite does not tell them apart: it needs a proof of what it claims", name)
+			require.True(t,
+				ok, "its traits are those of %s, so the suite does not tell them apart: it needs a proof of what it claims", name)
 			require.True(t, proof(t, s, mains[name]), "it does not do what its comment says")
 			require.False(t, proof(t, mains[name], mains[name]), "the proof does not tell it from %s", name)
 		})

@@ -67,7 +67,8 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 	p := &placement{seen: map[string]bool{}}
 	flag.Var(p, serverFlag, "where servers run: process is a child per row, stack=host:port,... is what rpcbench serve "+
 		"prints, empty is this process")
-	flag.IntVar(&p.processes, processesFlag, 0, "child processes that measure a row of BenchmarkVersus; 0 is 8 where -bench names it")
+	flag.IntVar(&p.processes,
+		processesFlag, 0, "child processes that measure a row of BenchmarkVersus; 0 is 8 where -bench names it")
 	flag.StringVar(&p.profiles, profilesFlag, "", "new folder for a CPU profile of each row, taken in a pass of its own")
 	flag.BoolVar(&p.long, "long", false, "hold a reply back for five seconds in the suite, in place of half a second")
 	flag.Parse()
@@ -335,8 +336,8 @@ func asClient(b *testing.B, do func()) {
 	pprof.Do(b.Context(), pprof.Labels("side", "client"), func(context.Context) { do() })
 }
 
-// Procs sets GOMAXPROCS to the number that the row's label will name. Every benchmark of this package calls Procs, and so
-// does Start. Call Procs from a benchmark of your own that uses b.Loop without Start.
+// Procs sets GOMAXPROCS to the number that the row's label will name. Every benchmark of this package calls Procs, and
+// so does Start. Call Procs from a benchmark of your own that uses b.Loop without Start.
 //
 // Package testing sets GOMAXPROCS for -cpu only after the first call of a benchmark, and a b.Loop benchmark does all
 // its work in that call (golang/go#49980). Without Procs, the first row of -cpu 1,2 would run with what the previous

@@ -72,10 +72,14 @@ func TestMethodConformance(t *testing.T) {
 
 func TestBrokenMethods(t *testing.T) {
 	for why, change := range map[string]func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]){
-		"there are 0 requests":      func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]) { m.Requests, m.Replies = nil, nil },
-		"there are 16 requests":     func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]) { m.Replies = m.Replies[1:] },
-		"has the key of an earlier": func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]) { m.Requests[3] = m.Requests[2] },
-		"has a Name, and Equal":     func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]) { m.Equal = nil },
+		"there are 0 requests": func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]) {
+			m.Requests, m.Replies = nil, nil
+		},
+		"there are 16 requests": func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]) { m.Replies = m.Replies[1:] },
+		"has the key of an earlier": func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]) {
+			m.Requests[3] = m.Requests[2]
+		},
+		"has a Name, and Equal": func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]) { m.Equal = nil },
 	} {
 		m := plain()
 		change(&m)
@@ -181,25 +185,27 @@ func TestMethodFaults(t *testing.T) {
 		}), "traffic"},
 		"a reply that is not compared":    {httpjson.Of(blind), "changed replies"},
 		"a codec that is not the label's": {labelled, "codec"},
-		"a request that Prepare encodes": {withPrepare(httpjson.Of(plain()), func(c rpcbench.Client, i int) (rpcbench.Call, error) {
-			_, err := json.Marshal(plain().Requests[i%corpus.Round])
-			require.NoError(t, err)
-			return c.Prepare(i, 0)
-		}), "repeats"},
+		"a request that Prepare encodes": {withPrepare(httpjson.Of(plain()),
+			func(c rpcbench.Client, i int) (rpcbench.Call, error) {
+				_, err := json.Marshal(plain().Requests[i%corpus.Round])
+				require.NoError(t, err)
+				return c.Prepare(i, 0)
+			}), "repeats"},
 		"a request that the server has kept": {httpapi.Of("httpjson", "http/json", keeping{kept: new(sync.Map)}, plain(),
 			json.Marshal, api.FromError, api.ToError), "repeats"},
 		"two requests for a call": {withPrepare(httpjson.Of(plain()), func(c rpcbench.Client, i int) (rpcbench.Call, error) {
 			call, err := c.Prepare(i, 0)
 			return func(ctx context.Context) error { return errors.Join(call(ctx), call(ctx)) }, err
 		}), "one request"},
-		"a client that gives up after a second": {withPrepare(httpjson.Of(plain()), func(c rpcbench.Client, i int) (rpcbench.Call, error) {
-			call, err := c.Prepare(i, 0)
-			return func(ctx context.Context) error {
-				ctx, cancel := context.WithTimeout(ctx, time.Second)
-				defer cancel()
-				return call(ctx)
-			}, err
-		}), "patience"},
+		"a client that gives up after a second": {withPrepare(httpjson.Of(plain()),
+			func(c rpcbench.Client, i int) (rpcbench.Call, error) {
+				call, err := c.Prepare(i, 0)
+				return func(ctx context.Context) error {
+					ctx, cancel := context.WithTimeout(ctx, time.Second)
+					defer cancel()
+					return call(ctx)
+				}, err
+			}), "patience"},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			if c.check == "" {

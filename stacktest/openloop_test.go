@@ -171,7 +171,8 @@ func BenchmarkOpenTooSlow(b *testing.B) {
 			<-time.After(d)
 		}
 	}
-	row{stack: stack, Workload: workload.Workload{Rate: latency.MaxRate, Conns: 1}, hang: hangLimit, wait: wait}.benchmark(b)
+	row{stack: stack, Workload: workload.Workload{Rate: latency.MaxRate, Conns: 1}, hang: hangLimit,
+		wait: wait}.benchmark(b)
 }
 
 func TestSlowStackDropsStarts(t *testing.T) {

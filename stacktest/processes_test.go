@@ -54,7 +54,9 @@ func apartStacks() []rpcbench.Stack {
 func BenchmarkApart(b *testing.B) {
 	forChildren(b)
 	all := apartStacks()
-	BenchmarkVersus(b, rpcbench.Workload{}, all[0], append(all[1:], stubNamed("unnamed", func(int64) error { return nil }))...)
+	BenchmarkVersus(b, rpcbench.Workload{}, all[0], append(all[1:], stubNamed("unnamed", func(int64) error {
+		return nil
+	}))...)
 }
 
 // madeUp in the environment has a number and a folder. So many children that measure answer with figures that are

@@ -73,7 +73,8 @@ func TestProfiles(t *testing.T) {
 		require.NotContains(t, out, "ns/op", "nothing is measured")
 	}
 	cpu := filepath.Join(t.TempDir(), "cpu")
-	out, err := child(t, "-test.bench=^BenchmarkProfiled$", "-profiles="+dir+"2", "-test.cpuprofile="+cpu, "-test.benchtime=1x")
+	out, err := child(t, "-test.bench=^BenchmarkProfiled$", "-profiles="+dir+"2", "-test.cpuprofile="+cpu,
+		"-test.benchtime=1x")
 	require.Error(t, err)
 	require.Contains(t, out, "rpcbench: -profiles and -cpuprofile: Go takes one CPU profile at a time: give one of them\n")
 }

@@ -246,7 +246,8 @@ func TestRowsThatAServerElsewhereLacks(t *testing.T) {
 	out, err := runElsewhere(t, "leaking", "fake="+Start(t, fake{}.stack(), rpcbench.Config{}).Addr)
 	require.NoError(t, err, out)
 	others := len(elsewhereStacks()) + len(apartStacks()) - 1
-	require.Contains(t, out, fmt.Sprintf("# rpcbench: -server names no server of %d stacks: their rows are skipped\n", others))
+	require.Contains(t, out, fmt.Sprintf("# rpcbench: -server names no server of %d stacks: their rows are skipped\n",
+		others))
 	rows, _ := results(t, out)
 	require.Empty(t, rows)
 }

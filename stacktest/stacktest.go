@@ -9,8 +9,8 @@
 //
 // [Conformance] is the suite. It checks each claim of a stack against the bytes on the wire and the allocation profile.
 //
-// [Benchmark] times a stack at a workload, and [BenchmarkVersus] compares stacks at one. Each lists the figures that its
-// rows report.
+// [Benchmark] times a stack at a workload, and [BenchmarkVersus] compares stacks at one. Each lists the figures that
+// its rows report.
 //
 // [Main] adds to the rows the versions and units that they need, and the flags -server and -processes.
 package stacktest
@@ -73,7 +73,7 @@ func prefixed(name string, err error) string {
 }
 
 // Conformance runs the suite over a stack, first without TLS and then with TLS. Each check is a subtest with a time
-// limit; docs/suite.md says what each check proves. A check that does not apply is skipped with the reason.
+// limit, and says what it proves when it fails. A check that does not apply is skipped with the reason.
 //
 // With -short TLS for a stack that compresses is skipped, since gzip is slow under the race detector. With -long, a
 // flag of [Main], the check that clients wait for a slow reply takes five seconds, and half a second without.
@@ -93,19 +93,19 @@ func Conformance(t *testing.T, stack rpcbench.Stack) {
 			}
 			for _, c := range conform.Checks() {
 				if !tls || !c.ClearOnly {
-					t.Run(c.Name, func(t *testing.T) { report(t, c.Run(subject)) })
+					t.Run(c.Name, func(t *testing.T) { report(t, c, c.Run(subject)) })
 				}
 			}
 		})
 	}
 }
 
-func report(t *testing.T, err error) {
+func report(t testing.TB, c conform.Check, err error) {
 	t.Helper()
 	if why, ok := errors.AsType[conform.Skip](err); ok {
 		t.Skip(string(why))
 	}
 	if err != nil {
-		t.Errorf("%v\nrpcbench's docs/suite.md says what the check proves.", err)
+		t.Errorf("%v\nThe check %q proves: %s", err, c.Name, c.Proves)
 	}
 }

@@ -1,8 +1,8 @@
 package stacktest
 
 import (
-	"os"
-	"regexp"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,20 +14,29 @@ import (
 	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
 )
 
-// TestSuiteIsDocumented: docs/suite.md has a row for each check, in the order of the suite.
-func TestSuiteIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../docs/suite.md")
-	require.NoError(t, err)
-	var want, documented []string
-	yes := map[bool]string{true: "yes", false: ""}
+// failed keeps the message of a test's failure.
+type failed struct {
+	testing.TB
+	message string
+}
+
+func (f *failed) Helper()                           {}
+func (f *failed) Errorf(format string, args ...any) { f.message = fmt.Sprintf(format, args...) }
+
+// TestChecksExplainThemselves: a check that fails prints what is wrong and what it proves.
+func TestChecksExplainThemselves(t *testing.T) {
+	names := map[string]bool{}
 	for _, c := range conform.Checks() {
-		want = append(want, c.Name+" | "+yes[!c.ClearOnly])
+		require.Regexp(t, `^[A-Z\d].{20,}\.$`, c.Proves, c.Name)
+		require.False(t, names[c.Name], "two checks are called %s", c.Name)
+		names[c.Name] = true
+		f := &failed{TB: t}
+		report(f, c, errors.New("what is wrong"))
+		require.Equal(t, fmt.Sprintf("what is wrong\nThe check %q proves: %s", c.Name, c.Proves), f.message)
+		f.message = ""
+		report(f, c, nil)
+		require.Empty(t, f.message)
 	}
-	rows := regexp.MustCompile(`(?m)^\| ([a-z ]+ \| (?:yes)?) \| .+ \|$`)
-	for _, row := range rows.FindAllStringSubmatch(string(page), -1) {
-		documented = append(documented, row[1])
-	}
-	require.Equal(t, want, documented)
 }
 
 // TestWhatDoesNotApplyIsSkipped: a check that has nothing to prove of a stack says why, and does not pass.

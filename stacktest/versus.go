@@ -36,8 +36,8 @@ import (
 // A log line has the verdict, or the reason why there is none. Fewer than four processes give no ratio, since one
 // without an interval would be taken for a result.
 //
-// One op is a process of at least ten blocks: slices of the base, of its copy and of the contestant. -processes says how
-// many a row takes, 8 unless given, and -benchtime for how long they measure together. The row is skipped where
+// One op is a process of at least ten blocks: slices of the base, of its copy and of the contestant. -processes says
+// how many a row takes, 8 unless given, and -benchtime for how long they measure together. The row is skipped where
 // -bench=. asks for everything, unless -processes is given, and with -server.
 func BenchmarkVersus(b *testing.B, w rpcbench.Workload, base rpcbench.Stack, contestants ...rpcbench.Stack) {
 	b.Helper()
@@ -57,7 +57,8 @@ func BenchmarkVersus(b *testing.B, w rpcbench.Workload, base rpcbench.Stack, con
 	}
 	for _, s := range contestants {
 		if s.Method != base.Method {
-			b.Fatalf("rpcbench: versus: %s serves %q, and %s %q: stacks of one method are compared", base.Name, base.Method, s.Name, s.Method)
+			b.Fatalf("rpcbench: versus: %s serves %q, and %s %q: stacks of one method are compared", base.Name, base.Method,
+				s.Name, s.Method)
 		}
 	}
 	b.Run("stack="+base.Name, func(b *testing.B) { r.versus(b, len(contestants), base, base) })
@@ -146,7 +147,8 @@ func (r row) measure(b *testing.B, contestants int, seed uint64, stacks []rpcben
 	}
 	var all []versus.Process
 	result := func() versus.Result {
-		return versus.Decide(versus.Plan{Processes: planned, Contestants: contestants, AllCores: spec.Procs > 1, Longer: "-benchtime"}, all)
+		return versus.Decide(versus.Plan{Processes: planned, Contestants: contestants, AllCores: spec.Procs > 1,
+			Longer: "-benchtime"}, all)
 	}
 	said := func(r versus.Result) string {
 		said := fmt.Sprintf("rpcbench: versus: in %d processes %s", len(all), spec.Arms[last])
@@ -154,7 +156,8 @@ func (r row) measure(b *testing.B, contestants int, seed uint64, stacks []rpcben
 			said = "rpcbench: versus: in 1 process " + spec.Arms[last]
 		}
 		if r.Ratio > 0 {
-			said += fmt.Sprintf(" took %.4f times as long as %s, %.1f %% interval %.4f–%.4f", r.Ratio, spec.Arms[0], 100*r.Level, r.Lo, r.Hi)
+			said += fmt.Sprintf(" took %.4f times as long as %s, %.1f %% interval %.4f–%.4f", r.Ratio, spec.Arms[0], 100*r.Level,
+				r.Lo, r.Hi)
 		}
 		return said + ": " + r.Said()
 	}

@@ -1,6 +1,9 @@
 // Rpcbench compares stacks, and says how far its comparisons are to be trusted.
 //
-//	rpcbench run -out folder [-quick] [-workloads name,...] [-time 8s] [-processes 8] [-base httpjson] [-seed n] [stack[@build]...]
+//	rpcbench run -out folder [-quick] [-workloads name,...] [-time 8s] [-processes 8] [-base httpjson] [-seed n]
+//
+// [stack[@build]...]
+//
 //	rpcbench run -out folder [-callers 30] [-conns 4] [-tls] [-payload 2kB] [-new-connections] [-stream] [-headers]
 //		[-link 40ms/10Mbps] [-gomaxprocs 4] [stack[@build]...]
 //
@@ -11,8 +14,8 @@
 // then has report.html, report.md, answer.svg, summary.json, and bench.txt, which benchstat reads and which has a line
 // for each process. An interrupted run keeps what was measured. A process that fails is measured again once.
 //
-// The flags of the second line make a workload, which is then measured alone. A payload goes both ways; 1 kB is 1000 bytes.
-// A stack without streams makes calls.
+// The flags of the second line make a workload, which is then measured alone. A payload goes both ways; 1 kB is 1000
+// bytes. A stack without streams makes calls.
 //
 // Each ratio has an interval, and a verdict that the interval gives: faster, slower, equal (within 2 %) or undecided,
 // with the reason. The base takes part twice: how far it differs from its own copy, and a tenth of how far it moved, is
@@ -43,8 +46,8 @@
 //	rpcbench explain [-workload small] [-gomaxprocs 1] [-time 20s] [-svg file] stack|profile [stack|profile]
 //	rpcbench explain [-ratios folder] [-timeout 1m] [-svg file] profile|URL
 //
-// splits the CPU time of a call among layers, or the difference between two. Of the CPU profile of any other Go program it
-// says how much another stack could win, at most or by the ratios of a run.
+// splits the CPU time of a call among layers, or the difference between two. Of the CPU profile of any other Go program
+// it says how much another stack could win, at most or by the ratios of a run.
 //
 //	rpcbench serve [-addr 127.0.0.1] [-port 0] [stack...]
 //

@@ -37,7 +37,8 @@ func TestAllocationsAtMostDirect(t *testing.T) {
 			}
 			directAllocs, stackAllocs := median(directCounts.allocs), median(stackCounts.allocs)
 			directBytes, stackBytes := median(directCounts.bytes), median(stackCounts.bytes)
-			t.Logf("direct %.2f allocs, %.1f B per call; %s %.2f allocs, %.1f B", directAllocs, directBytes, f.name, stackAllocs, stackBytes)
+			t.Logf("direct %.2f allocs, %.1f B per call; %s %.2f allocs, %.1f B", directAllocs, directBytes, f.name, stackAllocs,
+				stackBytes)
 			assert.LessOrEqual(t, stackAllocs, directAllocs+allocSlack, "allocations per call, against the direct form's")
 			assert.GreaterOrEqual(t, stackAllocs, directAllocs-allocSlack, "fewer would be tuning, which is a row of its own")
 			assert.LessOrEqual(t, stackBytes, directBytes*byteSlack, "bytes allocated per call, against the direct form's")

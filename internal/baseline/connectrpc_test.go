@@ -34,7 +34,8 @@ func directConnectRPC(tb testing.TB, dial dialFunc, asked []rpcbench.User) creat
 	protocols.SetHTTP1(true)
 	url := serveHTTP(tb, mux, protocols)
 
-	client := userserviceconnect.NewUserServiceClient(httpClient(tb, dial, protocols), url, connect.WithAcceptCompression("gzip", nil, nil))
+	client := userserviceconnect.NewUserServiceClient(httpClient(tb, dial, protocols), url,
+		connect.WithAcceptCompression("gzip", nil, nil))
 	requests := n.requests(asked)
 	return func(ctx context.Context, i int) error {
 		reply, err := client.CreateUser(ctx, requests[i])

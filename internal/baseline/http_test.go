@@ -183,7 +183,8 @@ func handler[U, R any](contentType string, n native[U, R], user codec[U], reply 
 	}
 }
 
-func post[U, R any](ctx context.Context, client *http.Client, url, contentType string, u *U, user codec[U], reply codec[R]) (*R, error) {
+func post[U, R any](ctx context.Context, client *http.Client, url, contentType string, u *U, user codec[U],
+	reply codec[R]) (*R, error) {
 	data, err := user.marshal(u)
 	if err != nil {
 		return nil, err

@@ -70,8 +70,8 @@ func overhead(b *testing.B, directOp, op func() error) {
 	reportRatio(b, r, directAgain, direct, "aa-ratio")
 }
 
-// reportRatio reports nothing when there are too few blocks: a ratio without its interval would be believed. The interval
-// is Student's over blocks: it holds for this process alone.
+// reportRatio reports nothing when there are too few blocks: a ratio without its interval would be believed. The
+// interval is Student's over blocks: it holds for this process alone.
 func reportRatio(b *testing.B, r timing.Record, arm, base int, unit string) {
 	b.Helper()
 	ratios, err := r.Ratios(arm, base)

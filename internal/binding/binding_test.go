@@ -68,7 +68,8 @@ func testAPI[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E], exact bo
 				&message.Flex{Double: math.NaN()}, &message.Flex{Float: float32(math.NaN())})
 		}
 		for i, f := range all {
-			require.True(t, f.Equal(binding.Convert[message.Flex](binding.Convert[F](f))), "%+v: conversion keeps every field", f)
+			require.True(t, f.Equal(binding.Convert[message.Flex](binding.Convert[F](f))), "%+v: conversion keeps every field",
+				f)
 			for j, g := range all {
 				require.Equal(t, i == j, f.Equal(g))
 				require.Equal(t, i == j, api.Equal(binding.Convert[F](f), binding.Convert[F](g)), "%+v\n%+v", f, g)
@@ -78,7 +79,8 @@ func testAPI[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E], exact bo
 	t.Run("user", func(t *testing.T) { user(t, api) })
 	t.Run("error", func(t *testing.T) {
 		for _, e := range []*rpcbench.Error{
-			{Code: rpcbench.Invalid, Violations: []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "name", Rule: "min=4"}}},
+			{Code: rpcbench.Invalid, Violations: []rpcbench.Violation{{Field: "email", Rule: "required"},
+				{Field: "name", Rule: "min=4"}}},
 			{Code: rpcbench.Malformed, Message: "unexpected end"},
 		} {
 			require.Equal(t, e, api.ToError(api.FromError(e)))

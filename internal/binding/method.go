@@ -10,8 +10,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/codec"
 )
 
-// Of returns s as a stack that serves and calls m. c encodes and decodes as the stack does; sorted encodes the entries of
-// maps in one order.
+// Of returns s as a stack that serves and calls m. c encodes and decodes as the stack does; sorted encodes the entries
+// of maps in one order.
 func Of[Q, A any](
 	s rpcbench.Stack, m rpcbench.Method[Q, A], c codec.Codec, sorted func(any) ([]byte, error)) rpcbench.Stack {
 	s.Method, s.Made = m.Name, m.Made

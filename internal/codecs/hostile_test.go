@@ -37,8 +37,10 @@ var deviations = []deviation{
 		"as NaN"},
 	{"json json.stream json.gzip jsoniter jsoniter.fastest goccy xml msgpack msgpack.generated protobuf.vt",
 		rpcbench.NegativeZero, "double: -0 came as 0; float: -0 came as 0",
-		"it is left out like any zero, by omitempty or by a generated comparison with 0; google.golang.org/protobuf compares bits"},
-	{"jsoniter.fastest", rpcbench.FloatDigits, "double: 3.141592653589793 came as 3.141593; float: 2.7182817 came as 2.718282",
+		"it is left out like any zero, by omitempty or by a generated comparison with 0; google.golang.org/protobuf " +
+			"compares bits"},
+	{"jsoniter.fastest",
+		rpcbench.FloatDigits, "double: 3.141592653589793 came as 3.141593; float: 2.7182817 came as 2.718282",
 		"this configuration writes six digits after the point"},
 	{"jsoniter.fastest", rpcbench.FloatDigits, "double: 0.30000000000000004 came as 0.3",
 		"the same"},
@@ -63,7 +65,8 @@ func TestHostileValues(t *testing.T) {
 		known := map[rpcbench.Loss]bool{}
 		try := func(value rpcbench.Loss, what string) {
 			known[value] = true
-			require.Equal(t, slices.Contains(declared, value), what != "", "Traits.Lossy has to name what is lost, no more and no less: %s %s", value, what)
+			require.Equal(t, slices.Contains(declared, value), what != "",
+				"Traits.Lossy has to name what is lost, no more and no less: %s %s", value, what)
 			if what != "" {
 				found = append(found, fmt.Sprintf("%s: %s: %s", o.Name, value, what))
 			}
@@ -88,8 +91,9 @@ func TestHostileValues(t *testing.T) {
 	require.ElementsMatch(t, want, found, "the table of deviations has to say what libraries lose, no more and no less")
 }
 
-// Lists and bytes that are empty come as nil in a new value, by every codec: omitempty leaves them out, proto3 has no more to say, and what msgp generates
-// writes them, but makes nothing of them. TestHostileValues takes the two for equal.
+// Lists and bytes that are empty come as nil in a new value, by every codec: omitempty leaves them out, proto3 has no
+// more to say, and what msgp generates writes them, but makes nothing of them. TestHostileValues takes the two for
+// equal.
 func TestEmptyAgainstNil(t *testing.T) {
 	eachRow(t, func(t *testing.T, o *ops) {
 		form := o.Form(entry(t, "flex.complex"))

@@ -54,8 +54,8 @@ func TestMsgpackNames(t *testing.T) {
 	require.Equal(t, []byte{0x80}, data, "zero fields are left out: an empty map")
 }
 
-// requireNames requires that every field of t, a struct, and of the structs within it has the tag that it has for JSON: the
-// same name, and left out as there.
+// requireNames requires that every field of t, a struct, and of the structs within it has the tag that it has for JSON:
+// the same name, and left out as there.
 func requireNames(t *testing.T, tag string, typ reflect.Type) {
 	t.Helper()
 	for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
@@ -80,7 +80,8 @@ func asEncodingJSON(t *testing.T, c codec.Codec) {
 	for _, name := range []string{"Anna", "<b>&'\"</b>", "a\u2028b\u2029c", "\x00\t\r\n\x1f\x7f", `\u0041`, "\U0001F600", "in\xffvalid", strings.Repeat("n", 1000)} {
 		u := rpcbench.Sample(0, 100)
 		u.Name = name
-		for _, v := range []any{u, &u, rpcbench.Answer(&u), rpcbench.NewValidator[rpcbench.User]()(new(rpcbench.User)), unsorted, message.Complex()} {
+		for _, v := range []any{u, &u, rpcbench.Answer(&u), rpcbench.NewValidator[rpcbench.User]()(new(rpcbench.User)),
+			unsorted, message.Complex()} {
 			want, err := json.Marshal(v)
 			require.NoError(t, err)
 			got, err := c.Marshal(v)

@@ -79,7 +79,8 @@ func TestMessagesComeFromASeed(t *testing.T) {
 	for _, e := range codecs.Messages() {
 		all.Write(wire(t, rowOf(t, "protobuf").Form(e).Value))
 	}
-	require.Equal(t, "6a2b7b0d71d22182", hex.EncodeToString(all.Sum(nil)[:8]), "a message has changed: earlier results are of another")
+	require.Equal(t, "6a2b7b0d71d22182", hex.EncodeToString(all.Sum(nil)[:8]),
+		"a message has changed: earlier results are of another")
 }
 
 // Sizes that NewTree reckons with are protobuf's.

@@ -99,8 +99,8 @@ func (o *ops) requireEqual(t testing.TB, want, got any) {
 	}
 }
 
-// difference says where two messages differ, "" if nowhere. It compares bit by bit, fields by their names in JSON: a NaN
-// equals itself and the two zeros differ. nil and empty slices are equal, since not every format tells them apart.
+// difference says where two messages differ, "" if nowhere. It compares bit by bit, fields by their names in JSON: a
+// NaN equals itself and the two zeros differ. nil and empty slices are equal, since not every format tells them apart.
 func difference(want, got any) string {
 	return differ("", reflect.ValueOf(want), reflect.ValueOf(got), 0)
 }
@@ -156,7 +156,8 @@ func differ(path string, want, got reflect.Value, off float64) string {
 		}
 		return ""
 	case reflect.Float32, reflect.Float64:
-		if math.Float64bits(want.Float()) == math.Float64bits(got.Float()) || off > 0 && math.Abs(want.Float()-got.Float()) <= off {
+		if math.Float64bits(want.Float()) == math.Float64bits(got.Float()) || off > 0 &&
+			math.Abs(want.Float()-got.Float()) <= off {
 			return ""
 		}
 		return differs(fmt.Sprint(want), fmt.Sprint(got))
@@ -188,9 +189,11 @@ func TestDiffer(t *testing.T) {
 		want string
 	}{
 		{"none", func(*message.Flex) {}, ""},
-		{"a bit of a float", func(f *message.Flex) { f.Double = math.Nextafter(f.Double, 4) }, "double: 3.141592653589793 came as 3.1415926535897936"},
+		{"a bit of a float", func(f *message.Flex) { f.Double = math.Nextafter(f.Double, 4) },
+			"double: 3.141592653589793 came as 3.1415926535897936"},
 		{"a float", func(f *message.Flex) { f.Float = 0 }, "float: 2.7182817 came as 0"},
-		{"the sign of a zero", func(f *message.Flex) { f.Float = float32(math.Copysign(0, -1)) }, "float: 2.7182817 came as -0"},
+		{"the sign of a zero", func(f *message.Flex) { f.Float = float32(math.Copysign(0, -1)) },
+			"float: 2.7182817 came as -0"},
 		{"an integer", func(f *message.Flex) { f.Sint64++ }, `sint64: "-8589934592" came as "-8589934591"`},
 		{"a string", func(f *message.Flex) { f.String += "x" }, `string: "hello, flex" came as "hello, flexx"`},
 		{"bytes", func(f *message.Flex) { f.Bytes[0] = 1 }, "bytes: 000102feff came as 010102feff"},

@@ -37,7 +37,8 @@ func keepsBuffer(t *testing.T, o *ops, form codecs.Form) bool {
 func TestOpsAreEqual(t *testing.T) {
 	const few = 5
 	eachRow(t, func(t *testing.T, o *ops) {
-		for _, name := range []string{"user", "small.25B", "flex.complex", "addressbook", "newsfeed", "tree.dense.1kB", "article.50"} {
+		for _, name := range []string{"user", "small.25B", "flex.complex", "addressbook", "newsfeed", "tree.dense.1kB",
+			"article.50"} {
 			e := entry(t, name)
 			if testing.Short() && e.Size > 20_000 {
 				continue

@@ -118,8 +118,8 @@ func zip(t *testing.T, data []byte) []byte {
 	return out.Bytes()
 }
 
-// What a row times is the library that it declares: in each op functions of that library allocate, or methods that it has
-// generated, and functions of no other library that encodes.
+// What a row times is the library that it declares: in each op functions of that library allocate, or methods that it
+// has generated, and functions of no other library that encodes.
 func TestLibrary(t *testing.T) {
 	const times = 64
 	const module = "github.com/rpcbench/rpcbench"
@@ -157,13 +157,15 @@ func TestLibrary(t *testing.T) {
 			own = append(own, environ.JSONEngine())
 		}
 		for _, library := range own {
-			require.GreaterOrEqual(t, objects(library), int64(times), "functions of %s run in each op; seen: %s", library, profile.Packages())
+			require.GreaterOrEqual(t, objects(library), int64(times), "functions of %s run in each op; seen: %s", library,
+				profile.Packages())
 		}
 		if o.Reuses == "compressors" {
 			own = append(own, "compress/gzip")
 		}
 		for _, rival := range rivals {
-			if !slices.ContainsFunc(own, func(path string) bool { return within(path, rival) || within(rival, path) }) && !within(traits.Library, rival) {
+			if !slices.ContainsFunc(own, func(path string) bool { return within(path, rival) || within(rival, path) }) &&
+				!within(traits.Library, rival) {
 				require.Zero(t, objects(rival), "functions of %s run; the declared library is %s", rival, traits.Library)
 			}
 		}

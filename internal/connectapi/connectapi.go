@@ -1,6 +1,6 @@
-// Package connectapi has what the stacks of connect-go share: the service and its server, the client, and the translation
-// between rpcbench codes and Connect's. Every server answers the Connect, gRPC and gRPC-Web protocols, in protobuf and
-// JSON. The options of the client decide what the client speaks. Stacks over HTTP/2 also have streams.
+// Package connectapi has what the stacks of connect-go share: the service and its server, the client, and the
+// translation between rpcbench codes and Connect's. Every server answers the Connect, gRPC and gRPC-Web protocols, in
+// protobuf and JSON. The options of the client decide what the client speaks. Stacks over HTTP/2 also have streams.
 package connectapi
 
 import (
@@ -39,8 +39,8 @@ func VT(name string) rpcbench.Stack {
 		[]connect.HandlerOption{connect.WithCodec(vt{})}, connect.WithCodec(vt{}))
 }
 
-// Stack makes a stack with options for either side. It turns gzip off at both sides unless the traits name it. By default the server offers gzip in a header of each
-// reply, and the client asks for it.
+// Stack makes a stack with options for either side. It turns gzip off at both sides unless the traits name it. By
+// default the server offers gzip in a header of each reply, and the client asks for it.
 func Stack(name, protocol string, t rpcbench.Traits,
 	server []connect.HandlerOption, client ...connect.ClientOption) rpcbench.Stack {
 	http2 := t.HTTP == "2"
@@ -104,8 +104,8 @@ func openStream(stub userserviceconnect.UserServiceClient) func(context.Context)
 	}
 }
 
-// Of returns s as a stack that serves and calls a method of one's own over HTTP/1.1, without options. Handler and client
-// are made as connect-go's generator makes them.
+// Of returns s as a stack that serves and calls a method of one's own over HTTP/1.1, without options. Handler and
+// client are made as connect-go's generator makes them.
 func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
 	s = pb.Of(s, m)
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {

@@ -88,15 +88,19 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 		broken []rpcbench.Violation
 	}{
 		{"the user breaks rules", invalid, connect.CodeInvalidArgument, rpcbench.Invalid, broken},
-		{"the user breaks rules that aren't told", failed(rpcbench.Invalid), connect.CodeInvalidArgument, rpcbench.Invalid, nil},
+		{"the user breaks rules that aren't told", failed(rpcbench.Invalid), connect.CodeInvalidArgument, rpcbench.Invalid,
+			nil},
 		{"the request can't be read", failed(rpcbench.Malformed), connect.CodeInvalidArgument, rpcbench.Malformed, nil},
 		{"the request is too large", failed(rpcbench.TooLarge), connect.CodeResourceExhausted, rpcbench.TooLarge, nil},
-		{"the service was too slow", failed(rpcbench.DeadlineExceeded), connect.CodeDeadlineExceeded, rpcbench.DeadlineExceeded, nil},
+		{"the service was too slow", failed(rpcbench.DeadlineExceeded), connect.CodeDeadlineExceeded,
+			rpcbench.DeadlineExceeded, nil},
 		{"the service can't be reached", failed(rpcbench.Unavailable), connect.CodeUnavailable, rpcbench.Unavailable, nil},
 		{"the service is broken", failed(rpcbench.Internal), connect.CodeInternal, rpcbench.Internal, nil},
 		{"the service's own call was cancelled", failed(rpcbench.Canceled), connect.CodeCanceled, rpcbench.Canceled, nil},
-		{"an Error within another", fmt.Errorf("create: %w", failed(rpcbench.Unavailable)), connect.CodeUnavailable, rpcbench.Unavailable, nil},
-		{"a bare context error: deadline", context.DeadlineExceeded, connect.CodeDeadlineExceeded, rpcbench.DeadlineExceeded, nil},
+		{"an Error within another", fmt.Errorf("create: %w", failed(rpcbench.Unavailable)), connect.CodeUnavailable,
+			rpcbench.Unavailable, nil},
+		{"a bare context error: deadline", context.DeadlineExceeded, connect.CodeDeadlineExceeded, rpcbench.DeadlineExceeded,
+			nil},
 		{"a bare context error: cancelled", context.Canceled, connect.CodeCanceled, rpcbench.Canceled, nil},
 		{"somebody's error", io.ErrClosedPipe, connect.CodeInternal, rpcbench.Internal, nil},
 		{"an Error without a code", new(rpcbench.Error), connect.CodeInternal, rpcbench.Internal, nil},
@@ -105,7 +109,8 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 	each(t, func(t *testing.T, s rpcbench.Stack) {
 		var current error // of the service; set between calls
 		create := func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) { return nil, current }
-		server := newServer(rpcbench.ServerConfig{}, create, overHTTP2(s), connect.WithCodec(vt{})) // also of errors, for gRPC's clients
+		// also of errors, for gRPC's clients
+		server := newServer(rpcbench.ServerConfig{}, create, overHTTP2(s), connect.WithCodec(vt{}))
 		c := dial(t, s, serve(t, server))
 		for _, tc := range cases {
 			current = tc.err
@@ -141,7 +146,8 @@ func TestRequestBytes(t *testing.T) {
 	// An avatar that makes the whole message n bytes.
 	sized := func(n int) string {
 		n -= len(valid) + 5
-		return valid + string([]byte{5<<3 | 2, byte(n) | 0x80, byte(n>>7) | 0x80, byte(n>>14) | 0x80, byte(n >> 21)}) + strings.Repeat("x", n)
+		return valid + string([]byte{5<<3 | 2, byte(n) | 0x80, byte(n>>7) | 0x80, byte(n>>14) | 0x80, byte(n >> 21)}) +
+			strings.Repeat("x", n)
 	}
 	require.Len(t, sized(rpcbench.MaxBody), rpcbench.MaxBody)
 	for _, protocol := range []struct {
@@ -165,7 +171,8 @@ func TestRequestBytes(t *testing.T) {
 			{"nothing is wrong", "proto", valid, ""},
 			{"nothing, which is a user with nothing", "proto", "", rpcbench.Invalid},
 			{"truncated in a field", "proto", valid[:len(valid)-1], rpcbench.Malformed},
-			{"invalid UTF-8", "proto", field(2, "anna@example.com") + field(3, "Ann\xff") + field(4, "password"), rpcbench.Malformed},
+			{"invalid UTF-8", "proto", field(2, "anna@example.com") + field(3, "Ann\xff") + field(4, "password"),
+				rpcbench.Malformed},
 			{"JSON", "proto", `{"email":"anna@example.com"}`, rpcbench.Malformed},
 			{"as large as may be, with an avatar too large", "proto", sized(rpcbench.MaxBody), rpcbench.Invalid},
 			{"a byte larger", "proto", sized(rpcbench.MaxBody + 1), rpcbench.TooLarge},
@@ -180,7 +187,8 @@ func TestRequestBytes(t *testing.T) {
 			}
 			t.Run(protocol.server.Name+"/"+c.why, func(t *testing.T) {
 				body := []byte(c.body)
-				client := connect.NewClient[[]byte, []byte](h, httpapi.BaseURL(config)+procedure, protocol.option, connect.WithCodec(raw(c.codec)))
+				client := connect.NewClient[[]byte, []byte](h, httpapi.BaseURL(config)+procedure, protocol.option,
+					connect.WithCodec(raw(c.codec)))
 				reply, err := client.CallUnary(t.Context(), connect.NewRequest(&body))
 				if c.want == "" {
 					require.NoError(t, err)
@@ -200,7 +208,9 @@ func TestReplyBytes(t *testing.T) {
 			wire = "json"
 		}
 		var current []byte
-		h := connect.NewUnaryHandlerSimple(procedure, func(context.Context, *[]byte) (*[]byte, error) { return &current, nil }, connect.WithCodec(wire))
+		h := connect.NewUnaryHandlerSimple(procedure, func(context.Context, *[]byte) (*[]byte, error) {
+			return &current, nil
+		}, connect.WithCodec(wire))
 		c := dial(t, s, serveHTTP(t, h, overHTTP2(s)))
 		create := func(u rpcbench.User) error {
 			_, err := c.CreateUser(t.Context(), u)
@@ -236,7 +246,9 @@ func TestStrangeReplies(t *testing.T) {
 			want  rpcbench.Code
 		}{
 			{"nothing at that path", http.NotFound, rpcbench.Internal},
-			{"a proxy without a server", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }, rpcbench.Unavailable},
+			{"a proxy without a server", func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}, rpcbench.Unavailable},
 			{"a page", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, rpcbench.Internal},
 			{"the type that was asked for, and nonsense", func(w http.ResponseWriter, r *http.Request) {
 				asked(w, r)
@@ -271,7 +283,8 @@ func TestReset(t *testing.T) {
 }
 
 // serveFrames is a server of HTTP/2 that answers once, after the frame that until names, and then says no more.
-func serveFrames(t *testing.T, until func(http2.FrameHeader) bool, answer func(*http2.Framer) error) rpcbench.ClientConfig {
+func serveFrames(t *testing.T, until func(http2.FrameHeader) bool,
+	answer func(*http2.Framer) error) rpcbench.ClientConfig {
 	t.Helper()
 	return serve(t, rpcbench.ServeConns(rpcbench.ServerConfig{}, func(conn net.Conn) {
 		_, _ = io.ReadFull(conn, make([]byte, len(http2.ClientPreface)))

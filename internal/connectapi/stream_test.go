@@ -51,7 +51,8 @@ func TestOddStreams(t *testing.T) {
 		exchange, close rpcbench.Code // "" for success
 	}{
 		{"ends without a reply", replies(0, nil), rpcbench.Unavailable, rpcbench.Unavailable},
-		{"ends before it has read anything", func(context.Context, server) error { return nil }, rpcbench.Unavailable, rpcbench.Unavailable},
+		{"ends before it has read anything", func(context.Context, server) error { return nil }, rpcbench.Unavailable,
+			rpcbench.Unavailable},
 		{"fails without a reply", replies(0, failure), rpcbench.TooLarge, rpcbench.TooLarge},
 		{"replies once", replies(1, nil), "", ""},
 		{"replies twice", replies(2, nil), "", rpcbench.Internal},
@@ -98,7 +99,9 @@ func TestStreamOfWhatCannotBeEncoded(t *testing.T) {
 // The server goes away between two messages, where the library finds no words but those of a broken reply.
 func TestStreamGoAway(t *testing.T) {
 	data := func(h http2.FrameHeader) bool { return h.Type == http2.FrameData }
-	for contentType, s := range map[string]rpcbench.Stack{"application/connect+proto": h2c(), "application/grpc": overGRPC()} {
+	for contentType, s := range map[string]rpcbench.Stack{
+		"application/connect+proto": h2c(), "application/grpc": overGRPC(),
+	} {
 		t.Run(s.Name, func(t *testing.T) {
 			config := serveFrames(t, data, func(f *http2.Framer) error {
 				return errors.Join(writeHead(f, contentType), f.WriteGoAway(1, http2.ErrCodeNo, nil))

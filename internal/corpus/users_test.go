@@ -23,7 +23,8 @@ func TestUsersDifferInEveryField(t *testing.T) {
 		u := rpcbench.Sample(i, 16)
 		require.NoError(t, validate(&u))
 		require.Empty(t, u.ID, "the service sets it")
-		for field, value := range map[string]string{"email": u.Email, "name": u.Name, "password": u.Password, "avatar": string(u.Avatar)} {
+		for field, value := range map[string]string{"email": u.Email, "name": u.Name, "password": u.Password,
+			"avatar": string(u.Avatar)} {
 			before, ok := seen[field+value]
 			require.False(t, ok, "users %d and %d have the same %s", before, i, field)
 			seen[field+value] = i
@@ -55,7 +56,8 @@ func TestUsersEncodeToOneLength(t *testing.T) {
 
 func TestUsersComeFromASeed(t *testing.T) {
 	require.Equal(t, rpcbench.Sample(7, 1000), rpcbench.Sample(7, 1000))
-	require.Equal(t, "0e42d4cae8864908", hex.EncodeToString(rpcbench.Sample(7, 8).Avatar), "bytes of user 7 in every process and version")
+	require.Equal(t, "0e42d4cae8864908", hex.EncodeToString(rpcbench.Sample(7, 8).Avatar),
+		"bytes of user 7 in every process and version")
 	require.Nil(t, rpcbench.Sample(7, 0).Avatar)
 }
 

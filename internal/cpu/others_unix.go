@@ -46,13 +46,16 @@ func usage() (busy, own time.Duration, cpus int) {
 	return busy, own, cpus
 }
 
-// parse reads /proc/stat: user, nice, system, idle, iowait, irq, softirq and steal. What follows is part of user and nice.
+// parse reads /proc/stat: user, nice, system, idle, iowait, irq, softirq and steal. What follows is part of user and
+// nice.
 func parse(text []byte) (busy time.Duration, cpus int) {
 	var user, nice, system, idle, waiting, irq, softirq, steal int64
 	line, rest, _ := bytes.Cut(text, []byte("\n"))
-	_, err := fmt.Sscanf(string(line), "cpu %d %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &waiting, &irq, &softirq, &steal)
+	_, err := fmt.Sscanf(string(line), "cpu %d %d %d %d %d %d %d %d",
+		&user, &nice, &system, &idle, &waiting, &irq, &softirq, &steal)
 	if err != nil {
 		return 0, 0
 	}
-	return time.Duration(user+nice+system+irq+softirq+steal) * tick, bytes.Count(append([]byte("\n"), rest...), []byte("\ncpu"))
+	return time.Duration(user+nice+system+irq+softirq+steal) * tick,
+		bytes.Count(append([]byte("\n"), rest...), []byte("\ncpu"))
 }

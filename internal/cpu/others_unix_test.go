@@ -43,7 +43,8 @@ func TestOwnTimeIsNotOthers(t *testing.T) {
 	require.Positive(t, cpus)
 	for until := time.Now().Add(100 * time.Millisecond); time.Now().Before(until); {
 	}
-	require.NoError(t, exec.CommandContext(t.Context(), "sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done").Run())
+	require.NoError(t, exec.CommandContext(t.Context(), "sh", "-c",
+		"i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done").Run())
 	busyNow, ownNow, _ := usage()
 	require.Greater(t, ownNow-own, 50*time.Millisecond, "this process and its child")
 	if busyNow == busy {

@@ -74,11 +74,13 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 		{"the user breaks rules that aren't told", failed(rpcbench.Invalid), codes.InvalidArgument, rpcbench.Invalid, nil},
 		{"the request can't be read", failed(rpcbench.Malformed), codes.InvalidArgument, rpcbench.Malformed, nil},
 		{"the request is too large", failed(rpcbench.TooLarge), codes.ResourceExhausted, rpcbench.TooLarge, nil},
-		{"the service was too slow", failed(rpcbench.DeadlineExceeded), codes.DeadlineExceeded, rpcbench.DeadlineExceeded, nil},
+		{"the service was too slow", failed(rpcbench.DeadlineExceeded), codes.DeadlineExceeded, rpcbench.DeadlineExceeded,
+			nil},
 		{"the service can't be reached", failed(rpcbench.Unavailable), codes.Unavailable, rpcbench.Unavailable, nil},
 		{"the service is broken", failed(rpcbench.Internal), codes.Internal, rpcbench.Internal, nil},
 		{"the service's own call was cancelled", failed(rpcbench.Canceled), codes.Canceled, rpcbench.Canceled, nil},
-		{"an Error within another", fmt.Errorf("create: %w", failed(rpcbench.Unavailable)), codes.Unavailable, rpcbench.Unavailable, nil},
+		{"an Error within another", fmt.Errorf("create: %w", failed(rpcbench.Unavailable)), codes.Unavailable,
+			rpcbench.Unavailable, nil},
 		{"a bare context error: deadline", context.DeadlineExceeded, codes.DeadlineExceeded, rpcbench.DeadlineExceeded, nil},
 		{"a bare context error: cancelled", context.Canceled, codes.Canceled, rpcbench.Canceled, nil},
 		{"somebody's error", io.ErrClosedPipe, codes.Internal, rpcbench.Internal, nil},
@@ -135,7 +137,8 @@ func TestRequestBytes(t *testing.T) {
 	// An avatar that makes the whole message n bytes.
 	sized := func(n int) string {
 		n -= len(valid) + 5
-		return valid + string([]byte{5<<3 | 2, byte(n) | 0x80, byte(n>>7) | 0x80, byte(n>>14) | 0x80, byte(n >> 21)}) + strings.Repeat("x", n)
+		return valid + string([]byte{5<<3 | 2, byte(n) | 0x80, byte(n>>7) | 0x80, byte(n>>14) | 0x80, byte(n >> 21)}) +
+			strings.Repeat("x", n)
 	}
 	require.Len(t, sized(rpcbench.MaxBody), rpcbench.MaxBody)
 	for _, c := range []struct {
@@ -185,7 +188,8 @@ func TestReplyBytes(t *testing.T) {
 	current = []byte("\x0a") // half a field
 	require.Equal(t, rpcbench.Malformed, asError(t, create(rpcbench.Sample(0, 0))).Code, "a reply that doesn't decode")
 	current = nil
-	require.Equal(t, rpcbench.Malformed, asError(t, create(rpcbench.User{Name: "\xff"})).Code, "a request that can't be encoded")
+	require.Equal(t, rpcbench.Malformed, asError(t, create(rpcbench.User{Name: "\xff"})).Code,
+		"a request that can't be encoded")
 }
 
 func TestOtherFailures(t *testing.T) {

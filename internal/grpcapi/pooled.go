@@ -31,10 +31,7 @@ func (t Transport) Pooled(name string) rpcbench.Stack {
 		own := bare(config, withTLS(config, nil)...)
 		idle, _ := config.Limits()
 		p := &pooledServer{create: pb.API().NewService(), fromError: pb.API().FromError, idle: idle}
-		own.RegisterService(&grpc.ServiceDesc{ServiceName: pooledService, HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{{
-			StreamName: pooledMethod, ServerStreams: true, ClientStreams: true,
-			Handler: func(_ any, stream grpc.ServerStream) error { return p.serve(stream) },
-		}}}, nil)
+		own.RegisterService(pooledDesc(p.serve), nil)
 		return server{own}, nil
 	}
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
@@ -54,6 +51,17 @@ func (t Transport) Pooled(name string) rpcbench.Stack {
 		return binding.NewClient(pb.API(), conns), nil
 	}
 	return s
+}
+
+// pooledDesc is what protoc-gen-go-grpc would write of the service.
+func pooledDesc(serve func(grpc.ServerStream) error) *grpc.ServiceDesc {
+	return &grpc.ServiceDesc{
+		ServiceName: pooledService, HandlerType: (*any)(nil),
+		Streams: []grpc.StreamDesc{{
+			StreamName: pooledMethod, ServerStreams: true, ClientStreams: true,
+			Handler: func(_ any, stream grpc.ServerStream) error { return serve(stream) },
+		}},
+	}
 }
 
 type pooledServer struct {
@@ -194,7 +202,8 @@ func (p *pool) lease() *leased {
 
 // exchange sends q and receives the reply to q. A stream whose call failed is reset, since its reply may still come.
 // untaken says that the server ended the stream, or the connection did, before the server took q.
-func (p *pool) exchange(ctx context.Context, s *leased, q *userv1.PooledRequest) (r *userv1.PooledReply, untaken bool, err error) {
+func (p *pool) exchange(
+	ctx context.Context, s *leased, q *userv1.PooledRequest) (r *userv1.PooledReply, untaken bool, err error) {
 	opening := context.Background()
 	if s.ClientStream == nil {
 		opening, s.cancel = context.WithCancel(opening)

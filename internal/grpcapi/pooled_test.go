@@ -37,10 +37,10 @@ func lease(t *testing.T, idle time.Duration, create pb.Create) *leasing {
 	t.Helper()
 	l, server := new(leasing), grpc.NewServer()
 	p := &pooledServer{create: create, fromError: pb.API().FromError, idle: idle}
-	server.RegisterService(&grpc.ServiceDesc{ServiceName: pooledService, HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{{
-		StreamName: pooledMethod, ServerStreams: true, ClientStreams: true,
-		Handler: func(_ any, stream grpc.ServerStream) error { l.streams.Add(1); return p.serve(stream) },
-	}}}, nil)
+	server.RegisterService(pooledDesc(func(stream grpc.ServerStream) error {
+		l.streams.Add(1)
+		return p.serve(stream)
+	}), nil)
 	l.pool = &pool{cc: serve(t, server), toError: pb.API().ToError}
 	return l
 }
@@ -146,7 +146,7 @@ func TestDeadlineIsInTheMessage(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, left.Load(), int64(50*time.Minute), "the server knows the deadline of the call")
 	_, err = l.call(t.Context(), &userv1.PooledRequest{User: &userv1.User{}, TimeoutNanos: -1})
-	require.Equal(t, rpcbench.DeadlineExceeded, rpcbench.CodeOf(err), "the server refuses a call whose deadline has passed")
+	require.Equal(t, rpcbench.DeadlineExceeded, rpcbench.CodeOf(err), "the server refuses a call that is too late")
 	require.EqualValues(t, 1, l.streams.Load())
 }
 
@@ -154,8 +154,8 @@ func TestServerEndsIdleStreams(t *testing.T) {
 	l := lease(t, 20*time.Millisecond, named)
 	l.calls(t, "before")
 	stream := l.free[0]
-	require.Eventually(t, func() bool { return stream.RecvMsg(new(userv1.PooledReply)) != nil }, time.Minute, time.Millisecond,
-		"the server ends a stream without requests")
+	ended := func() bool { return stream.RecvMsg(new(userv1.PooledReply)) != nil }
+	require.Eventually(t, ended, time.Minute, time.Millisecond, "the server ends a stream without requests")
 	for range 10 {
 		l.calls(t, "after")
 		<-time.After(10 * time.Millisecond) // some of the streams end meanwhile
@@ -185,7 +185,8 @@ func TestStaleStreamsAreReplaced(t *testing.T) {
 	l := lease(t, time.Hour, named)
 	var conns []net.Conn
 	gone := make(connEnd)
-	cc, err := grpc.NewClient(l.cc.Target(), grpc.WithStatsHandler(gone), grpc.WithTransportCredentials(insecure.NewCredentials()),
+	cc, err := grpc.NewClient(l.cc.Target(), grpc.WithStatsHandler(gone),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
 			c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 			conns = append(conns, c)

@@ -64,9 +64,11 @@ func bare(name, protocol string, c codec.Codec, options Options) rpcbench.Stack 
 	return rpcbench.Stack{Name: name, Protocol: protocol, Traits: t}
 }
 
-// Of makes a stack over net/http that serves and calls a method of one's own, without options. Failures have the body E.
+// Of makes a stack over net/http that serves and calls a method of one's own, without options. Failures have the body
+// E.
 func Of[Q, A, E any](name, protocol string, c codec.Codec, m rpcbench.Method[Q, A],
-	sorted func(any) ([]byte, error), fromError func(*rpcbench.Error) *E, toError func(*E) *rpcbench.Error) rpcbench.Stack {
+	sorted func(any) ([]byte, error), fromError func(*rpcbench.Error) *E,
+	toError func(*E) *rpcbench.Error) rpcbench.Stack {
 	s := binding.Of(bare(name, protocol, c, Options{}), m, c, sorted)
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		serve, err := binding.Serve(m)

@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 
 // codecs are those that the package's stacks are made of.
 func codecs() map[string]codec.Codec {
-	return map[string]codec.Codec{"jsonstd": jsonstd.Codec{}, "jsonstd.stream": jsonstd.Streaming{}, "jsoniter": jsoniter.Compatible()}
+	return map[string]codec.Codec{"jsonstd": jsonstd.Codec{}, "jsonstd.stream": jsonstd.Streaming{},
+		"jsoniter": jsoniter.Compatible()}
 }
 
 // format is a codec, and a service if it is another than ours.
@@ -150,7 +151,8 @@ func TestFailuresHaveOneStatusEach(t *testing.T) {
 				require.Equal(t, c.status, got.status, c.why)
 				require.Equal(t, f.Codec.ContentType(), got.header.Get("Content-Type"), c.why)
 				sent := new(rpcbench.Error)
-				require.NoError(t, f.Codec.Unmarshal([]byte(got.body), sent), "%s: the body is in the stack's wire format: %s", c.why, got.body)
+				require.NoError(t, f.Codec.Unmarshal([]byte(got.body), sent), "%s: the body is in the stack's wire format: %s",
+					c.why, got.body)
 
 				_, err = fixture.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
 				for form, err := range map[string]error{"CreateUser": err, "Call": call(t.Context())} {
@@ -159,7 +161,8 @@ func TestFailuresHaveOneStatusEach(t *testing.T) {
 					require.Equal(t, c.code, e.Code, "%s, %s", c.why, form)
 					require.Equal(t, c.broken, e.Violations, "%s, %s", c.why, form)
 					require.Equal(t, c.code == rpcbench.Canceled, errors.Is(err, context.Canceled), "%s, %s", c.why, form)
-					require.Equal(t, c.code == rpcbench.DeadlineExceeded, errors.Is(err, context.DeadlineExceeded), "%s, %s", c.why, form)
+					require.Equal(t, c.code == rpcbench.DeadlineExceeded, errors.Is(err, context.DeadlineExceeded), "%s, %s", c.why,
+						form)
 					if want, ok := c.err.(*rpcbench.Error); ok && want.Code != "" {
 						require.Equal(t, want.Message, e.Message, "%s: %s", c.why, form)
 					}
@@ -304,7 +307,8 @@ func TestRepliesAreNotCompressed(t *testing.T) {
 // Limits of the connection are on the server; a timer of a whole request would end streams, and other libraries have
 // none.
 func TestServerLimits(t *testing.T) {
-	got := newServer(rpcbench.ServerConfig{}, jsonstd.Codec{}, binding.Plain(), binding.Plain().NewService(), Options{}).(server).Server
+	got := newServer(rpcbench.ServerConfig{}, jsonstd.Codec{}, binding.Plain(), binding.Plain().NewService(),
+		Options{}).(server).Server
 	require.Equal(t, rpcbench.HeaderTimeout, got.ReadHeaderTimeout)
 	require.Equal(t, rpcbench.IdleTimeout, got.IdleTimeout)
 	require.Equal(t, rpcbench.MaxHeader, got.MaxHeaderBytes)
@@ -333,13 +337,15 @@ func (unwritableStream) Encode(io.Writer, any) error { return errors.New("unwrit
 
 func TestWhatCannotBeEncoded(t *testing.T) {
 	create := func(addr string, c codec.Codec) error {
-		client := newClient(rpcbench.ClientConfig{Addr: addr, DialContext: new(net.Dialer).DialContext, Conns: 1}, c, binding.Plain(), Options{})
+		client := newClient(rpcbench.ClientConfig{Addr: addr, DialContext: new(net.Dialer).DialContext, Conns: 1}, c,
+			binding.Plain(), Options{})
 		defer client.Close()
 		_, err := client.(rpcbench.Users).CreateUser(t.Context(), rpcbench.Sample(0, 0))
 		return err
 	}
 	serve := func(c codec.Codec) string {
-		return serveHandler(t, newServer(rpcbench.ServerConfig{}, plain(c).Codec, binding.Plain(), binding.Plain().NewService(), Options{}).(server).Handler)
+		return serveHandler(t, newServer(rpcbench.ServerConfig{}, plain(c).Codec, binding.Plain(),
+			binding.Plain().NewService(), Options{}).(server).Handler)
 	}
 	good := serve(jsonstd.Codec{})
 	require.NoError(t, create(good, jsonstd.Codec{}))
@@ -350,8 +356,12 @@ func TestWhatCannotBeEncoded(t *testing.T) {
 	}{
 		{"a request", create(good, unwritable{refuses: func(any) bool { return true }}), rpcbench.Malformed},
 		{"a request in a stream", create(good, unwritableStream{}), rpcbench.Malformed},
-		{"a reply", create(serve(unwritable{refuses: func(v any) bool { _, ok := v.(*rpcbench.Response); return ok }}), jsonstd.Codec{}), rpcbench.Internal},
-		{"a reply and the error about it", create(serve(unwritable{refuses: func(any) bool { return true }}), jsonstd.Codec{}), rpcbench.Internal},
+		{"a reply", create(serve(unwritable{refuses: func(v any) bool {
+			_, ok := v.(*rpcbench.Response)
+			return ok
+		}}), jsonstd.Codec{}), rpcbench.Internal},
+		{"a reply and the error about it", create(serve(unwritable{refuses: func(any) bool { return true }}),
+			jsonstd.Codec{}), rpcbench.Internal},
 	} {
 		require.Equal(t, c.code, rpcbench.CodeOf(c.err), "%s: %v", c.why, c.err)
 	}
@@ -399,7 +409,8 @@ func TestReplies(t *testing.T) {
 		{"a failure whose body is none", 500, "", false, rpcbench.Internal},
 		{"a failure whose body is text", 500, "oops", false, rpcbench.Internal},
 		{"a failure whose body has no code", 500, "{}", false, rpcbench.Internal},
-		{"a failure whose body is longer than any", 400, strings.Repeat(" ", rpcbench.MaxBody) + invalid, true, rpcbench.Internal},
+		{"a failure whose body is longer than any", 400, strings.Repeat(" ", rpcbench.MaxBody) + invalid, true,
+			rpcbench.Internal},
 		{"a failure whose body has the code of another status", 503, invalid, false, rpcbench.Internal},
 		{"another success", 204, "", false, rpcbench.Internal},
 	} {
@@ -418,10 +429,11 @@ func TestReplies(t *testing.T) {
 					}
 				}))
 				dials := 0
-				client := newClient(rpcbench.ClientConfig{Addr: addr, Conns: 1, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-					dials++
-					return new(net.Dialer).DialContext(ctx, network, addr)
-				}}, k, binding.Plain(), Options{})
+				client := newClient(rpcbench.ClientConfig{Addr: addr, Conns: 1,
+					DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+						dials++
+						return new(net.Dialer).DialContext(ctx, network, addr)
+					}}, k, binding.Plain(), Options{})
 				defer client.Close()
 				call, err := client.Prepare(0, 0)
 				require.NoError(t, err)

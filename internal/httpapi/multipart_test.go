@@ -44,7 +44,8 @@ func TestBoundariesAreRandom(t *testing.T) {
 	sent, received := tap.Conns()[0].Bytes()
 	seen := map[string]bool{}
 	for _, line := range strings.Split(string(sent)+string(received), "\r\n") {
-		if _, params, err := mime.ParseMediaType(strings.TrimPrefix(line, "Content-Type: ")); err == nil && params["boundary"] != "" {
+		_, params, err := mime.ParseMediaType(strings.TrimPrefix(line, "Content-Type: "))
+		if err == nil && params["boundary"] != "" {
 			require.False(t, seen[params["boundary"]], "whoever has seen one reply could close the part of the next")
 			seen[params["boundary"]] = true
 		}
@@ -89,7 +90,8 @@ func TestPartsOfAUser(t *testing.T) {
 		{"two users", form, field("user", anna) + field("user", anna) + "--b--\r\n", `"user" is not expected`},
 		{"two avatars", form, field("user", anna) + strings.Repeat(field("avatar", "x"), 2) + "--b--\r\n", `"avatar" is not expected`},
 		{"a part of another name", form, field("user", anna) + field("file", "x") + "--b--\r\n", `"file" is not expected`},
-		{"cut off within a part", form, field("user", anna) + "--b\r\nContent-Disposition: form-data; name=\"avatar\"\r\n\r\nx", "EOF"},
+		{"cut off within a part", form,
+			field("user", anna) + "--b\r\nContent-Disposition: form-data; name=\"avatar\"\r\n\r\nx", "EOF"},
 		{"no end", form, field("user", anna), "EOF"},
 		{"a user that is no JSON", form, field("user", "{") + "--b--\r\n", "JSON"},
 	} {

@@ -21,19 +21,20 @@ var fresh = flag.String("fresh", "", "folder of go test -bench -profiles, whose 
 func TestLongestBeginningDecides(t *testing.T) {
 	_, known := parse(rulesText)
 	for function, layer := range map[string]string{
-		"encoding/json.(*decodeState).object":                                                           "serialisation",
-		"google.golang.org/grpc.(*Server).handleStream":                                                 "RPC library",
-		"google.golang.org/grpc/internal/transport.(*loopyWriter).run":                                  "HTTP framing and headers",
-		"google.golang.org/grpc/internal/transport.(*serverHandlerTransport).HandleStreams":             "RPC library",
-		"google.golang.org/grpc/encoding/proto.(*codecV2).Marshal":                                      "serialisation",
-		"google.golang.org/grpc/credentials.(*tlsCreds).ClientHandshake":                                "TLS",
-		"connectrpc.com/connect.(*compressionPool).Compress":                                            "compression",
-		"net/http.(*conn).serve":                                                                        "HTTP framing and headers",
-		"net.(*conn).Read":                                                                              "networking (syscalls)",
-		"internal/runtime/syscall/linux.EpollWait":                                                      "scheduling and wake-ups",
-		"internal/runtime/syscall/linux.Syscall6":                                                       "",
-		"internal/sync.(*HashTrieMap[go.shape.interface {}]).Load":                                      "",
-		"sync.runtime_procPin":                                                                          "",
+		"encoding/json.(*decodeState).object":           "serialisation",
+		"google.golang.org/grpc.(*Server).handleStream": "RPC library",
+		"google.golang.org/grpc/internal/transport.(*loopyWriter).run": "HTTP framing and " +
+			"headers",
+		"google.golang.org/grpc/internal/transport.(*serverHandlerTransport).HandleStreams": "RPC library",
+		"google.golang.org/grpc/encoding/proto.(*codecV2).Marshal":                          "serialisation",
+		"google.golang.org/grpc/credentials.(*tlsCreds).ClientHandshake":                    "TLS",
+		"connectrpc.com/connect.(*compressionPool).Compress":                                "compression",
+		"net/http.(*conn).serve":                                   "HTTP framing and headers",
+		"net.(*conn).Read":                                         "networking (syscalls)",
+		"internal/runtime/syscall/linux.EpollWait":                 "scheduling and wake-ups",
+		"internal/runtime/syscall/linux.Syscall6":                  "",
+		"internal/sync.(*HashTrieMap[go.shape.interface {}]).Load": "",
+		"sync.runtime_procPin":                                     "",
 		"github.com/rpcbench/rpcbench/proto/userservice/userserviceconnect.NewUserServiceHandler.func1": "RPC library",
 		"runtime.memmove":       "",
 		"bufio.(*Writer).Flush": "",
@@ -46,13 +47,14 @@ func TestLongestBeginningDecides(t *testing.T) {
 	} {
 		require.Equal(t, layer, known.layer(function), function)
 	}
-	require.Equal(t, []string{"serialisation", "RPC library", "HTTP framing and headers", "validation", "TLS", "compression",
-		"networking (syscalls)", "scheduling and wake-ups", "allocation and GC", "harness", Other}, Names())
+	require.Equal(t, []string{"serialisation", "RPC library", "HTTP framing and headers", "validation", "TLS",
+		"compression", "networking (syscalls)", "scheduling and wake-ups", "allocation and GC", "harness", Other}, Names())
 }
 
 // made returns a profile of samples that are given as "side function<caller<caller".
 func made(comments []string, samples ...string) *profile.Profile {
-	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}}, Comments: comments}
+	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"},
+		{Type: "cpu", Unit: "nanoseconds"}}, Comments: comments}
 	for _, text := range samples {
 		side, stack, _ := strings.Cut(text, " ")
 		sample := &profile.Sample{Value: []int64{1, 10_000_000}}
@@ -190,15 +192,17 @@ func TestBadProfiles(t *testing.T) {
 	_, err := ReadFile(file("good", good))
 	require.NoError(t, err)
 	for path, want := range map[string]string{
-		filepath.Join(dir, "missing"):                                      "no such file",
-		file("truncated", good[:len(good)/2]):                              "is no whole profile",
-		file("text", []byte("ns/op")):                                      "is no whole profile",
-		file("heap", heap.Bytes()):                                         "it is no CPU profile",
-		file("nothing", nil):                                               "is no whole profile",
-		file("C++", encoded(made(nil, " std::vector::push_back<main"))):    "it is no profile of a Go program",
-		file("stripped", encoded(made(nil, " <", " <", " runtime.mcall"))): "most samples have no function names: add them with go tool pprof -proto PROGRAM PROFILE",
-		file("difference", encoded(less)):                                  "it is a difference of two profiles: give one",
-		file("empty", encoded(made(own))):                                  "the profile has no samples: a longer one has some",
+		filepath.Join(dir, "missing"):                                   "no such file",
+		file("truncated", good[:len(good)/2]):                           "is no whole profile",
+		file("text", []byte("ns/op")):                                   "is no whole profile",
+		file("heap", heap.Bytes()):                                      "it is no CPU profile",
+		file("nothing", nil):                                            "is no whole profile",
+		file("C++", encoded(made(nil, " std::vector::push_back<main"))): "it is no profile of a Go program",
+		file("stripped", encoded(made(nil, " <", " <", " runtime.mcall"))): "most samples have no function names: add them " +
+			"with go tool pprof -proto PROGRAM PROFILE",
+		file("difference", encoded(less)): "it is a difference of two profiles: give one",
+		file("empty", encoded(made(own))): "the profile has no samples: a longer one has " +
+			"some",
 		file("unlabelled", encoded(made(own, " net.(*conn).Read<main.y"))): "no sample has the label side",
 	} {
 		_, err := ReadFile(path)
@@ -257,46 +261,62 @@ func TestWhoseWork(t *testing.T) {
 		body = "<google.golang.org/protobuf/proto.Unmarshal<google.golang.org/grpc/encoding/proto.(*codecV2).Unmarshal"
 	)
 	for _, test := range []struct{ why, stack, want string }{
-		{"a library's own work", "runtime.memmove<bufio.(*Writer).Write<google.golang.org/grpc/internal/transport.(*bufWriter).Write",
+		{"a library's own work",
+			"runtime.memmove<bufio.(*Writer).Write<google.golang.org/grpc/internal/transport.(*bufWriter).Write",
 			"HTTP framing and headers google.golang.org/grpc/internal/transport.(*bufWriter).Write"},
 		{"the collector helps a library", "runtime.mallocgc" + grpc, "allocation and GC runtime.mallocgc"},
-		{"a handler", "runtime.memmove<shop.(*Server).Buy<shop.pb._Shop_Buy_Handler" + grpc, "your handlers shop.(*Server).Buy"},
-		{"a handler that allocates", "runtime.mallocgc<strings.Repeat<shop.(*Server).Buy" + grpc, "your handlers shop.(*Server).Buy"},
+		{"a handler", "runtime.memmove<shop.(*Server).Buy<shop.pb._Shop_Buy_Handler" + grpc,
+			"your handlers shop.(*Server).Buy"},
+		{"a handler that allocates", "runtime.mallocgc<strings.Repeat<shop.(*Server).Buy" + grpc,
+			"your handlers shop.(*Server).Buy"},
 		{"the deepest of a handler's functions", "shop.tax<shop.(*Server).Buy" + grpc, "your handlers shop.tax"},
 		{"a handler of connect", "shop.tax" + conn, "your handlers shop.tax"},
 		{"a middleware", "middleware.count" + http, "your handlers middleware.count"},
 		{"generated code around a handler", "shop._Shop_Buy_Handler" + grpc, "RPC library shop._Shop_Buy_Handler"},
-		{"interceptors, inlined", "shop.log<google.golang.org/grpc.NewServer.chainUnaryServerInterceptors.func1", "your handlers shop.log"},
-		{"a handler's call", "google.golang.org/grpc.(*ClientConn).Invoke<shop.(*Server).Buy" + grpc, "RPC library google.golang.org/grpc.(*ClientConn).Invoke"},
+		{"interceptors, inlined", "shop.log<google.golang.org/grpc.NewServer.chainUnaryServerInterceptors.func1",
+			"your handlers shop.log"},
+		{"a handler's call", "google.golang.org/grpc.(*ClientConn).Invoke<shop.(*Server).Buy" + grpc,
+			"RPC library google.golang.org/grpc.(*ClientConn).Invoke"},
 		{"a library's benchmark is a service", "google.golang.org/grpc/benchmark.(*testServer).UnaryCall" + grpc,
 			"your handlers google.golang.org/grpc/benchmark.(*testServer).UnaryCall"},
 
 		{"a codec", "runtime.memmove" + body + grpc, "serialisation+ google.golang.org/protobuf/proto.Unmarshal"},
 		{"a codec that allocates", "runtime.mallocgc" + body + grpc, "allocation and GC+ runtime.mallocgc"},
-		{"generated code below a codec", "shop.skip<shop.(*Buy).Unmarshal" + body + grpc, "serialisation+ shop.(*Buy).Unmarshal"},
+		{"generated code below a codec", "shop.skip<shop.(*Buy).Unmarshal" + body + grpc,
+			"serialisation+ shop.(*Buy).Unmarshal"},
 		{"a message's own method below an encoder", "shop.Price.text<shop.Price.String<encoding/json.Marshal" + http,
 			"serialisation+ encoding/json.Marshal"},
-		{"a handler of HTTP encodes its reply", "encoding/json.Marshal<shop.buy" + http, "serialisation+ encoding/json.Marshal"},
-		{"a handler of gRPC encodes for itself", "encoding/json.Marshal<shop.(*Server).Buy" + grpc, "your handlers+ shop.(*Server).Buy"},
+		{"a handler of HTTP encodes its reply", "encoding/json.Marshal<shop.buy" + http,
+			"serialisation+ encoding/json.Marshal"},
+		{"a handler of gRPC encodes for itself", "encoding/json.Marshal<shop.(*Server).Buy" + grpc,
+			"your handlers+ shop.(*Server).Buy"},
 		{"a handler of connect encodes for itself", "encoding/json.Marshal<shop.buy" + conn, "your handlers+ shop.buy"},
 		{"a job encodes", "runtime.mallocgc<encoding/json.Marshal<shop.nightly", "everything else+ shop.nightly"},
 		{"an encoder alone", "encoding/json.Marshal", "everything else+ encoding/json.Marshal"},
-		{"an encoder reads from a socket", "syscall.read<net.(*conn).Read<net/http.(*body).Read<encoding/json.(*Decoder).Decode<shop.buy" + http,
+		{"an encoder reads from a socket",
+			"syscall.read<net.(*conn).Read<net/http.(*body).Read<encoding/json.(*Decoder).Decode<shop.buy" + http,
 			"networking (syscalls) syscall.read"},
-		{"an encoder writes to a middleware", "zip.deflate<zip.(*Writer).Write<encoding/json.(*Encoder).Encode<shop.buy" + http,
-			"your handlers zip.deflate"},
+		{"an encoder writes to a middleware", "zip.deflate<zip.(*Writer).Write<encoding/json.(*Encoder).Encode<shop.buy" +
+			http, "your handlers zip.deflate"},
 
-		{"a database's socket", "syscall.read<net.(*conn).Read<github.com/jackc/pgx/v5/pgconn.(*PgConn).Exec<shop.(*Server).Buy" + grpc,
+		{"a database's socket",
+			"syscall.read<net.(*conn).Read<github.com/jackc/pgx/v5/pgconn.(*PgConn).Exec<shop.(*Server).Buy" + grpc,
 			"other sockets github.com/jackc/pgx/v5/pgconn.(*PgConn).Exec"},
-		{"an unknown driver", "syscall.read<net.(*conn).Read<driver.exec<database/sql.(*DB).QueryContext<shop.job", "other sockets database/sql.(*DB).QueryContext"},
-		{"a cache's socket", "github.com/redis/go-redis/v9.(*Client).Process<shop.job", "other sockets github.com/redis/go-redis/v9.(*Client).Process"},
-		{"a queue's socket", "github.com/twmb/franz-go/pkg/kgo.(*broker).handleReqs", "other sockets github.com/twmb/franz-go/pkg/kgo.(*broker).handleReqs"},
-		{"a store behind HTTP", "syscall.write<net.(*conn).Write<net/http.(*Client).Do<github.com/aws/aws-sdk-go-v2/service/s3.(*Client).PutObject<shop.job",
+		{"an unknown driver", "syscall.read<net.(*conn).Read<driver.exec<database/sql.(*DB).QueryContext<shop.job",
+			"other sockets database/sql.(*DB).QueryContext"},
+		{"a cache's socket", "github.com/redis/go-redis/v9.(*Client).Process<shop.job",
+			"other sockets github.com/redis/go-redis/v9.(*Client).Process"},
+		{"a queue's socket", "github.com/twmb/franz-go/pkg/kgo.(*broker).handleReqs",
+			"other sockets github.com/twmb/franz-go/pkg/kgo.(*broker).handleReqs"},
+		{"a store behind HTTP", "syscall.write<net.(*conn).Write<net/http.(*Client).Do<" +
+			"github.com/aws/aws-sdk-go-v2/service/s3.(*Client).PutObject<shop.job",
 			"other sockets github.com/aws/aws-sdk-go-v2/service/s3.(*Client).PutObject"},
 
-		{"a connection of somebody's under a library", "syscall.read<net.(*conn).Read<mux.(*Conn).Read<google.golang.org/grpc/internal/transport.readFrame",
+		{"a connection of somebody's under a library",
+			"syscall.read<net.(*conn).Read<mux.(*Conn).Read<google.golang.org/grpc/internal/transport.readFrame",
 			"networking (syscalls) syscall.read"},
-		{"somebody's code in a place that no rule knows", "runtime.mallocgc<stats.count<google.golang.org/grpc/internal/transport.readFrame", "other stats.count"},
+		{"somebody's code in a place that no rule knows",
+			"runtime.mallocgc<stats.count<google.golang.org/grpc/internal/transport.readFrame", "other stats.count"},
 
 		{"the scheduler", "runtime.futex<runtime.findRunnable<runtime.mcall", "scheduler and collector runtime.futex"},
 		{"C", "ZSTD_compress<runtime.cgocall<zstd.Compress<shop.job", "everything else zstd.Compress"},
@@ -325,7 +345,8 @@ func TestRulesKnowServices(t *testing.T) {
 		rpcs, _ := s.Sum(InRPCs)
 		unknown, _ := s.Sum(func(p Part) bool { return p.Layer == Other })
 		require.Greater(t, rpcs, int64(500), file)
-		require.LessOrEqual(t, float64(unknown), 0.05*float64(rpcs), "what no rule knows of the RPCs of %s: %v", file, s.Parts)
+		require.LessOrEqual(t, float64(unknown), 0.05*float64(rpcs), "what no rule knows of the RPCs of %s: %v", file,
+			s.Parts)
 		service := strings.TrimSuffix(filepath.Base(file), ".pprof")
 		if service != "grpc-go" {
 			require.NotContains(t, rulesText+ownersText, service, "a rule that is for this service alone")
@@ -354,7 +375,8 @@ func TestRulesKnowRowsAsServices(t *testing.T) {
 			continue
 		}
 		require.Greater(t, float64(rpcs), 0.4*float64(all), file)
-		require.LessOrEqual(t, float64(unknown), 0.05*float64(rpcs), "what no rule knows of the RPCs of %s: %v", file, s.Parts)
+		require.LessOrEqual(t, float64(unknown), 0.05*float64(rpcs), "what no rule knows of the RPCs of %s: %v", file,
+			s.Parts)
 	}
 }
 

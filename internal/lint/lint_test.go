@@ -1,7 +1,7 @@
 // Package lint holds the rules of this module that a compiler can't check, as a test over the syntax trees of every Go
 // file: nothing that one stack does may reach another through the process they share, and no run may depend on a port,
-// a clock or the number of iterations. Generated files and testdata folders are exempt; stacktest/testdata/outsider, which shows
-// how to write a stack elsewhere, is not.
+// a clock or the number of iterations. Lines have 120 columns at most, in pages too. Generated files and testdata
+// folders are exempt; stacktest/testdata/outsider, which shows how to write a stack elsewhere, is not.
 //
 // Each rule has a file in testdata that it must report. Names are resolved through a file's imports, not by type: an
 // alias of a package is seen through, a local variable that shadows a package is taken for the package.
@@ -97,6 +97,9 @@ func TestScope(t *testing.T) {
 		{"stacktest/testdata/outsider/testdata/x.go", global, ""},
 		{".git/x.go", global, ""},
 		{"x.txt", "not Go", ""},
+		{"x.md", strings.Repeat("x ", 100), "width"},
+		{"results/x.md", strings.Repeat("x ", 100), ""},
+		{"testdata/x.md", strings.Repeat("x ", 100), ""},
 	} {
 		tree[c.path] = &fstest.MapFile{Data: []byte(c.src)}
 		if c.rule != "" {
@@ -167,6 +170,7 @@ func lint(name string, src []byte) (found []finding, err error) {
 		}
 		f.imports[as] = f.name(imp)
 	}
+	found = wideCode(f, fset, string(src))
 	for _, r := range rules {
 		ast.PreorderStack(syntax, nil, func(n ast.Node, up []ast.Node) bool {
 			if r.applies(f) && r.breaks(f, n, up) {
@@ -185,8 +189,13 @@ func lintTree(tree fs.FS) (found []finding, err error) {
 			return err
 		case d.IsDir() && name != "." && strings.HasPrefix(d.Name(), "."):
 			return fs.SkipDir
-		case d.IsDir(), path.Ext(name) != ".go",
-			strings.Contains("/"+strings.TrimPrefix(name, "stacktest/testdata/outsider/"), "/testdata/"):
+		case d.IsDir(), strings.Contains("/"+strings.TrimPrefix(name, "stacktest/testdata/outsider/"), "/testdata/"):
+			return nil
+		case path.Ext(name) == ".md" && !strings.HasPrefix(name, "results/"):
+			src, err := fs.ReadFile(tree, name)
+			found = append(found, widePage(name, string(src))...)
+			return err
+		case path.Ext(name) != ".go":
 			return nil
 		}
 		src, err := fs.ReadFile(tree, name)

@@ -59,7 +59,8 @@ func everywhere(*file) bool { return true }
 func notTest(f *file) bool { return !strings.HasSuffix(f.path, "_test.go") }
 
 func library(f *file) bool {
-	command := strings.HasPrefix(f.path, "cmd/") || strings.HasPrefix(f.path, "cli/") || strings.HasPrefix(f.path, "internal/tools/")
+	command := strings.HasPrefix(f.path, "cmd/") || strings.HasPrefix(f.path, "cli/") ||
+		strings.HasPrefix(f.path, "internal/tools/")
 	return notTest(f) && f.syntax.Name.Name != "main" && !command
 }
 

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// generator writes the Go of a module: protobuf types, plain structs with the forms of the samples, what converts one to
-// the other, and what compares either.
+// generator writes the Go of a module: protobuf types, plain structs with the forms of the samples, what converts one
+// to the other, and what compares either.
 type generator struct {
 	*protogen.Plugin
 	*walker

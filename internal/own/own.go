@@ -48,7 +48,8 @@ func Takes(args []string) bool {
 	return len(mine) > 0
 }
 
-// Main carries out such a command line, and returns the exit status: 2 for a wrong command line, 1 for what fails later.
+// Main carries out such a command line, and returns the exit status: 2 for a wrong command line, 1 for what fails
+// later.
 func Main(args []string, stdout, stderr io.Writer) int {
 	runtime.LockOSThread() // a child that ends with its parent ends with the thread that started it
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -475,8 +476,8 @@ func sums(version string, mod []byte) string {
 		base64.StdEncoding.EncodeToString(outer[:]))
 }
 
-// source finds the rpcbench that this program was built of, and returns a go.mod that needs it, for the module NAME, and
-// a go.sum.
+// source finds the rpcbench that this program was built of, and returns a go.mod that needs it, for the module NAME,
+// and a go.sum.
 func source(ctx context.Context) (map[string][]byte, error) {
 	_, file, _, _ := runtime.Caller(0)
 	dir := filepath.Dir(filepath.Dir(filepath.Dir(file)))

@@ -80,8 +80,8 @@ func initialized(t *testing.T, args ...string) (dir, said string) {
 	return dir, out.String()
 }
 
-// publicModules are the folders of the modules that testdata/public names, by the names of their folders there. The test
-// is skipped where they are not in the module cache: see the README there.
+// publicModules are the folders of the modules that testdata/public names, by the names of their folders there. The
+// test is skipped where they are not in the module cache: see the README there.
 func publicModules(t *testing.T, names ...string) (dirs []string) {
 	t.Helper()
 	for _, name := range names {
@@ -107,9 +107,12 @@ func TestPublicProtos(t *testing.T) {
 		why, folder, root, proto, call string
 		lossy                          []string
 	}{
-		{"maps, oneofs and well-known types", "cel", filepath.Join(dirs[0], "proto"), "cel/expr/conformance/conformance_service.proto", "cel.expr.conformance.ConformanceService/Check", nil},
-		{"deep nesting, custom options", "etcd", links, "etcd/api/etcdserverpb/rpc.proto", "etcdserverpb.KV/Txn", []string{"request.compare[].result: a zero"}},
-		{"large", "cri", filepath.Join(dirs[2], "pkg", "apis", "runtime", "v1"), "api.proto", "runtime.v1.RuntimeService/ListContainers", []string{"reply.containers[].image.annotations: empty"}},
+		{"maps, oneofs and well-known types", "cel", filepath.Join(dirs[0], "proto"),
+			"cel/expr/conformance/conformance_service.proto", "cel.expr.conformance.ConformanceService/Check", nil},
+		{"deep nesting, custom options", "etcd", links, "etcd/api/etcdserverpb/rpc.proto", "etcdserverpb.KV/Txn",
+			[]string{"request.compare[].result: a zero"}},
+		{"large", "cri", filepath.Join(dirs[2], "pkg", "apis", "runtime", "v1"), "api.proto",
+			"runtime.v1.RuntimeService/ListContainers", []string{"reply.containers[].image.annotations: empty"}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			samples := filepath.Join("testdata", "public", c.folder)
@@ -166,8 +169,8 @@ func TestSizes(t *testing.T) {
 	whole(t, dir, true)
 }
 
-// TestRun: the program runs in a temporary folder, -out lies where the caller is, and nothing else is left: after a run,
-// after a signal, and after a command line that the program refuses.
+// TestRun: the program runs in a temporary folder, -out lies where the caller is, and nothing else is left: after a
+// run, after a signal, and after a command line that the program refuses.
 func TestRun(t *testing.T) {
 	if testing.Short() || runtime.GOOS == "windows" {
 		t.Skip("links programs, and measures")
@@ -188,13 +191,15 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			home, temporary := t.TempDir(), t.TempDir()
-			cmd := exec.CommandContext(t.Context(), rpcbench, append([]string{"run", "-request", "100B", "-reply", "200B"}, c.args...)...)
+			cmd := exec.CommandContext(t.Context(), rpcbench,
+				append([]string{"run", "-request", "100B", "-reply", "200B"}, c.args...)...)
 			cmd.Dir, cmd.Env = home, append(os.Environ(), "TMPDIR="+temporary)
 			var said strings.Builder
 			cmd.Stderr = &said
 			require.NoError(t, cmd.Start())
 			if c.signal != nil {
-				require.Eventually(t, func() bool { return len(glob(t, temporary, "rpcbench-*", "program")) == 1 }, time.Minute, time.Millisecond)
+				require.Eventually(t, func() bool { return len(glob(t, temporary, "rpcbench-*", "program")) == 1 }, time.Minute,
+					time.Millisecond)
 				require.NoError(t, cmd.Process.Signal(c.signal))
 			}
 			err := cmd.Wait()
@@ -234,8 +239,8 @@ func contains(t *testing.T, path string, lines ...string) {
 	}
 }
 
-// TestForms: plain structs have the names and forms of the samples' JSON, and what protobuf makes of them is the same. The
-// module proves that as it is made.
+// TestForms: plain structs have the names and forms of the samples' JSON, and what protobuf makes of them is the same.
+// The module proves that as it is made.
 func TestForms(t *testing.T) {
 	for _, c := range []struct {
 		why   string
@@ -245,13 +250,16 @@ func TestForms(t *testing.T) {
 	}{
 		{"scalars as protobuf's JSON writes them", given{fields: `string id = 1; int64 total_cents = 2; uint32 count = 3; double price = 4; float weight = 5; bool paid = 6; bytes raw = 7; sint32 delta = 8; fixed64 big = 9; sfixed32 small = 10;`,
 			reply: `{"id":"x","totalCents":"129900","count":7,"price":19.99,"weight":1.25,"paid":true,"raw":"aGVsbG8=","delta":-17,"big":"18446744073709551615","small":-5}`},
-			[]string{"TotalCents int64 `json:\"totalCents,omitempty,string\"`", "Weight float32 `json:\"weight,omitempty\"`", "Raw []byte `json:\"raw,omitempty\"`", "Big uint64 `json:\"big,omitempty,string\"`"}, nil},
+			[]string{"TotalCents int64 `json:\"totalCents,omitempty,string\"`", "Weight float32 `json:\"weight,omitempty\"`",
+				"Raw []byte `json:\"raw,omitempty\"`", "Big uint64 `json:\"big,omitempty,string\"`"}, nil},
 		{"int64 as number, and snake_case, for a field that no sample has too", given{fields: `int64 total_cents = 1; string not_seen = 2; repeated int64 all_numbers = 3;`,
 			reply: `{"total_cents":129900,"all_numbers":[1,2]}`},
-			[]string{"TotalCents int64 `json:\"total_cents,omitempty\"`", "NotSeen string `json:\"not_seen,omitempty\"`", "AllNumbers []int64"}, nil},
+			[]string{"TotalCents int64 `json:\"total_cents,omitempty\"`", "NotSeen string `json:\"not_seen,omitempty\"`",
+				"AllNumbers []int64"}, nil},
 		{"numbers as text in lists, maps and wrappers", given{fields: `repeated int64 list = 1; map<string, uint64> map = 2; repeated google.protobuf.Int64Value wrapped = 3; google.protobuf.UInt64Value one = 4;`,
 			reply: `{"list":["1","-23"],"map":{"a":"9"},"wrapped":["0","5"],"one":"0"}`},
-			[]string{"List []string", "Map map[string]string", "Wrapped []string", "One *uint64 `json:\"one,omitempty,string\"`"}, nil},
+			[]string{"List []string", "Map map[string]string", "Wrapped []string",
+				"One *uint64 `json:\"one,omitempty,string\"`"}, nil},
 		{"enums by name", given{fields: `enum State { NEW = 0; PAID = 1; } State state = 1; repeated State past = 2; map<string, State> by = 3; optional State maybe = 4;`,
 			reply: `{"state":"PAID","past":["NEW","PAID"],"by":{"x":"PAID"},"maybe":"NEW"}`},
 			[]string{"State string", "Past []string", "By map[string]string", "Maybe *string"}, nil},
@@ -268,7 +276,8 @@ func TestForms(t *testing.T) {
 		{"a oneof's empty bytes", given{fields: `oneof pay { bytes token = 3; string card = 4; } string id = 1;`, reply: `{"token":"","id":"abc"}`}, nil, nil},
 		{"maps with all kinds of keys", given{fields: `map<int64, string> a = 1; map<bool, double> b = 2; map<string, Nested> c = 3; map<uint32, google.protobuf.Timestamp> d = 4; map<sint32, bytes> e = 5; message Nested { int32 n = 1; }`,
 			reply: `{"a":{"-9":"x"},"b":{"true":1.5},"c":{"k":{"n":1}},"d":{"7":"2026-01-02T03:04:05Z"},"e":{"-3":"AAE="}}`},
-			[]string{"A map[int64]string", "B map[string]float64", "C map[string]*Reply_Nested", "D map[uint32]time.Time", "E map[int32][]byte"}, nil},
+			[]string{"A map[int64]string", "B map[string]float64", "C map[string]*Reply_Nested", "D map[uint32]time.Time",
+				"E map[int32][]byte"}, nil},
 		{"recursive types", given{fields: `string id = 1; Reply parent = 2; repeated Reply parts = 3;`, reply: `{"id":"a","parent":{"id":"b","parent":{"id":"c"}},"parts":[{"id":"d","parts":[{"id":"e"}]}]}`},
 			[]string{"Parent *Reply", "Parts []*Reply"}, nil},
 		{"times whose text survives", given{fields: `google.protobuf.Timestamp at = 1; repeated google.protobuf.Timestamp all = 2;`, reply: `{"at":"2026-01-02T03:04:05.123456Z","all":["2026-01-02T03:04:05Z"]}`},
@@ -284,11 +293,13 @@ func TestForms(t *testing.T) {
 			reply: `{"s":{"k":[1,"two",null,{"x":true}]},"v":[1.5],"l":["a"],"vs":[null,"b",{"c":1}]}`}, []string{"S map[string]any", "V any", "L []any", "Vs []any"}, nil},
 		{"what is empty, null or zero without presence", given{fields: `string a = 1; repeated string b = 2; map<string, string> c = 3; bytes d = 4; google.protobuf.Struct e = 5; Nested f = 6; repeated Nested g = 7; message Nested { int32 n = 1; }`,
 			reply: `{"a":null,"b":[],"c":{},"d":"","e":{},"f":null,"g":[{"n":0},{}]}`}, nil,
-			[]string{"reply.a: null and absent are one value", "reply.b: empty and absent are one value", "reply.c: empty", "reply.d: empty", "reply.e: empty", "reply.f: null", "reply.g[].n: a zero"}},
+			[]string{"reply.a: null and absent are one value", "reply.b: empty and absent are one value", "reply.c: empty",
+				"reply.d: empty", "reply.e: empty", "reply.f: null", "reply.g[].n: a zero"}},
 		{"a zero in every sample stays", given{fields: `string a = 1; int64 b = 2; bool c = 3; E d = 4; enum E { NONE = 0; }`, reply: `{"a":"","b":"0","c":false,"d":"NONE"}`},
 			[]string{"A string `json:\"a\"`", "B int64 `json:\"b,string\"`", "D string `json:\"d\"`"}, nil},
 		{"more digits than there are", given{fields: `float f = 1; double d = 2; google.protobuf.Struct s = 3;`, reply: `{"f":0.123456789,"d":9007199254740993,"s":{"x":12345678901234567890}}`}, nil,
-			[]string{"reply.d: more digits than a double has", "reply.f: more digits than a float has", "reply.s.x: more digits than a double has"}},
+			[]string{"reply.d: more digits than a double has", "reply.f: more digits than a float has",
+				"reply.s.x: more digits than a double has"}},
 		{"other spellings of numbers", given{fields: `double d = 1; float f = 2; double e = 3;`, reply: `{"d":1.50,"f":1e3,"e":1E-7}`}, nil, nil},
 		{"words of Go", given{fields: `message type { string func = 1; } message Reply { type type = 1; string range = 2; string string = 3; Nested map = 4; List list = 5; Timestamp nil = 6; message Nested { type interface = 1; } } message List { int32 len = 1; } message Timestamp { string any = 1; }`,
 			reply: `{"type":{"func":"x"},"range":"y","string":"z","map":{"interface":{"func":"w"}},"list":{"len":5},"nil":{"any":"u"}}`}, nil, nil},
@@ -324,12 +335,15 @@ func TestBadInput(t *testing.T) {
 		says  string
 		usage bool
 	}{
-		{"a .proto that does not compile", given{fields: "strin id = 1;", reply: "{}"}, nil, "shop.proto:20:1: field shop.v1.Reply.id: unknown type strin", false},
+		{"a .proto that does not compile", given{fields: "strin id = 1;", reply: "{}"}, nil,
+			"shop.proto:20:1: field shop.v1.Reply.id: unknown type strin", false},
 		{"a syntax error", given{fields: "string id  1;", reply: "{}"}, nil, "shop.proto:20:12: syntax error", false},
-		{"an import that is needed", given{fields: "google.type.Money price = 1;", reply: "{}"}, nil, "unknown type google.type.Money (not below -I: buf/validate/validate.proto, google/api/annotations.proto)", false},
+		{"an import that is needed", given{fields: "google.type.Money price = 1;", reply: "{}"}, nil,
+			"unknown type google.type.Money (not below -I: buf/validate/validate.proto, google/api/annotations.proto)", false},
 		{"no such file", order, []string{"-proto", "none.proto"}, "none.proto", false},
 		{"no such method", order, []string{"-call", "shop.v1.Orders/Put"}, `-call "shop.v1.Orders/Put": no such method: there are shop.v1.Orders/Get`, false},
-		{"a method that streams", order, []string{"-call", "shop.v1.Orders/Watch"}, "-call shop.v1.Orders/Watch: this method streams", false},
+		{"a method that streams", order, []string{"-call", "shop.v1.Orders/Watch"},
+			"-call shop.v1.Orders/Watch: this method streams", false},
 		{"no flags", order, []string{"-call", ""}, "-call names the method", true},
 		{"a field that is not there", given{fields: "string id = 1;", reply: `{"id":"x","price":5}`}, nil, "sample 1: reply.price: shop.v1.Reply has no such field", false},
 		{"a wrong type, deep inside", given{fields: "repeated N n = 1; message N { map<string, N> m = 1; int32 i = 2; }", reply: `{"n":[{},{"m":{"k":{"i":"abc"}}}]}`}, nil, `reply.n[].m.k.i: "abc" where int32 belongs (the index is 1)`, false},
@@ -345,12 +359,14 @@ func TestBadInput(t *testing.T) {
 		{"two forms of a number", given{fields: "repeated int64 n = 1;", reply: `{"n":["1",2]}`}, nil, "reply.n[]: 2, and a text elsewhere", false},
 		{"an Any", given{fields: "google.protobuf.Any a = 1;", reply: `{"a":{"@type":"x/y"}}`}, nil, "reply.a: google.protobuf.Any holds types that the .proto does not name", false},
 		{"a NullValue", given{fields: "google.protobuf.NullValue n = 1;", reply: `{"n":"NULL_VALUE"}`}, nil, "reply.n: google.protobuf.NullValue", false},
-		{"nested deeper than 100", given{fields: "Reply r = 1;", reply: deep}, nil, "reply.json: nested deeper than 100 levels", false},
+		{"nested deeper than 100", given{fields: "Reply r = 1;", reply: deep}, nil,
+			"reply.json: nested deeper than 100 levels", false},
 		{"2 MiB", given{fields: "string s = 1;", reply: `{"s":"` + strings.Repeat("x", 2<<20) + `"}`}, nil, "reply.json: 2 MiB of JSON or more", false},
 		{"broken JSON", given{fields: "string s = 1;", reply: `{"s":`}, nil, "reply.json: value 1: unexpected EOF", false},
 		{"no JSON", given{fields: "string s = 1;", reply: ` `}, nil, "reply.json: no JSON value", false},
 		{"a reply too few", given{fields: "string s = 1;", request: `{"id":"a"} {"id":"b"}`, reply: `{}`}, nil, "2 requests, but 1 replies", false},
-		{"no folder for the module", order, []string{"-out", "none/mine"}, "-out none/mine: make the folder none first", true},
+		{"no folder for the module", order, []string{"-out", "none/mine"}, "-out none/mine: make the folder none first",
+			true},
 		{"a folder that is there", order, []string{"-out", "module"}, "-out module: it is there already", true},
 		{"no descriptor set", order, []string{"-protoset", "own.go"}, "-proto and -protoset both describe the call", true},
 		{"sizes without a .proto, and a method", order, []string{"-proto"}, "flag needs an argument", true},
@@ -401,7 +417,8 @@ func TestVary(t *testing.T) {
 		require.NoError(t, err)
 		lengths[fmt.Sprint(len(text), " ", len(data))] = true
 		object, _ := v.(map[string]any)
-		for key, want := range map[string]any{"uuid": "123e4567-e89b-12d3-a456-426614174000", "time": "2026-01-02", "e": "B", "b": "AAEC", "t": "2026-01-02T03:04:05Z", "yes": true} {
+		for key, want := range map[string]any{"uuid": "123e4567-e89b-12d3-a456-426614174000", "time": "2026-01-02", "e": "B",
+			"b": "AAEC", "t": "2026-01-02T03:04:05Z", "yes": true} {
 			require.Equal(t, want, object[key], "%s stays", key)
 		}
 		labels, _ := object["m"].(map[string]any)
@@ -519,10 +536,14 @@ func TestProof(t *testing.T) {
 		{"a field that is not converted", "convert_gen.go", "p.Name = m.Name", "", `reply.name: "fghij" in the sample, nothing afterwards, through protobuf`},
 		{"two fields exchanged both ways", "convert_gen.go", "", "", "protobuf's own JSON reads sample 1 as another message"},
 		{"an arm that is lost", "convert_gen.go", "p.N = fromReply_N(arm.N)", "_ = arm", "reply.n: "},
-		{"an element that is lost", "convert_gen.go", "m.List = list(p.List, toReply_N)", "m.List = list(p.List[1:], toReply_N)", "reply.list: "},
-		{"a comparison that says no", "equal_gen.go", "a.Name == b.Name", "a.Name != b.Name", "reply: sample 1 is not equal to its copy"},
-		{"a comparison that knows less in one form", "equal_gen.go", "func equalpbReply(a, b *shopv1pb.Reply) bool {", "func equalpbReply(a, b *shopv1pb.Reply) bool {\n\treturn true\n", "reply: samples 1 and 2 are equal in one form"},
-		{"a key that is always the same", "method_gen.go", "key = key*31 + maphash.Comparable(seed, m.Id)", "", "request: 16 requests have "},
+		{"an element that is lost", "convert_gen.go", "m.List = list(p.List, toReply_N)",
+			"m.List = list(p.List[1:], toReply_N)", "reply.list: "},
+		{"a comparison that says no", "equal_gen.go", "a.Name == b.Name", "a.Name != b.Name",
+			"reply: sample 1 is not equal to its copy"},
+		{"a comparison that knows less in one form", "equal_gen.go", "func equalpbReply(a, b *shopv1pb.Reply) bool {",
+			"func equalpbReply(a, b *shopv1pb.Reply) bool {\n\treturn true\n", "reply: samples 1 and 2 are equal in one form"},
+		{"a key that is always the same", "method_gen.go", "key = key*31 + maphash.Comparable(seed, m.Id)", "",
+			"request: 16 requests have "},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			broken := filepath.Join(t.TempDir(), "mine")
@@ -536,7 +557,8 @@ func TestProof(t *testing.T) {
 				text = strings.Replace(string(data), "Zero   *int32", "Zero   int32", 1)
 				convert, err := os.ReadFile(filepath.Join(broken, "convert_gen.go"))
 				require.NoError(t, err)
-				fixed := strings.NewReplacer("m.Zero = p.Zero", "if p.Zero != 0 {\nm.Zero = &p.Zero\n}", "p.Zero = m.Zero", "p.Zero = m.GetZero()").Replace(string(convert))
+				fixed := strings.NewReplacer("m.Zero = p.Zero", "if p.Zero != 0 {\nm.Zero = &p.Zero\n}", "p.Zero = m.Zero",
+					"p.Zero = m.GetZero()").Replace(string(convert))
 				require.NoError(t, os.WriteFile(filepath.Join(broken, "convert_gen.go"), []byte(fixed), 0o600))
 				equal, err := os.ReadFile(filepath.Join(broken, "equal_gen.go"))
 				require.NoError(t, err)
@@ -544,7 +566,8 @@ func TestProof(t *testing.T) {
 				require.NoError(t, os.WriteFile(filepath.Join(broken, "equal_gen.go"), []byte(fixed), 0o600))
 				c.says = "reply.zero: 0 in the sample, nothing afterwards, through plain structs"
 			case "two fields exchanged both ways":
-				text = strings.NewReplacer("m.Id = p.Id\n\tm.Name = p.Name", "m.Id = p.Name\n\tm.Name = p.Id", "p.Id = m.Id\n\tp.Name = m.Name", "p.Id = m.Name\n\tp.Name = m.Id").Replace(string(data))
+				text = strings.NewReplacer("m.Id = p.Id\n\tm.Name = p.Name", "m.Id = p.Name\n\tm.Name = p.Id",
+					"p.Id = m.Id\n\tp.Name = m.Name", "p.Id = m.Name\n\tp.Name = m.Id").Replace(string(data))
 			}
 			require.NotEqual(t, string(data), text, "the fault is planted")
 			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
@@ -557,8 +580,10 @@ func TestProof(t *testing.T) {
 
 // TestProtoset: a descriptor set of edition 2024, which has custom options and imports that are not there.
 func TestProtoset(t *testing.T) {
-	field := func(name string, n int32, kind descriptorpb.FieldDescriptorProto_Type, typ string) *descriptorpb.FieldDescriptorProto {
-		f := &descriptorpb.FieldDescriptorProto{Name: &name, Number: &n, Type: &kind, Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum()}
+	field := func(name string, n int32, kind descriptorpb.FieldDescriptorProto_Type,
+		typ string) *descriptorpb.FieldDescriptorProto {
+		f := &descriptorpb.FieldDescriptorProto{Name: &name, Number: &n, Type: &kind,
+			Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum()}
 		if typ != "" {
 			f.TypeName = &typ
 		}
@@ -566,14 +591,16 @@ func TestProtoset(t *testing.T) {
 	}
 	text, sub := descriptorpb.FieldDescriptorProto_TYPE_STRING, descriptorpb.FieldDescriptorProto_TYPE_MESSAGE
 	file := &descriptorpb.FileDescriptorProto{
-		Name: proto.String("shop.proto"), Package: proto.String("shop"), Syntax: proto.String("editions"), Edition: descriptorpb.Edition_EDITION_2024.Enum(),
+		Name: proto.String("shop.proto"), Package: proto.String("shop"), Syntax: proto.String("editions"),
+		Edition:    descriptorpb.Edition_EDITION_2024.Enum(),
 		Dependency: []string{"google/protobuf/timestamp.proto"},
 		MessageType: []*descriptorpb.DescriptorProto{{Name: proto.String("Get"), Field: []*descriptorpb.FieldDescriptorProto{
 			field("id", 1, text, ""), field("at", 2, sub, ".google.protobuf.Timestamp"),
 		}}},
-		Service: []*descriptorpb.ServiceDescriptorProto{{Name: proto.String("Orders"), Method: []*descriptorpb.MethodDescriptorProto{
-			{Name: proto.String("Get"), InputType: proto.String(".shop.Get"), OutputType: proto.String(".shop.Get")},
-		}}},
+		Service: []*descriptorpb.ServiceDescriptorProto{{Name: proto.String("Orders"),
+			Method: []*descriptorpb.MethodDescriptorProto{
+				{Name: proto.String("Get"), InputType: proto.String(".shop.Get"), OutputType: proto.String(".shop.Get")},
+			}}},
 	}
 	_, err := protodesc.NewFile(file, nil)
 	require.Error(t, err, "its import is not there")
@@ -600,7 +627,8 @@ func TestDocument(t *testing.T) {
 		blocks[block[1]] = append(blocks[block[1]], block[2])
 	}
 	t.Chdir(t.TempDir())
-	for name, text := range map[string]string{"orders.proto": blocks["proto"][0], "get.json": blocks["json"][0], "order.json": blocks["json"][1]} {
+	for name, text := range map[string]string{"orders.proto": blocks["proto"][0], "get.json": blocks["json"][0],
+		"order.json": blocks["json"][1]} {
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	require.True(t, Takes(strings.Fields(blocks["sh"][0])[1:]))
@@ -613,7 +641,8 @@ func TestDocument(t *testing.T) {
 func TestTakes(t *testing.T) {
 	for line, want := range map[string]bool{
 		"": false, "run -out x": false, "run -out x httpjson": false, "report x": false, "list": false, "-h": false,
-		"init": true, "init -h": true, "run -proto x.proto": true, "run --protoset=x -out y": true, "run -out y -request 100B -reply 2kB": true,
+		"init": true, "init -h": true, "run -proto x.proto": true, "run --protoset=x -out y": true,
+		"run -out y -request 100B -reply 2kB": true,
 	} {
 		require.Equal(t, want, Takes(strings.Fields(line)), line)
 	}
@@ -622,17 +651,20 @@ func TestTakes(t *testing.T) {
 	require.Equal(t, strings.Fields("-quick -out c grpcprotobuf"), rest)
 }
 
-// TestLinked: a file whose path and names are those of one that the stacks link would panic at the start of the program.
+// TestLinked: a file whose path and names are those of one that the stacks link would panic at the start of the
+// program.
 func TestLinked(t *testing.T) {
 	dir := t.TempDir()
 	path := "rpcbench/user/v1/user.proto"
-	require.NotNil(t, func() any { f, _ := protoregistry.GlobalFiles.FindFileByPath(path); return f }(), "the test links it")
+	require.NotNil(t, func() any { f, _ := protoregistry.GlobalFiles.FindFileByPath(path); return f }(),
+		"the test links it")
 	require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o700))
 	sample := filepath.Join(dir, "user.json")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, path), []byte(`syntax = "proto3"; package rpcbench.user.v1;
 		service Users { rpc Get(User) returns (User); } message User { string name = 1; }`), 0o600))
 	require.NoError(t, os.WriteFile(sample, []byte(`{"name":"a name of a user"}`), 0o600))
-	c := call{protos: []string{path}, roots: []string{dir}, name: "rpcbench.user.v1.Users/Get", request: sample, reply: sample}
+	c := call{protos: []string{path}, roots: []string{dir}, name: "rpcbench.user.v1.Users/Get", request: sample,
+		reply: sample}
 	out := t.TempDir()
 	m, err := c.module(t.Context(), out, "own")
 	require.NoError(t, err)

@@ -321,7 +321,8 @@ func TestLinkReset(t *testing.T) {
 // Whatever the sizes of writes and reads, what arrives is what was sent, and the wire carries not a byte more.
 func TestLinkCarriesTheBytes(t *testing.T) {
 	for name, link := range map[string]relay.Link{
-		"paced": paced, "slow": {RTT: 7 * ms, Rate: 1e6}, "fast": {RTT: 7 * ms, Rate: 1e9}, "unlimited": {RTT: 100 * ms}, "zero": {},
+		"paced": paced, "slow": {RTT: 7 * ms, Rate: 1e6}, "fast": {RTT: 7 * ms, Rate: 1e9}, "unlimited": {RTT: 100 * ms},
+		"zero": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package report makes the page that a run ends in: the answer in sentences, a picture and tables, as HTML, Markdown and
-// SVG. Whatever a page says is made of a Summary, which is also what the run's summary.json has.
+// Package report makes the page that a run ends in: the answer in sentences, a picture and tables, as HTML, Markdown
+// and SVG. Whatever a page says is made of a Summary, which is also what the run's summary.json has.
 package report
 
 import (
@@ -116,8 +116,8 @@ func (s Summary) Sentences() (all []string) {
 			all = append(all, s.takes(own[0]))
 		} else if len(own) == 1 && own[0].Ratio > 0 {
 			a := own[0]
-			all = append(all, fmt.Sprintf("%s takes %s times as long as %s (%s–%s), %s µs: %s, for %s.", Label(stack), number(a.Ratio),
-				Label(s.Base), number(a.Lo), number(a.Hi), signed(a.Micro()), a.Verdict, a.Does))
+			all = append(all, fmt.Sprintf("%s takes %s times as long as %s (%s–%s), %s µs: %s, for %s.", Label(stack),
+				number(a.Ratio), Label(s.Base), number(a.Lo), number(a.Hi), signed(a.Micro()), a.Verdict, a.Does))
 			continue
 		}
 		counts := map[versus.Verdict][]string{}
@@ -136,8 +136,9 @@ func (s Summary) Sentences() (all []string) {
 				more = "less"
 			}
 			micro := math.Abs(a.Micro())
-			all = append(all, fmt.Sprintf("On one core a small call of %s takes %s times as long as one of %s (%s–%s): %.1f µs %s.",
-				Label(stack), number(a.Ratio), Label(s.Base), number(a.Lo), number(a.Hi), micro, more))
+			all = append(all,
+				fmt.Sprintf("On one core a small call of %s takes %s times as long as one of %s (%s–%s): %.1f µs %s.",
+					Label(stack), number(a.Ratio), Label(s.Base), number(a.Lo), number(a.Hi), micro, more))
 			if a.Verdict == versus.Undecided {
 				all = append(all, "That difference is undecided: "+a.Reason+".")
 				continue
@@ -147,7 +148,8 @@ func (s Summary) Sentences() (all []string) {
 		}
 		for _, v := range []versus.Verdict{versus.Faster, versus.Slower, versus.Equal, versus.Undecided} {
 			if does := counts[v]; len(does) > 0 {
-				all = append(all, fmt.Sprintf("%s is %s in %d of %d workloads: %s.", Label(stack), v, len(does), measured, strings.Join(does, "; ")))
+				all = append(all, fmt.Sprintf("%s is %s in %d of %d workloads: %s.", Label(stack), v, len(does), measured,
+					strings.Join(does, "; ")))
 			}
 		}
 	}
@@ -172,7 +174,9 @@ var sequences = [][]string{
 // Between two payloads the difference in time is taken as linear in the bytes, and so are the limits of the difference.
 func (s Summary) Crossings() (all []Crossing) {
 	for _, stack := range s.Stacks() {
-		decided := slices.DeleteFunc(s.Of(stack), func(a Answer) bool { return a.Verdict != versus.Faster && a.Verdict != versus.Slower })
+		decided := slices.DeleteFunc(s.Of(stack), func(a Answer) bool {
+			return a.Verdict != versus.Faster && a.Verdict != versus.Slower
+		})
 		payloads := slices.DeleteFunc(slices.Clone(decided), func(a Answer) bool { return a.Bytes == nil })
 		slices.SortFunc(payloads, func(a, b Answer) int { return cmp.Compare(*a.Bytes, *b.Bytes) })
 		all = append(all, flips(payloads, true)...)
@@ -224,7 +228,8 @@ func Read(from string) (s Summary, err error) {
 		return s, fmt.Errorf("rpcbench: report: %s: summary.json is no summary of a run: %w", from, err)
 	}
 	if s.Release != Release && s.Release != firstRelease {
-		return s, fmt.Errorf("rpcbench: report: %s was made by another release of rpcbench (%d, this one reads %d and %d): make the report with that one",
+		return s, fmt.Errorf("rpcbench: report: %s was made by another release of rpcbench (%d, this one reads %d and %d): "+
+			"make the report with that one",
 			from, s.Release, firstRelease, Release)
 	}
 	if s.Raw, err = readFile(filepath.Join(from, "bench.txt")); err != nil {
@@ -240,7 +245,8 @@ func Read(from string) (s Summary, err error) {
 	}
 	for _, a := range s.Answers {
 		if !sound(a.Result) {
-			return s, fmt.Errorf("rpcbench: report: %s: what %s of %s has are no figures of a comparison", from, a.Workload, a.Stack)
+			return s, fmt.Errorf("rpcbench: report: %s: what %s of %s has are no figures of a comparison", from, a.Workload,
+				a.Stack)
 		}
 	}
 	return s, nil
@@ -295,7 +301,9 @@ func (s *Summary) decideAgain(from string) error {
 			a.Does = w.Title
 		}
 	}
-	s.Warnings = slices.DeleteFunc(s.Warnings, func(w string) bool { return strings.HasPrefix(w, "the machine was not quiet: the base moved") })
+	s.Warnings = slices.DeleteFunc(s.Warnings, func(w string) bool {
+		return strings.HasPrefix(w, "the machine was not quiet: the base moved")
+	})
 	s.Notes = append(s.Notes, "decided again by the rule of today, from bench.txt")
 	return nil
 }
@@ -329,7 +337,8 @@ func (s Summary) Unchecked() (all []string) {
 
 // sound tells figures of a comparison from other numbers. A ratio of 0 is none.
 func sound(r versus.Result) bool {
-	for _, v := range []float64{r.Ratio, r.Lo, r.Hi, r.CopyFloor, r.Moved, r.Others, r.BaseNs, r.Ns, r.CPUNs, r.BaseCPUNs} {
+	for _, v := range []float64{r.Ratio, r.Lo, r.Hi, r.CopyFloor, r.Moved, r.Others, r.BaseNs, r.Ns, r.CPUNs,
+		r.BaseCPUNs} {
 		if !(v >= 0 && v <= math.MaxFloat64) {
 			return false
 		}
@@ -339,7 +348,8 @@ func sound(r versus.Result) bool {
 			return false
 		}
 	}
-	return r.Ratio == 0 && r.Lo == 0 && r.Hi == 0 || 0 < r.Lo && r.Lo <= r.Ratio && r.Ratio <= r.Hi && r.CopyFloor < 1e6 && r.Moved < 1e6
+	return r.Ratio == 0 && r.Lo == 0 && r.Hi == 0 || 0 < r.Lo && r.Lo <= r.Ratio && r.Ratio <= r.Hi && r.CopyFloor < 1e6 &&
+		r.Moved < 1e6
 }
 
 // readFile reads a file that a page can hold.
@@ -409,8 +419,9 @@ func put(name string, data []byte) error {
 var files embed.FS
 
 func functions() map[string]any {
-	return map[string]any{"label": Label, "number": number, "percent": percent, "micro": micro, "size": size, "signed": signed,
-		"points": points, "join": strings.Join, "cell": cell, "line": line, "times": times, "lines": lines, "flight": flight, "others": others}
+	return map[string]any{"label": Label, "number": number, "percent": percent, "micro": micro, "size": size,
+		"signed": signed, "points": points, "join": strings.Join, "cell": cell, "line": line, "times": times, "lines": lines,
+		"flight": flight, "others": others}
 }
 
 // HTML writes a page that needs nothing else.

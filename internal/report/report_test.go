@@ -34,23 +34,29 @@ func found() Summary {
 	percentile := func(us float64) versus.Percentile {
 		return versus.Percentile{Base: us * 1000, Copy: us * 1010, Ns: us * 1500, Ratio: 1.5, Lo: 1.4, Hi: 1.6}
 	}
-	return Summary{Release: Release, Command: "rpcbench run -out <mine>", Environment: []string{"cpu=X"}, Base: "httpjson", Processes: 8, Layouts: 8,
-		Warnings: []string{"the machine was not quiet"}, Raw: "BenchmarkRun/<raw>",
+	return Summary{Release: Release, Command: "rpcbench run -out <mine>", Environment: []string{"cpu=X"}, Base: "httpjson",
+		Processes: 8, Layouts: 8, Warnings: []string{"the machine was not quiet"}, Raw: "BenchmarkRun/<raw>",
 		Answers: []Answer{
 			{Workload: "small", Does: "a small call, one core", Bytes: payload(0), GOMAXPROCS: 1, Stack: "grpcprotobuf",
-				Result: versus.Result{Planned: 8, Processes: 8, OnOneSide: 7, BaseNs: 40_000, Ns: 42_500, BaseCPUNs: 40_100, CPUNs: 42_600,
-					Ratio: 1.05, Lo: 1.04, Hi: 1.06, Level: 0.95, CopyFloor: 0.01, Moved: 0.04, Verdict: versus.Slower, Bases: []float64{1, 3, 2},
-					BaseCalls: 0.99, Calls: 0.98, Percentiles: versus.Percentiles{P50: percentile(39), P95: percentile(59), P99: percentile(99)}},
-				BaseFacts: &workload.Facts{Calls: 1000, Sent: 197, Received: 225, Allocs: 116, AllocBytes: 9070, Connections: 1, Seen: "HTTP/1.1, application/json"},
-				Facts:     &workload.Facts{Calls: 2000, Sent: 113, Received: 137, Allocs: 165, AllocBytes: 10_070, Connections: 2, Seen: "HTTP/2, application/grpc"}},
+				Result: versus.Result{Planned: 8, Processes: 8, OnOneSide: 7, BaseNs: 40_000, Ns: 42_500, BaseCPUNs: 40_100,
+					CPUNs: 42_600, Ratio: 1.05, Lo: 1.04, Hi: 1.06, Level: 0.95, CopyFloor: 0.01, Moved: 0.04, Verdict: versus.Slower,
+					Bases:     []float64{1, 3, 2},
+					BaseCalls: 0.99, Calls: 0.98, Percentiles: versus.Percentiles{P50: percentile(39), P95: percentile(59),
+						P99: percentile(99)}},
+				BaseFacts: &workload.Facts{Calls: 1000, Sent: 197, Received: 225, Allocs: 116, AllocBytes: 9070, Connections: 1,
+					Seen: "HTTP/1.1, application/json"},
+				Facts: &workload.Facts{Calls: 2000, Sent: 113, Received: 137, Allocs: 165, AllocBytes: 10_070, Connections: 2,
+					Seen: "HTTP/2, application/grpc"}},
 			{Workload: "bytes-1kB", Does: "1 kB of bytes", Bytes: payload(1000), GOMAXPROCS: 1, Stack: "grpcprotobuf",
-				Result: versus.Result{Planned: 8, Processes: 8, OnOneSide: 8, BaseNs: 80_000, Ns: 64_000, Ratio: 0.8, Lo: 0.78, Hi: 0.82, CopyFloor: 0.02,
-					Moved: 0.37, Verdict: versus.Faster}},
+				Result: versus.Result{Planned: 8, Processes: 8, OnOneSide: 8, BaseNs: 80_000, Ns: 64_000, Ratio: 0.8, Lo: 0.78,
+					Hi: 0.82, CopyFloor: 0.02, Moved: 0.37, Verdict: versus.Faster}},
 			{Workload: "small-50-callers", Does: "mixed fields, 50 callers", GOMAXPROCS: 2, Stack: "grpcprotobuf",
-				Result: versus.Result{Planned: 8, Processes: 7, OnOneSide: 5, BaseNs: 80_000, Ratio: 1.001, Lo: 0.99, Hi: 1.01, Moved: 0.3, Others: 0.2,
-					CopyFloor: 0.01, Verdict: versus.Undecided, Reason: "the interval includes 1", BaseCalls: 41, Calls: 43.5,
+				Result: versus.Result{Planned: 8, Processes: 7, OnOneSide: 5, BaseNs: 80_000, Ratio: 1.001, Lo: 0.99, Hi: 1.01,
+					Moved: 0.3, Others: 0.2, CopyFloor: 0.01, Verdict: versus.Undecided, Reason: "the interval includes 1",
+					BaseCalls: 41, Calls: 43.5,
 					Unchecked: []string{"the weather"}}},
-			{Workload: "cold", Does: "a new connection", Stack: "grpcprotobuf", Result: versus.Result{Planned: 8, Verdict: versus.Undecided, Reason: "0 of 8"}},
+			{Workload: "cold", Does: "a new connection", Stack: "grpcprotobuf",
+				Result: versus.Result{Planned: 8, Verdict: versus.Undecided, Reason: "0 of 8"}},
 		}}
 }
 
@@ -66,7 +72,9 @@ func TestSentences(t *testing.T) {
 
 	s := found()
 	s.Answers = s.Answers[:1]
-	require.Equal(t, []string{"gRPC takes 1.05 times as long as JSON (1.04–1.06), +2.0 µs: slower, for a small call, one core."}, s.Sentences())
+	require.Equal(t,
+		[]string{"gRPC takes 1.05 times as long as JSON (1.04–1.06), +2.0 µs: slower, for a small call, one core."},
+		s.Sentences())
 
 	s = found()
 	a := &s.Answers[0]
@@ -87,7 +95,8 @@ func TestSentences(t *testing.T) {
 	}, s.Sentences())
 }
 
-// The crossing lies where a line through the two differences in time is 0, and its limits where those of the limits are.
+// The crossing lies where a line through the two differences in time is 0, and its limits where those of the limits
+// are.
 func TestCrossings(t *testing.T) {
 	c := found().Crossings()
 	require.Len(t, c, 1)
@@ -104,9 +113,11 @@ func TestCrossings(t *testing.T) {
 	require.Empty(t, s.Crossings(), "faster at both ends")
 
 	s.Answers = nil
-	for workload, verdict := range map[string]versus.Verdict{"cold-tls": versus.Slower, "stream": versus.Faster, "small": versus.Undecided,
-		"cold": versus.Slower, "small-1-caller": versus.Slower, "small-50-callers": versus.Faster, "mixed": versus.Equal} {
-		s.Answers = append(s.Answers, Answer{Stack: "grpcprotobuf", Workload: workload, Does: "does " + workload, Result: versus.Result{Verdict: verdict, Ratio: 1}})
+	for workload, verdict := range map[string]versus.Verdict{"cold-tls": versus.Slower, "stream": versus.Faster,
+		"small": versus.Undecided, "cold": versus.Slower, "small-1-caller": versus.Slower, "small-50-callers": versus.Faster,
+		"mixed": versus.Equal} {
+		s.Answers = append(s.Answers, Answer{Stack: "grpcprotobuf", Workload: workload, Does: "does " + workload,
+			Result: versus.Result{Verdict: verdict, Ratio: 1}})
 	}
 	require.Equal(t, []Crossing{
 		{Stack: "gRPC", Below: "slower", Above: "faster", From: "does small-1-caller", To: "does small-50-callers"},
@@ -117,7 +128,8 @@ func TestCrossings(t *testing.T) {
 	require.Contains(t, md.String(), `- gRPC is faster than JSON for "does stream", and slower for "does cold".`)
 }
 
-// The pages are those of testdata: each field has its place, on both sides of 1. -update writes them anew; look at them.
+// The pages are those of testdata: each field has its place, on both sides of 1. -update writes them anew; look at
+// them.
 func TestPages(t *testing.T) {
 	below := found()
 	below.Base, below.Warnings = "grpcprotobuf", nil
@@ -127,14 +139,16 @@ func TestPages(t *testing.T) {
 		if a.Ratio > 0 {
 			a.Ratio, a.Lo, a.Hi = 1/a.Ratio, 1/a.Hi, 1/a.Lo
 		}
-		a.Verdict = map[versus.Verdict]versus.Verdict{versus.Slower: versus.Faster, versus.Faster: versus.Slower, versus.Undecided: versus.Undecided}[a.Verdict]
+		a.Verdict = map[versus.Verdict]versus.Verdict{versus.Slower: versus.Faster, versus.Faster: versus.Slower,
+			versus.Undecided: versus.Undecided}[a.Verdict]
 	}
 	call := found()
 	call.Layers = "grpcprotobuf: 35.5 µs\nlayer  <all>, µs  `share`\n"
 	call.Call = &Call{Method: "shop.v1.Orders/Get", Made: "1 sample, whose letters and digits vary", Bodies: []Body{
 		{"httpjson", "JSON", "encoding/json", 21, 837, 45, 367, Span{1000, 900, 1100}, Span{4200, 4100, 4300}},
 		{"httpjsoniter", "JSON", "github.com/json-iterator/go", 21, 837, 45, 367, Span{}, Span{}},
-		{"grpcprotobuf", "protobuf", "google.golang.org/protobuf", 12, 352, 36, 264, Span{500, 400, 600}, Span{1200, 1100, 1300}},
+		{"grpcprotobuf", "protobuf", "google.golang.org/protobuf", 12, 352, 36, 264, Span{500, 400, 600},
+			Span{1200, 1100, 1300}},
 	}}
 	for name, s := range map[string]Summary{"above": found(), "below": below, "call": call} {
 		for kind, write := range map[string]func(io.Writer) error{"html": s.HTML, "md": s.Markdown, "svg": s.SVG} {
@@ -156,10 +170,12 @@ func TestPages(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	s := found()
 	hostile := "a|b\n<script>x</script><img src=x onerror=y>\x1b[31m"
-	s.Base, s.Command, s.Environment, s.Notes, s.Warnings = hostile, hostile, []string{hostile}, []string{hostile}, []string{hostile}
+	s.Base, s.Command, s.Environment, s.Notes, s.Warnings = hostile, hostile, []string{hostile}, []string{hostile},
+		[]string{hostile}
 	for i := range s.Answers {
 		a := &s.Answers[i]
-		a.Stack, a.Does, a.Reason, a.Verdict, a.Unchecked = hostile, hostile, hostile, versus.Verdict(hostile), []string{hostile}
+		a.Stack, a.Does, a.Reason, a.Verdict, a.Unchecked = hostile, hostile, hostile, versus.Verdict(hostile),
+			[]string{hostile}
 		if a.Facts != nil {
 			a.Facts.Seen = hostile
 		}
@@ -214,7 +230,8 @@ func TestPicture(t *testing.T) {
 		a.Stack = "grpcprotobuf@google.golang.org/grpc@v1.80.0"
 		builds.Answers = append(builds.Answers, a)
 	}
-	require.Equal(t, []string{"faster", "slower"}, []string{builds.Picture().Below, builds.Picture().Above}, "of several stacks")
+	require.Equal(t, []string{"faster", "slower"}, []string{builds.Picture().Below, builds.Picture().Above},
+		"of several stacks")
 	lines := builds.Picture().Lines
 	require.Len(t, lines, 2*(1+3))
 	require.Equal(t, "gRPC", lines[0].Heading)
@@ -282,7 +299,9 @@ func TestFirstRelease(t *testing.T) {
 	var bench strings.Builder
 	for i := range 8 {
 		for arm, stack := range []string{"httpjson", "httpjson.again", "x@golang.org/y@v1"} {
-			fmt.Fprintf(&bench, "BenchmarkRun/workload=small-1-caller/against=x@golang.org/y@v1/stack=%s-2\t100\t%d ns/op\t%d cpu-ns/op", stack, 1000+500*arm, 1100+i)
+			fmt.Fprintf(&bench,
+				"BenchmarkRun/workload=small-1-caller/against=x@golang.org/y@v1/stack=%s-2\t100\t%d ns/op\t%d cpu-ns/op", stack,
+				1000+500*arm, 1100+i)
 			if arm > 0 {
 				fmt.Fprintf(&bench, "\t%.4f base-ratio", []float64{0, 1, 1.5 + 0.001*float64(i)}[arm])
 			}
@@ -299,13 +318,15 @@ func TestFirstRelease(t *testing.T) {
 	a := s.Answers[0]
 	require.Equal(t, versus.Slower, a.Verdict)
 	require.InDelta(t, 1.5035, a.Ratio, 1e-4)
-	require.InDelta(t, 2.364624*0.00163/math.Sqrt(8), math.Log(a.Hi/a.Ratio), 2e-5, "over eight layouts: Student's at 95 %")
+	require.InDelta(t, 2.364624*0.00163/math.Sqrt(8), math.Log(a.Hi/a.Ratio), 2e-5,
+		"over eight layouts: Student's at 95 %")
 	require.Zero(t, a.Moved)
 	require.InDelta(t, 1000, a.BaseNs, 1e-6)
 	require.InDelta(t, 2000, a.Ns, 1e-6)
 	require.InDelta(t, 1103.5, a.BaseCPUNs, 1e-6)
 	require.Equal(t, []string{"busy"}, s.Warnings)
-	require.Equal(t, []string{"what other programs used: their share is not recorded"}, s.Unchecked(), "two cores, by the rows' names")
+	require.Equal(t, []string{"what other programs used: their share is not recorded"}, s.Unchecked(),
+		"two cores, by the rows' names")
 	w, err := workload.Find("small-1-caller")
 	require.NoError(t, err)
 	require.Equal(t, w.Title, a.Does)
@@ -354,7 +375,8 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// TestContrast: all text has a contrast of at least 4.5 to what is behind it, as WCAG works it out, by day and by night.
+// TestContrast: all text has a contrast of at least 4.5 to what is behind it, as WCAG works it out, by day and by
+// night.
 func TestContrast(t *testing.T) {
 	luminance := func(color string) (sum float64) {
 		if len(color) == 4 {
@@ -395,7 +417,8 @@ func TestContrast(t *testing.T) {
 				}
 				for _, paper := range papers {
 					a, b := luminance(color), luminance(paper)
-					require.GreaterOrEqual(t, (max(a, b)+0.05)/(min(a, b)+0.05), 4.5, "%s by %s: %s, %s on %s", file.name, scheme, name, color, paper)
+					require.GreaterOrEqual(t, (max(a, b)+0.05)/(min(a, b)+0.05), 4.5, "%s by %s: %s, %s on %s", file.name, scheme,
+						name, color, paper)
 				}
 			}
 		}

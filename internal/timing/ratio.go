@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Ratio returns how many times as long an arm takes as a base, both given by their index in Arms: the median over blocks
-// of the ratio of their times per operation. A stall spoils single blocks, which a median leaves out.
+// Ratio returns how many times as long an arm takes as a base, both given by their index in Arms: the median over
+// blocks of the ratio of their times per operation. A stall spoils single blocks, which a median leaves out.
 func (r Record) Ratio(arm, base int) (float64, error) {
 	ratios, err := r.Ratios(arm, base)
 	slices.Sort(ratios)

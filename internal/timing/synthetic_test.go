@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// machine is a simulated process on a shared machine: its speed drifts, it is held up in bursts that may last for several
-// slices, and its collector stops it whenever so many bytes have been allocated, whoever allocated them: fewer, if any of the
-// last collections met an operation that allocates fast.
+// machine is a simulated process on a shared machine: its speed drifts, it is held up in bursts that may last for
+// several slices, and its collector stops it whenever so many bytes have been allocated, whoever allocated them: fewer,
+// if any of the last collections met an operation that allocates fast.
 type machine struct {
 	random *rand.Rand
 	at     time.Duration
@@ -160,7 +160,8 @@ func simulate(t *testing.T, runs int, by reading, byClock bool, armNs, armBytes 
 	var widths, errors []float64
 	for seed := range uint64(runs) {
 		m := newMachine(seed)
-		i := by(m.run(t, byClock, blocks, Arm{Name: "base", Op: m.op(baseNs, baseBytes)}, Arm{Name: "arm", Op: m.op(armNs, armBytes)}))
+		i := by(m.run(t, byClock, blocks, Arm{Name: "base", Op: m.op(baseNs, baseBytes)},
+			Arm{Name: "arm", Op: m.op(armNs, armBytes)}))
 		if i.lo <= ratio && ratio <= i.hi {
 			o.covered += 1 / float64(runs)
 		}
@@ -200,8 +201,8 @@ func TestPairedReadingOfASharedMachine(t *testing.T) {
 	}
 }
 
-// The same records read as runs one after the other no longer hold the truth; read without their pairs they hold it only
-// because they hardly say anything.
+// The same records read as runs one after the other no longer hold the truth; read without their pairs they hold it
+// only because they hardly say anything.
 func TestUnpairedReadingsLose(t *testing.T) {
 	const ns, bytes = 30_900, 9_000
 	good := simulate(t, runs, read, false, ns, bytes)
@@ -220,8 +221,8 @@ func TestUnpairedReadingsLose(t *testing.T) {
 	})
 }
 
-// A slice that begins and ends wherever the collector stands pays for two collections or for three: that is its noise, and its
-// median may forget them altogether. And it pays at the rate that the arm before it has taught the collector.
+// A slice that begins and ends wherever the collector stands pays for two collections or for three: that is its noise,
+// and its median may forget them altogether. And it pays at the rate that the arm before it has taught the collector.
 func TestSlicesThatEndWithACollection(t *testing.T) {
 	const ns, bytes = 30_000, 18_000
 	whole := simulate(t, runs, read, false, ns, bytes)
@@ -247,7 +248,8 @@ func TestSliceEnds(t *testing.T) {
 		most  time.Duration
 	}{
 		{"with the first collection past its length", 30, 26 * time.Millisecond, 60 * time.Millisecond},
-		{"after a while if nothing is collected", 0, Longest * 25 * time.Millisecond, Longest*25*time.Millisecond + 5*time.Millisecond},
+		{"after a while if nothing is collected", 0, Longest * 25 * time.Millisecond, Longest*25*time.Millisecond +
+			5*time.Millisecond},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			c := &fakeClock{}

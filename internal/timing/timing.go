@@ -3,8 +3,8 @@
 //
 // Two times that are measured minutes apart differ by what the machine did in between, often by more than the
 // operations differ. So each operation, or arm, has a short slice in each block. The order within a block is random,
-// and the slices of one block are compared. A [Pairing] measures, a [Record] keeps every slice, and [Record.Ratio] is the
-// median over blocks.
+// and the slices of one block are compared. A [Pairing] measures, a [Record] keeps every slice, and [Record.Ratio] is
+// the median over blocks.
 //
 // A ratio is that of one process: another has another memory layout and other luck. Package versus makes an interval of
 // several. docs/method.md explains each part of the method and its sources.
@@ -50,7 +50,8 @@ func (s Slice) MarshalJSON() ([]byte, error) {
 func (s *Slice) UnmarshalJSON(data []byte) error {
 	var v [6]int64
 	err := json.Unmarshal(data, &v)
-	*s = Slice{Turn: int(v[0]), Ops: int(v[1]), Wall: time.Duration(v[2]), CPU: time.Duration(v[3]), GC: int(v[4]), Lead: time.Duration(v[5])}
+	*s = Slice{Turn: int(v[0]), Ops: int(v[1]), Wall: time.Duration(v[2]), CPU: time.Duration(v[3]), GC: int(v[4]),
+		Lead: time.Duration(v[5])}
 	return err
 }
 

@@ -71,7 +71,8 @@ func TestNewRefuses(t *testing.T) {
 		want  string
 	}{
 		{"nothing to compare", nil, time.Second, "timing: got 0 of the two or more arms to compare"},
-		{"nothing to compare it with", []Arm{{Name: "a", Op: ok}}, time.Second, "timing: got 1 of the two or more arms to compare"},
+		{"nothing to compare it with", []Arm{{Name: "a", Op: ok}}, time.Second,
+			"timing: got 1 of the two or more arms to compare"},
 		{"no time", []Arm{{Name: "a", Op: ok}, {Name: "b", Op: ok}}, 0, `timing: the clock is too coarse: it steps by \S+s, so slices take \S+s or more, not 0s`},
 		{"too short for any clock", []Arm{{Name: "a", Op: ok}, {Name: "b", Op: ok}}, 999, `timing: the clock is too coarse: it steps by \S+s, so slices take \S+s or more, not 999ns`},
 	}
@@ -87,7 +88,8 @@ func TestNewRefuses(t *testing.T) {
 func TestBlockIsOneSliceOfEveryArm(t *testing.T) {
 	c := &fakeClock{}
 	p := c.pairing(t, time.Millisecond, 7,
-		c.arm("fast", 3*time.Microsecond), c.arm("slow", 70*time.Microsecond), c.arm("slower than a slice", 5*time.Millisecond))
+		c.arm("fast", 3*time.Microsecond), c.arm("slow", 70*time.Microsecond),
+		c.arm("slower than a slice", 5*time.Millisecond))
 	require.Empty(t, p.Record().Blocks)
 
 	for i := range 20 {
@@ -97,7 +99,8 @@ func TestBlockIsOneSliceOfEveryArm(t *testing.T) {
 			for _, s := range p.Record().Blocks[0] {
 				counted += s.Ops
 			}
-			require.Equal(t, []string{"fast", "slow", "slower than a slice"}, slices.Compact(slices.Clone(c.ran[:len(c.ran)-counted]))[:3])
+			require.Equal(t, []string{"fast", "slow", "slower than a slice"},
+				slices.Compact(slices.Clone(c.ran[:len(c.ran)-counted]))[:3])
 		}
 		before, ran := c.at, len(c.ran)
 		require.NoError(t, p.Block(t.Context()))
@@ -124,9 +127,11 @@ func TestBlockIsOneSliceOfEveryArm(t *testing.T) {
 		ops := block[2].Ops
 		require.LessOrEqual(t, ops, 2, "one, and one more if the first has not collected")
 		require.Equal(t, Slice{
-			Turn: block[2].Turn, Ops: ops, Wall: time.Duration(ops) * 5 * time.Millisecond, CPU: time.Duration(ops) * 10 * time.Millisecond, GC: block[2].GC, Lead: block[2].Lead,
+			Turn: block[2].Turn, Ops: ops, Wall: time.Duration(ops) * 5 * time.Millisecond,
+			CPU: time.Duration(ops) * 10 * time.Millisecond, GC: block[2].GC, Lead: block[2].Lead,
 		}, block[2])
-		require.Less(t, block[0].Wall, r.Length+2*r.Length/readings, "ends at the first reading past its length and a collection")
+		require.Less(t, block[0].Wall, r.Length+2*r.Length/readings,
+			"ends at the first reading past its length and a collection")
 	}
 	r := p.Record()
 	require.Equal(t, []string{"fast", "slow", "slower than a slice"}, r.Arms)
@@ -150,11 +155,13 @@ func TestClockIsReadSeldom(t *testing.T) {
 	run(t, p, 3)
 	c.reads = 0
 	run(t, p, 1)
-	require.LessOrEqual(t, c.reads, 2*2*(readings+3), "of 10000 operations in each slice, and as many at most that lead in")
+	require.LessOrEqual(t, c.reads, 2*2*(readings+3),
+		"of 10000 operations in each slice, and as many at most that lead in")
 	require.GreaterOrEqual(t, c.reads, 2*(readings/2), "often enough to end in time")
 }
 
-// The arm that runs leads in: its ops, which don't count, go on through the forced collections and until one more has ended.
+// The arm that runs leads in: its ops, which don't count, go on through the forced collections and until one more has
+// ended.
 func TestLeadIn(t *testing.T) {
 	for _, test := range []struct {
 		why   string
@@ -209,7 +216,8 @@ func TestNoForcedCollectionIsLeft(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			c := &fakeClock{}
 			ended := make(chan struct{})
-			p := c.pairing(t, time.Millisecond, 1, Arm{Name: "a", Op: func() error { close(ended); return end() }}, c.arm("b", time.Millisecond))
+			p := c.pairing(t, time.Millisecond, 1, Arm{Name: "a", Op: func() error { close(ended); return end() }},
+				c.arm("b", time.Millisecond))
 			var over atomic.Bool
 			p.force = func(int) {
 				go func() {
@@ -409,8 +417,8 @@ func TestRecordAsJSON(t *testing.T) {
 	require.Error(t, json.Unmarshal([]byte(`{"blocks":[[{"ops":1}]]}`), &got))
 }
 
-// BenchmarkOverhead is the instrument around operations that do nothing for 300 µs: outside-% is the part of the slices' time
-// that is not the operations' own. They read the clock themselves, which is why they are that long.
+// BenchmarkOverhead is the instrument around operations that do nothing for 300 µs: outside-% is the part of the
+// slices' time that is not the operations' own. They read the clock themselves, which is why they are that long.
 func BenchmarkOverhead(b *testing.B) {
 	start := time.Now()
 	var inside time.Duration

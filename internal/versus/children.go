@@ -67,7 +67,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 	}()
 	var spec Spec
 	if err := json.Unmarshal(<-lines, &spec); err != nil {
-		return fmt.Errorf("rpcbench: measure: %s is set, which is for children of rpcbench, but standard input has no specification: %w", Variable, err)
+		return fmt.Errorf("rpcbench: measure: %s is set, which is for children of rpcbench, but standard input "+
+			"has no specification: %w", Variable, err)
 	}
 	var stacks []rpcbench.Stack
 	for _, name := range spec.Arms {
@@ -158,7 +159,9 @@ func (c *child) next(record any, whole func() bool) error {
 func (c *child) end() error {
 	_ = c.in.Close()
 	err := c.Wait()
-	said := slices.DeleteFunc(strings.Split(c.stderr.String(), "\n"), func(line string) bool { return strings.TrimSpace(line) == "" })
+	said := slices.DeleteFunc(strings.Split(c.stderr.String(), "\n"), func(line string) bool {
+		return strings.TrimSpace(line) == ""
+	})
 	if err != nil && len(said) > 0 {
 		return errors.New(strings.Join(said[:min(2, len(said))], "; "))
 	}
@@ -167,7 +170,8 @@ func (c *child) end() error {
 
 // Measure runs spec, and once more if that fails: a machine that is busy for a moment then costs a process, not a
 // comparison. With a failure that was mended comes what it said.
-func Measure(ctx context.Context, spec Spec, programs ...Program) (r timing.Record, p Process, mended string, err error) {
+func Measure(ctx context.Context, spec Spec, programs ...Program) (
+	r timing.Record, p Process, mended string, err error) {
 	for range 2 {
 		if r, err = Run(ctx, spec, programs...); err == nil {
 			p, err = ProcessOf(r)
@@ -180,8 +184,8 @@ func Measure(ctx context.Context, spec Spec, programs ...Program) (r timing.Reco
 	return r, p, "", err
 }
 
-// Run measures spec in a process of the program, and what others used of the machine meanwhile. With an error comes what
-// was measured before it.
+// Run measures spec in a process of the program, and what others used of the machine meanwhile. With an error comes
+// what was measured before it.
 //
 // Given a program for each arm, each arm has a process of its own. They take their blocks in turn and so stay paired
 // in time: what one arm leaves behind can't reach another. Each process holds its arm twice, and the two slices of a
@@ -220,7 +224,8 @@ func inTurn(ctx context.Context, spec Spec, programs ...Program) (record timing.
 	random := rand.New(rand.NewPCG(spec.Seed, 0))
 	for range spec.Blocks {
 		block := make([]timing.Slice, len(children))
-		next := timing.Record{Arms: spec.Arms, Length: 2 * spec.Slice, Seed: spec.Seed, Latencies: make([]timing.Latency, len(children))}
+		next := timing.Record{Arms: spec.Arms, Length: 2 * spec.Slice, Seed: spec.Seed,
+			Latencies: make([]timing.Latency, len(children))}
 		for turn, i := range random.Perm(len(children)) {
 			var own timing.Record
 			if err := children[i].next(&own, func() bool { return len(own.Blocks) == 1 }); err != nil {

@@ -160,7 +160,8 @@ func TestRecordsNameTheLayout(t *testing.T) {
 	require.Equal(t, 4, record.Layout)
 	other := program
 	other.Layout = 7
-	record, err = Run(t.Context(), Spec{Arms: []string{"rawtcp", "rawtcp"}, Slice: time.Millisecond, Blocks: 1}, program, other)
+	record, err = Run(t.Context(), Spec{Arms: []string{"rawtcp", "rawtcp"}, Slice: time.Millisecond, Blocks: 1}, program,
+		other)
 	require.NoError(t, err)
 	require.Equal(t, 7, record.Layout)
 }
@@ -231,10 +232,12 @@ func TestFailures(t *testing.T) {
 		{"nothing to compare with", self(t), spec("rawtcp"), "timing: got 1 of the two or more arms to compare", 0},
 		{"a process that dies", self(t), spec("rawtcp", "dies"), "exit status 3", 0},
 		{"a process that ends", self(t), spec("rawtcp", "leaves"), "rpcbench: measure: a child ended before its time", 0},
-		{"a program that prints", self(t), spec("rawtcp", "talks"), "rpcbench: measure: a child printed something else than a block", 0},
+		{"a program that prints", self(t), spec("rawtcp", "talks"),
+			"rpcbench: measure: a child printed something else than a block", 0},
 		{"a call that fails", self(t), spec("rawtcp", "fails"), "the server died", 2},
 		{"a process that is killed", self(t), spec("rawtcp", "killed"), "", 2},
-		{"a program that is not there", Program{Path: "/nonexistent/rpcbench"}, spec("rawtcp", "rawtcp"), "rpcbench: measure: fork/exec /nonexistent/rpcbench: ", 0},
+		{"a program that is not there", Program{Path: "/nonexistent/rpcbench"}, spec("rawtcp", "rawtcp"),
+			"rpcbench: measure: fork/exec /nonexistent/rpcbench: ", 0},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			record, err := Run(t.Context(), test.spec, test.program)
@@ -289,8 +292,10 @@ func TestInterruptedRun(t *testing.T) {
 
 func TestServeRefuses(t *testing.T) {
 	for in, want := range map[string]string{
-		"":                           "rpcbench: measure: RPCBENCH_MEASURE is set, which is for children of rpcbench, but standard input has no specification: unexpected end of JSON input",
-		"{\n":                        "rpcbench: measure: RPCBENCH_MEASURE is set, which is for children of rpcbench, but standard input has no specification: unexpected end of JSON input",
+		"": "rpcbench: measure: RPCBENCH_MEASURE is set, which is for children of rpcbench, but " +
+			"standard input has no specification: unexpected end of JSON input",
+		"{\n": "rpcbench: measure: RPCBENCH_MEASURE is set, which is for children of rpcbench, but " +
+			"standard input has no specification: unexpected end of JSON input",
 		`{"workload":"tiny"}` + "\n": `rpcbench: unknown workload "tiny": rpcbench list names them`, // by a parent that knows only names
 	} {
 		var out bytes.Buffer

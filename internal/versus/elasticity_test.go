@@ -11,8 +11,8 @@ import (
 )
 
 // TestElasticity makes the table of how far the ratio of gRPC to JSON follows the machine's speed: the slope of the
-// processes' log ratios over the log of the copy's time, which no ratio contains, with its standard error. The rule takes
-// a tenth.
+// processes' log ratios over the log of the copy's time, which no ratio contains, with its standard error. The rule
+// takes a tenth.
 func TestElasticity(t *testing.T) {
 	table := "| records | processes | slowest to fastest | elasticity ± standard error |\n|---|---:|---:|---:|\n"
 	rows := 0
@@ -26,8 +26,9 @@ func TestElasticity(t *testing.T) {
 		}
 		slope, se := regression(x, y)
 		rows++
-		table += fmt.Sprintf("| %s | %d | ×%.2f | %.3f ± %.3f |\n", strings.TrimSuffix(strings.TrimPrefix(f.hour, "results/"), "/calibration"),
-			len(x), stats.Sample{Xs: times}.Quantile(0.9)/stats.Sample{Xs: times}.Quantile(0.1), slope, se)
+		table += fmt.Sprintf("| %s | %d | ×%.2f | %.3f ± %.3f |\n",
+			strings.TrimSuffix(strings.TrimPrefix(f.hour, "results/"), "/calibration"), len(x),
+			stats.Sample{Xs: times}.Quantile(0.9)/stats.Sample{Xs: times}.Quantile(0.1), slope, se)
 		require.Less(t, slope, follows, f.hour)
 	}
 	require.Greater(t, rows, 4)

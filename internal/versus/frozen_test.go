@@ -167,7 +167,8 @@ func before(_ Plan, all []Process) Verdict {
 	return Result{Lo: math.Exp(mean - half), Hi: math.Exp(mean + half), CopyFloor: floor}.verdict()
 }
 
-// TestFrozenProcessesAreTheRecords: for records that are still in the tree, internal/tools/freeze computed what ProcessOf does.
+// TestFrozenProcessesAreTheRecords: for records that are still in the tree, internal/tools/freeze computed what
+// ProcessOf does.
 func TestFrozenProcessesAreTheRecords(t *testing.T) {
 	if _, err := os.Stat("../../results"); errors.Is(err, fs.ErrNotExist) {
 		t.Skip("the module has no results")
@@ -265,7 +266,8 @@ func figures(all []frozen) string {
 			held, together = held+hold, together+len(repeats)
 		}
 	}
-	return table + fmt.Sprintf("\nIn one process each, %d of %d intervals hold the mean of the other repeats.\n", held, together)
+	return table + fmt.Sprintf("\nIn one process each, %d of %d intervals hold the mean of the other repeats.\n", held,
+		together)
 }
 
 // line is a row of the table, and how many intervals hold the mean of the other repeats. Half-widths are percent of the
@@ -311,6 +313,6 @@ func written(t *testing.T, name, table string) {
 		require.NoError(t, os.WriteFile(path, []byte(head+begin+table+end+tail), 0o644))
 		return
 	}
-	require.Equal(t, table, was, "%s says something else: if the new one is meant, go test ./internal/versus -update writes it",
-		path)
+	require.Equal(t,
+		table, was, "%s says something else: if the new one is meant, go test ./internal/versus -update writes it", path)
 }

@@ -21,7 +21,9 @@ func FuzzServe(f *testing.F) {
 	none := errors.New("no stack")
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		var out bytes.Buffer
-		err := Serve(t.Context(), bytes.NewReader(sent), &out, func(string) (rpcbench.Stack, error) { return rpcbench.Stack{}, none })
+		err := Serve(t.Context(), bytes.NewReader(sent), &out, func(string) (rpcbench.Stack, error) {
+			return rpcbench.Stack{}, none
+		})
 		require.Error(t, err)
 		require.Empty(t, out.String())
 	})

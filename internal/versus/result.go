@@ -180,7 +180,8 @@ func Decide(plan Plan, all []Process) Result {
 		return r
 	}
 	r.Verdict = r.verdict()
-	if allowed := r.Processes / wrongSide; (r.Verdict == Faster || r.Verdict == Slower) && r.Processes-r.OnOneSide > allowed {
+	decided := r.Verdict == Faster || r.Verdict == Slower
+	if allowed := r.Processes / wrongSide; decided && r.Processes-r.OnOneSide > allowed {
 		r.Verdict = Undecided
 		r.Reason = fmt.Sprintf("%d of %d processes lie on the other side of 1, and %d may: the machine had two states",
 			r.Processes-r.OnOneSide, r.Processes, allowed)
@@ -252,7 +253,9 @@ func unchecked(plan Plan, all []Process) (said []string) {
 			said = append(said, what)
 		}
 	}
-	without("whether each process had several cores: CPU time is not recorded", func(p Process) float64 { return p.CPUNs[0] })
+	without("whether each process had several cores: CPU time is not recorded", func(p Process) float64 {
+		return p.CPUNs[0]
+	})
 	without("what other programs used: their share is not recorded", func(p Process) float64 { return p.Others })
 	return said
 }
@@ -282,7 +285,8 @@ func (r *Result) percentiles(over func(func(Process) float64) (mean, half float6
 			return math.Exp(mean)
 		}
 		ratio, half := over(func(p Process) float64 { return q.of(p.Latencies[2]) / q.of(p.Latencies[0]) })
-		if all := (Percentile{mean(0), mean(1), mean(2), math.Exp(ratio), math.Exp(ratio - half), math.Exp(ratio + half)}); all.Base > 0 && all.Ns > 0 {
+		all := Percentile{mean(0), mean(1), mean(2), math.Exp(ratio), math.Exp(ratio - half), math.Exp(ratio + half)}
+		if all.Base > 0 && all.Ns > 0 {
 			*q.to = all // else some process had too few calls beyond it
 		}
 	}

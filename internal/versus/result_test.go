@@ -16,7 +16,8 @@ import (
 // processes have these ratios, one layout for each, and copies that are equal to the base.
 func processes(ratios ...float64) (all []Process) {
 	for i, r := range ratios {
-		all = append(all, Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 1000 * r}, CPUNs: [3]float64{1000, 1000, 1000 * r}, Copy: 1, Ratio: r})
+		all = append(all, Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 1000 * r},
+			CPUNs: [3]float64{1000, 1000, 1000 * r}, Copy: 1, Ratio: r})
 	}
 	return all
 }
@@ -61,9 +62,11 @@ func TestInterval(t *testing.T) {
 			2.997952 * 0.02 / math.Sqrt(8), 0.95},
 		{"sixteen processes of one build", alike(processes(spread(16, 1.05, 0.02)...)), 0, 2.602480 * 0.02 / 4, 0.95},
 		{"four processes of one build", alike(processes(spread(4, 1.05, 0.02)...)), 1, 4.540703 * 0.02 / 2, 0.95},
-		{"two of each layout that differ: the interval of the layouts is the wider", inPairs(processes(1.00, 1.00, 1.04, 1.04, 1.08, 1.08, 1.12, 1.12)), 0,
+		{"two of each layout that differ: the interval of the layouts is the wider",
+			inPairs(processes(1.00, 1.00, 1.04, 1.04, 1.08, 1.08, 1.12, 1.12)), 0,
 			3.182446 / 2 * deviation(1.00, 1.04, 1.08, 1.12), 0.95},
-		{"two of each layout that differ from each other: that of the processes", inPairs(processes(1, 1.1, 1, 1.1, 1, 1.1, 1, 1.1)), 0,
+		{"two of each layout that differ from each other: that of the processes",
+			inPairs(processes(1, 1.1, 1, 1.1, 1, 1.1, 1, 1.1)), 0,
 			2.364624 / math.Sqrt(8) * deviation(1, 1.1, 1, 1.1, 1, 1.1, 1, 1.1), 0.95},
 	} {
 		t.Run(c.why, func(t *testing.T) {
@@ -74,7 +77,8 @@ func TestInterval(t *testing.T) {
 		})
 	}
 	t.Run("three contestants hold together", func(t *testing.T) {
-		one, three := Decide(Plan{}, alike(processes(spread(8, 1.05, 0.02)...))), Decide(Plan{Contestants: 3}, alike(processes(spread(8, 1.05, 0.02)...)))
+		one, three := Decide(Plan{}, alike(processes(spread(8, 1.05, 0.02)...))),
+			Decide(Plan{Contestants: 3}, alike(processes(spread(8, 1.05, 0.02)...)))
 		require.InDelta(t, 1-0.05/3, three.Level, 1e-12)
 		require.InDelta(t, 3.805521/2.997952, math.Log(three.Hi/three.Lo)/math.Log(one.Hi/one.Lo), 1e-3, "qt(1-0.01/3, 7)")
 	})
@@ -121,18 +125,22 @@ func TestVerdict(t *testing.T) {
 	}{
 		{"slower", Plan{Processes: 8}, processes(spread(8, 1.05, 0.01)...), Slower, ""},
 		{"faster", Plan{Processes: 8}, processes(spread(8, 0.95, 0.01)...), Faster, ""},
-		{"less than the margin, and slower all the same", Plan{Processes: 8}, processes(spread(8, 1.01, 0.001)...), Slower, ""},
+		{"less than the margin, and slower all the same", Plan{Processes: 8}, processes(spread(8, 1.01, 0.001)...), Slower,
+			""},
 		{"equal", Plan{Processes: 8}, processes(spread(8, 1.001, 0.01)...), Equal, ""},
 		{"too wide to be equal", Plan{Processes: 8}, processes(spread(8, 1, 0.03)...), Undecided,
 			"the interval includes 1: about 2 times -time would decide 1.00"},
 		{"includes 1", Plan{Processes: 8, Longer: "-benchtime"}, processes(spread(8, 1.03, 0.06)...), Undecided,
 			"the interval includes 1: about 3 times -benchtime would decide 1.03"},
-		{"a machine that moved by 37 % decides 5 %", Plan{Processes: 8}, moving(processes(spread(8, 1.05, 0.01)...), 0.37), Slower, ""},
-		{"but not 3 %, of which a tenth of the movement may be the whole", Plan{Processes: 8}, moving(processes(spread(8, 1.03, 0.001)...), 0.37), Undecided,
+		{"a machine that moved by 37 % decides 5 %", Plan{Processes: 8}, moving(processes(spread(8, 1.05, 0.01)...), 0.37),
+			Slower, ""},
+		{"but not 3 %, of which a tenth of the movement may be the whole", Plan{Processes: 8},
+			moving(processes(spread(8, 1.03, 0.001)...), 0.37), Undecided,
 			"the interval reaches into the noise floor of 3.2 %, since the base moved by 37 %: a steadier machine would tell"},
 		{"a copy that differs", Plan{Processes: 8}, copies(processes(spread(8, 1.05, 0.01)...), 0.06), Undecided,
 			"the interval reaches into the noise floor of 5.1 %: about 2 times -time would decide 1.05"},
-		{"the copy's floor counts where it is the larger", Plan{Processes: 8}, copies(moving(processes(spread(8, 1.05, 0.01)...), 0.2), 0.06), Undecided,
+		{"the copy's floor counts where it is the larger", Plan{Processes: 8},
+			copies(moving(processes(spread(8, 1.05, 0.01)...), 0.2), 0.06), Undecided,
 			"the interval reaches into the noise floor of 5.1 %: about 2 times -time would decide 1.05"},
 		{"one of eight on the other side", Plan{Processes: 8}, processes(append(spread(7, 1.40, 0.05), 0.98)...), Slower, ""},
 		{"two of eight", Plan{Processes: 8}, processes(1.45, 1.4, 1.5, 1.42, 1.38, 1.44, 0.98, 0.98)[:8], Undecided,
@@ -142,11 +150,15 @@ func TestVerdict(t *testing.T) {
 			"3 of 16 processes lie on the other side of 1, and 2 may: the machine had two states"},
 		{"one of seven", Plan{Processes: 8}, processes(ratios(0.99, 1, 1.4, 6)...), Undecided,
 			"1 of 7 processes lie on the other side of 1, and 0 may: the machine had two states"},
-		{"one of four, faster", Plan{Processes: 4, Fewest: FewestQuick}, processes(0.70, 0.71, 0.70, 1.01), Undecided, "the interval includes 1: about 2 times -time would decide 0.77"},
+		{"one of four, faster", Plan{Processes: 4, Fewest: FewestQuick}, processes(0.70, 0.71, 0.70, 1.01), Undecided,
+			"the interval includes 1: about 2 times -time would decide 0.77"},
 		{"six of eight have measured", Plan{Processes: 8}, processes(spread(6, 1.05, 0.01)...), Slower, ""},
-		{"five of eight", Plan{Processes: 8}, processes(spread(5, 1.05, 0.01)...), Undecided, "5 of 8 processes count, and a verdict needs 6"},
-		{"eleven of sixteen", Plan{Processes: 16}, processes(spread(11, 1.05, 0.01)...), Undecided, "11 of 16 processes count, and a verdict needs 12"},
-		{"five of five are few", Plan{Processes: 5}, processes(spread(5, 1.05, 0.01)...), Undecided, "5 of 5 processes count, and a verdict needs 6"},
+		{"five of eight", Plan{Processes: 8}, processes(spread(5, 1.05, 0.01)...), Undecided,
+			"5 of 8 processes count, and a verdict needs 6"},
+		{"eleven of sixteen", Plan{Processes: 16}, processes(spread(11, 1.05, 0.01)...), Undecided,
+			"11 of 16 processes count, and a verdict needs 12"},
+		{"five of five are few", Plan{Processes: 5}, processes(spread(5, 1.05, 0.01)...), Undecided,
+			"5 of 5 processes count, and a verdict needs 6"},
 		{"four of a first answer", Plan{Processes: 4, Fewest: FewestQuick}, processes(spread(4, 1.05, 0.01)...), Slower, ""},
 		{"three of a first answer", Plan{Processes: 4, Fewest: FewestQuick}, processes(spread(3, 1.05, 0.01)...), Undecided,
 			"3 of 4 processes count, and a verdict needs 4"},
@@ -163,7 +175,8 @@ func TestVerdict(t *testing.T) {
 				c.all[i].Ratio, c.all[i].Copy = 1/c.all[i].Ratio, 1/c.all[i].Copy
 			}
 			turned := map[Verdict]Verdict{Faster: Slower, Slower: Faster, Equal: Equal, Undecided: Undecided}
-			require.Equal(t, turned[c.verdict], Decide(c.plan, c.all).Verdict, "exchanging base and contestant exchanges faster and slower")
+			require.Equal(t, turned[c.verdict], Decide(c.plan, c.all).Verdict,
+				"exchanging base and contestant exchanges faster and slower")
 		})
 	}
 }
@@ -250,7 +263,8 @@ func TestPercentiles(t *testing.T) {
 		all := processes(spread(8, 1.05, 0.01)...)
 		for i, ratio := range spread(8, 1.5, 0.02) {
 			us := time.Duration(float64(time.Millisecond) * math.Exp(float64(i))) // the machine moves, the ratio does not
-			all[i].Latencies = [3]timing.Latency{{Calls: 5000, P50: us, P95: 2 * us, P99: 4 * us}, {P50: 3 * us, P95: 5 * us, P99: 7 * us},
+			all[i].Latencies = [3]timing.Latency{{Calls: 5000, P50: us, P95: 2 * us, P99: 4 * us},
+				{P50: 3 * us, P95: 5 * us, P99: 7 * us},
 				{P50: time.Duration(ratio * float64(us)), P95: 2 * us, P99: 2 * us}}
 		}
 		return all
@@ -276,14 +290,16 @@ func TestPercentiles(t *testing.T) {
 
 func TestProcessOf(t *testing.T) {
 	block := func(wall time.Duration) []timing.Slice {
-		return []timing.Slice{{Ops: 10, Wall: wall, CPU: wall / 2}, {Ops: 10, Wall: 2 * wall, CPU: wall}, {Ops: 10, Wall: 3 * wall, CPU: 2 * wall}}
+		return []timing.Slice{{Ops: 10, Wall: wall, CPU: wall / 2}, {Ops: 10, Wall: 2 * wall, CPU: wall},
+			{Ops: 10, Wall: 3 * wall, CPU: 2 * wall}}
 	}
-	record := timing.Record{Arms: []string{"a", "a again", "b"}, Layout: 4, Others: 0.25, Blocks: [][]timing.Slice{block(1000), block(2000), block(6000)},
+	record := timing.Record{Arms: []string{"a", "a again", "b"}, Layout: 4, Others: 0.25,
+		Blocks:    [][]timing.Slice{block(1000), block(2000), block(6000)},
 		Latencies: []timing.Latency{{Sum: 9000, P50: 1}, {Sum: 9000, P50: 2}, {Sum: 54_000, P50: 3}}}
 	p, err := ProcessOf(record)
 	require.NoError(t, err)
-	require.Equal(t, Process{Layout: 4, Others: 0.25, Ns: [3]float64{200, 400, 600}, CPUNs: [3]float64{100, 200, 400}, Copy: 2, Ratio: 3,
-		Latencies: [3]timing.Latency(record.Latencies), InFlight: [3]float64{1, 0.5, 2}}, p)
+	require.Equal(t, Process{Layout: 4, Others: 0.25, Ns: [3]float64{200, 400, 600}, CPUNs: [3]float64{100, 200, 400},
+		Copy: 2, Ratio: 3, Latencies: [3]timing.Latency(record.Latencies), InFlight: [3]float64{1, 0.5, 2}}, p)
 
 	two := record
 	two.Arms = two.Arms[:2]
@@ -294,8 +310,9 @@ func TestProcessOf(t *testing.T) {
 	require.Equal(t, [2]float64{2, 2}, [2]float64{p.Copy, p.Ratio}, "the copy is what is compared")
 	require.Equal(t, 200.0, p.Ns[2])
 
-	for why, broken := range map[string]timing.Record{"nothing": {}, "one arm": {Arms: []string{"a"}}, "no block": {Arms: []string{"a", "b"}},
-		"a copy without operations": {Arms: []string{"a", "a again", "b"}, Blocks: [][]timing.Slice{{{Ops: 1, Wall: 1}, {Wall: 1}, {Ops: 1, Wall: 1}}}}} {
+	for why, broken := range map[string]timing.Record{"nothing": {}, "one arm": {Arms: []string{"a"}},
+		"no block": {Arms: []string{"a", "b"}}, "a copy without operations": {Arms: []string{"a", "a again", "b"},
+			Blocks: [][]timing.Slice{{{Ops: 1, Wall: 1}, {Wall: 1}, {Ops: 1, Wall: 1}}}}} {
 		_, err := ProcessOf(broken)
 		require.Error(t, err, why)
 	}
@@ -337,8 +354,10 @@ func TestIntervalOfTheSource(t *testing.T) {
 			for layout := range links {
 				other := c.between * random.NormFloat64()
 				for range each {
-					spread = append(spread, Process{Layout: layout + 1, Ns: [3]float64{1, 1, 1}, Copy: 1, Ratio: math.Exp(other + c.within*random.NormFloat64())})
-					ofOne = append(ofOne, Process{Layout: 1, Ns: [3]float64{1, 1, 1}, Copy: 1, Ratio: math.Exp(own + c.within*random.NormFloat64())})
+					spread = append(spread, Process{Layout: layout + 1, Ns: [3]float64{1, 1, 1}, Copy: 1,
+						Ratio: math.Exp(other + c.within*random.NormFloat64())})
+					ofOne = append(ofOne, Process{Layout: 1, Ns: [3]float64{1, 1, 1}, Copy: 1,
+						Ratio: math.Exp(own + c.within*random.NormFloat64())})
 				}
 			}
 			if r := Decide(Plan{}, spread); r.Lo <= 1 && 1 <= r.Hi {

@@ -102,7 +102,8 @@ type Group struct {
 
 // Open opens the workload for each stack; that of a name that is there already is a copy. seed decides the order of
 // the slices. The error wraps timing.ErrClock where the clock is too coarse.
-func Open(ctx context.Context, w workload.Workload, slice time.Duration, seed uint64, stacks ...rpcbench.Stack) (*Group, error) {
+func Open(ctx context.Context, w workload.Workload, slice time.Duration, seed uint64, stacks ...rpcbench.Stack) (
+	*Group, error) {
 	g := &Group{slice: slice, hang: hangLimit}
 	var ops []timing.Arm
 	for _, stack := range stacks {

@@ -49,7 +49,8 @@ func run(t *testing.T, g *Group, blocks int) error {
 
 func TestGroup(t *testing.T) {
 	g := group(t, httpjson.New(), httpjson.New(), rawtcp.New())
-	require.NotEqual(t, g.Arms[0].open.Load().Fixture.Addr, g.Arms[1].open.Load().Fixture.Addr, "the base and its copy have a fixture each")
+	require.NotEqual(t, g.Arms[0].open.Load().Fixture.Addr, g.Arms[1].open.Load().Fixture.Addr,
+		"the base and its copy have a fixture each")
 	require.NoError(t, run(t, g, 6))
 	record := g.Record()
 	require.Equal(t, []string{"httpjson", "httpjson again", "rawtcp"}, record.Arms)
@@ -120,7 +121,8 @@ func TestHangingContestant(t *testing.T) {
 	g = group(t, rawtcp.New(), replaced(func(int64, rpcbench.Call) error {
 		f := g.Arms[1].open.Load().Fixture
 		for { // as a call does that waits for a server
-			if _, err := f.Users.CreateUser(context.Background(), rpcbench.User{}); rpcbench.CodeOf(err) == rpcbench.Unavailable {
+			if _, err := f.Users.CreateUser(context.Background(),
+				rpcbench.User{}); rpcbench.CodeOf(err) == rpcbench.Unavailable {
 				return err
 			}
 		}
@@ -134,9 +136,11 @@ func TestThirdConnectionIsAnError(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, run(t, g, 1))
 	dial := func() {
-		other, err := rawtcp.New().Dial(rpcbench.ClientConfig{Addr: g.Arms[0].open.Load().Fixture.Addr, DialContext: new(net.Dialer).DialContext, Conns: 1})
+		other, err := rawtcp.New().Dial(rpcbench.ClientConfig{Addr: g.Arms[0].open.Load().Fixture.Addr,
+			DialContext: new(net.Dialer).DialContext, Conns: 1})
 		require.NoError(t, err)
-		_, err = other.(rpcbench.Users).CreateUser(t.Context(), rpcbench.User{Email: "a@example.com", Name: "anna", Password: "pass"})
+		_, err = other.(rpcbench.Users).CreateUser(t.Context(),
+			rpcbench.User{Email: "a@example.com", Name: "anna", Password: "pass"})
 		require.NoError(t, err)
 		require.NoError(t, other.Close())
 	}
@@ -145,7 +149,8 @@ func TestThirdConnectionIsAnError(t *testing.T) {
 	require.EqualValues(t, 1, g.Arms[0].Reconnects)
 	g.Arms[0].ops = 0 // as if it had made few calls
 	dial()
-	require.ErrorContains(t, g.Close(), "rpcbench: rawtcp: 2 connections in 0 calls beyond those to be used throughout; 1 are allowed")
+	require.ErrorContains(t,
+		g.Close(), "rpcbench: rawtcp: 2 connections in 0 calls beyond those to be used throughout; 1 are allowed")
 }
 
 func TestTooShortSlices(t *testing.T) {
@@ -191,7 +196,8 @@ func TestLatencies(t *testing.T) {
 	require.Positive(t, base.P99)
 	require.Less(t, base.P50, own.P50)
 	require.GreaterOrEqual(t, own.P50, time.Millisecond)
-	require.GreaterOrEqual(t, own.P95, 4*time.Millisecond, "one call in twelve: the slowest tenth begins below, the slowest twentieth does not")
+	require.GreaterOrEqual(t, own.P95, 4*time.Millisecond,
+		"one call in twelve: the slowest tenth begins below, the slowest twentieth does not")
 	if own.Calls < 1000 {
 		require.Zero(t, own.P99, "fewer than ten calls beyond")
 	}

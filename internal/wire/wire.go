@@ -129,7 +129,8 @@ func message(proto string, header http.Header, encodings []string, trailer http.
 // 0x414141 or more.
 const frameLimit = 4 << 20
 
-// streams reads one direction of HTTP/2, and returns the messages that have ended and those that are open. It decodes every header block, since later blocks refer to earlier ones.
+// streams reads one direction of HTTP/2, and returns the messages that have ended and those that are open. It decodes
+// every header block, since later blocks refer to earlier ones.
 func streams(data []byte) (ended, open []Message, err error) {
 	fr := http2.NewFramer(nil, bytes.NewReader(data))
 	fr.SetMaxReadFrameSize(frameLimit)

@@ -206,8 +206,9 @@ func TestWorkloadsThatCannotBe(t *testing.T) {
 		workload.Workload
 		want string
 	}{
-		"fewer callers than none":           {workload.Workload{Callers: -1}, "Callers lies between 0 and 1000: -1 does not"},
-		"a payload below zero":              {workload.Workload{Payload: -1}, "Payload lies between 0 and 1048576: -1 does not"},
+		"fewer callers than none": {workload.Workload{Callers: -1}, "Callers lies between 0 and 1000: -1 does not"},
+		"a payload below zero": {workload.Workload{Payload: -1},
+			"Payload lies between 0 and 1048576: -1 does not"},
 		"a payload that no user may carry":  {workload.Workload{Payload: 1 << 21}, "Payload lies between"},
 		"connections below zero":            {workload.Workload{Conns: -2}, "Conns lies between"},
 		"cores below zero":                  {workload.Workload{Procs: -2}, "Procs lies between"},
@@ -219,9 +220,10 @@ func TestWorkloadsThatCannotBe(t *testing.T) {
 		"a stream of users who are refused": {workload.Workload{Stream: true, Invalid: true}, stream},
 		"a stream of echoes":                {workload.Workload{Stream: true, Message: "flex.1kB"}, stream},
 		"a stream at a rate":                {workload.Workload{Stream: true, Rate: 10}, stream},
-		"new connections, and so many":      {workload.Workload{NewConn: true, Conns: 3}, "NewConn leaves no choice of Conns"},
-		"a rate below zero":                 {workload.Workload{Rate: -1}, "a rate of -1 calls per second has to"},
-		"a link that does not exist":        {workload.Workload{Link: "5g"}, `"5g" is no link`},
+		"new connections, and so many": {workload.Workload{NewConn: true, Conns: 3},
+			"NewConn leaves no choice of Conns"},
+		"a rate below zero":          {workload.Workload{Rate: -1}, "a rate of -1 calls per second has to"},
+		"a link that does not exist": {workload.Workload{Link: "5g"}, `"5g" is no link`},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			_, err := c.Open(t.Context(), rpcbench.Stack{Name: "none"}, rpcbench.Config{})

@@ -81,10 +81,12 @@ func TestProtocolOnTheWire(t *testing.T) {
 			require.Equal(t, c.contentType, request.Header.Get("Content-Type"))
 			require.Equal(t, c.contentType, reply.Header.Get("Content-Type"))
 			require.Equal(t, "200", reply.Header.Get(":status"))
-			require.Equal(t, c.enveloped, bytes.HasPrefix(request.Body, []byte{0, 0, 0, 0, byte(len(request.Body) - 5)}), "%q", request.Body)
+			require.Equal(t, c.enveloped, bytes.HasPrefix(request.Body, []byte{0, 0, 0, 0, byte(len(request.Body) - 5)}), "%q",
+				request.Body)
 			require.Equal(t, c.httpTrailer, request.Header.Get("Te") == "trailers")
 			require.Equal(t, c.httpTrailer, reply.Trailer.Get("Grpc-Status") == "0")
-			require.Equal(t, c.enveloped && !c.httpTrailer, bytes.HasSuffix(reply.Body, []byte("\x80\x00\x00\x00\x10grpc-status: 0\r\n")),
+			require.Equal(t, c.enveloped && !c.httpTrailer,
+				bytes.HasSuffix(reply.Body, []byte("\x80\x00\x00\x00\x10grpc-status: 0\r\n")),
 				"the last message is of trailers: %q", reply.Body)
 		})
 	}
@@ -112,7 +114,8 @@ func TestCompression(t *testing.T) {
 	})
 	t.Run("the server", func(t *testing.T) {
 		f := stacktest.Start(t, connectrpc.New(), rpcbench.Config{})
-		status, header, body := post(t, f, "application/proto", "\x12\x05a@b.c\x1a\x04Anna\x22\x04pass", http.Header{"Accept-Encoding": {"gzip"}})
+		status, header, body := post(t, f, "application/proto", "\x12\x05a@b.c\x1a\x04Anna\x22\x04pass",
+			http.Header{"Accept-Encoding": {"gzip"}})
 		require.Equal(t, http.StatusOK, status)
 		require.Empty(t, header.Get("Content-Encoding"))
 		require.Contains(t, body, "Anna")
@@ -123,7 +126,8 @@ func TestCompression(t *testing.T) {
 }
 
 // post sends a body that no client of ours would.
-func post(t *testing.T, f *rpcbench.Fixture, contentType, body string, header http.Header) (status int, h http.Header, reply string) {
+func post(t *testing.T, f *rpcbench.Fixture, contentType, body string, header http.Header) (status int, h http.Header,
+	reply string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+f.Addr+"/rpcbench.user.v1.UserService/CreateUser", strings.NewReader(body))
 	require.NoError(t, err)
@@ -189,7 +193,8 @@ func outcomes(t *testing.T, f *rpcbench.Fixture) {
 		var e *rpcbench.Error
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, rpcbench.Invalid, e.Code, err)
-		require.Equal(t, []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "password", Rule: "min=4"}}, e.Violations)
+		require.Equal(t, []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "password", Rule: "min=4"}},
+			e.Violations)
 
 		_, err = f.Users.CreateUser(t.Context(), large)
 		require.Equal(t, rpcbench.TooLarge, rpcbench.CodeOf(err), err)

@@ -33,10 +33,11 @@ func TestNamesDiffer(t *testing.T) {
 func TestUnixSockets(t *testing.T) {
 	for _, s := range more.All() {
 		for _, tls := range []bool{false, true} {
-			f, err := rpcbench.Start(t.Context(), s, rpcbench.Config{Unix: true, TLS: tls, WrapClient: func(c net.Conn) net.Conn {
+			check := func(c net.Conn) net.Conn {
 				require.IsType(t, (*net.UnixConn)(nil), c, s.Name)
 				return c
-			}})
+			}
+			f, err := rpcbench.Start(t.Context(), s, rpcbench.Config{Unix: true, TLS: tls, WrapClient: check})
 			require.NoError(t, err, s.Name)
 			_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 10_000))
 			require.NoError(t, err, s.Name)

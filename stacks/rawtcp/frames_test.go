@@ -93,8 +93,10 @@ func TestServerFrames(t *testing.T) {
 		{"a tag that is none", [][]byte{header(echo, 1), {0xff}, user}, []string{"malformed", "done"}},
 		{"invalid UTF-8", [][]byte{badUTF8, user}, []string{"malformed", "done"}},
 		{"a field that nobody knows", [][]byte{header(echo, 3), {0xf8, 0x7f, 1}, user}, []string{"done", "done"}},
-		{"the longest request", [][]byte{header(createUser, rpcbench.MaxBody), make([]byte, rpcbench.MaxBody), user}, []string{"malformed", "done"}},
-		{"one byte more", [][]byte{header(createUser, rpcbench.MaxBody+1), make([]byte, rpcbench.MaxBody+1), user}, []string{"too_large", "done"}},
+		{"the longest request", [][]byte{header(createUser, rpcbench.MaxBody), make([]byte, rpcbench.MaxBody), user},
+			[]string{"malformed", "done"}},
+		{"one byte more", [][]byte{header(createUser, rpcbench.MaxBody+1), make([]byte, rpcbench.MaxBody+1), user},
+			[]string{"too_large", "done"}},
 		{"a length that is not kept", [][]byte{user, header(createUser, 1<<32-1), user}, []string{"done"}},
 		{"an unknown kind", [][]byte{user, header(0, 0), user}, []string{"done", "malformed"}},
 		{"a reply", [][]byte{framed(t, done, sample()), user}, []string{"malformed"}},
@@ -154,7 +156,8 @@ func FuzzServerFrames(f *testing.F) {
 	for _, seed := range [][]byte{
 		nil, user, flex, append(user[:len(user):len(user)], flex...), user[:3], user[:20],
 		header(createUser, 0), header(echo, 0), header(createUser, 1<<32-1), header(echo, rpcbench.MaxBody), header(9, 1),
-		framed(f, createUser, new(userv1.User)), append(header(createUser, 2), 0x12, 0x7f), bytes.Replace(user, []byte("Anna00"), []byte("Anna\xff0"), 1),
+		framed(f, createUser, new(userv1.User)), append(header(createUser, 2), 0x12, 0x7f),
+		bytes.Replace(user, []byte("Anna00"), []byte("Anna\xff0"), 1),
 		[]byte("GET / HTTP/1.1\r\n\r\n"), []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
 	} {
 		f.Add(seed)
@@ -179,7 +182,8 @@ func TestServerDeadlines(t *testing.T) {
 		want  time.Duration // from the last byte to the end of the connection
 	}{
 		{"nothing comes", func(*testing.T, net.Conn) {}, rpcbench.HeaderTimeout},
-		{"half a header comes", func(t *testing.T, conn net.Conn) { send(t, conn, header(createUser, 0)[:3]) }, rpcbench.HeaderTimeout},
+		{"half a header comes", func(t *testing.T, conn net.Conn) { send(t, conn, header(createUser, 0)[:3]) },
+			rpcbench.HeaderTimeout},
 		{"no second request comes", func(t *testing.T, conn net.Conn) {
 			send(t, conn, framed(t, createUser, sample()))
 			receive(t, conn)
@@ -235,7 +239,8 @@ func receive(t *testing.T, conn net.Conn) {
 // What a server should not answer is an error of the call, and a connection whose bytes can't be told apart is not used
 // again.
 func TestBadReplies(t *testing.T) {
-	right := framed(t, done, &userv1.CreateUserResponse{Code: rpcbench.OKCode, Message: rpcbench.OKMessage, User: sample()})
+	right := framed(t, done, &userv1.CreateUserResponse{Code: rpcbench.OKCode, Message: rpcbench.OKMessage,
+		User: sample()})
 	for _, c := range []struct {
 		why  string
 		sent []byte
@@ -257,23 +262,24 @@ func TestBadReplies(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			dials := 0
-			client, err := dial(rpcbench.ClientConfig{Conns: 1, DialContext: func(context.Context, string, string) (net.Conn, error) {
-				near, far := net.Pipe()
-				sends := [][]byte{c.sent, right}
-				if dials++; !c.kept {
-					sends = sends[dials-1 : dials]
-				}
-				go func() {
-					defer far.Close()
-					r := bufio.NewReader(far)
-					for _, reply := range sends {
-						_, size, _ := readHeader(r, createUser)
-						_, _ = readPayload(r, size)
-						_, _ = far.Write(reply)
+			client, err := dial(rpcbench.ClientConfig{Conns: 1,
+				DialContext: func(context.Context, string, string) (net.Conn, error) {
+					near, far := net.Pipe()
+					sends := [][]byte{c.sent, right}
+					if dials++; !c.kept {
+						sends = sends[dials-1 : dials]
 					}
-				}()
-				return near, nil
-			}})
+					go func() {
+						defer far.Close()
+						r := bufio.NewReader(far)
+						for _, reply := range sends {
+							_, size, _ := readHeader(r, createUser)
+							_, _ = readPayload(r, size)
+							_, _ = far.Write(reply)
+						}
+					}()
+					return near, nil
+				}})
 			require.NoError(t, err)
 			defer client.Close()
 			_, err = client.(rpcbench.Users).CreateUser(t.Context(), rpcbench.Sample(0, 0))

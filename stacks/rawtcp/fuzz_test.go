@@ -17,7 +17,8 @@ import (
 
 // A reply that is read is what the bytes begin with, and what follows it stays where it is.
 func FuzzReply(f *testing.F) {
-	right := framed(f, done, &userv1.CreateUserResponse{Code: rpcbench.OKCode, Message: rpcbench.OKMessage, User: sample()})
+	right := framed(f, done, &userv1.CreateUserResponse{Code: rpcbench.OKCode, Message: rpcbench.OKMessage,
+		User: sample()})
 	for _, seed := range [][]byte{
 		nil, right, right[:3], right[:20], append(right[:len(right):len(right)], right...), framed(f, createUser, sample()),
 		framed(f, failed, &userv1.Error{Code: "too_large"}), header(done, 0), header(failed, 0), header(done, 1<<32-1),
@@ -50,9 +51,11 @@ func FuzzFrame(f *testing.F) {
 	f.Add("", "", []byte(nil), false)
 	f.Add("in\xffvalid", "\x00\r\n", make([]byte, 5000), true)
 	f.Fuzz(func(t *testing.T, email, name string, avatar []byte, create bool) {
-		kind, sent, got := createUser, proto.Message(&userv1.User{Email: email, Name: name, Avatar: avatar}), proto.Message(new(userv1.User))
+		kind, sent, got := createUser, proto.Message(&userv1.User{Email: email, Name: name, Avatar: avatar}),
+			proto.Message(new(userv1.User))
 		if !create {
-			kind, sent, got = echo, &messagepb.Flex{String_: email, Bytes: avatar, Message: &messagepb.Pair{Key: name}}, new(messagepb.Flex)
+			kind, sent, got = echo, &messagepb.Flex{String_: email, Bytes: avatar, Message: &messagepb.Pair{Key: name}},
+				new(messagepb.Flex)
 		}
 		b, err := frame(kind, sent)
 		if !utf8.ValidString(email) || !utf8.ValidString(name) {

@@ -149,7 +149,8 @@ func TestDialEnds(t *testing.T) {
 		want rpcbench.Code
 	}{
 		{"the call is cancelled", func(_ rpcbench.Client, cancel func()) { cancel() }, rpcbench.Canceled},
-		{"the client is closed", func(client rpcbench.Client, _ func()) { require.NoError(t, client.Close()) }, rpcbench.Unavailable},
+		{"the client is closed", func(client rpcbench.Client, _ func()) { require.NoError(t, client.Close()) },
+			rpcbench.Unavailable},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			client := dial(t, rawtcp.New(), rpcbench.ClientConfig{DialContext: hangs})

@@ -101,7 +101,8 @@ func (f *Folder) Remove() error { return os.RemoveAll(f.dir) }
 // as it lies. The user's tree is only read: a revision is built in a clone, and another version of a module with a
 // copy of go.mod. Link also returns the versions of Go and of the modules, as far as the programs tell, and the
 // commit of a revision.
-func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (programs []versus.Program, versions []string, err error) {
+func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (
+	programs []versus.Program, versions []string, err error) {
 	in, p, args := *f, versus.Program{}, []string{"build", "-buildvcs=false"}
 	var env []string // of the go command
 	var exact string // a module and its version that have to be in the programs
@@ -210,7 +211,8 @@ func (f *Folder) revision(ctx context.Context, name string) (hash, dir string, e
 	}
 	there := *f
 	there.source = dir
-	if said, err = there.run(ctx, nil, "go", "list", "-e", "-find", "-f", "{{.Name}}", f.main); err == nil && said != "main" {
+	said, err = there.run(ctx, nil, "go", "list", "-e", "-find", "-f", "{{.Name}}", f.main)
+	if err == nil && said != "main" {
 		err = fmt.Errorf("%.7s has no %s", hash, f.main)
 	}
 	return hash, dir, err

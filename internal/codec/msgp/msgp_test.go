@@ -94,12 +94,14 @@ func TestMalformed(t *testing.T) {
 		{"an array that is said to be huge", lib.AppendArrayHeader(key("first"), most), new(msgp.Flex)},
 		{"an array that is said to be as large as may be", lib.AppendArrayHeader(key("second"), 1<<16), new(msgp.Flex)},
 		{"violations that are said to be huge", lib.AppendArrayHeader(key("violations"), most), new(msgp.Error)},
-		{"violations that are said to be as many as may be", lib.AppendArrayHeader(key("violations"), 1<<16), new(msgp.Error)},
+		{"violations that are said to be as many as may be", lib.AppendArrayHeader(key("violations"), 1<<16),
+			new(msgp.Error)},
 		{"an unknown array that is said to be huge", lib.AppendArrayHeader(key("unknown"), most), new(msgp.User)},
 		{"an unknown map that is said to be huge", lib.AppendMapHeader(key("unknown"), most), new(msgp.User)},
 		{"an unknown extension that is said to be huge", length(key("unknown"), 0xc9), new(msgp.User)},
 		{"arrays within each other", append(key("unknown"), bytes.Repeat([]byte{0x91}, rpcbench.MaxBody)...), new(msgp.User)},
-		{"maps within each other", append(key("unknown"), bytes.Repeat([]byte{0x81, 0xa0}, rpcbench.MaxBody/2)...), new(msgp.User)},
+		{"maps within each other", append(key("unknown"), bytes.Repeat([]byte{0x81, 0xa0}, rpcbench.MaxBody/2)...),
+			new(msgp.User)},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			var err error

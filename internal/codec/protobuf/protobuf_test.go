@@ -29,7 +29,8 @@ func TestRoundTrip(t *testing.T) {
 	for _, v := range []struct{ from, into proto.Message }{
 		{flex, new(messagepb.Flex)},
 		{binding.Convert[userv1.User](&u), new(userv1.User)},
-		{&userv1.CreateUserResponse{Code: -7, Message: "OK", User: binding.Convert[userv1.User](&u)}, new(userv1.CreateUserResponse)},
+		{&userv1.CreateUserResponse{Code: -7, Message: "OK", User: binding.Convert[userv1.User](&u)},
+			new(userv1.CreateUserResponse)},
 	} {
 		want, err := proto.Marshal(v.from)
 		require.NoError(t, err)
@@ -78,7 +79,8 @@ func TestUnmarshal(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			err := c.Unmarshal(k.data, k.into)
 			runtime.ReadMemStats(&after)
-			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), "whatever a length says, only what is there costs memory")
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20),
+				"whatever a length says, only what is there costs memory")
 			require.Equal(t, k.ok, err == nil, "%v", err)
 			require.False(t, errors.Is(err, io.ErrUnexpectedEOF), "it would be taken for a connection that broke")
 		})

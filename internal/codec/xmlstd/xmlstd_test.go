@@ -24,7 +24,8 @@ const whole = `<User><id>7</id><email>anna@example.com</email><name>&lt;b&gt;&am
 func TestRoundTrip(t *testing.T) {
 	c := xmlstd.Codec{}
 	require.Equal(t, "application/xml; charset=utf-8", c.ContentType())
-	u := rpcbench.User{ID: "7", Email: "anna@example.com", Name: "<b>&'\"\r\n\t", Password: "password", Avatar: []byte{0, 255}}
+	u := rpcbench.User{ID: "7", Email: "anna@example.com", Name: "<b>&'\"\r\n\t", Password: "password",
+		Avatar: []byte{0, 255}}
 	data, err := c.Marshal(binding.Convert[xmlstd.User](&u))
 	require.NoError(t, err)
 	require.Equal(t, whole, string(data))
@@ -91,10 +92,12 @@ func TestUnmarshal(t *testing.T) {
 		ok        bool
 	}{
 		{"nothing is wrong", whole, new(xmlstd.User), true},
-		{"a declaration and a comment before it, white space after it", "<?xml version=\"1.0\"?>\n<!-- a -->" + whole + "\n\t", new(xmlstd.User), true},
+		{"a declaration and a comment before it, white space after it", "<?xml version=\"1.0\"?>\n<!-- a -->" + whole +
+			"\n\t", new(xmlstd.User), true},
 		{"comments and instructions after it", whole + " <!-- a -->\n<?a b?><!-- c -->\n", new(xmlstd.User), true},
 		{"an unknown element", start + "<x><y/></x>" + end, new(xmlstd.User), true},
-		{"unknown elements within each other, skipped without recursion", start + strings.Repeat("<a>", 100_000) + strings.Repeat("</a>", 100_000) + end, new(xmlstd.User), true},
+		{"unknown elements within each other, skipped without recursion", start + strings.Repeat("<a>", 100_000) +
+			strings.Repeat("</a>", 100_000) + end, new(xmlstd.User), true},
 		{"a root of another name", "<x></x>", new(xmlstd.User), true},
 		{"text before it, which encoding/xml skips", "x" + whole, new(xmlstd.User), true},
 
@@ -132,7 +135,8 @@ func TestUnmarshal(t *testing.T) {
 		})
 	}
 	for n := range whole {
-		require.Error(t, xmlstd.Codec{}.Unmarshal([]byte(whole[:n]), new(xmlstd.User)), "the first %d of %d bytes", n, len(whole))
+		require.Error(t, xmlstd.Codec{}.Unmarshal([]byte(whole[:n]), new(xmlstd.User)), "the first %d of %d bytes", n,
+			len(whole))
 	}
 }
 
@@ -148,5 +152,9 @@ func TestAllocationsAsUnmarshal(t *testing.T) {
 		}
 		return n
 	}
-	require.Equal(t, least(func() error { return xml.Unmarshal(data, new(xmlstd.Flex)) }), least(func() error { return c.Unmarshal(data, new(xmlstd.Flex)) }))
+	require.Equal(t, least(func() error {
+		return xml.Unmarshal(data, new(xmlstd.Flex))
+	}), least(func() error {
+		return c.Unmarshal(data, new(xmlstd.Flex))
+	}))
 }

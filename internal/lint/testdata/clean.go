@@ -50,7 +50,8 @@ func clean(h http.Handler, rt http.RoundTripper, w io.Writer) {
 	http.NewServeMux().Handle("/", h)
 	httptest.NewServer(h).Close()
 	net.Listen("tcp", "[::1]:0")
-	_ = []string{":0", "localhost:0", "12:30", "2026-01-02T15:04", "fe80::1", "::1", "user.go:12", "example.com:443", "127.0.0.1:%d"}
+	_ = []string{":0", "localhost:0", "12:30", "2026-01-02T15:04", "fe80::1", "::1", "user.go:12", "example.com:443",
+		"127.0.0.1:%d"}
 	time.AfterFunc(time.Second, mu.Unlock)
 	fmt.Fprintln(w, fmt.Sprint(os.Getenv("X")))
 }

@@ -165,7 +165,8 @@ func generatePlain(req *pluginpb.CodeGeneratorRequest) error {
 			for _, field := range m.Fields {
 				name := field.Desc.JSONName()
 				tag := fmt.Sprintf("%s,omitempty", name)
-				fmt.Fprintf(&out, "%s%s %s `json:%q xml:%q msgpack:%q`\n", field.Comments.Leading, goName(name), goType(field), tag, tag, tag)
+				fmt.Fprintf(&out, "%s%s %s `json:%q xml:%q msgpack:%q`\n", field.Comments.Leading, goName(name), goType(field), tag,
+					tag, tag)
 			}
 			out.WriteString("}\n")
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/codec"
 )
 
-// Sonic is a codec for JSON by sonic.Marshal and sonic.Unmarshal, which neither sort maps nor escape HTML. Unmarshal copies
-// the whole body once, and the strings of a value share that copy.
+// Sonic is a codec for JSON by sonic.Marshal and sonic.Unmarshal, which neither sort maps nor escape HTML. Unmarshal
+// copies the whole body once, and the strings of a value share that copy.
 type Sonic struct{}
 
 func (Sonic) ContentType() string                { return "application/json" }
@@ -43,8 +43,8 @@ func (CBOR) ContentType() string                { return "application/cbor" }
 func (CBOR) Marshal(v any) ([]byte, error)      { return cbor.Marshal(v) }
 func (CBOR) Unmarshal(data []byte, v any) error { return cbor.Unmarshal(data, v) }
 
-// Traits declares that omitempty leaves out a negative zero, and that a NaN comes back as another NaN. The decoder refuses
-// invalid UTF-8, which the encoder writes.
+// Traits declares that omitempty leaves out a negative zero, and that a NaN comes back as another NaN. The decoder
+// refuses invalid UTF-8, which the encoder writes.
 func (CBOR) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "github.com/fxamacker/cbor/v2",

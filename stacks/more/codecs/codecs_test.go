@@ -122,7 +122,8 @@ func TestInvalidUTF8(t *testing.T) {
 
 func BenchmarkCodec(b *testing.B) {
 	all := append([]row{{"json", jsonstd.Codec{}}}, rows()...)
-	for _, m := range slices.DeleteFunc(main.Messages(), func(e message.Entry) bool { return e.Name != "user" && e.Name != "newsfeed" }) {
+	other := func(e message.Entry) bool { return e.Name != "user" && e.Name != "newsfeed" }
+	for _, m := range slices.DeleteFunc(main.Messages(), other) {
 		for _, op := range []string{"marshal", "unmarshal"} {
 			for _, r := range all {
 				b.Run("codec="+r.name+"/msg="+m.Name+"/op="+op, func(b *testing.B) {

@@ -53,8 +53,8 @@ func newServer(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 	}), cancel}, err
 }
 
-// closing is a server whose Close ends what ServeOne waits for: version 1.0.0 may wait without reading, and then does not
-// see that its connection was closed.
+// closing is a server whose Close ends what ServeOne waits for: version 1.0.0 may wait without reading, and then does
+// not see that its connection was closed.
 type closing struct {
 	rpcbench.Server
 	cancel func()

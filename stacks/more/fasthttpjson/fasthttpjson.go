@@ -1,6 +1,7 @@
 // Package fasthttpjson serves and calls the create-user API as JSON over HTTP/1.1, with fasthttp and encoding/json. It
-// speaks the protocol of httpjson. The library takes no contexts, and speaks no HTTP/2. Its client sends a request once,
-// also on a connection that the server has ended, and its server bounds a whole request where others bound the headers.
+// speaks the protocol of httpjson. The library takes no contexts, and speaks no HTTP/2. Its client sends a request
+// once, also on a connection that the server has ended, and its server bounds a whole request where others bound the
+// headers.
 package fasthttpjson
 
 import (
@@ -22,11 +23,12 @@ import (
 
 const users, echo = "/users", "/echo"
 
-// New uses the library's defaults, with pooled requests and replies as its documentation shows, and with the limits that
-// every server has.
+// New uses the library's defaults, with pooled requests and replies as its documentation shows, and with the limits
+// that every server has.
 func New() rpcbench.Stack {
 	t := binding.Traits(jsonstd.Codec{}.Traits())
-	t.HTTP, t.ServerLibraries, t.ClientLibraries = "1.1", []string{"github.com/valyala/fasthttp"}, []string{"github.com/valyala/fasthttp"}
+	t.HTTP, t.ServerLibraries = "1.1", []string{"github.com/valyala/fasthttp"}
+	t.ClientLibraries = t.ServerLibraries
 	t.Background = []string{
 		"github.com/valyala/fasthttp.updateServerDate.func1",
 		"github.com/valyala/fasthttp.(*HostClient).connsCleaner", // ends within ten seconds of its last connection
@@ -193,7 +195,8 @@ func call[A any](ctx context.Context, c *client, path string, q any) (*A, error)
 	if resp.StatusCode() != fasthttp.StatusOK {
 		e := new(rpcbench.Error)
 		if err := json.Unmarshal(resp.Body(), e); err != nil || httpapi.Status(e.Code) != resp.StatusCode() {
-			return nil, &rpcbench.Error{Code: rpcbench.Internal, Message: fmt.Sprintf("status %d with an unreadable body", resp.StatusCode())}
+			unreadable := fmt.Sprintf("status %d with an unreadable body", resp.StatusCode())
+			return nil, &rpcbench.Error{Code: rpcbench.Internal, Message: unreadable}
 		}
 		return nil, e
 	}

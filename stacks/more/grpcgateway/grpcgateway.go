@@ -1,5 +1,6 @@
 // Package grpcgateway serves the create-user API as JSON over HTTP/1.1 with grpc-gateway/v2 in front of a gRPC service,
-// and calls it with net/http. Both sides use protojson. Handlers are what protoc-gen-grpc-gateway makes of gateway.yaml.
+// and calls it with net/http. Both sides use protojson. Handlers are what protoc-gen-grpc-gateway makes of
+// gateway.yaml.
 package grpcgateway
 
 import (
@@ -30,7 +31,8 @@ import (
 // gRPC would not run.
 func New() rpcbench.Stack {
 	return stack("grpcgateway", func(config rpcbench.ServerConfig, mux *runtime.ServeMux) (rpcbench.Server, error) {
-		err := userservice.RegisterUserServiceHandlerServer(context.Background(), mux, grpcapi.NewService(pb.API().NewService()))
+		service := grpcapi.NewService(pb.API().NewService())
+		err := userservice.RegisterUserServiceHandlerServer(context.Background(), mux, service)
 		return httpapi.NewServer(config, limited(mux), false), err
 	})
 }
@@ -94,7 +96,8 @@ func limited(h http.Handler) http.Handler {
 }
 
 // fail maps a gRPC status to the codes and statuses of the HTTP stacks.
-func fail(_ context.Context, _ *runtime.ServeMux, m runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
+func fail(
+	_ context.Context, _ *runtime.ServeMux, m runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
 	e := grpcapi.FromStatus(err)
 	_, readErr := r.Body.Read(make([]byte, 1)) // the library has put the error into a text
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](readErr); tooLarge {

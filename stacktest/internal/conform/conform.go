@@ -17,42 +17,91 @@ import (
 	"github.com/rpcbench/rpcbench/internal/wire"
 )
 
-// Check proves one property of a stack. docs/suite.md says which, and what the check does not see.
+// Check proves one property of a stack.
 type Check struct {
 	Name      string
 	ClearOnly bool // skip the check over TLS, where it can't read the wire or would find nothing new
 	run       func(Subject)
+	Proves    string // what a stack that passes does, and what the check does not see
 }
 
 // Checks returns all checks in the order in which they run.
 func Checks() []Check {
 	return []Check{
-		{"declared", true, declared},
-		{"connections", false, connections},
-		{"traffic", false, watched(traffic)},
-		{"codec", true, bare(codecRan)},
-		{"repeats", true, bare(repeats)},
-		{"validation", true, bare(ofUsersAlone(validation))},
-		{"changed replies", true, changedReplies},
-		{"one request", true, watched(oneRequest)},
-		{"protocol", false, watched(protocol)},
-		{"compression", true, watched(compression)},
-		{"headers", true, headers},
-		{"header limit", true, headerLimit},
-		{"body limit", true, watched(ofUsersAlone(bodyLimit))},
-		{"hostile values", false, bare(ofUsersAlone(hostileValues))},
-		{"echo", false, watched(ofUsersAlone(echo))},
-		{"streams", false, streams},
-		{"ended streams", false, endedStreams},
-		{"changed stream replies", true, watched(changedStreamReplies)},
-		{"outcomes", false, watched(func(f *session) { f.outcomes(single()) })},
-		{"deadline", false, func(s Subject) { s.interruptedCalls(rpcbench.DeadlineExceeded) }},
-		{"cancel", false, func(s Subject) { s.interruptedCalls(rpcbench.Canceled) }},
-		{"unavailable", false, unavailable},
-		{"neighbours", false, neighbours},
-		{"limits", false, limits},
-		{"close", false, closed},
-		{"patience", true, watched(patience)},
+		{"declared", true, declared,
+			"Name, Protocol and Traits have allowed values."},
+		{"connections", false, connections,
+			"The server accepts as many connections as Conns says, all opened by DialContext, on the loopback " +
+				"interface, with one caller and many, small payloads and large. A multiplexed stack uses each of them."},
+		{"traffic", false, watched(traffic),
+			"The name of each call's user is in the bytes of the request and of the reply; over TLS in neither."},
+		{"codec", true, bare(codecRan),
+			"Functions of Traits.Codec allocate at least once per call in client and server, and those of no other " +
+				"codec do; likewise Traits.ClientLibraries and Traits.ServerLibraries. Code that does not allocate is " +
+				"not seen."},
+		{"repeats", true, bare(repeats),
+			"Encoding and decoding are done anew for a user that was sent before, and by a Call as by CreateUser. A " +
+				"kept value is not seen if the codec allocates as much without it. A value kept by a single Call is not " +
+				"seen if the transport's library calls the codec."},
+		{"validation", true, bare(ofUsersAlone(validation)),
+			"The server validates each user once, with NewValidator; the client does not. No check sees other work " +
+				"that does not allocate: compare the stack's time with a direct use of its library."},
+		{"changed replies", true, changedReplies,
+			"A Call compares every field of the reply with what was asked, and does not ask twice. Needs bytes that " +
+				"can be read."},
+		{"one request", true, watched(oneRequest),
+			"CreateUser and Call send the same request, but for the boundary of a multipart body. With Traits.Leased both " +
+				"send the same message on one stream. Needs HTTP."},
+		{"protocol", false, watched(protocol),
+			"The HTTP version is the declared one. Over TLS it is TLS 1.3, and the client verifies the certificate."},
+		{"compression", true, watched(compression),
+			"64 kB that compress well take 64 kB each way unless Traits.Compression says otherwise, and headers " +
+				"agree."},
+		{"headers", true, headers,
+			"Each call carries Config.Headers, with a traceparent of its own. Without Config.Headers it carries none " +
+				"of them. With Traits.Traced each call carries the traceparent of its span."},
+		{"header limit", true, headerLimit,
+			"Headers of a quarter of MaxHeader pass, those of twice MaxHeader do not."},
+		{"body limit", true, watched(ofUsersAlone(bodyLimit)),
+			"A body a little smaller than MaxBody is read, and one a little larger is TooLarge. Needs bytes that can " +
+				"be read."},
+		{"hostile values", false, bare(ofUsersAlone(hostileValues)),
+			"Values on which encoders differ come back as they were sent, unless Traits.Lossy names them. Invalid " +
+				"UTF-8 becomes what Traits.InvalidUTF8 says."},
+		{"echo", false, watched(ofUsersAlone(echo)),
+			"Values on which encoders differ come back in the message of an Echoer too, and its Call compares the " +
+				"reply. A client that Cross joined to a server without echo is skipped."},
+		{"streams", false, streams,
+			"The calls of a stream cross the wire in one request, in order, on the declared connections, and Close " +
+				"leaves nothing behind."},
+		{"ended streams", false, endedStreams,
+			"A stream ends with its context, its connection or a user that is refused, with the error of a single " +
+				"call, and leaves nothing behind."},
+		{"changed stream replies", true, watched(changedStreamReplies),
+			"A stream's Call compares every field of the reply, and the stream stays open and in step."},
+		{"outcomes", false, watched(func(f *session) { f.outcomes(single()) }),
+			"Valid, invalid and oversized users end with the same codes and violations on every stack. The server " +
+				"refuses them, the client gets the answer, and the next call works. An invalid user costs no connection. " +
+				"A body that is too large may cost one."},
+		{"deadline", false, func(s Subject) { s.interruptedCalls(rpcbench.DeadlineExceeded) },
+			"A call whose deadline passes ends with it and says so, also while it waits for a connection that " +
+				"another call has. The next call works."},
+		{"cancel", false, func(s Subject) { s.interruptedCalls(rpcbench.Canceled) },
+			"A call whose context is cancelled ends with it and says so, also while it waits for a connection that " +
+				"another call has. The next call works."},
+		{"unavailable", false, unavailable,
+			"A server that can't be reached, or that breaks the connection, has the code Unavailable."},
+		{"neighbours", false, neighbours,
+			"Two fixtures of the stack answer their own clients, and the end of one leaves the other."},
+		{"limits", false, limits,
+			"The server, not its client, ends an idle connection after IdleTimeout, and one without a request after " +
+				"HeaderTimeout. The suite does not check how long a body may take."},
+		{"close", false, closed,
+			"Close of the client, of the server or of both ends the connections, and calls after it fail. Close of " +
+				"both ends every goroutine but those of Traits.Background."},
+		{"patience", true, watched(patience),
+			"A call that the server answers after half a second succeeds: the client has no shorter timeout of its own. " +
+				"With -long that takes five seconds."},
 	}
 }
 

@@ -49,8 +49,8 @@ func ownTraffic(f *session) {
 		sent, received, err := f.record(context.Background(), call)
 		must(err, "call %d", i)
 		f.connected(0)
-		failIf(len(sent) == 0 || len(received) == 0, "call %d sent %d bytes and received %d: the call did not cross the connection",
-			i, len(sent), len(received))
+		failIf(len(sent) == 0 || len(received) == 0,
+			"call %d sent %d bytes and received %d: the call did not cross the connection", i, len(sent), len(received))
 		requests, replies := f.messages()
 		if len(requests) == 0 {
 			continue // over TLS, or no HTTP
@@ -73,8 +73,9 @@ func sameBytes(m wire.Message, want []byte, what string, i int) {
 	for _, b := range want {
 		counts[b]--
 	}
-	failIf(counts != [256]int{}, "the %s of call %d is not what the declared codec makes of the sample: %d bytes on the wire, %d encoded",
-		what, i, len(body), len(want))
+	failIf(counts != [256]int{},
+		"the %s of call %d is not what the declared codec makes of the sample: %d bytes on the wire, %d encoded", what, i,
+		len(body), len(want))
 }
 
 // mark returns bytes of request i that tell it from the request after it, where any do.
@@ -140,8 +141,9 @@ func ownRepeats(f *session) {
 		if slices.Equal(f.Stack.Traits.ClientLibraries, []string{"net/http"}) {
 			least += side.encodes.encoded * 9 / 10
 		}
-		failIf(side.allocated < least, "in %d calls %s allocated %d bytes in the %s, where decoding takes %d and encoding %d: "+
-			"something is kept from call to call",
+		failIf(side.allocated < least,
+			"in %d calls %s allocated %d bytes in the %s, where decoding takes %d and encoding %d: "+
+				"something is kept from call to call",
 			corpus.Round, codec, side.allocated, side.name, side.decodes.decoded, side.encodes.encoded)
 	}
 }

@@ -34,7 +34,8 @@ func declared(s Subject) {
 	}
 	t := s.Stack.Traits
 	failIf(!regexp.MustCompile(`^[a-z0-9]+(\.[a-z0-9]+)*$`).MatchString(s.Stack.Name),
-		"the name %q is not made of [a-z0-9], with single dots between: benchmark tools could not read its rows", s.Stack.Name)
+		"the name %q is not made of [a-z0-9], with single dots between: benchmark tools could not read its rows",
+		s.Stack.Name)
 	failIf(s.Stack.Protocol == "" || s.Stack.Server == nil || s.Stack.Dial == nil,
 		"a stack needs a Protocol, a Server and a Dial")
 	failIf(t.Codec == "", "Traits.Codec must name the import path of the library that encodes and decodes")
@@ -506,7 +507,8 @@ func (f *session) interrupted(code rpcbench.Code, form string) {
 	failIf(ctx.Err() != nil && !errors.Is(err, ctx.Err()), "errors.Is(err, %v) does not hold: %w", ctx.Err(), err)
 	if code != rpcbench.Unavailable && form != onStream {
 		f.gate.Release()
-		_, _, err := f.record(context.Background(), f.create(rpcbench.Sample(2, 0))) // whose reply is not the interrupted call's
+		// whose reply is not the interrupted call's
+		_, _, err := f.record(context.Background(), f.create(rpcbench.Sample(2, 0)))
 		must(err, "the call after one that ended as %q, of another user", code)
 		_, _, err = f.record(context.Background(), call)
 		must(err, "the %s after one that ended as %q", form, code)

@@ -33,7 +33,8 @@ func (s Subject) rivals() []string {
 		"encoding/json", "encoding/json/v2", "encoding/xml", "encoding/gob",
 		"github.com/json-iterator/go", "github.com/goccy/go-json",
 		"google.golang.org/protobuf", "github.com/planetscale/vtprotobuf",
-		"github.com/vmihailenco/msgpack", "github.com/tinylib/msgp", "github.com/bytedance/sonic", "github.com/fxamacker/cbor",
+		"github.com/vmihailenco/msgpack", "github.com/tinylib/msgp",
+		"github.com/bytedance/sonic", "github.com/fxamacker/cbor",
 	}, own)
 }
 
@@ -81,7 +82,8 @@ func codecRan(f *session) {
 	for _, rival := range f.s.rivals() {
 		// grpc-go's ServeHTTP clones its status, a protobuf message, after each call, which is no encoding. grpc-gateway
 		// looks for the end of a request with encoding/json, and decodes it with protojson.
-		roots := profile.Objects(rival, "google.golang.org/grpc/internal/status", "github.com/grpc-ecosystem/grpc-gateway/v2/runtime")
+		roots := profile.Objects(rival,
+			"google.golang.org/grpc/internal/status", "github.com/grpc-ecosystem/grpc-gateway/v2/runtime")
 		failIf(len(roots) > 0, "functions of %s allocated these objects by goroutine: %v; the declared codec is %s",
 			rival, roots, own[0])
 	}
@@ -92,11 +94,13 @@ func codecRan(f *session) {
 func transportsRan(traits rpcbench.Traits, profile allocproof.Profile, ops int64) {
 	for _, library := range []string{"net/http", "google.golang.org/grpc", "connectrpc.com/connect", "storj.io/drpc"} {
 		client, elsewhere := sides(profile.Objects(library))
-		inClient, inServer := slices.Contains(traits.ClientLibraries, library), slices.Contains(traits.ServerLibraries, library)
+		inClient, inServer := slices.Contains(traits.ClientLibraries, library),
+			slices.Contains(traits.ServerLibraries, library)
 		failIf(inClient && client < ops || !inClient && client > 0 ||
 			inServer && elsewhere < ops || !inServer && !inClient && elsewhere > 0,
 			"in %d calls functions of %s allocated %d objects on the caller's goroutine and %d on others; "+
-				"Traits.ClientLibraries is %q, Traits.ServerLibraries %q", ops, library, client, elsewhere, traits.ClientLibraries, traits.ServerLibraries)
+				"Traits.ClientLibraries is %q, Traits.ServerLibraries %q", ops, library, client, elsewhere, traits.ClientLibraries,
+			traits.ServerLibraries)
 	}
 }
 

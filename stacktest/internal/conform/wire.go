@@ -109,11 +109,13 @@ func (f *session) oneMessage() {
 		try(f.both(rpcbench.Sample(0, avatar)))
 		requests, _ := f.messages()
 		after := f.openStreams()
-		failIf(len(requests) > 0 || len(before) != 1 || len(after) != 1, "calls on a leased stream: before two calls %d streams "+
-			"were open, then %d, and %d have ended; one must be open all the time", len(before), len(after), len(requests))
+		failIf(len(requests) > 0 || len(before) != 1 || len(after) != 1, "calls on a leased stream: before two calls %d "+
+			"streams were open, then %d, and %d have ended; one must be open all the time",
+			len(before), len(after), len(requests))
 		sent := after[0].Body[len(before[0].Body):]
 		half := len(sent) / 2
-		failIf(half == 0 || !bytes.Equal(sent[:half], sent[half:]), "CreateUser and Prepare send different messages: %q", sent)
+		failIf(half == 0 || !bytes.Equal(sent[:half], sent[half:]),
+			"CreateUser and Prepare send different messages: %q", sent)
 	}
 }
 
@@ -215,7 +217,8 @@ func headers(s Subject) {
 	for i, h := range requests {
 		agent, auth, own := h.Get("User-Agent"), h.Get("Authorization"), slices.Index(traces, h.Get("Traceparent"))
 		if how := s.Stack.Traits.Traced; how != "" {
-			failIf(own >= 0, "request %d has the traceparent of Config.Headers, and must have that of its span, which is %s", i, how)
+			failIf(own >= 0, "request %d has the traceparent of Config.Headers, and must have that of its span, "+
+				"which is %s", i, how)
 			traces, own = append(traces, ""), len(traces)
 		}
 		failIf(!strings.HasPrefix(agent, asked.UserAgent) || auth != asked.Authorization || own < 0,

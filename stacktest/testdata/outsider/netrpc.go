@@ -48,8 +48,8 @@ func newServer(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 	}), err
 }
 
-// limited has the timeouts that net/rpc lacks. It has no limit on a body but gob's own 1 GiB either: the service refuses what
-// came.
+// limited has the timeouts that net/rpc lacks. It has no limit on a body but gob's own 1 GiB either: the service
+// refuses what came.
 type limited struct {
 	net.Conn
 	idle  time.Duration

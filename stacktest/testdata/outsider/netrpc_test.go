@@ -48,7 +48,8 @@ func BenchmarkOwnLoop(b *testing.B) {
 	b.ReportMetric(float64(runtime.GOMAXPROCS(0)), "procs")
 }
 
-// TestRowsHaveTheProcsOfTheirLabels: the first row too, whose only call comes before package testing has set GOMAXPROCS.
+// TestRowsHaveTheProcsOfTheirLabels: the first row too, whose only call comes before package testing has set
+// GOMAXPROCS.
 func TestRowsHaveTheProcsOfTheirLabels(t *testing.T) {
 	for _, list := range []string{"1,2", "2,1"} {
 		out, err := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$", "-test.bench=^BenchmarkOwnLoop$",

@@ -1,5 +1,5 @@
-// Gen writes ../userservice: what protoc-gen-grpc-gateway makes of the user service and of ../gateway.yaml. The descriptors
-// are those that the main module registers, so that the .proto files have no annotations.
+// Gen writes ../userservice: what protoc-gen-grpc-gateway makes of the user service and of ../gateway.yaml. The
+// descriptors are those that the main module registers, so that the .proto files have no annotations.
 package main
 
 import (

@@ -1,0 +1,268 @@
+package pages
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/workload"
+)
+
+// found is what a run found, all of whose figures differ. JSON's and gRPC's can't be exchanged unseen.
+func found(work, title, stack string, ratio float64, verdict versus.Verdict) report.Answer {
+	return report.Answer{Workload: work, Does: title, GOMAXPROCS: 1, Stack: stack,
+		Result: versus.Result{Ratio: ratio, Lo: ratio * 0.9, Hi: ratio * 1.1, Processes: 8, CopyFloor: 0.01,
+			BaseNs: 40_000, Ns: 90_000, Verdict: verdict, Reason: "since"},
+		BaseFacts: &workload.Facts{Sent: 200, Received: 300, Allocs: 100, AllocBytes: 9000},
+		Facts:     &workload.Facts{Sent: 110, Received: 140, Allocs: 160, AllocBytes: 9500}}
+}
+
+// record writes the files that tables are made of.
+func record(t *testing.T) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	write := func(path, text string) {
+		path = filepath.Join(root, path)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	run := func(dir string, answers ...report.Answer) {
+		data, err := json.Marshal(report.Summary{Release: report.Release, Base: "httpjson", Answers: answers,
+			Environment: []string{"cpu=A-Machine", "cores=2", "go=go1.26.8", "date=2026-11-23", "commit=abc"}})
+		require.NoError(t, err)
+		write(dir+"/summary.json", string(data))
+		write(dir+"/bench.txt", "")
+	}
+	small, large := "a small call, one core", "structured"
+	run("quiet/workloads", found("small", small, grpc, 1.2, versus.Slower),
+		found("structured-1kB", large, grpc, 0.5, versus.Faster))
+	run("noisy/workloads", found("small", small, grpc, 1.3, versus.Undecided),
+		found("structured-1kB", large, grpc, 0.6, versus.Faster), found("stream", "a stream", grpc, 0.4, versus.Faster))
+	run("quiet/stacks", found("small", small, grpc, 1.25, versus.Slower),
+		found("small", small, "rawtcp", 0.3, versus.Faster), found("small", small, "httpprotobuf", 0.9, versus.Faster),
+		found("small", small, "httpjson.h2c", 1.7, versus.Slower),
+		found("small", small, "grpcservehttp", 2.5, versus.Slower))
+	run("noisy/stacks", found("small", small, "rawtcp", 0.4, versus.Faster),
+		found("small", small, "httpprotobuf", 0.95, versus.Faster),
+		found("small", small, "httpjson.h2c", 1.75, versus.Slower),
+		found("small", small, "grpcservehttp", 2.55, versus.Slower))
+	run("variants", found("small", small, "httpjson.gzip", 2.2, versus.Slower))
+	run("builds", found("small", small, "httpjson@go1.27.4", 1.1, versus.Slower))
+	var rows strings.Builder
+	for codec, ns := range map[string]int{"json": 300, "protobuf": 100} {
+		for i := range 6 {
+			fmt.Fprintf(&rows, "BenchmarkCodec/codec=%s/msg=user/op=marshal-2 1 %d ns/op %d size-B\n", codec, ns+i%2, ns/10)
+		}
+	}
+	write("noisy/why/codecs.txt", rows.String())
+	step := func(step, lower, upper string, ns, ratio float64) string {
+		return fmt.Sprintf("Benchmark%s/stack=%s 1 %g ns/op 1 aa-ratio\n", step, lower, ns) +
+			fmt.Sprintf("Benchmark%s/stack=%s 1 1 ns/op %g base-ratio %g base-ratio-lo %g base-ratio-hi 1 noise-floor-%% 0 "+
+				"base-moved-%%\n",
+				step, upper, ratio, ratio*0.9, ratio*1.1)
+	}
+	write("ladder.txt", step("Ladder/ladder=grpc/step=b", "a", "b", 1100, 2)+
+		step("Ladder/ladder=grpc/step=c", "b", "c", 1900, 3)+
+		step("Ladder/ladder=grpc/step=whole", "a", "c", 1000, 6))
+	write("bound.txt", step("Bound/bound=httpjson.codec", "httpjson", "bound", 1000, 0.8)+
+		step("Bound/bound=httpjson.codec.validation", "httpjson", "bound", 1000, 1))
+	write("explain.txt", "# httpjson: workload=bytes-1kB GOMAXPROCS=1\nhttpjson less grpcprotobuf\n"+
+		"layer client server\nserialisation             +3.2        +2.8         +0.1         +6.1      1.7  json +1\n"+
+		"sum             +4.2        -2.8         +0.2         +7.1      2.7\n")
+	write("writes.txt", "| stack | client writes | server reads |\n|---|---:|---:|\n| `a` | 4.01 | 8.00 |\n")
+	return root
+}
+
+// TestTables: each figure of a small record stands in its place, of both stacks, of both machines, and per cell.
+func TestTables(t *testing.T) {
+	root := record(t)
+	for name, c := range map[string]struct{ from, old, want string }{
+		"workloads": {"quiet/workloads noisy/workloads", "", `
+| structured | 40.0 | 20.0 | 0.50 (0.45–0.55) | faster | 0.60 (0.54–0.66) | faster |
+| a small call, one core | 40.0 | 48.0 | 1.20 (1.08–1.32) | slower | 1.30 (1.17–1.43) | undecided [1] |
+
+- [1] since.
+
+Quiet: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../quiet/workloads/report.md).`},
+		"main stacks": {"quiet/stacks quiet/workloads", "", "| `httpjson` | 1 | base | 200 + 300 | 100 |\n" +
+			"| `grpcprotobuf` | 1.20 (1.08–1.32) | slower | 110 + 140 | 160 |\n| `httpjsoniter` | not measured yet | | | |"},
+		"costs": {"quiet/stacks quiet/workloads noisy/stacks noisy/workloads variants", "",
+			"| `grpcprotobuf` | 1.20 (1.08–1.32) | slower | 1.30 (1.17–1.43) | undecided [1] | 110 | 140 | 160 | 9500 |\n" +
+				"| `rawtcp` | 0.30 (0.27–0.33) | faster | 0.40 (0.36–0.44) | faster | 110 | 140 | 160 | 9500 |"},
+		"pairs": {"quiet/stacks", "", "| the format | `httpprotobuf` to `httpjson` | 0.90 (0.81–0.99) |\n" +
+			"| the HTTP version, in net/http | `httpjson.h2c` to `httpjson` | 1.70 (1.53–1.87) |\n" +
+			"| the server's HTTP/2: net/http's with ServeHTTP, or grpc-go's own | `grpcservehttp` to `grpcprotobuf` | 2.00 " +
+			"(1.74–2.30) |"},
+		"builds": {"builds", "", "| workload | base, µs | JSON with go1.27.4 |\n|---|---:|---|\n" +
+			"| a small call, one core | 40 | 1.10 (0.99–1.21) slower |"},
+		"readings": {"noisy quiet noon", `| claim | figure | here | claimed | verdict |
+|---|
+| 1 | time, gRPC to JSON, structured | 9 | below 1 | 9 |
+| 1 | time, JSON to gRPC, structured | 9 | 1 to 1.5 | 9 |
+| 1 | time, gRPC to JSON, structured, quiet | 9 | – | 9 |
+| 2 | calls per second, gRPC to JSON, structured | 9 | about 2 | 9 |
+| 2 | bytes on the wire, JSON to gRPC, structured | 9 | about 2 | 9 |
+| 2 | allocations, JSON to gRPC, structured | 9 | above 1 | 9 |
+| 2 | allocated bytes, JSON to gRPC, structured | 9 | below 1 | 9 |
+| 2 | time of a message, unary call to stream | 9 | above 2 | 9 |
+| 2 | marshal ` + "`user`, `json` to `protobuf`" + ` | 9 | about 3 | 9 |
+| 2 | bytes of ` + "`user`, `json` to `protobuf`" + ` | 9 | 1 to 2 | 9 |
+`, `
+| 1 | time, gRPC to JSON, structured | 0.60 (0.54–0.66) | below 1 | holds |
+| 1 | time, JSON to gRPC, structured | 1.67 (1.52–1.85) | 1 to 1.5 | more than claimed |
+| 1 | time, gRPC to JSON, structured, quiet | 0.50 (0.45–0.55) | – | – |
+| 2 | calls per second, gRPC to JSON, structured | 1.67 (1.52–1.85) | about 2 | undecided |
+| 2 | bytes on the wire, JSON to gRPC, structured | 2.00 | about 2 | holds |
+| 2 | allocations, JSON to gRPC, structured | 0.62 | above 1 | does not hold |
+| 2 | allocated bytes, JSON to gRPC, structured | 0.95 | below 1 | holds |
+| 2 | time of a message, unary call to stream | 3.25 (2.82–3.75) | above 2 | holds |
+| 2 | marshal ` + "`user`, `json` to `protobuf`" + ` | 2.99 (2.97–3.01) | about 3 | holds |
+| 2 | bytes of ` + "`user`, `json` to `protobuf`" + ` | 3.00 | 1 to 2 | more than claimed |
+`},
+		"ladder": {"ladder.txt", "| ladder | rung | what |\n|---|\n| grpc | `b` | adds b |\n| grpc | `c` | adds c |\n" +
+			"| grpc | whole | all | 9 |\n| grpc | the steps | together |\n", `
+| grpc | ` + "`b`" + ` | adds b | 1.0 | ×2.00 (1.80–2.20) | slower | +1.0 ± 0.2 |
+| grpc | ` + "`c`" + ` | adds c | 2.0 | ×3.00 (2.70–3.30) | slower | +4.0 ± 0.6 |
+| grpc | whole | all | 1.0 | ×6.00 (5.40–6.60) | slower | +5.0 ± 0.6 |
+| grpc | the steps | together | 1.0 | ×6.00 (5.21–6.91) |  | +5.0 ± 0.9 |
+`},
+		"bounds": {"bound.txt", "| stack | time | saves |\n|---|\n| `httpjson` without codec |\n| `httpjson` without codec and validation |\n", `
+| ` + "`httpjson`" + ` without codec | 0.80 (0.72–0.88) | 12 to 28 % |
+| ` + "`httpjson`" + ` without codec and validation | 1.00 (0.90–1.10) | undecided |
+`},
+		"differences": {"explain.txt", "", "| layer | `httpjson` less `grpcprotobuf`, bytes-1kB |\n|---|---:|\n| " +
+			"serialisation | +6.1 ± 1.7 |"},
+		"file": {"writes.txt", "", "| stack | client writes | server reads |\n|---|---:|---:|\n| `a` | 4.01 | 8.00 |\n"},
+	} {
+		text := "<!-- begin " + name + " from " + c.from + " -->\n" + c.old + "<!-- end " + name + " -->\n"
+		filled, err := Fill(root, "docs/page.md", text)
+		require.NoError(t, err, name)
+		require.Contains(t, filled, c.want, name)
+		_, err = Fill(root, "docs/page.md", strings.Replace(text, "<!-- begin "+name+" from ", "<!-- begin "+name+" from no/",
+			1))
+		require.Error(t, err, "%s of a file that is not there", name)
+	}
+}
+
+func TestVerdictsOfClaims(t *testing.T) {
+	page := "<!-- begin claims from noisy quiet noon -->\n| | claim | here |\n|---|\n| 1 | JSON is it | – |\n| 2 | gRPC " +
+		"is it | – |\n" +
+		"<!-- end claims -->\n<!-- begin readings from noisy quiet noon -->\n| claim |\n|---|\n" +
+		"| 1 | time, gRPC to JSON, structured | – | above 1 | – |\n" +
+		"| 1 | time, gRPC to JSON, structured | – | below 1 | – |\n" +
+		"| 2 | time, gRPC to JSON, structured | – | – | – |\n<!-- end readings -->\n"
+	filled, err := Fill(record(t), "docs/claims.md", page)
+	require.NoError(t, err)
+	require.Contains(t, filled, "| 1 | JSON is it | **holds in part** |\n| 2 | gRPC is it | **void** |\n\n"+
+		"Of 2 claims: holds in part 1, void 1.\n")
+	for reason, text := range map[string]string{
+		"a claim without figures":    strings.Replace(page, "| 2 | time", "| 1 | time", 1),
+		"figures without a claim":    strings.Replace(page, "| 2 | time", "| 3 | time", 1),
+		"words that no file answers": strings.Replace(page, "time, gRPC to", "luck, gRPC to", 1),
+		"a claim that is no range":   strings.Replace(page, "above 1", "many", 1),
+	} {
+		_, err := Fill(record(t), "docs/claims.md", text)
+		require.Error(t, err, reason)
+	}
+	holds, fails := reading{value: 2, lo: 2, hi: 2, least: 1, most: 3},
+		reading{value: .5, lo: .5, hi: .5, least: 1, most: 3}
+	more, open := reading{value: 4, lo: 4, hi: 4, least: 1, most: 3}, reading{value: 3, lo: 2, hi: 4, least: 1, most: 3}
+	for want, readings := range map[string][]reading{
+		"holds":                             {holds, holds},
+		"does not hold":                     {fails},
+		"more than claimed":                 {more},
+		"holds in part":                     {open, fails, holds},
+		"does not hold where it is decided": {open, fails},
+		"holds where it is decided":         {holds, open},
+		"undecided":                         {open, open},
+	} {
+		require.Equal(t, want, overall(readings))
+	}
+}
+
+func TestVerdictsOfReadings(t *testing.T) {
+	for _, c := range []struct {
+		reason, want, claimed string
+		reading               reading
+	}{
+		{"less is claimed, and it is much less", "more than claimed", "0.3 to 0.6", reading{lo: 0.21, hi: 0.23}},
+		{"less is claimed, and it is more", "does not hold", "0.3 to 0.6", reading{lo: 1.31, hi: 1.42}},
+		{"less is claimed, and it is a little less", "does not hold", "0.6 to 0.8", reading{lo: 0.9, hi: 0.9}},
+		{"about the same is claimed, and it is less", "does not hold", "about 1", reading{lo: 0.4, hi: 0.6}},
+		{"a difference outside the noise floor", "holds", "above 1", reading{lo: 1.04, hi: 1.10, floor: 0.03}},
+		{"a difference inside the noise floor", "undecided, noise floor 5.0 %", "above 1",
+			reading{lo: 1.01, hi: 1.03, floor: 0.05}},
+		{"a difference that reaches into the noise floor", "undecided, noise floor 5.0 %", "above 1",
+			reading{lo: 1.04, hi: 1.10, floor: 0.05}},
+		{"a gain that reaches into the noise floor", "undecided, noise floor 5.0 %", "below 1",
+			reading{lo: 0.93, hi: 0.97, floor: 0.05}},
+		{"no difference is proved, and five times is claimed", "does not hold, noise floor 5.0 %", "5 to 10",
+			reading{lo: 1.01, hi: 1.03, floor: 0.05}},
+		{"the noise floor is nothing far from 1", "holds", "above 2", reading{lo: 2.03, hi: 2.24, floor: 0.9}},
+	} {
+		r, err := c.reading.within(c.claimed)
+		require.NoError(t, err)
+		require.Equal(t, c.want, r.said(), c.reason)
+	}
+}
+
+// TestProductsOfSteps: the interval of steps taken together is the root of the sum of their squares.
+func TestProductsOfSteps(t *testing.T) {
+	step := func(ratio, half float64) report.Answer {
+		return answered(ratio, ratio*math.Exp(-half), ratio*math.Exp(half), 0, 0)
+	}
+	p := product([]report.Answer{step(2, 0.3), step(5, 0.4)})
+	require.InDeltaSlice(t, []float64{10, 10 * math.Exp(-0.5), 10 * math.Exp(0.5)}, []float64{p.Ratio, p.Lo, p.Hi}, 1e-9)
+	q := quotient(step(5, 0.4), step(2, 0.3))
+	require.InDeltaSlice(t, []float64{2.5, 2.5 * math.Exp(-0.5), 2.5 * math.Exp(0.5)}, []float64{q.Ratio, q.Lo, q.Hi},
+		1e-9)
+}
+
+// TestCheck: a figure of a sentence is its file's, in its place, or the page is refused.
+func TestCheck(t *testing.T) {
+	root := record(t)
+	cite := "\n<!-- from writes.txt: `a`: 4.01 8.00 -->\n"
+	for _, c := range []struct{ reason, text, problem string }{
+		{"as in the file", "It writes 4.01 and reads 8.00 times." + cite, ""},
+		{"rounded", "It writes 4 times, 4.0 µs.\n<!-- from writes.txt: `a`: 4 -->\n", ""},
+		{"thousandths", "It allocates 1.9 kB.\n<!-- from ladder.txt: step=c/stack=b: 1.9 -->\n", ""},
+		{"below another line", "It adds 6.1 ± 1.7 µs.\n<!-- from explain.txt: less grpc > serialisation: 6.1 1.7 -->\n", ""},
+		{"exchanged in the sentence", "It writes 8.00 and reads 4.01 times." + cite, "the sentence has not"},
+		{"exchanged in the comment", "It writes 8.00 and reads 4.01 times.\n<!-- from writes.txt: `a`: 8.00 4.01 -->\n",
+			"writes.txt: the line"},
+		{"another figure", "It writes 4.02 times.\n<!-- from writes.txt: `a`: 4.02 -->\n", "writes.txt: the line"},
+		{"another sign", "It adds -6.1 µs.\n<!-- from explain.txt: less grpc > serialisation: -6.1 -->\n", "the line"},
+		{"of another paragraph", "It writes 4.01 and reads 8.00 times.\n\nWell." + cite, "the sentence has not"},
+		{"no such line", "It writes 4.01 times.\n<!-- from writes.txt: `b`: 4.01 -->\n", "no line"},
+		{"no such file", "It writes 4.01 times.\n<!-- from nothing.txt: `a`: 4.01 -->\n", "no such file"},
+		{"an interval without a file", "It takes 1.20 (1.08–1.32) times as long.\n", "names no file"},
+		{"a spread without a file", "- It takes 3 µs.\n- It adds 6.1 ± 1.7 µs.\n", "names no file"},
+		{"a comment of another form", "It writes 4.01 times.\n<!-- from writes.txt, 4.01 -->\n", "neither"},
+		{"lines shown", "<!-- from writes.txt -->\n```text\n| `a` | 4.01 | 8.00 |\n```\n", ""},
+		{"other lines shown", "<!-- from writes.txt -->\n```text\n| `a` | 8.00 | 4.01 |\n```\n", "lacks the line"},
+		{"figures of a table are the program's", "<!-- begin x -->\n1.2 (1.1–1.3)\n<!-- end x -->\n", ""},
+	} {
+		err := Check(root, "docs/page.md", c.text)
+		if c.problem == "" {
+			require.NoError(t, err, c.reason)
+		} else {
+			require.ErrorContains(t, err, c.problem, c.reason)
+		}
+	}
+	for reason, text := range map[string]string{
+		"a table that nobody makes": "<!-- begin pears from writes.txt -->\n<!-- end pears -->\n",
+		"a table without an end":    "<!-- begin file from writes.txt -->\n",
+		"too few files":             "<!-- begin costs from writes.txt -->\n<!-- end costs -->\n",
+	} {
+		_, err := Fill(root, "page.md", text)
+		require.ErrorContains(t, err, "names no table", reason)
+	}
+}
