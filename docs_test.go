@@ -54,6 +54,14 @@ func TestGuaranteesNameTheirTests(t *testing.T) {
 	}
 }
 
+// TestREADMEIsShort: a newcomer has two minutes. Comments are for the checks, and tables may have rows for more stacks.
+func TestREADMEIsShort(t *testing.T) {
+	readme := regexp.MustCompile(`(?m)^ *<!--.*-->\n`).ReplaceAllString(read(t, "README.md"), "")
+	require.LessOrEqual(t, strings.Count(readme, "\n"), 150, "lines")
+	readme = regexp.MustCompile(`(?m)^\|.*`).ReplaceAllString(readme, "")
+	require.LessOrEqual(t, len(regexp.MustCompile(`\S*\w\S*`).FindAllString(readme, -1)), 900, "words")
+}
+
 // TestDocuments: files they link exist, and patterns they give run exactly the benchmark they name.
 func TestDocuments(t *testing.T) {
 	names := declared(t)

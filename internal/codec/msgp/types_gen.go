@@ -2,22 +2,6 @@
 
 package msgp
 
-// Code is rpcbench.Code.
-type Code string
-
-// Violation is rpcbench.Violation.
-type Violation struct {
-	Field string `json:"field" msg:"field"`
-	Rule  string `json:"rule" msg:"rule"`
-}
-
-// Error is rpcbench.Error.
-type Error struct {
-	Code       Code        `json:"code" msg:"code"`
-	Violations []Violation `json:"violations,omitempty" msg:"violations,omitempty,limit=65536"`
-	Message    string      `json:"message,omitempty" msg:"message,omitempty"`
-}
-
 // User is rpcbench.User.
 type User struct {
 	ID       string `json:"id,omitempty" msg:"id,omitempty"`
@@ -32,6 +16,22 @@ type Response struct {
 	Code    int32  `json:"code" msg:"code"`
 	Message string `json:"message" msg:"message"`
 	User    *User  `json:"user" msg:"user"`
+}
+
+// Code is rpcbench.Code.
+type Code string
+
+// Violation is rpcbench.Violation.
+type Violation struct {
+	Field string `json:"field" msg:"field"`
+	Rule  string `json:"rule" msg:"rule"`
+}
+
+// Error is rpcbench.Error.
+type Error struct {
+	Code       Code        `json:"code" msg:"code"`
+	Violations []Violation `json:"violations,omitempty" msg:"violations,omitempty,limit=65536"`
+	Message    string      `json:"message,omitempty" msg:"message,omitempty"`
 }
 
 // Small is message.Small.

@@ -2,22 +2,6 @@
 
 package xmlstd
 
-// Code is rpcbench.Code.
-type Code string
-
-// Violation is rpcbench.Violation.
-type Violation struct {
-	Field string `json:"field" xml:"field"`
-	Rule  string `json:"rule" xml:"rule"`
-}
-
-// Error is rpcbench.Error.
-type Error struct {
-	Code       Code        `json:"code" xml:"code"`
-	Violations []Violation `json:"violations,omitempty" xml:"violations,omitempty"`
-	Message    string      `json:"message,omitempty" xml:"message,omitempty"`
-}
-
 // User is rpcbench.User.
 type User struct {
 	ID       string `json:"id,omitempty" xml:"id,omitempty"`
@@ -32,6 +16,22 @@ type Response struct {
 	Code    int32  `json:"code" xml:"code"`
 	Message string `json:"message" xml:"message"`
 	User    *User  `json:"user" xml:"user"`
+}
+
+// Code is rpcbench.Code.
+type Code string
+
+// Violation is rpcbench.Violation.
+type Violation struct {
+	Field string `json:"field" xml:"field"`
+	Rule  string `json:"rule" xml:"rule"`
+}
+
+// Error is rpcbench.Error.
+type Error struct {
+	Code       Code        `json:"code" xml:"code"`
+	Violations []Violation `json:"violations,omitempty" xml:"violations,omitempty"`
+	Message    string      `json:"message,omitempty" xml:"message,omitempty"`
 }
 
 // Flex is message.Flex.

@@ -56,6 +56,9 @@ func run(dir string, names []string, tag, byteSlice string, limit int) error {
 					continue
 				}
 				spec := general.Specs[0].(*ast.TypeSpec)
+				if spec.Assign.IsValid() { // another name of a type of package message
+					continue
+				}
 				if name := spec.Name.Name; slices.Contains(names, name) || all && file.Name.Name == "message" {
 					fmt.Fprintf(&out, "\n// %s is %s.%s.\ntype %s ", name, file.Name.Name, name, name)
 					write(&out, spec.Type, tag, byteSlice, limit)
