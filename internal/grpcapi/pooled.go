@@ -31,6 +31,7 @@ func (t Transport) Pooled(name string) rpcbench.Stack {
 		own := bare(config, withTLS(config, nil)...)
 		idle, _ := config.Limits()
 		p := &pooledServer{create: pb.API().NewService(), fromError: pb.API().FromError, idle: idle}
+		register(own, p.create) // the service itself stays, for clients without a pool
 		own.RegisterService(pooledDesc(p.serve), nil)
 		return server{own}, nil
 	}
