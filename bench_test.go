@@ -31,8 +31,7 @@ import (
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
-// TestMain tells the rungs only to a child that measures for -processes, and the stack without calls only to one that
-// serves. -server is for the stacks alone.
+// TestMain tells the stack without calls only to a child that serves. -server is for the stacks alone.
 func TestMain(m *testing.M) {
 	known := stacks.All()
 	if os.Getenv(versus.Variable) != "" {
@@ -42,7 +41,6 @@ func TestMain(m *testing.M) {
 			}
 			return
 		}
-		known = append(known, rungs()...)
 	}
 	if os.Getenv(child.Variable) != "" {
 		known = append(known, none())

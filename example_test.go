@@ -16,6 +16,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
+	"github.com/rpcbench/rpcbench/stacktest"
 )
 
 func anna() rpcbench.User {
@@ -172,3 +173,6 @@ func ExampleNewValidator() {
 	// <nil>
 	// rpcbench: invalid: password min=4
 }
+
+// TestExampleIsAStack: Example_ownStack, which people copy, passes the suite.
+func TestExampleIsAStack(t *testing.T) { stacktest.Conformance(t, newStack()) }

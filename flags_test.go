@@ -3,6 +3,7 @@ package rpcbench_test
 import (
 	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -164,13 +165,14 @@ func callers() []int {
 
 // TestRunningNamesTheFlags, each at least once.
 func TestRunningNamesTheFlags(t *testing.T) {
-	running := read(t, "docs/running.md")
+	running, err := os.ReadFile("docs/running.md")
+	require.NoError(t, err)
 	names := []string{"full", "tls", "base", "conns", "server", "processes", "long"}
 	for _, c := range chosen.lists() {
 		names = append(names, c.name)
 	}
 	for _, name := range names {
 		require.NotNil(t, flag.Lookup(name), name)
-		require.Regexp(t, "[` ]-"+name+"\\b", running)
+		require.Regexp(t, "[` ]-"+name+"\\b", string(running))
 	}
 }

@@ -73,7 +73,9 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"slices"
 
 	"github.com/rpcbench/rpcbench/cli"
 	"github.com/rpcbench/rpcbench/internal/own"
@@ -85,4 +87,8 @@ func main() {
 		os.Exit(own.Main(args, os.Stdout, os.Stderr))
 	}
 	cli.Main(stacks.All())
+	if args := os.Args[1:]; len(args) == 0 || slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
+		fmt.Print("\nrpcbench init makes a Go module that compares ways to serve and call a method of yours;\n" +
+			"rpcbench run -proto compares them at once: rpcbench init -h.\n")
+	}
 }

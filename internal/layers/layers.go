@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/pprof/profile"
 )
@@ -182,6 +183,14 @@ func Of(p *profile.Profile) (s Split, err error) {
 		of = known.owned(p)
 	}
 	parts, labelled := map[Part]int{}, false
+	for _, f := range p.Function { // a name may end on a terminal
+		f.Name = strings.Map(func(r rune) rune {
+			if unicode.IsPrint(r) {
+				return r
+			}
+			return '?'
+		}, f.Name)
+	}
 	for _, sample := range p.Sample {
 		if sample.Value[count] < 0 || sample.Value[value] < 0 {
 			return s, errors.New("it is a difference of two profiles: give one")

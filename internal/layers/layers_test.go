@@ -191,6 +191,9 @@ func TestBadProfiles(t *testing.T) {
 	good := encoded(made(own, "client net.(*conn).Read"))
 	_, err := ReadFile(file("good", good))
 	require.NoError(t, err)
+	odd, err := ReadFile(file("odd", encoded(made(own, "client net.(*conn).\x1b[2JRead"))))
+	require.NoError(t, err)
+	require.Equal(t, "net.(*conn).?[2JRead", odd.Parts[0].Function, "a name can't steer a terminal")
 	for path, want := range map[string]string{
 		filepath.Join(dir, "missing"):                                   "no such file",
 		file("truncated", good[:len(good)/2]):                           "is no whole profile",

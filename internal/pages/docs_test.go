@@ -1,4 +1,4 @@
-package rpcbench_test
+package pages_test
 
 import (
 	"go/ast"
@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/rpcbench/rpcbench/stacktest"
 )
 
 // declared collects the names of all test and benchmark functions of the module.
@@ -47,6 +45,7 @@ func read(t *testing.T, path string) string {
 
 // TestGuaranteesNameTheirTests: each guarantee names a test; that it exists is TestDocuments' to check.
 func TestGuaranteesNameTheirTests(t *testing.T) {
+	t.Chdir("../..")
 	guarantees := strings.Split(read(t, "docs/guarantees.md"), "\n- ")[1:]
 	require.NotEmpty(t, guarantees)
 	for _, p := range guarantees {
@@ -56,6 +55,7 @@ func TestGuaranteesNameTheirTests(t *testing.T) {
 
 // TestREADMEIsShort: a newcomer has two minutes. Comments are for the checks, and tables may have rows for more stacks.
 func TestREADMEIsShort(t *testing.T) {
+	t.Chdir("../..")
 	readme := regexp.MustCompile(`(?m)^ *<!--.*-->\n`).ReplaceAllString(read(t, "README.md"), "")
 	require.LessOrEqual(t, strings.Count(readme, "\n"), 150, "lines")
 	readme = regexp.MustCompile(`(?m)^\|.*`).ReplaceAllString(readme, "")
@@ -64,6 +64,7 @@ func TestREADMEIsShort(t *testing.T) {
 
 // TestDocuments: files they link exist, and patterns they give run exactly the benchmark they name.
 func TestDocuments(t *testing.T) {
+	t.Chdir("../..")
 	names := declared(t)
 	pages, err := filepath.Glob("docs/*.md")
 	require.NoError(t, err)
@@ -87,11 +88,9 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestExampleIsAStack: Example_ownStack, which people copy, passes the suite.
-func TestExampleIsAStack(t *testing.T) { stacktest.Conformance(t, newStack()) }
-
 // TestProtoFilesAreUsableAsTheyLie: their imports are found with -import-path proto.
 func TestProtoFilesAreUsableAsTheyLie(t *testing.T) {
+	t.Chdir("../..")
 	imports := 0
 	require.NoError(t, filepath.WalkDir("proto", func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".proto") {

@@ -1,4 +1,6 @@
-package rpcbench_test
+// Package ladder_test measures what each layer of a call adds: ladders of stacks, each a layer more than the one
+// before, and stacks whose codec replays.
+package ladder_test
 
 import (
 	"bytes"
@@ -25,6 +27,8 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
+
+func TestMain(m *testing.M) { stacktest.Main(m, append(rungs(), stacks.All()...)...) }
 
 // ladder is stacks that each add something to the one before, or exchange a part of it.
 type ladder struct {
@@ -120,13 +124,12 @@ func rungs() []rpcbench.Stack {
 // BenchmarkLadder says where the time of a call goes. Each rung of a ladder adds something to the rung below, or
 // exchanges a part of it. A step's base-ratio is how many times as long a call takes on the upper rung. The row
 // step=whole measures the top against the bottom. The steps multiply to it whatever the rungs between are, so it tests
-// that pairs are measured without bias. It runs with -full.
+// that pairs are measured without bias.
 //
 // With -processes each process measures 40 blocks or more, four times as many as BenchmarkVersus asks for: steps are
 // small. A slice ends with a garbage collection, and a bare rung allocates so little that its slices last eight times
 // as long. So rows with ladder.tcp take longer than -benchtime says.
 func BenchmarkLadder(b *testing.B) {
-	skipUnlessFull(b)
 	for _, l := range ladders() {
 		for _, s := range l.steps() {
 			b.Run("ladder="+l.name+"/step="+s.name, func(b *testing.B) { patiently(b, s.lower, s.upper) })
@@ -136,9 +139,8 @@ func BenchmarkLadder(b *testing.B) {
 
 // BenchmarkBound says what the fastest codec could win at most, with validation or without. It compares the real stack,
 // which is the base, with the same stack and a codec that replays. With a base-ratio of 0.8 no codec saves more than
-// 20 % of the time. It runs with -full, and with as many blocks as BenchmarkLadder.
+// 20 % of the time. It measures as many blocks as BenchmarkLadder.
 func BenchmarkBound(b *testing.B) {
-	skipUnlessFull(b)
 	for _, s := range bounds() {
 		b.Run("bound="+s.name, func(b *testing.B) { patiently(b, s.upper, s.lower) })
 	}
@@ -165,21 +167,13 @@ func patience(benchtime string, processes int) string {
 	return benchtime
 }
 
-func skipUnlessFull(b *testing.B) {
-	b.Helper()
-	skipWithTLS(b)
-	if !chosen.isFull() {
-		b.Skip("add -full")
-	}
-}
-
 // TestRungs: every rung answers different users over two connections, and a reply with one wrong byte fails the call.
 func TestRungs(t *testing.T) {
 	for _, s := range rungs() {
 		t.Run(s.Name, func(t *testing.T) {
 			var wrong atomic.Bool
 			garble := func(c net.Conn) net.Conn { return &garbled{c, &wrong} }
-			f := start(t, s, rpcbench.Config{Conns: 2, WrapClient: garble})
+			f := stacktest.Start(t, s, rpcbench.Config{Conns: 2, WrapClient: garble})
 			var call rpcbench.Call
 			longer := rpcbench.Sample(7, 0)
 			longer.Name += " the Longer"
@@ -220,7 +214,7 @@ func (c *garbled) Read(p []byte) (int, error) {
 func TestRungsSendWhatTheStacksSend(t *testing.T) {
 	bytesOf := func(s rpcbench.Stack) (sent, received int64) {
 		var count relay.Counter
-		f := start(t, s, rpcbench.Config{WrapClient: count.Wrap})
+		f := stacktest.Start(t, s, rpcbench.Config{WrapClient: count.Wrap})
 		call, err := f.Users.PrepareUser(rpcbench.Sample(3, 0))
 		require.NoError(t, err)
 		for range 3 { // so that hpack's tables know all header fields, and SETTINGS are acknowledged
@@ -253,7 +247,7 @@ func TestHTTP2RungIsGRPC(t *testing.T) {
 	for _, pair := range [][2]rpcbench.Stack{{http2Rung(), grpcBytes()}, {grpcBytes(), http2Rung()}} {
 		s, err := rpcbench.Cross(pair[0], pair[1])
 		require.NoError(t, err)
-		f := start(t, s, rpcbench.Config{})
+		f := stacktest.Start(t, s, rpcbench.Config{})
 		call, err := f.Users.PrepareUser(rpcbench.Sample(0, 0))
 		require.NoError(t, err)
 		defer time.AfterFunc(20*time.Second, func() { _ = f.Close() }).Stop()
@@ -310,7 +304,7 @@ func TestBounds(t *testing.T) {
 	invalid := rpcbench.Sample(5, 0)
 	invalid.Email = "nobody"
 	for _, s := range bounds() {
-		f := start(t, s.lower, rpcbench.Config{})
+		f := stacktest.Start(t, s.lower, rpcbench.Config{})
 		_, err := f.Users.CreateUser(t.Context(), invalid)
 		want := rpcbench.Invalid
 		if strings.HasSuffix(s.name, ".validation") {

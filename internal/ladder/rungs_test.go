@@ -1,4 +1,4 @@
-package rpcbench_test
+package ladder_test
 
 import (
 	"bufio"

@@ -1,4 +1,4 @@
-package rpcbench_test
+package pages_test
 
 import (
 	"fmt"
@@ -17,6 +17,8 @@ import (
 // TestGoBlocksCompile: what README and docs show in Go compiles in a module of somebody's. A fragment is completed by
 // imports, by the functions that its text speaks of, and by a function around statements.
 func TestGoBlocksCompile(t *testing.T) {
+	const module = "github.com/rpcbench/rpcbench"
+	t.Chdir("../..")
 	packages := map[string]string{"context": "context", "testing": "testing", "rpcbench": module,
 		"mystack": "example.com/mystack"}
 	for _, name := range []string{"cli", "grpcprotobuf", "httpjson", "stacks", "stacktest"} {

@@ -1,10 +1,11 @@
-package rpcbench_test
+package lint_test
 
 import (
 	"go/ast"
 	"go/build"
 	"go/parser"
 	"go/token"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -36,6 +37,7 @@ func compiled(t *testing.T, pkg string) []string {
 func within(pkg, root string) bool { return pkg == root || strings.HasPrefix(pkg, root+"/") }
 
 func TestImports(t *testing.T) {
+	t.Chdir("../..")
 	const (
 		grpc      = "google.golang.org/grpc"
 		protobuf  = "google.golang.org/protobuf"
@@ -104,6 +106,7 @@ func TestImports(t *testing.T) {
 
 // An importer of one codec compiles its library, and no other codec's.
 func TestCodecsCompileOneLibrary(t *testing.T) {
+	t.Chdir("../..")
 	libraries := []string{
 		"google.golang.org/protobuf", "github.com/json-iterator", "github.com/goccy", "github.com/vmihailenco",
 		"github.com/tinylib",
@@ -129,6 +132,7 @@ func TestCodecsCompileOneLibrary(t *testing.T) {
 }
 
 func TestStacksDoNotImportEachOther(t *testing.T) {
+	t.Chdir("../..")
 	packages := stackPackages(t)
 	for _, pkg := range append(packages, module) {
 		for _, dep := range compiled(t, pkg) {
@@ -180,6 +184,7 @@ func unquote(lit *ast.BasicLit) string {
 
 // A stack's package exports functions that return a Stack, New among them, and package stacks calls each of them.
 func TestStacksHaveOneSurface(t *testing.T) {
+	t.Chdir("../..")
 	var want []string
 	for _, pkg := range stackPackages(t) {
 		for _, file := range parse(t, strings.TrimPrefix(pkg, module+"/")) {
@@ -205,6 +210,7 @@ func isOf(name string) bool { return name == "Of" }
 // TestEveryStackIsGuarded: nobody has to remember the steps that CONTRIBUTING lists. Each stack has run the suite in
 // its own package, its imports are checked, its codec is a rival of the others', and the main value has a direct form.
 func TestEveryStackIsGuarded(t *testing.T) {
+	t.Chdir("../..")
 	has := func(pattern, text string) bool {
 		paths, err := filepath.Glob(pattern)
 		require.NoError(t, err)
@@ -226,7 +232,7 @@ func TestEveryStackIsGuarded(t *testing.T) {
 		call := function[s.Name]
 		require.True(t, has(folder[pkg]+"/*_test.go", "stacktest.Conformance(t, "+call+")"),
 			"%s: a test in %s must run stacktest.Conformance(t, %s)", s.Name, pkg, call)
-		require.True(t, has("imports_test.go", `module + "/`+folder[pkg]+`"`), "%s: TestImports needs a row for %s", s.Name, pkg)
+		require.True(t, has("internal/lint/imports_test.go", `module + "/`+folder[pkg]+`"`), "%s: TestImports needs a row for %s", s.Name, pkg)
 		example := "rpcbench.Start(ctx, " + pkg + ".New(), rpcbench.Config{})"
 		require.True(t, has(folder[pkg]+"/example_test.go", example), "%s: an Example in %s must call %s", s.Name, pkg,
 			example)
@@ -287,4 +293,11 @@ func selector(s *ast.SelectorExpr) string {
 		return x.Name + "." + s.Sel.Name
 	}
 	return ""
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(data)
 }
