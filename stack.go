@@ -66,6 +66,8 @@ type Traits struct {
 	HTTP        string // "1.1", "2", or "" for a protocol that isn't HTTP
 	Compression Compression
 	Multiplexed bool   // several calls share a connection at a time; Prepare then binds a Call to one connection
+	Leased      bool   // calls are messages on streams that stay open, without a request of HTTP each
+	Traced      string // "sampled" or "unsampled" if the client makes a span for each call, and sends its traceparent
 	Lossy       []Loss // values that do not come back bit-equal
 	InvalidUTF8 UTF8   // what happens to it in a string
 
@@ -144,7 +146,7 @@ type Server interface {
 
 // ClientConfig has the settings of a client.
 type ClientConfig struct {
-	Addr  string      // host:port
+	Addr  string      // host:port; of a Unix socket a stand-in, which DialContext replaces by the socket
 	Conns int         // connections to hold, at least 1
 	TLS   *tls.Config // nil: no TLS. The client adds TLS to what DialContext returns
 

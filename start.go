@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"os"
+	"path/filepath"
 	"runtime/pprof"
 	"sync"
 	"sync/atomic"
@@ -22,8 +24,9 @@ import (
 
 // Config has the settings of a fixture that are the same for every stack. The zero value is one connection without TLS.
 type Config struct {
-	Addr    string   // where to listen; "" is 127.0.0.1:0, any free port of the loopback interface
+	Addr    string   // where to listen; "" is 127.0.0.1:0, any free port of the loopback interface, or a new socket
 	Conns   int      // connections the client holds; 0 is 1
+	Unix    bool     // use a Unix socket; Addr and Server are then paths
 	TLS     bool     // use TLS 1.3 with a certificate made for this fixture, which its client verifies
 	Headers *Headers // see ClientConfig
 
@@ -42,11 +45,13 @@ type Config struct {
 // Fixture is a running server and a client that is connected to it.
 type Fixture struct {
 	Stack  Stack
-	Addr   string // host:port of the server
+	Addr   string // host:port of the server, or the path of its Unix socket
 	Client Client
 	Users  Users // Client, if the stack serves create-user
 
 	dial    ClientConfig // of Client
+	network string       // tcp or unix
+	folder  string       // of a socket that Start has made
 	wrap    func(net.Conn) net.Conn
 	readyBy time.Time // deadline of the first connection: a machine that is switched off refuses nothing
 	stop    func() error
@@ -90,7 +95,10 @@ func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 		defer cancel()
 	}
 	for attempt := 1; ; attempt++ {
-		f := &Fixture{Stack: stack, Addr: config.Remote}
+		f := &Fixture{Stack: stack, Addr: config.Remote, network: "tcp"}
+		if config.Unix {
+			f.network = "unix"
+		}
 		f.stop = sync.OnceValue(f.stopAll)
 		step, err := f.start(ctx, config)
 		if err == nil {
@@ -122,6 +130,9 @@ func (f *Fixture) start(ctx context.Context, config Config) (step string, err er
 		f.newest = make([]atomic.Pointer[net.Conn], max(64, 2*config.Conns))
 	}
 	f.dial = ClientConfig{Addr: f.Addr, DialContext: f.dialContext, Conns: max(config.Conns, 1), Headers: config.Headers}
+	if config.Unix {
+		f.dial.Addr = "127.0.0.1:0" // for headers and the like; dialContext knows the socket
+	}
 	f.wrap = config.WrapClient
 	f.readyBy, _ = ctx.Deadline()
 	if config.TLS {
@@ -168,7 +179,14 @@ func (f *Fixture) serve(ctx context.Context, config *Config) (step string, err e
 		}
 		config.Certificate = serverTLS.Certificates[0].Certificate[0]
 	}
-	bare, err := new(net.ListenConfig).Listen(ctx, "tcp", cmp.Or(config.Addr, "127.0.0.1:0"))
+	addr := cmp.Or(config.Addr, "127.0.0.1:0")
+	if config.Unix && config.Addr == "" {
+		if f.folder, err = os.MkdirTemp("", "rpcbench"); err != nil {
+			return "listen", err
+		}
+		addr = filepath.Join(f.folder, "socket")
+	}
+	bare, err := new(net.ListenConfig).Listen(ctx, f.network, addr)
 	if err != nil {
 		return "listen", err
 	}
@@ -230,6 +248,9 @@ func (f *Fixture) dialContext(ctx context.Context, network, addr string) (net.Co
 	if f.dialled.Load() == 0 {
 		dialer.Deadline = f.readyBy
 	}
+	if f.network == "unix" {
+		network, addr = f.network, f.Addr
+	}
 	c, err := dialer.DialContext(ctx, network, addr)
 	if err != nil {
 		f.keep(err)
@@ -283,6 +304,9 @@ func (f *Fixture) TLS() (tls.ConnectionState, bool) {
 func (f *Fixture) Close() error { return f.stop() }
 
 func (f *Fixture) stopAll() (err error) {
+	if f.folder != "" {
+		defer func() { err = errors.Join(err, os.RemoveAll(f.folder)) }()
+	}
 	f.closing.Store(true)
 	if f.Client != nil {
 		err = f.Client.Close()

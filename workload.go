@@ -21,6 +21,7 @@ type Workload struct {
 	Conns   int     // connections of the client; 0 is one for each caller, 20 at most
 	NewConn bool    // each call opens a connection, and closes it
 	TLS     bool    // TLS 1.3
+	Unix    bool    // a Unix socket in place of TCP
 	Link    string  // emulated network: 4g, or a round trip and a rate such as 40ms/10Mbps; "" is none
 
 	Procs int  // GOMAXPROCS that the question needs: 1 for CPU work, 0 for all cores

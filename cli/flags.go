@@ -14,13 +14,15 @@ func workloadFlags(f *flag.FlagSet) (made func() (*workload.Workload, error)) {
 	f.IntVar(&w.Callers, "callers", 0, "`number` of callers at a time; each calls again as soon as it has its reply")
 	f.IntVar(&w.Conns, "conns", 0, "`number` of connections: one for each caller unless given, 20 at most")
 	f.BoolVar(&w.TLS, "tls", false, "TLS 1.3")
+	f.BoolVar(&w.Unix, "unix", false, "a Unix socket in place of TCP")
 	payload := f.String("payload", "", "`size` of random bytes in each request and reply: 100B, 2kB (2000 bytes), 1MB")
 	f.BoolVar(&w.NewConn, "new-connections", false, "a connection for each call")
 	f.BoolVar(&w.Stream, "stream", false, "one stream for all calls, where a stack has streams")
 	f.BoolVar(&w.Headers, "headers", false, "a token, a trace and a user agent with each call")
 	f.StringVar(&w.Link, "link", "", "emulated `network`: 4g, or a round trip and a rate such as 40ms/10Mbps")
 	f.IntVar(&w.Procs, "gomaxprocs", 0, "`number`: 1 measures CPU work, 0 uses all cores")
-	titles := map[string]string{"callers": "% callers", "conns": "% connections", "tls": "TLS", "payload": "% of bytes",
+	titles := map[string]string{"callers": "% callers", "conns": "% connections", "tls": "TLS", "unix": "a Unix socket",
+		"payload":         "% of bytes",
 		"new-connections": "new connections", "stream": "on a stream", "headers": "long headers", "link": "over %",
 		"gomaxprocs": "GOMAXPROCS=%"}
 	return func() (*workload.Workload, error) {

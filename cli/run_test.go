@@ -174,6 +174,8 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 	}{
 		{"-callers 30 -conns 4 -tls -payload 2kB", workload.Workload{Name: "callers.30.conns.4.payload.2kB.tls",
 			Title: "30 callers, 4 connections, 2kB of bytes, TLS", Callers: 30, Conns: 4, TLS: true, Payload: 2000}},
+		{"-unix -callers 3", workload.Workload{
+			Name: "callers.3.unix", Title: "3 callers, a Unix socket", Callers: 3, Unix: true}},
 		{"-new-connections -headers -link 40ms/10Mbps -gomaxprocs 4", workload.Workload{
 			Name:  "gomaxprocs.4.headers.link.40ms.10Mbps.newconnections",
 			Title: "GOMAXPROCS=4, long headers, over 40ms/10Mbps, new connections",

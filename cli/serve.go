@@ -121,8 +121,9 @@ func commandLine(stack api.Stack, addr string) string {
 	const proto = `\022\017ann@example.com\032\004Anna\042\006secret`
 	format := strings.Split(stack.Protocol, "/")
 	line, ok := map[string]string{
-		"grpc/proto": "grpcurl -plaintext -d JSON ADDR SERVICE/CreateUser",
-		"http/json":  "CURL -H 'Content-Type: application/json' -d JSON http://ADDR/users",
+		"grpc/proto":     "grpcurl -plaintext -d JSON ADDR SERVICE/CreateUser",
+		"http/json":      "CURL -H 'Content-Type: application/json' -d JSON http://ADDR/users",
+		"http/protojson": "CURL -H 'Content-Type: application/json' -d JSON http://ADDR/users",
 		"http/xml": "CURL -H 'Content-Type: application/xml' " +
 			"-d '<User><email>ann@example.com</email><name>Anna</name><password>secret</password></User>' http://ADDR/users",
 		"http/proto": "printf '" + proto + "' | POST-BINARY/protobuf' http://ADDR/users | od -c",
@@ -130,6 +131,9 @@ func commandLine(stack api.Stack, addr string) string {
 			" | POST-BINARY/vnd.msgpack' http://ADDR/users | od -c",
 		"tcp/proto": `printf '\000\000\000\037\n` + proto + "' | curl -s --max-time 1 --output - telnet://ADDR | od -c",
 	}[format[0]+"/"+format[1]]
+	if strings.HasSuffix(stack.Protocol, "/multipart") {
+		line = "CURL -F user=JSON http://ADDR/users"
+	}
 	if !ok { // connect's servers answer JSON whatever their own client speaks
 		line = "CURL -H 'Content-Type: application/json' -d JSON http://ADDR/SERVICE/CreateUser"
 	}

@@ -9,8 +9,9 @@ import (
 
 func TestMain(m *testing.M) { stacktest.Main(m) }
 
-func TestConformance(t *testing.T)       { stacktest.Conformance(t, httpjson.New()) }
-func TestConformanceStream(t *testing.T) { stacktest.Conformance(t, httpjson.Stream()) }
-func TestConformanceTuned(t *testing.T)  { stacktest.Conformance(t, httpjson.Tuned()) }
-func TestConformanceGzip(t *testing.T)   { stacktest.Conformance(t, httpjson.Gzip()) }
-func TestConformanceH2C(t *testing.T)    { stacktest.Conformance(t, httpjson.H2C()) }
+func TestConformance(t *testing.T)          { stacktest.Conformance(t, httpjson.New()) }
+func TestConformanceStream(t *testing.T)    { stacktest.Conformance(t, httpjson.Stream()) }
+func TestConformanceTuned(t *testing.T)     { stacktest.Conformance(t, httpjson.Tuned()) }
+func TestConformanceGzip(t *testing.T)      { stacktest.Conformance(t, httpjson.Gzip()) }
+func TestConformanceH2C(t *testing.T)       { stacktest.Conformance(t, httpjson.H2C()) }
+func TestConformanceMultipart(t *testing.T) { stacktest.Conformance(t, httpjson.Multipart()) }

@@ -1,5 +1,5 @@
 // Package httpjsoniter serves and calls the create-user API as JSON over HTTP/1.1, with net/http and json-iterator. It
-// keeps connections alive and compresses nothing.
+// keeps connections alive and compresses nothing. The library json-iterator is unmaintained.
 package httpjsoniter
 
 import (

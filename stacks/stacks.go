@@ -32,10 +32,10 @@ func Main() []rpcbench.Stack {
 // All returns every stack: those of Main, then their variants, then httpjson.v2 if this build has encoding/json/v2.
 func All() []rpcbench.Stack {
 	return slices.Concat(Main(), []rpcbench.Stack{
-		grpcprotobuf.Tuned(), grpcprotobuf.VT(), grpcprotobuf.Gzip(),
+		grpcprotobuf.Tuned(), grpcprotobuf.VT(), grpcprotobuf.Gzip(), grpcprotobuf.Pooled(),
 		grpcservehttp.VT(),
 		connectrpc.VT(), connectrpc.Gzip(), connectrpc.H2C(), connectrpc.GRPC(), connectrpc.GRPCWeb(), connectrpc.JSON(),
-		httpjson.Stream(), httpjson.Tuned(), httpjson.Gzip(), httpjson.H2C(),
+		httpjson.Stream(), httpjson.Tuned(), httpjson.Gzip(), httpjson.Multipart(), httpjson.H2C(),
 		httpjsoniter.Fastest(),
 	}, jsonV2())
 }

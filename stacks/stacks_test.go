@@ -7,8 +7,10 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,6 +80,47 @@ func TestStreamers(t *testing.T) {
 		"grpcprotobuf", "grpcprotobuf.tuned", "grpcprotobuf.vt", "grpcprotobuf.gzip",
 		"grpcservehttp", "grpcservehttp.vt", "connectrpc.h2c", "connectrpc.grpc",
 	}, streamers)
+}
+
+// TestUnixSockets: every stack makes its calls over a Unix socket, with TLS and without, and leaves no file behind.
+func TestUnixSockets(t *testing.T) {
+	for _, s := range stacks.All() {
+		for _, tls := range []bool{false, true} {
+			var other atomic.Pointer[net.Conn] // a connection that is none of a Unix socket
+			look := func(c net.Conn) net.Conn {
+				if _, ok := c.(*net.UnixConn); !ok {
+					other.Store(&c)
+				}
+				return c
+			}
+			f, err := rpcbench.Start(t.Context(), s, rpcbench.Config{Unix: true, TLS: tls, Conns: 2, WrapClient: look})
+			require.NoError(t, err, s.Name)
+			folder := filepath.Dir(f.Addr)
+			require.DirExists(t, folder)
+			call, err := f.Users.PrepareUser(rpcbench.Sample(1, 100_000))
+			require.NoError(t, err, s.Name)
+			for range 3 {
+				require.NoError(t, call(t.Context()), s.Name)
+			}
+			if echoer, ok := f.Client.(rpcbench.Echoer); ok {
+				_, err := echoer.Echo(t.Context(), &message.Flex{String: "echo"})
+				require.NoError(t, err, s.Name)
+			}
+			if streamer, ok := f.Client.(rpcbench.Streamer); ok {
+				stream, err := streamer.OpenStream(t.Context())
+				require.NoError(t, err, s.Name)
+				call, err := stream.Prepare(rpcbench.Sample(2, 0))
+				require.NoError(t, err, s.Name)
+				require.NoError(t, call(t.Context()), s.Name)
+				require.NoError(t, stream.Close(), s.Name)
+			}
+			require.EqualValues(t, 2, f.Accepted(), s.Name)
+			require.NoError(t, f.Close(), s.Name)
+			require.Nil(t, other.Load(), s.Name)
+			require.NoDirExists(t, folder, s.Name)
+			require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(call(t.Context())), "%s, closed", s.Name)
+		}
+	}
 }
 
 const childStack = "RPCBENCH_TEST_STACK"

@@ -306,6 +306,10 @@ func TestFakesFail(t *testing.T) {
 		{"ServeHTTP behind the label of grpc-go's own server",
 			servedBy(grpcprotobuf.New(), grpcservehttp.New()), "codec"},
 		{"a client of net/http behind no label", undeclared(), "codec"},
+		{"a request each behind the label of leased streams", leasing(grpcprotobuf.New(), true), "one request"},
+		{"leased streams behind no label", leasing(grpcprotobuf.Pooled(), false), "one request"},
+		{"spans that nobody makes", declaring(func(t *rpcbench.Traits) { t.Traced = "sampled" }), "headers"},
+		{"a word for spans that says nothing", declaring(func(t *rpcbench.Traits) { t.Traced = "yes" }), "declared"},
 		{"dropped field", fake{answer: forgetsPassword}.stack(), "traffic, hostile values"},
 		{"dropped field that nobody compares",
 			fake{answer: forgetsPassword, unchecked: true}.stack(), "hostile values, changed replies"},
@@ -439,21 +443,24 @@ func run(check string, s conform.Subject) error {
 // causes are what the errors about some of the faults must say.
 func causes() map[string]string {
 	return map[string]string{
-		"a client that decodes into one value again":   "decode into a used value",
-		"a Call that decodes into one value again":     "the value that it decodes into",
-		"a user that is validated twice":               "validates its user 2.0 times",
-		"a client that validates":                      "the client validates the user",
-		"a Call that asks again":                       "it asked again",
-		"HTTP status 200 for an invalid user":          "with the code \"invalid\"",
-		"a connection closed after an error reply":     "must leave the connection open",
-		"a body limit that the client keeps alone":     "sent nothing: the server must refuse it",
-		"an Echoer whose server does not echo":         "a plain message does not come back",
-		"a loss declared that only an Echoer can have": "the client is no Echoer",
-		"a connection per call":                        "connections are declared",
-		"dropped field that nobody compares":           `a payload: Password "pw-00" came back as ""; Traits.Lossy does`,
-		"a negative zero that nobody declares":         "zero: Double -0 came back as 0, Float -0 came back as 0; T",
-		"invalid UTF-8 declared to be kept":            `declared to be kept: "in\xffvalid" came back as "in`,
-		"encoded once, in Prepare":                     "it encodes what each Call must encode",
+		"a request each behind the label of leased streams": "one must be open all the time",
+		"spans that nobody makes":                           "must have that of its span",
+		"leased streams behind no label":                    "two calls took 0 requests",
+		"a client that decodes into one value again":        "decode into a used value",
+		"a Call that decodes into one value again":          "the value that it decodes into",
+		"a user that is validated twice":                    "validates its user 2.0 times",
+		"a client that validates":                           "the client validates the user",
+		"a Call that asks again":                            "it asked again",
+		"HTTP status 200 for an invalid user":               "with the code \"invalid\"",
+		"a connection closed after an error reply":          "must leave the connection open",
+		"a body limit that the client keeps alone":          "sent nothing: the server must refuse it",
+		"an Echoer whose server does not echo":              "a plain message does not come back",
+		"a loss declared that only an Echoer can have":      "the client is no Echoer",
+		"a connection per call":                             "connections are declared",
+		"dropped field that nobody compares":                `a payload: Password "pw-00" came back as ""; Traits.Lossy does`,
+		"a negative zero that nobody declares":              "zero: Double -0 came back as 0, Float -0 came back as 0; T",
+		"invalid UTF-8 declared to be kept":                 `declared to be kept: "in\xffvalid" came back as "in`,
+		"encoded once, in Prepare":                          "it encodes what each Call must encode",
 		"a body limit of 1.5 MiB": "a body of 2080768 bytes, where MaxBody is 2097152, Call: want an " +
 			"*rpcbench.Error with the code \"invalid\", got: rpcbench: too_large",
 		"a body limit of 3 MiB": "a body of 2113536 bytes, where MaxBody is 2097152, Call: want an " +
@@ -746,6 +753,11 @@ func servedBy(stack, other rpcbench.Stack) rpcbench.Stack {
 func undeclared() rpcbench.Stack {
 	stack := fake{}.stack()
 	stack.Traits.ClientLibraries = nil
+	return stack
+}
+
+func leasing(stack rpcbench.Stack, declared bool) rpcbench.Stack {
+	stack.Traits.Leased = declared
 	return stack
 }
 

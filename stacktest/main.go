@@ -240,7 +240,7 @@ func (p *placement) config(b *testing.B, stack rpcbench.Stack, w workload.Worklo
 	p.note(serverFlag)
 	switch name := process.ServerOf(stack.Name); {
 	case p.where == childProcess || p.where == "" && w.Apart:
-		s, err := process.Start(b.Context(), name, w.TLS, os.Stderr)
+		s, err := process.Start(b.Context(), name, rpcbench.Config{TLS: w.TLS, Unix: w.Unix}, os.Stderr)
 		orFail(b, stack.Name, err)
 		p.child = s
 		closing(b, stack, func() error {
@@ -253,6 +253,8 @@ func (p *placement) config(b *testing.B, stack rpcbench.Stack, w workload.Worklo
 		b.Skipf("rpcbench: -server names no server of %s", name)
 	case w.TLS:
 		p.skip(b, "the servers that -server names have no TLS: run rows over TLS with -server process")
+	case w.Unix:
+		p.skip(b, "the servers that -server names have no Unix socket: run rows over one with -server process")
 	default:
 		config.Remote = p.elsewhere[name]
 	}

@@ -4,8 +4,8 @@
 //
 // [stack[@build]...]
 //
-//	rpcbench run -out folder [-callers 30] [-conns 4] [-tls] [-payload 2kB] [-new-connections] [-stream] [-headers]
-//		[-link 40ms/10Mbps] [-gomaxprocs 4] [stack[@build]...]
+//	rpcbench run -out folder [-callers 30] [-conns 4] [-tls] [-unix] [-payload 2kB] [-new-connections] [-stream]
+//		[-headers] [-link 40ms/10Mbps] [-gomaxprocs 4] [stack[@build]...]
 //
 // answers "gRPC or JSON?" for the workloads that decide: small, mixed, structured and binary messages, one caller and
 // fifty, streams, new connections, headers, a slow link, two processes. Each stack, grpcprotobuf unless named, is

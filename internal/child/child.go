@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -29,8 +30,9 @@ import (
 const Variable = "RPCBENCH_SERVER"
 
 const (
-	tlsEnv  = "RPCBENCH_SERVER_TLS" // "true" or "false"
-	collect = "collect\n"           // asks for a report after a garbage collection; other lines ask for one at once
+	tlsEnv  = "RPCBENCH_SERVER_TLS"  // "true" or "false"
+	unixEnv = "RPCBENCH_SERVER_UNIX" // the path of its socket; "" is TCP
+	collect = "collect\n"            // asks for a report after a garbage collection; other lines ask for one at once
 
 	limit = 15 * time.Second // for a report and for the end; rpcbench.Start and Fixture.Close take less
 )
@@ -78,7 +80,9 @@ func Serve(in io.Reader, out io.Writer, stacks []rpcbench.Stack) bool {
 }
 
 func serve(in *bufio.Reader, reports *json.Encoder, stack rpcbench.Stack) error {
-	f, err := Alone(context.Background(), stack, rpcbench.Config{TLS: os.Getenv(tlsEnv) == "true"})
+	socket := os.Getenv(unixEnv)
+	f, err := Alone(context.Background(), stack,
+		rpcbench.Config{TLS: os.Getenv(tlsEnv) == "true", Unix: socket != "", Addr: socket})
 	if err != nil {
 		return err
 	}
@@ -113,6 +117,7 @@ type Server struct {
 	Close func() error
 
 	cmd     *exec.Cmd
+	folder  string // of its socket, "" without one
 	reports *json.Decoder
 	in      io.WriteCloser // closing it ends the child
 	kill    func()
@@ -120,18 +125,26 @@ type Server struct {
 
 // Start starts this program as a child, which must call [Serve], to serve the stack with that name. The child has the
 // current GOMAXPROCS of this process. ctx bounds the start.
-func Start(ctx context.Context, stack string, tls bool, stderr io.Writer) (*Server, error) {
+func Start(ctx context.Context, stack string, config rpcbench.Config, stderr io.Writer) (*Server, error) {
 	path, err := os.Executable()
 	s := &Server{cmd: exec.Command(path)}
+	var socket string
+	if config.Unix { // in a folder of this process, which outlives a child that is killed
+		folder, err := os.MkdirTemp("", "rpcbench")
+		if err != nil {
+			return nil, fmt.Errorf("server process: %w", err)
+		}
+		s.folder, socket = folder, filepath.Join(folder, "socket")
+	}
 	s.kill = func() { _ = s.cmd.Process.Kill() }
 	s.Close = sync.OnceValue(s.end)
-	s.cmd.Env = append(os.Environ(), Variable+"="+ServerOf(stack), tlsEnv+"="+strconv.FormatBool(tls),
-		"GOMAXPROCS="+strconv.Itoa(runtime.GOMAXPROCS(0)))
+	s.cmd.Env = append(os.Environ(), Variable+"="+ServerOf(stack), tlsEnv+"="+strconv.FormatBool(config.TLS),
+		unixEnv+"="+socket, "GOMAXPROCS="+strconv.Itoa(runtime.GOMAXPROCS(0)))
 	s.cmd.Stderr = stderr
 	out, outErr := s.cmd.StdoutPipe()
 	in, inErr := s.cmd.StdinPipe()
 	if err := cmp.Or(err, outErr, inErr, s.cmd.Start()); err != nil {
-		return nil, fmt.Errorf("server process: %w", err)
+		return nil, errors.Join(fmt.Errorf("server process: %w", err), s.remove())
 	}
 	s.in, s.reports = in, json.NewDecoder(out)
 	release := context.AfterFunc(ctx, s.kill)
@@ -182,5 +195,12 @@ func (s *Server) end() error {
 	if err != nil {
 		err = fmt.Errorf("server process: %w", err)
 	}
-	return err
+	return cmp.Or(err, s.remove())
+}
+
+func (s *Server) remove() error {
+	if s.folder == "" {
+		return nil
+	}
+	return os.RemoveAll(s.folder)
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -83,7 +84,7 @@ func (s oddClose) Close() error { return errors.Join(s.Server.Close(), errors.Ne
 func start(t *testing.T, stack string, tls bool) *Server {
 	t.Helper()
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each child takes a second to end under the race detector
-	s, err := Start(t.Context(), stack, tls, os.Stderr)
+	s, err := Start(t.Context(), stack, rpcbench.Config{TLS: tls}, os.Stderr)
 	require.NoError(t, err)
 	return s
 }
@@ -155,7 +156,7 @@ func TestAServerInAChild(t *testing.T) {
 
 // The server of a crossed stack is the other one's, in a process of its own too.
 func TestACrossHasTheOthersServer(t *testing.T) {
-	_, err := Start(t.Context(), "httpjson.to.noserver", false, os.Stderr)
+	_, err := Start(t.Context(), "httpjson.to.noserver", rpcbench.Config{}, os.Stderr)
 	require.EqualError(t, err, "server process: noserver: server: odd", "what making that server says")
 }
 
@@ -173,7 +174,7 @@ func TestAChildCollectsWhenAsked(t *testing.T) {
 	stderr, theirs, err := os.Pipe()
 	require.NoError(t, err)
 	defer stderr.Close()
-	s, err := Start(t.Context(), "garbage", false, theirs)
+	s, err := Start(t.Context(), "garbage", rpcbench.Config{}, theirs)
 	require.NoError(t, err)
 	defer s.Close()
 	require.NoError(t, theirs.Close())
@@ -194,7 +195,7 @@ func TestFailures(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			s, err := Start(t.Context(), c.stack, false, os.Stderr)
+			s, err := Start(t.Context(), c.stack, rpcbench.Config{}, os.Stderr)
 			require.EqualError(t, err, c.want)
 			gone(t, s.cmd.Process.Pid)
 		})
@@ -227,7 +228,7 @@ func TestAChildThatDies(t *testing.T) {
 
 // parent has a server in a child, and waits to be killed.
 func parent() {
-	s, err := Start(context.Background(), "httpjson", false, os.Stderr)
+	s, err := Start(context.Background(), "httpjson", rpcbench.Config{}, os.Stderr)
 	fmt.Println(s.Addr, err)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
@@ -272,7 +273,7 @@ func TestStartIsCancelled(t *testing.T) {
 		_, _ = stderr.Read(make([]byte, 1)) // it is asked for its server
 		cancel()
 	}()
-	_, err = Start(ctx, "hangs", false, theirs)
+	_, err = Start(ctx, "hangs", rpcbench.Config{}, theirs)
 	require.EqualError(t, err, "server process: context canceled")
 	require.NoError(t, theirs.Close())
 	_, err = io.Copy(io.Discard, stderr)
@@ -305,3 +306,22 @@ func TestAParentDoesNotWaitForEver(t *testing.T) {
 type keepOpen struct{ io.Writer }
 
 func (keepOpen) Close() error { return nil }
+
+// TestUnixSocketOfAChild: the child listens on a socket in a folder that goes with it, also if the child is killed.
+func TestUnixSocketOfAChild(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		s, err := Start(t.Context(), "httpjson", rpcbench.Config{Unix: true}, os.Stderr)
+		require.NoError(t, err)
+		f, err := rpcbench.Start(t.Context(), httpjson.New(), rpcbench.Config{Unix: true, Remote: s.Addr})
+		require.NoError(t, err)
+		_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		require.FileExists(t, s.Addr, "the server is elsewhere, and keeps its socket")
+		if killed {
+			s.kill()
+		}
+		require.Equal(t, killed, s.Close() != nil)
+		require.NoDirExists(t, filepath.Dir(s.Addr))
+	}
+}

@@ -82,7 +82,12 @@ func bare(config rpcbench.ServerConfig, options ...grpc.ServerOption) *grpc.Serv
 }
 
 func register(s *grpc.Server, create pb.Create) {
-	userservicegrpc.RegisterUserServiceServer(s, service{Service: pb.Service{Create: create, Failure: toStatus}})
+	userservicegrpc.RegisterUserServiceServer(s, NewService(create))
+}
+
+// NewService makes the service as a server of gRPC calls it.
+func NewService(create pb.Create) userservicegrpc.UserServiceServer {
+	return service{Service: pb.Service{Create: create, Failure: toStatus}}
 }
 
 // OwnServer is NewServer for a server that accepts connections itself, with or without TLS.
@@ -178,8 +183,10 @@ func toStatus(err error) error {
 	return s.Err()
 }
 
-// fromStatus turns an error of a grpc-go client into an *rpcbench.Error.
-func fromStatus(_ context.Context, err error) error {
+func fromStatus(_ context.Context, err error) error { return FromStatus(err) }
+
+// FromStatus turns an error with a gRPC status, such as a client's, into an *rpcbench.Error.
+func FromStatus(err error) *rpcbench.Error {
 	s := status.Convert(err)
 	e := rpcstatus.Error(err, uint32(s.Code()), s.Message())
 	if s.Code() == codes.Canceled && s.Message() == "grpc: the client connection is closing" {

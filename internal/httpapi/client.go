@@ -43,6 +43,9 @@ func open(config rpcbench.ClientConfig, c codec.Codec, options Options) (all []o
 		header = append(header, [2]string{"User-Agent", h.UserAgent}, [2]string{"Authorization", h.Authorization})
 	}
 	for _, h := range HTTPClients(config, options.HTTP2) {
+		if options.Transport != nil {
+			h.Client.Transport = options.Transport(h.Client.Transport)
+		}
 		all = append(all, opened{h, func(path string) sending {
 			r := &requests{h.Client, BaseURL(config) + path, header, config.Headers}
 			if options.Tuned {
@@ -98,7 +101,7 @@ func (c *caller[Q, A, E]) failure(resp *http.Response, body io.Reader) error {
 	sent := new(E)
 	err := c.decode(resp.Header, body, sent)
 	e := c.toError(sent)
-	if err != nil || e.Code == "" || status(e.Code) != resp.StatusCode {
+	if err != nil || e.Code == "" || Status(e.Code) != resp.StatusCode {
 		return &rpcbench.Error{Code: rpcbench.Internal, Message: "status " + resp.Status + " with an unreadable body"}
 	}
 	return e
@@ -113,12 +116,19 @@ type requests struct {
 }
 
 func (r *requests) post(ctx context.Context, body io.Reader) (*http.Response, error) {
+	multipart, isMultipart := body.(*form)
+	if isMultipart {
+		body = multipart.Reader // whose length net/http knows
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, body)
 	if err != nil {
 		return nil, err
 	}
 	for _, h := range r.header {
 		req.Header.Set(h[0], h[1])
+	}
+	if isMultipart {
+		req.Header.Set("Content-Type", multipart.contentType)
 	}
 	if r.headers != nil {
 		req.Header.Set("Traceparent", r.headers.Traceparent())

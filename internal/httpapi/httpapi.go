@@ -23,9 +23,14 @@ const usersPath, echoPath = "/users", "/echo"
 
 // Options are the settings of variants. The zero value is HTTP/1.1 with keep-alive, without compression.
 type Options struct {
-	HTTP2 bool // use HTTP/2, with or without TLS
-	Gzip  bool // compress requests and replies, with pooled writers and readers
-	Tuned bool // pool buffers, and call the Transport directly; neither with HTTP2 nor with Gzip
+	HTTP2     bool // use HTTP/2, with or without TLS
+	Gzip      bool // compress requests and replies, with pooled writers and readers
+	Tuned     bool // pool buffers, and call the Transport directly; neither with HTTP2 nor with Gzip
+	Multipart bool // send avatars as a part of their own; for the plain structs, without Gzip and Tuned
+
+	// Handler and Transport wrap what serves and what sends, unless they are nil.
+	Handler   func(http.Handler) http.Handler
+	Transport func(http.RoundTripper) http.RoundTripper
 }
 
 // Stack makes a stack over net/http. Its traits come from the codec and the options.
@@ -52,6 +57,9 @@ func bare(name, protocol string, c codec.Codec, options Options) rpcbench.Stack 
 	if options.Gzip {
 		t.Compression = rpcbench.Gzip
 		protocol += "/gzip"
+	}
+	if options.Multipart {
+		protocol += "/multipart"
 	}
 	return rpcbench.Stack{Name: name, Protocol: protocol, Traits: t}
 }
@@ -88,7 +96,8 @@ var statuses = map[rpcbench.Code]int{
 	rpcbench.Unavailable:      http.StatusServiceUnavailable,
 }
 
-func status(c rpcbench.Code) int { return cmp.Or(statuses[c], http.StatusInternalServerError) }
+// Status returns the HTTP status of a failure.
+func Status(c rpcbench.Code) int { return cmp.Or(statuses[c], http.StatusInternalServerError) }
 
 // bodies turns values into bodies and back, for server and client alike.
 type bodies interface {
@@ -133,6 +142,8 @@ func newBodies(c codec.Codec, options Options, client bool) bodies {
 		return compressed{whole{z}, z}
 	case options.Tuned:
 		return &pooled{whole{c}, sync.Pool{New: func() any { return new(bytes.Buffer) }}}
+	case options.Multipart:
+		return parts{whole{c}}
 	case isStream:
 		return streamed{s, client}
 	}

@@ -217,7 +217,7 @@ func TestBodies(t *testing.T) {
 				e := new(rpcbench.Error)
 				require.NoError(t, k.Unmarshal([]byte(got.body), e), got.body)
 				require.Equal(t, want, e.Code)
-				require.Equal(t, status(want), got.status)
+				require.Equal(t, Status(want), got.status)
 			})
 		}
 	}
@@ -269,7 +269,7 @@ func TestGzippedBodies(t *testing.T) {
 				e := new(rpcbench.Error)
 				require.NoError(t, json.Unmarshal(body, e), string(body))
 				require.Equal(t, attempt.want, e.Code)
-				require.Equal(t, status(attempt.want), got.status)
+				require.Equal(t, Status(attempt.want), got.status)
 			}
 		})
 	}

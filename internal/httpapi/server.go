@@ -21,6 +21,9 @@ func newServer[U, R, F, E any](config rpcbench.ServerConfig, c codec.Codec, api 
 	mux := http.NewServeMux()
 	mux.Handle("POST "+usersPath, &handler[U, R, E]{b, create, api.FromError})
 	mux.Handle("POST "+echoPath, &handler[F, F, E]{b, echo, api.FromError})
+	if options.Handler != nil {
+		return NewServer(config, options.Handler(mux), options.HTTP2)
+	}
 	return NewServer(config, mux, options.HTTP2)
 }
 
@@ -62,7 +65,7 @@ func (h *handler[Q, A, E]) fail(w http.ResponseWriter, err error) {
 	if !ok {
 		e = &rpcbench.Error{Code: rpcbench.CodeOf(err), Message: err.Error()}
 	}
-	if err := h.reply(w, status(e.Code), h.fromError(e)); err != nil {
+	if err := h.reply(w, Status(e.Code), h.fromError(e)); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
 }

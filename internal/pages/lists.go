@@ -17,11 +17,15 @@ import (
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
+const unmaintained = "github.com/json-iterator/go" // as its repository says
+
 // named adds the version in go.mod to a library outside the standard one.
 func (b *block) named(library string) string {
 	for module := library; module != "."; module = path.Dir(module) {
 		required := regexp.MustCompile(`(?m)^\s` + regexp.QuoteMeta(module) + ` (v\S+)`)
-		if m := required.FindStringSubmatch(b.read("go.mod")); m != nil {
+		if m := required.FindStringSubmatch(b.read("go.mod")); m != nil && module == unmaintained {
+			return library + " " + m[1] + " (unmaintained)"
+		} else if m != nil {
 			return library + " " + m[1]
 		}
 	}

@@ -36,6 +36,14 @@ type Spec struct {
 	Blocks int `json:"-"`
 }
 
+// known is the workload's name. A revision without Unix sockets would measure TCP, so it gets a name that it refuses.
+func (s Spec) known() string {
+	if s.Workload.Unix {
+		return s.Workload.Name + " over a Unix socket"
+	}
+	return s.Workload.Name
+}
+
 // Variable stands in the environment of a child. A program that finds it there calls Serve, and does nothing else.
 const Variable = "RPCBENCH_MEASURE"
 
@@ -71,7 +79,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 		stacks = append(stacks, s)
 	}
 	w := spec.Workload
-	if w.Name != spec.Name { // by a parent that knows only names
+	if spec.Name != spec.known() { // by a parent that knows only names
 		var err error
 		if w, err = workload.Find(spec.Name); err != nil {
 			return err
@@ -127,7 +135,7 @@ func (p Program) start(ctx context.Context, spec Spec) (*child, error) {
 		_ = in.Close()
 		return nil, fmt.Errorf("rpcbench: measure: %w", err)
 	}
-	c.in, c.out, spec.Name = in, json.NewDecoder(out), spec.Workload.Name
+	c.in, c.out, spec.Name = in, json.NewDecoder(out), spec.known()
 	_ = json.NewEncoder(in).Encode(spec) // if it has died, its exit status says so
 	return c, nil
 }

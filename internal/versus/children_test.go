@@ -20,6 +20,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
@@ -135,6 +136,19 @@ func TestRunTellsTheWorkload(t *testing.T) {
 	s.Workload.Payload = 10_000
 	_, err = Run(t.Context(), s, self(t))
 	require.ErrorContains(t, err, "asked for 10000 bytes")
+}
+
+// A process measures a Unix socket, and a revision that would measure TCP refuses the workload.
+func TestRunOverAUnixSocket(t *testing.T) {
+	s := spec("rawtcp", "httpjson")
+	s.Workload.Unix, s.Blocks = true, 1
+	_, err := Run(t.Context(), s, self(t))
+	require.NoError(t, err)
+	_, err = workload.Find(s.known())
+	require.ErrorContains(t, err, "unknown workload")
+	s.Workload.Name = workload.Small
+	_, err = workload.Find(s.known())
+	require.ErrorContains(t, err, "unknown workload", "a name that the revision has for TCP")
 }
 
 // A record has the layout of the contestant's program: its copy's and the base's are noise.

@@ -42,8 +42,8 @@ type Message struct {
 func Read(sent, received []byte) (requests, responses []Message, err error) {
 	var sentErr, receivedErr error
 	if frames, ok := bytes.CutPrefix(sent, []byte(http2.ClientPreface)); ok {
-		requests, sentErr = streams(frames)
-		responses, receivedErr = streams(received)
+		requests, _, sentErr = streams(frames)
+		responses, _, receivedErr = streams(received)
 	} else if requestLine.Match(sent) {
 		requests, sentErr = messages(sent, requestLine, request)
 		responses, receivedErr = messages(received, statusLine, response)
@@ -57,6 +57,17 @@ func Read(sent, received []byte) (requests, responses []Message, err error) {
 		return nil, nil, fmt.Errorf("wire: received: %w", receivedErr)
 	}
 	return requests, responses, nil
+}
+
+// Open returns the requests of HTTP/2 streams that the client has begun and neither ended nor reset, with what their
+// bodies have so far. There are none of another protocol.
+func Open(sent []byte) ([]Message, error) {
+	frames, ok := bytes.CutPrefix(sent, []byte(http2.ClientPreface))
+	if !ok {
+		return nil, nil
+	}
+	_, open, err := streams(frames)
+	return open, err
 }
 
 var (
@@ -118,15 +129,16 @@ func message(proto string, header http.Header, encodings []string, trailer http.
 // 0x414141 or more.
 const frameLimit = 4 << 20
 
-// streams reads one direction of HTTP/2. It decodes every header block, since later blocks refer to earlier ones.
-func streams(data []byte) ([]Message, error) {
+// streams reads one direction of HTTP/2, and returns the messages that have ended and those that are open. It decodes
+// every header block, since later blocks refer to earlier ones.
+func streams(data []byte) (ended, open []Message, err error) {
 	fr := http2.NewFramer(nil, bytes.NewReader(data))
 	fr.SetMaxReadFrameSize(frameLimit)
 	fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil) // the initial size of every table; blocks announce other sizes
 	fr.ReadMetaHeaders.SetAllowedMaxDynamicTableSize(math.MaxUint32)
 	type stream struct {
 		Message
-		ended bool
+		ended, reset bool
 	}
 	byID := map[uint32]*stream{}
 	for {
@@ -135,7 +147,7 @@ func streams(data []byte) ([]Message, error) {
 			break
 		}
 		if err != nil {
-			return nil, errors.Join(err, fr.ErrorDetail())
+			return nil, nil, errors.Join(err, fr.ErrorDetail())
 		}
 		s := byID[frame.Header().StreamID]
 		if s == nil {
@@ -157,15 +169,18 @@ func streams(data []byte) ([]Message, error) {
 		case *http2.DataFrame:
 			s.Body = append(s.Body, f.Data()...)
 			s.ended = f.StreamEnded()
+		case *http2.RSTStreamFrame:
+			s.reset = true
 		}
 	}
-	var all []Message
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
 		if s := byID[id]; s.ended {
-			all = append(all, s.Message)
+			ended = append(ended, s.Message)
+		} else if s.Header != nil && !s.reset {
+			open = append(open, s.Message)
 		}
 	}
-	return all, nil
+	return ended, open, nil
 }
 
 // Compressed reports whether a gRPC message within a body has its compressed flag set. gRPC-Web's trailers, marked by

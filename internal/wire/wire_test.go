@@ -366,3 +366,42 @@ func TestCompressed(t *testing.T) {
 		}
 	}
 }
+
+// TestOpenStreams: a stream that the client keeps open has its request, and no longer has it after a reset.
+func TestOpenStreams(t *testing.T) {
+	client, addr, tap := start(t, "2", func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		_, _ = io.Copy(io.Discard, r.Body)
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	body, more := io.Pipe()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/stream", body)
+	require.NoError(t, err)
+	resp, err := client.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	_, err = more.Write([]byte("first"))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		sent, received := tap.bytes(t)
+		open, err := Open(sent)
+		require.NoError(t, err)
+		ended, _, err := Read(sent, received)
+		require.NoError(t, err)
+		require.Empty(t, ended)
+		return len(open) == 1 && open[0].Header.Get(":path") == "/stream" && string(open[0].Body) == "first"
+	}, time.Minute, time.Millisecond)
+	cancel()
+	require.NoError(t, more.CloseWithError(context.Canceled)) // net/http resets a stream when its body has ended
+	require.Eventually(t, func() bool {
+		sent, _ := tap.bytes(t)
+		open, err := Open(sent)
+		require.NoError(t, err)
+		return len(open) == 0
+	}, time.Minute, time.Millisecond)
+	open, err := Open([]byte("GET / HTTP/1.1\r\n\r\n"))
+	require.NoError(t, err)
+	require.Empty(t, open, "another protocol")
+}

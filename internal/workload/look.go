@@ -83,6 +83,9 @@ func (w Workload) seen(ctx context.Context, stack rpcbench.Stack) (string, error
 			return "TLS", nil
 		}
 		requests, _, err := wire.Read(sent, received)
+		if open, openErr := wire.Open(sent); openErr == nil {
+			requests = append(requests, open...) // leased streams
+		}
 		switch {
 		case len(sent) > 0 && errors.Is(err, wire.ErrNotHTTP):
 			return "no HTTP", nil

@@ -229,7 +229,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbenc
 		return nil, fmt.Errorf("rpcbench: %s: %w", stack.Name, err)
 	}
 	o = &Open{}
-	config.Conns, config.TLS = w.Connections(), w.TLS
+	config.Conns, config.TLS, config.Unix = w.Connections(), w.TLS, w.Unix
 	if w.Headers {
 		config.Headers = corpus.Headers()
 	}
@@ -241,7 +241,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbenc
 		o.dials, config.WrapClient = 1, wrapped(resetOnClose, config.WrapClient)
 	}
 	if w.Apart && config.Remote == "" {
-		server, err := child.Start(ctx, stack.Name, config.TLS, io.Discard)
+		server, err := child.Start(ctx, stack.Name, config, io.Discard)
 		if err != nil {
 			return nil, err
 		}

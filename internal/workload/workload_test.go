@@ -3,11 +3,13 @@ package workload_test
 import (
 	"encoding/json"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 const logEnv = "RPCBENCH_TEST_LOG" // file to which servers write what they see
@@ -255,4 +258,23 @@ func TestWorkloadsAreJSON(t *testing.T) {
 	var got rpcbench.Workload
 	require.NoError(t, json.Unmarshal(text, &got))
 	require.Equal(t, want, got)
+}
+
+// TestOpenOverAUnixSocket: calls that keep their connection, that open one each, and several at a time.
+func TestOpenOverAUnixSocket(t *testing.T) {
+	for _, w := range []workload.Workload{{Unix: true}, {Unix: true, NewConn: true, TLS: true}, {Unix: true, Callers: 3}} {
+		var conns atomic.Int64
+		o, err := w.Open(t.Context(), rawtcp.New(), rpcbench.Config{WrapClient: func(c net.Conn) net.Conn {
+			if _, ok := c.(*net.UnixConn); ok {
+				conns.Add(1)
+			}
+			return c
+		}})
+		require.NoError(t, err)
+		for range 3 {
+			require.NoError(t, o.Op())
+		}
+		require.NoError(t, o.Close())
+		require.Equal(t, conns.Load(), o.Fixture.Accepted(), "all are of the socket")
+	}
 }

@@ -1,4 +1,4 @@
-// Package jsoniter is a codec for JSON by json-iterator.
+// Package jsoniter is a codec for JSON by json-iterator, which is unmaintained.
 package jsoniter
 
 import (

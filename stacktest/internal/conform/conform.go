@@ -50,7 +50,8 @@ func Checks() []Check {
 			"A Call compares every field of the reply with what was asked, and does not ask twice. Needs bytes that " +
 				"can be read."},
 		{"one request", true, watched(oneRequest),
-			"CreateUser and Call send the same request. Needs HTTP."},
+			"CreateUser and Call send the same request, but for the boundary of a multipart body. With Traits.Leased both " +
+				"send the same message on one stream. Needs HTTP."},
 		{"protocol", false, watched(protocol),
 			"The HTTP version is the declared one. Over TLS it is TLS 1.3, and the client verifies the certificate."},
 		{"compression", true, watched(compression),
@@ -58,7 +59,7 @@ func Checks() []Check {
 				"agree."},
 		{"headers", true, headers,
 			"Each call carries Config.Headers, with a traceparent of its own. Without Config.Headers it carries none " +
-				"of them."},
+				"of them. With Traits.Traced each call carries the traceparent of its span."},
 		{"header limit", true, headerLimit,
 			"Headers of a quarter of MaxHeader pass, those of twice MaxHeader do not."},
 		{"body limit", true, watched(ofUsersAlone(bodyLimit)),

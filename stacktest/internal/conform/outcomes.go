@@ -41,6 +41,7 @@ func declared(s Subject) {
 	failIf(t.Codec == "", "Traits.Codec must name the import path of the library that encodes and decodes")
 	allowed(t.HTTP, "Traits.HTTP", "", "1.1", "2")
 	allowed(t.Compression, "Traits.Compression", "", rpcbench.Gzip, rpcbench.GzipReplies)
+	allowed(t.Traced, "Traits.Traced", "", "sampled", "unsampled")
 	allowed(t.InvalidUTF8, "Traits.InvalidUTF8", rpcbench.Rejected, rpcbench.Replaced, rpcbench.Kept)
 	for _, name := range t.Lossy {
 		ofFlexes := slices.ContainsFunc(corpus.Flexes(), func(c corpus.Flex) bool { return c.Name == name })

@@ -34,6 +34,7 @@ func (s Subject) rivals() []string {
 		"github.com/json-iterator/go", "github.com/goccy/go-json",
 		"google.golang.org/protobuf", "github.com/planetscale/vtprotobuf",
 		"github.com/vmihailenco/msgpack", "github.com/tinylib/msgp",
+		"github.com/bytedance/sonic", "github.com/fxamacker/cbor",
 	}, own)
 }
 
@@ -79,8 +80,10 @@ func codecRan(f *session) {
 	}
 	transportsRan(f.Stack.Traits, profile, ops)
 	for _, rival := range f.s.rivals() {
-		// grpc-go's ServeHTTP clones its status, a protobuf message, after each call, which is no encoding.
-		roots := profile.Objects(rival, "google.golang.org/grpc/internal/status")
+		// grpc-go's ServeHTTP clones its status, a protobuf message, after each call, which is no encoding. grpc-gateway
+		// looks for the end of a request with encoding/json, and decodes it with protojson.
+		roots := profile.Objects(rival,
+			"google.golang.org/grpc/internal/status", "github.com/grpc-ecosystem/grpc-gateway/v2/runtime")
 		failIf(len(roots) > 0, "functions of %s allocated these objects by goroutine: %v; the declared codec is %s",
 			rival, roots, own[0])
 	}
@@ -89,7 +92,7 @@ func codecRan(f *session) {
 // transportsRan checks which libraries moved the bytes. If client and server declare the same library, its background
 // goroutines count for either.
 func transportsRan(traits rpcbench.Traits, profile allocproof.Profile, ops int64) {
-	for _, library := range []string{"net/http", "google.golang.org/grpc", "connectrpc.com/connect"} {
+	for _, library := range []string{"net/http", "google.golang.org/grpc", "connectrpc.com/connect", "storj.io/drpc"} {
 		client, elsewhere := sides(profile.Objects(library))
 		inClient, inServer := slices.Contains(traits.ClientLibraries, library),
 			slices.Contains(traits.ServerLibraries, library)

@@ -6,9 +6,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"mime"
 	"net"
 	"net/http"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -64,6 +66,10 @@ func (f *session) crosses(u rpcbench.User, call rpcbench.Call) {
 
 func oneRequest(f *session) {
 	skipIf(f.Stack.Traits.HTTP == "", "messages of an unknown protocol can't be told apart")
+	if f.Stack.Traits.Leased {
+		f.oneMessage()
+		return
+	}
 	for _, avatar := range []int{0, 1000} {
 		before, _ := f.messages()
 		try(f.both(rpcbench.Sample(0, avatar)))
@@ -72,12 +78,50 @@ func oneRequest(f *session) {
 			return
 		}
 		failIf(len(requests)-len(before) != 2, "two calls took %d requests", len(requests)-len(before))
-		neutral, prepared := requests[len(requests)-2], requests[len(requests)-1]
+		neutral, prepared := f.alike(requests[len(requests)-2]), f.alike(requests[len(requests)-1])
 		failIf(!reflect.DeepEqual(neutral.Header, prepared.Header) || len(neutral.Body) != len(prepared.Body) ||
 			!f.s.own() && !bytes.Equal(neutral.Body, prepared.Body), // entries of a map come in any order
 			"CreateUser and Prepare send different requests:\n%v %q\n%v %q",
 			neutral.Header, neutral.Body, prepared.Header, prepared.Body)
 	}
+}
+
+// alike replaces what is random in a request: the boundary of a multipart body, and the traceparent of a span.
+func (f *session) alike(m wire.Message) wire.Message {
+	if f.Stack.Traits.Traced != "" {
+		m.Header = m.Header.Clone()
+		m.Header.Set("Traceparent", "its span's")
+	}
+	kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
+	if boundary := params["boundary"]; err == nil && strings.HasPrefix(kind, "multipart/") && boundary != "" {
+		m.Header = m.Header.Clone()
+		m.Header.Set("Content-Type", kind)
+		m.Body = bytes.ReplaceAll(m.Body, []byte(boundary), []byte("boundary"))
+	}
+	return m
+}
+
+// oneMessage is oneRequest for calls on leased streams: two calls one after the other are two equal messages on one
+// stream, which stays open.
+func (f *session) oneMessage() {
+	for _, avatar := range []int{0, 1000} {
+		before := f.openStreams()
+		try(f.both(rpcbench.Sample(0, avatar)))
+		requests, _ := f.messages()
+		after := f.openStreams()
+		failIf(len(requests) > 0 || len(before) != 1 || len(after) != 1, "calls on a leased stream: before two calls %d "+
+			"streams were open, then %d, and %d have ended; one must be open all the time",
+			len(before), len(after), len(requests))
+		sent := after[0].Body[len(before[0].Body):]
+		half := len(sent) / 2
+		failIf(half == 0 || !bytes.Equal(sent[:half], sent[half:]),
+			"CreateUser and Prepare send different messages: %q", sent)
+	}
+}
+
+func (f *session) openStreams() []wire.Message {
+	sent, _ := f.bytes()
+	return try(wire.Open(sent))
 }
 
 // protocol checks the declared version of HTTP. Over TLS it checks for TLS 1.3, and that the client verifies the
@@ -93,6 +137,7 @@ func protocol(f *session) {
 	}
 	requests, replies, err := wire.Read(f.bytes())
 	failIf(err != nil && !errors.Is(err, wire.ErrNotHTTP), "%w", err)
+	requests = append(requests, f.openStreams()...)
 	version := ""
 	if len(requests) > 0 {
 		version = requests[0].Version
@@ -159,6 +204,7 @@ const noHeaders = "the protocol has no headers"
 func headers(s Subject) {
 	asked := corpus.Headers()
 	raw, requests := s.sentWith(asked)
+	s.traced(requests)
 	next := corpus.Headers().Traceparent // starts with the first one again
 	var traces []string
 	for range corpus.Round + len(requests) {
@@ -170,17 +216,36 @@ func headers(s Subject) {
 	}
 	for i, h := range requests {
 		agent, auth, own := h.Get("User-Agent"), h.Get("Authorization"), slices.Index(traces, h.Get("Traceparent"))
+		if how := s.Stack.Traits.Traced; how != "" {
+			failIf(own >= 0, "request %d has the traceparent of Config.Headers, and must have that of its span, "+
+				"which is %s", i, how)
+			traces, own = append(traces, ""), len(traces)
+		}
 		failIf(!strings.HasPrefix(agent, asked.UserAgent) || auth != asked.Authorization || own < 0,
 			"request %d must have Config.Headers, and a traceparent made for it alone, it has %v", i, h)
 		traces = slices.Delete(traces, own, own+1)
 	}
 	_, requests = s.sentWith(nil)
+	s.traced(requests)
 	for i, h := range requests {
 		agent, auth, trace := h.Get("User-Agent"), h.Get("Authorization"), h.Get("Traceparent")
-		failIf(strings.HasPrefix(agent, asked.UserAgent) || auth != "" || trace != "",
+		failIf(strings.HasPrefix(agent, asked.UserAgent) || auth != "" || trace != "" && s.Stack.Traits.Traced == "",
 			"request %d has headers of Config.Headers, which is nil: %v", i, h)
 	}
 }
+
+// traced checks that each request has the traceparent of a span of its own, which is sampled or not as declared.
+func (s Subject) traced(requests []http.Header) {
+	flags, seen := map[string]string{"sampled": "01", "unsampled": "00"}[s.Stack.Traits.Traced], map[string]bool{}
+	for i, h := range requests {
+		trace := h.Get("Traceparent")
+		failIf(flags != "" && (!spans.MatchString(trace) || !strings.HasSuffix(trace, flags) || seen[trace]),
+			"request %d must have the traceparent of a span of its own, which is %s: %v", i, s.Stack.Traits.Traced, h)
+		seen[trace] = true
+	}
+}
+
+var spans = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 
 // sentWith returns what one connection carried to the server, and the headers of its requests if that is HTTP.
 func (s Subject) sentWith(h *rpcbench.Headers) (raw []byte, requests []http.Header) {

@@ -1,4 +1,4 @@
-package connectrpc
+package connectapi
 
 import (
 	"bytes"
@@ -58,7 +58,7 @@ func overHTTP2(s rpcbench.Stack) bool { return s.Traits.HTTP == "2" }
 
 func each(t *testing.T, test func(*testing.T, rpcbench.Stack)) {
 	t.Helper()
-	for _, s := range []rpcbench.Stack{New(), H2C(), GRPC(), GRPCWeb(), JSON(), Gzip(), VT()} {
+	for _, s := range []rpcbench.Stack{plain(), h2c(), overGRPC(), grpcWeb(), asJSON(), withGzip(), VT("connectrpc.vt")} {
 		t.Run(s.Name, func(t *testing.T) { test(t, s) })
 	}
 }
@@ -154,9 +154,9 @@ func TestRequestBytes(t *testing.T) {
 		server rpcbench.Stack
 		option connect.ClientOption
 	}{
-		{New(), connect.WithClientOptions()},
-		{GRPC(), connect.WithGRPC()},
-		{GRPCWeb(), connect.WithGRPCWeb()},
+		{plain(), connect.WithClientOptions()},
+		{overGRPC(), connect.WithGRPC()},
+		{grpcWeb(), connect.WithGRPCWeb()},
 		{grpcprotobuf.New(), connect.WithGRPC()}, // knows no JSON
 	} {
 		server, err := protocol.server.Server(rpcbench.ServerConfig{})
@@ -328,7 +328,7 @@ func TestFrames(t *testing.T) {
 			return errors.Join(writeHead(f, contentType), f.WriteData(1, false, half), f.WriteGoAway(1, http2.ErrCodeNo, nil))
 		}},
 	} {
-		for contentType, s := range map[string]rpcbench.Stack{"application/proto": H2C(), "application/grpc": GRPC()} {
+		for contentType, s := range map[string]rpcbench.Stack{"application/proto": h2c(), "application/grpc": overGRPC()} {
 			t.Run(c.why+"/"+s.Name, func(t *testing.T) {
 				config := serveFrames(t, end, func(f *http2.Framer) error { return c.answer(f, contentType) })
 				_, err := dial(t, s, config).CreateUser(t.Context(), rpcbench.Sample(0, 0))

@@ -1,4 +1,4 @@
-package connectrpc
+package connectapi
 
 import (
 	"context"
@@ -59,7 +59,7 @@ func TestOddStreams(t *testing.T) {
 		{"fails at the end", replies(1, failure), "", rpcbench.TooLarge},
 		{"fails at the end, after one reply too many", replies(2, failure), "", rpcbench.TooLarge},
 	} {
-		for _, stack := range []rpcbench.Stack{H2C(), GRPC()} {
+		for _, stack := range []rpcbench.Stack{h2c(), overGRPC()} {
 			t.Run(c.why+"/"+stack.Name, func(t *testing.T) {
 				h := connect.NewBidiStreamHandler(userserviceconnect.UserServiceCreateUsersProcedure, c.create)
 				s, err := exchange(t, dial(t, stack, serveHTTP(t, h, true)))
@@ -75,7 +75,7 @@ func TestOddStreams(t *testing.T) {
 func TestStreamOfWhatCannotBeEncoded(t *testing.T) {
 	good, bad := rpcbench.Sample(0, 0), rpcbench.Sample(0, 0)
 	bad.Name = "\xff"
-	for _, stack := range []rpcbench.Stack{H2C(), GRPC()} {
+	for _, stack := range []rpcbench.Stack{h2c(), overGRPC()} {
 		server, err := stack.Server(rpcbench.ServerConfig{})
 		require.NoError(t, err)
 		c := dial(t, stack, serve(t, server)).(rpcbench.Streamer)
@@ -99,7 +99,9 @@ func TestStreamOfWhatCannotBeEncoded(t *testing.T) {
 // The server goes away between two messages, where the library finds no words but those of a broken reply.
 func TestStreamGoAway(t *testing.T) {
 	data := func(h http2.FrameHeader) bool { return h.Type == http2.FrameData }
-	for contentType, s := range map[string]rpcbench.Stack{"application/connect+proto": H2C(), "application/grpc": GRPC()} {
+	for contentType, s := range map[string]rpcbench.Stack{
+		"application/connect+proto": h2c(), "application/grpc": overGRPC(),
+	} {
 		t.Run(s.Name, func(t *testing.T) {
 			config := serveFrames(t, data, func(f *http2.Framer) error {
 				return errors.Join(writeHead(f, contentType), f.WriteGoAway(1, http2.ErrCodeNo, nil))
@@ -112,7 +114,7 @@ func TestStreamGoAway(t *testing.T) {
 
 // Over HTTP/1.1 there are no streams, and a client that asks for one is told.
 func TestNoStreamsOverHTTP1(t *testing.T) {
-	server, err := New().Server(rpcbench.ServerConfig{})
+	server, err := plain().Server(rpcbench.ServerConfig{})
 	require.NoError(t, err)
 	config := serve(t, server)
 	h := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -120,6 +122,6 @@ func TestNoStreamsOverHTTP1(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	require.Equal(t, http.StatusHTTPVersionNotSupported, resp.StatusCode)
-	_, ok := dial(t, New(), config).(rpcbench.Streamer)
+	_, ok := dial(t, plain(), config).(rpcbench.Streamer)
 	require.False(t, ok)
 }

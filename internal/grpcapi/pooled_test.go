@@ -1,0 +1,212 @@
+package grpcapi
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/stats"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
+	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+)
+
+// leasing is a pool at a server that counts the streams which it was asked for.
+type leasing struct {
+	*pool
+	streams atomic.Int64
+	hidden  []*leased
+}
+
+// hide takes the only free stream out of the pool, so that the next call opens another.
+func (l *leasing) hide(t *testing.T) {
+	t.Helper()
+	require.Len(t, l.free, 1)
+	l.hidden, l.free = append(l.hidden, l.free[0]), nil
+}
+
+// lease starts a server whose calls create makes.
+func lease(t *testing.T, idle time.Duration, create pb.Create) *leasing {
+	t.Helper()
+	l, server := new(leasing), grpc.NewServer()
+	p := &pooledServer{create: create, fromError: pb.API().FromError, idle: idle}
+	server.RegisterService(pooledDesc(func(stream grpc.ServerStream) error {
+		l.streams.Add(1)
+		return p.serve(stream)
+	}), nil)
+	l.pool = &pool{cc: serve(t, server), toError: pb.API().ToError}
+	return l
+}
+
+// named answers a user at once.
+func named(_ context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
+	return &userv1.CreateUserResponse{User: u}, nil
+}
+
+func (l *leasing) calls(t *testing.T, name string) {
+	t.Helper()
+	r, err := l.createUser(t.Context(), &userv1.User{Name: name})
+	require.NoError(t, err, "the call of %s", name)
+	require.Equal(t, name, r.GetUser().GetName(), "a call gets its own reply")
+}
+
+func TestLeasedStreamIsUsedAgain(t *testing.T) {
+	l := lease(t, time.Hour, func(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
+		if u.GetName() == "refused" {
+			return nil, &rpcbench.Error{Code: rpcbench.Invalid}
+		}
+		return named(ctx, u)
+	})
+	for range 3 {
+		l.calls(t, "anna")
+		_, err := l.createUser(t.Context(), &userv1.User{Name: "refused"})
+		require.Equal(t, rpcbench.Invalid, rpcbench.CodeOf(err))
+	}
+	require.EqualValues(t, 1, l.streams.Load(), "an error is in the message, and leaves the stream open")
+}
+
+// TestInterruptedCallKeepsItsStream: the late reply to a call that was cancelled reaches no other call.
+func TestInterruptedCallKeepsItsStream(t *testing.T) {
+	taken, answer := make(chan struct{}), make(chan struct{})
+	l := lease(t, time.Hour, func(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
+		if u.GetName() == "slow" {
+			close(taken)
+			<-answer
+		}
+		return named(ctx, u)
+	})
+	l.calls(t, "before") // so that the slow call leases a stream that was used
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := l.createUser(ctx, &userv1.User{Name: "slow"})
+		ended <- pooledFailure(ctx, err)
+	}()
+	<-taken
+	cancel()
+	require.Equal(t, rpcbench.Canceled, rpcbench.CodeOf(<-ended))
+	close(answer)
+	for range 4 {
+		l.calls(t, "after")
+	}
+	require.EqualValues(t, 2, l.streams.Load(), "the stream of the cancelled call does not return to the pool")
+}
+
+func TestCallsAtATimeHaveAStreamEach(t *testing.T) {
+	const most = 3
+	var all sync.WaitGroup
+	all.Add(most)
+	l := lease(t, time.Hour, func(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
+		if u.GetId() == "first" {
+			all.Done()
+			all.Wait()
+		}
+		return named(ctx, u)
+	})
+	for _, round := range []string{"first", "second", "third"} {
+		ended := make(chan error, most)
+		for i := range most {
+			go func() {
+				name := string(rune('a' + i))
+				r, err := l.createUser(t.Context(), &userv1.User{Id: round, Name: name})
+				if got := r.GetUser().GetName(); err == nil && got != name {
+					err = &rpcbench.Error{Code: rpcbench.Internal, Message: name + " got the reply of " + got}
+				}
+				ended <- err
+			}()
+		}
+		for range most {
+			require.NoError(t, <-ended, round)
+		}
+		require.Len(t, l.free, most, "each call of the %s round leased a stream of its own", round)
+	}
+	require.EqualValues(t, most, l.streams.Load())
+}
+
+func TestDeadlineIsInTheMessage(t *testing.T) {
+	var left atomic.Int64
+	l := lease(t, time.Hour, func(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
+		if due, bounded := ctx.Deadline(); bounded {
+			left.Store(int64(time.Until(due)))
+		}
+		return named(ctx, u)
+	})
+	l.calls(t, "anna")
+	require.Zero(t, left.Load(), "a call without a deadline")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	_, err := l.createUser(ctx, &userv1.User{})
+	require.NoError(t, err)
+	require.Greater(t, left.Load(), int64(50*time.Minute), "the server knows the deadline of the call")
+	_, err = l.call(t.Context(), &userv1.PooledRequest{User: &userv1.User{}, TimeoutNanos: -1})
+	require.Equal(t, rpcbench.DeadlineExceeded, rpcbench.CodeOf(err), "the server refuses a call that is too late")
+	require.EqualValues(t, 1, l.streams.Load())
+}
+
+func TestServerEndsIdleStreams(t *testing.T) {
+	l := lease(t, 20*time.Millisecond, named)
+	l.calls(t, "before")
+	stream := l.free[0]
+	ended := func() bool { return stream.RecvMsg(new(userv1.PooledReply)) != nil }
+	require.Eventually(t, ended, time.Minute, time.Millisecond, "the server ends a stream without requests")
+	for range 10 {
+		l.calls(t, "after")
+		<-time.After(10 * time.Millisecond) // some of the streams end meanwhile
+	}
+	require.Greater(t, l.streams.Load(), int64(1))
+}
+
+// connEnd is closed when the client has closed all streams of its first connection.
+type connEnd chan struct{}
+
+func (connEnd) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (connEnd) HandleRPC(context.Context, stats.RPCStats)                         {}
+func (connEnd) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+func (c connEnd) HandleConn(_ context.Context, s stats.ConnStats) {
+	if _, ok := s.(*stats.ConnEnd); ok {
+		select {
+		case <-c:
+		default:
+			close(c)
+		}
+	}
+}
+
+// TestStaleStreamsAreReplaced: a connection that broke while nobody called fails no call, however many streams it had.
+func TestStaleStreamsAreReplaced(t *testing.T) {
+	l := lease(t, time.Hour, named)
+	var conns []net.Conn
+	gone := make(connEnd)
+	cc, err := grpc.NewClient(l.cc.Target(), grpc.WithStatsHandler(gone),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+			conns = append(conns, c)
+			return c, err
+		}))
+	require.NoError(t, err)
+	defer cc.Close()
+	l.cc = cc
+	for range 3 {
+		l.calls(t, "before")
+		l.hide(t)
+	}
+	l.free = l.hidden
+	require.NoError(t, conns[0].Close())
+	<-gone
+	l.calls(t, "after")
+	require.Len(t, l.free, 1, "the ended streams are gone")
+}
+
+func TestRequestOfNothing(t *testing.T) {
+	_, err := lease(t, time.Hour, named).call(t.Context(), new(userv1.PooledRequest))
+	require.Equal(t, rpcbench.Malformed, rpcbench.CodeOf(err))
+}
