@@ -287,8 +287,6 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	switch {
-	case errors.Is(err, exec.ErrNotFound):
-		return "", errors.New("there is no go command, which builds the module")
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
 	case err != nil:
