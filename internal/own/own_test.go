@@ -53,7 +53,7 @@ service Orders {
 message Request { string id = 1 [(buf.validate.field).string.min_len = 1]; repeated string names = 2; }
 `
 
-// given is what a test writes: a reply's fields, samples, and the first word of the package, which is shop unless given.
+// given is what a test writes: a reply's fields, samples, and the first word of the package, which is shop if empty.
 type given struct{ fields, request, reply, name string }
 
 // in writes the files to a folder, and returns what the command line says of them.
@@ -146,7 +146,8 @@ func whole(t *testing.T, dir, tests string) {
 	out, err := exec.Command("gofmt", "-l", dir).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Empty(t, string(out), "gofmt")
-	said, err := goIn(t, dir, nil, "test", "-vet=all", "-short", "-count=1", "-run="+tests, "-bench=Codec", "-benchtime=20x", "./...")
+	said, err := goIn(t, dir, nil, "test", "-vet=all", "-short", "-count=1", "-run="+tests, "-bench=Codec",
+		"-benchtime=20x", "./...")
 	require.NoError(t, err, said)
 	require.Contains(t, said, "BenchmarkCodec/message=reply/codec=json/op=unmarshal")
 }
@@ -356,8 +357,8 @@ func TestForms(t *testing.T) {
 	require.NoError(t, err, out)
 }
 
-// proofs makes dir a module, and one program of the folders below, which were modules. It returns what the proof of each
-// says.
+// proofs makes dir a module, and one program of the folders below, which were modules. It returns what the proof of
+// each says.
 func proofs(t *testing.T, dir string, folders []string) (said map[string]string) {
 	t.Helper()
 	files, err := source(t.Context())
@@ -660,11 +661,12 @@ func TestProof(t *testing.T) {
 		{"nothing", "", nil},
 		{"a key", `reply 1: json: unknown field "name"`,
 			map[string][]string{"plain": {`json:"name,omitempty"`, `json:"nam,omitempty"`}}},
-		{"presence that is lost", "reply.zero: 0 in the sample, nothing afterwards, through plain structs", map[string][]string{
-			"plain": {"Zero   *int32", "Zero   int32"},
-			"convert": {"m.Zero = p.Zero", "if p.Zero != 0 {\nm.Zero = &p.Zero\n}",
-				"p.Zero = m.Zero", "p.Zero = m.GetZero()"},
-			"equal": {"samePointer(a.Zero, b.Zero)", "a.Zero == b.Zero"}}},
+		{"presence that is lost", "reply.zero: 0 in the sample, nothing afterwards, through plain structs",
+			map[string][]string{
+				"plain": {"Zero   *int32", "Zero   int32"},
+				"convert": {"m.Zero = p.Zero", "if p.Zero != 0 {\nm.Zero = &p.Zero\n}",
+					"p.Zero = m.Zero", "p.Zero = m.GetZero()"},
+				"equal": {"samePointer(a.Zero, b.Zero)", "a.Zero == b.Zero"}}},
 		{"a field that is not converted", `reply.name: "fghij" in the sample, nothing afterwards, through protobuf`,
 			map[string][]string{"convert": {"p.Name = m.Name", ""}}},
 		{"two fields exchanged both ways", "protobuf's own JSON reads sample 1 as another message",
