@@ -49,6 +49,8 @@ var tables = map[string]struct {
 	"costs":       {5, costs},
 	"pairs":       {1, pairs},
 	"builds":      {1, builds},
+	"asked":       {1, grid},
+	"files":       {1, grid},
 	"stacks":      {0, stackList},
 	"codecs":      {0, codecList},
 	"messages":    {0, messageList},

@@ -166,6 +166,29 @@ func pairs(b *block) string {
 	return t.String()
 }
 
+// grid has a row for each stack and a column for each workload.
+func grid(b *block) string {
+	s := b.run(b.from[0])
+	var head, t strings.Builder
+	var noted notes
+	titles := []string{}
+	for _, a := range s.Answers {
+		if !slices.Contains(titles, a.Does) {
+			titles = append(titles, a.Does)
+		}
+	}
+	fmt.Fprintf(&head, "| stack | %s |\n|---|%s\n", strings.Join(titles, " | "), strings.Repeat("---|", len(titles)))
+	for _, stack := range s.Stacks() {
+		fmt.Fprintf(&t, "| `%s` |", stack)
+		for _, a := range s.Of(stack) {
+			ratio, verdict, _ := strings.Cut(noted.cell(a), " | ")
+			fmt.Fprintf(&t, " %s %s |", ratio, verdict)
+		}
+		t.WriteString("\n")
+	}
+	return head.String() + t.String() + noted.String() + fmt.Sprintf("\nCompared with %s: %s.\n", report.Label(s.Base), b.where(b.from[0]))
+}
+
 // builds has a column for each build, compared with the base's.
 func builds(b *block) string {
 	s := b.run(b.from[0])
