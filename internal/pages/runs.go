@@ -182,11 +182,15 @@ func grid(b *block) string {
 		fmt.Fprintf(&t, "| `%s` |", stack)
 		for _, a := range s.Of(stack) {
 			ratio, verdict, _ := strings.Cut(noted.cell(a), " | ")
+			if a.Ratio == 0 {
+				ratio = "–"
+			}
 			fmt.Fprintf(&t, " %s %s |", ratio, verdict)
 		}
 		t.WriteString("\n")
 	}
-	return head.String() + t.String() + noted.String() + fmt.Sprintf("\nCompared with %s: %s.\n", report.Label(s.Base), b.where(b.from[0]))
+	return head.String() + t.String() + noted.String() +
+		fmt.Sprintf("\nCompared with %s: %s.\n", report.Label(s.Base), b.where(b.from[0]))
 }
 
 // builds has a column for each build, compared with the base's.
