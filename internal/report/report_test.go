@@ -213,7 +213,8 @@ func TestPicture(t *testing.T) {
 	s.Answers[0].Hi = 1e9
 	p := s.Picture()
 	require.Len(t, p.Lines, 3, "without a ratio there is no dot")
-	for _, l := range p.Lines {
+	for _, line := range p.Lines {
+		l := line.Dots[0]
 		require.GreaterOrEqual(t, l.Lo, float64(left))
 		require.LessOrEqual(t, l.Lo, l.At)
 		require.LessOrEqual(t, l.At, l.Hi)
@@ -242,7 +243,7 @@ func TestPicture(t *testing.T) {
 		require.LessOrEqual(t, len(w.Title), 42, "the label of %s would be cut", w.Name)
 	}
 	for i := 1; i < len(p.Lines); i++ {
-		require.LessOrEqual(t, p.Lines[i-1].At, p.Lines[i].At, "sorted by ratio")
+		require.LessOrEqual(t, p.Lines[i-1].Dots[0].At, p.Lines[i].Dots[0].At, "sorted by ratio")
 	}
 }
 
@@ -395,7 +396,7 @@ func TestContrast(t *testing.T) {
 	}
 	for _, file := range []struct{ name, color, paper string }{
 		{"report.html.tmpl", `--(\w+):(#[0-9a-f]+)`, "paper"},
-		{"answer.svg.tmpl", `(ink|dim|text)\{(?:fill|stroke):(#[0-9a-f]+)`, "text"}, // whose edge covers the lines behind it
+		{"answer.svg.tmpl", `(ink|dim|text|faster|slower|undecided|first|second)\{(?:fill|stroke):(#[0-9a-f]+)`, "text"}, // whose edge covers the lines behind it
 	} {
 		page, err := files.ReadFile(file.name)
 		require.NoError(t, err)
