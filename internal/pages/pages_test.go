@@ -16,8 +16,8 @@ var update = flag.Bool("update", false, "write the tables and pictures of README
 
 const root = "../.."
 
-// TestPages compares the tables, the pictures, the figures of sentences and the lines that are shown with their files. Tables have
-// rows of encoding/json/v2. A Go without that package compares the other rows, and writes none.
+// TestPages compares the tables, the pictures, the figures of sentences and the lines that are shown with their files.
+// Tables have rows of encoding/json/v2. A Go without that package compares the other rows, and writes none.
 func TestPages(t *testing.T) {
 	_, err := stacks.Find("httpjson.v2")
 	if *update {

@@ -16,7 +16,8 @@ func Pictures(root, path, text string) (map[string][]byte, error) {
 	drawn := map[string][]byte{}
 	found := picture.FindAllStringSubmatch(text, -1)
 	if len(found) != strings.Count(text, "<!-- picture ") {
-		return nil, fmt.Errorf("%s: a picture's comment is <!-- picture FILE of TABLE -->, above a line that begins with <img", path)
+		return nil, fmt.Errorf("%s: write <!-- picture FILE of TABLE -->, and begin the next line with <img",
+			path)
 	}
 	for _, m := range found {
 		b := &block{root: root}

@@ -59,8 +59,8 @@ const (
 // Picture draws the run alone. A dot's tone is its verdict.
 func (s Summary) Picture() Picture { return Draw(Machine{Summary: s}) }
 
-// Draw places every answer of the first run that has a ratio, in the order of ratios, with the answers of the other runs
-// below. A dot's tone is its machine, if there are several.
+// Draw places every answer of the first run that has a ratio, in the order of ratios. Answers of the second run stand
+// below. A dot's tone is its machine, if there are two.
 func Draw(machines ...Machine) Picture {
 	first := machines[0]
 	lo, hi := 0.8, 1.25
@@ -106,14 +106,14 @@ func Draw(machines ...Machine) Picture {
 			y += label + track
 		}
 		for _, a := range own {
-			l := Line{Y: y, Label: line(a.Does)}
+			l := Line{Y: y, Label: line(a.Does), Dots: []Dot{first.dot(a, 0, len(machines), x)}}
 			if len(stacks) > 1 && len(own) == 1 {
 				l.Label = Label(stack)
 			}
-			for i, m := range machines {
-				for _, of := range m.Of(stack) {
-					if of.Workload == a.Workload && of.Ratio > 0 {
-						l.Dots = append(l.Dots, m.dot(of, i, len(machines), x))
+			for i, m := range machines[1:] {
+				for _, of := range m.ByRatio(stack) {
+					if of.Workload == a.Workload {
+						l.Dots = append(l.Dots, m.dot(of, i+1, len(machines), x))
 					}
 				}
 			}
@@ -130,10 +130,11 @@ func Draw(machines ...Machine) Picture {
 func (m Machine) dot(a Answer, i, n int, x func(float64) float64) Dot {
 	floor := a.NoiseFloor()
 	d := Dot{Y: (i+1)*track + 1, SaidX: right - (n-1-i)*saidWidth, Second: i > 0, Said: number(a.Ratio),
-		Title: strings.TrimSpace(fmt.Sprintf("%s %s (%s–%s), %s", m.Name, number(a.Ratio), number(a.Lo), number(a.Hi), line(a.Verdict))),
+		Title: fmt.Sprintf("%s (%s–%s), %s", number(a.Ratio), number(a.Lo), number(a.Hi), line(a.Verdict)),
 		Tone:  line(a.Verdict), Lo: x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi), FloorLo: x(1 / (1 + floor))}
 	d.FloorWidth = math.Round(10*(x(1+floor)-d.FloorLo)) / 10
 	if n > 1 {
+		d.Title = m.Name + " " + d.Title
 		d.Tone = []string{"first", "second"}[min(i, 1)]
 	}
 	if a.Verdict == versus.Undecided {
