@@ -247,8 +247,8 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// TestTwoMachines reads a picture of two runs back, by its ticks. The order is of the first run, each dot and interval is
-// its machine's, and what is undecided is hollow.
+// TestTwoMachines reads a picture of two runs back, by its ticks. The order is of the first run, each dot and interval
+// is its machine's, and what is undecided is hollow.
 func TestTwoMachines(t *testing.T) {
 	answer := func(does string, ratio, lo, hi float64, v versus.Verdict) Answer {
 		return Answer{Workload: does, Does: does, Stack: "grpcprotobuf",
@@ -271,6 +271,7 @@ func TestTwoMachines(t *testing.T) {
 		ticks[m[2]] = number(m[1])
 	}
 	require.Contains(t, svg.String(), fmt.Sprintf(`<line class="one" x1="%g"`, ticks["1"]))
+	require.Less(t, ticks["1"], ticks["2"], "JSON is faster on the right")
 	ratio := func(x string) float64 { return math.Pow(2, (number(x)-ticks["1"])/(ticks["2"]-ticks["1"])) }
 	var read []string
 	drawn = regexp.MustCompile(`(?s)<g class="([a-z ]+)"><title>(\w+: \w+) .*?(\d\.\d\d)</text>.*?` +
@@ -288,7 +289,7 @@ func TestTwoMachines(t *testing.T) {
 		"dials: Xeon, first, circle: 2.00, drawn 2.00 (1.90–2.10)",
 	}, read)
 	require.Regexp(t, `(?s)class="first".*<circle.*>Xeon<.*class="second".*<path.*>EPYC<.*`+
-		`x="16" .*>← gRPC faster<.*x="384" .*>JSON faster →<`, svg.String())
+		`x="16" .*>← gRPC faster<.*x="384" .*>JSON faster →<`, svg.String(), "the legend, and the sides")
 	require.Regexp(t, `\.hollow \.dot\{fill:#fff\}`, svg.String())
 }
 
