@@ -106,23 +106,21 @@ func (b *block) rows(file string) (all []*benchfmt.Result) {
 }
 
 // measured has all values of a unit, by the row's name without GOMAXPROCS.
-func (b *block) measured(unit string, files ...string) map[string][]float64 {
+func (b *block) measured(unit, file string) map[string][]float64 {
 	all := map[string][]float64{}
-	for _, file := range files {
-		for _, r := range b.rows(file) {
-			base, parts := r.Name.Parts()
-			name := string(base)
-			for _, p := range parts {
-				if strings.Contains(string(p), "=") {
-					name += string(p)
-				}
+	for _, r := range b.rows(file) {
+		base, parts := r.Name.Parts()
+		name := string(base)
+		for _, p := range parts {
+			if strings.Contains(string(p), "=") {
+				name += string(p)
 			}
-			for _, v := range r.Values {
-				if v.OrigUnit == unit {
-					all[name] = append(all[name], v.OrigValue)
-				} else if v.Unit == unit {
-					all[name] = append(all[name], v.Value)
-				}
+		}
+		for _, v := range r.Values {
+			if v.OrigUnit == unit {
+				all[name] = append(all[name], v.OrigValue)
+			} else if v.Unit == unit {
+				all[name] = append(all[name], v.Value)
 			}
 		}
 	}
@@ -177,14 +175,13 @@ func (r reading) within(claimed string) (reading, error) {
 	return r, nil
 }
 
-// kinds say what the words of a figure mean. The folders are of a machine with runs and rows, of a quiet machine with
-// runs, and of a quiet machine with rows of codecs.
+// kinds say what the words of a figure mean, and which part of the evening has it.
 var kinds = []struct {
 	words *regexp.Regexp
 	read  func(b *block, m []string) reading
 }{
-	{regexp.MustCompile(`^(.+), (gRPC to JSON|JSON to gRPC), (.+?)(, quiet)?$`), func(b *block, m []string) reading {
-		a := b.titled(b.machine(m[4])+"/workloads", m[3], grpc)
+	{regexp.MustCompile(`^(.+), (gRPC to JSON|JSON to gRPC), (.+)$`), func(b *block, m []string) reading {
+		a := b.titled(b.from[0]+"/workloads", m[3], grpc)
 		f, base := a.Facts, a.BaseFacts
 		r := inverse(paired(a)) // JSON's by gRPC's
 		switch m[1] {
@@ -206,43 +203,33 @@ var kinds = []struct {
 		return r
 	}},
 	{regexp.MustCompile(`^time, vtprotobuf to protobuf, (.+)$`), func(b *block, m []string) reading {
-		return paired(b.titled(b.from[0]+"/why/vt", m[1], "grpcprotobuf.vt"))
+		return paired(b.titled(b.from[0]+"/vt", m[1], "grpcprotobuf.vt"))
 	}},
-	{regexp.MustCompile("^time of a small call, `(.+)` to `httpjson`(, quiet)?$"), func(b *block, m []string) reading {
-		return paired(b.answer(b.machine(m[2])+"/stacks", tiny, m[1]))
+	{regexp.MustCompile("^time of a small call, `(.+)` to `httpjson`$"), func(b *block, m []string) reading {
+		return paired(b.found(b.from[0], tiny, m[1]))
 	}},
 	{regexp.MustCompile("^time of a message, unary call to stream$"), func(b *block, _ []string) reading {
 		return streamed(b.answer(b.from[0]+"/workloads", tiny, grpc), b.answer(b.from[0]+"/workloads", "stream", grpc))
 	}},
-	{regexp.MustCompile("^(marshal|unmarshal|bytes of) `(.+)`, `(.+)` to `(.+?)`(, quiet)?$"),
+	{regexp.MustCompile("^(marshal|unmarshal|bytes of) `(.+)`, `(.+)` to `(.+)`$"),
 		func(b *block, m []string) reading {
-			files := []string{b.from[0] + "/why/codecs.txt"}
-			if m[5] != "" {
-				files = []string{b.from[2] + "/codecs-a.txt", b.from[2] + "/codecs-b.txt"}
-			}
+			file := b.from[0] + "/codecs/rows.txt"
 			row := func(codec, op string) string { return "Codec/codec=" + codec + "/msg=" + m[2] + "/op=" + op }
 			if m[1] != "bytes of" {
-				return b.medians(b.measured("ns/op", files...), row(m[3], m[1]), row(m[4], m[1]))
+				return b.medians(b.measured("ns/op", file), row(m[3], m[1]), row(m[4], m[1]))
 			}
-			sizes := b.measured("size-B", files...)
+			sizes := b.measured("size-B", file)
 			r := b.medians(sizes, row(m[3], "marshal"), row(m[4], "marshal"))
 			return exact(r.value)
 		}},
 	{regexp.MustCompile("^time of `(.+)`, 50 callers, `(.+)` to `(.+)`$"), func(b *block, m []string) reading {
 		row := func(stack string) string { return "Echo/stack=" + stack + "/msg=" + m[1] + "/callers=50/conns=20" }
-		return b.medians(b.measured("ns/op", b.from[0]+"/why/echo.txt"), row(m[2]), row(m[3]))
+		return b.medians(b.measured("ns/op", b.from[0]+"/servers/echo.txt"), row(m[2]), row(m[3]))
 	}},
 	{regexp.MustCompile("^time of a small call of `(.+)`, server `(.+)` to `(.+)`$"), func(b *block, m []string) reading {
 		row := "Cross/client=" + m[1] + "/server="
-		return b.medians(b.measured("ns/op", b.from[0]+"/why/cross.txt"), row+m[2], row+m[3])
+		return b.medians(b.measured("ns/op", b.from[0]+"/servers/cross.txt"), row+m[2], row+m[3])
 	}},
-}
-
-func (b *block) machine(quiet string) string {
-	if quiet != "" {
-		return b.from[1]
-	}
-	return b.from[0]
 }
 
 // titled returns what a run found of a stack at the workload of this title.

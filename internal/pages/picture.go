@@ -32,7 +32,7 @@ func Pictures(root, path, text string) (map[string][]byte, error) {
 		}
 		var runs []report.Machine
 		for i := range b.machines {
-			runs = append(runs, report.Machine{Name: b.machines[i], Summary: b.run(b.from[i])})
+			runs = append(runs, report.Machine{Name: b.machines[i], Summary: b.run(b.from[i] + "/" + m[2])})
 		}
 		if b.err != nil {
 			return nil, fmt.Errorf("%s: picture %s: %w", path, m[1], b.err)

@@ -3,11 +3,14 @@ package pages
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
@@ -16,21 +19,27 @@ const (
 	tiny = "small" // the workload of tables of stacks
 )
 
-// where says where a run was made, and links its report.
+// where says where a run or an evening was made, and links its report or its folder.
 func (b *block) where(dir string) string {
+	run, page := dir, "/report.md"
+	if _, err := os.Stat(filepath.Join(b.root, dir, "workloads")); err == nil {
+		run, page = dir+"/workloads", ""
+	}
 	said := map[string]string{}
-	for _, line := range b.run(dir).Environment {
+	for _, line := range b.run(run).Environment {
 		name, value, _ := strings.Cut(line, "=")
 		said[name] = value
 	}
-	return fmt.Sprintf("[%s, %s virtual cores, %s, %s, commit %s](%s%s/report.md)",
-		strings.ReplaceAll(said["cpu"], "-", " "), said["cores"], said["go"], said["date"], said["commit"], b.up, dir)
+	return fmt.Sprintf("[%s, %s virtual cores, %s, %s, commit %s](%s%s%s)",
+		strings.ReplaceAll(said["cpu"], "-", " "), said["cores"], said["go"], said["date"], said["commit"], b.up, dir, page)
 }
 
-// on is where, after the marker's word for the machine.
-func (b *block) on(machine int, dir string) string {
-	word := b.machines[machine]
-	return strings.ToUpper(word[:1]) + word[1:] + ": " + b.where(dir)
+// wheres are the places of the marker's machines.
+func (b *block) wheres() (lines string) {
+	for i, word := range b.machines {
+		lines += "\n" + strings.ToUpper(word[:1]) + word[1:] + ": " + b.where(b.from[i]) + "."
+	}
+	return "\n" + strings.TrimPrefix(lines, "\n") + "\n"
 }
 
 // times is a ratio with its interval.
@@ -49,14 +58,18 @@ type notes []string
 
 // cell is a ratio with its interval and the verdict.
 func (n *notes) cell(a report.Answer) string {
+	ratio := times(a)
+	if a.Ratio == 0 {
+		ratio = "–"
+	}
 	if a.Verdict != versus.Undecided {
-		return fmt.Sprintf("%s | %s", times(a), a.Verdict)
+		return fmt.Sprintf("%s | %s", ratio, a.Verdict)
 	}
 	said := strings.TrimPrefix(a.Said(), "undecided: ")
 	if !slices.Contains(*n, said) {
 		*n = append(*n, said)
 	}
-	return fmt.Sprintf("%s | undecided [%d]", times(a), slices.Index(*n, said)+1)
+	return fmt.Sprintf("%s | undecided [%d]", ratio, slices.Index(*n, said)+1)
 }
 
 func (n *notes) String() string {
@@ -70,78 +83,91 @@ func (n *notes) String() string {
 	return b.String()
 }
 
-// workloads compares gRPC with JSON at every workload, in a quiet run and in a noisy one.
+// evenings are the folders of what measure.sh left, in which a question is looked for in this order. Each question is
+// asked in one of them, so it has one number.
+var evenings = []string{"workloads", "jsoniter", "stacks", "cores", "variants", "more", "files"}
+
+// of returns what an evening found of a stack at a workload, with a figure or not, if it asked.
+func (b *block) of(evening, work, stack string) (report.Answer, bool) {
+	for _, part := range evenings {
+		dir := filepath.Join(evening, part)
+		if _, err := os.Stat(filepath.Join(b.root, dir)); err != nil {
+			continue
+		}
+		for _, a := range b.run(dir).Answers {
+			if a.Workload == work && a.Stack == stack {
+				return a, true
+			}
+		}
+	}
+	return report.Answer{}, false
+}
+
+// found is of, where the evening must have asked, and counted bytes and allocations.
+func (b *block) found(evening, work, stack string) report.Answer {
+	a, asked := b.of(evening, work, stack)
+	if !asked || a.Facts == nil || a.BaseFacts == nil {
+		b.fail("%s has not measured %s at %s", evening, stack, work)
+		a.Facts, a.BaseFacts = new(workload.Facts), new(workload.Facts)
+	}
+	return a
+}
+
+// cellOf is found as a cell with its verdict, or dashes.
+func (b *block) cellOf(n *notes, evening, work, stack string) string {
+	if a, asked := b.of(evening, work, stack); asked {
+		return n.cell(a)
+	}
+	return "– | –"
+}
+
+// workloads compares gRPC with JSON at every workload of the first evening, and in the second one.
 func workloads(b *block) string {
-	quiet, noisy := b.from[0], b.from[1]
 	var t strings.Builder
 	var n notes
 	fmt.Fprintf(&t, "| workload | JSON, µs | gRPC, µs | ratio, %s (95 %%) | gRPC is | ratio, %s (95 %%) | gRPC is |\n"+
 		"|---|---:|---:|---:|---|---:|---|\n", b.machines[0], b.machines[1])
-	for _, a := range b.run(quiet).ByRatio(grpc) {
+	run := b.run(b.from[0] + "/workloads")
+	unknown := slices.DeleteFunc(run.Of(grpc), func(a report.Answer) bool { return a.Ratio > 0 })
+	for _, a := range append(run.ByRatio(grpc), unknown...) {
 		fmt.Fprintf(&t, "| %s | %s | %s | %s | %s |\n", a.Does, micros(a.BaseNs), micros(a.Paired()), n.cell(a),
-			n.cell(b.answer(noisy, a.Workload, a.Stack)))
+			b.cellOf(&n, b.from[1], a.Workload, grpc))
 	}
-	fmt.Fprintf(&t, "%s\n%s.\n%s.\n", n.String(), b.on(0, quiet), b.on(1, noisy))
-	return t.String()
+	return t.String() + n.String() + b.wheres()
 }
 
-// smallCall is the answer about a stack at the small call. The answer about gRPC is the one of the run of workloads:
-// one question has one number.
-func (b *block) smallCall(dir, workloads, stack string) report.Answer {
-	if stack == grpc {
-		dir = workloads
-	}
-	return b.answer(dir, tiny, stack)
-}
-
-// mainStacks has the main stacks at the small call: from a run of stacks, and a run of workloads.
+// mainStacks has the main stacks at the small call.
 func mainStacks(b *block) string {
-	s := b.run(b.from[0])
 	var t strings.Builder
-	t.WriteString("| stack | ratio to JSON (95 %) | it is | bytes sent + received | allocations " +
-		"|\n|---|---:|---|---:|---:|\n")
 	var n notes
-	for i, stack := range stacks.Main() {
-		if i == 0 {
-			base := b.smallCall(b.from[0], b.from[1], grpc).BaseFacts
-			fmt.Fprintf(&t, "| `%s` | 1 | base | %.0f + %.0f | %.0f |\n", s.Base, base.Sent, base.Received, base.Allocs)
-		}
-		measured := slices.Contains(s.Stacks(), stack.Name)
-		if stack.Name != s.Base && !measured {
-			fmt.Fprintf(&t, "| `%s` | not measured yet | | | |\n", stack.Name)
-		} else if stack.Name != s.Base {
-			a := b.smallCall(b.from[0], b.from[1], stack.Name)
+	base := b.found(b.from[0], tiny, grpc).BaseFacts
+	fmt.Fprintf(&t, "| stack | ratio to JSON (95 %%) | it is | bytes sent + received | allocations |\n"+
+		"|---|---:|---|---:|---:|\n| `httpjson` | 1 | base | %.0f + %.0f | %.0f |\n", base.Sent, base.Received, base.Allocs)
+	for _, stack := range stacks.Main() {
+		if stack.Name != "httpjson" {
+			a := b.found(b.from[0], tiny, stack.Name)
 			fmt.Fprintf(&t, "| `%s` | %s | %.0f + %.0f | %.0f |\n", stack.Name, n.cell(a), a.Facts.Sent, a.Facts.Received,
 				a.Facts.Allocs)
 		}
 	}
-	fmt.Fprintf(&t, "%s\nA small call on one core: %s.\n", n.String(), b.where(b.from[0]))
-	return t.String()
+	return t.String() + n.String() + "\nA small call on one core: " + b.where(b.from[0]) + ".\n"
 }
 
-// costs has every stack and variant: from a quiet run of stacks and one of workloads, noisy ones, and a noisy run of
-// variants.
+// costs has every stack and variant at the small call, on two machines.
 func costs(b *block) string {
-	quiet, noisy, variants := b.from[0], b.from[2], b.from[4]
 	var t strings.Builder
 	var n notes
 	fmt.Fprintf(&t, "| stack | %s (95 %%) | it is | %s (95 %%) | it is | sent, B | received, B | allocations | "+
 		"allocated, B |\n|---|---:|---|---:|---|---:|---:|---:|---:|\n", b.machines[0], b.machines[1])
-	row := func(stack, onQuiet string, a report.Answer) {
-		f := a.Facts
-		fmt.Fprintf(&t, "| `%s` | %s | %s | %.0f | %.0f | %.0f | %.0f |\n", stack, onQuiet, n.cell(a), f.Sent, f.Received,
-			f.Allocs, f.AllocBytes)
+	for _, s := range stacks.All() {
+		a, asked := b.of(b.from[0], tiny, s.Name)
+		if asked && a.Facts != nil {
+			f := a.Facts
+			fmt.Fprintf(&t, "| `%s` | %s | %s | %.0f | %.0f | %.0f | %.0f |\n", s.Name, n.cell(a),
+				b.cellOf(&n, b.from[1], tiny, s.Name), f.Sent, f.Received, f.Allocs, f.AllocBytes)
+		}
 	}
-	for _, a := range b.run(quiet).Answers {
-		onQuiet := n.cell(b.smallCall(quiet, b.from[1], a.Stack))
-		row(a.Stack, onQuiet, b.smallCall(noisy, b.from[3], a.Stack))
-	}
-	for _, a := range b.run(variants).Answers {
-		row(a.Stack, "– | –", a)
-	}
-	fmt.Fprintf(&t, "%s\nA small call on one core, compared with `%s`.\nQuiet: %s.\nNoisy: %s,\n"+
-		"and for the variants %s.\n", n.String(), b.run(quiet).Base, b.where(quiet), b.where(noisy), b.where(variants))
-	return t.String()
+	return t.String() + n.String() + "\nA small call on one core, compared with `httpjson`." + b.wheres()
 }
 
 // quotient is one ratio to a base by another, as independent figures.
@@ -154,7 +180,7 @@ func quotient(a, b report.Answer) (q report.Answer) {
 
 // pairs compares stacks that differ in one thing.
 func pairs(b *block) string {
-	ratio := func(stack string) report.Answer { return b.answer(b.from[0], tiny, stack) }
+	ratio := func(stack string) report.Answer { return b.found(b.from[0], tiny, stack) }
 	var t strings.Builder
 	fmt.Fprintf(&t, "| what differs | pair | ratio, %s (95 %%) |\n|---|---|---:|\n", b.machines[0])
 	row := func(differs, a, base string, r report.Answer) {
@@ -167,31 +193,31 @@ func pairs(b *block) string {
 	return t.String()
 }
 
-// grid has a row for each stack and a column for each workload.
-func grid(b *block) string {
-	s := b.run(b.from[0])
-	var head, t strings.Builder
-	var noted notes
-	titles := []string{}
-	for _, a := range s.Answers {
-		if !slices.Contains(titles, a.Does) {
-			titles = append(titles, a.Does)
-		}
-	}
-	fmt.Fprintf(&head, "| stack | %s |\n|---|%s\n", strings.Join(titles, " | "), strings.Repeat("---|", len(titles)))
-	for _, stack := range s.Stacks() {
-		fmt.Fprintf(&t, "| `%s` |", stack)
-		for _, a := range s.Of(stack) {
-			ratio, verdict, _ := strings.Cut(noted.cell(a), " | ")
-			if a.Ratio == 0 {
-				ratio = "–"
+// grid has a row for each stack of a part of the evening, and of those before it, and a column for each workload that
+// the part asked.
+func grid(part string, before ...string) func(*block) string {
+	return func(b *block) string {
+		s := b.run(b.from[0] + "/" + part)
+		var head, t strings.Builder
+		var n notes
+		var works, titles []string
+		for _, a := range s.Answers {
+			if !slices.Contains(works, a.Workload) {
+				works, titles = append(works, a.Workload), append(titles, a.Does)
 			}
-			fmt.Fprintf(&t, " %s %s |", ratio, verdict)
 		}
-		t.WriteString("\n")
+		fmt.Fprintf(&head, "| stack | %s |\n|---|%s\n", strings.Join(titles, " | "), strings.Repeat("---|", len(titles)))
+		for _, stack := range append(before, s.Stacks()...) {
+			fmt.Fprintf(&t, "| `%s` |", stack)
+			for _, work := range works {
+				ratio, verdict, _ := strings.Cut(n.cell(b.found(b.from[0], work, stack)), " | ")
+				fmt.Fprintf(&t, " %s %s |", ratio, verdict)
+			}
+			t.WriteString("\n")
+		}
+		return head.String() + t.String() + n.String() +
+			fmt.Sprintf("\nCompared with %s: %s.\n", report.Label(s.Base), b.where(b.from[0]))
 	}
-	return head.String() + t.String() + noted.String() +
-		fmt.Sprintf("\nCompared with %s: %s.\n", report.Label(s.Base), b.where(b.from[0]))
 }
 
 // builds has a column for each build, compared with the base's.

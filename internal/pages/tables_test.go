@@ -44,18 +44,28 @@ func record(t *testing.T) (root string) {
 	}
 	small, large := "a small call, one core", "structured"
 	run("quiet/workloads", found("small", small, grpc, 1.2, versus.Slower),
-		found("structured-1kB", large, grpc, 0.5, versus.Faster))
+		found("structured-1kB", large, grpc, 0.5, versus.Faster),
+		found("small-1-caller", "all cores", grpc, 1.6, versus.Slower))
 	run("noisy/workloads", found("small", small, grpc, 1.3, versus.Undecided),
 		found("structured-1kB", large, grpc, 0.6, versus.Faster), found("stream", "a stream", grpc, 0.4, versus.Faster))
 	run("quiet/stacks", found("small", small, grpc, 1.25, versus.Slower),
 		found("small", small, "rawtcp", 0.3, versus.Faster), found("small", small, "httpprotobuf", 0.9, versus.Faster),
 		found("small", small, "httpjson.h2c", 1.7, versus.Slower),
-		found("small", small, "grpcservehttp", 2.5, versus.Slower))
+		found("small", small, "grpcservehttp", 2.5, versus.Slower), found("small", small, "connectrpc", 1.21, versus.Slower),
+		found("small", small, "httpmsgpack", 0.87, versus.Faster), found("small", small, "httpxml", 1.6, versus.Slower))
 	run("noisy/stacks", found("small", small, "rawtcp", 0.4, versus.Faster),
 		found("small", small, "httpprotobuf", 0.95, versus.Faster),
 		found("small", small, "httpjson.h2c", 1.75, versus.Slower),
 		found("small", small, "grpcservehttp", 2.55, versus.Slower))
-	run("variants", found("small", small, "httpjson.gzip", 2.2, versus.Slower))
+	run("quiet/jsoniter", found("small", small, "httpjsoniter", 0.7, versus.Faster),
+		found("small-1-caller", "all cores", "httpjsoniter", 0.65, versus.Faster))
+	run("quiet/variants", found("small", small, "httpjson.gzip", 2.2, versus.Slower))
+	unknown := found("small-1-caller", "all cores", "rawtcp", 0, versus.Undecided)
+	run("quiet/cores", unknown)
+	run("noisy/more", found("small", small, "drpc", 1.1, versus.Slower),
+		found("structured-1kB", large, "drpc", 0.8, versus.Faster))
+	run("noisy/files", found("structured-1kB", large, "httpjson.multipart", 0.2, versus.Faster))
+	run("noisy/vt", found("structured-1kB", large, "grpcprotobuf.vt", 0.75, versus.Faster))
 	run("builds", found("small", small, "httpjson@go1.27.4", 1.1, versus.Slower))
 	var rows strings.Builder
 	for codec, ns := range map[string]int{"json": 300, "protobuf": 100} {
@@ -63,7 +73,7 @@ func record(t *testing.T) (root string) {
 			fmt.Fprintf(&rows, "BenchmarkCodec/codec=%s/msg=user/op=marshal-2 1 %d ns/op %d size-B\n", codec, ns+i%2, ns/10)
 		}
 	}
-	write("noisy/why/codecs.txt", rows.String())
+	write("noisy/codecs/rows.txt", rows.String())
 	step := func(step, lower, upper string, ns, ratio float64) string {
 		return fmt.Sprintf("Benchmark%s/stack=%s 1 %g ns/op 1 aa-ratio\n", step, lower, ns) +
 			fmt.Sprintf("Benchmark%s/stack=%s 1 1 ns/op %g base-ratio %g base-ratio-lo %g base-ratio-hi 1 noise-floor-%% 0 "+
@@ -86,33 +96,41 @@ func record(t *testing.T) (root string) {
 func TestTables(t *testing.T) {
 	root := record(t)
 	for name, c := range map[string]struct{ from, old, want string }{
-		"workloads": {"quiet/workloads noisy/workloads as calm Ada, Bob", "", `
+		"workloads": {"quiet noisy as calm Ada, Bob", "", `
 | workload | JSON, µs | gRPC, µs | ratio, calm Ada (95 %) | gRPC is | ratio, Bob (95 %) | gRPC is |
 |---|---:|---:|---:|---|---:|---|
 | structured | 40.0 | 20.0 | 0.50 (0.45–0.55) | faster | 0.60 (0.54–0.66) | faster |
 | a small call, one core | 40.0 | 48.0 | 1.20 (1.08–1.32) | slower | 1.30 (1.17–1.43) | undecided [1] |
+| all cores | 40.0 | 64.0 | 1.60 (1.44–1.76) | slower | – | – |
 
 - [1] since.
 
-Calm Ada: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../quiet/workloads/report.md).
-Bob: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../noisy/workloads/report.md).
+Calm Ada: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../quiet).
+Bob: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../noisy).
 `},
-		"main stacks": {"quiet/stacks quiet/workloads", "", "| `httpjson` | 1 | base | 200 + 300 | 100 |\n" +
-			"| `grpcprotobuf` | 1.20 (1.08–1.32) | slower | 110 + 140 | 160 |\n| `httpjsoniter` | not measured yet | | | |"},
-		"costs": {"quiet/stacks quiet/workloads noisy/stacks noisy/workloads variants as quiet, noisy", "",
+		"main stacks": {"quiet", "", "| `httpjson` | 1 | base | 200 + 300 | 100 |\n" +
+			"| `grpcprotobuf` | 1.20 (1.08–1.32) | slower | 110 + 140 | 160 |\n" +
+			"| `httpjsoniter` | 0.70 (0.63–0.77) | faster | 110 + 140 | 160 |\n"},
+		"costs": {"quiet noisy as calm, loud", "",
 			"| `grpcprotobuf` | 1.20 (1.08–1.32) | slower | 1.30 (1.17–1.43) | undecided [1] | 110 | 140 | 160 | 9500 |\n" +
-				"| `rawtcp` | 0.30 (0.27–0.33) | faster | 0.40 (0.36–0.44) | faster | 110 | 140 | 160 | 9500 |"},
-		"pairs": {"quiet/stacks as quiet", "", "| the format | `httpprotobuf` to `httpjson` | 0.90 (0.81–0.99) |\n" +
+				"| `httpjsoniter` | 0.70 (0.63–0.77) | faster | – | – | 110 | 140 | 160 | 9500 |\n"},
+		"cores": {"quiet", "", "| stack | all cores |\n|---|---|\n| `grpcprotobuf` | 1.60 (1.44–1.76) slower |\n" +
+			"| `httpjsoniter` | 0.65 (0.59–0.72) faster |\n| `rawtcp` | – undecided [1] |\n\n- [1] since.\n"},
+		"asked": {"noisy", "", "| stack | a small call, one core | structured |\n|---|---|---|\n" +
+			"| `drpc` | 1.10 (0.99–1.21) slower | 0.80 (0.72–0.88) faster |\n"},
+		"files": {"noisy", "", "| stack | structured |\n|---|---|\n| `grpcprotobuf` | 0.60 (0.54–0.66) faster |\n" +
+			"| `httpjson.multipart` | 0.20 (0.18–0.22) faster |\n"},
+		"pairs": {"quiet as calm", "", "| the format | `httpprotobuf` to `httpjson` | 0.90 (0.81–0.99) |\n" +
 			"| the HTTP version, in net/http | `httpjson.h2c` to `httpjson` | 1.70 (1.53–1.87) |\n" +
-			"| the server's HTTP/2: net/http's with ServeHTTP, or grpc-go's own | `grpcservehttp` to `grpcprotobuf` | 2.00 " +
-			"(1.74–2.30) |"},
+			"| the server's HTTP/2: net/http's with ServeHTTP, or grpc-go's own | `grpcservehttp` to `grpcprotobuf` | 2.08 " +
+			"(1.81–2.40) |"},
 		"builds": {"builds", "", "| workload | base, µs | JSON with go1.27.4 |\n|---|---:|---|\n" +
 			"| a small call, one core | 40 | 1.10 (0.99–1.21) slower |"},
-		"readings": {"noisy quiet noon", `| claim | figure | here | claimed | verdict |
+		"readings": {"noisy", `| claim | figure | here | claimed | verdict |
 |---|
 | 1 | time, gRPC to JSON, structured | 9 | below 1 | 9 |
 | 1 | time, JSON to gRPC, structured | 9 | 1 to 1.5 | 9 |
-| 1 | time, gRPC to JSON, structured, quiet | 9 | – | 9 |
+| 1 | time, vtprotobuf to protobuf, structured | 9 | – | 9 |
 | 2 | calls per second, gRPC to JSON, structured | 9 | about 2 | 9 |
 | 2 | bytes on the wire, JSON to gRPC, structured | 9 | about 2 | 9 |
 | 2 | allocations, JSON to gRPC, structured | 9 | above 1 | 9 |
@@ -123,7 +141,7 @@ Bob: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../noisy/wor
 `, `
 | 1 | time, gRPC to JSON, structured | 0.60 (0.54–0.66) | below 1 | holds |
 | 1 | time, JSON to gRPC, structured | 1.67 (1.52–1.85) | 1 to 1.5 | more than claimed |
-| 1 | time, gRPC to JSON, structured, quiet | 0.50 (0.45–0.55) | – | – |
+| 1 | time, vtprotobuf to protobuf, structured | 0.75 (0.68–0.83) | – | – |
 | 2 | calls per second, gRPC to JSON, structured | 1.67 (1.52–1.85) | about 2 | undecided |
 | 2 | bytes on the wire, JSON to gRPC, structured | 2.00 | about 2 | holds |
 | 2 | allocations, JSON to gRPC, structured | 0.62 | above 1 | does not hold |
@@ -161,7 +179,7 @@ Bob: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../noisy/wor
 func TestPictures(t *testing.T) {
 	root := record(t)
 	page := "<!-- picture docs/answer.svg of workloads -->\n<img src=\"docs/answer.svg\" width=\"400\">\n" +
-		"<!-- begin workloads from quiet/workloads noisy/workloads as calm Ada, Bob -->\n<!-- end workloads -->\n"
+		"<!-- begin workloads from quiet noisy as calm Ada, Bob -->\n<!-- end workloads -->\n"
 	drawn, err := Pictures(root, "README.md", page)
 	require.NoError(t, err)
 	var titles []string
@@ -172,6 +190,7 @@ func TestPictures(t *testing.T) {
 		"structured: calm Ada 0.50 (0.45–0.55), faster", "structured: Bob 0.60 (0.54–0.66), faster",
 		"a small call, one core: calm Ada 1.20 (1.08–1.32), slower",
 		"a small call, one core: Bob 1.30 (1.17–1.43), undecided",
+		"all cores: calm Ada 1.60 (1.44–1.76), slower",
 	}, titles)
 	for _, c := range []struct{ reason, old, anew, problem string }{
 		{"a table that the page lacks", "of workloads", "of pears", `lacks a table "pears"`},
@@ -179,7 +198,7 @@ func TestPictures(t *testing.T) {
 		{"another picture is shown", `src="docs/`, `src="results/`, "shows results/answer.svg"},
 		{"nothing is shown", "<img ", "<p ", "begin the next line with <img"},
 		{"another form", " of workloads -->", " from workloads -->", "begin the next line with <img"},
-		{"a run that is not there", "noisy/", "none/", "has no summary.json"},
+		{"a run that is not there", "quiet noisy", "quiet none", "has no summary.json"},
 	} {
 		_, err := Pictures(root, "README.md", strings.Replace(page, c.old, c.anew, 1))
 		require.ErrorContains(t, err, c.problem, c.reason)
@@ -187,9 +206,9 @@ func TestPictures(t *testing.T) {
 }
 
 func TestVerdictsOfClaims(t *testing.T) {
-	page := "<!-- begin claims from noisy quiet noon -->\n| | claim | here |\n|---|\n| 1 | JSON is it | – |\n| 2 | gRPC " +
+	page := "<!-- begin claims from noisy -->\n| | claim | here |\n|---|\n| 1 | JSON is it | – |\n| 2 | gRPC " +
 		"is it | – |\n" +
-		"<!-- end claims -->\n<!-- begin readings from noisy quiet noon -->\n| claim |\n|---|\n" +
+		"<!-- end claims -->\n<!-- begin readings from noisy -->\n| claim |\n|---|\n" +
 		"| 1 | time, gRPC to JSON, structured | – | above 1 | – |\n" +
 		"| 1 | time, gRPC to JSON, structured | – | below 1 | – |\n" +
 		"| 2 | time, gRPC to JSON, structured | – | – | – |\n<!-- end readings -->\n"
