@@ -14,10 +14,10 @@ func TestCommit(t *testing.T) {
 		released string
 		want     string
 	}{
-		"a clean tree":                           {map[string]string{"vcs.modified": "false", "vcs.revision": revision}, "", "0123456789ab"},
-		"changes":                                {map[string]string{"vcs.modified": "true", "vcs.revision": revision}, "", "0123456789ab+changes"},
-		"no stamp":                               {nil, "", head(".")},
-		"a release, which lies in no repository": {nil, "example.com/m@v1.2.3", ""},
+		"a clean tree": {map[string]string{"vcs.modified": "false", "vcs.revision": revision}, "", "0123456789ab"},
+		"changes":      {map[string]string{"vcs.modified": "true", "vcs.revision": revision}, "", "0123456789ab+changes"},
+		"no stamp":     {nil, "", head(".")},
+		"a release":    {nil, "example.com/m@v1.2.3", ""},
 	} {
 		require.Equal(t, test.want, commit(test.settings, test.released), why)
 	}

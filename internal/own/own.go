@@ -479,8 +479,8 @@ func sums(version string, mod []byte) string {
 		base64.StdEncoding.EncodeToString(outer[:]))
 }
 
-// unpacked returns the folder in the module cache of the released rpcbench that this program was built of. For a program
-// of no release it returns where the module of the working directory has rpcbench, or "".
+// unpacked returns the folder in the module cache of the released rpcbench that this program was built of. For a
+// program of no release it returns where the module of the working directory has rpcbench, or "".
 func unpacked(ctx context.Context) string {
 	info, _ := debug.ReadBuildInfo() // never nil in a program of a module
 	released := environ.Released(info)
