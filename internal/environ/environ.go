@@ -79,12 +79,12 @@ func modules() (list []string) {
 		return list
 	}
 	// Before Go 1.27 the build information of a test binary lacks module versions. A test runs in the folder of its
-	// module.
+	// module. Without -e one module that no test needs, and nobody has fetched, would leave all versions unknown.
 	var m struct {
 		debug.Module
 		Main, Indirect bool
 	}
-	for all := json.NewDecoder(strings.NewReader(output("go", "list", "-m", "-json", "all"))); all.Decode(&m) == nil; {
+	for all := json.NewDecoder(strings.NewReader(output("go", "list", "-m", "-e", "-json", "all"))); all.Decode(&m) == nil; {
 		if !m.Main && !m.Indirect {
 			list = append(list, m.Path+"@"+version(&m.Module))
 		}

@@ -2,6 +2,7 @@ package environ
 
 import (
 	"runtime/debug"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,6 +56,13 @@ func TestFlags(t *testing.T) {
 	} {
 		require.Equal(t, test.want, flags(test.settings), why)
 	}
+}
+
+// A header has its versions also where the module cache lacks what go list would fetch.
+func TestModulesOffline(t *testing.T) {
+	t.Setenv("GOPROXY", "off")
+	t.Setenv("GOMODCACHE", t.TempDir())
+	require.Contains(t, strings.Join(modules(), " "), "github.com/stretchr/testify@v")
 }
 
 // An outsider's header names the rpcbench that measured, also when a replace directive put it there.
