@@ -84,7 +84,8 @@ func modules() (list []string) {
 		debug.Module
 		Main, Indirect bool
 	}
-	for all := json.NewDecoder(strings.NewReader(output("go", "list", "-m", "-e", "-json", "all"))); all.Decode(&m) == nil; {
+	all := json.NewDecoder(strings.NewReader(output("go", "list", "-m", "-e", "-json", "all")))
+	for all.Decode(&m) == nil {
 		if !m.Main && !m.Indirect {
 			list = append(list, m.Path+"@"+version(&m.Module))
 		}
