@@ -265,7 +265,7 @@ func TestServeEndsAtOnce(t *testing.T) {
 
 // TestWire holds what docs/wire.md says of failures over HTTP.
 func TestWire(t *testing.T) {
-	addrs := served(t, "httpjson", "httpjson.stream", "httpxml", "connectrpc").addrs
+	addrs := served(t, "httpjson", "httpjson.decoder", "httpxml", "connectrpc").addrs
 	const create = "/" + userService + "/CreateUser"
 	large := strings.Repeat(" ", rpcbench.MaxBody+1)
 	for _, c := range []struct {
@@ -278,7 +278,7 @@ func TestWire(t *testing.T) {
 			"<Error><code>invalid</code><violations><field>email</field><rule>required</rule></violations>"},
 		{"undecodable", "httpjson", "/users", "{", 400, `{"code":"malformed",`},
 		{"too_large", "httpjson", "/users", large, 413, `{"code":"too_large",`},
-		{"only blanks make it too large", "httpjson.stream", "/users", `{"email":"ann@example.com","name":"Anna","password":"secret"}` + large, 200, `"id":"1000000"`},
+		{"only blanks make it too large", "httpjson.decoder", "/users", `{"email":"ann@example.com","name":"Anna","password":"secret"}` + large, 200, `"id":"1000000"`},
 		{"another path", "httpjson", "/nosuch", "{}", 404, "404 page not found"},
 		{"a path that could be shorter", "httpjson", "//users/../users", "{}", 307, ""},
 		{"an echo", "httpjson", "/echo", `{"string":"hello"}`, 200, `{"string":"hello"}`},

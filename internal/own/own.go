@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -32,6 +33,8 @@ import (
 
 	"google.golang.org/protobuf/compiler/protogen"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/rpcbench/rpcbench/internal/environ"
 )
 
 const rpcbench = "github.com/rpcbench/rpcbench"
@@ -476,13 +479,28 @@ func sums(version string, mod []byte) string {
 		base64.StdEncoding.EncodeToString(outer[:]))
 }
 
+// unpacked returns the folder in the module cache of the released rpcbench that this program was built of. For a
+// program of no release it returns where the module of the working directory has rpcbench, or "".
+func unpacked(ctx context.Context) string {
+	info, _ := debug.ReadBuildInfo() // never nil in a program of a module
+	released := environ.Released(info)
+	if released == "" {
+		dir, _ := goCommand(ctx, ".", "list", "-m", "-f", "{{.Dir}}", rpcbench)
+		return dir
+	}
+	var module struct{ Dir string }
+	said, _ := goCommand(ctx, ".", "mod", "download", "-json", released)
+	_ = json.Unmarshal([]byte(said), &module) // what go does not say stays ""
+	return module.Dir
+}
+
 // source finds the rpcbench that this program was built of, and returns a go.mod that needs it, for the module NAME,
 // and a go.sum.
 func source(ctx context.Context) (map[string][]byte, error) {
 	_, file, _, _ := runtime.Caller(0)
 	dir := filepath.Dir(filepath.Dir(filepath.Dir(file)))
 	if !filepath.IsAbs(dir) { // built with -trimpath
-		dir, _ = goCommand(ctx, ".", "list", "-m", "-f", "{{.Dir}}", rpcbench)
+		dir = unpacked(ctx)
 	}
 	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil || !bytes.Contains(mod, []byte("module "+rpcbench+"\n")) {

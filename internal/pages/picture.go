@@ -16,8 +16,7 @@ func Pictures(root, path, text string) (map[string][]byte, error) {
 	drawn := map[string][]byte{}
 	found := picture.FindAllStringSubmatch(text, -1)
 	if len(found) != strings.Count(text, "<!-- picture ") {
-		return nil, fmt.Errorf("%s: write <!-- picture FILE of TABLE -->, and begin the next line with <img",
-			path)
+		return nil, fmt.Errorf("%s: write <!-- picture FILE of TABLE -->, and begin the next line with <img", path)
 	}
 	for _, m := range found {
 		b := &block{root: root}
@@ -27,8 +26,9 @@ func Pictures(root, path, text string) (map[string][]byte, error) {
 			}
 		}
 		up := strings.Repeat("../", strings.Count(path, "/"))
-		if len(b.machines) == 0 || up+m[1] != m[3] {
-			return nil, fmt.Errorf("%s: picture %s: the page lacks a table %q of machines, or shows %s", path, m[1], m[2], m[3])
+		if len(b.machines) == 0 || len(b.from) != len(b.machines) || up+m[1] != m[3] {
+			return nil, fmt.Errorf("%s: picture %s: the page lacks a table %q of a run per machine, or shows %s", path, m[1],
+				m[2], m[3])
 		}
 		var runs []report.Machine
 		for i := range b.machines {

@@ -194,7 +194,8 @@ func TestPictures(t *testing.T) {
 	}, titles)
 	for _, c := range []struct{ reason, old, anew, problem string }{
 		{"a table that the page lacks", "of workloads", "of pears", `lacks a table "pears"`},
-		{"a table without machines", " as calm Ada, Bob", "", `lacks a table "workloads" of machines`},
+		{"a table without machines", " as calm Ada, Bob", "", `lacks a table "workloads" of a run per machine`},
+		{"a machine without a run", "quiet noisy", "quiet", `lacks a table "workloads" of a run per machine`},
 		{"another picture is shown", `src="docs/`, `src="results/`, "shows results/answer.svg"},
 		{"nothing is shown", "<img ", "<p ", "begin the next line with <img"},
 		{"another form", " of workloads -->", " from workloads -->", "begin the next line with <img"},

@@ -102,7 +102,7 @@ func Draw(machines ...Machine) Picture {
 	for _, stack := range stacks {
 		own := first.ByRatio(stack)
 		if len(stacks) > 1 && len(own) > 1 {
-			p.Lines = append(p.Lines, Line{Y: y, Heading: Label(stack)})
+			p.Lines = append(p.Lines, Line{Y: y + track, Heading: Label(stack)})
 			y += label + track
 		}
 		for _, a := range own {
