@@ -154,6 +154,12 @@ func TestListenerCounts(t *testing.T) {
 	require.NoError(t, err)
 	ln := &relay.Listener{Listener: inner}
 	for i := range int64(3) {
+		if i == 2 {
+			ln.Wrap = func(c net.Conn) net.Conn {
+				assert.Equal(t, i, ln.Accepted.Load(), "a connection counts when it is wrapped")
+				return c
+			}
+		}
 		assert.Equal(t, i, ln.Accepted.Load())
 		dialed, err := net.Dial("tcp", ln.Addr().String())
 		require.NoError(t, err)
