@@ -116,17 +116,6 @@ func TestStallIsInTheTail(t *testing.T) {
 	}
 }
 
-// One caller that takes twice as long as the interval: call i ends after i+1 calls, i/2 calls after it was planned.
-func TestWaitInTheQueueIsLatency(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := run(t, 2000, 100, 100, pass, each(1, taking(time.Millisecond))...)
-		require.Zero(t, l.Drops)
-		requireQuantile(t, 25_500*time.Microsecond, &l.Latency, 0.5) // of call 49, the 50th: 50 ms - 24.5 ms
-		requireQuantile(t, 45_500*time.Microsecond, &l.Latency, 0.9) // of call 89, the 90th: 90 ms - 44.5 ms
-		require.InEpsilon(t, 1000, l.Achieved(), 1e-9, "what one caller manages")
-	})
-}
-
 // TestInFlight: calls of a millisecond that callers share are under way for a known part of the time.
 func TestInFlight(t *testing.T) {
 	for _, c := range []struct {
