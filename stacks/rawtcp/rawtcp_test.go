@@ -10,8 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -33,37 +31,6 @@ func TestTLSOnOneSideOnly(t *testing.T) {
 		require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded, "TLS on the server: %t", onServer)
 	}
-}
-
-// heldCall starts a call that hangs until the gate is released.
-func heldCall(t *testing.T, ctx context.Context) (f *rpcbench.Fixture, gate *relay.Gate, result chan error) {
-	t.Helper()
-	gate, result = new(relay.Gate), make(chan error, 1)
-	f = stacktest.Start(t, rawtcp.New(), rpcbench.Config{WrapServer: gate.Wrap})
-	u := rpcbench.Sample(1, 0)
-	held := gate.Hold([]byte(u.Name))
-	go func() {
-		_, err := f.Users.CreateUser(ctx, u)
-		result <- err
-	}()
-	<-held
-	return f, gate, result
-}
-
-// The reply to a cancelled call comes late, and another call is already waiting for its own.
-func TestNoCallGetsAnothersReply(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	f, gate, result := heldCall(t, ctx)
-	cancel()
-	require.ErrorIs(t, <-result, context.Canceled)
-	gate.Release()
-	for i := range corpus.Round {
-		asked := rpcbench.Sample(i, 0)
-		reply, err := f.Users.CreateUser(t.Context(), asked)
-		require.NoError(t, err)
-		require.NoError(t, rpcbench.Check(&asked, &reply))
-	}
-	require.EqualValues(t, 2, f.Accepted(), "the cancelled call has closed its connection, and no other call has")
 }
 
 func TestConnectionIsKept(t *testing.T) {
