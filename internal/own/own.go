@@ -352,7 +352,7 @@ func (m *made) prove(ctx context.Context, dir string) error {
 	if runtime.GOOS == "windows" {
 		m.program += ".exe"
 	}
-	if _, err := goCommand(ctx, dir, "build", "-buildvcs=false", "-o", m.program, "."); err != nil {
+	if _, err := goCommand(ctx, dir, "build", "-buildvcs=false", "-ldflags=-w", "-o", m.program, "."); err != nil {
 		return err
 	}
 	said, err := child(ctx, dir, m.program, "prove").CombinedOutput()

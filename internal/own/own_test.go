@@ -30,7 +30,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
 
-	_ "github.com/rpcbench/rpcbench/proto/user/v1" // for TestLinked
+	_ "github.com/rpcbench/rpcbench/proto/user/v1" // for TestProtoset
 )
 
 const header = `syntax = "proto3";
@@ -110,51 +110,70 @@ func TestPublicProtos(t *testing.T) {
 	links := t.TempDir() // etcd's files import each other below etcd/api
 	require.NoError(t, os.Mkdir(filepath.Join(links, "etcd"), 0o700))
 	require.NoError(t, os.Symlink(dirs[1], filepath.Join(links, "etcd", "api")))
+	dir, proved := t.TempDir(), map[string]string{}
 	for _, c := range []struct {
 		why, folder, root, proto, call string
+		unordered                      bool // maps of several keys
 		lossy                          []string
 	}{
 		{"maps, oneofs and well-known types", "cel", filepath.Join(dirs[0], "proto"),
-			"cel/expr/conformance/conformance_service.proto", "cel.expr.conformance.ConformanceService/Check", nil},
-		{"deep nesting, custom options", "etcd", links, "etcd/api/etcdserverpb/rpc.proto", "etcdserverpb.KV/Txn",
+			"cel/expr/conformance/conformance_service.proto", "cel.expr.conformance.ConformanceService/Check", true, nil},
+		{"deep nesting, custom options", "etcd", links, "etcd/api/etcdserverpb/rpc.proto", "etcdserverpb.KV/Txn", false,
 			[]string{"request.compare[].result: a zero"}},
 		{"large", "cri", filepath.Join(dirs[2], "pkg", "apis", "runtime", "v1"), "api.proto",
-			"runtime.v1.RuntimeService/ListContainers", []string{"reply.containers[].image.annotations: empty"}},
+			"runtime.v1.RuntimeService/ListContainers", true, []string{"reply.containers[].image.annotations: empty"}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			t.Parallel()
 			samples := filepath.Join("testdata", "public", c.folder)
-			dir, said := initialized(t, "-proto", c.proto, "-I", c.root, "-call", c.call,
-				"-request", filepath.Join(samples, "request.json"), "-reply", filepath.Join(samples, "reply.json"))
-			for _, line := range c.lossy {
-				require.Contains(t, said, line)
+			args := []string{"-proto", c.proto, "-I", c.root, "-call", c.call,
+				"-request", filepath.Join(samples, "request.json"), "-reply", filepath.Join(samples, "reply.json")}
+			m, err := described(args).module(t.Context(), filepath.Join(dir, c.folder), "mine/"+c.folder)
+			require.NoError(t, err)
+			require.Equal(t, c.unordered, m.Unordered)
+			require.Len(t, m.Lossy, len(c.lossy), "each path once: %q", m.Lossy)
+			for i, line := range c.lossy {
+				require.Contains(t, m.Lossy[i], line)
 			}
-			require.Equal(t, len(c.lossy)+1, strings.Count(said, "\n"), "each path once: %s", said)
-			whole(t, dir, "TestSamples")
+			proved[c.folder] = c.why
+			if *long {
+				made, _ := initialized(t, args...)
+				whole(t, made)
+			}
 		})
+	}
+	formatted(t, dir)
+	said := proofs(t, dir, slices.Collect(maps.Keys(proved)))
+	for folder, why := range proved {
+		require.Empty(t, said[folder], why)
 	}
 }
 
 var long = flag.Bool("long", false, "the suite on every stack of every module, and a measurement to its end")
 
-// whole checks a module that init made as its owner would: offline, and with these of its own tests; -long takes all.
-func whole(t *testing.T, dir, tests string) {
+// whole checks a module that init made as its owner would: offline, and with its own tests; but for -long, those of a
+// stack of each family of types.
+func whole(t *testing.T, dir string) {
 	t.Helper()
+	tests := "TestSamples|TestConformance/^(httpjson|grpcprotobuf)$"
 	if *long {
 		tests = "."
 	}
-	out, err := exec.Command("gofmt", "-l", dir).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.Empty(t, string(out), "gofmt")
+	formatted(t, dir)
 	said, err := goIn(t, dir, nil, "test", "-vet=all", "-short", "-count=1", "-run="+tests, "-bench=Codec",
 		"-benchtime=20x", "./...")
 	require.NoError(t, err, said)
 	require.Contains(t, said, "BenchmarkCodec/message=reply/codec=json/op=unmarshal")
 }
 
-// TestSizes: without a .proto, structured data of the sizes goes round.
+func formatted(t *testing.T, dir string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "gofmt", "-l", dir).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Empty(t, string(out), "gofmt")
+}
+
+// TestSizes: without a .proto, structured data of the sizes goes round. TestRun proves such a module.
 func TestSizes(t *testing.T) {
-	t.Parallel()
 	for _, size := range []int{80, 100, 150, 500, 2000, 100_000} {
 		v, err := inventedValue(size)
 		require.NoError(t, err)
@@ -164,16 +183,10 @@ func TestSizes(t *testing.T) {
 		_, err := inventedValue(size)
 		require.Error(t, err)
 	}
-	if testing.Short() {
-		t.Skip("links programs")
-	}
-	dir, said := initialized(t, "-request", "100B", "-reply", "2kB")
-	require.Contains(t, said, "made.Data/Get, structured data of 100 B and 2 kB, made.")
-	for _, system := range []string{"windows", "darwin"} {
-		out, err := goIn(t, dir, []string{"GOOS=" + system}, "vet", "./...")
-		require.NoError(t, err, "%s: %s", system, out)
-	}
-	whole(t, dir, "TestSamples|TestConformance/^(httpjson|grpcprotobuf)$") // a stack of each family of types
+	m, err := (&call{request: "100B", reply: "2kB"}).module(t.Context(), t.TempDir(), "own")
+	require.NoError(t, err)
+	require.Equal(t, "made.Data/Get", m.Method)
+	require.Equal(t, "structured data of 100 B and 2 kB, made", m.Made)
 }
 
 // TestMain: a process that TestRun starts is the command.
@@ -199,7 +212,6 @@ func TestRun(t *testing.T) {
 		files  []string
 	}{
 		{"a run", "-quick -workloads call -out answer httpjsoniter", 0, "", []string{"answer"}},
-		{"a run that measures nothing", "-h", 0, "", nil},
 		{"a wrong flag of run", "-quick -stacks x -out=answer", 2, "", nil},
 		{"told to end before anything was measured", "-quick -out answer", 1, "rpcbench-*/program", nil},
 		{"told to end once something was measured", "-quick -workloads call -out=answer httpjsoniter", 1,
@@ -349,6 +361,7 @@ func TestForms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("links a program")
 	}
+	formatted(t, dir)
 	said := proofs(t, dir, slices.Collect(maps.Keys(made)))
 	for row, why := range made {
 		require.Empty(t, said[row], why)
@@ -703,9 +716,13 @@ func TestProof(t *testing.T) {
 	}
 }
 
-// TestProtoset: a descriptor set of edition 2024, which has custom options and imports that are not there.
+// TestProtoset: a descriptor set of edition 2024, which has custom options and imports that are not there. Its path and
+// its names are those of a file that the stacks link: unchanged they would panic at the start of the program.
 func TestProtoset(t *testing.T) {
 	t.Parallel()
+	const path = "rpcbench/user/v1/user.proto"
+	_, err := protoregistry.GlobalFiles.FindFileByPath(path)
+	require.NoError(t, err, "the test links it")
 	field := func(name string, n int32, kind descriptorpb.FieldDescriptorProto_Type,
 		typ string) *descriptorpb.FieldDescriptorProto {
 		f := &descriptorpb.FieldDescriptorProto{Name: &name, Number: &n, Type: &kind,
@@ -717,18 +734,19 @@ func TestProtoset(t *testing.T) {
 	}
 	text, sub := descriptorpb.FieldDescriptorProto_TYPE_STRING, descriptorpb.FieldDescriptorProto_TYPE_MESSAGE
 	file := &descriptorpb.FileDescriptorProto{
-		Name: proto.String("shop.proto"), Package: proto.String("shop"), Syntax: proto.String("editions"),
+		Name: proto.String(path), Package: proto.String("rpcbench.user.v1"), Syntax: proto.String("editions"),
 		Edition:    descriptorpb.Edition_EDITION_2024.Enum(),
 		Dependency: []string{"google/protobuf/timestamp.proto"},
-		MessageType: []*descriptorpb.DescriptorProto{{Name: proto.String("Get"), Field: []*descriptorpb.FieldDescriptorProto{
+		MessageType: []*descriptorpb.DescriptorProto{{Name: proto.String("User"), Field: []*descriptorpb.FieldDescriptorProto{
 			field("id", 1, text, ""), field("at", 2, sub, ".google.protobuf.Timestamp"),
 		}}},
-		Service: []*descriptorpb.ServiceDescriptorProto{{Name: proto.String("Orders"),
+		Service: []*descriptorpb.ServiceDescriptorProto{{Name: proto.String("Users"),
 			Method: []*descriptorpb.MethodDescriptorProto{
-				{Name: proto.String("Get"), InputType: proto.String(".shop.Get"), OutputType: proto.String(".shop.Get")},
+				{Name: proto.String("Get"), InputType: proto.String(".rpcbench.user.v1.User"),
+					OutputType: proto.String(".rpcbench.user.v1.User")},
 			}}},
 	}
-	_, err := protodesc.NewFile(file, nil)
+	_, err = protodesc.NewFile(file, nil)
 	require.Error(t, err, "its import is not there")
 	data, err := proto.Marshal(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{file}})
 	require.NoError(t, err)
@@ -736,13 +754,14 @@ func TestProtoset(t *testing.T) {
 	set, sample := filepath.Join(dir, "set"), filepath.Join(dir, "get.json")
 	require.NoError(t, os.WriteFile(set, data, 0o600))
 	require.NoError(t, os.WriteFile(sample, []byte(`{"id":"abcdefgh","at":"2026-01-02T03:04:05Z"}`), 0o600))
-	made, _ := initialized(t, "-protoset", set, "-call", "shop.Orders.Get", "-request", sample, "-reply", sample)
+	made, _ := initialized(t, "-protoset", set, "-call", "rpcbench.user.v1.Users.Get", "-request", sample, "-reply", sample)
 	contains(t, filepath.Join(made, "plain_gen.go"), "Id *string", "At *time.Time")
-	contains(t, filepath.Join(made, "shoppb", "shop.pb.go"), "Id *string")
+	contains(t, filepath.Join(made, "rpcbenchuserv1pb", "user.pb.go"), "Id *string")
 }
 
-// TestDocument: the example of docs/own-message.md, as it stands there.
+// TestDocument: the example of docs/own-message.md, as it stands there, and the tests of the module that it makes.
 func TestDocument(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("links a program")
 	}
@@ -752,19 +771,29 @@ func TestDocument(t *testing.T) {
 	for _, block := range regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
 		blocks[block[1]] = append(blocks[block[1]], block[2])
 	}
-	t.Chdir(t.TempDir())
+	home := t.TempDir()
 	for name, text := range map[string]string{"orders.proto": blocks["proto"][0], "get.json": blocks["json"][0],
 		"order.json": blocks["json"][1]} {
-		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		write(t, filepath.Join(home, name), text)
 	}
 	require.True(t, Takes(strings.Fields(blocks["sh"][0])[1:]))
-	require.NoError(t, command(t.Context(), strings.Fields(blocks["sh"][1])[1:], io.Discard, io.Discard))
-	out, err := goIn(t, "orders", nil, "run", ".", "list")
-	require.NoError(t, err, out)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], strings.Fields(blocks["sh"][1])[1:]...)
+	cmd.Dir, cmd.Env = home, append(os.Environ(), "RPCBENCH_OWN=1")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	dir := filepath.Join(home, "orders")
+	for _, system := range []string{"windows", "darwin"} {
+		if *long {
+			out, err := goIn(t, dir, []string{"GOOS=" + system}, "vet", "./...")
+			require.NoError(t, err, "%s: %s", system, out)
+		}
+	}
+	whole(t, dir)
 }
 
 // TestTakes: run without a call of one's own, and all other commands, are cli's.
 func TestTakes(t *testing.T) {
+	t.Parallel()
 	for line, want := range map[string]bool{
 		"": false, "run -out x": false, "run -out x httpjson": false, "report x": false, "list": false, "-h": false,
 		"init": true, "init -h": true, "run -proto x.proto": true, "run --protoset=x -out y": true,
@@ -781,25 +810,4 @@ func TestTakes(t *testing.T) {
 	out, err := goIn(t, filepath.Join("..", ".."), nil, "run", "./cmd/rpcbench", "init", "-h")
 	require.NoError(t, err, out)
 	require.Contains(t, out, usage, "the command hands its arguments over")
-}
-
-// TestLinked: a file whose path and names are those of one that the stacks link would panic at the start of the
-// program.
-func TestLinked(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path := "rpcbench/user/v1/user.proto"
-	require.NotNil(t, func() any { f, _ := protoregistry.GlobalFiles.FindFileByPath(path); return f }(),
-		"the test links it")
-	require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o700))
-	sample := filepath.Join(dir, "user.json")
-	require.NoError(t, os.WriteFile(filepath.Join(dir, path), []byte(`syntax = "proto3"; package rpcbench.user.v1;
-		service Users { rpc Get(User) returns (User); } message User { string name = 1; }`), 0o600))
-	require.NoError(t, os.WriteFile(sample, []byte(`{"name":"a name of a user"}`), 0o600))
-	c := call{protos: []string{path}, roots: []string{dir}, name: "rpcbench.user.v1.Users/Get", request: sample,
-		reply: sample}
-	out := t.TempDir()
-	m, err := c.module(t.Context(), out, "own")
-	require.NoError(t, err)
-	require.NoError(t, m.prove(t.Context(), out))
 }
