@@ -162,8 +162,10 @@ func TestResultsNameNoFolders(t *testing.T) {
 	typed := os.Args
 	defer func() { os.Args = typed }()
 	out := filepath.Join(t.TempDir(), "mine")
-	os.Args = []string{out + "/rpcbench", "run", "-out", out, "rawtcp"}
-	require.Equal(t, []string{"rpcbench", "run", "-out", "mine", "rawtcp"}, asTyped())
+	os.Args = []string{out + "/rpcbench", "run", "-out", out, "-base=" + out, "-time=1s", "rawtcp"}
+	require.Equal(t, []string{"rpcbench", "run", "-out", "mine", "-base=mine", "-time=1s", "rawtcp"}, asTyped())
+	t.Setenv(report.Typed, "rpcbench\nrun\n-proto\n"+out)
+	require.Equal(t, []string{"rpcbench", "run", "-proto", "mine"}, asTyped(), "for which this program was started")
 }
 
 // Flags make a workload, which its name and title tell, and which is measured alone.

@@ -32,6 +32,8 @@ import (
 
 	"google.golang.org/protobuf/compiler/protogen"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/rpcbench/rpcbench/internal/report"
 )
 
 const rpcbench = "github.com/rpcbench/rpcbench"
@@ -149,7 +151,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return err
 	}
 	if args[0] == "run" {
-		return c.run(ctx, rest, stdout, stderr)
+		return c.run(ctx, args[1:], rest, stdout, stderr)
 	}
 	return c.init(ctx, stdout)
 }
@@ -208,8 +210,9 @@ func (c *call) init(ctx context.Context, stdout io.Writer) (err error) {
 	return err
 }
 
-// run makes the module in a temporary folder, runs its program there with the other flags, and removes the folder.
-func (c *call) run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+// run makes the module in a temporary folder, runs its program there with the other flags, and removes the folder. The
+// program's report shows what was typed.
+func (c *call) run(ctx context.Context, typed, args []string, stdout, stderr io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "rpcbench-")
 	if err != nil {
 		return err
@@ -224,6 +227,7 @@ func (c *call) run(ctx context.Context, args []string, stdout, stderr io.Writer)
 	}
 	// The program keeps what was measured when it is told to end.
 	cmd := child(ctx, dir, m.program, append([]string{"run"}, args...)...)
+	cmd.Env = append(cmd.Env, report.Typed+"=rpcbench\nrun\n"+strings.Join(typed, "\n"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
 	return cmd.Run()
 }

@@ -244,7 +244,9 @@ func TestRun(t *testing.T) {
 			}
 			require.Equal(t, c.files, left, said.String())
 			if c.files != nil {
-				require.FileExists(t, filepath.Join(home, "answer", "report.md"), "what was measured is reported")
+				page, err := os.ReadFile(filepath.Join(home, "answer", "report.md"))
+				require.NoError(t, err, "what was measured is reported")
+				require.Contains(t, string(page), "\n    rpcbench run -request 100B -reply 200B "+c.args+"\n", "as it was typed")
 			}
 		})
 	}
