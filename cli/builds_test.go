@@ -152,7 +152,7 @@ func TestBuilds(t *testing.T) {
 		verdict          versus.Verdict
 		note             string
 	}{
-		{"a revision and the tree", "-processes 6 -time 4s httpjson@HEAD~2 httpjson", "httpjson", 1.03, versus.Slower,
+		{"a revision and the tree", "-quick httpjson@HEAD~2 httpjson", "httpjson", 1.03, versus.Slower,
 			"linked HEAD~2: commit=" + hash(t, "HEAD~2")},
 		{"the tree and a revision", "-quick -base httpjson httpjson@HEAD~2", "httpjson@HEAD~2", 1 / 1.03, versus.Faster, ""},
 		{"a release of Go", "-quick httpjson@" + runtime.Version() + " httpjson", "httpjson", 1, versus.Equal, ""},
@@ -162,6 +162,9 @@ func TestBuilds(t *testing.T) {
 		{"two stacks of one build", "-quick httpjson@HEAD~2 httpxml@HEAD~2", "httpxml@HEAD~2", 1, versus.Equal, ""},
 	} {
 		t.Run(test.why, func(t *testing.T) {
+			if *long { // with layouts
+				test.args = strings.Replace(test.args, "-quick", "-processes 6 -time 4s", 1)
+			}
 			out := filepath.Join(t.TempDir(), "out")
 			_, stderr, err := typed(t, append([]string{"run", "-workloads", "small", "-out", out, "-seed", "3"},
 				strings.Fields(test.args)...)...)

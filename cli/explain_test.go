@@ -95,8 +95,8 @@ func TestExplainOfKnownFigures(t *testing.T) {
 
 // Both sides are there, and the time without the profiler is that with it.
 func TestExplainMeasures(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some seconds")
+	if !*long {
+		t.Skip("takes some seconds: -long")
 	}
 	if runtime.GOOS == "windows" {
 		t.Skip("it does not tell the CPU time")

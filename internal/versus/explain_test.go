@@ -25,10 +25,13 @@ func TestExplainFails(t *testing.T) {
 		why, script, want string
 		calls             int64 // of the rounds that are kept
 	}{
-		{"it dies in its second round", `read line; echo '[{"Calls":1},{"Calls":2}]'; read line; echo it died >&2; exit 1`, "it died", 2},
+		{"it dies in its second round", `read line; echo '[{"Calls":1},{"Calls":2}]'; read line; echo it died >&2; exit 1`,
+			"it died", 2},
 		{"it dies before its first round", `echo it died >&2; exit 1`, "it died", 0},
-		{"it forgets an arm", `read line; echo '[{"Calls":1}]'; read line`, "rpcbench: measure: a child printed something else than a block", 0},
-		{"it fails at its end", `read line; echo '[{},{}]'; read line; echo '[{},{"Calls":5}]'; read line; echo it died >&2; exit 1`, "it died", 5},
+		{"it forgets an arm", `read line; echo '[{"Calls":1}]'; read line`,
+			"rpcbench: measure: a child printed something else than a block", 0},
+		{"it fails at its end",
+			`read line; echo '[{},{}]'; read line; echo '[{},{"Calls":5}]'; read line; echo it died >&2; exit 1`, "it died", 5},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			script := filepath.Join(t.TempDir(), "child")
@@ -66,6 +69,12 @@ func TestExplain(t *testing.T) {
 		require.GreaterOrEqual(t, e.Wall, 2*s.Slice, "two rounds")
 		require.Positive(t, e.Calls)
 		require.Positive(t, e.Profile.Calls)
+		sides := map[string]int64{}
+		for _, part := range e.Profile.Parts {
+			sides[part.Side] += part.Samples
+		}
+		require.Positive(t, sides["client"], sides)
+		require.Positive(t, sides["server"], sides)
 	}
 }
 
@@ -83,7 +92,7 @@ func TestExplainCountsCalls(t *testing.T) {
 
 // No child outlives the context, nor what it measured.
 func TestInterruptedExplain(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, err := Explain(ctx, spec("hangs"), self(t))
 	require.Error(t, err)
