@@ -435,6 +435,7 @@ func TestExplainAdvisesAgainst(t *testing.T) {
 
 // A server gives its profile, or there is one line that says why it did not.
 func TestExplainFetches(t *testing.T) {
+	t.Parallel()
 	good := service(t, "", shop())
 	var bomb bytes.Buffer
 	w := gzip.NewWriter(&bomb)

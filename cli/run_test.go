@@ -23,6 +23,7 @@ import (
 // What real children measure is in a folder that benchstat and report can read. With -long there are as many as -quick
 // has; TestRunOfKnownFigures has as many always.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("measures")
 	}

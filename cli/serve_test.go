@@ -87,6 +87,7 @@ func served(t *testing.T, args ...string) *serving {
 // TestServe: each stack's own client calls what the command serves, and so does a client that nobody here wrote, where
 // there is a command line for one.
 func TestServe(t *testing.T) {
+	t.Parallel()
 	s := served(t)
 	addrs, commands := s.addrs, s.commands
 	require.Len(t, addrs, len(stacks.All()))

@@ -46,7 +46,7 @@ func Takes(args []string) bool {
 	if len(args) == 0 || args[0] != "run" {
 		return len(args) > 0 && args[0] == "init"
 	}
-	mine, _ := split(args[1:])
+	mine, _ := split(args[1:], words...)
 	return len(mine) > 0
 }
 
@@ -96,12 +96,13 @@ func (c *call) flags(f *flag.FlagSet) {
 	f.StringVar(&c.name, "call", "", "`method` to call, such as shop.v1.Orders/Get")
 	f.StringVar(&c.request, "request", "", "`file` of JSON values, or folder; without a .proto, a size such as 100B")
 	f.StringVar(&c.reply, "reply", "", "`file` or folder with the reply to each request, or a size such as 2kB")
+	f.StringVar(&c.out, "out", "", "new `folder` for the module")
 }
 
-var words = []string{"proto", "I", "protoset", "call", "request", "reply"} // the flags, but for init's -out
+var words = []string{"proto", "I", "protoset", "call", "request", "reply"} // the flags, but for -out
 
-// split takes this package's flags out of the arguments of run.
-func split(args []string) (mine, rest []string) {
+// split takes the flags of these names out of the arguments of run.
+func split(args []string, words ...string) (mine, rest []string) {
 	for i := 0; i < len(args); i++ {
 		name, _, whole := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
 		if !strings.HasPrefix(args[i], "-") || !slices.Contains(words, name) {
@@ -131,10 +132,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	f.SetOutput(io.Discard)
 	c.flags(f)
 	mine, rest := args[1:], []string(nil)
-	if args[0] == "init" {
-		f.StringVar(&c.out, "out", "", "new `folder` for the module")
-	} else {
-		mine, rest = split(mine)
+	if args[0] == "run" {
+		mine, rest = split(mine, append(slices.Clone(words), "out")...)
 	}
 	switch err := f.Parse(mine); {
 	case errors.Is(err, flag.ErrHelp):
@@ -218,8 +217,11 @@ func (c *call) run(ctx context.Context, typed, args []string, stdout, stderr io.
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if args, err = absolute(args); err != nil {
-		return err
+	if c.out != "" { // lies where the caller is, who is in another folder
+		if c.out, err = filepath.Abs(c.out); err != nil {
+			return err
+		}
+		args = append([]string{"-out", c.out}, args...)
 	}
 	m, err := c.proved(ctx, dir, "own", stderr)
 	if err != nil {
@@ -245,28 +247,6 @@ func (c *call) proved(ctx context.Context, dir, name string, told io.Writer) (*m
 		_, _ = fmt.Fprintln(told, path)
 	}
 	return m, nil
-}
-
-// absolute names the folder of -out from the root: the program runs in another folder than the caller.
-func absolute(args []string) ([]string, error) {
-	args = slices.Clone(args)
-	for i, arg := range args {
-		name, value, whole := strings.Cut(arg, "=")
-		if name != "-out" && name != "--out" || value == "" && i+1 >= len(args) {
-			continue
-		}
-		var err error
-		if whole {
-			value, err = filepath.Abs(value)
-			args[i] = name + "=" + value
-		} else {
-			args[i+1], err = filepath.Abs(args[i+1])
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return args, nil
 }
 
 // child is a process that is told to end with ctx, and killed if that takes a minute.

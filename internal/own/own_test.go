@@ -880,7 +880,8 @@ func TestTakes(t *testing.T) {
 	} {
 		require.Equal(t, want, Takes(strings.Fields(line)), line)
 	}
-	mine, rest := split(strings.Fields("-quick -proto a.proto --I=b -out c -call d/e -request f -reply g grpcprotobuf"))
+	mine, rest := split(strings.Fields("-quick -proto a.proto --I=b -out c -call d/e -request f -reply g grpcprotobuf"),
+		words...)
 	require.Equal(t, strings.Fields("-proto a.proto --I=b -call d/e -request f -reply g"), mine)
 	require.Equal(t, strings.Fields("-quick -out c grpcprotobuf"), rest)
 	if testing.Short() {

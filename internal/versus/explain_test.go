@@ -58,7 +58,7 @@ func TestExplain(t *testing.T) {
 		t.Skip("takes some seconds")
 	}
 	const procs = 3
-	s := Spec{Arms: []string{"rawtcp", fmt.Sprintf("procs%d", procs)}, Slice: 250 * time.Millisecond, Procs: procs,
+	s := Spec{Arms: []string{"rawtcp", fmt.Sprintf("procs%d", procs)}, Slice: 150 * time.Millisecond, Procs: procs,
 		Blocks: 2}
 	found, err := Explain(t.Context(), s, self(t))
 	require.NoError(t, err)
