@@ -179,6 +179,22 @@ func TestBuilds(t *testing.T) {
 			nothingLeft(t)
 		})
 	}
+	t.Run("links of one source hold the same code in another order", func(t *testing.T) {
+		folder, err := builds.Open(t.Context(), ours().main)
+		require.NoError(t, err)
+		programs, _, err := folder.Link(t.Context(), "", 0, 1, 2)
+		require.NoError(t, err)
+		seen := map[string]bool{}
+		for i, p := range programs {
+			require.Equal(t, i > 0, p.Layout > 0)
+			text, err := os.ReadFile(p.Path)
+			require.NoError(t, err)
+			require.False(t, seen[string(text)], "layout %d is that of another", i)
+			seen[string(text)] = true
+		}
+		require.NoError(t, folder.Remove())
+		nothingLeft(t)
+	})
 }
 
 func TestBuildsThatCannotBeMade(t *testing.T) {
@@ -240,28 +256,6 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 		require.EqualError(t, err, "rpcbench: interrupted")
 		nothingLeft(t)
 	})
-}
-
-// Links of one source hold the same code in another order.
-func TestLayoutsDiffer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it links programs")
-	}
-	clone(t)
-	folder, err := builds.Open(t.Context(), ours().main)
-	require.NoError(t, err)
-	programs, _, err := folder.Link(t.Context(), "", 0, 1, 2)
-	require.NoError(t, err)
-	seen := map[string]bool{}
-	for i, p := range programs {
-		require.Equal(t, i > 0, p.Layout > 0)
-		text, err := os.ReadFile(p.Path)
-		require.NoError(t, err)
-		require.False(t, seen[string(text)], "layout %d is that of another", i)
-		seen[string(text)] = true
-	}
-	require.NoError(t, folder.Remove())
-	nothingLeft(t)
 }
 
 // The processes of a group are spread evenly over the layouts. Arms in processes of their own have a layout each, the
