@@ -78,6 +78,8 @@ func prefixed(name string, err error) string {
 // With -short TLS for a stack that compresses is skipped, since gzip is slow under the race detector. With -long, a
 // flag of [Main], the check that clients wait for a slow reply takes five seconds, and half a second without.
 //
+// The checks that wait for a time to pass are made beside each other, when the first of them has its turn.
+//
 // Conformance must not run in parallel with other tests: it reads the allocation profile and the goroutines of the
 // process.
 func Conformance(t *testing.T, stack rpcbench.Stack) {

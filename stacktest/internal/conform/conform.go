@@ -168,8 +168,8 @@ func (c Check) Run(s Subject) error {
 	})
 }
 
-// Together returns a function that makes a check of one of the subjects. Asked for a check that waits, it makes those of
-// all subjects beside each other, once, and beside no other check.
+// Together returns a function that makes a check of one of the subjects. Asked for a check that waits, it makes all of
+// those, of all subjects, beside each other and beside no other check. It makes them once.
 func Together(subjects ...Subject) (run func(Check, Subject) error) {
 	type key struct {
 		check string
