@@ -1,8 +1,13 @@
 // Package pages keeps the figures of README.md and docs true. Sentences are written in the pages. Tables stand between
 // markers, and are made of files of results:
 //
-//	<!-- begin NAME from FILE… -->
+//	<!-- begin NAME from FILE… as MACHINE, MACHINE -->
 //	<!-- end NAME -->
+//
+// "as" names the machines of tables that compare some. A picture is drawn of the runs and machines of such a table, and
+// stands below a comment:
+//
+//	<!-- picture FILE of NAME -->
 //
 // A sentence with a figure is followed by a comment that names the figure's place: a line of a file, found by a part of
 // its text, below another line if there is a ">". The line and the sentence must have the figures in this order.
@@ -13,7 +18,8 @@
 //
 //	<!-- from FILE -->
 //
-// FILE is a path from the root of the repository. go test ./internal/pages -run TestPages -update writes the tables.
+// FILE is a path from the root of the repository. go test ./internal/pages -run TestPages -update writes the tables
+// and the pictures.
 package pages
 
 import (
@@ -31,38 +37,39 @@ import (
 
 // block is the place of one table.
 type block struct {
-	root string   // the repository's folder
-	from []string // the files and folders that the table is made of
-	up   string   // from the page's folder to the root: "" or "../"
-	page string   // the text of the page
-	old  string   // what stands there now; some tables keep cells of it
-	err  error    // the first one of making the table
+	root     string   // the repository's folder
+	from     []string // the files and folders that the table is made of
+	machines []string // the words for the machines of the runs, in their order
+	up       string   // from the page's folder to the root: "" or "../"
+	page     string   // the text of the page
+	old      string   // what stands there now; some tables keep cells of it
+	err      error    // the first one of making the table
 }
 
-// tables make the text between markers, of at least so many files, by the name in the marker.
+// tables make the text between markers, of at least so many files and machines, by the name in the marker.
 var tables = map[string]struct {
-	files int
-	make  func(*block) string
+	files, machines int
+	make            func(*block) string
 }{
-	"workloads":   {2, workloads},
-	"main stacks": {2, mainStacks},
-	"costs":       {5, costs},
-	"pairs":       {1, pairs},
-	"builds":      {1, builds},
-	"asked":       {1, grid},
-	"files":       {1, grid},
-	"stacks":      {0, stackList},
-	"codecs":      {0, codecList},
-	"messages":    {0, messageList},
-	"claims":      {3, verdicts},
-	"readings":    {3, readings},
-	"differences": {1, differences},
-	"ladder":      {1, ladder},
-	"bounds":      {1, bounds},
-	"file":        {1, func(b *block) string { return b.read(b.from[0]) }},
+	"workloads":   {2, 2, workloads},
+	"main stacks": {2, 0, mainStacks},
+	"costs":       {5, 2, costs},
+	"pairs":       {1, 1, pairs},
+	"builds":      {1, 0, builds},
+	"asked":       {1, 0, grid},
+	"files":       {1, 0, grid},
+	"stacks":      {0, 0, stackList},
+	"codecs":      {0, 0, codecList},
+	"messages":    {0, 0, messageList},
+	"claims":      {3, 0, verdicts},
+	"readings":    {3, 0, readings},
+	"differences": {1, 0, differences},
+	"ladder":      {1, 0, ladder},
+	"bounds":      {1, 0, bounds},
+	"file":        {1, 0, func(b *block) string { return b.read(b.from[0]) }},
 }
 
-var begin = regexp.MustCompile(`(?m)^<!-- begin ([a-z ]+?)(?: from (.+))? -->\n`)
+var begin = regexp.MustCompile(`(?m)^<!-- begin ([a-z ]+?)(?: from (.+?))?(?: as (.+))? -->\n`)
 
 // Fill returns the text of a page with its tables made anew of the files of root.
 func Fill(root, path, text string) (string, error) {
@@ -78,11 +85,11 @@ func Fill(root, path, text string) (string, error) {
 		name, end := m[1], "<!-- end "+m[1]+" -->"
 		old, rest, found := strings.Cut(text[at[1]:], end)
 		table, known := tables[name]
-		from := strings.Fields(m[2])
-		if !found || !known || len(from) < table.files {
-			return "", fmt.Errorf("%s: %q names no table, or lacks files or an end", path, strings.TrimSpace(m[0]))
+		from, machines := places(m)
+		if !found || !known || len(from) < table.files || len(machines) != table.machines {
+			return "", fmt.Errorf("%s: %q names no table, or lacks files, machines or an end", path, strings.TrimSpace(m[0]))
 		}
-		b := &block{root: root, from: from, page: page, old: old,
+		b := &block{root: root, from: from, machines: machines, page: page, old: old,
 			up: strings.Repeat("../", strings.Count(path, "/"))}
 		made := table.make(b)
 		if b.err != nil {
@@ -91,6 +98,14 @@ func Fill(root, path, text string) (string, error) {
 		filled.WriteString(text[:at[1]] + made + end)
 		text = rest
 	}
+}
+
+// places are the files and the machines that a match of begin names.
+func places(m []string) (from, machines []string) {
+	if m[3] != "" {
+		machines = strings.Split(m[3], ", ")
+	}
+	return strings.Fields(m[2]), machines
 }
 
 // fail keeps the first error.

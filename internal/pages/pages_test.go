@@ -12,12 +12,12 @@ import (
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
-var update = flag.Bool("update", false, "write the tables of README.md and docs")
+var update = flag.Bool("update", false, "write the tables and pictures of README.md and docs")
 
 const root = "../.."
 
-// TestPages compares the tables, the figures of sentences and the lines that are shown with their files. Tables have
-// rows of encoding/json/v2. A Go without that package compares the other rows, and writes none.
+// TestPages compares the tables, the pictures, the figures of sentences and the lines that are shown with their files.
+// Tables have rows of encoding/json/v2. A Go without that package compares the other rows, and writes none.
 func TestPages(t *testing.T) {
 	_, err := stacks.Find("httpjson.v2")
 	if *update {
@@ -42,6 +42,16 @@ func TestPages(t *testing.T) {
 				require.NoError(t, os.WriteFile(path, []byte(filled), 0o644))
 			} else {
 				require.Equal(t, filled, shared(string(data)), "go test ./internal/pages -run TestPages -update writes its tables")
+			}
+			drawn, err := Pictures(root, filepath.ToSlash(name), string(data))
+			require.NoError(t, err)
+			for file, svg := range drawn {
+				if *update {
+					require.NoError(t, os.WriteFile(filepath.Join(root, file), svg, 0o644))
+				}
+				there, err := os.ReadFile(filepath.Join(root, file))
+				require.NoError(t, err)
+				require.Equal(t, string(svg), string(there), "go test ./internal/pages -run TestPages -update draws %s", file)
 			}
 			require.NoError(t, Check(root, name, filled))
 		})

@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -26,6 +25,12 @@ func (b *block) where(dir string) string {
 	}
 	return fmt.Sprintf("[%s, %s virtual cores, %s, %s, commit %s](%s%s/report.md)",
 		strings.ReplaceAll(said["cpu"], "-", " "), said["cores"], said["go"], said["date"], said["commit"], b.up, dir)
+}
+
+// on is where, after the marker's word for the machine.
+func (b *block) on(machine int, dir string) string {
+	word := b.machines[machine]
+	return strings.ToUpper(word[:1]) + word[1:] + ": " + b.where(dir)
 }
 
 // times is a ratio with its interval.
@@ -70,16 +75,13 @@ func workloads(b *block) string {
 	quiet, noisy := b.from[0], b.from[1]
 	var t strings.Builder
 	var n notes
-	t.WriteString("| workload | JSON, µs | gRPC, µs | ratio, quiet Xeon (95 %) | gRPC is | ratio, noisy EPYC (95 %) | " +
-		"gRPC is |\n" +
-		"|---|---:|---:|---:|---|---:|---|\n")
-	all := slices.Clone(b.run(quiet).Answers)
-	slices.SortFunc(all, func(a, b report.Answer) int { return cmp.Compare(a.Ratio, b.Ratio) })
-	for _, a := range all {
+	fmt.Fprintf(&t, "| workload | JSON, µs | gRPC, µs | ratio, %s (95 %%) | gRPC is | ratio, %s (95 %%) | gRPC is |\n"+
+		"|---|---:|---:|---:|---|---:|---|\n", b.machines[0], b.machines[1])
+	for _, a := range b.run(quiet).ByRatio(grpc) {
 		fmt.Fprintf(&t, "| %s | %s | %s | %s | %s |\n", a.Does, micros(a.BaseNs), micros(a.Paired()), n.cell(a),
 			n.cell(b.answer(noisy, a.Workload, a.Stack)))
 	}
-	fmt.Fprintf(&t, "%s\nQuiet: %s.\nNoisy: %s.\n", n.String(), b.where(quiet), b.where(noisy))
+	fmt.Fprintf(&t, "%s\n%s.\n%s.\n", n.String(), b.on(0, quiet), b.on(1, noisy))
 	return t.String()
 }
 
@@ -123,9 +125,8 @@ func costs(b *block) string {
 	quiet, noisy, variants := b.from[0], b.from[2], b.from[4]
 	var t strings.Builder
 	var n notes
-	t.WriteString("| stack | quiet Xeon (95 %) | it is | noisy EPYC (95 %) | it is | sent, B | received, B | " +
-		"allocations | allocated, B |\n" +
-		"|---|---:|---|---:|---|---:|---:|---:|---:|\n")
+	fmt.Fprintf(&t, "| stack | %s (95 %%) | it is | %s (95 %%) | it is | sent, B | received, B | allocations | "+
+		"allocated, B |\n|---|---:|---|---:|---|---:|---:|---:|---:|\n", b.machines[0], b.machines[1])
 	row := func(stack, onQuiet string, a report.Answer) {
 		f := a.Facts
 		fmt.Fprintf(&t, "| `%s` | %s | %s | %.0f | %.0f | %.0f | %.0f |\n", stack, onQuiet, n.cell(a), f.Sent, f.Received,
@@ -155,7 +156,7 @@ func quotient(a, b report.Answer) (q report.Answer) {
 func pairs(b *block) string {
 	ratio := func(stack string) report.Answer { return b.answer(b.from[0], tiny, stack) }
 	var t strings.Builder
-	t.WriteString("| what differs | pair | ratio, quiet Xeon (95 %) |\n|---|---|---:|\n")
+	fmt.Fprintf(&t, "| what differs | pair | ratio, %s (95 %%) |\n|---|---|---:|\n", b.machines[0])
 	row := func(differs, a, base string, r report.Answer) {
 		fmt.Fprintf(&t, "| %s | `%s` to `%s` | %s |\n", differs, a, base, times(r))
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -85,19 +86,23 @@ func record(t *testing.T) (root string) {
 func TestTables(t *testing.T) {
 	root := record(t)
 	for name, c := range map[string]struct{ from, old, want string }{
-		"workloads": {"quiet/workloads noisy/workloads", "", `
+		"workloads": {"quiet/workloads noisy/workloads as calm Ada, Bob", "", `
+| workload | JSON, µs | gRPC, µs | ratio, calm Ada (95 %) | gRPC is | ratio, Bob (95 %) | gRPC is |
+|---|---:|---:|---:|---|---:|---|
 | structured | 40.0 | 20.0 | 0.50 (0.45–0.55) | faster | 0.60 (0.54–0.66) | faster |
 | a small call, one core | 40.0 | 48.0 | 1.20 (1.08–1.32) | slower | 1.30 (1.17–1.43) | undecided [1] |
 
 - [1] since.
 
-Quiet: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../quiet/workloads/report.md).`},
+Calm Ada: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../quiet/workloads/report.md).
+Bob: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../noisy/workloads/report.md).
+`},
 		"main stacks": {"quiet/stacks quiet/workloads", "", "| `httpjson` | 1 | base | 200 + 300 | 100 |\n" +
 			"| `grpcprotobuf` | 1.20 (1.08–1.32) | slower | 110 + 140 | 160 |\n| `httpjsoniter` | not measured yet | | | |"},
-		"costs": {"quiet/stacks quiet/workloads noisy/stacks noisy/workloads variants", "",
+		"costs": {"quiet/stacks quiet/workloads noisy/stacks noisy/workloads variants as quiet, noisy", "",
 			"| `grpcprotobuf` | 1.20 (1.08–1.32) | slower | 1.30 (1.17–1.43) | undecided [1] | 110 | 140 | 160 | 9500 |\n" +
 				"| `rawtcp` | 0.30 (0.27–0.33) | faster | 0.40 (0.36–0.44) | faster | 110 | 140 | 160 | 9500 |"},
-		"pairs": {"quiet/stacks", "", "| the format | `httpprotobuf` to `httpjson` | 0.90 (0.81–0.99) |\n" +
+		"pairs": {"quiet/stacks as quiet", "", "| the format | `httpprotobuf` to `httpjson` | 0.90 (0.81–0.99) |\n" +
 			"| the HTTP version, in net/http | `httpjson.h2c` to `httpjson` | 1.70 (1.53–1.87) |\n" +
 			"| the server's HTTP/2: net/http's with ServeHTTP, or grpc-go's own | `grpcservehttp` to `grpcprotobuf` | 2.00 " +
 			"(1.74–2.30) |"},
@@ -149,6 +154,36 @@ Quiet: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../quiet/w
 		_, err = Fill(root, "docs/page.md", strings.Replace(text, "<!-- begin "+name+" from ", "<!-- begin "+name+" from no/",
 			1))
 		require.Error(t, err, "%s of a file that is not there", name)
+	}
+}
+
+// TestPictures: a picture has the figures, the order and the words of the table that its comment names.
+func TestPictures(t *testing.T) {
+	root := record(t)
+	page := "<!-- picture docs/answer.svg of workloads -->\n<img src=\"docs/answer.svg\" width=\"400\">\n" +
+		"<!-- begin workloads from quiet/workloads noisy/workloads as calm Ada, Bob -->\n<!-- end workloads -->\n"
+	drawn, err := Pictures(root, "README.md", page)
+	require.NoError(t, err)
+	var titles []string
+	for _, m := range regexp.MustCompile(`<title>(.*)</title>`).FindAllSubmatch(drawn["docs/answer.svg"], -1) {
+		titles = append(titles, string(m[1]))
+	}
+	require.Equal(t, []string{
+		"structured: calm Ada 0.50 (0.45–0.55), faster", "structured: Bob 0.60 (0.54–0.66), faster",
+		"a small call, one core: calm Ada 1.20 (1.08–1.32), slower",
+		"a small call, one core: Bob 1.30 (1.17–1.43), undecided",
+	}, titles)
+	for _, c := range []struct{ reason, old, anew, problem string }{
+		{"a table that the page lacks", "of workloads", "of pears", `lacks a table "pears"`},
+		{"a table without machines", " as calm Ada, Bob", "", `lacks a table "workloads" of a run per machine`},
+		{"a machine without a run", " noisy/workloads", "", `lacks a table "workloads" of a run per machine`},
+		{"another picture is shown", `src="docs/`, `src="results/`, "shows results/answer.svg"},
+		{"nothing is shown", "<img ", "<p ", "begin the next line with <img"},
+		{"another form", " of workloads -->", " from workloads -->", "begin the next line with <img"},
+		{"a run that is not there", "noisy/", "none/", "has no summary.json"},
+	} {
+		_, err := Pictures(root, "README.md", strings.Replace(page, c.old, c.anew, 1))
+		require.ErrorContains(t, err, c.problem, c.reason)
 	}
 }
 
@@ -260,6 +295,7 @@ func TestCheck(t *testing.T) {
 	for reason, text := range map[string]string{
 		"a table that nobody makes": "<!-- begin pears from writes.txt -->\n<!-- end pears -->\n",
 		"a table without an end":    "<!-- begin file from writes.txt -->\n",
+		"a run without a machine":   "<!-- begin workloads from quiet noisy as Ada -->\n<!-- end workloads -->\n",
 		"too few files":             "<!-- begin costs from writes.txt -->\n<!-- end costs -->\n",
 	} {
 		_, err := Fill(root, "page.md", text)

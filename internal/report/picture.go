@@ -1,50 +1,74 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
-// Picture is what answer.svg draws: a line per answer, on a logarithmic axis of ratios.
+// Picture is what answer.svg draws: a line per workload and stack, on a logarithmic axis of ratios.
 type Picture struct {
 	Title, Below, Above   string // what the sides of 1 mean
 	Width, Height, Bottom int
-	Left, Right           int     // of the axis
+	Top, Left, Right      int     // of the axis
 	One                   float64 // where the ratio is 1
 	Ticks                 []Tick
+	Machines              []Tick // the legend: where the name of each machine stands
 	Lines                 []Line
 }
 
-// Tick is a labelled ratio of the axis.
+// Tick is a label and its place.
 type Tick struct {
 	X     float64
 	Label string
 }
 
-// Line is one answer: its name and ratio above a dot with its interval and, shaded, its noise floor.
+// Line is one workload: its name and ratios above a dot of each machine.
 type Line struct {
-	Y                    int
-	Heading              string // of the lines below, in place of all else
-	Label, Said, Verdict string
-	Lo, At, Hi           float64
-	FloorLo, FloorWidth  float64
+	Y       int
+	Heading string // of the lines below, in place of all else
+	Label   string
+	Dots    []Dot
+}
+
+// Dot is the ratio of one machine with its interval and, shaded, its noise floor.
+type Dot struct {
+	Y, SaidX            int // of the dot below the label, and of the ratio beside the label
+	Title, Said, Tone   string
+	Lo, At, Hi          float64
+	FloorLo, FloorWidth float64
+	Second              bool // of two machines
+}
+
+// Machine is a run, and how a picture of several runs calls its machine.
+type Machine struct {
+	Name string
+	Summary
 }
 
 // The picture is as narrow as a phone: text that is made to fit one would be too small to read.
 const (
 	width, left, right = 400, 16, 384 // left and right are of the axis
-	top, step          = 70, 36
+	label, track       = 24, 10       // heights of a line's label and of each machine's dot below
+	saidWidth          = 38           // of a ratio
 )
 
-// Picture places every answer that has a ratio.
-func (s Summary) Picture() Picture {
+// Picture draws the run alone. A dot's tone is its verdict.
+func (s Summary) Picture() Picture { return Draw(Machine{Summary: s}) }
+
+// Draw places every answer of the first run that has a ratio, in the order of ratios. Answers of the second run stand
+// below. A dot's tone is its machine, if there are two.
+func Draw(machines ...Machine) Picture {
+	first := machines[0]
 	lo, hi := 0.8, 1.25
-	for _, a := range s.Answers {
-		if a.Ratio > 0 {
-			lo, hi = min(lo, a.Lo), max(hi, a.Hi)
+	for _, m := range machines {
+		for _, a := range m.Answers {
+			if a.Ratio > 0 {
+				lo, hi = min(lo, a.Lo), max(hi, a.Hi)
+			}
 		}
 	}
 	lo, hi = max(lo/1.05, 1e-3), min(hi*1.05, 1e3)
@@ -52,12 +76,18 @@ func (s Summary) Picture() Picture {
 		at := math.Log(min(max(ratio, lo), hi)/lo) / math.Log(hi/lo)
 		return math.Round(10*(left+at*(right-left))) / 10
 	}
-	stacks := s.Stacks()
-	p := Picture{Width: width, Left: left, Right: right, One: x(1), Below: "faster", Above: "slower",
-		Title: "How many times as long as " + Label(s.Base)}
+	stacks := first.Stacks()
+	p := Picture{Width: width, Top: 46, Left: left, Right: right, One: x(1), Below: "faster", Above: "slower",
+		Title: "How many times as long as " + Label(first.Base)}
 	if len(stacks) == 1 {
-		p.Title = fmt.Sprintf("Time of %s, in multiples of %s's", Label(stacks[0]), Label(s.Base))
-		p.Below, p.Above = Label(stacks[0])+" faster", Label(s.Base)+" faster"
+		p.Title = fmt.Sprintf("Time of %s, in multiples of %s's", Label(stacks[0]), Label(first.Base))
+		p.Below, p.Above = Label(stacks[0])+" faster", Label(first.Base)+" faster"
+	}
+	if len(machines) > 1 {
+		p.Top += 20
+		for i, m := range machines {
+			p.Machines = append(p.Machines, Tick{float64(left + i*(right-left)/len(machines)), m.Name})
+		}
 	}
 	spread := []float64{0.1, 0.2, 0.5, 1, 2, 5, 10}
 	if hi/lo < 4 {
@@ -68,27 +98,49 @@ func (s Summary) Picture() Picture {
 			p.Ticks = append(p.Ticks, Tick{x(tick), "×" + fmt.Sprint(tick)})
 		}
 	}
+	y := p.Top + 20
 	for _, stack := range stacks {
-		own := slices.DeleteFunc(s.Of(stack), func(a Answer) bool { return a.Ratio == 0 })
-		slices.SortStableFunc(own, func(a, b Answer) int { return cmp.Compare(a.Ratio, b.Ratio) })
+		own := first.ByRatio(stack)
 		if len(stacks) > 1 && len(own) > 1 {
-			p.Lines = append(p.Lines, Line{Y: top + len(p.Lines)*step, Heading: Label(stack)})
+			p.Lines = append(p.Lines, Line{Y: y + track, Heading: Label(stack)})
+			y += label + track
 		}
 		for _, a := range own {
-			floor := a.NoiseFloor()
-			line := Line{Y: top + len(p.Lines)*step, Label: line(a.Does), Said: number(a.Ratio),
-				Verdict: line(a.Verdict),
-				Lo:      x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi), FloorLo: x(1 / (1 + floor))}
-			line.FloorWidth = x(1+floor) - line.FloorLo
+			l := Line{Y: y, Label: line(a.Does), Dots: []Dot{first.dot(a, 0, len(machines), x)}}
 			if len(stacks) > 1 && len(own) == 1 {
-				line.Label = Label(stack)
+				l.Label = Label(stack)
 			}
-			p.Lines = append(p.Lines, line)
+			for i, m := range machines[1:] {
+				for _, of := range m.ByRatio(stack) {
+					if of.Workload == a.Workload {
+						l.Dots = append(l.Dots, m.dot(of, i+1, len(machines), x))
+					}
+				}
+			}
+			p.Lines = append(p.Lines, l)
+			y += label + track*len(machines)
 		}
 	}
-	p.Bottom = top + len(p.Lines)*step - 24
+	p.Bottom = y - label/2 - 2
 	p.Height = p.Bottom + 56
 	return p
+}
+
+// dot is an answer of the machine i of n, with x the place of a ratio.
+func (m Machine) dot(a Answer, i, n int, x func(float64) float64) Dot {
+	floor := a.NoiseFloor()
+	d := Dot{Y: (i+1)*track + 1, SaidX: right - (n-1-i)*saidWidth, Second: i > 0, Said: number(a.Ratio),
+		Title: fmt.Sprintf("%s (%s–%s), %s", number(a.Ratio), number(a.Lo), number(a.Hi), line(a.Verdict)),
+		Tone:  line(a.Verdict), Lo: x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi), FloorLo: x(1 / (1 + floor))}
+	d.FloorWidth = math.Round(10*(x(1+floor)-d.FloorLo)) / 10
+	if n > 1 {
+		d.Title = m.Name + " " + d.Title
+		d.Tone = []string{"first", "second"}[min(i, 1)]
+	}
+	if a.Verdict == versus.Undecided {
+		d.Tone += " hollow"
+	}
+	return d
 }
 
 // points draws the base's time in each process, as the points of a line in a box of 120 by 24.

@@ -105,6 +105,13 @@ func (s Summary) Of(stack string) []Answer {
 	return slices.DeleteFunc(slices.Clone(s.Answers), func(a Answer) bool { return a.Stack != stack })
 }
 
+// ByRatio returns the answers about one stack that have a ratio, the lowest first.
+func (s Summary) ByRatio(stack string) []Answer {
+	own := slices.DeleteFunc(s.Of(stack), func(a Answer) bool { return a.Ratio == 0 })
+	slices.SortStableFunc(own, func(a, b Answer) int { return cmp.Compare(a.Ratio, b.Ratio) })
+	return own
+}
+
 // Sentences are the answer in words.
 func (s Summary) Sentences() (all []string) {
 	if s.Call != nil {
@@ -428,7 +435,10 @@ func functions() map[string]any {
 func (s Summary) HTML(w io.Writer) error { return draw(w, "report.html.tmpl", s) }
 
 // SVG writes the picture alone.
-func (s Summary) SVG(w io.Writer) error { return draw(w, "picture", s.Picture()) }
+func (s Summary) SVG(w io.Writer) error { return s.Picture().SVG(w) }
+
+// SVG writes the picture.
+func (p Picture) SVG(w io.Writer) error { return draw(w, "picture", p) }
 
 func draw(w io.Writer, name string, data any) error {
 	pages, err := template.New("").Funcs(functions()).ParseFS(files, "report.html.tmpl", "answer.svg.tmpl", "words.tmpl")

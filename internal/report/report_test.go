@@ -213,7 +213,8 @@ func TestPicture(t *testing.T) {
 	s.Answers[0].Hi = 1e9
 	p := s.Picture()
 	require.Len(t, p.Lines, 3, "without a ratio there is no dot")
-	for _, l := range p.Lines {
+	for _, line := range p.Lines {
+		l := line.Dots[0]
 		require.GreaterOrEqual(t, l.Lo, float64(left))
 		require.LessOrEqual(t, l.Lo, l.At)
 		require.LessOrEqual(t, l.At, l.Hi)
@@ -242,8 +243,54 @@ func TestPicture(t *testing.T) {
 		require.LessOrEqual(t, len(w.Title), 42, "the label of %s would be cut", w.Name)
 	}
 	for i := 1; i < len(p.Lines); i++ {
-		require.LessOrEqual(t, p.Lines[i-1].At, p.Lines[i].At, "sorted by ratio")
+		require.LessOrEqual(t, p.Lines[i-1].Dots[0].At, p.Lines[i].Dots[0].At, "sorted by ratio")
 	}
+}
+
+// TestTwoMachines reads a picture of two runs back, by its ticks. The order is of the first run, each dot and interval
+// is its machine's, and what is undecided is hollow.
+func TestTwoMachines(t *testing.T) {
+	answer := func(does string, ratio, lo, hi float64, v versus.Verdict) Answer {
+		return Answer{Workload: does, Does: does, Stack: "grpcprotobuf",
+			Result: versus.Result{Ratio: ratio, Lo: lo, Hi: hi, Verdict: v}}
+	}
+	xeon := Summary{Base: "httpjson", Answers: []Answer{answer("calls", 1.1, 0.92, 1.3, versus.Undecided),
+		answer("streams", 0.5, 0.4, 0.6, versus.Faster), answer("dials", 2, 1.9, 2.1, versus.Slower)}}
+	epyc := Summary{Base: "httpjson", Answers: []Answer{answer("streams", 0.7, 0.65, 0.75, versus.Undecided),
+		answer("calls", 0.55, 0.52, 0.58, versus.Faster), answer("only here", 3, 3, 3, versus.Slower)}}
+	var svg bytes.Buffer
+	require.NoError(t, Draw(Machine{"Xeon", xeon}, Machine{"EPYC", epyc}).SVG(&svg))
+	number := func(text string) float64 {
+		n, err := strconv.ParseFloat(text, 64)
+		require.NoError(t, err)
+		return n
+	}
+	ticks := map[string]float64{}
+	drawn := regexp.MustCompile(`<line class="axis" x1="(.+?)" .*>×(.+)</text>`)
+	for _, m := range drawn.FindAllStringSubmatch(svg.String(), -1) {
+		ticks[m[2]] = number(m[1])
+	}
+	require.Contains(t, svg.String(), fmt.Sprintf(`<line class="one" x1="%g"`, ticks["1"]))
+	require.Less(t, ticks["1"], ticks["2"], "JSON is faster on the right")
+	ratio := func(x string) float64 { return math.Pow(2, (number(x)-ticks["1"])/(ticks["2"]-ticks["1"])) }
+	var read []string
+	drawn = regexp.MustCompile(`(?s)<g class="([a-z ]+)"><title>(\w+: \w+) .*?(\d\.\d\d)</text>.*?` +
+		`M([\d.]+) 0H([\d.]+)".*?M([\d.]+) -5v10M([\d.]+) -5v10.*?<(\w+) class="dot" (?:d="M|cx=")([\d.]+)`)
+	for _, m := range drawn.FindAllStringSubmatch(svg.String(), -1) {
+		require.Equal(t, m[4:6], m[6:8], "where the interval ends")
+		read = append(read, fmt.Sprintf("%s, %s, %s: %s, drawn %.2f (%.2f–%.2f)", m[2], m[1], m[8], m[3], ratio(m[9]),
+			ratio(m[4]), ratio(m[5])))
+	}
+	require.Equal(t, []string{
+		"streams: Xeon, first, circle: 0.50, drawn 0.50 (0.40–0.60)",
+		"streams: EPYC, second hollow, path: 0.70, drawn 0.70 (0.65–0.75)",
+		"calls: Xeon, first hollow, circle: 1.10, drawn 1.10 (0.92–1.30)",
+		"calls: EPYC, second, path: 0.55, drawn 0.55 (0.52–0.58)",
+		"dials: Xeon, first, circle: 2.00, drawn 2.00 (1.90–2.10)",
+	}, read)
+	require.Regexp(t, `(?s)class="first".*<circle.*>Xeon<.*class="second".*<path.*>EPYC<.*`+
+		`x="16" .*>← gRPC faster<.*x="384" .*>JSON faster →<`, svg.String(), "the legend, and the sides")
+	require.Regexp(t, `\.hollow \.dot\{fill:#fff\}`, svg.String())
 }
 
 func TestRead(t *testing.T) {
@@ -395,7 +442,7 @@ func TestContrast(t *testing.T) {
 	}
 	for _, file := range []struct{ name, color, paper string }{
 		{"report.html.tmpl", `--(\w+):(#[0-9a-f]+)`, "paper"},
-		{"answer.svg.tmpl", `(ink|dim|text)\{(?:fill|stroke):(#[0-9a-f]+)`, "text"}, // whose edge covers the lines behind it
+		{"answer.svg.tmpl", `(ink|dim|text|faster|slower|undecided|first|second)\{(?:fill|stroke):(#[0-9a-f]+)`, "text"}, // whose edge covers the lines behind it
 	} {
 		page, err := files.ReadFile(file.name)
 		require.NoError(t, err)
@@ -407,6 +454,10 @@ func TestContrast(t *testing.T) {
 				of[m[1]] = m[2]
 			}
 			require.Subset(t, slices.Collect(maps.Keys(of)), []string{"ink", "dim", file.paper})
+			if of["first"] != "" {
+				a, b := luminance(of["first"]), luminance(of["second"])
+				require.GreaterOrEqual(t, (max(a, b)+0.05)/(min(a, b)+0.05), 1.9, "two machines in black and white, by %s", scheme)
+			}
 			for name, color := range of {
 				papers := []string{of[file.paper]}
 				switch name {
