@@ -112,9 +112,18 @@ func skipWithTLS(b *testing.B) {
 // BenchmarkCreateUser is the small call again, with a key stack= that benchstat can compare by: of the core stacks, or
 // of every stack and variant with -full.
 func BenchmarkCreateUser(b *testing.B) {
-	for _, s := range selected(b, stacks.Core()) {
+	for _, s := range selected(b, core()) {
 		b.Run("stack="+s.Name, func(b *testing.B) { one(b, s) })
 	}
+}
+
+// core has the stacks behind "gRPC or JSON?".
+func core() []rpcbench.Stack { return stacks.Main()[:3] }
+
+// cross has clients and servers that all speak gRPC with protobuf.
+func cross() (clients, servers []rpcbench.Stack) {
+	return []rpcbench.Stack{grpcprotobuf.New(), connectrpc.GRPC()},
+		[]rpcbench.Stack{grpcprotobuf.New(), grpcservehttp.New(), connectrpc.GRPC()}
 }
 
 // BenchmarkCross is clients of one library against servers of another: is it the client or the server? With -full.
@@ -122,7 +131,7 @@ func BenchmarkCross(b *testing.B) {
 	if !chosen.isFull() {
 		b.Skip("add -full")
 	}
-	clients, servers := stacks.Cross()
+	clients, servers := cross()
 	for _, client := range clients {
 		for _, server := range servers {
 			stack, err := rpcbench.Cross(client, server)
@@ -142,7 +151,7 @@ func BenchmarkPayload(b *testing.B) {
 }
 
 func BenchmarkParallel(b *testing.B) {
-	for _, s := range selected(b, stacks.Core()) {
+	for _, s := range selected(b, core()) {
 		for _, n := range callers() {
 			atOnce(b, "stack="+s.Name, rpcbench.Workload{Callers: n}, s)
 		}
@@ -150,7 +159,7 @@ func BenchmarkParallel(b *testing.B) {
 }
 
 func BenchmarkEcho(b *testing.B) {
-	for _, s := range selected(b, stacks.Core()) {
+	for _, s := range selected(b, core()) {
 		for _, m := range []string{"flex.empty", "flex.complex"} {
 			name := "stack=" + s.Name + "/msg=" + m
 			b.Run(name+"/callers=1/conns=1", func(b *testing.B) { bench(b, rpcbench.Workload{Message: m}, s) })
@@ -303,14 +312,14 @@ func traits(row codecs.Row) string {
 
 // plain runs a row for every stack.
 func plain(b *testing.B, w rpcbench.Workload) {
-	for _, s := range selected(b, stacks.Core()) {
+	for _, s := range selected(b, core()) {
 		b.Run("stack="+s.Name, func(b *testing.B) { bench(b, w, s) })
 	}
 }
 
 // each runs a row for every stack and value.
 func each(b *testing.B, key string, values []string, of func(value string) rpcbench.Workload) {
-	for _, s := range selected(b, stacks.Core()) {
+	for _, s := range selected(b, core()) {
 		for _, v := range values {
 			b.Run("stack="+s.Name+"/"+key+"="+v, func(b *testing.B) { bench(b, of(v), s) })
 		}

@@ -17,5 +17,5 @@ type Method[Q, A any] struct {
 	// Equal compares every field of a reply. It runs inside calls, so it is written out for the types.
 	Equal func(want, got *A) bool
 
-	Made string // what the messages are made of, for reports: "16 samples", "1 sample"
+	MadeOf string // what the messages are made of, for reports: "16 samples", "1 sample"
 }

@@ -39,7 +39,7 @@ import (
 // Stack is one way to serve and call an API: a transport, a wire format and the libraries that implement them. A Stack
 // is a plain value. The functions of its package make a new one at each call, and stacks share no state.
 type Stack struct {
-	Name     string // in the names of rows, such as "httpjson.stream"; [a-z0-9.]+ without "-digits" at the end
+	Name     string // in the names of rows, such as "httpjson.tuned"; [a-z0-9.]+ without "-digits" at the end
 	Protocol string // stacks with equal Protocol understand each other: see Cross
 	Traits   Traits
 	Server   func(ServerConfig) (Server, error) // makes a server, which doesn't listen yet
@@ -47,7 +47,7 @@ type Stack struct {
 
 	// Method is what the stack serves: "" is create-user, and then its clients are Users. Stacks of one method are
 	// compared. Others have the name of a Method of one's own, what its messages are made of, and how they are encoded.
-	Method, Made   string
+	Method, MadeOf string
 	Request, Reply Messages
 }
 
@@ -185,7 +185,7 @@ type Users interface {
 // Flex is a message with a field of each kind: every number, strings and bytes, messages in messages and in lists.
 type (
 	Flex = message.Flex
-	Pair = message.Pair // is in a Flex
+	Pair = message.Pair // a string and a number, in a Flex
 )
 
 // Echoer is a Client of the create-user API that can also send a message and receive the same back, without validation.

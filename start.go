@@ -26,7 +26,7 @@ import (
 type Config struct {
 	Addr    string   // where to listen; "" is 127.0.0.1:0, any free port of the loopback interface, or a new socket
 	Conns   int      // connections the client holds; 0 is 1
-	Unix    bool     // use a Unix socket; Addr and Server are then paths
+	Unix    bool     // use a Unix socket; Addr and Remote are then paths
 	TLS     bool     // use TLS 1.3 with a certificate made for this fixture, which its client verifies
 	Headers *Headers // see ClientConfig
 

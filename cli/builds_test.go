@@ -152,7 +152,7 @@ func TestBuilds(t *testing.T) {
 		verdict          versus.Verdict
 		note             string
 	}{
-		{"a revision and the tree", "-processes 6 -time 4s httpjson@HEAD~2 httpjson", "httpjson", 1.03, versus.Slower,
+		{"a revision and the tree", "-quick httpjson@HEAD~2 httpjson", "httpjson", 1.03, versus.Slower,
 			"linked HEAD~2: commit=" + hash(t, "HEAD~2")},
 		{"the tree and a revision", "-quick -base httpjson httpjson@HEAD~2", "httpjson@HEAD~2", 1 / 1.03, versus.Faster, ""},
 		{"a release of Go", "-quick httpjson@" + runtime.Version() + " httpjson", "httpjson", 1, versus.Equal, ""},
@@ -162,6 +162,9 @@ func TestBuilds(t *testing.T) {
 		{"two stacks of one build", "-quick httpjson@HEAD~2 httpxml@HEAD~2", "httpxml@HEAD~2", 1, versus.Equal, ""},
 	} {
 		t.Run(test.why, func(t *testing.T) {
+			if *long { // with layouts
+				test.args = strings.Replace(test.args, "-quick", "-processes 6 -time 4s", 1)
+			}
 			out := filepath.Join(t.TempDir(), "out")
 			_, stderr, err := typed(t, append([]string{"run", "-workloads", "small", "-out", out, "-seed", "3"},
 				strings.Fields(test.args)...)...)
@@ -176,6 +179,22 @@ func TestBuilds(t *testing.T) {
 			nothingLeft(t)
 		})
 	}
+	t.Run("links of one source hold the same code in another order", func(t *testing.T) {
+		folder, err := builds.Open(t.Context(), ours().main)
+		require.NoError(t, err)
+		programs, _, err := folder.Link(t.Context(), "", 0, 1, 2)
+		require.NoError(t, err)
+		seen := map[string]bool{}
+		for i, p := range programs {
+			require.Equal(t, i > 0, p.Layout > 0)
+			text, err := os.ReadFile(p.Path)
+			require.NoError(t, err)
+			require.False(t, seen[string(text)], "layout %d is that of another", i)
+			seen[string(text)] = true
+		}
+		require.NoError(t, folder.Remove())
+		nothingLeft(t)
+	})
 }
 
 func TestBuildsThatCannotBeMade(t *testing.T) {
@@ -237,28 +256,6 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 		require.EqualError(t, err, "rpcbench: interrupted")
 		nothingLeft(t)
 	})
-}
-
-// Links of one source hold the same code in another order.
-func TestLayoutsDiffer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it links programs")
-	}
-	clone(t)
-	folder, err := builds.Open(t.Context(), ours().main)
-	require.NoError(t, err)
-	programs, _, err := folder.Link(t.Context(), "", 0, 1, 2)
-	require.NoError(t, err)
-	seen := map[string]bool{}
-	for i, p := range programs {
-		require.Equal(t, i > 0, p.Layout > 0)
-		text, err := os.ReadFile(p.Path)
-		require.NoError(t, err)
-		require.False(t, seen[string(text)], "layout %d is that of another", i)
-		seen[string(text)] = true
-	}
-	require.NoError(t, folder.Remove())
-	nothingLeft(t)
 }
 
 // The processes of a group are spread evenly over the layouts. Arms in processes of their own have a layout each, the

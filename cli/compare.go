@@ -15,6 +15,7 @@ import (
 
 	"github.com/rpcbench/rpcbench/cli/internal/builds"
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
@@ -176,12 +177,17 @@ func (c *comparison) process(g *group, i int) (programs []versus.Program) {
 
 // asTyped is the command line as results may show it: of absolute paths, the last part alone.
 func asTyped() []string {
-	args := []string{"rpcbench"}
-	for _, arg := range os.Args[1:] {
-		if filepath.IsAbs(arg) {
-			arg = filepath.Base(arg)
+	args := append([]string{"rpcbench"}, os.Args[1:]...)
+	if typed := os.Getenv(report.Typed); typed != "" {
+		args = strings.Split(typed, "\n")
+	}
+	for i, arg := range args {
+		name, value, whole := strings.Cut(arg, "=")
+		if whole && filepath.IsAbs(value) {
+			args[i] = name + "=" + filepath.Base(value)
+		} else if filepath.IsAbs(arg) {
+			args[i] = filepath.Base(arg)
 		}
-		args = append(args, arg)
 	}
 	return args
 }

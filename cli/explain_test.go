@@ -95,8 +95,8 @@ func TestExplainOfKnownFigures(t *testing.T) {
 
 // Both sides are there, and the time without the profiler is that with it.
 func TestExplainMeasures(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some seconds")
+	if !*long {
+		t.Skip("takes some seconds: -long")
 	}
 	if runtime.GOOS == "windows" {
 		t.Skip("it does not tell the CPU time")
@@ -435,6 +435,7 @@ func TestExplainAdvisesAgainst(t *testing.T) {
 
 // A server gives its profile, or there is one line that says why it did not.
 func TestExplainFetches(t *testing.T) {
+	t.Parallel()
 	good := service(t, "", shop())
 	var bomb bytes.Buffer
 	w := gzip.NewWriter(&bomb)

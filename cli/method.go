@@ -30,7 +30,7 @@ func (c *comparison) call() (*report.Call, error) {
 	if err != nil || all[0].Method == "" {
 		return nil, nil // a base of another build has other messages
 	}
-	call := &report.Call{Method: all[0].Method, Made: all[0].Made}
+	call := &report.Call{Method: all[0].Method, Made: all[0].MadeOf}
 	for _, s := range all {
 		body, err := sizes(s)
 		if err != nil {

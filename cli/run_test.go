@@ -20,27 +20,38 @@ import (
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-// A run leaves a folder that benchstat and report can read.
+// What real children measure is in a folder that benchstat and report can read. With -long there are as many as -quick
+// has; TestRunOfKnownFigures has as many always.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
-		t.Skip("four processes")
+		t.Skip("measures")
 	}
 	dir := filepath.Join(t.TempDir(), "new")
-	stdout, stderr, err := typed(t, "run", "-quick", "-workloads", "small", "-out", dir+"/", "rawtcp")
-	require.NoError(t, err)
-	require.Empty(t, stderr, "no progress but on a terminal")
-	require.Regexp(t, `(?m)^`+workload.All()[0].Title+` +1 +\d+\.\d +rawtcp +\d+\.\d +\d\.\d\d +\d\.\d\d–\d\.\d\d +(faster|undecided: .*)$`, stdout)
+	c := comparison{program: ours(), out: dir + "/"}
+	require.NoError(t, c.take([]string{"rawtcp"}, "small", true, nil, map[string]bool{"workloads": true}))
+	processes := c.processes
+	if !*long {
+		processes, c.processes, c.time = 1, 1, c.time/time.Duration(processes)
+	}
+	var out, errs bytes.Buffer
+	require.NoError(t, c.answer(t.Context(), &out, &errs))
+	stdout := out.String()
+	require.Empty(t, errs.String(), "no progress but on a terminal")
+	row := `(?m)^` + workload.All()[0].Title + ` +1 +\d+\.\d +rawtcp +\d+\.\d `
+	if *long {
+		row += `+\d\.\d\d +\d\.\d\d–\d\.\d\d +(faster|undecided: .*)$`
+	}
+	require.Regexp(t, row, stdout)
 
 	s, err := report.Read(dir)
 	require.NoError(t, err)
 	require.Len(t, s.Answers, 1)
 	a := s.Answers[0]
-	require.Equal(t, 4, a.Processes)
-	require.Equal(t, 4, a.Planned)
+	require.Equal(t, processes, a.Processes)
+	require.Equal(t, processes, a.Planned)
 	require.Less(t, a.Ns, a.BaseNs)
-	require.Positive(t, a.Ratio)
-	require.Positive(t, a.P50.Ratio)
-	require.Len(t, a.Bases, 4)
+	require.Len(t, a.Bases, processes)
 	require.Equal(t, "HTTP/1.1, application/json", a.BaseFacts.Seen)
 	require.Equal(t, "no HTTP", a.Facts.Seen)
 	require.FileExists(t, filepath.Join(dir, "report.html"))
@@ -65,7 +76,7 @@ func TestRun(t *testing.T) {
 	}
 	want := map[string]int{}
 	for _, stack := range []string{"httpjson", "httpjson.again", "rawtcp"} {
-		want["Run/workload=small/against=rawtcp/stack="+stack] = 4
+		want["Run/workload=small/against=rawtcp/stack="+stack] = processes
 	}
 	require.Equal(t, want, rows)
 
@@ -162,8 +173,10 @@ func TestResultsNameNoFolders(t *testing.T) {
 	typed := os.Args
 	defer func() { os.Args = typed }()
 	out := filepath.Join(t.TempDir(), "mine")
-	os.Args = []string{out + "/rpcbench", "run", "-out", out, "rawtcp"}
-	require.Equal(t, []string{"rpcbench", "run", "-out", "mine", "rawtcp"}, asTyped())
+	os.Args = []string{out + "/rpcbench", "run", "-out", out, "-base=" + out, "-time=1s", "rawtcp"}
+	require.Equal(t, []string{"rpcbench", "run", "-out", "mine", "-base=mine", "-time=1s", "rawtcp"}, asTyped())
+	t.Setenv(report.Typed, "rpcbench\nrun\n-proto\n"+out)
+	require.Equal(t, []string{"rpcbench", "run", "-proto", "mine"}, asTyped(), "for which this program was started")
 }
 
 // Flags make a workload, which its name and title tell, and which is measured alone.

@@ -53,12 +53,19 @@ func serveCommand(p program, stdout io.Writer) command {
 	}
 }
 
-// serve prints the value of -server and a command line per stack, and returns when ctx ends. The servers end with the
+// serve prints the value of -server and two lines per stack, and returns when ctx ends. The servers end with the
 // process: whoever ends the command waits for no connection and no call.
 func serve(ctx context.Context, stdout io.Writer, host string, port uint, stacks []api.Stack) error {
 	var servers, lines []string
 	for _, stack := range stacks {
-		f, err := child.Alone(ctx, forPeople(stack), api.Config{Addr: net.JoinHostPort(host, strconv.Itoa(int(port)))})
+		described := false
+		start := stack.Server
+		stack.Server = func(config api.ServerConfig) (api.Server, error) {
+			s, err := start(config)
+			described = err == nil && strings.HasPrefix(stack.Protocol, "grpc/") && describe(s)
+			return s, err
+		}
+		f, err := child.Alone(ctx, stack, api.Config{Addr: net.JoinHostPort(host, strconv.Itoa(int(port)))})
 		switch {
 		case ctx.Err() != nil && err != nil:
 			return nil
@@ -69,7 +76,7 @@ func serve(ctx context.Context, stdout io.Writer, host string, port uint, stacks
 			port++
 		}
 		servers = append(servers, stack.Name+"="+f.Addr)
-		lines = append(lines, "# "+stack.Name+"\n"+commandLine(stack, f.Addr)+"\n")
+		lines = append(lines, "# "+stack.Name+"\n"+commandLine(stack, f.Addr, described)+"\n")
 	}
 	if _, err := fmt.Fprintf(stdout, "%s\n\n%s", strings.Join(servers, ","), strings.Join(lines, "")); err != nil {
 		return fmt.Errorf("rpcbench: serve: %w", err) // nobody knows the addresses
@@ -78,21 +85,8 @@ func serve(ctx context.Context, stdout io.Writer, host string, port uint, stacks
 	return nil
 }
 
-// forPeople is stack whose server, if it speaks gRPC, describes its services.
-func forPeople(stack api.Stack) api.Stack {
-	server := stack.Server
-	stack.Server = func(config api.ServerConfig) (api.Server, error) {
-		s, err := server(config)
-		if err == nil && strings.HasPrefix(stack.Protocol, "grpc/") {
-			describe(s)
-		}
-		return s, err
-	}
-	return stack
-}
-
-// describe adds grpc-go's reflection service.
-func describe(server api.Server) {
+// describe adds grpc-go's reflection service to a server that can have it.
+func describe(server api.Server) bool {
 	var target any = server
 	if s, ok := target.(interface{ HTTPHandler() http.Handler }); ok {
 		target = s.HTTPHandler()
@@ -104,39 +98,31 @@ func describe(server api.Server) {
 		mux.Handle("/grpc.reflection.v1alpha.ServerReflection/", beside)
 		target = beside
 	}
-	reflection.Register(target.(reflection.GRPCServer))
+	described, ok := target.(reflection.GRPCServer)
+	if ok {
+		reflection.Register(described)
+	}
+	return ok
 }
 
 const userService = "rpcbench.user.v1.UserService"
 
-// commandLine is a shell command that creates a user at addr with a client that is not of this module.
-func commandLine(stack api.Stack, addr string) string {
-	curl := "curl -s"
-	if stack.Traits.HTTP == "2" {
-		curl += " --http2-prior-knowledge"
+// commandLine is a shell command that creates a user at addr: by grpcurl if the server describes its services, by curl
+// if it takes JSON over HTTP/1.1. Of other stacks, and of other methods, it is a comment that names protocol and
+// address.
+func commandLine(stack api.Stack, addr string, described bool) string {
+	const user = `'{"email":"ann@example.com","name":"Anna","password":"secret"}'`
+	curl := "curl -s -H 'Content-Type: application/json' -d " + user + " http://" + addr
+	switch {
+	case stack.Method != "":
+	case described:
+		return "grpcurl -plaintext -d " + user + " " + addr + " " + userService + "/CreateUser"
+	case stack.Protocol == "http/json":
+		return curl + "/users"
+	case stack.Protocol == "http/json/gzip":
+		return strings.Replace(curl, "-s", "-s --compressed", 1) + "/users"
+	case stack.Protocol == "connect/json", stack.Protocol == "connect/proto": // connect's servers take both
+		return curl + "/" + userService + "/CreateUser"
 	}
-	if stack.Traits.Compression != "" {
-		curl += " --compressed"
-	}
-	const proto = `\022\017ann@example.com\032\004Anna\042\006secret`
-	format := strings.Split(stack.Protocol, "/")
-	line, ok := map[string]string{
-		"grpc/proto":     "grpcurl -plaintext -d JSON ADDR SERVICE/CreateUser",
-		"http/json":      "CURL -H 'Content-Type: application/json' -d JSON http://ADDR/users",
-		"http/protojson": "CURL -H 'Content-Type: application/json' -d JSON http://ADDR/users",
-		"http/xml": "CURL -H 'Content-Type: application/xml' " +
-			"-d '<User><email>ann@example.com</email><name>Anna</name><password>secret</password></User>' http://ADDR/users",
-		"http/proto": "printf '" + proto + "' | POST-BINARY/protobuf' http://ADDR/users | od -c",
-		"http/msgpack": `printf '\203\245email\257ann@example.com\244name\244Anna\250password\246secret'` +
-			" | POST-BINARY/vnd.msgpack' http://ADDR/users | od -c",
-		"tcp/proto": `printf '\000\000\000\037\n` + proto + "' | curl -s --max-time 1 --output - telnet://ADDR | od -c",
-	}[format[0]+"/"+format[1]]
-	if strings.HasSuffix(stack.Protocol, "/multipart") {
-		line = "CURL -F user=JSON http://ADDR/users"
-	}
-	if !ok { // connect's servers answer JSON whatever their own client speaks
-		line = "CURL -H 'Content-Type: application/json' -d JSON http://ADDR/SERVICE/CreateUser"
-	}
-	return strings.NewReplacer("POST-BINARY", curl+" --data-binary @- --output - -H 'Content-Type: application",
-		"CURL", curl, "JSON", `'{"email":"ann@example.com","name":"Anna","password":"secret"}'`, "ADDR", addr, "SERVICE", userService).Replace(line)
+	return "# " + stack.Protocol + " at " + addr
 }

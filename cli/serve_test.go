@@ -25,6 +25,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
@@ -82,28 +84,76 @@ func served(t *testing.T, args ...string) *serving {
 	return s
 }
 
-// TestServe: each stack's own client calls what the command serves, and so does a client that nobody here wrote.
+// TestServe: each stack's own client calls what the command serves, and so does a client that nobody here wrote, where
+// there is a command line for one.
 func TestServe(t *testing.T) {
+	t.Parallel()
 	s := served(t)
 	addrs, commands := s.addrs, s.commands
 	require.Len(t, addrs, len(stacks.All()))
 	_, missing := exec.LookPath("curl")
+	said := map[string]int{}
 	for _, stack := range stacks.All() {
-		addr := addrs[stack.Name]
+		addr, command := addrs[stack.Name], commands[stack.Name]
 		require.True(t, strings.HasPrefix(addr, "127.0.0.1:"), "loopback unless told otherwise: %s", addr)
 		f, err := rpcbench.Start(t.Context(), stack, rpcbench.Config{Remote: addr})
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
-		switch command := commands[stack.Name]; {
-		case strings.HasPrefix(stack.Protocol, "grpc/"):
-			require.Contains(t, command, "grpcurl -plaintext")
+		program, _, _ := strings.Cut(command, " ")
+		said[program]++
+		switch program {
+		case "grpcurl":
+			require.True(t, strings.HasPrefix(stack.Protocol, "grpc/"), stack.Name)
 			require.Contains(t, command, " "+addr+" rpcbench.user.v1.UserService/CreateUser")
-		case missing == nil:
-			command = strings.TrimSuffix(command, " | od -c")
-			// over bare TCP curl waits until it may no longer
-			out, _ := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
-			require.Contains(t, string(out), rpcbench.UserID, command)
+		case "#":
+			require.Equal(t, "# "+stack.Protocol+" at "+addr, command)
+		default:
+			require.Equal(t, "1.1", stack.Traits.HTTP, stack.Name)
+			if missing == nil {
+				out, _ := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
+				require.Contains(t, string(out), rpcbench.UserID, command)
+			}
 		}
+	}
+	require.Equal(t, map[string]int{"grpcurl": 8, "curl": 10, "#": 8}, said)
+}
+
+// hidden is a server that shows nothing of the one inside.
+type hidden struct{ rpcbench.Server }
+
+// TestServeStacksOfOthers: a command line that would fail is not printed.
+func TestServeStacksOfOthers(t *testing.T) {
+	grpc, json, call := grpcprotobuf.New(), httpjson.New(), httpjson.New()
+	server := grpc.Server
+	grpc.Server = func(c rpcbench.ServerConfig) (rpcbench.Server, error) {
+		s, err := server(c)
+		return hidden{s}, err
+	}
+	json.Protocol, call.Method = "http/protojson", "shop.v1.Orders/Get"
+	for why, c := range map[string]struct {
+		stack rpcbench.Stack
+		want  string
+	}{
+		"a gRPC server that takes no reflection": {grpc, "# grpc/proto at "},
+		"JSON at another path":                   {json, "# http/protojson at "},
+		"a method of somebody's own":             {call, "# http/json at "},
+	} {
+		t.Run(why, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			in, out := io.Pipe()
+			ended := make(chan error, 1)
+			go func() { ended <- serve(ctx, out, "127.0.0.1", 0, []rpcbench.Stack{c.stack}) }()
+			lines := bufio.NewReader(in)
+			var last string
+			for range 4 {
+				var err error
+				last, err = lines.ReadString('\n')
+				require.NoError(t, err)
+			}
+			cancel()
+			require.NoError(t, <-ended)
+			require.Contains(t, last, c.want+"127.0.0.1:")
+		})
 	}
 }
 
@@ -123,7 +173,8 @@ func TestServeRefuses(t *testing.T) {
 			"rpcbench: serve: -port 65536 is too high: stacks to serve: 1, last port: 65535"},
 		{"a port that wraps around", []string{"-port", "18446744073709551615", "rawtcp"},
 			"-port 18446744073709551615 is too high"},
-		{"all interfaces by a variable that is not set", []string{"-addr", "", "rawtcp"}, `rpcbench: serve: -addr "" names no host: leave -addr out for loopback, or name 0.0.0.0`},
+		{"all interfaces by a variable that is not set", []string{"-addr", "", "rawtcp"},
+			`rpcbench: serve: -addr "" names no host: leave -addr out for loopback, or name 0.0.0.0`},
 		{"an address with a port", []string{"-addr", "127.0.0.1:http", "rawtcp"},
 			"rpcbench: serve: -addr 127.0.0.1:http: name a host without port and brackets, as 127.0.0.1 or ::1"},
 		{"a port alone", []string{"-addr", ":http", "rawtcp"}, "rpcbench: serve: -addr :http: name a host"},
@@ -265,7 +316,7 @@ func TestServeEndsAtOnce(t *testing.T) {
 
 // TestWire holds what docs/wire.md says of failures over HTTP.
 func TestWire(t *testing.T) {
-	addrs := served(t, "httpjson", "httpjson.stream", "httpxml", "connectrpc").addrs
+	addrs := served(t, "httpjson", "httpjson.decoder", "httpxml", "connectrpc").addrs
 	const create = "/" + userService + "/CreateUser"
 	large := strings.Repeat(" ", rpcbench.MaxBody+1)
 	for _, c := range []struct {
@@ -273,16 +324,19 @@ func TestWire(t *testing.T) {
 		status                 int
 		want                   string
 	}{
-		{"a rule is broken, JSON", "httpjson", "/users", `{"email":"ann","name":"Anna"}`, 400, `{"code":"invalid","violations":[{"field":"email","rule":"email"},{"field":"password","rule":"min=4"}]}`},
+		{"a rule is broken, JSON", "httpjson", "/users", `{"email":"ann","name":"Anna"}`, 400,
+			`{"code":"invalid","violations":[{"field":"email","rule":"email"},{"field":"password","rule":"min=4"}]}`},
 		{"a rule is broken, XML", "httpxml", "/users", "<User/>", 400,
 			"<Error><code>invalid</code><violations><field>email</field><rule>required</rule></violations>"},
 		{"undecodable", "httpjson", "/users", "{", 400, `{"code":"malformed",`},
 		{"too_large", "httpjson", "/users", large, 413, `{"code":"too_large",`},
-		{"only blanks make it too large", "httpjson.stream", "/users", `{"email":"ann@example.com","name":"Anna","password":"secret"}` + large, 200, `"id":"1000000"`},
+		{"only blanks make it too large", "httpjson.decoder", "/users",
+			`{"email":"ann@example.com","name":"Anna","password":"secret"}` + large, 200, `"id":"1000000"`},
 		{"another path", "httpjson", "/nosuch", "{}", 404, "404 page not found"},
 		{"a path that could be shorter", "httpjson", "//users/../users", "{}", 307, ""},
 		{"an echo", "httpjson", "/echo", `{"string":"hello"}`, 200, `{"string":"hello"}`},
-		{"a rule is broken, Connect", "connectrpc", create, `{"email":"ann"}`, 400, `"details":[{"type":"google.rpc.BadRequest"`},
+		{"a rule is broken, Connect", "connectrpc", create, `{"email":"ann"}`, 400,
+			`"details":[{"type":"google.rpc.BadRequest"`},
 		{"undecodable, Connect", "connectrpc", create, "{", 400, `{"code":"invalid_argument"`},
 		{"too large, Connect", "connectrpc", create, large, 429, `{"code":"resource_exhausted"`},
 		{"an echo, Connect", "connectrpc", "/" + userService + "/Echo", `{"string":"hello"}`, 200, `{"string":"hello"}`},

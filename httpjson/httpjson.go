@@ -13,9 +13,11 @@ import (
 // New reads the whole body, calls json.Unmarshal and json.Marshal, and writes the reply with one Write.
 func New() rpcbench.Stack { return stack("httpjson", jsonstd.Codec{}, httpapi.Options{}) }
 
-// Stream uses a json.Decoder on each body and a json.Encoder on each reply, as many handlers are written. It ignores
+// Decoder uses a json.Decoder on each body and a json.Encoder on each reply, as many handlers are written. It ignores
 // data after a complete value, which New refuses.
-func Stream() rpcbench.Stack { return stack("httpjson.stream", jsonstd.Streaming{}, httpapi.Options{}) }
+func Decoder() rpcbench.Stack {
+	return stack("httpjson.decoder", jsonstd.Streaming{}, httpapi.Options{})
+}
 
 // Gzip compresses requests and replies, with pooled writers and readers. Compare it with New for the price of smaller
 // bodies.

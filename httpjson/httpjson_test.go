@@ -10,7 +10,7 @@ import (
 func TestMain(m *testing.M) { stacktest.Main(m) }
 
 func TestConformance(t *testing.T)          { stacktest.Conformance(t, httpjson.New()) }
-func TestConformanceStream(t *testing.T)    { stacktest.Conformance(t, httpjson.Stream()) }
+func TestConformanceDecoder(t *testing.T)   { stacktest.Conformance(t, httpjson.Decoder()) }
 func TestConformanceTuned(t *testing.T)     { stacktest.Conformance(t, httpjson.Tuned()) }
 func TestConformanceGzip(t *testing.T)      { stacktest.Conformance(t, httpjson.Gzip()) }
 func TestConformanceH2C(t *testing.T)       { stacktest.Conformance(t, httpjson.H2C()) }

@@ -18,10 +18,7 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
-// Core returns the stacks behind "gRPC or JSON?": grpcprotobuf, httpjson and httpjsoniter.
-func Core() []rpcbench.Stack { return Main()[:3] }
-
-// Main returns New() of every package, the core three first.
+// Main returns New() of every package. First are those behind "gRPC or JSON?": grpcprotobuf, httpjson and httpjsoniter.
 func Main() []rpcbench.Stack {
 	return []rpcbench.Stack{
 		grpcprotobuf.New(), httpjson.New(), httpjsoniter.New(),
@@ -35,15 +32,9 @@ func All() []rpcbench.Stack {
 		grpcprotobuf.Tuned(), grpcprotobuf.VT(), grpcprotobuf.Gzip(), grpcprotobuf.Pooled(),
 		grpcservehttp.VT(),
 		connectrpc.VT(), connectrpc.Gzip(), connectrpc.H2C(), connectrpc.GRPC(), connectrpc.GRPCWeb(), connectrpc.JSON(),
-		httpjson.Stream(), httpjson.Tuned(), httpjson.Gzip(), httpjson.Multipart(), httpjson.H2C(),
+		httpjson.Decoder(), httpjson.Tuned(), httpjson.Gzip(), httpjson.Multipart(), httpjson.H2C(),
 		httpjsoniter.Fastest(),
 	}, jsonV2())
-}
-
-// Cross returns clients and servers for rpcbench.Cross. All of them speak gRPC with protobuf.
-func Cross() (clients, servers []rpcbench.Stack) {
-	return []rpcbench.Stack{grpcprotobuf.New(), connectrpc.GRPC()},
-		[]rpcbench.Stack{grpcprotobuf.New(), grpcservehttp.New(), connectrpc.GRPC()}
 }
 
 // Find returns the stacks with the given names. The error for an unknown name lists all names.

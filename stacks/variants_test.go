@@ -26,7 +26,7 @@ import (
 // other variants the suite proves the trait that differs.
 func TestVariantsDoWhatTheyClaim(t *testing.T) {
 	proofs := map[string]func(t *testing.T, s, main rpcbench.Stack) bool{
-		"httpjson.stream": func(t *testing.T, s, _ rpcbench.Stack) bool { return ignoresWhatFollows(t, s) },
+		"httpjson.decoder": func(t *testing.T, s, _ rpcbench.Stack) bool { return ignoresWhatFollows(t, s) },
 		"httpjson.tuned": func(t *testing.T, s, main rpcbench.Stack) bool {
 			return costsOf(t, s, calls)[0].Allocs < costsOf(t, main, calls)[0].Allocs-5
 		},

@@ -548,7 +548,7 @@ func TestACrossedServerNeedNotEcho(t *testing.T) {
 	require.ErrorAs(t, err, new(conform.Skip))
 	require.ErrorContains(t, err, "the server of fake does not echo: ")
 
-	crossed, err = rpcbench.Cross(httpjson.New(), httpjson.Stream())
+	crossed, err = rpcbench.Cross(httpjson.New(), httpjson.Decoder())
 	require.NoError(t, err)
 	require.NoError(t, run("echo", conform.Subject{Stack: crossed}))
 }

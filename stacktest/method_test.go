@@ -34,7 +34,7 @@ var seed = maphash.MakeSeed()
 // plain is a method of plain structs, with as many samples as a round has.
 func plain() rpcbench.Method[rpcbench.User, rpcbench.Response] {
 	m := rpcbench.Method[rpcbench.User, rpcbench.Response]{
-		Name: "test.v1.Users/Create", Made: "16 samples",
+		Name: "test.v1.Users/Create", MadeOf: "16 samples",
 		Key:   func(u *rpcbench.User) uint64 { return maphash.String(seed, u.Email) },
 		Equal: func(want, got *rpcbench.Response) bool { return rpcbench.Check(want.User, got) == nil },
 	}
@@ -49,7 +49,7 @@ func plain() rpcbench.Method[rpcbench.User, rpcbench.Response] {
 // generated is the same method of generated types.
 func generated() rpcbench.Method[userv1.User, userv1.CreateUserResponse] {
 	m := rpcbench.Method[userv1.User, userv1.CreateUserResponse]{
-		Name: plain().Name, Made: plain().Made,
+		Name: plain().Name, MadeOf: plain().MadeOf,
 		Key:   func(u *userv1.User) uint64 { return maphash.String(seed, u.Email) },
 		Equal: func(want, got *userv1.CreateUserResponse) bool { return proto.Equal(want, got) },
 	}

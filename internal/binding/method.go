@@ -14,7 +14,7 @@ import (
 // of maps in one order.
 func Of[Q, A any](
 	s rpcbench.Stack, m rpcbench.Method[Q, A], c codec.Codec, sorted func(any) ([]byte, error)) rpcbench.Stack {
-	s.Method, s.Made = m.Name, m.Made
+	s.Method, s.MadeOf = m.Name, m.MadeOf
 	s.Request, s.Reply = messages(m.Requests, c, sorted), messages(m.Replies, c, sorted)
 	return s
 }

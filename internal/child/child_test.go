@@ -102,7 +102,7 @@ func gone(t *testing.T, pid int) {
 func TestAServerInAChild(t *testing.T) {
 	cross, err := rpcbench.Cross(grpcprotobuf.New(), connectrpc.GRPC())
 	require.NoError(t, err)
-	for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.New(), rawtcp.New(), cross} {
+	for _, stack := range []rpcbench.Stack{httpjson.New(), rawtcp.New(), cross} {
 		for _, mode := range []string{"clear", "tls"} {
 			t.Run(stack.Name+"/"+mode, func(t *testing.T) {
 				defer goleak.VerifyNone(t, goleak.IgnoreCurrent())

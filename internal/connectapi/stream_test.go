@@ -8,7 +8,6 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/net/http2"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
@@ -93,22 +92,6 @@ func TestStreamOfWhatCannotBeEncoded(t *testing.T) {
 			}
 			require.Equal(t, rpcbench.Malformed, rpcbench.CodeOf(s.Close()), stack.Name)
 		}
-	}
-}
-
-// The server goes away between two messages, where the library finds no words but those of a broken reply.
-func TestStreamGoAway(t *testing.T) {
-	data := func(h http2.FrameHeader) bool { return h.Type == http2.FrameData }
-	for contentType, s := range map[string]rpcbench.Stack{
-		"application/connect+proto": h2c(), "application/grpc": overGRPC(),
-	} {
-		t.Run(s.Name, func(t *testing.T) {
-			config := serveFrames(t, data, func(f *http2.Framer) error {
-				return errors.Join(writeHead(f, contentType), f.WriteGoAway(1, http2.ErrCodeNo, nil))
-			})
-			_, err := exchange(t, dial(t, s, config))
-			require.Equal(t, rpcbench.Unavailable, asError(t, err).Code, err)
-		})
 	}
 }
 

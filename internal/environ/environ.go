@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ func List() []string {
 			env = append(env, name+"="+value)
 		}
 	}
-	add("commit", commit(settings()))
+	add("commit", commit(settings(), release()))
 	add("json-engine", JSONEngine())
 	add("cpu", cpuModel())
 	add("cores", strconv.Itoa(runtime.NumCPU()))
@@ -45,8 +46,30 @@ func settings() map[string]string {
 	return all
 }
 
-// modules returns the modules of this binary, as path@version.
+// release returns the module of this program as path@version, or "" if the program was not built of a released version.
+func release() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	return Released(info)
+}
+
+// Released returns the module of a program's main package as path@version. For a work tree it returns "", also where
+// Go names one by its newest tag and its commit.
+func Released(info *debug.BuildInfo) string {
+	stamped := slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "vcs.revision" })
+	if v := info.Main.Version; !stamped && v != "" && v != "(devel)" {
+		return info.Main.Path + "@" + v
+	}
+	return ""
+}
+
+// modules returns the modules of this binary, as path@version, its own first if that is released.
 func modules() (list []string) {
+	if main := release(); main != "" {
+		list = append(list, main)
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
 			list = append(list, m.Path+"@"+version(m))
@@ -56,12 +79,13 @@ func modules() (list []string) {
 		return list
 	}
 	// Before Go 1.27 the build information of a test binary lacks module versions. A test runs in the folder of its
-	// module.
+	// module. Without -e one module that no test needs, and nobody has fetched, would leave all versions unknown.
 	var m struct {
 		debug.Module
 		Main, Indirect bool
 	}
-	for all := json.NewDecoder(strings.NewReader(output("go", "list", "-m", "-json", "all"))); all.Decode(&m) == nil; {
+	all := json.NewDecoder(strings.NewReader(output("go", "list", "-m", "-e", "-json", "all")))
+	for all.Decode(&m) == nil {
 		if !m.Main && !m.Indirect {
 			list = append(list, m.Path+"@"+version(&m.Module))
 		}
@@ -94,9 +118,14 @@ func head(dir string) string {
 	return head
 }
 
-func commit(settings map[string]string) string {
+// commit returns the commit that this binary was built of, or "" if the binary is a released version. The working
+// directory of such a binary may belong to any repository. Without a stamp, as in tests, that directory tells.
+func commit(settings map[string]string, released string) string {
 	revision := settings["vcs.revision"]
-	if revision == "" {
+	switch {
+	case revision == "" && released != "":
+		return ""
+	case revision == "":
 		return head(".")
 	}
 	return revision[:12] + map[string]string{"true": "+changes"}[settings["vcs.modified"]]

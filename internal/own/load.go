@@ -250,7 +250,7 @@ func method(all files, call string) (name, request, reply string, err error) {
 // plugin returns what generators work on: the files that have the types, with nothing but these types and those that
 // they need. Each proto package gets a folder of the module.
 func plugin(all files, module string, types ...string) (*protogen.Plugin, error) {
-	p := pruner{all: all, owner: files{}, used: map[string]bool{}}
+	p := pruner{owner: files{}, used: map[string]bool{}}
 	for _, f := range all {
 		for _, m := range f.MessageType {
 			p.owner[fullName(f, m.GetName())] = f
@@ -296,7 +296,6 @@ func fullName(f *descriptorpb.FileDescriptorProto, name string) string {
 
 // pruner follows types by their full names, which begin with a dot.
 type pruner struct {
-	all   files
 	owner files // of each type at the top of a file
 	used  map[string]bool
 }
@@ -318,23 +317,27 @@ func (p pruner) use(t string) (*descriptorpb.FileDescriptorProto, error) {
 	p.used[top] = true
 	for _, m := range f.MessageType {
 		if fullName(f, m.GetName()) == top {
-			return f, p.follow(m)
+			return f, follow(m, func(field *descriptorpb.FieldDescriptorProto) error {
+				_, err := p.use(field.GetTypeName())
+				return err
+			})
 		}
 	}
 	return f, nil
 }
 
-func (p pruner) follow(m *descriptorpb.DescriptorProto) error {
+// follow goes through the fields of a message, and of those inside, that name a type. Extensions go.
+func follow(m *descriptorpb.DescriptorProto, do func(*descriptorpb.FieldDescriptorProto) error) error {
 	m.Extension = nil
 	for _, field := range m.Field {
 		if field.GetTypeName() != "" {
-			if _, err := p.use(field.GetTypeName()); err != nil {
+			if err := do(field); err != nil {
 				return err
 			}
 		}
 	}
 	for _, nested := range m.NestedType {
-		if err := p.follow(nested); err != nil {
+		if err := follow(nested, do); err != nil {
 			return err
 		}
 	}
@@ -359,12 +362,17 @@ func (p pruner) add(req *pluginpb.CodeGeneratorRequest, module string) {
 		g.EnumType = keep(g.EnumType, used)
 		deps := map[string]bool{}
 		for _, m := range g.MessageType {
-			p.rename(m, func(dep *descriptorpb.FileDescriptorProto) {
+			_ = follow(m, func(field *descriptorpb.FieldDescriptorProto) error {
+				dep, err := p.use(field.GetTypeName()) // which has worked before
 				if dep != f && !deps[dep.GetName()] {
 					deps[dep.GetName()] = true
 					visit(dep)
 					g.Dependency = append(g.Dependency, newPath(dep.GetName()))
 				}
+				if !linked(dep.GetName()) {
+					field.TypeName = proto.String("." + prefix + field.GetTypeName())
+				}
+				return err
 			})
 		}
 		if !linked(f.GetName()) {
@@ -391,19 +399,4 @@ func newPath(path string) string {
 		return path
 	}
 	return prefix + "/" + path
-}
-
-// rename gives the fields' types their new names, and tells of the files that have them.
-func (p pruner) rename(m *descriptorpb.DescriptorProto, needs func(*descriptorpb.FileDescriptorProto)) {
-	for _, field := range m.Field {
-		if field.GetTypeName() != "" {
-			f, _ := p.use(field.GetTypeName()) // which has worked before
-			if needs(f); !linked(f.GetName()) {
-				field.TypeName = proto.String("." + prefix + field.GetTypeName())
-			}
-		}
-	}
-	for _, nested := range m.NestedType {
-		p.rename(nested, needs)
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -32,6 +33,9 @@ import (
 
 	"google.golang.org/protobuf/compiler/protogen"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/report"
 )
 
 const rpcbench = "github.com/rpcbench/rpcbench"
@@ -44,7 +48,7 @@ func Takes(args []string) bool {
 	if len(args) == 0 || args[0] != "run" {
 		return len(args) > 0 && args[0] == "init"
 	}
-	mine, _ := split(args[1:])
+	mine, _ := split(args[1:], words...)
 	return len(mine) > 0
 }
 
@@ -94,12 +98,13 @@ func (c *call) flags(f *flag.FlagSet) {
 	f.StringVar(&c.name, "call", "", "`method` to call, such as shop.v1.Orders/Get")
 	f.StringVar(&c.request, "request", "", "`file` of JSON values, or folder; without a .proto, a size such as 100B")
 	f.StringVar(&c.reply, "reply", "", "`file` or folder with the reply to each request, or a size such as 2kB")
+	f.StringVar(&c.out, "out", "", "new `folder` for the module")
 }
 
-var words = []string{"proto", "I", "protoset", "call", "request", "reply"} // the flags, but for init's -out
+var words = []string{"proto", "I", "protoset", "call", "request", "reply"} // the flags, but for -out
 
-// split takes this package's flags out of the arguments of run.
-func split(args []string) (mine, rest []string) {
+// split takes the flags of these names out of the arguments of run.
+func split(args []string, words ...string) (mine, rest []string) {
 	for i := 0; i < len(args); i++ {
 		name, _, whole := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
 		if !strings.HasPrefix(args[i], "-") || !slices.Contains(words, name) {
@@ -129,10 +134,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	f.SetOutput(io.Discard)
 	c.flags(f)
 	mine, rest := args[1:], []string(nil)
-	if args[0] == "init" {
-		f.StringVar(&c.out, "out", "", "new `folder` for the module")
-	} else {
-		mine, rest = split(mine)
+	if args[0] == "run" {
+		mine, rest = split(mine, append(slices.Clone(words), "out")...)
 	}
 	switch err := f.Parse(mine); {
 	case errors.Is(err, flag.ErrHelp):
@@ -149,7 +152,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return err
 	}
 	if args[0] == "run" {
-		return c.run(ctx, rest, stdout, stderr)
+		return c.run(ctx, args[1:], rest, stdout, stderr)
 	}
 	return c.init(ctx, stdout)
 }
@@ -208,15 +211,19 @@ func (c *call) init(ctx context.Context, stdout io.Writer) (err error) {
 	return err
 }
 
-// run makes the module in a temporary folder, runs its program there with the other flags, and removes the folder.
-func (c *call) run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+// run makes the module in a temporary folder, runs its program there with the other flags, and removes the folder. The
+// program's report shows what was typed.
+func (c *call) run(ctx context.Context, typed, args []string, stdout, stderr io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "rpcbench-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if args, err = absolute(args); err != nil {
-		return err
+	if c.out != "" { // lies where the caller is, who is in another folder
+		if c.out, err = filepath.Abs(c.out); err != nil {
+			return err
+		}
+		args = append([]string{"-out", c.out}, args...)
 	}
 	m, err := c.proved(ctx, dir, "own", stderr)
 	if err != nil {
@@ -224,6 +231,7 @@ func (c *call) run(ctx context.Context, args []string, stdout, stderr io.Writer)
 	}
 	// The program keeps what was measured when it is told to end.
 	cmd := child(ctx, dir, m.program, append([]string{"run"}, args...)...)
+	cmd.Env = append(cmd.Env, report.Typed+"=rpcbench\nrun\n"+strings.Join(typed, "\n"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
 	return cmd.Run()
 }
@@ -241,28 +249,6 @@ func (c *call) proved(ctx context.Context, dir, name string, told io.Writer) (*m
 		_, _ = fmt.Fprintln(told, path)
 	}
 	return m, nil
-}
-
-// absolute names the folder of -out from the root: the program runs in another folder than the caller.
-func absolute(args []string) ([]string, error) {
-	args = slices.Clone(args)
-	for i, arg := range args {
-		name, value, whole := strings.Cut(arg, "=")
-		if name != "-out" && name != "--out" || value == "" && i+1 >= len(args) {
-			continue
-		}
-		var err error
-		if whole {
-			value, err = filepath.Abs(value)
-			args[i] = name + "=" + value
-		} else {
-			args[i+1], err = filepath.Abs(args[i+1])
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return args, nil
 }
 
 // child is a process that is told to end with ctx, and killed if that takes a minute.
@@ -352,7 +338,7 @@ func (m *made) prove(ctx context.Context, dir string) error {
 	if runtime.GOOS == "windows" {
 		m.program += ".exe"
 	}
-	if _, err := goCommand(ctx, dir, "build", "-buildvcs=false", "-o", m.program, "."); err != nil {
+	if _, err := goCommand(ctx, dir, "build", "-buildvcs=false", "-ldflags=-w", "-o", m.program, "."); err != nil {
 		return err
 	}
 	said, err := child(ctx, dir, m.program, "prove").CombinedOutput()
@@ -476,13 +462,28 @@ func sums(version string, mod []byte) string {
 		base64.StdEncoding.EncodeToString(outer[:]))
 }
 
+// unpacked returns the folder in the module cache of the released rpcbench that this program was built of. For a
+// program of no release it returns where the module of the working directory has rpcbench, or "".
+func unpacked(ctx context.Context) string {
+	info, _ := debug.ReadBuildInfo() // never nil in a program of a module
+	released := environ.Released(info)
+	if released == "" {
+		dir, _ := goCommand(ctx, ".", "list", "-m", "-f", "{{.Dir}}", rpcbench)
+		return dir
+	}
+	var module struct{ Dir string }
+	said, _ := goCommand(ctx, ".", "mod", "download", "-json", released)
+	_ = json.Unmarshal([]byte(said), &module) // what go does not say stays ""
+	return module.Dir
+}
+
 // source finds the rpcbench that this program was built of, and returns a go.mod that needs it, for the module NAME,
 // and a go.sum.
 func source(ctx context.Context) (map[string][]byte, error) {
 	_, file, _, _ := runtime.Caller(0)
 	dir := filepath.Dir(filepath.Dir(filepath.Dir(file)))
 	if !filepath.IsAbs(dir) { // built with -trimpath
-		dir, _ = goCommand(ctx, ".", "list", "-m", "-f", "{{.Dir}}", rpcbench)
+		dir = unpacked(ctx)
 	}
 	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil || !bytes.Contains(mod, []byte("module "+rpcbench+"\n")) {

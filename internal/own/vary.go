@@ -69,7 +69,7 @@ func plainFloat(kind protoreflect.Kind, s string) bool {
 	return err == nil && string(data) == s
 }
 
-// exchange exchanges letters for letters and digits for digits.
+// exchange exchanges letters for letters and digits for digits. The first digit of a number does not become 0.
 func exchange(random *rand.Rand, s string) string {
 	var out strings.Builder
 	for i, r := range s {
@@ -88,21 +88,10 @@ func exchange(random *rand.Rand, s string) string {
 	return out.String()
 }
 
-// digits exchanges the digits of a number outside of its exponent. A leading zero stays.
+// digits exchanges the digits of a number outside of its exponent.
 func digits(random *rand.Rand, s string) string {
-	out := []byte(s)
-	for i, c := range out {
-		leads := i == 0 || i == 1 && out[0] == '-'
-		switch {
-		case c == 'e' || c == 'E':
-			return string(out)
-		case leads && c >= '1' && c <= '9':
-			out[i] = '1' + byte(random.IntN(9))
-		case !leads && c >= '0' && c <= '9':
-			out[i] = '0' + byte(random.IntN(10))
-		}
-	}
-	return string(out)
+	end := strings.IndexAny(s+"e", "eE")
+	return exchange(random, s[:end]) + s[end:]
 }
 
 // samples are requests and the reply to each.

@@ -2,11 +2,9 @@ package relay_test
 
 import (
 	"bufio"
-	"errors"
 	"io"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -108,35 +106,29 @@ func TestGateMarker(t *testing.T) {
 
 // Deadlines end a Read that is held, and leave what is held for the next.
 func TestGateDeadlines(t *testing.T) {
-	for what, set := range map[string]func(net.Conn, time.Time) error{
-		"SetDeadline": net.Conn.SetDeadline, "SetReadDeadline": net.Conn.SetReadDeadline,
-	} {
-		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				gate := new(relay.Gate)
-				gate.Hold(nil)
-				for _, data := range []string{"hello", "again"} { // every connection is held, not only the first
-					client, server := net.Pipe()
-					gated := gate.Wrap(server)
-					write(t, client, data)
-					require.NoError(t, set(gated, time.Now().Add(time.Minute)))
-					assert.Equal(t, time.Minute, after(func() {
-						_, err := gated.Read(make([]byte, 5))
-						require.True(t, isTimeout(err), "got %v", err)
-					}))
-					require.NoError(t, set(gated, time.Time{}))
-					got := startRead(gated, 5)
-					<-time.After(time.Hour)
-					require.Empty(t, got, "without deadline it waits on")
-					if data == "again" {
-						gate.Release()
-						assert.Equal(t, result{data, nil}, <-got)
-					}
-					require.NoError(t, gated.Close())
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		gate := new(relay.Gate)
+		gate.Hold(nil)
+		for _, data := range []string{"hello", "again"} { // every connection is held, not only the first
+			client, server := net.Pipe()
+			gated := gate.Wrap(server)
+			write(t, client, data)
+			require.NoError(t, gated.SetDeadline(time.Now().Add(time.Minute)))
+			assert.Equal(t, time.Minute, after(func() {
+				_, err := gated.Read(make([]byte, 5))
+				require.True(t, isTimeout(err), "got %v", err)
+			}))
+			require.NoError(t, gated.SetDeadline(time.Time{}))
+			got := startRead(gated, 5)
+			<-time.After(time.Hour)
+			require.Empty(t, got, "without deadline it waits on")
+			if data == "again" {
+				gate.Release()
+				assert.Equal(t, result{data, nil}, <-got)
+			}
+			require.NoError(t, gated.Close())
+		}
+	})
 }
 
 // While a handler runs, net/http reads one byte ahead to see the client go, and aborts that by a past deadline when the
@@ -171,54 +163,4 @@ func TestGateUnderBackgroundRead(t *testing.T) {
 	assert.Equal(t, "hello first", reply())
 	gate.Release()
 	assert.Equal(t, "hello second", reply())
-}
-
-// Whatever the order of holding and releasing, every byte arrives once and in order.
-func TestGateLosesNothing(t *testing.T) {
-	gate := new(relay.Gate)
-	var wg sync.WaitGroup
-	for range 3 {
-		bare, gated := pair(t, gate.Wrap)
-		sent := random(1 << 18)
-		wg.Go(func() {
-			for p := sent; len(p) > 0; p = p[min(1000, len(p)):] {
-				write(t, bare, string(p[:min(1000, len(p))]))
-			}
-			assert.NoError(t, bare.Close())
-		})
-		wg.Go(func() {
-			var got []byte
-			p := make([]byte, 700)
-			for {
-				n, err := gated.Read(p)
-				got = append(got, p[:n]...)
-				if isTimeout(err) || len(got)%3 == 0 {
-					_ = gated.SetReadDeadline(time.Now().Add(ms))
-				}
-				if errors.Is(err, io.EOF) {
-					break
-				}
-				if !isTimeout(err) && !assert.NoError(t, err) {
-					return
-				}
-			}
-			assert.True(t, string(sent) == string(got), "sent %d bytes, got %d", len(sent), len(got))
-		})
-	}
-	done := make(chan struct{})
-	var toggling sync.WaitGroup
-	toggling.Go(func() {
-		for {
-			select {
-			case <-done:
-				return
-			case <-gate.Hold(nil):
-				gate.Release()
-			}
-		}
-	})
-	wg.Wait()
-	close(done)
-	toggling.Wait()
-	gate.Release()
 }

@@ -3,11 +3,9 @@ package relay_test
 import (
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,22 +138,13 @@ func TestLinkPayload(t *testing.T) {
 // A fast link is busy all the while, even if more is under way than waits for it.
 func TestLinkKeepsBusy(t *testing.T) {
 	const size = 10_000_000
-	for _, link := range []relay.Link{
-		{RTT: 200 * ms, Rate: 80e6}, // 1 MB under way
-		{RTT: 200 * ms},             // 4 MB
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			client, server := dialled(t, link)
-			want := 100*ms + time.Second
-			if link.Rate == 0 { // 4 MB, three times
-				want = 300 * ms
-			}
-			for _, ends := range [][2]net.Conn{{client, server}, {server, client}} {
-				go func() { _, _ = ends[0].Write(make([]byte, size)) }()
-				assert.Equal(t, want, after(func() { read(t, ends[1], size) }))
-			}
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		client, server := dialled(t, relay.Link{RTT: 200 * ms, Rate: 80e6}) // 1 MB under way
+		for _, ends := range [][2]net.Conn{{client, server}, {server, client}} {
+			go func() { _, _ = ends[0].Write(make([]byte, size)) }()
+			assert.Equal(t, 100*ms+time.Second, after(func() { read(t, ends[1], size) }))
+		}
+	})
 }
 
 func TestLinkIsShared(t *testing.T) {
@@ -296,81 +285,25 @@ func TestLinkEnd(t *testing.T) {
 	}
 }
 
-// The client hears of a reset when it has come, reading or writing, and not before the reply that came first.
-func TestLinkReset(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		inner, server := net.Pipe()
-		client := paced.Wrap(resetConn{inner})
-		time.Sleep(time.Hour)
-		began := time.Now()
-		write(t, server, strings.Repeat("x", 1500))
-		require.NoError(t, server.Close())
-		synctest.Wait()
-		write(t, client, "on its way into the void")
-		read(t, client, 1500)
-		_, err := client.Read(make([]byte, 1))
-		assert.Equal(t, errReset, err)
-		_, err = client.Write([]byte("x"))
-		assert.Equal(t, syscall.EPIPE, err)
-		assert.Equal(t, 51*ms+500*us, time.Since(began))
-		require.NoError(t, client.Close())
-		time.Sleep(time.Hour)
-	})
-}
-
-// Whatever the sizes of writes and reads, what arrives is what was sent, and the wire carries not a byte more.
+// What arrives is what was sent, and the wire carries not a byte more. Nettest reads and writes pieces of all sizes.
 func TestLinkCarriesTheBytes(t *testing.T) {
-	for name, link := range map[string]relay.Link{
-		"paced": paced, "slow": {RTT: 7 * ms, Rate: 1e6}, "fast": {RTT: 7 * ms, Rate: 1e9}, "unlimited": {RTT: 100 * ms},
-		"zero": {},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				counter := new(relay.Counter)
-				inner, server := net.Pipe()
-				client := link.Wrap(counter.Wrap(inner))
-				sent := random(300_000)
-				piece := func(rng *rand.Rand) int {
-					time.Sleep(time.Duration(rng.IntN(2)) * ms)
-					return 1 + rng.IntN(1<<rng.IntN(17))
-				}
-				carry := func(from, to net.Conn, seed uint64) <-chan result {
-					go func() {
-						rng := rand.New(rand.NewPCG(seed, 0))
-						for p := sent; len(p) > 0; {
-							n, err := from.Write(p[:min(len(p), piece(rng))])
-							assert.NoError(t, err)
-							p = p[n:]
-						}
-					}()
-					return start(func() (string, error) {
-						rng := rand.New(rand.NewPCG(seed, 1))
-						got := make([]byte, len(sent))
-						for n := 0; n < len(got); {
-							more, err := to.Read(got[n:min(len(got), n+piece(rng))])
-							if err != nil {
-								return "", err
-							}
-							n += more
-						}
-						return string(got), nil
-					})
-				}
-				for _, got := range []<-chan result{carry(client, server, 1), carry(server, client, 2)} {
-					r := <-got
-					require.NoError(t, r.err)
-					assert.True(t, r.data == string(sent))
-				}
-				require.NoError(t, client.Close())
-				rest, err := io.ReadAll(server)
-				require.NoError(t, err)
-				assert.Empty(t, rest)
-				assert.EqualValues(t, len(sent), counter.Sent.Load())
-				assert.EqualValues(t, len(sent), counter.Received.Load())
-				time.Sleep(time.Hour) // until nothing is left of it
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		counter := new(relay.Counter)
+		inner, server := net.Pipe()
+		client := paced.Wrap(counter.Wrap(inner))
+		sent := string(random(300_000))
+		for _, ends := range [][2]net.Conn{{client, server}, {server, client}} {
+			go func() { _, _ = io.WriteString(ends[0], sent) }()
+			assert.True(t, read(t, ends[1], len(sent)) == sent)
+		}
+		require.NoError(t, client.Close())
+		rest, err := io.ReadAll(server)
+		require.NoError(t, err)
+		assert.Empty(t, rest)
+		assert.EqualValues(t, len(sent), counter.Sent.Load())
+		assert.EqualValues(t, len(sent), counter.Received.Load())
+		time.Sleep(time.Hour) // until nothing is left of it
+	})
 }
 
 // What a call allocates over a link is the stack's: packets are used again. (Under the race detector a quarter is not.)
@@ -397,44 +330,24 @@ func TestFindLink(t *testing.T) {
 		want         relay.Link // zero if it is refused
 	}{
 		{"a name", "4g", relay.Link{RTT: 170 * ms, Rate: 9e6}},
-		{"what the name stands for", "170ms/9Mbps", relay.Link{RTT: 170 * ms, Rate: 9e6}},
-		{"a value", "40ms/10Mbps", relay.Link{RTT: 40 * ms, Rate: 10e6}},
 		{"fractions", "2.5ms/1.6Mbps", relay.Link{RTT: 2500 * us, Rate: 1.6e6}},
 		{"other units", "0.3s/768kbps", relay.Link{RTT: 300 * ms, Rate: 768e3}},
 		{"the least", "1ms/10kbps", relay.Link{RTT: ms, Rate: 10e3}},
 		{"the most", "1s/10Gbps", relay.Link{RTT: 1000 * ms, Rate: 10e9}},
 
 		{"nothing", "", relay.Link{}},
-		{"a withdrawn name", "lan", relay.Link{}},
-		{"another withdrawn name", "3g", relay.Link{}},
-		{"a name in capitals", "4G", relay.Link{}},
+		{"a withdrawn name", "3g", relay.Link{}},
 		{"no rate", "40ms", relay.Link{}},
-		{"no rate behind the slash", "40ms/", relay.Link{}},
-		{"no delay", "/10Mbps", relay.Link{}},
-		{"a delay without a unit", "40/10Mbps", relay.Link{}},
 		{"a rate without a unit", "40ms/10", relay.Link{}},
-		{"no numbers", "ms/Mbps", relay.Link{}},
 		{"the other way round", "10Mbps/40ms", relay.Link{}},
-		{"bytes", "40ms/10MBps", relay.Link{}},
-		{"a rate each way", "40ms/10Mbps/1Mbps", relay.Link{}},
-		{"a negative delay", "-40ms/10Mbps", relay.Link{}},
-		{"a negative rate", "40ms/-10Mbps", relay.Link{}},
-		{"no time at all, by which a row would divide", "0ms/10Mbps", relay.Link{}},
-		{"a rate of nothing", "40ms/0Mbps", relay.Link{}},
-		{"a delay that is no number", "NaNms/10Mbps", relay.Link{}},
-		{"a rate that is no number", "40ms/NaNMbps", relay.Link{}},
-		{"an infinite rate", "40ms/InfMbps", relay.Link{}},
-		{"two points", "4.0.ms/10Mbps", relay.Link{}},
-		{"a point alone", "./.", relay.Link{}},
-		{"an exponent", "4e1ms/10Mbps", relay.Link{}},
+		{"something before it", "-40ms/10Mbps", relay.Link{}},
+		{"something behind it", "40ms/10Mbps\n", relay.Link{}},
+		{"two points in a delay", "4.0.ms/10Mbps", relay.Link{}},
+		{"two points in a rate", "40ms/1.0.Mbps", relay.Link{}},
 		{"a delay below a timer's", "0.999ms/10Mbps", relay.Link{}},
 		{"a delay that nobody waits for", "1.001s/10Mbps", relay.Link{}},
 		{"a rate too low", "40ms/9.999kbps", relay.Link{}},
 		{"a rate too high", "40ms/10.001Gbps", relay.Link{}},
-		{"a delay beyond any number", strings.Repeat("9", 400) + "s/10Mbps", relay.Link{}},
-		{"a rate beyond any number", "40ms/" + strings.Repeat("9", 400) + "Gbps", relay.Link{}},
-		{"a blank", "40ms /10Mbps", relay.Link{}},
-		{"a second line", "40ms/10Mbps\n", relay.Link{}},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			found, err := relay.FindLink(c.text)

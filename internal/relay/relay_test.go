@@ -27,12 +27,8 @@ type wrapper struct {
 }
 
 func wrappers() []wrapper {
-	link := func(name string, l relay.Link) wrapper {
-		return wrapper{name, func() func(net.Conn) net.Conn { return l.Wrap }}
-	}
 	return []wrapper{
 		{"Counter", func() func(net.Conn) net.Conn { return new(relay.Counter).Wrap }},
-		{"Tap", func() func(net.Conn) net.Conn { return new(relay.Tap).Wrap }},
 		{"Tap that filters", func() func(net.Conn) net.Conn {
 			tap := new(relay.Tap)
 			return func(c net.Conn) net.Conn {
@@ -40,15 +36,12 @@ func wrappers() []wrapper {
 				return tap.Wrap(c)
 			}
 		}},
-		{"Gate", func() func(net.Conn) net.Conn { return new(relay.Gate).Wrap }},
 		{"Gate that waits", func() func(net.Conn) net.Conn {
 			gate := new(relay.Gate)
 			gate.Hold(random(16))
 			return gate.Wrap
 		}},
-		link("Link without delay", relay.Link{}),
-		link("Link", relay.Link{RTT: ms}),
-		link("Link of a rate", relay.Link{RTT: ms, Rate: 1e9}),
+		{"Link", func() func(net.Conn) net.Conn { return relay.Link{RTT: 100 * us, Rate: 1e10}.Wrap }},
 		{"all", func() func(net.Conn) net.Conn {
 			counter, tap, gate := new(relay.Counter), new(relay.Tap), new(relay.Gate)
 			return func(c net.Conn) net.Conn { return relay.Link{}.Wrap(gate.Wrap(tap.Wrap(counter.Wrap(c)))) }
@@ -56,6 +49,7 @@ func wrappers() []wrapper {
 	}
 }
 
+// Nettest covers deadlines, concurrent use and large payloads.
 func TestNettest(t *testing.T) {
 	for _, w := range wrappers() {
 		t.Run(w.name, func(t *testing.T) {
@@ -160,6 +154,12 @@ func TestListenerCounts(t *testing.T) {
 	require.NoError(t, err)
 	ln := &relay.Listener{Listener: inner}
 	for i := range int64(3) {
+		if i == 2 {
+			ln.Wrap = func(c net.Conn) net.Conn {
+				assert.Equal(t, i, ln.Accepted.Load(), "a connection counts when it is wrapped")
+				return c
+			}
+		}
 		assert.Equal(t, i, ln.Accepted.Load())
 		dialed, err := net.Dial("tcp", ln.Addr().String())
 		require.NoError(t, err)

@@ -315,15 +315,19 @@ func TestRead(t *testing.T) {
 		return `{"release":2,"answers":[{"workload":"small","stack":"x","processes":8,` + result + `}]}`
 	}
 	for _, c := range []struct{ why, path, want string }{
-		{"nothing", filepath.Join(t.TempDir(), "none"), `^rpcbench: report: \S+none has no summary.json: name a folder that rpcbench run made$`},
+		{"nothing", filepath.Join(t.TempDir(), "none"),
+			`^rpcbench: report: \S+none has no summary.json: name a folder that rpcbench run made$`},
 		{"a file", file("hello\n"), `^rpcbench: report: \S+bench.txt is a file: name the folder that rpcbench run made$`},
-		{"a folder of something else", dir("", ""), `^rpcbench: report: \S+ has no summary.json: name a folder that rpcbench run made$`},
+		{"a folder of something else", dir("", ""),
+			`^rpcbench: report: \S+ has no summary.json: name a folder that rpcbench run made$`},
 		{"no JSON", dir("x", "raw"), `^rpcbench: report: \S+: summary.json is no summary of a run: invalid character`},
-		{"another release", dir(`{"release":7,"answers":[{}]}`, ""), `^rpcbench: report: \S+ was made by another release of rpcbench \(7, this one reads 1 and 2\): `},
+		{"another release", dir(`{"release":7,"answers":[{}]}`, ""),
+			`^rpcbench: report: \S+ was made by another release of rpcbench \(7, this one reads 1 and 2\): `},
 		{"nothing measured", dir(`{"release":2,"answers":[{}]}`, "raw"), `has no answers: nothing was measured$`},
 		{"a negative ratio", dir(with(`"ratio":-1`), "raw"), `: what small of x has are no figures of a comparison$`},
 		{"an interval without its ratio", dir(with(`"ratio":1,"lo":1.1,"hi":1.2`), "raw"), `no figures of a comparison$`},
-		{"a movement beyond all numbers", dir(with(`"ratio":1,"lo":1,"hi":1,"moved":1e308`), "raw"), `no figures of a comparison$`},
+		{"a movement beyond all numbers", dir(with(`"ratio":1,"lo":1,"hi":1,"moved":1e308`), "raw"),
+			`no figures of a comparison$`},
 		{"no time", dir(with(`"ratio":1,"lo":1,"hi":1,"bases":[0,0,0]`), "raw"), `no figures of a comparison$`},
 		{"rows missing", dir(string(good), ""), `bench.txt: no such file or directory$`},
 		{"huge", dir(string(good), strings.Repeat("x", 65<<20)), `bench.txt has 65 MB: a page takes 64 at most$`},
@@ -357,7 +361,8 @@ func TestFirstRelease(t *testing.T) {
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "bench.txt"), []byte(bench.String()), 0o644))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte(`{"release":1,"base":"httpjson","processes":8,"layouts":8,
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "summary.json"),
+		[]byte(`{"release":1,"base":"httpjson","processes":8,"layouts":8,
 		"warnings":["the machine was not quiet: the base moved by more than 15 % in 1 of 1 comparisons", "busy"],
 		"answers":[{"workload":"small-1-caller","does":"old words","stack":"x@golang.org/y@v1","verdict":"undecided","moved":0.5,"floor":0.5,"bases":[1]}]}`), 0o644))
 	s, err := Read(dir)

@@ -2,7 +2,6 @@ package timing
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -83,43 +82,4 @@ func TestRatioRefuses(t *testing.T) {
 	_, err := six(func(*Record) {}).Ratio(1, 0)
 	require.NoError(t, err, "the record the rows start from is good")
 	require.True(t, math.IsNaN(Record{Arms: []string{"a", "b"}}.NsPerOp(0)), "no blocks have no median")
-}
-
-// The machine gets slower and faster by a random walk of 3 % a block, a slice is off by about 1 %, and one in twenty is
-// held up: an interval of the blocks' ratios covers the true ratio as often as it says.
-func TestRatioCoversUnderDrift(t *testing.T) {
-	const seeds, blocks, truth = 1000, 40, 1.05
-	covered, paired, unpaired := 0, make([]float64, seeds), make([]float64, seeds)
-	for seed := range uint64(seeds) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		speed := 30_000.0
-		slice := func(ns float64) float64 {
-			ns *= 1 + 0.01*r.NormFloat64()
-			if r.IntN(20) == 0 {
-				ns *= 1 + r.Float64()
-			}
-			return ns
-		}
-		var pairs [][2]float64
-		for range blocks {
-			speed *= math.Exp(0.03 * r.NormFloat64())
-			pairs = append(pairs, [2]float64{slice(speed), slice(speed * truth)})
-		}
-		rec := record(pairs...)
-		got := read(rec)
-		if got.lo <= truth && truth <= got.hi {
-			covered++
-		}
-		paired[seed] = math.Abs(got.mid - truth)
-
-		// What separate runs would read: the base for half of the time, then the arm.
-		first, second := rec, rec
-		first.Blocks, second.Blocks = rec.Blocks[:blocks/2], rec.Blocks[blocks/2:]
-		unpaired[seed] = math.Abs(second.NsPerOp(1)/first.NsPerOp(0) - truth)
-	}
-	require.GreaterOrEqual(t, covered, seeds*93/100)
-	require.LessOrEqual(t, covered, seeds*99/100, "an interval that always covers is too wide")
-	slices.Sort(paired)
-	slices.Sort(unpaired)
-	require.Less(t, 20*median(paired), median(unpaired), "typical error: pairing has to take the drift out")
 }

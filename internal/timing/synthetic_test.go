@@ -147,35 +147,42 @@ func (i interval) verdict() string {
 
 // outcome of many simulated runs.
 type outcome struct {
-	covered, width float64 // share of the runs; median half-width as a fraction
-	bias           float64 // median error of the estimate as a fraction
-	verdicts       map[string]int
+	covered, width float64            // share of the runs; median half-width as a fraction
+	bias           float64            // median error of the estimate as a fraction
+	verdicts       map[string]float64 // shares of the runs
 }
 
-func simulate(t *testing.T, runs int, by reading, byClock bool, armNs, armBytes float64) outcome {
+// simulate returns what each reading makes of the same runs.
+func simulate(t *testing.T, byClock bool, armNs, armBytes float64, by ...reading) []outcome {
 	t.Helper()
-	const baseNs, baseBytes, blocks = 30_000, 9_000, 40
+	const runs, baseNs, baseBytes, blocks = 200, 30_000, 9_000, 40
 	ratio := truth(armNs, armBytes) / truth(baseNs, baseBytes)
-	o := outcome{verdicts: map[string]int{}}
-	var widths, errors []float64
+	all, widths, errors := make([]outcome, len(by)), make([][]float64, len(by)), make([][]float64, len(by))
 	for seed := range uint64(runs) {
 		m := newMachine(seed)
-		i := by(m.run(t, byClock, blocks, Arm{Name: "base", Op: m.op(baseNs, baseBytes)},
-			Arm{Name: "arm", Op: m.op(armNs, armBytes)}))
-		if i.lo <= ratio && ratio <= i.hi {
-			o.covered += 1 / float64(runs)
+		r := m.run(t, byClock, blocks, Arm{Name: "base", Op: m.op(baseNs, baseBytes)},
+			Arm{Name: "arm", Op: m.op(armNs, armBytes)})
+		for n, read := range by {
+			i, o := read(r), &all[n]
+			if i.lo <= ratio && ratio <= i.hi {
+				o.covered += 1. / runs
+			}
+			widths[n] = append(widths[n], (i.hi-i.lo)/2/ratio)
+			errors[n] = append(errors[n], i.mid/ratio-1)
+			if o.verdicts == nil {
+				o.verdicts = map[string]float64{}
+			}
+			o.verdicts[i.verdict()] += 1. / runs
 		}
-		widths = append(widths, (i.hi-i.lo)/2/ratio)
-		errors = append(errors, i.mid/ratio-1)
-		o.verdicts[i.verdict()]++
 	}
-	slices.Sort(widths)
-	slices.Sort(errors)
-	o.width, o.bias = median(widths), median(errors)
-	return o
+	for n := range all {
+		slices.Sort(widths[n])
+		slices.Sort(errors[n])
+		all[n].width, all[n].bias = median(widths[n]), median(errors[n])
+		t.Logf("%+v", all[n])
+	}
+	return all
 }
-
-const runs = 200
 
 func TestPairedReadingOfASharedMachine(t *testing.T) {
 	for _, test := range []struct {
@@ -189,13 +196,12 @@ func TestPairedReadingOfASharedMachine(t *testing.T) {
 		{"as much work, twice the garbage", 30_000, 18_000, "slower", "faster"},
 	} {
 		t.Run(test.why, func(t *testing.T) {
-			o := simulate(t, runs, read, false, test.ns, test.bytes)
-			t.Logf("%+v", o)
+			o := simulate(t, false, test.ns, test.bytes, read)[0]
 			require.GreaterOrEqual(t, o.covered, 0.93)
 			require.LessOrEqual(t, o.covered, 0.995, "an interval that always covers is too wide")
 			require.Less(t, o.width, 0.01, "or the pairing is lost: the drift is in the interval")
 			require.InDelta(t, 0, o.bias, 0.001)
-			require.Greater(t, o.verdicts[test.want], runs*9/10)
+			require.Greater(t, o.verdicts[test.want], 0.9)
 			require.Zero(t, o.verdicts[test.wanted])
 		})
 	}
@@ -204,38 +210,26 @@ func TestPairedReadingOfASharedMachine(t *testing.T) {
 // The same records read as runs one after the other no longer hold the truth; read without their pairs they hold it
 // only because they hardly say anything.
 func TestUnpairedReadingsLose(t *testing.T) {
-	const ns, bytes = 30_900, 9_000
-	good := simulate(t, runs, read, false, ns, bytes)
-	require.Greater(t, good.verdicts["slower"], runs*9/10)
-	t.Run("one after the other", func(t *testing.T) {
-		o := simulate(t, runs, contiguous, false, ns, bytes)
-		t.Logf("%+v", o)
-		require.Less(t, o.covered, 0.85)
-		require.NotZero(t, o.verdicts["faster"], "the wrong one of the two")
-	})
-	t.Run("pairs of different blocks", func(t *testing.T) {
-		o := simulate(t, runs, shuffled, false, ns, bytes)
-		t.Logf("%+v", o)
-		require.Greater(t, o.width, 3*good.width)
-		require.Less(t, o.verdicts["slower"], runs/2)
-	})
+	all := simulate(t, false, 30_900, 9_000, read, contiguous, shuffled)
+	good, apart, unpaired := all[0], all[1], all[2]
+	require.Greater(t, good.verdicts["slower"], 0.9)
+	require.Less(t, apart.covered, 0.85, "one after the other")
+	require.NotZero(t, apart.verdicts["faster"], "the wrong one of the two")
+	require.Greater(t, unpaired.width, 3*good.width, "pairs of different blocks")
+	require.Less(t, unpaired.verdicts["slower"], 0.5)
 }
 
 // A slice that begins and ends wherever the collector stands pays for two collections or for three: that is its noise,
 // and its median may forget them altogether. And it pays at the rate that the arm before it has taught the collector.
 func TestSlicesThatEndWithACollection(t *testing.T) {
 	const ns, bytes = 30_000, 18_000
-	whole := simulate(t, runs, read, false, ns, bytes)
-	cut := simulate(t, runs, read, true, ns, bytes)
-	t.Logf("whole %+v, cut %+v", whole, cut)
+	whole, cut := simulate(t, false, ns, bytes, read)[0], simulate(t, true, ns, bytes, read)[0]
 	require.Greater(t, cut.width, 1.2*whole.width)
 	require.InDelta(t, 0, whole.bias, 0.001)
 	require.Greater(t, math.Abs(cut.bias), 0.002)
 
 	// 1.5 kB per op are less than half a collection per slice of 25 ms.
-	whole = simulate(t, runs, read, false, ns, 1_500)
-	cut = simulate(t, runs, read, true, ns, 1_500)
-	t.Logf("little garbage: whole %+v, cut %+v", whole, cut)
+	whole, cut = simulate(t, false, ns, 1_500, read)[0], simulate(t, true, ns, 1_500, read)[0]
 	require.InDelta(t, 0, whole.bias, 0.002)
 	require.Greater(t, math.Abs(cut.bias), 0.003)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os/exec"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -269,27 +268,6 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// A clock that slows down all the time makes later turns look worse, which a fixed order would charge to one arm.
-func TestRandomOrderSpreadsDriftWithinBlocks(t *testing.T) {
-	c := &fakeClock{}
-	cost := 1000.0 // ns
-	arm := func(name string, factor float64) Arm {
-		return Arm{Name: name, Op: func() error {
-			cost *= 1.0001
-			c.at += time.Duration(factor * cost)
-			return nil
-		}}
-	}
-	p := c.pairing(t, 100*time.Microsecond, 5, arm("base", 1), arm("arm", 1.5))
-	r := run(t, p, 200)
-	got := read(r)
-	require.LessOrEqual(t, got.lo, 1.5)
-	require.GreaterOrEqual(t, got.hi, 1.5)
-	require.InDelta(t, 1.5, got.mid, 0.05)
-	first, last := r.Blocks[0][0], r.Blocks[199][0]
-	require.Greater(t, last.nsPerOp(), 2*first.nsPerOp(), "or there was no drift to take out")
-}
-
 func TestFailedOperationKeepsBlocks(t *testing.T) {
 	broken := errors.New("broken")
 	for _, test := range []struct {
@@ -392,17 +370,6 @@ func TestBlockDoesNotAllocate(t *testing.T) {
 	}
 	block() // warm-up
 	require.Zero(t, testing.AllocsPerRun(20, block), "but for the growth of the record, which is rare")
-}
-
-func TestImportsNeitherTestingNorOtherModules(t *testing.T) {
-	list := func(args ...string) string {
-		out, err := exec.Command("go", append([]string{"list", "-deps"}, args...)...).Output()
-		require.NoError(t, err)
-		return "\n" + string(out)
-	}
-	require.NotContains(t, list("."), "\ntesting\n")
-	require.Equal(t, "\ngithub.com/rpcbench/rpcbench/internal/cpu\ngithub.com/rpcbench/rpcbench/internal/timing\n",
-		list("-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "."), "the standard library has to do")
 }
 
 func TestRecordAsJSON(t *testing.T) {

@@ -32,7 +32,7 @@ measure() { # a part, and the folder to make
   variants)
     rpcbench run -time 5s -workloads small -out "$2" grpcprotobuf.tuned grpcprotobuf.vt grpcprotobuf.gzip \
       grpcservehttp.vt connectrpc.vt connectrpc.gzip connectrpc.h2c connectrpc.grpc connectrpc.grpcweb \
-      connectrpc.json httpjson.stream httpjson.tuned httpjson.gzip httpjsoniter.fastest
+      connectrpc.json httpjson.decoder httpjson.tuned httpjson.gzip httpjsoniter.fastest
     ;;
   more)
     go -C stacks/more run ./cmd/bench run -time 5s -workloads small,small-1-caller -out ../../"$2" \

@@ -112,10 +112,12 @@ func apart(ctx context.Context, s Spec, p Program) (timing.Record, error) {
 }
 
 func TestRun(t *testing.T) {
-	record, err := Run(t.Context(), spec("httpjson", "httpjson", "rawtcp"), self(t))
+	s := spec("httpjson", "httpjson", "rawtcp")
+	s.Blocks = 3
+	record, err := Run(t.Context(), s, self(t))
 	require.NoError(t, err)
 	require.Equal(t, []string{"httpjson", "httpjson again", "rawtcp"}, record.Arms)
-	require.Len(t, record.Blocks, 6)
+	require.Len(t, record.Blocks, s.Blocks)
 	require.Equal(t, uint64(3), record.Seed)
 	require.Equal(t, time.Millisecond, record.Length)
 	_, err = record.Ratio(2, 0)
@@ -175,12 +177,14 @@ func TestReconnects(t *testing.T) {
 func TestRunSetsGOMAXPROCS(t *testing.T) {
 	for _, procs := range []int{1, 3} {
 		s := spec("rawtcp", fmt.Sprintf("procs%d", procs))
-		s.Procs = procs
+		s.Procs, s.Blocks = procs, 1
 		_, err := Run(t.Context(), s, self(t))
 		require.NoError(t, err)
 	}
 	t.Setenv("GOMAXPROCS", "3")
-	_, err := Run(t.Context(), spec("rawtcp", fmt.Sprintf("procs%d", runtime.NumCPU())), self(t))
+	s := spec("rawtcp", fmt.Sprintf("procs%d", runtime.NumCPU()))
+	s.Blocks = 1
+	_, err := Run(t.Context(), s, self(t))
 	require.NoError(t, err, "0 is the default, whatever this process was told")
 }
 
@@ -256,7 +260,7 @@ func TestFailures(t *testing.T) {
 func TestAChildEndsWithItsInput(t *testing.T) {
 	for why, s := range map[string]Spec{
 		"before its first block": spec("rawtcp", "rawtcp"),
-		"amid a block":           {Arms: []string{"rawtcp", "rawtcp"}, Slice: time.Second}, // of four slices
+		"amid a block":           {Arms: []string{"rawtcp", "rawtcp"}, Slice: 200 * time.Millisecond}, // of four slices
 	} {
 		t.Run(why, func(t *testing.T) {
 			c, err := self(t).start(t.Context(), s)
@@ -283,7 +287,7 @@ func TestAChildEndsWithItsInput(t *testing.T) {
 
 // TestInterruptedRun: no child outlives the context, whatever it is doing.
 func TestInterruptedRun(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, err := Run(ctx, spec("rawtcp", "hangs"), self(t))
 	require.Error(t, err)
@@ -296,7 +300,8 @@ func TestServeRefuses(t *testing.T) {
 			"standard input has no specification: unexpected end of JSON input",
 		"{\n": "rpcbench: measure: RPCBENCH_MEASURE is set, which is for children of rpcbench, but " +
 			"standard input has no specification: unexpected end of JSON input",
-		`{"workload":"tiny"}` + "\n": `rpcbench: unknown workload "tiny": rpcbench list names them`, // by a parent that knows only names
+		// by a parent that knows only names
+		`{"workload":"tiny"}` + "\n": `rpcbench: unknown workload "tiny": rpcbench list names them`,
 	} {
 		var out bytes.Buffer
 		require.EqualError(t, Serve(t.Context(), strings.NewReader(in), &out, find), want)

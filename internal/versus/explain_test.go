@@ -25,10 +25,13 @@ func TestExplainFails(t *testing.T) {
 		why, script, want string
 		calls             int64 // of the rounds that are kept
 	}{
-		{"it dies in its second round", `read line; echo '[{"Calls":1},{"Calls":2}]'; read line; echo it died >&2; exit 1`, "it died", 2},
+		{"it dies in its second round", `read line; echo '[{"Calls":1},{"Calls":2}]'; read line; echo it died >&2; exit 1`,
+			"it died", 2},
 		{"it dies before its first round", `echo it died >&2; exit 1`, "it died", 0},
-		{"it forgets an arm", `read line; echo '[{"Calls":1}]'; read line`, "rpcbench: measure: a child printed something else than a block", 0},
-		{"it fails at its end", `read line; echo '[{},{}]'; read line; echo '[{},{"Calls":5}]'; read line; echo it died >&2; exit 1`, "it died", 5},
+		{"it forgets an arm", `read line; echo '[{"Calls":1}]'; read line`,
+			"rpcbench: measure: a child printed something else than a block", 0},
+		{"it fails at its end",
+			`read line; echo '[{},{}]'; read line; echo '[{},{"Calls":5}]'; read line; echo it died >&2; exit 1`, "it died", 5},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			script := filepath.Join(t.TempDir(), "child")
@@ -55,18 +58,24 @@ func TestExplain(t *testing.T) {
 		t.Skip("takes some seconds")
 	}
 	const procs = 3
-	s := Spec{Arms: []string{"rawtcp", fmt.Sprintf("procs%d", procs)}, Slice: 250 * time.Millisecond, Procs: procs,
+	s := Spec{Arms: []string{"rawtcp", fmt.Sprintf("procs%d", procs)}, Slice: 150 * time.Millisecond, Procs: procs,
 		Blocks: 2}
 	found, err := Explain(t.Context(), s, self(t))
 	require.NoError(t, err)
 	require.Len(t, found, 2)
+	sides := map[string]int64{} // samples
 	for _, e := range found {
 		require.Equal(t, "rawtcp", e.Profile.Row)
 		require.Equal(t, procs, e.Procs)
 		require.GreaterOrEqual(t, e.Wall, 2*s.Slice, "two rounds")
 		require.Positive(t, e.Calls)
 		require.Positive(t, e.Profile.Calls)
+		for _, part := range e.Profile.Parts {
+			sides[part.Side] += part.Samples
+		}
 	}
+	require.Positive(t, sides["client"], sides)
+	require.Positive(t, sides["server"], sides)
 }
 
 // What is explained is divided by calls, also where an op is 200 of them.
@@ -83,7 +92,7 @@ func TestExplainCountsCalls(t *testing.T) {
 
 // No child outlives the context, nor what it measured.
 func TestInterruptedExplain(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, err := Explain(ctx, spec("hangs"), self(t))
 	require.Error(t, err)

@@ -13,7 +13,8 @@ import (
 // A process that finds no stack measures nothing, whatever it was sent: it ends with an error, and writes nothing.
 func FuzzServe(f *testing.F) {
 	for _, seed := range []string{
-		"", "\n", "{}\n", "null\n", "x\n", `{"arms":["a"]}` + "\n", `{"arms":["a","a"],"procs":-1,"slice":-1,"blocks":-1,"seed":18446744073709551615}` + "\n",
+		"", "\n", "{}\n", "null\n", "x\n", `{"arms":["a"]}` + "\n",
+		`{"arms":["a","a"],"procs":-1,"slice":-1,"blocks":-1,"seed":18446744073709551615}` + "\n",
 		`{"step":true}` + "\n\n\n", `{"blocks":9223372036854775807,"slice":9223372036854775807}`,
 	} {
 		f.Add([]byte(seed))

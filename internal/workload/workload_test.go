@@ -1,12 +1,10 @@
 package workload_test
 
 import (
-	"encoding/json"
 	"errors"
 	"net"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -235,29 +233,6 @@ func TestWorkloadsThatCannotBe(t *testing.T) {
 	for _, w := range workload.All() {
 		require.NoError(t, w.Check(), w.Name)
 	}
-}
-
-// Another process reads a workload as it was sent.
-func TestWorkloadsAreJSON(t *testing.T) {
-	want := rpcbench.Workload{}
-	fields := reflect.ValueOf(&want).Elem()
-	for i := range fields.NumField() {
-		switch f := fields.Field(i); f.Kind() {
-		case reflect.String:
-			f.SetString("x")
-		case reflect.Bool:
-			f.SetBool(true)
-		case reflect.Int:
-			f.SetInt(7)
-		default:
-			f.SetFloat(7)
-		}
-	}
-	text, err := json.Marshal(want)
-	require.NoError(t, err)
-	var got rpcbench.Workload
-	require.NoError(t, json.Unmarshal(text, &got))
-	require.Equal(t, want, got)
 }
 
 // TestOpenOverAUnixSocket: calls that keep their connection, that open one each, and several at a time.

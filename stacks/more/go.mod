@@ -8,7 +8,7 @@ require (
 	github.com/bytedance/sonic v1.15.5
 	github.com/fxamacker/cbor/v2 v2.10.0
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.33.0
-	github.com/rpcbench/rpcbench v0.0.0
+	github.com/rpcbench/rpcbench v0.1.0
 	github.com/stretchr/testify v1.12.1
 	github.com/valyala/fasthttp v1.77.0
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.72.0

@@ -88,9 +88,7 @@ func TestServerFrames(t *testing.T) {
 		{"nothing at all", nil, nil},
 		{"one of each", [][]byte{user, flex}, []string{"done", "done"}},
 		{"an empty user", [][]byte{header(createUser, 0), user}, []string{invalid, "done"}},
-		{"an empty flex", [][]byte{header(echo, 0), user}, []string{"done", "done"}},
 		{"a field cut off", [][]byte{header(createUser, 2), {0x12, 0x7f}, user}, []string{"malformed", "done"}},
-		{"a tag that is none", [][]byte{header(echo, 1), {0xff}, user}, []string{"malformed", "done"}},
 		{"invalid UTF-8", [][]byte{badUTF8, user}, []string{"malformed", "done"}},
 		{"a field that nobody knows", [][]byte{header(echo, 3), {0xf8, 0x7f, 1}, user}, []string{"done", "done"}},
 		{"the longest request", [][]byte{header(createUser, rpcbench.MaxBody), make([]byte, rpcbench.MaxBody), user},
@@ -101,11 +99,8 @@ func TestServerFrames(t *testing.T) {
 		{"an unknown kind", [][]byte{user, header(0, 0), user}, []string{"done", "malformed"}},
 		{"a reply", [][]byte{framed(t, done, sample()), user}, []string{"malformed"}},
 		{"an HTTP request", [][]byte{[]byte("POST /users HTTP/1.1\r\nHost: example.com\r\n\r\n")}, []string{"malformed"}},
-		{"HTTP/2's preface", [][]byte{[]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")}, []string{"malformed"}},
-		{"a TLS handshake", [][]byte{{0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3}}, []string{"malformed"}},
 		{"half a header", [][]byte{user, user[:3]}, []string{"done"}},
 		{"half a payload", [][]byte{user, user[:len(user)/2]}, []string{"done"}},
-		{"a header alone", [][]byte{user[:headerSize]}, nil},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			all := bytes.Join(c.sent, nil)
@@ -132,19 +127,10 @@ func allocated(fn func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A length costs the server at most what a valid request may have, unless the bytes come, and nothing beyond MaxBody.
+// A payload that is too large is skipped. FuzzServerFrames bounds what a length costs whose bytes don't come.
 func TestMemoryIsBounded(t *testing.T) {
-	const most = 2 << 20
-	for _, c := range []struct {
-		why  string
-		sent io.Reader
-	}{
-		{"announced, allowed, not sent", bytes.NewReader(header(createUser, rpcbench.MaxBody))},
-		{"announced, not allowed, not sent", bytes.NewReader(header(createUser, 1<<32-1))},
-		{"not allowed, and sent", io.MultiReader(bytes.NewReader(header(createUser, 1<<30)), io.LimitReader(zeros{}, 1<<30))},
-	} {
-		require.Less(t, allocated(func() { serve(rpcbench.ServerConfig{})(&script{r: c.sent}) }), uint64(most), c.why)
-	}
+	sent := io.MultiReader(bytes.NewReader(header(createUser, 1<<30)), io.LimitReader(zeros{}, 1<<30))
+	require.Less(t, allocated(func() { serve(rpcbench.ServerConfig{})(&script{r: sent}) }), uint64(2<<20))
 }
 
 type zeros struct{}
@@ -170,24 +156,23 @@ func FuzzServerFrames(f *testing.F) {
 		require.LessOrEqual(t, len(replies), len(sent)/headerSize, "no more replies than requests")
 		// Each header may cost a reply with the rules that an empty user breaks; a payload costs what protobuf makes of
 		// it.
-		require.Less(t, used, uint64(2<<20+2000*len(sent)), "memory is bounded by what was sent")
+		require.Less(t, used, uint64(3<<19+2000*len(sent)), "memory is bounded by what was sent")
 	})
 }
 
-// In the bubble time passes as soon as nothing else can happen.
+// In the bubble time passes as soon as nothing else can happen. The suite's check "limits" has what sends nothing.
 func TestServerDeadlines(t *testing.T) {
 	for _, c := range []struct {
 		why   string
 		sends func(t *testing.T, conn net.Conn)
 		want  time.Duration // from the last byte to the end of the connection
 	}{
-		{"nothing comes", func(*testing.T, net.Conn) {}, rpcbench.HeaderTimeout},
-		{"half a header comes", func(t *testing.T, conn net.Conn) { send(t, conn, header(createUser, 0)[:3]) },
-			rpcbench.HeaderTimeout},
-		{"no second request comes", func(t *testing.T, conn net.Conn) {
-			send(t, conn, framed(t, createUser, sample()))
-			receive(t, conn)
-		}, rpcbench.IdleTimeout},
+		{"a first header comes in pieces, which have one deadline", func(t *testing.T, conn net.Conn) {
+			for i := range 3 {
+				<-time.After(rpcbench.HeaderTimeout / 4)
+				send(t, conn, header(createUser, 0)[i:i+1])
+			}
+		}, rpcbench.HeaderTimeout / 4},
 		{"half a second header comes", func(t *testing.T, conn net.Conn) {
 			send(t, conn, framed(t, createUser, sample()))
 			receive(t, conn)
@@ -249,14 +234,11 @@ func TestBadReplies(t *testing.T) {
 	}{
 		{"the right one", right, "", true},
 		{"none", nil, rpcbench.Unavailable, false},
-		{"half a header", right[:3], rpcbench.Unavailable, false},
 		{"half a payload", right[:20], rpcbench.Unavailable, false},
 		{"a request", framed(t, createUser, sample()), rpcbench.Unavailable, false},
-		{"HTTP", []byte("HTTP/1.1 400 Bad Request\r\n"), rpcbench.Unavailable, false},
 		{"a length beyond the limit", header(done, rpcbench.MaxBody+1), rpcbench.Unavailable, false},
 		{"a payload that can't be decoded", append(header(done, 2), 0x12, 0x7f), rpcbench.Malformed, true},
 		{"the right one twice", append(right[:len(right):len(right)], right...), "", false},
-		{"an error", framed(t, failed, &userv1.Error{Code: "too_large"}), rpcbench.TooLarge, true},
 		{"an error that can't be decoded", append(header(failed, 1), 0xff), rpcbench.Malformed, true},
 		{"an error without a code", header(failed, 0), rpcbench.Internal, true},
 	} {
@@ -296,51 +278,6 @@ func TestFrame(t *testing.T) {
 	payload, err := proto.Marshal(u)
 	require.NoError(t, err)
 	require.Equal(t, append([]byte{0, 0, 0, byte(len(payload)), '\n'}, payload...), framed(t, createUser, u))
-	flex := new(messagepb.Flex)
-	require.Equal(t, header(echo, 0), framed(t, echo, flex))
 	u.Name = strings.Repeat("n", 1<<16)
 	require.Equal(t, []byte{0, 1, 0, 32, '\n'}, framed(t, createUser, u)[:headerSize])
-	u.Name = "in\xffvalid"
-	_, err = frame(createUser, u)
-	require.Equal(t, rpcbench.Malformed, rpcbench.CodeOf(err))
-}
-
-// deadlines notes how far off each deadline is that a server sets.
-type deadlines struct {
-	net.Conn
-	set []time.Duration
-}
-
-func (d *deadlines) SetReadDeadline(t time.Time) error {
-	if !t.IsZero() {
-		d.set = append(d.set, time.Until(t).Round(time.Hour))
-	}
-	return d.Conn.SetReadDeadline(t)
-}
-
-// A first header that comes in pieces has one deadline: a client can't begin and then take as long again.
-func TestTheFirstHeaderHasOneDeadline(t *testing.T) {
-	near, far := net.Pipe()
-	server := &deadlines{Conn: near}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		serve(rpcbench.ServerConfig{IdleTimeout: 100 * time.Hour, HeaderTimeout: 10 * time.Hour})(server)
-	}()
-	for _, piece := range [][]byte{{0}, {0, 0}, {0, echo}} { // an empty message
-		_, err := far.Write(piece)
-		require.NoError(t, err)
-	}
-	_, err := io.ReadFull(far, make([]byte, headerSize))
-	require.NoError(t, err)
-	_ = far.Close()
-	<-done
-	_ = near.Close()
-	header := 0
-	for _, d := range server.set {
-		if d == 10*time.Hour {
-			header++
-		}
-	}
-	require.Equal(t, 1, header, "deadlines %v", server.set)
 }

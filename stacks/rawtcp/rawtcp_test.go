@@ -10,10 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/grpcprotobuf"
-	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -21,25 +17,6 @@ import (
 func TestMain(m *testing.M) { stacktest.Main(m) }
 
 func TestConformance(t *testing.T) { stacktest.Conformance(t, rawtcp.New()) }
-
-// A client and a server of different protocols refuse each other with one error, at once.
-func TestPeersOfOtherProtocols(t *testing.T) {
-	for _, other := range []rpcbench.Stack{httpjson.New(), httpjson.H2C(), grpcprotobuf.New()} {
-		for _, c := range []struct{ client, server rpcbench.Stack }{{other, rawtcp.New()}, {rawtcp.New(), other}} {
-			t.Run(c.client.Name+" calls "+c.server.Name, func(t *testing.T) {
-				f := stacktest.Start(t, c.server, rpcbench.Config{})
-				stranger := dial(t, c.client, rpcbench.ClientConfig{Addr: f.Addr})
-				ctx, cancel := context.WithTimeout(t.Context(), rpcbench.HeaderTimeout/2)
-				defer cancel()
-				_, err := stranger.CreateUser(ctx, rpcbench.Sample(0, 0))
-				require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
-				require.NotErrorIs(t, err, context.DeadlineExceeded)
-				_, err = f.Users.CreateUser(ctx, rpcbench.Sample(0, 0))
-				require.NoError(t, err, "and the server lives on")
-			})
-		}
-	}
-}
 
 func TestTLSOnOneSideOnly(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), rpcbench.HeaderTimeout/2)
@@ -54,37 +31,6 @@ func TestTLSOnOneSideOnly(t *testing.T) {
 		require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded, "TLS on the server: %t", onServer)
 	}
-}
-
-// heldCall starts a call that hangs until the gate is released.
-func heldCall(t *testing.T, ctx context.Context) (f *rpcbench.Fixture, gate *relay.Gate, result chan error) {
-	t.Helper()
-	gate, result = new(relay.Gate), make(chan error, 1)
-	f = stacktest.Start(t, rawtcp.New(), rpcbench.Config{WrapServer: gate.Wrap})
-	u := rpcbench.Sample(1, 0)
-	held := gate.Hold([]byte(u.Name))
-	go func() {
-		_, err := f.Users.CreateUser(ctx, u)
-		result <- err
-	}()
-	<-held
-	return f, gate, result
-}
-
-// The reply to a cancelled call comes late, and another call is already waiting for its own.
-func TestNoCallGetsAnothersReply(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	f, gate, result := heldCall(t, ctx)
-	cancel()
-	require.ErrorIs(t, <-result, context.Canceled)
-	gate.Release()
-	for i := range corpus.Round {
-		asked := rpcbench.Sample(i, 0)
-		reply, err := f.Users.CreateUser(t.Context(), asked)
-		require.NoError(t, err)
-		require.NoError(t, rpcbench.Check(&asked, &reply))
-	}
-	require.EqualValues(t, 2, f.Accepted(), "the cancelled call has closed its connection, and no other call has")
 }
 
 func TestConnectionIsKept(t *testing.T) {
@@ -111,28 +57,6 @@ func TestConnectionIsKept(t *testing.T) {
 		require.Equal(t, c.want, rpcbench.CodeOf(err), "%s: %v", c.what, err)
 		require.EqualValues(t, 1, f.Accepted(), "after %s", c.what)
 	}
-}
-
-// Who waits for a connection that another call has does not wait longer than his own context, and does that call no
-// harm.
-func TestWaitingEndsWithTheContext(t *testing.T) {
-	f, gate, result := heldCall(t, t.Context())
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	_, err := f.Users.CreateUser(ctx, rpcbench.Sample(2, 0))
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	gate.Release()
-	require.NoError(t, <-result)
-	require.EqualValues(t, 1, f.Accepted())
-}
-
-func TestBrokenConnectionIsReplaced(t *testing.T) {
-	f, gate, result := heldCall(t, t.Context())
-	gate.Drop()
-	require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(<-result))
-	_, err := f.Users.CreateUser(t.Context(), rpcbench.Sample(1, 0))
-	require.NoError(t, err)
-	require.EqualValues(t, 2, f.Accepted())
 }
 
 // A dial ends with the call's context, and with the client.

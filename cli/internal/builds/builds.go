@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
@@ -140,6 +141,9 @@ func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (
 		}
 		if info, e := buildinfo.ReadFile(p.Path); e == nil && i == 0 {
 			versions = append(versions, "go="+info.GoVersion)
+			if main := environ.Released(info); main != "" {
+				versions = append(versions, main)
+			}
 			for _, m := range info.Deps {
 				if m.Replace == nil { // the version of another's code says nothing
 					versions = append(versions, m.Path+"@"+m.Version)

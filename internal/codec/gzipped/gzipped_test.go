@@ -6,7 +6,6 @@ import (
 	"io"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -121,28 +120,6 @@ func TestCompressorsArePooled(t *testing.T) {
 	require.Less(t, perOp(func() { _ = c.Unmarshal(small, new(rpcbench.User)) }), uint64(20_000))
 	broken := small[:len(small)-1]
 	require.Less(t, perOp(func() { _ = c.Unmarshal(broken, new(rpcbench.User)) }), uint64(20_000), "after an error too")
-}
-
-func TestManyAtOnce(t *testing.T) {
-	c := newCodec()
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			for j := range 50 {
-				u := rpcbench.Sample(i, 10*j)
-				data, err := c.Marshal(u)
-				var back rpcbench.User
-				if err == nil {
-					err = c.Unmarshal(data, &back)
-				}
-				if err != nil || back.Email != u.Email || !bytes.Equal(back.Avatar, u.Avatar) {
-					t.Errorf("%d, %d: came back as %+v: %v", i, j, back, err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
 }
 
 func TestDecodeReadsToTheEnd(t *testing.T) {

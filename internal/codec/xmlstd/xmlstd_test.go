@@ -2,7 +2,6 @@ package xmlstd_test
 
 import (
 	"encoding/xml"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,7 +10,6 @@ import (
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codec"
 	"github.com/rpcbench/rpcbench/internal/codec/xmlstd"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/message"
 )
 
@@ -30,41 +28,6 @@ func TestRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, whole, string(data))
 
-	for _, h := range corpus.Flexes() {
-		f := h.Flex
-		data, err := c.Marshal(binding.Convert[xmlstd.Flex](f))
-		require.NoError(t, err)
-		back := new(xmlstd.Flex)
-		require.NoError(t, c.Unmarshal(data, back))
-		if want := *f; !f.Equal(binding.Convert[message.Flex](back)) { // omitempty takes a negative zero for a zero
-			want.Double, want.Float = want.Double+0, want.Float+0
-			want.String = strings.NewReplacer("\x00", "\ufffd", "\x01", "\ufffd", "\x1f", "\ufffd").Replace(want.String)
-			require.True(t, want.Equal(binding.Convert[message.Flex](back)), "%+v came back as %+v", f, back)
-		}
-	}
-	u = rpcbench.Sample(0, 1000)
-	for name, came := range map[string]string{
-		u.Name:                     u.Name,
-		"":                         "",
-		"  name  ":                 "  name  ",
-		" \n ":                     " \n ",
-		"\r \r\n \t":               "\r \r\n \t",
-		"\ufeff\ufffd\U0010ffff":   "\ufeff\ufffd\U0010ffff",
-		"\x00\x01\x1f\x7f":         "\ufffd\ufffd\ufffd\x7f",
-		"\ufffe\uffff":             "\ufffd\ufffd",
-		"in\xffvalid":              "in\ufffdvalid",
-		"]]>&amp;<!--":             "]]>&amp;<!--",
-		strings.Repeat("n", 1<<16): strings.Repeat("n", 1<<16),
-	} {
-		u.Name = name
-		data, err := c.Marshal(&xmlstd.Response{Code: -7, Message: "OK", User: binding.Convert[xmlstd.User](&u)})
-		require.NoError(t, err)
-		back := new(xmlstd.Response)
-		require.NoError(t, c.Unmarshal(data, back))
-		want := u
-		want.Name = came
-		require.Equal(t, rpcbench.Response{Code: -7, Message: "OK", User: &want}, *binding.Convert[rpcbench.Response](back))
-	}
 	data, err = c.Marshal(new(xmlstd.Flex))
 	require.NoError(t, err)
 	require.Equal(t, "<Flex></Flex>", string(data), "zero fields are left out")
@@ -95,20 +58,9 @@ func TestUnmarshal(t *testing.T) {
 		{"a declaration and a comment before it, white space after it", "<?xml version=\"1.0\"?>\n<!-- a -->" + whole +
 			"\n\t", new(xmlstd.User), true},
 		{"comments and instructions after it", whole + " <!-- a -->\n<?a b?><!-- c -->\n", new(xmlstd.User), true},
-		{"an unknown element", start + "<x><y/></x>" + end, new(xmlstd.User), true},
-		{"unknown elements within each other, skipped without recursion", start + strings.Repeat("<a>", 100_000) +
-			strings.Repeat("</a>", 100_000) + end, new(xmlstd.User), true},
-		{"a root of another name", "<x></x>", new(xmlstd.User), true},
-		{"text before it, which encoding/xml skips", "x" + whole, new(xmlstd.User), true},
 
 		{"nothing", "", new(xmlstd.User), false},
 		{"white space only", " \n", new(xmlstd.User), false},
-		{"text only", "anna", new(xmlstd.User), false},
-		{"JSON", `{"email":"anna@example.com"}`, new(xmlstd.User), false},
-		{"text for a number", "<Flex><int32>x</int32></Flex>", new(xmlstd.Flex), false},
-		{"a number too large", "<Flex><int32>2147483648</int32></Flex>", new(xmlstd.Flex), false},
-		{"a negative number for an unsigned one", "<Flex><uint64>-1</uint64></Flex>", new(xmlstd.Flex), false},
-		{"a number for a boolean", "<Flex><bool>7</bool></Flex>", new(xmlstd.Flex), false},
 		{"no base64", start + "<avatar>%%%%</avatar>" + end, new(xmlstd.User), false},
 		{"base64 that is cut off", start + "<avatar>QUJ</avatar>" + end, new(xmlstd.User), false},
 		{"garbage after it", whole + "x", new(xmlstd.User), false},
@@ -118,13 +70,6 @@ func TestUnmarshal(t *testing.T) {
 		{"an element after it, behind a comment", whole + "<!-- a --><x/>", new(xmlstd.User), false},
 		{"a comment after it that does not end", whole + "<!-- a", new(xmlstd.User), false},
 		{"a directive after it", whole + "<!DOCTYPE x>", new(xmlstd.User), false},
-		{"an element that does not end", start + "</x>", new(xmlstd.User), false},
-		{"an entity of its own", `<!DOCTYPE x [<!ENTITY e "eeee">]>` + start + "<name>&e;</name>" + end, new(xmlstd.User), false},
-		{"a control character", start + "<name>\x01</name>" + end, new(xmlstd.User), false},
-		{"a control character as a reference", start + "<name>&#1;</name>" + end, new(xmlstd.User), false},
-		{"invalid UTF-8", start + "<name>\xff</name>" + end, new(xmlstd.User), false},
-		{"another encoding", `<?xml version="1.0" encoding="latin1"?>` + whole, new(xmlstd.User), false},
-		{"elements within each other that do not end", strings.Repeat("<a>", 100_000), new(xmlstd.User), false},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			if err := (xmlstd.Codec{}).Unmarshal([]byte(c.data), c.into); c.ok {

@@ -38,6 +38,7 @@ const (
 
 // comments of generated packages, by the file that gets each.
 var comments = map[string]string{
+	"proto/message/v1/flex.pb.go": "messagepb is the protobuf form of the messages that codecs and echoes are timed with.",
 	"proto/user/v1/user.pb.go": `userv1 is the protobuf form of the user API: messages field-equal to the plain structs of package rpcbench,
 // whose rules decide what is valid. The service is in package userservice and below it.`,
 	"proto/userservice/user_service.pb.go": `userservice is the descriptor of the user service, which both userservicegrpc and userserviceconnect need. The

@@ -15,7 +15,7 @@ import (
 	main "github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 	"github.com/rpcbench/rpcbench/internal/message"
-	"github.com/rpcbench/rpcbench/stacks/more/codecs"
+	"github.com/rpcbench/rpcbench/stacks/more/internal/codecs"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
