@@ -200,6 +200,7 @@ func TestFlags(t *testing.T) {
 			[]string{"Cold/stack=rawtcp/tls=on", "Cold/stack=httpjson/tls=on"}, nil, nil},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
 			out, err := run(t, c.args...)
 			require.NoError(t, err, out)
 			rows := rowsOf(t, out)
@@ -253,6 +254,7 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		{"no benchmarks", "", []string{"-stacks=rawtcp"}, nil, 0},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
 			var bench []string
 			if c.bench != "" {
 				bench = []string{"-test.bench=^Benchmark" + strings.ReplaceAll(c.bench, "/", "$/^") + "$"}

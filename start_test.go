@@ -258,34 +258,6 @@ func TestStartWithAServerElsewhere(t *testing.T) {
 	}
 }
 
-// A server elsewhere does not end with the fixture, so the fixture's connections do.
-func TestCloseEndsCallsOfAServerElsewhere(t *testing.T) {
-	for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.New(), rawtcp.New()} {
-		t.Run(stack.Name, func(t *testing.T) {
-			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			gate := new(relay.Gate)
-			server := start(t, stack, rpcbench.Config{WrapServer: gate.Wrap})
-			defer server.Close()
-			f := start(t, stack, rpcbench.Config{Remote: server.Addr})
-			u := rpcbench.Sample(0, 0)
-			call, err := f.Users.PrepareUser(u)
-			require.NoError(t, err)
-			held := gate.Hold([]byte(u.Name))
-			result := make(chan error, 1)
-			go func() { result <- call(context.Background()) }()
-			<-held
-			require.NoError(t, f.Close())
-			select {
-			case err = <-result:
-			case <-time.After(time.Minute):
-				require.Fail(t, "the call still waits")
-			}
-			require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
-			require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(call(context.Background())), "a call after Close")
-		})
-	}
-}
-
 // refused fails when somebody listens on addr.
 func refused(t *testing.T, addr string) {
 	t.Helper()
@@ -442,24 +414,34 @@ func TestClose(t *testing.T) {
 		require.Equal(t, 1, closed)
 		refused(t, f.Addr)
 	})
-	for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.New()} {
-		t.Run("while "+stack.Name+" has a call that hangs", func(t *testing.T) {
-			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			gate := new(relay.Gate)
-			f := start(t, stack, rpcbench.Config{WrapServer: gate.Wrap})
-			u := rpcbench.Sample(0, 0)
-			call, err := f.Users.PrepareUser(u)
-			require.NoError(t, err)
-			held := gate.Hold([]byte(u.Name))
-			result := make(chan error, 1)
-			go func() { result <- call(context.Background()) }()
-			<-held
-			require.NoError(t, f.Close())
-			err = <-result
-			require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
-			require.NotErrorIs(t, err, context.Canceled, "the caller did not cancel")
-			require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(call(context.Background())), "a call after Close")
-		})
+	for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.New(), rawtcp.New()} {
+		for _, where := range []string{"here", "elsewhere"} { // a server elsewhere does not end with the fixture
+			t.Run("while "+stack.Name+" has a call that hangs in a server "+where, func(t *testing.T) {
+				defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+				gate := new(relay.Gate)
+				f := start(t, stack, rpcbench.Config{WrapServer: gate.Wrap})
+				defer f.Close()
+				if where == "elsewhere" {
+					f = start(t, stack, rpcbench.Config{Remote: f.Addr})
+				}
+				u := rpcbench.Sample(0, 0)
+				call, err := f.Users.PrepareUser(u)
+				require.NoError(t, err)
+				held := gate.Hold([]byte(u.Name))
+				result := make(chan error, 1)
+				go func() { result <- call(context.Background()) }()
+				<-held
+				require.NoError(t, f.Close())
+				select {
+				case err = <-result:
+				case <-time.After(time.Minute):
+					require.Fail(t, "the call still waits")
+				}
+				require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
+				require.NotErrorIs(t, err, context.Canceled, "the caller did not cancel")
+				require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(call(context.Background())), "a call after Close")
+			})
+		}
 	}
 	t.Run("when Serve never returns", func(t *testing.T) {
 		// In the bubble 10 seconds pass as soon as nothing else can happen.
@@ -490,6 +472,8 @@ func TestConnections(t *testing.T) {
 				var server, client relay.Tap
 				f := start(t, stack, rpcbench.Config{Conns: 3, TLS: mode.tls, WrapServer: server.Wrap, WrapClient: client.Wrap})
 				require.EqualValues(t, 3, f.Accepted())
+				_, shaken := f.TLS()
+				require.Equal(t, mode.tls, shaken)
 				// net/http dials on goroutines of their own, which may lag behind the calls.
 				for name, tap := range map[string]*relay.Tap{"WrapServer": &server, "WrapClient": &client} {
 					require.Len(t, tap.Conns(), 3, "%s sees every connection", name)
@@ -531,23 +515,6 @@ func TestSidesAreLabelled(t *testing.T) {
 	const client, server = `{"mine":"yes", "side":"client"}`, `{"mine":"yes", "side":"server"}`
 	require.Equal(t, map[string]string{"(*persistConn).readLoop": client, "(*http2Client).reader": client,
 		"(*conn).serve": server, "(*Server).serverWorker": server, "(*http2Server).HandleStreams": server, "TestSidesAreLabelled": `{"mine":"yes"}`}, labels)
-}
-
-func TestTLSState(t *testing.T) {
-	for _, c := range []struct {
-		stack rpcbench.Stack
-		alpn  []string
-	}{
-		{httpjson.New(), []string{"", "http/1.1"}},
-		{grpcprotobuf.New(), []string{"h2"}},
-	} {
-		_, ok := start(t, c.stack, rpcbench.Config{}).TLS()
-		require.False(t, ok, "%s in clear", c.stack.Name)
-		state, ok := start(t, c.stack, rpcbench.Config{TLS: true}).TLS()
-		require.True(t, ok, c.stack.Name)
-		require.EqualValues(t, tls.VersionTLS13, state.Version, c.stack.Name)
-		require.Contains(t, c.alpn, state.NegotiatedProtocol, c.stack.Name)
-	}
 }
 
 func TestAHundredStartsOpenWhatIsDeclared(t *testing.T) {

@@ -221,6 +221,7 @@ func TestBrokenStackHasNoRow(t *testing.T) {
 		"open.last":    "rpcbench: fake: call at 200ms: rpcbench: unavailable" + hung,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			benchtime := map[bool]string{true: "3x", false: "100x"}[name == "open.last"]
 			bench := "-test.bench=^BenchmarkBroken$/^case=" + regexp.QuoteMeta(name) + "$"
 			out, err := child(t, bench, "-test.benchtime="+benchtime)

@@ -109,7 +109,7 @@ func orExit(code int, err error) {
 
 func exit(code int, stacks []rpcbench.Stack) {
 	if code == 0 {
-		if err := fixture.LeftBehind(fixture.Background(stacks...)...); err != nil {
+		if err := fixture.LeftBehind(fixture.Grace, fixture.Background(stacks...)...); err != nil {
 			orExit(1, fmt.Errorf("rpcbench: goroutines left behind, which no Traits.Background names: %w", err))
 		}
 	}

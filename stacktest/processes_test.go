@@ -141,6 +141,7 @@ func TestProcessesThatFail(t *testing.T) {
 			`rpcbench: versus: TestMain does not name the stack "unnamed": stacktest.Main takes stacks`},
 	} {
 		t.Run(test.why, func(t *testing.T) {
+			t.Parallel()
 			bench := "-test.bench=^BenchmarkApart$/^stack=" + test.stack + "$"
 			out, err := child(t, bench, "-test.benchtime=1x", "-test.cpu="+test.cpu, "-processes=8")
 			require.Error(t, err, out)

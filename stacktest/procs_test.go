@@ -43,7 +43,7 @@ func BenchmarkPs(b *testing.B) {
 	}
 	row("serial", func(b *testing.B, s rpcbench.Stack) { Benchmark(b, rpcbench.Workload{}, s) })
 	row("parallel", func(b *testing.B, s rpcbench.Stack) { Benchmark(b, rpcbench.Workload{Callers: 2, Conns: 1}, s) })
-	row("openloop", func(b *testing.B, s rpcbench.Stack) { Benchmark(b, rpcbench.Workload{Rate: 1000, Conns: 1}, s) })
+	row("openloop", func(b *testing.B, s rpcbench.Stack) { Benchmark(b, rpcbench.Workload{Rate: 10_000, Conns: 1}, s) })
 	row("own", func(b *testing.B, s rpcbench.Stack) {
 		call, err := Start(b, s, rpcbench.Config{}).Client.Prepare(0, 0)
 		require.NoError(b, err)

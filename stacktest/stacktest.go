@@ -78,22 +78,30 @@ func prefixed(name string, err error) string {
 // With -short TLS for a stack that compresses is skipped, since gzip is slow under the race detector. With -long, a
 // flag of [Main], the check that clients wait for a slow reply takes five seconds, and half a second without.
 //
+// The checks that wait for a time to pass are made beside each other, when the first of them has its turn.
+//
 // Conformance must not run in parallel with other tests: it reads the allocation profile and the goroutines of the
 // process.
 func Conformance(t *testing.T, stack rpcbench.Stack) {
-	for _, mode := range []string{"clear", "tls"} {
+	inClear := conform.Subject{Stack: stack, Wait: time.Second / 2}
+	if placed().long {
+		inClear.Wait = 5 * time.Second
+	}
+	overTLS := inClear
+	overTLS.TLS = true
+	subjects := []conform.Subject{inClear, overTLS}
+	if testing.Short() && stack.Traits.Compression != "" {
+		subjects = subjects[:1]
+	}
+	run := conform.Together(subjects...)
+	for i, mode := range []string{"clear", "tls"} {
 		t.Run(mode, func(t *testing.T) {
-			tls := mode == "tls"
-			subject := conform.Subject{Stack: stack, TLS: tls, Wait: time.Second / 2}
-			if placed().long {
-				subject.Wait = 5 * time.Second
-			}
-			if testing.Short() && tls && stack.Traits.Compression != "" {
+			if i == len(subjects) {
 				t.Skip("takes long under the race detector")
 			}
 			for _, c := range conform.Checks() {
-				if !tls || !c.ClearOnly {
-					t.Run(c.Name, func(t *testing.T) { report(t, c, c.Run(subject)) })
+				if subject := subjects[i]; !subject.TLS || !c.ClearOnly {
+					t.Run(c.Name, func(t *testing.T) { report(t, c, run(c, subject)) })
 				}
 			}
 		})

@@ -3,7 +3,10 @@ package stacktest
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,6 +40,30 @@ func TestChecksExplainThemselves(t *testing.T) {
 		report(f, c, nil)
 		require.Empty(t, f.message)
 	}
+}
+
+// TestWaitingChecks: made beside each other and once, each has the result of its own mode. Any other check is made when
+// it is asked for.
+func TestWaitingChecks(t *testing.T) {
+	var servers atomic.Int64
+	stack := fake{server: func(s *http.Server) {
+		servers.Add(1)
+		if s.TLSConfig != nil {
+			s.IdleTimeout = time.Hour
+		}
+	}}.stack()
+	inClear := conform.Subject{Stack: stack, Limit: 2 * time.Second, Wait: 10 * time.Millisecond}
+	overTLS := inClear
+	overTLS.TLS = true
+	run := conform.Together(inClear, overTLS)
+	require.NoError(t, run(check("patience"), inClear))
+	all := servers.Load()
+	require.NoError(t, run(check("limits"), inClear))
+	require.ErrorContains(t, run(check("limits"), overTLS), "the server keeps an idle connection")
+	require.NoError(t, run(check("deadline"), overTLS))
+	require.Equal(t, all, servers.Load(), "none is made when it is asked for")
+	require.NoError(t, run(check("traffic"), overTLS))
+	require.Equal(t, all+1, servers.Load())
 }
 
 // TestWhatDoesNotApplyIsSkipped: a check that has nothing to prove of a stack says why, and does not pass.

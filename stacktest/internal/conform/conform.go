@@ -21,6 +21,7 @@ import (
 type Check struct {
 	Name      string
 	ClearOnly bool // skip the check over TLS, where it can't read the wire or would find nothing new
+	waits     bool // spends its time waiting, so that Together makes the check beside others
 	run       func(Subject)
 	Proves    string // what a stack that passes does, and what the check does not see
 }
@@ -28,78 +29,78 @@ type Check struct {
 // Checks returns all checks in the order in which they run.
 func Checks() []Check {
 	return []Check{
-		{"declared", true, declared,
+		{"declared", true, false, declared,
 			"Name, Protocol and Traits have allowed values."},
-		{"connections", false, connections,
+		{"connections", false, false, connections,
 			"The server accepts as many connections as Conns says, all opened by DialContext, on the loopback " +
 				"interface, with one caller and many, small payloads and large. A multiplexed stack uses each of them."},
-		{"traffic", false, watched(traffic),
+		{"traffic", false, false, watched(traffic),
 			"The name of each call's user is in the bytes of the request and of the reply; over TLS in neither."},
-		{"codec", true, bare(codecRan),
+		{"codec", true, false, bare(codecRan),
 			"Functions of Traits.Codec allocate at least once per call in client and server, and those of no other " +
 				"codec do; likewise Traits.ClientLibraries and Traits.ServerLibraries. Code that does not allocate is " +
 				"not seen."},
-		{"repeats", true, bare(repeats),
+		{"repeats", true, false, bare(repeats),
 			"Encoding and decoding are done anew for a user that was sent before, and by a Call as by CreateUser. A " +
 				"kept value is not seen if the codec allocates as much without it. A value kept by a single Call is not " +
 				"seen if the transport's library calls the codec."},
-		{"validation", true, bare(ofUsersAlone(validation)),
+		{"validation", true, false, bare(ofUsersAlone(validation)),
 			"The server validates each user once, with NewValidator; the client does not. No check sees other work " +
 				"that does not allocate: compare the stack's time with a direct use of its library."},
-		{"changed replies", true, changedReplies,
+		{"changed replies", true, false, changedReplies,
 			"A Call compares every field of the reply with what was asked, and does not ask twice. Needs bytes that " +
 				"can be read."},
-		{"one request", true, watched(oneRequest),
+		{"one request", true, false, watched(oneRequest),
 			"CreateUser and Call send the same request, but for the boundary of a multipart body. With Traits.Leased both " +
 				"send the same message on one stream. Needs HTTP."},
-		{"protocol", false, watched(protocol),
+		{"protocol", false, false, watched(protocol),
 			"The HTTP version is the declared one. Over TLS it is TLS 1.3, and the client verifies the certificate."},
-		{"compression", true, watched(compression),
+		{"compression", true, false, watched(compression),
 			"64 kB that compress well take 64 kB each way unless Traits.Compression says otherwise, and headers " +
 				"agree."},
-		{"headers", true, headers,
+		{"headers", true, false, headers,
 			"Each call carries Config.Headers, with a traceparent of its own. Without Config.Headers it carries none " +
 				"of them. With Traits.Traced each call carries the traceparent of its span."},
-		{"header limit", true, headerLimit,
+		{"header limit", true, true, headerLimit,
 			"Headers of a quarter of MaxHeader pass, those of twice MaxHeader do not."},
-		{"body limit", true, watched(ofUsersAlone(bodyLimit)),
+		{"body limit", true, false, watched(ofUsersAlone(bodyLimit)),
 			"A body a little smaller than MaxBody is read, and one a little larger is TooLarge. Needs bytes that can " +
 				"be read."},
-		{"hostile values", false, bare(ofUsersAlone(hostileValues)),
+		{"hostile values", false, false, bare(ofUsersAlone(hostileValues)),
 			"Values on which encoders differ come back as they were sent, unless Traits.Lossy names them. Invalid " +
 				"UTF-8 becomes what Traits.InvalidUTF8 says."},
-		{"echo", false, watched(ofUsersAlone(echo)),
+		{"echo", false, false, watched(ofUsersAlone(echo)),
 			"Values on which encoders differ come back in the message of an Echoer too, and its Call compares the " +
 				"reply. A client that Cross joined to a server without echo is skipped."},
-		{"streams", false, streams,
+		{"streams", false, false, streams,
 			"The calls of a stream cross the wire in one request, in order, on the declared connections, and Close " +
 				"leaves nothing behind."},
-		{"ended streams", false, endedStreams,
+		{"ended streams", false, false, endedStreams,
 			"A stream ends with its context, its connection or a user that is refused, with the error of a single " +
 				"call, and leaves nothing behind."},
-		{"changed stream replies", true, watched(changedStreamReplies),
+		{"changed stream replies", true, false, watched(changedStreamReplies),
 			"A stream's Call compares every field of the reply, and the stream stays open and in step."},
-		{"outcomes", false, watched(func(f *session) { f.outcomes(single()) }),
+		{"outcomes", false, false, watched(func(f *session) { f.outcomes(single()) }),
 			"Valid, invalid and oversized users end with the same codes and violations on every stack. The server " +
 				"refuses them, the client gets the answer, and the next call works. An invalid user costs no connection. " +
 				"A body that is too large may cost one."},
-		{"deadline", false, func(s Subject) { s.interruptedCalls(rpcbench.DeadlineExceeded) },
+		{"deadline", false, true, func(s Subject) { s.interruptedCalls(rpcbench.DeadlineExceeded) },
 			"A call whose deadline passes ends with it and says so, also while it waits for a connection that " +
 				"another call has. The next call works."},
-		{"cancel", false, func(s Subject) { s.interruptedCalls(rpcbench.Canceled) },
+		{"cancel", false, false, func(s Subject) { s.interruptedCalls(rpcbench.Canceled) },
 			"A call whose context is cancelled ends with it and says so, also while it waits for a connection that " +
 				"another call has. The next call works."},
-		{"unavailable", false, unavailable,
+		{"unavailable", false, false, unavailable,
 			"A server that can't be reached, or that breaks the connection, has the code Unavailable."},
-		{"neighbours", false, neighbours,
+		{"neighbours", false, false, neighbours,
 			"Two fixtures of the stack answer their own clients, and the end of one leaves the other."},
-		{"limits", false, limits,
+		{"limits", false, true, limits,
 			"The server, not its client, ends an idle connection after IdleTimeout, and one without a request after " +
 				"HeaderTimeout. The suite does not check how long a body may take."},
-		{"close", false, closed,
+		{"close", false, false, closed,
 			"Close of the client, of the server or of both ends the connections, and calls after it fail. Close of " +
 				"both ends every goroutine but those of Traits.Background."},
-		{"patience", true, watched(patience),
+		{"patience", true, true, watched(patience),
 			"A call that the server answers after half a second succeeds: the client has no shorter timeout of its own. " +
 				"With -long that takes five seconds."},
 	}
@@ -165,6 +166,41 @@ func (c Check) Run(s Subject) error {
 		}
 		return err
 	})
+}
+
+// Together returns a function that makes a check of one of the subjects. Asked for a check that waits, it makes all of
+// those, of all subjects, beside each other and beside no other check. It makes them once.
+func Together(subjects ...Subject) (run func(Check, Subject) error) {
+	type key struct {
+		check string
+		tls   bool
+	}
+	waited := sync.OnceValue(func() map[key]error {
+		var group sync.WaitGroup
+		var mu sync.Mutex
+		errs := map[key]error{}
+		for _, s := range subjects {
+			for _, c := range Checks() {
+				if !c.waits || c.ClearOnly && s.TLS {
+					continue
+				}
+				group.Go(func() {
+					err := c.Run(s)
+					mu.Lock()
+					defer mu.Unlock()
+					errs[key{c.Name, s.TLS}] = err
+				})
+			}
+		}
+		group.Wait()
+		return errs
+	})
+	return func(c Check, s Subject) error {
+		if c.waits {
+			return waited()[key{c.Name, s.TLS}]
+		}
+		return c.Run(s)
+	}
 }
 
 // within runs fn and returns its error. If fn does not end in time, its goroutine is left behind.

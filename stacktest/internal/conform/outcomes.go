@@ -439,7 +439,7 @@ func (s *alone) Close() error { return s.close() }
 
 // leavesNothing checks that a closed fixture leaves no goroutine behind.
 func (f *session) leavesNothing(after string, before goleak.Option) {
-	must(fixture.LeftBehind(append(fixture.Background(f.Stack), before)...),
+	must(fixture.LeftBehind(min(fixture.Grace, f.s.patience()), append(fixture.Background(f.Stack), before)...),
 		"goroutines left after %s, which Traits.Background does not name", after)
 }
 
