@@ -193,6 +193,9 @@ var kinds = []struct {
 			r = exact(base.AllocBytes / f.AllocBytes)
 		case "calls per second":
 			r = paired(a)
+		case "p95":
+			p := a.Percentiles.P95
+			r = inverse(reading{value: p.Ratio, lo: p.Lo, hi: p.Hi, floor: a.NoiseFloor()})
 		case "time":
 		default:
 			b.fail("%q is nothing that calls have", m[1])

@@ -21,7 +21,8 @@ import (
 func found(work, title, stack string, ratio float64, verdict versus.Verdict) report.Answer {
 	return report.Answer{Workload: work, Does: title, GOMAXPROCS: 1, Stack: stack,
 		Result: versus.Result{Ratio: ratio, Lo: ratio * 0.9, Hi: ratio * 1.1, Processes: 8, CopyFloor: 0.01,
-			BaseNs: 40_000, Ns: 90_000, Verdict: verdict, Reason: "since"},
+			BaseNs: 40_000, Ns: 90_000, Verdict: verdict, Reason: "since", Percentiles: versus.Percentiles{
+				P95: versus.Percentile{Ratio: ratio * 2, Lo: ratio * 1.5, Hi: ratio * 2.5}}},
 		BaseFacts: &workload.Facts{Sent: 200, Received: 300, Allocs: 100, AllocBytes: 9000},
 		Facts:     &workload.Facts{Sent: 110, Received: 140, Allocs: 160, AllocBytes: 9500}}
 }
@@ -132,6 +133,7 @@ Bob: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../noisy).
 | 1 | time, JSON to gRPC, structured | 9 | 1 to 1.5 | 9 |
 | 1 | time, vtprotobuf to protobuf, structured | 9 | – | 9 |
 | 2 | calls per second, gRPC to JSON, structured | 9 | about 2 | 9 |
+| 2 | p95, JSON to gRPC, structured | 9 | above 1 | 9 |
 | 2 | bytes on the wire, JSON to gRPC, structured | 9 | about 2 | 9 |
 | 2 | allocations, JSON to gRPC, structured | 9 | above 1 | 9 |
 | 2 | allocated bytes, JSON to gRPC, structured | 9 | below 1 | 9 |
@@ -143,6 +145,7 @@ Bob: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../noisy).
 | 1 | time, JSON to gRPC, structured | 1.67 (1.52–1.85) | 1 to 1.5 | more than claimed |
 | 1 | time, vtprotobuf to protobuf, structured | 0.75 (0.68–0.83) | – | – |
 | 2 | calls per second, gRPC to JSON, structured | 1.67 (1.52–1.85) | about 2 | undecided |
+| 2 | p95, JSON to gRPC, structured | 0.83 (0.67–1.11) | above 1 | undecided, noise floor 1.0 % |
 | 2 | bytes on the wire, JSON to gRPC, structured | 2.00 | about 2 | holds |
 | 2 | allocations, JSON to gRPC, structured | 0.62 | above 1 | does not hold |
 | 2 | allocated bytes, JSON to gRPC, structured | 0.95 | below 1 | holds |
