@@ -127,18 +127,21 @@ func (b *block) measured(unit, file string) map[string][]float64 {
 	return all
 }
 
+// summary has the median of a row's samples with a 95 % interval.
+func (b *block) summary(from map[string][]float64, row string) benchmath.Summary {
+	if len(from[row]) < 6 {
+		b.fail("%s has fewer than the 6 samples that an interval needs", row)
+		return benchmath.Summary{}
+	}
+	sample := benchmath.NewSample(from[row], &benchmath.DefaultThresholds)
+	return benchmath.AssumeNothing.Summary(sample, 0.95)
+}
+
 // medians compares two samples. They are not paired: their runs were made one after the other, or in random order, and
 // the machine may have changed between. The interval is from the lower end of the one by the upper end of the other to
 // the reverse, so it is wider than 95 %.
 func (b *block) medians(from map[string][]float64, over, under string) reading {
-	if min(len(from[over]), len(from[under])) < 6 {
-		b.fail("%s and %s have fewer than the 6 samples that an interval needs", over, under)
-		return reading{}
-	}
-	summary := func(sample []float64) benchmath.Summary {
-		return benchmath.AssumeNothing.Summary(benchmath.NewSample(sample, &benchmath.DefaultThresholds), 0.95)
-	}
-	x, y := summary(from[over]), summary(from[under])
+	x, y := b.summary(from, over), b.summary(from, under)
 	return reading{value: x.Center / y.Center, lo: x.Lo / y.Hi, hi: x.Hi / y.Lo}
 }
 

@@ -61,6 +61,8 @@ var tables = map[string]struct {
 	"files":       {1, 0, grid("files", grpc)},
 	"stacks":      {0, 0, stackList},
 	"codecs":      {0, 0, codecList},
+	"codec times": {1, 0, codecTimes},
+	"codec sizes": {1, 0, codecSizes},
 	"messages":    {0, 0, messageList},
 	"claims":      {1, 0, verdicts},
 	"readings":    {1, 0, readings},

@@ -69,9 +69,13 @@ func record(t *testing.T) (root string) {
 	run("noisy/vt", found("structured-1kB", large, "grpcprotobuf.vt", 0.75, versus.Faster))
 	run("builds", found("small", small, "httpjson@go1.27.4", 1.1, versus.Slower))
 	var rows strings.Builder
-	for codec, ns := range map[string]int{"json": 300, "protobuf": 100} {
-		for i := range 6 {
-			fmt.Fprintf(&rows, "BenchmarkCodec/codec=%s/msg=user/op=marshal-2 1 %d ns/op %d size-B\n", codec, ns+i%2, ns/10)
+	for i, codec := range []string{"protobuf", "goccy", "json", "protobuf.vt", "json.gzip", "xml", "msgpack.generated"} {
+		for j, msg := range shownMessages {
+			for k := range 6 {
+				ns := 100*(i+1) + 1000*j
+				row := "BenchmarkCodec/codec=" + codec + "/msg=" + msg + "/op="
+				fmt.Fprintf(&rows, "%smarshal-2 1 %d ns/op %d size-B\n%sunmarshal-2 1 %d ns/op\n", row, ns+k%2, ns/10, row, 1000*ns)
+			}
 		}
 	}
 	write("noisy/codecs/rows.txt", rows.String())
@@ -153,6 +157,11 @@ Bob: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../noisy).
 | 2 | marshal ` + "`user`, `json` to `protobuf`" + ` | 2.99 (2.97–3.01) | about 3 | holds |
 | 2 | bytes of ` + "`user`, `json` to `protobuf`" + ` | 3.00 | 1 to 2 | more than claimed |
 `},
+		"codec times": {"noisy", "", "| encode | `protobuf` | `json` | `goccy` | `protobuf.vt` |\n|---|---:|---:|---:|---:|\n" +
+			"| `user` | 100 ns ± 0% | 300 ns ± 0% | 200 ns ± 0% | 400 ns ± 0% |\n" +
+			"| `user.10kB` | 1.1 µs ± 0% | 1.3 µs ± 0% | 1.2 µs ± 0% | 1.4 µs ± 0% |\n"},
+		"codec sizes": {"noisy", "", "| bytes of | `protobuf` | `json` | `json.gzip` | `xml` | `msgpack.generated` |\n" +
+			"|---|---:|---:|---:|---:|---:|\n| `user` | 10 | 30 | 50 | 60 | 70 |\n"},
 		"ladder": {"ladder.txt", "| ladder | rung | what |\n|---|\n| grpc | `b` | adds b |\n| grpc | `c` | adds c |\n" +
 			"| grpc | whole | all | 9 |\n| grpc | the steps | together |\n", `
 | grpc | ` + "`b`" + ` | adds b | 1.0 | ×2.00 (1.80–2.20) | slower | +1.0 ± 0.2 |

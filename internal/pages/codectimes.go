@@ -1,0 +1,55 @@
+package pages
+
+import (
+	"fmt"
+	"strings"
+
+	"golang.org/x/perf/benchmath"
+)
+
+var (
+	shownMessages = []string{"user", "user.10kB", "addressbook", "newsfeed", "tree.dense.1kB", "tree.dense.100kB",
+		"article.50"}
+	timedCodecs = []string{"protobuf", "json", "goccy", "protobuf.vt"}
+	sizedCodecs = []string{"protobuf", "json", "json.gzip", "xml", "msgpack.generated"}
+)
+
+// codecTimes has a table for encoding and one for decoding: medians of processes, and how far the 95 % interval reaches.
+func codecTimes(b *block) string {
+	times := b.measured("ns/op", b.from[0]+"/codecs/rows.txt")
+	cell := func(s benchmath.Summary) string { return duration(s.Center) + " " + s.PctRangeString() }
+	return b.codecTable("encode", "marshal", timedCodecs, times, cell) + "\n" +
+		b.codecTable("decode", "unmarshal", timedCodecs, times, cell)
+}
+
+// codecSizes has the lengths of bodies.
+func codecSizes(b *block) string {
+	return b.codecTable("bytes of", "marshal", sizedCodecs, b.measured("size-B", b.from[0]+"/codecs/rows.txt"),
+		func(s benchmath.Summary) string { return fmt.Sprintf("%.0f", s.Center) })
+}
+
+// codecTable has a row for each message and a column for each codec.
+func (b *block) codecTable(title, op string, codecs []string, from map[string][]float64,
+	cell func(benchmath.Summary) string) string {
+	var t strings.Builder
+	fmt.Fprintf(&t, "| %s | `%s` |\n|---|%s\n", title, strings.Join(codecs, "` | `"), strings.Repeat("---:|", len(codecs)))
+	for _, msg := range shownMessages {
+		fmt.Fprintf(&t, "| `%s` |", msg)
+		for _, codec := range codecs {
+			fmt.Fprintf(&t, " %s |", cell(b.summary(from, "Codec/codec="+codec+"/msg="+msg+"/op="+op)))
+		}
+		t.WriteString("\n")
+	}
+	return t.String()
+}
+
+// duration has three digits.
+func duration(ns float64) string {
+	switch {
+	case ns < 999.5:
+		return fmt.Sprintf("%.3g ns", ns)
+	case ns < 999_500:
+		return fmt.Sprintf("%.3g µs", ns/1e3)
+	}
+	return fmt.Sprintf("%.3g ms", ns/1e6)
+}
