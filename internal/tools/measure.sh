@@ -5,7 +5,8 @@
 #   internal/tools/measure.sh results/<folder> PART…      these parts alone, also of the second line
 #
 # Each part has a folder and a line in state.txt, and is committed when it is done. A part with a line is not measured
-# again. All parts are of one state of all files outside of docs/ and results/, whose hash state.txt keeps.
+# again. All parts are of one state of all files outside of docs/ and results/ that are no .md, whose hash state.txt
+# keeps.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 fail() { printf 'measure: %s\n' "$*" >&2; exit 2; }
@@ -14,7 +15,7 @@ out=${1-}
 shift
 
 # The evening: each part and its minutes, about.
-evening=(workloads:10 jsoniter:6 stacks:6 cores:6 variants:5 more:9 files:1 vt:2 connect-gzip:1 codecs:7 rows:3
+evening=(workloads:10 jsoniter:8 stacks:4 cores:4 variants:5 more:9 files:1 vt:2 connect-gzip:1 codecs:7 rows:3
   servers:4 own:6)
 # Kept from the evening in which their code last changed.
 second=(grpc-go:10 go-json:6 go-grpc:6 why:10 ladder:9 bound:3 apart:2 calibration:120)
@@ -51,12 +52,6 @@ measure() { # a part, and the folder to make
         bench -test.benchtime 40ms -full -test.bench "^BenchmarkCodec\$/codec=$codec\$"
       done
     done >"$2/rows.txt"
-    {
-      go tool -modfile=internal/tools/go.mod benchstat -filter '.unit:(sec/op OR size-B)' -table '.config /op' \
-        -row /msg -col '/codec@(protobuf json goccy protobuf.vt)' "$2/rows.txt"
-      go tool -modfile=internal/tools/go.mod benchstat -filter '/op:marshal .unit:size-B' -row /msg \
-        -col '/codec@(protobuf json json.gzip xml msgpack.generated)' "$2/rows.txt"
-    } >"$2/tables.txt"
     ;;
   rows) # ten processes for each benchmark and stack, in random order
     mkdir "$2"
@@ -67,8 +62,12 @@ measure() { # a part, and the folder to make
         bench -test.benchtime 300ms -test.bench "^Benchmark${row%:*}\$" -stacks "${row#*:}" $rate
       done
     done >"$2/rows.txt"
-    go tool -modfile=internal/tools/go.mod benchstat -row '.name,/rate' -col '/stack@(httpjson grpcprotobuf)' \
-      -filter '-/stack:none .unit:(sec/op OR sent-B/op OR p50-sec)' "$2/rows.txt" >"$2/tables.txt"
+    stat() { go tool -modfile=internal/tools/go.mod benchstat -row '.name,/rate' "$@" "$rows"; }
+    rows=$2/rows.txt
+    {
+      stat -filter '.unit:(sec/op OR sent-B/op OR p50-sec)' -col '/stack@(httpjson grpcprotobuf)'
+      stat -filter '/stack:none .unit:p50-sec'
+    } >"$2/tables.txt"
     ;;
   servers) # six processes for each server or stack, in random order
     mkdir "$2"
@@ -133,7 +132,7 @@ measure() { # a part, and the folder to make
     rm -r "$2/profiles"
     ;;
   calibration)
-    go test ./internal/versus -run '^TestCalibration$' -v -timeout 0 -calibrate ../../"$2" -only replication,same
+    go test ./internal/versus -run '^TestCalibration$' -v -timeout 0 -calibrate "$2" -only replication,same
     ;;
   *) fail "there is no part $1" ;;
   esac

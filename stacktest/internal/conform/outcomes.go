@@ -45,7 +45,7 @@ func declared(s Subject) {
 	allowed(t.InvalidUTF8, "Traits.InvalidUTF8", rpcbench.Rejected, rpcbench.Replaced, rpcbench.Kept)
 	for _, name := range t.Lossy {
 		ofFlexes := slices.ContainsFunc(corpus.Flexes(), func(c corpus.Flex) bool { return c.Name == name })
-		failIf(!ofUsers(name) && !ofFlexes, "Traits.Lossy names %q, which is not a constant of package codec", name)
+		failIf(!ofUsers(name) && !ofFlexes, "Traits.Lossy names %q, which is no constant of type rpcbench.Loss", name)
 	}
 }
 
