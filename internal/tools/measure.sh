@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures what README.md and docs/ publish, in parts of ten minutes or less. Needs Go, git and a quiet machine.
 #
-#   internal/tools/measure.sh results/<folder>            every part of the evening that is not there: about an hour
+#   internal/tools/measure.sh results/<folder>            every part of the evening that is not there: 65 minutes
 #   internal/tools/measure.sh results/<folder> PART…      these parts alone, also of the second line
 #
 # Each part has a folder and a line in state.txt, and is committed when it is done. A part with a line is not measured
@@ -15,8 +15,8 @@ out=${1-}
 shift
 
 # The evening: each part and its minutes, about.
-evening=(workloads:10 jsoniter:8 stacks:4 cores:4 variants:5 more:9 files:1 vt:2 connect-gzip:1 codecs:7 rows:3
-  servers:4 own:6)
+evening=(workloads:10 jsoniter:9 stacks:4 cores:4 variants:5 more:8 files:3 vt:2 connect-gzip:1 codecs:7 rows:1
+  servers:2 own:8)
 # Kept from the evening in which their code last changed.
 second=(grpc-go:10 go-json:6 go-grpc:6 why:10 ladder:9 bound:3 apart:2 calibration:120)
 
@@ -26,7 +26,7 @@ bench() { GOMAXPROCS=${procs-} "$tests" -test.run '^$' -test.benchmem "$@"; }
 
 measure() { # a part, and the folder to make
   case $1 in
-  workloads) rpcbench run -time 7s -out "$2" ;;
+  workloads) rpcbench run -time 6s -out "$2" ;;
   jsoniter) rpcbench run -time 5s -out "$2" httpjsoniter ;;
   stacks) rpcbench run -workloads small -out "$2" $others ;;
   cores) rpcbench run -workloads small-1-caller -out "$2" $others ;;
