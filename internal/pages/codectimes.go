@@ -14,10 +14,11 @@ var (
 	sizedCodecs = []string{"protobuf", "json", "json.gzip", "xml", "msgpack.generated"}
 )
 
-// codecTimes has a table for encoding and one for decoding: medians of processes, and how far the 95 % interval reaches.
+// codecTimes has a table for encoding and one for decoding: medians of processes, and how far their 95 % intervals
+// reach.
 func codecTimes(b *block) string {
 	times := b.measured("ns/op", b.from[0]+"/codecs/rows.txt")
-	cell := func(s benchmath.Summary) string { return duration(s.Center) + " " + s.PctRangeString() }
+	cell := func(s benchmath.Summary) string { return duration(s.Center) + " ± " + s.PctRangeString() }
 	return b.codecTable("encode", "marshal", timedCodecs, times, cell) + "\n" +
 		b.codecTable("decode", "unmarshal", timedCodecs, times, cell)
 }

@@ -30,6 +30,10 @@ func (b *block) where(dir string) string {
 		name, value, _ := strings.Cut(line, "=")
 		said[name] = value
 	}
+	if state, err := os.ReadFile(filepath.Join(b.root, dir, "state.txt")); err == nil { // changes are results alone
+		first, _, _ := strings.Cut(string(state), "\n")
+		_, said["commit"], _ = strings.Cut(first, "at commit ")
+	}
 	return fmt.Sprintf("[%s, %s virtual cores, %s, %s, commit %s](%s%s%s)",
 		strings.ReplaceAll(said["cpu"], "-", " "), said["cores"], said["go"], said["date"], said["commit"], b.up, dir, page)
 }

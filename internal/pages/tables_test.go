@@ -58,6 +58,7 @@ func record(t *testing.T) (root string) {
 		found("small", small, "httpprotobuf", 0.95, versus.Faster),
 		found("small", small, "httpjson.h2c", 1.75, versus.Slower),
 		found("small", small, "grpcservehttp", 2.55, versus.Slower))
+	write("noisy/state.txt", "state 123 of all files, at commit def\nworkloads\n")
 	run("quiet/jsoniter", found("small", small, "httpjsoniter", 0.7, versus.Faster),
 		found("small-1-caller", "all cores", "httpjsoniter", 0.65, versus.Faster))
 	run("quiet/variants", found("small", small, "httpjson.gzip", 2.2, versus.Slower))
@@ -111,7 +112,7 @@ func TestTables(t *testing.T) {
 - [1] since.
 
 Calm Ada: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../quiet).
-Bob: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../noisy).
+Bob: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit def](../noisy).
 `},
 		"main stacks": {"quiet", "", "| `httpjson` | 1 | base | 200 + 300 | 100 |\n" +
 			"| `grpcprotobuf` | 1.20 (1.08–1.32) | slower | 110 + 140 | 160 |\n" +
@@ -157,7 +158,8 @@ Bob: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit abc](../noisy).
 | 2 | marshal ` + "`user`, `json` to `protobuf`" + ` | 2.99 (2.97–3.01) | about 3 | holds |
 | 2 | bytes of ` + "`user`, `json` to `protobuf`" + ` | 3.00 | 1 to 2 | more than claimed |
 `},
-		"codec times": {"noisy", "", "| encode | `protobuf` | `json` | `goccy` | `protobuf.vt` |\n|---|---:|---:|---:|---:|\n" +
+		"codec times": {"noisy", "", "| encode | `protobuf` | `json` | `goccy` | `protobuf.vt` |\n" +
+			"|---|---:|---:|---:|---:|\n" +
 			"| `user` | 100 ns ± 0% | 300 ns ± 0% | 200 ns ± 0% | 400 ns ± 0% |\n" +
 			"| `user.10kB` | 1.1 µs ± 0% | 1.3 µs ± 0% | 1.2 µs ± 0% | 1.4 µs ± 0% |\n"},
 		"codec sizes": {"noisy", "", "| bytes of | `protobuf` | `json` | `json.gzip` | `xml` | `msgpack.generated` |\n" +

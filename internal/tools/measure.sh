@@ -171,6 +171,7 @@ tests=$(mktemp)
 trap 'rm -f "$tests"' EXIT
 go test -c -o "$tests" .
 mkdir -p "$out"
+exclude=$(git rev-parse --git-path info/exclude)
 for i in "${!parts[@]}"; do
   part=${parts[i]%:*}
   done_is "$part" && continue
@@ -181,12 +182,13 @@ for i in "${!parts[@]}"; do
   for later in "${parts[@]:i}"; do done_is "${later%:*}" || left=$((left + ${later#*:})); done
   printf 'measure: %s, about %d minutes; %d minutes left\n' "$part" "${parts[i]#*:}" "$left" >&2
   rm -rf "${out:?}/$part"
+  grep -qsx "/$out/" "$exclude" || echo "/$out/" >>"$exclude" # for git results are then no changes of the program
   before=$(beside) start=$SECONDS began=$(date -u +%H:%M)
   measure "$part" "$out/$part"
   [ -n "$was" ] || printf 'state %s of all files outside of docs/ and results/, at commit %s\n' "$(state)" \
     "$(git rev-parse --short HEAD)" >"$out/state.txt"
   printf '%-12s %s %s UTC, %d s; before: %s; after: %s%s\n' "$part" "$(date -u +%F)" "$began" $((SECONDS - start)) \
     "$before" "$(beside)" "$(moved "$out/$part")" | tee -a "$out/state.txt" >&2
-  git add "$out"
+  git add -f "$out"
   git commit -qm "Results: $part" -- "$out"
 done
