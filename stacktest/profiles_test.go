@@ -33,7 +33,7 @@ func TestProfiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	// Samples are of CPU time. So many ops take as much of that on a busy machine as on an idle one.
 	rows, names := figures(t, "-test.bench=^BenchmarkProfiled$/^kind=(one|many|planned)$", "-profiles="+dir,
-		"-test.benchtime=8000x", "-test.cpu=1")
+		"-test.benchtime=16000x", "-test.cpu=1")
 	codec := filepath.Join(t.TempDir(), "codec")
 	row := figuresOf(t, "-test.bench=^BenchmarkProfiled$/^kind=codec$", "-profiles="+codec,
 		"-test.benchtime=400000x", "-test.cpu=1")

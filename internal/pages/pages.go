@@ -58,6 +58,7 @@ var tables = map[string]struct {
 	"builds":      {1, 0, builds},
 	"cores":       {1, 0, grid("cores", grpc, "httpjsoniter")},
 	"asked":       {1, 0, grid("more")},
+	"publics":     {1, 0, publics},
 	"files":       {1, 0, grid("files", grpc)},
 	"stacks":      {0, 0, stackList},
 	"codecs":      {0, 0, codecList},

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks"
 )
@@ -57,23 +56,23 @@ func micros(ns float64) string {
 	return fmt.Sprintf("%.0f", ns/1000)
 }
 
-// notes collects the reasons of cells without a verdict, and gives each a mark.
+// notes collects what is to be said of a verdict, such as why there is none, and gives each text a mark.
 type notes []string
 
-// cell is a ratio with its interval and the verdict.
+// cell is a ratio with its interval and the verdict, with a mark where there is more to say.
 func (n *notes) cell(a report.Answer) string {
 	ratio := times(a)
 	if a.Ratio == 0 {
 		ratio = "–"
 	}
-	if a.Verdict != versus.Undecided {
-		return fmt.Sprintf("%s | %s", ratio, a.Verdict)
-	}
 	said := strings.TrimPrefix(a.Said(), "undecided: ")
+	if said == string(a.Verdict) {
+		return fmt.Sprintf("%s | %s", ratio, said)
+	}
 	if !slices.Contains(*n, said) {
 		*n = append(*n, said)
 	}
-	return fmt.Sprintf("%s | undecided [%d]", ratio, slices.Index(*n, said)+1)
+	return fmt.Sprintf("%s | %s [%d]", ratio, a.Verdict, slices.Index(*n, said)+1)
 }
 
 func (n *notes) String() string {
@@ -222,6 +221,34 @@ func grid(part string, before ...string) func(*block) string {
 		return head.String() + t.String() + n.String() +
 			fmt.Sprintf("\nCompared with %s: %s.\n", report.Label(s.Base), b.where(b.from[0]))
 	}
+}
+
+// publics has a row for each run of a method of one's own, and a column for each workload.
+func publics(b *block) string {
+	var t strings.Builder
+	var n notes
+	for i, dir := range b.from {
+		s := b.run(dir)
+		if s.Call == nil || len(s.Call.Bodies) == 0 {
+			b.fail("%s is no run of a method of one's own", dir)
+			return ""
+		}
+		if i == 0 {
+			t.WriteString("| method | JSON, B |")
+			for _, a := range s.Of(grpc) {
+				fmt.Fprintf(&t, " %s |", a.Does)
+			}
+			t.WriteString("\n|---|---:|" + strings.Repeat("---|", len(s.Of(grpc))) + "\n")
+		}
+		body := s.Call.Bodies[0]
+		fmt.Fprintf(&t, "| [%s](%s%s/report.md) | %.0f |", s.Call.Method, b.up, dir, body.Request+body.Reply)
+		for _, a := range s.Of(grpc) {
+			ratio, verdict, _ := strings.Cut(n.cell(a), " | ")
+			fmt.Fprintf(&t, " %s %s |", ratio, verdict)
+		}
+		t.WriteString("\n")
+	}
+	return t.String() + n.String()
 }
 
 // builds has a column for each build, compared with the base's.

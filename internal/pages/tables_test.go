@@ -21,7 +21,8 @@ import (
 func found(work, title, stack string, ratio float64, verdict versus.Verdict) report.Answer {
 	return report.Answer{Workload: work, Does: title, GOMAXPROCS: 1, Stack: stack,
 		Result: versus.Result{Ratio: ratio, Lo: ratio * 0.9, Hi: ratio * 1.1, Processes: 8, CopyFloor: 0.01,
-			BaseNs: 40_000, Ns: 90_000, Verdict: verdict, Reason: "since", Percentiles: versus.Percentiles{
+			BaseNs: 40_000, Ns: 90_000, Verdict: verdict,
+			Reason: map[versus.Verdict]string{versus.Undecided: "since"}[verdict], Percentiles: versus.Percentiles{
 				P95: versus.Percentile{Ratio: ratio * 2, Lo: ratio * 1.5, Hi: ratio * 2.5}}},
 		BaseFacts: &workload.Facts{Sent: 200, Received: 300, Allocs: 100, AllocBytes: 9000},
 		Facts:     &workload.Facts{Sent: 110, Received: 140, Allocs: 160, AllocBytes: 9500}}
@@ -64,10 +65,18 @@ func record(t *testing.T) (root string) {
 	run("quiet/variants", found("small", small, "httpjson.gzip", 2.2, versus.Slower))
 	unknown := found("small-1-caller", "all cores", "rawtcp", 0, versus.Undecided)
 	run("quiet/cores", unknown)
-	run("noisy/more", found("small", small, "drpc", 1.1, versus.Slower),
+	left := found("small", small, "drpc", 1.1, versus.Slower)
+	left.Planned, left.OneCore = 10, 2
+	run("noisy/more", left,
 		found("structured-1kB", large, "drpc", 0.8, versus.Faster))
 	run("noisy/files", found("structured-1kB", large, "httpjson.multipart", 0.2, versus.Faster))
 	run("noisy/vt", found("structured-1kB", large, "grpcprotobuf.vt", 0.75, versus.Faster))
+	own, err := json.Marshal(report.Summary{Release: report.Release, Base: "httpjson",
+		Call:    &report.Call{Method: "a.B/C", Bodies: []report.Body{{Format: "JSON", Request: 70, Reply: 7}, {Request: 9}}},
+		Answers: []report.Answer{found("call", "your call", grpc, 0.9, versus.Faster)}})
+	require.NoError(t, err)
+	write("own/summary.json", string(own))
+	write("own/bench.txt", "")
 	run("builds", found("small", small, "httpjson@go1.27.4", 1.1, versus.Slower))
 	var rows strings.Builder
 	for i, codec := range []string{"protobuf", "goccy", "json", "protobuf.vt", "json.gzip", "xml", "msgpack.generated"} {
@@ -123,7 +132,8 @@ Bob: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit def](../noisy).
 		"cores": {"quiet", "", "| stack | all cores |\n|---|---|\n| `grpcprotobuf` | 1.60 (1.44–1.76) slower |\n" +
 			"| `httpjsoniter` | 0.65 (0.59–0.72) faster |\n| `rawtcp` | – undecided [1] |\n\n- [1] since.\n"},
 		"asked": {"noisy", "", "| stack | a small call, one core | structured |\n|---|---|---|\n" +
-			"| `drpc` | 1.10 (0.99–1.21) slower | 0.80 (0.72–0.88) faster |\n"},
+			"| `drpc` | 1.10 (0.99–1.21) slower [1] | 0.80 (0.72–0.88) faster |\n\n" +
+			"- [1] slower; 8 of 10 processes; 2 left out that had one core.\n"},
 		"files": {"noisy", "", "| stack | structured |\n|---|---|\n| `grpcprotobuf` | 0.60 (0.54–0.66) faster |\n" +
 			"| `httpjson.multipart` | 0.20 (0.18–0.22) faster |\n"},
 		"pairs": {"quiet as calm", "", "| the format | `httpprotobuf` to `httpjson` | 0.90 (0.81–0.99) |\n" +
@@ -158,6 +168,8 @@ Bob: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit def](../noisy).
 | 2 | marshal ` + "`user`, `json` to `protobuf`" + ` | 2.99 (2.97–3.01) | about 3 | holds |
 | 2 | bytes of ` + "`user`, `json` to `protobuf`" + ` | 3.00 | 1 to 2 | more than claimed |
 `},
+		"publics": {"own", "", "| method | JSON, B | your call |\n|---|---:|---|\n" +
+			"| [a.B/C](../own/report.md) | 77 | 0.90 (0.81–0.99) faster |\n"},
 		"codec times": {"noisy", "", "| encode | `protobuf` | `json` | `goccy` | `protobuf.vt` |\n" +
 			"|---|---:|---:|---:|---:|\n" +
 			"| `user` | 100 ns ± 0% | 300 ns ± 0% | 200 ns ± 0% | 400 ns ± 0% |\n" +

@@ -22,7 +22,7 @@ second=(grpc-go:10 go-json:6 go-grpc:6 why:10 ladder:9 bound:3 apart:2 calibrati
 
 others="grpcservehttp connectrpc httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
 rpcbench() { go run ./cmd/rpcbench "$@"; }
-bench() { GOMAXPROCS=${procs-} "$tests" -test.run '^$' -test.benchmem "$@"; }
+bench() { GOMAXPROCS=1 "$tests" -test.run '^$' -test.benchmem "$@"; }
 
 measure() { # a part, and the folder to make
   case $1 in
@@ -45,7 +45,6 @@ measure() { # a part, and the folder to make
   connect-gzip) rpcbench run -workloads small,structured-1kB -base connectrpc -out "$2" connectrpc.gzip ;;
   codecs) # ten processes for each codec, in random order
     mkdir "$2"
-    procs=1
     for _ in {1..10}; do
       for codec in $(shuf -e none protobuf protobuf.append protobuf.delimited protobuf.vt json json.stream json.gzip \
         goccy xml msgpack.generated); do
@@ -74,7 +73,7 @@ measure() { # a part, and the folder to make
     for _ in {1..6}; do
       for row in $(shuf -e cross echo); do
         if [ "$row" = cross ]; then
-          procs=1 bench -test.benchtime 500ms -full -test.bench '^BenchmarkCross$'
+          bench -test.benchtime 500ms -full -test.bench '^BenchmarkCross$'
         else
           bench -test.benchtime 500ms -full -test.bench '^BenchmarkEcho$' \
             -stacks grpcprotobuf,connectrpc.grpc,grpcservehttp
