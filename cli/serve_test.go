@@ -100,7 +100,9 @@ func TestServe(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
 		program, _, _ := strings.Cut(command, " ")
-		said[program]++
+		if stack.Name != "httpjson.v2" { // which not every Go has
+			said[program]++
+		}
 		switch program {
 		case "grpcurl":
 			require.True(t, strings.HasPrefix(stack.Protocol, "grpc/"), stack.Name)
