@@ -81,6 +81,7 @@ func typed(t *testing.T, args ...string) (stdout, stderr string, err error) {
 }
 
 func TestBadInputIsOneLine(t *testing.T) {
+	unknown := `rpcbench: unknown workload "tiny": there are small, mixed-50-callers, bytes-10kB, `
 	for _, test := range []struct {
 		why, args, want string
 	}{
@@ -107,7 +108,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 			"rpcbench: run: RPCBENCH_SERVER=1: variables that begin with RPCBENCH_ are for rpcbench itself"},
 		{"no folder for a run", "run", "rpcbench: run: -out names the folder for what is measured"},
 		{"no such stack of a run", "run -out x httpjsno", `rpcbench: unknown stack "httpjsno"`},
-		{"no such workload", "run -out x -workloads tiny", `rpcbench: unknown workload "tiny": rpcbench list names them`},
+		{"no such workload", "run -out x -workloads tiny", unknown},
 		{"a report of nothing", "report", "rpcbench: report: name one folder of rpcbench run"},
 		{"a report of two", "report x y", "rpcbench: report: name one folder"},
 		{"an explanation of nothing",
@@ -115,8 +116,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"neither stack nor profile", "explain httpjsno", `rpcbench: explain: "httpjsno" is neither a profile nor a stack`},
 		{"a picture in no folder", "explain -svg /nosuch/f httpjson",
 			"rpcbench: explain: -svg /nosuch/f: open /nosuch/f.part: "},
-		{"no such workload to explain", "explain -workload tiny httpjson",
-			`rpcbench: unknown workload "tiny": rpcbench list names them`},
+		{"no such workload to explain", "explain -workload tiny httpjson", unknown},
 		{"too short to explain", "explain -time 1s httpjson", "rpcbench: explain: -time 1s is too short: give 4s or more"},
 		{"a picture that is there", "explain -svg main.go httpjson",
 			"rpcbench: explain: -svg main.go: there is such a file already: name another"},
@@ -176,7 +176,7 @@ func TestFailedGroups(t *testing.T) {
 		"'; done; read line; printf 'it died\\n\\nat line 5\\ngoroutine 7\\n' >&2; exit 1;;\n"+
 		"*httpmsgpack*) if mkdir "+once+" 2>/dev/null; then echo a hiccup >&2; exit 1; fi; while read line; do echo '"+
 		block("httpmsgpack", 900)+"'; done;;\n"+
-		`*connectrpc*) echo 'rpcbench: unknown workload "tls": rpcbench list names them' >&2; exit 1;;`+"\n"+
+		`*connectrpc*) echo 'rpcbench: unknown workload "tls": there are small' >&2; exit 1;;`+"\n"+
 		"*grpcprotobuf*) echo 'rpcbench: grpcprotobuf: no such thing: unsupported operation' >&2; exit 1;;\n"+
 		"esac\nwhile read line; do echo '"+block("httpxml", 3000)+"'; done\n"), 0o700))
 	c := comparison{base: "httpjson", fewest: versus.Fewest,

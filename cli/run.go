@@ -107,7 +107,6 @@ func (c *comparison) take(args []string, only string, quick bool, own *workload.
 
 // answer measures every workload, and writes the files of the folder. A folder in which nothing was measured goes.
 func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	load := loadAverage()
 	if err := os.MkdirAll(filepath.Dir(c.out), 0o755); err != nil {
 		return fmt.Errorf("rpcbench: run: %w", err)
 	}
@@ -130,7 +129,7 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err 
 	if err != nil {
 		return fmt.Errorf("rpcbench: run: %w", err)
 	}
-	began := c.header(load)
+	began := c.header()
 	if _, err := io.WriteString(file, c.heading()); err != nil {
 		return errors.Join(fmt.Errorf("rpcbench: run: %w", err), file.Close())
 	}
@@ -254,19 +253,18 @@ func (c *comparison) keep(w io.Writer, g *group, r timing.Record) error {
 }
 
 // header is the summary of what is to be measured.
-func (c *comparison) header(load float64) report.Summary {
-	s := report.Summary{Release: report.Release, Command: strings.Join(asTyped(), " "), Environment: environ.List(),
+func (c *comparison) header() report.Summary {
+	return report.Summary{Release: report.Release, Command: strings.Join(asTyped(), " "), Environment: environ.List(),
 		Notes: c.notes, Base: c.base, Seed: c.seed, Processes: c.processes, Layouts: c.layouts}
-	if share := load / float64(runtime.NumCPU()); share > 0.3 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("the machine was busy at the start: a load average of %.1f per core",
-			share))
-	}
-	return s
 }
 
 // summary adds what was found.
 func (c *comparison) summary(s report.Summary, groups []*group) report.Summary {
+	others, n := 0.0, 0.0
 	for _, g := range groups {
+		for _, p := range g.processes {
+			others, n = others+p.Others, n+1
+		}
 		s.Answers = append(s.Answers, report.Answer{
 			Workload: g.Name, Does: g.Title, Bytes: g.Bytes(), GOMAXPROCS: cmp.Or(g.Procs, runtime.NumCPU()), Stack: g.arms[2],
 			Result: c.result(g), BaseFacts: g.baseFacts, Facts: g.facts,
@@ -275,14 +273,10 @@ func (c *comparison) summary(s report.Summary, groups []*group) report.Summary {
 			s.Warnings = append(s.Warnings, g.Title+": the machine has one core, so callers take turns")
 		}
 	}
+	if others > n*versus.BusyMachine {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("other programs used %.0f %% of the machine meanwhile", 100*others/n))
+	}
 	return s
-}
-
-// loadAverage is the load of the last minute, 0 where the system does not tell.
-func loadAverage() (load float64) {
-	text, _ := os.ReadFile("/proc/loadavg")
-	_, _ = fmt.Sscan(string(text), &load)
-	return load
 }
 
 func printSummary(w io.Writer, s report.Summary) error {

@@ -131,9 +131,10 @@ func TestTake(t *testing.T) {
 
 // What a summary says of the machine, and of what too few processes have measured.
 func TestSummary(t *testing.T) {
-	processes := func(n int) (all []versus.Process) {
+	processes := func(n int, others float64) (all []versus.Process) {
 		for i := range n {
-			all = append(all, versus.Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 2000}, Copy: 1, Ratio: 2})
+			all = append(all, versus.Process{
+				Layout: i + 1, Ns: [3]float64{1000, 1000, 2000}, Copy: 1, Ratio: 2, Others: others * float64(i)})
 		}
 		return all
 	}
@@ -141,19 +142,18 @@ func TestSummary(t *testing.T) {
 	for _, test := range []struct {
 		why     string
 		found   []versus.Process
-		load    float64
 		said    string
 		ratio   float64
 		warning string
 	}{
-		{"a quiet machine", processes(4), 0, "slower", 2, ""},
-		{"two processes of four", processes(2), 0, "undecided: 2 of 4 processes count, and a verdict needs 4", 0, ""},
-		{"nothing", nil, 0, "not measured", 0, ""},
-		{"something else runs", processes(4), 1000, "slower", 2, "the machine was busy at the start"},
+		{"a quiet machine", processes(4, 0.06), "slower", 2, ""},
+		{"two processes of four", processes(2, 0), "undecided: 2 of 4 processes count, and a verdict needs 4", 0, ""},
+		{"nothing", nil, "not measured", 0, ""},
+		{"something else runs", processes(4, 0.2), "slower", 2, "other programs used 30 % of the machine"},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			g := group{Workload: workload.All()[0], arms: []string{"httpjson", "httpjson", "x"}, processes: test.found}
-			s := c.summary(c.header(test.load), []*group{&g})
+			s := c.summary(c.header(), []*group{&g})
 			require.Equal(t, test.said, s.Answers[0].Said())
 			require.InDelta(t, test.ratio, s.Answers[0].Ratio, 1e-9)
 			if test.warning == "" {

@@ -87,7 +87,8 @@ func main() {
 		os.Exit(own.Main(args, os.Stdout, os.Stderr))
 	}
 	cli.Main(stacks.All())
-	if args := os.Args[1:]; len(args) == 0 || slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
+	help := func(arg string) bool { return slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, arg) }
+	if args := os.Args[1:]; len(args) == 0 || help(args[0]) || args[0] == "run" && slices.ContainsFunc(args, help) {
 		fmt.Print("\nrpcbench init makes a Go module that compares ways to serve and call a method of yours;\n" +
 			"rpcbench run -proto compares them at once: rpcbench init -h.\n")
 	}

@@ -16,7 +16,8 @@ const stat, tick = "/proc/stat", 10 * time.Millisecond
 
 // Others measures what other programs use of the machine. The function that it returns gives their share of all CPUs
 // since then: all time that no CPU was idle, without that of this process and of its children that have ended. Time
-// that a hypervisor gave to other machines counts. The share is 0 where the system does not tell.
+// that a hypervisor gave to other machines counts. Less than half a tick counts as half a tick, so that a share of 0
+// means that the system does not tell.
 func Others() (since func() float64) {
 	busy, own, cpus := usage()
 	began := time.Now()
@@ -26,7 +27,7 @@ func Others() (since func() float64) {
 			return 0
 		}
 		used := (busyNow - busy) - (ownNow - own)
-		return min(1, max(0, used.Seconds()/time.Since(began).Seconds()/float64(cpus)))
+		return min(1, max(tick/2, used).Seconds()/time.Since(began).Seconds()/float64(cpus))
 	}
 }
 

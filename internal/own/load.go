@@ -244,7 +244,8 @@ func method(all files, call string) (name, request, reply string, err error) {
 	if len(there) > shown {
 		more, there = fmt.Sprintf(" and %d more", len(there)-shown), there[:shown]
 	}
-	return "", "", "", fmt.Errorf("-call %q: no such method: there are %s%s", call, strings.Join(there, ", "), more)
+	return "", "", "", fmt.Errorf("-call %q: no such unary method: the files have %s%s",
+		call, strings.Join(there, ", "), more)
 }
 
 // plugin returns what generators work on: the files that have the types, with nothing but these types and those that

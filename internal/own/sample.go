@@ -249,7 +249,7 @@ func (w *walker) field(field *protogen.Field, f *form, v any, at string, path []
 			}
 			value, err := w.element(field, field, f, list[i], at+"[]", path)
 			if err != nil {
-				return nil, fmt.Errorf("%w (the index is %d)", err, i)
+				return nil, fmt.Errorf("%w (element %d of the list)", err, i+1)
 			}
 			list[i] = value
 		}

@@ -179,7 +179,11 @@ func Find(name string) (Workload, error) { return In(All(), name) }
 func In(all []Workload, name string) (Workload, error) {
 	i := slices.IndexFunc(all, func(w Workload) bool { return w.Name == name })
 	if i < 0 {
-		return Workload{}, fmt.Errorf("rpcbench: unknown workload %q: rpcbench list names them", name)
+		names := make([]string, len(all))
+		for i, w := range all {
+			names[i] = w.Name
+		}
+		return Workload{}, fmt.Errorf("rpcbench: unknown workload %q: there are %s", name, strings.Join(names, ", "))
 	}
 	return all[i], nil
 }

@@ -180,8 +180,9 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 }
 
 func TestFind(t *testing.T) {
-	_, err := workload.Find("smal")
-	require.EqualError(t, err, `rpcbench: unknown workload "smal": rpcbench list names them`)
+	_, err := workload.In(workload.Own(), "cal")
+	const there = "call, call-1-caller, call-50-callers, call-tls, call-cold-tls"
+	require.EqualError(t, err, `rpcbench: unknown workload "cal": there are `+there)
 }
 
 func TestStacksThatCannotEcho(t *testing.T) {
