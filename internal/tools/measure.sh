@@ -171,6 +171,7 @@ trap 'rm -f "$tests"' EXIT
 go test -c -o "$tests" .
 mkdir -p "$out"
 exclude=$(git rev-parse --git-path info/exclude)
+mkdir -p "$(dirname "$exclude")"
 for i in "${!parts[@]}"; do
   part=${parts[i]%:*}
   done_is "$part" && continue
