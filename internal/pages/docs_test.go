@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +86,29 @@ func TestDocuments(t *testing.T) {
 		}
 		for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(text, -1) {
 			require.True(t, names[name[1]], "%s: %s does not exist", path, name[1])
+		}
+	}
+}
+
+// TestPackagesComeBeforeFlags: go test takes what follows a flag that it does not know for an argument of the tests,
+// also a package, and then tests the folder that it is in.
+func TestPackagesComeBeforeFlags(t *testing.T) {
+	t.Chdir("../..")
+	known := strings.Fields("bench benchmem benchtime c count cpu cpuprofile memprofile o race run short timeout v")
+	files, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	for _, path := range append(files, "README.md", ".github/CONTRIBUTING.md", ".ci/run", "internal/tools/measure.sh") {
+		for _, line := range regexp.MustCompile("go test [^`\n]*").FindAllString(read(t, path), -1) {
+			foreign := ""
+			for _, field := range strings.Fields(line) {
+				name, _, _ := strings.Cut(strings.TrimLeft(field, "-"), "=")
+				switch {
+				case strings.HasPrefix(field, "-") && foreign == "" && !slices.Contains(known, name):
+					foreign = field
+				case strings.HasPrefix(field, "./"):
+					require.Empty(t, foreign, "%s: %s: name %s before this flag", path, line, field)
+				}
+			}
 		}
 	}
 }

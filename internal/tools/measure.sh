@@ -121,13 +121,14 @@ measure() { # a part, and the folder to make
     ;;
   ladder | bound)
     mkdir "$2"
-    go test -run '^$' -bench "^Benchmark${1^}\$" -processes 8 -benchtime 1s -cpu 1 ./internal/ladder >"$2/rows.txt"
+    go test -run '^$' -bench "^Benchmark${1^}\$" -benchtime 1s -cpu 1 ./internal/ladder -processes 8 >"$2/rows.txt"
+    grep -q ^Benchmark "$2/rows.txt"
     ;;
   apart)
     mkdir "$2"
     bench -test.bench '^BenchmarkCreateUser$' -stacks grpcprotobuf,grpcservehttp -server process -test.cpu 1 \
       -test.benchtime 6s -profiles "$2/profiles" >"$2/rows.txt"
-    for profile in "$2"/profiles/*.cpu; do rpcbench explain "$profile" >"$2/$(basename "$profile" .cpu).txt"; done
+    for profile in "$2"/profiles/*; do rpcbench explain "$profile" >"$2/$(basename "$profile" .pprof).txt"; done
     rm -r "$2/profiles"
     ;;
   calibration)
