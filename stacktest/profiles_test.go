@@ -30,6 +30,7 @@ func BenchmarkProfiled(b *testing.B) {
 
 // Each row has a profile of its own calls, in which client and server are told apart.
 func TestProfiles(t *testing.T) {
+	t.Parallel() // children measure
 	dir := filepath.Join(t.TempDir(), "new")
 	// Samples are of CPU time. So many ops take as much of that on a busy machine as on an idle one.
 	rows, names := figures(t, "-test.bench=^BenchmarkProfiled$/^kind=(one|many|planned)$", "-profiles="+dir,
@@ -99,6 +100,7 @@ func BenchmarkBreaking(b *testing.B) {
 }
 
 func TestProfileAfterAFailure(t *testing.T) {
+	t.Parallel() // children measure
 	dir := filepath.Join(t.TempDir(), "new")
 	out, err := child(t, "-test.bench=^BenchmarkBreaking$", "-profiles="+dir, "-test.benchtime=100x", "-test.cpu=1")
 	require.Error(t, err)

@@ -254,6 +254,7 @@ func TestRowsThatAServerElsewhereLacks(t *testing.T) {
 
 // TestConnectionsOfAChildAreCounted: the child must have accepted what the fixture knows of.
 func TestConnectionsOfAChildAreCounted(t *testing.T) {
+	t.Parallel() // children measure
 	out, err := runElsewhere(t, "sly", childProcess)
 	require.Error(t, err)
 	require.Contains(t, out, "rpcbench: sly: the server's process accepted 2 connections, its client opened 1")

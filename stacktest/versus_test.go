@@ -34,6 +34,7 @@ func work(takes time.Duration, garbage int) {
 
 // TestVersusRows: each row measures anew, and has no ratio without an interval.
 func TestVersusRows(t *testing.T) {
+	t.Parallel() // children measure
 	rows, names := figures(t, "-test.bench=^BenchmarkApart$/^stack=(base|other)$", "-test.benchtime=1x",
 		"-test.cpu=1", "-test.benchmem",
 		"-processes=1")

@@ -1,4 +1,5 @@
-package stacktest
+// Package conform_test runs the suite on methods of one's own. The tests of stacktest run the suite on users.
+package conform_test
 
 import (
 	"context"
@@ -6,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,8 +28,11 @@ import (
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/httpprotobuf"
+	"github.com/rpcbench/rpcbench/stacktest"
 	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
 )
+
+func TestMain(m *testing.M) { stacktest.Main(m) }
 
 var seed = maphash.MakeSeed()
 
@@ -68,7 +73,7 @@ func methodStacks() []rpcbench.Stack {
 // The suite runs on a method of one's own.
 func TestMethodConformance(t *testing.T) {
 	for _, s := range methodStacks() {
-		t.Run(s.Name, func(t *testing.T) { Conformance(t, s) })
+		t.Run(s.Name, func(t *testing.T) { stacktest.Conformance(t, s) })
 	}
 }
 
@@ -113,7 +118,7 @@ func TestMethodCalls(t *testing.T) {
 		right, other := start(func(i int) int { return i })
 		crossed, err := rpcbench.Cross(other, right)
 		require.NoError(t, err)
-		f := Start(t, crossed, rpcbench.Config{})
+		f := stacktest.Start(t, crossed, rpcbench.Config{})
 		require.Nil(t, f.Users, name)
 		_, err = f.Client.Prepare(0, 10)
 		require.ErrorContains(t, err, "unsupported operation", name)
@@ -212,7 +217,9 @@ func TestMethodFaults(t *testing.T) {
 			if c.check == "repeats" && strings.Contains(environ.Build(), "-race") {
 				t.Skip("the race detector drops objects from pools at random")
 			}
-			err := run(c.check, conform.Subject{Stack: c.stack, Wait: 500 * time.Millisecond})
+			all := conform.Checks()
+			i := slices.IndexFunc(all, func(check conform.Check) bool { return check.Name == c.check })
+			err := all[i].Run(conform.Subject{Stack: c.stack, Wait: 500 * time.Millisecond})
 			require.Error(t, err)
 			require.NotErrorAs(t, err, new(conform.Skip))
 		})
