@@ -153,12 +153,15 @@ func gathering(callers int, rounds ...int) rpcbench.Stack {
 }
 
 // dropping closes its idle connections before the nth call and each later one, not counting those that connect the
-// fixture.
+// fixture. One call is made at a time: two could hand a connection to each other, and that would never be idle.
 func dropping(n int64) rpcbench.Stack {
 	var made atomic.Int64
+	var turn sync.Mutex
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
+				turn.Lock()
+				defer turn.Unlock()
 				if made.Add(1) >= n {
 					c.(*fakeClient).http.CloseIdleConnections()
 				}

@@ -79,7 +79,8 @@ func record(t *testing.T) (root string) {
 	write("own/bench.txt", "")
 	run("builds", found("small", small, "httpjson@go1.27.4", 1.1, versus.Slower))
 	var rows strings.Builder
-	for i, codec := range []string{"protobuf", "goccy", "json", "protobuf.vt", "json.gzip", "xml", "msgpack.generated"} {
+	for i, codec := range []string{"protobuf", "goccy", "json", "protobuf.vt", "json.gzip", "xml", "msgpack.generated",
+		"sonic", "sonic.std", "cbor"} {
 		for j, msg := range shownMessages {
 			for k := range 6 {
 				ns := 100*(i+1) + 1000*j
@@ -89,6 +90,7 @@ func record(t *testing.T) (root string) {
 		}
 	}
 	write("noisy/codecs/rows.txt", rows.String())
+	write("noisy/sonic/rows.txt", rows.String())
 	step := func(step, lower, upper string, ns, ratio float64) string {
 		return fmt.Sprintf("Benchmark%s/stack=%s 1 %g ns/op 1 aa-ratio\n", step, lower, ns) +
 			fmt.Sprintf("Benchmark%s/stack=%s 1 1 ns/op %g base-ratio %g base-ratio-lo %g base-ratio-hi 1 noise-floor-%% 0 "+
@@ -174,6 +176,8 @@ Bob: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit def](../noisy).
 			"|---|---:|---:|---:|---:|\n" +
 			"| `user` | 100 ns ± 0% | 300 ns ± 0% | 200 ns ± 0% | 400 ns ± 0% |\n" +
 			"| `user.10kB` | 1.1 µs ± 0% | 1.3 µs ± 0% | 1.2 µs ± 0% | 1.4 µs ± 0% |\n"},
+		"sonic": {"noisy", "", "| decode | `json` | `sonic` | `sonic.std` | `cbor` |\n|---|---:|---:|---:|---:|\n" +
+			"| `user` | 300 µs ± 0% | 800 µs ± 0% | 900 µs ± 0% | 1 ms ± 0% |\n"},
 		"codec sizes": {"noisy", "", "| bytes of | `protobuf` | `json` | `json.gzip` | `xml` | `msgpack.generated` |\n" +
 			"|---|---:|---:|---:|---:|---:|\n| `user` | 10 | 30 | 50 | 60 | 70 |\n"},
 		"ladder": {"ladder.txt", "| ladder | rung | what |\n|---|\n| grpc | `b` | adds b |\n| grpc | `c` | adds c |\n" +

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures what README.md and docs/ publish, in parts of ten minutes or less. Needs Go, git and a quiet machine.
 #
-#   internal/tools/measure.sh results/<folder>            every part of the evening that is not there: 65 minutes
+#   internal/tools/measure.sh results/<folder>            every part of the evening that is not there: 67 minutes
 #   internal/tools/measure.sh results/<folder> PART…      these parts alone, also of the second line
 #
 # Each part has a folder and a line in state.txt, and is committed when it is done. A part with a line is not measured
@@ -15,8 +15,8 @@ out=${1-}
 shift
 
 # The evening: each part and its minutes, about.
-evening=(workloads:10 jsoniter:9 stacks:4 cores:4 variants:5 more:8 files:3 vt:2 connect-gzip:1 codecs:7 rows:1
-  servers:2 own:8)
+evening=(workloads:10 jsoniter:9 stacks:4 cores:4 variants:5 more:8 files:3 vt:2 connect-gzip:1 unix:1 codecs:7
+  sonic:1 rows:1 servers:2 own:8)
 # Kept from the evening in which their code last changed.
 second=(grpc-go:10 go-json:6 go-grpc:6 why:10 ladder:9 bound:3 apart:2 calibration:120)
 
@@ -43,6 +43,16 @@ measure() { # a part, and the folder to make
   files) rpcbench run -workloads bytes-1kB,bytes-10kB,bytes-100kB -out "$2" httpjson.multipart ;;
   vt) rpcbench run -workloads small,structured-1kB,structured-10kB -base grpcprotobuf -out "$2" grpcprotobuf.vt ;;
   connect-gzip) rpcbench run -workloads small,structured-1kB -base connectrpc -out "$2" connectrpc.gzip ;;
+  unix) rpcbench run -unix -gomaxprocs 1 -out "$2" ;;
+  sonic) # ten processes for each codec of stacks/more, in random order
+    mkdir "$2"
+    go -C stacks/more test -c -o "$tests.more" ./internal/codecs
+    for _ in {1..10}; do
+      for codec in $(shuf -e json sonic sonic.std cbor); do
+        GOMAXPROCS=1 "$tests.more" -test.run '^$' -test.benchtime 100ms -test.bench "^BenchmarkCodec\$/codec=$codec\$"
+      done
+    done >"$2/rows.txt"
+    ;;
   codecs) # ten processes for each codec, in random order
     mkdir "$2"
     for _ in {1..10}; do
@@ -168,7 +178,7 @@ if [ $# -gt 0 ]; then
   [ ${#parts[@]} -eq $# ] || fail "the parts are ${evening[*]%:*}, and ${second[*]%:*}"
 fi
 tests=$(mktemp)
-trap 'rm -f "$tests"' EXIT
+trap 'rm -f "$tests" "$tests.more"' EXIT
 go test -c -o "$tests" .
 mkdir -p "$out"
 exclude=$(git rev-parse --git-path info/exclude)
