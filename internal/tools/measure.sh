@@ -124,7 +124,7 @@ measure() { # a part, and the folder to make
     explain 60s small servehttp -svg "$2/servehttp.svg" grpcservehttp grpcprotobuf
     explain 40s small http2 httpjson.h2c httpjson
     explain 40s small gzip connectrpc.gzip connectrpc
-    explain 40s small-1-caller one-caller grpcprotobuf httpjson
+    explain 40s small-1-caller one-caller -gomaxprocs 0 grpcprotobuf httpjson
     explain 30s bytes-10kB bytes httpjson grpcprotobuf
     explain 30s structured-10kB structured httpjson grpcprotobuf
     explain 40s small core grpcprotobuf httpjson
