@@ -284,7 +284,8 @@ func (c *comparison) spec(g *group, process int) versus.Spec {
 
 // result decides what a group found.
 func (c *comparison) result(g *group) versus.Result {
-	plan := versus.Plan{Processes: c.processes, Fewest: c.fewest, AllCores: cmp.Or(g.Procs, runtime.NumCPU()) > 1}
+	plan := versus.Plan{Processes: c.processes, Fewest: c.fewest, AllCores: cmp.Or(g.Procs, runtime.NumCPU()) > 1,
+		OneCaller: g.TellsCores()}
 	if c.fewest == versus.FewestQuick {
 		plan.Longer = "the time, without -quick,"
 	}

@@ -147,7 +147,8 @@ func TestSummary(t *testing.T) {
 		warning string
 	}{
 		{"a quiet machine", processes(4, 0.06), "slower", 2, ""},
-		{"two processes of four", processes(2, 0), "undecided: 2 of 4 processes count, and a verdict needs 4", 0, ""},
+		{"two processes of four", processes(2, 0), "undecided: 2 of 4 processes count, and a verdict needs 4", 2, ""},
+		{"one of four", processes(1, 0), "undecided: 1 of 4 processes count, and a verdict needs 4", 0, ""},
 		{"nothing", nil, "not measured", 0, ""},
 		{"something else runs", processes(4, 0.2), "slower", 2, "other programs used 30 % of the machine"},
 	} {

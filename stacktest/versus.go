@@ -148,7 +148,7 @@ func (r row) measure(b *testing.B, contestants int, seed uint64, stacks []rpcben
 	var all []versus.Process
 	result := func() versus.Result {
 		return versus.Decide(versus.Plan{Processes: planned, Contestants: contestants, AllCores: spec.Procs > 1,
-			Longer: "-benchtime"}, all)
+			OneCaller: r.TellsCores(), Longer: "-benchtime"}, all)
 	}
 	said := func(r versus.Result) string {
 		said := fmt.Sprintf("rpcbench: versus: in %d processes %s", len(all), spec.Arms[last])

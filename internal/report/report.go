@@ -307,10 +307,11 @@ func (s *Summary) decideAgain(from string) error {
 	for i := range s.Answers {
 		a := &s.Answers[i]
 		key := [2]string{a.Workload, strings.ReplaceAll(a.Stack, "/", ":")}
-		a.Result = versus.Decide(versus.Plan{Processes: s.Processes, Fewest: fewest, AllCores: cores[key]}, processes[key])
+		plan := versus.Plan{Processes: s.Processes, Fewest: fewest, AllCores: cores[key]}
 		if w, err := workload.Find(a.Workload); err == nil {
-			a.Does = w.Title
+			a.Does, plan.OneCaller = w.Title, w.TellsCores()
 		}
+		a.Result = versus.Decide(plan, processes[key])
 	}
 	s.Warnings = slices.DeleteFunc(s.Warnings, func(w string) bool {
 		return strings.HasPrefix(w, "the machine was not quiet: the base moved")

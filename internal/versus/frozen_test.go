@@ -33,7 +33,10 @@ func (f frozen) repeats(n int) [][]Process {
 	return slices.Collect(slices.Chunk(f.processes[:len(f.processes)/n*n], n))
 }
 
-func (f frozen) plan() Plan { return Plan{AllCores: f.experiment == "defaultprocs"} }
+func (f frozen) plan() Plan {
+	cores := f.experiment == "defaultprocs"
+	return Plan{AllCores: cores, OneCaller: cores}
+}
 
 // thawed reads testdata/processes.txt, which internal/tools/freeze writes.
 func thawed(t *testing.T) (all []frozen) {

@@ -87,23 +87,25 @@ type Plan struct {
 	Fewest      int    // processes that a verdict takes; 0 is the constant of that name
 	Contestants int    // whose intervals hold together; 0 is one
 	AllCores    bool   // the question needs several cores
+	OneCaller   bool   // whose CPU time tells whether a process had them: see [workload.Workload.TellsCores]
 	Longer      string // the flag that gives it more time, for Reason
 }
 
 // Result is what a comparison found of a contestant against the base. Ratio and all that goes with it are 0 if fewer
-// than four processes have measured. Times are in nanoseconds per call, shares and floors are fractions.
+// than two processes have measured. Times are in nanoseconds per call, shares and floors are fractions.
 type Result struct {
 	Ratio       float64   `json:"ratio,omitempty"` // geometric mean over processes
 	Lo          float64   `json:"lo,omitempty"`    // its confidence interval
 	Hi          float64   `json:"hi,omitempty"`
-	Level       float64   `json:"level,omitempty"`    // of the interval
-	Planned     int       `json:"planned"`            // processes
-	Processes   int       `json:"processes"`          // that measured, and count
-	OnOneSide   int       `json:"on_one_side"`        // of them, on the ratio's side of 1
-	OneCore     int       `json:"one_core,omitempty"` // processes that are left out, since they had one core
-	CopyFloor   float64   `json:"copy_floor"`         // how far the interval of the base's copy reaches from 1
-	Moved       float64   `json:"moved"`              // longest over shortest time of the base, less 1, without a tenth at either end
-	Others      float64   `json:"others,omitempty"`   // mean share of the machine that other programs used
+	Level       float64   `json:"level,omitempty"`          // of the interval
+	Planned     int       `json:"planned"`                  // processes
+	Processes   int       `json:"processes"`                // that measured, and count
+	OnOneSide   int       `json:"on_one_side"`              // of them, on the ratio's side of 1
+	OneCore     int       `json:"one_core,omitempty"`       // processes that are left out, since they had one core
+	NoSecond    int       `json:"no_second_core,omitempty"` // processes that count, though most had no second core
+	CopyFloor   float64   `json:"copy_floor"`               // how far the interval of the base's copy reaches from 1
+	Moved       float64   `json:"moved"`                    // longest over shortest time of the base, less 1, without a tenth at either end
+	Others      float64   `json:"others,omitempty"`         // mean share of the machine that other programs used
 	Verdict     Verdict   `json:"verdict"`
 	Reason      string    `json:"reason,omitempty"` // of no verdict: the first condition that fails, and what would mend it
 	Unchecked   []string  `json:"unchecked,omitempty"`
@@ -144,8 +146,8 @@ func Decide(plan Plan, all []Process) Result {
 	fewest := cmp.Or(plan.Fewest, Fewest)
 	r := Result{Planned: max(plan.Processes, len(all)), Verdict: Undecided}
 	kept := slices.Clone(all)
-	if plan.AllCores {
-		kept = withCores(all)
+	if plan.AllCores && plan.OneCaller {
+		kept, r.NoSecond = withCores(all)
 	}
 	r.Processes, r.OneCore, r.Unchecked = len(kept), len(all)-len(kept), unchecked(plan, kept)
 	if r.Processes > 0 {
@@ -160,8 +162,8 @@ func Decide(plan Plan, all []Process) Result {
 			r.Reason += fmt.Sprintf("; %d had one core only", r.OneCore)
 		}
 	}
-	if r.Processes < FewestQuick {
-		return r
+	if r.Processes < 2 {
+		return r // one process has no interval
 	}
 	m := float64(max(plan.Contestants, 1))
 	r.Level = 1 - 0.05/m
@@ -214,18 +216,22 @@ func (r Result) wanting(mean, half, again, halfAgain float64, flag string) strin
 	if r.Lo > 1 || r.Hi < 1 {
 		said = fmt.Sprintf("the interval reaches into the noise floor of %s", percent(r.NoiseFloor()))
 	}
-	const most = 100
-	for times := 2; times <= most; times++ {
-		root := math.Sqrt(float64(times))
-		longer := r
-		longer.Lo, longer.Hi = math.Exp(mean-half/root), math.Exp(mean+half/root)
-		longer.CopyFloor = math.Exp((math.Abs(again)+halfAgain)/root) - 1
-		if longer.verdict() != Undecided {
-			return fmt.Sprintf("%s: about %d times %s would decide %.2f", said, times, flag, r.Ratio)
+	decides := func(moved float64) (times int) { // 0 if a hundred times as long is too short
+		for times := 2; times <= 100; times++ {
+			root := math.Sqrt(float64(times))
+			longer := Result{Lo: math.Exp(mean - half/root), Hi: math.Exp(mean + half/root), Moved: moved,
+				CopyFloor: math.Exp((math.Abs(again)+halfAgain)/root) - 1}
+			if longer.verdict() != Undecided {
+				return times
+			}
 		}
+		return 0
 	}
-	if r.NoiseFloor() > r.CopyFloor {
-		return fmt.Sprintf("%s, since the base moved by %s: a steadier machine would tell", said, percent(r.Moved))
+	if times := decides(r.Moved); times > 0 {
+		return fmt.Sprintf("%s: about %d times %s would decide %.2f", said, times, flag, r.Ratio)
+	}
+	if decides(0) > 0 {
+		return fmt.Sprintf("%s, and the base moved by %s: a steadier machine would tell", said, percent(r.Moved))
 	}
 	return said + ": no time would decide so small a difference"
 }
@@ -237,13 +243,20 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
-// withCores leaves out processes that had one core while others had more: a call then waits for other things.
-func withCores(all []Process) []Process {
+// withCores leaves out processes that had one core where at least half had more: a call then waits for other things. If
+// fewer had a second core, all count, and without is how many had none.
+func withCores(all []Process) (kept []Process, without int) {
 	share := func(p Process) float64 { return p.CPUNs[0] / p.Ns[0] }
-	if !slices.ContainsFunc(all, func(p Process) bool { return share(p) >= severalCore }) {
-		return all
+	for _, p := range all {
+		if p.CPUNs[0] > 0 && share(p) < severalCore {
+			without++
+		}
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(p Process) bool { return p.CPUNs[0] > 0 && share(p) < oneCore })
+	if 2*without > len(all) {
+		return slices.Clone(all), without
+	}
+	one := func(p Process) bool { return p.CPUNs[0] > 0 && share(p) < oneCore }
+	return slices.DeleteFunc(slices.Clone(all), one), 0
 }
 
 // unchecked names the conditions that the records don't tell.
@@ -349,6 +362,9 @@ func (r Result) Said() string {
 	}
 	if r.OneCore > 0 {
 		said = append(said, fmt.Sprintf("%d left out that had one core", r.OneCore))
+	}
+	if r.NoSecond > 0 {
+		said = append(said, fmt.Sprintf("%d of %d had no second core to themselves", r.NoSecond, r.Processes))
 	}
 	if r.Others > BusyMachine {
 		said = append(said, fmt.Sprintf("others used %.0f %%: on an idle machine the size differs", 100*r.Others))

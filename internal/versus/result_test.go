@@ -136,7 +136,13 @@ func TestVerdict(t *testing.T) {
 			Slower, ""},
 		{"but not 3 %, of which a tenth of the movement may be the whole", Plan{Processes: 8},
 			moving(processes(spread(8, 1.03, 0.001)...), 0.37), Undecided,
-			"the interval reaches into the noise floor of 3.2 %, since the base moved by 37 %: a steadier machine would tell"},
+			"the interval reaches into the noise floor of 3.2 %, and the base moved by 37 %: a steadier machine would tell"},
+		{"nor 3 % where the copy's floor is the larger today, and the movement's would be left", Plan{Processes: 8},
+			copies(moving(processes(spread(8, 0.967, 0.001)...), 0.41), 0.06), Undecided,
+			"the interval reaches into the noise floor of 5.1 %, and the base moved by 41 %: a steadier machine would tell"},
+		{"a hundred times as long would be too short, on any machine", Plan{Processes: 8},
+			processes(spread(8, 1.003, 0.5)...), Undecided,
+			"the interval includes 1: no time would decide so small a difference"},
 		{"a copy that differs", Plan{Processes: 8}, copies(processes(spread(8, 1.05, 0.01)...), 0.06), Undecided,
 			"the interval reaches into the noise floor of 5.1 %: about 2 times -time would decide 1.05"},
 		{"the copy's floor counts where it is the larger", Plan{Processes: 8},
@@ -170,7 +176,7 @@ func TestVerdict(t *testing.T) {
 			require.Equal(t, c.reason, r.Reason)
 			require.Equal(t, c.verdict == Undecided, r.Reason != "")
 			require.Equal(t, len(c.all), r.Processes)
-			require.Equal(t, len(c.all) >= FewestQuick, r.Ratio > 0)
+			require.Equal(t, len(c.all) >= 2, r.Ratio > 0 && r.Hi > r.Ratio, "a comparison has its ratio and its interval")
 			for i := range c.all {
 				c.all[i].Ratio, c.all[i].Copy = 1/c.all[i].Ratio, 1/c.all[i].Copy
 			}
@@ -195,8 +201,9 @@ func TestNoiseFloor(t *testing.T) {
 	}
 }
 
-// A process that had one core where the question needs several is left out, and named.
+// A process that had one core where one caller needs several is left out, and named, unless most had one.
 func TestOneCore(t *testing.T) {
+	plan := Plan{Processes: 8, AllCores: true, OneCaller: true}
 	measured := func() []Process { // as on 2026-11-23, one caller: six with both cores, two with one
 		all := processes(1.29, 1.38, 1.41, 1.35, 1.53, 1.40, 0.94, 0.95)
 		for i := range all {
@@ -207,7 +214,7 @@ func TestOneCore(t *testing.T) {
 		}
 		return all
 	}
-	r := Decide(Plan{Processes: 8, AllCores: true}, measured())
+	r := Decide(plan, measured())
 	require.Equal(t, 2, r.OneCore)
 	require.Equal(t, 6, r.Processes)
 	require.Equal(t, Slower, r.Verdict)
@@ -217,23 +224,33 @@ func TestOneCore(t *testing.T) {
 	r = Decide(Plan{Processes: 8}, measured())
 	require.Zero(t, r.OneCore, "the question needs one core")
 	require.Equal(t, Undecided, r.Verdict)
+	r = Decide(Plan{Processes: 8, AllCores: true}, measured())
+	require.Zero(t, r.OneCore, "of many callers, CPU time over wall time does not tell")
+	require.Equal(t, 8, r.Processes)
 
 	few := measured()
 	few[0].CPUNs[0] = few[0].Ns[0]
-	r = Decide(Plan{Processes: 8, AllCores: true}, few)
+	r = Decide(plan, few)
 	require.Equal(t, "5 of 8 processes count, and a verdict needs 6; 3 had one core only", r.Reason)
+	require.Positive(t, r.Lo)
+	few[1].CPUNs[0] = few[1].Ns[0]
+	require.Equal(t, 4, Decide(plan, few).OneCore, "half had a second core")
+	few[2].CPUNs[0] = 1.04 * few[2].Ns[0]
+	r = Decide(plan, few)
+	require.Zero(t, r.OneCore)
+	require.Equal(t, 8, r.Processes, "one that had two cores discards nobody")
+	require.Regexp(t, "^undecided: .*; 5 of 8 had no second core to themselves$", r.Said())
 
 	none := measured()
 	for i := range none {
-		none[i].CPUNs[0] = 1.04 * none[i].Ns[0]
+		none[i].CPUNs[0] = 0.5 * none[i].Ns[0]
 	}
-	none[7].CPUNs[0] = none[7].Ns[0]
-	require.Zero(t, Decide(Plan{AllCores: true}, none).OneCore, "no process had clearly more than one")
+	require.Equal(t, 8, Decide(plan, none).NoSecond)
 	for i := range none {
 		none[i].CPUNs = [3]float64{}
 	}
-	r = Decide(Plan{AllCores: true}, none)
-	require.Zero(t, r.OneCore)
+	r = Decide(plan, none)
+	require.Zero(t, r.OneCore+r.NoSecond)
 	require.Equal(t, []string{"whether each process had several cores: CPU time is not recorded",
 		"what other programs used: their share is not recorded"}, r.Unchecked)
 	require.Empty(t, Decide(Plan{}, none).Unchecked, "on one core neither matters")

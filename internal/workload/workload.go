@@ -32,6 +32,13 @@ func (w Workload) Bytes() *int {
 	return &w.Payload
 }
 
+// TellsCores says whether CPU time over wall time of a process tells how many cores a call had: of one caller, whose
+// server is in the process and whose replies come at once.
+func (w Workload) TellsCores() bool {
+	callers, _ := w.callers()
+	return callers == 1 && !w.Apart && w.Link == ""
+}
+
 // Blocks is how many of n blocks a process measures: fewer where starting takes most of the time, or hardly anything
 // varies.
 func (w Workload) Blocks(n int) int {
