@@ -348,7 +348,7 @@ func TestImpossibleFlags(t *testing.T) {
 		{"a number of callers that is none", "-callers=many", `-callers: "many" is no number of callers from 1 to 1000`},
 		{"nobody calls", "-callers=0", `-callers: "0" is no number of callers from 1 to 1000`},
 		{"no connections", "-conns=0", "-conns: 0 is no number of connections from 1 to 1000"},
-		{"a link that does not exist", "-links=5g", `-links: rpcbench: "5g" is no link: write 4g, or a round trip and a rate such as 40ms/10Mbps`},
+		{"a link that does not exist", "-links=5g", `-links: "5g" is no link: write 4g, or a round trip and a rate such as 40ms/10Mbps`},
 		{"a rate of nothing", "-rates=0", `-rates: "0" is no rate from 1 to 1000000`},
 		{"a rate below one", "-rates=0.5", `-rates: "0.5" is no rate from 1 to 1000000`},
 		{"a rate that no row could be named after", "-rates=1e+3", `-rates: "1e+3" is no rate from 1 to 1000000`},

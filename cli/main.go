@@ -118,6 +118,9 @@ func (p program) check(args []string) error {
 		case !regexp.MustCompile(`^[A-Za-z0-9.-]+$`).MatchString(w.Name) || w.Title == "":
 			return fmt.Errorf("rpcbench: this program's workload %q needs a Name of letters, digits, dots and dashes, "+
 				"and a Title", w.Name)
+		case w.Rate != 0: // run and explain would measure callers that call as soon as they can
+			return fmt.Errorf("rpcbench: this program's workload %q has a Rate, which is for go test -bench alone: leave it out",
+				w.Name)
 		case slices.ContainsFunc(all[:i], same):
 			return fmt.Errorf("rpcbench: this program has two workloads named %s: give each a name of its own", w.Name)
 		}
@@ -182,7 +185,8 @@ func wrong(format string, args ...any) error {
 // command is one of the program's. setup registers its flags, and returns what it does with the arguments after them.
 type command struct {
 	name, args, does, example string
-	tidies                    bool // up after a signal, which its context tells of; a signal ends the others
+	groups                    []string // of flags: a title, and names; one group unless given
+	tidies                    bool     // up after a signal, which its context tells of; a signal ends the others
 	setup                     func(*flag.FlagSet) func(ctx context.Context, args []string) error
 }
 
@@ -226,8 +230,7 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 	switch err := f.Parse(args[1:]); {
 	case errors.Is(err, flag.ErrHelp):
 		var flags strings.Builder
-		f.SetOutput(&flags)
-		f.PrintDefaults()
+		printFlags(&flags, f, c.groups)
 		_, err := fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.\n\n%s\nexample: %s\n", c.name, c.args, c.does,
 			&flags, c.example)
 		return err
@@ -248,4 +251,24 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 		defer stop()
 	}
 	return do(ctx, f.Args())
+}
+
+// printFlags describes the flags, group by group.
+func printFlags(w io.Writer, f *flag.FlagSet, groups []string) {
+	if len(groups) == 0 {
+		f.SetOutput(w)
+		f.PrintDefaults()
+	}
+	for i, group := range groups {
+		title, names, _ := strings.Cut(group, ": ")
+		part := flag.NewFlagSet(title, flag.ContinueOnError)
+		part.SetOutput(w)
+		for name := range strings.FieldsSeq(names) {
+			of := f.Lookup(name)
+			part.Var(of.Value, name, of.Usage)
+			part.Lookup(name).DefValue = of.DefValue // Value may have been set
+		}
+		fmt.Fprintf(w, "%s%s:\n", strings.Repeat("\n", min(i, 1)), title)
+		part.PrintDefaults()
+	}
 }

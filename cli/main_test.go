@@ -136,7 +136,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 			"rpcbench: run: a workload's Callers lies between 0 and 1000: -3 does not"},
 		{"a number that is none", "run -out x -conns many",
 			`rpcbench: run: invalid value "many" for flag -conns: parse error`},
-		{"a link that does not exist", "run -out x -link 5g", `rpcbench: run: rpcbench: "5g" is no link`},
+		{"a link that does not exist", "run -out x -link 5g", `rpcbench: run: "5g" is no link`},
 		{"a stream over many connections", "run -out x -stream -new-connections",
 			"rpcbench: run: a workload's Stream has one caller"},
 		{"new connections, and so many", "run -out x -conns 5 -new-connections",
@@ -332,6 +332,7 @@ func TestOwnWorkloads(t *testing.T) {
 		`workload "" needs a Name of letters`:    {stacks: create, own: own("")},
 		`workload "x": a workload's Callers lies`: {stacks: create, own: []rpcbench.Workload{{Name: "x", Title: "x",
 			Callers: -1}}},
+		`workload "x" has a Rate`:                   {stacks: create, own: []rpcbench.Workload{{Name: "x", Title: "x", Rate: 1000}}},
 		`this program's workload "y" needs a Name `: {stacks: create, own: []rpcbench.Workload{{Name: "y"}}},
 	} {
 		require.ErrorContains(t, p.check(nil), want)
@@ -358,10 +359,18 @@ func TestManual(t *testing.T) {
 		}
 	}
 	require.Equal(t, 3, n)
+	require.NotRegexp(t, `(?m)^\[`, manual, "a synopsis is code to the end of its last line")
 	for _, command := range []string{"run", "report", "explain", "serve", "list", "version"} {
+		names := flag.NewFlagSet(command, flag.ContinueOnError)
 		help, _, err := typed(t, command, "-h")
 		require.NoError(t, err)
 		require.Contains(t, help, "example: rpcbench "+command)
+		if command == "run" {
+			runCommand(ours(), nil, nil).setup(names)
+		}
+		names.VisitAll(func(f *flag.Flag) {
+			require.Regexp(t, "(?m)^  -"+f.Name+"( |\t|$)", help, "each flag is in a group")
+		})
 		for _, flag := range regexp.MustCompile(`(?m)^  -[a-z]+`).FindAllString(help, -1) {
 			require.Contains(t, manual, strings.TrimSpace(flag))
 		}

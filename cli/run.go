@@ -26,8 +26,14 @@ import (
 func runCommand(p program, stdout, stderr io.Writer) command {
 	return command{
 		name: "run", tidies: true, args: " [stack[@build]...]",
-		does:    "Compare stacks, or builds of them, with a base at each workload: about ten minutes",
+		does:    "Compare stacks, or builds of them, with a base at each workload: about 15 minutes",
 		example: "rpcbench run -out mine",
+		groups: []string{
+			"What is called: base workloads payload stream headers",
+			"How: callers conns new-connections tls unix link gomaxprocs",
+			"How long: quick time processes seed",
+			"Where to: out",
+		},
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			c := comparison{program: p}
 			f.StringVar(&c.base, "base", "", "`stack` that the others are compared with: "+p.base()+

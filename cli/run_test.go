@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"os"
@@ -166,6 +167,26 @@ func TestSummary(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, printSummary(new(bytes.Buffer), s))
 		})
+	}
+}
+
+// Only of one caller, whose server is in the process, does CPU time over wall time tell how many cores a call had.
+func TestOneCallerTellsCores(t *testing.T) {
+	for leftOut, all := range map[int][]workload.Workload{
+		2: {{}, {Callers: 1}, {TLS: true, Headers: true}},
+		0: {{Callers: 50}, {Apart: true}, {Link: "4g"}, {Procs: 1}},
+	} {
+		for _, w := range all {
+			w.Procs = cmp.Or(w.Procs, 2)
+			g := group{Workload: w, arms: []string{"httpjson", "httpjson", "x"}}
+			for i := range 8 {
+				cores := []float64{1.1, 1}[i/6] // two of eight had one
+				g.processes = append(g.processes, versus.Process{
+					Layout: i + 1, Ns: [3]float64{1000, 1000, 2000}, CPUNs: [3]float64{1000 * cores}, Copy: 1, Ratio: 2})
+			}
+			c := comparison{base: "httpjson", fewest: versus.Fewest, processes: 8}
+			require.Equal(t, leftOut, c.result(&g).OneCore, "%+v", w)
+		}
 	}
 }
 

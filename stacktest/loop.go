@@ -88,7 +88,7 @@ func (r row) benchmark(b *testing.B) {
 	Procs(b)
 	orFail(b, r.stack.Name, r.Check())
 	r.procs(b)
-	r.config = placed().config(b, r.stack, r.Workload)
+	r.config = current.config(b, r.stack, r.Workload)
 	r.Apart = false // if so, its server is there
 	o := r.begin(b)
 	loop := r.start(b, o)
@@ -148,7 +148,7 @@ func (r row) procs(b *testing.B) {
 	b.Helper()
 	if procs := runtime.GOMAXPROCS(0); r.Procs != 0 && r.Procs != procs {
 		const needs = "a workload needs GOMAXPROCS=%d, and its row has %d: add -cpu %[1]d"
-		placed().skip(b, fmt.Sprintf(needs, r.Procs, procs))
+		current.skip(b, fmt.Sprintf(needs, r.Procs, procs))
 	}
 }
 

@@ -28,6 +28,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(withoutMain) != "" {
+		os.Exit(m.Run())
+	}
 	if os.Getenv(versus.Variable) == "" || !madeUpChild() {
 		Main(m, append(elsewhereStacks(), apartStacks()...)...)
 	}
@@ -50,7 +53,10 @@ func BenchmarkHarness(b *testing.B) {
 	Benchmark(b, rpcbench.Workload{}, stub(func(int64) error { return nil }))
 }
 
-const inChild = "RPCBENCH_TEST_CHILD"
+const (
+	inChild     = "RPCBENCH_TEST_CHILD"
+	withoutMain = "RPCBENCH_TEST_WITHOUT_MAIN" // a package that has fixtures in plain benchmarks, and no TestMain
+)
 
 // BenchmarkBroken holds rows that must not be printed; TestBrokenStackHasNoRow runs them in a child process.
 func BenchmarkBroken(b *testing.B) {
@@ -341,7 +347,7 @@ func TestWarmUpRunsTheMeasuredCalls(t *testing.T) {
 
 func TestHeader(t *testing.T) {
 	var b bytes.Buffer
-	placed().printHeader(&b)
+	current.printHeader(&b)
 	reader := benchfmt.NewReader(strings.NewReader(b.String()+"BenchmarkX 1 1 ns/op\n"), "header")
 	var keys []string
 	for reader.Scan() {

@@ -64,9 +64,9 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 		orExit(1, versus.Serve(context.Background(), os.Stdin, os.Stdout, find))
 		os.Exit(0)
 	}
-	p := &placement{seen: map[string]bool{}}
-	flag.Var(p, serverFlag, "where servers run: process is a child per row, stack=host:port,... is what rpcbench serve "+
-		"prints, empty is this process")
+	p := &current
+	flag.StringVar(&p.where, serverFlag, "", "where servers run: process is a child per row, "+
+		"stack=host:port,... is what rpcbench serve prints, empty is this process")
 	flag.IntVar(&p.processes,
 		processesFlag, 0, "child processes that measure a row of BenchmarkVersus; 0 is 8 where -bench names it")
 	flag.StringVar(&p.profiles, profilesFlag, "", "new folder for a CPU profile of each row, taken in a pass of its own")
@@ -159,16 +159,12 @@ func remark(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "# rpcbench: "+format+"\n", args...)
 }
 
-// note remembers a name until the run ends, if there is a Main.
-func (p *placement) note(name string) {
-	if p.seen != nil {
-		p.seen[name] = true
-	}
-}
+// note remembers a name until the run ends.
+func (p *placement) note(name string) { p.seen[name] = true }
 
 // metric reports a figure of a row.
 func metric(b *testing.B, value float64, unit string) {
-	placed().note(unit)
+	current.note(unit)
 	b.ReportMetric(value, unit)
 }
 
@@ -181,7 +177,11 @@ const (
 	acceptLimit = 2 * time.Second // until a server has accepted the connections that its client has opened
 )
 
-// placement holds the value of -server, and what else Main keeps for the benchmarks.
+// current is the placement of this process, whose flags and GOMAXPROCS it reads and sets. A benchmark of package
+// testing has no other place for what has to outlast it, and benchmarks run one after the other.
+var current = placement{seen: map[string]bool{}}
+
+// placement holds the value of -server, what else Main reads, and what rows have noted.
 type placement struct {
 	where     string
 	elsewhere map[string]string // host:port of running servers, by stack
@@ -190,19 +190,6 @@ type placement struct {
 	profiles  string            // value of -profiles
 	long      bool              // value of -long
 	seen      map[string]bool   // names of the rows that have begun, their units, and the flags that they obey
-}
-
-func (p *placement) String() string     { return p.where }
-func (p *placement) Set(v string) error { p.where = v; return nil }
-
-// placed returns the placement that Main made, or without Main an empty one.
-func placed() *placement {
-	if f := flag.Lookup(serverFlag); f != nil {
-		if p, ok := f.Value.(*placement); ok {
-			return p
-		}
-	}
-	return new(placement)
 }
 
 // open checks the flags and reads the addresses of -server. Its error is one line.
@@ -275,7 +262,7 @@ func (p *placement) skip(b *testing.B, reason string) {
 // for n ops. It reports nothing if the server is not a child.
 func watchServer(b *testing.B, f *rpcbench.Fixture) (report func(n uint64)) {
 	b.Helper()
-	child := placed().child
+	child := current.child
 	if child == nil {
 		return func(uint64) {}
 	}
@@ -307,7 +294,7 @@ func watchServer(b *testing.B, f *rpcbench.Fixture) (report func(n uint64)) {
 // many ops followed. Package testing may call a row several times, and the profile of the last one stays.
 func profile(b *testing.B, pass func(begin func()) int64) {
 	b.Helper()
-	p := placed()
+	p := &current
 	if p.profiles == "" {
 		return
 	}
@@ -341,18 +328,14 @@ func asClient(b *testing.B, do func()) {
 //
 // Package testing sets GOMAXPROCS for -cpu only after the first call of a benchmark, and a b.Loop benchmark does all
 // its work in that call (golang/go#49980). Without Procs, the first row of -cpu 1,2 would run with what the previous
-// row had left. In later calls Procs does nothing.
+// row had left. In later calls Procs does nothing. No TestMain is needed.
 func Procs(b *testing.B) {
 	b.Helper()
-	first, _, list := strings.Cut(flag.Lookup("test.cpu").Value.String(), ",")
+	first, _, _ := strings.Cut(flag.Lookup("test.cpu").Value.String(), ",")
 	procs, err := strconv.Atoi(strings.TrimSpace(first))
-	p := placed()
-	switch {
-	case err != nil || p.seen[b.Name()]: // one GOMAXPROCS for all rows, or set by package testing
-	case p.seen == nil && list:
-		b.Fatal("rpcbench: a list in -cpu needs a TestMain that calls stacktest.Main: give one number")
-	default:
-		p.note(b.Name())
-		runtime.GOMAXPROCS(procs)
+	if err != nil || current.seen[b.Name()] {
+		return // one GOMAXPROCS for all rows, or set by package testing
 	}
+	current.note(b.Name())
+	runtime.GOMAXPROCS(procs)
 }

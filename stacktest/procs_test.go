@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
@@ -51,6 +52,16 @@ func BenchmarkPs(b *testing.B) {
 			require.NoError(b, call(b.Context()))
 		}
 	})
+	row("fixture", func(b *testing.B, s rpcbench.Stack) {
+		f := Start(b, s, rpcbench.Config{})
+		b.RunParallel(func(pb *testing.PB) {
+			call, err := f.Client.Prepare(0, 0)
+			for err == nil && pb.Next() {
+				err = call(b.Context())
+			}
+			assert.NoError(b, err)
+		})
+	})
 	b.Run("case=marshal", func(b *testing.B) {
 		call, report := note(b)
 		c := &fakeCodec{marshal: func(data []byte) ([]byte, error) { return data, call(0) }}
@@ -66,12 +77,16 @@ func BenchmarkPs(b *testing.B) {
 }
 
 func TestRowsHaveThePsOfTheirLabel(t *testing.T) {
-	for _, list := range []string{"2,1", "1,2,1"} {
-		t.Run(list, func(t *testing.T) {
+	for _, c := range []struct{ why, list, plain string }{
+		{"2,1", "2,1", ""}, {"1,2,1", "1,2,1", ""}, {"a plain benchmark without a TestMain", "2,1", "1"},
+	} {
+		list := c.list
+		t.Run(c.why, func(t *testing.T) {
+			t.Setenv(withoutMain, c.plain)
 			out, err := child(t, "-test.bench=^BenchmarkPs$", "-test.benchtime=20x", "-test.cpu="+list, "-test.count=2")
 			require.NoError(t, err, out)
 			rows, _ := results(t, out)
-			require.Len(t, rows, 6*2*len(strings.Split(list, ",")), out)
+			require.Len(t, rows, 7*2*len(strings.Split(list, ",")), out)
 			for _, row := range rows {
 				_, label, found := strings.Cut(string(row.Name.Full()), "-")
 				if !found {

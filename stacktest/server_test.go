@@ -119,7 +119,7 @@ func TestServerElsewhere(t *testing.T) {
 		"process":             "server: process\n",
 		"fake=" + remote.Addr: "server: remote\nproved: no\n",
 	} {
-		p := &placement{where: server}
+		p := &placement{where: server, seen: map[string]bool{}}
 		var header strings.Builder
 		p.printHeader(&header)
 		require.True(t, strings.HasPrefix(header.String(), keys+"cores: "), "rows of other places are not compared")
@@ -176,7 +176,7 @@ func TestBrokenServerElsewhereHasNoRow(t *testing.T) {
 		{"another stack's server", "fake", "fake=" + Start(t, rawtcp.New(), rpcbench.Config{}).Addr, unavailable},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			if c.stack == "leaking" && !placed().long {
+			if c.stack == "leaking" && !current.long {
 				t.Skip("goroutines have three seconds to end, twice: -long")
 			}
 			out, err := runElsewhere(t, c.stack, c.server)
@@ -222,7 +222,8 @@ func TestWrongServerFlag(t *testing.T) {
 
 // TestRowsThatAServerElsewhereLacks are skipped: they would have their server here, below a key that is not theirs.
 func TestRowsThatAServerElsewhereLacks(t *testing.T) {
-	p := &placement{where: "fake=127.0.0.1:http", elsewhere: map[string]string{"fake": "127.0.0.1:http"}}
+	p := &placement{where: "fake=127.0.0.1:http", elsewhere: map[string]string{"fake": "127.0.0.1:http"},
+		seen: map[string]bool{}}
 	for _, c := range []struct {
 		stack    string
 		workload workload.Workload

@@ -12,7 +12,7 @@
 // [Benchmark] times a stack at a workload, and [BenchmarkVersus] compares stacks at one. Each lists the figures that
 // its rows report.
 //
-// [Main] adds to the rows the versions and units that they need, and the flags -server and -processes.
+// [Main] adds to the rows the versions and units that they need, and four flags.
 package stacktest
 
 import (
@@ -84,7 +84,7 @@ func prefixed(name string, err error) string {
 // process.
 func Conformance(t *testing.T, stack rpcbench.Stack) {
 	inClear := conform.Subject{Stack: stack, Wait: time.Second / 2}
-	if placed().long {
+	if current.long {
 		inClear.Wait = 5 * time.Second
 	}
 	overTLS := inClear

@@ -43,14 +43,14 @@ func BenchmarkVersus(b *testing.B, w rpcbench.Workload, base rpcbench.Stack, con
 	b.Helper()
 	r := row{Workload: workload.Workload(w)}
 	orFail(b, "versus", r.Check())
-	placed().note(serverFlag)
-	placed().note(processesFlag)
+	current.note(serverFlag)
+	current.note(processesFlag)
 	switch {
-	case placed().where != "":
-		placed().skip(b, "the stacks of "+benchmark(b)+" share one process: run it without -server")
+	case current.where != "":
+		current.skip(b, "the stacks of "+benchmark(b)+" share one process: run it without -server")
 	case w.Rate != 0:
 		b.Fatal("rpcbench: versus: at a rate all stacks take as long: compare the cpu-ns/op of Benchmark")
-	case placed().processes == 0 && !askedFor(b):
+	case current.processes == 0 && !askedFor(b):
 		b.Skip("rpcbench: versus: -bench asks for everything")
 	case len(contestants) == 0:
 		b.Fatalf("rpcbench: versus: nothing to compare with %s: name another stack", base.Name)
@@ -134,7 +134,7 @@ func (r row) measure(b *testing.B, contestants int, seed uint64, stacks []rpcben
 	defer stop()
 	path, err := os.Executable()
 	orFail(b, "versus", err)
-	planned := placed().processes
+	planned := current.processes
 	if planned == 0 {
 		planned = 8
 	}

@@ -1,16 +1,14 @@
 // Rpcbench compares stacks, and says how far its comparisons are to be trusted.
 //
 //	rpcbench run -out folder [-quick] [-workloads name,...] [-time 8s] [-processes 8] [-base httpjson] [-seed n]
-//
-// [stack[@build]...]
-//
+//		[stack[@build]...]
 //	rpcbench run -out folder [-callers 30] [-conns 4] [-tls] [-unix] [-payload 2kB] [-new-connections] [-stream]
 //		[-headers] [-link 40ms/10Mbps] [-gomaxprocs 4] [stack[@build]...]
 //
 // answers "gRPC or JSON?" for the workloads that decide: small, mixed, structured and binary messages, one caller and
 // fifty, streams, new connections, headers, a slow link, two processes. Each stack, grpcprotobuf unless named, is
 // compared with the base at each workload: short slices of both in turn, in eight processes one after the other. A
-// stack takes about ten minutes. -quick gives a first answer: six workloads, four processes of this build. The folder
+// stack takes about 15 minutes. -quick gives a first answer: six workloads, four processes of this build. The folder
 // then has report.html, report.md, answer.svg, summary.json, and bench.txt, which benchstat reads and which has a line
 // for each process. An interrupted run keeps what was measured. A process that fails is measured again once.
 //
@@ -88,8 +86,11 @@ func main() {
 	}
 	cli.Main(stacks.All())
 	help := func(arg string) bool { return slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, arg) }
-	if args := os.Args[1:]; len(args) == 0 || help(args[0]) || args[0] == "run" && slices.ContainsFunc(args, help) {
+	switch args := os.Args[1:]; {
+	case len(args) == 0 || help(args[0]):
 		fmt.Print("\nrpcbench init makes a Go module that compares ways to serve and call a method of yours;\n" +
 			"rpcbench run -proto compares them at once: rpcbench init -h.\n")
+	case args[0] == "run" && slices.ContainsFunc(args, help):
+		fmt.Printf("\nWhat is called, with messages of yours (docs/own-message.md):\n%s", own.Help())
 	}
 }

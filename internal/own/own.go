@@ -98,26 +98,41 @@ func (c *call) flags(f *flag.FlagSet) {
 	f.StringVar(&c.name, "call", "", "`method` to call, such as shop.v1.Orders/Get")
 	f.StringVar(&c.request, "request", "", "`file` of JSON values, or folder; without a .proto, a size such as 100B")
 	f.StringVar(&c.reply, "reply", "", "`file` or folder with the reply to each request, or a size such as 2kB")
-	f.StringVar(&c.out, "out", "", "new `folder` for the module")
 }
 
-var words = []string{"proto", "I", "protoset", "call", "request", "reply"} // the flags, but for -out
+var (
+	words = []string{"proto", "I", "protoset", "call", "request", "reply"} // the flags, but for -out
 
-// split takes the flags of these names out of the arguments of run.
+	// switches are flags of run that take no value.
+	switches = []string{"quick", "tls", "unix", "new-connections", "stream", "headers", "h", "help"}
+)
+
+// split takes the flags of these names out of the arguments of run, up to the first stack.
 func split(args []string, words ...string) (mine, rest []string) {
-	for i := 0; i < len(args); i++ {
-		name, _, whole := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		if !strings.HasPrefix(args[i], "-") || !slices.Contains(words, name) {
-			rest = append(rest, args[i])
-			continue
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		name, _, whole := strings.Cut(strings.TrimLeft(args[0], "-"), "=")
+		n := min(2, len(args))
+		if whole || slices.Contains(switches, name) {
+			n = 1
 		}
-		mine = append(mine, args[i])
-		if !whole && i+1 < len(args) {
-			i++
-			mine = append(mine, args[i])
+		if slices.Contains(words, name) {
+			mine = append(mine, args[:n]...)
+		} else {
+			rest = append(rest, args[:n]...)
 		}
+		args = args[n:]
 	}
-	return mine, rest
+	return mine, append(rest, args...)
+}
+
+// Help describes the flags of run that are for messages of one's own.
+func Help() string {
+	var text strings.Builder
+	f := flag.NewFlagSet("", flag.ContinueOnError)
+	f.SetOutput(&text)
+	new(call).flags(f)
+	f.PrintDefaults()
+	return text.String()
 }
 
 const usage = `usage: rpcbench init [flags]
@@ -133,6 +148,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	f := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	c.flags(f)
+	f.StringVar(&c.out, "out", "", "new `folder` for the module")
 	mine, rest := args[1:], []string(nil)
 	if args[0] == "run" {
 		mine, rest = split(mine, append(slices.Clone(words), "out")...)

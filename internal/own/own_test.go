@@ -884,10 +884,23 @@ func TestTakes(t *testing.T) {
 		words...)
 	require.Equal(t, strings.Fields("-proto a.proto --I=b -call d/e -request f -reply g"), mine)
 	require.Equal(t, strings.Fields("-quick -out c grpcprotobuf"), rest)
+	mine, rest = split(strings.Fields("-reply 1kB -callers 3 -tls httpjson -proto a.proto"), words...)
+	require.Equal(t, strings.Fields("-reply 1kB"), mine)
+	require.Equal(t, strings.Fields("-callers 3 -tls httpjson -proto a.proto"), rest, "flags come first")
 	if testing.Short() {
 		t.Skip("links a program")
 	}
 	out, err := goIn(t, filepath.Join("..", ".."), nil, "run", "./cmd/rpcbench", "init", "-h")
 	require.NoError(t, err, out)
 	require.Contains(t, out, usage, "the command hands its arguments over")
+	out, err = goIn(t, filepath.Join("..", ".."), nil, "run", "./cmd/rpcbench", "run", "-h")
+	require.NoError(t, err, out)
+	for _, word := range words {
+		require.Regexp(t, `(?m)^  -`+word+` \w+`, out, "run -h names each flag of run")
+	}
+	alone := regexp.MustCompile(`(?m)^  -([a-z-]+)$`).FindAllStringSubmatch(out, -1) // without a value
+	for _, flag := range alone {
+		require.Contains(t, switches, flag[1])
+	}
+	require.Len(t, alone, len(switches)-2, "all but for -h and -help: %s", out)
 }

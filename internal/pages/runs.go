@@ -196,6 +196,19 @@ func pairs(b *block) string {
 	return t.String()
 }
 
+// unsettled are stacks whose recorded runs disagree on who is faster, with the folders of further runs.
+var unsettled = map[string][]string{"drpc": {"results/2026-11-23-epyc-2vcpu-night/asked",
+	"results/2026-11-24-epyc-2vcpu-morning/drpc", "results/2026-11-24-epyc-2vcpu-morning/drpc-busy"}}
+
+// span is the range of an unsettled stack's ratios over all recorded runs.
+func (b *block) span(evening, work, stack string) string {
+	ratios := []float64{b.found(evening, work, stack).Ratio}
+	for _, dir := range unsettled[stack] {
+		ratios = append(ratios, b.answer(dir, work, stack).Ratio)
+	}
+	return fmt.Sprintf("%.2f to %.2f in %d runs", slices.Min(ratios), slices.Max(ratios), len(ratios))
+}
+
 // grid has a row for each stack of a part of the evening, and of those before it, and a column for each workload that
 // the part asked.
 func grid(part string, before ...string) func(*block) string {
@@ -213,6 +226,10 @@ func grid(part string, before ...string) func(*block) string {
 		for _, stack := range append(before, s.Stacks()...) {
 			fmt.Fprintf(&t, "| `%s` |", stack)
 			for _, work := range works {
+				if unsettled[stack] != nil {
+					fmt.Fprintf(&t, " %s |", b.span(b.from[0], work, stack))
+					continue
+				}
 				ratio, verdict, _ := strings.Cut(n.cell(b.found(b.from[0], work, stack)), " | ")
 				fmt.Fprintf(&t, " %s %s |", ratio, verdict)
 			}

@@ -65,10 +65,10 @@ func record(t *testing.T) (root string) {
 	run("quiet/variants", found("small", small, "httpjson.gzip", 2.2, versus.Slower))
 	unknown := found("small-1-caller", "all cores", "rawtcp", 0, versus.Undecided)
 	run("quiet/cores", unknown)
-	left := found("small", small, "drpc", 1.1, versus.Slower)
+	left := found("small", small, "fasthttpjson", 1.1, versus.Slower)
 	left.Planned, left.OneCore = 10, 2
 	run("noisy/more", left,
-		found("structured-1kB", large, "drpc", 0.8, versus.Faster))
+		found("structured-1kB", large, "fasthttpjson", 0.8, versus.Faster))
 	run("noisy/files", found("structured-1kB", large, "httpjson.multipart", 0.2, versus.Faster))
 	run("noisy/vt", found("structured-1kB", large, "grpcprotobuf.vt", 0.75, versus.Faster))
 	own, err := json.Marshal(report.Summary{Release: report.Release, Base: "httpjson",
@@ -134,7 +134,7 @@ Bob: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit def](../noisy).
 		"cores": {"quiet", "", "| stack | all cores |\n|---|---|\n| `grpcprotobuf` | 1.60 (1.44–1.76) slower |\n" +
 			"| `httpjsoniter` | 0.65 (0.59–0.72) faster |\n| `rawtcp` | – undecided [1] |\n\n- [1] since.\n"},
 		"asked": {"noisy", "", "| stack | a small call, one core | structured |\n|---|---|---|\n" +
-			"| `drpc` | 1.10 (0.99–1.21) slower [1] | 0.80 (0.72–0.88) faster |\n\n" +
+			"| `fasthttpjson` | 1.10 (0.99–1.21) slower [1] | 0.80 (0.72–0.88) faster |\n\n" +
 			"- [1] slower; 8 of 10 processes; 2 left out that had one core.\n"},
 		"files": {"noisy", "", "| stack | structured |\n|---|---|\n| `grpcprotobuf` | 0.60 (0.54–0.66) faster |\n" +
 			"| `httpjson.multipart` | 0.20 (0.18–0.22) faster |\n"},

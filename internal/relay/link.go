@@ -39,7 +39,7 @@ func FindLink(text string) (Link, error) {
 			return Link{RTT: time.Duration(rtt), Rate: rate}, nil
 		}
 	}
-	return Link{}, fmt.Errorf("rpcbench: %q is no link: "+
+	return Link{}, fmt.Errorf("%q is no link: "+
 		"write 4g, or a round trip and a rate such as 40ms/10Mbps, from 1ms/10kbps to 1s/10Gbps", text)
 }
 

@@ -356,7 +356,7 @@ func TestFindLink(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			require.EqualError(t, err, fmt.Sprintf("rpcbench: %q is no link: "+
+			require.EqualError(t, err, fmt.Sprintf("%q is no link: "+
 				"write 4g, or a round trip and a rate such as 40ms/10Mbps, from 1ms/10kbps to 1s/10Gbps", c.text))
 		})
 	}

@@ -1,5 +1,7 @@
-// Package workload makes calls. It is the one engine of everything that does: the rows of go test -bench, the processes
-// that measure for rpcbench run and explain, and what counts bytes and allocations. It also lists the workloads of run.
+// Package workload opens a stack at a workload and prepares its calls, for the rows of go test -bench, for the
+// processes that measure for rpcbench run and explain, and for what counts bytes and allocations. Rows of several
+// callers are driven by package latency, and all other calls by an Open's Op. The package also lists the workloads of
+// run.
 package workload
 
 import (
