@@ -5,6 +5,9 @@ package rpcbench
 //
 // Whoever opens a workload refuses a negative number, and what no stack can do, such as a new connection for each
 // message of a stream.
+//
+// A field that is added later stays out of the JSON where it is zero, by a tag: an older build refuses what it does not
+// know.
 type Workload struct {
 	Name  string // names the workload in tables: letters, digits, dots and dashes
 	Title string // says in a few words what a call is

@@ -249,14 +249,9 @@ func (c *comparison) measure(ctx context.Context, show show,
 				return groups, again, failed, errInterrupted
 			case err != nil:
 				g.failed = true
-				switch why := strings.TrimPrefix(err.Error(), "rpcbench: "); {
-				case strings.HasSuffix(why, errors.ErrUnsupported.Error()):
+				if why := strings.TrimPrefix(err.Error(), "rpcbench: "); strings.HasSuffix(why, errors.ErrUnsupported.Error()) {
 					again = append(again, fmt.Sprintf("skipped: %s: %s", g, why))
-				case strings.HasPrefix(why, "unknown workload") && g.Unix:
-					failed = append(failed, where+"a build from before -unix knows TCP alone")
-				case strings.HasPrefix(why, "unknown workload"):
-					failed = append(failed, where+"a build from before 2026-11-23 knows the workloads of rpcbench list alone")
-				default:
+				} else {
 					failed = append(failed, where+why)
 				}
 				continue

@@ -16,13 +16,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	text "text/template"
 	"unicode"
-
-	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
@@ -223,7 +220,7 @@ func flips(series []Answer, payloads bool) (all []Crossing) {
 	return all
 }
 
-// Read reads what a run left in a folder. The results of an older release are made again from its processes.
+// Read reads what a run left in a folder.
 func Read(from string) (s Summary, err error) {
 	if info, err := os.Stat(from); err == nil && !info.IsDir() {
 		return s, fmt.Errorf("rpcbench: report: %s is a file: name the folder that rpcbench run made", from)
@@ -238,18 +235,12 @@ func Read(from string) (s Summary, err error) {
 	if err := json.Unmarshal([]byte(data), &s); err != nil {
 		return s, fmt.Errorf("rpcbench: report: %s: summary.json is no summary of a run: %w", from, err)
 	}
-	if s.Release != Release && s.Release != firstRelease {
-		return s, fmt.Errorf("rpcbench: report: %s was made by another release of rpcbench (%d, this one reads %d and %d): "+
-			"make the report with that one",
-			from, s.Release, firstRelease, Release)
+	if s.Release != Release {
+		return s, fmt.Errorf("rpcbench: report: %s was made by another release of rpcbench (%d, this one reads %d): "+
+			"make the report with that one", from, s.Release, Release)
 	}
 	if s.Raw, err = readFile(filepath.Join(from, "bench.txt")); err != nil {
 		return s, err
-	}
-	if s.Release == firstRelease {
-		if err := s.decideAgain(from); err != nil {
-			return s, err
-		}
 	}
 	if !s.Measured() {
 		return s, fmt.Errorf("rpcbench: report: %s has no answers: nothing was measured", from)
@@ -261,63 +252,6 @@ func Read(from string) (s Summary, err error) {
 		}
 	}
 	return s, nil
-}
-
-// firstRelease kept no layouts, so that its rule is not that of today; each of its processes had a layout of its own.
-const firstRelease = 1
-
-// processLine finds workload, contestant, stack and GOMAXPROCS in the name of a row of bench.txt.
-var processLine = regexp.MustCompile(`^Run/workload=([^/]+)/against=(.+)/stack=(.+?)(?:-(\d+))?$`)
-
-// decideAgain makes the results of the first release from the processes in its bench.txt. Each process has three rows:
-// the base's, its copy's and the contestant's.
-func (s *Summary) decideAgain(from string) error {
-	processes := map[[2]string][]versus.Process{}
-	cores := map[[2]string]bool{}
-	var next versus.Process
-	arm := 0
-	for reader := benchfmt.NewReader(strings.NewReader(s.Raw), from); reader.Scan(); {
-		r, ok := reader.Result().(*benchfmt.Result)
-		if !ok {
-			continue
-		}
-		name := processLine.FindStringSubmatch(string(r.Name))
-		if name == nil {
-			continue
-		}
-		ns, _ := r.Value("sec/op")
-		cpu, _ := r.Value("cpu-sec/op")
-		ratio, _ := r.Value("base-ratio")
-		next.Ns[arm], next.CPUNs[arm] = 1e9*ns, 1e9*cpu
-		next.Copy, next.Ratio = cmp.Or(next.Copy, ratio), ratio
-		if arm++; arm < 3 {
-			continue
-		}
-		key := [2]string{name[1], strings.ReplaceAll(name[2], "/", ":")}
-		if s.Layouts > 0 {
-			next.Layout = 1 + len(processes[key])%s.Layouts
-		}
-		processes[key], cores[key] = append(processes[key], next), name[4] != ""
-		next, arm = versus.Process{}, 0
-	}
-	fewest := versus.Fewest
-	if s.Layouts == 0 && s.Processes == versus.FewestQuick {
-		fewest = versus.FewestQuick
-	}
-	for i := range s.Answers {
-		a := &s.Answers[i]
-		key := [2]string{a.Workload, strings.ReplaceAll(a.Stack, "/", ":")}
-		plan := versus.Plan{Processes: s.Processes, Fewest: fewest, AllCores: cores[key]}
-		if w, err := workload.Find(a.Workload); err == nil {
-			a.Does, plan.OneCaller = w.Title, w.TellsCores()
-		}
-		a.Result = versus.Decide(plan, processes[key])
-	}
-	s.Warnings = slices.DeleteFunc(s.Warnings, func(w string) bool {
-		return strings.HasPrefix(w, "the machine was not quiet: the base moved")
-	})
-	s.Notes = append(s.Notes, "decided again by the rule of today, from bench.txt")
-	return nil
 }
 
 // Measured tells whether any process has measured anything.

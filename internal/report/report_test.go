@@ -322,7 +322,7 @@ func TestRead(t *testing.T) {
 			`^rpcbench: report: \S+ has no summary.json: name a folder that rpcbench run made$`},
 		{"no JSON", dir("x", "raw"), `^rpcbench: report: \S+: summary.json is no summary of a run: invalid character`},
 		{"another release", dir(`{"release":7,"answers":[{}]}`, ""),
-			`^rpcbench: report: \S+ was made by another release of rpcbench \(7, this one reads 1 and 2\): `},
+			`^rpcbench: report: \S+ was made by another release of rpcbench \(7, this one reads 2\): `},
 		{"nothing measured", dir(`{"release":2,"answers":[{}]}`, "raw"), `has no answers: nothing was measured$`},
 		{"a negative ratio", dir(with(`"ratio":-1`), "raw"), `: what small of x has are no figures of a comparison$`},
 		{"an interval without its ratio", dir(with(`"ratio":1,"lo":1.1,"hi":1.2`), "raw"), `no figures of a comparison$`},
@@ -343,45 +343,6 @@ func TestRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "raw", s.Raw)
 	require.Equal(t, found().Answers, s.Answers)
-}
-
-// A run of the first release is decided by the rule of today, from its processes. Its own words are gone.
-func TestFirstRelease(t *testing.T) {
-	var bench strings.Builder
-	for i := range 8 {
-		for arm, stack := range []string{"httpjson", "httpjson.again", "x@golang.org/y@v1"} {
-			fmt.Fprintf(&bench,
-				"BenchmarkRun/workload=small-1-caller/against=x@golang.org/y@v1/stack=%s-2\t100\t%d ns/op\t%d cpu-ns/op", stack,
-				1000+500*arm, 1100+i)
-			if arm > 0 {
-				fmt.Fprintf(&bench, "\t%.4f base-ratio", []float64{0, 1, 1.5 + 0.001*float64(i)}[arm])
-			}
-			bench.WriteString("\n")
-		}
-	}
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "bench.txt"), []byte(bench.String()), 0o644))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "summary.json"),
-		[]byte(`{"release":1,"base":"httpjson","processes":8,"layouts":8,
-		"warnings":["the machine was not quiet: the base moved by more than 15 % in 1 of 1 comparisons", "busy"],
-		"answers":[{"workload":"small-1-caller","does":"old words","stack":"x@golang.org/y@v1","verdict":"undecided","moved":0.5,"floor":0.5,"bases":[1]}]}`), 0o644))
-	s, err := Read(dir)
-	require.NoError(t, err)
-	a := s.Answers[0]
-	require.Equal(t, versus.Slower, a.Verdict)
-	require.InDelta(t, 1.5035, a.Ratio, 1e-4)
-	require.InDelta(t, 2.364624*0.00163/math.Sqrt(8), math.Log(a.Hi/a.Ratio), 2e-5,
-		"over eight layouts: Student's at 95 %")
-	require.Zero(t, a.Moved)
-	require.InDelta(t, 1000, a.BaseNs, 1e-6)
-	require.InDelta(t, 2000, a.Ns, 1e-6)
-	require.InDelta(t, 1103.5, a.BaseCPUNs, 1e-6)
-	require.Equal(t, []string{"busy"}, s.Warnings)
-	require.Equal(t, []string{"what other programs used: their share is not recorded"}, s.Unchecked(),
-		"two cores, by the rows' names")
-	w, err := workload.Find("small-1-caller")
-	require.NoError(t, err)
-	require.Equal(t, w.Title, a.Does)
 }
 
 func TestWriteOverwritesNothing(t *testing.T) {

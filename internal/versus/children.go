@@ -25,23 +25,14 @@ import (
 
 // Spec is what a process measures. A child reads what has a name in JSON.
 type Spec struct {
-	Arms     []string          `json:"arms"`               // names of stacks; the second of a name is called again
-	Name     string            `json:"workload,omitempty"` // the workload's, for revisions that know only its name
-	Workload workload.Workload `json:"use"`
+	Arms     []string          `json:"arms"` // names of stacks; the second of a name is called again
+	Workload workload.Workload `json:"workload"`
 	Slice    time.Duration     `json:"slice"`
 	Seed     uint64            `json:"seed"`
 	Profiled bool              `json:"profiled,omitempty"` // by Explain, with and without in turn
 
 	Procs  int `json:"-"` // GOMAXPROCS; 0 is the default
 	Blocks int `json:"-"`
-}
-
-// known is the workload's name. A revision without Unix sockets would measure TCP, so it gets a name that it refuses.
-func (s Spec) known() string {
-	if s.Workload.Unix {
-		return s.Workload.Name + " over a Unix socket"
-	}
-	return s.Workload.Name
 }
 
 // Variable stands in the environment of a child. A program that finds it there calls Serve, and does nothing else.
@@ -66,9 +57,11 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 		}
 	}()
 	var spec Spec
-	if err := json.Unmarshal(<-lines, &spec); err != nil {
+	given := json.NewDecoder(bytes.NewReader(<-lines))
+	given.DisallowUnknownFields() // what a parent of another revision asks for in them would not be measured
+	if err := given.Decode(&spec); err != nil {
 		return fmt.Errorf("rpcbench: measure: %s is set, which is for children of rpcbench, but standard input "+
-			"has no specification: %w", Variable, err)
+			"has no specification that this build reads: %w", Variable, err)
 	}
 	var stacks []rpcbench.Stack
 	for _, name := range spec.Arms {
@@ -78,17 +71,10 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 		}
 		stacks = append(stacks, s)
 	}
-	w := spec.Workload
-	if spec.Name != spec.known() { // by a parent that knows only names
-		var err error
-		if w, err = workload.Find(spec.Name); err != nil {
-			return err
-		}
-	}
 	if spec.Profiled {
-		return explain(ctx, w, spec.Slice, stacks, lines, out)
+		return explain(ctx, spec.Workload, spec.Slice, stacks, lines, out)
 	}
-	g, err := Open(ctx, w, spec.Slice, spec.Seed, stacks...)
+	g, err := Open(ctx, spec.Workload, spec.Slice, spec.Seed, stacks...)
 	for err == nil && <-lines != nil {
 		if err = g.Block(ctx); err == nil {
 			r := g.Record()
@@ -135,7 +121,7 @@ func (p Program) start(ctx context.Context, spec Spec) (*child, error) {
 		_ = in.Close()
 		return nil, fmt.Errorf("rpcbench: measure: %w", err)
 	}
-	c.in, c.out, spec.Name = in, json.NewDecoder(out), spec.known()
+	c.in, c.out = in, json.NewDecoder(out)
 	_ = json.NewEncoder(in).Encode(spec) // if it has died, its exit status says so
 	return c, nil
 }
