@@ -164,9 +164,12 @@ func TestRunOfKnownFigures(t *testing.T) {
 		m := regexp.MustCompile(`^Run/workload=([^/]+)/against=other/stack=([^/]+?)(-\d+)?$`).FindStringSubmatch(string(row.Name))
 		require.NotNil(t, m, "%s", row.Name)
 		rows[m[1]+" "+m[2]] = append(rows[m[1]+" "+m[2]], row.Clone())
-		if m[2] == "other" {
+		toCopy, contestant := row.Value("copy-ratio")
+		require.Equal(t, m[2] == "other", contestant, "%s", row.Name)
+		if contestant {
 			ratio, ok := row.Value("base-ratio")
 			require.True(t, ok)
+			require.InEpsilon(t, ratio/1.001, toCopy, 1e-5, "the copy takes 0.1 % longer than the base")
 			ratios[m[1]] = append(ratios[m[1]], ratio)
 		}
 	}

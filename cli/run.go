@@ -241,7 +241,7 @@ func (c *comparison) keep(w io.Writer, g *group, r timing.Record) error {
 			value float64
 			unit  string
 		}{
-			{[]float64{0, p.Copy, p.Ratio}[arm], "base-ratio"},
+			{[]float64{0, p.Copy, p.Ratio}[arm], "base-ratio"}, {[]float64{0, 0, p.ToCopy}[arm], "copy-ratio"},
 			{float64(p.Latencies[arm].P50), "p50-ns"}, {float64(p.Latencies[arm].P95), "p95-ns"},
 			{float64(p.Latencies[arm].P99), "p99-ns"},
 			{p.InFlight[arm], "in-flight"}, {float64(p.Layout), "layout"}, {100 * p.Others, "others-%"},

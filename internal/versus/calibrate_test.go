@@ -173,7 +173,8 @@ func (c calibration) run(ctx context.Context) (failed error) {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w: the same command tries again", filepath.Base(r.path), err))
 		}
 	}
-	table, err := c.table()
+	found, err := c.found()
+	table := figures(found)
 	if c.log("\n" + table); err == nil {
 		err = place(filepath.Join(c.dir, "figures.txt"), []byte(table))
 	}
@@ -213,14 +214,15 @@ func recorded(path string) (env []string, found []Process, err error) {
 	return env, found, err
 }
 
-func repeatsIn(dir, experiment string) (all []Process, err error) {
+// repeatsIn has the processes of an experiment's files, and the environment of the last one.
+func repeatsIn(dir, experiment string) (env []string, all []Process, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, experiment+".*.jsonl"))
 	for i := 0; i < len(paths) && err == nil; i++ {
 		var found []Process
-		_, found, err = recorded(paths[i])
+		env, found, err = recorded(paths[i])
 		all = append(all, found...)
 	}
-	return all, err
+	return env, all, err
 }
 
 // measure returns the lines of a repeat's file. A repeat draws its layouts from all programs.
@@ -256,18 +258,26 @@ func place(name string, data []byte) error {
 	return err
 }
 
-// table is of all repeats that dir has a file of.
-func (c calibration) table() (string, error) {
-	var all []frozen
+// found has all repeats that dir has a file of, by experiment.
+func (c calibration) found() (all []frozen, err error) {
+	hour, origin := strings.TrimPrefix(filepath.ToSlash(c.dir), "../../results/"), ""
 	for _, e := range c.plan {
-		found, err := repeatsIn(c.dir, e.name)
+		env, processes, err := repeatsIn(c.dir, e.name)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		hour := strings.TrimPrefix(filepath.ToSlash(c.dir), "../../")
-		all = append(all, frozen{hour, e.name, e.contestant + " to " + e.base, found})
+		if origin == "" {
+			origin = strings.Join(slices.DeleteFunc(env, func(s string) bool {
+				key, _, _ := strings.Cut(s, "=")
+				return !slices.Contains([]string{"date", "go", "commit", "cpu", "kernel"}, key)
+			}), " ")
+		}
+		if len(processes) > 0 {
+			all = append(all, frozen{hour, origin, e.name, e.contestant + " to " + e.base, processes})
+		}
 	}
-	return figures(all), nil
+	slices.SortFunc(all, func(a, b frozen) int { return strings.Compare(a.experiment, b.experiment) })
+	return all, nil
 }
 
 // gRPC returns grpcprotobuf, or a copy whose handlers are busy for that long: grpcprotobuf+work=300ns.

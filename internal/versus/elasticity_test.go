@@ -27,7 +27,7 @@ func TestElasticity(t *testing.T) {
 		slope, se := regression(x, y)
 		rows++
 		table += fmt.Sprintf("| %s | %d | ×%.2f | %.3f ± %.3f |\n",
-			strings.TrimSuffix(strings.TrimPrefix(f.hour, "results/"), "/calibration"), len(x),
+			strings.TrimSuffix(f.hour, "/calibration"), len(x),
 			stats.Sample{Xs: times}.Quantile(0.9)/stats.Sample{Xs: times}.Quantile(0.1), slope, se)
 		require.Less(t, slope, follows, f.hour)
 	}

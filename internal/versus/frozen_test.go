@@ -1,10 +1,9 @@
 package versus
 
 import (
-	"errors"
+	"bytes"
 	"flag"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -18,11 +17,28 @@ import (
 
 const perRepeat = 16 // processes
 
-var update = flag.Bool("update", false, "write the tables of docs/method.md")
+var (
+	update = flag.Bool("update", false, "write the tables of docs/method.md, also in testdata")
+	freeze = flag.Bool("freeze", false, "write the processes of the calibrations that the arguments name, in testdata")
+)
+
+const (
+	frozenFile = "testdata/processes.txt"
+
+	frozenHead = `# What the rule of verdicts needs of every recorded process, by
+#   go test ./internal/versus -run TestFreeze -freeze results/FOLDER/calibration...
+# An hour has a line with the folder of its records, and a revision if they are in the history only. A comparison has one
+# with its name, contestant and base. A process has one, in order of time, and a repeat is 16 in a row: layout (0 where
+# none is recorded), ns per call of base, of its copy and of the contestant, CPU ns per call of the same, the
+# contestant's ratio to the base, the copy's, and the contestant's to the copy. All are medians over the process's
+# blocks. Records of two arms are left out.
+`
+)
 
 // A frozen comparison is what the rule needs of all processes that compared two stacks within an hour.
 type frozen struct {
-	hour       string // the folder of the records
+	hour       string // the folder of the records, below results
+	origin     string // their day, machine and commit
 	experiment string // of TestCalibration
 	compared   string // contestant and base
 	processes  []Process
@@ -38,25 +54,48 @@ func (f frozen) plan() Plan {
 	return Plan{AllCores: cores, OneCaller: cores}
 }
 
-// thawed reads testdata/processes.txt, which internal/tools/freeze writes.
+// columns are the line of a process.
+func columns(p Process) string {
+	return fmt.Sprintf("%d %.0f %.0f %.0f %.0f %.0f %.0f %.5f %.5f %.5f", p.Layout, p.Ns[0], p.Ns[1], p.Ns[2], p.CPUNs[0],
+		p.CPUNs[1], p.CPUNs[2], p.Ratio, p.Copy, p.ToCopy)
+}
+
+// fileOf is the text of the file.
+func fileOf(all []frozen) []byte {
+	text, hour := bytes.NewBufferString(frozenHead), ""
+	for _, f := range all {
+		if f.hour != hour {
+			hour = f.hour
+			fmt.Fprintf(text, "\nhour %s %s\n", f.hour, f.origin)
+		}
+		fmt.Fprintf(text, "comparison %s %s\n", f.experiment, f.compared)
+		for _, p := range f.processes {
+			fmt.Fprintln(text, columns(p))
+		}
+	}
+	return text.Bytes()
+}
+
+// thawed reads the file.
 func thawed(t *testing.T) (all []frozen) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/processes.txt")
+	text, err := os.ReadFile(frozenFile)
 	require.NoError(t, err)
-	hour := ""
+	hour, origin := "", ""
 	for line := range strings.Lines(string(text)) {
 		words := strings.Fields(line)
 		switch {
 		case len(words) == 0 || words[0] == "#":
 		case words[0] == "hour":
-			hour = words[1]
+			hour, origin = words[1], strings.Join(words[2:], " ")
 		case words[0] == "comparison":
-			all = append(all, frozen{hour: hour, experiment: words[1], compared: strings.Join(words[2:], " ")})
+			all = append(all, frozen{hour, origin, words[1], strings.Join(words[2:], " "), nil})
 		default:
 			var p Process
 			_, err := fmt.Sscan(line, &p.Layout, &p.Ns[0], &p.Ns[1], &p.Ns[2], &p.CPUNs[0], &p.CPUNs[1], &p.CPUNs[2],
-				&p.Ratio, &p.Copy)
+				&p.Ratio, &p.Copy, &p.ToCopy)
 			require.NoError(t, err, line)
+			require.Equal(t, strings.Join(words, " "), columns(p), "what is read is what was written")
 			last := &all[len(all)-1]
 			last.processes = append(last.processes, p)
 		}
@@ -76,7 +115,7 @@ func TestRuleOnFrozenRecords(t *testing.T) {
 		copies, called   int // of a third copy of JSON, and those called different
 	}
 	all := thawed(t)
-	made := func(decide func(Plan, []Process) Verdict, processes int) (c counts) {
+	made := func(processes int) (c counts) {
 		for _, f := range all {
 			var logs []float64
 			for _, p := range f.processes {
@@ -89,7 +128,7 @@ func TestRuleOnFrozenRecords(t *testing.T) {
 					for i := range shifted {
 						shifted[i].Ratio *= times
 					}
-					if slices.Contains(counted, decide(f.plan(), shifted)) {
+					if slices.Contains(counted, Decide(f.plan(), shifted).Verdict) {
 						*n++
 					}
 				}
@@ -109,110 +148,63 @@ func TestRuleOnFrozenRecords(t *testing.T) {
 		}
 		return c
 	}
-	table := "| rule | decided | false, of no difference | slower, of 2 % | slower, of 4 % | copies called different |\n" +
-		"|---|---:|---:|---:|---:|---:|\n"
-	row := func(rule string, decide func(Plan, []Process) Verdict) counts {
-		c, half := made(decide, perRepeat), made(decide, perRepeat/2)
-		table += fmt.Sprintf("| %s | %d of %d (%d of %d) | %d (%d) | %d (%d) | %d (%d) | %d of %d (%d of %d) |\n", rule,
-			c.decided, c.all, half.decided, half.all, c.falsely, half.falsely, c.slower2, half.slower2, c.slower4, half.slower4,
-			c.called, c.copies, half.called, half.copies)
-		return c
-	}
-	row("before: all of a movement above 15 %, the widest of three sizes of batches", before)
-	c := row("now", func(p Plan, all []Process) Verdict { return Decide(p, all).Verdict })
+	c, half := made(perRepeat), made(perRepeat/2)
 	require.Equal(t, 271, c.all)
-	require.GreaterOrEqual(t, c.decided, 230)
+	require.GreaterOrEqual(t, c.decided, 234)
 	require.Zero(t, c.wrong, "decided, but not as the whole hour")
 	require.LessOrEqual(t, c.falsely, 4)
 	require.Zero(t, c.called, "copies called different")
-	written(t, "rule", table)
+	table := "| decided | false, of no difference | slower, of 2 % | slower, of 4 % | copies called different |\n" +
+		"|---:|---:|---:|---:|---:|\n"
+	written(t, "rule", table+fmt.Sprintf("| %d of %d (%d of %d) | %d (%d) | %d (%d) | %d (%d) | %d of %d (%d of %d) |\n",
+		c.decided, c.all, half.decided, half.all, c.falsely, half.falsely, c.slower2, half.slower2, c.slower4, half.slower4,
+		c.called, c.copies, half.called, half.copies))
 }
 
-// before is the rule that Decide took the place of. A base that moved by more than 15 % counted its whole movement as
-// noise, and of three sizes of batches of processes in a row the widest interval was taken.
-func before(_ Plan, all []Process) Verdict {
-	const steady, level = 0.15, 0.95
-	over := func(value func(Process) float64) (mean, half float64) {
-		var logs, means []float64
-		byLayout := map[int][]float64{}
-		for _, p := range all {
-			x := math.Log(value(p))
-			logs, byLayout[p.Layout] = append(logs, x), append(byLayout[p.Layout], x)
-		}
-		mean, half = student(logs, level)
-		for size := 2; len(logs)/size >= 4; size *= 2 {
-			var batches []float64
-			for batch := range slices.Chunk(logs[:len(logs)/size*size], size) {
-				batches = append(batches, stats.Mean(batch))
-			}
-			_, wider := student(batches, level)
-			half = max(half, wider)
-		}
-		if len(byLayout) > 1 {
-			for _, own := range byLayout {
-				means = append(means, stats.Mean(own))
-			}
-			_, ofLayouts := student(means, level)
-			mean, half = stats.Mean(means), max(half, ofLayouts)
-		}
-		return mean, half
+// TestFreeze: the file has what ProcessOf finds in the records that are still in the tree. With -freeze it is given
+// those of the folders.
+func TestFreeze(t *testing.T) {
+	var folders []string
+	for _, folder := range flag.Args() {
+		folders = append(folders, filepath.Join("../..", folder))
 	}
-	mean, half := over(func(p Process) float64 { return p.Ratio })
-	again, halfAgain := over(func(p Process) float64 { return p.Copy })
-	var bases []float64
-	for _, p := range all {
-		bases = append(bases, p.Ns[0])
-	}
-	floor := math.Exp(math.Abs(again)+halfAgain) - 1
-	if m := moved(bases); m > steady {
-		floor = max(floor, m)
-	}
-	return Result{Lo: math.Exp(mean - half), Hi: math.Exp(mean + half), CopyFloor: floor}.verdict()
-}
-
-// TestFrozenProcessesAreTheRecords: for records that are still in the tree, internal/tools/freeze computed what
-// ProcessOf does.
-func TestFrozenProcessesAreTheRecords(t *testing.T) {
-	if _, err := os.Stat("../../results"); errors.Is(err, fs.ErrNotExist) {
-		t.Skip("the module has no results")
-	}
-	checked := 0
-	for _, f := range thawed(t) {
-		found, err := repeatsIn(filepath.Join("../..", f.hour), f.experiment)
+	if !*freeze {
+		var err error
+		folders, err = filepath.Glob("../../results/*/calibration")
 		require.NoError(t, err)
-		if found == nil {
-			continue // the records are in the repository's history
-		}
-		require.Len(t, f.processes, len(found), "%s of %s", f.experiment, f.hour)
-		for i, p := range found {
-			was := f.processes[i]
-			require.Equal(t, p.Layout, was.Layout)
-			require.InDelta(t, p.Ratio, was.Ratio, 1e-5)
-			require.InDelta(t, p.Copy, was.Copy, 1e-5)
-			require.InDeltaSlice(t, p.Ns[:], was.Ns[:], 1)
-			require.InDeltaSlice(t, p.CPUNs[:], was.CPUNs[:], 1)
-			checked++
+		if len(folders) == 0 {
+			t.Skip("the module has no results")
 		}
 	}
-	require.Positive(t, checked)
-}
-
-// TestFiguresOfRecords: a calibration's own table has the rows that its frozen processes make.
-func TestFiguresOfRecords(t *testing.T) {
-	if _, err := os.Stat("../../results"); errors.Is(err, fs.ErrNotExist) {
-		t.Skip("the module has no results")
-	}
-	hours := map[string][]frozen{}
-	for _, f := range thawed(t) {
-		if _, err := os.Stat(filepath.Join("../..", f.hour)); err == nil && filepath.Base(f.hour) == "calibration" {
-			hours[f.hour] = append(hours[f.hour], f)
-		}
-	}
-	require.NotEmpty(t, hours)
-	for hour, all := range hours {
-		table, err := calibration{dir: "../../" + hour, plan: experiments()}.table()
+	all := thawed(t)
+	for _, folder := range folders {
+		found, err := calibration{dir: folder, plan: experiments()}.found()
 		require.NoError(t, err)
-		require.ElementsMatch(t, strings.Split(figures(all), "\n"), strings.Split(table, "\n"))
+		require.NotEmpty(t, found, "%s has no records", folder)
+		own := func(f frozen) bool { return f.hour == found[0].hour }
+		at := slices.IndexFunc(all, own)
+		if *freeze {
+			if at < 0 {
+				at = len(all)
+			}
+			all = slices.Insert(slices.DeleteFunc(all, own), at, found...)
+			continue
+		}
+		require.True(t, at >= 0 && at+len(found) <= len(all), "%s is not frozen, or not all of it", folder)
+		was := all[at:]
+		for i, f := range found {
+			require.Equal(t, []string{f.origin, f.experiment, f.compared},
+				[]string{was[i].origin, was[i].experiment, was[i].compared}, folder)
+			require.Len(t, was[i].processes, len(f.processes), "%s of %s", f.experiment, folder)
+			for j, p := range f.processes {
+				require.Equal(t, columns(p), columns(was[i].processes[j]), "process %d of %s in %s is not what its record says: "+
+					"layout, ns of base, copy and contestant, CPU ns, ratio, the copy's ratio, the contestant's to the copy",
+					j+1, f.experiment, folder)
+			}
+		}
+	}
+	if *freeze {
+		require.NoError(t, place(frozenFile, fileOf(all)))
 	}
 }
 
@@ -238,7 +230,7 @@ func TestCalibrationTable(t *testing.T) {
 		if strings.Contains(f.hour, "xeon") {
 			machine = "Xeon"
 		}
-		if f.hour == "results/2026-11-21-xeon-2vcpu" {
+		if f.hour == "2026-11-21-xeon-2vcpu" {
 			machine = "bad hour"
 		}
 		_, hold := f.line(repeats)
@@ -294,14 +286,14 @@ func (f frozen) line(repeats [][]Process) (line string, held int) {
 	if f.plan().AllCores {
 		procs = "default"
 	}
-	folder := strings.TrimSuffix(strings.TrimPrefix(f.hour, "results/"), "/calibration")
-	return fmt.Sprintf("| [%s](../%s) | %s | %s | %s | %d | %.4f | %.2f %% | %.2f %% | %d of %d | %d, %d, %d, %d |\n",
-		folder, f.hour, f.experiment, strings.ReplaceAll(f.compared, " again", ""), procs, len(results), math.Exp(mean),
-		100*stats.StdDev(logs), 100*stats.Mean(halves), held, len(results),
+	folder := strings.TrimSuffix(f.hour, "/calibration")
+	return fmt.Sprintf("| [%s](../results/%s) | %s | %s | %s | %d | %.4f | %.2f %% | %.2f %% | %d of %d | "+
+		"%d, %d, %d, %d |\n", folder, f.hour, f.experiment, strings.ReplaceAll(f.compared, " again", ""), procs, len(results),
+		math.Exp(mean), 100*stats.StdDev(logs), 100*stats.Mean(halves), held, len(results),
 		verdicts[Faster], verdicts[Slower], verdicts[Equal], verdicts[Undecided]), held
 }
 
-// written compares a table with the one that docs/method.md has between comments of that name.
+// written compares a table with the file of that name in testdata, and with what docs/method.md has between comments.
 func written(t *testing.T, name, table string) {
 	t.Helper()
 	const path = "../../docs/method.md"
@@ -312,10 +304,15 @@ func written(t *testing.T, name, table string) {
 	require.True(t, ok, "%s has no place for %s", path, name)
 	was, tail, ok := strings.Cut(rest, end)
 	require.True(t, ok, "%s has no %s", path, end)
+	file := "testdata/" + name + ".md"
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(head+begin+table+end+tail), 0o644))
+		require.NoError(t, os.WriteFile(file, []byte(table), 0o644))
 		return
 	}
-	require.Equal(t,
-		table, was, "%s says something else: if the new one is meant, go test ./internal/versus -update writes it", path)
+	const stale = "%s says something else: if the new one is meant, go test ./internal/versus -update writes it"
+	require.Equal(t, table, was, stale, path)
+	text, err = os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, table, string(text), stale, file)
 }

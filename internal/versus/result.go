@@ -49,6 +49,7 @@ type Process struct {
 	Layout      int
 	Ns, CPUNs   [3]float64 // per call, medians over blocks; CPUNs is 0 if the system does not tell
 	Copy, Ratio float64    // of the copy's and the contestant's time to the base's, medians over blocks
+	ToCopy      float64    // of the contestant's time to the copy's, likewise; 0 if the copy is what is compared
 	Latencies   [3]timing.Latency
 	InFlight    [3]float64 // calls at once, on average; 0 if the callers did not tell
 	Others      float64    // share of the machine that other programs used; 0 if the system does not tell
@@ -63,6 +64,9 @@ func ProcessOf(r timing.Record) (p Process, err error) {
 	p.Layout, p.Others = r.Layout, r.Others
 	if p.Copy, err = r.Ratio(1, 0); err == nil {
 		p.Ratio, err = r.Ratio(last, 0)
+	}
+	if last > 1 && err == nil {
+		p.ToCopy, err = r.Ratio(last, 1)
 	}
 	if err != nil {
 		return p, err

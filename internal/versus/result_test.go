@@ -316,7 +316,7 @@ func TestProcessOf(t *testing.T) {
 	p, err := ProcessOf(record)
 	require.NoError(t, err)
 	require.Equal(t, Process{Layout: 4, Others: 0.25, Ns: [3]float64{200, 400, 600}, CPUNs: [3]float64{100, 200, 400},
-		Copy: 2, Ratio: 3, Latencies: [3]timing.Latency(record.Latencies), InFlight: [3]float64{1, 0.5, 2}}, p)
+		Copy: 2, Ratio: 3, ToCopy: 1.5, Latencies: [3]timing.Latency(record.Latencies), InFlight: [3]float64{1, 0.5, 2}}, p)
 
 	two := record
 	two.Arms = two.Arms[:2]
@@ -324,7 +324,7 @@ func TestProcessOf(t *testing.T) {
 	two.Latencies = nil
 	p, err = ProcessOf(two)
 	require.NoError(t, err)
-	require.Equal(t, [2]float64{2, 2}, [2]float64{p.Copy, p.Ratio}, "the copy is what is compared")
+	require.Equal(t, [3]float64{2, 2, 0}, [3]float64{p.Copy, p.Ratio, p.ToCopy}, "the copy is what is compared")
 	require.Equal(t, 200.0, p.Ns[2])
 
 	for why, broken := range map[string]timing.Record{"nothing": {}, "one arm": {Arms: []string{"a"}},
