@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"testing"
 	"time"
 
@@ -93,7 +92,7 @@ func (r row) benchmark(b *testing.B) {
 	o := r.begin(b)
 	loop := r.start(b, o)
 	defer loop.Finish()
-	before, lateBefore := o.Fixture.Accepted(), late()
+	before, lateBefore := o.Fixture.Accepted(), versus.Late()
 	runtime.GC() // what starting and warming left is not the loop's
 	b.ReportAllocs()
 
@@ -115,7 +114,7 @@ func (r row) benchmark(b *testing.B) {
 	if r.NewConn {
 		opened -= n
 	}
-	reportReconnects(b, r.stack, opened, n, late()-lateBefore)
+	reportReconnects(b, r.stack, opened, n, versus.Late()-lateBefore)
 	percentiles(b, "", &loop.Latency)
 	if r.Link != "" {
 		r.withoutLink(b)
@@ -293,22 +292,6 @@ func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n, waits int64) 
 	if more > 0 {
 		metric(b, float64(more), "reconnects")
 	}
-}
-
-// late is how often goroutines of this process have waited 50 ms or longer until they ran. The runtime keeps this
-// figure anyway, of one wait in eight. A ticker would wake up amid the timed calls.
-func late() (waits int64) {
-	const sampled = 8
-	scheduler := []metrics.Sample{{Name: "/sched/latencies:seconds"}}
-	metrics.Read(scheduler)
-	if h := scheduler[0].Value; h.Kind() == metrics.KindFloat64Histogram {
-		for i, n := range h.Float64Histogram().Counts {
-			if h.Float64Histogram().Buckets[i] >= 0.05 {
-				waits += sampled * int64(n)
-			}
-		}
-	}
-	return waits
 }
 
 // percentiles reports the percentiles for which there are enough ops, and for which the clock is fine enough.

@@ -248,8 +248,8 @@ func starve() {
 			}
 		})
 	}
-	before := late()
-	for end := time.Now().Add(time.Minute); late() == before && time.Now().Before(end); {
+	before := versus.Late()
+	for end := time.Now().Add(time.Minute); versus.Late() == before && time.Now().Before(end); {
 		runtime.Gosched()
 	}
 	enough.Store(true)
