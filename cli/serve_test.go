@@ -117,7 +117,7 @@ func TestServe(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, map[string]int{"grpcurl": 8, "curl": 10, "#": 8}, said)
+	require.Equal(t, map[string]int{"grpcurl": 7, "curl": 10, "#": 8}, said)
 }
 
 // hidden is a server that shows nothing of the one inside.
@@ -254,9 +254,6 @@ func TestServeDescribesGRPC(t *testing.T) {
 		require.NoError(t, err, stack.Name)
 		const itself = "grpc.reflection.v1.ServerReflection"
 		want := []string{userService, itself, strings.Replace(itself, "v1", "v1alpha", 1)}
-		if stack.Traits.Leased {
-			want = append(want, "rpcbench.user.v1.PooledUserService")
-		}
 		require.ElementsMatch(t, want, list, stack.Name)
 
 		f, err := rpcbench.Start(t.Context(), stack, rpcbench.Config{})
@@ -267,7 +264,7 @@ func TestServeDescribesGRPC(t *testing.T) {
 		require.NoError(t, conn.Close())
 		require.NoError(t, f.Close())
 	}
-	require.Equal(t, 8, described)
+	require.Equal(t, 7, described)
 }
 
 // TestServeEndsAtOnce: neither a silent connection, nor a request that has not come whole, nor an open stream is waited

@@ -56,12 +56,6 @@ func Tuned() rpcbench.Stack {
 	return s
 }
 
-// Pooled makes unary calls over leased streams, so that a call opens no stream and sends no headers. A call takes a
-// stream that waits in a pool, sends one message and receives one. Deadline and error are fields of the messages. A
-// call that ends early resets its stream, which does not return to the pool. Calls have neither headers nor
-// interceptors of their own.
-func Pooled() rpcbench.Stack { return transport().Pooled("grpcprotobuf.pooled") }
-
 // Of serves and calls a method of one's own as New does, with generated messages.
 func Of[Q, A any, PQ pb.Message[Q], PA pb.Message[A]](m rpcbench.Method[Q, A]) rpcbench.Stack {
 	return grpcapi.Of(New(), m)

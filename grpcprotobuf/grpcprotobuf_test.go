@@ -9,8 +9,7 @@ import (
 
 func TestMain(m *testing.M) { stacktest.Main(m) }
 
-func TestConformance(t *testing.T)       { stacktest.Conformance(t, grpcprotobuf.New()) }
-func TestConformanceTuned(t *testing.T)  { stacktest.Conformance(t, grpcprotobuf.Tuned()) }
-func TestConformanceVT(t *testing.T)     { stacktest.Conformance(t, grpcprotobuf.VT()) }
-func TestConformanceGzip(t *testing.T)   { stacktest.Conformance(t, grpcprotobuf.Gzip()) }
-func TestConformancePooled(t *testing.T) { stacktest.Conformance(t, grpcprotobuf.Pooled()) }
+func TestConformance(t *testing.T)      { stacktest.Conformance(t, grpcprotobuf.New()) }
+func TestConformanceTuned(t *testing.T) { stacktest.Conformance(t, grpcprotobuf.Tuned()) }
+func TestConformanceVT(t *testing.T)    { stacktest.Conformance(t, grpcprotobuf.VT()) }
+func TestConformanceGzip(t *testing.T)  { stacktest.Conformance(t, grpcprotobuf.Gzip()) }

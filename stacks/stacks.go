@@ -29,8 +29,7 @@ func Main() []rpcbench.Stack {
 // All returns every stack: those of Main, then their variants, then httpjson.v2 if this build has encoding/json/v2.
 func All() []rpcbench.Stack {
 	return slices.Concat(Main(), []rpcbench.Stack{
-		grpcprotobuf.Tuned(), grpcprotobuf.VT(), grpcprotobuf.Gzip(), grpcprotobuf.Pooled(),
-		grpcservehttp.VT(),
+		grpcprotobuf.Tuned(), grpcprotobuf.VT(), grpcprotobuf.Gzip(), grpcservehttp.VT(),
 		connectrpc.VT(), connectrpc.Gzip(), connectrpc.H2C(), connectrpc.GRPC(), connectrpc.GRPCWeb(), connectrpc.JSON(),
 		httpjson.Decoder(), httpjson.Tuned(), httpjson.Gzip(), httpjson.Multipart(), httpjson.H2C(),
 		httpjsoniter.Fastest(),

@@ -83,6 +83,66 @@ func (s *fakeStream) Close() error {
 	return s.Stream.Close()
 }
 
+// onStreams is grpcprotobuf whose calls are messages on a stream that stays open, with one fault at a time. The zero
+// value has none.
+type onStreams struct {
+	anew    bool // each call opens a stream
+	unalike bool // CreateUser sends another message than a Call
+}
+
+func (k onStreams) stack() rpcbench.Stack {
+	stack := fakeStreams{}.stack()
+	dial := stack.Dial
+	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		c, err := dial(config)
+		if err != nil {
+			return nil, err
+		}
+		return &onStreamsClient{fakeStreamer: c.(*fakeStreamer), onStreams: k}, nil
+	}
+	return stack
+}
+
+type onStreamsClient struct {
+	*fakeStreamer
+	onStreams
+	stream rpcbench.Stream // ends with the client
+}
+
+func (c *onStreamsClient) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.Response, error) {
+	if c.unalike {
+		u.Name += "+"
+	}
+	call, _ := c.PrepareUser(u)
+	return *rpcbench.Answer(&u), call(ctx)
+}
+
+func (c *onStreamsClient) Prepare(i, payload int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.Sample(i, payload))
+}
+
+func (c *onStreamsClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
+	return func(ctx context.Context) (err error) {
+		if c.stream == nil || c.anew {
+			if c.stream, err = c.OpenStream(context.Background()); err != nil {
+				return err
+			}
+		}
+		call, err := c.stream.Prepare(u)
+		if err != nil {
+			return err
+		}
+		return call(ctx)
+	}, nil
+}
+
+// TestLeasedStreamsPass: checks that read requests off the wire find those of a leased stream.
+func TestLeasedStreamsPass(t *testing.T) {
+	for _, check := range []string{"one request", "protocol"} {
+		require.NoError(t, run(check, conform.Subject{Stack: leasing(onStreams{}.stack(), true)}), check)
+	}
+}
+
 // forgiving makes a success of errors that say some words.
 func forgiving(words string) func(rpcbench.Call) rpcbench.Call {
 	return func(real rpcbench.Call) rpcbench.Call {

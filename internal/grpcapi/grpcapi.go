@@ -112,7 +112,7 @@ func (s server) Close() error {
 // dial makes a client with one grpc.ClientConn per connection.
 func dial(config rpcbench.ClientConfig, options ...grpc.DialOption) (rpcbench.Client, error) {
 	var conns []*pb.Conn
-	all, err := dialAll(config, options...)
+	all, err := DialAll(config, options...)
 	for _, cc := range all {
 		conns = append(conns, newConn(cc))
 	}
@@ -122,8 +122,9 @@ func dial(config rpcbench.ClientConfig, options ...grpc.DialOption) (rpcbench.Cl
 	return binding.NewClient(pb.API(), conns), nil
 }
 
-// dialAll opens nothing yet, and fails for the first connection if at all.
-func dialAll(config rpcbench.ClientConfig, options ...grpc.DialOption) (conns []*grpc.ClientConn, err error) {
+// DialAll makes a grpc.ClientConn for each connection of a client. It opens nothing yet, and fails for the first
+// connection if at all.
+func DialAll(config rpcbench.ClientConfig, options ...grpc.DialOption) (conns []*grpc.ClientConn, err error) {
 	creds := insecure.NewCredentials()
 	if config.TLS != nil {
 		creds = credentials.NewTLS(config.TLS)

@@ -39,7 +39,7 @@ func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
 		return server{own}, nil
 	}
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		all, err := dialAll(config)
+		all, err := DialAll(config)
 		if err != nil {
 			return nil, err
 		}

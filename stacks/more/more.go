@@ -1,4 +1,4 @@
-// Package more lists the stacks of this module, whose libraries the main module does without.
+// Package more lists the stacks of this module, which the main module does without.
 package more
 
 import (
@@ -6,13 +6,14 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/more/drpc"
 	"github.com/rpcbench/rpcbench/stacks/more/fasthttpjson"
 	"github.com/rpcbench/rpcbench/stacks/more/grpcgateway"
+	"github.com/rpcbench/rpcbench/stacks/more/grpcpooled"
 	"github.com/rpcbench/rpcbench/stacks/more/otel"
 )
 
 // All returns every stack of this module.
 func All() []rpcbench.Stack {
 	return []rpcbench.Stack{
-		fasthttpjson.New(), drpc.New(), grpcgateway.New(), grpcgateway.Proxy(),
+		fasthttpjson.New(), drpc.New(), grpcpooled.New(), grpcgateway.New(), grpcgateway.Proxy(),
 		otel.GRPC(), otel.GRPCUnsampled(), otel.HTTP(), otel.HTTPUnsampled(), otel.Connect(), otel.ConnectUnsampled(),
 	}
 }

@@ -1,7 +1,8 @@
 // Genproto writes the Go that the plugins for protobuf, grpc, connect and vtprotobuf make of the .proto files in
 // proto, each where its go_package says, and the plain structs of package message. Services of grpc and connect get
-// packages of their own. It runs in the tools module's folder, whose go.mod pins compiler and plugins; there is no
-// protoc. Generated files whose source is gone stay: remove them by hand.
+// packages of their own. The messages of stacks/more/grpcpooled are generated too. It runs in the tools module's
+// folder, whose go.mod pins compiler and plugins; there is no protoc. Generated files whose source is gone stay: remove
+// them by hand.
 package main
 
 import (
@@ -34,6 +35,9 @@ const (
 	// grpcPackage has the service for grpc-go, so that who imports its descriptor does not compile grpc.
 	grpcPackage = "github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc;userservicegrpc"
 	serviceFile = importRoot + "user/v1/user_service.proto"
+
+	// pooledFile has the messages of stacks/more/grpcpooled, which needs none of vtprotobuf's methods.
+	pooledFile = importRoot + "pooled.proto"
 )
 
 // comments of generated packages, by the file that gets each.
@@ -68,28 +72,33 @@ func run() error {
 		return fmt.Errorf("proto: %w", err)
 	}
 	resolver := &protocompile.SourceResolver{Accessor: func(path string) (io.ReadCloser, error) {
+		if path == pooledFile {
+			return open(os.DirFS("../../stacks/more/grpcpooled"), path)
+		}
 		return open(src, path)
 	}}
 	files, err := (&protocompile.Compiler{
 		Resolver:       protocompile.WithStandardImports(resolver),
 		SourceInfoMode: protocompile.SourceInfoStandard, // keeps the comments
-	}).Compile(context.Background(), plain...)
+	}).Compile(context.Background(), append(plain, pooledFile)...)
 	if err != nil {
 		return err
 	}
-	req := &pluginpb.CodeGeneratorRequest{CompilerVersion: version(), FileToGenerate: plain}
+	req := &pluginpb.CodeGeneratorRequest{CompilerVersion: version()}
 	for _, f := range files {
 		req.ProtoFile = add(req.ProtoFile, f)
 	}
 	for _, plugin := range []struct {
 		name, parameter string
+		files           []string
 	}{
-		{"protoc-gen-go", ""},
-		{"protoc-gen-go-grpc", ",M" + serviceFile + "=" + grpcPackage},
+		{"protoc-gen-go", "", append(plain, pooledFile)},
+		{"protoc-gen-go-grpc", ",M" + serviceFile + "=" + grpcPackage, plain},
 		// Appends "connect" to the package, and writes what connect's README shows.
-		{"protoc-gen-connect-go", ",simple"},
-		{"protoc-gen-go-vtproto", ",features=marshal+unmarshal+size+equal"},
+		{"protoc-gen-connect-go", ",simple", plain},
+		{"protoc-gen-go-vtproto", ",features=marshal+unmarshal+size+equal", plain},
 	} {
+		req.FileToGenerate = plugin.files
 		req.Parameter = new("module=github.com/rpcbench/rpcbench" + plugin.parameter) // cut off go_package to get the folder
 		request, err := proto.Marshal(req)
 		if err != nil {

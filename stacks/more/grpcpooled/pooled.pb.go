@@ -2,12 +2,13 @@
 // versions:
 // 	protoc-gen-go v1.36.12
 // 	protoc        v0.14.1-protocompile
-// source: rpcbench/user/v1/pooled.proto
+// source: rpcbench/pooled.proto
 
-package userv1
+package grpcpooled
 
 import (
-	v1 "github.com/rpcbench/rpcbench/proto/message/v1"
+	v11 "github.com/rpcbench/rpcbench/proto/message/v1"
+	v1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -26,16 +27,16 @@ const (
 type PooledRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What is left of the caller's deadline when the call is sent; 0 without one.
-	TimeoutNanos  int64    `protobuf:"varint,1,opt,name=timeout_nanos,json=timeoutNanos,proto3" json:"timeout_nanos,omitempty"`
-	User          *User    `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`
-	Flex          *v1.Flex `protobuf:"bytes,3,opt,name=flex,proto3" json:"flex,omitempty"`
+	TimeoutNanos  int64     `protobuf:"varint,1,opt,name=timeout_nanos,json=timeoutNanos,proto3" json:"timeout_nanos,omitempty"`
+	User          *v1.User  `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`
+	Flex          *v11.Flex `protobuf:"bytes,3,opt,name=flex,proto3" json:"flex,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PooledRequest) Reset() {
 	*x = PooledRequest{}
-	mi := &file_rpcbench_user_v1_pooled_proto_msgTypes[0]
+	mi := &file_rpcbench_pooled_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -47,7 +48,7 @@ func (x *PooledRequest) String() string {
 func (*PooledRequest) ProtoMessage() {}
 
 func (x *PooledRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rpcbench_user_v1_pooled_proto_msgTypes[0]
+	mi := &file_rpcbench_pooled_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -60,7 +61,7 @@ func (x *PooledRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PooledRequest.ProtoReflect.Descriptor instead.
 func (*PooledRequest) Descriptor() ([]byte, []int) {
-	return file_rpcbench_user_v1_pooled_proto_rawDescGZIP(), []int{0}
+	return file_rpcbench_pooled_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *PooledRequest) GetTimeoutNanos() int64 {
@@ -70,14 +71,14 @@ func (x *PooledRequest) GetTimeoutNanos() int64 {
 	return 0
 }
 
-func (x *PooledRequest) GetUser() *User {
+func (x *PooledRequest) GetUser() *v1.User {
 	if x != nil {
 		return x.User
 	}
 	return nil
 }
 
-func (x *PooledRequest) GetFlex() *v1.Flex {
+func (x *PooledRequest) GetFlex() *v11.Flex {
 	if x != nil {
 		return x.Flex
 	}
@@ -87,16 +88,16 @@ func (x *PooledRequest) GetFlex() *v1.Flex {
 // PooledReply answers one PooledRequest. An error leaves the stream open.
 type PooledReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Response      *CreateUserResponse    `protobuf:"bytes,1,opt,name=response,proto3" json:"response,omitempty"`
-	Flex          *v1.Flex               `protobuf:"bytes,2,opt,name=flex,proto3" json:"flex,omitempty"`
-	Error         *Error                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	Response      *v1.CreateUserResponse `protobuf:"bytes,1,opt,name=response,proto3" json:"response,omitempty"`
+	Flex          *v11.Flex              `protobuf:"bytes,2,opt,name=flex,proto3" json:"flex,omitempty"`
+	Error         *v1.Error              `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PooledReply) Reset() {
 	*x = PooledReply{}
-	mi := &file_rpcbench_user_v1_pooled_proto_msgTypes[1]
+	mi := &file_rpcbench_pooled_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -108,7 +109,7 @@ func (x *PooledReply) String() string {
 func (*PooledReply) ProtoMessage() {}
 
 func (x *PooledReply) ProtoReflect() protoreflect.Message {
-	mi := &file_rpcbench_user_v1_pooled_proto_msgTypes[1]
+	mi := &file_rpcbench_pooled_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -121,35 +122,35 @@ func (x *PooledReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PooledReply.ProtoReflect.Descriptor instead.
 func (*PooledReply) Descriptor() ([]byte, []int) {
-	return file_rpcbench_user_v1_pooled_proto_rawDescGZIP(), []int{1}
+	return file_rpcbench_pooled_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *PooledReply) GetResponse() *CreateUserResponse {
+func (x *PooledReply) GetResponse() *v1.CreateUserResponse {
 	if x != nil {
 		return x.Response
 	}
 	return nil
 }
 
-func (x *PooledReply) GetFlex() *v1.Flex {
+func (x *PooledReply) GetFlex() *v11.Flex {
 	if x != nil {
 		return x.Flex
 	}
 	return nil
 }
 
-func (x *PooledReply) GetError() *Error {
+func (x *PooledReply) GetError() *v1.Error {
 	if x != nil {
 		return x.Error
 	}
 	return nil
 }
 
-var File_rpcbench_user_v1_pooled_proto protoreflect.FileDescriptor
+var File_rpcbench_pooled_proto protoreflect.FileDescriptor
 
-const file_rpcbench_user_v1_pooled_proto_rawDesc = "" +
+const file_rpcbench_pooled_proto_rawDesc = "" +
 	"\n" +
-	"\x1drpcbench/user/v1/pooled.proto\x12\x10rpcbench.user.v1\x1a\x1erpcbench/message/v1/flex.proto\x1a\x1brpcbench/user/v1/user.proto\"\x8f\x01\n" +
+	"\x15rpcbench/pooled.proto\x12\x10rpcbench.user.v1\x1a\x1erpcbench/message/v1/flex.proto\x1a\x1brpcbench/user/v1/user.proto\"\x8f\x01\n" +
 	"\rPooledRequest\x12#\n" +
 	"\rtimeout_nanos\x18\x01 \x01(\x03R\ftimeoutNanos\x12*\n" +
 	"\x04user\x18\x02 \x01(\v2\x16.rpcbench.user.v1.UserR\x04user\x12-\n" +
@@ -157,30 +158,30 @@ const file_rpcbench_user_v1_pooled_proto_rawDesc = "" +
 	"\vPooledReply\x12@\n" +
 	"\bresponse\x18\x01 \x01(\v2$.rpcbench.user.v1.CreateUserResponseR\bresponse\x12-\n" +
 	"\x04flex\x18\x02 \x01(\v2\x19.rpcbench.message.v1.FlexR\x04flex\x12-\n" +
-	"\x05error\x18\x03 \x01(\v2\x17.rpcbench.user.v1.ErrorR\x05errorB3Z1github.com/rpcbench/rpcbench/proto/user/v1;userv1b\x06proto3"
+	"\x05error\x18\x03 \x01(\v2\x17.rpcbench.user.v1.ErrorR\x05errorB@Z>github.com/rpcbench/rpcbench/stacks/more/grpcpooled;grpcpooledb\x06proto3"
 
 var (
-	file_rpcbench_user_v1_pooled_proto_rawDescOnce sync.Once
-	file_rpcbench_user_v1_pooled_proto_rawDescData []byte
+	file_rpcbench_pooled_proto_rawDescOnce sync.Once
+	file_rpcbench_pooled_proto_rawDescData []byte
 )
 
-func file_rpcbench_user_v1_pooled_proto_rawDescGZIP() []byte {
-	file_rpcbench_user_v1_pooled_proto_rawDescOnce.Do(func() {
-		file_rpcbench_user_v1_pooled_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_rpcbench_user_v1_pooled_proto_rawDesc), len(file_rpcbench_user_v1_pooled_proto_rawDesc)))
+func file_rpcbench_pooled_proto_rawDescGZIP() []byte {
+	file_rpcbench_pooled_proto_rawDescOnce.Do(func() {
+		file_rpcbench_pooled_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_rpcbench_pooled_proto_rawDesc), len(file_rpcbench_pooled_proto_rawDesc)))
 	})
-	return file_rpcbench_user_v1_pooled_proto_rawDescData
+	return file_rpcbench_pooled_proto_rawDescData
 }
 
-var file_rpcbench_user_v1_pooled_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
-var file_rpcbench_user_v1_pooled_proto_goTypes = []any{
-	(*PooledRequest)(nil),      // 0: rpcbench.user.v1.PooledRequest
-	(*PooledReply)(nil),        // 1: rpcbench.user.v1.PooledReply
-	(*User)(nil),               // 2: rpcbench.user.v1.User
-	(*v1.Flex)(nil),            // 3: rpcbench.message.v1.Flex
-	(*CreateUserResponse)(nil), // 4: rpcbench.user.v1.CreateUserResponse
-	(*Error)(nil),              // 5: rpcbench.user.v1.Error
+var file_rpcbench_pooled_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_rpcbench_pooled_proto_goTypes = []any{
+	(*PooledRequest)(nil),         // 0: rpcbench.user.v1.PooledRequest
+	(*PooledReply)(nil),           // 1: rpcbench.user.v1.PooledReply
+	(*v1.User)(nil),               // 2: rpcbench.user.v1.User
+	(*v11.Flex)(nil),              // 3: rpcbench.message.v1.Flex
+	(*v1.CreateUserResponse)(nil), // 4: rpcbench.user.v1.CreateUserResponse
+	(*v1.Error)(nil),              // 5: rpcbench.user.v1.Error
 }
-var file_rpcbench_user_v1_pooled_proto_depIdxs = []int32{
+var file_rpcbench_pooled_proto_depIdxs = []int32{
 	2, // 0: rpcbench.user.v1.PooledRequest.user:type_name -> rpcbench.user.v1.User
 	3, // 1: rpcbench.user.v1.PooledRequest.flex:type_name -> rpcbench.message.v1.Flex
 	4, // 2: rpcbench.user.v1.PooledReply.response:type_name -> rpcbench.user.v1.CreateUserResponse
@@ -193,27 +194,26 @@ var file_rpcbench_user_v1_pooled_proto_depIdxs = []int32{
 	0, // [0:5] is the sub-list for field type_name
 }
 
-func init() { file_rpcbench_user_v1_pooled_proto_init() }
-func file_rpcbench_user_v1_pooled_proto_init() {
-	if File_rpcbench_user_v1_pooled_proto != nil {
+func init() { file_rpcbench_pooled_proto_init() }
+func file_rpcbench_pooled_proto_init() {
+	if File_rpcbench_pooled_proto != nil {
 		return
 	}
-	file_rpcbench_user_v1_user_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rpcbench_user_v1_pooled_proto_rawDesc), len(file_rpcbench_user_v1_pooled_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rpcbench_pooled_proto_rawDesc), len(file_rpcbench_pooled_proto_rawDesc)),
 			NumEnums:      0,
 			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
-		GoTypes:           file_rpcbench_user_v1_pooled_proto_goTypes,
-		DependencyIndexes: file_rpcbench_user_v1_pooled_proto_depIdxs,
-		MessageInfos:      file_rpcbench_user_v1_pooled_proto_msgTypes,
+		GoTypes:           file_rpcbench_pooled_proto_goTypes,
+		DependencyIndexes: file_rpcbench_pooled_proto_depIdxs,
+		MessageInfos:      file_rpcbench_pooled_proto_msgTypes,
 	}.Build()
-	File_rpcbench_user_v1_pooled_proto = out.File
-	file_rpcbench_user_v1_pooled_proto_goTypes = nil
-	file_rpcbench_user_v1_pooled_proto_depIdxs = nil
+	File_rpcbench_pooled_proto = out.File
+	file_rpcbench_pooled_proto_goTypes = nil
+	file_rpcbench_pooled_proto_depIdxs = nil
 }

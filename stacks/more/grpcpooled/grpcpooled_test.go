@@ -1,4 +1,4 @@
-package grpcapi
+package grpcpooled
 
 import (
 	"context"
@@ -15,7 +15,12 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+	"github.com/rpcbench/rpcbench/stacktest"
 )
+
+func TestMain(m *testing.M) { stacktest.Main(m) }
+
+func TestConformance(t *testing.T) { stacktest.Conformance(t, New()) }
 
 // leasing is a pool at a server that counts the streams which it was asked for.
 type leasing struct {
@@ -34,13 +39,24 @@ func (l *leasing) hide(t *testing.T) {
 // lease starts a server whose calls create makes.
 func lease(t *testing.T, idle time.Duration, create pb.Create) *leasing {
 	t.Helper()
-	l, server := new(leasing), grpc.NewServer()
-	p := &pooledServer{create: create, fromError: pb.API().FromError, idle: idle}
-	server.RegisterService(pooledDesc(func(stream grpc.ServerStream) error {
+	l, s := new(leasing), grpc.NewServer()
+	p := &server{create: create, fromError: pb.API().FromError, idle: idle}
+	s.RegisterService(description(func(stream grpc.ServerStream) error {
 		l.streams.Add(1)
 		return p.serve(stream)
 	}), nil)
-	l.pool = &pool{cc: serve(t, server), toError: pb.API().ToError}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	cc, err := grpc.NewClient(ln.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, cc.Close())
+		s.Stop()
+		require.NoError(t, <-served)
+	})
+	l.pool = &pool{cc: cc, toError: pb.API().ToError}
 	return l
 }
 
@@ -86,7 +102,7 @@ func TestDeadlineIsInTheMessage(t *testing.T) {
 	_, err := l.createUser(ctx, &userv1.User{})
 	require.NoError(t, err)
 	require.Greater(t, left.Load(), int64(50*time.Minute), "the server knows the deadline of the call")
-	_, err = l.call(t.Context(), &userv1.PooledRequest{User: &userv1.User{}, TimeoutNanos: -1})
+	_, err = l.call(t.Context(), &PooledRequest{User: &userv1.User{}, TimeoutNanos: -1})
 	require.Equal(t, rpcbench.DeadlineExceeded, rpcbench.CodeOf(err), "the server refuses a call that is too late")
 	require.EqualValues(t, 1, l.streams.Load())
 }
@@ -95,7 +111,7 @@ func TestServerEndsIdleStreams(t *testing.T) {
 	l := lease(t, 20*time.Millisecond, named)
 	l.calls(t, "before")
 	stream := l.free[0]
-	ended := func() bool { return stream.RecvMsg(new(userv1.PooledReply)) != nil }
+	ended := func() bool { return stream.RecvMsg(new(PooledReply)) != nil }
 	require.Eventually(t, ended, time.Minute, time.Millisecond, "the server ends a stream without requests")
 	for range 10 {
 		l.calls(t, "after")
@@ -148,6 +164,6 @@ func TestStaleStreamsAreReplaced(t *testing.T) {
 }
 
 func TestRequestOfNothing(t *testing.T) {
-	_, err := lease(t, time.Hour, named).call(t.Context(), new(userv1.PooledRequest))
+	_, err := lease(t, time.Hour, named).call(t.Context(), new(PooledRequest))
 	require.Equal(t, rpcbench.Malformed, rpcbench.CodeOf(err))
 }

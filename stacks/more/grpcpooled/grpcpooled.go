@@ -1,4 +1,8 @@
-package grpcapi
+// Package grpcpooled makes unary calls of gRPC over leased streams, so that a call opens no stream and sends no
+// headers. A call takes a stream that waits in a pool, sends one message and receives one. Deadline and error are
+// fields of the messages. A call that ends early resets its stream, which does not return to the pool. Calls have
+// neither headers nor interceptors of their own.
+package grpcpooled
 
 import (
 	"context"
@@ -14,39 +18,40 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
+	"github.com/rpcbench/rpcbench/internal/grpcapi"
 	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
-const pooledService, pooledMethod = "rpcbench.user.v1.PooledUserService", "Call"
+const service, method = "rpcbench.user.v1.PooledUserService", "Call"
 
-// Pooled makes a stack of t whose unary calls are messages on leased streams. A call leases a stream, sends one request
-// and receives one reply. Deadline and error are fields of the messages. The end of a call's context ends its stream.
-func (t Transport) Pooled(name string) rpcbench.Stack {
-	s := t.Stack(name, nil)
-	s.Protocol, s.Traits.Leased = "grpc/proto/pooled", true
+// New has client and server of grpcprotobuf, with the library's defaults. The server also answers calls that lease no
+// stream.
+func New() rpcbench.Stack {
+	s := grpcprotobuf.New()
+	s.Name, s.Protocol, s.Traits.Leased = "grpcprotobuf.pooled", "grpc/proto/pooled", true
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-		own := bare(config, withTLS(config, nil)...)
+		own := grpcapi.OwnServer(config)
 		idle, _ := config.Limits()
-		p := &pooledServer{create: pb.API().NewService(), fromError: pb.API().FromError, idle: idle}
-		register(own, p.create) // the service itself stays, for clients without a pool
-		own.RegisterService(pooledDesc(p.serve), nil)
-		return server{own}, nil
+		p := &server{create: pb.API().NewService(), fromError: pb.API().FromError, idle: idle}
+		own.(grpc.ServiceRegistrar).RegisterService(description(p.serve), nil)
+		return own, nil
 	}
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		if config.Headers != nil {
 			return nil, fmt.Errorf("a call on a leased stream has no headers: %w", errors.ErrUnsupported)
 		}
-		all, err := dialAll(config)
+		all, err := grpcapi.DialAll(config)
 		if err != nil {
 			return nil, err
 		}
 		var conns []*pb.Conn
 		for _, cc := range all {
 			p := &pool{cc: cc, toError: pb.API().ToError}
-			conns = append(conns, &pb.Conn{Call: p.createUser, Echo: p.echo, Failure: pooledFailure,
+			conns = append(conns, &pb.Conn{Call: p.createUser, Echo: p.echo, Failure: failure,
 				Close: func() { _ = cc.Close() }}) // fails if it is closed already
 		}
 		return binding.NewClient(pb.API(), conns), nil
@@ -54,18 +59,18 @@ func (t Transport) Pooled(name string) rpcbench.Stack {
 	return s
 }
 
-// pooledDesc is what protoc-gen-go-grpc would write of the service.
-func pooledDesc(serve func(grpc.ServerStream) error) *grpc.ServiceDesc {
+// description is what protoc-gen-go-grpc would write of the service.
+func description(serve func(grpc.ServerStream) error) *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
-		ServiceName: pooledService, HandlerType: (*any)(nil),
+		ServiceName: service, HandlerType: (*any)(nil),
 		Streams: []grpc.StreamDesc{{
-			StreamName: pooledMethod, ServerStreams: true, ClientStreams: true,
+			StreamName: method, ServerStreams: true, ClientStreams: true,
 			Handler: func(_ any, stream grpc.ServerStream) error { return serve(stream) },
 		}},
 	}
 }
 
-type pooledServer struct {
+type server struct {
 	create    pb.Create
 	fromError func(*rpcbench.Error) *userv1.Error
 	idle      time.Duration
@@ -75,7 +80,7 @@ const idled = -1 // the state of a stream that ended for want of requests
 
 // serve answers the requests of a stream in turn, on a goroutine of its own. A stream without a request for the idle
 // time, or half of that time, ends without an error. Its client then knows that no later request was taken.
-func (p *pooledServer) serve(stream grpc.ServerStream) error {
+func (p *server) serve(stream grpc.ServerStream) error {
 	var state atomic.Int64 // even while the stream waits for a request, then odd, then the next even number
 	answered := make(chan error, 1)
 	go func() { answered <- p.answerAll(stream, &state) }()
@@ -95,9 +100,9 @@ func (p *pooledServer) serve(stream grpc.ServerStream) error {
 	}
 }
 
-func (p *pooledServer) answerAll(stream grpc.ServerStream, state *atomic.Int64) error {
+func (p *server) answerAll(stream grpc.ServerStream, state *atomic.Int64) error {
 	for n := int64(0); ; n += 2 {
-		q := new(userv1.PooledRequest)
+		q := new(PooledRequest)
 		if err := stream.RecvMsg(q); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
@@ -113,13 +118,13 @@ func (p *pooledServer) answerAll(stream grpc.ServerStream, state *atomic.Int64) 
 	}
 }
 
-func (p *pooledServer) answer(ctx context.Context, q *userv1.PooledRequest) *userv1.PooledReply {
+func (p *server) answer(ctx context.Context, q *PooledRequest) *PooledReply {
 	if q.TimeoutNanos != 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(q.TimeoutNanos))
 		defer cancel()
 	}
-	reply, err := new(userv1.PooledReply), ctx.Err()
+	reply, err := new(PooledReply), ctx.Err()
 	switch {
 	case err != nil:
 	case q.Flex != nil:
@@ -153,18 +158,18 @@ type leased struct {
 }
 
 func (p *pool) createUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
-	r, err := p.call(ctx, &userv1.PooledRequest{User: u})
+	r, err := p.call(ctx, &PooledRequest{User: u})
 	return r.GetResponse(), err
 }
 
 func (p *pool) echo(ctx context.Context, f *messagepb.Flex) (*messagepb.Flex, error) {
-	r, err := p.call(ctx, &userv1.PooledRequest{Flex: f})
+	r, err := p.call(ctx, &PooledRequest{Flex: f})
 	return r.GetFlex(), err
 }
 
 // call makes one call on one stream, and returns the stream to the pool if the reply came. If a stream has ended before
 // the server took the request, call takes another: each of the pool, then at most two fresh ones.
-func (p *pool) call(ctx context.Context, q *userv1.PooledRequest) (*userv1.PooledReply, error) {
+func (p *pool) call(ctx context.Context, q *PooledRequest) (*PooledReply, error) {
 	for opened := 0; ; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -204,7 +209,7 @@ func (p *pool) lease() *leased {
 // exchange sends q and receives the reply to q. A stream whose call failed is reset, since its reply may still come.
 // untaken says that the server ended the stream, or the connection did, before the server took q.
 func (p *pool) exchange(
-	ctx context.Context, s *leased, q *userv1.PooledRequest) (r *userv1.PooledReply, untaken bool, err error) {
+	ctx context.Context, s *leased, q *PooledRequest) (r *PooledReply, untaken bool, err error) {
 	opening := context.Background()
 	if s.ClientStream == nil {
 		opening, s.cancel = context.WithCancel(opening)
@@ -214,8 +219,8 @@ func (p *pool) exchange(
 		stop = context.AfterFunc(ctx, s.cancel)
 	}
 	if s.ClientStream == nil {
-		desc := &grpc.StreamDesc{StreamName: pooledMethod, ServerStreams: true, ClientStreams: true}
-		s.ClientStream, err = p.cc.NewStream(opening, desc, "/"+pooledService+"/"+pooledMethod, grpc.StaticMethod())
+		desc := &grpc.StreamDesc{StreamName: method, ServerStreams: true, ClientStreams: true}
+		s.ClientStream, err = p.cc.NewStream(opening, desc, "/"+service+"/"+method, grpc.StaticMethod())
 	}
 	var unsent bool
 	if err == nil {
@@ -223,7 +228,7 @@ func (p *pool) exchange(
 		unsent = errors.Is(err, io.EOF) // the stream has ended, and receiving tells how
 	}
 	if err == nil || unsent {
-		r = new(userv1.PooledReply)
+		r = new(PooledReply)
 		err = s.RecvMsg(r)
 	}
 	if !stop() || err != nil {
@@ -236,12 +241,12 @@ func (p *pool) exchange(
 	return r, errors.Is(err, io.EOF) || unsent && status.Code(err) == codes.Unavailable, err
 }
 
-func pooledFailure(ctx context.Context, err error) error {
+func failure(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*rpcbench.Error](err); ok {
 		return err
 	}
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return rpcbench.CallError(ctx, err)
 	}
-	return fromStatus(ctx, err)
+	return grpcapi.FromStatus(err)
 }
