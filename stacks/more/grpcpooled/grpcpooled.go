@@ -229,7 +229,9 @@ func (p *pool) exchange(
 	}
 	if err == nil || unsent {
 		r = new(PooledReply)
-		err = s.RecvMsg(r)
+		if err = s.RecvMsg(r); err == nil && !fits(q, r) {
+			err = &rpcbench.Error{Code: rpcbench.Malformed, Message: "a reply to another kind of request"}
+		}
 	}
 	if !stop() || err != nil {
 		s.cancel()
@@ -239,6 +241,11 @@ func (p *pool) exchange(
 		p.mu.Unlock()
 	}
 	return r, errors.Is(err, io.EOF) || unsent && status.Code(err) == codes.Unavailable, err
+}
+
+// fits tells whether r has what q asked for, or an error.
+func fits(q *PooledRequest, r *PooledReply) bool {
+	return r.Error != nil || (q.User != nil) == (r.Response != nil) && (q.Flex != nil) == (r.Flex != nil)
 }
 
 func failure(ctx context.Context, err error) error {

@@ -167,3 +167,11 @@ func TestRequestOfNothing(t *testing.T) {
 	_, err := lease(t, time.Hour, named).call(t.Context(), new(PooledRequest))
 	require.Equal(t, rpcbench.Malformed, rpcbench.CodeOf(err))
 }
+
+// TestReplyOfNothing: a reply without what was asked for fails its call, and the stream is used no more.
+func TestReplyOfNothing(t *testing.T) {
+	l := lease(t, time.Hour, func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) { return nil, nil })
+	_, err := l.createUser(t.Context(), new(userv1.User))
+	require.Equal(t, rpcbench.Malformed, rpcbench.CodeOf(err))
+	require.Empty(t, l.free)
+}
