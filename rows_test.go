@@ -96,7 +96,7 @@ func TestRows(t *testing.T) {
 	}
 	group.Wait()
 	keys := []string{"stack", "client", "server", "msg", "payload", "callers", "conns", "link", "rate", "tls", "codec",
-		"op", "ladder", "step", "bound"}
+		"op"}
 	good := regexp.MustCompile(`^[a-zA-Z0-9.]+$`)
 	var got strings.Builder
 	var rows []*benchfmt.Result

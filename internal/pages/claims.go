@@ -145,12 +145,6 @@ func (b *block) medians(from map[string][]float64, over, under string) reading {
 	return reading{value: x.Center / y.Center, lo: x.Lo / y.Hi, hi: x.Hi / y.Lo}
 }
 
-// answered is an answer of these figures alone.
-func answered(ratio, lo, hi, floor, moved float64) (a report.Answer) {
-	a.Ratio, a.Lo, a.Hi, a.CopyFloor, a.Moved = ratio, lo, hi, floor, moved
-	return a
-}
-
 // paired is the ratio of an answer, with its interval and its noise floor.
 func paired(a report.Answer) reading {
 	return reading{value: a.Ratio, lo: a.Lo, hi: a.Hi, floor: a.NoiseFloor()}

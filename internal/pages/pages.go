@@ -69,8 +69,6 @@ var tables = map[string]struct {
 	"claims":      {1, 0, verdicts},
 	"readings":    {1, 0, readings},
 	"differences": {1, 0, differences},
-	"ladder":      {1, 0, ladder},
-	"bounds":      {1, 0, bounds},
 	"file":        {1, 0, func(b *block) string { return b.read(b.from[0]) }},
 }
 

@@ -91,17 +91,6 @@ func record(t *testing.T) (root string) {
 	}
 	write("noisy/codecs/rows.txt", rows.String())
 	write("noisy/sonic/rows.txt", rows.String())
-	step := func(step, lower, upper string, ns, ratio float64) string {
-		return fmt.Sprintf("Benchmark%s/stack=%s 1 %g ns/op 1 aa-ratio\n", step, lower, ns) +
-			fmt.Sprintf("Benchmark%s/stack=%s 1 1 ns/op %g base-ratio %g base-ratio-lo %g base-ratio-hi 1 noise-floor-%% 0 "+
-				"base-moved-%%\n",
-				step, upper, ratio, ratio*0.9, ratio*1.1)
-	}
-	write("ladder.txt", step("Ladder/ladder=grpc/step=b", "a", "b", 1100, 2)+
-		step("Ladder/ladder=grpc/step=c", "b", "c", 1900, 3)+
-		step("Ladder/ladder=grpc/step=whole", "a", "c", 1000, 6))
-	write("bound.txt", step("Bound/bound=httpjson.codec", "httpjson", "bound", 1000, 0.8)+
-		step("Bound/bound=httpjson.codec.validation", "httpjson", "bound", 1000, 1))
 	write("explain.txt", "# httpjson: workload=bytes-1kB GOMAXPROCS=1\nhttpjson less grpcprotobuf\n"+
 		"layer client server\nserialisation             +3.2        +2.8         +0.1         +6.1      1.7  json +1\n"+
 		"sum             +4.2        -2.8         +0.2         +7.1      2.7\n")
@@ -180,17 +169,6 @@ Bob: [A Machine, 2 virtual cores, go1.26.8, 2026-11-23, commit def](../noisy).
 			"| `user` | 300 µs ± 0% | 800 µs ± 0% | 900 µs ± 0% | 1 ms ± 0% |\n"},
 		"codec sizes": {"noisy", "", "| bytes of | `protobuf` | `json` | `json.gzip` | `xml` | `msgpack.generated` |\n" +
 			"|---|---:|---:|---:|---:|---:|\n| `user` | 10 | 30 | 50 | 60 | 70 |\n"},
-		"ladder": {"ladder.txt", "| ladder | rung | what |\n|---|\n| grpc | `b` | adds b |\n| grpc | `c` | adds c |\n" +
-			"| grpc | whole | all | 9 |\n| grpc | the steps | together |\n", `
-| grpc | ` + "`b`" + ` | adds b | 1.0 | ×2.00 (1.80–2.20) | slower | +1.0 ± 0.2 |
-| grpc | ` + "`c`" + ` | adds c | 2.0 | ×3.00 (2.70–3.30) | slower | +4.0 ± 0.6 |
-| grpc | whole | all | 1.0 | ×6.00 (5.40–6.60) | slower | +5.0 ± 0.6 |
-| grpc | the steps | together | 1.0 | ×6.00 (5.21–6.91) |  | +5.0 ± 0.9 |
-`},
-		"bounds": {"bound.txt", "| stack | time | saves |\n|---|\n| `httpjson` without codec |\n| `httpjson` without codec and validation |\n", `
-| ` + "`httpjson`" + ` without codec | 0.80 (0.72–0.88) | 12 to 28 % |
-| ` + "`httpjson`" + ` without codec and validation | 1.00 (0.90–1.10) | undecided |
-`},
 		"differences": {"explain.txt", "", "| layer | `httpjson` less `grpcprotobuf`, bytes-1kB |\n|---|---:|\n| " +
 			"serialisation | +6.1 ± 1.7 |"},
 		"file": {"writes.txt", "", "| stack | client writes | server reads |\n|---|---:|---:|\n| `a` | 4.01 | 8.00 |\n"},
@@ -298,14 +276,13 @@ func TestVerdictsOfReadings(t *testing.T) {
 	}
 }
 
-// TestProductsOfSteps: the interval of steps taken together is the root of the sum of their squares.
-func TestProductsOfSteps(t *testing.T) {
-	step := func(ratio, half float64) report.Answer {
-		return answered(ratio, ratio*math.Exp(-half), ratio*math.Exp(half), 0, 0)
+// TestQuotients: the interval of a quotient is the root of the sum of the squares of both.
+func TestQuotients(t *testing.T) {
+	ratio := func(ratio, half float64) (a report.Answer) {
+		a.Ratio, a.Lo, a.Hi = ratio, ratio*math.Exp(-half), ratio*math.Exp(half)
+		return a
 	}
-	p := product([]report.Answer{step(2, 0.3), step(5, 0.4)})
-	require.InDeltaSlice(t, []float64{10, 10 * math.Exp(-0.5), 10 * math.Exp(0.5)}, []float64{p.Ratio, p.Lo, p.Hi}, 1e-9)
-	q := quotient(step(5, 0.4), step(2, 0.3))
+	q := quotient(ratio(5, 0.4), ratio(2, 0.3))
 	require.InDeltaSlice(t, []float64{2.5, 2.5 * math.Exp(-0.5), 2.5 * math.Exp(0.5)}, []float64{q.Ratio, q.Lo, q.Hi},
 		1e-9)
 }
@@ -317,7 +294,7 @@ func TestCheck(t *testing.T) {
 	for _, c := range []struct{ reason, text, problem string }{
 		{"as in the file", "It writes 4.01 and reads 8.00 times." + cite, ""},
 		{"rounded", "It writes 4 times, 4.0 µs.\n<!-- from writes.txt: `a`: 4 -->\n", ""},
-		{"thousandths", "It allocates 1.9 kB.\n<!-- from ladder.txt: step=c/stack=b: 1.9 -->\n", ""},
+		{"thousandths", "It takes 1.1 µs.\n<!-- from noisy/codecs/rows.txt: codec=protobuf/msg=user.10kB: 1.1 -->\n", ""},
 		{"below another line", "It adds 6.1 ± 1.7 µs.\n<!-- from explain.txt: less grpc > serialisation: 6.1 1.7 -->\n", ""},
 		{"exchanged in the sentence", "It writes 8.00 and reads 4.01 times." + cite, "the sentence has not"},
 		{"exchanged in the comment", "It writes 8.00 and reads 4.01 times.\n<!-- from writes.txt: `a`: 8.00 4.01 -->\n",

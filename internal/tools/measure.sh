@@ -18,7 +18,7 @@ shift
 evening=(workloads:10 jsoniter:9 stacks:4 cores:4 variants:5 more:8 files:3 vt:2 connect-gzip:1 unix:1 codecs:7
   sonic:1 rows:1 servers:2 own:8)
 # Kept from the evening in which their code last changed.
-second=(grpc-go:10 go-json:6 go-grpc:6 why:10 ladder:9 bound:3 apart:2 calibration:120)
+second=(grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
 
 others="grpcservehttp connectrpc httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
 rpcbench() { go run ./cmd/rpcbench "$@"; }
@@ -128,11 +128,6 @@ measure() { # a part, and the folder to make
     explain 30s bytes-10kB bytes httpjson grpcprotobuf
     explain 30s structured-10kB structured httpjson grpcprotobuf
     explain 40s small core grpcprotobuf httpjson
-    ;;
-  ladder | bound)
-    mkdir "$2"
-    go test -run '^$' -bench "^Benchmark${1^}\$" -benchtime 1s -cpu 1 ./internal/ladder -processes 8 >"$2/rows.txt"
-    grep -q ^Benchmark "$2/rows.txt"
     ;;
   apart)
     mkdir "$2"
