@@ -233,9 +233,6 @@ func TestEveryStackIsGuarded(t *testing.T) {
 		require.True(t, has(folder[pkg]+"/*_test.go", "stacktest.Conformance(t, "+call+")"),
 			"%s: a test in %s must run stacktest.Conformance(t, %s)", s.Name, pkg, call)
 		require.True(t, has("internal/lint/imports_test.go", `module + "/`+folder[pkg]+`"`), "%s: TestImports needs a row for %s", s.Name, pkg)
-		example := "rpcbench.Start(ctx, " + pkg + ".New(), rpcbench.Config{})"
-		require.True(t, has(folder[pkg]+"/example_test.go", example), "%s: an Example in %s must call %s", s.Name, pkg,
-			example)
 		library := s.Traits.Codec
 		if strings.HasPrefix(library, module) {
 			continue // generated here
