@@ -5,13 +5,23 @@
 package baseline
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"testing"
 
+	lib "github.com/json-iterator/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/codec/jsoniter"
+	"github.com/rpcbench/rpcbench/internal/codec/msgp"
+	"github.com/rpcbench/rpcbench/internal/codec/protobuf"
+	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
 const (
@@ -43,6 +53,41 @@ func TestAllocationsAtMostDirect(t *testing.T) {
 			assert.GreaterOrEqual(t, stackAllocs, directAllocs-allocSlack, "fewer would be tuning, which is a row of its own")
 			assert.LessOrEqual(t, stackBytes, directBytes*byteSlack, "bytes allocated per call, against the direct form's")
 		})
+	}
+}
+
+// TestCodecsAllocateAsTheirLibraries: the codecs of stacks without a direct form add nothing to their libraries. XML's
+// is tested in its own package.
+func TestCodecsAllocateAsTheirLibraries(t *testing.T) {
+	u := rpcbench.Sample(1, 0)
+	api := lib.ConfigCompatibleWithStandardLibrary
+	for _, c := range []struct {
+		codec   codec.Codec
+		user    any
+		fresh   func() any
+		library func(from, to any) error // encodes, and decodes
+	}{
+		{jsoniter.Compatible(), &u, func() any { return new(rpcbench.User) }, func(from, to any) error {
+			data, err := api.Marshal(from)
+			return cmp.Or(err, api.Unmarshal(data, to))
+		}},
+		{msgp.Codec{}, (*msgp.User)(&u), func() any { return new(msgp.User) }, func(from, to any) error {
+			data, err := from.(*msgp.User).MarshalMsg(nil)
+			_, again := to.(*msgp.User).UnmarshalMsg(data)
+			return cmp.Or(err, again)
+		}},
+		{protobuf.Codec{}, nativeProtobuf().request(u), func() any { return new(userv1.User) }, func(from, to any) error {
+			data, err := proto.Marshal(from.(*userv1.User))
+			return cmp.Or(err, proto.Unmarshal(data, to.(*userv1.User)))
+		}},
+	} {
+		count := func(exchange func(from, to any) error) float64 {
+			return testing.AllocsPerRun(100, func() { require.NoError(t, exchange(c.user, c.fresh())) })
+		}
+		require.Equal(t, count(c.library), count(func(from, to any) error {
+			data, err := c.codec.Marshal(from)
+			return cmp.Or(err, c.codec.Unmarshal(data, to))
+		}), "allocations of %s", c.codec.ContentType())
 	}
 }
 

@@ -12,13 +12,9 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
-	"github.com/rpcbench/rpcbench/stacks/httpmsgpack"
-	"github.com/rpcbench/rpcbench/stacks/httpprotobuf"
-	"github.com/rpcbench/rpcbench/stacks/httpxml"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
@@ -31,16 +27,14 @@ type form struct {
 	direct func(tb testing.TB, dial dialFunc, asked []rpcbench.User) create
 }
 
+// forms have one of each way to serve and call, by internal/grpcapi, httpapi and connectapi. Other stacks differ from
+// one of these in the codec, but for rawtcp, which is the floor.
 func forms() []form {
 	return []form{
 		{"grpcprotobuf", grpcprotobuf.New(), directGRPCProtobuf},
 		{"httpjson", httpjson.New(), directHTTPJSON},
-		{"httpjsoniter", httpjsoniter.New(), directHTTPJSONIter},
 		{"grpcservehttp", grpcservehttp.New(), directGRPCServeHTTP},
 		{"connectrpc", connectrpc.New(), directConnectRPC},
-		{"httpprotobuf", httpprotobuf.New(), directHTTPProtobuf},
-		{"httpmsgpack", httpmsgpack.New(), directHTTPMsgpack},
-		{"httpxml", httpxml.New(), directHTTPXML},
 	}
 }
 

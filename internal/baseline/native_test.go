@@ -8,8 +8,6 @@ import (
 	"github.com/go-playground/validator/v10"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/codec/msgp"
-	"github.com/rpcbench/rpcbench/internal/codec/xmlstd"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
@@ -82,35 +80,5 @@ func nativeProtobuf() native[userv1.User, userv1.CreateUserResponse] {
 			return rpcbench.User{ID: u.Id, Email: u.Email, Name: u.Name, Password: u.Password, Avatar: u.Avatar}
 		},
 		parts: func(r *userv1.CreateUserResponse) (int32, string, *userv1.User) { return r.Code, r.Message, r.User },
-	}
-}
-
-func nativeMsgpack() native[msgp.User, msgp.Response] {
-	return native[msgp.User, msgp.Response]{
-		validate: rules(&msgp.User{}, "ID"),
-		request:  func(u rpcbench.User) *msgp.User { return (*msgp.User)(&u) },
-		answer: func(u *msgp.User) *msgp.Response {
-			u.ID = rpcbench.UserID
-			return &msgp.Response{Code: rpcbench.OKCode, Message: rpcbench.OKMessage, User: u}
-		},
-		user:  func(u *msgp.User) rpcbench.User { return rpcbench.User(*u) },
-		parts: func(r *msgp.Response) (int32, string, *msgp.User) { return r.Code, r.Message, r.User },
-	}
-}
-
-func nativeXML() native[xmlstd.User, xmlstd.Response] {
-	return native[xmlstd.User, xmlstd.Response]{
-		validate: rules(&xmlstd.User{}, "ID"),
-		request: func(u rpcbench.User) *xmlstd.User {
-			return &xmlstd.User{ID: u.ID, Email: u.Email, Name: u.Name, Password: u.Password, Avatar: u.Avatar}
-		},
-		answer: func(u *xmlstd.User) *xmlstd.Response {
-			u.ID = rpcbench.UserID
-			return &xmlstd.Response{Code: rpcbench.OKCode, Message: rpcbench.OKMessage, User: u}
-		},
-		user: func(u *xmlstd.User) rpcbench.User {
-			return rpcbench.User{ID: u.ID, Email: u.Email, Name: u.Name, Password: u.Password, Avatar: u.Avatar}
-		},
-		parts: func(r *xmlstd.Response) (int32, string, *xmlstd.User) { return r.Code, r.Message, r.User },
 	}
 }

@@ -208,7 +208,7 @@ func TestStacksHaveOneSurface(t *testing.T) {
 func isOf(name string) bool { return name == "Of" }
 
 // TestEveryStackIsGuarded: nobody has to remember the steps that CONTRIBUTING lists. Each stack has run the suite in
-// its own package, its imports are checked, its codec is a rival of the others', and the main value has a direct form.
+// its own package, its imports are checked, and its codec is a rival of the others'.
 func TestEveryStackIsGuarded(t *testing.T) {
 	t.Chdir("../..")
 	has := func(pattern, text string) bool {
@@ -228,7 +228,7 @@ func TestEveryStackIsGuarded(t *testing.T) {
 		folder[path.Base(pkg)] = strings.TrimPrefix(pkg, module+"/")
 	}
 	for _, s := range stacks.All() {
-		pkg, variant, _ := strings.Cut(s.Name, ".")
+		pkg, _, _ := strings.Cut(s.Name, ".")
 		call := function[s.Name]
 		require.True(t, has(folder[pkg]+"/*_test.go", "stacktest.Conformance(t, "+call+")"),
 			"%s: a test in %s must run stacktest.Conformance(t, %s)", s.Name, pkg, call)
@@ -241,9 +241,6 @@ func TestEveryStackIsGuarded(t *testing.T) {
 		}
 		require.NotEqual(t, ".", library, "%s: rivals in stacktest/internal/conform/profile.go needs %s", s.Name,
 			s.Traits.Codec)
-		if variant == "" && s.Name != "rawtcp" { // the floor is direct
-			require.True(t, has("internal/baseline/direct_test.go", `{"`+s.Name+`", `), "%s: internal/baseline needs a direct form of it", s.Name)
-		}
 	}
 }
 
