@@ -3,11 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
-	"html/template"
 	"io"
 	"maps"
 	"math"
@@ -52,7 +50,6 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 			name := f.String("workload", p.workloads()[0].Name, "`name` of rpcbench list")
 			procs := f.Int("gomaxprocs", 1, "1 splits CPU work, 0 uses all cores")
 			length := f.Duration("time", 20*time.Second, "for each stack, 2 s of it per process, half under the profiler")
-			svg := f.String("svg", "", "new `file` for a picture of stacked bars")
 			ratios := f.String("ratios", "", "`folder` of rpcbench run: what its ratios would win for a service")
 			timeout := f.Duration("timeout", time.Minute, "how long to wait for the profile of a URL")
 			return func(ctx context.Context, args []string) error {
@@ -60,7 +57,6 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 				if err != nil {
 					return wrongUse{err}
 				}
-				_, missing := os.Stat(*svg)
 				switch least := 2 * each; {
 				case len(args) == 0:
 					return wrong("explain: name a stack of rpcbench list, a CPU profile or its URL")
@@ -71,21 +67,12 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 						*procs, runtime.NumCPU())
 				case *length < least:
 					return wrong("explain: -time %v is too short: give %v or more", *length, least)
-				case *svg != "" && missing == nil:
-					return wrong("explain: -svg %s: there is such a file already: name another", *svg)
 				}
 				var by report.Summary
 				if *ratios != "" {
 					if by, err = report.Read(*ratios); err != nil {
 						return err
 					}
-				}
-				var picture *os.File
-				if *svg != "" {
-					if picture, err = os.OpenFile(*svg+".part", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
-						return wrong("explain: -svg %s: %w", *svg, err)
-					}
-					defer func() { _, _ = picture.Close(), os.Remove(picture.Name()) }() // unless it was renamed
 				}
 				spec := versus.Spec{Workload: w, Slice: turn, Procs: *procs, Blocks: rounds}
 				all, err := p.explain(ctx, spec, *length, *timeout, args, progress(stderr))
@@ -96,13 +83,6 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 				service := all[0].processes[0].Profile.Calls == 0
 				if *ratios != "" && !service {
 					return wrong("explain: -ratios is for the profile of a service, and %s is one of rpcbench", all[0].Name)
-				}
-				if picture != nil {
-					drawn := cmp.Or(writeBars(picture, all), picture.Close())
-					if drawn == nil {
-						drawn = os.Rename(picture.Name(), *svg)
-					}
-					err = errors.Join(err, drawn)
 				}
 				t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 				if service {
@@ -355,62 +335,6 @@ func carriers(a, b *explanation, layer string) string {
 		said = append(said, fmt.Sprintf("%s %+.1f (SE %.1f)", name, by[name].micro, by[name].se))
 	}
 	return strings.Join(said, ", ")
-}
-
-//go:embed bars.svg.tmpl
-var barsTemplate string
-
-// bar is a stack in the picture.
-type bar struct {
-	Y        int
-	Name     string
-	Micro    float64
-	End      float64 // where its sum is written
-	Segments []segment
-}
-
-// segment is a layer's part of a bar.
-type segment struct {
-	Layer    string
-	Kind     int // the layer's place among all
-	X, Width float64
-	Micro    float64
-}
-
-// writeBars draws a bar per stack, with a segment for each layer.
-func writeBars(w io.Writer, all []*explanation) error {
-	const left, width, top, step = 160, 560, 44, 44
-	title, unit, names := "CPU time per call by layer, client and server together, µs", "µs", layers.Names()
-	if all[0].processes[0].Profile.Calls == 0 {
-		title, unit, names = "CPU time by layer, %", "%", append(names, layers.Outside()...)
-	}
-	longest := 0.0
-	for _, e := range all {
-		longest = max(longest, stats.Mean(e.micro(everything)))
-	}
-	var bars []bar
-	for i, e := range all {
-		b := bar{Y: top + i*step, Name: e.Name, Micro: stats.Mean(e.micro(everything))}
-		x := float64(left)
-		for kind, layer := range names {
-			micro := stats.Mean(e.micro(within(layer, "")))
-			s := segment{layer, kind, x, micro / longest * width, micro}
-			x += s.Width
-			b.Segments = append(b.Segments, s)
-		}
-		b.End = x + 6
-		bars = append(bars, b)
-	}
-	bottom, height := top+len(all)*step, 38+22*((len(names)+2)/3)
-	made, err := template.New("bars").Funcs(template.FuncMap{
-		"half": func(x float64) float64 { return x / 2 },
-		"key":  func(i int) string { return fmt.Sprintf("translate(%d %d)", 12+i%3*245, bottom+10+i/3*22) },
-	}).Parse(barsTemplate)
-	if err != nil {
-		return err
-	}
-	return made.Execute(w, map[string]any{
-		"Title": title, "Unit": unit, "Bars": bars, "Names": names, "Height": bottom + height})
 }
 
 // fewestSamples is how many samples of a service a bound takes: a share of half of them is then known to 4 points.

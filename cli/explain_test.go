@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/xml"
 	"fmt"
 	"io"
 	"net"
@@ -101,8 +100,7 @@ func TestExplainMeasures(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("it does not tell the CPU time")
 	}
-	svg := filepath.Join(t.TempDir(), "bars.svg")
-	out, _, err := typed(t, "explain", "-time", "4s", "-svg", svg, "rawtcp")
+	out, _, err := typed(t, "explain", "-time", "4s", "rawtcp")
 	require.NoError(t, err)
 	e := explainedOf(t, out, "rawtcp", workload.Small)
 	require.EqualValues(t, 1, e.procs, "GOMAXPROCS of the processes")
@@ -113,44 +111,6 @@ func TestExplainMeasures(t *testing.T) {
 	apart := (e.most - e.wall) / quantile
 	calls := (rounds * turn).Seconds() * 1e6 * (1/(e.wall-apart) + 1/(e.wall+apart))
 	require.InDelta(t, 1, e.calls/calls, 0.3, "calls without the profiler fill their turns")
-	requireBars(t, svg, out)
-}
-
-// requireBars compares the figures of a picture with those of the tables.
-func requireBars(t *testing.T, svg, out string) {
-	t.Helper()
-	drawn, err := os.ReadFile(svg)
-	require.NoError(t, err)
-	var said []string
-	sums := regexp.MustCompile(`(?m)^(\S.*?)  +[\d.]+ +[\d.]+ +[\d.]+ +([\d.]+) +[\d.]+ %$`)
-	for _, m := range sums.FindAllStringSubmatch(out, -1) {
-		said = append(said, m[1]+": "+m[2]+" µs")
-	}
-	var shown []string
-	var text string
-	for d := xml.NewDecoder(bytes.NewReader(drawn)); ; {
-		token, err := d.Token()
-		if err == io.EOF {
-			break
-		}
-		require.NoError(t, err, "the picture is XML")
-		switch token := token.(type) {
-		case xml.CharData:
-			text = string(token)
-		case xml.EndElement:
-			_, err := strconv.ParseFloat(text, 64)
-			if token.Name.Local == "title" {
-				shown = append(shown, text)
-			} else if token.Name.Local == "text" && err == nil && !strings.HasSuffix(shown[len(shown)-1], ": "+text+" µs") {
-				shown = append(shown, "sum: "+text+" µs")
-			}
-		}
-	}
-	require.NotEmpty(t, said)
-	require.Equal(t, said, shown)
-	left, err := os.ReadDir(filepath.Dir(svg))
-	require.NoError(t, err)
-	require.Len(t, left, 1, "the picture alone")
 }
 
 // known is an explanation by two processes, whose figures are seen at a glance: 10 µs of CPU per sample and call. The
@@ -230,10 +190,8 @@ func TestExplainNamesNoNoise(t *testing.T) {
 
 func TestExplainReadsProfiles(t *testing.T) {
 	const dir = "../internal/layers/testdata/BenchmarkCreateUser_stack="
-	svg := filepath.Join(t.TempDir(), "bars.svg")
-	out, _, err := typed(t, "explain", "-svg", svg, dir+"httpjson.pprof", dir+"httpjson.h2c.pprof")
+	out, _, err := typed(t, "explain", dir+"httpjson.pprof", dir+"httpjson.h2c.pprof")
 	require.NoError(t, err)
-	requireBars(t, svg, out)
 	require.NotContains(t, out, "without the profiler")
 	require.Contains(t, out, "BenchmarkCreateUser/stack=httpjson less BenchmarkCreateUser/stack=httpjson.h2c\n")
 	sums := regexp.MustCompile(`(?m)^sum +\S+ +\S+ +\S+ +(\S+)`).FindAllStringSubmatch(out, -1)
@@ -271,15 +229,10 @@ func TestExplainIsInterrupted(t *testing.T) {
 func TestExplainLeavesNothing(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	dir := t.TempDir()
 	var out strings.Builder
-	err := ours().run(ctx, []string{"explain", "-svg", filepath.Join(dir, "bars.svg"), "rawtcp"}, &out, io.Discard)
-	require.Equal(t, errInterrupted, err)
+	require.Equal(t, errInterrupted, ours().run(ctx, []string{"explain", "rawtcp"}, &out, io.Discard))
 	require.Empty(t, out.String())
-	left, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Empty(t, left, "no picture of nothing")
-	_, _, err = typed(t, "explain", "")
+	_, _, err := typed(t, "explain", "")
 	require.EqualError(t, err, `rpcbench: explain: "" is neither a profile nor a stack: rpcbench list names the stacks`)
 }
 
@@ -326,9 +279,9 @@ func shop() map[string]int64 {
 
 func TestExplainBoundsAService(t *testing.T) {
 	dir := t.TempDir()
-	file, svg := filepath.Join(dir, "cpu.pprof"), filepath.Join(dir, "cpu.svg")
+	file := filepath.Join(dir, "cpu.pprof")
 	service(t, file, shop())
-	out, _, err := typed(t, "explain", "-svg", svg, file)
+	out, _, err := typed(t, "explain", file)
 	require.NoError(t, err)
 	table := regexp.MustCompile(" {2,}").ReplaceAllString(out, " | ")
 	require.Equal(t, `# cpu.pprof: 1000 samples
@@ -346,20 +299,6 @@ your handlers | 2.0 | 48.0 | 50.0 | 500 | shop.(*Server).Buy 50.00 (SE 1.58)
 scheduler and collector | 0.0 | 6.0 | 6.0 | 60 | runtime.scanObject 6.00 (SE 0.75)
 everything else | 0.0 | 20.0 | 20.0 | 200 | shop.nightly 19.70 (SE 1.26)
 sum | 7.0 | 93.0 | 100.0 | 1000 | `, strings.ReplaceAll(strings.TrimSuffix(table, "\n"), " | \n", " | "))
-
-	drawn, err := os.ReadFile(svg)
-	require.NoError(t, err)
-	require.NoError(t, xml.Unmarshal(drawn, new(struct{})), "the picture is XML")
-	var shown, said []string
-	for _, m := range regexp.MustCompile(`<title>(.*?)</title>`).FindAllStringSubmatch(string(drawn), -1) {
-		shown = append(shown, m[1])
-	}
-	for _, m := range regexp.MustCompile(`(?m)^(\S.*?)  +[\d.]+ +[\d.]+ +([\d.]+) `).FindAllStringSubmatch(out, -1) {
-		if m[1] != "RPCs" && m[1] != "sum" {
-			said = append(said, m[1]+": "+m[2]+" %")
-		}
-	}
-	require.Equal(t, said, shown, "the layers of the picture are the table's")
 }
 
 // What measured ratios win of a service is its share of RPCs, times what they take less.
@@ -509,13 +448,10 @@ func TestExplainTakesAServiceAlone(t *testing.T) {
 	service(t, file, shop())
 	for _, beside := range []string{"rawtcp",
 		file, "../internal/layers/testdata/BenchmarkCreateUser_stack=httpjson.pprof"} {
-		_, _, err := typed(t, "explain", "-svg", filepath.Join(dir, "bars.svg"), beside, file)
+		_, _, err := typed(t, "explain", beside, file)
 		require.EqualError(t,
 			err, fmt.Sprintf("rpcbench: explain: %s is a service's, whose calls nobody counted: give it alone", file))
 	}
-	left, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Len(t, left, 1, "no picture of nothing")
 }
 
 // TestServicesPage: docs/profile.md has the sentences of the profiles, and how to check them by hand.

@@ -41,8 +41,8 @@
 //
 // makes report.html, report.md and answer.svg of a folder of run. No file is overwritten.
 //
-//	rpcbench explain [-workload small] [-gomaxprocs 1] [-time 20s] [-svg file] stack|profile [stack|profile]
-//	rpcbench explain [-ratios folder] [-timeout 1m] [-svg file] profile|URL
+//	rpcbench explain [-workload small] [-gomaxprocs 1] [-time 20s] stack|profile [stack|profile]
+//	rpcbench explain [-ratios folder] [-timeout 1m] profile|URL
 //
 // splits the CPU time of a call among layers, or the difference between two. Of the CPU profile of any other Go program
 // it says how much another stack could win, at most or by the ratios of a run.

@@ -121,7 +121,7 @@ measure() { # a part, and the folder to make
     mkdir "$2"
     explain() { rpcbench explain -time "$1" -workload "$2" "${@:4}" >"$folder/$3.txt"; }
     folder=$2
-    explain 60s small servehttp -svg "$2/servehttp.svg" grpcservehttp grpcprotobuf
+    explain 60s small servehttp grpcservehttp grpcprotobuf
     explain 40s small http2 httpjson.h2c httpjson
     explain 40s small gzip connectrpc.gzip connectrpc
     explain 40s small-1-caller one-caller -gomaxprocs 0 grpcprotobuf httpjson
