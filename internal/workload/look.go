@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/relay"
-	"github.com/rpcbench/rpcbench/internal/wire"
 )
 
 // Facts are what calls do beside taking time. Bytes and allocations are per call, of client and server together unless
@@ -22,7 +20,6 @@ type Facts struct {
 	Allocs      float64 `json:"allocs"`
 	AllocBytes  float64 `json:"alloc_bytes"`
 	Connections int64   `json:"connections"` // that the calls used
-	Seen        string  `json:"seen"`        // protocol and content type on the wire
 }
 
 const hang = 30 * time.Second // after which the fixture is closed, so that a call fails
@@ -31,9 +28,6 @@ const hang = 30 * time.Second // after which the fixture is closed, so that a ca
 func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err error) {
 	const most, longest = 1000, 2 * time.Second
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cmp.Or(w.Procs, runtime.NumCPU())))
-	if f.Seen, err = w.seen(ctx, stack); err != nil {
-		return f, err
-	}
 	var wired relay.Counter
 	o, err := w.Open(ctx, stack, rpcbench.Config{WrapClient: wired.Wrap})
 	if err != nil {
@@ -65,40 +59,4 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err 
 		return ctx.Err()
 	})
 	return f, err
-}
-
-// seen makes one op, and reads off the wire what the client asked.
-func (w Workload) seen(ctx context.Context, stack rpcbench.Stack) (string, error) {
-	var tap relay.Tap
-	o, err := w.Open(ctx, stack, rpcbench.Config{WrapClient: tap.Wrap})
-	if err != nil {
-		return "", err
-	}
-	if err := errors.Join(Watched(hang, nil, o.Fixture.Close, o.Op), o.Close()); err != nil {
-		return "", err
-	}
-	for _, c := range tap.Conns() {
-		sent, received := c.Bytes()
-		if len(sent) > 1 && sent[0] == 22 && sent[1] == 3 { // a record of a handshake
-			return "TLS", nil
-		}
-		requests, _, err := wire.Read(sent, received)
-		if open, openErr := wire.Open(sent); openErr == nil {
-			requests = append(requests, open...) // leased streams
-		}
-		switch {
-		case len(sent) > 0 && errors.Is(err, wire.ErrNotHTTP):
-			return "no HTTP", nil
-		case err == nil && len(requests) > 0:
-			r := requests[0]
-			said := "HTTP/" + r.Version + ", " + strings.Join(r.Header["Content-Type"], ", ")
-			for _, key := range []string{"Content-Encoding", "Grpc-Encoding"} {
-				if v := r.Header.Get(key); v != "" {
-					said += ", " + v
-				}
-			}
-			return said, nil
-		}
-	}
-	return "nothing", nil
 }
