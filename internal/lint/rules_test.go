@@ -36,20 +36,10 @@ var rules = []rule{
 			"google.golang.org/grpc.CustomCodec", "google.golang.org/grpc.CallCustomCodec")},
 	{"import", "importing it changes http.DefaultServeMux or the headers of every gRPC client",
 		everywhere, uses("net/http/pprof", "expvar", "google.golang.org/grpc/encoding/gzip")},
-	{"dot-import", "the other rules don't see names without a package",
-		everywhere, dotImport},
 	{"fixed-port", "two runs at once would collide: listen on port 0 and ask the listener",
 		everywhere, fixedPort},
 	{"sleep", "too short is flaky and too long is slow: wait for the event",
 		notLink, uses("time.Sleep")},
-	{"init", "an importer can't refuse it",
-		everywhere, initFunc},
-	{"global",
-		"state of the process; only error sentinels, tables with entries, regexps, go:embed and var _ I = ... are allowed",
-		notTest, global},
-	{"loop",
-		"a loop over b.N times its own set-up, again for each N that is tried: use b.Loop, or a loop(b.N) with its own timer",
-		everywhere, benchN},
 	{"output", "a library returns what it has to say; only commands print, log and exit",
 		library, uses("log", "log/slog", "fmt.Print", "fmt.Printf", "fmt.Println", "os.Exit", "os.Stdout", "os.Stderr")},
 }
@@ -136,11 +126,6 @@ func register(_ *file, n ast.Node, _ []ast.Node) bool {
 	return ok && slices.Contains([]string{"RegisterCodec", "RegisterCodecV2", "RegisterCompressor"}, sel.Sel.Name)
 }
 
-func dotImport(_ *file, n ast.Node, _ []ast.Node) bool {
-	imp, ok := n.(*ast.ImportSpec)
-	return ok && imp.Name != nil && imp.Name.Name == "."
-}
-
 // hostPort matches whole strings, with or without scheme and path. Hosts are those one can listen on, so that "12:30",
 // "user.go:12" and "example.com:443" are none.
 var hostPort = regexp.MustCompile(
@@ -149,69 +134,4 @@ var hostPort = regexp.MustCompile(
 func fixedPort(_ *file, n ast.Node, _ []ast.Node) bool {
 	lit, ok := n.(*ast.BasicLit)
 	return ok && lit.Kind == token.STRING && hostPort.MatchString(unquote(lit))
-}
-
-func initFunc(_ *file, n ast.Node, _ []ast.Node) bool {
-	fn, ok := n.(*ast.FuncDecl)
-	return ok && fn.Recv == nil && fn.Name.Name == "init"
-}
-
-func global(f *file, n ast.Node, up []ast.Node) bool {
-	spec, ok := n.(*ast.ValueSpec)
-	if !ok || len(up) != 2 { // at package level there are the file and the var (...) around it
-		return false
-	}
-	decl := up[1].(*ast.GenDecl)
-	blank := spec.Type != nil && !slices.ContainsFunc(spec.Names, func(id *ast.Ident) bool { return id.Name != "_" })
-	if decl.Tok != token.VAR || blank || embeds(decl.Doc) || embeds(spec.Doc) {
-		return false
-	}
-	return len(spec.Values) == 0 || slices.ContainsFunc(spec.Values, f.isState)
-}
-
-func embeds(doc *ast.CommentGroup) bool {
-	embed := func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") }
-	return doc != nil && slices.ContainsFunc(doc.List, embed)
-}
-
-// isState says that v is no sentinel, regexp or table. An empty table is a cache, one of locks or counters is state.
-func (f *file) isState(v ast.Expr) (state bool) {
-	switch v := v.(type) {
-	case *ast.CallExpr:
-		return !slices.Contains([]string{"errors.New", "fmt.Errorf", "regexp.MustCompile"}, f.name(v.Fun))
-	case *ast.CompositeLit:
-		ast.Inspect(v.Type, func(n ast.Node) bool {
-			state = state || strings.HasPrefix(f.name(n), "sync.") || strings.HasPrefix(f.name(n), "sync/atomic.")
-			return true
-		})
-		return state || len(v.Elts) == 0
-	}
-	return true
-}
-
-// benchN reports x.N where x is a parameter of type *testing.B of the nearest function that has a parameter x.
-func benchN(f *file, n ast.Node, up []ast.Node) bool {
-	sel, ok := n.(*ast.SelectorExpr)
-	if !ok || sel.Sel.Name != "N" {
-		return false
-	}
-	if call, ok := up[len(up)-1].(*ast.CallExpr); ok && isIdent(call.Fun, "loop") {
-		return false // b.Loop takes 3 ns for itself, and serves one goroutine
-	}
-	for _, outer := range slices.Backward(up) {
-		var params []*ast.Field
-		switch fn := outer.(type) {
-		case *ast.FuncDecl:
-			params = fn.Type.Params.List
-		case *ast.FuncLit:
-			params = fn.Type.Params.List
-		}
-		for _, p := range params {
-			if slices.ContainsFunc(p.Names, func(id *ast.Ident) bool { return isIdent(sel.X, id.Name) }) {
-				star, ok := p.Type.(*ast.StarExpr)
-				return ok && f.name(star.X) == "testing.B"
-			}
-		}
-	}
-	return false
 }

@@ -1,40 +1,17 @@
 package lib
 
 import (
-	_ "embed"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"regexp"
 	"sync"
-	"testing"
 	"time"
 )
 
 type codec struct{ client *http.Client }
-
-func (codec) Close() error { return nil }
-
-// A method is not the init that runs by itself.
-func (codec) init() {}
-
-var (
-	ErrX    = errors.New("x")
-	ErrY    = fmt.Errorf("y: %w", ErrX)
-	pattern = regexp.MustCompile("x")
-	table   = map[string][]int{"x": {1}}
-	structs = [...]struct{ f func() }{{func() {}}}
-	one     = codec{client: nil}
-
-	_, _ io.Closer = codec{}, (*codec)(nil)
-)
-
-//go:embed clean.go
-var source string
 
 func clean(h http.Handler, rt http.RoundTripper, w io.Writer) {
 	var mu sync.Mutex
@@ -54,12 +31,4 @@ func clean(h http.Handler, rt http.RoundTripper, w io.Writer) {
 		"127.0.0.1:%d"}
 	time.AfterFunc(time.Second, mu.Unlock)
 	fmt.Fprintln(w, fmt.Sprint(os.Getenv("X")))
-}
-
-func loop(b *testing.B, work struct{ N int }) {
-	for b.Loop() {
-		_ = work.N
-	}
-	func(b *struct{ N int }) { _ = b.N }(nil)
-	func(loop func(int)) { loop(b.N) }(nil)
 }

@@ -1,5 +1,0 @@
-package lib
-
-import . "net/http" // want
-
-func get() { Get("x") }

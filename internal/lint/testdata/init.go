@@ -1,7 +1,0 @@
-package lib
-
-func init() {} // want
-
-func init() { // want
-	println()
-}
