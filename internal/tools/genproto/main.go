@@ -96,7 +96,9 @@ func run() error {
 		{"protoc-gen-go-grpc", ",M" + serviceFile + "=" + grpcPackage, plain},
 		// Appends "connect" to the package, and writes what connect's README shows.
 		{"protoc-gen-connect-go", ",simple", plain},
-		{"protoc-gen-go-vtproto", ",features=marshal+unmarshal+size+equal", plain},
+		{"protoc-gen-go-vtproto", ",features=marshal+unmarshal+size", plain},
+		// Again, for the one message that echoes are compared by.
+		{"protoc-gen-go-vtproto", ",features=marshal+unmarshal+size+equal", []string{importRoot + "message/v1/flex.proto"}},
 	} {
 		req.FileToGenerate = plugin.files
 		req.Parameter = new("module=github.com/rpcbench/rpcbench" + plugin.parameter) // cut off go_package to get the folder
@@ -108,7 +110,7 @@ func run() error {
 			return fmt.Errorf("%s: %w", plugin.name, err)
 		}
 	}
-	req.Parameter = nil
+	req.Parameter, req.FileToGenerate = nil, plain
 	return generatePlain(req)
 }
 

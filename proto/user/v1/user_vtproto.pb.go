@@ -7,7 +7,6 @@ package userv1
 import (
 	fmt "fmt"
 	protohelpers "github.com/planetscale/vtprotobuf/protohelpers"
-	proto "google.golang.org/protobuf/proto"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	io "io"
 )
@@ -19,123 +18,6 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-func (this *User) EqualVT(that *User) bool {
-	if this == that {
-		return true
-	} else if this == nil || that == nil {
-		return false
-	}
-	if this.Id != that.Id {
-		return false
-	}
-	if this.Email != that.Email {
-		return false
-	}
-	if this.Name != that.Name {
-		return false
-	}
-	if this.Password != that.Password {
-		return false
-	}
-	if string(this.Avatar) != string(that.Avatar) {
-		return false
-	}
-	return string(this.unknownFields) == string(that.unknownFields)
-}
-
-func (this *User) EqualMessageVT(thatMsg proto.Message) bool {
-	that, ok := thatMsg.(*User)
-	if !ok {
-		return false
-	}
-	return this.EqualVT(that)
-}
-func (this *CreateUserResponse) EqualVT(that *CreateUserResponse) bool {
-	if this == that {
-		return true
-	} else if this == nil || that == nil {
-		return false
-	}
-	if this.Code != that.Code {
-		return false
-	}
-	if this.Message != that.Message {
-		return false
-	}
-	if !this.User.EqualVT(that.User) {
-		return false
-	}
-	return string(this.unknownFields) == string(that.unknownFields)
-}
-
-func (this *CreateUserResponse) EqualMessageVT(thatMsg proto.Message) bool {
-	that, ok := thatMsg.(*CreateUserResponse)
-	if !ok {
-		return false
-	}
-	return this.EqualVT(that)
-}
-func (this *Violation) EqualVT(that *Violation) bool {
-	if this == that {
-		return true
-	} else if this == nil || that == nil {
-		return false
-	}
-	if this.Field != that.Field {
-		return false
-	}
-	if this.Rule != that.Rule {
-		return false
-	}
-	return string(this.unknownFields) == string(that.unknownFields)
-}
-
-func (this *Violation) EqualMessageVT(thatMsg proto.Message) bool {
-	that, ok := thatMsg.(*Violation)
-	if !ok {
-		return false
-	}
-	return this.EqualVT(that)
-}
-func (this *Error) EqualVT(that *Error) bool {
-	if this == that {
-		return true
-	} else if this == nil || that == nil {
-		return false
-	}
-	if this.Code != that.Code {
-		return false
-	}
-	if len(this.Violations) != len(that.Violations) {
-		return false
-	}
-	for i, vx := range this.Violations {
-		vy := that.Violations[i]
-		if p, q := vx, vy; p != q {
-			if p == nil {
-				p = &Violation{}
-			}
-			if q == nil {
-				q = &Violation{}
-			}
-			if !p.EqualVT(q) {
-				return false
-			}
-		}
-	}
-	if this.Message != that.Message {
-		return false
-	}
-	return string(this.unknownFields) == string(that.unknownFields)
-}
-
-func (this *Error) EqualMessageVT(thatMsg proto.Message) bool {
-	that, ok := thatMsg.(*Error)
-	if !ok {
-		return false
-	}
-	return this.EqualVT(that)
-}
 func (m *User) MarshalVT() (dAtA []byte, err error) {
 	if m == nil {
 		return nil, nil
