@@ -1,41 +1,162 @@
 package pages
 
 import (
+	"cmp"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"golang.org/x/perf/benchfmt"
+	"golang.org/x/perf/benchmath"
 )
 
-var number = regexp.MustCompile(`[-+]?\d[\d,]*(?:\.\d+)?`)
+// kilo is a thousandth: nanoseconds in microseconds, bytes in kB.
+func kilo(value float64) float64 { return value / 1000 }
 
-// inOrder says whether text has all figures, one after the other.
-func inOrder(text string, figures []string) bool {
-	tokens := number.FindAllString(text, -1)
-	for _, figure := range figures {
-		for len(tokens) > 0 && !same(tokens[0], figure) {
-			tokens = tokens[1:]
-		}
-		if len(tokens) == 0 {
-			return false
-		}
-		tokens = tokens[1:]
+// same is a figure that two places must agree on.
+func same(a, b string) string {
+	if a != b {
+		fail("%s is not %s", a, b)
 	}
-	return true
+	return a
 }
 
-// same says whether a raw figure, or a thousandth of it, is another one when it is rounded to as many digits. A figure
-// without a sign is a size.
-func same(raw, figure string) bool {
-	plain := func(s string) string { return strings.ReplaceAll(s, ",", "") }
-	if raw[0] != figure[0] && !strings.ContainsAny(figure[:1], "+-") {
-		raw = strings.TrimLeft(raw, "+-")
+// grouped is a whole number with a comma before its thousands.
+func grouped(value float64) string {
+	digits := fmt.Sprintf("%.0f", value)
+	if n := len(digits) - 3; n > 0 {
+		digits = digits[:n] + "," + digits[n:]
 	}
-	if raw[0] == '+' && figure[0] != '+' || raw[0] != '+' && figure[0] == '+' {
-		return false
+	return digits
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
+
+var (
+	number = regexp.MustCompile(`[-+]?\d[\d,]*(?:\.\d+)?`)
+	procs  = regexp.MustCompile(`-\d+$`) // in the name of a row
+)
+
+// figure returns the nth number of a file's line, from 1 on, of those behind the text that finds the line.
+func (m *maker) figure(file string, nth int, place ...string) float64 {
+	_, after := m.line(file, place)
+	numbers := number.FindAllString(after, -1)
+	if nth < 1 || nth > len(numbers) {
+		fail("%s has no number %d behind %q: %s", file, nth, place, after)
 	}
-	value, err := strconv.ParseFloat(plain(raw), 64)
-	_, decimals, _ := strings.Cut(figure, ".")
-	want, wrong := strconv.ParseFloat(plain(figure), 64)
-	round := func(v float64) string { return strconv.FormatFloat(v, 'f', len(decimals), 64) }
-	return err == nil && wrong == nil && (round(value) == round(want) || round(value/1000) == round(want))
+	value, err := strconv.ParseFloat(strings.ReplaceAll(numbers[nth-1], ",", ""), 64)
+	if err != nil {
+		fail("%s: %w", file, err)
+	}
+	return value
+}
+
+// line returns the first line of a file that begins with the last part of a place, or else contains it, below lines of
+// the parts before, and what follows the part in that line.
+func (m *maker) line(file string, place []string) (line, after string) {
+	text, at := m.read(file), 0
+	for _, part := range place {
+		i := strings.Index("\n"+text[at:], "\n"+part)
+		if i < 0 {
+			i = strings.Index(text[at:], part)
+		}
+		if i < 0 {
+			fail("%s has no line of %q", file, place)
+		}
+		at += i + len(part)
+	}
+	begin := strings.LastIndex(text[:at], "\n") + 1
+	line, _, _ = strings.Cut(text[begin:], "\n")
+	return line, line[at-begin:]
+}
+
+// lines returns lines of a file, each found by a part of it, below the line of another part or "".
+func (m *maker) lines(file, below string, parts ...string) string {
+	var found []string
+	for _, part := range parts {
+		line, _ := m.line(file, []string{below, part})
+		found = append(found, line)
+	}
+	return strings.Join(found, "\n")
+}
+
+// measured has all values of a unit in a file of rows of go test -bench, by the row's name without GOMAXPROCS.
+func (m *maker) measured(unit, file string) map[string][]float64 {
+	key := unit + " " + file
+	if m.rows[key] != nil {
+		return m.rows[key]
+	}
+	all := map[string][]float64{}
+	rows := benchfmt.NewReader(strings.NewReader(m.read(file)), file)
+	for rows.Scan() {
+		r, ok := rows.Result().(*benchfmt.Result)
+		if !ok {
+			continue
+		}
+		name := procs.ReplaceAllString(string(r.Name), "")
+		for _, v := range r.Values {
+			if v.Unit == unit || v.OrigUnit == unit { // ns/op is the latter
+				all[name] = append(all[name], cmp.Or(v.OrigValue, v.Value))
+			}
+		}
+	}
+	if err := rows.Err(); err != nil {
+		fail("%w", err)
+	}
+	m.rows[key] = all
+	return all
+}
+
+// row is a value of the only row of this name in a file, and interval is a ratio with its interval.
+func (m *maker) row(file, name, unit string) float64 {
+	values := m.measured(unit, file)[name]
+	if len(values) != 1 {
+		fail("%s has %d values %s of %s", file, len(values), unit, name)
+	}
+	return values[0]
+}
+
+func (m *maker) interval(file, name, unit string, digits int) string {
+	return fmt.Sprintf("%.*f (%.*f–%.*f)", digits, m.row(file, name, unit), digits, m.row(file, name, unit+"-lo"), digits,
+		m.row(file, name, unit+"-hi"))
+}
+
+// summary has the median of a row's samples with a 95 % interval.
+func (m *maker) summary(unit, file, row string) benchmath.Summary {
+	values := m.measured(unit, file)[row]
+	if len(values) < 6 {
+		fail("%s: %s has fewer than the 6 samples that an interval needs", file, row)
+	}
+	return benchmath.AssumeNothing.Summary(benchmath.NewSample(values, &benchmath.DefaultThresholds), 0.95)
+}
+
+// codec has the median of what an op of a codec takes, in nanoseconds, and its interval. The op "size" is the length of
+// the body.
+func (m *maker) codec(file, op, message, codec string) benchmath.Summary {
+	row := "Codec/codec=" + codec + "/msg=" + message + "/op="
+	if op == "size" {
+		return m.summary("size-B", file, row+"marshal")
+	}
+	return m.summary("ns/op", file, row+op)
+}
+
+// median is codec without the interval.
+func (m *maker) median(file, op, message, codec string) float64 {
+	return m.codec(file, op, message, codec).Center
+}
+
+// spread is a time of three digits with how far its interval reaches, or a length.
+func (m *maker) spread(file, op, message, codec string) string {
+	s := m.codec(file, op, message, codec)
+	switch ns := s.Center; {
+	case op == "size":
+		return fmt.Sprintf("%.0f", s.Center)
+	case ns < 999.5:
+		return fmt.Sprintf("%.3g ns ± %s", ns, s.PctRangeString())
+	case ns < 999_500:
+		return fmt.Sprintf("%.3g µs ± %s", ns/1e3, s.PctRangeString())
+	default:
+		return fmt.Sprintf("%.3g ms ± %s", ns/1e6, s.PctRangeString())
+	}
 }
