@@ -260,7 +260,7 @@ func place(name string, data []byte) error {
 
 // found has all repeats that dir has a file of, by experiment.
 func (c calibration) found() (all []frozen, err error) {
-	hour, origin := strings.TrimPrefix(filepath.ToSlash(c.dir), "../../results/"), ""
+	hour, origin := strings.TrimPrefix(filepath.ToSlash(c.dir), "../../study/results/"), ""
 	for _, e := range c.plan {
 		env, processes, err := repeatsIn(c.dir, e.name)
 		if err != nil {

@@ -26,7 +26,7 @@ const (
 	frozenFile = "testdata/processes.txt"
 
 	frozenHead = `# What the rule of verdicts needs of every recorded process, by
-#   go test ./internal/versus -run TestFreeze -freeze results/FOLDER/calibration...
+#   go test ./internal/versus -run TestFreeze -freeze study/results/FOLDER/calibration...
 # An hour has a line with the folder of its records, and a revision if they are in the history only. A comparison has one
 # with its name, contestant and base. A process has one, in order of time, and a repeat is 16 in a row: layout (0 where
 # none is recorded), ns per call of base, of its copy and of the contestant, CPU ns per call of the same, the
@@ -170,7 +170,7 @@ func TestFreeze(t *testing.T) {
 	}
 	if !*freeze {
 		var err error
-		folders, err = filepath.Glob("../../results/*/calibration")
+		folders, err = filepath.Glob("../../study/results/*/calibration")
 		require.NoError(t, err)
 		if len(folders) == 0 {
 			t.Skip("the module has no results")
@@ -287,7 +287,7 @@ func (f frozen) line(repeats [][]Process) (line string, held int) {
 		procs = "default"
 	}
 	folder := strings.TrimSuffix(f.hour, "/calibration")
-	return fmt.Sprintf("| [%s](../results/%s) | %s | %s | %s | %d | %.4f | %.2f %% | %.2f %% | %d of %d | "+
+	return fmt.Sprintf("| [%s](../study/results/%s) | %s | %s | %s | %d | %.4f | %.2f %% | %.2f %% | %d of %d | "+
 		"%d, %d, %d, %d |\n", folder, f.hour, f.experiment, strings.ReplaceAll(f.compared, " again", ""), procs, len(results),
 		math.Exp(mean), 100*stats.StdDev(logs), 100*stats.Mean(halves), held, len(results),
 		verdicts[Faster], verdicts[Slower], verdicts[Equal], verdicts[Undecided]), held
@@ -304,5 +304,5 @@ func written(t *testing.T, name, table string) {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, table, string(text), "%s: if the new one is meant, go test ./internal/versus -update writes it, and "+
-		"go generate ./internal/pages writes docs/method.md", file)
+		"go -C study generate ./... writes docs/method.md", file)
 }

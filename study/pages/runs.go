@@ -150,8 +150,8 @@ func (m *maker) where(dir string) string {
 		first, _, _ := strings.Cut(string(state), "\n")
 		_, commit, _ = strings.Cut(first, "at commit ")
 	}
-	return fmt.Sprintf("[%s, %s, %s, commit %s](%s%s%s)", machine(run), noted(run, "go"), noted(run, "date"), commit, m.up,
-		dir, page)
+	return fmt.Sprintf("[%s, %s, %s, commit %s](%s%s)", machine(run), noted(run, "go"), noted(run, "date"), commit,
+		m.link(dir), page)
 }
 
 // machine is the processor of a run, and how many cores it has.

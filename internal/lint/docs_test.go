@@ -1,4 +1,4 @@
-package pages_test
+package lint_test
 
 import (
 	"go/ast"
@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// declared collects the names of all test and benchmark functions of the module.
+// declared collects the names of all test and benchmark functions of the repository.
 func declared(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -37,11 +37,14 @@ func declared(t *testing.T) map[string]bool {
 	return names
 }
 
-func read(t *testing.T, path string) string {
+// documents are the pages that people read first to last, of the tool and of the study.
+func documents(t *testing.T) []string {
 	t.Helper()
-	data, err := os.ReadFile(path)
+	docs, err := filepath.Glob("docs/*.md")
 	require.NoError(t, err)
-	return string(data)
+	study, err := filepath.Glob("study/*.md")
+	require.NoError(t, err)
+	return slices.Concat(docs, study, []string{"README.md", ".github/CONTRIBUTING.md"})
 }
 
 // TestGuaranteesNameTheirTests: each guarantee names a test; that it exists is TestDocuments' to check.
@@ -66,12 +69,9 @@ func TestREADMEIsShort(t *testing.T) {
 func TestDocuments(t *testing.T) {
 	t.Chdir("../..")
 	names := declared(t)
-	pages, err := filepath.Glob("docs/*.md")
-	require.NoError(t, err)
-	for _, path := range append(pages, "README.md", ".github/CONTRIBUTING.md", "CHANGELOG.md", ".github/SECURITY.md",
-		"results/README.md") {
+	for _, path := range append(documents(t), "CHANGELOG.md", ".github/SECURITY.md", "study/results/README.md") {
 		text := read(t, path)
-		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(text, -1) {
+		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`).FindAllStringSubmatch(text, -1) {
 			_, err := os.Stat(filepath.Join(filepath.Dir(path), link[1]))
 			require.NoError(t, err, path)
 		}
@@ -114,9 +114,7 @@ func TestArchitectureIsDeclared(t *testing.T) {
 func TestPackagesComeBeforeFlags(t *testing.T) {
 	t.Chdir("../..")
 	known := strings.Fields("bench benchmem benchtime c count cpu cpuprofile memprofile o race run short timeout v")
-	files, err := filepath.Glob("docs/*.md")
-	require.NoError(t, err)
-	for _, path := range append(files, "README.md", ".github/CONTRIBUTING.md", ".ci/run", "internal/tools/measure.sh") {
+	for _, path := range append(documents(t), ".ci/run", "internal/tools/measure.sh") {
 		for _, line := range regexp.MustCompile("go test [^`\n]*").FindAllString(read(t, path), -1) {
 			foreign := ""
 			for _, field := range strings.Fields(line) {

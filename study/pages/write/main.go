@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/rpcbench/rpcbench/internal/pages"
+	"github.com/rpcbench/rpcbench/study/pages"
 )
 
 func main() {

@@ -1,4 +1,5 @@
-// Package pages makes README.md, the pages of docs that have figures, tables or a picture of results, and that picture.
+// Package pages makes README.md, the pages of docs and of the study that have figures, tables or a picture of results,
+// and that picture.
 // Each page has a template in the folder templates, in the language of text/template. A template asks for a figure by
 // its place: a run, a workload, a stack and what of it, or a line of a file. New results are another folder in the
 // template. A template that asks for what is not there fails, and no file is written.
@@ -15,6 +16,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -31,7 +33,7 @@ import (
 type maker struct {
 	root      string                          // the repository's folder
 	made      map[string][]byte               // the files, by their paths from root
-	up        string                          // from the page's folder to root: "" or "../"
+	folder    string                          // the page's, from root
 	summaries map[string]report.Summary       // what was read, by folder
 	rows      map[string]map[string][]float64 // what was read, by file and unit
 	unsettled map[string][]string             // of the page's tables: by disagree
@@ -45,7 +47,7 @@ func in(root string) *maker {
 // Make returns what the templates of a repository make, by paths from its root.
 func Make(root string) (map[string][]byte, error) {
 	m := in(root)
-	templates := os.DirFS(filepath.Join(root, "internal", "pages", "templates"))
+	templates := os.DirFS(filepath.Join(root, "study", "pages", "templates"))
 	err := fs.WalkDir(templates, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -59,9 +61,9 @@ func Make(root string) (map[string][]byte, error) {
 	return m.made, err
 }
 
-// page makes the page of a template such as docs/why.md.tmpl.
+// page makes the page of a template such as docs/stacks.md.tmpl.
 func (m *maker) page(name, text string) error {
-	m.up = strings.Repeat("../", strings.Count(name, "/"))
+	m.folder = path.Dir(name)
 	m.unsettled = map[string][]string{}
 	page, err := template.New(name).Funcs(m.functions()).Parse(text)
 	if err != nil {
@@ -122,7 +124,7 @@ func (m *maker) functions() template.FuncMap {
 
 		// What tables are made of.
 		"run": m.run, "runs": m.runs, "find": m.find, "asked": m.asked, "ordered": m.ordered, "works": works, "span": m.span,
-		"where": m.where, "up": func() string { return m.up }, "label": report.Label, "micros": micros,
+		"where": m.where, "link": m.link, "label": report.Label, "micros": micros,
 		"notes": func() *notes { return new(notes) }, "spread": m.spread,
 		"stacks": stacks.All, "mainStacks": stacks.Main, "codecs": codecs.All, "messages": codecs.Messages,
 		"layers": layers.Names, "synopsis": m.synopsis, "library": m.library, "generator": generator,
@@ -171,5 +173,14 @@ func (m *maker) picture(file string, machines ...string) string {
 		fail("%w", err)
 	}
 	m.made[file] = svg.Bytes()
-	return m.up + file
+	return m.link(file)
+}
+
+// link is the path from the page to a file or folder.
+func (m *maker) link(file string) string {
+	link, err := filepath.Rel(m.folder, file)
+	if err != nil {
+		fail("%w", err)
+	}
+	return filepath.ToSlash(link)
 }

@@ -25,7 +25,7 @@ func TestPages(t *testing.T) {
 		require.NoError(t, err)
 		lines := strings.Split(string(there), "\n")
 		for i, line := range strings.Split(string(data), "\n") {
-			require.Equal(t, line, lines[min(i, len(lines)-1)], "%s:%d: go generate ./internal/pages writes it", name, i+1)
+			require.Equal(t, line, lines[min(i, len(lines)-1)], "%s:%d: go -C study generate ./... writes it", name, i+1)
 		}
 		require.Len(t, there, len(data), name)
 	}
@@ -35,15 +35,15 @@ func TestPages(t *testing.T) {
 func TestWriteWritesAllOrNothing(t *testing.T) {
 	root := record(t)
 	write(t, root, ".ci/releases", "go1.2.3\n"+runtime.Version()+"\n")
-	write(t, root, "internal/pages/templates/README.md.tmpl", "{{\"one\"}} page\n")
-	write(t, root, "internal/pages/templates/docs/why.md.tmpl", "another\n{{file \"no/such.txt\"}}\n")
+	write(t, root, "study/pages/templates/README.md.tmpl", "{{\"one\"}} page\n")
+	write(t, root, "study/pages/templates/docs/why.md.tmpl", "another\n{{file \"no/such.txt\"}}\n")
 	require.NoError(t, os.Mkdir(filepath.Join(root, "docs"), 0o755))
 	err := Write(root)
 	require.ErrorContains(t, err, "docs/why.md.tmpl:2:")
 	require.NotContains(t, err.Error(), "\n")
 	require.NoFileExists(t, filepath.Join(root, "README.md"))
 
-	write(t, root, "internal/pages/templates/docs/why.md.tmpl", "another\n")
+	write(t, root, "study/pages/templates/docs/why.md.tmpl", "another\n")
 	require.NoError(t, Write(root))
 	for name, want := range map[string]string{"README.md": "one page\n", "docs/why.md": "another\n"} {
 		data, err := os.ReadFile(filepath.Join(root, name))
@@ -109,11 +109,15 @@ an end of the placeholder => " => unterminated
 
 // TestIntervalsAreNotTyped: a sentence with an interval asks a file for it.
 func TestIntervalsAreNotTyped(t *testing.T) {
-	pages, err := filepath.Glob(root + "/docs/*.md")
-	require.NoError(t, err)
+	pages := []string{root + "/README.md", root + "/.github/CONTRIBUTING.md", root + "/study/results/README.md"}
+	for _, pattern := range []string{"/docs/*.md", "/study/*.md"} {
+		found, err := filepath.Glob(root + pattern)
+		require.NoError(t, err)
+		pages = append(pages, found...)
+	}
 	elsewhere := regexp.MustCompile("(?ms)\\{\\{.*?\\}\\}|^```.*?^```|^\\|.*?$") // actions, blocks and rows of tables
 	spread := regexp.MustCompile(`\d \(\d[\d.]*(?:–| to )\d[\d.]*\)|±\s?\d`)
-	for _, path := range append(pages, root+"/README.md", root+"/.github/CONTRIBUTING.md", root+"/results/README.md") {
+	for _, path := range pages {
 		name, err := filepath.Rel(root, path)
 		require.NoError(t, err)
 		text, err := os.ReadFile(filepath.Join("templates", name+".tmpl"))

@@ -87,7 +87,7 @@ func TestMadePage(t *testing.T) {
 func TestPicture(t *testing.T) {
 	m := in(record(t))
 	require.NoError(t, m.page("docs/page.md.tmpl", `{{picture "docs/answer.svg" "quiet" "calm Ada" "noisy" "Bob"}}`))
-	require.Equal(t, "../docs/answer.svg", string(m.made["docs/page.md"]))
+	require.Equal(t, "answer.svg", string(m.made["docs/page.md"]))
 	var titles []string
 	for _, m := range regexp.MustCompile(`<title>(.*)</title>`).FindAllSubmatch(m.made["docs/answer.svg"], -1) {
 		titles = append(titles, string(m[1]))

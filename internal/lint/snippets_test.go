@@ -1,4 +1,4 @@
-package pages_test
+package lint_test
 
 import (
 	"fmt"
@@ -66,9 +66,7 @@ func TestGoBlocksCompile(t *testing.T) {
 		strings.Replace(read(t, "go.mod"), module, "example.com/mystack", 1), module, filepath.ToSlash(here)))
 	write("go.sum", read(t, "go.sum"))
 	write("mystack.go", complete("mystack", "func New() rpcbench.Stack { return rpcbench.Stack{} }\n"))
-	pages, err := filepath.Glob("docs/*.md")
-	require.NoError(t, err)
-	for _, page := range append(pages, "README.md") {
+	for _, page := range documents(t) {
 		blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```").FindAllStringSubmatch(read(t, page), -1)
 		for i, block := range blocks {
 			file := "snippet.go"
