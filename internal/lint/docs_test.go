@@ -114,7 +114,7 @@ func TestArchitectureIsDeclared(t *testing.T) {
 func TestPackagesComeBeforeFlags(t *testing.T) {
 	t.Chdir("../..")
 	known := strings.Fields("bench benchmem benchtime c count cpu cpuprofile memprofile o race run short timeout v")
-	for _, path := range append(documents(t), ".ci/run", "internal/tools/measure.sh") {
+	for _, path := range append(documents(t), ".ci/run", "study/measure.sh") {
 		for _, line := range regexp.MustCompile("go test [^`\n]*").FindAllString(read(t, path), -1) {
 			foreign := ""
 			for _, field := range strings.Fields(line) {

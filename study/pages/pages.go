@@ -5,7 +5,7 @@
 // template. A template that asks for what is not there fails, and no file is written.
 //
 // The functions of a template are those of maker.functions. Folders and files are paths from the repository's root. A
-// folder is that of a run, or one that internal/tools/measure.sh filled with runs.
+// folder is that of a run, or one that study/measure.sh filled with runs.
 package pages
 
 //go:generate go run ./write

@@ -35,7 +35,7 @@ func (m *maker) runs(dirs []string) (all []report.Summary) {
 	return all
 }
 
-// parts are the runs of a folder that internal/tools/measure.sh filled. The first one that asked has the answer, so a
+// parts are the runs of a folder that study/measure.sh filled. The first one that asked has the answer, so a
 // question has one number. "" is the folder itself, if it is a run.
 var parts = []string{"", "workloads", "jsoniter", "stacks", "cores", "variants", "more", "files"}
 
