@@ -137,7 +137,7 @@ measure() { # a part, and the folder to make
     rm -r "$2/profiles"
     ;;
   calibration)
-    go test ./internal/versus -run '^TestCalibration$' -v -timeout 0 -calibrate "$2" -only replication,same
+    go -C study test ./calibration -run '^TestCalibration$' -v -timeout 0 -calibrate "${2#study/}" -only replication,same
     ;;
   *) fail "there is no part $1" ;;
   esac

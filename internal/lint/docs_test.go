@@ -113,9 +113,9 @@ func TestArchitectureIsDeclared(t *testing.T) {
 // also a package, and then tests the folder that it is in.
 func TestPackagesComeBeforeFlags(t *testing.T) {
 	t.Chdir("../..")
-	known := strings.Fields("bench benchmem benchtime c count cpu cpuprofile memprofile o race run short timeout v")
+	known := strings.Fields("C bench benchmem benchtime c count cpu cpuprofile memprofile o race run short timeout v")
 	for _, path := range append(documents(t), ".ci/run", "study/measure.sh") {
-		for _, line := range regexp.MustCompile("go test [^`\n]*").FindAllString(read(t, path), -1) {
+		for _, line := range regexp.MustCompile("go (?:-C \\S+ )?test [^`\n]*").FindAllString(read(t, path), -1) {
 			foreign := ""
 			for _, field := range strings.Fields(line) {
 				name, _, _ := strings.Cut(strings.TrimLeft(field, "-"), "=")

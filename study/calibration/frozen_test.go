@@ -1,4 +1,4 @@
-package versus
+package calibration
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 
 	"github.com/aclements/go-moremath/stats"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
 const perRepeat = 16 // processes
@@ -26,7 +28,7 @@ const (
 	frozenFile = "testdata/processes.txt"
 
 	frozenHead = `# What the rule of verdicts needs of every recorded process, by
-#   go test ./internal/versus -run TestFreeze -freeze study/results/FOLDER/calibration...
+#   go -C study test ./calibration -run TestFreeze -freeze results/FOLDER/calibration...
 # An hour has a line with the folder of its records, and a revision if they are in the history only. A comparison has one
 # with its name, contestant and base. A process has one, in order of time, and a repeat is 16 in a row: layout (0 where
 # none is recorded), ns per call of base, of its copy and of the contestant, CPU ns per call of the same, the
@@ -41,21 +43,21 @@ type frozen struct {
 	origin     string // their day, machine and commit
 	experiment string // of TestCalibration
 	compared   string // contestant and base
-	processes  []Process
+	processes  []versus.Process
 }
 
 // repeats cuts the processes into comparisons of n in a row. What is left over at the end makes none.
-func (f frozen) repeats(n int) [][]Process {
+func (f frozen) repeats(n int) [][]versus.Process {
 	return slices.Collect(slices.Chunk(f.processes[:len(f.processes)/n*n], n))
 }
 
-func (f frozen) plan() Plan {
+func (f frozen) plan() versus.Plan {
 	cores := f.experiment == "defaultprocs"
-	return Plan{AllCores: cores, OneCaller: cores}
+	return versus.Plan{AllCores: cores, OneCaller: cores}
 }
 
 // columns are the line of a process.
-func columns(p Process) string {
+func columns(p versus.Process) string {
 	return fmt.Sprintf("%d %.0f %.0f %.0f %.0f %.0f %.0f %.5f %.5f %.5f", p.Layout, p.Ns[0], p.Ns[1], p.Ns[2], p.CPUNs[0],
 		p.CPUNs[1], p.CPUNs[2], p.Ratio, p.Copy, p.ToCopy)
 }
@@ -91,7 +93,7 @@ func thawed(t *testing.T) (all []frozen) {
 		case words[0] == "comparison":
 			all = append(all, frozen{hour, origin, words[1], strings.Join(words[2:], " "), nil})
 		default:
-			var p Process
+			var p versus.Process
 			_, err := fmt.Sscan(line, &p.Layout, &p.Ns[0], &p.Ns[1], &p.Ns[2], &p.CPUNs[0], &p.CPUNs[1], &p.CPUNs[2],
 				&p.Ratio, &p.Copy, &p.ToCopy)
 			require.NoError(t, err, line)
@@ -123,26 +125,26 @@ func TestRuleOnFrozenRecords(t *testing.T) {
 			}
 			mean := math.Exp(stats.Mean(logs))
 			for _, repeat := range f.repeats(processes) {
-				count := func(n *int, times float64, counted ...Verdict) {
+				count := func(n *int, times float64, counted ...versus.Verdict) {
 					shifted := slices.Clone(repeat)
 					for i := range shifted {
 						shifted[i].Ratio *= times
 					}
-					if slices.Contains(counted, Decide(f.plan(), shifted).Verdict) {
+					if slices.Contains(counted, versus.Decide(f.plan(), shifted).Verdict) {
 						*n++
 					}
 				}
 				switch f.experiment {
 				case "replication", "defaultprocs":
 					c.all++
-					count(&c.decided, 1, Faster, Slower)
-					count(&c.wrong, 1, Faster, Equal)
-					count(&c.falsely, 1/mean, Faster, Slower)
-					count(&c.slower2, math.Exp(0.02)/mean, Slower)
-					count(&c.slower4, math.Exp(0.04)/mean, Slower)
+					count(&c.decided, 1, versus.Faster, versus.Slower)
+					count(&c.wrong, 1, versus.Faster, versus.Equal)
+					count(&c.falsely, 1/mean, versus.Faster, versus.Slower)
+					count(&c.slower2, math.Exp(0.02)/mean, versus.Slower)
+					count(&c.slower4, math.Exp(0.04)/mean, versus.Slower)
 				case "same":
 					c.copies++
-					count(&c.called, 1, Faster, Slower)
+					count(&c.called, 1, versus.Faster, versus.Slower)
 				}
 			}
 		}
@@ -166,15 +168,13 @@ func TestRuleOnFrozenRecords(t *testing.T) {
 func TestFreeze(t *testing.T) {
 	var folders []string
 	for _, folder := range flag.Args() {
-		folders = append(folders, filepath.Join("../..", folder))
+		folders = append(folders, filepath.Join("..", folder))
 	}
 	if !*freeze {
 		var err error
-		folders, err = filepath.Glob("../../study/results/*/calibration")
+		folders, err = filepath.Glob("../results/*/calibration")
 		require.NoError(t, err)
-		if len(folders) == 0 {
-			t.Skip("the module has no results")
-		}
+		require.NotEmpty(t, folders)
 	}
 	all := thawed(t)
 	for _, folder := range folders {
@@ -267,12 +267,12 @@ func figures(all []frozen) string {
 
 // line is a row of the table, and how many intervals hold the mean of the other repeats. Half-widths are percent of the
 // ratio.
-func (f frozen) line(repeats [][]Process) (line string, held int) {
-	var results []Result
+func (f frozen) line(repeats [][]versus.Process) (line string, held int) {
+	var results []versus.Result
 	var logs, halves []float64
-	verdicts := map[Verdict]int{}
+	verdicts := map[versus.Verdict]int{}
 	for _, repeat := range repeats {
-		r := Decide(f.plan(), repeat)
+		r := versus.Decide(f.plan(), repeat)
 		verdicts[r.Verdict]++
 		results, logs, halves = append(results, r), append(logs, math.Log(r.Ratio)), append(halves, math.Sqrt(r.Hi/r.Lo)-1)
 	}
@@ -290,7 +290,7 @@ func (f frozen) line(repeats [][]Process) (line string, held int) {
 	return fmt.Sprintf("| [%s](../study/results/%s) | %s | %s | %s | %d | %.4f | %.2f %% | %.2f %% | %d of %d | "+
 		"%d, %d, %d, %d |\n", folder, f.hour, f.experiment, strings.ReplaceAll(f.compared, " again", ""), procs, len(results),
 		math.Exp(mean), 100*stats.StdDev(logs), 100*stats.Mean(halves), held, len(results),
-		verdicts[Faster], verdicts[Slower], verdicts[Equal], verdicts[Undecided]), held
+		verdicts[versus.Faster], verdicts[versus.Slower], verdicts[versus.Equal], verdicts[versus.Undecided]), held
 }
 
 // written compares a table with the file of that name in testdata, which docs/method.md includes.
@@ -303,6 +303,6 @@ func written(t *testing.T, name, table string) {
 	}
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, table, string(text), "%s: if the new one is meant, go test ./internal/versus -update writes it, and "+
-		"go -C study generate ./... writes docs/method.md", file)
+	require.Equal(t, table, string(text), "%s: if the new one is meant, go -C study test ./calibration -update "+
+		"writes it, and go -C study generate ./... writes docs/method.md", file)
 }

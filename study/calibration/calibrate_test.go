@@ -1,4 +1,5 @@
-package versus
+// Package calibration measures for hours how far verdicts hold, and tries the rule of verdicts on what was recorded.
+package calibration
 
 import (
 	"bytes"
@@ -25,13 +26,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/grpcapi"
 	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 var (
@@ -39,6 +44,27 @@ var (
 	calibrate = flag.String("calibrate", "", "`folder` for TestCalibration's records, as seen from the module's root")
 	only      = flag.String("only", "", "`experiments` of TestCalibration, separated by commas; all unless given")
 )
+
+// TestMain is also the process that a Program starts.
+func TestMain(m *testing.M) {
+	if os.Getenv(versus.Variable) == "" {
+		goleak.VerifyTestMain(m)
+	}
+	if err := versus.Serve(context.Background(), os.Stdin, os.Stdout, find); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func find(name string) (rpcbench.Stack, error) {
+	switch name {
+	case "httpjson":
+		return httpjson.New(), nil
+	case "rawtcp":
+		return rawtcp.New(), nil
+	}
+	return gRPC(name)
+}
 
 // TestCalibration measures for hours how far verdicts hold on this machine. Interrupted, the same command goes on. The
 // table of what is there is printed, and written to figures.txt.
@@ -51,7 +77,7 @@ func TestCalibration(t *testing.T) {
 	}
 	c := calibration{dir: *calibrate, plan: experiments(), log: t.Log}
 	if !filepath.IsAbs(c.dir) {
-		c.dir = filepath.Join("../..", c.dir)
+		c.dir = filepath.Join("..", c.dir)
 	}
 	for name := range strings.FieldsFuncSeq(*only, func(r rune) bool { return r == ',' }) {
 		if !slices.ContainsFunc(c.plan, func(e experiment) bool { return e.name == name }) {
@@ -71,9 +97,9 @@ func TestCalibration(t *testing.T) {
 }
 
 // link makes n programs of this test, which differ in where functions lie: the same n each time.
-func link(ctx context.Context, dir string, n int) (programs []Program, err error) {
+func link(ctx context.Context, dir string, n int) (programs []versus.Program, err error) {
 	for layout := 1; layout <= n; layout++ {
-		p := Program{Path: filepath.Join(dir, fmt.Sprint("program", layout)), Layout: layout}
+		p := versus.Program{Path: filepath.Join(dir, fmt.Sprint("program", layout)), Layout: layout}
 		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-o", p.Path, fmt.Sprintf("-ldflags=-randlayout=%d", layout))
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that go ends the linker
 		if said, err := cmd.CombinedOutput(); err != nil {
@@ -95,7 +121,7 @@ type experiment struct {
 func experiments() (all []experiment) {
 	const json, grpc = "httpjson", "grpcprotobuf"
 	add := func(name string, procs, layouts, repeats int, base, contestant string) {
-		all = append(all, experiment{name, base, contestant, procs, layouts, repeats, perRepeat, 12, Slice})
+		all = append(all, experiment{name, base, contestant, procs, layouts, repeats, perRepeat, 12, versus.Slice})
 	}
 	add("replication", 1, 8, 30, json, grpc)
 	add("defaultprocs", 0, 8, 30, json, grpc)
@@ -120,8 +146,8 @@ type repeat struct {
 type calibration struct {
 	dir      string
 	plan     []experiment
-	only     []string  // names; nil is all
-	programs []Program // links of one source
+	only     []string         // names; nil is all
+	programs []versus.Program // links of one source
 	log      func(...any)
 }
 
@@ -195,15 +221,15 @@ type noted struct {
 	Record      *timing.Record `json:"record,omitempty"`
 }
 
-func recorded(path string) (env []string, found []Process, err error) {
+func recorded(path string) (env []string, found []versus.Process, err error) {
 	data, err := os.ReadFile(path)
 	n := 0
 	for line := range bytes.Lines(data) {
 		n++
 		var l noted
-		var p Process
+		var p versus.Process
 		if err = json.Unmarshal(line, &l); err == nil && l.Record != nil {
-			p, err = ProcessOf(*l.Record)
+			p, err = versus.ProcessOf(*l.Record)
 			found = append(found, p)
 		}
 		if err != nil {
@@ -215,10 +241,10 @@ func recorded(path string) (env []string, found []Process, err error) {
 }
 
 // repeatsIn has the processes of an experiment's files, and the environment of the last one.
-func repeatsIn(dir, experiment string) (env []string, all []Process, err error) {
+func repeatsIn(dir, experiment string) (env []string, all []versus.Process, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, experiment+".*.jsonl"))
 	for i := 0; i < len(paths) && err == nil; i++ {
-		var found []Process
+		var found []versus.Process
 		env, found, err = recorded(paths[i])
 		all = append(all, found...)
 	}
@@ -232,9 +258,9 @@ func (c calibration) measure(ctx context.Context, r repeat, env []string) ([]byt
 	random.Shuffle(len(links), func(i, j int) { links[i], links[j] = links[j], links[i] })
 	err := lines.Encode(noted{Environment: env})
 	for i := 0; i < r.processes && err == nil; i++ {
-		spec := Spec{Arms: []string{r.base, r.base, r.contestant}, Slice: r.slice, Blocks: r.blocks, Procs: r.procs,
+		spec := versus.Spec{Arms: []string{r.base, r.base, r.contestant}, Slice: r.slice, Blocks: r.blocks, Procs: r.procs,
 			Seed: uint64(r.index*r.processes + i)}
-		var programs []Program
+		var programs []versus.Program
 		for arm := range spec.Arms { // apart, an arm has another layout than the one before it
 			programs = append(programs, links[(i+arm)%min(r.layouts, len(links))])
 		}
@@ -242,7 +268,7 @@ func (c calibration) measure(ctx context.Context, r repeat, env []string) ([]byt
 			programs = programs[:1]
 		}
 		var record timing.Record
-		if record, _, _, err = Measure(ctx, spec, programs...); err == nil {
+		if record, _, _, err = versus.Measure(ctx, spec, programs...); err == nil {
 			err = lines.Encode(noted{Contestant: r.contestant, Record: &record})
 		}
 	}
@@ -260,7 +286,7 @@ func place(name string, data []byte) error {
 
 // found has all repeats that dir has a file of, by experiment.
 func (c calibration) found() (all []frozen, err error) {
-	hour, origin := strings.TrimPrefix(filepath.ToSlash(c.dir), "../../study/results/"), ""
+	hour, origin := strings.TrimPrefix(filepath.ToSlash(c.dir), "../results/"), ""
 	for _, e := range c.plan {
 		env, processes, err := repeatsIn(c.dir, e.name)
 		if err != nil {
@@ -344,11 +370,15 @@ func TestInjectedWorkRunsOncePerCall(t *testing.T) {
 }
 
 func TestCalibrationGoesOn(t *testing.T) {
+	const slice = time.Millisecond
+	self, err := os.Executable()
+	require.NoError(t, err)
 	tiny := experiment{"tiny", "rawtcp", "httpjson", 1, 1, 2, 3, 2, slice}
 	bad := experiment{"bad", "rawtcp", "httpjsno", 1, 1, 1, 3, 2, slice}
 	var begun []string
 	measured := func() []string { return slices.DeleteFunc(begun, func(s string) bool { return s[0] == '\n' }) }
-	c := calibration{filepath.Join(t.TempDir(), "new"), []experiment{tiny, bad}, []string{"tiny"}, []Program{self(t)}, nil}
+	c := calibration{filepath.Join(t.TempDir(), "new"), []experiment{tiny, bad}, []string{"tiny"},
+		[]versus.Program{{Path: self}}, nil}
 	ctx, cancel := context.WithCancel(t.Context())
 	c.log = func(said ...any) {
 		if begun = append(begun, fmt.Sprint(said...)); len(begun) == 2 {

@@ -1,4 +1,4 @@
-package versus
+package calibration
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/aclements/go-moremath/stats"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
 // TestElasticity makes the table of how far the ratio of gRPC to JSON follows the machine's speed: the slope of the
@@ -29,7 +31,7 @@ func TestElasticity(t *testing.T) {
 		table += fmt.Sprintf("| %s | %d | ×%.2f | %.3f ± %.3f |\n",
 			strings.TrimSuffix(f.hour, "/calibration"), len(x),
 			stats.Sample{Xs: times}.Quantile(0.9)/stats.Sample{Xs: times}.Quantile(0.1), slope, se)
-		require.Less(t, slope, follows, f.hour)
+		require.Less(t, slope, versus.Follows, f.hour)
 	}
 	require.Greater(t, rows, 4)
 	written(t, "elasticity", table)
