@@ -143,6 +143,7 @@ func BenchmarkCross(b *testing.B) {
 	}
 }
 
+// BenchmarkPayload sends random bytes and gets them back. JSON carries them in base64, and scans every character.
 func BenchmarkPayload(b *testing.B) {
 	each(b, "payload", chosen.payloads.values(), func(payload string) (w rpcbench.Workload) {
 		w.Payload, _ = workload.Size(payload) // which check has seen
@@ -150,6 +151,7 @@ func BenchmarkPayload(b *testing.B) {
 	})
 }
 
+// BenchmarkParallel has many callers, each of which calls again as soon as its call ends.
 func BenchmarkParallel(b *testing.B) {
 	for _, s := range selected(b, core()) {
 		for _, n := range callers() {
@@ -158,6 +160,7 @@ func BenchmarkParallel(b *testing.B) {
 	}
 }
 
+// BenchmarkEcho sends the flex message there and back, without validation.
 func BenchmarkEcho(b *testing.B) {
 	for _, s := range selected(b, core()) {
 		for _, m := range []string{"flex.empty", "flex.complex"} {
@@ -177,6 +180,7 @@ func atOnce(b *testing.B, name string, w rpcbench.Workload, s rpcbench.Stack) {
 	b.Run(fmt.Sprintf("%s/callers=%d/conns=%d", name, w.Callers, w.Conns), func(b *testing.B) { bench(b, w, s) })
 }
 
+// BenchmarkStream compares a call with a message on an open stream. JSON over HTTP/1.1 has no stream.
 func BenchmarkStream(b *testing.B) {
 	for _, s := range selected(b, []rpcbench.Stack{grpcprotobuf.New()}) {
 		b.Run("stack="+s.Name+"/op=unary", func(b *testing.B) { one(b, s) })
@@ -184,16 +188,21 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-func BenchmarkInvalid(b *testing.B)  { plain(b, rpcbench.Workload{Invalid: true}) }
+// BenchmarkInvalid sends a user that is refused.
+func BenchmarkInvalid(b *testing.B) { plain(b, rpcbench.Workload{Invalid: true}) }
+
+// BenchmarkDeadline gives each call a context.WithTimeout of its own.
 func BenchmarkDeadline(b *testing.B) { plain(b, rpcbench.Workload{Deadline: true}) }
 
 // BenchmarkHeaders adds what production clients do: a bearer token and a user agent, the same for all calls, and a
-// traceparent for each.
+// traceparent for each. HTTP/2 sends repeated headers once.
 func BenchmarkHeaders(b *testing.B) { plain(b, rpcbench.Workload{Headers: true}) }
 
 // BenchmarkTLS is over a warm connection. Bytes are those of the ciphertext.
 func BenchmarkTLS(b *testing.B) { plain(b, rpcbench.Workload{TLS: true}) }
 
+// BenchmarkCold makes a client and a connection for each call. With TLS each makes a full handshake with a key on
+// P-256, since nothing is resumed.
 func BenchmarkCold(b *testing.B) {
 	values := []string{"off", "on"}
 	if chosen.isTLS() {
@@ -204,6 +213,9 @@ func BenchmarkCold(b *testing.B) {
 	})
 }
 
+// BenchmarkLink is over emulated links, where round trips decide, and not the format. A warm call waits for one. On a
+// new connection net/http waits for two, and grpc-go for three: its client waits for the server's settings before it
+// sends.
 func BenchmarkLink(b *testing.B) {
 	for _, link := range chosen.links.values() {
 		name := strings.ReplaceAll(link, "/", ".") // a slash would end the value
@@ -215,8 +227,8 @@ func BenchmarkLink(b *testing.B) {
 
 // BenchmarkOpenLoop runs with -rates or -full. By default it has no row, since such a row would flag itself: on two
 // cores waking a goroutine at a planned time takes about as long as a call. At 1,000 calls per second late-p99-ns was
-// 113 to 415 µs, and p99-ns 520 to 1,144 µs (results/2026-11-21-xeon-2vcpu-evening/bench.txt). Higher rates are late
-// too.
+// 113 to 415 µs, and p99-ns 520 to 1,144 µs (bench.txt of 2026-11-21-xeon-2vcpu-evening in the study). Higher rates
+// are late too. Percentiles count from the planned start.
 func BenchmarkOpenLoop(b *testing.B) {
 	rates := chosen.rates.values()
 	if len(rates) == 0 {

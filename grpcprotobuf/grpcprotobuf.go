@@ -43,7 +43,7 @@ func Gzip() rpcbench.Stack {
 //
 // Other options did not help: buffers of 4 and 128 kB, no retry, no health check, no idle timeout, no buffer pool,
 // WaitForHandlers, MaxConcurrentStreams. The shared write buffer and pooled read buffers are defaults of grpc-go 1.85.
-// The figures are from results/2026-11-20-epyc-2vcpu/tuned.txt, made by BenchmarkTuned of commit 9a3de1b.
+// The figures are from tuned.txt of 2026-11-20 in the study, made by BenchmarkTuned of commit 9a3de1b.
 func Tuned() rpcbench.Stack {
 	const window = rpcbench.MaxBody
 	s := transport().Stack("grpcprotobuf.tuned", nil,

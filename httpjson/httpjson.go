@@ -47,7 +47,7 @@ func H2C() rpcbench.Stack {
 //
 // Other options did not help: an Encoder that is kept, no mux, no body limit, other sizes of the Transport's buffers.
 // Pooled buffers for writing gained nothing in the server and cost the client a fifth. The Date header stays, since
-// every server has to send it. The figures are from results/2026-11-20-epyc-2vcpu/tuned.txt, made by BenchmarkTuned of
+// every server has to send it. The figures are from tuned.txt of 2026-11-20 in the study, made by BenchmarkTuned of
 // commit 9a3de1b.
 func Tuned() rpcbench.Stack {
 	return stack("httpjson.tuned", jsonstd.Codec{}, httpapi.Options{Tuned: true})

@@ -63,7 +63,7 @@ func find(name string) (rpcbench.Stack, error) {
 	case "hangs":
 		return inBlock(1, func() error { select {} }), nil
 	}
-	return gRPC(name)
+	return rpcbench.Stack{}, errors.New("no stack is called " + name)
 }
 
 // inBlock is rawtcp, whose calls do what is said from the n-th block on: each block has a fixture of its own.

@@ -12,7 +12,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/timing"
 )
 
-// The numbers of the rule. docs/method.md says what they were chosen by, and frozen_test.go makes its table.
+// The numbers of the rule. docs/method.md says what they were chosen by. The study tries them on
+// records.
 const (
 	// Fewest is how many processes a verdict takes at least, FewestQuick that of a first answer.
 	Fewest, FewestQuick = 6, 4
@@ -26,7 +27,9 @@ const (
 	// BusyMachine is the share of the machine that others may use before a result says so.
 	BusyMachine = 0.10
 
-	follows     = 0.1  // how far a ratio follows the machine's speed, at most: its elasticity
+	// Follows is how far a ratio follows the machine's speed, at most: its elasticity.
+	Follows = 0.1
+
 	wrongSide   = 8    // one in so many processes may lie on the other side of 1
 	oneBuild    = 0.02 // the error of an interval of one build, which holds its source's ratio as rarely as 0.05 says
 	oneCore     = 1.03 // CPU time over wall time of a process that had one core ...
@@ -142,7 +145,7 @@ type Percentile struct {
 // NoiseFloor is what a difference has to exceed: how far the base's copy differs from it, or what the movement of the
 // machine may have made of a ratio. Pairing takes most of a movement out, so a tenth of it counts.
 func (r Result) NoiseFloor() float64 {
-	return max(r.CopyFloor, math.Pow(1+r.Moved, follows)-1)
+	return max(r.CopyFloor, math.Pow(1+r.Moved, Follows)-1)
 }
 
 // Decide makes the result of a comparison from its processes, in the order in which they ran.

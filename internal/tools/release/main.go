@@ -101,7 +101,7 @@ func publish(proxy, root, dir, version string) error {
 // refused names a file of a module's zip that only development needs.
 func refused(zip zip.CheckedFiles) error {
 	for _, name := range zip.Valid {
-		for _, without := range []string{"results/", "internal/tools/", more + "/", "stacktest/testdata/outsider/"} {
+		for _, without := range []string{"study/", "internal/tools/", more + "/", "stacktest/testdata/outsider/"} {
 			if strings.HasPrefix(name, without) {
 				return fmt.Errorf("%s is in the module: %s needs a go.mod", name, without)
 			}

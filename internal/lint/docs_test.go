@@ -1,0 +1,147 @@
+package lint_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// declared collects the names of all test and benchmark functions of the repository.
+func declared(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, decl := range file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil {
+				names[f.Name.Name] = true
+			}
+		}
+		return nil
+	}))
+	return names
+}
+
+// documents are the pages that people read first to last, of the tool and of the study.
+func documents(t *testing.T) []string {
+	t.Helper()
+	docs, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	study, err := filepath.Glob("study/*.md")
+	require.NoError(t, err)
+	return slices.Concat(docs, study, []string{"README.md", ".github/CONTRIBUTING.md"})
+}
+
+// TestGuaranteesNameTheirTests: each guarantee names a test; that it exists is TestDocuments' to check.
+func TestGuaranteesNameTheirTests(t *testing.T) {
+	t.Chdir("../..")
+	guarantees := strings.Split(read(t, "docs/guarantees.md"), "\n- ")[1:]
+	require.NotEmpty(t, guarantees)
+	for _, p := range guarantees {
+		require.Regexp(t, "`Test\\w+`", p, "no test holds the guarantee")
+	}
+}
+
+// TestREADMEIsShort: a newcomer has two minutes. Tables may have rows for more stacks, with notes and places below.
+func TestREADMEIsShort(t *testing.T) {
+	t.Chdir("../..")
+	readme := regexp.MustCompile(`(?m)^(\||- \[\d+\] |.*, commit \w+\]\().*\n`).ReplaceAllString(read(t, "README.md"), "")
+	require.LessOrEqual(t, strings.Count(readme, "\n"), 150, "lines")
+	require.LessOrEqual(t, len(regexp.MustCompile(`\S*\w\S*`).FindAllString(readme, -1)), 900, "words")
+}
+
+// TestDocuments: files they link exist, and patterns they give run exactly the benchmark they name.
+func TestDocuments(t *testing.T) {
+	t.Chdir("../..")
+	names := declared(t)
+	for _, path := range append(documents(t), "CHANGELOG.md", ".github/SECURITY.md", "study/results/README.md") {
+		text := read(t, path)
+		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`).FindAllStringSubmatch(text, -1) {
+			_, err := os.Stat(filepath.Join(filepath.Dir(path), link[1]))
+			require.NoError(t, err, path)
+		}
+		for _, p := range regexp.MustCompile(`-bench '([^']*)'`).FindAllStringSubmatch(text, -1) {
+			pattern, _, _ := strings.Cut(p[1], "/") // what follows picks rows
+			name, ok := strings.CutPrefix(strings.TrimSuffix(pattern, "$"), "^")
+			require.True(t, ok && strings.HasSuffix(pattern, "$"),
+				"pattern %s is not anchored: it may run two benchmarks into one profile", p[1])
+			require.True(t, names[name], "%s does not exist", name)
+		}
+		for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(text, -1) {
+			require.True(t, names[name[1]], "%s: %s does not exist", path, name[1])
+		}
+	}
+}
+
+// TestArchitectureIsDeclared: each `identifier` in [file](../file) is declared in that file.
+func TestArchitectureIsDeclared(t *testing.T) {
+	t.Chdir("../../docs")
+	places := regexp.MustCompile("((?:`[\\w.]+`(?:,| and)?\\s+)+)in\\s+\\[[^]]+\\]\\(([^)]+)\\)")
+	found := places.FindAllStringSubmatch(read(t, "architecture.md"), -1)
+	require.Greater(t, len(found), 25, "the page names fewer than it did, or this test does not see them")
+	for _, place := range found {
+		source := read(t, place[2])
+		for i, name := range strings.Split(place[1], "`") {
+			if i%2 == 0 {
+				continue // between two names
+			}
+			declares := `(func|type|const|var) ` + name
+			if of, method, ok := strings.Cut(name, "."); ok {
+				declares = `func \(\w+ \*?` + of + `(\[.*\])?\) ` + method
+			}
+			require.True(t, regexp.MustCompile(`(?m)^`+declares+`\b`).MatchString(source), "%s declares no %s", place[2], name)
+		}
+	}
+}
+
+// TestPackagesComeBeforeFlags: go test takes what follows a flag that it does not know for an argument of the tests,
+// also a package, and then tests the folder that it is in.
+func TestPackagesComeBeforeFlags(t *testing.T) {
+	t.Chdir("../..")
+	known := strings.Fields("C bench benchmem benchtime c count cpu cpuprofile memprofile o race run short timeout v")
+	for _, path := range append(documents(t), ".ci/run", "study/measure.sh") {
+		for _, line := range regexp.MustCompile("go (?:-C \\S+ )?test [^`\n]*").FindAllString(read(t, path), -1) {
+			foreign := ""
+			for _, field := range strings.Fields(line) {
+				name, _, _ := strings.Cut(strings.TrimLeft(field, "-"), "=")
+				switch {
+				case strings.HasPrefix(field, "-") && foreign == "" && !slices.Contains(known, name):
+					foreign = field
+				case strings.HasPrefix(field, "./"):
+					require.Empty(t, foreign, "%s: %s: name %s before this flag", path, line, field)
+				}
+			}
+		}
+	}
+}
+
+// TestProtoFilesAreUsableAsTheyLie: their imports are found with -import-path proto.
+func TestProtoFilesAreUsableAsTheyLie(t *testing.T) {
+	t.Chdir("../..")
+	imports := 0
+	require.NoError(t, filepath.WalkDir("proto", func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".proto") {
+			for _, line := range regexp.MustCompile(`(?m)^import "(.*)"`).FindAllStringSubmatch(read(t, path), -1) {
+				imports++
+				require.FileExists(t, filepath.Join("proto", line[1]), path)
+			}
+		}
+		return err
+	}))
+	require.Positive(t, imports)
+}

@@ -1,0 +1,200 @@
+#!/usr/bin/env bash
+# Measures what README.md, docs/ and study/ publish, in parts of ten minutes or less. Needs Go, git and a quiet machine.
+#
+#   study/measure.sh study/results/<folder>          every part of the evening that is not there: 67 minutes
+#   study/measure.sh study/results/<folder> PART…    these parts alone, also of the second line
+#
+# Each part has a folder and a line in state.txt, and is committed when it is done. A part with a line is not measured
+# again. All parts are of one state of all files outside of docs/ and study/ that are no .md, whose hash state.txt
+# keeps.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+fail() { printf 'measure: %s\n' "$*" >&2; exit 2; }
+out=${1-}
+[[ $out == study/results/* ]] || fail "name a folder, such as study/results/$(date -u +%F)-epyc-2vcpu"
+shift
+
+# The evening: each part and its minutes, about.
+evening=(workloads:10 jsoniter:9 stacks:4 cores:4 variants:5 more:8 files:3 vt:2 connect-gzip:1 unix:1 codecs:7
+  sonic:1 rows:1 servers:2 own:8)
+# Kept from the evening in which their code last changed.
+second=(grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
+
+others="grpcservehttp connectrpc httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
+rpcbench() { go run ./cmd/rpcbench "$@"; }
+bench() { GOMAXPROCS=1 "$tests" -test.run '^$' -test.benchmem "$@"; }
+
+measure() { # a part, and the folder to make
+  case $1 in
+  workloads) rpcbench run -time 6s -out "$2" ;;
+  jsoniter) rpcbench run -time 5s -out "$2" httpjsoniter ;;
+  stacks) rpcbench run -workloads small -out "$2" $others ;;
+  cores) rpcbench run -workloads small-1-caller -out "$2" $others ;;
+  variants)
+    rpcbench run -time 5s -workloads small -out "$2" grpcprotobuf.tuned grpcprotobuf.vt grpcprotobuf.gzip \
+      grpcservehttp.vt connectrpc.vt connectrpc.gzip connectrpc.h2c connectrpc.grpc connectrpc.grpcweb \
+      connectrpc.json httpjson.decoder httpjson.tuned httpjson.gzip httpjsoniter.fastest
+    ;;
+  more)
+    go -C stacks/more run ./cmd/bench run -time 5s -workloads small,small-1-caller -out ../../"$2" \
+      grpcprotobuf.pooled httpjson.multipart fasthttpjson drpc grpcgateway grpcgateway.proxy httpjson.otel \
+      httpjson.otel.unsampled grpcprotobuf.otel grpcprotobuf.otel.unsampled connectrpc.otel connectrpc.otel.unsampled
+    ;;
+  files) rpcbench run -workloads bytes-1kB,bytes-10kB,bytes-100kB -out "$2" httpjson.multipart ;;
+  vt) rpcbench run -workloads small,structured-1kB,structured-10kB -base grpcprotobuf -out "$2" grpcprotobuf.vt ;;
+  connect-gzip) rpcbench run -workloads small,structured-1kB -base connectrpc -out "$2" connectrpc.gzip ;;
+  unix) rpcbench run -unix -gomaxprocs 1 -out "$2" ;;
+  sonic) # ten processes for each codec of stacks/more, in random order
+    mkdir "$2"
+    go -C stacks/more test -c -o "$tests.more" ./internal/codecs
+    for _ in {1..10}; do
+      for codec in $(shuf -e json sonic sonic.std cbor); do
+        GOMAXPROCS=1 "$tests.more" -test.run '^$' -test.benchtime 100ms -test.bench "^BenchmarkCodec\$/codec=$codec\$"
+      done
+    done >"$2/rows.txt"
+    ;;
+  codecs) # ten processes for each codec, in random order
+    mkdir "$2"
+    for _ in {1..10}; do
+      for codec in $(shuf -e none protobuf protobuf.append protobuf.delimited protobuf.vt json json.stream json.gzip \
+        goccy xml msgpack.generated); do
+        bench -test.benchtime 40ms -full -test.bench "^BenchmarkCodec\$/codec=$codec\$"
+      done
+    done >"$2/rows.txt"
+    ;;
+  rows) # ten processes for each benchmark and stack, in random order
+    mkdir "$2"
+    for _ in {1..10}; do
+      for row in $(shuf -e {CreateUser,Headers,Invalid,Deadline,OpenLoop}:{httpjson,grpcprotobuf}); do
+        rate=
+        [ "${row%:*}" != OpenLoop ] || rate=-rates=1000
+        bench -test.benchtime 300ms -test.bench "^Benchmark${row%:*}\$" -stacks "${row#*:}" $rate
+      done
+    done >"$2/rows.txt"
+    stat() { go tool -modfile=internal/tools/go.mod benchstat -row '.name,/rate' "$@" "$rows"; }
+    rows=$2/rows.txt
+    {
+      stat -filter '.unit:(sec/op OR sent-B/op OR p50-sec)' -col '/stack@(httpjson grpcprotobuf)'
+      stat -filter '/stack:none .unit:p50-sec'
+    } >"$2/tables.txt"
+    ;;
+  servers) # six processes for each server or stack, in random order
+    mkdir "$2"
+    for _ in {1..6}; do
+      for row in $(shuf -e cross echo); do
+        if [ "$row" = cross ]; then
+          bench -test.benchtime 500ms -full -test.bench '^BenchmarkCross$'
+        else
+          bench -test.benchtime 500ms -full -test.bench '^BenchmarkEcho$' \
+            -stacks grpcprotobuf,connectrpc.grpc,grpcservehttp
+        fi >>"$2/$row.txt"
+      done
+    done
+    ;;
+  own) # three public APIs, whose .proto files come with Go modules
+    mkdir "$2"
+    public=internal/own/testdata/public
+    dir() { go -C $public list -m -f '{{.Dir}}' "$1"; }
+    go -C $public mod download
+    imports=$(mktemp -d) # etcd's files import each other below etcd/api
+    mkdir -p "$imports/etcd/etcd"
+    ln -s "$(dir go.etcd.io/etcd/api/v3)" "$imports/etcd/etcd/api"
+    ln -s "$(dir cel.dev/expr)/proto" "$imports/cel"
+    ln -s "$(dir k8s.io/cri-api)/pkg/apis/runtime/v1" "$imports/cri"
+    own() { # folder, file, call
+      rpcbench run -I "$imports/$1" -proto "$2" -call "$3" -request $public/"$1"/request.json \
+        -reply $public/"$1"/reply.json -time 5s -out "$folder/$1"
+    }
+    folder=$2
+    own etcd etcd/api/etcdserverpb/rpc.proto etcdserverpb.KV/Txn
+    own cel cel/expr/conformance/conformance_service.proto cel.expr.conformance.ConformanceService/Check
+    own cri api.proto runtime.v1.RuntimeService/ListContainers
+    rm -r "$imports"
+    ;;
+  grpc-go)
+    rpcbench run -workloads small,structured-10kB -base grpcprotobuf -out "$2" \
+      grpcprotobuf@google.golang.org/grpc@v1.7{4.2,6.0,9.3} grpcprotobuf@google.golang.org/grpc@v1.8{2.1,4.0}
+    ;;
+  go-json) rpcbench run -workloads small,structured-10kB -out "$2" httpjson@go1.26.8 httpjson@go1.27.4 ;;
+  go-grpc) rpcbench run -workloads small,structured-10kB -out "$2" grpcprotobuf@go1.26.8 grpcprotobuf@go1.27.4 ;;
+  why)
+    mkdir "$2"
+    explain() { rpcbench explain -time "$1" -workload "$2" "${@:4}" >"$folder/$3.txt"; }
+    folder=$2
+    explain 60s small servehttp grpcservehttp grpcprotobuf
+    explain 40s small http2 httpjson.h2c httpjson
+    explain 40s small gzip connectrpc.gzip connectrpc
+    explain 40s small-1-caller one-caller -gomaxprocs 0 grpcprotobuf httpjson
+    explain 30s bytes-10kB bytes httpjson grpcprotobuf
+    explain 30s structured-10kB structured httpjson grpcprotobuf
+    explain 40s small core grpcprotobuf httpjson
+    ;;
+  apart)
+    mkdir "$2"
+    bench -test.bench '^BenchmarkCreateUser$' -stacks grpcprotobuf,grpcservehttp -server process -test.cpu 1 \
+      -test.benchtime 6s -profiles "$2/profiles" >"$2/rows.txt"
+    for profile in "$2"/profiles/*; do rpcbench explain "$profile" >"$2/$(basename "$profile" .pprof).txt"; done
+    rm -r "$2/profiles"
+    ;;
+  calibration)
+    go -C study test ./calibration -run '^TestCalibration$' -v -timeout 0 -calibrate "${2#study/}" -only replication,same
+    ;;
+  *) fail "there is no part $1" ;;
+  esac
+}
+
+# How busy the machine is beside us: of three seconds' CPU time, what was used, and what the host took.
+busy() {
+  head -n 1 /proc/stat
+  sleep 3
+  head -n 1 /proc/stat
+}
+beside() {
+  busy | awk '{ for (i = 2; i <= 9; i++) all[NR] += $i; idle[NR] = $5 + $6; host[NR] = $9 }
+    END { all[0] = all[2] - all[1]; host[0] = host[2] - host[1]; used = all[0] - host[0] - (idle[2] - idle[1])
+      printf "used %.0f %%, host %.0f %%", 100 * used / all[0], 100 * host[0] / all[0] }'
+}
+# How far the base moved in the answers of a part: the median and the largest.
+moved() {
+  find "$1" -name summary.json -exec grep -ho '"moved": [0-9.e-]*' {} + | awk '{ print 100 * $2 }' | sort -n |
+    awk '{ m[NR] = $1 } END { if (NR) printf ", base moved by %.0f %%, at most %.0f %%", m[int((NR + 1) / 2)], m[NR] }'
+}
+done_is() { grep -q "^$1 " "$out/state.txt" 2>/dev/null; }
+state() { git ls-files -s | grep -vE '\s(docs|study)/|\.md$' | git hash-object --stdin | cut -c 1-12; }
+
+[ -z "$(git status --porcelain -- . ":!$out")" ] ||
+  fail "commit or remove what git status shows: a figure is of a commit"
+parts=("${evening[@]}")
+if [ $# -gt 0 ]; then
+  parts=()
+  for name; do
+    for known in "${evening[@]}" "${second[@]}"; do [ "${known%:*}" = "$name" ] && parts+=("$known"); done
+  done
+  [ ${#parts[@]} -eq $# ] || fail "the parts are ${evening[*]%:*}, and ${second[*]%:*}"
+fi
+tests=$(mktemp)
+trap 'rm -f "$tests" "$tests.more"' EXIT
+go test -c -o "$tests" .
+mkdir -p "$out"
+exclude=$(git rev-parse --git-path info/exclude)
+mkdir -p "$(dirname "$exclude")"
+for i in "${!parts[@]}"; do
+  part=${parts[i]%:*}
+  done_is "$part" && continue
+  was=$(awk 'NR == 1 { print $2 }' "$out/state.txt" 2>/dev/null || true)
+  [ -z "$was" ] || [ "$was" = "$(state)" ] ||
+    fail "$out is of state $was, and the files here are $(state): take another folder, or check that state out"
+  left=0
+  for later in "${parts[@]:i}"; do done_is "${later%:*}" || left=$((left + ${later#*:})); done
+  printf 'measure: %s, about %d minutes; %d minutes left\n' "$part" "${parts[i]#*:}" "$left" >&2
+  rm -rf "${out:?}/$part"
+  grep -qsx "/$out/" "$exclude" || echo "/$out/" >>"$exclude" # for git results are then no changes of the program
+  before=$(beside) start=$SECONDS began=$(date -u +%H:%M)
+  measure "$part" "$out/$part"
+  [ -n "$was" ] || printf 'state %s of all files outside of docs/ and study/, at commit %s\n' "$(state)" \
+    "$(git rev-parse --short HEAD)" >"$out/state.txt"
+  printf '%-12s %s %s UTC, %d s; before: %s; after: %s%s\n' "$part" "$(date -u +%F)" "$began" $((SECONDS - start)) \
+    "$before" "$(beside)" "$(moved "$out/$part")" | tee -a "$out/state.txt" >&2
+  git add -f "$out"
+  git commit -qm "Results: $part" -- "$out"
+done

@@ -1,0 +1,186 @@
+// Package pages makes README.md, the pages of docs and of the study that have figures, tables or a picture of results,
+// and that picture.
+// Each page has a template in the folder templates, in the language of text/template. A template asks for a figure by
+// its place: a run, a workload, a stack and what of it, or a line of a file. New results are another folder in the
+// template. A template that asks for what is not there fails, and no file is written.
+//
+// The functions of a template are those of maker.functions. Folders and files are paths from the repository's root. A
+// folder is that of a run, or one that study/measure.sh filled with runs.
+package pages
+
+//go:generate go run ./write
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/rpcbench/rpcbench/internal/codecs"
+	"github.com/rpcbench/rpcbench/internal/layers"
+	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/stacks"
+)
+
+// maker makes the files of a repository.
+type maker struct {
+	root      string                          // the repository's folder
+	made      map[string][]byte               // the files, by their paths from root
+	folder    string                          // the page's, from root
+	summaries map[string]report.Summary       // what was read, by folder
+	rows      map[string]map[string][]float64 // what was read, by file and unit
+	unsettled map[string][]string             // of the page's tables: by disagree
+}
+
+func in(root string) *maker {
+	return &maker{root: root, made: map[string][]byte{}, summaries: map[string]report.Summary{},
+		rows: map[string]map[string][]float64{}}
+}
+
+// Make returns what the templates of a repository make, by paths from its root.
+func Make(root string) (map[string][]byte, error) {
+	m := in(root)
+	templates := os.DirFS(filepath.Join(root, "study", "pages", "templates"))
+	err := fs.WalkDir(templates, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(templates, name)
+		if err != nil {
+			return err
+		}
+		return m.page(name, string(text))
+	})
+	return m.made, err
+}
+
+// page makes the page of a template such as docs/stacks.md.tmpl.
+func (m *maker) page(name, text string) error {
+	m.folder = path.Dir(name)
+	m.unsettled = map[string][]string{}
+	page, err := template.New(name).Funcs(m.functions()).Parse(text)
+	if err != nil {
+		return err
+	}
+	var made bytes.Buffer
+	if err := page.Execute(&made, nil); err != nil {
+		return err
+	}
+	m.made[strings.TrimSuffix(name, ".tmpl")] = made.Bytes()
+	return nil
+}
+
+// Write writes all files, or none if one of them can't be made.
+func Write(root string) error {
+	if err := Newest(root); err != nil {
+		return err
+	}
+	made, err := Make(root)
+	if err != nil {
+		return err
+	}
+	for name, data := range made {
+		if err := os.WriteFile(filepath.Join(root, name), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Newest fails unless this program is built by the last release of .ci/releases. Other releases lack stacks and codecs
+// that the pages list.
+func Newest(root string) error {
+	data, err := os.ReadFile(filepath.Join(root, ".ci", "releases"))
+	if err != nil {
+		return err
+	}
+	releases := strings.Fields(string(data))
+	if newest := releases[len(releases)-1]; runtime.Version() != newest {
+		return fmt.Errorf("pages are made with %s, and this is %s: set GOTOOLCHAIN=%[1]s", newest, runtime.Version())
+	}
+	return nil
+}
+
+// functions are those of all templates.
+func (m *maker) functions() template.FuncMap {
+	return template.FuncMap{
+		// Figures of runs and files, and how to write them, beside printf.
+		"answer": m.answer, "crossing": m.crossing, "quotient": quotient, "figure": m.figure, "row": m.row,
+		"interval": m.interval, "codec": m.median, "difference": m.difference,
+		"ratio": ratio, "times": times, "micro": micro, "saved": saved, "kilo": kilo, "grouped": grouped, "percent": percent,
+		"same": same,
+
+		// Tables, text of files, and a picture.
+		"table": m.table, "disagree": m.disagree, "claims": m.claims,
+		"about": about, "above": above, "below": below, "between": between, "nothing": nothing,
+		"file": m.read, "lines": m.lines, "picture": m.picture,
+
+		// What tables are made of.
+		"run": m.run, "runs": m.runs, "find": m.find, "asked": m.asked, "ordered": m.ordered, "works": works, "span": m.span,
+		"where": m.where, "link": m.link, "label": report.Label, "micros": micros,
+		"notes": func() *notes { return new(notes) }, "spread": m.spread,
+		"stacks": stacks.All, "mainStacks": stacks.Main, "codecs": codecs.All, "messages": codecs.Messages,
+		"layers": layers.Names, "synopsis": m.synopsis, "library": m.library, "generator": generator,
+		"concat": slices.Concat[[]string], "split": strings.Split, "sum": func(a, b float64) float64 { return a + b },
+	}
+}
+
+//go:embed tables.tmpl
+var tables string
+
+// table makes a table of tables.tmpl, of folders, files and words.
+func (m *maker) table(name string, of ...string) string {
+	t, err := template.New("tables.tmpl").Funcs(m.functions()).Parse(tables)
+	if err != nil {
+		fail("%w", err)
+	}
+	var made strings.Builder
+	if err := t.ExecuteTemplate(&made, name, of); err != nil {
+		fail("%w", err)
+	}
+	return strings.TrimSpace(made.String())
+}
+
+// fail ends a template's function. Package template returns what a function panics with as an error that names the
+// template's file and line.
+func fail(format string, args ...any) { panic(fmt.Errorf(format, args...)) }
+
+// read returns the text of a file, without the end of its last line.
+func (m *maker) read(file string) string {
+	data, err := os.ReadFile(filepath.Join(m.root, file))
+	if err != nil {
+		fail("%w", err)
+	}
+	return strings.TrimSuffix(string(data), "\n")
+}
+
+// picture draws the runs of all workloads: of each a folder, and how the picture calls its machine. It returns the
+// picture's path from the page.
+func (m *maker) picture(file string, machines ...string) string {
+	var runs []report.Machine
+	for i := 0; i+1 < len(machines); i += 2 {
+		runs = append(runs, report.Machine{Name: machines[i+1], Summary: m.run(machines[i] + "/workloads")})
+	}
+	var svg bytes.Buffer
+	if err := report.Draw(runs...).SVG(&svg); err != nil {
+		fail("%w", err)
+	}
+	m.made[file] = svg.Bytes()
+	return m.link(file)
+}
+
+// link is the path from the page to a file or folder.
+func (m *maker) link(file string) string {
+	link, err := filepath.Rel(m.folder, file)
+	if err != nil {
+		fail("%w", err)
+	}
+	return filepath.ToSlash(link)
+}

@@ -1,0 +1,153 @@
+package pages
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const root = "../.."
+
+// TestPages: each page on disk is what its template makes.
+func TestPages(t *testing.T) {
+	if err := Newest(root); err != nil {
+		t.Skip(err)
+	}
+	made, err := Make(root)
+	require.NoError(t, err)
+	for name, data := range made {
+		there, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		lines := strings.Split(string(there), "\n")
+		for i, line := range strings.Split(string(data), "\n") {
+			require.Equal(t, line, lines[min(i, len(lines)-1)], "%s:%d: go -C study generate ./... writes it", name, i+1)
+		}
+		require.Len(t, there, len(data), name)
+	}
+}
+
+// TestWriteWritesAllOrNothing: a page that can't be made keeps all others from being written.
+func TestWriteWritesAllOrNothing(t *testing.T) {
+	root := record(t)
+	write(t, root, ".ci/releases", "go1.2.3\n"+runtime.Version()+"\n")
+	write(t, root, "study/pages/templates/README.md.tmpl", "{{\"one\"}} page\n")
+	write(t, root, "study/pages/templates/docs/why.md.tmpl", "another\n{{file \"no/such.txt\"}}\n")
+	require.NoError(t, os.Mkdir(filepath.Join(root, "docs"), 0o755))
+	err := Write(root)
+	require.ErrorContains(t, err, "docs/why.md.tmpl:2:")
+	require.NotContains(t, err.Error(), "\n")
+	require.NoFileExists(t, filepath.Join(root, "README.md"))
+
+	write(t, root, "study/pages/templates/docs/why.md.tmpl", "another\n")
+	require.NoError(t, Write(root))
+	for name, want := range map[string]string{"README.md": "one page\n", "docs/why.md": "another\n"} {
+		data, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		require.Equal(t, want, string(data))
+	}
+
+	write(t, root, ".ci/releases", runtime.Version()+"\ngo1.2.3\n")
+	require.ErrorContains(t, Write(root), "set GOTOOLCHAIN=go1.2.3")
+}
+
+// TestWhatIsNotThere: a template that asks for it is refused in one line, with its own file and line.
+func TestWhatIsNotThere(t *testing.T) {
+	root := record(t)
+	for line := range strings.Lines(`
+a run => answer "none" "small" "grpcprotobuf" => none has no run
+a workload => answer "quiet" "tiny" "grpcprotobuf" => has not measured grpcprotobuf at tiny
+a stack => answer "quiet" "small" "abacus" => has not measured abacus at small
+a ratio => answer "quiet" "small-1-caller" "rawtcp" => has no ratio of rawtcp
+a figure of the answer => (answer "quiet" "small" "grpcprotobuf").Luck => evaluate field Luck
+what is the same => same "1.20" "1.30" => 1.20 is not 1.30
+a crossing => crossing "quiet" "grpcprotobuf" => no size at which grpcprotobuf gets
+a file => figure "none.txt" 1 "a" => no such file
+a line => figure "writes.txt" 1 "'b'" => no line of ["'b'"]
+a line below another => figure "writes.txt" 1 "'a'" "stack" => no line of
+a number in the line => figure "writes.txt" 3 "'a'" => has no number 3
+number 0 => figure "writes.txt" 0 "'a'" => has no number 0
+a line to show => lines "writes.txt" "" "nobody" => no line of
+a row => row "rows.txt" "Tuned/stack=b" "x-ratio" => has 0 values x-ratio of Tuned/stack=b
+one row => row "rows.txt" "Twice" "ns/op" => has 2 values ns/op of Twice
+a unit => interval "rows.txt" "Tuned/stack=a" "y-ratio" 2 => 0 values y-ratio
+a codec => codec "noisy/codecs/rows.txt" "marshal" "user" "pigeon" => fewer than the 6 samples
+samples => codec "rows.txt" "marshal" "user" "few" => fewer than the 6 samples
+two stacks => difference "writes.txt" => compares no two stacks
+a layer => (difference "explain.txt").More "compression" => takes no longer than
+more => (difference "explain.txt").More "harness" => takes no longer than
+a table => table "pears" "quiet" => pears
+the run of a table => table "builds" "none" => none has no summary.json
+all folders of a table => table "costs" "quiet" "calm" => index out of range
+a build at every workload => table "builds" "uneven/stacks" => has not measured a at structured-1kB
+a stack at every workload => table "grid" "uneven" "stacks" => has not measured a at structured-1kB
+a method of one's own => table "publics" "builds" => nil pointer
+one machine, in parts => answer "mixed" "small" "grpcprotobuf" => are of two machines
+one machine, in a range => disagree "drpc" "strange"}}{{table "grid" "noisy" "more" => are of two machines
+one machine, in a table => table "publics" "own" "elsewhere" => are of two machines
+the run of a picture => picture "docs/answer.svg" "none" "Ada" => no summary.json
+a figure of a claim => (claims "noisy").Call 1 "luck" "small" "grpcprotobuf" "httpjson" (above 1) => nothing that calls
+the base of a claim => (claims "noisy").Call 1 "time" "small" "grpcprotobuf" "rawtcp" (above 1) => is the base
+any figure of a claim => (claims "noisy").Verdict 1 => claim 1 has no figure
+a comment of the stack => synopsis "pigeon" => no comment says what pigeon is
+a function of that name => pears 1 => function "pears" not defined
+an end of the placeholder => " => unterminated
+`) {
+		c := strings.Split(strings.TrimSuffix(strings.ReplaceAll(line, "'", "`"), "\n"), " => ")
+		if len(c) == 3 {
+			_, err := fill(root, "first line\n{{"+c[1]+"}}\n")
+			require.ErrorContains(t, err, c[2], c[0])
+			require.ErrorContains(t, err, "docs/page.md.tmpl:2:", c[0])
+			require.NotContains(t, err.Error(), "\n", c[0])
+		}
+	}
+}
+
+// TestIntervalsAreNotTyped: a sentence with an interval asks a file for it.
+func TestIntervalsAreNotTyped(t *testing.T) {
+	pages := []string{root + "/README.md", root + "/.github/CONTRIBUTING.md", root + "/study/results/README.md"}
+	for _, pattern := range []string{"/docs/*.md", "/study/*.md"} {
+		found, err := filepath.Glob(root + pattern)
+		require.NoError(t, err)
+		pages = append(pages, found...)
+	}
+	elsewhere := regexp.MustCompile("(?ms)\\{\\{.*?\\}\\}|^```.*?^```|^\\|.*?$") // actions, blocks and rows of tables
+	spread := regexp.MustCompile(`\d \(\d[\d.]*(?:–| to )\d[\d.]*\)|±\s?\d`)
+	for _, path := range pages {
+		name, err := filepath.Rel(root, path)
+		require.NoError(t, err)
+		text, err := os.ReadFile(filepath.Join("templates", name+".tmpl"))
+		if err != nil {
+			text, err = os.ReadFile(path)
+			require.NoError(t, err)
+		}
+		require.Empty(t, spread.FindAllString(elsewhere.ReplaceAllString(string(text), ""), -1), name)
+	}
+}
+
+// write makes a file of a record.
+func write(t *testing.T, root, name, text string) {
+	t.Helper()
+	name = filepath.Join(root, name)
+	require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
+}
+
+// fill makes a page in docs of a template.
+func fill(root, text string) (string, error) {
+	m := in(root)
+	err := m.page("docs/page.md.tmpl", text)
+	return string(m.made["docs/page.md"]), err
+}
+
+// filled is fill, of a template that asks for nothing else than what is there.
+func filled(t *testing.T, root, action string) string {
+	t.Helper()
+	text, err := fill(root, "{{"+action+"}}\n")
+	require.NoError(t, err, action)
+	return strings.TrimSuffix(text, "\n")
+}

@@ -1,0 +1,143 @@
+package pages
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/workload"
+)
+
+// record copies testdata/record, and makes the runs that its runs.txt lists: folder, machine, workload, stack, ratio,
+// verdict and title. All figures of an answer differ, so no two can be exchanged unseen. A verdict with a star left two
+// of ten processes out.
+func record(t *testing.T) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	require.NoError(t, os.CopyFS(root, os.DirFS("testdata/record")))
+	write(t, root, "go.mod", "module x\n\nrequire (\n\texample.com/lib v1.2.3\n)\n")
+	list, err := os.ReadFile("testdata/record/runs.txt")
+	require.NoError(t, err)
+	runs := map[string]report.Summary{}
+	for line := range strings.Lines(string(list)) {
+		c := strings.SplitN(strings.TrimSpace(line), " ", 7)
+		ratio, err := strconv.ParseFloat(c[4], 64)
+		require.NoError(t, err)
+		verdict, left := strings.CutSuffix(c[5], "*")
+		a := report.Answer{Workload: c[2], Does: c[6], GOMAXPROCS: 1, Stack: c[3],
+			Result: versus.Result{Ratio: ratio, Lo: ratio * 0.9, Hi: ratio * 1.1, Processes: 8, CopyFloor: 0.01,
+				BaseNs: 40_000, Ns: 90_000, Verdict: versus.Verdict(verdict),
+				Reason: map[string]string{"undecided": "since"}[verdict], Percentiles: versus.Percentiles{
+					P95: versus.Percentile{Ratio: ratio * 2, Lo: ratio * 1.5, Hi: ratio * 2.5}}},
+			BaseFacts: &workload.Facts{Sent: 200, Received: 300, Allocs: 100, AllocBytes: 9000},
+			Facts:     &workload.Facts{Sent: 110, Received: 140, Allocs: 160, AllocBytes: 9500}}
+		if left {
+			a.Planned, a.OneCore = 10, 2
+		}
+		if size, err := strconv.Atoi(strings.TrimSuffix(a.Does, " bytes")); err == nil {
+			a.Bytes = &size
+		}
+		s := runs[c[0]]
+		s.Release, s.Base, s.Answers = report.Release, "httpjson", append(s.Answers, a)
+		s.Environment = []string{"cpu=" + c[1], "cores=2", "go=go1.26.8", "date=2026-11-23", "commit=abc"}
+		if a.Workload == "call" {
+			s.Call = &report.Call{Method: "a.B/C", Bodies: []report.Body{{Request: 70, Reply: 7}, {Request: 9}}}
+		}
+		runs[c[0]] = s
+	}
+	for dir, s := range runs {
+		data, err := json.Marshal(s)
+		require.NoError(t, err)
+		write(t, root, dir+"/summary.json", string(data))
+		write(t, root, dir+"/bench.txt", "")
+	}
+	return root
+}
+
+// TestMadePage: a template with every figure and table makes testdata/page.md. Somebody has read that each figure there
+// is of its stack, machine and row.
+func TestMadePage(t *testing.T) {
+	root := record(t)
+	text, err := os.ReadFile("testdata/page.md.tmpl")
+	require.NoError(t, err)
+	made, err := fill(root, string(text))
+	require.NoError(t, err)
+	want, err := os.ReadFile("testdata/page.md")
+	require.NoError(t, err)
+	require.Equal(t, string(want), made)
+	for action, want := range map[string]string{
+		`table "stacks"`:   "| `connectrpc.gzip` | ",
+		`table "codecs"`:   "| `json` | encoding/json | reflection | nothing | ",
+		`table "messages"`: "| `user` | what the stacks send | 36 B | 167 % |",
+	} {
+		require.Contains(t, filled(t, "../..", action), want)
+	}
+	require.Equal(t, "by birds, has faster birds, example.com/lib/x v1.2.3, net/http",
+		filled(t, root, `synopsis "pigeonpost"}}, {{synopsis "pigeonpost.vt"}}, {{library "example.com/lib/x"}}, {{library "net/http"`))
+}
+
+// TestPicture: a picture has the figures, the order and the words of the table of workloads.
+func TestPicture(t *testing.T) {
+	m := in(record(t))
+	require.NoError(t, m.page("docs/page.md.tmpl", `{{picture "docs/answer.svg" "quiet" "calm Ada" "noisy" "Bob"}}`))
+	require.Equal(t, "answer.svg", string(m.made["docs/page.md"]))
+	var titles []string
+	for _, m := range regexp.MustCompile(`<title>(.*)</title>`).FindAllSubmatch(m.made["docs/answer.svg"], -1) {
+		titles = append(titles, string(m[1]))
+	}
+	require.Equal(t, []string{
+		"structured: calm Ada 0.50 (0.45–0.55), faster", "structured: Bob 0.60 (0.54–0.66), faster",
+		"a small call, one core: calm Ada 1.20 (1.08–1.32), slower",
+		"a small call, one core: Bob 1.30 (1.17–1.43), undecided",
+		"all cores: calm Ada 1.60 (1.44–1.76), slower",
+	}, titles)
+}
+
+// TestVerdictsOfClaims: a claim's figures are summed up, and none may be left out.
+func TestVerdictsOfClaims(t *testing.T) {
+	_, err := fill(record(t), `{{$c := claims "noisy"}}{{$c.VT 1 "structured-1kB" (nothing)}}{{$c.Message 2 (above 2)}}`+
+		"{{$c.Verdict 1}} {{$c.Count}}")
+	require.ErrorContains(t, err, "1 claims have a verdict, and 2 have figures")
+
+	of := func(value, lo, hi float64) reading {
+		return reading{value: value, lo: lo, hi: hi, claimed: between(1, 3)}
+	}
+	holds, fails, more, open := of(2, 2, 2), of(.5, .5, .5), of(4, 4, 4), of(3, 2, 4)
+	for want, readings := range map[string][]reading{
+		"holds": {holds, holds}, "does not hold": {fails}, "more than claimed": {more}, "undecided": {open, open},
+		"holds in part": {open, fails, holds}, "does not hold where it is decided": {open, fails},
+		"holds where it is decided": {holds, open},
+	} {
+		require.Equal(t, want, overall(readings))
+	}
+}
+
+func TestVerdictsOfReadings(t *testing.T) {
+	for reason, c := range map[string]struct {
+		claimed claimed
+		reading reading
+		want    string
+	}{
+		"less is claimed, and it is far less":      {between(0.3, 0.6), reading{lo: 0.21, hi: 0.23}, "more than claimed"},
+		"less is claimed, and it is more":          {between(0.3, 0.6), reading{lo: 1.31, hi: 1.42}, "does not hold"},
+		"less is claimed, and a little less it is": {between(0.6, 0.8), reading{lo: 0.9, hi: 0.9}, "does not hold"},
+		"the same is claimed, and it is less":      {about(1), reading{lo: 0.4, hi: 0.6}, "does not hold"},
+		"outside the noise floor":                  {above(1), reading{lo: 1.04, hi: 1.10, floor: 0.03}, "holds"},
+		"inside the noise floor":                   {above(1), reading{lo: 1.01, hi: 1.03, floor: 0.05}, "undecided"},
+		"into the noise floor":                     {above(1), reading{lo: 1.04, hi: 1.10, floor: 0.05}, "undecided"},
+		"a gain into the noise floor":              {below(1), reading{lo: 0.93, hi: 0.97, floor: 0.05}, "undecided"},
+		"five times claimed, none proved":          {between(5, 9), reading{lo: 1.01, hi: 1.03, floor: 0.1}, "does not hold"},
+		"the noise floor is nothing far from 1":    {above(2), reading{lo: 2.03, hi: 2.24, floor: 0.9}, "holds"},
+	} {
+		c.reading.claimed = c.claimed
+		require.Equal(t, c.want, c.reading.verdict(), reason)
+		require.Equal(t, c.reading.inNoise(), strings.HasSuffix(c.reading.said(), " %"), reason)
+	}
+}
