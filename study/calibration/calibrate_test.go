@@ -36,6 +36,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/grpcapi"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/versus/frozen"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
@@ -121,7 +122,7 @@ type experiment struct {
 func experiments() (all []experiment) {
 	const json, grpc = "httpjson", "grpcprotobuf"
 	add := func(name string, procs, layouts, repeats int, base, contestant string) {
-		all = append(all, experiment{name, base, contestant, procs, layouts, repeats, perRepeat, 12, versus.Slice})
+		all = append(all, experiment{name, base, contestant, procs, layouts, repeats, frozen.PerRepeat, 12, versus.Slice})
 	}
 	add("replication", 1, 8, 30, json, grpc)
 	add("defaultprocs", 0, 8, 30, json, grpc)
@@ -285,7 +286,7 @@ func place(name string, data []byte) error {
 }
 
 // found has all repeats that dir has a file of, by experiment.
-func (c calibration) found() (all []frozen, err error) {
+func (c calibration) found() (all []frozen.Comparison, err error) {
 	hour, origin := strings.TrimPrefix(filepath.ToSlash(c.dir), "../results/"), ""
 	for _, e := range c.plan {
 		env, processes, err := repeatsIn(c.dir, e.name)
@@ -299,10 +300,10 @@ func (c calibration) found() (all []frozen, err error) {
 			}), " ")
 		}
 		if len(processes) > 0 {
-			all = append(all, frozen{hour, origin, e.name, e.contestant + " to " + e.base, processes})
+			all = append(all, frozen.Comparison{hour, origin, e.name, e.contestant + " to " + e.base, processes})
 		}
 	}
-	slices.SortFunc(all, func(a, b frozen) int { return strings.Compare(a.experiment, b.experiment) })
+	slices.SortFunc(all, func(a, b frozen.Comparison) int { return strings.Compare(a.Experiment, b.Experiment) })
 	return all, nil
 }
 
