@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"fmt"
@@ -15,11 +16,12 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
 // call describes the method that the stacks of a run serve: sizes, and the time of their codecs. nil is create-user.
-func (c *comparison) call() (*report.Call, error) {
+func (c *comparison) call(ctx context.Context) (*report.Call, error) {
 	names := []string{c.base}
 	for _, name := range c.contestants {
 		if build(name) == "" {
@@ -38,8 +40,12 @@ func (c *comparison) call() (*report.Call, error) {
 		}
 		call.Bodies = append(call.Bodies, body)
 	}
-	for i, times := range codecTimes(all) {
-		call.Bodies[i].Encode, call.Bodies[i].Decode = times[0], times[1]
+	times, err := codecTimes(ctx, c.seed, all)
+	if err != nil {
+		return nil, fmt.Errorf("rpcbench: run: %w", err)
+	}
+	for i := range times {
+		call.Bodies[i].Encode, call.Bodies[i].Decode = times[i][0], times[i][1]
 	}
 	return call, nil
 }
@@ -73,41 +79,46 @@ func zipped(data []byte) float64 {
 	return float64(out.Len())
 }
 
-// codecTimes has each stack's codec encode, then decode, the messages of a round, on one core. The stacks take turns of
-// 5 ms; a median over 25 turns has its interval between the 8th and the 18th of them, which covers 95.7 %.
-func codecTimes(stacks []rpcbench.Stack) [][2]report.Span {
-	const turns, turn, lo, hi = 25, 5 * time.Millisecond, 8, 18
+// codecTimes has each stack's codec encode, and then decode, the messages of a round, on one core. A median over twelve
+// blocks has its interval between the third and the tenth of them, which covers 96.1 %.
+func codecTimes(ctx context.Context, seed uint64, stacks []rpcbench.Stack) ([][2]report.Span, error) {
+	const blocks, lo, hi = 12, 3, 10
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	all, times := make([][2]report.Span, len(stacks)), make([][2][]float64, len(stacks))
-	for range turns + 1 { // the first turn fills caches
-		for i, s := range stacks {
-			var requests, replies [corpus.Round][]byte
-			for j, what := range []func(n int){
-				func(n int) { // what sizes has seen
-					requests[n], _ = s.Request.Encode(n)
-					replies[n], _ = s.Reply.Encode(n)
-				},
-				func(n int) { _, _ = s.Request.Decode(requests[n]), s.Reply.Decode(replies[n]) },
-			} {
-				calls, began := 0, time.Now()
-				for calls == 0 || time.Since(began) < turn {
-					for n := range corpus.Round {
-						what(n)
-					}
-					calls += corpus.Round
-				}
-				times[i][j] = append(times[i][j], float64(time.Since(began))/float64(calls))
-			}
+	var arms []timing.Arm
+	for _, s := range stacks {
+		var requests, replies [corpus.Round][]byte
+		for n := range corpus.Round {
+			requests[n], _ = s.Request.Encode(n) // without the error that sizes would have met
+			replies[n], _ = s.Reply.Encode(n)
 		}
+		n := 0
+		arms = append(arms, timing.Arm{Name: s.Name + " encodes", Op: func() error {
+			n = (n + 1) % corpus.Round
+			_, err := s.Request.Encode(n)
+			_, err2 := s.Reply.Encode(n)
+			return cmp.Or(err, err2)
+		}}, timing.Arm{Name: s.Name + " decodes", Op: func() error {
+			n = (n + 1) % corpus.Round
+			return cmp.Or(s.Request.Decode(requests[n]), s.Reply.Decode(replies[n]))
+		}})
 	}
-	for i := range all {
-		for j, measured := range times[i] {
-			measured = measured[1:]
-			slices.Sort(measured)
-			all[i][j] = report.Span{Ns: measured[turns/2], Lo: measured[lo-1], Hi: measured[hi-1]}
+	pairing, err := timing.New(arms, 5*time.Millisecond, seed)
+	for i := 0; err == nil && i < blocks; i++ {
+		err = pairing.Block(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := make([][2]report.Span, len(stacks))
+	for arm := range arms {
+		var ns []float64
+		for _, block := range pairing.Record().Blocks {
+			ns = append(ns, float64(block[arm].Wall)/float64(block[arm].Ops))
 		}
+		slices.Sort(ns)
+		all[arm/2][arm%2] = report.Span{Ns: (ns[blocks/2-1] + ns[blocks/2]) / 2, Lo: ns[lo-1], Hi: ns[hi-1]}
 	}
-	return all
+	return all, nil
 }
 
 // layers is the table of explain for the base and the first contestant, of five processes, or of two with -quick.

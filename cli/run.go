@@ -149,7 +149,7 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err 
 	}
 	s = c.summary(began, groups)
 	if ctx.Err() == nil && err == nil && s.Measured() {
-		if s.Call, err = c.call(); s.Call != nil && err == nil {
+		if s.Call, err = c.call(ctx); s.Call != nil && err == nil {
 			s.Layers, err = c.layers(ctx, progress(stderr))
 		}
 	}

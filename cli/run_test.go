@@ -3,7 +3,9 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/perf/benchfmt"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
@@ -187,6 +190,32 @@ func TestOneCallerTellsCores(t *testing.T) {
 			require.Equal(t, leftOut, c.result(&g).OneCore, "%+v", w)
 		}
 	}
+}
+
+// The codecs of a method are timed one by one, encoding apart from decoding.
+func TestCodecTimes(t *testing.T) {
+	work := func(times int) { // so many times the same
+		for range times {
+			sha256.Sum256(make([]byte, 1000))
+		}
+	}
+	codec := func(name string, encodes, decodes int) rpcbench.Stack {
+		m := rpcbench.Messages{Encode: func(int) ([]byte, error) { work(encodes); return nil, nil },
+			Decode: func([]byte) error { work(decodes); return nil }}
+		return rpcbench.Stack{Name: name, Request: m, Reply: m}
+	}
+	times, err := codecTimes(t.Context(), 1, []rpcbench.Stack{codec("a", 40, 4), codec("b", 4, 40)})
+	require.NoError(t, err)
+	for i, span := range []report.Span{times[0][0], times[1][1]} {
+		less := []report.Span{times[0][1], times[1][0]}[i]
+		require.Greater(t, span.Ns, 2*less.Ns, "%+v", times)
+		require.LessOrEqual(t, span.Lo, span.Ns)
+		require.GreaterOrEqual(t, span.Hi, span.Ns)
+	}
+	failing := codec("c", 1, 1)
+	failing.Reply.Decode = func([]byte) error { return errors.New("no reply") }
+	_, err = codecTimes(t.Context(), 1, []rpcbench.Stack{failing})
+	require.ErrorContains(t, err, "c decodes", "an error names the codec")
 }
 
 // A folder that is shared does not tell where it lay.

@@ -303,8 +303,7 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 type made struct {
 	Module, Method, Made string
 	Lossy                []string // paths, and what is lost there
-	Unordered            bool
-	program              string // built
+	program              string   // built
 }
 
 // module writes the module to dir.
@@ -337,7 +336,7 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	}
 	w.finish()
 	s.complete(w, request, reply)
-	m := &made{Module: name, Method: method, Made: s.made, Unordered: w.unordered, program: filepath.Join(dir, "program")}
+	m := &made{Module: name, Method: method, Made: s.made, program: filepath.Join(dir, "program")}
 	for _, at := range slices.Sorted(maps.Keys(w.lossy)) {
 		m.Lossy = append(m.Lossy, at+": "+w.lossy[at])
 	}

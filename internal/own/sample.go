@@ -110,8 +110,7 @@ type walker struct {
 	later    []func()                      // after all samples, when the forms are known
 	leaf     func(l leaf) any              // replaces a scalar
 
-	hollow    bool // a sample has an empty Struct or the like
-	unordered bool // a sample has a map of two keys or more
+	hollow bool // a sample has an empty Struct or the like
 }
 
 // leaf is a scalar of a sample. path leads to it from the message by fields, the first element of a list each; nil if
@@ -224,7 +223,6 @@ func (w *walker) field(field *protogen.Field, f *form, v any, at string, path []
 			return nil, fmt.Errorf("%s: %s where a map belongs", at, brief(v))
 		}
 		w.empty(len(object) == 0, at)
-		w.unordered = w.unordered || len(object) > 1
 		for _, key := range slices.Sorted(maps.Keys(object)) {
 			here := at + "." + key
 			if _, err := number(d.MapKey().Kind(), key); err != nil {
@@ -411,7 +409,6 @@ func (w *walker) canonical(f *form, m proto.Message, v any, at string) error {
 func (w *walker) dynamic(field *protogen.Field, v any, at string) (_ any, err error) {
 	switch v := v.(type) {
 	case map[string]any:
-		w.unordered = w.unordered || len(v) > 1
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			if v[key], err = w.dynamic(field, v[key], at+"."+key); err != nil {
 				return nil, err
