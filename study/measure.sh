@@ -23,6 +23,11 @@ second=(grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
 others="grpcservehttp connectrpc httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
 rpcbench() { go run ./cmd/rpcbench "$@"; }
 bench() { GOMAXPROCS=1 "$tests" -test.run '^$' -test.benchmem "$@"; }
+codec() { # a codec, how long, and perhaps a pattern of messages
+  [ -e "$tests.codecs" ] || go -C study test -c -o "$tests.codecs" ./codecs
+  GOMAXPROCS=1 "$tests.codecs" -test.run '^$' -test.benchmem -test.benchtime "$2" -full \
+    -test.bench "^BenchmarkCodec\$/codec=$1\$${3-}"
+}
 
 measure() { # a part, and the folder to make
   case $1 in
@@ -44,12 +49,11 @@ measure() { # a part, and the folder to make
   vt) rpcbench run -workloads small,structured-1kB,structured-10kB -base grpcprotobuf -out "$2" grpcprotobuf.vt ;;
   connect-gzip) rpcbench run -workloads small,structured-1kB -base connectrpc -out "$2" connectrpc.gzip ;;
   unix) rpcbench run -unix -gomaxprocs 1 -out "$2" ;;
-  sonic) # ten processes for each codec of stacks/more, in random order
+  sonic) # ten processes for each codec that the tables leave out, in random order
     mkdir "$2"
-    go -C stacks/more test -c -o "$tests.more" ./internal/codecs
     for _ in {1..10}; do
       for codec in $(shuf -e json sonic sonic.std cbor); do
-        GOMAXPROCS=1 "$tests.more" -test.run '^$' -test.benchtime 100ms -test.bench "^BenchmarkCodec\$/codec=$codec\$"
+        codec "$codec" 100ms "/msg=(user|newsfeed)\$"
       done
     done >"$2/rows.txt"
     ;;
@@ -58,7 +62,7 @@ measure() { # a part, and the folder to make
     for _ in {1..10}; do
       for codec in $(shuf -e none protobuf protobuf.append protobuf.delimited protobuf.vt json json.stream json.gzip \
         goccy xml msgpack.generated); do
-        bench -test.benchtime 40ms -full -test.bench "^BenchmarkCodec\$/codec=$codec\$"
+        codec "$codec" 40ms
       done
     done >"$2/rows.txt"
     ;;
@@ -173,7 +177,7 @@ if [ $# -gt 0 ]; then
   [ ${#parts[@]} -eq $# ] || fail "the parts are ${evening[*]%:*}, and ${second[*]%:*}"
 fi
 tests=$(mktemp)
-trap 'rm -f "$tests" "$tests.more"' EXIT
+trap 'rm -f "$tests" "$tests.codecs"' EXIT
 go test -c -o "$tests" .
 mkdir -p "$out"
 exclude=$(git rev-parse --git-path info/exclude)

@@ -1,5 +1,5 @@
-// Package codecs lists the codecs, and the messages on which they are timed, in the types of each codec. Benchmarks
-// import it, and no stack does.
+// Package codecs lists the codecs, and the messages on which they are timed, in the types of each codec. BenchmarkCodec
+// times them without a network.
 package codecs
 
 import (
@@ -37,7 +37,7 @@ type Form struct {
 	Fresh func() any // returns a pointer to a new destination
 }
 
-// All returns every codec that this build has.
+// All returns every codec of the tables that this build has.
 func All() []Row {
 	plain := in() // for codecs that use reflection
 	protobufs := in(of[userv1.User](), of[messagepb.Small](), of[messagepb.Flex](), of[messagepb.AddressBook](),
@@ -63,6 +63,11 @@ func All() []Row {
 		{"msgpack", messagePack, plain, "nothing"},
 		{"msgpack.generated", kept(msgp.Codec{}), msgps, "nothing"},
 	})
+}
+
+// More returns the codecs of libraries that the tables leave out. Most are in [All] by another library of their format.
+func More() []Row {
+	return append(ofSonic(), Row{"cbor", kept(fxCBOR()), in(), "nothing"})
 }
 
 // kept returns a New for a codec without state.

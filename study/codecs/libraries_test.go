@@ -10,13 +10,13 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codec"
-	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/message"
+	"github.com/rpcbench/rpcbench/study/codecs"
 )
 
 func rowOf(t *testing.T, name string) codecs.Row {
 	t.Helper()
-	for _, row := range codecs.All() {
+	for _, row := range rows() {
 		if row.Name == name {
 			return row
 		}

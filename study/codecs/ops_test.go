@@ -15,9 +15,9 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codec"
-	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/message"
 	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
+	"github.com/rpcbench/rpcbench/study/codecs"
 )
 
 // ops is a row with its codec.
@@ -49,7 +49,7 @@ func (o *ops) decoded(t testing.TB, data []byte, form codecs.Form) any {
 
 func eachRow(t *testing.T, test func(t *testing.T, o *ops)) {
 	t.Helper()
-	for _, row := range codecs.All() {
+	for _, row := range rows() {
 		t.Run(row.Name, func(t *testing.T) { test(t, newOps(row)) })
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/message"
 	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
+	"github.com/rpcbench/rpcbench/study/codecs"
 )
 
 // wire are the message's bytes, by the library that defines them.
