@@ -13,8 +13,8 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/codec"
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/message"
 	"github.com/rpcbench/rpcbench/stacktest"
+	"github.com/rpcbench/rpcbench/study/catalogue"
 	"github.com/rpcbench/rpcbench/study/codecs"
 )
 
@@ -36,7 +36,7 @@ func (u units) Run() int {
 // BenchmarkCodec is the wire formats by themselves, without a connection. Codecs of one message stand together, since
 // they are what is compared.
 func BenchmarkCodec(b *testing.B) {
-	all, messages := codecs.Main(), slices.DeleteFunc(codecs.Messages(), func(e message.Entry) bool {
+	all, messages := codecs.Main(), slices.DeleteFunc(codecs.Messages(), func(e catalogue.Entry) bool {
 		return e.Name != "user" && e.Name != "newsfeed"
 	})
 	if *full {

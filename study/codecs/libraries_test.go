@@ -11,6 +11,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codec"
 	"github.com/rpcbench/rpcbench/internal/message"
+	"github.com/rpcbench/rpcbench/study/catalogue"
 	"github.com/rpcbench/rpcbench/study/codecs"
 )
 
@@ -35,7 +36,7 @@ func TestJSONIterIsAsEncodingJSON(t *testing.T) { asEncodingJSON(t, named(t, "js
 // A field without the tag would have its Go name, and be there when it is zero.
 func TestMsgpackNames(t *testing.T) {
 	requireNames(t, "msgpack", reflect.TypeFor[rpcbench.User]())
-	for _, e := range message.Catalogue() {
+	for _, e := range catalogue.All() {
 		requireNames(t, "msgpack", reflect.TypeOf(e.New()))
 	}
 	data, err := named(t, "msgpack").Marshal(new(message.Flex))

@@ -17,6 +17,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/codec"
 	"github.com/rpcbench/rpcbench/internal/message"
 	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
+	"github.com/rpcbench/rpcbench/study/catalogue"
 	"github.com/rpcbench/rpcbench/study/codecs"
 )
 
@@ -68,7 +69,7 @@ func eachMessage(t *testing.T, test func(t *testing.T, o *ops, form codecs.Form)
 	})
 }
 
-func entry(t testing.TB, name string) message.Entry {
+func entry(t testing.TB, name string) catalogue.Entry {
 	t.Helper()
 	for _, e := range codecs.Messages() {
 		if e.Name == name {
@@ -76,7 +77,7 @@ func entry(t testing.TB, name string) message.Entry {
 		}
 	}
 	require.FailNow(t, "no message in the catalogue is called "+name)
-	return message.Entry{}
+	return catalogue.Entry{}
 }
 
 // native makes a value of a row's own type of the plain one.
