@@ -5,8 +5,8 @@
 #   study/measure.sh study/results/<folder> PART…    these parts alone, also of the second line
 #
 # Each part has a folder and a line in state.txt, and is committed when it is done. A part with a line is not measured
-# again. All parts are of one state of all files outside of docs/ and study/ that are no .md, whose hash state.txt
-# keeps.
+# again. All parts are of one state of all files outside of docs/, study/pages/ and study/results/ that are no .md,
+# whose hash state.txt keeps.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fail() { printf 'measure: %s\n' "$*" >&2; exit 2; }
@@ -164,7 +164,7 @@ moved() {
     awk '{ m[NR] = $1 } END { if (NR) printf ", base moved by %.0f %%, at most %.0f %%", m[int((NR + 1) / 2)], m[NR] }'
 }
 done_is() { grep -q "^$1 " "$out/state.txt" 2>/dev/null; }
-state() { git ls-files -s | grep -vE '\s(docs|study)/|\.md$' | git hash-object --stdin | cut -c 1-12; }
+state() { git ls-files -s | grep -vE '\s(docs|study/(pages|results))/|\.md$' | git hash-object --stdin | cut -c 1-12; }
 
 [ -z "$(git status --porcelain -- . ":!$out")" ] ||
   fail "commit or remove what git status shows: a figure is of a commit"
@@ -195,7 +195,7 @@ for i in "${!parts[@]}"; do
   grep -qsx "/$out/" "$exclude" || echo "/$out/" >>"$exclude" # for git results are then no changes of the program
   before=$(beside) start=$SECONDS began=$(date -u +%H:%M)
   measure "$part" "$out/$part"
-  [ -n "$was" ] || printf 'state %s of all files outside of docs/ and study/, at commit %s\n' "$(state)" \
+  [ -n "$was" ] || printf 'state %s of all files but docs, and pages and results of study, at commit %s\n' "$(state)" \
     "$(git rev-parse --short HEAD)" >"$out/state.txt"
   printf '%-12s %s %s UTC, %d s; before: %s; after: %s%s\n' "$part" "$(date -u +%F)" "$began" $((SECONDS - start)) \
     "$before" "$(beside)" "$(moved "$out/$part")" | tee -a "$out/state.txt" >&2
