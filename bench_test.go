@@ -16,9 +16,6 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/child"
-	"github.com/rpcbench/rpcbench/internal/codecs"
-	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/message"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks"
@@ -100,13 +97,6 @@ func BenchmarkVersus(b *testing.B) {
 		return s.Name == base.Name
 	})
 	stacktest.BenchmarkVersus(b, rpcbench.Workload{TLS: chosen.isTLS()}, base, contestants...)
-}
-
-func skipWithTLS(b *testing.B) {
-	b.Helper()
-	if chosen.isTLS() {
-		b.Skip("exists only without TLS: run it without -tls")
-	}
 }
 
 // BenchmarkCreateUser is the small call again, with a key stack= that benchstat can compare by: of the core stacks, or
@@ -271,57 +261,6 @@ func perSecond(rate string) float64 {
 	return n
 }
 
-// BenchmarkCodec is the wire formats by themselves, without a connection. Codecs of one message stand together, since
-// they are what is compared.
-func BenchmarkCodec(b *testing.B) {
-	skipWithTLS(b)
-	rows, messages := codecs.Main(), slices.DeleteFunc(codecs.Messages(), func(e message.Entry) bool {
-		return e.Name != "user" && e.Name != "newsfeed"
-	})
-	if chosen.isFull() {
-		rows, messages = codecs.All(), codecs.Messages()
-	}
-	for _, c := range rows {
-		fmt.Printf("# codec=%s: %s\n", c.Name, traits(c))
-	}
-	for _, m := range messages {
-		for _, op := range []string{"marshal", "unmarshal"} {
-			all := rows
-			if m.Name == "user" {
-				all = append(slices.Clip(rows), codecs.None()) // what timing through the interface costs
-			}
-			for _, c := range all {
-				b.Run("codec="+c.Name+"/msg="+m.Name+"/op="+op, func(b *testing.B) {
-					form := c.Form(m) // here, so that no other row has it on its heap
-					if op == "marshal" {
-						stacktest.BenchmarkMarshal(b, c.New(), form.Value)
-					} else {
-						stacktest.BenchmarkUnmarshal(b, c.New(), form.Value, form.Fresh)
-					}
-				})
-			}
-		}
-	}
-}
-
-// traits are what a codec declares, and its tests have checked; that decoded values are copies is so for all.
-func traits(row codecs.Row) string {
-	t := row.New().Traits()
-	by, lossy := "by reflection", "nothing"
-	if t.Generated {
-		by = "by generated code"
-	}
-	if len(t.Lossy) > 0 {
-		lossy = listed(t.Lossy)
-	}
-	engine := ""
-	if t.Library == "encoding/json" {
-		engine = " on the engine of " + environ.JSONEngine()
-	}
-	return fmt.Sprintf("%s%s %s, keeps %s, copies, invalid UTF-8 %s and %s, loses %s",
-		t.Library, engine, by, row.Reuses, t.InvalidUTF8.Encoding, t.InvalidUTF8.Decoding, lossy)
-}
-
 // plain runs a row for every stack.
 func plain(b *testing.B, w rpcbench.Workload) {
 	for _, s := range selected(b, core()) {
@@ -358,13 +297,4 @@ func find(b *testing.B, names ...string) []rpcbench.Stack {
 		b.Fatal(err)
 	}
 	return found
-}
-
-// listed are words with commas between.
-func listed[T ~string](words []T) string {
-	var all []string
-	for _, word := range words {
-		all = append(all, string(word))
-	}
-	return strings.Join(all, ", ")
 }

@@ -21,8 +21,8 @@ import (
 // chosen is what the flags of go test say.
 var chosen = options{
 	update: flag.Bool("update", false, "write golden files"),
-	full:   flag.Bool("full", false, "run every stack, codec, message, payload, number of callers, link and rate"),
-	tls:    flag.Bool("tls", false, "use TLS 1.3 in every row, and skip the rows that exist only without TLS"),
+	full:   flag.Bool("full", false, "run every stack, payload, number of callers, link and rate"),
+	tls:    flag.Bool("tls", false, "use TLS 1.3 in every row"),
 	base:   flag.String("base", httpjson.New().Name, "stack that BenchmarkVersus compares the others with"),
 	stacks: list("stacks", "stacks of every benchmark with a key stack", "", "", func(name string) error {
 		_, err := stacks.Find(name)

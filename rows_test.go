@@ -18,7 +18,6 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
@@ -76,11 +75,11 @@ func rowsOf(t *testing.T, output string) []*benchfmt.Result {
 	return rows
 }
 
-// TestRows: names, keys and units of the default run, and of BenchmarkVersus, are API. There are about 100 of them.
+// TestRows: names, keys and units of the default run, and of BenchmarkVersus, are API. There are about 70 of them.
 // -update writes them anew.
 func TestRows(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a hundred rows")
+		t.Skip("seventy rows")
 	}
 	const golden = "docs/rows.txt"
 	require.Equal(t, "4g", chosen.links.unlessGiven)
@@ -95,8 +94,7 @@ func TestRows(t *testing.T) {
 		group.Go(func() { outs[i], errs[i] = run(t, args...) })
 	}
 	group.Wait()
-	keys := []string{"stack", "client", "server", "msg", "payload", "callers", "conns", "link", "rate", "tls", "codec",
-		"op"}
+	keys := []string{"stack", "client", "server", "msg", "payload", "callers", "conns", "link", "rate", "tls", "op"}
 	good := regexp.MustCompile(`^[a-zA-Z0-9.]+$`)
 	var got strings.Builder
 	var rows []*benchfmt.Result
@@ -130,7 +128,7 @@ func TestRows(t *testing.T) {
 		slices.Sort(units)
 		fmt.Fprintf(&got, "%s: %s\n", name, strings.Join(units, " "))
 	}
-	require.InDelta(t, 100, len(rows), 15)
+	require.InDelta(t, 70, len(rows), 10)
 	if *chosen.update {
 		require.NoError(t, os.WriteFile(golden, []byte(got.String()), 0o644))
 		return
@@ -143,13 +141,6 @@ func TestRows(t *testing.T) {
 // TestFlags: each flag changes the rows, and what client and server do.
 func TestFlags(t *testing.T) {
 	const payload, parallel = "-test.bench=^BenchmarkPayload$", "-test.bench=^BenchmarkParallel$"
-	var everyCodec, everyMessage []string
-	for _, c := range codecs.All() {
-		everyCodec = append(everyCodec, "Codec/codec="+c.Name+"/msg=small.3B/op=marshal")
-	}
-	for _, m := range codecs.Messages() {
-		everyMessage = append(everyMessage, "Codec/codec=protobuf/msg="+m.Name+"/op=marshal")
-	}
 	for _, c := range []struct {
 		reason string
 		args   []string
@@ -181,22 +172,13 @@ func TestFlags(t *testing.T) {
 		{"rates", []string{"-test.bench=^BenchmarkOpenLoop$", "-stacks=rawtcp", "-rates=2000,5"},
 			[]string{"OpenLoop/stack=rawtcp/rate=2000", "OpenLoop/stack=rawtcp/rate=5", "OpenLoop/stack=none/rate=2000",
 				"OpenLoop/stack=none/rate=5"}, map[string]float64{"req/s": 4}, map[string]float64{"req/s": 5}},
-		{"a pattern picks codecs and messages", []string{"-test.bench=^BenchmarkCodec$/codec=(protobuf|json)$/msg=small.3B$",
-			"-full"},
-			[]string{"Codec/codec=protobuf/msg=small.3B/op=marshal", "Codec/codec=json/msg=small.3B/op=marshal",
-				"Codec/codec=protobuf/msg=small.3B/op=unmarshal", "Codec/codec=json/msg=small.3B/op=unmarshal"},
-			map[string]float64{"size-B": 12}, map[string]float64{"size-B": 14}},
-		{"full has every codec", []string{"-test.bench=^BenchmarkCodec$/codec=/msg=small.3B$/op=marshal$", "-full"},
-			everyCodec, nil, nil},
-		{"and every message", []string{"-test.bench=^BenchmarkCodec$/codec=protobuf$/msg=/op=marshal$", "-full"},
-			everyMessage, nil, nil},
 		{"the base", []string{"-test.bench=^BenchmarkVersus$", "-stacks=rawtcp,httpjson", "-base=rawtcp", "-processes=1"},
 			[]string{"Versus/stack=rawtcp", "Versus/stack=httpjson"}, nil, nil},
 		{"without -tls the floor's bytes are few", []string{"-test.bench=^BenchmarkRawTCP$"}, []string{"RawTCP"}, nil,
 			map[string]float64{"sent-B/op": 45, "recv-B/op": 65}},
 		{"with -tls both directions have its records", []string{"-test.bench=^BenchmarkRawTCP$", "-tls"}, []string{"RawTCP"},
 			map[string]float64{"sent-B/op": 60, "recv-B/op": 80}, nil},
-		{"with -tls nothing is in clear", []string{"-test.bench=^Benchmark(Codec|Cold)$", "-stacks=rawtcp,httpjson", "-tls"},
+		{"with -tls nothing is in clear", []string{"-test.bench=^BenchmarkCold$", "-stacks=rawtcp,httpjson", "-tls"},
 			[]string{"Cold/stack=rawtcp/tls=on", "Cold/stack=httpjson/tls=on"}, nil, nil},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -209,9 +191,6 @@ func TestFlags(t *testing.T) {
 				names = append(names, regexp.MustCompile(`-\d+$`).ReplaceAllString(string(r.Name), ""))
 			}
 			require.Equal(t, c.names, names)
-			traits := strings.Contains(out,
-				"\n# codec=protobuf: google.golang.org/protobuf by reflection, keeps nothing, copies, ")
-			require.Equal(t, strings.HasPrefix(names[0], "Codec"), traits, out)
 			last := rows[len(rows)-1]
 			for unit, least := range c.least {
 				got, ok := last.Value(unit)
@@ -248,8 +227,6 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		{"values of this benchmark", "Payload", []string{"-stacks=rawtcp", "-payloads=1kB"}, nil, 1},
 		{"a comparison over TLS", "Versus/stack=rawtcp", []string{"-stacks=rawtcp", "-processes=1", "-tls"}, nil, 1},
 		{"planned starts have no row by default", "OpenLoop", nil, nil, 0},
-		{"no row has a server", "Codec/codec=protobuf/msg=user/op=marshal", []string{"-server=process", "-processes=8"},
-			[]string{"processes", "server"}, 1},
 		{"a row has a server", "RawTCP", []string{"-server=process"}, nil, 1},
 		{"no benchmarks", "", []string{"-stacks=rawtcp"}, nil, 0},
 	} {

@@ -143,7 +143,6 @@ func (p *placement) printUnits(w io.Writer) {
 			"server-cpu-ns/op server-B/op server-allocs/op " +
 			"base-ratio base-ratio-lo base-ratio-hi aa-ratio aa-ratio-lo aa-ratio-hi noise-floor-% base-moved-%"},
 		{"better=higher", "req/s"},
-		{"better=lower assume=exact", "size-B gzip-B"},
 		{"assume=nothing", "seed cpu-share in-flight processes"},
 	} {
 		for unit := range strings.FieldsSeq(of.units) {

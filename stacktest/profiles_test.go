@@ -14,7 +14,6 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/layers"
 )
@@ -25,7 +24,6 @@ func BenchmarkProfiled(b *testing.B) {
 	b.Run("kind=one", func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, httpjson.New()) })
 	b.Run("kind=many", func(b *testing.B) { Benchmark(b, rpcbench.Workload{Callers: 4, Conns: 4}, httpjson.New()) })
 	b.Run("kind=planned", func(b *testing.B) { Benchmark(b, rpcbench.Workload{Rate: 10_000, Conns: 4}, httpjson.New()) })
-	b.Run("kind=codec", func(b *testing.B) { u := rpcbench.Sample(0, 0); BenchmarkMarshal(b, jsonstd.Codec{}, &u) })
 }
 
 // Each row has a profile of its own calls, in which client and server are told apart.
@@ -33,14 +31,9 @@ func TestProfiles(t *testing.T) {
 	t.Parallel() // children measure
 	dir := filepath.Join(t.TempDir(), "new")
 	// Samples are of CPU time. So many ops take as much of that on a busy machine as on an idle one.
-	rows, names := figures(t, "-test.bench=^BenchmarkProfiled$/^kind=(one|many|planned)$", "-profiles="+dir,
+	rows, names := figures(t, "-test.bench=^BenchmarkProfiled$", "-profiles="+dir,
 		"-test.benchtime=16000x", "-test.cpu=1")
-	codec := filepath.Join(t.TempDir(), "codec")
-	row := figuresOf(t, "-test.bench=^BenchmarkProfiled$/^kind=codec$", "-profiles="+codec,
-		"-test.benchtime=400000x", "-test.cpu=1")
-	require.NoError(t, os.CopyFS(dir, os.DirFS(codec)))
-	rows, names = append(rows, row), append(names, "Profiled/kind=codec")
-	require.Len(t, names, 4)
+	require.Len(t, names, 3)
 	for i, name := range names {
 		s, err := layers.ReadFile(filepath.Join(dir, "Benchmark"+strings.ReplaceAll(name, "/", "_")+".pprof"))
 		require.NoError(t, err)
@@ -48,7 +41,7 @@ func TestProfiles(t *testing.T) {
 		require.Greater(t, s.Calls, int64(100), "as many as the row has ops: %v", rows[i])
 		for _, side := range []string{"client", "server"} {
 			samples, _ := s.Sum(func(p layers.Part) bool { return p.Side == side })
-			require.Equal(t, side == "client" || name != "Profiled/kind=codec", samples > 0, "%s of %s", side, name)
+			require.Positive(t, samples, "%s of %s", side, name)
 		}
 		if name == "Profiled/kind=planned" { // whose starts have a goroutine of their own
 			continue
@@ -62,7 +55,7 @@ func TestProfiles(t *testing.T) {
 	}
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, files, 4)
+	require.Len(t, files, 3)
 
 	for _, c := range []struct{ why, want string }{
 		{"-profiles=" + dir, "rpcbench: -profiles needs the name of a new folder: mkdir " + dir + ": file exists\n"},

@@ -5,8 +5,8 @@
 #   study/measure.sh study/results/<folder> PART…    these parts alone, also of the second line
 #
 # Each part has a folder and a line in state.txt, and is committed when it is done. A part with a line is not measured
-# again. All parts are of one state of all files outside of docs/ and study/ that are no .md, whose hash state.txt
-# keeps.
+# again. All parts are of one state of all files outside of docs/, study/pages/ and study/results/ that are no .md,
+# whose hash state.txt keeps.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fail() { printf 'measure: %s\n' "$*" >&2; exit 2; }
@@ -23,6 +23,11 @@ second=(grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
 others="grpcservehttp connectrpc httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
 rpcbench() { go run ./cmd/rpcbench "$@"; }
 bench() { GOMAXPROCS=1 "$tests" -test.run '^$' -test.benchmem "$@"; }
+codec() { # a codec, how long, and perhaps a pattern of messages
+  [ -e "$tests.codecs" ] || go -C study test -c -o "$tests.codecs" ./codecs
+  GOMAXPROCS=1 "$tests.codecs" -test.run '^$' -test.benchmem -test.benchtime "$2" -full \
+    -test.bench "^BenchmarkCodec\$/codec=$1\$${3-}"
+}
 
 measure() { # a part, and the folder to make
   case $1 in
@@ -44,12 +49,11 @@ measure() { # a part, and the folder to make
   vt) rpcbench run -workloads small,structured-1kB,structured-10kB -base grpcprotobuf -out "$2" grpcprotobuf.vt ;;
   connect-gzip) rpcbench run -workloads small,structured-1kB -base connectrpc -out "$2" connectrpc.gzip ;;
   unix) rpcbench run -unix -gomaxprocs 1 -out "$2" ;;
-  sonic) # ten processes for each codec of stacks/more, in random order
+  sonic) # ten processes for each codec that the tables leave out, in random order
     mkdir "$2"
-    go -C stacks/more test -c -o "$tests.more" ./internal/codecs
     for _ in {1..10}; do
       for codec in $(shuf -e json sonic sonic.std cbor); do
-        GOMAXPROCS=1 "$tests.more" -test.run '^$' -test.benchtime 100ms -test.bench "^BenchmarkCodec\$/codec=$codec\$"
+        codec "$codec" 100ms "/msg=(user|newsfeed)\$"
       done
     done >"$2/rows.txt"
     ;;
@@ -58,7 +62,7 @@ measure() { # a part, and the folder to make
     for _ in {1..10}; do
       for codec in $(shuf -e none protobuf protobuf.append protobuf.delimited protobuf.vt json json.stream json.gzip \
         goccy xml msgpack.generated); do
-        bench -test.benchtime 40ms -full -test.bench "^BenchmarkCodec\$/codec=$codec\$"
+        codec "$codec" 40ms
       done
     done >"$2/rows.txt"
     ;;
@@ -160,7 +164,7 @@ moved() {
     awk '{ m[NR] = $1 } END { if (NR) printf ", base moved by %.0f %%, at most %.0f %%", m[int((NR + 1) / 2)], m[NR] }'
 }
 done_is() { grep -q "^$1 " "$out/state.txt" 2>/dev/null; }
-state() { git ls-files -s | grep -vE '\s(docs|study)/|\.md$' | git hash-object --stdin | cut -c 1-12; }
+state() { git ls-files -s | grep -vE '\s(docs|study/(pages|results))/|\.md$' | git hash-object --stdin | cut -c 1-12; }
 
 [ -z "$(git status --porcelain -- . ":!$out")" ] ||
   fail "commit or remove what git status shows: a figure is of a commit"
@@ -173,7 +177,7 @@ if [ $# -gt 0 ]; then
   [ ${#parts[@]} -eq $# ] || fail "the parts are ${evening[*]%:*}, and ${second[*]%:*}"
 fi
 tests=$(mktemp)
-trap 'rm -f "$tests" "$tests.more"' EXIT
+trap 'rm -f "$tests" "$tests.codecs"' EXIT
 go test -c -o "$tests" .
 mkdir -p "$out"
 exclude=$(git rev-parse --git-path info/exclude)
@@ -191,7 +195,7 @@ for i in "${!parts[@]}"; do
   grep -qsx "/$out/" "$exclude" || echo "/$out/" >>"$exclude" # for git results are then no changes of the program
   before=$(beside) start=$SECONDS began=$(date -u +%H:%M)
   measure "$part" "$out/$part"
-  [ -n "$was" ] || printf 'state %s of all files outside of docs/ and study/, at commit %s\n' "$(state)" \
+  [ -n "$was" ] || printf 'state %s of all files but docs, and pages and results of study, at commit %s\n' "$(state)" \
     "$(git rev-parse --short HEAD)" >"$out/state.txt"
   printf '%-12s %s %s UTC, %d s; before: %s; after: %s%s\n' "$part" "$(date -u +%F)" "$began" $((SECONDS - start)) \
     "$before" "$(beside)" "$(moved "$out/$part")" | tee -a "$out/state.txt" >&2

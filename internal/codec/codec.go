@@ -1,6 +1,6 @@
 // Package codec defines the interface of a serialization library. Each package below this one implements it for one
 // library: jsonstd, jsonv2, jsoniter, protobuf, msgp and xmlstd, and gzipped around any of these. Importing one of them
-// does not compile the other libraries. HTTP stacks encode with codecs, and BenchmarkCodec times them.
+// does not compile the other libraries. HTTP stacks encode with codecs, and the study times them alone.
 package codec
 
 import (

@@ -108,9 +108,8 @@ func TestImports(t *testing.T) {
 func TestCodecsCompileOneLibrary(t *testing.T) {
 	t.Chdir("../..")
 	libraries := []string{
-		"google.golang.org/protobuf", "github.com/json-iterator", "github.com/goccy", "github.com/vmihailenco",
-		"github.com/tinylib",
-		"github.com/planetscale", "github.com/stretchr", "testing",
+		"google.golang.org/protobuf", "github.com/json-iterator", "github.com/tinylib", "github.com/planetscale",
+		"github.com/stretchr", "testing",
 	}
 	for name, own := range map[string]string{
 		"gzipped":  "compress/gzip",
@@ -128,6 +127,17 @@ func TestCodecsCompileOneLibrary(t *testing.T) {
 				require.Negative(t, i, "it must not compile %s", other)
 			}
 		})
+	}
+}
+
+// TestTheToolDoesWithoutTheStudy: no package of the tool compiles what the study alone times.
+func TestTheToolDoesWithoutTheStudy(t *testing.T) {
+	t.Chdir("../..")
+	for _, dep := range compiled(t, "./...") {
+		for _, root := range []string{module + "/study", "github.com/goccy/go-json", "github.com/vmihailenco/msgpack",
+			"github.com/bytedance/sonic", "github.com/fxamacker/cbor"} {
+			require.False(t, within(dep, root), "the tool compiles %s, which is the study's", dep)
+		}
 	}
 }
 

@@ -13,11 +13,12 @@ import (
 
 const unmaintained = "github.com/json-iterator/go" // as its repository says
 
-// library is an import path, with the version in go.mod of one outside the standard library.
+// library is an import path, with the version in the tool's go.mod or the study's of one outside the standard library.
 func (m *maker) library(name string) string {
+	versions := m.read("go.mod") + m.read("study/go.mod")
 	for module := name; module != "."; module = path.Dir(module) {
 		required := regexp.MustCompile(`(?m)^\s` + regexp.QuoteMeta(module) + ` (v\S+)`)
-		if found := required.FindStringSubmatch(m.read("go.mod")); found != nil && module == unmaintained {
+		if found := required.FindStringSubmatch(versions); found != nil && module == unmaintained {
 			return name + " " + found[1] + " (unmaintained)"
 		} else if found != nil {
 			return name + " " + found[1]

@@ -23,10 +23,10 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/layers"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/stacks"
+	"github.com/rpcbench/rpcbench/study/codecs"
 )
 
 // maker makes the files of a repository.

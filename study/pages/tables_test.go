@@ -23,6 +23,7 @@ func record(t *testing.T) (root string) {
 	root = t.TempDir()
 	require.NoError(t, os.CopyFS(root, os.DirFS("testdata/record")))
 	write(t, root, "go.mod", "module x\n\nrequire (\n\texample.com/lib v1.2.3\n)\n")
+	write(t, root, "study/go.mod", "module x/study\n")
 	list, err := os.ReadFile("testdata/record/runs.txt")
 	require.NoError(t, err)
 	runs := map[string]report.Summary{}

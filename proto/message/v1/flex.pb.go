@@ -4,7 +4,7 @@
 // 	protoc        v0.14.1-protocompile
 // source: rpcbench/message/v1/flex.proto
 
-// Package messagepb is the protobuf form of the messages that codecs and echoes are timed with.
+// Package messagepb is the protobuf form of the echoed message.
 package messagepb
 
 import (

@@ -1,4 +1,4 @@
-package message
+package catalogue
 
 import (
 	_ "embed"

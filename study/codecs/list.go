@@ -1,5 +1,5 @@
-// Package codecs lists the codecs, and the messages on which they are timed, in the types of each codec. Benchmarks
-// import it, and no stack does.
+// Package codecs lists the codecs, and the messages on which they are timed, in the types of each codec. BenchmarkCodec
+// times them without a network.
 package codecs
 
 import (
@@ -15,16 +15,18 @@ import (
 	"github.com/rpcbench/rpcbench/internal/codec/msgp"
 	"github.com/rpcbench/rpcbench/internal/codec/protobuf"
 	"github.com/rpcbench/rpcbench/internal/codec/xmlstd"
-	"github.com/rpcbench/rpcbench/internal/message"
 	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+	"github.com/rpcbench/rpcbench/study/catalogue"
+	"github.com/rpcbench/rpcbench/study/catalogue/cataloguemsgp"
+	"github.com/rpcbench/rpcbench/study/catalogue/cataloguepb"
 )
 
 // Row is a codec with its name in rows and the types that it takes.
 type Row struct {
 	Name string             // [a-z0-9.]+
 	New  func() codec.Codec // makes a codec for one caller, which may keep a buffer
-	Form func(message.Entry) Form
+	Form func(catalogue.Entry) Form
 
 	// Reuses names what the codec keeps from one op to the next: "nothing", "buffer" or "compressors".
 	// Pools inside a library do not count. A codec that keeps a buffer overwrites the body that it returned before.
@@ -37,13 +39,13 @@ type Form struct {
 	Fresh func() any // returns a pointer to a new destination
 }
 
-// All returns every codec that this build has.
+// All returns every codec of the tables that this build has.
 func All() []Row {
 	plain := in() // for codecs that use reflection
-	protobufs := in(of[userv1.User](), of[messagepb.Small](), of[messagepb.Flex](), of[messagepb.AddressBook](),
-		of[messagepb.NewsFeed](), of[messagepb.Tree](), of[messagepb.Article]())
-	msgps := in(of[msgp.User](), of[msgp.Small](), of[msgp.Flex](), of[msgp.AddressBook](), of[msgp.NewsFeed](),
-		of[msgp.Tree](), of[msgp.Article]())
+	protobufs := in(of[userv1.User](), of[cataloguepb.Small](), of[messagepb.Flex](), of[cataloguepb.AddressBook](),
+		of[cataloguepb.NewsFeed](), of[cataloguepb.Tree](), of[cataloguepb.Article]())
+	msgps := in(of[msgp.User](), of[cataloguemsgp.Small](), of[msgp.Flex](), of[cataloguemsgp.AddressBook](),
+		of[cataloguemsgp.NewsFeed](), of[cataloguemsgp.Tree](), of[cataloguemsgp.Article]())
 	xmls := in(of[xmlstd.User](), of[xmlstd.Flex]()) // messages with bytes
 	jsonGzip := func() codec.Codec { return gzipped.New(jsonstd.Codec{}, rpcbench.MaxBody) }
 	return slices.Concat([]Row{
@@ -65,6 +67,11 @@ func All() []Row {
 	})
 }
 
+// More returns the codecs of libraries that the tables leave out. Most are in [All] by another library of their format.
+func More() []Row {
+	return append(ofSonic(), Row{"cbor", kept(fxCBOR()), in(), "nothing"})
+}
+
 // kept returns a New for a codec without state.
 func kept(c codec.Codec) func() codec.Codec { return func() codec.Codec { return c } }
 
@@ -79,15 +86,15 @@ func Main() []Row {
 func None() Row { return Row{"none", kept(none{}), in(), "nothing"} }
 
 // Messages returns the user of the create-user API, without and with payload, and the catalogue.
-func Messages() []message.Entry {
+func Messages() []catalogue.Entry {
 	user := func(avatar int) func() any {
 		return func() any { u := rpcbench.Sample(0, avatar); return &u }
 	}
 	const random = "random bytes, which text formats write in base64 and nothing compresses"
-	return append([]message.Entry{
+	return append([]catalogue.Entry{
 		{Name: "user", Why: "what the stacks send", Size: 36, Gzip: 1.67, New: user(0)},
 		{Name: "user.10kB", Why: random, Size: 10_039, Gzip: 1, New: user(10_000)},
-	}, message.Catalogue()...)
+	}, catalogue.All()...)
 }
 
 // native makes the messages of one type in a codec's own type.
@@ -97,8 +104,8 @@ type native struct {
 }
 
 // in returns a Row's Form: a message in its own type among natives, or else as the plain struct.
-func in(natives ...native) func(message.Entry) Form {
-	return func(e message.Entry) Form {
+func in(natives ...native) func(catalogue.Entry) Form {
+	return func(e catalogue.Entry) Form {
 		v := e.New()
 		t := reflect.TypeOf(v).Elem()
 		for _, n := range natives {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/codecs"
+	"github.com/rpcbench/rpcbench/study/codecs"
 )
 
 func TestRoundTrip(t *testing.T) {
@@ -15,7 +15,7 @@ func TestRoundTrip(t *testing.T) {
 		o.requireEqual(t, form.Value, v)
 		require.Equal(t, want, o.encoded(t, v), "encoded again")
 		require.Equal(t, o.Reuses == "buffer", keepsBuffer(t, o, form), "keeps a buffer, as Reuses says")
-		require.Error(t, o.Codec.Unmarshal([]byte("\xff"), zero(form)))
+		require.Error(t, o.Codec.Unmarshal([]byte("\xff"), zero(form)), "a body that is no message is refused")
 	})
 }
 

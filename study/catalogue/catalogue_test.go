@@ -1,4 +1,4 @@
-package message_test
+package catalogue_test
 
 import (
 	"fmt"
@@ -9,13 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/message"
-	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
+	"github.com/rpcbench/rpcbench/study/catalogue"
+	"github.com/rpcbench/rpcbench/study/catalogue/cataloguepb"
 )
 
 func TestEntries(t *testing.T) {
 	seen := map[string]bool{}
-	for _, e := range message.Catalogue() {
+	for _, e := range catalogue.All() {
 		require.Regexp(t, regexp.MustCompile(`^[a-zA-Z0-9.]+$`), e.Name)
 		require.False(t, seen[e.Name], "two messages are called %s", e.Name)
 		seen[e.Name] = true
@@ -56,9 +56,9 @@ func columnsOf(messages ...any) columns {
 	return c
 }
 
-func catalogue() columns {
+func everything() columns {
 	var all []any
-	for _, e := range message.Catalogue() {
+	for _, e := range catalogue.All() {
 		all = append(all, e.New())
 	}
 	return columnsOf(all...)
@@ -68,10 +68,10 @@ func isScalar(v reflect.Value) bool { return v.Kind() != reflect.Slice && v.Kind
 
 func isSet(v reflect.Value) bool { return !v.IsZero() }
 
-// A codec that leaves a field out, or takes one for another, must be seen on some message.
+// A codec that leaves a field out, or takes one for another, must be seen on some catalogue.
 func TestFieldsAreSetAndDiffer(t *testing.T) {
 	seen := map[string]string{}
-	for name, values := range catalogue() {
+	for name, values := range everything() {
 		set := 0
 		var text strings.Builder // fmt.Sprint(values) is of types
 		for _, v := range values {
@@ -92,7 +92,7 @@ func TestFieldsAreSetAndDiffer(t *testing.T) {
 }
 
 func TestTrees(t *testing.T) {
-	share := func(tree *message.Tree) (set float64, fields int) {
+	share := func(tree *catalogue.Tree) (set float64, fields int) {
 		for _, values := range columnsOf(tree) {
 			for _, v := range values {
 				if isScalar(v) {
@@ -106,15 +106,15 @@ func TestTrees(t *testing.T) {
 		return set / float64(fields), fields
 	}
 	for _, size := range []int{1, 1000, 100_000} {
-		dense, fields := share(message.NewTree(7, size, true))
+		dense, fields := share(catalogue.NewTree(7, size, true))
 		require.Equal(t, 1.0, dense, "every field of a dense tree is set")
 		require.InDelta(t, size/100, fields/15, float64(size)/300+1, "messages in %d bytes", size)
 	}
-	sparse, _ := share(message.NewTree(7, 100_000, false))
+	sparse, _ := share(catalogue.NewTree(7, 100_000, false))
 	require.InDelta(t, 0.2, sparse, 0.01, "one field in five of a sparse tree is set")
-	require.NotEqual(t, message.NewTree(7, 1000, true), message.NewTree(8, 1000, true), "seeds differ")
+	require.NotEqual(t, catalogue.NewTree(7, 1000, true), catalogue.NewTree(8, 1000, true), "seeds differ")
 
-	large := columnsOf(message.NewTree(7, 100_000, true))
+	large := columnsOf(catalogue.NewTree(7, 100_000, true))
 	negative, lengths := 0, map[int]bool{}
 	for _, v := range large["Leaf.Long1"] {
 		if v.Int() < 0 {
@@ -127,8 +127,10 @@ func TestTrees(t *testing.T) {
 }
 
 func TestEnums(t *testing.T) {
-	valid := map[string]map[int32]string{"Phone.Type": messagepb.PhoneType_name, "Post.Reactions": messagepb.Reaction_name}
-	c := catalogue()
+	valid := map[string]map[int32]string{
+		"Phone.Type": cataloguepb.PhoneType_name, "Post.Reactions": cataloguepb.Reaction_name,
+	}
+	c := everything()
 	for field, names := range valid {
 		used := map[string]bool{}
 		for _, v := range c[field] {

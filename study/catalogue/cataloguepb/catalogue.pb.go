@@ -2,9 +2,10 @@
 // versions:
 // 	protoc-gen-go v1.36.12
 // 	protoc        v0.14.1-protocompile
-// source: rpcbench/message/v1/catalogue.proto
+// source: rpcbench/catalogue.proto
 
-package messagepb
+// Package cataloguepb has the messages of package catalogue.
+package cataloguepb
 
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
@@ -58,11 +59,11 @@ func (x PhoneType) String() string {
 }
 
 func (PhoneType) Descriptor() protoreflect.EnumDescriptor {
-	return file_rpcbench_message_v1_catalogue_proto_enumTypes[0].Descriptor()
+	return file_rpcbench_catalogue_proto_enumTypes[0].Descriptor()
 }
 
 func (PhoneType) Type() protoreflect.EnumType {
-	return &file_rpcbench_message_v1_catalogue_proto_enumTypes[0]
+	return &file_rpcbench_catalogue_proto_enumTypes[0]
 }
 
 func (x PhoneType) Number() protoreflect.EnumNumber {
@@ -71,7 +72,7 @@ func (x PhoneType) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PhoneType.Descriptor instead.
 func (PhoneType) EnumDescriptor() ([]byte, []int) {
-	return file_rpcbench_message_v1_catalogue_proto_rawDescGZIP(), []int{0}
+	return file_rpcbench_catalogue_proto_rawDescGZIP(), []int{0}
 }
 
 // Reaction is an enum, which is a number in every format but protobuf's JSON. Zero is no way to react.
@@ -120,11 +121,11 @@ func (x Reaction) String() string {
 }
 
 func (Reaction) Descriptor() protoreflect.EnumDescriptor {
-	return file_rpcbench_message_v1_catalogue_proto_enumTypes[1].Descriptor()
+	return file_rpcbench_catalogue_proto_enumTypes[1].Descriptor()
 }
 
 func (Reaction) Type() protoreflect.EnumType {
-	return &file_rpcbench_message_v1_catalogue_proto_enumTypes[1]
+	return &file_rpcbench_catalogue_proto_enumTypes[1]
 }
 
 func (x Reaction) Number() protoreflect.EnumNumber {
@@ -133,7 +134,7 @@ func (x Reaction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Reaction.Descriptor instead.
 func (Reaction) EnumDescriptor() ([]byte, []int) {
-	return file_rpcbench_message_v1_catalogue_proto_rawDescGZIP(), []int{1}
+	return file_rpcbench_catalogue_proto_rawDescGZIP(), []int{1}
 }
 
 // Small is the least a codec can be given: one string.
@@ -146,7 +147,7 @@ type Small struct {
 
 func (x *Small) Reset() {
 	*x = Small{}
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[0]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -158,7 +159,7 @@ func (x *Small) String() string {
 func (*Small) ProtoMessage() {}
 
 func (x *Small) ProtoReflect() protoreflect.Message {
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[0]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -171,7 +172,7 @@ func (x *Small) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Small.ProtoReflect.Descriptor instead.
 func (*Small) Descriptor() ([]byte, []int) {
-	return file_rpcbench_message_v1_catalogue_proto_rawDescGZIP(), []int{0}
+	return file_rpcbench_catalogue_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *Small) GetText() string {
@@ -192,7 +193,7 @@ type AddressBook struct {
 
 func (x *AddressBook) Reset() {
 	*x = AddressBook{}
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[1]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -204,7 +205,7 @@ func (x *AddressBook) String() string {
 func (*AddressBook) ProtoMessage() {}
 
 func (x *AddressBook) ProtoReflect() protoreflect.Message {
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[1]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -217,7 +218,7 @@ func (x *AddressBook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddressBook.ProtoReflect.Descriptor instead.
 func (*AddressBook) Descriptor() ([]byte, []int) {
-	return file_rpcbench_message_v1_catalogue_proto_rawDescGZIP(), []int{1}
+	return file_rpcbench_catalogue_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *AddressBook) GetPeople() []*Person {
@@ -240,7 +241,7 @@ type Person struct {
 
 func (x *Person) Reset() {
 	*x = Person{}
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[2]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -252,7 +253,7 @@ func (x *Person) String() string {
 func (*Person) ProtoMessage() {}
 
 func (x *Person) ProtoReflect() protoreflect.Message {
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[2]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -265,7 +266,7 @@ func (x *Person) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Person.ProtoReflect.Descriptor instead.
 func (*Person) Descriptor() ([]byte, []int) {
-	return file_rpcbench_message_v1_catalogue_proto_rawDescGZIP(), []int{2}
+	return file_rpcbench_catalogue_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Person) GetId() int32 {
@@ -300,14 +301,14 @@ func (x *Person) GetPhones() []*Phone {
 type Phone struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        string                 `protobuf:"bytes,1,opt,name=number,proto3" json:"number,omitempty"`
-	Type          PhoneType              `protobuf:"varint,2,opt,name=type,proto3,enum=rpcbench.message.v1.PhoneType" json:"type,omitempty"`
+	Type          PhoneType              `protobuf:"varint,2,opt,name=type,proto3,enum=rpcbench.catalogue.PhoneType" json:"type,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Phone) Reset() {
 	*x = Phone{}
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[3]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -319,7 +320,7 @@ func (x *Phone) String() string {
 func (*Phone) ProtoMessage() {}
 
 func (x *Phone) ProtoReflect() protoreflect.Message {
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[3]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -332,7 +333,7 @@ func (x *Phone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Phone.ProtoReflect.Descriptor instead.
 func (*Phone) Descriptor() ([]byte, []int) {
-	return file_rpcbench_message_v1_catalogue_proto_rawDescGZIP(), []int{3}
+	return file_rpcbench_catalogue_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Phone) GetNumber() string {
@@ -361,7 +362,7 @@ type NewsFeed struct {
 
 func (x *NewsFeed) Reset() {
 	*x = NewsFeed{}
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[4]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -373,7 +374,7 @@ func (x *NewsFeed) String() string {
 func (*NewsFeed) ProtoMessage() {}
 
 func (x *NewsFeed) ProtoReflect() protoreflect.Message {
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[4]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -386,7 +387,7 @@ func (x *NewsFeed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewsFeed.ProtoReflect.Descriptor instead.
 func (*NewsFeed) Descriptor() ([]byte, []int) {
-	return file_rpcbench_message_v1_catalogue_proto_rawDescGZIP(), []int{4}
+	return file_rpcbench_catalogue_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *NewsFeed) GetProfiles() []*Profile {
@@ -409,7 +410,7 @@ type Profile struct {
 
 func (x *Profile) Reset() {
 	*x = Profile{}
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[5]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -421,7 +422,7 @@ func (x *Profile) String() string {
 func (*Profile) ProtoMessage() {}
 
 func (x *Profile) ProtoReflect() protoreflect.Message {
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[5]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -434,7 +435,7 @@ func (x *Profile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Profile.ProtoReflect.Descriptor instead.
 func (*Profile) Descriptor() ([]byte, []int) {
-	return file_rpcbench_message_v1_catalogue_proto_rawDescGZIP(), []int{5}
+	return file_rpcbench_catalogue_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Profile) GetId() int64 {
@@ -472,7 +473,7 @@ type Post struct {
 	// Unix seconds.
 	Time          int64      `protobuf:"varint,2,opt,name=time,proto3" json:"time,omitempty"`
 	Text          string     `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
-	Reactions     []Reaction `protobuf:"varint,4,rep,packed,name=reactions,proto3,enum=rpcbench.message.v1.Reaction" json:"reactions,omitempty"`
+	Reactions     []Reaction `protobuf:"varint,4,rep,packed,name=reactions,proto3,enum=rpcbench.catalogue.Reaction" json:"reactions,omitempty"`
 	Comments      []*Comment `protobuf:"bytes,5,rep,name=comments,proto3" json:"comments,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -480,7 +481,7 @@ type Post struct {
 
 func (x *Post) Reset() {
 	*x = Post{}
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[6]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -492,7 +493,7 @@ func (x *Post) String() string {
 func (*Post) ProtoMessage() {}
 
 func (x *Post) ProtoReflect() protoreflect.Message {
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[6]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -505,7 +506,7 @@ func (x *Post) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Post.ProtoReflect.Descriptor instead.
 func (*Post) Descriptor() ([]byte, []int) {
-	return file_rpcbench_message_v1_catalogue_proto_rawDescGZIP(), []int{6}
+	return file_rpcbench_catalogue_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Post) GetId() int64 {
@@ -557,7 +558,7 @@ type Comment struct {
 
 func (x *Comment) Reset() {
 	*x = Comment{}
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[7]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -569,7 +570,7 @@ func (x *Comment) String() string {
 func (*Comment) ProtoMessage() {}
 
 func (x *Comment) ProtoReflect() protoreflect.Message {
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[7]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -582,7 +583,7 @@ func (x *Comment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Comment.ProtoReflect.Descriptor instead.
 func (*Comment) Descriptor() ([]byte, []int) {
-	return file_rpcbench_message_v1_catalogue_proto_rawDescGZIP(), []int{7}
+	return file_rpcbench_catalogue_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Comment) GetAuthor() int64 {
@@ -636,7 +637,7 @@ type Tree struct {
 
 func (x *Tree) Reset() {
 	*x = Tree{}
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[8]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -648,7 +649,7 @@ func (x *Tree) String() string {
 func (*Tree) ProtoMessage() {}
 
 func (x *Tree) ProtoReflect() protoreflect.Message {
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[8]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -661,7 +662,7 @@ func (x *Tree) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tree.ProtoReflect.Descriptor instead.
 func (*Tree) Descriptor() ([]byte, []int) {
-	return file_rpcbench_message_v1_catalogue_proto_rawDescGZIP(), []int{8}
+	return file_rpcbench_catalogue_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Tree) GetInt1() int32 {
@@ -801,7 +802,7 @@ type Branch struct {
 
 func (x *Branch) Reset() {
 	*x = Branch{}
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[9]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +814,7 @@ func (x *Branch) String() string {
 func (*Branch) ProtoMessage() {}
 
 func (x *Branch) ProtoReflect() protoreflect.Message {
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[9]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +827,7 @@ func (x *Branch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Branch.ProtoReflect.Descriptor instead.
 func (*Branch) Descriptor() ([]byte, []int) {
-	return file_rpcbench_message_v1_catalogue_proto_rawDescGZIP(), []int{9}
+	return file_rpcbench_catalogue_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Branch) GetInt1() int32 {
@@ -965,7 +966,7 @@ type Leaf struct {
 
 func (x *Leaf) Reset() {
 	*x = Leaf{}
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[10]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -977,7 +978,7 @@ func (x *Leaf) String() string {
 func (*Leaf) ProtoMessage() {}
 
 func (x *Leaf) ProtoReflect() protoreflect.Message {
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[10]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -990,7 +991,7 @@ func (x *Leaf) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leaf.ProtoReflect.Descriptor instead.
 func (*Leaf) Descriptor() ([]byte, []int) {
-	return file_rpcbench_message_v1_catalogue_proto_rawDescGZIP(), []int{10}
+	return file_rpcbench_catalogue_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Leaf) GetInt1() int32 {
@@ -1110,7 +1111,7 @@ type Article struct {
 
 func (x *Article) Reset() {
 	*x = Article{}
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[11]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1122,7 +1123,7 @@ func (x *Article) String() string {
 func (*Article) ProtoMessage() {}
 
 func (x *Article) ProtoReflect() protoreflect.Message {
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[11]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1135,7 +1136,7 @@ func (x *Article) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Article.ProtoReflect.Descriptor instead.
 func (*Article) Descriptor() ([]byte, []int) {
-	return file_rpcbench_message_v1_catalogue_proto_rawDescGZIP(), []int{11}
+	return file_rpcbench_catalogue_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Article) GetTitle() string {
@@ -1163,7 +1164,7 @@ type Section struct {
 
 func (x *Section) Reset() {
 	*x = Section{}
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[12]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1175,7 +1176,7 @@ func (x *Section) String() string {
 func (*Section) ProtoMessage() {}
 
 func (x *Section) ProtoReflect() protoreflect.Message {
-	mi := &file_rpcbench_message_v1_catalogue_proto_msgTypes[12]
+	mi := &file_rpcbench_catalogue_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1188,7 +1189,7 @@ func (x *Section) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Section.ProtoReflect.Descriptor instead.
 func (*Section) Descriptor() ([]byte, []int) {
-	return file_rpcbench_message_v1_catalogue_proto_rawDescGZIP(), []int{12}
+	return file_rpcbench_catalogue_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Section) GetHeading() string {
@@ -1205,40 +1206,40 @@ func (x *Section) GetText() string {
 	return ""
 }
 
-var File_rpcbench_message_v1_catalogue_proto protoreflect.FileDescriptor
+var File_rpcbench_catalogue_proto protoreflect.FileDescriptor
 
-const file_rpcbench_message_v1_catalogue_proto_rawDesc = "" +
+const file_rpcbench_catalogue_proto_rawDesc = "" +
 	"\n" +
-	"#rpcbench/message/v1/catalogue.proto\x12\x13rpcbench.message.v1\"\x1b\n" +
+	"\x18rpcbench/catalogue.proto\x12\x12rpcbench.catalogue\"\x1b\n" +
 	"\x05Small\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\tR\x04text\"B\n" +
-	"\vAddressBook\x123\n" +
-	"\x06people\x18\x01 \x03(\v2\x1b.rpcbench.message.v1.PersonR\x06people\"v\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\"A\n" +
+	"\vAddressBook\x122\n" +
+	"\x06people\x18\x01 \x03(\v2\x1a.rpcbench.catalogue.PersonR\x06people\"u\n" +
 	"\x06Person\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
-	"\x05email\x18\x03 \x01(\tR\x05email\x122\n" +
-	"\x06phones\x18\x04 \x03(\v2\x1a.rpcbench.message.v1.PhoneR\x06phones\"S\n" +
+	"\x05email\x18\x03 \x01(\tR\x05email\x121\n" +
+	"\x06phones\x18\x04 \x03(\v2\x19.rpcbench.catalogue.PhoneR\x06phones\"R\n" +
 	"\x05Phone\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\tR\x06number\x122\n" +
-	"\x04type\x18\x02 \x01(\x0e2\x1e.rpcbench.message.v1.PhoneTypeR\x04type\"D\n" +
-	"\bNewsFeed\x128\n" +
-	"\bprofiles\x18\x01 \x03(\v2\x1c.rpcbench.message.v1.ProfileR\bprofiles\"p\n" +
+	"\x06number\x18\x01 \x01(\tR\x06number\x121\n" +
+	"\x04type\x18\x02 \x01(\x0e2\x1d.rpcbench.catalogue.PhoneTypeR\x04type\"C\n" +
+	"\bNewsFeed\x127\n" +
+	"\bprofiles\x18\x01 \x03(\v2\x1b.rpcbench.catalogue.ProfileR\bprofiles\"o\n" +
 	"\aProfile\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
-	"\x03bio\x18\x03 \x01(\tR\x03bio\x12/\n" +
-	"\x05posts\x18\x04 \x03(\v2\x19.rpcbench.message.v1.PostR\x05posts\"\xb5\x01\n" +
+	"\x03bio\x18\x03 \x01(\tR\x03bio\x12.\n" +
+	"\x05posts\x18\x04 \x03(\v2\x18.rpcbench.catalogue.PostR\x05posts\"\xb3\x01\n" +
 	"\x04Post\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
 	"\x04time\x18\x02 \x01(\x03R\x04time\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text\x12;\n" +
-	"\treactions\x18\x04 \x03(\x0e2\x1d.rpcbench.message.v1.ReactionR\treactions\x128\n" +
-	"\bcomments\x18\x05 \x03(\v2\x1c.rpcbench.message.v1.CommentR\bcomments\"I\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12:\n" +
+	"\treactions\x18\x04 \x03(\x0e2\x1c.rpcbench.catalogue.ReactionR\treactions\x127\n" +
+	"\bcomments\x18\x05 \x03(\v2\x1b.rpcbench.catalogue.CommentR\bcomments\"I\n" +
 	"\aComment\x12\x16\n" +
 	"\x06author\x18\x01 \x01(\x03R\x06author\x12\x12\n" +
 	"\x04time\x18\x02 \x01(\x03R\x04time\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text\"\x9b\x03\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"\x9a\x03\n" +
 	"\x04Tree\x12\x12\n" +
 	"\x04int1\x18\x01 \x01(\x05R\x04int1\x12\x12\n" +
 	"\x04int2\x18\x02 \x01(\x05R\x04int2\x12\x12\n" +
@@ -1255,8 +1256,8 @@ const file_rpcbench_message_v1_catalogue_proto_rawDesc = "" +
 	"\x05bool3\x18\f \x01(\bR\x05bool3\x12\x18\n" +
 	"\astring1\x18\r \x01(\tR\astring1\x12\x18\n" +
 	"\astring2\x18\x0e \x01(\tR\astring2\x12\x18\n" +
-	"\astring3\x18\x0f \x01(\tR\astring3\x127\n" +
-	"\bbranches\x18\x10 \x03(\v2\x1b.rpcbench.message.v1.BranchR\bbranches\"\x97\x03\n" +
+	"\astring3\x18\x0f \x01(\tR\astring3\x126\n" +
+	"\bbranches\x18\x10 \x03(\v2\x1a.rpcbench.catalogue.BranchR\bbranches\"\x96\x03\n" +
 	"\x06Branch\x12\x12\n" +
 	"\x04int1\x18\x01 \x01(\x05R\x04int1\x12\x12\n" +
 	"\x04int2\x18\x02 \x01(\x05R\x04int2\x12\x12\n" +
@@ -1273,8 +1274,8 @@ const file_rpcbench_message_v1_catalogue_proto_rawDesc = "" +
 	"\x05bool3\x18\f \x01(\bR\x05bool3\x12\x18\n" +
 	"\astring1\x18\r \x01(\tR\astring1\x12\x18\n" +
 	"\astring2\x18\x0e \x01(\tR\astring2\x12\x18\n" +
-	"\astring3\x18\x0f \x01(\tR\astring3\x121\n" +
-	"\x06leaves\x18\x10 \x03(\v2\x19.rpcbench.message.v1.LeafR\x06leaves\"\xe2\x02\n" +
+	"\astring3\x18\x0f \x01(\tR\astring3\x120\n" +
+	"\x06leaves\x18\x10 \x03(\v2\x18.rpcbench.catalogue.LeafR\x06leaves\"\xe2\x02\n" +
 	"\x04Leaf\x12\x12\n" +
 	"\x04int1\x18\x01 \x01(\x05R\x04int1\x12\x12\n" +
 	"\x04int2\x18\x02 \x01(\x05R\x04int2\x12\x12\n" +
@@ -1291,10 +1292,10 @@ const file_rpcbench_message_v1_catalogue_proto_rawDesc = "" +
 	"\x05bool3\x18\f \x01(\bR\x05bool3\x12\x18\n" +
 	"\astring1\x18\r \x01(\tR\astring1\x12\x18\n" +
 	"\astring2\x18\x0e \x01(\tR\astring2\x12\x18\n" +
-	"\astring3\x18\x0f \x01(\tR\astring3\"Y\n" +
+	"\astring3\x18\x0f \x01(\tR\astring3\"X\n" +
 	"\aArticle\x12\x14\n" +
-	"\x05title\x18\x01 \x01(\tR\x05title\x128\n" +
-	"\bsections\x18\x02 \x03(\v2\x1c.rpcbench.message.v1.SectionR\bsections\"7\n" +
+	"\x05title\x18\x01 \x01(\tR\x05title\x127\n" +
+	"\bsections\x18\x02 \x03(\v2\x1b.rpcbench.catalogue.SectionR\bsections\"7\n" +
 	"\aSection\x12\x18\n" +
 	"\aheading\x18\x01 \x01(\tR\aheading\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text*h\n" +
@@ -1310,50 +1311,50 @@ const file_rpcbench_message_v1_catalogue_proto_rawDesc = "" +
 	"\x0eREACTION_LAUGH\x10\x03\x12\x13\n" +
 	"\x0fREACTION_WONDER\x10\x04\x12\x10\n" +
 	"\fREACTION_CRY\x10\x05\x12\x11\n" +
-	"\rREACTION_RAGE\x10\x06B9Z7github.com/rpcbench/rpcbench/proto/message/v1;messagepbb\x06proto3"
+	"\rREACTION_RAGE\x10\x06B:Z8github.com/rpcbench/rpcbench/study/catalogue/cataloguepbb\x06proto3"
 
 var (
-	file_rpcbench_message_v1_catalogue_proto_rawDescOnce sync.Once
-	file_rpcbench_message_v1_catalogue_proto_rawDescData []byte
+	file_rpcbench_catalogue_proto_rawDescOnce sync.Once
+	file_rpcbench_catalogue_proto_rawDescData []byte
 )
 
-func file_rpcbench_message_v1_catalogue_proto_rawDescGZIP() []byte {
-	file_rpcbench_message_v1_catalogue_proto_rawDescOnce.Do(func() {
-		file_rpcbench_message_v1_catalogue_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_rpcbench_message_v1_catalogue_proto_rawDesc), len(file_rpcbench_message_v1_catalogue_proto_rawDesc)))
+func file_rpcbench_catalogue_proto_rawDescGZIP() []byte {
+	file_rpcbench_catalogue_proto_rawDescOnce.Do(func() {
+		file_rpcbench_catalogue_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_rpcbench_catalogue_proto_rawDesc), len(file_rpcbench_catalogue_proto_rawDesc)))
 	})
-	return file_rpcbench_message_v1_catalogue_proto_rawDescData
+	return file_rpcbench_catalogue_proto_rawDescData
 }
 
-var file_rpcbench_message_v1_catalogue_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rpcbench_message_v1_catalogue_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
-var file_rpcbench_message_v1_catalogue_proto_goTypes = []any{
-	(PhoneType)(0),      // 0: rpcbench.message.v1.PhoneType
-	(Reaction)(0),       // 1: rpcbench.message.v1.Reaction
-	(*Small)(nil),       // 2: rpcbench.message.v1.Small
-	(*AddressBook)(nil), // 3: rpcbench.message.v1.AddressBook
-	(*Person)(nil),      // 4: rpcbench.message.v1.Person
-	(*Phone)(nil),       // 5: rpcbench.message.v1.Phone
-	(*NewsFeed)(nil),    // 6: rpcbench.message.v1.NewsFeed
-	(*Profile)(nil),     // 7: rpcbench.message.v1.Profile
-	(*Post)(nil),        // 8: rpcbench.message.v1.Post
-	(*Comment)(nil),     // 9: rpcbench.message.v1.Comment
-	(*Tree)(nil),        // 10: rpcbench.message.v1.Tree
-	(*Branch)(nil),      // 11: rpcbench.message.v1.Branch
-	(*Leaf)(nil),        // 12: rpcbench.message.v1.Leaf
-	(*Article)(nil),     // 13: rpcbench.message.v1.Article
-	(*Section)(nil),     // 14: rpcbench.message.v1.Section
+var file_rpcbench_catalogue_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_rpcbench_catalogue_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_rpcbench_catalogue_proto_goTypes = []any{
+	(PhoneType)(0),      // 0: rpcbench.catalogue.PhoneType
+	(Reaction)(0),       // 1: rpcbench.catalogue.Reaction
+	(*Small)(nil),       // 2: rpcbench.catalogue.Small
+	(*AddressBook)(nil), // 3: rpcbench.catalogue.AddressBook
+	(*Person)(nil),      // 4: rpcbench.catalogue.Person
+	(*Phone)(nil),       // 5: rpcbench.catalogue.Phone
+	(*NewsFeed)(nil),    // 6: rpcbench.catalogue.NewsFeed
+	(*Profile)(nil),     // 7: rpcbench.catalogue.Profile
+	(*Post)(nil),        // 8: rpcbench.catalogue.Post
+	(*Comment)(nil),     // 9: rpcbench.catalogue.Comment
+	(*Tree)(nil),        // 10: rpcbench.catalogue.Tree
+	(*Branch)(nil),      // 11: rpcbench.catalogue.Branch
+	(*Leaf)(nil),        // 12: rpcbench.catalogue.Leaf
+	(*Article)(nil),     // 13: rpcbench.catalogue.Article
+	(*Section)(nil),     // 14: rpcbench.catalogue.Section
 }
-var file_rpcbench_message_v1_catalogue_proto_depIdxs = []int32{
-	4,  // 0: rpcbench.message.v1.AddressBook.people:type_name -> rpcbench.message.v1.Person
-	5,  // 1: rpcbench.message.v1.Person.phones:type_name -> rpcbench.message.v1.Phone
-	0,  // 2: rpcbench.message.v1.Phone.type:type_name -> rpcbench.message.v1.PhoneType
-	7,  // 3: rpcbench.message.v1.NewsFeed.profiles:type_name -> rpcbench.message.v1.Profile
-	8,  // 4: rpcbench.message.v1.Profile.posts:type_name -> rpcbench.message.v1.Post
-	1,  // 5: rpcbench.message.v1.Post.reactions:type_name -> rpcbench.message.v1.Reaction
-	9,  // 6: rpcbench.message.v1.Post.comments:type_name -> rpcbench.message.v1.Comment
-	11, // 7: rpcbench.message.v1.Tree.branches:type_name -> rpcbench.message.v1.Branch
-	12, // 8: rpcbench.message.v1.Branch.leaves:type_name -> rpcbench.message.v1.Leaf
-	14, // 9: rpcbench.message.v1.Article.sections:type_name -> rpcbench.message.v1.Section
+var file_rpcbench_catalogue_proto_depIdxs = []int32{
+	4,  // 0: rpcbench.catalogue.AddressBook.people:type_name -> rpcbench.catalogue.Person
+	5,  // 1: rpcbench.catalogue.Person.phones:type_name -> rpcbench.catalogue.Phone
+	0,  // 2: rpcbench.catalogue.Phone.type:type_name -> rpcbench.catalogue.PhoneType
+	7,  // 3: rpcbench.catalogue.NewsFeed.profiles:type_name -> rpcbench.catalogue.Profile
+	8,  // 4: rpcbench.catalogue.Profile.posts:type_name -> rpcbench.catalogue.Post
+	1,  // 5: rpcbench.catalogue.Post.reactions:type_name -> rpcbench.catalogue.Reaction
+	9,  // 6: rpcbench.catalogue.Post.comments:type_name -> rpcbench.catalogue.Comment
+	11, // 7: rpcbench.catalogue.Tree.branches:type_name -> rpcbench.catalogue.Branch
+	12, // 8: rpcbench.catalogue.Branch.leaves:type_name -> rpcbench.catalogue.Leaf
+	14, // 9: rpcbench.catalogue.Article.sections:type_name -> rpcbench.catalogue.Section
 	10, // [10:10] is the sub-list for method output_type
 	10, // [10:10] is the sub-list for method input_type
 	10, // [10:10] is the sub-list for extension type_name
@@ -1361,27 +1362,27 @@ var file_rpcbench_message_v1_catalogue_proto_depIdxs = []int32{
 	0,  // [0:10] is the sub-list for field type_name
 }
 
-func init() { file_rpcbench_message_v1_catalogue_proto_init() }
-func file_rpcbench_message_v1_catalogue_proto_init() {
-	if File_rpcbench_message_v1_catalogue_proto != nil {
+func init() { file_rpcbench_catalogue_proto_init() }
+func file_rpcbench_catalogue_proto_init() {
+	if File_rpcbench_catalogue_proto != nil {
 		return
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rpcbench_message_v1_catalogue_proto_rawDesc), len(file_rpcbench_message_v1_catalogue_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rpcbench_catalogue_proto_rawDesc), len(file_rpcbench_catalogue_proto_rawDesc)),
 			NumEnums:      2,
 			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
-		GoTypes:           file_rpcbench_message_v1_catalogue_proto_goTypes,
-		DependencyIndexes: file_rpcbench_message_v1_catalogue_proto_depIdxs,
-		EnumInfos:         file_rpcbench_message_v1_catalogue_proto_enumTypes,
-		MessageInfos:      file_rpcbench_message_v1_catalogue_proto_msgTypes,
+		GoTypes:           file_rpcbench_catalogue_proto_goTypes,
+		DependencyIndexes: file_rpcbench_catalogue_proto_depIdxs,
+		EnumInfos:         file_rpcbench_catalogue_proto_enumTypes,
+		MessageInfos:      file_rpcbench_catalogue_proto_msgTypes,
 	}.Build()
-	File_rpcbench_message_v1_catalogue_proto = out.File
-	file_rpcbench_message_v1_catalogue_proto_goTypes = nil
-	file_rpcbench_message_v1_catalogue_proto_depIdxs = nil
+	File_rpcbench_catalogue_proto = out.File
+	file_rpcbench_catalogue_proto_goTypes = nil
+	file_rpcbench_catalogue_proto_depIdxs = nil
 }

@@ -10,13 +10,14 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codec"
-	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/message"
+	"github.com/rpcbench/rpcbench/study/catalogue"
+	"github.com/rpcbench/rpcbench/study/codecs"
 )
 
 func rowOf(t *testing.T, name string) codecs.Row {
 	t.Helper()
-	for _, row := range codecs.All() {
+	for _, row := range rows() {
 		if row.Name == name {
 			return row
 		}
@@ -35,7 +36,7 @@ func TestJSONIterIsAsEncodingJSON(t *testing.T) { asEncodingJSON(t, named(t, "js
 // A field without the tag would have its Go name, and be there when it is zero.
 func TestMsgpackNames(t *testing.T) {
 	requireNames(t, "msgpack", reflect.TypeFor[rpcbench.User]())
-	for _, e := range message.Catalogue() {
+	for _, e := range catalogue.All() {
 		requireNames(t, "msgpack", reflect.TypeOf(e.New()))
 	}
 	data, err := named(t, "msgpack").Marshal(new(message.Flex))

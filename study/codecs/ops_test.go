@@ -15,9 +15,10 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codec"
-	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/message"
 	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
+	"github.com/rpcbench/rpcbench/study/catalogue"
+	"github.com/rpcbench/rpcbench/study/codecs"
 )
 
 // ops is a row with its codec.
@@ -49,7 +50,7 @@ func (o *ops) decoded(t testing.TB, data []byte, form codecs.Form) any {
 
 func eachRow(t *testing.T, test func(t *testing.T, o *ops)) {
 	t.Helper()
-	for _, row := range codecs.All() {
+	for _, row := range rows() {
 		t.Run(row.Name, func(t *testing.T) { test(t, newOps(row)) })
 	}
 }
@@ -68,7 +69,7 @@ func eachMessage(t *testing.T, test func(t *testing.T, o *ops, form codecs.Form)
 	})
 }
 
-func entry(t testing.TB, name string) message.Entry {
+func entry(t testing.TB, name string) catalogue.Entry {
 	t.Helper()
 	for _, e := range codecs.Messages() {
 		if e.Name == name {
@@ -76,7 +77,7 @@ func entry(t testing.TB, name string) message.Entry {
 		}
 	}
 	require.FailNow(t, "no message in the catalogue is called "+name)
-	return message.Entry{}
+	return catalogue.Entry{}
 }
 
 // native makes a value of a row's own type of the plain one.

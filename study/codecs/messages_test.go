@@ -13,9 +13,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/codecs"
-	"github.com/rpcbench/rpcbench/internal/message"
-	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
+	"github.com/rpcbench/rpcbench/study/catalogue"
+	"github.com/rpcbench/rpcbench/study/catalogue/cataloguepb"
+	"github.com/rpcbench/rpcbench/study/codecs"
 )
 
 // wire are the message's bytes, by the library that defines them.
@@ -88,7 +88,7 @@ func TestTreesHaveTheirSize(t *testing.T) {
 	for seed := range uint64(10) {
 		for _, size := range []int{0, 30, 1000, 20_000} {
 			for _, dense := range []bool{false, true} {
-				got := proto.Size(binding.Convert[messagepb.Tree](message.NewTree(seed, size, dense)))
+				got := proto.Size(binding.Convert[cataloguepb.Tree](catalogue.NewTree(seed, size, dense)))
 				require.GreaterOrEqual(t, got, size, "seed %d, dense %v", seed, dense)
 				require.Less(t, got, size+160, "seed %d, dense %v: the longest message", seed, dense)
 			}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/message"
+	"github.com/rpcbench/rpcbench/study/codecs"
 )
 
 // deviation is what does not come back as it was sent.
@@ -31,14 +31,16 @@ const (
 
 // deviations are all there are: one that is not here fails the test, and so does one here that no longer happens.
 var deviations = []deviation{
-	{"json json.stream json.gzip json.v2 jsoniter jsoniter.fastest goccy", rpcbench.NaN, notEncoded,
+	{"json json.stream json.gzip json.v2 jsoniter jsoniter.fastest goccy sonic sonic.std", rpcbench.NaN, notEncoded,
 		"JSON has no such number, RFC 8259 section 6; protojson writes it as a string"},
-	{"json json.stream json.gzip json.v2 jsoniter jsoniter.fastest goccy", rpcbench.Infinities, notEncoded,
+	{"json json.stream json.gzip json.v2 jsoniter jsoniter.fastest goccy sonic sonic.std", rpcbench.Infinities, notEncoded,
 		"as NaN"},
-	{"json json.stream json.gzip jsoniter jsoniter.fastest goccy xml msgpack msgpack.generated protobuf.vt",
-		rpcbench.NegativeZero, "double: -0 came as 0; float: -0 came as 0",
+	{"json json.stream json.gzip jsoniter jsoniter.fastest goccy sonic sonic.std xml msgpack msgpack.generated cbor " +
+		"protobuf.vt", rpcbench.NegativeZero, "double: -0 came as 0; float: -0 came as 0",
 		"it is left out like any zero, by omitempty or by a generated comparison with 0; google.golang.org/protobuf " +
 			"compares bits"},
+	{"cbor", rpcbench.NaN, "double: NaN came as NaN",
+		"it writes every NaN as 7e00, which is of 16 bits"},
 	{"jsoniter.fastest",
 		rpcbench.FloatDigits, "double: 3.141592653589793 came as 3.141593; float: 2.7182817 came as 2.718282",
 		"this configuration writes six digits after the point"},

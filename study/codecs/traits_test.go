@@ -17,9 +17,9 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/allocproof"
 	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/codecs"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/study/codecs"
 )
 
 // A decoded value does not change with its input, nor does anything that a codec does later change it.
@@ -131,6 +131,7 @@ func TestLibrary(t *testing.T) {
 		"github.com/json-iterator/go", "github.com/goccy/go-json",
 		"google.golang.org/protobuf/proto", "google.golang.org/protobuf/encoding/protojson",
 		"github.com/vmihailenco/msgpack", "github.com/tinylib/msgp",
+		"github.com/bytedance/sonic", "github.com/fxamacker/cbor",
 	}
 	within := allocproof.Within
 	test := func(t *testing.T, o *ops, form codecs.Form, encode func() error, decode func(data []byte) error) {
