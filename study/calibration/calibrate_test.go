@@ -300,7 +300,8 @@ func (c calibration) found() (all []frozen.Comparison, err error) {
 			}), " ")
 		}
 		if len(processes) > 0 {
-			all = append(all, frozen.Comparison{hour, origin, e.name, e.contestant + " to " + e.base, processes})
+			all = append(all, frozen.Comparison{Hour: hour, Origin: origin, Experiment: e.name,
+				Compared: e.contestant + " to " + e.base, Processes: processes})
 		}
 	}
 	slices.SortFunc(all, func(a, b frozen.Comparison) int { return strings.Compare(a.Experiment, b.Experiment) })
