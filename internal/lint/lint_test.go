@@ -102,7 +102,7 @@ func TestScope(t *testing.T) {
 		{"README.md", strings.Repeat("x ", 100), "width"},
 		{"mine/report.md", strings.Repeat("x ", 100), ""}, // of a run, in the folder that README names
 		{"study/x.md", strings.Repeat("x ", 100), "width"},
-		{"study/results/x.md", strings.Repeat("x ", 100), ""},
+		{"study/of/runs.md", strings.Repeat("x ", 100), ""},
 		{"testdata/x.md", strings.Repeat("x ", 100), ""},
 	} {
 		tree[c.path] = &fstest.MapFile{Data: []byte(c.src)}
