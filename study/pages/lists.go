@@ -13,8 +13,8 @@ import (
 
 const unmaintained = "github.com/json-iterator/go" // as its repository says
 
-// library is an import path, with the version in the tool's go.mod or the study's of one outside the standard library.
-func (m *maker) library(name string) string {
+// versioned is an import path with the version in the go.mod of the tool or of the study, if it is no standard library.
+func (m *maker) versioned(name string) string {
 	versions := m.read("go.mod") + m.read("study/go.mod")
 	for module := name; module != "."; module = path.Dir(module) {
 		required := regexp.MustCompile(`(?m)^\s` + regexp.QuoteMeta(module) + ` (v\S+)`)

@@ -127,7 +127,7 @@ func (m *maker) functions() template.FuncMap {
 		"where": m.where, "link": m.link, "label": report.Label, "micros": micros,
 		"notes": func() *notes { return new(notes) }, "spread": m.spread,
 		"stacks": stacks.All, "mainStacks": stacks.Main, "codecs": codecs.All, "messages": codecs.Messages,
-		"layers": layers.Names, "synopsis": m.synopsis, "library": m.library, "generator": generator,
+		"layers": layers.Names, "synopsis": m.synopsis, "library": m.versioned, "generator": generator,
 		"concat": slices.Concat[[]string], "split": strings.Split, "sum": func(a, b float64) float64 { return a + b },
 	}
 }
