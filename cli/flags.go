@@ -12,7 +12,7 @@ import (
 func workloadFlags(f *flag.FlagSet) (made func() (*workload.Workload, error)) {
 	var w workload.Workload
 	f.IntVar(&w.Callers, "callers", 0,
-		"`number` of callers at a time; each makes four calls, and then waits for the others")
+		"`number` of callers at a time: each calls again as soon as it has its reply")
 	f.IntVar(&w.Conns, "conns", 0, "`number` of connections: one for each caller unless given, 20 at most")
 	f.BoolVar(&w.TLS, "tls", false, "TLS 1.3")
 	f.BoolVar(&w.Unix, "unix", false, "a Unix socket in place of TCP")

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
-	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +18,6 @@ import (
 	process "github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/fixture"
-	"github.com/rpcbench/rpcbench/internal/layers"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
@@ -139,7 +136,7 @@ func (p *placement) printHeader(w io.Writer) {
 func (p *placement) printUnits(w io.Writer) {
 	for _, of := range []struct{ assumed, units string }{
 		{"better=lower", "p50-ns p95-ns p99-ns cpu-ns/op sent-B/op recv-B/op reconnects round-trips/op " +
-			"drops overloaded late-p50-ns late-p95-ns late-p99-ns generator-bound " +
+			"dropped late-p50-ns late-p95-ns late-p99-ns " +
 			"server-cpu-ns/op server-B/op server-allocs/op " +
 			"base-ratio base-ratio-lo base-ratio-hi aa-ratio aa-ratio-lo aa-ratio-hi noise-floor-% base-moved-%"},
 		{"better=higher", "req/s"},
@@ -287,39 +284,6 @@ func watchServer(b *testing.B, f *rpcbench.Fixture) (report func(n uint64)) {
 		metric(b, float64((after.Bytes-before.Bytes)/n), "server-B/op")
 		metric(b, float64((after.Allocs-before.Allocs)/n), "server-allocs/op")
 	}
-}
-
-// profile writes the CPU profile of a row if -profiles asks for it. pass calls begin after its warm-up, and returns how
-// many ops followed. Package testing may call a row several times, and the profile of the last one stays.
-func profile(b *testing.B, pass func(begin func()) int64) {
-	b.Helper()
-	p := &current
-	if p.profiles == "" {
-		return
-	}
-	p.note(profilesFlag)
-	name := strings.ReplaceAll(b.Name(), "/", "_")
-	if procs := runtime.GOMAXPROCS(0); procs > 1 {
-		name += fmt.Sprint("-", procs)
-	}
-	defer pprof.StopCPUProfile() // if the row fails
-	var recording *layers.Recording
-	ops := pass(func() {
-		var err error
-		recording, err = layers.Start()
-		orFail(b, b.Name(), err)
-	})
-	taken, err := recording.Stop(b.Name(), ops)
-	orFail(b, b.Name(), err)
-	file, err := os.Create(filepath.Join(p.profiles, name+".pprof"))
-	orFail(b, b.Name(), err)
-	orFail(b, b.Name(), errors.Join(taken.Write(file), file.Close()))
-}
-
-// asClient runs do, and labels what do starts as the client's.
-func asClient(b *testing.B, do func()) {
-	b.Helper()
-	pprof.Do(b.Context(), pprof.Labels("side", "client"), func(context.Context) { do() })
 }
 
 // Procs sets GOMAXPROCS to the number that the row's label will name. Every benchmark of this package calls Procs, and

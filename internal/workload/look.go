@@ -35,23 +35,21 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err 
 	}
 	defer func() { err = errors.Join(err, o.Close()) }()
 	err = Watched(hang, nil, o.Fixture.Close, func() error {
-		for range o.Warm {
-			if err := o.Op(); err != nil {
-				return err
-			}
+		if err := o.Loop.Start(o.Warm); err != nil {
+			return err
 		}
 		accepted := int64(0)
 		if w.NewConn { // then only those of the calls count
 			accepted = o.Fixture.Accepted()
 		}
+		limited, cancel := context.WithTimeout(ctx, longest)
+		defer cancel()
 		sent, received, allocated := wired.Sent.Load(), wired.Received.Load(), Allocated()
-		for began := time.Now(); f.Calls < most && time.Since(began) < longest && ctx.Err() == nil; {
-			if err := o.Op(); err != nil {
-				return err
-			}
-			f.Calls += int64(o.Calls)
+		if err := o.Loop.Run(limited, most); err != nil {
+			return err
 		}
 		bytes, allocs := allocated()
+		f.Calls = o.Loop.Latency.Count()
 		n := float64(f.Calls)
 		f.Connections = o.Fixture.Accepted() - accepted
 		f.Sent, f.Received = float64(wired.Sent.Load()-sent)/n, float64(wired.Received.Load()-received)/n

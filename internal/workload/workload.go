@@ -1,7 +1,6 @@
 // Package workload opens a stack at a workload and prepares its calls, for the rows of go test -bench, for the
-// processes that measure for rpcbench run and explain, and for what counts bytes and allocations. Rows of several
-// callers are driven by package latency, and all other calls by an Open's Op. The package also lists the workloads of
-// run.
+// processes that measure for rpcbench run and explain, and for what counts bytes and allocations. All of them make the
+// calls by an Open's Loop. The package also lists the workloads of run.
 package workload
 
 import (
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rpcbench/rpcbench"
@@ -41,12 +39,14 @@ func (w Workload) TellsCores() bool {
 	return callers == 1 && !w.Apart && w.Link == ""
 }
 
-// Blocks is how many of n blocks a process measures: fewer where starting takes most of the time, or hardly anything
-// varies.
+// Blocks is how many of n blocks a process measures: fewer where starting takes most of the time, where a window takes
+// longer than a slice, or where hardly anything varies.
 func (w Workload) Blocks(n int) int {
 	switch {
 	case w.Link != "":
 		return 2
+	case w.Several():
+		return min(2*n/5, 10)
 	case w.Apart:
 		return min(n, 10)
 	}
@@ -58,6 +58,8 @@ func (w Workload) Extra() time.Duration {
 	switch {
 	case w.Link != "":
 		return 3 * time.Second
+	case w.Several():
+		return 200 * time.Millisecond
 	case w.Apart:
 		return 150 * time.Millisecond
 	}
@@ -67,14 +69,29 @@ func (w Workload) Extra() time.Duration {
 const (
 	each        = 4   // calls that a caller goes round: a reply that sticks to a connection is then the wrong one
 	mostConns   = 20  // of many callers, unless the workload says how many
-	openCallers = 256 // of planned calls, likewise
+	rateCallers = 100 // of planned calls, likewise
 )
+
+// Several says whether several callers call at a time. A single one may call in a goroutine that does more than that.
+func (w Workload) Several() bool {
+	callers, _ := w.callers()
+	return callers > 1
+}
+
+// Window is how long several callers call before they are measured, and how long they are. The CPU clock of a process
+// may be a tick late for each thread that runs: a tick of 4 ms for two of them is 8 % of 100 ms.
+func (w Workload) Window() (lead, length time.Duration) {
+	if w.Link != "" {
+		return time.Second, 2 * time.Second // a call takes much of a second
+	}
+	return 100 * time.Millisecond, 100 * time.Millisecond
+}
 
 // callers returns how many callers there are, and how many different calls each makes in turn.
 func (w Workload) callers() (callers, calls int) {
 	switch {
 	case w.Rate != 0:
-		return cmp.Or(w.Callers, openCallers), 1
+		return cmp.Or(w.Callers, rateCallers), each
 	case w.Callers == 0:
 		return 1, corpus.Round
 	}
@@ -115,8 +132,8 @@ func (w Workload) Check() error {
 	case w.NewConn && w.Conns > 1:
 		return errors.New("a workload's NewConn leaves no choice of Conns: each call has a connection of its own")
 	case w.Rate != 0 && !(w.Rate >= latency.MinRate && w.Rate <= latency.MaxRate):
-		return fmt.Errorf("open loop: a rate of %v calls per second has to lie between %v and %v",
-			w.Rate, latency.MinRate, int(latency.MaxRate))
+		return fmt.Errorf("a workload's Rate lies between %v and %v calls per second: %v does not",
+			latency.MinRate, int(latency.MaxRate), w.Rate)
 	case w.Link != "":
 		_, err := relay.FindLink(w.Link)
 		return err
@@ -197,30 +214,21 @@ func In(all []Workload, name string) (Workload, error) {
 	return all[i], nil
 }
 
-// Rounds are the calls that each caller makes in turn.
-type Rounds [][]func(context.Context) error
-
 // Open is a workload that is open for one stack.
 type Open struct {
 	Fixture *rpcbench.Fixture
-	Rounds  Rounds
-	Op      func() error // makes Calls calls: the next one of one caller, or of several callers a round at the same time
-	Calls   int
-	Warm    int // ops after which connections, pools and caches are warm
-
-	// Latencies takes how long each call took, between Timed(true) and Timed(false).
-	Latencies *latency.Recorder
-	timed     bool
-	last      time.Time // when the call before ended: one reading of the clock per call, about 50 ns
+	Loop    *latency.Loop // makes the calls
+	Warm    int           // calls of each caller after which connections, pools and caches are warm
 
 	conns  int64        // of the fixture
 	dials  int64        // of a call
-	dialed int64        // by Op
 	server func() error // ends its process
 }
 
 // Beyond is how many connections the server has accepted that the workload does not declare.
-func (o *Open) Beyond() int64 { return o.Fixture.Accepted() - o.conns - o.dialed }
+func (o *Open) Beyond() int64 {
+	return o.Fixture.Accepted() - o.conns - o.dials*o.Loop.Begun.Load()
+}
 
 // Close closes the fixture, then the server in a process of its own.
 func (o *Open) Close() error {
@@ -230,9 +238,6 @@ func (o *Open) Close() error {
 	}
 	return err
 }
-
-// Timed begins the timing of single calls, or ends it.
-func (o *Open) Timed(on bool) { o.timed, o.last = on, time.Now() }
 
 // Open starts what the workload needs of a stack, and prepares the calls. Of config it takes where the server is, and
 // what to wrap connections with. The calls of a stack without streams are single ones. Unless the workload asks for it,
@@ -273,76 +278,31 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbenc
 	return o, nil
 }
 
-// prepare prepares the calls of each caller, and makes the op. A multiplexed stack binds each call to the next
-// connection in turn. The calls are therefore those of a multiple of the connections, so that the calls of one caller
-// share a connection. The surplus is never made.
+// prepare prepares the calls of each caller. A multiplexed stack binds each call to the next connection in turn. The
+// calls are therefore those of a multiple of the connections, so that the calls of one caller share a connection. The
+// surplus is never made.
 func (w Workload) prepare(o *Open) error {
 	callers, calls := w.callers()
 	conns := int(o.conns)
-	o.Rounds = make(Rounds, (callers+conns-1)/conns*conns)
+	rounds := make([][]func(context.Context) error, (callers+conns-1)/conns*conns)
 	p := prepared{Workload: w, fixture: o.Fixture}
 	for j := range calls {
-		for i := range o.Rounds {
+		for i := range rounds {
 			call, err := p.call(i*calls + j)
 			if err != nil {
 				return err
 			}
-			o.Rounds[i] = append(o.Rounds[i], call)
+			rounds[i] = append(rounds[i], call)
 		}
 	}
-	o.Rounds = o.Rounds[:callers]
-	o.Calls, o.Warm, o.Op = callers*calls, 4, o.many()
-	if callers == 1 {
-		o.Calls, o.Warm, o.Op = 1, 4*corpus.Round, o.one()
-	}
+	o.Loop, o.Warm = latency.New(rounds[:callers]...), 4*calls
 	switch {
-	case w.Link != "":
+	case w.Link != "" && callers == 1:
 		o.Warm = 0 // the lead-in takes seconds by itself
+	case w.Link != "":
+		o.Warm = 1
 	case w.NewConn:
-		o.Warm = max(1, o.Warm/4)
+		o.Warm /= 4
 	}
 	return nil
-}
-
-func (o *Open) one() func() error {
-	next, background, calls, dials := 0, context.Background(), o.Rounds[0], o.dials
-	return func() error {
-		o.dialed += dials
-		next++
-		err := calls[next%len(calls)](background)
-		if o.timed {
-			now := time.Now()
-			o.Latencies.Record(now.Sub(o.last))
-			o.last = now
-		}
-		return err
-	}
-}
-
-func (o *Open) many() func() error {
-	took := make([][each]time.Duration, len(o.Rounds))
-	return func() error { // every caller makes its calls, all at the same time
-		o.dialed += o.dials * int64(o.Calls)
-		var callers sync.WaitGroup
-		errs := make([]error, len(o.Rounds))
-		for i, calls := range o.Rounds {
-			callers.Go(func() {
-				last := time.Now()
-				for j, call := range calls {
-					errs[i] = cmp.Or(errs[i], call(context.Background()))
-					now := time.Now()
-					took[i][j], last = now.Sub(last), now
-				}
-			})
-		}
-		callers.Wait()
-		for i := range took {
-			for j := range o.Rounds[i] {
-				if o.timed {
-					o.Latencies.Record(took[i][j])
-				}
-			}
-		}
-		return cmp.Or(errs...)
-	}
 }
