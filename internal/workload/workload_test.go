@@ -18,6 +18,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/corpus"
+	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
@@ -259,6 +260,37 @@ func TestWorkloadsThatCannotBe(t *testing.T) {
 	}
 	for _, w := range workload.All() {
 		require.NoError(t, w.Check(), w.Name)
+	}
+}
+
+// goTimed times n ops, and returns how long they took together.
+func goTimed(t *testing.T, o *workload.Open, n int) time.Duration {
+	t.Helper()
+	began := time.Now()
+	o.Timed(true)
+	for range n {
+		require.NoError(t, o.Op())
+	}
+	o.Timed(false)
+	return time.Since(began)
+}
+
+// The latencies of a caller leave out what lies between timed calls and the calls before.
+func TestLatenciesBeginWithTheSlice(t *testing.T) {
+	for _, callers := range []int{0, 3} {
+		o, err := workload.Workload{Callers: callers}.Open(t.Context(), rawtcp.New(), rpcbench.Config{})
+		require.NoError(t, err)
+		o.Latencies = latency.New()
+		took := time.Duration(0)
+		for range 2 {
+			require.NoError(t, o.Op())
+			<-time.After(50 * time.Millisecond)
+			took += goTimed(t, o, 3)
+		}
+		require.EqualValues(t, 6*o.Calls, o.Latencies.Count(), "timed calls alone")
+		most := time.Duration(max(1, callers)) * took * 1001 / 1000 // a recorder rounds
+		require.LessOrEqual(t, o.Latencies.Sum(), most, "%d callers: the first call is longer than its slice", callers)
+		require.NoError(t, o.Close())
 	}
 }
 
