@@ -252,10 +252,12 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, test.want, *own)
 		require.Regexp(t, `^[a-zA-Z0-9.]+$`, own.Name)
-		c := comparison{program: ours(), out: filepath.Join(t.TempDir(), "new"), time: 8 * time.Second, processes: 8}
-		require.NoError(t, c.take(nil, "", false, own, nil))
-		require.Equal(t, []workload.Workload{test.want}, c.workloads)
-		require.Equal(t, test.want, c.spec(&group{Workload: *own, arms: []string{"httpjson", "httpjson", "x"}}, 0).Workload)
+		for _, p := range []program{ours(), {stacks: methodStacks()}} {
+			c := comparison{program: p, out: filepath.Join(t.TempDir(), "new"), time: 8 * time.Second, processes: 8}
+			require.NoError(t, c.take(nil, "", false, own, nil))
+			require.Equal(t, []workload.Workload{test.want}, c.workloads, "of %s", p.base())
+			require.Equal(t, test.want, c.spec(&group{Workload: *own, arms: []string{"httpjson", "httpjson", "x"}}, 0).Workload)
+		}
 	}
 	f := flag.NewFlagSet("run", flag.ContinueOnError)
 	own, err := workloadFlags(f)()

@@ -26,7 +26,7 @@ const logEnv = "RPCBENCH_TEST_LOG" // file to which servers write what they see
 
 // TestMain is also the server of two-processes.
 func TestMain(m *testing.M) {
-	if child.Serve(os.Stdin, os.Stdout, new(witness).stacks()) {
+	if child.Serve(os.Stdin, os.Stdout, new(witness).stacks(false)) {
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -37,11 +37,13 @@ const (
 	users  = "create user"
 	echo   = "echo"
 	stream = "stream"
+	call   = "call"
 )
 
 // A workload's row says what the server, the wire and the clock see.
 type row struct {
 	name           string
+	flags          *workload.Workload // nil: the workload is listed
 	operation      string
 	json, protobuf int  // bytes of a message
 	callers, conns int  // 0 is 1
@@ -56,7 +58,7 @@ type row struct {
 func TestWorkloads(t *testing.T) {
 	const small, smallJSON, twoRoundTrips = 36, 66, 2 * 170 * time.Millisecond
 	var listed, names []string
-	for _, w := range workload.All() {
+	for _, w := range append(workload.All(), workload.Own()...) {
 		require.Regexp(t, regexp.MustCompile(`^[a-z0-9A-Z-]*[a-zA-Z]$`), w.Name, "benchstat reads -50 as a GOMAXPROCS")
 		require.NotEmpty(t, w.Title)
 		listed = append(listed, w.Name)
@@ -78,15 +80,32 @@ func TestWorkloads(t *testing.T) {
 		{name: "cold-4g", operation: users, json: smallJSON, protobuf: small, each: true, leastTime: twoRoundTrips},
 		{name: "headers", operation: users, json: smallJSON, protobuf: small, headers: true, procs: 1},
 		{name: "two-processes", operation: users, json: smallJSON, protobuf: small, apart: true},
+
+		{name: "call", operation: call, json: smallJSON, protobuf: small, procs: 1},
+		{name: "call-1-caller", operation: call, json: smallJSON, protobuf: small},
+		{name: "call-50-callers", operation: call, json: smallJSON, protobuf: small, callers: 50, conns: 20},
+		{name: "call-tls", operation: call, json: smallJSON, protobuf: small, tls: true, procs: 1},
+		{name: "call-cold-tls", operation: call, json: smallJSON, protobuf: small, each: true, tls: true, procs: 1},
+
+		{flags: &workload.Workload{NewConn: true, Headers: true}, name: "new connections with headers", operation: users,
+			json: smallJSON, protobuf: small, each: true, headers: true},
+		{flags: &workload.Workload{NewConn: true, Payload: 1000}, name: "new connections with a payload", operation: users,
+			json: 1414, protobuf: 1039, each: true},
+		{flags: &workload.Workload{Stream: true, Payload: 1000}, name: "a stream with a payload", operation: stream,
+			json: 1414, protobuf: 1039},
+		{flags: &workload.Workload{Apart: true, TLS: true}, name: "two processes over TLS", operation: users,
+			json: smallJSON, protobuf: small, apart: true, tls: true},
 	} {
-		names = append(names, row.name)
-		for i, stack := range new(witness).stacks() {
+		if row.flags == nil {
+			names = append(names, row.name)
+		}
+		for i, stack := range new(witness).stacks(row.operation == call) {
 			t.Run(row.name+"/"+stack.Name, func(t *testing.T) {
 				if row.leastTime > 0 && testing.Short() {
 					t.Skip("seconds")
 				}
 				w := new(witness)
-				row.check(t, w, w.stacks()[i])
+				row.check(t, w, w.stacks(row.operation == call)[i])
 			})
 		}
 	}
@@ -99,8 +118,12 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	file := filepath.Join(t.TempDir(), "log")
 	t.Setenv(logEnv, file)
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each child takes a second to end under the race detector
-	w, err := workload.Find(c.name)
-	require.NoError(t, err)
+	w := c.flags
+	if w == nil {
+		listed, err := workload.In(append(workload.All(), workload.Own()...), c.name)
+		require.NoError(t, err)
+		w = &listed
+	}
 	require.Equal(t, c.procs, w.Procs, "GOMAXPROCS that the question needs")
 	o, err := w.Open(t.Context(), stack, rpcbench.Config{})
 	require.NoError(t, err)
@@ -116,8 +139,11 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	case c.leastTime > 0:
 		calls, different = 2, 2
 	}
-	if c.operation == users {
+	switch c.operation {
+	case users:
 		different = min(different, 100) // of which corpus has so many
+	case call:
+		different = min(different, corpus.Round) // samples
 	}
 	if !c.apart {
 		by.gather(atOnce)
@@ -132,9 +158,9 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	got := read(t, file)[connecting:]
 
 	require.Equal(t, calls, len(got), "messages that the server got")
-	paths := map[string]string{users: "/CreateUser", echo: "/Echo", stream: "/CreateUsers"}
+	paths := map[string]string{users: "/CreateUser", echo: "/Echo", stream: "/CreateUsers", call: "/Create"}
 	if isJSON {
-		paths = map[string]string{users: "/users", echo: "/echo", stream: "/users"}
+		paths = map[string]string{users: "/users", echo: "/echo", stream: "/users", call: "/Create"}
 	}
 	most, seenConns, requests, bodies, traces := 0, set[int64]{}, set[int64]{}, set[string]{}, set[string]{}
 	for i, m := range got {
@@ -171,7 +197,7 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 		switch {
 		case c.tls:
 			around = 4000
-		case c.headers && isJSON && side == "sent":
+		case c.headers && (isJSON || c.each) && side == "sent":
 			around = 1400
 		}
 		perCall := int(n) / calls
