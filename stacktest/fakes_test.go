@@ -433,7 +433,7 @@ func TestFakesFail(t *testing.T) {
 				"a pool whose wait ignores the context"}, c.fault) {
 				limit = 2 * time.Second // what never comes is waited for
 			}
-			if regexp.MustCompile("deadline|limits|header limit|patience").MatchString(c.fails) {
+			if regexp.MustCompile("deadline|limits|header limit|patience|shared").MatchString(c.fails) {
 				t.Parallel() // these wait, and read nothing of the process as a whole
 			}
 			for i, name := range strings.Split(c.fails, ", ") {
