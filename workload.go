@@ -21,7 +21,7 @@ type Workload struct {
 
 	Callers int     // each calls again as soon as it has its reply; 0 is one
 	Rate    float64 // planned calls per second, whatever became of earlier ones; 0 is none. Callers 0 is then 100
-	Conns   int     // connections of the client; 0 is one for each caller, 20 at most
+	Conns   int     // connections; 0 is one if the stack's carry several calls at a time, else one for each caller
 	NewConn bool    // each call opens a connection, and closes it
 	TLS     bool    // TLS 1.3
 	Unix    bool    // a Unix socket in place of TCP

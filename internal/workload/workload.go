@@ -68,8 +68,8 @@ func (w Workload) Extra() time.Duration {
 
 const (
 	each        = 4   // calls that a caller goes round: a reply that sticks to a connection is then the wrong one
-	mostConns   = 20  // of many callers, unless the workload says how many
-	rateCallers = 100 // of planned calls, likewise
+	rateCallers = 100 // of planned calls, unless the workload says how many
+	mostStreams = 250 // calls that net/http's HTTP/2 server takes on a connection at a time
 )
 
 // Several says whether several callers call at a time. A single one may call in a goroutine that does more than that.
@@ -98,13 +98,24 @@ func (w Workload) callers() (callers, calls int) {
 	return w.Callers, each
 }
 
-// Connections is how many the client keeps open.
-func (w Workload) Connections() int {
+// Connections is how many a client of the stack keeps open: as its library is wired, unless the workload says how many.
+func (w Workload) Connections(t rpcbench.Traits) int {
 	callers, _ := w.callers()
-	if w.NewConn {
+	if w.NewConn || t.Multiplexed && !t.Turns {
 		callers = 1
 	}
-	return cmp.Or(w.Conns, min(callers, mostConns))
+	return cmp.Or(w.Conns, callers)
+}
+
+// checkStreams refuses more callers than a connection carries: further calls would wait, and the row be of that.
+func (w Workload) checkStreams(t rpcbench.Traits) error {
+	callers, _ := w.callers()
+	n := (callers + w.Connections(t) - 1) / w.Connections(t)
+	if t.HTTP == "2" && slices.Contains(t.ServerLibraries, "net/http") && n > mostStreams {
+		return fmt.Errorf("net/http's HTTP/2 server takes %d calls on a connection, and here are %d callers on each: "+
+			"give %d connections", mostStreams, n, (callers+mostStreams-1)/mostStreams)
+	}
+	return nil
 }
 
 // Check refuses numbers that make no sense, and what no stack can do.
@@ -168,13 +179,13 @@ const Quick = 6
 func All() []Workload {
 	return []Workload{
 		{Name: Small, Title: "a small call, one core", Procs: 1},
-		{Name: "mixed-50-callers", Title: "mixed fields, 50 callers", Message: "flex.complex", Callers: 50},
+		{Name: "mixed-50-callers", Title: "mixed fields, 50 callers", Message: "flex.complex", Callers: 50, Conns: 20},
 		{Name: "bytes-10kB", Title: "10 kB of bytes (13 kB as JSON)", Payload: 10_000, Procs: 1},
 		{Name: "structured-1kB", Title: "structured, 2.0 kB of JSON", Message: "flex.1kB", Procs: 1},
 		{Name: "cold-tls", Title: "a new TLS connection, one call", NewConn: true, TLS: true, Procs: 1},
 		{Name: "small-1-caller", Title: "a small call, all cores"},
 
-		{Name: "small-50-callers", Title: "a small call, 50 callers", Callers: 50},
+		{Name: "small-50-callers", Title: "a small call, 50 callers", Callers: 50, Conns: 20},
 		{Name: "mixed", Title: "mixed fields, 418 B of JSON", Message: "flex.complex", Procs: 1},
 		{Name: "structured-10kB", Title: "structured, 18.5 kB of JSON", Message: "flex.10kB", Procs: 1},
 		{Name: "bytes-1kB", Title: "1 kB of bytes (1.4 kB as JSON)", Payload: 1000, Procs: 1},
@@ -192,7 +203,7 @@ func Own() []Workload {
 	return []Workload{
 		{Name: "call", Title: "your call, one core", Procs: 1},
 		{Name: "call-1-caller", Title: "your call, all cores"},
-		{Name: "call-50-callers", Title: "your call, 50 callers", Callers: 50},
+		{Name: "call-50-callers", Title: "your call, 50 callers", Callers: 50, Conns: 20},
 		{Name: "call-tls", Title: "your call over TLS, one core", TLS: true, Procs: 1},
 		{Name: "call-cold-tls", Title: "a new TLS connection, your call", NewConn: true, TLS: true, Procs: 1},
 	}
@@ -243,11 +254,11 @@ func (o *Open) Close() error {
 // what to wrap connections with. The calls of a stack without streams are single ones. Unless the workload asks for it,
 // the contexts of calls have no deadline, since one costs a stack more than another.
 func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config) (o *Open, err error) {
-	if err := w.Check(); err != nil {
+	if err := cmp.Or(w.Check(), w.checkStreams(stack.Traits)); err != nil {
 		return nil, fmt.Errorf("rpcbench: %s: %w", stack.Name, err)
 	}
 	o = &Open{}
-	config.Conns, config.TLS, config.Unix = w.Connections(), w.TLS, w.Unix
+	config.Conns, config.TLS, config.Unix = w.Connections(stack.Traits), w.TLS, w.Unix
 	if w.Headers {
 		config.Headers = corpus.Headers()
 	}

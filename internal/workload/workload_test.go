@@ -15,10 +15,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
@@ -203,6 +206,54 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 		perCall := int(n) / calls
 		require.GreaterOrEqual(t, perCall, size, "bytes %s, per call", side)
 		require.LessOrEqual(t, perCall, size+around, "bytes %s, per call", side)
+	}
+}
+
+// Connections are as the stack's library is wired, unless the workload says how many.
+func TestConnections(t *testing.T) {
+	one, shared, turns := rpcbench.Traits{}, rpcbench.Traits{Multiplexed: true}, rpcbench.Traits{Multiplexed: true, Turns: true}
+	for reason, c := range map[string]struct {
+		workload.Workload
+		traits rpcbench.Traits
+		want   int
+	}{
+		"one caller":                               {workload.Workload{}, one, 1},
+		"a pool":                                   {workload.Workload{Callers: 100}, one, 100},
+		"a connection that all share":              {workload.Workload{Callers: 100}, shared, 1},
+		"connections whose callers take turns":     {workload.Workload{Callers: 100}, turns, 100},
+		"planned starts of 100 callers":            {workload.Workload{Rate: 10}, one, 100},
+		"fewer than a pool has":                    {workload.Workload{Callers: 100, Conns: 20}, one, 20},
+		"more than sharing takes":                  {workload.Workload{Callers: 100, Conns: 20}, shared, 20},
+		"new ones for each call, beside the first": {workload.Workload{Callers: 100, NewConn: true}, one, 1},
+	} {
+		require.Equal(t, c.want, c.Connections(c.traits), reason)
+	}
+}
+
+// More callers than a connection carries are refused, where the library says how many those are.
+func TestTooManyCallersForAConnection(t *testing.T) {
+	for _, c := range []struct {
+		stack          rpcbench.Stack
+		callers, conns int
+		want           string
+	}{
+		{connectrpc.H2C(), 251, 0, "rpcbench: connectrpc.h2c: net/http's HTTP/2 server takes 250 calls on a connection, and " +
+			"here are 251 callers on each: give 2 connections"},
+		{httpjson.H2C(), 1000, 3, "give 4 connections"},
+		{grpcservehttp.New(), 500, 1, "give 2 connections"},
+		{httpjson.H2C(), 500, 2, ""},
+		{httpjson.New(), 500, 0, ""},
+		{grpcprotobuf.New(), 500, 1, ""},
+	} {
+		o, err := workload.Workload{Callers: c.callers, Conns: c.conns}.Open(t.Context(), c.stack, rpcbench.Config{})
+		if c.want != "" {
+			require.ErrorContains(t, err, c.want)
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, o.Loop.Start(1), "each of %d callers makes a call", c.callers)
+		require.NoError(t, o.Loop.Finish())
+		require.NoError(t, o.Close())
 	}
 }
 
