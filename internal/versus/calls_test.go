@@ -87,7 +87,7 @@ func TestSeveralCallers(t *testing.T) {
 		require.EqualValues(t, ops, l.Calls, "each call of the windows, and no other")
 		require.Less(t, int64(ops), by.made.Load(), "calls that were made")
 		require.EqualValues(t, callers, by.most.Load(), "callers at once")
-		require.InEpsilon(t, callers, l.Sum.Seconds()/wall.Seconds(), 0.2, "calls under way, on average")
+		require.InEpsilon(t, callers, l.Sum.Seconds()/wall.Seconds(), 0.5, "calls under way, on average")
 		require.Zero(t, by.clients.Load(), "clients that are left open")
 	}
 }

@@ -211,7 +211,8 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 
 // Connections are as the stack's library is wired, unless the workload says how many.
 func TestConnections(t *testing.T) {
-	one, shared, turns := rpcbench.Traits{}, rpcbench.Traits{Multiplexed: true}, rpcbench.Traits{Multiplexed: true, Turns: true}
+	one, shared := rpcbench.Traits{}, rpcbench.Traits{Multiplexed: true}
+	turns := rpcbench.Traits{Multiplexed: true, Turns: true}
 	for reason, c := range map[string]struct {
 		workload.Workload
 		traits rpcbench.Traits
@@ -237,8 +238,8 @@ func TestTooManyCallersForAConnection(t *testing.T) {
 		callers, conns int
 		want           string
 	}{
-		{connectrpc.H2C(), 251, 0, "rpcbench: connectrpc.h2c: net/http's HTTP/2 server takes 250 calls on a connection, and " +
-			"here are 251 callers on each: give 2 connections"},
+		{connectrpc.H2C(), 251, 0, "rpcbench: connectrpc.h2c: net/http's HTTP/2 server takes 250 calls on a connection, " +
+			"and here are 251 callers on each: give 2 connections"},
 		{httpjson.H2C(), 1000, 3, "give 4 connections"},
 		{grpcservehttp.New(), 500, 1, "give 2 connections"},
 		{httpjson.H2C(), 500, 2, ""},

@@ -39,7 +39,8 @@ func declared(s Subject) {
 	failIf(s.Stack.Protocol == "" || s.Stack.Server == nil || s.Stack.Dial == nil,
 		"a stack needs a Protocol, a Server and a Dial")
 	failIf(t.Codec == "", "Traits.Codec must name the import path of the library that encodes and decodes")
-	failIf(t.Turns && !t.Multiplexed, "Traits.Turns is of a connection that several callers share: set Multiplexed, or not Turns")
+	failIf(t.Turns && !t.Multiplexed,
+		"Traits.Turns is of a connection that several callers share: set Multiplexed too, or leave Turns out")
 	allowed(t.HTTP, "Traits.HTTP", "", "1.1", "2")
 	allowed(t.Compression, "Traits.Compression", "", rpcbench.Gzip, rpcbench.GzipReplies)
 	allowed(t.Traced, "Traits.Traced", "", "sampled", "unsampled")
@@ -553,7 +554,8 @@ func shared(f *session) {
 	for _, result := range []<-chan error{first, second} {
 		must(within(f.s.patience(), func() error { return <-result }), "one of two calls on a connection")
 	}
-	failIf(t.Turns && more >= request/2, "a call was sent before the reply of another one on its connection: Traits.Turns is wrong")
+	failIf(t.Turns && more >= request/2,
+		"a call was sent before the reply of another one on its connection: Traits.Turns is wrong")
 	failIf(!t.Turns && more < request/2, "a call waited for the reply of another one on its connection: "+
 		"without Traits.Turns a connection carries several at a time")
 }
