@@ -34,8 +34,8 @@ const (
 //   - B/op, allocs/op: memory that is allocated per op
 //   - sent-B/op, recv-B/op: bytes that the client sends and receives, ciphertext with TLS
 //
-// With -server process, or a workload with its server apart, B/op, allocs/op and cpu-ns/op are of the client alone. The
-// server's own begin with "server-".
+// With the server in a process of its own, B/op, allocs/op and cpu-ns/op are of the client alone. The server's own
+// figures begin with "server-".
 //
 // If Callers is set, also to 1, the callers share the ops, and ns/op is wall time divided by the ops of all. These
 // figures are added; the last two need a hundred ops per caller:
@@ -124,7 +124,6 @@ func (r row) benchmark(b *testing.B) {
 		metric(b, float64(cpuEnd-cpuStart)/float64(n), "cpu-ns/op")
 	}
 	r.countBytes(b)
-	profile(b, func(begin func()) int64 { return r.pass(b, n, begin) })
 }
 
 // withoutLink reports what the link of the row would disturb.
@@ -326,8 +325,7 @@ func reportPlanned(b *testing.B, loop *latency.Loop) {
 func (r row) pass(b *testing.B, n int64, begin func()) int64 {
 	b.Helper()
 	o := r.begin(b)
-	var loop *latency.Loop
-	asClient(b, func() { loop = r.start(b, o) })
+	loop := r.start(b, o)
 	begin()
 	orFail(b, r.stack.Name, r.guard(o, loop, func() error { return loop.Run(n) }))
 	return loop.Latency.Count()

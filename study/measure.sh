@@ -129,10 +129,10 @@ measure() { # a part, and the folder to make
     ;;
   apart)
     mkdir "$2"
-    bench -test.bench '^BenchmarkCreateUser$' -stacks grpcprotobuf,grpcservehttp -server process -test.cpu 1 \
-      -test.benchtime 6s -profiles "$2/profiles" >"$2/rows.txt"
-    for profile in "$2"/profiles/*; do rpcbench explain "$profile" >"$2/$(basename "$profile" .pprof).txt"; done
-    rm -r "$2/profiles"
+    calls '^workload=two-processes$' 6s grpcprotobuf,grpcservehttp >"$2/rows.txt"
+    for stack in grpcprotobuf grpcservehttp; do
+      rpcbench explain -time 12s -workload two-processes "$stack" >"$2/$stack.txt"
+    done
     ;;
   calibration)
     go -C study test ./calibration -run '^TestCalibration$' -v -timeout 0 -calibrate "${2#study/}" -only replication,same
