@@ -118,12 +118,9 @@ func remark(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "# rpcbench: "+format+"\n", args...)
 }
 
-// note remembers a name until the run ends.
-func (p *settings) note(name string) { p.seen[name] = true }
-
 // metric reports a figure of a row.
 func metric(b *testing.B, value float64, unit string) {
-	current.note(unit)
+	current.seen[unit] = true
 	b.ReportMetric(value, unit)
 }
 
@@ -164,7 +161,7 @@ func (p *settings) skip(b *testing.B, reason string) {
 	if !p.seen[reason] {
 		remark("%s", reason)
 	}
-	p.note(reason)
+	p.seen[reason] = true
 	b.Skip("rpcbench: " + reason)
 }
 
@@ -213,6 +210,6 @@ func Procs(b *testing.B) {
 	if err != nil || current.seen[b.Name()] {
 		return // one GOMAXPROCS for all rows, or set by package testing
 	}
-	current.note(b.Name())
+	current.seen[b.Name()] = true
 	runtime.GOMAXPROCS(procs)
 }
