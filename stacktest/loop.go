@@ -33,8 +33,8 @@ const (
 //   - B/op, allocs/op: memory that is allocated per op
 //   - sent-B/op, recv-B/op: bytes that the client sends and receives, ciphertext with TLS
 //
-// With its server apart, a workload's B/op, allocs/op and cpu-ns/op are of the client alone. The server's own begin
-// with "server-".
+// With the server in a process of its own, B/op, allocs/op and cpu-ns/op are of the client alone. The server's own
+// figures begin with "server-".
 //
 // If Callers is set, also to 1, the callers share the ops, and ns/op is wall time divided by the ops of all. These
 // figures are added; the last two need a hundred ops per caller:

@@ -343,7 +343,7 @@ func TestWarmUpRunsTheMeasuredCalls(t *testing.T) {
 
 func TestHeader(t *testing.T) {
 	var b bytes.Buffer
-	current.printHeader(&b)
+	printHeader(&b)
 	reader := benchfmt.NewReader(strings.NewReader(b.String()+"BenchmarkX 1 1 ns/op\n"), "header")
 	var keys []string
 	for reader.Scan() {

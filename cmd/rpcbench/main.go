@@ -50,7 +50,7 @@
 //	rpcbench serve [-addr 127.0.0.1] [-port 0] [stack...]
 //
 // serves each stack, all unless named, on a port of its own. TERM or an interrupt ends it at once, with calls under
-// way. The first line that it prints is what go test takes: go test -bench=. -server stack=host:port,… The other lines
+// way. The first line that it prints is for another machine: rpcbench run -server stack=host:port,… The other lines
 // are a command that creates a user: curl for JSON over HTTP/1.1, grpcurl for gRPC. Of other stacks they name the
 // protocol. Servers of gRPC stacks also answer gRPC's reflection service. There is no TLS and no password: give an
 // address other than the default only on a network that you trust. docs/wire.md says what the servers answer.

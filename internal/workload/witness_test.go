@@ -42,6 +42,7 @@ type sight struct {
 	Authorization string
 	Traceparent   string
 	UserAgent     string
+	Timeout       string
 	Size          int
 	Sum           string // tells messages apart
 }
@@ -183,6 +184,7 @@ func (w *witness) watch(h http.Handler) http.Handler {
 			PID: os.Getpid(), AtOnce: w.enter(), Conn: r.Context().Value(connKey{}).(int64), Request: w.requests.Add(1),
 			TLS: r.TLS != nil, Path: r.URL.Path, Authorization: r.Header.Get("Authorization"),
 			Traceparent: r.Header.Get("Traceparent"), UserAgent: r.UserAgent(),
+			Timeout: r.Header.Get("Grpc-Timeout"),
 		}
 		defer w.leave()
 		tell := func(body []byte) {

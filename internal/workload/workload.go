@@ -198,6 +198,40 @@ func All() []Workload {
 	}
 }
 
+// Rows are the workloads of go test -bench: those of All, and some that rpcbench list does not show. A row has the
+// GOMAXPROCS of its label, so of workloads that differ in Procs alone the first one stays. The listed small-50-callers
+// and mixed-50-callers also have 20 connections, so small-50x20 and mixed-50x20, which say so, stand for them.
+func Rows(full bool) (rows []Workload) {
+	more := []Workload{
+		All()[0],
+		{Name: "small-50x20", Callers: 50, Conns: 20},
+		{Name: "mixed-50x20", Message: "flex.complex", Callers: 50, Conns: 20},
+		{Name: "invalid", Invalid: true},
+		{Name: "deadline", Deadline: true},
+		{Name: "tls", TLS: true},
+	}
+	if full {
+		more = append(more,
+			Workload{Name: "small-8x8", Callers: 8, Conns: 8},
+			Workload{Name: "small-64x20", Callers: 64, Conns: 20},
+			Workload{Name: "empty", Message: "flex.empty"},
+			Workload{Name: "empty-50x20", Message: "flex.empty", Callers: 50, Conns: 20},
+			Workload{Name: "bytes-100B", Payload: 100},
+			Workload{Name: "link-4g", Link: "4g"},
+			Workload{Name: "rate-1000", Rate: 1000, Callers: 100})
+	}
+	seen := map[Workload]bool{}
+	for _, w := range append(more, All()...) {
+		w.Procs = 0
+		same := w
+		same.Name, same.Title = "", ""
+		if !seen[same] {
+			seen[same], rows = true, append(rows, w)
+		}
+	}
+	return rows
+}
+
 // Own are the workloads of a method of one's own. Its messages are the method's.
 func Own() []Workload {
 	return []Workload{

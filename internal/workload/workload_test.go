@@ -1,11 +1,13 @@
 package workload_test
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -52,6 +54,9 @@ type row struct {
 	callers, conns int  // 0 is 1
 	each           bool // a connection for each call
 	tls, headers   bool
+	deadline       bool // of each call
+	invalid        bool // users break a rule, which makes them shorter
+	alike          bool // messages
 	apart          bool // the server is another process
 	procs          int
 	leastTime      time.Duration // of an op
@@ -65,6 +70,11 @@ func TestWorkloads(t *testing.T) {
 		require.Regexp(t, regexp.MustCompile(`^[a-z0-9A-Z-]*[a-zA-Z]$`), w.Name, "benchstat reads -50 as a GOMAXPROCS")
 		require.NotEmpty(t, w.Title)
 		listed = append(listed, w.Name)
+	}
+	for _, w := range workload.Rows(true) {
+		if w.Rate == 0 && !slices.Contains(listed, w.Name) {
+			listed = append(listed, w.Name)
+		}
 	}
 	for _, row := range []row{
 		{name: "small", operation: users, json: smallJSON, protobuf: small, procs: 1},
@@ -98,6 +108,18 @@ func TestWorkloads(t *testing.T) {
 			json: 1414, protobuf: 1039},
 		{flags: &workload.Workload{Apart: true, TLS: true}, name: "two processes over TLS", operation: users,
 			json: smallJSON, protobuf: small, apart: true, tls: true},
+
+		{name: "small-50x20", operation: users, json: smallJSON, protobuf: small, callers: 50, conns: 20},
+		{name: "mixed-50x20", operation: echo, json: 418, protobuf: 133, callers: 50, conns: 20},
+		{name: "invalid", operation: users, json: smallJSON, protobuf: small, invalid: true},
+		{name: "deadline", operation: users, json: smallJSON, protobuf: small, deadline: true},
+		{name: "tls", operation: users, json: smallJSON, protobuf: small, tls: true},
+		{name: "small-8x8", operation: users, json: smallJSON, protobuf: small, callers: 8, conns: 8},
+		{name: "small-64x20", operation: users, json: smallJSON, protobuf: small, callers: 64, conns: 20},
+		{name: "empty", operation: echo, json: 2, alike: true},
+		{name: "empty-50x20", operation: echo, json: 2, callers: 50, conns: 20, alike: true},
+		{name: "bytes-100B", operation: users, json: 214, protobuf: 137},
+		{name: "link-4g", operation: users, json: smallJSON, protobuf: small, leastTime: twoRoundTrips / 2},
 	} {
 		if row.flags == nil {
 			names = append(names, row.name)
@@ -123,7 +145,7 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each child takes a second to end under the race detector
 	w := c.flags
 	if w == nil {
-		listed, err := workload.In(append(workload.All(), workload.Own()...), c.name)
+		listed, err := workload.In(slices.Concat(workload.All(), workload.Own(), workload.Rows(true)), c.name)
 		require.NoError(t, err)
 		w = &listed
 	}
@@ -148,6 +170,9 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	case call:
 		different = min(different, corpus.Round) // samples
 	}
+	if c.alike {
+		different = 1
+	}
 	if !c.apart {
 		by.gather(atOnce)
 	}
@@ -168,7 +193,12 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	most, seenConns, requests, bodies, traces := 0, set[int64]{}, set[int64]{}, set[string]{}, set[string]{}
 	for i, m := range got {
 		require.Equal(t, paths[c.operation], m.Path[strings.LastIndex(m.Path, "/"):], "what the server is asked")
-		require.InDelta(t, size, m.Size, float64(size)/50, "bytes of a message")
+		if c.invalid {
+			require.Less(t, m.Size, size, "bytes of a message, whose users are valid")
+		} else {
+			require.InDelta(t, size, m.Size, float64(size)/50, "bytes of a message")
+		}
+		require.Equal(t, c.deadline && !isJSON, m.Timeout != "", "a deadline, which gRPC sends, of %q", m.Timeout)
 		require.Equal(t, c.tls, m.TLS, "TLS")
 		require.Equal(t, c.headers, len(m.Authorization) > 700, "a long token, of %q", m.Authorization)
 		require.Equal(t, c.headers, strings.HasPrefix(m.UserAgent, "orders-api/"), "a user agent, of %q", m.UserAgent)
@@ -176,7 +206,7 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 		require.Equal(t, c.headers, isNew, "a new traceparent, of %q", m.Traceparent)
 		require.Equal(t, c.apart, m.PID != os.Getpid(), "the server is another process")
 		require.Equal(t, got[0].PID, m.PID, "one process")
-		next := callers > 1 || i == 0 || m.Sum != got[i-1].Sum
+		next := callers > 1 || c.alike || i == 0 || m.Sum != got[i-1].Sum
 		require.True(t, next, "call %d sends the message of the call before", i)
 		most = max(most, m.AtOnce)
 		seenConns[m.Conn], requests[m.Request], bodies[m.Sum], traces[m.Traceparent] = true, true, true, true
@@ -204,6 +234,9 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 			around = 1400
 		}
 		perCall := int(n) / calls
+		if c.invalid {
+			around, size = around+size, 0
+		}
 		require.GreaterOrEqual(t, perCall, size, "bytes %s, per call", side)
 		require.LessOrEqual(t, perCall, size+around, "bytes %s, per call", side)
 	}
@@ -255,6 +288,30 @@ func TestTooManyCallersForAConnection(t *testing.T) {
 		require.NoError(t, o.Loop.Start(1), "each of %d callers makes a call", c.callers)
 		require.NoError(t, o.Loop.Finish())
 		require.NoError(t, o.Close())
+	}
+}
+
+// TestRows: every listed workload has a row, and no two rows measure the same.
+func TestRows(t *testing.T) {
+	full, listed := workload.Rows(true), workload.Rows(false)
+	require.Subset(t, full, listed)
+	require.Contains(t, full, workload.Workload{Name: "rate-1000", Rate: 1000, Callers: 100})
+	asked := func(w workload.Workload) workload.Workload {
+		w.Name, w.Title, w.Procs = "", "", 0
+		return w
+	}
+	standIns := map[string]string{"small-1-caller": "small", "small-50-callers": "small-50x20",
+		"mixed-50-callers": "mixed-50x20"}
+	for _, w := range workload.All() {
+		row, err := workload.In(listed, cmp.Or(standIns[w.Name], w.Name))
+		require.NoError(t, err, "a workload of rpcbench list has no row")
+		require.Equal(t, asked(w), asked(row), "the row of %s measures another workload", w.Name)
+	}
+	for i, w := range full {
+		require.Zero(t, w.Procs, "%s: -cpu sets the GOMAXPROCS of a row", w.Name)
+		for _, earlier := range full[:i] {
+			require.NotEqual(t, asked(earlier), asked(w), "%s and %s measure the same", earlier.Name, w.Name)
+		}
 	}
 }
 
