@@ -282,7 +282,7 @@ func TestRunAWorkloadOfFlags(t *testing.T) {
 	require.Equal(t, w.Name, a.Workload)
 	require.Equal(t, 4, a.Processes)
 	require.EqualValues(t, 2, a.Facts.Connections)
-	clear, err := workload.Workload{Callers: 3, Conns: 2, Payload: 2000}.Look(t.Context(), knownStacks()[1])
+	clear, err := workload.Workload{Callers: 3, Conns: 2, Payload: 2000}.Look(t.Context(), knownStacks()[1], 1000)
 	require.NoError(t, err)
 	require.Greater(t, clear.Sent, 2000.0)
 	require.Greater(t, a.Facts.Sent, clear.Sent+20, "a record of TLS around each message")

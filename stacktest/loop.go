@@ -83,8 +83,6 @@ func (r row) benchmark(b *testing.B) {
 	Procs(b)
 	orFail(b, r.stack.Name, r.Check())
 	r.procs(b)
-	r.config = current.config(b, r.stack, r.Workload)
-	r.Apart = false // if so, its server is there
 	o := r.begin(b)
 	r.start(b, o, int64(b.N))
 	loop := o.Loop
@@ -93,7 +91,7 @@ func (r row) benchmark(b *testing.B) {
 	runtime.GC() // what starting and warming left is not the loop's
 	b.ReportAllocs()
 
-	reportServer := watchServer(b, o.Fixture)
+	reportServer := watchServer(b, o)
 	cpuStart, cpuKnown := cpu.Time()
 	err := r.guard(o, func() error {
 		if r.Rate == 0 && r.Callers == 0 {
@@ -111,29 +109,32 @@ func (r row) benchmark(b *testing.B) {
 	}
 	reportReconnects(b, r.stack, opened, n, versus.Late()-lateBefore)
 	percentiles(b, "", loop.Latency)
-	if r.Link != "" {
-		r.withoutLink(b)
-		return
-	}
-	if cpuKnown {
+	counted := r.Workload
+	counted.Link, counted.Procs = "", runtime.GOMAXPROCS(0)
+	facts, err := counted.Look(b.Context(), r.stack, corpus.Round*warmRounds)
+	orFail(b, r.stack.Name, err)
+	metric(b, facts.Sent, "sent-B/op")
+	metric(b, facts.Received, "recv-B/op")
+	switch {
+	case r.Link != "": // it would disturb these
+		metric(b, float64(int64(facts.AllocBytes)), "B/op")
+		metric(b, float64(int64(facts.Allocs)), "allocs/op")
+		r.roundTrips(b)
+	case cpuKnown:
 		metric(b, float64(cpuEnd-cpuStart)/float64(n), "cpu-ns/op")
 	}
-	r.countBytes(b)
 }
 
-// withoutLink reports what the link of the row would disturb.
-func (r row) withoutLink(b *testing.B) {
+// roundTrips reports how many a call waits for.
+func (r row) roundTrips(b *testing.B) {
 	b.Helper()
-	slow := r
-	slow.Link, slow.warm = slowLink, 3
-	var began time.Time
-	n := slow.pass(b, slow.few(), func() { began = time.Now() })
+	r.Link, r.warm = slowLink, 3
+	n := int64(3 * max(1, r.Callers))
+	o := r.begin(b)
+	r.start(b, o, n)
+	began := time.Now()
+	orFail(b, r.stack.Name, r.guard(o, func() error { return o.Loop.Run(context.Background(), n) }))
 	metric(b, float64(time.Since(began))/float64(n)/float64(roundTrip), "round-trips/op")
-	r.Link = ""
-	r.countBytes(b)
-	var report func(int64)
-	n = r.pass(b, r.few(), func() { report = watchHeap(b) })
-	report(n)
 }
 
 // procs skips a row whose label would name another GOMAXPROCS than its workload.
@@ -256,46 +257,5 @@ func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
 		if d, ok := ops.Quantile(q); ok && (!coarse || d >= ticks*tick) {
 			metric(b, float64(d), prefix+unit)
 		}
-	}
-}
-
-// pass makes n untimed calls over a fixture of its own, and returns how many were made. It calls begin after the
-// warm-up. All callers take part: over HTTP/2 the calls of a connection share pings and window updates.
-func (r row) pass(b *testing.B, n int64, begin func()) int64 {
-	b.Helper()
-	o := r.begin(b)
-	r.start(b, o, n)
-	begin()
-	orFail(b, r.stack.Name, r.guard(o, func() error { return o.Loop.Run(context.Background(), n) }))
-	return o.Loop.Latency.Count()
-}
-
-// few is how many calls a short pass makes.
-func (r row) few() int64 {
-	if r.Rate != 0 {
-		return int64(min(warmRounds*corpus.Round, max(1, r.Rate/4))) // starts of a quarter of a second
-	}
-	return int64(r.warmth() * max(1, r.Callers))
-}
-
-// countBytes reports what one call sends and receives.
-func (r row) countBytes(b *testing.B) {
-	b.Helper()
-	var wire relay.Counter
-	var sent, received int64
-	r.config.WrapClient = wire.Wrap
-	n := r.pass(b, r.few(), func() { sent, received = wire.Sent.Load(), wire.Received.Load() })
-	metric(b, float64(wire.Sent.Load()-sent)/float64(n), "sent-B/op")
-	metric(b, float64(wire.Received.Load()-received)/float64(n), "recv-B/op")
-}
-
-// watchHeap returns a function that reports what has been allocated since, per op of n, in whole numbers as package
-// testing does.
-func watchHeap(b *testing.B) (report func(n int64)) {
-	allocated := workload.Allocated()
-	return func(n int64) {
-		bytes, allocs := allocated()
-		metric(b, float64(bytes/uint64(n)), "B/op")
-		metric(b, float64(allocs/uint64(n)), "allocs/op")
 	}
 }

@@ -132,27 +132,9 @@ var current = settings{seen: map[string]bool{}}
 
 // settings holds the flags of Main, and what rows have noted.
 type settings struct {
-	child     *process.Server // server of the current row, if it has a process of its own
 	processes int             // value of -processes
 	long      bool            // value of -long
 	seen      map[string]bool // names of the rows that have begun, their units, and why some were skipped
-}
-
-// config returns the config of a row. It starts the server of a workload whose server has a process of its own.
-func (p *settings) config(b *testing.B, stack rpcbench.Stack, w workload.Workload) (config rpcbench.Config) {
-	b.Helper()
-	if !w.Apart {
-		return config
-	}
-	s, err := process.Start(b.Context(), stack.Name, rpcbench.Config{TLS: w.TLS, Unix: w.Unix}, os.Stderr)
-	orFail(b, stack.Name, err)
-	p.child = s
-	closing(b, stack, func() error {
-		p.child = nil
-		return s.Close()
-	})
-	config.Remote, config.Certificate = s.Addr, s.Certificate
-	return config
 }
 
 // skip skips a row for a reason that it prints once: package testing prints those of benchmarks with -v alone.
@@ -167,9 +149,9 @@ func (p *settings) skip(b *testing.B, reason string) {
 
 // watchServer is called right before the timed loop. The returned function reports what the server's child process used
 // for n ops. It reports nothing if the server is in this process.
-func watchServer(b *testing.B, f *rpcbench.Fixture) (report func(n uint64)) {
+func watchServer(b *testing.B, o *workload.Open) (report func(n uint64)) {
 	b.Helper()
-	child := current.child
+	child, f := o.Server, o.Fixture
 	if child == nil {
 		return func(uint64) {}
 	}

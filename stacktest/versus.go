@@ -84,7 +84,7 @@ func (r row) versus(b *testing.B, contestants int, stacks ...rpcbench.Stack) {
 	r.procs(b)
 	counted := r.Workload
 	counted.Procs = runtime.GOMAXPROCS(0)
-	cost, err := counted.Look(b.Context(), r.stack) // in a pass of its own
+	cost, err := counted.Look(b.Context(), r.stack, 1000) // in a pass of its own
 	skipOrFail(b, r.stack, err)
 	seed := rand.Uint64N(1e6)
 	found := r.measure(b, contestants, seed, stacks)

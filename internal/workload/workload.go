@@ -8,7 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -264,10 +264,10 @@ type Open struct {
 	Fixture *rpcbench.Fixture
 	Loop    *latency.Loop // makes the calls
 	Warm    int           // calls of each caller after which connections, pools and caches are warm
+	Server  *child.Server // that has a process of its own; else nil
 
-	conns  int64        // of the fixture
-	dials  int64        // of a call
-	server func() error // ends its process
+	conns int64 // of the fixture
+	dials int64 // of a call
 }
 
 // Beyond is how many connections the server has accepted that the workload does not declare.
@@ -278,8 +278,8 @@ func (o *Open) Beyond() int64 {
 // Close closes the fixture, then the server in a process of its own.
 func (o *Open) Close() error {
 	err := o.Fixture.Close()
-	if o.server != nil {
-		err = cmp.Or(err, o.server())
+	if o.Server != nil {
+		err = cmp.Or(err, o.Server.Close())
 	}
 	return err
 }
@@ -304,15 +304,14 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbenc
 		o.dials, config.WrapClient = 1, wrapped(resetOnClose, config.WrapClient)
 	}
 	if w.Apart && config.Remote == "" {
-		server, err := child.Start(ctx, stack.Name, config, io.Discard)
-		if err != nil {
+		if o.Server, err = child.Start(ctx, stack.Name, config, os.Stderr); err != nil {
 			return nil, err
 		}
-		o.server, config.Remote, config.Certificate = server.Close, server.Addr, server.Certificate
+		config.Remote, config.Certificate = o.Server.Addr, o.Server.Certificate
 	}
 	if o.Fixture, err = rpcbench.Start(ctx, stack, config); err != nil {
-		if o.server != nil {
-			err = errors.Join(err, o.server())
+		if o.Server != nil {
+			err = errors.Join(err, o.Server.Close())
 		}
 		return nil, err
 	}
