@@ -8,7 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -304,7 +304,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbenc
 		o.dials, config.WrapClient = 1, wrapped(resetOnClose, config.WrapClient)
 	}
 	if w.Apart && config.Remote == "" {
-		if o.Server, err = child.Start(ctx, stack.Name, config, os.Stderr); err != nil {
+		if o.Server, err = child.Start(ctx, stack.Name, config, io.Discard); err != nil {
 			return nil, err
 		}
 		config.Remote, config.Certificate = o.Server.Addr, o.Server.Certificate
