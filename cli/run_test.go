@@ -137,7 +137,8 @@ func TestSummary(t *testing.T) {
 	processes := func(n int, others float64) (all []versus.Process) {
 		for i := range n {
 			all = append(all, versus.Process{
-				Layout: i + 1, Ns: [3]float64{1000, 1000, 2000}, Copy: 1, Ratio: 2, Others: others * float64(i)})
+				Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
+				Ratios: versus.Ratios{Copy: 1, Ratio: 2}, Others: others * float64(i)})
 		}
 		return all
 	}
@@ -184,7 +185,8 @@ func TestOneCallerTellsCores(t *testing.T) {
 			for i := range 8 {
 				cores := []float64{1.1, 1}[i/6] // two of eight had one
 				g.processes = append(g.processes, versus.Process{
-					Layout: i + 1, Ns: [3]float64{1000, 1000, 2000}, CPUNs: [3]float64{1000 * cores}, Copy: 1, Ratio: 2})
+					Layout: i + 1, Ns: [3]float64{1000, 1000, 2000}, CPUNs: [3]float64{1000 * cores},
+					Ratios: versus.Ratios{Copy: 1, Ratio: 2}})
 			}
 			c := comparison{base: "httpjson", fewest: versus.Fewest, processes: 8}
 			require.Equal(t, leftOut, c.result(&g).OneCore, "%+v", w)
