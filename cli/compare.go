@@ -115,7 +115,7 @@ func (c *comparison) link(ctx context.Context, show show) (remove func() error, 
 	named := slices.ContainsFunc(all, func(build string) bool { return build != "" })
 	asItIs := func(why string) (func() error, error) {
 		c.notes = append(c.notes, "the intervals are of this build, not of its source: "+why)
-		c.layouts, c.programs[""] = 0, []versus.Program{self()}
+		c.layouts, c.programs[""] = 0, []versus.Program{{}}
 		return func() error { return nil }, nil
 	}
 	if c.layouts == 0 && !named {

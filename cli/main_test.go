@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -25,6 +24,8 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/child"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
@@ -41,18 +42,13 @@ const asMain = "RPCBENCH_TEST_MAIN"
 // TestMain is also the process that the commands start.
 func TestMain(m *testing.M) {
 	program := stacks.All
-	if os.Getenv(knownLog) != "" {
+	if os.Getenv(odd.Variable) != "" {
 		program = knownStacks
 	}
-	switch {
-	case os.Getenv(versus.Variable) == "":
-	case os.Getenv(knownLog) != "":
-		if err := knownChild(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	if odd.Answer(knownAnswer) {
 		return
-	default:
+	}
+	if os.Getenv(child.Variable) != "" {
 		Main(program())
 		return
 	}
@@ -103,8 +99,8 @@ func TestBadInputIsOneLine(t *testing.T) {
 			"rpcbench: run: 1s over 8 processes leave less than 10 turns of 45ms in each: give -time 3.6s or more"},
 		{"a release of Go without its last number", "run -out x httpxml@go1.26 httpjson",
 			"rpcbench: run: go1.26 is no release of Go: name one in full, go1.26.0 say"},
-		{"what children are told as a build", "run -out x httpxml@RPCBENCH_SERVER=1 httpjson",
-			"rpcbench: run: RPCBENCH_SERVER=1: variables that begin with RPCBENCH_ are for rpcbench itself"},
+		{"what children are told as a build", "run -out x httpxml@RPCBENCH_CHILD=1 httpjson",
+			"rpcbench: run: RPCBENCH_CHILD=1: variables that begin with RPCBENCH_ are for rpcbench itself"},
 		{"no folder for a run", "run", "rpcbench: run: -out names the folder for what is measured"},
 		{"no such stack of a run", "run -out x httpjsno", `rpcbench: unknown stack "httpjsno"`},
 		{"no such workload", "run -out x -workloads tiny", unknown},
@@ -160,7 +156,7 @@ func TestFailedGroups(t *testing.T) {
 	}
 	dir := t.TempDir()
 	script, once := filepath.Join(dir, "children"), filepath.Join(dir, "once")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\ncase $spec in\n"+
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 1; read spec\ncase $spec in\n"+
 		"*rawtcp*) for i in 1 2; do read line; echo '"+block("rawtcp", 500)+
 		"'; done; read line; printf 'it died\\n\\nat line 5\\ngoroutine 7\\n' >&2; exit 1;;\n"+
 		"*httpmsgpack*) if mkdir "+once+" 2>/dev/null; then echo a hiccup >&2; exit 1; fi; while read line; do echo '"+

@@ -50,19 +50,9 @@ import (
 // m is the *testing.M of TestMain. If m also has a method Check() error, Main calls it before anything runs, and exits
 // with its error.
 func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
-	if process.Serve(os.Stdin, os.Stdout, stacks) {
+	if done, err := versus.ServeChild(os.Stdin, os.Stdout, stacks); done {
+		orExit(1, err)
 		exit(0, stacks)
-	}
-	if os.Getenv(versus.Variable) != "" {
-		find := func(name string) (rpcbench.Stack, error) {
-			if i := named(stacks, name); i >= 0 {
-				return stacks[i], nil
-			}
-			const unknown = "rpcbench: TestMain does not name the stack %q: stacktest.Main takes stacks"
-			return rpcbench.Stack{}, fmt.Errorf(unknown, name)
-		}
-		orExit(1, versus.Serve(context.Background(), os.Stdin, os.Stdout, find))
-		os.Exit(0)
 	}
 	p := &current
 	flag.StringVar(&p.where, serverFlag, "", "where servers run: process is a child per row, "+
@@ -226,7 +216,7 @@ func (p *placement) config(b *testing.B, stack rpcbench.Stack, w workload.Worklo
 	p.note(serverFlag)
 	switch name := process.ServerOf(stack.Name); {
 	case p.where == childProcess || p.where == "" && w.Apart:
-		s, err := process.Start(b.Context(), name, rpcbench.Config{TLS: w.TLS, Unix: w.Unix}, os.Stderr)
+		s, err := process.Start(b.Context(), name, rpcbench.Config{TLS: w.TLS, Unix: w.Unix})
 		orFail(b, stack.Name, err)
 		p.child = s
 		closing(b, stack, func() error {

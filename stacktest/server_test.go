@@ -41,7 +41,7 @@ const (
 // elsewhereStacks are known to TestMain: a faultless one, two that show their faults only in a process of their own,
 // and two whose server's cost is known.
 func elsewhereStacks() []rpcbench.Stack {
-	alone := os.Getenv("RPCBENCH_SERVER") != ""
+	alone := os.Getenv("RPCBENCH_CHILD") == "serve"
 	var served atomic.Int64
 	mortal := fake{body: func(data []byte) []byte {
 		if served.Add(1) > 1+warmRounds*corpus.Round+10 && alone {
@@ -81,7 +81,7 @@ func sly() rpcbench.Stack {
 	stack.Name = "sly"
 	dial := stack.Dial
 	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		if os.Getenv("RPCBENCH_SERVER") == "" {
+		if os.Getenv("RPCBENCH_CHILD") == "" {
 			if _, err := net.Dial("tcp", config.Addr); err != nil {
 				return nil, err
 			}
@@ -171,7 +171,7 @@ func TestBrokenServerElsewhereHasNoRow(t *testing.T) {
 	for _, c := range []struct{ why, stack, server, want string }{
 		{"it dies, and the next row has another", "(mortal|fake)", "process",
 			"rpcbench: mortal: close: server process: exit status 3"},
-		{"it leaves goroutines", "leaking", "process", "rpcbench: leaking: close: server process: exit status 1"},
+		{"it leaves goroutines", "leaking", "process", "rpcbench: leaking: close: server process: goroutines left "},
 		{"nobody listens", "fake", "fake=" + nobody.Addr().String(), unavailable},
 		{"another stack's server", "fake", "fake=" + Start(t, rawtcp.New(), rpcbench.Config{}).Addr, unavailable},
 	} {
@@ -200,7 +200,7 @@ func TestServersStackIsUnknown(t *testing.T) {
 	out, err := child(t, "-test.bench=^BenchmarkHarness$", "-test.benchtime=1x", "-server=process")
 	require.Error(t, err)
 	require.Contains(t, out,
-		`rpcbench: stub: server process: TestMain does not name the stack "stub": stacktest.Main takes stacks`)
+		`rpcbench: stub: server process: its process has no stack "stub": `)
 }
 
 func TestWrongServerFlag(t *testing.T) {

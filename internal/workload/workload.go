@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -254,7 +253,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbenc
 		o.dials, config.WrapClient = 1, wrapped(resetOnClose, config.WrapClient)
 	}
 	if w.Apart && config.Remote == "" {
-		server, err := child.Start(ctx, stack.Name, config, io.Discard)
+		server, err := child.Start(ctx, stack.Name, config)
 		if err != nil {
 			return nil, err
 		}

@@ -32,6 +32,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/grpcapi"
 	"github.com/rpcbench/rpcbench/internal/timing"
@@ -48,7 +49,7 @@ var (
 
 // TestMain is also the process that a Program starts.
 func TestMain(m *testing.M) {
-	if os.Getenv(versus.Variable) == "" {
+	if os.Getenv(child.Variable) == "" {
 		goleak.VerifyTestMain(m)
 	}
 	if err := versus.Serve(context.Background(), os.Stdin, os.Stdout, find); err != nil {
