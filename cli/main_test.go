@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"go/ast"
@@ -14,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +25,6 @@ import (
 	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks"
@@ -139,50 +136,6 @@ func TestBadInputIsOneLine(t *testing.T) {
 			require.Empty(t, stderr, "main prints the error")
 		})
 	}
-}
-
-// A process that fails is measured again. If that fails too, its comparison is left as it is, and the others go on.
-func TestFailedGroups(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("the children are a shell script")
-	}
-	block := func(stack string, takes time.Duration) string {
-		line, err := json.Marshal(timing.Record{
-			Arms:   []string{"httpjson", "httpjson again", stack},
-			Blocks: [][]timing.Slice{{{Ops: 1, Wall: 1000}, {Ops: 1, Wall: 1000}, {Ops: 1, Wall: takes}}},
-		})
-		require.NoError(t, err)
-		return string(line)
-	}
-	dir := t.TempDir()
-	script, once := filepath.Join(dir, "children"), filepath.Join(dir, "once")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 1; read spec\ncase $spec in\n"+
-		"*rawtcp*) for i in 1 2; do read line; echo '"+block("rawtcp", 500)+
-		"'; done; read line; printf 'it died\\n\\nat line 5\\ngoroutine 7\\n' >&2; exit 1;;\n"+
-		"*httpmsgpack*) if mkdir "+once+" 2>/dev/null; then echo a hiccup >&2; exit 1; fi; while read line; do echo '"+
-		block("httpmsgpack", 900)+"'; done;;\n"+
-		"*grpcprotobuf*) echo 'rpcbench: grpcprotobuf: no such thing: unsupported operation' >&2; exit 1;;\n"+
-		"esac\nwhile read line; do echo '"+block("httpxml", 3000)+"'; done\n"), 0o700))
-	c := comparison{base: "httpjson", fewest: versus.Fewest,
-		contestants: []string{"httpxml", "rawtcp", "httpmsgpack", "grpcprotobuf"}, processes: 8,
-		time: 4 * time.Second, workloads: workload.All()[:1], programs: map[string][]versus.Program{"": {{Path: script}}}}
-	kept := map[string]int{}
-	groups, again, failed, err := c.measure(t.Context(), func(string, time.Duration, time.Duration) {},
-		func(_ []*group, g *group, r timing.Record) error {
-			kept[g.arms[2]] += len(r.Blocks)
-			return nil
-		})
-	require.NoError(t, err)
-	small := workload.All()[0].Title
-	require.Equal(t, []string{small + ", rawtcp, process 1 of 8: it died; at line 5"}, failed, "and no trace")
-	require.ElementsMatch(t, []string{"measured again: " + small + ", httpmsgpack, process 1 of 8: a hiccup",
-		"skipped: " + small + ", grpcprotobuf: grpcprotobuf: no such thing: unsupported operation"}, again)
-	require.Zero(t, kept["rawtcp"])
-	require.Equal(t, kept["httpxml"], kept["httpmsgpack"])
-	for i, want := range []versus.Verdict{versus.Slower, versus.Undecided, versus.Faster} {
-		require.Equal(t, want, c.result(groups[i]).Verdict)
-	}
-	require.Equal(t, "not measured", c.result(groups[1]).Said())
 }
 
 func TestProgressIsForTerminals(t *testing.T) {

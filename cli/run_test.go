@@ -123,13 +123,13 @@ func TestTake(t *testing.T) {
 	require.Equal(t, 6, c.layouts)
 	w, err := workload.Find("small-1-caller")
 	require.NoError(t, err)
-	g := group{Workload: w, arms: []string{"httpjson", "httpjson", "x"}, layouts: []int{0}}
-	spec := c.spec(&g, 3)
-	require.Equal(t, versus.Spec{Arms: g.arms, Workload: w, Slice: versus.Slice, Seed: c.seed + 3, Blocks: spec.Blocks},
-		spec)
-	one := c.spec(&group{Workload: workload.All()[0], arms: g.arms}, 0)
+	spec := c.spec(w, "x")
+	require.Equal(t, versus.Spec{Arms: []string{"httpjson", "httpjson", "x"}, Workload: w, Slice: versus.Slice,
+		Seed: c.seed, Blocks: spec.Blocks}, spec)
+	one := c.spec(workload.All()[0], "x")
 	require.Equal(t, 1, one.Procs)
 	require.InDelta(t, float64(8*time.Second/6/versus.Turn), one.Blocks, 1)
+	require.InDelta(t, 2*one.Blocks, c.spec(workload.All()[0], "x@HEAD").Blocks, 1)
 }
 
 // What a summary says of the machine, and of what too few processes have measured.
@@ -156,8 +156,8 @@ func TestSummary(t *testing.T) {
 		{"something else runs", processes(4, 0.2), "slower", 2, "other programs used 30 % of the machine"},
 	} {
 		t.Run(test.why, func(t *testing.T) {
-			g := group{Workload: workload.All()[0], arms: []string{"httpjson", "httpjson", "x"}, processes: test.found}
-			s := c.summary(c.header(), []*group{&g})
+			one := versus.Comparison{Spec: c.spec(workload.All()[0], "x"), Found: test.found}
+			s := c.summary(c.header(), []*versus.Comparison{&one})
 			require.Equal(t, test.said, s.Answers[0].Said())
 			require.InDelta(t, test.ratio, s.Answers[0].Ratio, 1e-9)
 			if test.warning == "" {
@@ -180,14 +180,13 @@ func TestOneCallerTellsCores(t *testing.T) {
 	} {
 		for _, w := range all {
 			w.Procs = cmp.Or(w.Procs, 2)
-			g := group{Workload: w, arms: []string{"httpjson", "httpjson", "x"}}
+			one := versus.Comparison{Spec: versus.Spec{Workload: w, Procs: w.Procs}}
 			for i := range 8 {
 				cores := []float64{1.1, 1}[i/6] // two of eight had one
-				g.processes = append(g.processes, versus.Process{
+				one.Found = append(one.Found, versus.Process{
 					Layout: i + 1, Ns: [3]float64{1000, 1000, 2000}, CPUNs: [3]float64{1000 * cores}, Copy: 1, Ratio: 2})
 			}
-			c := comparison{base: "httpjson", fewest: versus.Fewest, processes: 8}
-			require.Equal(t, leftOut, c.result(&g).OneCore, "%+v", w)
+			require.Equal(t, leftOut, one.Result(versus.Plan{Processes: 8}).OneCore, "%+v", w)
 		}
 	}
 }
@@ -255,7 +254,7 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 		c := comparison{program: ours(), out: filepath.Join(t.TempDir(), "new"), time: 8 * time.Second, processes: 8}
 		require.NoError(t, c.take(nil, "", false, own, nil))
 		require.Equal(t, []workload.Workload{test.want}, c.workloads)
-		require.Equal(t, test.want, c.spec(&group{Workload: *own, arms: []string{"httpjson", "httpjson", "x"}}, 0).Workload)
+		require.Equal(t, test.want, c.spec(*own, "x").Workload)
 	}
 	f := flag.NewFlagSet("run", flag.ContinueOnError)
 	own, err := workloadFlags(f)()

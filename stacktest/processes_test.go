@@ -107,9 +107,9 @@ func TestProcessesThatFail(t *testing.T) {
 		{"the Ps of the label", "tells", "1", "this process has 1 Ps"},
 		{"the Ps of another label", "tells", "3", "this process has 3 Ps"},
 		{"a child that dies", "dies", "1", "exit status 3"},
-		{"a child that panics, whose trace would fill pages", "panics", "1", "rpcbench: versus: panic: broken; goroutine "},
+		{"a child that panics, whose trace would fill pages", "panics", "1", "rpcbench: versus: panics, process 1 of 8: panic: broken; goroutine "},
 		{"a stack that Main was not given", "unnamed", "1",
-			`rpcbench: versus: its process has no stack "unnamed": `},
+			`rpcbench: versus: unnamed, process 1 of 8: its process has no stack "unnamed": `},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			t.Parallel()
@@ -152,8 +152,8 @@ func TestNoProcessIsLeft(t *testing.T) {
 			require.NoError(t, cmd.Process.Signal(signal))
 			require.Error(t, cmd.Wait())
 			if signal != syscall.SIGKILL {
-				require.Regexp(t, `rpcbench: versus: in (1 process|[2-8] processes) base: undecided: \d of 8 processes count, and a verdict needs 6.*; `+
-					`then: versus: interrupted\n`, out.String())
+				require.Regexp(t, `rpcbench: versus: in 1 process base: undecided: 1 of 8 processes count, and a verdict `+
+					`needs 6.*; then: interrupted\n`, out.String())
 			}
 			for _, q := range odd.Asked(children) {
 				p, err := os.FindProcess(q.PID)

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -96,22 +95,6 @@ func (p Program) start(ctx context.Context, spec Spec) (*child.Process, error) {
 }
 
 var errNoBlock = errors.New("a child answered with something else than a block")
-
-// Measure runs spec, and once more if that fails: a machine that is busy for a moment then costs a process, not a
-// comparison. With a failure that was mended comes what it said.
-func Measure(ctx context.Context, spec Spec, programs ...Program) (
-	r timing.Record, p Process, mended string, err error) {
-	for range 2 {
-		if r, err = Run(ctx, spec, programs...); err == nil {
-			p, err = ProcessOf(r)
-		}
-		if err == nil || ctx.Err() != nil {
-			return r, p, mended, err
-		}
-		mended = strings.TrimPrefix(err.Error(), "rpcbench: ")
-	}
-	return r, p, "", err
-}
 
 // Run measures spec in a process of the program, and what others used of the machine meanwhile. With an error comes
 // what was measured before it.

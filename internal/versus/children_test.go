@@ -196,19 +196,24 @@ func TestApart(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Both slices of an arm in a process of its own count.
+// Each arm has a process of its own, which measures that arm twice, and both slices count.
 func TestSlicesOfAnArmApart(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the child is a shell script")
 	}
 	script := filepath.Join(t.TempDir(), "child")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 1; read spec\nwhile read line; do echo '"+
-		`{"blocks":[[[1,2,30,400,5,6],[0,1,10,100,1,1]]]}`+"'; done\n"), 0o700))
-	record, err := apart(t.Context(), spec("a", "b"), Program{Path: script})
+	require.NoError(t, os.WriteFile(script, []byte(`#!/bin/sh
+echo 1; read spec
+case $spec in *'["a","a"]'*) n=1;; *'["b","b"]'*) n=5;; esac
+while read line; do echo '{"blocks":[[[1,2,30,400,5,6],[0,'$n',10,100,1,1]]]}'; done
+`), 0o700))
+	record, err := apart(t.Context(), spec("a", "a", "b"), Program{Path: script})
 	require.NoError(t, err)
 	require.Len(t, record.Blocks, 6)
-	for _, s := range slices.Concat(record.Blocks...) {
-		require.Equal(t, timing.Slice{Turn: s.Turn, Ops: 3, Wall: 40, CPU: 500, GC: 6, Lead: 7}, s)
+	for _, block := range record.Blocks {
+		for arm, s := range block {
+			require.Equal(t, timing.Slice{Turn: s.Turn, Ops: []int{3, 3, 7}[arm], Wall: 40, CPU: 500, GC: 6, Lead: 7}, s)
+		}
 	}
 }
 
