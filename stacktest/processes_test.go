@@ -107,7 +107,8 @@ func TestProcessesThatFail(t *testing.T) {
 		{"the Ps of the label", "tells", "1", "this process has 1 Ps"},
 		{"the Ps of another label", "tells", "3", "this process has 3 Ps"},
 		{"a child that dies", "dies", "1", "exit status 3"},
-		{"a child that panics, whose trace would fill pages", "panics", "1", "rpcbench: versus: panics, process 1 of 8: panic: broken; goroutine "},
+		{"a child that panics, whose trace would fill pages", "panics", "1",
+			"rpcbench: versus: panics, process 1 of 8: panic: broken; goroutine "},
 		{"a stack that Main was not given", "unnamed", "1",
 			`rpcbench: versus: unnamed, process 1 of 8: its process has no stack "unnamed": `},
 	} {

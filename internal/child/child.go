@@ -1,7 +1,7 @@
 // Package child runs the server of a stack in a child process, and asks that process for its CPU time and memory.
 //
-// The child is this binary again, as a [Process]. It writes a [Report] when its server listens, and another for each
-// line of its standard input. It ends when that input ends, so it ends with its parent.
+// The child is this binary again, as a [Process]. It writes a [Report] for each line of its standard input. It ends when
+// that input ends, so it ends with its parent.
 package child
 
 import (
@@ -90,16 +90,15 @@ func serve(lines <-chan []byte, reports *json.Encoder, stack rpcbench.Stack, ask
 	}
 	own := f.Accepted()
 	var memory runtime.MemStats // allocated once: it is large, and allocations between two reports belong to the calls
-	for open := true; open; {
+	for line := range lines {
+		if string(line) == collect {
+			runtime.GC()
+		}
 		r.Accepted = f.Accepted() - own
 		r.CPU, _ = cpu.Time()
 		runtime.ReadMemStats(&memory) // runtime/metrics counts small objects late
 		r.Bytes, r.Allocs = memory.TotalAlloc, memory.Mallocs
-		_ = reports.Encode(&r) // it fails if the parent has ended, and then in ends too
-		var line []byte
-		if line, open = <-lines; string(line) == collect {
-			runtime.GC()
-		}
+		_ = reports.Encode(&r) // it fails if the parent has ended, and then lines end too
 	}
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("close: %w", err)
@@ -131,12 +130,11 @@ func Start(ctx context.Context, stack string, config rpcbench.Config) (*Server, 
 	}
 	life, kill := context.WithCancel(context.WithoutCancel(ctx))
 	release := context.AfterFunc(ctx, kill)
-	p, err := Command{Does: Serves, Procs: runtime.GOMAXPROCS(0), Asked: asked}.Start(life)
+	p, err := Command{Does: Serves, Procs: runtime.GOMAXPROCS(0), Asked: asked, Limit: limit}.Start(life)
 	s.process, s.Close = p, sync.OnceValue(s.end)
-	if err == nil {
-		err = s.bounded(func() error { return p.read(&s.Report) })
+	if err = said(err); err == nil {
+		err = s.Ask(false)
 	}
-	err = said(err)
 	if !release() {
 		err = fmt.Errorf("server process: %w", context.Cause(ctx))
 	}
@@ -160,12 +158,7 @@ func (s *Server) Ask(afterCollection bool) error {
 	if afterCollection {
 		question = collect
 	}
-	return said(s.bounded(func() error { return s.process.Ask(question, &s.Report) }))
-}
-
-func (s *Server) bounded(do func() error) error {
-	defer time.AfterFunc(limit, s.process.kill).Stop()
-	return do()
+	return said(s.process.Ask(question, &s.Report))
 }
 
 func (s *Server) end() (err error) {

@@ -306,26 +306,28 @@ func TestStartIsCancelled(t *testing.T) {
 	gone(t, s.process.cmd.Process.Pid)
 }
 
-// Neither a child that never answers nor one that never ends keeps its parent for longer than limit.
+// Neither a child that never answers nor one that never ends keeps its parent waiting for ever.
 func TestAParentDoesNotWaitForEver(t *testing.T) {
-	for why, wait := range map[string]func(*Server) error{
-		"for its protocol": func(s *Server) error { return s.process.greet() },
-		"for an answer":    func(s *Server) error { return s.Ask(true) },
-		"for the end":      func(s *Server) error { return s.Close() },
+	for _, c := range []struct {
+		why  string
+		wait func(*Process) error
+		took time.Duration
+	}{
+		{"for its protocol", func(p *Process) error { return p.greet() }, limit},
+		{"for an answer", func(p *Process) error { return p.Ask("", new(Report)) }, time.Second},
+		{"for the end", func(p *Process) error { return p.End() }, 4 * limit},
 	} {
-		t.Run(why, func(t *testing.T) {
+		t.Run(c.why, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				parent, child := net.Pipe()
 				defer child.Close()
 				go func() { _, _ = io.Copy(io.Discard, child) }()
 				began := time.Now()
-				p := &Process{cmd: new(exec.Cmd), out: json.NewDecoder(parent), in: keepOpen{parent}, limit: limit,
+				p := &Process{cmd: new(exec.Cmd), out: json.NewDecoder(parent), in: keepOpen{parent}, limit: time.Second,
 					kill: func() { _ = parent.Close() }}
 				p.End = sync.OnceValue(p.end)
-				s := &Server{process: p}
-				s.Close = sync.OnceValue(s.end)
-				require.Error(t, wait(s))
-				require.Equal(t, limit, time.Since(began))
+				require.Error(t, c.wait(p))
+				require.Equal(t, c.took, time.Since(began))
 			})
 		})
 	}

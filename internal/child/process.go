@@ -30,50 +30,38 @@ const (
 	Measures = "measure"
 )
 
-const limit = 15 * time.Second // for a report and for the end; rpcbench.Start and Fixture.Close take less
+const limit = 15 * time.Second // for a report, and for the end; rpcbench.Start and Fixture.Close take less
 
 // Command is a program that is to be started as a child.
 type Command struct {
-	Path  string   // "" is this program
-	Env   []string // what it has in its environment besides
-	Does  string   // Serves or Measures
-	Procs int      // its GOMAXPROCS; 0 is the default
-	Asked any      // its first line, as JSON
-	Ends  int      // fixtures that it has to close at its end; 0 is one
+	Path  string        // "" is this program
+	Env   []string      // what it has in its environment besides
+	Does  string        // Serves or Measures
+	Procs int           // its GOMAXPROCS; 0 is the default
+	Asked any           // its first line, as JSON
+	Limit time.Duration // for an answer
 }
 
 // Process is a child of this process. One goroutine at a time.
 type Process struct {
-	// End ends the child's input, waits until the child has closed its fixtures, and ends it if that takes too long.
-	// Of a child that fails, the error has the first two lines of standard error: a trace of goroutines would fill pages.
+	// End ends the child's input and waits for the child's end, a minute at most. Of a child that fails, the error has
+	// the first two lines of standard error: a trace of goroutines would fill pages.
 	End func() error
 
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *json.Decoder
-	stderr head
+	stderr bytes.Buffer
 	limit  time.Duration
 	kill   func()
-}
-
-// head keeps the beginning of what is written to it.
-type head struct{ bytes.Buffer }
-
-func (h *head) Write(p []byte) (int, error) {
-	_, _ = h.Buffer.Write(p[:min(len(p), max(0, 4096-h.Len()))])
-	return len(p), nil
 }
 
 // Start starts the program, refuses it if it speaks another protocol, and sends what it is asked. The child is killed
 // when ctx ends.
 func (c Command) Start(ctx context.Context) (*Process, error) {
-	var err error
-	if c.Path == "" {
-		c.Path, err = os.Executable()
-	}
+	self, err := os.Executable()
 	ctx, cancel := context.WithCancel(ctx)
-	p := &Process{cmd: exec.CommandContext(ctx, c.Path), kill: cancel, limit: limit * time.Duration(max(1, c.Ends))}
-	p.End = sync.OnceValue(p.end)
+	p := &Process{cmd: exec.CommandContext(ctx, cmp.Or(c.Path, self)), limit: c.Limit}
 	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOMAXPROCS=") })
 	p.cmd.Env = append(p.cmd.Env, Variable+"="+c.Does)
 	if c.Procs > 0 {
@@ -90,14 +78,15 @@ func (c Command) Start(ctx context.Context) (*Process, error) {
 		cancel()
 		return nil, fmt.Errorf("child: %w", err)
 	}
-	p.in, p.out = in, json.NewDecoder(out)
+	p.in, p.out, p.End = in, json.NewDecoder(out), sync.OnceValue(p.end)
 	p.kill = func() {
 		cancel()
 		_ = out.Close() // which its own children may hold
 	}
 	if err := p.greet(); err != nil {
 		p.kill()
-		return nil, cmp.Or(err, p.End())
+		_ = p.End()
+		return nil, err
 	}
 	_ = json.NewEncoder(in).Encode(c.Asked) // if the child has died, its end says so
 	return p, nil
@@ -112,8 +101,8 @@ func (p *Process) greet() error {
 	case late.Stop() && errors.Is(err, io.EOF) && p.End() != nil:
 		return p.End()
 	case err != nil:
-		return fmt.Errorf("its process names no protocol, and this program speaks %d: "+
-			"it is too old, or does not call cli.Main", Protocol)
+		return fmt.Errorf("its process names no protocol, and this program speaks %d: it is too old, "+
+			"or does not call cli.Main", Protocol)
 	case number != Protocol:
 		return fmt.Errorf("its process speaks protocol %d, and this program %d: compare builds of one protocol",
 			number, Protocol)
@@ -123,11 +112,8 @@ func (p *Process) greet() error {
 
 // Ask sends a line and reads what the child answers.
 func (p *Process) Ask(line string, answer any) error {
+	defer time.AfterFunc(p.limit, p.kill).Stop()
 	_, _ = io.WriteString(p.in, line+"\n") // if it fails, so does reading
-	return p.read(answer)
-}
-
-func (p *Process) read(answer any) error {
 	err := p.out.Decode(answer)
 	switch {
 	case err == nil:
@@ -142,7 +128,7 @@ func (p *Process) read(answer any) error {
 
 func (p *Process) end() error {
 	defer p.kill()
-	defer time.AfterFunc(p.limit, p.kill).Stop()
+	defer time.AfterFunc(4*limit, p.kill).Stop() // it may have three fixtures to close
 	_ = p.in.Close()
 	for p.out.Decode(new(json.RawMessage)) == nil { // it may be amid an answer
 	}

@@ -91,7 +91,7 @@ func (p Program) Check(ctx context.Context) error {
 
 func (p Program) start(ctx context.Context, spec Spec) (*child.Process, error) {
 	return child.Command{Path: p.Path, Env: p.Env, Does: child.Measures, Procs: spec.Procs, Asked: spec,
-		Ends: len(spec.Arms)}.Start(ctx)
+		Limit: 10 * time.Minute}.Start(ctx)
 }
 
 var errNoBlock = errors.New("a child answered with something else than a block")
