@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/layers"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
@@ -73,7 +74,7 @@ func TestExplainOfKnownFigures(t *testing.T) {
 	require.NoError(t, err)
 	w, err := workload.Find("bytes-100kB")
 	require.NoError(t, err)
-	require.Equal(t, append(slices.Repeat([]string{asked(w, runtime.NumCPU(), turn, "base", "other")}, 3), ""),
+	require.Equal(t, slices.Repeat([]string{asked(w, runtime.NumCPU(), turn, "base", "other")}, 3),
 		log, "2 s of each for each process")
 	for _, stack := range []string{"base", "other"} {
 		require.Contains(t, out, fmt.Sprintf("# %s: workload=bytes-100kB GOMAXPROCS=%d processes=3\n", stack,
@@ -89,7 +90,7 @@ func TestExplainOfKnownFigures(t *testing.T) {
 	require.NoError(t, err)
 	small, err := workload.Find(workload.Small)
 	require.NoError(t, err)
-	require.Equal(t, append(slices.Repeat([]string{asked(small, 1, turn, "base")}, 2), ""), log)
+	require.Equal(t, slices.Repeat([]string{asked(small, 1, turn, "base")}, 2), log)
 }
 
 // Both sides are there, and the time without the profiler is that with it.
@@ -211,14 +212,12 @@ func TestExplainIsInterrupted(t *testing.T) {
 		t.Skip("has no signals")
 	}
 	cmd := outside(t, "explain", "-time", "1h", "base", "other")
-	log := strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], knownLog+"=")
+	children := strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], odd.Variable+"=")
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool {
-		text, _ := os.ReadFile(log)
-		return strings.Count(string(text), "\n") == 2
-	}, time.Minute, 10*time.Millisecond, "the second process")
+	require.Eventually(t, func() bool { return len(odd.Asked(children)) == 2 }, time.Minute, 10*time.Millisecond,
+		"the second process")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	require.Error(t, cmd.Wait())
 	require.Equal(t, "rpcbench: interrupted\n", errs.String())

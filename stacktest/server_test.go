@@ -33,7 +33,7 @@ const (
 // elsewhereStacks are known to TestMain: a faultless one, two that show their faults only in a process of their own,
 // and two whose server's cost is known.
 func elsewhereStacks() []rpcbench.Stack {
-	alone := os.Getenv("RPCBENCH_SERVER") != ""
+	alone := os.Getenv("RPCBENCH_CHILD") == "serve"
 	var served atomic.Int64
 	mortal := fake{body: func(data []byte) []byte {
 		if served.Add(1) > 1+warmRounds*corpus.Round+10 && alone {
@@ -73,7 +73,7 @@ func sly() rpcbench.Stack {
 	stack.Name = "sly"
 	dial := stack.Dial
 	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		if os.Getenv("RPCBENCH_SERVER") == "" {
+		if os.Getenv("RPCBENCH_CHILD") == "" {
 			if _, err := net.Dial("tcp", config.Addr); err != nil {
 				return nil, err
 			}
@@ -127,9 +127,9 @@ func TestBrokenServerElsewhereHasNoRow(t *testing.T) {
 	for _, c := range []struct{ why, stack, want string }{
 		{"it dies, and the next row has another", "(mortal|fake)",
 			"rpcbench: mortal: close: server process: exit status 3"},
-		{"it leaves goroutines", "leaking", "rpcbench: goroutines left behind, which no Traits.Background names: "},
+		{"it leaves goroutines", "leaking", "rpcbench: leaking: close: server process: goroutines left "},
 		{"TestMain does not name it", "stub",
-			`rpcbench: stub: server process: TestMain does not name the stack "stub": stacktest.Main takes stacks`},
+			`rpcbench: stub: server process: its process has no stack "stub": `},
 		{"its client opens a connection of which no fixture knows", "sly",
 			"rpcbench: sly: the server's process accepted 2 connections, its client opened 1"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/odd"
 )
 
 // busy is a stack whose calls take a time each and leave garbage, so that slices end soon.
@@ -64,7 +65,7 @@ func TestVersusIsAskedFor(t *testing.T) {
 }
 
 func TestVersusKeepsWhatItMeasured(t *testing.T) {
-	makeUp(t, 3)
+	t.Setenv(odd.Variable, odd.Children(t, 0))
 	out, err := child(t, "-test.bench=^BenchmarkApart$/^stack=(base|dies)$", "-test.benchtime=1x", "-processes=1")
 	require.Error(t, err)
 	require.Contains(t, out, "it died")

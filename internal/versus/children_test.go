@@ -3,6 +3,7 @@ package versus
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
@@ -27,7 +29,7 @@ import (
 
 // TestMain is also the process that a Program starts.
 func TestMain(m *testing.M) {
-	if os.Getenv(Variable) == "" {
+	if os.Getenv(child.Variable) == "" {
 		goleak.VerifyTestMain(m)
 	}
 	if err := Serve(context.Background(), os.Stdin, os.Stdout, find); err != nil {
@@ -128,13 +130,6 @@ func (c thousand) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	return c.Users.PrepareUser(u)
 }
 
-func self(t *testing.T) Program {
-	t.Helper()
-	path, err := os.Executable()
-	require.NoError(t, err)
-	return Program{Path: path}
-}
-
 func spec(arms ...string) Spec {
 	return Spec{Arms: arms, Slice: time.Millisecond, Blocks: 6, Seed: 3}
 }
@@ -147,7 +142,7 @@ func apart(ctx context.Context, s Spec, p Program) (timing.Record, error) {
 func TestRun(t *testing.T) {
 	s := spec("httpjson", "httpjson", "rawtcp")
 	s.Blocks = 3
-	record, err := Run(t.Context(), s, self(t))
+	record, err := Run(t.Context(), s, Program{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"httpjson", "httpjson again", "rawtcp"}, record.Arms)
 	require.Len(t, record.Blocks, s.Blocks)
@@ -170,17 +165,17 @@ func TestRun(t *testing.T) {
 func TestRunTellsTheWorkload(t *testing.T) {
 	s := spec("rawtcp", "bytes1000")
 	s.Workload.Payload, s.Blocks = 1000, 1
-	_, err := Run(t.Context(), s, self(t))
+	_, err := Run(t.Context(), s, Program{})
 	require.NoError(t, err)
 	s.Workload.Payload = 10_000
-	_, err = Run(t.Context(), s, self(t))
+	_, err = Run(t.Context(), s, Program{})
 	require.ErrorContains(t, err, "asked for 10000 bytes")
 }
 
 // Percentiles of many callers are of each call of each caller.
 func TestLatenciesOfManyCallers(t *testing.T) {
 	record, err := Run(t.Context(), Spec{Arms: []string{"tails", "tails"}, Workload: workload.Workload{Callers: 24},
-		Slice: 500 * time.Millisecond, Blocks: 1}, self(t))
+		Slice: 500 * time.Millisecond, Blocks: 1}, Program{})
 	require.NoError(t, err)
 	for _, l := range record.Latencies {
 		require.Less(t, l.P50, l.P95, "most calls take 3 ms")
@@ -195,14 +190,13 @@ func TestLatenciesOfManyCallers(t *testing.T) {
 func TestRunOverAUnixSocket(t *testing.T) {
 	s := spec("rawtcp", "httpjson")
 	s.Workload.Unix, s.Blocks = true, 1
-	_, err := Run(t.Context(), s, self(t))
+	_, err := Run(t.Context(), s, Program{})
 	require.NoError(t, err)
 }
 
 // A record has the layout of the contestant's program: its copy's and the base's are noise.
 func TestRecordsNameTheLayout(t *testing.T) {
-	program := self(t)
-	program.Layout = 4
+	program := Program{Layout: 4}
 	record, err := Run(t.Context(), Spec{Arms: []string{"rawtcp", "rawtcp"}, Slice: time.Millisecond, Blocks: 1}, program)
 	require.NoError(t, err)
 	require.Equal(t, 4, record.Layout)
@@ -224,18 +218,18 @@ func TestRunSetsGOMAXPROCS(t *testing.T) {
 	for _, procs := range []int{1, 3} {
 		s := spec("rawtcp", fmt.Sprintf("procs%d", procs))
 		s.Procs, s.Blocks = procs, 1
-		_, err := Run(t.Context(), s, self(t))
+		_, err := Run(t.Context(), s, Program{})
 		require.NoError(t, err)
 	}
 	t.Setenv("GOMAXPROCS", "3")
 	s := spec("rawtcp", fmt.Sprintf("procs%d", runtime.NumCPU()))
 	s.Blocks = 1
-	_, err := Run(t.Context(), s, self(t))
+	_, err := Run(t.Context(), s, Program{})
 	require.NoError(t, err, "0 is the default, whatever this process was told")
 }
 
 func TestApart(t *testing.T) {
-	record, err := apart(t.Context(), spec("httpjson", "rawtcp"), self(t))
+	record, err := apart(t.Context(), spec("httpjson", "rawtcp"), Program{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"httpjson", "rawtcp"}, record.Arms)
 	require.Len(t, record.Blocks, 6)
@@ -260,7 +254,7 @@ func TestSlicesOfAnArmApart(t *testing.T) {
 		t.Skip("the child is a shell script")
 	}
 	script := filepath.Join(t.TempDir(), "child")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\ncase $spec in\n"+
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 1; read spec\ncase $spec in\n"+
 		`*'"arms":["base","base"]'*) n=2;; *'"arms":["other","other"]'*) n=5;; *) n=90;; esac`+"\nwhile read line; do echo '"+
 		`{"blocks":[[[1,'$n',30,400,5,6],[0,1,10,100,1,1]]]}`+"'; done\n"), 0o700))
 	record, err := apart(t.Context(), spec("base", "base", "other"), Program{Path: script})
@@ -282,16 +276,16 @@ func TestFailures(t *testing.T) {
 		want    string
 		blocks  int // that were measured before
 	}{
-		{"an unknown stack", self(t), spec("rawtcp", "httpjsno"), "no stack is called httpjsno", 0},
-		{"nothing to compare with", self(t), spec("rawtcp"), "timing: got 1 of the two or more arms to compare", 0},
-		{"a process that dies", self(t), spec("rawtcp", "dies"), "exit status 3", 0},
-		{"a process that ends", self(t), spec("rawtcp", "leaves"), "rpcbench: measure: a child ended before its time", 0},
-		{"a program that prints", self(t), spec("rawtcp", "talks"),
-			"rpcbench: measure: a child printed something else than a block", 0},
-		{"a call that fails", self(t), spec("rawtcp", "fails"), "the server died", 2},
-		{"a process that is killed", self(t), spec("rawtcp", "killed"), "", 2},
+		{"an unknown stack", Program{}, spec("rawtcp", "httpjsno"), "no stack is called httpjsno", 0},
+		{"nothing to compare with", Program{}, spec("rawtcp"), "timing: got 1 of the two or more arms to compare", 0},
+		{"a process that dies", Program{}, spec("rawtcp", "dies"), "exit status 3", 0},
+		{"a process that ends", Program{}, spec("rawtcp", "leaves"), "a child ended before its time", 0},
+		{"a program that prints", Program{}, spec("rawtcp", "talks"),
+			"a child printed something else than an answer: ", 0},
+		{"a call that fails", Program{}, spec("rawtcp", "fails"), "the server died", 2},
+		{"a process that is killed", Program{}, spec("rawtcp", "killed"), "", 2},
 		{"a program that is not there", Program{Path: "/nonexistent/rpcbench"}, spec("rawtcp", "rawtcp"),
-			"rpcbench: measure: fork/exec /nonexistent/rpcbench: ", 0},
+			"child: fork/exec /nonexistent/rpcbench: ", 0},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			record, err := Run(t.Context(), test.spec, test.program)
@@ -313,22 +307,21 @@ func TestAChildEndsWithItsInput(t *testing.T) {
 		"amid a block":           {Arms: []string{"rawtcp", "rawtcp"}, Slice: 200 * time.Millisecond}, // of four slices
 	} {
 		t.Run(why, func(t *testing.T) {
-			c, err := self(t).start(t.Context(), s)
-			require.NoError(t, err)
+			in, parent := io.Pipe()
+			ended := make(chan error, 1)
+			go func() { ended <- Serve(t.Context(), in, io.Discard, find) }()
+			require.NoError(t, json.NewEncoder(parent).Encode(s))
 			if why == "amid a block" {
-				_, err = io.WriteString(c.in, "\n")
+				_, err := io.WriteString(parent, "\n")
 				require.NoError(t, err)
 			}
-			ended := make(chan error, 1)
-			go func() { ended <- c.end() }()
+			require.NoError(t, parent.Close())
 			select {
 			case err := <-ended:
 				if why == "amid a block" {
 					require.Error(t, err, "it gives the block up")
 				}
 			case <-time.After(45 * time.Second):
-				_ = c.Process.Kill()
-				<-ended
 				require.Fail(t, "an orphan goes on measuring")
 			}
 		})
@@ -339,14 +332,14 @@ func TestAChildEndsWithItsInput(t *testing.T) {
 func TestInterruptedRun(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err := Run(ctx, spec("rawtcp", "hangs"), self(t))
+	_, err := Run(ctx, spec("rawtcp", "hangs"), Program{})
 	require.Error(t, err)
 	require.Error(t, ctx.Err(), "it was the context that ended it")
 }
 
 func TestServeRefuses(t *testing.T) {
-	const refused = "rpcbench: measure: RPCBENCH_MEASURE is set, which is for children of rpcbench, but " +
-		"standard input has no specification that this build reads: "
+	const refused = "RPCBENCH_CHILD is set, which is for children of rpcbench, but " +
+		"standard input has no question that this build reads: "
 	for in, want := range map[string]string{
 		"":    "EOF",
 		"{\n": "unexpected EOF",
@@ -361,6 +354,6 @@ func TestServeRefuses(t *testing.T) {
 		err := Serve(t.Context(), strings.NewReader(in), &out, find)
 		require.ErrorContains(t, err, refused+want)
 		require.NotContains(t, err.Error(), "\n")
-		require.Empty(t, out.String())
+		require.Equal(t, "1\n", out.String(), "its protocol")
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/corpus"
+	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
@@ -31,7 +31,10 @@ const logEnv = "RPCBENCH_TEST_LOG" // file to which servers write what they see
 
 // TestMain is also the server of two-processes.
 func TestMain(m *testing.M) {
-	if child.Serve(os.Stdin, os.Stdout, new(witness).stacks(false)) {
+	if done, err := versus.ServeChild(os.Stdin, os.Stdout, new(witness).stacks(false)); done {
+		if err != nil {
+			os.Exit(1)
+		}
 		return
 	}
 	goleak.VerifyTestMain(m)
