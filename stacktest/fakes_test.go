@@ -26,6 +26,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/message"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
 )
@@ -529,14 +530,14 @@ func TestANewConnectionIsNoFault(t *testing.T) {
 	for n := range int64(4) {
 		stack := clientOf(func(c rpcbench.Users) rpcbench.Client {
 			var made atomic.Int64
-			return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+			return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 				return func(ctx context.Context) error {
 					if made.Add(1) == n {
 						c.(*fakeClient).http.CloseIdleConnections()
 					}
 					return call(ctx)
 				}
-			}}
+			})
 		})
 		require.NoError(t, run("changed replies", conform.Subject{Stack: stack}), "call %d", n)
 	}
@@ -622,9 +623,9 @@ func (inProcess) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 // decoy opens the declared connection, sends one real call over it, and answers all others itself.
 func decoy() rpcbench.Stack {
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
-		return around{c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
+		return odd.Around(c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
 			return func(context.Context) error { return rpcbench.Check(&u, rpcbench.Answer(&u)) }
-		}}
+		})
 	})
 }
 
@@ -707,9 +708,9 @@ func validated(times int) func(*rpcbench.User) error {
 func validating() rpcbench.Stack {
 	check := validated(1)
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
-		return around{c, func(u rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return odd.Around(c, func(u rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error { return cmp.Or(check(&u), call(ctx)) }
-		}}
+		})
 	})
 }
 
@@ -785,20 +786,9 @@ func secondHeader() rpcbench.Stack {
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		other := *c.(*fakeClient)
 		other.url += "/?prepared"
-		return twoFaced{Users: c, calls: &other}
+		return odd.Client{Users: c, OnPrepare: other.PrepareUser}
 	})
 }
-
-type twoFaced struct {
-	rpcbench.Users
-	calls rpcbench.Users
-}
-
-func (c twoFaced) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
-func (c twoFaced) PrepareUser(u rpcbench.User) (rpcbench.Call, error) { return c.calls.PrepareUser(u) }
 
 // undeclaredLoss is a stack whose codec loses the sign of a zero.
 func undeclaredLoss() rpcbench.Stack {
@@ -836,13 +826,13 @@ func unclosedServer() rpcbench.Stack { return serverClosedBy(func(*http.Server) 
 func patientPool() rpcbench.Stack {
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		var turn sync.Mutex
-		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				turn.Lock()
 				defer turn.Unlock()
 				return call(ctx)
 			}
-		}}
+		})
 	})
 }
 

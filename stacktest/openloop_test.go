@@ -14,6 +14,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/latency"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
@@ -103,7 +104,7 @@ func BenchmarkOpenCallers(b *testing.B) {
 	var made []*atomic.Int64
 	sent := map[string]bool{}
 	stack := clientOf(func(c rpcbench.Users) rpcbench.Client {
-		return around{c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
+		return odd.Around(c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
 			sent[u.Name] = true
 			n, busy := new(atomic.Int64), new(atomic.Bool)
 			made = append(made, n)
@@ -115,7 +116,7 @@ func BenchmarkOpenCallers(b *testing.B) {
 				busy.Store(false)
 				return nil
 			}
-		}}
+		})
 	})
 	Benchmark(b, rpcbench.Workload{Rate: 1000, Conns: 1}, stack)
 	require.Len(b, made, 2*openCallers, "the figures' and the bytes'")
@@ -186,17 +187,13 @@ func TestSlowStackDropsStarts(t *testing.T) {
 }
 
 // unpreparing is a client that prepares no calls but those that connect.
-type unpreparing struct{ rpcbench.Users }
-
-func (c unpreparing) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
-func (c unpreparing) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
-	if len(u.Name) == len("Anna1000") {
-		return c.Users.PrepareUser(u)
-	}
-	return nil, errors.New("broken")
+func unpreparing(c rpcbench.Users) rpcbench.Client {
+	return odd.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+		if odd.Connects(u) {
+			return c.PrepareUser(u)
+		}
+		return nil, errors.New("broken")
+	}}
 }
 
 // dialsAgain is a stack that makes each call after the first n over another connection.
@@ -205,7 +202,7 @@ func dialsAgain(n int64) rpcbench.Stack {
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		other := *c.(*fakeClient)
 		other.http = &http.Client{Transport: other.http.Transport.(*http.Transport).Clone()}
-		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				if made.Add(1) > n {
 					defer other.http.CloseIdleConnections()
@@ -214,6 +211,6 @@ func dialsAgain(n int64) rpcbench.Stack {
 				}
 				return call(ctx)
 			}
-		}}
+		})
 	})
 }

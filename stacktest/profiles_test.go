@@ -16,6 +16,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/layers"
+	"github.com/rpcbench/rpcbench/internal/odd"
 )
 
 // BenchmarkProfiled is a row of each kind that has a profile.
@@ -79,14 +80,14 @@ func BenchmarkBreaking(b *testing.B) {
 	var clients atomic.Int64 // the third one is that of the profile
 	breaking := clientOf(func(c rpcbench.Users) rpcbench.Client {
 		client, calls := clients.Add(1), new(atomic.Int64)
-		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				if client == 3 && calls.Add(1) > warmRounds*corpus.Round {
 					return errors.New("broken")
 				}
 				return call(ctx)
 			}
-		}}
+		})
 	})
 	b.Run("kind=breaking", func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, breaking) })
 	b.Run("kind=whole", func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, httpjson.New()) })

@@ -16,6 +16,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/cpu"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
@@ -182,7 +183,7 @@ func TestBrokenServerElsewhereHasNoRow(t *testing.T) {
 			out, err := runElsewhere(t, c.stack, c.server)
 			require.Error(t, err, out)
 			require.Contains(t, out, c.want)
-			rows, _ := results(t, out)
+			rows, _ := odd.Rows(t, out)
 			switch c.stack {
 			case "leaking": // which shows when the row is there
 				require.Contains(t, out, "goroutines left behind, which no Traits.Background names: ")
@@ -249,7 +250,7 @@ func TestRowsThatAServerElsewhereLacks(t *testing.T) {
 	others := len(elsewhereStacks()) + len(apartStacks()) - 1
 	require.Contains(t, out, fmt.Sprintf("# rpcbench: -server names no server of %d stacks: their rows are skipped\n",
 		others))
-	rows, _ := results(t, out)
+	rows, _ := odd.Rows(t, out)
 	require.Empty(t, rows)
 }
 
@@ -259,7 +260,7 @@ func TestConnectionsOfAChildAreCounted(t *testing.T) {
 	out, err := runElsewhere(t, "sly", childProcess)
 	require.Error(t, err)
 	require.Contains(t, out, "rpcbench: sly: the server's process accepted 2 connections, its client opened 1")
-	rows, _ := results(t, out)
+	rows, _ := odd.Rows(t, out)
 	require.Empty(t, rows)
 }
 

@@ -1,7 +1,7 @@
 // Package child runs the server of a stack in a child process, and asks that process for its CPU time and memory.
 //
-// The child is this binary again, as a [Process]. It writes a [Report] for each line of its standard input. It ends when
-// that input ends, so it ends with its parent.
+// The child is this binary again, as a [Process]. It writes a [Report] for each line of its standard input. It ends
+// when that input ends, so it ends with its parent.
 package child
 
 import (

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
@@ -17,12 +18,15 @@ func TestRecordsCountCalls(t *testing.T) {
 	w, err := workload.Find("small-50-callers")
 	require.NoError(t, err)
 	var made atomic.Int64
-	s := rawtcp.New()
-	dial := s.Dial
-	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
-		return counting{c.(rpcbench.Users), &made}, err
-	}
+	s := odd.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client {
+		return odd.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+			call, err := c.PrepareUser(u)
+			return func(ctx context.Context) error {
+				made.Add(1)
+				return call(ctx)
+			}, err
+		}}
+	})
 	g, err := Open(t.Context(), w, slice, 1, s, s)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, g.Close()) })
@@ -40,22 +44,4 @@ func TestRecordsCountCalls(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, int64(ops), made.Load()-before, "calls that were made")
-}
-
-// counting is a client that counts the calls made.
-type counting struct {
-	rpcbench.Users
-	made *atomic.Int64
-}
-
-func (c counting) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
-func (c counting) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
-	call, err := c.Users.PrepareUser(u)
-	return func(ctx context.Context) error {
-		c.made.Add(1)
-		return call(ctx)
-	}, err
 }

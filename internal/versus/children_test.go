@@ -21,6 +21,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/child"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
@@ -55,13 +56,14 @@ func find(name string) (rpcbench.Stack, error) {
 	case "killed":
 		return inBlock(3, func() error { p, _ := os.FindProcess(os.Getpid()); _ = p.Kill(); select {} }), nil
 	case "bytes1000": // takes users with so many bytes
-		s := rawtcp.New()
-		dial := s.Dial
-		s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-			c, err := dial(config)
-			return thousand{c.(rpcbench.Users)}, err
-		}
-		return s, nil
+		return odd.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client {
+			return odd.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+				if n := len(u.Avatar); n != 1000 && !odd.Connects(u) {
+					return nil, fmt.Errorf("asked for %d bytes", n)
+				}
+				return c.PrepareUser(u)
+			}}
+		}), nil
 	case "hangs":
 		return inBlock(1, func() error { select {} }), nil
 	}
@@ -70,30 +72,15 @@ func find(name string) (rpcbench.Stack, error) {
 
 // inBlock is rawtcp, whose calls do what is said from the n-th block on: each block has a fixture of its own.
 func inBlock(n int, do func() error) rpcbench.Stack {
-	s := rawtcp.New()
-	dial, fixtures := s.Dial, 0
-	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		fixtures++
-		c, err := dial(config)
-		if fixtures < n {
-			return c, err
+	fixtures := 0
+	return odd.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client {
+		if fixtures++; fixtures < n {
+			return c
 		}
-		return &client{Users: c.(rpcbench.Users), call: func(int64, rpcbench.Call) error { return do() }}, err
-	}
-	return s
-}
-
-type thousand struct{ rpcbench.Users }
-
-func (c thousand) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
-func (c thousand) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
-	if n := len(u.Avatar); n != 1000 && len(u.Name) != len("Anna1000") {
-		return nil, fmt.Errorf("asked for %d bytes", n)
-	}
-	return c.Users.PrepareUser(u)
+		return odd.Around(c, func(rpcbench.User, rpcbench.Call) rpcbench.Call {
+			return func(context.Context) error { return do() }
+		})
+	})
 }
 
 func spec(arms ...string) Spec {
