@@ -110,15 +110,8 @@ func TestStartFails(t *testing.T) {
 		{"Serve closes the listener and fails at once", withServer(func(inner rpcbench.Server) rpcbench.Server {
 			return odd.Server{Server: inner, OnServe: func(ln net.Listener) error { return errors.Join(wrong, ln.Close()) }}
 		}), rpcbench.Config{}, "serve: odd"},
-		{"fewer connections than declared", func() rpcbench.Stack {
-			stack := grpcprotobuf.New()
-			dial := stack.Dial
-			stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-				config.Conns--
-				return dial(config)
-			}
-			return stack
-		}(), rpcbench.Config{Conns: 2},
+		{"fewer connections than declared", odd.Dialling(grpcprotobuf.New(), func(c *rpcbench.ClientConfig) { c.Conns-- }),
+			rpcbench.Config{Conns: 2},
 			"connect: the server accepted 1 connections and the client dialled 1 with ClientConfig.DialContext, 2 are declared"},
 		{"more connections than declared", mine(func(s *rpcbench.Stack) {
 			dial := s.Dial
@@ -269,18 +262,15 @@ func TestStartTellsWhatWasTried(t *testing.T) {
 func TestStartIsCancelled(t *testing.T) {
 	// lastCall cancels when the reply is there.
 	lastCall := func(stack rpcbench.Stack, cancel func()) rpcbench.Stack {
-		dial := stack.Dial
-		stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-			inner, err := dial(config)
-			return odd.Client{Users: inner.(rpcbench.Users), OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
-				call, err := inner.(rpcbench.Users).PrepareUser(u)
+		return odd.WithClient(stack, func(inner rpcbench.Users) rpcbench.Client {
+			return odd.Client{Users: inner, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+				call, err := inner.PrepareUser(u)
 				return func(ctx context.Context) error {
 					defer cancel()
 					return call(ctx)
 				}, err
-			}}, err
-		}
-		return stack
+			}}
+		})
 	}
 	for _, c := range []struct {
 		why   string
@@ -579,12 +569,7 @@ func TestHandshakesAreEqual(t *testing.T) {
 func TestCertificateIsOfOneFixture(t *testing.T) {
 	start := func() (*rpcbench.Fixture, rpcbench.ClientConfig) {
 		var dialed rpcbench.ClientConfig
-		stack := grpcprotobuf.New()
-		dial := stack.Dial
-		stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-			dialed = config
-			return dial(config)
-		}
+		stack := odd.Dialling(grpcprotobuf.New(), func(c *rpcbench.ClientConfig) { dialed = *c })
 		return start(t, stack, rpcbench.Config{TLS: true}), dialed
 	}
 	one, client := start()

@@ -367,7 +367,7 @@ func TestFakesFail(t *testing.T) {
 		{"the library's own user agent", fake{headers: func(h *headers) *headers {
 			return &headers{UserAgent: "Go-http-client/1.1", Authorization: h.Authorization, Traceparent: h.Traceparent}
 		}}.stack(), "headers"},
-		{"headers that nobody asked for", dialling(fake{}.stack(),
+		{"headers that nobody asked for", odd.Dialling(fake{}.stack(),
 			func(c *rpcbench.ClientConfig) { c.Headers = corpus.Headers() }), "headers"},
 		{"headers refused without a reason", refusing(), "headers"},
 		{"encoded once, in Prepare", fake{encode: func(u rpcbench.User) func() []byte {
@@ -560,7 +560,7 @@ func TestACrossedServerNeedNotEcho(t *testing.T) {
 
 // TestNoTLSFails: a stack that ignores the TLS configuration it was given.
 func TestNoTLSFails(t *testing.T) {
-	stack := dialling(httpjson.New(), func(c *rpcbench.ClientConfig) { c.TLS = nil })
+	stack := odd.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) { c.TLS = nil })
 	server := stack.Server
 	stack.Server = func(c rpcbench.ServerConfig) (rpcbench.Server, error) { c.TLS = nil; return server(c) }
 	for _, check := range []string{"traffic", "protocol"} {
@@ -570,7 +570,7 @@ func TestNoTLSFails(t *testing.T) {
 
 // TestUnverifiedCertificateFails: a client that accepts any certificate.
 func TestUnverifiedCertificateFails(t *testing.T) {
-	stack := dialling(httpjson.New(), func(c *rpcbench.ClientConfig) {
+	stack := odd.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) {
 		c.TLS = c.TLS.Clone()
 		c.TLS.InsecureSkipVerify = true
 	})
@@ -580,16 +580,6 @@ func TestUnverifiedCertificateFails(t *testing.T) {
 func declaring(change func(*rpcbench.Traits)) rpcbench.Stack {
 	stack := fake{}.stack()
 	change(&stack.Traits)
-	return stack
-}
-
-// dialling is a stack whose client is told something else.
-func dialling(stack rpcbench.Stack, change func(*rpcbench.ClientConfig)) rpcbench.Stack {
-	dial := stack.Dial
-	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		change(&config)
-		return dial(config)
-	}
 	return stack
 }
 
@@ -632,7 +622,7 @@ func decoy() rpcbench.Stack {
 // elsewhere talks to another server than the one at its address.
 func elsewhere(t *testing.T) rpcbench.Stack {
 	other := Start(t, httpjson.New(), rpcbench.Config{})
-	return dialling(httpjson.New(), func(c *rpcbench.ClientConfig) { c.Addr = other.Addr })
+	return odd.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) { c.Addr = other.Addr })
 }
 
 // leaky leaves a goroutine behind at Close, until the test ends.

@@ -32,6 +32,16 @@ func WithClient(s rpcbench.Stack, change func(rpcbench.Users) rpcbench.Client) r
 	return s
 }
 
+// Dialling is a stack whose client is told something else.
+func Dialling(s rpcbench.Stack, change func(*rpcbench.ClientConfig)) rpcbench.Stack {
+	dial := s.Dial
+	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		change(&config)
+		return dial(config)
+	}
+	return s
+}
+
 // Server is a server with other methods where they are not nil.
 type Server struct {
 	rpcbench.Server

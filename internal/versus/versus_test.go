@@ -61,12 +61,10 @@ func TestGroup(t *testing.T) {
 // counted counts how often the stack's server is made.
 func counted(s rpcbench.Stack) (rpcbench.Stack, *atomic.Int64) {
 	made := new(atomic.Int64)
-	server := s.Server
-	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+	return odd.WithServer(s, func(inner rpcbench.Server) rpcbench.Server {
 		made.Add(1)
-		return server(config)
-	}
-	return s, made
+		return inner
+	}), made
 }
 
 func TestFixturesAreReplaced(t *testing.T) {
