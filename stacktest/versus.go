@@ -157,8 +157,8 @@ func (r row) measure(b *testing.B, contestants int, seed uint64, stacks []rpcben
 	for _, line := range campaign.Failures {
 		err = errors.New(line)
 	}
-	said := strings.Replace(fmt.Sprintf("rpcbench: versus: in %d processes %s", len(one.Found), r.stack.Name), " 1 processes ",
-		" 1 process ", 1)
+	said := fmt.Sprintf("rpcbench: versus: in %d processes %s", len(one.Found), r.stack.Name)
+	said = strings.Replace(said, " 1 processes ", " 1 process ", 1)
 	if found.Ratio > 0 {
 		said += fmt.Sprintf(" took %.4f times as long as %s, %.1f %% interval %.4f–%.4f", found.Ratio, stacks[0].Name,
 			100*found.Level, found.Lo, found.Hi)

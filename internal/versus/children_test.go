@@ -23,6 +23,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
@@ -110,57 +111,48 @@ func TestRun(t *testing.T) {
 	require.Zero(t, record.Layout)
 }
 
-// A process measures the workload that it is told.
+// A process measures the workload that it is told, at its GOMAXPROCS.
 func TestRunTellsTheWorkload(t *testing.T) {
-	s := spec("rawtcp", "bytes1000")
-	s.Workload.Payload, s.Blocks = 1000, 1
-	_, err := Run(t.Context(), s, Program{})
-	require.NoError(t, err)
-	s.Workload.Payload = 10_000
-	_, err = Run(t.Context(), s, Program{})
-	require.ErrorContains(t, err, "asked for 10000 bytes")
-}
-
-// A process measures a Unix socket.
-func TestRunOverAUnixSocket(t *testing.T) {
-	s := spec("rawtcp", "httpjson")
-	s.Workload.Unix, s.Blocks = true, 1
-	_, err := Run(t.Context(), s, Program{})
-	require.NoError(t, err)
+	t.Setenv("GOMAXPROCS", "3")
+	for _, test := range []struct {
+		why, arm string
+		procs    int
+		workload workload.Workload
+		want     string
+	}{
+		{"a payload", "bytes1000", 1, workload.Workload{Payload: 1000}, ""},
+		{"another payload", "bytes1000", 1, workload.Workload{Payload: 10_000}, "asked for 10000 bytes"},
+		{"a Unix socket", "httpjson", 1, workload.Workload{Unix: true}, ""},
+		{"one P", "procs1", 1, workload.Workload{}, ""},
+		{"three Ps", "procs3", 3, workload.Workload{}, ""},
+		{"the default, whatever this process was told", fmt.Sprint("procs", runtime.NumCPU()), 0, workload.Workload{}, ""},
+	} {
+		s := spec("rawtcp", test.arm)
+		s.Workload, s.Procs, s.Blocks = test.workload, test.procs, 1
+		_, err := Run(t.Context(), s, Program{})
+		if test.want == "" {
+			require.NoError(t, err, test.why)
+		} else {
+			require.ErrorContains(t, err, test.want, test.why)
+		}
+	}
 }
 
 // A record has the layout of the contestant's program: its copy's and the base's are noise.
 func TestRecordsNameTheLayout(t *testing.T) {
-	program := Program{Layout: 4}
-	record, err := Run(t.Context(), Spec{Arms: []string{"rawtcp", "rawtcp"}, Slice: time.Millisecond, Blocks: 1}, program)
-	require.NoError(t, err)
-	require.Equal(t, 4, record.Layout)
-	other := program
-	other.Layout = 7
-	record, err = Run(t.Context(), Spec{Arms: []string{"rawtcp", "rawtcp"}, Slice: time.Millisecond, Blocks: 1}, program,
-		other)
-	require.NoError(t, err)
-	require.Equal(t, 7, record.Layout)
+	s := spec("rawtcp", "rawtcp")
+	s.Blocks = 1
+	for _, programs := range [][]Program{{{Layout: 7}}, {{Layout: 4}, {Layout: 7}}} {
+		record, err := Run(t.Context(), s, programs...)
+		require.NoError(t, err)
+		require.Equal(t, 7, record.Layout)
+	}
 }
 
 func TestReconnects(t *testing.T) {
 	for calls, want := range map[int64]int64{0: 1, 100: 1, 10_000: 1, 19_999: 1, 20_000: 2, 1_000_000: 100} {
 		require.Equal(t, want, Reconnects(calls), "in %d calls", calls)
 	}
-}
-
-func TestRunSetsGOMAXPROCS(t *testing.T) {
-	for _, procs := range []int{1, 3} {
-		s := spec("rawtcp", fmt.Sprintf("procs%d", procs))
-		s.Procs, s.Blocks = procs, 1
-		_, err := Run(t.Context(), s, Program{})
-		require.NoError(t, err)
-	}
-	t.Setenv("GOMAXPROCS", "3")
-	s := spec("rawtcp", fmt.Sprintf("procs%d", runtime.NumCPU()))
-	s.Blocks = 1
-	_, err := Run(t.Context(), s, Program{})
-	require.NoError(t, err, "0 is the default, whatever this process was told")
 }
 
 func TestApart(t *testing.T) {
@@ -264,13 +256,23 @@ func TestAChildEndsWithItsInput(t *testing.T) {
 	}
 }
 
-// TestInterruptedRun: no child outlives the context, whatever it is doing.
-func TestInterruptedRun(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	_, err := Run(ctx, spec("rawtcp", "hangs"), Program{})
-	require.Error(t, err)
-	require.Error(t, ctx.Err(), "it was the context that ended it")
+// TestInterrupted: no child outlives the context, whatever it is doing.
+func TestInterrupted(t *testing.T) {
+	for why, measure := range map[string]func(context.Context) error{
+		"measuring": func(ctx context.Context) error {
+			_, err := Run(ctx, spec("rawtcp", "hangs"), Program{})
+			return err
+		},
+		"explaining": func(ctx context.Context) error {
+			_, err := Explain(ctx, spec("hangs"), Program{})
+			return err
+		},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		require.Error(t, measure(ctx), why)
+		require.Error(t, ctx.Err(), "it was the context that ended it")
+		cancel()
+	}
 }
 
 func TestServeRefuses(t *testing.T) {

@@ -1,7 +1,6 @@
 package versus
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -88,13 +87,4 @@ func TestExplainCountsCalls(t *testing.T) {
 	calls, _, err := callFor(t.Context(), o, 3, 0)
 	require.NoError(t, err)
 	require.EqualValues(t, 3*200, calls)
-}
-
-// No child outlives the context, nor what it measured.
-func TestInterruptedExplain(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	_, err := Explain(ctx, spec("hangs"), Program{})
-	require.Error(t, err)
-	require.Error(t, ctx.Err(), "it was the context that ended it")
 }
