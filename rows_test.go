@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,33 +25,21 @@ func run(t *testing.T, args ...string) (output string, err error) {
 	if flag.Lookup("test.bench").Value.String() != "" {
 		t.Skip("benchmarks are to follow")
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0],
+	cmd := odd.Again(t, odd.Variable+"="+odd.Children(t, 0),
 		append([]string{"-test.run=^$", "-test.benchtime=1x", "-test.benchmem"}, args...)...)
-	cmd.Env = append(os.Environ(), odd.Variable+"="+odd.Children(t, 0))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
 // madeUp is what a child that measures for BenchmarkVersus answers, at once.
-func madeUp(_ []odd.Question, spec versus.Spec, _ int) (any, error) {
+func madeUp(_ []odd.Question[versus.Spec], spec versus.Spec, _ int) (any, error) {
 	block := slices.Repeat([]timing.Slice{{Ops: 1, Wall: 1000, CPU: 1000}}, len(spec.Arms))
 	return timing.Record{Arms: spec.Arms, Blocks: [][]timing.Slice{block}}, nil
 }
 
-// rowsOf parses output as benchstat does.
 func rowsOf(t *testing.T, output string) []*benchfmt.Result {
 	t.Helper()
-	var rows []*benchfmt.Result
-	r := benchfmt.NewReader(strings.NewReader(output), "output")
-	for r.Scan() {
-		switch rec := r.Result().(type) {
-		case *benchfmt.Result:
-			rows = append(rows, rec.Clone())
-		case *benchfmt.SyntaxError:
-			t.Fatalf("%v in\n%s", rec, output)
-		}
-	}
-	require.NoError(t, r.Err())
+	rows, _ := odd.Rows(t, output)
 	return rows
 }
 

@@ -216,8 +216,8 @@ func TestExplainIsInterrupted(t *testing.T) {
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return len(odd.Asked(children)) == 2 }, time.Minute, 10*time.Millisecond,
-		"the second process")
+	require.Eventually(t, func() bool { return len(odd.Asked[versus.Spec](children)) == 2 }, time.Minute,
+		10*time.Millisecond, "the second process")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	require.Error(t, cmd.Wait())
 	require.Equal(t, "rpcbench: interrupted\n", errs.String())

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"flag"
 	"go/ast"
@@ -165,16 +164,8 @@ func saved(t *testing.T) string {
 // process is the command in a process of its own, which is killed after a while: one that waits would never end.
 func process(t *testing.T, stdout *os.File, args ...string) (cmd *exec.Cmd, stderr *bytes.Buffer) {
 	t.Helper()
-	program, err := os.Executable()
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	t.Cleanup(cancel)
-	cmd, stderr = exec.CommandContext(ctx, program, args...), new(bytes.Buffer)
-	cmd.Env = append(os.Environ(), asMain+"=1")
+	cmd, stderr = odd.Again(t, asMain+"=1", args...), new(bytes.Buffer)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	stdin, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = stdin.Close() })
 	return cmd, stderr
 }
 

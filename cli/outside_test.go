@@ -55,21 +55,21 @@ func asked(w workload.Workload, procs int, slice time.Duration, arms ...string) 
 	return fmt.Sprintf("%s of %+v at GOMAXPROCS=%d in slices of %v", strings.Join(arms, " "), w, procs, slice)
 }
 
-func lines(all []odd.Question) (log []string) {
+func lines(all []odd.Question[versus.Spec]) (log []string) {
 	for _, q := range all {
-		log = append(log, asked(q.Workload, q.GOMAXPROCS, q.Slice, q.Arms...))
+		log = append(log, asked(q.Spec.Workload, q.GOMAXPROCS, q.Spec.Slice, q.Spec.Arms...))
 	}
 	return log
 }
 
 // knownAnswer is what a child answers. What real children do of their question is for the tests of internal/versus.
-func knownAnswer(before []odd.Question, spec versus.Spec, round int) (any, error) {
+func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int) (any, error) {
 	if spec.Profiled {
 		return knownExplained(spec, int64(round)), nil
 	}
 	i, took := 0, time.Duration(0)
 	for _, q := range before {
-		if q.Workload == spec.Workload {
+		if q.Spec.Workload == spec.Workload {
 			i++
 		}
 	}
@@ -96,19 +96,14 @@ func knownRunOf(t *testing.T, stacks []rpcbench.Stack, args ...string) (said str
 	t.Setenv(odd.Variable, children)
 	var out bytes.Buffer
 	err = program{stacks: stacks}.run(t.Context(), args, &out, io.Discard)
-	return out.String(), lines(odd.Asked(children)), err
+	return out.String(), lines(odd.Asked[versus.Spec](children)), err
 }
 
 // outside starts the command as a process of its own, with the known stacks. Of its children, the first alone answers.
 func outside(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	path, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), path, args...)
-	cmd.Env = append(os.Environ(), asMain+"=1", odd.Variable+"="+odd.Children(t, 1))
-	in, err := cmd.StdinPipe() // which the command would end with
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = in.Close() })
+	cmd := odd.Again(t, asMain+"=1", args...)
+	cmd.Env = append(cmd.Env, odd.Variable+"="+odd.Children(t, 1))
 	return cmd
 }
 
@@ -129,12 +124,10 @@ func TestRunOfKnownFigures(t *testing.T) {
 	require.ElementsMatch(t, wanted, log, "each workload at its GOMAXPROCS, four times, and nothing else")
 
 	rows, ratios := map[string][]*benchfmt.Result{}, map[string][]float64{}
-	file, err := os.Open(filepath.Join(out, "bench.txt"))
+	bench, err := os.ReadFile(filepath.Join(out, "bench.txt"))
 	require.NoError(t, err)
-	defer func() { require.NoError(t, file.Close()) }()
-	for r := benchfmt.NewReader(file, "bench.txt"); r.Scan(); {
-		row, ok := r.Result().(*benchfmt.Result)
-		require.True(t, ok, "%v", r.Result())
+	measured, _ := odd.Rows(t, string(bench))
+	for _, row := range measured {
 		m := regexp.MustCompile(`^Run/workload=([^/]+)/against=other/stack=([^/]+?)(-\d+)?$`).FindStringSubmatch(string(row.Name))
 		require.NotNil(t, m, "%s", row.Name)
 		rows[m[1]+" "+m[2]] = append(rows[m[1]+" "+m[2]], row.Clone())

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
@@ -65,13 +65,11 @@ func TestRun(t *testing.T) {
 	_, _, err = typed(t, "report", dir)
 	require.ErrorContains(t, err, "report.html is there already")
 
-	file, err := os.Open(filepath.Join(dir, "bench.txt"))
+	bench, err := os.ReadFile(filepath.Join(dir, "bench.txt"))
 	require.NoError(t, err)
-	defer func() { require.NoError(t, file.Close()) }()
 	rows := map[string]int{}
-	for r := benchfmt.NewReader(file, "bench.txt"); r.Scan(); {
-		row, ok := r.Result().(*benchfmt.Result)
-		require.True(t, ok, "%v", r.Result())
+	measured, _ := odd.Rows(t, string(bench))
+	for _, row := range measured {
 		rows[string(row.Name.Full())]++
 		ns, ok := row.Value("sec/op")
 		require.True(t, ok)

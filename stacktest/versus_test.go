@@ -60,7 +60,7 @@ func TestVersusIsAskedFor(t *testing.T) {
 	out, err := child(t, "-test.bench=^BenchmarkApart$|^x", "-test.benchtime=1x")
 	require.NoError(t, err, out)
 	require.Contains(t, out, "# rpcbench: Apart takes several processes for each row: name it, as in -bench Apart\n")
-	rows, _ := results(t, out)
+	rows, _ := odd.Rows(t, out)
 	require.Empty(t, rows)
 }
 
@@ -69,7 +69,7 @@ func TestVersusKeepsWhatItMeasured(t *testing.T) {
 	out, err := child(t, "-test.bench=^BenchmarkApart$/^stack=(base|dies)$", "-test.benchtime=1x", "-processes=1")
 	require.Error(t, err)
 	require.Contains(t, out, "it died")
-	rows, _ := results(t, out)
+	rows, _ := odd.Rows(t, out)
 	require.Len(t, rows, 1, "that before it\n%s", out)
 }
 

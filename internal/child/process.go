@@ -80,6 +80,7 @@ func (c Command) Start(ctx context.Context) (*Process, error) {
 	}
 	p.in, p.out, p.End = in, json.NewDecoder(out), sync.OnceValue(p.end)
 	p.kill = func() {
+		_ = p.cmd.Process.Kill()
 		cancel()
 		_ = out.Close() // which its own children may hold
 	}

@@ -21,8 +21,7 @@ type Comparison struct {
 	Found []Process // so far
 	Left  string    // why no more processes are measured
 
-	Skipped bool // since a stack or this platform can't do the workload
-	order   []int
+	order []int // of the links
 }
 
 func (c *Comparison) String() string {
@@ -159,7 +158,7 @@ func (c *Campaign) process(ctx context.Context, one *Comparison, i int, where st
 		why := strings.TrimPrefix(err.Error(), "rpcbench: ")
 		switch {
 		case strings.HasSuffix(why, errors.ErrUnsupported.Error()), strings.Contains(why, timing.ErrClock.Error()):
-			one.Left, one.Skipped = why, true
+			one.Left = why
 			c.Warnings = append(c.Warnings, fmt.Sprintf("skipped: %s: %s", one, why))
 			return nil
 		case again != "":

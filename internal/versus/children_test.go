@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/child"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
@@ -57,13 +57,14 @@ func find(name string) (rpcbench.Stack, error) {
 	case "killed":
 		return inBlock(3, func() error { p, _ := os.FindProcess(os.Getpid()); _ = p.Kill(); select {} }), nil
 	case "bytes1000": // takes users with so many bytes
-		s := rawtcp.New()
-		dial := s.Dial
-		s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-			c, err := dial(config)
-			return thousand{c.(rpcbench.Users)}, err
-		}
-		return s, nil
+		return odd.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client {
+			return odd.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+				if n := len(u.Avatar); n != 1000 && !odd.Connects(u) {
+					return nil, fmt.Errorf("asked for %d bytes", n)
+				}
+				return c.PrepareUser(u)
+			}}
+		}), nil
 	case "tails":
 		return tails(), nil
 	case "hangs":
@@ -74,34 +75,24 @@ func find(name string) (rpcbench.Stack, error) {
 
 // inBlock is rawtcp, whose calls do what is said from the n-th block on: each block has a fixture of its own.
 func inBlock(n int, do func() error) rpcbench.Stack {
-	s := rawtcp.New()
-	dial, fixtures := s.Dial, 0
-	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		fixtures++
-		c, err := dial(config)
-		if fixtures < n {
-			return c, err
+	fixtures := 0
+	return odd.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client {
+		if fixtures++; fixtures < n {
+			return c
 		}
-		return &client{Users: c.(rpcbench.Users), call: func(int64, rpcbench.Call) error { return do() }}, err
-	}
-	return s
+		return odd.Around(c, func(rpcbench.User, rpcbench.Call) rpcbench.Call {
+			return func(context.Context) error { return do() }
+		})
+	})
 }
 
 // tails is rawtcp whose calls take 3 ms. Each fourth call takes 40 ms, but those of every eighth caller, the first one
 // among them.
 func tails() rpcbench.Stack {
-	s := rawtcp.New()
-	dial := s.Dial
-	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
-		return tailed{c.(rpcbench.Users)}, err
-	}
-	return s
+	return odd.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client { return tailed{c} })
 }
 
 type tailed struct{ rpcbench.Users }
-
-var garbage atomic.Pointer[[1 << 16]byte]
 
 // Prepare prepares call i: each caller makes four.
 func (c tailed) Prepare(i, payload int) (rpcbench.Call, error) {
@@ -112,22 +103,8 @@ func (c tailed) Prepare(i, payload int) (rpcbench.Call, error) {
 	}
 	return func(ctx context.Context) error {
 		<-time.After(takes)
-		garbage.Store(new([1 << 16]byte)) // for a slice lasts until it is collected
 		return call(ctx)
 	}, err
-}
-
-type thousand struct{ rpcbench.Users }
-
-func (c thousand) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
-func (c thousand) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
-	if n := len(u.Avatar); n != 1000 && len(u.Name) != len("Anna1000") {
-		return nil, fmt.Errorf("asked for %d bytes", n)
-	}
-	return c.Users.PrepareUser(u)
 }
 
 func spec(arms ...string) Spec {
@@ -161,15 +138,31 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A process measures the workload that it is told.
+// A process measures the workload that it is told, at its GOMAXPROCS.
 func TestRunTellsTheWorkload(t *testing.T) {
-	s := spec("rawtcp", "bytes1000")
-	s.Workload.Payload, s.Blocks = 1000, 1
-	_, err := Run(t.Context(), s, Program{})
-	require.NoError(t, err)
-	s.Workload.Payload = 10_000
-	_, err = Run(t.Context(), s, Program{})
-	require.ErrorContains(t, err, "asked for 10000 bytes")
+	t.Setenv("GOMAXPROCS", "3")
+	for _, test := range []struct {
+		why, arm string
+		procs    int
+		workload workload.Workload
+		want     string
+	}{
+		{"a payload", "bytes1000", 1, workload.Workload{Payload: 1000}, ""},
+		{"another payload", "bytes1000", 1, workload.Workload{Payload: 10_000}, "asked for 10000 bytes"},
+		{"a Unix socket", "httpjson", 1, workload.Workload{Unix: true}, ""},
+		{"one P", "procs1", 1, workload.Workload{}, ""},
+		{"three Ps", "procs3", 3, workload.Workload{}, ""},
+		{"the default, whatever this process was told", fmt.Sprint("procs", runtime.NumCPU()), 0, workload.Workload{}, ""},
+	} {
+		s := spec("rawtcp", test.arm)
+		s.Workload, s.Procs, s.Blocks = test.workload, test.procs, 1
+		_, err := Run(t.Context(), s, Program{})
+		if test.want == "" {
+			require.NoError(t, err, test.why)
+		} else {
+			require.ErrorContains(t, err, test.want, test.why)
+		}
+	}
 }
 
 // Percentiles of many callers are of each call of each caller.
@@ -186,46 +179,21 @@ func TestLatenciesOfManyCallers(t *testing.T) {
 	}
 }
 
-// A process measures a Unix socket.
-func TestRunOverAUnixSocket(t *testing.T) {
-	s := spec("rawtcp", "httpjson")
-	s.Workload.Unix, s.Blocks = true, 1
-	_, err := Run(t.Context(), s, Program{})
-	require.NoError(t, err)
-}
-
 // A record has the layout of the contestant's program: its copy's and the base's are noise.
 func TestRecordsNameTheLayout(t *testing.T) {
-	program := Program{Layout: 4}
-	record, err := Run(t.Context(), Spec{Arms: []string{"rawtcp", "rawtcp"}, Slice: time.Millisecond, Blocks: 1}, program)
-	require.NoError(t, err)
-	require.Equal(t, 4, record.Layout)
-	other := program
-	other.Layout = 7
-	record, err = Run(t.Context(), Spec{Arms: []string{"rawtcp", "rawtcp"}, Slice: time.Millisecond, Blocks: 1}, program,
-		other)
-	require.NoError(t, err)
-	require.Equal(t, 7, record.Layout)
+	s := spec("rawtcp", "rawtcp")
+	s.Blocks = 1
+	for _, programs := range [][]Program{{{Layout: 7}}, {{Layout: 4}, {Layout: 7}}} {
+		record, err := Run(t.Context(), s, programs...)
+		require.NoError(t, err)
+		require.Equal(t, 7, record.Layout)
+	}
 }
 
 func TestReconnects(t *testing.T) {
 	for calls, want := range map[int64]int64{0: 1, 100: 1, 10_000: 1, 19_999: 1, 20_000: 2, 1_000_000: 100} {
 		require.Equal(t, want, Reconnects(calls), "in %d calls", calls)
 	}
-}
-
-func TestRunSetsGOMAXPROCS(t *testing.T) {
-	for _, procs := range []int{1, 3} {
-		s := spec("rawtcp", fmt.Sprintf("procs%d", procs))
-		s.Procs, s.Blocks = procs, 1
-		_, err := Run(t.Context(), s, Program{})
-		require.NoError(t, err)
-	}
-	t.Setenv("GOMAXPROCS", "3")
-	s := spec("rawtcp", fmt.Sprintf("procs%d", runtime.NumCPU()))
-	s.Blocks = 1
-	_, err := Run(t.Context(), s, Program{})
-	require.NoError(t, err, "0 is the default, whatever this process was told")
 }
 
 func TestApart(t *testing.T) {
@@ -328,13 +296,23 @@ func TestAChildEndsWithItsInput(t *testing.T) {
 	}
 }
 
-// TestInterruptedRun: no child outlives the context, whatever it is doing.
-func TestInterruptedRun(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	_, err := Run(ctx, spec("rawtcp", "hangs"), Program{})
-	require.Error(t, err)
-	require.Error(t, ctx.Err(), "it was the context that ended it")
+// TestInterrupted: no child outlives the context, whatever it is doing.
+func TestInterrupted(t *testing.T) {
+	for why, measure := range map[string]func(context.Context) error{
+		"measuring": func(ctx context.Context) error {
+			_, err := Run(ctx, spec("rawtcp", "hangs"), Program{})
+			return err
+		},
+		"explaining": func(ctx context.Context) error {
+			_, err := Explain(ctx, spec("hangs"), Program{})
+			return err
+		},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		require.Error(t, measure(ctx), why)
+		require.Error(t, ctx.Err(), "it was the context that ended it")
+		cancel()
+	}
 }
 
 func TestServeRefuses(t *testing.T) {

@@ -1,7 +1,6 @@
 package versus
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -91,13 +90,4 @@ func TestExplainSeveralCallers(t *testing.T) {
 	require.Less(t, e.Calls+e.Profile.Calls, made)
 	require.Greater(t, e.Calls+e.Profile.Calls, made/3, "of 220 ms, 200 count")
 	require.InEpsilon(t, 100*time.Millisecond, e.Wall, 0.5)
-}
-
-// No child outlives the context, nor what it measured.
-func TestInterruptedExplain(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	_, err := Explain(ctx, spec("hangs"), Program{})
-	require.Error(t, err)
-	require.Error(t, ctx.Err(), "it was the context that ended it")
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/corpus"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
@@ -327,12 +328,7 @@ func TestFind(t *testing.T) {
 func TestStacksThatCannotEcho(t *testing.T) {
 	w, err := workload.Find("mixed")
 	require.NoError(t, err)
-	s := httpjson.New()
-	dial := s.Dial
-	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
-		return struct{ rpcbench.Users }{c.(rpcbench.Users)}, err
-	}
+	s := odd.WithClient(httpjson.New(), func(c rpcbench.Users) rpcbench.Client { return struct{ rpcbench.Users }{c} })
 	_, err = w.Open(t.Context(), s, rpcbench.Config{})
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 }
