@@ -306,8 +306,7 @@ func less(a, b []float64) (d []float64) {
 // carriers names the three functions of a layer whose times differ most, of those that differ by more than two standard
 // errors over processes. One process, or a profile, has the error of counting: n samples are known to √n.
 func carriers(a, b *explanation, layer string) string {
-	type carrier struct{ micro, se float64 }
-	by := map[string]carrier{}
+	by := map[string]amount{}
 	for _, p := range slices.Concat(a.processes, b.processes) {
 		for _, part := range p.Profile.Parts {
 			name := path.Base(part.Function)
@@ -322,19 +321,26 @@ func carriers(a, b *explanation, layer string) string {
 					se = math.Hypot(se, stats.Mean(e.micro(of))/math.Sqrt(float64(n)))
 				}
 			}
-			by[name] = carrier{stats.Mean(d), se}
+			by[name] = amount{stats.Mean(d), se}
 		}
 	}
-	maps.DeleteFunc(by, func(_ string, c carrier) bool { return math.Abs(c.micro) <= 2*c.se })
-	names := slices.Collect(maps.Keys(by))
-	slices.SortFunc(names, func(x, y string) int {
-		return cmp.Or(cmp.Compare(math.Abs(by[y].micro), math.Abs(by[x].micro)), strings.Compare(x, y))
+	return largest(by, "%s %+.1f (SE %.1f)")
+}
+
+// amount is what a function takes, with its standard error.
+type amount struct{ value, se float64 }
+
+// largest names the three functions that take most, of those above two standard errors.
+func largest(by map[string]amount, format string) string {
+	size := func(name string) float64 { return math.Abs(by[name].value) }
+	maps.DeleteFunc(by, func(name string, a amount) bool { return size(name) <= 2*a.se })
+	names := slices.SortedFunc(maps.Keys(by), func(x, y string) int {
+		return cmp.Or(cmp.Compare(size(y), size(x)), cmp.Compare(x, y))
 	})
-	var said []string
-	for _, name := range names[:min(3, len(names))] {
-		said = append(said, fmt.Sprintf("%s %+.1f (SE %.1f)", name, by[name].micro, by[name].se))
+	for i, name := range names {
+		names[i] = fmt.Sprintf(format, name, by[name].value, by[name].se)
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(names[:min(3, len(names))], ", ")
 }
 
 // fewestSamples is how many samples of a service a bound takes: a share of half of them is then known to 4 points.
@@ -382,7 +388,7 @@ func (e *explanation) printService(w io.Writer, by report.Summary) {
 	for _, layer := range slices.Concat(layers.Names(), []string{"RPCs"}, layers.Outside(), []string{"sum"}) {
 		of, functions := sums[layer], ""
 		if of == nil {
-			of, functions = within(layer, ""), e.largest(layer, float64(samples))
+			of, functions = within(layer, ""), e.functions(layer, float64(samples))
 		}
 		if n, _, _ := e.count(of); n > 0 {
 			both := func(p layers.Part) bool { return of(p) && p.Side == layers.Encoding }
@@ -392,23 +398,16 @@ func (e *explanation) printService(w io.Writer, by report.Summary) {
 	}
 }
 
-// largest names the three functions of a layer that took most, of those above two standard errors of counting.
-func (e *explanation) largest(layer string, samples float64) string {
-	shares := map[string]float64{}
+// functions names those of a layer that took most, by the standard errors of counting.
+func (e *explanation) functions(layer string, samples float64) string {
+	by := map[string]amount{}
 	for _, p := range e.processes[0].Profile.Parts {
-		if p.Layer == layer {
-			shares[path.Base(p.Function)] += float64(p.Samples) / samples
+		if name := path.Base(p.Function); p.Layer == layer {
+			share := by[name].value/100 + float64(p.Samples)/samples
+			by[name] = amount{100 * share, 100 * math.Sqrt(share*(1-share)/samples)}
 		}
 	}
-	se := func(name string) float64 { return math.Sqrt(shares[name] * (1 - shares[name]) / samples) }
-	maps.DeleteFunc(shares, func(name string, share float64) bool { return share <= 2*se(name) })
-	names := slices.SortedFunc(maps.Keys(shares), func(x, y string) int {
-		return cmp.Or(cmp.Compare(shares[y], shares[x]), cmp.Compare(x, y))
-	})
-	for i, name := range names {
-		names[i] = fmt.Sprintf("%s %.2f (SE %.2f)", name, 100*shares[name], 100*se(name))
-	}
-	return strings.Join(names[:min(3, len(names))], ", ")
+	return largest(by, "%s %.2f (SE %.2f)")
 }
 
 // printBound says what a free stack would win, and what measured ratios would: of the share x, a stack whose calls take
