@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -35,6 +36,9 @@ const (
 	each   = rounds * 2 * turn // of a stack in a process
 )
 
+// oneProcess is said of a workload that is apart.
+const oneProcess = "# %s: explained in one process: a profile of it has both the client and the server\n"
+
 // explanation is a call of one stack, split among layers.
 type explanation struct {
 	Name      string
@@ -48,20 +52,32 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 		example: "rpcbench explain grpcservehttp grpcprotobuf",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			name := f.String("workload", p.workloads()[0].Name, "`name` of rpcbench list")
+			var given workload.Workload
+			callerFlags(f, &given)
 			procs := f.Int("gomaxprocs", 1, "1 splits CPU work, 0 uses all cores")
 			length := f.Duration("time", 20*time.Second, "for each stack, 2 s of it per process, half under the profiler")
 			ratios := f.String("ratios", "", "`folder` of rpcbench run: what its ratios would win for a service")
+			folder := f.String("keep", "", "new `folder` for a CPU profile of each stack, which explain and go tool pprof read")
 			timeout := f.Duration("timeout", time.Minute, "how long to wait for the profile of a URL")
 			return func(ctx context.Context, args []string) error {
 				w, err := workload.In(p.workloads(), *name)
 				if err != nil {
 					return wrongUse{err}
 				}
+				w.Callers, w.Conns = cmp.Or(given.Callers, w.Callers), cmp.Or(given.Conns, w.Conns)
+				err = w.Check()
+				stacks := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !slices.Contains(p.names(), arg) })
 				switch least := 2 * each; {
+				case err != nil:
+					return wrong("explain: %w", err)
 				case len(args) == 0:
 					return wrong("explain: name a stack of rpcbench list, a CPU profile or its URL")
-				case *ratios != "" && slices.Contains(p.names(), args[0]):
-					return wrong("explain: -ratios is for the profile of a service, and %s is a stack", args[0])
+				case *ratios != "" && len(stacks) > 0:
+					return wrong("explain: -ratios is for the profile of a service, and %s is a stack", stacks[0])
+				case len(stacks) == 0 && (*folder != "" || given != workload.Workload{}):
+					return wrong("explain: -callers, -conns and -keep are for stacks, and %s is none", args[0])
+				case *folder != "" && len(slices.Compact(slices.Sorted(slices.Values(stacks)))) < len(stacks):
+					return wrong("explain: -keep has one profile of a stack: name each stack once")
 				case *procs < 0 || *procs > runtime.NumCPU():
 					return wrong("explain: -gomaxprocs %d is not from 0 to %d, the cores of this machine: use 1, or 0 for all",
 						*procs, runtime.NumCPU())
@@ -74,6 +90,12 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 						return err
 					}
 				}
+				if *folder != "" {
+					if err := os.Mkdir(*folder, 0o755); err != nil {
+						return wrong("explain: -keep needs the name of a new folder: %w", err)
+					}
+					defer func() { _ = os.Remove(*folder) }() // unless a profile is in it
+				}
 				spec := versus.Spec{Workload: w, Slice: turn, Procs: *procs, Blocks: rounds}
 				all, err := p.explain(ctx, spec, *length, *timeout, args, progress(stderr))
 				none := func(e *explanation) bool { return len(e.processes) == 0 }
@@ -84,18 +106,26 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 				if *ratios != "" && !service {
 					return wrong("explain: -ratios is for the profile of a service, and %s is one of rpcbench", all[0].Name)
 				}
+				for _, e := range all {
+					if len(e.processes[0].Recordings) > 0 && *folder != "" {
+						err = errors.Join(err, e.keep(*folder))
+					}
+				}
 				t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 				if service {
 					all[0].printService(t, by)
 					return errors.Join(t.Flush(), err)
+				}
+				if w.Apart {
+					fmt.Fprintf(t, oneProcess, w.Name)
 				}
 				fmt.Fprintf(t, "# %s\n", strings.Join(environ.List(), " "))
 				fmt.Fprintln(t, "# ± and intervals are of 95 %, over processes, each with new fixtures.",
 					"SE is a standard error over them, or that of counting a file's samples.")
 				for _, e := range all {
 					if procs := e.processes[0].Procs; procs > 0 {
-						fmt.Fprintf(t, "# %s: workload=%s GOMAXPROCS=%d processes=%d\n",
-							e.Name, w.Name, procs, len(e.processes))
+						fmt.Fprintf(t, "# %s: workload=%s callers=%d conns=%d GOMAXPROCS=%d processes=%d\n", e.Name, w.Name,
+							max(1, w.Callers), w.Connections(), procs, len(e.processes))
 					}
 				}
 				for _, e := range all {
@@ -161,6 +191,24 @@ func (p program) explain(ctx context.Context, spec versus.Spec, length, timeout 
 		}
 	}
 	return all, nil
+}
+
+// keep writes the profile of all processes of a stack to a folder.
+func (e *explanation) keep(folder string) error {
+	var recordings [][]byte
+	for _, p := range e.processes {
+		recordings = append(recordings, p.Recordings...)
+	}
+	_, calls, _ := e.count(everything)
+	taken, err := layers.Merge(e.Name, calls, recordings...)
+	if err != nil {
+		return fmt.Errorf("rpcbench: explain: %w", err)
+	}
+	file, err := os.Create(filepath.Join(folder, filepath.Base(e.Name)+".pprof"))
+	if err != nil {
+		return fmt.Errorf("rpcbench: explain: %w", err)
+	}
+	return errors.Join(taken.Write(file), file.Close())
 }
 
 func everything(layers.Part) bool { return true }

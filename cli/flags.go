@@ -7,13 +7,18 @@ import (
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
+// callerFlags registers the flags that set a workload's callers and connections.
+func callerFlags(f *flag.FlagSet, w *workload.Workload) {
+	f.IntVar(&w.Callers, "callers", 0,
+		"`number` of callers at a time; each makes four calls, and then waits for the others")
+	f.IntVar(&w.Conns, "conns", 0, "`number` of connections: one for each caller unless given, 20 at most")
+}
+
 // workloadFlags registers the flags that make a workload. made returns it, after the flags are parsed; nil if none of
 // them was given.
 func workloadFlags(f *flag.FlagSet) (made func() (*workload.Workload, error)) {
 	var w workload.Workload
-	f.IntVar(&w.Callers, "callers", 0,
-		"`number` of callers at a time; each makes four calls, and then waits for the others")
-	f.IntVar(&w.Conns, "conns", 0, "`number` of connections: one for each caller unless given, 20 at most")
+	callerFlags(f, &w)
 	f.BoolVar(&w.TLS, "tls", false, "TLS 1.3")
 	f.BoolVar(&w.Unix, "unix", false, "a Unix socket in place of TCP")
 	payload := f.String("payload", "", "`size` of random bytes in each request and reply: 100B, 2kB (2000 bytes), 1MB")

@@ -41,11 +41,13 @@
 //
 // makes report.html, report.md and answer.svg of a folder of run. No file is overwritten.
 //
-//	rpcbench explain [-workload small] [-gomaxprocs 1] [-time 20s] stack|profile [stack|profile]
+//	rpcbench explain [-workload small] [-callers 30] [-conns 4] [-gomaxprocs 1] [-time 20s] [-keep folder]
+//		stack|profile [stack|profile]
 //	rpcbench explain [-ratios folder] [-timeout 1m] profile|URL
 //
 // splits the CPU time of a call among layers, or the difference between two. Of the CPU profile of any other Go program
-// it says how much another stack could win, at most or by the ratios of a run.
+// it says how much another stack could win, at most or by the ratios of a run. -callers and -conns change the workload.
+// -keep writes the profile of each stack to a new folder, which go tool pprof and explain read.
 //
 //	rpcbench serve [-addr 127.0.0.1] [-port 0] [stack...]
 //
