@@ -35,9 +35,12 @@ type comparison struct {
 	layouts     int // links of each build; 0 is this program as it is
 	seed        uint64
 	out         string
+	server      string            // value of -server
+	servers     map[string]string // host:port by stack; nil: each process starts its own
 
 	programs map[string][]versus.Program // of each build, one per layout
 	notes    []string                    // on what is measured
+	warnings []string                    // of every summary
 }
 
 // group is a base, its copy and a contestant at a workload, with what each process found.
@@ -269,7 +272,7 @@ func (c *comparison) measure(ctx context.Context, show show,
 
 func (c *comparison) spec(g *group, process int) versus.Spec {
 	spec := versus.Spec{Workload: g.Workload, Procs: g.Procs, Slice: versus.Slice, Blocks: c.blocks(g),
-		Seed: c.seed + uint64(process)}
+		Seed: c.seed + uint64(process), Servers: c.servers}
 	for _, name := range g.arms {
 		stack, _, _ := strings.Cut(name, "@")
 		spec.Arms = append(spec.Arms, stack)
@@ -280,7 +283,7 @@ func (c *comparison) spec(g *group, process int) versus.Spec {
 // result decides what a group found.
 func (c *comparison) result(g *group) versus.Result {
 	plan := versus.Plan{Processes: c.processes, Fewest: c.fewest, AllCores: cmp.Or(g.Procs, runtime.NumCPU()) > 1,
-		OneCaller: g.TellsCores()}
+		OneCaller: g.TellsCores() && c.servers == nil}
 	if c.fewest == versus.FewestQuick {
 		plan.Longer = "the time, without -quick,"
 	}

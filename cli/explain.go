@@ -90,6 +90,9 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 						return err
 					}
 				}
+				if by.Remote {
+					return wrong("explain: -ratios %s: its servers were elsewhere, so no ratio is of CPU: name another", *ratios)
+				}
 				if *folder != "" {
 					if err := os.Mkdir(*folder, 0o755); err != nil {
 						return wrong("explain: -keep needs the name of a new folder: %w", err)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -19,6 +20,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
@@ -85,6 +87,75 @@ func TestRun(t *testing.T) {
 
 	_, _, err = typed(t, "run", "-out", dir+"/.")
 	require.EqualError(t, err, "rpcbench: run: -out "+dir+": it is there already: name another")
+}
+
+// Real children call the servers that run already: the base and its copy the base's, the contestant its own. The stacks
+// speak one protocol, so that only the connections tell whose server was called.
+func TestRunAgainstServers(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("measures")
+	}
+	dir := filepath.Join(t.TempDir(), "new")
+	c := comparison{program: ours(), out: dir, base: "httpjson"}
+	fixtures := map[string]*rpcbench.Fixture{}
+	for i, name := range []string{"httpjson", "httpjsoniter"} {
+		found, err := c.find(name)
+		require.NoError(t, err)
+		f, err := child.Alone(t.Context(), found[0], rpcbench.Config{})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, f.Close()) })
+		fixtures[name] = f
+		c.server += []string{"", ","}[i] + name + "=" + f.Addr
+	}
+	own := &workload.Workload{Name: "own", Title: "2 callers, over a link", Callers: 2, Link: "1ms/1Gbps"}
+	require.NoError(t, c.take([]string{"httpjsoniter"}, "", true, own, map[string]bool{"server": true}))
+	c.processes, c.time = 1, time.Second
+	var out bytes.Buffer
+	require.NoError(t, c.answer(t.Context(), &out, io.Discard))
+	before := int64(2) // connections: of child.Alone, and of the call before anything is measured
+	base, contestant := fixtures["httpjson"].Accepted()-before, fixtures["httpjsoniter"].Accepted()-before
+	require.Greater(t, contestant, int64(2), "a fixture of two connections in each block")
+	require.InEpsilon(t, 2*contestant, base, 0.3, "the base and its copy")
+
+	s, err := report.Read(dir)
+	require.NoError(t, err)
+	require.True(t, s.Remote)
+	require.False(t, s.Counted(), "bytes and allocations would be of other servers")
+	require.Regexp(t, `(?m)^2 callers, over a link +\d+ +\d+\.\d +httpjsoniter `, out.String())
+	page, err := os.ReadFile(filepath.Join(dir, "report.md"))
+	require.NoError(t, err)
+	for _, said := range []string{"the servers are elsewhere: CPU is the client's alone; a server on this machine " +
+		"counts as what others use", "(proved: no)"} {
+		require.Contains(t, strings.Join(s.Warnings, "\n"), said)
+		require.Contains(t, out.String(), said)
+		require.Contains(t, string(page), said)
+	}
+	require.True(t, strings.HasPrefix(s.Raw, "server: remote\nproved: no\n"), s.Raw)
+
+	require.NoError(t, fixtures["httpjsoniter"].Close())
+	c.out += "2"
+	require.ErrorContains(t, c.answer(t.Context(), &out, io.Discard), "rpcbench: httpjsoniter: connect: ")
+	require.NoDirExists(t, c.out, "nothing is begun")
+}
+
+// Of the list, -server leaves out by name what its servers can't do. CPU time then tells nothing of cores.
+func TestTakeServers(t *testing.T) {
+	c := comparison{program: ours(), out: filepath.Join(t.TempDir(), "new"), time: 8 * time.Second, processes: 8,
+		server: "rawtcp=h:1,httpjson=h:2,grpcprotobuf=h:3"}
+	require.NoError(t, c.take(nil, "", false, nil, map[string]bool{"server": true}))
+	require.Len(t, c.workloads, len(workload.All())-2)
+	require.Equal(t, "skipped: cold-tls, two-processes: -server is for workloads without TLS, a Unix socket or two "+
+		"processes", c.header().Warnings[2])
+	g := &group{Workload: c.workloads[1], arms: []string{"httpjson", "httpjson", "grpcprotobuf"}}
+	require.Equal(t, map[string]string{"rawtcp": "h:1", "httpjson": "h:2", "grpcprotobuf": "h:3"},
+		c.spec(g, 0).Servers)
+	g.Callers, g.Procs = 0, 2
+	for i := range 8 { // as if of one core, since the client waits
+		g.processes = append(g.processes, versus.Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
+			CPUNs: [3]float64{1000 * []float64{1.1, 0.5}[i/6]}, Copy: 1, Ratio: 2})
+	}
+	require.Zero(t, c.result(g).OneCore)
 }
 
 // What -quick, -workloads and nothing mean.

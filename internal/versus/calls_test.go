@@ -23,7 +23,7 @@ func TestRecordsCountCalls(t *testing.T) {
 		c, err := dial(config)
 		return counting{c.(rpcbench.Users), &made}, err
 	}
-	g, err := Open(t.Context(), w, slice, 1, s, s)
+	g, err := Open(t.Context(), w, slice, 1, nil, s, s)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, g.Close()) })
 	o, before := g.Arms[0].open.Load(), made.Load()
