@@ -119,7 +119,7 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 					all[0].printService(t, by)
 					return errors.Join(t.Flush(), err)
 				}
-				if w.Apart {
+				if w.Apart && len(stacks) > 0 {
 					fmt.Fprintf(t, oneProcess, w.Name)
 				}
 				fmt.Fprintf(t, "# %s\n", strings.Join(environ.List(), " "))

@@ -24,64 +24,55 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What real children measure is in a folder that benchstat and report can read. With -long there are as many as -quick
-// has; TestRunOfKnownFigures has as many always.
-func TestRun(t *testing.T) {
-	t.Parallel()
+// measured is what one real child of a comparison measured in half a second.
+func measured(t *testing.T, c *comparison, stack string, own *workload.Workload, flags ...string) (s report.Summary,
+	stdout string) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("measures")
 	}
-	dir := filepath.Join(t.TempDir(), "new")
-	c := comparison{program: ours(), out: dir + "/"}
-	require.NoError(t, c.take([]string{"rawtcp"}, "small", true, nil, map[string]bool{"workloads": true}))
-	processes := c.processes
-	if !*long {
-		processes, c.processes, c.time = 1, 1, c.time/time.Duration(processes)
+	c.program, c.out = ours(), filepath.Join(t.TempDir(), "new")+"/"
+	typed := map[string]bool{}
+	for _, name := range flags {
+		typed[name] = true
 	}
+	require.NoError(t, c.take([]string{stack}, "small", true, own, typed))
+	c.processes, c.time = 1, c.time/4
 	var out, errs bytes.Buffer
 	require.NoError(t, c.answer(t.Context(), &out, &errs))
-	stdout := out.String()
 	require.Empty(t, errs.String(), "no progress but on a terminal")
-	row := `(?m)^` + workload.All()[0].Title + ` +1 +\d+\.\d +rawtcp +\d+\.\d `
-	if *long {
-		row += `+\d\.\d\d +\d\.\d\d–\d\.\d\d +(faster|undecided: .*)$`
-	}
-	require.Regexp(t, row, stdout)
-
-	s, err := report.Read(dir)
+	s, err := report.Read(c.out)
 	require.NoError(t, err)
+	return s, out.String()
+}
+
+// What a real child measures is in a folder that report can read. TestRunOfKnownFigures has several.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	var c comparison
+	s, stdout := measured(t, &c, "rawtcp", nil, "workloads")
+	require.Regexp(t, `(?m)^`+workload.All()[0].Title+` +1 +\d+\.\d +rawtcp +\d+\.\d `, stdout)
 	require.Len(t, s.Answers, 1)
 	a := s.Answers[0]
-	require.Equal(t, processes, a.Processes)
-	require.Equal(t, processes, a.Planned)
+	require.Equal(t, []int{1, 1, 1}, []int{a.Processes, a.Planned, len(a.Bases)})
 	require.Less(t, a.Ns, a.BaseNs)
-	require.Len(t, a.Bases, processes)
-	require.Equal(t, 3*processes, strings.Count(s.Raw, "\nBenchmarkRun/workload=small/against=rawtcp/stack="))
+	require.Equal(t, 3, strings.Count(s.Raw, "\nBenchmarkRun/workload=small/against=rawtcp/stack="))
 	require.Greater(t, a.BaseFacts.Sent, a.Facts.Sent)
-	require.FileExists(t, filepath.Join(dir, "report.html"))
-
-	stdoutOfReport, _, err := typed(t, "report", "-out", t.TempDir(), dir)
+	said, _, err := typed(t, "report", "-out", t.TempDir(), c.out)
 	require.NoError(t, err)
-	require.Contains(t, stdoutOfReport, "report.html")
-	_, _, err = typed(t, "report", dir)
+	require.Contains(t, said, "report.html")
+	_, _, err = typed(t, "report", c.out)
 	require.ErrorContains(t, err, "report.html is there already")
-
-	_, _, err = typed(t, "run", "-out", dir+"/.")
-	require.EqualError(t, err, "rpcbench: run: -out "+dir+": it is there already: name another")
 }
 
 // Real children call the servers that run already: the base and its copy the base's, the contestant its own. The stacks
 // speak one protocol, so that only the connections tell whose server was called.
 func TestRunAgainstServers(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("measures")
-	}
-	dir := filepath.Join(t.TempDir(), "new")
-	c := comparison{program: ours(), out: dir, base: "httpjson"}
+	var c comparison
 	fixtures := map[string]*rpcbench.Fixture{}
 	for i, name := range []string{"httpjson", "httpjsoniter"} {
-		found, err := c.find(name)
+		found, err := ours().find(name)
 		require.NoError(t, err)
 		f, err := child.Alone(t.Context(), found[0], rpcbench.Config{})
 		require.NoError(t, err)
@@ -90,28 +81,26 @@ func TestRunAgainstServers(t *testing.T) {
 		c.server += []string{"", ","}[i] + name + "=" + f.Addr
 	}
 	own := &workload.Workload{Name: "own", Title: "2 callers, over a link", Callers: 2, Link: "1ms/1Gbps"}
-	require.NoError(t, c.take([]string{"httpjsoniter"}, "", true, own, map[string]bool{"server": true}))
-	c.processes, c.time = 1, time.Second
-	var out bytes.Buffer
-	require.NoError(t, c.answer(t.Context(), &out, io.Discard))
+	s, stdout := measured(t, &c, "httpjsoniter", own, "server")
 	before := int64(2) // connections: of child.Alone, and of the call before anything is measured
 	base, contestant := fixtures["httpjson"].Accepted()-before, fixtures["httpjsoniter"].Accepted()-before
 	require.Greater(t, contestant, int64(2), "a fixture of two connections in each block")
 	require.InEpsilon(t, 2*contestant, base, 0.3, "the base and its copy")
 
-	s, err := report.Read(dir)
-	require.NoError(t, err)
 	require.True(t, s.Remote)
 	require.False(t, s.Counted(), "bytes and allocations would be of other servers")
-	require.Regexp(t, `(?m)^2 callers, over a link +\d+ +\d+\.\d +httpjsoniter `, out.String())
-	require.Contains(t, out.String(), "\nWarning: the servers are elsewhere: CPU is the client's alone; a server on this "+
+	require.Regexp(t, `(?m)^2 callers, over a link +\d+ +\d+\.\d +httpjsoniter `, stdout)
+	require.Contains(t, stdout, "\nWarning: the servers are elsewhere: CPU is the client's alone; a server on this "+
 		"machine counts as what others use.\n")
 	require.Contains(t, strings.Join(s.Warnings, " "), "(proved: no)")
 	require.True(t, strings.HasPrefix(s.Raw, "server: remote\nproved: no\n"), s.Raw)
 
+	_, _, err := typed(t, "explain", "-ratios", c.out, aService)
+	require.ErrorContains(t, err, "its servers were elsewhere, so no ratio is of CPU: name another")
+
 	require.NoError(t, fixtures["httpjsoniter"].Close())
 	c.out += "2"
-	require.ErrorContains(t, c.answer(t.Context(), &out, io.Discard), "rpcbench: httpjsoniter: connect: ")
+	require.ErrorContains(t, c.answer(t.Context(), io.Discard, io.Discard), "rpcbench: httpjsoniter: connect: ")
 	require.NoDirExists(t, c.out, "nothing is begun")
 }
 

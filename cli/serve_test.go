@@ -146,41 +146,6 @@ func TestServeStacksOfOthers(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-func TestServeRefuses(t *testing.T) {
-	for _, c := range []struct {
-		why  string
-		args []string
-		want string
-	}{
-		{"an unknown stack", []string{"httpjsno"}, `rpcbench: unknown stack "httpjsno": rpcbench list names them`},
-		{"work injected by name", []string{"grpcprotobuf+work=24h"}, `unknown stack "grpcprotobuf+work=24h"`},
-		{"a stack twice, which -server refuses", []string{"httpjson", "rawtcp", "httpjson"},
-			"rpcbench: serve: httpjson is named twice: once is enough"},
-		{"more stacks than ports", []string{"-port", "65535", "httpjson", "rawtcp"},
-			"rpcbench: serve: -port 65535 is too high: stacks to serve: 2, last port: 65535"},
-		{"no such port", []string{"-port", "65536", "rawtcp"},
-			"rpcbench: serve: -port 65536 is too high: stacks to serve: 1, last port: 65535"},
-		{"a port that wraps around", []string{"-port", "18446744073709551615", "rawtcp"},
-			"-port 18446744073709551615 is too high"},
-		{"all interfaces by a variable that is not set", []string{"-addr", "", "rawtcp"},
-			`rpcbench: serve: -addr "" names no host: leave -addr out for loopback, or name 0.0.0.0`},
-		{"an address with a port", []string{"-addr", "127.0.0.1:http", "rawtcp"},
-			"rpcbench: serve: -addr 127.0.0.1:http: name a host without port and brackets, as 127.0.0.1 or ::1"},
-		{"a port alone", []string{"-addr", ":http", "rawtcp"}, "rpcbench: serve: -addr :http: name a host"},
-		{"brackets", []string{"-addr", "[::1]", "rawtcp"},
-			"rpcbench: serve: -addr [::1]: name a host without port and brackets, as 127.0.0.1 or ::1"},
-	} {
-		t.Run(c.why, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // or one that serves would never end
-			defer cancel()
-			err := ours().run(ctx, append([]string{"serve"}, c.args...), io.Discard, io.Discard)
-			require.ErrorContains(t, err, c.want)
-			require.NotContains(t, err.Error(), "\n")
-			require.ErrorAs(t, err, new(wrongUse), "status 2")
-		})
-	}
-}
-
 // Somebody may take a free port before the command does: then another one is tried.
 func TestServePorts(t *testing.T) {
 	for range 20 {
