@@ -126,6 +126,8 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"connections of a profile", "explain -conns 3 " + aProfile, "rpcbench: explain: -callers, -conns and -keep are for"},
 		{"two profiles in a file", "explain -keep x rawtcp rawtcp",
 			"rpcbench: explain: -keep has one profile of a stack: name each stack once"},
+		{"a folder to keep profiles in that is there", "explain -keep internal rawtcp",
+			"rpcbench: explain: -keep needs the name of a new folder: mkdir internal: "},
 		{"a service beside a stack", "explain rawtcp " + aService,
 			"rpcbench: explain: " + aService + " is a service's, whose calls nobody counted: give it alone"},
 		{"a service beside a profile", "explain " + aProfile + " " + aService, aService + " is a service's"},

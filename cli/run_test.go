@@ -25,18 +25,14 @@ import (
 )
 
 // measured is what one real child of a comparison measured in half a second.
-func measured(t *testing.T, c *comparison, stack string, own *workload.Workload, flags ...string) (s report.Summary,
+func measured(t *testing.T, c *comparison, stack string, own *workload.Workload, flag string) (s report.Summary,
 	stdout string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("measures")
 	}
 	c.program, c.out = ours(), filepath.Join(t.TempDir(), "new")+"/"
-	typed := map[string]bool{}
-	for _, name := range flags {
-		typed[name] = true
-	}
-	require.NoError(t, c.take([]string{stack}, "small", true, own, typed))
+	require.NoError(t, c.take([]string{stack}, "small", true, own, map[string]bool{flag: true}))
 	c.processes, c.time = 1, c.time/4
 	var out, errs bytes.Buffer
 	require.NoError(t, c.answer(t.Context(), &out, &errs))
