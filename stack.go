@@ -65,7 +65,8 @@ type Traits struct {
 	Codec       string // import path of the library that encodes and decodes, or the common prefix of its packages
 	HTTP        string // "1.1", "2", or "" for a protocol that isn't HTTP
 	Compression Compression
-	Multiplexed bool   // several calls share a connection at a time; Prepare then binds a Call to one connection
+	Multiplexed bool   // several callers share a connection; Prepare then binds a Call to one connection
+	Turns       bool   // of Multiplexed: a request on a connection is sent when the call before has its reply
 	Leased      bool   // calls are messages on streams that stay open, without a request of HTTP each
 	Traced      string // "sampled" or "unsampled" if the client makes a span for each call, and sends its traceparent
 	Lossy       []Loss // values that do not come back bit-equal

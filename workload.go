@@ -19,9 +19,9 @@ type Workload struct {
 	Headers  bool   // calls have what clients in production add: see type Headers
 	Stream   bool   // users are sent on one stream that stays open; in a comparison, a stack without streams makes calls
 
-	Callers int     // they call at a time; 0 is one. In a comparison each makes four calls, and then waits for the others
-	Rate    float64 // planned calls per second, whatever became of earlier ones; 0 is none. Callers 0 is then 256
-	Conns   int     // connections of the client; 0 is one for each caller, 20 at most
+	Callers int     // each calls again as soon as it has its reply; 0 is one
+	Rate    float64 // planned calls per second, whatever became of earlier ones; 0 is none. Callers 0 is then 100
+	Conns   int     // connections; 0 is one if the stack's carry several calls at a time, else one for each caller
 	NewConn bool    // each call opens a connection, and closes it
 	TLS     bool    // TLS 1.3
 	Unix    bool    // a Unix socket in place of TCP

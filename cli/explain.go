@@ -127,8 +127,9 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 					"SE is a standard error over them, or that of counting a file's samples.")
 				for _, e := range all {
 					if procs := e.processes[0].Procs; procs > 0 {
+						s := p.stacks[slices.Index(p.names(), e.Name)]
 						fmt.Fprintf(t, "# %s: workload=%s callers=%d conns=%d GOMAXPROCS=%d processes=%d\n", e.Name, w.Name,
-							max(1, w.Callers), w.Connections(), procs, len(e.processes))
+							max(1, w.Callers), w.Connections(s.Traits), procs, len(e.processes))
 					}
 				}
 				for _, e := range all {

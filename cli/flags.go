@@ -10,8 +10,9 @@ import (
 // callerFlags registers the flags that set a workload's callers and connections.
 func callerFlags(f *flag.FlagSet, w *workload.Workload) {
 	f.IntVar(&w.Callers, "callers", 0,
-		"`number` of callers at a time; each makes four calls, and then waits for the others")
-	f.IntVar(&w.Conns, "conns", 0, "`number` of connections: one for each caller unless given, 20 at most")
+		"`number` of callers at a time: each calls again as soon as it has its reply")
+	f.IntVar(&w.Conns, "conns", 0, "`number` of connections of each stack, as its library is wired unless given:\n"+
+		"one if they carry several calls at a time, else one for each caller")
 }
 
 // workloadFlags registers the flags that make a workload. made returns it, after the flags are parsed; nil if none of

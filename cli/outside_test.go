@@ -25,6 +25,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
@@ -95,8 +96,8 @@ func knownChild() error {
 			for turn, ns := range knownNs(spec.Workload, i) {
 				took := 100 * time.Duration(ns)
 				r.Blocks[0] = append(r.Blocks[0], timing.Slice{Turn: turn, Ops: 100, Wall: took, CPU: took})
-				r.Latencies = append(r.Latencies, timing.Latency{Calls: 100 * rounds, P50: took / 200,
-					Sum: took * time.Duration(rounds)})
+				r.Latencies = append(r.Latencies, timing.Latency{Calls: 100 * rounds, P50: took / 200, P95: took / 100,
+					P99: took / 50, Sum: took * time.Duration(rounds)})
 			}
 			answer = r
 		}
@@ -113,11 +114,16 @@ func knownChild() error {
 // knownRun is the command with the known stacks, in this process.
 func knownRun(t *testing.T, args ...string) (said string, log []string, err error) {
 	t.Helper()
+	return knownRunOf(t, knownStacks(), args...)
+}
+
+func knownRunOf(t *testing.T, stacks []rpcbench.Stack, args ...string) (said string, log []string, err error) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "log")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	t.Setenv(knownLog, file)
 	var out bytes.Buffer
-	err = program{stacks: knownStacks()}.run(t.Context(), args, &out, io.Discard)
+	err = program{stacks: stacks}.run(t.Context(), args, &out, io.Discard)
 	text, readErr := os.ReadFile(file)
 	require.NoError(t, readErr)
 	return out.String(), strings.SplitAfter(string(text), "\n"), err
@@ -164,6 +170,11 @@ func TestRunOfKnownFigures(t *testing.T) {
 		m := regexp.MustCompile(`^Run/workload=([^/]+)/against=other/stack=([^/]+?)(-\d+)?$`).FindStringSubmatch(string(row.Name))
 		require.NotNil(t, m, "%s", row.Name)
 		rows[m[1]+" "+m[2]] = append(rows[m[1]+" "+m[2]], row.Clone())
+		takes, _ := row.Value("sec/op")
+		for unit, ratio := range map[string]float64{"p50-sec": 0.5, "p95-sec": 1, "p99-sec": 2} {
+			took, _ := row.Value(unit)
+			require.InEpsilon(t, ratio*takes, took, 1e-4, "%s of %s", unit, row.Name)
+		}
 		toCopy, contestant := row.Value("copy-ratio")
 		require.Equal(t, m[2] == "other", contestant, "%s", row.Name)
 		if contestant {
@@ -176,6 +187,7 @@ func TestRunOfKnownFigures(t *testing.T) {
 	s, err := report.Read(out)
 	require.NoError(t, err)
 	require.Equal(t, "base", s.Base)
+	require.EqualValues(t, 5, s.Seed, "the seed that was given")
 	require.Len(t, s.Answers, 3)
 	pages := map[string]string{}
 	for _, page := range []string{"report.md", "report.html"} {
@@ -242,6 +254,33 @@ func TestRunOfKnownFigures(t *testing.T) {
 	}
 }
 
+// A method is measured at the workloads that are asked for. Its layers are of one core, whatever the workload's.
+func TestRunOfAMethod(t *testing.T) {
+	if runtime.NumCPU() == 1 {
+		t.Skip("all cores are one")
+	}
+	w, err := workload.In(workload.Own(), "call-1-caller")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	_, log, err := knownRunOf(t, methodStacks(), "run", "-quick", "-workloads", w.Name, "-out", dir+"/out", "other")
+	require.NoError(t, err)
+	require.Equal(t, append(slices.Repeat([]string{asked(w, runtime.NumCPU(), versus.Slice, "base", "base", "other")}, 4),
+		asked(w, 1, turn, "base", "other"), asked(w, 1, turn, "base", "other"), ""), log, "the last two are the layers'")
+}
+
+// methodStacks are the known stacks, of a method of one's own.
+func methodStacks() (all []rpcbench.Stack) {
+	sample := rpcbench.Sample(0, 0)
+	for _, name := range []string{"base", "other"} {
+		s := httpjson.Of(rpcbench.Method[rpcbench.User, rpcbench.User]{Name: "test.v1.Users/Get",
+			Requests: []*rpcbench.User{&sample}, Replies: []*rpcbench.User{&sample},
+			Equal: func(want, got *rpcbench.User) bool { return want.Email == got.Email }})
+		s.Name = name
+		all = append(all, s)
+	}
+	return all
+}
+
 // TestEndedFromOutside: a run keeps what was measured, however it ends.
 func TestEndedFromOutside(t *testing.T) {
 	if runtime.GOOS == "windows" {
@@ -274,6 +313,9 @@ func TestEndedFromOutside(t *testing.T) {
 			require.Equal(t, 1, a.Processes)
 			require.InEpsilon(t, 200e3, a.BaseNs, 1e-6)
 			require.Equal(t, versus.Undecided, a.Verdict)
+			if c.status > 0 {
+				require.Contains(t, s.Warnings, "interrupted")
+			}
 			require.Contains(t, s.Raw, "/stack=other")
 		})
 	}

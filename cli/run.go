@@ -194,7 +194,7 @@ func (c *comparison) look(ctx context.Context, groups []*group) (failed []string
 			facts := bases[g.Name]
 			if i == 1 || facts == nil {
 				var seen workload.Facts
-				if seen, err = g.Look(ctx, stack); err != nil {
+				if seen, err = g.Look(ctx, stack, 1000); err != nil {
 					break
 				}
 				facts = &seen

@@ -279,6 +279,12 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, test.want, *own)
 		require.Regexp(t, `^[a-zA-Z0-9.]+$`, own.Name)
+		for _, p := range []program{ours(), {stacks: methodStacks()}} {
+			c := comparison{program: p, out: filepath.Join(t.TempDir(), "new"), time: 8 * time.Second, processes: 8}
+			require.NoError(t, c.take(nil, "", false, own, nil))
+			require.Equal(t, []workload.Workload{test.want}, c.workloads, "of %s", p.base())
+			require.Equal(t, test.want, c.spec(&group{Workload: *own, arms: []string{"httpjson", "httpjson", "x"}}, 0).Workload)
+		}
 	}
 	f := flag.NewFlagSet("run", flag.ContinueOnError)
 	own, err := workloadFlags(f)()
@@ -303,7 +309,7 @@ func TestRunAWorkloadOfFlags(t *testing.T) {
 	require.Equal(t, w.Name, a.Workload)
 	require.Equal(t, 4, a.Processes)
 	require.EqualValues(t, 2, a.Facts.Connections)
-	clear, err := workload.Workload{Callers: 3, Conns: 2, Payload: 2000}.Look(t.Context(), knownStacks()[1])
+	clear, err := workload.Workload{Callers: 3, Conns: 2, Payload: 2000}.Look(t.Context(), knownStacks()[1], 1000)
 	require.NoError(t, err)
 	require.Greater(t, clear.Sent, 2000.0)
 	require.Greater(t, a.Facts.Sent, clear.Sent+20, "a record of TLS around each message")

@@ -419,6 +419,9 @@ func TestFakesFail(t *testing.T) {
 		{"a Server.Close that does nothing", unclosedServer(), "close"},
 		{"a client that dials again after its Close", fake{redials: true}.stack(), "close"},
 		{"a pool whose wait ignores the context", patientPool(), "cancel, deadline"},
+		{"calls that take turns on a connection without saying so", turns(grpcprotobuf.New(), false), "shared"},
+		{"calls that don't take the turns that are declared", turns(grpcprotobuf.New(), true), "shared"},
+		{"turns on connections that nobody shares", declaring(func(t *rpcbench.Traits) { t.Turns = true }), "declared"},
 		{"fixtures that share a pool", sharedPool(), "neighbours"},
 		{"fixtures that share their connections' end", sharedEnd(), "neighbours"},
 		{"no header timeout", fake{server: func(s *http.Server) { s.ReadHeaderTimeout = 0 }}.stack(), "limits"},
@@ -430,7 +433,7 @@ func TestFakesFail(t *testing.T) {
 				"a pool whose wait ignores the context"}, c.fault) {
 				limit = 2 * time.Second // what never comes is waited for
 			}
-			if regexp.MustCompile("deadline|limits|header limit|patience").MatchString(c.fails) {
+			if regexp.MustCompile("deadline|limits|header limit|patience|shared").MatchString(c.fails) {
 				t.Parallel() // these wait, and read nothing of the process as a whole
 			}
 			for i, name := range strings.Split(c.fails, ", ") {
@@ -588,6 +591,26 @@ func dialling(stack rpcbench.Stack, change func(*rpcbench.ClientConfig)) rpcbenc
 	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		change(&config)
 		return dial(config)
+	}
+	return stack
+}
+
+// turns is a stack whose calls take turns, or one that only says so.
+func turns(stack rpcbench.Stack, declared bool) rpcbench.Stack {
+	if stack.Traits.Turns = declared; declared {
+		return stack
+	}
+	dial := stack.Dial
+	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		c, err := dial(config)
+		lock := new(sync.Mutex)
+		return around{c.(rpcbench.Users), func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+			return func(ctx context.Context) error {
+				lock.Lock()
+				defer lock.Unlock()
+				return call(ctx)
+			}
+		}}, err
 	}
 	return stack
 }

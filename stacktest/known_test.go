@@ -74,9 +74,10 @@ func TestEachCallerGoesRoundItsUsers(t *testing.T) {
 	const callers, ops = 5, 643
 	var l ledger
 	r := row{stack: l.stack(), Workload: workload.Workload{Callers: callers, Conns: 2}, hang: hangLimit}
-	loop := r.start(t, r.begin(t))
-	require.NoError(t, loop.Run(ops))
-	require.EqualValues(t, ops, loop.Latency.Count(), "latencies")
+	o := r.begin(t)
+	r.start(t, o, ops)
+	require.NoError(t, o.Loop.Run(t.Context(), ops))
+	require.EqualValues(t, ops, o.Loop.Latency.Count(), "latencies")
 	made := l.clients[len(l.clients)-1]
 	total := 0
 	for caller := range callers {
@@ -108,13 +109,13 @@ func TestAStreamStaysOpen(t *testing.T) {
 	r := bench(t, "64x", func(b *testing.B) { Benchmark(b, rpcbench.Workload{Stream: true}, stack) })
 	require.Equal(t, 64, r.N)
 	require.EqualValues(t, 2, opened.Load(), "streams: one for the figures and one for the bytes")
-	require.EqualValues(t, 64+3*warmRounds*corpus.Round, calls.Load(),
+	require.EqualValues(t, 64+2*warmRounds*corpus.Round+4*corpus.Round, calls.Load(),
 		"calls on them: the ops, two warm-ups, and those that count bytes")
 }
 
 // TestPercentilesAreThoseOfTheirNames, of a thousand known latencies.
 func TestPercentilesAreThoseOfTheirNames(t *testing.T) {
-	ops := latency.New()
+	ops := latency.NewRecorder()
 	for i := range 1000 {
 		ops.Record(time.Duration(i+1) * time.Microsecond)
 	}

@@ -22,7 +22,6 @@ import (
 const (
 	warmRounds = 16 // how often every call is made before anything is measured
 	hangLimit  = 10 * time.Second
-	openQueue  = 4096                   // waiting starts; a stall of 0.4 s at 10,000 per second then drops none
 	roundTrip  = 100 * time.Millisecond // of the link that counts round trips: the rest of a call does not matter then
 	slowLink   = "100ms/10Gbps"
 )
@@ -34,8 +33,8 @@ const (
 //   - B/op, allocs/op: memory that is allocated per op
 //   - sent-B/op, recv-B/op: bytes that the client sends and receives, ciphertext with TLS
 //
-// With -server process, or a workload with its server apart, B/op, allocs/op and cpu-ns/op are of the client alone. The
-// server's own begin with "server-".
+// With the server in a process of its own, B/op, allocs/op and cpu-ns/op are of the client alone. The server's own
+// figures begin with "server-".
 //
 // If Callers is set, also to 1, the callers share the ops, and ns/op is wall time divided by the ops of all. These
 // figures are added; the last two need a hundred ops per caller:
@@ -44,15 +43,13 @@ const (
 //   - in-flight: how many calls were under way, on average: the sum of their latencies over the time that all took.
 //     Fewer than callers means that callers stood idle between calls, or at the end
 //
-// If Rate is set, from 1 to 1e6, one op is a planned start. Calls start at that rate whether or not earlier ones have
-// ended. At most Callers calls are under way, 256 unless given. Of further starts 4096 wait, and the rest are dropped.
-// There is no ns/op, which would be 1e9/Rate. Percentiles count from the planned start of a call to its end, so a stall
-// shows in every call that was due meanwhile. These figures are added:
+// If Rate is set, one op is a planned start: calls start at random times, so many per second on average, whether or not
+// earlier ones have ended. There are 100 callers unless given. A caller that is late begins at once, and drops a start
+// that is 50 ms late. cpu-ns/op is what to compare: ns/op is the plan's, 1e9/Rate. Percentiles count from the planned
+// start of a call to its end, so a stall shows in every call that was due meanwhile. These figures are added:
 //   - req/s: calls that were made per second
-//   - drops: starts that were dropped
-//   - overloaded: 1 if a start was dropped. The percentiles then leave out the worst: what was dropped has no end
-//   - late-p50-ns, late-p95-ns, late-p99-ns: time from the planned start until a free caller began the call
-//   - generator-bound: 1 if late-p99-ns is more than a tenth of p99-ns. The row then tells about the timer
+//   - dropped: starts that were dropped. The percentiles then leave out the worst
+//   - late-p50-ns, late-p95-ns, late-p99-ns: time from the planned start until the call began
 //
 // With NewConn an op dials a client, prepares a call, makes the call and closes the client. A reset closes the
 // connection, so that none keeps its port for minutes. Each TLS handshake is a full one with the defaults of
@@ -71,14 +68,13 @@ func Benchmark(b *testing.B, w rpcbench.Workload, stack rpcbench.Stack) {
 	row{stack: stack, Workload: workload.Workload(w), hang: hangLimit}.benchmark(b)
 }
 
-// row is what a row times: one caller, several callers in a closed loop, or planned starts.
+// row is what a row times.
 type row struct {
 	workload.Workload
 	stack  rpcbench.Stack
 	config rpcbench.Config // where its server is, and what to wrap connections with
 	hang   time.Duration
-	warm   int                 // calls that each caller makes before the timed ones; 0 is what the workload needs
-	wait   func(time.Duration) // waits for a planned start; nil is a sleeper
+	warm   int // calls that each caller makes before the timed ones; 0 is what the workload needs
 }
 
 func (r row) benchmark(b *testing.B) {
@@ -87,25 +83,22 @@ func (r row) benchmark(b *testing.B) {
 	Procs(b)
 	orFail(b, r.stack.Name, r.Check())
 	r.procs(b)
-	r.config = current.config(b, r.stack, r.Workload)
-	r.Apart = false // if so, its server is there
 	o := r.begin(b)
-	loop := r.start(b, o)
+	r.start(b, o, int64(b.N))
+	loop := o.Loop
 	defer loop.Finish()
 	before, lateBefore := o.Fixture.Accepted(), versus.Late()
 	runtime.GC() // what starting and warming left is not the loop's
 	b.ReportAllocs()
 
-	timed := r.serial
-	switch {
-	case r.Rate != 0:
-		timed = r.open
-	case r.Callers > 0:
-		timed = r.closed
-	}
-	reportServer := watchServer(b, o.Fixture)
+	reportServer := watchServer(b, o)
 	cpuStart, cpuKnown := cpu.Time()
-	err := timed(b, o, loop)
+	err := r.guard(o, func() error {
+		if r.Rate == 0 && r.Callers == 0 {
+			return serial(b, loop)
+		}
+		return r.several(b, loop)
+	})
 	cpuEnd, _ := cpu.Time()
 	orFail(b, r.stack.Name, err)
 	n := loop.Latency.Count()
@@ -115,31 +108,33 @@ func (r row) benchmark(b *testing.B) {
 		opened -= n
 	}
 	reportReconnects(b, r.stack, opened, n, versus.Late()-lateBefore)
-	percentiles(b, "", &loop.Latency)
-	if r.Link != "" {
-		r.withoutLink(b)
-		return
-	}
-	if cpuKnown {
+	percentiles(b, "", loop.Latency)
+	counted := r.Workload
+	counted.Link, counted.Procs = "", runtime.GOMAXPROCS(0)
+	facts, err := counted.Look(b.Context(), r.stack, corpus.Round*warmRounds)
+	orFail(b, r.stack.Name, err)
+	metric(b, facts.Sent, "sent-B/op")
+	metric(b, facts.Received, "recv-B/op")
+	switch {
+	case r.Link != "": // it would disturb these
+		metric(b, float64(int64(facts.AllocBytes)), "B/op")
+		metric(b, float64(int64(facts.Allocs)), "allocs/op")
+		r.roundTrips(b)
+	case cpuKnown:
 		metric(b, float64(cpuEnd-cpuStart)/float64(n), "cpu-ns/op")
 	}
-	r.countBytes(b)
-	profile(b, func(begin func()) int64 { return r.pass(b, n, begin) })
 }
 
-// withoutLink reports what the link of the row would disturb.
-func (r row) withoutLink(b *testing.B) {
+// roundTrips reports how many a call waits for.
+func (r row) roundTrips(b *testing.B) {
 	b.Helper()
-	slow := r
-	slow.Link, slow.warm = slowLink, 3
-	var began time.Time
-	n := slow.pass(b, slow.few(), func() { began = time.Now() })
+	r.Link, r.warm = slowLink, 3
+	n := int64(3 * max(1, r.Callers))
+	o := r.begin(b)
+	r.start(b, o, n)
+	began := time.Now()
+	orFail(b, r.stack.Name, r.guard(o, func() error { return o.Loop.Run(context.Background(), n) }))
 	metric(b, float64(time.Since(began))/float64(n)/float64(roundTrip), "round-trips/op")
-	r.Link = ""
-	r.countBytes(b)
-	var report func(int64)
-	n = r.pass(b, r.few(), func() { report = watchHeap(b) })
-	report(n)
 }
 
 // procs skips a row whose label would name another GOMAXPROCS than its workload.
@@ -179,91 +174,50 @@ func (r row) begin(tb testing.TB) *workload.Open {
 	return o
 }
 
-// start starts the callers, and returns when connections, pools and caches are warm.
-func (r row) start(tb testing.TB, o *workload.Open) *latency.Loop {
+// start starts the callers, and returns when connections, pools and caches are warm. n calls will follow.
+func (r row) start(tb testing.TB, o *workload.Open, n int64) {
 	tb.Helper()
-	loop := latency.NewClosed()
 	if r.Rate != 0 {
-		sleep, stop, err := latency.NewSleeper()
-		orFail(tb, r.stack.Name, err)
-		tb.Cleanup(func() { _ = stop() })
-		if r.wait != nil {
-			sleep = r.wait
-		}
-		loop, err = latency.NewOpen(r.Rate, openQueue, sleep)
-		orFail(tb, r.stack.Name, err)
+		o.Loop.Plan(r.Rate, int(n), uint64(n))
 	}
-	orFail(tb, r.stack.Name, r.guard(o, loop, func() error { return loop.Start(r.warmth(), o.Rounds...) }))
-	return loop
+	orFail(tb, r.stack.Name, r.guard(o, func() error { return o.Loop.Start(r.warmth()) }))
 }
 
-// guard runs do, and closes the fixture if no call of the loop begins for r.hang.
-func (r row) guard(o *workload.Open, loop *latency.Loop, do func() error) error {
-	return workload.Watched(r.hang, loop.Begun.Load, o.Fixture.Close, do)
+// guard runs do, and closes the fixture if no call begins for r.hang.
+func (r row) guard(o *workload.Open, do func() error) error {
+	return workload.Watched(r.hang, o.Loop.Begun.Load, o.Fixture.Close, do)
 }
 
 // serial makes the ops of one caller in this goroutine.
-func (r row) serial(b *testing.B, o *workload.Open, loop *latency.Loop) error {
-	_ = loop.Finish() // which has warmed the calls
-	calls, ops := o.Rounds[0], &loop.Latency
-	ctx := context.Background()
-	dog := workload.Watch(r.hang, nil, o.Fixture.Close)
-	defer dog.Stop()
-	n := 0
-	last := time.Now()
-	armed := last
+func serial(b *testing.B, loop *latency.Loop) error {
+	loop.Timed(true)
 	for b.Loop() {
-		if err := calls[n%len(calls)](ctx); err != nil {
-			return dog.Note(fmt.Errorf("call %d: %w", n, err))
-		}
-		n++
-		now := time.Now()
-		ops.Record(now.Sub(last))
-		last = now
-		if now.Sub(armed) > r.hang/4 {
-			dog.Reset(r.hang)
-			armed = now
+		if err := loop.Call(); err != nil {
+			return fmt.Errorf("call %d: %w", loop.Latency.Count()-1, err)
 		}
 	}
 	return nil
 }
 
-// closed makes the ops of several callers, which share b.N: b.Loop serves one goroutine only.
-func (r row) closed(b *testing.B, o *workload.Open, callers *latency.Loop) error {
-	loop := func(n int) error { return r.guard(o, callers, func() error { return callers.Run(int64(n)) }) }
+// several makes the ops of several callers, which share b.N: b.Loop serves one goroutine only.
+func (r row) several(b *testing.B, loop *latency.Loop) error {
 	start, known := cpu.Time()
 	b.ResetTimer()
-	err := loop(b.N)
+	err := loop.Run(context.Background(), int64(b.N))
 	b.StopTimer()
 	end, _ := cpu.Time()
-	n := callers.Latency.Count()
+	n := loop.Latency.Count()
 	metric(b, float64(n)/b.Elapsed().Seconds(), "req/s")
-	if n >= int64(100*r.Callers) { // else the ends of the run would be much of it
-		metric(b, callers.InFlight(), "in-flight")
+	if r.Rate != 0 {
+		percentiles(b, "late-", loop.Lateness)
+		metric(b, float64(loop.Dropped), "dropped")
+	} else if n >= int64(100*r.Callers) { // else the ends of the run would be much of it
+		metric(b, loop.InFlight(), "in-flight")
 		if known {
 			metric(b, float64(end-start)/float64(b.Elapsed())/float64(runtime.NumCPU()), "cpu-share")
 		}
 	}
 	return err
-}
-
-// open plans the starts of the ops.
-func (r row) open(b *testing.B, o *workload.Open, loop *latency.Loop) error {
-	reportHeap := watchHeap(b)
-	err := r.guard(o, loop, func() error {
-		for b.Loop() {
-			if loop.Next() != nil {
-				break
-			}
-		}
-		return loop.Finish() // with the error of Next
-	})
-	if err != nil {
-		return err
-	}
-	reportHeap(loop.Latency.Count()) // package testing would stop before the last call ends, and divide by starts
-	reportPlanned(b, loop)
-	return nil
 }
 
 // noRow turns a panic into a failure, if deferred: package testing might print a row without ops before it dies.
@@ -303,62 +257,5 @@ func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
 		if d, ok := ops.Quantile(q); ok && (!coarse || d >= ticks*tick) {
 			metric(b, float64(d), prefix+unit)
 		}
-	}
-}
-
-// reportPlanned reports the figures that only planned starts have.
-func reportPlanned(b *testing.B, loop *latency.Loop) {
-	percentiles(b, "late-", &loop.Lateness)
-	p99, ok := loop.Latency.Quantile(0.99)
-	if late, _ := loop.Lateness.Quantile(0.99); ok && late > p99/10 {
-		metric(b, 1, "generator-bound")
-	}
-	metric(b, 0, "ns/op") // which package testing then leaves out, so that cpu-ns/op is the first figure
-	metric(b, loop.Achieved(), "req/s")
-	metric(b, float64(loop.Drops), "drops")
-	if loop.Drops > 0 {
-		metric(b, 1, "overloaded")
-	}
-}
-
-// pass makes n untimed calls over a fixture of its own, and returns how many were made. It calls begin after the
-// warm-up. All callers take part: over HTTP/2 the calls of a connection share pings and window updates.
-func (r row) pass(b *testing.B, n int64, begin func()) int64 {
-	b.Helper()
-	o := r.begin(b)
-	var loop *latency.Loop
-	asClient(b, func() { loop = r.start(b, o) })
-	begin()
-	orFail(b, r.stack.Name, r.guard(o, loop, func() error { return loop.Run(n) }))
-	return loop.Latency.Count()
-}
-
-// few is how many calls a short pass makes.
-func (r row) few() int64 {
-	if r.Rate != 0 {
-		return int64(min(warmRounds*corpus.Round, max(1, r.Rate/4))) // starts of a quarter of a second
-	}
-	return int64(r.warmth() * max(1, r.Callers))
-}
-
-// countBytes reports what one call sends and receives.
-func (r row) countBytes(b *testing.B) {
-	b.Helper()
-	var wire relay.Counter
-	var sent, received int64
-	r.config.WrapClient = wire.Wrap
-	n := r.pass(b, r.few(), func() { sent, received = wire.Sent.Load(), wire.Received.Load() })
-	metric(b, float64(wire.Sent.Load()-sent)/float64(n), "sent-B/op")
-	metric(b, float64(wire.Received.Load()-received)/float64(n), "recv-B/op")
-}
-
-// watchHeap returns a function that reports what has been allocated since, per op of n, in whole numbers as package
-// testing does.
-func watchHeap(b *testing.B) (report func(n int64)) {
-	allocated := workload.Allocated()
-	return func(n int64) {
-		bytes, allocs := allocated()
-		metric(b, float64(bytes/uint64(n)), "B/op")
-		metric(b, float64(allocs/uint64(n)), "allocs/op")
 	}
 }

@@ -158,8 +158,6 @@ func TestWrongProcesses(t *testing.T) {
 	out, err := child(t, "-test.bench=.", "-processes=-3")
 	require.EqualError(t, err, "exit status 2")
 	require.Equal(t, "rpcbench: -processes -3: give 8 or more\n", out)
-	require.ErrorContains(t, (&placement{processes: 16}).open(nil),
-		"TestMain does not name the stacks that -server and -processes need")
 }
 
 // TestNoProcessIsLeft: whatever ends the parent ends its children, and a signal that it can catch loses nothing.

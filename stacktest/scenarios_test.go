@@ -358,7 +358,7 @@ func TestColdConnectionsAreReset(t *testing.T) {
 	ends := make(chan error, 1)
 	r := newRow(fake{}.stack(), workload.Workload{NewConn: true}, hangLimit)
 	r.config.WrapServer = func(c net.Conn) net.Conn { return ending{c, ends} }
-	require.NoError(t, r.begin(t).Op())
+	require.NoError(t, r.begin(t).Loop.Call())
 	require.ErrorIs(t, <-ends, syscall.ECONNRESET)
 }
 

@@ -12,7 +12,7 @@
 // [Benchmark] times a stack at a workload, and [BenchmarkVersus] compares stacks at one. Each lists the figures that
 // its rows report.
 //
-// [Main] adds to the rows the versions and units that they need, and four flags.
+// [Main] adds to the rows the versions and units that they need, and two flags.
 package stacktest
 
 import (

@@ -38,16 +38,12 @@ import (
 //
 // One op is a process of at least ten blocks: slices of the base, of its copy and of the contestant. -processes says
 // how many a row takes, 8 unless given, and -benchtime for how long they measure together. The row is skipped where
-// -bench=. asks for everything, unless -processes is given, and with -server.
+// -bench=. asks for everything, unless -processes is given.
 func BenchmarkVersus(b *testing.B, w rpcbench.Workload, base rpcbench.Stack, contestants ...rpcbench.Stack) {
 	b.Helper()
 	r := row{Workload: workload.Workload(w)}
 	orFail(b, "versus", r.Check())
-	current.note(serverFlag)
-	current.note(processesFlag)
 	switch {
-	case current.where != "":
-		current.skip(b, "the stacks of "+benchmark(b)+" share one process: run it without -server")
 	case w.Rate != 0:
 		b.Fatal("rpcbench: versus: at a rate all stacks take as long: compare the cpu-ns/op of Benchmark")
 	case current.processes == 0 && !askedFor(b):
@@ -73,16 +69,10 @@ func askedFor(b *testing.B) bool {
 	first, _, _ := strings.Cut(flag.Lookup("test.bench").Value.String(), "/")
 	all, err := regexp.MatchString(first, "x")
 	if all && err == nil {
-		remark("%s takes several processes for each row: name it, as in -bench %[1]s", benchmark(b))
+		name, _, _ := strings.Cut(strings.TrimPrefix(b.Name(), "Benchmark"), "/")
+		remark("%s takes several processes for each row: name it, as in -bench %[1]s", name)
 	}
 	return !all
-}
-
-// benchmark is the name that -bench has for b.
-func benchmark(b *testing.B) string {
-	b.Helper()
-	name, _, _ := strings.Cut(b.Name(), "/")
-	return strings.TrimPrefix(name, "Benchmark")
 }
 
 // versus measures stacks, which begin with the base twice, and reports the last one.
@@ -94,7 +84,7 @@ func (r row) versus(b *testing.B, contestants int, stacks ...rpcbench.Stack) {
 	r.procs(b)
 	counted := r.Workload
 	counted.Procs = runtime.GOMAXPROCS(0)
-	cost, err := counted.Look(b.Context(), r.stack) // in a pass of its own
+	cost, err := counted.Look(b.Context(), r.stack, 1000) // in a pass of its own
 	skipOrFail(b, r.stack, err)
 	seed := rand.Uint64N(1e6)
 	found := r.measure(b, contestants, seed, stacks)

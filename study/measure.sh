@@ -23,6 +23,7 @@ second=(grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
 others="grpcservehttp connectrpc httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
 rpcbench() { go run ./cmd/rpcbench "$@"; }
 bench() { GOMAXPROCS=1 "$tests" -test.run '^$' -test.benchmem "$@"; }
+calls() { bench -full -test.bench "^BenchmarkCall\$/$1" -test.benchtime "$2" -stacks "$3"; } # workloads, how long, stacks
 codec() { # a codec, how long, and perhaps a pattern of messages
   [ -e "$tests.codecs" ] || go -C study test -c -o "$tests.codecs" ./codecs
   GOMAXPROCS=1 "$tests.codecs" -test.run '^$' -test.benchmem -test.benchtime "$2" -full \
@@ -66,21 +67,15 @@ measure() { # a part, and the folder to make
       done
     done >"$2/rows.txt"
     ;;
-  rows) # ten processes for each benchmark and stack, in random order
+  rows) # ten processes for each workload and stack, in random order
     mkdir "$2"
     for _ in {1..10}; do
-      for row in $(shuf -e {CreateUser,Headers,Invalid,Deadline,OpenLoop}:{httpjson,grpcprotobuf}); do
-        rate=
-        [ "${row%:*}" != OpenLoop ] || rate=-rates=1000
-        bench -test.benchtime 300ms -test.bench "^Benchmark${row%:*}\$" -stacks "${row#*:}" $rate
+      for row in $(shuf -e {small,headers,invalid,deadline,rate-1000}:{httpjson,grpcprotobuf}); do
+        calls "^workload=${row%:*}\$" 300ms "${row#*:}"
       done
     done >"$2/rows.txt"
-    stat() { go tool -modfile=internal/tools/go.mod benchstat -row '.name,/rate' "$@" "$rows"; }
-    rows=$2/rows.txt
-    {
-      stat -filter '.unit:(sec/op OR sent-B/op OR p50-sec)' -col '/stack@(httpjson grpcprotobuf)'
-      stat -filter '/stack:none .unit:p50-sec'
-    } >"$2/tables.txt"
+    go tool -modfile=internal/tools/go.mod benchstat -row /workload -col '/stack@(httpjson grpcprotobuf)' \
+      -filter '.unit:(sec/op OR cpu-sec/op OR sent-B/op OR p50-sec)' "$2/rows.txt" >"$2/tables.txt"
     ;;
   servers) # six processes for each server or stack, in random order
     mkdir "$2"
@@ -89,8 +84,7 @@ measure() { # a part, and the folder to make
         if [ "$row" = cross ]; then
           bench -test.benchtime 500ms -full -test.bench '^BenchmarkCross$'
         else
-          bench -test.benchtime 500ms -full -test.bench '^BenchmarkEcho$' \
-            -stacks grpcprotobuf,connectrpc.grpc,grpcservehttp
+          calls '^workload=(empty|mixed)(-50x20)?$' 500ms grpcprotobuf,connectrpc.grpc,grpcservehttp
         fi >>"$2/$row.txt"
       done
     done
@@ -135,10 +129,10 @@ measure() { # a part, and the folder to make
     ;;
   apart)
     mkdir "$2"
-    bench -test.bench '^BenchmarkCreateUser$' -stacks grpcprotobuf,grpcservehttp -server process -test.cpu 1 \
-      -test.benchtime 6s -profiles "$2/profiles" >"$2/rows.txt"
-    for profile in "$2"/profiles/*; do rpcbench explain "$profile" >"$2/$(basename "$profile" .pprof).txt"; done
-    rm -r "$2/profiles"
+    calls '^workload=two-processes$' 6s grpcprotobuf,grpcservehttp >"$2/rows.txt"
+    for stack in grpcprotobuf grpcservehttp; do
+      rpcbench explain -time 12s -workload two-processes "$stack" >"$2/$stack.txt"
+    done
     ;;
   calibration)
     go -C study test ./calibration -run '^TestCalibration$' -v -timeout 0 -calibrate "${2#study/}" -only replication,same

@@ -138,7 +138,7 @@ func Start(ctx context.Context, stack string, config rpcbench.Config, stderr io.
 	}
 	s.kill = func() { _ = s.cmd.Process.Kill() }
 	s.Close = sync.OnceValue(s.end)
-	s.cmd.Env = append(os.Environ(), Variable+"="+ServerOf(stack), tlsEnv+"="+strconv.FormatBool(config.TLS),
+	s.cmd.Env = append(os.Environ(), Variable+"="+serverOf(stack), tlsEnv+"="+strconv.FormatBool(config.TLS),
 		unixEnv+"="+socket, "GOMAXPROCS="+strconv.Itoa(runtime.GOMAXPROCS(0)))
 	s.cmd.Stderr = stderr
 	out, outErr := s.cmd.StdoutPipe()
@@ -156,8 +156,8 @@ func Start(ctx context.Context, stack string, config rpcbench.Config, stderr io.
 	return s, err
 }
 
-// ServerOf returns the name of the stack whose server a stack has. For a result of rpcbench.Cross that is the second.
-func ServerOf(stack string) string {
+// serverOf returns the name of the stack whose server a stack has. For a result of rpcbench.Cross that is the second.
+func serverOf(stack string) string {
 	client, server, _ := strings.Cut(stack, ".to.")
 	return cmp.Or(server, client)
 }

@@ -1,4 +1,4 @@
-// Package latency makes concurrent calls, in a closed loop or at planned starts, and records the percentiles of their
+// Package latency goes round: it makes the calls of one caller or of several, and records the percentiles of their
 // latencies. A percentile with fewer than ten samples above it is absent, since the next run would give another.
 package latency
 
@@ -14,8 +14,8 @@ const Max = time.Hour
 // Recorder records durations from a nanosecond to Max, to 3 significant digits. One goroutine at a time may use it.
 type Recorder struct{ hist *hdrhistogram.Histogram }
 
-// New returns an empty Recorder. It allocates 264 KiB, and nothing later.
-func New() *Recorder { return &Recorder{hdrhistogram.New(1, int64(Max), 3)} }
+// NewRecorder returns an empty Recorder. It allocates 264 KiB, and nothing later.
+func NewRecorder() *Recorder { return &Recorder{hdrhistogram.New(1, int64(Max), 3)} }
 
 // Record adds one sample. A longer one than Max counts as Max, so that a stall stays in the tail. A negative one counts
 // as 0.

@@ -16,7 +16,7 @@ import (
 
 // recorder has recorded n samples of 1 µs, 2 µs, 3 µs ...
 func recorder(n int) *latency.Recorder {
-	r := latency.New()
+	r := latency.NewRecorder()
 	for i := range n {
 		r.Record(time.Duration(i+1) * time.Microsecond)
 	}
@@ -35,7 +35,7 @@ func TestQuantileOfExactSamples(t *testing.T) {
 	}
 	for name, sample := range shapes {
 		t.Run(name, func(t *testing.T) {
-			r := latency.New()
+			r := latency.NewRecorder()
 			samples := make([]time.Duration, n)
 			for i := range samples {
 				samples[i] = time.Duration(sample())
@@ -75,7 +75,7 @@ func TestTenSamplesBeyond(t *testing.T) {
 }
 
 func TestOutOfRangeIsClamped(t *testing.T) {
-	r := latency.New()
+	r := latency.NewRecorder()
 	for range 50 {
 		r.Record(-time.Second)
 		r.Record(latency.Max)
@@ -95,7 +95,7 @@ func TestOutOfRangeIsClamped(t *testing.T) {
 }
 
 func TestRecordAllocatesNothing(t *testing.T) {
-	r := latency.New()
+	r := latency.NewRecorder()
 	d := time.Duration(1)
 	// AllocsPerRun calls once before it counts, which would hide what only a first Record allocates.
 	first := true

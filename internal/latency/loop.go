@@ -3,79 +3,116 @@ package latency
 import (
 	"context"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Limits of the rate of an open loop, in starts per second. Below MinRate a benchmark would take minutes. No generator
-// reaches MaxRate.
+// Limits of the rate of planned starts, per second. Below MinRate a row would take minutes. Nobody reaches MaxRate.
 const (
 	MinRate = 1
 	MaxRate = 1e6
+
+	tooLate = 50 * time.Millisecond // after which a planned start is dropped
 )
 
-// Loop makes concurrent calls with one goroutine per caller, and records how long the calls take.
+// Loop goes round: each of its callers makes the calls of its round in turn, and calls again as soon as it has its
+// reply, or at planned starts.
 //
-// In a closed loop a caller calls again as soon as it has its reply. An open loop plans starts at a fixed rate, and
-// times each call from its planned start. After a stall of 200 ms an open loop has slow calls for every start that was
-// planned meanwhile. A closed loop records a single slow call: coordinated omission (G. Tene,
+// Callers last from Start until they have made the calls of Run, or until the window of During is over. A call counts
+// if it ends in the window, whenever it began, and its latency is whole. Leaving out calls that cross an edge would
+// drop one latency's worth: of slow calls more than of quick ones.
+//
+// A latency counts from the planned start, if there is one: after a stall of 200 ms every call that was due meanwhile
+// is slow. Without a plan a stall is a single slow call: coordinated omission (G. Tene,
 // https://github.com/giltene/wrk2).
 //
-// One goroutine calls Start, then Run, and then reads the figures. Instead of Run it may call Next for each start and
-// then Finish.
+// A single caller without a plan calls in the goroutine of whoever uses the loop. One goroutine uses it at a time.
 type Loop struct {
-	Latency  Recorder // from the start of a call to its end; in an open loop from the planned start
-	Lateness Recorder // open loop: from the planned start until a caller began its call; of dropped starts too
-	Drops    int64    // open loop: planned starts that found every caller busy and the queue full
+	Latency  *Recorder // of the calls that count
+	Lateness *Recorder // of planned starts: how much later the call began; of dropped ones too
+	Dropped  int64     // planned starts that were more than 50 ms late, so that no call was made
 
-	rate    float64 // 0 in a closed loop
-	wait    func(time.Duration)
-	planned int64 // starts so far
+	Begun atomic.Int64 // calls so far, warm-up included; any goroutine may read it
 
-	starts  chan start // a closed loop sends nothing: closing the channel starts its callers
-	finish  sync.Once
+	rounds  [][]func(context.Context) error
+	began   time.Time // other times count from here
+	next    int       // of a single caller: its next call
+	timed   bool      // of a single caller: its calls count
+	last    time.Time // of a single caller: when the call before ended
+	plan    [][]time.Duration
+	limit   atomic.Int64  // the value of Begun at which callers end
+	starts  chan struct{} // closing it ends the callers' wait after the warm-up
+	over    chan struct{} // closing it ends their waits for planned starts
 	callers sync.WaitGroup
-	began   time.Time // other times count from here; in an open loop it is the first planned start
-	limit   int64     // closed loop: the value of Begun at which callers stop
 	failed  atomic.Pointer[error]
 
-	mu   sync.Mutex    // guards Latency, Lateness and last
-	last time.Duration // end of the last call
-
-	_ [64]byte // a cache line: callers read the fields above for every call, while others write Begun
-
-	Begun atomic.Int64 // calls that have begun, warm-up included; any goroutine may read it
+	mu       sync.Mutex    // guards what follows, and the figures
+	from, to time.Duration // the window
+	ended    time.Duration // end of the last call that counts
 }
 
-// start is a planned start on its way to a caller.
-type start struct {
-	due  time.Duration // the planned time; in a closed loop the present
-	late time.Duration // delay that the generator caused
+// New makes a loop with a caller for each of rounds.
+func New(rounds ...[]func(context.Context) error) *Loop {
+	return &Loop{Latency: NewRecorder(), rounds: rounds}
 }
 
-// NewClosed makes a closed loop.
-func NewClosed() *Loop { return &Loop{Latency: *New(), starts: make(chan start)} }
-
-// NewOpen makes an open loop of rate starts per second, between MinRate and MaxRate. Up to queue starts wait for a free
-// caller, and this wait is part of their latency. The loop calls wait before every start: see [NewSleeper].
-func NewOpen(rate float64, queue int, wait func(time.Duration)) (*Loop, error) {
-	if !(rate >= MinRate && rate <= MaxRate) {
-		return nil, fmt.Errorf("open loop: a rate of %v calls per second has to lie between %v and %v",
-			rate, MinRate, int(MaxRate))
+// Plan plans n starts of the next Run, at a mean rate per second. It comes before Start. The gaps between the starts
+// are exponential, and each start is a random caller's: so each caller has such a plan of its own, of its share of the
+// rate. The seed decides.
+func (l *Loop) Plan(rate float64, n int, seed uint64) {
+	random, at := rand.New(rand.NewPCG(seed, 0)), 0.0
+	l.Lateness, l.plan = NewRecorder(), make([][]time.Duration, len(l.rounds))
+	for range n {
+		at += random.ExpFloat64() / rate
+		i := random.IntN(len(l.plan))
+		l.plan[i] = append(l.plan[i], time.Duration(at*float64(time.Second)))
 	}
-	l := NewClosed()
-	l.Lateness, l.rate, l.wait, l.starts = *New(), rate, wait, make(chan start, queue)
-	return l, nil
 }
 
-// Start starts a caller for each of rounds, which makes the calls of its round in turn. Start returns when each caller
-// has made warm calls, which are not recorded. If one of these calls fails, Start leaves nothing running.
-func (l *Loop) Start(warm int, rounds ...[]func(context.Context) error) error {
+// alone says whether the caller is the goroutine that uses the loop.
+func (l *Loop) alone() bool { return len(l.rounds) == 1 && l.plan == nil }
+
+// Call makes the next call of a single caller. It reads the clock once, in about 50 ns, if its latency counts.
+func (l *Loop) Call() error {
+	l.Begun.Add(1)
+	round := l.rounds[0]
+	call := round[l.next]
+	if l.next++; l.next == len(round) {
+		l.next = 0
+	}
+	err := call(context.Background())
+	if l.timed {
+		now := time.Now()
+		l.Latency.Record(now.Sub(l.last))
+		l.last = now
+	}
+	return err
+}
+
+// Timed says from when on the calls of a single caller count, and until when.
+func (l *Loop) Timed(on bool) { l.timed, l.last = on, time.Now() }
+
+// Start starts the callers, and returns when each has made warm calls, which don't count. Run or During comes next. If
+// one of the calls fails, Start leaves nothing running.
+func (l *Loop) Start(warm int) error {
+	l.starts, l.over = make(chan struct{}), make(chan struct{})
+	l.from, l.to = math.MaxInt64, math.MaxInt64
+	l.limit.Store(math.MaxInt64)
+	if l.alone() {
+		for range warm {
+			if err := l.Call(); err != nil {
+				return fmt.Errorf("warm-up: %w", err)
+			}
+		}
+		return nil
+	}
 	var cold sync.WaitGroup
-	cold.Add(len(rounds))
-	for _, round := range rounds {
+	cold.Add(len(l.rounds))
+	for i := range l.rounds {
 		l.callers.Go(func() {
 			warmed := sync.OnceFunc(cold.Done)
 			defer warmed()
@@ -84,15 +121,7 @@ func (l *Loop) Start(warm int, rounds ...[]func(context.Context) error) error {
 					l.fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 				}
 			}()
-			for i := range warm {
-				l.Begun.Add(1)
-				if err := round[i%len(round)](context.Background()); err != nil {
-					l.fail(fmt.Errorf("warm-up: %w", err))
-					return
-				}
-			}
-			warmed()
-			l.serve(round)
+			l.caller(i, warm, warmed)
 		})
 	}
 	cold.Wait()
@@ -102,101 +131,192 @@ func (l *Loop) Start(warm int, rounds ...[]func(context.Context) error) error {
 	return nil
 }
 
-// Run makes n calls, or plans n starts, and then calls Finish. The callers of a closed loop share the calls: a quick
-// caller makes more.
-func (l *Loop) Run(n int64) error {
-	if l.rate == 0 {
-		l.began, l.limit = time.Now(), l.Begun.Load()+n
-		return l.Finish()
+// Run makes n calls, or the planned ones, which all count, and then ends the callers. If ctx ends, it makes fewer. The
+// callers share the calls: a quick caller makes more.
+func (l *Loop) Run(ctx context.Context, n int64) error {
+	l.began, l.from = time.Now(), 0
+	if l.alone() {
+		l.Timed(true)
+		for ; n > 0 && ctx.Err() == nil; n-- {
+			if err := l.Call(); err != nil {
+				return err
+			}
+		}
+		l.ended = l.last.Sub(l.began)
+		l.Timed(false)
+		return nil
 	}
-	for i := int64(0); i < n && l.Next() == nil; i++ {
+	if l.plan == nil {
+		l.limit.Store(l.Begun.Load() + n)
 	}
+	defer context.AfterFunc(ctx, func() { l.limit.Store(0) })()
+	close(l.starts)
+	l.callers.Wait()
 	return l.Finish()
 }
 
-// Next waits for the next planned start, and hands it to a free caller or to the queue. If neither has room, it counts
-// the start as dropped. The first start is planned 1/rate after the first Next, and start i follows after i/rate. An
-// overdue start goes out at once. Next returns the error of the first call that failed or panicked, after which callers
-// make no more calls.
-func (l *Loop) Next() error {
-	if l.planned == 0 {
-		l.began = time.Now().Add(l.plan(1))
+// During makes calls for a while that leads in, and then for a window, whose length it returns. It tells edge when the
+// window opens and when it closes. Calls that are under way then are made, and don't count.
+func (l *Loop) During(ctx context.Context, lead, length time.Duration, edge func(open bool)) (time.Duration, error) {
+	if l.alone() {
+		if _, err := l.until(ctx, lead); err != nil {
+			return 0, err
+		}
+		edge(true)
+		l.Timed(true)
+		took, err := l.until(ctx, length)
+		l.Timed(false)
+		edge(false)
+		return took, err
 	}
-	s := start{due: l.plan(l.planned)}
-	l.planned++
-	l.wait(s.due - time.Since(l.began))
-	s.late = max(0, time.Since(l.began)-s.due)
+	l.began = time.Now()
+	close(l.starts)
+	err := wait(ctx, lead)
+	if err == nil {
+		edge(true)
+		l.set(&l.from)
+		err = wait(ctx, length)
+		l.set(&l.to)
+		edge(false)
+	}
+	l.limit.Store(0)
+	if broken := l.Finish(); broken != nil {
+		return 0, broken
+	}
+	return l.to - l.from, err
+}
+
+// until makes calls of a single caller until so much time has passed.
+func (l *Loop) until(ctx context.Context, length time.Duration) (took time.Duration, err error) {
+	for began := time.Now(); took < length && err == nil; took = time.Since(began) {
+		if err = ctx.Err(); err == nil {
+			err = l.Call()
+		}
+	}
+	return took, err
+}
+
+// set sets an edge of the window to the present. What ended before is recorded by then, or will be left out.
+func (l *Loop) set(edge *time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	*edge = time.Since(l.began)
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
-	case l.starts <- s:
-	default:
-		l.Drops++
-		l.mu.Lock()
-		l.Lateness.Record(s.late)
-		l.mu.Unlock()
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
+}
+
+// Finish ends the callers when their calls under way have ended, and returns the error of the first call that failed.
+// Finish may be called again.
+func (l *Loop) Finish() error {
+	if l.starts != nil {
+		l.limit.Store(0)
+		for _, c := range []chan struct{}{l.starts, l.over} {
+			if !closed(c) {
+				close(c)
+			}
+		}
+	}
+	l.callers.Wait()
 	return l.failure()
 }
 
-// plan returns when start i is due. Adding up intervals would add up their rounding errors.
-func (l *Loop) plan(i int64) time.Duration {
-	return time.Duration(float64(i) * float64(time.Second) / l.rate)
-}
-
-// take returns the next start for a caller, or false if there is no more.
-func (l *Loop) take() (start, bool) {
-	if l.rate == 0 {
-		more := l.Begun.Add(1) <= l.limit
-		return start{due: time.Since(l.began)}, more
-	}
-	var s start
-	more := true
+func closed(c chan struct{}) bool {
 	select {
-	case s, more = <-l.starts: // it waited for a busy caller, which is not the generator's fault
+	case <-c:
+		return true
 	default:
-		s, more = <-l.starts
-		s.late = time.Since(l.began) - s.due
+		return false
 	}
-	if more {
-		l.Begun.Add(1)
-	}
-	return s, more
 }
 
-// serve makes the calls of one caller.
-func (l *Loop) serve(round []func(context.Context) error) {
-	var batch [64]struct{ took, late, end time.Duration } // recorded together, to lock once for 64 ops
+// caller makes the calls of one caller.
+func (l *Loop) caller(i, warm int, warmed func()) {
+	round, plan := l.rounds[i], []time.Duration(nil)
+	for j := range warm {
+		l.Begun.Add(1)
+		if err := round[j%len(round)](context.Background()); err != nil {
+			l.fail(fmt.Errorf("warm-up: %w", err))
+			return
+		}
+	}
+	warmed()
+	<-l.starts
+	if l.plan != nil {
+		plan = l.plan[i]
+	}
+	var batch [64]ended // recorded together, to lock once for 64 calls
 	filled := 0
-	record := func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		for _, op := range batch[:filled] {
-			l.Latency.Record(op.took)
-			if l.rate > 0 {
-				l.Lateness.Record(op.late)
+	defer func() { l.record(batch[:filled]) }()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for j, now := 0, time.Since(l.began); ; j++ {
+		due := now
+		if l.plan != nil {
+			if j == len(plan) {
+				return
 			}
-			l.last = max(l.last, op.end)
+			due = plan[j]
+			if timer.Reset(due - now); due > now {
+				select {
+				case <-timer.C:
+				case <-l.over:
+				}
+				now = time.Since(l.began)
+			}
 		}
-		filled = 0
-	}
-	defer record()
-	if l.rate == 0 {
-		<-l.starts
-	}
-	for i := 0; ; i++ {
-		s, more := l.take()
-		if !more || l.failed.Load() != nil {
-			return
+		one := &batch[filled]
+		one.late, one.dropped = now-due, now-due > tooLate
+		if !one.dropped {
+			if l.Begun.Add(1) > l.limit.Load() || l.failed.Load() != nil {
+				l.Begun.Add(-1)
+				return
+			}
+			if err := round[(warm+j)%len(round)](context.Background()); err != nil {
+				l.fail(fmt.Errorf("call at %v: %w", now, err))
+				return
+			}
 		}
-		err := round[i%len(round)](context.Background())
-		end := time.Since(l.began)
-		if err != nil {
-			l.fail(fmt.Errorf("call at %v: %w", s.due, err))
-			return
-		}
-		batch[filled].took, batch[filled].late, batch[filled].end = end-s.due, s.late, end
+		now = time.Since(l.began)
+		one.took, one.at = now-due, now
 		if filled++; filled == len(batch) {
-			record()
+			l.record(batch[:])
+			filled, now = 0, time.Since(l.began)
 		}
+	}
+}
+
+// ended is a call that has ended, or a start that was dropped.
+type ended struct {
+	took, late, at time.Duration
+	dropped        bool
+}
+
+// record records what ended in the window.
+func (l *Loop) record(calls []ended) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range calls {
+		if c.at < l.from || c.at > l.to {
+			continue
+		}
+		if l.plan != nil {
+			l.Lateness.Record(c.late)
+		}
+		if c.dropped {
+			l.Dropped++
+			continue
+		}
+		l.Latency.Record(c.took)
+		l.ended = max(l.ended, c.at)
 	}
 }
 
@@ -209,22 +329,8 @@ func (l *Loop) failure() error {
 	return nil
 }
 
-// Finish waits for the calls under way and in the queue, ends the callers, and returns the error of the first call that
-// failed. Finish may be called again.
-func (l *Loop) Finish() error {
-	l.finish.Do(func() { close(l.starts) })
-	l.callers.Wait()
-	return l.failure()
-}
-
-// Achieved returns the calls per second of an open loop, without dropped starts. The time runs until the last planned
-// start, or until the end of the last call if that is later.
-func (l *Loop) Achieved() float64 {
-	return float64(l.Latency.Count()) / max(l.plan(l.planned), l.last).Seconds()
-}
-
-// InFlight returns how many calls of a closed loop were under way, on average: the sum of their latencies over the time
-// until the last one ended.
+// InFlight returns how many calls of a Run were under way, on average: the sum of their latencies over the time until
+// the last one ended.
 func (l *Loop) InFlight() float64 {
-	return l.Latency.hist.Mean() * float64(l.Latency.Count()) / float64(l.last)
+	return float64(l.Latency.Sum()) / float64(l.ended)
 }

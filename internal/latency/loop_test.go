@@ -1,313 +1,140 @@
-package latency_test
+package latency
 
 import (
 	"context"
 	"errors"
 	"math"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/rpcbench/rpcbench/internal/latency"
 )
 
-// pass waits exactly that long in the virtual time of synctest.
-func pass(d time.Duration) {
-	if d > 0 {
-		<-time.After(d)
-	}
+const ms = time.Millisecond
+
+// callers makes n callers of one call.
+func callers(n int, call func() error) *Loop {
+	return New(slices.Repeat([][]func(context.Context) error{{func(context.Context) error { return call() }}}, n)...)
 }
 
-// each makes n callers of one call.
-func each(n int, call func() error) [][]func(context.Context) error {
-	return slices.Repeat([][]func(context.Context) error{{func(context.Context) error { return call() }}}, n)
-}
-
+// taking is a call that takes exactly that long in the virtual time of synctest.
 func taking(d time.Duration) func() error {
 	return func() error {
-		pass(d)
+		if d > 0 {
+			<-time.After(d)
+		}
 		return nil
 	}
 }
 
-// run plans n starts. The loop has succeeded when it returns.
-func run(
-	t *testing.T, rate float64, queue, n int, wait func(time.Duration), rounds ...[]func(context.Context) error,
-) *latency.Loop {
+// requireQuantile holds within the recorder's 0.1 %, rounded up.
+func requireQuantile(t *testing.T, want time.Duration, r *Recorder, q float64) {
 	t.Helper()
-	l, err := latency.NewOpen(rate, queue, wait)
-	require.NoError(t, err)
-	require.NoError(t, l.Start(0, rounds...))
-	require.NoError(t, l.Run(int64(n)))
-	return l
-}
-
-func quantile(t *testing.T, r *latency.Recorder, q float64) time.Duration {
-	t.Helper()
-	d, ok := r.Quantile(q)
+	got, ok := r.Quantile(q)
 	require.True(t, ok, "of %d samples", r.Count())
-	return d
-}
-
-// within the recorder's 0.1 %, rounded up.
-func requireQuantile(t *testing.T, want time.Duration, r *latency.Recorder, q float64) {
-	t.Helper()
-	got := quantile(t, r, q)
 	require.GreaterOrEqual(t, got, want, "q=%v", q)
 	require.LessOrEqual(t, float64(got-want), 0.001*float64(want), "q=%v: %v, exactly %v", q, got, want)
 }
 
-// A server answers in 1 ms, but for 200 ms in the middle it answers nobody. Starts are planned at every millisecond,
-// so 200 of 10,000 fall into the stall, and the calls end with it: their latencies are 200 ms, 199 ms ... 2 ms, 1
-// ms. In order, 9800 + 1 calls of 1 ms come first; the 9900th, which is p99, is the 99th of 2 ms ... 200 ms, which
-// is 100 ms.
-//
-// With 64 callers the first 64 of the stalled calls take 200 ms ... 137 ms. The other starts wait in the queue: when
-// the stall is over, 64 are called and end a millisecond later, after 137 ms ... 74 ms. The 9900th is the 101st from
-// the end, the 37th of these: 101 ms. From its actual start each of these took 1 ms, and so would p99.
-func TestStallIsInTheTail(t *testing.T) {
-	const (
-		n      = 10_000
-		answer = time.Millisecond
-		from   = 4 * time.Second
-		stall  = 200 * time.Millisecond
-	)
-	server := func() func() error {
-		began := time.Now()
-		return func() error {
-			if at := time.Since(began); at >= from && at < from+stall {
-				pass(from + stall - at)
-			} else {
-				pass(answer)
-			}
-			return nil
-		}
-	}
-	for _, c := range []struct {
-		reason         string
-		callers, queue int
-		p99, p999      time.Duration
-	}{
-		{"open loop with a caller for every start", 256, 0, 100 * time.Millisecond, 190 * time.Millisecond},
-		{"open loop in which starts wait for a caller", 64, 256, 101 * time.Millisecond, 190 * time.Millisecond},
-	} {
-		t.Run(c.reason, func(t *testing.T) {
+// Callers of 2 ms and three times as many of 6 ms, who begin at different times, make as many calls in any window. A
+// rule that leaves out calls which cross an edge would count a quarter fewer of the slow ones.
+func TestWindowCountsWhatEndsInIt(t *testing.T) {
+	for _, length := range []time.Duration{6 * ms, 24 * ms, 90 * ms} {
+		count := func(n int, took time.Duration) (calls int64) {
 			synctest.Test(t, func(t *testing.T) {
-				l := run(t, 1000, c.queue, n, pass, each(c.callers, server())...)
-				require.Zero(t, l.Drops)
-				require.EqualValues(t, n, l.Latency.Count())
-				requireQuantile(t, answer, &l.Latency, 0.5)
-				requireQuantile(t, answer, &l.Latency, 0.979)
-				requireQuantile(t, c.p99, &l.Latency, 0.99)
-				requireQuantile(t, c.p999, &l.Latency, 0.999) // the 11th from the end
-				requireQuantile(t, 0, &l.Lateness, 0.999)
-				require.Equal(t, 1000.0, l.Achieved())
-			})
-		})
-	}
-}
-
-// TestInFlight: calls of a millisecond that callers share are under way for a known part of the time.
-func TestInFlight(t *testing.T) {
-	for _, c := range []struct {
-		reason     string
-		callers, n int
-		want       float64
-	}{
-		{"every caller is always in a call", 4, 400, 4},
-		{"one caller", 1, 10, 1},
-		{"of two callers one has no second call", 2, 3, 1.5},
-		{"two of four callers never call", 4, 2, 2},
-	} {
-		t.Run(c.reason, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := latency.NewClosed()
-				require.NoError(t, l.Start(0, each(c.callers, taking(time.Millisecond))...))
-				<-time.After(time.Second) // idle time before the calls and after them does not count
-				require.NoError(t, l.Run(int64(c.n)))
-				<-time.After(time.Second)
-				require.InEpsilon(t, c.want, l.InFlight(), 0.001)
-			})
-		})
-	}
-}
-
-func TestDropsAreCounted(t *testing.T) {
-	for _, c := range []struct {
-		reason         string
-		callers, queue int
-		drops          int64
-	}{
-		{"callers and queue take all", 10, 0, 0},
-		{"just enough of both", 4, 6, 0},
-		{"one too few", 4, 5, 1},
-		{"nobody waits without a queue", 2, 0, 8},
-		{"a full queue", 2, 3, 5},
-	} {
-		t.Run(c.reason, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				release := make(chan struct{})
-				l, err := latency.NewOpen(1000, c.queue, pass)
-				require.NoError(t, err)
-				require.NoError(t, l.Start(0, each(c.callers, func() error { <-release; return nil })...))
-				began := time.Now()
-				for range 10 {
-					require.NoError(t, l.Next())
+				began := make(chan time.Duration, n)
+				for i := range n {
+					began <- time.Duration(i) * 200 * time.Microsecond
 				}
-				require.Equal(t, 10*time.Millisecond, time.Since(began), "the starts are not held up")
-				require.Zero(t, l.Latency.Count())
-				close(release)
-				require.NoError(t, l.Finish())
-				require.Equal(t, c.drops, l.Drops)
-				require.EqualValues(t, 10-c.drops, l.Latency.Count())
-				require.EqualValues(t, 10, l.Lateness.Count())
-				require.EqualValues(t, 10-c.drops, l.Begun.Load())
-				require.InEpsilon(t, float64(10-c.drops)/0.010, l.Achieved(), 1e-9)
-			})
-		})
-	}
-}
-
-// The generator sleeps 100 ms too long once. The 100 starts it has missed go out together, none is skipped, and the
-// schedule stands.
-func TestOverdueStartsGoOutAtOnce(t *testing.T) {
-	const n, over = 1000, 100 * time.Millisecond
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		waits := 0
-		wait := func(d time.Duration) {
-			if waits++; waits == 500 {
-				d += over
-			}
-			pass(d)
-		}
-		var starts []time.Duration // of one goroutine at a time, since no time passes in a call
-		l := run(t, 1000, n, n, wait, each(1, func() error { starts = append(starts, time.Since(began)); return nil })...)
-		require.Zero(t, l.Drops)
-		require.Len(t, starts, n)
-		for i, at := range starts {
-			planned := time.Duration(i+1) * time.Millisecond
-			if i >= 499 && i < 600 {
-				require.Equal(t, 600*time.Millisecond, at, "start %d", i)
-			} else {
-				require.Equal(t, planned, at, "start %d", i)
-			}
-		}
-		requireQuantile(t, 0, &l.Lateness, 0.9) // 900 are on time, the others late by 1 ms, 2 ms ... 100 ms
-		requireQuantile(t, 90*time.Millisecond, &l.Lateness, 0.99)
-		requireQuantile(t, 90*time.Millisecond, &l.Latency, 0.99)
-	})
-}
-
-// Rounded intervals would add up: a third of a second to a nanosecond, 2999 times, is a microsecond off.
-func TestScheduleDoesNotDrift(t *testing.T) {
-	const n = 3000
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		var last time.Duration
-		run(t, 3, 1, n, pass, each(1, func() error { last = time.Since(began); return nil })...)
-		require.InDelta(t, 1000*time.Second, last, 2)
-	})
-}
-
-func TestFailedCallEndsTheLoop(t *testing.T) {
-	broken := errors.New("broken")
-	for _, c := range []struct {
-		reason string
-		fault  func() error
-		want   string
-	}{
-		{"an error", func() error { return broken }, "call at 4ms: broken"},
-		{"a panic", func() error { panic("broken") }, "panic: broken"},
-	} {
-		t.Run(c.reason, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l, err := latency.NewOpen(1000, 10, pass)
-				require.NoError(t, err)
-				var n atomic.Int64
-				require.NoError(t, l.Start(0, each(2, func() error {
-					switch n.Add(1) {
-					case 4: // goes on when the fifth has failed
-						pass(10 * time.Millisecond)
-					case 5:
-						pass(time.Microsecond) // so that it fails after Next
-						return c.fault()
+				l := callers(n, func() error {
+					select {
+					case late := <-began:
+						<-time.After(late)
+					default:
 					}
-					return nil
-				})...))
-				nexts := 0
-				for err == nil {
-					require.Less(t, nexts, 10, "the loop goes on")
-					err = l.Next()
-					nexts++
-				}
-				require.ErrorContains(t, err, c.want)
-				require.Equal(t, 6, nexts, "the fifth call fails while the sixth is waited for")
-				began := time.Now()
-				require.Equal(t, err, l.Run(100))
-				require.Less(t, time.Since(began), 10*time.Millisecond, "no start is planned after a failed call")
-				require.EqualValues(t, 5, n.Load(), "what was queued is not called")
-			})
-		})
-	}
-}
-
-// Every caller warms its own call, all of them at a time.
-func TestWarmUp(t *testing.T) {
-	const callers, rounds = 5, 3
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		var calls [callers]int
-		var all [][]func(context.Context) error
-		for i := range callers {
-			all = append(all, []func(context.Context) error{func(context.Context) error {
-				calls[i]++
-				pass(time.Millisecond)
-				return nil
-			}})
-		}
-		l, err := latency.NewOpen(1000, 1, pass)
-		require.NoError(t, err)
-		require.NoError(t, l.Start(rounds, all...))
-		require.Equal(t, rounds*time.Millisecond, time.Since(began), "callers warm at a time")
-		require.Equal(t, [callers]int{rounds, rounds, rounds, rounds, rounds}, calls)
-		require.EqualValues(t, callers*rounds, l.Begun.Load())
-		require.NoError(t, l.Next())
-		require.NoError(t, l.Finish())
-		require.EqualValues(t, 1, l.Latency.Count(), "the warm-up is not recorded")
-		require.EqualValues(t, callers*rounds+1, l.Begun.Load())
-	})
-}
-
-func TestFailedWarmUpLeavesNothing(t *testing.T) {
-	for name, closed := range map[string]bool{"closed": true, "open": false} {
-		t.Run(name, func(t *testing.T) {
-			start := func(rounds [][]func(context.Context) error) (err error) {
-				synctest.Test(t, func(t *testing.T) { // which fails if a goroutine stays
-					l := latency.NewClosed()
-					if !closed {
-						l, err = latency.NewOpen(1000, 1, pass)
-						require.NoError(t, err)
-					}
-					err = l.Start(2, rounds...)
+					return taking(took)()
 				})
-				return err
-			}
-			calls := each(3, func() error { return nil })
-			calls[1] = []func(context.Context) error{func(context.Context) error { return errors.New("broken") }}
-			require.EqualError(t, start(calls), "warm-up: broken")
-			require.ErrorContains(t, start(each(3, func() error { panic("broken") })), "panic: broken")
-		})
+				var opened, shut time.Time
+				require.NoError(t, l.Start(1))
+				wall, err := l.During(t.Context(), 12*ms+ms/20, length, func(open bool) {
+					if opened, shut = shut, time.Now(); open {
+						opened = shut
+					}
+				})
+				require.NoError(t, err)
+				require.Equal(t, length, wall)
+				require.Equal(t, length, shut.Sub(opened), "edge is told when the window opens and when it closes")
+				calls = l.Latency.Count()
+				requireQuantile(t, took, l.Latency, 0.5)
+				require.InEpsilon(t, took*time.Duration(calls), l.Latency.Sum(), 0.001, "each latency is whole")
+			})
+			return calls
+		}
+		quick, slow := count(10, 2*ms), count(30, 6*ms)
+		require.EqualValues(t, length/ms*5, quick, "ten callers of 2 ms make five calls in a millisecond")
+		require.Equal(t, 1.0, float64(slow)/float64(quick), "calls in a window of %v", length)
 	}
 }
 
-// Of a closed loop, the quick caller makes more calls; each goes round its own, and no latency is lost.
+// Callers go on before the window, through it and until their last call has ended; nobody calls afterwards.
+func TestCallersLast(t *testing.T) {
+	const n = 7
+	synctest.Test(t, func(t *testing.T) {
+		var inside, made atomic.Int64
+		l := callers(n, func() error {
+			made.Add(1)
+			inside.Add(1)
+			defer inside.Add(-1)
+			return taking(10 * ms)()
+		})
+		for range 2 { // a loop may have several windows
+			require.NoError(t, l.Start(0))
+			began, before := time.Now(), made.Load()
+			_, err := l.During(t.Context(), 25*ms, 20*ms, func(bool) {
+				require.EqualValues(t, n, inside.Load(), "callers in a call when the window opens and closes")
+			})
+			require.NoError(t, err)
+			require.Equal(t, 50*ms, time.Since(began), "the calls under way are made")
+			require.EqualValues(t, 5*n, made.Load()-before)
+		}
+		require.EqualValues(t, 2*2*n, l.Latency.Count(), "of each caller those that ended after 30 and 40 ms")
+		require.EqualValues(t, made.Load(), l.Begun.Load())
+	})
+}
+
+// A single caller calls in this goroutine. Its window begins when it opens, and not with the end of the call before.
+func TestOneCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turns []int
+		round := make([]func(context.Context) error, 3)
+		for i := range round {
+			round[i] = func(context.Context) error {
+				turns = append(turns, i) // which the race detector would see in another goroutine
+				return taking(ms)()
+			}
+		}
+		l := New(round)
+		require.NoError(t, l.Start(2))
+		wall, err := l.During(t.Context(), 2*ms, 30*ms, func(bool) { <-time.After(time.Second) })
+		require.NoError(t, err)
+		require.Equal(t, 30*ms, wall)
+		require.Equal(t, []int{0, 1, 2, 0, 1, 2}, turns[:6], "goes round")
+		require.Len(t, turns, 34)
+		require.EqualValues(t, 34, l.Begun.Load())
+		require.EqualValues(t, 30, l.Latency.Count())
+		require.InEpsilon(t, 30*ms, l.Latency.Sum(), 0.001, "no latency has the time before the window")
+		require.NoError(t, l.Call())
+		require.EqualValues(t, 30, l.Latency.Count(), "what comes after the window does not count")
+		require.NoError(t, l.Run(t.Context(), 10))
+		require.EqualValues(t, 40, l.Latency.Count())
+		require.InEpsilon(t, 4, l.InFlight(), 0.001, "40 ms of calls in 10 ms") // of several runs it means nothing
+	})
+}
+
+// Callers share the calls of Run: the quick one makes more, each goes round its own, and no latency is lost.
 func TestCallersShareTheCalls(t *testing.T) {
 	const n = 400 // the slow caller's 100 are more than it records at a time, and not a multiple
 	synctest.Test(t, func(t *testing.T) {
@@ -318,98 +145,167 @@ func TestCallersShareTheCalls(t *testing.T) {
 			for j := range made[i] {
 				round = append(round, func(context.Context) error {
 					made[i][j]++
-					pass(time.Duration(1+2*i) * time.Millisecond)
-					return nil
+					return taking(time.Duration(1+2*i) * ms)()
 				})
 			}
 			rounds = append(rounds, round)
 		}
-		l := latency.NewClosed()
-		require.NoError(t, l.Start(6, rounds...))
+		l := New(rounds...)
+		began := time.Now()
+		require.NoError(t, l.Start(6))
+		require.Equal(t, 18*ms, time.Since(began), "callers warm at a time")
 		require.Equal(t, [2][3]int{{2, 2, 2}, {2, 2, 2}}, made, "of the warm-up")
 		made = [2][3]int{}
-		began := time.Now()
-		require.NoError(t, l.Run(n))
-		require.Equal(t, 300*time.Millisecond, time.Since(began), "both call at a time")
+		<-time.After(time.Second) // idle time does not count
+		began = time.Now()
+		require.NoError(t, l.Run(t.Context(), n))
+		require.Equal(t, 300*ms, time.Since(began), "both call at a time")
 		require.Equal(t, [2][3]int{{100, 100, 100}, {34, 33, 33}}, made, "300 of the quick caller, 100 of the slow, in turn")
 		require.EqualValues(t, n, l.Latency.Count())
-		requireQuantile(t, time.Millisecond, &l.Latency, 0.75)
-		requireQuantile(t, 3*time.Millisecond, &l.Latency, 0.76)
+		require.EqualValues(t, n+12, l.Begun.Load())
+		requireQuantile(t, ms, l.Latency, 0.75)
+		requireQuantile(t, 3*ms, l.Latency, 0.76)
+		require.InEpsilon(t, 2, l.InFlight(), 0.001)
 	})
 }
 
-func TestFailedCallEndsAClosedLoop(t *testing.T) {
-	for want, fault := range map[string]func() error{
-		"call at 4ms: broken": func() error { return errors.New("broken") },
-		"panic: broken":       func() error { panic("broken") },
+// TestInFlight: calls of a millisecond that callers share are under way for a known part of the time.
+func TestInFlight(t *testing.T) {
+	for reason, c := range map[string]struct {
+		callers int
+		n       int64
+		want    float64
+	}{
+		"every caller is always in a call":     {4, 400, 4},
+		"one caller":                           {1, 10, 1},
+		"of two callers one has a second call": {2, 3, 1.5},
+		"two of four callers never call":       {4, 2, 2},
 	} {
-		t.Run(want, func(t *testing.T) {
+		t.Run(reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				made := 0
-				call := func() error {
-					if made++; made == 10 {
-						return fault()
-					}
-					pass(time.Millisecond)
-					return nil
-				}
-				l := latency.NewClosed()
-				require.NoError(t, l.Start(0, each(1, call)...))
-				began := time.Now()
-				made = 5
-				require.ErrorContains(t, l.Run(100), want)
-				require.Equal(t, 4*time.Millisecond, time.Since(began))
-				require.EqualValues(t, 4, l.Latency.Count(), "those that succeeded")
-				require.Equal(t, 10, made, "no more calls")
+				l := callers(c.callers, taking(ms))
+				require.NoError(t, l.Start(0))
+				<-time.After(time.Second)
+				require.NoError(t, l.Run(t.Context(), c.n))
+				require.InEpsilon(t, c.want, l.InFlight(), 0.001)
 			})
 		})
 	}
 }
 
-// TestCallersWithoutARun end: Start was the last that a benchmark did.
-func TestCallersWithoutARun(t *testing.T) {
+// Planned starts come at their time, whatever became of earlier ones, and latencies count from the plan. The caller of
+// the second start finds its first call stalled for 40 ms, that of the third for 60 ms more than it may be late.
+func TestPlannedStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := latency.NewClosed()
-		require.NoError(t, l.Start(0, each(3, func() error { return errors.New("called") })...))
-		require.NoError(t, l.Finish())
-		require.NoError(t, l.Finish())
+		stalls := []time.Duration{50 * ms, ms, 120 * ms, ms, ms}
+		began, i := time.Now(), -1
+		var starts []time.Duration
+		l := callers(1, func() error {
+			i++
+			starts = append(starts, time.Since(began))
+			return taking(stalls[i])()
+		})
+		l.Plan(1, 1, 1)
+		l.plan[0] = []time.Duration{10 * ms, 20 * ms, 100 * ms, 110 * ms, 200 * ms, 300 * ms}
+		require.NoError(t, l.Start(0))
+		require.NoError(t, l.Run(t.Context(), 6))
+		require.Equal(t, []time.Duration{10 * ms, 60 * ms, 100 * ms, 220 * ms, 300 * ms}, starts)
+		require.EqualValues(t, 1, l.Dropped, "the start at 110 ms found its caller busy until 220 ms")
+		require.EqualValues(t, 5, l.Latency.Count())
+		require.InEpsilon(t, (50+41+120+21+1)*ms, l.Latency.Sum(), 0.001, "from the planned starts")
+		require.EqualValues(t, 6, l.Lateness.Count())
+		require.InEpsilon(t, (0+40+0+110+20+0)*ms, l.Lateness.Sum(), 0.001, "of the dropped start too")
 	})
 }
 
-func TestRates(t *testing.T) {
-	for _, rate := range []float64{0, -1, 0.999, 1_000_001, 1e300, math.Inf(1), math.Inf(-1), math.NaN()} {
-		l, err := latency.NewOpen(rate, 1, pass)
-		assert.Nil(t, l)
-		assert.ErrorContains(t, err, "calls per second has to lie between 1 and 1000000", "%v", rate)
+// A plan has so many starts at that rate, of all callers alike; a seed decides it.
+func TestPlan(t *testing.T) {
+	const n, rate = 100_000, 1000
+	plan := func(seed uint64) [][]time.Duration {
+		l := callers(4, taking(0))
+		l.Plan(rate, n, seed)
+		return l.plan
 	}
-	for _, rate := range []float64{1, 1.5, 1e6} {
-		_, err := latency.NewOpen(rate, 1, pass)
-		assert.NoError(t, err)
+	require.Equal(t, plan(1), plan(1))
+	require.NotEqual(t, plan(1), plan(2))
+	all, squares := []time.Duration{}, 0.0
+	for _, starts := range plan(1) {
+		require.InEpsilon(t, n/4, len(starts), 0.03)
+		require.True(t, slices.IsSorted(starts))
+		for i := 1; i < len(starts); i++ {
+			squares += math.Pow((starts[i]-starts[i-1]).Seconds()*rate/4, 2)
+		}
+		all = append(all, starts...)
 	}
+	require.Len(t, all, n)
+	require.InEpsilon(t, n/rate, slices.Max(all).Seconds(), 0.02)
+	require.InEpsilon(t, 2, squares/n, 0.05, "gaps of an exponential distribution have a mean square of 2; equal ones, 1")
 }
 
-func TestSleeperWaitsLongEnough(t *testing.T) {
-	sleep, stop, err := latency.NewSleeper()
-	require.NoError(t, err)
-	for _, d := range []time.Duration{-time.Hour, -1, 0, 1, time.Microsecond, 50 * time.Microsecond, time.Millisecond, 1} {
-		began := time.Now()
-		sleep(d)
-		assert.GreaterOrEqual(t, time.Since(began), d)
-	}
-	require.NoError(t, stop())
-}
-
-// Here starts are handed over in time, but the generator keeps the only P, so callers begin when it is preempted. That
-// delay is part of each call's latency, and the generator's doing.
-func TestLatenessEndsWhenTheCallBegins(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	spin := func(d time.Duration) {
-		for start := time.Now(); time.Since(start) < d; {
+// A call that fails or panics ends all, and nothing stays: synctest fails if a goroutine does.
+func TestFailedCalls(t *testing.T) {
+	broken := errors.New("broken")
+	for _, n := range []int{1, 3} {
+		for _, plan := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				var made, at atomic.Int64
+				fault := func() error { return broken }
+				l := callers(n, func() error {
+					if made.Add(1) == at.Load() {
+						return fault()
+					}
+					return taking(ms)()
+				})
+				failAt := func(call int64) {
+					l.failed.Store(nil)
+					made.Store(0)
+					at.Store(call)
+				}
+				during := func(context.Context, int64) error {
+					_, err := l.During(t.Context(), 0, 50*ms, func(bool) {})
+					return err
+				}
+				for _, do := range []func(context.Context, int64) error{l.Run, during} {
+					if plan {
+						l.Plan(1000, 100, 1)
+					}
+					failAt(10)
+					require.NoError(t, l.Start(0))
+					require.ErrorIs(t, do(t.Context(), 100), broken)
+					require.LessOrEqual(t, made.Load(), int64(10+n), "no more calls, but those under way")
+					failAt(1)
+					require.EqualError(t, l.Start(2), "warm-up: broken")
+				}
+				if n > 1 {
+					failAt(5)
+					fault = func() error { panic("broken") }
+					require.NoError(t, l.Start(0))
+					require.ErrorContains(t, l.Run(t.Context(), 100), "panic: broken")
+				}
+			})
 		}
 	}
-	nothing := func() error { return nil }
-	l := run(t, 1000, 100, 60, spin, each(60, nothing)...)
-	late := quantile(t, &l.Lateness, 0.5)
-	require.Greater(t, late, 500*time.Microsecond, "half of the calls began later")
-	require.LessOrEqual(t, late, quantile(t, &l.Latency, 0.5))
+}
+
+// Whoever has started callers may end them: when a benchmark does no more, or when its time is over.
+func TestEndedEarly(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			l := callers(n, taking(ms))
+			require.NoError(t, l.Start(0))
+			require.NoError(t, l.Finish())
+			require.NoError(t, l.Finish())
+			require.Zero(t, l.Begun.Load())
+
+			ctx, cancel := context.WithTimeout(t.Context(), 10*ms+ms/2)
+			defer cancel()
+			require.NoError(t, l.Start(0))
+			require.NoError(t, l.Run(ctx, 1e6), "what was made counts")
+			require.EqualValues(t, 11*n, l.Latency.Count())
+
+			require.NoError(t, l.Start(0))
+			_, err := l.During(ctx, time.Hour, time.Hour, func(bool) {})
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		})
+	}
 }

@@ -169,11 +169,9 @@ func profiled(t *testing.T, s rpcbench.Stack, tls bool) *profile.Profile {
 	defer func() { require.NoError(t, o.Close()) }()
 	r, err := Start()
 	require.NoError(t, err)
-	calls := int64(0)
-	for began := time.Now(); err == nil && time.Since(began) < 2*time.Second; calls++ {
-		err = o.Op()
-	}
-	p, stopErr := r.Stop(s.Name, calls)
+	require.NoError(t, o.Loop.Start(0))
+	_, err = o.Loop.During(t.Context(), 0, 2*time.Second, func(bool) {})
+	p, stopErr := r.Stop(s.Name, o.Loop.Latency.Count())
 	require.NoError(t, cmp.Or(err, stopErr))
 	return p
 }

@@ -29,6 +29,10 @@ type Arm struct {
 	Name  string
 	Op    func() error // makes one operation
 	Timed func(bool)   // told when a slice begins to count, and when it ends; may be nil
+
+	// Window makes the operations of a slice in place of Op, where several are under way at a time. It tells edge when
+	// the slice begins to count and when it ends, and returns how many operations count, and in what time.
+	Window func(ctx context.Context, edge func(open bool)) (ops int, wall time.Duration, err error)
 }
 
 // Slice is what one arm did in one turn.
@@ -39,19 +43,22 @@ type Slice struct {
 	CPU  time.Duration // CPU time of the process meanwhile, by [cpu.Time]; 0 if the system does not tell
 	GC   int           // collections that ended meanwhile
 	Lead time.Duration // time of the ops before the slice, which don't count
+	Heap int64         // live bytes when the slice began, as the collection before it found
 }
 
-// MarshalJSON encodes a slice as [turn, ops, wall, cpu, gc, lead], since files hold hundreds of thousands of slices.
+// MarshalJSON encodes a slice as [turn, ops, wall, cpu, gc, lead, heap], since files hold hundreds of thousands of
+// slices.
 func (s Slice) MarshalJSON() ([]byte, error) {
-	return json.Marshal([6]int64{int64(s.Turn), int64(s.Ops), int64(s.Wall), int64(s.CPU), int64(s.GC), int64(s.Lead)})
+	return json.Marshal([7]int64{int64(s.Turn), int64(s.Ops), int64(s.Wall), int64(s.CPU), int64(s.GC), int64(s.Lead),
+		s.Heap})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (s *Slice) UnmarshalJSON(data []byte) error {
-	var v [6]int64
+	var v [7]int64
 	err := json.Unmarshal(data, &v)
 	*s = Slice{Turn: int(v[0]), Ops: int(v[1]), Wall: time.Duration(v[2]), CPU: time.Duration(v[3]), GC: int(v[4]),
-		Lead: time.Duration(v[5])}
+		Lead: time.Duration(v[5]), Heap: v[6]}
 	return err
 }
 
@@ -98,7 +105,8 @@ type Pairing struct {
 	now    func() time.Duration // since any fixed moment
 	cpu    func() (time.Duration, bool)
 
-	gc     func() int  // collections so far
+	gc     func() int // collections so far
+	heap   func() int64
 	force  func(n int) // starts n collections beside the ops, and then sends to forced
 	forced chan struct{}
 
@@ -126,7 +134,7 @@ func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	}
 	p := &Pairing{
 		arms: slices.Clone(arms), length: slice, seed: seed,
-		now: now, cpu: cpu.Time, gc: collections(),
+		now: now, cpu: cpu.Time, gc: collections(), heap: heap(),
 		batches: slices.Repeat([]int{1}, len(arms)), order: make([]int, len(arms)), block: make([]Slice, len(arms)),
 		random: rand.NewPCG(0, 0), forced: make(chan struct{}, 1),
 	}
@@ -172,12 +180,24 @@ func collections() func() int {
 	}
 }
 
+// heap returns a function that tells how many bytes the last garbage collection has left.
+func heap() func() int64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	return func() int64 {
+		metrics.Read(sample)
+		return int64(sample[0].Value.Uint64())
+	}
+}
+
 // Block runs one slice of every arm and records them. Before the first block every arm runs a slice that is discarded.
 // A failed operation, or a ctx that is done before a slice, ends the block with an error, and nothing of it is
 // recorded.
 func (p *Pairing) Block(ctx context.Context) error {
 	if !p.warm {
 		for arm := range p.arms {
+			if p.arms[arm].Window != nil {
+				continue // which warms its own
+			}
 			if _, err := p.slice(ctx, arm); err != nil {
 				return fmt.Errorf("timing: arm %q, warm-up: %w", p.arms[arm].Name, err)
 			}
@@ -213,6 +233,9 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 	if err := ctx.Err(); err != nil {
 		return s, err
 	}
+	if window := p.arms[arm].Window; window != nil {
+		return p.window(ctx, window)
+	}
 	op, batch := p.arms[arm].Op, p.batches[arm]
 	if s.Lead, err = p.lead(op, batch); err != nil {
 		return s, err
@@ -221,7 +244,7 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 	if timed == nil || !p.warm {
 		timed = func(bool) {}
 	}
-	s.GC = -p.gc()
+	s.GC, s.Heap = -p.gc(), p.heap()
 	used, known := p.cpu()
 	timed(true)
 	defer timed(false)
@@ -248,6 +271,25 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 	// Every arm reads the clock about as often per slice, so that fast and slow arms pay the same share for reading.
 	p.batches[arm] = max(1, s.Ops/readings)
 	return s, nil
+}
+
+// window measures a slice of several operations at a time. It does not wait for collections, of which it holds many.
+func (p *Pairing) window(ctx context.Context, of func(context.Context, func(bool)) (int, time.Duration, error)) (
+	s Slice, err error) {
+	start := p.now()
+	s.Ops, s.Wall, err = of(ctx, func(open bool) {
+		used, _ := p.cpu()
+		if open {
+			s.Lead, s.Heap, s.GC, s.CPU = p.now()-start, p.heap(), -p.gc(), -used
+			return
+		}
+		s.CPU += used
+		s.GC += p.gc()
+	})
+	if err == nil && s.Ops == 0 {
+		err = fmt.Errorf("no operation ended within %v", s.Wall)
+	}
+	return s, err
 }
 
 // lead runs the arm through five collections, so that the garbage collector's pacer has forgotten the previous arm. All

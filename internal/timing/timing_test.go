@@ -41,6 +41,7 @@ func (c *fakeClock) pairing(t *testing.T, slice time.Duration, seed uint64, arms
 	p.now = c.now
 	p.cpu = func() (time.Duration, bool) { return c.at * 2, true }
 	p.gc = func() int { return len(c.ran) / 10 }
+	p.heap = func() int64 { return 5 }
 	p.force = func(int) { p.forced <- struct{}{} }
 	clear(arms) // which are the caller's
 	return p
@@ -127,7 +128,7 @@ func TestBlockIsOneSliceOfEveryArm(t *testing.T) {
 		require.LessOrEqual(t, ops, 2, "one, and one more if the first has not collected")
 		require.Equal(t, Slice{
 			Turn: block[2].Turn, Ops: ops, Wall: time.Duration(ops) * 5 * time.Millisecond,
-			CPU: time.Duration(ops) * 10 * time.Millisecond, GC: block[2].GC, Lead: block[2].Lead,
+			CPU: time.Duration(ops) * 10 * time.Millisecond, GC: block[2].GC, Lead: block[2].Lead, Heap: 5,
 		}, block[2])
 		require.Less(t, block[0].Wall, r.Length+2*r.Length/readings,
 			"ends at the first reading past its length and a collection")
@@ -446,4 +447,33 @@ func TestArmsKnowWhatCounts(t *testing.T) {
 	}
 	require.False(t, counts, "after its slice")
 	require.Equal(t, recorded, counted, "neither the ops that lead in nor the slices before the first block")
+}
+
+// An arm with a window of its own has what it says of its operations, and the rest as others have it.
+func TestWindow(t *testing.T) {
+	c := &fakeClock{}
+	p := c.pairing(t, time.Millisecond, 1, c.arm("a", time.Millisecond), c.arm("b", time.Millisecond))
+	windows, broken := 0, error(nil)
+	for arm := range p.arms {
+		op := p.arms[arm].Op
+		p.arms[arm].Op = nil
+		p.arms[arm].Window = func(_ context.Context, edge func(bool)) (int, time.Duration, error) {
+			windows++
+			_ = ops(op, 30)
+			edge(true)
+			_ = ops(op, 20)
+			edge(false)
+			_ = ops(op, 10)
+			return 17, 19 * time.Millisecond, broken
+		}
+	}
+	for _, block := range run(t, p, 2).Blocks {
+		for _, s := range block {
+			require.Equal(t, Slice{Turn: s.Turn, Ops: 17, Wall: 19 * time.Millisecond, CPU: 40 * time.Millisecond, GC: 2,
+				Lead: 30 * time.Millisecond, Heap: 5}, s)
+		}
+	}
+	require.Equal(t, 4, windows, "no window is discarded")
+	broken = errors.New("broken")
+	require.ErrorIs(t, p.Block(t.Context()), broken)
 }

@@ -2,8 +2,10 @@ package versus
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,40 +14,23 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
-// The Ops of a record are calls, also where an op is 200 calls of 50 callers.
-func TestRecordsCountCalls(t *testing.T) {
-	w, err := workload.Find("small-50-callers")
-	require.NoError(t, err)
-	var made atomic.Int64
+// watched counts the calls of a stack, those under way, and its clients.
+type watched struct{ made, inside, most, clients atomic.Int64 }
+
+func (w *watched) stack() rpcbench.Stack {
 	s := rawtcp.New()
 	dial := s.Dial
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		c, err := dial(config)
-		return counting{c.(rpcbench.Users), &made}, err
+		w.clients.Add(1)
+		return counting{c.(rpcbench.Users), w}, err
 	}
-	g, err := Open(t.Context(), w, slice, 1, nil, s, s)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, g.Close()) })
-	o, before := g.Arms[0].open.Load(), made.Load()
-	require.NoError(t, o.Op())
-	perOp := int(made.Load() - before)
-	before = made.Load()
-	require.NoError(t, run(t, g, 1))
-	ops := 0
-	for _, block := range g.Record().Blocks {
-		for _, s := range block {
-			require.Positive(t, s.Ops)
-			require.Zero(t, s.Ops%perOp, "an op makes %d calls, so a slice of %d calls can't be", perOp, s.Ops)
-			ops += s.Ops
-		}
-	}
-	require.LessOrEqual(t, int64(ops), made.Load()-before, "calls that were made")
+	return s
 }
 
-// counting is a client that counts the calls made.
 type counting struct {
 	rpcbench.Users
-	made *atomic.Int64
+	by *watched
 }
 
 func (c counting) Prepare(i, payload int) (rpcbench.Call, error) {
@@ -55,7 +40,76 @@ func (c counting) Prepare(i, payload int) (rpcbench.Call, error) {
 func (c counting) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	call, err := c.Users.PrepareUser(u)
 	return func(ctx context.Context) error {
-		c.made.Add(1)
+		c.by.made.Add(1)
+		n := c.by.inside.Add(1)
+		defer c.by.inside.Add(-1)
+		for most := c.by.most.Load(); n > most && !c.by.most.CompareAndSwap(most, n); most = c.by.most.Load() {
+		}
 		return call(ctx)
 	}, err
+}
+
+func (c counting) Close() error {
+	c.by.clients.Add(-1)
+	return c.Users.Close()
+}
+
+// Several callers call through the whole window: its calls are some of those made, and as many are under way as there
+// are callers. Their client has gone when the other arm has its turn.
+func TestSeveralCallers(t *testing.T) {
+	const callers = 8
+	var base, own watched
+	s := own.stack()
+	s.Name = "own"
+	dial := s.Dial
+	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		if n := base.clients.Load(); n > 0 {
+			return nil, fmt.Errorf("%d clients of the other arm are open", n)
+		}
+		return dial(config)
+	}
+	g, err := Open(t.Context(), workload.Workload{Callers: callers}, slice, 1, nil, base.stack(), s)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, g.Close()) })
+	require.NoError(t, run(t, g, 2))
+	record := g.Record()
+	for arm, by := range []*watched{&base, &own} {
+		ops, wall := 0, time.Duration(0)
+		for _, block := range record.Blocks {
+			s := block[arm]
+			require.Positive(t, s.Ops)
+			require.InEpsilon(t, 100*time.Millisecond, s.Wall, 0.5, "a window")
+			require.GreaterOrEqual(t, s.Lead, 100*time.Millisecond)
+			require.Positive(t, s.Heap)
+			ops, wall = ops+s.Ops, wall+s.Wall
+		}
+		l := record.Latencies[arm]
+		require.EqualValues(t, ops, l.Calls, "each call of the windows, and no other")
+		require.Less(t, int64(ops), by.made.Load(), "calls that were made")
+		require.EqualValues(t, callers, by.most.Load(), "callers at once")
+		require.InEpsilon(t, callers, l.Sum.Seconds()/wall.Seconds(), 0.5, "calls under way, on average")
+		require.Zero(t, by.clients.Load(), "clients that are left open")
+	}
+}
+
+// What the loop itself keeps for a caller is less than 10 kB, so that the collector runs about as often as it does for
+// a service with as many callers.
+func TestCallersTakeLittleMemory(t *testing.T) {
+	heap := func(callers int) (least int64) {
+		g, err := Open(t.Context(), workload.Workload{Callers: callers, Conns: 1}, slice, 1, nil, rawtcp.New(), rawtcp.New())
+		require.NoError(t, err)
+		defer func() { require.NoError(t, g.Close()) }()
+		require.NoError(t, run(t, g, 2))
+		for _, block := range g.Record().Blocks {
+			for _, s := range block {
+				if least == 0 || s.Heap < least {
+					least = s.Heap
+				}
+			}
+		}
+		return least
+	}
+	few, many := heap(2), heap(100)
+	t.Log(few, many)
+	require.Less(t, many-few, int64(1<<20), "live bytes of 100 callers, less those of 2")
 }

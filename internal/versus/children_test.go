@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
@@ -60,6 +62,8 @@ func find(name string) (rpcbench.Stack, error) {
 			return thousand{c.(rpcbench.Users)}, err
 		}
 		return s, nil
+	case "tails":
+		return tails(), nil
 	case "hangs":
 		return inBlock(1, func() error { select {} }), nil
 	}
@@ -79,6 +83,36 @@ func inBlock(n int, do func() error) rpcbench.Stack {
 		return &client{Users: c.(rpcbench.Users), call: func(int64, rpcbench.Call) error { return do() }}, err
 	}
 	return s
+}
+
+// tails is rawtcp whose calls take 3 ms. Each fourth call takes 40 ms, but those of every eighth caller, the first one
+// among them.
+func tails() rpcbench.Stack {
+	s := rawtcp.New()
+	dial := s.Dial
+	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		c, err := dial(config)
+		return tailed{c.(rpcbench.Users)}, err
+	}
+	return s
+}
+
+type tailed struct{ rpcbench.Users }
+
+var garbage atomic.Pointer[[1 << 16]byte]
+
+// Prepare prepares call i: each caller makes four.
+func (c tailed) Prepare(i, payload int) (rpcbench.Call, error) {
+	call, err := c.PrepareUser(rpcbench.Sample(i, payload))
+	takes := 3 * time.Millisecond
+	if i%4 == 3 && i/4%8 > 0 {
+		takes = 40 * time.Millisecond
+	}
+	return func(ctx context.Context) error {
+		<-time.After(takes)
+		garbage.Store(new([1 << 16]byte)) // for a slice lasts until it is collected
+		return call(ctx)
+	}, err
 }
 
 type thousand struct{ rpcbench.Users }
@@ -126,6 +160,10 @@ func TestRun(t *testing.T) {
 	}
 	require.Len(t, record.Latencies, 3)
 	require.Zero(t, record.Layout)
+	if runtime.GOOS == "linux" { // which tells half a tick even if nothing else runs
+		require.Positive(t, record.Others, "what other programs used is recorded")
+		require.LessOrEqual(t, record.Others, 1.0)
+	}
 }
 
 // A process measures the workload that it is told.
@@ -137,6 +175,20 @@ func TestRunTellsTheWorkload(t *testing.T) {
 	s.Workload.Payload = 10_000
 	_, err = Run(t.Context(), s, self(t))
 	require.ErrorContains(t, err, "asked for 10000 bytes")
+}
+
+// Percentiles of many callers are of each call of each caller.
+func TestLatenciesOfManyCallers(t *testing.T) {
+	record, err := Run(t.Context(), Spec{Arms: []string{"tails", "tails"}, Workload: workload.Workload{Callers: 24},
+		Slice: 500 * time.Millisecond, Blocks: 1}, self(t))
+	require.NoError(t, err)
+	for _, l := range record.Latencies {
+		require.Less(t, l.P50, l.P95, "most calls take 3 ms")
+		require.GreaterOrEqual(t, l.P95, 40*time.Millisecond, "one call of five takes 40 ms")
+		if l.Calls >= 1000 {
+			require.GreaterOrEqual(t, l.P99, 40*time.Millisecond, "as the 95th percentile")
+		}
+	}
 }
 
 // A process measures a Unix socket.
@@ -202,19 +254,23 @@ func TestApart(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Both slices of an arm in a process of its own count.
+// An arm in a process of its own is measured there twice, and both slices count. The copy's process measures the base.
 func TestSlicesOfAnArmApart(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the child is a shell script")
 	}
 	script := filepath.Join(t.TempDir(), "child")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\nwhile read line; do echo '"+
-		`{"blocks":[[[1,2,30,400,5,6],[0,1,10,100,1,1]]]}`+"'; done\n"), 0o700))
-	record, err := apart(t.Context(), spec("a", "b"), Program{Path: script})
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\ncase $spec in\n"+
+		`*'"arms":["base","base"]'*) n=2;; *'"arms":["other","other"]'*) n=5;; *) n=90;; esac`+"\nwhile read line; do echo '"+
+		`{"blocks":[[[1,'$n',30,400,5,6],[0,1,10,100,1,1]]]}`+"'; done\n"), 0o700))
+	record, err := apart(t.Context(), spec("base", "base", "other"), Program{Path: script})
 	require.NoError(t, err)
 	require.Len(t, record.Blocks, 6)
-	for _, s := range slices.Concat(record.Blocks...) {
-		require.Equal(t, timing.Slice{Turn: s.Turn, Ops: 3, Wall: 40, CPU: 500, GC: 6, Lead: 7}, s)
+	for _, block := range record.Blocks {
+		for arm, ops := range []int{3, 3, 6} {
+			require.Equal(t, timing.Slice{Turn: block[arm].Turn, Ops: ops, Wall: 40, CPU: 500, GC: 6, Lead: 7}, block[arm],
+				"the process of arm %d, base, copy or contestant, measures another", arm)
+		}
 	}
 }
 

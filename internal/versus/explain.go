@@ -69,9 +69,6 @@ func explain(ctx context.Context, w workload.Workload, length time.Duration, sta
 			return err
 		}
 		open, sums[i].Procs = append(open, o), runtime.GOMAXPROCS(0)
-		if _, _, err := callFor(ctx, o, o.Warm, 0); err != nil {
-			return err
-		}
 	}
 	for last := false; err == nil && <-lines != nil; last = !last {
 		for i, o := range open {
@@ -87,27 +84,36 @@ func explain(ctx context.Context, w workload.Workload, length time.Duration, sta
 // turn measures a stack once without and once with the profiler, in the order that last tells. Calls that don't count
 // come first: the stack before has left its garbage and its caches.
 func (e *Explained) turn(ctx context.Context, o *workload.Open, name string, length time.Duration, last bool) error {
-	if _, _, err := callFor(ctx, o, 0, length/5); err != nil {
-		return err
-	}
+	lead := length / 5
 	for _, profiled := range []bool{!last, last} {
-		if !profiled {
-			before, _ := cpu.Time()
-			calls, took, err := callFor(ctx, o, 0, length)
-			if err != nil {
-				return err
+		var recording *layers.Recording
+		var used time.Duration
+		var failed error
+		before := o.Loop.Latency.Count()
+		took, err := during(ctx, o, lead, length, func(open bool) {
+			now, _ := cpu.Time()
+			switch {
+			case !profiled && open:
+				used = -now
+			case !profiled:
+				used += now
+			case open:
+				recording, failed = layers.Start()
+			default:
+				pprof.StopCPUProfile()
 			}
-			after, _ := cpu.Time()
-			e.Calls, e.Wall, e.CPU = e.Calls+calls, e.Wall+took, e.CPU+after-before
-			continue
-		}
-		recording, err := layers.Start()
-		if err != nil {
+		})
+		calls := o.Loop.Latency.Count() - before
+		if err := cmp.Or(err, failed); err != nil {
 			return err
 		}
-		calls, _, err := callFor(ctx, o, 0, length)
-		taken, stopErr := recording.Stop(name, calls)
-		if err := cmp.Or(err, stopErr); err != nil {
+		lead = 0
+		if !profiled {
+			e.Calls, e.Wall, e.CPU = e.Calls+calls, e.Wall+took, e.CPU+used
+			continue
+		}
+		taken, err := recording.Stop(name, calls)
+		if err != nil {
 			return err
 		}
 		split, err := layers.Of(taken)
@@ -121,20 +127,15 @@ func (e *Explained) turn(ctx context.Context, o *workload.Open, name string, len
 	return nil
 }
 
-// callFor makes calls for a while, and as many ops at least.
-func callFor(ctx context.Context, o *workload.Open, ops int, length time.Duration) (calls int64,
+// during makes calls for a while, after those that lead in.
+func during(ctx context.Context, o *workload.Open, lead, length time.Duration, edge func(open bool)) (
 	took time.Duration, err error) {
-	err = workload.Watched(time.Minute, nil, o.Fixture.Close, func() error {
-		for began := time.Now(); took < length || ops > 0; took, ops = time.Since(began), ops-1 {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if err := o.Op(); err != nil {
-				return err
-			}
-			calls += int64(o.Calls)
+	err = workload.Watched(time.Minute, o.Loop.Begun.Load, o.Fixture.Close, func() error {
+		if err := o.Loop.Start(o.Warm); err != nil {
+			return err
 		}
-		return nil
+		took, err = o.Loop.During(ctx, lead, length, edge)
+		return err
 	})
-	return calls, took, err
+	return took, err
 }

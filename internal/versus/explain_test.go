@@ -14,7 +14,6 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/layers"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 // The rounds before a failure are kept, and a child that says something else is ended.
@@ -87,16 +86,20 @@ func TestExplain(t *testing.T) {
 	require.Positive(t, sides["server"], sides)
 }
 
-// What is explained is divided by calls, also where an op is 200 of them.
-func TestExplainCountsCalls(t *testing.T) {
-	w, err := workload.Find("small-50-callers")
-	require.NoError(t, err)
-	o, err := w.Open(t.Context(), rawtcp.New(), rpcbench.Config{})
+// What is explained of several callers is divided by the calls that ended while it was measured.
+func TestExplainSeveralCallers(t *testing.T) {
+	var by watched
+	o, err := workload.Workload{Callers: 8}.Open(t.Context(), by.stack(), rpcbench.Config{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, o.Close()) }()
-	calls, _, err := callFor(t.Context(), o, 3, 0)
-	require.NoError(t, err)
-	require.EqualValues(t, 3*200, calls)
+	var e Explained
+	before := by.made.Load()
+	require.NoError(t, e.turn(t.Context(), o, "rawtcp", 100*time.Millisecond, true))
+	made := by.made.Load() - before
+	require.EqualValues(t, 8, by.most.Load(), "callers at once")
+	require.Less(t, e.Calls+e.Profile.Calls, made)
+	require.Greater(t, e.Calls+e.Profile.Calls, made/3, "of 220 ms, 200 count")
+	require.InEpsilon(t, 100*time.Millisecond, e.Wall, 0.5)
 }
 
 // No child outlives the context, nor what it measured.

@@ -264,7 +264,7 @@ func TestOthers(t *testing.T) {
 	} {
 		all := processes(spread(8, 1.17, 0.01)...)
 		for i := range all {
-			all[i].Others, all[i].CPUNs[0] = share, 1500
+			all[i].Others, all[i].CPUNs[0] = share*(0.5+float64(i)/7), 1500 // share is their mean
 		}
 		r := Decide(Plan{AllCores: true}, all)
 		require.Equal(t, want, r.Said())

@@ -59,21 +59,18 @@ type Arm struct {
 	server    string // host:port of one that runs already; "" starts one
 	workload  workload.Workload
 	open      atomic.Pointer[workload.Open] // the watchdog closes it from another goroutine
-	op        func() error                  // of open
-	ops       int64                         // made so far
-	late      int64                         // Late before the first op
+	loop      *latency.Loop                 // of open
+	calls     int64                         // made so far, by fixtures that are closed
+	late      int64                         // Late before the first call
 	latencies *latency.Recorder             // of calls in all slices
 }
 
-// call makes the next op.
-func (a *Arm) call() error {
-	a.ops++
-	return a.op()
-}
+// call makes the next call of a single caller.
+func (a *Arm) call() error { return a.loop.Call() }
 
 // start opens the workload and makes calls until it is warm. A slice's lead-in does the rest.
 func (a *Arm) start(ctx context.Context) error {
-	if a.ops == 0 {
+	if a.calls == 0 {
 		a.late = Late()
 	}
 	bounded, cancel := context.WithTimeout(ctx, hangLimit)
@@ -82,18 +79,29 @@ func (a *Arm) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.op, o.Latencies = o.Op, a.latencies
+	a.loop, o.Loop.Latency = o.Loop, a.latencies
 	a.open.Store(o)
-	for range o.Warm {
-		if err := a.call(); err != nil {
-			return fmt.Errorf("rpcbench: %s: warm-up: %w", a.Name, err)
-		}
+	if err := a.loop.Start(o.Warm); err != nil {
+		return fmt.Errorf("rpcbench: %s: %w", a.Name, err)
 	}
 	return nil
 }
 
 // timed lets the calls of a slice be timed one by one.
-func (a *Arm) timed(on bool) { a.open.Load().Timed(on) }
+func (a *Arm) timed(on bool) { a.loop.Timed(on) }
+
+// window makes the calls of several callers. They have a fixture of their own, which is closed before the next arm has
+// its turn: its idle connections would stand in the other's heap.
+func (a *Arm) window(ctx context.Context, edge func(open bool)) (calls int, wall time.Duration, err error) {
+	before := a.latencies.Count()
+	if err := a.start(ctx); err != nil {
+		return 0, 0, err
+	}
+	runtime.GC() // what starting left is not the callers', nor is what the arm before left
+	lead, length := a.workload.Window()
+	wall, err = a.loop.During(ctx, lead, length, edge)
+	return int(a.latencies.Count() - before), wall, cmp.Or(err, a.close())
+}
 
 // close reports connections that the arm should not have needed. As many more are allowed as goroutines were late:
 // net/http drops a connection if a goroutine has not run for 50 ms, which is the machine's doing.
@@ -103,7 +111,8 @@ func (a *Arm) close() error {
 		return nil
 	}
 	a.Reconnects += o.Beyond()
-	calls := a.ops * int64(o.Calls)
+	a.calls += o.Loop.Begun.Load()
+	calls := a.calls
 	err := o.Close()
 	if allowed := Reconnects(calls); a.Reconnects > allowed+Late()-a.late {
 		return fmt.Errorf("rpcbench: %s: %d connections in %d calls beyond those to be used throughout; %d are allowed",
@@ -120,7 +129,7 @@ type Group struct {
 	slice   time.Duration
 	hang    time.Duration // that a call may take
 	used    bool          // the fixtures have had their block
-	calls   int           // of an op
+	several bool          // callers, who have fixtures of their own for each slice
 }
 
 // Open opens the workload for each stack; that of a name that is there already is a copy. seed decides the order of
@@ -128,17 +137,22 @@ type Group struct {
 // the clock is too coarse.
 func Open(ctx context.Context, w workload.Workload, slice time.Duration, seed uint64, servers map[string]string,
 	stacks ...rpcbench.Stack) (*Group, error) {
-	g := &Group{slice: slice, hang: hangLimit}
+	g := &Group{slice: slice, hang: hangLimit, several: w.Several()}
 	var ops []timing.Arm
 	for _, stack := range stacks {
-		arm := &Arm{Name: stack.Name, stack: stack, workload: w, latencies: latency.New()}
+		arm := &Arm{Name: stack.Name, stack: stack, workload: w, latencies: latency.NewRecorder()}
 		arm.server = servers[arm.Name]
 		for _, other := range g.Arms {
 			if other.Name == arm.Name {
 				arm.Name += copySuffix
 			}
 		}
-		g.Arms, ops = append(g.Arms, arm), append(ops, timing.Arm{Name: arm.Name, Op: arm.call, Timed: arm.timed})
+		g.Arms = append(g.Arms, arm)
+		op := timing.Arm{Name: arm.Name, Op: arm.call, Timed: arm.timed}
+		if g.several {
+			op = timing.Arm{Name: arm.Name, Window: arm.window}
+		}
+		ops = append(ops, op)
 	}
 	var err error
 	if g.pairing, err = timing.New(ops, slice, seed); err == nil {
@@ -150,7 +164,7 @@ func Open(ctx context.Context, w workload.Workload, slice time.Duration, seed ui
 	return g, err
 }
 
-// open gives each arm a new fixture.
+// open gives each arm a new fixture. Where a slice brings its own, it sees that they open.
 func (g *Group) open(ctx context.Context) error {
 	for _, arm := range g.Arms {
 		if err := arm.close(); err != nil {
@@ -159,8 +173,13 @@ func (g *Group) open(ctx context.Context) error {
 		if err := arm.start(ctx); err != nil {
 			return err
 		}
+		if !g.several {
+			continue
+		}
+		if err := cmp.Or(arm.loop.Finish(), arm.close()); err != nil {
+			return err
+		}
 	}
-	g.calls = g.Arms[0].open.Load().Calls
 	runtime.GC() // what starting left is not the slices'
 	return nil
 }
@@ -170,7 +189,7 @@ func (g *Group) open(ctx context.Context) error {
 // closing the fixtures.
 func (g *Group) Block(ctx context.Context) error {
 	return g.watched(func() (err error) {
-		if g.used {
+		if g.used && !g.several {
 			err = g.open(ctx)
 		}
 		if g.used = true; err == nil {
@@ -194,14 +213,9 @@ func (g *Group) watched(do func() error) error {
 	}, do)
 }
 
-// Record returns the blocks and the latencies so far. Their Ops are calls.
+// Record returns the blocks and the latencies so far.
 func (g *Group) Record() timing.Record {
 	r := g.pairing.Record()
-	for _, block := range r.Blocks {
-		for i := range block {
-			block[i].Ops *= g.calls
-		}
-	}
 	for _, arm := range g.Arms {
 		l := timing.Latency{Calls: arm.latencies.Count(), Sum: arm.latencies.Sum()}
 		l.P50, _ = arm.latencies.Quantile(0.50)

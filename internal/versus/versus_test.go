@@ -147,7 +147,8 @@ func TestThirdConnectionIsAnError(t *testing.T) {
 	dial()
 	require.NoError(t, g.Block(t.Context()), "one is the machine's doing")
 	require.EqualValues(t, 1, g.Arms[0].Reconnects)
-	g.Arms[0].ops, g.Arms[0].late = 0, Late()+1e6 // as if it had made few calls on a quiet machine
+	g.Arms[0].calls, g.Arms[0].late = 0, Late()+1e6 // as if it had made few calls on a quiet machine
+	g.Arms[0].loop.Begun.Store(0)
 	dial()
 	require.ErrorContains(t,
 		g.Close(), "rpcbench: rawtcp: 2 connections in 0 calls beyond those to be used throughout; 1 are allowed")

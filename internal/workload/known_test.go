@@ -138,7 +138,7 @@ func TestLookCounts(t *testing.T) {
 			require.NoError(t, err)
 			w.Procs = c.procs
 			k := &known{procs: map[int]bool{}}
-			f, err := w.Look(t.Context(), k.stack())
+			f, err := w.Look(t.Context(), k.stack(), 1000)
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, f.Calls, int64(20), "calls")
 			require.EqualValues(t, knownSent, f.Sent, "bytes sent by a call")

@@ -24,9 +24,10 @@ type Facts struct {
 
 const hang = 30 * time.Second // after which the fixture is closed, so that a call fails
 
-// Look makes calls of a stack at the workload, a thousand or as many as two seconds allow, and counts.
-func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err error) {
-	const most, longest = 1000, 2 * time.Second
+// Look makes calls of a stack at the workload, so many or as many as two seconds allow, and counts. All callers take
+// part: over HTTP/2 the calls of a connection share pings and window updates.
+func (w Workload) Look(ctx context.Context, stack rpcbench.Stack, calls int64) (f Facts, err error) {
+	const longest = 2 * time.Second
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cmp.Or(w.Procs, runtime.NumCPU())))
 	var wired relay.Counter
 	o, err := w.Open(ctx, stack, rpcbench.Config{WrapClient: wired.Wrap})
@@ -35,23 +36,24 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack) (f Facts, err 
 	}
 	defer func() { err = errors.Join(err, o.Close()) }()
 	err = Watched(hang, nil, o.Fixture.Close, func() error {
-		for range o.Warm {
-			if err := o.Op(); err != nil {
-				return err
-			}
+		if w.Rate != 0 {
+			o.Loop.Plan(w.Rate, int(calls), 1)
+		}
+		if err := o.Loop.Start(o.Warm); err != nil {
+			return err
 		}
 		accepted := int64(0)
 		if w.NewConn { // then only those of the calls count
 			accepted = o.Fixture.Accepted()
 		}
+		limited, cancel := context.WithTimeout(ctx, longest)
+		defer cancel()
 		sent, received, allocated := wired.Sent.Load(), wired.Received.Load(), Allocated()
-		for began := time.Now(); f.Calls < most && time.Since(began) < longest && ctx.Err() == nil; {
-			if err := o.Op(); err != nil {
-				return err
-			}
-			f.Calls += int64(o.Calls)
+		if err := o.Loop.Run(limited, calls); err != nil {
+			return err
 		}
 		bytes, allocs := allocated()
+		f.Calls = o.Loop.Latency.Count()
 		n := float64(f.Calls)
 		f.Connections = o.Fixture.Accepted() - accepted
 		f.Sent, f.Received = float64(wired.Sent.Load()-sent)/n, float64(wired.Received.Load()-received)/n

@@ -34,7 +34,7 @@ func TestLook(t *testing.T) {
 		t.Run(c.stack+" "+c.workload, func(t *testing.T) {
 			s, err := stacks.Find(c.stack)
 			require.NoError(t, err)
-			f, err := find(c.workload).Look(context.Background(), s[0])
+			f, err := find(c.workload).Look(context.Background(), s[0], 1000)
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, f.Calls, int64(20))
 			require.Positive(t, f.Received)

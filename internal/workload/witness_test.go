@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"hash/maphash"
 	"io"
 	"log"
 	"net"
@@ -23,7 +24,11 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/relay"
+	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 )
 
@@ -37,6 +42,7 @@ type sight struct {
 	Authorization string
 	Traceparent   string
 	UserAgent     string
+	Timeout       string
 	Size          int
 	Sum           string // tells messages apart
 }
@@ -94,9 +100,35 @@ func (w *witness) leave() {
 	w.inside--
 }
 
-func (w *witness) stacks() []rpcbench.Stack {
+// stacks are those of create-user, or of a method of one's own.
+func (w *witness) stacks(own bool) []rpcbench.Stack {
+	if own {
+		plain := httpjson.Of(method(func(q *rpcbench.User) string { return q.Email },
+			func(a *rpcbench.Response) string { return a.User.Email }))
+		generated := method((*userv1.User).GetEmail,
+			func(a *userv1.CreateUserResponse) string { return a.User.GetEmail() })
+		// of which connect-go's handler serves gRPC too
+		return []rpcbench.Stack{w.stack(plain, plain), w.stack(grpcprotobuf.Of(generated), connectrpc.Of(generated))}
+	}
 	return []rpcbench.Stack{w.stack(httpjson.New(), httpjson.New()), w.stack(grpcprotobuf.New(), grpcservehttp.New())}
 }
+
+// method has as many samples as a round, each of another user.
+func method[Q, A any](asked func(*Q) string, answered func(*A) string) rpcbench.Method[Q, A] {
+	m := rpcbench.Method[Q, A]{
+		Name:  "test.v1.Users/Create",
+		Key:   func(q *Q) uint64 { return maphash.String(seed, asked(q)) },
+		Equal: func(want, got *A) bool { return answered(want) == answered(got) },
+	}
+	for i := range corpus.Round {
+		u := rpcbench.Sample(i, 0)
+		m.Requests = append(m.Requests, binding.Convert[Q](&u))
+		m.Replies = append(m.Replies, binding.Convert[A](rpcbench.Answer(&u)))
+	}
+	return m
+}
+
+var seed = maphash.MakeSeed()
 
 func (w *witness) stack(client, server rpcbench.Stack) rpcbench.Stack {
 	s := client
@@ -107,9 +139,9 @@ func (w *witness) stack(client, server rpcbench.Stack) rpcbench.Stack {
 		}
 		handler := bare.(interface{ HTTPHandler() http.Handler }).HTTPHandler()
 		protocols := new(http.Protocols)
-		protocols.SetHTTP1(server.Traits.HTTP == "1.1")
-		protocols.SetHTTP2(server.Traits.HTTP == "2")
-		protocols.SetUnencryptedHTTP2(server.Traits.HTTP == "2")
+		protocols.SetHTTP1(client.Traits.HTTP == "1.1")
+		protocols.SetHTTP2(client.Traits.HTTP == "2")
+		protocols.SetUnencryptedHTTP2(client.Traits.HTTP == "2")
 		return httpServer{&http.Server{
 			Handler:   w.watch(handler),
 			ErrorLog:  log.New(io.Discard, "", 0),
@@ -152,6 +184,7 @@ func (w *witness) watch(h http.Handler) http.Handler {
 			PID: os.Getpid(), AtOnce: w.enter(), Conn: r.Context().Value(connKey{}).(int64), Request: w.requests.Add(1),
 			TLS: r.TLS != nil, Path: r.URL.Path, Authorization: r.Header.Get("Authorization"),
 			Traceparent: r.Header.Get("Traceparent"), UserAgent: r.UserAgent(),
+			Timeout: r.Header.Get("Grpc-Timeout"),
 		}
 		defer w.leave()
 		tell := func(body []byte) {

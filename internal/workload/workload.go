@@ -1,7 +1,6 @@
 // Package workload opens a stack at a workload and prepares its calls, for the rows of go test -bench, for the
-// processes that measure for rpcbench run and explain, and for what counts bytes and allocations. Rows of several
-// callers are driven by package latency, and all other calls by an Open's Op. The package also lists the workloads of
-// run.
+// processes that measure for rpcbench run and explain, and for what counts bytes and allocations. All of them make the
+// calls by an Open's Loop. The package also lists the workloads of run.
 package workload
 
 import (
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rpcbench/rpcbench"
@@ -41,12 +39,14 @@ func (w Workload) TellsCores() bool {
 	return callers == 1 && !w.Apart && w.Link == ""
 }
 
-// Blocks is how many of n blocks a process measures: fewer where starting takes most of the time, or hardly anything
-// varies.
+// Blocks is how many of n blocks a process measures: fewer where starting takes most of the time, where a window takes
+// longer than a slice, or where hardly anything varies.
 func (w Workload) Blocks(n int) int {
 	switch {
 	case w.Link != "":
 		return 2
+	case w.Several():
+		return min(2*n/5, 10)
 	case w.Apart:
 		return min(n, 10)
 	}
@@ -58,6 +58,8 @@ func (w Workload) Extra() time.Duration {
 	switch {
 	case w.Link != "":
 		return 3 * time.Second
+	case w.Several():
+		return 200 * time.Millisecond
 	case w.Apart:
 		return 150 * time.Millisecond
 	}
@@ -66,28 +68,54 @@ func (w Workload) Extra() time.Duration {
 
 const (
 	each        = 4   // calls that a caller goes round: a reply that sticks to a connection is then the wrong one
-	mostConns   = 20  // of many callers, unless the workload says how many
-	openCallers = 256 // of planned calls, likewise
+	rateCallers = 100 // of planned calls, unless the workload says how many
+	mostStreams = 250 // calls that net/http's HTTP/2 server takes on a connection at a time
 )
+
+// Several says whether several callers call at a time. A single one may call in a goroutine that does more than that.
+func (w Workload) Several() bool {
+	callers, _ := w.callers()
+	return callers > 1
+}
+
+// Window is how long several callers call before they are measured, and how long they are. The CPU clock of a process
+// may be a tick late for each thread that runs: a tick of 4 ms for two of them is 8 % of 100 ms.
+func (w Workload) Window() (lead, length time.Duration) {
+	if w.Link != "" {
+		return time.Second, 2 * time.Second // a call takes much of a second
+	}
+	return 100 * time.Millisecond, 100 * time.Millisecond
+}
 
 // callers returns how many callers there are, and how many different calls each makes in turn.
 func (w Workload) callers() (callers, calls int) {
 	switch {
 	case w.Rate != 0:
-		return cmp.Or(w.Callers, openCallers), 1
+		return cmp.Or(w.Callers, rateCallers), each
 	case w.Callers == 0:
 		return 1, corpus.Round
 	}
 	return w.Callers, each
 }
 
-// Connections is how many the client keeps open.
-func (w Workload) Connections() int {
+// Connections is how many a client of the stack keeps open: as its library is wired, unless the workload says how many.
+func (w Workload) Connections(t rpcbench.Traits) int {
 	callers, _ := w.callers()
-	if w.NewConn {
+	if w.NewConn || t.Multiplexed && !t.Turns {
 		callers = 1
 	}
-	return cmp.Or(w.Conns, min(callers, mostConns))
+	return cmp.Or(w.Conns, callers)
+}
+
+// checkStreams refuses more callers than a connection carries: further calls would wait, and the row be of that.
+func (w Workload) checkStreams(t rpcbench.Traits) error {
+	callers, _ := w.callers()
+	n := (callers + w.Connections(t) - 1) / w.Connections(t)
+	if t.HTTP == "2" && slices.Contains(t.ServerLibraries, "net/http") && n > mostStreams {
+		return fmt.Errorf("net/http's HTTP/2 server takes %d calls on a connection, and here are %d callers on each: "+
+			"give %d connections", mostStreams, n, (callers+mostStreams-1)/mostStreams)
+	}
+	return nil
 }
 
 // Check refuses numbers that make no sense, and what no stack can do.
@@ -115,8 +143,8 @@ func (w Workload) Check() error {
 	case w.NewConn && w.Conns > 1:
 		return errors.New("a workload's NewConn leaves no choice of Conns: each call has a connection of its own")
 	case w.Rate != 0 && !(w.Rate >= latency.MinRate && w.Rate <= latency.MaxRate):
-		return fmt.Errorf("open loop: a rate of %v calls per second has to lie between %v and %v",
-			w.Rate, latency.MinRate, int(latency.MaxRate))
+		return fmt.Errorf("a workload's Rate lies between %v and %v calls per second: %v does not",
+			latency.MinRate, int(latency.MaxRate), w.Rate)
 	case w.Link != "":
 		_, err := relay.FindLink(w.Link)
 		return err
@@ -151,13 +179,13 @@ const Quick = 6
 func All() []Workload {
 	return []Workload{
 		{Name: Small, Title: "a small call, one core", Procs: 1},
-		{Name: "mixed-50-callers", Title: "mixed fields, 50 callers", Message: "flex.complex", Callers: 50},
+		{Name: "mixed-50-callers", Title: "mixed fields, 50 callers", Message: "flex.complex", Callers: 50, Conns: 20},
 		{Name: "bytes-10kB", Title: "10 kB of bytes (13 kB as JSON)", Payload: 10_000, Procs: 1},
 		{Name: "structured-1kB", Title: "structured, 2.0 kB of JSON", Message: "flex.1kB", Procs: 1},
 		{Name: "cold-tls", Title: "a new TLS connection, one call", NewConn: true, TLS: true, Procs: 1},
 		{Name: "small-1-caller", Title: "a small call, all cores"},
 
-		{Name: "small-50-callers", Title: "a small call, 50 callers", Callers: 50},
+		{Name: "small-50-callers", Title: "a small call, 50 callers", Callers: 50, Conns: 20},
 		{Name: "mixed", Title: "mixed fields, 418 B of JSON", Message: "flex.complex", Procs: 1},
 		{Name: "structured-10kB", Title: "structured, 18.5 kB of JSON", Message: "flex.10kB", Procs: 1},
 		{Name: "bytes-1kB", Title: "1 kB of bytes (1.4 kB as JSON)", Payload: 1000, Procs: 1},
@@ -170,12 +198,46 @@ func All() []Workload {
 	}
 }
 
+// Rows are the workloads of go test -bench: those of All, and some that rpcbench list does not show. A row has the
+// GOMAXPROCS of its label, so of workloads that differ in Procs alone the first one stays. The listed small-50-callers
+// and mixed-50-callers also have 20 connections, so small-50x20 and mixed-50x20, which say so, stand for them.
+func Rows(full bool) (rows []Workload) {
+	more := []Workload{
+		All()[0],
+		{Name: "small-50x20", Callers: 50, Conns: 20},
+		{Name: "mixed-50x20", Message: "flex.complex", Callers: 50, Conns: 20},
+		{Name: "invalid", Invalid: true},
+		{Name: "deadline", Deadline: true},
+		{Name: "tls", TLS: true},
+	}
+	if full {
+		more = append(more,
+			Workload{Name: "small-8x8", Callers: 8, Conns: 8},
+			Workload{Name: "small-64x20", Callers: 64, Conns: 20},
+			Workload{Name: "empty", Message: "flex.empty"},
+			Workload{Name: "empty-50x20", Message: "flex.empty", Callers: 50, Conns: 20},
+			Workload{Name: "bytes-100B", Payload: 100},
+			Workload{Name: "link-4g", Link: "4g"},
+			Workload{Name: "rate-1000", Rate: 1000, Callers: 100})
+	}
+	seen := map[Workload]bool{}
+	for _, w := range append(more, All()...) {
+		w.Procs = 0
+		same := w
+		same.Name, same.Title = "", ""
+		if !seen[same] {
+			seen[same], rows = true, append(rows, w)
+		}
+	}
+	return rows
+}
+
 // Own are the workloads of a method of one's own. Its messages are the method's.
 func Own() []Workload {
 	return []Workload{
 		{Name: "call", Title: "your call, one core", Procs: 1},
 		{Name: "call-1-caller", Title: "your call, all cores"},
-		{Name: "call-50-callers", Title: "your call, 50 callers", Callers: 50},
+		{Name: "call-50-callers", Title: "your call, 50 callers", Callers: 50, Conns: 20},
 		{Name: "call-tls", Title: "your call over TLS, one core", TLS: true, Procs: 1},
 		{Name: "call-cold-tls", Title: "a new TLS connection, your call", NewConn: true, TLS: true, Procs: 1},
 	}
@@ -197,52 +259,40 @@ func In(all []Workload, name string) (Workload, error) {
 	return all[i], nil
 }
 
-// Rounds are the calls that each caller makes in turn.
-type Rounds [][]func(context.Context) error
-
 // Open is a workload that is open for one stack.
 type Open struct {
 	Fixture *rpcbench.Fixture
-	Rounds  Rounds
-	Op      func() error // makes Calls calls: the next one of one caller, or of several callers a round at the same time
-	Calls   int
-	Warm    int // ops after which connections, pools and caches are warm
+	Loop    *latency.Loop // makes the calls
+	Warm    int           // calls of each caller after which connections, pools and caches are warm
+	Server  *child.Server // that has a process of its own; else nil
 
-	// Latencies takes how long each call took, between Timed(true) and Timed(false).
-	Latencies *latency.Recorder
-	timed     bool
-	last      time.Time // when the call before ended: one reading of the clock per call, about 50 ns
-
-	conns  int64        // of the fixture
-	dials  int64        // of a call
-	dialed int64        // by Op
-	server func() error // ends its process
+	conns int64 // of the fixture
+	dials int64 // of a call
 }
 
 // Beyond is how many connections the server has accepted that the workload does not declare.
-func (o *Open) Beyond() int64 { return o.Fixture.Accepted() - o.conns - o.dialed }
+func (o *Open) Beyond() int64 {
+	return o.Fixture.Accepted() - o.conns - o.dials*o.Loop.Begun.Load()
+}
 
 // Close closes the fixture, then the server in a process of its own.
 func (o *Open) Close() error {
 	err := o.Fixture.Close()
-	if o.server != nil {
-		err = cmp.Or(err, o.server())
+	if o.Server != nil {
+		err = cmp.Or(err, o.Server.Close())
 	}
 	return err
 }
-
-// Timed begins the timing of single calls, or ends it.
-func (o *Open) Timed(on bool) { o.timed, o.last = on, time.Now() }
 
 // Open starts what the workload needs of a stack, and prepares the calls. Of config it takes where the server is, and
 // what to wrap connections with. The calls of a stack without streams are single ones. Unless the workload asks for it,
 // the contexts of calls have no deadline, since one costs a stack more than another.
 func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config) (o *Open, err error) {
-	if err := w.Check(); err != nil {
+	if err := cmp.Or(w.Check(), w.checkStreams(stack.Traits)); err != nil {
 		return nil, fmt.Errorf("rpcbench: %s: %w", stack.Name, err)
 	}
 	o = &Open{}
-	config.Conns, config.TLS, config.Unix = w.Connections(), w.TLS, w.Unix
+	config.Conns, config.TLS, config.Unix = w.Connections(stack.Traits), w.TLS, w.Unix
 	if w.Headers {
 		config.Headers = corpus.Headers()
 	}
@@ -254,15 +304,14 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbenc
 		o.dials, config.WrapClient = 1, wrapped(resetOnClose, config.WrapClient)
 	}
 	if w.Apart && config.Remote == "" {
-		server, err := child.Start(ctx, stack.Name, config, io.Discard)
-		if err != nil {
+		if o.Server, err = child.Start(ctx, stack.Name, config, io.Discard); err != nil {
 			return nil, err
 		}
-		o.server, config.Remote, config.Certificate = server.Close, server.Addr, server.Certificate
+		config.Remote, config.Certificate = o.Server.Addr, o.Server.Certificate
 	}
 	if o.Fixture, err = rpcbench.Start(ctx, stack, config); err != nil {
-		if o.server != nil {
-			err = errors.Join(err, o.server())
+		if o.Server != nil {
+			err = errors.Join(err, o.Server.Close())
 		}
 		return nil, err
 	}
@@ -273,76 +322,31 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbenc
 	return o, nil
 }
 
-// prepare prepares the calls of each caller, and makes the op. A multiplexed stack binds each call to the next
-// connection in turn. The calls are therefore those of a multiple of the connections, so that the calls of one caller
-// share a connection. The surplus is never made.
+// prepare prepares the calls of each caller. A multiplexed stack binds each call to the next connection in turn. The
+// calls are therefore those of a multiple of the connections, so that the calls of one caller share a connection. The
+// surplus is never made.
 func (w Workload) prepare(o *Open) error {
 	callers, calls := w.callers()
 	conns := int(o.conns)
-	o.Rounds = make(Rounds, (callers+conns-1)/conns*conns)
+	rounds := make([][]func(context.Context) error, (callers+conns-1)/conns*conns)
 	p := prepared{Workload: w, fixture: o.Fixture}
 	for j := range calls {
-		for i := range o.Rounds {
+		for i := range rounds {
 			call, err := p.call(i*calls + j)
 			if err != nil {
 				return err
 			}
-			o.Rounds[i] = append(o.Rounds[i], call)
+			rounds[i] = append(rounds[i], call)
 		}
 	}
-	o.Rounds = o.Rounds[:callers]
-	o.Calls, o.Warm, o.Op = callers*calls, 4, o.many()
-	if callers == 1 {
-		o.Calls, o.Warm, o.Op = 1, 4*corpus.Round, o.one()
-	}
+	o.Loop, o.Warm = latency.New(rounds[:callers]...), 4*calls
 	switch {
-	case w.Link != "":
+	case w.Link != "" && callers == 1:
 		o.Warm = 0 // the lead-in takes seconds by itself
+	case w.Link != "":
+		o.Warm = 1
 	case w.NewConn:
-		o.Warm = max(1, o.Warm/4)
+		o.Warm /= 4
 	}
 	return nil
-}
-
-func (o *Open) one() func() error {
-	next, background, calls, dials := 0, context.Background(), o.Rounds[0], o.dials
-	return func() error {
-		o.dialed += dials
-		next++
-		err := calls[next%len(calls)](background)
-		if o.timed {
-			now := time.Now()
-			o.Latencies.Record(now.Sub(o.last))
-			o.last = now
-		}
-		return err
-	}
-}
-
-func (o *Open) many() func() error {
-	took := make([][each]time.Duration, len(o.Rounds))
-	return func() error { // every caller makes its calls, all at the same time
-		o.dialed += o.dials * int64(o.Calls)
-		var callers sync.WaitGroup
-		errs := make([]error, len(o.Rounds))
-		for i, calls := range o.Rounds {
-			callers.Go(func() {
-				last := time.Now()
-				for j, call := range calls {
-					errs[i] = cmp.Or(errs[i], call(context.Background()))
-					now := time.Now()
-					took[i][j], last = now.Sub(last), now
-				}
-			})
-		}
-		callers.Wait()
-		for i := range took {
-			for j := range o.Rounds[i] {
-				if o.timed {
-					o.Latencies.Record(took[i][j])
-				}
-			}
-		}
-		return cmp.Or(errs...)
-	}
 }

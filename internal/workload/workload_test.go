@@ -1,11 +1,13 @@
 package workload_test
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,10 +17,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
@@ -26,7 +31,7 @@ const logEnv = "RPCBENCH_TEST_LOG" // file to which servers write what they see
 
 // TestMain is also the server of two-processes.
 func TestMain(m *testing.M) {
-	if child.Serve(os.Stdin, os.Stdout, new(witness).stacks()) {
+	if child.Serve(os.Stdin, os.Stdout, new(witness).stacks(false)) {
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -37,16 +42,21 @@ const (
 	users  = "create user"
 	echo   = "echo"
 	stream = "stream"
+	call   = "call"
 )
 
 // A workload's row says what the server, the wire and the clock see.
 type row struct {
 	name           string
+	flags          *workload.Workload // nil: the workload is listed
 	operation      string
 	json, protobuf int  // bytes of a message
 	callers, conns int  // 0 is 1
 	each           bool // a connection for each call
 	tls, headers   bool
+	deadline       bool // of each call
+	invalid        bool // users break a rule, which makes them shorter
+	alike          bool // messages
 	apart          bool // the server is another process
 	procs          int
 	leastTime      time.Duration // of an op
@@ -56,10 +66,15 @@ type row struct {
 func TestWorkloads(t *testing.T) {
 	const small, smallJSON, twoRoundTrips = 36, 66, 2 * 170 * time.Millisecond
 	var listed, names []string
-	for _, w := range workload.All() {
+	for _, w := range append(workload.All(), workload.Own()...) {
 		require.Regexp(t, regexp.MustCompile(`^[a-z0-9A-Z-]*[a-zA-Z]$`), w.Name, "benchstat reads -50 as a GOMAXPROCS")
 		require.NotEmpty(t, w.Title)
 		listed = append(listed, w.Name)
+	}
+	for _, w := range workload.Rows(true) {
+		if w.Rate == 0 && !slices.Contains(listed, w.Name) {
+			listed = append(listed, w.Name)
+		}
 	}
 	for _, row := range []row{
 		{name: "small", operation: users, json: smallJSON, protobuf: small, procs: 1},
@@ -78,15 +93,44 @@ func TestWorkloads(t *testing.T) {
 		{name: "cold-4g", operation: users, json: smallJSON, protobuf: small, each: true, leastTime: twoRoundTrips},
 		{name: "headers", operation: users, json: smallJSON, protobuf: small, headers: true, procs: 1},
 		{name: "two-processes", operation: users, json: smallJSON, protobuf: small, apart: true},
+
+		{name: "call", operation: call, json: smallJSON, protobuf: small, procs: 1},
+		{name: "call-1-caller", operation: call, json: smallJSON, protobuf: small},
+		{name: "call-50-callers", operation: call, json: smallJSON, protobuf: small, callers: 50, conns: 20},
+		{name: "call-tls", operation: call, json: smallJSON, protobuf: small, tls: true, procs: 1},
+		{name: "call-cold-tls", operation: call, json: smallJSON, protobuf: small, each: true, tls: true, procs: 1},
+
+		{flags: &workload.Workload{NewConn: true, Headers: true}, name: "new connections with headers", operation: users,
+			json: smallJSON, protobuf: small, each: true, headers: true},
+		{flags: &workload.Workload{NewConn: true, Payload: 1000}, name: "new connections with a payload", operation: users,
+			json: 1414, protobuf: 1039, each: true},
+		{flags: &workload.Workload{Stream: true, Payload: 1000}, name: "a stream with a payload", operation: stream,
+			json: 1414, protobuf: 1039},
+		{flags: &workload.Workload{Apart: true, TLS: true}, name: "two processes over TLS", operation: users,
+			json: smallJSON, protobuf: small, apart: true, tls: true},
+
+		{name: "small-50x20", operation: users, json: smallJSON, protobuf: small, callers: 50, conns: 20},
+		{name: "mixed-50x20", operation: echo, json: 418, protobuf: 133, callers: 50, conns: 20},
+		{name: "invalid", operation: users, json: smallJSON, protobuf: small, invalid: true},
+		{name: "deadline", operation: users, json: smallJSON, protobuf: small, deadline: true},
+		{name: "tls", operation: users, json: smallJSON, protobuf: small, tls: true},
+		{name: "small-8x8", operation: users, json: smallJSON, protobuf: small, callers: 8, conns: 8},
+		{name: "small-64x20", operation: users, json: smallJSON, protobuf: small, callers: 64, conns: 20},
+		{name: "empty", operation: echo, json: 2, alike: true},
+		{name: "empty-50x20", operation: echo, json: 2, callers: 50, conns: 20, alike: true},
+		{name: "bytes-100B", operation: users, json: 214, protobuf: 137},
+		{name: "link-4g", operation: users, json: smallJSON, protobuf: small, leastTime: twoRoundTrips / 2},
 	} {
-		names = append(names, row.name)
-		for i, stack := range new(witness).stacks() {
+		if row.flags == nil {
+			names = append(names, row.name)
+		}
+		for i, stack := range new(witness).stacks(row.operation == call) {
 			t.Run(row.name+"/"+stack.Name, func(t *testing.T) {
 				if row.leastTime > 0 && testing.Short() {
 					t.Skip("seconds")
 				}
 				w := new(witness)
-				row.check(t, w, w.stacks()[i])
+				row.check(t, w, w.stacks(row.operation == call)[i])
 			})
 		}
 	}
@@ -99,45 +143,62 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	file := filepath.Join(t.TempDir(), "log")
 	t.Setenv(logEnv, file)
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each child takes a second to end under the race detector
-	w, err := workload.Find(c.name)
-	require.NoError(t, err)
+	w := c.flags
+	if w == nil {
+		listed, err := workload.In(slices.Concat(workload.All(), workload.Own(), workload.Rows(true)), c.name)
+		require.NoError(t, err)
+		w = &listed
+	}
 	require.Equal(t, c.procs, w.Procs, "GOMAXPROCS that the question needs")
 	o, err := w.Open(t.Context(), stack, rpcbench.Config{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, o.Close()) }()
-	isJSON, callers, conns, ops := stack.Name == "httpjson", max(1, c.callers), max(1, c.conns), corpus.Round+1
+	isJSON, callers, conns, calls := stack.Name == "httpjson", max(1, c.callers), max(1, c.conns), corpus.Round+1
 	size, atOnce, different := c.protobuf, callers, corpus.Round
 	if isJSON {
 		size, atOnce = c.json, min(callers, conns) // one request at a time on a connection
 	}
-	if callers > 1 || c.leastTime > 0 {
-		ops, different = 2, max(2, o.Calls)
+	switch {
+	case callers > 1:
+		calls, different = 8*callers, 2*callers
+	case c.leastTime > 0:
+		calls, different = 2, 2
 	}
-	if c.operation == users {
+	switch c.operation {
+	case users:
 		different = min(different, 100) // of which corpus has so many
+	case call:
+		different = min(different, corpus.Round) // samples
+	}
+	if c.alike {
+		different = 1
 	}
 	if !c.apart {
 		by.gather(atOnce)
 	}
 
 	connecting, sent, received := len(read(t, file)), by.wire.Sent.Load(), by.wire.Received.Load()
-	for range ops {
-		began := time.Now()
-		require.NoError(t, o.Op())
-		require.GreaterOrEqual(t, time.Since(began), c.leastTime, "time of an op over the link")
-	}
+	began := time.Now()
+	require.NoError(t, o.Loop.Start(0))
+	require.NoError(t, o.Loop.Run(t.Context(), int64(calls)))
+	require.GreaterOrEqual(t, time.Since(began), time.Duration(calls)*c.leastTime, "time of the calls over the link")
 	sent, received = by.wire.Sent.Load()-sent, by.wire.Received.Load()-received
-	got, calls := read(t, file)[connecting:], ops*o.Calls
+	got := read(t, file)[connecting:]
 
-	require.Equal(t, calls, len(got), "messages that the server got in %d ops of %d", ops, o.Calls)
-	paths := map[string]string{users: "/CreateUser", echo: "/Echo", stream: "/CreateUsers"}
+	require.Equal(t, calls, len(got), "messages that the server got")
+	paths := map[string]string{users: "/CreateUser", echo: "/Echo", stream: "/CreateUsers", call: "/Create"}
 	if isJSON {
-		paths = map[string]string{users: "/users", echo: "/echo", stream: "/users"}
+		paths = map[string]string{users: "/users", echo: "/echo", stream: "/users", call: "/Create"}
 	}
 	most, seenConns, requests, bodies, traces := 0, set[int64]{}, set[int64]{}, set[string]{}, set[string]{}
 	for i, m := range got {
 		require.Equal(t, paths[c.operation], m.Path[strings.LastIndex(m.Path, "/"):], "what the server is asked")
-		require.InDelta(t, size, m.Size, float64(size)/50, "bytes of a message")
+		if c.invalid {
+			require.Less(t, m.Size, size, "bytes of a message, whose users are valid")
+		} else {
+			require.InDelta(t, size, m.Size, float64(size)/50, "bytes of a message")
+		}
+		require.Equal(t, c.deadline && !isJSON, m.Timeout != "", "a deadline, which gRPC sends, of %q", m.Timeout)
 		require.Equal(t, c.tls, m.TLS, "TLS")
 		require.Equal(t, c.headers, len(m.Authorization) > 700, "a long token, of %q", m.Authorization)
 		require.Equal(t, c.headers, strings.HasPrefix(m.UserAgent, "orders-api/"), "a user agent, of %q", m.UserAgent)
@@ -145,13 +206,12 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 		require.Equal(t, c.headers, isNew, "a new traceparent, of %q", m.Traceparent)
 		require.Equal(t, c.apart, m.PID != os.Getpid(), "the server is another process")
 		require.Equal(t, got[0].PID, m.PID, "one process")
-		next := callers > 1 || i == 0 || m.Sum != got[i-1].Sum
+		next := callers > 1 || c.alike || i == 0 || m.Sum != got[i-1].Sum
 		require.True(t, next, "call %d sends the message of the call before", i)
 		most = max(most, m.AtOnce)
 		seenConns[m.Conn], requests[m.Request], bodies[m.Sum], traces[m.Traceparent] = true, true, true, true
 	}
 	require.Equal(t, atOnce, most, "callers at once in the server")
-	require.Zero(t, o.Calls%callers, "the %d calls of an op, of %d callers", o.Calls, callers)
 	require.GreaterOrEqual(t, len(bodies), different, "different messages in %d calls", calls)
 	if c.operation == stream && !isJSON {
 		require.Equal(t, 1, len(requests), "streams")
@@ -170,12 +230,88 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 		switch {
 		case c.tls:
 			around = 4000
-		case c.headers && isJSON && side == "sent":
+		case c.headers && (isJSON || c.each) && side == "sent":
 			around = 1400
 		}
 		perCall := int(n) / calls
+		if c.invalid {
+			around, size = around+size, 0
+		}
 		require.GreaterOrEqual(t, perCall, size, "bytes %s, per call", side)
 		require.LessOrEqual(t, perCall, size+around, "bytes %s, per call", side)
+	}
+}
+
+// Connections are as the stack's library is wired, unless the workload says how many.
+func TestConnections(t *testing.T) {
+	one, shared := rpcbench.Traits{}, rpcbench.Traits{Multiplexed: true}
+	turns := rpcbench.Traits{Multiplexed: true, Turns: true}
+	for reason, c := range map[string]struct {
+		workload.Workload
+		traits rpcbench.Traits
+		want   int
+	}{
+		"one caller":                               {workload.Workload{}, one, 1},
+		"a pool":                                   {workload.Workload{Callers: 100}, one, 100},
+		"a connection that all share":              {workload.Workload{Callers: 100}, shared, 1},
+		"connections whose callers take turns":     {workload.Workload{Callers: 100}, turns, 100},
+		"planned starts of 100 callers":            {workload.Workload{Rate: 10}, one, 100},
+		"fewer than a pool has":                    {workload.Workload{Callers: 100, Conns: 20}, one, 20},
+		"more than sharing takes":                  {workload.Workload{Callers: 100, Conns: 20}, shared, 20},
+		"new ones for each call, beside the first": {workload.Workload{Callers: 100, NewConn: true}, one, 1},
+	} {
+		require.Equal(t, c.want, c.Connections(c.traits), reason)
+	}
+}
+
+// More callers than a connection carries are refused, where the library says how many those are.
+func TestTooManyCallersForAConnection(t *testing.T) {
+	for _, c := range []struct {
+		stack          rpcbench.Stack
+		callers, conns int
+		want           string
+	}{
+		{connectrpc.H2C(), 251, 0, "rpcbench: connectrpc.h2c: net/http's HTTP/2 server takes 250 calls on a connection, " +
+			"and here are 251 callers on each: give 2 connections"},
+		{httpjson.H2C(), 1000, 3, "give 4 connections"},
+		{grpcservehttp.New(), 500, 1, "give 2 connections"},
+		{httpjson.H2C(), 500, 2, ""},
+		{httpjson.New(), 500, 0, ""},
+		{grpcprotobuf.New(), 500, 1, ""},
+	} {
+		o, err := workload.Workload{Callers: c.callers, Conns: c.conns}.Open(t.Context(), c.stack, rpcbench.Config{})
+		if c.want != "" {
+			require.ErrorContains(t, err, c.want)
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, o.Loop.Start(1), "each of %d callers makes a call", c.callers)
+		require.NoError(t, o.Loop.Finish())
+		require.NoError(t, o.Close())
+	}
+}
+
+// TestRows: every listed workload has a row, and no two rows measure the same.
+func TestRows(t *testing.T) {
+	full, listed := workload.Rows(true), workload.Rows(false)
+	require.Subset(t, full, listed)
+	require.Contains(t, full, workload.Workload{Name: "rate-1000", Rate: 1000, Callers: 100})
+	asked := func(w workload.Workload) workload.Workload {
+		w.Name, w.Title, w.Procs = "", "", 0
+		return w
+	}
+	standIns := map[string]string{"small-1-caller": "small", "small-50-callers": "small-50x20",
+		"mixed-50-callers": "mixed-50x20"}
+	for _, w := range workload.All() {
+		row, err := workload.In(listed, cmp.Or(standIns[w.Name], w.Name))
+		require.NoError(t, err, "a workload of rpcbench list has no row")
+		require.Equal(t, asked(w), asked(row), "the row of %s measures another workload", w.Name)
+	}
+	for i, w := range full {
+		require.Zero(t, w.Procs, "%s: -cpu sets the GOMAXPROCS of a row", w.Name)
+		for _, earlier := range full[:i] {
+			require.NotEqual(t, asked(earlier), asked(w), "%s and %s measure the same", earlier.Name, w.Name)
+		}
 	}
 }
 
@@ -221,7 +357,7 @@ func TestWorkloadsThatCannotBe(t *testing.T) {
 		"a stream at a rate":                {workload.Workload{Stream: true, Rate: 10}, stream},
 		"new connections, and so many": {workload.Workload{NewConn: true, Conns: 3},
 			"NewConn leaves no choice of Conns"},
-		"a rate below zero":          {workload.Workload{Rate: -1}, "a rate of -1 calls per second has to"},
+		"a rate below zero":          {workload.Workload{Rate: -1}, "Rate lies between 1 and 1000000 calls"},
 		"a link that does not exist": {workload.Workload{Link: "5g"}, `"5g" is no link`},
 	} {
 		t.Run(reason, func(t *testing.T) {
@@ -247,9 +383,8 @@ func TestOpenOverAUnixSocket(t *testing.T) {
 			return c
 		}})
 		require.NoError(t, err)
-		for range 3 {
-			require.NoError(t, o.Op())
-		}
+		require.NoError(t, o.Loop.Start(0))
+		require.NoError(t, o.Loop.Run(t.Context(), 12))
 		require.NoError(t, o.Close())
 		require.Equal(t, conns.Load(), o.Fixture.Accepted(), "all are of the socket")
 	}

@@ -31,7 +31,7 @@ import (
 // New uses fresh buffers for every call: one for the frame that is sent, one for the payload that is read.
 func New() rpcbench.Stack {
 	t := pb.Traits()
-	t.Multiplexed = true // callers on one connection take turns
+	t.Multiplexed, t.Turns = true, true
 	return rpcbench.Stack{
 		Name: "rawtcp", Protocol: "tcp/proto", Traits: t,
 		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) {

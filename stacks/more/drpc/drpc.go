@@ -31,7 +31,7 @@ const createUser, echo = "/rpcbench.user.v1.UserService/CreateUser", "/rpcbench.
 // New uses the library's defaults, with the limits that every server has.
 func New() rpcbench.Stack {
 	t := pb.Traits()
-	t.Multiplexed = true // callers on one connection take turns
+	t.Multiplexed, t.Turns = true, true
 	t.ServerLibraries = []string{"storj.io/drpc"}
 	t.ClientLibraries = t.ServerLibraries
 	return rpcbench.Stack{Name: "drpc", Protocol: "drpc/proto", Traits: t, Server: newServer, Dial: dial}

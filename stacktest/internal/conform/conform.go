@@ -34,6 +34,9 @@ func Checks() []Check {
 		{"connections", false, false, connections,
 			"The server accepts as many connections as Conns says, all opened by DialContext, on the loopback " +
 				"interface, with one caller and many, small payloads and large. A multiplexed stack uses each of them."},
+		{"shared", true, false, watched(shared),
+			"Of two calls that share a connection the second request is sent before the first reply, unless " +
+				"Traits.Turns says otherwise. What else waits for its turn is not seen."},
 		{"traffic", false, false, watched(traffic),
 			"The name of each call's user is in the bytes of the request and of the reply; over TLS in neither."},
 		{"codec", true, false, bare(codecRan),

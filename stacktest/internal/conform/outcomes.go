@@ -39,6 +39,8 @@ func declared(s Subject) {
 	failIf(s.Stack.Protocol == "" || s.Stack.Server == nil || s.Stack.Dial == nil,
 		"a stack needs a Protocol, a Server and a Dial")
 	failIf(t.Codec == "", "Traits.Codec must name the import path of the library that encodes and decodes")
+	failIf(t.Turns && !t.Multiplexed,
+		"Traits.Turns is of a connection that several callers share: set Multiplexed too, or leave Turns out")
 	allowed(t.HTTP, "Traits.HTTP", "", "1.1", "2")
 	allowed(t.Compression, "Traits.Compression", "", rpcbench.Gzip, rpcbench.GzipReplies)
 	allowed(t.Traced, "Traits.Traced", "", "sampled", "unsampled")
@@ -526,6 +528,36 @@ func unavailable(s Subject) {
 		config = new(tls.Config)
 	}
 	s.outOfReach("nobody listens", gone.Addr().String(), config)
+}
+
+// shared checks whether a call waits for the reply of another one on its connection.
+func shared(f *session) {
+	t := f.Stack.Traits
+	skipIf(!t.Multiplexed, "a connection has one caller at a time")
+	before, _ := f.bytes()
+	held, other := f.prepare(rpcbench.Sample(1, 0)), f.prepare(rpcbench.Sample(2, 0))
+	first := f.hold(context.Background(), rpcbench.Sample(1, 0), held)
+	sent, _ := f.bytes()
+	request := len(sent) - len(before)
+	second := make(chan error, 1)
+	go func() { second <- other(context.Background()) }()
+	limit := f.s.patience()
+	if t.Turns {
+		limit = 20 * queues
+	}
+	more := 0
+	for began := time.Now(); more < request/2 && time.Since(began) < limit; <-time.After(time.Millisecond) {
+		now, _ := f.bytes()
+		more = len(now) - len(sent)
+	}
+	f.gate.Release()
+	for _, result := range []<-chan error{first, second} {
+		must(within(f.s.patience(), func() error { return <-result }), "one of two calls on a connection")
+	}
+	failIf(t.Turns && more >= request/2,
+		"a call was sent before the reply of another one on its connection: Traits.Turns is wrong")
+	failIf(!t.Turns && more < request/2, "a call waited for the reply of another one on its connection: "+
+		"without Traits.Turns a connection carries several at a time")
 }
 
 // patience checks that a client has no timeout of its own.
