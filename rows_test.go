@@ -1,12 +1,9 @@
 package rpcbench_test
 
 import (
-	"bufio"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/perf/benchfmt"
 
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
@@ -27,47 +25,21 @@ func run(t *testing.T, args ...string) (output string, err error) {
 	if flag.Lookup("test.bench").Value.String() != "" {
 		t.Skip("benchmarks are to follow")
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0],
+	cmd := odd.Again(t, odd.Variable+"="+odd.Children(t, 0),
 		append([]string{"-test.run=^$", "-test.benchtime=1x", "-test.benchmem"}, args...)...)
-	cmd.Env = append(os.Environ(), madeUp+"=1")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
-// madeUp in the environment lets a child that measures for BenchmarkVersus answer at once.
-const madeUp = "RPCBENCH_TEST_MADE_UP"
-
-func madeUpChild() error {
-	in := bufio.NewScanner(os.Stdin)
-	in.Scan()
-	var spec versus.Spec
-	if err := json.Unmarshal(in.Bytes(), &spec); err != nil {
-		return err
-	}
+// madeUp is what a child that measures for BenchmarkVersus answers, at once.
+func madeUp(_ []odd.Question[versus.Spec], spec versus.Spec, _ int) (any, error) {
 	block := slices.Repeat([]timing.Slice{{Ops: 1, Wall: 1000, CPU: 1000}}, len(spec.Arms))
-	for in.Scan() {
-		if err := json.NewEncoder(os.Stdout).Encode(timing.Record{Arms: spec.Arms,
-			Blocks: [][]timing.Slice{block}}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return timing.Record{Arms: spec.Arms, Blocks: [][]timing.Slice{block}}, nil
 }
 
-// rowsOf parses output as benchstat does.
 func rowsOf(t *testing.T, output string) []*benchfmt.Result {
 	t.Helper()
-	var rows []*benchfmt.Result
-	r := benchfmt.NewReader(strings.NewReader(output), "output")
-	for r.Scan() {
-		switch rec := r.Result().(type) {
-		case *benchfmt.Result:
-			rows = append(rows, rec.Clone())
-		case *benchfmt.SyntaxError:
-			t.Fatalf("%v in\n%s", rec, output)
-		}
-	}
-	require.NoError(t, r.Err())
+	rows, _ := odd.Rows(t, output)
 	return rows
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/corpus"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
@@ -49,68 +50,7 @@ func mine(change func(*rpcbench.Stack)) rpcbench.Stack {
 
 // withServer is an httpjson stack whose server is changed.
 func withServer(change func(rpcbench.Server) rpcbench.Server) rpcbench.Stack {
-	return mine(func(stack *rpcbench.Stack) {
-		server := stack.Server
-		stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-			s, err := server(config)
-			return change(s), err
-		}
-	})
-}
-
-// withClient is an httpjson stack whose client is changed.
-func withClient(change func(rpcbench.Users) rpcbench.Client) rpcbench.Stack {
-	return mine(func(stack *rpcbench.Stack) {
-		dial := stack.Dial
-		stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-			c, err := dial(config)
-			return change(c.(rpcbench.Users)), err
-		}
-	})
-}
-
-type oddServer struct {
-	rpcbench.Server
-	serve func(net.Listener) error
-	close func() error
-}
-
-func (s oddServer) Serve(ln net.Listener) error {
-	if s.serve != nil {
-		return s.serve(ln)
-	}
-	return s.Server.Serve(ln)
-}
-
-func (s oddServer) Close() error {
-	if s.close != nil {
-		return s.close()
-	}
-	return s.Server.Close()
-}
-
-type oddClient struct {
-	rpcbench.Users
-	prepare func(rpcbench.User) (rpcbench.Call, error)
-	close   func() error
-}
-
-func (c oddClient) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
-func (c oddClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
-	if c.prepare != nil {
-		return c.prepare(u)
-	}
-	return c.Users.PrepareUser(u)
-}
-
-func (c oddClient) Close() error {
-	if c.close != nil {
-		return c.close()
-	}
-	return c.Users.Close()
+	return mine(func(stack *rpcbench.Stack) { *stack = odd.WithServer(*stack, change) })
 }
 
 // freeAddr returns an address that nobody listens on.
@@ -127,7 +67,7 @@ func TestStartFails(t *testing.T) {
 	require.NoError(t, err)
 	defer taken.Close()
 	nobody, other := freeAddr(t), start(t, httpjson.New(), rpcbench.Config{})
-	odd := errors.New("odd")
+	wrong := errors.New("odd")
 	for _, c := range []struct {
 		why    string
 		stack  rpcbench.Stack
@@ -141,16 +81,18 @@ func TestStartFails(t *testing.T) {
 		{"the address has no port", httpjson.New(), rpcbench.Config{Addr: "127.0.0.1"},
 			"listen: listen tcp: address 127.0.0.1: missing port"},
 		{"no server", mine(func(s *rpcbench.Stack) {
-			s.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) { return nil, odd }
+			s.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) { return nil, wrong }
 		}), rpcbench.Config{}, "server: odd"},
 		{"no client", mine(func(s *rpcbench.Stack) {
-			s.Dial = func(rpcbench.ClientConfig) (rpcbench.Client, error) { return nil, odd }
+			s.Dial = func(rpcbench.ClientConfig) (rpcbench.Client, error) { return nil, wrong }
 		}), rpcbench.Config{}, "dial: odd"},
 		{"half a client beside the error", mine(func(s *rpcbench.Stack) {
-			s.Dial = func(rpcbench.ClientConfig) (rpcbench.Client, error) { return (*oddClient)(nil), odd }
+			s.Dial = func(rpcbench.ClientConfig) (rpcbench.Client, error) { return (*odd.Client)(nil), wrong }
 		}), rpcbench.Config{}, "dial: odd"},
-		{"no call can be prepared", withClient(func(inner rpcbench.Users) rpcbench.Client {
-			return oddClient{Users: inner, prepare: func(rpcbench.User) (rpcbench.Call, error) { return nil, odd }}
+		{"no call can be prepared", mine(func(s *rpcbench.Stack) {
+			*s = odd.WithClient(*s, func(inner rpcbench.Users) rpcbench.Client {
+				return odd.Client{Users: inner, OnPrepare: func(rpcbench.User) (rpcbench.Call, error) { return nil, wrong }}
+			})
 		}), rpcbench.Config{}, "connect: odd"},
 		{"the first call fails", mine(func(s *rpcbench.Stack) {
 			s.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) {
@@ -158,25 +100,18 @@ func TestStartFails(t *testing.T) {
 			}
 		}), rpcbench.Config{}, "connect: rpcbench: internal: status 404 Not Found with an unreadable body"},
 		{"the call fails, and so does closing", withServer(func(inner rpcbench.Server) rpcbench.Server {
-			return oddServer{Server: inner, serve: func(ln net.Listener) error {
+			return odd.Server{Server: inner, OnServe: func(ln net.Listener) error {
 				return (&http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: rpcbench.HeaderTimeout}).Serve(ln)
-			}, close: func() error { return odd }}
+			}, OnClose: func() error { return wrong }}
 		}), rpcbench.Config{}, "connect: rpcbench: internal: status 404 Not Found with an unreadable body"},
 		{"Serve fails at once", withServer(func(inner rpcbench.Server) rpcbench.Server {
-			return oddServer{Server: inner, serve: func(net.Listener) error { return odd }}
+			return odd.Server{Server: inner, OnServe: func(net.Listener) error { return wrong }}
 		}), rpcbench.Config{}, "serve: odd"},
 		{"Serve closes the listener and fails at once", withServer(func(inner rpcbench.Server) rpcbench.Server {
-			return oddServer{Server: inner, serve: func(ln net.Listener) error { return errors.Join(odd, ln.Close()) }}
+			return odd.Server{Server: inner, OnServe: func(ln net.Listener) error { return errors.Join(wrong, ln.Close()) }}
 		}), rpcbench.Config{}, "serve: odd"},
-		{"fewer connections than declared", func() rpcbench.Stack {
-			stack := grpcprotobuf.New()
-			dial := stack.Dial
-			stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-				config.Conns--
-				return dial(config)
-			}
-			return stack
-		}(), rpcbench.Config{Conns: 2},
+		{"fewer connections than declared", odd.Dialling(grpcprotobuf.New(), func(c *rpcbench.ClientConfig) { c.Conns-- }),
+			rpcbench.Config{Conns: 2},
 			"connect: the server accepted 1 connections and the client dialled 1 with ClientConfig.DialContext, 2 are declared"},
 		{"more connections than declared", mine(func(s *rpcbench.Stack) {
 			dial := s.Dial
@@ -184,16 +119,16 @@ func TestStartFails(t *testing.T) {
 				one, err := dial(config)
 				require.NoError(t, err)
 				two, err := dial(config)
-				return oddClient{
+				return odd.Client{
 					Users: one.(rpcbench.Users),
-					prepare: func(u rpcbench.User) (rpcbench.Call, error) {
+					OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
 						return func(ctx context.Context) error {
 							_, err := one.(rpcbench.Users).CreateUser(ctx, u)
 							_, err2 := two.(rpcbench.Users).CreateUser(ctx, u)
 							return errors.Join(err, err2)
 						}, nil
 					},
-					close: func() error { return errors.Join(one.Close(), two.Close()) },
+					OnClose: func() error { return errors.Join(one.Close(), two.Close()) },
 				}, err
 			}
 		}), rpcbench.Config{},
@@ -228,7 +163,7 @@ func TestStartFails(t *testing.T) {
 			require.True(t, strings.HasPrefix(err.Error(), "rpcbench: "+c.stack.Name+": "), "the stack comes first: %v", err)
 			require.NotContains(t, err.Error(), "\n", "one line")
 			if strings.HasSuffix(c.want, "odd") {
-				require.ErrorIs(t, err, odd)
+				require.ErrorIs(t, err, wrong)
 			}
 			require.Equal(t, strings.Contains(c.want, "has no headers"), errors.Is(err, errors.ErrUnsupported),
 				"so that a loop can skip the row")
@@ -291,7 +226,7 @@ func TestStartTellsWhatWasTried(t *testing.T) {
 	}{
 		"the server accepts again": {func(cancel func()) (rpcbench.Stack, rpcbench.Config) {
 			return withServer(func(inner rpcbench.Server) rpcbench.Server {
-				return oddServer{Server: inner, serve: func(ln net.Listener) error {
+				return odd.Server{Server: inner, OnServe: func(ln net.Listener) error {
 					counted := ln.(*relay.Listener)
 					counted.Listener = &scarce{Listener: counted.Listener, again: cancel}
 					return inner.Serve(ln)
@@ -301,13 +236,13 @@ func TestStartTellsWhatWasTried(t *testing.T) {
 		"the client dials again": {func(cancel func()) (rpcbench.Stack, rpcbench.Config) {
 			return mine(func(s *rpcbench.Stack) {
 				s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-					return oddClient{prepare: func(rpcbench.User) (rpcbench.Call, error) {
+					return odd.Client{OnPrepare: func(rpcbench.User) (rpcbench.Call, error) {
 						return func(ctx context.Context) error {
 							_, err := config.DialContext(ctx, "tcp", config.Addr)
 							cancel()
 							return errors.Join(errors.New("odd"), err)
 						}, nil
-					}, close: func() error { return nil }}, nil
+					}, OnClose: func() error { return nil }}, nil
 				}
 			}), rpcbench.Config{Remote: nobody}
 		}, "dial tcp " + nobody + ": "},
@@ -327,18 +262,15 @@ func TestStartTellsWhatWasTried(t *testing.T) {
 func TestStartIsCancelled(t *testing.T) {
 	// lastCall cancels when the reply is there.
 	lastCall := func(stack rpcbench.Stack, cancel func()) rpcbench.Stack {
-		dial := stack.Dial
-		stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-			inner, err := dial(config)
-			return oddClient{Users: inner.(rpcbench.Users), prepare: func(u rpcbench.User) (rpcbench.Call, error) {
-				call, err := inner.(rpcbench.Users).PrepareUser(u)
+		return odd.WithClient(stack, func(inner rpcbench.Users) rpcbench.Client {
+			return odd.Client{Users: inner, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+				call, err := inner.PrepareUser(u)
 				return func(ctx context.Context) error {
 					defer cancel()
 					return call(ctx)
 				}, err
-			}}, err
-		}
-		return stack
+			}}
+		})
 	}
 	for _, c := range []struct {
 		why   string
@@ -400,16 +332,16 @@ func TestCtxBoundsTheStartAlone(t *testing.T) {
 func TestClose(t *testing.T) {
 	t.Run("twice", func(t *testing.T) {
 		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-		closed, odd := 0, errors.New("odd")
+		closed, wrong := 0, errors.New("odd")
 		f, err := rpcbench.Start(t.Context(), withServer(func(inner rpcbench.Server) rpcbench.Server {
-			return oddServer{Server: inner, close: func() error {
+			return odd.Server{Server: inner, OnClose: func() error {
 				closed++
-				return errors.Join(odd, inner.Close())
+				return errors.Join(wrong, inner.Close())
 			}}
 		}), rpcbench.Config{})
 		require.NoError(t, err)
 		err = f.Close()
-		require.ErrorIs(t, err, odd)
+		require.ErrorIs(t, err, wrong)
 		require.Equal(t, err, f.Close())
 		require.Equal(t, 1, closed)
 		refused(t, f.Addr)
@@ -449,7 +381,7 @@ func TestClose(t *testing.T) {
 			end := make(chan struct{})
 			defer close(end)
 			f, err := rpcbench.Start(t.Context(), withServer(func(inner rpcbench.Server) rpcbench.Server {
-				return oddServer{Server: inner, serve: func(ln net.Listener) error {
+				return odd.Server{Server: inner, OnServe: func(ln net.Listener) error {
 					err := inner.Serve(ln)
 					<-end
 					return err
@@ -637,12 +569,7 @@ func TestHandshakesAreEqual(t *testing.T) {
 func TestCertificateIsOfOneFixture(t *testing.T) {
 	start := func() (*rpcbench.Fixture, rpcbench.ClientConfig) {
 		var dialed rpcbench.ClientConfig
-		stack := grpcprotobuf.New()
-		dial := stack.Dial
-		stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-			dialed = config
-			return dial(config)
-		}
+		stack := odd.Dialling(grpcprotobuf.New(), func(c *rpcbench.ClientConfig) { dialed = *c })
 		return start(t, stack, rpcbench.Config{TLS: true}), dialed
 	}
 	one, client := start()

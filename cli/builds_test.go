@@ -25,6 +25,7 @@ const measure = `package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -33,11 +34,10 @@ import (
 	"example.com/dependency"
 )
 
-const variable = "RPCBENCH_MEASURE"
-
 func main() {
+	fmt.Println(cmp.Or(os.Getenv("SPEAKS"), "1"))
 	in := bufio.NewScanner(os.Stdin)
-	if os.Getenv(variable) == "" || !in.Scan() {
+	if os.Getenv("RPCBENCH_CHILD") != "measure" || !in.Scan() {
 		panic("this is no child")
 	}
 	var spec struct{ Arms []string }
@@ -206,7 +206,9 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 		{"no such revision", "HEAD~50", "this is no git revision, no Go release, no module@version and no KEY=VALUE"},
 		{"an option in place of a revision", "--all", "this is no git revision"},
 		{"a revision whose command does not measure", "HEAD~3",
-			"its program is too old to be measured, or does not call cli.Main"},
+			"its process names no protocol, and this program speaks 1: it is too old, or does not call cli.Main"},
+		{"a build of another protocol", "SPEAKS=7",
+			"its process speaks protocol 7, and this program 1: compare builds of one protocol"},
 		{"a revision without the command", "HEAD~4", "has no github.com/rpcbench/rpcbench/cmd/rpcbench"},
 		{"a revision that does not compile", "HEAD~1", "undefined: nonsense"},
 		{"no such release of Go", "go1.99.99", "go1.99.99"},
@@ -256,41 +258,4 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 		require.EqualError(t, err, "rpcbench: interrupted")
 		nothingLeft(t)
 	})
-}
-
-// The processes of a group are spread evenly over the layouts. Arms in processes of their own have a layout each, the
-// base's copy too: the noise floor then has what a layout makes of nothing.
-func TestProcessesAreSpreadOverLayouts(t *testing.T) {
-	link := func(name string) (all []versus.Program) {
-		for layout := range 8 {
-			all = append(all, versus.Program{Path: name, Layout: layout + 1})
-		}
-		return all
-	}
-	c := comparison{programs: map[string][]versus.Program{"": link("here"), "HEAD~1": link("there")}}
-	for _, test := range []struct {
-		why   string
-		arms  []string
-		paths []string
-	}{
-		{"one build", []string{"httpjson", "httpjson", "rawtcp"}, []string{"here"}},
-		{"two builds", []string{"httpjson@HEAD~1", "httpjson@HEAD~1", "httpjson"}, []string{"there", "there", "here"}},
-	} {
-		g := &group{arms: test.arms, layouts: []int{3, 1, 0, 7, 5, 2, 6, 4}}
-		used := map[int]int{}
-		for i := range 16 {
-			own := map[int]bool{}
-			var paths []string
-			for _, p := range c.process(g, i) {
-				paths = append(paths, p.Path)
-				own[p.Layout] = true
-				used[p.Layout]++
-			}
-			require.Equal(t, test.paths, paths, test.why)
-			require.Len(t, own, len(paths), "%s: two arms have one layout", test.why)
-		}
-		for layout := range 8 {
-			require.Equal(t, 2*len(test.paths), used[layout+1], test.why)
-		}
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/rpcbench/rpcbench/cli/internal/builds"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
@@ -38,23 +36,11 @@ type comparison struct {
 	server      string            // value of -server
 	servers     map[string]string // host:port by stack; nil: each process starts its own
 
-	programs map[string][]versus.Program // of each build, one per layout
-	notes    []string                    // on what is measured
-	warnings []string                    // of every summary
+	programs map[string][]versus.Program   // of each build, one per layout
+	notes    []string                      // on what is measured
+	warnings []string                      // of every summary
+	facts    map[[2]string]*workload.Facts // of a workload and a stack
 }
-
-// group is a base, its copy and a contestant at a workload, with what each process found.
-type group struct {
-	workload.Workload
-	arms      []string
-	processes []versus.Process
-	failed    bool  // the group is left as it is
-	layouts   []int // by turns, in random order
-
-	baseFacts, facts *workload.Facts
-}
-
-func (g *group) String() string { return g.Title + ", " + g.arms[2] }
 
 // build is the part of a contestant's name after the stack's.
 func build(contestant string) string {
@@ -118,7 +104,7 @@ func (c *comparison) link(ctx context.Context, show show) (remove func() error, 
 	named := slices.ContainsFunc(all, func(build string) bool { return build != "" })
 	asItIs := func(why string) (func() error, error) {
 		c.notes = append(c.notes, "the intervals are of this build, not of its source: "+why)
-		c.layouts, c.programs[""] = 0, []versus.Program{self()}
+		c.layouts, c.programs[""] = 0, []versus.Program{{}}
 		return func() error { return nil }, nil
 	}
 	if c.layouts == 0 && !named {
@@ -165,19 +151,6 @@ func (c *comparison) seeds() []uint64 {
 	return seeds
 }
 
-// process returns the program of the group's i-th process, or one for each arm if their builds differ. An arm then
-// has another layout than the one before it: so the base's copy shows what a layout makes of nothing.
-func (c *comparison) process(g *group, i int) (programs []versus.Program) {
-	for arm, name := range g.arms {
-		own := c.programs[build(name)]
-		programs = append(programs, own[g.layouts[(i+arm)%len(g.layouts)]])
-	}
-	if g.ownProcesses() {
-		return programs
-	}
-	return programs[:1]
-}
-
 // asTyped is the command line as results may show it: of absolute paths, the last part alone.
 func asTyped() []string {
 	args := append([]string{"rpcbench"}, os.Args[1:]...)
@@ -195,97 +168,37 @@ func asTyped() []string {
 	return args
 }
 
-// ownProcesses tells whether the arms have a process each. Each block then has two slices of each arm.
-func (g *group) ownProcesses() bool { return build(g.arms[0]) != build(g.arms[2]) }
-
-// blocks is how many blocks each process measures. Ratios of builds spread more, so these take four times as long.
-func (c *comparison) blocks(g *group) int {
-	n := int(c.time / time.Duration(c.processes) / versus.Turn)
-	if g.ownProcesses() {
-		n *= 2
-	}
-	return g.Blocks(max(versus.FewestBlocks, n))
-}
-
-// takes is how long a process takes, about.
-func (c *comparison) takes(g *group) time.Duration {
-	arm := versus.Turn
-	if g.ownProcesses() {
-		arm *= 2
-	}
-	return 400*time.Millisecond + time.Duration(3*c.blocks(g))*(arm+g.Extra())
-}
-
-// measure tells keep of each process that has measured, with all groups. It goes on after a process that fails, and
-// tries it again once. With an error comes what was measured.
-func (c *comparison) measure(ctx context.Context, show show,
-	keep func([]*group, *group, timing.Record) error,
-) (groups []*group, again, failed []string, err error) {
-	random := rand.New(rand.NewPCG(c.seed, 0))
-	var left time.Duration
+// campaign has a comparison for each workload and contestant.
+func (c *comparison) campaign() *versus.Campaign {
+	all := versus.Campaign{Plan: c.plan(), Seed: c.seed}
 	for _, w := range c.workloads {
 		for _, name := range c.contestants {
-			g := &group{Workload: w, arms: []string{c.base, c.base, name}, layouts: random.Perm(len(c.programs[build(name)]))}
-			groups = append(groups, g)
-			left += time.Duration(c.processes) * c.takes(g)
+			one := &versus.Comparison{Spec: c.spec(w, name), Base: c.programs[build(c.base)]}
+			if build(name) != build(c.base) {
+				one.Other = c.programs[build(name)]
+			}
+			all.Comparisons = append(all.Comparisons, one)
 		}
 	}
-	defer show("", 0, 0)
-	all, began := left, time.Now()
-	for i := range c.processes { // a process of each group in turn, so that a bad hour of the machine is shared
-		for _, j := range random.Perm(len(groups)) {
-			g := groups[j]
-			slower := 1.0 // than expected, by what is done
-			if done := all - left; done > 0 {
-				slower = max(1, float64(time.Since(began))/float64(done))
-			}
-			show(fmt.Sprintf("process %d of %d, %s", i+1, c.processes, g),
-				time.Duration(slower*float64(left)), time.Duration(slower*float64(all)))
-			left -= c.takes(g)
-			if g.failed {
-				continue
-			}
-			record, found, mended, err := versus.Measure(ctx, c.spec(g, i), c.process(g, i)...)
-			where := fmt.Sprintf("%s, process %d of %d: ", g, i+1, c.processes)
-			switch {
-			case ctx.Err() != nil:
-				return groups, again, failed, errInterrupted
-			case err != nil:
-				g.failed = true
-				if why := strings.TrimPrefix(err.Error(), "rpcbench: "); strings.HasSuffix(why, errors.ErrUnsupported.Error()) {
-					again = append(again, fmt.Sprintf("skipped: %s: %s", g, why))
-				} else {
-					failed = append(failed, where+why)
-				}
-				continue
-			case mended != "":
-				again = append(again, "measured again: "+where+mended)
-			}
-			g.processes = append(g.processes, found)
-			if err := keep(groups, g, record); err != nil {
-				return groups, again, failed, err
-			}
-		}
-	}
-	return groups, again, failed, nil
+	return &all
 }
 
-func (c *comparison) spec(g *group, process int) versus.Spec {
-	spec := versus.Spec{Workload: g.Workload, Procs: g.Procs, Slice: versus.Slice, Blocks: c.blocks(g),
-		Seed: c.seed + uint64(process), Servers: c.servers}
-	for _, name := range g.arms {
-		stack, _, _ := strings.Cut(name, "@")
-		spec.Arms = append(spec.Arms, stack)
+// spec is what the first process of a comparison measures. Ratios of builds spread more, so these take four times as
+// long: each block has two slices of each arm, and there are twice as many.
+func (c *comparison) spec(w workload.Workload, contestant string) versus.Spec {
+	n := int(c.time / time.Duration(c.processes) / versus.Turn)
+	if build(c.base) != build(contestant) {
+		n *= 2
 	}
-	return spec
+	return versus.Spec{Arms: []string{c.base, c.base, contestant}, Workload: w, Procs: w.Procs, Slice: versus.Slice,
+		Blocks: w.Blocks(max(versus.FewestBlocks, n)), Seed: c.seed,
+		Servers: c.servers}
 }
 
-// result decides what a group found.
-func (c *comparison) result(g *group) versus.Result {
-	plan := versus.Plan{Processes: c.processes, Fewest: c.fewest, AllCores: cmp.Or(g.Procs, runtime.NumCPU()) > 1,
-		OneCaller: g.TellsCores() && c.servers == nil}
+func (c *comparison) plan() versus.Plan {
+	plan := versus.Plan{Processes: c.processes, Fewest: c.fewest}
 	if c.fewest == versus.FewestQuick {
 		plan.Longer = "the time, without -quick,"
 	}
-	return versus.Decide(plan, g.processes)
+	return plan
 }

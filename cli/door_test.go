@@ -59,10 +59,8 @@ func TestProgramsThatCannotBe(t *testing.T) {
 		{"two of a name", "", append(two, rawtcp.New()), nil,
 			"rpcbench: this program has two stacks named rawtcp: give each a name of its own"},
 		{"none", "", nil, nil, "rpcbench: this program has no stacks: its main function gives them to cli.Main"},
-		{"a command of which children would serve", "RPCBENCH_SERVER", two, []string{"list"},
-			"rpcbench: RPCBENCH_SERVER is set, which is for processes that rpcbench starts: unset it"},
-		{"a command of which children would measure", "RPCBENCH_MEASURE", two, []string{"list"},
-			"rpcbench: RPCBENCH_MEASURE is set, which is for processes that rpcbench starts: unset it"},
+		{"a command of which children would be children", "RPCBENCH_CHILD", two, []string{"list"},
+			"rpcbench: RPCBENCH_CHILD is set, which is for processes that rpcbench starts: unset it"},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			if test.variable != "" {
@@ -72,7 +70,7 @@ func TestProgramsThatCannotBe(t *testing.T) {
 		})
 	}
 	require.NoError(t, program{stacks: two}.check([]string{"list"}))
-	t.Setenv("RPCBENCH_MEASURE", "1")
+	t.Setenv("RPCBENCH_CHILD", "measure")
 	require.NoError(t, program{stacks: two}.check(nil), "a child")
 }
 
@@ -240,10 +238,10 @@ func TestOutsidersProgram(t *testing.T) {
 	require.Empty(t, s.do("git", "status", "--porcelain", "--", "go.mod", "go.sum", "netrpc.go", "cmd"),
 		"the tree is only read")
 
-	t.Setenv("RPCBENCH_SERVER", "netrpc")
+	t.Setenv("RPCBENCH_CHILD", "serve")
 	out, err := s.try(bench, "list")
 	require.ErrorContains(t, err, "exit status 1")
-	require.Equal(t, "rpcbench: RPCBENCH_SERVER is set, which is for processes that rpcbench starts: unset it", out)
+	require.Equal(t, "rpcbench: RPCBENCH_CHILD is set, which is for processes that rpcbench starts: unset it", out)
 }
 
 // The command is a tool of somebody's module, and its layouts are linked there.

@@ -183,7 +183,7 @@ func (p program) explain(ctx context.Context, spec versus.Spec, length, timeout 
 	takes := each * time.Duration(len(measured))
 	for n, left := length/each, length/each; left > 0 && takes > 0; left-- {
 		show(fmt.Sprintf("process %d of %d", n-left+1, n), takes*left, takes*n)
-		found, err := versus.Explain(ctx, spec, self())
+		found, err := versus.Explain(ctx, spec, versus.Program{})
 		for i, one := range found {
 			measured[i].processes = append(measured[i].processes, one)
 		}

@@ -35,19 +35,11 @@ func Main(stacks []rpcbench.Stack, workloads ...rpcbench.Workload) {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		p.main = info.Path
 	}
-	err := p.check(os.Args[1:])
-	switch {
-	case err != nil:
-	case child.Serve(os.Stdin, os.Stdout, stacks):
-		return
-	case os.Getenv(versus.Variable) != "":
-		ctx, stop := untilSignal(context.Background())
-		err = versus.Serve(ctx, os.Stdin, os.Stdout, func(name string) (rpcbench.Stack, error) {
-			found, err := p.find(name)
-			return append(found, rpcbench.Stack{})[0], err
-		})
-		stop()
-	default:
+	err, done := p.check(os.Args[1:]), false
+	if err == nil {
+		done, err = versus.ServeChild(os.Stdin, os.Stdout, stacks)
+	}
+	if err == nil && !done {
 		err = p.run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
 	}
 	if err != nil {
@@ -125,10 +117,8 @@ func (p program) check(args []string) error {
 			return fmt.Errorf("rpcbench: this program has two workloads named %s: give each a name of its own", w.Name)
 		}
 	}
-	for _, name := range []string{child.Variable, versus.Variable} {
-		if len(args) > 0 && os.Getenv(name) != "" {
-			return fmt.Errorf("rpcbench: %s is set, which is for processes that rpcbench starts: unset it", name)
-		}
+	if len(args) > 0 && os.Getenv(child.Variable) != "" {
+		return fmt.Errorf("rpcbench: %s is set, which is for processes that rpcbench starts: unset it", child.Variable)
 	}
 	return nil
 }
@@ -167,12 +157,6 @@ func (p program) contestants() []string {
 		return []string{"grpcprotobuf"}
 	}
 	return p.names()
-}
-
-// self is this program, as one whose children measure.
-func self() versus.Program {
-	path, _ := os.Executable() // without it, starting a child fails
-	return versus.Program{Path: path}
 }
 
 // wrongUse is the error of a command line that can't be carried out.

@@ -3,10 +3,8 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -15,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -25,8 +22,9 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/child"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks"
@@ -41,18 +39,13 @@ const asMain = "RPCBENCH_TEST_MAIN"
 // TestMain is also the process that the commands start.
 func TestMain(m *testing.M) {
 	program := stacks.All
-	if os.Getenv(knownLog) != "" {
+	if os.Getenv(odd.Variable) != "" {
 		program = knownStacks
 	}
-	switch {
-	case os.Getenv(versus.Variable) == "":
-	case os.Getenv(knownLog) != "":
-		if err := knownChild(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	if odd.Answer(knownAnswer) {
 		return
-	default:
+	}
+	if os.Getenv(child.Variable) != "" {
 		Main(program())
 		return
 	}
@@ -103,8 +96,8 @@ func TestBadInputIsOneLine(t *testing.T) {
 			"rpcbench: run: 1s over 8 processes leave less than 10 turns of 45ms in each: give -time 3.6s or more"},
 		{"a release of Go without its last number", "run -out x httpxml@go1.26 httpjson",
 			"rpcbench: run: go1.26 is no release of Go: name one in full, go1.26.0 say"},
-		{"what children are told as a build", "run -out x httpxml@RPCBENCH_SERVER=1 httpjson",
-			"rpcbench: run: RPCBENCH_SERVER=1: variables that begin with RPCBENCH_ are for rpcbench itself"},
+		{"what children are told as a build", "run -out x httpxml@RPCBENCH_CHILD=1 httpjson",
+			"rpcbench: run: RPCBENCH_CHILD=1: variables that begin with RPCBENCH_ are for rpcbench itself"},
 		{"no folder for a run", "run", "rpcbench: run: -out names the folder for what is measured"},
 		{"no such stack of a run", "run -out x httpjsno", `rpcbench: unknown stack "httpjsno"`},
 		{"no such workload", "run -out x -workloads tiny", unknown},
@@ -197,50 +190,6 @@ func TestBadInputIsOneLine(t *testing.T) {
 	}
 }
 
-// A process that fails is measured again. If that fails too, its comparison is left as it is, and the others go on.
-func TestFailedGroups(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("the children are a shell script")
-	}
-	block := func(stack string, takes time.Duration) string {
-		line, err := json.Marshal(timing.Record{
-			Arms:   []string{"httpjson", "httpjson again", stack},
-			Blocks: [][]timing.Slice{{{Ops: 1, Wall: 1000}, {Ops: 1, Wall: 1000}, {Ops: 1, Wall: takes}}},
-		})
-		require.NoError(t, err)
-		return string(line)
-	}
-	dir := t.TempDir()
-	script, once := filepath.Join(dir, "children"), filepath.Join(dir, "once")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\ncase $spec in\n"+
-		"*rawtcp*) for i in 1 2; do read line; echo '"+block("rawtcp", 500)+
-		"'; done; read line; printf 'it died\\n\\nat line 5\\ngoroutine 7\\n' >&2; exit 1;;\n"+
-		"*httpmsgpack*) if mkdir "+once+" 2>/dev/null; then echo a hiccup >&2; exit 1; fi; while read line; do echo '"+
-		block("httpmsgpack", 900)+"'; done;;\n"+
-		"*grpcprotobuf*) echo 'rpcbench: grpcprotobuf: no such thing: unsupported operation' >&2; exit 1;;\n"+
-		"esac\nwhile read line; do echo '"+block("httpxml", 3000)+"'; done\n"), 0o700))
-	c := comparison{base: "httpjson", fewest: versus.Fewest,
-		contestants: []string{"httpxml", "rawtcp", "httpmsgpack", "grpcprotobuf"}, processes: 8,
-		time: 4 * time.Second, workloads: workload.All()[:1], programs: map[string][]versus.Program{"": {{Path: script}}}}
-	kept := map[string]int{}
-	groups, again, failed, err := c.measure(t.Context(), func(string, time.Duration, time.Duration) {},
-		func(_ []*group, g *group, r timing.Record) error {
-			kept[g.arms[2]] += len(r.Blocks)
-			return nil
-		})
-	require.NoError(t, err)
-	small := workload.All()[0].Title
-	require.Equal(t, []string{small + ", rawtcp, process 1 of 8: it died; at line 5"}, failed, "and no trace")
-	require.ElementsMatch(t, []string{"measured again: " + small + ", httpmsgpack, process 1 of 8: a hiccup",
-		"skipped: " + small + ", grpcprotobuf: grpcprotobuf: no such thing: unsupported operation"}, again)
-	require.Zero(t, kept["rawtcp"])
-	require.Equal(t, kept["httpxml"], kept["httpmsgpack"])
-	for i, want := range []versus.Verdict{versus.Slower, versus.Undecided, versus.Faster} {
-		require.Equal(t, want, c.result(groups[i]).Verdict)
-	}
-	require.Equal(t, "not measured", c.result(groups[1]).Said())
-}
-
 func TestProgressIsForTerminals(t *testing.T) {
 	var out bytes.Buffer
 	progress(&out)("x", time.Second, 2*time.Second)
@@ -268,16 +217,8 @@ func saved(t *testing.T) string {
 // process is the command in a process of its own, which is killed after a while: one that waits would never end.
 func process(t *testing.T, stdout *os.File, args ...string) (cmd *exec.Cmd, stderr *bytes.Buffer) {
 	t.Helper()
-	program, err := os.Executable()
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	t.Cleanup(cancel)
-	cmd, stderr = exec.CommandContext(ctx, program, args...), new(bytes.Buffer)
-	cmd.Env = append(os.Environ(), asMain+"=1")
+	cmd, stderr = odd.Again(t, asMain+"=1", args...), new(bytes.Buffer)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	stdin, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = stdin.Close() })
 	return cmd, stderr
 }
 

@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -26,19 +23,13 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
-
-// knownLog in the environment names a file. A child that measures then answers with known figures, and tells in that
-// file what it was asked for. What real children do of what they are told is for the tests of internal/versus.
-const knownLog = "RPCBENCH_TEST_KNOWN"
-
-// onlyFirst in the environment lets all children but the first answer nothing.
-const onlyFirst = "RPCBENCH_TEST_ONLY_FIRST"
 
 func knownStacks() []rpcbench.Stack {
 	base, other := rawtcp.New(), rawtcp.New()
@@ -59,59 +50,41 @@ func knownNs(w workload.Workload, i int) [3]float64 {
 	return [3]float64{base, base * 1.001, base * ratio * math.Exp(0.01*alternates)}
 }
 
-// asked is a line of the log.
+// asked is what a process was asked, as a line.
 func asked(w workload.Workload, procs int, slice time.Duration, arms ...string) string {
-	return fmt.Sprintf("%s of %+v at GOMAXPROCS=%d in slices of %v\n", strings.Join(arms, " "), w, procs, slice)
+	return fmt.Sprintf("%s of %+v at GOMAXPROCS=%d in slices of %v", strings.Join(arms, " "), w, procs, slice)
 }
 
-// knownChild is all that a child does that answers with known figures.
-func knownChild() error {
-	log, err := os.OpenFile(os.Getenv(knownLog), os.O_APPEND|os.O_RDWR, 0)
-	if err != nil {
-		return err
+func lines(all []odd.Question[versus.Spec]) (log []string) {
+	for _, q := range all {
+		log = append(log, asked(q.Spec.Workload, q.GOMAXPROCS, q.Spec.Slice, q.Spec.Arms...))
 	}
-	before, err := io.ReadAll(log)
-	if err != nil {
-		return err
-	}
-	var spec versus.Spec
-	in, out := bufio.NewScanner(os.Stdin), json.NewEncoder(os.Stdout)
-	if !in.Scan() {
-		return errors.New("no specification")
-	}
-	if err := json.Unmarshal(in.Bytes(), &spec); err != nil {
-		return err
-	}
-	line := asked(spec.Workload, runtime.GOMAXPROCS(0), spec.Slice, spec.Arms...)
-	if _, err := io.WriteString(log, line); err != nil {
-		return err
-	}
-	for rounds := int64(1); in.Scan(); rounds++ {
-		var answer any
-		if i := strings.Count(string(before), line); spec.Profiled {
-			answer = knownExplained(spec, rounds)
-		} else {
-			r := timing.Record{Arms: []string{spec.Arms[0], spec.Arms[0] + " again", spec.Arms[2]},
-				Blocks: make([][]timing.Slice, 1)}
-			for turn, ns := range knownNs(spec.Workload, i) {
-				took := 100 * time.Duration(ns)
-				r.Blocks[0] = append(r.Blocks[0], timing.Slice{Turn: turn, Ops: 100, Wall: took, CPU: took})
-				r.Latencies = append(r.Latencies, timing.Latency{Calls: 100 * rounds, P50: took / 200, P95: took / 100,
-					P99: took / 50, Sum: took * time.Duration(rounds)})
-			}
-			answer = r
-		}
-		if len(before) > 0 && os.Getenv(onlyFirst) != "" {
-			continue
-		}
-		if err := out.Encode(answer); err != nil {
-			return err
-		}
-	}
-	return nil
+	return log
 }
 
-// knownRun is the command with the known stacks, in this process.
+// knownAnswer is what a child answers. What real children do of their question is for the tests of internal/versus.
+func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int) (any, error) {
+	if spec.Profiled {
+		return knownExplained(spec, int64(round)), nil
+	}
+	i, took := 0, time.Duration(0)
+	for _, q := range before {
+		if q.Spec.Workload == spec.Workload {
+			i++
+		}
+	}
+	r := timing.Record{Arms: []string{spec.Arms[0], spec.Arms[0] + " again", spec.Arms[2]},
+		Blocks: make([][]timing.Slice, 1)}
+	for turn, ns := range knownNs(spec.Workload, i) {
+		took = 100 * time.Duration(ns)
+		r.Blocks[0] = append(r.Blocks[0], timing.Slice{Turn: turn, Ops: 100, Wall: took, CPU: took})
+		r.Latencies = append(r.Latencies, timing.Latency{Calls: 100 * int64(round), P50: took / 200, P95: took / 100,
+			P99: took / 50, Sum: took * time.Duration(round)})
+	}
+	return r, nil
+}
+
+// knownRun is the command with the known stacks, in this process, and what its children were asked.
 func knownRun(t *testing.T, args ...string) (said string, log []string, err error) {
 	t.Helper()
 	return knownRunOf(t, knownStacks(), args...)
@@ -119,28 +92,18 @@ func knownRun(t *testing.T, args ...string) (said string, log []string, err erro
 
 func knownRunOf(t *testing.T, stacks []rpcbench.Stack, args ...string) (said string, log []string, err error) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "log")
-	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	t.Setenv(knownLog, file)
+	children := odd.Children(t, 0)
+	t.Setenv(odd.Variable, children)
 	var out bytes.Buffer
 	err = program{stacks: stacks}.run(t.Context(), args, &out, io.Discard)
-	text, readErr := os.ReadFile(file)
-	require.NoError(t, readErr)
-	return out.String(), strings.SplitAfter(string(text), "\n"), err
+	return out.String(), lines(odd.Asked[versus.Spec](children)), err
 }
 
 // outside starts the command as a process of its own, with the known stacks. Of its children, the first alone answers.
 func outside(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	log := filepath.Join(t.TempDir(), "log")
-	require.NoError(t, os.WriteFile(log, nil, 0o600))
-	path, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), path, args...)
-	cmd.Env = append(os.Environ(), asMain+"=1", onlyFirst+"=1", knownLog+"="+log)
-	in, err := cmd.StdinPipe() // which the command would end with
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = in.Close() })
+	cmd := odd.Again(t, asMain+"=1", args...)
+	cmd.Env = append(cmd.Env, odd.Variable+"="+odd.Children(t, 1))
 	return cmd
 }
 
@@ -158,15 +121,13 @@ func TestRunOfKnownFigures(t *testing.T) {
 		wanted = append(wanted, slices.Repeat([]string{asked(w, cmp.Or(w.Procs, all), versus.Slice, "base", "base",
 			"other")}, 4)...)
 	}
-	require.ElementsMatch(t, append(wanted, ""), log, "each workload at its GOMAXPROCS, four times, and nothing else")
+	require.ElementsMatch(t, wanted, log, "each workload at its GOMAXPROCS, four times, and nothing else")
 
 	rows, ratios := map[string][]*benchfmt.Result{}, map[string][]float64{}
-	file, err := os.Open(filepath.Join(out, "bench.txt"))
+	bench, err := os.ReadFile(filepath.Join(out, "bench.txt"))
 	require.NoError(t, err)
-	defer func() { require.NoError(t, file.Close()) }()
-	for r := benchfmt.NewReader(file, "bench.txt"); r.Scan(); {
-		row, ok := r.Result().(*benchfmt.Result)
-		require.True(t, ok, "%v", r.Result())
+	measured, _ := odd.Rows(t, string(bench))
+	for _, row := range measured {
 		m := regexp.MustCompile(`^Run/workload=([^/]+)/against=other/stack=([^/]+?)(-\d+)?$`).FindStringSubmatch(string(row.Name))
 		require.NotNil(t, m, "%s", row.Name)
 		rows[m[1]+" "+m[2]] = append(rows[m[1]+" "+m[2]], row.Clone())
@@ -265,7 +226,7 @@ func TestRunOfAMethod(t *testing.T) {
 	_, log, err := knownRunOf(t, methodStacks(), "run", "-quick", "-workloads", w.Name, "-out", dir+"/out", "other")
 	require.NoError(t, err)
 	require.Equal(t, append(slices.Repeat([]string{asked(w, runtime.NumCPU(), versus.Slice, "base", "base", "other")}, 4),
-		asked(w, 1, turn, "base", "other"), asked(w, 1, turn, "base", "other"), ""), log, "the last two are the layers'")
+		asked(w, 1, turn, "base", "other"), asked(w, 1, turn, "base", "other")), log, "the last two are the layers'")
 }
 
 // methodStacks are the known stacks, of a method of one's own.
@@ -330,37 +291,8 @@ func TestEndedFromOutside(t *testing.T) {
 	})
 }
 
-// The order of everything is random, and the seed decides it. Each layout has a seed of its own.
-func TestSeed(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("the children are a shell script")
-	}
-	script := filepath.Join(t.TempDir(), "children")
-	block := `{"arms":["a","b","c"],"blocks":[[[0,1,1000,1000,0,0],[0,1,1000,1000,0,0],[0,1,1000,1000,0,0]]]}`
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\nwhile read line; do echo '"+block+"'; done\n"),
-		0o700))
-	order := func(seed uint64) (rounds []string) {
-		c := comparison{base: "base", contestants: []string{"x", "y", "z"}, processes: 6, fewest: 6, time: time.Second,
-			seed: seed, programs: map[string][]versus.Program{"": {{Path: script}}}}
-		w, err := workload.Find("small")
-		require.NoError(t, err)
-		c.workloads = append(c.workloads, w)
-		_, _, failed, err := c.measure(t.Context(), func(string, time.Duration, time.Duration) {},
-			func(_ []*group, g *group, _ timing.Record) error {
-				rounds = append(rounds, g.arms[2])
-				return nil
-			})
-		require.NoError(t, err)
-		require.Empty(t, failed)
-		return rounds
-	}
-	first := order(1)
-	require.Equal(t, first, order(1))
-	require.NotEqual(t, first, order(2))
-	require.NotEqual(t, first[:3], first[3:6], "by this seed")
-	for round := range 6 {
-		require.ElementsMatch(t, []string{"x", "y", "z"}, first[3*round:3*round+3], "a process of each in turn")
-	}
+// Each layout has a seed of its own.
+func TestSeedsOfLayouts(t *testing.T) {
 	c := comparison{layouts: 8, seed: 1}
 	seeds := map[uint64]bool{}
 	for _, s := range c.seeds() {

@@ -149,26 +149,28 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err 
 	if _, err := io.WriteString(file, c.heading()); err != nil {
 		return errors.Join(fmt.Errorf("rpcbench: run: %w", err), file.Close())
 	}
-	keep := func(all []*group, g *group, r timing.Record) error {
+	all := c.campaign()
+	all.Show = minutely(stderr, progress(stderr))
+	all.Kept = func(one *versus.Comparison, r timing.Record) error {
 		// so that a run can be reported however it ends
-		return errors.Join(c.keep(file, g, r), c.summary(began, all).Save(c.out))
+		return errors.Join(keep(file, one, r), c.summary(began, all.Comparisons).Save(c.out))
 	}
-	groups, again, failed, err := c.measure(ctx, minutely(stderr, progress(stderr)), keep)
-	if ctx.Err() == nil && err == nil {
-		failed = append(failed, c.look(ctx, groups)...)
+	err = all.Run(ctx)
+	if err == nil {
+		c.look(ctx, all)
 	}
-	s = c.summary(began, groups)
+	s = c.summary(began, all.Comparisons)
 	if ctx.Err() == nil && err == nil && s.Measured() {
 		if s.Call, err = c.call(ctx); s.Call != nil && err == nil && c.servers == nil {
 			s.Layers, err = c.layers(ctx, progress(stderr))
 		}
 	}
-	s.Warnings = append(append(s.Warnings, again...), failed...)
-	if len(failed) > 0 {
-		err = errors.Join(err, errors.New("rpcbench: run: "+strings.Join(failed, "; ")))
+	s.Warnings = append(append(s.Warnings, all.Warnings...), all.Failures...)
+	if len(all.Failures) > 0 {
+		err = errors.Join(err, errors.New("rpcbench: run: "+strings.Join(all.Failures, "; ")))
 	}
 	if err == nil && !s.Measured() {
-		err = errors.New("rpcbench: run: nothing was measured: " + strings.Join(again, "; "))
+		err = errors.New("rpcbench: run: nothing was measured: " + strings.Join(all.Warnings, "; "))
 	}
 	if ctx.Err() != nil {
 		s.Warnings, err = append(s.Warnings, "interrupted"), errInterrupted
@@ -182,34 +184,29 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err 
 	return errors.Join(err, printSummary(stdout, s)) // last: a broken pipe ends the program
 }
 
-// look counts what the calls of each group do beside taking time. Another build's or server's calls would not be these.
-func (c *comparison) look(ctx context.Context, groups []*group) (failed []string) {
-	bases := map[string]*workload.Facts{}
-	for _, g := range groups {
-		if g.failed || c.servers != nil || build(g.arms[2]) != "" || build(c.base) != "" {
+// look counts bytes and allocations in this process. It skips comparisons that name a build or a server, since this
+// program is neither.
+func (c *comparison) look(ctx context.Context, all *versus.Campaign) {
+	c.facts = map[[2]string]*workload.Facts{}
+	for _, one := range all.Comparisons {
+		w, names := one.Spec.Workload, one.Spec.Arms[1:]
+		if one.Left != "" || c.servers != nil || build(names[0]) != "" || build(names[1]) != "" {
 			continue
 		}
-		both, err := c.find(c.base, g.arms[2])
-		for i, stack := range both {
-			facts := bases[g.Name]
-			if i == 1 || facts == nil {
+		stacks, err := c.find(names...)
+		for i, stack := range stacks {
+			if key := [2]string{w.Name, names[i]}; err == nil && c.facts[key] == nil {
 				var seen workload.Facts
-				if seen, err = g.Look(ctx, stack, 1000); err != nil {
-					break
+				if seen, err = w.Look(ctx, stack, 1000); err == nil {
+					c.facts[key] = &seen
 				}
-				facts = &seen
-			}
-			if i == 0 {
-				bases[g.Name], g.baseFacts = facts, facts
-			} else {
-				g.facts = facts
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			failed = append(failed, fmt.Sprintf("%s, counting: %s", g, strings.TrimPrefix(err.Error(), "rpcbench: ")))
+			all.Failures = append(all.Failures,
+				fmt.Sprintf("%s, counting: %s", one, strings.TrimPrefix(err.Error(), "rpcbench: ")))
 		}
 	}
-	return failed
 }
 
 // minutely tells on a stream that is no terminal how long it will take, and once a minute how much is left.
@@ -236,21 +233,20 @@ func (c *comparison) heading() string {
 }
 
 // keep writes a process as rows that benchstat reads, one for each arm.
-func (c *comparison) keep(w io.Writer, g *group, r timing.Record) error {
-	p := g.processes[len(g.processes)-1]
-	procs := ""
-	if n := cmp.Or(g.Procs, runtime.NumCPU()); n > 1 {
+func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
+	p, arms, procs := one.Found[len(one.Found)-1], one.Spec.Arms, ""
+	if n := cmp.Or(one.Spec.Procs, runtime.NumCPU()); n > 1 {
 		procs = fmt.Sprintf("-%d", n)
 	}
 	named := func(stack string) string { return strings.ReplaceAll(stack, "/", ":") } // a slash would begin a key
 	var lines strings.Builder
-	for arm, name := range []string{g.arms[0], g.arms[0] + ".again", g.arms[2]} {
+	for arm, name := range []string{arms[0], arms[0] + ".again", arms[2]} {
 		ops := 0
 		for _, block := range r.Blocks {
 			ops += block[arm].Ops
 		}
 		fmt.Fprintf(&lines, "BenchmarkRun/workload=%s/against=%s/stack=%s%s\t%d\t%.0f ns/op\t%.0f cpu-ns/op",
-			g.Name, named(g.arms[2]), named(name), procs, ops, p.Ns[arm], p.CPUNs[arm])
+			one.Spec.Workload.Name, named(arms[2]), named(name), procs, ops, p.Ns[arm], p.CPUNs[arm])
 		for _, metric := range []struct {
 			value float64
 			unit  string
@@ -280,18 +276,21 @@ func (c *comparison) header() report.Summary {
 }
 
 // summary adds what was found.
-func (c *comparison) summary(s report.Summary, groups []*group) report.Summary {
+func (c *comparison) summary(s report.Summary, all []*versus.Comparison) report.Summary {
 	others, n := 0.0, 0.0
-	for _, g := range groups {
-		for _, p := range g.processes {
+	for _, one := range all {
+		for _, p := range one.Found {
 			others, n = others+p.Others, n+1
 		}
-		s.Answers = append(s.Answers, report.Answer{
-			Workload: g.Name, Does: g.Title, Bytes: g.Bytes(), GOMAXPROCS: cmp.Or(g.Procs, runtime.NumCPU()), Stack: g.arms[2],
-			Result: c.result(g), BaseFacts: g.baseFacts, Facts: g.facts,
-		})
-		if g.Callers > 1 && g.Procs == 0 && runtime.NumCPU() == 1 {
-			s.Warnings = append(s.Warnings, g.Title+": the machine has one core, so callers take turns")
+		w, contestant := one.Spec.Workload, one.Spec.Arms[2]
+		a := report.Answer{Workload: w.Name, Does: w.Title, Bytes: w.Bytes(), Stack: contestant,
+			GOMAXPROCS: cmp.Or(w.Procs, runtime.NumCPU()), Result: one.Result(c.plan())}
+		if a.Facts = c.facts[[2]string{w.Name, contestant}]; a.Facts != nil {
+			a.BaseFacts = c.facts[[2]string{w.Name, c.base}]
+		}
+		s.Answers = append(s.Answers, a)
+		if w.Callers > 1 && w.Procs == 0 && runtime.NumCPU() == 1 {
+			s.Warnings = append(s.Warnings, w.Title+": the machine has one core, so callers take turns")
 		}
 	}
 	if others > n*versus.BusyMachine {

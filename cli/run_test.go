@@ -16,12 +16,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
-	"github.com/stretchr/testify/require"
 )
 
 // measured is what one real child of a comparison measured in half a second.
@@ -109,7 +110,7 @@ func TestTakeServers(t *testing.T) {
 	require.Equal(t, "skipped: cold-tls, two-processes: -server is for workloads without TLS, a Unix socket or two "+
 		"processes", c.header().Warnings[2])
 	require.Equal(t, map[string]string{"rawtcp": "h:1", "httpjson": "h:2", "grpcprotobuf": "h:3"},
-		c.spec(&group{arms: []string{"httpjson", "httpjson", "grpcprotobuf"}}, 0).Servers)
+		c.spec(c.workloads[0], "grpcprotobuf").Servers)
 }
 
 // What -quick, -workloads and nothing mean.
@@ -148,13 +149,13 @@ func TestTake(t *testing.T) {
 	require.Equal(t, 6, c.layouts)
 	w, err := workload.Find("small-1-caller")
 	require.NoError(t, err)
-	g := group{Workload: w, arms: []string{"httpjson", "httpjson", "x"}, layouts: []int{0}}
-	spec := c.spec(&g, 3)
-	require.Equal(t, versus.Spec{Arms: g.arms, Workload: w, Slice: versus.Slice, Seed: c.seed + 3, Blocks: spec.Blocks},
-		spec)
-	one := c.spec(&group{Workload: workload.All()[0], arms: g.arms}, 0)
+	spec := c.spec(w, "x")
+	require.Equal(t, versus.Spec{Arms: []string{"httpjson", "httpjson", "x"}, Workload: w, Slice: versus.Slice,
+		Seed: c.seed, Blocks: spec.Blocks}, spec)
+	one := c.spec(workload.All()[0], "x")
 	require.Equal(t, 1, one.Procs)
 	require.InDelta(t, float64(8*time.Second/6/versus.Turn), one.Blocks, 1)
+	require.InDelta(t, 2*one.Blocks, c.spec(workload.All()[0], "x@HEAD").Blocks, 1)
 }
 
 // What a summary says of the machine, and of what too few processes have measured.
@@ -162,7 +163,8 @@ func TestSummary(t *testing.T) {
 	processes := func(n int, others float64) (all []versus.Process) {
 		for i := range n {
 			all = append(all, versus.Process{
-				Layout: i + 1, Ns: [3]float64{1000, 1000, 2000}, Copy: 1, Ratio: 2, Others: others * float64(i)})
+				Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
+				Ratios: versus.Ratios{Copy: 1, Ratio: 2}, Others: others * float64(i)})
 		}
 		return all
 	}
@@ -181,8 +183,8 @@ func TestSummary(t *testing.T) {
 		{"something else runs", processes(4, 0.2), "slower", 2, "other programs used 30 % of the machine"},
 	} {
 		t.Run(test.why, func(t *testing.T) {
-			g := group{Workload: workload.All()[0], arms: []string{"httpjson", "httpjson", "x"}, processes: test.found}
-			s := c.summary(c.header(), []*group{&g})
+			one := versus.Comparison{Spec: c.spec(workload.All()[0], "x"), Found: test.found}
+			s := c.summary(c.header(), []*versus.Comparison{&one})
 			require.Equal(t, test.said, s.Answers[0].Said())
 			require.InDelta(t, test.ratio, s.Answers[0].Ratio, 1e-9)
 			if test.warning == "" {
@@ -205,16 +207,16 @@ func TestOneCallerTellsCores(t *testing.T) {
 	} {
 		for _, w := range all {
 			w.Procs = cmp.Or(w.Procs, 2)
-			g := group{Workload: w, arms: []string{"httpjson", "httpjson", "x"}}
+			one := versus.Comparison{Spec: versus.Spec{Workload: w, Procs: w.Procs}}
 			for i := range 8 {
 				cores := []float64{1.1, 1}[i/6] // two of eight had one
-				g.processes = append(g.processes, versus.Process{
-					Layout: i + 1, Ns: [3]float64{1000, 1000, 2000}, CPUNs: [3]float64{1000 * cores}, Copy: 1, Ratio: 2})
+				one.Found = append(one.Found, versus.Process{
+					Layout: i + 1, Ns: [3]float64{1000, 1000, 2000}, CPUNs: [3]float64{1000 * cores},
+					Ratios: versus.Ratios{Copy: 1, Ratio: 2}})
 			}
-			c := comparison{base: "httpjson", fewest: versus.Fewest, processes: 8}
-			require.Equal(t, leftOut, c.result(&g).OneCore, "%+v", w)
-			c.servers = map[string]string{}
-			require.Zero(t, c.result(&g).OneCore, "the servers are elsewhere")
+			require.Equal(t, leftOut, one.Result(versus.Plan{Processes: 8}).OneCore, "%+v", w)
+			one.Spec.Servers = map[string]string{"x": "h:1"}
+			require.Zero(t, one.Result(versus.Plan{Processes: 8}).OneCore, "the servers are elsewhere")
 		}
 	}
 }
@@ -283,7 +285,7 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 			c := comparison{program: p, out: filepath.Join(t.TempDir(), "new"), time: 8 * time.Second, processes: 8}
 			require.NoError(t, c.take(nil, "", false, own, nil))
 			require.Equal(t, []workload.Workload{test.want}, c.workloads, "of %s", p.base())
-			require.Equal(t, test.want, c.spec(&group{Workload: *own, arms: []string{"httpjson", "httpjson", "x"}}, 0).Workload)
+			require.Equal(t, test.want, c.spec(*own, "x").Workload)
 		}
 	}
 	f := flag.NewFlagSet("run", flag.ContinueOnError)
@@ -304,8 +306,8 @@ func TestRunAWorkloadOfFlags(t *testing.T) {
 	a := s.Answers[0]
 	w := workload.Workload{Name: "callers.3.conns.2.payload.2kB.tls", Title: a.Does, Callers: 3, Conns: 2,
 		TLS: true, Payload: 2000}
-	require.Equal(t, append(slices.Repeat([]string{asked(w, runtime.NumCPU(), versus.Slice, "base", "base",
-		"other")}, 4), ""), log)
+	require.Equal(t, slices.Repeat([]string{asked(w, runtime.NumCPU(), versus.Slice, "base", "base", "other")}, 4),
+		log)
 	require.Equal(t, w.Name, a.Workload)
 	require.Equal(t, 4, a.Processes)
 	require.EqualValues(t, 2, a.Facts.Connections)

@@ -27,6 +27,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
@@ -42,21 +43,13 @@ type serving struct {
 // what it says on standard error.
 func start(t *testing.T, args ...string) (*serving, error) {
 	t.Helper()
-	program, err := os.Executable()
-	require.NoError(t, err)
 	s := &serving{addrs: map[string]string{}, commands: map[string]string{}}
-	s.cmd = exec.Command(program, append([]string{"serve"}, args...)...)
-	s.cmd.Env = append(os.Environ(), asMain+"=1")
+	s.cmd = odd.Again(t, asMain+"=1", append([]string{"serve"}, args...)...)
 	s.cmd.Stderr = &s.stderr
-	stdin, err := s.cmd.StdinPipe()
-	require.NoError(t, err)
 	stdout, err := s.cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, s.cmd.Start())
-	t.Cleanup(func() {
-		_ = stdin.Close()
-		_ = s.cmd.Wait() // an error: it was ended by its input, or before
-	})
+	t.Cleanup(func() { _ = s.cmd.Wait() }) // an error: it was ended with the test, or before
 	s.stdout = bufio.NewReader(stdout)
 	line := func() string {
 		text, _ := s.stdout.ReadString('\n')

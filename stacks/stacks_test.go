@@ -19,6 +19,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/internal/message"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
@@ -131,9 +132,7 @@ const childStack = "RPCBENCH_TEST_STACK"
 // alone runs one of this package's tests in a process of its own, for one stack.
 func alone(t *testing.T, test, stack string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+test+"$", "-test.v")
-	cmd.Env = append(os.Environ(), childStack+"="+stack)
-	return cmd
+	return odd.Again(t, childStack+"="+stack, "-test.run=^"+test+"$", "-test.v")
 }
 
 // child returns the stack that this process was started for, and skips a test in any other.

@@ -26,6 +26,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/message"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
 )
@@ -366,7 +367,7 @@ func TestFakesFail(t *testing.T) {
 		{"the library's own user agent", fake{headers: func(h *headers) *headers {
 			return &headers{UserAgent: "Go-http-client/1.1", Authorization: h.Authorization, Traceparent: h.Traceparent}
 		}}.stack(), "headers"},
-		{"headers that nobody asked for", dialling(fake{}.stack(),
+		{"headers that nobody asked for", odd.Dialling(fake{}.stack(),
 			func(c *rpcbench.ClientConfig) { c.Headers = corpus.Headers() }), "headers"},
 		{"headers refused without a reason", refusing(), "headers"},
 		{"encoded once, in Prepare", fake{encode: func(u rpcbench.User) func() []byte {
@@ -532,14 +533,14 @@ func TestANewConnectionIsNoFault(t *testing.T) {
 	for n := range int64(4) {
 		stack := clientOf(func(c rpcbench.Users) rpcbench.Client {
 			var made atomic.Int64
-			return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+			return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 				return func(ctx context.Context) error {
 					if made.Add(1) == n {
 						c.(*fakeClient).http.CloseIdleConnections()
 					}
 					return call(ctx)
 				}
-			}}
+			})
 		})
 		require.NoError(t, run("changed replies", conform.Subject{Stack: stack}), "call %d", n)
 	}
@@ -562,7 +563,7 @@ func TestACrossedServerNeedNotEcho(t *testing.T) {
 
 // TestNoTLSFails: a stack that ignores the TLS configuration it was given.
 func TestNoTLSFails(t *testing.T) {
-	stack := dialling(httpjson.New(), func(c *rpcbench.ClientConfig) { c.TLS = nil })
+	stack := odd.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) { c.TLS = nil })
 	server := stack.Server
 	stack.Server = func(c rpcbench.ServerConfig) (rpcbench.Server, error) { c.TLS = nil; return server(c) }
 	for _, check := range []string{"traffic", "protocol"} {
@@ -572,7 +573,7 @@ func TestNoTLSFails(t *testing.T) {
 
 // TestUnverifiedCertificateFails: a client that accepts any certificate.
 func TestUnverifiedCertificateFails(t *testing.T) {
-	stack := dialling(httpjson.New(), func(c *rpcbench.ClientConfig) {
+	stack := odd.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) {
 		c.TLS = c.TLS.Clone()
 		c.TLS.InsecureSkipVerify = true
 	})
@@ -585,34 +586,21 @@ func declaring(change func(*rpcbench.Traits)) rpcbench.Stack {
 	return stack
 }
 
-// dialling is a stack whose client is told something else.
-func dialling(stack rpcbench.Stack, change func(*rpcbench.ClientConfig)) rpcbench.Stack {
-	dial := stack.Dial
-	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		change(&config)
-		return dial(config)
-	}
-	return stack
-}
-
 // turns is a stack whose calls take turns, or one that only says so.
 func turns(stack rpcbench.Stack, declared bool) rpcbench.Stack {
 	if stack.Traits.Turns = declared; declared {
 		return stack
 	}
-	dial := stack.Dial
-	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
+	return odd.WithClient(stack, func(c rpcbench.Users) rpcbench.Client {
 		lock := new(sync.Mutex)
-		return around{c.(rpcbench.Users), func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				lock.Lock()
 				defer lock.Unlock()
 				return call(ctx)
 			}
-		}}, err
-	}
-	return stack
+		})
+	})
 }
 
 func renamed(name string) rpcbench.Stack {
@@ -645,16 +633,16 @@ func (inProcess) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 // decoy opens the declared connection, sends one real call over it, and answers all others itself.
 func decoy() rpcbench.Stack {
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
-		return around{c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
+		return odd.Around(c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
 			return func(context.Context) error { return rpcbench.Check(&u, rpcbench.Answer(&u)) }
-		}}
+		})
 	})
 }
 
 // elsewhere talks to another server than the one at its address.
 func elsewhere(t *testing.T) rpcbench.Stack {
 	other := Start(t, httpjson.New(), rpcbench.Config{})
-	return dialling(httpjson.New(), func(c *rpcbench.ClientConfig) { c.Addr = other.Addr })
+	return odd.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) { c.Addr = other.Addr })
 }
 
 // leaky leaves a goroutine behind at Close, until the test ends.
@@ -730,9 +718,9 @@ func validated(times int) func(*rpcbench.User) error {
 func validating() rpcbench.Stack {
 	check := validated(1)
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
-		return around{c, func(u rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return odd.Around(c, func(u rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error { return cmp.Or(check(&u), call(ctx)) }
-		}}
+		})
 	})
 }
 
@@ -808,20 +796,9 @@ func secondHeader() rpcbench.Stack {
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		other := *c.(*fakeClient)
 		other.url += "/?prepared"
-		return twoFaced{Users: c, calls: &other}
+		return odd.Client{Users: c, OnPrepare: other.PrepareUser}
 	})
 }
-
-type twoFaced struct {
-	rpcbench.Users
-	calls rpcbench.Users
-}
-
-func (c twoFaced) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
-func (c twoFaced) PrepareUser(u rpcbench.User) (rpcbench.Call, error) { return c.calls.PrepareUser(u) }
 
 // undeclaredLoss is a stack whose codec loses the sign of a zero.
 func undeclaredLoss() rpcbench.Stack {
@@ -859,13 +836,13 @@ func unclosedServer() rpcbench.Stack { return serverClosedBy(func(*http.Server) 
 func patientPool() rpcbench.Stack {
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		var turn sync.Mutex
-		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				turn.Lock()
 				defer turn.Unlock()
 				return call(ctx)
 			}
-		}}
+		})
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/latency"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
@@ -30,7 +31,7 @@ func (l *ledger) stack() rpcbench.Stack {
 		defer l.mu.Unlock()
 		l.clients = append(l.clients, map[string]int{})
 		calls := l.clients[len(l.clients)-1]
-		return around{c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
+		return odd.Around(c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
 			return func(context.Context) error {
 				if l.cost != nil {
 					l.cost()
@@ -40,7 +41,7 @@ func (l *ledger) stack() rpcbench.Stack {
 				calls[u.Email]++
 				return nil
 			}
-		}}
+		})
 	})
 }
 
@@ -188,14 +189,14 @@ func TestWarmUpIsNotTimed(t *testing.T) {
 	const callers, each = 4, 10 * time.Millisecond
 	stack := clientOf(func(c rpcbench.Users) rpcbench.Client {
 		var made atomic.Int64
-		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(context.Context) error {
 				if made.Add(1) <= callers*warmRounds {
 					<-time.After(each)
 				}
 				return nil
 			}
-		}}
+		})
 	})
 	r := bench(t, "100x", func(b *testing.B) { Benchmark(b, rpcbench.Workload{Callers: callers, Conns: 1}, stack) })
 	require.Less(t, r.T, warmRounds*each)

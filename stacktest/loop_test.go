@@ -23,6 +23,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(withoutMain) != "" {
 		os.Exit(m.Run())
 	}
-	if os.Getenv(versus.Variable) == "" || !madeUpChild() {
+	if !odd.Answer(madeUp) {
 		Main(m, append(elsewhereStacks(), apartStacks()...)...)
 	}
 }
@@ -40,9 +41,9 @@ func TestMain(m *testing.M) {
 func stub(call func(n int64) error) rpcbench.Stack {
 	stack := clientOf(func(c rpcbench.Users) rpcbench.Client {
 		made := new(atomic.Int64)
-		return around{c, func(rpcbench.User, rpcbench.Call) rpcbench.Call {
+		return odd.Around(c, func(rpcbench.User, rpcbench.Call) rpcbench.Call {
 			return func(context.Context) error { return call(made.Add(1)) }
-		}}
+		})
 	})
 	stack.Name = "stub"
 	return stack
@@ -97,7 +98,7 @@ func BenchmarkBroken(b *testing.B) {
 		"warmUp":  afterWarmUp(0, broken),
 		"error":   afterWarmUp(plannedWarmUp+5, broken),
 		"panic":   afterWarmUp(plannedWarmUp+5, panics),
-		"prepare": clientOf(func(c rpcbench.Users) rpcbench.Client { return unpreparing{c} }),
+		"prepare": clientOf(unpreparing),
 		"dials":   dialsAgain(plannedWarmUp + 5),
 	} {
 		b.Run("case=planned."+name, func(b *testing.B) { Benchmark(b, rpcbench.Workload{Rate: rate, Conns: 1}, stack) })
@@ -140,7 +141,7 @@ func hangingAfter(stack rpcbench.Stack, n int64) rpcbench.Stack {
 func redialling(warmUp, times int64, first func()) rpcbench.Stack {
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		made := new(atomic.Int64)
-		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				n := made.Add(1) - warmUp
 				if n == 2 {
@@ -151,7 +152,7 @@ func redialling(warmUp, times int64, first func()) rpcbench.Stack {
 				}
 				return call(ctx)
 			}
-		}}
+		})
 	})
 }
 
@@ -166,9 +167,7 @@ func forChildren(b *testing.B) {
 // child runs this test binary again with the given flags.
 func child(t *testing.T, args ...string) (output string, err error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"-test.run=^$"}, args...)...)
-	cmd.Env = append(os.Environ(), inChild+"=1")
-	out, err := cmd.CombinedOutput()
+	out, err := odd.Again(t, inChild+"=1", append([]string{"-test.run=^$"}, args...)...).CombinedOutput()
 	return string(out), err
 }
 
@@ -182,7 +181,7 @@ func figures(t *testing.T, args ...string) (rows []map[string]float64, names []s
 
 func figuresIn(t *testing.T, out string) (rows []map[string]float64, names []string) {
 	t.Helper()
-	parsed, units := results(t, out)
+	parsed, units := odd.Rows(t, out)
 	for _, r := range parsed {
 		row := map[string]float64{}
 		for _, v := range r.Values {
@@ -261,7 +260,7 @@ func TestBusyMachine(t *testing.T) {
 	out, err := child(t, "-test.bench=^BenchmarkBroken$/^case=busy$", "-test.benchtime=100x")
 	require.NoError(t, err, out)
 	require.Regexp(t, `rpcbench: fake: \d+ reconnects in 100 timed calls: goroutines waited 50 ms and longer for the machine`, out)
-	rows, _ := results(t, out)
+	rows, _ := odd.Rows(t, out)
 	require.Len(t, rows, 1, out)
 	lost, _ := rows[0].Value("reconnects")
 	require.GreaterOrEqual(t, lost, 6.0)
@@ -271,25 +270,6 @@ func TestBusyMachine(t *testing.T) {
 func TestReconnectIsPrinted(t *testing.T) {
 	row := figuresOf(t, "-test.bench=^BenchmarkBroken$/^case=redials$", "-test.benchtime=100x")
 	require.GreaterOrEqual(t, row["reconnects"], 1.0)
-}
-
-// results parses benchmark output as benchstat does.
-func results(t *testing.T, output string) (rows []*benchfmt.Result, units map[string]bool) {
-	t.Helper()
-	units = map[string]bool{}
-	r := benchfmt.NewReader(strings.NewReader(output), "output")
-	for r.Scan() {
-		switch rec := r.Result().(type) {
-		case *benchfmt.Result:
-			rows = append(rows, rec.Clone())
-		case *benchfmt.UnitMetadata:
-			units[rec.OrigUnit] = true
-		case *benchfmt.SyntaxError:
-			t.Fatalf("%v in\n%s", rec, output)
-		}
-	}
-	require.NoError(t, r.Err())
-	return rows, units
 }
 
 func TestEveryFigureReachesTheOutput(t *testing.T) {

@@ -1,7 +1,6 @@
 package stacktest
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -34,21 +33,9 @@ import (
 //
 // m is the *testing.M of TestMain.
 func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
-	if process.Serve(os.Stdin, os.Stdout, stacks) {
+	if done, err := versus.ServeChild(os.Stdin, os.Stdout, stacks); done {
+		orExit(1, err)
 		exit(0, stacks)
-	}
-	if os.Getenv(versus.Variable) != "" {
-		find := func(name string) (rpcbench.Stack, error) {
-			for _, s := range stacks {
-				if s.Name == name {
-					return s, nil
-				}
-			}
-			const unknown = "rpcbench: TestMain does not name the stack %q: stacktest.Main takes stacks"
-			return rpcbench.Stack{}, fmt.Errorf(unknown, name)
-		}
-		orExit(1, versus.Serve(context.Background(), os.Stdin, os.Stdout, find))
-		os.Exit(0)
 	}
 	flag.IntVar(&current.processes,
 		"processes", 0, "child processes that measure a row of BenchmarkVersus; 0 is 8 where -bench names it")

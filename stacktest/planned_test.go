@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
@@ -51,14 +52,14 @@ func TestPlannedRow(t *testing.T) {
 			var made atomic.Int64
 			stack := clientOf(func(c rpcbench.Users) rpcbench.Client {
 				made.Store(0)
-				return around{c, func(rpcbench.User, rpcbench.Call) rpcbench.Call {
+				return odd.Around(c, func(rpcbench.User, rpcbench.Call) rpcbench.Call {
 					return func(context.Context) error {
 						if made.Add(1) == warmRounds+200 && test.stalls {
 							<-time.After(200 * time.Millisecond)
 						}
 						return nil
 					}
-				}}
+				})
 			})
 			r := bench(t, fmt.Sprint(n, "x"), func(b *testing.B) { Benchmark(b, test.workload, stack) })
 			require.Equal(t, n, r.N)
@@ -79,7 +80,7 @@ func BenchmarkPlannedCallers(b *testing.B) {
 	var made []*atomic.Int64
 	sent := map[string]bool{}
 	stack := clientOf(func(c rpcbench.Users) rpcbench.Client {
-		return around{c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
+		return odd.Around(c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
 			sent[u.Name] = true
 			n, busy := new(atomic.Int64), new(atomic.Bool)
 			made = append(made, n)
@@ -91,7 +92,7 @@ func BenchmarkPlannedCallers(b *testing.B) {
 				busy.Store(false)
 				return nil
 			}
-		}}
+		})
 	})
 	Benchmark(b, rpcbench.Workload{Rate: 1000, Conns: 1}, stack)
 	require.Len(b, made, 2*4*100, "the figures' and the bytes', four of each caller")
@@ -127,17 +128,13 @@ func TestWatchdogBitesWithoutProgress(t *testing.T) {
 }
 
 // unpreparing is a client that prepares no calls but those that connect.
-type unpreparing struct{ rpcbench.Users }
-
-func (c unpreparing) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
-func (c unpreparing) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
-	if len(u.Name) == len("Anna1000") {
-		return c.Users.PrepareUser(u)
-	}
-	return nil, errors.New("broken")
+func unpreparing(c rpcbench.Users) rpcbench.Client {
+	return odd.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+		if odd.Connects(u) {
+			return c.PrepareUser(u)
+		}
+		return nil, errors.New("broken")
+	}}
 }
 
 // dialsAgain is a stack that makes each call after the first n over another connection.
@@ -146,7 +143,7 @@ func dialsAgain(n int64) rpcbench.Stack {
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		other := *c.(*fakeClient)
 		other.http = &http.Client{Transport: other.http.Transport.(*http.Transport).Clone()}
-		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				if made.Add(1) > n {
 					defer other.http.CloseIdleConnections()
@@ -155,6 +152,6 @@ func dialsAgain(n int64) rpcbench.Stack {
 				}
 				return call(ctx)
 			}
-		}}
+		})
 	})
 }

@@ -1,17 +1,12 @@
 package stacktest
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,22 +15,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
-const pidsFile = "RPCBENCH_TEST_PIDS" // names the file to which a child that measures adds its process id
-
 // apartStacks are known to TestMain, and so to the children that measure.
 func apartStacks() []rpcbench.Stack {
-	child := os.Getenv(versus.Variable) != ""
-	if file, err := os.OpenFile(os.Getenv(pidsFile), os.O_APPEND|os.O_WRONLY, 0); child && err == nil {
-		fmt.Fprintln(file, os.Getpid())
-		_ = file.Close()
-	}
 	inChild := func(name string, do func() error) rpcbench.Stack {
 		return stubNamed(name, func(int64) error {
-			if child {
+			if odd.Measuring() {
 				return do()
 			}
 			return nil
@@ -59,26 +48,13 @@ func BenchmarkApart(b *testing.B) {
 	}))...)
 }
 
-// madeUp in the environment has a number and a folder. So many children that measure answer with figures that are
-// known.
-const madeUp = "RPCBENCH_TEST_MADE_UP"
-
-// madeUpChild is all that such a child does. Any later one measures.
-func madeUpChild() bool {
-	var most, n int
-	var dir string
-	_, _ = fmt.Sscan(os.Getenv(madeUp), &most, &dir)
-	for n < most && os.Mkdir(filepath.Join(dir, strconv.Itoa(n)), 0o700) != nil {
-		n++
-	}
-	var spec versus.Spec
-	in := bufio.NewScanner(os.Stdin)
-	if n == most || !in.Scan() || json.Unmarshal(in.Bytes(), &spec) != nil {
-		return false
-	}
+// madeUp is what a child answers: figures that are known.
+func madeUp(before []odd.Question[versus.Spec], spec versus.Spec, _ int) (any, error) {
 	last := len(spec.Arms) - 1
-	orExit(1, map[string]error{"dies": errors.New("rpcbench: it died")}[spec.Arms[last]])
-	base, alternates := float64(time.Second), []float64{1, -1}[n%2]
+	if spec.Arms[last] == "dies" {
+		return nil, errors.New("rpcbench: it died")
+	}
+	n, base, alternates := len(before), float64(time.Second), []float64{1, -1}[len(before)%2]
 	if n%8 == 2 { // in one process of eight the machine is slower
 		base *= map[string]float64{"base": 1.04, "other": 1.04, "tells": 1.5}[spec.Arms[last]]
 	}
@@ -89,20 +65,14 @@ func madeUpChild() bool {
 	for i := range block {
 		block[i].Turn, block[i].Ops, block[i].CPU = i, 1, block[i].Wall/4
 	}
-	for in.Scan() {
-		orExit(1, json.NewEncoder(os.Stdout).Encode(timing.Record{Arms: spec.Arms, Blocks: [][]timing.Slice{block}}))
-	}
-	return true
+	return timing.Record{Arms: spec.Arms, Blocks: [][]timing.Slice{block}}, nil
 }
-
-// makeUp is for the next so many processes.
-func makeUp(t *testing.T, processes int) { t.Setenv(madeUp, fmt.Sprint(processes, " ", t.TempDir())) }
 
 // TestVersusFigures: what a row prints of eight processes whose figures are known. Ratios alternate between 1 % more
 // and 1 % less than 2, those of the copy between 0.4 % and 0.2 % more than 1. The intervals of five contestants hold
 // together at 95 %: of one build, each has R's qt(1-0.02/5/2, 7), which is 4.207125, times 0.01/sqrt(7).
 func TestVersusFigures(t *testing.T) {
-	makeUp(t, 24)
+	t.Setenv(odd.Variable, odd.Children(t, 0))
 	out, err := child(t, "-test.bench=^BenchmarkApart$/^stack=(base|other|tells)$", "-test.benchtime=1x",
 		"-test.cpu=1", "-test.benchmem", "-processes=8")
 	require.NoError(t, err, out)
@@ -133,12 +103,12 @@ func TestVersusFigures(t *testing.T) {
 
 func TestProcessesThatFail(t *testing.T) {
 	for _, test := range []struct{ why, stack, cpu, want string }{
-		{"the Ps of the label", "tells", "1", "this process has 1 Ps"},
-		{"the Ps of another label", "tells", "3", "this process has 3 Ps"},
+		{"the Ps of the label", "tells", "3", "this process has 3 Ps"},
 		{"a child that dies", "dies", "1", "exit status 3"},
-		{"a child that panics, whose trace would fill pages", "panics", "1", "rpcbench: versus: panic: broken; goroutine "},
+		{"a child that panics, whose trace would fill pages", "panics", "1",
+			"rpcbench: versus: panics, process 1 of 8: panic: broken; goroutine "},
 		{"a stack that Main was not given", "unnamed", "1",
-			`rpcbench: versus: TestMain does not name the stack "unnamed": stacktest.Main takes stacks`},
+			`rpcbench: versus: unnamed, process 1 of 8: its process has no stack "unnamed": `},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			t.Parallel()
@@ -148,7 +118,7 @@ func TestProcessesThatFail(t *testing.T) {
 			require.Contains(t, out, test.want)
 			require.NotRegexp(t, `rpcbench: .*: rpcbench: `, out)
 			require.Less(t, strings.Count(out, "\n"), 20, out)
-			rows, _ := results(t, out)
+			rows, _ := odd.Rows(t, out)
 			require.Empty(t, rows, out)
 		})
 	}
@@ -167,34 +137,26 @@ func TestNoProcessIsLeft(t *testing.T) {
 	}
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "pids")
-			require.NoError(t, os.WriteFile(file, nil, 0o600))
-			makeUp(t, 1)
+			children := odd.Children(t, 1)
 			args := []string{"-test.run=^$", "-test.bench=^BenchmarkApart$", "-test.cpu=1", "-processes=8"}
-			cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-			cmd.Env = append(os.Environ(), inChild+"=1", pidsFile+"="+file)
+			cmd := odd.Again(t, inChild+"=1", args...)
+			cmd.Env = append(cmd.Env, odd.Variable+"="+children)
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &out
 			require.NoError(t, cmd.Start())
-			var pids []string
-			require.Eventually(t, func() bool {
-				data, err := os.ReadFile(file)
-				pids = strings.Fields(string(data))
-				return err == nil && len(pids) >= 1
-			}, time.Minute, 10*time.Millisecond, "the second process, which is the first that measures")
+			require.Eventually(t, func() bool { return len(odd.Asked[versus.Spec](children)) == 2 }, time.Minute,
+				10*time.Millisecond, "the second process, which waits")
 			require.NoError(t, cmd.Process.Signal(signal))
 			require.Error(t, cmd.Wait())
 			if signal != syscall.SIGKILL {
-				require.Regexp(t, `rpcbench: versus: in (1 process|[2-8] processes) base: undecided: \d of 8 processes count, and a verdict needs 6.*; `+
-					`then: versus: interrupted\n`, out.String())
+				require.Regexp(t, `rpcbench: versus: in 1 process base: undecided: 1 of 8 processes count, and a verdict `+
+					`needs 6.*; then: interrupted\n`, out.String())
 			}
-			for _, pid := range pids {
-				n, err := strconv.Atoi(pid)
-				require.NoError(t, err)
-				p, err := os.FindProcess(n)
+			for _, q := range odd.Asked[versus.Spec](children) {
+				p, err := os.FindProcess(q.PID)
 				require.NoError(t, err)
 				ended := func() bool { return p.Signal(syscall.Signal(0)) != nil }
-				require.Eventually(t, ended, 30*time.Second, 10*time.Millisecond, "process %d goes on", n)
+				require.Eventually(t, ended, 30*time.Second, 10*time.Millisecond, "process %d goes on", q.PID)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/odd"
 )
 
 // BenchmarkPs has a row of each loop, over a stub that notes the GOMAXPROCS its calls see.
@@ -73,7 +74,7 @@ func TestRowsHaveThePsOfTheirLabel(t *testing.T) {
 			t.Setenv(withoutMain, c.plain)
 			out, err := child(t, "-test.bench=^BenchmarkPs$", "-test.benchtime=20x", "-test.cpu="+list, "-test.count=2")
 			require.NoError(t, err, out)
-			rows, _ := results(t, out)
+			rows, _ := odd.Rows(t, out)
 			require.Len(t, rows, 5*2*len(strings.Split(list, ",")), out)
 			for _, row := range rows {
 				_, label, found := strings.Cut(string(row.Name.Full()), "-")

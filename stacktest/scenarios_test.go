@@ -21,45 +21,19 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/corpus"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 // clientOf is the faultless fake with its client changed.
 func clientOf(change func(rpcbench.Users) rpcbench.Client) rpcbench.Stack {
-	stack := fake{}.stack()
-	dial := stack.Dial
-	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
-		if err != nil {
-			return nil, err
-		}
-		return change(c.(rpcbench.Users)), nil
-	}
-	return stack
-}
-
-// around is a client with something around its Calls, but for those that connect the fixture.
-type around struct {
-	rpcbench.Users
-	change func(u rpcbench.User, call rpcbench.Call) rpcbench.Call
-}
-
-func (c around) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
-func (c around) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
-	call, err := c.Users.PrepareUser(u)
-	if err != nil || len(u.Name) == len("Anna1000") {
-		return call, err
-	}
-	return c.change(u, call), nil
+	return odd.WithClient(fake{}.stack(), change)
 }
 
 func calling(change func(rpcbench.Call) rpcbench.Call) rpcbench.Stack {
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
-		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call { return change(call) }}
+		return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call { return change(call) })
 	})
 }
 
@@ -124,7 +98,7 @@ func gathering(callers int, rounds ...int) rpcbench.Stack {
 		here, gate := 0, make(chan struct{})
 		left := rounds[min(dialled, len(rounds)-1)] * callers // Start may dial once more
 		dialled++
-		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				mu.Lock()
 				if left == 0 {
@@ -148,7 +122,7 @@ func gathering(callers int, rounds ...int) rpcbench.Stack {
 				}
 				return call(ctx)
 			}
-		}}
+		})
 	})
 }
 
@@ -158,7 +132,7 @@ func dropping(n int64) rpcbench.Stack {
 	var made atomic.Int64
 	var turn sync.Mutex
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
-		return around{c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				turn.Lock()
 				defer turn.Unlock()
@@ -167,7 +141,7 @@ func dropping(n int64) rpcbench.Stack {
 				}
 				return call(ctx)
 			}
-		}}
+		})
 	})
 }
 

@@ -1,6 +1,7 @@
 package stacktest
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,7 +16,6 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
@@ -122,65 +122,50 @@ func (r row) measure(b *testing.B, contestants int, seed uint64, stacks []rpcben
 	b.Helper()
 	ctx, stop := signal.NotifyContext(b.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	path, err := os.Executable()
-	orFail(b, "versus", err)
-	planned := current.processes
-	if planned == 0 {
-		planned = 8
-	}
-	last := len(stacks) - 1
+	planned := cmp.Or(current.processes, 8)
 	turns := benchtime() / versus.Turn / time.Duration(len(stacks)*planned)
-	spec := versus.Spec{Workload: r.Workload, Slice: versus.Slice, Seed: seed, Procs: runtime.GOMAXPROCS(0),
-		Blocks: r.Blocks(max(versus.FewestBlocks, int(turns)))}
+	one := &versus.Comparison{Spec: versus.Spec{Workload: r.Workload, Slice: versus.Slice, Seed: seed,
+		Procs: runtime.GOMAXPROCS(0), Blocks: r.Blocks(max(versus.FewestBlocks, int(turns)))}}
 	for _, s := range stacks {
-		spec.Arms = append(spec.Arms, s.Name)
+		one.Spec.Arms = append(one.Spec.Arms, s.Name)
 	}
-	var all []versus.Process
-	result := func() versus.Result {
-		return versus.Decide(versus.Plan{Processes: planned, Contestants: contestants, AllCores: spec.Procs > 1,
-			OneCaller: r.TellsCores(), Longer: "-benchtime"}, all)
+	loops := true
+	campaign := versus.Campaign{Seed: seed, Comparisons: []*versus.Comparison{one},
+		Plan: versus.Plan{Processes: planned, Contestants: contestants, Longer: "-benchtime"},
+		More: func(rounds int) bool {
+			loops = loops && b.Loop()
+			return loops || rounds < planned
+		}}
+	err := campaign.Run(ctx)
+	found := one.Result(campaign.Plan)
+	for _, line := range campaign.Warnings {
+		if one.Left != "" && len(campaign.Failures) == 0 { // this platform's clock is too coarse for a ratio
+			b.Skip("rpcbench: versus: " + line)
+		}
+		b.Log("rpcbench: versus: " + line)
 	}
-	said := func(r versus.Result) string {
-		said := fmt.Sprintf("rpcbench: versus: in %d processes %s", len(all), spec.Arms[last])
-		if len(all) == 1 {
-			said = "rpcbench: versus: in 1 process " + spec.Arms[last]
-		}
-		if r.Ratio > 0 {
-			said += fmt.Sprintf(" took %.4f times as long as %s, %.1f %% interval %.4f–%.4f", r.Ratio, spec.Arms[0], 100*r.Level,
-				r.Lo, r.Hi)
-		}
-		return said + ": " + r.Said()
+	for _, line := range campaign.Failures {
+		err = errors.New(line)
 	}
-	process := func() {
-		_, p, mended, err := versus.Measure(ctx, spec, versus.Program{Path: path})
-		if ctx.Err() != nil {
-			err = errors.New("rpcbench: versus: interrupted")
-		}
-		if err != nil && strings.Contains(err.Error(), timing.ErrClock.Error()) {
-			b.Skip(err) // this platform's clock is too coarse for a ratio
-		}
-		if err != nil && len(all) > 0 {
-			err = fmt.Errorf("%s; then: %s", said(result()), strings.TrimPrefix(err.Error(), "rpcbench: "))
+	said := fmt.Sprintf("rpcbench: versus: in %d processes %s", len(one.Found), r.stack.Name)
+	said = strings.Replace(said, " 1 processes ", " 1 process ", 1)
+	if found.Ratio > 0 {
+		said += fmt.Sprintf(" took %.4f times as long as %s, %.1f %% interval %.4f–%.4f", found.Ratio, stacks[0].Name,
+			100*found.Level, found.Lo, found.Hi)
+	}
+	said += ": " + found.Said()
+	if err != nil {
+		why := strings.TrimPrefix(err.Error(), "rpcbench: ")
+		if err = errors.New("rpcbench: versus: " + why); len(one.Found) > 0 {
+			err = fmt.Errorf("%s; then: %s", said, why)
 		}
 		if ctx.Err() != nil {
 			orExit(1, err)
 		}
-		orFail(b, "versus", err)
-		if mended != "" {
-			b.Logf("rpcbench: versus: process %d was measured again: %s", len(all)+1, mended)
-		}
-		all = append(all, p)
-		spec.Seed++
+		b.Fatal(err)
 	}
-	for b.Loop() {
-		process()
-	}
-	for len(all) < planned {
-		process()
-	}
-	found := result()
-	if last > 1 {
-		b.Log(said(found))
+	if len(stacks) > 2 {
+		b.Log(said)
 	}
 	return found
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/odd"
 )
 
 // busy is a stack whose calls take a time each and leave garbage, so that slices end soon.
@@ -59,16 +60,16 @@ func TestVersusIsAskedFor(t *testing.T) {
 	out, err := child(t, "-test.bench=^BenchmarkApart$|^x", "-test.benchtime=1x")
 	require.NoError(t, err, out)
 	require.Contains(t, out, "# rpcbench: Apart takes several processes for each row: name it, as in -bench Apart\n")
-	rows, _ := results(t, out)
+	rows, _ := odd.Rows(t, out)
 	require.Empty(t, rows)
 }
 
 func TestVersusKeepsWhatItMeasured(t *testing.T) {
-	makeUp(t, 3)
+	t.Setenv(odd.Variable, odd.Children(t, 0))
 	out, err := child(t, "-test.bench=^BenchmarkApart$/^stack=(base|dies)$", "-test.benchtime=1x", "-processes=1")
 	require.Error(t, err)
 	require.Contains(t, out, "it died")
-	rows, _ := results(t, out)
+	rows, _ := odd.Rows(t, out)
 	require.Len(t, rows, 1, "that before it\n%s", out)
 }
 

@@ -31,12 +31,30 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
-const parentEnv = "RPCBENCH_TEST_PARENT"
+const (
+	parentEnv = "RPCBENCH_TEST_PARENT"
+	toldEnv   = "RPCBENCH_TEST_TOLD" // names a file that a child makes when it is at what a test waits for
+)
+
+// told lets children tell a test where they are.
+func told(t *testing.T) (wait func()) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "told")
+	t.Setenv(toldEnv, file)
+	return func() {
+		t.Helper()
+		require.Eventually(t, func() bool { _, err := os.Stat(file); return err == nil }, 10*time.Second, time.Millisecond)
+	}
+}
 
 // TestMain is also the processes that the tests start.
 func TestMain(m *testing.M) {
 	switch {
-	case Serve(os.Stdin, os.Stdout, stacks()):
+	case os.Getenv(Variable) == Serves:
+		if err := Serve(os.Stdin, os.Stdout, stacks()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	case os.Getenv(parentEnv) != "":
 		parent()
 	default:
@@ -54,11 +72,11 @@ func stacks() []rpcbench.Stack {
 		"exits":    func(rpcbench.Server) (rpcbench.Server, error) { os.Exit(3); return nil, nil },
 		"prints":   func(s rpcbench.Server) (rpcbench.Server, error) { fmt.Println("hello"); return s, nil },
 		"garbage": func(s rpcbench.Server) (rpcbench.Server, error) { // some, which says when it is collected
-			runtime.AddCleanup(new([1024]byte), func(said string) { fmt.Fprintln(os.Stderr, said) }, "collected")
+			runtime.AddCleanup(new([1024]byte), func(file string) { _ = os.Mkdir(file, 0o700) }, os.Getenv(toldEnv))
 			return s, nil
 		},
 		"hangs": func(rpcbench.Server) (rpcbench.Server, error) {
-			fmt.Fprintln(os.Stderr, "hanging")
+			_ = os.Mkdir(os.Getenv(toldEnv), 0o700)
 			select {}
 		},
 	} {
@@ -84,7 +102,7 @@ func (s oddClose) Close() error { return errors.Join(s.Server.Close(), errors.Ne
 func start(t *testing.T, stack string, tls bool) *Server {
 	t.Helper()
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each child takes a second to end under the race detector
-	s, err := Start(t.Context(), stack, rpcbench.Config{TLS: tls}, os.Stderr)
+	s, err := Start(t.Context(), stack, rpcbench.Config{TLS: tls})
 	require.NoError(t, err)
 	return s
 }
@@ -147,8 +165,8 @@ func TestAServerInAChild(t *testing.T) {
 				require.NoError(t, s.Close())
 				_, err = net.Dial("tcp", f.Addr)
 				require.Error(t, err, "nobody listens any more")
-				require.NotEqual(t, os.Getpid(), s.cmd.Process.Pid)
-				gone(t, s.cmd.Process.Pid)
+				require.NotEqual(t, os.Getpid(), s.process.cmd.Process.Pid)
+				gone(t, s.process.cmd.Process.Pid)
 			})
 		}
 	}
@@ -156,7 +174,7 @@ func TestAServerInAChild(t *testing.T) {
 
 // The server of a crossed stack is the other one's, in a process of its own too.
 func TestACrossHasTheOthersServer(t *testing.T) {
-	_, err := Start(t.Context(), "httpjson.to.noserver", rpcbench.Config{}, os.Stderr)
+	_, err := Start(t.Context(), "httpjson.to.noserver", rpcbench.Config{})
 	require.EqualError(t, err, "server process: noserver: server: odd", "what making that server says")
 }
 
@@ -170,34 +188,50 @@ func TestGOMAXPROCSIsTheParents(t *testing.T) {
 // What a child has allocated before it is asked to collect is not in the way of the calls that follow.
 func TestAChildCollectsWhenAsked(t *testing.T) {
 	t.Setenv("GOGC", "off") // nothing else does
-	t.Setenv("GORACE", "atexit_sleep_ms=0")
-	stderr, theirs, err := os.Pipe()
-	require.NoError(t, err)
-	defer stderr.Close()
-	s, err := Start(t.Context(), "garbage", rpcbench.Config{}, theirs)
-	require.NoError(t, err)
-	defer s.Close()
-	require.NoError(t, theirs.Close())
+	collected := told(t)
+	s := start(t, "garbage", false)
 	require.NoError(t, s.Ask(true))
-	require.NoError(t, stderr.SetReadDeadline(time.Now().Add(10*time.Second)))
-	said, err := bufio.NewReader(stderr).ReadString('\n')
-	require.NoError(t, err, "the child collected nothing")
-	require.Equal(t, "collected\n", said)
+	collected()
+	require.NoError(t, s.Close())
+}
+
+// TestProtocol: a child whose answers may mean something else, since its build is older or newer, is refused.
+func TestProtocol(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the children are shell scripts")
+	}
+	const other = "its process speaks protocol 7, and this program 1: compare builds of one protocol"
+	const none = "its process names no protocol, and this program speaks 1: it is too old, or does not call cli.Main"
+	for _, c := range []struct{ why, script, want string }{
+		{"a newer one", "echo 7; read line", other},
+		{"one that knew no numbers", `echo '{"blocks":[[]]}'; read line`, none},
+		{"one that knew no children, and prints its help", "echo Rpcbench compares; read line", none},
+		{"one that prints nothing", "", none},
+		{"one that says why it ends", "echo two stacks of a name >&2; exit 1", "two stacks of a name"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			script := filepath.Join(t.TempDir(), "child")
+			require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\n"+c.script+"\n"), 0o700))
+			_, err := Command{Path: script, Does: Measures}.Start(t.Context())
+			require.EqualError(t, err, c.want)
+		})
+	}
 }
 
 func TestFailures(t *testing.T) {
 	for _, c := range []struct{ why, stack, want string }{
 		{"work injected by name", "grpcprotobuf+work=24h",
-			`server process: TestMain does not name the stack "grpcprotobuf+work=24h": stacktest.Main takes stacks`},
+			`server process: its process has no stack "grpcprotobuf+work=24h": cli.Main, or stacktest.Main in TestMain, takes all stacks`},
 		{"no server can be made", "noserver", "server process: noserver: server: odd"},
 		{"a child that ends", "exits", "server process: exit status 3"},
-		{"a child that prints", "prints", "server process: invalid character 'h' looking for beginning of value"},
+		{"a child that prints", "prints", "server process: a child printed something else than an answer: " +
+			"invalid character 'h' looking for beginning of value"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			s, err := Start(t.Context(), c.stack, rpcbench.Config{}, os.Stderr)
+			s, err := Start(t.Context(), c.stack, rpcbench.Config{})
 			require.EqualError(t, err, c.want)
-			gone(t, s.cmd.Process.Pid)
+			gone(t, s.process.cmd.Process.Pid)
 		})
 	}
 }
@@ -214,12 +248,12 @@ func TestAChildThatDies(t *testing.T) {
 	s := start(t, "httpjson", false)
 	f, err := rpcbench.Start(t.Context(), httpjson.New(), rpcbench.Config{Remote: s.Addr})
 	require.NoError(t, err)
-	s.kill()
+	s.process.kill()
 	for err == nil {
 		err = s.Ask(false)
 	}
 	require.EqualError(t, err, "server process: signal: killed")
-	gone(t, s.cmd.Process.Pid)
+	gone(t, s.process.cmd.Process.Pid)
 	_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
 	require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
 	require.NoError(t, f.Close())
@@ -228,7 +262,7 @@ func TestAChildThatDies(t *testing.T) {
 
 // parent has a server in a child, and waits to be killed.
 func parent() {
-	s, err := Start(context.Background(), "httpjson", rpcbench.Config{}, os.Stderr)
+	s, err := Start(context.Background(), "httpjson", rpcbench.Config{})
 	fmt.Println(s.Addr, err)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
@@ -241,12 +275,7 @@ func TestAChildEndsWithItsParent(t *testing.T) {
 	defer in.Close()
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
-	stderr, theirs, err := os.Pipe() // which parent and child both hold
-	require.NoError(t, err)
-	defer stderr.Close()
-	cmd.Stderr = theirs
 	require.NoError(t, cmd.Start())
-	require.NoError(t, theirs.Close())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
 	addr, ok := strings.CutSuffix(line, " <nil>\n")
@@ -254,49 +283,51 @@ func TestAChildEndsWithItsParent(t *testing.T) {
 
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())
-	require.NoError(t, stderr.SetReadDeadline(time.Now().Add(time.Minute)))
-	said, err := io.ReadAll(stderr)
-	require.NoError(t, err, "the child still runs")
-	require.Empty(t, string(said))
-	_, err = net.Dial("tcp", addr)
-	require.Error(t, err)
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	}, time.Minute, 10*time.Millisecond, "the child still runs")
 }
 
 func TestStartIsCancelled(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	stderr, theirs, err := os.Pipe()
-	require.NoError(t, err)
-	defer stderr.Close()
+	hanging := told(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
-		_, _ = stderr.Read(make([]byte, 1)) // it is asked for its server
+		hanging()
 		cancel()
 	}()
-	_, err = Start(ctx, "hangs", rpcbench.Config{}, theirs)
+	s, err := Start(ctx, "hangs", rpcbench.Config{})
 	require.EqualError(t, err, "server process: context canceled")
-	require.NoError(t, theirs.Close())
-	_, err = io.Copy(io.Discard, stderr)
-	require.NoError(t, err, "nobody holds it any more")
+	gone(t, s.process.cmd.Process.Pid)
 }
 
-// Neither a child that never answers nor one that never ends keeps its parent for longer than limit.
+// Neither a child that never answers nor one that never ends keeps its parent waiting for ever.
 func TestAParentDoesNotWaitForEver(t *testing.T) {
-	for why, wait := range map[string]func(*Server) error{
-		"for an answer": func(s *Server) error { return s.Ask(true) },
-		"for the end":   func(s *Server) error { return s.Close() },
+	for _, c := range []struct {
+		why  string
+		wait func(*Process) error
+		took time.Duration
+	}{
+		{"for its protocol", func(p *Process) error { return p.greet() }, limit},
+		{"for an answer", func(p *Process) error { return p.Ask("", new(Report)) }, time.Second},
+		{"for the end", func(p *Process) error { return p.End() }, 4 * limit},
 	} {
-		t.Run(why, func(t *testing.T) {
+		t.Run(c.why, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				parent, child := net.Pipe()
 				defer child.Close()
 				go func() { _, _ = io.Copy(io.Discard, child) }()
 				began := time.Now()
-				s := &Server{cmd: new(exec.Cmd), reports: json.NewDecoder(parent), in: keepOpen{parent}}
-				s.kill = func() { _ = parent.Close() }
-				s.Close = sync.OnceValue(s.end)
-				require.Error(t, wait(s))
-				require.Equal(t, limit, time.Since(began))
+				p := &Process{cmd: new(exec.Cmd), out: json.NewDecoder(parent), in: keepOpen{parent}, limit: time.Second,
+					kill: func() { _ = parent.Close() }}
+				p.End = sync.OnceValue(p.end)
+				require.Error(t, c.wait(p))
+				require.Equal(t, c.took, time.Since(began))
 			})
 		})
 	}
@@ -310,7 +341,7 @@ func (keepOpen) Close() error { return nil }
 // TestUnixSocketOfAChild: the child listens on a socket in a folder that goes with it, also if the child is killed.
 func TestUnixSocketOfAChild(t *testing.T) {
 	for _, killed := range []bool{false, true} {
-		s, err := Start(t.Context(), "httpjson", rpcbench.Config{Unix: true}, os.Stderr)
+		s, err := Start(t.Context(), "httpjson", rpcbench.Config{Unix: true})
 		require.NoError(t, err)
 		f, err := rpcbench.Start(t.Context(), httpjson.New(), rpcbench.Config{Unix: true, Remote: s.Addr})
 		require.NoError(t, err)
@@ -319,7 +350,7 @@ func TestUnixSocketOfAChild(t *testing.T) {
 		require.NoError(t, f.Close())
 		require.FileExists(t, s.Addr, "the server is elsewhere, and keeps its socket")
 		if killed {
-			s.kill()
+			s.process.kill()
 		}
 		require.Equal(t, killed, s.Close() != nil)
 		require.NoDirExists(t, filepath.Dir(s.Addr))

@@ -81,7 +81,7 @@ func TestImports(t *testing.T) {
 			[]string{grpc, connect, jsoniter, msgp, "net/http", testify, goleak, histogram, testpkg}},
 		{module + "/internal/timing", nil, []string{grpc, protobuf, jsoniter, testify, goleak, testpkg}},
 		{module + "/stacktest", []string{goleak, histogram},
-			[]string{own, compiler, generator, grpc, protobuf, jsoniter, testify, gonum}},
+			[]string{own, compiler, generator, grpc, protobuf, jsoniter, testify, gonum, module + "/internal/odd"}},
 		{module + "/cli", nil, []string{own, compiler, generator, module + "/stacks", module + "/grpcprotobuf", module +
 			"/httpjson", jsoniter, connect, msgp, testify, goleak, testpkg, gonum}},
 		{module + "/cmd/rpcbench", []string{own, compiler, generator, grpc},

@@ -50,7 +50,7 @@ func notTest(f *file) bool { return !strings.HasSuffix(f.path, "_test.go") }
 
 func library(f *file) bool {
 	command := strings.HasPrefix(f.path, "cmd/") || strings.HasPrefix(f.path, "cli/") ||
-		strings.HasPrefix(f.path, "internal/tools/")
+		strings.HasPrefix(f.path, "internal/tools/") || strings.HasPrefix(f.path, "internal/odd/") // children of tests
 	return notTest(f) && f.syntax.Name.Name != "main" && !command
 }
 

@@ -37,13 +37,26 @@ func (r Record) Ratios(arm, base int) ([]float64, error) {
 	return ratios, nil
 }
 
+// CPURatio is Ratio for the CPU time of the process. It returns 0 if the system does not tell.
+func (r Record) CPURatio(arm, base int) float64 {
+	ratios := make([]float64, len(r.Blocks))
+	for i, block := range r.Blocks {
+		if min(block[arm].CPU, block[base].CPU) <= 0 {
+			return 0
+		}
+		ratios[i] = block[arm].cpuNsPerOp() / block[base].cpuNsPerOp()
+	}
+	slices.Sort(ratios)
+	return median(ratios)
+}
+
 // NsPerOp returns the median over blocks of an arm's nanoseconds per operation, NaN without blocks. It gives a sense of
 // size. Compare arms by Ratio, which the machine's drift does not touch.
 func (r Record) NsPerOp(arm int) float64 { return r.median(arm, Slice.nsPerOp) }
 
 // CPUNsPerOp is NsPerOp for the CPU time of the process. It returns 0 if the system does not tell.
 func (r Record) CPUNsPerOp(arm int) float64 {
-	return r.median(arm, func(s Slice) float64 { return float64(s.CPU) / float64(s.Ops) })
+	return r.median(arm, Slice.cpuNsPerOp)
 }
 
 func (r Record) median(arm int, value func(Slice) float64) float64 {
@@ -55,7 +68,8 @@ func (r Record) median(arm int, value func(Slice) float64) float64 {
 	return median(values)
 }
 
-func (s Slice) nsPerOp() float64 { return float64(s.Wall) / float64(s.Ops) }
+func (s Slice) nsPerOp() float64    { return float64(s.Wall) / float64(s.Ops) }
+func (s Slice) cpuNsPerOp() float64 { return float64(s.CPU) / float64(s.Ops) }
 
 func median(sorted []float64) float64 {
 	n := len(sorted)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
@@ -18,40 +19,23 @@ import (
 type watched struct{ made, inside, most, clients atomic.Int64 }
 
 func (w *watched) stack() rpcbench.Stack {
-	s := rawtcp.New()
-	dial := s.Dial
-	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
+	return odd.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client {
 		w.clients.Add(1)
-		return counting{c.(rpcbench.Users), w}, err
-	}
-	return s
-}
-
-type counting struct {
-	rpcbench.Users
-	by *watched
-}
-
-func (c counting) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
-func (c counting) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
-	call, err := c.Users.PrepareUser(u)
-	return func(ctx context.Context) error {
-		c.by.made.Add(1)
-		n := c.by.inside.Add(1)
-		defer c.by.inside.Add(-1)
-		for most := c.by.most.Load(); n > most && !c.by.most.CompareAndSwap(most, n); most = c.by.most.Load() {
-		}
-		return call(ctx)
-	}, err
-}
-
-func (c counting) Close() error {
-	c.by.clients.Add(-1)
-	return c.Users.Close()
+		return odd.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+			call, err := c.PrepareUser(u)
+			return func(ctx context.Context) error {
+				w.made.Add(1)
+				n := w.inside.Add(1)
+				defer w.inside.Add(-1)
+				for most := w.most.Load(); n > most && !w.most.CompareAndSwap(most, n); most = w.most.Load() {
+				}
+				return call(ctx)
+			}, err
+		}, OnClose: func() error {
+			w.clients.Add(-1)
+			return c.Close()
+		}}
+	})
 }
 
 // Several callers call through the whole window: its calls are some of those made, and as many are under way as there

@@ -1,23 +1,19 @@
 package versus
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"slices"
-	"strconv"
-	"strings"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/workload"
@@ -36,140 +32,70 @@ type Spec struct {
 	Blocks int `json:"-"`
 }
 
-// Variable stands in the environment of a child. A program that finds it there calls Serve, and does nothing else.
-const Variable = "RPCBENCH_MEASURE"
-
-// Serve is the child's side. It reads a Spec from in and opens the stacks that find returns. Then it measures a block
-// for each line of in, and writes the block to out, as a record on a line. It ends with in: a parent that was killed
-// closes its end of the pipe, and a child that went on would disturb what is measured next.
-func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name string) (rpcbench.Stack, error)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	lines := make(chan []byte) // nil when in has ended
-	go func() {
-		defer cancel() // also amid a block
-		defer close(lines)
-		for input := bufio.NewScanner(in); input.Scan(); {
-			select {
-			case lines <- bytes.Clone(input.Bytes()):
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	var spec Spec
-	given := json.NewDecoder(bytes.NewReader(<-lines))
-	given.DisallowUnknownFields() // what a parent of another revision asks for in them would not be measured
-	if err := given.Decode(&spec); err != nil {
-		return fmt.Errorf("rpcbench: measure: %s is set, which is for children of rpcbench, but standard input "+
-			"has no specification that this build reads: %w", Variable, err)
+// ServeChild does what the parent of this process asks for, if this process is a child that serves or measures one of
+// stacks. Else it returns false at once. The caller prints an error on standard error, where the parent reads it.
+func ServeChild(in io.Reader, out io.Writer, stacks []rpcbench.Stack) (bool, error) {
+	switch os.Getenv(child.Variable) {
+	case "":
+		return false, nil
+	case child.Serves:
+		return true, child.Serve(in, out, stacks)
 	}
-	var stacks []rpcbench.Stack
-	for _, name := range spec.Arms {
-		s, err := find(name)
-		if err != nil {
-			return err
-		}
-		stacks = append(stacks, s)
-	}
-	if spec.Profiled {
-		return explain(ctx, spec.Workload, spec.Slice, stacks, lines, out)
-	}
-	g, err := Open(ctx, spec.Workload, spec.Slice, spec.Seed, spec.Servers, stacks...)
-	for err == nil && <-lines != nil {
-		if err = g.Block(ctx); err == nil {
-			r := g.Record()
-			r.Blocks = r.Blocks[len(r.Blocks)-1:]
-			err = json.NewEncoder(out).Encode(r)
-		}
-	}
-	return cmp.Or(err, g.Close())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	return true, Serve(ctx, in, out, func(name string) (rpcbench.Stack, error) { return child.Find(stacks, name) })
 }
 
-// Program is a program that calls Serve.
+// Serve is the side of a child that measures. It reads a Spec from in and opens the stacks that find returns. Then it
+// measures a block for each line of in, and writes the block to out, as a record on a line.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name string) (rpcbench.Stack, error)) error {
+	var spec Spec
+	return child.Answer(ctx, in, out, &spec, func(ctx context.Context, lines <-chan []byte) error {
+		var stacks []rpcbench.Stack
+		for _, name := range spec.Arms {
+			s, err := find(name)
+			if err != nil {
+				return err
+			}
+			stacks = append(stacks, s)
+		}
+		if spec.Profiled {
+			return explain(ctx, spec.Workload, spec.Slice, stacks, lines, out)
+		}
+		g, err := Open(ctx, spec.Workload, spec.Slice, spec.Seed, spec.Servers, stacks...)
+		for err == nil && <-lines != nil {
+			if err = g.Block(ctx); err == nil {
+				r := g.Record()
+				r.Blocks = r.Blocks[len(r.Blocks)-1:]
+				err = json.NewEncoder(out).Encode(r)
+			}
+		}
+		return cmp.Or(err, g.Close())
+	})
+}
+
+// Program is a program that calls ServeChild.
 type Program struct {
-	Path   string
+	Path   string   // "" is this one
 	Env    []string // what its processes have in their environment besides
 	Layout int      // which link of its source this program is
 }
 
-// child is a process of a Program.
-type child struct {
-	*exec.Cmd
-	in     io.WriteCloser
-	out    *json.Decoder
-	stderr bytes.Buffer
-}
-
-func (p Program) start(ctx context.Context, spec Spec) (*child, error) {
-	c := &child{Cmd: exec.CommandContext(ctx, p.Path)}
-	c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOMAXPROCS=") })
-	c.Env = append(c.Env, Variable+"=1")
-	if spec.Procs > 0 {
-		c.Env = append(c.Env, "GOMAXPROCS="+strconv.Itoa(spec.Procs))
-	}
-	c.Env = append(c.Env, p.Env...)
-	c.Stderr = &c.stderr
-	in, err := c.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("rpcbench: measure: %w", err)
-	}
-	out, err := c.StdoutPipe()
+// Check starts a process of the program, and fails if this program can't understand what it would measure.
+func (p Program) Check(ctx context.Context) error {
+	c, err := p.start(ctx, Spec{})
 	if err == nil {
-		err = c.Start()
-	}
-	if err != nil {
-		_ = in.Close()
-		return nil, fmt.Errorf("rpcbench: measure: %w", err)
-	}
-	c.in, c.out = in, json.NewDecoder(out)
-	_ = json.NewEncoder(in).Encode(spec) // if it has died, its exit status says so
-	return c, nil
-}
-
-// next lets the child measure once more, and reads its record.
-func (c *child) next(record any, whole func() bool) error {
-	_, _ = io.WriteString(c.in, "\n")
-	err := c.out.Decode(record)
-	switch {
-	case err == nil && whole():
-		return nil
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return cmp.Or(c.end(), errors.New("rpcbench: measure: a child ended before its time"))
-	}
-	_ = c.Process.Kill()
-	return errors.New("rpcbench: measure: a child printed something else than a block")
-}
-
-// end waits for the child to close its fixtures and to exit. It prefers what the child said to its exit status. Of a
-// trace of goroutines, which fills pages, it keeps what the first two lines say.
-func (c *child) end() error {
-	_ = c.in.Close()
-	err := c.Wait()
-	said := slices.DeleteFunc(strings.Split(c.stderr.String(), "\n"), func(line string) bool {
-		return strings.TrimSpace(line) == ""
-	})
-	if err != nil && len(said) > 0 {
-		return errors.New(strings.Join(said[:min(2, len(said))], "; "))
+		_ = c.End() // it fails, since it is asked for nothing
 	}
 	return err
 }
 
-// Measure runs spec, and once more if that fails: a machine that is busy for a moment then costs a process, not a
-// comparison. With a failure that was mended comes what it said.
-func Measure(ctx context.Context, spec Spec, programs ...Program) (
-	r timing.Record, p Process, mended string, err error) {
-	for range 2 {
-		if r, err = Run(ctx, spec, programs...); err == nil {
-			p, err = ProcessOf(r)
-		}
-		if err == nil || ctx.Err() != nil {
-			return r, p, mended, err
-		}
-		mended = strings.TrimPrefix(err.Error(), "rpcbench: ")
-	}
-	return r, p, "", err
+func (p Program) start(ctx context.Context, spec Spec) (*child.Process, error) {
+	return child.Command{Path: p.Path, Env: p.Env, Does: child.Measures, Procs: spec.Procs, Asked: spec,
+		Limit: 10 * time.Minute}.Start(ctx)
 }
+
+var errNoBlock = errors.New("a child answered with something else than a block")
 
 // Run measures spec in a process of the program, and what others used of the machine meanwhile. With an error comes
 // what was measured before it.
@@ -187,13 +113,13 @@ func Run(ctx context.Context, spec Spec, programs ...Program) (record timing.Rec
 func inTurn(ctx context.Context, spec Spec, programs ...Program) (record timing.Record, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var children []*child
+	var children []*child.Process
 	defer func() {
 		if err != nil {
 			cancel() // which kills them
 		}
 		for _, c := range children {
-			err = cmp.Or(err, c.end())
+			err = cmp.Or(err, c.End())
 		}
 	}()
 	apart := len(programs) > 1
@@ -215,8 +141,11 @@ func inTurn(ctx context.Context, spec Spec, programs ...Program) (record timing.
 			Latencies: make([]timing.Latency, len(children))}
 		for turn, i := range random.Perm(len(children)) {
 			var own timing.Record
-			if err := children[i].next(&own, func() bool { return len(own.Blocks) == 1 }); err != nil {
+			if err := children[i].Ask("", &own); err != nil {
 				return record, err
+			}
+			if len(own.Blocks) != 1 {
+				return record, errNoBlock
 			}
 			if !apart {
 				next, block = own, own.Blocks[0]

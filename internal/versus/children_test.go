@@ -3,6 +3,7 @@ package versus
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +20,8 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/child"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
@@ -27,7 +29,7 @@ import (
 
 // TestMain is also the process that a Program starts.
 func TestMain(m *testing.M) {
-	if os.Getenv(Variable) == "" {
+	if os.Getenv(child.Variable) == "" {
 		goleak.VerifyTestMain(m)
 	}
 	if err := Serve(context.Background(), os.Stdin, os.Stdout, find); err != nil {
@@ -55,13 +57,14 @@ func find(name string) (rpcbench.Stack, error) {
 	case "killed":
 		return inBlock(3, func() error { p, _ := os.FindProcess(os.Getpid()); _ = p.Kill(); select {} }), nil
 	case "bytes1000": // takes users with so many bytes
-		s := rawtcp.New()
-		dial := s.Dial
-		s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-			c, err := dial(config)
-			return thousand{c.(rpcbench.Users)}, err
-		}
-		return s, nil
+		return odd.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client {
+			return odd.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+				if n := len(u.Avatar); n != 1000 && !odd.Connects(u) {
+					return nil, fmt.Errorf("asked for %d bytes", n)
+				}
+				return c.PrepareUser(u)
+			}}
+		}), nil
 	case "tails":
 		return tails(), nil
 	case "hangs":
@@ -72,34 +75,24 @@ func find(name string) (rpcbench.Stack, error) {
 
 // inBlock is rawtcp, whose calls do what is said from the n-th block on: each block has a fixture of its own.
 func inBlock(n int, do func() error) rpcbench.Stack {
-	s := rawtcp.New()
-	dial, fixtures := s.Dial, 0
-	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		fixtures++
-		c, err := dial(config)
-		if fixtures < n {
-			return c, err
+	fixtures := 0
+	return odd.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client {
+		if fixtures++; fixtures < n {
+			return c
 		}
-		return &client{Users: c.(rpcbench.Users), call: func(int64, rpcbench.Call) error { return do() }}, err
-	}
-	return s
+		return odd.Around(c, func(rpcbench.User, rpcbench.Call) rpcbench.Call {
+			return func(context.Context) error { return do() }
+		})
+	})
 }
 
 // tails is rawtcp whose calls take 3 ms. Each fourth call takes 40 ms, but those of every eighth caller, the first one
 // among them.
 func tails() rpcbench.Stack {
-	s := rawtcp.New()
-	dial := s.Dial
-	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
-		return tailed{c.(rpcbench.Users)}, err
-	}
-	return s
+	return odd.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client { return tailed{c} })
 }
 
 type tailed struct{ rpcbench.Users }
-
-var garbage atomic.Pointer[[1 << 16]byte]
 
 // Prepare prepares call i: each caller makes four.
 func (c tailed) Prepare(i, payload int) (rpcbench.Call, error) {
@@ -110,29 +103,8 @@ func (c tailed) Prepare(i, payload int) (rpcbench.Call, error) {
 	}
 	return func(ctx context.Context) error {
 		<-time.After(takes)
-		garbage.Store(new([1 << 16]byte)) // for a slice lasts until it is collected
 		return call(ctx)
 	}, err
-}
-
-type thousand struct{ rpcbench.Users }
-
-func (c thousand) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
-func (c thousand) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
-	if n := len(u.Avatar); n != 1000 && len(u.Name) != len("Anna1000") {
-		return nil, fmt.Errorf("asked for %d bytes", n)
-	}
-	return c.Users.PrepareUser(u)
-}
-
-func self(t *testing.T) Program {
-	t.Helper()
-	path, err := os.Executable()
-	require.NoError(t, err)
-	return Program{Path: path}
 }
 
 func spec(arms ...string) Spec {
@@ -147,7 +119,7 @@ func apart(ctx context.Context, s Spec, p Program) (timing.Record, error) {
 func TestRun(t *testing.T) {
 	s := spec("httpjson", "httpjson", "rawtcp")
 	s.Blocks = 3
-	record, err := Run(t.Context(), s, self(t))
+	record, err := Run(t.Context(), s, Program{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"httpjson", "httpjson again", "rawtcp"}, record.Arms)
 	require.Len(t, record.Blocks, s.Blocks)
@@ -166,21 +138,37 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A process measures the workload that it is told.
+// A process measures the workload that it is told, at its GOMAXPROCS.
 func TestRunTellsTheWorkload(t *testing.T) {
-	s := spec("rawtcp", "bytes1000")
-	s.Workload.Payload, s.Blocks = 1000, 1
-	_, err := Run(t.Context(), s, self(t))
-	require.NoError(t, err)
-	s.Workload.Payload = 10_000
-	_, err = Run(t.Context(), s, self(t))
-	require.ErrorContains(t, err, "asked for 10000 bytes")
+	t.Setenv("GOMAXPROCS", "3")
+	for _, test := range []struct {
+		why, arm string
+		procs    int
+		workload workload.Workload
+		want     string
+	}{
+		{"a payload", "bytes1000", 1, workload.Workload{Payload: 1000}, ""},
+		{"another payload", "bytes1000", 1, workload.Workload{Payload: 10_000}, "asked for 10000 bytes"},
+		{"a Unix socket", "httpjson", 1, workload.Workload{Unix: true}, ""},
+		{"one P", "procs1", 1, workload.Workload{}, ""},
+		{"three Ps", "procs3", 3, workload.Workload{}, ""},
+		{"the default, whatever this process was told", fmt.Sprint("procs", runtime.NumCPU()), 0, workload.Workload{}, ""},
+	} {
+		s := spec("rawtcp", test.arm)
+		s.Workload, s.Procs, s.Blocks = test.workload, test.procs, 1
+		_, err := Run(t.Context(), s, Program{})
+		if test.want == "" {
+			require.NoError(t, err, test.why)
+		} else {
+			require.ErrorContains(t, err, test.want, test.why)
+		}
+	}
 }
 
 // Percentiles of many callers are of each call of each caller.
 func TestLatenciesOfManyCallers(t *testing.T) {
 	record, err := Run(t.Context(), Spec{Arms: []string{"tails", "tails"}, Workload: workload.Workload{Callers: 24},
-		Slice: 500 * time.Millisecond, Blocks: 1}, self(t))
+		Slice: 500 * time.Millisecond, Blocks: 1}, Program{})
 	require.NoError(t, err)
 	for _, l := range record.Latencies {
 		require.Less(t, l.P50, l.P95, "most calls take 3 ms")
@@ -191,27 +179,15 @@ func TestLatenciesOfManyCallers(t *testing.T) {
 	}
 }
 
-// A process measures a Unix socket.
-func TestRunOverAUnixSocket(t *testing.T) {
-	s := spec("rawtcp", "httpjson")
-	s.Workload.Unix, s.Blocks = true, 1
-	_, err := Run(t.Context(), s, self(t))
-	require.NoError(t, err)
-}
-
 // A record has the layout of the contestant's program: its copy's and the base's are noise.
 func TestRecordsNameTheLayout(t *testing.T) {
-	program := self(t)
-	program.Layout = 4
-	record, err := Run(t.Context(), Spec{Arms: []string{"rawtcp", "rawtcp"}, Slice: time.Millisecond, Blocks: 1}, program)
-	require.NoError(t, err)
-	require.Equal(t, 4, record.Layout)
-	other := program
-	other.Layout = 7
-	record, err = Run(t.Context(), Spec{Arms: []string{"rawtcp", "rawtcp"}, Slice: time.Millisecond, Blocks: 1}, program,
-		other)
-	require.NoError(t, err)
-	require.Equal(t, 7, record.Layout)
+	s := spec("rawtcp", "rawtcp")
+	s.Blocks = 1
+	for _, programs := range [][]Program{{{Layout: 7}}, {{Layout: 4}, {Layout: 7}}} {
+		record, err := Run(t.Context(), s, programs...)
+		require.NoError(t, err)
+		require.Equal(t, 7, record.Layout)
+	}
 }
 
 func TestReconnects(t *testing.T) {
@@ -220,22 +196,8 @@ func TestReconnects(t *testing.T) {
 	}
 }
 
-func TestRunSetsGOMAXPROCS(t *testing.T) {
-	for _, procs := range []int{1, 3} {
-		s := spec("rawtcp", fmt.Sprintf("procs%d", procs))
-		s.Procs, s.Blocks = procs, 1
-		_, err := Run(t.Context(), s, self(t))
-		require.NoError(t, err)
-	}
-	t.Setenv("GOMAXPROCS", "3")
-	s := spec("rawtcp", fmt.Sprintf("procs%d", runtime.NumCPU()))
-	s.Blocks = 1
-	_, err := Run(t.Context(), s, self(t))
-	require.NoError(t, err, "0 is the default, whatever this process was told")
-}
-
 func TestApart(t *testing.T) {
-	record, err := apart(t.Context(), spec("httpjson", "rawtcp"), self(t))
+	record, err := apart(t.Context(), spec("httpjson", "rawtcp"), Program{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"httpjson", "rawtcp"}, record.Arms)
 	require.Len(t, record.Blocks, 6)
@@ -260,7 +222,7 @@ func TestSlicesOfAnArmApart(t *testing.T) {
 		t.Skip("the child is a shell script")
 	}
 	script := filepath.Join(t.TempDir(), "child")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread spec\ncase $spec in\n"+
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 1; read spec\ncase $spec in\n"+
 		`*'"arms":["base","base"]'*) n=2;; *'"arms":["other","other"]'*) n=5;; *) n=90;; esac`+"\nwhile read line; do echo '"+
 		`{"blocks":[[[1,'$n',30,400,5,6],[0,1,10,100,1,1]]]}`+"'; done\n"), 0o700))
 	record, err := apart(t.Context(), spec("base", "base", "other"), Program{Path: script})
@@ -282,16 +244,16 @@ func TestFailures(t *testing.T) {
 		want    string
 		blocks  int // that were measured before
 	}{
-		{"an unknown stack", self(t), spec("rawtcp", "httpjsno"), "no stack is called httpjsno", 0},
-		{"nothing to compare with", self(t), spec("rawtcp"), "timing: got 1 of the two or more arms to compare", 0},
-		{"a process that dies", self(t), spec("rawtcp", "dies"), "exit status 3", 0},
-		{"a process that ends", self(t), spec("rawtcp", "leaves"), "rpcbench: measure: a child ended before its time", 0},
-		{"a program that prints", self(t), spec("rawtcp", "talks"),
-			"rpcbench: measure: a child printed something else than a block", 0},
-		{"a call that fails", self(t), spec("rawtcp", "fails"), "the server died", 2},
-		{"a process that is killed", self(t), spec("rawtcp", "killed"), "", 2},
+		{"an unknown stack", Program{}, spec("rawtcp", "httpjsno"), "no stack is called httpjsno", 0},
+		{"nothing to compare with", Program{}, spec("rawtcp"), "timing: got 1 of the two or more arms to compare", 0},
+		{"a process that dies", Program{}, spec("rawtcp", "dies"), "exit status 3", 0},
+		{"a process that ends", Program{}, spec("rawtcp", "leaves"), "a child ended before its time", 0},
+		{"a program that prints", Program{}, spec("rawtcp", "talks"),
+			"a child printed something else than an answer: ", 0},
+		{"a call that fails", Program{}, spec("rawtcp", "fails"), "the server died", 2},
+		{"a process that is killed", Program{}, spec("rawtcp", "killed"), "", 2},
 		{"a program that is not there", Program{Path: "/nonexistent/rpcbench"}, spec("rawtcp", "rawtcp"),
-			"rpcbench: measure: fork/exec /nonexistent/rpcbench: ", 0},
+			"child: fork/exec /nonexistent/rpcbench: ", 0},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			record, err := Run(t.Context(), test.spec, test.program)
@@ -313,40 +275,49 @@ func TestAChildEndsWithItsInput(t *testing.T) {
 		"amid a block":           {Arms: []string{"rawtcp", "rawtcp"}, Slice: 200 * time.Millisecond}, // of four slices
 	} {
 		t.Run(why, func(t *testing.T) {
-			c, err := self(t).start(t.Context(), s)
-			require.NoError(t, err)
+			in, parent := io.Pipe()
+			ended := make(chan error, 1)
+			go func() { ended <- Serve(t.Context(), in, io.Discard, find) }()
+			require.NoError(t, json.NewEncoder(parent).Encode(s))
 			if why == "amid a block" {
-				_, err = io.WriteString(c.in, "\n")
+				_, err := io.WriteString(parent, "\n")
 				require.NoError(t, err)
 			}
-			ended := make(chan error, 1)
-			go func() { ended <- c.end() }()
+			require.NoError(t, parent.Close())
 			select {
 			case err := <-ended:
 				if why == "amid a block" {
 					require.Error(t, err, "it gives the block up")
 				}
 			case <-time.After(45 * time.Second):
-				_ = c.Process.Kill()
-				<-ended
 				require.Fail(t, "an orphan goes on measuring")
 			}
 		})
 	}
 }
 
-// TestInterruptedRun: no child outlives the context, whatever it is doing.
-func TestInterruptedRun(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	_, err := Run(ctx, spec("rawtcp", "hangs"), self(t))
-	require.Error(t, err)
-	require.Error(t, ctx.Err(), "it was the context that ended it")
+// TestInterrupted: no child outlives the context, whatever it is doing.
+func TestInterrupted(t *testing.T) {
+	for why, measure := range map[string]func(context.Context) error{
+		"measuring": func(ctx context.Context) error {
+			_, err := Run(ctx, spec("rawtcp", "hangs"), Program{})
+			return err
+		},
+		"explaining": func(ctx context.Context) error {
+			_, err := Explain(ctx, spec("hangs"), Program{})
+			return err
+		},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		require.Error(t, measure(ctx), why)
+		require.Error(t, ctx.Err(), "it was the context that ended it")
+		cancel()
+	}
 }
 
 func TestServeRefuses(t *testing.T) {
-	const refused = "rpcbench: measure: RPCBENCH_MEASURE is set, which is for children of rpcbench, but " +
-		"standard input has no specification that this build reads: "
+	const refused = "RPCBENCH_CHILD is set, which is for children of rpcbench, but " +
+		"standard input has no question that this build reads: "
 	for in, want := range map[string]string{
 		"":    "EOF",
 		"{\n": "unexpected EOF",
@@ -361,6 +332,6 @@ func TestServeRefuses(t *testing.T) {
 		err := Serve(t.Context(), strings.NewReader(in), &out, find)
 		require.ErrorContains(t, err, refused+want)
 		require.NotContains(t, err.Error(), "\n")
-		require.Empty(t, out.String())
+		require.Equal(t, "1\n", out.String(), "its protocol")
 	}
 }

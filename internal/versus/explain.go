@@ -40,14 +40,17 @@ func Explain(ctx context.Context, spec Spec, program Program) (all []Explained, 
 	}
 	for range spec.Blocks {
 		var sums []Explained
-		if err := c.next(&sums, func() bool { return len(sums) == len(spec.Arms) }); err != nil {
+		if err = c.Ask("", &sums); err == nil && len(sums) != len(spec.Arms) {
+			err = errNoBlock
+		}
+		if err != nil {
 			cancel() // which kills it
-			_ = c.end()
+			_ = c.End()
 			return all, err
 		}
 		all = sums
 	}
-	return all, c.end()
+	return all, c.End()
 }
 
 // explain is the child's side of Explain. For each line it measures a round, and writes the sums of all rounds so far.

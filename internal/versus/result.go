@@ -49,13 +49,24 @@ const (
 // Process is what one measuring process found: figures of the base, its copy and the contestant, in this order. Blocks
 // of different processes are never pooled.
 type Process struct {
-	Layout      int
-	Ns, CPUNs   [3]float64 // per call, medians over blocks; CPUNs is 0 if the system does not tell
-	Copy, Ratio float64    // of the copy's and the contestant's time to the base's, medians over blocks
-	ToCopy      float64    // of the contestant's time to the copy's, likewise; 0 if the copy is what is compared
-	Latencies   [3]timing.Latency
-	InFlight    [3]float64 // calls at once, on average; 0 if the callers did not tell
-	Others      float64    // share of the machine that other programs used; 0 if the system does not tell
+	Layout    int
+	Ns, CPUNs [3]float64 // per call, medians over blocks; CPUNs is 0 if the system does not tell
+	Ratios               // of time
+	CPU       Ratios     // of CPU time; 0 if the system does not tell
+	Latencies [3]timing.Latency
+	InFlight  [3]float64 // calls at once, on average; 0 if the callers did not tell
+	Others    float64    // share of the machine that other programs used; 0 if the system does not tell
+}
+
+// Ratios are medians over the blocks of a process.
+type Ratios struct {
+	Copy, Ratio float64 // the copy's and the contestant's to the base's
+	ToCopy      float64 // the contestant's to the copy's; 0 if the copy is what is compared
+}
+
+// byCPU is a process by its CPU time, without what is of single calls.
+func (p Process) byCPU() Process {
+	return Process{Layout: p.Layout, Ns: p.CPUNs, CPUNs: p.CPUNs, Ratios: p.CPU, Others: p.Others}
 }
 
 // ProcessOf reads a record. The contestant is the last arm, which is the copy if nothing else is compared.
@@ -73,6 +84,10 @@ func ProcessOf(r timing.Record) (p Process, err error) {
 	}
 	if err != nil {
 		return p, err
+	}
+	p.CPU = Ratios{Copy: r.CPURatio(1, 0), Ratio: r.CPURatio(last, 0)}
+	if last > 1 {
+		p.CPU.ToCopy = r.CPURatio(last, 1)
 	}
 	for i, arm := range []int{0, 1, last} {
 		p.Ns[i], p.CPUNs[i] = r.NsPerOp(arm), r.CPUNsPerOp(arm)
@@ -124,6 +139,10 @@ type Result struct {
 	BaseCalls   float64   `json:"base_calls,omitzero"` // in flight, on average
 	Calls       float64   `json:"calls_in_flight,omitzero"`
 	Percentiles `json:"percentiles,omitzero"`
+
+	// CPU is the result by CPU time, with a floor and a verdict of its own: its Ns are CPU time. It is nil where one core
+	// does all, since that time is CPU time, and where a process does not tell.
+	CPU *Result `json:"cpu,omitempty"`
 }
 
 // Percentiles are of single calls. One that fewer than ten calls of each process exceed is 0.
@@ -150,12 +169,27 @@ func (r Result) NoiseFloor() float64 {
 
 // Decide makes the result of a comparison from its processes, in the order in which they ran.
 func Decide(plan Plan, all []Process) Result {
+	kept, without := slices.Clone(all), 0
+	if plan.AllCores && plan.OneCaller {
+		kept, without = withCores(all)
+	}
+	r := decide(plan, all, kept)
+	r.NoSecond = without
+	if silent := func(p Process) bool { return p.CPU.Ratio == 0 }; plan.AllCores && !slices.ContainsFunc(kept, silent) {
+		var byCPU []Process
+		for _, p := range kept {
+			byCPU = append(byCPU, p.byCPU())
+		}
+		cpu := decide(plan, all, byCPU)
+		r.CPU = &cpu
+	}
+	return r
+}
+
+// decide makes the result of the processes that are kept of all.
+func decide(plan Plan, all, kept []Process) Result {
 	fewest := cmp.Or(plan.Fewest, Fewest)
 	r := Result{Planned: max(plan.Processes, len(all)), Verdict: Undecided}
-	kept := slices.Clone(all)
-	if plan.AllCores && plan.OneCaller {
-		kept, r.NoSecond = withCores(all)
-	}
 	r.Processes, r.OneCore, r.Unchecked = len(kept), len(all)-len(kept), unchecked(plan, kept)
 	if r.Processes > 0 {
 		r.means(kept)

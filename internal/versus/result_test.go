@@ -17,7 +17,7 @@ import (
 func processes(ratios ...float64) (all []Process) {
 	for i, r := range ratios {
 		all = append(all, Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 1000 * r},
-			CPUNs: [3]float64{1000, 1000, 1000 * r}, Copy: 1, Ratio: r})
+			CPUNs: [3]float64{1000, 1000, 1000 * r}, Ratios: Ratios{Copy: 1, Ratio: r}})
 	}
 	return all
 }
@@ -316,7 +316,8 @@ func TestProcessOf(t *testing.T) {
 	p, err := ProcessOf(record)
 	require.NoError(t, err)
 	require.Equal(t, Process{Layout: 4, Others: 0.25, Ns: [3]float64{200, 400, 600}, CPUNs: [3]float64{100, 200, 400},
-		Copy: 2, Ratio: 3, ToCopy: 1.5, Latencies: [3]timing.Latency(record.Latencies), InFlight: [3]float64{1, 0.5, 2}}, p)
+		Ratios: Ratios{Copy: 2, Ratio: 3, ToCopy: 1.5}, CPU: Ratios{Copy: 2, Ratio: 4, ToCopy: 2},
+		Latencies: [3]timing.Latency(record.Latencies), InFlight: [3]float64{1, 0.5, 2}}, p)
 
 	two := record
 	two.Arms = two.Arms[:2]
@@ -371,10 +372,10 @@ func TestIntervalOfTheSource(t *testing.T) {
 			for layout := range links {
 				other := c.between * random.NormFloat64()
 				for range each {
-					spread = append(spread, Process{Layout: layout + 1, Ns: [3]float64{1, 1, 1}, Copy: 1,
-						Ratio: math.Exp(other + c.within*random.NormFloat64())})
-					ofOne = append(ofOne, Process{Layout: 1, Ns: [3]float64{1, 1, 1}, Copy: 1,
-						Ratio: math.Exp(own + c.within*random.NormFloat64())})
+					spread = append(spread, Process{Layout: layout + 1, Ns: [3]float64{1, 1, 1},
+						Ratios: Ratios{Copy: 1, Ratio: math.Exp(other + c.within*random.NormFloat64())}})
+					ofOne = append(ofOne, Process{Layout: 1, Ns: [3]float64{1, 1, 1},
+						Ratios: Ratios{Copy: 1, Ratio: math.Exp(own + c.within*random.NormFloat64())}})
 				}
 			}
 			if r := Decide(Plan{}, spread); r.Lo <= 1 && 1 <= r.Hi {
@@ -388,4 +389,28 @@ func TestIntervalOfTheSource(t *testing.T) {
 		require.GreaterOrEqual(t, float64(held)/runs, c.ofAll, c.why)
 		require.LessOrEqual(t, float64(heldByOne)/runs, c.one, c.why)
 	}
+}
+
+// CPU time has a result of its own, which may say otherwise: of the processes that count, with its own copy and floor.
+func TestCPUHasAResultOfItsOwn(t *testing.T) {
+	all := processes(spread(8, 0.8, 0.01)...)
+	for i, ratio := range spread(8, 1.4, 0.01) {
+		p := &all[i]
+		p.CPU, p.CPUNs = Ratios{Copy: 1.01, Ratio: ratio}, [3]float64{3000, 3030, 3000 * ratio}
+	}
+	plan := Plan{AllCores: true, OneCaller: true}
+	r := Decide(plan, all)
+	require.Equal(t, Faster, r.Verdict)
+	require.InDelta(t, 0.8, r.Ratio, 0.01)
+	require.InDelta(t, 1.4, r.CPU.Ratio, 0.01)
+	require.Equal(t, Slower, r.CPU.Verdict)
+	require.InDelta(t, 0.01, r.CPU.CopyFloor, 0.001)
+	require.Less(t, r.CopyFloor, 0.001)
+	require.Equal(t, []float64{3000, 8}, []float64{r.CPU.BaseNs, float64(r.CPU.Processes)})
+
+	all[0].CPUNs[0] = 1010 // one core, which is left out of both
+	require.Equal(t, []int{7, 7}, []int{Decide(plan, all).Processes, Decide(plan, all).CPU.Processes})
+	require.Nil(t, Decide(Plan{}, all).CPU, "on one core time is CPU time")
+	all[1].CPU = Ratios{}
+	require.Nil(t, Decide(plan, all).CPU, "a process does not tell")
 }

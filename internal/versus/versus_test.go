@@ -13,6 +13,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/corpus"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
@@ -60,12 +61,10 @@ func TestGroup(t *testing.T) {
 // counted counts how often the stack's server is made.
 func counted(s rpcbench.Stack) (rpcbench.Stack, *atomic.Int64) {
 	made := new(atomic.Int64)
-	server := s.Server
-	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+	return odd.WithServer(s, func(inner rpcbench.Server) rpcbench.Server {
 		made.Add(1)
-		return server(config)
-	}
-	return s, made
+		return inner
+	}), made
 }
 
 func TestFixturesAreReplaced(t *testing.T) {
@@ -76,37 +75,18 @@ func TestFixturesAreReplaced(t *testing.T) {
 
 // replaced is rawtcp with its Calls, but for those of the start and the warm-up, replaced.
 func replaced(call func(n int64, real rpcbench.Call) error) rpcbench.Stack {
-	s := rawtcp.New()
-	dial := s.Dial
-	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
-		return &client{Users: c.(rpcbench.Users), call: call}, err
-	}
-	return s
-}
-
-type client struct {
-	rpcbench.Users
-	call func(int64, rpcbench.Call) error
-	n    atomic.Int64
-}
-
-func (c *client) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
-func (c *client) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
-	const warm = 4 * corpus.Round
-	real, err := c.Users.PrepareUser(u)
-	if len(u.Name) == len("Anna1000") { // as the calls of the start
-		return real, err
-	}
-	return func(ctx context.Context) error {
-		if n := c.n.Add(1); n > warm {
-			return c.call(n-warm, real)
-		}
-		return real(ctx)
-	}, err
+	return odd.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client {
+		var made atomic.Int64
+		return odd.Around(c, func(_ rpcbench.User, real rpcbench.Call) rpcbench.Call {
+			return func(ctx context.Context) error {
+				const warm = 4 * corpus.Round
+				if n := made.Add(1); n > warm {
+					return call(n-warm, real)
+				}
+				return real(ctx)
+			}
+		})
+	})
 }
 
 func TestBrokenContestant(t *testing.T) {

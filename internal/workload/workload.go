@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -304,7 +303,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbenc
 		o.dials, config.WrapClient = 1, wrapped(resetOnClose, config.WrapClient)
 	}
 	if w.Apart && config.Remote == "" {
-		if o.Server, err = child.Start(ctx, stack.Name, config, io.Discard); err != nil {
+		if o.Server, err = child.Start(ctx, stack.Name, config); err != nil {
 			return nil, err
 		}
 		config.Remote, config.Certificate = o.Server.Addr, o.Server.Certificate

@@ -19,8 +19,9 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/corpus"
+	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
@@ -31,7 +32,10 @@ const logEnv = "RPCBENCH_TEST_LOG" // file to which servers write what they see
 
 // TestMain is also the server of two-processes.
 func TestMain(m *testing.M) {
-	if child.Serve(os.Stdin, os.Stdout, new(witness).stacks(false)) {
+	if done, err := versus.ServeChild(os.Stdin, os.Stdout, new(witness).stacks(false)); done {
+		if err != nil {
+			os.Exit(1)
+		}
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -324,12 +328,7 @@ func TestFind(t *testing.T) {
 func TestStacksThatCannotEcho(t *testing.T) {
 	w, err := workload.Find("mixed")
 	require.NoError(t, err)
-	s := httpjson.New()
-	dial := s.Dial
-	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
-		return struct{ rpcbench.Users }{c.(rpcbench.Users)}, err
-	}
+	s := odd.WithClient(httpjson.New(), func(c rpcbench.Users) rpcbench.Client { return struct{ rpcbench.Users }{c} })
 	_, err = w.Open(t.Context(), s, rpcbench.Config{})
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 }

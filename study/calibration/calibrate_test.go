@@ -32,6 +32,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/grpcapi"
 	"github.com/rpcbench/rpcbench/internal/timing"
@@ -48,7 +49,7 @@ var (
 
 // TestMain is also the process that a Program starts.
 func TestMain(m *testing.M) {
-	if os.Getenv(versus.Variable) == "" {
+	if os.Getenv(child.Variable) == "" {
 		goleak.VerifyTestMain(m)
 	}
 	if err := versus.Serve(context.Background(), os.Stdin, os.Stdout, find); err != nil {
@@ -258,20 +259,20 @@ func (c calibration) measure(ctx context.Context, r repeat, env []string) ([]byt
 	lines, links, random := json.NewEncoder(&text), slices.Clone(c.programs), rand.New(rand.NewPCG(2, uint64(r.index)))
 	random.Shuffle(len(links), func(i, j int) { links[i], links[j] = links[j], links[i] })
 	err := lines.Encode(noted{Environment: env})
-	for i := 0; i < r.processes && err == nil; i++ {
-		spec := versus.Spec{Arms: []string{r.base, r.base, r.contestant}, Slice: r.slice, Blocks: r.blocks, Procs: r.procs,
-			Seed: uint64(r.index*r.processes + i)}
-		var programs []versus.Program
-		for arm := range spec.Arms { // apart, an arm has another layout than the one before it
-			programs = append(programs, links[(i+arm)%min(r.layouts, len(links))])
-		}
-		if !strings.HasPrefix(r.name, "apart") {
-			programs = programs[:1]
-		}
-		var record timing.Record
-		if record, _, _, err = versus.Measure(ctx, spec, programs...); err == nil {
-			err = lines.Encode(noted{Contestant: r.contestant, Record: &record})
-		}
+	one := &versus.Comparison{Base: links[:min(r.layouts, len(links))], Spec: versus.Spec{Slice: r.slice, Blocks: r.blocks,
+		Arms: []string{r.base, r.base, r.contestant}, Procs: r.procs, Seed: uint64(r.index * r.processes)}}
+	if strings.HasPrefix(r.name, "apart") {
+		one.Other = one.Base
+	}
+	all := versus.Campaign{Plan: versus.Plan{Processes: r.processes}, Comparisons: []*versus.Comparison{one},
+		Seed: uint64(r.index), Kept: func(_ *versus.Comparison, record timing.Record) error {
+			return lines.Encode(noted{Contestant: r.contestant, Record: &record})
+		}}
+	if err == nil {
+		err = all.Run(ctx)
+	}
+	if err == nil && one.Left != "" {
+		err = errors.New(one.Left)
 	}
 	return text.Bytes(), err
 }

@@ -136,8 +136,8 @@ func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (
 		}
 		_, err = in.run(ctx, env, "go", append(own, f.main)...)
 		programs = append(programs, p)
-		if program, e := os.ReadFile(p.Path); e == nil && i == 0 && !bytes.Contains(program, []byte(versus.Variable)) {
-			err = errors.New("its program is too old to be measured, or does not call cli.Main")
+		if err == nil && i == 0 {
+			err = p.Check(ctx)
 		}
 		if info, e := buildinfo.ReadFile(p.Path); e == nil && i == 0 {
 			versions = append(versions, "go="+info.GoVersion)

@@ -1,0 +1,174 @@
+package child
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Protocol is the number of what a parent and its children tell each other. Raise it with each change of what a line
+// means or of what is measured by it. Else a build from before the change would measure something else by that name.
+const Protocol = 1
+
+// Variable stands in the environment of a child, and says what the child does: Serves or Measures. Builds that knew no
+// Protocol looked for other names, so a child of such a build measures nothing.
+const (
+	Variable = "RPCBENCH_CHILD"
+	Serves   = "serve"
+	Measures = "measure"
+)
+
+const limit = 15 * time.Second // for a report, and for the end; rpcbench.Start and Fixture.Close take less
+
+// Command is a program that is to be started as a child.
+type Command struct {
+	Path  string        // "" is this program
+	Env   []string      // what it has in its environment besides
+	Does  string        // Serves or Measures
+	Procs int           // its GOMAXPROCS; 0 is the default
+	Asked any           // its first line, as JSON
+	Limit time.Duration // for an answer
+}
+
+// Process is a child of this process. One goroutine at a time.
+type Process struct {
+	// End ends the child's input and waits for the child's end, a minute at most. Of a child that fails, the error has
+	// the first two lines of standard error: a trace of goroutines would fill pages.
+	End func() error
+
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *json.Decoder
+	stderr bytes.Buffer
+	limit  time.Duration
+	kill   func()
+}
+
+// Start starts the program, refuses it if it speaks another protocol, and sends what it is asked. The child is killed
+// when ctx ends.
+func (c Command) Start(ctx context.Context) (*Process, error) {
+	self, err := os.Executable()
+	ctx, cancel := context.WithCancel(ctx)
+	p := &Process{cmd: exec.CommandContext(ctx, cmp.Or(c.Path, self)), limit: c.Limit}
+	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOMAXPROCS=") })
+	p.cmd.Env = append(p.cmd.Env, Variable+"="+c.Does)
+	if c.Procs > 0 {
+		p.cmd.Env = append(p.cmd.Env, "GOMAXPROCS="+strconv.Itoa(c.Procs))
+	}
+	p.cmd.Env = append(p.cmd.Env, c.Env...)
+	p.cmd.Stderr, p.cmd.WaitDelay = &p.stderr, limit
+	in, inErr := p.cmd.StdinPipe()
+	out, outErr := p.cmd.StdoutPipe()
+	if err = cmp.Or(err, inErr, outErr); err == nil {
+		err = p.cmd.Start()
+	}
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("child: %w", err)
+	}
+	p.in, p.out, p.End = in, json.NewDecoder(out), sync.OnceValue(p.end)
+	p.kill = func() {
+		_ = p.cmd.Process.Kill()
+		cancel()
+		_ = out.Close() // which its own children may hold
+	}
+	if err := p.greet(); err != nil {
+		p.kill()
+		_ = p.End()
+		return nil, err
+	}
+	_ = json.NewEncoder(in).Encode(c.Asked) // if the child has died, its end says so
+	return p, nil
+}
+
+// greet reads the number of the child's protocol.
+func (p *Process) greet() error {
+	late := time.AfterFunc(limit, p.kill)
+	var number int
+	err := p.out.Decode(&number)
+	switch {
+	case late.Stop() && errors.Is(err, io.EOF) && p.End() != nil:
+		return p.End()
+	case err != nil:
+		return fmt.Errorf("its process names no protocol, and this program speaks %d: it is too old, "+
+			"or does not call cli.Main", Protocol)
+	case number != Protocol:
+		return fmt.Errorf("its process speaks protocol %d, and this program %d: compare builds of one protocol",
+			number, Protocol)
+	}
+	return nil
+}
+
+// Ask sends a line and reads what the child answers.
+func (p *Process) Ask(line string, answer any) error {
+	defer time.AfterFunc(p.limit, p.kill).Stop()
+	_, _ = io.WriteString(p.in, line+"\n") // if it fails, so does reading
+	err := p.out.Decode(answer)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrClosed):
+		return cmp.Or(p.End(), errors.New("a child ended before its time"))
+	}
+	p.kill()
+	_ = p.End()
+	return fmt.Errorf("a child printed something else than an answer: %w", err)
+}
+
+func (p *Process) end() error {
+	defer p.kill()
+	defer time.AfterFunc(4*limit, p.kill).Stop() // it may have three fixtures to close
+	_ = p.in.Close()
+	for p.out.Decode(new(json.RawMessage)) == nil { // it may be amid an answer
+	}
+	err := p.cmd.Wait()
+	said := slices.DeleteFunc(strings.Split(p.stderr.String(), "\n"), func(line string) bool {
+		return strings.TrimSpace(line) == ""
+	})
+	if err != nil && len(said) > 0 {
+		return errors.New(strings.Join(said[:min(2, len(said))], "; "))
+	}
+	return err
+}
+
+// Answer is the child's side. It tells its protocol and reads what is asked. Then do answers the lines that follow.
+//
+// When in ends, lines is closed and the context of do ends: a parent that was killed closes its end of the pipe, and a
+// child that went on would disturb what is measured next.
+func Answer(ctx context.Context, in io.Reader, out io.Writer, asked any,
+	do func(ctx context.Context, lines <-chan []byte) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	fmt.Fprintln(out, Protocol) // if it fails, the parent has ended, and so has in
+	lines := make(chan []byte)
+	go func() {
+		defer cancel() // also amid an answer
+		defer close(lines)
+		for input := bufio.NewScanner(in); input.Scan(); {
+			select {
+			case lines <- bytes.Clone(input.Bytes()):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	given := json.NewDecoder(bytes.NewReader(<-lines))
+	given.DisallowUnknownFields() // what a parent of another revision asks for in them would not be measured
+	if err := given.Decode(asked); err != nil {
+		return fmt.Errorf("%s is set, which is for children of rpcbench, but standard input has no question "+
+			"that this build reads: %w", Variable, err)
+	}
+	return do(ctx, lines)
+}

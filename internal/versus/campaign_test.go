@@ -1,0 +1,168 @@
+package versus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/timing"
+)
+
+// known is the record of a process in which the contestant takes so many times as long as the base.
+func known(ratio float64) timing.Record {
+	return timing.Record{Arms: []string{"base", "base again", "x"}, Blocks: [][]timing.Slice{{{Ops: 1, Wall: 1000},
+		{Ops: 1, Wall: 1000}, {Ops: 1, Wall: time.Duration(1000 * ratio)}}}}
+}
+
+// between compares each contestant with the base.
+func between(seed uint64, contestants ...string) *Campaign {
+	c := &Campaign{Plan: Plan{Processes: 8}, Seed: seed}
+	for _, name := range contestants {
+		one := &Comparison{Spec: Spec{Arms: []string{"base", "base", name}, Seed: 10}}
+		one.Spec.Workload.Title, one.Spec.Workload.Payload = "Small", 5
+		c.Comparisons = append(c.Comparisons, one)
+	}
+	return c
+}
+
+// A process that fails is measured again, as it was. If that fails too, its comparison is left as it is, and the others
+// go on.
+func TestCampaignOutlivesFailures(t *testing.T) {
+	c := between(1, "slow", "dies", "hiccups@HEAD", "can't")
+	kept, asked := map[string]int{}, map[string][]Spec{}
+	c.Kept = func(one *Comparison, _ timing.Record) error { kept[one.Spec.Arms[2]]++; return nil }
+	c.Measure = func(_ context.Context, spec Spec, _ ...Program) (timing.Record, error) {
+		name := spec.Arms[2]
+		asked[name] = append(asked[name], spec)
+		switch tries := len(asked[name]); {
+		case name == "dies" && tries > 2:
+			return known(0.5), errors.New("it died; at line 5")
+		case name == "hiccups" && tries == 1:
+			return timing.Record{}, nil // of which nothing can be made
+		case name == "can't":
+			return timing.Record{}, fmt.Errorf("rpcbench: can't: %w", errors.ErrUnsupported)
+		}
+		return known(map[string]float64{"slow": 3, "hiccups": 0.9, "dies": 0.5}[name]), nil
+	}
+	require.NoError(t, c.Run(t.Context()))
+	require.Equal(t, []string{"Small, dies, process 3 of 8: it died; at line 5"}, c.Failures)
+	require.ElementsMatch(t, []string{"skipped: Small, can't: can't: unsupported operation",
+		"measured again: Small, hiccups@HEAD, process 1 of 8: a record of 0 arms compares nothing"}, c.Warnings)
+	require.Equal(t, map[string]int{"slow": 8, "dies": 2, "hiccups@HEAD": 8}, kept)
+	for i, want := range []Verdict{Slower, Undecided, Faster, Undecided} {
+		require.Equal(t, want, c.Comparisons[i].Result(c.Plan).Verdict)
+	}
+	require.Len(t, asked["can't"], 1, "it can't the second time either")
+	require.Len(t, asked["dies"], 4)
+	require.Equal(t, asked["hiccups"][0], asked["hiccups"][1])
+	for i, spec := range asked["slow"] {
+		want := c.Comparisons[0].Spec
+		want.Seed = 10 + uint64(i)
+		require.Equal(t, want, spec, "what was asked for, in another order")
+	}
+}
+
+// The order of everything is random, and the seed decides it.
+func TestCampaignsOrder(t *testing.T) {
+	order := func(seed uint64) (rounds []string) {
+		c := between(seed, "x", "y", "z")
+		c.Measure = func(_ context.Context, spec Spec, _ ...Program) (timing.Record, error) {
+			rounds = append(rounds, spec.Arms[2])
+			return known(1), nil
+		}
+		require.NoError(t, c.Run(t.Context()))
+		return rounds
+	}
+	first := order(1)
+	require.Equal(t, first, order(1))
+	require.NotEqual(t, first, order(2))
+	require.NotEqual(t, first[:3], first[3:6], "by this seed")
+	for round := range 8 {
+		require.ElementsMatch(t, []string{"x", "y", "z"}, first[3*round:3*round+3], "a process of each in turn")
+	}
+}
+
+// A campaign ends at once and keeps what it has, whether it is interrupted, can't keep it, or has no more to do.
+func TestCampaignEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, test := range []struct {
+		why, want string
+		found     int
+		set       func(*Campaign)
+	}{
+		{"a full disk", "full", 1, func(c *Campaign) {
+			c.Kept = func(*Comparison, timing.Record) error { return errors.New("full") }
+		}},
+		{"more rounds than planned", "", 11, func(c *Campaign) { c.More = func(rounds int) bool { return rounds < 11 } }},
+		{"a signal", "rpcbench: interrupted", 2, func(c *Campaign) {
+			c.Measure = func(context.Context, Spec, ...Program) (timing.Record, error) {
+				if len(c.Comparisons[0].Found) == 2 {
+					cancel()
+				}
+				return known(1), ctx.Err()
+			}
+		}},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			c := between(1, "x")
+			c.Measure = func(context.Context, Spec, ...Program) (timing.Record, error) { return known(1), nil }
+			var lefts []time.Duration
+			c.Show = func(_ string, left, all time.Duration) {
+				require.LessOrEqual(t, left, all)
+				lefts = append(lefts, left)
+			}
+			test.set(c)
+			err := c.Run(ctx)
+			require.Equal(t, test.want != "", err != nil)
+			if err != nil {
+				require.EqualError(t, err, test.want)
+			}
+			require.Len(t, c.Comparisons[0].Found, test.found)
+			require.Positive(t, lefts[0])
+			require.Zero(t, lefts[len(lefts)-1], "the line of progress is cleared")
+		})
+	}
+}
+
+// The processes of a comparison are spread evenly over the layouts. Arms in processes of their own have a layout each,
+// the base's copy too: the noise floor then has what a layout makes of nothing.
+func TestProcessesAreSpreadOverLayouts(t *testing.T) {
+	link := func(name string) (all []Program) {
+		for layout := range 8 {
+			all = append(all, Program{Path: name, Layout: layout + 1})
+		}
+		return all
+	}
+	for _, test := range []struct {
+		why   string
+		other []Program
+		paths []string
+	}{
+		{"one build", nil, []string{"here"}},
+		{"two builds", link("there"), []string{"here", "here", "there"}},
+	} {
+		used := map[int]int{}
+		c := between(1, "x")
+		c.Plan.Processes = 16
+		c.Comparisons[0].Base, c.Comparisons[0].Other = link("here"), test.other
+		c.Measure = func(_ context.Context, _ Spec, programs ...Program) (timing.Record, error) {
+			own := map[int]bool{}
+			var paths []string
+			for _, p := range programs {
+				paths, own[p.Layout] = append(paths, p.Path), true
+				used[p.Layout]++
+			}
+			require.Equal(t, test.paths, paths, test.why)
+			require.Len(t, own, len(paths), "%s: two arms have one layout", test.why)
+			return known(1), nil
+		}
+		require.NoError(t, c.Run(t.Context()))
+		for layout := range 8 {
+			require.Equal(t, 2*len(test.paths), used[layout+1], test.why)
+		}
+	}
+}
