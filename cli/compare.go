@@ -33,9 +33,12 @@ type comparison struct {
 	layouts     int // links of each build; 0 is this program as it is
 	seed        uint64
 	out         string
+	server      string            // value of -server
+	servers     map[string]string // host:port by stack; nil: each process starts its own
 
 	programs map[string][]versus.Program   // of each build, one per layout
 	notes    []string                      // on what is measured
+	warnings []string                      // of every summary
 	facts    map[[2]string]*workload.Facts // of a workload and a stack
 }
 
@@ -188,7 +191,8 @@ func (c *comparison) spec(w workload.Workload, contestant string) versus.Spec {
 		n *= 2
 	}
 	return versus.Spec{Arms: []string{c.base, c.base, contestant}, Workload: w, Procs: w.Procs, Slice: versus.Slice,
-		Blocks: w.Blocks(max(versus.FewestBlocks, n)), Seed: c.seed}
+		Blocks: w.Blocks(max(versus.FewestBlocks, n)), Seed: c.seed,
+		Servers: c.servers}
 }
 
 func (c *comparison) plan() versus.Plan {

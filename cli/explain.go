@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -35,6 +36,9 @@ const (
 	each   = rounds * 2 * turn // of a stack in a process
 )
 
+// oneProcess is said of a workload that is apart.
+const oneProcess = "# %s: explained in one process: a profile of it has both the client and the server\n"
+
 // explanation is a call of one stack, split among layers.
 type explanation struct {
 	Name      string
@@ -48,20 +52,32 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 		example: "rpcbench explain grpcservehttp grpcprotobuf",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			name := f.String("workload", p.workloads()[0].Name, "`name` of rpcbench list")
+			var given workload.Workload
+			callerFlags(f, &given)
 			procs := f.Int("gomaxprocs", 1, "1 splits CPU work, 0 uses all cores")
 			length := f.Duration("time", 20*time.Second, "for each stack, 2 s of it per process, half under the profiler")
 			ratios := f.String("ratios", "", "`folder` of rpcbench run: what its ratios would win for a service")
+			folder := f.String("keep", "", "new `folder` for a CPU profile of each stack, which explain and go tool pprof read")
 			timeout := f.Duration("timeout", time.Minute, "how long to wait for the profile of a URL")
 			return func(ctx context.Context, args []string) error {
 				w, err := workload.In(p.workloads(), *name)
 				if err != nil {
 					return wrongUse{err}
 				}
+				w.Callers, w.Conns = cmp.Or(given.Callers, w.Callers), cmp.Or(given.Conns, w.Conns)
+				err = w.Check()
+				stacks := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !slices.Contains(p.names(), arg) })
 				switch least := 2 * each; {
+				case err != nil:
+					return wrong("explain: %w", err)
 				case len(args) == 0:
 					return wrong("explain: name a stack of rpcbench list, a CPU profile or its URL")
-				case *ratios != "" && slices.Contains(p.names(), args[0]):
-					return wrong("explain: -ratios is for the profile of a service, and %s is a stack", args[0])
+				case *ratios != "" && len(stacks) > 0:
+					return wrong("explain: -ratios is for the profile of a service, and %s is a stack", stacks[0])
+				case len(stacks) == 0 && (*folder != "" || given != workload.Workload{}):
+					return wrong("explain: -callers, -conns and -keep are for stacks, and %s is none", args[0])
+				case *folder != "" && len(slices.Compact(slices.Sorted(slices.Values(stacks)))) < len(stacks):
+					return wrong("explain: -keep has one profile of a stack: name each stack once")
 				case *procs < 0 || *procs > runtime.NumCPU():
 					return wrong("explain: -gomaxprocs %d is not from 0 to %d, the cores of this machine: use 1, or 0 for all",
 						*procs, runtime.NumCPU())
@@ -74,6 +90,15 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 						return err
 					}
 				}
+				if by.Remote {
+					return wrong("explain: -ratios %s: its servers were elsewhere, so no ratio is of CPU: name another", *ratios)
+				}
+				if *folder != "" {
+					if err := os.Mkdir(*folder, 0o755); err != nil {
+						return wrong("explain: -keep needs the name of a new folder: %w", err)
+					}
+					defer func() { _ = os.Remove(*folder) }() // unless a profile is in it
+				}
 				spec := versus.Spec{Workload: w, Slice: turn, Procs: *procs, Blocks: rounds}
 				all, err := p.explain(ctx, spec, *length, *timeout, args, progress(stderr))
 				none := func(e *explanation) bool { return len(e.processes) == 0 }
@@ -84,18 +109,27 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 				if *ratios != "" && !service {
 					return wrong("explain: -ratios is for the profile of a service, and %s is one of rpcbench", all[0].Name)
 				}
+				for _, e := range all {
+					if len(e.processes[0].Recordings) > 0 && *folder != "" {
+						err = errors.Join(err, e.keep(*folder))
+					}
+				}
 				t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 				if service {
 					all[0].printService(t, by)
 					return errors.Join(t.Flush(), err)
+				}
+				if w.Apart && len(stacks) > 0 {
+					fmt.Fprintf(t, oneProcess, w.Name)
 				}
 				fmt.Fprintf(t, "# %s\n", strings.Join(environ.List(), " "))
 				fmt.Fprintln(t, "# ± and intervals are of 95 %, over processes, each with new fixtures.",
 					"SE is a standard error over them, or that of counting a file's samples.")
 				for _, e := range all {
 					if procs := e.processes[0].Procs; procs > 0 {
-						fmt.Fprintf(t, "# %s: workload=%s GOMAXPROCS=%d processes=%d\n",
-							e.Name, w.Name, procs, len(e.processes))
+						s := p.stacks[slices.Index(p.names(), e.Name)]
+						fmt.Fprintf(t, "# %s: workload=%s callers=%d conns=%d GOMAXPROCS=%d processes=%d\n", e.Name, w.Name,
+							max(1, w.Callers), w.Connections(s.Traits), procs, len(e.processes))
 					}
 				}
 				for _, e := range all {
@@ -161,6 +195,24 @@ func (p program) explain(ctx context.Context, spec versus.Spec, length, timeout 
 		}
 	}
 	return all, nil
+}
+
+// keep writes the profile of all processes of a stack to a folder.
+func (e *explanation) keep(folder string) error {
+	var recordings [][]byte
+	for _, p := range e.processes {
+		recordings = append(recordings, p.Recordings...)
+	}
+	_, calls, _ := e.count(everything)
+	taken, err := layers.Merge(e.Name, calls, recordings...)
+	if err != nil {
+		return fmt.Errorf("rpcbench: explain: %w", err)
+	}
+	file, err := os.Create(filepath.Join(folder, filepath.Base(e.Name)+".pprof"))
+	if err != nil {
+		return fmt.Errorf("rpcbench: explain: %w", err)
+	}
+	return errors.Join(taken.Write(file), file.Close())
 }
 
 func everything(layers.Part) bool { return true }
@@ -306,8 +358,7 @@ func less(a, b []float64) (d []float64) {
 // carriers names the three functions of a layer whose times differ most, of those that differ by more than two standard
 // errors over processes. One process, or a profile, has the error of counting: n samples are known to √n.
 func carriers(a, b *explanation, layer string) string {
-	type carrier struct{ micro, se float64 }
-	by := map[string]carrier{}
+	by := map[string]amount{}
 	for _, p := range slices.Concat(a.processes, b.processes) {
 		for _, part := range p.Profile.Parts {
 			name := path.Base(part.Function)
@@ -322,19 +373,26 @@ func carriers(a, b *explanation, layer string) string {
 					se = math.Hypot(se, stats.Mean(e.micro(of))/math.Sqrt(float64(n)))
 				}
 			}
-			by[name] = carrier{stats.Mean(d), se}
+			by[name] = amount{stats.Mean(d), se}
 		}
 	}
-	maps.DeleteFunc(by, func(_ string, c carrier) bool { return math.Abs(c.micro) <= 2*c.se })
-	names := slices.Collect(maps.Keys(by))
-	slices.SortFunc(names, func(x, y string) int {
-		return cmp.Or(cmp.Compare(math.Abs(by[y].micro), math.Abs(by[x].micro)), strings.Compare(x, y))
+	return largest(by, "%s %+.1f (SE %.1f)")
+}
+
+// amount is what a function takes, with its standard error.
+type amount struct{ value, se float64 }
+
+// largest names the three functions that take most, of those above two standard errors.
+func largest(by map[string]amount, format string) string {
+	size := func(name string) float64 { return math.Abs(by[name].value) }
+	maps.DeleteFunc(by, func(name string, a amount) bool { return size(name) <= 2*a.se })
+	names := slices.SortedFunc(maps.Keys(by), func(x, y string) int {
+		return cmp.Or(cmp.Compare(size(y), size(x)), cmp.Compare(x, y))
 	})
-	var said []string
-	for _, name := range names[:min(3, len(names))] {
-		said = append(said, fmt.Sprintf("%s %+.1f (SE %.1f)", name, by[name].micro, by[name].se))
+	for i, name := range names {
+		names[i] = fmt.Sprintf(format, name, by[name].value, by[name].se)
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(names[:min(3, len(names))], ", ")
 }
 
 // fewestSamples is how many samples of a service a bound takes: a share of half of them is then known to 4 points.
@@ -382,7 +440,7 @@ func (e *explanation) printService(w io.Writer, by report.Summary) {
 	for _, layer := range slices.Concat(layers.Names(), []string{"RPCs"}, layers.Outside(), []string{"sum"}) {
 		of, functions := sums[layer], ""
 		if of == nil {
-			of, functions = within(layer, ""), e.largest(layer, float64(samples))
+			of, functions = within(layer, ""), e.functions(layer, float64(samples))
 		}
 		if n, _, _ := e.count(of); n > 0 {
 			both := func(p layers.Part) bool { return of(p) && p.Side == layers.Encoding }
@@ -392,23 +450,16 @@ func (e *explanation) printService(w io.Writer, by report.Summary) {
 	}
 }
 
-// largest names the three functions of a layer that took most, of those above two standard errors of counting.
-func (e *explanation) largest(layer string, samples float64) string {
-	shares := map[string]float64{}
+// functions names those of a layer that took most, by the standard errors of counting.
+func (e *explanation) functions(layer string, samples float64) string {
+	by := map[string]amount{}
 	for _, p := range e.processes[0].Profile.Parts {
-		if p.Layer == layer {
-			shares[path.Base(p.Function)] += float64(p.Samples) / samples
+		if name := path.Base(p.Function); p.Layer == layer {
+			share := by[name].value/100 + float64(p.Samples)/samples
+			by[name] = amount{100 * share, 100 * math.Sqrt(share*(1-share)/samples)}
 		}
 	}
-	se := func(name string) float64 { return math.Sqrt(shares[name] * (1 - shares[name]) / samples) }
-	maps.DeleteFunc(shares, func(name string, share float64) bool { return share <= 2*se(name) })
-	names := slices.SortedFunc(maps.Keys(shares), func(x, y string) int {
-		return cmp.Or(cmp.Compare(shares[y], shares[x]), cmp.Compare(x, y))
-	})
-	for i, name := range names {
-		names[i] = fmt.Sprintf("%s %.2f (SE %.2f)", name, 100*shares[name], 100*se(name))
-	}
-	return strings.Join(names[:min(3, len(names))], ", ")
+	return largest(by, "%s %.2f (SE %.2f)")
 }
 
 // printBound says what a free stack would win, and what measured ratios would: of the share x, a stack whose calls take

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -30,62 +29,56 @@ import (
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-// explained is what explain printed of a stack that two processes measured. Times are µs per call.
-type explained struct {
-	procs, profiled, cpu float64
-	wall, most, calls    float64 // without the profiler; most is the end of the interval
-	client, server       float64
-}
-
-func explainedOf(t *testing.T, out, stack, workload string) (e explained) {
-	t.Helper()
-	read := func(pattern string, into ...*float64) {
-		m := regexp.MustCompile(pattern).FindStringSubmatch(out)
-		require.NotNil(t, m, "%s in\n%s", pattern, out)
-		for i, text := range m[1:] {
-			var err error
-			*into[i], err = strconv.ParseFloat(text, 64)
-			require.NoError(t, err)
-		}
-	}
-	read(`(?m)^# `+stack+`: workload=`+workload+` GOMAXPROCS=(\d+) processes=2$`, &e.procs)
-	read(`(?m)^`+stack+`: ([\d.]+) µs of CPU per call, by \d+ samples of \d+ calls; without the profiler ([\d.]+) µs \(\S+ to (\S+)\) of wall time, `+
-		`([\d.]+) µs \(\S+ to \S+\) of CPU, by (\d+) calls$`, &e.profiled, &e.wall, &e.most, &e.cpu, &e.calls)
-	_, out, _ = strings.Cut(out, "\n"+stack+": ")
-	read(`(?m)^sum +(\S+) +(\S+) `, &e.client, &e.server)
-	return e
-}
-
 // knownExplained is what a child says of each stack: 10 ms of CPU time in each of 100 samples of 1000 calls by round.
 func knownExplained(spec versus.Spec, rounds int64) (all []versus.Explained) {
 	for _, arm := range spec.Arms {
-		part := layers.Part{Layer: "serialisation", Side: "client", Function: "json.Marshal", Samples: 100 * rounds,
+		part := layers.Part{Layer: layers.Other, Side: "client", Function: "shop." + arm, Samples: 100 * rounds,
 			CPU: time.Duration(rounds) * time.Second}
 		all = append(all, versus.Explained{Profile: layers.Split{Row: arm, Calls: 1000 * rounds, Parts: []layers.Part{part}},
 			Procs: runtime.GOMAXPROCS(0), Calls: 100 * rounds, Wall: time.Duration(rounds) * time.Second,
-			CPU: time.Duration(rounds) * time.Second / 2})
+			CPU:        time.Duration(rounds) * time.Second / 2,
+			Recordings: slices.Repeat([][]byte{sampled("client", map[string]int64{part.Function: 100})}, int(rounds))})
 	}
 	return all
 }
 
-// What is explained is the workload and the GOMAXPROCS that are named, of both stacks in each process.
+// What is explained is the workload, the callers and the GOMAXPROCS that are named, of both stacks in each process. The
+// profiles that are kept have the samples and the calls of all processes.
 func TestExplainOfKnownFigures(t *testing.T) {
-	out, log, err := knownRun(t, "explain", "-time", "6s", "-workload", "bytes-100kB", "-gomaxprocs", "0", "base", "other")
+	folder := filepath.Join(t.TempDir(), "new")
+	out, log, err := knownRun(t, "explain", "-time", "6s", "-workload", "two-processes", "-callers", "6", "-conns", "3",
+		"-gomaxprocs", "0", "-keep", folder, "base", "other")
 	require.NoError(t, err)
-	w, err := workload.Find("bytes-100kB")
+	w, err := workload.Find("two-processes")
 	require.NoError(t, err)
+	w.Callers, w.Conns = 6, 3
 	require.Equal(t, slices.Repeat([]string{asked(w, runtime.NumCPU(), turn, "base", "other")}, 3),
 		log, "2 s of each for each process")
+	require.True(t, strings.HasPrefix(out, "# two-processes: explained in one process: "), out)
 	for _, stack := range []string{"base", "other"} {
-		require.Contains(t, out, fmt.Sprintf("# %s: workload=bytes-100kB GOMAXPROCS=%d processes=3\n", stack,
-			runtime.NumCPU()))
+		require.Contains(t, out, fmt.Sprintf("# %s: workload=two-processes callers=6 conns=3 GOMAXPROCS=%d processes=3\n",
+			stack, runtime.NumCPU()))
 		require.Contains(t, out,
 			stack+": 1000.0 µs of CPU per call, by 600 samples of 6000 calls; without the profiler 10000.0 µs "+
 				"(10000.0 to 10000.0) of wall time, 5000.0 µs (5000.0 to 5000.0) of CPU, by 600 calls\n")
+		kept, err := layers.ReadFile(filepath.Join(folder, stack+".pprof"))
+		require.NoError(t, err)
+		require.Equal(t, layers.Split{Row: stack, Calls: 6000, Parts: []layers.Part{{Layer: layers.Other, Side: "client",
+			Function: "shop." + stack, Samples: 600, CPU: 6 * time.Second}}}, kept)
 	}
 	require.Contains(t, out, "\nbase less other\n")
 	require.Contains(t, out,
 		"The difference is +0.0 µs (+0.0 to +0.0) by the profiles and +0.0 µs (+0.0 to +0.0) without the profiler")
+
+	out, log, err = knownRun(t, "explain", "-workload", "two-processes", filepath.Join(folder, "other.pprof"),
+		filepath.Join(folder, "base.pprof"))
+	require.NoError(t, err)
+	require.Empty(t, log, "nothing is measured")
+	require.Contains(t, out, "\nother: 1000.0 µs of CPU per call, by 600 samples of 6000 calls\n")
+	require.Contains(t, out, "\nother less base\n")
+	require.NotContains(t, out, "without the profiler")
+	require.NotContains(t, out, "in one process")
+
 	_, log, err = knownRun(t, "explain", "-time", "4s", "base")
 	require.NoError(t, err)
 	small, err := workload.Find(workload.Small)
@@ -93,7 +86,7 @@ func TestExplainOfKnownFigures(t *testing.T) {
 	require.Equal(t, slices.Repeat([]string{asked(small, 1, turn, "base")}, 2), log)
 }
 
-// Both sides are there, and the time without the profiler is that with it.
+// Both sides are in the profile that is kept, and the time without the profiler is that with it.
 func TestExplainMeasures(t *testing.T) {
 	if !*long {
 		t.Skip("takes some seconds: -long")
@@ -101,17 +94,25 @@ func TestExplainMeasures(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("it does not tell the CPU time")
 	}
-	out, _, err := typed(t, "explain", "-time", "4s", "rawtcp")
+	folder := filepath.Join(t.TempDir(), "new")
+	out, _, err := typed(t, "explain", "-time", "4s", "-keep", folder, "rawtcp")
 	require.NoError(t, err)
-	e := explainedOf(t, out, "rawtcp", workload.Small)
-	require.EqualValues(t, 1, e.procs, "GOMAXPROCS of the processes")
-	require.Positive(t, e.client, "the client's side")
-	require.Positive(t, e.server, "the server's side")
-	require.InDelta(t, 1.1, e.cpu/e.profiled, 0.5, "CPU time without and with the profiler")
-	const quantile = 12.706 // of Student's t of two processes: so the interval tells how far they are apart
-	apart := (e.most - e.wall) / quantile
-	calls := (rounds * turn).Seconds() * 1e6 * (1/(e.wall-apart) + 1/(e.wall+apart))
-	require.InDelta(t, 1, e.calls/calls, 0.3, "calls without the profiler fill their turns")
+	require.Contains(t, out, "# rawtcp: workload=small callers=1 conns=1 GOMAXPROCS=1 processes=2\n")
+	var profiled, wall, cpu float64
+	var samples, calls, plain int64
+	_, figures, _ := strings.Cut(regexp.MustCompile(` \(\S+ to \S+\)`).ReplaceAllString(out, ""), "\nrawtcp: ")
+	_, err = fmt.Sscanf(figures, "%f µs of CPU per call, by %d samples of %d calls; without the profiler "+
+		"%f µs of wall time, %f µs of CPU, by %d calls", &profiled, &samples, &calls, &wall, &cpu, &plain)
+	require.NoError(t, err, out)
+	require.InDelta(t, 1.1, cpu/profiled, 0.5, "CPU time without and with the profiler")
+	require.InEpsilon(t, 2*(rounds*turn).Seconds()*1e6, wall*float64(plain), 0.3, "calls fill the turns of two processes")
+	kept, err := layers.ReadFile(filepath.Join(folder, "rawtcp.pprof"))
+	require.NoError(t, err)
+	for side, least := range map[string]int64{"": samples, "client": 1, "server": 1} {
+		n, _ := kept.Sum(within("", side))
+		require.GreaterOrEqual(t, n, least, "samples of side %s", side)
+	}
+	require.Equal(t, calls, kept.Calls)
 }
 
 // known is an explanation by two processes, whose figures are seen at a glance: 10 µs of CPU per sample and call. The
@@ -189,23 +190,6 @@ func TestExplainNamesNoNoise(t *testing.T) {
 	require.Equal(t, want, carriers(known("a", a, 2), known("b", b, 1), "serialisation"))
 }
 
-func TestExplainReadsProfiles(t *testing.T) {
-	const dir = "../internal/layers/testdata/BenchmarkCreateUser_stack="
-	out, _, err := typed(t, "explain", dir+"httpjson.pprof", dir+"httpjson.h2c.pprof")
-	require.NoError(t, err)
-	require.NotContains(t, out, "without the profiler")
-	require.Contains(t, out, "BenchmarkCreateUser/stack=httpjson less BenchmarkCreateUser/stack=httpjson.h2c\n")
-	sums := regexp.MustCompile(`(?m)^sum +\S+ +\S+ +\S+ +(\S+)`).FindAllStringSubmatch(out, -1)
-	require.Len(t, sums, 3)
-	var micro [3]float64
-	for i, sum := range sums {
-		micro[i], err = strconv.ParseFloat(sum[1], 64)
-		require.NoError(t, err)
-	}
-	require.InDelta(t, micro[2], micro[0]-micro[1], 0.11, "the difference is that of the sums")
-	require.Negative(t, micro[2])
-}
-
 // What was measured until a signal is printed.
 func TestExplainIsInterrupted(t *testing.T) {
 	if runtime.GOOS == "windows" {
@@ -222,7 +206,7 @@ func TestExplainIsInterrupted(t *testing.T) {
 	require.Error(t, cmd.Wait())
 	require.Equal(t, "rpcbench: interrupted\n", errs.String())
 	require.Contains(t, out.String(), "base less other")
-	require.Contains(t, out.String(), "# base: workload=small GOMAXPROCS=1 processes=1\n")
+	require.Contains(t, out.String(), "# base: workload=small callers=1 conns=1 GOMAXPROCS=1 processes=1\n")
 }
 
 func TestExplainLeavesNothing(t *testing.T) {
@@ -231,18 +215,17 @@ func TestExplainLeavesNothing(t *testing.T) {
 	var out strings.Builder
 	require.Equal(t, errInterrupted, ours().run(ctx, []string{"explain", "rawtcp"}, &out, io.Discard))
 	require.Empty(t, out.String())
-	_, _, err := typed(t, "explain", "")
-	require.EqualError(t, err, `rpcbench: explain: "" is neither a profile nor a stack: rpcbench list names the stacks`)
 }
 
-// service writes a CPU profile of somebody's service, with as many samples of each stack as given, and returns its
-// bytes. A stack is "function<caller<caller".
-func service(t *testing.T, path string, stacks map[string]int64) []byte {
-	t.Helper()
+// sampled is a CPU profile with as many samples of each stack as given. A stack is "function<caller<caller".
+func sampled(side string, stacks map[string]int64) []byte {
 	types := []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}}
 	p := &profile.Profile{SampleType: types}
 	for stack, n := range stacks {
 		sample := &profile.Sample{Value: []int64{n, n * 10_000_000}}
+		if side != "" {
+			sample.Label = map[string][]string{"side": {side}}
+		}
 		for name := range strings.SplitSeq(stack, "<") {
 			f := &profile.Function{ID: uint64(len(p.Function) + 1), Name: name}
 			l := &profile.Location{ID: f.ID, Line: []profile.Line{{Function: f}}}
@@ -251,11 +234,16 @@ func service(t *testing.T, path string, stacks map[string]int64) []byte {
 		p.Sample = append(p.Sample, sample)
 	}
 	var b bytes.Buffer
-	require.NoError(t, p.Write(&b))
-	if path != "" {
-		require.NoError(t, os.WriteFile(path, b.Bytes(), 0o644))
-	}
+	_ = p.Write(&b) // to memory
 	return b.Bytes()
+}
+
+// service writes the profile of somebody's service to a file.
+func service(t *testing.T, stacks map[string]int64) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "cpu.pprof")
+	require.NoError(t, os.WriteFile(path, sampled("", stacks), 0o600))
+	return path
 }
 
 // shop is a service of a thousand samples, of which 140 are of RPCs, and 50 of those are encoding.
@@ -277,10 +265,7 @@ func shop() map[string]int64 {
 }
 
 func TestExplainBoundsAService(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "cpu.pprof")
-	service(t, file, shop())
-	out, _, err := typed(t, "explain", file)
+	out, _, err := typed(t, "explain", service(t, shop()))
 	require.NoError(t, err)
 	table := regexp.MustCompile(" {2,}").ReplaceAllString(out, " | ")
 	require.Equal(t, `# cpu.pprof: 1000 samples
@@ -300,6 +285,11 @@ everything else | 0.0 | 20.0 | 20.0 | 200 | shop.nightly 19.70 (SE 1.26)
 sum | 7.0 | 93.0 | 100.0 | 1000 | `, strings.ReplaceAll(strings.TrimSuffix(table, "\n"), " | \n", " | "))
 }
 
+const (
+	aProfile = "../internal/layers/testdata/BenchmarkCreateUser_stack=httpjson.pprof"
+	aService = "../internal/layers/testdata/services/etcd.pprof"
+)
+
 // What measured ratios win of a service is its share of RPCs, times what they take less.
 func TestExplainWithRatios(t *testing.T) {
 	answer := func(stack, workload string, procs int, ratio float64, v versus.Verdict) report.Answer {
@@ -318,8 +308,7 @@ func TestExplainWithRatios(t *testing.T) {
 		answer("unknown", "small", 1, 0.5, versus.Undecided),
 	}}.Save(dir))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "bench.txt"), nil, 0o644))
-	file := filepath.Join(dir, "cpu.pprof")
-	service(t, file, shop())
+	file := service(t, shop())
 	out, _, err := typed(t, "explain", "-ratios", dir, file)
 	require.NoError(t, err)
 	for line := range strings.Lines(`mixed in place of mine would win -2.8 % (bytes) to 7.0 % (small). Decided workloads on one core: 3.
@@ -333,9 +322,7 @@ No workload on one core is decided for unknown in place of mine.
 	require.Equal(t, 2, strings.Count(out, "Don't switch for CPU."))
 	_, _, err = typed(t, "explain", "-ratios", filepath.Join(dir, "missing"), file)
 	require.ErrorContains(t, err, "missing has no summary.json: name a folder that rpcbench run made")
-	_, _, err = typed(t, "explain", "-ratios", dir, "rawtcp")
-	require.EqualError(t, err, "rpcbench: explain: -ratios is for the profile of a service, and rawtcp is a stack")
-	_, _, err = typed(t, "explain", "-ratios", dir, "../internal/layers/testdata/BenchmarkCreateUser_stack=httpjson.pprof")
+	_, _, err = typed(t, "explain", "-ratios", dir, aProfile)
 	require.EqualError(t, err, "rpcbench: explain: -ratios is for the profile of a service, and "+
 		"BenchmarkCreateUser/stack=httpjson is one of rpcbench")
 }
@@ -343,46 +330,34 @@ No workload on one core is decided for unknown in place of mine.
 func TestExplainAdvisesAgainst(t *testing.T) {
 	const rpc, collector, own = "google.golang.org/grpc.encode", "runtime.gcBgMarkWorker", "shop.nightly"
 	for why, test := range map[string]struct {
-		stacks map[string]int64
-		want   string
+		rpc, collector, own int64
+		want                string // up to the table
 	}{
-		"hardly any RPCs": {map[string]int64{rpc: 5, collector: 5, own: 1990}, "\nDon't switch for CPU.\n"},
-		"hardly any RPCs, but a busy collector": {map[string]int64{rpc: 5, collector: 500, own: 1495},
+		"hardly any RPCs": {5, 5, 1990, "\nDon't switch for CPU.\n"},
+		"hardly any RPCs, but a busy collector": {5, 500, 1495,
 			"\nDon't switch for CPU, unless most of the scheduler's and the collector's work is for RPCs.\n"},
-		"no RPCs": {map[string]int64{collector: 1, own: 499},
-			"RPCs is 0.0 % of this service's CPU (0.0 to 0.8), of which encoding 0.0 %. A free"},
-		"nothing but RPCs": {map[string]int64{rpc: 500},
-			"RPCs is 100.0 % of this service's CPU (99.2 to 100.0), of which encoding 0.0 %. A free"},
-		"too few samples": {map[string]int64{rpc: 100, collector: 399},
-			"\n499 samples are too few for a bound: profile until there are 500.\n\nlayer "},
-		"the interval reaches above": {map[string]int64{rpc: 19, collector: 1, own: 980}, "would win 2.0 %.\n\nlayer "},
+		"no RPCs": {0, 1, 499, "RPCs is 0.0 % of this service's CPU (0.0 to 0.8), of which encoding 0.0 %. A free stack " +
+			"would win 0.0 %.\nThe scheduler and the collector take 0.2 %, and no sample tells for whom. With all of that, a " +
+			"free stack would win 0.2 %.\nDon't switch for CPU.\n"},
+		"nothing but RPCs": {500, 0, 0, "RPCs is 100.0 % of this service's CPU (99.2 to 100.0), of which encoding 0.0 %. A " +
+			"free stack would win 100.0 %.\nThe scheduler and the collector take 0.0 %, and no sample tells for whom. With " +
+			"all of that, a free stack would win 100.0 %.\n"},
+		"too few samples": {100, 399, 0,
+			"# cpu.pprof: 499 samples\n\n499 samples are too few for a bound: profile until there are 500.\n"},
+		"the interval reaches above": {19, 1, 980, "would win 2.0 %.\n"},
 	} {
-		file := filepath.Join(t.TempDir(), "cpu.pprof")
-		if _, some := test.stacks[collector]; !some {
-			test.stacks["runtime.mcall<"+rpc] = 0 // so that it is Go's
-		}
-		service(t, file, test.stacks)
-		out, _, err := typed(t, "explain", file)
+		stacks := map[string]int64{rpc: test.rpc, collector: test.collector, own: test.own}
+		out, _, err := typed(t, "explain", service(t, stacks))
 		require.NoError(t, err, why)
-		require.Contains(t, out, test.want, why)
-		require.Equal(t, why != "too few samples" && why != "the interval reaches above" && why != "nothing but RPCs",
-			strings.Contains(out, "Don't switch"), "%s: %s", why, out)
-		require.Equal(t, why != "too few samples", strings.Contains(out, "A free stack would win"), why)
+		require.Contains(t, out, test.want+"\nlayer ", why)
 	}
 }
 
 // A server gives its profile, or there is one line that says why it did not.
 func TestExplainFetches(t *testing.T) {
 	t.Parallel()
-	good := service(t, "", shop())
-	var bomb bytes.Buffer
-	w := gzip.NewWriter(&bomb)
-	_, err := w.Write(make([]byte, 64<<20))
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	mux := http.NewServeMux()
-	for path, body := range map[string][]byte{"/good": good, "/cut": good[:len(good)/2],
-		"/page": []byte("<html><title>a page</title></html>"), "/bomb": bomb.Bytes(), "/empty": nil} {
+	good, mux := sampled("", shop()), http.NewServeMux()
+	for path, body := range map[string][]byte{"/good": good, "/page": []byte("<html><title>a page</title></html>")} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) })
 	}
 	mux.HandleFunc("/silent", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -393,9 +368,7 @@ func TestExplainFetches(t *testing.T) {
 	})
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	file := filepath.Join(t.TempDir(), "cpu.pprof")
-	service(t, file, shop())
-	want, _, err := typed(t, "explain", file)
+	want, _, err := typed(t, "explain", service(t, shop()))
 	require.NoError(t, err)
 	out, _, err := typed(t, "explain", server.URL+"/good")
 	require.NoError(t, err)
@@ -405,10 +378,7 @@ func TestExplainFetches(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
 	for url, want := range map[string]string{
-		server.URL + "/cut":     "/cut is no whole profile: unexpected EOF",
 		server.URL + "/page":    "/page is no whole profile: gzip: invalid header",
-		server.URL + "/empty":   "/empty is no whole profile: EOF",
-		server.URL + "/bomb":    "/bomb has 16 MiB and more, uncompressed: profile for less time",
 		server.URL + "/missing": "/missing answers 404 Not Found: is it /debug/pprof/profile?",
 		server.URL + "/silent": "rpcbench: no whole profile came within 300ms: ask for fewer seconds or " +
 			"give -timeout",
@@ -429,28 +399,9 @@ func TestExplainFetches(t *testing.T) {
 		require.NotContains(t, err.Error(), "\n")
 		require.Empty(t, out.String())
 	}
-	for path, want := range map[string]string{
-		"main.go":  "rpcbench: main.go is no whole profile: gzip: invalid header",
-		"internal": "rpcbench: explain: internal is no file: give a file or a URL",
-	} {
-		_, _, err := typed(t, "explain", path)
-		require.EqualError(t, err, want)
-	}
 	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer stop()
 	require.Equal(t, errInterrupted, ours().run(ctx, []string{"explain", server.URL + "/silent"}, io.Discard, io.Discard))
-}
-
-func TestExplainTakesAServiceAlone(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "cpu.pprof")
-	service(t, file, shop())
-	for _, beside := range []string{"rawtcp",
-		file, "../internal/layers/testdata/BenchmarkCreateUser_stack=httpjson.pprof"} {
-		_, _, err := typed(t, "explain", beside, file)
-		require.EqualError(t,
-			err, fmt.Sprintf("rpcbench: explain: %s is a service's, whose calls nobody counted: give it alone", file))
-	}
 }
 
 // TestServicesPage: docs/profile.md has the sentences of the profiles, and how to check them by hand.

@@ -7,14 +7,19 @@ import (
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-// workloadFlags registers the flags that make a workload. made returns it, after the flags are parsed; nil if none of
-// them was given.
-func workloadFlags(f *flag.FlagSet) (made func() (*workload.Workload, error)) {
-	var w workload.Workload
+// callerFlags registers the flags that set a workload's callers and connections.
+func callerFlags(f *flag.FlagSet, w *workload.Workload) {
 	f.IntVar(&w.Callers, "callers", 0,
 		"`number` of callers at a time: each calls again as soon as it has its reply")
 	f.IntVar(&w.Conns, "conns", 0, "`number` of connections of each stack, as its library is wired unless given:\n"+
 		"one if they carry several calls at a time, else one for each caller")
+}
+
+// workloadFlags registers the flags that make a workload. made returns it, after the flags are parsed; nil if none of
+// them was given.
+func workloadFlags(f *flag.FlagSet) (made func() (*workload.Workload, error)) {
+	var w workload.Workload
+	callerFlags(f, &w)
 	f.BoolVar(&w.TLS, "tls", false, "TLS 1.3")
 	f.BoolVar(&w.Unix, "unix", false, "a Unix socket in place of TCP")
 	payload := f.String("payload", "", "`size` of random bytes in each request and reply: 100B, 2kB (2000 bytes), 1MB")

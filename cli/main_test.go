@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"go/ast"
@@ -109,6 +110,23 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"too short to explain", "explain -time 1s httpjson", "rpcbench: explain: -time 1s is too short: give 4s or more"},
 		{"more than the cores to explain", "explain -gomaxprocs 4096 httpjson",
 			"rpcbench: explain: -gomaxprocs 4096 is not from 0 to "},
+		{"a caller on a stream to explain", "explain -workload stream -callers 2 rawtcp",
+			"rpcbench: explain: a workload's Stream has one caller of valid users: it goes with TLS, Link and Payload alone"},
+		{"fewer callers than none to explain", "explain -callers -3 rawtcp",
+			"rpcbench: explain: a workload's Callers lies between 0 and 1000: -3 does not"},
+		{"a profile to keep that is there", "explain -keep x " + aProfile,
+			"rpcbench: explain: -callers, -conns and -keep are for stacks, and " + aProfile + " is none"},
+		{"connections of a profile", "explain -conns 3 " + aProfile, "rpcbench: explain: -callers, -conns and -keep are for"},
+		{"two profiles in a file", "explain -keep x rawtcp rawtcp",
+			"rpcbench: explain: -keep has one profile of a stack: name each stack once"},
+		{"a folder to keep profiles in that is there", "explain -keep internal rawtcp",
+			"rpcbench: explain: -keep needs the name of a new folder: mkdir internal: "},
+		{"a service beside a stack", "explain rawtcp " + aService,
+			"rpcbench: explain: " + aService + " is a service's, whose calls nobody counted: give it alone"},
+		{"a service beside a profile", "explain " + aProfile + " " + aService, aService + " is a service's"},
+		{"a folder to explain", "explain internal", "rpcbench: explain: internal is no file: give a file or a URL"},
+		{"ratios of stacks", "explain -ratios x rawtcp",
+			"rpcbench: explain: -ratios is for the profile of a service, and rawtcp is a stack"},
 		{"a time of a first answer", "run -out x -quick -time 9s",
 			"rpcbench: run: -quick says how long: leave -time and -processes out"},
 		{"a workload named twice", "run -out x -workloads small,small",
@@ -124,15 +142,50 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"a link that does not exist", "run -out x -link 5g", `rpcbench: run: "5g" is no link`},
 		{"two ways to say a workload", "run -out x -workloads small -tls",
 			"rpcbench: run: -workloads names workloads, and the flags make one, tls: leave one"},
+		{"no server of the contestant", "run -out x -server httpjson=h:1 httpxml",
+			"rpcbench: run: -server names no server of httpxml; a build has none"},
+		{"no server of the base", "run -out x -server httpxml=h:1 httpxml", "-server names no server of httpjson;"},
+		{"a server named twice", "run -out x -server httpjson=h:1,httpjson=h:2 httpxml",
+			"rpcbench: run: -server: httpjson is named twice: once is enough"},
+		{"a server of an unknown stack", "run -out x -server httpjsno=h:1 httpxml", `rpcbench: unknown stack "httpjsno"`},
+		{"a server without a port", "run -out x -server httpjson=h httpxml",
+			`rpcbench: run: -server: "httpjson=h" is no stack=host:port, as rpcbench serve prints it`},
+		{"servers by a variable that is not set", "run -out x -server= httpxml",
+			`rpcbench: run: -server: "" is no stack=host:port`},
+		{"a build elsewhere", "run -out x -server httpjson=h:1 httpjson@HEAD httpjson",
+			"rpcbench: run: -server names no server of httpjson@HEAD; a build has none"},
+		{"TLS elsewhere", "run -out x -server httpjson=h:1,rawtcp=h:2 -tls rawtcp",
+			"rpcbench: run: tls: -server is for workloads without TLS, a Unix socket or two processes"},
+		{"a Unix socket elsewhere", "run -out x -server httpjson=h:1,rawtcp=h:2 -unix rawtcp",
+			"rpcbench: run: unix: -server is for"},
+		{"a workload of two processes, and one over TLS, elsewhere",
+			"run -out x -server httpjson=h:1,rawtcp=h:2 -workloads small,cold-tls,two-processes rawtcp",
+			"rpcbench: run: cold-tls, two-processes: -server is for workloads without TLS"},
+		{"an unknown stack to serve", "serve httpjsno", `rpcbench: unknown stack "httpjsno": rpcbench list names them`},
+		{"work injected by name", "serve grpcprotobuf+work=24h", `unknown stack "grpcprotobuf+work=24h"`},
+		{"a stack served twice, which -server refuses", "serve httpjson rawtcp httpjson",
+			"rpcbench: serve: httpjson is named twice: once is enough"},
+		{"more stacks than ports", "serve -port 65535 httpjson rawtcp",
+			"rpcbench: serve: -port 65535 is too high: stacks to serve: 2, last port: 65535"},
+		{"no such port", "serve -port 65536 rawtcp", "-port 65536 is too high: stacks to serve: 1, last port: 65535"},
+		{"a port that wraps around", "serve -port 18446744073709551615 rawtcp", "-port 18446744073709551615 is too high"},
+		{"all interfaces by a variable that is not set", "serve -addr= rawtcp",
+			`rpcbench: serve: -addr "" names no host: leave -addr out for loopback, or name 0.0.0.0`},
+		{"an address with a port", "serve -addr 127.0.0.1:http rawtcp",
+			"rpcbench: serve: -addr 127.0.0.1:http: name a host without port and brackets, as 127.0.0.1 or ::1"},
+		{"a port alone", "serve -addr :http rawtcp", "rpcbench: serve: -addr :http: name a host without port and brackets"},
+		{"brackets", "serve -addr [::1] rawtcp", "rpcbench: serve: -addr [::1]: name a host without port and brackets"},
 		{"a command that is gone", "versus httpxml", `rpcbench: no command "versus": rpcbench -h lists them`},
 	} {
 		t.Run(test.why, func(t *testing.T) {
-			stdout, stderr, err := typed(t, strings.Fields(test.args)...)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // or one that serves would never end
+			defer cancel()
+			var out bytes.Buffer
+			err := ours().run(ctx, strings.Fields(test.args), &out, &out)
 			require.ErrorContains(t, err, test.want)
 			require.NotContains(t, err.Error(), "\n")
 			require.ErrorAs(t, err, new(wrongUse), "exit status 2 is for the command line")
-			require.Empty(t, stdout)
-			require.Empty(t, stderr, "main prints the error")
+			require.Empty(t, out.String(), "main prints the error")
 		})
 	}
 }

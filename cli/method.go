@@ -137,6 +137,9 @@ func (c *comparison) layers(ctx context.Context, show show) (string, error) {
 		return "", err
 	}
 	var said strings.Builder
+	if spec.Workload.Apart {
+		fmt.Fprintf(&said, oneProcess, spec.Workload.Name)
+	}
 	t := tabwriter.NewWriter(&said, 0, 0, 2, ' ', 0)
 	for _, e := range all {
 		e.print(t)

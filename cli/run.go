@@ -30,7 +30,7 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 		example: "rpcbench run -out mine",
 		groups: []string{
 			"What is called: base workloads payload stream headers",
-			"How: callers conns new-connections tls unix link gomaxprocs",
+			"How: callers conns new-connections tls unix link server gomaxprocs",
 			"How long: quick time processes seed",
 			"Where to: out",
 		},
@@ -46,6 +46,8 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			quick := f.Bool("quick", false,
 				"a first answer in a minute or two: six workloads, four processes of two seconds, this build alone")
 			made := workloadFlags(f)
+			f.StringVar(&c.server, "server", "",
+				"`stack=host:port,...` of servers that run already, as rpcbench serve prints them")
 			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of everything, and of the layouts")
 			return func(ctx context.Context, args []string) error {
 				typed := map[string]bool{}
@@ -94,6 +96,11 @@ func (c *comparison) take(args []string, only string, quick bool, own *workload.
 	if err := c.names(args); err != nil {
 		return err
 	}
+	if typed["server"] {
+		if err := c.elsewhere(c.server, typed["workloads"] || own != nil); err != nil {
+			return err
+		}
+	}
 	least := versus.FewestBlocks * versus.Turn * time.Duration(c.processes)
 	switch {
 	case c.out == "":
@@ -113,6 +120,9 @@ func (c *comparison) take(args []string, only string, quick bool, own *workload.
 
 // answer measures every workload, and writes the files of the folder. A folder in which nothing was measured goes.
 func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	if err := c.reach(ctx); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(c.out), 0o755); err != nil {
 		return fmt.Errorf("rpcbench: run: %w", err)
 	}
@@ -151,7 +161,7 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err 
 	}
 	s = c.summary(began, all.Comparisons)
 	if ctx.Err() == nil && err == nil && s.Measured() {
-		if s.Call, err = c.call(ctx); s.Call != nil && err == nil {
+		if s.Call, err = c.call(ctx); s.Call != nil && err == nil && c.servers == nil {
 			s.Layers, err = c.layers(ctx, progress(stderr))
 		}
 	}
@@ -174,13 +184,13 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err 
 	return errors.Join(err, printSummary(stdout, s)) // last: a broken pipe ends the program
 }
 
-// look counts bytes and allocations in this process. It skips comparisons that name a build, since this program is not
-// that build.
+// look counts bytes and allocations in this process. It skips comparisons that name a build or a server, since this
+// program is neither.
 func (c *comparison) look(ctx context.Context, all *versus.Campaign) {
 	c.facts = map[[2]string]*workload.Facts{}
 	for _, one := range all.Comparisons {
 		w, names := one.Spec.Workload, one.Spec.Arms[1:]
-		if one.Left != "" || build(names[0]) != "" || build(names[1]) != "" {
+		if one.Left != "" || c.servers != nil || build(names[0]) != "" || build(names[1]) != "" {
 			continue
 		}
 		stacks, err := c.find(names...)
@@ -213,7 +223,11 @@ func minutely(w io.Writer, terminal show) show {
 
 // heading begins bench.txt.
 func (c *comparison) heading() string {
-	return fmt.Sprintf("# %s\n# %s\n# base=%s seed=%d processes=%d layouts=%d %s\ngoos: %s\ngoarch: %s\n",
+	keys := "" // an address is none: it changes from run to run
+	if c.servers != nil {
+		keys = "server: remote\nproved: no\n"
+	}
+	return keys + fmt.Sprintf("# %s\n# %s\n# base=%s seed=%d processes=%d layouts=%d %s\ngoos: %s\ngoarch: %s\n",
 		strings.Join(asTyped(), " "), strings.Join(environ.List(), " "), c.base, c.seed, c.processes, c.layouts,
 		strings.Join(c.notes, " "), runtime.GOOS, runtime.GOARCH)
 }
@@ -257,7 +271,8 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 // header is the summary of what is to be measured.
 func (c *comparison) header() report.Summary {
 	return report.Summary{Release: report.Release, Command: strings.Join(asTyped(), " "), Environment: environ.List(),
-		Notes: c.notes, Base: c.base, Seed: c.seed, Processes: c.processes, Layouts: c.layouts}
+		Notes: c.notes, Base: c.base, Seed: c.seed, Processes: c.processes, Layouts: c.layouts,
+		Warnings: slices.Clip(c.warnings), Remote: c.servers != nil}
 }
 
 // summary adds what was found.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,71 +19,98 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-// What real children measure is in a folder that benchstat and report can read. With -long there are as many as -quick
-// has; TestRunOfKnownFigures has as many always.
-func TestRun(t *testing.T) {
-	t.Parallel()
+// measured is what one real child of a comparison measured in half a second.
+func measured(t *testing.T, c *comparison, stack string, own *workload.Workload, flag string) (s report.Summary,
+	stdout string) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("measures")
 	}
-	dir := filepath.Join(t.TempDir(), "new")
-	c := comparison{program: ours(), out: dir + "/"}
-	require.NoError(t, c.take([]string{"rawtcp"}, "small", true, nil, map[string]bool{"workloads": true}))
-	processes := c.processes
-	if !*long {
-		processes, c.processes, c.time = 1, 1, c.time/time.Duration(processes)
-	}
+	c.program, c.out = ours(), filepath.Join(t.TempDir(), "new")+"/"
+	require.NoError(t, c.take([]string{stack}, "small", true, own, map[string]bool{flag: true}))
+	c.processes, c.time = 1, c.time/4
 	var out, errs bytes.Buffer
 	require.NoError(t, c.answer(t.Context(), &out, &errs))
-	stdout := out.String()
 	require.Empty(t, errs.String(), "no progress but on a terminal")
-	row := `(?m)^` + workload.All()[0].Title + ` +1 +\d+\.\d +rawtcp +\d+\.\d `
-	if *long {
-		row += `+\d\.\d\d +\d\.\d\d–\d\.\d\d +(faster|undecided: .*)$`
-	}
-	require.Regexp(t, row, stdout)
-
-	s, err := report.Read(dir)
+	s, err := report.Read(c.out)
 	require.NoError(t, err)
+	return s, out.String()
+}
+
+// What a real child measures is in a folder that report can read. TestRunOfKnownFigures has several.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	var c comparison
+	s, stdout := measured(t, &c, "rawtcp", nil, "workloads")
+	require.Regexp(t, `(?m)^`+workload.All()[0].Title+` +1 +\d+\.\d +rawtcp +\d+\.\d `, stdout)
 	require.Len(t, s.Answers, 1)
 	a := s.Answers[0]
-	require.Equal(t, processes, a.Processes)
-	require.Equal(t, processes, a.Planned)
+	require.Equal(t, []int{1, 1, 1}, []int{a.Processes, a.Planned, len(a.Bases)})
 	require.Less(t, a.Ns, a.BaseNs)
-	require.Len(t, a.Bases, processes)
+	require.Equal(t, 3, strings.Count(s.Raw, "\nBenchmarkRun/workload=small/against=rawtcp/stack="))
 	require.Greater(t, a.BaseFacts.Sent, a.Facts.Sent)
-	require.FileExists(t, filepath.Join(dir, "report.html"))
-
-	stdoutOfReport, _, err := typed(t, "report", "-out", t.TempDir(), dir)
+	said, _, err := typed(t, "report", "-out", t.TempDir(), c.out)
 	require.NoError(t, err)
-	require.Contains(t, stdoutOfReport, "report.html")
-	_, _, err = typed(t, "report", dir)
+	require.Contains(t, said, "report.html")
+	_, _, err = typed(t, "report", c.out)
 	require.ErrorContains(t, err, "report.html is there already")
+}
 
-	bench, err := os.ReadFile(filepath.Join(dir, "bench.txt"))
-	require.NoError(t, err)
-	rows := map[string]int{}
-	measured, _ := odd.Rows(t, string(bench))
-	for _, row := range measured {
-		rows[string(row.Name.Full())]++
-		ns, ok := row.Value("sec/op")
-		require.True(t, ok)
-		require.Positive(t, ns)
+// Real children call the servers that run already: the base and its copy the base's, the contestant its own. The stacks
+// speak one protocol, so that only the connections tell whose server was called.
+func TestRunAgainstServers(t *testing.T) {
+	t.Parallel()
+	var c comparison
+	fixtures := map[string]*rpcbench.Fixture{}
+	for i, name := range []string{"httpjson", "httpjsoniter"} {
+		found, err := ours().find(name)
+		require.NoError(t, err)
+		f, err := child.Alone(t.Context(), found[0], rpcbench.Config{})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, f.Close()) })
+		fixtures[name] = f
+		c.server += []string{"", ","}[i] + name + "=" + f.Addr
 	}
-	want := map[string]int{}
-	for _, stack := range []string{"httpjson", "httpjson.again", "rawtcp"} {
-		want["Run/workload=small/against=rawtcp/stack="+stack] = processes
-	}
-	require.Equal(t, want, rows)
+	own := &workload.Workload{Name: "own", Title: "long headers", Headers: true}
+	s, stdout := measured(t, &c, "httpjsoniter", own, "server")
+	before := int64(2) // connections: of child.Alone, and of the call before anything is measured
+	base, contestant := fixtures["httpjson"].Accepted()-before, fixtures["httpjsoniter"].Accepted()-before
+	require.Greater(t, contestant, int64(2), "a fixture in each block")
+	require.InEpsilon(t, 2*contestant, base, 0.3, "the base and its copy")
 
-	_, _, err = typed(t, "run", "-out", dir+"/.")
-	require.EqualError(t, err, "rpcbench: run: -out "+dir+": it is there already: name another")
+	require.True(t, s.Remote)
+	require.False(t, s.Counted(), "bytes and allocations would be of other servers")
+	require.Regexp(t, `(?m)^long headers +\d+ +\d+\.\d +httpjsoniter `, stdout)
+	require.Contains(t, stdout, "\nWarning: the servers are elsewhere: CPU is the client's alone; a server on this "+
+		"machine counts as what others use.\n")
+	require.Contains(t, strings.Join(s.Warnings, " "), "(proved: no)")
+	require.True(t, strings.HasPrefix(s.Raw, "server: remote\nproved: no\n"), s.Raw)
+
+	_, _, err := typed(t, "explain", "-ratios", c.out, aService)
+	require.ErrorContains(t, err, "its servers were elsewhere, so no ratio is of CPU: name another")
+
+	require.NoError(t, fixtures["httpjsoniter"].Close())
+	c.out += "2"
+	require.ErrorContains(t, c.answer(t.Context(), io.Discard, io.Discard), "rpcbench: httpjsoniter: connect: ")
+	require.NoDirExists(t, c.out, "nothing is begun")
+}
+
+// Of the list, -server leaves out by name what its servers can't do.
+func TestTakeServers(t *testing.T) {
+	c := comparison{program: ours(), out: filepath.Join(t.TempDir(), "new"), time: 8 * time.Second, processes: 8,
+		server: "rawtcp=h:1,httpjson=h:2,grpcprotobuf=h:3"}
+	require.NoError(t, c.take(nil, "", false, nil, map[string]bool{"server": true}))
+	require.Len(t, c.workloads, len(workload.All())-2)
+	require.Equal(t, "skipped: cold-tls, two-processes: -server is for workloads without TLS, a Unix socket or two "+
+		"processes", c.header().Warnings[2])
+	require.Equal(t, map[string]string{"rawtcp": "h:1", "httpjson": "h:2", "grpcprotobuf": "h:3"},
+		c.spec(c.workloads[0], "grpcprotobuf").Servers)
 }
 
 // What -quick, -workloads and nothing mean.
@@ -187,6 +215,8 @@ func TestOneCallerTellsCores(t *testing.T) {
 					Ratios: versus.Ratios{Copy: 1, Ratio: 2}})
 			}
 			require.Equal(t, leftOut, one.Result(versus.Plan{Processes: 8}).OneCore, "%+v", w)
+			one.Spec.Servers = map[string]string{"x": "h:1"}
+			require.Zero(t, one.Result(versus.Plan{Processes: 8}).OneCore, "the servers are elsewhere")
 		}
 	}
 }

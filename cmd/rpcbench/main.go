@@ -4,6 +4,7 @@
 //		[stack[@build]...]
 //	rpcbench run -out folder [-callers 30] [-conns 4] [-tls] [-unix] [-payload 2kB] [-new-connections] [-stream]
 //		[-headers] [-link 40ms/10Mbps] [-gomaxprocs 4] [stack[@build]...]
+//	rpcbench run -out folder -server stack=host:port,... [stack...]
 //
 // answers "gRPC or JSON?" for the workloads that decide: small, mixed, structured and binary messages, one caller and
 // fifty, streams, new connections, headers, a slow link, two processes. Each stack, grpcprotobuf unless named, is
@@ -13,7 +14,8 @@
 // for each process. An interrupted run keeps what was measured. A process that fails is measured again once.
 //
 // The flags of the second line make a workload, which is then measured alone. A payload goes both ways; 1 kB is 1000
-// bytes. A stack without streams makes calls.
+// bytes. A stack without streams makes calls. -server names servers that run already, of the base and of each stack, as
+// serve prints them. Times are then what a caller waits, CPU is the client's, and the output says "proved: no".
 //
 // Each ratio has an interval, and a verdict that the interval gives: faster, slower, equal (within 2 %) or undecided,
 // with the reason. The base takes part twice: how far it differs from its own copy, and a tenth of how far it moved, is
@@ -41,16 +43,18 @@
 //
 // makes report.html, report.md and answer.svg of a folder of run. No file is overwritten.
 //
-//	rpcbench explain [-workload small] [-gomaxprocs 1] [-time 20s] stack|profile [stack|profile]
+//	rpcbench explain [-workload small] [-callers 30] [-conns 4] [-gomaxprocs 1] [-time 20s] [-keep folder]
+//		stack|profile [stack|profile]
 //	rpcbench explain [-ratios folder] [-timeout 1m] profile|URL
 //
 // splits the CPU time of a call among layers, or the difference between two. Of the CPU profile of any other Go program
-// it says how much another stack could win, at most or by the ratios of a run.
+// it says how much another stack could win, at most or by the ratios of a run. -callers and -conns change the workload.
+// -keep writes the profile of each stack to a new folder, which go tool pprof and explain read.
 //
 //	rpcbench serve [-addr 127.0.0.1] [-port 0] [stack...]
 //
 // serves each stack, all unless named, on a port of its own. TERM or an interrupt ends it at once, with calls under
-// way. The first line that it prints is for another machine: rpcbench run -server stack=host:port,… The other lines
+// way. The first line that it prints is the value of -server of run: stack=host:port,… The other lines
 // are a command that creates a user: curl for JSON over HTTP/1.1, grpcurl for gRPC. Of other stacks they name the
 // protocol. Servers of gRPC stacks also answer gRPC's reflection service. There is no TLS and no password: give an
 // address other than the default only on a network that you trust. docs/wire.md says what the servers answer.

@@ -104,21 +104,34 @@ func (s Split) Sum(of func(Part) bool) (samples int64, cpu time.Duration) {
 // comment is what a profile says of itself.
 const comment = "rpcbench: %d calls of %s"
 
-// Recording is a CPU profile that is being taken. Go takes one at a time.
-type Recording struct{ data bytes.Buffer }
+// Recording is a CPU profile that is being taken. Go takes one at a time. Data has the profile after Stop.
+type Recording struct{ Data bytes.Buffer }
 
 // Start starts a recording.
 func Start() (*Recording, error) {
 	r := new(Recording)
-	return r, pprof.StartCPUProfile(&r.data)
+	return r, pprof.StartCPUProfile(&r.Data)
 }
 
 // Stop ends the recording of calls of a row, and returns its profile.
 func (r *Recording) Stop(row string, calls int64) (*profile.Profile, error) {
 	pprof.StopCPUProfile()
-	p, err := profile.Parse(&r.data)
+	return Merge(row, calls, r.Data.Bytes())
+}
+
+// Merge makes one profile of recordings of a row. It writes the calls of all of them, since profile.Merge keeps one of
+// two comments that are alike.
+func Merge(row string, calls int64, recordings ...[]byte) (*profile.Profile, error) {
+	all := make([]*profile.Profile, len(recordings))
+	for i, data := range recordings {
+		var err error
+		if all[i], err = profile.ParseData(data); err != nil {
+			return nil, err
+		}
+	}
+	p, err := profile.Merge(all)
 	if err == nil {
-		p.Comments = append(p.Comments, fmt.Sprintf(comment, calls, row))
+		p.Comments = []string{fmt.Sprintf(comment, calls, row)}
 	}
 	return p, err
 }

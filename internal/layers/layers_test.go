@@ -259,6 +259,24 @@ func TestRecording(t *testing.T) {
 	require.Equal(t, []string{"rpcbench: 12 calls of BenchmarkX/stack=a"}, p.Comments)
 }
 
+// Recordings in one profile have the samples of all, and the calls that are told: not those of one if all are alike.
+func TestMerge(t *testing.T) {
+	var data bytes.Buffer
+	own := []string{"rpcbench: 3 calls of a"}
+	require.NoError(t, made(own, "client net.(*conn).Read", "server net.(*conn).Write").Write(&data))
+	p, err := Merge("a", 6, data.Bytes(), data.Bytes())
+	require.NoError(t, err)
+	s, err := Of(p)
+	require.NoError(t, err)
+	const ms = time.Millisecond
+	require.Equal(t, Split{Row: "a", Calls: 6, Parts: []Part{
+		{"networking (syscalls)", "client", "net.(*conn).Read", 2, 20 * ms},
+		{"networking (syscalls)", "server", "net.(*conn).Write", 2, 20 * ms},
+	}}, s)
+	_, err = Merge("a", 6, data.Bytes(), data.Bytes()[:50])
+	require.Error(t, err)
+}
+
 // Stacks of a service are given as "function<caller<caller", whose part as "layer function", or "layer+ function" below
 // an encoder.
 func TestWhoseWork(t *testing.T) {

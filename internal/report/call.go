@@ -67,7 +67,7 @@ func (s Summary) takes(a Answer) string {
 	micro := math.Abs(a.Micro())
 	said := fmt.Sprintf("%s takes %s times as long as %s (%s–%s): %.1f µs %s, %s of a request of 10 ms", Label(a.Stack),
 		number(a.Ratio), Label(s.Base), number(a.Lo), number(a.Hi), micro, more, percent(micro/10_000))
-	if a.GOMAXPROCS == 1 {
+	if a.GOMAXPROCS == 1 && !s.Remote {
 		said += ", " + percent(micro/1000) + " of a core at 1,000 calls a second"
 	}
 	if a.Verdict == versus.Undecided {

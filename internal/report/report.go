@@ -45,6 +45,7 @@ type Summary struct {
 	Processes   int      `json:"processes"`
 	Layouts     int      `json:"layouts"`
 	Answers     []Answer `json:"answers"`
+	Remote      bool     `json:"remote,omitempty"` // the servers ran elsewhere: a call takes what its caller waits
 
 	Call   *Call  `json:"call,omitempty"`   // of a method of one's own
 	Layers string `json:"layers,omitempty"` // of its first workload, as explain prints them
@@ -136,7 +137,7 @@ func (s Summary) Sentences() (all []string) {
 			}
 			measured++
 			counts[a.Verdict] = append(counts[a.Verdict], a.Does)
-			if a.Workload != workload.Small || a.Ratio == 0 || s.Call != nil {
+			if a.Workload != workload.Small || a.Ratio == 0 || s.Call != nil || s.Remote {
 				continue
 			}
 			more := "more"

@@ -68,6 +68,16 @@ func TestSentences(t *testing.T) {
 		"gRPC is undecided in 1 of 3 workloads: mixed fields, 50 callers.",
 	}, found().Sentences())
 
+	remote := found()
+	remote.Remote = true
+	require.NotContains(t, strings.Join(remote.Sentences(), " "), "On one core", "a caller waits for the network too")
+	for _, to := range []func(io.Writer) error{remote.HTML, remote.Markdown} {
+		var page strings.Builder
+		require.NoError(t, to(&page))
+		require.Contains(t, page.String(), "The servers are elsewhere: GOMAXPROCS is the client")
+		require.NotContains(t, page.String(), "all is loopback")
+	}
+
 	s := found()
 	s.Answers = s.Answers[:1]
 	require.Equal(t,

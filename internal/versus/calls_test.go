@@ -52,7 +52,7 @@ func TestSeveralCallers(t *testing.T) {
 		}
 		return dial(config)
 	}
-	g, err := Open(t.Context(), workload.Workload{Callers: callers}, slice, 1, base.stack(), s)
+	g, err := Open(t.Context(), workload.Workload{Callers: callers}, slice, 1, nil, base.stack(), s)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, g.Close()) })
 	require.NoError(t, run(t, g, 2))
@@ -80,7 +80,7 @@ func TestSeveralCallers(t *testing.T) {
 // a service with as many callers.
 func TestCallersTakeLittleMemory(t *testing.T) {
 	heap := func(callers int) (least int64) {
-		g, err := Open(t.Context(), workload.Workload{Callers: callers, Conns: 1}, slice, 1, rawtcp.New(), rawtcp.New())
+		g, err := Open(t.Context(), workload.Workload{Callers: callers, Conns: 1}, slice, 1, nil, rawtcp.New(), rawtcp.New())
 		require.NoError(t, err)
 		defer func() { require.NoError(t, g.Close()) }()
 		require.NoError(t, run(t, g, 2))

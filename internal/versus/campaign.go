@@ -31,7 +31,7 @@ func (c *Comparison) String() string {
 // Result decides what the processes so far have found.
 func (c *Comparison) Result(plan Plan) Result {
 	plan.AllCores = cmp.Or(c.Spec.Procs, runtime.NumCPU()) > 1
-	plan.OneCaller = c.Spec.Workload.TellsCores()
+	plan.OneCaller = c.Spec.Workload.TellsCores() && c.Spec.Servers == nil
 	return Decide(plan, c.Found)
 }
 

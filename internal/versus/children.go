@@ -26,6 +26,7 @@ type Spec struct {
 	Slice    time.Duration     `json:"slice"`
 	Seed     uint64            `json:"seed"`
 	Profiled bool              `json:"profiled,omitempty"` // by Explain, with and without in turn
+	Servers  map[string]string `json:"servers,omitempty"`  // host:port by stack, of servers that run already
 
 	Procs  int `json:"-"` // GOMAXPROCS; 0 is the default
 	Blocks int `json:"-"`
@@ -61,7 +62,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 		if spec.Profiled {
 			return explain(ctx, spec.Workload, spec.Slice, stacks, lines, out)
 		}
-		g, err := Open(ctx, spec.Workload, spec.Slice, spec.Seed, stacks...)
+		g, err := Open(ctx, spec.Workload, spec.Slice, spec.Seed, spec.Servers, stacks...)
 		for err == nil && <-lines != nil {
 			if err = g.Block(ctx); err == nil {
 				r := g.Record()

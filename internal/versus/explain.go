@@ -21,6 +21,8 @@ type Explained struct {
 	Profile layers.Split
 	Procs   int // GOMAXPROCS of the process
 
+	Recordings [][]byte // of which Profile is made
+
 	Calls     int64         // without the profiler
 	Wall, CPU time.Duration // of Calls; CPU is 0 if the system does not tell
 }
@@ -56,6 +58,7 @@ func explain(ctx context.Context, w workload.Workload, length time.Duration, sta
 	lines <-chan []byte, out io.Writer) (err error) {
 	labelled := pprof.WithLabels(ctx, pprof.Labels("side", "client"))
 	pprof.SetGoroutineLabels(labelled)
+	w.Apart = false // one profile has both sides
 	var open []*workload.Open
 	defer func() {
 		for _, o := range open {
@@ -120,6 +123,7 @@ func (e *Explained) turn(ctx context.Context, o *workload.Open, name string, len
 		if err != nil {
 			return fmt.Errorf("rpcbench: explain: %s: %w", name, err)
 		}
+		e.Recordings = append(e.Recordings, recording.Data.Bytes())
 		split.Calls, split.Parts = split.Calls+e.Profile.Calls, append(e.Profile.Parts, split.Parts...)
 		e.Profile = split
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/layers"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
@@ -55,9 +56,9 @@ func TestExplain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
-	const procs = 3
+	const procs = 3 // of both sides, also of a workload that is apart
 	s := Spec{Arms: []string{"rawtcp", fmt.Sprintf("procs%d", procs)}, Slice: 150 * time.Millisecond, Procs: procs,
-		Blocks: 2}
+		Blocks: 2, Workload: workload.Workload{Apart: true}}
 	found, err := Explain(t.Context(), s, Program{})
 	require.NoError(t, err)
 	require.Len(t, found, 2)
@@ -71,6 +72,14 @@ func TestExplain(t *testing.T) {
 		for _, part := range e.Profile.Parts {
 			sides[part.Side] += part.Samples
 		}
+		p, err := layers.Merge("rawtcp", e.Profile.Calls, e.Recordings...)
+		require.NoError(t, err)
+		kept, err := layers.Of(p)
+		require.NoError(t, err)
+		all := func(layers.Part) bool { return true }
+		own, _ := e.Profile.Sum(all)
+		samples, _ := kept.Sum(all)
+		require.Equal(t, own, samples, "of both rounds")
 	}
 	require.Positive(t, sides["client"], sides)
 	require.Positive(t, sides["server"], sides)

@@ -56,6 +56,7 @@ type Arm struct {
 	Reconnects int64 // connections of all its fixtures beyond the one of each
 
 	stack     rpcbench.Stack
+	server    string // host:port of one that runs already; "" starts one
 	workload  workload.Workload
 	open      atomic.Pointer[workload.Open] // the watchdog closes it from another goroutine
 	loop      *latency.Loop                 // of open
@@ -74,7 +75,7 @@ func (a *Arm) start(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, hangLimit)
 	defer cancel()
-	o, err := a.workload.Open(bounded, a.stack, rpcbench.Config{})
+	o, err := a.workload.Open(bounded, a.stack, rpcbench.Config{Remote: a.server})
 	if err != nil {
 		return err
 	}
@@ -132,13 +133,15 @@ type Group struct {
 }
 
 // Open opens the workload for each stack; that of a name that is there already is a copy. seed decides the order of
-// the slices. The error wraps timing.ErrClock where the clock is too coarse.
-func Open(ctx context.Context, w workload.Workload, slice time.Duration, seed uint64, stacks ...rpcbench.Stack) (
-	*Group, error) {
+// the slices. servers has the host:port of servers that run already, by stack. The error wraps timing.ErrClock where
+// the clock is too coarse.
+func Open(ctx context.Context, w workload.Workload, slice time.Duration, seed uint64, servers map[string]string,
+	stacks ...rpcbench.Stack) (*Group, error) {
 	g := &Group{slice: slice, hang: hangLimit, several: w.Several()}
 	var ops []timing.Arm
 	for _, stack := range stacks {
 		arm := &Arm{Name: stack.Name, stack: stack, workload: w, latencies: latency.NewRecorder()}
+		arm.server = servers[arm.Name]
 		for _, other := range g.Arms {
 			if other.Name == arm.Name {
 				arm.Name += copySuffix

@@ -31,7 +31,7 @@ func small(t *testing.T) workload.Workload {
 // group opens the stacks, and closes them when the test ends.
 func group(t *testing.T, stacks ...rpcbench.Stack) *Group {
 	t.Helper()
-	g, err := Open(t.Context(), small(t), slice, 1, stacks...)
+	g, err := Open(t.Context(), small(t), slice, 1, nil, stacks...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, g.Close()) })
 	return g
@@ -112,7 +112,7 @@ func TestHangingContestant(t *testing.T) {
 }
 
 func TestThirdConnectionIsAnError(t *testing.T) {
-	g, err := Open(t.Context(), small(t), slice, 1, rawtcp.New(), rawtcp.New())
+	g, err := Open(t.Context(), small(t), slice, 1, nil, rawtcp.New(), rawtcp.New())
 	require.NoError(t, err)
 	require.NoError(t, run(t, g, 1))
 	dial := func() {
@@ -136,14 +136,14 @@ func TestThirdConnectionIsAnError(t *testing.T) {
 
 // On a machine whose goroutines wait, net/http drops connections, and a comparison goes on.
 func TestConnectionsOfABusyMachine(t *testing.T) {
-	g, err := Open(t.Context(), small(t), slice, 1, rawtcp.New(), rawtcp.New())
+	g, err := Open(t.Context(), small(t), slice, 1, nil, rawtcp.New(), rawtcp.New())
 	require.NoError(t, err)
 	g.Arms[0].Reconnects, g.Arms[0].late = 3, g.Arms[0].late-2
 	require.NoError(t, g.Close())
 }
 
 func TestTooShortSlices(t *testing.T) {
-	_, err := Open(t.Context(), small(t), time.Nanosecond, 1, rawtcp.New(), httpjson.New())
+	_, err := Open(t.Context(), small(t), time.Nanosecond, 1, nil, rawtcp.New(), httpjson.New())
 	require.ErrorContains(t, err, "timing: the clock is too coarse: it steps by")
 	require.ErrorIs(t, err, timing.ErrClock, "by which BenchmarkVersus knows that there is nothing to be had")
 }
@@ -152,7 +152,7 @@ func TestServerThatDoesNotStart(t *testing.T) {
 	broken := rawtcp.New()
 	broken.Name = "broken"
 	broken.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) { return nil, errors.New("no server today") }
-	_, err := Open(t.Context(), small(t), slice, 1, rawtcp.New(), broken)
+	_, err := Open(t.Context(), small(t), slice, 1, nil, rawtcp.New(), broken)
 	require.EqualError(t, err, "rpcbench: broken: server: no server today")
 }
 
@@ -167,7 +167,7 @@ func TestLatencies(t *testing.T) {
 		return real(context.Background())
 	})
 	slow.Name = "slow"
-	g, err := Open(t.Context(), small(t), 20*time.Millisecond, 1, rawtcp.New(), slow)
+	g, err := Open(t.Context(), small(t), 20*time.Millisecond, 1, nil, rawtcp.New(), slow)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, g.Close()) }()
 	require.NoError(t, run(t, g, 4))

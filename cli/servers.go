@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/workload"
+)
+
+// elsewhere takes the value of -server. It leaves out workloads that need another server, or refuses those that were
+// chosen.
+func (c *comparison) elsewhere(value string, chosen bool) error {
+	c.servers = map[string]string{}
+	for item := range strings.SplitSeq(value, ",") {
+		name, addr, _ := strings.Cut(item, "=")
+		_, _, err := net.SplitHostPort(addr)
+		_, unknown := c.find(name)
+		switch {
+		case err != nil:
+			return wrong("run: -server: %q is no stack=host:port, as rpcbench serve prints it", item)
+		case unknown != nil:
+			return unknown
+		case c.servers[name] != "":
+			return wrong("run: -server: %s is named twice: once is enough", name)
+		}
+		c.servers[name] = addr
+	}
+	for _, name := range append([]string{c.base}, c.contestants...) {
+		if c.servers[name] == "" {
+			return wrong("run: -server names no server of %s; a build has none", name)
+		}
+	}
+	c.warnings = []string{"the servers are elsewhere: CPU is the client's alone; a server on this machine counts as " +
+		"what others use", "no test of this program has seen the servers (proved: no); other processes of them may differ " +
+		"by more than an interval says; bytes, allocations and layers are left out"}
+	var left []string
+	c.workloads = slices.DeleteFunc(slices.Clone(c.workloads), func(w workload.Workload) bool {
+		if w.TLS || w.Unix || w.Apart {
+			left = append(left, w.Name)
+			return true
+		}
+		return false
+	})
+	why := strings.Join(left, ", ") + ": -server is for workloads without TLS, a Unix socket or two processes"
+	switch {
+	case len(left) > 0 && (chosen || len(c.workloads) == 0):
+		return wrong("run: %s", why)
+	case len(left) > 0:
+		c.warnings = append(c.warnings, "skipped: "+why)
+	}
+	return nil
+}
+
+// reach calls each server once: a run would take minutes to say that one is missing.
+func (c *comparison) reach(ctx context.Context) error {
+	for _, s := range c.stacks {
+		if addr := c.servers[s.Name]; addr != "" {
+			f, err := rpcbench.Start(ctx, s, rpcbench.Config{Remote: addr})
+			if err != nil {
+				return err
+			}
+			_ = f.Close() // of the client alone
+		}
+	}
+	return nil
+}
