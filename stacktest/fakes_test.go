@@ -589,10 +589,13 @@ func TestNoTLSFails(t *testing.T) {
 	}
 }
 
-// TestVersionOverTLSFails: a version over TLS that is declared without need.
+// TestVersionOverTLSFails: a version over TLS that is declared without need, and one that is not declared.
 func TestVersionOverTLSFails(t *testing.T) {
+	upgraded := httpjson.Default()
+	upgraded.Traits.HTTPOverTLS = ""
 	for want, stack := range map[string]rpcbench.Stack{
-		`protocol "", HTTP version "2"`: declaring(func(t *rpcbench.Traits) { t.HTTPOverTLS = "2" }),
+		`protocol "", HTTP version "2"`:     declaring(func(t *rpcbench.Traits) { t.HTTPOverTLS = "2" }),
+		`protocol "h2", HTTP version "1.1"`: upgraded,
 	} {
 		require.ErrorContains(t, run("protocol", conform.Subject{Stack: stack, TLS: true}), want)
 	}
