@@ -64,9 +64,12 @@ type Messages struct {
 type Traits struct {
 	Codec       string // import path of the library that encodes and decodes, or the common prefix of its packages
 	HTTP        string // "1.1", "2", or "" for a protocol that isn't HTTP
+	HTTPOverTLS string // "2" if client and server agree on that over TLS; "" is the version of HTTP
 	Compression Compression
+	AsksGzip    bool   // the client asks for gzip, and the server compresses nothing
 	Multiplexed bool   // several callers share a connection; Prepare then binds a Call to one connection
 	Turns       bool   // of Multiplexed: a request on a connection is sent when the call before has its reply
+	Reconnects  bool   // the client opens and closes connections as it needs them, however many Conns says
 	Leased      bool   // calls are messages on streams that stay open, without a request of HTTP each
 	Traced      string // "sampled" or "unsampled" if the client makes a span for each call, and sends its traceparent
 	Lossy       []Loss // values that do not come back bit-equal
@@ -148,7 +151,7 @@ type Server interface {
 // ClientConfig has the settings of a client.
 type ClientConfig struct {
 	Addr  string      // host:port; of a Unix socket a stand-in, which DialContext replaces by the socket
-	Conns int         // connections to hold, at least 1
+	Conns int         // connections to hold, at least 1; a client with Traits.Reconnects holds as many as it needs
 	TLS   *tls.Config // nil: no TLS. The client adds TLS to what DialContext returns
 
 	// DialContext opens every connection of the client.

@@ -25,7 +25,7 @@ import (
 // Config has the settings of a fixture that are the same for every stack. The zero value is one connection without TLS.
 type Config struct {
 	Addr    string   // where to listen; "" is 127.0.0.1:0, any free port of the loopback interface, or a new socket
-	Conns   int      // connections the client holds; 0 is 1
+	Conns   int      // connections the client holds; 0 is 1: see ClientConfig
 	Unix    bool     // use a Unix socket; Addr and Remote are then paths
 	TLS     bool     // use TLS 1.3 with a certificate made for this fixture, which its client verifies
 	Headers *Headers // see ClientConfig
@@ -80,7 +80,8 @@ const (
 )
 
 // Start starts a server and a client of stack. It makes calls until config.Conns connections are open at both ends and
-// every reply was right. An error names the stack and the step (listen, server, dial, connect), and nothing is left
+// every reply was right. A stack with Traits.Reconnects makes config.Conns calls at a time once, and opens as many
+// connections as it needs. An error names the stack and the step (listen, server, dial, connect), and nothing is left
 // running. ctx bounds the start alone. Without a deadline in ctx, Start takes at most 10 s.
 //
 // Goroutines that the server and the client start have the pprof label side=server or side=client. The caller's own
@@ -234,6 +235,9 @@ func (f *Fixture) connect() error {
 		}
 		// A server accepts before its client has the connection in hand: wait for both ends, and for TLS.
 		accepted := f.Accepted()
+		if f.Stack.Traits.Reconnects && accepted > 0 && f.dialled.Load() > 0 {
+			return nil
+		}
 		if accepted == declared && f.dialled.Load() >= declared && (f.tls.Load() == nil || f.shaken.Load() >= declared) {
 			return nil
 		}

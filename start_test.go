@@ -53,6 +53,29 @@ func withServer(change func(rpcbench.Server) rpcbench.Server) rpcbench.Stack {
 	return mine(func(stack *rpcbench.Stack) { *stack = odd.WithServer(*stack, change) })
 }
 
+// twofold has a client each of whose calls takes two connections.
+func twofold(t *testing.T) rpcbench.Stack {
+	return mine(func(s *rpcbench.Stack) {
+		dial := s.Dial
+		s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+			one, err := dial(config)
+			require.NoError(t, err)
+			two, err := dial(config)
+			return odd.Client{
+				Users: one.(rpcbench.Users),
+				OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+					return func(ctx context.Context) error {
+						_, err := one.(rpcbench.Users).CreateUser(ctx, u)
+						_, err2 := two.(rpcbench.Users).CreateUser(ctx, u)
+						return errors.Join(err, err2)
+					}, nil
+				},
+				OnClose: func() error { return errors.Join(one.Close(), two.Close()) },
+			}, err
+		}
+	})
+}
+
 // freeAddr returns an address that nobody listens on.
 func freeAddr(t *testing.T) string {
 	t.Helper()
@@ -113,26 +136,17 @@ func TestStartFails(t *testing.T) {
 		{"fewer connections than declared", odd.Dialling(grpcprotobuf.New(), func(c *rpcbench.ClientConfig) { c.Conns-- }),
 			rpcbench.Config{Conns: 2},
 			"connect: the server accepted 1 connections and the client dialled 1 with ClientConfig.DialContext, 2 are declared"},
-		{"more connections than declared", mine(func(s *rpcbench.Stack) {
+		{"more connections than declared", twofold(t), rpcbench.Config{},
+			"connect: the server accepted 2 connections and the client dialled 2 with ClientConfig.DialContext, 1 are declared"},
+		{"a client that opens connections as it needs them, by itself", mine(func(s *rpcbench.Stack) {
 			dial := s.Dial
+			s.Traits.Reconnects = true
 			s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-				one, err := dial(config)
-				require.NoError(t, err)
-				two, err := dial(config)
-				return odd.Client{
-					Users: one.(rpcbench.Users),
-					OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
-						return func(ctx context.Context) error {
-							_, err := one.(rpcbench.Users).CreateUser(ctx, u)
-							_, err2 := two.(rpcbench.Users).CreateUser(ctx, u)
-							return errors.Join(err, err2)
-						}, nil
-					},
-					OnClose: func() error { return errors.Join(one.Close(), two.Close()) },
-				}, err
+				config.DialContext = new(net.Dialer).DialContext
+				return dial(config)
 			}
 		}), rpcbench.Config{},
-			"connect: the server accepted 2 connections and the client dialled 2 with ClientConfig.DialContext, 1 are declared"},
+			"connect: the server accepted 1 connections and the client dialled 0 with ClientConfig.DialContext, 1 are declared"},
 		{"a server elsewhere, and an address to listen on", httpjson.New(),
 			rpcbench.Config{Remote: "127.0.0.1:http", Addr: taken.Addr().String()},
 			"server elsewhere: the Addr, WrapServer and timeouts of Config are for a server in this process"},
@@ -420,6 +434,20 @@ func TestConnections(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestConnectionsAsNeeded: a stack that reconnects is ready after one call of each caller, with more connections than
+// callers or with fewer.
+func TestConnectionsAsNeeded(t *testing.T) {
+	more := twofold(t)
+	more.Traits.Reconnects = true
+	require.EqualValues(t, 2, start(t, more, rpcbench.Config{}).Accepted())
+
+	fewer := rawtcp.New()
+	fewer.Traits.Reconnects = true
+	dial := fewer.Dial
+	fewer.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) { config.Conns = 1; return dial(config) }
+	require.EqualValues(t, 1, start(t, fewer, rpcbench.Config{Conns: 3}).Accepted())
 }
 
 // TestSidesAreLabelled: profiles tell client and server apart, and the caller's goroutine keeps its labels.

@@ -110,7 +110,7 @@ func TestServe(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, map[string]int{"grpcurl": 7, "curl": 10, "#": 8}, said)
+	require.Equal(t, map[string]int{"grpcurl": 7, "curl": 11, "#": 8}, said)
 }
 
 // hidden is a server that shows nothing of the one inside.

@@ -1,5 +1,6 @@
 // Package httpjson serves and calls the create-user API as JSON over HTTP, with net/http and encoding/json. It uses
-// HTTP/1.1 but in H2C, keeps connections alive, and compresses nothing but in Gzip.
+// HTTP/1.1 but in H2C, keeps connections alive, and compresses nothing but in Gzip. Default leaves connections and the
+// HTTP version to net/http.
 package httpjson
 
 import (
@@ -37,6 +38,18 @@ func H2C() rpcbench.Stack {
 	return stack("httpjson.h2c", jsonstd.Codec{}, httpapi.Options{HTTP2: true})
 }
 
+// Default calls through a copy of http.DefaultTransport, which http.DefaultClient has, and leaves the HTTP version to
+// net/http. Most clients in Go are http.DefaultClient. Compare Default with New for the price of net/http's defaults.
+//
+// The Transport keeps two idle connections. With more than two callers it closes connections, and dials others, all the
+// time. It asks for gzip, and the server compresses nothing. Over TLS client and server agree on HTTP/2, and callers
+// share a connection. The server has the limits that every server has.
+func Default() rpcbench.Stack {
+	return stack(defaultName, jsonstd.Codec{}, httpapi.Options{Defaults: true})
+}
+
+const defaultName = "httpjson.default"
+
 // Tuned calls the Transport directly, reuses request templates and reads into pooled buffers. Each figure is the time
 // of a call with all options, divided by the time without that one option, with a 95 % interval, at GOMAXPROCS=1.
 //
@@ -55,8 +68,18 @@ func Tuned() rpcbench.Stack {
 
 // Of serves and calls a method of one's own as New does, with plain structs.
 func Of[Q, A any](m rpcbench.Method[Q, A]) rpcbench.Stack {
+	return of("httpjson", m, httpapi.Options{})
+}
+
+// DefaultOf serves and calls a method of one's own as Default does, with plain structs.
+func DefaultOf[Q, A any](m rpcbench.Method[Q, A]) rpcbench.Stack {
+	return of(defaultName, m, httpapi.Options{Defaults: true})
+}
+
+func of[Q, A any](name string, m rpcbench.Method[Q, A], options httpapi.Options) rpcbench.Stack {
 	api := binding.Plain()
-	return httpapi.Of("httpjson", "http/json", jsonstd.Codec{}, m, jsonstd.Codec{}.Marshal, api.FromError, api.ToError)
+	return httpapi.Of(
+		name, "http/json", jsonstd.Codec{}, m, jsonstd.Codec{}.Marshal, api.FromError, api.ToError, options)
 }
 
 func stack(name string, c codec.Codec, options httpapi.Options) rpcbench.Stack {

@@ -3,6 +3,9 @@ package httpjson_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -15,3 +18,10 @@ func TestConformanceTuned(t *testing.T)     { stacktest.Conformance(t, httpjson.
 func TestConformanceGzip(t *testing.T)      { stacktest.Conformance(t, httpjson.Gzip()) }
 func TestConformanceH2C(t *testing.T)       { stacktest.Conformance(t, httpjson.H2C()) }
 func TestConformanceMultipart(t *testing.T) { stacktest.Conformance(t, httpjson.Multipart()) }
+func TestConformanceDefault(t *testing.T)   { stacktest.Conformance(t, httpjson.Default()) }
+
+func TestDefaultOf(t *testing.T) {
+	of := httpjson.DefaultOf(rpcbench.Method[rpcbench.User, rpcbench.Response]{})
+	require.Equal(t, httpjson.Default().Name, of.Name)
+	require.Equal(t, httpjson.Default().Traits, of.Traits)
+}

@@ -23,5 +23,5 @@ func Fastest() rpcbench.Stack {
 func Of[Q, A any](m rpcbench.Method[Q, A]) rpcbench.Stack {
 	api := binding.Plain()
 	return httpapi.Of("httpjsoniter", "http/json", jsoniter.Compatible(), m, jsoniter.Compatible().Marshal, api.FromError,
-		api.ToError)
+		api.ToError, httpapi.Options{})
 }

@@ -32,7 +32,7 @@ func All() []rpcbench.Stack {
 		grpcprotobuf.Tuned(), grpcprotobuf.VT(), grpcprotobuf.Gzip(), grpcservehttp.VT(),
 		connectrpc.VT(), connectrpc.Gzip(), connectrpc.H2C(), connectrpc.GRPC(), connectrpc.GRPCWeb(), connectrpc.JSON(),
 		httpjson.Decoder(), httpjson.Tuned(), httpjson.Gzip(), httpjson.Multipart(), httpjson.H2C(),
-		httpjsoniter.Fastest(),
+		httpjson.Default(), httpjsoniter.Fastest(),
 	}, jsonV2())
 }
 

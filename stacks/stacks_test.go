@@ -118,7 +118,7 @@ func TestUnixSockets(t *testing.T) {
 				require.NoError(t, call(t.Context()), s.Name)
 				require.NoError(t, stream.Close(), s.Name)
 			}
-			require.EqualValues(t, 2, f.Accepted(), s.Name)
+			require.True(t, f.Accepted() == 2 || s.Traits.Reconnects, s.Name)
 			require.NoError(t, f.Close(), s.Name)
 			require.Nil(t, other.Load(), s.Name)
 			require.NoDirExists(t, folder, s.Name)

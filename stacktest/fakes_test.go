@@ -343,6 +343,22 @@ func TestFakesFail(t *testing.T) {
 		{"more connections than declared",
 			fake{transport: func(t *http.Transport) { t.MaxConnsPerHost, t.MaxIdleConnsPerHost = 0, 1 }}.stack(),
 			"connections"},
+		{"connections as needed, of a pool that keeps its own", reconnects(fake{}.stack()), "shared"},
+		{"connections as needed, of callers who share one", reconnects(grpcprotobuf.New()), "shared"},
+		{"connections as needed, beside DialContext",
+			odd.Dialling(reconnecting(), func(c *rpcbench.ClientConfig) {
+				first, given := new(atomic.Bool), c.DialContext
+				c.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+					if first.CompareAndSwap(false, true) {
+						return given(ctx, network, addr)
+					}
+					return new(net.Dialer).DialContext(ctx, network, addr)
+				}
+			}), "connections"},
+		{"an Accept-Encoding declared and not sent",
+			declaring(func(t *rpcbench.Traits) { t.AsksGzip = true }), "compression"},
+		{"another HTTP version over TLS than there is",
+			declaring(func(t *rpcbench.Traits) { t.HTTPOverTLS = "3" }), "declared"},
 		{"gzip nobody asked for", fake{gzip: true}.stack(), "compression"},
 		{"an Accept-Encoding nobody asked for",
 			fake{transport: func(t *http.Transport) { t.DisableCompression = false }}.stack(), "compression"},
@@ -431,7 +447,7 @@ func TestFakesFail(t *testing.T) {
 			limit := 20 * time.Second
 			if slices.Contains([]string{"ignored deadline", "no idle timeout", "no header timeout",
 				"a Client.Close that does nothing", "a Server.Close that does nothing",
-				"a pool whose wait ignores the context"}, c.fault) {
+				"a pool whose wait ignores the context", "connections as needed, of a pool that keeps its own"}, c.fault) {
 				limit = 2 * time.Second // what never comes is waited for
 			}
 			if regexp.MustCompile("deadline|limits|header limit|patience|shared").MatchString(c.fails) {
@@ -476,6 +492,9 @@ func causes() map[string]string {
 		"an Echoer whose server does not echo":              "a plain message does not come back",
 		"a loss declared that only an Echoer can have":      "the client is no Echoer",
 		"a connection per call":                             "connections are declared",
+		"connections as needed, beside DialContext":         "1 dialled with ClientConfig.DialContext",
+		"connections as needed, of callers who share one":   "leave Traits.Reconnects out",
+		"an Accept-Encoding declared and not sent":          "leave AsksGzip out",
 		"dropped field that nobody compares":                `a payload: Password "pw-00" came back as ""; Traits.Lossy does`,
 		"a negative zero that nobody declares":              "zero: Double -0 came back as 0, Float -0 came back as 0; T",
 		"invalid UTF-8 declared to be kept":                 `declared to be kept: "in\xffvalid" came back as "in`,
@@ -571,6 +590,18 @@ func TestNoTLSFails(t *testing.T) {
 	}
 }
 
+// TestVersionOverTLSFails: a version over TLS that is declared without need, and one that is not declared.
+func TestVersionOverTLSFails(t *testing.T) {
+	upgraded := httpjson.Default()
+	upgraded.Traits.HTTPOverTLS = ""
+	for want, stack := range map[string]rpcbench.Stack{
+		`protocol "", HTTP version "2"`:     declaring(func(t *rpcbench.Traits) { t.HTTPOverTLS = "2" }),
+		`protocol "h2", HTTP version "1.1"`: upgraded,
+	} {
+		require.ErrorContains(t, run("protocol", conform.Subject{Stack: stack, TLS: true}), want)
+	}
+}
+
 // TestUnverifiedCertificateFails: a client that accepts any certificate.
 func TestUnverifiedCertificateFails(t *testing.T) {
 	stack := odd.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) {
@@ -601,6 +632,16 @@ func turns(stack rpcbench.Stack, declared bool) rpcbench.Stack {
 			}
 		})
 	})
+}
+
+func reconnects(stack rpcbench.Stack) rpcbench.Stack {
+	stack.Traits.Reconnects = true
+	return stack
+}
+
+// reconnecting is a stack with a connection for each call, which says so.
+func reconnecting() rpcbench.Stack {
+	return reconnects(fake{transport: func(t *http.Transport) { t.DisableKeepAlives = true }}.stack())
 }
 
 func renamed(name string) rpcbench.Stack {

@@ -91,6 +91,7 @@ func BenchmarkBroken(b *testing.B) {
 		"dials":     redialling(warmUp, 100, func() {}),
 		"redials":   redialling(warmUp, 1, func() {}),
 		"busy":      redialling(warmUp, 6, starve),
+		"declared":  reconnecting(),
 	} {
 		b.Run("case="+name, func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, stack) })
 	}
@@ -270,6 +271,12 @@ func TestBusyMachine(t *testing.T) {
 func TestReconnectIsPrinted(t *testing.T) {
 	row := figuresOf(t, "-test.bench=^BenchmarkBroken$/^case=redials$", "-test.benchtime=100x")
 	require.GreaterOrEqual(t, row["reconnects"], 1.0)
+}
+
+// TestReconnectsThatAreDeclared cost no row, and the row counts them.
+func TestReconnectsThatAreDeclared(t *testing.T) {
+	row := figuresOf(t, "-test.bench=^BenchmarkBroken$/^case=declared$", "-test.benchtime=100x")
+	require.EqualValues(t, 100, row["reconnects"])
 }
 
 func TestEveryFigureReachesTheOutput(t *testing.T) {

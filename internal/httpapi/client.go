@@ -42,7 +42,11 @@ func open(config rpcbench.ClientConfig, c codec.Codec, options Options) (all []o
 	if h := config.Headers; h != nil {
 		header = append(header, [2]string{"User-Agent", h.UserAgent}, [2]string{"Authorization", h.Authorization})
 	}
-	for _, h := range HTTPClients(config, options.HTTP2) {
+	clients := []HTTPClient{defaultClient(config)}
+	if !options.Defaults {
+		clients = HTTPClients(config, options.HTTP2)
+	}
+	for _, h := range clients {
 		if options.Transport != nil {
 			h.Client.Transport = options.Transport(h.Client.Transport)
 		}
@@ -185,26 +189,35 @@ func HTTPClients(config rpcbench.ClientConfig, http2 bool) []HTTPClient {
 	if http2 {
 		clients, conns = conns, 1
 	}
-	closed, all := new(atomic.Bool), make([]HTTPClient, clients)
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+	all := make([]HTTPClient, clients)
+	for i := range all {
+		all[i] = clientOf(config, &http.Transport{
+			Protocols:           protocols(http2),
+			DisableCompression:  true,
+			MaxConnsPerHost:     conns,
+			MaxIdleConnsPerHost: conns,
+		})
+	}
+	return all
+}
+
+// defaultClient returns a client whose Transport is a copy of http.DefaultTransport.
+func defaultClient(config rpcbench.ClientConfig) HTTPClient {
+	return clientOf(config, http.DefaultTransport.(*http.Transport).Clone())
+}
+
+// clientOf makes a client of a Transport, whose connections are those of config.
+func clientOf(config rpcbench.ClientConfig, transport *http.Transport) HTTPClient {
+	closed := new(atomic.Bool)
+	transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if closed.Load() {
 			return nil, net.ErrClosed // the next call of a Transport without connections would dial again
 		}
 		return config.DialContext(ctx, network, addr)
 	}
-	for i := range all {
-		transport := &http.Transport{
-			DialContext:         dial,
-			TLSClientConfig:     config.TLS.Clone(), // the Transport writes into it
-			Protocols:           protocols(http2),
-			DisableCompression:  true,
-			MaxConnsPerHost:     conns,
-			MaxIdleConnsPerHost: conns,
-		}
-		all[i] = HTTPClient{&http.Client{Transport: transport}, func() {
-			closed.Store(true)
-			transport.CloseIdleConnections()
-		}}
-	}
-	return all
+	transport.TLSClientConfig = config.TLS.Clone() // the Transport writes into it
+	return HTTPClient{&http.Client{Transport: transport}, func() {
+		closed.Store(true)
+		transport.CloseIdleConnections()
+	}}
 }

@@ -27,6 +27,7 @@ type Options struct {
 	Gzip      bool // compress requests and replies, with pooled writers and readers
 	Tuned     bool // pool buffers, and call the Transport directly; neither with HTTP2 nor with Gzip
 	Multipart bool // send avatars as a part of their own; for the plain structs, without Gzip and Tuned
+	Defaults  bool // leave connections, HTTP versions and gzip to net/http's defaults; with none of the others
 
 	// Handler and Transport wrap what serves and what sends, unless they are nil.
 	Handler   func(http.Handler) http.Handler
@@ -61,25 +62,28 @@ func bare(name, protocol string, c codec.Codec, options Options) rpcbench.Stack 
 	if options.Multipart {
 		protocol += "/multipart"
 	}
+	if options.Defaults {
+		t.HTTPOverTLS, t.AsksGzip, t.Reconnects = "2", true, true
+	}
 	return rpcbench.Stack{Name: name, Protocol: protocol, Traits: t}
 }
 
-// Of makes a stack over net/http that serves and calls a method of one's own, without options. Failures have the body
-// E.
+// Of makes a stack over net/http that serves and calls a method of one's own. Failures have the body E. Of the options
+// Of knows Defaults.
 func Of[Q, A, E any](name, protocol string, c codec.Codec, m rpcbench.Method[Q, A],
 	sorted func(any) ([]byte, error), fromError func(*rpcbench.Error) *E,
-	toError func(*E) *rpcbench.Error) rpcbench.Stack {
-	s := binding.Of(bare(name, protocol, c, Options{}), m, c, sorted)
+	toError func(*E) *rpcbench.Error, options Options) rpcbench.Stack {
+	s := binding.Of(bare(name, protocol, c, options), m, c, sorted)
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		serve, err := binding.Serve(m)
 		mux := http.NewServeMux()
-		mux.Handle("POST /"+m.Name, &handler[Q, A, E]{newBodies(c, Options{}, false), serve, fromError})
-		return NewServer(config, mux, false), err
+		mux.Handle("POST /"+m.Name, &handler[Q, A, E]{newBodies(c, options, false), serve, fromError})
+		return listening(config, mux, options), err
 	}
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		var conns []*binding.Conn[Q, A, struct{}]
-		for _, o := range open(config, c, Options{}) {
-			calls := &caller[Q, A, E]{newBodies(c, Options{}, true), o.to("/" + m.Name), toError}
+		for _, o := range open(config, c, options) {
+			calls := &caller[Q, A, E]{newBodies(c, options, true), o.to("/" + m.Name), toError}
 			conns = append(conns, &binding.Conn[Q, A, struct{}]{Call: calls.call, Failure: binding.AsIs, Close: o.Close})
 		}
 		return binding.NewCaller(m, conns), nil

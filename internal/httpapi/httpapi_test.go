@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -448,4 +449,23 @@ func TestTunedRequestsCanBeSentAgain(t *testing.T) {
 	_, err := r.tuned()(t.Context(), bytes.NewReader([]byte("body")))
 	require.ErrorIs(t, err, io.EOF)
 	require.Equal(t, []string{"body", "body"}, sent)
+}
+
+// TestDefaultsAreKept: the Transport of Defaults is http.DefaultTransport, but for what a fixture has to set.
+func TestDefaultsAreKept(t *testing.T) {
+	made := open(rpcbench.ClientConfig{}, jsonstd.Codec{}, Options{Defaults: true})
+	require.Len(t, made, 1)
+	got := reflect.ValueOf(made[0].Client.Transport).Elem()
+	want := reflect.ValueOf(http.DefaultTransport.(*http.Transport).Clone()).Elem()
+	for _, field := range reflect.VisibleFields(got.Type()) {
+		a, b := got.FieldByIndex(field.Index), want.FieldByIndex(field.Index)
+		switch {
+		case !field.IsExported() || field.Name == "DialContext" || field.Name == "TLSClientConfig":
+		case field.Type.Kind() == reflect.Func:
+			require.Equal(t, b.Pointer(), a.Pointer(), field.Name)
+		default:
+			require.Equal(t, b.Interface(), a.Interface(), field.Name)
+		}
+	}
+	require.NotEqual(t, want.FieldByName("DialContext").Pointer(), got.FieldByName("DialContext").Pointer())
 }

@@ -22,9 +22,18 @@ func newServer[U, R, F, E any](config rpcbench.ServerConfig, c codec.Codec, api 
 	mux.Handle("POST "+usersPath, &handler[U, R, E]{b, create, api.FromError})
 	mux.Handle("POST "+echoPath, &handler[F, F, E]{b, echo, api.FromError})
 	if options.Handler != nil {
-		return NewServer(config, options.Handler(mux), options.HTTP2)
+		return listening(config, options.Handler(mux), options)
 	}
-	return NewServer(config, mux, options.HTTP2)
+	return listening(config, mux, options)
+}
+
+// listening makes a server of h with the HTTP version that the options say, or with those of net/http's defaults.
+func listening(config rpcbench.ServerConfig, h http.Handler, options Options) rpcbench.Server {
+	s := NewServer(config, h, options.HTTP2)
+	if options.Defaults {
+		s.(server).Protocols = nil
+	}
+	return s
 }
 
 // handler serves one operation.

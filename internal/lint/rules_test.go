@@ -26,7 +26,7 @@ var rules = []rule{
 		"without Transport it shares http.DefaultTransport, two idle connections per host: use a literal that sets it",
 		everywhere, unset("net/http.Client", "Transport", 0)},
 	{"http-global", "it acts on a mux, client or transport that the whole process shares",
-		everywhere, uses("net/http.Get", "net/http.Post", "net/http.PostForm", "net/http.Head", "net/http.Handle",
+		everywhere, unlessCopied("net/http.Get", "net/http.Post", "net/http.PostForm", "net/http.Head", "net/http.Handle",
 			"net/http.HandleFunc", "net/http.ListenAndServe", "net/http.ListenAndServeTLS", "net/http.Serve",
 			"net/http.ServeTLS", "net/http.DefaultServeMux", "net/http.DefaultClient", "net/http.DefaultTransport")},
 	{"register", "it changes the codecs of every stack in the process: use an option of the server or the call",
@@ -63,6 +63,17 @@ func notLink(f *file) bool {
 // uses reports imports ("expvar") and uses of a package's names ("time.Sleep"), called or not.
 func uses(names ...string) check {
 	return func(f *file, n ast.Node, _ []ast.Node) bool { return slices.Contains(names, f.name(n)) }
+}
+
+// unlessCopied is uses, but for http.DefaultTransport.(*http.Transport).Clone(), which shares nothing.
+func unlessCopied(names ...string) check {
+	return func(f *file, n ast.Node, up []ast.Node) bool {
+		if !uses(names...)(f, n, up) {
+			return false
+		}
+		copied, ok := up[len(up)-2].(*ast.SelectorExpr)
+		return !ok || copied.Sel.Name != "Clone"
+	}
 }
 
 // unset reports every mention of the struct type that may make a value without the field: var, new, struct fields,

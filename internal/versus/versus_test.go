@@ -134,6 +134,22 @@ func TestThirdConnectionIsAnError(t *testing.T) {
 		g.Close(), "rpcbench: rawtcp: 2 connections in 0 calls beyond those to be used throughout; 1 are allowed")
 }
 
+// A stack that reconnects declares no connections, so none is too many.
+func TestConnectionsAsNeeded(t *testing.T) {
+	g, err := Open(t.Context(), small(t), slice, 1, nil, httpjson.Default(), rawtcp.New())
+	require.NoError(t, err)
+	for range 3 {
+		other, err := g.Arms[0].open.Load().Fixture.Dial()
+		require.NoError(t, err)
+		call, err := other.Prepare(0, 0)
+		require.NoError(t, err)
+		require.NoError(t, call(t.Context()))
+		require.NoError(t, other.Close())
+	}
+	g.Arms[0].late = Late() // as on a quiet machine
+	require.NoError(t, g.Close())
+}
+
 // On a machine whose goroutines wait, net/http drops connections, and a comparison goes on.
 func TestConnectionsOfABusyMachine(t *testing.T) {
 	g, err := Open(t.Context(), small(t), slice, 1, nil, rawtcp.New(), rawtcp.New())

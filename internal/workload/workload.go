@@ -269,8 +269,12 @@ type Open struct {
 	dials int64 // of a call
 }
 
-// Beyond is how many connections the server has accepted that the workload does not declare.
+// Beyond is how many connections the server has accepted that the workload does not declare. A stack that reconnects
+// declares none.
 func (o *Open) Beyond() int64 {
+	if o.Fixture.Stack.Traits.Reconnects {
+		return 0
+	}
 	return o.Fixture.Accepted() - o.conns - o.dials*o.Loop.Begun.Load()
 }
 

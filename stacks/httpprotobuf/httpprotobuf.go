@@ -17,5 +17,6 @@ func New() rpcbench.Stack {
 // Of serves and calls a method of one's own as New does, with generated messages.
 func Of[Q, A any, PQ pb.Message[Q], PA pb.Message[A]](m rpcbench.Method[Q, A]) rpcbench.Stack {
 	api := pb.API()
-	return httpapi.Of("httpprotobuf", "http/proto", protobuf.Codec{}, m, pb.Sorted, api.FromError, api.ToError)
+	return httpapi.Of("httpprotobuf", "http/proto", protobuf.Codec{}, m, pb.Sorted, api.FromError, api.ToError,
+		httpapi.Options{})
 }

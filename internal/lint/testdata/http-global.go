@@ -19,6 +19,9 @@ func globals(l net.Listener, h web.HandlerFunc) {
 	_ = web.DefaultServeMux              // want
 	_ = web.DefaultClient                // want
 	_ = web.DefaultTransport             // want
-	get := web.Get                       // want
+
+	_ = web.DefaultTransport.(*web.Transport).CloseIdleConnections // want
+	_ = web.DefaultTransport.(*web.Transport).Clone()
+	get := web.Get // want
 	_ = get
 }

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rpcbench/rpcbench"
@@ -33,10 +35,12 @@ func Checks() []Check {
 			"Name, Protocol and Traits have allowed values."},
 		{"connections", false, false, connections,
 			"The server accepts as many connections as Conns says, all opened by DialContext, on the loopback " +
-				"interface, with one caller and many, small payloads and large. A multiplexed stack uses each of them."},
+				"interface, with one caller and many, small payloads and large. A multiplexed stack uses each of them. With " +
+				"Traits.Reconnects as many as the client needs."},
 		{"shared", true, false, watched(shared),
 			"Of two calls that share a connection the second request is sent before the first reply, unless " +
-				"Traits.Turns says otherwise. What else waits for its turn is not seen."},
+				"Traits.Turns says otherwise. What else waits for its turn is not seen. With Traits.Reconnects a second " +
+				"call opens a connection where one is to be held."},
 		{"traffic", false, false, watched(traffic),
 			"The name of each call's user is in the bytes of the request and of the reply; over TLS in neither."},
 		{"codec", true, false, bare(codecRan),
@@ -59,8 +63,8 @@ func Checks() []Check {
 		{"protocol", false, false, watched(protocol),
 			"The HTTP version is the declared one. Over TLS it is TLS 1.3, and the client verifies the certificate."},
 		{"compression", true, false, watched(compression),
-			"64 kB that compress well take 64 kB each way unless Traits.Compression says otherwise, and headers " +
-				"agree."},
+			"64 kB that compress well take 64 kB each way unless Traits.Compression says otherwise. Headers agree with " +
+				"it, and with Traits.AsksGzip."},
 		{"headers", true, false, headers,
 			"Each call carries Config.Headers, with a traceparent of its own. Without Config.Headers it carries none " +
 				"of them. With Traits.Traced each call carries the traceparent of its span."},
@@ -239,9 +243,10 @@ func (s Subject) readable() bool { return !s.TLS && s.Stack.Traits.Compression =
 type session struct {
 	*rpcbench.Fixture
 	s     Subject
-	conns int        // as declared
-	tap   relay.Tap  // records the client's connections, unless the session is bare
-	gate  relay.Gate // holds back what the server's connections receive
+	conns int          // as declared
+	tap   relay.Tap    // records the client's connections, unless the session is bare
+	gate  relay.Gate   // holds back what the server's connections receive
+	dials atomic.Int64 // begun: net/http gives a dial up if the call gets another connection meanwhile
 }
 
 // start starts a fixture whose bytes are recorded, and can be changed or held back.
@@ -250,6 +255,15 @@ func (s Subject) start(config rpcbench.Config) (f *session, err error) {
 	config.TLS = s.TLS
 	if !s.bare {
 		config.WrapClient, config.WrapServer = f.tap.Wrap, f.gate.Wrap
+	}
+	dial := s.Stack.Dial
+	s.Stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		connect := config.DialContext
+		config.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			f.dials.Add(1)
+			return connect(ctx, network, addr)
+		}
+		return dial(config)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.limit()/2)
 	defer cancel()
@@ -396,9 +410,14 @@ func (f *session) callAtOnce(count, avatar int) {
 }
 
 // connected checks that as many connections as declared were dialled and accepted. If the stack multiplexes, each must
-// have sent at least so many bytes.
+// have sent at least so many bytes. Of a stack that reconnects, the client must have dialled those that were accepted.
 func (f *session) connected(sent int) {
 	dialled := f.tap.Conns()
+	if f.Stack.Traits.Reconnects {
+		failIf(f.Accepted() == 0 || f.Accepted() > f.dials.Load(),
+			"%d connections are accepted, %d dialled with ClientConfig.DialContext", f.Accepted(), f.dials.Load())
+		return
+	}
 	failIf(f.Accepted() != int64(f.conns) || len(dialled) != f.conns,
 		"%d connections are declared, %d accepted, %d dialled%w", f.conns, f.Accepted(), len(dialled), errRedialled)
 	for i, c := range dialled {

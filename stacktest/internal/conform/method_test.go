@@ -66,8 +66,8 @@ func generated() rpcbench.Method[userv1.User, userv1.CreateUserResponse] {
 }
 
 func methodStacks() []rpcbench.Stack {
-	return []rpcbench.Stack{httpjson.Of(plain()), httpjsoniter.Of(plain()), httpprotobuf.Of(generated()),
-		grpcprotobuf.Of(generated()), connectrpc.Of(generated())}
+	return []rpcbench.Stack{httpjson.Of(plain()), httpjson.DefaultOf(plain()), httpjsoniter.Of(plain()),
+		httpprotobuf.Of(generated()), grpcprotobuf.Of(generated()), connectrpc.Of(generated())}
 }
 
 // The suite runs on a method of one's own.
@@ -198,7 +198,7 @@ func TestMethodFaults(t *testing.T) {
 				return c.Prepare(i, 0)
 			}), "repeats"},
 		"a request that the server has kept": {httpapi.Of("httpjson", "http/json", keeping{kept: new(sync.Map)}, plain(),
-			json.Marshal, api.FromError, api.ToError), "repeats"},
+			json.Marshal, api.FromError, api.ToError, httpapi.Options{}), "repeats"},
 		"two requests for a call": {withPrepare(httpjson.Of(plain()), func(c rpcbench.Client, i int) (rpcbench.Call, error) {
 			call, err := c.Prepare(i, 0)
 			return func(ctx context.Context) error { return errors.Join(call(ctx), call(ctx)) }, err

@@ -42,6 +42,7 @@ func declared(s Subject) {
 	failIf(t.Turns && !t.Multiplexed,
 		"Traits.Turns is of a connection that several callers share: set Multiplexed too, or leave Turns out")
 	allowed(t.HTTP, "Traits.HTTP", "", "1.1", "2")
+	allowed(t.HTTPOverTLS, "Traits.HTTPOverTLS", "", "2")
 	allowed(t.Compression, "Traits.Compression", "", rpcbench.Gzip, rpcbench.GzipReplies)
 	allowed(t.Traced, "Traits.Traced", "", "sampled", "unsampled")
 	allowed(t.InvalidUTF8, "Traits.InvalidUTF8", rpcbench.Rejected, rpcbench.Replaced, rpcbench.Kept)
@@ -316,11 +317,11 @@ func (s *closings) wrap(c net.Conn) net.Conn {
 	return s.all[len(s.all)-1]
 }
 
-// newest returns the last n connections: those before them are of a start that was tried again.
+// newest returns the last n connections, or all: those before them are of a start that was tried again.
 func (s *closings) newest(n int) []*closing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.all[len(s.all)-n:]
+	return s.all[max(0, len(s.all)-n):]
 }
 
 // closing is a connection that says which side ended it. Only its pointer is a net.Conn: libraries keep them in maps.
@@ -455,8 +456,12 @@ func (s Subject) interrupted(code rpcbench.Code, forms []string) {
 }
 
 // interruptedCalls interrupts calls that the server holds, and calls that wait behind one for the only connection.
+// Calls of a client that reconnects don't wait.
 func (s Subject) interruptedCalls(code rpcbench.Code) {
 	s.interrupted(code, single())
+	if s.Stack.Traits.Reconnects {
+		return
+	}
 	watched(func(f *session) {
 		u := rpcbench.Sample(1, 0)
 		first := f.hold(context.Background(), u, f.prepare(u))
@@ -530,10 +535,10 @@ func unavailable(s Subject) {
 	s.outOfReach("nobody listens", gone.Addr().String(), config)
 }
 
-// shared checks whether a call waits for the reply of another one on its connection.
+// shared checks whether a call waits for the reply of another one on its connection, or has a connection of its own.
 func shared(f *session) {
 	t := f.Stack.Traits
-	skipIf(!t.Multiplexed, "a connection has one caller at a time")
+	skipIf(!t.Multiplexed && !t.Reconnects, "a connection has one caller at a time")
 	before, _ := f.bytes()
 	held, other := f.prepare(rpcbench.Sample(1, 0)), f.prepare(rpcbench.Sample(2, 0))
 	first := f.hold(context.Background(), rpcbench.Sample(1, 0), held)
@@ -554,6 +559,9 @@ func shared(f *session) {
 	for _, result := range []<-chan error{first, second} {
 		must(within(f.s.patience(), func() error { return <-result }), "one of two calls on a connection")
 	}
+	failIf(t.Reconnects && (more < request/2 || len(f.tap.Conns()) < 2),
+		"with one connection to be held, a call opened none while another one waited for its reply: "+
+			"without need of more connections leave Traits.Reconnects out")
 	failIf(t.Turns && more >= request/2,
 		"a call was sent before the reply of another one on its connection: Traits.Turns is wrong")
 	failIf(!t.Turns && more < request/2, "a call waited for the reply of another one on its connection: "+

@@ -2,6 +2,7 @@ package conform
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -129,8 +130,9 @@ func (f *session) openStreams() []wire.Message {
 func protocol(f *session) {
 	if state, ok := f.TLS(); f.s.TLS {
 		failIf(!ok || state.Version != tls.VersionTLS13, "the connection has TLS version %#x, not 1.3", state.Version)
-		failIf((f.Stack.Traits.HTTP == "2") != (state.NegotiatedProtocol == "h2"),
-			"TLS agreed on protocol %q, HTTP version %q is declared", state.NegotiatedProtocol, f.Stack.Traits.HTTP)
+		version := cmp.Or(f.Stack.Traits.HTTPOverTLS, f.Stack.Traits.HTTP)
+		failIf((version == "2") != (state.NegotiatedProtocol == "h2"),
+			"TLS agreed on protocol %q, HTTP version %q is declared", state.NegotiatedProtocol, version)
 		noRoots := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: x509.NewCertPool(), ServerName: state.ServerName}
 		f.s.outOfReach("a client that does not trust the server's certificate", f.Addr, noRoots)
 		return
@@ -186,10 +188,14 @@ func compression(f *session) {
 		costs(received, "replies", declared != "")
 	}
 	requests, replies := f.messages()
+	asksGzip := f.Stack.Traits.AsksGzip
+	for _, m := range requests {
+		failIf(asksGzip && m.Header.Get("Accept-Encoding") != "gzip", "a request does not ask for gzip: leave AsksGzip out")
+	}
 	for _, m := range append(requests, replies...) {
 		for _, name := range []string{"Content-Encoding", "Grpc-Encoding", "Accept-Encoding", "Grpc-Accept-Encoding"} {
 			got, asks := m.Header.Get(name), strings.Contains(name, "Accept")
-			failIf(got != "" && got != "identity" && (declared == "" || !asks && got != "gzip"),
+			failIf(got != "" && got != "identity" && !(asks && asksGzip) && (declared == "" || !asks && got != "gzip"),
 				"%s is %q, compression %q is declared", name, got, declared)
 		}
 		if !isGRPC(m) {
