@@ -28,8 +28,9 @@ func workloadFlags(f *flag.FlagSet) (made func() (*workload.Workload, error)) {
 	f.BoolVar(&w.Headers, "headers", false, "a token, a trace and a user agent with each call")
 	f.StringVar(&w.Link, "link", "", "emulated `network`: 4g, or a round trip and a rate such as 40ms/10Mbps")
 	f.IntVar(&w.Procs, "gomaxprocs", 0, "`number`: 1 measures CPU work, 0 uses all cores")
+	f.BoolVar(&w.Apart, "apart", false, "the server in a process of its own; its CPU time counts too")
 	titles := map[string]string{"callers": "% callers", "conns": "% connections", "tls": "TLS", "unix": "a Unix socket",
-		"payload":         "% of bytes",
+		"apart": "two processes", "payload": "% of bytes",
 		"new-connections": "new connections", "stream": "on a stream", "headers": "long headers", "link": "over %",
 		"gomaxprocs": "GOMAXPROCS=%"}
 	return func() (*workload.Workload, error) {

@@ -201,6 +201,11 @@ func TestRunOfKnownFigures(t *testing.T) {
 		require.InDelta(t, mean+half, math.Log(a.Hi), 1e-3)
 		require.InDelta(t, 0.95, a.Level, 1e-12)
 
+		if a.CPU != nil { // which is here as time is
+			require.Contains(t, said, a.Does+": CPU ")
+			require.Equal(t, a.Ratio, a.CPU.Ratio)
+			a.Does += ": time"
+		}
 		columns := []string{a.Does, strconv.Itoa(a.GOMAXPROCS), fmt.Sprintf("%.1f", a.BaseNs/1000), "other",
 			fmt.Sprintf("%.1f", a.BaseNs*a.Ratio/1000), fmt.Sprintf("%.2f", a.Ratio), fmt.Sprintf("%.2f–%.2f", a.Lo, a.Hi),
 			string(a.Verdict)}

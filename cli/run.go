@@ -30,7 +30,7 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 		example: "rpcbench run -out mine",
 		groups: []string{
 			"What is called: base workloads payload stream headers",
-			"How: callers conns new-connections tls unix link server gomaxprocs",
+			"How: callers conns new-connections tls unix apart link server gomaxprocs",
 			"How long: quick time processes seed",
 			"Where to: out",
 		},
@@ -252,6 +252,7 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 			unit  string
 		}{
 			{[]float64{0, p.Copy, p.Ratio}[arm], "base-ratio"}, {[]float64{0, 0, p.ToCopy}[arm], "copy-ratio"},
+			{[]float64{0, p.CPU.Copy, p.CPU.Ratio}[arm], "cpu-ratio"}, {p.ServerNs[arm], "server-cpu-ns/op"},
 			{float64(p.Latencies[arm].P50), "p50-ns"}, {float64(p.Latencies[arm].P95), "p95-ns"},
 			{float64(p.Latencies[arm].P99), "p99-ns"},
 			{p.InFlight[arm], "in-flight"}, {float64(p.Layout), "layout"}, {100 * p.Others, "others-%"},
@@ -288,6 +289,9 @@ func (c *comparison) summary(s report.Summary, all []*versus.Comparison) report.
 		if a.Facts = c.facts[[2]string{w.Name, contestant}]; a.Facts != nil {
 			a.BaseFacts = c.facts[[2]string{w.Name, c.base}]
 		}
+		if w.AsksCPU() && c.servers == nil {
+			a.Leads = report.ByCPU
+		}
 		s.Answers = append(s.Answers, a)
 		if w.Callers > 1 && w.Procs == 0 && runtime.NumCPU() == 1 {
 			s.Warnings = append(s.Warnings, w.Title+": the machine has one core, so callers take turns")
@@ -302,7 +306,7 @@ func (c *comparison) summary(s report.Summary, all []*versus.Comparison) report.
 func printSummary(w io.Writer, s report.Summary) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "workload\tGOMAXPROCS\t%s µs\tstack\tµs\tratio\t95 %% interval\tverdict\n", s.Base)
-	for _, a := range s.Answers {
+	for _, a := range s.Lines() {
 		base, own, ratio, interval := "", "", "", ""
 		if a.Processes > 0 {
 			base, own = fmt.Sprintf("%.1f", a.BaseNs/1000), fmt.Sprintf("%.1f", a.Paired()/1000)
@@ -312,6 +316,11 @@ func printSummary(w io.Writer, s report.Summary) error {
 		}
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Does, a.GOMAXPROCS, base, a.Stack, own, ratio, interval,
 			a.Said())
+	}
+	for _, a := range s.Answers {
+		if but := a.But(); but != "" {
+			fmt.Fprintf(t, "\n%s.", but)
+		}
 	}
 	for _, warning := range s.Warnings {
 		fmt.Fprintf(t, "\nWarning: %s.", warning)

@@ -2,8 +2,8 @@
 //
 //	rpcbench run -out folder [-quick] [-workloads name,...] [-time 8s] [-processes 8] [-base httpjson] [-seed n]
 //		[stack[@build]...]
-//	rpcbench run -out folder [-callers 30] [-conns 4] [-tls] [-unix] [-payload 2kB] [-new-connections] [-stream]
-//		[-headers] [-link 40ms/10Mbps] [-gomaxprocs 4] [stack[@build]...]
+//	rpcbench run -out folder [-callers 30] [-conns 4] [-apart] [-tls] [-unix] [-payload 2kB] [-new-connections]
+//		[-stream] [-headers] [-link 40ms/10Mbps] [-gomaxprocs 4] [stack[@build]...]
 //	rpcbench run -out folder -server stack=host:port,... [stack...]
 //
 // answers "gRPC or JSON?" for the workloads that decide: small, mixed, structured and binary messages, one caller and
@@ -14,11 +14,13 @@
 // for each process. An interrupted run keeps what was measured. A process that fails is measured again once.
 //
 // The flags of the second line make a workload, which is then measured alone. A payload goes both ways; 1 kB is 1000
-// bytes. A stack without streams makes calls. -server names servers that run already, of the base and of each stack, as
+// bytes. A stack without streams makes calls. -apart gives each server a process of its own, whose CPU time is told
+// beside the sum. -server names servers that run already, of the base and of each stack, as
 // serve prints them. Times are then what a caller waits, CPU is the client's, and the output says "proved: no".
 //
 // Each ratio has an interval, and a verdict that the interval gives: faster, slower, equal (within 2 %) or undecided,
-// with the reason. The base takes part twice: how far it differs from its own copy, and a tenth of how far it moved, is
+// with the reason. With several cores CPU time has a ratio and a verdict of its own, and of several callers its row
+// comes first. The base takes part twice: how far it differs from its own copy, and a tenth of how far it moved, is
 // the noise floor, and no difference inside is reported. -seed decides the order of everything.
 //
 // Where functions lie in a program moves a ratio by a percent. So the processes are spread over eight links of the

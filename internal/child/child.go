@@ -151,6 +151,9 @@ func serverOf(stack string) string {
 	return cmp.Or(server, client)
 }
 
+// Used is the CPU time of the child so far, which the child is not asked for: that would stop its world.
+func (s *Server) Used() (time.Duration, bool) { return cpu.Of(s.process.cmd.Process.Pid) }
+
 // Ask asks the child for a report, after a garbage collection if afterCollection is set. The few allocations that a
 // report costs are counted in the next report.
 func (s *Server) Ask(afterCollection bool) error {

@@ -61,10 +61,50 @@ type Answer struct {
 	GOMAXPROCS int    `json:"gomaxprocs"`
 	Stack      string `json:"stack"`
 
+	Leads string `json:"leads,omitempty"` // ByCPU if that is the question, else time
+
 	versus.Result
 
 	BaseFacts *workload.Facts `json:"base_facts,omitempty"`
 	Facts     *workload.Facts `json:"facts,omitempty"`
+}
+
+// ByCPU is the value of Leads of an answer whose question is what calls cost, and not what somebody waits.
+const ByCPU = "CPU"
+
+// Lines are the answers as tables show them. One that has a result by CPU time has two lines, of which the first leads.
+func (s Summary) Lines() (all []Answer) {
+	for _, a := range s.Answers {
+		if a.CPU == nil {
+			all = append(all, a)
+			continue
+		}
+		first, second := a, a
+		first.Does, second.Does, second.Result = a.Does+": time", a.Does+": CPU", *a.CPU
+		switch {
+		case s.Remote:
+			second.Does += " of the client"
+		case a.Server > 0:
+			second.Does += fmt.Sprintf(", of which the server %.1f and %.1f µs", a.BaseServer/1000, a.Server/1000)
+		}
+		if a.Leads == ByCPU {
+			first, second = second, first
+		}
+		all = append(all, first, second)
+	}
+	return all
+}
+
+// But says that CPU time and time were decided the one way and the other. It is empty if they were not.
+func (a Answer) But() string {
+	less, more := versus.Faster, versus.Slower
+	switch {
+	case a.CPU != nil && a.CPU.Verdict == less && a.Verdict == more:
+		return fmt.Sprintf("%s, %s: it takes less CPU time, but a call takes longer", a.Does, Label(a.Stack))
+	case a.CPU != nil && a.CPU.Verdict == more && a.Verdict == less:
+		return fmt.Sprintf("%s, %s: a call takes less time, but more CPU time", a.Does, Label(a.Stack))
+	}
+	return ""
 }
 
 // Micro is by how many microseconds a call of the stack takes longer, by the ratio.
@@ -160,6 +200,11 @@ func (s Summary) Sentences() (all []string) {
 				all = append(all, fmt.Sprintf("%s is %s in %d of %d workloads: %s.", Label(stack), v, len(does), measured,
 					strings.Join(does, "; ")))
 			}
+		}
+	}
+	for _, a := range s.Answers {
+		if but := a.But(); but != "" {
+			all = append(all, but+".")
 		}
 	}
 	return all

@@ -59,6 +59,11 @@ func (r Record) CPUNsPerOp(arm int) float64 {
 	return r.median(arm, Slice.cpuNsPerOp)
 }
 
+// ServerNsPerOp is CPUNsPerOp for the server's own process. It returns 0 if there is none.
+func (r Record) ServerNsPerOp(arm int) float64 {
+	return r.median(arm, func(s Slice) float64 { return float64(s.Server) / float64(s.Ops) })
+}
+
 func (r Record) median(arm int, value func(Slice) float64) float64 {
 	values := make([]float64, len(r.Blocks))
 	for i, block := range r.Blocks {

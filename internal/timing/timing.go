@@ -33,6 +33,9 @@ type Arm struct {
 	// Window makes the operations of a slice in place of Op, where several are under way at a time. It tells edge when
 	// the slice begins to count and when it ends, and returns how many operations count, and in what time.
 	Window func(ctx context.Context, edge func(open bool)) (ops int, wall time.Duration, err error)
+
+	// Server tells the CPU time of another process that works for a Window so far; nil if none does.
+	Server func() (time.Duration, bool)
 }
 
 // Slice is what one arm did in one turn.
@@ -40,25 +43,27 @@ type Slice struct {
 	Turn int           // place in its block, from 0
 	Ops  int           // never 0
 	Wall time.Duration // of all Ops
-	CPU  time.Duration // CPU time of the process meanwhile, by [cpu.Time]; 0 if the system does not tell
+	CPU  time.Duration // CPU time meanwhile, by [cpu.Time] and of the server's process; 0 if the system does not tell
 	GC   int           // collections that ended meanwhile
 	Lead time.Duration // time of the ops before the slice, which don't count
 	Heap int64         // live bytes when the slice began, as the collection before it found
+
+	Server time.Duration // the part of CPU that the server's process had
 }
 
-// MarshalJSON encodes a slice as [turn, ops, wall, cpu, gc, lead, heap], since files hold hundreds of thousands of
-// slices.
+// MarshalJSON encodes a slice as [turn, ops, wall, cpu, gc, lead, heap, server], since files hold hundreds of thousands
+// of slices.
 func (s Slice) MarshalJSON() ([]byte, error) {
-	return json.Marshal([7]int64{int64(s.Turn), int64(s.Ops), int64(s.Wall), int64(s.CPU), int64(s.GC), int64(s.Lead),
-		s.Heap})
+	return json.Marshal([8]int64{int64(s.Turn), int64(s.Ops), int64(s.Wall), int64(s.CPU), int64(s.GC), int64(s.Lead),
+		s.Heap, int64(s.Server)})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (s *Slice) UnmarshalJSON(data []byte) error {
-	var v [7]int64
+	var v [8]int64
 	err := json.Unmarshal(data, &v)
 	*s = Slice{Turn: int(v[0]), Ops: int(v[1]), Wall: time.Duration(v[2]), CPU: time.Duration(v[3]), GC: int(v[4]),
-		Lead: time.Duration(v[5]), Heap: v[6]}
+		Lead: time.Duration(v[5]), Heap: v[6], Server: time.Duration(v[7])}
 	return err
 }
 
@@ -233,8 +238,8 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 	if err := ctx.Err(); err != nil {
 		return s, err
 	}
-	if window := p.arms[arm].Window; window != nil {
-		return p.window(ctx, window)
+	if p.arms[arm].Window != nil {
+		return p.window(ctx, p.arms[arm])
 	}
 	op, batch := p.arms[arm].Op, p.batches[arm]
 	if s.Lead, err = p.lead(op, batch); err != nil {
@@ -274,18 +279,24 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 }
 
 // window measures a slice of several operations at a time. It does not wait for collections, of which it holds many.
-func (p *Pairing) window(ctx context.Context, of func(context.Context, func(bool)) (int, time.Duration, error)) (
-	s Slice, err error) {
-	start := p.now()
-	s.Ops, s.Wall, err = of(ctx, func(open bool) {
-		used, _ := p.cpu()
+func (p *Pairing) window(ctx context.Context, arm Arm) (s Slice, err error) {
+	start, told := p.now(), true
+	s.Ops, s.Wall, err = arm.Window(ctx, func(open bool) {
+		server := time.Duration(0)
+		used, known := p.cpu()
+		if told = told && known; arm.Server != nil {
+			server, known = arm.Server()
+			told = told && known
+		}
 		if open {
-			s.Lead, s.Heap, s.GC, s.CPU = p.now()-start, p.heap(), -p.gc(), -used
+			s.Lead, s.Heap, s.GC, s.CPU, s.Server = p.now()-start, p.heap(), -p.gc(), -used-server, -server
 			return
 		}
-		s.CPU += used
-		s.GC += p.gc()
+		s.CPU, s.Server, s.GC = s.CPU+used+server, s.Server+server, s.GC+p.gc()
 	})
+	if !told {
+		s.CPU, s.Server = 0, 0
+	}
 	if err == nil && s.Ops == 0 {
 		err = fmt.Errorf("no operation ended within %v", s.Wall)
 	}

@@ -453,10 +453,11 @@ func TestArmsKnowWhatCounts(t *testing.T) {
 func TestWindow(t *testing.T) {
 	c := &fakeClock{}
 	p := c.pairing(t, time.Millisecond, 1, c.arm("a", time.Millisecond), c.arm("b", time.Millisecond))
-	windows, broken := 0, error(nil)
+	windows, told, broken := 0, true, error(nil)
 	for arm := range p.arms {
 		op := p.arms[arm].Op
 		p.arms[arm].Op = nil
+		p.arms[arm].Server = func() (time.Duration, bool) { return 3 * c.at, told }
 		p.arms[arm].Window = func(_ context.Context, edge func(bool)) (int, time.Duration, error) {
 			windows++
 			_ = ops(op, 30)
@@ -469,11 +470,14 @@ func TestWindow(t *testing.T) {
 	}
 	for _, block := range run(t, p, 2).Blocks {
 		for _, s := range block {
-			require.Equal(t, Slice{Turn: s.Turn, Ops: 17, Wall: 19 * time.Millisecond, CPU: 40 * time.Millisecond, GC: 2,
-				Lead: 30 * time.Millisecond, Heap: 5}, s)
+			require.Equal(t, Slice{Turn: s.Turn, Ops: 17, Wall: 19 * time.Millisecond, CPU: 100 * time.Millisecond, GC: 2,
+				Lead: 30 * time.Millisecond, Heap: 5, Server: 60 * time.Millisecond}, s)
 		}
 	}
 	require.Equal(t, 4, windows, "no window is discarded")
+	told = false
+	s := run(t, p, 1).Blocks[2][0]
+	require.Zero(t, s.CPU+s.Server, "half of it is nothing")
 	broken = errors.New("broken")
 	require.ErrorIs(t, p.Block(t.Context()), broken)
 }

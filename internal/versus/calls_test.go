@@ -3,6 +3,7 @@ package versus
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
@@ -96,4 +99,61 @@ func TestCallersTakeLittleMemory(t *testing.T) {
 	few, many := heap(2), heap(100)
 	t.Log(few, many)
 	require.Less(t, many-few, int64(1<<20), "live bytes of 100 callers, less those of 2")
+}
+
+const works = 2 * time.Millisecond // CPU time of a call in the server
+
+// worker is a stack whose server works for so long.
+func worker(name string, works time.Duration) rpcbench.Stack {
+	m := rpcbench.Method[rpcbench.User, rpcbench.Response]{Name: "test.v1.Work/Do",
+		Requests: []*rpcbench.User{{Name: "anna"}}, Replies: []*rpcbench.Response{{Code: 1}},
+		Equal: func(want, got *rpcbench.Response) bool { return want.Code == got.Code },
+		Key: func(*rpcbench.User) uint64 {
+			for began, _ := cpu.Time(); ; {
+				if now, _ := cpu.Time(); now-began >= works {
+					return 1
+				}
+			}
+		}}
+	s := httpjson.Of(m)
+	s.Name = name
+	return s
+}
+
+// A server apart lives as long as the group, each arm has its own, and its CPU time is of its own windows.
+func TestServersApart(t *testing.T) {
+	if _, told := cpu.Of(os.Getpid()); !told {
+		t.Skip("this system does not tell the CPU time of another process")
+	}
+	for _, callers := range []int{0, 3} {
+		g, err := Open(t.Context(), workload.Workload{Apart: true, Callers: callers, TLS: true}, slice, 1, nil,
+			worker("rests", 0), worker("rests", 0), worker("works", works))
+		require.NoError(t, err)
+		var servers []string
+		for _, arm := range g.Arms {
+			servers = append(servers, arm.config.Remote)
+		}
+		require.NoError(t, run(t, g, 3))
+		for i, arm := range g.Arms {
+			require.Equal(t, servers[i], arm.config.Remote, "one server for all windows")
+			require.NotContains(t, servers[:i], servers[i], "each arm has its own")
+		}
+		least := works * 8 / 10 / time.Duration(max(1, callers)) // calls at a time see each other's CPU time
+		for _, block := range g.Record().Blocks {
+			for arm, s := range block {
+				server, client := s.Server/time.Duration(s.Ops), (s.CPU-s.Server)/time.Duration(s.Ops)
+				if arm == 2 {
+					require.GreaterOrEqual(t, server, least, "the server's CPU time of a call")
+				} else {
+					require.Less(t, server, least, "the server's CPU time of a call, arm %d", arm)
+				}
+				require.Less(t, client, least, "the client's CPU time of a call")
+			}
+		}
+		require.NoError(t, g.Close())
+		for _, arm := range g.Arms {
+			_, lives := arm.server.Used()
+			require.False(t, lives, "a server outlives the group")
+		}
+	}
 }

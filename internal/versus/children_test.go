@@ -32,6 +32,12 @@ func TestMain(m *testing.M) {
 	if os.Getenv(child.Variable) == "" {
 		goleak.VerifyTestMain(m)
 	}
+	if os.Getenv(child.Variable) == child.Serves {
+		if child.Serve(os.Stdin, os.Stdout, []rpcbench.Stack{worker("rests", 0), worker("works", works)}) != nil {
+			os.Exit(1)
+		}
+		return
+	}
 	if err := Serve(context.Background(), os.Stdin, os.Stdout, find); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -51,6 +51,7 @@ const (
 type Process struct {
 	Layout    int
 	Ns, CPUNs [3]float64 // per call, medians over blocks; CPUNs is 0 if the system does not tell
+	ServerNs  [3]float64 // the part of CPUNs that the server\'s own process had
 	Ratios               // of time
 	CPU       Ratios     // of CPU time; 0 if the system does not tell
 	Latencies [3]timing.Latency
@@ -66,7 +67,7 @@ type Ratios struct {
 
 // byCPU is a process by its CPU time, without what is of single calls.
 func (p Process) byCPU() Process {
-	return Process{Layout: p.Layout, Ns: p.CPUNs, CPUNs: p.CPUNs, Ratios: p.CPU, Others: p.Others}
+	return Process{Layout: p.Layout, Ns: p.CPUNs, CPUNs: p.CPUNs, ServerNs: p.ServerNs, Ratios: p.CPU, Others: p.Others}
 }
 
 // ProcessOf reads a record. The contestant is the last arm, which is the copy if nothing else is compared.
@@ -90,7 +91,7 @@ func ProcessOf(r timing.Record) (p Process, err error) {
 		p.CPU.ToCopy = r.CPURatio(last, 1)
 	}
 	for i, arm := range []int{0, 1, last} {
-		p.Ns[i], p.CPUNs[i] = r.NsPerOp(arm), r.CPUNsPerOp(arm)
+		p.Ns[i], p.CPUNs[i], p.ServerNs[i] = r.NsPerOp(arm), r.CPUNsPerOp(arm), r.ServerNsPerOp(arm)
 		if arm < len(r.Latencies) {
 			p.Latencies[i] = r.Latencies[arm]
 			wall := 0.0
@@ -135,6 +136,8 @@ type Result struct {
 	BaseCPUNs   float64   `json:"base_cpu_ns"`
 	Ns          float64   `json:"ns"`
 	CPUNs       float64   `json:"cpu_ns"`
+	BaseServer  float64   `json:"base_server_cpu_ns,omitzero"` // the part of CPU time that the server's own process had
+	Server      float64   `json:"server_cpu_ns,omitzero"`
 	Bases       []float64 `json:"bases,omitempty"`     // time of the base in each process, in order of time
 	BaseCalls   float64   `json:"base_calls,omitzero"` // in flight, on average
 	Calls       float64   `json:"calls_in_flight,omitzero"`
@@ -319,6 +322,7 @@ func (r *Result) means(all []Process) {
 	for _, p := range all {
 		r.BaseNs, r.BaseCPUNs = r.BaseNs+p.Ns[0]/n, r.BaseCPUNs+p.CPUNs[0]/n
 		r.Ns, r.CPUNs = r.Ns+p.Ns[2]/n, r.CPUNs+p.CPUNs[2]/n
+		r.BaseServer, r.Server = r.BaseServer+p.ServerNs[0]/n, r.Server+p.ServerNs[2]/n
 		r.BaseCalls, r.Calls, r.Others = r.BaseCalls+p.InFlight[0]/n, r.Calls+p.InFlight[2]/n, r.Others+p.Others/n
 		r.Bases = append(r.Bases, p.Ns[0])
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/workload"
@@ -56,8 +57,9 @@ type Arm struct {
 	Reconnects int64 // connections of all its fixtures beyond the one of each
 
 	stack     rpcbench.Stack
-	server    string // host:port of one that runs already; "" starts one
 	workload  workload.Workload
+	config    rpcbench.Config               // where its server is; zero starts one for each fixture
+	server    *child.Server                 // of a workload that is apart
 	open      atomic.Pointer[workload.Open] // the watchdog closes it from another goroutine
 	loop      *latency.Loop                 // of open
 	calls     int64                         // made so far, by fixtures that are closed
@@ -75,7 +77,7 @@ func (a *Arm) start(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, hangLimit)
 	defer cancel()
-	o, err := a.workload.Open(bounded, a.stack, rpcbench.Config{Remote: a.server})
+	o, err := a.workload.Open(bounded, a.stack, a.config)
 	if err != nil {
 		return err
 	}
@@ -87,11 +89,25 @@ func (a *Arm) start(ctx context.Context) error {
 	return nil
 }
 
+// serve starts the server of a workload that is apart. It lives as long as the group: services are not started anew for
+// each window.
+func (a *Arm) serve(ctx context.Context) (err error) {
+	if !a.workload.Apart || a.config.Remote != "" {
+		return nil
+	}
+	config := rpcbench.Config{TLS: a.workload.TLS, Unix: a.workload.Unix}
+	if a.server, err = child.Start(ctx, a.stack.Name, config); err != nil {
+		return err
+	}
+	a.config.Remote, a.config.Certificate = a.server.Addr, a.server.Certificate
+	return nil
+}
+
 // timed lets the calls of a slice be timed one by one.
 func (a *Arm) timed(on bool) { a.loop.Timed(on) }
 
-// window makes the calls of several callers. They have a fixture of their own, which is closed before the next arm has
-// its turn: its idle connections would stand in the other's heap.
+// window makes the calls of callers with a fixture of their own, which is closed before the next arm has its turn: its
+// idle connections would stand in the other's heap.
 func (a *Arm) window(ctx context.Context, edge func(open bool)) (calls int, wall time.Duration, err error) {
 	before := a.latencies.Count()
 	if err := a.start(ctx); err != nil {
@@ -129,7 +145,7 @@ type Group struct {
 	slice   time.Duration
 	hang    time.Duration // that a call may take
 	used    bool          // the fixtures have had their block
-	several bool          // callers, who have fixtures of their own for each slice
+	windows bool          // have fixtures of their own
 }
 
 // Open opens the workload for each stack; that of a name that is there already is a copy. seed decides the order of
@@ -137,11 +153,11 @@ type Group struct {
 // the clock is too coarse.
 func Open(ctx context.Context, w workload.Workload, slice time.Duration, seed uint64, servers map[string]string,
 	stacks ...rpcbench.Stack) (*Group, error) {
-	g := &Group{slice: slice, hang: hangLimit, several: w.Several()}
+	g := &Group{slice: slice, hang: hangLimit, windows: w.Windowed()}
 	var ops []timing.Arm
 	for _, stack := range stacks {
 		arm := &Arm{Name: stack.Name, stack: stack, workload: w, latencies: latency.NewRecorder()}
-		arm.server = servers[arm.Name]
+		arm.config.Remote = servers[arm.Name]
 		for _, other := range g.Arms {
 			if other.Name == arm.Name {
 				arm.Name += copySuffix
@@ -149,8 +165,11 @@ func Open(ctx context.Context, w workload.Workload, slice time.Duration, seed ui
 		}
 		g.Arms = append(g.Arms, arm)
 		op := timing.Arm{Name: arm.Name, Op: arm.call, Timed: arm.timed}
-		if g.several {
+		if g.windows {
 			op = timing.Arm{Name: arm.Name, Window: arm.window}
+		}
+		if w.Apart && arm.config.Remote == "" {
+			op.Server = func() (time.Duration, bool) { return arm.server.Used() }
 		}
 		ops = append(ops, op)
 	}
@@ -170,10 +189,13 @@ func (g *Group) open(ctx context.Context) error {
 		if err := arm.close(); err != nil {
 			return err
 		}
+		if err := arm.serve(ctx); err != nil {
+			return err
+		}
 		if err := arm.start(ctx); err != nil {
 			return err
 		}
-		if !g.several {
+		if !g.windows {
 			continue
 		}
 		if err := cmp.Or(arm.loop.Finish(), arm.close()); err != nil {
@@ -189,7 +211,7 @@ func (g *Group) open(ctx context.Context) error {
 // closing the fixtures.
 func (g *Group) Block(ctx context.Context) error {
 	return g.watched(func() (err error) {
-		if g.used && !g.several {
+		if g.used && !g.windows {
 			err = g.open(ctx)
 		}
 		if g.used = true; err == nil {
@@ -229,7 +251,9 @@ func (g *Group) Record() timing.Record {
 // Close closes the fixtures, the newest first, and returns the first error.
 func (g *Group) Close() (err error) {
 	for _, arm := range slices.Backward(g.Arms) {
-		err = cmp.Or(err, arm.close())
+		if err = cmp.Or(err, arm.close()); arm.server != nil {
+			err = cmp.Or(err, arm.server.Close())
+		}
 	}
 	return err
 }

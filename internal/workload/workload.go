@@ -38,16 +38,18 @@ func (w Workload) TellsCores() bool {
 	return callers == 1 && !w.Apart && w.Link == ""
 }
 
+// AsksCPU says whether the question is what calls cost: of several callers. One caller asks what it waits for, unless
+// it has one core, whose time is CPU time.
+func (w Workload) AsksCPU() bool { return w.Several() && !w.NewConn && w.Link == "" }
+
 // Blocks is how many of n blocks a process measures: fewer where starting takes most of the time, where a window takes
 // longer than a slice, or where hardly anything varies.
 func (w Workload) Blocks(n int) int {
 	switch {
 	case w.Link != "":
 		return 2
-	case w.Several():
+	case w.Windowed():
 		return min(2*n/5, 10)
-	case w.Apart:
-		return min(n, 10)
 	}
 	return n
 }
@@ -57,10 +59,8 @@ func (w Workload) Extra() time.Duration {
 	switch {
 	case w.Link != "":
 		return 3 * time.Second
-	case w.Several():
+	case w.Windowed():
 		return 200 * time.Millisecond
-	case w.Apart:
-		return 150 * time.Millisecond
 	}
 	return 0
 }
@@ -77,8 +77,12 @@ func (w Workload) Several() bool {
 	return callers > 1
 }
 
-// Window is how long several callers call before they are measured, and how long they are. The CPU clock of a process
-// may be a tick late for each thread that runs: a tick of 4 ms for two of them is 8 % of 100 ms.
+// Windowed says whether calls are counted in windows. Slices of 25 ms, which end with a collection, are of one caller
+// in the server's process.
+func (w Workload) Windowed() bool { return w.Several() || w.Apart }
+
+// Window is how long callers call before they are measured, and how long they are. The CPU clock of another process may
+// be a tick late for each thread that runs: a tick of 4 ms for two of them is 8 % of 100 ms.
 func (w Workload) Window() (lead, length time.Duration) {
 	if w.Link != "" {
 		return time.Second, 2 * time.Second // a call takes much of a second
