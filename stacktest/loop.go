@@ -111,7 +111,7 @@ func (r row) benchmark(b *testing.B) {
 	percentiles(b, "", loop.Latency)
 	counted := r.Workload
 	counted.Link, counted.Procs = "", runtime.GOMAXPROCS(0)
-	facts, err := counted.Look(b.Context(), r.stack, corpus.Round*warmRounds)
+	facts, err := counted.Look(b.Context(), r.stack, int64(warmRounds*max(corpus.Round, r.Callers)))
 	orFail(b, r.stack.Name, err)
 	metric(b, facts.Sent, "sent-B/op")
 	metric(b, facts.Received, "recv-B/op")
