@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,32 +45,6 @@ func TestWhatIsComparedUnlessNamed(t *testing.T) {
 			require.Equal(t, test.contestants, c.contestants)
 		})
 	}
-}
-
-func TestProgramsThatCannotBe(t *testing.T) {
-	two := []rpcbench.Stack{rawtcp.New(), httpjson.New()}
-	for _, test := range []struct {
-		why, variable string
-		stacks        []rpcbench.Stack
-		args          []string
-		want          string
-	}{
-		{"two of a name", "", append(two, rawtcp.New()), nil,
-			"rpcbench: this program has two stacks named rawtcp: give each a name of its own"},
-		{"none", "", nil, nil, "rpcbench: this program has no stacks: its main function gives them to cli.Main"},
-		{"a command of which children would be children", "RPCBENCH_CHILD", two, []string{"list"},
-			"rpcbench: RPCBENCH_CHILD is set, which is for processes that rpcbench starts: unset it"},
-	} {
-		t.Run(test.why, func(t *testing.T) {
-			if test.variable != "" {
-				t.Setenv(test.variable, "x")
-			}
-			require.EqualError(t, program{stacks: test.stacks}.check(test.args), test.want)
-		})
-	}
-	require.NoError(t, program{stacks: two}.check([]string{"list"}))
-	t.Setenv("RPCBENCH_CHILD", "measure")
-	require.NoError(t, program{stacks: two}.check(nil), "a child")
 }
 
 // Why nothing can be linked is said as it is, in a line that names no folder.
@@ -138,14 +111,6 @@ func (s session) do(name string, args ...string) string {
 	out, err := s.try(name, args...)
 	require.NoError(s, err, "%s %s: %s", name, args, out)
 	return out
-}
-
-func (s session) summary(folder string) (r report.Summary) {
-	s.Helper()
-	text, err := os.ReadFile(filepath.Join(s.dir, folder, "summary.json"))
-	require.NoError(s, err)
-	require.NoError(s, json.Unmarshal(text, &r))
-	return r
 }
 
 // A program of another module has every command for the stacks that its main function names, and no others: layouts are
@@ -215,7 +180,8 @@ func TestOutsidersProgram(t *testing.T) {
 
 	if *long {
 		s.do(bench, "run", "-workloads", "small", "-time", "3600ms", "-out", "three", "netrpc")
-		three := s.summary("three")
+		three, err := report.Read(filepath.Join(s.dir, "three"))
+		require.NoError(t, err)
 		require.Equal(t, "httpjson", three.Base)
 		require.Equal(t, "netrpc", three.Answers[0].Stack)
 		require.Equal(t, 8, three.Layouts, three.Notes)
@@ -237,11 +203,6 @@ func TestOutsidersProgram(t *testing.T) {
 	}
 	require.Empty(t, s.do("git", "status", "--porcelain", "--", "go.mod", "go.sum", "netrpc.go", "cmd"),
 		"the tree is only read")
-
-	t.Setenv("RPCBENCH_CHILD", "serve")
-	out, err := s.try(bench, "list")
-	require.ErrorContains(t, err, "exit status 1")
-	require.Equal(t, "rpcbench: RPCBENCH_CHILD is set, which is for processes that rpcbench starts: unset it", out)
 }
 
 // The command is a tool of somebody's module, and its layouts are linked there.
@@ -255,14 +216,6 @@ func TestToolOfAnotherModule(t *testing.T) {
 	s.do("go", "mod", "init", "example.com/mine")
 	s.do("go", "mod", "edit", "-replace=github.com/rpcbench/rpcbench="+clone)
 	s.do("go", "get", "-tool", ours().main)
-	if *long {
-		s.do("go", "tool", "rpcbench", "run", "-quick", "-workloads", "small", "-out", "mine")
-		mine := s.summary("mine")
-		require.Equal(t, "grpcprotobuf", mine.Answers[0].Stack)
-		require.Equal(t, 4, mine.Answers[0].Processes)
-		require.FileExists(t, filepath.Join(s.dir, "mine", "report.html"))
-	}
-
 	t.Chdir(s.dir)
 	folder, err := builds.Open(t.Context(), ours().main)
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -86,11 +87,12 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 				}
 				var by report.Summary
 				if *ratios != "" {
-					if by, err = report.Read(*ratios); err != nil {
-						return err
-					}
+					by, err = report.Read(*ratios)
 				}
-				if by.Remote {
+				switch {
+				case err != nil:
+					return err
+				case by.Remote:
 					return wrong("explain: -ratios %s: its servers were elsewhere, so no ratio is of CPU: name another", *ratios)
 				}
 				if *folder != "" {
@@ -204,15 +206,16 @@ func (e *explanation) keep(folder string) error {
 		recordings = append(recordings, p.Recordings...)
 	}
 	_, calls, _ := e.count(everything)
+	var data bytes.Buffer
 	taken, err := layers.Merge(e.Name, calls, recordings...)
+	if err == nil {
+		name := filepath.Join(folder, filepath.Base(e.Name)+".pprof")
+		err = cmp.Or(taken.Write(&data), os.WriteFile(name, data.Bytes(), 0o666))
+	}
 	if err != nil {
 		return fmt.Errorf("rpcbench: explain: %w", err)
 	}
-	file, err := os.Create(filepath.Join(folder, filepath.Base(e.Name)+".pprof"))
-	if err != nil {
-		return fmt.Errorf("rpcbench: explain: %w", err)
-	}
-	return errors.Join(taken.Write(file), file.Close())
+	return nil
 }
 
 func everything(layers.Part) bool { return true }

@@ -86,35 +86,6 @@ func TestExplainOfKnownFigures(t *testing.T) {
 	require.Equal(t, slices.Repeat([]string{asked(small, 1, turn, "base")}, 2), log)
 }
 
-// Both sides are in the profile that is kept, and the time without the profiler is that with it.
-func TestExplainMeasures(t *testing.T) {
-	if !*long {
-		t.Skip("takes some seconds: -long")
-	}
-	if runtime.GOOS == "windows" {
-		t.Skip("it does not tell the CPU time")
-	}
-	folder := filepath.Join(t.TempDir(), "new")
-	out, _, err := typed(t, "explain", "-time", "4s", "-keep", folder, "rawtcp")
-	require.NoError(t, err)
-	require.Contains(t, out, "# rawtcp: workload=small callers=1 conns=1 GOMAXPROCS=1 processes=2\n")
-	var profiled, wall, cpu float64
-	var samples, calls, plain int64
-	_, figures, _ := strings.Cut(regexp.MustCompile(` \(\S+ to \S+\)`).ReplaceAllString(out, ""), "\nrawtcp: ")
-	_, err = fmt.Sscanf(figures, "%f µs of CPU per call, by %d samples of %d calls; without the profiler "+
-		"%f µs of wall time, %f µs of CPU, by %d calls", &profiled, &samples, &calls, &wall, &cpu, &plain)
-	require.NoError(t, err, out)
-	require.InDelta(t, 1.1, cpu/profiled, 0.5, "CPU time without and with the profiler")
-	require.InEpsilon(t, 2*(rounds*turn).Seconds()*1e6, wall*float64(plain), 0.3, "calls fill the turns of two processes")
-	kept, err := layers.ReadFile(filepath.Join(folder, "rawtcp.pprof"))
-	require.NoError(t, err)
-	for side, least := range map[string]int64{"": samples, "client": 1, "server": 1} {
-		n, _ := kept.Sum(within("", side))
-		require.GreaterOrEqual(t, n, least, "samples of side %s", side)
-	}
-	require.Equal(t, calls, kept.Calls)
-}
-
 // known is an explanation by two processes, whose figures are seen at a glance: 10 µs of CPU per sample and call. The
 // second process has two samples more of every part.
 func known(name string, samples map[layers.Part]int64, processes int64) *explanation {
@@ -192,12 +163,16 @@ func TestExplainNamesNoNoise(t *testing.T) {
 
 // What was measured until a signal is printed.
 func TestExplainIsInterrupted(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	var out, errs strings.Builder
+	require.Equal(t, errInterrupted, ours().run(ctx, []string{"explain", "rawtcp"}, &out, io.Discard))
+	require.Empty(t, out.String())
 	if runtime.GOOS == "windows" {
 		t.Skip("has no signals")
 	}
 	cmd := outside(t, "explain", "-time", "1h", "base", "other")
 	children := strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], odd.Variable+"=")
-	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	require.NoError(t, cmd.Start())
 	require.Eventually(t, func() bool { return len(odd.Asked[versus.Spec](children)) == 2 }, time.Minute,
@@ -207,14 +182,6 @@ func TestExplainIsInterrupted(t *testing.T) {
 	require.Equal(t, "rpcbench: interrupted\n", errs.String())
 	require.Contains(t, out.String(), "base less other")
 	require.Contains(t, out.String(), "# base: workload=small callers=1 conns=1 GOMAXPROCS=1 processes=1\n")
-}
-
-func TestExplainLeavesNothing(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	var out strings.Builder
-	require.Equal(t, errInterrupted, ours().run(ctx, []string{"explain", "rawtcp"}, &out, io.Discard))
-	require.Empty(t, out.String())
 }
 
 // sampled is a CPU profile with as many samples of each stack as given. A stack is "function<caller<caller".
@@ -378,12 +345,10 @@ func TestExplainFetches(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
 	for url, want := range map[string]string{
-		server.URL + "/page":    "/page is no whole profile: gzip: invalid header",
-		server.URL + "/missing": "/missing answers 404 Not Found: is it /debug/pprof/profile?",
-		server.URL + "/silent": "rpcbench: no whole profile came within 300ms: ask for fewer seconds or " +
-			"give -timeout",
-		server.URL + "/stalls": "rpcbench: no whole profile came within 300ms: ask for fewer seconds or " +
-			"give -timeout",
+		server.URL + "/page":                     "/page is no whole profile: gzip: invalid header",
+		server.URL + "/missing":                  "/missing answers 404 Not Found: is it /debug/pprof/profile?",
+		server.URL + "/silent":                   "rpcbench: no whole profile came within 300ms: ask for fewer seconds",
+		server.URL + "/stalls":                   "rpcbench: no whole profile came within 300ms: ",
 		"http://" + closed.Addr().String() + "/": "connection refused",
 		"http://[::1":                            "rpcbench: explain: parse ",
 	} {

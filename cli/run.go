@@ -56,10 +56,10 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 				if err == nil {
 					err = c.take(args, *only, *quick, own, typed)
 				}
-				if err != nil {
-					return err
+				if err == nil {
+					err = c.answer(ctx, stdout, stderr)
 				}
-				return c.answer(ctx, stdout, stderr)
+				return err
 			}
 		},
 	}
@@ -123,10 +123,7 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err 
 	if err := c.reach(ctx); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(c.out), 0o755); err != nil {
-		return fmt.Errorf("rpcbench: run: %w", err)
-	}
-	if err := os.Mkdir(c.out, 0o755); err != nil {
+	if err := cmp.Or(os.MkdirAll(filepath.Dir(c.out), 0o755), os.Mkdir(c.out, 0o755)); err != nil {
 		return fmt.Errorf("rpcbench: run: %w", err)
 	}
 	s := report.Summary{}

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -38,10 +37,7 @@ type Span struct {
 }
 
 func (s Span) String() string {
-	if s.Ns == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%.1f (%.1f–%.1f)", s.Ns/1000, s.Lo/1000, s.Hi/1000)
+	return dash(s.Ns, fmt.Sprintf("%.1f (%.1f–%.1f)", s.Ns/1000, s.Lo/1000, s.Hi/1000))
 }
 
 // String names the method and the size of its messages in each format.
@@ -58,15 +54,11 @@ func (c Call) String() string {
 		c.Method, strings.Join(sizes, ", "), strings.Join(gzips, " and "), c.Made)
 }
 
-// takes says what one of the answers is for a method of one's own.
-func (s Summary) takes(a Answer) string {
-	more := "more"
-	if a.Ratio < 1 {
-		more = "less"
-	}
-	micro := math.Abs(a.Micro())
-	said := fmt.Sprintf("%s takes %s times as long as %s (%s–%s): %.1f µs %s, %s of a request of 10 ms", Label(a.Stack),
-		number(a.Ratio), Label(s.Base), number(a.Lo), number(a.Hi), micro, more, percent(micro/10_000))
+// yours says what one of the answers is for a method of one's own.
+func (s Summary) yours(a Answer) string {
+	micro, more := a.more()
+	said := fmt.Sprintf("%s: %s, %s of a request of 10 ms", a.takes(Label(a.Stack), Label(s.Base)), more,
+		percent(micro/10_000))
 	if a.GOMAXPROCS == 1 && !s.Remote {
 		said += ", " + percent(micro/1000) + " of a core at 1,000 calls a second"
 	}

@@ -110,6 +110,17 @@ func (a Answer) But() string {
 // Micro is by how many microseconds a call of the stack takes longer, by the ratio.
 func (a Answer) Micro() float64 { return a.BaseNs * (a.Ratio - 1) / 1000 }
 
+// takes is a sentence without an end, of a stack and the base as it calls them.
+func (a Answer) takes(stack, base string) string {
+	return fmt.Sprintf("%s takes %s times as long as %s (%s–%s)", stack, number(a.Ratio), base, number(a.Lo), number(a.Hi))
+}
+
+// more is the difference in microseconds without its sign, and in words.
+func (a Answer) more() (micro float64, said string) {
+	micro = math.Abs(a.Micro())
+	return micro, fmt.Sprintf("%.1f µs %s", micro, map[bool]string{true: "less", false: "more"}[a.Ratio < 1])
+}
+
 // Paired returns the base's time times the ratio. Ns, the mean of the stack's own times, has the noise that pairs don't
 // have.
 func (a Answer) Paired() float64 { return cmp.Or(a.BaseNs*a.Ratio, a.Ns) }
@@ -162,16 +173,16 @@ func (s Summary) Sentences() (all []string) {
 	for _, stack := range s.Stacks() {
 		own := s.Of(stack)
 		if s.Call != nil && own[0].Ratio > 0 {
-			all = append(all, s.takes(own[0]))
+			all = append(all, s.yours(own[0]))
 		} else if len(own) == 1 && own[0].Ratio > 0 {
 			a := own[0]
-			all = append(all, fmt.Sprintf("%s takes %s times as long as %s (%s–%s), %s µs: %s, for %s.", Label(stack),
-				number(a.Ratio), Label(s.Base), number(a.Lo), number(a.Hi), signed(a.Micro()), a.Verdict, a.Does))
+			all = append(all, fmt.Sprintf("%s, %s µs: %s, for %s.", a.takes(Label(stack), Label(s.Base)), signed(a.Micro()),
+				a.Verdict, a.Does))
 			continue
 		}
 		counts := map[versus.Verdict][]string{}
 		measured := 0
-		for _, a := range s.Of(stack) {
+		for _, a := range own {
 			if a.Processes == 0 {
 				continue
 			}
@@ -180,14 +191,8 @@ func (s Summary) Sentences() (all []string) {
 			if a.Workload != workload.Small || a.Ratio == 0 || s.Call != nil || s.Remote {
 				continue
 			}
-			more := "more"
-			if a.Ratio < 1 {
-				more = "less"
-			}
-			micro := math.Abs(a.Micro())
-			all = append(all,
-				fmt.Sprintf("On one core a small call of %s takes %s times as long as one of %s (%s–%s): %.1f µs %s.",
-					Label(stack), number(a.Ratio), Label(s.Base), number(a.Lo), number(a.Hi), micro, more))
+			micro, more := a.more()
+			all = append(all, "On one core "+a.takes("a small call of "+Label(stack), "one of "+Label(s.Base))+": "+more+".")
 			if a.Verdict == versus.Undecided {
 				all = append(all, "That difference is undecided: "+a.Reason+".")
 				continue
@@ -268,33 +273,35 @@ func flips(series []Answer, payloads bool) (all []Crossing) {
 
 // Read reads what a run left in a folder.
 func Read(from string) (s Summary, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("rpcbench: report: %w", err)
+		}
+	}()
 	if info, err := os.Stat(from); err == nil && !info.IsDir() {
-		return s, fmt.Errorf("rpcbench: report: %s is a file: name the folder that rpcbench run made", from)
+		return s, fmt.Errorf("%s is a file: name the folder that rpcbench run made", from)
 	}
 	data, err := readFile(filepath.Join(from, "summary.json"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, fmt.Errorf("rpcbench: report: %s has no summary.json: name a folder that rpcbench run made", from)
-	}
-	if err != nil {
+	none := json.Unmarshal([]byte(data), &s)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return s, fmt.Errorf("%s has no summary.json: name a folder that rpcbench run made", from)
+	case err != nil:
 		return s, err
-	}
-	if err := json.Unmarshal([]byte(data), &s); err != nil {
-		return s, fmt.Errorf("rpcbench: report: %s: summary.json is no summary of a run: %w", from, err)
-	}
-	if s.Release != Release {
-		return s, fmt.Errorf("rpcbench: report: %s was made by another release of rpcbench (%d, this one reads %d): "+
+	case none != nil:
+		return s, fmt.Errorf("%s: summary.json is no summary of a run: %w", from, none)
+	case s.Release != Release:
+		return s, fmt.Errorf("%s was made by another release of rpcbench (%d, this one reads %d): "+
 			"make the report with that one", from, s.Release, Release)
+	case !s.Measured():
+		return s, fmt.Errorf("%s has no answers: nothing was measured", from)
 	}
 	if s.Raw, err = readFile(filepath.Join(from, "bench.txt")); err != nil {
 		return s, err
 	}
-	if !s.Measured() {
-		return s, fmt.Errorf("rpcbench: report: %s has no answers: nothing was measured", from)
-	}
 	for _, a := range s.Answers {
 		if !sound(a.Result) {
-			return s, fmt.Errorf("rpcbench: report: %s: what %s of %s has are no figures of a comparison", from, a.Workload,
-				a.Stack)
+			return s, fmt.Errorf("%s: what %s of %s has are no figures of a comparison", from, a.Workload, a.Stack)
 		}
 	}
 	return s, nil
@@ -350,11 +357,11 @@ func readFile(name string) (string, error) {
 	info, err := os.Stat(name)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("rpcbench: report: %w", err)
+		return "", err
 	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("rpcbench: report: %s is no file", name)
+		return "", fmt.Errorf("%s is no file", name)
 	case info.Size() > most:
-		return "", fmt.Errorf("rpcbench: report: %s has %d MB: a page takes %d at most", name, info.Size()>>20, most>>20)
+		return "", fmt.Errorf("%s has %d MB: a page takes %d at most", name, info.Size()>>20, most>>20)
 	}
 	data, err := os.ReadFile(name)
 	return string(data), err
@@ -453,14 +460,16 @@ func percent(share float64) string {
 
 func signed(micro float64) string { return fmt.Sprintf("%+.*f", digits(micro), micro) }
 
-// micro formats nanoseconds.
-func micro(ns float64) string {
-	us := ns / 1000
-	if us == 0 {
+// dash is the text of a value, or a dash if the value was not measured.
+func dash(value float64, text string) string {
+	if value == 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%.*f", digits(us), us)
+	return text
 }
+
+// micro formats nanoseconds.
+func micro(ns float64) string { return dash(ns, fmt.Sprintf("%.*f", digits(ns/1000), ns/1000)) }
 
 // digits are those after the point of microseconds.
 func digits(us float64) int {
@@ -472,26 +481,13 @@ func digits(us float64) int {
 
 // times is a percentile's ratio with its interval.
 func times(p versus.Percentile) string {
-	if p.Ratio == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%s (%s–%s)", number(p.Ratio), number(p.Lo), number(p.Hi))
+	return dash(p.Ratio, fmt.Sprintf("%s (%s–%s)", number(p.Ratio), number(p.Lo), number(p.Hi)))
 }
 
 // flight is a number of calls at once.
-func flight(calls float64) string {
-	if calls == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%.3g", calls)
-}
+func flight(calls float64) string { return dash(calls, fmt.Sprintf("%.3g", calls)) }
 
-func others(share float64) string {
-	if share == 0 {
-		return "–"
-	}
-	return percent(share)
-}
+func others(share float64) string { return dash(share, percent(share)) }
 
 // cell is text for a cell of a table in Markdown, line is text on a line of its own. Neither has a mark-up of its own.
 func cell(text any) string {

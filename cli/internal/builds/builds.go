@@ -191,32 +191,28 @@ func (f *Folder) revision(ctx context.Context, name string) (hash, dir string, e
 	case err != nil:
 		return "", "", errors.New("this is no git revision, no Go release, no module@version and no KEY=VALUE")
 	}
-	said, err := f.run(ctx, nil, "git", "rev-parse", "--show-cdup", "--show-prefix") // where the module is, "" at the top
-	if err != nil {
-		return "", "", err
+	try := func(name string, args ...string) (said string) { // unless something has failed
+		if err == nil {
+			said, err = f.run(ctx, nil, name, args...)
+		}
+		return said
 	}
-	up, prefix, _ := strings.Cut(said, "\n")
+	// where the module is, "" at the top
+	up, prefix, _ := strings.Cut(try("git", "rev-parse", "--show-cdup", "--show-prefix"), "\n")
 	top, clone := filepath.Join(f.source, up), filepath.Join(f.dir, hash)
 	dir = filepath.Join(clone, prefix)
-	if _, err := os.Stat(clone); err == nil {
-		return hash, dir, nil
+	if _, there := os.Stat(clone); err != nil || there == nil {
+		return hash, dir, err
 	}
-	if _, err = f.run(ctx, nil, "git", "clone", "--quiet", "--shared", "--no-checkout", top, clone); err != nil {
-		return "", "", err
+	try("git", "clone", "--quiet", "--shared", "--no-checkout", top, clone)
+	try("git", "-C", clone, "checkout", "--quiet", "--detach", hash)
+	if _, none := os.Stat(filepath.Join(dir, "go.mod")); err == nil && none != nil {
+		err = fmt.Errorf("%.7s has no go.mod where the working directory's module has its own", hash)
 	}
-	if _, err = f.run(ctx, nil, "git", "-C", clone, "checkout", "--quiet", "--detach", hash); err != nil {
-		return "", "", err
+	if err == nil {
+		err = f.replace(ctx, top, dir)
 	}
-	if _, err = os.Stat(filepath.Join(dir, "go.mod")); err != nil {
-		return "", "", fmt.Errorf("%.7s has no go.mod where the working directory's module has its own", hash)
-	}
-	if err = f.replace(ctx, top, dir); err != nil {
-		return "", "", err
-	}
-	there := *f
-	there.source = dir
-	said, err = there.run(ctx, nil, "go", "list", "-e", "-find", "-f", "{{.Name}}", f.main)
-	if err == nil && said != "main" {
+	if said := try("go", "-C", dir, "list", "-e", "-find", "-f", "{{.Name}}", f.main); err == nil && said != "main" {
 		err = fmt.Errorf("%.7s has no %s", hash, f.main)
 	}
 	return hash, dir, err
