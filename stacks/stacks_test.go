@@ -5,8 +5,6 @@ import (
 	"errors"
 	"flag"
 	"net"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -19,7 +17,6 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/internal/message"
-	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
@@ -127,32 +124,8 @@ func TestUnixSockets(t *testing.T) {
 	}
 }
 
-const childStack = "RPCBENCH_TEST_STACK"
-
-// alone runs one of this package's tests in a process of its own, for one stack.
-func alone(t *testing.T, test, stack string) *exec.Cmd {
-	t.Helper()
-	return odd.Again(t, childStack+"="+stack, "-test.run=^"+test+"$", "-test.v")
-}
-
-// child returns the stack that this process was started for, and skips a test in any other.
-func child(t *testing.T) rpcbench.Stack {
-	t.Helper()
-	name, ok := os.LookupEnv(childStack)
-	if !ok {
-		t.Skip("runs in a child process")
-	}
-	found, err := stacks.Find(name)
-	require.NoError(t, err)
-	return found[0]
-}
-
 func TestFind(t *testing.T) {
-	found, err := stacks.Find("httpjson.decoder", "grpcprotobuf")
-	require.NoError(t, err)
-	require.Equal(t, "httpjson.decoder", found[0].Name)
-	require.Equal(t, "grpcprotobuf", found[1].Name)
-	_, err = stacks.Find("httpjsn")
+	_, err := stacks.Find("httpjsn")
 	require.ErrorContains(t, err, `unknown stack "httpjsn": the stacks are grpcprotobuf, httpjson, `)
 	for _, s := range stacks.All() {
 		require.ErrorContains(t, err, s.Name)
@@ -214,23 +187,5 @@ func TestProtocolsRefuseEachOther(t *testing.T) {
 				require.NotContains(t, e.Error(), "\n")
 			})
 		}
-	}
-}
-
-func TestChildConforms(t *testing.T) { stacktest.Conformance(t, child(t)) }
-
-// TestTwoRunsAtOnce: nothing is shared between processes, no port and no file.
-func TestTwoRunsAtOnce(t *testing.T) {
-	const name = "httpjson"
-	a, b := alone(t, "TestChildConforms", name), alone(t, "TestChildConforms", name)
-	var outputs [2]strings.Builder
-	for i, cmd := range []*exec.Cmd{a, b} {
-		cmd.Stdout, cmd.Stderr = &outputs[i], &outputs[i]
-		require.NoError(t, cmd.Start())
-	}
-	errA, errB := a.Wait(), b.Wait()
-	for i, err := range []error{errA, errB} {
-		require.NoError(t, err, outputs[i].String())
-		require.Contains(t, outputs[i].String(), "--- PASS: TestChildConforms/clear/codec")
 	}
 }
