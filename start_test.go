@@ -56,7 +56,9 @@ func withServer(change func(rpcbench.Server) rpcbench.Server) rpcbench.Stack {
 // withCalls is a stack whose client prepares other calls.
 func withCalls(s rpcbench.Stack, prepare func(rpcbench.Users, rpcbench.User) (rpcbench.Call, error)) rpcbench.Stack {
 	return odd.WithClient(s, func(inner rpcbench.Users) rpcbench.Client {
-		return odd.Client{Users: inner, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) { return prepare(inner, u) }}
+		return odd.Client{Users: inner, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+			return prepare(inner, u)
+		}}
 	})
 }
 
@@ -126,14 +128,16 @@ func TestStartFails(t *testing.T) {
 		{"no client", undialled(nil), rpcbench.Config{}, "dial: odd"},
 		{"half a client beside the error", undialled((*odd.Client)(nil)), rpcbench.Config{}, "dial: odd"},
 		{"no call can be prepared", withCalls(mine(func(*rpcbench.Stack) {}),
-			func(rpcbench.Users, rpcbench.User) (rpcbench.Call, error) { return nil, wrong }), rpcbench.Config{}, "connect: odd"},
+			func(rpcbench.Users, rpcbench.User) (rpcbench.Call, error) { return nil, wrong }),
+			rpcbench.Config{}, "connect: odd"},
 		{"the call fails, and so does closing", served(func(ln net.Listener) error {
 			return (&http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: rpcbench.HeaderTimeout}).Serve(ln)
 		}, func() error { return wrong }), rpcbench.Config{},
 			"connect: rpcbench: internal: status 404 Not Found with an unreadable body"},
 		{"Serve fails at once", served(func(net.Listener) error { return wrong }, nil), rpcbench.Config{}, "serve: odd"},
 		{"Serve closes the listener and fails at once",
-			served(func(ln net.Listener) error { return errors.Join(wrong, ln.Close()) }, nil), rpcbench.Config{}, "serve: odd"},
+			served(func(ln net.Listener) error { return errors.Join(wrong, ln.Close()) }, nil),
+			rpcbench.Config{}, "serve: odd"},
 		{"fewer connections than declared", odd.Dialling(grpcprotobuf.New(), func(c *rpcbench.ClientConfig) { c.Conns-- }),
 			rpcbench.Config{Conns: 2},
 			"connect: the server accepted 1 connections and the client dialled 1 with ClientConfig.DialContext, 2 are declared"},
