@@ -369,7 +369,7 @@ func TestFakesFail(t *testing.T) {
 			fake{transport: func(t *http.Transport) { t.DisableCompression = false }}.stack(), "compression"},
 		{"gzip declared and not sent", declaring(func(t *rpcbench.Traits) { t.Compression = "gzip" }), "compression"},
 		{"another HTTP version than declared", declaring(func(t *rpcbench.Traits) { t.HTTP = "2" }), "protocol"},
-		{"a negative zero that nobody declares", undeclaredLoss(),
+		{"a negative zero that nobody declares", claiming(grpcprotobuf.VT(), func(t *rpcbench.Traits) { t.Lossy = nil }),
 			"echo | zero: Double -0 came back as 0, Float -0 came back as 0; T"},
 		{"invalid UTF-8 declared to be rejected",
 			declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = rpcbench.Rejected }), "hostile values"},
@@ -390,7 +390,11 @@ func TestFakesFail(t *testing.T) {
 			sending(func(h *rpcbench.Headers) { h.UserAgent = "Go-http-client/1.1" }), "headers"},
 		{"headers that nobody asked for", odd.Dialling(fake{}.stack(),
 			func(c *rpcbench.ClientConfig) { c.Headers = corpus.Headers() }), "headers"},
-		{"headers refused without a reason", refusing(), "headers"},
+		{"headers refused without a reason", odd.Dialling(fake{}.stack(), func(c *rpcbench.ClientConfig) {
+			if c.Headers != nil {
+				c.Addr = "none"
+			}
+		}), "headers"},
 		{"encoded once, in Prepare", fake{encode: func(u rpcbench.User) func() []byte {
 			data, _ := json.Marshal(u)
 			return func() []byte { return data }
@@ -582,7 +586,10 @@ func TestTLSFaults(t *testing.T) {
 }
 
 func declaring(change func(*rpcbench.Traits)) rpcbench.Stack {
-	stack := fake{}.stack()
+	return claiming(fake{}.stack(), change)
+}
+
+func claiming(stack rpcbench.Stack, change func(*rpcbench.Traits)) rpcbench.Stack {
 	change(&stack.Traits)
 	return stack
 }
@@ -610,8 +617,7 @@ func inTurn(stack rpcbench.Stack) rpcbench.Stack {
 }
 
 func reconnects(stack rpcbench.Stack) rpcbench.Stack {
-	stack.Traits.Reconnects = true
-	return stack
+	return claiming(stack, func(t *rpcbench.Traits) { t.Reconnects = true })
 }
 
 // reconnecting is a stack with a connection for each call, which says so.
@@ -768,8 +774,7 @@ func servedBy(stack, other rpcbench.Stack) rpcbench.Stack {
 }
 
 func leasing(stack rpcbench.Stack, declared bool) rpcbench.Stack {
-	stack.Traits.Leased = declared
-	return stack
+	return claiming(stack, func(t *rpcbench.Traits) { t.Leased = declared })
 }
 
 func keptAround(ctx context.Context) { <-ctx.Done() }
@@ -784,19 +789,6 @@ func TestDeclaredGoroutinesMayStay(t *testing.T) {
 	require.NoError(t, run("close", conform.Subject{Stack: stack}))
 }
 
-// refusing has no headers, and does not say so.
-func refusing() rpcbench.Stack {
-	stack := fake{}.stack()
-	dial := stack.Dial
-	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		if config.Headers != nil {
-			return nil, errors.New("no headers")
-		}
-		return dial(config)
-	}
-	return stack
-}
-
 // secondHeader sends another path from Calls than from CreateUser.
 func secondHeader() rpcbench.Stack {
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
@@ -804,13 +796,6 @@ func secondHeader() rpcbench.Stack {
 		other.url += "/?prepared"
 		return odd.Client{Users: c, OnPrepare: other.PrepareUser}
 	})
-}
-
-// undeclaredLoss is a stack whose codec loses the sign of a zero.
-func undeclaredLoss() rpcbench.Stack {
-	stack := grpcprotobuf.VT()
-	stack.Traits.Lossy = nil
-	return stack
 }
 
 func nothing() error { return nil }
