@@ -168,6 +168,8 @@ func TestMethodFaults(t *testing.T) {
 	blind.Equal = func(_, _ *rpcbench.Response) bool { return true }
 	labelled := httpjsoniter.Of(plain())
 	labelled.Traits.Codec = "encoding/json"
+	otherwise := httpjson.Of(plain())
+	otherwise.Reply = otherwise.Request
 	api := binding.Plain()
 	for fault, c := range map[string]struct {
 		stack rpcbench.Stack
@@ -179,6 +181,7 @@ func TestMethodFaults(t *testing.T) {
 			}
 			return func(context.Context) error { return nil }, nil
 		}), "traffic"},
+		"bytes that are not the sample's": {otherwise, "traffic"},
 		"a reply that is not compared":    {httpjson.Of(blind), "changed replies"},
 		"a codec that is not the label's": {labelled, "codec"},
 		"a request that Prepare encodes": {withPrepare(httpjson.Of(plain()),
