@@ -37,12 +37,6 @@ func madeUp(_ []odd.Question[versus.Spec], spec versus.Spec, _ int) (any, error)
 	return timing.Record{Arms: spec.Arms, Blocks: [][]timing.Slice{block}}, nil
 }
 
-func rowsOf(t *testing.T, output string) []*benchfmt.Result {
-	t.Helper()
-	rows, _ := odd.Rows(t, output)
-	return rows
-}
-
 // TestRows: names, keys and units of the rows of the core stacks are API, with -full, and those of BenchmarkVersus.
 // -update writes them anew.
 func TestRows(t *testing.T) {
@@ -70,7 +64,8 @@ func TestRows(t *testing.T) {
 	var rows []*benchfmt.Result
 	for i, out := range outs {
 		require.NoError(t, errs[i], out)
-		rows = append(rows, rowsOf(t, out)...)
+		more, _ := odd.Rows(t, out)
+		rows = append(rows, more...)
 	}
 	for _, r := range rows {
 		base, parts := r.Name.Parts()
@@ -131,7 +126,7 @@ func TestFlags(t *testing.T) {
 			t.Parallel()
 			out, err := run(t, c.args...)
 			require.NoError(t, err, out)
-			rows := rowsOf(t, out)
+			rows, _ := odd.Rows(t, out)
 			var names []string
 			for _, r := range rows {
 				names = append(names, regexp.MustCompile(`-\d+$`).ReplaceAllString(string(r.Name), ""))
@@ -162,7 +157,8 @@ func TestWrongFlags(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			out, err := run(t, "-stacks="+c.stacks, "-test.bench=^Benchmark"+c.bench+"$")
 			require.Error(t, err, out)
-			require.Empty(t, rowsOf(t, out))
+			rows, _ := odd.Rows(t, out)
+			require.Empty(t, rows)
 			require.Equal(t, 1, strings.Count(out, c.want), out)
 		})
 	}

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"flag"
 	"net"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,7 +18,6 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/internal/message"
-	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
@@ -71,23 +69,10 @@ func codecMethods(t reflect.Type) (names []string) {
 	return names
 }
 
-// TestStreamers: the stacks of HTTP/2 whose libraries stream, and no others.
-func TestStreamers(t *testing.T) {
-	var streamers []string
-	for _, s := range stacks.All() {
-		f := stacktest.Start(t, s, rpcbench.Config{})
-		if _, ok := f.Client.(rpcbench.Streamer); ok {
-			streamers = append(streamers, s.Name)
-		}
-	}
-	require.ElementsMatch(t, []string{
-		"grpcprotobuf", "grpcprotobuf.tuned", "grpcprotobuf.vt", "grpcprotobuf.gzip",
-		"grpcservehttp", "grpcservehttp.vt", "connectrpc.h2c", "connectrpc.grpc",
-	}, streamers)
-}
-
 // TestUnixSockets: every stack makes its calls over a Unix socket, with TLS and without, and leaves no file behind.
+// Those whose libraries stream over HTTP/2 stream there, and no others.
 func TestUnixSockets(t *testing.T) {
+	var streamers []string
 	for _, s := range stacks.All() {
 		for _, tls := range []bool{false, true} {
 			var other atomic.Pointer[net.Conn] // a connection that is none of a Unix socket
@@ -111,6 +96,7 @@ func TestUnixSockets(t *testing.T) {
 				require.NoError(t, err, s.Name)
 			}
 			if streamer, ok := f.Client.(rpcbench.Streamer); ok {
+				streamers = append(streamers, s.Name)
 				stream, err := streamer.OpenStream(t.Context())
 				require.NoError(t, err, s.Name)
 				call, err := stream.Prepare(rpcbench.Sample(2, 0))
@@ -125,34 +111,14 @@ func TestUnixSockets(t *testing.T) {
 			require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(call(t.Context())), "%s, closed", s.Name)
 		}
 	}
-}
-
-const childStack = "RPCBENCH_TEST_STACK"
-
-// alone runs one of this package's tests in a process of its own, for one stack.
-func alone(t *testing.T, test, stack string) *exec.Cmd {
-	t.Helper()
-	return odd.Again(t, childStack+"="+stack, "-test.run=^"+test+"$", "-test.v")
-}
-
-// child returns the stack that this process was started for, and skips a test in any other.
-func child(t *testing.T) rpcbench.Stack {
-	t.Helper()
-	name, ok := os.LookupEnv(childStack)
-	if !ok {
-		t.Skip("runs in a child process")
-	}
-	found, err := stacks.Find(name)
-	require.NoError(t, err)
-	return found[0]
+	require.ElementsMatch(t, slices.Repeat([]string{
+		"grpcprotobuf", "grpcprotobuf.tuned", "grpcprotobuf.vt", "grpcprotobuf.gzip",
+		"grpcservehttp", "grpcservehttp.vt", "connectrpc.h2c", "connectrpc.grpc",
+	}, 2), streamers, "with TLS and without")
 }
 
 func TestFind(t *testing.T) {
-	found, err := stacks.Find("httpjson.decoder", "grpcprotobuf")
-	require.NoError(t, err)
-	require.Equal(t, "httpjson.decoder", found[0].Name)
-	require.Equal(t, "grpcprotobuf", found[1].Name)
-	_, err = stacks.Find("httpjsn")
+	_, err := stacks.Find("httpjsn")
 	require.ErrorContains(t, err, `unknown stack "httpjsn": the stacks are grpcprotobuf, httpjson, `)
 	for _, s := range stacks.All() {
 		require.ErrorContains(t, err, s.Name)
@@ -214,23 +180,5 @@ func TestProtocolsRefuseEachOther(t *testing.T) {
 				require.NotContains(t, e.Error(), "\n")
 			})
 		}
-	}
-}
-
-func TestChildConforms(t *testing.T) { stacktest.Conformance(t, child(t)) }
-
-// TestTwoRunsAtOnce: nothing is shared between processes, no port and no file.
-func TestTwoRunsAtOnce(t *testing.T) {
-	const name = "httpjson"
-	a, b := alone(t, "TestChildConforms", name), alone(t, "TestChildConforms", name)
-	var outputs [2]strings.Builder
-	for i, cmd := range []*exec.Cmd{a, b} {
-		cmd.Stdout, cmd.Stderr = &outputs[i], &outputs[i]
-		require.NoError(t, cmd.Start())
-	}
-	errA, errB := a.Wait(), b.Wait()
-	for i, err := range []error{errA, errB} {
-		require.NoError(t, err, outputs[i].String())
-		require.Contains(t, outputs[i].String(), "--- PASS: TestChildConforms/clear/codec")
 	}
 }

@@ -44,13 +44,12 @@ type fake struct {
 	context   func(context.Context) context.Context                  // what the client makes of the caller's context
 	verdict   func(error) error                                      // what the client makes of the call's error
 	validate  func(*rpcbench.User) error
-	status    int                                       // of a reply to an invalid user, in place of the right one
-	closes    bool                                      // the server, after an error reply
-	redials   bool                                      // the client, after Close
-	limit     int64                                     // of a body, in place of MaxBody
-	again     bool                                      // the Call asks again if it fails
-	unchecked bool                                      // the Call does not compare the reply
-	headers   func(*rpcbench.Headers) *rpcbench.Headers // what the client makes of those it is to send
+	status    int   // of a reply to an invalid user, in place of the right one
+	closes    bool  // the server, after an error reply
+	redials   bool  // the client, after Close
+	limit     int64 // of a body, in place of MaxBody
+	again     bool  // the Call asks again if it fails
+	unchecked bool  // the Call does not compare the reply
 }
 
 func (k fake) stack() rpcbench.Stack {
@@ -68,7 +67,10 @@ func (k fake) stack() rpcbench.Stack {
 		if k.server != nil {
 			k.server(s)
 		}
-		return tlsServer{s}, nil
+		if config.TLS == nil {
+			return s, nil
+		}
+		return odd.Server{Server: s, OnServe: func(ln net.Listener) error { return s.ServeTLS(ln, "", "") }}, nil
 	}
 	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		closed := new(atomic.Bool)
@@ -89,9 +91,6 @@ func (k fake) stack() rpcbench.Stack {
 		if config.TLS != nil {
 			scheme = "https://"
 		}
-		if k.headers != nil && config.Headers != nil {
-			config.Headers = k.headers(config.Headers)
-		}
 		client := &http.Client{Transport: transport}
 		return &fakeClient{fake: k, url: scheme + config.Addr, http: client, sends: config.Headers, closed: closed}, nil
 	}
@@ -102,15 +101,6 @@ func onlyHTTP1() *http.Protocols {
 	p := new(http.Protocols)
 	p.SetHTTP1(true)
 	return p
-}
-
-type tlsServer struct{ *http.Server }
-
-func (s tlsServer) Serve(ln net.Listener) error {
-	if s.TLSConfig != nil {
-		return s.ServeTLS(ln, "", "")
-	}
-	return s.Server.Serve(ln)
 }
 
 func (k fake) serve(w http.ResponseWriter, r *http.Request) {
@@ -281,18 +271,25 @@ func TestFakesFail(t *testing.T) {
 		}
 		return r
 	}
-	constant := func(s string) func() string { return func() string { return s } }
 	changedByte := func(data []byte) []byte {
 		return bytes.ReplaceAll(data, []byte(rpcbench.UserID), []byte("1000001"))
 	}
 	forgives := func(error) error { return nil }
 	half := func(data []byte) []byte { return data[:len(data)/2] }
 
-	type headers = rpcbench.Headers
+	sending := func(change func(*rpcbench.Headers)) rpcbench.Stack {
+		return odd.Dialling(fake{}.stack(), func(c *rpcbench.ClientConfig) {
+			if c.Headers != nil {
+				own := *c.Headers
+				change(&own)
+				c.Headers = &own
+			}
+		})
+	}
 	for _, c := range []struct {
 		fault string
 		stack rpcbench.Stack
-		fails string // checks
+		fails string // checks, and after a bar what the first one says
 	}{
 		{"shortcut without network", shortcut(), "connections, traffic, codec"},
 		{"shortcut that keeps a connection for show", decoy(), "traffic, changed replies"},
@@ -302,25 +299,32 @@ func TestFakesFail(t *testing.T) {
 		{"a rival's codec behind the label",
 			relabelled("httpjsoniter", jsoniter, httpjson.New(), httpjson.New()), "codec"},
 		{"a rival's codec in the client",
-			relabelled("httpjson", "encoding/json", httpjson.New(), httpjsoniter.New()), "codec"},
+			relabelled("httpjson", "encoding/json", httpjson.New(), httpjsoniter.New()),
+			"codec | the declared codec, allocated these objects"},
 		{"grpc-go's own server behind the label of ServeHTTP",
 			servedBy(grpcservehttp.VT(), grpcprotobuf.VT()), "codec"},
 		{"ServeHTTP behind the label of grpc-go's own server",
 			servedBy(grpcprotobuf.New(), grpcservehttp.New()), "codec"},
 		{"a client of net/http behind no label", declaring(func(t *rpcbench.Traits) { t.ClientLibraries = nil }), "codec"},
-		{"a request each behind the label of leased streams", leasing(grpcprotobuf.New(), true), "one request"},
-		{"leased streams behind no label", leasing(onStreams{}.stack(), false), "one request"},
-		{"a leased stream for each call", leasing(onStreams{anew: true}.stack(), true), "one request"},
-		{"a CreateUser that sends more on a leased stream", leasing(onStreams{unalike: true}.stack(), true), "one request"},
-		{"spans that nobody makes", declaring(func(t *rpcbench.Traits) { t.Traced = "sampled" }), "headers"},
+		{"a request each behind the label of leased streams", leasing(grpcprotobuf.New(), true),
+			"one request | one must be open all the time"},
+		{"leased streams behind no label", leasing(onStreams{}.stack(), false),
+			"one request | two calls took 0 requests"},
+		{"a leased stream for each call", leasing(onStreams{anew: true}.stack(), true),
+			"one request | one must be open all the time"},
+		{"a CreateUser that sends more on a leased stream", leasing(onStreams{unalike: true}.stack(), true),
+			"one request | send different messages"},
+		{"spans that nobody makes", declaring(func(t *rpcbench.Traits) { t.Traced = "sampled" }),
+			"headers | must have that of its span"},
 		{"a word for spans that says nothing", declaring(func(t *rpcbench.Traits) { t.Traced = "yes" }), "declared"},
 		{"dropped field", fake{answer: forgetsPassword}.stack(), "traffic, hostile values"},
 		{"dropped field that nobody compares",
-			fake{answer: forgetsPassword, unchecked: true}.stack(), "hostile values, changed replies"},
+			fake{answer: forgetsPassword, unchecked: true}.stack(),
+			`hostile values, changed replies | a payload: Password "pw-00" came back as ""; Traits.Lossy does`},
 		{"reply of the call before", fake{answer: before}.stack(), "traffic"},
 		{"reply of the call before that nobody compares",
 			fake{answer: before, unchecked: true}.stack(), "traffic, changed replies"},
-		{"replies that nobody compares", fake{unchecked: true}.stack(), "changed replies"},
+		{"replies that nobody compares", fake{unchecked: true}.stack(), "changed replies | the reply is not compared"},
 		{"truncated reply", fake{body: half}.stack(), "traffic"},
 		{"truncated reply that nobody minds",
 			fake{body: half, verdict: forgives, unchecked: true}.stack(), "changed replies, hostile values"},
@@ -334,17 +338,18 @@ func TestFakesFail(t *testing.T) {
 			ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 			t.Cleanup(cancel)
 			return ctx
-		}}.stack(), "patience"},
+		}}.stack(), "patience | the client has a timeout of its own"},
 		{"ignored deadline",
 			fake{context: context.WithoutCancel}.stack(), "deadline, cancel"},
 		{"a connection per call",
 			fake{transport: func(t *http.Transport) { t.DisableKeepAlives = true }}.stack(),
-			"changed replies, connections"},
+			"changed replies, connections | connections are declared"},
 		{"more connections than declared",
 			fake{transport: func(t *http.Transport) { t.MaxConnsPerHost, t.MaxIdleConnsPerHost = 0, 1 }}.stack(),
 			"connections"},
 		{"connections as needed, of a pool that keeps its own", reconnects(fake{}.stack()), "shared"},
-		{"connections as needed, of callers who share one", reconnects(grpcprotobuf.New()), "shared"},
+		{"connections as needed, of callers who share one", reconnects(grpcprotobuf.New()),
+			"shared | leave Traits.Reconnects out"},
 		{"connections as needed, beside DialContext",
 			odd.Dialling(reconnecting(), func(c *rpcbench.ClientConfig) {
 				first, given := new(atomic.Bool), c.DialContext
@@ -354,9 +359,9 @@ func TestFakesFail(t *testing.T) {
 					}
 					return new(net.Dialer).DialContext(ctx, network, addr)
 				}
-			}), "connections"},
+			}), "connections | 1 dialled with ClientConfig.DialContext"},
 		{"an Accept-Encoding declared and not sent",
-			declaring(func(t *rpcbench.Traits) { t.AsksGzip = true }), "compression"},
+			declaring(func(t *rpcbench.Traits) { t.AsksGzip = true }), "compression | leave AsksGzip out"},
 		{"another HTTP version over TLS than there is",
 			declaring(func(t *rpcbench.Traits) { t.HTTPOverTLS = "3" }), "declared"},
 		{"gzip nobody asked for", fake{gzip: true}.stack(), "compression"},
@@ -364,32 +369,36 @@ func TestFakesFail(t *testing.T) {
 			fake{transport: func(t *http.Transport) { t.DisableCompression = false }}.stack(), "compression"},
 		{"gzip declared and not sent", declaring(func(t *rpcbench.Traits) { t.Compression = "gzip" }), "compression"},
 		{"another HTTP version than declared", declaring(func(t *rpcbench.Traits) { t.HTTP = "2" }), "protocol"},
-		{"a negative zero that nobody declares", undeclaredLoss(), "echo"},
+		{"a negative zero that nobody declares", claiming(grpcprotobuf.VT(), func(t *rpcbench.Traits) { t.Lossy = nil }),
+			"echo | zero: Double -0 came back as 0, Float -0 came back as 0; T"},
 		{"invalid UTF-8 declared to be rejected",
 			declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = rpcbench.Rejected }), "hostile values"},
 		{"invalid UTF-8 declared to be kept",
-			declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = rpcbench.Kept }), "hostile values"},
-		{"a name that benchmark tools can't read", renamed("HTTP-JSON"), "declared"},
+			declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = rpcbench.Kept }),
+			`hostile values | declared to be kept: "in\xffvalid" came back as "in`},
+		{"a name that benchmark tools can't read", named("HTTP-JSON", fake{}.stack()), "declared"},
 		{"a Call with headers of its own", secondHeader(), "one request"},
 		{"headers that are left out",
-			fake{headers: func(*headers) *headers { return nil }}.stack(), "headers"},
-		{"one traceparent for all calls", fake{headers: func(h *headers) *headers {
-			once := constant(h.Traceparent())
-			return &headers{UserAgent: h.UserAgent, Authorization: h.Authorization, Traceparent: once}
-		}}.stack(), "headers"},
-		{"an authorization of the stack's own", fake{headers: func(h *headers) *headers {
-			return &headers{UserAgent: h.UserAgent, Authorization: "Bearer short", Traceparent: h.Traceparent}
-		}}.stack(), "headers"},
-		{"the library's own user agent", fake{headers: func(h *headers) *headers {
-			return &headers{UserAgent: "Go-http-client/1.1", Authorization: h.Authorization, Traceparent: h.Traceparent}
-		}}.stack(), "headers"},
+			odd.Dialling(fake{}.stack(), func(c *rpcbench.ClientConfig) { c.Headers = nil }), "headers"},
+		{"one traceparent for all calls", sending(func(h *rpcbench.Headers) {
+			once := h.Traceparent()
+			h.Traceparent = func() string { return once }
+		}), "headers"},
+		{"an authorization of the stack's own",
+			sending(func(h *rpcbench.Headers) { h.Authorization = "Bearer short" }), "headers"},
+		{"the library's own user agent",
+			sending(func(h *rpcbench.Headers) { h.UserAgent = "Go-http-client/1.1" }), "headers"},
 		{"headers that nobody asked for", odd.Dialling(fake{}.stack(),
 			func(c *rpcbench.ClientConfig) { c.Headers = corpus.Headers() }), "headers"},
-		{"headers refused without a reason", refusing(), "headers"},
+		{"headers refused without a reason", odd.Dialling(fake{}.stack(), func(c *rpcbench.ClientConfig) {
+			if c.Headers != nil {
+				c.Addr = "none"
+			}
+		}), "headers"},
 		{"encoded once, in Prepare", fake{encode: func(u rpcbench.User) func() []byte {
 			data, _ := json.Marshal(u)
 			return func() []byte { return data }
-		}}.stack(), "repeats"},
+		}}.stack(), "repeats | it encodes what each Call must encode"},
 		{"a client that keeps what it encoded", fake{encode: func(u rpcbench.User) func() []byte {
 			var data []byte
 			return func() []byte {
@@ -398,50 +407,72 @@ func TestFakesFail(t *testing.T) {
 				}
 				return data
 			}
-		}}.stack(), "repeats"},
-		{"a client that knows replies by their bytes", fake{decode: decodedBefore()}.stack(), "repeats"},
-		{"a server that knows requests by their bytes", fake{known: answeredBefore()}.stack(), "repeats"},
+		}}.stack(), "repeats | the Call keeps something"},
+		{"a client that knows replies by their bytes", fake{decode: decodedBefore()}.stack(),
+			"repeats | something is kept from call to call"},
+		{"a server that knows requests by their bytes", fake{known: answeredBefore()}.stack(),
+			"repeats | something is kept from call to call"},
 		{"a client that decodes into one value again", clientOf(func(c rpcbench.Users) rpcbench.Client {
 			own := *c.(*fakeClient)
 			own.decode = decodedAgain()
 			return &own
-		}), "hostile values"},
-		{"a Call that decodes into one value again", keptByCall(), "repeats"},
-		{"a user that is validated twice", fake{validate: validated(2)}.stack(), "validation"},
+		}), "hostile values | decode into a used value"},
+		{"a Call that decodes into one value again", keptByCall(), "repeats | the value that it decodes into"},
+		{"a user that is validated twice", fake{validate: validated(2)}.stack(),
+			"validation | validates its user 2.0 times"},
 		{"a user that is validated by other rules", fake{validate: validated(0)}.stack(), "validation, outcomes"},
-		{"a client that validates", validating(), "validation"},
-		{"a Call that asks again", fake{again: true}.stack(), "changed replies"},
-		{"HTTP status 200 for an invalid user", fake{status: http.StatusOK}.stack(), "outcomes"},
-		{"a connection closed after an error reply", fake{closes: true}.stack(), "outcomes"},
+		{"a client that validates", validating(), "validation | the client validates the user"},
+		{"a Call that asks again", fake{again: true}.stack(), "changed replies | it asked again"},
+		{"HTTP status 200 for an invalid user", fake{status: http.StatusOK}.stack(),
+			`outcomes | with the code "invalid"`},
+		{"a connection closed after an error reply", fake{closes: true}.stack(),
+			"outcomes | must leave the connection open"},
 		{"a body limit that the client keeps alone",
-			clientOf(func(c rpcbench.Users) rpcbench.Client { return limiting{c} }), "outcomes"},
+			clientOf(func(c rpcbench.Users) rpcbench.Client { return limiting{c} }),
+			"outcomes | sent nothing: the server must refuse it"},
 		{"a header limit far below MaxHeader",
-			fake{server: func(s *http.Server) { s.MaxHeaderBytes = 10_000 }}.stack(), "header limit"},
+			fake{server: func(s *http.Server) { s.MaxHeaderBytes = 10_000 }}.stack(),
+			"header limit | are refused, MaxHeader is larger"},
 		{"a header limit far above MaxHeader",
-			fake{server: func(s *http.Server) { s.MaxHeaderBytes = 16 * rpcbench.MaxHeader }}.stack(), "header limit"},
-		{"a body limit of 1.5 MiB", fake{limit: 3 << 19}.stack(), "body limit"},
-		{"a body limit of 3 MiB", fake{limit: 3 << 20}.stack(), "body limit"},
-		{"no body limit", fake{limit: 1 << 40}.stack(), "outcomes, body limit"},
+			fake{server: func(s *http.Server) { s.MaxHeaderBytes = 16 * rpcbench.MaxHeader }}.stack(),
+			"header limit | are taken, MaxHeader is smaller"},
+		{"a body limit of 1.5 MiB", fake{limit: 3 << 19}.stack(),
+			`body limit | Call: want an *rpcbench.Error with the code "invalid", got: rpcbench: too_large`},
+		{"a body limit of 3 MiB", fake{limit: 3 << 20}.stack(),
+			`body limit | Call: want an *rpcbench.Error with the code "too_large", got: rpcbench: invalid`},
+		{"no body limit", fake{limit: 1 << 40}.stack(),
+			"outcomes, body limit | with a payload of 4194304 bytes where MaxBody is 2097152"},
 		{"an Echoer whose server does not echo",
-			clientOf(func(c rpcbench.Users) rpcbench.Client { return echoless{c} }), "echo"},
+			clientOf(func(c rpcbench.Users) rpcbench.Client { return echoless{c} }),
+			"echo | a plain message does not come back"},
 		{"a loss declared that only an Echoer can have",
-			declaring(func(t *rpcbench.Traits) { t.Lossy = []rpcbench.Loss{rpcbench.NegativeZero} }), "echo"},
-		{"no idle timeout", fake{server: func(s *http.Server) { s.IdleTimeout = time.Hour }}.stack(), "limits"},
+			declaring(func(t *rpcbench.Traits) { t.Lossy = []rpcbench.Loss{rpcbench.NegativeZero} }),
+			"echo | the client is no Echoer"},
+		{"no idle timeout", fake{server: func(s *http.Server) { s.IdleTimeout = time.Hour }}.stack(),
+			"limits | the server keeps an idle connection"},
 		{"an idle connection that the client alone ends", fake{
 			server:    func(s *http.Server) { s.IdleTimeout = time.Hour },
 			transport: func(t *http.Transport) { t.IdleConnTimeout = 500 * time.Millisecond },
-		}.stack(), "limits"},
+		}.stack(), "limits | the client ended an idle connection, and the server had not"},
 		{"a Client.Close that does nothing",
-			clientOf(func(c rpcbench.Users) rpcbench.Client { return unclosed{c} }), "close"},
-		{"a Server.Close that does nothing", unclosedServer(), "close"},
-		{"a client that dials again after its Close", fake{redials: true}.stack(), "close"},
-		{"a pool whose wait ignores the context", patientPool(), "cancel, deadline"},
+			clientOf(func(c rpcbench.Users) rpcbench.Client { return odd.Client{Users: c, OnClose: nothing} }),
+			"close | Client.Close leaves connection 1 of 2 open"},
+		{"a Server.Close that does nothing", odd.WithServer(fake{}.stack(),
+			func(s rpcbench.Server) rpcbench.Server {
+				return odd.Server{Server: s, OnServe: s.Serve, OnClose: nothing}
+			}),
+			"close | Server.Close leaves connection 1 of 2 open"},
+		{"a client that dials again after its Close", fake{redials: true}.stack(),
+			"close | a Call after Client.Close alone: want"},
+		{"a pool whose wait ignores the context", inTurn(fake{}.stack()),
+			"cancel, deadline | interrupted while another call has the only connection"},
 		{"calls that take turns on a connection without saying so", turns(grpcprotobuf.New(), false), "shared"},
 		{"calls that don't take the turns that are declared", turns(grpcprotobuf.New(), true), "shared"},
 		{"turns on connections that nobody shares", declaring(func(t *rpcbench.Traits) { t.Turns = true }), "declared"},
-		{"fixtures that share a pool", sharedPool(), "neighbours"},
-		{"fixtures that share their connections' end", sharedEnd(), "neighbours"},
-		{"no header timeout", fake{server: func(s *http.Server) { s.ReadHeaderTimeout = 0 }}.stack(), "limits"},
+		{"fixtures that share a pool", sharedPool(), "neighbours | a second fixture, beside the first: "},
+		{"fixtures that share their connections' end", sharedEnd(), "neighbours | closing one fixture broke the other"},
+		{"no header timeout", fake{server: func(s *http.Server) { s.ReadHeaderTimeout = 0 }}.stack(),
+			"limits | the server keeps a connection without a request"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			limit := 20 * time.Second
@@ -450,15 +481,16 @@ func TestFakesFail(t *testing.T) {
 				"a pool whose wait ignores the context", "connections as needed, of a pool that keeps its own"}, c.fault) {
 				limit = 2 * time.Second // what never comes is waited for
 			}
-			if regexp.MustCompile("deadline|limits|header limit|patience|shared").MatchString(c.fails) {
+			checks, cause, _ := strings.Cut(c.fails, " | ")
+			if regexp.MustCompile("deadline|limits|header limit|patience|shared").MatchString(checks) {
 				t.Parallel() // these wait, and read nothing of the process as a whole
 			}
-			for i, name := range strings.Split(c.fails, ", ") {
+			for i, name := range strings.Split(checks, ", ") {
 				err := run(name, conform.Subject{Stack: c.stack, Limit: limit, Wait: time.Second / 2})
 				require.Error(t, err, name)
 				require.NotErrorAs(t, err, new(conform.Skip), name)
 				if i == 0 {
-					require.ErrorContains(t, err, causes()[c.fault], "the error names the cause")
+					require.ErrorContains(t, err, cause, "the error names the cause")
 				}
 				t.Logf("%s: %v", name, err)
 			}
@@ -472,60 +504,6 @@ func check(name string) conform.Check {
 	return all[slices.IndexFunc(all, func(c conform.Check) bool { return c.Name == name })]
 }
 func run(name string, s conform.Subject) error { return check(name).Run(s) }
-
-// causes are what the errors about some of the faults must say.
-func causes() map[string]string {
-	return map[string]string{
-		"a request each behind the label of leased streams": "one must be open all the time",
-		"spans that nobody makes":                           "must have that of its span",
-		"leased streams behind no label":                    "two calls took 0 requests",
-		"a leased stream for each call":                     "one must be open all the time",
-		"a CreateUser that sends more on a leased stream":   "send different messages",
-		"a client that decodes into one value again":        "decode into a used value",
-		"a Call that decodes into one value again":          "the value that it decodes into",
-		"a user that is validated twice":                    "validates its user 2.0 times",
-		"a client that validates":                           "the client validates the user",
-		"a Call that asks again":                            "it asked again",
-		"HTTP status 200 for an invalid user":               "with the code \"invalid\"",
-		"a connection closed after an error reply":          "must leave the connection open",
-		"a body limit that the client keeps alone":          "sent nothing: the server must refuse it",
-		"an Echoer whose server does not echo":              "a plain message does not come back",
-		"a loss declared that only an Echoer can have":      "the client is no Echoer",
-		"a connection per call":                             "connections are declared",
-		"connections as needed, beside DialContext":         "1 dialled with ClientConfig.DialContext",
-		"connections as needed, of callers who share one":   "leave Traits.Reconnects out",
-		"an Accept-Encoding declared and not sent":          "leave AsksGzip out",
-		"dropped field that nobody compares":                `a payload: Password "pw-00" came back as ""; Traits.Lossy does`,
-		"a negative zero that nobody declares":              "zero: Double -0 came back as 0, Float -0 came back as 0; T",
-		"invalid UTF-8 declared to be kept":                 `declared to be kept: "in\xffvalid" came back as "in`,
-		"encoded once, in Prepare":                          "it encodes what each Call must encode",
-		"a body limit of 1.5 MiB": "a body of 2080768 bytes, where MaxBody is 2097152, Call: want an " +
-			"*rpcbench.Error with the code \"invalid\", got: rpcbench: too_large",
-		"a body limit of 3 MiB": "a body of 2113536 bytes, where MaxBody is 2097152, Call: want an " +
-			"*rpcbench.Error with the code \"too_large\", got: rpcbench: invalid",
-		"no body limit":     "with a payload of 4194304 bytes where MaxBody is 2097152",
-		"no idle timeout":   "the server keeps an idle connection",
-		"no header timeout": "the server keeps a connection without a request",
-		"an idle connection that the client alone ends": "the client ended an idle connection, and the server had not",
-		"a Client.Close that does nothing":              "Client.Close leaves connection 1 of 2 open",
-		"a Server.Close that does nothing":              "Server.Close leaves connection 1 of 2 open",
-		"a client that dials again after its Close":     "a Call after Client.Close alone: want",
-		"a timeout that nobody asked for":               "the client has a timeout of its own",
-		"a pool whose wait ignores the context":         "interrupted while another call has the only connection",
-		"fixtures that share a pool":                    "a second fixture, beside the first: ",
-		"fixtures that share their connections' end":    "closing one fixture broke the other",
-		"a client that knows replies by their bytes":    "something is kept from call to call",
-		"a client that keeps what it encoded":           "the Call keeps something",
-		"a header limit far below MaxHeader":            "are refused, MaxHeader is larger",
-		"a header limit far above MaxHeader":            "are taken, MaxHeader is smaller",
-		"a server that knows requests by their bytes":   "something is kept from call to call",
-		"a rival's codec in the client":                 "the declared codec, allocated these objects",
-		"replies that nobody compares":                  "the reply is not compared",
-		"a request for each user":                       "2 streams took 70 requests",
-		"a connection for each stream":                  "connections are declared",
-		"all streams on one connection":                 "must take the connections in turn",
-	}
-}
 
 // TestAServerMayKeepConnectionsInAMap: what the suite wraps a connection in can be a key, as one of package net can.
 func TestAServerMayKeepConnectionsInAMap(t *testing.T) {
@@ -580,39 +558,38 @@ func TestACrossedServerNeedNotEcho(t *testing.T) {
 	require.NoError(t, run("echo", conform.Subject{Stack: crossed}))
 }
 
-// TestNoTLSFails: a stack that ignores the TLS configuration it was given.
-func TestNoTLSFails(t *testing.T) {
-	stack := odd.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) { c.TLS = nil })
-	server := stack.Server
-	stack.Server = func(c rpcbench.ServerConfig) (rpcbench.Server, error) { c.TLS = nil; return server(c) }
-	for _, check := range []string{"traffic", "protocol"} {
-		require.Error(t, run(check, conform.Subject{Stack: stack, TLS: true}), check)
-	}
-}
-
-// TestVersionOverTLSFails: a version over TLS that is declared without need, and one that is not declared.
-func TestVersionOverTLSFails(t *testing.T) {
+// TestTLSFaults: what a check sees over TLS alone.
+func TestTLSFaults(t *testing.T) {
 	upgraded := httpjson.Default()
 	upgraded.Traits.HTTPOverTLS = ""
-	for want, stack := range map[string]rpcbench.Stack{
-		`protocol "", HTTP version "2"`:     declaring(func(t *rpcbench.Traits) { t.HTTPOverTLS = "2" }),
-		`protocol "h2", HTTP version "1.1"`: upgraded,
-	} {
-		require.ErrorContains(t, run("protocol", conform.Subject{Stack: stack, TLS: true}), want)
-	}
-}
-
-// TestUnverifiedCertificateFails: a client that accepts any certificate.
-func TestUnverifiedCertificateFails(t *testing.T) {
-	stack := odd.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) {
+	inClear := odd.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) { c.TLS = nil })
+	server := inClear.Server
+	inClear.Server = func(c rpcbench.ServerConfig) (rpcbench.Server, error) { c.TLS = nil; return server(c) }
+	trusting := odd.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) {
 		c.TLS = c.TLS.Clone()
 		c.TLS.InsecureSkipVerify = true
 	})
-	require.ErrorContains(t, run("protocol", conform.Subject{Stack: stack, TLS: true}), "does not trust")
+	for _, c := range []struct {
+		fault       string
+		stack       rpcbench.Stack
+		check, want string
+	}{
+		{"no TLS", inClear, "protocol", "TLS version"},
+		{"names in clear", inClear, "traffic", "in clear"},
+		{"a version that is declared without need", declaring(func(t *rpcbench.Traits) { t.HTTPOverTLS = "2" }),
+			"protocol", `protocol "", HTTP version "2"`},
+		{"a version that is not declared", upgraded, "protocol", `protocol "h2", HTTP version "1.1"`},
+		{"any certificate is accepted", trusting, "protocol", "does not trust"},
+	} {
+		require.ErrorContains(t, run(c.check, conform.Subject{Stack: c.stack, TLS: true}), c.want, c.fault)
+	}
 }
 
 func declaring(change func(*rpcbench.Traits)) rpcbench.Stack {
-	stack := fake{}.stack()
+	return claiming(fake{}.stack(), change)
+}
+
+func claiming(stack rpcbench.Stack, change func(*rpcbench.Traits)) rpcbench.Stack {
 	change(&stack.Traits)
 	return stack
 }
@@ -622,6 +599,11 @@ func turns(stack rpcbench.Stack, declared bool) rpcbench.Stack {
 	if stack.Traits.Turns = declared; declared {
 		return stack
 	}
+	return inTurn(stack)
+}
+
+// inTurn is a stack whose clients make one call at a time, and let the others wait whatever happens.
+func inTurn(stack rpcbench.Stack) rpcbench.Stack {
 	return odd.WithClient(stack, func(c rpcbench.Users) rpcbench.Client {
 		lock := new(sync.Mutex)
 		return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
@@ -635,8 +617,7 @@ func turns(stack rpcbench.Stack, declared bool) rpcbench.Stack {
 }
 
 func reconnects(stack rpcbench.Stack) rpcbench.Stack {
-	stack.Traits.Reconnects = true
-	return stack
+	return claiming(stack, func(t *rpcbench.Traits) { t.Reconnects = true })
 }
 
 // reconnecting is a stack with a connection for each call, which says so.
@@ -644,8 +625,7 @@ func reconnecting() rpcbench.Stack {
 	return reconnects(fake{transport: func(t *http.Transport) { t.DisableKeepAlives = true }}.stack())
 }
 
-func renamed(name string) rpcbench.Stack {
-	stack := fake{}.stack()
+func named(name string, stack rpcbench.Stack) rpcbench.Stack {
 	stack.Name = name
 	return stack
 }
@@ -688,13 +668,10 @@ func elsewhere(t *testing.T) rpcbench.Stack {
 
 // leaky leaves a goroutine behind at Close, until the test ends.
 func leaky(t *testing.T) rpcbench.Stack {
-	stack := fake{}.stack()
-	server := stack.Server
-	stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+	return odd.WithServer(fake{}.stack(), func(s rpcbench.Server) rpcbench.Server {
 		go keptAround(t.Context())
-		return server(config)
-	}
-	return stack
+		return s
+	})
 }
 
 // decodedBefore hands out clones of what it has decoded before.
@@ -729,19 +706,13 @@ func decodedAgain() func([]byte, *rpcbench.Response) bool {
 
 // keptByCall is a stack each of whose Calls decodes into a value of its own.
 func keptByCall() rpcbench.Stack {
-	return clientOf(func(c rpcbench.Users) rpcbench.Client { return callKeeps{c.(*fakeClient)} })
-}
-
-type callKeeps struct{ *fakeClient }
-
-func (c callKeeps) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
-func (c callKeeps) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
-	own := *c.fakeClient
-	own.decode = decodedAgain()
-	return own.PrepareUser(u)
+	return clientOf(func(c rpcbench.Users) rpcbench.Client {
+		return odd.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+			own := *c.(*fakeClient)
+			own.decode = decodedAgain()
+			return own.PrepareUser(u)
+		}}
+	})
 }
 
 // validated is the check of a user, made so many times.
@@ -803,8 +774,7 @@ func servedBy(stack, other rpcbench.Stack) rpcbench.Stack {
 }
 
 func leasing(stack rpcbench.Stack, declared bool) rpcbench.Stack {
-	stack.Traits.Leased = declared
-	return stack
+	return claiming(stack, func(t *rpcbench.Traits) { t.Leased = declared })
 }
 
 func keptAround(ctx context.Context) { <-ctx.Done() }
@@ -819,19 +789,6 @@ func TestDeclaredGoroutinesMayStay(t *testing.T) {
 	require.NoError(t, run("close", conform.Subject{Stack: stack}))
 }
 
-// refusing has no headers, and does not say so.
-func refusing() rpcbench.Stack {
-	stack := fake{}.stack()
-	dial := stack.Dial
-	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		if config.Headers != nil {
-			return nil, errors.New("no headers")
-		}
-		return dial(config)
-	}
-	return stack
-}
-
 // secondHeader sends another path from Calls than from CreateUser.
 func secondHeader() rpcbench.Stack {
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
@@ -841,51 +798,7 @@ func secondHeader() rpcbench.Stack {
 	})
 }
 
-// undeclaredLoss is a stack whose codec loses the sign of a zero.
-func undeclaredLoss() rpcbench.Stack {
-	stack := grpcprotobuf.VT()
-	stack.Traits.Lossy = nil
-	return stack
-}
-
-// unclosed is a client whose Close does nothing.
-type unclosed struct{ rpcbench.Users }
-
-func (unclosed) Close() error { return nil }
-
-// serverClosedBy is a stack whose server's Close is another function.
-func serverClosedBy(shut func(*http.Server) error) rpcbench.Stack {
-	stack := fake{}.stack()
-	server := stack.Server
-	stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-		s, err := server(config)
-		return otherwiseClosed{s, func() error { return shut(s.(tlsServer).Server) }}, err
-	}
-	return stack
-}
-
-type otherwiseClosed struct {
-	rpcbench.Server
-	close func() error
-}
-
-func (s otherwiseClosed) Close() error { return s.close() }
-
-func unclosedServer() rpcbench.Stack { return serverClosedBy(func(*http.Server) error { return nil }) }
-
-// patientPool is a client whose callers take turns, and wait for theirs whatever happens.
-func patientPool() rpcbench.Stack {
-	return clientOf(func(c rpcbench.Users) rpcbench.Client {
-		var turn sync.Mutex
-		return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
-			return func(ctx context.Context) error {
-				turn.Lock()
-				defer turn.Unlock()
-				return call(ctx)
-			}
-		})
-	})
-}
+func nothing() error { return nil }
 
 // sharedPool is a stack all of whose clients take the connections of the first.
 func sharedPool() rpcbench.Stack {
@@ -902,23 +815,14 @@ func sharedPool() rpcbench.Stack {
 
 // sharedEnd is a stack whose clients all end with the first.
 func sharedEnd() rpcbench.Stack {
-	all := new(endTogether)
+	var all []rpcbench.Client
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
-		all.clients = append(all.clients, c)
-		return oneOfAll{c, all}
+		all = append(all, c)
+		return odd.Client{Users: c, OnClose: func() error {
+			for _, each := range all {
+				_ = each.Close()
+			}
+			return nil
+		}}
 	})
-}
-
-type endTogether struct{ clients []rpcbench.Client }
-
-type oneOfAll struct {
-	rpcbench.Users
-	all *endTogether
-}
-
-func (c oneOfAll) Close() error {
-	for _, other := range c.all.clients {
-		_ = other.Close()
-	}
-	return nil
 }

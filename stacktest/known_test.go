@@ -3,6 +3,7 @@ package stacktest
 import (
 	"context"
 	"flag"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -132,17 +133,12 @@ func TestCPUPerCall(t *testing.T) {
 	if _, known := cpu.Time(); !known {
 		t.Skip("the system doesn't tell")
 	}
-	const takes, ops = 2 * time.Millisecond, 100
-	var turn sync.Mutex // one call at a time: the process's CPU time is all that can be read
+	const takes, ops = 2 * time.Millisecond, 400 // which four callers need for cpu-share
+	var turn sync.Mutex                          // one call at a time: the process's CPU time is all that can be read
 	l := ledger{cost: func() {
 		turn.Lock()
 		defer turn.Unlock()
-		start, _ := cpu.Time()
-		for {
-			if now, _ := cpu.Time(); now-start >= takes {
-				return
-			}
-		}
+		spend(takes)
 	}}
 	for name, loop := range map[string]func(*testing.B){
 		"one caller":   func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, l.stack()) },
@@ -152,10 +148,24 @@ func TestCPUPerCall(t *testing.T) {
 			Benchmark(b, few, l.stack())
 		},
 	} {
-		r := bench(t, "100x", loop)
+		r := bench(t, "400x", loop)
 		require.Equal(t, ops, r.N)
 		require.GreaterOrEqual(t, r.Extra["cpu-ns/op"], 0.99*float64(takes), name)
 		require.LessOrEqual(t, r.Extra["cpu-ns/op"], 1.6*float64(takes), name)
+		if share, ok := r.Extra["cpu-share"]; ok {
+			all := float64(r.T) * float64(runtime.NumCPU())
+			require.InEpsilon(t, r.Extra["cpu-ns/op"]*float64(r.N)/all, share, 0.05, "of the time of all cores")
+		}
+		require.Equal(t, name == "four callers", r.Extra["cpu-share"] > 0, name)
+	}
+}
+
+// spend uses CPU time, if the system tells it.
+func spend(time time.Duration) {
+	for start, known := cpu.Time(); known; {
+		if now, _ := cpu.Time(); now-start >= time {
+			return
+		}
 	}
 }
 
@@ -181,6 +191,9 @@ func TestAllocationsPerCall(t *testing.T) {
 		require.EqualValues(t, times, r.AllocsPerOp(), name)
 		require.GreaterOrEqual(t, r.AllocedBytesPerOp(), int64(times*size), name)
 		require.Less(t, r.AllocedBytesPerOp(), int64(times*size+200), name)
+		if name == "four callers" {
+			require.InEpsilon(t, float64(r.N)/r.T.Seconds(), r.Extra["req/s"], 1e-6)
+		}
 	}
 }
 

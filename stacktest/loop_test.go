@@ -39,19 +39,19 @@ func TestMain(m *testing.M) {
 
 // stub is the faultless fake with its Calls, but for those that connect the fixture, replaced.
 func stub(call func(n int64) error) rpcbench.Stack {
-	stack := clientOf(func(c rpcbench.Users) rpcbench.Client {
+	return named("stub", clientOf(func(c rpcbench.Users) rpcbench.Client {
 		made := new(atomic.Int64)
 		return odd.Around(c, func(rpcbench.User, rpcbench.Call) rpcbench.Call {
 			return func(context.Context) error { return call(made.Add(1)) }
 		})
-	})
-	stack.Name = "stub"
-	return stack
+	}))
 }
+
+func idle(int64) error { return nil }
 
 // BenchmarkHarness is the loop around a call that does nothing: what the harness itself costs each row.
 func BenchmarkHarness(b *testing.B) {
-	Benchmark(b, rpcbench.Workload{}, stub(func(int64) error { return nil }))
+	Benchmark(b, rpcbench.Workload{}, stub(idle))
 }
 
 const (
@@ -106,7 +106,7 @@ func BenchmarkBroken(b *testing.B) {
 	}
 	b.Run("case=planned.rate", func(b *testing.B) { Benchmark(b, rpcbench.Workload{Rate: math.NaN()}, fake{}.stack()) })
 	silent := func(name string, calls int64, w workload.Workload) {
-		stack := hangingAfter(fake{}.stack(), calls)
+		stack := hangingAfter(calls)
 		b.Run("case="+name, func(b *testing.B) { row{stack: stack, Workload: w, hang: time.Second / 2}.benchmark(b) })
 	}
 	silent("late", warmUp, workload.Workload{})
@@ -116,26 +116,17 @@ func BenchmarkBroken(b *testing.B) {
 }
 
 // hangingAfter is a stack whose server no longer answers after n calls.
-func hangingAfter(stack rpcbench.Stack, n int64) rpcbench.Stack {
-	server := stack.Server
-	stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-		s, err := server(config)
-		if err != nil {
-			return nil, err
-		}
-		h := s.(tlsServer)
-		inner := h.Handler
-		var served atomic.Int64
-		h.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func hangingAfter(n int64) rpcbench.Stack {
+	return fake{server: func(s *http.Server) {
+		inner, served := s.Handler, new(atomic.Int64)
+		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if served.Add(1) > n+1 {
 				<-r.Context().Done()
 				return
 			}
 			inner.ServeHTTP(w, r)
 		})
-		return h, nil
-	}
-	return stack
+	}}.stack()
 }
 
 // redialling is a stack that opens a new connection in the timed loop, so many times, and does something else first.
@@ -210,13 +201,14 @@ func TestBrokenStackHasNoRow(t *testing.T) {
 	row := regexp.MustCompile(`(?m)^Benchmark\S*\s+\d+\s`)
 	const hung = `.* \(the call hung, so its fixture was closed\)`
 	for name, want := range map[string]string{
-		"firstCall":       "rpcbench: fake: connect: rpcbench: malformed",
-		"warmUp":          "rpcbench: stub: warm-up: broken",
-		"empty":           "rpcbench: fake: call 0: rpcbench: malformed",
-		"error":           "rpcbench: stub: call 0: broken",
-		"panic":           "rpcbench: stub: panic: broken",
-		"late":            "rpcbench: fake: call 0: rpcbench: unavailable" + hung,
-		"dials":           `in 100 timed calls the number of connections differs by \+99 from what is declared; up to \+\d+ is`, // more than a late machine explains
+		"firstCall": "rpcbench: fake: connect: rpcbench: malformed",
+		"warmUp":    "rpcbench: stub: warm-up: broken",
+		"empty":     "rpcbench: fake: call 0: rpcbench: malformed",
+		"error":     "rpcbench: stub: call 0: broken",
+		"panic":     "rpcbench: stub: panic: broken",
+		"late":      "rpcbench: fake: call 0: rpcbench: unavailable" + hung,
+		// More than a late machine explains.
+		"dials":           `in 100 timed calls the number of connections differs by \+99 from what is declared`,
 		"planned.rate":    "rpcbench: fake: a workload's Rate lies between 1 and 1000000 calls per second: NaN does not",
 		"planned.warmUp":  "rpcbench: stub: warm-up: broken",
 		"planned.error":   `rpcbench: stub: call at [\d.]+m?s: broken`,
@@ -256,76 +248,49 @@ func starve() {
 	spinning.Wait()
 }
 
-// TestBusyMachine: connections that were lost while goroutines waited for the machine cost no row, and a line says so.
-func TestBusyMachine(t *testing.T) {
-	out, err := child(t, "-test.bench=^BenchmarkBroken$/^case=busy$", "-test.benchtime=100x")
-	require.NoError(t, err, out)
-	require.Regexp(t, `rpcbench: fake: \d+ reconnects in 100 timed calls: goroutines waited 50 ms and longer for the machine`, out)
-	rows, _ := odd.Rows(t, out)
-	require.Len(t, rows, 1, out)
-	lost, _ := rows[0].Value("reconnects")
-	require.GreaterOrEqual(t, lost, 6.0)
-}
-
-// TestReconnectIsPrinted: a connection that the machine made net/http give up costs no row, and the row says so.
-func TestReconnectIsPrinted(t *testing.T) {
-	row := figuresOf(t, "-test.bench=^BenchmarkBroken$/^case=redials$", "-test.benchtime=100x")
-	require.GreaterOrEqual(t, row["reconnects"], 1.0)
-}
-
-// TestReconnectsThatAreDeclared cost no row, and the row counts them.
-func TestReconnectsThatAreDeclared(t *testing.T) {
-	row := figuresOf(t, "-test.bench=^BenchmarkBroken$/^case=declared$", "-test.benchtime=100x")
-	require.EqualValues(t, 100, row["reconnects"])
+// TestReconnects: a new connection costs no row, and the row has it, if the machine made net/http give up the one
+// before, if goroutines waited for the machine, which a line says, or if the stack declares it.
+func TestReconnects(t *testing.T) {
+	for _, c := range []struct {
+		name, line  string
+		least, most float64
+	}{
+		{"redials", "", 1, 99},
+		{"busy", `rpcbench: fake: \d+ reconnects in 100 timed calls: goroutines waited 50 ms and longer`, 6, 99},
+		{"declared", "", 100, 100},
+	} {
+		out, err := child(t, "-test.bench=^BenchmarkBroken$/^case="+c.name+"$", "-test.benchtime=100x")
+		require.NoError(t, err, out)
+		require.Regexp(t, c.line, out)
+		rows, _ := figuresIn(t, out)
+		require.Len(t, rows, 1, out)
+		require.GreaterOrEqual(t, rows[0]["reconnects"], c.least, c.name)
+		require.LessOrEqual(t, rows[0]["reconnects"], c.most, c.name)
+	}
 }
 
 func TestEveryFigureReachesTheOutput(t *testing.T) {
-	always := []string{"B/op", "allocs/op", "cpu-ns/op", "sent-B/op", "recv-B/op"}
-	open, late := []string{"req/s", "dropped"}, []string{"late-p99-ns"}
-	for _, c := range []struct {
-		reason, benchtime string
-		present, absent   []string // of both loops
-		openAbsent        []string
-	}{
-		{"1 op carries no percentile", "1x", nil, []string{"p50-ns", "p95-ns", "p99-ns"}, late},
-		{"20 ops carry a median", "20x", []string{"p50-ns"}, []string{"p95-ns", "p99-ns"}, late},
-		{"999 ops carry p95", "999x", []string{"p50-ns", "p95-ns"}, []string{"p99-ns"}, late},
-		{"1000 ops carry p99", "1000x", []string{"p50-ns", "p95-ns", "p99-ns"}, nil, nil},
-	} {
-		t.Run(c.reason, func(t *testing.T) {
-			serial := figuresOf(t, "-test.bench=^BenchmarkHarness$", "-test.benchtime="+c.benchtime)
-			planned := figuresOf(t, "-test.bench=^BenchmarkPlanned$", "-test.benchtime="+c.benchtime)
-			require.Contains(t, serial, "ns/op")
-			for _, unit := range append(c.present, always...) {
-				require.Contains(t, serial, unit)
-				require.Contains(t, planned, unit)
-			}
-			for _, unit := range c.absent {
-				require.NotContains(t, serial, unit)
-				require.NotContains(t, planned, unit)
-			}
-			for _, unit := range open {
-				require.Contains(t, planned, unit)
-			}
-			for _, unit := range c.openAbsent {
-				require.NotContains(t, planned, unit)
-			}
-			require.Equal(t, c.benchtime == "1000x", planned["late-p99-ns"] > 0)
-		})
+	percentiles := []string{"p50-ns", "p95-ns", "p99-ns"}
+	for benchtime, n := range map[string]int{"1x": 0, "20x": 1, "999x": 2, "1000x": 3} { // percentiles of so many ops
+		for loop, units := range map[string][]string{"Harness": {"ns/op"}, "Planned": {"req/s", "dropped"}} {
+			t.Run(loop+" of "+benchtime, func(t *testing.T) {
+				row := figuresOf(t, "-test.bench=^Benchmark"+loop+"$", "-test.benchtime="+benchtime)
+				units = append(units, "B/op", "allocs/op", "cpu-ns/op", "sent-B/op", "recv-B/op")
+				for _, unit := range append(units, percentiles[:n]...) {
+					require.Contains(t, row, unit)
+				}
+				for _, unit := range percentiles[n:] {
+					require.NotContains(t, row, unit)
+				}
+				require.Equal(t, loop == "Planned" && n == 3, row["late-p99-ns"] > 0)
+			})
+		}
 	}
 }
 
 func TestHarnessAllocatesNothing(t *testing.T) {
 	require.Zero(t, figuresOf(t, "-test.bench=^BenchmarkHarness$", "-test.benchtime=100000x")["allocs/op"])
 	require.Zero(t, figuresOf(t, "-test.bench=^BenchmarkPlanned$", "-test.benchtime=10000x")["allocs/op"])
-}
-
-func TestWarmUpRunsTheMeasuredCalls(t *testing.T) {
-	var calls atomic.Int64
-	r := row{stack: stub(func(int64) error { calls.Add(1); return nil }), hang: hangLimit}
-	o := r.begin(t)
-	r.start(t, o, 0)
-	require.EqualValues(t, warmRounds*corpus.Round, calls.Load())
 }
 
 func TestHeader(t *testing.T) {

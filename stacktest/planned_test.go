@@ -22,7 +22,7 @@ const plannedWarmUp = warmRounds * 100 // calls
 
 // BenchmarkPlanned is planned starts of a call that does nothing: what the loop adds to each row.
 func BenchmarkPlanned(b *testing.B) {
-	Benchmark(b, rpcbench.Workload{Rate: 10_000, Conns: 1}, stub(func(int64) error { return nil }))
+	Benchmark(b, rpcbench.Workload{Rate: 10_000, Conns: 1}, stub(idle))
 }
 
 // TestUnitsFollowTheRows: a terminal shows the rows first, and then the units that they have.
@@ -74,9 +74,8 @@ func TestPlannedRow(t *testing.T) {
 	}
 }
 
-// BenchmarkPlannedCallers is a stack whose Calls fail when two goroutines make one; TestEachCallerHasItsCall runs it.
-func BenchmarkPlannedCallers(b *testing.B) {
-	forChildren(b)
+// TestEachCallerHasItsCall: a Call that two goroutines make at a time fails.
+func TestEachCallerHasItsCall(t *testing.T) {
 	var made []*atomic.Int64
 	sent := map[string]bool{}
 	stack := clientOf(func(c rpcbench.Users) rpcbench.Client {
@@ -94,18 +93,16 @@ func BenchmarkPlannedCallers(b *testing.B) {
 			}
 		})
 	})
-	Benchmark(b, rpcbench.Workload{Rate: 1000, Conns: 1}, stack)
-	require.Len(b, made, 2*4*100, "the figures' and the bytes', four of each caller")
-	require.Len(b, sent, 100)
+	r := bench(t, "10x", func(b *testing.B) {
+		made = nil // package testing comes again
+		Benchmark(b, rpcbench.Workload{Rate: 1000, Conns: 1}, stack)
+	})
+	require.Equal(t, 10, r.N)
+	require.Len(t, made, 2*4*100, "the figures' and the bytes', four of each caller")
+	require.Len(t, sent, 100)
 	for _, n := range made {
-		require.GreaterOrEqual(b, n.Load(), int64(warmRounds/4), "each is warmed")
+		require.GreaterOrEqual(t, n.Load(), int64(warmRounds/4), "each is warmed")
 	}
-	made = nil // package testing comes again
-}
-
-func TestEachCallerHasItsCall(t *testing.T) {
-	out, err := child(t, "-test.bench=^BenchmarkPlannedCallers$", "-test.benchtime=10x")
-	require.NoError(t, err, out)
 }
 
 // A long queue may take longer than any call is allowed to: calls that end keep the fixture open.

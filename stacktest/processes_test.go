@@ -23,12 +23,12 @@ import (
 // apartStacks are known to TestMain, and so to the children that measure.
 func apartStacks() []rpcbench.Stack {
 	inChild := func(name string, do func() error) rpcbench.Stack {
-		return stubNamed(name, func(int64) error {
+		return named(name, stub(func(int64) error {
 			if odd.Measuring() {
 				return do()
 			}
 			return nil
-		})
+		}))
 	}
 	return []rpcbench.Stack{
 		busy("base", 100*time.Microsecond),
@@ -43,9 +43,7 @@ func apartStacks() []rpcbench.Stack {
 func BenchmarkApart(b *testing.B) {
 	forChildren(b)
 	all := apartStacks()
-	BenchmarkVersus(b, rpcbench.Workload{}, all[0], append(all[1:], stubNamed("unnamed", func(int64) error {
-		return nil
-	}))...)
+	BenchmarkVersus(b, rpcbench.Workload{}, all[0], append(all[1:], named("unnamed", stub(idle)))...)
 }
 
 // madeUp is what a child answers: figures that are known.

@@ -19,28 +19,16 @@ import (
 // TestRowsHaveThePsOfTheirLabel runs them in child processes.
 func BenchmarkPs(b *testing.B) {
 	forChildren(b)
-	note := func(b *testing.B) (call func(int64) error, report func()) {
-		var mu sync.Mutex
-		seen := map[int]bool{}
-		return func(int64) error {
-				mu.Lock()
-				defer mu.Unlock()
-				seen[runtime.GOMAXPROCS(0)] = true
-				return nil
-			}, func() {
-				if len(seen) != 1 {
-					b.Errorf("the calls of one run saw %v", seen)
-				}
-				for procs := range seen {
-					b.ReportMetric(float64(procs), "seen-procs")
-				}
-			}
-	}
 	row := func(name string, loop func(b *testing.B, stack rpcbench.Stack)) {
 		b.Run("case="+name, func(b *testing.B) {
-			call, report := note(b)
-			loop(b, stub(call))
-			report()
+			var seen sync.Map
+			loop(b, stub(func(int64) error { seen.Store(runtime.GOMAXPROCS(0), true); return nil }))
+			n := 0
+			for procs := range seen.Range {
+				b.ReportMetric(float64(procs.(int)), "seen-procs")
+				n++
+			}
+			require.Equal(b, 1, n, "GOMAXPROCS that the calls of one run saw")
 		})
 	}
 	row("serial", func(b *testing.B, s rpcbench.Stack) { Benchmark(b, rpcbench.Workload{}, s) })

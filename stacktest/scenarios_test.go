@@ -1,6 +1,7 @@
 package stacktest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -57,19 +58,17 @@ func wantsDeadline() rpcbench.Stack {
 
 // wantsTLS fails without TLS on either side.
 func wantsTLS() rpcbench.Stack {
-	stack := fake{}.stack()
-	server, dial := stack.Server, stack.Dial
+	stack := odd.Dialling(fake{}.stack(), func(c *rpcbench.ClientConfig) {
+		if c.TLS == nil {
+			c.Addr = "a client in clear"
+		}
+	})
+	server := stack.Server
 	stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		if config.TLS == nil {
 			return nil, errors.New("the server is in clear")
 		}
 		return server(config)
-	}
-	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		if config.TLS == nil {
-			return nil, errors.New("the client is in clear")
-		}
-		return dial(config)
 	}
 	return stack
 }
@@ -79,15 +78,11 @@ func keepsItsConnection() rpcbench.Stack {
 	var first atomic.Pointer[rpcbench.Users]
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		if !first.CompareAndSwap(nil, &c) {
-			return undying{*first.Load()}
+			return odd.Client{Users: *first.Load(), OnClose: nothing}
 		}
 		return c
 	})
 }
-
-type undying struct{ rpcbench.Users }
-
-func (undying) Close() error { return nil }
 
 // gathering lets calls return only when as many have come as there are callers, for so many rounds of each client in
 // turn.
@@ -106,19 +101,16 @@ func gathering(callers int, rounds ...int) rpcbench.Stack {
 					return call(ctx)
 				}
 				left--
+				wait := gate
 				if here++; here == callers {
-					here = 0
 					close(gate)
-					gate = make(chan struct{})
-					mu.Unlock()
-				} else {
-					wait := gate
-					mu.Unlock()
-					select {
-					case <-wait:
-					case <-time.After(10 * time.Second):
-						return errors.New("the callers don't call at a time")
-					}
+					here, gate = 0, make(chan struct{})
+				}
+				mu.Unlock()
+				select {
+				case <-wait:
+				case <-time.After(10 * time.Second):
+					return errors.New("the callers don't call at a time")
 				}
 				return call(ctx)
 			}
@@ -158,122 +150,113 @@ func failingAt(n int64, warmUp int64) rpcbench.Stack {
 	})
 }
 
-// BenchmarkScenarios is for TestScenarios, which runs it in a child process.
-func BenchmarkScenarios(b *testing.B) {
-	forChildren(b)
-	row := func(name string, w rpcbench.Workload, stack rpcbench.Stack) {
-		b.Run("case="+name, func(b *testing.B) { Benchmark(b, w, stack) })
-	}
-	small, mixed := rpcbench.Workload{}, rpcbench.Workload{Message: "flex.complex"}
-	invalid, streamed := rpcbench.Workload{Invalid: true}, rpcbench.Workload{Stream: true}
+type figs = map[string]float64
 
-	row("payload", rpcbench.Workload{Payload: 10_000}, httpjsoniter.New())
-	row("invalid", invalid, httpjson.New())
-	row("invalid.accepted", invalid, stub(func(int64) error { return nil }))
-	row("invalid.otherwise", invalid, stub(func(int64) error {
-		required := []rpcbench.Violation{{Field: "email", Rule: "required"}}
-		return &rpcbench.Error{Code: rpcbench.Invalid, Violations: required}
-	}))
-	row("deadline", rpcbench.Workload{Deadline: true}, wantsDeadline())
-	row("deadline.none", small, wantsDeadline())
-	row("headers", rpcbench.Workload{Headers: true}, httpjson.New())
-	row("headers.unable", rpcbench.Workload{Headers: true}, rawtcp.New())
-	row("tls", rpcbench.Workload{TLS: true}, wantsTLS())
-	row("tls.none", small, wantsTLS())
-	row("echo", mixed, httpjson.New())
-	row("echo.empty", rpcbench.Workload{Message: "flex.empty"}, httpjson.New())
-	row("echo.callers", rpcbench.Workload{Message: "flex.complex", Callers: 3, Conns: 2}, httpjson.New())
-	row("echo.unable", mixed, fake{}.stack())
-	row("echo.lossy", mixed, httpjsoniter.Fastest())
-	row("stream.bothways", streamed, grpcprotobuf.New())
-	row("stream.unable", streamed, httpjson.New())
-	row("cold", rpcbench.Workload{NewConn: true}, fake{}.stack())
-	row("cold.tls", rpcbench.Workload{NewConn: true, TLS: true}, wantsTLS())
-	row("cold.warm", rpcbench.Workload{NewConn: true}, keepsItsConnection())
-	row("link", rpcbench.Workload{Link: "4ms/100Mbps"}, fake{}.stack())
-	row("link.cold", rpcbench.Workload{Link: "4ms/100Mbps", NewConn: true, TLS: true}, fake{}.stack())
-	row("link.heap", rpcbench.Workload{Link: "4ms/100Mbps", NewConn: true}, fake{}.stack())
-	row("link.unknown", rpcbench.Workload{Link: "5g"}, fake{}.stack())
-	parallel5 := gathering(5, warmRounds, 2*warmRounds, warmRounds, 2*warmRounds) // figures and bytes of each b.N
-	row("parallel", rpcbench.Workload{Callers: 5}, parallel5)
-	row("bytes.serial", small, fake{}.stack())
-	row("bytes.parallel", rpcbench.Workload{Callers: 5, Conns: 3}, fake{}.stack())
-	row("bytes.openLoop", rpcbench.Workload{Rate: 1000, Conns: 3}, fake{}.stack())
-	row("parallel.none", rpcbench.Workload{Callers: -1}, fake{}.stack())
-	four := rpcbench.Workload{Callers: 4, Conns: 1}
-	row("parallel.error", four, failingAt(10, warmRounds*4))
-	row("parallel.panic", four, stub(func(int64) error { panic("broken") }))
-	b.Run("case=parallel.hung", func(b *testing.B) {
-		w := workload.Workload{Callers: corpus.Round, Conns: 1}
-		newRow(hangingAfter(fake{}.stack(), warmRounds*corpus.Round), w, 200*time.Millisecond).benchmark(b)
-	})
-	row("parallel.idle", rpcbench.Workload{Callers: 2, Conns: 1},
-		stub(func(int64) error { <-time.After(time.Millisecond); return nil }))
-	row("parallel.dials", rpcbench.Workload{Callers: 2}, dropping(warmRounds*2+1))
-	row("procs", rpcbench.Workload{Procs: 1000}, fake{}.stack())
+// scenario is a row of BenchmarkScenarios, and what TestScenarios demands of it. Another test reads a row that has no
+// reason.
+type scenario struct {
+	name, reason   string
+	stack          rpcbench.Stack
+	workload       rpcbench.Workload
+	hang           time.Duration // 0 is that of Benchmark
+	fails, skipped string        // with this text, and without a row; "" is success
+	least, most    figs          // of the row's figures
+	absent         []string
 }
 
-func newRow(stack rpcbench.Stack, w workload.Workload, hang time.Duration) row {
-	return row{stack: stack, Workload: w, hang: hang}
+func scenarios() []scenario {
+	plain, refused := fake{}.stack(), rpcbench.Workload{Invalid: true}
+	complex, cold := rpcbench.Workload{Message: "flex.complex"}, rpcbench.Workload{NewConn: true}
+	const slow = "4ms/100Mbps"
+	return []scenario{
+		{name: "payload", reason: "the payload goes both ways, in base64", stack: httpjsoniter.New(),
+			workload: rpcbench.Workload{Payload: 10_000}, least: figs{"sent-B/op": 13_000, "recv-B/op": 13_000}},
+		{name: "invalid", reason: "a refused user is the right answer", stack: httpjson.New(),
+			workload: refused, least: figs{"ns/op": 1, "recv-B/op": 50}},
+		{name: "invalid.accepted", reason: "an invalid user must not be accepted", stack: stub(idle),
+			workload: refused, fails: "an invalid user must be refused for {email email}, got: <nil>"},
+		{name: "invalid.otherwise", reason: "nor refused for another reason", stack: stub(func(int64) error {
+			required := []rpcbench.Violation{{Field: "email", Rule: "required"}}
+			return &rpcbench.Error{Code: rpcbench.Invalid, Violations: required}
+		}), workload: refused, fails: "an invalid user must be refused for {email email}"},
+		{name: "deadline", reason: "every call has a deadline of its own", stack: wantsDeadline(),
+			workload: rpcbench.Workload{Deadline: true}, least: figs{"ns/op": 1}},
+		{name: "deadline.none", reason: "other rows have none", stack: wantsDeadline(), fails: "no deadline of its own"},
+		{name: "headers", reason: "a token, a traceparent and a user agent are sent", stack: httpjson.New(),
+			workload: rpcbench.Workload{Headers: true}, least: figs{"sent-B/op": 1000}},
+		{name: "headers.unable", reason: "a protocol without headers", stack: rawtcp.New(),
+			workload: rpcbench.Workload{Headers: true},
+			skipped:  "rpcbench: rawtcp: dial: the protocol has no headers: unsupported operation"},
+		{name: "tls", reason: "both sides have TLS", stack: wantsTLS(), workload: rpcbench.Workload{TLS: true},
+			least: figs{"ns/op": 1}},
+		{name: "tls.none", reason: "other rows are in clear", stack: wantsTLS(), fails: "the server is in clear"},
+		{name: "echo", reason: "the complex message goes both ways", stack: httpjson.New(), workload: complex,
+			least: figs{"sent-B/op": 400, "recv-B/op": 400}},
+		{name: "echo.empty", reason: "the empty message", stack: httpjson.New(),
+			workload: rpcbench.Workload{Message: "flex.empty"}, least: figs{"sent-B/op": 1}},
+		{name: "echo.callers", reason: "several callers", stack: httpjson.New(),
+			workload: rpcbench.Workload{Message: "flex.complex", Callers: 3, Conns: 2},
+			least:    figs{"req/s": 1, "sent-B/op": 400, "recv-B/op": 400}},
+		{name: "echo.unable", reason: "a stack that does not echo", stack: plain, workload: complex,
+			skipped: "rpcbench: fake: echo: unsupported operation"},
+		{name: "echo.lossy", reason: "a stack that would lose digits", stack: httpjsoniter.Fastest(), workload: complex,
+			skipped: "rpcbench: httpjsoniter.fastest: the digits of the message's floats: unsupported operation"},
+		{name: "stream.bothways", reason: "one message each way on an open stream", stack: grpcprotobuf.New(),
+			workload: rpcbench.Workload{Stream: true}, least: figs{"ns/op": 1}, absent: []string{"ns/message"}},
+		{name: "stream.unable", reason: "HTTP/1.1 does not stream", stack: httpjson.New(),
+			workload: rpcbench.Workload{Stream: true}, skipped: "rpcbench: httpjson: streams: unsupported operation"},
+		{name: "cold", reason: "a connection for each op", stack: plain, workload: cold,
+			least: figs{"ns/op": 1, "sent-B/op": 100}},
+		{name: "cold.tls", reason: "a handshake for each op", stack: wantsTLS(),
+			workload: rpcbench.Workload{NewConn: true, TLS: true}, least: figs{"recv-B/op": 800}},
+		{name: "cold.warm", reason: "a client that keeps its connection is not cold", stack: keepsItsConnection(),
+			workload: cold, fails: "in 20 timed calls the number of connections differs by -20 from what is declared"},
+		{name: "link", reason: "an op waits for its reply: 4 ms", stack: plain, workload: rpcbench.Workload{Link: slow},
+			least: figs{"round-trips/op": 1, "ns/op": 4e6, "sent-B/op": 100, "recv-B/op": 100}},
+		{name: "link.cold", reason: "a dial, a handshake, an op", stack: plain,
+			workload: rpcbench.Workload{Link: slow, NewConn: true, TLS: true},
+			least:    figs{"round-trips/op": 3, "ns/op": 12e6}},
+		{name: "link.heap", reason: "a client's buffers are billed, a link's of 64 kB are not", stack: plain,
+			workload: rpcbench.Workload{Link: slow, NewConn: true}, least: figs{"B/op": 1000}, most: figs{"B/op": 80_000}},
+		{name: "link.unknown", reason: "a link that does not exist", stack: plain,
+			workload: rpcbench.Workload{Link: "5g"}, fails: "5g"},
+		{name: "parallel", reason: "all callers call at a time", workload: rpcbench.Workload{Callers: 5},
+			stack: gathering(5, warmRounds, 2*warmRounds, warmRounds, 2*warmRounds), // figures and bytes of each b.N
+			least: figs{"req/s": 1, "ns/op": 1, "cpu-ns/op": 0}, absent: []string{"cpu-share", "in-flight"}},
+		{name: "bytes.serial", stack: plain},
+		{name: "bytes.parallel", stack: plain, workload: rpcbench.Workload{Callers: 5, Conns: 3}},
+		{name: "bytes.openLoop", stack: plain, workload: rpcbench.Workload{Rate: 1000, Conns: 3}},
+		{name: "parallel.none", reason: "nobody calls", stack: plain, workload: rpcbench.Workload{Callers: -1},
+			fails: "rpcbench: fake: a workload's Callers lies between 0 and 1000: -1 does not"},
+		{name: "parallel.error", reason: "one caller's error ends all", stack: failingAt(10, warmRounds*4),
+			workload: rpcbench.Workload{Callers: 4, Conns: 1}, fails: ": broken"},
+		{name: "parallel.panic", reason: "as does one caller's panic", stack: stub(func(int64) error { panic("broken") }),
+			workload: rpcbench.Workload{Callers: 4, Conns: 1}, fails: "rpcbench: stub: panic: broken"},
+		{name: "parallel.hung", reason: "a server that falls silent", stack: hangingAfter(warmRounds * corpus.Round),
+			workload: rpcbench.Workload{Callers: corpus.Round, Conns: 1}, hang: 200 * time.Millisecond,
+			fails: "the call hung, so its fixture was closed"},
+		{name: "parallel.idle", stack: stub(func(int64) error { <-time.After(time.Millisecond); return nil }),
+			workload: rpcbench.Workload{Callers: 2, Conns: 1}},
+		{name: "parallel.dials", reason: "connections more than declared", stack: dropping(warmRounds*2 + 1),
+			workload: rpcbench.Workload{Callers: 2}, fails: "in 20 timed calls the number of connections differs by"},
+		{name: "procs", reason: "a row's GOMAXPROCS is -cpu's", stack: plain, workload: rpcbench.Workload{Procs: 1000},
+			skipped: "rpcbench: a workload needs GOMAXPROCS=1000, and its row has"},
+	}
+}
+
+func BenchmarkScenarios(b *testing.B) {
+	forChildren(b)
+	for _, c := range scenarios() {
+		r := row{stack: c.stack, Workload: workload.Workload(c.workload), hang: cmp.Or(c.hang, hangLimit)}
+		b.Run("case="+c.name, r.benchmark)
+	}
 }
 
 func TestScenarios(t *testing.T) {
-	type figs = map[string]float64
-	for _, c := range []struct {
-		name, reason string
-		fails        string // with this text, and without a row; "" is success
-		skipped      string // likewise
-		least, most  figs   // of the row's figures
-		absent       []string
-	}{
-		{name: "payload", reason: "the payload goes both ways, in base64",
-			least: figs{"sent-B/op": 13_000, "recv-B/op": 13_000}},
-		{name: "invalid", reason: "a refused user is the right answer", least: figs{"ns/op": 1, "recv-B/op": 50}},
-		{name: "invalid.accepted", reason: "an invalid user must not be accepted",
-			fails: "an invalid user must be refused for {email email}, got: <nil>"},
-		{name: "invalid.otherwise", reason: "nor refused for another reason",
-			fails: "an invalid user must be refused for {email email}"},
-		{name: "deadline", reason: "every call has a deadline of its own", least: figs{"ns/op": 1}},
-		{name: "deadline.none", reason: "other rows have none", fails: "no deadline of its own"},
-		{name: "headers", reason: "a token, a traceparent and a user agent are sent", least: figs{"sent-B/op": 1000}},
-		{name: "headers.unable", reason: "a protocol without headers",
-			skipped: "rpcbench: rawtcp: dial: the protocol has no headers: unsupported operation"},
-		{name: "tls", reason: "both sides have TLS", least: figs{"ns/op": 1}},
-		{name: "tls.none", reason: "other rows are in clear", fails: "the server is in clear"},
-		{name: "echo", reason: "the complex message goes both ways", least: figs{"sent-B/op": 400, "recv-B/op": 400}},
-		{name: "echo.empty", reason: "the empty message", least: figs{"sent-B/op": 1}},
-		{name: "echo.callers", reason: "several callers", least: figs{"req/s": 1, "sent-B/op": 400, "recv-B/op": 400}},
-		{name: "echo.unable", reason: "a stack that does not echo",
-			skipped: "rpcbench: fake: echo: unsupported operation"},
-		{name: "echo.lossy", reason: "a stack that would lose digits",
-			skipped: "rpcbench: httpjsoniter.fastest: the digits of the message's floats: unsupported operation"},
-		{name: "stream.bothways", reason: "one message each way on an open stream",
-			least: figs{"ns/op": 1}, absent: []string{"ns/message"}},
-		{name: "stream.unable", reason: "HTTP/1.1 does not stream",
-			skipped: "rpcbench: httpjson: streams: unsupported operation"},
-		{name: "cold", reason: "a connection for each op", least: figs{"ns/op": 1, "sent-B/op": 100}},
-		{name: "cold.tls", reason: "a handshake for each op", least: figs{"recv-B/op": 800}},
-		{name: "cold.warm", reason: "a client that keeps its connection is not cold",
-			fails: "in 20 timed calls the number of connections differs by -20 from what is declared"},
-		{name: "link", reason: "an op waits for its reply: 4 ms",
-			least: figs{"round-trips/op": 1, "ns/op": 4e6, "sent-B/op": 100, "recv-B/op": 100}},
-		{name: "link.cold", reason: "a dial, a handshake, an op", least: figs{"round-trips/op": 3, "ns/op": 12e6}},
-		{name: "link.heap", reason: "a client's buffers are billed, a link's of 64 kB are not",
-			least: figs{"B/op": 1000}, most: figs{"B/op": 80_000}},
-		{name: "link.unknown", reason: "a link that does not exist", fails: "5g"},
-		{name: "parallel", reason: "all callers call at a time",
-			least: figs{"req/s": 1, "ns/op": 1, "cpu-ns/op": 0}, absent: []string{"cpu-share", "in-flight"}},
-		{name: "parallel.none",
-			reason: "nobody calls", fails: "rpcbench: fake: a workload's Callers lies between 0 and 1000: -1 does not"},
-		{name: "procs", reason: "a row's GOMAXPROCS is -cpu's",
-			skipped: "rpcbench: a workload needs GOMAXPROCS=1000, and its row has"},
-		{name: "parallel.error", reason: "one caller's error ends all", fails: ": broken"},
-		{name: "parallel.panic", reason: "as does one caller's panic", fails: "rpcbench: stub: panic: broken"},
-		{name: "parallel.hung", reason: "a server that falls silent",
-			fails: "the call hung, so its fixture was closed"},
-		{name: "parallel.dials", reason: "connections more than declared",
-			fails: "in 20 timed calls the number of connections differs by"},
-	} {
+	for _, c := range scenarios() {
+		if c.reason == "" {
+			continue
+		}
 		t.Run(c.name+": "+c.reason, func(t *testing.T) {
 			if strings.HasPrefix(c.name, "link") {
 				t.Parallel() // these wait, and need no core
@@ -330,7 +313,7 @@ func TestCallsInFlight(t *testing.T) {
 // TestColdConnectionsAreReset: the server reads a reset, so the client's port is free at once.
 func TestColdConnectionsAreReset(t *testing.T) {
 	ends := make(chan error, 1)
-	r := newRow(fake{}.stack(), workload.Workload{NewConn: true}, hangLimit)
+	r := row{stack: fake{}.stack(), Workload: workload.Workload{NewConn: true}, hang: hangLimit}
 	r.config.WrapServer = func(c net.Conn) net.Conn { return ending{c, ends} }
 	require.NoError(t, r.begin(t).Loop.Call())
 	require.ErrorIs(t, <-ends, syscall.ECONNRESET)

@@ -20,15 +20,17 @@ import (
 func BenchmarkElsewhere(b *testing.B) {
 	forChildren(b)
 	b.Run("here", func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, fake{}.stack()) })
-	for _, s := range append(elsewhereStacks(), stub(func(int64) error { return nil })) {
+	for _, s := range append(elsewhereStacks(), stub(idle)) {
 		b.Run("stack="+s.Name, func(b *testing.B) { Benchmark(b, rpcbench.Workload{Apart: true}, s) })
 	}
 }
 
-// What a call costs the server of the stack "costly".
+// What a call costs the server of the stack "costly". It also waits, and its start costs CPU time.
 const (
 	knownAllocs = 1000
 	knownCPU    = 500 * time.Microsecond
+	knownWait   = 2 * time.Millisecond
+	knownStart  = 250 * knownWait
 )
 
 // elsewhereStacks are known to TestMain: a faultless one, two that show their faults only in a process of their own,
@@ -42,46 +44,38 @@ func elsewhereStacks() []rpcbench.Stack {
 		}
 		return data
 	}}.stack()
-	mortal.Name = "mortal"
-	leaking := fake{}.stack()
-	leaking.Name = "leaking"
-	server := leaking.Server
-	leaking.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+	leaking := odd.WithServer(fake{}.stack(), func(s rpcbench.Server) rpcbench.Server {
 		if alone {
 			go func() { <-context.Background().Done() }()
 		}
-		return server(config)
-	}
+		return s
+	})
 	var kept [][]byte
 	costly := fake{body: func(data []byte) []byte {
 		kept = kept[:0]
 		for range knownAllocs {
 			kept = append(kept, make([]byte, 64))
 		}
-		for start, _ := cpu.Time(); ; {
-			if now, known := cpu.Time(); !known || now-start >= knownCPU {
-				return data
-			}
+		spend(knownCPU)
+		if alone {
+			<-time.After(knownWait)
 		}
+		return data
 	}}.stack()
-	costly.Name = "costly"
-	return []rpcbench.Stack{mortal, fake{}.stack(), leaking, costly, slow(alone), sly()}
-}
-
-// sly is a stack whose client opens a connection that no fixture knows of.
-func sly() rpcbench.Stack {
-	stack := fake{}.stack()
-	stack.Name = "sly"
-	dial := stack.Dial
-	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		if os.Getenv("RPCBENCH_CHILD") == "" {
-			if _, err := net.Dial("tcp", config.Addr); err != nil {
-				return nil, err
-			}
+	costly = odd.WithServer(costly, func(s rpcbench.Server) rpcbench.Server {
+		if alone {
+			spend(knownStart)
 		}
-		return dial(config)
-	}
-	return stack
+		return s
+	})
+	// Its client opens a connection that no fixture knows of.
+	sly := odd.Dialling(fake{}.stack(), func(c *rpcbench.ClientConfig) {
+		if os.Getenv("RPCBENCH_CHILD") == "" {
+			_, _ = net.Dial("tcp", c.Addr)
+		}
+	})
+	return []rpcbench.Stack{named("mortal", mortal), fake{}.stack(), named("leaking", leaking), named("costly", costly),
+		named("sly", sly)}
 }
 
 // elsewhereRow are the flags for a row of BenchmarkElsewhere.
@@ -109,13 +103,15 @@ func TestServerElsewhere(t *testing.T) {
 	}
 }
 
-// TestServersCost: what a call is known to cost the server is what the row says.
+// TestServersCost: what a call is known to cost the server is what the row says. Neither what its start cost nor the
+// time in which it waits is among that.
 func TestServersCost(t *testing.T) {
 	costly, rest := figuresOf(t, elsewhereRow("stack=costly")...), figuresOf(t, elsewhereRow("stack=fake")...)
 	require.InDelta(t, knownAllocs, costly["server-allocs/op"]-rest["server-allocs/op"], 10)
 	if _, known := cpu.Time(); !known {
 		t.Skip("the system doesn't tell CPU time")
 	}
+	require.GreaterOrEqual(t, costly["ns/op"], float64(knownWait), "the server waited")
 	const unit = "server-cpu-ns/op"
 	require.GreaterOrEqual(t, costly[unit], 0.99*float64(knownCPU))
 	require.LessOrEqual(t, costly[unit], 1.6*float64(knownCPU)+3*rest[unit],
@@ -125,14 +121,15 @@ func TestServersCost(t *testing.T) {
 // What goes wrong with a server elsewhere is one clear line, there is no row, and no process is left: child waits for
 // all who hold its standard output and error.
 func TestBrokenServerElsewhereHasNoRow(t *testing.T) {
-	for _, c := range []struct{ why, stack, want string }{
+	for _, c := range []struct{ why, stack, want, row string }{
 		{"it dies, and the next row has another", "(mortal|fake)",
-			"rpcbench: mortal: close: server process: exit status 3"},
-		{"it leaves goroutines", "leaking", "rpcbench: leaking: close: server process: goroutines left "},
+			"rpcbench: mortal: close: server process: exit status 3", "stack=fake"},
+		{"it leaves goroutines, which shows when the row is there", "leaking",
+			"goroutines left behind, which no Traits.Background names: ", "stack=leaking"},
 		{"TestMain does not name it", "stub",
-			`rpcbench: stub: server process: its process has no stack "stub": `},
+			`rpcbench: stub: server process: its process has no stack "stub": `, ""},
 		{"its client opens a connection of which no fixture knows", "sly",
-			"rpcbench: sly: the server's process accepted 2 connections, its client opened 1"},
+			"rpcbench: sly: the server's process accepted 2 connections, its client opened 1", ""},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			if c.stack == "leaking" && !current.long {
@@ -142,18 +139,12 @@ func TestBrokenServerElsewhereHasNoRow(t *testing.T) {
 			require.Error(t, err, out)
 			require.Contains(t, out, c.want)
 			rows, _ := odd.Rows(t, out)
-			switch c.stack {
-			case "leaking": // which shows when the row is there
-				require.Contains(t, out, "goroutines left behind, which no Traits.Background names: ")
-			case "(mortal|fake)":
-				require.Len(t, rows, 1, out)
-				require.Contains(t, string(rows[0].Name), "stack=fake")
-			default:
+			if c.row == "" {
 				require.Empty(t, rows, out)
 				return
 			}
 			require.Len(t, rows, 1, out)
-			require.Contains(t, string(rows[0].Name), "stack=fake")
+			require.Contains(t, string(rows[0].Name), c.row)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
 )
 
@@ -91,16 +92,9 @@ type onStreams struct {
 }
 
 func (k onStreams) stack() rpcbench.Stack {
-	stack := fakeStreams{}.stack()
-	dial := stack.Dial
-	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
-		if err != nil {
-			return nil, err
-		}
-		return &onStreamsClient{fakeStreamer: c.(*fakeStreamer), onStreams: k}, nil
-	}
-	return stack
+	return odd.WithClient(fakeStreams{}.stack(), func(c rpcbench.Users) rpcbench.Client {
+		return &onStreamsClient{fakeStreamer: c.(*fakeStreamer), onStreams: k}
+	})
 }
 
 type onStreamsClient struct {
@@ -164,7 +158,7 @@ func TestStreamFakesFail(t *testing.T) {
 	for _, c := range []struct {
 		fault string
 		fake  fakeStreams
-		fails string // "" for none
+		fails string // a check, and after a bar what it says; "" for none
 	}{
 		{"no fault", fakeStreams{}, ""},
 		{"replies that nobody compares", fakeStreams{call: just(forgiving("wrong reply"))}, "changed stream replies"},
@@ -185,7 +179,7 @@ func TestStreamFakesFail(t *testing.T) {
 			}, close: func(s *fakeStream) error {
 				s.ended = true
 				return s.Stream.Close()
-			}}, "streams"},
+			}}, "streams | 2 streams took 70 requests"},
 		{"a Call that sends although its context is done",
 			fakeStreams{call: just(func(real rpcbench.Call) rpcbench.Call {
 				return func(context.Context) error { return real(context.Background()) }
@@ -207,13 +201,13 @@ func TestStreamFakesFail(t *testing.T) {
 				}
 				c.others = append(c.others, own)
 				return own.(rpcbench.Streamer).OpenStream(ctx)
-			}}, "streams"},
+			}}, "streams | connections are declared"},
 		{"all streams on one connection",
 			fakeStreams{open: func(c *fakeStreamer, ctx context.Context) (rpcbench.Stream, error) {
 				s, err := c.Streamer.OpenStream(ctx)
 				_, _ = c.Users.PrepareUser(rpcbench.Sample(0, 0)) // the next one is the first again
 				return s, err
-			}}, "streams"},
+			}}, "streams | must take the connections in turn"},
 		{"a stream that Close leaves open", fakeStreams{close: func(*fakeStream) error { return nil }}, "streams"},
 		{"a stream that outlives its context",
 			fakeStreams{open: func(c *fakeStreamer, ctx context.Context) (rpcbench.Stream, error) {
@@ -246,8 +240,9 @@ func TestStreamFakesFail(t *testing.T) {
 		}}, "ended streams"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
+			fails, cause, _ := strings.Cut(c.fails, " | ")
 			for _, check := range conform.Checks() {
-				if !strings.Contains(check.Name, "stream") || c.fails != "" && c.fails != check.Name {
+				if !strings.Contains(check.Name, "stream") || fails != "" && fails != check.Name {
 					continue
 				}
 				err := check.Run(conform.Subject{Stack: c.fake.stack(), Limit: 8 * time.Second})
@@ -255,7 +250,7 @@ func TestStreamFakesFail(t *testing.T) {
 					require.NoError(t, err, check.Name)
 				} else {
 					require.Error(t, err, check.Name)
-					require.ErrorContains(t, err, causes()[c.fault], "the error names the cause")
+					require.ErrorContains(t, err, cause, "the error names the cause")
 					require.NotErrorAs(t, err, new(conform.Skip), check.Name)
 					t.Logf("%s: %v", check.Name, err)
 				}

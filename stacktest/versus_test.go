@@ -1,6 +1,7 @@
 package stacktest
 
 import (
+	"bytes"
 	"runtime"
 	"testing"
 	"time"
@@ -13,32 +14,21 @@ import (
 
 // busy is a stack whose calls take a time each and leave garbage, so that slices end soon.
 func busy(name string, takes time.Duration) rpcbench.Stack {
-	return stubNamed(name, func(int64) error {
-		work(takes, 64<<10)
+	return named(name, stub(func(int64) error {
+		garbage := bytes.Repeat([]byte{1}, 64<<10)
+		for start := time.Now(); time.Since(start) < takes; {
+			garbage[0]++
+		}
+		runtime.KeepAlive(garbage)
 		return nil
-	})
-}
-
-func stubNamed(name string, call func(n int64) error) rpcbench.Stack {
-	s := stub(call)
-	s.Name = name
-	return s
-}
-
-func work(takes time.Duration, garbage int) {
-	b := make([]byte, garbage)
-	for start := time.Now(); time.Since(start) < takes; {
-		b[0]++
-	}
-	runtime.KeepAlive(b)
+	}))
 }
 
 // TestVersusRows: each row measures anew, and has no ratio without an interval.
 func TestVersusRows(t *testing.T) {
 	t.Parallel() // children measure
 	rows, names := figures(t, "-test.bench=^BenchmarkApart$/^stack=(base|other)$", "-test.benchtime=1x",
-		"-test.cpu=1", "-test.benchmem",
-		"-processes=1")
+		"-test.cpu=1", "-test.benchmem", "-processes=1")
 	require.Len(t, rows, 2, names)
 	seeds := map[float64]bool{}
 	for _, row := range rows {
@@ -71,16 +61,4 @@ func TestVersusKeepsWhatItMeasured(t *testing.T) {
 	require.Contains(t, out, "it died")
 	rows, _ := odd.Rows(t, out)
 	require.Len(t, rows, 1, "that before it\n%s", out)
-}
-
-// BenchmarkAlone is for the test below.
-func BenchmarkAlone(b *testing.B) {
-	forChildren(b)
-	BenchmarkVersus(b, rpcbench.Workload{}, apartStacks()[0])
-}
-
-func TestVersusRefuses(t *testing.T) {
-	out, err := child(t, "-test.bench=^BenchmarkAlone$", "-test.benchtime=1x")
-	require.Error(t, err)
-	require.Contains(t, out, "rpcbench: versus: nothing to compare with base: name another stack")
 }

@@ -182,31 +182,26 @@ func Together(subjects ...Subject) (run func(Check, Subject) error) {
 		check string
 		tls   bool
 	}
-	waited := sync.OnceValue(func() map[key]error {
+	var errs sync.Map
+	waited := sync.OnceFunc(func() {
 		var group sync.WaitGroup
-		var mu sync.Mutex
-		errs := map[key]error{}
 		for _, s := range subjects {
 			for _, c := range Checks() {
-				if !c.waits || c.ClearOnly && s.TLS {
-					continue
+				if c.waits && !(c.ClearOnly && s.TLS) {
+					group.Go(func() { errs.Store(key{c.Name, s.TLS}, c.Run(s)) })
 				}
-				group.Go(func() {
-					err := c.Run(s)
-					mu.Lock()
-					defer mu.Unlock()
-					errs[key{c.Name, s.TLS}] = err
-				})
 			}
 		}
 		group.Wait()
-		return errs
 	})
 	return func(c Check, s Subject) error {
-		if c.waits {
-			return waited()[key{c.Name, s.TLS}]
+		if !c.waits {
+			return c.Run(s)
 		}
-		return c.Run(s)
+		waited()
+		result, _ := errs.Load(key{c.Name, s.TLS})
+		err, _ := result.(error)
+		return err
 	}
 }
 

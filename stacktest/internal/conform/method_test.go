@@ -78,15 +78,12 @@ func TestMethodConformance(t *testing.T) {
 }
 
 func TestBrokenMethods(t *testing.T) {
-	for why, change := range map[string]func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]){
-		"there are 0 requests": func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]) {
-			m.Requests, m.Replies = nil, nil
-		},
-		"there are 16 requests": func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]) { m.Replies = m.Replies[1:] },
-		"has the key of an earlier": func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]) {
-			m.Requests[3] = m.Requests[2]
-		},
-		"has a Name, and Equal": func(m *rpcbench.Method[rpcbench.User, rpcbench.Response]) { m.Equal = nil },
+	type method = rpcbench.Method[rpcbench.User, rpcbench.Response]
+	for why, change := range map[string]func(m *method){
+		"there are 0 requests":      func(m *method) { m.Requests, m.Replies = nil, nil },
+		"there are 16 requests":     func(m *method) { m.Replies = m.Replies[1:] },
+		"has the key of an earlier": func(m *method) { m.Requests[3] = m.Requests[2] },
+		"has a Name, and Equal":     func(m *method) { m.Equal = nil },
 	} {
 		m := plain()
 		change(&m)
@@ -95,36 +92,29 @@ func TestBrokenMethods(t *testing.T) {
 	}
 }
 
+// mixed is a method that answers each request with the reply of request i ^ odd.
+func mixed[Q, R any](m rpcbench.Method[Q, R], odd int) rpcbench.Method[Q, R] {
+	replies := slices.Clone(m.Replies)
+	for i := range replies {
+		m.Replies[i] = replies[i^odd]
+	}
+	return m
+}
+
 // A request that no sample has is refused, a reply of another sample is wrong, and a payload is no sample's.
 func TestMethodCalls(t *testing.T) {
-	for name, start := range map[string]func(change func(i int) int) (rpcbench.Stack, rpcbench.Stack){
-		"plain": func(change func(i int) int) (server, client rpcbench.Stack) {
-			m := plain()
-			m.Replies = nil
-			for i := range plain().Replies {
-				m.Replies = append(m.Replies, plain().Replies[change(i)])
-			}
-			return httpjson.Of(m), httpjson.Of(plain())
-		},
-		"generated": func(change func(i int) int) (server, client rpcbench.Stack) {
-			m := generated()
-			m.Replies = nil
-			for i := range generated().Replies {
-				m.Replies = append(m.Replies, generated().Replies[change(i)])
-			}
-			return grpcprotobuf.Of(m), grpcprotobuf.Of(generated())
-		},
+	for name, of := range map[string]func(odd int) rpcbench.Stack{
+		"plain":     func(odd int) rpcbench.Stack { return httpjson.Of(mixed(plain(), odd)) },
+		"generated": func(odd int) rpcbench.Stack { return grpcprotobuf.Of(mixed(generated(), odd)) },
 	} {
-		right, other := start(func(i int) int { return i })
-		crossed, err := rpcbench.Cross(other, right)
+		crossed, err := rpcbench.Cross(of(0), of(0))
 		require.NoError(t, err)
 		f := stacktest.Start(t, crossed, rpcbench.Config{})
 		require.Nil(t, f.Users, name)
 		_, err = f.Client.Prepare(0, 10)
 		require.ErrorContains(t, err, "unsupported operation", name)
 
-		wrong, other := start(func(i int) int { return i ^ 1 })
-		crossed, err = rpcbench.Cross(other, wrong)
+		crossed, err = rpcbench.Cross(of(0), of(1))
 		require.NoError(t, err)
 		_, err = rpcbench.Start(t.Context(), crossed, rpcbench.Config{})
 		require.ErrorContains(t, err, "wrong reply", name)
@@ -178,6 +168,8 @@ func TestMethodFaults(t *testing.T) {
 	blind.Equal = func(_, _ *rpcbench.Response) bool { return true }
 	labelled := httpjsoniter.Of(plain())
 	labelled.Traits.Codec = "encoding/json"
+	otherwise := httpjson.Of(plain())
+	otherwise.Reply = otherwise.Request
 	api := binding.Plain()
 	for fault, c := range map[string]struct {
 		stack rpcbench.Stack
@@ -189,6 +181,7 @@ func TestMethodFaults(t *testing.T) {
 			}
 			return func(context.Context) error { return nil }, nil
 		}), "traffic"},
+		"bytes that are not the sample's": {otherwise, "traffic"},
 		"a reply that is not compared":    {httpjson.Of(blind), "changed replies"},
 		"a codec that is not the label's": {labelled, "codec"},
 		"a request that Prepare encodes": {withPrepare(httpjson.Of(plain()),
