@@ -24,7 +24,7 @@ func List() []string {
 			env = append(env, name+"="+value)
 		}
 	}
-	add("commit", commit(settings(), release()))
+	add("commit", commit(settings(), Released(build())))
 	add("json-engine", JSONEngine())
 	add("cpu", cpuModel())
 	add("cores", strconv.Itoa(runtime.NumCPU()))
@@ -35,24 +35,21 @@ func List() []string {
 	return append(env, modules()...)
 }
 
+// build returns the build information of this binary, which is empty if it has none.
+func build() *debug.BuildInfo {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info
+	}
+	return new(debug.BuildInfo)
+}
+
 // settings returns the build settings of this binary, by name.
 func settings() map[string]string {
 	all := map[string]string{}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			all[s.Key] = s.Value
-		}
+	for _, s := range build().Settings {
+		all[s.Key] = s.Value
 	}
 	return all
-}
-
-// release returns the module of this program as path@version, or "" if the program was not built of a released version.
-func release() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	return Released(info)
 }
 
 // Released returns the module of a program's main package as path@version. For a work tree it returns "", also where
@@ -67,13 +64,11 @@ func Released(info *debug.BuildInfo) string {
 
 // modules returns the modules of this binary, as path@version, its own first if that is released.
 func modules() (list []string) {
-	if main := release(); main != "" {
+	if main := Released(build()); main != "" {
 		list = append(list, main)
 	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			list = append(list, m.Path+"@"+version(m))
-		}
+	for _, m := range build().Deps {
+		list = append(list, m.Path+"@"+version(m))
 	}
 	if list != nil {
 		return list

@@ -47,6 +47,8 @@ type Loop struct {
 	limit   atomic.Int64  // the value of Begun at which callers end
 	starts  chan struct{} // closing it ends the callers' wait after the warm-up
 	over    chan struct{} // closing it ends their waits for planned starts
+	begin   func()        // closes starts
+	end     func()        // closes over
 	callers sync.WaitGroup
 	failed  atomic.Pointer[error]
 
@@ -100,6 +102,7 @@ func (l *Loop) Timed(on bool) { l.timed, l.last = on, time.Now() }
 // one of the calls fails, Start leaves nothing running.
 func (l *Loop) Start(warm int) error {
 	l.starts, l.over = make(chan struct{}), make(chan struct{})
+	l.begin, l.end = sync.OnceFunc(func() { close(l.starts) }), sync.OnceFunc(func() { close(l.over) })
 	l.from, l.to = math.MaxInt64, math.MaxInt64
 	l.limit.Store(math.MaxInt64)
 	if l.alone() {
@@ -150,7 +153,7 @@ func (l *Loop) Run(ctx context.Context, n int64) error {
 		l.limit.Store(l.Begun.Load() + n)
 	}
 	defer context.AfterFunc(ctx, func() { l.limit.Store(0) })()
-	close(l.starts)
+	l.begin()
 	l.callers.Wait()
 	return l.Finish()
 }
@@ -170,7 +173,7 @@ func (l *Loop) During(ctx context.Context, lead, length time.Duration, edge func
 		return took, err
 	}
 	l.began = time.Now()
-	close(l.starts)
+	l.begin()
 	err := wait(ctx, lead)
 	if err == nil {
 		edge(true)
@@ -219,23 +222,11 @@ func wait(ctx context.Context, d time.Duration) error {
 func (l *Loop) Finish() error {
 	if l.starts != nil {
 		l.limit.Store(0)
-		for _, c := range []chan struct{}{l.starts, l.over} {
-			if !closed(c) {
-				close(c)
-			}
-		}
+		l.begin()
+		l.end()
 	}
 	l.callers.Wait()
 	return l.failure()
-}
-
-func closed(c chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // caller makes the calls of one caller.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -173,27 +172,6 @@ func TestListenerCounts(t *testing.T) {
 	_, err = ln.Accept()
 	require.ErrorIs(t, err, net.ErrClosed)
 	assert.Equal(t, int64(3), ln.Accepted.Load(), "a failed Accept is no connection")
-}
-
-func TestCounter(t *testing.T) {
-	const conns, rounds = 4, 50
-	counter := new(relay.Counter)
-	var wg sync.WaitGroup
-	for range conns {
-		bare, counted := pair(t, counter.Wrap)
-		wg.Go(func() {
-			for range rounds {
-				write(t, counted, "four!")
-				read(t, bare, 5)
-				write(t, bare, "abc")
-				_, err := counted.Read(make([]byte, 100)) // a buffer that is longer
-				assert.NoError(t, err)
-			}
-		})
-	}
-	wg.Wait()
-	assert.Equal(t, int64(conns*rounds*5), counter.Sent.Load(), "of all connections")
-	assert.Equal(t, int64(conns*rounds*3), counter.Received.Load())
 }
 
 // pipe makes connections over loopback TCP with both ends wrapped; nil leaves them bare.

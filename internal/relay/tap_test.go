@@ -1,11 +1,8 @@
 package relay_test
 
 import (
-	"context"
 	"io"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -17,56 +14,6 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/relay"
 )
-
-// serve starts a server that greets whoever the body names, behind gate if there is one.
-func serve(t *testing.T, gate *relay.Gate, seen func(name string)) *httptest.Server {
-	t.Helper()
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name, err := io.ReadAll(r.Body)
-		if err != nil {
-			return
-		}
-		if seen != nil {
-			seen(string(name))
-		}
-		_, _ = io.WriteString(w, "hello "+string(name))
-	}))
-	if gate != nil {
-		s.Listener = &relay.Listener{Listener: s.Listener, Wrap: gate.Wrap}
-	}
-	s.Start()
-	t.Cleanup(s.Close)
-	return s
-}
-
-// caller returns a function that posts a name and returns the reply. It holds at most one connection, seen by tap if
-// there is one.
-func caller(t *testing.T, s *httptest.Server, tap *relay.Tap) func(ctx context.Context, name string) (string, error) {
-	t.Helper()
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(ctx, network, addr)
-		if err != nil || tap == nil {
-			return c, err
-		}
-		return tap.Wrap(c), nil
-	}
-	tr := &http.Transport{MaxConnsPerHost: 1, DialContext: dial}
-	t.Cleanup(tr.CloseIdleConnections)
-	client := &http.Client{Transport: tr, Timeout: 10 * time.Second}
-	return func(ctx context.Context, name string) (string, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader(name))
-		if err != nil {
-			return "", err
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			return "", err
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		return string(body), err
-	}
-}
 
 func TestTapRecordsEachConnection(t *testing.T) {
 	tap := new(relay.Tap)
@@ -118,50 +65,13 @@ func TestTapRecordsOrder(t *testing.T) {
 	assert.Equal(t, wire, string(sent))
 }
 
-func TestFilters(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		filter func(earlier []byte) relay.Filter
-		reply  string
-		err    error
-		conns  int // after one call more, with the same filter
-		next   string
-	}{
-		{"none", func([]byte) relay.Filter { return nil }, "hello bobby", nil, 1, "hello bobby"},
-		{"Replace", func([]byte) relay.Filter { return relay.Replace([]byte("bobby"), []byte("carol")) },
-			"hello carol", nil, 1, "hello carol"},
-		{"Cut, but not the connection after it", func(p []byte) relay.Filter { return relay.Cut(len(p) - 3) },
-			"hello bo", io.ErrUnexpectedEOF, 2, "hello bobby"},
-		{"Replay", relay.Replay, "hello alice", nil, 1, ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			tap := new(relay.Tap)
-			call := caller(t, serve(t, nil, nil), tap)
-			_, err := call(t.Context(), "alice")
-			require.NoError(t, err)
-			_, earlier := tap.Conns()[0].Bytes()
-			tap.SetFilter(c.filter(earlier))
-			reply, err := call(t.Context(), "bobby")
-			require.ErrorIs(t, err, c.err)
-			assert.Equal(t, c.reply, reply)
-			_, received := tap.Conns()[0].Bytes()
-			assert.Contains(t, string(received[len(earlier):]), "hello bobby", "the record is of the wire")
-			assert.Len(t, received, 2*len(earlier), "all of it")
-			if c.next == "" { // Replay discards the next reply
-				tap.SetFilter(nil)
-				c.next = "hello bobby"
-			}
-			reply, err = call(t.Context(), "bobby")
-			require.NoError(t, err)
-			assert.Equal(t, c.next, reply)
-			assert.Len(t, tap.Conns(), c.conns)
-		})
-	}
-}
-
-func TestCutClosesConnection(t *testing.T) {
+// The reader gets what a filter makes of the wire, and the record has what was on it.
+func TestReplaceAndCut(t *testing.T) {
 	tap := new(relay.Tap)
 	bare, tapped := pair(t, tap.Wrap)
+	tap.SetFilter(relay.Replace([]byte("bobby"), []byte("carol")))
+	write(t, bare, "hello bobby")
+	assert.Equal(t, "hello carol", read(t, tapped, 11))
 	tap.SetFilter(relay.Cut(7))
 	write(t, bare, "four")
 	assert.Equal(t, "four", read(t, tapped, 4))
@@ -180,6 +90,8 @@ func TestCutClosesConnection(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 	_, err = bare.Read(p)
 	require.Error(t, err, "the peer sees the end too")
+	_, received := tap.Conns()[0].Bytes()
+	assert.Equal(t, "hello bobbyfourmore", string(received))
 }
 
 // What a filter returns may be longer than the reader's buffer; and nothing, which is no end.

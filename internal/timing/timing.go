@@ -110,9 +110,9 @@ type Pairing struct {
 	now    func() time.Duration // since any fixed moment
 	cpu    func() (time.Duration, bool)
 
-	gc     func() int // collections so far
-	heap   func() int64
-	force  func(n int) // starts n collections beside the ops, and then sends to forced
+	gc     func() int   // collections so far
+	heap   func() int64 // bytes that the last collection has left
+	force  func(n int)  // starts n collections beside the ops, and then sends to forced
 	forced chan struct{}
 
 	warm    bool
@@ -139,7 +139,8 @@ func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	}
 	p := &Pairing{
 		arms: slices.Clone(arms), length: slice, seed: seed,
-		now: now, cpu: cpu.Time, gc: collections(), heap: heap(),
+		now: now, cpu: cpu.Time,
+		gc: metric[int]("/gc/cycles/total:gc-cycles"), heap: metric[int64]("/gc/heap/live:bytes"),
 		batches: slices.Repeat([]int{1}, len(arms)), order: make([]int, len(arms)), block: make([]Slice, len(arms)),
 		random: rand.NewPCG(0, 0), forced: make(chan struct{}, 1),
 	}
@@ -176,21 +177,12 @@ func Tick(now func() time.Duration) (step time.Duration, coarse bool) {
 	return step, stood >= readings/2
 }
 
-// collections returns a function that counts the process's garbage collections without stopping the world.
-func collections() func() int {
-	sample := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
-	return func() int {
+// metric returns a function that reads a metric of the runtime without stopping the world.
+func metric[T int | int64](name string) func() T {
+	sample := []metrics.Sample{{Name: name}}
+	return func() T {
 		metrics.Read(sample)
-		return int(sample[0].Value.Uint64())
-	}
-}
-
-// heap returns a function that tells how many bytes the last garbage collection has left.
-func heap() func() int64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	return func() int64 {
-		metrics.Read(sample)
-		return int64(sample[0].Value.Uint64())
+		return T(sample[0].Value.Uint64())
 	}
 }
 

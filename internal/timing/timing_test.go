@@ -2,7 +2,6 @@ package timing
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -371,18 +370,6 @@ func TestBlockDoesNotAllocate(t *testing.T) {
 	}
 	block() // warm-up
 	require.Zero(t, testing.AllocsPerRun(20, block), "but for the growth of the record, which is rare")
-}
-
-func TestRecordAsJSON(t *testing.T) {
-	c := &fakeClock{}
-	want := run(t, c.pairing(t, time.Second, 7, c.arm("a", time.Second), c.arm("b", time.Second)), 3)
-	data, err := json.Marshal(want)
-	require.NoError(t, err)
-	require.Contains(t, string(data), `"length":1000000000,"seed":7,"blocks":[[[`)
-	var got Record
-	require.NoError(t, json.Unmarshal(data, &got))
-	require.Equal(t, want, got)
-	require.Error(t, json.Unmarshal([]byte(`{"blocks":[[{"ops":1}]]}`), &got))
 }
 
 // BenchmarkOverhead is the instrument around operations that do nothing for 300 µs: outside-% is the part of the

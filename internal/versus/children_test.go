@@ -125,7 +125,7 @@ func apart(ctx context.Context, s Spec, p Program) (timing.Record, error) {
 func TestRun(t *testing.T) {
 	s := spec("httpjson", "httpjson", "rawtcp")
 	s.Blocks = 3
-	record, err := Run(t.Context(), s, Program{})
+	record, err := Run(t.Context(), s, Program{Layout: 7})
 	require.NoError(t, err)
 	require.Equal(t, []string{"httpjson", "httpjson again", "rawtcp"}, record.Arms)
 	require.Len(t, record.Blocks, s.Blocks)
@@ -137,7 +137,7 @@ func TestRun(t *testing.T) {
 		require.NotEqual(t, record.Blocks[i-1], record.Blocks[i], "each block is measured")
 	}
 	require.Len(t, record.Latencies, 3)
-	require.Zero(t, record.Layout)
+	require.Equal(t, 7, record.Layout)
 	if runtime.GOOS == "linux" { // which tells half a tick even if nothing else runs
 		require.Positive(t, record.Others, "what other programs used is recorded")
 		require.LessOrEqual(t, record.Others, 1.0)
@@ -185,17 +185,6 @@ func TestLatenciesOfManyCallers(t *testing.T) {
 	}
 }
 
-// A record has the layout of the contestant's program: its copy's and the base's are noise.
-func TestRecordsNameTheLayout(t *testing.T) {
-	s := spec("rawtcp", "rawtcp")
-	s.Blocks = 1
-	for _, programs := range [][]Program{{{Layout: 7}}, {{Layout: 4}, {Layout: 7}}} {
-		record, err := Run(t.Context(), s, programs...)
-		require.NoError(t, err)
-		require.Equal(t, 7, record.Layout)
-	}
-}
-
 func TestReconnects(t *testing.T) {
 	for calls, want := range map[int64]int64{0: 1, 100: 1, 10_000: 1, 19_999: 1, 20_000: 2, 1_000_000: 100} {
 		require.Equal(t, want, Reconnects(calls), "in %d calls", calls)
@@ -231,8 +220,10 @@ func TestSlicesOfAnArmApart(t *testing.T) {
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 1; read spec\ncase $spec in\n"+
 		`*'"arms":["base","base"]'*) n=2;; *'"arms":["other","other"]'*) n=5;; *) n=90;; esac`+"\nwhile read line; do echo '"+
 		`{"blocks":[[[1,'$n',30,400,5,6],[0,1,10,100,1,1]]]}`+"'; done\n"), 0o700))
-	record, err := apart(t.Context(), spec("base", "base", "other"), Program{Path: script})
+	record, err := Run(t.Context(), spec("base", "base", "other"), Program{Path: script, Layout: 4},
+		Program{Path: script, Layout: 5}, Program{Path: script, Layout: 7})
 	require.NoError(t, err)
+	require.Equal(t, 7, record.Layout, "the contestant's: its copy's and the base's are noise")
 	require.Len(t, record.Blocks, 6)
 	for _, block := range record.Blocks {
 		for arm, ops := range []int{3, 3, 6} {

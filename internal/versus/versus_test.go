@@ -48,27 +48,12 @@ func run(t *testing.T, g *Group, blocks int) error {
 	return nil
 }
 
-func TestGroup(t *testing.T) {
-	g := group(t, httpjson.New(), httpjson.New(), rawtcp.New())
-	require.NotEqual(t, g.Arms[0].open.Load().Fixture.Addr, g.Arms[1].open.Load().Fixture.Addr,
-		"the base and its copy have a fixture each")
-	require.NoError(t, run(t, g, 6))
-	record := g.Record()
-	require.Equal(t, []string{"httpjson", "httpjson again", "rawtcp"}, record.Arms)
-	require.Len(t, record.Blocks, 6)
-}
-
-// counted counts how often the stack's server is made.
-func counted(s rpcbench.Stack) (rpcbench.Stack, *atomic.Int64) {
-	made := new(atomic.Int64)
-	return odd.WithServer(s, func(inner rpcbench.Server) rpcbench.Server {
+func TestFixturesAreReplaced(t *testing.T) {
+	var made atomic.Int64
+	stack := odd.WithServer(rawtcp.New(), func(inner rpcbench.Server) rpcbench.Server {
 		made.Add(1)
 		return inner
-	}), made
-}
-
-func TestFixturesAreReplaced(t *testing.T) {
-	stack, made := counted(rawtcp.New())
+	})
 	require.NoError(t, run(t, group(t, stack, stack), 3))
 	require.EqualValues(t, 2*3, made.Load(), "the base and its copy have a fixture each, and new ones for each block")
 }
