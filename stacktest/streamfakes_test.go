@@ -92,7 +92,8 @@ type onStreams struct {
 }
 
 func (k onStreams) stack() rpcbench.Stack {
-	return odd.WithClient(fakeStreams{}.stack(), func(c rpcbench.Users) rpcbench.Client {
+	leased := claiming(fakeStreams{}.stack(), func(t *rpcbench.Traits) { t.Leased = true })
+	return odd.WithClient(leased, func(c rpcbench.Users) rpcbench.Client {
 		return &onStreamsClient{fakeStreamer: c.(*fakeStreamer), onStreams: k}
 	})
 }
@@ -133,7 +134,7 @@ func (c *onStreamsClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 // TestLeasedStreamsPass: checks that read requests off the wire find those of a leased stream.
 func TestLeasedStreamsPass(t *testing.T) {
 	for _, check := range []string{"one request", "protocol"} {
-		require.NoError(t, run(check, conform.Subject{Stack: leasing(onStreams{}.stack(), true)}), check)
+		require.NoError(t, run(check, conform.Subject{Stack: onStreams{}.stack()}), check)
 	}
 }
 
