@@ -172,12 +172,6 @@ func TestAServerInAChild(t *testing.T) {
 	}
 }
 
-// The server of a crossed stack is the other one's, in a process of its own too.
-func TestACrossHasTheOthersServer(t *testing.T) {
-	_, err := Start(t.Context(), "httpjson.to.noserver", rpcbench.Config{})
-	require.EqualError(t, err, "server process: noserver: server: odd", "what making that server says")
-}
-
 func TestGOMAXPROCSIsTheParents(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "77")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
@@ -222,7 +216,8 @@ func TestFailures(t *testing.T) {
 	for _, c := range []struct{ why, stack, want string }{
 		{"work injected by name", "grpcprotobuf+work=24h",
 			`server process: its process has no stack "grpcprotobuf+work=24h": cli.Main, or stacktest.Main in TestMain, takes all stacks`},
-		{"no server can be made", "noserver", "server process: noserver: server: odd"},
+		{"no server can be made, which of a crossed stack is the other one's", "httpjson.to.noserver",
+			"server process: noserver: server: odd"},
 		{"a child that ends", "exits", "server process: exit status 3"},
 		{"a child that prints", "prints", "server process: a child printed something else than an answer: " +
 			"invalid character 'h' looking for beginning of value"},

@@ -42,9 +42,9 @@ func open(config rpcbench.ClientConfig, c codec.Codec, options Options) (all []o
 	if h := config.Headers; h != nil {
 		header = append(header, [2]string{"User-Agent", h.UserAgent}, [2]string{"Authorization", h.Authorization})
 	}
-	clients := []HTTPClient{defaultClient(config)}
-	if !options.Defaults {
-		clients = HTTPClients(config, options.HTTP2)
+	clients := HTTPClients(config, options.HTTP2)
+	if options.Defaults {
+		clients = []HTTPClient{clientOf(config, http.DefaultTransport.(*http.Transport).Clone())}
 	}
 	for _, h := range clients {
 		if options.Transport != nil {
@@ -199,11 +199,6 @@ func HTTPClients(config rpcbench.ClientConfig, http2 bool) []HTTPClient {
 		})
 	}
 	return all
-}
-
-// defaultClient returns a client whose Transport is a copy of http.DefaultTransport.
-func defaultClient(config rpcbench.ClientConfig) HTTPClient {
-	return clientOf(config, http.DefaultTransport.(*http.Transport).Clone())
 }
 
 // clientOf makes a client of a Transport, whose connections are those of config.

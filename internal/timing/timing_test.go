@@ -2,6 +2,7 @@ package timing
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -370,6 +371,16 @@ func TestBlockDoesNotAllocate(t *testing.T) {
 	}
 	block() // warm-up
 	require.Zero(t, testing.AllocsPerRun(20, block), "but for the growth of the record, which is rare")
+}
+
+func TestRecordAsJSON(t *testing.T) {
+	want := Record{Arms: []string{"a"}, Length: 9, Seed: 7, Blocks: [][]Slice{{{1, 2, 3, 4, 5, 6, 7, 8}}}}
+	data, err := json.Marshal(want)
+	require.NoError(t, err)
+	require.Contains(t, string(data), `"length":9,"seed":7,"blocks":[[[1,2,3,4,5,6,7,8]]]`)
+	var got Record
+	require.NoError(t, json.Unmarshal(data, &got))
+	require.Equal(t, want, got)
 }
 
 // BenchmarkOverhead is the instrument around operations that do nothing for 300 µs: outside-% is the part of the

@@ -3,7 +3,6 @@ package versus
 import (
 	"context"
 	"errors"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -96,25 +95,27 @@ func TestHangingContestant(t *testing.T) {
 	require.ErrorContains(t, run(t, g, 50), "(the call hung, so its fixture was closed)")
 }
 
+// reconnect makes a call of the first arm on another connection.
+func reconnect(t *testing.T, g *Group) {
+	t.Helper()
+	other, err := g.Arms[0].open.Load().Fixture.Dial()
+	require.NoError(t, err)
+	call, err := other.Prepare(0, 0)
+	require.NoError(t, err)
+	require.NoError(t, call(t.Context()))
+	require.NoError(t, other.Close())
+}
+
 func TestThirdConnectionIsAnError(t *testing.T) {
 	g, err := Open(t.Context(), small(t), slice, 1, nil, rawtcp.New(), rawtcp.New())
 	require.NoError(t, err)
 	require.NoError(t, run(t, g, 1))
-	dial := func() {
-		other, err := rawtcp.New().Dial(rpcbench.ClientConfig{Addr: g.Arms[0].open.Load().Fixture.Addr,
-			DialContext: new(net.Dialer).DialContext, Conns: 1})
-		require.NoError(t, err)
-		_, err = other.(rpcbench.Users).CreateUser(t.Context(),
-			rpcbench.User{Email: "a@example.com", Name: "anna", Password: "pass"})
-		require.NoError(t, err)
-		require.NoError(t, other.Close())
-	}
-	dial()
+	reconnect(t, g)
 	require.NoError(t, g.Block(t.Context()), "one is the machine's doing")
 	require.EqualValues(t, 1, g.Arms[0].Reconnects)
 	g.Arms[0].calls, g.Arms[0].late = 0, Late()+1e6 // as if it had made few calls on a quiet machine
 	g.Arms[0].loop.Begun.Store(0)
-	dial()
+	reconnect(t, g)
 	require.ErrorContains(t,
 		g.Close(), "rpcbench: rawtcp: 2 connections in 0 calls beyond those to be used throughout; 1 are allowed")
 }
@@ -124,12 +125,7 @@ func TestConnectionsAsNeeded(t *testing.T) {
 	g, err := Open(t.Context(), small(t), slice, 1, nil, httpjson.Default(), rawtcp.New())
 	require.NoError(t, err)
 	for range 3 {
-		other, err := g.Arms[0].open.Load().Fixture.Dial()
-		require.NoError(t, err)
-		call, err := other.Prepare(0, 0)
-		require.NoError(t, err)
-		require.NoError(t, call(t.Context()))
-		require.NoError(t, other.Close())
+		reconnect(t, g)
 	}
 	g.Arms[0].late = Late() // as on a quiet machine
 	require.NoError(t, g.Close())
