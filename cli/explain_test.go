@@ -303,9 +303,7 @@ func TestExplainAdvisesAgainst(t *testing.T) {
 		"hardly any RPCs": {5, 5, 1990, "\nDon't switch for CPU.\n"},
 		"hardly any RPCs, but a busy collector": {5, 500, 1495,
 			"\nDon't switch for CPU, unless most of the scheduler's and the collector's work is for RPCs.\n"},
-		"no RPCs": {0, 1, 499, "RPCs is 0.0 % of this service's CPU (0.0 to 0.8), of which encoding 0.0 %. A free stack " +
-			"would win 0.0 %.\nThe scheduler and the collector take 0.2 %, and no sample tells for whom. With all of that, a " +
-			"free stack would win 0.2 %.\nDon't switch for CPU.\n"},
+		"no RPCs": {0, 1, 499, "With all of that, a free stack would win 0.2 %.\nDon't switch for CPU.\n"},
 		"nothing but RPCs": {500, 0, 0, "RPCs is 100.0 % of this service's CPU (99.2 to 100.0), of which encoding 0.0 %. A " +
 			"free stack would win 100.0 %.\nThe scheduler and the collector take 0.0 %, and no sample tells for whom. With " +
 			"all of that, a free stack would win 100.0 %.\n"},

@@ -196,22 +196,21 @@ func TestSummary(t *testing.T) {
 
 // Only of one caller, whose server is in the process, does CPU time over wall time tell how many cores a call had.
 func TestOneCallerTellsCores(t *testing.T) {
-	for leftOut, all := range map[int][]workload.Workload{
-		2: {{}, {Callers: 1}, {TLS: true, Headers: true}},
-		0: {{Callers: 50}, {Apart: true}, {Link: "4g"}, {Procs: 1}},
+	var found []versus.Process
+	for i := range 8 {
+		cores := []float64{1.1, 1}[i/6] // two of eight had one
+		found = append(found, versus.Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
+			CPUNs: [3]float64{1000 * cores}, Ratios: versus.Ratios{Copy: 1, Ratio: 2}})
+	}
+	for leftOut, all := range map[int][]versus.Spec{
+		2: {{}, {Workload: workload.Workload{Callers: 1}}, {Workload: workload.Workload{TLS: true, Headers: true}}},
+		0: {{Workload: workload.Workload{Callers: 50}}, {Workload: workload.Workload{Apart: true}}, {Procs: 1},
+			{Workload: workload.Workload{Link: "4g"}}, {Servers: map[string]string{"x": "h:1"}}},
 	} {
-		for _, w := range all {
-			w.Procs = cmp.Or(w.Procs, 2)
-			one := versus.Comparison{Spec: versus.Spec{Workload: w, Procs: w.Procs}}
-			for i := range 8 {
-				cores := []float64{1.1, 1}[i/6] // two of eight had one
-				one.Found = append(one.Found, versus.Process{
-					Layout: i + 1, Ns: [3]float64{1000, 1000, 2000}, CPUNs: [3]float64{1000 * cores},
-					Ratios: versus.Ratios{Copy: 1, Ratio: 2}})
-			}
-			require.Equal(t, leftOut, one.Result(versus.Plan{Processes: 8}).OneCore, "%+v", w)
-			one.Spec.Servers = map[string]string{"x": "h:1"}
-			require.Zero(t, one.Result(versus.Plan{Processes: 8}).OneCore, "the servers are elsewhere")
+		for _, spec := range all {
+			spec.Procs = cmp.Or(spec.Procs, 2)
+			one := versus.Comparison{Spec: spec, Found: found}
+			require.Equal(t, leftOut, one.Result(versus.Plan{Processes: 8}).OneCore, "%+v", spec)
 		}
 	}
 }
