@@ -393,14 +393,14 @@ func TestServicesPage(t *testing.T) {
 		cumulative, all := map[string]int64{}, int64(0)
 		for _, sample := range p.Sample {
 			all += sample.Value[1]
-			seen := map[string]bool{}
+			in := map[string]int64{}
 			for _, l := range sample.Location {
 				for _, line := range l.Line {
-					if !seen[line.Function.Name] {
-						cumulative[line.Function.Name] += sample.Value[1]
-					}
-					seen[line.Function.Name] = true
+					in[line.Function.Name] = sample.Value[1]
 				}
+			}
+			for name, cpu := range in {
+				cumulative[name] += cpu
 			}
 		}
 		table, _, _ := strings.Cut(rest, "```sh")

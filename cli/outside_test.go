@@ -261,13 +261,4 @@ func TestEndedFromOutside(t *testing.T) {
 			require.Contains(t, s.Raw, "/stack=other")
 		})
 	}
-	t.Run("before anything was measured", func(t *testing.T) {
-		out := filepath.Join(t.TempDir(), "out")
-		cmd := outside(t, "run", "-quick", "-out", out, "other")
-		require.NoError(t, cmd.Start())
-		require.Eventually(t, func() bool { _, err := os.Stat(out); return err == nil }, time.Minute, time.Millisecond)
-		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-		require.Error(t, cmd.Wait())
-		require.NoDirExists(t, out, "so that the same command can be typed again")
-	})
 }

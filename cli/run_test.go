@@ -107,19 +107,7 @@ func unflagged(t *testing.T, p program) comparison {
 	return comparison{program: p, out: filepath.Join(t.TempDir(), "new"), time: 8 * time.Second, processes: 8}
 }
 
-// Of the list, -server leaves out by name what its servers can't do.
-func TestTakeServers(t *testing.T) {
-	c := unflagged(t, ours())
-	c.server = "rawtcp=h:1,httpjson=h:2,grpcprotobuf=h:3"
-	require.NoError(t, c.take(nil, "", false, nil, map[string]bool{"server": true}))
-	require.Len(t, c.workloads, len(workload.All())-2)
-	require.Equal(t, "skipped: cold-tls, two-processes: -server is for workloads without TLS, a Unix socket or two "+
-		"processes", c.header().Warnings[2])
-	require.Equal(t, map[string]string{"rawtcp": "h:1", "httpjson": "h:2", "grpcprotobuf": "h:3"},
-		c.spec(c.workloads[0], "grpcprotobuf").Servers)
-}
-
-// What -quick, -workloads and nothing mean.
+// What -quick, -workloads, -server and nothing mean.
 func TestTake(t *testing.T) {
 	names := func(c comparison) (all []string) {
 		for _, w := range c.workloads {
@@ -144,6 +132,14 @@ func TestTake(t *testing.T) {
 	require.NoError(t, c.take([]string{"httpxml"}, "stream,headers", true, nil, map[string]bool{"workloads": true}))
 	require.Equal(t, []string{"stream", "headers"}, names(c))
 	require.Equal(t, []string{"httpxml"}, c.contestants)
+	c = unflagged(t, ours())
+	c.server = "rawtcp=h:1,httpjson=h:2,grpcprotobuf=h:3"
+	require.NoError(t, c.take(nil, "", false, nil, map[string]bool{"server": true}))
+	require.Len(t, c.workloads, len(workload.All())-2)
+	require.Equal(t, "skipped: cold-tls, two-processes: -server is for workloads without TLS, a Unix socket or two "+
+		"processes", c.header().Warnings[2])
+	require.Equal(t, map[string]string{"rawtcp": "h:1", "httpjson": "h:2", "grpcprotobuf": "h:3"},
+		c.spec(c.workloads[0], "grpcprotobuf").Servers)
 	c = unflagged(t, ours())
 	c.processes = 6
 	require.NoError(t, c.take(nil, "", false, nil, map[string]bool{"processes": true}))
