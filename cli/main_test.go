@@ -253,12 +253,7 @@ func TestOwnWorkloads(t *testing.T) {
 	}
 	method := httpjson.New()
 	method.Method = "shop.v1.Orders/Get"
-	listed := func(p program) (names []string) {
-		for _, w := range p.workloads() {
-			names = append(names, w.Name)
-		}
-		return names
-	}
+	listed := func(p program) []string { return namesOf(p.workloads()) }
 	create, serves := []rpcbench.Stack{httpjson.New(), rawtcp.New()}, []rpcbench.Stack{method}
 	all := listed(program{stacks: create})
 	require.Len(t, all, len(workload.All()))

@@ -167,12 +167,7 @@ func TestRunOfKnownFigures(t *testing.T) {
 			"the mean of four processes, each 1 % slower than the one before")
 		require.InEpsilon(t, 1.015*want.takes*want.ratio, a.Ns, 1e-3)
 		require.InEpsilon(t, want.ratio, a.Ratio, 1e-6)
-		require.InEpsilon(t, 1.015*want.takes/2, a.P50.Base, 1e-3)
-		require.InEpsilon(t, 1.015*want.takes*want.ratio/2, a.P50.Ns, 1e-3)
 		require.InEpsilon(t, want.ratio, a.P50.Ratio, 1e-3)
-		require.InEpsilon(t, 0.03, a.Moved, 1e-6, "the base from its first process to its fourth")
-		require.InEpsilon(t, 0.001, a.CopyFloor, 1e-2, "the copy")
-		require.InDelta(t, 1, a.Calls, 1e-3, "one caller")
 		for stack, ns := range map[string]float64{"base": a.BaseNs, "other": a.Ns} {
 			sum := 0.0
 			require.Len(t, rows[want.workload+" "+stack], 4)

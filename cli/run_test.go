@@ -101,6 +101,13 @@ func TestRunAgainstServers(t *testing.T) {
 	require.NoDirExists(t, c.out, "nothing is begun")
 }
 
+func namesOf(workloads []workload.Workload) (all []string) {
+	for _, w := range workloads {
+		all = append(all, w.Name)
+	}
+	return all
+}
+
 // unflagged is what run is asked for by a folder alone.
 func unflagged(t *testing.T, p program) comparison {
 	t.Helper()
@@ -109,15 +116,9 @@ func unflagged(t *testing.T, p program) comparison {
 
 // What -quick, -workloads, -server and nothing mean.
 func TestTake(t *testing.T) {
-	names := func(c comparison) (all []string) {
-		for _, w := range c.workloads {
-			all = append(all, w.Name)
-		}
-		return all
-	}
 	c := unflagged(t, ours())
 	require.NoError(t, c.take(nil, "", false, nil, nil))
-	require.Len(t, names(c), len(workload.All()))
+	require.Len(t, c.workloads, len(workload.All()))
 	require.Equal(t, []any{"httpjson", []string{"grpcprotobuf"}, 8, 8, versus.Fewest},
 		[]any{c.base, c.contestants, c.processes, c.layouts, c.fewest})
 	seeds := slices.Compact(slices.Sorted(slices.Values(c.seeds())))
@@ -125,12 +126,12 @@ func TestTake(t *testing.T) {
 	require.NotZero(t, seeds[0])
 	c = unflagged(t, ours())
 	require.NoError(t, c.take(nil, "", true, nil, nil))
-	require.Len(t, names(c), 6)
+	require.Len(t, c.workloads, 6)
 	require.Equal(t, []any{4, 0, versus.FewestQuick, 2 * time.Second}, []any{c.processes, c.layouts, c.fewest, c.time})
 	require.Equal(t, []uint64{0}, c.seeds(), "the linker's own order")
 	c = unflagged(t, ours())
 	require.NoError(t, c.take([]string{"httpxml"}, "stream,headers", true, nil, map[string]bool{"workloads": true}))
-	require.Equal(t, []string{"stream", "headers"}, names(c))
+	require.Equal(t, []string{"stream", "headers"}, namesOf(c.workloads))
 	require.Equal(t, []string{"httpxml"}, c.contestants)
 	c = unflagged(t, ours())
 	c.server = "rawtcp=h:1,httpjson=h:2,grpcprotobuf=h:3"
