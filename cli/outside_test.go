@@ -161,6 +161,7 @@ func TestRunOfKnownFigures(t *testing.T) {
 		a := s.Answers[i]
 		require.Equal(t, want.workload, a.Workload)
 		require.Equal(t, "other", a.Stack)
+		require.Empty(t, a.Leads, "one caller waits")
 		require.Equal(t, want.procs, a.GOMAXPROCS)
 		require.Equal(t, 4, a.Processes)
 		require.InEpsilon(t, 1.015*want.takes, a.BaseNs, 1e-6,

@@ -300,6 +300,7 @@ func TestRunAWorkloadOfFlags(t *testing.T) {
 	require.Equal(t, slices.Repeat([]string{asked(w, runtime.NumCPU(), versus.Slice, "base", "base", "other")}, 4),
 		log)
 	require.Equal(t, w.Name, a.Workload)
+	require.Equal(t, report.ByCPU, a.Leads, "of several callers")
 	require.Equal(t, 4, a.Processes)
 	require.EqualValues(t, 2, a.Facts.Connections)
 	require.Greater(t, a.Facts.Sent, 2000.0, "the payload")
