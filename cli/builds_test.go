@@ -92,22 +92,25 @@ func clone(t *testing.T) {
 		require.NoError(t, file.Close())
 	}
 	t.Chdir(dir)
-	commit := func() {
-		output(t, "git", "add", ".")
-		output(t, "git", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", "x")
-	}
 	output(t, "git", "init", "-q")
 	write("go.mod", "module github.com/rpcbench/rpcbench\n\ngo 1.26.0\n\nrequire example.com/dependency v1.0.0\n")
 	write("go.sum", "")
-	commit()
+	commit(t)
 	main := "cmd/rpcbench/main.go"
 	write(main, "package main\n\nimport _ \"example.com/dependency\"\n\nfunc main() {}\n")
 	output(t, "go", "mod", "tidy")
-	commit()
+	commit(t)
 	for _, takes := range []string{"1000", "nonsense", "1030"} {
 		write(main, strings.Replace(measure, "TAKES", takes, 1))
-		commit()
+		commit(t)
 	}
+}
+
+// commit commits all of the working directory's repository.
+func commit(t *testing.T) {
+	t.Helper()
+	output(t, "git", "add", "-A", ":/")
+	output(t, "git", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", "x")
 }
 
 // output is what a command says that succeeds.

@@ -38,12 +38,10 @@ func TestWhatIsComparedUnlessNamed(t *testing.T) {
 		{"no gRPC", []rpcbench.Stack{rawtcp.New(), httpjson.New(), httpxml.New()}, "httpjson", []string{"rawtcp", "httpxml"}},
 		{"neither", []rpcbench.Stack{rawtcp.New(), httpxml.New()}, "rawtcp", []string{"httpxml"}},
 	} {
-		t.Run(test.why, func(t *testing.T) {
-			c := comparison{program: program{stacks: test.stacks}}
-			require.NoError(t, c.names(nil))
-			require.Equal(t, test.base, c.base)
-			require.Equal(t, test.contestants, c.contestants)
-		})
+		c := comparison{program: program{stacks: test.stacks}}
+		require.NoError(t, c.names(nil), test.why)
+		require.Equal(t, test.base, c.base, test.why)
+		require.Equal(t, test.contestants, c.contestants, test.why)
 	}
 }
 
@@ -92,25 +90,14 @@ func TestNothingToLink(t *testing.T) {
 	}
 }
 
-// session is a shell of somebody who has no network.
-type session struct {
-	*testing.T
-	dir string
-}
-
-func (s session) try(name string, args ...string) (string, error) {
-	cmd := exec.CommandContext(s.Context(), name, args...)
-	cmd.Dir = s.dir
-	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOSUMDB=off", "GOFLAGS=", "GIT_CONFIG_GLOBAL="+os.DevNull)
-	out, err := cmd.CombinedOutput()
-	return strings.TrimSpace(string(out)), err
-}
-
-func (s session) do(name string, args ...string) string {
-	s.Helper()
-	out, err := s.try(name, args...)
-	require.NoError(s, err, "%s %s: %s", name, args, out)
-	return out
+// offline makes a folder the working directory of somebody who has no network.
+func offline(t *testing.T, dir string) {
+	t.Helper()
+	for name, value := range map[string]string{"GOPROXY": "off", "GOSUMDB": "off", "GOFLAGS": "",
+		"GIT_CONFIG_GLOBAL": os.DevNull} {
+		t.Setenv(name, value)
+	}
+	t.Chdir(dir)
 }
 
 // A program of another module has every command for the stacks that its main function names, and no others: layouts are
@@ -124,31 +111,26 @@ func TestOutsidersProgram(t *testing.T) {
 	require.NoError(t, err)
 	clone, err := filepath.Abs("..")
 	require.NoError(t, err)
-	s := session{t, filepath.Join(temp, "repository", "bench")}
-	require.NoError(t, os.CopyFS(s.dir, os.DirFS("../stacktest/testdata/outsider")))
-	relative, err := filepath.Rel(s.dir, clone)
+	dir := filepath.Join(temp, "repository", "bench")
+	require.NoError(t, os.CopyFS(dir, os.DirFS("../stacktest/testdata/outsider")))
+	offline(t, dir)
+	relative, err := filepath.Rel(dir, clone)
 	require.NoError(t, err)
-	s.do("go", "mod", "edit", "-replace=github.com/rpcbench/rpcbench="+relative)
-	commit := func() {
-		t.Helper()
-		s.do("git", "add", "-A", "..")
-		s.do("git", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", "x")
-	}
-	s.do("git", "init", "-q", "..")
-	require.NoError(t, os.Rename(filepath.Join(s.dir, "cmd"), filepath.Join(temp, "cmd")))
-	commit() // without a program
-	require.NoError(t, os.Rename(filepath.Join(temp, "cmd"), filepath.Join(s.dir, "cmd")))
-	source := filepath.Join(s.dir, "netrpc.go")
+	output(t, "go", "mod", "edit", "-replace=github.com/rpcbench/rpcbench="+relative)
+	output(t, "git", "init", "-q", "..")
+	require.NoError(t, os.Rename("cmd", filepath.Join(temp, "cmd")))
+	commit(t) // without a program
+	require.NoError(t, os.Rename(filepath.Join(temp, "cmd"), "cmd"))
+	const source = "netrpc.go"
 	quick, err := os.ReadFile(source)
 	require.NoError(t, err)
 	slow := regexp.MustCompile(`(?m)^func \(s service\) CreateUser.*{$`).ReplaceAll(quick,
 		[]byte("$0\ntime.Sleep(time.Millisecond)"))
 	require.NotEqual(t, string(quick), string(slow))
 	require.NoError(t, os.WriteFile(source, slow, 0o600))
-	commit()
+	commit(t)
 	require.NoError(t, os.WriteFile(source, quick, 0o600))
-	commit()
-	t.Chdir(s.dir)
+	commit(t)
 	folder, err := builds.Open(t.Context(), "example.com/outsider/cmd/bench")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, folder.Remove()) }()
@@ -166,21 +148,21 @@ func TestOutsidersProgram(t *testing.T) {
 		record, err := versus.Run(t.Context(), spec, programs[0])
 		require.NoError(t, err)
 		ns, bench = append(ns, record.NsPerOp(0)), cmp.Or(bench, programs[0].Path)
-		require.Equal(t, build != "", slices.Contains(versions, "commit="+s.do("git", "rev-parse", "--short=12",
+		require.Equal(t, build != "", slices.Contains(versions, "commit="+output(t, "git", "rev-parse", "--short=12",
 			"HEAD~1")), versions)
 	}
 	require.Less(t, ns[0], 1e6, "the stack of her tree")
 	require.GreaterOrEqual(t, ns[1], 1e6, "the stack of the revision before waits in its handler")
 
 	var names []string
-	for _, row := range regexp.MustCompile(`(?m)^  (\S+) +HTTP`).FindAllStringSubmatch(s.do(bench, "list"), -1) {
+	for _, row := range regexp.MustCompile(`(?m)^  (\S+) +HTTP`).FindAllStringSubmatch(output(t, bench, "list"), -1) {
 		names = append(names, row[1])
 	}
 	require.Equal(t, []string{"netrpc", "httpjson", "grpcprotobuf"}, names)
 
 	if *long {
-		s.do(bench, "run", "-workloads", "small", "-time", "3600ms", "-out", "three", "netrpc")
-		three, err := report.Read(filepath.Join(s.dir, "three"))
+		output(t, bench, "run", "-workloads", "small", "-time", "3600ms", "-out", "three", "netrpc")
+		three, err := report.Read("three")
 		require.NoError(t, err)
 		require.Equal(t, "httpjson", three.Base)
 		require.Equal(t, "netrpc", three.Answers[0].Stack)
@@ -192,16 +174,16 @@ func TestOutsidersProgram(t *testing.T) {
 		why, want string
 		args      []string
 	}{
-		{"a revision without the program", "rpcbench: HEAD~2: " + s.do("git", "rev-parse", "--short=7", "HEAD~2") +
+		{"a revision without the program", "rpcbench: HEAD~2: " + output(t, "git", "rev-parse", "--short=7", "HEAD~2") +
 			" has no example.com/outsider/cmd/bench", []string{"run", "-quick", "-out", "four", "netrpc@HEAD~2", "netrpc"}},
 		{"a stack of others", `rpcbench: unknown stack "rawtcp": rpcbench list names them`, []string{"run", "-out", "four",
 			"rawtcp"}},
 	} {
-		out, err := s.try(bench, test.args...)
+		out, err := exec.CommandContext(t.Context(), bench, test.args...).CombinedOutput()
 		require.Error(t, err, test.why)
-		require.Equal(t, test.want, out, test.why)
+		require.Equal(t, test.want+"\n", string(out), test.why)
 	}
-	require.Empty(t, s.do("git", "status", "--porcelain", "--", "go.mod", "go.sum", "netrpc.go", "cmd"),
+	require.Empty(t, output(t, "git", "status", "--porcelain", "--", "go.mod", "go.sum", "netrpc.go", "cmd"),
 		"the tree is only read")
 }
 
@@ -212,15 +194,14 @@ func TestToolOfAnotherModule(t *testing.T) {
 	}
 	clone, err := filepath.Abs("..")
 	require.NoError(t, err)
-	s := session{t, t.TempDir()}
-	s.do("go", "mod", "init", "example.com/mine")
-	s.do("go", "mod", "edit", "-replace=github.com/rpcbench/rpcbench="+clone)
-	s.do("go", "get", "-tool", ours().main)
-	t.Chdir(s.dir)
+	offline(t, t.TempDir())
+	output(t, "go", "mod", "init", "example.com/mine")
+	output(t, "go", "mod", "edit", "-replace=github.com/rpcbench/rpcbench="+clone)
+	output(t, "go", "get", "-tool", ours().main)
 	folder, err := builds.Open(t.Context(), ours().main)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, folder.Remove()) }()
 	programs, _, err := folder.Link(t.Context(), "", 1)
 	require.NoError(t, err)
-	require.Contains(t, s.do(programs[0].Path, "list"), "\n  grpcprotobuf ")
+	require.Contains(t, output(t, programs[0].Path, "list"), "\n  grpcprotobuf ")
 }

@@ -74,99 +74,91 @@ func typed(t *testing.T, args ...string) (stdout, stderr string, err error) {
 }
 
 func TestBadInputIsOneLine(t *testing.T) {
-	unknown := `rpcbench: unknown workload "tiny": there are small, mixed-50-callers, bytes-10kB, `
+	unknown := `unknown workload "tiny": there are small, mixed-50-callers, bytes-10kB, `
 	for _, test := range []struct {
 		why, args, want string
 	}{
-		{"no such command", "verses", `rpcbench: no command "verses": rpcbench -h lists them`},
+		{"no such command", "verses", `no command "verses": rpcbench -h lists them`},
 		{"no such flag",
-			"run --bass httpjson", "rpcbench: run: flag provided but not defined: -bass: rpcbench run -h shows its flags"},
-		{"a flag after a stack", "run httpxml -time 10s", "rpcbench: run: -time comes after httpxml: flags come first"},
-		{"no such base", "run --base httpjsno@HEAD -out x httpxml", `rpcbench: unknown stack "httpjsno"`},
-		{"fewer than two stacks", "run -out x httpjson",
-			"rpcbench: run: nothing to compare with httpjson: name another stack"},
-		{"a stack named twice", "run -out x httpxml httpxml", "rpcbench: run: httpxml is named twice: once is enough"},
+			"run --bass httpjson", "run: flag provided but not defined: -bass: rpcbench run -h shows its flags"},
+		{"a flag after a stack", "run httpxml -time 10s", "run: -time comes after httpxml: flags come first"},
+		{"no such base", "run --base httpjsno@HEAD -out x httpxml", `unknown stack "httpjsno"`},
+		{"fewer than two stacks", "run -out x httpjson", "run: nothing to compare with httpjson: name another stack"},
+		{"a stack named twice", "run -out x httpxml httpxml", "run: httpxml is named twice: once is enough"},
 		{"too few processes", "run -out x --processes 5 httpxml",
-			"rpcbench: run: 5 processes are too few for a verdict: -processes 6 or more"},
-		{"no build after the sign", "run -out x httpxml@ httpjson", "rpcbench: run: httpxml@ names no build"},
-		{"one build alone",
-			"run -out x httpjson@HEAD", "rpcbench: run: nothing to compare with httpjson@HEAD: name another stack"},
+			"run: 5 processes are too few for a verdict: -processes 6 or more"},
+		{"no build after the sign", "run -out x httpxml@ httpjson", "run: httpxml@ names no build"},
+		{"one build alone", "run -out x httpjson@HEAD", "run: nothing to compare with httpjson@HEAD: name another stack"},
 		{"no time", "run -out x --time 1s httpxml",
-			"rpcbench: run: 1s over 8 processes leave less than 10 turns of 45ms in each: give -time 3.6s or more"},
+			"run: 1s over 8 processes leave less than 10 turns of 45ms in each: give -time 3.6s or more"},
 		{"a release of Go without its last number", "run -out x httpxml@go1.26 httpjson",
-			"rpcbench: run: go1.26 is no release of Go: name one in full, go1.26.0 say"},
+			"run: go1.26 is no release of Go: name one in full, go1.26.0 say"},
 		{"what children are told as a build", "run -out x httpxml@RPCBENCH_CHILD=1 httpjson",
-			"rpcbench: run: RPCBENCH_CHILD=1: variables that begin with RPCBENCH_ are for rpcbench itself"},
-		{"no folder for a run", "run", "rpcbench: run: -out names the folder for what is measured"},
+			"run: RPCBENCH_CHILD=1: variables that begin with RPCBENCH_ are for rpcbench itself"},
+		{"no folder for a run", "run", "run: -out names the folder for what is measured"},
 		{"no such workload", "run -out x -workloads tiny", unknown},
-		{"a report of nothing", "report", "rpcbench: report: name one folder of rpcbench run"},
-		{"a report of two", "report x y", "rpcbench: report: name one folder"},
-		{"an explanation of nothing",
-			"explain", "rpcbench: explain: name a stack of rpcbench list, a CPU profile or its URL"},
-		{"neither stack nor profile", "explain httpjsno", `rpcbench: explain: "httpjsno" is neither a profile nor a stack`},
+		{"a report of nothing", "report", "report: name one folder of rpcbench run"},
+		{"a report of two", "report x y", "report: name one folder"},
+		{"an explanation of nothing", "explain", "explain: name a stack of rpcbench list, a CPU profile or its URL"},
+		{"neither stack nor profile", "explain httpjsno", `explain: "httpjsno" is neither a profile nor a stack`},
 		{"no such workload to explain", "explain -workload tiny httpjson", unknown},
-		{"too short to explain", "explain -time 1s httpjson", "rpcbench: explain: -time 1s is too short: give 4s or more"},
+		{"too short to explain", "explain -time 1s httpjson", "explain: -time 1s is too short: give 4s or more"},
 		{"more than the cores to explain", "explain -gomaxprocs 4096 httpjson",
-			"rpcbench: explain: -gomaxprocs 4096 is not from 0 to "},
+			"explain: -gomaxprocs 4096 is not from 0 to "},
 		{"a caller on a stream to explain", "explain -workload stream -callers 2 rawtcp",
-			"rpcbench: explain: a workload's Stream has one caller of valid users: it goes with TLS, Link and Payload alone"},
+			"explain: a workload's Stream has one caller of valid users: it goes with TLS, Link and Payload alone"},
 		{"fewer callers than none to explain", "explain -callers -3 rawtcp",
-			"rpcbench: explain: a workload's Callers lies between 0 and 1000: -3 does not"},
+			"explain: a workload's Callers lies between 0 and 1000: -3 does not"},
 		{"a profile to keep that is there", "explain -keep x " + aProfile,
-			"rpcbench: explain: -callers, -conns and -keep are for stacks, and " + aProfile + " is none"},
-		{"connections of a profile", "explain -conns 3 " + aProfile, "rpcbench: explain: -callers, -conns and -keep are for"},
+			"explain: -callers, -conns and -keep are for stacks, and " + aProfile + " is none"},
+		{"connections of a profile", "explain -conns 3 " + aProfile, "explain: -callers, -conns and -keep are for"},
 		{"two profiles in a file", "explain -keep x rawtcp rawtcp",
-			"rpcbench: explain: -keep has one profile of a stack: name each stack once"},
+			"explain: -keep has one profile of a stack: name each stack once"},
 		{"a folder to keep profiles in that is there", "explain -keep internal rawtcp",
-			"rpcbench: explain: -keep needs the name of a new folder: mkdir internal: "},
+			"explain: -keep needs the name of a new folder: mkdir internal: "},
 		{"a service beside a stack", "explain rawtcp " + aService,
-			"rpcbench: explain: " + aService + " is a service's, whose calls nobody counted: give it alone"},
-		{"a folder to explain", "explain internal", "rpcbench: explain: internal is no file: give a file or a URL"},
+			"explain: " + aService + " is a service's, whose calls nobody counted: give it alone"},
+		{"a folder to explain", "explain internal", "explain: internal is no file: give a file or a URL"},
 		{"ratios of stacks", "explain -ratios x rawtcp",
-			"rpcbench: explain: -ratios is for the profile of a service, and rawtcp is a stack"},
+			"explain: -ratios is for the profile of a service, and rawtcp is a stack"},
 		{"a time of a first answer", "run -out x -quick -time 9s",
-			"rpcbench: run: -quick says how long: leave -time and -processes out"},
-		{"a workload named twice", "run -out x -workloads small,small",
-			"rpcbench: run: small is named twice: once is enough"},
+			"run: -quick says how long: leave -time and -processes out"},
+		{"a workload named twice", "run -out x -workloads small,small", "run: small is named twice: once is enough"},
 		{"a folder that is there", "run -out internal/ -workloads small",
-			"rpcbench: run: -out internal: it is there already: name another"},
-		{"a payload without a unit", "run -out x -payload 100",
-			`rpcbench: run: -payload: "100" is no size: write 100B, 1kB or 1MB`},
+			"run: -out internal: it is there already: name another"},
+		{"a payload without a unit", "run -out x -payload 100", `run: -payload: "100" is no size: write 100B, 1kB or 1MB`},
 		{"fewer callers than none", "run -out x -callers -3",
-			"rpcbench: run: a workload's Callers lies between 0 and 1000: -3 does not"},
-		{"a number that is none", "run -out x -conns many",
-			`rpcbench: run: invalid value "many" for flag -conns: parse error`},
-		{"a link that does not exist", "run -out x -link 5g", `rpcbench: run: "5g" is no link`},
+			"run: a workload's Callers lies between 0 and 1000: -3 does not"},
+		{"a number that is none", "run -out x -conns many", `run: invalid value "many" for flag -conns: parse error`},
+		{"a link that does not exist", "run -out x -link 5g", `run: "5g" is no link`},
 		{"two ways to say a workload", "run -out x -workloads small -tls",
-			"rpcbench: run: -workloads names workloads, and the flags make one, tls: leave one"},
+			"run: -workloads names workloads, and the flags make one, tls: leave one"},
 		{"no server of the contestant", "run -out x -server httpjson=h:1 httpxml",
-			"rpcbench: run: -server names no server of httpxml; a build has none"},
+			"run: -server names no server of httpxml; a build has none"},
 		{"no server of the base", "run -out x -server httpxml=h:1 httpxml", "-server names no server of httpjson;"},
 		{"a server named twice", "run -out x -server httpjson=h:1,httpjson=h:2 httpxml",
-			"rpcbench: run: -server: httpjson is named twice: once is enough"},
-		{"a server of an unknown stack", "run -out x -server httpjsno=h:1 httpxml", `rpcbench: unknown stack "httpjsno"`},
+			"run: -server: httpjson is named twice: once is enough"},
+		{"a server of an unknown stack", "run -out x -server httpjsno=h:1 httpxml", `unknown stack "httpjsno"`},
 		{"a server without a port", "run -out x -server httpjson=h httpxml",
-			`rpcbench: run: -server: "httpjson=h" is no stack=host:port, as rpcbench serve prints it`},
-		{"servers by a variable that is not set", "run -out x -server= httpxml",
-			`rpcbench: run: -server: "" is no stack=host:port`},
+			`run: -server: "httpjson=h" is no stack=host:port, as rpcbench serve prints it`},
+		{"servers by a variable that is not set", "run -out x -server= httpxml", `run: -server: "" is no stack=host:port`},
 		{"a build elsewhere", "run -out x -server httpjson=h:1 httpjson@HEAD httpjson",
-			"rpcbench: run: -server names no server of httpjson@HEAD; a build has none"},
-		{"a Unix socket elsewhere", "run -out x -server httpjson=h:1,rawtcp=h:2 -unix rawtcp",
-			"rpcbench: run: unix: -server is for"},
+			"run: -server names no server of httpjson@HEAD; a build has none"},
+		{"a Unix socket elsewhere", "run -out x -server httpjson=h:1,rawtcp=h:2 -unix rawtcp", "run: unix: -server is for"},
 		{"a workload of two processes, and one over TLS, elsewhere",
 			"run -out x -server httpjson=h:1,rawtcp=h:2 -workloads small,cold-tls,two-processes rawtcp",
-			"rpcbench: run: cold-tls, two-processes: -server is for workloads without TLS"},
-		{"an unknown stack to serve", "serve httpjsno", `rpcbench: unknown stack "httpjsno": rpcbench list names them`},
+			"run: cold-tls, two-processes: -server is for workloads without TLS"},
+		{"an unknown stack to serve", "serve httpjsno", `unknown stack "httpjsno": rpcbench list names them`},
 		{"a stack served twice, which -server refuses", "serve httpjson rawtcp httpjson",
-			"rpcbench: serve: httpjson is named twice: once is enough"},
+			"serve: httpjson is named twice: once is enough"},
 		{"more stacks than ports", "serve -port 65535 httpjson rawtcp",
-			"rpcbench: serve: -port 65535 is too high: stacks to serve: 2, last port: 65535"},
+			"serve: -port 65535 is too high: stacks to serve: 2, last port: 65535"},
 		{"a port that wraps around", "serve -port 18446744073709551615 rawtcp", "-port 18446744073709551615 is too high"},
 		{"all interfaces by a variable that is not set", "serve -addr= rawtcp",
-			`rpcbench: serve: -addr "" names no host: leave -addr out for loopback, or name 0.0.0.0`},
+			`serve: -addr "" names no host: leave -addr out for loopback, or name 0.0.0.0`},
 		{"an address with a port", "serve -addr 127.0.0.1:http rawtcp",
-			"rpcbench: serve: -addr 127.0.0.1:http: name a host without port and brackets, as 127.0.0.1 or ::1"},
-		{"brackets", "serve -addr [::1] rawtcp", "rpcbench: serve: -addr [::1]: name a host without port and brackets"},
+			"serve: -addr 127.0.0.1:http: name a host without port and brackets, as 127.0.0.1 or ::1"},
+		{"brackets", "serve -addr [::1] rawtcp", "serve: -addr [::1]: name a host without port and brackets"},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // or one that serves would never end
@@ -174,6 +166,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 			var out bytes.Buffer
 			err := ours().run(ctx, strings.Fields(test.args), &out, &out)
 			require.ErrorContains(t, err, test.want)
+			require.Regexp(t, "^rpcbench: .*$", err.Error())
 			require.NotContains(t, err.Error(), "\n")
 			require.ErrorAs(t, err, new(wrongUse), "exit status 2 is for the command line")
 			require.Empty(t, out.String(), "main prints the error")
@@ -260,12 +253,7 @@ func TestOwnWorkloads(t *testing.T) {
 	}
 	method := httpjson.New()
 	method.Method = "shop.v1.Orders/Get"
-	listed := func(p program) (names []string) {
-		for _, w := range p.workloads() {
-			names = append(names, w.Name)
-		}
-		return names
-	}
+	listed := func(p program) []string { return namesOf(p.workloads()) }
 	create, serves := []rpcbench.Stack{httpjson.New(), rawtcp.New()}, []rpcbench.Stack{method}
 	all := listed(program{stacks: create})
 	require.Len(t, all, len(workload.All()))

@@ -101,35 +101,24 @@ func TestRunAgainstServers(t *testing.T) {
 	require.NoDirExists(t, c.out, "nothing is begun")
 }
 
+func namesOf(workloads []workload.Workload) (all []string) {
+	for _, w := range workloads {
+		all = append(all, w.Name)
+	}
+	return all
+}
+
 // unflagged is what run is asked for by a folder alone.
 func unflagged(t *testing.T, p program) comparison {
 	t.Helper()
 	return comparison{program: p, out: filepath.Join(t.TempDir(), "new"), time: 8 * time.Second, processes: 8}
 }
 
-// Of the list, -server leaves out by name what its servers can't do.
-func TestTakeServers(t *testing.T) {
-	c := unflagged(t, ours())
-	c.server = "rawtcp=h:1,httpjson=h:2,grpcprotobuf=h:3"
-	require.NoError(t, c.take(nil, "", false, nil, map[string]bool{"server": true}))
-	require.Len(t, c.workloads, len(workload.All())-2)
-	require.Equal(t, "skipped: cold-tls, two-processes: -server is for workloads without TLS, a Unix socket or two "+
-		"processes", c.header().Warnings[2])
-	require.Equal(t, map[string]string{"rawtcp": "h:1", "httpjson": "h:2", "grpcprotobuf": "h:3"},
-		c.spec(c.workloads[0], "grpcprotobuf").Servers)
-}
-
-// What -quick, -workloads and nothing mean.
+// What -quick, -workloads, -server and nothing mean.
 func TestTake(t *testing.T) {
-	names := func(c comparison) (all []string) {
-		for _, w := range c.workloads {
-			all = append(all, w.Name)
-		}
-		return all
-	}
 	c := unflagged(t, ours())
 	require.NoError(t, c.take(nil, "", false, nil, nil))
-	require.Len(t, names(c), len(workload.All()))
+	require.Len(t, c.workloads, len(workload.All()))
 	require.Equal(t, []any{"httpjson", []string{"grpcprotobuf"}, 8, 8, versus.Fewest},
 		[]any{c.base, c.contestants, c.processes, c.layouts, c.fewest})
 	seeds := slices.Compact(slices.Sorted(slices.Values(c.seeds())))
@@ -137,13 +126,21 @@ func TestTake(t *testing.T) {
 	require.NotZero(t, seeds[0])
 	c = unflagged(t, ours())
 	require.NoError(t, c.take(nil, "", true, nil, nil))
-	require.Len(t, names(c), 6)
+	require.Len(t, c.workloads, 6)
 	require.Equal(t, []any{4, 0, versus.FewestQuick, 2 * time.Second}, []any{c.processes, c.layouts, c.fewest, c.time})
 	require.Equal(t, []uint64{0}, c.seeds(), "the linker's own order")
 	c = unflagged(t, ours())
 	require.NoError(t, c.take([]string{"httpxml"}, "stream,headers", true, nil, map[string]bool{"workloads": true}))
-	require.Equal(t, []string{"stream", "headers"}, names(c))
+	require.Equal(t, []string{"stream", "headers"}, namesOf(c.workloads))
 	require.Equal(t, []string{"httpxml"}, c.contestants)
+	c = unflagged(t, ours())
+	c.server = "rawtcp=h:1,httpjson=h:2,grpcprotobuf=h:3"
+	require.NoError(t, c.take(nil, "", false, nil, map[string]bool{"server": true}))
+	require.Len(t, c.workloads, len(workload.All())-2)
+	require.Equal(t, "skipped: cold-tls, two-processes: -server is for workloads without TLS, a Unix socket or two "+
+		"processes", c.header().Warnings[2])
+	require.Equal(t, map[string]string{"rawtcp": "h:1", "httpjson": "h:2", "grpcprotobuf": "h:3"},
+		c.spec(c.workloads[0], "grpcprotobuf").Servers)
 	c = unflagged(t, ours())
 	c.processes = 6
 	require.NoError(t, c.take(nil, "", false, nil, map[string]bool{"processes": true}))
@@ -196,22 +193,21 @@ func TestSummary(t *testing.T) {
 
 // Only of one caller, whose server is in the process, does CPU time over wall time tell how many cores a call had.
 func TestOneCallerTellsCores(t *testing.T) {
-	for leftOut, all := range map[int][]workload.Workload{
-		2: {{}, {Callers: 1}, {TLS: true, Headers: true}},
-		0: {{Callers: 50}, {Apart: true}, {Link: "4g"}, {Procs: 1}},
+	var found []versus.Process
+	for i := range 8 {
+		cores := []float64{1.1, 1}[i/6] // two of eight had one
+		found = append(found, versus.Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
+			CPUNs: [3]float64{1000 * cores}, Ratios: versus.Ratios{Copy: 1, Ratio: 2}})
+	}
+	for leftOut, all := range map[int][]versus.Spec{
+		2: {{}, {Workload: workload.Workload{Callers: 1}}, {Workload: workload.Workload{TLS: true, Headers: true}}},
+		0: {{Workload: workload.Workload{Callers: 50}}, {Workload: workload.Workload{Apart: true}}, {Procs: 1},
+			{Workload: workload.Workload{Link: "4g"}}, {Servers: map[string]string{"x": "h:1"}}},
 	} {
-		for _, w := range all {
-			w.Procs = cmp.Or(w.Procs, 2)
-			one := versus.Comparison{Spec: versus.Spec{Workload: w, Procs: w.Procs}}
-			for i := range 8 {
-				cores := []float64{1.1, 1}[i/6] // two of eight had one
-				one.Found = append(one.Found, versus.Process{
-					Layout: i + 1, Ns: [3]float64{1000, 1000, 2000}, CPUNs: [3]float64{1000 * cores},
-					Ratios: versus.Ratios{Copy: 1, Ratio: 2}})
-			}
-			require.Equal(t, leftOut, one.Result(versus.Plan{Processes: 8}).OneCore, "%+v", w)
-			one.Spec.Servers = map[string]string{"x": "h:1"}
-			require.Zero(t, one.Result(versus.Plan{Processes: 8}).OneCore, "the servers are elsewhere")
+		for _, spec := range all {
+			spec.Procs = cmp.Or(spec.Procs, 2)
+			one := versus.Comparison{Spec: spec, Found: found}
+			require.Equal(t, leftOut, one.Result(versus.Plan{Processes: 8}).OneCore, "%+v", spec)
 		}
 	}
 }
@@ -304,6 +300,7 @@ func TestRunAWorkloadOfFlags(t *testing.T) {
 	require.Equal(t, slices.Repeat([]string{asked(w, runtime.NumCPU(), versus.Slice, "base", "base", "other")}, 4),
 		log)
 	require.Equal(t, w.Name, a.Workload)
+	require.Equal(t, report.ByCPU, a.Leads, "of several callers")
 	require.Equal(t, 4, a.Processes)
 	require.EqualValues(t, 2, a.Facts.Connections)
 	require.Greater(t, a.Facts.Sent, 2000.0, "the payload")

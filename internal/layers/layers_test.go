@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks"
 )
@@ -63,31 +64,8 @@ func TestLongestBeginningDecides(t *testing.T) {
 		"compression", "networking (syscalls)", "scheduling and wake-ups", "allocation and GC", "harness", Other}, Names())
 }
 
-// made returns a profile of samples that are given as "side function<caller<caller".
-func made(comments []string, samples ...string) *profile.Profile {
-	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"},
-		{Type: "cpu", Unit: "nanoseconds"}}, Comments: comments}
-	for _, text := range samples {
-		side, stack, _ := strings.Cut(text, " ")
-		sample := &profile.Sample{Value: []int64{1, 10_000_000}}
-		if side != "" {
-			sample.Label = map[string][]string{"side": {side}}
-		}
-		for name := range strings.SplitSeq(stack, "<") {
-			l := &profile.Location{ID: uint64(len(p.Location) + 1), Address: 0x401000}
-			if name != "" { // else a program without symbols
-				f := &profile.Function{ID: l.ID, Name: name}
-				p.Function, l.Line = append(p.Function, f), []profile.Line{{Function: f}}
-			}
-			p.Location, sample.Location = append(p.Location, l), append(sample.Location, l)
-		}
-		p.Sample = append(p.Sample, sample)
-	}
-	return p
-}
-
 func TestInnermostFunctionWithALayerDecides(t *testing.T) {
-	s, err := Of(made([]string{"rpcbench: 3 calls of BenchmarkX", "another", "rpcbench: 4 calls of BenchmarkX"},
+	s, err := Of(odd.Profile([]string{"rpcbench: 3 calls of BenchmarkX", "another", "rpcbench: 4 calls of BenchmarkX"},
 		"client runtime.memmove<bufio.(*Writer).Write<net/http.(*Request).write<net.(*conn).Write",
 		"server syscall.write<net.(*conn).Write<net/http.(*conn).serve",
 		" unknown.A[go.shape.struct { X int }]<unknown.B",
@@ -181,9 +159,9 @@ func TestBadProfiles(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, data, 0o644))
 		return path
 	}
-	encoded := func(p *profile.Profile) []byte {
+	made := func(comments []string, samples ...string) []byte {
 		var b bytes.Buffer
-		require.NoError(t, p.Write(&b))
+		require.NoError(t, odd.Profile(comments, samples...).Write(&b))
 		return b.Bytes()
 	}
 	zipped := func(data []byte) []byte {
@@ -197,27 +175,29 @@ func TestBadProfiles(t *testing.T) {
 	var heap bytes.Buffer
 	require.NoError(t, pprof.Lookup("heap").WriteTo(&heap, 0))
 	own := []string{"rpcbench: 3 calls of BenchmarkX"}
-	less := made(nil, " runtime.mcall")
-	less.Sample[0].Value = []int64{-1, -1}
-	good := encoded(made(own, "client net.(*conn).Read"))
+	less := odd.Profile(nil, " runtime.mcall")
+	less.Scale(-1)
+	var difference bytes.Buffer
+	require.NoError(t, less.Write(&difference))
+	good := made(own, "client net.(*conn).Read")
 	_, err := ReadFile(file("good", good))
 	require.NoError(t, err)
-	odd, err := ReadFile(file("odd", encoded(made(own, "client net.(*conn).\x1b[2JRead"))))
+	steered, err := ReadFile(file("odd", made(own, "client net.(*conn).\x1b[2JRead")))
 	require.NoError(t, err)
-	require.Equal(t, "net.(*conn).?[2JRead", odd.Parts[0].Function, "a name can't steer a terminal")
+	require.Equal(t, "net.(*conn).?[2JRead", steered.Parts[0].Function, "a name can't steer a terminal")
 	for path, want := range map[string]string{
-		filepath.Join(dir, "missing"):                                      "no such file",
-		file("truncated", good[:len(good)/2]):                              "is no whole profile",
-		file("text", []byte("ns/op")):                                      "is no whole profile",
-		file("heap", heap.Bytes()):                                         "it is no CPU profile",
-		file("nothing", nil):                                               "is no whole profile",
-		file("C++", encoded(made(nil, " std::vector::push_back<main"))):    "it is no profile of a Go program",
-		file("stripped", encoded(made(nil, " <", " <", " runtime.mcall"))): "no function names: add them with go tool pprof",
-		file("difference", encoded(less)):                                  "it is a difference of two profiles: give one",
-		file("empty", encoded(made(own))):                                  "the profile has no samples: a longer one",
-		file("bomb", bomb):                                                 "has 16 MiB and more, uncompressed: profile",
-		file("bomb in bomb", zipped(bomb)):                                 "is no whole profile",
-		file("unlabelled", encoded(made(own, " net.(*conn).Read<main.y"))): "no sample has the label side",
+		filepath.Join(dir, "missing"):                             "no such file",
+		file("truncated", good[:len(good)/2]):                     "is no whole profile",
+		file("text", []byte("ns/op")):                             "is no whole profile",
+		file("heap", heap.Bytes()):                                "it is no CPU profile",
+		file("nothing", nil):                                      "is no whole profile",
+		file("C++", made(nil, " std::vector::push_back<main")):    "it is no profile of a Go program",
+		file("stripped", made(nil, " <", " <", " runtime.mcall")): "no function names: add them with go tool pprof",
+		file("difference", difference.Bytes()):                    "it is a difference of two profiles: give one",
+		file("empty", made(own)):                                  "the profile has no samples: a longer one",
+		file("bomb", bomb):                                        "has 16 MiB and more, uncompressed: profile",
+		file("bomb in bomb", zipped(bomb)):                        "is no whole profile",
+		file("unlabelled", made(own, " net.(*conn).Read<main.y")): "no sample has the label side",
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -235,7 +215,7 @@ func TestBadProfiles(t *testing.T) {
 func TestMerge(t *testing.T) {
 	var data bytes.Buffer
 	own := []string{"rpcbench: 3 calls of a"}
-	require.NoError(t, made(own, "client net.(*conn).Read", "server net.(*conn).Write").Write(&data))
+	require.NoError(t, odd.Profile(own, "client net.(*conn).Read", "server net.(*conn).Write").Write(&data))
 	p, err := Merge("a", 6, data.Bytes(), data.Bytes())
 	require.NoError(t, err)
 	s, err := Of(p)
@@ -325,7 +305,7 @@ func TestWhoseWork(t *testing.T) {
 		{"a job", "runtime.mallocgc<sort.Slice<shop.nightly[go.shape.int]", "everything else shop.nightly"},
 		{"the profiler", "runtime/pprof.profileWriter", "everything else runtime/pprof.profileWriter"},
 	} {
-		s, err := Of(made(nil, " "+test.stack, " runtime.mcall"))
+		s, err := Of(odd.Profile(nil, " "+test.stack, " runtime.mcall"))
 		require.NoError(t, err)
 		got := s.Parts[0].Layer
 		if s.Parts[0].Side == Encoding {
