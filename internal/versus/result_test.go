@@ -3,6 +3,7 @@ package versus
 import (
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -360,4 +361,42 @@ func TestCPUHasAResultOfItsOwn(t *testing.T) {
 	require.Nil(t, Decide(Plan{}, all).CPU, "on one core time is CPU time")
 	all[1].CPU = Ratios{}
 	require.Nil(t, Decide(plan, all).CPU, "a process does not tell")
+}
+
+// A link is one sample. Where links differ, only the interval over layouts holds the source's ratio.
+func TestIntervalOfTheSource(t *testing.T) {
+	const runs, links, each = 500, 8, 2
+	for _, c := range []struct {
+		why             string
+		between, within float64
+		one, ofAll      float64 // share of intervals that hold the truth: of one build at most, over layouts at least
+	}{
+		{"links differ as measured on 2026-11-22", 0.0045, 0.0028, 0.90, 0.93},
+		{"links are alike", 0, 0.0028, 1, 0.93},
+	} {
+		random := rand.New(rand.NewPCG(2, 0))
+		var held, heldByOne int
+		for range runs {
+			var spread, ofOne []Process
+			own := c.between * random.NormFloat64()
+			for layout := range links {
+				other := c.between * random.NormFloat64()
+				for range each {
+					spread = append(spread, Process{Layout: layout + 1, Ns: [3]float64{1, 1, 1},
+						Ratios: Ratios{Copy: 1, Ratio: math.Exp(other + c.within*random.NormFloat64())}})
+					ofOne = append(ofOne, Process{Layout: 1, Ns: [3]float64{1, 1, 1},
+						Ratios: Ratios{Copy: 1, Ratio: math.Exp(own + c.within*random.NormFloat64())}})
+				}
+			}
+			if r := Decide(Plan{}, spread); r.Lo <= 1 && 1 <= r.Hi {
+				held++
+			}
+			if r := Decide(Plan{}, ofOne); r.Lo <= 1 && 1 <= r.Hi {
+				heldByOne++
+			}
+		}
+		t.Logf("%s: held by layouts %d, by one build %d of %d", c.why, held, heldByOne, runs)
+		require.GreaterOrEqual(t, float64(held)/runs, c.ofAll, c.why)
+		require.LessOrEqual(t, float64(heldByOne)/runs, c.one, c.why)
+	}
 }
