@@ -104,7 +104,7 @@ var (
 	words = []string{"proto", "I", "protoset", "call", "request", "reply"} // the flags, but for -out
 
 	// switches are flags of run that take no value.
-	switches = []string{"quick", "tls", "unix", "new-connections", "stream", "headers", "h", "help"}
+	switches = []string{"quick", "tls", "unix", "apart", "new-connections", "stream", "headers", "h", "help"}
 )
 
 // split takes the flags of these names out of the arguments of run, up to the first stack.
