@@ -152,7 +152,7 @@ func (l *Loop) Run(ctx context.Context, n int64) error {
 	if l.plan == nil {
 		l.limit.Store(l.Begun.Load() + n)
 	}
-	defer context.AfterFunc(ctx, func() { l.limit.Store(0) })()
+	defer context.AfterFunc(ctx, l.stop)()
 	l.begin()
 	l.callers.Wait()
 	return l.Finish()
@@ -182,7 +182,6 @@ func (l *Loop) During(ctx context.Context, lead, length time.Duration, edge func
 		l.set(&l.to)
 		edge(false)
 	}
-	l.limit.Store(0)
 	if broken := l.Finish(); broken != nil {
 		return 0, broken
 	}
@@ -221,9 +220,8 @@ func wait(ctx context.Context, d time.Duration) error {
 // Finish may be called again.
 func (l *Loop) Finish() error {
 	if l.starts != nil {
-		l.limit.Store(0)
+		l.stop()
 		l.begin()
-		l.end()
 	}
 	l.callers.Wait()
 	return l.failure()
@@ -267,7 +265,7 @@ func (l *Loop) caller(i, warm int, warmed func()) {
 		one := &batch[filled]
 		one.late, one.dropped = now-due, now-due > tooLate
 		if !one.dropped {
-			if l.Begun.Add(1) > l.limit.Load() || l.failed.Load() != nil {
+			if l.Begun.Add(1) > l.limit.Load() {
 				l.Begun.Add(-1)
 				return
 			}
@@ -311,7 +309,16 @@ func (l *Loop) record(calls []ended) {
 	}
 }
 
-func (l *Loop) fail(err error) { l.failed.CompareAndSwap(nil, &err) }
+// stop lets no further call begin, and waits for planned starts end.
+func (l *Loop) stop() {
+	l.limit.Store(0)
+	l.end()
+}
+
+func (l *Loop) fail(err error) {
+	l.failed.CompareAndSwap(nil, &err)
+	l.stop()
+}
 
 func (l *Loop) failure() error {
 	if err := l.failed.Load(); err != nil {

@@ -309,3 +309,30 @@ func TestEndedEarly(t *testing.T) {
 		})
 	}
 }
+
+// Who waits for a planned start that is far away is not waited for, when a call has failed or the time is over.
+func TestPlannedStartsEnd(t *testing.T) {
+	broken := errors.New("broken")
+	for reason, fault := range map[string]error{"a call fails": broken, "the time is over": nil} {
+		t.Run(reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				l := callers(2, func() error {
+					cancel()
+					return fault
+				})
+				if fault != nil {
+					ctx = t.Context()
+				}
+				l.Plan(1, 2, 1)
+				l.plan = [][]time.Duration{{time.Second}, {time.Hour}}
+				require.NoError(t, l.Start(0))
+				began := time.Now()
+				require.ErrorIs(t, l.Run(ctx, 2), fault)
+				require.Equal(t, time.Second, time.Since(began))
+				require.EqualValues(t, 1, l.Begun.Load())
+			})
+		})
+	}
+}
