@@ -38,8 +38,8 @@ func H2C() rpcbench.Stack {
 	return stack("httpjson.h2c", jsonstd.Codec{}, httpapi.Options{HTTP2: true})
 }
 
-// Default calls through a copy of the Transport that net/http's own client has, and leaves the HTTP version to net/http.
-// Most clients in Go are that client. Compare Default with New for the price of net/http's defaults.
+// Default calls through a copy of the Transport that net/http's own client has, and leaves the HTTP version to it. Most
+// clients in Go are that client. Compare Default with New for the price of net/http's defaults.
 //
 // The Transport keeps two idle connections. With more than two callers it closes connections, and dials others, all the
 // time. It asks for gzip, and the server compresses nothing. Over TLS client and server agree on HTTP/2, and callers
