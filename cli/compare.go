@@ -33,6 +33,8 @@ type comparison struct {
 	layouts     int // links of each build; 0 is this program as it is
 	seed        uint64
 	out         string
+	sweep       made              // what the workloads are the values of
+	wired       bool              // httpjson.default has rows of its own
 	server      string            // value of -server
 	servers     map[string]string // host:port by stack; nil: each process starts its own
 
@@ -40,6 +42,7 @@ type comparison struct {
 	notes    []string                      // on what is measured
 	warnings []string                      // of every summary
 	facts    map[[2]string]*workload.Facts // of a workload and a stack
+	idle     map[string]float64            // CPU time of callers that call nothing, by workload
 }
 
 // build is the part of a contestant's name after the stack's.
@@ -172,7 +175,11 @@ func asTyped() []string {
 func (c *comparison) campaign() *versus.Campaign {
 	all := versus.Campaign{Plan: c.plan(), Seed: c.seed}
 	for _, w := range c.workloads {
-		for _, name := range c.contestants {
+		names := c.contestants
+		if c.wired && slices.Contains(workload.Wired(), w.Name) {
+			names = append(slices.Clip(names), asItComes)
+		}
+		for _, name := range names {
 			one := &versus.Comparison{Spec: c.spec(w, name), Base: c.programs[build(c.base)]}
 			if build(name) != build(c.base) {
 				one.Other = c.programs[build(name)]
@@ -181,6 +188,41 @@ func (c *comparison) campaign() *versus.Campaign {
 		}
 	}
 	return &all
+}
+
+// asItComes is the stack of clients that leave all to net/http: most are such.
+const asItComes = "httpjson.default"
+
+// rates finds the rate of each workload at ordinary load. It measures what callers at each rate take that call nothing.
+func (c *comparison) rates(ctx context.Context, show show) error {
+	c.idle = map[string]float64{}
+	defer show("", 0, 0)
+	for i := range c.workloads {
+		w := &c.workloads[i]
+		if w.Rate == 0 {
+			continue
+		}
+		show("looking at "+w.Title, time.Second, time.Second)
+		if w.Rate == workload.Auto {
+			var err error
+			if w.Rate, err = versus.Ordinary(ctx, versus.Run, c.spec(*w, c.base), c.programs[build(c.base)][0]); err != nil {
+				w.Rate = 1000 // whose comparison then says what is wrong
+			}
+			w.Title += fmt.Sprintf(", %.0f calls a second", w.Rate)
+		}
+		ns, err := versus.Idle(ctx, *w)
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+		if err != nil {
+			return err
+		}
+		if c.idle[w.Name] = ns[1]; ns[1] > 0 {
+			c.notes = append(c.notes, fmt.Sprintf("%s: callers that call nothing take %.1f µs of CPU for each planned start "+
+				"(%.1f–%.1f)", w.Name, ns[1]/1000, ns[0]/1000, ns[2]/1000))
+		}
+	}
+	return nil
 }
 
 // spec is what the first process of a comparison measures. Ratios of builds spread more, so these take four times as

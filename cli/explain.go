@@ -40,6 +40,9 @@ const (
 // oneProcess is said of a workload that is apart.
 const oneProcess = "# %s: explained in one process: a profile of it has both the client and the server\n"
 
+// closedLoop is said of a workload that has a rate.
+const closedLoop = "# %s: explained without its rate: %d callers call again as soon as they have their reply\n"
+
 // explanation is a call of one stack, split among layers.
 type explanation struct {
 	Name      string
@@ -52,9 +55,14 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 		does:    "Split the time of a call among layers, or the difference between two, or a service's CPU profile",
 		example: "rpcbench explain grpcservehttp grpcprotobuf",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
-			name := f.String("workload", p.workloads()[0].Name, "`name` of rpcbench list")
+			first := p.workloads()[0].Name
+			if p.stacks[0].Method == "" {
+				first = workload.Small
+			}
+			name := f.String("workload", first, "`name` of rpcbench list")
 			var given workload.Workload
-			callerFlags(f, &given)
+			f.IntVar(&given.Callers, "callers", 0, "`number` of callers at a time")
+			f.IntVar(&given.Conns, "conns", 0, "`number` of connections; as the stack's library is wired unless given")
 			procs := f.Int("gomaxprocs", 1, "1 splits CPU work, 0 uses all cores")
 			length := f.Duration("time", 20*time.Second, "for each stack, 2 s of it per process, half under the profiler")
 			ratios := f.String("ratios", "", "`folder` of rpcbench run: what its ratios would win for a service")
@@ -124,6 +132,9 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 				if w.Apart && len(stacks) > 0 {
 					fmt.Fprintf(t, oneProcess, w.Name)
 				}
+				if w.Rate != 0 && len(stacks) > 0 {
+					fmt.Fprintf(t, closedLoop, w.Name, w.AtOnce())
+				}
 				fmt.Fprintf(t, "# %s\n", strings.Join(environ.List(), " "))
 				fmt.Fprintln(t, "# ± and intervals are of 95 %, over processes, each with new fixtures.",
 					"SE is a standard error over them, or that of counting a file's samples.")
@@ -131,7 +142,7 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 					if procs := e.processes[0].Procs; procs > 0 {
 						s := p.stacks[slices.Index(p.names(), e.Name)]
 						fmt.Fprintf(t, "# %s: workload=%s callers=%d conns=%d GOMAXPROCS=%d processes=%d\n", e.Name, w.Name,
-							max(1, w.Callers), w.Connections(s.Traits), procs, len(e.processes))
+							w.AtOnce(), w.Connections(s.Traits), procs, len(e.processes))
 					}
 				}
 				for _, e := range all {

@@ -46,17 +46,17 @@ func knownExplained(spec versus.Spec, rounds int64) (all []versus.Explained) {
 // profiles that are kept have the samples and the calls of all processes.
 func TestExplainOfKnownFigures(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "new")
-	out, log, err := knownRun(t, "explain", "-time", "6s", "-workload", "two-processes", "-callers", "6", "-conns", "3",
+	out, log, err := knownRun(t, "explain", "-time", "6s", "-workload", "small-apart", "-callers", "6", "-conns", "3",
 		"-gomaxprocs", "0", "-keep", folder, "base", "other")
 	require.NoError(t, err)
-	w, err := workload.Find("two-processes")
+	w, err := workload.Find("small-apart")
 	require.NoError(t, err)
 	w.Callers, w.Conns = 6, 3
 	require.Equal(t, slices.Repeat([]string{asked(w, runtime.NumCPU(), turn, "base", "other")}, 3),
 		log, "2 s of each for each process")
-	require.True(t, strings.HasPrefix(out, "# two-processes: explained in one process: "), out)
+	require.True(t, strings.HasPrefix(out, "# small-apart: explained in one process: "), out)
 	for _, stack := range []string{"base", "other"} {
-		require.Contains(t, out, fmt.Sprintf("# %s: workload=two-processes callers=6 conns=3 GOMAXPROCS=%d processes=3\n",
+		require.Contains(t, out, fmt.Sprintf("# %s: workload=small-apart callers=6 conns=3 GOMAXPROCS=%d processes=3\n",
 			stack, runtime.NumCPU()))
 		require.Contains(t, out,
 			stack+": 1000.0 µs of CPU per call, by 600 samples of 6000 calls; without the profiler 10000.0 µs "+
@@ -70,7 +70,7 @@ func TestExplainOfKnownFigures(t *testing.T) {
 	require.Contains(t, out,
 		"The difference is +0.0 µs (+0.0 to +0.0) by the profiles and +0.0 µs (+0.0 to +0.0) without the profiler")
 
-	out, log, err = knownRun(t, "explain", "-workload", "two-processes", filepath.Join(folder, "other.pprof"),
+	out, log, err = knownRun(t, "explain", "-workload", "small-apart", filepath.Join(folder, "other.pprof"),
 		filepath.Join(folder, "base.pprof"))
 	require.NoError(t, err)
 	require.Empty(t, log, "nothing is measured")

@@ -1,66 +1,130 @@
 package cli
 
 import (
+	"cmp"
 	"flag"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-// callerFlags registers the flags that set a workload's callers and connections.
-func callerFlags(f *flag.FlagSet, w *workload.Workload) {
-	f.IntVar(&w.Callers, "callers", 0,
-		"`number` of callers at a time: each calls again as soon as it has its reply")
-	f.IntVar(&w.Conns, "conns", 0, "`number` of connections of each stack, as its library is wired unless given:\n"+
-		"one if they carry several calls at a time, else one for each caller")
+// made are the workloads that flags make: several if they are a sweep.
+type made struct {
+	workloads []workload.Workload
+	over      string   // the flag that has a list
+	values    []string // the list, a value for each workload
 }
 
-// workloadFlags registers the flags that make a workload. made returns it, after the flags are parsed; nil if none of
-// them was given.
-func workloadFlags(f *flag.FlagSet) (made func() (*workload.Workload, error)) {
+// lists are the flags that may have a list, and what its values are.
+var lists = map[string]string{"rate": "calls a second", "callers": "callers", "conns": "connections",
+	"gomaxprocs": "GOMAXPROCS"}
+
+const saturated = "saturated" // in a list of rates: callers that call again at once
+
+// workloadFlags registers the flags that make workloads. read returns them, after the flags are parsed; none if none of
+// the flags was given.
+func workloadFlags(f *flag.FlagSet) (read func() (made, error)) {
 	var w workload.Workload
-	callerFlags(f, &w)
+	f.String("rate", "", "planned `calls` a second, 500 or more, of 100 callers unless given; "+
+		"auto is a quarter of the machine.\nA list is a sweep, and may end with saturated; one flag may have a list")
+	f.String("callers", "", "`number` of callers at a time, or a list: each calls again as soon as it has its reply")
+	f.String("conns", "", "`number` of connections of each stack, or a list; as its library is wired unless given:\n"+
+		"one if they carry several calls at a time, else one for each caller")
 	f.BoolVar(&w.TLS, "tls", false, "TLS 1.3")
 	f.BoolVar(&w.Unix, "unix", false, "a Unix socket in place of TCP")
-	payload := f.String("payload", "", "`size` of random bytes in each request and reply: 100B, 2kB (2000 bytes), 1MB")
+	f.String("payload", "", "`size` of random bytes in each request and reply: 100B, 2kB (2000 bytes), 1MB")
+	f.StringVar(&w.Message, "message", "", "`name` of what is sent in place of a user, and back: "+
+		"flex.empty, flex.complex, flex.1kB\n(structured, 2.0 kB of JSON) or flex.10kB")
 	f.BoolVar(&w.NewConn, "new-connections", false, "a connection for each call")
 	f.BoolVar(&w.Stream, "stream", false, "one stream for all calls, where a stack has streams")
 	f.BoolVar(&w.Headers, "headers", false, "a token, a trace and a user agent with each call")
 	f.StringVar(&w.Link, "link", "", "emulated `network`: 4g, or a round trip and a rate such as 40ms/10Mbps")
-	f.IntVar(&w.Procs, "gomaxprocs", 0, "`number`: 1 measures CPU work, 0 uses all cores")
+	f.String("gomaxprocs", "", "`number`, or a list: 1 measures CPU work, 0 uses all cores; with -apart of both processes")
 	f.BoolVar(&w.Apart, "apart", false, "the server in a process of its own; its CPU time counts too")
-	titles := map[string]string{"callers": "% callers", "conns": "% connections", "tls": "TLS", "unix": "a Unix socket",
-		"apart": "two processes", "payload": "% of bytes",
+	titles := map[string]string{"rate": "% calls a second", "callers": "% callers", "conns": "% connections", "tls": "TLS",
+		"unix": "a Unix socket", "apart": "two processes", "payload": "% of bytes", "message": "%",
 		"new-connections": "new connections", "stream": "on a stream", "headers": "long headers", "link": "over %",
 		"gomaxprocs": "GOMAXPROCS=%"}
-	return func() (*workload.Workload, error) {
-		var names, said []string
+	return func() (m made, err error) {
+		typed := map[string]string{}
+		var names []string
 		f.Visit(func(f *flag.Flag) {
 			value := f.Value.String()
-			title, ok := titles[f.Name]
-			if !ok || value == "false" || value == f.DefValue {
+			if titles[f.Name] == "" || value == f.DefValue || lists[f.Name] != "" && value == "0" {
 				return
 			}
-			names = append(names, strings.ReplaceAll(f.Name, "-", ""))
-			if strings.Contains(title, "%") {
-				names = append(names, strings.ReplaceAll(value, "/", ".")) // a slash would begin a key
-			}
-			said = append(said, strings.ReplaceAll(title, "%", value))
+			names, typed[f.Name] = append(names, f.Name), value
 		})
-		if len(names) == 0 {
-			return nil, nil
-		}
-		if *payload != "" {
-			n, err := workload.Size(*payload)
-			if err != nil {
-				return nil, wrong("run: -payload: %w", err)
+		values := []string{""}
+		for _, name := range names {
+			if !strings.Contains(typed[name], ",") || lists[name] == "" {
+				continue
 			}
-			w.Payload = n
+			if m.over != "" {
+				return m, wrong("run: -%s and -%s are lists: one flag may have a list", m.over, name)
+			}
+			m.over, values = name, strings.Split(typed[name], ",")
+			m.values = values
 		}
-		if err := w.Check(); err != nil {
-			return nil, wrong("run: %w", err)
+		if len(names) == 0 {
+			return m, nil
 		}
-		w.Name, w.Title = strings.Join(names, "."), strings.Join(said, ", ")
-		return &w, nil
+		for i, value := range values {
+			if slices.Contains(values[:i], value) {
+				return m, wrong("run: -%s: %s is there twice: once is enough", m.over, value)
+			}
+			one, parts, said := w, []string{}, []string{}
+			for _, name := range names {
+				given := typed[name]
+				if name == m.over {
+					given = value
+				}
+				if err := set(&one, name, given, name == m.over); err != nil {
+					return m, err
+				}
+				title, part := titles[name], strings.ReplaceAll(name, "-", "")
+				switch {
+				case given == saturated:
+					title, part = saturated, saturated
+				case name == "rate" && one.Rate == workload.Auto:
+					title, part = "ordinary load", "rate.auto"
+				case strings.Contains(title, "%"):
+					part += "." + strings.ReplaceAll(given, "/", ".") // a slash would begin a key
+				}
+				parts, said = append(parts, part), append(said, strings.ReplaceAll(title, "%", given))
+			}
+			if err := one.Check(); err != nil {
+				return m, wrong("run: %w", err)
+			}
+			one.Name, one.Title = strings.Join(parts, "."), strings.Join(said, ", ")
+			m.workloads = append(m.workloads, one)
+		}
+		return m, nil
 	}
+}
+
+// set gives a workload the value of a flag that is no plain variable of it.
+func set(w *workload.Workload, name, value string, listed bool) (err error) {
+	switch n := map[string]*int{"callers": &w.Callers, "conns": &w.Conns, "gomaxprocs": &w.Procs}[name]; {
+	case n != nil:
+		if *n, err = strconv.Atoi(value); err != nil {
+			return wrong("run: -%s: %q is no number of %s", name, value, lists[name])
+		}
+	case name == "payload":
+		if w.Payload, err = workload.Size(value); err != nil {
+			return wrong("run: -payload: %w", err)
+		}
+	case name != "rate":
+	case value == "auto":
+		w.Rate = workload.Auto
+	case value == saturated && listed:
+		w.Callers = cmp.Or(w.Callers, 100)
+	default:
+		if w.Rate, err = strconv.ParseFloat(value, 64); err != nil || w.Rate == 0 {
+			return wrong("run: -rate: %q is no rate: give calls a second, or auto; a list may end with saturated", value)
+		}
+	}
+	return nil
 }

@@ -110,9 +110,6 @@ func (p program) check(args []string) error {
 		case !regexp.MustCompile(`^[A-Za-z0-9.-]+$`).MatchString(w.Name) || w.Title == "":
 			return fmt.Errorf("rpcbench: this program's workload %q needs a Name of letters, digits, dots and dashes, "+
 				"and a Title", w.Name)
-		case w.Rate != 0: // run and explain would measure callers that call as soon as they can
-			return fmt.Errorf("rpcbench: this program's workload %q has a Rate, which is for go test -bench alone: leave it out",
-				w.Name)
 		case slices.ContainsFunc(all[:i], same):
 			return fmt.Errorf("rpcbench: this program has two workloads named %s: give each a name of its own", w.Name)
 		}

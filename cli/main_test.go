@@ -74,7 +74,7 @@ func typed(t *testing.T, args ...string) (stdout, stderr string, err error) {
 }
 
 func TestBadInputIsOneLine(t *testing.T) {
-	unknown := `unknown workload "tiny": there are small, mixed-50-callers, bytes-10kB, `
+	unknown := `unknown workload "tiny": there are small-load, structured-load-tls, small-saturated, `
 	for _, test := range []struct {
 		why, args, want string
 	}{
@@ -129,7 +129,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"a payload without a unit", "run -out x -payload 100", `run: -payload: "100" is no size: write 100B, 1kB or 1MB`},
 		{"fewer callers than none", "run -out x -callers -3",
 			"run: a workload's Callers lies between 0 and 1000: -3 does not"},
-		{"a number that is none", "run -out x -conns many", `run: invalid value "many" for flag -conns: parse error`},
+		{"a number that is none", "run -out x -conns many", `run: -conns: "many" is no number of connections`},
 		{"a link that does not exist", "run -out x -link 5g", `run: "5g" is no link`},
 		{"two ways to say a workload", "run -out x -workloads small -tls",
 			"run: -workloads names workloads, and the flags make one, tls: leave one"},
@@ -144,10 +144,19 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"servers by a variable that is not set", "run -out x -server= httpxml", `run: -server: "" is no stack=host:port`},
 		{"a build elsewhere", "run -out x -server httpjson=h:1 httpjson@HEAD httpjson",
 			"run: -server names no server of httpjson@HEAD; a build has none"},
+		{"a rate that is too low", "run -out x -rate 100 httpxml", "run: a workload's Rate lies between 500 and 1000000 calls"},
+		{"no rate", "run -out x -rate many httpxml", `run: -rate: "many" is no rate: give calls a second, or auto`},
+		{"no rate alone", "run -out x -rate saturated httpxml", `run: -rate: "saturated" is no rate: give calls a second`},
+		{"two lists", "run -out x -rate 1000,2000 -callers 1,2 httpxml", "run: -callers and -rate are lists: one flag may"},
+		{"a value of a list that can't be", "run -out x -callers 1,x httpxml", `run: -callers: "x" is no number of callers`},
+		{"a value twice", "run -out x -conns 1,2,1 httpxml", "run: -conns: 1 is there twice: once is enough"},
+		{"an empty value", "run -out x -gomaxprocs 1, httpxml", `run: -gomaxprocs: "" is no number of GOMAXPROCS`},
+		{"a rate elsewhere", "run -out x -server httpjson=h:1,rawtcp=h:2 -rate 1000 rawtcp", "run: rate.1000: -server is for"},
+		{"another process elsewhere", "run -out x -server httpjson=h:1,rawtcp=h:2 -apart rawtcp", "run: apart: -server is for"},
 		{"a Unix socket elsewhere", "run -out x -server httpjson=h:1,rawtcp=h:2 -unix rawtcp", "run: unix: -server is for"},
-		{"a workload of two processes, and one over TLS, elsewhere",
-			"run -out x -server httpjson=h:1,rawtcp=h:2 -workloads small,cold-tls,two-processes rawtcp",
-			"run: cold-tls, two-processes: -server is for workloads without TLS"},
+		{"a workload at a rate, and one over TLS, elsewhere",
+			"run -out x -server httpjson=h:1,rawtcp=h:2 -workloads small,cold-tls,small-1000-per-second rawtcp",
+			"run: cold-tls, small-1000-per-second: -server is for workloads without TLS"},
 		{"an unknown stack to serve", "serve httpjsno", `unknown stack "httpjsno": rpcbench list names them`},
 		{"a stack served twice, which -server refuses", "serve httpjson rawtcp httpjson",
 			"serve: httpjson is named twice: once is enough"},
@@ -258,14 +267,15 @@ func TestOwnWorkloads(t *testing.T) {
 	all := listed(program{stacks: create})
 	require.Len(t, all, len(workload.All()))
 	require.Equal(t, append(all, "busy"), listed(program{stacks: create, own: own("busy")}), "hers come after the others")
-	require.Equal(t, []string{"call", "call-1-caller", "call-50-callers", "call-tls", "call-cold-tls"},
+	require.Equal(t, []string{"call-load", "call-load-tls", "call-saturated", "call-saturated-tls", "call", "call-tls", "call-cold-tls",
+		"call-apart"},
 		listed(program{stacks: serves}))
 	require.Equal(t, []string{"busy"}, listed(program{stacks: serves, own: own("busy")}), "hers replace those of a method")
 
 	p := program{stacks: create, own: own("busy")}
 	require.NoError(t, p.check(nil))
 	c := comparison{program: p, out: filepath.Join(t.TempDir(), "out"), processes: 8, time: 8 * time.Second}
-	require.NoError(t, c.take([]string{"rawtcp"}, "small,busy", false, nil, map[string]bool{"workloads": true}))
+	require.NoError(t, c.take([]string{"rawtcp"}, "small,busy", false, map[string]bool{"workloads": true}))
 	require.Equal(t, 30, c.workloads[1].Callers)
 	var out bytes.Buffer
 	require.NoError(t, p.run(t.Context(), []string{"list"}, &out, io.Discard))
@@ -279,7 +289,7 @@ func TestOwnWorkloads(t *testing.T) {
 		`workload "a b" needs a Name of letters`: {stacks: create, own: own("a b")},
 		`workload "x": a workload's Callers lies`: {stacks: create, own: []rpcbench.Workload{{Name: "x", Title: "x",
 			Callers: -1}}},
-		`workload "x" has a Rate`:                   {stacks: create, own: []rpcbench.Workload{{Name: "x", Title: "x", Rate: 1000}}},
+		`workload "x": a workload's Rate lies`:      {stacks: create, own: []rpcbench.Workload{{Name: "x", Title: "x", Rate: 10}}},
 		`this program's workload "y" needs a Name `: {stacks: create, own: []rpcbench.Workload{{Name: "y"}}},
 	} {
 		require.ErrorContains(t, p.check(nil), want)

@@ -18,6 +18,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 // call describes the method that the stacks of a run serve: sizes, and the time of their codecs. nil is create-user.
@@ -127,7 +128,9 @@ func (c *comparison) layers(ctx context.Context, show show) (string, error) {
 	if build(names[0])+build(names[1]) != "" {
 		return "", nil
 	}
-	spec := versus.Spec{Workload: c.workloads[0], Slice: turn, Procs: 1, Blocks: rounds}
+	single := func(w workload.Workload) bool { return !w.Windowed() }
+	w := c.workloads[max(0, slices.IndexFunc(c.workloads, single))]
+	spec := versus.Spec{Workload: w, Slice: turn, Procs: 1, Blocks: rounds}
 	length := 5 * each
 	if c.fewest == versus.FewestQuick {
 		length = 2 * each

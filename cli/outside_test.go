@@ -47,6 +47,9 @@ func knownNs(w workload.Workload, i int) [3]float64 {
 	if w.Procs == 0 {
 		ratio = 1.5
 	}
+	if w.Callers > 0 {
+		ratio = float64(w.Callers) / 4
+	}
 	return [3]float64{base, base * 1.001, base * ratio * math.Exp(0.01*alternates)}
 }
 
@@ -110,12 +113,12 @@ func outside(t *testing.T, args ...string) *exec.Cmd {
 // TestRunOfKnownFigures: what run measures, and where its figures come out.
 func TestRunOfKnownFigures(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	said, log, err := knownRun(t, "run", "-quick", "-workloads", "small,bytes-10kB,small-1-caller", "-seed", "5",
+	said, log, err := knownRun(t, "run", "-quick", "-workloads", "small,bytes-10kB,small-apart", "-seed", "5",
 		"-out", out, "other")
 	require.NoError(t, err)
 	all := runtime.NumCPU()
 	var wanted []string
-	for _, name := range []string{"small", "bytes-10kB", "small-1-caller"} {
+	for _, name := range []string{"small", "bytes-10kB", "small-apart"} {
 		w, err := workload.Find(name)
 		require.NoError(t, err)
 		wanted = append(wanted, slices.Repeat([]string{asked(w, cmp.Or(w.Procs, all), versus.Slice, "base", "base",
@@ -157,7 +160,7 @@ func TestRunOfKnownFigures(t *testing.T) {
 		takes    float64 // of the base in the first process
 		ratio    float64
 		procs    int
-	}{{"small", 200e3, 2, 1}, {"bytes-10kB", 800e3, 0.25, 1}, {"small-1-caller", 200e3, 1.5, all}} {
+	}{{"small", 200e3, 2, 1}, {"bytes-10kB", 800e3, 0.25, 1}, {"small-apart", 200e3, 1.5, all}} {
 		a := s.Answers[i]
 		require.Equal(t, want.workload, a.Workload)
 		require.Equal(t, "other", a.Stack)
@@ -196,15 +199,46 @@ func TestRunOfKnownFigures(t *testing.T) {
 	}
 }
 
+// Each value of a sweep has its own ratio, in its own row. At a rate that is of CPU time, and what surrounded the calls
+// stands below.
+func TestSweepOfKnownFigures(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	said, log, err := knownRun(t, "run", "-quick", "-callers", "8,1,3", "-out", out, "other")
+	require.NoError(t, err)
+	require.Len(t, log, 12)
+	s, err := report.Read(out)
+	require.NoError(t, err)
+	require.Equal(t, "callers", s.Over)
+	for i, callers := range []int{8, 1, 3} {
+		a := s.Answers[i]
+		require.Equal(t, []string{strconv.Itoa(callers), fmt.Sprintf("callers.%d", callers)}, []string{a.Value, a.Workload})
+		require.InEpsilon(t, float64(callers)/4, a.Ratio, 1e-4)
+		require.Regexp(t, fmt.Sprintf(`(?m)^%d callers(: CPU)? .* %.2f `, callers, float64(callers)/4), said)
+	}
+
+	out += "2"
+	said, log, err = knownRun(t, "run", "-quick", "-rate", "1000,saturated", "-out", out, "other")
+	require.NoError(t, err)
+	require.Equal(t, slices.Repeat([]string{asked(workload.Workload{Name: "saturated", Title: "saturated", Callers: 100},
+		runtime.NumCPU(), versus.Slice, "base", "base", "other")}, 4), slices.DeleteFunc(log, func(line string) bool {
+		return strings.Contains(line, "Rate:1000 ")
+	}), "100 callers, and no rate")
+	s, err = report.Read(out)
+	require.NoError(t, err)
+	require.Equal(t, []string{"calls a second", "1000", "saturated"}, []string{s.Over, s.Answers[0].Value,
+		s.Answers[1].Value})
+	require.Positive(t, s.Answers[0].IdleNs)
+	require.Zero(t, s.Answers[1].IdleNs, "callers have no plan")
+}
+
 // A method is measured at the workloads that are asked for. Its layers are of one core, whatever the workload's.
 func TestRunOfAMethod(t *testing.T) {
 	if runtime.NumCPU() == 1 {
 		t.Skip("all cores are one")
 	}
-	w, err := workload.In(workload.Own(), "call-1-caller")
-	require.NoError(t, err)
+	w := workload.Workload{Name: "callers.2", Title: "2 callers", Callers: 2}
 	dir := t.TempDir()
-	_, log, err := knownRunOf(t, methodStacks(), "run", "-quick", "-workloads", w.Name, "-out", dir+"/out", "other")
+	_, log, err := knownRunOf(t, methodStacks(), "run", "-quick", "-callers", "2", "-out", dir+"/out", "other")
 	require.NoError(t, err)
 	require.Equal(t, append(slices.Repeat([]string{asked(w, runtime.NumCPU(), versus.Slice, "base", "base", "other")}, 4),
 		asked(w, 1, turn, "base", "other"), asked(w, 1, turn, "base", "other")), log, "the last two are the layers'")

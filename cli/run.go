@@ -26,11 +26,11 @@ import (
 func runCommand(p program, stdout, stderr io.Writer) command {
 	return command{
 		name: "run", tidies: true, args: " [stack[@build]...]",
-		does:    "Compare stacks, or builds of them, with a base at each workload: about 15 minutes",
+		does:    "Compare stacks, or builds of them, with a base at each workload: about half an hour",
 		example: "rpcbench run -out mine",
 		groups: []string{
-			"What is called: base workloads payload stream headers",
-			"How: callers conns new-connections tls unix apart link server gomaxprocs",
+			"What is called: base workloads message payload stream headers",
+			"How: rate callers conns new-connections tls unix apart link server gomaxprocs",
 			"How long: quick time processes seed",
 			"Where to: out",
 		},
@@ -44,7 +44,7 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			f.IntVar(&c.processes, "processes", 8, fmt.Sprintf("for each comparison, at least %d", versus.Fewest))
 			only := f.String("workloads", "", "`names`, separated by commas, of rpcbench list; all unless given")
 			quick := f.Bool("quick", false,
-				"a first answer in a minute or two: six workloads, four processes of two seconds, this build alone")
+				"a first answer in a minute or two: five workloads, four processes of two seconds, this build alone")
 			made := workloadFlags(f)
 			f.StringVar(&c.server, "server", "",
 				"`stack=host:port,...` of servers that run already, as rpcbench serve prints them")
@@ -52,9 +52,9 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			return func(ctx context.Context, args []string) error {
 				typed := map[string]bool{}
 				f.Visit(func(f *flag.Flag) { typed[f.Name] = true })
-				own, err := made()
-				if err == nil {
-					err = c.take(args, *only, *quick, own, typed)
+				var err error
+				if c.sweep, err = made(); err == nil {
+					err = c.take(args, *only, *quick, typed)
 				}
 				if err == nil {
 					err = c.answer(ctx, stdout, stderr)
@@ -66,7 +66,8 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 }
 
 // take carries the command line over, or says what is wrong with it.
-func (c *comparison) take(args []string, only string, quick bool, own *workload.Workload, typed map[string]bool) error {
+func (c *comparison) take(args []string, only string, quick bool, typed map[string]bool) error {
+	own := c.sweep.workloads
 	c.workloads, c.fewest, c.layouts = c.program.workloads(), versus.Fewest, min(8, c.processes)
 	if quick {
 		if typed["time"] || typed["processes"] {
@@ -77,9 +78,9 @@ func (c *comparison) take(args []string, only string, quick bool, own *workload.
 	}
 	switch {
 	case own != nil && typed["workloads"]:
-		return wrong("run: -workloads names workloads, and the flags make one, %s: leave one of the two out", own.Name)
+		return wrong("run: -workloads names workloads, and the flags make one, %s: leave one of the two out", own[0].Name)
 	case own != nil:
-		c.workloads = []workload.Workload{*own}
+		c.workloads = own
 	case typed["workloads"]:
 		c.workloads = nil
 		for name := range strings.SplitSeq(only, ",") {
@@ -96,6 +97,8 @@ func (c *comparison) take(args []string, only string, quick bool, own *workload.
 	if err := c.names(args); err != nil {
 		return err
 	}
+	_, unknown := c.find(asItComes)
+	c.wired = unknown == nil && len(args) == 0 && !quick && !typed["server"] && c.base == "httpjson"
 	if typed["server"] {
 		if err := c.elsewhere(c.server, typed["workloads"] || own != nil); err != nil {
 			return err
@@ -137,6 +140,9 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
+	if err := c.rates(ctx, progress(stderr)); err != nil {
+		return err
+	}
 	name := filepath.Join(c.out, "bench.txt")
 	file, err := os.Create(name)
 	if err != nil {
@@ -253,6 +259,8 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 			{float64(p.Latencies[arm].P50), "p50-ns"}, {float64(p.Latencies[arm].P95), "p95-ns"},
 			{float64(p.Latencies[arm].P99), "p99-ns"},
 			{p.InFlight[arm], "in-flight"}, {float64(p.Layout), "layout"}, {100 * p.Others, "others-%"},
+			{100 * p.Loads[arm].Free, "free-%"}, {p.Loads[arm].Switches, "switches/op"},
+			{100 * p.Loads[arm].Reached, "reached-%"}, {100 * p.Loads[arm].Dropped, "dropped-%"}, {p.Loads[arm].LateNs, "late-ns"},
 		} {
 			if metric.value > 0 {
 				fmt.Fprintf(&lines, "\t%.6g %s", metric.value, metric.unit)
@@ -270,7 +278,7 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 func (c *comparison) header() report.Summary {
 	return report.Summary{Release: report.Release, Command: strings.Join(asTyped(), " "), Environment: environ.List(),
 		Notes: c.notes, Base: c.base, Seed: c.seed, Processes: c.processes, Layouts: c.layouts,
-		Warnings: slices.Clip(c.warnings), Remote: c.servers != nil}
+		Warnings: slices.Clip(c.warnings), Remote: c.servers != nil, Over: lists[c.sweep.over]}
 }
 
 // summary adds what was found.
@@ -289,6 +297,11 @@ func (c *comparison) summary(s report.Summary, all []*versus.Comparison) report.
 		if w.AsksCPU() && c.servers == nil {
 			a.Leads = report.ByCPU
 		}
+		if i := slices.IndexFunc(c.sweep.workloads, func(o workload.Workload) bool { return o.Name == w.Name }); i >= 0 &&
+			c.sweep.over != "" {
+			a.Value = c.sweep.values[i]
+		}
+		a.IdleNs = c.idle[w.Name]
 		s.Answers = append(s.Answers, a)
 		if w.Callers > 1 && w.Procs == 0 && runtime.NumCPU() == 1 {
 			s.Warnings = append(s.Warnings, w.Title+": the machine has one core, so callers take turns")
@@ -314,6 +327,7 @@ func printSummary(w io.Writer, s report.Summary) error {
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Does, a.GOMAXPROCS, base, a.Stack, own, ratio, interval,
 			a.Said())
 	}
+	fmt.Fprint(t, loads(s))
 	for _, a := range s.Answers {
 		if but := a.But(); but != "" {
 			fmt.Fprintf(t, "\n%s.", but)
@@ -324,4 +338,27 @@ func printSummary(w io.Writer, s report.Summary) error {
 	}
 	fmt.Fprintln(t)
 	return t.Flush()
+}
+
+// loads is a table of what surrounded the calls of workloads with callers, a rate or a server apart.
+func loads(s report.Summary) string {
+	var b strings.Builder
+	for _, a := range s.Answers {
+		if a.Load == (versus.Load{}) {
+			continue
+		}
+		if b.Len() == 0 {
+			fmt.Fprintf(&b, "\nworkload\tstack\tothers used\tfree with %s, stack\tswitches per call\tof the planned calls\t"+
+				"dropped\tlate by, p99\n", s.Base)
+		}
+		reached, dropped, late := "", "", ""
+		if a.Load.Reached > 0 {
+			reached = fmt.Sprintf("%.1f %%, %.1f %%", 100*a.BaseLoad.Reached, 100*a.Load.Reached)
+			dropped = fmt.Sprintf("%.1f %%, %.1f %%", 100*a.BaseLoad.Dropped, 100*a.Load.Dropped)
+			late = fmt.Sprintf("%.1f ms, %.1f ms", a.BaseLoad.LateNs/1e6, a.Load.LateNs/1e6)
+		}
+		fmt.Fprintf(&b, "%s\t%s\t%.0f %%\t%.0f %%, %.0f %%\t%.2f, %.2f\t%s\t%s\t%s\n", a.Does, a.Stack, 100*a.Others,
+			100*a.BaseLoad.Free, 100*a.Load.Free, a.BaseLoad.Switches, a.Load.Switches, reached, dropped, late)
+	}
+	return b.String()
 }

@@ -26,14 +26,14 @@ import (
 )
 
 // measured is what one real child of a comparison measured in half a second.
-func measured(t *testing.T, c *comparison, stack string, own *workload.Workload, flag string) (s report.Summary,
+func measured(t *testing.T, c *comparison, stack string, own made, flag string) (s report.Summary,
 	stdout string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("measures")
 	}
-	c.program, c.out = ours(), filepath.Join(t.TempDir(), "new")+"/"
-	require.NoError(t, c.take([]string{stack}, "small", true, own, map[string]bool{flag: true}))
+	c.program, c.out, c.sweep = ours(), filepath.Join(t.TempDir(), "new")+"/", own
+	require.NoError(t, c.take([]string{stack}, "small", true, map[string]bool{flag: true}))
 	c.processes, c.time = 1, c.time/4
 	var out, errs bytes.Buffer
 	require.NoError(t, c.answer(t.Context(), &out, &errs))
@@ -47,8 +47,8 @@ func measured(t *testing.T, c *comparison, stack string, own *workload.Workload,
 func TestRun(t *testing.T) {
 	t.Parallel()
 	var c comparison
-	s, stdout := measured(t, &c, "rawtcp", nil, "workloads")
-	require.Regexp(t, `(?m)^`+workload.All()[0].Title+` +1 +\d+\.\d +rawtcp +\d+\.\d `, stdout)
+	s, stdout := measured(t, &c, "rawtcp", made{}, "workloads")
+	require.Regexp(t, `(?m)^a small call, one core +1 +\d+\.\d +rawtcp +\d+\.\d `, stdout)
 	require.Len(t, s.Answers, 1)
 	a := s.Answers[0]
 	require.Equal(t, []int{1, 1, 1}, []int{a.Processes, a.Planned, len(a.Bases)})
@@ -77,7 +77,7 @@ func TestRunAgainstServers(t *testing.T) {
 		fixtures[name] = f
 		c.server += []string{"", ","}[i] + name + "=" + f.Addr
 	}
-	own := &workload.Workload{Name: "own", Title: "long headers", Headers: true}
+	own := made{workloads: []workload.Workload{{Name: "own", Title: "long headers", Headers: true}}}
 	s, stdout := measured(t, &c, "httpjsoniter", own, "server")
 	before := int64(2) // connections: of child.Alone, and of the call before anything is measured
 	base, contestant := fixtures["httpjson"].Accepted()-before, fixtures["httpjsoniter"].Accepted()-before
@@ -117,7 +117,7 @@ func unflagged(t *testing.T, p program) comparison {
 // What -quick, -workloads, -server and nothing mean.
 func TestTake(t *testing.T) {
 	c := unflagged(t, ours())
-	require.NoError(t, c.take(nil, "", false, nil, nil))
+	require.NoError(t, c.take(nil, "", false, nil))
 	require.Len(t, c.workloads, len(workload.All()))
 	require.Equal(t, []any{"httpjson", []string{"grpcprotobuf"}, 8, 8, versus.Fewest},
 		[]any{c.base, c.contestants, c.processes, c.layouts, c.fewest})
@@ -125,35 +125,37 @@ func TestTake(t *testing.T) {
 	require.Len(t, seeds, 8, "each layout has its own")
 	require.NotZero(t, seeds[0])
 	c = unflagged(t, ours())
-	require.NoError(t, c.take(nil, "", true, nil, nil))
-	require.Len(t, c.workloads, 6)
+	require.NoError(t, c.take(nil, "", true, nil))
+	require.Len(t, c.workloads, 5)
 	require.Equal(t, []any{4, 0, versus.FewestQuick, 2 * time.Second}, []any{c.processes, c.layouts, c.fewest, c.time})
 	require.Equal(t, []uint64{0}, c.seeds(), "the linker's own order")
 	c = unflagged(t, ours())
-	require.NoError(t, c.take([]string{"httpxml"}, "stream,headers", true, nil, map[string]bool{"workloads": true}))
+	require.NoError(t, c.take([]string{"httpxml"}, "stream,headers", true, map[string]bool{"workloads": true}))
 	require.Equal(t, []string{"stream", "headers"}, namesOf(c.workloads))
 	require.Equal(t, []string{"httpxml"}, c.contestants)
 	c = unflagged(t, ours())
 	c.server = "rawtcp=h:1,httpjson=h:2,grpcprotobuf=h:3"
-	require.NoError(t, c.take(nil, "", false, nil, map[string]bool{"server": true}))
-	require.Len(t, c.workloads, len(workload.All())-2)
-	require.Equal(t, "skipped: cold-tls, two-processes: -server is for workloads without TLS, a Unix socket or two "+
-		"processes", c.header().Warnings[2])
+	require.NoError(t, c.take(nil, "", false, map[string]bool{"server": true}))
+	require.Equal(t, []string{"small-saturated", "small", "structured-1kB", "small-apart"}, namesOf(c.workloads)[:4])
+	require.Equal(t, "skipped: small-load, structured-load-tls, structured-saturated-tls, cold-tls, small-1000-per-second, "+
+		"small-load-one-core: -server is for workloads without TLS, a Unix socket, a rate or -apart", c.header().Warnings[2])
 	require.Equal(t, map[string]string{"rawtcp": "h:1", "httpjson": "h:2", "grpcprotobuf": "h:3"},
 		c.spec(c.workloads[0], "grpcprotobuf").Servers)
 	c = unflagged(t, ours())
 	c.processes = 6
-	require.NoError(t, c.take(nil, "", false, nil, map[string]bool{"processes": true}))
+	require.NoError(t, c.take(nil, "", false, map[string]bool{"processes": true}))
 	require.Equal(t, 6, c.layouts)
-	w, err := workload.Find("small-1-caller")
+	w, err := workload.Find("small-apart")
 	require.NoError(t, err)
 	spec := c.spec(w, "x")
 	require.Equal(t, versus.Spec{Arms: []string{"httpjson", "httpjson", "x"}, Workload: w, Slice: versus.Slice,
 		Seed: c.seed, Blocks: spec.Blocks}, spec)
-	one := c.spec(workload.All()[0], "x")
+	w, err = workload.Find("small")
+	require.NoError(t, err)
+	one := c.spec(w, "x")
 	require.Equal(t, 1, one.Procs)
 	require.InDelta(t, float64(8*time.Second/6/versus.Turn), one.Blocks, 1)
-	require.InDelta(t, 2*one.Blocks, c.spec(workload.All()[0], "x@HEAD").Blocks, 1)
+	require.InDelta(t, 2*one.Blocks, c.spec(w, "x@HEAD").Blocks, 1)
 }
 
 // What a summary says of the machine, and of what too few processes have measured.
@@ -167,6 +169,8 @@ func TestSummary(t *testing.T) {
 		return all
 	}
 	c := comparison{base: "httpjson", fewest: 4, processes: 4}
+	w, err := workload.Find("small")
+	require.NoError(t, err)
 	for _, test := range []struct {
 		why     string
 		found   []versus.Process
@@ -180,7 +184,7 @@ func TestSummary(t *testing.T) {
 		{"nothing", nil, "not measured", 0, ""},
 		{"something else runs", processes(4, 0.2), "slower", 2, "other programs used 30 % of the machine"},
 	} {
-		one := versus.Comparison{Spec: c.spec(workload.All()[0], "x"), Found: test.found}
+		one := versus.Comparison{Spec: c.spec(w, "x"), Found: test.found}
 		s := c.summary(c.header(), []*versus.Comparison{&one})
 		require.Equal(t, test.said, s.Answers[0].Said(), test.why)
 		require.InDelta(t, test.ratio, s.Answers[0].Ratio, 1e-9, test.why)
@@ -263,6 +267,10 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 			Name:  "gomaxprocs.4.headers.link.40ms.10Mbps.newconnections",
 			Title: "GOMAXPROCS=4, long headers, over 40ms/10Mbps, new connections",
 			Procs: 4, Headers: true, Link: "40ms/10Mbps", NewConn: true}},
+		{"-rate 5000 -apart", workload.Workload{Name: "apart.rate.5000", Title: "two processes, 5000 calls a second",
+			Rate: 5000, Apart: true}},
+		{"-rate auto -message flex.1kB -gomaxprocs 0", workload.Workload{Name: "message.flex.1kB.rate.auto",
+			Title: "flex.1kB, ordinary load", Rate: workload.Auto, Message: "flex.1kB"}},
 		{"-stream -tls=false", workload.Workload{Name: "stream", Title: "on a stream", Stream: true}},
 	} {
 		f := flag.NewFlagSet("run", flag.ContinueOnError)
@@ -270,19 +278,20 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 		require.NoError(t, f.Parse(strings.Fields(test.args)))
 		own, err := made()
 		require.NoError(t, err)
-		require.Equal(t, test.want, *own)
-		require.Regexp(t, `^[a-zA-Z0-9.]+$`, own.Name)
+		require.Equal(t, []workload.Workload{test.want}, own.workloads)
+		require.Regexp(t, `^[a-zA-Z0-9.]+$`, test.want.Name)
 		for _, p := range []program{ours(), {stacks: methodStacks()}} {
 			c := unflagged(t, p)
-			require.NoError(t, c.take(nil, "", false, own, nil))
+			c.sweep = own
+			require.NoError(t, c.take(nil, "", false, nil))
 			require.Equal(t, []workload.Workload{test.want}, c.workloads, "of %s", p.base())
-			require.Equal(t, test.want, c.spec(*own, "x").Workload)
+			require.Equal(t, test.want, c.spec(test.want, "x").Workload)
 		}
 	}
 	f := flag.NewFlagSet("run", flag.ContinueOnError)
 	own, err := workloadFlags(f)()
 	require.NoError(t, err)
-	require.Nil(t, own, "the list")
+	require.Nil(t, own.workloads, "the list")
 }
 
 // A workload of flags is measured as it says.

@@ -38,13 +38,13 @@ func (c *comparison) elsewhere(value string, chosen bool) error {
 		"by more than an interval says; bytes, allocations and layers are left out"}
 	var left []string
 	c.workloads = slices.DeleteFunc(slices.Clone(c.workloads), func(w workload.Workload) bool {
-		if w.TLS || w.Unix || w.Apart {
+		if w.TLS || w.Unix || w.Rate != 0 || w.Apart && c.sweep.workloads != nil {
 			left = append(left, w.Name)
 			return true
 		}
 		return false
 	})
-	why := strings.Join(left, ", ") + ": -server is for workloads without TLS, a Unix socket or two processes"
+	why := strings.Join(left, ", ") + ": -server is for workloads without TLS, a Unix socket, a rate or -apart"
 	switch {
 	case len(left) > 0 && (chosen || len(c.workloads) == 0):
 		return wrong("run: %s", why)

@@ -154,6 +154,9 @@ func serverOf(stack string) string {
 // Used is the CPU time of the child so far, which the child is not asked for: that would stop its world.
 func (s *Server) Used() (time.Duration, bool) { return cpu.Of(s.process.cmd.Process.Pid) }
 
+// Switches are the child's voluntary context switches so far; 0 if the system does not tell.
+func (s *Server) Switches() int64 { return cpu.Switches(s.process.cmd.Process.Pid) }
+
 // Ask asks the child for a report, after a garbage collection if afterCollection is set. The few allocations that a
 // report costs are counted in the next report.
 func (s *Server) Ask(afterCollection bool) error {

@@ -31,13 +31,24 @@ func Others() (since func() float64) {
 	}
 }
 
+// Machine returns how long the machine's CPUs, all together, were busy and idle so far, in ticks of 10 ms. It returns 0
+// twice if the system does not tell. In a container this is of the host.
+func Machine() (busy, idle time.Duration) {
+	if runtime.GOOS != "linux" {
+		return 0, 0
+	}
+	text, _ := os.ReadFile(stat)
+	busy, idle, _ = parse(text)
+	return busy, idle
+}
+
 // usage returns the time that CPUs were not idle, and this process tree's own part, for so many CPUs.
 func usage() (busy, own time.Duration, cpus int) {
 	if runtime.GOOS != "linux" {
 		return 0, 0, 0
 	}
 	text, _ := os.ReadFile(stat)
-	busy, cpus = parse(text)
+	busy, _, cpus = parse(text)
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var u syscall.Rusage
 		if syscall.Getrusage(who, &u) == nil {
@@ -49,14 +60,14 @@ func usage() (busy, own time.Duration, cpus int) {
 
 // parse reads /proc/stat: user, nice, system, idle, iowait, irq, softirq and steal. What follows is part of user and
 // nice.
-func parse(text []byte) (busy time.Duration, cpus int) {
-	var user, nice, system, idle, waiting, irq, softirq, steal int64
+func parse(text []byte) (busy, idle time.Duration, cpus int) {
+	var user, nice, system, free, waiting, irq, softirq, steal int64
 	line, rest, _ := bytes.Cut(text, []byte("\n"))
 	_, err := fmt.Sscanf(string(line), "cpu %d %d %d %d %d %d %d %d",
-		&user, &nice, &system, &idle, &waiting, &irq, &softirq, &steal)
+		&user, &nice, &system, &free, &waiting, &irq, &softirq, &steal)
 	if err != nil {
-		return 0, 0
+		return 0, 0, 0
 	}
-	return time.Duration(user+nice+system+irq+softirq+steal) * tick,
+	return time.Duration(user+nice+system+irq+softirq+steal) * tick, time.Duration(free+waiting) * tick,
 		bytes.Count(append([]byte("\n"), rest...), []byte("\ncpu"))
 }

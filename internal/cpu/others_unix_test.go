@@ -15,17 +15,18 @@ func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		why, text string
 		busy      time.Duration
+		idle      time.Duration
 		cpus      int
 	}{
 		{"two CPUs: idle and waiting are not busy, guests are part of user",
-			"cpu  1 2 4 1000 2000 8 16 32 64 128\ncpu0 1 1 1 1 1 1 1 1 1 1\ncpu1 0 0 0 0 0 0 0 0 0 0\nintr 5\n", 63 * tick, 2},
-		{"no file", "", 0, 0},
-		{"another system's", "hello\ncpu0 1\n", 0, 0},
-		{"too few fields", "cpu 1 2 3\ncpu0 1 2 3\n", 0, 0},
+			"cpu  1 2 4 1000 2000 8 16 32 64 128\ncpu0 1 1 1 1 1 1 1 1 1 1\ncpu1 0 0 0 0 0 0 0 0 0 0\nintr 5\n", 63 * tick, 3000 * tick, 2},
+		{"no file", "", 0, 0, 0},
+		{"another system's", "hello\ncpu0 1\n", 0, 0, 0},
+		{"too few fields", "cpu 1 2 3\ncpu0 1 2 3\n", 0, 0, 0},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			busy, cpus := parse([]byte(c.text))
-			require.Equal(t, c.busy, busy)
+			busy, idle, cpus := parse([]byte(c.text))
+			require.Equal(t, []time.Duration{c.busy, c.idle}, []time.Duration{busy, idle})
 			require.Equal(t, c.cpus, cpus)
 		})
 	}

@@ -1,6 +1,10 @@
 package cpu
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,4 +19,18 @@ func Of(pid int) (time.Duration, bool) {
 		return 0, false
 	}
 	return time.Duration(t.Nano()), true
+}
+
+// Switches returns how often threads of a process have stopped running to wait: voluntary context switches so far, of
+// threads that live. It returns 0 if nobody may know. It reads a file for each thread, which takes some 0.1 ms.
+func Switches(pid int) (n int64) {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	for _, name := range files {
+		text, _ := os.ReadFile(name)
+		_, rest, _ := strings.Cut(string(text), "\nvoluntary_ctxt_switches:")
+		var own int64
+		_, _ = fmt.Sscan(rest, &own)
+		n += own
+	}
+	return n
 }

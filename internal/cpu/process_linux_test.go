@@ -36,3 +36,16 @@ func TestTimeOfAProcess(t *testing.T) {
 	_, ok = cpu.Of(busy.Process.Pid)
 	require.False(t, ok, "it has ended")
 }
+
+// A process that waits a hundred times has so many more switches.
+func TestSwitches(t *testing.T) {
+	before := cpu.Switches(os.Getpid())
+	if before == 0 {
+		t.Skip("this system does not tell")
+	}
+	for range 100 {
+		<-time.After(100 * time.Microsecond)
+	}
+	require.GreaterOrEqual(t, cpu.Switches(os.Getpid())-before, int64(50))
+	require.Zero(t, cpu.Switches(1<<30), "there is none")
+}

@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// Limits of the rate of planned starts, per second. Below MinRate a row would take minutes. Nobody reaches MaxRate.
+// Limits of the rate of planned starts, per second. Below MinRate a window of a thousand starts would take longer than
+// two seconds. Nobody reaches MaxRate.
 const (
-	MinRate = 1
+	MinRate = 500
 	MaxRate = 1e6
 
 	tooLate = 50 * time.Millisecond // after which a planned start is dropped
@@ -35,6 +36,7 @@ type Loop struct {
 	Latency  *Recorder // of the calls that count
 	Lateness *Recorder // of planned starts: how much later the call began; of dropped ones too
 	Dropped  int64     // planned starts that were more than 50 ms late, so that no call was made
+	Planned  int64     // starts that were due in the window of During
 
 	Begun atomic.Int64 // calls so far, warm-up included; any goroutine may read it
 
@@ -62,7 +64,7 @@ func New(rounds ...[]func(context.Context) error) *Loop {
 	return &Loop{Latency: NewRecorder(), rounds: rounds}
 }
 
-// Plan plans n starts of the next Run, at a mean rate per second. It comes before Start. The gaps between the starts
+// Plan plans the starts of the next Run or During, n at a mean rate per second. It comes before Start. The gaps between the starts
 // are exponential, and each start is a random caller's: so each caller has such a plan of its own, of its share of the
 // rate. The seed decides.
 func (l *Loop) Plan(rate float64, n int, seed uint64) {
@@ -185,6 +187,13 @@ func (l *Loop) During(ctx context.Context, lead, length time.Duration, edge func
 	if broken := l.Finish(); broken != nil {
 		return 0, broken
 	}
+	for _, plan := range l.plan {
+		for _, due := range plan {
+			if l.from <= due && due <= l.to {
+				l.Planned++
+			}
+		}
+	}
 	return l.to - l.from, err
 }
 
@@ -247,7 +256,7 @@ func (l *Loop) caller(i, warm int, warmed func()) {
 	defer func() { l.record(batch[:filled]) }()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for j, now := 0, time.Since(l.began); ; j++ {
+	for j, now := 0, time.Since(l.began); l.limit.Load() > 0; j++ {
 		due := now
 		if l.plan != nil {
 			if j == len(plan) {

@@ -242,6 +242,37 @@ func TestPlan(t *testing.T) {
 	require.InEpsilon(t, 2, squares/n, 0.05, "gaps of an exponential distribution have a mean square of 2; equal ones, 1")
 }
 
+// A window of planned starts knows how many were due in it. Callers who can't keep up complete fewer, drop some, and
+// begin late. A loop that is never told to begin has recorded nothing.
+func TestWindowOfAPlan(t *testing.T) {
+	for took, reaches := range map[time.Duration]float64{ms: 1, 20 * ms: 0.5} { // 10 callers of 20 ms make 500 a second
+		synctest.Test(t, func(t *testing.T) {
+			l := callers(10, taking(took))
+			l.Plan(1000, 2000, 1)
+			require.NoError(t, l.Start(1))
+			_, err := l.During(t.Context(), 300*ms, 500*ms, func(bool) {})
+			require.NoError(t, err)
+			due := 0
+			for _, at := range slices.Concat(l.plan...) {
+				if at >= 300*ms && at <= 800*ms {
+					due++
+				}
+			}
+			require.EqualValues(t, due, l.Planned)
+			require.InDelta(t, reaches, float64(l.Latency.Count())/float64(due), 0.03)
+			late, _ := l.Lateness.Quantile(0.9)
+			require.Equal(t, reaches < 1, late > 5*ms, "begins late by %v", late)
+			require.Equal(t, reaches < 1, l.Dropped > 0, "dropped: %d", l.Dropped)
+
+			l = callers(2, taking(took))
+			l.Plan(1000, 10, 1)
+			require.NoError(t, l.Start(1))
+			require.NoError(t, l.Finish())
+			require.Zero(t, l.Lateness.Count()+l.Dropped+l.Planned)
+		})
+	}
+}
+
 // A call that fails or panics ends all, and nothing stays: synctest fails if a goroutine does.
 func TestFailedCalls(t *testing.T) {
 	broken := errors.New("broken")

@@ -46,6 +46,7 @@ type Summary struct {
 	Layouts     int      `json:"layouts"`
 	Answers     []Answer `json:"answers"`
 	Remote      bool     `json:"remote,omitempty"` // the servers ran elsewhere: a call takes what its caller waits
+	Over        string   `json:"over,omitempty"`   // what the values of a sweep are: "calls a second"
 
 	Call   *Call  `json:"call,omitempty"`   // of a method of one's own
 	Layers string `json:"layers,omitempty"` // of its first workload, as explain prints them
@@ -62,6 +63,9 @@ type Answer struct {
 	Stack      string `json:"stack"`
 
 	Leads string `json:"leads,omitempty"` // ByCPU if that is the question, else time
+
+	Value  string  `json:"value,omitempty"`  // of a sweep
+	IdleNs float64 `json:"idle_ns,omitzero"` // CPU time that callers at the rate take who call nothing
 
 	versus.Result
 

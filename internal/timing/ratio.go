@@ -64,6 +64,26 @@ func (r Record) ServerNsPerOp(arm int) float64 {
 	return r.median(arm, func(s Slice) float64 { return float64(s.Server) / float64(s.Ops) })
 }
 
+// Load is what surrounded the operations in the windows of an arm. A figure is 0 if the system does not tell.
+type Load struct {
+	Free, Others float64 // shares of the machine: that nobody used, and that other programs used
+	Switches     float64 // voluntary context switches per operation
+}
+
+// Load adds up the windows of an arm. What others used is never 0 where the system tells.
+func (r Record) Load(arm int) Load {
+	var sum Slice
+	for _, block := range r.Blocks {
+		sum.Add(block[arm])
+	}
+	all := float64(sum.Busy + sum.Idle)
+	if all <= 0 {
+		return Load{Switches: float64(sum.Switches) / float64(sum.Ops)}
+	}
+	return Load{Free: float64(sum.Idle) / all, Others: max(1e-4, float64(sum.Busy-sum.CPU)/all),
+		Switches: float64(sum.Switches) / float64(sum.Ops)}
+}
+
 func (r Record) median(arm int, value func(Slice) float64) float64 {
 	values := make([]float64, len(r.Blocks))
 	for i, block := range r.Blocks {

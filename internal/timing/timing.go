@@ -36,6 +36,9 @@ type Arm struct {
 
 	// Server tells the CPU time of another process that works for a Window so far; nil if none does.
 	Server func() (time.Duration, bool)
+
+	// Switches tells the voluntary context switches of all processes that work for a Window so far; nil if nobody asks.
+	Switches func() int64
 }
 
 // Slice is what one arm did in one turn.
@@ -49,21 +52,33 @@ type Slice struct {
 	Heap int64         // live bytes when the slice began, as the collection before it found
 
 	Server time.Duration // the part of CPU that the server's process had
+
+	// Of a window: how long all CPUs of the machine were busy and idle meanwhile, and voluntary context switches. They are
+	// 0 if the system does not tell.
+	Busy, Idle time.Duration
+	Switches   int64
 }
 
-// MarshalJSON encodes a slice as [turn, ops, wall, cpu, gc, lead, heap, server], since files hold hundreds of thousands
-// of slices.
+// Add adds another slice of the arm, whose Turn and Heap stay.
+func (s *Slice) Add(o Slice) {
+	s.Ops, s.Wall, s.CPU, s.Server = s.Ops+o.Ops, s.Wall+o.Wall, s.CPU+o.CPU, s.Server+o.Server
+	s.GC, s.Lead, s.Busy, s.Idle, s.Switches = s.GC+o.GC, s.Lead+o.Lead, s.Busy+o.Busy, s.Idle+o.Idle, s.Switches+o.Switches
+}
+
+// MarshalJSON encodes a slice as [turn, ops, wall, cpu, gc, lead, heap, server, busy, idle, switches], since files hold
+// hundreds of thousands of slices.
 func (s Slice) MarshalJSON() ([]byte, error) {
-	return json.Marshal([8]int64{int64(s.Turn), int64(s.Ops), int64(s.Wall), int64(s.CPU), int64(s.GC), int64(s.Lead),
-		s.Heap, int64(s.Server)})
+	return json.Marshal([11]int64{int64(s.Turn), int64(s.Ops), int64(s.Wall), int64(s.CPU), int64(s.GC), int64(s.Lead),
+		s.Heap, int64(s.Server), int64(s.Busy), int64(s.Idle), s.Switches})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (s *Slice) UnmarshalJSON(data []byte) error {
-	var v [8]int64
+	var v [11]int64
 	err := json.Unmarshal(data, &v)
 	*s = Slice{Turn: int(v[0]), Ops: int(v[1]), Wall: time.Duration(v[2]), CPU: time.Duration(v[3]), GC: int(v[4]),
-		Lead: time.Duration(v[5]), Heap: v[6], Server: time.Duration(v[7])}
+		Lead: time.Duration(v[5]), Heap: v[6], Server: time.Duration(v[7]),
+		Busy: time.Duration(v[8]), Idle: time.Duration(v[9]), Switches: v[10]}
 	return err
 }
 
@@ -88,6 +103,12 @@ type Latency struct {
 	P95   time.Duration `json:"p95,omitempty"`
 	P99   time.Duration `json:"p99,omitempty"`
 	Sum   time.Duration `json:"sum"` // of all calls: over the slices' time, how many were in flight
+
+	// Of planned starts: how many were due, how many of them more than 50 ms late and dropped, and the 99th percentile of
+	// how late calls began.
+	Planned int64         `json:"planned,omitempty"`
+	Dropped int64         `json:"dropped,omitempty"`
+	Late    time.Duration `json:"late,omitempty"`
 }
 
 // Longest is how many times its length a slice may last at most, in order to end with a collection.
@@ -109,6 +130,8 @@ type Pairing struct {
 	seed   uint64
 	now    func() time.Duration // since any fixed moment
 	cpu    func() (time.Duration, bool)
+
+	machine func() (busy, idle time.Duration)
 
 	gc     func() int   // collections so far
 	heap   func() int64 // bytes that the last collection has left
@@ -139,7 +162,7 @@ func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	}
 	p := &Pairing{
 		arms: slices.Clone(arms), length: slice, seed: seed,
-		now: now, cpu: cpu.Time,
+		now: now, cpu: cpu.Time, machine: cpu.Machine,
 		gc: metric[int]("/gc/cycles/total:gc-cycles"), heap: metric[int64]("/gc/heap/live:bytes"),
 		batches: slices.Repeat([]int{1}, len(arms)), order: make([]int, len(arms)), block: make([]Slice, len(arms)),
 		random: rand.NewPCG(0, 0), forced: make(chan struct{}, 1),
@@ -273,7 +296,19 @@ func (p *Pairing) slice(ctx context.Context, arm int) (s Slice, err error) {
 // window measures a slice of several operations at a time. It does not wait for collections, of which it holds many.
 func (p *Pairing) window(ctx context.Context, arm Arm) (s Slice, err error) {
 	start, told := p.now(), true
+	around := func(sign int64) { // reading takes a part of a millisecond, which is no CPU time of the window
+		busy, idle := p.machine()
+		s.Busy, s.Idle = s.Busy+time.Duration(sign)*busy, s.Idle+time.Duration(sign)*idle
+		if arm.Switches != nil {
+			s.Switches += sign * arm.Switches()
+		}
+	}
 	s.Ops, s.Wall, err = arm.Window(ctx, func(open bool) {
+		if open {
+			around(-1)
+		} else {
+			defer around(1)
+		}
 		server := time.Duration(0)
 		used, known := p.cpu()
 		if told = told && known; arm.Server != nil {

@@ -42,6 +42,7 @@ func (c *fakeClock) pairing(t *testing.T, slice time.Duration, seed uint64, arms
 	p.cpu = func() (time.Duration, bool) { return c.at * 2, true }
 	p.gc = func() int { return len(c.ran) / 10 }
 	p.heap = func() int64 { return 5 }
+	p.machine = func() (busy, idle time.Duration) { return 7 * c.at, c.at }
 	p.force = func(int) { p.forced <- struct{}{} }
 	clear(arms) // which are the caller's
 	return p
@@ -374,10 +375,10 @@ func TestBlockDoesNotAllocate(t *testing.T) {
 }
 
 func TestRecordAsJSON(t *testing.T) {
-	want := Record{Arms: []string{"a"}, Length: 9, Seed: 7, Blocks: [][]Slice{{{1, 2, 3, 4, 5, 6, 7, 8}}}}
+	want := Record{Arms: []string{"a"}, Length: 9, Seed: 7, Blocks: [][]Slice{{{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}}}}
 	data, err := json.Marshal(want)
 	require.NoError(t, err)
-	require.Contains(t, string(data), `"length":9,"seed":7,"blocks":[[[1,2,3,4,5,6,7,8]]]`)
+	require.Contains(t, string(data), `"length":9,"seed":7,"blocks":[[[1,2,3,4,5,6,7,8,9,10,11]]]`)
 	var got Record
 	require.NoError(t, json.Unmarshal(data, &got))
 	require.Equal(t, want, got)
@@ -456,6 +457,7 @@ func TestWindow(t *testing.T) {
 		op := p.arms[arm].Op
 		p.arms[arm].Op = nil
 		p.arms[arm].Server = func() (time.Duration, bool) { return 3 * c.at, told }
+		p.arms[arm].Switches = func() int64 { return int64(17 * c.at / time.Millisecond) }
 		p.arms[arm].Window = func(_ context.Context, edge func(bool)) (int, time.Duration, error) {
 			windows++
 			_ = ops(op, 30)
@@ -469,9 +471,11 @@ func TestWindow(t *testing.T) {
 	for _, block := range run(t, p, 2).Blocks {
 		for _, s := range block {
 			require.Equal(t, Slice{Turn: s.Turn, Ops: 17, Wall: 19 * time.Millisecond, CPU: 100 * time.Millisecond, GC: 2,
-				Lead: 30 * time.Millisecond, Heap: 5, Server: 60 * time.Millisecond}, s)
+				Lead: 30 * time.Millisecond, Heap: 5, Server: 60 * time.Millisecond,
+				Busy: 140 * time.Millisecond, Idle: 20 * time.Millisecond, Switches: 340}, s)
 		}
 	}
+	require.Equal(t, Load{Free: 0.125, Others: 0.25, Switches: 20}, p.Record().Load(1))
 	require.Equal(t, 4, windows, "no window is discarded")
 	told = false
 	s := run(t, p, 1).Blocks[2][0]

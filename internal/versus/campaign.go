@@ -30,7 +30,7 @@ func (c *Comparison) String() string {
 
 // Result decides what the processes so far have found.
 func (c *Comparison) Result(plan Plan) Result {
-	plan.AllCores = cmp.Or(c.Spec.Procs, runtime.NumCPU()) > 1
+	plan.AllCores = cmp.Or(c.Spec.Procs, runtime.NumCPU()) > 1 || c.Spec.Workload.Apart
 	plan.OneCaller = c.Spec.Workload.TellsCores() && c.Spec.Servers == nil
 	return Decide(plan, c.Found)
 }
@@ -78,7 +78,7 @@ type Campaign struct {
 	// Show is told what is being done, and how much is left of how long it all takes.
 	Show func(what string, left, all time.Duration)
 	// Measure is Run unless a test has another.
-	Measure func(context.Context, Spec, ...Program) (timing.Record, error)
+	Measure Measure
 
 	Warnings, Failures []string // lines: what was skipped or measured again, and what failed
 }

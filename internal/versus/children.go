@@ -153,9 +153,9 @@ func inTurn(ctx context.Context, spec Spec, programs ...Program) (record timing.
 			}
 			next.Latencies[i] = joined(own.Latencies)
 			sum := &block[i]
+			sum.Turn = turn
 			for _, s := range own.Blocks[0] {
-				*sum = timing.Slice{Turn: turn, Ops: sum.Ops + s.Ops, Wall: sum.Wall + s.Wall, CPU: sum.CPU + s.CPU,
-					GC: sum.GC + s.GC, Lead: sum.Lead + s.Lead}
+				sum.Add(s)
 			}
 		}
 		next.Layout, next.Blocks = programs[len(programs)-1].Layout, append(record.Blocks, block)
@@ -169,6 +169,7 @@ func joined(fixtures []timing.Latency) (l timing.Latency) {
 	for i, own := range fixtures {
 		n := time.Duration(i + 1)
 		l.Calls, l.Sum = l.Calls+own.Calls, l.Sum+own.Sum
+		l.Planned, l.Dropped, l.Late = l.Planned+own.Planned, l.Dropped+own.Dropped, max(l.Late, own.Late)
 		for _, p := range []struct{ to, own *time.Duration }{{&l.P50, &own.P50}, {&l.P95, &own.P95}, {&l.P99, &own.P99}} {
 			if mean := *p.to + (*p.own-*p.to)/n; i == 0 || min(*p.to, *p.own) > 0 {
 				*p.to = mean

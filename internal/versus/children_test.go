@@ -217,7 +217,7 @@ func TestSlicesOfAnArmApart(t *testing.T) {
 		t.Skip("the child is a shell script")
 	}
 	script := filepath.Join(t.TempDir(), "child")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 1; read spec\ncase $spec in\n"+
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 2; read spec\ncase $spec in\n"+
 		`*'"arms":["base","base"]'*) n=2;; *'"arms":["other","other"]'*) n=5;; *) n=90;; esac`+"\nwhile read line; do echo '"+
 		`{"blocks":[[[1,'$n',30,400,5,6],[0,1,10,100,1,1]]]}`+"'; done\n"), 0o700))
 	record, err := Run(t.Context(), spec("base", "base", "other"), Program{Path: script, Layout: 4},
@@ -329,6 +329,6 @@ func TestServeRefuses(t *testing.T) {
 		err := Serve(t.Context(), strings.NewReader(in), &out, find)
 		require.ErrorContains(t, err, refused+want)
 		require.NotContains(t, err.Error(), "\n")
-		require.Equal(t, "1\n", out.String(), "its protocol")
+		require.Equal(t, fmt.Sprintln(child.Protocol), out.String(), "its protocol")
 	}
 }

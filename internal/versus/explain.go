@@ -59,6 +59,9 @@ func explain(ctx context.Context, w workload.Workload, length time.Duration, sta
 	labelled := pprof.WithLabels(ctx, pprof.Labels("side", "client"))
 	pprof.SetGoroutineLabels(labelled)
 	w.Apart = false // one profile has both sides
+	if w.Rate != 0 {
+		w.Callers, w.Rate = w.AtOnce(), 0
+	}
 	var open []*workload.Open
 	defer func() {
 		for _, o := range open {

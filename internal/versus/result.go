@@ -2,6 +2,7 @@ package versus
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -56,6 +57,7 @@ type Process struct {
 	CPU       Ratios     // of CPU time; 0 if the system does not tell
 	Latencies [3]timing.Latency
 	InFlight  [3]float64 // calls at once, on average; 0 if the callers did not tell
+	Loads     [3]Load    // of windows
 	Others    float64    // share of the machine that other programs used; 0 if the system does not tell
 }
 
@@ -65,14 +67,27 @@ type Ratios struct {
 	ToCopy      float64 // the contestant's to the copy's; 0 if the copy is what is compared
 }
 
+// Load is what surrounded the calls of an arm in its windows. A figure that nobody tells is 0.
+type Load struct {
+	Free     float64 `json:"free,omitzero"`     // share of the machine that nobody used
+	Switches float64 `json:"switches,omitzero"` // voluntary context switches per call, of client and server
+	Reached  float64 `json:"reached,omitzero"`  // calls that were completed, of those that were due
+	Dropped  float64 `json:"dropped,omitzero"`  // starts that were more than 50 ms late and dropped, of those that were due
+	LateNs   float64 `json:"late_ns,omitzero"`  // 99th percentile of how late calls began
+}
+
+// leastReached is the share of the planned calls that has to be completed for a verdict.
+const leastReached = 0.98
+
 // byCPU is a process by its CPU time, without what is of single calls.
 func (p Process) byCPU() Process {
-	return Process{Layout: p.Layout, Ns: p.CPUNs, CPUNs: p.CPUNs, ServerNs: p.ServerNs, Ratios: p.CPU, Others: p.Others}
+	return Process{Layout: p.Layout, Ns: p.CPUNs, CPUNs: p.CPUNs, ServerNs: p.ServerNs, Ratios: p.CPU, Others: p.Others,
+		Loads: p.Loads}
 }
 
 // ProcessOf reads a record. The contestant is the last arm, which is the copy if nothing else is compared.
 func ProcessOf(r timing.Record) (p Process, err error) {
-	last := len(r.Arms) - 1
+	last, others := len(r.Arms)-1, 0.0
 	if last < 1 {
 		return p, fmt.Errorf("rpcbench: a record of %d arms compares nothing", len(r.Arms))
 	}
@@ -100,6 +115,19 @@ func ProcessOf(r timing.Record) (p Process, err error) {
 			}
 			p.InFlight[i] = float64(p.Latencies[i].Sum) / wall
 		}
+		load, l := r.Load(arm), p.Latencies[i]
+		p.Loads[i] = Load{Free: load.Free, Switches: load.Switches}
+		if l.Planned > 0 {
+			n := float64(l.Planned)
+			p.Loads[i].Reached, p.Loads[i].Dropped = float64(l.Calls)/n, float64(l.Dropped)/n
+			p.Loads[i].LateNs = float64(l.Late)
+		}
+		if others += load.Others / 3; i == 2 && others > 0 {
+			p.Others = others // of the windows alone
+		}
+	}
+	if p.Loads[0].Reached > 0 && p.CPU.Ratio == 0 {
+		return p, fmt.Errorf("rpcbench: a rate compares CPU time, and not all of it is told: %w", errors.ErrUnsupported)
 	}
 	return p, nil
 }
@@ -141,6 +169,8 @@ type Result struct {
 	Bases       []float64 `json:"bases,omitempty"`     // time of the base in each process, in order of time
 	BaseCalls   float64   `json:"base_calls,omitzero"` // in flight, on average
 	Calls       float64   `json:"calls_in_flight,omitzero"`
+	BaseLoad    Load      `json:"base_load,omitzero"`
+	Load        Load      `json:"load,omitzero"`
 	Percentiles `json:"percentiles,omitzero"`
 
 	// CPU is the result by CPU time, with a floor and a verdict of its own: its Ns are CPU time. It is nil where one core
@@ -170,11 +200,19 @@ func (r Result) NoiseFloor() float64 {
 	return max(r.CopyFloor, math.Pow(1+r.Moved, Follows)-1)
 }
 
-// Decide makes the result of a comparison from its processes, in the order in which they ran.
+// Decide makes the result of a comparison from its processes, in the order in which they ran. At a rate it is of CPU
+// time.
 func Decide(plan Plan, all []Process) Result {
 	kept, without := slices.Clone(all), 0
 	if plan.AllCores && plan.OneCaller {
 		kept, without = withCores(all)
+	}
+	if len(kept) > 0 && kept[0].Loads[0].Reached > 0 { // the plan's time is the same for all
+		for i, p := range kept {
+			kept[i] = p.byCPU()
+			kept[i].Latencies, kept[i].InFlight = p.Latencies, p.InFlight
+		}
+		return decide(plan, all, kept)
 	}
 	r := decide(plan, all, kept)
 	r.NoSecond = without
@@ -205,6 +243,10 @@ func decide(plan Plan, all, kept []Process) Result {
 		if r.OneCore > 0 {
 			r.Reason += fmt.Sprintf("; %d had one core only", r.OneCore)
 		}
+	}
+	if reached := min(r.BaseLoad.Reached, r.Load.Reached); reached > 0 && reached < leastReached {
+		r.Reason = fmt.Sprintf("%.0f %% of the planned calls were completed, and a verdict needs %.0f %%: give a lower -rate",
+			100*reached, 100*leastReached)
 	}
 	if r.Processes < 2 {
 		return r // one process has no interval
@@ -325,8 +367,16 @@ func (r *Result) means(all []Process) {
 		r.BaseServer, r.Server = r.BaseServer+p.ServerNs[0]/n, r.Server+p.ServerNs[2]/n
 		r.BaseCalls, r.Calls, r.Others = r.BaseCalls+p.InFlight[0]/n, r.Calls+p.InFlight[2]/n, r.Others+p.Others/n
 		r.Bases = append(r.Bases, p.Ns[0])
+		r.BaseLoad.add(p.Loads[0], n)
+		r.Load.add(p.Loads[2], n)
 	}
 	r.Moved = moved(r.Bases)
+}
+
+// add adds an n-th of another.
+func (l *Load) add(o Load, n float64) {
+	l.Free, l.Switches, l.Reached = l.Free+o.Free/n, l.Switches+o.Switches/n, l.Reached+o.Reached/n
+	l.Dropped, l.LateNs = l.Dropped+o.Dropped/n, l.LateNs+o.LateNs/n
 }
 
 func (r *Result) percentiles(over func(func(Process) float64) (mean, half float64)) {

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/metrics"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/child"
+	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/workload"
@@ -65,6 +67,11 @@ type Arm struct {
 	calls     int64                         // made so far, by fixtures that are closed
 	late      int64                         // Late before the first call
 	latencies *latency.Recorder             // of calls in all slices
+
+	seed     uint64            // of the planned starts of its next window
+	lateness *latency.Recorder // of planned starts in all windows
+	planned  int64             // starts that were due in them
+	dropped  int64
 }
 
 // call makes the next call of a single caller.
@@ -83,6 +90,11 @@ func (a *Arm) start(ctx context.Context) error {
 	}
 	a.loop, o.Loop.Latency = o.Loop, a.latencies
 	a.open.Store(o)
+	if rate := a.workload.Rate; rate > 0 {
+		lead, length := a.workload.Window()
+		o.Loop.Plan(rate, int(2*rate*(lead+length).Seconds()), a.seed) // twice as many as the window needs, about
+		o.Loop.Lateness = a.lateness
+	}
 	if err := a.loop.Start(o.Warm); err != nil {
 		return fmt.Errorf("rpcbench: %s: %w", a.Name, err)
 	}
@@ -103,6 +115,15 @@ func (a *Arm) serve(ctx context.Context) (err error) {
 	return nil
 }
 
+// switches are those of this process, and of the arm's server if that is another.
+func (a *Arm) switches() int64 {
+	n := cpu.Switches(os.Getpid())
+	if a.server != nil {
+		n += a.server.Switches()
+	}
+	return n
+}
+
 // timed lets the calls of a slice be timed one by one.
 func (a *Arm) timed(on bool) { a.loop.Timed(on) }
 
@@ -116,6 +137,7 @@ func (a *Arm) window(ctx context.Context, edge func(open bool)) (calls int, wall
 	runtime.GC() // what starting left is not the callers', nor is what the arm before left
 	lead, length := a.workload.Window()
 	wall, err = a.loop.During(ctx, lead, length, edge)
+	a.planned, a.dropped = a.planned+a.loop.Planned, a.dropped+a.loop.Dropped
 	return int(a.latencies.Count() - before), wall, cmp.Or(err, a.close())
 }
 
@@ -144,7 +166,8 @@ type Group struct {
 	pairing *timing.Pairing
 	slice   time.Duration
 	hang    time.Duration // that a call may take
-	used    bool          // the fixtures have had their block
+	seed    uint64        // of everything
+	blocks  uint64        // so far
 	windows bool          // have fixtures of their own
 }
 
@@ -153,10 +176,11 @@ type Group struct {
 // the clock is too coarse.
 func Open(ctx context.Context, w workload.Workload, slice time.Duration, seed uint64, servers map[string]string,
 	stacks ...rpcbench.Stack) (*Group, error) {
-	g := &Group{slice: slice, hang: hangLimit, windows: w.Windowed()}
+	g := &Group{slice: slice, hang: hangLimit, windows: w.Windowed(), seed: seed}
 	var ops []timing.Arm
 	for _, stack := range stacks {
-		arm := &Arm{Name: stack.Name, stack: stack, workload: w, latencies: latency.NewRecorder()}
+		arm := &Arm{Name: stack.Name, stack: stack, workload: w, latencies: latency.NewRecorder(),
+			lateness: latency.NewRecorder()}
 		arm.config.Remote = servers[arm.Name]
 		for _, other := range g.Arms {
 			if other.Name == arm.Name {
@@ -166,7 +190,7 @@ func Open(ctx context.Context, w workload.Workload, slice time.Duration, seed ui
 		g.Arms = append(g.Arms, arm)
 		op := timing.Arm{Name: arm.Name, Op: arm.call, Timed: arm.timed}
 		if g.windows {
-			op = timing.Arm{Name: arm.Name, Window: arm.window}
+			op = timing.Arm{Name: arm.Name, Window: arm.window, Switches: arm.switches}
 		}
 		if w.Apart && arm.config.Remote == "" {
 			op.Server = func() (time.Duration, bool) { return arm.server.Used() }
@@ -211,10 +235,13 @@ func (g *Group) open(ctx context.Context) error {
 // closing the fixtures.
 func (g *Group) Block(ctx context.Context) error {
 	return g.watched(func() (err error) {
-		if g.used && !g.windows {
+		if g.blocks > 0 && !g.windows {
 			err = g.open(ctx)
 		}
-		if g.used = true; err == nil {
+		for _, arm := range g.Arms { // which share the plan of a block
+			arm.seed = g.seed<<16 + g.blocks
+		}
+		if g.blocks++; err == nil {
 			err = g.pairing.Block(ctx)
 		}
 		return err
@@ -239,7 +266,9 @@ func (g *Group) watched(do func() error) error {
 func (g *Group) Record() timing.Record {
 	r := g.pairing.Record()
 	for _, arm := range g.Arms {
-		l := timing.Latency{Calls: arm.latencies.Count(), Sum: arm.latencies.Sum()}
+		l := timing.Latency{Calls: arm.latencies.Count(), Sum: arm.latencies.Sum(), Planned: arm.planned,
+			Dropped: arm.dropped}
+		l.Late, _ = arm.lateness.Quantile(0.99)
 		l.P50, _ = arm.latencies.Quantile(0.50)
 		l.P95, _ = arm.latencies.Quantile(0.95)
 		l.P99, _ = arm.latencies.Quantile(0.99)

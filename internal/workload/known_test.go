@@ -129,12 +129,12 @@ func TestLookCounts(t *testing.T) {
 		connections int64 // 0: one for each call
 	}{
 		{workload: "small", procs: procs, connections: 1},
-		{workload: "small-1-caller", connections: 1},
-		{workload: "mixed-50-callers", connections: 20},
+		{workload: "stream", connections: 1},
+		{workload: "mixed-50x20", connections: 20},
 		{workload: "cold", procs: procs},
 	} {
 		t.Run(c.workload, func(t *testing.T) {
-			w, err := workload.Find(c.workload)
+			w, err := workload.In(workload.Rows(false), c.workload)
 			require.NoError(t, err)
 			w.Procs = c.procs
 			k := &known{procs: map[int]bool{}}

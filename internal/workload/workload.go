@@ -34,13 +34,12 @@ func (w Workload) Bytes() *int {
 // TellsCores says whether CPU time over wall time of a process tells how many cores a call had: of one caller, whose
 // server is in the process and whose replies come at once.
 func (w Workload) TellsCores() bool {
-	callers, _ := w.callers()
-	return callers == 1 && !w.Apart && w.Link == ""
+	return w.AtOnce() == 1 && !w.Windowed() && w.Link == ""
 }
 
 // AsksCPU says whether the question is what calls cost: of several callers. One caller asks what it waits for, unless
 // it has one core, whose time is CPU time.
-func (w Workload) AsksCPU() bool { return w.Several() && !w.NewConn && w.Link == "" }
+func (w Workload) AsksCPU() bool { return (w.Several() || w.Rate != 0) && !w.NewConn && w.Link == "" }
 
 // Blocks is how many of n blocks a process measures: fewer where starting takes most of the time, where a window takes
 // longer than a slice, or where hardly anything varies.
@@ -48,6 +47,8 @@ func (w Workload) Blocks(n int) int {
 	switch {
 	case w.Link != "":
 		return 2
+	case w.Rate != 0:
+		return min(max(2, n-9), 10) // two of a first answer, which has the fewest
 	case w.Windowed():
 		return min(2*n/5, 10)
 	}
@@ -60,10 +61,14 @@ func (w Workload) Extra() time.Duration {
 	case w.Link != "":
 		return 3 * time.Second
 	case w.Windowed():
-		return 200 * time.Millisecond
+		lead, length := w.Window()
+		return lead + length
 	}
 	return 0
 }
+
+// Auto is a Rate that run finds: the base then takes about a quarter of the machine.
+const Auto = -1
 
 const (
 	each        = 4   // calls that a caller goes round: a reply that sticks to a connection is then the wrong one
@@ -72,22 +77,28 @@ const (
 )
 
 // Several says whether several callers call at a time. A single one may call in a goroutine that does more than that.
-func (w Workload) Several() bool {
-	callers, _ := w.callers()
-	return callers > 1
-}
+func (w Workload) Several() bool { return w.AtOnce() > 1 }
 
 // Windowed says whether calls are counted in windows. Slices of 25 ms, which end with a collection, are of one caller
 // in the server's process.
-func (w Workload) Windowed() bool { return w.Several() || w.Apart }
+func (w Workload) Windowed() bool { return w.Several() || w.Apart || w.Rate != 0 }
 
 // Window is how long callers call before they are measured, and how long they are. The CPU clock of another process may
 // be a tick late for each thread that runs: a tick of 4 ms for two of them is 8 % of 100 ms.
 func (w Workload) Window() (lead, length time.Duration) {
-	if w.Link != "" {
+	switch {
+	case w.Link != "":
 		return time.Second, 2 * time.Second // a call takes much of a second
+	case w.Rate > 0: // at least a thousand calls
+		return 300 * time.Millisecond, max(300*time.Millisecond, time.Duration(1000/w.Rate*float64(time.Second)))
 	}
 	return 100 * time.Millisecond, 100 * time.Millisecond
+}
+
+// AtOnce is how many callers there are.
+func (w Workload) AtOnce() int {
+	callers, _ := w.callers()
+	return callers
 }
 
 // callers returns how many callers there are, and how many different calls each makes in turn.
@@ -103,7 +114,7 @@ func (w Workload) callers() (callers, calls int) {
 
 // Connections is how many a client of the stack keeps open: as its library is wired, unless the workload says how many.
 func (w Workload) Connections(t rpcbench.Traits) int {
-	callers, _ := w.callers()
+	callers := w.AtOnce()
 	if w.NewConn || t.Multiplexed && !t.Turns {
 		callers = 1
 	}
@@ -112,7 +123,7 @@ func (w Workload) Connections(t rpcbench.Traits) int {
 
 // checkStreams refuses more callers than a connection carries: further calls would wait, and the row be of that.
 func (w Workload) checkStreams(t rpcbench.Traits) error {
-	callers, _ := w.callers()
+	callers := w.AtOnce()
 	n := (callers + w.Connections(t) - 1) / w.Connections(t)
 	if t.HTTP == "2" && slices.Contains(t.ServerLibraries, "net/http") && n > mostStreams {
 		return fmt.Errorf("net/http's HTTP/2 server takes %d calls on a connection, and here are %d callers on each: "+
@@ -145,7 +156,7 @@ func (w Workload) Check() error {
 		return errors.New("a workload's Stream has one caller of valid users: it goes with TLS, Link and Payload alone")
 	case w.NewConn && w.Conns > 1:
 		return errors.New("a workload's NewConn leaves no choice of Conns: each call has a connection of its own")
-	case w.Rate != 0 && !(w.Rate >= latency.MinRate && w.Rate <= latency.MaxRate):
+	case w.Rate != 0 && w.Rate != Auto && !(w.Rate >= latency.MinRate && w.Rate <= latency.MaxRate):
 		return fmt.Errorf("a workload's Rate lies between %v and %v calls per second: %v does not",
 			latency.MinRate, int(latency.MaxRate), w.Rate)
 	case w.Link != "":
@@ -176,37 +187,51 @@ func Size(s string) (int, error) {
 const Small = "small"
 
 // Quick is how many of All make a first answer.
-const Quick = 6
+const Quick = 5
 
-// All are the workloads of rpcbench run.
+// All are the workloads of rpcbench run: situations in which services are, first those that most are in.
 func All() []Workload {
 	return []Workload{
+		{Name: smallLoad, Title: "small calls, ordinary load", Rate: Auto, Apart: true},
+		{Name: "structured-load-tls", Title: "structured, 2.0 kB of JSON, ordinary load, TLS", Message: "flex.1kB", Rate: Auto,
+			Apart: true, TLS: true},
+		{Name: smallSaturated, Title: "small calls, saturated by 100 callers", Callers: 100, Apart: true},
+		{Name: "structured-saturated-tls", Title: "structured, 2.0 kB of JSON, saturated by 30 callers, TLS",
+			Message: "flex.1kB", Callers: 30, Apart: true, TLS: true},
 		{Name: Small, Title: "a small call, one core", Procs: 1},
-		{Name: "mixed-50-callers", Title: "mixed fields, 50 callers", Message: "flex.complex", Callers: 50, Conns: 20},
-		{Name: "bytes-10kB", Title: "10 kB of bytes (13 kB as JSON)", Payload: 10_000, Procs: 1},
-		{Name: "structured-1kB", Title: "structured, 2.0 kB of JSON", Message: "flex.1kB", Procs: 1},
-		{Name: "cold-tls", Title: "a new TLS connection, one call", NewConn: true, TLS: true, Procs: 1},
-		{Name: "small-1-caller", Title: "a small call, all cores"},
 
-		{Name: "small-50-callers", Title: "a small call, 50 callers", Callers: 50, Conns: 20},
+		{Name: "structured-1kB", Title: "structured, 2.0 kB of JSON, one core", Message: "flex.1kB", Procs: 1},
+		{Name: "cold-tls", Title: "a new TLS connection, one call", NewConn: true, TLS: true, Procs: 1},
+		{Name: "small-apart", Title: "one small call at a time", Apart: true},
+		{Name: "small-1000-per-second", Title: "small calls, 1,000 a second", Rate: 1000, Apart: true},
+		{Name: "small-load-one-core", Title: "small calls, ordinary load, GOMAXPROCS 1 on both sides", Rate: Auto, Apart: true,
+			Procs: 1},
 		{Name: "mixed", Title: "mixed fields, 418 B of JSON", Message: "flex.complex", Procs: 1},
 		{Name: "structured-10kB", Title: "structured, 18.5 kB of JSON", Message: "flex.10kB", Procs: 1},
 		{Name: "bytes-1kB", Title: "1 kB of bytes (1.4 kB as JSON)", Payload: 1000, Procs: 1},
+		{Name: "bytes-10kB", Title: "10 kB of bytes (13 kB as JSON)", Payload: 10_000, Procs: 1},
 		{Name: "bytes-100kB", Title: "100 kB of bytes (133 kB as JSON)", Payload: 100_000, Procs: 1},
 		{Name: "stream", Title: "a small message on a stream (JSON: a call)", Stream: true, Procs: 1},
 		{Name: "cold", Title: "a new connection, one call", NewConn: true, Procs: 1},
 		{Name: "cold-4g", Title: "a new connection over 4G, one call", NewConn: true, Link: "4g"},
 		{Name: "headers", Title: "a small call, long headers", Headers: true, Procs: 1},
-		{Name: "two-processes", Title: "a small call, two processes", Apart: true},
 	}
 }
 
+const (
+	smallLoad      = "small-load"
+	smallSaturated = "small-saturated"
+)
+
+// Wired are the workloads at which clients that leave all to net/http have a row of their own.
+func Wired() []string { return []string{smallLoad, smallSaturated} }
+
 // Rows are the workloads of go test -bench: those of All, and some that rpcbench list does not show. A row has the
-// GOMAXPROCS of its label, so of workloads that differ in Procs alone the first one stays. The listed small-50-callers
-// and mixed-50-callers also have 20 connections, so small-50x20 and mixed-50x20, which say so, stand for them.
+// GOMAXPROCS of its label, so of workloads that differ in Procs alone the first one stays. A rate that run finds has no
+// row.
 func Rows(full bool) (rows []Workload) {
 	more := []Workload{
-		All()[0],
+		{Name: Small},
 		{Name: "small-50x20", Callers: 50, Conns: 20},
 		{Name: "mixed-50x20", Message: "flex.complex", Callers: 50, Conns: 20},
 		{Name: "invalid", Invalid: true},
@@ -228,7 +253,7 @@ func Rows(full bool) (rows []Workload) {
 		w.Procs = 0
 		same := w
 		same.Name, same.Title = "", ""
-		if !seen[same] {
+		if !seen[same] && w.Rate != Auto {
 			seen[same], rows = true, append(rows, w)
 		}
 	}
@@ -238,11 +263,15 @@ func Rows(full bool) (rows []Workload) {
 // Own are the workloads of a method of one's own. Its messages are the method's.
 func Own() []Workload {
 	return []Workload{
+		{Name: "call-load", Title: "your call, ordinary load", Rate: Auto, Apart: true},
+		{Name: "call-load-tls", Title: "your call, ordinary load, TLS", Rate: Auto, Apart: true, TLS: true},
+		{Name: "call-saturated", Title: "your call, saturated by 100 callers", Callers: 100, Apart: true},
+		{Name: "call-saturated-tls", Title: "your call, saturated by 30 callers, TLS", Callers: 30, Apart: true, TLS: true},
 		{Name: "call", Title: "your call, one core", Procs: 1},
-		{Name: "call-1-caller", Title: "your call, all cores"},
-		{Name: "call-50-callers", Title: "your call, 50 callers", Callers: 50, Conns: 20},
+
 		{Name: "call-tls", Title: "your call over TLS, one core", TLS: true, Procs: 1},
 		{Name: "call-cold-tls", Title: "a new TLS connection, your call", NewConn: true, TLS: true, Procs: 1},
+		{Name: "call-apart", Title: "one call of yours at a time", Apart: true},
 	}
 }
 
@@ -295,7 +324,11 @@ func (o *Open) Close() error {
 // what to wrap connections with. The calls of a stack without streams are single ones. Unless the workload asks for it,
 // the contexts of calls have no deadline, since one costs a stack more than another.
 func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config) (o *Open, err error) {
-	if err := cmp.Or(w.Check(), w.checkStreams(stack.Traits)); err != nil {
+	err = cmp.Or(w.Check(), w.checkStreams(stack.Traits))
+	if w.Rate == Auto && err == nil {
+		err = errors.New("its rate is found by rpcbench run alone: give one")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("rpcbench: %s: %w", stack.Name, err)
 	}
 	o = &Open{}

@@ -1,7 +1,6 @@
 package workload_test
 
 import (
-	"cmp"
 	"errors"
 	"net"
 	"os"
@@ -28,11 +27,14 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
-const logEnv = "RPCBENCH_TEST_LOG" // file to which servers write what they see
+const (
+	logEnv = "RPCBENCH_TEST_LOG" // file to which servers write what they see
+	ownEnv = "RPCBENCH_TEST_OWN" // set where servers are of a method of one's own
+)
 
-// TestMain is also the server of two-processes.
+// TestMain is also the server of workloads that are apart.
 func TestMain(m *testing.M) {
-	if done, err := versus.ServeChild(os.Stdin, os.Stdout, new(witness).stacks(false)); done {
+	if done, err := versus.ServeChild(os.Stdin, os.Stdout, new(witness).stacks(os.Getenv(ownEnv) != "")); done {
 		if err != nil {
 			os.Exit(1)
 		}
@@ -62,6 +64,7 @@ type row struct {
 	invalid        bool // users break a rule, which makes them shorter
 	alike          bool // messages
 	apart          bool // the server is another process
+	rate           bool // starts are planned
 	procs          int
 	leastTime      time.Duration // of an op
 }
@@ -76,18 +79,22 @@ func TestWorkloads(t *testing.T) {
 		listed = append(listed, w.Name)
 	}
 	for _, w := range workload.Rows(true) {
-		if w.Rate == 0 && !slices.Contains(listed, w.Name) {
+		if w.Name != "rate-1000" && !slices.Contains(listed, w.Name) {
 			listed = append(listed, w.Name)
 		}
 	}
 	for _, row := range []row{
 		{name: "small", operation: users, json: smallJSON, protobuf: small, procs: 1},
-		{name: "mixed-50-callers", operation: echo, json: 418, protobuf: 133, callers: 50, conns: 20},
+		{name: "small-load", operation: users, json: smallJSON, protobuf: small, apart: true, callers: 100, rate: true},
+		{name: "structured-load-tls", operation: echo, json: 2018, protobuf: 1007, apart: true, callers: 100, rate: true, tls: true},
+		{name: "small-saturated", operation: users, json: smallJSON, protobuf: small, apart: true, callers: 100},
+		{name: "structured-saturated-tls", operation: echo, json: 2018, protobuf: 1007, apart: true, callers: 30, tls: true},
+		{name: "small-apart", operation: users, json: smallJSON, protobuf: small, apart: true},
+		{name: "small-1000-per-second", operation: users, json: smallJSON, protobuf: small, apart: true, callers: 100, rate: true},
+		{name: "small-load-one-core", operation: users, json: smallJSON, protobuf: small, apart: true, callers: 100, rate: true, procs: 1},
 		{name: "bytes-10kB", operation: users, json: 13_414, protobuf: 10_039, procs: 1},
 		{name: "structured-1kB", operation: echo, json: 2018, protobuf: 1007, procs: 1},
 		{name: "cold-tls", operation: users, json: smallJSON, protobuf: small, each: true, tls: true, procs: 1},
-		{name: "small-1-caller", operation: users, json: smallJSON, protobuf: small},
-		{name: "small-50-callers", operation: users, json: smallJSON, protobuf: small, callers: 50, conns: 20},
 		{name: "mixed", operation: echo, json: 418, protobuf: 133, procs: 1},
 		{name: "structured-10kB", operation: echo, json: 18_503, protobuf: 9942, procs: 1},
 		{name: "bytes-1kB", operation: users, json: 1414, protobuf: 1039, procs: 1},
@@ -96,11 +103,13 @@ func TestWorkloads(t *testing.T) {
 		{name: "cold", operation: users, json: smallJSON, protobuf: small, each: true, procs: 1},
 		{name: "cold-4g", operation: users, json: smallJSON, protobuf: small, each: true, leastTime: twoRoundTrips},
 		{name: "headers", operation: users, json: smallJSON, protobuf: small, headers: true, procs: 1},
-		{name: "two-processes", operation: users, json: smallJSON, protobuf: small, apart: true},
 
 		{name: "call", operation: call, json: smallJSON, protobuf: small, procs: 1},
-		{name: "call-1-caller", operation: call, json: smallJSON, protobuf: small},
-		{name: "call-50-callers", operation: call, json: smallJSON, protobuf: small, callers: 50, conns: 20},
+		{name: "call-load", operation: call, json: smallJSON, protobuf: small, apart: true, callers: 100, rate: true},
+		{name: "call-load-tls", operation: call, json: smallJSON, protobuf: small, apart: true, callers: 100, rate: true, tls: true},
+		{name: "call-saturated", operation: call, json: smallJSON, protobuf: small, apart: true, callers: 100},
+		{name: "call-saturated-tls", operation: call, json: smallJSON, protobuf: small, apart: true, callers: 30, tls: true},
+		{name: "call-apart", operation: call, json: smallJSON, protobuf: small, apart: true},
 		{name: "call-tls", operation: call, json: smallJSON, protobuf: small, tls: true, procs: 1},
 		{name: "call-cold-tls", operation: call, json: smallJSON, protobuf: small, each: true, tls: true, procs: 1},
 
@@ -138,7 +147,7 @@ func TestWorkloads(t *testing.T) {
 			})
 		}
 	}
-	require.Equal(t, listed, names, "every workload has a row")
+	require.ElementsMatch(t, listed, names, "every workload has a row")
 }
 
 type set[T comparable] map[T]bool
@@ -147,6 +156,9 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	file := filepath.Join(t.TempDir(), "log")
 	t.Setenv(logEnv, file)
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each child takes a second to end under the race detector
+	if c.operation == call {
+		t.Setenv(ownEnv, "1")
+	}
 	w := c.flags
 	if w == nil {
 		listed, err := workload.In(slices.Concat(workload.All(), workload.Own(), workload.Rows(true)), c.name)
@@ -154,10 +166,17 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 		w = &listed
 	}
 	require.Equal(t, c.procs, w.Procs, "GOMAXPROCS that the question needs")
+	require.Equal(t, c.rate, w.Rate != 0, "a rate")
+	if w.Rate == workload.Auto {
+		w.Rate = 1000
+	}
 	o, err := w.Open(t.Context(), stack, rpcbench.Config{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, o.Close()) }()
 	isJSON, callers, conns, calls := stack.Name == "httpjson", max(1, c.callers), max(1, c.conns), corpus.Round+1
+	if c.conns == 0 && isJSON {
+		conns = callers // as the libraries are wired
+	}
 	size, atOnce, different := c.protobuf, callers, corpus.Round
 	if isJSON {
 		size, atOnce = c.json, min(callers, conns) // one request at a time on a connection
@@ -215,7 +234,9 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 		most = max(most, m.AtOnce)
 		seenConns[m.Conn], requests[m.Request], bodies[m.Sum], traces[m.Traceparent] = true, true, true, true
 	}
-	require.Equal(t, atOnce, most, "callers at once in the server")
+	if !c.apart { // where they can't be held until all have come
+		require.Equal(t, atOnce, most, "callers at once in the server")
+	}
 	require.GreaterOrEqual(t, len(bodies), different, "different messages in %d calls", calls)
 	if c.operation == stream && !isJSON {
 		require.Equal(t, 1, len(requests), "streams")
@@ -304,10 +325,12 @@ func TestRows(t *testing.T) {
 		w.Name, w.Title, w.Procs = "", "", 0
 		return w
 	}
-	standIns := map[string]string{"small-1-caller": "small", "small-50-callers": "small-50x20",
-		"mixed-50-callers": "mixed-50x20"}
 	for _, w := range workload.All() {
-		row, err := workload.In(listed, cmp.Or(standIns[w.Name], w.Name))
+		row, err := workload.In(listed, w.Name)
+		if w.Rate == workload.Auto {
+			require.Error(t, err, "nobody has found the rate of %s", w.Name)
+			continue
+		}
 		require.NoError(t, err, "a workload of rpcbench list has no row")
 		require.Equal(t, asked(w), asked(row), "the row of %s measures another workload", w.Name)
 	}
@@ -321,7 +344,7 @@ func TestRows(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	_, err := workload.In(workload.Own(), "cal")
-	const there = "call, call-1-caller, call-50-callers, call-tls, call-cold-tls"
+	const there = "call-load, call-load-tls, call-saturated, call-saturated-tls, call, call-tls, call-cold-tls, call-apart"
 	require.EqualError(t, err, `rpcbench: unknown workload "cal": there are `+there)
 }
 
@@ -356,8 +379,9 @@ func TestWorkloadsThatCannotBe(t *testing.T) {
 		"a stream at a rate":                {workload.Workload{Stream: true, Rate: 10}, stream},
 		"new connections, and so many": {workload.Workload{NewConn: true, Conns: 3},
 			"NewConn leaves no choice of Conns"},
-		"a rate below zero":          {workload.Workload{Rate: -1}, "Rate lies between 1 and 1000000 calls"},
-		"a link that does not exist": {workload.Workload{Link: "5g"}, `"5g" is no link`},
+		"a rate below zero":              {workload.Workload{Rate: -2}, "Rate lies between 500 and 1000000 calls"},
+		"a rate that is yet to be found": {workload.Workload{Rate: workload.Auto}, "its rate is found by rpcbench run alone"},
+		"a link that does not exist":     {workload.Workload{Link: "5g"}, `"5g" is no link`},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			_, err := c.Open(t.Context(), rpcbench.Stack{Name: "none"}, rpcbench.Config{})

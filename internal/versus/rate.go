@@ -1,0 +1,80 @@
+package versus
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/rpcbench/rpcbench/internal/cpu"
+	"github.com/rpcbench/rpcbench/internal/latency"
+	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/workload"
+)
+
+// Measure measures a process, as Run does.
+type Measure func(context.Context, Spec, ...Program) (timing.Record, error)
+
+// Ordinary finds the rate at which the first arm of spec takes about a quarter of the machine: an ordinary load. It is
+// 1, 2 or 5 times a power of ten, and at least latency.MinRate. The error wraps errors.ErrUnsupported if the system does
+// not tell the CPU time.
+//
+// A call takes less CPU time the more calls there are. So the rate that a first look asks for is looked at as well.
+func Ordinary(ctx context.Context, measure Measure, spec Spec, program Program) (rate float64, err error) {
+	spec.Arms, spec.Blocks = []string{spec.Arms[0], spec.Arms[0]}, 1
+	rate = 2000
+	for range 2 {
+		spec.Workload.Rate = rate
+		record, err := measure(ctx, spec, program)
+		if err != nil {
+			return 0, err
+		}
+		p, err := ProcessOf(record)
+		if err != nil {
+			return 0, err
+		}
+		rate = nearest(float64(runtime.NumCPU()) / 4 * 2e9 / (p.CPUNs[0] + p.CPUNs[1]))
+	}
+	return rate, nil
+}
+
+// nearest returns the number of 1, 2 or 5 times a power of ten that is the fewest times as large or small as a rate.
+func nearest(rate float64) (found float64) {
+	for ten := 100.0; ten <= latency.MaxRate; ten *= 10 {
+		for _, next := range []float64{ten, 2 * ten, 5 * ten} {
+			far := func(x float64) float64 { return math.Abs(math.Log(x / rate)) }
+			if next >= latency.MinRate && next <= latency.MaxRate && (found == 0 || far(next) < far(found)) {
+				found = next
+			}
+		}
+	}
+	return found
+}
+
+// Idle measures callers of a workload with a Rate that call nothing. It returns the CPU time per planned start, in
+// nanoseconds, of three windows from the least on. They are 0 if the system does not tell.
+func Idle(ctx context.Context, w workload.Workload) (ns [3]float64, err error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cmp.Or(w.Procs, runtime.NumCPU())))
+	nothing := []func(context.Context) error{func(context.Context) error { return nil }}
+	lead, length := w.Window()
+	for i := range ns {
+		loop := latency.New(slices.Repeat([][]func(context.Context) error{nothing}, w.AtOnce())...)
+		loop.Plan(w.Rate, int(2*w.Rate*(lead+length).Seconds()), uint64(i))
+		if err := loop.Start(0); err != nil {
+			return ns, err
+		}
+		var used time.Duration
+		_, err := loop.During(ctx, lead, length, func(open bool) {
+			now, _ := cpu.Time()
+			used = now - used
+		})
+		if err != nil {
+			return ns, err
+		}
+		ns[i] = float64(used) / float64(max(1, loop.Latency.Count()))
+	}
+	slices.Sort(ns[:])
+	return ns, nil
+}
