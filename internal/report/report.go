@@ -215,62 +215,6 @@ func (s Summary) Sentences() (all []string) {
 	return all
 }
 
-// Crossing is where the answer flips between two workloads: at a size, with the limits of its interval, if At is not 0.
-type Crossing struct {
-	Stack, Below, Above, From, To string
-	At, Lo, Hi                    float64 // bytes
-}
-
-// sequences are workloads that differ in one thing other than the bytes of payload: callers, connection, structure.
-var sequences = [][]string{
-	{"small-1-caller", "small-50-callers"},
-	{"mixed", "mixed-50-callers"},
-	{"stream", workload.Small, "cold", "cold-tls"},
-	{"mixed", "structured-1kB", "structured-10kB"},
-}
-
-// Crossings finds where a stack gets faster or slower than the base between two workloads that are both decided.
-// Between two payloads the difference in time is taken as linear in the bytes, and so are the limits of the difference.
-func (s Summary) Crossings() (all []Crossing) {
-	for _, stack := range s.Stacks() {
-		decided := slices.DeleteFunc(s.Of(stack), func(a Answer) bool {
-			return a.Verdict != versus.Faster && a.Verdict != versus.Slower
-		})
-		payloads := slices.DeleteFunc(slices.Clone(decided), func(a Answer) bool { return a.Bytes == nil })
-		slices.SortFunc(payloads, func(a, b Answer) int { return cmp.Compare(*a.Bytes, *b.Bytes) })
-		all = append(all, flips(payloads, true)...)
-		for _, names := range sequences {
-			place := func(a Answer) int { return slices.Index(names, a.Workload) }
-			series := slices.DeleteFunc(slices.Clone(decided), func(a Answer) bool { return place(a) < 0 })
-			slices.SortFunc(series, func(a, b Answer) int { return cmp.Compare(place(a), place(b)) })
-			all = append(all, flips(series, false)...)
-		}
-	}
-	return all
-}
-
-// flips finds neighbours in a series with different verdicts.
-func flips(series []Answer, payloads bool) (all []Crossing) {
-	for i := 1; i < len(series); i++ {
-		a, b := series[i-1], series[i]
-		if a.Verdict == b.Verdict {
-			continue
-		}
-		c := Crossing{Stack: Label(a.Stack), Below: string(a.Verdict), Above: string(b.Verdict), From: a.Does, To: b.Does}
-		if payloads {
-			at := func(ratioA, ratioB float64) float64 {
-				x0, x1 := float64(*a.Bytes), float64(*b.Bytes)
-				y0, y1 := a.BaseNs*(ratioA-1), b.BaseNs*(ratioB-1)
-				return x0 + (x1-x0)*y0/(y0-y1)
-			}
-			lo, hi := at(a.Lo, b.Lo), at(a.Hi, b.Hi)
-			c.At, c.Lo, c.Hi = at(a.Ratio, b.Ratio), min(lo, hi), max(lo, hi)
-		}
-		all = append(all, c)
-	}
-	return all
-}
-
 // Read reads what a run left in a folder.
 func Read(from string) (s Summary, err error) {
 	defer func() {
@@ -418,7 +362,7 @@ func put(name string, data []byte) error {
 var files embed.FS
 
 func functions() map[string]any {
-	return map[string]any{"label": Label, "number": number, "percent": percent, "micro": micro, "size": size,
+	return map[string]any{"label": Label, "number": number, "percent": percent, "micro": micro,
 		"signed": signed, "points": points, "join": strings.Join, "cell": cell, "line": line, "times": times, "lines": lines,
 		"flight": flight, "others": others}
 }
@@ -510,11 +454,4 @@ func lines(text string) string {
 		all = append(all, strings.TrimRight(strings.ReplaceAll(line(l), "`", "'"), " "))
 	}
 	return strings.Join(all, "\n")
-}
-
-func size(bytes float64) string {
-	if bytes < 1000 {
-		return fmt.Sprintf("%.0f B", bytes)
-	}
-	return fmt.Sprintf("%.1f kB", bytes/1000)
 }

@@ -26,8 +26,6 @@ import (
 
 var update = flag.Bool("update", false, "write the pages of testdata anew")
 
-func payload(bytes int) *int { return &bytes }
-
 // found is a run with an answer of each kind. Base and stack differ in every figure.
 func found() Summary {
 	percentile := func(us float64) versus.Percentile {
@@ -36,7 +34,7 @@ func found() Summary {
 	return Summary{Release: Release, Command: "rpcbench run -out <mine>", Environment: []string{"cpu=X"}, Base: "httpjson",
 		Processes: 8, Layouts: 8, Warnings: []string{"the machine was not quiet"}, Raw: "BenchmarkRun/<raw>",
 		Answers: []Answer{
-			{Workload: "small", Does: "a small call, one core", Bytes: payload(0), GOMAXPROCS: 1, Stack: "grpcprotobuf",
+			{Workload: "small", Does: "a small call, one core", GOMAXPROCS: 1, Stack: "grpcprotobuf",
 				Result: versus.Result{Planned: 8, Processes: 8, OnOneSide: 7, BaseNs: 40_000, Ns: 42_500, BaseCPUNs: 40_100,
 					CPUNs: 42_600, Ratio: 1.05, Lo: 1.04, Hi: 1.06, Level: 0.95, CopyFloor: 0.01, Moved: 0.04, Verdict: versus.Slower,
 					Bases:     []float64{1, 3, 2},
@@ -44,7 +42,7 @@ func found() Summary {
 						P99: percentile(99)}},
 				BaseFacts: &workload.Facts{Calls: 1000, Sent: 197, Received: 225, Allocs: 116, AllocBytes: 9070, Connections: 1},
 				Facts:     &workload.Facts{Calls: 2000, Sent: 113, Received: 137, Allocs: 165, AllocBytes: 10_070, Connections: 2}},
-			{Workload: "bytes-1kB", Does: "1 kB of bytes", Bytes: payload(1000), GOMAXPROCS: 1, Stack: "grpcprotobuf",
+			{Workload: "bytes-1kB", Does: "1 kB of bytes", GOMAXPROCS: 1, Stack: "grpcprotobuf",
 				Result: versus.Result{Planned: 8, Processes: 8, OnOneSide: 8, BaseNs: 80_000, Ns: 64_000, Ratio: 0.8, Lo: 0.78,
 					Hi: 0.82, CopyFloor: 0.02, Moved: 0.37, Verdict: versus.Faster}},
 			{Workload: "small-50-callers", Does: "mixed fields, 50 callers", GOMAXPROCS: 2, Stack: "grpcprotobuf",
@@ -84,39 +82,6 @@ func TestSentences(t *testing.T) {
 	s = found()
 	s.Answers[1].Verdict = versus.Equal
 	require.Contains(t, s.Sentences(), "gRPC is equal in 1 of 3 workloads: 1 kB of bytes.")
-}
-
-// The crossing lies where a line through the two differences in time is 0, and its limits where those of the limits
-// are.
-func TestCrossings(t *testing.T) {
-	c := found().Crossings()
-	require.Len(t, c, 1)
-	require.InDelta(t, 1000*2000./(2000+16_000), c[0].At, 1e-6)
-	require.InDelta(t, 1000*1600./(1600+17_600), c[0].Lo, 1e-6)
-	require.InDelta(t, 1000*2400./(2400+14_400), c[0].Hi, 1e-6)
-	require.Equal(t, "slower", c[0].Below)
-	require.Equal(t, "faster", c[0].Above)
-
-	s := found()
-	s.Answers[0].Verdict = versus.Undecided
-	require.Empty(t, s.Crossings(), "one end is undecided")
-	s.Answers[0].Verdict = versus.Faster
-	require.Empty(t, s.Crossings(), "faster at both ends")
-
-	s.Answers = nil
-	for workload, verdict := range map[string]versus.Verdict{"cold-tls": versus.Slower, "stream": versus.Faster,
-		"small": versus.Undecided, "cold": versus.Slower, "small-1-caller": versus.Slower, "small-50-callers": versus.Faster,
-		"mixed": versus.Equal} {
-		s.Answers = append(s.Answers, Answer{Stack: "grpcprotobuf", Workload: workload, Does: "does " + workload,
-			Result: versus.Result{Verdict: verdict, Ratio: 1}})
-	}
-	require.Equal(t, []Crossing{
-		{Stack: "gRPC", Below: "slower", Above: "faster", From: "does small-1-caller", To: "does small-50-callers"},
-		{Stack: "gRPC", Below: "faster", Above: "slower", From: "does stream", To: "does cold"},
-	}, s.Crossings(), "by callers and by connection, whatever the order of the answers")
-	var md bytes.Buffer
-	require.NoError(t, s.Markdown(&md))
-	require.Contains(t, md.String(), `- gRPC is faster than JSON for "does stream", and slower for "does cold".`)
 }
 
 // The pages are those of testdata: each field has its place, on both sides of 1. -update writes them anew; look at

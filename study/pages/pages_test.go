@@ -65,7 +65,6 @@ a stack => answer "quiet" "small" "abacus" => has not measured abacus at small
 a ratio => answer "quiet" "small-1-caller" "rawtcp" => has no ratio of rawtcp
 a figure of the answer => (answer "quiet" "small" "grpcprotobuf").Luck => evaluate field Luck
 what is the same => same "1.20" "1.30" => 1.20 is not 1.30
-a crossing => crossing "quiet" "grpcprotobuf" => no size at which grpcprotobuf gets
 a file => figure "none.txt" 1 "a" => no such file
 a line => figure "writes.txt" 1 "'b'" => no line of ["'b'"]
 a line below another => figure "writes.txt" 1 "'a'" "stack" => no line of

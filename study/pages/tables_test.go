@@ -42,9 +42,6 @@ func record(t *testing.T) (root string) {
 		if left {
 			a.Planned, a.OneCore = 10, 2
 		}
-		if size, err := strconv.Atoi(strings.TrimSuffix(a.Does, " bytes")); err == nil {
-			a.Bytes = &size
-		}
 		s := runs[c[0]]
 		s.Release, s.Base, s.Answers = report.Release, "httpjson", append(s.Answers, a)
 		s.Environment = []string{"cpu=" + c[1], "cores=2", "go=go1.26.8", "date=2026-11-23", "commit=abc"}
