@@ -62,6 +62,10 @@ func (s Summary) Picture() Picture { return Draw(Machine{Summary: s}) }
 // Draw places every answer of the first run that has a ratio, in the order of ratios. Answers of the second run stand
 // below. A dot's tone is its machine, if there are two.
 func Draw(machines ...Machine) Picture {
+	machines = slices.Clone(machines)
+	for i, m := range machines {
+		machines[i].Summary = m.leading()
+	}
 	first := machines[0]
 	lo, hi := 0.8, 1.25
 	for _, m := range machines {
@@ -77,11 +81,14 @@ func Draw(machines ...Machine) Picture {
 		return math.Round(10*(left+at*(right-left))) / 10
 	}
 	stacks := first.Stacks()
-	p := Picture{Width: width, Top: 46, Left: left, Right: right, One: x(1), Below: "faster", Above: "slower",
-		Title: "How many times as long as " + Label(first.Base)}
+	p := Picture{Title: first.title(), Width: width, Top: 46, Left: left, Right: right, One: x(1)}
+	less, more := "faster", "slower"
+	if first.measure() != "time" {
+		less, more = "less", "more"
+	}
+	p.Below, p.Above = less, more
 	if len(stacks) == 1 {
-		p.Title = fmt.Sprintf("Time of %s, in multiples of %s's", Label(stacks[0]), Label(first.Base))
-		p.Below, p.Above = Label(stacks[0])+" faster", Label(first.Base)+" faster"
+		p.Below, p.Above = Label(stacks[0])+" "+less, Label(first.Base)+" "+less
 	}
 	if len(machines) > 1 {
 		p.Top += 20
@@ -124,6 +131,15 @@ func Draw(machines ...Machine) Picture {
 	p.Bottom = y - label/2 - 2
 	p.Height = p.Bottom + 56
 	return p
+}
+
+// title says what the ratios are of.
+func (s Summary) title() string {
+	what, of := s.measure(), ""
+	if stacks := s.Stacks(); len(stacks) == 1 {
+		of = " of " + Label(stacks[0])
+	}
+	return fmt.Sprintf("%s%s%s, in multiples of %s's", strings.ToUpper(what[:1]), what[1:], of, Label(s.Base))
 }
 
 // dot is an answer of the machine i of n, with x the place of a ratio.

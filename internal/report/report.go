@@ -62,6 +62,7 @@ type Answer struct {
 	Stack      string `json:"stack"`
 
 	Leads string `json:"leads,omitempty"` // ByCPU if that is the question, else time
+	byCPU bool   // the result is that of CPU time
 
 	versus.Result
 
@@ -71,6 +72,40 @@ type Answer struct {
 
 // ByCPU is the value of Leads of an answer whose question is what calls cost, and not what somebody waits.
 const ByCPU = "CPU"
+
+// Leading is the answer with the result that its question asks for, by CPU time or by time.
+func (a Answer) Leading() Answer {
+	if a.CPU != nil && a.Leads == ByCPU {
+		a.Result, a.byCPU = *a.CPU, true
+	}
+	return a
+}
+
+// leading returns the summary with the leading results alone.
+func (s Summary) leading() Summary {
+	s.Answers = slices.Clone(s.Answers)
+	for i, a := range s.Answers {
+		s.Answers[i] = a.Leading()
+	}
+	return s
+}
+
+// measure is what the leading results are of: CPU, time, or CPU or time.
+func (s Summary) measure() string {
+	by := map[bool]bool{}
+	for _, a := range s.leading().Answers {
+		if a.Ratio > 0 {
+			by[a.byCPU] = true
+		}
+	}
+	switch {
+	case !by[true]:
+		return "time"
+	case len(by) == 1:
+		return ByCPU
+	}
+	return "CPU or time"
+}
 
 // Lines are the answers as tables show them. One that has a result by CPU time has two lines, of which the first leads.
 func (s Summary) Lines() (all []Answer) {
@@ -110,9 +145,11 @@ func (a Answer) But() string {
 // Micro is by how many microseconds a call of the stack takes longer, by the ratio.
 func (a Answer) Micro() float64 { return a.BaseNs * (a.Ratio - 1) / 1000 }
 
-// takes is a sentence without an end, of a stack and the base as it calls them.
+// takes is a sentence without an end, of a leading result, with a stack and the base as it calls them.
 func (a Answer) takes(stack, base string) string {
-	return fmt.Sprintf("%s takes %s times as long as %s (%s–%s)", stack, number(a.Ratio), base, number(a.Lo), number(a.Hi))
+	much := map[bool]string{true: "as much CPU time", false: "as long"}[a.byCPU]
+	return fmt.Sprintf("%s takes %s times %s as %s (%s–%s)", stack, number(a.Ratio), much, base, number(a.Lo),
+		number(a.Hi))
 }
 
 // more is the difference in microseconds without its sign, and in words.
@@ -171,7 +208,7 @@ func (s Summary) Sentences() (all []string) {
 		all = append(all, s.Call.String())
 	}
 	for _, stack := range s.Stacks() {
-		own := s.Of(stack)
+		own := s.leading().Of(stack)
 		if s.Call != nil && own[0].Ratio > 0 {
 			all = append(all, s.yours(own[0]))
 		} else if len(own) == 1 && own[0].Ratio > 0 {
@@ -187,6 +224,9 @@ func (s Summary) Sentences() (all []string) {
 				continue
 			}
 			measured++
+			if a.byCPU {
+				a.Does += " (CPU)"
+			}
 			counts[a.Verdict] = append(counts[a.Verdict], a.Does)
 			if a.Workload != workload.Small || a.Ratio == 0 || s.Call != nil || s.Remote {
 				continue
@@ -290,6 +330,9 @@ func sound(r versus.Result) bool {
 		if !(ns > 0 && ns <= math.MaxFloat64) {
 			return false
 		}
+	}
+	if r.CPU != nil && !sound(*r.CPU) {
+		return false
 	}
 	return r.Ratio == 0 && r.Lo == 0 && r.Hi == 0 || 0 < r.Lo && r.Lo <= r.Ratio && r.Ratio <= r.Hi && r.CopyFloor < 1e6 &&
 		r.Moved < 1e6

@@ -34,7 +34,7 @@ func found() Summary {
 	return Summary{Release: Release, Command: "rpcbench run -out <mine>", Environment: []string{"cpu=X"}, Base: "httpjson",
 		Processes: 8, Layouts: 8, Warnings: []string{"the machine was not quiet"}, Raw: "BenchmarkRun/<raw>",
 		Answers: []Answer{
-			{Workload: "small", Does: "a small call, one core", GOMAXPROCS: 1, Stack: "grpcprotobuf",
+			{Workload: "small", Does: "a small call, one core", GOMAXPROCS: 1, Stack: "grpcprotobuf", Leads: ByCPU,
 				Result: versus.Result{Planned: 8, Processes: 8, OnOneSide: 7, BaseNs: 40_000, Ns: 42_500, BaseCPUNs: 40_100,
 					CPUNs: 42_600, Ratio: 1.05, Lo: 1.04, Hi: 1.06, Level: 0.95, CopyFloor: 0.01, Moved: 0.04, Verdict: versus.Slower,
 					Bases:     []float64{1, 3, 2},
@@ -82,6 +82,28 @@ func TestSentences(t *testing.T) {
 	s = found()
 	s.Answers[1].Verdict = versus.Equal
 	require.Contains(t, s.Sentences(), "gRPC is equal in 1 of 3 workloads: 1 kB of bytes.")
+}
+
+// Where the question is what calls cost, sentences and picture have the result by CPU time.
+func TestLeading(t *testing.T) {
+	s := found()
+	s.Answers[1].CPU = &versus.Result{Ratio: 1.5, Lo: 1.4, Hi: 1.6, Processes: 8, BaseNs: 20_000, Verdict: versus.Slower}
+	require.Contains(t, s.Sentences(), "gRPC is faster in 1 of 3 workloads: 1 kB of bytes.", "time leads")
+	s.Answers[1].Leads = ByCPU
+	require.Contains(t, s.Sentences(),
+		"gRPC is slower in 2 of 3 workloads: a small call, one core; 1 kB of bytes (CPU).")
+	p := s.Picture()
+	require.Equal(t, []string{"CPU or time of gRPC, in multiples of JSON's", "gRPC less", "JSON less"},
+		[]string{p.Title, p.Below, p.Above})
+	require.Equal(t, "1.50 (1.40–1.60), slower", p.Lines[2].Dots[0].Title)
+
+	s.Answers = s.Answers[1:2]
+	require.Equal(t, "gRPC takes 1.50 times as much CPU time as JSON (1.40–1.60), +10.0 µs: slower, for 1 kB of bytes.",
+		s.Sentences()[0])
+	require.Equal(t, "CPU of gRPC, in multiples of JSON's", s.Picture().Title)
+	s.Call = &Call{}
+	require.Equal(t, "gRPC takes 1.50 times as much CPU time as JSON (1.40–1.60): 10.0 µs more, 1 % of a core at "+
+		"1,000 calls a second.", s.Sentences()[1])
 }
 
 // The pages are those of testdata: each field has its place, on both sides of 1. -update writes them anew; look at
@@ -236,6 +258,7 @@ func TestRead(t *testing.T) {
 		{"a movement beyond all numbers", dir(with(`"ratio":1,"lo":1,"hi":1,"moved":1e308`), "raw"),
 			`no figures of a comparison$`},
 		{"no time", dir(with(`"ratio":1,"lo":1,"hi":1,"bases":[0,0,0]`), "raw"), `no figures of a comparison$`},
+		{"a negative ratio of CPU", dir(with(`"cpu":{"ratio":-1}`), "raw"), `no figures of a comparison$`},
 		{"rows missing", dir(string(good)), `bench.txt: no such file or directory$`},
 		{"huge", dir(string(good), strings.Repeat("x", 65<<20)), `bench.txt has 65 MB: a page takes 64 at most$`},
 	} {
