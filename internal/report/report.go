@@ -44,6 +44,7 @@ type Summary struct {
 	Seed        uint64   `json:"seed"`
 	Processes   int      `json:"processes"`
 	Layouts     int      `json:"layouts"`
+	Over        string   `json:"over,omitempty"` // of a sweep, what its values are of, such as "calls a second"
 	Answers     []Answer `json:"answers"`
 	Remote      bool     `json:"remote,omitempty"` // the servers ran elsewhere: a call takes what its caller waits
 
@@ -57,6 +58,7 @@ type Summary struct {
 type Answer struct {
 	Workload   string `json:"workload"`
 	Does       string `json:"does"`
+	Value      string `json:"value,omitempty"` // in a sweep: a number, or Saturated
 	Bytes      *int   `json:"bytes,omitempty"` // of payload, of workloads that differ in nothing else
 	GOMAXPROCS int    `json:"gomaxprocs"`
 	Stack      string `json:"stack"`
@@ -108,7 +110,9 @@ func (s Summary) measure() string {
 }
 
 // Lines are the answers as tables show them. One that has a result by CPU time has two lines, of which the first leads.
+// In a sweep all second lines follow the first ones.
 func (s Summary) Lines() (all []Answer) {
+	var below []Answer
 	for _, a := range s.Answers {
 		if a.CPU == nil {
 			all = append(all, a)
@@ -125,9 +129,14 @@ func (s Summary) Lines() (all []Answer) {
 		if a.Leads == ByCPU {
 			first, second = second, first
 		}
-		all = append(all, first, second)
+		all = append(all, first)
+		if s.Over != "" {
+			below = append(below, second)
+		} else {
+			all = append(all, second)
+		}
 	}
-	return all
+	return append(all, below...)
 }
 
 // But says that CPU time and time were decided the one way and the other. It is empty if they were not.
@@ -207,7 +216,14 @@ func (s Summary) Sentences() (all []string) {
 	if s.Call != nil {
 		all = append(all, s.Call.String())
 	}
-	for _, stack := range s.Stacks() {
+	for _, c := range s.Curves() {
+		all = append(all, s.swept(c))
+	}
+	stacks := s.Stacks()
+	if s.Over != "" {
+		stacks = nil
+	}
+	for _, stack := range stacks {
 		own := s.leading().Of(stack)
 		if s.Call != nil && own[0].Ratio > 0 {
 			all = append(all, s.yours(own[0]))

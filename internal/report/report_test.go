@@ -133,8 +133,10 @@ func TestPages(t *testing.T) {
 		Result: versus.Result{Ratio: 3, Lo: 3, Hi: 3}}}
 	second.Answers[1].Ratio = 0.81
 	pages := map[string]func(io.Writer) error{
-		"two.svg": Draw(Machine{"Xeon", found()}, Machine{"EPYC", second}).SVG, "nothing.svg": Summary{Base: "httpjson"}.SVG}
-	for name, s := range map[string]Summary{"above": found(), "below": below, "call": call} {
+		"two.svg": Draw(Machine{"Xeon", found()}, Machine{"EPYC", second}).SVG,
+		"sweeps.svg": Draw(Machine{"small call", rates()}, Machine{"structured, 2.0 kB", swept("1000 0.88", "5000 0.8",
+			"10000 0.77", "saturated 0.54")}).SVG, "nothing.svg": Summary{Base: "httpjson"}.SVG}
+	for name, s := range map[string]Summary{"above": found(), "below": below, "call": call, "sweep": rates()} {
 		pages[name+".html"], pages[name+".md"], pages[name+".svg"] = s.HTML, s.Markdown, s.SVG
 	}
 	for name, write := range pages {
@@ -161,29 +163,32 @@ func TestHostileNames(t *testing.T) {
 		a.Stack, a.Does, a.Reason, a.Verdict, a.Unchecked = hostile, hostile, hostile, versus.Verdict(hostile),
 			[]string{hostile}
 	}
-	var page, md, svg bytes.Buffer
-	require.NoError(t, s.HTML(&page))
-	require.NoError(t, s.Markdown(&md))
-	require.NoError(t, s.SVG(&svg))
-	require.NotRegexp(t, `<script|<img|(src|href)="|url\(|@import`, page.String())
-	rows := 0
-	for line := range strings.Lines(md.String()) {
-		if !strings.HasPrefix(line, "    ") { // as code, it is text to every renderer
-			require.NotRegexp(t, `<script|<img`, line)
+	for _, over := range []string{"", hostile} {
+		s.Over, s.Answers[0].Value, s.Answers[1].Value, s.Answers[2].Value = over, hostile, "5", Saturated
+		var page, md, svg bytes.Buffer
+		require.NoError(t, s.HTML(&page))
+		require.NoError(t, s.Markdown(&md))
+		require.NoError(t, s.SVG(&svg))
+		require.NotRegexp(t, `<script|<img|(src|href)="|url\(|@import`, page.String())
+		rows := 0
+		for line := range strings.Lines(md.String()) {
+			if !strings.HasPrefix(line, "    ") { // as code, it is text to every renderer
+				require.NotRegexp(t, `<script|<img`, line)
+			}
+			require.NotContains(t, line, "\x1b")
+			if strings.HasPrefix(line, "|") {
+				rows++
+				require.Contains(t, []int{8, 9, 11, 12}, strings.Count(strings.ReplaceAll(line, `\|`, ""), "|"), line)
+			}
 		}
-		require.NotContains(t, line, "\x1b")
-		if strings.HasPrefix(line, "|") {
-			rows++
-			require.Contains(t, []int{8, 9, 11, 12}, strings.Count(strings.ReplaceAll(line, `\|`, ""), "|"), line)
+		require.Greater(t, rows, 12)
+		for decoder := xml.NewDecoder(&svg); ; {
+			_, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err)
 		}
-	}
-	require.Greater(t, rows, 12)
-	for decoder := xml.NewDecoder(&svg); ; {
-		_, err := decoder.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		require.NoError(t, err)
 	}
 }
 
@@ -204,7 +209,7 @@ func TestPicture(t *testing.T) {
 		require.Greater(t, l.FloorLo+l.FloorWidth, p.One)
 	}
 	two := slices.IndexFunc(p.Ticks, func(tick Tick) bool { return tick.Label == "×2" })
-	ratio := math.Pow(2, (p.Lines[2].Dots[0].At-p.One)/(p.Ticks[two].X-p.One))
+	ratio := math.Pow(2, (p.Lines[2].Dots[0].At-p.One)/(p.Ticks[two].At-p.One))
 	require.InEpsilon(t, s.Answers[0].Ratio, ratio, 0.01, "a dot is where the ticks say")
 	require.LessOrEqual(t, p.Width, 400, "as wide as a phone, or its text gets too small")
 	require.LessOrEqual(t, p.Right, p.Width)
