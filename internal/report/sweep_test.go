@@ -102,6 +102,17 @@ func TestPictureOfSweep(t *testing.T) {
 	require.Equal(t, "gRPC takes more CPU", p.Above)
 	require.Equal(t, "CPU of gRPC, in multiples of JSON's", p.Title)
 
+	two := swept("1 0.8", "1 0.8")
+	two.Answers[1].Stack = "drpc"
+	p = Draw(Machine{"a", two}, Machine{"b", two})
+	require.Equal(t, "more CPU", p.Above, "of several stacks")
+	for i, label := range []string{"a, gRPC", "a, drpc", "b, gRPC", "b, drpc"} {
+		require.Equal(t, label, p.Paths[i].Label)
+		if i > 0 {
+			require.GreaterOrEqual(t, p.Paths[i].Y-p.Paths[i-1].Y, 15., "%s on another label", label)
+		}
+	}
+
 	for reason, s := range map[string]Summary{"one value": swept("5 1"), "saturated alone": swept("saturated 1"),
 		"nothing": swept(), "beyond all ratios": swept("1e-320 1e-300", "1e308 1e300")} {
 		var svg bytes.Buffer
