@@ -57,8 +57,10 @@ func (c Call) String() string {
 // yours says what one of the answers is for a method of one's own.
 func (s Summary) yours(a Answer) string {
 	micro, more := a.more()
-	said := fmt.Sprintf("%s: %s, %s of a request of 10 ms", a.takes(Label(a.Stack), Label(s.Base)), more,
-		percent(micro/10_000))
+	said := a.takes(Label(a.Stack), Label(s.Base)) + ": " + more
+	if !a.byCPU {
+		said += ", " + percent(micro/10_000) + " of a request of 10 ms"
+	}
 	if a.GOMAXPROCS == 1 && !s.Remote {
 		said += ", " + percent(micro/1000) + " of a core at 1,000 calls a second"
 	}

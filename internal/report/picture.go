@@ -9,7 +9,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
-// Picture is what answer.svg draws: a line per workload and stack, on a logarithmic axis of ratios.
+// Picture is what answer.svg draws: a line per workload and stack, on a logarithmic axis of ratios. Of a sweep it is a
+// path per run and stack, with ratios upwards over the values.
 type Picture struct {
 	Title, Below, Above   string // what the sides of 1 mean
 	Width, Height, Bottom int
@@ -18,12 +19,25 @@ type Picture struct {
 	Ticks                 []Tick
 	Machines              []Tick // the legend: where the name of each machine stands
 	Lines                 []Line
+
+	Over   string // of a sweep, what Ticks are of
+	Ratios []Tick
+	Paths  []*Path
 }
 
 // Tick is a label and its place.
 type Tick struct {
-	X     float64
+	At    float64
 	Label string
+}
+
+// Path is a curve of a sweep. A part without values between its ends is dashed.
+type Path struct {
+	Y             float64 // of the label
+	Label         string
+	Drawn, Dashed string
+	Dots          []Dot
+	Second        bool // of two colours
 }
 
 // Line is one workload: its name and ratios above a dot of each machine.
@@ -38,9 +52,11 @@ type Line struct {
 type Dot struct {
 	Y, SaidX            int // of the dot below the label, and of the ratio beside the label
 	Title, Said, Tone   string
+	X                   float64 // in a path
 	Lo, At, Hi          float64
 	FloorLo, FloorWidth float64
 	Second              bool // of two machines
+	Hollow              bool // undecided
 }
 
 // Machine is a run, and how a picture of several runs calls its machine.
@@ -60,8 +76,12 @@ const (
 func (s Summary) Picture() Picture { return Draw(Machine{Summary: s}) }
 
 // Draw places every answer of the first run that has a ratio, in the order of ratios. Answers of the second run stand
-// below. A dot's tone is its machine, if there are two.
+// below. A dot's tone is its machine, if there are two. Of sweeps it draws the curves.
 func Draw(machines ...Machine) Picture {
+	machines = slices.Clone(machines)
+	for i, m := range machines {
+		machines[i].Summary = m.leading()
+	}
 	first := machines[0]
 	lo, hi := 0.8, 1.25
 	for _, m := range machines {
@@ -72,16 +92,19 @@ func Draw(machines ...Machine) Picture {
 		}
 	}
 	lo, hi = max(lo/1.05, 1e-3), min(hi*1.05, 1e3)
-	x := func(ratio float64) float64 {
-		at := math.Log(min(max(ratio, lo), hi)/lo) / math.Log(hi/lo)
-		return math.Round(10*(left+at*(right-left))) / 10
+	if first.Over != "" {
+		return curves(machines, lo, hi)
 	}
+	x := scale(lo, hi, left, right)
 	stacks := first.Stacks()
-	p := Picture{Width: width, Top: 46, Left: left, Right: right, One: x(1), Below: "faster", Above: "slower",
-		Title: "How many times as long as " + Label(first.Base)}
+	p := Picture{Title: first.title(), Width: width, Top: 46, Left: left, Right: right, One: x(1)}
+	less, more := "faster", "slower"
+	if first.measure() != "time" {
+		less, more = "less", "more"
+	}
+	p.Below, p.Above = less, more
 	if len(stacks) == 1 {
-		p.Title = fmt.Sprintf("Time of %s, in multiples of %s's", Label(stacks[0]), Label(first.Base))
-		p.Below, p.Above = Label(stacks[0])+" faster", Label(first.Base)+" faster"
+		p.Below, p.Above = Label(stacks[0])+" "+less, Label(first.Base)+" "+less
 	}
 	if len(machines) > 1 {
 		p.Top += 20
@@ -89,15 +112,7 @@ func Draw(machines ...Machine) Picture {
 			p.Machines = append(p.Machines, Tick{float64(left + i*(right-left)/len(machines)), m.Name})
 		}
 	}
-	spread := []float64{0.1, 0.2, 0.5, 1, 2, 5, 10}
-	if hi/lo < 4 {
-		spread = []float64{0.6, 0.8, 1, 1.25, 1.5, 2}
-	}
-	for _, tick := range spread {
-		if lo <= tick && tick <= hi {
-			p.Ticks = append(p.Ticks, Tick{x(tick), "×" + fmt.Sprint(tick)})
-		}
-	}
+	p.Ticks = ticks(lo, hi, x)
 	y := p.Top + 20
 	for _, stack := range stacks {
 		own := first.ByRatio(stack)
@@ -126,19 +141,48 @@ func Draw(machines ...Machine) Picture {
 	return p
 }
 
+// scale places numbers between two places, logarithmically. Those outside of lo and hi are placed at the ends.
+func scale(lo, hi, from, to float64) func(float64) float64 {
+	return func(v float64) float64 {
+		at := (math.Log(min(max(v, lo), hi)) - math.Log(lo)) / (math.Log(hi) - math.Log(lo))
+		return math.Round(10*(from+at*(to-from))) / 10
+	}
+}
+
+// ticks are the round ratios from lo to hi.
+func ticks(lo, hi float64, place func(float64) float64) (all []Tick) {
+	spread := []float64{0.1, 0.2, 0.5, 1, 2, 5, 10}
+	if hi/lo < 4 {
+		spread = []float64{0.6, 0.8, 1, 1.25, 1.5, 2}
+	}
+	for _, ratio := range spread {
+		if lo <= ratio && ratio <= hi {
+			all = append(all, Tick{place(ratio), "×" + fmt.Sprint(ratio)})
+		}
+	}
+	return all
+}
+
+// title says what the ratios are of.
+func (s Summary) title() string {
+	what, of := s.measure(), ""
+	if stacks := s.Stacks(); len(stacks) == 1 {
+		of = " of " + Label(stacks[0])
+	}
+	return fmt.Sprintf("%s%s%s, in multiples of %s's", strings.ToUpper(what[:1]), what[1:], of, Label(s.Base))
+}
+
 // dot is an answer of the machine i of n, with x the place of a ratio.
 func (m Machine) dot(a Answer, i, n int, x func(float64) float64) Dot {
 	floor := a.NoiseFloor()
 	d := Dot{Y: (i+1)*track + 1, SaidX: right - (n-1-i)*saidWidth, Second: i > 0, Said: number(a.Ratio),
 		Title: fmt.Sprintf("%s (%s–%s), %s", number(a.Ratio), number(a.Lo), number(a.Hi), line(a.Verdict)),
-		Tone:  line(a.Verdict), Lo: x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi), FloorLo: x(1 / (1 + floor))}
+		Tone:  line(a.Verdict), Hollow: a.Verdict == versus.Undecided, Lo: x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi),
+		FloorLo: x(1 / (1 + floor))}
 	d.FloorWidth = math.Round(10*(x(1+floor)-d.FloorLo)) / 10
 	if n > 1 {
 		d.Title = m.Name + " " + d.Title
 		d.Tone = []string{"first", "second"}[min(i, 1)]
-	}
-	if a.Verdict == versus.Undecided {
-		d.Tone += " hollow"
 	}
 	return d
 }

@@ -44,6 +44,7 @@ type Summary struct {
 	Seed        uint64   `json:"seed"`
 	Processes   int      `json:"processes"`
 	Layouts     int      `json:"layouts"`
+	Over        string   `json:"over,omitempty"` // of a sweep, what its values are of, such as "calls a second"
 	Answers     []Answer `json:"answers"`
 	Remote      bool     `json:"remote,omitempty"` // the servers ran elsewhere: a call takes what its caller waits
 	Over        string   `json:"over,omitempty"`   // what the values of a sweep are: "calls a second"
@@ -58,11 +59,13 @@ type Summary struct {
 type Answer struct {
 	Workload   string `json:"workload"`
 	Does       string `json:"does"`
+	Value      string `json:"value,omitempty"` // in a sweep: a number, or Saturated
 	Bytes      *int   `json:"bytes,omitempty"` // of payload, of workloads that differ in nothing else
 	GOMAXPROCS int    `json:"gomaxprocs"`
 	Stack      string `json:"stack"`
 
 	Leads string `json:"leads,omitempty"` // ByCPU if that is the question, else time
+	byCPU bool   // the result is that of CPU time
 
 	Value  string  `json:"value,omitempty"`  // of a sweep
 	IdleNs float64 `json:"idle_ns,omitzero"` // CPU time that callers at the rate take who call nothing
@@ -76,8 +79,44 @@ type Answer struct {
 // ByCPU is the value of Leads of an answer whose question is what calls cost, and not what somebody waits.
 const ByCPU = "CPU"
 
+// Leading is the answer with the result that its question asks for, by CPU time or by time.
+func (a Answer) Leading() Answer {
+	if a.CPU != nil && a.Leads == ByCPU {
+		a.Result, a.byCPU = *a.CPU, true
+	}
+	return a
+}
+
+// leading returns the summary with the leading results alone.
+func (s Summary) leading() Summary {
+	s.Answers = slices.Clone(s.Answers)
+	for i, a := range s.Answers {
+		s.Answers[i] = a.Leading()
+	}
+	return s
+}
+
+// measure is what the leading results are of: CPU, time, or CPU or time.
+func (s Summary) measure() string {
+	by := map[bool]bool{}
+	for _, a := range s.leading().Answers {
+		if a.Ratio > 0 {
+			by[a.byCPU] = true
+		}
+	}
+	switch {
+	case !by[true]:
+		return "time"
+	case len(by) == 1:
+		return ByCPU
+	}
+	return "CPU or time"
+}
+
 // Lines are the answers as tables show them. One that has a result by CPU time has two lines, of which the first leads.
+// In a sweep all second lines follow the first ones.
 func (s Summary) Lines() (all []Answer) {
+	var below []Answer
 	for _, a := range s.Answers {
 		if a.CPU == nil {
 			all = append(all, a)
@@ -94,9 +133,14 @@ func (s Summary) Lines() (all []Answer) {
 		if a.Leads == ByCPU {
 			first, second = second, first
 		}
-		all = append(all, first, second)
+		all = append(all, first)
+		if s.Over != "" {
+			below = append(below, second)
+		} else {
+			all = append(all, second)
+		}
 	}
-	return all
+	return append(all, below...)
 }
 
 // But says that CPU time and time were decided the one way and the other. It is empty if they were not.
@@ -114,9 +158,11 @@ func (a Answer) But() string {
 // Micro is by how many microseconds a call of the stack takes longer, by the ratio.
 func (a Answer) Micro() float64 { return a.BaseNs * (a.Ratio - 1) / 1000 }
 
-// takes is a sentence without an end, of a stack and the base as it calls them.
+// takes is a sentence without an end, of a leading result, with a stack and the base as it calls them.
 func (a Answer) takes(stack, base string) string {
-	return fmt.Sprintf("%s takes %s times as long as %s (%s–%s)", stack, number(a.Ratio), base, number(a.Lo), number(a.Hi))
+	much := map[bool]string{true: "as much CPU time", false: "as long"}[a.byCPU]
+	return fmt.Sprintf("%s takes %s times %s as %s (%s–%s)", stack, number(a.Ratio), much, base, number(a.Lo),
+		number(a.Hi))
 }
 
 // more is the difference in microseconds without its sign, and in words.
@@ -174,8 +220,15 @@ func (s Summary) Sentences() (all []string) {
 	if s.Call != nil {
 		all = append(all, s.Call.String())
 	}
-	for _, stack := range s.Stacks() {
-		own := s.Of(stack)
+	for _, c := range s.Curves() {
+		all = append(all, s.swept(c))
+	}
+	stacks := s.Stacks()
+	if s.Over != "" {
+		stacks = nil
+	}
+	for _, stack := range stacks {
+		own := s.leading().Of(stack)
 		if s.Call != nil && own[0].Ratio > 0 {
 			all = append(all, s.yours(own[0]))
 		} else if len(own) == 1 && own[0].Ratio > 0 {
@@ -191,6 +244,9 @@ func (s Summary) Sentences() (all []string) {
 				continue
 			}
 			measured++
+			if a.byCPU {
+				a.Does += " (CPU)"
+			}
 			counts[a.Verdict] = append(counts[a.Verdict], a.Does)
 			if a.Workload != workload.Small || a.Ratio == 0 || s.Call != nil || s.Remote {
 				continue
@@ -215,62 +271,6 @@ func (s Summary) Sentences() (all []string) {
 		if but := a.But(); but != "" {
 			all = append(all, but+".")
 		}
-	}
-	return all
-}
-
-// Crossing is where the answer flips between two workloads: at a size, with the limits of its interval, if At is not 0.
-type Crossing struct {
-	Stack, Below, Above, From, To string
-	At, Lo, Hi                    float64 // bytes
-}
-
-// sequences are workloads that differ in one thing other than the bytes of payload: callers, connection, structure.
-var sequences = [][]string{
-	{"small-1-caller", "small-50-callers"},
-	{"mixed", "mixed-50-callers"},
-	{"stream", workload.Small, "cold", "cold-tls"},
-	{"mixed", "structured-1kB", "structured-10kB"},
-}
-
-// Crossings finds where a stack gets faster or slower than the base between two workloads that are both decided.
-// Between two payloads the difference in time is taken as linear in the bytes, and so are the limits of the difference.
-func (s Summary) Crossings() (all []Crossing) {
-	for _, stack := range s.Stacks() {
-		decided := slices.DeleteFunc(s.Of(stack), func(a Answer) bool {
-			return a.Verdict != versus.Faster && a.Verdict != versus.Slower
-		})
-		payloads := slices.DeleteFunc(slices.Clone(decided), func(a Answer) bool { return a.Bytes == nil })
-		slices.SortFunc(payloads, func(a, b Answer) int { return cmp.Compare(*a.Bytes, *b.Bytes) })
-		all = append(all, flips(payloads, true)...)
-		for _, names := range sequences {
-			place := func(a Answer) int { return slices.Index(names, a.Workload) }
-			series := slices.DeleteFunc(slices.Clone(decided), func(a Answer) bool { return place(a) < 0 })
-			slices.SortFunc(series, func(a, b Answer) int { return cmp.Compare(place(a), place(b)) })
-			all = append(all, flips(series, false)...)
-		}
-	}
-	return all
-}
-
-// flips finds neighbours in a series with different verdicts.
-func flips(series []Answer, payloads bool) (all []Crossing) {
-	for i := 1; i < len(series); i++ {
-		a, b := series[i-1], series[i]
-		if a.Verdict == b.Verdict {
-			continue
-		}
-		c := Crossing{Stack: Label(a.Stack), Below: string(a.Verdict), Above: string(b.Verdict), From: a.Does, To: b.Does}
-		if payloads {
-			at := func(ratioA, ratioB float64) float64 {
-				x0, x1 := float64(*a.Bytes), float64(*b.Bytes)
-				y0, y1 := a.BaseNs*(ratioA-1), b.BaseNs*(ratioB-1)
-				return x0 + (x1-x0)*y0/(y0-y1)
-			}
-			lo, hi := at(a.Lo, b.Lo), at(a.Hi, b.Hi)
-			c.At, c.Lo, c.Hi = at(a.Ratio, b.Ratio), min(lo, hi), max(lo, hi)
-		}
-		all = append(all, c)
 	}
 	return all
 }
@@ -351,6 +351,9 @@ func sound(r versus.Result) bool {
 			return false
 		}
 	}
+	if r.CPU != nil && !sound(*r.CPU) {
+		return false
+	}
 	return r.Ratio == 0 && r.Lo == 0 && r.Hi == 0 || 0 < r.Lo && r.Lo <= r.Ratio && r.Ratio <= r.Hi && r.CopyFloor < 1e6 &&
 		r.Moved < 1e6
 }
@@ -422,7 +425,7 @@ func put(name string, data []byte) error {
 var files embed.FS
 
 func functions() map[string]any {
-	return map[string]any{"label": Label, "number": number, "percent": percent, "micro": micro, "size": size,
+	return map[string]any{"label": Label, "number": number, "percent": percent, "micro": micro,
 		"signed": signed, "points": points, "join": strings.Join, "cell": cell, "line": line, "times": times, "lines": lines,
 		"flight": flight, "others": others}
 }
@@ -514,11 +517,4 @@ func lines(text string) string {
 		all = append(all, strings.TrimRight(strings.ReplaceAll(line(l), "`", "'"), " "))
 	}
 	return strings.Join(all, "\n")
-}
-
-func size(bytes float64) string {
-	if bytes < 1000 {
-		return fmt.Sprintf("%.0f B", bytes)
-	}
-	return fmt.Sprintf("%.1f kB", bytes/1000)
 }

@@ -26,8 +26,6 @@ import (
 
 var update = flag.Bool("update", false, "write the pages of testdata anew")
 
-func payload(bytes int) *int { return &bytes }
-
 // found is a run with an answer of each kind. Base and stack differ in every figure.
 func found() Summary {
 	percentile := func(us float64) versus.Percentile {
@@ -36,7 +34,7 @@ func found() Summary {
 	return Summary{Release: Release, Command: "rpcbench run -out <mine>", Environment: []string{"cpu=X"}, Base: "httpjson",
 		Processes: 8, Layouts: 8, Warnings: []string{"the machine was not quiet"}, Raw: "BenchmarkRun/<raw>",
 		Answers: []Answer{
-			{Workload: "small", Does: "a small call, one core", Bytes: payload(0), GOMAXPROCS: 1, Stack: "grpcprotobuf",
+			{Workload: "small", Does: "a small call, one core", GOMAXPROCS: 1, Stack: "grpcprotobuf", Leads: ByCPU,
 				Result: versus.Result{Planned: 8, Processes: 8, OnOneSide: 7, BaseNs: 40_000, Ns: 42_500, BaseCPUNs: 40_100,
 					CPUNs: 42_600, Ratio: 1.05, Lo: 1.04, Hi: 1.06, Level: 0.95, CopyFloor: 0.01, Moved: 0.04, Verdict: versus.Slower,
 					Bases:     []float64{1, 3, 2},
@@ -44,7 +42,7 @@ func found() Summary {
 						P99: percentile(99)}},
 				BaseFacts: &workload.Facts{Calls: 1000, Sent: 197, Received: 225, Allocs: 116, AllocBytes: 9070, Connections: 1},
 				Facts:     &workload.Facts{Calls: 2000, Sent: 113, Received: 137, Allocs: 165, AllocBytes: 10_070, Connections: 2}},
-			{Workload: "bytes-1kB", Does: "1 kB of bytes", Bytes: payload(1000), GOMAXPROCS: 1, Stack: "grpcprotobuf",
+			{Workload: "bytes-1kB", Does: "1 kB of bytes", GOMAXPROCS: 1, Stack: "grpcprotobuf",
 				Result: versus.Result{Planned: 8, Processes: 8, OnOneSide: 8, BaseNs: 80_000, Ns: 64_000, Ratio: 0.8, Lo: 0.78,
 					Hi: 0.82, CopyFloor: 0.02, Moved: 0.37, Verdict: versus.Faster}},
 			{Workload: "small-50-callers", Does: "mixed fields, 50 callers", GOMAXPROCS: 2, Stack: "grpcprotobuf",
@@ -86,37 +84,26 @@ func TestSentences(t *testing.T) {
 	require.Contains(t, s.Sentences(), "gRPC is equal in 1 of 3 workloads: 1 kB of bytes.")
 }
 
-// The crossing lies where a line through the two differences in time is 0, and its limits where those of the limits
-// are.
-func TestCrossings(t *testing.T) {
-	c := found().Crossings()
-	require.Len(t, c, 1)
-	require.InDelta(t, 1000*2000./(2000+16_000), c[0].At, 1e-6)
-	require.InDelta(t, 1000*1600./(1600+17_600), c[0].Lo, 1e-6)
-	require.InDelta(t, 1000*2400./(2400+14_400), c[0].Hi, 1e-6)
-	require.Equal(t, "slower", c[0].Below)
-	require.Equal(t, "faster", c[0].Above)
-
+// Where the question is what calls cost, sentences and picture have the result by CPU time.
+func TestLeading(t *testing.T) {
 	s := found()
-	s.Answers[0].Verdict = versus.Undecided
-	require.Empty(t, s.Crossings(), "one end is undecided")
-	s.Answers[0].Verdict = versus.Faster
-	require.Empty(t, s.Crossings(), "faster at both ends")
+	s.Answers[1].CPU = &versus.Result{Ratio: 1.5, Lo: 1.4, Hi: 1.6, Processes: 8, BaseNs: 20_000, Verdict: versus.Slower}
+	require.Contains(t, s.Sentences(), "gRPC is faster in 1 of 3 workloads: 1 kB of bytes.", "time leads")
+	s.Answers[1].Leads = ByCPU
+	require.Contains(t, s.Sentences(),
+		"gRPC is slower in 2 of 3 workloads: a small call, one core; 1 kB of bytes (CPU).")
+	p := s.Picture()
+	require.Equal(t, []string{"CPU or time of gRPC, in multiples of JSON's", "gRPC less", "JSON less"},
+		[]string{p.Title, p.Below, p.Above})
+	require.Equal(t, "1.50 (1.40–1.60), slower", p.Lines[2].Dots[0].Title)
 
-	s.Answers = nil
-	for workload, verdict := range map[string]versus.Verdict{"cold-tls": versus.Slower, "stream": versus.Faster,
-		"small": versus.Undecided, "cold": versus.Slower, "small-1-caller": versus.Slower, "small-50-callers": versus.Faster,
-		"mixed": versus.Equal} {
-		s.Answers = append(s.Answers, Answer{Stack: "grpcprotobuf", Workload: workload, Does: "does " + workload,
-			Result: versus.Result{Verdict: verdict, Ratio: 1}})
-	}
-	require.Equal(t, []Crossing{
-		{Stack: "gRPC", Below: "slower", Above: "faster", From: "does small-1-caller", To: "does small-50-callers"},
-		{Stack: "gRPC", Below: "faster", Above: "slower", From: "does stream", To: "does cold"},
-	}, s.Crossings(), "by callers and by connection, whatever the order of the answers")
-	var md bytes.Buffer
-	require.NoError(t, s.Markdown(&md))
-	require.Contains(t, md.String(), `- gRPC is faster than JSON for "does stream", and slower for "does cold".`)
+	s.Answers = s.Answers[1:2]
+	require.Equal(t, "gRPC takes 1.50 times as much CPU time as JSON (1.40–1.60), +10.0 µs: slower, for 1 kB of bytes.",
+		s.Sentences()[0])
+	require.Equal(t, "CPU of gRPC, in multiples of JSON's", s.Picture().Title)
+	s.Call = &Call{}
+	require.Equal(t, "gRPC takes 1.50 times as much CPU time as JSON (1.40–1.60): 10.0 µs more, 1 % of a core at "+
+		"1,000 calls a second.", s.Sentences()[1])
 }
 
 // The pages are those of testdata: each field has its place, on both sides of 1. -update writes them anew; look at
@@ -146,8 +133,10 @@ func TestPages(t *testing.T) {
 		Result: versus.Result{Ratio: 3, Lo: 3, Hi: 3}}}
 	second.Answers[1].Ratio = 0.81
 	pages := map[string]func(io.Writer) error{
-		"two.svg": Draw(Machine{"Xeon", found()}, Machine{"EPYC", second}).SVG, "nothing.svg": Summary{Base: "httpjson"}.SVG}
-	for name, s := range map[string]Summary{"above": found(), "below": below, "call": call} {
+		"two.svg": Draw(Machine{"Xeon", found()}, Machine{"EPYC", second}).SVG,
+		"sweeps.svg": Draw(Machine{"small call", rates()}, Machine{"structured, 2.0 kB", swept("1000 0.88", "5000 0.8",
+			"10000 0.77", "saturated 0.54")}).SVG, "nothing.svg": Summary{Base: "httpjson"}.SVG}
+	for name, s := range map[string]Summary{"above": found(), "below": below, "call": call, "sweep": rates()} {
 		pages[name+".html"], pages[name+".md"], pages[name+".svg"] = s.HTML, s.Markdown, s.SVG
 	}
 	for name, write := range pages {
@@ -174,29 +163,32 @@ func TestHostileNames(t *testing.T) {
 		a.Stack, a.Does, a.Reason, a.Verdict, a.Unchecked = hostile, hostile, hostile, versus.Verdict(hostile),
 			[]string{hostile}
 	}
-	var page, md, svg bytes.Buffer
-	require.NoError(t, s.HTML(&page))
-	require.NoError(t, s.Markdown(&md))
-	require.NoError(t, s.SVG(&svg))
-	require.NotRegexp(t, `<script|<img|(src|href)="|url\(|@import`, page.String())
-	rows := 0
-	for line := range strings.Lines(md.String()) {
-		if !strings.HasPrefix(line, "    ") { // as code, it is text to every renderer
-			require.NotRegexp(t, `<script|<img`, line)
+	for _, over := range []string{"", hostile} {
+		s.Over, s.Answers[0].Value, s.Answers[1].Value, s.Answers[2].Value = over, hostile, "5", Saturated
+		var page, md, svg bytes.Buffer
+		require.NoError(t, s.HTML(&page))
+		require.NoError(t, s.Markdown(&md))
+		require.NoError(t, s.SVG(&svg))
+		require.NotRegexp(t, `<script|<img|(src|href)="|url\(|@import`, page.String())
+		rows := 0
+		for line := range strings.Lines(md.String()) {
+			if !strings.HasPrefix(line, "    ") { // as code, it is text to every renderer
+				require.NotRegexp(t, `<script|<img`, line)
+			}
+			require.NotContains(t, line, "\x1b")
+			if strings.HasPrefix(line, "|") {
+				rows++
+				require.Contains(t, []int{8, 9, 11, 12}, strings.Count(strings.ReplaceAll(line, `\|`, ""), "|"), line)
+			}
 		}
-		require.NotContains(t, line, "\x1b")
-		if strings.HasPrefix(line, "|") {
-			rows++
-			require.Contains(t, []int{8, 9, 11, 12}, strings.Count(strings.ReplaceAll(line, `\|`, ""), "|"), line)
+		require.Greater(t, rows, 12)
+		for decoder := xml.NewDecoder(&svg); ; {
+			_, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err)
 		}
-	}
-	require.Greater(t, rows, 12)
-	for decoder := xml.NewDecoder(&svg); ; {
-		_, err := decoder.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		require.NoError(t, err)
 	}
 }
 
@@ -217,7 +209,7 @@ func TestPicture(t *testing.T) {
 		require.Greater(t, l.FloorLo+l.FloorWidth, p.One)
 	}
 	two := slices.IndexFunc(p.Ticks, func(tick Tick) bool { return tick.Label == "×2" })
-	ratio := math.Pow(2, (p.Lines[2].Dots[0].At-p.One)/(p.Ticks[two].X-p.One))
+	ratio := math.Pow(2, (p.Lines[2].Dots[0].At-p.One)/(p.Ticks[two].At-p.One))
 	require.InEpsilon(t, s.Answers[0].Ratio, ratio, 0.01, "a dot is where the ticks say")
 	require.LessOrEqual(t, p.Width, 400, "as wide as a phone, or its text gets too small")
 	require.LessOrEqual(t, p.Right, p.Width)
@@ -271,6 +263,7 @@ func TestRead(t *testing.T) {
 		{"a movement beyond all numbers", dir(with(`"ratio":1,"lo":1,"hi":1,"moved":1e308`), "raw"),
 			`no figures of a comparison$`},
 		{"no time", dir(with(`"ratio":1,"lo":1,"hi":1,"bases":[0,0,0]`), "raw"), `no figures of a comparison$`},
+		{"a negative ratio of CPU", dir(with(`"cpu":{"ratio":-1}`), "raw"), `no figures of a comparison$`},
 		{"rows missing", dir(string(good)), `bench.txt: no such file or directory$`},
 		{"huge", dir(string(good), strings.Repeat("x", 65<<20)), `bench.txt has 65 MB: a page takes 64 at most$`},
 	} {

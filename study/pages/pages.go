@@ -112,7 +112,7 @@ func Newest(root string) error {
 func (m *maker) functions() template.FuncMap {
 	return template.FuncMap{
 		// Figures of runs and files, and how to write them, beside printf.
-		"answer": m.answer, "crossing": m.crossing, "quotient": quotient, "figure": m.figure, "row": m.row,
+		"answer": m.answer, "quotient": quotient, "figure": m.figure, "row": m.row,
 		"interval": m.interval, "codec": m.median, "difference": m.difference,
 		"ratio": ratio, "times": times, "micro": micro, "saved": saved, "kilo": kilo, "grouped": grouped, "percent": percent,
 		"same": same,
@@ -161,12 +161,16 @@ func (m *maker) read(file string) string {
 	return strings.TrimSuffix(string(data), "\n")
 }
 
-// picture draws the runs of all workloads: of each a folder, and how the picture calls its machine. It returns the
-// picture's path from the page.
+// picture draws runs of all workloads, or sweeps over the same thing: of each a folder, and how the picture calls it.
+// It returns the picture's path from the page.
 func (m *maker) picture(file string, machines ...string) string {
 	var runs []report.Machine
 	for i := 0; i+1 < len(machines); i += 2 {
-		runs = append(runs, report.Machine{Name: machines[i+1], Summary: m.run(machines[i] + "/workloads")})
+		s := m.run(m.within(machines[i])[0])
+		if len(runs) > 0 && s.Over != runs[0].Over {
+			fail("%s is over %q, and %s over %q", machines[0], runs[0].Over, machines[i], s.Over)
+		}
+		runs = append(runs, report.Machine{Name: machines[i+1], Summary: s})
 	}
 	var svg bytes.Buffer
 	if err := report.Draw(runs...).SVG(&svg); err != nil {

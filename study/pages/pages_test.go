@@ -65,7 +65,6 @@ a stack => answer "quiet" "small" "abacus" => has not measured abacus at small
 a ratio => answer "quiet" "small-1-caller" "rawtcp" => has no ratio of rawtcp
 a figure of the answer => (answer "quiet" "small" "grpcprotobuf").Luck => evaluate field Luck
 what is the same => same "1.20" "1.30" => 1.20 is not 1.30
-a crossing => crossing "quiet" "grpcprotobuf" => no size at which grpcprotobuf gets
 a file => figure "none.txt" 1 "a" => no such file
 a line => figure "writes.txt" 1 "'b'" => no line of ["'b'"]
 a line below another => figure "writes.txt" 1 "'a'" "stack" => no line of
@@ -89,7 +88,8 @@ a method of one's own => table "publics" "builds" => nil pointer
 one machine, in parts => answer "mixed" "small" "grpcprotobuf" => are of two machines
 one machine, in a range => disagree "drpc" "strange"}}{{table "grid" "noisy" "more" => are of two machines
 one machine, in a table => table "publics" "own" "elsewhere" => are of two machines
-the run of a picture => picture "docs/answer.svg" "none" "Ada" => no summary.json
+the run of a picture => picture "docs/answer.svg" "none" "Ada" => none has no run
+sweeps over one thing => picture "docs/answer.svg" "rates" "Ada" "quiet" "Bob" => rates is over "calls a second", and quiet
 a figure of a claim => (claims "noisy").Call 1 "luck" "small" "grpcprotobuf" "httpjson" (above 1) => nothing that calls
 the base of a claim => (claims "noisy").Call 1 "time" "small" "grpcprotobuf" "rawtcp" (above 1) => is the base
 any figure of a claim => (claims "noisy").Verdict 1 => claim 1 has no figure

@@ -99,16 +99,6 @@ func works(s report.Summary) (all []report.Answer) {
 	return all
 }
 
-// crossing returns the size of payload at which a stack gets faster or slower than the base.
-func (m *maker) crossing(dir, stack string) report.Crossing {
-	all := m.run(dir + "/workloads").Crossings()
-	i := slices.IndexFunc(all, func(c report.Crossing) bool { return c.At > 0 && c.Stack == report.Label(stack) })
-	if i < 0 {
-		fail("%s has no size at which %s gets faster or slower", dir, stack)
-	}
-	return all[i]
-}
-
 // disagree notes a stack whose recorded runs disagree on who is faster, with the folders of further runs. A grid of the
 // page has the range of its ratios.
 func (m *maker) disagree(stack string, runs ...string) string {

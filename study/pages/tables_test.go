@@ -42,10 +42,10 @@ func record(t *testing.T) (root string) {
 		if left {
 			a.Planned, a.OneCore = 10, 2
 		}
-		if size, err := strconv.Atoi(strings.TrimSuffix(a.Does, " bytes")); err == nil {
-			a.Bytes = &size
-		}
 		s := runs[c[0]]
+		if value, ok := strings.CutPrefix(a.Does, "calls a second: "); ok {
+			s.Over, a.Value = "calls a second", value
+		}
 		s.Release, s.Base, s.Answers = report.Release, "httpjson", append(s.Answers, a)
 		s.Environment = []string{"cpu=" + c[1], "cores=2", "go=go1.26.8", "date=2026-11-23", "commit=abc"}
 		if a.Workload == "call" {
@@ -84,21 +84,29 @@ func TestMadePage(t *testing.T) {
 		filled(t, root, `synopsis "pigeonpost"}}, {{synopsis "pigeonpost.vt"}}, {{library "example.com/lib/x"}}, {{library "net/http"`))
 }
 
-// TestPicture: a picture has the figures, the order and the words of the table of workloads.
+// TestPicture: a picture has the figures, the order and the words of the table of workloads, or those of sweeps.
 func TestPicture(t *testing.T) {
 	m := in(record(t))
 	require.NoError(t, m.page("docs/page.md.tmpl", `{{picture "docs/answer.svg" "quiet" "calm Ada" "noisy" "Bob"}}`))
 	require.Equal(t, "answer.svg", string(m.made["docs/page.md"]))
-	var titles []string
-	for _, m := range regexp.MustCompile(`<title>(.*)</title>`).FindAllSubmatch(m.made["docs/answer.svg"], -1) {
-		titles = append(titles, string(m[1]))
+	titles := func(file string) (all []string) {
+		for _, m := range regexp.MustCompile(`<title>(.*)</title>`).FindAllSubmatch(m.made[file], -1) {
+			all = append(all, string(m[1]))
+		}
+		return all
 	}
 	require.Equal(t, []string{
 		"structured: calm Ada 0.50 (0.45–0.55), faster", "structured: Bob 0.60 (0.54–0.66), faster",
 		"a small call, one core: calm Ada 1.20 (1.08–1.32), slower",
 		"a small call, one core: Bob 1.30 (1.17–1.43), undecided",
 		"all cores: calm Ada 1.60 (1.44–1.76), slower",
-	}, titles)
+	}, titles("docs/answer.svg"))
+
+	require.NoError(t, m.page("docs/page.md.tmpl", `{{picture "docs/rates.svg" "rates" "small call" "rates2" "2.0 kB"}}`))
+	require.Equal(t, []string{
+		"small call, 900 calls a second: 1.40 (1.26–1.54), slower", "small call, saturated: 0.70 (0.63–0.77), faster",
+		"2.0 kB, 1000 calls a second: 0.90 (0.81–0.99), faster",
+	}, titles("docs/rates.svg"))
 }
 
 // TestVerdictsOfClaims: a claim's figures are summed up, and none may be left out.

@@ -1,0 +1,196 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rpcbench/rpcbench/internal/versus"
+)
+
+// Saturated is the value of an answer whose callers call as fast as they can, in a sweep over calls a second.
+const Saturated = "saturated"
+
+// Curve is what a sweep found of one stack: the leading results that have a ratio, in the order of values.
+type Curve []Answer
+
+// Curves has a curve of each stack. Answers whose value is no number are left out, except for Saturated.
+func (s Summary) Curves() (all []Curve) {
+	for _, stack := range s.Stacks() {
+		c := slices.DeleteFunc(s.leading().Of(stack), func(a Answer) bool { return a.Ratio == 0 || a.amount() == 0 })
+		slices.SortStableFunc(c, func(a, b Answer) int { return cmp.Compare(a.amount(), b.amount()) })
+		if len(c) > 0 {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// amount is the value as a number, or 0 if it is none. Saturated is beyond all numbers.
+func (a Answer) amount() float64 {
+	if a.Value == Saturated {
+		return math.Inf(1)
+	}
+	if v, err := strconv.ParseFloat(a.Value, 64); err == nil && 0 < v && v <= math.MaxFloat64 {
+		return v
+	}
+	return 0
+}
+
+// value is the value with what it is of.
+func (s Summary) value(a Answer) string {
+	switch a.Value {
+	case Saturated:
+		return Saturated
+	case "1":
+		return "1 " + strings.TrimSuffix(s.Over, "s")
+	}
+	return a.Value + " " + s.Over
+}
+
+// swept is a sentence about the ends of a curve, and one for each crossing.
+func (s Summary) swept(c Curve) string {
+	at := func(a Answer) string {
+		return map[bool]string{true: " when ", false: " at "}[a.Value == Saturated] + s.value(a)
+	}
+	said := c[0].takes(Label(c[0].Stack), Label(s.Base)) + at(c[0])
+	if last := c[len(c)-1]; len(c) > 1 {
+		said += fmt.Sprintf(", and %s times (%s–%s)", number(last.Ratio), number(last.Lo), number(last.Hi)) + at(last)
+	}
+	return strings.Join(append([]string{said + "."}, s.Crosses(c)...), " ")
+}
+
+// Crosses has a sentence for each pair of neighbouring values between which the ratio crosses 1. The place is on a
+// straight line between the two, with logarithms of ratios over logarithms of values.
+func (s Summary) Crosses(c Curve) (all []string) {
+	for i := 1; i < len(c); i++ {
+		a, b := c[i-1], c[i]
+		if (a.Ratio < 1) == (b.Ratio < 1) {
+			continue
+		}
+		from, to, about := a.Value, s.value(b), ""
+		if b.Value == Saturated {
+			from = s.value(a)
+		} else {
+			x, y := math.Log(b.amount()/a.amount()), math.Log(a.Ratio)
+			at := a.amount() * math.Exp(x*y/(y-math.Log(b.Ratio)))
+			unit := math.Pow(10, math.Floor(math.Log10(at))-1)
+			about = ", at about " + strconv.FormatFloat(math.Round(at/unit)*unit, 'g', 10, 64)
+		}
+		said := fmt.Sprintf("%s's %s crosses %s's between %s and %s%s", Label(a.Stack),
+			map[bool]string{true: ByCPU, false: "time"}[a.byCPU], Label(s.Base), from, to, about)
+		var open []string
+		for _, a := range c[i-1 : i+1] {
+			if a.Verdict == versus.Undecided {
+				open = append(open, a.Value)
+			}
+		}
+		if len(open) > 0 {
+			said += " (undecided at " + strings.Join(open, " and ") + ")"
+		}
+		all = append(all, said+".")
+	}
+	return all
+}
+
+// The picture of a sweep: the place of the lowest and of the highest value, and of the ratios.
+const (
+	lowest, highest = 72, 352
+	beyond          = 64 // from the highest rate to what is saturated
+	most, least     = 56, 256
+	margin          = 26 // of words above and below the ratios
+)
+
+// curves draws sweeps, with ratios from lo to hi.
+func curves(machines []Machine, lo, hi float64) Picture {
+	first := machines[0]
+	what, stacks := first.measure(), first.Stacks()
+	p := Picture{Title: first.title(), Width: width, Top: most - margin, Bottom: least + margin, Left: left, Right: right,
+		Over: line(first.Over), Below: "less " + what, Above: "more " + what}
+	if len(stacks) == 1 {
+		p.Below, p.Above = Label(stacks[0])+" takes "+p.Below, Label(stacks[0])+" takes "+p.Above
+	}
+	p.Height = p.Bottom + 74
+	y := scale(lo, hi, least, most)
+	p.One, p.Ratios = y(1), ticks(lo, hi, y)
+
+	var values []float64
+	for _, m := range machines {
+		for _, c := range m.Curves() {
+			for _, a := range c {
+				values = append(values, a.amount())
+			}
+		}
+	}
+	slices.Sort(values)
+	values = slices.Compact(values)
+	numbers, end := values, float64(highest)
+	if n := len(values); n > 0 && math.IsInf(values[n-1], 1) {
+		numbers, end = values[:n-1], highest-beyond
+	}
+	if len(numbers) == 0 {
+		numbers = []float64{1}
+	}
+	along := scale(numbers[0], max(numbers[len(numbers)-1], 1.01*numbers[0]), lowest, end)
+	x := func(amount float64) float64 {
+		if math.IsInf(amount, 1) {
+			return highest
+		}
+		return along(amount)
+	}
+	free := 0.0 // where a label may begin
+	for _, v := range values {
+		said := Saturated
+		if !math.IsInf(v, 1) {
+			said = strconv.FormatFloat(v, 'g', 10, 64)
+		}
+		tick, half := Tick{At: x(v)}, 4*float64(len(said))
+		if tick.At-half >= free {
+			tick.Label, free = said, tick.At+half
+		}
+		p.Ticks = append(p.Ticks, tick)
+	}
+
+	for _, m := range machines {
+		for _, c := range m.Curves() {
+			path := &Path{Label: m.Name, Second: len(p.Paths)%2 == 1}
+			if m.Name == "" {
+				path.Label = Label(c[0].Stack)
+			} else if len(stacks) > 1 {
+				path.Label += ", " + Label(c[0].Stack)
+			}
+			for i, a := range c {
+				d := m.dot(a, 0, 1, y)
+				d.X, d.Tone, d.Title = x(a.amount()), "", line(m.value(a)+": "+d.Title)
+				switch {
+				case i == 0:
+					path.Drawn = fmt.Sprintf("M%g %g", d.X, d.At)
+				case a.Value == Saturated:
+					path.Dashed = fmt.Sprintf("M%g %gL%g %g", path.Dots[i-1].X, path.Dots[i-1].At, d.X, d.At)
+				default:
+					path.Drawn += fmt.Sprintf("L%g %g", d.X, d.At)
+				}
+				path.Dots = append(path.Dots, d)
+			}
+			p.Paths = append(p.Paths, path)
+		}
+	}
+	name(p.Paths)
+	return p
+}
+
+// name places the label of each path at its end: the uppermost one above, all others below.
+func name(paths []*Path) {
+	end := func(path *Path) Dot { return path.Dots[len(path.Dots)-1] }
+	paths = slices.Clone(paths)
+	slices.SortStableFunc(paths, func(a, b *Path) int { return cmp.Compare(end(a).At, end(b).At) })
+	for i, path := range paths {
+		path.Y = end(path).Hi - 7
+		if i > 0 {
+			path.Y = max(end(path).Lo+16, paths[i-1].Y+15)
+		}
+	}
+}

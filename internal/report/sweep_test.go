@@ -1,0 +1,122 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/versus"
+)
+
+// swept is a sweep of gRPC over calls a second, with each value's ratio of CPU time. By time all is equal.
+func swept(points ...string) Summary {
+	s := found()
+	s.Over, s.Answers = "calls a second", nil
+	for _, point := range points {
+		var value string
+		var ratio float64
+		_, _ = fmt.Sscan(point, &value, &ratio)
+		a := Answer{Workload: "small-" + value, Does: "a small call, " + value, Value: value, GOMAXPROCS: 2,
+			Stack: "grpcprotobuf", Leads: ByCPU, Result: versus.Result{Planned: 8, Processes: 8, BaseNs: 90_000, Ratio: 1.1,
+				Lo: 1.09, Hi: 1.11, Verdict: versus.Equal}}
+		a.CPU = &versus.Result{Planned: 8, Processes: 8, OnOneSide: 8, BaseNs: 60_000, Ratio: ratio, Lo: ratio * 0.9,
+			Hi: ratio * 1.1, Verdict: versus.Undecided, Reason: "the interval includes 1"}
+		if ratio > 1.1 {
+			a.CPU.Verdict, a.CPU.Reason = versus.Slower, ""
+		} else if ratio > 0 && ratio < 0.9 {
+			a.CPU.Verdict, a.CPU.Reason = versus.Faster, ""
+		}
+		s.Answers = append(s.Answers, a)
+	}
+	return s
+}
+
+func rates() Summary {
+	return swept("saturated 0.66", "20000 0.97", "5000 1.4", "1000 1.25", "10000 1.12", "2000 0")
+}
+
+func TestSweep(t *testing.T) {
+	takes := "gRPC takes 1.25 times as much CPU time as JSON (1.12–1.38) at 1000 calls a second, and "
+	for reason, c := range map[string]struct {
+		s    Summary
+		want []string
+	}{
+		"values in order, crossing before one that is undecided": {rates(), []string{takes +
+			"0.66 times (0.59–0.73) when saturated. gRPC's CPU crosses JSON's between 10000 and 20000 calls a second, " +
+			"at about 17000 (undecided at 20000)."}},
+		"to what is saturated no place is known": {swept("1000 1.25", "saturated 0.5"), []string{takes +
+			"0.50 times (0.45–0.55) when saturated. gRPC's CPU crosses JSON's between 1000 calls a second and saturated."}},
+		"no crossing": {swept("1000 1.25", "2000 2"), []string{takes + "2.00 times (1.80–2.20) at 2000 calls a second."}},
+		"two crossings": {swept("1000 1.25", "4000 0.8", "8000 1.25"), []string{takes +
+			"1.25 times (1.12–1.38) at 8000 calls a second. " +
+			"gRPC's CPU crosses JSON's between 1000 and 4000 calls a second, at about 2000. " +
+			"gRPC's CPU crosses JSON's between 4000 and 8000 calls a second, at about 5700."}},
+		"one value":      {swept("1000 1.25"), []string{strings.TrimSuffix(takes, ", and ") + "."}},
+		"nothing to say": {swept("1000 0", "x 1", "-1 1", "0 1", "inf 1", "1e999 1"), nil},
+	} {
+		require.Equal(t, c.want, c.s.Sentences(), reason)
+	}
+	callers := swept("1 0.5", "8 2")
+	callers.Over = "callers"
+	for i := range callers.Answers {
+		callers.Answers[i].Ratio, callers.Answers[i].CPU = callers.Answers[i].CPU.Ratio, nil
+	}
+	require.Equal(t, []string{"gRPC takes 0.50 times as long as JSON (1.09–1.11) at 1 caller, and 2.00 times " +
+		"(1.09–1.11) at 8 callers. gRPC's time crosses JSON's between 1 and 8 callers, at about 2.8."}, callers.Sentences())
+	var does []string
+	for _, a := range swept("1 0.5", "8 2").Lines() {
+		does = append(does, a.Does)
+	}
+	require.Equal(t, []string{"a small call, 1: CPU", "a small call, 8: CPU", "a small call, 1: time",
+		"a small call, 8: time"}, does, "the leading results above all others")
+}
+
+// A point stands where the marks of its value and of its ratio meet.
+func TestPictureOfSweep(t *testing.T) {
+	other := swept("1000 0.8", "4000 0.75", "saturated 0.5")
+	p := Draw(Machine{"small", rates()}, Machine{"2 kB", other})
+	at := func(ticks []Tick, label string) float64 {
+		i := slices.IndexFunc(ticks, func(tick Tick) bool { return tick.Label == label })
+		require.GreaterOrEqual(t, i, 0, label)
+		return ticks[i].At
+	}
+	var labels []string
+	for _, tick := range p.Ticks {
+		labels = append(labels, tick.Label)
+	}
+	require.Equal(t, []string{"1000", "4000", "", "10000", "20000", "saturated"}, labels)
+	dots := p.Paths[1].Dots
+	for i, value := range []string{"1000", "4000", "saturated"} {
+		require.Equal(t, at(p.Ticks, value), dots[i].X, value)
+	}
+	require.Equal(t, at(p.Ratios, "×0.8"), dots[0].At)
+	require.Less(t, p.Paths[0].Dots[1].At, p.One, "more is above")
+	require.Equal(t, "4000 calls a second: 0.75 (0.68–0.83), faster", dots[1].Title)
+	require.Equal(t, fmt.Sprintf("M%g %gL%g %g", dots[0].X, dots[0].At, dots[1].X, dots[1].At), p.Paths[1].Drawn)
+	require.Equal(t, fmt.Sprintf("M%g %gL%g %g", dots[1].X, dots[1].At, dots[2].X, dots[2].At), p.Paths[1].Dashed)
+	require.True(t, p.Paths[0].Dots[3].Hollow)
+	require.Equal(t, "gRPC takes more CPU", p.Above)
+	require.Equal(t, "CPU of gRPC, in multiples of JSON's", p.Title)
+
+	two := swept("1 0.8", "1 0.8")
+	two.Answers[1].Stack = "drpc"
+	p = Draw(Machine{"a", two}, Machine{"b", two})
+	require.Equal(t, "more CPU", p.Above, "of several stacks")
+	for i, label := range []string{"a, gRPC", "a, drpc", "b, gRPC", "b, drpc"} {
+		require.Equal(t, label, p.Paths[i].Label)
+		if i > 0 {
+			require.GreaterOrEqual(t, p.Paths[i].Y-p.Paths[i-1].Y, 15., "%s on another label", label)
+		}
+	}
+
+	for reason, s := range map[string]Summary{"one value": swept("5 1"), "saturated alone": swept("saturated 1"),
+		"nothing": swept(), "beyond all ratios": swept("1e-320 1e-300", "1e308 1e300")} {
+		var svg bytes.Buffer
+		require.NoError(t, s.SVG(&svg))
+		require.NotRegexp(t, `NaN|Inf`, svg.String(), reason)
+	}
+}
