@@ -43,6 +43,7 @@ type comparison struct {
 	warnings []string                      // of every summary
 	facts    map[[2]string]*workload.Facts // of a workload and a stack
 	idle     map[string]float64            // CPU time of callers that call nothing, by workload
+	found    map[string]float64            // rates of ordinary load, by workload
 }
 
 // build is the part of a contestant's name after the stack's.
@@ -195,7 +196,7 @@ const asItComes = "httpjson.default"
 
 // rates finds the rate of each workload at ordinary load. It measures what callers at each rate take that call nothing.
 func (c *comparison) rates(ctx context.Context, show show) error {
-	c.idle = map[string]float64{}
+	c.idle, c.found = map[string]float64{}, map[string]float64{}
 	defer show("", 0, 0)
 	for i := range c.workloads {
 		w := &c.workloads[i]
@@ -208,7 +209,7 @@ func (c *comparison) rates(ctx context.Context, show show) error {
 			if w.Rate, err = versus.Ordinary(ctx, versus.Run, c.spec(*w, c.base), c.programs[build(c.base)][0]); err != nil {
 				w.Rate = 1000 // whose comparison then says what is wrong
 			}
-			w.Title += fmt.Sprintf(", %.0f calls a second", w.Rate)
+			c.found[w.Name] = w.Rate
 		}
 		ns, err := versus.Idle(ctx, *w)
 		if ctx.Err() != nil {

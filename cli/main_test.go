@@ -144,15 +144,18 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"servers by a variable that is not set", "run -out x -server= httpxml", `run: -server: "" is no stack=host:port`},
 		{"a build elsewhere", "run -out x -server httpjson=h:1 httpjson@HEAD httpjson",
 			"run: -server names no server of httpjson@HEAD; a build has none"},
-		{"a rate that is too low", "run -out x -rate 100 httpxml", "run: a workload's Rate lies between 500 and 1000000 calls"},
+		{"a rate that is too low", "run -out x -rate 100 httpxml",
+			"run: a workload's Rate lies between 500 and 1000000 calls"},
 		{"no rate", "run -out x -rate many httpxml", `run: -rate: "many" is no rate: give calls a second, or auto`},
 		{"no rate alone", "run -out x -rate saturated httpxml", `run: -rate: "saturated" is no rate: give calls a second`},
 		{"two lists", "run -out x -rate 1000,2000 -callers 1,2 httpxml", "run: -callers and -rate are lists: one flag may"},
 		{"a value of a list that can't be", "run -out x -callers 1,x httpxml", `run: -callers: "x" is no number of callers`},
 		{"a value twice", "run -out x -conns 1,2,1 httpxml", "run: -conns: 1 is there twice: once is enough"},
 		{"an empty value", "run -out x -gomaxprocs 1, httpxml", `run: -gomaxprocs: "" is no number of GOMAXPROCS`},
-		{"a rate elsewhere", "run -out x -server httpjson=h:1,rawtcp=h:2 -rate 1000 rawtcp", "run: rate.1000: -server is for"},
-		{"another process elsewhere", "run -out x -server httpjson=h:1,rawtcp=h:2 -apart rawtcp", "run: apart: -server is for"},
+		{"a rate elsewhere", "run -out x -server httpjson=h:1,rawtcp=h:2 -rate 1000 rawtcp",
+			"run: rate.1000: -server is for"},
+		{"another process elsewhere", "run -out x -server httpjson=h:1,rawtcp=h:2 -apart rawtcp",
+			"run: apart: -server is for"},
 		{"a Unix socket elsewhere", "run -out x -server httpjson=h:1,rawtcp=h:2 -unix rawtcp", "run: unix: -server is for"},
 		{"a workload at a rate, and one over TLS, elsewhere",
 			"run -out x -server httpjson=h:1,rawtcp=h:2 -workloads small,cold-tls,small-1000-per-second rawtcp",
@@ -267,8 +270,8 @@ func TestOwnWorkloads(t *testing.T) {
 	all := listed(program{stacks: create})
 	require.Len(t, all, len(workload.All()))
 	require.Equal(t, append(all, "busy"), listed(program{stacks: create, own: own("busy")}), "hers come after the others")
-	require.Equal(t, []string{"call-load", "call-load-tls", "call-saturated", "call-saturated-tls", "call", "call-tls", "call-cold-tls",
-		"call-apart"},
+	require.Equal(t, []string{"call-load", "call-load-tls", "call-saturated", "call-saturated-tls", "call", "call-tls",
+		"call-cold-tls", "call-apart"},
 		listed(program{stacks: serves}))
 	require.Equal(t, []string{"busy"}, listed(program{stacks: serves, own: own("busy")}), "hers replace those of a method")
 

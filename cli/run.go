@@ -260,7 +260,8 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 			{float64(p.Latencies[arm].P99), "p99-ns"},
 			{p.InFlight[arm], "in-flight"}, {float64(p.Layout), "layout"}, {100 * p.Others, "others-%"},
 			{100 * p.Loads[arm].Free, "free-%"}, {p.Loads[arm].Switches, "switches/op"},
-			{100 * p.Loads[arm].Reached, "reached-%"}, {100 * p.Loads[arm].Dropped, "dropped-%"}, {p.Loads[arm].LateNs, "late-ns"},
+			{100 * p.Loads[arm].Reached, "reached-%"}, {100 * p.Loads[arm].Dropped, "dropped-%"},
+			{p.Loads[arm].LateNs, "late-ns"},
 		} {
 			if metric.value > 0 {
 				fmt.Fprintf(&lines, "\t%.6g %s", metric.value, metric.unit)
@@ -289,7 +290,7 @@ func (c *comparison) summary(s report.Summary, all []*versus.Comparison) report.
 			others, n = others+p.Others, n+1
 		}
 		w, contestant := one.Spec.Workload, one.Spec.Arms[2]
-		a := report.Answer{Workload: w.Name, Does: w.Title, Bytes: w.Bytes(), Stack: contestant,
+		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant,
 			GOMAXPROCS: cmp.Or(w.Procs, runtime.NumCPU()), Result: one.Result(c.plan())}
 		if a.Facts = c.facts[[2]string{w.Name, contestant}]; a.Facts != nil {
 			a.BaseFacts = c.facts[[2]string{w.Name, c.base}]
@@ -301,7 +302,7 @@ func (c *comparison) summary(s report.Summary, all []*versus.Comparison) report.
 			c.sweep.over != "" {
 			a.Value = c.sweep.values[i]
 		}
-		a.IdleNs = c.idle[w.Name]
+		a.IdleNs, a.Rate = c.idle[w.Name], c.found[w.Name]
 		s.Answers = append(s.Answers, a)
 		if w.Callers > 1 && w.Procs == 0 && runtime.NumCPU() == 1 {
 			s.Warnings = append(s.Warnings, w.Title+": the machine has one core, so callers take turns")
@@ -327,7 +328,12 @@ func printSummary(w io.Writer, s report.Summary) error {
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Does, a.GOMAXPROCS, base, a.Stack, own, ratio, interval,
 			a.Said())
 	}
-	fmt.Fprint(t, loads(s))
+	for i, row := range s.Loads() {
+		if i == 0 {
+			fmt.Fprintln(t)
+		}
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
 	for _, a := range s.Answers {
 		if but := a.But(); but != "" {
 			fmt.Fprintf(t, "\n%s.", but)
@@ -338,27 +344,4 @@ func printSummary(w io.Writer, s report.Summary) error {
 	}
 	fmt.Fprintln(t)
 	return t.Flush()
-}
-
-// loads is a table of what surrounded the calls of workloads with callers, a rate or a server apart.
-func loads(s report.Summary) string {
-	var b strings.Builder
-	for _, a := range s.Answers {
-		if a.Load == (versus.Load{}) {
-			continue
-		}
-		if b.Len() == 0 {
-			fmt.Fprintf(&b, "\nworkload\tstack\tothers used\tfree with %s, stack\tswitches per call\tof the planned calls\t"+
-				"dropped\tlate by, p99\n", s.Base)
-		}
-		reached, dropped, late := "", "", ""
-		if a.Load.Reached > 0 {
-			reached = fmt.Sprintf("%.1f %%, %.1f %%", 100*a.BaseLoad.Reached, 100*a.Load.Reached)
-			dropped = fmt.Sprintf("%.1f %%, %.1f %%", 100*a.BaseLoad.Dropped, 100*a.Load.Dropped)
-			late = fmt.Sprintf("%.1f ms, %.1f ms", a.BaseLoad.LateNs/1e6, a.Load.LateNs/1e6)
-		}
-		fmt.Fprintf(&b, "%s\t%s\t%.0f %%\t%.0f %%, %.0f %%\t%.2f, %.2f\t%s\t%s\t%s\n", a.Does, a.Stack, 100*a.Others,
-			100*a.BaseLoad.Free, 100*a.Load.Free, a.BaseLoad.Switches, a.Load.Switches, reached, dropped, late)
-	}
-	return b.String()
 }

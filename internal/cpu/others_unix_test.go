@@ -19,7 +19,8 @@ func TestParse(t *testing.T) {
 		cpus      int
 	}{
 		{"two CPUs: idle and waiting are not busy, guests are part of user",
-			"cpu  1 2 4 1000 2000 8 16 32 64 128\ncpu0 1 1 1 1 1 1 1 1 1 1\ncpu1 0 0 0 0 0 0 0 0 0 0\nintr 5\n", 63 * tick, 3000 * tick, 2},
+			"cpu  1 2 4 1000 2000 8 16 32 64 128\ncpu0 1 1 1 1 1 1 1 1 1 1\ncpu1 0 0 0 0 0 0 0 0 0 0\nintr 5\n",
+			63 * tick, 3000 * tick, 2},
 		{"no file", "", 0, 0, 0},
 		{"another system's", "hello\ncpu0 1\n", 0, 0, 0},
 		{"too few fields", "cpu 1 2 3\ncpu0 1 2 3\n", 0, 0, 0},

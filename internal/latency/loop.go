@@ -64,9 +64,9 @@ func New(rounds ...[]func(context.Context) error) *Loop {
 	return &Loop{Latency: NewRecorder(), rounds: rounds}
 }
 
-// Plan plans the starts of the next Run or During, n at a mean rate per second. It comes before Start. The gaps between the starts
-// are exponential, and each start is a random caller's: so each caller has such a plan of its own, of its share of the
-// rate. The seed decides.
+// Plan plans the starts of the next Run or During, n at a mean rate per second. It comes before Start. The gaps between
+// the starts are exponential, and each start is a random caller's: so each caller has such a plan of its own, of its
+// share of the rate. The seed decides.
 func (l *Loop) Plan(rate float64, n int, seed uint64) {
 	random, at := rand.New(rand.NewPCG(seed, 0)), 0.0
 	l.Lateness, l.plan = NewRecorder(), make([][]time.Duration, len(l.rounds))

@@ -58,6 +58,9 @@ func (c Call) String() string {
 func (s Summary) yours(a Answer) string {
 	micro, more := a.more()
 	said := a.takes(Label(a.Stack), Label(s.Base)) + ": " + more
+	if a.Rate > 0 {
+		said += fmt.Sprintf(", at %.0f calls a second", a.Rate)
+	}
 	if !a.byCPU {
 		said += ", " + percent(micro/10_000) + " of a request of 10 ms"
 	}

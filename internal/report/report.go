@@ -47,7 +47,6 @@ type Summary struct {
 	Over        string   `json:"over,omitempty"` // of a sweep, what its values are of, such as "calls a second"
 	Answers     []Answer `json:"answers"`
 	Remote      bool     `json:"remote,omitempty"` // the servers ran elsewhere: a call takes what its caller waits
-	Over        string   `json:"over,omitempty"`   // what the values of a sweep are: "calls a second"
 
 	Call   *Call  `json:"call,omitempty"`   // of a method of one's own
 	Layers string `json:"layers,omitempty"` // of its first workload, as explain prints them
@@ -60,15 +59,14 @@ type Answer struct {
 	Workload   string `json:"workload"`
 	Does       string `json:"does"`
 	Value      string `json:"value,omitempty"` // in a sweep: a number, or Saturated
-	Bytes      *int   `json:"bytes,omitempty"` // of payload, of workloads that differ in nothing else
 	GOMAXPROCS int    `json:"gomaxprocs"`
 	Stack      string `json:"stack"`
 
 	Leads string `json:"leads,omitempty"` // ByCPU if that is the question, else time
 	byCPU bool   // the result is that of CPU time
 
-	Value  string  `json:"value,omitempty"`  // of a sweep
-	IdleNs float64 `json:"idle_ns,omitzero"` // CPU time that callers at the rate take who call nothing
+	Rate   float64 `json:"rate,omitzero"`    // calls a second that run found to be an ordinary load
+	IdleNs float64 `json:"idle_ns,omitzero"` // CPU time that callers take who call nothing at the rate
 
 	versus.Result
 
@@ -84,6 +82,7 @@ func (a Answer) Leading() Answer {
 	if a.CPU != nil && a.Leads == ByCPU {
 		a.Result, a.byCPU = *a.CPU, true
 	}
+	a.byCPU = a.byCPU || a.BaseLoad.Reached > 0 // at a rate there is no other
 	return a
 }
 
@@ -118,18 +117,28 @@ func (s Summary) measure() string {
 func (s Summary) Lines() (all []Answer) {
 	var below []Answer
 	for _, a := range s.Answers {
+		side := ": CPU"
+		if a.Rate > 0 {
+			side += fmt.Sprintf(" at %.0f calls a second", a.Rate)
+		}
+		switch {
+		case s.Remote:
+			side += " of the client"
+		case a.Server > 0:
+			side += fmt.Sprintf(", of which the server %.1f and %.1f µs", a.BaseServer/1000, a.Server/1000)
+		}
+		if a.IdleNs > 0 {
+			side += fmt.Sprintf(", callers alone %.1f µs", a.IdleNs/1000)
+		}
 		if a.CPU == nil {
+			if a.Leading().byCPU {
+				a.Does += side
+			}
 			all = append(all, a)
 			continue
 		}
 		first, second := a, a
-		first.Does, second.Does, second.Result = a.Does+": time", a.Does+": CPU", *a.CPU
-		switch {
-		case s.Remote:
-			second.Does += " of the client"
-		case a.Server > 0:
-			second.Does += fmt.Sprintf(", of which the server %.1f and %.1f µs", a.BaseServer/1000, a.Server/1000)
-		}
+		first.Does, second.Does, second.Result = a.Does+": time", a.Does+side, *a.CPU
 		if a.Leads == ByCPU {
 			first, second = second, first
 		}
@@ -324,6 +333,31 @@ func (s Summary) Counted() bool {
 // Timed tells whether single calls were timed.
 func (s Summary) Timed() bool {
 	return slices.ContainsFunc(s.Answers, func(a Answer) bool { return a.P50.Base > 0 })
+}
+
+// Loads is a table of what surrounded the calls, whose first row heads the columns. It is nil where nobody knows.
+func (s Summary) Loads() (rows [][]string) {
+	for _, a := range s.Answers {
+		if a.Load == (versus.Load{}) {
+			continue
+		}
+		if rows == nil {
+			both := fmt.Sprintf(", with %s and the stack", Label(s.Base))
+			rows = [][]string{{"workload", "stack", "others used", "nobody used" + both, "switches per call" + both,
+				"calls completed" + both, "starts dropped", "begun late by, p99"}}
+		}
+		both := func(of func(versus.Load) string) string { return of(a.BaseLoad) + ", " + of(a.Load) }
+		row := []string{line(a.Does), Label(a.Stack), others(a.Others),
+			both(func(l versus.Load) string { return dash(l.Free, percent(l.Free)) }),
+			both(func(l versus.Load) string { return dash(l.Switches, fmt.Sprintf("%.2f", l.Switches)) }), "–", "–", "–"}
+		if a.Load.Reached > 0 {
+			row[5] = both(func(l versus.Load) string { return percent(l.Reached) })
+			row[6] = both(func(l versus.Load) string { return percent(l.Dropped) })
+			row[7] = both(func(l versus.Load) string { return micro(l.LateNs) + " µs" })
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // Unchecked are the conditions that some records don't tell, each once.

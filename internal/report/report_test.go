@@ -366,3 +366,26 @@ func TestContrast(t *testing.T) {
 		}
 	}
 }
+
+// At a rate the one line is of CPU time, and the pages have what surrounded the calls.
+func TestLoads(t *testing.T) {
+	s := found()
+	require.Nil(t, s.Loads())
+	a := &s.Answers[0]
+	a.Does, a.IdleNs, a.BaseServer, a.Server, a.Others = "5000 calls a second", 12_000, 20_000, 21_000, 0.25
+	a.BaseLoad = versus.Load{Free: 0.5, Switches: 2.7, Reached: 1, Dropped: 0.01, LateNs: 400_000}
+	a.Load = versus.Load{Free: 0.4, Switches: 5.2, Reached: 0.99, Dropped: 0.02, LateNs: 500_000}
+	s.Answers[1].Load.Switches = 3
+	require.Equal(t, "5000 calls a second: CPU, of which the server 20.0 and 21.0 µs, callers alone 12.0 µs",
+		s.Lines()[0].Does)
+	rows := s.Loads()
+	require.Len(t, rows, 3)
+	require.Equal(t, []string{"5000 calls a second", "gRPC", "25 %", "50 %, 40 %", "2.70, 5.20", "100 %, 99 %", "1 %, 2 %",
+		"400.0 µs, 500.0 µs"}, rows[1])
+	require.Equal(t, []string{"1 kB of bytes", "gRPC", "–", "–, –", "–, 3.00", "–", "–", "–"}, rows[2])
+	for cell, page := range map[string]func(io.Writer) error{"<td>50 %, 40 %": s.HTML, "| 50 %, 40 % |": s.Markdown} {
+		var text strings.Builder
+		require.NoError(t, page(&text))
+		require.Contains(t, text.String(), cell)
+	}
+}

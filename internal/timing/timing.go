@@ -62,7 +62,8 @@ type Slice struct {
 // Add adds another slice of the arm, whose Turn and Heap stay.
 func (s *Slice) Add(o Slice) {
 	s.Ops, s.Wall, s.CPU, s.Server = s.Ops+o.Ops, s.Wall+o.Wall, s.CPU+o.CPU, s.Server+o.Server
-	s.GC, s.Lead, s.Busy, s.Idle, s.Switches = s.GC+o.GC, s.Lead+o.Lead, s.Busy+o.Busy, s.Idle+o.Idle, s.Switches+o.Switches
+	s.GC, s.Lead = s.GC+o.GC, s.Lead+o.Lead
+	s.Busy, s.Idle, s.Switches = s.Busy+o.Busy, s.Idle+o.Idle, s.Switches+o.Switches
 }
 
 // MarshalJSON encodes a slice as [turn, ops, wall, cpu, gc, lead, heap, server, busy, idle, switches], since files hold

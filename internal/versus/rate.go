@@ -18,8 +18,8 @@ import (
 type Measure func(context.Context, Spec, ...Program) (timing.Record, error)
 
 // Ordinary finds the rate at which the first arm of spec takes about a quarter of the machine: an ordinary load. It is
-// 1, 2 or 5 times a power of ten, and at least latency.MinRate. The error wraps errors.ErrUnsupported if the system does
-// not tell the CPU time.
+// 1, 2 or 5 times a power of ten, and at least latency.MinRate. The error wraps errors.ErrUnsupported if the system
+// does not tell the CPU time.
 //
 // A call takes less CPU time the more calls there are. So the rate that a first look asks for is looked at as well.
 func Ordinary(ctx context.Context, measure Measure, spec Spec, program Program) (rate float64, err error) {

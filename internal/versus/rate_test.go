@@ -15,8 +15,8 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
-// At a rate the arms of a block share a plan, which is another in each block and process. Windows have a thousand starts,
-// and what is planned is done.
+// At a rate the arms of a block share a plan, which is another in each block and process. Windows have a thousand
+// starts, and what is planned is done.
 func TestRate(t *testing.T) {
 	w := workload.Workload{Rate: 5000, Callers: 20}
 	seeds := map[uint64]bool{}
@@ -43,7 +43,8 @@ func TestRate(t *testing.T) {
 }
 
 func TestWindowsAtARate(t *testing.T) {
-	for rate, want := range map[float64]time.Duration{500: 2 * time.Second, 1000: time.Second, 20_000: 300 * time.Millisecond} {
+	for rate, want := range map[float64]time.Duration{500: 2 * time.Second, 1000: time.Second,
+		20_000: 300 * time.Millisecond} {
 		_, length := workload.Workload{Rate: rate}.Window()
 		require.Equal(t, want, length, "%v a second", rate)
 	}

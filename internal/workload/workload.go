@@ -23,14 +23,6 @@ import (
 // Workload is an rpcbench.Workload, with what the engine does with it.
 type Workload rpcbench.Workload
 
-// Bytes is the payload of workloads that differ in nothing else, of others nil.
-func (w Workload) Bytes() *int {
-	if w != (Workload{Name: w.Name, Title: w.Title, Payload: w.Payload, Procs: 1}) {
-		return nil
-	}
-	return &w.Payload
-}
-
 // TellsCores says whether CPU time over wall time of a process tells how many cores a call had: of one caller, whose
 // server is in the process and whose replies come at once.
 func (w Workload) TellsCores() bool {
@@ -193,10 +185,10 @@ const Quick = 5
 func All() []Workload {
 	return []Workload{
 		{Name: smallLoad, Title: "small calls, ordinary load", Rate: Auto, Apart: true},
-		{Name: "structured-load-tls", Title: "structured, 2.0 kB of JSON, ordinary load, TLS", Message: "flex.1kB", Rate: Auto,
+		{Name: "structured-load-tls", Title: "structured, 2.0 kB, ordinary load, TLS", Message: "flex.1kB", Rate: Auto,
 			Apart: true, TLS: true},
-		{Name: smallSaturated, Title: "small calls, saturated by 100 callers", Callers: 100, Apart: true},
-		{Name: "structured-saturated-tls", Title: "structured, 2.0 kB of JSON, saturated by 30 callers, TLS",
+		{Name: smallSaturated, Title: "small calls, saturated: 100 callers", Callers: 100, Apart: true},
+		{Name: "structured-saturated-tls", Title: "structured, saturated: 30 callers, TLS",
 			Message: "flex.1kB", Callers: 30, Apart: true, TLS: true},
 		{Name: Small, Title: "a small call, one core", Procs: 1},
 
@@ -204,8 +196,7 @@ func All() []Workload {
 		{Name: "cold-tls", Title: "a new TLS connection, one call", NewConn: true, TLS: true, Procs: 1},
 		{Name: "small-apart", Title: "one small call at a time", Apart: true},
 		{Name: "small-1000-per-second", Title: "small calls, 1,000 a second", Rate: 1000, Apart: true},
-		{Name: "small-load-one-core", Title: "small calls, ordinary load, GOMAXPROCS 1 on both sides", Rate: Auto, Apart: true,
-			Procs: 1},
+		{Name: "small-load-one-core", Title: "small, ordinary load, GOMAXPROCS 1 each", Rate: Auto, Apart: true, Procs: 1},
 		{Name: "mixed", Title: "mixed fields, 418 B of JSON", Message: "flex.complex", Procs: 1},
 		{Name: "structured-10kB", Title: "structured, 18.5 kB of JSON", Message: "flex.10kB", Procs: 1},
 		{Name: "bytes-1kB", Title: "1 kB of bytes (1.4 kB as JSON)", Payload: 1000, Procs: 1},
@@ -265,8 +256,8 @@ func Own() []Workload {
 	return []Workload{
 		{Name: "call-load", Title: "your call, ordinary load", Rate: Auto, Apart: true},
 		{Name: "call-load-tls", Title: "your call, ordinary load, TLS", Rate: Auto, Apart: true, TLS: true},
-		{Name: "call-saturated", Title: "your call, saturated by 100 callers", Callers: 100, Apart: true},
-		{Name: "call-saturated-tls", Title: "your call, saturated by 30 callers, TLS", Callers: 30, Apart: true, TLS: true},
+		{Name: "call-saturated", Title: "your call, saturated: 100 callers", Callers: 100, Apart: true},
+		{Name: "call-saturated-tls", Title: "your call, saturated: 30 callers, TLS", Callers: 30, Apart: true, TLS: true},
 		{Name: "call", Title: "your call, one core", Procs: 1},
 
 		{Name: "call-tls", Title: "your call over TLS, one core", TLS: true, Procs: 1},
