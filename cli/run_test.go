@@ -138,7 +138,8 @@ func TestTake(t *testing.T) {
 	require.NoError(t, c.take(nil, "", false, map[string]bool{"server": true}))
 	require.Equal(t, []string{"small-saturated", "small", "structured-1kB", "small-apart"}, namesOf(c.workloads)[:4])
 	require.Equal(t, "skipped: small-load, structured-load-tls, structured-saturated-tls, cold-tls, "+
-		"small-1000-per-second, small-load-one-core: -server is for workloads without TLS, a Unix socket, a rate or -apart", c.header().Warnings[2])
+		"small-1000-per-second, small-load-one-core: "+
+		"-server is for workloads without TLS, a Unix socket, a rate or -apart", c.header().Warnings[2])
 	require.Equal(t, map[string]string{"rawtcp": "h:1", "httpjson": "h:2", "grpcprotobuf": "h:3"},
 		c.spec(c.workloads[0], "grpcprotobuf").Servers)
 	c = unflagged(t, ours())

@@ -10,17 +10,18 @@
 // answers "gRPC or JSON?" for the situations in which services are: an ordinary load, a saturated server, one caller at
 // a time, one core; small, structured and binary messages, streams, new connections, headers, a slow link. Each stack,
 // grpcprotobuf unless named, is compared with the base at each: short slices of both in turn, in eight processes one
-// after the other. A stack takes about half an hour. -quick gives a first answer: five workloads, four processes of this
-// build. The folder then has report.html, report.md, answer.svg, summary.json, and bench.txt, which benchstat reads and
-// which has a line for each process. An interrupted run keeps what was measured. A process that fails is measured again
-// once.
+// after the other. A stack takes about half an hour. -quick gives a first answer: five workloads, four processes of
+// this build. The folder then has report.html, report.md, answer.svg, summary.json, and bench.txt, which benchstat
+// reads and which has a line for each process. An interrupted run keeps what was measured. A process that fails is
+// measured again once.
 //
 // The flags of the second line make a workload, which is then measured alone. A payload goes both ways; 1 kB is 1000
 // bytes. A stack without streams makes calls. -apart gives each server a process of its own, whose CPU time is told
 // beside the sum. At a -rate calls begin at planned times, and CPU time is what is compared. An ordinary load is a rate
 // at which the base takes about a quarter of the machine: run looks for it first. A list in -rate, -callers, -conns or
 // -gomaxprocs is a sweep: one picture over all values. -server names servers that run already, of the base and of each
-// stack, as serve prints them. Times are then what a caller waits, CPU is the client's, and the output says "proved: no".
+// stack, as serve prints them. Times are then what a caller waits, CPU is the client's, and the output says "proved:
+// no".
 //
 // Each ratio has an interval, and a verdict that the interval gives: faster, slower, equal (within 2 %) or undecided,
 // with the reason. With several cores CPU time has a ratio and a verdict of its own, and of several callers its row
