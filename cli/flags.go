@@ -95,7 +95,7 @@ func workloadFlags(f *flag.FlagSet) (read func() (made, error)) {
 				}
 				parts, said = append(parts, part), append(said, strings.ReplaceAll(title, "%", given))
 			}
-			if err := one.Check(); err != nil {
+			if err := one.CheckWindows(); err != nil {
 				return m, wrong("run: %w", err)
 			}
 			one.Name, one.Title = strings.Join(parts, "."), strings.Join(said, ", ")

@@ -104,7 +104,7 @@ func (p program) check(args []string) error {
 	all := p.workloads()
 	for i, w := range all {
 		same := func(other workload.Workload) bool { return other.Name == w.Name }
-		switch err := w.Check(); {
+		switch err := w.CheckWindows(); {
 		case err != nil:
 			return fmt.Errorf("rpcbench: this program's workload %q: %w", w.Name, err)
 		case !regexp.MustCompile(`^[A-Za-z0-9.-]+$`).MatchString(w.Name) || w.Title == "":

@@ -145,7 +145,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"a build elsewhere", "run -out x -server httpjson=h:1 httpjson@HEAD httpjson",
 			"run: -server names no server of httpjson@HEAD; a build has none"},
 		{"a rate that is too low", "run -out x -rate 100 httpxml",
-			"run: a workload's Rate lies between 500 and 1000000 calls"},
+			"run: 100 calls a second are too few for a window of a thousand: give 500 or more"},
 		{"no rate", "run -out x -rate many httpxml", `run: -rate: "many" is no rate: give calls a second, or auto`},
 		{"no rate alone", "run -out x -rate saturated httpxml", `run: -rate: "saturated" is no rate: give calls a second`},
 		{"two lists", "run -out x -rate 1000,2000 -callers 1,2 httpxml", "run: -callers and -rate are lists: one flag may"},
@@ -292,7 +292,7 @@ func TestOwnWorkloads(t *testing.T) {
 		`workload "a b" needs a Name of letters`: {stacks: create, own: own("a b")},
 		`workload "x": a workload's Callers lies`: {stacks: create, own: []rpcbench.Workload{{Name: "x", Title: "x",
 			Callers: -1}}},
-		`workload "x": a workload's Rate lies`:      {stacks: create, own: []rpcbench.Workload{{Name: "x", Title: "x", Rate: 10}}},
+		`workload "x": 10 calls a second are too`:  {stacks: create, own: []rpcbench.Workload{{Name: "x", Title: "x", Rate: 10}}},
 		`this program's workload "y" needs a Name `: {stacks: create, own: []rpcbench.Workload{{Name: "y"}}},
 	} {
 		require.ErrorContains(t, p.check(nil), want)

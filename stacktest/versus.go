@@ -21,11 +21,12 @@ import (
 )
 
 // BenchmarkVersus measures how many times as long a call takes on each contestant as on base. It times short slices of
-// both in turn, in several processes one after the other (docs/method.md). A workload with a Rate is refused, since all
-// stacks take as long then. There is a row per stack:
+// both in turn, in several processes one after the other (docs/method.md). At a Rate the ratio is of CPU time, since all stacks
+// take as long. There is a row per stack:
 //   - base-ratio, base-ratio-lo, base-ratio-hi: the ratio to base and its interval over processes. The intervals of all
 //     rows hold together at 95 %.
 //   - aa-ratio, aa-ratio-lo, aa-ratio-hi: in the row of the base, its ratio to a copy of itself. It should be 1.
+//   - cpu-ratio, cpu-ratio-lo, cpu-ratio-hi: the ratio of CPU times, where several cores take part
 //   - noise-floor-%: what a difference has to exceed
 //   - base-moved-%: how far the base's ns/op moved between processes
 //   - processes: how many have measured and count
@@ -42,10 +43,8 @@ import (
 func BenchmarkVersus(b *testing.B, w rpcbench.Workload, base rpcbench.Stack, contestants ...rpcbench.Stack) {
 	b.Helper()
 	r := row{Workload: workload.Workload(w)}
-	orFail(b, "versus", r.Check())
+	orFail(b, "versus", r.CheckWindows())
 	switch {
-	case w.Rate != 0:
-		b.Fatal("rpcbench: versus: at a rate all stacks take as long: compare the cpu-ns/op of Benchmark")
 	case current.processes == 0 && !askedFor(b):
 		b.Skip("rpcbench: versus: -bench asks for everything")
 	case len(contestants) == 0:
@@ -108,6 +107,11 @@ func (r row) versus(b *testing.B, contestants int, stacks ...rpcbench.Stack) {
 	metric(b, found.Ratio, unit)
 	metric(b, found.Lo, unit+"-lo")
 	metric(b, found.Hi, unit+"-hi")
+	if found.CPU != nil {
+		metric(b, found.CPU.Ratio, "cpu-ratio")
+		metric(b, found.CPU.Lo, "cpu-ratio-lo")
+		metric(b, found.CPU.Hi, "cpu-ratio-hi")
+	}
 }
 
 // benchtime returns the value of -benchtime, or 0 if that is a number of ops.

@@ -11,10 +11,9 @@ import (
 	"time"
 )
 
-// Limits of the rate of planned starts, per second. Below MinRate a window of a thousand starts would take longer than
-// two seconds. Nobody reaches MaxRate.
+// Limits of the rate of planned starts, per second. Below MinRate a row would take minutes. Nobody reaches MaxRate.
 const (
-	MinRate = 500
+	MinRate = 1
 	MaxRate = 1e6
 
 	tooLate = 50 * time.Millisecond // after which a planned start is dropped

@@ -18,7 +18,7 @@ import (
 type Measure func(context.Context, Spec, ...Program) (timing.Record, error)
 
 // Ordinary finds the rate at which the first arm of spec takes about a quarter of the machine: an ordinary load. It is
-// 1, 2 or 5 times a power of ten, and at least latency.MinRate. The error wraps errors.ErrUnsupported if the system
+// 1, 2 or 5 times a power of ten, and at least workload.LeastRate. The error wraps errors.ErrUnsupported if the system
 // does not tell the CPU time.
 //
 // A call takes less CPU time the more calls there are. So the rate that a first look asks for is looked at as well.
@@ -45,7 +45,7 @@ func nearest(rate float64) (found float64) {
 	for ten := 100.0; ten <= latency.MaxRate; ten *= 10 {
 		for _, next := range []float64{ten, 2 * ten, 5 * ten} {
 			far := func(x float64) float64 { return math.Abs(math.Log(x / rate)) }
-			if next >= latency.MinRate && next <= latency.MaxRate && (found == 0 || far(next) < far(found)) {
+			if next >= workload.LeastRate && next <= latency.MaxRate && (found == 0 || far(next) < far(found)) {
 				found = next
 			}
 		}

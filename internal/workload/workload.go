@@ -62,6 +62,9 @@ func (w Workload) Extra() time.Duration {
 // Auto is a Rate that run finds: the base then takes about a quarter of the machine.
 const Auto = -1
 
+// LeastRate is the least Rate of CheckWindows.
+const LeastRate = 500
+
 const (
 	each        = 4   // calls that a caller goes round: a reply that sticks to a connection is then the wrong one
 	rateCallers = 100 // of planned calls, unless the workload says how many
@@ -156,6 +159,14 @@ func (w Workload) Check() error {
 		return err
 	}
 	return nil
+}
+
+// CheckWindows is Check for what is measured in windows of a thousand planned calls, which last two seconds at most.
+func (w Workload) CheckWindows() error {
+	if w.Rate > 0 && w.Rate < LeastRate {
+		return fmt.Errorf("%v calls a second are too few for a window of a thousand: give %d or more", w.Rate, LeastRate)
+	}
+	return w.Check()
 }
 
 // Size reads a payload: 100B, 1kB (1000 bytes), 1MB.

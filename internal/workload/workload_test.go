@@ -383,7 +383,7 @@ func TestWorkloadsThatCannotBe(t *testing.T) {
 		"a stream at a rate":                {workload.Workload{Stream: true, Rate: 10}, stream},
 		"new connections, and so many": {workload.Workload{NewConn: true, Conns: 3},
 			"NewConn leaves no choice of Conns"},
-		"a rate below zero":              {workload.Workload{Rate: -2}, "Rate lies between 500 and 1000000 calls"},
+		"a rate below zero":              {workload.Workload{Rate: -2}, "Rate lies between 1 and 1000000 calls"},
 		"a rate that is yet to be found": {workload.Workload{Rate: workload.Auto}, "its rate is found by rpcbench run alone"},
 		"a link that does not exist":     {workload.Workload{Link: "5g"}, `"5g" is no link`},
 	} {
