@@ -1,13 +1,13 @@
 // Command outside checks rpcbench's figures with code of its own: it imports only the library's generated messages and
-// gRPC stub. It compares the CPU time of gRPC with protobuf to that of JSON over HTTP/1.1, without TLS. -h names the
-// flags. This command makes structured calls in a closed loop:
+// gRPC stub. It compares the CPU time of gRPC with protobuf to that of JSON over HTTP/1.1, without TLS, on Linux. -h
+// names the flags. This command makes structured calls in a closed loop:
 //
 //	go -C study run ./outside -message structured -rate 0
 //
 // Each protocol has a server in a process of its own. Each pair of windows measures both in random order, with new
 // clients: gRPC has one connection, JSON up to one for each caller. The CPU time of client and server is read when a
-// window opens and when it closes, and divided by the calls that end in between. The client's CPU time includes the
-// callers' timers. Latencies count from planned starts. No server validates. Each client's first reply is compared.
+// window opens and closes, and divided by the calls that end in between. The client's CPU time includes its callers'
+// timers. Latencies count from planned starts. No server validates. Each client's first reply is compared.
 package main
 
 import (

@@ -2,13 +2,16 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"math"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -16,20 +19,18 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestMain is also the program that tests start, and its servers.
+// TestMain is also the program that tests start, its servers, and a call that fails.
 func TestMain(m *testing.M) {
-	if os.Getenv(serves) != "" {
+	switch os.Getenv(serves) {
+	case "":
+		goleak.VerifyTestMain(m)
+	case "nobody":
+		listener := must(net.Listen("tcp", "127.0.0.1:0"))
+		check(listener.Close())
+		call, _ := dial("JSON", listener.Addr().String())
+		call(0)
+	default:
 		main()
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
-
-func set(t *testing.T, flags ...string) {
-	t.Helper()
-	for _, f := range flags {
-		name, value, _ := strings.Cut(f, "=")
-		require.NoError(t, flag.Set(name, value))
 	}
 }
 
@@ -44,7 +45,11 @@ func TestRun(t *testing.T) {
 		{"structured", "0", "structured, saturated:", 2018, 1007},
 	} {
 		t.Run(c.load, func(t *testing.T) {
-			set(t, "message="+c.message, "rate="+c.rate, "pairs=2", "processes=1", "window=50ms")
+			for name, value := range map[string]string{
+				"message": c.message, "rate": c.rate, "pairs": "2", "processes": "1", "window": "50ms",
+			} {
+				require.NoError(t, flag.Set(name, value))
+			}
 			plain, generated := requests()
 			for i, p := range plain {
 				require.Equal(t, c.asJSON, len(must(json.Marshal(p))))
@@ -75,14 +80,24 @@ func TestBadInput(t *testing.T) {
 		"more",
 	} {
 		t.Run(args, func(t *testing.T) {
-			var out, errs bytes.Buffer
-			program := exec.Command("/proc/self/exe", strings.Fields(args)...)
-			program.Env, program.Stdout, program.Stderr = append(os.Environ(), serves+"=none"), &out, &errs
-			err := program.Run()
-			require.Error(t, err)
-			require.Equal(t, 2, program.ProcessState.ExitCode(), errs.String())
-			require.Empty(t, out.String())
-			require.Regexp(t, `^outside: want -message small or structured[^\n]*\n$`, errs.String())
+			endsWith(t, 2, `outside: want -message small or structured[^\n]*`, "program", strings.Fields(args)...)
 		})
 	}
+}
+
+func TestFailedCall(t *testing.T) {
+	endsWith(t, 1, `[^\n]*connection refused`, "nobody")
+}
+
+// endsWith starts this binary as what TestMain knows. It ends with a status and one line.
+func endsWith(t *testing.T, status int, line, as string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	program := exec.CommandContext(ctx, "/proc/self/exe", args...)
+	program.Env = append(os.Environ(), serves+"="+as)
+	said, err := program.CombinedOutput()
+	require.Error(t, err)
+	require.Equal(t, status, program.ProcessState.ExitCode(), "%s", said)
+	require.Regexp(t, "^"+line+"\n$", string(said))
 }
