@@ -21,8 +21,8 @@ import (
 )
 
 // BenchmarkVersus measures how many times as long a call takes on each contestant as on base. It times short slices of
-// both in turn, in several processes one after the other (docs/method.md). At a Rate the ratio is of CPU time, since all stacks
-// take as long. There is a row per stack:
+// both in turn, in several processes one after the other (docs/method.md). At a Rate the ratio is of
+// CPU time, since all stacks take as long. There is a row per stack:
 //   - base-ratio, base-ratio-lo, base-ratio-hi: the ratio to base and its interval over processes. The intervals of all
 //     rows hold together at 95 %.
 //   - aa-ratio, aa-ratio-lo, aa-ratio-hi: in the row of the base, its ratio to a copy of itself. It should be 1.

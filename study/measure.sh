@@ -35,14 +35,14 @@ measure() { # a part, and the folder to make
   workloads) rpcbench run -time 6s -out "$2" ;;
   jsoniter) rpcbench run -time 5s -out "$2" httpjsoniter ;;
   stacks) rpcbench run -workloads small -out "$2" $others ;;
-  cores) rpcbench run -workloads small-1-caller -out "$2" $others ;;
+  cores) rpcbench run -workloads small-apart -out "$2" $others ;;
   variants)
     rpcbench run -time 5s -workloads small -out "$2" grpcprotobuf.tuned grpcprotobuf.vt grpcprotobuf.gzip \
       grpcservehttp.vt connectrpc.vt connectrpc.gzip connectrpc.h2c connectrpc.grpc connectrpc.grpcweb \
       connectrpc.json httpjson.decoder httpjson.tuned httpjson.gzip httpjsoniter.fastest
     ;;
   more)
-    go -C stacks/more run ./cmd/bench run -time 5s -workloads small,small-1-caller -out ../../"$2" \
+    go -C stacks/more run ./cmd/bench run -time 5s -workloads small,small-apart -out ../../"$2" \
       grpcprotobuf.pooled httpjson.multipart fasthttpjson drpc grpcgateway grpcgateway.proxy httpjson.otel \
       httpjson.otel.unsampled grpcprotobuf.otel grpcprotobuf.otel.unsampled connectrpc.otel connectrpc.otel.unsampled
     ;;
@@ -122,16 +122,16 @@ measure() { # a part, and the folder to make
     explain 60s small servehttp grpcservehttp grpcprotobuf
     explain 40s small http2 httpjson.h2c httpjson
     explain 40s small gzip connectrpc.gzip connectrpc
-    explain 40s small-1-caller one-caller -gomaxprocs 0 grpcprotobuf httpjson
+    explain 40s small one-caller -gomaxprocs 0 grpcprotobuf httpjson
     explain 30s bytes-10kB bytes httpjson grpcprotobuf
     explain 30s structured-10kB structured httpjson grpcprotobuf
     explain 40s small core grpcprotobuf httpjson
     ;;
   apart)
     mkdir "$2"
-    calls '^workload=two-processes$' 6s grpcprotobuf,grpcservehttp >"$2/rows.txt"
+    calls '^workload=small-apart$' 6s grpcprotobuf,grpcservehttp >"$2/rows.txt"
     for stack in grpcprotobuf grpcservehttp; do
-      rpcbench explain -time 12s -workload two-processes "$stack" >"$2/$stack.txt"
+      rpcbench explain -time 12s -workload small-apart "$stack" >"$2/$stack.txt"
     done
     ;;
   calibration)
