@@ -70,6 +70,11 @@ func TestExplainOfKnownFigures(t *testing.T) {
 	require.Contains(t, out,
 		"The difference is +0.0 µs (+0.0 to +0.0) by the profiles and +0.0 µs (+0.0 to +0.0) without the profiler")
 
+	rated, _, err := knownRun(t, "explain", "-time", "4s", "-workload", "small-1000-per-second", "base")
+	require.NoError(t, err)
+	require.Contains(t, rated, "# small-1000-per-second: explained without its rate: 100 callers call again as soon as")
+	require.Contains(t, rated, "workload=small-1000-per-second callers=100 ")
+
 	out, log, err = knownRun(t, "explain", "-workload", "small-apart", filepath.Join(folder, "other.pprof"),
 		filepath.Join(folder, "base.pprof"))
 	require.NoError(t, err)

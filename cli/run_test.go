@@ -124,8 +124,21 @@ func TestTake(t *testing.T) {
 	seeds := slices.Compact(slices.Sorted(slices.Values(c.seeds())))
 	require.Len(t, seeds, 8, "each layout has its own")
 	require.NotZero(t, seeds[0])
+	second := func() (rows []string) { // of clients that leave all to net/http
+		for _, one := range c.campaign().Comparisons {
+			if one.Spec.Arms[2] == asItComes {
+				rows = append(rows, one.Spec.Workload.Name)
+			}
+		}
+		return rows
+	}
+	require.Equal(t, workload.Wired(), second())
+	c = unflagged(t, ours())
+	require.NoError(t, c.take([]string{"grpcprotobuf"}, "", false, nil))
+	require.Empty(t, second(), "a stack was named")
 	c = unflagged(t, ours())
 	require.NoError(t, c.take(nil, "", true, nil))
+	require.Empty(t, second(), "a first answer")
 	require.Len(t, c.workloads, 5)
 	require.Equal(t, []any{4, 0, versus.FewestQuick, 2 * time.Second}, []any{c.processes, c.layouts, c.fewest, c.time})
 	require.Equal(t, []uint64{0}, c.seeds(), "the linker's own order")
