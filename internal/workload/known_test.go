@@ -143,6 +143,8 @@ func TestLookCounts(t *testing.T) {
 			require.GreaterOrEqual(t, f.Calls, int64(20), "calls")
 			require.EqualValues(t, knownSent, f.Sent, "bytes sent by a call")
 			require.EqualValues(t, knownReceived, f.Received, "bytes received by a call")
+			require.EqualValues(t, 1, f.Writes, "writes of a call")
+			require.GreaterOrEqual(t, f.Reads, 1.0, "reads of a call")
 			if c.connections > 0 {
 				require.Equal(t, c.connections, f.Connections, "connections")
 				require.InDelta(t, knownAllocs, f.Allocs, knownAllocs/50, "allocations of a call")

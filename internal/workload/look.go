@@ -17,6 +17,8 @@ type Facts struct {
 	Calls       int64   `json:"calls"`
 	Sent        float64 `json:"sent"` // bytes on the client's connections, beneath TLS
 	Received    float64 `json:"received"`
+	Writes      float64 `json:"writes,omitzero"` // of the client to its connections: a system call each, as reads are
+	Reads       float64 `json:"reads,omitzero"`
 	Allocs      float64 `json:"allocs"`
 	AllocBytes  float64 `json:"alloc_bytes"`
 	Connections int64   `json:"connections"` // that the calls used
@@ -49,6 +51,7 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack, calls int64) (
 		limited, cancel := context.WithTimeout(ctx, longest)
 		defer cancel()
 		sent, received, allocated := wired.Sent.Load(), wired.Received.Load(), Allocated()
+		writes, reads := wired.Writes.Load(), wired.Reads.Load()
 		if err := o.Loop.Run(limited, calls); err != nil {
 			return err
 		}
@@ -57,6 +60,7 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack, calls int64) (
 		n := float64(f.Calls)
 		f.Connections = o.Fixture.Accepted() - accepted
 		f.Sent, f.Received = float64(wired.Sent.Load()-sent)/n, float64(wired.Received.Load()-received)/n
+		f.Writes, f.Reads = float64(wired.Writes.Load()-writes)/n, float64(wired.Reads.Load()-reads)/n
 		f.Allocs, f.AllocBytes = float64(allocs)/n, float64(bytes)/n
 		return ctx.Err()
 	})

@@ -112,7 +112,7 @@ func Newest(root string) error {
 func (m *maker) functions() template.FuncMap {
 	return template.FuncMap{
 		// Figures of runs and files, and how to write them, beside printf.
-		"answer": m.answer, "quotient": quotient, "figure": m.figure, "row": m.row,
+		"answer": m.answer, "led": m.led, "quotient": quotient, "figure": m.figure, "row": m.row,
 		"interval": m.interval, "codec": m.median, "difference": m.difference,
 		"ratio": ratio, "times": times, "micro": micro, "saved": saved, "kilo": kilo, "grouped": grouped, "percent": percent,
 		"same": same,

@@ -82,6 +82,12 @@ func (m *maker) answer(dir, work, stack string) *report.Answer {
 	return a
 }
 
+// led is answer by the figure that its question asks for: CPU time or time.
+func (m *maker) led(dir, work, stack string) *report.Answer {
+	a := m.answer(dir, work, stack).Leading()
+	return &a
+}
+
 // ordered returns the answers of a run about one stack: the lowest ratio first, and last those without one.
 func (m *maker) ordered(dir, stack string) []report.Answer {
 	s := m.run(dir)
