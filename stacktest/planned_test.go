@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,8 +16,6 @@ import (
 	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
-
-const plannedWarmUp = warmRounds * 100 // calls
 
 // BenchmarkPlanned is planned starts of a call that does nothing: what the loop adds to each row.
 func BenchmarkPlanned(b *testing.B) {
@@ -74,37 +71,6 @@ func TestPlannedRow(t *testing.T) {
 	}
 }
 
-// TestEachCallerHasItsCall: a Call that two goroutines make at a time fails.
-func TestEachCallerHasItsCall(t *testing.T) {
-	var made []*atomic.Int64
-	sent := map[string]bool{}
-	stack := clientOf(func(c rpcbench.Users) rpcbench.Client {
-		return odd.Around(c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
-			sent[u.Name] = true
-			n, busy := new(atomic.Int64), new(atomic.Bool)
-			made = append(made, n)
-			return func(context.Context) error {
-				if !busy.CompareAndSwap(false, true) {
-					return errors.New("made by two goroutines at a time")
-				}
-				n.Add(1)
-				busy.Store(false)
-				return nil
-			}
-		})
-	})
-	r := bench(t, "10x", func(b *testing.B) {
-		made = nil // package testing comes again
-		Benchmark(b, rpcbench.Workload{Rate: 1000, Conns: 1}, stack)
-	})
-	require.Equal(t, 10, r.N)
-	require.Len(t, made, 2*4*100, "the figures' and the bytes', four of each caller")
-	require.Len(t, sent, 100)
-	for _, n := range made {
-		require.GreaterOrEqual(t, n.Load(), int64(warmRounds/4), "each is warmed")
-	}
-}
-
 // A long queue may take longer than any call is allowed to: calls that end keep the fixture open.
 func TestWatchdogBitesWithoutProgress(t *testing.T) {
 	f := Start(t, fake{}.stack(), rpcbench.Config{})
@@ -122,33 +88,4 @@ func TestWatchdogBitesWithoutProgress(t *testing.T) {
 	})
 	_, err := f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
 	require.Error(t, err, "the fixture is closed")
-}
-
-// unpreparing is a client that prepares no calls but those that connect.
-func unpreparing(c rpcbench.Users) rpcbench.Client {
-	return odd.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
-		if odd.Connects(u) {
-			return c.PrepareUser(u)
-		}
-		return nil, errors.New("broken")
-	}}
-}
-
-// dialsAgain is a stack that makes each call after the first n over another connection.
-func dialsAgain(n int64) rpcbench.Stack {
-	var made atomic.Int64
-	return clientOf(func(c rpcbench.Users) rpcbench.Client {
-		other := *c.(*fakeClient)
-		other.http = &http.Client{Transport: other.http.Transport.(*http.Transport).Clone()}
-		return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
-			return func(ctx context.Context) error {
-				if made.Add(1) > n {
-					defer other.http.CloseIdleConnections()
-					_, err := other.CreateUser(ctx, rpcbench.Sample(0, 0))
-					return err
-				}
-				return call(ctx)
-			}
-		})
-	})
 }
