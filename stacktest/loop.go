@@ -71,10 +71,9 @@ func Benchmark(b *testing.B, w rpcbench.Workload, stack rpcbench.Stack) {
 // row is what a row times.
 type row struct {
 	workload.Workload
-	stack  rpcbench.Stack
-	config rpcbench.Config // where its server is, and what to wrap connections with
-	hang   time.Duration
-	warm   int // calls that each caller makes before the timed ones; 0 is what the workload needs
+	stack rpcbench.Stack
+	hang  time.Duration
+	warm  int // calls that each caller makes before the timed ones; 0 is what the workload needs
 }
 
 func (r row) benchmark(b *testing.B) {
@@ -165,7 +164,7 @@ func (r row) warmth() int {
 // begin opens the workload until the benchmark ends.
 func (r row) begin(tb testing.TB) *workload.Open {
 	tb.Helper()
-	o, err := r.Open(tb.Context(), r.stack, r.config)
+	o, err := r.Open(tb.Context(), r.stack, rpcbench.Config{})
 	skipOrFail(tb, r.stack, err)
 	closing(tb, r.stack, o.Close)
 	if _, streams := o.Fixture.Client.(rpcbench.Streamer); r.Stream && !streams {

@@ -202,9 +202,11 @@ func TestCallsInFlight(t *testing.T) {
 // TestColdConnectionsAreReset: the server reads a reset, so the client's port is free at once.
 func TestColdConnectionsAreReset(t *testing.T) {
 	ends := make(chan error, 1)
-	r := row{stack: fake{}.stack(), Workload: workload.Workload{NewConn: true}, hang: hangLimit}
-	r.config.WrapServer = func(c net.Conn) net.Conn { return ending{c, ends} }
-	require.NoError(t, r.begin(t).Loop.Call())
+	wrap := func(c net.Conn) net.Conn { return ending{c, ends} }
+	o, err := workload.Workload{NewConn: true}.Open(t.Context(), fake{}.stack(), rpcbench.Config{WrapServer: wrap})
+	require.NoError(t, err)
+	closing(t, o.Fixture.Stack, o.Close)
+	require.NoError(t, o.Loop.Call())
 	require.ErrorIs(t, <-ends, syscall.ECONNRESET)
 }
 
