@@ -10,11 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/wire"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
-	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
@@ -133,27 +131,4 @@ func TestOtherClients(t *testing.T) {
 	status, _, body = post(t, f, "application/proto", "\x1f\x8b", http.Header{"Content-Encoding": {"gzip"}})
 	require.Equal(t, http.StatusNotImplemented, status)
 	require.Contains(t, body, `unknown compression \"gzip\"`)
-}
-
-// grpc-go and connect speaking gRPC tell each other the broken rules, and that a body is too large.
-func TestCross(t *testing.T) {
-	invalid, large := rpcbench.Sample(1, 0), rpcbench.Sample(2, 0)
-	invalid.Email, invalid.Password = "", "abc"
-	large.Avatar = make([]byte, 2*rpcbench.MaxBody)
-	for _, pair := range [][2]rpcbench.Stack{
-		{grpcprotobuf.New(), connectrpc.GRPC()}, {connectrpc.GRPC(), grpcprotobuf.New()},
-		{connectrpc.GRPC(), grpcservehttp.New()},
-	} {
-		s, err := rpcbench.Cross(pair[0], pair[1])
-		require.NoError(t, err)
-		f := stacktest.Start(t, s, rpcbench.Config{})
-		_, err = f.Users.CreateUser(t.Context(), invalid)
-		var e *rpcbench.Error
-		require.ErrorAs(t, err, &e, s.Name)
-		require.Equal(t, rpcbench.Invalid, e.Code, "%s: %v", s.Name, err)
-		require.Equal(t, []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "password", Rule: "min=4"}},
-			e.Violations, s.Name)
-		_, err = f.Users.CreateUser(t.Context(), large)
-		require.Equal(t, rpcbench.TooLarge, rpcbench.CodeOf(err), "%s: %v", s.Name, err)
-	}
 }
