@@ -2,9 +2,7 @@ package connectrpc_test
 
 import (
 	"bytes"
-	"io"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -87,48 +85,4 @@ func TestProtocolOnTheWire(t *testing.T) {
 				"the last message is of trailers: %q", reply.Body)
 		})
 	}
-}
-
-// post sends a body that no client of ours would.
-func post(t *testing.T, f *rpcbench.Fixture, contentType, body string, header http.Header) (status int, h http.Header,
-	reply string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+f.Addr+"/rpcbench.user.v1.UserService/CreateUser", strings.NewReader(body))
-	require.NoError(t, err)
-	req.Header = header.Clone()
-	req.Header.Set("Content-Type", contentType)
-	client := &http.Client{Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true}}
-	resp, err := client.Do(req)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	return resp.StatusCode, resp.Header, string(data)
-}
-
-// A client that is not ours is refused as the protocol says, and gets no compression that it offers to take.
-func TestOtherClients(t *testing.T) {
-	f := stacktest.Start(t, connectrpc.New(), rpcbench.Config{})
-	for _, c := range []struct{ contentType, body string }{
-		{"application/proto", "\x12\x05half"},
-		{"application/proto", `{"email":"anna@example.com"}`},
-		{"application/json", `{"email":`},
-		{"application/json", ""},
-	} {
-		status, header, body := post(t, f, c.contentType, c.body, http.Header{})
-		require.Equal(t, http.StatusBadRequest, status, c)
-		require.Equal(t, "application/json", header.Get("Content-Type"), c)
-		require.Contains(t, body, `"code":"invalid_argument"`, c)
-		require.NotContains(t, body, "BadRequest", c) // without details: malformed, not invalid
-	}
-	status, _, _ := post(t, f, "application/xml", "<user/>", http.Header{})
-	require.Equal(t, http.StatusUnsupportedMediaType, status)
-	const anna = "\x12\x05a@b.c\x1a\x04Anna\x22\x04pass"
-	status, header, body := post(t, f, "application/proto", anna, http.Header{"Accept-Encoding": {"gzip"}})
-	require.Equal(t, http.StatusOK, status)
-	require.Empty(t, header.Get("Content-Encoding"))
-	require.Contains(t, body, "Anna")
-	status, _, body = post(t, f, "application/proto", "\x1f\x8b", http.Header{"Content-Encoding": {"gzip"}})
-	require.Equal(t, http.StatusNotImplemented, status)
-	require.Contains(t, body, `unknown compression \"gzip\"`)
 }
