@@ -136,12 +136,17 @@ func (r row) roundTrips(b *testing.B) {
 	metric(b, float64(time.Since(began))/float64(n)/float64(roundTrip), "round-trips/op")
 }
 
-// procs skips a row whose label would name another GOMAXPROCS than its workload.
+// procs skips a row whose label would name another GOMAXPROCS than its workload. It prints the reason once: package
+// testing prints those of benchmarks with -v alone.
 func (r row) procs(b *testing.B) {
 	b.Helper()
 	if procs := runtime.GOMAXPROCS(0); r.Procs != 0 && r.Procs != procs {
-		const needs = "a workload needs GOMAXPROCS=%d, and its row has %d: add -cpu %[1]d"
-		current.skip(b, fmt.Sprintf(needs, r.Procs, procs))
+		reason := fmt.Sprintf("a workload needs GOMAXPROCS=%d, and its row has %d: add -cpu %[1]d", r.Procs, procs)
+		if !current.seen[reason] {
+			remark("%s", reason)
+		}
+		current.seen[reason] = true
+		b.Skip("rpcbench: " + reason)
 	}
 }
 
