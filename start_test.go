@@ -431,6 +431,7 @@ func TestConnectionsAsNeeded(t *testing.T) {
 
 // TestSidesAreLabelled: profiles tell client and server apart, and the caller's goroutine keeps its labels.
 func TestSidesAreLabelled(t *testing.T) {
+	goleak.VerifyNone(t) // or one of the fixture before, which is about to end, would be among them
 	var profile bytes.Buffer
 	pprof.Do(t.Context(), pprof.Labels("mine", "yes"), func(ctx context.Context) {
 		for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.Tuned()} {
