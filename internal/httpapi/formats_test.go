@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codec"
 	"github.com/rpcbench/rpcbench/internal/codec/msgp"
 	"github.com/rpcbench/rpcbench/internal/codec/protobuf"
@@ -26,23 +27,23 @@ func TestMalformedBodies(t *testing.T) {
 		stack  rpcbench.Stack
 		codec  codec.Codec
 		named  string // its content type
-		fresh  func() coded
+		fresh  func() any
 		bodies map[string]string
 	}{
-		{httpmsgpack.New(), msgp.Codec{}, "application/vnd.msgpack", func() coded { return new(packed) }, map[string]string{
+		{httpmsgpack.New(), msgp.Codec{}, "application/vnd.msgpack", func() any { return new(msgp.Error) }, map[string]string{
 			"nothing":                  "",
 			"truncated":                "\x81\xa5email\xa9a@",
 			"garbage after it":         "\x80x",
 			"a string said to be huge": "\x81\xa5email\xdb\xff\xff\xff\xff",
 		}},
 		{httpprotobuf.New(), protobuf.Codec{}, "application/protobuf",
-			func() coded { return new(userv1.Error) }, map[string]string{
+			func() any { return new(userv1.Error) }, map[string]string{
 				"truncated":        "\x12\x09a@",
 				"invalid UTF-8":    "\x12\x01\xff",
 				"garbage after it": "\x12\x01ax",
 			}},
 		{httpxml.New(), xmlstd.Codec{}, "application/xml; charset=utf-8",
-			func() coded { return new(marked) }, map[string]string{
+			func() any { return new(xmlstd.Error) }, map[string]string{
 				"nothing":          "",
 				"truncated":        "<User><email>",
 				"garbage after it": "<User></User>x",
@@ -62,18 +63,7 @@ func TestMalformedBodies(t *testing.T) {
 			require.Equal(t, c.named, r.Header.Get("Content-Type"), why)
 			e := c.fresh()
 			require.NoError(t, c.codec.Unmarshal(data, e), why)
-			require.EqualValues(t, rpcbench.Malformed, e.GetCode(), why)
+			require.Equal(t, rpcbench.Malformed, binding.Convert[rpcbench.Error](e).Code, why)
 		}
 	}
 }
-
-// coded is an error body.
-type coded interface{ GetCode() string }
-
-type (
-	packed struct{ msgp.Error }
-	marked struct{ xmlstd.Error }
-)
-
-func (e *packed) GetCode() string { return string(e.Code) }
-func (e *marked) GetCode() string { return string(e.Code) }
