@@ -118,10 +118,6 @@ func TestStartFails(t *testing.T) {
 	}{
 		{"the port is taken", httpjson.New(), rpcbench.Config{Addr: taken.Addr().String()},
 			"listen: listen tcp " + taken.Addr().String() + ": "},
-		{"the address is another machine's", httpjson.New(), rpcbench.Config{Addr: "192.0.2.1:0"},
-			"listen: listen tcp 192.0.2.1:0: "},
-		{"the address has no port", httpjson.New(), rpcbench.Config{Addr: "127.0.0.1"},
-			"listen: listen tcp: address 127.0.0.1: missing port"},
 		{"no server", mine(func(s *rpcbench.Stack) {
 			s.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) { return nil, wrong }
 		}), rpcbench.Config{}, "server: odd"},
@@ -210,10 +206,8 @@ func TestStartWithAServerElsewhere(t *testing.T) {
 // refused fails when somebody listens on addr.
 func refused(t *testing.T, addr string) {
 	t.Helper()
-	if strings.HasPrefix(addr, "127.0.0.1:") {
-		_, err := net.Dial("tcp", addr)
-		require.Error(t, err, "the listener is closed")
-	}
+	_, err := net.Dial("tcp", addr)
+	require.Error(t, err, "the listener is closed")
 }
 
 // accepting is a listener with another Accept.
@@ -437,6 +431,7 @@ func TestConnectionsAsNeeded(t *testing.T) {
 
 // TestSidesAreLabelled: profiles tell client and server apart, and the caller's goroutine keeps its labels.
 func TestSidesAreLabelled(t *testing.T) {
+	goleak.VerifyNone(t) // or one of the fixture before, which is about to end, would be among them
 	var profile bytes.Buffer
 	pprof.Do(t.Context(), pprof.Labels("mine", "yes"), func(ctx context.Context) {
 		for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.Tuned()} {

@@ -48,32 +48,20 @@ func TestRulesAtTheirEdges(t *testing.T) {
 	}{
 		{"nothing is wrong", rpcbench.Sample(0, 0), ""},
 
-		{"name of 3", name("Ann"), "name min=4"},
 		{"name of 4", name("Anna"), ""},
 		{"name of 3 characters in 12 bytes", name(strings.Repeat(smile, 3)), "name min=4"},
-		{"name of 4 characters in 16 bytes", name(strings.Repeat(smile, 4)), ""},
-		{"name of 100", name(strings.Repeat("n", 100)), ""},
 		{"name of 101", name(strings.Repeat("n", 101)), "name max=100"},
 		{"name of 100 characters in 400 bytes", name(strings.Repeat(smile, 100)), ""},
-		{"name of 101 characters in 404 bytes", name(strings.Repeat(smile, 101)), "name max=100"},
-		{"no name", name(""), "name min=4"},
 
 		{"password of 3", password("pwd"), "password min=4"},
 		{"password of 4", password("pass"), ""},
-		{"password of 72", password(strings.Repeat("p", 72)), ""},
 		{"password of 73", password(strings.Repeat("p", 73)), "password max=72"},
 		{"password of 72 characters in 288 bytes", password(strings.Repeat(smile, 72)), ""},
-		{"no password", password(""), "password min=4"},
 
 		{"no email", email(""), "email required"},
 		{"email without @", email("anna.example.com"), "email email"},
-		{"email without a name", email("@example.com"), "email email"},
-		{"email without a domain", email("anna@"), "email email"},
 		{"email at a domain without a dot", email("anna@example"), "email email"},
-		{"email with a space before it", email(" anna@example.com"), "email email"},
 		{"email with a name before it", email("Anna <anna@example.com>"), "email email"},
-		{"two emails", email("anna@example.com,bob@example.com"), "email email"},
-		{"email with a tag", email("anna+tag@example.com"), ""},
 		{"email outside of ASCII", email("änne@exämple.com"), ""},
 		{"email of 254", email(emailOf(254)), ""},
 		{"email of 255", email(emailOf(255)), "email max=254"},
@@ -81,9 +69,7 @@ func TestRulesAtTheirEdges(t *testing.T) {
 
 		{"avatar of 1 MiB", avatar(rpcbench.MaxAvatar), ""},
 		{"avatar of a byte more", avatar(rpcbench.MaxAvatar + 1), "avatar max=1048576"},
-		{"empty avatar", avatar(0), ""},
 
-		{"any id, the service sets it", id("7"), ""},
 		{"an id longer than any limit", id(strings.Repeat("7", 2<<20)), ""},
 		{"an id that is no text", id("\xff"), ""},
 

@@ -150,6 +150,14 @@ func TestCrossConforms(t *testing.T) {
 				require.True(t, ok)
 				_, err = echoer.Echo(t.Context(), message.Complex())
 				require.NoError(t, err, "the suite skips the echo of a server that has none")
+				u.Email = ""
+				_, err = client.(rpcbench.Users).CreateUser(t.Context(), u)
+				e, ok := errors.AsType[*rpcbench.Error](err)
+				require.True(t, ok, err)
+				require.Equal(t, []rpcbench.Violation{{Field: "email", Rule: "required"}}, e.Violations)
+				u.Avatar = make([]byte, 2*rpcbench.MaxBody)
+				_, err = client.(rpcbench.Users).CreateUser(t.Context(), u)
+				require.Equal(t, rpcbench.TooLarge, rpcbench.CodeOf(err), err)
 			})
 		}
 	}

@@ -271,11 +271,7 @@ func TestFakesFail(t *testing.T) {
 		}
 		return r
 	}
-	changedByte := func(data []byte) []byte {
-		return bytes.ReplaceAll(data, []byte(rpcbench.UserID), []byte("1000001"))
-	}
 	forgives := func(error) error { return nil }
-	half := func(data []byte) []byte { return data[:len(data)/2] }
 
 	sending := func(change func(*rpcbench.Headers)) rpcbench.Stack {
 		return odd.Dialling(fake{}.stack(), func(c *rpcbench.ClientConfig) {
@@ -296,8 +292,6 @@ func TestFakesFail(t *testing.T) {
 		{"wrong server behind the address", elsewhere(t), "connections, traffic"},
 		{"a shared mux answers for another stack",
 			relabelled("httpjsoniter", jsoniter, httpjson.New(), httpjsoniter.New()), "codec"},
-		{"a rival's codec behind the label",
-			relabelled("httpjsoniter", jsoniter, httpjson.New(), httpjson.New()), "codec"},
 		{"a rival's codec in the client", relabelled("httpjson", "encoding/json", httpjson.New(), httpjsoniter.New()),
 			"codec | the declared codec, allocated these objects"},
 		{"grpc-go's own server behind the label of ServeHTTP",
@@ -317,16 +311,11 @@ func TestFakesFail(t *testing.T) {
 		{"spans that nobody makes", declaring(func(t *rpcbench.Traits) { t.Traced = "sampled" }),
 			"headers | must have that of its span"},
 		{"a word for spans that says nothing", declaring(func(t *rpcbench.Traits) { t.Traced = "yes" }), "declared"},
-		{"dropped field", fake{answer: forgetsPassword}.stack(), "traffic, hostile values"},
 		{"dropped field that nobody compares", fake{answer: forgetsPassword, unchecked: true}.stack(),
 			`hostile values, changed replies | a payload: Password "pw-00" came back as ""; Traits.Lossy does`},
 		{"reply of the call before that nobody compares",
 			fake{answer: before, unchecked: true}.stack(), "traffic, changed replies"},
 		{"replies that nobody compares", fake{unchecked: true}.stack(), "changed replies | the reply is not compared"},
-		{"truncated reply that nobody minds",
-			fake{body: half, verdict: forgives, unchecked: true}.stack(), "changed replies, hostile values"},
-		{"one changed byte in the reply that nobody compares",
-			fake{body: changedByte, unchecked: true}.stack(), "changed replies, hostile values"},
 		{"error counted as success", fake{verdict: forgives, unchecked: true}.stack(),
 			"changed replies, outcomes, deadline, cancel, unavailable"},
 		{"a timeout that nobody asked for", fake{context: func(ctx context.Context) context.Context {

@@ -16,7 +16,6 @@ import (
 	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/odd"
-	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 // ledger counts the calls of each user, for each client that a stack was asked for.
@@ -68,51 +67,6 @@ func TestAnOpIsOneCallOfTheNextUser(t *testing.T) {
 	for email, calls := range l.clients[0] {
 		require.Equal(t, warmRounds+64/round, calls, "calls of %s, those of the warm-up among them", email)
 	}
-}
-
-// TestEachCallerGoesRoundItsUsers: callers share the ops, each calls its own four users in turn, and no latency is
-// lost.
-func TestEachCallerGoesRoundItsUsers(t *testing.T) {
-	const callers, ops = 5, 643
-	var l ledger
-	r := row{stack: l.stack(), Workload: workload.Workload{Callers: callers, Conns: 2}, hang: hangLimit}
-	o := r.begin(t)
-	r.start(t, o, ops)
-	require.NoError(t, o.Loop.Run(t.Context(), ops))
-	require.EqualValues(t, ops, o.Loop.Latency.Count(), "latencies")
-	made := l.clients[len(l.clients)-1]
-	total := 0
-	for caller := range callers {
-		least, most := ops, 0
-		for j := range 4 {
-			n := made[rpcbench.Sample(4*caller+j, 0).Email]
-			least, most, total = min(least, n), max(most, n), total+n
-		}
-		require.LessOrEqual(t, most-least, 1, "calls of the users of caller %d, in turn", caller)
-	}
-	require.Equal(t, callers*warmRounds+ops, total, "a call for each op, of these users")
-}
-
-// TestAStreamStaysOpen: each fixture opens one stream, and an op is one call of that stream.
-func TestAStreamStaysOpen(t *testing.T) {
-	var opened, calls atomic.Int64
-	stack := fakeStreams{
-		open: func(c *fakeStreamer, ctx context.Context) (rpcbench.Stream, error) {
-			opened.Add(1)
-			return c.Streamer.OpenStream(ctx)
-		},
-		call: func(_ *fakeStream, _ rpcbench.User, real rpcbench.Call) rpcbench.Call {
-			return func(ctx context.Context) error {
-				calls.Add(1)
-				return real(ctx)
-			}
-		},
-	}.stack()
-	r := bench(t, "64x", func(b *testing.B) { Benchmark(b, rpcbench.Workload{Stream: true}, stack) })
-	require.Equal(t, 64, r.N)
-	require.EqualValues(t, 2, opened.Load(), "streams: one for the figures and one for the bytes")
-	require.EqualValues(t, 64+2*warmRounds*corpus.Round+4*corpus.Round, calls.Load(),
-		"calls on them: the ops, two warm-ups, and those that count bytes")
 }
 
 // TestPercentilesAreThoseOfTheirNames, of a thousand known latencies.

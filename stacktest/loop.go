@@ -71,10 +71,9 @@ func Benchmark(b *testing.B, w rpcbench.Workload, stack rpcbench.Stack) {
 // row is what a row times.
 type row struct {
 	workload.Workload
-	stack  rpcbench.Stack
-	config rpcbench.Config // where its server is, and what to wrap connections with
-	hang   time.Duration
-	warm   int // calls that each caller makes before the timed ones; 0 is what the workload needs
+	stack rpcbench.Stack
+	hang  time.Duration
+	warm  int // calls that each caller makes before the timed ones; 0 is what the workload needs
 }
 
 func (r row) benchmark(b *testing.B) {
@@ -137,12 +136,17 @@ func (r row) roundTrips(b *testing.B) {
 	metric(b, float64(time.Since(began))/float64(n)/float64(roundTrip), "round-trips/op")
 }
 
-// procs skips a row whose label would name another GOMAXPROCS than its workload.
+// procs skips a row whose label would name another GOMAXPROCS than its workload. It prints the reason once: package
+// testing prints those of benchmarks with -v alone.
 func (r row) procs(b *testing.B) {
 	b.Helper()
 	if procs := runtime.GOMAXPROCS(0); r.Procs != 0 && r.Procs != procs {
-		const needs = "a workload needs GOMAXPROCS=%d, and its row has %d: add -cpu %[1]d"
-		current.skip(b, fmt.Sprintf(needs, r.Procs, procs))
+		reason := fmt.Sprintf("a workload needs GOMAXPROCS=%d, and its row has %d: add -cpu %[1]d", r.Procs, procs)
+		if !current.seen[reason] {
+			remark("%s", reason)
+		}
+		current.seen[reason] = true
+		b.Skip("rpcbench: " + reason)
 	}
 }
 
@@ -165,7 +169,7 @@ func (r row) warmth() int {
 // begin opens the workload until the benchmark ends.
 func (r row) begin(tb testing.TB) *workload.Open {
 	tb.Helper()
-	o, err := r.Open(tb.Context(), r.stack, r.config)
+	o, err := r.Open(tb.Context(), r.stack, rpcbench.Config{})
 	skipOrFail(tb, r.stack, err)
 	closing(tb, r.stack, o.Close)
 	if _, streams := o.Fixture.Client.(rpcbench.Streamer); r.Stream && !streams {

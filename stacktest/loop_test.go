@@ -3,8 +3,6 @@ package stacktest
 import (
 	"bytes"
 	"context"
-	"errors"
-	"math"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,11 +19,9 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 func TestMain(m *testing.M) {
@@ -59,60 +55,15 @@ const (
 	withoutMain = "RPCBENCH_TEST_WITHOUT_MAIN" // a package that has fixtures in plain benchmarks, and no TestMain
 )
 
-// BenchmarkBroken holds rows that must not be printed; TestBrokenStackHasNoRow runs them in a child process.
-func BenchmarkBroken(b *testing.B) {
-	forChildren(b)
-	const warmUp, rate = warmRounds * corpus.Round, 1000
-	afterWarmUp := func(warmUp int64, fault func() error) rpcbench.Stack {
-		return stub(func(n int64) error {
-			if n <= warmUp {
-				return nil
-			}
-			return fault()
-		})
-	}
-	emptyAfter := func(n int64) rpcbench.Stack {
-		var served atomic.Int64
-		return fake{body: func(data []byte) []byte {
-			if served.Add(1) > n {
-				return nil
-			}
-			return data
-		}}.stack()
-	}
-	broken := func() error { return errors.New("broken") }
-	panics := func() error { panic("broken") }
-	for name, stack := range map[string]rpcbench.Stack{
-		"firstCall": emptyAfter(0),
-		"warmUp":    afterWarmUp(0, broken),
-		"empty":     emptyAfter(1 + warmUp),
-		"error":     afterWarmUp(warmUp, broken),
-		"panic":     afterWarmUp(warmUp, panics),
-		"dials":     redialling(warmUp, 100, func() {}),
-		"redials":   redialling(warmUp, 1, func() {}),
-		"busy":      redialling(warmUp, 6, starve),
-		"declared":  reconnecting(),
-	} {
-		b.Run("case="+name, func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, stack) })
-	}
-	for name, stack := range map[string]rpcbench.Stack{
-		"warmUp":  afterWarmUp(0, broken),
-		"error":   afterWarmUp(plannedWarmUp+5, broken),
-		"panic":   afterWarmUp(plannedWarmUp+5, panics),
-		"prepare": clientOf(unpreparing),
-		"dials":   dialsAgain(plannedWarmUp + 5),
-	} {
-		b.Run("case=planned."+name, func(b *testing.B) { Benchmark(b, rpcbench.Workload{Rate: rate, Conns: 1}, stack) })
-	}
-	b.Run("case=planned.rate", func(b *testing.B) { Benchmark(b, rpcbench.Workload{Rate: math.NaN()}, fake{}.stack()) })
-	silent := func(name string, calls int64, w workload.Workload) {
-		stack := hangingAfter(calls)
-		b.Run("case="+name, func(b *testing.B) { row{stack: stack, Workload: w, hang: time.Second / 2}.benchmark(b) })
-	}
-	silent("late", warmUp, workload.Workload{})
-	silent("planned.late", plannedWarmUp+5, workload.Workload{Rate: rate, Conns: 1})
-	// Of three starts: nothing is left that could tell of it but Finish.
-	silent("planned.last", plannedWarmUp+2, workload.Workload{Rate: 10, Conns: 1})
+// emptyAfter is a stack whose server sends empty replies after n right ones.
+func emptyAfter(n int64) rpcbench.Stack {
+	var served atomic.Int64
+	return fake{body: func(data []byte) []byte {
+		if served.Add(1) > n {
+			return nil
+		}
+		return data
+	}}.stack()
 }
 
 // hangingAfter is a stack whose server no longer answers after n calls.
@@ -197,39 +148,6 @@ func figuresOf(t *testing.T, args ...string) map[string]float64 {
 	return rows[0]
 }
 
-func TestBrokenStackHasNoRow(t *testing.T) {
-	row := regexp.MustCompile(`(?m)^Benchmark\S*\s+\d+\s`)
-	const hung = `.* \(the call hung, so its fixture was closed\)`
-	for name, want := range map[string]string{
-		"firstCall": "rpcbench: fake: connect: rpcbench: malformed",
-		"warmUp":    "rpcbench: stub: warm-up: broken",
-		"empty":     "rpcbench: fake: call 0: rpcbench: malformed",
-		"error":     "rpcbench: stub: call 0: broken",
-		"panic":     "rpcbench: stub: panic: broken",
-		"late":      "rpcbench: fake: call 0: rpcbench: unavailable" + hung,
-		// More than a late machine explains.
-		"dials":           `in 100 timed calls the number of connections differs by \+99 from what is declared`,
-		"planned.rate":    "rpcbench: fake: a workload's Rate lies between 1 and 1000000 calls per second: NaN does not",
-		"planned.warmUp":  "rpcbench: stub: warm-up: broken",
-		"planned.error":   `rpcbench: stub: call at [\d.]+m?s: broken`,
-		"planned.panic":   "rpcbench: stub: panic: broken",
-		"planned.prepare": "rpcbench: fake: broken",
-		"planned.dials":   "in 100 timed calls the number of connections differs by",
-		"planned.late":    `rpcbench: fake: call at [\d.]+m?s: rpcbench: unavailable` + hung,
-		"planned.last":    `rpcbench: fake: call at [\d.]+m?s: rpcbench: unavailable` + hung,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			benchtime := map[bool]string{true: "3x", false: "100x"}[name == "planned.last"]
-			bench := "-test.bench=^BenchmarkBroken$/^case=" + regexp.QuoteMeta(name) + "$"
-			out, err := child(t, bench, "-test.benchtime="+benchtime)
-			require.Error(t, err, out)
-			require.Regexp(t, want, out)
-			require.NotRegexp(t, row, out)
-		})
-	}
-}
-
 // starve lets goroutines wait long until they run, as a busy machine does.
 func starve() {
 	var enough atomic.Bool
@@ -259,7 +177,7 @@ func TestReconnects(t *testing.T) {
 		{"busy", `rpcbench: fake: \d+ reconnects in 100 timed calls: goroutines waited 50 ms and longer`, 6, 99},
 		{"declared", "", 100, 100},
 	} {
-		out, err := child(t, "-test.bench=^BenchmarkBroken$/^case="+c.name+"$", "-test.benchtime=100x")
+		out, err := child(t, scenarioOf(c.name, "100x")...)
 		require.NoError(t, err, out)
 		require.Regexp(t, c.line, out)
 		rows, _ := figuresIn(t, out)

@@ -124,16 +124,6 @@ type settings struct {
 	seen      map[string]bool // names of the rows that have begun, their units, and why some were skipped
 }
 
-// skip skips a row for a reason that it prints once: package testing prints those of benchmarks with -v alone.
-func (p *settings) skip(b *testing.B, reason string) {
-	b.Helper()
-	if !p.seen[reason] {
-		remark("%s", reason)
-	}
-	p.seen[reason] = true
-	b.Skip("rpcbench: " + reason)
-}
-
 // watchServer is called right before the timed loop. The returned function reports what the server's child process used
 // for n ops. It reports nothing if the server is in this process.
 func watchServer(b *testing.B, o *workload.Open) (report func(n uint64)) {

@@ -114,12 +114,6 @@ func (r row) versus(b *testing.B, contestants int, stacks ...rpcbench.Stack) {
 	}
 }
 
-// benchtime returns the value of -benchtime, or 0 if that is a number of ops.
-func benchtime() time.Duration {
-	d, _ := time.ParseDuration(flag.Lookup("test.benchtime").Value.String())
-	return d
-}
-
 // measure measures a row in child processes, one after the other. A signal ends this process after the ratio so far is
 // printed.
 func (r row) measure(b *testing.B, contestants int, seed uint64, stacks []rpcbench.Stack) versus.Result {
@@ -127,7 +121,8 @@ func (r row) measure(b *testing.B, contestants int, seed uint64, stacks []rpcben
 	ctx, stop := signal.NotifyContext(b.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	planned := cmp.Or(current.processes, 8)
-	turns := benchtime() / versus.Turn / time.Duration(len(stacks)*planned)
+	benchtime, _ := time.ParseDuration(flag.Lookup("test.benchtime").Value.String()) // 0 if that is a number of ops
+	turns := benchtime / versus.Turn / time.Duration(len(stacks)*planned)
 	one := &versus.Comparison{Spec: versus.Spec{Workload: r.Workload, Slice: versus.Slice, Seed: seed,
 		Procs: runtime.GOMAXPROCS(0), Blocks: r.Blocks(max(versus.FewestBlocks, int(turns)))}}
 	for _, s := range stacks {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codec"
 	"github.com/rpcbench/rpcbench/internal/codec/jsoniter"
 	"github.com/rpcbench/rpcbench/internal/codec/msgp"
@@ -60,6 +61,7 @@ func TestAllocationsAtMostDirect(t *testing.T) {
 // is tested in its own package.
 func TestCodecsAllocateAsTheirLibraries(t *testing.T) {
 	u := rpcbench.Sample(1, 0)
+	generated := binding.Convert[userv1.User](&u)
 	api := lib.ConfigCompatibleWithStandardLibrary
 	for _, c := range []struct {
 		codec  codec.Codec
@@ -76,7 +78,7 @@ func TestCodecsAllocateAsTheirLibraries(t *testing.T) {
 			_, again := to.(*msgp.User).UnmarshalMsg(data)
 			return cmp.Or(err, again)
 		}},
-		{protobuf.Codec{}, nativeProtobuf().request(u), func() any { return new(userv1.User) }, func(from, to any) error {
+		{protobuf.Codec{}, generated, func() any { return new(userv1.User) }, func(from, to any) error {
 			data, err := proto.Marshal(from.(*userv1.User))
 			return cmp.Or(err, proto.Unmarshal(data, to.(*userv1.User)))
 		}},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-playground/validator/v10"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -15,55 +16,52 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/binding/pb"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 )
 
 func directGRPCProtobuf(tb testing.TB, dial dialFunc, asked []rpcbench.User) create {
 	tb.Helper()
-	n := nativeProtobuf()
-	server := grpcServer(n)
+	server := grpcServer()
 	ln := listen(tb)
 	serveUntilEnd(tb, func() error { return server.Serve(ln) }, func() error { server.Stop(); return nil })
-	return callGRPC(tb, dial, ln.Addr().String(), n, asked)
+	return callGRPC(tb, dial, ln.Addr().String(), asked)
 }
 
 func directGRPCServeHTTP(tb testing.TB, dial dialFunc, asked []rpcbench.User) create {
 	tb.Helper()
-	n := nativeProtobuf()
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
-	url := serveHTTP(tb, grpcServer(n), protocols)
-	return callGRPC(tb, dial, strings.TrimPrefix(url, "http://"), n, asked)
+	url := serveHTTP(tb, grpcServer(), protocols)
+	return callGRPC(tb, dial, strings.TrimPrefix(url, "http://"), asked)
 }
 
 type grpcService struct {
 	userservicegrpc.UnimplementedUserServiceServer
-	nativePB
+	validate *validator.Validate
 }
-
-type nativePB = native[userv1.User, userv1.CreateUserResponse]
 
 func (s *grpcService) CreateUser(_ context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
 	if err := s.validate.Struct(u); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	return s.answer(u), nil
+	return answer(u), nil
 }
 
-func grpcServer(n nativePB) *grpc.Server {
+func grpcServer() *grpc.Server {
 	server := grpc.NewServer(
 		grpc.MaxRecvMsgSize(rpcbench.MaxBody),
 		grpc.MaxHeaderListSize(rpcbench.MaxHeader),
 		grpc.ConnectionTimeout(rpcbench.HeaderTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: rpcbench.IdleTimeout}),
 	)
-	userservicegrpc.RegisterUserServiceServer(server, &grpcService{nativePB: n})
+	userservicegrpc.RegisterUserServiceServer(server, &grpcService{validate: rules(&userv1.User{}, "Id")})
 	return server
 }
 
 // callGRPC is the client of both.
-func callGRPC(tb testing.TB, dial dialFunc, addr string, n nativePB, asked []rpcbench.User) create {
+func callGRPC(tb testing.TB, dial dialFunc, addr string, asked []rpcbench.User) create {
 	tb.Helper()
 	conn, err := grpc.NewClient(addr,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -71,12 +69,12 @@ func callGRPC(tb testing.TB, dial dialFunc, addr string, n nativePB, asked []rpc
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, conn.Close()) })
 	client := userservicegrpc.NewUserServiceClient(conn)
-	requests := n.requests(asked)
+	requests, check := toProtobuf(asked), pb.API().Check
 	return func(ctx context.Context, i int) error {
 		reply, err := client.CreateUser(ctx, requests[i])
 		if err != nil {
 			return err
 		}
-		return n.check(requests[i], reply)
+		return check(requests[i], reply)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/go-playground/validator/v10"
+
 	"github.com/rpcbench/rpcbench"
 )
 
@@ -17,20 +19,18 @@ const contentType = "application/json"
 
 func directHTTPJSON(tb testing.TB, dial dialFunc, asked []rpcbench.User) create {
 	tb.Helper()
-	n := nativeJSON()
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /users", createUser(n))
+	mux.HandleFunc("POST /users", createUser(rules(&rpcbench.User{}, "ID")))
 	url := serveHTTP(tb, mux, protocols) + "/users"
 	client := httpClient(tb, dial, protocols)
-	requests := n.requests(asked)
 	return func(ctx context.Context, i int) error {
-		got, err := post(ctx, client, url, requests[i])
+		got, err := post(ctx, client, url, &asked[i])
 		if err != nil {
 			return err
 		}
-		return n.check(requests[i], got)
+		return rpcbench.Check(&asked[i], got)
 	}
 }
 
@@ -62,7 +62,7 @@ func httpClient(tb testing.TB, dial dialFunc, protocols *http.Protocols) *http.C
 	return client
 }
 
-func createUser(n native[rpcbench.User, rpcbench.Response]) http.HandlerFunc {
+func createUser(validate *validator.Validate) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rpcbench.MaxBody))
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -78,11 +78,12 @@ func createUser(n native[rpcbench.User, rpcbench.Response]) http.HandlerFunc {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		if err := n.validate.Struct(u); err != nil {
+		if err := validate.Struct(u); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		body, err := json.Marshal(n.answer(u))
+		u.ID = rpcbench.UserID
+		body, err := json.Marshal(&rpcbench.Response{Code: rpcbench.OKCode, Message: rpcbench.OKMessage, User: u})
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

@@ -114,7 +114,9 @@ func user[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E]) {
 		require.NoError(t, err)
 		return r
 	}
-	require.NoError(t, api.Check(binding.Convert[U](&u), answer()))
+	native, right := binding.Convert[U](&u), answer()
+	require.NoError(t, api.Check(native, right))
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = api.Check(native, right) }), "allocations of a check")
 	differs := func(r *R, v reflect.Value, what string) {
 		require.False(t, v.IsZero(), "%s would not be tested", what)
 		v.SetZero()

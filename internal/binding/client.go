@@ -27,9 +27,26 @@ type Stream[U, R any] struct {
 	Release   func() // frees the resources of a stream that has ended
 }
 
+// ring is the connections of a client, which its calls take in turn.
+type ring[U, R, F any] struct {
+	conns []*Conn[U, R, F]
+	next  atomic.Uint64
+}
+
+func (r *ring[U, R, F]) conn() *Conn[U, R, F] {
+	return r.conns[(r.next.Add(1)-1)%uint64(len(r.conns))]
+}
+
+func (r *ring[U, R, F]) Close() error {
+	for _, conn := range r.conns {
+		conn.Close()
+	}
+	return nil
+}
+
 // NewClient makes Users that bind its calls to conns in turn. They stream if conns do.
 func NewClient[U, R, F, E any](api API[U, R, F, E], conns []*Conn[U, R, F]) rpcbench.Client {
-	c := &client[U, R, F, E]{api: api, conns: conns}
+	c := &client[U, R, F, E]{api: api, ring: ring[U, R, F]{conns: conns}}
 	if conns[0].OpenStream != nil {
 		return streamClient[U, R, F, E]{c}
 	}
@@ -40,13 +57,8 @@ func NewClient[U, R, F, E any](api API[U, R, F, E], conns []*Conn[U, R, F]) rpcb
 func AsIs(_ context.Context, err error) error { return err }
 
 type client[U, R, F, E any] struct {
-	api   API[U, R, F, E]
-	conns []*Conn[U, R, F]
-	next  atomic.Uint64
-}
-
-func (c *client[U, R, F, E]) conn() *Conn[U, R, F] {
-	return c.conns[(c.next.Add(1)-1)%uint64(len(c.conns))]
+	api API[U, R, F, E]
+	ring[U, R, F]
 }
 
 func (c *client[U, R, F, E]) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.Response, error) {
@@ -94,13 +106,6 @@ func (c *client[U, R, F, E]) PrepareEcho(m *message.Flex) (rpcbench.Call, error)
 		}
 		return nil
 	}, nil
-}
-
-func (c *client[U, R, F, E]) Close() error {
-	for _, conn := range c.conns {
-		conn.Close()
-	}
-	return nil
 }
 
 type streamClient[U, R, F, E any] struct{ *client[U, R, F, E] }

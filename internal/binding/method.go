@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/codec"
@@ -56,20 +55,19 @@ func Serve[Q, A any](m rpcbench.Method[Q, A]) (func(context.Context, *Q) (*A, er
 
 // NewCaller makes a client that binds calls of m to conns in turn.
 func NewCaller[Q, A any](m rpcbench.Method[Q, A], conns []*Conn[Q, A, struct{}]) rpcbench.Client {
-	return &methodClient[Q, A]{m: m, conns: conns}
+	return &methodClient[Q, A]{m, ring[Q, A, struct{}]{conns: conns}}
 }
 
 type methodClient[Q, A any] struct {
-	m     rpcbench.Method[Q, A]
-	conns []*Conn[Q, A, struct{}]
-	next  atomic.Uint64
+	m rpcbench.Method[Q, A]
+	ring[Q, A, struct{}]
 }
 
 func (c *methodClient[Q, A]) Prepare(i, payload int) (rpcbench.Call, error) {
 	if payload != 0 {
 		return nil, fmt.Errorf("a payload in %s, whose messages are samples: %w", c.m.Name, errors.ErrUnsupported)
 	}
-	conn, equal := c.conns[(c.next.Add(1)-1)%uint64(len(c.conns))], c.m.Equal
+	conn, equal := c.conn(), c.m.Equal
 	asked, want := c.m.Requests[i%len(c.m.Requests)], c.m.Replies[i%len(c.m.Replies)]
 	if c.m.Key == nil {
 		want = c.m.Replies[0]
@@ -84,11 +82,4 @@ func (c *methodClient[Q, A]) Prepare(i, payload int) (rpcbench.Call, error) {
 		}
 		return nil
 	}, nil
-}
-
-func (c *methodClient[Q, A]) Close() error {
-	for _, conn := range c.conns {
-		conn.Close()
-	}
-	return nil
 }

@@ -24,7 +24,7 @@ type Streaming interface {
 	Decode(r io.Reader, v any) error
 }
 
-// Traits is what a codec declares about itself. The tests of the codecs check each trait.
+// Traits is what a codec declares about itself. The suite and the tests of the study check each trait.
 type Traits struct {
 	Library string // import path of the package or module that encodes and decodes, or that generates the code for it
 

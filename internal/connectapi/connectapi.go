@@ -18,6 +18,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
+	"github.com/rpcbench/rpcbench/internal/codec/protobuf"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 	"github.com/rpcbench/rpcbench/internal/rpcstatus"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
@@ -107,7 +108,7 @@ func openStream(stub userserviceconnect.UserServiceClient) func(context.Context)
 // Of returns s as a stack that serves and calls a method of one's own over HTTP/1.1, without options. Handler and
 // client are made as connect-go's generator makes them.
 func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
-	s = pb.Of(s, m)
+	s = binding.Of(s, m, protobuf.Codec{}, pb.Sorted)
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		serve, err := binding.Serve(m)
 		mux := http.NewServeMux()

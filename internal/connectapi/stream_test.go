@@ -3,7 +3,6 @@ package connectapi
 import (
 	"context"
 	"errors"
-	"net/http"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -93,18 +92,4 @@ func TestStreamOfWhatCannotBeEncoded(t *testing.T) {
 			require.Equal(t, rpcbench.Malformed, rpcbench.CodeOf(s.Close()), stack.Name)
 		}
 	}
-}
-
-// Over HTTP/1.1 there are no streams, and a client that asks for one is told.
-func TestNoStreamsOverHTTP1(t *testing.T) {
-	server, err := plain().Server(rpcbench.ServerConfig{})
-	require.NoError(t, err)
-	config := serve(t, server)
-	h := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := h.Post("http://"+config.Addr+userserviceconnect.UserServiceCreateUsersProcedure, "application/connect+proto", nil)
-	require.NoError(t, err)
-	require.NoError(t, resp.Body.Close())
-	require.Equal(t, http.StatusHTTPVersionNotSupported, resp.StatusCode)
-	_, ok := dial(t, plain(), config).(rpcbench.Streamer)
-	require.False(t, ok)
 }

@@ -66,7 +66,7 @@ func (s service) CreateUsers(stream grpc.BidiStreamingServer[userv1.User, userv1
 // NewServer makes a server of the service with the limits that every server has.
 func NewServer(config rpcbench.ServerConfig, options ...grpc.ServerOption) *grpc.Server {
 	s := bare(config, options...)
-	register(s, pb.API().NewService())
+	userservicegrpc.RegisterUserServiceServer(s, NewService(pb.API().NewService()))
 	return s
 }
 
@@ -79,10 +79,6 @@ func bare(config rpcbench.ServerConfig, options ...grpc.ServerOption) *grpc.Serv
 		grpc.ConnectionTimeout(header),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idle}),
 	}, options...)...)
-}
-
-func register(s *grpc.Server, create pb.Create) {
-	userservicegrpc.RegisterUserServiceServer(s, NewService(create))
 }
 
 // NewService makes the service as a server of gRPC calls it.

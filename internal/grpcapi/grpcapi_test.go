@@ -60,7 +60,8 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 	misleading := &rpcbench.Error{Code: rpcbench.Internal, Message: "grpc: failed to unmarshal"}
 	var current error // of the service; set between calls
 	s := grpc.NewServer()
-	register(s, func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) { return nil, current })
+	userservicegrpc.RegisterUserServiceServer(s, NewService(
+		func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) { return nil, current }))
 	conn := serve(t, s)
 	for _, c := range []struct {
 		why    string

@@ -9,12 +9,13 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
+	"github.com/rpcbench/rpcbench/internal/codec/protobuf"
 )
 
 // Of returns s as a stack that serves and calls a method of one's own, on grpc-go's own server without options. The
 // service's description and the call are what protoc-gen-go-grpc writes.
 func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
-	s = pb.Of(s, m)
+	s = binding.Of(s, m, protobuf.Codec{}, pb.Sorted)
 	service, name, _ := strings.Cut(m.Name, "/")
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		serve, err := binding.Serve(m)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codec"
 	"github.com/rpcbench/rpcbench/internal/codec/msgp"
 	"github.com/rpcbench/rpcbench/internal/codec/protobuf"
@@ -25,52 +26,44 @@ func TestMalformedBodies(t *testing.T) {
 	for _, c := range []struct {
 		stack  rpcbench.Stack
 		codec  codec.Codec
-		fresh  func() coded
+		named  string // its content type
+		fresh  func() any
 		bodies map[string]string
 	}{
-		{httpmsgpack.New(), msgp.Codec{}, func() coded { return new(packed) }, map[string]string{
+		{httpmsgpack.New(), msgp.Codec{}, "application/vnd.msgpack", func() any { return new(msgp.Error) }, map[string]string{
 			"nothing":                  "",
 			"truncated":                "\x81\xa5email\xa9a@",
 			"garbage after it":         "\x80x",
 			"a string said to be huge": "\x81\xa5email\xdb\xff\xff\xff\xff",
 		}},
-		{httpprotobuf.New(), protobuf.Codec{}, func() coded { return new(userv1.Error) }, map[string]string{
-			"truncated":        "\x12\x09a@",
-			"invalid UTF-8":    "\x12\x01\xff",
-			"garbage after it": "\x12\x01ax",
-		}},
-		{httpxml.New(), xmlstd.Codec{}, func() coded { return new(marked) }, map[string]string{
-			"nothing":          "",
-			"truncated":        "<User><email>",
-			"garbage after it": "<User></User>x",
-		}},
+		{httpprotobuf.New(), protobuf.Codec{}, "application/protobuf",
+			func() any { return new(userv1.Error) }, map[string]string{
+				"truncated":        "\x12\x09a@",
+				"invalid UTF-8":    "\x12\x01\xff",
+				"garbage after it": "\x12\x01ax",
+			}},
+		{httpxml.New(), xmlstd.Codec{}, "application/xml; charset=utf-8",
+			func() any { return new(xmlstd.Error) }, map[string]string{
+				"nothing":          "",
+				"truncated":        "<User><email>",
+				"garbage after it": "<User></User>x",
+			}},
 	} {
 		f := stacktest.Start(t, c.stack, rpcbench.Config{})
 		client := &http.Client{Transport: new(http.Transport)}
 		defer client.CloseIdleConnections()
 		for why, body := range c.bodies {
 			why = c.stack.Name + ": " + why
-			r, err := client.Post("http://"+f.Addr+"/users", c.codec.ContentType(), strings.NewReader(body))
+			r, err := client.Post("http://"+f.Addr+"/users", c.named, strings.NewReader(body))
 			require.NoError(t, err, why)
 			data, err := io.ReadAll(r.Body)
 			require.NoError(t, err, why)
 			require.NoError(t, r.Body.Close())
 			require.Equal(t, http.StatusBadRequest, r.StatusCode, why)
-			require.Equal(t, c.codec.ContentType(), r.Header.Get("Content-Type"), why)
+			require.Equal(t, c.named, r.Header.Get("Content-Type"), why)
 			e := c.fresh()
 			require.NoError(t, c.codec.Unmarshal(data, e), why)
-			require.EqualValues(t, rpcbench.Malformed, e.GetCode(), why)
+			require.Equal(t, rpcbench.Malformed, binding.Convert[rpcbench.Error](e).Code, why)
 		}
 	}
 }
-
-// coded is an error body.
-type coded interface{ GetCode() string }
-
-type (
-	packed struct{ msgp.Error }
-	marked struct{ xmlstd.Error }
-)
-
-func (e *packed) GetCode() string { return string(e.Code) }
-func (e *marked) GetCode() string { return string(e.Code) }

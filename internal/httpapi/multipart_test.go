@@ -77,16 +77,12 @@ func TestPartsOfAUser(t *testing.T) {
 		{"a user and an avatar", form, field("user", anna) + field("avatar", "\x00\xff") + "--b--\r\n", ""},
 		{"JSON without parts", "application/json", anna, "multipart/form-data with a boundary"},
 		{"no boundary", "multipart/form-data", field("user", anna) + "--b--\r\n", "boundary"},
-		{"another boundary", "multipart/form-data; boundary=c", field("user", anna) + "--b--\r\n", `"user" is missing`},
 		{"no parts", form, "--b--\r\n", `"user" is missing`},
-		{"nothing", form, "", `"user" is missing`},
 		{"an avatar alone", form, field("avatar", "x") + "--b--\r\n", `"avatar" is not expected`},
 		{"two users", form, field("user", anna) + field("user", anna) + "--b--\r\n", `"user" is not expected`},
 		{"two avatars", form, field("user", anna) + strings.Repeat(field("avatar", "x"), 2) + "--b--\r\n", `"avatar" is not expected`},
-		{"a part of another name", form, field("user", anna) + field("file", "x") + "--b--\r\n", `"file" is not expected`},
 		{"cut off within a part", form,
 			field("user", anna) + "--b\r\nContent-Disposition: form-data; name=\"avatar\"\r\n\r\nx", "EOF"},
-		{"no end", form, field("user", anna), "EOF"},
 		{"a user that is no JSON", form, field("user", "{") + "--b--\r\n", "JSON"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"go/build"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -62,9 +63,9 @@ func TestImports(t *testing.T) {
 		{module, []string{"github.com/go-playground/validator/v10"},
 			[]string{grpc, protobuf, jsoniter, testify, goleak, histogram, testpkg, "net/http"}},
 		{module + "/httpjson", []string{"encoding/json", "net/http"},
-			[]string{grpc, protobuf, jsoniter, testify, goleak, histogram, testpkg}},
+			[]string{grpc, protobuf, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
 		{module + "/httpjsoniter", []string{jsoniter, "net/http"},
-			[]string{grpc, protobuf, testify, goleak, histogram, testpkg}},
+			[]string{grpc, protobuf, connect, msgp, testify, goleak, histogram, testpkg}},
 		{module + "/grpcprotobuf", []string{grpc, protobuf},
 			[]string{describes, health, jsoniter, testify, goleak, histogram, testpkg}},
 		{module + "/stacks/grpcservehttp", []string{grpc, protobuf, "net/http"},
@@ -99,32 +100,6 @@ func TestImports(t *testing.T) {
 			for _, root := range c.never {
 				i := slices.IndexFunc(deps, func(d string) bool { return within(d, root) })
 				require.Negative(t, i, "it must not compile %s", root)
-			}
-		})
-	}
-}
-
-// An importer of one codec compiles its library, and no other codec's.
-func TestCodecsCompileOneLibrary(t *testing.T) {
-	t.Chdir("../..")
-	libraries := []string{
-		"google.golang.org/protobuf", "github.com/json-iterator", "github.com/tinylib", "github.com/planetscale",
-		"github.com/stretchr", "testing",
-	}
-	for name, own := range map[string]string{
-		"gzipped":  "compress/gzip",
-		"jsoniter": "github.com/json-iterator",
-		"jsonstd":  "encoding/json",
-		"msgp":     "github.com/tinylib",
-		"protobuf": "google.golang.org/protobuf",
-		"xmlstd":   "encoding/xml",
-	} {
-		t.Run(name, func(t *testing.T) {
-			deps := compiled(t, module+"/internal/codec/"+name)
-			require.True(t, slices.ContainsFunc(deps, func(d string) bool { return within(d, own) }), "it must compile %s", own)
-			for _, other := range libraries {
-				i := slices.IndexFunc(deps, func(d string) bool { return within(d, other) && other != own })
-				require.Negative(t, i, "it must not compile %s", other)
 			}
 		})
 	}
@@ -192,30 +167,48 @@ func unquote(lit *ast.BasicLit) string {
 	return s
 }
 
-// A stack's package exports functions that return a Stack, New among them, and package stacks calls each of them.
-func TestStacksHaveOneSurface(t *testing.T) {
-	t.Chdir("../..")
-	var want []string
+// function is one that makes a stack.
+type function struct {
+	folder, call string
+	made         bool // it is a func() rpcbench.Stack
+}
+
+// functions are all that the packages of stacks export, by the name of the stack that each should make. A function that
+// makes a stack of a method of one's own is left out.
+func functions(t *testing.T) map[string]function {
+	t.Helper()
+	all := map[string]function{}
 	for _, pkg := range stackPackages(t) {
-		for _, file := range parse(t, strings.TrimPrefix(pkg, module+"/")) {
+		base, folder := path.Base(pkg), strings.TrimPrefix(pkg, module+"/")
+		for _, file := range parse(t, folder) {
 			for _, decl := range file.Decls {
-				for _, name := range slices.DeleteFunc(names(decl), isOf) {
-					require.True(t, makesStack(decl), "%s: %s is no func() rpcbench.Stack", pkg, name)
-					want = append(want, strings.TrimSuffix(path.Base(pkg)+"."+strings.ToLower(name), ".new"))
+				for _, name := range names(decl) {
+					if !strings.HasSuffix(name, "Of") {
+						stack := strings.TrimSuffix(base+"."+strings.ToLower(name), ".new")
+						all[stack] = function{folder, base + "." + name + "()", makesStack(decl)}
+					}
 				}
 			}
 		}
-		require.Contains(t, want, path.Base(pkg), "a main value")
+		require.Contains(t, all, base, "a main value")
+	}
+	return all
+}
+
+// A stack's package exports functions that return a Stack, New among them, and package stacks calls each of them.
+func TestStacksHaveOneSurface(t *testing.T) {
+	t.Chdir("../..")
+	all := functions(t)
+	for _, f := range all {
+		require.True(t, f.made, "%s: %s is no func() rpcbench.Stack", f.folder, f.call)
 	}
 	var got []string
 	for _, stack := range stacks.All() {
 		got = append(got, stack.Name)
 	}
-	require.ElementsMatch(t, want, got, "package stacks has every stack once, under the name of its package and function")
+	require.ElementsMatch(t, slices.Collect(maps.Keys(all)), got,
+		"package stacks has every stack once, under the name of its package and function")
 }
-
-// isOf tells a function that makes a stack of a method of one's own.
-func isOf(name string) bool { return strings.HasSuffix(name, "Of") }
 
 // TestEveryStackIsGuarded: nobody has to remember the steps that CONTRIBUTING lists. Each stack has run the suite in
 // its own package, its imports are checked, and its codec is a rival of the others'.
@@ -226,23 +219,13 @@ func TestEveryStackIsGuarded(t *testing.T) {
 		require.NoError(t, err)
 		return slices.ContainsFunc(paths, func(p string) bool { return strings.Contains(read(t, p), text) })
 	}
-	function, folder := map[string]string{}, map[string]string{} // of a stack's name, and of its package
-	for _, pkg := range stackPackages(t) {
-		for _, file := range parse(t, strings.TrimPrefix(pkg, module+"/")) {
-			for _, decl := range file.Decls {
-				for _, name := range slices.DeleteFunc(names(decl), isOf) {
-					function[strings.TrimSuffix(path.Base(pkg)+"."+strings.ToLower(name), ".new")] = path.Base(pkg) + "." + name + "()"
-				}
-			}
-		}
-		folder[path.Base(pkg)] = strings.TrimPrefix(pkg, module+"/")
-	}
+	all := functions(t)
 	for _, s := range stacks.All() {
-		pkg, _, _ := strings.Cut(s.Name, ".")
-		call := function[s.Name]
-		require.True(t, has(folder[pkg]+"/*_test.go", "stacktest.Conformance(t, "+call+")"),
-			"%s: a test in %s must run stacktest.Conformance(t, %s)", s.Name, pkg, call)
-		require.True(t, has("internal/lint/imports_test.go", `module + "/`+folder[pkg]+`"`), "%s: TestImports needs a row for %s", s.Name, pkg)
+		f := all[s.Name]
+		require.True(t, has(f.folder+"/*_test.go", "stacktest.Conformance(t, "+f.call+")"),
+			"%s: a test in %s must run stacktest.Conformance(t, %s)", s.Name, f.folder, f.call)
+		require.True(t, has("internal/lint/imports_test.go", `module + "/`+f.folder+`"`),
+			"%s: TestImports needs a row for %s", s.Name, f.folder)
 		library := s.Traits.Codec
 		if strings.HasPrefix(library, module) {
 			continue // generated here

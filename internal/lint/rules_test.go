@@ -21,10 +21,10 @@ type check func(f *file, n ast.Node, up []ast.Node) bool
 var rules = []rule{
 	{"http-handler",
 		"without Handler it serves http.DefaultServeMux, where any package may register: use a literal that sets it",
-		everywhere, unset("net/http.Server", "Handler", 1)},
+		everywhere, unset("net/http.Server", "Handler")},
 	{"http-transport",
 		"without Transport it shares http.DefaultTransport, two idle connections per host: use a literal that sets it",
-		everywhere, unset("net/http.Client", "Transport", 0)},
+		everywhere, unset("net/http.Client", "Transport")},
 	{"http-global", "it acts on a mux, client or transport that the whole process shares",
 		everywhere, unlessCopied("net/http.Get", "net/http.Post", "net/http.PostForm", "net/http.Head", "net/http.Handle",
 			"net/http.HandleFunc", "net/http.ListenAndServe", "net/http.ListenAndServeTLS", "net/http.Serve",
@@ -77,53 +77,28 @@ func unlessCopied(names ...string) check {
 }
 
 // unset reports every mention of the struct type that may make a value without the field: var, new, struct fields,
-// elements, aliases. What remains is a pointer to it, and a literal that sets the field, by its name or its index.
-func unset(typ, field string, index int) check {
+// elements, aliases. What remains is a pointer to it, and a literal that sets the field by its name. A literal without
+// names is go vet's to report.
+func unset(typ, field string) check {
 	return func(f *file, n ast.Node, up []ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.CompositeLit:
-			return f.name(literalType(n, up)) == typ && !sets(n, field, index)
-		case *ast.SelectorExpr:
-			_, pointer := up[len(up)-1].(*ast.StarExpr)
-			lit, ok := up[len(up)-1].(*ast.CompositeLit)
-			return f.name(n) == typ && !pointer && !(ok && lit.Type == n)
+		if f.name(n) != typ {
+			return false
 		}
-		return false
-	}
-}
-
-// literalType finds a type left out, as in []*T{{}}, in the literal around it.
-func literalType(lit *ast.CompositeLit, up []ast.Node) ast.Expr {
-	typ := lit.Type
-	for i := len(up) - 1; typ == nil; i-- {
-		if outer, ok := up[i].(*ast.CompositeLit); ok {
-			typ = outer.Type
-		}
-	}
-	for lit.Type == nil {
-		switch t := typ.(type) {
-		case *ast.ArrayType:
-			typ = t.Elt
-		case *ast.MapType:
-			typ = t.Value
+		switch outer := up[len(up)-1].(type) {
 		case *ast.StarExpr:
-			typ = t.X
-		default:
-			return typ
+			return false
+		case *ast.CompositeLit:
+			return !sets(outer, field)
 		}
+		return true
 	}
-	return typ
 }
 
-func sets(lit *ast.CompositeLit, field string, index int) bool {
-	for i, e := range lit.Elts {
-		if kv, keyed := e.(*ast.KeyValueExpr); keyed && isIdent(kv.Key, field) {
-			return !isIdent(kv.Value, "nil")
-		} else if !keyed && i == index {
-			return !isIdent(e, "nil")
-		}
-	}
-	return false
+func sets(lit *ast.CompositeLit, field string) bool {
+	return slices.ContainsFunc(lit.Elts, func(e ast.Expr) bool {
+		kv, keyed := e.(*ast.KeyValueExpr)
+		return keyed && isIdent(kv.Key, field) && !isIdent(kv.Value, "nil")
+	})
 }
 
 func isIdent(e ast.Expr, name string) bool {

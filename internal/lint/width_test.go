@@ -88,16 +88,14 @@ func TestWidth(t *testing.T) {
 		src  string
 		want int
 	}{
-		"a sentence":               {"one\n" + long + "x", 2},
-		"a sentence that fits":     {"one\n" + long, 0},
-		"a row of a table":         {"| " + long, 0},
-		"a comment":                {"<!-- " + long + " -->", 0},
-		"a picture":                {"![" + long + "](x)", 0},
-		"a link":                   {"[text](" + long + ")", 0},
-		"an address in a page":     {"see https://" + long, 0},
-		"a block of text":          {"```text\n" + long + "x\n```\n", 0},
-		"after a block of text":    {"```text\n```\n" + long + "x", 3},
-		"an item with a long link": {"- " + long[:80] + " [text](" + long + ")", 0},
+		"a sentence":            {"one\n" + long + "x", 2},
+		"a row of a table":      {"| " + long, 0},
+		"a comment":             {"<!-- " + long + " -->", 0},
+		"a picture":             {"![" + long + "](x)", 0},
+		"a link":                {"[text](" + long + ")", 0},
+		"an address in a page":  {"see https://" + long, 0},
+		"a block of text":       {"```text\n" + long + "x\n```\n", 0},
+		"after a block of text": {"```text\n```\n" + long + "x", 3},
 	} {
 		found := widePage("x.md", c.src)
 		assert.Equal(t, c.want != 0, len(found) == 1 && found[0].line == c.want, "%s: %v", reason, found)

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"io"
@@ -65,16 +64,6 @@ func start(t *testing.T, version string, handler http.HandlerFunc) (*http.Client
 	return &http.Client{Transport: transport, Timeout: time.Minute}, ln.Addr().String(), r
 }
 
-func gzipped(t *testing.T, text string) []byte {
-	t.Helper()
-	var buf bytes.Buffer
-	w := gzip.NewWriter(&buf)
-	_, err := io.WriteString(w, text)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	return buf.Bytes()
-}
-
 // answer replies as the path says.
 func answer(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
@@ -120,9 +109,9 @@ type exchange struct {
 	wantTrailer       http.Header
 }
 
-func exchanges(t *testing.T) []exchange {
+func exchanges() []exchange {
 	text := []byte(`{"name":"a name to be found"}`)
-	packed := gzipped(t, strings.Repeat("easily packed ", 100))
+	packed := []byte("\x1f\x8b, which nobody unpacks")
 	header := func(kv ...string) http.Header {
 		h := http.Header{}
 		for i := 0; i < len(kv); i += 2 {
@@ -182,15 +171,20 @@ func TestExchanges(t *testing.T) {
 	for _, version := range []string{"1.1", "2"} {
 		t.Run(version, func(t *testing.T) {
 			c, addr, r := start(t, version, answer)
-			all := exchanges(t)
-			big := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
-			all = append(all,
-				exchange{why: "frames beyond the default size", method: "POST", path: "/users", body: big,
-					wantStatus: "200", wantBody: big},
-				exchange{why: "a header of several frames", method: "POST", path: "/users", wantStatus: "200",
-					header: http.Header{"X-Long": {strings.Repeat("~{}|", 10000)}}})
+			all := exchanges()
 			for _, e := range all {
 				do(t, c, addr, e)
+			}
+			checkCutOff(t, r, len(all))
+			big := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+			for _, e := range []exchange{
+				{why: "frames beyond the default size", method: "POST", path: "/users", body: big,
+					wantStatus: "200", wantBody: big},
+				{why: "a header of several frames", method: "POST", path: "/users", wantStatus: "200",
+					header: http.Header{"X-Long": {strings.Repeat("~{}|", 10000)}}},
+			} {
+				do(t, c, addr, e)
+				all = append(all, e)
 			}
 			requests, responses := r.read(t)
 			require.Len(t, requests, len(all))
@@ -201,6 +195,32 @@ func TestExchanges(t *testing.T) {
 			}
 		})
 	}
+}
+
+// checkCutOff reads every beginning of a recording.
+func checkCutOff(t *testing.T, r *tap, exchanges int) {
+	t.Helper()
+	sent, received := r.bytes(t)
+	requests, responses := r.read(t)
+	seen := map[int]bool{}
+	check := func(whole, got []Message, err error) {
+		if err != nil { // a first line must be whole, and so must trailers
+			require.Regexp(t, "wire: not HTTP|message .* begins|trailer", err.Error())
+			return
+		}
+		require.Equal(t, whole[:len(got)], append([]Message{}, got...))
+		seen[len(got)] = true
+	}
+	for end := range sent {
+		got, _, err := Read(sent[:end], received)
+		check(requests, got, err)
+	}
+	clear(seen)
+	for end := range received {
+		_, got, err := Read(sent, received[:end])
+		check(responses, got, err)
+	}
+	assert.GreaterOrEqual(t, len(seen), exchanges, "each message counts once it is whole")
 }
 
 func checkRequest(t *testing.T, version, addr string, e exchange, got Message) {
@@ -238,42 +258,6 @@ func checkResponse(t *testing.T, version string, e exchange, got Message) {
 	assert.Len(t, got.Trailer, len(e.wantTrailer), e.why)
 }
 
-// TestCutOff reads every beginning of a recording.
-func TestCutOff(t *testing.T) {
-	for _, version := range []string{"1.1", "2"} {
-		t.Run(version, func(t *testing.T) {
-			c, addr, r := start(t, version, answer)
-			all := exchanges(t)
-			for _, e := range all {
-				do(t, c, addr, e)
-			}
-			sent, received := r.bytes(t)
-			requests, responses := r.read(t)
-			require.Len(t, requests, len(all))
-			require.Len(t, responses, len(all))
-			seen := map[int]bool{}
-			check := func(whole, got []Message, err error) {
-				if err != nil { // a first line must be whole, and so must trailers
-					require.Regexp(t, "wire: not HTTP|message .* begins|trailer", err.Error())
-					return
-				}
-				require.Equal(t, whole[:len(got)], append([]Message{}, got...))
-				seen[len(got)] = true
-			}
-			for end := range sent {
-				got, _, err := Read(sent[:end], received)
-				check(requests, got, err)
-			}
-			clear(seen)
-			for end := range received {
-				_, got, err := Read(sent, received[:end])
-				check(responses, got, err)
-			}
-			assert.GreaterOrEqual(t, len(seen), len(all), "each message counts once it is whole")
-		})
-	}
-}
-
 func TestGarbage(t *testing.T) {
 	const (
 		ask       = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -288,20 +272,16 @@ func TestGarbage(t *testing.T) {
 	for _, c := range []struct{ why, sent, received, want string }{
 		{"nothing", "", "", notHTTP},
 		{"binary", "\x00\x00\x00\x05hello", "", notHTTP},
-		{"TLS", "\x16\x03\x01\x02\x00\x01\x00", "\x16\x03\x03", notHTTP},
-		{"a line without method", " / HTTP/1.1\r\nHost: a\r\n\r\n", "", notHTTP},
 		{"a line that ends too early", "HELLO world\n", "", notHTTP},
 		{"neither preface nor version", "PRI * HTTP/2.0\r\n\r\nSX\r\n\r\n", "", notHTTP},
 		{"after a request", ask + "\x00\x01", reply, `wire: sent: message 2 begins "\x00\x01"`},
 		{"bytes beyond the length", twoOfFour, "", `wire: sent: message 2 begins "{}"`},
 		{"a header line", "GET / HTTP/1.1\r\nno header\r\n\r\n", "", "wire: sent: message 1: malformed MIME header"},
 		{"a chunk's length", chunked + "xyz\r\n0\r\n\r\n" + ask, "", "wire: sent: message 1: invalid byte in chunk length"},
-		{"another protocol's reply", ask, "hello", `wire: received: message 1 begins "hello"`},
 		{"after a reply", ask, reply + "ok", `wire: received: message 2 begins "ok"`},
 		{"HTTP/2's reply", ask, settings, `wire: received: message 1 begins "\x00\x00\x00\x04`},
 		{"HTTP/1.1's reply", ask2, reply, "wire: received: http2: failed reading the frame payload: http2: frame too large"},
 		{"data without stream", http2.ClientPreface + strings.Repeat("\x00", 9), "", "connection error: PROTOCOL_ERROR"},
-		{"after the settings", ask2 + "AAAAAAAAA", "", "wire: sent: http2: frame too large"},
 		{"headers without meaning", ask2 + nonsense, "", "wire: sent: connection error: COMPRESSION_ERROR"},
 	} {
 		requests, responses, err := Read([]byte(c.sent), []byte(c.received))

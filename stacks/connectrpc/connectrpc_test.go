@@ -2,19 +2,14 @@ package connectrpc_test
 
 import (
 	"bytes"
-	"io"
-	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/wire"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
-	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
@@ -39,20 +34,7 @@ func exchange(t *testing.T, s rpcbench.Stack) (request, reply wire.Message) {
 	requests, replies, err := wire.Read(tap.Conns()[0].Bytes())
 	require.NoError(t, err)
 	require.Len(t, requests, len(replies))
-	request, reply = requests[len(requests)-1], replies[len(replies)-1]
-	return canonical(request), canonical(reply)
-}
-
-// canonical has HTTP/2's headers under HTTP/1.1's names.
-func canonical(m wire.Message) wire.Message {
-	for _, h := range []*http.Header{&m.Header, &m.Trailer} {
-		names := http.Header{}
-		for k, v := range *h {
-			names[http.CanonicalHeaderKey(k)] = v
-		}
-		*h = names
-	}
-	return m
+	return requests[len(requests)-1], replies[len(replies)-1]
 }
 
 func TestProtocolOnTheWire(t *testing.T) {
@@ -88,72 +70,5 @@ func TestProtocolOnTheWire(t *testing.T) {
 				bytes.HasSuffix(reply.Body, []byte("\x80\x00\x00\x00\x10grpc-status: 0\r\n")),
 				"the last message is of trailers: %q", reply.Body)
 		})
-	}
-}
-
-// post sends a body that no client of ours would.
-func post(t *testing.T, f *rpcbench.Fixture, contentType, body string, header http.Header) (status int, h http.Header,
-	reply string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+f.Addr+"/rpcbench.user.v1.UserService/CreateUser", strings.NewReader(body))
-	require.NoError(t, err)
-	req.Header = header.Clone()
-	req.Header.Set("Content-Type", contentType)
-	client := &http.Client{Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true}}
-	resp, err := client.Do(req)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	return resp.StatusCode, resp.Header, string(data)
-}
-
-// A client that is not ours is refused as the protocol says, and gets no compression that it offers to take.
-func TestOtherClients(t *testing.T) {
-	f := stacktest.Start(t, connectrpc.New(), rpcbench.Config{})
-	for _, c := range []struct{ contentType, body string }{
-		{"application/proto", "\x12\x05half"},
-		{"application/proto", `{"email":"anna@example.com"}`},
-		{"application/json", `{"email":`},
-		{"application/json", ""},
-	} {
-		status, header, body := post(t, f, c.contentType, c.body, http.Header{})
-		require.Equal(t, http.StatusBadRequest, status, c)
-		require.Equal(t, "application/json", header.Get("Content-Type"), c)
-		require.Contains(t, body, `"code":"invalid_argument"`, c)
-		require.NotContains(t, body, "BadRequest", c) // without details: malformed, not invalid
-	}
-	status, _, _ := post(t, f, "application/xml", "<user/>", http.Header{})
-	require.Equal(t, http.StatusUnsupportedMediaType, status)
-	const anna = "\x12\x05a@b.c\x1a\x04Anna\x22\x04pass"
-	status, header, body := post(t, f, "application/proto", anna, http.Header{"Accept-Encoding": {"gzip"}})
-	require.Equal(t, http.StatusOK, status)
-	require.Empty(t, header.Get("Content-Encoding"))
-	require.Contains(t, body, "Anna")
-	status, _, body = post(t, f, "application/proto", "\x1f\x8b", http.Header{"Content-Encoding": {"gzip"}})
-	require.Equal(t, http.StatusNotImplemented, status)
-	require.Contains(t, body, `unknown compression \"gzip\"`)
-}
-
-// grpc-go and connect speaking gRPC tell each other the broken rules, and that a body is too large.
-func TestCross(t *testing.T) {
-	invalid, large := rpcbench.Sample(1, 0), rpcbench.Sample(2, 0)
-	invalid.Email, invalid.Password = "", "abc"
-	large.Avatar = make([]byte, 2*rpcbench.MaxBody)
-	for _, pair := range [][2]rpcbench.Stack{
-		{grpcprotobuf.New(), connectrpc.GRPC()}, {connectrpc.GRPC(), grpcprotobuf.New()},
-		{connectrpc.GRPC(), grpcservehttp.New()},
-	} {
-		s, err := rpcbench.Cross(pair[0], pair[1])
-		require.NoError(t, err)
-		f := stacktest.Start(t, s, rpcbench.Config{})
-		_, err = f.Users.CreateUser(t.Context(), invalid)
-		var e *rpcbench.Error
-		require.ErrorAs(t, err, &e, s.Name)
-		require.Equal(t, rpcbench.Invalid, e.Code, "%s: %v", s.Name, err)
-		require.Equal(t, []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "password", Rule: "min=4"}},
-			e.Violations, s.Name)
-		_, err = f.Users.CreateUser(t.Context(), large)
-		require.Equal(t, rpcbench.TooLarge, rpcbench.CodeOf(err), "%s: %v", s.Name, err)
 	}
 }

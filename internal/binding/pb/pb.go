@@ -39,11 +39,6 @@ type Message[T any] interface {
 	proto.Message
 }
 
-// Of returns s as a stack that serves and calls m.
-func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
-	return binding.Of(s, m, protobuf.Codec{}, Sorted)
-}
-
 // Sorted encodes a message, with the entries of a map in one order.
 func Sorted(v any) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(v.(proto.Message))

@@ -20,9 +20,7 @@ import (
 var _ codec.Codec = msgp.Codec{}
 
 func TestRoundTrip(t *testing.T) {
-	c := msgp.Codec{}
-	require.Equal(t, "application/vnd.msgpack", c.ContentType())
-	data, err := c.Marshal(new(msgp.Flex))
+	data, err := msgp.Codec{}.Marshal(new(msgp.Flex))
 	require.NoError(t, err)
 	require.Equal(t, []byte{0x80}, data, "zero fields are left out: an empty map")
 }

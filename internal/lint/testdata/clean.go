@@ -18,7 +18,6 @@ func clean(h http.Handler, rt http.RoundTripper, w io.Writer) {
 	mu.Lock()
 	s := &http.Server{Addr: "127.0.0.1:0", Handler: h}
 	_ = []*http.Server{{Handler: h}, s, new(http.Server{Handler: h})}
-	_ = http.Client{rt, nil, nil, 0}
 	_ = map[string]*http.Client{"x": {Transport: rt}}
 	var c *http.Client
 	_, _ = (*http.Client)(nil), c

@@ -13,8 +13,6 @@ func servers(h nethttp.Handler) {
 	_ = nethttp.Server{Addr: "x"}                                                  // want
 	_ = nethttp.Server{Handler: nil}                                               // want
 	_ = new(nethttp.Server)                                                        // want
-	_ = []*nethttp.Server{{}, nil}                                                 // want
-	_ = map[string]*nethttp.Server{"x": {Addr: "x"}}                               // want
 	_ = make([]nethttp.Server, 1)                                                  // want
 	var s nethttp.Server                                                           // want
 	s.Handler = h                                                                  // the literal must set it

@@ -10,12 +10,10 @@ type client struct {
 }
 
 func clients() {
-	_ = &http.Client{}                             // want
-	_ = http.Client{Timeout: time.Second}          // want
-	_ = http.Client{nil, nil, nil, time.Second}    // want
-	_ = http.Client{Transport: nil}                // want
-	_ = new(http.Client)                           // want
-	var a, b http.Client                           // want
-	_ = [2]*http.Client{1: {Timeout: time.Second}} // want
+	_ = &http.Client{}                    // want
+	_ = http.Client{Timeout: time.Second} // want
+	_ = http.Client{Transport: nil}       // want
+	_ = new(http.Client)                  // want
+	var a, b http.Client                  // want
 	_, _ = a, b
 }

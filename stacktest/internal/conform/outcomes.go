@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -125,23 +126,14 @@ func difference(sent, came any) string {
 
 // text prints the value of a field so that a person can tell it from others.
 func text(v reflect.Value) string {
-	switch v.Kind() {
-	case reflect.String:
+	data, err := json.Marshal(v.Interface())
+	switch {
+	case v.Kind() == reflect.String:
 		return strconv.Quote(v.String())
-	case reflect.Pointer:
-		if !v.IsNil() {
-			return "&" + text(v.Elem())
-		}
-	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.Pointer {
-			var all []string
-			for _, element := range v.Seq2() {
-				all = append(all, text(element))
-			}
-			return fmt.Sprint(all)
-		}
+	case err != nil: // NaN, say
+		return fmt.Sprint(v)
 	}
-	return fmt.Sprintf("%+v", v)
+	return string(data)
 }
 
 func echo(f *session) {
