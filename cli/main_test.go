@@ -292,7 +292,7 @@ func TestOwnWorkloads(t *testing.T) {
 		`workload "a b" needs a Name of letters`: {stacks: create, own: own("a b")},
 		`workload "x": a workload's Callers lies`: {stacks: create, own: []rpcbench.Workload{{Name: "x", Title: "x",
 			Callers: -1}}},
-		`workload "x": 10 calls a second are too`:  {stacks: create, own: []rpcbench.Workload{{Name: "x", Title: "x", Rate: 10}}},
+		`workload "x": 10 calls a second are too`:   {stacks: create, own: []rpcbench.Workload{{Name: "x", Title: "x", Rate: 10}}},
 		`this program's workload "y" needs a Name `: {stacks: create, own: []rpcbench.Workload{{Name: "y"}}},
 	} {
 		require.ErrorContains(t, p.check(nil), want)
