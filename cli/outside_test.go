@@ -217,7 +217,7 @@ func TestSweepOfKnownFigures(t *testing.T) {
 	}
 
 	out += "2"
-	said, log, err = knownRun(t, "run", "-quick", "-rate", "1000,saturated", "-out", out, "other")
+	_, log, err = knownRun(t, "run", "-quick", "-rate", "1000,saturated", "-out", out, "other")
 	require.NoError(t, err)
 	require.Equal(t, slices.Repeat([]string{asked(workload.Workload{Name: "saturated", Title: "saturated", Callers: 100},
 		runtime.NumCPU(), versus.Slice, "base", "base", "other")}, 4), slices.DeleteFunc(log, func(line string) bool {
