@@ -3,10 +3,12 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	"github.com/rpcbench/rpcbench"
@@ -44,7 +46,7 @@ func open(config rpcbench.ClientConfig, c codec.Codec, options Options) (all []o
 	}
 	clients := HTTPClients(config, options.HTTP2)
 	if options.Defaults {
-		clients = []HTTPClient{clientOf(config, http.DefaultTransport.(*http.Transport).Clone())}
+		clients = []HTTPClient{clientOf(config, http.DefaultTransport.(*http.Transport).Clone(), config.TLS != nil)}
 	}
 	for _, h := range clients {
 		if options.Transport != nil {
@@ -196,23 +198,39 @@ func HTTPClients(config rpcbench.ClientConfig, http2 bool) []HTTPClient {
 			DisableCompression:  true,
 			MaxConnsPerHost:     conns,
 			MaxIdleConnsPerHost: conns,
-		})
+		}, http2)
 	}
 	return all
 }
 
-// clientOf makes a client of a Transport, whose connections are those of config.
-func clientOf(config rpcbench.ClientConfig, transport *http.Transport) HTTPClient {
+// clientOf makes a client of a Transport, whose connections are those of config. Connections of HTTP/2 are closed one by
+// one: a Transport leaves those open whose last call has ended just before.
+func clientOf(config rpcbench.ClientConfig, transport *http.Transport, http2 bool) HTTPClient {
 	closed := new(atomic.Bool)
+	var mu sync.Mutex
+	var dialled []net.Conn
 	transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if closed.Load() {
 			return nil, net.ErrClosed // the next call of a Transport without connections would dial again
 		}
-		return config.DialContext(ctx, network, addr)
+		conn, err := config.DialContext(ctx, network, addr)
+		if err == nil && http2 {
+			mu.Lock()
+			defer mu.Unlock()
+			if dialled = append(dialled, conn); closed.Load() {
+				return nil, errors.Join(net.ErrClosed, conn.Close())
+			}
+		}
+		return conn, err
 	}
 	transport.TLSClientConfig = config.TLS.Clone() // the Transport writes into it
 	return HTTPClient{&http.Client{Transport: transport}, func() {
 		closed.Store(true)
 		transport.CloseIdleConnections()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, conn := range dialled {
+			_ = conn.Close() // fails if it is closed
+		}
 	}}
 }

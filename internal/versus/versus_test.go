@@ -179,7 +179,7 @@ func TestLatencies(t *testing.T) {
 		require.InEpsilon(t, wall, l.Sum, 0.1)
 	}
 	base, own := record.Latencies[0], record.Latencies[1]
-	require.Positive(t, base.P99)
+	require.Equal(t, base.Calls >= 1000, base.P99 > 0, "of %d calls ten are beyond", base.Calls)
 	require.Less(t, base.P50, own.P50)
 	require.GreaterOrEqual(t, own.P50, 200*time.Microsecond)
 	require.GreaterOrEqual(t, own.P95, time.Millisecond,
