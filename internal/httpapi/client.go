@@ -203,8 +203,8 @@ func HTTPClients(config rpcbench.ClientConfig, http2 bool) []HTTPClient {
 	return all
 }
 
-// clientOf makes a client of a Transport, whose connections are those of config. Connections of HTTP/2 are closed one by
-// one: a Transport leaves those open whose last call has ended just before.
+// clientOf makes a client of a Transport, whose connections are those of config. Close closes each of HTTP/2 by itself:
+// a Transport leaves those open whose last call has ended just before.
 func clientOf(config rpcbench.ClientConfig, transport *http.Transport, http2 bool) HTTPClient {
 	closed := new(atomic.Bool)
 	var mu sync.Mutex
