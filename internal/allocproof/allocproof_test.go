@@ -82,8 +82,8 @@ func TestExact(t *testing.T) {
 
 func TestWithin(t *testing.T) {
 	for _, c := range []struct {
-		why, pkgPath, library string
-		want                  bool
+		why, pkgPath, within string
+		want                 bool
 	}{
 		{"the path itself", "net/http", "net/http", true},
 		{"a path above it", "net/http", "net", false},
@@ -91,7 +91,7 @@ func TestWithin(t *testing.T) {
 		{"half a word elsewhere", "github.com/json-iterator/go", "github.com/json-itera", false},
 		{"a word too many", "net/http", "net/http/none", false},
 	} {
-		assert.Equal(t, c.want, Within(c.pkgPath, c.library), c.why)
+		assert.Equal(t, c.want, Within(c.pkgPath, c.within), c.why)
 	}
 }
 
