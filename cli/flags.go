@@ -109,7 +109,7 @@ func workloadFlags(f *flag.FlagSet) (read func() (made, error)) {
 func set(w *workload.Workload, name, value string, listed bool) (err error) {
 	switch n := map[string]*int{"callers": &w.Callers, "conns": &w.Conns, "gomaxprocs": &w.Procs}[name]; {
 	case n != nil:
-		if *n, err = strconv.Atoi(value); err != nil {
+		if *n, err = strconv.Atoi(value); err != nil || listed && *n < 1 { // 0 has no place among others
 			return wrong("run: -%s: %q is no number of %s", name, value, lists[name])
 		}
 	case name == "payload":

@@ -151,6 +151,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"two lists", "run -out x -rate 1000,2000 -callers 1,2 httpxml", "run: -callers and -rate are lists: one flag may"},
 		{"a value of a list that can't be", "run -out x -callers 1,x httpxml", `run: -callers: "x" is no number of callers`},
 		{"a value twice", "run -out x -conns 1,2,1 httpxml", "run: -conns: 1 is there twice: once is enough"},
+		{"a value that stands for another", "run -out x -gomaxprocs 0,1 httpxml", `run: -gomaxprocs: "0" is no number of GOMAXPROCS`},
 		{"an empty value", "run -out x -gomaxprocs 1, httpxml", `run: -gomaxprocs: "" is no number of GOMAXPROCS`},
 		{"a rate elsewhere", "run -out x -server httpjson=h:1,rawtcp=h:2 -rate 1000 rawtcp",
 			"run: rate.1000: -server is for"},

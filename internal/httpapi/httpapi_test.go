@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -442,4 +443,35 @@ func TestDefaultsAreKept(t *testing.T) {
 		}
 	}
 	require.NotEqual(t, want.FieldByName("DialContext").Pointer(), got.FieldByName("DialContext").Pointer())
+}
+
+// Close of a client of HTTP/2 ends its connections, also while a call is under way: the Transport's own way leaves those.
+func TestCloseOfHTTP2(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(entered)
+		<-leave
+	}))
+	server.Config.Protocols = protocols(true)
+	server.Start()
+	defer server.Close()
+	defer close(leave)
+	client := HTTPClients(rpcbench.ClientConfig{Addr: server.Listener.Addr().String(), Conns: 1,
+		DialContext: new(net.Dialer).DialContext}, true)[0]
+	ended := make(chan error, 1)
+	go func() {
+		resp, err := client.Get(server.URL)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		ended <- err
+	}()
+	<-entered
+	client.Close()
+	select {
+	case err := <-ended:
+		require.Error(t, err)
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "the connection is left open")
+	}
 }

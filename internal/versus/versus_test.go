@@ -168,6 +168,9 @@ func TestLatencies(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, g.Close()) }()
 	require.NoError(t, run(t, g, 4))
+	for g.Record().Latencies[0].Calls < 1000 { // of which ten are beyond a p99
+		require.NoError(t, run(t, g, 1))
+	}
 	record := g.Record()
 	require.Len(t, record.Latencies, 2)
 	for i, l := range record.Latencies {
@@ -179,7 +182,7 @@ func TestLatencies(t *testing.T) {
 		require.InEpsilon(t, wall, l.Sum, 0.1)
 	}
 	base, own := record.Latencies[0], record.Latencies[1]
-	require.Equal(t, base.Calls >= 1000, base.P99 > 0, "of %d calls ten are beyond", base.Calls)
+	require.Positive(t, base.P99)
 	require.Less(t, base.P50, own.P50)
 	require.GreaterOrEqual(t, own.P50, 200*time.Microsecond)
 	require.GreaterOrEqual(t, own.P95, time.Millisecond,

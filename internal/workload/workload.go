@@ -84,7 +84,7 @@ func (w Workload) Window() (lead, length time.Duration) {
 	switch {
 	case w.Link != "":
 		return time.Second, 2 * time.Second // a call takes much of a second
-	case w.Rate > 0: // at least a thousand calls
+	case w.Rate > 0: // a thousand calls or more, on average
 		return 300 * time.Millisecond, max(300*time.Millisecond, time.Duration(1000/w.Rate*float64(time.Second)))
 	}
 	return 100 * time.Millisecond, 100 * time.Millisecond
