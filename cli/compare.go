@@ -208,8 +208,8 @@ func (c *comparison) rates(ctx context.Context, show show) error {
 			var err error
 			if w.Rate, err = versus.Ordinary(ctx, versus.Run, c.spec(*w, c.base), c.programs[build(c.base)][0]); err != nil {
 				w.Rate = 1000
-				c.warnings = append(c.warnings, fmt.Sprintf("%s: no ordinary load was found, so it is 1000 calls a second: %s", w.Title,
-					strings.TrimPrefix(err.Error(), "rpcbench: ")))
+				c.warnings = append(c.warnings, fmt.Sprintf("%s: no ordinary load was found, so it is 1000 calls a second: %s",
+					w.Title, strings.TrimPrefix(err.Error(), "rpcbench: ")))
 			} else {
 				c.found[w.Name] = w.Rate
 			}

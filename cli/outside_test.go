@@ -214,6 +214,7 @@ func TestSweepOfKnownFigures(t *testing.T) {
 		require.Equal(t, []string{strconv.Itoa(callers), fmt.Sprintf("callers.%d", callers)}, []string{a.Value, a.Workload})
 		require.InEpsilon(t, float64(callers)/4, a.Ratio, 1e-4)
 		require.Regexp(t, fmt.Sprintf(`(?m)^%d callers(: CPU)? .* %.2f `, callers, float64(callers)/4), said)
+		require.Equal(t, report.ByCPU, a.Leads, "also of one caller, or the curve is of two things")
 	}
 
 	out += "2"

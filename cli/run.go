@@ -295,12 +295,14 @@ func (c *comparison) summary(s report.Summary, all []*versus.Comparison) report.
 		if a.Facts = c.facts[[2]string{w.Name, contestant}]; a.Facts != nil {
 			a.BaseFacts = c.facts[[2]string{w.Name, c.base}]
 		}
-		if w.AsksCPU() && c.servers == nil {
-			a.Leads = report.ByCPU
-		}
-		if i := slices.IndexFunc(c.sweep.workloads, func(o workload.Workload) bool { return o.Name == w.Name }); i >= 0 &&
-			c.sweep.over != "" {
+		asks := w.AsksCPU()
+		if c.sweep.over != "" {
+			i := slices.IndexFunc(c.sweep.workloads, func(o workload.Workload) bool { return o.Name == w.Name })
 			a.Value = c.sweep.values[i]
+			asks = slices.ContainsFunc(c.sweep.workloads, workload.Workload.AsksCPU) // or its ratios were of two things
+		}
+		if asks && c.servers == nil {
+			a.Leads = report.ByCPU
 		}
 		a.IdleNs, a.Rate = c.idle[w.Name], c.found[w.Name]
 		s.Answers = append(s.Answers, a)

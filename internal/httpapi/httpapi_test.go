@@ -445,7 +445,8 @@ func TestDefaultsAreKept(t *testing.T) {
 	require.NotEqual(t, want.FieldByName("DialContext").Pointer(), got.FieldByName("DialContext").Pointer())
 }
 
-// Close of a client of HTTP/2 ends its connections, also while a call is under way: the Transport's own way leaves those.
+// Close of a client of HTTP/2 ends its connections, also while a call is under way.
+// The Transport's own way leaves those.
 func TestCloseOfHTTP2(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

@@ -42,10 +42,12 @@ func (a Answer) amount() float64 {
 
 // value is the value with what it is of.
 func (s Summary) value(a Answer) string {
-	switch a.Value {
-	case Saturated:
+	switch {
+	case a.Value == Saturated:
 		return Saturated
-	case "1":
+	case s.Over == "GOMAXPROCS":
+		return s.Over + " " + a.Value
+	case a.Value == "1":
 		return "1 " + strings.TrimSuffix(s.Over, "s")
 	}
 	return a.Value + " " + s.Over
@@ -72,9 +74,10 @@ func (s Summary) Crosses(c Curve) (all []string) {
 			continue
 		}
 		from, to, about := a.Value, s.value(b), ""
-		if b.Value == Saturated {
+		if b.Value == Saturated || s.Over == "GOMAXPROCS" {
 			from = s.value(a)
-		} else {
+		}
+		if b.Value != Saturated {
 			x, y := math.Log(b.amount()/a.amount()), math.Log(a.Ratio)
 			at := a.amount() * math.Exp(x*y/(y-math.Log(b.Ratio)))
 			unit := math.Pow(10, math.Floor(math.Log10(at))-1)
