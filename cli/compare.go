@@ -29,8 +29,8 @@ type comparison struct {
 	workloads   []workload.Workload
 	time        time.Duration // for each arm of each comparison, over all processes
 	processes   int
-	fewest      int // processes for a verdict
-	layouts     int // links of each build; 0 is this program as it is
+	most        time.Duration // that all may take; 0 is a quarter more than planned
+	layouts     int           // links of each build; 0 is this program as it is
 	seed        uint64
 	out         string
 	sweep       made              // what the workloads are the values of
@@ -174,7 +174,7 @@ func asTyped() []string {
 
 // campaign has a comparison for each workload and contestant.
 func (c *comparison) campaign() *versus.Campaign {
-	all := versus.Campaign{Plan: c.plan(), Seed: c.seed}
+	all := versus.Campaign{Plan: c.plan(), Seed: c.seed, Most: c.most}
 	for _, w := range c.workloads {
 		names := c.contestants
 		if c.wired && slices.Contains(workload.Wired(), w.Name) {
@@ -242,8 +242,8 @@ func (c *comparison) spec(w workload.Workload, contestant string) versus.Spec {
 }
 
 func (c *comparison) plan() versus.Plan {
-	plan := versus.Plan{Processes: c.processes, Fewest: c.fewest}
-	if c.fewest == versus.FewestQuick {
+	plan := versus.Plan{Processes: c.processes}
+	if c.most > 0 {
 		plan.Longer = "the time, without -quick,"
 	}
 	return plan

@@ -90,7 +90,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"no build after the sign", "run -out x httpxml@ httpjson", "run: httpxml@ names no build"},
 		{"one build alone", "run -out x httpjson@HEAD", "run: nothing to compare with httpjson@HEAD: name another stack"},
 		{"no time", "run -out x --time 1s httpxml",
-			"run: 1s over 8 processes leave less than 10 turns of 45ms in each: give -time 3.6s or more"},
+			"run: 1s over 8 processes leave less than 5 turns of 45ms in each: give -time 1.8s or more"},
 		{"a release of Go without its last number", "run -out x httpxml@go1.26 httpjson",
 			"run: go1.26 is no release of Go: name one in full, go1.26.0 say"},
 		{"what children are told as a build", "run -out x httpxml@RPCBENCH_CHILD=1 httpjson",

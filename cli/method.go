@@ -132,7 +132,7 @@ func (c *comparison) layers(ctx context.Context, show show) (string, error) {
 	w := c.workloads[max(0, slices.IndexFunc(c.workloads, single))]
 	spec := versus.Spec{Workload: w, Slice: turn, Procs: 1, Blocks: rounds}
 	length := 5 * each
-	if c.fewest == versus.FewestQuick {
+	if c.most > 0 { // -quick
 		length = 2 * each
 	}
 	all, err := c.explain(ctx, spec, length, 0, names, show)

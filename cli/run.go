@@ -44,7 +44,7 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			f.IntVar(&c.processes, "processes", 8, fmt.Sprintf("for each comparison, at least %d", versus.Fewest))
 			only := f.String("workloads", "", "`names`, separated by commas, of rpcbench list; all unless given")
 			quick := f.Bool("quick", false,
-				"a first answer in a minute or two: five workloads, four processes of two seconds, this build alone")
+				"a first answer in two minutes or so: five workloads, two seconds of each stack, this build alone")
 			made := workloadFlags(f)
 			f.StringVar(&c.server, "server", "",
 				"`stack=host:port,...` of servers that run already, as rpcbench serve prints them")
@@ -68,13 +68,13 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 // take carries the command line over, or says what is wrong with it.
 func (c *comparison) take(args []string, only string, quick bool, typed map[string]bool) error {
 	own := c.sweep.workloads
-	c.workloads, c.fewest, c.layouts = c.program.workloads(), versus.Fewest, min(8, c.processes)
+	c.workloads, c.layouts = c.program.workloads(), min(8, c.processes)
 	if quick {
 		if typed["time"] || typed["processes"] {
 			return wrong("run: -quick says how long: leave -time and -processes out")
 		}
-		c.workloads, c.fewest, c.layouts = c.workloads[:min(workload.Quick, len(c.workloads))], versus.FewestQuick, 0
-		c.processes, c.time = versus.FewestQuick, 2*time.Second
+		c.workloads, c.layouts = c.workloads[:min(workload.Quick, len(c.workloads))], 0
+		c.time, c.most = 2*time.Second, 150*time.Second
 	}
 	switch {
 	case own != nil && typed["workloads"]:
@@ -108,8 +108,8 @@ func (c *comparison) take(args []string, only string, quick bool, typed map[stri
 	switch {
 	case c.out == "":
 		return wrong("run: -out names the folder for what is measured")
-	case c.processes < c.fewest:
-		return wrong("run: %d processes are too few for a verdict: -processes %d or more", c.processes, c.fewest)
+	case c.processes < versus.Fewest:
+		return wrong("run: %d processes are too few for a verdict: -processes %d or more", c.processes, versus.Fewest)
 	case c.time < least:
 		return wrong("run: %v over %d processes leave less than %d turns of %v in each: give -time %v or more",
 			c.time, c.processes, versus.FewestBlocks, versus.Turn, least)
@@ -242,6 +242,10 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 		procs = fmt.Sprintf("-%d", n)
 	}
 	named := func(stack string) string { return strings.ReplaceAll(stack, "/", ":") } // a slash would begin a key
+	disturbed := 0.0
+	if one.Disturbed(p) {
+		disturbed = 1
+	}
 	var lines strings.Builder
 	for arm, name := range []string{arms[0], arms[0] + ".again", arms[2]} {
 		ops := 0
@@ -255,13 +259,14 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 			unit  string
 		}{
 			{[]float64{0, p.Copy, p.Ratio}[arm], "base-ratio"}, {[]float64{0, 0, p.ToCopy}[arm], "copy-ratio"},
-			{[]float64{0, p.CPU.Copy, p.CPU.Ratio}[arm], "cpu-ratio"}, {p.ServerNs[arm], "server-cpu-ns/op"},
+			{[]float64{0, p.CPU.Copy, p.CPU.Ratio}[arm], "cpu-ratio"}, {[]float64{0, 0, p.CPU.ToCopy}[arm], "cpu-copy-ratio"},
+			{p.ServerNs[arm], "server-cpu-ns/op"},
 			{float64(p.Latencies[arm].P50), "p50-ns"}, {float64(p.Latencies[arm].P95), "p95-ns"},
 			{float64(p.Latencies[arm].P99), "p99-ns"},
 			{p.InFlight[arm], "in-flight"}, {float64(p.Layout), "layout"}, {100 * p.Others, "others-%"},
 			{100 * p.Loads[arm].Free, "free-%"}, {p.Loads[arm].Switches, "switches/op"},
 			{100 * p.Loads[arm].Reached, "reached-%"}, {100 * p.Loads[arm].Dropped, "dropped-%"},
-			{p.Loads[arm].LateNs, "late-ns"},
+			{p.Loads[arm].LateNs, "late-ns"}, {disturbed, "disturbed"},
 		} {
 			if metric.value > 0 {
 				fmt.Fprintf(&lines, "\t%.6g %s", metric.value, metric.unit)

@@ -119,8 +119,8 @@ func TestTake(t *testing.T) {
 	c := unflagged(t, ours())
 	require.NoError(t, c.take(nil, "", false, nil))
 	require.Len(t, c.workloads, len(workload.All()))
-	require.Equal(t, []any{"httpjson", []string{"grpcprotobuf"}, 8, 8, versus.Fewest},
-		[]any{c.base, c.contestants, c.processes, c.layouts, c.fewest})
+	require.Equal(t, []any{"httpjson", []string{"grpcprotobuf"}, 8, 8, time.Duration(0)},
+		[]any{c.base, c.contestants, c.processes, c.layouts, c.most})
 	seeds := slices.Compact(slices.Sorted(slices.Values(c.seeds())))
 	require.Len(t, seeds, 8, "each layout has its own")
 	require.NotZero(t, seeds[0])
@@ -140,7 +140,7 @@ func TestTake(t *testing.T) {
 	require.NoError(t, c.take(nil, "", true, nil))
 	require.Empty(t, second(), "a first answer")
 	require.Len(t, c.workloads, 5)
-	require.Equal(t, []any{4, 0, versus.FewestQuick, 2 * time.Second}, []any{c.processes, c.layouts, c.fewest, c.time})
+	require.Equal(t, []any{8, 0, 2 * time.Second, 150 * time.Second}, []any{c.processes, c.layouts, c.time, c.most})
 	require.Equal(t, []uint64{0}, c.seeds(), "the linker's own order")
 	c = unflagged(t, ours())
 	require.NoError(t, c.take([]string{"httpxml"}, "stream,headers", true, map[string]bool{"workloads": true}))
@@ -182,7 +182,7 @@ func TestSummary(t *testing.T) {
 		}
 		return all
 	}
-	c := comparison{base: "httpjson", fewest: 4, processes: 4}
+	c := comparison{base: "httpjson", processes: 8}
 	w, err := workload.Find("small")
 	require.NoError(t, err)
 	for _, test := range []struct {
@@ -192,11 +192,11 @@ func TestSummary(t *testing.T) {
 		ratio   float64
 		warning string
 	}{
-		{"a quiet machine", processes(4, 0.06), "slower", 2, ""},
-		{"two processes of four", processes(2, 0), "undecided: 2 of 4 processes count, and a verdict needs 4", 2, ""},
-		{"one of four", processes(1, 0), "undecided: 1 of 4 processes count, and a verdict needs 4", 0, ""},
+		{"a quiet machine", processes(8, 0.025), "slower", 2, ""},
+		{"two processes of eight", processes(2, 0), "undecided: 2 of 8 processes count, and a verdict needs 6", 2, ""},
+		{"one of eight", processes(1, 0), "undecided: 1 of 8 processes count, and a verdict needs 6", 0, ""},
 		{"nothing", nil, "not measured", 0, ""},
-		{"something else runs", processes(4, 0.2), "slower", 2, "other programs used 30 % of the machine"},
+		{"something else runs", processes(8, 0.086), "slower", 2, "other programs used 30 % of the machine"},
 	} {
 		one := versus.Comparison{Spec: c.spec(w, "x"), Found: test.found}
 		s := c.summary(c.header(), []*versus.Comparison{&one})
@@ -215,7 +215,7 @@ func TestOneCallerTellsCores(t *testing.T) {
 	for i := range 8 {
 		cores := []float64{1.1, 1}[i/6] // two of eight had one
 		found = append(found, versus.Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
-			CPUNs: [3]float64{1000 * cores}, Ratios: versus.Ratios{Copy: 1, Ratio: 2}})
+			CPUNs: [3]float64{1000 * cores, 1000 * cores}, Ratios: versus.Ratios{Copy: 1, Ratio: 2}})
 	}
 	for leftOut, all := range map[int][]versus.Spec{
 		2: {{}, {Workload: workload.Workload{Callers: 1}}, {Workload: workload.Workload{TLS: true, Headers: true}}},
@@ -320,7 +320,7 @@ func TestRunAWorkloadOfFlags(t *testing.T) {
 	a := s.Answers[0]
 	w := workload.Workload{Name: "callers.3.conns.2.payload.2kB.tls", Title: a.Does, Callers: 3, Conns: 2,
 		TLS: true, Payload: 2000}
-	require.Equal(t, slices.Repeat([]string{asked(w, runtime.NumCPU(), versus.Slice, "base", "base", "other")}, 4),
+	require.Equal(t, slices.Repeat([]string{asked(w, runtime.NumCPU(), versus.Slice, "base", "base", "other")}, 8),
 		log)
 	require.Equal(t, w.Name, a.Workload)
 	require.Equal(t, report.ByCPU, a.Leads, "of several callers")

@@ -68,7 +68,8 @@ func madeUp(before []odd.Question[versus.Spec], spec versus.Spec, _ int) (any, e
 
 // TestVersusFigures: what a row prints of eight processes whose figures are known. Ratios alternate between 1 % more
 // and 1 % less than 2, those of the copy between 0.4 % and 0.2 % more than 1. The intervals of five contestants hold
-// together at 95 %: of one build, each has R's qt(1-0.02/5/2, 7), which is 4.207125, times 0.01/sqrt(7).
+// together at 95 %: each has R's qt(1-0.05/5/2, 7), which is 3.499483, times 0.0095/sqrt(7), since both fixtures of the
+// base count. In squares there is added what layouts make of a ratio: qnorm(1-0.05/5/2), which is 2.575829, times 0.0065.
 func TestVersusFigures(t *testing.T) {
 	t.Setenv(odd.Variable, odd.Children(t, 0))
 	out, err := child(t, "-test.bench=^BenchmarkApart$/^stack=(base|other|tells)$", "-test.benchtime=1x",
@@ -77,12 +78,12 @@ func TestVersusFigures(t *testing.T) {
 	rows, names := figuresIn(t, out)
 	require.Equal(t, []string{"Apart/stack=base", "Apart/stack=other", "Apart/stack=tells"}, names)
 	for i, want := range []map[string]float64{
-		{"aa-ratio": 1.0030, "aa-ratio-lo": 1.0014, "aa-ratio-hi": 1.0046, "noise-floor-%": 0.4601, "base-moved-%": 4,
+		{"aa-ratio": 1.0030, "aa-ratio-lo": 1.0017, "aa-ratio-hi": 1.0043, "noise-floor-%": 0.4332, "base-moved-%": 4,
 			"ns/op": 1.0080e9},
-		{"base-ratio": 2, "base-ratio-lo": 1.9684, "base-ratio-hi": 2.0321, "noise-floor-%": 0.4601,
+		{"base-ratio": 1.9970, "base-ratio-lo": 1.9556, "base-ratio-hi": 2.0392, "noise-floor-%": 1.6743,
 			"base-moved-%": 4, "ns/op": 2.0102e9},
 		// Of what the base moved, a tenth counts: 1.5 to the power of 0.1.
-		{"base-ratio": 2, "base-ratio-lo": 1.9684, "base-ratio-hi": 2.0321, "noise-floor-%": 4.1380,
+		{"base-ratio": 1.9970, "base-ratio-lo": 1.9556, "base-ratio-hi": 2.0392, "noise-floor-%": 4.1380,
 			"base-moved-%": 50, "ns/op": 2.1264e9},
 	} {
 		want["cpu-ns/op"], want["processes"] = want["ns/op"]/4, 8
@@ -96,7 +97,7 @@ func TestVersusFigures(t *testing.T) {
 		require.Equal(t, i == 0, rows[i]["aa-ratio"] > 0)
 	}
 	require.Contains(t, out,
-		"in 8 processes other took 2.0000 times as long as base, 99.0 % interval 1.9684–2.0321: slower\n")
+		"in 8 processes other took 1.9970 times as long as base, 99.0 % interval 1.9556–2.0392: slower\n")
 }
 
 func TestProcessesThatFail(t *testing.T) {

@@ -124,7 +124,7 @@ func (r row) measure(b *testing.B, contestants int, seed uint64, stacks []rpcben
 	benchtime, _ := time.ParseDuration(flag.Lookup("test.benchtime").Value.String()) // 0 if that is a number of ops
 	turns := benchtime / versus.Turn / time.Duration(len(stacks)*planned)
 	one := &versus.Comparison{Spec: versus.Spec{Workload: r.Workload, Slice: versus.Slice, Seed: seed,
-		Procs: runtime.GOMAXPROCS(0), Blocks: r.Blocks(max(versus.FewestBlocks, int(turns)))}}
+		Procs: runtime.GOMAXPROCS(0), Blocks: r.Blocks(max(2*versus.FewestBlocks, int(turns)))}}
 	for _, s := range stacks {
 		one.Spec.Arms = append(one.Spec.Arms, s.Name)
 	}

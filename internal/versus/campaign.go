@@ -29,19 +29,31 @@ func (c *Comparison) String() string {
 }
 
 // Result decides what the processes so far have found.
-func (c *Comparison) Result(plan Plan) Result {
+func (c *Comparison) Result(plan Plan) Result { return Decide(c.plan(plan), c.Found) }
+
+// Disturbed tells whether other programs left a process too few cores.
+func (c *Comparison) Disturbed(p Process) bool { return c.plan(Plan{}).Disturbed(p) }
+
+// plan adds what the comparison's workload asks of a machine.
+func (c *Comparison) plan(plan Plan) Plan {
 	plan.AllCores = cmp.Or(c.Spec.Procs, runtime.NumCPU()) > 1 || c.Spec.Workload.Apart
-	plan.OneCaller = c.Spec.Workload.TellsCores() && c.Spec.Servers == nil
-	return Decide(plan, c.Found)
+	plan.OneCaller, plan.Apart = c.Spec.Workload.TellsCores() && c.Spec.Servers == nil, c.Spec.Workload.Apart
+	if c.Spec.Servers == nil { // one on this machine counts among other programs
+		plan.CPUs = runtime.NumCPU()
+	}
+	return plan
 }
 
 // takes is how long a process takes, about.
 func (c *Comparison) takes() time.Duration {
-	turn := Turn
+	turn, start := Turn, 400*time.Millisecond
 	if c.Other != nil {
 		turn *= 2
 	}
-	return 400*time.Millisecond + time.Duration(len(c.Spec.Arms)*c.Spec.Blocks)*(turn+c.Spec.Workload.Extra())
+	if c.Spec.Workload.Apart {
+		start = time.Second // three servers
+	}
+	return start + time.Duration(len(c.Spec.Arms)*c.Spec.Blocks)*(turn+c.Spec.Workload.Extra())
 }
 
 // process returns what the i-th process measures, and of which program. If each arm has a process of its own, an arm
@@ -66,13 +78,18 @@ func (c *Comparison) process(i int) (Spec, []Program) {
 
 // Campaign measures comparisons in processes. Each round has a process of each comparison, in random order, so that all
 // share a bad hour of the machine.
+//
+// What is undecided then goes on while there is time, the nearest to a verdict first, and so does what was disturbed:
+// twice as many processes at most. docs/method.md says what that does to intervals and verdicts.
 type Campaign struct {
 	Plan        Plan
 	Comparisons []*Comparison
 	Seed        uint64 // of all orders
 
-	// More tells whether another round follows so many. If nil, as many as planned do.
+	// More tells whether another round follows so many. If nil, as many as planned do, and comparisons may go on.
 	More func(rounds int) bool
+	// Most is how long all may take: a quarter more than planned unless given.
+	Most time.Duration
 	// Kept is told of each process that has measured.
 	Kept func(*Comparison, timing.Record) error
 	// Show is told what is being done, and how much is left of how long it all takes.
@@ -100,12 +117,12 @@ func (c *Campaign) Run(ctx context.Context) error {
 	}
 	defer c.Show("", 0, 0)
 	left, began := all, time.Now()
+	slower := func() float64 { // than expected, by what is done
+		return max(1, float64(time.Since(began))/float64(max(1, all-left)))
+	}
 	for i := 0; c.more(i); i++ {
 		for _, j := range random.Perm(len(c.Comparisons)) {
-			one, slower := c.Comparisons[j], 1.0 // than expected, by what is done
-			if done := all - left; done > 0 {
-				slower = max(1, float64(time.Since(began))/float64(done))
-			}
+			one, slower := c.Comparisons[j], slower()
 			where := fmt.Sprintf("process %d of %d", i+1, max(i+1, c.Plan.Processes))
 			c.Show(where+", "+one.String(), time.Duration(slower*float64(left)), time.Duration(slower*float64(all)))
 			left -= one.takes()
@@ -117,7 +134,38 @@ func (c *Campaign) Run(ctx context.Context) error {
 			}
 		}
 	}
+	if c.More != nil {
+		return nil
+	}
+	until, pace := began.Add(cmp.Or(c.Most, all*5/4)), slower()
+	for one := c.next(until, pace); one != nil; one = c.next(until, pace) {
+		where := fmt.Sprintf("process %d", len(one.Found)+1)
+		c.Show("going on: "+where+", "+one.String(), time.Until(until), time.Since(began)+time.Until(until))
+		if err := c.process(ctx, one, len(one.Found), one.String()+", "+where); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// next is the comparison of which another process is most likely to make a verdict, and ends in time. It is nil if there
+// is none.
+func (c *Campaign) next(until time.Time, slower float64) (next *Comparison) {
+	least := 0
+	for _, one := range c.Comparisons {
+		r := one.Result(c.Plan)
+		if r.CPU != nil && one.Spec.Workload.AsksCPU() { // which then leads
+			r = *r.CPU
+		}
+		if one.Left != "" || len(one.Found) >= 2*c.Plan.Processes || !r.Wanting(c.Plan) ||
+			time.Until(until) < time.Duration(slower*float64(one.takes())) {
+			continue
+		}
+		if times := max(r.Times, 1); next == nil || times < least {
+			next, least = one, times
+		}
+	}
+	return next
 }
 
 func (c *Campaign) more(rounds int) bool {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +86,52 @@ func TestCampaignsOrder(t *testing.T) {
 	require.NotEqual(t, first[:3], first[3:6], "by this seed")
 	for round := range 8 {
 		require.ElementsMatch(t, []string{"x", "y", "z"}, first[3*round:3*round+3], "a process of each in turn")
+	}
+}
+
+// What is undecided goes on until it is decided, has twice as many processes, or time is up: the nearest to a verdict
+// first. What was disturbed is measured again.
+func TestCampaignGoesOn(t *testing.T) {
+	for _, c := range []struct {
+		why   string
+		most  time.Duration
+		want  []int  // processes of each
+		after string // who went on, in order
+	}{
+		{"there is time", time.Hour, []int{8, 13, 9, 11, 8}, "hidden near never"},
+		{"there is none", time.Nanosecond, []int{8, 8, 8, 8, 8}, ""},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			campaign := between(1, "decided", "near", "never", "hidden", "equal")
+			campaign.Most = c.most
+			var after []string
+			asked := map[string]int{}
+			campaign.Measure = func(_ context.Context, spec Spec, _ ...Program) (timing.Record, error) {
+				name := spec.Arms[2]
+				if asked[name]++; asked[name] > 8 {
+					after = append(after, name)
+				}
+				noise := math.Exp(0.04 * float64(asked[name]%2*2-1))
+				r := known(map[string]float64{"decided": 2, "near": 1.04 * noise, "never": noise * noise * noise, "hidden": 3,
+					"equal": 1}[name])
+				if name == "hidden" && asked[name] <= 3 {
+					r.Others = 0.9 // in the first three
+				}
+				return r, nil
+			}
+			for _, one := range campaign.Comparisons {
+				if one.Spec.Arms[2] == "hidden" {
+					one.Spec.Procs = 2
+				}
+			}
+			require.NoError(t, campaign.Run(t.Context()))
+			var found []int
+			for _, one := range campaign.Comparisons {
+				found = append(found, len(one.Found))
+			}
+			require.Equal(t, c.want, found)
+			require.Equal(t, c.after, strings.Join(slices.Compact(after), " "))
+		})
 	}
 }
 

@@ -41,14 +41,14 @@ func TestRuleOnFrozenRecords(t *testing.T) {
 		for _, f := range all {
 			var logs []float64
 			for _, p := range f.Processes {
-				logs = append(logs, math.Log(p.Ratio))
+				logs = append(logs, math.Log(p.Estimate()))
 			}
 			mean := math.Exp(stats.Mean(logs))
 			for _, repeat := range f.Repeats(processes) {
 				count := func(n *int, times float64, counted ...versus.Verdict) {
 					shifted := slices.Clone(repeat)
 					for i := range shifted {
-						shifted[i].Ratio *= times
+						shifted[i].Ratio, shifted[i].ToCopy = times*shifted[i].Ratio, times*shifted[i].ToCopy
 					}
 					if slices.Contains(counted, versus.Decide(f.Plan(), shifted).Verdict) {
 						*n++

@@ -16,11 +16,11 @@ import (
 // The numbers of the rule. docs/method.md says what they were chosen by. The study tries them on
 // records.
 const (
-	// Fewest is how many processes a verdict takes at least, FewestQuick that of a first answer.
-	Fewest, FewestQuick = 6, 4
+	// Fewest is how many processes a verdict takes at least.
+	Fewest = 6
 
-	// FewestBlocks is how many blocks make a process's median worth a place among the others.
-	FewestBlocks = 10
+	// FewestBlocks is how many blocks a process measures at least.
+	FewestBlocks = 5
 
 	// Margin is the difference that verdicts of equal allow, as a fraction.
 	Margin = 0.02
@@ -31,10 +31,13 @@ const (
 	// Follows is how far a ratio follows the machine's speed, at most: its elasticity.
 	Follows = 0.1
 
-	wrongSide   = 8    // one in so many processes may lie on the other side of 1
-	oneBuild    = 0.02 // the error of an interval of one build, which holds its source's ratio as rarely as 0.05 says
-	oneCore     = 1.03 // CPU time over wall time of a process that had one core ...
-	severalCore = 1.05 // ... and of one that had more
+	ofLayouts   = 0.0065 // standard deviation of a ratio over layouts of one source
+	away        = 1.35   // standard deviations of a process that a decided ratio lies from 1
+	severalCore = 1.05   // CPU time over wall time of a process that had several cores
+
+	// How many cores other programs may take of those that a process needs, and of those of all that count on average. An
+	// idle machine takes a little itself.
+	short, shortOnAverage = 0.2, 0.08
 )
 
 // Verdict is the result of a comparison in a word.
@@ -65,6 +68,20 @@ type Process struct {
 type Ratios struct {
 	Copy, Ratio float64 // the copy's and the contestant's to the base's
 	ToCopy      float64 // the contestant's to the copy's; 0 if the copy is what is compared
+}
+
+// Estimator names how a process's ratio is made: by what [Ratios.Estimate] says. Older results have none: theirs is the
+// ratio to the base alone.
+const Estimator = "geometric mean of the ratios to the base and to its copy"
+
+// Estimate is the contestant's ratio: the geometric mean of that to the base and that to its copy. Its standard
+// deviation over processes is 0.87 of that of the ratio to the base alone; docs/method.md has the records. Where the copy
+// is what is compared, it is the copy's ratio.
+func (r Ratios) Estimate() float64 {
+	if r.ToCopy > 0 {
+		return math.Sqrt(r.Ratio * r.ToCopy)
+	}
+	return r.Ratio
 }
 
 // Load is what surrounded the calls of an arm in its windows. A figure that nobody tells is 0.
@@ -135,10 +152,11 @@ func ProcessOf(r timing.Record) (p Process, err error) {
 // Plan is what a comparison set out to do.
 type Plan struct {
 	Processes   int    // 0 is as many as there are
-	Fewest      int    // processes that a verdict takes; 0 is the constant of that name
 	Contestants int    // whose intervals hold together; 0 is one
 	AllCores    bool   // the question needs several cores
 	OneCaller   bool   // whose CPU time tells whether a process had them: see [workload.Workload.TellsCores]
+	CPUs        int    // of the machine; 0 asks nothing of what other programs left of them
+	Apart       bool   // the server has a process of its own
 	Longer      string // the flag that gives it more time, for Reason
 }
 
@@ -154,6 +172,9 @@ type Result struct {
 	OnOneSide   int       `json:"on_one_side"`              // of them, on the ratio's side of 1
 	OneCore     int       `json:"one_core,omitempty"`       // processes that are left out, since they had one core
 	NoSecond    int       `json:"no_second_core,omitempty"` // processes that count, though most had no second core
+	Disturbed   int       `json:"disturbed,omitempty"`      // processes that other programs left too few cores
+	Busy        bool      `json:"busy,omitempty"`           // they count all the same, and there is no verdict
+	Times       int       `json:"-"`                        // as long would decide, about; 0 if no time would
 	CopyFloor   float64   `json:"copy_floor"`               // how far the interval of the base's copy reaches from 1
 	Moved       float64   `json:"moved"`                    // longest over shortest time of the base, less 1, without a tenth at either end
 	Others      float64   `json:"others,omitempty"`         // mean share of the machine that other programs used
@@ -203,10 +224,7 @@ func (r Result) NoiseFloor() float64 {
 // Decide makes the result of a comparison from its processes, in the order in which they ran. At a rate it is of CPU
 // time.
 func Decide(plan Plan, all []Process) Result {
-	kept, without := slices.Clone(all), 0
-	if plan.AllCores && plan.OneCaller {
-		kept, without = withCores(all)
-	}
+	kept, without := plan.kept(all)
 	if len(kept) > 0 && kept[0].Loads[0].Reached > 0 { // the plan's time is the same for all
 		for i, p := range kept {
 			kept[i] = p.byCPU()
@@ -229,20 +247,36 @@ func Decide(plan Plan, all []Process) Result {
 
 // decide makes the result of the processes that are kept of all.
 func decide(plan Plan, all, kept []Process) Result {
-	fewest := cmp.Or(plan.Fewest, Fewest)
 	r := Result{Planned: max(plan.Processes, len(all)), Verdict: Undecided}
-	r.Processes, r.OneCore, r.Unchecked = len(kept), len(all)-len(kept), unchecked(plan, kept)
+	r.Processes, r.Unchecked = len(kept), unchecked(plan, kept)
+	for _, p := range all {
+		if plan.Disturbed(p) {
+			r.Disturbed++
+		}
+	}
+	if r.Disturbed == 0 {
+		r.OneCore = len(all) - len(kept)
+	}
 	if r.Processes > 0 {
 		r.means(kept)
 	}
 	if !plan.AllCores {
 		r.Others = 0 // one core was enough, and others may have the rest
 	}
-	if needed := max(fewest, (3*r.Planned+3)/4); r.Processes < needed {
+	left := float64(plan.CPUs) * (1 - r.Others)
+	r.Busy = r.Disturbed > 0 && len(kept) == len(all) ||
+		plan.AllCores && plan.CPUs > 0 && r.Others > 0 && left < plan.needs()-shortOnAverage
+	switch needed := plan.needed(len(all)); {
+	case r.Busy && r.Disturbed == 0:
+		r.Reason = fmt.Sprintf("disturbed: other programs left %.2f cores on average", left)
+	case r.Busy:
+		r.Reason = fmt.Sprintf("disturbed: in %d of %d processes other programs left less than %.1f cores", r.Disturbed,
+			len(all), plan.needs()-short)
+	case r.Processes < needed && r.OneCore > 0:
+		r.Reason = fmt.Sprintf("%d processes count, and a verdict needs %d; %d had one core only", r.Processes, needed,
+			r.OneCore)
+	case r.Processes < needed:
 		r.Reason = fmt.Sprintf("%d of %d processes count, and a verdict needs %d", r.Processes, r.Planned, needed)
-		if r.OneCore > 0 {
-			r.Reason += fmt.Sprintf("; %d had one core only", r.OneCore)
-		}
 	}
 	if reached := min(r.BaseLoad.Reached, r.Load.Reached); reached > 0 && reached < leastReached {
 		r.Reason = fmt.Sprintf("%.0f %% of the planned calls were completed, and a verdict needs %.0f %%: give a lower -rate",
@@ -254,28 +288,35 @@ func decide(plan Plan, all, kept []Process) Result {
 	m := float64(max(plan.Contestants, 1))
 	r.Level = 1 - 0.05/m
 	over := func(value func(Process) float64) (mean, half float64) { return interval(kept, m, value) }
-	mean, half := over(func(p Process) float64 { return p.Ratio })
+	mean, ofProcesses := over(func(p Process) float64 { return p.Estimate() })
+	least := 0.0 // what layouts make of a ratio, of which one build says nothing. A copy has the same
+	if first := kept[0]; first.ToCopy > 0 && !slices.ContainsFunc(kept, func(p Process) bool {
+		return p.Layout != first.Layout
+	}) {
+		least = ofLayouts * stats.InvCDF(stats.StdNormal)(1-0.025/m)
+	}
+	half := math.Hypot(ofProcesses, least)
 	r.Ratio, r.Lo, r.Hi = math.Exp(mean), math.Exp(mean-half), math.Exp(mean+half)
 	again, halfAgain := over(func(p Process) float64 { return p.Copy })
-	r.CopyFloor = math.Exp(math.Abs(again)+halfAgain) - 1
+	r.CopyFloor = max(least, math.Exp(math.Abs(again)+halfAgain)-1)
+	var logs []float64
 	for _, p := range kept {
-		if (p.Ratio > 1) == (r.Ratio > 1) {
+		if logs = append(logs, math.Log(p.Estimate())); (p.Estimate() > 1) == (r.Ratio > 1) {
 			r.OnOneSide++
 		}
 	}
-	r.percentiles(over)
+	r.percentiles(over, least)
 	if r.Reason != "" {
 		return r
 	}
 	r.Verdict = r.verdict()
-	decided := r.Verdict == Faster || r.Verdict == Slower
-	if allowed := r.Processes / wrongSide; decided && r.Processes-r.OnOneSide > allowed {
+	if spread := stats.StdDev(logs); r.Verdict != Equal && r.Verdict != Undecided && math.Abs(mean) < away*spread {
 		r.Verdict = Undecided
-		r.Reason = fmt.Sprintf("%d of %d processes lie on the other side of 1, and %d may: the machine had two states",
-			r.Processes-r.OnOneSide, r.Processes, allowed)
+		r.Reason = fmt.Sprintf("%d of %d processes lie on one side of 1, and spread too far: the machine had two states",
+			r.OnOneSide, r.Processes)
 	}
 	if r.Verdict == Undecided && r.Reason == "" {
-		r.Reason = r.wanting(mean, half, again, halfAgain, cmp.Or(plan.Longer, "-time"))
+		r.wanting(mean, ofProcesses, again, halfAgain, least, cmp.Or(plan.Longer, "-time"))
 	}
 	return r
 }
@@ -297,7 +338,7 @@ func (r Result) verdict() Verdict {
 
 // wanting says why the interval decides nothing, and how much longer measuring would do: widths go with one over the
 // root of the time.
-func (r Result) wanting(mean, half, again, halfAgain float64, flag string) string {
+func (r *Result) wanting(mean, half, again, halfAgain, least float64, flag string) {
 	said := "the interval includes 1"
 	if r.Lo > 1 || r.Hi < 1 {
 		said = fmt.Sprintf("the interval reaches into the noise floor of %s", percent(r.NoiseFloor()))
@@ -305,21 +346,24 @@ func (r Result) wanting(mean, half, again, halfAgain float64, flag string) strin
 	decides := func(moved float64) (times int) { // 0 if a hundred times as long is too short
 		for times := 2; times <= 100; times++ {
 			root := math.Sqrt(float64(times))
-			longer := Result{Lo: math.Exp(mean - half/root), Hi: math.Exp(mean + half/root), Moved: moved,
-				CopyFloor: math.Exp((math.Abs(again)+halfAgain)/root) - 1}
+			half := math.Hypot(half/root, least)
+			longer := Result{Lo: math.Exp(mean - half), Hi: math.Exp(mean + half), Moved: moved,
+				CopyFloor: max(least, math.Exp((math.Abs(again)+halfAgain)/root)-1)}
 			if longer.verdict() != Undecided {
 				return times
 			}
 		}
 		return 0
 	}
-	if times := decides(r.Moved); times > 0 {
-		return fmt.Sprintf("%s: about %d times %s would decide %.2f", said, times, flag, r.Ratio)
+	r.Times = decides(r.Moved)
+	switch {
+	case r.Times > 0:
+		r.Reason = fmt.Sprintf("%s: about %d times %s would decide %.2f in half of the cases", said, r.Times, flag, r.Ratio)
+	case decides(0) > 0:
+		r.Reason = fmt.Sprintf("%s, and the base moved by %s: a steadier machine would tell", said, percent(r.Moved))
+	default:
+		r.Reason = said + ": no time would decide so small a difference"
 	}
-	if decides(0) > 0 {
-		return fmt.Sprintf("%s, and the base moved by %s: a steadier machine would tell", said, percent(r.Moved))
-	}
-	return said + ": no time would decide so small a difference"
 }
 
 func percent(share float64) string {
@@ -329,20 +373,41 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
-// withCores leaves out processes that had one core where at least half had more: a call then waits for other things. If
-// fewer had a second core, all count, and without is how many had none.
-func withCores(all []Process) (kept []Process, without int) {
-	share := func(p Process) float64 { return p.CPUNs[0] / p.Ns[0] }
-	for _, p := range all {
-		if p.CPUNs[0] > 0 && share(p) < severalCore {
-			without++
-		}
+// needed is how many of the planned processes a verdict takes; of all, if none are planned.
+func (p Plan) needed(all int) int { return max(Fewest, (3*cmp.Or(p.Processes, all)+3)/4) }
+
+// needs is how many cores a process needs: two, or three where a server apart has four or more CPUs.
+func (p Plan) needs() float64 {
+	if p.Apart && p.CPUs >= 4 {
+		return 3
 	}
-	if 2*without > len(all) {
-		return slices.Clone(all), without
+	return float64(min(2, p.CPUs))
+}
+
+// Disturbed tells whether other programs left a process too few cores, where that is known.
+func (p Plan) Disturbed(one Process) bool {
+	return p.AllCores && one.Others > 0 && float64(p.CPUs)*(1-one.Others) < p.needs()-short
+}
+
+// kept leaves out processes that had too few cores: a call then waits for other things. Where nobody tells what other
+// programs used, the CPU time of a single caller over wall time does. All count where too many would be left out, since
+// the rest were then hardly free either. without is how many of those that count had no second core.
+func (p Plan) kept(all []Process) (kept []Process, without int) {
+	kept = slices.DeleteFunc(slices.Clone(all), p.Disturbed)
+	if left := len(all) - len(kept); left > len(kept) || left > 0 && len(kept) < p.needed(len(all)) {
+		return slices.Clone(all), 0
 	}
-	one := func(p Process) bool { return p.CPUNs[0] > 0 && share(p) < oneCore }
-	return slices.DeleteFunc(slices.Clone(all), one), 0
+	one := func(o Process) bool {
+		return o.CPUNs[0] > 0 && o.Others == 0 && min(o.CPUNs[0]/o.Ns[0], o.CPUNs[1]/o.Ns[1]) < severalCore
+	}
+	if !p.AllCores || !p.OneCaller {
+		return kept, 0
+	}
+	several := slices.DeleteFunc(slices.Clone(kept), one)
+	if without = len(kept) - len(several); without > len(several) {
+		return kept, without
+	}
+	return several, 0
 }
 
 // unchecked names the conditions that the records don't tell.
@@ -379,7 +444,7 @@ func (l *Load) add(o Load, n float64) {
 	l.Dropped, l.LateNs = l.Dropped+o.Dropped/n, l.LateNs+o.LateNs/n
 }
 
-func (r *Result) percentiles(over func(func(Process) float64) (mean, half float64)) {
+func (r *Result) percentiles(over func(func(Process) float64) (mean, half float64), least float64) {
 	for _, q := range []struct {
 		to *Percentile
 		of func(timing.Latency) float64
@@ -392,7 +457,14 @@ func (r *Result) percentiles(over func(func(Process) float64) (mean, half float6
 			mean, _ := over(func(p Process) float64 { return q.of(p.Latencies[arm]) })
 			return math.Exp(mean)
 		}
-		ratio, half := over(func(p Process) float64 { return q.of(p.Latencies[2]) / q.of(p.Latencies[0]) })
+		ratio, half := over(func(p Process) float64 {
+			own, base, again := q.of(p.Latencies[2]), q.of(p.Latencies[0]), q.of(p.Latencies[1])
+			if p.ToCopy == 0 { // the copy is what is compared
+				return own / base
+			}
+			return Ratios{Ratio: own / base, ToCopy: own / again}.Estimate()
+		})
+		half = math.Hypot(half, least)
 		all := Percentile{mean(0), mean(1), mean(2), math.Exp(ratio), math.Exp(ratio - half), math.Exp(ratio + half)}
 		if all.Base > 0 && all.Ns > 0 {
 			*q.to = all // else some process had too few calls beyond it
@@ -405,8 +477,7 @@ func (r *Result) percentiles(over func(func(Process) float64) (mean, half float6
 //
 // A link of the source is one sample of where functions lie, and its processes share it. So each layout counts once, by
 // its mean, and the interval holds for the source. Where the interval of the processes is wider, that is taken. The
-// processes of one build say nothing of other layouts. Their interval is made at a higher level, so that it holds as
-// often as its own level says; docs/method.md has the figures.
+// processes of one build say nothing of other layouts.
 func interval(all []Process, m float64, value func(Process) float64) (mean, half float64) {
 	var logs, means []float64
 	byLayout := map[int][]float64{}
@@ -415,7 +486,7 @@ func interval(all []Process, m float64, value func(Process) float64) (mean, half
 		logs, byLayout[p.Layout] = append(logs, x), append(byLayout[p.Layout], x)
 	}
 	if len(byLayout) < 2 {
-		return student(logs, 1-oneBuild/m)
+		return student(logs, 1-0.05/m)
 	}
 	for _, own := range byLayout {
 		means = append(means, stats.Mean(own))
@@ -452,17 +523,25 @@ func (r Result) Said() string {
 	switch {
 	case r.Processes == 0:
 		return "not measured"
-	case r.Processes < r.Planned && r.Verdict != Undecided:
+	case r.Verdict == Undecided:
+	case r.Disturbed > 0:
+		said = append(said, fmt.Sprintf("all %d processes that count; %d left out, as others left them too few cores",
+			r.Processes, r.Disturbed))
+	case r.OneCore > 0:
+		said = append(said, fmt.Sprintf("all %d processes that count; %d left out that had one core", r.Processes, r.OneCore))
+	case r.Processes < r.Planned:
 		said = append(said, fmt.Sprintf("%d of %d processes", r.Processes, r.Planned))
-	}
-	if r.OneCore > 0 {
-		said = append(said, fmt.Sprintf("%d left out that had one core", r.OneCore))
 	}
 	if r.NoSecond > 0 {
 		said = append(said, fmt.Sprintf("%d of %d had no second core to themselves", r.NoSecond, r.Processes))
 	}
-	if r.Others > BusyMachine {
+	if r.Others > BusyMachine && !r.Busy {
 		said = append(said, fmt.Sprintf("others used %.0f %%: on an idle machine the size differs", 100*r.Others))
 	}
 	return strings.Join(said, "; ")
+}
+
+// Wanting tells whether more processes may lead to a verdict, or to one of as many free processes as were planned.
+func (r Result) Wanting(plan Plan) bool {
+	return r.Busy || r.Disturbed > 0 && r.Processes < plan.Processes || r.Verdict == Undecided && r.Times > 0
 }

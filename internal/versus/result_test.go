@@ -22,6 +22,14 @@ func processes(ratios ...float64) (all []Process) {
 	return all
 }
 
+// ofOneBuild are processes of one link, whose contestant is as far from the copy as from the base.
+func ofOneBuild(all []Process) []Process {
+	for i := range all {
+		all[i].Layout, all[i].ToCopy = 1, all[i].Ratio
+	}
+	return all
+}
+
 // spread has n ratios around a centre, of this standard deviation.
 func spread(n int, center, sd float64) (ratios []float64) {
 	var logs, squares float64
@@ -37,14 +45,9 @@ func spread(n int, center, sd float64) (ratios []float64) {
 }
 
 // The interval is Student's of the logarithms. With 7 degrees of freedom R's qt(0.975, 7) is 2.364624 and
-// qt(0.99, 7) is 2.997952; with 15 they are 2.131450 and 2.602480; with 3, 3.182446 and 4.540703.
+// qt(1-0.025/3, 7) is 3.127553; with 3 the first is 3.182446. Of one build, what layouts make of a ratio is added in
+// squares: 1.959964 times 0.0065, or 2.393980 times for one of three.
 func TestInterval(t *testing.T) {
-	alike := func(all []Process) []Process { // of one build
-		for i := range all {
-			all[i].Layout = 1
-		}
-		return all
-	}
 	inPairs := func(all []Process) []Process { // two processes of each layout
 		for i := range all {
 			all[i].Layout = i / 2
@@ -58,10 +61,9 @@ func TestInterval(t *testing.T) {
 		half, level float64
 	}{
 		{"eight layouts, at 95 %", processes(spread(8, 1.05, 0.02)...), 0, 2.364624 * 0.02 / math.Sqrt(8), 0.95},
-		{"eight processes of one build, at 98 % and called 95 %", alike(processes(spread(8, 1.05, 0.02)...)), 0,
-			2.997952 * 0.02 / math.Sqrt(8), 0.95},
-		{"sixteen processes of one build", alike(processes(spread(16, 1.05, 0.02)...)), 0, 2.602480 * 0.02 / 4, 0.95},
-		{"four processes of one build", alike(processes(spread(4, 1.05, 0.02)...)), 1, 4.540703 * 0.02 / 2, 0.95},
+		{"eight processes of one build", ofOneBuild(processes(spread(8, 1.05, 0.02)...)), 0,
+			math.Hypot(2.364624*0.02/math.Sqrt(8), 1.959964*0.0065), 0.95},
+		{"one build that has no noise", ofOneBuild(processes(spread(8, 1.05, 1e-9)...)), 1, 1.959964 * 0.0065, 0.95},
 		{"two of each layout that differ: the interval of the layouts is the wider",
 			inPairs(processes(1.00, 1.00, 1.04, 1.04, 1.08, 1.08, 1.12, 1.12)), 0,
 			3.182446 / 2 * deviation(1.00, 1.04, 1.08, 1.12), 0.95},
@@ -77,10 +79,9 @@ func TestInterval(t *testing.T) {
 		})
 	}
 	t.Run("three contestants hold together", func(t *testing.T) {
-		one, three := Decide(Plan{}, alike(processes(spread(8, 1.05, 0.02)...))),
-			Decide(Plan{Contestants: 3}, alike(processes(spread(8, 1.05, 0.02)...)))
+		three := Decide(Plan{Contestants: 3}, ofOneBuild(processes(spread(8, 1.05, 0.02)...)))
 		require.InDelta(t, 1-0.05/3, three.Level, 1e-12)
-		require.InDelta(t, 3.805521/2.997952, math.Log(three.Hi/three.Lo)/math.Log(one.Hi/one.Lo), 1e-3, "qt(1-0.01/3, 7)")
+		require.InDelta(t, math.Hypot(3.127553*0.02/math.Sqrt(8), 2.393980*0.0065), math.Log(three.Hi/three.Ratio), 1e-5)
 	})
 }
 
@@ -129,9 +130,9 @@ func TestVerdict(t *testing.T) {
 			""},
 		{"equal", Plan{Processes: 8}, processes(spread(8, 1.001, 0.01)...), Equal, ""},
 		{"too wide to be equal", Plan{Processes: 8}, processes(spread(8, 1, 0.03)...), Undecided,
-			"the interval includes 1: about 2 times -time would decide 1.00"},
+			"the interval includes 1: about 2 times -time would decide 1.00 in half of the cases"},
 		{"includes 1", Plan{Processes: 8, Longer: "-benchtime"}, processes(spread(8, 1.03, 0.06)...), Undecided,
-			"the interval includes 1: about 3 times -benchtime would decide 1.03"},
+			"the interval includes 1: about 3 times -benchtime would decide 1.03 in half of the cases"},
 		{"a machine that moved by 37 % decides 5 %", Plan{Processes: 8}, moving(processes(spread(8, 1.05, 0.01)...), 0.37),
 			Slower, ""},
 		{"but not 3 %, of which a tenth of the movement may be the whole", Plan{Processes: 8},
@@ -144,20 +145,18 @@ func TestVerdict(t *testing.T) {
 			processes(spread(8, 1.003, 0.5)...), Undecided,
 			"the interval includes 1: no time would decide so small a difference"},
 		{"a copy that differs", Plan{Processes: 8}, copies(processes(spread(8, 1.05, 0.01)...), 0.06), Undecided,
-			"the interval reaches into the noise floor of 5.1 %: about 2 times -time would decide 1.05"},
+			"the interval reaches into the noise floor of 5.1 %: about 2 times -time would decide 1.05 in half of the cases"},
 		{"the copy's floor counts where it is the larger", Plan{Processes: 8},
 			copies(moving(processes(spread(8, 1.05, 0.01)...), 0.2), 0.06), Undecided,
-			"the interval reaches into the noise floor of 5.1 %: about 2 times -time would decide 1.05"},
+			"the interval reaches into the noise floor of 5.1 %: about 2 times -time would decide 1.05 in half of the cases"},
 		{"one of eight on the other side", Plan{Processes: 8}, processes(append(spread(7, 1.40, 0.05), 0.98)...), Slower, ""},
-		{"two of eight", Plan{Processes: 8}, processes(1.45, 1.4, 1.5, 1.42, 1.38, 1.44, 0.98, 0.98)[:8], Undecided,
-			"2 of 8 processes lie on the other side of 1, and 1 may: the machine had two states"},
-		{"two of sixteen", Plan{Processes: 16}, processes(ratios(0.98, 2, 1.4, 14)...), Slower, ""},
-		{"three of sixteen", Plan{Processes: 16}, processes(ratios(0.98, 3, 1.4, 13)...), Undecided,
-			"3 of 16 processes lie on the other side of 1, and 2 may: the machine had two states"},
-		{"one of seven", Plan{Processes: 8}, processes(ratios(0.99, 1, 1.4, 6)...), Undecided,
-			"1 of 7 processes lie on the other side of 1, and 0 may: the machine had two states"},
-		{"one of four, faster", Plan{Processes: 4, Fewest: FewestQuick}, processes(0.70, 0.71, 0.70, 1.01), Undecided,
-			"the interval includes 1: about 2 times -time would decide 0.77"},
+		{"two of eight", Plan{Processes: 8}, processes(1.29, 1.38, 1.41, 1.35, 1.53, 1.40, 0.94, 0.95), Undecided,
+			"6 of 8 processes lie on one side of 1, and spread too far: the machine had two states"},
+		{"three of twelve", Plan{Processes: 12}, processes(ratios(0.94, 3, 1.4, 9)...), Undecided,
+			"9 of 12 processes lie on one side of 1, and spread too far: the machine had two states"},
+		{"two of sixteen", Plan{Processes: 16}, processes(ratios(0.94, 2, 1.4, 14)...), Slower, ""},
+		{"four of sixteen", Plan{Processes: 16}, processes(ratios(0.94, 4, 1.4, 12)...), Undecided,
+			"12 of 16 processes lie on one side of 1, and spread too far: the machine had two states"},
 		{"six of eight have measured", Plan{Processes: 8}, processes(spread(6, 1.05, 0.01)...), Slower, ""},
 		{"five of eight", Plan{Processes: 8}, processes(spread(5, 1.05, 0.01)...), Undecided,
 			"5 of 8 processes count, and a verdict needs 6"},
@@ -165,9 +164,12 @@ func TestVerdict(t *testing.T) {
 			"11 of 16 processes count, and a verdict needs 12"},
 		{"five of five are few", Plan{Processes: 5}, processes(spread(5, 1.05, 0.01)...), Undecided,
 			"5 of 5 processes count, and a verdict needs 6"},
-		{"four of a first answer", Plan{Processes: 4, Fewest: FewestQuick}, processes(spread(4, 1.05, 0.01)...), Slower, ""},
-		{"three of a first answer", Plan{Processes: 4, Fewest: FewestQuick}, processes(spread(3, 1.05, 0.01)...), Undecided,
-			"3 of 4 processes count, and a verdict needs 4"},
+		{"layouts may make 1 % of one build", Plan{Processes: 8}, ofOneBuild(processes(spread(8, 1.01, 1e-4)...)), Undecided,
+			"the interval includes 1: no time would decide so small a difference"},
+		{"or 2.5 %, with the noise floor of two layouts", Plan{Processes: 8},
+			ofOneBuild(processes(spread(8, 1.025, 1e-4)...)), Undecided,
+			"the interval reaches into the noise floor of 1.3 %: no time would decide so small a difference"},
+		{"but not 3 %", Plan{Processes: 8}, ofOneBuild(processes(spread(8, 1.03, 1e-4)...)), Slower, ""},
 		{"none", Plan{Processes: 8}, nil, Undecided, "0 of 8 processes count, and a verdict needs 6"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
@@ -178,7 +180,10 @@ func TestVerdict(t *testing.T) {
 			require.Equal(t, len(c.all), r.Processes)
 			require.Equal(t, len(c.all) >= 2, r.Ratio > 0 && r.Hi > r.Ratio, "a comparison has its ratio and its interval")
 			for i := range c.all {
-				c.all[i].Ratio, c.all[i].Copy = 1/c.all[i].Ratio, 1/c.all[i].Copy
+				p := &c.all[i]
+				if p.Ratio, p.Copy = 1/p.Ratio, 1/p.Copy; p.ToCopy > 0 {
+					p.ToCopy = 1 / p.ToCopy
+				}
 			}
 			turned := map[Verdict]Verdict{Faster: Slower, Slower: Faster, Equal: Equal, Undecided: Undecided}
 			require.Equal(t, turned[c.verdict], Decide(c.plan, c.all).Verdict,
@@ -187,15 +192,16 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// A process that had one core where one caller needs several is left out, and named, unless most had one.
+// Where nobody tells what others used: a process that had one core where one caller needs several is left out, and
+// named, unless most had one.
 func TestOneCore(t *testing.T) {
 	plan := Plan{Processes: 8, AllCores: true, OneCaller: true}
 	measured := func() []Process { // as on 2026-11-23, one caller: six with both cores, two with one
 		all := processes(1.29, 1.38, 1.41, 1.35, 1.53, 1.40, 0.94, 0.95)
 		for i := range all {
-			all[i].CPUNs[0] = 1.10 * all[i].Ns[0]
+			all[i].CPUNs[0], all[i].CPUNs[1] = 1.10*all[i].Ns[0], 1.10*all[i].Ns[0]
 			if i >= 6 {
-				all[i].CPUNs[0] = 0.99 * all[i].Ns[0]
+				all[i].CPUNs[i-6] = 0.99 * all[i].Ns[0] // of the base, or of its copy
 			}
 		}
 		return all
@@ -205,7 +211,7 @@ func TestOneCore(t *testing.T) {
 	require.Equal(t, 6, r.Processes)
 	require.Equal(t, Slower, r.Verdict)
 	require.Greater(t, r.Lo, 1.2)
-	require.Equal(t, "slower; 6 of 8 processes; 2 left out that had one core", r.Said())
+	require.Equal(t, "slower; all 6 processes that count; 2 left out that had one core", r.Said())
 
 	r = Decide(Plan{Processes: 8}, measured())
 	require.Zero(t, r.OneCore, "the question needs one core")
@@ -217,7 +223,7 @@ func TestOneCore(t *testing.T) {
 	few := measured()
 	few[0].CPUNs[0] = few[0].Ns[0]
 	r = Decide(plan, few)
-	require.Equal(t, "5 of 8 processes count, and a verdict needs 6; 3 had one core only", r.Reason)
+	require.Equal(t, "5 processes count, and a verdict needs 6; 3 had one core only", r.Reason)
 	require.Positive(t, r.Lo)
 	few[1].CPUNs[0] = few[1].Ns[0]
 	require.Equal(t, 4, Decide(plan, few).OneCore, "half had a second core")
@@ -240,6 +246,76 @@ func TestOneCore(t *testing.T) {
 	require.Equal(t, []string{"whether each process had several cores: CPU time is not recorded",
 		"what other programs used: their share is not recorded"}, r.Unchecked)
 	require.Empty(t, Decide(Plan{}, none).Unchecked, "on one core neither matters")
+}
+
+// A process is left out if other programs left it too few cores. Where too many would be, all count, and there is no
+// verdict.
+func TestDisturbed(t *testing.T) {
+	shares := func(taken float64, n int) []Process { // of which n are disturbed, whose ratio is another
+		all := processes(spread(12, 1.374, 0.01)...)
+		for i := range all {
+			if all[i].Others = 0.01; i < n {
+				all[i].Others, all[i].Ratio = taken, 0.946
+			}
+		}
+		return all
+	}
+	two, four := Plan{Processes: 8, AllCores: true, CPUs: 2}, Plan{Processes: 8, AllCores: true, Apart: true, CPUs: 4}
+	for _, c := range []struct {
+		why         string
+		plan        Plan
+		all         []Process
+		count, left int
+		busy        bool
+		said        string
+	}{
+		{"none is disturbed", two, shares(0, 0), 12, 0, false, "slower"},
+		{"two CPUs less 0.18 are enough", two, shares(0.09, 2), 12, 0, false, "slower"},
+		{"less 0.22 are not", two, shares(0.11, 2), 10, 2, false,
+			"slower; all 10 processes that count; 2 left out, as others left them too few cores"},
+		{"as many as count", two, shares(0.5, 6), 6, 6, false,
+			"slower; all 6 processes that count; 6 left out, as others left them too few cores"},
+		{"more than count", two, shares(0.5, 7), 12, 7, true,
+			"undecided: disturbed: in 7 of 12 processes other programs left less than 1.8 cores"},
+		{"a little of each", two, shares(0.07, 12), 12, 0, true,
+			"undecided: disturbed: other programs left 1.86 cores on average"},
+		{"of four CPUs an eighth is nothing", four, shares(0.125, 2), 12, 0, false, "slower"},
+		{"a third leaves too few for client and server", four, shares(0.33, 2), 10, 2, false,
+			"slower; all 10 processes that count; 2 left out, as others left them too few cores"},
+		{"but enough for one process", Plan{Processes: 8, AllCores: true, CPUs: 4}, shares(0.33, 2), 12, 0, false, "slower"},
+		{"one core is left to a question of one", Plan{Processes: 8, CPUs: 2}, shares(0.5, 2), 12, 0, false, "slower"},
+		{"a machine with one CPU", Plan{Processes: 8, AllCores: true, Apart: true, CPUs: 1}, shares(0, 0), 12, 0, false, "slower"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			r := Decide(c.plan, c.all)
+			require.Equal(t, []int{c.count, c.left}, []int{r.Processes, r.Disturbed})
+			require.Equal(t, c.busy, r.Busy)
+			require.Equal(t, c.said, r.Said())
+			require.Positive(t, r.Ratio, "a disturbed row shows its ratio")
+		})
+	}
+}
+
+// With two arms the copy is what is compared, to the base alone: half of a difference would not be seen.
+func TestCopyThatIsSlower(t *testing.T) {
+	record := timing.Record{Arms: []string{"a", "a again"}, Blocks: [][]timing.Slice{{{Ops: 1, Wall: 1000, CPU: 1000},
+		{Ops: 1, Wall: 1040, CPU: 1040}}}, Latencies: []timing.Latency{{Calls: 5000, P50: 1000}, {Calls: 5000, P50: 1040}}}
+	p, err := ProcessOf(record)
+	require.NoError(t, err)
+	r := Decide(Plan{AllCores: true}, slices.Repeat([]Process{p}, 8))
+	require.InDelta(t, 1.04, r.Ratio, 1e-9)
+	require.InDelta(t, 1.04, r.CPU.Ratio, 1e-9)
+	require.InDelta(t, 1.04, r.P50.Ratio, 1e-9)
+
+	record.Arms = append(record.Arms, "b") // which takes 4 % longer than the base, and as long as its copy
+	record.Blocks[0] = append(record.Blocks[0], record.Blocks[0][1])
+	record.Latencies = append(record.Latencies, record.Latencies[1])
+	p, err = ProcessOf(record)
+	require.NoError(t, err)
+	r = Decide(Plan{AllCores: true}, slices.Repeat([]Process{p}, 8))
+	for _, ratio := range []float64{r.Ratio, r.CPU.Ratio, r.P50.Ratio} {
+		require.InDelta(t, math.Sqrt(1.04), ratio, 1e-9, "both fixtures of the base count")
+	}
 }
 
 func TestOthers(t *testing.T) {
@@ -356,23 +432,23 @@ func TestCPUHasAResultOfItsOwn(t *testing.T) {
 	require.Less(t, r.CopyFloor, 0.001)
 	require.Equal(t, []float64{3000, 8}, []float64{r.CPU.BaseNs, float64(r.CPU.Processes)})
 
-	all[0].CPUNs[0] = 1010 // one core, which is left out of both
+	all[0].CPUNs[1] = 1010 // one core, which is left out of both
 	require.Equal(t, []int{7, 7}, []int{Decide(plan, all).Processes, Decide(plan, all).CPU.Processes})
 	require.Nil(t, Decide(Plan{}, all).CPU, "on one core time is CPU time")
 	all[1].CPU = Ratios{}
 	require.Nil(t, Decide(plan, all).CPU, "a process does not tell")
 }
 
-// A link is one sample. Where links differ, only the interval over layouts holds the source's ratio.
+// A link is one sample of a source. The interval holds the source's ratio, whether it is made of several links or of one.
 func TestIntervalOfTheSource(t *testing.T) {
 	const runs, links, each = 500, 8, 2
 	for _, c := range []struct {
 		why             string
 		between, within float64
-		one, ofAll      float64 // share of intervals that hold the truth: of one build at most, over layouts at least
 	}{
-		{"links differ as measured on 2026-11-22", 0.0045, 0.0028, 0.90, 0.93},
-		{"links are alike", 0, 0.0028, 1, 0.93},
+		{"links differ as measured on 2026-11-22", 0.0045, 0.0028},
+		{"links differ as the rule takes it", 0.0065, 0.0028},
+		{"links are alike", 0, 0.0028},
 	} {
 		random := rand.New(rand.NewPCG(2, 0))
 		var held, heldByOne int
@@ -384,8 +460,9 @@ func TestIntervalOfTheSource(t *testing.T) {
 				for range each {
 					spread = append(spread, Process{Layout: layout + 1, Ns: [3]float64{1, 1, 1},
 						Ratios: Ratios{Copy: 1, Ratio: math.Exp(other + c.within*random.NormFloat64())}})
+					ratio := math.Exp(own + c.within*random.NormFloat64())
 					ofOne = append(ofOne, Process{Layout: 1, Ns: [3]float64{1, 1, 1},
-						Ratios: Ratios{Copy: 1, Ratio: math.Exp(own + c.within*random.NormFloat64())}})
+						Ratios: Ratios{Copy: 1, Ratio: ratio, ToCopy: ratio}})
 				}
 			}
 			if r := Decide(Plan{}, spread); r.Lo <= 1 && 1 <= r.Hi {
@@ -396,7 +473,7 @@ func TestIntervalOfTheSource(t *testing.T) {
 			}
 		}
 		t.Logf("%s: held by layouts %d, by one build %d of %d", c.why, held, heldByOne, runs)
-		require.GreaterOrEqual(t, float64(held)/runs, c.ofAll, c.why)
-		require.LessOrEqual(t, float64(heldByOne)/runs, c.one, c.why)
+		require.GreaterOrEqual(t, float64(held)/runs, 0.93, c.why)
+		require.GreaterOrEqual(t, float64(heldByOne)/runs, 0.93, "%s, one build", c.why)
 	}
 }

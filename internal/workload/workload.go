@@ -40,7 +40,7 @@ func (w Workload) Blocks(n int) int {
 	case w.Link != "":
 		return 2
 	case w.Rate != 0:
-		return min(max(2, n-9), 10) // two of a first answer, which has the fewest
+		return min(max(1, n-9), 10)
 	case w.Windowed():
 		return min(2*n/5, 10)
 	}
