@@ -12,8 +12,8 @@ import (
 )
 
 // Costs returns what the system takes on one core, as name=value pairs: for an empty call, for a byte to and fro over
-// loopback in one thread, and to wake a parked thread. These figures tell why two hours differ. A figure that the system
-// does not have is absent. Costs takes less than 0.2 s.
+// loopback in one thread, and to wake a parked thread. These figures tell why two hours differ. A figure that the
+// system does not have is absent. Costs takes less than 0.2 s.
 func Costs() string {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // an idle P would poll the network, and wake for each byte
 	var all []string
