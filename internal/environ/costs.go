@@ -67,18 +67,16 @@ func pingPong() time.Duration {
 		return 0
 	}
 	defer far.Close()
-	limit := time.Now().Add(100 * time.Millisecond)
-	err = cmp.Or(near.SetDeadline(limit), far.SetDeadline(limit))
-	buf := make([]byte, 1)
-	over := func(from, to net.Conn) error {
-		if _, err := from.Write(buf); err != nil {
-			return err
-		}
-		_, err := to.Read(buf)
-		return err
-	}
-	if err != nil {
+	buf, limit := make([]byte, 1), time.Now().Add(100*time.Millisecond)
+	if cmp.Or(near.SetDeadline(limit), far.SetDeadline(limit)) != nil {
 		return 0
+	}
+	over := func(from, to net.Conn) error {
+		_, err := from.Write(buf)
+		if err == nil {
+			_, err = to.Read(buf)
+		}
+		return err
 	}
 	return median(20, func() error { return cmp.Or(over(near, far), over(far, near)) })
 }

@@ -283,7 +283,7 @@ func (s Summary) Sentences() (all []string) {
 	}
 	answers := slices.DeleteFunc(s.leading().BySize(), func(a Answer) bool { return a.Processes == 0 || s.Over != "" })
 	measured, decided := map[string]int{}, map[[2]string][]string{} // by stack; by stack and verdict
-	var open []string
+	var also, open []string
 	for _, a := range answers {
 		measured[a.Stack]++
 		does, key := a.Does, [2]string{a.Stack, string(a.Verdict)}
@@ -299,31 +299,27 @@ func (s Summary) Sentences() (all []string) {
 		}
 		open = append(open, does)
 	}
-	for _, a := range answers {
-		key := [2]string{a.Stack, string(a.Verdict)}
-		if does := decided[key]; len(does) > 0 {
-			delete(decided, key)
-			if measured[a.Stack] == 1 && s.Call == nil {
-				all = append(all, fmt.Sprintf("%s, %s µs: %s, for %s.", a.takes(Label(a.Stack), Label(s.Base)),
-					signed(a.Micro()), a.Verdict, a.Does))
-				continue
-			}
-			all = append(all, fmt.Sprintf("%s is %s in %d of %d workloads: %s.", Label(a.Stack), a.Verdict, len(does),
-				measured[a.Stack], strings.Join(does, "; ")))
-		}
-	}
-	for _, a := range answers {
+	for _, a := range answers[:len(answers)-len(open)] {
+		key, base, stack := [2]string{a.Stack, string(a.Verdict)}, Label(s.Base), Label(a.Stack)
 		micro, more := a.more()
 		switch {
-		case a.size() < 0:
 		case s.Call != nil && a.Workload == s.Answers[0].Workload:
-			all = append(all, s.yours(a))
-		case s.Call == nil && a.Workload == workload.Small && measured[a.Stack] > 1 && !s.Remote:
-			all = append(all, "On one core "+a.takes("a small call of "+Label(a.Stack), "one of "+Label(s.Base))+": "+more+".",
+			also = append(also, s.yours(a))
+		case s.Call == nil && measured[a.Stack] == 1:
+			all = append(all, fmt.Sprintf("%s, %s µs: %s, for %s.", a.takes(stack, base), signed(a.Micro()), a.Verdict, a.Does))
+			continue
+		case s.Call == nil && a.Workload == workload.Small && !s.Remote:
+			also = append(also, "On one core "+a.takes("a small call of "+stack, "one of "+base)+": "+more+".",
 				fmt.Sprintf("Of a request that takes 0.1, 1 or 10 ms, the difference is %s, %s or %s.",
 					percent(micro/100), percent(micro/1000), percent(micro/10000)))
 		}
+		if does := decided[key]; does != nil { // the first of its verdict says it of all
+			all = append(all, fmt.Sprintf("%s is %s in %d of %d workloads: %s.", stack, a.Verdict, len(does),
+				measured[a.Stack], strings.Join(does, "; ")))
+			delete(decided, key)
+		}
 	}
+	all = append(all, also...)
 	for _, a := range s.Answers {
 		if but := a.But(); but != "" {
 			all = append(all, but+".")
