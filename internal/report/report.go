@@ -305,7 +305,7 @@ func (s Summary) Sentences() (all []string) {
 		switch {
 		case s.Call != nil && a.Workload == s.Answers[0].Workload:
 			also = append(also, s.yours(a))
-		case s.Call == nil && measured[a.Stack] == 1:
+		case measured[a.Stack] == 1:
 			all = append(all, fmt.Sprintf("%s, %s µs: %s, for %s.", a.takes(stack, base), signed(a.Micro()), a.Verdict, a.Does))
 			continue
 		case s.Call == nil && a.Workload == workload.Small && !s.Remote:

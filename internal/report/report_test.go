@@ -127,6 +127,7 @@ func TestLeading(t *testing.T) {
 	s.Answers[1].Leads = ByCPU
 	require.Contains(t, s.Sentences(), "gRPC is slower in 2 of 3 workloads: 1.50 (1.40–1.60) for 1 kB of bytes (CPU); "+
 		"1.05 (1.04–1.06) for a small call, one core.")
+	require.Equal(t, 1, strings.Count(strings.Join(s.Sentences(), " "), "gRPC is slower"), "of both at once")
 	p := s.Picture()
 	require.Equal(t, []string{"CPU or time of gRPC, in multiples of JSON's", "gRPC less", "JSON less"},
 		[]string{p.Title, p.Below, p.Above})
