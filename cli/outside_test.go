@@ -153,6 +153,10 @@ func TestRunOfKnownFigures(t *testing.T) {
 	require.Equal(t, "base", s.Base)
 	require.EqualValues(t, 5, s.Seed, "the seed that was given")
 	require.Len(t, s.Answers, 3)
+	require.NotEmpty(t, s.Costs)
+	require.Contains(t, string(bench), "\n# "+s.Costs+"\n")
+	require.Regexp(t, `(?s)\n10 kB of bytes .*\na small call, one core .*\none small call at a time`, said,
+		"the largest difference first")
 	page, err := os.ReadFile(filepath.Join(out, "report.md"))
 	require.NoError(t, err)
 	require.FileExists(t, filepath.Join(out, "report.html"))

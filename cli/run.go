@@ -149,7 +149,8 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err 
 		return fmt.Errorf("rpcbench: run: %w", err)
 	}
 	began := c.header()
-	if _, err := io.WriteString(file, c.heading()); err != nil {
+	began.Costs = environ.Costs()
+	if _, err := io.WriteString(file, c.heading(began.Costs)); err != nil {
 		return errors.Join(fmt.Errorf("rpcbench: run: %w", err), file.Close())
 	}
 	all := c.campaign()
@@ -225,13 +226,13 @@ func minutely(w io.Writer, terminal show) show {
 }
 
 // heading begins bench.txt.
-func (c *comparison) heading() string {
+func (c *comparison) heading(costs string) string {
 	keys := "" // an address is none: it changes from run to run
 	if c.servers != nil {
 		keys = "server: remote\nproved: no\n"
 	}
-	return keys + fmt.Sprintf("# %s\n# %s\n# base=%s seed=%d processes=%d layouts=%d %s\ngoos: %s\ngoarch: %s\n",
-		strings.Join(asTyped(), " "), strings.Join(environ.List(), " "), c.base, c.seed, c.processes, c.layouts,
+	return keys + fmt.Sprintf("# %s\n# %s\n# %s\n# base=%s seed=%d processes=%d layouts=%d %s\ngoos: %s\ngoarch: %s\n",
+		strings.Join(asTyped(), " "), strings.Join(environ.List(), " "), costs, c.base, c.seed, c.processes, c.layouts,
 		strings.Join(c.notes, " "), runtime.GOOS, runtime.GOARCH)
 }
 
@@ -289,7 +290,7 @@ func (c *comparison) header() report.Summary {
 
 // summary adds what was found.
 func (c *comparison) summary(s report.Summary, all []*versus.Comparison) report.Summary {
-	others, n := 0.0, 0.0
+	others, n, told := 0.0, 0.0, false // whether Hour tells of others
 	for _, one := range all {
 		for _, p := range one.Found {
 			others, n = others+p.Others, n+1
@@ -310,12 +311,12 @@ func (c *comparison) summary(s report.Summary, all []*versus.Comparison) report.
 			a.Leads = report.ByCPU
 		}
 		a.IdleNs, a.Rate = c.idle[w.Name], c.found[w.Name]
-		s.Answers = append(s.Answers, a)
+		s.Answers, told = append(s.Answers, a), told || a.Others > versus.BusyMachine
 		if w.Callers > 1 && w.Procs == 0 && runtime.NumCPU() == 1 {
 			s.Warnings = append(s.Warnings, w.Title+": the machine has one core, so callers take turns")
 		}
 	}
-	if others > n*versus.BusyMachine {
+	if others > n*versus.BusyMachine && !told {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("other programs used %.0f %% of the machine meanwhile", 100*others/n))
 	}
 	return s
@@ -323,6 +324,9 @@ func (c *comparison) summary(s report.Summary, all []*versus.Comparison) report.
 
 func printSummary(w io.Writer, s report.Summary) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if hour := s.Hour(); hour != "" {
+		fmt.Fprintln(t, hour)
+	}
 	fmt.Fprintf(t, "workload\tGOMAXPROCS\t%s µs\tstack\tµs\tratio\t95 %% interval\tverdict\n", s.Base)
 	for _, a := range s.Lines() {
 		base, own, ratio, interval := "", "", "", ""
@@ -330,7 +334,7 @@ func printSummary(w io.Writer, s report.Summary) error {
 			base, own = fmt.Sprintf("%.1f", a.BaseNs/1000), fmt.Sprintf("%.1f", a.Paired()/1000)
 		}
 		if a.Ratio > 0 {
-			ratio, interval = fmt.Sprintf("%.2f", a.Ratio), fmt.Sprintf("%.2f–%.2f", a.Lo, a.Hi)
+			ratio, interval = fmt.Sprintf("%.2f", a.Ratio), report.Interval(a.Lo, a.Hi)
 		}
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Does, a.GOMAXPROCS, base, a.Stack, own, ratio, interval,
 			a.Said())

@@ -207,6 +207,13 @@ func TestSummary(t *testing.T) {
 		_, err := json.Marshal(s)
 		require.NoError(t, err, test.why)
 	}
+	apart := versus.Comparison{Found: processes(4, 0.2), Spec: versus.Spec{Arms: c.spec(w, "x").Arms, Procs: 2}}
+	s := c.summary(c.header(), []*versus.Comparison{&apart})
+	require.Contains(t, s.Hour(), "other programs used up to 30 % of it")
+	require.Nil(t, s.Warnings, "the first line says it")
+	var said strings.Builder
+	require.NoError(t, printSummary(&said, s))
+	require.True(t, strings.HasPrefix(said.String(), s.Hour()+"\nworkload  "), said.String())
 }
 
 // Only of one caller, whose server is in the process, does CPU time over wall time tell how many cores a call had.

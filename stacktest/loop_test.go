@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,9 @@ import (
 func TestMain(m *testing.M) {
 	if os.Getenv(withoutMain) != "" {
 		os.Exit(m.Run())
+	}
+	if share, err := strconv.ParseFloat(os.Getenv(othersUse), 64); err == nil {
+		current.others = func() func() float64 { return func() float64 { return share } }
 	}
 	if !odd.Answer(madeUp) {
 		Main(m, append(elsewhereStacks(), apartStacks()...)...)
@@ -53,6 +57,7 @@ func BenchmarkHarness(b *testing.B) {
 const (
 	inChild     = "RPCBENCH_TEST_CHILD"
 	withoutMain = "RPCBENCH_TEST_WITHOUT_MAIN" // a package that has fixtures in plain benchmarks, and no TestMain
+	othersUse   = "RPCBENCH_TEST_OTHERS"       // share of the machine
 )
 
 // emptyAfter is a stack whose server sends empty replies after n right ones.
@@ -229,8 +234,25 @@ func TestHeader(t *testing.T) {
 	require.Contains(t, keys, "cores")
 	comment := b.String()[strings.LastIndex(b.String(), "\n#")+1:]
 	for _, part := range []string{"go=go1.", "date=20", "json-engine=" + environ.JSONEngine(),
-		"HdrHistogram/hdrhistogram-go@v", "github.com/go-playground/validator/v10@v", "go.uber.org/goleak@v"} {
+		"HdrHistogram/hdrhistogram-go@v", "github.com/go-playground/validator/v10@v", "go.uber.org/goleak@v", " wake="} {
 		require.Contains(t, comment, part)
+	}
+}
+
+// Rows of a busy hour end in a warning.
+func TestBusyMachine(t *testing.T) {
+	for _, c := range []struct{ why, share, bench, want string }{
+		{"busy", "0.25", "^BenchmarkHarness$", `(?m)^# rpcbench: warning: other programs used 25 % of the machine meanwhile$`},
+		{"as much as a result allows", "0.1", "^BenchmarkHarness$", ""},
+		{"without rows", "0.25", "", ""},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			t.Setenv(othersUse, c.share)
+			out, err := child(t, "-test.benchtime=20x", "-test.bench="+c.bench)
+			require.NoError(t, err, out)
+			require.Equal(t, c.want != "", strings.Contains(out, "other programs"), out)
+			require.Regexp(t, c.want, out)
+		})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	process "github.com/rpcbench/rpcbench/internal/child"
+	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/versus"
@@ -23,7 +24,8 @@ import (
 // Traits.Background of no stack names.
 //
 // Main adds what results need, in the format of golang.org/x/perf/benchfmt. Keys for whatever forbids comparing two
-// files, and a comment line of versions, precede the rows. The units follow the rows.
+// files, and a comment line of versions, precede the rows. The units follow the rows, and a warning if other
+// programs were busy.
 //
 // Main makes this binary the child process that measures for [BenchmarkVersus], and the server of a workload with a
 // process of its own. A child finds its stack among stacks.
@@ -49,8 +51,12 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 		orExit(2, fmt.Errorf("rpcbench: -processes %d: give 8 or more", current.processes))
 	}
 	printHeader(os.Stdout)
+	share := current.others()
 	code := m.Run()
 	current.printUnits(os.Stdout)
+	if used := share(); used > versus.BusyMachine {
+		remark("warning: other programs used %.0f %% of the machine meanwhile", 100*used)
+	}
 	exit(code, stacks)
 }
 
@@ -78,7 +84,7 @@ func printHeader(w io.Writer) {
 	if build := environ.Build(); build != "" {
 		fmt.Fprintln(w, "build:", build)
 	}
-	fmt.Fprintln(w, "#", strings.Join(environ.List(), " "))
+	fmt.Fprintln(w, "#", strings.Join(append(environ.List(), environ.Costs()), " "))
 }
 
 // printUnits prints a Unit line for each unit that a row has and package testing does not define. benchstat reads its
@@ -115,13 +121,14 @@ const acceptLimit = 2 * time.Second // until a server has accepted the connectio
 
 // current has the settings of this process, whose flags and GOMAXPROCS it reads and sets. A benchmark of package
 // testing has no other place for what has to outlast it, and benchmarks run one after the other.
-var current = settings{seen: map[string]bool{}}
+var current = settings{seen: map[string]bool{}, others: cpu.Others}
 
 // settings holds the flags of Main, and what rows have noted.
 type settings struct {
-	processes int             // value of -processes
-	long      bool            // value of -long
-	seen      map[string]bool // names of the rows that have begun, their units, and why some were skipped
+	processes int                           // value of -processes
+	long      bool                          // value of -long
+	others    func() (since func() float64) // what other programs use of the machine
+	seen      map[string]bool               // names of the rows that have begun, their units, and why some were skipped
 }
 
 // watchServer is called right before the timed loop. The returned function reports what the server's child process used

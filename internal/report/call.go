@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
 // Call is what a run knows of a method of one's own.
@@ -66,9 +64,6 @@ func (s Summary) yours(a Answer) string {
 	}
 	if a.GOMAXPROCS == 1 && !s.Remote {
 		said += ", " + percent(micro/1000) + " of a core at 1,000 calls a second"
-	}
-	if a.Verdict == versus.Undecided {
-		return said + ". That is undecided: " + a.Reason + "."
 	}
 	return said + "."
 }

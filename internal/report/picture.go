@@ -176,7 +176,7 @@ func (s Summary) title() string {
 func (m Machine) dot(a Answer, i, n int, x func(float64) float64) Dot {
 	floor := a.NoiseFloor()
 	d := Dot{Y: (i+1)*track + 1, SaidX: right - (n-1-i)*saidWidth, Second: i > 0, Said: number(a.Ratio),
-		Title: fmt.Sprintf("%s (%s–%s), %s", number(a.Ratio), number(a.Lo), number(a.Hi), line(a.Verdict)),
+		Title: sized(a.Ratio, a.Lo, a.Hi) + ", " + line(a.Verdict),
 		Tone:  line(a.Verdict), Hollow: a.Verdict == versus.Undecided, Lo: x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi),
 		FloorLo: x(1 / (1 + floor))}
 	d.FloorWidth = math.Round(10*(x(1+floor)-d.FloorLo)) / 10

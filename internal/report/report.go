@@ -38,6 +38,7 @@ type Summary struct {
 	Release     int      `json:"release"`
 	Command     string   `json:"command"`
 	Environment []string `json:"environment"`
+	Costs       string   `json:"costs,omitempty"` // what the system took for a call, a ping-pong and a wake
 	Notes       []string `json:"notes,omitempty"`
 	Warnings    []string `json:"warnings,omitempty"`
 	Base        string   `json:"base"`
@@ -112,11 +113,33 @@ func (s Summary) measure() string {
 	return "CPU or time"
 }
 
-// Lines are the answers as tables show them. One that has a result by CPU time has two lines, of which the first leads.
-// In a sweep all second lines follow the first ones.
+// BySize returns the answers as tables show them: decided ones first, and of these the largest difference. A sweep
+// keeps the order of its values.
+func (s Summary) BySize() []Answer {
+	all := slices.Clone(s.Answers)
+	if s.Over == "" {
+		slices.SortStableFunc(all, func(a, b Answer) int { return cmp.Compare(b.Leading().size(), a.Leading().size()) })
+	}
+	return all
+}
+
+// size is how far the ratio is from 1, as a logarithm. It is negative if nothing was decided, and least if there is no
+// ratio.
+func (a Answer) size() float64 {
+	switch {
+	case a.Ratio == 0:
+		return -2
+	case !slices.Contains([]versus.Verdict{versus.Faster, versus.Slower, versus.Equal}, a.Verdict):
+		return -1
+	}
+	return math.Abs(math.Log(a.Ratio))
+}
+
+// Lines are the answers in the order of BySize. One that has a result by CPU time has two lines, of which the first
+// leads. In a sweep all second lines follow the first ones.
 func (s Summary) Lines() (all []Answer) {
 	var below []Answer
-	for _, a := range s.Answers {
+	for _, a := range s.BySize() {
 		side := ": CPU"
 		if a.Rate > 0 {
 			side += fmt.Sprintf(" at %.0f calls a second", a.Rate)
@@ -170,8 +193,7 @@ func (a Answer) Micro() float64 { return a.BaseNs * (a.Ratio - 1) / 1000 }
 // takes is a sentence without an end, of a leading result, with a stack and the base as it calls them.
 func (a Answer) takes(stack, base string) string {
 	much := map[bool]string{true: "as much CPU time", false: "as long"}[a.byCPU]
-	return fmt.Sprintf("%s takes %s times %s as %s (%s–%s)", stack, number(a.Ratio), much, base, number(a.Lo),
-		number(a.Hi))
+	return fmt.Sprintf("%s takes %s times %s as %s (%s)", stack, number(a.Ratio), much, base, Interval(a.Lo, a.Hi))
 }
 
 // more is the difference in microseconds without its sign, and in words.
@@ -224,62 +246,87 @@ func (s Summary) ByRatio(stack string) []Answer {
 	return own
 }
 
-// Sentences are the answer in words.
+// restless is how far the base moves in an hour that sentences name first. Beyond it the noise floor exceeds
+// versus.Margin, so that no answer is equal.
+const restless = 0.25
+
+// Hour says what kind of hour it was, if that changes sizes. It is empty if the machine was quiet.
+func (s Summary) Hour() string {
+	others, moved := 0.0, 0.0
+	for _, a := range s.leading().Answers {
+		others, moved = max(others, a.Others), max(moved, a.Moved)
+	}
+	var said []string
+	if others > versus.BusyMachine {
+		said = append(said, fmt.Sprintf("other programs used up to %s of it", percent(others)))
+	}
+	if moved > restless {
+		said = append(said, fmt.Sprintf("the base's time moved by up to %s between processes", percent(moved)))
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return "The machine was not quiet: " + strings.Join(said, ", and ") + ", so sizes differ on a quiet one."
+}
+
+// Sentences are the answer in words: what kind of hour it was, what was decided, the largest difference first, and
+// below what was not.
 func (s Summary) Sentences() (all []string) {
+	if hour := s.Hour(); hour != "" {
+		all = append(all, hour)
+	}
 	if s.Call != nil {
 		all = append(all, s.Call.String())
 	}
 	for _, c := range s.Curves() {
 		all = append(all, s.swept(c))
 	}
-	stacks := s.Stacks()
-	if s.Over != "" {
-		stacks = nil
-	}
-	for _, stack := range stacks {
-		own := s.leading().Of(stack)
-		if s.Call != nil && own[0].Ratio > 0 {
-			all = append(all, s.yours(own[0]))
-		} else if len(own) == 1 && own[0].Ratio > 0 {
-			a := own[0]
-			all = append(all, fmt.Sprintf("%s, %s µs: %s, for %s.", a.takes(Label(stack), Label(s.Base)), signed(a.Micro()),
-				a.Verdict, a.Does))
+	answers := slices.DeleteFunc(s.leading().BySize(), func(a Answer) bool { return a.Processes == 0 || s.Over != "" })
+	measured, decided := map[string]int{}, map[[2]string][]string{} // by stack; by stack and verdict
+	var also, open []string
+	for _, a := range answers {
+		measured[a.Stack]++
+		does, key := a.Does, [2]string{a.Stack, string(a.Verdict)}
+		if a.byCPU {
+			does += " (CPU)"
+		}
+		if a.size() >= 0 {
+			decided[key] = append(decided[key], sized(a.Ratio, a.Lo, a.Hi)+" for "+does)
 			continue
 		}
-		counts := map[versus.Verdict][]string{}
-		measured := 0
-		for _, a := range own {
-			if a.Processes == 0 {
-				continue
-			}
-			measured++
-			if a.byCPU {
-				a.Does += " (CPU)"
-			}
-			counts[a.Verdict] = append(counts[a.Verdict], a.Does)
-			if a.Workload != workload.Small || a.Ratio == 0 || s.Call != nil || s.Remote {
-				continue
-			}
-			micro, more := a.more()
-			all = append(all, "On one core "+a.takes("a small call of "+Label(stack), "one of "+Label(s.Base))+": "+more+".")
-			if a.Verdict == versus.Undecided {
-				all = append(all, "That difference is undecided: "+a.Reason+".")
-				continue
-			}
-			all = append(all, fmt.Sprintf("Of a request that takes 0.1, 1 or 10 ms, the difference is %s, %s or %s.",
-				percent(micro/100), percent(micro/1000), percent(micro/10000)))
+		if len(s.Stacks()) > 1 {
+			does += ", " + Label(a.Stack)
 		}
-		for _, v := range []versus.Verdict{versus.Faster, versus.Slower, versus.Equal, versus.Undecided} {
-			if does := counts[v]; len(does) > 0 {
-				all = append(all, fmt.Sprintf("%s is %s in %d of %d workloads: %s.", Label(stack), v, len(does), measured,
-					strings.Join(does, "; ")))
-			}
+		open = append(open, does)
+	}
+	for _, a := range answers[:len(answers)-len(open)] {
+		key, base, stack := [2]string{a.Stack, string(a.Verdict)}, Label(s.Base), Label(a.Stack)
+		micro, more := a.more()
+		switch {
+		case s.Call != nil && a.Workload == s.Answers[0].Workload:
+			also = append(also, s.yours(a))
+		case measured[a.Stack] == 1:
+			all = append(all, fmt.Sprintf("%s, %s µs: %s, for %s.", a.takes(stack, base), signed(a.Micro()), a.Verdict, a.Does))
+			continue
+		case s.Call == nil && a.Workload == workload.Small && !s.Remote:
+			also = append(also, "On one core "+a.takes("a small call of "+stack, "one of "+base)+": "+more+".",
+				fmt.Sprintf("Of a request that takes 0.1, 1 or 10 ms, the difference is %s, %s or %s.",
+					percent(micro/100), percent(micro/1000), percent(micro/10000)))
+		}
+		if does := decided[key]; does != nil { // the first of its verdict says it of all
+			all = append(all, fmt.Sprintf("%s is %s in %d of %d workloads: %s.", stack, a.Verdict, len(does),
+				measured[a.Stack], strings.Join(does, "; ")))
+			delete(decided, key)
 		}
 	}
+	all = append(all, also...)
 	for _, a := range s.Answers {
 		if but := a.But(); but != "" {
 			all = append(all, but+".")
 		}
+	}
+	if len(open) > 0 {
+		all = append(all, fmt.Sprintf("Undecided in %d of %d: %s.", len(open), len(answers), strings.Join(open, "; ")))
 	}
 	return all
 }
@@ -337,7 +384,7 @@ func (s Summary) Timed() bool {
 
 // Loads is a table of what surrounded the calls, whose first row heads the columns. It is nil where nobody knows.
 func (s Summary) Loads() (rows [][]string) {
-	for _, a := range s.Answers {
+	for _, a := range s.BySize() {
 		if a.Load == (versus.Load{}) {
 			continue
 		}
@@ -461,7 +508,7 @@ var files embed.FS
 func functions() map[string]any {
 	return map[string]any{"label": Label, "number": number, "percent": percent, "micro": micro,
 		"signed": signed, "points": points, "join": strings.Join, "cell": cell, "line": line, "times": times, "lines": lines,
-		"flight": flight, "others": others}
+		"flight": flight, "others": others, "interval": Interval}
 }
 
 // HTML writes a page that needs nothing else.
@@ -521,8 +568,17 @@ func digits(us float64) int {
 }
 
 // times is a percentile's ratio with its interval.
-func times(p versus.Percentile) string {
-	return dash(p.Ratio, fmt.Sprintf("%s (%s–%s)", number(p.Ratio), number(p.Lo), number(p.Hi)))
+func times(p versus.Percentile) string { return dash(p.Ratio, sized(p.Ratio, p.Lo, p.Hi)) }
+
+// sized is a ratio with its interval.
+func sized(ratio, lo, hi float64) string { return number(ratio) + " (" + Interval(lo, hi) + ")" }
+
+// Interval is an interval of a ratio as text. One that spans more than a factor of two tells no size, and is a dash.
+func Interval(lo, hi float64) string {
+	if hi > 2*lo {
+		return "–"
+	}
+	return number(lo) + "–" + number(hi)
 }
 
 // flight is a number of calls at once.

@@ -32,7 +32,7 @@ func found() Summary {
 		return versus.Percentile{Base: us * 1000, Copy: us * 1010, Ns: us * 1500, Ratio: 1.5, Lo: 1.4, Hi: 1.6}
 	}
 	return Summary{Release: Release, Command: "rpcbench run -out <mine>", Environment: []string{"cpu=X"}, Base: "httpjson",
-		Processes: 8, Layouts: 8, Warnings: []string{"the machine was not quiet"}, Raw: "BenchmarkRun/<raw>",
+		Costs: "wake=1µs", Processes: 8, Layouts: 8, Warnings: []string{"a warning"}, Raw: "BenchmarkRun/<raw>",
 		Answers: []Answer{
 			{Workload: "small", Does: "a small call, one core", GOMAXPROCS: 1, Stack: "grpcprotobuf", Leads: ByCPU,
 				Result: versus.Result{Planned: 8, Processes: 8, OnOneSide: 7, BaseNs: 40_000, Ns: 42_500, BaseCPUNs: 40_100,
@@ -58,7 +58,6 @@ func found() Summary {
 
 // What the pages of testdata do not have: those of several answers are there.
 func TestSentences(t *testing.T) {
-	small := "On one core a small call of gRPC takes 1.05 times as long as one of JSON (1.04–1.06): 2.0 µs more."
 	remote := found()
 	remote.Remote = true
 	require.NotContains(t, strings.Join(remote.Sentences(), " "), "On one core", "a caller waits for the network too")
@@ -75,24 +74,60 @@ func TestSentences(t *testing.T) {
 		[]string{"gRPC takes 1.05 times as long as JSON (1.04–1.06), +2.0 µs: slower, for a small call, one core."},
 		s.Sentences())
 
-	s = found()
-	s.Answers[0].Verdict, s.Answers[0].Reason = versus.Undecided, "the interval includes 1"
-	require.Equal(t, []string{small, "That difference is undecided: the interval includes 1."}, s.Sentences()[:2])
-	require.NotContains(t, strings.Join(s.Sentences(), " "), "Of a request", "of what is undecided")
+	s.Answers[0].Lo = 0.53
+	require.Contains(t, s.Sentences()[0], "gRPC takes 1.05 times as long as JSON (0.53–1.06), ")
+	s.Answers[0].Lo = 0.52
+	require.Contains(t, s.Sentences()[0], "gRPC takes 1.05 times as long as JSON (–), ", "such an interval tells no size")
 
 	s = found()
-	s.Answers[1].Verdict = versus.Equal
-	require.Contains(t, s.Sentences(), "gRPC is equal in 1 of 3 workloads: 1 kB of bytes.")
+	s.Answers[0].Verdict = versus.Undecided
+	s.Answers[1].Verdict, s.Answers[1].Moved, s.Answers[2].Moved = versus.Equal, 0.25, 0
+	require.Equal(t, []string{
+		"The machine was not quiet: other programs used up to 20 % of it, so sizes differ on a quiet one.",
+		"gRPC is equal in 1 of 3 workloads: 0.80 (0.78–0.82) for 1 kB of bytes.",
+		"Undecided in 2 of 3: a small call, one core; mixed fields, 50 callers."}, s.Sentences())
+	s.Answers[0].Moved, s.Answers[2].Others = 0.26, 0.1
+	require.Equal(t, "The machine was not quiet: the base's time moved by up to 26 % between processes, so sizes "+
+		"differ on a quiet one.", s.Hour())
+	s.Answers[0].Moved = 0
+	require.Empty(t, s.Hour())
+
+	s.Answers[1].Stack = "drpc"
+	s.Answers[2].Verdict, s.Answers[2].Ratio = versus.Slower, 9
+	require.Equal(t, []string{"gRPC is slower in 1 of 2 workloads: 9.00 (0.99–1.01) for mixed fields, 50 callers.",
+		"drpc takes 0.80 times as long as JSON (0.78–0.82), -16.0 µs: equal, for 1 kB of bytes.",
+		"Undecided in 1 of 3: a small call, one core, gRPC."}, s.Sentences(), "the largest difference of all stacks")
+}
+
+// Decided answers stand above others, the largest difference first, each with both of its lines.
+func TestBySize(t *testing.T) {
+	s := found()
+	s.Answers = []Answer{s.Answers[3], s.Answers[2], s.Answers[0], s.Answers[1]}
+	cpu := versus.Result{Ratio: 1.3, Lo: 1.2, Hi: 1.4, Processes: 8, BaseNs: 20_000, Verdict: versus.Slower}
+	s.Answers[2].CPU = &cpu // which leads
+	lines := func() (all []string) {
+		for _, a := range s.Lines() {
+			all = append(all, a.Does)
+		}
+		return all
+	}
+	require.Equal(t, []string{"a small call, one core: CPU", "a small call, one core: time", "1 kB of bytes",
+		"mixed fields, 50 callers", "a new connection"}, lines())
+	cpu.Ratio = 1.2
+	require.Equal(t, "1 kB of bytes", lines()[0], "1.2 is nearer to 1 than 0.8 is")
+	require.Equal(t, "a new connection", s.Answers[0].Does, "the summary has its own order")
 }
 
 // Where the question is what calls cost, sentences and picture have the result by CPU time.
 func TestLeading(t *testing.T) {
 	s := found()
 	s.Answers[1].CPU = &versus.Result{Ratio: 1.5, Lo: 1.4, Hi: 1.6, Processes: 8, BaseNs: 20_000, Verdict: versus.Slower}
-	require.Contains(t, s.Sentences(), "gRPC is faster in 1 of 3 workloads: 1 kB of bytes.", "time leads")
+	require.Contains(t, s.Sentences(), "gRPC is faster in 1 of 3 workloads: 0.80 (0.78–0.82) for 1 kB of bytes.",
+		"time leads")
 	s.Answers[1].Leads = ByCPU
-	require.Contains(t, s.Sentences(),
-		"gRPC is slower in 2 of 3 workloads: a small call, one core; 1 kB of bytes (CPU).")
+	require.Contains(t, s.Sentences(), "gRPC is slower in 2 of 3 workloads: 1.50 (1.40–1.60) for 1 kB of bytes (CPU); "+
+		"1.05 (1.04–1.06) for a small call, one core.")
+	require.Equal(t, 1, strings.Count(strings.Join(s.Sentences(), " "), "gRPC is slower"), "of both at once")
 	p := s.Picture()
 	require.Equal(t, []string{"CPU or time of gRPC, in multiples of JSON's", "gRPC less", "JSON less"},
 		[]string{p.Title, p.Below, p.Above})
@@ -104,7 +139,7 @@ func TestLeading(t *testing.T) {
 	require.Equal(t, "CPU of gRPC, in multiples of JSON's", s.Picture().Title)
 	s.Call = &Call{}
 	require.Equal(t, "gRPC takes 1.50 times as much CPU time as JSON (1.40–1.60): 10.0 µs more, 1 % of a core at "+
-		"1,000 calls a second.", s.Sentences()[1])
+		"1,000 calls a second.", s.Sentences()[2])
 }
 
 // The pages are those of testdata: each field has its place, on both sides of 1. -update writes them anew; look at
@@ -157,8 +192,8 @@ func TestPages(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	s := found()
 	hostile := "a|b\n<script>x</script><img src=x onerror=y>\x1b[31m"
-	s.Base, s.Command, s.Environment, s.Notes, s.Warnings = hostile, hostile, []string{hostile}, []string{hostile},
-		[]string{hostile}
+	s.Base, s.Command, s.Costs, s.Environment, s.Notes, s.Warnings = hostile, hostile, hostile, []string{hostile},
+		[]string{hostile}, []string{hostile}
 	for i := range s.Answers {
 		a := &s.Answers[i]
 		a.Stack, a.Does, a.Reason, a.Verdict, a.Unchecked = hostile, hostile, hostile, versus.Verdict(hostile),
@@ -378,12 +413,12 @@ func TestLoads(t *testing.T) {
 	a.Load = versus.Load{Free: 0.4, Switches: 5.2, Reached: 0.99, Dropped: 0.02, LateNs: 500_000}
 	s.Answers[1].Load.Switches = 3
 	require.Equal(t, "5000 calls a second: CPU, of which the server 20.0 and 21.0 µs, callers alone 12.0 µs",
-		s.Lines()[0].Does)
+		s.Lines()[1].Does)
 	rows := s.Loads()
 	require.Len(t, rows, 3)
 	require.Equal(t, []string{"5000 calls a second", "gRPC", "25 %", "50 %, 40 %", "2.70, 5.20", "100 %, 99 %", "1 %, 2 %",
-		"400.0 µs, 500.0 µs"}, rows[1])
-	require.Equal(t, []string{"1 kB of bytes", "gRPC", "–", "–, –", "–, 3.00", "–", "–", "–"}, rows[2])
+		"400.0 µs, 500.0 µs"}, rows[2])
+	require.Equal(t, []string{"1 kB of bytes", "gRPC", "–", "–, –", "–, 3.00", "–", "–", "–"}, rows[1])
 	for cell, page := range map[string]func(io.Writer) error{"<td>50 %, 40 %": s.HTML, "| 50 %, 40 % |": s.Markdown} {
 		var text strings.Builder
 		require.NoError(t, page(&text))

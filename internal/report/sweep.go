@@ -60,7 +60,7 @@ func (s Summary) swept(c Curve) string {
 	}
 	said := c[0].takes(Label(c[0].Stack), Label(s.Base)) + at(c[0])
 	if last := c[len(c)-1]; len(c) > 1 {
-		said += fmt.Sprintf(", and %s times (%s–%s)", number(last.Ratio), number(last.Lo), number(last.Hi)) + at(last)
+		said += fmt.Sprintf(", and %s times (%s)", number(last.Ratio), Interval(last.Lo, last.Hi)) + at(last)
 	}
 	return strings.Join(append([]string{said + "."}, s.Crosses(c)...), " ")
 }

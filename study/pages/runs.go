@@ -167,7 +167,7 @@ func noted(s report.Summary, name string) string {
 
 // ratio is a ratio alone, and times is a ratio with its interval.
 func ratio(a *report.Answer) string { return fmt.Sprintf("%.2f", a.Ratio) }
-func times(a *report.Answer) string { return fmt.Sprintf("%.2f (%.2f–%.2f)", a.Ratio, a.Lo, a.Hi) }
+func times(a *report.Answer) string { return ratio(a) + " (" + report.Interval(a.Lo, a.Hi) + ")" }
 
 // micro is by how many microseconds a call takes longer, and saved by how many it takes less.
 func micro(a *report.Answer) float64 { return a.Micro() }
