@@ -111,7 +111,7 @@ func TestRunsOfOneKind(t *testing.T) {
 		require.NoError(t, err, reason)
 		write(t, root, "more/summary.json", string(data))
 		write(t, root, "more/bench.txt", "")
-		require.Equal(t, c.want, filled(t, root, `kin "more" (answer "more" "small-1-caller" "grpcprotobuf")`), reason)
+		require.Equal(t, c.want, filled(t, root, `kin "more" (led "more" "small-1-caller" "grpcprotobuf")`), reason)
 	}
 }
 
