@@ -36,12 +36,13 @@ type maker struct {
 	folder    string                          // the page's, from root
 	summaries map[string]report.Summary       // what was read, by folder
 	rows      map[string]map[string][]float64 // what was read, by file and unit
-	unsettled map[string][]string             // of the page's tables: by disagree
+	results   string                          // the folder of all recorded runs, from root
+	kins      map[string]kin                  // the runs there, once read
 }
 
 func in(root string) *maker {
 	return &maker{root: root, made: map[string][]byte{}, summaries: map[string]report.Summary{},
-		rows: map[string]map[string][]float64{}}
+		rows: map[string]map[string][]float64{}, results: "study/results"}
 }
 
 // Make returns what the templates of a repository make, by paths from its root.
@@ -64,7 +65,6 @@ func Make(root string) (map[string][]byte, error) {
 // page makes the page of a template such as docs/stacks.md.tmpl.
 func (m *maker) page(name, text string) error {
 	m.folder = path.Dir(name)
-	m.unsettled = map[string][]string{}
 	page, err := template.New(name).Funcs(m.functions()).Parse(text)
 	if err != nil {
 		return err
@@ -118,12 +118,12 @@ func (m *maker) functions() template.FuncMap {
 		"same": same,
 
 		// Tables, text of files, and a picture.
-		"table": m.table, "disagree": m.disagree, "claims": m.claims,
+		"table": m.table, "directions": m.directions, "claims": m.claims,
 		"about": about, "above": above, "below": below, "between": between, "nothing": nothing,
 		"file": m.read, "lines": m.lines, "picture": m.picture,
 
 		// What tables are made of.
-		"run": m.run, "runs": m.runs, "find": m.find, "asked": m.asked, "ordered": m.ordered, "works": works, "span": m.span,
+		"run": m.run, "runs": m.runs, "find": m.find, "asked": m.asked, "ordered": m.ordered, "works": works, "kin": m.kin,
 		"where": m.where, "link": m.link, "label": report.Label, "micros": micros,
 		"notes": func() *notes { return new(notes) }, "spread": m.spread,
 		"stacks": stacks.All, "mainStacks": stacks.Main, "codecs": codecs.All, "messages": codecs.Messages,

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -13,7 +14,9 @@ import (
 
 const root = "../.."
 
-// TestPages: each page on disk is what its template makes.
+var spread = regexp.MustCompile(`\d \(\d[\d.]*(?:–| to )\d[\d.]*\)|±\s?\d`)
+
+// TestPages: each page on disk is what its template makes, and links what an interval is of if it has one.
 func TestPages(t *testing.T) {
 	if err := Newest(root); err != nil {
 		t.Skip(err)
@@ -28,6 +31,9 @@ func TestPages(t *testing.T) {
 			require.Equal(t, line, lines[min(i, len(lines)-1)], "%s:%d: go -C study generate ./... writes it", name, i+1)
 		}
 		require.Len(t, there, len(data), name)
+		if path.Ext(name) == ".md" && spread.Match(data) {
+			require.Contains(t, string(data), "limits.md#what-an-interval-is-of", name)
+		}
 	}
 }
 
@@ -81,12 +87,11 @@ a layer => (difference "explain.txt").More "compression" => takes no longer than
 more => (difference "explain.txt").More "harness" => takes no longer than
 a table => table "pears" "quiet" => pears
 the run of a table => table "builds" "none" => none has no summary.json
-all folders of a table => table "costs" "quiet" "calm" => index out of range
+the folder of a table => table "costs" => index out of range
 a build at every workload => table "builds" "uneven/stacks" => has not measured a at structured-1kB
 a stack at every workload => table "grid" "uneven" "stacks" => has not measured a at structured-1kB
 a method of one's own => table "publics" "builds" => nil pointer
 one machine, in parts => answer "mixed" "small" "grpcprotobuf" => are of two machines
-one machine, in a range => disagree "drpc" "strange"}}{{table "grid" "noisy" "more" => are of two machines
 one machine, in a table => table "publics" "own" "elsewhere" => are of two machines
 the run of a picture => picture "docs/answer.svg" "none" "Ada" => none has no run
 sweeps over one thing => picture "docs/answer.svg" "rates" "Ada" "quiet" "Bob" => rates is over "calls a second", and quiet
@@ -116,7 +121,6 @@ func TestIntervalsAreNotTyped(t *testing.T) {
 		pages = append(pages, found...)
 	}
 	elsewhere := regexp.MustCompile("(?ms)\\{\\{.*?\\}\\}|^```.*?^```|^\\|.*?$") // actions, blocks and rows of tables
-	spread := regexp.MustCompile(`\d \(\d[\d.]*(?:–| to )\d[\d.]*\)|±\s?\d`)
 	for _, path := range pages {
 		name, err := filepath.Rel(root, path)
 		require.NoError(t, err)
@@ -140,6 +144,7 @@ func write(t *testing.T, root, name, text string) {
 // fill makes a page in docs of a template.
 func fill(root, text string) (string, error) {
 	m := in(root)
+	m.results = "."
 	err := m.page("docs/page.md.tmpl", text)
 	return string(m.made["docs/page.md"]), err
 }

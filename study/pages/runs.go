@@ -1,7 +1,10 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
+	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path"
@@ -10,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
 // run returns the summary of a run.
@@ -52,16 +56,22 @@ func (m *maker) within(dir string) (dirs []string) {
 	return dirs
 }
 
-// find returns what a folder has of a stack at a workload, or nil if no run asked.
-func (m *maker) find(dir, work, stack string) *report.Answer {
+// first returns what a folder has of a stack at a workload, and the run that asked first. Both are nothing if none did.
+func (m *maker) first(dir, work, stack string) (report.Summary, *report.Answer) {
 	for _, s := range m.runs(m.within(dir)) {
 		for i, a := range s.Answers {
 			if a.Workload == work && a.Stack == stack {
-				return &s.Answers[i]
+				return s, &s.Answers[i]
 			}
 		}
 	}
-	return nil
+	return report.Summary{}, nil
+}
+
+// find is first without the run.
+func (m *maker) find(dir, work, stack string) *report.Answer {
+	_, a := m.first(dir, work, stack)
+	return a
 }
 
 // asked is find, where a run must have asked.
@@ -105,26 +115,134 @@ func works(s report.Summary) (all []report.Answer) {
 	return all
 }
 
-// disagree notes a stack whose recorded runs disagree on who is faster, with the folders of further runs. A grid of the
-// page has the range of its ratios.
-func (m *maker) disagree(stack string, runs ...string) string {
-	m.unsettled[stack] = runs
+// repeat is an answer of a recorded run, by the figure that its question asks for.
+type repeat struct {
+	folder, machine string
+	report.Answer
+}
+
+// kin are the recorded runs of one kind that made the same comparison, the lowest ratio first.
+type kin []repeat
+
+// kind names a comparison and how it was made: callers who last have a ratio of CPU time, and servers apart a load.
+func kind(s report.Summary, a report.Answer) string {
+	method := ""
+	if s.Call != nil {
+		method = s.Call.Method
+	}
+	return fmt.Sprintln(a.Workload, a.Stack, s.Base, noted(s, "go"), method, a.CPU != nil, a.Load != versus.Load{})
+}
+
+// recorded returns all recorded answers with a ratio, by their kind.
+func (m *maker) recorded() map[string]kin {
+	if m.kins != nil {
+		return m.kins
+	}
+	m.kins = map[string]kin{}
+	results := os.DirFS(filepath.Join(m.root, m.results))
+	if err := fs.WalkDir(results, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != "summary.json" {
+			return err
+		}
+		s := m.run(path.Join(m.results, path.Dir(name)))
+		folder, _, _ := strings.Cut(name, "/")
+		for _, a := range s.Answers {
+			if led := a.Leading(); led.Ratio > 0 {
+				m.kins[kind(s, a)] = append(m.kins[kind(s, a)], repeat{folder, machine(s), led})
+			}
+		}
+		return nil
+	}); err != nil {
+		fail("%w", err)
+	}
+	for _, k := range m.kins {
+		slices.SortFunc(k, func(a, b repeat) int { return cmp.Compare(a.Ratio, b.Ratio) })
+	}
+	return m.kins
+}
+
+// kin returns the recorded runs of a comparison that a folder has an answer of.
+func (m *maker) kin(dir string, a report.Answer) kin {
+	s, asked := m.first(dir, a.Workload, a.Stack)
+	return m.recorded()[kind(s, *asked)]
+}
+
+// String is the range of the ratios and the number of runs.
+func (k kin) String() string {
+	if len(k) == 0 {
+		return "–"
+	}
+	lo, hi := fmt.Sprintf("%.2f", k[0].Ratio), fmt.Sprintf("–%.2f", k[len(k)-1].Ratio)
+	return fmt.Sprintf("%s%s (%d)", lo, strings.TrimSuffix(hi, "–"+lo), len(k))
+}
+
+// decided are the runs that say faster or slower: faster first.
+func (k kin) decided() kin {
+	return slices.DeleteFunc(slices.Clone(k), func(r repeat) bool {
+		return r.Verdict != versus.Faster && r.Verdict != versus.Slower
+	})
+}
+
+// contrary is whether one run says faster and another one slower.
+func (k kin) contrary() bool {
+	d := k.decided()
+	return len(d) > 0 && d[0].Verdict != d[len(d)-1].Verdict
+}
+
+// differs says why the runs have no verdict in common, and nothing where all lie on one side of 1.
+func (k kin) differs() string {
+	switch {
+	case k.contrary():
+		return "some recorded runs say faster, and others slower"
+	case len(k) > 0 && k[0].Ratio < 1 && k[len(k)-1].Ratio > 1:
+		return "the recorded runs lie on both sides of 1, and no two verdicts are contrary"
+	}
 	return ""
 }
 
-// span is the range of such a stack's ratios, or "" of another one.
-func (m *maker) span(dir, work, stack string) string {
-	if m.unsettled[stack] == nil {
-		return ""
-	}
-	runs, ratios := []string{}, []float64{}
-	for _, dir := range append([]string{dir}, m.unsettled[stack]...) {
-		runs = append(runs, m.within(dir)...)
-		ratios = append(ratios, m.answer(dir, work, stack).Ratio)
-	}
-	m.runs(runs) // of one machine
-	return fmt.Sprintf("%.2f to %.2f in %d runs", slices.Min(ratios), slices.Max(ratios), len(ratios))
+// Factor is how many times as far from 1 the second run's ratio is as the first one's.
+func (k kin) Factor() float64 { return (k[1].Ratio - 1) / (k[0].Ratio - 1) }
+
+// directions are what is known of the comparisons that were decided in two folders of results or more.
+type directions struct {
+	Decided  int
+	Contrary []string // whose direction changed
+	apart    []kin    // of the others, the two runs on two machines with the largest factor; by that
 }
+
+// Median and Most are the two runs of the factor in the middle, and of the largest.
+func (d directions) Median() kin { return d.apart[len(d.apart)/2] }
+func (d directions) Most() kin   { return d.apart[len(d.apart)-1] }
+
+// directions reads all recorded runs.
+func (m *maker) directions() (d directions) {
+	for _, key := range slices.Sorted(maps.Keys(m.recorded())) {
+		k := m.recorded()[key].decided()
+		if !slices.ContainsFunc(k, func(r repeat) bool { return r.folder != k[0].folder }) {
+			continue
+		}
+		d.Decided++
+		if k.contrary() {
+			d.Contrary = append(d.Contrary, fmt.Sprintf("`%s` at %s", k[0].Stack, k[0].Does))
+			continue
+		}
+		var pairs []kin
+		for _, a := range k {
+			for _, b := range k {
+				if a.machine != b.machine {
+					pairs = append(pairs, kin{a, b})
+				}
+			}
+		}
+		if pairs != nil {
+			d.apart = append(d.apart, slices.MaxFunc(pairs, byFactor))
+		}
+	}
+	slices.SortFunc(d.apart, byFactor)
+	return d
+}
+
+func byFactor(a, b kin) int { return cmp.Compare(a.Factor(), b.Factor()) }
 
 // quotient is one ratio to a base by another, as independent figures.
 func quotient(a, b *report.Answer) *report.Answer {
@@ -184,28 +302,34 @@ func micros(ns float64) string {
 // notes collects what is to be said of a verdict, such as why there is none, and gives each text a mark.
 type notes []string
 
-// Two are two cells of a row: a ratio with its interval, and the verdict, with a mark where there is more to say.
-// Without an answer both are dashes.
-func (n *notes) Two(a *report.Answer) string {
-	if a == nil {
-		return "– | –"
-	}
-	ratio := times(a)
+// Two are two cells of a row: a ratio with its interval, and the verdict, with a mark where there is more to say. There
+// is no verdict if the recorded runs of the comparison differ.
+func (n *notes) Two(a report.Answer, k kin) string {
+	ratio := times(&a)
 	if a.Ratio == 0 {
 		ratio = "–"
 	}
-	said := strings.TrimPrefix(a.Said(), "undecided: ")
-	if said == string(a.Verdict) {
+	verdict, said := string(a.Verdict), strings.TrimPrefix(a.Said(), "undecided: ")
+	if differs := k.differs(); differs != "" {
+		verdict, said = "differs", differs
+	}
+	if said == verdict {
 		return ratio + " | " + said
 	}
 	if !slices.Contains(*n, said) {
 		*n = append(*n, said)
 	}
-	return fmt.Sprintf("%s | %s [%d]", ratio, a.Verdict, slices.Index(*n, said)+1)
+	return fmt.Sprintf("%s | %s [%d]", ratio, verdict, slices.Index(*n, said)+1)
 }
 
-// Joined is Two as one cell.
-func (n *notes) Joined(a *report.Answer) string { return strings.Replace(n.Two(a), " | ", " ", 1) }
+// Joined is Two as one cell. Runs that differ have their range in place of one ratio.
+func (n *notes) Joined(a report.Answer, k kin) string {
+	ratio, verdict, _ := strings.Cut(n.Two(a, k), " | ")
+	if k.differs() != "" {
+		ratio = k.String()
+	}
+	return ratio + " " + verdict
+}
 
 func (n *notes) String() string {
 	var b strings.Builder

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -82,6 +83,36 @@ func TestMadePage(t *testing.T) {
 	}
 	require.Equal(t, "by birds, has faster birds, example.com/lib/x v1.2.3, net/http",
 		filled(t, root, `synopsis "pigeonpost"}}, {{synopsis "pigeonpost.vt"}}, {{library "example.com/lib/x"}}, {{library "net/http"`))
+}
+
+// TestRunsOfOneKind: a run has a range with those alone that made its comparison in its way.
+func TestRunsOfOneKind(t *testing.T) {
+	for reason, c := range map[string]struct {
+		change func(s *report.Summary)
+		want   string
+	}{
+		"another machine":       {func(s *report.Summary) { s.Environment[0] = "cpu=Another" }, "1.60–1.70 (2)"},
+		"another release of Go": {func(s *report.Summary) { s.Environment[2] = "go=go1.27.4" }, "1.70 (1)"},
+		"another base":          {func(s *report.Summary) { s.Base = "rawtcp" }, "1.70 (1)"},
+		"another method":        {func(s *report.Summary) { s.Call = &report.Call{Method: "a.B/C"} }, "1.70 (1)"},
+		"callers who last":      {func(s *report.Summary) { s.Answers[0].CPU = &versus.Result{} }, "1.70 (1)"},
+		"a server apart":        {func(s *report.Summary) { s.Answers[0].Load.Switches = 1 }, "1.70 (1)"},
+		"CPU time, which leads": {func(s *report.Summary) {
+			s.Answers[0].Leads, s.Answers[0].CPU = report.ByCPU, &versus.Result{Ratio: 1.3, Lo: 1.2, Hi: 1.4}
+		}, "1.30 (1)"},
+	} {
+		root := record(t)
+		s, err := report.Read(root + "/quiet/workloads")
+		require.NoError(t, err, reason)
+		s.Answers = slices.DeleteFunc(s.Answers, func(a report.Answer) bool { return a.Workload != "small-1-caller" })
+		s.Answers[0].Ratio = 1.7
+		c.change(&s)
+		data, err := json.Marshal(s)
+		require.NoError(t, err, reason)
+		write(t, root, "more/summary.json", string(data))
+		write(t, root, "more/bench.txt", "")
+		require.Equal(t, c.want, filled(t, root, `kin "more" (led "more" "small-1-caller" "grpcprotobuf")`), reason)
+	}
 }
 
 // TestPicture: a picture has the figures, the order and the words of the table of workloads, or those of sweeps.
