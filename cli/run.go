@@ -284,7 +284,7 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 // header is the summary of what is to be measured.
 func (c *comparison) header() report.Summary {
 	return report.Summary{Release: report.Release, Command: strings.Join(asTyped(), " "), Environment: environ.List(),
-		Notes: c.notes, Base: c.base, Seed: c.seed, Processes: c.processes, Layouts: c.layouts,
+		Notes: c.notes, Base: c.base, Estimator: versus.Estimator, Seed: c.seed, Processes: c.processes, Layouts: c.layouts,
 		Warnings: slices.Clip(c.warnings), Remote: c.servers != nil, Over: lists[c.sweep.over]}
 }
 

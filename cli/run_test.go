@@ -331,7 +331,7 @@ func TestRunAWorkloadOfFlags(t *testing.T) {
 		log)
 	require.Equal(t, w.Name, a.Workload)
 	require.Equal(t, report.ByCPU, a.Leads, "of several callers")
-	require.Equal(t, 4, a.Processes)
+	require.Equal(t, 8, a.Processes)
 	require.EqualValues(t, 2, a.Facts.Connections)
 	require.Greater(t, a.Facts.Sent, 2000.0, "the payload")
 }

@@ -69,7 +69,7 @@ func madeUp(before []odd.Question[versus.Spec], spec versus.Spec, _ int) (any, e
 // TestVersusFigures: what a row prints of eight processes whose figures are known. Ratios alternate between 1 % more
 // and 1 % less than 2, those of the copy between 0.4 % and 0.2 % more than 1. The intervals of five contestants hold
 // together at 95 %: each has R's qt(1-0.05/5/2, 7), which is 3.499483, times 0.0095/sqrt(7), since both fixtures of the
-// base count. In squares there is added what layouts make of a ratio: qnorm(1-0.05/5/2), which is 2.575829, times 0.0065.
+// base count. What layouts make of a ratio is added in squares: qnorm(1-0.05/5/2), which is 2.575829, times 0.0065.
 func TestVersusFigures(t *testing.T) {
 	t.Setenv(odd.Variable, odd.Children(t, 0))
 	out, err := child(t, "-test.bench=^BenchmarkApart$/^stack=(base|other|tells)$", "-test.benchtime=1x",

@@ -42,6 +42,7 @@ type Summary struct {
 	Notes       []string `json:"notes,omitempty"`
 	Warnings    []string `json:"warnings,omitempty"`
 	Base        string   `json:"base"`
+	Estimator   string   `json:"estimator,omitempty"` // versus.Estimator; none in older results
 	Seed        uint64   `json:"seed"`
 	Processes   int      `json:"processes"`
 	Layouts     int      `json:"layouts"`

@@ -148,7 +148,7 @@ func (c *Campaign) Run(ctx context.Context) error {
 	return nil
 }
 
-// next is the comparison of which another process is most likely to make a verdict, and ends in time. It is nil if there
+// next is the comparison of which another process is likeliest to make a verdict, and ends in time. It is nil if there
 // is none.
 func (c *Campaign) next(until time.Time, slower float64) (next *Comparison) {
 	least := 0

@@ -108,6 +108,32 @@ func TestElasticity(t *testing.T) {
 	written(t, "elasticity", table)
 }
 
+// TestEstimate makes the table of what a process's ratio gains by the copy: the standard deviation of the log ratios to
+// the base, of those to the base and to its copy, and how the mean moves.
+func TestEstimate(t *testing.T) {
+	table := "| records | GOMAXPROCS | processes | SD of ratios to the base | to base and copy | the mean moves by |\n" +
+		"|---|---|---:|---:|---:|---:|\n"
+	logs := 0.0
+	rows := 0
+	for _, f := range thawed(t) {
+		if f.Experiment != "replication" && f.Experiment != "defaultprocs" || len(f.Processes) < 64 {
+			continue
+		}
+		var one, both []float64
+		for _, p := range f.Processes {
+			one, both = append(one, math.Log(p.Ratio)), append(both, math.Log(p.Estimate()))
+		}
+		rows++
+		logs += math.Log(stats.StdDev(both) / stats.StdDev(one))
+		table += fmt.Sprintf("| %s | %s | %d | %.2f %% | %.2f %% | %+.2f %% |\n", strings.TrimSuffix(f.Hour, "/calibration"),
+			map[bool]string{true: "default", false: "1"}[f.Plan().AllCores], len(one), 100*stats.StdDev(one),
+			100*stats.StdDev(both), 100*(stats.Mean(both)-stats.Mean(one)))
+		require.Less(t, stats.StdDev(both), stats.StdDev(one), f.Hour)
+	}
+	mean := math.Exp(logs / float64(rows))
+	written(t, "estimate", table+fmt.Sprintf("\nOn average the second is %.2f times the first.\n", mean))
+}
+
 // regression returns the slope of y over x by least squares, and its standard error.
 func regression(x, y []float64) (slope, se float64) {
 	mx, my, n := stats.Mean(x), stats.Mean(y), float64(len(x))

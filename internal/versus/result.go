@@ -74,9 +74,9 @@ type Ratios struct {
 // ratio to the base alone.
 const Estimator = "geometric mean of the ratios to the base and to its copy"
 
-// Estimate is the contestant's ratio: the geometric mean of that to the base and that to its copy. Its standard
-// deviation over processes is 0.87 of that of the ratio to the base alone; docs/method.md has the records. Where the copy
-// is what is compared, it is the copy's ratio.
+// Estimate is the contestant's ratio: the geometric mean of that to the base and that to its copy. Over processes its
+// standard deviation is 0.87 of that of the ratio to the base alone; docs/method.md has the records. Where the copy is
+// what is compared, it is the copy's ratio.
 func (r Ratios) Estimate() float64 {
 	if r.ToCopy > 0 {
 		return math.Sqrt(r.Ratio * r.ToCopy)

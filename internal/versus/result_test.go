@@ -284,7 +284,8 @@ func TestDisturbed(t *testing.T) {
 			"slower; all 10 processes that count; 2 left out, as others left them too few cores"},
 		{"but enough for one process", Plan{Processes: 8, AllCores: true, CPUs: 4}, shares(0.33, 2), 12, 0, false, "slower"},
 		{"one core is left to a question of one", Plan{Processes: 8, CPUs: 2}, shares(0.5, 2), 12, 0, false, "slower"},
-		{"a machine with one CPU", Plan{Processes: 8, AllCores: true, Apart: true, CPUs: 1}, shares(0, 0), 12, 0, false, "slower"},
+		{"a machine with one CPU", Plan{Processes: 8, AllCores: true, Apart: true, CPUs: 1}, shares(0, 0), 12, 0, false,
+			"slower"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			r := Decide(c.plan, c.all)
@@ -439,7 +440,7 @@ func TestCPUHasAResultOfItsOwn(t *testing.T) {
 	require.Nil(t, Decide(plan, all).CPU, "a process does not tell")
 }
 
-// A link is one sample of a source. The interval holds the source's ratio, whether it is made of several links or of one.
+// A link is one sample of a source. The interval holds the source's ratio, if it is made of several links or of one.
 func TestIntervalOfTheSource(t *testing.T) {
 	const runs, links, each = 500, 8, 2
 	for _, c := range []struct {

@@ -44,6 +44,7 @@ import (
 var (
 	long      = flag.Bool("long", false, "link this program anew")
 	calibrate = flag.String("calibrate", "", "`folder` for TestCalibration's records, as seen from the module's root")
+	repeats   = flag.Int("repeats", 0, "of each experiment of TestCalibration at most; as many as planned unless given")
 	only      = flag.String("only", "", "`experiments` of TestCalibration, separated by commas; all unless given")
 )
 
@@ -129,9 +130,7 @@ func experiments() (all []experiment) {
 	add("defaultprocs", 0, 8, 30, json, grpc)
 	add("onebuild", 1, 1, 30, json, grpc)
 	add("same", 1, 8, 30, json, json)
-	for _, work := range []string{"150ns", "300ns", "600ns"} {
-		add("work-"+work, 1, 8, 10, grpc, grpc+"+work="+work)
-	}
+	add("work-1600ns", 1, 8, 30, grpc, grpc+"+work=1600ns") // about a twentieth of a small call
 	add("apart", 1, 8, 10, json, grpc)
 	add("apart-same", 1, 1, 20, json, json)
 	add("apart-layouts", 1, 8, 20, json, json)
@@ -167,7 +166,7 @@ func (c calibration) run(ctx context.Context) (failed error) {
 	}
 	var all, missing []repeat
 	for _, e := range c.plan {
-		for i := range e.repeats {
+		for i := range min(e.repeats, cmp.Or(*repeats, e.repeats)) {
 			all = append(all, repeat{e, i, filepath.Join(c.dir, fmt.Sprintf("%s.%02d.jsonl", e.name, i))})
 		}
 	}
@@ -266,6 +265,7 @@ func (c calibration) measure(ctx context.Context, r repeat, env []string) ([]byt
 		one.Other = one.Base
 	}
 	all := versus.Campaign{Plan: versus.Plan{Processes: r.processes}, Comparisons: []*versus.Comparison{one},
+		Most: 1, // nothing goes on
 		Seed: uint64(r.index), Kept: func(_ *versus.Comparison, record timing.Record) error {
 			return lines.Encode(noted{Contestant: r.contestant, Record: &record})
 		}}
