@@ -35,7 +35,7 @@ import (
 )
 
 func main() {
-	fmt.Println(cmp.Or(os.Getenv("SPEAKS"), "2"))
+	fmt.Println(cmp.Or(os.Getenv("SPEAKS"), "3"))
 	in := bufio.NewScanner(os.Stdin)
 	if os.Getenv("RPCBENCH_CHILD") != "measure" || !in.Scan() {
 		panic("this is no child")
@@ -196,9 +196,9 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 		{"no such revision", "HEAD~50", "this is no git revision, no Go release, no module@version and no KEY=VALUE"},
 		{"an option in place of a revision", "--all", "this is no git revision"},
 		{"a revision whose command does not measure", "HEAD~3",
-			"its process names no protocol, and this program speaks 2: it is too old, or does not call cli.Main"},
+			"its process names no protocol, and this program speaks 3: it is too old, or does not call cli.Main"},
 		{"a build of another protocol", "SPEAKS=7",
-			"its process speaks protocol 7, and this program 2: compare builds of one protocol"},
+			"its process speaks protocol 7, and this program 3: compare builds of one protocol"},
 		{"a revision without the command", "HEAD~4", "has no github.com/rpcbench/rpcbench/cmd/rpcbench"},
 		{"a revision that does not compile", "HEAD~1", "undefined: nonsense"},
 		{"no such release of Go", "go1.99.99", "go1.99.99"},

@@ -22,7 +22,7 @@ const (
 	// FewestBlocks is how many blocks make a process's median worth a place among the others.
 	FewestBlocks = 10
 
-	// Margin is the difference that verdicts of equal allow, as a fraction.
+	// Margin is the difference that verdicts of equal allow unless a plan says another, as a fraction.
 	Margin = 0.02
 
 	// BusyMachine is the share of the machine that others may use before a result says so.
@@ -43,7 +43,7 @@ type Verdict string
 const (
 	Faster    Verdict = "faster"    // the contestant takes less time than the base
 	Slower    Verdict = "slower"    // the contestant takes more time than the base
-	Equal     Verdict = "equal"     // the two differ by less than Margin
+	Equal     Verdict = "equal"     // the two differ by less than the margin
 	Undecided Verdict = "undecided" // Reason says which condition fails
 )
 
@@ -140,6 +140,8 @@ type Plan struct {
 	AllCores    bool   // the question needs several cores
 	OneCaller   bool   // whose CPU time tells whether a process had them: see [workload.Workload.TellsCores]
 	Longer      string // the flag that gives it more time, for Reason
+
+	Margin float64 // of Equal; 0 is the constant of that name
 }
 
 // Result is what a comparison found of a contestant against the base. Ratio and all that goes with it are 0 if fewer
@@ -159,6 +161,7 @@ type Result struct {
 	Others      float64   `json:"others,omitempty"`         // mean share of the machine that other programs used
 	Verdict     Verdict   `json:"verdict"`
 	Reason      string    `json:"reason,omitempty"` // of no verdict: the first condition that fails, and what would mend it
+	Margin      float64   `json:"margin,omitzero"`  // of Equal
 	Unchecked   []string  `json:"unchecked,omitempty"`
 	BaseNs      float64   `json:"base_ns"` // means over processes
 	BaseCPUNs   float64   `json:"base_cpu_ns"`
@@ -267,6 +270,7 @@ func decide(plan Plan, all, kept []Process) Result {
 	if r.Reason != "" {
 		return r
 	}
+	r.Margin = cmp.Or(plan.Margin, Margin)
 	r.Verdict = r.verdict()
 	decided := r.Verdict == Faster || r.Verdict == Slower
 	if allowed := r.Processes / wrongSide; decided && r.Processes-r.OnOneSide > allowed {
@@ -289,7 +293,7 @@ func (r Result) verdict() Verdict {
 		return Faster
 	case r.Lo > 1+floor:
 		return Slower
-	case floor <= Margin && r.Lo >= 1/(1+Margin) && r.Hi <= 1+Margin:
+	case floor <= r.Margin && r.Lo >= 1/(1+r.Margin) && r.Hi <= 1+r.Margin:
 		return Equal
 	}
 	return Undecided
@@ -306,7 +310,7 @@ func (r Result) wanting(mean, half, again, halfAgain float64, flag string) strin
 		for times := 2; times <= 100; times++ {
 			root := math.Sqrt(float64(times))
 			longer := Result{Lo: math.Exp(mean - half/root), Hi: math.Exp(mean + half/root), Moved: moved,
-				CopyFloor: math.Exp((math.Abs(again)+halfAgain)/root) - 1}
+				Margin: r.Margin, CopyFloor: math.Exp((math.Abs(again)+halfAgain)/root) - 1}
 			if longer.verdict() != Undecided {
 				return times
 			}
@@ -448,6 +452,9 @@ func (r Result) Said() string {
 	said := []string{string(r.Verdict)}
 	if r.Reason != "" {
 		said[0] += ": " + r.Reason
+	}
+	if r.Verdict == Equal && r.Margin > 0 {
+		said[0] += fmt.Sprintf(" within %.3g %%", 100*r.Margin)
 	}
 	switch {
 	case r.Processes == 0:
