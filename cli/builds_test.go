@@ -40,7 +40,10 @@ func main() {
 	if os.Getenv("RPCBENCH_CHILD") != "measure" || !in.Scan() {
 		panic("this is no child")
 	}
-	var spec struct{ Arms []string }
+	var spec struct {
+		Arms    []string
+		Counted bool
+	}
 	if err := json.Unmarshal(in.Bytes(), &spec); err != nil {
 		panic(err)
 	}
@@ -51,6 +54,10 @@ func main() {
 		slices = append(slices, fmt.Sprintf("[0,1,%d,%d,0,0]", takes, takes))
 	}
 	for in.Scan() {
+		if spec.Counted {
+			fmt.Printf("{\"allocs\":%d}\n", takes)
+			continue
+		}
 		fmt.Printf("{\"arms\":[\"%s\"],\"blocks\":[[%s]]}\n", strings.Join(spec.Arms, "\",\""), strings.Join(slices, ","))
 	}
 }
@@ -165,6 +172,8 @@ func TestBuilds(t *testing.T) {
 			require.Equal(t, test.stack, s.Answers[0].Stack)
 			require.InDelta(t, test.ratio, s.Answers[0].Ratio, 1e-4)
 			require.Equal(t, test.verdict, s.Answers[0].Verdict)
+			counted := s.Answers[0].Facts.Allocs / s.Answers[0].BaseFacts.Allocs
+			require.InDelta(t, test.ratio, counted, 1e-4, "each build counts its own")
 			require.Contains(t, strings.Join(s.Notes, "\n"), test.note)
 			nothingLeft(t)
 		})

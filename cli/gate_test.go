@@ -39,7 +39,7 @@ func TestGateOfTimes(t *testing.T) {
 		{"within the noise floor", "", result(1.2, 1.15, 1.25, 0.2), false, true, "1.200"},
 		{"equal", "", even, false, false, "1.061"},
 		{"a noise floor above the gate", "", result(1, 0.99, 1.01, 0.09), false, false, "1.090"},
-		{"an interval as wide as anything", "", result(1, 0.9, 1.1, 0), false, true, "1.161"},
+		{"an interval as wide as twice the excess", "", result(1, 0.93, 1.07, 0), false, true, "1.126"},
 		{"no ratio", "", versus.Result{}, false, true, "no ratio"},
 		{"above by time, where CPU time leads", report.ByCPU, byCPU, false, false, "1.061"},
 		{"above by CPU time, which leads", report.ByCPU, byTime, true, false, "1.095"},

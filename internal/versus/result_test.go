@@ -129,6 +129,8 @@ func TestVerdict(t *testing.T) {
 			""},
 		{"equal", Plan{Processes: 8}, processes(spread(8, 1.001, 0.01)...), Equal, ""},
 		{"equal by a margin of its own", Plan{Processes: 8, Margin: 0.05}, processes(spread(8, 1, 0.03)...), Equal, ""},
+		{"a noise floor within that margin", Plan{Processes: 8, Margin: 0.05}, copies(processes(spread(8, 1.001, 0.01)...),
+			0.03), Equal, ""},
 		{"not equal by a margin of its own", Plan{Processes: 8, Margin: 0.005}, processes(spread(8, 1.001, 0.01)...),
 			Undecided, "the interval includes 1: about 5 times -time would decide 1.00"},
 		{"too wide to be equal", Plan{Processes: 8}, processes(spread(8, 1, 0.03)...), Undecided,
