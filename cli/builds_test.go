@@ -35,12 +35,15 @@ import (
 )
 
 func main() {
-	fmt.Println(cmp.Or(os.Getenv("SPEAKS"), "2"))
+	fmt.Println(cmp.Or(os.Getenv("SPEAKS"), "3"))
 	in := bufio.NewScanner(os.Stdin)
 	if os.Getenv("RPCBENCH_CHILD") != "measure" || !in.Scan() {
 		panic("this is no child")
 	}
-	var spec struct{ Arms []string }
+	var spec struct {
+		Arms    []string
+		Counted bool
+	}
 	if err := json.Unmarshal(in.Bytes(), &spec); err != nil {
 		panic(err)
 	}
@@ -51,6 +54,10 @@ func main() {
 		slices = append(slices, fmt.Sprintf("[0,1,%d,%d,0,0]", takes, takes))
 	}
 	for in.Scan() {
+		if spec.Counted {
+			fmt.Printf("{\"allocs\":%d}\n", takes)
+			continue
+		}
 		fmt.Printf("{\"arms\":[\"%s\"],\"blocks\":[[%s]]}\n", strings.Join(spec.Arms, "\",\""), strings.Join(slices, ","))
 	}
 }
@@ -165,6 +172,8 @@ func TestBuilds(t *testing.T) {
 			require.Equal(t, test.stack, s.Answers[0].Stack)
 			require.InDelta(t, test.ratio, s.Answers[0].Ratio, 1e-4)
 			require.Equal(t, test.verdict, s.Answers[0].Verdict)
+			counted := s.Answers[0].Facts.Allocs / s.Answers[0].BaseFacts.Allocs
+			require.InDelta(t, test.ratio, counted, 1e-4, "each build counts its own")
 			require.Contains(t, strings.Join(s.Notes, "\n"), test.note)
 			nothingLeft(t)
 		})
@@ -196,9 +205,9 @@ func TestBuildsThatCannotBeMade(t *testing.T) {
 		{"no such revision", "HEAD~50", "this is no git revision, no Go release, no module@version and no KEY=VALUE"},
 		{"an option in place of a revision", "--all", "this is no git revision"},
 		{"a revision whose command does not measure", "HEAD~3",
-			"its process names no protocol, and this program speaks 2: it is too old, or does not call cli.Main"},
+			"its process names no protocol, and this program speaks 3: it is too old, or does not call cli.Main"},
 		{"a build of another protocol", "SPEAKS=7",
-			"its process speaks protocol 7, and this program 2: compare builds of one protocol"},
+			"its process speaks protocol 7, and this program 3: compare builds of one protocol"},
 		{"a revision without the command", "HEAD~4", "has no github.com/rpcbench/rpcbench/cmd/rpcbench"},
 		{"a revision that does not compile", "HEAD~1", "undefined: nonsense"},
 		{"no such release of Go", "go1.99.99", "go1.99.99"},

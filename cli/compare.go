@@ -33,8 +33,10 @@ type comparison struct {
 	layouts     int           // links of each build; 0 is this program as it is
 	seed        uint64
 	out         string
-	sweep       made              // what the workloads are the values of
-	wired       bool              // httpjson.default has rows of its own
+	sweep       made // what the workloads are the values of
+	wired       bool // httpjson.default has rows of its own
+	gate        gate
+	equal       float64           // percent; 0 is versus.Margin
 	server      string            // value of -server
 	servers     map[string]string // host:port by stack; nil: each process starts its own
 
@@ -182,7 +184,7 @@ func (c *comparison) campaign() *versus.Campaign {
 		}
 		for _, name := range names {
 			one := &versus.Comparison{Spec: c.spec(w, name), Base: c.programs[build(c.base)]}
-			if build(name) != build(c.base) {
+			if c.apart(name) {
 				one.Other = c.programs[build(name)]
 			}
 			all.Comparisons = append(all.Comparisons, one)
@@ -233,16 +235,21 @@ func (c *comparison) rates(ctx context.Context, show show) error {
 // long: each block has two slices of each arm, and there are twice as many.
 func (c *comparison) spec(w workload.Workload, contestant string) versus.Spec {
 	n := int(c.time / time.Duration(c.processes) / versus.Turn)
-	if build(c.base) != build(contestant) {
+	if c.apart(contestant) {
 		n *= 2
 	}
 	return versus.Spec{Arms: []string{c.base, c.base, contestant}, Workload: w, Procs: w.Procs, Slice: versus.Slice,
 		Blocks: w.Blocks(max(versus.FewestBlocks, n)), Seed: c.seed,
-		Servers: c.servers}
+		Servers: c.servers, Spins: c.gate.spins[w.Name]}
+}
+
+// apart tells whether each arm has a process of its own. In a proof all arms are of one build.
+func (c *comparison) apart(contestant string) bool {
+	return c.gate.apart || build(c.base) != build(contestant)
 }
 
 func (c *comparison) plan() versus.Plan {
-	plan := versus.Plan{Processes: c.processes}
+	plan := versus.Plan{Processes: c.processes, Margin: c.equal / 100}
 	if c.most > 0 {
 		plan.Longer = "the time, without -quick,"
 	}

@@ -28,8 +28,9 @@ import (
 // workloads come after those of rpcbench list. Stacks that serve a method of one's own have a list of their own, which
 // the workloads replace.
 //
-// Main does not return if the command fails: the exit status is 2 for a wrong command line, 1 for what fails later. The
-// processes that the commands start are the program again, so Main comes first in its main function.
+// Main does not return if the command fails: the exit status is 2 for a wrong command line, 3 for a contestant above
+// what run -max or -max-counts allows, 1 for anything else that fails. The processes that the commands start are the
+// program again, so Main comes first in its main function.
 func Main(stacks []rpcbench.Stack, workloads ...rpcbench.Workload) {
 	p := program{stacks: stacks, own: workloads}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -48,6 +49,8 @@ func Main(stacks []rpcbench.Stack, workloads ...rpcbench.Workload) {
 	switch {
 	case errors.As(err, new(wrongUse)):
 		os.Exit(2)
+	case errors.As(err, new(above)):
+		os.Exit(3)
 	case err != nil:
 		os.Exit(1)
 	}

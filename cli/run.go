@@ -32,6 +32,7 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			"What is called: base workloads message payload stream headers",
 			"How: rate callers conns new-connections tls unix apart link server gomaxprocs",
 			"How long: quick time processes seed",
+			"What is decided: equal max max-counts prove",
 			"Where to: out",
 		},
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
@@ -48,6 +49,12 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			made := workloadFlags(f)
 			f.StringVar(&c.server, "server", "",
 				"`stack=host:port,...` of servers that run already, as rpcbench serve prints them")
+			f.Float64Var(&c.equal, "equal", 100*versus.Margin, "`percent` by which stacks may differ that are called equal")
+			f.Float64Var(&c.gate.max, "max", 0, "exit status 3 if a stack takes more than so many `times` as long: 1.05")
+			f.Float64Var(&c.gate.counts, "max-counts", 0, "exit status 3 if it allocates, sends, receives or writes more than "+
+				"so many `times`\nas much: 1.02; without -max no time is measured")
+			f.BoolVar(&c.gate.prove, "prove", false, "see whether -max finds twice its excess: one stack is compared with "+
+				"itself, slowed")
 			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of everything, and of the layouts")
 			return func(ctx context.Context, args []string) error {
 				typed := map[string]bool{}
@@ -98,11 +105,14 @@ func (c *comparison) take(args []string, only string, quick bool, typed map[stri
 		return err
 	}
 	_, unknown := c.find(asItComes)
-	c.wired = unknown == nil && len(args) == 0 && !quick && !typed["server"] && c.base == "httpjson"
+	c.wired = unknown == nil && len(args) == 0 && !quick && !c.gate.prove && !typed["server"] && c.base == "httpjson"
 	if typed["server"] {
 		if err := c.elsewhere(c.server, typed["workloads"] || own != nil); err != nil {
 			return err
 		}
+	}
+	if err := c.gated(typed); err != nil || c.gate.alone() {
+		return err
 	}
 	least := versus.FewestBlocks * versus.Turn * time.Duration(c.processes)
 	switch {
@@ -123,6 +133,9 @@ func (c *comparison) take(args []string, only string, quick bool, typed map[stri
 
 // answer measures every workload, and writes the files of the folder. A folder in which nothing was measured goes.
 func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	if c.gate.alone() {
+		return c.countAll(ctx, stdout, stderr)
+	}
 	if err := c.reach(ctx); err != nil {
 		return err
 	}
@@ -141,6 +154,9 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err 
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	if err := c.rates(ctx, progress(stderr)); err != nil {
+		return err
+	}
+	if err := c.slow(ctx); err != nil {
 		return err
 	}
 	name := filepath.Join(c.out, "bench.txt")
@@ -185,30 +201,34 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err 
 		s.Raw = string(raw)
 		err = errors.Join(err, rawErr, s.Save(c.out), s.Write(c.out))
 	}
-	return errors.Join(err, printSummary(stdout, s)) // last: a broken pipe ends the program
+	err = errors.Join(err, printSummary(stdout, s)) // last: a broken pipe ends the program
+	if ctx.Err() != nil {
+		return err
+	}
+	return errors.Join(err, c.judge(s, stdout))
 }
 
-// look counts bytes and allocations in this process. It skips comparisons that name a build or a server, since this
-// program is neither.
+// look has a process of each build count bytes and allocations. Servers elsewhere count nothing.
 func (c *comparison) look(ctx context.Context, all *versus.Campaign) {
 	c.facts = map[[2]string]*workload.Facts{}
 	for _, one := range all.Comparisons {
-		w, names := one.Spec.Workload, one.Spec.Arms[1:]
-		if one.Left != "" || c.servers != nil || build(names[0]) != "" || build(names[1]) != "" {
-			continue
-		}
-		stacks, err := c.find(names...)
-		for i, stack := range stacks {
-			if key := [2]string{w.Name, names[i]}; err == nil && c.facts[key] == nil {
-				var seen workload.Facts
-				if seen, err = w.Look(ctx, stack, 1000); err == nil {
-					c.facts[key] = &seen
-				}
+		w := one.Spec.Workload
+		for _, name := range one.Spec.Arms[1:] {
+			key := [2]string{w.Name, name}
+			if one.Left != "" || c.servers != nil || c.facts[key] != nil || ctx.Err() != nil {
+				continue
 			}
-		}
-		if err != nil && ctx.Err() == nil {
-			all.Failures = append(all.Failures,
-				fmt.Sprintf("%s, counting: %s", one, strings.TrimPrefix(err.Error(), "rpcbench: ")))
+			seen, err := versus.Count(ctx, versus.Spec{Arms: []string{name}, Workload: w}, c.programs[build(name)][0])
+			if err == nil {
+				c.facts[key] = &seen
+				continue
+			}
+			one.Left = strings.TrimPrefix(err.Error(), "rpcbench: ")
+			if said := fmt.Sprintf("%s, counting: %s", one, one.Left); strings.HasSuffix(said, errors.ErrUnsupported.Error()) {
+				all.Warnings = append(all.Warnings, "skipped: "+said)
+			} else if ctx.Err() == nil {
+				all.Failures = append(all.Failures, said)
+			}
 		}
 	}
 }
@@ -301,13 +321,11 @@ func (c *comparison) summary(s report.Summary, all []*versus.Comparison) report.
 		if a.Facts = c.facts[[2]string{w.Name, contestant}]; a.Facts != nil {
 			a.BaseFacts = c.facts[[2]string{w.Name, c.base}]
 		}
-		asks := w.AsksCPU()
 		if c.sweep.over != "" {
 			i := slices.IndexFunc(c.sweep.workloads, func(o workload.Workload) bool { return o.Name == w.Name })
 			a.Value = c.sweep.values[i]
-			asks = slices.ContainsFunc(c.sweep.workloads, workload.Workload.AsksCPU) // or its ratios were of two things
 		}
-		if asks && c.servers == nil {
+		if c.asksCPU(w) {
 			a.Leads = report.ByCPU
 		}
 		a.IdleNs, a.Rate = c.idle[w.Name], c.found[w.Name]
@@ -320,6 +338,15 @@ func (c *comparison) summary(s report.Summary, all []*versus.Comparison) report.
 		s.Warnings = append(s.Warnings, fmt.Sprintf("other programs used %.0f %% of the machine meanwhile", 100*others/n))
 	}
 	return s
+}
+
+// asksCPU says whether an answer leads by CPU time. All of a sweep do if one does, or its ratios were of two things.
+func (c *comparison) asksCPU(w workload.Workload) bool {
+	asks := w.AsksCPU()
+	if c.sweep.over != "" {
+		asks = slices.ContainsFunc(c.sweep.workloads, workload.Workload.AsksCPU)
+	}
+	return asks && c.servers == nil
 }
 
 func printSummary(w io.Writer, s report.Summary) error {

@@ -6,6 +6,8 @@
 //		[-message flex.1kB] [-payload 2kB] [-new-connections] [-stream] [-headers] [-link 40ms/10Mbps] [-gomaxprocs 4]
 //		[stack[@build]...]
 //	rpcbench run -out folder -server stack=host:port,... [stack...]
+//	rpcbench run -out folder [-equal 2] [-max 1.05 [-prove]] [-max-counts 1.02] -base stack@build stack[@build]
+//	rpcbench run -max-counts 1.02 -base stack@build stack[@build]
 //
 // answers "gRPC or JSON?" for the situations in which services are: an ordinary load, a saturated server, one caller at
 // a time, one core; small, structured and binary messages, streams, new connections, headers, a slow link. Each stack,
@@ -26,7 +28,12 @@
 // Each ratio has an interval, and a verdict that the interval gives: faster, slower, equal (within 2 %) or undecided,
 // with the reason. With several cores CPU time has a ratio and a verdict of its own, and of several callers its row
 // comes first. The base takes part twice: how far it differs from its own copy, and a tenth of how far it moved, is
-// the noise floor, and no difference inside is reported. -seed decides the order of everything.
+// the noise floor, and no difference inside is reported. -seed decides the order of everything. -equal is the margin.
+//
+// -max is a gate for pull requests. The exit status is 3 if a stack is slower than it allows: by the lower end of the
+// leading interval, and beyond the noise floor. -max-counts does the same for allocations, bytes on the wire and writes
+// of one caller, and measures no time without -max. -prove compares the stack with itself, slowed by twice what -max
+// allows, and fails if the gate does not fire. docs/running.md has a workflow.
 //
 // Where functions lie in a program moves a ratio by a percent. So the processes are spread over eight links of the
 // program's own main package, and the interval is one of that source. With -quick, or away from the module and from the
@@ -71,8 +78,8 @@
 //
 // list names all stacks and workloads. version prints the commit, the machine and the versions of libraries.
 //
-// Bad input is one line on standard error. The exit status is 2 for a wrong command line, 1 for what fails later;
-// what was measured before is printed. Progress shows on a terminal only.
+// Bad input is one line on standard error. The exit status is 2 for a wrong command line, 3 for a stack above -max or
+// -max-counts, 1 for anything else that fails. What was measured before is printed. Progress shows on a terminal only.
 //
 // docs/method.md explains the method. Examples:
 //

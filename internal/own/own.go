@@ -53,7 +53,7 @@ func Takes(args []string) bool {
 }
 
 // Main carries out such a command line, and returns the exit status: 2 for a wrong command line, 1 for what fails
-// later.
+// later, or that of the program that it starts.
 func Main(args []string, stdout, stderr io.Writer) int {
 	runtime.LockOSThread() // a child that ends with its parent ends with the thread that started it
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -104,7 +104,7 @@ var (
 	words = []string{"proto", "I", "protoset", "call", "request", "reply"} // the flags, but for -out
 
 	// switches are flags of run that take no value.
-	switches = []string{"quick", "tls", "unix", "apart", "new-connections", "stream", "headers", "h", "help"}
+	switches = []string{"quick", "tls", "unix", "apart", "new-connections", "stream", "headers", "prove", "h", "help"}
 )
 
 // split takes the flags of these names out of the arguments of run, up to the first stack.

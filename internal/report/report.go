@@ -527,9 +527,23 @@ func draw(w io.Writer, name string, data any) error {
 }
 
 // Markdown writes the same as HTML, without the picture and the raw data.
-func (s Summary) Markdown(w io.Writer) error {
+func (s Summary) Markdown(w io.Writer) error { return s.markdown(w, "report.md.tmpl") }
+
+// Tables writes the tables of Markdown that have figures: of results, and of counts.
+func (s Summary) Tables(w io.Writer) (err error) {
+	if s.Measured() {
+		err = s.markdown(w, "results")
+	}
+	if s.Counted() && err == nil {
+		fmt.Fprintln(w)
+		err = s.markdown(w, "counts")
+	}
+	return err
+}
+
+func (s Summary) markdown(w io.Writer, name string) error {
 	page, err := text.New("").Funcs(functions()).ParseFS(files, "report.md.tmpl", "words.tmpl")
-	return text.Must(page, err).ExecuteTemplate(w, "report.md.tmpl", s)
+	return text.Must(page, err).ExecuteTemplate(w, name, s)
 }
 
 // number has the digits that an interval of a percent carries.

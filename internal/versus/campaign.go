@@ -64,11 +64,7 @@ func (c *Comparison) process(i int) (Spec, []Program) {
 		links = [][]Program{c.Base, c.Base, c.Other}
 	}
 	spec.Seed += uint64(i)
-	spec.Arms = nil
-	for _, name := range c.Spec.Arms {
-		stack, _, _ := strings.Cut(name, "@")
-		spec.Arms = append(spec.Arms, stack)
-	}
+	spec.Arms = stacks(spec.Arms)
 	var programs []Program
 	for arm, all := range links {
 		programs = append(programs, all[c.order[(i+arm)%len(c.order)]])

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -26,6 +27,8 @@ type Spec struct {
 	Slice    time.Duration     `json:"slice"`
 	Seed     uint64            `json:"seed"`
 	Profiled bool              `json:"profiled,omitempty"` // by Explain, with and without in turn
+	Counted  bool              `json:"counted,omitempty"`  // by Count
+	Spins    []time.Duration   `json:"spins,omitempty"`    // of CPU time that each call of an arm begins with; none if nil
 	Servers  map[string]string `json:"servers,omitempty"`  // host:port by stack, of servers that run already
 
 	Procs  int `json:"-"` // GOMAXPROCS; 0 is the default
@@ -59,10 +62,13 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 			}
 			stacks = append(stacks, s)
 		}
-		if spec.Profiled {
+		switch {
+		case spec.Profiled:
 			return explain(ctx, spec.Workload, spec.Slice, stacks, lines, out)
+		case spec.Counted:
+			return count(ctx, spec.Workload, stacks, lines, out)
 		}
-		g, err := Open(ctx, spec.Workload, spec.Slice, spec.Seed, spec.Servers, stacks...)
+		g, err := Open(ctx, spec.Workload, spec.Slice, spec.Seed, spec.Servers, spec.Spins, stacks...)
 		for err == nil && <-lines != nil {
 			if err = g.Block(ctx); err == nil {
 				r := g.Record()
@@ -90,7 +96,17 @@ func (p Program) Check(ctx context.Context) error {
 	return err
 }
 
+// stacks are the names of arms without the builds, which children aren't told.
+func stacks(arms []string) (names []string) {
+	for _, arm := range arms {
+		name, _, _ := strings.Cut(arm, "@")
+		names = append(names, name)
+	}
+	return names
+}
+
 func (p Program) start(ctx context.Context, spec Spec) (*child.Process, error) {
+	spec.Arms = stacks(spec.Arms)
 	return child.Command{Path: p.Path, Env: p.Env, Does: child.Measures, Procs: spec.Procs, Asked: spec,
 		Limit: 10 * time.Minute}.Start(ctx)
 }
@@ -127,6 +143,9 @@ func inTurn(ctx context.Context, spec Spec, programs ...Program) (record timing.
 		own := spec
 		if apart {
 			own.Arms = []string{spec.Arms[i], spec.Arms[i]}
+			if spec.Spins != nil {
+				own.Spins = []time.Duration{spec.Spins[i], spec.Spins[i]}
+			}
 		}
 		c, err := program.start(ctx, own)
 		if err != nil {

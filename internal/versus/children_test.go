@@ -171,6 +171,28 @@ func TestRunTellsTheWorkload(t *testing.T) {
 	}
 }
 
+// Only the arm that is to spin does, whether or not it has a process of its own. Children aren't told of builds.
+func TestSpins(t *testing.T) {
+	const spin = time.Millisecond
+	s := spec("rawtcp@HEAD", "rawtcp@HEAD", "rawtcp@HEAD")
+	s.Spins, s.Blocks = []time.Duration{0, 0, spin}, 1
+	for _, test := range []struct {
+		why      string
+		callers  int
+		programs []Program
+	}{
+		{"one process", 0, []Program{{}}}, {"callers", 2, []Program{{}}},
+		{"a process for each arm", 0, []Program{{}, {}, {}}},
+	} {
+		s.Workload.Callers = test.callers
+		record, err := Run(t.Context(), s, test.programs...)
+		require.NoError(t, err, test.why)
+		for arm, l := range record.Latencies {
+			require.Equal(t, arm == 2, l.Sum/time.Duration(l.Calls) >= spin, "%s: arm %d: %+v", test.why, arm, l)
+		}
+	}
+}
+
 // Percentiles of many callers are of each call of each caller.
 func TestLatenciesOfManyCallers(t *testing.T) {
 	record, err := Run(t.Context(), Spec{Arms: []string{"tails", "tails"}, Workload: workload.Workload{Callers: 24},
@@ -217,7 +239,7 @@ func TestSlicesOfAnArmApart(t *testing.T) {
 		t.Skip("the child is a shell script")
 	}
 	script := filepath.Join(t.TempDir(), "child")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 2; read spec\ncase $spec in\n"+
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 3; read spec\ncase $spec in\n"+
 		`*'"arms":["base","base"]'*) n=2;; *'"arms":["other","other"]'*) n=5;; *) n=90;; esac`+"\nwhile read line; do echo '"+
 		`{"blocks":[[[1,'$n',30,400,5,6],[0,1,10,100,1,1]]]}`+"'; done\n"), 0o700))
 	record, err := Run(t.Context(), spec("base", "base", "other"), Program{Path: script, Layout: 4},

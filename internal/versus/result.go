@@ -22,7 +22,7 @@ const (
 	// FewestBlocks is how many blocks a process measures at least.
 	FewestBlocks = 5
 
-	// Margin is the difference that verdicts of equal allow, as a fraction.
+	// Margin is the difference that verdicts of equal allow unless a plan says another, as a fraction.
 	Margin = 0.02
 
 	// BusyMachine is the share of the machine that others may use before a result says so.
@@ -46,7 +46,7 @@ type Verdict string
 const (
 	Faster    Verdict = "faster"    // the contestant takes less time than the base
 	Slower    Verdict = "slower"    // the contestant takes more time than the base
-	Equal     Verdict = "equal"     // the two differ by less than Margin
+	Equal     Verdict = "equal"     // the two differ by less than the margin
 	Undecided Verdict = "undecided" // Reason says which condition fails
 )
 
@@ -158,6 +158,8 @@ type Plan struct {
 	CPUs        int    // of the machine; 0 asks nothing of what other programs left of them
 	Apart       bool   // the server has a process of its own
 	Longer      string // the flag that gives it more time, for Reason
+
+	Margin float64 // of Equal; 0 is the constant of that name
 }
 
 // Result is what a comparison found of a contestant against the base. Ratio and all that goes with it are 0 if fewer
@@ -180,6 +182,7 @@ type Result struct {
 	Others      float64   `json:"others,omitempty"`         // mean share of the machine that other programs used
 	Verdict     Verdict   `json:"verdict"`
 	Reason      string    `json:"reason,omitempty"` // of no verdict: the first condition that fails, and what would mend it
+	Margin      float64   `json:"margin,omitzero"`  // of Equal
 	Unchecked   []string  `json:"unchecked,omitempty"`
 	BaseNs      float64   `json:"base_ns"` // means over processes
 	BaseCPUNs   float64   `json:"base_cpu_ns"`
@@ -309,6 +312,7 @@ func decide(plan Plan, all, kept []Process) Result {
 	if r.Reason != "" {
 		return r
 	}
+	r.Margin = cmp.Or(plan.Margin, Margin)
 	r.Verdict = r.verdict()
 	if spread := stats.StdDev(logs); r.Verdict != Equal && r.Verdict != Undecided && math.Abs(mean) < away*spread {
 		r.Verdict = Undecided
@@ -330,7 +334,7 @@ func (r Result) verdict() Verdict {
 		return Faster
 	case r.Lo > 1+floor:
 		return Slower
-	case floor <= Margin && r.Lo >= 1/(1+Margin) && r.Hi <= 1+Margin:
+	case floor <= r.Margin && r.Lo >= 1/(1+r.Margin) && r.Hi <= 1+r.Margin:
 		return Equal
 	}
 	return Undecided
@@ -347,7 +351,7 @@ func (r *Result) wanting(mean, half, again, halfAgain, least float64, flag strin
 		for times := 2; times <= 100; times++ {
 			root := math.Sqrt(float64(times))
 			half := math.Hypot(half/root, least)
-			longer := Result{Lo: math.Exp(mean - half), Hi: math.Exp(mean + half), Moved: moved,
+			longer := Result{Lo: math.Exp(mean - half), Hi: math.Exp(mean + half), Moved: moved, Margin: r.Margin,
 				CopyFloor: max(least, math.Exp((math.Abs(again)+halfAgain)/root)-1)}
 			if longer.verdict() != Undecided {
 				return times
@@ -519,6 +523,9 @@ func (r Result) Said() string {
 	said := []string{string(r.Verdict)}
 	if r.Reason != "" {
 		said[0] += ": " + r.Reason
+	}
+	if r.Verdict == Equal && r.Margin > 0 {
+		said[0] += fmt.Sprintf(" within %.3g %%", 100*r.Margin)
 	}
 	switch {
 	case r.Processes == 0:

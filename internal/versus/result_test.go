@@ -129,6 +129,11 @@ func TestVerdict(t *testing.T) {
 		{"less than the margin, and slower all the same", Plan{Processes: 8}, processes(spread(8, 1.01, 0.001)...), Slower,
 			""},
 		{"equal", Plan{Processes: 8}, processes(spread(8, 1.001, 0.01)...), Equal, ""},
+		{"equal by a margin of its own", Plan{Processes: 8, Margin: 0.05}, processes(spread(8, 1, 0.03)...), Equal, ""},
+		{"a noise floor within that margin", Plan{Processes: 8, Margin: 0.05}, copies(processes(spread(8, 1.001, 0.01)...),
+			0.03), Equal, ""},
+		{"not equal by a margin of its own", Plan{Processes: 8, Margin: 0.005}, processes(spread(8, 1.001, 0.01)...),
+			Undecided, "the interval includes 1: about 5 times -time would decide 1.00 in half of the cases"},
 		{"too wide to be equal", Plan{Processes: 8}, processes(spread(8, 1, 0.03)...), Undecided,
 			"the interval includes 1: about 2 times -time would decide 1.00 in half of the cases"},
 		{"includes 1", Plan{Processes: 8, Longer: "-benchtime"}, processes(spread(8, 1.03, 0.06)...), Undecided,
@@ -334,6 +339,7 @@ func TestOthers(t *testing.T) {
 		require.InDelta(t, share, r.Others, 1e-12)
 		require.Equal(t, "slower", Decide(Plan{}, all).Said(), "one core is left to the question")
 	}
+	require.Equal(t, "equal within 5 %", Decide(Plan{Margin: 0.05}, processes(spread(8, 1, 0.03)...)).Said())
 	require.Equal(t, "not measured", Decide(Plan{Processes: 8}, nil).Said())
 }
 

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/workload"
+)
+
+// A gate fires by the lower end of the leading interval and beyond the noise floor, and says what it could not see.
+func TestGateOfTimes(t *testing.T) {
+	result := func(ratio, lo, hi, floor float64) versus.Result {
+		return versus.Result{Ratio: ratio, Lo: lo, Hi: hi, CopyFloor: floor}
+	}
+	slow, even := result(1.2, 1.15, 1.25, 0.01), result(1, 0.99, 1.01, 0.01)
+	few, byTime, byCPU := slow, even, slow
+	few.Verdict, few.Reason = versus.Undecided, "4 of 8 processes count"
+	byTime.CPU, byCPU.CPU = &slow, &even
+	for _, test := range []struct {
+		why          string
+		leads        string
+		result       versus.Result
+		fires, blind bool
+		least        string
+	}{
+		{"above", "", slow, true, false, "1.095"},
+		{"above, with too few processes for a verdict", "", few, true, false, "1.095"},
+		{"the interval ends at the gate", "", result(1.1, 1.05, 1.15, 0), false, false, "1.099"},
+		{"within the noise floor", "", result(1.2, 1.15, 1.25, 0.2), false, true, "1.200"},
+		{"equal", "", even, false, false, "1.061"},
+		{"a noise floor above the gate", "", result(1, 0.99, 1.01, 0.09), false, false, "1.090"},
+		{"an interval as wide as twice the excess", "", result(1, 0.93, 1.07, 0), false, true, "1.126"},
+		{"no ratio", "", versus.Result{}, false, true, "no ratio"},
+		{"above by time, where CPU time leads", report.ByCPU, byCPU, false, false, "1.061"},
+		{"above by CPU time, which leads", report.ByCPU, byTime, true, false, "1.095"},
+		{"above by CPU time, where time leads", "", byTime, false, false, "1.061"},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			lines, over := gate{max: 1.05}.times([]report.Answer{{Leads: test.leads, Result: test.result}})
+			require.Equal(t, test.fires, len(over) == 1, lines)
+			unseen := "gate: it could not have seen twice the excess that it allows, 1.1:"
+			require.Equal(t, test.blind, strings.HasPrefix(lines[0], unseen), lines)
+			require.Contains(t, lines[len(lines)-1], test.least)
+		})
+	}
+}
+
+// Counts of one caller gate exactly. What varies between equal builds does not count.
+func TestGateOfCounts(t *testing.T) {
+	base := workload.Facts{Calls: 1000, Allocs: 20, Sent: 200, Received: 100, Writes: 1, AllocBytes: 3000}
+	for _, test := range []struct {
+		why, workload string
+		change        func(*workload.Facts)
+		over          string
+	}{
+		{"an allocation more", "small", func(f *workload.Facts) { f.Allocs += 1.04 }, "allocations 21.04 (base 20.00)"},
+		{"less than half an allocation", "small", func(f *workload.Facts) { f.Allocs += 0.45 }, ""},
+		{"as many allocations of more bytes", "small", func(f *workload.Facts) { f.AllocBytes *= 2 }, ""},
+		{"more bytes sent", "small", func(f *workload.Facts) { f.Sent += 5 }, "bytes sent 205.00 (base 200.00)"},
+		{"bytes that the gate allows", "small", func(f *workload.Facts) { f.Sent += 3 }, ""},
+		{"more bytes received", "small", func(f *workload.Facts) { f.Received += 3 }, "bytes received 103.00 (base 100.00)"},
+		{"two writes for one", "small", func(f *workload.Facts) { f.Writes = 2 }, "writes 2.00 (base 1.00)"},
+		{"a write more in fifty", "small", func(f *workload.Facts) { f.Writes = 1.03 }, ""},
+		{"fewer of all", "small", func(f *workload.Facts) { *f = workload.Facts{Calls: 1} }, ""},
+		{"callers who share a connection", "small-load", func(f *workload.Facts) { f.Sent *= 2 }, ""},
+		{"four calls over a link", "cold-4g", func(f *workload.Facts) { f.Allocs *= 2 }, ""},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			own := base
+			test.change(&own)
+			lines, over := gate{counts: 1.02}.counted([]report.Answer{{Workload: test.workload, Does: "it", Stack: "x",
+				BaseFacts: &base, Facts: &own}, {Workload: "small"}}, workload.All())
+			require.Equal(t, test.over, strings.TrimPrefix(strings.Join(over, ";"), "it, x: "))
+			require.Len(t, lines, 2)
+			require.Contains(t, lines[0], "gate: it, x: allocations ")
+			require.Contains(t, lines[1], "nothing is counted")
+		})
+	}
+}
+
+// Several counts of one build are within what the gate takes for noise, however low it is.
+func TestEqualBuildsCountTheSame(t *testing.T) {
+	w, err := workload.Find("small")
+	require.NoError(t, err)
+	for _, name := range []string{"httpjson", "grpcprotobuf"} {
+		var all []*workload.Facts
+		for range 3 {
+			f, err := versus.Count(t.Context(), versus.Spec{Arms: []string{name + "@HEAD"}, Workload: w}, versus.Program{})
+			require.NoError(t, err)
+			require.EqualValues(t, 1000, f.Calls)
+			all = append(all, &f)
+		}
+		for i, f := range all {
+			_, over := gate{counts: 1.000001}.counted([]report.Answer{{Workload: "small", BaseFacts: all[(i+1)%3], Facts: f}},
+				workload.All())
+			require.Empty(t, over)
+		}
+	}
+}
+
+// The exit status says what a run found of its gate.
+func TestGateStatus(t *testing.T) {
+	for _, test := range []struct {
+		why, args string
+		status    int
+		stdout    string
+		stderr    string
+	}{
+		{"slower", "-max 1.05 -workloads small", 3, "other: 1.999 (1.968–2.030) is above 1.05; it fires from 1.066 on",
+			"rpcbench: run: above the gate: a small call, one core, other: 2.000 ("},
+		{"slower than the base, and within the gate", "-max 3 -workloads small", 0, "is not above 3", ""},
+		{"faster", "-max 1.05 -workloads bytes-10kB", 0, "is not above 1.05", ""},
+		{"equal by a margin of 7 %", "-max 1.05 -equal 7 -callers 4", 0, "equal within 7 %", ""},
+		{"a comparison that fails", "-max 1.05 -workloads bytes-10kB,bytes-100kB", 1, "gate: it could not have seen",
+			"too large"},
+		{"one that fails, and one that is slower", "-max 1.05 -workloads small,bytes-100kB", 3,
+			"100 kB of bytes (133 kB as JSON), other: there is no ratio", "too large; run: above the gate"},
+		{"a proof", "-prove -max 1.05 -workloads small", 0, "proved: it fires", ""},
+		{"a proof at a rate", "-prove -max 1.05 -rate 5000", 0, "proved: it fires", ""},
+		{"a proof that fails", "-prove -max 1.05 -workloads small,bytes-10kB", 1, "is not above 1.05",
+			"rpcbench: run: -prove: the gate has not seen twice the excess that it allows: give more -time\n"},
+		{"equal counts", "-max-counts 1.02 -workloads small", 0, "bytes sent ", ""},
+		{"wrong use", "-max 0.5", 2, "", "rpcbench: run: -max 0.5 is no gate: give more than 1, such as 1.05\n"},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			args := append([]string{"run", "-quick"}, strings.Fields(test.args)...)
+			if !strings.HasPrefix(test.args, "-max-counts") {
+				args = append(args, "-out", filepath.Join(dir, "out"))
+			}
+			stdout, err := os.Create(filepath.Join(dir, "stdout"))
+			require.NoError(t, err)
+			defer stdout.Close()
+			cmd, stderr := process(t, stdout, append(args, "other")...)
+			children := odd.Children(t, 0)
+			cmd.Env = append(cmd.Env, odd.Variable+"="+children)
+			_ = cmd.Run()
+			said, err := os.ReadFile(stdout.Name())
+			require.NoError(t, err)
+			require.Equal(t, test.status, cmd.ProcessState.ExitCode(), "%s%s", said, stderr)
+			require.Contains(t, string(said), test.stdout)
+			require.Contains(t, stderr.String(), test.stderr)
+			lines := regexp.MustCompile(`(?m)^.* left of about .*\n`).ReplaceAllString(stderr.String(), "")
+			require.Equal(t, min(1, test.status), strings.Count(lines, "\n"), lines)
+			timed := slices.ContainsFunc(odd.Asked[versus.Spec](children), func(q odd.Question[versus.Spec]) bool {
+				return !q.Spec.Counted
+			})
+			require.Equal(t, strings.Contains(test.args, "-max ") && test.status != 2, timed, "whether a time was measured")
+		})
+	}
+}
+
+// Each build counts, and a step of GitHub Actions has its summary appended to.
+func TestStepSummary(t *testing.T) {
+	t.Setenv("GITHUB_STEP_SUMMARY", t.TempDir())
+	stdout, _, err := typed(t, "run", "-max-counts", "1.02", "-workloads", "small", "-base", "httpjson", "rawtcp")
+	require.NoError(t, err)
+	require.Contains(t, stdout, "Warning: the step has no summary: open ")
+
+	name := filepath.Join(t.TempDir(), "summary.md")
+	require.NoError(t, os.WriteFile(name, []byte("before\n"), 0o600))
+	t.Setenv("GITHUB_STEP_SUMMARY", name)
+	stdout, _, err = typed(t, "run", "-max-counts", "1.02", "-workloads", "small,headers", "-base", "rawtcp", "httpjson")
+	require.ErrorAs(t, err, new(above))
+	require.Contains(t, stdout, "Warning: skipped: a small call, long headers, httpjson, counting: ")
+	_, _, err = typed(t, "run", "-max-counts", "1.02", "-workloads", "headers", "-base", "httpjson", "rawtcp")
+	require.ErrorContains(t, err, "run: not all was counted: skipped: a small call, long headers, rawtcp, counting: ")
+	_, _, err = knownRun(t, "run", "-quick", "-max", "1.05", "-workloads", "small", "-out", t.TempDir()+"/out", "other")
+	require.ErrorAs(t, err, new(above))
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.Regexp(t, `(?s)^before\n\n\| workload .*\| JSON \| 197 \|.*gate: a small call, one core, httpjson: allocations .*`+
+		`\| a small call, one core \| other \| 2\.00 \|.*gate: a small call, one core, other: 1\.999 `, string(text))
+}
+
+// A proof compares the contestant's build with itself as builds are compared, and the slower side alone spins.
+func TestProof(t *testing.T) {
+	c := unflagged(t, ours())
+	c.base, c.gate = "httpjson@HEAD~1", gate{max: 1.05, prove: true}
+	require.NoError(t, c.take([]string{"httpjson@HEAD"}, "small", false, map[string]bool{"workloads": true}))
+	c.programs = map[string][]versus.Program{"HEAD": {{Path: "x"}}}
+	c.gate.spins = map[string][]time.Duration{"small": {0, 0, 5}}
+	one := c.campaign().Comparisons[0]
+	require.Equal(t, slices.Repeat([]string{"httpjson@HEAD"}, 3), one.Spec.Arms)
+	require.Equal(t, [][]versus.Program{c.programs["HEAD"], c.programs["HEAD"]}, [][]versus.Program{one.Base, one.Other})
+	require.Equal(t, []time.Duration{0, 0, 5}, one.Spec.Spins)
+	if !*long {
+		t.Skip("the rest measures: -long")
+	}
+	stdout, _, err := typed(t, "run", "-quick", "-prove", "-max", "1.3", "-workloads", "small", "-out", t.TempDir()+"/out",
+		"rawtcp")
+	require.NoError(t, err)
+	require.Contains(t, stdout, "\nproved: it fires\n")
+}
