@@ -114,7 +114,10 @@ func (c *Campaign) Run(ctx context.Context) error {
 	defer c.Show("", 0, 0)
 	left, began := all, time.Now()
 	slower := func() float64 { // than expected, by what is done
-		return max(1, float64(time.Since(began))/float64(max(1, all-left)))
+		if left == all {
+			return 1
+		}
+		return max(1, float64(time.Since(began))/float64(all-left))
 	}
 	for i := 0; c.more(i); i++ {
 		for _, j := range random.Perm(len(c.Comparisons)) {

@@ -281,9 +281,10 @@ func TestDisturbed(t *testing.T) {
 		{"as many as count", two, shares(0.5, 6), 6, 6, false,
 			"slower; all 6 processes that count; 6 left out, as others left them too few cores"},
 		{"more than count", two, shares(0.5, 7), 12, 7, true,
-			"undecided: disturbed: in 7 of 12 processes other programs left less than 1.8 cores"},
+			"undecided: disturbed: in 7 of 12 processes other programs left less than 1.8 cores, so the ratio is of a " +
+				"busy machine"},
 		{"a little of each", two, shares(0.07, 12), 12, 0, true,
-			"undecided: disturbed: other programs left 1.86 cores on average"},
+			"undecided: disturbed: other programs left 1.86 cores on average, so the ratio is of a busy machine"},
 		{"of four CPUs an eighth is nothing", four, shares(0.125, 2), 12, 0, false, "slower"},
 		{"a third leaves too few for client and server", four, shares(0.33, 2), 10, 2, false,
 			"slower; all 10 processes that count; 2 left out, as others left them too few cores"},

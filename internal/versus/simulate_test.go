@@ -109,9 +109,9 @@ func (w *world) decided(plan versus.Plan) (first, last versus.Result) {
 	return first, last
 }
 
-// TestDisturbed simulates a program that takes one of two cores in spells, and makes a table of what the rule answers:
+// TestSpellsOfOthers simulates a program that takes one of two cores in spells, and makes a table of what the rule answers:
 // without the spells the ratio is 1.374, within them 0.946, as on 2026-11-23.
-func TestDisturbed(t *testing.T) {
+func TestSpellsOfOthers(t *testing.T) {
 	long(t)
 	const runs = 200
 	plan := versus.Plan{Processes: 8, AllCores: true, OneCaller: true, CPUs: 2}
