@@ -271,10 +271,11 @@ func decide(plan Plan, all, kept []Process) Result {
 		plan.AllCores && plan.CPUs > 0 && r.Others > 0 && left < plan.needs()-shortOnAverage
 	switch needed := plan.needed(len(all)); {
 	case r.Busy && r.Disturbed == 0:
-		r.Reason = fmt.Sprintf("disturbed: other programs left %.2f cores on average, so the ratio is of a busy machine", left)
+		r.Reason = fmt.Sprintf("disturbed: other programs left %.2f cores on average, so the ratio is of a busy machine",
+			left)
 	case r.Busy:
-		r.Reason = fmt.Sprintf("disturbed: in %d of %d processes other programs left less than %.1f cores, so the ratio is of a "+
-			"busy machine", r.Disturbed, len(all), plan.needs()-short)
+		r.Reason = fmt.Sprintf("disturbed: in %d of %d processes other programs left less than %.1f cores, "+
+			"so the ratio is of a busy machine", r.Disturbed, len(all), plan.needs()-short)
 	case r.Processes < needed && r.OneCore > 0:
 		r.Reason = fmt.Sprintf("%d processes count, and a verdict needs %d; %d had one core only", r.Processes, needed,
 			r.OneCore)
