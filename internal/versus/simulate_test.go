@@ -109,7 +109,7 @@ func (w *world) decided(plan versus.Plan) (first, last versus.Result) {
 	return first, last
 }
 
-// TestSpellsOfOthers simulates a program that takes one of two cores in spells, and makes a table of the rule's answers:
+// TestSpellsOfOthers simulates a program that takes one of two cores in spells. Its table has what the rule answers:
 // without the spells the ratio is 1.374, within them 0.946, as on 2026-11-23.
 func TestSpellsOfOthers(t *testing.T) {
 	long(t)
