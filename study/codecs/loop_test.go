@@ -158,7 +158,8 @@ func TestARowHasThePsOfItsLabel(t *testing.T) {
 			fmt.Fprintf(&want, "BenchmarkPs/%s map[%d:true] <nil>\n", op, procs)
 		}
 	}
-	require.Equal(t, want.String(), said.String())
+	rows := regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(said.String(), "") // without the warning of a busy machine
+	require.Equal(t, want.String(), rows)
 }
 
 // TestRows: names, keys and units are API. -full has every codec and every message.
