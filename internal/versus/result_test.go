@@ -257,7 +257,7 @@ func TestOneCore(t *testing.T) {
 // verdict.
 func TestDisturbed(t *testing.T) {
 	shares := func(taken float64, n int) []Process { // of which n are disturbed, whose ratio is another
-		all := processes(spread(12, 1.374, 0.01)...)
+		all := processes(spread(14, 1.374, 0.01)...)
 		for i := range all {
 			if all[i].Others = 0.01; i < n {
 				all[i].Others, all[i].Ratio = taken, 0.946
@@ -274,23 +274,23 @@ func TestDisturbed(t *testing.T) {
 		busy        bool
 		said        string
 	}{
-		{"none is disturbed", two, shares(0, 0), 12, 0, false, "slower"},
-		{"two CPUs less 0.18 are enough", two, shares(0.09, 2), 12, 0, false, "slower"},
-		{"less 0.22 are not", two, shares(0.11, 2), 10, 2, false,
-			"slower; all 10 processes that count; 2 left out, as others left them too few cores"},
-		{"as many as count", two, shares(0.5, 6), 6, 6, false,
-			"slower; all 6 processes that count; 6 left out, as others left them too few cores"},
-		{"more than count", two, shares(0.5, 7), 12, 7, true,
-			"undecided: disturbed: in 7 of 12 processes other programs left less than 1.8 cores, so the ratio is of a " +
+		{"none is disturbed", two, shares(0, 0), 14, 0, false, "slower"},
+		{"two CPUs less 0.18 are enough", two, shares(0.09, 2), 14, 0, false, "slower"},
+		{"less 0.22 are not", two, shares(0.11, 2), 12, 2, false,
+			"slower; all 12 processes that count; 2 left out, as others left them too few cores"},
+		{"as many as count", two, shares(0.5, 7), 7, 7, false,
+			"slower; all 7 processes that count; 7 left out, as others left them too few cores"},
+		{"more than count, though six would be enough", two, shares(0.5, 8), 14, 8, true,
+			"undecided: disturbed: in 8 of 14 processes other programs left less than 1.8 cores, so the ratio is of a " +
 				"busy machine"},
-		{"a little of each", two, shares(0.07, 12), 12, 0, true,
+		{"a little of each", two, shares(0.07, 14), 14, 0, true,
 			"undecided: disturbed: other programs left 1.86 cores on average, so the ratio is of a busy machine"},
-		{"of four CPUs an eighth is nothing", four, shares(0.125, 2), 12, 0, false, "slower"},
-		{"a third leaves too few for client and server", four, shares(0.33, 2), 10, 2, false,
-			"slower; all 10 processes that count; 2 left out, as others left them too few cores"},
-		{"but enough for one process", Plan{Processes: 8, AllCores: true, CPUs: 4}, shares(0.33, 2), 12, 0, false, "slower"},
-		{"one core is left to a question of one", Plan{Processes: 8, CPUs: 2}, shares(0.5, 2), 12, 0, false, "slower"},
-		{"a machine with one CPU", Plan{Processes: 8, AllCores: true, Apart: true, CPUs: 1}, shares(0, 0), 12, 0, false,
+		{"of four CPUs an eighth is nothing", four, shares(0.125, 2), 14, 0, false, "slower"},
+		{"a third leaves too few for client and server", four, shares(0.33, 2), 12, 2, false,
+			"slower; all 12 processes that count; 2 left out, as others left them too few cores"},
+		{"but enough for one process", Plan{Processes: 8, AllCores: true, CPUs: 4}, shares(0.33, 2), 14, 0, false, "slower"},
+		{"one core is left to a question of one", Plan{Processes: 8, CPUs: 2}, shares(0.5, 2), 14, 0, false, "slower"},
+		{"a machine with one CPU", Plan{Processes: 8, AllCores: true, Apart: true, CPUs: 1}, shares(0, 0), 14, 0, false,
 			"slower"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
