@@ -183,7 +183,7 @@ func (c *comparison) campaign() *versus.Campaign {
 			names = append(slices.Clip(names), asItComes)
 		}
 		for _, name := range names {
-			one := &versus.Comparison{Spec: c.spec(w, name), Base: c.programs[build(c.base)]}
+			one := &versus.Comparison{Spec: c.spec(w, name), Base: c.programs[build(c.base)], ByCPU: c.asksCPU(w)}
 			if c.apart(name) {
 				one.Other = c.programs[build(name)]
 			}

@@ -132,12 +132,15 @@ func (c *comparison) countAll(ctx context.Context, stdout, stderr io.Writer) (er
 	if len(all.Failures) > 0 || !s.Counted() {
 		err = errors.New("rpcbench: run: not all was counted: " + strings.Join(append(all.Failures, all.Warnings...), "; "))
 	}
-	return errors.Join(err, c.judge(s, stdout))
+	said, judged := c.judge(s)
+	_, failed := io.WriteString(stdout, said)
+	return errors.Join(err, judged, failed)
 }
 
-// judge prints what the gate says. It also appends that and the tables to the summary of a step of GitHub Actions.
-func (c *comparison) judge(s report.Summary, stdout io.Writer) error {
-	var lines, over []string
+// judge is what the gate says, and its error. It appends both that and the tables to the summary of a step of GitHub
+// Actions. An answer that a gate has no figure of fails, or a gate that sees nothing would stay green.
+func (c *comparison) judge(s report.Summary) (said string, err error) {
+	var lines, over, none []string
 	if c.gate.max > 0 {
 		lines, over = c.gate.times(s.Answers)
 	}
@@ -145,26 +148,32 @@ func (c *comparison) judge(s report.Summary, stdout io.Writer) error {
 		said, more := c.gate.counted(s.Answers, c.workloads)
 		lines, over = append(lines, said...), append(over, more...)
 	}
-	var err error
+	for _, a := range s.Answers {
+		l := a.Leading()
+		if c.gate.max > 0 && (l.Ratio == 0 || l.Busy) || c.gate.counts > 0 && (a.Facts == nil || a.BaseFacts == nil) {
+			none = append(none, a.Does+", "+a.Stack)
+		}
+	}
+	if len(none) > 0 {
+		err = errors.New("rpcbench: run: the gate has no figure of " + strings.Join(none, "; "))
+	}
 	switch {
 	case c.gate.prove && len(over) == len(s.Answers):
 		lines = append(lines, "proved: it fires")
 	case c.gate.prove:
 		err = errors.New("rpcbench: run: -prove: the gate has not seen twice the excess that it allows: give more -time")
 	case len(over) > 0:
-		err = above{errors.New("rpcbench: run: above the gate: " + strings.Join(over, "; "))}
+		err = errors.Join(err, above{errors.New("rpcbench: run: above the gate: " + strings.Join(over, "; "))})
 	}
-	said := strings.Join(lines, "\n")
-	if said != "" {
-		_, failed := fmt.Fprintln(stdout, said)
-		err = errors.Join(err, failed)
+	if len(lines) > 0 {
+		said = strings.Join(lines, "\n") + "\n"
 	}
 	if name := os.Getenv("GITHUB_STEP_SUMMARY"); name != "" {
 		if failed := step(name, s, said); failed != nil {
-			fmt.Fprintf(stdout, "Warning: the step has no summary: %s.\n", failed)
+			said += fmt.Sprintf("Warning: the step has no summary: %s.\n", failed)
 		}
 	}
-	return err
+	return said, err
 }
 
 // step appends to the summary of a step.
@@ -175,7 +184,7 @@ func step(name string, s report.Summary, said string) error {
 	}
 	err = s.Tables(file)
 	if said != "" && err == nil {
-		_, err = fmt.Fprintf(file, "\n```text\n%s\n```\n\n", said)
+		_, err = fmt.Fprintf(file, "\n```text\n%s```\n\n", said)
 	}
 	return errors.Join(err, file.Close())
 }
@@ -187,8 +196,12 @@ func (g gate) times(answers []report.Answer) (lines, over []string) {
 	for _, a := range answers {
 		a = a.Leading()
 		name, verdict, floor := a.Does+", "+a.Stack, "not above", 1+a.NoiseFloor()
-		if a.Ratio == 0 {
-			lines, blind = append(lines, "gate: "+name+": there is no ratio"), append(blind, name)
+		if a.Ratio == 0 || a.Busy {
+			why := "there is no ratio"
+			if a.Busy {
+				why = a.Reason
+			}
+			lines, blind = append(lines, "gate: "+name+": "+why), append(blind, name)
 			continue
 		}
 		said := fmt.Sprintf("%s: %.3f (%.3f–%.3f)", name, a.Ratio, a.Lo, a.Hi)

@@ -23,7 +23,8 @@ func TestGateOfTimes(t *testing.T) {
 		return versus.Result{Ratio: ratio, Lo: lo, Hi: hi, CopyFloor: floor}
 	}
 	slow, even := result(1.2, 1.15, 1.25, 0.01), result(1, 0.99, 1.01, 0.01)
-	few, byTime, byCPU := slow, even, slow
+	few, byTime, byCPU, busy := slow, even, slow, slow
+	busy.Busy, busy.Reason = true, "disturbed: so the ratio is of a busy machine"
 	few.Verdict, few.Reason = versus.Undecided, "4 of 8 processes count"
 	byTime.CPU, byCPU.CPU = &slow, &even
 	for _, test := range []struct {
@@ -40,6 +41,7 @@ func TestGateOfTimes(t *testing.T) {
 		{"equal", "", even, false, false, "1.061"},
 		{"a noise floor above the gate", "", result(1, 0.99, 1.01, 0.09), false, false, "1.090"},
 		{"an interval as wide as twice the excess", "", result(1, 0.93, 1.07, 0), false, true, "1.126"},
+		{"disturbed", "", busy, false, true, "gate: , : disturbed: so the ratio is of a busy machine"},
 		{"no ratio", "", versus.Result{}, false, true, "no ratio"},
 		{"above by time, where CPU time leads", report.ByCPU, byCPU, false, false, "1.061"},
 		{"above by CPU time, which leads", report.ByCPU, byTime, true, false, "1.095"},
@@ -117,14 +119,14 @@ func TestGateStatus(t *testing.T) {
 		stderr    string
 	}{
 		{"slower", "-max 1.05 -workloads small", 3, "other: 1.999 (1.968–2.030) is above 1.05; it fires from 1.066 on",
-			"rpcbench: run: above the gate: a small call, one core, other: 2.000 ("},
+			"rpcbench: run: above the gate: a small call, one core, other: 1.999 ("},
 		{"slower than the base, and within the gate", "-max 3 -workloads small", 0, "is not above 3", ""},
 		{"faster", "-max 1.05 -workloads bytes-10kB", 0, "is not above 1.05", ""},
 		{"equal by a margin of 7 %", "-max 1.05 -equal 7 -callers 4", 0, "equal within 7 %", ""},
 		{"a comparison that fails", "-max 1.05 -workloads bytes-10kB,bytes-100kB", 1, "gate: it could not have seen",
 			"too large"},
 		{"one that fails, and one that is slower", "-max 1.05 -workloads small,bytes-100kB", 3,
-			"100 kB of bytes (133 kB as JSON), other: there is no ratio", "too large; run: above the gate"},
+			"100 kB of bytes (133 kB as JSON), other: there is no ratio", "run: above the gate: a small call"},
 		{"a proof", "-prove -max 1.05 -workloads small", 0, "proved: it fires", ""},
 		{"a proof at a rate", "-prove -max 1.05 -rate 5000", 0, "proved: it fires", ""},
 		{"a proof that fails", "-prove -max 1.05 -workloads small,bytes-10kB", 1, "is not above 1.05",
@@ -173,6 +175,7 @@ func TestStepSummary(t *testing.T) {
 	t.Setenv("GITHUB_STEP_SUMMARY", name)
 	stdout, _, err = typed(t, "run", "-max-counts", "1.02", "-workloads", "small,headers", "-base", "rawtcp", "httpjson")
 	require.ErrorAs(t, err, new(above))
+	require.ErrorContains(t, err, "run: the gate has no figure of a small call, long headers, httpjson")
 	require.Contains(t, stdout, "Warning: skipped: a small call, long headers, httpjson, counting: ")
 	_, _, err = typed(t, "run", "-max-counts", "1.02", "-workloads", "headers", "-base", "httpjson", "rawtcp")
 	require.ErrorContains(t, err, "run: not all was counted: skipped: a small call, long headers, rawtcp, counting: ")

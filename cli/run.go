@@ -201,11 +201,15 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err 
 		s.Raw = string(raw)
 		err = errors.Join(err, rawErr, s.Save(c.out), s.Write(c.out))
 	}
-	err = errors.Join(err, printSummary(stdout, s)) // last: a broken pipe ends the program
-	if ctx.Err() != nil {
-		return err
+	said := ""
+	if ctx.Err() == nil {
+		var judged error
+		said, judged = c.judge(s)
+		err = errors.Join(err, judged)
 	}
-	return errors.Join(err, c.judge(s, stdout))
+	err = errors.Join(err, printSummary(stdout, s)) // last: a broken pipe ends the program
+	_, failed := io.WriteString(stdout, said)
+	return errors.Join(err, failed)
 }
 
 // look has a process of each build count bytes and allocations. Servers elsewhere count nothing.

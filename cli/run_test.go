@@ -32,7 +32,7 @@ func measured(t *testing.T, c *comparison, stack string, own made, flag string) 
 	if testing.Short() {
 		t.Skip("measures")
 	}
-	c.program, c.out, c.sweep = ours(), filepath.Join(t.TempDir(), "new")+"/", own
+	c.program, c.out, c.sweep, c.processes = ours(), filepath.Join(t.TempDir(), "new")+"/", own, 8
 	require.NoError(t, c.take([]string{stack}, "small", true, map[string]bool{flag: true}))
 	c.processes, c.time = 1, c.time/4
 	var out, errs bytes.Buffer

@@ -34,8 +34,8 @@ import (
 //   - B/op, allocs/op: from a pass of their own
 //   - seed: decides the order of the slices
 //
-// A log line has the verdict, or the reason why there is none. Fewer than four processes give no ratio, since one
-// without an interval would be taken for a result.
+// A log line has the verdict, or the reason why there is none. One process gives no ratio, since that without an
+// interval would be taken for a result. Nothing goes on, and nothing that was disturbed is measured again.
 //
 // One op is a process of at least ten blocks: slices of the base, of its copy and of the contestant. -processes says
 // how many a row takes, 8 unless given, and -benchtime for how long they measure together. The row is skipped where

@@ -42,6 +42,12 @@ func Machine() (busy, idle time.Duration) {
 	return busy, idle
 }
 
+// Count returns how many CPUs Others and Machine are of. It returns 0 if the system does not tell.
+func Count() int {
+	_, _, cpus := usage()
+	return cpus
+}
+
 // usage returns the time that CPUs were not idle, and this process tree's own part, for so many CPUs.
 func usage() (busy, own time.Duration, cpus int) {
 	if runtime.GOOS != "linux" {

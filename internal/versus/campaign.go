@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/timing"
 )
 
@@ -19,6 +20,7 @@ type Comparison struct {
 	Base  []Program // links of one source, which processes take in turn; none is this program
 	Other []Program // as many links of the contestant's build, if that is another: each arm then has its own process
 	Found []Process // so far
+	ByCPU bool      // CPU time leads where it has a result of its own
 	Left  string    // why no more processes are measured
 
 	order []int // of the links
@@ -38,8 +40,10 @@ func (c *Comparison) Disturbed(p Process) bool { return c.plan(Plan{}).Disturbed
 func (c *Comparison) plan(plan Plan) Plan {
 	plan.AllCores = cmp.Or(c.Spec.Procs, runtime.NumCPU()) > 1 || c.Spec.Workload.Apart
 	plan.OneCaller, plan.Apart = c.Spec.Workload.TellsCores() && c.Spec.Servers == nil, c.Spec.Workload.Apart
-	if c.Spec.Servers == nil { // one on this machine counts among other programs
-		plan.CPUs = runtime.NumCPU()
+	// A server on this machine counts among other programs. Where this process may use some CPUs only, what others used is
+	// of all.
+	if n := runtime.NumCPU(); c.Spec.Servers == nil && n == cpu.Count() {
+		plan.CPUs = n
 	}
 	return plan
 }
@@ -75,8 +79,8 @@ func (c *Comparison) process(i int) (Spec, []Program) {
 // Campaign measures comparisons in processes. Each round has a process of each comparison, in random order, so that all
 // share a bad hour of the machine.
 //
-// What is undecided then goes on while there is time, the nearest to a verdict first, and so does what was disturbed:
-// twice as many processes at most. docs/method.md says what that does to intervals and verdicts.
+// What is undecided then goes on while there is time, the nearest to a verdict first. What was disturbed comes after that.
+// There are twice as many processes at most. docs/method.md says what that does to intervals and verdicts.
 type Campaign struct {
 	Plan        Plan
 	Comparisons []*Comparison
@@ -136,7 +140,7 @@ func (c *Campaign) Run(ctx context.Context) error {
 	if c.More != nil {
 		return nil
 	}
-	until, pace := began.Add(cmp.Or(c.Most, all*5/4)), slower()
+	until, pace := began.Add(cmp.Or(c.Most, max(all, time.Since(began))*5/4)), slower()
 	for one := c.next(until, pace); one != nil; one = c.next(until, pace) {
 		where := fmt.Sprintf("process %d", len(one.Found)+1)
 		c.Show("going on: "+where+", "+one.String(), time.Until(until), time.Since(began)+time.Until(until))
@@ -153,14 +157,18 @@ func (c *Campaign) next(until time.Time, slower float64) (next *Comparison) {
 	least := 0
 	for _, one := range c.Comparisons {
 		r := one.Result(c.Plan)
-		if r.CPU != nil && one.Spec.Workload.AsksCPU() { // which then leads
+		if r.CPU != nil && one.ByCPU {
 			r = *r.CPU
 		}
 		if one.Left != "" || len(one.Found) >= 2*c.Plan.Processes || !r.Wanting(c.Plan) ||
 			time.Until(until) < time.Duration(slower*float64(one.takes())) {
 			continue
 		}
-		if times := max(r.Times, 1); next == nil || times < least {
+		times := r.Times
+		if r.Busy || times == 0 {
+			times = 100 // a machine that is busy all the time leaves the time to those that can be decided
+		}
+		if next == nil || times < least {
 			next, least = one, times
 		}
 	}

@@ -98,7 +98,7 @@ func TestCampaignGoesOn(t *testing.T) {
 		want  []int  // processes of each
 		after string // who went on, in order
 	}{
-		{"there is time", time.Hour, []int{8, 13, 9, 11, 8}, "hidden near never"},
+		{"there is time", time.Hour, []int{8, 13, 8, 11, 8}, "near hidden"},
 		{"there is none", time.Nanosecond, []int{8, 8, 8, 8, 8}, ""},
 	} {
 		t.Run(c.why, func(t *testing.T) {

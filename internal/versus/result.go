@@ -19,7 +19,8 @@ const (
 	// Fewest is how many processes a verdict takes at least.
 	Fewest = 6
 
-	// FewestBlocks is how many blocks a process measures at least.
+	// FewestBlocks is how many blocks of slices a process measures at least. Of windows it measures fewer, as
+	// workload.Workload.Blocks says.
 	FewestBlocks = 5
 
 	// Margin is the difference that verdicts of equal allow unless a plan says another, as a fraction.
@@ -175,7 +176,7 @@ type Result struct {
 	OneCore     int       `json:"one_core,omitempty"`       // processes that are left out, since they had one core
 	NoSecond    int       `json:"no_second_core,omitempty"` // processes that count, though most had no second core
 	Disturbed   int       `json:"disturbed,omitempty"`      // processes that other programs left too few cores
-	Busy        bool      `json:"busy,omitempty"`           // they count all the same, and there is no verdict
+	Busy        bool      `json:"busy,omitempty"`           // too many of them, or too little was left on average: there is no verdict
 	Times       int       `json:"-"`                        // as long would decide, about; 0 if no time would
 	CopyFloor   float64   `json:"copy_floor"`               // how far the interval of the base's copy reaches from 1
 	Moved       float64   `json:"moved"`                    // longest over shortest time of the base, less 1, without a tenth at either end
@@ -267,15 +268,15 @@ func decide(plan Plan, all, kept []Process) Result {
 		r.Others = 0 // one core was enough, and others may have the rest
 	}
 	left := float64(plan.CPUs) * (1 - r.Others)
-	r.Busy = r.Disturbed > 0 && len(kept) == len(all) ||
-		plan.AllCores && plan.CPUs > 0 && r.Others > 0 && left < plan.needs()-shortOnAverage
 	switch needed := plan.needed(len(all)); {
-	case r.Busy && r.Disturbed == 0:
-		r.Reason = fmt.Sprintf("disturbed: other programs left %.2f cores on average, so the ratio is of a busy machine",
-			left)
-	case r.Busy:
+	case r.Disturbed > 0 && len(kept) == len(all):
+		r.Busy = true
 		r.Reason = fmt.Sprintf("disturbed: in %d of %d processes other programs left less than %.1f cores, "+
 			"so the ratio is of a busy machine", r.Disturbed, len(all), plan.needs()-short)
+	case plan.AllCores && plan.CPUs > 0 && r.Others > 0 && left < plan.needs()-shortOnAverage:
+		r.Busy = true
+		r.Reason = fmt.Sprintf("disturbed: other programs left %.2f cores on average, so the ratio is of a busy machine",
+			left)
 	case r.Processes < needed && r.OneCore > 0:
 		r.Reason = fmt.Sprintf("%d processes count, and a verdict needs %d; %d had one core only", r.Processes, needed,
 			r.OneCore)
@@ -317,8 +318,8 @@ func decide(plan Plan, all, kept []Process) Result {
 	r.Verdict = r.verdict()
 	if spread := stats.StdDev(logs); r.Verdict != Equal && r.Verdict != Undecided && math.Abs(mean) < away*spread {
 		r.Verdict = Undecided
-		r.Reason = fmt.Sprintf("%d of %d processes lie on one side of 1, and spread too far: the machine had two states",
-			r.OnOneSide, r.Processes)
+		r.Reason = fmt.Sprintf("%d of %d processes lie on one side of 1, and spread too far, by %s: "+
+			"the machine may have had two states", r.OnOneSide, r.Processes, percent(spread))
 	}
 	if r.Verdict == Undecided && r.Reason == "" {
 		r.wanting(mean, ofProcesses, again, halfAgain, least, cmp.Or(plan.Longer, "-time"))
@@ -471,7 +472,7 @@ func (r *Result) percentiles(over func(func(Process) float64) (mean, half float6
 		})
 		half = math.Hypot(half, least)
 		all := Percentile{mean(0), mean(1), mean(2), math.Exp(ratio), math.Exp(ratio - half), math.Exp(ratio + half)}
-		if all.Base > 0 && all.Ns > 0 {
+		if all.Base > 0 && all.Copy > 0 && all.Ns > 0 {
 			*q.to = all // else some process had too few calls beyond it
 		}
 	}
@@ -549,7 +550,11 @@ func (r Result) Said() string {
 	return strings.Join(said, "; ")
 }
 
-// Wanting tells whether more processes may lead to a verdict, or to one of as many free processes as were planned.
+// Wanting tells whether up to twice as many processes may lead to a verdict, or to one of as many as were planned that
+// had the machine.
 func (r Result) Wanting(plan Plan) bool {
-	return r.Busy || r.Disturbed > 0 && r.Processes < plan.Processes || r.Verdict == Undecided && r.Times > 0
+	return r.left() > 0 && (r.Busy || r.Processes < plan.Processes) || r.Verdict == Undecided && 0 < r.Times && r.Times < 4
 }
+
+// left is how many processes are left out, or would be if they were fewer.
+func (r Result) left() int { return r.Disturbed + r.OneCore }
