@@ -79,7 +79,7 @@ func (c *Comparison) process(i int) (Spec, []Program) {
 // Campaign measures comparisons in processes. Each round has a process of each comparison, in random order, so that all
 // share a bad hour of the machine.
 //
-// What is undecided then goes on while there is time, the nearest to a verdict first. What was disturbed comes after that.
+// What is undecided then goes on while there is time, the nearest to a verdict first. What was disturbed comes after.
 // There are twice as many processes at most. docs/method.md says what that does to intervals and verdicts.
 type Campaign struct {
 	Plan        Plan
