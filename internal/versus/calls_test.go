@@ -102,7 +102,7 @@ func TestCallersTakeLittleMemory(t *testing.T) {
 	require.Less(t, many-few, int64(1<<20), "live bytes of 100 callers, less those of 2")
 }
 
-const works = 2 * time.Millisecond // CPU time of a call in the server
+const works = 10 * time.Millisecond // CPU time of a call in the server
 
 // worker is a stack whose server works for so long.
 func worker(name string, works time.Duration) rpcbench.Stack {

@@ -35,7 +35,7 @@ func TestRate(t *testing.T) {
 			require.GreaterOrEqual(t, record.Blocks[0][i].Lead, lead)
 			require.GreaterOrEqual(t, record.Blocks[0][i].Wall, least)
 			require.Greater(t, l.Planned, int64(2*1000))
-			require.InEpsilon(t, l.Planned, l.Calls+l.Dropped, 0.05)
+			require.InEpsilon(t, l.Planned, l.Calls+l.Dropped, 0.3, "a slow machine is behind at the end")
 			require.Positive(t, l.Late)
 		}
 	}
