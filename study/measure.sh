@@ -91,7 +91,7 @@ measure() { # a part, and the folder to make
     ;;
   own) # three public APIs, whose .proto files come with Go modules
     mkdir "$2"
-    public=internal/own/testdata/public
+    public=internal/scaffold/testdata/public
     dir() { go -C $public list -m -f '{{.Dir}}' "$1"; }
     go -C $public mod download
     imports=$(mktemp -d) # etcd's files import each other below etcd/api

@@ -94,13 +94,13 @@ import (
 	"slices"
 
 	"github.com/rpcbench/rpcbench/cli"
-	"github.com/rpcbench/rpcbench/internal/own"
+	"github.com/rpcbench/rpcbench/internal/scaffold"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
 func main() {
-	if args := os.Args[1:]; own.Takes(args) {
-		os.Exit(own.Main(args, os.Stdout, os.Stderr))
+	if args := os.Args[1:]; scaffold.Takes(args) {
+		os.Exit(scaffold.Main(args, os.Stdout, os.Stderr))
 	}
 	cli.Main(stacks.All())
 	help := func(arg string) bool { return slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, arg) }
@@ -109,6 +109,6 @@ func main() {
 		fmt.Print("\nrpcbench init makes a Go module that compares ways to serve and call a method of yours;\n" +
 			"rpcbench run -proto compares them at once: rpcbench init -h.\n")
 	case args[0] == "run" && slices.ContainsFunc(args, help):
-		fmt.Printf("\nWhat is called, with messages of yours (docs/own-message.md):\n%s", own.Help())
+		fmt.Printf("\nWhat is called, with messages of yours (docs/own-message.md):\n%s", scaffold.Help())
 	}
 }

@@ -52,7 +52,7 @@ func TestImports(t *testing.T) {
 		gonum     = "gonum.org"
 		describes = "google.golang.org/grpc/reflection" // for people: the command's alone
 		health    = "google.golang.org/grpc/health"
-		own       = module + "/internal/own" // makes modules of .proto files: the command's alone
+		own       = module + "/internal/scaffold" // makes modules of .proto files: the command's alone
 		compiler  = "github.com/bufbuild/protocompile"
 		generator = "google.golang.org/protobuf/compiler/protogen"
 	)

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package own
+package scaffold
 
 import "os/exec"
 

@@ -1,5 +1,5 @@
 // The modules whose .proto files TestPublicProtos compiles. No code of theirs is in this repository.
-module github.com/rpcbench/rpcbench/internal/own/testdata/public
+module github.com/rpcbench/rpcbench/internal/scaffold/testdata/public
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-package own
+package scaffold
 
 import (
 	"bytes"
@@ -93,7 +93,7 @@ func publicModules(t *testing.T, names ...string) (dirs []string) {
 	for _, name := range names {
 		dir, err := goIn(t, filepath.Join("testdata", "public"), nil, "list", "-m", "-f", "{{.Dir}}", name)
 		if dir = strings.TrimSpace(dir); err != nil || dir == "" {
-			t.Skipf("%s is not in the module cache: go -C internal/own/testdata/public mod download", name)
+			t.Skipf("%s is not in the module cache: go -C internal/scaffold/testdata/public mod download", name)
 		}
 		dirs = append(dirs, dir)
 	}
