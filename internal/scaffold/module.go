@@ -1,6 +1,6 @@
-// Package scaffold makes a small Go module of somebody's .proto and samples. The module is rpcbench with that call: JSON
-// over HTTP and gRPC, with types that generators make. Only the command rpcbench imports this package, so that neither
-// cli nor other programs compile the generators.
+// Package scaffold makes a small Go module of somebody's .proto and samples. The module is rpcbench with that call:
+// JSON over HTTP and gRPC, with types that generators make. Only the command rpcbench imports this package, so that
+// neither cli nor other programs compile the generators.
 package scaffold
 
 import (
