@@ -59,6 +59,7 @@ func wrong(format string, args ...any) error { return wrongUse{fmt.Errorf(format
 type call struct {
 	protos, roots                       []string
 	protoset, name, request, reply, out string
+	requestSize, replySize              string
 }
 
 func (c *call) flags(f *flag.FlagSet) {

@@ -5,8 +5,6 @@ import (
 	_ "embed" // of a .proto
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -21,32 +19,25 @@ var sized = regexp.MustCompile(`^\d+(\.\d+)?(B|kB|MB)$`)
 var inventedProto []byte
 
 // invent makes a call of structured data of the two sizes as JSON.
-func (c *call) invent(ctx context.Context, s *samples) (files, error) {
+func (c *call) invent(ctx context.Context, s *samples) (all files, requests, replies []sample, err error) {
 	for _, of := range []struct {
 		flag, size string
-		to         *[]any
-	}{{"-request", c.request, &s.requests}, {"-reply", c.reply, &s.replies}} {
+		to         *[]sample
+	}{{"-request-size", c.requestSize, &requests}, {"-reply-size", c.replySize, &replies}} {
 		n, err := workload.Size(of.size)
 		if err != nil {
-			return nil, wrong("%s: %w", of.flag, err)
+			return nil, nil, nil, wrong("%s: %w", of.flag, err)
 		}
 		v, err := inventedValue(n)
 		if err != nil {
-			return nil, wrong("%s %s: %w", of.flag, of.size, err)
+			return nil, nil, nil, wrong("%s %s: %w", of.flag, of.size, err)
 		}
-		*of.to = []any{v}
+		*of.to = []sample{{compact(v), of.flag}}
 	}
-	s.made = fmt.Sprintf("structured data of %s and %s, made", spaced(c.request), spaced(c.reply))
+	s.made = fmt.Sprintf("structured data of %s and %s, made", spaced(c.requestSize), spaced(c.replySize))
 	c.name = "made.Data/Get"
-	dir, err := os.MkdirTemp("", "rpcbench-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }() // it has one file, which was read
-	if err := os.WriteFile(filepath.Join(dir, "made.proto"), inventedProto, 0o600); err != nil {
-		return nil, err
-	}
-	return compile(ctx, []string{"made.proto"}, []string{dir})
+	all, err = compile(ctx, inventedProto, []string{"made.proto"}, nil)
+	return all, requests, replies, err
 }
 
 func spaced(size string) string {

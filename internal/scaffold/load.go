@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -34,7 +36,7 @@ import (
 
 // prefix goes before the paths and packages of all files that are generated: a second file of one path or of one name
 // would panic at the start of the program, and the stacks link some.
-const prefix = "own"
+const prefix = "scaffolded"
 
 // files are descriptors by their paths.
 type files map[string]*descriptorpb.FileDescriptorProto
@@ -44,8 +46,8 @@ func linked(path string) bool {
 	return strings.HasPrefix(path, "google/protobuf/") || strings.HasPrefix(path, "google/rpc/")
 }
 
-// known returns such a file; nil if there is none.
-func known(path string) protoreflect.FileDescriptor {
+// knownFile returns such a file; nil if there is none.
+func knownFile(path string) protoreflect.FileDescriptor {
 	if !linked(path) {
 		return nil
 	}
@@ -53,15 +55,19 @@ func known(path string) protoreflect.FileDescriptor {
 	return f
 }
 
-// compile returns the files, without custom options, and all that they import. Imports lie in roots.
-func compile(ctx context.Context, names, roots []string) (files, error) {
+// compile returns the files, without custom options, and all that they import. Imports lie in roots. text is that of a
+// single file which lies nowhere, nil if there is none.
+func compile(ctx context.Context, text []byte, names, roots []string) (files, error) {
 	if len(roots) == 0 {
 		roots = []string{"."}
 	}
-	c := compiler{roots: roots}
+	c := compiler{text: text, roots: roots}
 	for i, name := range names {
 		for _, root := range roots { // a path from the working directory is fine too
-			if inside, err := filepath.Rel(root, name); err == nil && filepath.IsLocal(inside) && isFile(name) {
+			path, err := filepath.Abs(name)
+			top, err2 := filepath.Abs(root)
+			inside, err3 := filepath.Rel(top, path)
+			if errors.Join(err, err2, err3) == nil && filepath.IsLocal(inside) && isFile(name) {
 				names[i] = filepath.ToSlash(inside)
 				break
 			}
@@ -98,12 +104,16 @@ func collect(all files, f protoreflect.FileDescriptor) {
 // compiler reads files below its roots. Custom options go before they are looked up, and so do imports that are not
 // there: buf.validate and google.api need not be.
 type compiler struct {
+	text    []byte
 	roots   []string
 	mu      sync.Mutex
 	missing []string
 }
 
 func (c *compiler) open(name string) (io.ReadCloser, error) {
+	if c.text != nil && knownFile(name) == nil {
+		return io.NopCloser(bytes.NewReader(c.text)), nil
+	}
 	for _, root := range c.roots {
 		f, err := os.Open(filepath.Join(root, filepath.FromSlash(name)))
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +127,7 @@ func (c *compiler) open(name string) (io.ReadCloser, error) {
 func (c *compiler) FindFileByPath(name string) (protocompile.SearchResult, error) {
 	in, err := c.open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		if desc := known(name); desc != nil {
+		if desc := knownFile(name); desc != nil {
 			return protocompile.SearchResult{Desc: desc}, nil
 		}
 		return protocompile.SearchResult{}, fmt.Errorf("no such file below %s", strings.Join(c.roots, ", "))
@@ -156,7 +166,7 @@ func (c *compiler) there(name string) bool {
 	if in, err := c.open(name); err == nil {
 		return in.Close() == nil
 	}
-	if known(name) != nil {
+	if knownFile(name) != nil {
 		return true
 	}
 	c.mu.Lock()
@@ -208,7 +218,7 @@ func readSet(name string) (files, error) {
 	}
 	for _, f := range set.File {
 		for _, dep := range f.Dependency {
-			if desc := known(dep); all[dep] == nil && desc != nil {
+			if desc := knownFile(dep); all[dep] == nil && desc != nil {
 				collect(all, desc)
 			}
 		}
@@ -251,7 +261,7 @@ func method(all files, call string) (name, request, reply string, err error) {
 // plugin returns what generators work on: the files that have the types, with nothing but these types and those that
 // they need. Each proto package gets a folder of the module.
 func plugin(all files, module string, types ...string) (*protogen.Plugin, error) {
-	p := pruner{owner: files{}, used: map[string]bool{}}
+	p := pruner{owner: files{}, used: map[string]bool{}, paths: map[string]string{}, packages: map[string]string{}}
 	for _, f := range all {
 		for _, m := range f.MessageType {
 			p.owner[fullName(f, m.GetName())] = f
@@ -297,8 +307,26 @@ func fullName(f *descriptorpb.FileDescriptorProto, name string) string {
 
 // pruner follows types by their full names, which begin with a dot.
 type pruner struct {
-	owner files // of each type at the top of a file
-	used  map[string]bool
+	owner           files // of each type at the top of a file
+	used            map[string]bool
+	paths, packages map[string]string // new ones of files, and the Go packages of proto packages
+}
+
+// rename gives a file a path, and its package a folder, that no other has. An underscore could end in _linux or _test.
+func (p pruner) rename(f *descriptorpb.FileDescriptorProto) {
+	free := func(in map[string]string, format, name string) string {
+		other := fmt.Sprintf(format, name, "")
+		for n := 2; slices.Contains(slices.Collect(maps.Values(in)), other); n++ {
+			other = fmt.Sprintf(format, name, strconv.Itoa(n))
+		}
+		return other
+	}
+	plain := func(name string) string { return strings.NewReplacer(".", "", "_", "").Replace(name) }
+	if p.packages[f.GetPackage()] == "" {
+		p.packages[f.GetPackage()] = free(p.packages, "%s%spb", strings.ToLower(plain(f.GetPackage())))
+	}
+	base := cmp.Or(plain(strings.TrimSuffix(path.Base(f.GetName()), ".proto")), "types")
+	p.paths[f.GetName()] = free(p.paths, prefix+"/"+p.packages[f.GetPackage()]+"/%s%s.proto", base)
 }
 
 // use marks the top-level type that has t, with all that its fields need, and returns its file.
@@ -361,6 +389,9 @@ func (p pruner) add(req *pluginpb.CodeGeneratorRequest, module string) {
 		g.Service, g.Extension, g.SourceCodeInfo = nil, nil, nil
 		g.MessageType = keep(g.MessageType, used)
 		g.EnumType = keep(g.EnumType, used)
+		if !linked(f.GetName()) {
+			p.rename(f)
+		}
 		deps := map[string]bool{}
 		for _, m := range g.MessageType {
 			_ = follow(m, func(field *descriptorpb.FieldDescriptorProto) error {
@@ -368,7 +399,7 @@ func (p pruner) add(req *pluginpb.CodeGeneratorRequest, module string) {
 				if dep != f && !deps[dep.GetName()] {
 					deps[dep.GetName()] = true
 					visit(dep)
-					g.Dependency = append(g.Dependency, newPath(dep.GetName()))
+					g.Dependency = append(g.Dependency, cmp.Or(p.paths[dep.GetName()], dep.GetName()))
 				}
 				if !linked(dep.GetName()) {
 					field.TypeName = proto.String("." + prefix + field.GetTypeName())
@@ -377,8 +408,8 @@ func (p pruner) add(req *pluginpb.CodeGeneratorRequest, module string) {
 			})
 		}
 		if !linked(f.GetName()) {
-			pkg := strings.ToLower(strings.NewReplacer(".", "", "_", "").Replace(f.GetPackage())) + "pb"
-			g.Name = proto.String(newPath(f.GetName()))
+			pkg := p.packages[f.GetPackage()]
+			g.Name = proto.String(p.paths[f.GetName()])
 			g.Package = proto.String(strings.TrimSuffix(prefix+"."+f.GetPackage(), "."))
 			params = append(params, fmt.Sprintf("M%s=%s;%s", g.GetName(), path.Join(module, pkg), pkg))
 			req.FileToGenerate = append(req.FileToGenerate, g.GetName())
@@ -393,11 +424,4 @@ func (p pruner) add(req *pluginpb.CodeGeneratorRequest, module string) {
 
 func keep[T interface{ GetName() string }](all []T, used func(string) bool) []T {
 	return slices.DeleteFunc(all, func(t T) bool { return !used(t.GetName()) })
-}
-
-func newPath(path string) string {
-	if linked(path) {
-		return path
-	}
-	return prefix + "/" + path
 }

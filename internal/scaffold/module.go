@@ -5,6 +5,7 @@ package scaffold
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -14,7 +15,6 @@ import (
 	"fmt"
 	"go/format"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,8 +57,9 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 // made is a module that was written and proved.
 type made struct {
 	Module, Method, Made string
-	Lossy                []string // paths, and what is lost there
+	Lossy                []string // paths, and what changes there
 	program              string   // built
+	schema               []byte   // the .proto that was made of samples, nil if the user has one
 }
 
 // module writes the module to dir.
@@ -66,44 +67,43 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	if _, err := exec.LookPath("go"); err != nil {
 		return nil, errors.New("there is no go command, which builds the module: install Go from go.dev/dl")
 	}
-	w, s := newWalker(), samples{}
-	all, err := c.descriptors(ctx, &s)
+	m, s := &made{Module: name, program: filepath.Join(dir, "program")}, samples{}
+	all, requests, replies, err := c.descriptors(ctx, m, &s)
 	if err != nil {
 		return nil, err
 	}
-	method, requestType, replyType, err := method(all, c.name)
-	if err != nil {
+	var requestType, replyType string
+	if m.Method, requestType, replyType, err = method(all, c.name); err != nil {
 		return nil, err
 	}
 	p, err := plugin(all, name, requestType, replyType)
 	if err != nil {
 		return nil, err
 	}
+	w := &walker{map[protoreflect.FullName]*form{}, map[protoreflect.FullName]int{}}
 	request, reply := message(p, requestType), message(p, replyType)
-	for i := range s.requests {
-		err := w.message(request, s.requests[i], "request", []*protogen.Field{})
-		if err == nil {
-			err = w.message(reply, s.replies[i], "reply", nil)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("sample %d: %w", i+1, err)
+	for _, m := range []*protogen.Message{request, reply} {
+		if is := known(m); is != "" && is != "Empty" {
+			return nil, fmt.Errorf("-call %s: google.protobuf.%s itself is no message of JSON fields: wrap it in one", c.name, is)
 		}
 	}
-	w.finish()
-	s.complete(w, request, reply)
-	m := &made{Module: name, Method: method, Made: s.made, program: filepath.Join(dir, "program")}
-	for _, at := range slices.Sorted(maps.Keys(w.lossy)) {
-		m.Lossy = append(m.Lossy, at+": "+w.lossy[at])
+	if s.requests, err = w.read(request, "request", requests); err == nil {
+		s.replies, err = w.read(reply, "reply", replies)
 	}
+	if err != nil {
+		return nil, err
+	}
+	s.complete(request, reply)
+	m.Made, m.Lossy = s.made, s.told
 	files, err := source(ctx)
 	if err != nil {
 		return nil, err
 	}
-	generate(p, w, m, request, reply, s.key)
+	generate(p, w, m, request, reply, &s)
 	return m, m.write(dir, p, files, &s)
 }
 
-// prove builds the program, and lets it compare the samples with what its types make of them.
+// prove builds the program, and lets it compare plain structs and protobuf's types. It prints what differs harmlessly.
 func (m *made) prove(ctx context.Context, dir string) error {
 	if runtime.GOOS == "windows" {
 		m.program += ".exe"
@@ -111,46 +111,52 @@ func (m *made) prove(ctx context.Context, dir string) error {
 	if _, err := goCommand(ctx, dir, "build", "-buildvcs=false", "-ldflags=-w", "-o", m.program, "."); err != nil {
 		return err
 	}
-	said, err := child(ctx, dir, m.program, "prove").CombinedOutput()
+	cmd := child(ctx, dir, m.program, "prove")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	said, err := cmd.Output()
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return fmt.Errorf("the types do not have the samples' values: %s", strings.TrimSpace(string(said)))
+		return fmt.Errorf("the types do not have the samples' values: %s",
+			cmp.Or(strings.TrimSpace(stderr.String()), err.Error()))
 	}
+	m.Lossy = append(m.Lossy, strings.FieldsFunc(string(said), func(r rune) bool { return r == '\n' })...)
 	return nil
 }
 
 // descriptors reads what describes the call, and the samples.
-func (c *call) descriptors(ctx context.Context, s *samples) (all files, err error) {
+func (c *call) descriptors(ctx context.Context, m *made, s *samples) (all files, requests, replies []sample, err error) {
+	if c.requestSize != "" {
+		return c.invent(ctx, s)
+	}
+	if requests = []sample{{[]byte("{}"), "no -request"}}; c.request != "" {
+		if requests, err = readSamples(c.request); err != nil {
+			return nil, nil, nil, fmt.Errorf("-request: %w", err)
+		}
+	}
+	if replies, err = readSamples(c.reply); err != nil {
+		return nil, nil, nil, fmt.Errorf("-reply: %w", err)
+	}
+	if len(requests) != len(replies) {
+		return nil, nil, nil, fmt.Errorf("%s, but %d replies: each request needs its own", plural(len(requests), "request"),
+			len(replies))
+	}
 	switch {
 	case c.protoset != "":
 		all, err = readSet(c.protoset)
 	case len(c.protos) > 0:
-		all, err = compile(ctx, slices.Clone(c.protos), c.roots)
-	default:
-		return c.invent(ctx, s)
+		all, err = compile(ctx, nil, slices.Clone(c.protos), c.roots)
 	}
-	if err != nil {
-		return nil, err
-	}
-	if s.requests, err = readSamples(c.request); err != nil {
-		return nil, fmt.Errorf("-request: %w", err)
-	}
-	if s.replies, err = readSamples(c.reply); err != nil {
-		return nil, fmt.Errorf("-reply: %w", err)
-	}
-	if len(s.requests) != len(s.replies) {
-		return nil, fmt.Errorf("%d requests, but %d replies: each request needs its own", len(s.requests), len(s.replies))
-	}
-	return all, nil
+	return all, requests, replies, err
 }
 
-var unfit = regexp.MustCompile(`[^a-z0-9_-]+`)
+var unnamed = regexp.MustCompile(`[^a-z0-9_-]+`)
 
 // moduleName is a module's name for a folder's.
 func moduleName(folder string) string {
-	name := strings.Trim(unfit.ReplaceAllString(strings.ToLower(folder), "-"), "-_")
+	name := strings.Trim(unnamed.ReplaceAllString(strings.ToLower(folder), "-"), "-_")
 	if name == "" || name == "go" || name == "std" || name == "cmd" {
 		return "own"
 	}
@@ -162,7 +168,7 @@ func message(p *protogen.Plugin, name string) (found *protogen.Message) {
 	var look func([]*protogen.Message)
 	look = func(all []*protogen.Message) {
 		for _, m := range all {
-			if original(m.Desc) == protoreflect.FullName(strings.TrimPrefix(name, ".")) {
+			if original(m.Desc) == strings.TrimPrefix(name, ".") {
 				found = m
 			}
 			look(m.Messages)

@@ -3,152 +3,163 @@ package scaffold
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/compiler/protogen"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
 )
 
 const (
-	enough = 16  // samples: of fewer the tool makes the rest
-	tries  = 100 // at a copy that is like no other
+	enough = 16 // samples: of fewer the tool makes the rest
+	tries  = 50 // at another value, and at a copy that is like no other
 )
 
 // stays matches strings whose form means something: UUIDs, times, base64 with padding.
 var stays = regexp.MustCompile(`^([0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|` +
 	`\d{4}-\d\d-\d\d.*|\d\d:\d\d(:\d\d)?|[A-Za-z0-9+/]{2,}={1,2})$`)
 
-// vary replaces a scalar by another whose encoded length is the same in every format.
-func vary(random *rand.Rand, l leaf) any {
-	s, ok := asNumber(l.value)
-	if !ok {
-		return l.value
-	}
-	switch l.kind {
-	case protoreflect.StringKind:
-		if stays.MatchString(s) {
-			return l.value
-		}
-		return exchange(random, s)
-	case protoreflect.BoolKind, protoreflect.BytesKind, protoreflect.EnumKind:
-		return l.value
-	}
-	for range tries {
-		other := digits(random, s)
-		same := false
-		if l.kind == protoreflect.FloatKind || l.kind == protoreflect.DoubleKind {
-			same = plainFloat(l.kind, s) && plainFloat(l.kind, other)
-		} else {
-			had, _ := number(l.kind, s)
-			has, err := number(l.kind, other)
-			same = err == nil && has == had
-		}
-		if same {
-			if _, ok := l.value.(string); ok {
-				return other
-			}
-			return json.Number(other)
-		}
-	}
-	return l.value
+// copier makes copies of samples, with other letters and digits. Protobuf judges: a change is kept if its own JSON
+// reads it, and if the value is as long as before.
+type copier struct {
+	*rand.Rand
+	fixed map[string]bool // samples of one value that has no other
 }
 
-// plainFloat says whether Go writes the number as it stands.
-func plainFloat(kind protoreflect.Kind, s string) bool {
-	x, err := strconv.ParseFloat(s, 64)
-	value := any(x)
-	if kind == protoreflect.FloatKind {
-		x, err = strconv.ParseFloat(s, 32)
-		value = float32(x)
+// vary returns a copy of v, which is somewhere in a sample of d: around makes such a sample of it alone.
+func (c copier) vary(d protoreflect.MessageDescriptor, v any, around func(any) any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		other := map[string]any{}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			other[key] = c.vary(d, v[key], func(inner any) any { return around(map[string]any{key: inner}) })
+		}
+		return other
+	case []any:
+		other := []any{}
+		for _, element := range v {
+			other = append(other, c.vary(d, element, func(inner any) any { return around([]any{inner}) }))
+		}
+		return other
+	case json.Number, string:
+		text, isText := v.(string)
+		sample := string(compact(around(v)))
+		if isText && stays.MatchString(text) || c.fixed[sample] {
+			return v
+		}
+		was := lengths(d, around(v))
+		for range tries {
+			other := any(c.exchange(text))
+			if !isText {
+				other = json.Number(c.exchange(fmt.Sprint(v)))
+			}
+			if other != v && lengths(d, around(other)) == was {
+				return other
+			}
+		}
+		c.fixed[sample] = true
 	}
-	data, _ := json.Marshal(value)
-	return err == nil && string(data) == s
+	return v
+}
+
+// lengths are those of a sample in protobuf and in its JSON; zeros if it is none, or if protobuf does not keep it.
+func lengths(d protoreflect.MessageDescriptor, v any) (is [2]int) {
+	m, again := dynamicpb.NewMessage(d), dynamicpb.NewMessage(d)
+	if err := (protojson.UnmarshalOptions{AllowPartial: true}).Unmarshal(compact(v), m); err != nil {
+		return is
+	}
+	data, _ := proto.MarshalOptions{AllowPartial: true}.Marshal(m)
+	text, err := protojson.MarshalOptions{AllowPartial: true}.Marshal(m)
+	unread := proto.UnmarshalOptions{AllowPartial: true}.Unmarshal(data, again)
+	if err != nil || unread != nil || !proto.Equal(m, again) {
+		return is
+	}
+	return [2]int{len(data), len(text)}
 }
 
 // exchange exchanges letters for letters and digits for digits. The first digit of a number does not become 0.
-func exchange(random *rand.Rand, s string) string {
+func (c copier) exchange(s string) string {
 	var out strings.Builder
 	for i, r := range s {
 		switch {
 		case r >= 'a' && r <= 'z':
-			r = 'a' + random.Int32N(26)
+			r = 'a' + c.Int32N(26)
 		case r >= 'A' && r <= 'Z':
-			r = 'A' + random.Int32N(26)
+			r = 'A' + c.Int32N(26)
 		case r >= '1' && r <= '9' && (i == 0 || s[i-1] < '0' || s[i-1] > '9'):
-			r = '1' + random.Int32N(9)
+			r = '1' + c.Int32N(9)
 		case r >= '0' && r <= '9' && i > 0:
-			r = '0' + random.Int32N(10)
+			r = '0' + c.Int32N(10)
 		}
 		out.WriteRune(r)
 	}
 	return out.String()
 }
 
-// digits exchanges the digits of a number outside of its exponent.
-func digits(random *rand.Rand, s string) string {
-	end := strings.IndexAny(s+"e", "eE")
-	return exchange(random, s[:end]) + s[end:]
-}
-
 // samples are requests and the reply to each.
 type samples struct {
 	requests, replies []any
-	made              string // of what
+	made              string   // of what
+	given             int      // the others are copies of these, in turn
+	told              []string // what was changed or left out
 	key               [][]*protogen.Field
 }
 
 // complete makes copies of too few samples until there are enough, and finds what tells requests apart.
-func (s *samples) complete(w *walker, request, reply *protogen.Message) {
+func (s *samples) complete(request, reply *protogen.Message) {
 	s.once()
-	given := len(s.requests)
+	s.given = len(s.requests)
 	invented := s.made != ""
+	if !invented {
+		s.made = plural(s.given, "sample")
+	}
+	c := copier{rand.New(rand.NewPCG(uint64(s.given), enough)), map[string]bool{}}
+	seen := map[string]bool{}
+	for i := range s.requests {
+		seen[values(request, s.requests[i])], seen[string(compact(s.replies[i]))] = true, true
+	}
+	fresh := func(m *protogen.Message, v any, text func(any) string) (any, bool) {
+		for range tries {
+			other := c.vary(m.Desc, v, func(whole any) any { return whole })
+			if is := text(other); !seen[is] {
+				seen[is] = true
+				return other, true
+			}
+		}
+		return nil, false
+	}
+	for i := 0; len(s.requests) < enough; i++ {
+		q, ok := fresh(request, s.requests[i%s.given], func(v any) string { return values(request, v) })
+		a, also := fresh(reply, s.replies[i%s.given], func(v any) string { return string(compact(v)) })
+		if !ok || !also {
+			break
+		}
+		s.requests, s.replies = append(s.requests, q), append(s.replies, a)
+	}
 	switch {
-	case invented:
-	case given == 1:
-		s.made = "1 sample"
+	case len(s.requests) == s.given || invented:
+	case s.given == 1:
+		s.made += ", whose letters and digits vary"
 	default:
-		s.made = fmt.Sprintf("%d samples", given)
+		s.made += ", and copies whose letters and digits vary"
 	}
-	if given < enough {
-		random := rand.New(rand.NewPCG(uint64(given), enough))
-		seen := map[string]bool{}
-		for i := range given {
-			seen["q"+string(compact(s.requests[i]))], seen["a"+string(compact(s.replies[i]))] = true, true
-		}
-		copyOf := func(kind string, m *protogen.Message, v any) (any, bool) {
-			for range tries {
-				other := w.walk(m, v, func(l leaf) any { return vary(random, l) })
-				if text := kind + string(compact(other)); !seen[text] {
-					seen[text] = true
-					return other, true
-				}
-			}
-			return nil, false
-		}
-		for i := 0; len(s.requests) < enough; i++ {
-			q, fresh := copyOf("q", request, s.requests[i%given])
-			a, alsoFresh := copyOf("a", reply, s.replies[i%given])
-			if !fresh || !alsoFresh {
-				break
-			}
-			s.requests, s.replies = append(s.requests, q), append(s.replies, a)
-		}
-		switch {
-		case len(s.requests) == given || invented:
-		case given == 1:
-			s.made += ", whose letters and digits vary"
-		default:
-			s.made += ", and copies whose letters and digits vary"
-		}
+	if s.key = tellApart(request, s.requests); s.key == nil {
+		s.requests, s.replies, s.given = s.requests[:1], s.replies[:1], 1
+		s.made = "1 sample: nothing tells requests apart, so a repeated reply can't be told from a new one"
 	}
-	if s.key = s.tellApart(w, request); s.key == nil {
-		s.requests, s.replies = s.requests[:1], s.replies[:1]
-		s.made += "; nothing tells requests apart, so a repeated reply can't be told from a new one"
+}
+
+func plural(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
 	}
+	return fmt.Sprint(n, " ", of, "s")
 }
 
 // once leaves out requests that are repeated, with their replies: a server could not know which reply is meant.
@@ -161,74 +172,87 @@ func (s *samples) once() {
 			requests, replies = append(requests, q), append(replies, s.replies[i])
 		}
 	}
+	if n := len(s.requests) - len(requests); n > 0 {
+		s.told = append(s.told, plural(n, "sample")+" left out, whose request is there already")
+	}
 	s.requests, s.replies = requests, replies
 }
 
-// walk returns a copy of a sample whose scalars are replaced.
-func (w *walker) walk(m *protogen.Message, v any, replace func(leaf) any) any {
-	d := json.NewDecoder(strings.NewReader(string(compact(v))))
-	d.UseNumber()
-	var other any
-	_ = d.Decode(&other) // which was encoded
-	w.leaf = replace
-	_ = w.message(m, other, "", []*protogen.Field{}) // which fitted before
-	w.leaf, w.later = nil, nil
-	return other
+// scalars calls see with each scalar of a request that a key can be made of, and with the fields that lead to it. They
+// are below messages, and in the first element of a list.
+func scalars(m *protogen.Message, v protoreflect.Message, path []*protogen.Field, see func([]*protogen.Field, string)) {
+	for _, f := range m.Fields {
+		if !v.Has(f.Desc) || f.Desc.IsMap() || known(f.Message) != "" || unfit(f) != "" {
+			continue
+		}
+		value, path := v.Get(f.Desc), append(slices.Clip(path), f)
+		if f.Desc.IsList() {
+			value = value.List().Get(0)
+		}
+		if f.Message != nil {
+			scalars(f.Message, value.Message(), path, see)
+		} else {
+			see(path, fmt.Sprintf("%v", value.Interface()))
+		}
+	}
+}
+
+// values are the scalars of a request, as one text.
+func values(m *protogen.Message, request any) (all string) {
+	v, _ := sample{data: compact(request)}.read(m.Desc)
+	scalars(m, v, nil, func(path []*protogen.Field, value string) { all += name(path) + "=" + value + "\n" })
+	return all
+}
+
+func name(path []*protogen.Field) (all string) {
+	for _, f := range path {
+		all += "." + string(f.Desc.Name())
+	}
+	return all
 }
 
 // tellApart returns the paths of scalars that differ in any two requests: the first path that does alone, else several;
 // nil if there are none.
-func (s *samples) tellApart(w *walker, request *protogen.Message) (paths [][]*protogen.Field) {
-	if len(s.requests) < 2 {
-		return nil
-	}
+func tellApart(request *protogen.Message, requests []any) (paths [][]*protogen.Field) {
 	var order []string
-	byName, values := map[string][]*protogen.Field{}, make([]map[string]string, len(s.requests))
-	for i, q := range s.requests {
-		values[i] = map[string]string{}
-		w.walk(request, q, func(l leaf) any {
-			if l.path == nil || knownType(l.field) != "" {
-				return l.value
+	found, of := map[string][]*protogen.Field{}, make([]map[string]string, len(requests))
+	for i, q := range requests {
+		of[i] = map[string]string{}
+		v, _ := sample{data: compact(q)}.read(request.Desc) // as before
+		scalars(request, v, nil, func(path []*protogen.Field, value string) {
+			name := name(path)
+			if of[i][name] = value; found[name] == nil {
+				found[name], order = path, append(order, name)
 			}
-			var name strings.Builder
-			for _, f := range l.path {
-				name.WriteString("." + string(f.Desc.Name()))
-			}
-			if _, ok := byName[name.String()]; !ok {
-				byName[name.String()] = slices.Clone(l.path)
-				order = append(order, name.String())
-			}
-			values[i][name.String()] = string(compact(l.value))
-			return l.value
 		})
 	}
-	different := func(names []string) int {
+	different := func(names ...string) int {
 		seen := map[string]bool{}
-		for _, of := range values {
+		for _, values := range of {
 			tuple := ""
 			for _, name := range names {
-				tuple += of[name] + "\n"
+				value, there := values[name]
+				tuple += fmt.Sprintf("%t%q", there, value)
 			}
 			seen[tuple] = true
 		}
 		return len(seen)
 	}
-	for _, name := range order {
-		if different([]string{name}) == len(values) {
-			return [][]*protogen.Field{byName[name]}
-		}
-	}
 	var chosen []string
 	for _, name := range order {
-		if more := append(slices.Clip(chosen), name); different(more) > max(1, different(chosen)) {
+		if different(name) == len(of) {
+			chosen = []string{name}
+			break
+		}
+		if more := append(slices.Clip(chosen), name); different(more...) > different(chosen...) {
 			chosen = more
 		}
 	}
-	if different(chosen) < len(values) {
+	if len(of) < 2 || different(chosen...) < len(of) {
 		return nil
 	}
 	for _, name := range chosen {
-		paths = append(paths, byName[name])
+		paths = append(paths, found[name])
 	}
 	return paths
 }
