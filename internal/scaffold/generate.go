@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// generator writes the Go of a module: protobuf types, plain structs in the form of the samples' JSON, and what compares
-// either.
+// generator writes the Go of a module: protobuf types, plain structs in the form of the samples' JSON, and what
+// compares either.
 type generator struct {
 	*protogen.Plugin
 	*walker

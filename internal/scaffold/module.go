@@ -84,7 +84,7 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	request, reply := message(p, requestType), message(p, replyType)
 	for _, m := range []*protogen.Message{request, reply} {
 		if is := known(m); is != "" && is != "Empty" {
-			return nil, fmt.Errorf("-call %s: google.protobuf.%s itself is no message of JSON fields: wrap it in one", c.name, is)
+			return nil, fmt.Errorf("-call %s: google.protobuf.%s is no object of fields: wrap it in a message", c.name, is)
 		}
 	}
 	if s.requests, err = w.read(request, "request", requests); err == nil {
@@ -127,7 +127,8 @@ func (m *made) prove(ctx context.Context, dir string) error {
 }
 
 // descriptors reads what describes the call, and the samples.
-func (c *call) descriptors(ctx context.Context, m *made, s *samples) (all files, requests, replies []sample, err error) {
+func (c *call) descriptors(ctx context.Context, m *made, s *samples) (
+	all files, requests, replies []sample, err error) {
 	if c.requestSize != "" {
 		return c.invent(ctx, s)
 	}
