@@ -513,7 +513,8 @@ func unbuilt(t *testing.T, dir string, folders []string) map[string]string {
 			break
 		}
 		out = strings.ReplaceAll(out, dir+string(filepath.Separator), "")
-		lines := regexp.MustCompile(`(?m)^(?:vet: (?:\./)?|\timports mine/|)(c\d\d)/(.*)`).FindAllStringSubmatch(out, -1)
+		at := regexp.MustCompile(`(?m)^(?:vet: |\timports mine/)?(?:\./|/\S*/)?(c\d\d)/(.*)`) // absolute if in the cache
+		lines := at.FindAllStringSubmatch(out, -1)
 		require.NotEmpty(t, lines, out)
 		for _, line := range lines {
 			if broken[line[1]] == "" {
