@@ -24,10 +24,10 @@ import (
 const seeds = 100
 
 var (
-	integers  = strings.Fields("int32 sint32 sfixed32 uint32 fixed32 int64 sint64 sfixed64 uint64 fixed64")
-	enums     = strings.Fields("Level Closed Mood")
-	scalars   = append(strings.Fields("double float bool string bytes Level Closed Mood"), integers...)
-	wellKnown = strings.Fields("Timestamp Duration FieldMask Empty Struct Value ListValue DoubleValue FloatValue " +
+	integers    = strings.Fields("int32 sint32 sfixed32 uint32 fixed32 int64 sint64 sfixed64 uint64 fixed64")
+	enums       = strings.Fields("Level Closed Mood")
+	scalarKinds = append(strings.Fields("double float bool string bytes Level Closed Mood"), integers...)
+	wellKnown   = strings.Fields("Timestamp Duration FieldMask Empty Struct Value ListValue DoubleValue FloatValue " +
 		"Int64Value UInt64Value Int32Value UInt32Value BoolValue StringValue BytesValue google.rpc.Status")
 	labels = strings.Fields("single optional repeated map oneof")
 )
@@ -210,7 +210,7 @@ func (g *grower) grow(s *shape) {
 	}
 	oneof := "" // that is open, and takes fields
 	for i := range []int{2 + g.IntN(10), 0}[g.IntN(15)/14] {
-		f := part{label: g.pick(labels), typ: g.pick(scalars)}
+		f := part{label: g.pick(labels), typ: g.pick(scalarKinds)}
 		names := strings.Fields("total_cents createdAt name x note_2x Upper url_path _lead tail_ a__b")
 		f.name = g.pick(names) + fmt.Sprint(i)
 		switch n := g.IntN(20); {
@@ -224,7 +224,7 @@ func (g *grower) grow(s *shape) {
 		}
 		wide := strings.Contains(strings.ToLower(f.typ), "64") || slices.Contains(enums, f.typ)
 		f.text = wide && g.in(2) || !wide && g.in(8)
-		f.always = f.label == "single" && g.syntax != "proto3" && slices.Contains(scalars, f.typ) && g.in(3)
+		f.always = f.label == "single" && g.syntax != "proto3" && slices.Contains(scalarKinds, f.typ) && g.in(3)
 		f.key = f.name
 		if g.camel {
 			f.key = regexp.MustCompile("_+.?").ReplaceAllStringFunc(f.name, func(s string) string {
@@ -256,7 +256,7 @@ func (g *grower) print(s *shape, more string) string {
 	}
 	oneofs := map[string]string{}
 	for i, f := range s.fields {
-		scalar := slices.Contains(scalars, f.typ)
+		scalar := slices.Contains(scalarKinds, f.typ)
 		line, after := fmt.Sprintf("%s %s = %d", f.typ, f.name, 101+i), ";\n"
 		switch {
 		case f.label == "oneof":
@@ -443,7 +443,7 @@ func TestCorpus(t *testing.T) {
 		t.Skip("links a program")
 	}
 	dir, covers := t.TempDir(), map[string]bool{}
-	said, lossy, plain, left := map[string]string{}, map[string]string{}, "", map[string]bool{}
+	all, lossy, plain, left := map[string]string{}, map[string]string{}, "", map[string]bool{}
 	for seed := range uint64(seeds) {
 		name, in := fmt.Sprintf("c%02d", seed), t.TempDir()
 		main, files, request, reply := corpus(seed, covers)
@@ -456,31 +456,35 @@ func TestCorpus(t *testing.T) {
 			filepath.Join(in, "request.json"), "-reply", filepath.Join(in, "reply.json")}).module(t.Context(),
 			filepath.Join(dir, name), "mine/"+name)
 		if err != nil {
-			said[name] = "no module: " + err.Error()
+			all[name] = "no module: " + strings.ReplaceAll(err.Error(), in+string(filepath.Separator), "")
 			require.NoError(t, os.RemoveAll(filepath.Join(dir, name)))
 			continue
 		}
 		left[name] = true
 		for _, line := range m.Lossy {
-			path, why, _ := strings.Cut(line, ": ")
-			lossy[name] += " " + path + "(" + strings.Fields(why)[0] + ")"
+			lossy[name] += " " + line + ";"
 		}
 		plain += structs(t, name, filepath.Join(dir, name, "plain_gen.go"))
 	}
 	for _, label := range labels {
-		for _, typ := range append(append([]string{"message"}, scalars...), wellKnown...) {
+		for _, typ := range append(append([]string{"message"}, scalarKinds...), wellKnown...) {
 			require.True(t, covers[label+" "+typ] || covers[label+" google.protobuf."+typ], "%s %s", label, typ)
 		}
 	}
 	for name, why := range unbuilt(t, dir, slices.Sorted(maps.Keys(left))) {
-		said[name] = "does not build: " + why
+		all[name] = "does not build: " + why
 		delete(left, name)
 	}
-	maps.Copy(said, proofs(t, dir, slices.Sorted(maps.Keys(left))))
+	for name, proof := range proofs(t, dir, slices.Sorted(maps.Keys(left))) {
+		all[name] = proof.Err
+		for _, line := range proof.Told {
+			lossy[name] += " " + strings.NewReplacer(" in the sample, ", " > ", " as a plain struct", ";").Replace(line)
+		}
+	}
 	found := ""
 	for seed := range seeds {
 		name := fmt.Sprintf("c%02d", seed)
-		first, _, _ := strings.Cut(said[name], "\n")
+		first, _, _ := strings.Cut(all[name], "\n")
 		if first == "" {
 			first = "ok"
 		}

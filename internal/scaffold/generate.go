@@ -18,17 +18,17 @@ type generator struct {
 	*protogen.Plugin
 	*walker
 	out       *protogen.GeneratedFile
-	plain, pb types
+	plain, pb family
 }
 
-// types are messages in the order in which they are needed, each with a name of its own.
-type types struct {
+// family has messages in the order in which they are needed, each with a name of its own.
+type family struct {
 	all   []*protogen.Message
 	names map[*protogen.Message]string
 }
 
 // reach names m and what the given of its fields need.
-func (t *types) reach(m *protogen.Message, fields func(*protogen.Message) []*protogen.Field) {
+func (t *family) reach(m *protogen.Message, fields func(*protogen.Message) []*protogen.Field) {
 	if t.names[m] != "" {
 		return
 	}

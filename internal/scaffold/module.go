@@ -27,7 +27,6 @@ import (
 	"text/template"
 
 	"google.golang.org/protobuf/compiler/protogen"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/rpcbench/rpcbench/internal/environ"
 )
@@ -80,7 +79,7 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &walker{map[protoreflect.FullName]*form{}, map[protoreflect.FullName]int{}}
+	w := newWalker()
 	request, reply := message(p, requestType), message(p, replyType)
 	for _, m := range []*protogen.Message{request, reply} {
 		if is := known(m); is != "" && is != "Empty" {
@@ -93,6 +92,7 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.told = w.dropNulls()
 	s.complete(request, reply)
 	m.Made, m.Lossy = s.made, s.told
 	files, err := source(ctx)

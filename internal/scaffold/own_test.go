@@ -24,7 +24,6 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
@@ -696,11 +695,12 @@ func complete(t *testing.T, g given) (s samples, reply *protogen.Message) {
 	require.NoError(t, err)
 	p, err := plugin(all, "own", q, a)
 	require.NoError(t, err)
-	w := &walker{map[protoreflect.FullName]*form{}, map[protoreflect.FullName]int{}}
+	w := newWalker()
 	s.requests, err = w.read(message(p, q), "request", requests)
 	require.NoError(t, err)
 	s.replies, err = w.read(message(p, a), "reply", replies)
 	require.NoError(t, err)
+	s.told = w.dropNulls()
 	s.complete(message(p, q), message(p, a))
 	return s, message(p, a)
 }

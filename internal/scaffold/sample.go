@@ -122,6 +122,31 @@ type form struct {
 type walker struct {
 	forms    map[protoreflect.FullName]*form
 	messages map[protoreflect.FullName]int // how many of each there are
+	nulls    []null
+}
+
+// null is one of a google.protobuf.Value, for which it is a value.
+type null struct {
+	field  *protogen.Field
+	object map[string]any
+	at     string
+}
+
+// dropNulls leaves out the nulls of keys that some messages lack: plain structs can't tell the two apart.
+func (w *walker) dropNulls() (told []string) {
+	for _, n := range w.nulls {
+		if line := n.at + ": null left out, as other samples leave the key out"; !w.always(n.field) {
+			delete(n.object, w.form(n.field).key)
+			if !slices.Contains(told, line) {
+				told = append(told, line)
+			}
+		}
+	}
+	return told
+}
+
+func newWalker() *walker {
+	return &walker{forms: map[protoreflect.FullName]*form{}, messages: map[protoreflect.FullName]int{}}
 }
 
 // read walks samples of a type, and has protobuf read them.
@@ -180,8 +205,11 @@ func (w *walker) message(m *protogen.Message, v any, at string) error {
 		if why := unfit(field); why != "" {
 			return fmt.Errorf("%s: %s: leave the field out", at, why)
 		}
-		if object[key] == nil && known(value(field).Message) != "Value" {
+		if object[key] == nil {
 			f.null = true
+			if known(field.Message) == "Value" {
+				w.nulls = append(w.nulls, null{field, object, at})
+			}
 			continue
 		}
 		values := []any{object[key]}

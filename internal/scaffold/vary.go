@@ -189,9 +189,10 @@ func scalars(m *protogen.Message, v protoreflect.Message, path []*protogen.Field
 		if f.Desc.IsList() {
 			value = value.List().Get(0)
 		}
-		if f.Message != nil {
+		switch {
+		case f.Message != nil:
 			scalars(f.Message, value.Message(), path, see)
-		} else {
+		case f.Desc.IsList() || !value.Equal(f.Desc.Default()): // which an absent field reads as
 			see(path, fmt.Sprintf("%v", value.Interface()))
 		}
 	}
