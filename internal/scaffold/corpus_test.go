@@ -4,10 +4,6 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"go/types"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -443,7 +439,7 @@ func TestCorpus(t *testing.T) {
 		t.Skip("links a program")
 	}
 	dir, covers := t.TempDir(), map[string]bool{}
-	all, lossy, plain, left := map[string]string{}, map[string]string{}, "", map[string]bool{}
+	all, lossy, left := map[string]string{}, map[string]string{}, map[string]bool{}
 	for seed := range uint64(seeds) {
 		name, in := fmt.Sprintf("c%02d", seed), t.TempDir()
 		main, files, request, reply := corpus(seed, covers)
@@ -464,7 +460,6 @@ func TestCorpus(t *testing.T) {
 		for _, line := range m.Lossy {
 			lossy[name] += " " + line + ";"
 		}
-		plain += structs(t, name, filepath.Join(dir, name, "plain_gen.go"))
 	}
 	for _, label := range labels {
 		for _, typ := range append(append([]string{"message"}, scalarKinds...), wellKnown...) {
@@ -493,7 +488,6 @@ func TestCorpus(t *testing.T) {
 	golden := filepath.Join("testdata", "corpus.txt")
 	if *update {
 		write(t, golden, found)
-		write(t, filepath.Join("testdata", "corpus_plain.txt"), plain)
 	}
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
@@ -533,25 +527,4 @@ func unbuilt(t *testing.T, dir string, folders []string) map[string]string {
 		}
 	}
 	return broken
-}
-
-// structs has a line for each field of the structs of a file.
-func structs(t *testing.T, name, path string) (lines string) {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-	require.NoError(t, err)
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.TypeSpec)
-		if !ok {
-			return true
-		}
-		if s, ok := spec.Type.(*ast.StructType); ok {
-			for _, f := range s.Fields.List {
-				tag := strings.TrimSuffix(strings.TrimPrefix(f.Tag.Value, "`json:\""), "\"`")
-				lines += fmt.Sprintln(name, spec.Name.Name+"."+f.Names[0].Name, types.ExprString(f.Type), tag)
-			}
-		}
-		return true
-	})
-	return lines
 }
