@@ -92,9 +92,11 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.told = w.dropNulls()
+	s.told = append(s.told, w.dropNulls()...)
 	s.complete(request, reply)
-	m.Made, m.Lossy = s.made, s.told
+	if m.Made, m.Lossy = s.made, s.told; m.schema != nil {
+		m.Made += "; schema made of " + plural(len(replies), "sample")
+	}
 	files, err := source(ctx)
 	if err != nil {
 		return nil, err
@@ -132,23 +134,44 @@ func (c *call) descriptors(ctx context.Context, m *made, s *samples) (
 	if c.requestSize != "" {
 		return c.invent(ctx, s)
 	}
-	if requests = []sample{{[]byte("{}"), "no -request"}}; c.request != "" {
+	if replies, err = readSamples(c.reply); err != nil {
+		return nil, nil, nil, fmt.Errorf("-reply: %w", err)
+	}
+	if requests = slices.Repeat([]sample{{[]byte("{}"), "no -request"}}, len(replies)); c.request != "" {
 		if requests, err = readSamples(c.request); err != nil {
 			return nil, nil, nil, fmt.Errorf("-request: %w", err)
 		}
 	}
-	if replies, err = readSamples(c.reply); err != nil {
-		return nil, nil, nil, fmt.Errorf("-reply: %w", err)
-	}
 	if len(requests) != len(replies) {
 		return nil, nil, nil, fmt.Errorf("%s, but %d replies: each request needs its own", plural(len(requests), "request"),
 			len(replies))
+	}
+	for i, q := range requests {
+		if a := filepath.Base(replies[i].name); !isFile(c.request) && !isFile(c.reply) && filepath.Base(q.name) != a {
+			s.told = append(s.told, fmt.Sprintf("%s is answered by %s: files go in the order of their names", q.name, a))
+			break
+		}
 	}
 	switch {
 	case c.protoset != "":
 		all, err = readSet(c.protoset)
 	case len(c.protos) > 0:
 		all, err = compile(ctx, nil, slices.Clone(c.protos), c.roots)
+	default:
+		given := requests
+		if c.request == "" {
+			given = nil
+		}
+		made, err := infer(given, replies)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if replies = made.replies; c.request != "" {
+			requests = made.requests
+		}
+		s.told, m.schema, c.name = append(s.told, made.told...), made.text, "made.Samples/Call"
+		all, err = compile(ctx, made.text, []string{"schema.proto"}, nil)
+		return all, requests, replies, err
 	}
 	return all, requests, replies, err
 }
@@ -188,6 +211,9 @@ func (m *made) write(dir string, p *protogen.Plugin, files map[string][]byte, s 
 	}
 	if said := p.Response().GetError(); said != "" {
 		return errors.New(said)
+	}
+	if m.schema != nil {
+		files["schema.proto"] = m.schema
 	}
 	files["go.mod"] = bytes.Replace(files["go.mod"], []byte("NAME"), []byte(m.Module), 1)
 	for name, values := range map[string][]any{"requests": s.requests, "replies": s.replies} {
