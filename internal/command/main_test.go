@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"bytes"
@@ -114,11 +114,11 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"connections of a profile", "explain -conns 3 " + aProfile, "explain: -callers, -conns and -keep are for"},
 		{"two profiles in a file", "explain -keep x rawtcp rawtcp",
 			"explain: -keep has one profile of a stack: name each stack once"},
-		{"a folder to keep profiles in that is there", "explain -keep internal rawtcp",
-			"explain: -keep needs the name of a new folder: mkdir internal: "},
+		{"a folder to keep profiles in that is there", "explain -keep .. rawtcp",
+			"explain: -keep needs the name of a new folder: mkdir ..: "},
 		{"a service beside a stack", "explain rawtcp " + aService,
 			"explain: " + aService + " is a service's, whose calls nobody counted: give it alone"},
-		{"a folder to explain", "explain internal", "explain: internal is no file: give a file or a URL"},
+		{"a folder to explain", "explain ..", "explain: .. is no file: give a file or a URL"},
 		{"ratios of stacks", "explain -ratios x rawtcp",
 			"explain: -ratios is for the profile of a service, and rawtcp is a stack"},
 		{"a time of a first answer", "run -out x -quick -time 9s",
@@ -139,8 +139,8 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"a proof of two", "run -out x -prove -max 1.05 httpxml rawtcp", "run: -prove is of -max and of one stack"},
 		{"a proof of counts", "run -out x -prove -max 1.05 -max-counts 2 rawtcp", "run: -prove is of -max and of one stack"},
 		{"no margin", "run -out x -equal 0 httpxml", "run: -equal 0 is no margin: give percent, such as 2"},
-		{"a folder that is there", "run -out internal/ -workloads small",
-			"run: -out internal: it is there already: name another"},
+		{"a folder that is there", "run -out ../ -workloads small",
+			"run: -out ..: it is there already: name another"},
 		{"a payload without a unit", "run -out x -payload 100", `run: -payload: "100" is no size: write 100B, 1kB or 1MB`},
 		{"fewer callers than none", "run -out x -callers -3",
 			"run: a workload's Callers lies between 0 and 1000: -3 does not"},
@@ -325,7 +325,7 @@ func TestOwnWorkloads(t *testing.T) {
 // The manual is the package comment: its examples run, up to the point where they would measure, and it names every
 // flag.
 func TestManual(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "../cmd/rpcbench/main.go", nil, parser.ParseComments)
+	file, err := parser.ParseFile(token.NewFileSet(), "../../cmd/rpcbench/main.go", nil, parser.ParseComments)
 	require.NoError(t, err)
 	manual := (*ast.File)(file).Doc.Text()
 	_, examples, ok := strings.Cut(manual, "Examples:")

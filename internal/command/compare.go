@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rpcbench/rpcbench/cli/internal/builds"
+	"github.com/rpcbench/rpcbench/internal/builds"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
