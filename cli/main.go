@@ -1,4 +1,4 @@
-// Package cli is the command rpcbench: a program whose main function calls Main has all of its commands.
+// Package cli is the command rpcbench: a program whose main function calls Main has its commands, but for init.
 package cli
 
 import (
@@ -14,5 +14,5 @@ import (
 // what run -max or -max-counts allows, 1 for anything else that fails. The processes that the commands start are the
 // program again, so Main comes first in its main function.
 func Main(stacks []rpcbench.Stack, workloads ...rpcbench.Workload) {
-	command.Main(stacks, workloads...)
+	command.Main(nil, stacks, workloads...)
 }

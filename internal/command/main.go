@@ -24,9 +24,9 @@ import (
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-// Main is cli.Main.
-func Main(stacks []rpcbench.Stack, workloads ...rpcbench.Workload) {
-	p := program{stacks: stacks, own: workloads}
+// Main is cli.Main of a program that has a Make, or nil.
+func Main(module Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload) {
+	p := program{make: module, stacks: stacks, own: workloads}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		p.main = info.Path
 	}
@@ -37,17 +37,21 @@ func Main(stacks []rpcbench.Stack, workloads ...rpcbench.Workload) {
 	if err == nil && !done {
 		err = p.run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, oneLine(err))
+	var its ended
+	switch {
+	case err == nil:
+		return
+	case errors.As(err, &its):
+		os.Exit(int(its))
 	}
+	fmt.Fprintln(os.Stderr, oneLine(err))
 	switch {
 	case errors.As(err, new(wrongUse)):
 		os.Exit(2)
 	case errors.As(err, new(above)):
 		os.Exit(3)
-	case err != nil:
-		os.Exit(1)
 	}
+	os.Exit(1)
 }
 
 // untilSignal is a context that ends when the process is told to. Until stop is called, the signal itself ends nothing.
@@ -70,6 +74,7 @@ func oneLine(err error) string {
 type program struct {
 	stacks []rpcbench.Stack
 	own    []rpcbench.Workload
+	make   Make
 	main   string // the import path of its main package
 }
 
@@ -130,7 +135,11 @@ func (p program) find(names ...string) (found []rpcbench.Stack, err error) {
 	for _, name := range names {
 		i := slices.Index(known, name)
 		if i < 0 {
-			return nil, wrong("unknown stack %q: rpcbench list names them", name)
+			there := "rpcbench list names them"
+			if p.stacks[0].Method != "" {
+				there = "there are " + strings.Join(known, ", ")
+			}
+			return nil, wrong("unknown stack %q: %s", name, there)
 		}
 		found = append(found, p.stacks[i])
 	}
@@ -155,6 +164,9 @@ func (p program) contestants() []string {
 
 // wrongUse is the error of a command line that can't be carried out.
 type wrongUse struct{ error }
+
+// WrongUse makes it of what a Make says.
+func WrongUse(err error) error { return wrongUse{err} }
 
 func wrong(format string, args ...any) error {
 	return wrongUse{fmt.Errorf("rpcbench: "+format, args...)}
@@ -188,12 +200,14 @@ func progress(w io.Writer) show {
 func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
 
 func (p program) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	commands := []command{runCommand(p, stdout, stderr), reportCommand(stdout), explainCommand(p, stdout, stderr),
-		serveCommand(p, stdout), listCommand(p, stdout), versionCommand(stdout)}
+	commands := []command{runCommand(p, stdout, stderr), initCommand(p, stdout, stderr), reportCommand(stdout),
+		explainCommand(p, stdout, stderr), serveCommand(p, stdout), listCommand(p, stdout), versionCommand(stdout)}
 	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
 		help := "Rpcbench compares ways to serve and call an API, and says how far to trust it.\n\n"
 		for _, c := range commands {
-			help += fmt.Sprintf("  rpcbench %-10s %s\n", c.name, c.does)
+			if c.name != "init" || p.make != nil {
+				help += fmt.Sprintf("  rpcbench %-10s %s\n", c.name, c.does)
+			}
 		}
 		_, err := io.WriteString(stdout, help+"\nrpcbench <command> -h shows its flags.\n")
 		return err

@@ -10,10 +10,9 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/rpcbench/rpcbench/internal/command"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
-
-var sized = regexp.MustCompile(`^\d+(\.\d+)?(B|kB|MB)$`)
 
 // inventedProto describes a call whose messages have strings, numbers, lists and nesting.
 //
@@ -25,18 +24,18 @@ func (c *call) invent(ctx context.Context, s *samples) (files, error) {
 	for _, of := range []struct {
 		flag, size string
 		to         *[]any
-	}{{"-request", c.request, &s.requests}, {"-reply", c.reply, &s.replies}} {
+	}{{"-request-size", c.requestSize, &s.requests}, {"-reply-size", c.replySize, &s.replies}} {
 		n, err := workload.Size(of.size)
 		if err != nil {
-			return nil, wrong("%s: %w", of.flag, err)
+			return nil, err
 		}
 		v, err := inventedValue(n)
 		if err != nil {
-			return nil, wrong("%s %s: %w", of.flag, of.size, err)
+			return nil, command.WrongUse(fmt.Errorf("%s %s: %w", of.flag, of.size, err))
 		}
 		*of.to = []any{v}
 	}
-	s.made = fmt.Sprintf("structured data of %s and %s, made", spaced(c.request), spaced(c.reply))
+	s.made = fmt.Sprintf("structured data of %s and %s, made", spaced(c.requestSize), spaced(c.replySize))
 	c.name = "made.Data/Get"
 	dir, err := os.MkdirTemp("", "rpcbench-")
 	if err != nil {

@@ -29,6 +29,7 @@ import (
 	"google.golang.org/protobuf/compiler/protogen"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/rpcbench/rpcbench/internal/builds"
 	"github.com/rpcbench/rpcbench/internal/environ"
 )
 
@@ -37,21 +38,13 @@ const rpcbench = "github.com/rpcbench/rpcbench"
 //go:embed module/*.tmpl
 var moduleFiles embed.FS
 
-// goCommand runs the go command in dir. Its error is one line.
+// goCommand runs the go command in dir. Temporary files lie there too, if it is a folder of ours.
 func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
-	cmd := child(ctx, dir, "go", args...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	switch {
-	case ctx.Err() != nil:
-		return "", context.Cause(ctx)
-	case err != nil:
-		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
-		const shown = 4
-		return "", fmt.Errorf("go %s: %s", args[0], strings.Join(lines[:min(shown, len(lines))], "; "))
+	env := builds.Here()
+	if dir != "." {
+		env = append(env, "GOTMPDIR="+dir)
 	}
-	return strings.TrimSpace(string(out)), nil
+	return builds.Output(ctx, dir, env, "go", args...)
 }
 
 // made is a module that was written and proved.
@@ -59,6 +52,7 @@ type made struct {
 	Module, Method, Made string
 	Lossy                []string // paths, and what is lost there
 	program              string   // built
+	schema               []byte   // the .proto that was made of samples, if none was given
 }
 
 // module writes the module to dir.
@@ -115,6 +109,8 @@ func (m *made) prove(ctx context.Context, dir string) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case err != nil && !errors.As(err, new(*exec.ExitError)):
+		return fmt.Errorf("the proof: %w", err)
 	case err != nil:
 		return fmt.Errorf("the types do not have the samples' values: %s", strings.TrimSpace(string(said)))
 	}
