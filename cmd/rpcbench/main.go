@@ -18,12 +18,12 @@
 // measured again once.
 //
 // The flags of the second line make a workload, which is then measured alone. A payload goes both ways; 1 kB is 1000
-// bytes. A stack without streams makes calls. -apart gives each server a process of its own, whose CPU time is told
-// beside the sum. At a -rate calls begin at planned times, and CPU time is what is compared. An ordinary load is a rate
-// at which the base takes about a quarter of the machine: run looks for it first. A list in -rate, -callers, -conns or
-// -gomaxprocs is a sweep: one picture over all values. -server names servers that run already, of the base and of each
-// stack, as serve prints them. Times are then what a caller waits, CPU is the client's, and the output says "proved:
-// no".
+// bytes. A stack without streams makes calls; -stream needs one that has them. -apart gives each server a process of
+// its own, whose CPU time is told beside the sum. At a -rate calls begin at planned times, and CPU time is what is
+// compared. An ordinary load is a rate at which the base takes about a quarter of the machine: run looks for it first.
+// A list in -rate, -callers, -conns or -gomaxprocs is a sweep: one picture over all values. -server names servers that
+// run already, of the base and of each stack, as serve prints them. Times are then what a caller waits, CPU is the
+// client's, and the output says "proved: no".
 //
 // Each ratio has an interval, and a verdict that the interval gives: faster, slower, equal (within 2 %) or undecided,
 // with the reason. With several cores CPU time has a ratio and a verdict of its own, and of several callers its row
@@ -47,11 +47,12 @@
 //
 //	rpcbench run -proto orders.proto [-I folder] -call shop.v1.Orders/Get -request get.json -reply order.json -out folder
 //		[flags of run]
+//	rpcbench run -request-size 100B -reply-size 2kB -out folder [flags of run]
 //	rpcbench init -proto … -out module
 //
 // compares the stacks on a method of yours, with your messages; -protoset takes a descriptor set in place of -proto.
-// init writes the Go module that run makes in a temporary folder. Without a .proto, -request 100B -reply 2kB makes
-// structured data of these sizes. docs/own-message.md says more.
+// init writes the Go module that run makes in a temporary folder. Sizes make structured data, as JSON of these bytes.
+// docs/own-message.md says more.
 //
 //	rpcbench report [-out folder] folder
 //
@@ -89,26 +90,9 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"slices"
-
-	"github.com/rpcbench/rpcbench/cli"
+	"github.com/rpcbench/rpcbench/internal/command"
 	"github.com/rpcbench/rpcbench/internal/scaffold"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
-func main() {
-	if args := os.Args[1:]; scaffold.Takes(args) {
-		os.Exit(scaffold.Main(args, os.Stdout, os.Stderr))
-	}
-	cli.Main(stacks.All())
-	help := func(arg string) bool { return slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, arg) }
-	switch args := os.Args[1:]; {
-	case len(args) == 0 || help(args[0]):
-		fmt.Print("\nrpcbench init makes a Go module that compares ways to serve and call a method of yours;\n" +
-			"rpcbench run -proto compares them at once: rpcbench init -h.\n")
-	case args[0] == "run" && slices.ContainsFunc(args, help):
-		fmt.Printf("\nWhat is called, with messages of yours (docs/own-message.md):\n%s", scaffold.Help())
-	}
-}
+func main() { command.Main(scaffold.Make, stacks.All()) }

@@ -85,7 +85,7 @@ func TestScope(t *testing.T) {
 	for _, c := range []struct{ path, src, rule string }{
 		{"y.go", output, "output"},
 		{"y_test.go", output, ""},
-		{"cli/run.go", output, ""},
+		{"internal/command/run.go", output, ""},
 		{"internal/tools/genproto/gen.go", output, ""},
 		{"example/main.go", strings.Replace(output, "package p", "package main", 1), ""},
 		{"z_test.go", sleep, "sleep"},

@@ -49,7 +49,7 @@ func everywhere(*file) bool { return true }
 func notTest(f *file) bool { return !strings.HasSuffix(f.path, "_test.go") }
 
 func library(f *file) bool {
-	command := strings.HasPrefix(f.path, "cmd/") || strings.HasPrefix(f.path, "cli/") ||
+	command := strings.HasPrefix(f.path, "cmd/") || strings.HasPrefix(f.path, "internal/command/") ||
 		strings.HasPrefix(f.path, "internal/tools/") || strings.HasPrefix(f.path, "internal/odd/") // children of tests
 	return notTest(f) && f.syntax.Name.Name != "main" && !command
 }

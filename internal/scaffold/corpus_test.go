@@ -20,10 +20,10 @@ import (
 const seeds = 100
 
 var (
-	integers    = strings.Fields("int32 sint32 sfixed32 uint32 fixed32 int64 sint64 sfixed64 uint64 fixed64")
-	enums       = strings.Fields("Level Closed Mood")
-	scalarKinds = append(strings.Fields("double float bool string bytes Level Closed Mood"), integers...)
-	wellKnown   = strings.Fields("Timestamp Duration FieldMask Empty Struct Value ListValue DoubleValue FloatValue " +
+	integers       = strings.Fields("int32 sint32 sfixed32 uint32 fixed32 int64 sint64 sfixed64 uint64 fixed64")
+	enums          = strings.Fields("Level Closed Mood")
+	scalarKinds    = append(strings.Fields("double float bool string bytes Level Closed Mood"), integers...)
+	wellKnownTypes = strings.Fields("Timestamp Duration FieldMask Empty Struct Value ListValue DoubleValue FloatValue " +
 		"Int64Value UInt64Value Int32Value UInt32Value BoolValue StringValue BytesValue google.rpc.Status")
 	labels = strings.Fields("single optional repeated map oneof")
 )
@@ -214,7 +214,7 @@ func (g *grower) grow(s *shape) {
 			f.of = g.shapes[g.IntN(len(g.shapes))]
 			f.typ = "cNN.v1." + f.of.name
 		case n < 12:
-			if f.typ = g.pick(wellKnown); !strings.Contains(f.typ, ".") {
+			if f.typ = g.pick(wellKnownTypes); !strings.Contains(f.typ, ".") {
 				f.typ = "google.protobuf." + f.typ
 			}
 		}
@@ -462,7 +462,7 @@ func TestCorpus(t *testing.T) {
 		}
 	}
 	for _, label := range labels {
-		for _, typ := range append(append([]string{"message"}, scalarKinds...), wellKnown...) {
+		for _, typ := range append(append([]string{"message"}, scalarKinds...), wellKnownTypes...) {
 			require.True(t, covers[label+" "+typ] || covers[label+" google.protobuf."+typ], "%s %s", label, typ)
 		}
 	}

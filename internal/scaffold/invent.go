@@ -8,10 +8,9 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/rpcbench/rpcbench/internal/command"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
-
-var sized = regexp.MustCompile(`^\d+(\.\d+)?(B|kB|MB)$`)
 
 // inventedProto describes a call whose messages have strings, numbers, lists and nesting.
 //
@@ -26,11 +25,11 @@ func (c *call) invent(ctx context.Context, s *samples) (all files, requests, rep
 	}{{"-request-size", c.requestSize, &requests}, {"-reply-size", c.replySize, &replies}} {
 		n, err := workload.Size(of.size)
 		if err != nil {
-			return nil, nil, nil, wrong("%s: %w", of.flag, err)
+			return nil, nil, nil, err
 		}
 		v, err := inventedValue(n)
 		if err != nil {
-			return nil, nil, nil, wrong("%s %s: %w", of.flag, of.size, err)
+			return nil, nil, nil, command.WrongUse(fmt.Errorf("%s %s: %w", of.flag, of.size, err))
 		}
 		*of.to = []sample{{compact(v), of.flag}}
 	}

@@ -28,6 +28,7 @@ import (
 
 	"google.golang.org/protobuf/compiler/protogen"
 
+	"github.com/rpcbench/rpcbench/internal/builds"
 	"github.com/rpcbench/rpcbench/internal/environ"
 )
 
@@ -36,21 +37,13 @@ const rpcbench = "github.com/rpcbench/rpcbench"
 //go:embed module/*.tmpl
 var moduleFiles embed.FS
 
-// goCommand runs the go command in dir. Its error is one line.
+// goCommand runs the go command in dir. Temporary files lie there too, if it is a folder of ours.
 func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
-	cmd := child(ctx, dir, "go", args...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	switch {
-	case ctx.Err() != nil:
-		return "", context.Cause(ctx)
-	case err != nil:
-		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
-		const shown = 4
-		return "", fmt.Errorf("go %s: %s", args[0], strings.Join(lines[:min(shown, len(lines))], "; "))
+	env := builds.Here()
+	if dir != "." {
+		env = append(env, "GOTMPDIR="+dir)
 	}
-	return strings.TrimSpace(string(out)), nil
+	return builds.Output(ctx, dir, env, "go", args...)
 }
 
 // made is a module that was written and proved.
@@ -58,7 +51,7 @@ type made struct {
 	Module, Method, Made string
 	Lossy                []string // paths, and what changes there
 	program              string   // built
-	schema               []byte   // the .proto that was made of samples, nil if the user has one
+	schema               []byte   // the .proto that was made of samples, if none was given
 }
 
 // module writes the module to dir.
@@ -120,6 +113,8 @@ func (m *made) prove(ctx context.Context, dir string) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case err != nil && !errors.As(err, new(*exec.ExitError)):
+		return fmt.Errorf("the proof: %w", err)
 	case err != nil:
 		return fmt.Errorf("the types do not have the samples' values: %s",
 			cmp.Or(strings.TrimSpace(stderr.String()), err.Error()))
@@ -146,8 +141,8 @@ func (c *call) descriptors(ctx context.Context, m *made, s *samples) (
 		return nil, nil, nil, fmt.Errorf("%s, but %d replies: each request needs its own", plural(len(requests), "request"),
 			len(replies))
 	}
-	for i, q := range requests {
-		if a := filepath.Base(replies[i].name); !isFile(c.request) && !isFile(c.reply) && filepath.Base(q.name) != a {
+	for i, q := range requests { // of two folders
+		if a := filepath.Base(replies[i].name); c.request != "" && !isFile(c.request) && filepath.Base(q.name) != a {
 			s.told = append(s.told, fmt.Sprintf("%s is answered by %s: files go in the order of their names", q.name, a))
 			break
 		}

@@ -6,18 +6,14 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/compiler/protogen"
@@ -73,15 +69,6 @@ func (g given) in(t *testing.T) []string {
 	}
 	return []string{"-proto", g.name + ".proto", "-I", dir, "-call", g.name + ".v1.Orders/Get",
 		"-request", filepath.Join(dir, "request.json"), "-reply", filepath.Join(dir, "reply.json")}
-}
-
-// initialized makes a module, and returns its folder and what the command printed.
-func initialized(t *testing.T, args ...string) (dir, said string) {
-	t.Helper()
-	dir = filepath.Join(t.TempDir(), "mine")
-	var out bytes.Buffer
-	require.NoError(t, command(t.Context(), append(append([]string{"init"}, args...), "-out", dir), &out, io.Discard))
-	return dir, out.String()
 }
 
 // publicModules are the folders of the modules that testdata/public names, by the names of their folders there. The
@@ -178,71 +165,6 @@ func TestSizes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "made.Data/Get", m.Method)
 	require.Equal(t, "structured data of 100 B and 2 kB, made", m.Made)
-}
-
-// TestMain: a process that TestRun starts is the command.
-func TestMain(m *testing.M) {
-	if os.Getenv("RPCBENCH_OWN") != "" {
-		os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr))
-	}
-	os.Exit(m.Run())
-}
-
-// TestRun: the program runs in a temporary folder, -out lies where the caller is, and nothing else is left: after a
-// run, after a signal, and after a command line that the program refuses.
-func TestRun(t *testing.T) {
-	t.Parallel()
-	if testing.Short() || runtime.GOOS == "windows" {
-		t.Skip("links programs, and measures")
-	}
-	for _, c := range []struct {
-		why    string
-		args   string
-		status int
-		until  string // there is such a file, and then a signal
-		files  []string
-	}{
-		{"a run", "-quick -workloads call -out answer httpjsoniter", 0, "", []string{"answer"}},
-		{"a wrong flag of run", "-quick -stacks x -out=answer", 2, "", nil},
-		{"told to end before anything was measured", "-quick -out answer", 1, "rpcbench-*/program", nil},
-		{"told to end once something was measured", "-quick -workloads call -out=answer httpjsoniter", 1,
-			"home/answer/summary.json", []string{"answer"}},
-	} {
-		t.Run(c.why, func(t *testing.T) {
-			if c.why == "a run" && !*long {
-				t.Skip("measures to the end: -long")
-			}
-			t.Parallel()
-			temporary := t.TempDir()
-			home := filepath.Join(temporary, "home")
-			require.NoError(t, os.Mkdir(home, 0o700))
-			cmd := exec.CommandContext(t.Context(), os.Args[0],
-				append(strings.Fields("run -request 100B -reply 200B"), strings.Fields(c.args)...)...)
-			cmd.Dir, cmd.Env = home, append(os.Environ(), "RPCBENCH_OWN=1", "TMPDIR="+temporary)
-			var said strings.Builder
-			cmd.Stderr = &said
-			require.NoError(t, cmd.Start())
-			if c.until != "" {
-				require.Eventually(t, func() bool { return len(glob(t, temporary, c.until)) == 1 }, time.Minute,
-					time.Millisecond)
-				require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-			}
-			err := cmd.Wait()
-			require.Equal(t, c.status, cmd.ProcessState.ExitCode(), "%v %s", err, said.String())
-			require.Empty(t, glob(t, temporary, "rpcbench-*"), "of the temporary folder nothing is left")
-			var left []string
-			for _, path := range glob(t, home, "*") {
-				left = append(left, filepath.Base(path))
-			}
-			require.Equal(t, c.files, left, said.String())
-			if c.files != nil {
-				page, err := os.ReadFile(filepath.Join(home, "answer", "report.md"))
-				require.NoError(t, err, "what was measured is reported")
-				require.Contains(t, string(page), "\n    rpcbench run -request 100B -reply 200B "+c.args+"\n",
-					"as it was typed")
-			}
-		})
-	}
 }
 
 func glob(t *testing.T, pattern ...string) []string {
@@ -493,7 +415,6 @@ func TestBadInput(t *testing.T) {
 			`-call "shop.v1.Orders/Put": no such unary method: the files have shop.v1.Orders/Get`, false},
 		{"a method that streams", order, []string{"-call", "shop.v1.Orders/Watch"},
 			"-call shop.v1.Orders/Watch: this method streams", false},
-		{"no flags", order, []string{"-call", ""}, "-call names the method", true},
 		{"a field that is not there", given{fields: "string id = 1;", reply: `{"id":"x","price":5}`}, nil,
 			`reply.json: (line 1:11): unknown field "price"`, false},
 		{"a wrong type, deep inside", given{fields: "repeated N n = 1; message N { map<string, N> m = 1; int32 i = 2; }",
@@ -533,22 +454,17 @@ func TestBadInput(t *testing.T) {
 		{"no folder for the module", order, []string{"-out", "none/mine"}, "-out none/mine: make the folder none first",
 			true},
 		{"a folder that is there", order, []string{"-out", "module"}, "-out module: it is there already", true},
-		{"no descriptor set", order, []string{"-protoset", "own.go"}, "-proto and -protoset both describe the call", true},
-		{"sizes without a .proto, and a method", order, []string{"-proto"}, "flag needs an argument", true},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			home := t.TempDir()
 			t.Setenv("TMPDIR", home)
-			args := c.given.in(t)
-			out := filepath.Join(home, "mine")
-			args = append(append(append([]string{"init"}, args...), "-out", out), c.args...)
-			if len(c.args) > 0 && c.args[0] == "-proto" && len(c.args) == 2 {
-				args = append([]string{"init"}, append(args[3:len(args)-2:len(args)-2], c.args...)...)
-			}
-			err := command(t.Context(), args, io.Discard, io.Discard)
-			require.ErrorContains(t, err, c.says)
-			require.NotContains(t, err.Error(), "\n")
-			require.Equal(t, c.usage, isUsage(err), err)
+			args := append(append([]string{"init"}, c.given.in(t)...), "-out", filepath.Join(home, "mine"))
+			cmd := process(t, "", append(args, c.args...)...)
+			said, err := cmd.CombinedOutput()
+			require.Error(t, err)
+			require.Contains(t, string(said), c.says)
+			require.Regexp(t, `^rpcbench: [^\n]*\n$`, string(said))
+			require.Equal(t, map[bool]int{false: 1, true: 2}[c.usage], cmd.ProcessState.ExitCode())
 			left, err := filepath.Glob(filepath.Join(home, "*"))
 			require.NoError(t, err)
 			for _, path := range left {
@@ -556,11 +472,6 @@ func TestBadInput(t *testing.T) {
 			}
 		})
 	}
-}
-
-func isUsage(err error) bool {
-	_, ok := err.(wrongUse)
-	return ok
 }
 
 // TestVary: copies differ from their sample, and are as long as that in JSON and in protobuf.
@@ -818,10 +729,7 @@ func TestDocument(t *testing.T) {
 		"order.json": blocks["json"][1]} {
 		write(t, filepath.Join(home, name), text)
 	}
-	require.True(t, Takes(strings.Fields(blocks["sh"][0])[1:]))
-	cmd := exec.CommandContext(t.Context(), os.Args[0], strings.Fields(blocks["sh"][1])[1:]...)
-	cmd.Dir, cmd.Env = home, append(os.Environ(), "RPCBENCH_OWN=1")
-	out, err := cmd.CombinedOutput()
+	out, err := process(t, home, strings.Fields(blocks["sh"][1])[1:]...).CombinedOutput()
 	require.NoError(t, err, string(out))
 	dir := filepath.Join(home, "orders")
 	for _, system := range []string{"windows", "darwin"} {
@@ -831,39 +739,4 @@ func TestDocument(t *testing.T) {
 		}
 	}
 	whole(t, dir)
-}
-
-// TestTakes: run without a call of one's own, and all other commands, are cli's.
-func TestTakes(t *testing.T) {
-	t.Parallel()
-	for line, want := range map[string]bool{
-		"": false, "run -out x": false, "run -out x httpjson": false, "report x": false, "list": false, "-h": false,
-		"init": true, "init -h": true, "run -proto x.proto": true, "run --protoset=x -out y": true,
-		"run -out y -request 100B -reply 2kB": true,
-	} {
-		require.Equal(t, want, Takes(strings.Fields(line)), line)
-	}
-	mine, rest := split(strings.Fields("-quick -proto a.proto --I=b -out c -call d/e -request f -reply g grpcprotobuf"),
-		words...)
-	require.Equal(t, strings.Fields("-proto a.proto --I=b -call d/e -request f -reply g"), mine)
-	require.Equal(t, strings.Fields("-quick -out c grpcprotobuf"), rest)
-	mine, rest = split(strings.Fields("-reply 1kB -callers 3 -tls httpjson -proto a.proto"), words...)
-	require.Equal(t, strings.Fields("-reply 1kB"), mine)
-	require.Equal(t, strings.Fields("-callers 3 -tls httpjson -proto a.proto"), rest, "flags come first")
-	if testing.Short() {
-		t.Skip("links a program")
-	}
-	out, err := goIn(t, filepath.Join("..", ".."), nil, "run", "./cmd/rpcbench", "init", "-h")
-	require.NoError(t, err, out)
-	require.Contains(t, out, usage, "the command hands its arguments over")
-	out, err = goIn(t, filepath.Join("..", ".."), nil, "run", "./cmd/rpcbench", "run", "-h")
-	require.NoError(t, err, out)
-	for _, word := range words {
-		require.Regexp(t, `(?m)^  -`+word+` \w+`, out, "run -h names each flag of run")
-	}
-	alone := regexp.MustCompile(`(?m)^  -([a-z-]+)$`).FindAllStringSubmatch(out, -1) // without a value
-	for _, flag := range alone {
-		require.Contains(t, switches, flag[1])
-	}
-	require.Len(t, alone, len(switches)-2, "all but for -h and -help: %s", out)
 }

@@ -23,12 +23,6 @@ import (
 
 const largest = 2 << 20 // bytes of a sample, which some stacks refuse
 
-// sample is one JSON value of the user's, as it stands in its file.
-type sample struct {
-	data []byte // one JSON value
-	name string // where it is, for messages: "reply.json", "replies.jsonl:3"
-}
-
 // readSamples reads the JSON values of a file, or of the .json and .jsonl files of a folder in the order of their
 // names.
 func readSamples(name string) (all []sample, err error) {
@@ -87,6 +81,16 @@ func compact(v any) []byte {
 	e.SetEscapeHTML(false)
 	_ = e.Encode(v) // which was decoded
 	return bytes.TrimSpace(out.Bytes())
+}
+
+// brief is a value as error messages show it.
+func brief(v any) string {
+	const shown = 40
+	text := string(compact(v))
+	if len(text) > shown {
+		text = strings.ToValidUTF8(text[:shown], "") + "…"
+	}
+	return text
 }
 
 // read has protobuf's own JSON read a sample. The error has the line and the column in the sample's file.

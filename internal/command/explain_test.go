@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"bytes"
@@ -248,8 +248,8 @@ sum | 7.0 | 93.0 | 100.0 | 1000 | `, strings.ReplaceAll(strings.TrimSuffix(table
 }
 
 const (
-	aProfile = "../internal/layers/testdata/BenchmarkCreateUser_stack=httpjson.pprof"
-	aService = "../internal/layers/testdata/services/etcd.pprof"
+	aProfile = "../layers/testdata/BenchmarkCreateUser_stack=httpjson.pprof"
+	aService = "../layers/testdata/services/etcd.pprof"
 )
 
 // What measured ratios win of a service is its share of RPCs, times what they take less.
@@ -364,7 +364,7 @@ func TestExplainFetches(t *testing.T) {
 
 // TestServicesPage: docs/profile.md has the sentences of the profiles, and how to check them by hand.
 func TestServicesPage(t *testing.T) {
-	const page, dir = "../docs/profile.md", "../internal/layers/testdata/services/"
+	const page, dir = "../../docs/profile.md", "../layers/testdata/services/"
 	data, err := os.ReadFile(page)
 	require.NoError(t, err)
 	files, err := os.ReadDir(dir)

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"bytes"
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if os.Getenv(child.Variable) != "" {
-		Main(program())
+		Main(nil, program())
 		return
 	}
 	if os.Getenv(asMain) != "" {
@@ -54,15 +54,18 @@ func TestMain(m *testing.M) {
 			_, _ = io.Copy(io.Discard, os.Stdin) // ends with the test that started this process
 			os.Exit(3)
 		}()
-		Main(program())
+		Main(nil, program())
 		return
 	}
 	os.Exit(m.Run())
 }
 
-// ours is cmd/rpcbench.
+// ours is cmd/rpcbench, but for modules, which TestModule makes.
 func ours() program {
-	return program{stacks: stacks.All(), main: "github.com/rpcbench/rpcbench/cmd/rpcbench"}
+	none := func(context.Context, Messages, string, string) (Module, error) {
+		return Module{}, errors.New("no module")
+	}
+	return program{stacks: stacks.All(), make: none, main: "github.com/rpcbench/rpcbench/cmd/rpcbench"}
 }
 
 // typed runs the command as main does, without a terminal.
@@ -75,6 +78,7 @@ func typed(t *testing.T, args ...string) (stdout, stderr string, err error) {
 
 func TestBadInputIsOneLine(t *testing.T) {
 	unknown := `unknown workload "tiny": there are small-load, structured-load-tls, small-saturated, `
+	const sizes = "-request-size 100B -reply-size 2kB"
 	for _, test := range []struct {
 		why, args, want string
 	}{
@@ -114,11 +118,11 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"connections of a profile", "explain -conns 3 " + aProfile, "explain: -callers, -conns and -keep are for"},
 		{"two profiles in a file", "explain -keep x rawtcp rawtcp",
 			"explain: -keep has one profile of a stack: name each stack once"},
-		{"a folder to keep profiles in that is there", "explain -keep internal rawtcp",
-			"explain: -keep needs the name of a new folder: mkdir internal: "},
+		{"a folder to keep profiles in that is there", "explain -keep .. rawtcp",
+			"explain: -keep needs the name of a new folder: mkdir ..: "},
 		{"a service beside a stack", "explain rawtcp " + aService,
 			"explain: " + aService + " is a service's, whose calls nobody counted: give it alone"},
-		{"a folder to explain", "explain internal", "explain: internal is no file: give a file or a URL"},
+		{"a folder to explain", "explain ..", "explain: .. is no file: give a file or a URL"},
 		{"ratios of stacks", "explain -ratios x rawtcp",
 			"explain: -ratios is for the profile of a service, and rawtcp is a stack"},
 		{"a time of a first answer", "run -out x -quick -time 9s",
@@ -139,11 +143,38 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"a proof of two", "run -out x -prove -max 1.05 httpxml rawtcp", "run: -prove is of -max and of one stack"},
 		{"a proof of counts", "run -out x -prove -max 1.05 -max-counts 2 rawtcp", "run: -prove is of -max and of one stack"},
 		{"no margin", "run -out x -equal 0 httpxml", "run: -equal 0 is no margin: give percent, such as 2"},
-		{"a folder that is there", "run -out internal/ -workloads small",
-			"run: -out internal: it is there already: name another"},
+		{"a folder that is there", "run -out ../ -workloads small",
+			"run: -out ..: it is there already: name another"},
 		{"a payload without a unit", "run -out x -payload 100", `run: -payload: "100" is no size: write 100B, 1kB or 1MB`},
 		{"fewer callers than none", "run -out x -callers -3",
 			"run: a workload's Callers lies between 0 and 1000: -3 does not"},
+		{"a size where a file belongs", "run -out x -request 100B -reply 2kB",
+			"run: -request 100B: no such file; a size is -request-size 100B"},
+		{"a size of one side, and a file of the other", "run -out x -request-size 100B -reply main.go",
+			"run: -request-size and -reply-size are for made messages: leave them out, or all that is of yours"},
+		{"sizes of a .proto", "init -out x -proto x.proto " + sizes, "init: -request-size and -reply-size are for made"},
+		{"one size", "run -out x -request-size 100B", "run: -request-size and -reply-size make messages together: give both"},
+		{"a size without a unit", "run -out x -request-size 100", `run: -request-size: "100" is no size: write 100B, 1kB or`},
+		{"two descriptions", "run -out x -proto x -protoset x", "run: -proto and -protoset both describe the call: leave"},
+		{"a method of no .proto", "run -out x -call a/B -reply main.go", "run: -call a/B: -proto names the file that has it"},
+		{"imports of no .proto", "run -out x -I lib -reply main.go", "run: -I lib: -proto names a file that imports from"},
+		{"no reply", "run -out x -proto x -call a/B -request main.go", "run: -reply names the samples of replies; without"},
+		{"no method", "init -out x -proto x -reply main.go", "init: -call names the method, such as shop.v1.Orders/Get"},
+		{"a .proto without a name", "run -proto", "run: flag needs an argument: -proto: rpcbench run -h shows its flags"},
+		{"a payload of one's own", "run -out x -payload 1kB " + sizes, "run: -payload and -message are for create-user"},
+		{"a message of others", "run -out x -message flex.1kB " + sizes, "run: -payload and -message are for create-user"},
+		{"a stream of one's own", "run -out x -stream " + sizes + " httpprotobuf",
+			"run: -stream: none of httpjson, httpprotobuf has streams: leave it out"},
+		{"stacks without streams", "run -out x -stream -base httpprotobuf httpxml",
+			"run: -stream: none of httpprotobuf, httpxml has streams: leave it out"},
+		{"callers of a stream of one's own", "run -out x -stream -callers 2 " + sizes, "run: a workload's Stream has one"},
+		{"a folder that is there for one's own", "run -out .. " + sizes, "run: -out ..: it is there already: name another"},
+		{"a workload of users for one's own", "run -out x -workloads small " + sizes, `unknown workload "small": there are call-`},
+		{"a stack without types of one's own", "run -out x " + sizes + " httpxml",
+			`unknown stack "httpxml": there are httpjson, httpjsoniter, httpprotobuf, grpcprotobuf, connectrpc`},
+		{"no folder for a module", "init " + sizes, "init: -out names the folder for the module"},
+		{"a folder for a module that is there", "init -out ../ " + sizes, "init: -out ../: it is there already: name"},
+		{"a folder below none", "init -out none/x " + sizes, "init: -out none/x: make the folder none first"},
 		{"a number that is none", "run -out x -conns many", `run: -conns: "many" is no number of connections`},
 		{"a link that does not exist", "run -out x -link 5g", `run: "5g" is no link`},
 		{"two ways to say a workload", "run -out x -workloads small -tls",
@@ -325,7 +356,7 @@ func TestOwnWorkloads(t *testing.T) {
 // The manual is the package comment: its examples run, up to the point where they would measure, and it names every
 // flag.
 func TestManual(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "../cmd/rpcbench/main.go", nil, parser.ParseComments)
+	file, err := parser.ParseFile(token.NewFileSet(), "../../cmd/rpcbench/main.go", nil, parser.ParseComments)
 	require.NoError(t, err)
 	manual := (*ast.File)(file).Doc.Text()
 	_, examples, ok := strings.Cut(manual, "Examples:")
@@ -340,7 +371,7 @@ func TestManual(t *testing.T) {
 	}
 	require.Equal(t, 3, n)
 	require.NotRegexp(t, `(?m)^\[`, manual, "a synopsis is code to the end of its last line")
-	for _, command := range []string{"run", "report", "explain", "serve", "list", "version"} {
+	for _, command := range []string{"run", "init", "report", "explain", "serve", "list", "version"} {
 		names := flag.NewFlagSet(command, flag.ContinueOnError)
 		help, _, err := typed(t, command, "-h")
 		require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -252,22 +253,25 @@ func (f *Folder) replace(ctx context.Context, top, dir string) error {
 	return err
 }
 
-// run returns what a command prints. Its error is the first lines of what it says.
 func (f *Folder) run(ctx context.Context, env []string, name string, args ...string) (string, error) {
+	return Output(ctx, f.source, append([]string{"GOTMPDIR=" + f.dir}, env...), name, args...)
+}
+
+// Output returns what a command prints in a folder, with more in its environment. Its error is the first lines of what
+// it says.
+func Output(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Env = f.source, append(append(os.Environ(), "GOTMPDIR="+f.dir), env...)
-	kill := inGroup(cmd) // what go has started has to end too
-	cmd.WaitDelay = 10 * time.Second
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	cmd.Dir, cmd.WaitDelay = dir, 10*time.Second
+	cmd.Env = append(cmd.Environ(), env...)
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	err := Run(cmd)
 	if err == nil {
-		return strings.TrimSpace(string(out)), nil
+		return strings.TrimSpace(out.String()), nil
 	}
 	if ctx.Err() != nil {
-		kill()
 		return "", fmt.Errorf("%s %s: %w", name, args[0], context.Cause(ctx))
 	}
 	said := slices.Compact(slices.DeleteFunc(strings.Split(stderr.String(), "\n"), func(line string) bool {
@@ -277,4 +281,23 @@ func (f *Folder) run(ctx context.Context, env []string, name string, args ...str
 		return "", err
 	}
 	return "", errors.New(strings.Join(said[:min(shown, len(said))], "\n"))
+}
+
+// Here is the environment of the go command for a module that was made on this machine and runs on it: whatever go is
+// told for the user's own modules is not for that one.
+func Here() []string {
+	return []string{"GOWORK=off", "GOFLAGS=-mod=readonly", "GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH}
+}
+
+// Run runs what exec.CommandContext made, in a process group of its own. The group is interrupted when the context
+// ends, and killed if the command fails. On Linux the command is interrupted also when this process is killed.
+func Run(cmd *exec.Cmd) error {
+	runtime.LockOSThread() // to the kernel, the thread that starts a process is its parent
+	defer runtime.UnlockOSThread()
+	kill := inGroup(cmd) // what go has started has to end too
+	err := cmd.Run()
+	if err != nil {
+		kill()
+	}
+	return err
 }

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"cmp"
@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/cli/internal/builds"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/builds"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
@@ -50,7 +50,7 @@ func TestNothingToLink(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts go a dozen times")
 	}
-	clone, err := filepath.Abs("..")
+	clone, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
 	main := ours().main
 	// -mod=mod would require it
@@ -109,10 +109,10 @@ func TestOutsidersProgram(t *testing.T) {
 	}
 	temp, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
-	clone, err := filepath.Abs("..")
+	clone, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
 	dir := filepath.Join(temp, "repository", "bench")
-	require.NoError(t, os.CopyFS(dir, os.DirFS("../stacktest/testdata/outsider")))
+	require.NoError(t, os.CopyFS(dir, os.DirFS("../../stacktest/testdata/outsider")))
 	offline(t, dir)
 	relative, err := filepath.Rel(dir, clone)
 	require.NoError(t, err)
@@ -192,7 +192,7 @@ func TestToolOfAnotherModule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds the command")
 	}
-	clone, err := filepath.Abs("..")
+	clone, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
 	offline(t, t.TempDir())
 	output(t, "go", "mod", "init", "example.com/mine")

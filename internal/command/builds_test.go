@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"archive/zip"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/cli/internal/builds"
+	"github.com/rpcbench/rpcbench/internal/builds"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )

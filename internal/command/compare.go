@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"cmp"
@@ -12,7 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rpcbench/rpcbench/cli/internal/builds"
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/builds"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
@@ -86,6 +87,14 @@ func (c *comparison) names(args []string) error {
 				stacks[0].Name, cmp.Or(stacks[0].Method, "create-user"), s.Name, cmp.Or(s.Method, "create-user"))
 		}
 	}
+	if own := c.sweep.workloads; own != nil {
+		switch own := own[0]; {
+		case stacks[0].Method != "" && (own.Payload > 0 || own.Message != ""):
+			return wrong("run: -payload and -message are for create-user: leave them out")
+		case own.Stream && !slices.ContainsFunc(stacks, streams):
+			return wrong("run: -stream: none of %s has streams: leave it out", strings.Join(names, ", "))
+		}
+	}
 	c.contestants = slices.DeleteFunc(slices.Clone(args), func(name string) bool { return name == c.base })
 	for i, name := range c.contestants {
 		if slices.Contains(c.contestants[:i], name) {
@@ -96,6 +105,20 @@ func (c *comparison) names(args []string) error {
 		return wrong("run: nothing to compare with %s: name another stack", c.base)
 	}
 	return nil
+}
+
+// streams says whether a stack has streams, which its client tells. Of a method of one's own none has.
+func streams(s rpcbench.Stack) bool {
+	if s.Method != "" {
+		return false
+	}
+	f, err := rpcbench.Start(context.Background(), s, rpcbench.Config{})
+	if err != nil {
+		return true // what is wrong with it, measuring says
+	}
+	defer f.Close()
+	_, ok := f.Client.(rpcbench.Streamer)
+	return ok
 }
 
 // link makes all programs before anything is measured. remove deletes them.

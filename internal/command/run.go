@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"cmp"
@@ -24,19 +24,24 @@ import (
 )
 
 func runCommand(p program, stdout, stderr io.Writer) command {
+	var messages []string
+	if p.make != nil {
+		messages = []string{"Messages of yours: " + ownFlags}
+	}
 	return command{
 		name: "run", tidies: true, args: " [stack[@build]...]",
 		does:    "Compare stacks, or builds of them, with a base at each workload: about half an hour",
 		example: "rpcbench run -out mine",
-		groups: []string{
+		groups: append([]string{
 			"What is called: base workloads message payload stream headers",
 			"How: rate callers conns new-connections tls unix apart link server gomaxprocs",
 			"How long: quick time processes seed",
 			"What is decided: equal max max-counts prove",
 			"Where to: out",
-		},
+		}, messages...),
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
-			c := comparison{program: p}
+			c, m := comparison{program: p}, Messages{}
+			m.flags(f)
 			f.StringVar(&c.base, "base", "", "`stack` that the others are compared with: "+p.base()+
 				", or the first if one names a build")
 			f.StringVar(&c.out, "out", "", "new `folder` for what is measured")
@@ -59,14 +64,24 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			return func(ctx context.Context, args []string) error {
 				typed := map[string]bool{}
 				f.Visit(func(f *flag.Flag) { typed[f.Name] = true })
+				own := slices.ContainsFunc(strings.Fields(ownFlags), func(name string) bool { return typed[name] })
+				if own {
+					if err := p.checkOwn(m); err != nil {
+						return wrong("run: %w", err)
+					}
+					c.program = program{stacks: moduleStacks()}
+				}
 				var err error
 				if c.sweep, err = made(); err == nil {
 					err = c.take(args, *only, *quick, typed)
 				}
-				if err == nil {
-					err = c.answer(ctx, stdout, stderr)
+				switch {
+				case err != nil:
+					return err
+				case own:
+					return p.runModule(ctx, m, f, c.out, stdout, stderr)
 				}
-				return err
+				return c.answer(ctx, stdout, stderr)
 			}
 		},
 	}

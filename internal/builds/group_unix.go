@@ -11,6 +11,7 @@ import (
 // whole group; kill ends whatever is left of it.
 func inGroup(cmd *exec.Cmd) (kill func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endWithParent(cmd.SysProcAttr)
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	return func() {
 		if cmd.Process != nil {

@@ -1,0 +1,7 @@
+//go:build unix && !linux
+
+package builds
+
+import "syscall"
+
+func endWithParent(*syscall.SysProcAttr) {}

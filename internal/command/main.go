@@ -1,0 +1,266 @@
+// Package command is the command rpcbench, for package cli and for cmd/rpcbench.
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/child"
+	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/workload"
+)
+
+// Main is cli.Main of a program that has a Make, or nil.
+func Main(module Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload) {
+	p := program{make: module, stacks: stacks, own: workloads}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		p.main = info.Path
+	}
+	err, done := p.check(os.Args[1:]), false
+	if err == nil {
+		done, err = versus.ServeChild(os.Stdin, os.Stdout, stacks)
+	}
+	if err == nil && !done {
+		err = p.run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
+	}
+	var its ended
+	switch {
+	case err == nil:
+		return
+	case errors.As(err, &its):
+		os.Exit(int(its))
+	}
+	fmt.Fprintln(os.Stderr, oneLine(err))
+	switch {
+	case errors.As(err, new(wrongUse)):
+		os.Exit(2)
+	case errors.As(err, new(above)):
+		os.Exit(3)
+	}
+	os.Exit(1)
+}
+
+// untilSignal is a context that ends when the process is told to. Until stop is called, the signal itself ends nothing.
+func untilSignal(ctx context.Context) (_ context.Context, stop context.CancelFunc) {
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+}
+
+// oneLine is an error as a line that begins with the name of the command.
+func oneLine(err error) string {
+	var said []string
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimPrefix(strings.TrimSpace(line), "rpcbench: "); line != "" {
+			said = append(said, line)
+		}
+	}
+	return "rpcbench: " + strings.Join(said, "; ")
+}
+
+// program is what the commands know of the program that they are compiled into.
+type program struct {
+	stacks []rpcbench.Stack
+	own    []rpcbench.Workload
+	make   Make
+	main   string // the import path of its main package
+}
+
+// workloads are those of run, in their order.
+func (p program) workloads() (all []workload.Workload) {
+	if own := p.stacks[0].Method != ""; !own {
+		all = workload.All()
+	} else if len(p.own) == 0 {
+		all = workload.Own()
+	}
+	for _, w := range p.own {
+		all = append(all, workload.Workload(w))
+	}
+	return all
+}
+
+// check refuses a program whose stacks can't be told apart, and a command in the environment of a child: what it starts
+// would inherit that.
+func (p program) check(args []string) error {
+	names := p.names()
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return fmt.Errorf("rpcbench: this program has two stacks named %s: give each a name of its own", name)
+		}
+	}
+	if len(names) == 0 {
+		return errors.New("rpcbench: this program has no stacks: its main function gives them to cli.Main")
+	}
+	all := p.workloads()
+	for i, w := range all {
+		same := func(other workload.Workload) bool { return other.Name == w.Name }
+		switch err := w.CheckWindows(); {
+		case err != nil:
+			return fmt.Errorf("rpcbench: this program's workload %q: %w", w.Name, err)
+		case !regexp.MustCompile(`^[A-Za-z0-9.-]+$`).MatchString(w.Name) || w.Title == "":
+			return fmt.Errorf("rpcbench: this program's workload %q needs a Name of letters, digits, dots and dashes, "+
+				"and a Title", w.Name)
+		case slices.ContainsFunc(all[:i], same):
+			return fmt.Errorf("rpcbench: this program has two workloads named %s: give each a name of its own", w.Name)
+		}
+	}
+	if len(args) > 0 && os.Getenv(child.Variable) != "" {
+		return fmt.Errorf("rpcbench: %s is set, which is for processes that rpcbench starts: unset it", child.Variable)
+	}
+	return nil
+}
+
+func (p program) names() (all []string) {
+	for _, s := range p.stacks {
+		all = append(all, s.Name)
+	}
+	return all
+}
+
+// find returns the stacks with the given names.
+func (p program) find(names ...string) (found []rpcbench.Stack, err error) {
+	known := p.names()
+	for _, name := range names {
+		i := slices.Index(known, name)
+		if i < 0 {
+			there := "rpcbench list names them"
+			if p.stacks[0].Method != "" {
+				there = "there are " + strings.Join(known, ", ")
+			}
+			return nil, wrong("unknown stack %q: %s", name, there)
+		}
+		found = append(found, p.stacks[i])
+	}
+	return found, nil
+}
+
+// base is the stack that others are compared with unless one is named.
+func (p program) base() string {
+	if slices.Contains(p.names(), "httpjson") {
+		return "httpjson"
+	}
+	return p.stacks[0].Name
+}
+
+// contestants are compared with the base unless some are named.
+func (p program) contestants() []string {
+	if slices.Contains(p.names(), "grpcprotobuf") {
+		return []string{"grpcprotobuf"}
+	}
+	return p.names()
+}
+
+// wrongUse is the error of a command line that can't be carried out.
+type wrongUse struct{ error }
+
+// WrongUse makes it of what a Make says.
+func WrongUse(err error) error { return wrongUse{err} }
+
+func wrong(format string, args ...any) error {
+	return wrongUse{fmt.Errorf("rpcbench: "+format, args...)}
+}
+
+// command is one of the program's. setup registers its flags, and returns what it does with the arguments after them.
+type command struct {
+	name, args, does, example string
+	groups                    []string // of flags: a title, and names; one group unless given
+	tidies                    bool     // up after a signal, which its context tells of; a signal ends the others
+	setup                     func(*flag.FlagSet) func(ctx context.Context, args []string) error
+}
+
+// show tells what is being done, and how much is left of how long it all takes.
+type show = func(what string, left, all time.Duration)
+
+// progress shows on a terminal what is being done and how long the rest will take, and nothing elsewhere. It clears
+// the line when nothing is left.
+func progress(w io.Writer) show {
+	if file, ok := w.(*os.File); !ok || !isTerminal(file) {
+		w = io.Discard
+	}
+	return func(what string, left, all time.Duration) {
+		fmt.Fprint(w, "\r\x1b[K")
+		if left > 0 {
+			fmt.Fprintf(w, "%3d %%, %v left: %s", 100*(all-left)/all, left.Round(time.Second), what)
+		}
+	}
+}
+
+func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
+
+func (p program) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	commands := []command{runCommand(p, stdout, stderr), initCommand(p, stdout, stderr), reportCommand(stdout),
+		explainCommand(p, stdout, stderr), serveCommand(p, stdout), listCommand(p, stdout), versionCommand(stdout)}
+	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
+		help := "Rpcbench compares ways to serve and call an API, and says how far to trust it.\n\n"
+		for _, c := range commands {
+			if c.name != "init" || p.make != nil {
+				help += fmt.Sprintf("  rpcbench %-10s %s\n", c.name, c.does)
+			}
+		}
+		_, err := io.WriteString(stdout, help+"\nrpcbench <command> -h shows its flags.\n")
+		return err
+	}
+	i := slices.IndexFunc(commands, func(c command) bool { return c.name == args[0] })
+	if i < 0 {
+		return wrong("no command %q: rpcbench -h lists them", args[0])
+	}
+	c, f := commands[i], flag.NewFlagSet(args[0], flag.ContinueOnError)
+	f.SetOutput(io.Discard) // the error is printed once, by main
+	do := c.setup(f)
+	switch err := f.Parse(args[1:]); {
+	case errors.Is(err, flag.ErrHelp):
+		var flags strings.Builder
+		printFlags(&flags, f, c.groups)
+		_, err := fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.\n\n%s\nexample: %s\n", c.name, c.args, c.does,
+			&flags, c.example)
+		return err
+	case err != nil:
+		return wrong("%s: %w: rpcbench %s -h shows its flags", c.name, err, c.name)
+	}
+	for _, arg := range f.Args() {
+		switch {
+		case strings.HasPrefix(arg, "-"):
+			return wrong("%s: %s comes after %s: flags come first", c.name, arg, f.Arg(0))
+		case c.args == "":
+			return wrong("%s: it takes no argument, and %q is one", c.name, arg)
+		}
+	}
+	if c.tidies {
+		var stop context.CancelFunc
+		ctx, stop = untilSignal(ctx)
+		defer stop()
+	}
+	return do(ctx, f.Args())
+}
+
+// printFlags describes the flags, group by group.
+func printFlags(w io.Writer, f *flag.FlagSet, groups []string) {
+	if len(groups) == 0 {
+		f.SetOutput(w)
+		f.PrintDefaults()
+	}
+	for i, group := range groups {
+		title, names, _ := strings.Cut(group, ": ")
+		part := flag.NewFlagSet(title, flag.ContinueOnError)
+		part.SetOutput(w)
+		for name := range strings.FieldsSeq(names) {
+			of := f.Lookup(name)
+			part.Var(of.Value, name, of.Usage)
+			part.Lookup(name).DefValue = of.DefValue // Value may have been set
+		}
+		fmt.Fprintf(w, "%s%s:\n", strings.Repeat("\n", min(i, 1)), title)
+		part.PrintDefaults()
+	}
+}

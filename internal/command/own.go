@@ -1,0 +1,220 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/builds"
+	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/workload"
+)
+
+// Messages are what flags say of messages of one's own.
+type Messages struct {
+	Protos, Roots                                          []string
+	Protoset, Call, Request, Reply, RequestSize, ReplySize string
+}
+
+// Make writes a Go module for messages to a folder, builds its program, and proves it. Only cmd/rpcbench has a Make,
+// since it needs generators of code. Without one, the commands say so.
+type Make func(ctx context.Context, m Messages, dir, name string) (Module, error)
+
+// Module is what was made.
+type Module struct {
+	Program, Method, Made string
+	Lossy                 []string // paths, and what is lost there
+	Schema                []byte   // the .proto, if it was made of samples
+}
+
+const ownFlags = "proto I protoset call request reply request-size reply-size" // of Messages
+
+func (m *Messages) flags(f *flag.FlagSet) {
+	list := func(to *[]string) func(string) error {
+		return func(s string) error {
+			*to = append(*to, s)
+			return nil
+		}
+	}
+	f.Func("proto", "`file` with the service; may be repeated", list(&m.Protos))
+	f.Func("I", "`folder` that imports are below; may be repeated; the working directory unless given", list(&m.Roots))
+	f.StringVar(&m.Protoset, "protoset", "", "`file` with a FileDescriptorSet, in place of -proto")
+	f.StringVar(&m.Call, "call", "", "`method` to call, such as shop.v1.Orders/Get")
+	f.StringVar(&m.Request, "request", "", "`file` of JSON values, or folder; an empty message unless given")
+	f.StringVar(&m.Reply, "reply", "", "`file` or folder with the reply to each request")
+	f.StringVar(&m.RequestSize, "request-size", "", "`size` of the request, such as 100B, if you have no messages")
+	f.StringVar(&m.ReplySize, "reply-size", "", "`size` of the reply, such as 2kB, if you have no messages")
+}
+
+// checkOwn refuses flags of messages that this program, or none, can obey.
+func (p program) checkOwn(m Messages) error {
+	if p.make == nil {
+		return errors.New("this program makes no modules for messages of yours, but rpcbench's own command does: " +
+			"go run github.com/rpcbench/rpcbench/cmd/rpcbench init -h")
+	}
+	described, sizes := len(m.Protos) > 0 || m.Protoset != "", m.RequestSize+m.ReplySize != ""
+	for _, side := range [][3]string{{"-request", m.Request, m.RequestSize}, {"-reply", m.Reply, m.ReplySize}} {
+		_, missing := os.Stat(side[1])
+		if _, err := workload.Size(side[1]); err == nil && missing != nil {
+			return fmt.Errorf("%s %s: no such file; a size is %[1]s-size %[2]s", side[0], side[1])
+		}
+		if _, err := workload.Size(side[2]); err != nil && side[2] != "" {
+			return fmt.Errorf("%s-size: %w", side[0], err)
+		}
+	}
+	switch {
+	case len(m.Protos) > 0 && m.Protoset != "":
+		return errors.New("-proto and -protoset both describe the call: leave one of the two out")
+	case sizes && (described || m.Request+m.Reply != ""):
+		return errors.New("-request-size and -reply-size are for made messages: leave them out, or all that is of yours")
+	case sizes && (m.RequestSize == "" || m.ReplySize == ""):
+		return errors.New("-request-size and -reply-size make messages together: give both")
+	case !described && m.Call != "":
+		return fmt.Errorf("-call %s: -proto names the file that has it", m.Call)
+	case len(m.Protos) == 0 && len(m.Roots) > 0:
+		return fmt.Errorf("-I %s: -proto names a file that imports from there", m.Roots[0])
+	case !sizes && m.Reply == "":
+		return errors.New("-reply names the samples of replies; without samples, give -request-size 100B -reply-size 2kB")
+	case described && m.Call == "":
+		return errors.New("-call names the method, such as shop.v1.Orders/Get")
+	}
+	return nil
+}
+
+// moduleStacks stand for the stacks of a module that is not there yet.
+func moduleStacks() (all []rpcbench.Stack) {
+	for _, name := range []string{"httpjson", "httpjsoniter", "httpprotobuf", "grpcprotobuf", "connectrpc"} {
+		all = append(all, rpcbench.Stack{Name: name, Method: "yours"})
+	}
+	return all
+}
+
+// module makes it, and tells what the samples lose.
+func (p program) module(ctx context.Context, m Messages, dir, name string, told, stderr io.Writer) (Module, error) {
+	const long = 15 * time.Second
+	show := progress(stderr)
+	show("building the program for your messages", long, long)
+	made, err := p.make(ctx, m, dir, name)
+	show("", 0, 0)
+	if ctx.Err() != nil {
+		return made, errInterrupted
+	}
+	for _, path := range made.Lossy {
+		_, _ = fmt.Fprintln(told, path)
+	}
+	return made, err
+}
+
+// ended is the exit status of a module's program, which has said why.
+type ended int
+
+func (e ended) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// runModule makes the module in a temporary folder, runs its program there with the other flags, and removes the
+// folder. The program's report shows what was typed.
+func (p program) runModule(ctx context.Context, m Messages, f *flag.FlagSet, out string, stdout, stderr io.Writer) (
+	err error) {
+	dir, err := os.MkdirTemp("", "rpcbench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	made, err := p.module(ctx, m, dir, "own", stderr, stderr)
+	if err != nil {
+		return err
+	}
+	args, own := []string{"run"}, strings.Fields(ownFlags)
+	f.Visit(func(f *flag.Flag) {
+		switch value := f.Value.String(); {
+		case f.Name == "out": // lies where the caller is
+			value, err = filepath.Abs(out)
+			args = append(args, "-out="+value)
+		case !slices.Contains(own, f.Name):
+			args = append(args, "-"+f.Name+"="+value)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, made.Program, append(args, f.Args()...)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, stdout, stderr, time.Minute
+	cmd.Env = append(append(cmd.Environ(), builds.Here()...), report.Typed+"="+strings.Join(asTyped(), "\n"))
+	err = builds.Run(cmd)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = ended(max(1, exit.ExitCode()))
+	}
+	if _, none := os.Stat(out); made.Schema != nil && none == nil {
+		schema := filepath.Join(out, "schema.proto")
+		if err := os.WriteFile(schema, made.Schema, 0o644); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(stderr, "%s: edit it and pass -proto %[1]s -call %s to go on\n", schema, made.Method)
+	}
+	return err
+}
+
+func initCommand(p program, stdout, stderr io.Writer) command {
+	return command{
+		name: "init", tidies: true, does: "Make a Go module that compares ways to serve and call a method of yours",
+		example: "rpcbench init -proto orders.proto -call shop.v1.Orders/Get -request get.json -reply order.json -out orders",
+		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
+			var m Messages
+			m.flags(f)
+			out := f.String("out", "", "new `folder` for the module")
+			return func(ctx context.Context, _ []string) error {
+				if err := p.checkOwn(m); err != nil {
+					return wrong("init: %w", err)
+				}
+				return p.keepModule(ctx, m, *out, stdout, stderr)
+			}
+		},
+	}
+}
+
+// keepModule writes the module to a folder that was not there, once it is proved.
+func (p program) keepModule(ctx context.Context, m Messages, out string, stdout, stderr io.Writer) (err error) {
+	if out == "" {
+		return wrong("init: -out names the folder for the module")
+	}
+	if _, missing := os.Lstat(out); missing == nil {
+		return wrong("init: -out %s: it is there already: name another", out)
+	}
+	path, err := filepath.Abs(out)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return wrong("init: -out %s: make the folder %s first", out, filepath.Dir(out))
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".rpcbench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	made, err := p.module(ctx, m, dir, filepath.Base(path), stdout, stderr)
+	for _, do := range []func() error{
+		func() error { return os.Remove(made.Program) },
+		func() error { return os.Chmod(dir, 0o755) },
+		func() error { return os.Rename(dir, path) },
+	} {
+		if err == nil {
+			err = do()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%s: %s, %s. To compare: cd %[1]s && go run . run -out answer\n", out, made.Method,
+		made.Made)
+	return err
+}
