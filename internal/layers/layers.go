@@ -8,6 +8,7 @@
 package layers
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"compress/gzip"
@@ -152,10 +153,15 @@ func ReadFile(path string) (Split, error) {
 
 // Read splits a profile that has a name in messages.
 func Read(name string, from io.Reader) (Split, error) {
-	unzipped, err := gzip.NewReader(from)
+	whole := bufio.NewReader(from)
+	var plain io.Reader = whole // go tool pprof takes such profiles, too
+	var err error
+	if magic, _ := whole.Peek(2); string(magic) == "\x1f\x8b" {
+		plain, err = gzip.NewReader(whole)
+	}
 	var data []byte
 	if err == nil {
-		data, err = io.ReadAll(io.LimitReader(unzipped, most))
+		data, err = io.ReadAll(io.LimitReader(plain, most))
 	}
 	if len(data) == most {
 		return Split{}, fmt.Errorf("rpcbench: %s has %d MiB and more, uncompressed: profile for less time", name, most>>20)
@@ -165,7 +171,7 @@ func Read(name string, from io.Reader) (Split, error) {
 		err = p.CheckValid()
 	}
 	if err != nil {
-		return Split{}, fmt.Errorf("rpcbench: %s is no whole profile: %w", name, err)
+		return Split{}, fmt.Errorf("rpcbench: %s is no whole profile, as /debug/pprof/profile writes it: %w", name, err)
 	}
 	s, err := Of(p)
 	if err != nil {

@@ -182,6 +182,10 @@ func TestBadProfiles(t *testing.T) {
 	good := made(own, "client net.(*conn).Read")
 	_, err := ReadFile(file("good", good))
 	require.NoError(t, err)
+	var plain bytes.Buffer
+	require.NoError(t, odd.Profile(own, "client net.(*conn).Read").WriteUncompressed(&plain))
+	_, err = ReadFile(file("not compressed", plain.Bytes()))
+	require.NoError(t, err)
 	steered, err := ReadFile(file("odd", made(own, "client net.(*conn).\x1b[2JRead")))
 	require.NoError(t, err)
 	require.Equal(t, "net.(*conn).?[2JRead", steered.Parts[0].Function, "a name can't steer a terminal")
