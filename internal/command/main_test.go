@@ -156,7 +156,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"one size", "run -out x -request-size 100B", "run: -request-size and -reply-size make both messages: give both"},
 		{"a size without a unit", "run -out x -request-size 100", `run: -request-size: "100" is no size: write 100B, 1kB or`},
 		{"two descriptions", "run -out x -proto x -protoset x", "run: -proto and -protoset both describe the call: leave"},
-		{"a method of no .proto", "run -out x -call a/B -reply main.go", "run: -call and -I are of a .proto: -proto names its file"},
+		{"a method of no .proto", "run -out x -call a/B -reply main.go", "run: -call and -I are of a .proto: -proto"},
 		{"imports of no .proto", "run -out x -I lib -reply main.go", "run: -call and -I are of a .proto: -proto names its"},
 		{"no reply", "run -out x -proto x -call a/B -request main.go", "run: -reply names the samples of replies; without"},
 		{"no method", "init -out x -proto x -reply main.go", "init: -call names the method, such as shop.v1.Orders/Get"},
