@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -61,7 +62,6 @@ func (p program) checkOwn(m Messages) error {
 		return errors.New("this program makes no modules for messages of yours, but rpcbench's own command does: " +
 			"go run github.com/rpcbench/rpcbench/cmd/rpcbench init -h")
 	}
-	described, sizes := len(m.Protos) > 0 || m.Protoset != "", m.RequestSize+m.ReplySize != ""
 	for _, side := range [][3]string{{"-request", m.Request, m.RequestSize}, {"-reply", m.Reply, m.ReplySize}} {
 		_, missing := os.Stat(side[1])
 		if _, err := workload.Size(side[1]); err == nil && missing != nil {
@@ -71,17 +71,14 @@ func (p program) checkOwn(m Messages) error {
 			return fmt.Errorf("%s-size: %w", side[0], err)
 		}
 	}
+	described, sizes := len(m.Protos) > 0 || m.Protoset != "", m.RequestSize+m.ReplySize != ""
 	switch {
 	case len(m.Protos) > 0 && m.Protoset != "":
 		return errors.New("-proto and -protoset both describe the call: leave one of the two out")
-	case sizes && (described || m.Request+m.Reply != ""):
-		return errors.New("-request-size and -reply-size are for made messages: leave them out, or all that is of yours")
-	case sizes && (m.RequestSize == "" || m.ReplySize == ""):
-		return errors.New("-request-size and -reply-size make messages together: give both")
-	case !described && m.Call != "":
-		return fmt.Errorf("-call %s: -proto names the file that has it", m.Call)
-	case len(m.Protos) == 0 && len(m.Roots) > 0:
-		return fmt.Errorf("-I %s: -proto names a file that imports from there", m.Roots[0])
+	case sizes && (described || m.Request+m.Reply != "" || m.RequestSize == "" || m.ReplySize == ""):
+		return errors.New("-request-size and -reply-size make both messages: give both, and no file beside them")
+	case !described && (m.Call != "" || len(m.Roots) > 0):
+		return errors.New("-call and -I are of a .proto: -proto names its file")
 	case !sizes && m.Reply == "":
 		return errors.New("-reply names the samples of replies; without samples, give -request-size 100B -reply-size 2kB")
 	case described && m.Call == "":
@@ -123,8 +120,9 @@ func (e ended) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 // folder. The program's report shows what was typed.
 func (p program) runModule(ctx context.Context, m Messages, f *flag.FlagSet, out string, stdout, stderr io.Writer) (
 	err error) {
-	dir, err := os.MkdirTemp("", "rpcbench-")
-	if err != nil {
+	here, err := filepath.Abs(out) // lies where the caller is
+	dir, failed := os.MkdirTemp("", "rpcbench-")
+	if err := cmp.Or(err, failed); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
@@ -134,17 +132,12 @@ func (p program) runModule(ctx context.Context, m Messages, f *flag.FlagSet, out
 	}
 	args, own := []string{"run"}, strings.Fields(ownFlags)
 	f.Visit(func(f *flag.Flag) {
-		switch value := f.Value.String(); {
-		case f.Name == "out": // lies where the caller is
-			value, err = filepath.Abs(out)
-			args = append(args, "-out="+value)
-		case !slices.Contains(own, f.Name):
-			args = append(args, "-"+f.Name+"="+value)
+		if f.Name == "out" {
+			args = append(args, "-out="+here)
+		} else if !slices.Contains(own, f.Name) {
+			args = append(args, "-"+f.Name+"="+f.Value.String())
 		}
 	})
-	if err != nil {
-		return err
-	}
 	cmd := exec.CommandContext(ctx, made.Program, append(args, f.Args()...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, stdout, stderr, time.Minute
 	cmd.Env = append(append(cmd.Environ(), builds.Here()...), report.Typed+"="+strings.Join(asTyped(), "\n"))
@@ -155,9 +148,7 @@ func (p program) runModule(ctx context.Context, m Messages, f *flag.FlagSet, out
 	}
 	if _, none := os.Stat(out); made.Schema != nil && none == nil {
 		schema := filepath.Join(out, "schema.proto")
-		if err := os.WriteFile(schema, made.Schema, 0o644); err != nil {
-			return err
-		}
+		err = errors.Join(err, os.WriteFile(schema, made.Schema, 0o644))
 		_, _ = fmt.Fprintf(stderr, "%s: edit it and pass -proto %[1]s -call %s to go on\n", schema, made.Method)
 	}
 	return err
@@ -172,8 +163,14 @@ func initCommand(p program, stdout, stderr io.Writer) command {
 			m.flags(f)
 			out := f.String("out", "", "new `folder` for the module")
 			return func(ctx context.Context, _ []string) error {
-				if err := p.checkOwn(m); err != nil {
+				_, missing := os.Lstat(*out)
+				switch err := p.checkOwn(m); {
+				case err != nil:
 					return wrong("init: %w", err)
+				case *out == "":
+					return wrong("init: -out names the folder for the module")
+				case missing == nil:
+					return wrong("init: -out %s: it is there already: name another", *out)
 				}
 				return p.keepModule(ctx, m, *out, stdout, stderr)
 			}
@@ -183,38 +180,19 @@ func initCommand(p program, stdout, stderr io.Writer) command {
 
 // keepModule writes the module to a folder that was not there, once it is proved.
 func (p program) keepModule(ctx context.Context, m Messages, out string, stdout, stderr io.Writer) (err error) {
-	if out == "" {
-		return wrong("init: -out names the folder for the module")
-	}
-	if _, missing := os.Lstat(out); missing == nil {
-		return wrong("init: -out %s: it is there already: name another", out)
-	}
 	path, err := filepath.Abs(out)
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(filepath.Dir(path)); err != nil {
-		return wrong("init: -out %s: make the folder %s first", out, filepath.Dir(out))
-	}
-	dir, err := os.MkdirTemp(filepath.Dir(path), ".rpcbench-")
-	if err != nil {
-		return err
+	dir, failed := os.MkdirTemp(filepath.Dir(path), ".rpcbench-")
+	if err := cmp.Or(err, failed); err != nil {
+		return wrong("init: -out %s: %w", out, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	made, err := p.module(ctx, m, dir, filepath.Base(path), stdout, stderr)
-	for _, do := range []func() error{
-		func() error { return os.Remove(made.Program) },
-		func() error { return os.Chmod(dir, 0o755) },
-		func() error { return os.Rename(dir, path) },
-	} {
-		if err == nil {
-			err = do()
-		}
+	if err == nil {
+		err = cmp.Or(os.Remove(made.Program), os.Chmod(dir, 0o755), os.Rename(dir, path))
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = fmt.Fprintf(stdout, "%s: %s, %s. To compare: cd %[1]s && go run . run -out answer\n", out, made.Method,
+			made.Made)
 	}
-	_, err = fmt.Fprintf(stdout, "%s: %s, %s. To compare: cd %[1]s && go run . run -out answer\n", out, made.Method,
-		made.Made)
 	return err
 }

@@ -451,8 +451,7 @@ func TestBadInput(t *testing.T) {
 			"reply.json:1: unexpected EOF", false},
 		{"a reply too few", given{fields: "string s = 1;", request: `{"id":"a"} {"id":"b"}`, reply: `{}`}, nil,
 			"2 requests, but 1 replies", false},
-		{"no folder for the module", order, []string{"-out", "none/mine"}, "-out none/mine: make the folder none first",
-			true},
+		{"no folder for the module", order, []string{"-out", "none/mine"}, "-out none/mine: stat ", true},
 		{"a folder that is there", order, []string{"-out", "module"}, "-out module: it is there already", true},
 	} {
 		t.Run(c.why, func(t *testing.T) {
