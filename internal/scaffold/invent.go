@@ -22,7 +22,7 @@ func (c *call) invent(ctx context.Context, s *samples) (all files, requests, rep
 	for _, of := range []struct {
 		flag, size string
 		to         *[]sample
-	}{{"-request-size", c.requestSize, &requests}, {"-reply-size", c.replySize, &replies}} {
+	}{{"-request-size", c.RequestSize, &requests}, {"-reply-size", c.ReplySize, &replies}} {
 		n, err := workload.Size(of.size)
 		if err != nil {
 			return nil, nil, nil, err
@@ -33,8 +33,8 @@ func (c *call) invent(ctx context.Context, s *samples) (all files, requests, rep
 		}
 		*of.to = []sample{{compact(v), of.flag}}
 	}
-	s.made = fmt.Sprintf("structured data of %s and %s, made", spaced(c.requestSize), spaced(c.replySize))
-	c.name = "made.Data/Get"
+	s.made = fmt.Sprintf("structured data of %s and %s, made", spaced(c.RequestSize), spaced(c.ReplySize))
+	c.Call = "made.Data/Get"
 	all, err = compile(ctx, inventedProto, []string{"made.proto"}, nil)
 	return all, requests, replies, err
 }

@@ -5,7 +5,6 @@ package scaffold
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -29,6 +28,7 @@ import (
 	"google.golang.org/protobuf/compiler/protogen"
 
 	"github.com/rpcbench/rpcbench/internal/builds"
+	"github.com/rpcbench/rpcbench/internal/command"
 	"github.com/rpcbench/rpcbench/internal/environ"
 )
 
@@ -46,12 +46,25 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 	return builds.Output(ctx, dir, env, "go", args...)
 }
 
-// made is a module that was written and proved.
+// call is what the flags say.
+type call struct{ command.Messages }
+
+// made is a module that was written.
 type made struct {
-	Module, Method, Made string
-	Lossy                []string // paths, and what changes there
-	program              string   // built
-	schema               []byte   // the .proto that was made of samples, if none was given
+	command.Module
+	Name string // of the module
+}
+
+// Make is what the command makes modules by.
+func Make(ctx context.Context, of command.Messages, dir, name string) (command.Module, error) {
+	m, err := (&call{of}).module(ctx, dir, moduleName(name))
+	if err == nil {
+		err = m.prove(ctx, dir)
+	}
+	if err != nil {
+		return command.Module{}, err
+	}
+	return m.Module, nil
 }
 
 // module writes the module to dir.
@@ -59,13 +72,13 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	if _, err := exec.LookPath("go"); err != nil {
 		return nil, errors.New("there is no go command, which builds the module: install Go from go.dev/dl")
 	}
-	m, s := &made{Module: name, program: filepath.Join(dir, "program")}, samples{}
+	m, s := &made{command.Module{Program: filepath.Join(dir, "program")}, name}, samples{}
 	all, requests, replies, err := c.descriptors(ctx, m, &s)
 	if err != nil {
 		return nil, err
 	}
 	var requestType, replyType string
-	if m.Method, requestType, replyType, err = method(all, c.name); err != nil {
+	if m.Method, requestType, replyType, err = method(all, c.Call); err != nil {
 		return nil, err
 	}
 	p, err := plugin(all, name, requestType, replyType)
@@ -76,7 +89,7 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	request, reply := message(p, requestType), message(p, replyType)
 	for _, m := range []*protogen.Message{request, reply} {
 		if is := known(m); is != "" && is != "Empty" {
-			return nil, fmt.Errorf("-call %s: google.protobuf.%s is no object of fields: wrap it in a message", c.name, is)
+			return nil, fmt.Errorf("-call %s: google.protobuf.%s is no object of fields: wrap it in a message", c.Call, is)
 		}
 	}
 	if s.requests, err = w.read(request, "request", requests); err == nil {
@@ -87,8 +100,9 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	}
 	s.told = append(s.told, w.dropNulls()...)
 	s.complete(request, reply)
-	if m.Made, m.Lossy = s.made, s.told; m.schema != nil {
-		m.Made += "; schema made of " + plural(len(replies), "sample")
+	if m.Made, m.Lossy = s.made, append(s.guessed, s.told...); m.Schema != nil {
+		m.Made = strings.Join(append([]string{m.Made, "schema made of " + plural(len(replies), "sample") +
+			": edit schema.proto, and pass it to -proto"}, s.guessed...), "; ")
 	}
 	files, err := source(ctx)
 	if err != nil {
@@ -101,39 +115,33 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 // prove builds the program, and lets it compare plain structs and protobuf's types. It prints what differs harmlessly.
 func (m *made) prove(ctx context.Context, dir string) error {
 	if runtime.GOOS == "windows" {
-		m.program += ".exe"
+		m.Program += ".exe"
 	}
-	if _, err := goCommand(ctx, dir, "build", "-buildvcs=false", "-ldflags=-w", "-o", m.program, "."); err != nil {
+	if _, err := goCommand(ctx, dir, "build", "-buildvcs=false", "-ldflags=-w", "-o", m.Program, "."); err != nil {
 		return err
 	}
-	cmd := child(ctx, dir, m.program, "prove")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	said, err := cmd.Output()
+	said, err := builds.Output(ctx, dir, nil, m.Program, "prove")
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case err != nil && !errors.As(err, new(*exec.ExitError)):
-		return fmt.Errorf("the proof: %w", err)
 	case err != nil:
-		return fmt.Errorf("the types do not have the samples' values: %s",
-			cmp.Or(strings.TrimSpace(stderr.String()), err.Error()))
+		return fmt.Errorf("the proof: %w", err)
 	}
-	m.Lossy = append(m.Lossy, strings.FieldsFunc(string(said), func(r rune) bool { return r == '\n' })...)
+	m.Lossy = append(m.Lossy, strings.FieldsFunc(said, func(r rune) bool { return r == '\n' })...)
 	return nil
 }
 
 // descriptors reads what describes the call, and the samples.
 func (c *call) descriptors(ctx context.Context, m *made, s *samples) (
 	all files, requests, replies []sample, err error) {
-	if c.requestSize != "" {
+	if c.RequestSize != "" {
 		return c.invent(ctx, s)
 	}
-	if replies, err = readSamples(c.reply); err != nil {
+	if replies, err = readSamples(c.Reply); err != nil {
 		return nil, nil, nil, fmt.Errorf("-reply: %w", err)
 	}
-	if requests = slices.Repeat([]sample{{[]byte("{}"), "no -request"}}, len(replies)); c.request != "" {
-		if requests, err = readSamples(c.request); err != nil {
+	if requests = slices.Repeat([]sample{{[]byte("{}"), "no -request"}}, len(replies)); c.Request != "" {
+		if requests, err = readSamples(c.Request); err != nil {
 			return nil, nil, nil, fmt.Errorf("-request: %w", err)
 		}
 	}
@@ -142,29 +150,29 @@ func (c *call) descriptors(ctx context.Context, m *made, s *samples) (
 			len(replies))
 	}
 	for i, q := range requests { // of two folders
-		if a := filepath.Base(replies[i].name); c.request != "" && !isFile(c.request) && filepath.Base(q.name) != a {
+		if a := filepath.Base(replies[i].name); c.Request != "" && !isFile(c.Request) && filepath.Base(q.name) != a {
 			s.told = append(s.told, fmt.Sprintf("%s is answered by %s: files go in the order of their names", q.name, a))
 			break
 		}
 	}
 	switch {
-	case c.protoset != "":
-		all, err = readSet(c.protoset)
-	case len(c.protos) > 0:
-		all, err = compile(ctx, nil, slices.Clone(c.protos), c.roots)
+	case c.Protoset != "":
+		all, err = readSet(c.Protoset)
+	case len(c.Protos) > 0:
+		all, err = compile(ctx, nil, slices.Clone(c.Protos), c.Roots)
 	default:
 		given := requests
-		if c.request == "" {
+		if c.Request == "" {
 			given = nil
 		}
 		made, err := infer(given, replies)
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		if replies = made.replies; c.request != "" {
+		if replies = made.replies; c.Request != "" {
 			requests = made.requests
 		}
-		s.told, m.schema, c.name = append(s.told, made.told...), made.text, "made.Samples/Call"
+		s.guessed, m.Schema, c.Call = made.told, made.text, "made.Samples/Call"
 		all, err = compile(ctx, made.text, []string{"schema.proto"}, nil)
 		return all, requests, replies, err
 	}
@@ -202,15 +210,15 @@ func message(p *protogen.Plugin, name string) (found *protogen.Message) {
 // write writes all files of the module.
 func (m *made) write(dir string, p *protogen.Plugin, files map[string][]byte, s *samples) error {
 	for _, f := range p.Response().GetFile() {
-		files[strings.TrimPrefix(f.GetName(), m.Module+"/")] = []byte(f.GetContent())
+		files[strings.TrimPrefix(f.GetName(), m.Name+"/")] = []byte(f.GetContent())
 	}
 	if said := p.Response().GetError(); said != "" {
 		return errors.New(said)
 	}
-	if m.schema != nil {
-		files["schema.proto"] = m.schema
+	if m.Schema != nil {
+		files["schema.proto"] = m.Schema
 	}
-	files["go.mod"] = bytes.Replace(files["go.mod"], []byte("NAME"), []byte(m.Module), 1)
+	files["go.mod"] = bytes.Replace(files["go.mod"], []byte("NAME"), []byte(m.Name), 1)
 	for name, values := range map[string][]any{"requests": s.requests, "replies": s.replies} {
 		var lines bytes.Buffer
 		for _, v := range values {

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
 
+	"github.com/rpcbench/rpcbench/internal/command"
 	_ "github.com/rpcbench/rpcbench/proto/user/v1" // for TestProtoset
 )
 
@@ -161,7 +162,7 @@ func TestSizes(t *testing.T) {
 		_, err := inventedValue(size)
 		require.Error(t, err)
 	}
-	m, err := (&call{requestSize: "100B", replySize: "2kB"}).module(t.Context(), t.TempDir(), "own")
+	m, err := (&call{command.Messages{RequestSize: "100B", ReplySize: "2kB"}}).module(t.Context(), t.TempDir(), "own")
 	require.NoError(t, err)
 	require.Equal(t, "made.Data/Get", m.Method)
 	require.Equal(t, "structured data of 100 B and 2 kB, made", m.Made)
@@ -541,6 +542,8 @@ func TestSamples(t *testing.T) {
 			"3 samples, and copies whose letters and digits vary", 16, "id"},
 		{"the same request twice", `{"id":"abcdef"}{"id":"abcdef"}`, many(2, `{"s":"ghijkl-%d"}`),
 			"1 sample, whose letters and digits vary", 16, "id"},
+		{"a short id, of which few copies differ", `{"id":"42"}`, `{"s":"ghijkl"}`, "1 sample, whose letters and digits vary",
+			16, "id"},
 		{"a path below a list", `{"names":["abcdef"]}`, `{"s":"ghijkl"}`, "1 sample, whose letters and digits vary", 16,
 			"names"},
 		{"several paths", many(4, `{"id":"2026-01-0%[1]d","names":["2026-01-01"]}`) + `{"id":"2026-01-01",
@@ -571,7 +574,7 @@ func TestSamples(t *testing.T) {
 
 // described is the call of what given.in returns.
 func described(args []string) *call {
-	return &call{protos: args[1:2], roots: args[3:4], name: args[5], request: args[7], reply: args[9]}
+	return &call{command.Messages{Protos: args[1:2], Roots: args[3:4], Call: args[5], Request: args[7], Reply: args[9]}}
 }
 
 // read compiles and reads what a test gives, and completes it.
@@ -580,7 +583,7 @@ func complete(t *testing.T, g given) (s samples, reply *protogen.Message) {
 	c := described(g.in(t))
 	all, requests, replies, err := c.descriptors(t.Context(), new(made), &s)
 	require.NoError(t, err)
-	_, q, a, err := method(all, c.name)
+	_, q, a, err := method(all, c.Call)
 	require.NoError(t, err)
 	p, err := plugin(all, "own", q, a)
 	require.NoError(t, err)
@@ -592,6 +595,16 @@ func complete(t *testing.T, g given) (s samples, reply *protogen.Message) {
 	s.told = w.dropNulls()
 	s.complete(message(p, q), message(p, a))
 	return s, message(p, a)
+}
+
+// TestLenient: what editors and shells make of paths and files is taken.
+func TestLenient(t *testing.T) {
+	c := described(given{fields: "string s = 1;", reply: "\ufeff{\"s\":\"ghijkl\"}\r\n"}.in(t))
+	t.Chdir(c.Roots[0])
+	c.Protos, c.Roots = []string{filepath.Join(c.Roots[0], c.Protos[0])}, nil
+	m, err := c.module(t.Context(), t.TempDir(), "own")
+	require.NoError(t, err, "a path from the root, and a mark at the beginning of a file")
+	require.Empty(t, m.Lossy)
 }
 
 // TestProof: a module whose generated Go is wrong says where.

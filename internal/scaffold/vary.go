@@ -107,7 +107,7 @@ type samples struct {
 	requests, replies []any
 	made              string   // of what
 	given             int      // the others are copies of these, in turn
-	told              []string // what was changed or left out
+	guessed, told     []string // of the schema, and what was changed or left out
 	key               [][]*protogen.Field
 }
 
