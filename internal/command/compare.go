@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -34,8 +35,8 @@ type comparison struct {
 	layouts     int           // links of each build; 0 is this program as it is
 	seed        uint64
 	out         string
-	sweep       made // what the workloads are the values of
-	wired       bool // httpjson.default has rows of its own
+	sweep       made                // what the workloads are the values of
+	also        map[string][]string // stacks that have rows of their own, and at which workloads
 	gate        gate
 	equal       float64           // percent; 0 is versus.Margin
 	server      string            // value of -server
@@ -202,8 +203,10 @@ func (c *comparison) campaign() *versus.Campaign {
 	all := versus.Campaign{Plan: c.plan(), Seed: c.seed, Most: c.most}
 	for _, w := range c.workloads {
 		names := c.contestants
-		if c.wired && slices.Contains(workload.Wired(), w.Name) {
-			names = append(slices.Clip(names), asItComes)
+		for _, name := range slices.Sorted(maps.Keys(c.also)) {
+			if slices.Contains(c.also[name], w.Name) {
+				names = append(slices.Clip(names), name)
+			}
 		}
 		for _, name := range names {
 			one := &versus.Comparison{Spec: c.spec(w, name), Base: c.programs[build(c.base)], ByCPU: c.asksCPU(w)}
@@ -215,9 +218,6 @@ func (c *comparison) campaign() *versus.Campaign {
 	}
 	return &all
 }
-
-// asItComes is the stack of clients that leave all to net/http: most are such.
-const asItComes = "httpjson.default"
 
 // rates finds the rate of each workload at ordinary load. It measures what callers at each rate take that call nothing.
 func (c *comparison) rates(ctx context.Context, show show) error {

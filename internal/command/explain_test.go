@@ -338,7 +338,7 @@ func TestExplainFetches(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
 	for url, want := range map[string]string{
-		server.URL + "/page":                     "/page is no whole profile: gzip: invalid header",
+		server.URL + "/page":                     "/page is no whole profile, as /debug/pprof/profile writes it: ",
 		server.URL + "/missing":                  "/missing answers 404 Not Found: is it /debug/pprof/profile?",
 		server.URL + "/silent":                   "rpcbench: no whole profile came within 300ms: ask for fewer seconds",
 		server.URL + "/stalls":                   "rpcbench: no whole profile came within 300ms: ",

@@ -23,6 +23,11 @@ var lists = map[string]string{"rate": "calls a second", "callers": "callers", "c
 
 const saturated = "saturated" // in a list of rates: callers that call again at once
 
+// asFlags makes flags of the fields that an error of a workload names.
+var asFlags = strings.NewReplacer("a workload's ", "", "Payload", "-payload", "Callers", "-callers", "Conns", "-conns",
+	"Procs", "-gomaxprocs", "Message", "-message", "Stream", "-stream", "NewConn", "-new-connections", "Rate", "-rate",
+	"TLS", "-tls", "Link", "-link")
+
 // workloadFlags registers the flags that make workloads. read returns them, after the flags are parsed; none if none of
 // the flags was given.
 func workloadFlags(f *flag.FlagSet) (read func() (made, error)) {
@@ -96,7 +101,7 @@ func workloadFlags(f *flag.FlagSet) (read func() (made, error)) {
 				parts, said = append(parts, part), append(said, strings.ReplaceAll(title, "%", given))
 			}
 			if err := one.CheckWindows(); err != nil {
-				return m, wrong("run: %w", err)
+				return m, wrong("run: %s", asFlags.Replace(err.Error()))
 			}
 			one.Name, one.Title = strings.Join(parts, "."), strings.Join(said, ", ")
 			m.workloads = append(m.workloads, one)

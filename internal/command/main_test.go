@@ -147,7 +147,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 			"run: -out ..: it is there already: name another"},
 		{"a payload without a unit", "run -out x -payload 100", `run: -payload: "100" is no size: write 100B, 1kB or 1MB`},
 		{"fewer callers than none", "run -out x -callers -3",
-			"run: a workload's Callers lies between 0 and 1000: -3 does not"},
+			"run: -callers lies between 0 and 1000: -3 does not"},
 		{"a size where a file belongs", "run -out x -request 100B -reply 2kB",
 			"run: -request 100B: no such file; a size is -request-size 100B"},
 		{"a size of one side, and a file of the other", "run -out x -request-size 100B -reply main.go",
@@ -315,7 +315,7 @@ func TestOwnWorkloads(t *testing.T) {
 	all := listed(program{stacks: create})
 	require.Len(t, all, len(workload.All()))
 	require.Equal(t, append(all, "busy"), listed(program{stacks: create, own: own("busy")}), "hers come after the others")
-	require.Equal(t, []string{"call-load", "call-load-tls", "call-saturated", "call-saturated-tls", "call", "call-tls",
+	require.Equal(t, []string{"call-load", "call-saturated", "call", "call-load-tls", "call-saturated-tls", "call-tls",
 		"call-cold-tls", "call-apart"},
 		listed(program{stacks: serves}))
 	require.Equal(t, []string{"busy"}, listed(program{stacks: serves, own: own("busy")}), "hers replace those of a method")

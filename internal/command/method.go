@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ func (c *comparison) call(ctx context.Context) (*report.Call, error) {
 			names = append(names, name)
 		}
 	}
-	all, err := c.find(names...)
+	all, err := c.find(append(names, slices.Collect(maps.Keys(c.also))...)...)
 	if err != nil || all[0].Method == "" {
 		return nil, nil // a base of another build has other messages
 	}

@@ -95,7 +95,11 @@ func (c *comparison) take(args []string, only string, quick bool, typed map[stri
 		if typed["time"] || typed["processes"] {
 			return wrong("run: -quick says how long: leave -time and -processes out")
 		}
-		c.workloads, c.layouts = c.workloads[:min(workload.Quick, len(c.workloads))], 0
+		few := workload.Quick
+		if c.stacks[0].Method != "" {
+			few = workload.QuickOwn
+		}
+		c.workloads, c.layouts = c.workloads[:min(few, len(c.workloads))], 0
 		c.time, c.most = 2*time.Second, 150*time.Second
 	}
 	switch {
@@ -119,8 +123,14 @@ func (c *comparison) take(args []string, only string, quick bool, typed map[stri
 	if err := c.names(args); err != nil {
 		return err
 	}
-	_, unknown := c.find(asItComes)
-	c.wired = unknown == nil && len(args) == 0 && !quick && !c.gate.prove && !typed["server"] && c.base == "httpjson"
+	c.also = map[string][]string{}
+	for name, at := range workload.Also() {
+		_, unknown := c.find(name)
+		if unknown == nil && len(args) == 0 && c.base == "httpjson" && !c.gate.prove && !typed["server"] &&
+			(!quick || c.stacks[0].Method != "") {
+			c.also[name] = at
+		}
+	}
 	if typed["server"] {
 		if err := c.elsewhere(c.server, typed["workloads"] || own != nil); err != nil {
 			return err

@@ -124,15 +124,16 @@ func TestTake(t *testing.T) {
 	seeds := slices.Compact(slices.Sorted(slices.Values(c.seeds())))
 	require.Len(t, seeds, 8, "each layout has its own")
 	require.NotZero(t, seeds[0])
-	second := func() (rows []string) { // of clients that leave all to net/http
+	also := func(name string) (rows []string) {
 		for _, one := range c.campaign().Comparisons {
-			if one.Spec.Arms[2] == asItComes {
+			if one.Spec.Arms[2] == name {
 				rows = append(rows, one.Spec.Workload.Name)
 			}
 		}
 		return rows
 	}
-	require.Equal(t, workload.Wired(), second())
+	second := func() []string { return also("httpjson.default") } // of clients that leave all to net/http
+	require.Equal(t, []string{"small-load", "small-saturated"}, second())
 	c = unflagged(t, ours())
 	require.NoError(t, c.take([]string{"grpcprotobuf"}, "", false, nil))
 	require.Empty(t, second(), "a stack was named")
@@ -142,6 +143,10 @@ func TestTake(t *testing.T) {
 	require.Len(t, c.workloads, 5)
 	require.Equal(t, []any{8, 0, 2 * time.Second, 150 * time.Second}, []any{c.processes, c.layouts, c.time, c.most})
 	require.Equal(t, []uint64{0}, c.seeds(), "the linker's own order")
+	c = unflagged(t, program{stacks: moduleStacks()})
+	require.NoError(t, c.take(nil, "", true, nil))
+	require.Equal(t, []string{"call-load", "call-saturated", "call"}, namesOf(c.workloads))
+	require.Equal(t, []string{"call"}, also("httpjsoniter"), "the rival that needs no new protocol")
 	c = unflagged(t, ours())
 	require.NoError(t, c.take([]string{"httpxml"}, "stream,headers", true, map[string]bool{"workloads": true}))
 	require.Equal(t, []string{"stream", "headers"}, namesOf(c.workloads))

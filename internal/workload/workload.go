@@ -189,8 +189,11 @@ func Size(s string) (int, error) {
 // Small is the workload of a small call's CPU work.
 const Small = "small"
 
-// Quick is how many of All make a first answer.
-const Quick = 5
+// Quick and QuickOwn are how many of All, and of Own, make a first answer.
+const (
+	Quick    = 5
+	QuickOwn = 3
+)
 
 // All are the workloads of rpcbench run: situations in which services are, first those that most are in.
 func All() []Workload {
@@ -223,10 +226,14 @@ func All() []Workload {
 const (
 	smallLoad      = "small-load"
 	smallSaturated = "small-saturated"
+	ownSmall       = "call"
 )
 
-// Wired are the workloads at which clients that leave all to net/http have a row of their own.
-func Wired() []string { return []string{smallLoad, smallSaturated} }
+// Also are stacks that have rows of their own beside the contestants, and the workloads of these rows: clients that
+// leave all to net/http, and what a method of one's own may win without a new protocol.
+func Also() map[string][]string {
+	return map[string][]string{"httpjson.default": {smallLoad, smallSaturated}, "httpjsoniter": {ownSmall}}
+}
 
 // Rows are the workloads of go test -bench: those of All, and some that rpcbench list does not show. A row has the
 // GOMAXPROCS of its label, so of workloads that differ in Procs alone the first one stays. A rate that run finds has no
@@ -266,11 +273,11 @@ func Rows(full bool) (rows []Workload) {
 func Own() []Workload {
 	return []Workload{
 		{Name: "call-load", Title: "your call, ordinary load", Rate: Auto, Apart: true},
-		{Name: "call-load-tls", Title: "your call, ordinary load, TLS", Rate: Auto, Apart: true, TLS: true},
 		{Name: "call-saturated", Title: "your call, saturated: 100 callers", Callers: 100, Apart: true},
-		{Name: "call-saturated-tls", Title: "your call, saturated: 30 callers, TLS", Callers: 30, Apart: true, TLS: true},
-		{Name: "call", Title: "your call, one core", Procs: 1},
+		{Name: ownSmall, Title: "your call, one core", Procs: 1},
 
+		{Name: "call-load-tls", Title: "your call, ordinary load, TLS", Rate: Auto, Apart: true, TLS: true},
+		{Name: "call-saturated-tls", Title: "your call, saturated: 30 callers, TLS", Callers: 30, Apart: true, TLS: true},
 		{Name: "call-tls", Title: "your call over TLS, one core", TLS: true, Procs: 1},
 		{Name: "call-cold-tls", Title: "a new TLS connection, your call", NewConn: true, TLS: true, Procs: 1},
 		{Name: "call-apart", Title: "one call of yours at a time", Apart: true},

@@ -348,7 +348,7 @@ func TestRows(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	_, err := workload.In(workload.Own(), "cal")
-	const there = "call-load, call-load-tls, call-saturated, call-saturated-tls, call, call-tls, call-cold-tls, call-apart"
+	const there = "call-load, call-saturated, call, call-load-tls, call-saturated-tls, call-tls, call-cold-tls, call-apart"
 	require.EqualError(t, err, `rpcbench: unknown workload "cal": there are `+there)
 }
 
