@@ -523,6 +523,47 @@ func TestANewConnectionIsNoFault(t *testing.T) {
 	}
 }
 
+// TestSlowStarts: a start that takes longer than the server's timeout is tried again. One that fails at once is not.
+func TestSlowStarts(t *testing.T) {
+	late := func(c net.Conn) error { // who waits until the server has ended it
+		_, _ = io.Copy(io.Discard, c)
+		return nil
+	}
+	for _, c := range []struct {
+		why    string
+		times  int64
+		change func(net.Conn) error // of the first connections
+		want   string
+	}{
+		{"two slow starts", 2, late, ""},
+		{"slow starts alone", 100, late, "machine busy? Three starts took longer than the server's timeout"},
+		{"a start that fails once, and at once", 1, func(net.Conn) error { return io.ErrUnexpectedEOF }, "unexpected EOF"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			t.Parallel()
+			var strict atomic.Bool // the server has the check's HeaderTimeout
+			var dials atomic.Int64
+			stack := fake{server: func(s *http.Server) { strict.Store(s.ReadHeaderTimeout < time.Second) }}.stack()
+			stack = odd.Dialling(stack, func(config *rpcbench.ClientConfig) {
+				dial := config.DialContext
+				config.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+					conn, err := dial(ctx, network, addr)
+					if err == nil && strict.Load() && dials.Add(1) <= c.times {
+						err = c.change(conn)
+					}
+					return conn, err
+				}
+			})
+			err := run("limits", conform.Subject{Stack: stack})
+			if c.want == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.want)
+			}
+		})
+	}
+}
+
 // TestACrossedServerNeedNotEcho: it is skipped by name. A server that echoes is not.
 func TestACrossedServerNeedNotEcho(t *testing.T) {
 	serverOf := fake{}.stack()

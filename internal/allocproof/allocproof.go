@@ -123,6 +123,16 @@ func (p Profile) Bytes(library string, except ...string) map[string]int64 {
 	return p.sum(library, except, func(s stack) int64 { return s.bytes })
 }
 
+// Whole is Bytes without blocks of 16 bytes, which objects of any functions may share.
+func (p Profile) Whole(library string) map[string]int64 {
+	return p.sum(library, nil, func(s stack) int64 {
+		if s.bytes == 16*s.objects {
+			return 0
+		}
+		return s.bytes
+	})
+}
+
 func (p Profile) sum(library string, except []string, amount func(stack) int64) map[string]int64 {
 	roots := map[string]int64{}
 	for _, s := range p.stacks {

@@ -162,12 +162,67 @@ func withPrepare(s rpcbench.Stack, prepare func(c rpcbench.Client, i int) (rpcbe
 	return s
 }
 
+// one is a method of one sample, which nothing tells apart.
+func one[Q, A any](m rpcbench.Method[Q, A], request *Q, reply *A) rpcbench.Method[Q, A] {
+	m.Requests, m.Replies, m.Key, m.MadeOf = []*Q{request}, []*A{reply}, nil, "1 sample"
+	return m
+}
+
+// run makes one check of the suite.
+func run(check string, stack rpcbench.Stack) error {
+	all := conform.Checks()
+	i := slices.IndexFunc(all, func(c conform.Check) bool { return c.Name == check })
+	return all[i].Run(conform.Subject{Stack: stack, Wait: 500 * time.Millisecond})
+}
+
+// TestOneSample: what one sample or a small one can't tell is skipped, with the reason, and is no fault.
+func TestOneSample(t *testing.T) {
+	type flag struct {
+		Yes bool `json:"yes,omitempty"`
+	}
+	flags := httpjsoniter.Of(rpcbench.Method[flag, flag]{
+		Name: "test.v1.Flags/Get", MadeOf: "1 sample", Requests: []*flag{{}}, Replies: []*flag{{Yes: true}},
+		Equal: func(want, got *flag) bool { return *want == *got },
+	})
+	empty := one(generated(), new(userv1.User), new(userv1.CreateUserResponse))
+	short := one(generated(), &userv1.User{Name: "2026-01-01"}, &userv1.CreateUserResponse{Message: "short"})
+	for _, c := range []struct {
+		why, check string
+		stack      rpcbench.Stack
+		says       string
+	}{
+		{"the reply before is the right one", "changed replies",
+			httpjson.Of(one(plain(), plain().Requests[0], plain().Replies[0])), "of equal replies the one before is the right"},
+		{"decoders need no objects", "codec", flags, "allocates nothing"},
+		{"decoders need no objects, so none is missed", "repeats", flags, "allocates nothing"},
+		{"blocks that objects share", "repeats", httpprotobuf.Of(short), "share blocks"},
+		{"a request smaller than frames of HTTP/2", "shared", grpcprotobuf.Of(short), ""},
+		{"a request of no bytes, which waits or does not", "shared", grpcprotobuf.Of(empty), "from frames of HTTP/2"},
+		{"a request of no bytes, to be held", "unavailable", grpcprotobuf.Of(empty), "from frames of HTTP/2"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			if c.check == "repeats" && strings.Contains(environ.Build(), "-race") {
+				t.Skip("the race detector drops objects from pools at random")
+			}
+			err := run(c.check, c.stack)
+			if c.says == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorAs(t, err, new(conform.Skip))
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+}
+
 // Each fault of a stack of a method turns a check of the suite red.
 func TestMethodFaults(t *testing.T) {
 	blind := plain()
 	blind.Equal = func(_, _ *rpcbench.Response) bool { return true }
 	labelled := httpjsoniter.Of(plain())
 	labelled.Traits.Codec = "encoding/json"
+	unmoved := httpjsoniter.Of(one(plain(), new(rpcbench.User), new(rpcbench.Response)))
+	unmoved.Traits.ClientLibraries = nil
 	otherwise := httpjson.Of(plain())
 	otherwise.Reply = otherwise.Request
 	api := binding.Plain()
@@ -183,7 +238,10 @@ func TestMethodFaults(t *testing.T) {
 		}), "traffic"},
 		"bytes that are not the sample's": {otherwise, "traffic"},
 		"a reply that is not compared":    {httpjson.Of(blind), "changed replies"},
-		"a codec that is not the label's": {labelled, "codec"},
+		"a reply that is not compared, of one sample": {
+			httpjson.Of(one(blind, plain().Requests[0], plain().Replies[0])), "changed replies"},
+		"a codec that is not the label's":                                      {labelled, "codec"},
+		"a library that is not the label's, of a sample that needs no objects": {unmoved, "codec"},
 		"a request that Prepare encodes": {withPrepare(httpjson.Of(plain()),
 			func(c rpcbench.Client, i int) (rpcbench.Call, error) {
 				_, err := json.Marshal(plain().Requests[i%corpus.Round])
@@ -210,9 +268,7 @@ func TestMethodFaults(t *testing.T) {
 			if c.check == "repeats" && strings.Contains(environ.Build(), "-race") {
 				t.Skip("the race detector drops objects from pools at random")
 			}
-			all := conform.Checks()
-			i := slices.IndexFunc(all, func(check conform.Check) bool { return check.Name == c.check })
-			err := all[i].Run(conform.Subject{Stack: c.stack, Wait: 500 * time.Millisecond})
+			err := run(c.check, c.stack)
 			require.Error(t, err)
 			require.NotErrorAs(t, err, new(conform.Skip))
 		})

@@ -376,9 +376,12 @@ func changedReplies(s Subject) {
 	if s.own() {
 		s.with(rpcbench.Config{}, func(f *session) { all = f.ownChanges() })
 	}
-	for _, c := range append(all,
-		change{held: "only its first half", filter: half, breaks: true},
-		change{held: "the bytes of the reply before", filter: relay.Replay, breaks: true}) {
+	all = append(all, change{held: "only its first half", filter: half, breaks: true})
+	differ := !s.own() || !bytes.Equal(try(s.Stack.Reply.Sorted(1)), try(s.Stack.Reply.Sorted(2)))
+	if differ {
+		all = append(all, change{held: "the bytes of the reply before", filter: relay.Replay, breaks: true})
+	}
+	for _, c := range all {
 		watched(func(f *session) {
 			before, asked := f.prepare(rpcbench.Sample(1, c.avatar)), rpcbench.Sample(2, c.avatar)
 			f.refuses("Call", c, before, f.prepare(asked))
@@ -387,4 +390,6 @@ func changedReplies(s Subject) {
 			}
 		})(s)
 	}
+	skipIf(!differ,
+		"of equal replies the one before is the right one: whether a Call refuses that can't be told. All else was checked")
 }
