@@ -12,7 +12,7 @@
 // answers "gRPC or JSON?" for the situations in which services are: an ordinary load, a saturated server, one caller at
 // a time, one core; small, structured and binary messages, streams, new connections, headers, a slow link. Each stack,
 // grpcprotobuf unless named, is compared with the base at each: short slices of both in turn, in eight processes one
-// after the other. A stack takes about half an hour. -quick gives a first answer: five workloads, four processes of
+// after the other. A stack takes about half an hour. -quick gives a first answer: five workloads, eight processes of
 // this build. The folder then has report.html, report.md, answer.svg, summary.json, and bench.txt, which benchstat
 // reads and which has a line for each process. An interrupted run keeps what was measured. A process that fails is
 // measured again once.
@@ -45,14 +45,16 @@
 // different builds run in processes of their own, which take turns, for four times as long. The programs are linked in
 // a temporary folder first, and are deleted at the end.
 //
+//	rpcbench run -reply order.json [-request get.json] -out folder [flags of run]
 //	rpcbench run -proto orders.proto [-I folder] -call shop.v1.Orders/Get -request get.json -reply order.json -out folder
 //		[flags of run]
 //	rpcbench run -request-size 100B -reply-size 2kB -out folder [flags of run]
-//	rpcbench init -proto … -out module
+//	rpcbench init -reply … -out module
 //
-// compares the stacks on a method of yours, with your messages; -protoset takes a descriptor set in place of -proto.
-// init writes the Go module that run makes in a temporary folder. Sizes make structured data, as JSON of these bytes.
-// docs/own-message.md says more.
+// compares the stacks on a call of yours, with your messages: JSON in files, or in folders of them. Without -proto, a
+// .proto is made of these samples, and lies in the folder as schema.proto. -protoset takes a descriptor set in place of
+// -proto. Sizes make structured data, as JSON of these bytes. init writes the Go module that run makes in a temporary
+// folder. docs/own-message.md says more.
 //
 //	rpcbench report [-out folder] folder
 //
