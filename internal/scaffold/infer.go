@@ -34,7 +34,7 @@ const (
 	wellKnown      = "google.protobuf."
 	anyValue       = wellKnown + "Value"
 	deepestMessage = 25  // levels: protoc refuses 32
-	manyScalars    = 100 // keys: no message has so many fields of one type
+	manyKeys       = 100 // with values of one kind: no message has so many such fields
 	manyObjects    = 8   // keys with objects of one shape
 )
 
@@ -175,8 +175,8 @@ func below(path, key string) string {
 	return path + "." + key
 }
 
-// unnamable says whether no field can have a key: protobuf's JSON reads [key] as an extension, and encoding/json ignores
-// the tag of a key with other characters than these.
+// unnamable says whether no field can have a key: protobuf's JSON reads [key] as an extension, and encoding/json of Go
+// 1.26 ignores tags with other characters than these.
 func unnamable(key string) bool {
 	return key == "" || key == "-" || key[0] == '[' && key[len(key)-1] == ']' ||
 		strings.ContainsFunc(key, func(r rune) bool {
@@ -190,7 +190,12 @@ func (in *inference) message(name, path string, objects []node, depth int) strin
 	if len(g.keys) == 0 {
 		return indent + "message " + name + " {}\n"
 	}
-	text, within, names := indent+"message "+name+" {\n", "", g.names()
+	var text, within strings.Builder
+	text.WriteString(indent + "message " + name + " {\n")
+	indent += "  "
+	const columns = 100
+	part := regexp.MustCompile(fmt.Sprintf(`(\S{%d,}|.{1,%[1]d})(?: |$)`, columns-len(indent+"// "))) // of a comment
+	names := g.names()
 	for i, key := range g.keys {
 		camel, values := camelCase(names[key]), g.of[key]
 		typeName := strings.ToUpper(camel[:1]) + camel[1:]
@@ -218,20 +223,15 @@ func (in *inference) message(name, path string, objects []node, depth int) strin
 		if camel != key {
 			option = fmt.Sprintf(" [json_name = %q]", key)
 		}
-		text += comment(indent+"  // ", strings.Join(missing, ", ")) + comment(indent+"  // ", note) +
-			fmt.Sprintf("%s  %s %s = %d%s;\n", indent, typ, names[key], number, option)
+		for _, line := range []string{strings.Join(missing, ", "), note} {
+			text.WriteString(part.ReplaceAllString(line, indent+"// $1\n"))
+		}
+		fmt.Fprintf(&text, "%s%s %s = %d%s;\n", indent, typ, names[key], number, option)
 		if nested != "" {
-			within += "\n" + nested
+			within.WriteString("\n" + nested)
 		}
 	}
-	return text + within + indent + "}\n"
-}
-
-// comment breaks a line at spaces.
-func comment(before, line string) string {
-	const columns = 100
-	part := regexp.MustCompile(fmt.Sprintf(`(\S{%d,}|.{1,%[1]d})(?: |$)`, columns-len(before)))
-	return part.ReplaceAllString(line, before+"$1\n")
+	return text.String() + within.String() + indent[2:] + "}\n"
 }
 
 // typed returns the type of a field. Values that are not alone are a list's elements or a map's values. name is for the
@@ -412,12 +412,9 @@ func (g *group) mapped(differ bool) string {
 	if len(g.keys) == 0 || len(kinds) > 1 {
 		return ""
 	}
-	own, many := g.own(), manyScalars
+	own := g.own()
 	if len(own) == 0 {
 		own = g.keys
-	}
-	if len(kinds) > 0 && kinds[0].kind == "object" {
-		many = manyObjects
 	}
 	common := len(g.keys) - len(own)
 	count := func(is func(key string) bool) (n int) {
@@ -432,9 +429,11 @@ func (g *group) mapped(differ bool) string {
 	switch {
 	case common < len(own) && count(idKey.MatchString) == len(own):
 		return "its keys are ids"
+	case differ && len(g.keys) >= manyKeys:
+		return "its keys are many"
 	case !differ || !alike(g.values):
 		return ""
-	case len(g.keys) >= many:
+	case len(g.keys) >= manyObjects && len(kinds) > 0 && kinds[0].kind == "object":
 		return "its keys are many"
 	case g.filled == 1 && 2*count(dataKey.MatchString) >= len(own):
 		return "its keys look like data"
@@ -478,8 +477,8 @@ func snakeCase(key string) string {
 	return strings.TrimRight(name[:min(len(name), longest)], "_")
 }
 
-// names are those of a message's fields by their keys. Without underscores no two are equal, so that they differ in JSON
-// and in Go too. No name is the key of another field.
+// names are those of a message's fields by their keys. Without underscores no two are equal, so that they differ in
+// JSON and in Go too, and no name is the key of another field.
 func (g *group) names() map[string]string {
 	names, tried := map[string]string{}, map[string]int{}
 	taken := map[string]bool{"protoreflect": true} // a method, which protoc-gen-go forgets
@@ -490,7 +489,7 @@ func (g *group) names() map[string]string {
 				continue
 			}
 			name := base
-			for taken[strings.ReplaceAll(name, "_", "")] || name != key && g.of[name] != nil {
+			for taken[strings.ReplaceAll(name, "_", "")] {
 				tried[base] = max(2, tried[base]+1)
 				name = fmt.Sprint(base, "_", tried[base])
 			}
