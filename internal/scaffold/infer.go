@@ -2,7 +2,6 @@ package scaffold
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -32,8 +30,9 @@ type schema struct {
 
 const (
 	wellKnown      = "google.protobuf."
+	anyValue       = wellKnown + "Value"
 	deepestMessage = 25  // levels: protoc refuses 32
-	manyScalars    = 100 // keys: no message has so many fields of one type
+	manyKeys       = 100 // with values of one kind: no message has so many such fields
 	manyObjects    = 8   // keys with objects of one shape
 )
 
@@ -41,21 +40,20 @@ const (
 // replies, and the samples as that .proto has them.
 func infer(requests, replies []sample) (s *schema, err error) {
 	var in inference
-	var q, a []located
+	var q, a []node
 	s = new(schema)
-	if s.requests, q, err = in.objects("request", requests); err != nil {
+	if s.requests, q, err = in.read("request", requests); err != nil {
 		return nil, err
 	}
-	if s.replies, a, err = in.objects("reply", replies); err != nil {
+	if s.replies, a, err = in.read("reply", replies); err != nil {
 		return nil, err
 	}
 	messages := in.message("Request", "request", q, 0) + "\n" + in.message("Reply", "reply", a, 0)
-	lines := slices.Concat(in.rounded, in.dynamic)
 	const shown = 10
-	if more := len(lines) - shown; more > 0 {
-		lines = append(lines[:shown], fmt.Sprintf("and %d more", more))
+	s.told = slices.Concat(in.changed, in.dynamic)
+	if more := len(s.told) - shown; more > 0 {
+		s.told = append(s.told[:shown], fmt.Sprintf("and %d more", more))
 	}
-	s.told = append(in.arrays, lines...)
 	text := fmt.Sprintf("// Made by rpcbench of samples (requests: %d, replies: %d).\n", len(requests), len(replies)) +
 		"// To go on: edit it, and pass it to -proto with -call made.Samples/Call.\n\nsyntax = \"proto3\";\n\npackage made;\n"
 	if strings.Contains(messages, wellKnown) {
@@ -65,112 +63,104 @@ func infer(requests, replies []sample) (s *schema, err error) {
 	return s, nil
 }
 
-// located is a value of a sample: nil, bool, string, json.Number, []any or object.
-type located struct {
-	value any
-	from  string // the sample's name
-}
-
-// object has its keys in the order of the sample.
-type object []member
-
-type member struct {
-	key   string
-	value any
+// node is a value of a sample.
+type node struct {
+	kind   string   // null, bool, number, string, array or object
+	number string   // as it stands
+	keys   []string // of an object, in its order
+	values []node   // of an object or an array
+	from   string   // the sample's name
 }
 
 // inference has what is told.
 type inference struct {
-	arrays  []string // at the top
-	rounded []string // numbers with more digits than a double has
+	changed []string // arrays at the top
 	dynamic []string // what became Value, ListValue or Struct
 }
 
-// objects reads the samples of one side.
-func (in *inference) objects(path string, given []sample) (kept []sample, objects []located, err error) {
-	var array, other string // the first sample of each
+// read returns the samples of one side, and the objects in them.
+func (in *inference) read(path string, given []sample) (kept []sample, objects []node, err error) {
+	var array, other string // the last sample of each
 	for _, s := range given {
-		v, err := s.parsed(path)
-		if err != nil {
+		top, err := s.parsed(path)
+		switch {
+		case err != nil:
 			return nil, nil, fmt.Errorf("%s: %w", s.name, err)
-		}
-		switch v.(type) {
-		case []any:
-			array = cmp.Or(array, s.name)
+		case top.kind == "array":
+			array = s.name
 			s.data = slices.Concat([]byte(`{"items":`), s.data, []byte("}"))
-			v = object{{"items", v}}
-		case object:
-			other = cmp.Or(other, s.name)
+			top = node{kind: "object", keys: []string{"items"}, values: []node{top}, from: s.name}
+		case top.kind == "object":
+			other = s.name
 		default:
 			return nil, nil, fmt.Errorf("%s: %s at the top: a message is an object or an array", s.name,
 				brief(json.RawMessage(s.data)))
 		}
-		kept, objects = append(kept, s), append(objects, located{v, s.name})
-	}
-	if array != "" && other != "" {
-		return nil, nil, fmt.Errorf("%s: an object at the top, and an array in %s: make each %s one or the other",
-			other, array, path)
+		if array != "" && other != "" {
+			return nil, nil, fmt.Errorf("%s has an object at the top, and %s an array: make each %s one or the other",
+				other, array, path)
+		}
+		if i := slices.IndexFunc(top.keys, unnamable); i >= 0 {
+			return nil, nil, fmt.Errorf("%s: %s: no field can have this key: rename it", s.name, below(path, top.keys[i]))
+		}
+		kept, objects = append(kept, s), append(objects, top)
 	}
 	if array != "" {
-		in.arrays = append(in.arrays, path+": an array at the top became the key items, which JSON then has too")
-	}
-	keys, of, _ := byKey(objects)
-	if i := slices.IndexFunc(keys, unnamable); i >= 0 {
-		return nil, nil, fmt.Errorf("%s: %s: no field can have this key: rename it", of[keys[i]][0].from,
-			below(path, keys[i]))
+		in.changed = append(in.changed, path+": an array at the top became the key items, which JSON then has too")
 	}
 	return kept, objects, nil
 }
 
-func (s sample) parsed(path string) (any, error) {
+func (s sample) parsed(path string) (n node, err error) {
 	var syntax *json.SyntaxError
-	if errors.As(json.Unmarshal(s.data, new(json.RawMessage)), &syntax) {
-		return nil, fmt.Errorf("no JSON value, at byte %d: %w", syntax.Offset, syntax)
-	}
-	if !utf8.Valid(s.data) {
-		return nil, errors.New("not UTF-8, which JSON has to be")
-	}
 	d := json.NewDecoder(bytes.NewReader(s.data))
 	d.UseNumber()
-	v, err := parsed(d, path)
-	if err == nil && protojson.Unmarshal(s.data, new(structpb.Value)) != nil {
+	switch {
+	case errors.As(json.Unmarshal(s.data, new(json.RawMessage)), &syntax):
+		return n, fmt.Errorf("no JSON value, at byte %d: %w", syntax.Offset, syntax)
+	case !utf8.Valid(s.data):
+		return n, errors.New("not UTF-8, which JSON has to be")
+	}
+	if n, err = s.node(d, path); err == nil && protojson.Unmarshal(s.data, new(structpb.Value)) != nil {
 		err = errors.New("half of a surrogate pair in a string, which protobuf refuses")
 	}
-	return v, err
+	return n, err
 }
 
-// parsed reads a value of valid JSON.
-func parsed(d *json.Decoder, path string) (any, error) {
+// node reads a value of valid JSON.
+func (s sample) node(d *json.Decoder, path string) (node, error) {
 	token, err := d.Token()
-	if n, ok := token.(json.Number); ok {
-		if _, err := n.Float64(); err != nil {
-			return nil, fmt.Errorf("%s: %s is beyond a double", path, brief(n))
+	n := node{kind: fmt.Sprintf("%T", token), from: s.name}
+	switch token := token.(type) {
+	case nil:
+		n.kind = "null"
+	case json.Number:
+		n.kind, n.number = "number", token.String()
+		if _, err := token.Float64(); err != nil {
+			return n, fmt.Errorf("%s: %s is beyond a double", path, brief(token))
 		}
-	}
-	if _, ok := token.(json.Delim); !ok {
-		return token, err
-	}
-	list, members, seen := []any{}, object{}, map[string]bool{}
-	for d.More() {
-		key, at := "", path+"[]"
-		if token == json.Delim('{') {
-			name, _ := d.Token()
-			key, _ = name.(string)
-			if at = below(path, key); seen[key] {
-				return nil, fmt.Errorf("%s: this key is twice in one object", at)
+	case json.Delim:
+		n.kind = map[json.Delim]string{'[': "array", '{': "object"}[token]
+		seen := map[string]bool{}
+		for d.More() {
+			at := path + "[]"
+			if token == '{' {
+				token, _ := d.Token()
+				key, _ := token.(string)
+				if at = below(path, key); seen[key] {
+					return n, fmt.Errorf("%s: this key is twice in one object", at)
+				}
+				seen[key], n.keys = true, append(n.keys, key)
 			}
-			seen[key] = true
+			v, err := s.node(d, at)
+			if err != nil {
+				return n, err
+			}
+			n.values = append(n.values, v)
 		}
-		v, err := parsed(d, at)
-		if err != nil {
-			return nil, err
-		}
-		list, members = append(list, v), append(members, member{key, v})
+		_, err = d.Token()
 	}
-	if _, err = d.Token(); token == json.Delim('{') {
-		return members, err
-	}
-	return list, err
+	return n, err
 }
 
 var plainKey = regexp.MustCompile(`^[\pL\pN_@$+:/-]+$`)
@@ -183,35 +173,33 @@ func below(path, key string) string {
 	return path + "." + key
 }
 
-// unnamable says whether no field can have a key: protobuf's JSON reads [key] as an extension, and encoding/json ignores
-// the tag of a key with other characters than these.
+// unnamable says whether no field can have a key: protobuf's JSON reads [key] as an extension, and a tag "-" is none.
 func unnamable(key string) bool {
-	return key == "" || key == "-" || key[0] == '[' && key[len(key)-1] == ']' ||
-		strings.ContainsFunc(key, func(r rune) bool {
-			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r)
-		})
+	return !fitsTag(key) || key == "-" || key[0] == '[' && key[len(key)-1] == ']'
 }
 
 // message returns the text of a message and of those within.
-func (in *inference) message(name, path string, objects []located, depth int) string {
-	indent := strings.Repeat("  ", depth)
-	keys, of, _ := byKey(objects)
-	if len(keys) == 0 {
+func (in *inference) message(name, path string, objects []node, depth int) string {
+	indent, g := strings.Repeat("  ", depth), grouped(objects)
+	if len(g.keys) == 0 {
 		return indent + "message " + name + " {}\n"
 	}
-	text, within, names := indent+"message "+name+" {\n", "", fieldNames(keys)
-	for i, key := range keys {
-		camel := camelCase(names[key])
+	var text, within strings.Builder
+	text.WriteString(indent + "message " + name + " {\n")
+	indent += "  "
+	names := g.names()
+	for i, key := range g.keys {
+		camel, values := camelCase(names[key]), g.of[key]
 		typeName := strings.ToUpper(camel[:1]) + camel[1:]
 		if strings.HasSuffix(typeName, "Entry") {
 			typeName += "_" // protobuf makes such names of maps
 		}
-		typ, note, nested := in.typed(below(path, key), typeName, of[key], true, depth+1)
+		typ, note, nested := in.typed(below(path, key), typeName, values, true, depth+1)
 		var missing []string
-		if absent := len(objects) - len(of[key]); absent > 0 {
+		if absent := len(objects) - len(values); absent > 0 {
 			missing = append(missing, fmt.Sprintf("absent in %d of %d", absent, len(objects)))
 		}
-		if nulls := len(of[key]) - len(some(of[key])); nulls > 0 && typ != wellKnown+"Value" {
+		if nulls := len(values) - len(some(values)); nulls > 0 && typ != anyValue {
 			missing = append(missing, fmt.Sprintf("null in %d of %d", nulls, len(objects)))
 		}
 		if missing != nil && !strings.HasPrefix(typ, "repeated ") && !strings.HasPrefix(typ, "map<") {
@@ -227,129 +215,154 @@ func (in *inference) message(name, path string, objects []located, depth int) st
 		if camel != key {
 			option = fmt.Sprintf(" [json_name = %q]", key)
 		}
-		text += comment(indent+"  // ", strings.Join(missing, ", ")) + comment(indent+"  // ", note) +
-			fmt.Sprintf("%s  %s %s = %d%s;\n", indent, typ, names[key], number, option)
+		for _, line := range []string{strings.Join(missing, ", "), note} {
+			if line != "" {
+				text.WriteString(indent + "// " + line + "\n")
+			}
+		}
+		fmt.Fprintf(&text, "%s%s %s = %d%s;\n", indent, typ, names[key], number, option)
 		if nested != "" {
-			within += "\n" + nested
+			within.WriteString("\n" + nested)
 		}
 	}
-	return text + within + indent + "}\n"
-}
-
-// comment breaks a line at spaces.
-func comment(before, line string) string {
-	const columns = 100
-	part := regexp.MustCompile(fmt.Sprintf(`(\S{%d,}|.{1,%[1]d})(?: |$)`, columns-len(before)))
-	return part.ReplaceAllString(line, before+"$1\n")
+	return text.String() + within.String() + indent[2:] + "}\n"
 }
 
 // typed returns the type of a field. Values that are not alone are a list's elements or a map's values. name is for the
 // message that they may need, whose text is nested.
-func (in *inference) typed(path, name string, all []located, alone bool, depth int) (typ, note, nested string) {
+func (in *inference) typed(path, name string, all []node, alone bool, depth int) (typ, note, nested string) {
 	dynamic := func(typ, why, where string) (string, string, string) {
 		in.dynamic = append(in.dynamic, path+": "+wellKnown+typ+": "+why+where)
-		in.round(path, all)
 		return wellKnown + typ, why, ""
 	}
-	values := some(all)
-	kinds := tallied(values)
-	if len(values) == 0 {
-		return dynamic("Value", map[bool]string{true: "always empty", false: "always null"}[len(all) == 0], "")
-	}
-	if len(kinds) > 1 || len(values) < len(all) && !alone {
+	mixed := func() (string, string, string) {
 		var counts []string
-		kinds = tallied(all)
+		kinds := tallied(all)
 		for _, k := range kinds {
 			counts = append(counts, fmt.Sprintf("%s in %d", k.kind, k.n))
 		}
 		return dynamic("Value", strings.Join(counts, ", "), " ("+kinds[len(kinds)-1].from+")")
 	}
-	switch kinds[0].kind {
-	case "number":
-		return in.number(path, values), "", ""
-	case "array":
-		if !alone {
-			of := map[bool]string{true: "map", false: "list"}[strings.HasSuffix(path, "{}")]
-			return dynamic("ListValue", "a "+of+" of lists", "")
-		}
-		typ, note, nested = in.typed(path+"[]", name, elements(values), false, depth)
-		return "repeated " + typ, note, nested
-	case "object":
-		keys, of, _ := byKey(values)
-		why := mapped(values, alone)
-		switch i := slices.IndexFunc(keys, unnamable); {
-		case len(keys) == 0:
-			return dynamic("Value", "always empty", "")
-		case why != "" && !alone:
-			return dynamic("Struct", why, "")
-		case why != "":
-			typ, note, nested = in.typed(path+"{}", name, flat(keys, of), false, depth)
-			return "map<string, " + typ + ">", strings.TrimSuffix("a map: "+why+"; "+note, "; "), nested
-		case i >= 0:
-			return dynamic("Value", "no field can have the key "+brief(keys[i]), " ("+of[keys[i]][0].from+")")
-		case depth > deepestMessage:
-			return dynamic("Value", fmt.Sprintf("below %d messages", deepestMessage), "")
-		}
-		return name, "", in.message(name, path, values, depth)
+	values := some(all)
+	kinds, nulls := tallied(values), len(all)-len(values)
+	switch {
+	case len(kinds) == 0 && nulls > 0:
+		return dynamic("Value", "always null", "")
+	case len(kinds) == 0:
+		return dynamic("Value", "always empty", "")
+	case len(kinds) > 1 || nulls > 0 && !alone:
+		return mixed()
 	}
-	return kinds[0].kind, "", ""
+	g := grouped(values)
+	why := g.mapped(alone)
+	i := slices.IndexFunc(g.keys, unnamable)
+	switch kind := kinds[0].kind; {
+	case kind == "number":
+		return number(values), "", ""
+	case kind == "array" && !alone:
+		of := map[bool]string{true: "map", false: "list"}[strings.HasSuffix(path, "{}")]
+		return dynamic("ListValue", "a "+of+" of lists", "")
+	case kind == "array":
+		before := *in
+		typ, note, nested = in.typed(path+"[]", name, inside(values), false, depth)
+		if nulls > 0 && typ == anyValue { // protojson refuses null for a list of Value
+			*in = before
+			return mixed()
+		}
+		return "repeated " + typ, note, nested
+	case kind != "object":
+		return kind, "", ""
+	case len(g.keys) == 0:
+		return dynamic("Value", "always empty", "")
+	case why != "" && !alone:
+		return dynamic("Struct", why, "")
+	case why != "":
+		typ, note, nested = in.typed(path+"{}", name, inside(values), false, depth)
+		return "map<string, " + typ + ">", strings.TrimSuffix("a map: "+why+"; "+note, "; "), nested
+	case i >= 0:
+		return dynamic("Value", "no field can have the key "+brief(g.keys[i]), " ("+g.of[g.keys[i]][0].from+")")
+	case depth > deepestMessage:
+		return dynamic("Value", fmt.Sprintf("below %d messages", deepestMessage), "")
+	}
+	return name, "", in.message(name, path, values, depth)
 }
 
-func (in *inference) number(path string, all []located) string {
-	var fraction, negative, unsigned bool
-	for _, l := range all {
-		s := fmt.Sprint(l.value)
-		_, err := strconv.ParseInt(s, 10, 64)
-		if err != nil {
-			_, err = strconv.ParseUint(s, 10, 64)
-			unsigned = unsigned || err == nil
-		}
-		fraction = fraction || err != nil
-		negative = negative || s[0] == '-'
+// number is the type of numbers.
+func number(all []node) string {
+	signed, unsigned := true, true
+	for _, n := range all {
+		_, err := strconv.ParseInt(n.number, 10, 64)
+		signed = signed && err == nil
+		_, err = strconv.ParseUint(n.number, 10, 64)
+		unsigned = unsigned && err == nil
 	}
 	switch {
-	case fraction || negative && unsigned:
-		in.round(path, all)
-		return "double"
+	case signed:
+		return "int64"
 	case unsigned:
 		return "uint64"
 	}
-	return "int64"
+	return "double"
 }
 
-// round notes a number that a double rounds.
-func (in *inference) round(path string, all []located) {
-	for _, l := range all {
-		if n := rounded(l.value); n != "" {
-			in.rounded = append(in.rounded, fmt.Sprintf("%s: a double, and %s has more digits (%s)", path, n, l.from))
-			return
+// tally counts values of a kind.
+type tally struct {
+	kind string
+	n    int
+	from string // the first one's sample
+}
+
+// tallied counts values by kinds, the most frequent first.
+func tallied(all []node) (kinds []tally) {
+	for _, n := range all {
+		i := slices.IndexFunc(kinds, func(k tally) bool { return k.kind == n.kind })
+		if i < 0 {
+			i, kinds = len(kinds), append(kinds, tally{n.kind, 0, n.from})
 		}
+		kinds[i].n++
 	}
+	slices.SortStableFunc(kinds, func(a, b tally) int { return b.n - a.n })
+	return kinds
 }
 
-// rounded finds a number whose digits are not those of a double.
-func rounded(v any) (n string) {
-	switch v := v.(type) {
-	case json.Number:
-		x, _ := v.Float64() // which was checked
-		if significant(v.String()) != significant(strconv.FormatFloat(x, 'e', -1, 64)) {
-			n = brief(v)
-		}
-	case []any:
-		for _, element := range v {
-			n = cmp.Or(n, rounded(element))
-		}
-	case object:
-		for _, m := range v {
-			n = cmp.Or(n, rounded(m.value))
-		}
+// some are the values but for nulls.
+func some(all []node) []node {
+	return slices.DeleteFunc(slices.Clone(all), func(n node) bool { return n.kind == "null" })
+}
+
+// inside are the values of all arrays or objects.
+func inside(all []node) (values []node) {
+	for _, n := range all {
+		values = append(values, n.values...)
 	}
-	return n
+	return values
 }
 
-func significant(number string) string {
-	mantissa := number[:strings.IndexAny(number+"e", "eE")]
-	return strings.Trim(strings.NewReplacer(".", "", "-", "").Replace(mantissa), "0")
+// group has objects by their keys.
+type group struct {
+	keys   []string // in the order of their first appearance
+	of     map[string][]node
+	values []node
+	filled int // objects that have a key
+}
+
+func grouped(objects []node) *group {
+	g := &group{of: map[string][]node{}, values: inside(objects)}
+	for _, o := range objects {
+		for i, key := range o.keys {
+			if g.of[key] == nil {
+				g.keys = append(g.keys, key)
+			}
+			g.of[key] = append(g.of[key], o.values[i])
+		}
+		g.filled += min(1, len(o.keys))
+	}
+	return g
+}
+
+// own are the keys that are not in each of the filled objects.
+func (g *group) own() []string {
+	return slices.DeleteFunc(slices.Clone(g.keys), func(key string) bool { return len(g.of[key]) == g.filled })
 }
 
 var (
@@ -361,18 +374,16 @@ var (
 )
 
 // mapped says why objects are a map; "" if they are a message. That keys differ is a reason only if differ says so.
-func mapped(objects []located, differ bool) string {
-	keys, of, filled := byKey(objects)
-	values := flat(keys, of)
-	kinds := tallied(some(values))
-	if len(keys) == 0 || len(kinds) > 1 {
+func (g *group) mapped(differ bool) string {
+	kinds := tallied(some(g.values))
+	if len(g.keys) == 0 || len(kinds) > 1 {
 		return ""
 	}
-	own := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return len(of[key]) == filled })
-	common := len(keys) - len(own)
-	if common == len(keys) {
-		own, common = keys, 0
+	own := g.own()
+	if len(own) == 0 {
+		own = g.keys
 	}
+	common := len(g.keys) - len(own)
 	count := func(is func(key string) bool) (n int) {
 		for _, key := range own {
 			if is(key) {
@@ -381,107 +392,36 @@ func mapped(objects []located, differ bool) string {
 		}
 		return n
 	}
-	many := manyScalars
-	if len(kinds) > 0 && kinds[0].kind == "object" {
-		many = manyObjects
-	}
+	once := count(func(key string) bool { return len(g.of[key]) == 1 })
 	switch {
 	case common < len(own) && count(idKey.MatchString) == len(own):
 		return "its keys are ids"
-	case !differ || !alike(values):
-		return ""
-	case len(keys) >= many:
+	case differ && len(g.keys) >= manyKeys:
 		return "its keys are many"
-	case filled == 1 && 2*count(dataKey.MatchString) >= len(keys):
+	case !differ || !alike(g.values):
+		return ""
+	case len(g.keys) >= manyObjects && len(kinds) > 0 && kinds[0].kind == "object":
+		return "its keys are many"
+	case g.filled == 1 && 2*count(dataKey.MatchString) >= len(own):
 		return "its keys look like data"
-	case filled > 1 && len(own) > 1 && common < len(own) && (common == 0 || count(identifier.MatchString) < len(own)) &&
-		2*count(func(key string) bool { return len(of[key]) == 1 }) >= len(own):
+	case g.filled > 1 && len(own) > 1 && common < len(own) && 2*once >= len(own) &&
+		(common == 0 || count(identifier.MatchString) < len(own)):
 		return "its keys differ between samples"
 	}
 	return ""
 }
 
 // alike says whether values have one shape: objects have half of their keys in common.
-func alike(all []located) bool {
+func alike(all []node) bool {
 	kinds := tallied(some(all))
 	if len(kinds) != 1 {
 		return len(kinds) == 0
 	}
 	if kinds[0].kind == "array" {
-		return alike(elements(all))
+		return alike(inside(all))
 	}
-	keys, of, filled := byKey(all) // none of scalars
-	common := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return len(of[key]) < filled })
-	return 2*len(common)*filled >= len(flat(keys, of))
-}
-
-// tally counts values of a kind.
-type tally struct {
-	kind string
-	n    int
-	from string // the first one's sample
-}
-
-// tallied counts values by kinds, the most frequent first.
-func tallied(all []located) (kinds []tally) {
-	for _, l := range all {
-		kind := fmt.Sprintf("%T", l.value)
-		switch l.value.(type) {
-		case nil:
-			kind = "null"
-		case json.Number:
-			kind = "number"
-		case []any:
-			kind = "array"
-		case object:
-			kind = "object"
-		}
-		i := slices.IndexFunc(kinds, func(k tally) bool { return k.kind == kind })
-		if i < 0 {
-			i, kinds = len(kinds), append(kinds, tally{kind, 0, l.from})
-		}
-		kinds[i].n++
-	}
-	slices.SortStableFunc(kinds, func(a, b tally) int { return b.n - a.n })
-	return kinds
-}
-
-// some are the values but for nulls.
-func some(all []located) []located {
-	return slices.DeleteFunc(slices.Clone(all), func(l located) bool { return l.value == nil })
-}
-
-// byKey returns the values of objects, the keys in the order of their first appearance, and how many have a key.
-func byKey(objects []located) (keys []string, of map[string][]located, filled int) {
-	of = map[string][]located{}
-	for _, l := range objects {
-		o, _ := l.value.(object)
-		for _, m := range o {
-			if of[m.key] == nil {
-				keys = append(keys, m.key)
-			}
-			of[m.key] = append(of[m.key], located{m.value, l.from})
-		}
-		filled += min(1, len(o))
-	}
-	return keys, of, filled
-}
-
-func flat(keys []string, of map[string][]located) (all []located) {
-	for _, key := range keys {
-		all = append(all, of[key]...)
-	}
-	return all
-}
-
-func elements(lists []located) (all []located) {
-	for _, l := range lists {
-		list, _ := l.value.([]any)
-		for _, v := range list {
-			all = append(all, located{v, l.from})
-		}
-	}
-	return all
+	g := grouped(all) // empty for scalars
+	return 2*(len(g.keys)-len(g.own()))*g.filled >= len(g.values)
 }
 
 var (
@@ -504,21 +444,19 @@ func snakeCase(key string) string {
 	return strings.TrimRight(name[:min(len(name), longest)], "_")
 }
 
-// fieldNames are the names of a message's fields by their keys. Without underscores no two are equal, so that they
-// differ in JSON and in Go too. No name is the key of another field.
-func fieldNames(keys []string) map[string]string {
-	names, taken, tried, isKey := map[string]string{}, map[string]bool{}, map[string]int{}, map[string]bool{}
-	for _, key := range keys {
-		isKey[key] = true
-	}
-	for _, own := range []bool{true, false} { // first the keys that are names already
-		for _, key := range keys {
+// names are those of a message's fields by their keys. Without underscores no two are equal, so that they differ in
+// JSON and in Go too, and no name is the key of another field.
+func (g *group) names() map[string]string {
+	names, tried := map[string]string{}, map[string]int{}
+	taken := map[string]bool{"protoreflect": true} // a method, which protoc-gen-go forgets
+	for _, own := range []bool{true, false} {      // first the keys that are names already
+		for _, key := range g.keys {
 			base := snakeCase(key)
 			if own != (base == key) {
 				continue
 			}
 			name := base
-			for taken[strings.ReplaceAll(name, "_", "")] || name != key && isKey[name] {
+			for taken[strings.ReplaceAll(name, "_", "")] {
 				tried[base] = max(2, tried[base]+1)
 				name = fmt.Sprint(base, "_", tried[base])
 			}
