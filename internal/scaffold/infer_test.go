@@ -8,16 +8,18 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/bufbuild/protocompile"
 	"github.com/stretchr/testify/require"
-	gengo "google.golang.org/protobuf/cmd/protoc-gen-go/internal_gengo"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/rpcbench/rpcbench/internal/command"
 )
 
 // inferred are the samples of a folder, and what infer makes of them.
@@ -315,11 +317,11 @@ func TestInferRandom(t *testing.T) {
 	require.Greater(t, made, 100)
 }
 
-// TestInferGo: what protoc-gen-go makes of each .proto compiles.
-func TestInferGo(t *testing.T) {
+// TestInferModules: the modules of all folders and hard cases have their proof, as with a .proto of the user's.
+func TestInferModules(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("compiles Go")
+		t.Skip("links a program")
 	}
 	all := map[string]*schema{}
 	for _, path := range glob(t, "testdata", "samples", "*", "want.proto") {
@@ -331,19 +333,26 @@ func TestInferGo(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	files, err := source(t.Context())
-	require.NoError(t, err)
-	write(t, filepath.Join(dir, "go.mod"), strings.Replace(string(files["go.mod"]), "NAME", "mine", 1))
-	write(t, filepath.Join(dir, "go.sum"), string(files["go.sum"]))
 	for name, s := range all {
-		files, err := compile(t.Context(), s.text, []string{"made.proto"}, nil)
-		require.NoError(t, err)
-		p, err := plugin(files, "mine/"+name, ".made.Request", ".made.Reply")
-		require.NoError(t, err)
-		gengo.GenerateFile(p, p.Files[len(p.Files)-1])
-		require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
-		write(t, filepath.Join(dir, name, "made.go"), p.Response().GetFile()[0].GetContent())
+		in := t.TempDir()
+		write(t, filepath.Join(in, name+".proto"), strings.Replace(string(s.text), "package made;", "package "+name+";", 1))
+		m := command.Messages{Protos: []string{name + ".proto"}, Roots: []string{in}, Call: name + ".Samples/Call",
+			Reply: filepath.Join(in, "replies")}
+		pairs := len(s.replies)
+		if len(s.requests) > 0 {
+			m.Request, pairs = filepath.Join(in, "requests"), min(pairs, len(s.requests))
+		}
+		for name, side := range map[string][]sample{"requests": s.requests, "replies": s.replies} {
+			text := ""
+			for _, s := range side[:min(pairs, len(side))] {
+				text += string(s.data) + "\n"
+			}
+			write(t, filepath.Join(in, name), text)
+		}
+		_, err := (&call{m}).module(t.Context(), filepath.Join(dir, name), "mine/"+name)
+		require.NoError(t, err, name)
 	}
-	out, err := goIn(t, dir, nil, "build", "./...")
-	require.NoError(t, err, out)
+	for name, said := range proofs(t, dir, slices.Collect(maps.Keys(all))) {
+		require.Empty(t, said.Err, name)
+	}
 }

@@ -724,11 +724,12 @@ func TestProtoset(t *testing.T) {
 	contains(t, filepath.Join(made, "rpcbenchuserv1pb", "user.pb.go"), "Id *string")
 }
 
-// TestDocument: the example of docs/own-message.md, as it stands there, and the tests of the module that it makes.
+// TestDocument: the commands of docs/own-message.md, as they stand there, with init in place of run; and the tests of
+// the module that the last one makes.
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("links a program")
+		t.Skip("links programs")
 	}
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "own-message.md"))
 	require.NoError(t, err)
@@ -736,19 +737,28 @@ func TestDocument(t *testing.T) {
 	for _, block := range regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
 		blocks[block[1]] = append(blocks[block[1]], block[2])
 	}
-	home := t.TempDir()
+	home, last := t.TempDir(), ""
 	for name, text := range map[string]string{"orders.proto": blocks["proto"][0], "get.json": blocks["json"][0],
 		"order.json": blocks["json"][1]} {
 		write(t, filepath.Join(home, name), text)
 	}
-	out, err := process(t, home, strings.Fields(blocks["sh"][1])[1:]...).CombinedOutput()
-	require.NoError(t, err, string(out))
-	dir := filepath.Join(home, "orders")
+	lines := strings.Split(strings.TrimSpace(strings.Join(blocks["sh"], "")), "\n")
+	require.Len(t, lines, 4)
+	for _, line := range lines {
+		args := strings.Fields(strings.NewReplacer("rpcbench run ", "init ", "rpcbench init ", "init ", " -quick ", " ").
+			Replace(line))
+		out, err := process(t, home, args...).CombinedOutput()
+		require.NoError(t, err, "%s: %s", line, out)
+		last = filepath.Join(home, args[len(args)-1])
+	}
+	schema, err := os.ReadFile(filepath.Join(home, "answer", "schema.proto"))
+	require.NoError(t, err)
+	require.Contains(t, string(schema), "rpc Call(Request) returns (Reply);")
 	for _, system := range []string{"windows", "darwin"} {
 		if *long {
-			out, err := goIn(t, dir, []string{"GOOS=" + system}, "vet", "./...")
+			out, err := goIn(t, last, []string{"GOOS=" + system}, "vet", "./...")
 			require.NoError(t, err, "%s: %s", system, out)
 		}
 	}
-	whole(t, dir)
+	whole(t, last)
 }
