@@ -25,6 +25,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/codec/msgp"
 	"github.com/rpcbench/rpcbench/internal/codec/protobuf"
 	"github.com/rpcbench/rpcbench/internal/codec/xmlstd"
+	"github.com/rpcbench/rpcbench/internal/workload"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
@@ -113,16 +114,15 @@ type counts struct{ allocs, bytes []float64 }
 
 func (c *counts) add(t *testing.T, op func() error) {
 	t.Helper()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	since := workload.Allocated()
 	for range allocCalls {
 		if err := op(); err != nil {
 			require.NoError(t, err)
 		}
 	}
-	runtime.ReadMemStats(&after)
-	c.allocs = append(c.allocs, float64(after.Mallocs-before.Mallocs)/allocCalls)
-	c.bytes = append(c.bytes, float64(after.TotalAlloc-before.TotalAlloc)/allocCalls)
+	bytes, allocs := since()
+	c.allocs = append(c.allocs, float64(allocs)/allocCalls)
+	c.bytes = append(c.bytes, float64(bytes)/allocCalls)
 }
 
 func median(odd []float64) float64 { return slices.Sorted(slices.Values(odd))[len(odd)/2] }
