@@ -18,21 +18,14 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
 // serve runs a server until the test ends, and returns how to reach it.
 func serve(t *testing.T, s rpcbench.Server) rpcbench.ClientConfig {
 	t.Helper()
-	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
-	t.Cleanup(func() {
-		require.NoError(t, s.Close())
-		<-served
-	})
-	return rpcbench.ClientConfig{Addr: ln.Addr().String(), DialContext: new(net.Dialer).DialContext, Conns: 1}
+	return rpcbench.ClientConfig{Addr: odd.Serve(t, s), DialContext: new(net.Dialer).DialContext, Conns: 1}
 }
 
 func serveHTTP(t *testing.T, h http.Handler, http2 bool) rpcbench.ClientConfig {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 )
@@ -28,17 +28,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // serve runs a server until the test ends, and returns a connection to it.
 func serve(t *testing.T, s *grpc.Server) *grpc.ClientConn {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	conn, err := grpc.NewClient(odd.Serve(t, server{s}), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
-	conn, err := grpc.NewClient(ln.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		_ = conn.Close() // an error if the test has closed it
-		s.Stop()
-		require.NoError(t, <-served)
-	})
+	t.Cleanup(func() { _ = conn.Close() }) // an error if the test has closed it
 	return conn
 }
 
