@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -62,16 +63,17 @@ func asError(t *testing.T, err error) *rpcbench.Error {
 
 func failed(c rpcbench.Code) error { return &rpcbench.Error{Code: c} }
 
-// Every code crosses every protocol. Package grpcapi tests which error of a service has which code.
+// Every code crosses every protocol, as it does with grpc-go, which shares the numbers.
 func TestFailuresHaveOneCodeEach(t *testing.T) {
 	broken := []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "name", Rule: "min=4"}}
 	misleading := &rpcbench.Error{Code: rpcbench.Internal, Message: "grpc: failed to unmarshal"}
+	invalid := &rpcbench.Error{Code: rpcbench.Invalid, Violations: broken}
 	cases := []struct {
 		err    error
 		status connect.Code
 		code   rpcbench.Code
 	}{
-		{&rpcbench.Error{Code: rpcbench.Invalid, Violations: broken}, connect.CodeInvalidArgument, rpcbench.Invalid},
+		{invalid, connect.CodeInvalidArgument, rpcbench.Invalid},
 		{failed(rpcbench.Invalid), connect.CodeInvalidArgument, rpcbench.Invalid},
 		{failed(rpcbench.Malformed), connect.CodeInvalidArgument, rpcbench.Malformed},
 		{failed(rpcbench.TooLarge), connect.CodeResourceExhausted, rpcbench.TooLarge},
@@ -79,6 +81,9 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 		{failed(rpcbench.Unavailable), connect.CodeUnavailable, rpcbench.Unavailable},
 		{failed(rpcbench.Canceled), connect.CodeCanceled, rpcbench.Canceled},
 		{misleading, connect.CodeInternal, rpcbench.Internal},
+		{fmt.Errorf("create: %w", context.DeadlineExceeded), connect.CodeDeadlineExceeded, rpcbench.DeadlineExceeded},
+		{io.ErrClosedPipe, connect.CodeInternal, rpcbench.Internal},
+		{new(rpcbench.Error), connect.CodeInternal, rpcbench.Internal},
 	}
 	each(t, func(t *testing.T, s rpcbench.Stack) {
 		var current error // of the service; set between calls
@@ -93,7 +98,7 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 			require.Equal(t, tc.status, connect.CodeOf(err), tc.err)
 			require.True(t, connect.IsWireError(err), tc.err)
 			require.Equal(t, tc.code, e.Code, tc.err)
-			require.Equal(t, tc.err.(*rpcbench.Error).Violations, e.Violations, tc.err)
+			require.Equal(t, map[bool][]rpcbench.Violation{true: broken}[tc.err == invalid], e.Violations, tc.err)
 			require.Equal(t, tc.code == rpcbench.Canceled, errors.Is(e, context.Canceled), tc.err)
 			require.Equal(t, tc.code == rpcbench.DeadlineExceeded, errors.Is(e, context.DeadlineExceeded), tc.err)
 		}

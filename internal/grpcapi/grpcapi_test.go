@@ -3,7 +3,6 @@ package grpcapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"testing"
 
@@ -44,49 +43,11 @@ func asError(t *testing.T, err error) *rpcbench.Error {
 	return e
 }
 
-func failed(c rpcbench.Code) error { return &rpcbench.Error{Code: c} }
-
-func TestFailuresHaveOneCodeEach(t *testing.T) {
-	broken := []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "name", Rule: "min=4"}}
-	invalid := &rpcbench.Error{Code: rpcbench.Invalid, Violations: broken}
-	misleading := &rpcbench.Error{Code: rpcbench.Internal, Message: "grpc: failed to unmarshal"}
-	var current error // of the service; set between calls
-	s := grpc.NewServer()
-	userservicegrpc.RegisterUserServiceServer(s, NewService(
-		func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) { return nil, current }))
-	conn := serve(t, s)
-	for _, c := range []struct {
-		why    string
-		err    error
-		status codes.Code
-		code   rpcbench.Code
-		broken []rpcbench.Violation
-	}{
-		{"the user breaks rules", invalid, codes.InvalidArgument, rpcbench.Invalid, broken},
-		{"the user breaks rules that aren't told", failed(rpcbench.Invalid), codes.InvalidArgument, rpcbench.Invalid, nil},
-		{"the request can't be read", failed(rpcbench.Malformed), codes.InvalidArgument, rpcbench.Malformed, nil},
-		{"the request is too large", failed(rpcbench.TooLarge), codes.ResourceExhausted, rpcbench.TooLarge, nil},
-		{"the service was too slow", failed(rpcbench.DeadlineExceeded), codes.DeadlineExceeded, rpcbench.DeadlineExceeded,
-			nil},
-		{"the service can't be reached", failed(rpcbench.Unavailable), codes.Unavailable, rpcbench.Unavailable, nil},
-		{"the service is broken", failed(rpcbench.Internal), codes.Internal, rpcbench.Internal, nil},
-		{"the service's own call was cancelled", failed(rpcbench.Canceled), codes.Canceled, rpcbench.Canceled, nil},
-		{"a context's error within another", fmt.Errorf("create: %w", context.DeadlineExceeded), codes.DeadlineExceeded,
-			rpcbench.DeadlineExceeded, nil},
-		{"somebody's error", io.ErrClosedPipe, codes.Internal, rpcbench.Internal, nil},
-		{"an Error without a code", new(rpcbench.Error), codes.Internal, rpcbench.Internal, nil},
-		{"words of a malformed message", misleading, codes.Internal, rpcbench.Internal, nil},
-	} {
-		t.Run(c.why, func(t *testing.T) {
-			current = c.err
-			_, err := userservicegrpc.NewUserServiceClient(conn).CreateUser(t.Context(), fromUser(rpcbench.Sample(0, 0)))
-			require.Equal(t, c.status, status.Code(err))
-			e := asError(t, err)
-			require.Equal(t, c.code, e.Code)
-			require.Equal(t, c.broken, e.Violations)
-			require.Equal(t, c.code == rpcbench.Canceled, errors.Is(e, context.Canceled))
-			require.Equal(t, c.code == rpcbench.DeadlineExceeded, errors.Is(e, context.DeadlineExceeded))
-		})
+// What a status has of an error is its code, whose number package connectapi tests.
+func TestCodesCross(t *testing.T) {
+	for _, code := range []rpcbench.Code{rpcbench.Invalid, rpcbench.Malformed, rpcbench.TooLarge, rpcbench.Canceled,
+		rpcbench.DeadlineExceeded, rpcbench.Unavailable, rpcbench.Internal} {
+		require.Equal(t, code, FromStatus(toStatus(&rpcbench.Error{Code: code})).Code)
 	}
 }
 
