@@ -1,4 +1,4 @@
-package connectapi
+package connectapi_test
 
 import (
 	"bytes"
@@ -14,14 +14,19 @@ import (
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/connectapi"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
 	"github.com/rpcbench/rpcbench/internal/odd"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve runs a server until the test ends, and returns how to reach it.
 func serve(t *testing.T, s rpcbench.Server) rpcbench.ClientConfig {
@@ -46,7 +51,8 @@ func overHTTP2(s rpcbench.Stack) bool { return s.Traits.HTTP == "2" }
 
 func each(t *testing.T, test func(*testing.T, rpcbench.Stack)) {
 	t.Helper()
-	for _, s := range []rpcbench.Stack{plain(), h2c(), overGRPC(), grpcWeb(), asJSON(), withGzip(), VT("connectrpc.vt")} {
+	for _, s := range []rpcbench.Stack{connectrpc.New(), connectrpc.H2C(), connectrpc.GRPC(), connectrpc.GRPCWeb(),
+		connectrpc.JSON(), connectrpc.Gzip(), connectrpc.VT()} {
 		t.Run(s.Name, func(t *testing.T) { test(t, s) })
 	}
 }
@@ -89,7 +95,7 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 		var current error // of the service; set between calls
 		create := func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) { return nil, current }
 		// also of errors, for gRPC's clients
-		server := newServer(rpcbench.ServerConfig{}, create, overHTTP2(s), connect.WithCodec(vt{}))
+		server := connectapi.NewServer(rpcbench.ServerConfig{}, create, overHTTP2(s), connect.WithCodec(connectapi.Codec{}))
 		c := dial(t, s, serve(t, server))
 		for _, tc := range cases {
 			current = tc.err
@@ -173,7 +179,7 @@ func TestFrames(t *testing.T) {
 			return errors.Join(writeHead(f, strings.Replace(contentType, "/proto", "/connect+proto", 1)), goAway(f))
 		}},
 	} {
-		for contentType, s := range map[string]rpcbench.Stack{"application/proto": h2c(), "application/grpc": overGRPC()} {
+		for contentType, s := range map[string]rpcbench.Stack{"application/proto": connectrpc.H2C(), "application/grpc": connectrpc.GRPC()} {
 			t.Run(c.why+"/"+s.Name, func(t *testing.T) {
 				config := serve(t, rpcbench.ServeConns(rpcbench.ServerConfig{}, func(conn net.Conn) {
 					_, _ = io.ReadFull(conn, make([]byte, len(http2.ClientPreface)))
