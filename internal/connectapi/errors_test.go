@@ -179,7 +179,8 @@ func TestFrames(t *testing.T) {
 			return errors.Join(writeHead(f, strings.Replace(contentType, "/proto", "/connect+proto", 1)), goAway(f))
 		}},
 	} {
-		for contentType, s := range map[string]rpcbench.Stack{"application/proto": connectrpc.H2C(), "application/grpc": connectrpc.GRPC()} {
+		for contentType, s := range map[string]rpcbench.Stack{"application/proto": connectrpc.H2C(),
+			"application/grpc": connectrpc.GRPC()} {
 			t.Run(c.why+"/"+s.Name, func(t *testing.T) {
 				config := serve(t, rpcbench.ServeConns(rpcbench.ServerConfig{}, func(conn net.Conn) {
 					_, _ = io.ReadFull(conn, make([]byte, len(http2.ClientPreface)))
