@@ -20,6 +20,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/relay"
+	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -69,17 +70,16 @@ func costsOf(t *testing.T, stack rpcbench.Stack, n ...int) (costs []cost) {
 		var allocs, bytes, sent, received []float64
 		for range 3 {
 			runtime.GC() // else a large n would exhaust memory
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
+			since := workload.Allocated()
 			call(n)
-			runtime.ReadMemStats(&after)
+			allocated, objects := since()
 			s, r := counter.Sent.Load(), counter.Received.Load()
 			if counts {
 				countedCall(wired)
 			}
 			per := func(total uint64, calls int) float64 { return float64(total) / float64(calls) }
-			allocs = append(allocs, per(after.Mallocs-before.Mallocs, n))
-			bytes = append(bytes, per(after.TotalAlloc-before.TotalAlloc, n))
+			allocs = append(allocs, per(objects, n))
+			bytes = append(bytes, per(allocated, n))
 			sent = append(sent, per(uint64(counter.Sent.Load()-s), wired))
 			received = append(received, per(uint64(counter.Received.Load()-r), wired))
 		}

@@ -81,17 +81,3 @@ func inTurn(tb testing.TB, create create) (op func() error) {
 
 // bare is how both forms dial when they are measured.
 func bare() dialFunc { return new(net.Dialer).DialContext }
-
-func listen(tb testing.TB) net.Listener {
-	tb.Helper()
-	ln, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(tb, err)
-	return ln
-}
-
-// serveUntilEnd runs serve, and ends it by stop when the test or benchmark ends. TestMain fails if it goes on.
-func serveUntilEnd(tb testing.TB, serve, stop func() error) {
-	tb.Helper()
-	go func() { _ = serve() }() // what it says after stop has no meaning, and before it the calls fail
-	tb.Cleanup(func() { require.NoError(tb, stop()) })
-}

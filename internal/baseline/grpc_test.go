@@ -17,6 +17,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 )
@@ -24,9 +25,8 @@ import (
 func directGRPCProtobuf(tb testing.TB, dial dialFunc, asked []rpcbench.User) create {
 	tb.Helper()
 	server := grpcServer()
-	ln := listen(tb)
-	serveUntilEnd(tb, func() error { return server.Serve(ln) }, func() error { server.Stop(); return nil })
-	return callGRPC(tb, dial, ln.Addr().String(), asked)
+	addr := odd.Serve(tb, odd.Server{OnServe: server.Serve, OnClose: func() error { server.Stop(); return nil }})
+	return callGRPC(tb, dial, addr, asked)
 }
 
 func directGRPCServeHTTP(tb testing.TB, dial dialFunc, asked []rpcbench.User) create {

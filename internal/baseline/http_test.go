@@ -13,6 +13,7 @@ import (
 	"github.com/go-playground/validator/v10"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/odd"
 )
 
 const contentType = "application/json"
@@ -44,9 +45,7 @@ func serveHTTP(tb testing.TB, h http.Handler, protocols *http.Protocols) (url st
 		IdleTimeout:       rpcbench.IdleTimeout,
 		MaxHeaderBytes:    rpcbench.MaxHeader,
 	}
-	ln := listen(tb)
-	serveUntilEnd(tb, func() error { return server.Serve(ln) }, server.Close)
-	return "http://" + ln.Addr().String()
+	return "http://" + odd.Serve(tb, server)
 }
 
 func httpClient(tb testing.TB, dial dialFunc, protocols *http.Protocols) *http.Client {

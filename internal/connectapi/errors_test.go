@@ -1,9 +1,10 @@
-package connectapi
+package connectapi_test
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -13,26 +14,24 @@ import (
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/connectapi"
 	"github.com/rpcbench/rpcbench/internal/httpapi"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve runs a server until the test ends, and returns how to reach it.
 func serve(t *testing.T, s rpcbench.Server) rpcbench.ClientConfig {
 	t.Helper()
-	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
-	t.Cleanup(func() {
-		require.NoError(t, s.Close())
-		<-served
-	})
-	return rpcbench.ClientConfig{Addr: ln.Addr().String(), DialContext: new(net.Dialer).DialContext, Conns: 1}
+	return rpcbench.ClientConfig{Addr: odd.Serve(t, s), DialContext: new(net.Dialer).DialContext, Conns: 1}
 }
 
 func serveHTTP(t *testing.T, h http.Handler, http2 bool) rpcbench.ClientConfig {
@@ -52,7 +51,8 @@ func overHTTP2(s rpcbench.Stack) bool { return s.Traits.HTTP == "2" }
 
 func each(t *testing.T, test func(*testing.T, rpcbench.Stack)) {
 	t.Helper()
-	for _, s := range []rpcbench.Stack{plain(), h2c(), overGRPC(), grpcWeb(), asJSON(), withGzip(), VT("connectrpc.vt")} {
+	for _, s := range []rpcbench.Stack{connectrpc.New(), connectrpc.H2C(), connectrpc.GRPC(), connectrpc.GRPCWeb(),
+		connectrpc.JSON(), connectrpc.Gzip(), connectrpc.VT()} {
 		t.Run(s.Name, func(t *testing.T) { test(t, s) })
 	}
 }
@@ -69,16 +69,17 @@ func asError(t *testing.T, err error) *rpcbench.Error {
 
 func failed(c rpcbench.Code) error { return &rpcbench.Error{Code: c} }
 
-// Every code crosses every protocol. Package grpcapi tests which error of a service has which code.
+// Every code crosses every protocol, as it does with grpc-go, which shares the numbers.
 func TestFailuresHaveOneCodeEach(t *testing.T) {
 	broken := []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "name", Rule: "min=4"}}
 	misleading := &rpcbench.Error{Code: rpcbench.Internal, Message: "grpc: failed to unmarshal"}
+	invalid := &rpcbench.Error{Code: rpcbench.Invalid, Violations: broken}
 	cases := []struct {
 		err    error
 		status connect.Code
 		code   rpcbench.Code
 	}{
-		{&rpcbench.Error{Code: rpcbench.Invalid, Violations: broken}, connect.CodeInvalidArgument, rpcbench.Invalid},
+		{invalid, connect.CodeInvalidArgument, rpcbench.Invalid},
 		{failed(rpcbench.Invalid), connect.CodeInvalidArgument, rpcbench.Invalid},
 		{failed(rpcbench.Malformed), connect.CodeInvalidArgument, rpcbench.Malformed},
 		{failed(rpcbench.TooLarge), connect.CodeResourceExhausted, rpcbench.TooLarge},
@@ -86,12 +87,15 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 		{failed(rpcbench.Unavailable), connect.CodeUnavailable, rpcbench.Unavailable},
 		{failed(rpcbench.Canceled), connect.CodeCanceled, rpcbench.Canceled},
 		{misleading, connect.CodeInternal, rpcbench.Internal},
+		{fmt.Errorf("create: %w", context.DeadlineExceeded), connect.CodeDeadlineExceeded, rpcbench.DeadlineExceeded},
+		{io.ErrClosedPipe, connect.CodeInternal, rpcbench.Internal},
+		{new(rpcbench.Error), connect.CodeInternal, rpcbench.Internal},
 	}
 	each(t, func(t *testing.T, s rpcbench.Stack) {
 		var current error // of the service; set between calls
 		create := func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) { return nil, current }
 		// also of errors, for gRPC's clients
-		server := newServer(rpcbench.ServerConfig{}, create, overHTTP2(s), connect.WithCodec(vt{}))
+		server := connectapi.NewServer(rpcbench.ServerConfig{}, create, overHTTP2(s), connect.WithCodec(connectapi.Codec{}))
 		c := dial(t, s, serve(t, server))
 		for _, tc := range cases {
 			current = tc.err
@@ -100,7 +104,7 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 			require.Equal(t, tc.status, connect.CodeOf(err), tc.err)
 			require.True(t, connect.IsWireError(err), tc.err)
 			require.Equal(t, tc.code, e.Code, tc.err)
-			require.Equal(t, tc.err.(*rpcbench.Error).Violations, e.Violations, tc.err)
+			require.Equal(t, map[bool][]rpcbench.Violation{true: broken}[tc.err == invalid], e.Violations, tc.err)
 			require.Equal(t, tc.code == rpcbench.Canceled, errors.Is(e, context.Canceled), tc.err)
 			require.Equal(t, tc.code == rpcbench.DeadlineExceeded, errors.Is(e, context.DeadlineExceeded), tc.err)
 		}
@@ -175,7 +179,8 @@ func TestFrames(t *testing.T) {
 			return errors.Join(writeHead(f, strings.Replace(contentType, "/proto", "/connect+proto", 1)), goAway(f))
 		}},
 	} {
-		for contentType, s := range map[string]rpcbench.Stack{"application/proto": h2c(), "application/grpc": overGRPC()} {
+		for contentType, s := range map[string]rpcbench.Stack{"application/proto": connectrpc.H2C(),
+			"application/grpc": connectrpc.GRPC()} {
 			t.Run(c.why+"/"+s.Name, func(t *testing.T) {
 				config := serve(t, rpcbench.ServeConns(rpcbench.ServerConfig{}, func(conn net.Conn) {
 					_, _ = io.ReadFull(conn, make([]byte, len(http2.ClientPreface)))

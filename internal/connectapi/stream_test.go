@@ -1,4 +1,4 @@
-package connectapi
+package connectapi_test
 
 import (
 	"context"
@@ -10,8 +10,10 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
+	"github.com/rpcbench/rpcbench/internal/connectapi"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userserviceconnect"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 )
 
 // exchange makes one Call of a stream.
@@ -27,7 +29,7 @@ func exchange(t *testing.T, c rpcbench.Client) (rpcbench.Stream, error) {
 // What a server may do to a stream that ours doesn't.
 func TestOddStreams(t *testing.T) {
 	type server = *connect.BidiStream[userv1.User, userv1.CreateUserResponse]
-	failure := toConnect(&rpcbench.Error{Code: rpcbench.TooLarge})
+	failure := connectapi.ToConnect(&rpcbench.Error{Code: rpcbench.TooLarge})
 	right := pb.API().NewService()
 	replies := func(n int, err error) func(context.Context, server) error {
 		return func(ctx context.Context, s server) error {
@@ -57,7 +59,7 @@ func TestOddStreams(t *testing.T) {
 		{"fails at the end", replies(1, failure), "", rpcbench.TooLarge},
 		{"fails at the end, after one reply too many", replies(2, failure), "", rpcbench.TooLarge},
 	} {
-		for _, stack := range []rpcbench.Stack{h2c(), overGRPC()} {
+		for _, stack := range []rpcbench.Stack{connectrpc.H2C(), connectrpc.GRPC()} {
 			t.Run(c.why+"/"+stack.Name, func(t *testing.T) {
 				h := connect.NewBidiStreamHandler(userserviceconnect.UserServiceCreateUsersProcedure, c.create)
 				s, err := exchange(t, dial(t, stack, serveHTTP(t, h, true)))
@@ -73,7 +75,7 @@ func TestOddStreams(t *testing.T) {
 func TestStreamOfWhatCannotBeEncoded(t *testing.T) {
 	good, bad := rpcbench.Sample(0, 0), rpcbench.Sample(0, 0)
 	bad.Name = "\xff"
-	for _, stack := range []rpcbench.Stack{h2c(), overGRPC()} {
+	for _, stack := range []rpcbench.Stack{connectrpc.H2C(), connectrpc.GRPC()} {
 		server, err := stack.Server(rpcbench.ServerConfig{})
 		require.NoError(t, err)
 		c := dial(t, stack, serve(t, server)).(rpcbench.Streamer)

@@ -1,11 +1,8 @@
-//go:build !unix
+//go:build !linux
 
 package cpu
 
 import "time"
-
-// Time returns false: this system does not tell.
-func Time() (time.Duration, bool) { return 0, false }
 
 // Others returns a function that returns 0: this system does not tell.
 func Others() (since func() float64) { return func() float64 { return 0 } }
@@ -15,3 +12,9 @@ func Count() int { return 0 }
 
 // Machine returns 0: this system does not tell.
 func Machine() (busy, idle time.Duration) { return 0, 0 }
+
+// Of returns false: this system does not tell.
+func Of(int) (time.Duration, bool) { return 0, false }
+
+// Switches returns 0: this system does not tell.
+func Switches(int) int64 { return 0 }

@@ -39,7 +39,13 @@ func (t Transport) Stack(name string, server []grpc.ServerOption, client ...grpc
 	return rpcbench.Stack{
 		Name: name, Protocol: "grpc/proto", Traits: traits,
 		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) { return t.Serve(config, server...), nil },
-		Dial:   func(config rpcbench.ClientConfig) (rpcbench.Client, error) { return dial(config, client...) },
+		Dial: func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+			conns, err := DialAll(config, newConn, client...)
+			if err != nil {
+				return nil, err
+			}
+			return binding.NewClient(pb.API(), conns), nil
+		},
 	}
 }
 
@@ -105,22 +111,10 @@ func (s server) Close() error {
 	return nil
 }
 
-// dial makes a client with one grpc.ClientConn per connection.
-func dial(config rpcbench.ClientConfig, options ...grpc.DialOption) (rpcbench.Client, error) {
-	var conns []*pb.Conn
-	all, err := DialAll(config, options...)
-	for _, cc := range all {
-		conns = append(conns, newConn(cc))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return binding.NewClient(pb.API(), conns), nil
-}
-
-// DialAll makes a grpc.ClientConn for each connection of a client. It opens nothing yet, and fails for the first
-// connection if at all.
-func DialAll(config rpcbench.ClientConfig, options ...grpc.DialOption) (conns []*grpc.ClientConn, err error) {
+// DialAll makes the connections of a client, each of a grpc.ClientConn of its own. It opens nothing yet, and fails for
+// the first connection if at all.
+func DialAll[U, R, F any](config rpcbench.ClientConfig, conn func(*grpc.ClientConn) *binding.Conn[U, R, F],
+	options ...grpc.DialOption) (conns []*binding.Conn[U, R, F], err error) {
 	creds := insecure.NewCredentials()
 	if config.TLS != nil {
 		creds = credentials.NewTLS(config.TLS)
@@ -138,7 +132,9 @@ func DialAll(config rpcbench.ClientConfig, options ...grpc.DialOption) (conns []
 		if err != nil {
 			return nil, err
 		}
-		conns = append(conns, cc)
+		c := conn(cc)
+		c.Close = func() { _ = cc.Close() } // fails if it is closed already
+		conns = append(conns, c)
 	}
 	return conns, nil
 }
@@ -166,7 +162,6 @@ func newConn(cc *grpc.ClientConn) *pb.Conn {
 			return pb.Stream{Send: s.Send, Receive: s.Recv, CloseSend: s.CloseSend, Release: func() {}}, nil
 		},
 		Failure: fromStatus,
-		Close:   func() { _ = cc.Close() }, // fails if it is closed already
 	}
 }
 

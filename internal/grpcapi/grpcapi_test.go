@@ -3,9 +3,7 @@ package grpcapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userservicegrpc"
 )
@@ -28,17 +27,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // serve runs a server until the test ends, and returns a connection to it.
 func serve(t *testing.T, s *grpc.Server) *grpc.ClientConn {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	conn, err := grpc.NewClient(odd.Serve(t, server{s}), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
-	conn, err := grpc.NewClient(ln.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		_ = conn.Close() // an error if the test has closed it
-		s.Stop()
-		require.NoError(t, <-served)
-	})
+	t.Cleanup(func() { _ = conn.Close() }) // an error if the test has closed it
 	return conn
 }
 
@@ -52,49 +43,11 @@ func asError(t *testing.T, err error) *rpcbench.Error {
 	return e
 }
 
-func failed(c rpcbench.Code) error { return &rpcbench.Error{Code: c} }
-
-func TestFailuresHaveOneCodeEach(t *testing.T) {
-	broken := []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "name", Rule: "min=4"}}
-	invalid := &rpcbench.Error{Code: rpcbench.Invalid, Violations: broken}
-	misleading := &rpcbench.Error{Code: rpcbench.Internal, Message: "grpc: failed to unmarshal"}
-	var current error // of the service; set between calls
-	s := grpc.NewServer()
-	userservicegrpc.RegisterUserServiceServer(s, NewService(
-		func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) { return nil, current }))
-	conn := serve(t, s)
-	for _, c := range []struct {
-		why    string
-		err    error
-		status codes.Code
-		code   rpcbench.Code
-		broken []rpcbench.Violation
-	}{
-		{"the user breaks rules", invalid, codes.InvalidArgument, rpcbench.Invalid, broken},
-		{"the user breaks rules that aren't told", failed(rpcbench.Invalid), codes.InvalidArgument, rpcbench.Invalid, nil},
-		{"the request can't be read", failed(rpcbench.Malformed), codes.InvalidArgument, rpcbench.Malformed, nil},
-		{"the request is too large", failed(rpcbench.TooLarge), codes.ResourceExhausted, rpcbench.TooLarge, nil},
-		{"the service was too slow", failed(rpcbench.DeadlineExceeded), codes.DeadlineExceeded, rpcbench.DeadlineExceeded,
-			nil},
-		{"the service can't be reached", failed(rpcbench.Unavailable), codes.Unavailable, rpcbench.Unavailable, nil},
-		{"the service is broken", failed(rpcbench.Internal), codes.Internal, rpcbench.Internal, nil},
-		{"the service's own call was cancelled", failed(rpcbench.Canceled), codes.Canceled, rpcbench.Canceled, nil},
-		{"a context's error within another", fmt.Errorf("create: %w", context.DeadlineExceeded), codes.DeadlineExceeded,
-			rpcbench.DeadlineExceeded, nil},
-		{"somebody's error", io.ErrClosedPipe, codes.Internal, rpcbench.Internal, nil},
-		{"an Error without a code", new(rpcbench.Error), codes.Internal, rpcbench.Internal, nil},
-		{"words of a malformed message", misleading, codes.Internal, rpcbench.Internal, nil},
-	} {
-		t.Run(c.why, func(t *testing.T) {
-			current = c.err
-			_, err := userservicegrpc.NewUserServiceClient(conn).CreateUser(t.Context(), fromUser(rpcbench.Sample(0, 0)))
-			require.Equal(t, c.status, status.Code(err))
-			e := asError(t, err)
-			require.Equal(t, c.code, e.Code)
-			require.Equal(t, c.broken, e.Violations)
-			require.Equal(t, c.code == rpcbench.Canceled, errors.Is(e, context.Canceled))
-			require.Equal(t, c.code == rpcbench.DeadlineExceeded, errors.Is(e, context.DeadlineExceeded))
-		})
+// What a status has of an error is its code, whose number package connectapi tests.
+func TestCodesCross(t *testing.T) {
+	for _, code := range []rpcbench.Code{rpcbench.Invalid, rpcbench.Malformed, rpcbench.TooLarge, rpcbench.Canceled,
+		rpcbench.DeadlineExceeded, rpcbench.Unavailable, rpcbench.Internal} {
+		require.Equal(t, code, FromStatus(toStatus(&rpcbench.Error{Code: code})).Code)
 	}
 }
 

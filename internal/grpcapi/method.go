@@ -40,23 +40,17 @@ func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
 		return server{own}, nil
 	}
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		all, err := DialAll(config)
+		conns, err := DialAll(config, func(cc *grpc.ClientConn) *binding.Conn[Q, A, struct{}] {
+			return &binding.Conn[Q, A, struct{}]{Failure: fromStatus, Call: func(ctx context.Context, q *Q) (*A, error) {
+				a := new(A)
+				if err := cc.Invoke(ctx, "/"+m.Name, q, a, grpc.StaticMethod()); err != nil {
+					return nil, err
+				}
+				return a, nil
+			}}
+		})
 		if err != nil {
 			return nil, err
-		}
-		var conns []*binding.Conn[Q, A, struct{}]
-		for _, cc := range all {
-			conns = append(conns, &binding.Conn[Q, A, struct{}]{
-				Call: func(ctx context.Context, q *Q) (*A, error) {
-					a := new(A)
-					if err := cc.Invoke(ctx, "/"+m.Name, q, a, grpc.StaticMethod()); err != nil {
-						return nil, err
-					}
-					return a, nil
-				},
-				Failure: fromStatus,
-				Close:   func() { _ = cc.Close() }, // fails if it is closed already
-			})
 		}
 		return binding.NewCaller(m, conns), nil
 	}

@@ -169,30 +169,6 @@ func TestCallersShareTheCalls(t *testing.T) {
 	})
 }
 
-// TestInFlight: calls of a millisecond that callers share are under way for a known part of the time.
-func TestInFlight(t *testing.T) {
-	for reason, c := range map[string]struct {
-		callers int
-		n       int64
-		want    float64
-	}{
-		"every caller is always in a call":     {4, 400, 4},
-		"one caller":                           {1, 10, 1},
-		"of two callers one has a second call": {2, 3, 1.5},
-		"two of four callers never call":       {4, 2, 2},
-	} {
-		t.Run(reason, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := callers(c.callers, taking(ms))
-				require.NoError(t, l.Start(0))
-				<-time.After(time.Second)
-				require.NoError(t, l.Run(t.Context(), c.n))
-				require.InEpsilon(t, c.want, l.InFlight(), 0.001)
-			})
-		})
-	}
-}
-
 // Planned starts come at their time, whatever became of earlier ones, and latencies count from the plan. The caller of
 // the second start finds its first call stalled for 40 ms, that of the third for 60 ms more than it may be late.
 func TestPlannedStarts(t *testing.T) {

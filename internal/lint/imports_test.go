@@ -3,15 +3,16 @@ package lint_test
 import (
 	"go/ast"
 	"go/build"
+	"go/doc"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"maps"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -130,48 +131,17 @@ func TestStacksDoNotImportEachOther(t *testing.T) {
 // contract and what is internal.
 func stackPackages(t *testing.T) []string {
 	t.Helper()
-	var packages []string
-	for _, file := range parse(t, "stacks") {
-		for _, imp := range file.Imports {
-			p := unquote(imp.Path)
-			if within(p, module) && p != module && !within(p, module+"/internal") && !slices.Contains(packages, p) {
-				packages = append(packages, p)
-			}
-		}
-	}
+	stacks, err := build.ImportDir("stacks", 0)
+	require.NoError(t, err)
+	packages := slices.DeleteFunc(stacks.Imports, func(p string) bool {
+		return !within(p, module) || p == module || within(p, module+"/internal")
+	})
 	require.NotEmpty(t, packages)
 	return packages
 }
 
-// parse returns the files of the module's folder, without tests.
-func parse(t *testing.T, dir string) []*ast.File {
-	t.Helper()
-	paths, err := filepath.Glob(dir + "/*.go")
-	require.NoError(t, err)
-	var files []*ast.File
-	for _, p := range paths {
-		built, err := build.Default.MatchFile(filepath.Dir(p), filepath.Base(p))
-		require.NoError(t, err)
-		if built && !strings.HasSuffix(p, "_test.go") {
-			f, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.SkipObjectResolution)
-			require.NoError(t, err)
-			files = append(files, f)
-		}
-	}
-	require.NotEmpty(t, files, dir)
-	return files
-}
-
-func unquote(lit *ast.BasicLit) string {
-	s, _ := strconv.Unquote(lit.Value) // the parser has seen it
-	return s
-}
-
 // function is one that makes a stack.
-type function struct {
-	folder, call string
-	made         bool // it is a func() rpcbench.Stack
-}
+type function struct{ folder, call string }
 
 // functions are all that the packages of stacks export, by the name of the stack that each should make. A function that
 // makes a stack of a method of one's own is left out.
@@ -180,14 +150,22 @@ func functions(t *testing.T) map[string]function {
 	all := map[string]function{}
 	for _, pkg := range stackPackages(t) {
 		base, folder := path.Base(pkg), strings.TrimPrefix(pkg, module+"/")
-		for _, file := range parse(t, folder) {
-			for _, decl := range file.Decls {
-				for _, name := range names(decl) {
-					if !strings.HasSuffix(name, "Of") {
-						stack := strings.TrimSuffix(base+"."+strings.ToLower(name), ".new")
-						all[stack] = function{folder, base + "." + name + "()", makesStack(decl)}
-					}
-				}
+		built, err := build.ImportDir(folder, 0)
+		require.NoError(t, err)
+		fset, files := token.NewFileSet(), []*ast.File(nil)
+		for _, name := range built.GoFiles {
+			f, err := parser.ParseFile(fset, filepath.Join(folder, name), nil, parser.ParseComments)
+			require.NoError(t, err)
+			files = append(files, f)
+		}
+		exports, err := doc.NewFromFiles(fset, files, pkg)
+		require.NoError(t, err)
+		require.Zero(t, len(exports.Types)+len(exports.Vars)+len(exports.Consts), "%s exports more than functions", pkg)
+		for _, f := range exports.Funcs {
+			if !strings.HasSuffix(f.Name, "Of") {
+				call := base + "." + f.Name + "()"
+				require.Equal(t, "func() rpcbench.Stack", types.ExprString(f.Decl.Type), call)
+				all[strings.TrimSuffix(base+"."+strings.ToLower(f.Name), ".new")] = function{folder, call}
 			}
 		}
 		require.Contains(t, all, base, "a main value")
@@ -198,15 +176,11 @@ func functions(t *testing.T) map[string]function {
 // A stack's package exports functions that return a Stack, New among them, and package stacks calls each of them.
 func TestStacksHaveOneSurface(t *testing.T) {
 	t.Chdir("../..")
-	all := functions(t)
-	for _, f := range all {
-		require.True(t, f.made, "%s: %s is no func() rpcbench.Stack", f.folder, f.call)
-	}
 	var got []string
 	for _, stack := range stacks.All() {
 		got = append(got, stack.Name)
 	}
-	require.ElementsMatch(t, slices.Collect(maps.Keys(all)), got,
+	require.ElementsMatch(t, slices.Collect(maps.Keys(functions(t))), got,
 		"package stacks has every stack once, under the name of its package and function")
 }
 
@@ -235,51 +209,6 @@ func TestEveryStackIsGuarded(t *testing.T) {
 		require.NotEqual(t, ".", library, "%s: rivals in stacktest/internal/conform/profile.go needs %s", s.Name,
 			s.Traits.Codec)
 	}
-}
-
-// names returns the exported names that a package-level declaration declares. Methods are not: their types are.
-func names(decl ast.Decl) (exported []string) {
-	add := func(ids ...*ast.Ident) {
-		for _, id := range ids {
-			if id.IsExported() {
-				exported = append(exported, id.Name)
-			}
-		}
-	}
-	switch d := decl.(type) {
-	case *ast.FuncDecl:
-		if d.Recv == nil {
-			add(d.Name)
-		}
-	case *ast.GenDecl:
-		for _, spec := range d.Specs {
-			switch s := spec.(type) {
-			case *ast.TypeSpec:
-				add(s.Name)
-			case *ast.ValueSpec:
-				add(s.Names...)
-			}
-		}
-	}
-	return exported
-}
-
-// makesStack says whether decl is a func() rpcbench.Stack.
-func makesStack(decl ast.Decl) bool {
-	fn, ok := decl.(*ast.FuncDecl)
-	if !ok || fn.Type.TypeParams != nil || len(fn.Type.Params.List) > 0 || fn.Type.Results == nil ||
-		len(fn.Type.Results.List) != 1 {
-		return false
-	}
-	result, ok := fn.Type.Results.List[0].Type.(*ast.SelectorExpr)
-	return ok && selector(result) == "rpcbench.Stack"
-}
-
-func selector(s *ast.SelectorExpr) string {
-	if x, ok := s.X.(*ast.Ident); ok {
-		return x.Name + "." + s.Sel.Name
-	}
-	return ""
 }
 
 func read(t *testing.T, path string) string {

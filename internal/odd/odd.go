@@ -17,6 +17,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench/internal/child"
+	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 // Variable in the environment makes children that measure answer with known figures. Its value is from Children.
@@ -70,6 +71,14 @@ func Again(t testing.TB, variable string, args ...string) *exec.Cmd {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = in.Close() })
 	return cmd
+}
+
+// Allocated is how many bytes fn allocates, and all else that runs meanwhile.
+func Allocated(fn func()) uint64 {
+	since := workload.Allocated()
+	fn()
+	bytes, _ := since()
+	return bytes
 }
 
 // Rows parses output as benchstat does. units are those that have a Unit line.

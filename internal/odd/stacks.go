@@ -2,6 +2,9 @@ package odd
 
 import (
 	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
 )
@@ -40,6 +43,20 @@ func Dialling(s rpcbench.Stack, change func(*rpcbench.ClientConfig)) rpcbench.St
 		return dial(config)
 	}
 	return s
+}
+
+// Serve serves on an address that it returns, until the test ends.
+func Serve(t testing.TB, s rpcbench.Server) (addr string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	t.Cleanup(func() {
+		require.NoError(t, s.Close())
+		<-served
+	})
+	return ln.Addr().String()
 }
 
 // Server is a server with other methods where they are not nil.

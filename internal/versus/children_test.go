@@ -71,8 +71,6 @@ func find(name string) (rpcbench.Stack, error) {
 				return c.PrepareUser(u)
 			}}
 		}), nil
-	case "tails":
-		return tails(), nil
 	case "hangs":
 		return inBlock(1, func() error { select {} }), nil
 	}
@@ -90,27 +88,6 @@ func inBlock(n int, do func() error) rpcbench.Stack {
 			return func(context.Context) error { return do() }
 		})
 	})
-}
-
-// tails is rawtcp whose calls take 3 ms. Each fourth call takes 40 ms, but those of every eighth caller, the first one
-// among them.
-func tails() rpcbench.Stack {
-	return odd.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client { return tailed{c} })
-}
-
-type tailed struct{ rpcbench.Users }
-
-// Prepare prepares call i: each caller makes four.
-func (c tailed) Prepare(i, payload int) (rpcbench.Call, error) {
-	call, err := c.PrepareUser(rpcbench.Sample(i, payload))
-	takes := 3 * time.Millisecond
-	if i%4 == 3 && i/4%8 > 0 {
-		takes = 40 * time.Millisecond
-	}
-	return func(ctx context.Context) error {
-		<-time.After(takes)
-		return call(ctx)
-	}, err
 }
 
 func spec(arms ...string) Spec {
@@ -189,20 +166,6 @@ func TestSpins(t *testing.T) {
 		require.NoError(t, err, test.why)
 		for arm, l := range record.Latencies {
 			require.Equal(t, arm == 2, l.Sum/time.Duration(l.Calls) >= spin, "%s: arm %d: %+v", test.why, arm, l)
-		}
-	}
-}
-
-// Percentiles of many callers are of each call of each caller.
-func TestLatenciesOfManyCallers(t *testing.T) {
-	record, err := Run(t.Context(), Spec{Arms: []string{"tails", "tails"}, Workload: workload.Workload{Callers: 24},
-		Slice: 500 * time.Millisecond, Blocks: 1}, Program{})
-	require.NoError(t, err)
-	for _, l := range record.Latencies {
-		require.Less(t, l.P50, l.P95, "most calls take 3 ms")
-		require.GreaterOrEqual(t, l.P95, 40*time.Millisecond, "one call of five takes 40 ms")
-		if l.Calls >= 1000 {
-			require.GreaterOrEqual(t, l.P99, 40*time.Millisecond, "as the 95th percentile")
 		}
 	}
 }

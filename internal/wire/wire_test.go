@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
 
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/relay"
 )
 
@@ -35,33 +36,19 @@ func (r *tap) bytes(t *testing.T) (sent, received []byte) {
 	return r.Conns()[0].Bytes()
 }
 
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	return ln
-}
-
 // start serves handler and returns a client of one recorded connection, and the server's address.
 func start(t *testing.T, version string, handler http.HandlerFunc) (*http.Client, string, *tap) {
 	t.Helper()
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(version == "1.1")
 	protocols.SetUnencryptedHTTP2(version == "2")
-	ln := listen(t)
 	table := &http.HTTP2Config{MaxDecoderHeaderTableSize: 1 << 16, MaxEncoderHeaderTableSize: 1 << 16}
 	server := &http.Server{Handler: handler, Protocols: protocols, HTTP2: table, ReadHeaderTimeout: time.Minute}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ln) }()
-	r := new(tap)
+	addr, r := odd.Serve(t, server), new(tap)
 	transport := &http.Transport{DialContext: r.dial, Protocols: protocols, HTTP2: table, DisableCompression: true,
 		MaxConnsPerHost: 1}
-	t.Cleanup(func() {
-		transport.CloseIdleConnections()
-		assert.NoError(t, server.Close())
-		assert.ErrorIs(t, <-served, http.ErrServerClosed)
-	})
-	return &http.Client{Transport: transport, Timeout: time.Minute}, ln.Addr().String(), r
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: time.Minute}, addr, r
 }
 
 // answer replies as the path says.

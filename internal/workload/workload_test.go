@@ -125,6 +125,10 @@ func TestWorkloads(t *testing.T) {
 			json: 1414, protobuf: 1039},
 		{flags: &workload.Workload{Apart: true, TLS: true}, name: "two processes over TLS", operation: users,
 			json: smallJSON, protobuf: small, apart: true, tls: true},
+		{flags: &workload.Workload{Callers: 7}, name: "callers of one connection, or of one each", operation: call,
+			json: smallJSON, protobuf: small, callers: 7},
+		{flags: &workload.Workload{Callers: 7, Conns: 2}, name: "an odd number of callers of two", operation: users,
+			json: smallJSON, protobuf: small, callers: 7, conns: 2},
 
 		{name: "small-50x20", operation: users, json: smallJSON, protobuf: small, callers: 50, conns: 20},
 		{name: "mixed-50x20", operation: echo, json: 418, protobuf: 133, callers: 50, conns: 20},

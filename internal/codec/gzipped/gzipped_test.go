@@ -3,7 +3,6 @@ package gzipped_test
 import (
 	"bytes"
 	"compress/gzip"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/codec"
 	"github.com/rpcbench/rpcbench/internal/codec/gzipped"
 	"github.com/rpcbench/rpcbench/internal/codec/jsonstd"
+	"github.com/rpcbench/rpcbench/internal/odd"
 )
 
 var _ codec.Codec = (*gzipped.Codec)(nil)
@@ -81,12 +81,9 @@ func TestLimit(t *testing.T) {
 
 	bomb := padded(16 << 20)
 	require.Less(t, len(bomb), 16<<20/100, "a small body of large content; how small is up to compress/gzip")
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	err := c.Unmarshal(bomb, new(rpcbench.User))
-	runtime.ReadMemStats(&after)
-	require.ErrorIs(t, err, gzipped.ErrTooLarge)
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), "it ends where the limit is reached")
+	require.Less(t, odd.Allocated(func() {
+		require.ErrorIs(t, c.Unmarshal(bomb, new(rpcbench.User)), gzipped.ErrTooLarge)
+	}), uint64(1<<20), "it ends where the limit is reached")
 }
 
 // A new writer costs 800 kB, a new reader 40 kB. The race detector drops a quarter of what goes into a pool.
@@ -96,13 +93,11 @@ func TestCompressorsArePooled(t *testing.T) {
 	require.NoError(t, err)
 	perOp := func(fn func()) uint64 {
 		const ops = 100
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		for range ops {
-			fn()
-		}
-		runtime.ReadMemStats(&after)
-		return (after.TotalAlloc - before.TotalAlloc) / ops
+		return odd.Allocated(func() {
+			for range ops {
+				fn()
+			}
+		}) / ops
 	}
 	require.Less(t, perOp(func() { _, _ = c.Marshal(u) }), uint64(400_000))
 	require.Less(t, perOp(func() { _ = c.Unmarshal(small, new(rpcbench.User)) }), uint64(20_000))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +14,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/codec"
 	"github.com/rpcbench/rpcbench/internal/codec/msgp"
 	"github.com/rpcbench/rpcbench/internal/message"
+	"github.com/rpcbench/rpcbench/internal/odd"
 )
 
 var _ codec.Codec = msgp.Codec{}
@@ -23,15 +23,6 @@ func TestRoundTrip(t *testing.T) {
 	data, err := msgp.Codec{}.Marshal(new(msgp.Flex))
 	require.NoError(t, err)
 	require.Equal(t, []byte{0x80}, data, "zero fields are left out: an empty map")
-}
-
-// allocated returns how many bytes fn allocates.
-func allocated(fn func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	fn()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
 }
 
 func TestMalformed(t *testing.T) {
@@ -68,7 +59,7 @@ func TestMalformed(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			var err error
-			bytes := allocated(func() { err = msgp.Codec{}.Unmarshal(c.data, c.into) })
+			bytes := odd.Allocated(func() { err = msgp.Codec{}.Unmarshal(c.data, c.into) })
 			require.Error(t, err)
 			require.Less(t, bytes, uint64(4<<20), "whatever a length says, only what is there costs memory")
 		})

@@ -1,7 +1,6 @@
 package xmlstd_test
 
 import (
-	"encoding/xml"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,7 +9,6 @@ import (
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/codec"
 	"github.com/rpcbench/rpcbench/internal/codec/xmlstd"
-	"github.com/rpcbench/rpcbench/internal/message"
 )
 
 var _ codec.Codec = xmlstd.Codec{}
@@ -67,23 +65,4 @@ func TestUnmarshal(t *testing.T) {
 		require.Error(t, xmlstd.Codec{}.Unmarshal([]byte(whole[:n]), new(xmlstd.User)), "the first %d of %d bytes", n,
 			len(whole))
 	}
-}
-
-// Looking at what follows the root costs no object more than xml.Unmarshal.
-func TestAllocationsAsUnmarshal(t *testing.T) {
-	c := xmlstd.Codec{}
-	data, err := c.Marshal(binding.Convert[xmlstd.Flex](message.Complex()))
-	require.NoError(t, err)
-	least := func(fn func() error) float64 { // encoding/xml keeps what it knows of types in a map of the process
-		n := testing.AllocsPerRun(1, func() { require.NoError(t, fn()) })
-		for range 100 {
-			n = min(n, testing.AllocsPerRun(1, func() { require.NoError(t, fn()) }))
-		}
-		return n
-	}
-	require.Equal(t, least(func() error {
-		return xml.Unmarshal(data, new(xmlstd.Flex))
-	}), least(func() error {
-		return c.Unmarshal(data, new(xmlstd.Flex))
-	}))
 }

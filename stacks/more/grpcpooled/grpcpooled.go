@@ -44,15 +44,12 @@ func New() rpcbench.Stack {
 		if config.Headers != nil {
 			return nil, fmt.Errorf("a call on a leased stream has no headers: %w", errors.ErrUnsupported)
 		}
-		all, err := grpcapi.DialAll(config)
+		conns, err := grpcapi.DialAll(config, func(cc *grpc.ClientConn) *pb.Conn {
+			p := &pool{cc: cc, toError: pb.API().ToError}
+			return &pb.Conn{Call: p.createUser, Echo: p.echo, Failure: failure}
+		})
 		if err != nil {
 			return nil, err
-		}
-		var conns []*pb.Conn
-		for _, cc := range all {
-			p := &pool{cc: cc, toError: pb.API().ToError}
-			conns = append(conns, &pb.Conn{Call: p.createUser, Echo: p.echo, Failure: failure,
-				Close: func() { _ = cc.Close() }}) // fails if it is closed already
 		}
 		return binding.NewClient(pb.API(), conns), nil
 	}

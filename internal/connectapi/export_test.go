@@ -1,0 +1,9 @@
+package connectapi
+
+// For tests with the stacks, which import this package.
+var (
+	NewServer = newServer
+	ToConnect = toConnect
+)
+
+type Codec = vt
