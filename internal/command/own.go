@@ -191,8 +191,9 @@ func (p program) keepModule(ctx context.Context, m Messages, out string, stdout,
 		err = cmp.Or(os.Remove(made.Program), os.Chmod(dir, 0o755), os.Rename(dir, path))
 	}
 	if err == nil {
+		samples, _, _ := strings.Cut(made.Made, ";") // the rest has been told
 		_, err = fmt.Fprintf(stdout, "%s: %s, %s. To compare: cd %[1]s && go run . run -out answer\n", out, made.Method,
-			made.Made)
+			samples)
 	}
 	return err
 }
