@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
@@ -180,12 +181,18 @@ func TestOneSample(t *testing.T) {
 	type flag struct {
 		Yes bool `json:"yes,omitempty"`
 	}
+	entries, err := structpb.NewStruct(map[string]any{"a": true, "b": true, "c": true, "d": true, "e": true, "f": true, "g": true})
+	require.NoError(t, err)
 	flags := httpjsoniter.Of(rpcbench.Method[flag, flag]{
 		Name: "test.v1.Flags/Get", MadeOf: "1 sample", Requests: []*flag{{}}, Replies: []*flag{{Yes: true}},
 		Equal: func(want, got *flag) bool { return *want == *got },
 	})
 	empty := one(generated(), new(userv1.User), new(userv1.CreateUserResponse))
 	short := one(generated(), &userv1.User{Name: "2026-01-01"}, &userv1.CreateUserResponse{Message: "short"})
+	maps := rpcbench.Method[structpb.Struct, userv1.CreateUserResponse]{
+		Name: "test.v1.Maps/Get", MadeOf: "1 sample", Replies: empty.Replies, Equal: empty.Equal,
+		Requests: []*structpb.Struct{entries},
+	}
 	for _, c := range []struct {
 		why, check string
 		stack      rpcbench.Stack
@@ -195,7 +202,8 @@ func TestOneSample(t *testing.T) {
 			httpjson.Of(one(plain(), plain().Requests[0], plain().Replies[0])), "of equal replies the one before is the right"},
 		{"decoders need no objects", "codec", flags, "allocates nothing"},
 		{"decoders need no objects, so none is missed", "repeats", flags, "allocates nothing"},
-		{"blocks that objects share", "repeats", httpprotobuf.Of(short), "share blocks"},
+		{"decoders need small objects, which share blocks", "repeats", httpprotobuf.Of(short), "so few bytes"},
+		{"entries of a map, which come in any order", "patience", httpprotobuf.Of(maps), ""},
 		{"a request smaller than frames of HTTP/2", "shared", grpcprotobuf.Of(short), ""},
 		{"a request of no bytes, which waits or does not", "shared", grpcprotobuf.Of(empty), "from frames of HTTP/2"},
 		{"a request of no bytes, to be held", "unavailable", grpcprotobuf.Of(empty), "from frames of HTTP/2"},
