@@ -5,6 +5,7 @@ package binding
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -95,6 +96,14 @@ func (a API[U, R, F, E]) NewService() func(context.Context, *U) (*R, error) {
 		}
 		return a.Answer(u), nil
 	}
+}
+
+// AsError returns the *rpcbench.Error that err is or wraps, or one of the same code and text.
+func AsError(err error) *rpcbench.Error {
+	if e, ok := errors.AsType[*rpcbench.Error](err); ok {
+		return e
+	}
+	return &rpcbench.Error{Code: rpcbench.CodeOf(err), Message: err.Error()}
 }
 
 // WrongReply returns the error of a reply that differs from what was asked; what names the difference.

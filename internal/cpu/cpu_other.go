@@ -4,17 +4,10 @@ package cpu
 
 import "time"
 
-// Others returns a function that returns 0: this system does not tell.
-func Others() (since func() float64) { return func() float64 { return 0 } }
+// This system tells nothing of what follows.
 
-// Count returns 0: this system does not tell.
-func Count() int { return 0 }
-
-// Machine returns 0: this system does not tell.
-func Machine() (busy, idle time.Duration) { return 0, 0 }
-
-// Of returns false: this system does not tell.
-func Of(int) (time.Duration, bool) { return 0, false }
-
-// Switches returns 0: this system does not tell.
-func Switches(int) int64 { return 0 }
+func Others() (since func() float64)       { return func() float64 { return 0 } }
+func Count() int                           { return 0 }
+func Machine() (busy, idle time.Duration)  { return 0, 0 }
+func Of(int) (used time.Duration, ok bool) { return 0, false }
+func Switches(int) (n int64)               { return 0 }

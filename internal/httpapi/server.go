@@ -70,10 +70,7 @@ func requestError(body io.Reader, err error) error {
 
 // fail sends the error in the stack's own wire format, with the error's status.
 func (h *handler[Q, A, E]) fail(w http.ResponseWriter, err error) {
-	e, ok := errors.AsType[*rpcbench.Error](err)
-	if !ok {
-		e = &rpcbench.Error{Code: rpcbench.CodeOf(err), Message: err.Error()}
-	}
+	e := binding.AsError(err)
 	if err := h.reply(w, Status(e.Code), h.fromError(e)); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}

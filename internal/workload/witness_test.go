@@ -7,9 +7,9 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"hash/maphash"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"os"
@@ -26,6 +26,8 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/binding"
 	"github.com/rpcbench/rpcbench/internal/corpus"
+	"github.com/rpcbench/rpcbench/internal/httpapi"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/relay"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
@@ -35,8 +37,9 @@ import (
 // sight is what a server sees of one message: the body of a request, or one of several on a stream.
 type sight struct {
 	PID           int
-	AtOnce        int   // requests in the server, this one among them
-	Conn, Request int64 // that it came with
+	AtOnce        int    // requests in the server, this one among them
+	Conn          string // that it came with
+	Request       int64  // of the server's, from 1 on
 	TLS           bool
 	Path          string
 	Authorization string
@@ -138,18 +141,11 @@ func (w *witness) stack(client, server rpcbench.Stack) rpcbench.Stack {
 			return nil, err
 		}
 		handler := bare.(interface{ HTTPHandler() http.Handler }).HTTPHandler()
-		protocols := new(http.Protocols)
-		protocols.SetHTTP1(client.Traits.HTTP == "1.1")
-		protocols.SetHTTP2(client.Traits.HTTP == "2")
-		protocols.SetUnencryptedHTTP2(client.Traits.HTTP == "2")
-		return httpServer{&http.Server{
-			Handler:   w.watch(handler),
-			ErrorLog:  log.New(io.Discard, "", 0),
-			TLSConfig: config.TLS,
-			Protocols: protocols,
-			ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
-				return context.WithValue(ctx, connKey{}, w.conns.Add(1))
-			},
+		own := httpapi.NewServer(config, w.watch(handler), client.Traits.HTTP == "2")
+		return odd.Server{Server: own, OnServe: func(ln net.Listener) error {
+			return own.Serve(&relay.Listener{Listener: ln, Wrap: func(c net.Conn) net.Conn {
+				return numbered{c, fmt.Sprint(w.conns.Add(1))}
+			}})
 		}}, nil
 	}
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
@@ -166,22 +162,19 @@ func (w *witness) stack(client, server rpcbench.Stack) rpcbench.Stack {
 	return s
 }
 
-type connKey struct{}
-
-type httpServer struct{ *http.Server }
-
-func (s httpServer) Serve(ln net.Listener) error {
-	if s.TLSConfig != nil {
-		return s.ServeTLS(ln, "", "")
-	}
-	return s.Server.Serve(ln)
+// numbered is a connection whose number stands for its client's address.
+type numbered struct {
+	net.Conn
+	number string
 }
+
+func (c numbered) RemoteAddr() net.Addr { return &net.UnixAddr{Name: c.number} }
 
 // watch puts the witness in front of a handler.
 func (w *witness) watch(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(reply http.ResponseWriter, r *http.Request) {
 		seen := sight{
-			PID: os.Getpid(), AtOnce: w.enter(), Conn: r.Context().Value(connKey{}).(int64), Request: w.requests.Add(1),
+			PID: os.Getpid(), AtOnce: w.enter(), Conn: r.RemoteAddr, Request: w.requests.Add(1),
 			TLS: r.TLS != nil, Path: r.URL.Path, Authorization: r.Header.Get("Authorization"),
 			Traceparent: r.Header.Get("Traceparent"), UserAgent: r.UserAgent(),
 			Timeout: r.Header.Get("Grpc-Timeout"),

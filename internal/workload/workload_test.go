@@ -221,7 +221,7 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	if isJSON {
 		paths = map[string]string{users: "/users", echo: "/echo", stream: "/users", call: "/Create"}
 	}
-	most, seenConns, requests, bodies, traces := 0, set[int64]{}, set[int64]{}, set[string]{}, set[string]{}
+	most, seenConns, requests, bodies, traces := 0, set[string]{}, set[int64]{}, set[string]{}, set[string]{}
 	for i, m := range got {
 		require.Equal(t, paths[c.operation], m.Path[strings.LastIndex(m.Path, "/"):], "what the server is asked")
 		if c.invalid {

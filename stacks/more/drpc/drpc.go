@@ -124,11 +124,7 @@ const failed = 1 // the number of an error whose text is a userv1.Error as proto
 
 // failure puts an error of the service into the text of an error of drpc, which has no details.
 func failure(err error) error {
-	e, ok := errors.AsType[*rpcbench.Error](err)
-	if !ok {
-		e = &rpcbench.Error{Code: rpcbench.CodeOf(err), Message: err.Error()}
-	}
-	text, _ := proto.Marshal(pb.API().FromError(e)) // fails for invalid UTF-8, which no text of ours has
+	text, _ := proto.Marshal(pb.API().FromError(binding.AsError(err))) // fails for invalid UTF-8, which no text has
 	return drpcerr.WithCode(errors.New(string(text)), failed)
 }
 

@@ -97,10 +97,7 @@ func reply(ctx *fasthttp.RequestCtx, status int, v any) error {
 }
 
 func fail(ctx *fasthttp.RequestCtx, err error) {
-	e, ok := errors.AsType[*rpcbench.Error](err)
-	if !ok {
-		e = &rpcbench.Error{Code: rpcbench.CodeOf(err), Message: err.Error()}
-	}
+	e := binding.AsError(err)
 	if err := reply(ctx, httpapi.Status(e.Code), e); err != nil {
 		ctx.Error(err.Error(), fasthttp.StatusInternalServerError)
 	}

@@ -132,11 +132,7 @@ func (p *server) answer(ctx context.Context, q *PooledRequest) *PooledReply {
 		err = &rpcbench.Error{Code: rpcbench.Malformed, Message: "neither a user nor a message"}
 	}
 	if err != nil {
-		e, ok := errors.AsType[*rpcbench.Error](err)
-		if !ok {
-			e = &rpcbench.Error{Code: rpcbench.CodeOf(err), Message: err.Error()}
-		}
-		reply.Error = p.fromError(e)
+		reply.Error = p.fromError(binding.AsError(err))
 	}
 	return reply
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/stats"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/binding/pb"
@@ -120,30 +119,11 @@ func TestServerEndsIdleStreams(t *testing.T) {
 	require.Greater(t, l.streams.Load(), int64(1))
 }
 
-// connEnd is closed when the client has closed all streams of its first connection.
-type connEnd chan struct{}
-
-func (connEnd) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
-func (connEnd) HandleRPC(context.Context, stats.RPCStats)                         {}
-func (connEnd) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-
-func (c connEnd) HandleConn(_ context.Context, s stats.ConnStats) {
-	if _, ok := s.(*stats.ConnEnd); ok {
-		select {
-		case <-c:
-		default:
-			close(c)
-		}
-	}
-}
-
 // TestStaleStreamsAreReplaced: a connection that broke while nobody called fails no call, however many streams it had.
 func TestStaleStreamsAreReplaced(t *testing.T) {
 	l := lease(t, time.Hour, named)
 	var conns []net.Conn
-	gone := make(connEnd)
-	cc, err := grpc.NewClient(l.cc.Target(), grpc.WithStatsHandler(gone),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+	cc, err := grpc.NewClient(l.cc.Target(), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
 			c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 			conns = append(conns, c)
@@ -158,7 +138,9 @@ func TestStaleStreamsAreReplaced(t *testing.T) {
 	}
 	l.free = l.hidden
 	require.NoError(t, conns[0].Close())
-	<-gone
+	for _, stream := range l.free {
+		require.Error(t, stream.RecvMsg(new(PooledReply)), "until it has ended")
+	}
 	l.calls(t, "after")
 	require.Len(t, l.free, 1, "the ended streams are gone")
 }
