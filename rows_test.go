@@ -110,8 +110,6 @@ func TestFlags(t *testing.T) {
 		args, names []string // names of all rows
 		least, most float64  // bytes that the last row's client sends and receives
 	}{
-		{"payloads go there and back", []string{calls + "bytes-10kB$", "-stacks=rawtcp"},
-			[]string{"Call/workload=bytes-10kB/stack=rawtcp"}, 20_000, 22_000},
 		{"stacks, and the usual workloads", []string{calls + "(small|empty)$", "-stacks=rawtcp,httpjson.gzip"},
 			[]string{"Call/workload=small/stack=rawtcp", "Call/workload=small/stack=httpjson.gzip"}, 200, 1000},
 		{"full has every stack, and more workloads", []string{calls + "(small|empty)$/^stack=rawtcp$", "-full"},
