@@ -118,7 +118,14 @@ func dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 			return call[message.Flex](ctx, c, echo, f)
 		},
 		Failure: binding.AsIs,
-		Close:   cancel,
+		Close: func() {
+			cancel()
+			for range len(c.free) { // now, and not by AfterFunc in a moment
+				h := <-c.free
+				h.cut()
+				c.free <- h
+			}
+		},
 	}}), nil
 }
 
