@@ -176,12 +176,16 @@ func run(check string, stack rpcbench.Stack) error {
 	return all[i].Run(conform.Subject{Stack: stack, Wait: 500 * time.Millisecond})
 }
 
-// TestOneSample: what one sample or a small one can't tell is skipped, with the reason, and is no fault.
-func TestOneSample(t *testing.T) {
+// TestOwnSamples: what one sample or a small one can't tell is skipped, with the reason, and is no fault.
+func TestOwnSamples(t *testing.T) {
 	type flag struct {
 		Yes bool `json:"yes,omitempty"`
 	}
-	entries, err := structpb.NewStruct(map[string]any{"a": true, "b": true, "c": true, "d": true, "e": true, "f": true, "g": true})
+	letters := map[string]any{}
+	for _, letter := range strings.Split("abcdefghijklmnopqrstuvwxy", "") {
+		letters[letter] = letter
+	}
+	entries, err := structpb.NewStruct(letters)
 	require.NoError(t, err)
 	flags := httpjsoniter.Of(rpcbench.Method[flag, flag]{
 		Name: "test.v1.Flags/Get", MadeOf: "1 sample", Requests: []*flag{{}}, Replies: []*flag{{Yes: true}},
@@ -193,6 +197,8 @@ func TestOneSample(t *testing.T) {
 		Name: "test.v1.Maps/Get", MadeOf: "1 sample", Replies: empty.Replies, Equal: empty.Equal,
 		Requests: []*structpb.Struct{entries},
 	}
+	long, asked := plain(), rpcbench.Sample(1, 10_000)
+	long.Replies[1] = rpcbench.Answer(&asked)
 	for _, c := range []struct {
 		why, check string
 		stack      rpcbench.Stack
@@ -200,6 +206,7 @@ func TestOneSample(t *testing.T) {
 	}{
 		{"the reply before is the right one", "changed replies",
 			httpjson.Of(one(plain(), plain().Requests[0], plain().Replies[0])), "of equal replies the one before is the right"},
+		{"a reply of less than half the length of the one before", "changed replies", httpjson.Of(long), ""},
 		{"decoders need no objects", "codec", flags, "allocates nothing"},
 		{"decoders need no objects, so none is missed", "repeats", flags, "allocates nothing"},
 		{"decoders need small objects, which share blocks", "repeats", httpprotobuf.Of(short), "so few bytes"},
