@@ -26,6 +26,9 @@ import (
 // including the runtime's own.
 const wholeDepth = 100
 
+// ErrDeep is the error of a call stack that is so deep.
+var ErrDeep = errors.New("allocproof: the root may be cut off")
+
 // Profile holds what the whole process allocated while one function ran.
 type Profile struct{ stacks []stack }
 
@@ -77,8 +80,7 @@ func Run(fn func()) (Profile, error) {
 			continue
 		}
 		if s.root != Client && len(s.packages) > wholeDepth {
-			return Profile{}, fmt.Errorf("allocproof: a stack of %d frames, the root may be cut off: it begins in %q",
-				len(s.packages), s.packages[:10])
+			return Profile{}, fmt.Errorf("%w: a stack of %d frames begins in %q", ErrDeep, len(s.packages), s.packages[:10])
 		}
 		p.stacks = append(p.stacks, s)
 	}

@@ -286,7 +286,8 @@ func Output(ctx context.Context, dir string, env []string, name string, args ...
 // Here is the environment of the go command for a module that was made on this machine and runs on it: whatever go is
 // told for the user's own modules is not for that one.
 func Here() []string {
-	return []string{"GOWORK=off", "GOFLAGS=-mod=readonly", "GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH}
+	return []string{"GO111MODULE=on", "GOWORK=off", "GOFLAGS=-mod=readonly", "GOOS=" + runtime.GOOS,
+		"GOARCH=" + runtime.GOARCH}
 }
 
 // Run runs what exec.CommandContext made, in a process group of its own. The group is interrupted when the context

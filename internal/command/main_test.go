@@ -172,7 +172,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 			`unknown stack "httpxml": there are httpjson, httpjsoniter, httpprotobuf, grpcprotobuf, connectrpc`},
 		{"no folder for a module", "init " + sizes, "init: -out names the folder for the module"},
 		{"a folder for a module that is there", "init -out ../ " + sizes, "init: -out ../: it is there already: name"},
-		{"a folder below none", "init -out none/x " + sizes, "init: -out none/x: stat "},
+		{"a folder below none", "init -out none/x " + sizes, "init: -out none/x: make the folder none first"},
 		{"a number that is none", "run -out x -conns many", `run: -conns: "many" is no number of connections`},
 		{"a link that does not exist", "run -out x -link 5g", `run: "5g" is no link`},
 		{"two ways to say a workload", "run -out x -workloads small -tls",

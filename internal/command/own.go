@@ -164,6 +164,7 @@ func initCommand(p program, stdout, stderr io.Writer) command {
 			out := f.String("out", "", "new `folder` for the module")
 			return func(ctx context.Context, _ []string) error {
 				_, missing := os.Lstat(*out)
+				_, none := os.Stat(filepath.Dir(*out))
 				switch err := p.checkOwn(m); {
 				case err != nil:
 					return wrong("init: %w", err)
@@ -171,6 +172,8 @@ func initCommand(p program, stdout, stderr io.Writer) command {
 					return wrong("init: -out names the folder for the module")
 				case missing == nil:
 					return wrong("init: -out %s: it is there already: name another", *out)
+				case none != nil:
+					return wrong("init: -out %s: make the folder %s first", *out, filepath.Dir(*out))
 				}
 				return p.keepModule(ctx, m, *out, stdout, stderr)
 			}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -118,8 +117,6 @@ func (s sample) parsed(path string) (n node, err error) {
 	switch {
 	case errors.As(json.Unmarshal(s.data, new(json.RawMessage)), &syntax):
 		return n, fmt.Errorf("no JSON value, at byte %d: %w", syntax.Offset, syntax)
-	case !utf8.Valid(s.data):
-		return n, errors.New("not UTF-8, which JSON has to be")
 	}
 	if n, err = s.node(d, path); err == nil && protojson.Unmarshal(s.data, new(structpb.Value)) != nil {
 		err = errors.New("half of a surrogate pair in a string, which protobuf refuses")

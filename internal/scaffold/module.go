@@ -101,8 +101,8 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	s.told = append(s.told, w.dropNulls()...)
 	s.complete(request, reply)
 	if m.Made, m.Lossy = s.made, append(s.guessed, s.told...); m.Schema != nil {
-		m.Made = strings.Join(append([]string{m.Made, "schema made of " + plural(len(replies), "sample") +
-			": edit schema.proto, and pass it to -proto"}, s.guessed...), "; ")
+		m.Made = strings.Join(append([]string{m.Made, "schema made of " + plural(len(replies), "sample", "samples") +
+			": edit schema.proto, and pass it to -proto"}, m.Lossy...), "; ")
 	}
 	files, err := source(ctx)
 	if err != nil {
@@ -146,8 +146,8 @@ func (c *call) descriptors(ctx context.Context, m *made, s *samples) (
 		}
 	}
 	if len(requests) != len(replies) {
-		return nil, nil, nil, fmt.Errorf("%s, but %d replies: each request needs its own", plural(len(requests), "request"),
-			len(replies))
+		return nil, nil, nil, fmt.Errorf("%s, but %s: each request needs its own",
+			plural(len(requests), "request", "requests"), plural(len(replies), "reply", "replies"))
 	}
 	for i, q := range requests { // of two folders
 		if a := filepath.Base(replies[i].name); c.Request != "" && !isFile(c.Request) && filepath.Base(q.name) != a {

@@ -417,42 +417,49 @@ func TestBadInput(t *testing.T) {
 		{"a method that streams", order, []string{"-call", "shop.v1.Orders/Watch"},
 			"-call shop.v1.Orders/Watch: this method streams", false},
 		{"a field that is not there", given{fields: "string id = 1;", reply: `{"id":"x","price":5}`}, nil,
-			`reply.json: (line 1:11): unknown field "price"`, false},
+			`reply.json:1:11: unknown field "price"`, false},
 		{"a wrong type, deep inside", given{fields: "repeated N n = 1; message N { map<string, N> m = 1; int32 i = 2; }",
-			reply: `{"n":[{},{"m":{"k":{"i":"abc"}}}]}`}, nil, `reply.json: (line 1:25): invalid value for int32 field i: "abc"`,
+			reply: `{"n":[{},{"m":{"k":{"i":"abc"}}}]}`}, nil, `reply.json:1:25: invalid value for int32 field i: "abc"`,
 			false},
 		{"a number that is too large", given{fields: "int32 i = 1;", reply: `{"i":2147483648}`}, nil,
-			"reply.json: (line 1:6): invalid value for int32 field i: 2147483648", false},
-		{"a fraction", given{fields: "int64 i = 1;", reply: `{"i":1.5}`}, nil, "reply.json: (line 1:6): invalid value for int64 field i: 1.5", false},
+			"reply.json:1:6: invalid value for int32 field i: 2147483648", false},
+		{"a fraction", given{fields: "int64 i = 1;", reply: `{"i":1.5}`}, nil, "reply.json:1:6: invalid value for int64 field i: 1.5", false},
 		{"not a number", given{fields: "double d = 1;", reply: `{"d":"NaN"}`}, nil, "reply: sample 1 is not equal to its copy",
 			false},
 		{"an unknown enum value", given{fields: "E e = 1; enum E { A = 0; }", reply: `{"e":"B"}`}, nil,
-			`reply.json: (line 1:6): invalid value for enum field e: "B"`, false},
+			`reply.json:1:6: invalid value for enum field e: "B"`, false},
 		{"no time", given{fields: "google.protobuf.Timestamp t = 1;", reply: `{"t":"yesterday"}`}, nil,
-			`reply.json: (line 1:6): invalid google.protobuf.Timestamp value "yesterday"`, false},
+			`reply.json:1:6: invalid google.protobuf.Timestamp value "yesterday"`, false},
 		{"null in a list", given{fields: "repeated string s = 1;", reply: `{"s":[null]}`}, nil,
-			"reply.json: (line 1:7): invalid value for string field s: null", false},
+			"reply.json:1:7: invalid value for string field s: null", false},
 		{"two arms of a oneof", given{fields: "oneof o { string a = 1; string b = 2; }", reply: `{"a":"x","b":"y"}`}, nil,
-			"reply.json: (line 1:10): error parsing \"b\", oneof shop.v1.Reply.o is already set", false},
+			"reply.json:1:10: error parsing \"b\", oneof shop.v1.Reply.o is already set", false},
 		{"a field twice", given{fields: "string order_id = 1;", reply: `{"orderId":"x","order_id":"y"}`}, nil,
 			"reply.json:1: reply.order_id: this key is orderId elsewhere in the samples", false},
 		{"two forms of a number", given{fields: "repeated int64 n = 1;", reply: `{"n":["1",2]}`}, nil,
-			"reply.json:1: reply.n: text in some samples, and numbers in others", false},
+			"reply.json:1: reply.n[]: text in some samples, and numbers in others", false},
 		{"an Any", given{fields: "google.protobuf.Any a = 1;", reply: `{"a":{"@type":"x/y"}}`}, nil,
 			"reply.a: google.protobuf.Any holds types that the .proto does not name", false},
 		{"a NullValue", given{fields: "google.protobuf.NullValue n = 1;", reply: `{"n":"NULL_VALUE"}`}, nil,
 			"reply.n: plain structs have no google.protobuf.NullValue: leave the field out", false},
+		{"nested deeper than 100", given{fields: "Reply r = 1;", reply: strings.Repeat(`{"r":`, 101) + "{}" +
+			strings.Repeat("}", 101)}, nil, "reply.json:1: nested deeper than 100 levels", false},
+		{"a fault in another line", given{fields: "string s = 1;", reply: "{}\n{}\n\n{\"s\":}\n"}, nil,
+			"reply.json:4: not valid JSON: invalid character '}'", false},
+		{"UTF-16", given{fields: "string s = 1;", reply: "\xff\xfe{\x00}\x00"}, nil, "reply.json: not UTF-8", false},
 		{"2 MiB", given{fields: "string s = 1;", reply: `{"s":"` + strings.Repeat("x", 2<<20) + `"}`}, nil,
 			"reply.json:1: 2 MiB of JSON or more", false},
-		{"broken JSON", given{fields: "string s = 1;", reply: `{"s":`}, nil, "reply.json:1: no JSON value: unexpected EOF", false},
+		{"broken JSON", given{fields: "string s = 1;", reply: `{"s":`}, nil,
+			"reply.json:1: not valid JSON: unexpected EOF", false},
 		{"no JSON", given{fields: "string s = 1;", reply: ` `}, nil, "reply.json: no JSON value", false},
 		{"a key twice", given{fields: "string s = 1;", reply: `{"s":"a","s":"b"}`}, nil,
-			`reply.json: (line 1:10): duplicate field "s"`, false},
+			`reply.json:1:10: duplicate field "s"`, false},
 		{"half of a character", given{fields: "string s = 1;", reply: "{\n\"s\":\"\\ud800\"}"}, nil,
 			"reply.json:1: unexpected EOF", false},
 		{"a reply too few", given{fields: "string s = 1;", request: `{"id":"a"} {"id":"b"}`, reply: `{}`}, nil,
-			"2 requests, but 1 replies", false},
-		{"no folder for the module", order, []string{"-out", "none/mine"}, "-out none/mine: stat ", true},
+			"2 requests, but 1 reply: each", false},
+		{"no folder for the module", order, []string{"-out", "none/mine"}, "-out none/mine: make the folder none first",
+			true},
 		{"a folder that is there", order, []string{"-out", "module"}, "-out module: it is there already", true},
 	} {
 		t.Run(c.why, func(t *testing.T) {
@@ -595,6 +602,21 @@ func complete(t *testing.T, g given) (s samples, reply *protogen.Message) {
 	s.told = w.dropNulls()
 	s.complete(message(p, q), message(p, a))
 	return s, message(p, a)
+}
+
+// TestFolders: files of a folder go by their names, as people count.
+func TestFolders(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"10.json", "2.json", "1.jsonl", "b.txt"} {
+		write(t, filepath.Join(dir, name), `{}`)
+	}
+	all, err := readSamples(dir)
+	require.NoError(t, err)
+	var names []string
+	for _, s := range all {
+		names = append(names, filepath.Base(s.name))
+	}
+	require.Equal(t, []string{"2.json:1", "1.jsonl:1", "10.json:1"}, names)
 }
 
 // TestLenient: what editors and shells make of paths and files is taken.

@@ -2,18 +2,22 @@ package scaffold
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/compiler/protogen"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -21,26 +25,32 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-const largest = 2 << 20 // bytes of a sample, which some stacks refuse
+const (
+	largest = 2 << 20 // bytes of a sample, which some stacks refuse
+	deepest = 100     // levels of a sample
+)
 
-// readSamples reads the JSON values of a file, or of the .json and .jsonl files of a folder in the order of their
-// names.
+// readSamples reads the JSON values of a file, or of the .json and .jsonl files of a folder, by their names: 2.json
+// comes before 10.json.
 func readSamples(name string) (all []sample, err error) {
 	files := []string{name}
-	if info, err := os.Stat(name); err != nil {
-		return nil, err
-	} else if info.IsDir() {
-		files, _ = filepath.Glob(filepath.Join(name, "*.json")) // the pattern is fine
-		lines, _ := filepath.Glob(filepath.Join(name, "*.jsonl"))
-		if files = append(files, lines...); len(files) == 0 {
-			return nil, fmt.Errorf("%s: no .json or .jsonl file in this folder", name)
+	if entries, err := os.ReadDir(name); err == nil {
+		files = nil
+		for _, entry := range entries {
+			if !entry.IsDir() && slices.Contains([]string{".json", ".jsonl"}, filepath.Ext(entry.Name())) {
+				files = append(files, filepath.Join(name, entry.Name()))
+			}
 		}
-		slices.Sort(files)
+		slices.SortFunc(files, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
 	}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
+		var of *fs.PathError
+		switch {
+		case errors.As(err, &of):
+			return nil, fmt.Errorf("%s: %w", file, of.Err)
+		case !utf8.Valid(data):
+			return nil, fmt.Errorf("%s: not UTF-8, which JSON has to be", file)
 		}
 		data = bytes.TrimPrefix(data, []byte("\ufeff")) // which Windows writes
 		d := json.NewDecoder(bytes.NewReader(data))
@@ -50,21 +60,46 @@ func readSamples(name string) (all []sample, err error) {
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			end := int(d.InputOffset())
-			at := fmt.Sprintf("%s:%d", file, 1+bytes.Count(data[:max(0, end-len(v))], []byte("\n")))
+			var syntax *json.SyntaxError
+			begins := int(d.InputOffset()) - len(v)
+			switch {
+			case errors.As(err, &syntax):
+				begins = int(syntax.Offset)
+			case err != nil:
+				begins = len(data)
+			}
+			at := fmt.Sprintf("%s:%d", file, 1+bytes.Count(data[:begins], []byte("\n")))
 			switch {
 			case err != nil:
-				return nil, fmt.Errorf("%s: no JSON value: %w", at, err)
+				return nil, fmt.Errorf("%s: not valid JSON: %w", at, err)
 			case len(v) >= largest:
 				return nil, fmt.Errorf("%s: 2 MiB of JSON or more: stacks refuse such messages", at)
+			case depth(tree(v)) > deepest:
+				return nil, fmt.Errorf("%s: nested deeper than %d levels", at, deepest)
 			}
 			all = append(all, sample{v, at})
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: no JSON value", name)
+		return nil, fmt.Errorf("%s: no JSON value in a .json or .jsonl file", name)
 	}
 	return all, nil
+}
+
+func depth(v any) (deep int) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, inner := range v {
+			deep = max(deep, depth(inner))
+		}
+		return deep + 1
+	case []any:
+		for _, inner := range v {
+			deep = max(deep, depth(inner))
+		}
+		return deep + 1
+	}
+	return 0
 }
 
 // tree is JSON as Go has it, with numbers as they stand.
@@ -106,11 +141,11 @@ func (s sample) read(d protoreflect.MessageDescriptor) (*dynamicpb.Message, erro
 		file = s.name[:i]
 	}
 	err = protojson.Unmarshal(append(bytes.Repeat([]byte("\n"), line-1), s.data...), dynamicpb.NewMessage(d))
-	_, said, _ := strings.Cut(strings.ReplaceAll(err.Error(), prefix+".", ""), ":") // "proto:" and a space of some kind
-	if !strings.Contains(said, "(line ") {
-		file = s.name
+	said := strings.ReplaceAll(strings.ReplaceAll(err.Error(), "\u00a0", " "), prefix+".", "")
+	if at := regexp.MustCompile(`\(line (\d+:\d+)\): (.*)`).FindStringSubmatch(said); at != nil {
+		return nil, fmt.Errorf("%s:%s: %s", file, at[1], at[2])
 	}
-	return nil, fmt.Errorf("%s: %s", file, strings.TrimSpace(strings.ReplaceAll(said, "\u00a0", " ")))
+	return nil, fmt.Errorf("%s: %s", s.name, strings.TrimPrefix(said, "proto: "))
 }
 
 // form is how a field stands in the samples.
@@ -139,7 +174,7 @@ type null struct {
 // dropNulls leaves out the nulls of keys that some messages lack: plain structs can't tell the two apart.
 func (w *walker) dropNulls() (told []string) {
 	for _, n := range w.nulls {
-		if line := n.at + ": null left out, as other samples leave the key out"; !w.always(n.field) {
+		if line := n.at + ": null is left out, as others leave the key out"; !w.always(n.field) {
 			delete(n.object, w.form(n.field).key)
 			if !slices.Contains(told, line) {
 				told = append(told, line)
@@ -218,7 +253,7 @@ func (w *walker) message(m *protogen.Message, v any, at string) error {
 		}
 		values := []any{object[key]}
 		if list, ok := object[key].([]any); ok && field.Desc.IsList() {
-			values = list
+			values, at = list, at+"[]"
 		} else if entries, ok := object[key].(map[string]any); ok && field.Desc.IsMap() {
 			values = slices.Collect(maps.Values(entries))
 		}

@@ -117,7 +117,7 @@ func (s *samples) complete(request, reply *protogen.Message) {
 	s.given = len(s.requests)
 	invented := s.made != ""
 	if !invented {
-		s.made = plural(s.given, "sample")
+		s.made = plural(s.given, "sample", "samples")
 	}
 	c := copier{rand.New(rand.NewPCG(uint64(s.given), enough)), map[string]bool{}}
 	seen := map[string]bool{}
@@ -155,11 +155,11 @@ func (s *samples) complete(request, reply *protogen.Message) {
 	}
 }
 
-func plural(n int, of string) string {
+func plural(n int, one, many string) string {
 	if n == 1 {
-		return "1 " + of
+		return "1 " + one
 	}
-	return fmt.Sprint(n, " ", of, "s")
+	return fmt.Sprint(n, " ", many)
 }
 
 // once leaves out requests that are repeated, with their replies: a server could not know which reply is meant.
@@ -173,7 +173,7 @@ func (s *samples) once() {
 		}
 	}
 	if n := len(s.requests) - len(requests); n > 0 {
-		s.told = append(s.told, plural(n, "sample")+" left out, whose request is there already")
+		s.told = append(s.told, plural(n, "reply", "replies")+" left out of calls, as one of the same request is there")
 	}
 	s.requests, s.replies = requests, replies
 }

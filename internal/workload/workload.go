@@ -181,7 +181,7 @@ func Size(s string) (int, error) {
 	case err != nil || bytes == 0 || digits[0] == '0':
 		return 0, fmt.Errorf("%q is no size: write 100B, 1kB or 1MB", s)
 	case bytes > rpcbench.MaxAvatar:
-		return 0, fmt.Errorf("%s is more than a user may carry, which is %d B", s, rpcbench.MaxAvatar)
+		return 0, fmt.Errorf("%s is too much: a message has %d B at most", s, rpcbench.MaxAvatar)
 	}
 	return int(bytes), nil
 }

@@ -118,11 +118,11 @@ func (f *session) outside(m rpcbench.Messages) (a outside) {
 		decode = append(decode, func(context.Context) error { return m.Decode(data) })
 	}
 	own := f.Stack.Traits.Codec
-	first, _ := sides(profiled(decode, 1).Objects(own)) // which a stack that keeps values decodes too
+	first, _ := sides(f.profiled(decode, 1).Objects(own)) // which a stack that keeps values decodes too
 	must(goRound(append(encode, decode...), 1), "encode and decode a sample")
-	a.encoded, _ = ofARound(encode, own)
-	a.decoded, _ = ofARound(decode, own)
-	decoding := profiled(decode, 1)
+	a.encoded, _ = f.ofARound(encode, own)
+	a.decoded, _ = f.ofARound(decode, own)
+	decoding := f.profiled(decode, 1)
 	a.objects, _ = sides(decoding.Objects(own))
 	for _, rival := range f.s.rivals() {
 		objects, _ := sides(decoding.Objects(rival))
@@ -140,9 +140,9 @@ func (f *session) outside(m rpcbench.Messages) (a outside) {
 
 // ofARound returns the bytes that a library allocates in one round of calls: what two rounds take more than one. The
 // first call fills pools, which profiled empties, and does so on either side.
-func ofARound(calls []rpcbench.Call, library string) (client, elsewhere int64) {
-	client2, elsewhere2 := sides(profiled(calls, 2).Whole(library))
-	client, elsewhere = sides(profiled(calls, 1).Whole(library))
+func (f *session) ofARound(calls []rpcbench.Call, library string) (client, elsewhere int64) {
+	client2, elsewhere2 := sides(f.profiled(calls, 2).Whole(library))
+	client, elsewhere = sides(f.profiled(calls, 1).Whole(library))
 	return client2 - client, elsewhere2 - elsewhere
 }
 
@@ -152,11 +152,11 @@ func ownRepeats(f *session) {
 	requests, replies := f.outside(f.Stack.Request), f.outside(f.Stack.Reply)
 	codec, calls := f.Stack.Traits.Codec, f.round(0)
 	must(goRound(calls, 4), "call")
-	prepared := profiled([]rpcbench.Call{func(context.Context) error { f.round(0); return nil }}, 1)
+	prepared := f.profiled([]rpcbench.Call{func(context.Context) error { f.round(0); return nil }}, 1)
 	inPrepare, _ := sides(prepared.Bytes(codec))
 	failIf(inPrepare > 0, "in %d calls of Prepare %s allocated %d bytes: it encodes what each Call must encode",
 		corpus.Round, codec, inPrepare)
-	inClient, inServer := ofARound(calls, codec)
+	inClient, inServer := f.ofARound(calls, codec)
 	blind := false
 	const stray = 16 * corpus.Round // a profile may have a few objects of others
 	for _, side := range []struct {
