@@ -96,17 +96,14 @@ func TestPublicProtos(t *testing.T) {
 	links := t.TempDir() // etcd's files import each other below etcd/api
 	require.NoError(t, os.Mkdir(filepath.Join(links, "etcd"), 0o700))
 	require.NoError(t, os.Symlink(dirs[1], filepath.Join(links, "etcd", "api")))
-	dir, told := t.TempDir(), map[string][]string{}
-	for _, c := range []struct {
-		why, folder, root, proto, call string
-		lossy                          []string
-	}{
+	var folders []string
+	dir := t.TempDir()
+	for _, c := range []struct{ why, folder, root, proto, call string }{
 		{"maps, oneofs and well-known types", "cel", filepath.Join(dirs[0], "proto"),
-			"cel/expr/conformance/conformance_service.proto", "cel.expr.conformance.ConformanceService/Check", nil},
-		{"deep nesting, custom options", "etcd", links, "etcd/api/etcdserverpb/rpc.proto", "etcdserverpb.KV/Txn",
-			[]string{"request.compare[].result: a zero"}},
+			"cel/expr/conformance/conformance_service.proto", "cel.expr.conformance.ConformanceService/Check"},
+		{"deep nesting, custom options", "etcd", links, "etcd/api/etcdserverpb/rpc.proto", "etcdserverpb.KV/Txn"},
 		{"large", "cri", filepath.Join(dirs[2], "pkg", "apis", "runtime", "v1"), "api.proto",
-			"runtime.v1.RuntimeService/ListContainers", []string{"reply.containers[].image.annotations: empty"}},
+			"runtime.v1.RuntimeService/ListContainers"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			samples := filepath.Join("testdata", "public", c.folder)
@@ -115,7 +112,7 @@ func TestPublicProtos(t *testing.T) {
 			m, err := described(args).module(t.Context(), filepath.Join(dir, c.folder), "mine/"+c.folder)
 			require.NoError(t, err)
 			require.Empty(t, m.Lossy)
-			told[c.folder] = c.lossy
+			folders = append(folders, c.folder)
 			if *long {
 				made, _ := initialized(t, args...)
 				whole(t, made)
@@ -123,9 +120,9 @@ func TestPublicProtos(t *testing.T) {
 		})
 	}
 	formatted(t, dir)
-	for folder, said := range proofs(t, dir, slices.Collect(maps.Keys(told))) {
+	for folder, said := range proofs(t, dir, folders) {
 		require.Empty(t, said.Err, folder)
-		require.Equal(t, told[folder], said.Told, folder)
+		require.Empty(t, said.Told, folder)
 	}
 }
 
