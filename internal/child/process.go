@@ -11,10 +11,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -151,6 +153,9 @@ func Answer(ctx context.Context, in io.Reader, out io.Writer, asked any,
 	do func(ctx context.Context, lines <-chan []byte) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if in == io.Reader(os.Stdin) {
+		in = stdin()
+	}
 	fmt.Fprintln(out, Protocol) // if it fails, the parent has ended, and so has in
 	lines := make(chan []byte)
 	go func() {
@@ -171,4 +176,13 @@ func Answer(ctx context.Context, in io.Reader, out io.Writer, asked any,
 			"that this build reads: %w", Variable, err)
 	}
 	return do(ctx, lines)
+}
+
+// stdin is standard input whose reader is parked. With the race detector of Go 1.26.8 and one P, a collection that
+// began while the reader was in a system call sometimes never ended.
+func stdin() *os.File {
+	if runtime.GOOS == "windows" || syscall.SetNonblock(0, true) != nil {
+		return os.Stdin
+	}
+	return os.NewFile(0, "/dev/stdin")
 }

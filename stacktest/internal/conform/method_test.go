@@ -216,7 +216,8 @@ func TestOwnSamples(t *testing.T) {
 		{"a request of no bytes, to be held", "unavailable", grpcprotobuf.Of(empty), "from frames of HTTP/2"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			if c.check == "repeats" && strings.Contains(environ.Build(), "-race") {
+			pools := c.check == "repeats" || c.check == "codec"
+			if pools && strings.Contains(environ.Build(), "-race") {
 				t.Skip("the race detector drops objects from pools at random")
 			}
 			err := run(c.check, c.stack)
@@ -280,7 +281,8 @@ func TestMethodFaults(t *testing.T) {
 			}), "patience"},
 	} {
 		t.Run(fault, func(t *testing.T) {
-			if c.check == "repeats" && strings.Contains(environ.Build(), "-race") {
+			pools := c.check == "repeats" || c.check == "codec"
+			if pools && strings.Contains(environ.Build(), "-race") {
 				t.Skip("the race detector drops objects from pools at random")
 			}
 			err := run(c.check, c.stack)
