@@ -17,7 +17,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/aclements/go-moremath/stats"
@@ -25,6 +24,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/layers"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/table"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
@@ -124,34 +124,32 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 						err = errors.Join(err, e.keep(*folder))
 					}
 				}
-				t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 				if service {
-					all[0].printService(t, by)
-					return errors.Join(t.Flush(), err)
+					return errors.Join(all[0].printService(stdout, by), err)
 				}
 				if w.Apart && len(stacks) > 0 {
-					fmt.Fprintf(t, oneProcess, w.Name)
+					fmt.Fprintf(stdout, oneProcess, w.Name)
 				}
 				if w.Rate != 0 && len(stacks) > 0 {
-					fmt.Fprintf(t, closedLoop, w.Name, w.AtOnce())
+					fmt.Fprintf(stdout, closedLoop, w.Name, w.AtOnce())
 				}
-				fmt.Fprintf(t, "# %s\n", strings.Join(environ.List(), " "))
-				fmt.Fprintln(t, "# ± and intervals are of 95 %, over processes, each with new fixtures.",
+				fmt.Fprintf(stdout, "# %s\n", strings.Join(environ.List(), " "))
+				fmt.Fprintln(stdout, "# ± and intervals are of 95 %, over processes, each with new fixtures.",
 					"SE is a standard error over them, or that of counting a file's samples.")
 				for _, e := range all {
 					if procs := e.processes[0].Procs; procs > 0 {
 						s := p.stacks[slices.Index(p.names(), e.Name)]
-						fmt.Fprintf(t, "# %s: workload=%s callers=%d conns=%d GOMAXPROCS=%d processes=%d\n", e.Name, w.Name,
+						fmt.Fprintf(stdout, "# %s: workload=%s callers=%d conns=%d GOMAXPROCS=%d processes=%d\n", e.Name, w.Name,
 							w.AtOnce(), w.Connections(s.Traits), procs, len(e.processes))
 					}
 				}
 				for _, e := range all {
-					e.print(t)
+					err = errors.Join(err, e.print(stdout))
 				}
 				if len(all) == 2 {
-					printDifference(t, all[0], all[1])
+					err = errors.Join(err, printDifference(stdout, all[0], all[1]))
 				}
-				return errors.Join(t.Flush(), err)
+				return err
 			}
 		},
 	}
@@ -282,7 +280,8 @@ func interval(micro []float64) string {
 	return fmt.Sprintf("%+.1f µs (%+.1f to %+.1f)", mean, lo, hi)
 }
 
-func (e *explanation) print(w io.Writer) {
+// print has what a call takes, and its layers.
+func (e *explanation) print(w io.Writer) error {
 	samples, calls, plain := e.count(everything)
 	all := e.micro(everything)
 	fmt.Fprintf(w, "\n%s: %.1f µs of CPU per call, by %d samples of %d calls", e.Name, stats.Mean(all), samples, calls)
@@ -298,23 +297,25 @@ func (e *explanation) print(w io.Writer) {
 				interval(missed))
 		}
 	}
-	fmt.Fprint(w, "\nlayer\tclient, µs\tserver, µs\tunlabelled, µs\tall, µs\tshare\n")
+	t := table.New(1, "layer", "client, µs", "server, µs", "unlabelled, µs", "all, µs", "share")
 	for _, layer := range append(layers.Names(), "") {
 		sum := stats.Mean(e.micro(within(layer, "")))
 		if sum == 0 {
 			continue
 		}
-		fmt.Fprint(w, cmp.Or(layer, "sum"))
+		row := []string{cmp.Or(layer, "sum")}
 		for _, side := range layers.Sides() {
-			fmt.Fprintf(w, "\t%.1f", stats.Mean(e.micro(within(layer, side))))
+			row = append(row, fmt.Sprintf("%.1f", stats.Mean(e.micro(within(layer, side)))))
 		}
-		fmt.Fprintf(w, "\t%.1f\t%.1f %%\n", sum, 100*sum/stats.Mean(all))
+		t.Add(append(row, fmt.Sprintf("%.1f", sum), fmt.Sprintf("%.1f %%", 100*sum/stats.Mean(all)))...)
 	}
+	fmt.Fprintln(w)
+	return t.Text(w)
 }
 
 // printDifference says layer by layer what a takes more than b, the largest difference first. Each interval is over the
 // differences of processes. Profiles that were read have no interval.
-func printDifference(w io.Writer, a, b *explanation) {
+func printDifference(w io.Writer, a, b *explanation) error {
 	difference := func(layer, side string) []float64 {
 		return less(a.micro(within(layer, side)), b.micro(within(layer, side)))
 	}
@@ -322,17 +323,16 @@ func printDifference(w io.Writer, a, b *explanation) {
 	slices.SortStableFunc(names, func(x, y string) int {
 		return cmp.Compare(math.Abs(stats.Mean(difference(y, ""))), math.Abs(stats.Mean(difference(x, ""))))
 	})
-	fmt.Fprintf(w, "\n%s less %s\nlayer\tclient, µs\tserver, µs\tunlabelled, µs\tall, µs\t± (95 %%)\t"+
-		"functions that carry it\n", a.Name, b.Name)
+	t := table.New(1, "layer", "client, µs", "server, µs", "unlabelled, µs", "all, µs", "± (95 %)", "functions that carry it")
 	for _, layer := range append(names, "") {
 		all := difference(layer, "")
 		mean, lo, hi := stats.MeanCI(all, 0.95)
 		if max(slices.Max(all), -slices.Min(all)) == 0 { // neither has it
 			continue
 		}
-		fmt.Fprint(w, cmp.Or(layer, "sum"))
+		row := []string{cmp.Or(layer, "sum")}
 		for _, side := range append(layers.Sides(), "") {
-			fmt.Fprintf(w, "\t%+.1f", stats.Mean(difference(layer, side)))
+			row = append(row, fmt.Sprintf("%+.1f", stats.Mean(difference(layer, side))))
 		}
 		half, said := "", ""
 		if len(all) > 1 {
@@ -341,7 +341,11 @@ func printDifference(w io.Writer, a, b *explanation) {
 		if layer != "" && (len(all) == 1 || math.Abs(mean) > (hi-lo)/2) {
 			said = carriers(a, b, layer)
 		}
-		fmt.Fprintf(w, "\t%s\t%s\n", half, said)
+		t.Add(append(row, half, said)...)
+	}
+	fmt.Fprintf(w, "\n%s less %s\n", a.Name, b.Name)
+	if err := t.Text(w); err != nil {
+		return err
 	}
 	wallA, cpuA := a.plain()
 	wallB, cpuB := b.plain()
@@ -356,6 +360,7 @@ func printDifference(w io.Writer, a, b *explanation) {
 		}
 		fmt.Fprintln(w)
 	}
+	return nil
 }
 
 // less subtracts process by process, or the means where a profile that was read stands beside processes.
@@ -441,7 +446,7 @@ func binomial(n, all float64) (lo, hi float64) {
 }
 
 // printService says what a service's profile bounds, and prints its layers.
-func (e *explanation) printService(w io.Writer, by report.Summary) {
+func (e *explanation) printService(w io.Writer, by report.Summary) error {
 	samples, _, _ := e.count(everything)
 	fmt.Fprintf(w, "# %s: %d samples\n\n", e.Name, samples)
 	if samples < fewestSamples {
@@ -449,7 +454,8 @@ func (e *explanation) printService(w io.Writer, by report.Summary) {
 	} else {
 		e.printBound(w, float64(samples), by)
 	}
-	fmt.Fprint(w, "\nlayer\tencoding, %\tthe rest, %\tall, %\tsamples\tfunctions above two standard errors (SE)\n")
+	t := table.New(1, "layer", "encoding, %", "the rest, %", "all, %", "samples",
+		"functions above two standard errors (SE)")
 	sums := map[string]func(layers.Part) bool{"RPCs": layers.InRPCs, "sum": everything}
 	for _, layer := range slices.Concat(layers.Names(), []string{"RPCs"}, layers.Outside(), []string{"sum"}) {
 		of, functions := sums[layer], ""
@@ -459,9 +465,12 @@ func (e *explanation) printService(w io.Writer, by report.Summary) {
 		if n, _, _ := e.count(of); n > 0 {
 			both := func(p layers.Part) bool { return of(p) && p.Side == layers.Encoding }
 			all, encoded := e.micro(of)[0], e.micro(both)[0]
-			fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t%d\t%s\n", layer, encoded, all-encoded, all, n, functions)
+			t.Add(layer, fmt.Sprintf("%.1f", encoded), fmt.Sprintf("%.1f", all-encoded), fmt.Sprintf("%.1f", all), fmt.Sprint(n),
+				functions)
 		}
 	}
+	fmt.Fprintln(w)
+	return t.Text(w)
 }
 
 // functions names those of a layer that took most, by the standard errors of counting.
