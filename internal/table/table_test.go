@@ -16,7 +16,9 @@ func TestTable(t *testing.T) {
 	a.Add("c\td", "", "10.0", "", "")
 	var text strings.Builder
 	require.NoError(t, a.Text(&text))
-	require.Equal(t, "what     who  µs    verdict\na|b <i>  x    1.0   slower: it is\nc d           10.0  \n", text.String())
+	require.Equal(t, "what     who  µs    verdict\n"+
+		"a|b <i>  x    1.0   slower: it is\n"+
+		"c d           10.0  \n", text.String())
 	require.Equal(t, `| what | who | µs | verdict |
 |---|---|---:|---|
 | a\|b &lt;i> | x | 1.0 | slower: it is |
