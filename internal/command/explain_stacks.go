@@ -112,7 +112,8 @@ func printDifference(w io.Writer, a, b *explanation) error {
 	slices.SortStableFunc(names, func(x, y string) int {
 		return cmp.Compare(math.Abs(stats.Mean(difference(y, ""))), math.Abs(stats.Mean(difference(x, ""))))
 	})
-	t := table.New(1, "layer", "client, µs", "server, µs", "unlabelled, µs", "all, µs", "± (95 %)", "functions that carry it")
+	t := table.New(1, "layer", "client, µs", "server, µs", "unlabelled, µs", "all, µs", "± (95 %)",
+		"functions that carry it")
 	for _, layer := range append(names, "") {
 		all := difference(layer, "")
 		mean, lo, hi := stats.MeanCI(all, 0.95)

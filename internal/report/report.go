@@ -487,7 +487,8 @@ func (p Picture) SVG(w io.Writer) error { return draw(w, "picture", p) }
 
 func draw(w io.Writer, name string, data any) error {
 	tables := func(t *table.Table) any { return template.HTML(t.HTML()) } // whose cells are escaped
-	pages, err := template.New("").Funcs(functions(tables)).ParseFS(files, "report.html.tmpl", "answer.svg.tmpl", "words.tmpl")
+	pages, err := template.New("").Funcs(functions(tables)).ParseFS(files, "report.html.tmpl", "answer.svg.tmpl",
+		"words.tmpl")
 	return template.Must(pages, err).ExecuteTemplate(w, name, data)
 }
 

@@ -16,7 +16,8 @@ func (s Summary) Results() *table.Table {
 	for _, a := range s.Lines() {
 		ratio, interval, difference, floor := "", "", "", ""
 		if a.Ratio > 0 {
-			ratio, interval, difference, floor = number(a.Ratio), Interval(a.Lo, a.Hi), signed(a.Micro()), percent(a.NoiseFloor())
+			ratio, interval = number(a.Ratio), Interval(a.Lo, a.Hi)
+			difference, floor = signed(a.Micro()), percent(a.NoiseFloor())
 		}
 		t.Add(a.Does, Label(a.Stack), ratio, interval, a.Said(), micro(a.BaseNs), micro(a.Paired()), difference, floor,
 			fmt.Sprint(a.GOMAXPROCS))
