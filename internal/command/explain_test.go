@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -125,8 +126,7 @@ func TestExplainAddsUp(t *testing.T) {
 			2300*100*time.Microsecond
 	}
 	var out strings.Builder
-	a.print(&out)
-	printDifference(&out, a, b)
+	require.NoError(t, errors.Join(a.print(&out), printDifference(&out, a, b)))
 	require.Equal(t, `
 a: 2000.0 µs of CPU per call, by 400 samples of 2000 calls; without the profiler 6301.5 µs (4376.5 to 8226.5) of wall time, 2100.5 µs (1458.8 to 2742.2) of CPU, by 200 calls
 The profiles differ from that CPU time by -100.5 µs (-106.9 to -94.1): they miss some samples, and take time themselves.
@@ -145,11 +145,11 @@ sum | -1200.0 | +800.0 | +200.0 | -200.0 | 381.2 |
 
 The difference is -200.0 µs (-581.2 to +181.2) by the profiles and -99.5 µs (-741.2 to +542.2) without the profiler, both of CPU time.
 Without the profiler it is +4001.5 µs (+2076.5 to +5926.5) of wall time.
-`, strings.ReplaceAll(out.String(), "\t", " | "))
+`, regexp.MustCompile(" {2,}").ReplaceAllString(out.String(), " | "))
 
 	a.processes[0].Procs = 2
 	out.Reset()
-	printDifference(&out, a, b)
+	require.NoError(t, printDifference(&out, a, b))
 	require.Regexp(t, `of wall time. That is what callers wait for, and not what layers sum to: cores work side by side.\n$`, out.String())
 }
 

@@ -129,7 +129,7 @@ func (c *comparison) countAll(ctx context.Context, stdout, stderr io.Writer) (er
 		fmt.Fprintf(stdout, "Warning: %s.\n", warning)
 	}
 	s := c.summary(c.header(), all.Comparisons)
-	if len(all.Failures) > 0 || !s.Counted() {
+	if len(all.Failures) > 0 || s.Counts() == nil {
 		err = errors.New("rpcbench: run: not all was counted: " + strings.Join(append(all.Failures, all.Warnings...), "; "))
 	}
 	said, judged := c.judge(s)
@@ -182,7 +182,12 @@ func step(name string, s report.Summary, said string) error {
 	if err != nil {
 		return err
 	}
-	err = s.Tables(file)
+	if s.Measured() {
+		_, err = io.WriteString(file, s.Results().Markdown())
+	}
+	if counts := s.Counts(); counts != nil && err == nil {
+		_, err = io.WriteString(file, "\n"+counts.Markdown())
+	}
 	if said != "" && err == nil {
 		_, err = fmt.Fprintf(file, "\n```text\n%s```\n\n", said)
 	}

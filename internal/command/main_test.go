@@ -289,10 +289,10 @@ func TestListAndVersion(t *testing.T) {
 	stdout, _, err := typed(t, "list")
 	require.NoError(t, err)
 	for _, s := range stacks.All() {
-		require.Regexp(t, "(?m)^  "+regexp.QuoteMeta(s.Name)+" +HTTP ", stdout)
+		require.Regexp(t, "(?m)^"+regexp.QuoteMeta(s.Name)+" +(none|[12]\\S*) ", stdout)
 	}
 	for _, w := range workload.All() {
-		require.Regexp(t, "(?m)^  "+w.Name+" +"+regexp.QuoteMeta(w.Title), stdout)
+		require.Regexp(t, "(?m)^"+w.Name+" +"+regexp.QuoteMeta(w.Title), stdout)
 	}
 	stdout, _, err = typed(t, "version")
 	require.NoError(t, err)
@@ -327,7 +327,7 @@ func TestOwnWorkloads(t *testing.T) {
 	require.Equal(t, 30, c.workloads[1].Callers)
 	var out bytes.Buffer
 	require.NoError(t, p.run(t.Context(), []string{"list"}, &out, io.Discard))
-	require.Regexp(t, `(?m)^  busy +hers$`, out.String())
+	require.Regexp(t, `(?m)^busy +hers$`, out.String())
 
 	for want, p := range map[string]program{
 		`this program has two stacks named rawtcp: give each a name of its own`: {stacks: append(create, rawtcp.New())},

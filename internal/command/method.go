@@ -5,13 +5,12 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"runtime"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/rpcbench/rpcbench"
@@ -144,10 +143,8 @@ func (c *comparison) layers(ctx context.Context, show show) (string, error) {
 	if spec.Workload.Apart {
 		fmt.Fprintf(&said, oneProcess, spec.Workload.Name)
 	}
-	t := tabwriter.NewWriter(&said, 0, 0, 2, ' ', 0)
 	for _, e := range all {
-		e.print(t)
+		err = errors.Join(err, e.print(&said))
 	}
-	printDifference(io.Writer(t), all[1], all[0])
-	return said.String(), t.Flush()
+	return said.String(), errors.Join(err, printDifference(&said, all[1], all[0]))
 }

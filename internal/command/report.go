@@ -3,16 +3,17 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/table"
 )
 
 func reportCommand(stdout io.Writer) command {
@@ -49,17 +50,18 @@ func listCommand(p program, stdout io.Writer) command {
 		example: "rpcbench list",
 		setup: func(*flag.FlagSet) func(context.Context, []string) error {
 			return func(context.Context, []string) error {
-				t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(t, "stacks:")
+				stacks := table.New(4, "stack", "HTTP", "protocol", "libraries")
 				for _, s := range p.stacks {
-					fmt.Fprintf(t, "  %s\tHTTP %s\t%s\t%s\n", s.Name, cmp.Or(s.Traits.HTTP, "none"), s.Protocol,
+					stacks.Add(s.Name, cmp.Or(s.Traits.HTTP, "none"), s.Protocol,
 						strings.Join(append([]string{s.Traits.Codec}, s.Traits.ClientLibraries...), ", "))
 				}
-				fmt.Fprintln(t, "workloads of run:")
+				workloads := table.New(2, "workload of run", "what it is")
 				for _, w := range p.workloads() {
-					fmt.Fprintf(t, "  %s\t%s\n", w.Name, w.Title)
+					workloads.Add(w.Name, w.Title)
 				}
-				return t.Flush()
+				err := stacks.Text(stdout)
+				fmt.Fprintln(stdout)
+				return errors.Join(err, workloads.Text(stdout))
 			}
 		},
 	}

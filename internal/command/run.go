@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/rpcbench/rpcbench/internal/environ"
@@ -379,36 +378,22 @@ func (c *comparison) asksCPU(w workload.Workload) bool {
 }
 
 func printSummary(w io.Writer, s report.Summary) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if hour := s.Hour(); hour != "" {
-		fmt.Fprintln(t, hour)
+		fmt.Fprintln(w, hour)
 	}
-	fmt.Fprintf(t, "workload\tGOMAXPROCS\t%s µs\tstack\tµs\tratio\t95 %% interval\tverdict\n", s.Base)
-	for _, a := range s.Lines() {
-		base, own, ratio, interval := "", "", "", ""
-		if a.Processes > 0 {
-			base, own = fmt.Sprintf("%.1f", a.BaseNs/1000), fmt.Sprintf("%.1f", a.Paired()/1000)
-		}
-		if a.Ratio > 0 {
-			ratio, interval = fmt.Sprintf("%.2f", a.Ratio), report.Interval(a.Lo, a.Hi)
-		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Does, a.GOMAXPROCS, base, a.Stack, own, ratio, interval,
-			a.Said())
-	}
-	for i, row := range s.Loads() {
-		if i == 0 {
-			fmt.Fprintln(t)
-		}
-		fmt.Fprintln(t, strings.Join(row, "\t"))
+	err := s.Results().Text(w)
+	if loads := s.Loads(); loads != nil {
+		fmt.Fprintln(w)
+		err = errors.Join(err, loads.Text(w))
 	}
 	for _, a := range s.Answers {
 		if but := a.But(); but != "" {
-			fmt.Fprintf(t, "\n%s.", but)
+			fmt.Fprintf(w, "\n%s.", but)
 		}
 	}
 	for _, warning := range s.Warnings {
-		fmt.Fprintf(t, "\nWarning: %s.", warning)
+		fmt.Fprintf(w, "\nWarning: %s.", warning)
 	}
-	fmt.Fprintln(t)
-	return t.Flush()
+	_, failed := fmt.Fprintln(w)
+	return errors.Join(err, failed)
 }

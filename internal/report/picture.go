@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rpcbench/rpcbench/internal/table"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
@@ -121,7 +122,7 @@ func Draw(machines ...Machine) Picture {
 			y += label + track
 		}
 		for _, a := range own {
-			l := Line{Y: y, Label: line(a.Does), Dots: []Dot{first.dot(a, 0, len(machines), x)}}
+			l := Line{Y: y, Label: table.Line(a.Does), Dots: []Dot{first.dot(a, 0, len(machines), x)}}
 			if len(stacks) > 1 && len(own) == 1 {
 				l.Label = Label(stack)
 			}
@@ -176,8 +177,8 @@ func (s Summary) title() string {
 func (m Machine) dot(a Answer, i, n int, x func(float64) float64) Dot {
 	floor := a.NoiseFloor()
 	d := Dot{Y: (i+1)*track + 1, SaidX: right - (n-1-i)*saidWidth, Second: i > 0, Said: number(a.Ratio),
-		Title: sized(a.Ratio, a.Lo, a.Hi) + ", " + line(a.Verdict),
-		Tone:  line(a.Verdict), Hollow: a.Verdict == versus.Undecided, Lo: x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi),
+		Title: sized(a.Ratio, a.Lo, a.Hi) + ", " + table.Line(a.Verdict),
+		Tone:  table.Line(a.Verdict), Hollow: a.Verdict == versus.Undecided, Lo: x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi),
 		FloorLo: x(1 / (1 + floor))}
 	d.FloorWidth = math.Round(10*(x(1+floor)-d.FloorLo)) / 10
 	if n > 1 {

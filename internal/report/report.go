@@ -19,8 +19,8 @@ import (
 	"slices"
 	"strings"
 	text "text/template"
-	"unicode"
 
+	"github.com/rpcbench/rpcbench/internal/table"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
@@ -222,7 +222,7 @@ func Label(stack string) string {
 		}
 		name += " with " + build
 	}
-	return line(name)
+	return table.Line(name)
 }
 
 // Stacks are the compared ones, in their order.
@@ -373,41 +373,6 @@ func (s Summary) Measured() bool {
 	return slices.ContainsFunc(s.Answers, func(a Answer) bool { return a.Processes > 0 })
 }
 
-// Counted tells whether there are facts.
-func (s Summary) Counted() bool {
-	return slices.ContainsFunc(s.Answers, func(a Answer) bool { return a.Facts != nil })
-}
-
-// Timed tells whether single calls were timed.
-func (s Summary) Timed() bool {
-	return slices.ContainsFunc(s.Answers, func(a Answer) bool { return a.P50.Base > 0 })
-}
-
-// Loads is a table of what surrounded the calls, whose first row heads the columns. It is nil where nobody knows.
-func (s Summary) Loads() (rows [][]string) {
-	for _, a := range s.BySize() {
-		if a.Load == (versus.Load{}) {
-			continue
-		}
-		if rows == nil {
-			both := fmt.Sprintf(", with %s and the stack", Label(s.Base))
-			rows = [][]string{{"workload", "stack", "others used", "nobody used" + both, "switches per call" + both,
-				"calls completed" + both, "starts dropped", "begun late by, p99"}}
-		}
-		both := func(of func(versus.Load) string) string { return of(a.BaseLoad) + ", " + of(a.Load) }
-		row := []string{line(a.Does), Label(a.Stack), others(a.Others),
-			both(func(l versus.Load) string { return dash(l.Free, percent(l.Free)) }),
-			both(func(l versus.Load) string { return dash(l.Switches, fmt.Sprintf("%.2f", l.Switches)) }), "–", "–", "–"}
-		if a.Load.Reached > 0 {
-			row[5] = both(func(l versus.Load) string { return percent(l.Reached) })
-			row[6] = both(func(l versus.Load) string { return percent(l.Dropped) })
-			row[7] = both(func(l versus.Load) string { return micro(l.LateNs) + " µs" })
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
 // Unchecked are the conditions that some records don't tell, each once.
 func (s Summary) Unchecked() (all []string) {
 	for _, a := range s.Answers {
@@ -506,10 +471,9 @@ func put(name string, data []byte) error {
 //go:embed report.html.tmpl report.md.tmpl answer.svg.tmpl words.tmpl
 var files embed.FS
 
-func functions() map[string]any {
-	return map[string]any{"label": Label, "number": number, "percent": percent, "micro": micro,
-		"signed": signed, "points": points, "join": strings.Join, "cell": cell, "line": line, "times": times, "lines": lines,
-		"flight": flight, "others": others, "interval": Interval}
+func functions(tables func(*table.Table) any) map[string]any {
+	return map[string]any{"label": Label, "join": strings.Join, "cell": table.Cell, "line": table.Line, "lines": lines,
+		"table": tables}
 }
 
 // HTML writes a page that needs nothing else.
@@ -522,28 +486,17 @@ func (s Summary) SVG(w io.Writer) error { return s.Picture().SVG(w) }
 func (p Picture) SVG(w io.Writer) error { return draw(w, "picture", p) }
 
 func draw(w io.Writer, name string, data any) error {
-	pages, err := template.New("").Funcs(functions()).ParseFS(files, "report.html.tmpl", "answer.svg.tmpl", "words.tmpl")
+	tables := func(t *table.Table) any { return template.HTML(t.HTML()) } // whose cells are escaped
+	pages, err := template.New("").Funcs(functions(tables)).ParseFS(files, "report.html.tmpl", "answer.svg.tmpl",
+		"words.tmpl")
 	return template.Must(pages, err).ExecuteTemplate(w, name, data)
 }
 
 // Markdown writes the same as HTML, without the picture and the raw data.
-func (s Summary) Markdown(w io.Writer) error { return s.markdown(w, "report.md.tmpl") }
-
-// Tables writes the tables of Markdown that have figures: of results, and of counts.
-func (s Summary) Tables(w io.Writer) (err error) {
-	if s.Measured() {
-		err = s.markdown(w, "results")
-	}
-	if s.Counted() && err == nil {
-		fmt.Fprintln(w)
-		err = s.markdown(w, "counts")
-	}
-	return err
-}
-
-func (s Summary) markdown(w io.Writer, name string) error {
-	page, err := text.New("").Funcs(functions()).ParseFS(files, "report.md.tmpl", "words.tmpl")
-	return text.Must(page, err).ExecuteTemplate(w, name, s)
+func (s Summary) Markdown(w io.Writer) error {
+	page, err := text.New("").Funcs(functions(func(t *table.Table) any { return t.Markdown() })).ParseFS(files,
+		"report.md.tmpl", "words.tmpl")
+	return text.Must(page, err).ExecuteTemplate(w, "report.md.tmpl", s)
 }
 
 // number has the digits that an interval of a percent carries.
@@ -601,25 +554,11 @@ func flight(calls float64) string { return dash(calls, fmt.Sprintf("%.3g", calls
 
 func others(share float64) string { return dash(share, percent(share)) }
 
-// cell is text for a cell of a table in Markdown, line is text on a line of its own. Neither has a mark-up of its own.
-func cell(text any) string {
-	return strings.ReplaceAll(strings.ReplaceAll(line(text), "<", "&lt;"), "|", "\\|")
-}
-
-func line(text any) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, fmt.Sprint(text))
-}
-
 // lines is text of several lines, without a mark-up of its own.
 func lines(text string) string {
 	var all []string
 	for l := range strings.Lines(strings.TrimSpace(text)) {
-		all = append(all, strings.TrimRight(strings.ReplaceAll(line(l), "`", "'"), " "))
+		all = append(all, strings.TrimRight(strings.ReplaceAll(table.Line(l), "`", "'"), " "))
 	}
 	return strings.Join(all, "\n")
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rpcbench/rpcbench/internal/table"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
@@ -112,7 +113,7 @@ func curves(machines []Machine, lo, hi float64) Picture {
 	first := machines[0]
 	what, stacks := first.measure(), first.Stacks()
 	p := Picture{Title: first.title(), Width: width, Top: most - margin, Bottom: least + margin, Left: left, Right: right,
-		Over: line(first.Over), Below: "less " + what, Above: "more " + what}
+		Over: table.Line(first.Over), Below: "less " + what, Above: "more " + what}
 	if len(stacks) == 1 {
 		p.Below, p.Above = Label(stacks[0])+" takes "+p.Below, Label(stacks[0])+" takes "+p.Above
 	}
@@ -167,7 +168,7 @@ func curves(machines []Machine, lo, hi float64) Picture {
 			}
 			for i, a := range c {
 				d := m.dot(a, 0, 1, y)
-				d.X, d.Tone, d.Title = x(a.amount()), "", line(m.value(a)+": "+d.Title)
+				d.X, d.Tone, d.Title = x(a.amount()), "", table.Line(m.value(a)+": "+d.Title)
 				switch {
 				case i == 0:
 					path.Drawn = fmt.Sprintf("M%g %g", d.X, d.At)

@@ -1,0 +1,128 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/rpcbench/rpcbench/internal/layers"
+	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/table"
+	"github.com/rpcbench/rpcbench/internal/versus"
+)
+
+// fewestSamples is how many samples of a service a bound takes: a share of half of them is then known to 4 points.
+const fewestSamples = 500
+
+// fetch splits the profile that a server takes of itself. The whole of it must come within the time.
+func fetch(ctx context.Context, address string, within time.Duration) (s layers.Split, err error) {
+	late := fmt.Errorf("rpcbench: no whole profile came within %v: ask for fewer seconds or give -timeout", within)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, late)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return s, wrong("explain: %w", err)
+	}
+	name := request.URL.Redacted()
+	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}}
+	answer, err := client.Do(request)
+	if err == nil {
+		defer answer.Body.Close()
+		if s, err = layers.Read(name, answer.Body); answer.StatusCode != http.StatusOK {
+			err = fmt.Errorf("rpcbench: %s answers %s: is it /debug/pprof/profile?", name, answer.Status)
+		}
+	}
+	return s, cmp.Or(context.Cause(ctx), err)
+}
+
+// binomial returns the 95 % interval of n of all samples in percent, by Wilson's formula.
+func binomial(n, all float64) (lo, hi float64) {
+	const zz = 1.96 * 1.96
+	middle, half := n+zz/2, math.Sqrt(zz*(n*(all-n)/all+zz/4))
+	return 100 * (middle - half) / (all + zz), 100 * (middle + half) / (all + zz)
+}
+
+// printService says what a service's profile bounds, and prints its layers.
+func (e *explanation) printService(w io.Writer, by report.Summary) error {
+	samples, _, _ := e.count(everything)
+	fmt.Fprintf(w, "# %s: %d samples\n\n", e.Name, samples)
+	if samples < fewestSamples {
+		fmt.Fprintf(w, "%d samples are too few for a bound: profile until there are %d.\n", samples, fewestSamples)
+	} else {
+		e.printBound(w, float64(samples), by)
+	}
+	t := table.New(1, "layer", "encoding, %", "the rest, %", "all, %", "samples",
+		"functions above two standard errors (SE)")
+	sums := map[string]func(layers.Part) bool{"RPCs": layers.InRPCs, "sum": everything}
+	for _, layer := range slices.Concat(layers.Names(), []string{"RPCs"}, layers.Outside(), []string{"sum"}) {
+		of, functions := sums[layer], ""
+		if of == nil {
+			of, functions = within(layer, ""), e.functions(layer, float64(samples))
+		}
+		if n, _, _ := e.count(of); n > 0 {
+			both := func(p layers.Part) bool { return of(p) && p.Side == layers.Encoding }
+			all, encoded := e.micro(of)[0], e.micro(both)[0]
+			t.Add(layer, fmt.Sprintf("%.1f", encoded), fmt.Sprintf("%.1f", all-encoded), fmt.Sprintf("%.1f", all), fmt.Sprint(n),
+				functions)
+		}
+	}
+	fmt.Fprintln(w)
+	return t.Text(w)
+}
+
+// functions names those of a layer that took most, by the standard errors of counting.
+func (e *explanation) functions(layer string, samples float64) string {
+	by := map[string]amount{}
+	for _, p := range e.processes[0].Profile.Parts {
+		if name := path.Base(p.Function); p.Layer == layer {
+			share := by[name].value/100 + float64(p.Samples)/samples
+			by[name] = amount{100 * share, 100 * math.Sqrt(share*(1-share)/samples)}
+		}
+	}
+	return largest(by, "%s %.2f (SE %.2f)")
+}
+
+// printBound says what a free stack would win, and what measured ratios would: of the share x, a stack whose calls take
+// r times as long wins x·(1 − r).
+func (e *explanation) printBound(w io.Writer, samples float64, by report.Summary) {
+	share := func(of func(layers.Part) bool) float64 { return e.micro(of)[0] }
+	x, nobodys, margin := share(layers.InRPCs), share(within(layers.Nobodys, "")), 100*versus.Margin
+	encoded := share(func(p layers.Part) bool { return p.Side == layers.Encoding && layers.InRPCs(p) })
+	lo, hi := binomial(x*samples/100, samples)
+	fmt.Fprintf(w, "Serving and calling RPCs is %.1f %% of this service's CPU (%.1f to %.1f), "+
+		"of which encoding %.1f %%. A free stack would win %.1f %%.\n", x, lo, hi, encoded, x)
+	fmt.Fprintf(w, "The scheduler and the collector take %.1f %%, and no sample tells for whom. "+
+		"With all of that, a free stack would win %.1f %%.\n", nobodys, x+nobodys)
+	if own := share(within("", layers.Encoding)) - encoded; own > 0 {
+		fmt.Fprintf(w, "The service's own code encodes for %.1f %%. That is not in the bound.\n", own)
+	}
+	if unless := ", unless most of the scheduler's and the collector's work is for RPCs"; hi < margin {
+		fmt.Fprintf(w, "Don't switch for CPU%s.\n", map[bool]string{true: unless}[hi+nobodys >= margin])
+	}
+	for _, stack := range by.Stacks() {
+		decided := slices.DeleteFunc(by.Of(stack), func(a report.Answer) bool {
+			return a.GOMAXPROCS != 1 || a.Ratio == 0 || a.Verdict == versus.Undecided
+		})
+		if len(decided) == 0 {
+			fmt.Fprintf(w, "No workload on one core is decided for %s in place of %s.\n", stack, by.Base)
+			continue
+		}
+		slices.SortFunc(decided, func(a, b report.Answer) int { return cmp.Compare(b.Ratio, a.Ratio) })
+		worst, best, verb, sign := decided[0], decided[len(decided)-1], "win", x
+		if best.Ratio > 1 {
+			verb, sign = "cost", -x
+		}
+		fmt.Fprintf(w, "%s in place of %s would %s %.1f %% (%s) to %.1f %% (%s). Decided workloads on one core: %d.",
+			stack, by.Base, verb, sign*(1-worst.Ratio), worst.Workload, sign*(1-best.Ratio), best.Workload, len(decided))
+		if x*(1-best.Ratio) < margin {
+			fmt.Fprint(w, " Don't switch for CPU.")
+		}
+		fmt.Fprintln(w)
+	}
+}

@@ -1,0 +1,205 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/aclements/go-moremath/stats"
+
+	"github.com/rpcbench/rpcbench/internal/layers"
+	"github.com/rpcbench/rpcbench/internal/table"
+)
+
+func everything(layers.Part) bool { return true }
+
+// micro returns the µs per call in each process of the parts that satisfy the condition. Of a service, whose calls
+// nobody counted, it returns the percentage of samples.
+func (e *explanation) micro(of func(layers.Part) bool) (each []float64) {
+	for _, p := range e.processes {
+		n, cpu := p.Profile.Sum(of)
+		amount, by := cpu.Seconds()*1e6, p.Profile.Calls
+		if by == 0 {
+			amount = 100 * float64(n)
+			by, _ = p.Profile.Sum(everything)
+		}
+		each = append(each, amount/float64(by))
+	}
+	return each
+}
+
+// plain returns the µs per call in each process without the profiler: none of a profile, or where the system does not
+// tell the CPU time.
+func (e *explanation) plain() (wall, cpu []float64) {
+	for _, p := range e.processes {
+		if p.Calls > 0 {
+			wall = append(wall, p.Wall.Seconds()*1e6/float64(p.Calls))
+		}
+		if p.CPU > 0 {
+			cpu = append(cpu, p.CPU.Seconds()*1e6/float64(p.Calls))
+		}
+	}
+	return wall, cpu
+}
+
+// count adds up samples, calls under the profiler, and calls without.
+func (e *explanation) count(of func(layers.Part) bool) (samples, calls, plain int64) {
+	for _, p := range e.processes {
+		n, _ := p.Profile.Sum(of)
+		samples, calls, plain = samples+n, calls+p.Profile.Calls, plain+p.Calls
+	}
+	return samples, calls, plain
+}
+
+func within(layer, side string) func(layers.Part) bool {
+	return func(p layers.Part) bool { return (layer == "" || p.Layer == layer) && (side == "" || p.Side == side) }
+}
+
+// interval formats a mean with its 95 % interval over processes. One process has none.
+func interval(micro []float64) string {
+	mean, lo, hi := stats.MeanCI(micro, 0.95)
+	if len(micro) == 1 {
+		return fmt.Sprintf("%+.1f µs", mean)
+	}
+	return fmt.Sprintf("%+.1f µs (%+.1f to %+.1f)", mean, lo, hi)
+}
+
+// print has what a call takes, and its layers.
+func (e *explanation) print(w io.Writer) error {
+	samples, calls, plain := e.count(everything)
+	all := e.micro(everything)
+	fmt.Fprintf(w, "\n%s: %.1f µs of CPU per call, by %d samples of %d calls", e.Name, stats.Mean(all), samples, calls)
+	if wall, cpu := e.plain(); len(wall) > 0 {
+		said := "; without the profiler " + interval(wall) + " of wall time"
+		if len(cpu) > 0 {
+			said += ", " + interval(cpu) + " of CPU"
+		}
+		fmt.Fprintf(w, "%s, by %d calls", strings.ReplaceAll(said, "+", ""), plain)
+		missed := less(all, cpu)
+		if _, lo, hi := stats.MeanCI(missed, 0.95); len(missed) > 1 && lo*hi > 0 {
+			fmt.Fprintf(w, "\nThe profiles differ from that CPU time by %s: they miss some samples, and take time themselves.",
+				interval(missed))
+		}
+	}
+	t := table.New(1, "layer", "client, µs", "server, µs", "unlabelled, µs", "all, µs", "share")
+	for _, layer := range append(layers.Names(), "") {
+		sum := stats.Mean(e.micro(within(layer, "")))
+		if sum == 0 {
+			continue
+		}
+		row := []string{cmp.Or(layer, "sum")}
+		for _, side := range layers.Sides() {
+			row = append(row, fmt.Sprintf("%.1f", stats.Mean(e.micro(within(layer, side)))))
+		}
+		t.Add(append(row, fmt.Sprintf("%.1f", sum), fmt.Sprintf("%.1f %%", 100*sum/stats.Mean(all)))...)
+	}
+	fmt.Fprintln(w)
+	return t.Text(w)
+}
+
+// printDifference says layer by layer what a takes more than b, the largest difference first. Each interval is over the
+// differences of processes. Profiles that were read have no interval.
+func printDifference(w io.Writer, a, b *explanation) error {
+	difference := func(layer, side string) []float64 {
+		return less(a.micro(within(layer, side)), b.micro(within(layer, side)))
+	}
+	names := layers.Names()
+	slices.SortStableFunc(names, func(x, y string) int {
+		return cmp.Compare(math.Abs(stats.Mean(difference(y, ""))), math.Abs(stats.Mean(difference(x, ""))))
+	})
+	t := table.New(1, "layer", "client, µs", "server, µs", "unlabelled, µs", "all, µs", "± (95 %)",
+		"functions that carry it")
+	for _, layer := range append(names, "") {
+		all := difference(layer, "")
+		mean, lo, hi := stats.MeanCI(all, 0.95)
+		if max(slices.Max(all), -slices.Min(all)) == 0 { // neither has it
+			continue
+		}
+		row := []string{cmp.Or(layer, "sum")}
+		for _, side := range append(layers.Sides(), "") {
+			row = append(row, fmt.Sprintf("%+.1f", stats.Mean(difference(layer, side))))
+		}
+		half, said := "", ""
+		if len(all) > 1 {
+			half = fmt.Sprintf("%.1f", (hi-lo)/2)
+		}
+		if layer != "" && (len(all) == 1 || math.Abs(mean) > (hi-lo)/2) {
+			said = carriers(a, b, layer)
+		}
+		t.Add(append(row, half, said)...)
+	}
+	fmt.Fprintf(w, "\n%s less %s\n", a.Name, b.Name)
+	if err := t.Text(w); err != nil {
+		return err
+	}
+	wallA, cpuA := a.plain()
+	wallB, cpuB := b.plain()
+	if cpu := less(cpuA, cpuB); len(cpu) > 0 {
+		fmt.Fprintf(w, "\nThe difference is %s by the profiles and %s without the profiler, both of CPU time.\n",
+			interval(difference("", "")), interval(cpu))
+	}
+	if wall := less(wallA, wallB); len(wall) > 0 {
+		fmt.Fprintf(w, "Without the profiler it is %s of wall time.", interval(wall))
+		if a.processes[0].Procs > 1 {
+			fmt.Fprint(w, " That is what callers wait for, and not what layers sum to: cores work side by side.")
+		}
+		fmt.Fprintln(w)
+	}
+	return nil
+}
+
+// less subtracts process by process, or the means where a profile that was read stands beside processes.
+func less(a, b []float64) (d []float64) {
+	if min(len(a), len(b)) > 0 && len(a) != len(b) {
+		return []float64{stats.Mean(a) - stats.Mean(b)}
+	}
+	for i := range min(len(a), len(b)) {
+		d = append(d, a[i]-b[i])
+	}
+	return d
+}
+
+// carriers names the three functions of a layer whose times differ most, of those that differ by more than two standard
+// errors over processes. One process, or a profile, has the error of counting: n samples are known to √n.
+func carriers(a, b *explanation, layer string) string {
+	by := map[string]amount{}
+	for _, p := range slices.Concat(a.processes, b.processes) {
+		for _, part := range p.Profile.Parts {
+			name := path.Base(part.Function)
+			if _, seen := by[name]; seen || part.Layer != layer {
+				continue
+			}
+			of := func(p layers.Part) bool { return p.Layer == layer && path.Base(p.Function) == name }
+			d := less(a.micro(of), b.micro(of))
+			se := stats.StdDev(d) / math.Sqrt(float64(len(d)))
+			for _, e := range []*explanation{a, b} {
+				if n, _, _ := e.count(of); len(d) == 1 && n > 0 {
+					se = math.Hypot(se, stats.Mean(e.micro(of))/math.Sqrt(float64(n)))
+				}
+			}
+			by[name] = amount{stats.Mean(d), se}
+		}
+	}
+	return largest(by, "%s %+.1f (SE %.1f)")
+}
+
+// amount is what a function takes, with its standard error.
+type amount struct{ value, se float64 }
+
+// largest names the three functions that take most, of those above two standard errors.
+func largest(by map[string]amount, format string) string {
+	size := func(name string) float64 { return math.Abs(by[name].value) }
+	maps.DeleteFunc(by, func(name string, a amount) bool { return size(name) <= 2*a.se })
+	names := slices.SortedFunc(maps.Keys(by), func(x, y string) int {
+		return cmp.Or(cmp.Compare(size(y), size(x)), cmp.Compare(x, y))
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf(format, name, by[name].value, by[name].se)
+	}
+	return strings.Join(names[:min(3, len(names))], ", ")
+}

@@ -1,0 +1,124 @@
+// Package table has tables as values, which text, Markdown and HTML show.
+package table
+
+import (
+	"fmt"
+	"html"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+)
+
+// Table has rows of as many cells as it has columns. A cell may hold any text.
+type Table struct {
+	Columns []Column
+	Rows    [][]string
+}
+
+// Column has a name, with its unit. Figures stand on the right, and words on the left.
+type Column struct {
+	Name  string
+	Words bool
+	Class bool // of HTML: the first word of a cell is its class, and its text may wrap
+	Line  bool // of HTML alone: a cell has the points of a line
+}
+
+// New makes a table with columns of these names. The first ones, as many as words says, hold words.
+func New(words int, names ...string) *Table {
+	t := new(Table)
+	for i, name := range names {
+		t.Columns = append(t.Columns, Column{Name: name, Words: i < words})
+	}
+	return t
+}
+
+// Add appends a row.
+func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// shown are the columns that text and Markdown have, with the cells of a row, or with the names if row is nil.
+func (t Table) shown(row []string, text func(any) string) (cells []string) {
+	for i, c := range t.Columns {
+		switch {
+		case c.Line:
+		case row == nil:
+			cells = append(cells, text(c.Name))
+		default:
+			cells = append(cells, text(row[i]))
+		}
+	}
+	return cells
+}
+
+// Text writes columns of text, two spaces apart.
+func (t Table) Text(w io.Writer) error {
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{nil}, t.Rows...) {
+		fmt.Fprintln(columns, strings.Join(t.shown(row, Line), "\t"))
+	}
+	return columns.Flush()
+}
+
+// Markdown is the table as GitHub reads it.
+func (t Table) Markdown() string {
+	var b strings.Builder
+	rule := ""
+	for _, c := range t.Columns {
+		if !c.Line {
+			rule += map[bool]string{true: "---|", false: "---:|"}[c.Words]
+		}
+	}
+	for i, row := range append([][]string{nil}, t.Rows...) {
+		b.WriteString("| " + strings.Join(t.shown(row, Cell), " | ") + " |\n")
+		if i == 0 {
+			b.WriteString("|" + rule + "\n")
+		}
+	}
+	return b.String()
+}
+
+// HTML is an element that scrolls where it is too wide for the page.
+func (t Table) HTML() string {
+	var b strings.Builder
+	b.WriteString(`<div class="wide"><table>` + "\n<tr>")
+	for i, c := range t.Columns {
+		b.WriteString("<th" + class(i, c, "") + ">" + html.EscapeString(c.Name))
+	}
+	for _, row := range t.Rows {
+		b.WriteString("</tr>\n<tr>")
+		for i, c := range t.Columns {
+			text := html.EscapeString(row[i])
+			if c.Line && text != "" {
+				text = `<svg viewBox="-2 0 124 24"><polyline points="` + text + `"/></svg>`
+			}
+			b.WriteString("<td" + class(i, c, row[i]) + ">" + text)
+		}
+	}
+	return b.String() + "</tr>\n</table></div>"
+}
+
+func class(i int, c Column, text string) string {
+	switch word := strings.TrimFunc(text, func(r rune) bool { return !unicode.IsLetter(r) }); {
+	case i == 0 || !c.Words: // the first column is on the left
+		return ""
+	case c.Class && text != "":
+		word = word[:strings.IndexFunc(word+" ", func(r rune) bool { return !unicode.IsLetter(r) })]
+		return ` class="l w ` + word + `"`
+	}
+	return ` class="l"`
+}
+
+// Cell is text for a cell of Markdown, Line is text on a line of its own. Neither has a mark-up of its own.
+func Cell(text any) string {
+	return strings.ReplaceAll(strings.ReplaceAll(Line(text), "<", "&lt;"), "|", "\\|")
+}
+
+// Line has a space in place of each control character.
+func Line(text any) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, fmt.Sprint(text))
+}
