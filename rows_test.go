@@ -102,6 +102,14 @@ func TestRows(t *testing.T) {
 	require.Equal(t, string(want), got.String(), "go test -run '^TestRows$' -update . writes it anew")
 }
 
+// Rows end in the libraries of the stacks that ran, and of no others.
+func TestLibraries(t *testing.T) {
+	out, err := run(t, "-test.bench=^Benchmark(ConnectRPC|HTTPJSONIter)$")
+	require.NoError(t, err, out)
+	require.Regexp(t, `(?m)^# libraries: connectrpc.com/connect@v\S+ github.com/json-iterator/go@v\S+ `+
+		`google.golang.org/protobuf@v\S+$`, out)
+}
+
 // TestFlags: each flag changes the rows, and what client and server do. A row's bytes are those of its workload.
 func TestFlags(t *testing.T) {
 	const calls = "-test.bench=^BenchmarkCall$/^workload="

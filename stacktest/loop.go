@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"testing"
 	"time"
 
@@ -148,6 +149,8 @@ func (r row) procs(b *testing.B) {
 		current.seen[reason] = true
 		b.Skip("rpcbench: " + reason)
 	}
+	of := r.stack.Traits
+	current.packages = slices.Concat(current.packages, []string{of.Codec}, of.ClientLibraries, of.ServerLibraries)
 }
 
 // warmth is how many calls each caller makes before the timed ones.

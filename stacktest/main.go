@@ -53,7 +53,7 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 	printHeader(os.Stdout)
 	share := current.others()
 	code := m.Run()
-	current.printUnits(os.Stdout)
+	current.printFooter(os.Stdout)
 	if used := share(); used > versus.BusyMachine {
 		remark("warning: other programs used %.0f %% of the machine meanwhile", 100*used)
 	}
@@ -84,12 +84,15 @@ func printHeader(w io.Writer) {
 	if build := environ.Build(); build != "" {
 		fmt.Fprintln(w, "build:", build)
 	}
-	fmt.Fprintln(w, "#", strings.Join(append(environ.List(), environ.Costs()), " "))
+	fmt.Fprintln(w, "#", strings.Join(append(environ.Machine(), environ.Costs()), " "))
 }
 
-// printUnits prints a Unit line for each unit that a row has and package testing does not define. benchstat reads its
-// files to the end before it asks for a unit, so the rows may come first.
-func (p *settings) printUnits(w io.Writer) {
+// printFooter prints the libraries of the stacks that ran, and a Unit line for each unit that a row has and package
+// testing does not define. benchstat reads its files to the end before it asks for a unit, so the rows may come first.
+func (p *settings) printFooter(w io.Writer) {
+	if all := environ.Libraries(p.packages); len(all) > 0 {
+		fmt.Fprintln(w, "# libraries:", strings.Join(all, " "))
+	}
 	for _, of := range []struct{ assumed, units string }{
 		{"better=lower", "p50-ns p95-ns p99-ns cpu-ns/op sent-B/op recv-B/op reconnects round-trips/op " +
 			"dropped late-p50-ns late-p95-ns late-p99-ns " +
@@ -129,6 +132,7 @@ type settings struct {
 	long      bool                          // value of -long
 	others    func() (since func() float64) // what other programs use of the machine
 	seen      map[string]bool               // names of the rows that have begun, their units, and why some were skipped
+	packages  []string                      // of libraries of the stacks that ran
 }
 
 // watchServer is called right before the timed loop. The returned function reports what the server's child process used

@@ -311,7 +311,7 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 			{[]float64{0, p.CPU.Copy, p.CPU.Ratio}[arm], "cpu-ratio"}, {[]float64{0, 0, p.CPU.ToCopy}[arm], "cpu-copy-ratio"},
 			{p.ServerNs[arm], "server-cpu-ns/op"},
 			{float64(p.Latencies[arm].P50), "p50-ns"}, {float64(p.Latencies[arm].P95), "p95-ns"},
-			{float64(p.Latencies[arm].P99), "p99-ns"},
+			{float64(p.Latencies[arm].P99), "p99-ns"}, {float64(p.Latencies[arm].P999), "p999-ns"},
 			{p.InFlight[arm], "in-flight"}, {float64(p.Layout), "layout"}, {100 * p.Others, "others-%"},
 			{100 * p.Loads[arm].Free, "free-%"}, {p.Loads[arm].Switches, "switches/op"},
 			{100 * p.Loads[arm].Reached, "reached-%"}, {100 * p.Loads[arm].Dropped, "dropped-%"},

@@ -16,8 +16,12 @@ import (
 	"time"
 )
 
-// List returns name=value pairs: date, versions, commit, processor, kernel and settings. Unknown values are absent.
-func List() []string {
+// List returns what Machine does, and all modules of this binary as path@version.
+func List() []string { return append(Machine(), modules()...) }
+
+// Machine returns name=value pairs: date, Go's release, commit, processor, kernel and settings. Unknown values are
+// absent.
+func Machine() []string {
 	env := []string{"date=" + time.Now().UTC().Format(time.DateOnly), "go=" + runtime.Version()}
 	add := func(name, value string) {
 		if value != "" {
@@ -32,7 +36,15 @@ func List() []string {
 	for _, name := range []string{"GOGC", "GOMEMLIMIT", "GODEBUG", "GOAMD64", "GOFLAGS"} {
 		add(name, strings.ReplaceAll(os.Getenv(name), " ", ","))
 	}
-	return append(env, modules()...)
+	return env
+}
+
+// Libraries returns the modules of this binary that have one of the packages, as path@version.
+func Libraries(packages []string) []string {
+	return slices.DeleteFunc(modules(), func(module string) bool {
+		path, _, _ := strings.Cut(module, "@")
+		return !slices.ContainsFunc(packages, func(of string) bool { return strings.HasPrefix(of+"/", path+"/") })
+	})
 }
 
 // build returns the build information of this binary, which is empty if it has none.

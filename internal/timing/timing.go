@@ -103,6 +103,7 @@ type Latency struct {
 	P50   time.Duration `json:"p50,omitempty"`
 	P95   time.Duration `json:"p95,omitempty"`
 	P99   time.Duration `json:"p99,omitempty"`
+	P999  time.Duration `json:"p999,omitempty"`
 	Sum   time.Duration `json:"sum"` // of all calls: over the slices' time, how many were in flight
 
 	// Of planned starts: how many were due, how many of them more than 50 ms late and dropped, and the 99th percentile of

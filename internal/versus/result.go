@@ -206,6 +206,7 @@ type Result struct {
 // Percentiles are of single calls. One that fewer than ten calls of each process exceed is 0.
 type Percentiles struct {
 	P50, P95, P99 Percentile
+	P999          Percentile `json:",omitzero"` // none in older results
 }
 
 // Percentile has the base's, its copy's and the contestant's, in nanoseconds: geometric means over processes. Its ratio
@@ -458,6 +459,7 @@ func (r *Result) percentiles(over func(func(Process) float64) (mean, half float6
 		{&r.P50, func(l timing.Latency) float64 { return float64(l.P50) }},
 		{&r.P95, func(l timing.Latency) float64 { return float64(l.P95) }},
 		{&r.P99, func(l timing.Latency) float64 { return float64(l.P99) }},
+		{&r.P999, func(l timing.Latency) float64 { return float64(l.P999) }},
 	} {
 		mean := func(arm int) float64 {
 			mean, _ := over(func(p Process) float64 { return q.of(p.Latencies[arm]) })

@@ -350,9 +350,9 @@ func TestPercentiles(t *testing.T) {
 		all := processes(spread(8, 1.05, 0.01)...)
 		for i, ratio := range spread(8, 1.5, 0.02) {
 			us := time.Duration(float64(time.Millisecond) * math.Exp(float64(i))) // the machine moves, the ratio does not
-			all[i].Latencies = [3]timing.Latency{{Calls: 5000, P50: us, P95: 2 * us, P99: 4 * us},
-				{P50: 3 * us, P95: 5 * us, P99: 7 * us},
-				{P50: time.Duration(ratio * float64(us)), P95: 2 * us, P99: 2 * us}}
+			all[i].Latencies = [3]timing.Latency{{Calls: 5000, P50: us, P95: 2 * us, P99: 4 * us, P999: 10 * us},
+				{P50: 3 * us, P95: 5 * us, P99: 7 * us, P999: 9 * us},
+				{P50: time.Duration(ratio * float64(us)), P95: 2 * us, P99: 2 * us, P999: 8 * us}}
 		}
 		return all
 	}
@@ -364,6 +364,7 @@ func TestPercentiles(t *testing.T) {
 	require.InDelta(t, 1, r.P95.Ratio, 1e-6)
 	require.InDelta(t, 0.5, r.P99.Ratio, 1e-6)
 	require.InEpsilon(t, 2*r.P50.Base, r.P99.Ns, 1e-6)
+	require.InDelta(t, 0.8, r.P999.Ratio, 1e-6)
 
 	for arm := range 3 {
 		few := ofOneBuild(measured())

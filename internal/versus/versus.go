@@ -279,6 +279,7 @@ func (g *Group) Record() timing.Record {
 		l.P50, _ = arm.latencies.Quantile(0.50)
 		l.P95, _ = arm.latencies.Quantile(0.95)
 		l.P99, _ = arm.latencies.Quantile(0.99)
+		l.P999, _ = arm.latencies.Quantile(0.999)
 		r.Latencies = append(r.Latencies, l)
 	}
 	return r
