@@ -184,7 +184,7 @@ func TestStepSummary(t *testing.T) {
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)
 	require.Regexp(t, `(?s)^before\n\n\| workload .*\| JSON \| 197 \|.*gate: a small call, one core, httpjson: allocations .*`+
-		`\| a small call, one core \| other \| 2\.00 \|.*gate: a small call, one core, other: 1\.999 `, string(text))
+		`\| a small call, one core \| 2\.00 \(.*gate: a small call, one core, other: 1\.999 `, string(text))
 }
 
 // A proof compares the contestant's build with itself as builds are compared, and the slower side alone spins.

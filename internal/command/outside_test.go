@@ -214,13 +214,14 @@ func TestRunOfKnownFigures(t *testing.T) {
 			require.Equal(t, a.Ratio, a.CPU.Ratio)
 			a.Does += ": time"
 		}
-		columns := []string{a.Does, "other", fmt.Sprintf("%.2f", a.Ratio), fmt.Sprintf("%.2f–%.2f", a.Lo, a.Hi),
-			string(a.Verdict), fmt.Sprintf("%.1f", a.BaseNs/1000), fmt.Sprintf("%.1f", a.BaseNs*a.Ratio/1000)}
+		columns := []string{a.Does, fmt.Sprintf("%.2f (%.2f–%.2f)", a.Ratio, a.Lo, a.Hi), string(a.Verdict),
+			fmt.Sprintf("%+.1f", a.BaseNs*(1-a.Ratio)/1000), fmt.Sprintf("%.1f", a.BaseNs/1000),
+			fmt.Sprintf("%.1f", a.BaseNs*a.Ratio/1000)}
 		for i := range columns {
 			columns[i] = regexp.QuoteMeta(columns[i])
 		}
 		require.Regexp(t, "(?m)^"+strings.Join(columns, " +"), said)
-		require.Contains(t, string(page), fmt.Sprintf("| %s | other | %.2f | %.2f–%.2f | %s", a.Does, a.Ratio, a.Lo, a.Hi,
+		require.Contains(t, string(page), fmt.Sprintf("| %s | %.2f (%.2f–%.2f) | %s", a.Does, a.Ratio, a.Lo, a.Hi,
 			a.Verdict))
 	}
 }

@@ -386,11 +386,6 @@ func printSummary(w io.Writer, s report.Summary) error {
 		fmt.Fprintln(w)
 		err = errors.Join(err, loads.Text(w))
 	}
-	for _, a := range s.Answers {
-		if but := a.But(); but != "" {
-			fmt.Fprintf(w, "\n%s.", but)
-		}
-	}
 	for _, warning := range s.Warnings {
 		fmt.Fprintf(w, "\nWarning: %s.", warning)
 	}

@@ -218,7 +218,7 @@ func TestSummary(t *testing.T) {
 	require.Nil(t, s.Warnings, "the first line says it")
 	var said strings.Builder
 	require.NoError(t, printSummary(&said, s))
-	require.True(t, strings.HasPrefix(said.String(), s.Hour()+"\nworkload  "), said.String())
+	require.True(t, strings.HasPrefix(said.String(), s.Hour()+"\nsituation  "), said.String())
 }
 
 // Only of one caller, whose server is in the process, does CPU time over wall time tell how many cores a call had.

@@ -48,11 +48,10 @@ func (c Call) String() string {
 			gzips = append(gzips, fmt.Sprintf("%.0f", b.GzipRequest+b.GzipReply))
 		}
 	}
-	return fmt.Sprintf("Your call, %s: %s (gzip %s), of %s.",
-		c.Method, strings.Join(sizes, ", "), strings.Join(gzips, " and "), c.Made)
+	return fmt.Sprintf("Your call, %s: %s (gzip %s).", c.Method, strings.Join(sizes, ", "), strings.Join(gzips, " and "))
 }
 
-// yours says what one of the answers is for a method of one's own.
+// yours says what one of the answers is for a method of one's own, without a full stop.
 func (s Summary) yours(a Answer) string {
 	micro, more := a.more()
 	said := a.takes(Label(a.Stack), Label(s.Base)) + ": " + more
@@ -65,5 +64,5 @@ func (s Summary) yours(a Answer) string {
 	if a.GOMAXPROCS == 1 && !s.Remote {
 		said += ", " + percent(micro/1000) + " of a core at 1,000 calls a second"
 	}
-	return said + "."
+	return said
 }

@@ -11,19 +11,31 @@ import (
 )
 
 // Picture is what answer.svg draws: a line per workload and stack, on a logarithmic axis of ratios. Of a sweep it is a
-// path per run and stack, with ratios upwards over the values.
+// path per run and stack, with ratios upwards over the values. Of latencies it has a path for the base and for the
+// stack, with times upwards over the percentiles.
 type Picture struct {
-	Title, Below, Above   string // what the sides of 1 mean
-	Width, Height, Bottom int
-	Top, Left, Right      int     // of the axis
-	One                   float64 // where the ratio is 1
-	Ticks                 []Tick
-	Machines              []Tick // the legend: where the name of each machine stands
-	Lines                 []Line
+	Title                    string
+	Width, Height            int
+	Top, Bottom, Left, Right int     // of the axes
+	One                      float64 // where the ratio is 1; 0 if nothing is a ratio
+	Upwards                  bool    // ratios or times go upwards
+	Ticks, Levels            []Tick  // along, and upwards
+	Legend                   []Tick  // where the name of each machine or stack stands
+	Words                    []Word
+	Lines                    []Line
+	Paths                    []*Path
+}
 
-	Over   string // of a sweep, what Ticks are of
-	Ratios []Tick
-	Paths  []*Path
+// End is where the texts on the right end.
+func (p Picture) End() int { return p.Width - edge }
+
+// Fit is the width of a title that would be wider, or else 0.
+func (p Picture) Fit() int {
+	const each = 7.6 // of a bold letter
+	if room := p.Width - 2*edge; float64(len(p.Title))*each > float64(room) {
+		return room
+	}
+	return 0
 }
 
 // Tick is a label and its place.
@@ -32,7 +44,14 @@ type Tick struct {
 	Label string
 }
 
-// Path is a curve of a sweep. A part without values between its ends is dashed.
+// Word is a text that tells how to read the picture. At its end is X if End is set.
+type Word struct {
+	X, Y int
+	Text string
+	End  bool
+}
+
+// Path is a curve. A part without values between its ends is dashed.
 type Path struct {
 	Y             float64 // of the label
 	Label         string
@@ -41,17 +60,17 @@ type Path struct {
 	Second        bool // of two colours
 }
 
-// Line is one workload: its name and ratios above a dot of each machine.
+// Line is one workload: its name and ratios beside a dot of each machine, or above.
 type Line struct {
-	Y       int
+	Y, Rule int
 	Heading string // of the lines below, in place of all else
 	Label   string
 	Dots    []Dot
 }
 
-// Dot is the ratio of one machine with its interval and, shaded, its noise floor.
+// Dot is the ratio of one machine with its interval and, shaded, its noise floor. In a path it may be a time.
 type Dot struct {
-	Y, SaidX            int // of the dot below the label, and of the ratio beside the label
+	Y, SaidX            int // of the dot, and of the ratio, from the label's line on
 	Title, Said, Tone   string
 	X                   float64 // in a path
 	Lo, At, Hi          float64
@@ -66,19 +85,35 @@ type Machine struct {
 	Summary
 }
 
-// The picture is as narrow as a phone: text that is made to fit one would be too small to read.
-const (
-	width, left, right = 400, 16, 384 // left and right are of the axis
-	label, track       = 24, 10       // heights of a line's label and of each machine's dot below
-	saidWidth          = 38           // of a ratio
+// layout is where the parts of a picture are.
+type layout struct {
+	width, left, right int // left and right are of the axis
+	label, dot         int // height of a line's label, and from there to the first dot
+}
+
+// A phone has labels above their dots, as text that is made to fit would be too small to read.
+var (
+	phone = layout{width: 400, left: 16, right: 384, label: 24, dot: 11}
+	desk  = layout{width: 1056, left: 320, right: 960, label: 16, dot: -4}
 )
 
-// Picture draws the run alone. A dot's tone is its verdict.
+const (
+	edge      = 16 // of the text on the left
+	track     = 10 // height of a machine's dot
+	saidWidth = 38 // of a ratio
+)
+
+// Picture draws the run alone, as wide as a phone. A dot's tone is its verdict.
 func (s Summary) Picture() Picture { return Draw(Machine{Summary: s}) }
+
+// Wide draws it as wide as a page.
+func (s Summary) Wide() Picture { return desk.draw(Machine{Summary: s}) }
 
 // Draw places every answer of the first run that has a ratio, in the order of ratios. Answers of the second run stand
 // below. A dot's tone is its machine, if there are two. Of sweeps it draws the curves.
-func Draw(machines ...Machine) Picture {
+func Draw(machines ...Machine) Picture { return phone.draw(machines...) }
+
+func (of layout) draw(machines ...Machine) Picture {
 	machines = slices.Clone(machines)
 	for i, m := range machines {
 		machines[i].Summary = m.leading()
@@ -94,52 +129,64 @@ func Draw(machines ...Machine) Picture {
 	}
 	lo, hi = max(lo/1.05, 1e-3), min(hi*1.05, 1e3)
 	if first.Over != "" {
-		return curves(machines, lo, hi)
+		return of.curves(machines, lo, hi)
 	}
-	x := scale(lo, hi, left, right)
+	x := scale(lo, hi, float64(of.left), float64(of.right))
 	stacks := first.Stacks()
-	p := Picture{Title: first.title(), Width: width, Top: 46, Left: left, Right: right, One: x(1)}
+	p := Picture{Title: first.title(), Width: of.width, Top: 46, Left: of.left, Right: of.right, One: x(1)}
 	less, more := "faster", "slower"
 	if first.measure() != "time" {
 		less, more = "less", "more"
 	}
-	p.Below, p.Above = less, more
 	if len(stacks) == 1 {
-		p.Below, p.Above = Label(stacks[0])+" "+less, Label(first.Base)+" "+less
+		less, more = Label(stacks[0])+" "+less, Label(first.Base)+" "+less
 	}
 	if len(machines) > 1 {
 		p.Top += 20
 		for i, m := range machines {
-			p.Machines = append(p.Machines, Tick{float64(left + i*(right-left)/len(machines)), m.Name})
+			p.Legend = append(p.Legend, Tick{float64(edge + i*(of.width-2*edge)/len(machines)), m.Name})
 		}
 	}
+	p.Words = []Word{{of.left, p.Top - 8, "← " + less, false}, {of.right, p.Top - 8, more + " →", true}}
 	p.Ticks = ticks(lo, hi, x)
-	y := p.Top + 20
+	y, height := p.Top+20, of.label+track*len(machines)
 	for _, stack := range stacks {
 		own := first.ByRatio(stack)
 		if len(stacks) > 1 && len(own) > 1 {
 			p.Lines = append(p.Lines, Line{Y: y + track, Heading: Label(stack)})
-			y += label + track
+			y += 24 + track
 		}
 		for _, a := range own {
-			l := Line{Y: y, Label: table.Line(a.Does), Dots: []Dot{first.dot(a, 0, len(machines), x)}}
+			l := Line{Y: y, Rule: y + height - 15, Label: table.Line(a.Does), Dots: []Dot{of.beside(a.dot(x), 0, machines)}}
 			if len(stacks) > 1 && len(own) == 1 {
 				l.Label = Label(stack)
 			}
 			for i, m := range machines[1:] {
-				for _, of := range m.ByRatio(stack) {
-					if of.Workload == a.Workload {
-						l.Dots = append(l.Dots, m.dot(of, i+1, len(machines), x))
+				for _, other := range m.ByRatio(stack) {
+					if other.Workload == a.Workload {
+						l.Dots = append(l.Dots, of.beside(other.dot(x), i+1, machines))
 					}
 				}
 			}
 			p.Lines = append(p.Lines, l)
-			y += label + track*len(machines)
+			y += height
 		}
 	}
-	p.Bottom = y - label/2 - 2
+	p.Bottom = y - 14
 	p.Height = p.Bottom + 56
+	p.Words = append(p.Words, Word{edge, p.Bottom + 34, "A dot with its 95 % interval, on a logarithmic axis.", false},
+		Word{edge, p.Bottom + 50, "Grey: the noise floor. Hollow: undecided.", false})
 	return p
+}
+
+// beside places the dot of a machine of several in a line.
+func (of layout) beside(d Dot, i int, machines []Machine) Dot {
+	d.Y, d.SaidX, d.Second = of.dot+i*track, of.width-edge-(len(machines)-1-i)*saidWidth, i > 0
+	if len(machines) > 1 {
+		d.Title = machines[i].Name + " " + d.Title
+		d.Tone = []string{"first", "second"}[min(i, 1)]
+	}
+	return d
 }
 
 // scale places numbers between two places, logarithmically. Those outside of lo and hi are placed at the ends.
@@ -173,18 +220,13 @@ func (s Summary) title() string {
 	return fmt.Sprintf("%s%s%s, in multiples of %s's", strings.ToUpper(what[:1]), what[1:], of, Label(s.Base))
 }
 
-// dot is an answer of the machine i of n, with x the place of a ratio.
-func (m Machine) dot(a Answer, i, n int, x func(float64) float64) Dot {
+// dot is an answer, with x the place of a ratio.
+func (a Answer) dot(x func(float64) float64) Dot {
 	floor := a.NoiseFloor()
-	d := Dot{Y: (i+1)*track + 1, SaidX: right - (n-1-i)*saidWidth, Second: i > 0, Said: number(a.Ratio),
-		Title: sized(a.Ratio, a.Lo, a.Hi) + ", " + table.Line(a.Verdict),
-		Tone:  table.Line(a.Verdict), Hollow: a.Verdict == versus.Undecided, Lo: x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi),
+	d := Dot{Said: number(a.Ratio), Title: sized(a.Ratio, a.Lo, a.Hi) + ", " + table.Line(a.Verdict),
+		Tone: table.Line(a.Verdict), Hollow: a.Verdict == versus.Undecided, Lo: x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi),
 		FloorLo: x(1 / (1 + floor))}
 	d.FloorWidth = math.Round(10*(x(1+floor)-d.FloorLo)) / 10
-	if n > 1 {
-		d.Title = m.Name + " " + d.Title
-		d.Tone = []string{"first", "second"}[min(i, 1)]
-	}
 	return d
 }
 

@@ -142,17 +142,11 @@ func (s Summary) Lines() (all []Answer) {
 	var below []Answer
 	for _, a := range s.BySize() {
 		side := ": CPU"
+		if s.Remote {
+			side += " of the client"
+		}
 		if a.Rate > 0 {
 			side += fmt.Sprintf(" at %.0f calls a second", a.Rate)
-		}
-		switch {
-		case s.Remote:
-			side += " of the client"
-		case a.Server > 0:
-			side += fmt.Sprintf(", of which the server %.1f and %.1f µs", a.BaseServer/1000, a.Server/1000)
-		}
-		if a.IdleNs > 0 {
-			side += fmt.Sprintf(", callers alone %.1f µs", a.IdleNs/1000)
 		}
 		if a.CPU == nil {
 			if a.Leading().byCPU {
@@ -181,9 +175,9 @@ func (a Answer) But() string {
 	less, more := versus.Faster, versus.Slower
 	switch {
 	case a.CPU != nil && a.CPU.Verdict == less && a.Verdict == more:
-		return fmt.Sprintf("%s, %s: it takes less CPU time, but a call takes longer", a.Does, Label(a.Stack))
+		return "it takes less CPU time, but a call takes longer"
 	case a.CPU != nil && a.CPU.Verdict == more && a.Verdict == less:
-		return fmt.Sprintf("%s, %s: a call takes less time, but more CPU time", a.Does, Label(a.Stack))
+		return "a call takes less time, but more CPU time"
 	}
 	return ""
 }
@@ -251,6 +245,21 @@ func (s Summary) ByRatio(stack string) []Answer {
 // versus.Margin, so that no answer is equal.
 const restless = 0.25
 
+// Machine is the environment without the libraries, which Libraries are.
+func (s Summary) Machine() []string {
+	return slices.DeleteFunc(slices.Clone(s.Environment), library)
+}
+
+func (s Summary) Libraries() []string {
+	return slices.DeleteFunc(slices.Clone(s.Environment), func(line string) bool { return !library(line) })
+}
+
+// library tells path@version from name=value.
+func library(line string) bool {
+	name, _, _ := strings.Cut(line, "=")
+	return strings.Contains(name, "@")
+}
+
 // Hour says what kind of hour it was, if that changes sizes. It is empty if the machine was quiet.
 func (s Summary) Hour() string {
 	others, moved := 0.0, 0.0
@@ -270,66 +279,65 @@ func (s Summary) Hour() string {
 	return "The machine was not quiet: " + strings.Join(said, ", and ") + ", so sizes differ on a quiet one."
 }
 
-// Sentences are the answer in words: what kind of hour it was, what was decided, the largest difference first, and
-// below what was not.
+// Sentences are the answer in words. Of each stack they say in how many situations it takes less than the base and
+// more, and how much; of a sweep, what was found at its ends and where the ratio crosses 1.
 func (s Summary) Sentences() (all []string) {
-	if hour := s.Hour(); hour != "" {
-		all = append(all, hour)
-	}
-	if s.Call != nil {
-		all = append(all, s.Call.String())
-	}
 	for _, c := range s.Curves() {
 		all = append(all, s.swept(c))
 	}
-	answers := slices.DeleteFunc(s.leading().BySize(), func(a Answer) bool { return a.Processes == 0 || s.Over != "" })
-	measured, decided := map[string]int{}, map[[2]string][]string{} // by stack; by stack and verdict
-	var also, open []string
-	for _, a := range answers {
-		measured[a.Stack]++
-		does, key := a.Does, [2]string{a.Stack, string(a.Verdict)}
-		if a.byCPU {
-			does += " (CPU)"
+	led := s.leading()
+	for _, stack := range s.Stacks() {
+		measured := slices.DeleteFunc(led.Of(stack), func(a Answer) bool { return a.Processes == 0 })
+		if s.Over == "" && len(measured) > 0 {
+			all = append(all, led.counted(stack, len(measured)))
 		}
-		if a.size() >= 0 {
-			decided[key] = append(decided[key], sized(a.Ratio, a.Lo, a.Hi)+" for "+does)
-			continue
-		}
-		if len(s.Stacks()) > 1 {
-			does += ", " + Label(a.Stack)
-		}
-		open = append(open, does)
-	}
-	for _, a := range answers[:len(answers)-len(open)] {
-		key, base, stack := [2]string{a.Stack, string(a.Verdict)}, Label(s.Base), Label(a.Stack)
-		micro, more := a.more()
-		switch {
-		case s.Call != nil && a.Workload == s.Answers[0].Workload:
-			also = append(also, s.yours(a))
-		case measured[a.Stack] == 1:
-			all = append(all, fmt.Sprintf("%s, %s µs: %s, for %s.", a.takes(stack, base), signed(a.Micro()), a.Verdict, a.Does))
-			continue
-		case s.Call == nil && a.Workload == workload.Small && !s.Remote:
-			also = append(also, "On one core "+a.takes("a small call of "+stack, "one of "+base)+": "+more+".",
-				fmt.Sprintf("Of a request that takes 0.1, 1 or 10 ms, the difference is %s, %s or %s.",
-					percent(micro/100), percent(micro/1000), percent(micro/10000)))
-		}
-		if does := decided[key]; does != nil { // the first of its verdict says it of all
-			all = append(all, fmt.Sprintf("%s is %s in %d of %d workloads: %s.", stack, a.Verdict, len(does),
-				measured[a.Stack], strings.Join(does, "; ")))
-			delete(decided, key)
-		}
-	}
-	all = append(all, also...)
-	for _, a := range s.Answers {
-		if but := a.But(); but != "" {
-			all = append(all, but+".")
-		}
-	}
-	if len(open) > 0 {
-		all = append(all, fmt.Sprintf("Undecided in %d of %d: %s.", len(open), len(answers), strings.Join(open, "; ")))
 	}
 	return all
+}
+
+// counted is about a stack that was measured in n situations, of a summary with leading results alone.
+func (s Summary) counted(stack string, n int) string {
+	decided := slices.DeleteFunc(s.ByRatio(stack), func(a Answer) bool { return a.size() < 0 })
+	label, base := Label(stack), Label(s.Base)
+	if len(decided) == 0 {
+		return fmt.Sprintf("Whether %s takes less %s than %s is undecided.", label, s.measure(), base)
+	}
+	first, last := decided[0], decided[len(decided)-1]
+	_, least := first.more()
+	_, most := last.more()
+	farthest := fmt.Sprintf("It takes from %s times as much for %s, %s a call, to %s times for %s, %s",
+		number(first.Ratio), first.Does, least, number(last.Ratio), last.Does, most)
+	if len(decided) == 1 {
+		farthest = fmt.Sprintf("%s: %s, for %s", first.takes(label, base), least, first.Does)
+	}
+	mine := slices.IndexFunc(decided, func(a Answer) bool { return s.Call != nil && a.Workload == s.Answers[0].Workload })
+	if mine >= 0 {
+		farthest = s.yours(decided[mine])
+	}
+	if n == 1 {
+		return fmt.Sprintf("%s: %s.", farthest, first.Verdict)
+	}
+	counts := map[string]int{}
+	for _, a := range decided {
+		counts[map[versus.Verdict]string{versus.Faster: "less", versus.Slower: "more", versus.Equal: "as much"}[a.Verdict]]++
+	}
+	var said []string
+	for _, much := range []string{"less", "more", "as much"} {
+		switch count := counts[much]; {
+		case count == 0:
+		case said == nil:
+			than := map[bool]string{true: "as", false: "than"}[much == "as much"]
+			said = []string{fmt.Sprintf("%s takes %s %s %s %s in %d of %d situations", label, much, s.measure(), than, base,
+				count, n)}
+		default:
+			said = append(said, fmt.Sprintf("%s in %d", much, count))
+		}
+	}
+	open := ""
+	if left := n - len(decided); left > 0 {
+		open = fmt.Sprintf("; %d %s undecided", left, map[bool]string{true: "is", false: "are"}[left == 1])
+	}
+	return fmt.Sprintf("%s%s. %s.", strings.Join(said, ", "), open, farthest)
 }
 
 // Read reads what a run left in a folder.

@@ -39,7 +39,7 @@ func found() Summary {
 					CPUNs: 42_600, Ratio: 1.05, Lo: 1.04, Hi: 1.06, Level: 0.95, CopyFloor: 0.01, Moved: 0.04, Verdict: versus.Slower,
 					Bases:     []float64{1, 3, 2},
 					BaseCalls: 0.99, Calls: 0.98, Percentiles: versus.Percentiles{P50: percentile(39), P95: percentile(59),
-						P99: percentile(99)}},
+						P99: percentile(99), P999: percentile(999)}},
 				BaseFacts: &workload.Facts{Calls: 1000, Sent: 197, Received: 225, Writes: 1, Reads: 1.5,
 					Allocs: 116, AllocBytes: 9070, Connections: 1},
 				Facts: &workload.Facts{Calls: 2000, Sent: 113, Received: 137, Allocs: 165, AllocBytes: 10_070, Connections: 2}},
@@ -49,7 +49,8 @@ func found() Summary {
 			{Workload: "small-50-callers", Does: "mixed fields, 50 callers", GOMAXPROCS: 2, Stack: "grpcprotobuf",
 				Result: versus.Result{Planned: 8, Processes: 7, OnOneSide: 5, BaseNs: 80_000, Ratio: 1.001, Lo: 0.99, Hi: 1.01,
 					Moved: 0.3, Others: 0.2, CopyFloor: 0.01, Verdict: versus.Undecided, Reason: "the interval includes 1",
-					BaseCalls: 41, Calls: 43.5,
+					BaseCalls: 41, Calls: 43.5, Percentiles: versus.Percentiles{P50: percentile(400), P95: percentile(900),
+						P99: percentile(2000)},
 					Unchecked: []string{"the weather"}}},
 			{Workload: "cold", Does: "a new connection", Stack: "grpcprotobuf",
 				Result: versus.Result{Planned: 8, Verdict: versus.Undecided, Reason: "0 of 8"}},
@@ -60,7 +61,6 @@ func found() Summary {
 func TestSentences(t *testing.T) {
 	remote := found()
 	remote.Remote = true
-	require.NotContains(t, strings.Join(remote.Sentences(), " "), "On one core", "a caller waits for the network too")
 	for _, to := range []func(io.Writer) error{remote.HTML, remote.Markdown} {
 		var page strings.Builder
 		require.NoError(t, to(&page))
@@ -68,35 +68,43 @@ func TestSentences(t *testing.T) {
 		require.NotContains(t, page.String(), "all is loopback")
 	}
 
+	one, wide, both, equal, open, another := found(), found(), found(), found(), found(), found()
+	one.Answers, wide.Answers, open.Answers = one.Answers[:1], wide.Answers[:1], open.Answers[2:]
+	wide.Answers[0].Lo = 0.52
+	equal.Answers[0].Verdict, equal.Answers[1].Verdict = versus.Undecided, versus.Equal
+	another.Answers[1].Stack = "drpc"
+	another.Answers[2].Verdict, another.Answers[2].Ratio = versus.Slower, 9
+	for reason, c := range map[string]struct {
+		s    Summary
+		want []string
+	}{
+		"one situation": {one, []string{
+			"gRPC takes 1.05 times as long as JSON (1.04–1.06): 2.0 µs more, for a small call, one core: slower."}},
+		"such an interval tells no size": {wide, []string{
+			"gRPC takes 1.05 times as long as JSON (–): 2.0 µs more, for a small call, one core: slower."}},
+		"both verdicts, and one situation that was not measured": {both, []string{
+			"gRPC takes less time than JSON in 1 of 3 situations, more in 1; 1 is undecided. It takes from 0.80 times as " +
+				"much for 1 kB of bytes, 16.0 µs less a call, to 1.05 times for a small call, one core, 2.0 µs more."}},
+		"one that is equal, and two undecided": {equal, []string{"gRPC takes as much time as JSON in 1 of 3 situations; " +
+			"2 are undecided. gRPC takes 0.80 times as long as JSON (0.78–0.82): 16.0 µs less, for 1 kB of bytes."}},
+		"nothing was decided": {open, []string{"Whether gRPC takes less time than JSON is undecided."}},
+		"each stack has its sentences": {another, []string{
+			"gRPC takes more time than JSON in 2 of 2 situations. It takes from 1.05 times as much for a small call, " +
+				"one core, 2.0 µs more a call, to 9.00 times for mixed fields, 50 callers, 640.0 µs more.",
+			"drpc takes 0.80 times as long as JSON (0.78–0.82): 16.0 µs less, for 1 kB of bytes: faster."}},
+	} {
+		require.Equal(t, c.want, c.s.Sentences(), reason)
+	}
+
 	s := found()
-	s.Answers = s.Answers[:1]
-	require.Equal(t,
-		[]string{"gRPC takes 1.05 times as long as JSON (1.04–1.06), +2.0 µs: slower, for a small call, one core."},
-		s.Sentences())
-
-	s.Answers[0].Lo = 0.53
-	require.Contains(t, s.Sentences()[0], "gRPC takes 1.05 times as long as JSON (0.53–1.06), ")
-	s.Answers[0].Lo = 0.52
-	require.Contains(t, s.Sentences()[0], "gRPC takes 1.05 times as long as JSON (–), ", "such an interval tells no size")
-
-	s = found()
-	s.Answers[0].Verdict = versus.Undecided
-	s.Answers[1].Verdict, s.Answers[1].Moved, s.Answers[2].Moved = versus.Equal, 0.25, 0
-	require.Equal(t, []string{
-		"The machine was not quiet: other programs used up to 20 % of it, so sizes differ on a quiet one.",
-		"gRPC is equal in 1 of 3 workloads: 0.80 (0.78–0.82) for 1 kB of bytes.",
-		"Undecided in 2 of 3: a small call, one core; mixed fields, 50 callers."}, s.Sentences())
+	s.Answers[1].Moved, s.Answers[2].Moved = 0.25, 0
+	require.Equal(t, "The machine was not quiet: other programs used up to 20 % of it, so sizes differ on a quiet one.",
+		s.Hour())
 	s.Answers[0].Moved, s.Answers[2].Others = 0.26, 0.1
 	require.Equal(t, "The machine was not quiet: the base's time moved by up to 26 % between processes, so sizes "+
 		"differ on a quiet one.", s.Hour())
 	s.Answers[0].Moved = 0
 	require.Empty(t, s.Hour())
-
-	s.Answers[1].Stack = "drpc"
-	s.Answers[2].Verdict, s.Answers[2].Ratio = versus.Slower, 9
-	require.Equal(t, []string{"gRPC is slower in 1 of 2 workloads: 9.00 (0.99–1.01) for mixed fields, 50 callers.",
-		"drpc takes 0.80 times as long as JSON (0.78–0.82), -16.0 µs: equal, for 1 kB of bytes.",
-		"Undecided in 1 of 3: a small call, one core, gRPC."}, s.Sentences(), "the largest difference of all stacks")
 }
 
 // Decided answers stand above others, the largest difference first, each with both of its lines.
@@ -122,24 +130,23 @@ func TestBySize(t *testing.T) {
 func TestLeading(t *testing.T) {
 	s := found()
 	s.Answers[1].CPU = &versus.Result{Ratio: 1.5, Lo: 1.4, Hi: 1.6, Processes: 8, BaseNs: 20_000, Verdict: versus.Slower}
-	require.Contains(t, s.Sentences(), "gRPC is faster in 1 of 3 workloads: 0.80 (0.78–0.82) for 1 kB of bytes.",
-		"time leads")
+	require.Contains(t, s.Sentences()[0], "less time than JSON in 1 of 3 situations", "time leads")
 	s.Answers[1].Leads = ByCPU
-	require.Contains(t, s.Sentences(), "gRPC is slower in 2 of 3 workloads: 1.50 (1.40–1.60) for 1 kB of bytes (CPU); "+
-		"1.05 (1.04–1.06) for a small call, one core.")
-	require.Equal(t, 1, strings.Count(strings.Join(s.Sentences(), " "), "gRPC is slower"), "of both at once")
+	require.Equal(t, "gRPC takes more CPU or time than JSON in 2 of 3 situations; 1 is undecided. It takes from 1.05 "+
+		"times as much for a small call, one core, 2.0 µs more a call, to 1.50 times for 1 kB of bytes, 10.0 µs more.",
+		s.Sentences()[0])
 	p := s.Picture()
-	require.Equal(t, []string{"CPU or time of gRPC, in multiples of JSON's", "gRPC less", "JSON less"},
-		[]string{p.Title, p.Below, p.Above})
+	require.Equal(t, "CPU or time of gRPC, in multiples of JSON's", p.Title)
+	require.Equal(t, []string{"← gRPC less", "JSON less →"}, []string{p.Words[0].Text, p.Words[1].Text})
 	require.Equal(t, "1.50 (1.40–1.60), slower", p.Lines[2].Dots[0].Title)
 
 	s.Answers = s.Answers[1:2]
-	require.Equal(t, "gRPC takes 1.50 times as much CPU time as JSON (1.40–1.60), +10.0 µs: slower, for 1 kB of bytes.",
-		s.Sentences()[0])
+	require.Equal(t, "gRPC takes 1.50 times as much CPU time as JSON (1.40–1.60): 10.0 µs more, for 1 kB of bytes: "+
+		"slower.", s.Sentences()[0])
 	require.Equal(t, "CPU of gRPC, in multiples of JSON's", s.Picture().Title)
 	s.Call = &Call{}
 	require.Equal(t, "gRPC takes 1.50 times as much CPU time as JSON (1.40–1.60): 10.0 µs more, 1 % of a core at "+
-		"1,000 calls a second.", s.Sentences()[2])
+		"1,000 calls a second: slower.", s.Sentences()[0])
 }
 
 // The pages are those of testdata: each field has its place, on both sides of 1. -update writes them anew; look at
@@ -214,7 +221,7 @@ func TestHostileNames(t *testing.T) {
 			require.NotContains(t, line, "\x1b")
 			if strings.HasPrefix(line, "|") {
 				rows++
-				require.Contains(t, []int{8, 9, 10, 11, 12}, strings.Count(strings.ReplaceAll(line, `\|`, ""), "|"), line)
+				require.Contains(t, []int{8, 9, 10, 11, 12, 14}, strings.Count(strings.ReplaceAll(line, `\|`, ""), "|"), line)
 			}
 		}
 		require.Greater(t, rows, 12)
@@ -228,6 +235,34 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
+// The picture of latencies is of those who wait: not of one core, where time is work. A point stands where the marks of
+// its percentile and of its time meet.
+func TestTails(t *testing.T) {
+	s := found()
+	require.Len(t, s.Tails(), 1)
+	s.Answers[2].P999 = versus.Percentile{Base: 8e6, Copy: 8e6, Ns: 4e6, Ratio: 0.5, Lo: 0.4, Hi: 0.6}
+	p := s.Tails()[0]
+	require.Equal(t, "mixed fields, 50 callers", p.Title)
+	require.Equal(t, []string{"JSON", "gRPC"}, []string{p.Legend[0].Label, p.Legend[1].Label})
+	for i, want := range [][]string{{"p50 400.0 µs", "p95 900.0 µs", "p99 2000 µs", "p99.9 8000 µs"},
+		{"p50 600.0 µs", "p95 1350 µs", "p99 3000 µs", "p99.9 4000 µs"}} {
+		require.Equal(t, i == 1, p.Paths[i].Second)
+		for j, dot := range p.Paths[i].Dots {
+			require.Equal(t, want[j], dot.Title)
+			require.Equal(t, p.Ticks[j].At, dot.X)
+		}
+	}
+	var levels []string
+	for _, l := range p.Levels {
+		levels = append(levels, l.Label)
+	}
+	require.Equal(t, []string{"500 µs", "1 ms", "2 ms", "5 ms"}, levels)
+	require.Equal(t, p.Levels[2].At, p.Paths[0].Dots[2].At, "2000 µs are 2 ms")
+	require.Less(t, p.Paths[0].Dots[3].At, p.Paths[1].Dots[3].At, "more is above")
+	s.Answers[0].Load.Reached = 1
+	require.Len(t, s.Tails(), 2, "callers at a rate wait, also with GOMAXPROCS 1")
+}
+
 // Nothing in the picture lies outside, and 1 is where the sides meet.
 func TestPicture(t *testing.T) {
 	s := found()
@@ -237,10 +272,10 @@ func TestPicture(t *testing.T) {
 	require.Len(t, p.Lines, 3, "without a ratio there is no dot")
 	for _, line := range p.Lines {
 		l := line.Dots[0]
-		require.GreaterOrEqual(t, l.Lo, float64(left))
+		require.GreaterOrEqual(t, l.Lo, float64(p.Left))
 		require.LessOrEqual(t, l.Lo, l.At)
 		require.LessOrEqual(t, l.At, l.Hi)
-		require.LessOrEqual(t, l.Hi, float64(right))
+		require.LessOrEqual(t, l.Hi, float64(p.Right))
 		require.Less(t, l.FloorLo, p.One)
 		require.Greater(t, l.FloorLo+l.FloorWidth, p.One)
 	}
@@ -249,15 +284,13 @@ func TestPicture(t *testing.T) {
 	require.InEpsilon(t, s.Answers[0].Ratio, ratio, 0.01, "a dot is where the ticks say")
 	require.LessOrEqual(t, p.Width, 400, "as wide as a phone, or its text gets too small")
 	require.LessOrEqual(t, p.Right, p.Width)
-	require.Equal(t, "gRPC faster", p.Below)
-	require.Equal(t, "JSON faster", p.Above)
+	require.Equal(t, []Word{{16, 38, "← gRPC faster", false}, {384, 38, "JSON faster →", true}}, p.Words[:2])
 	builds := found() // each workload of two builds, below a heading each
 	for _, a := range found().Answers {
 		a.Stack = "grpcprotobuf@google.golang.org/grpc@v1.80.0"
 		builds.Answers = append(builds.Answers, a)
 	}
-	require.Equal(t, []string{"faster", "slower"}, []string{builds.Picture().Below, builds.Picture().Above},
-		"of several stacks")
+	require.Equal(t, "← faster", builds.Picture().Words[0].Text, "of several stacks")
 	lines := builds.Picture().Lines
 	require.Len(t, lines, 2*(1+3))
 	require.Equal(t, "gRPC", lines[0].Heading)
@@ -266,6 +299,16 @@ func TestPicture(t *testing.T) {
 	require.Equal(t, "gRPC with grpc@v1.80.0", builds.Picture().Lines[1].Label)
 	for _, w := range workload.All() {
 		require.LessOrEqual(t, len(w.Title), 42, "the label of %s would be cut", w.Name)
+	}
+	wide := s.Wide()
+	for i, l := range wide.Lines {
+		require.Equal(t, -4, l.Dots[0].Y, "on the line of its label")
+		require.Greater(t, l.Dots[0].Lo, 42*7., "right of the longest label")
+		require.Less(t, l.Dots[0].Hi, float64(l.Dots[0].SaidX-saidWidth), "left of the ratio")
+		require.Greater(t, l.Rule, l.Y+l.Dots[0].Y+5, "a hairline below its dot")
+		if i > 0 {
+			require.Less(t, wide.Lines[i-1].Rule, l.Y-10, "and above the next label")
+		}
 	}
 	for i := 1; i < len(p.Lines); i++ {
 		require.LessOrEqual(t, p.Lines[i-1].Dots[0].At, p.Lines[i].Dots[0].At, "sorted by ratio")
@@ -412,13 +455,13 @@ func TestLoads(t *testing.T) {
 	a.BaseLoad = versus.Load{Free: 0.5, Switches: 2.7, Reached: 1, Dropped: 0.01, LateNs: 400_000}
 	a.Load = versus.Load{Free: 0.4, Switches: 5.2, Reached: 0.99, Dropped: 0.02, LateNs: 500_000}
 	s.Answers[1].Load.Switches = 3
-	require.Equal(t, "5000 calls a second: CPU, of which the server 20.0 and 21.0 µs, callers alone 12.0 µs",
-		s.Lines()[1].Does)
+	require.Equal(t, "5000 calls a second: CPU", s.Lines()[1].Does)
+	require.Equal(t, "20.0, 21.0", s.Results().Rows[1][6], "the servers' part")
 	rows := s.Loads().Rows
 	require.Len(t, rows, 2)
 	require.Equal(t, []string{"5000 calls a second", "gRPC", "25 %", "50 %, 40 %", "2.70, 5.20", "100 %, 99 %", "1 %, 2 %",
-		"400.0 µs, 500.0 µs"}, rows[1])
-	require.Equal(t, []string{"1 kB of bytes", "gRPC", "–", "–, –", "–, 3.00", "–", "–", "–"}, rows[0])
+		"400.0 µs, 500.0 µs", "12.0"}, rows[1])
+	require.Equal(t, []string{"1 kB of bytes", "gRPC", "–", "–, –", "–, 3.00", "–", "–", "–", "–"}, rows[0])
 	for cell, page := range map[string]func(io.Writer) error{"<td>50 %, 40 %": s.HTML, "| 50 %, 40 % |": s.Markdown} {
 		var text strings.Builder
 		require.NoError(t, page(&text))

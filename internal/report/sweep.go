@@ -100,26 +100,35 @@ func (s Summary) Crosses(c Curve) (all []string) {
 	return all
 }
 
-// The picture of a sweep: the place of the lowest and of the highest value, and of the ratios.
+// The picture of a sweep: the place of the lowest value, and of the ratios.
 const (
-	lowest, highest = 72, 352
-	beyond          = 64 // from the highest rate to what is saturated
-	most, least     = 56, 256
-	margin          = 26 // of words above and below the ratios
+	lowest      = 72
+	beyond      = 64 // from the highest rate to what is saturated
+	most, least = 56, 256
+	margin      = 26 // of words above and below the ratios
 )
 
 // curves draws sweeps, with ratios from lo to hi.
-func curves(machines []Machine, lo, hi float64) Picture {
-	first := machines[0]
+func (of layout) curves(machines []Machine, lo, hi float64) Picture {
+	first, highest := machines[0], float64(of.width-edge-32)
 	what, stacks := first.measure(), first.Stacks()
-	p := Picture{Title: first.title(), Width: width, Top: most - margin, Bottom: least + margin, Left: left, Right: right,
-		Over: table.Line(first.Over), Below: "less " + what, Above: "more " + what}
+	p := Picture{Title: first.title(), Width: of.width, Top: most - margin, Bottom: least + margin, Left: 56,
+		Right: of.width - edge, Upwards: true}
+	less, more := "less "+what, "more "+what
 	if len(stacks) == 1 {
-		p.Below, p.Above = Label(stacks[0])+" takes "+p.Below, Label(stacks[0])+" takes "+p.Above
+		less, more = Label(stacks[0])+" takes "+less, Label(stacks[0])+" takes "+more
 	}
+	hollow := "Hollow: undecided."
+	if first.Over == "calls a second" {
+		hollow = "Hollow: undecided, or a rate that was not kept."
+	}
+	p.Words = []Word{{edge, p.Top + 12, "↑ " + more, false}, {edge, p.Bottom - 6, "↓ " + less, false},
+		{edge, p.Bottom + 33, table.Line(first.Over), false},
+		{edge, p.Bottom + 54, "A dot with its 95 % interval, on a logarithmic axis.", false},
+		{edge, p.Bottom + 70, hollow, false}}
 	p.Height = p.Bottom + 74
 	y := scale(lo, hi, least, most)
-	p.One, p.Ratios = y(1), ticks(lo, hi, y)
+	p.One, p.Levels = y(1), ticks(lo, hi, y)
 
 	var values []float64
 	for _, m := range machines {
@@ -131,7 +140,7 @@ func curves(machines []Machine, lo, hi float64) Picture {
 	}
 	slices.Sort(values)
 	values = slices.Compact(values)
-	numbers, end := values, float64(highest)
+	numbers, end := values, highest
 	if n := len(values); n > 0 && math.IsInf(values[n-1], 1) {
 		numbers, end = values[:n-1], highest-beyond
 	}
@@ -167,7 +176,7 @@ func curves(machines []Machine, lo, hi float64) Picture {
 				path.Label += ", " + Label(c[0].Stack)
 			}
 			for i, a := range c {
-				d := m.dot(a, 0, 1, y)
+				d := a.dot(y)
 				d.X, d.Tone, d.Title = x(a.amount()), "", table.Line(m.value(a)+": "+d.Title)
 				switch {
 				case i == 0:

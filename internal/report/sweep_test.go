@@ -93,19 +93,19 @@ func TestPictureOfSweep(t *testing.T) {
 	for i, value := range []string{"1000", "4000", "saturated"} {
 		require.Equal(t, at(p.Ticks, value), dots[i].X, value)
 	}
-	require.Equal(t, at(p.Ratios, "×0.8"), dots[0].At)
+	require.Equal(t, at(p.Levels, "×0.8"), dots[0].At)
 	require.Less(t, p.Paths[0].Dots[1].At, p.One, "more is above")
 	require.Equal(t, "4000 calls a second: 0.75 (0.68–0.83), faster", dots[1].Title)
 	require.Equal(t, fmt.Sprintf("M%g %gL%g %g", dots[0].X, dots[0].At, dots[1].X, dots[1].At), p.Paths[1].Drawn)
 	require.Equal(t, fmt.Sprintf("M%g %gL%g %g", dots[1].X, dots[1].At, dots[2].X, dots[2].At), p.Paths[1].Dashed)
 	require.True(t, p.Paths[0].Dots[3].Hollow)
-	require.Equal(t, "gRPC takes more CPU", p.Above)
+	require.Equal(t, "↑ gRPC takes more CPU", p.Words[0].Text)
 	require.Equal(t, "CPU of gRPC, in multiples of JSON's", p.Title)
 
 	two := swept("1 0.8", "1 0.8")
 	two.Answers[1].Stack = "drpc"
 	p = Draw(Machine{"a", two}, Machine{"b", two})
-	require.Equal(t, "more CPU", p.Above, "of several stacks")
+	require.Equal(t, "↑ more CPU", p.Words[0].Text, "of several stacks")
 	for i, label := range []string{"a, gRPC", "a, drpc", "b, gRPC", "b, drpc"} {
 		require.Equal(t, label, p.Paths[i].Label)
 		if i > 0 {

@@ -2,27 +2,50 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/table"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-// Results is the table of ratios and verdicts.
+// Results is the table of ratios and verdicts. What is to be said of a verdict is a note below it.
 func (s Summary) Results() *table.Table {
-	t := table.New(2, "workload", "stack", "ratio", "95 % interval", "verdict", Label(s.Base)+", µs",
-		"stack, µs", "difference, µs", "noise floor", "GOMAXPROCS")
-	t.Columns[4].Words, t.Columns[4].Class = true, true
-	for _, a := range s.Lines() {
-		ratio, interval, difference, floor := "", "", "", ""
-		if a.Ratio > 0 {
-			ratio, interval = number(a.Ratio), Interval(a.Lo, a.Hi)
-			difference, floor = signed(a.Micro()), percent(a.NoiseFloor())
-		}
-		t.Add(a.Does, Label(a.Stack), ratio, interval, a.Said(), micro(a.BaseNs), micro(a.Paired()), difference, floor,
-			fmt.Sprint(a.GOMAXPROCS))
+	stack := "stack"
+	if all := s.Stacks(); len(all) == 1 {
+		stack = Label(all[0])
 	}
-	return t
+	t := table.New(1, "situation", "ratio (95 %)", "verdict", "saved per call, µs", Label(s.Base)+", µs", stack+", µs",
+		"servers' part, µs", "noise floor", "GOMAXPROCS")
+	t.Columns[2].Words, t.Columns[2].Class = true, true
+	for _, a := range s.Lines() {
+		ratio, saved, floor, servers := "–", "–", "–", ""
+		if a.Ratio > 0 {
+			ratio, saved, floor = sized(a.Ratio, a.Lo, a.Hi), signed(-a.Micro()), percent(a.NoiseFloor())
+		}
+		if a.Server > 0 && a.CPU == nil {
+			servers = micro(a.BaseServer) + ", " + micro(a.Server)
+		}
+		if len(s.Stacks()) > 1 {
+			a.Does += ", " + Label(a.Stack)
+		}
+		t.Add(a.Does, ratio, t.Noted(string(a.Verdict), a.reasons()...), saved, micro(a.BaseNs), micro(a.Paired()),
+			servers, floor, fmt.Sprint(a.GOMAXPROCS))
+	}
+	return t.Filled()
+}
+
+// reasons are what is to be said of a verdict.
+func (a Answer) reasons() (all []string) {
+	for part := range strings.SplitSeq(a.Said(), "; ") {
+		if part = strings.TrimPrefix(part, "undecided: "); part != string(a.Verdict) {
+			all = append(all, part)
+		}
+	}
+	if but := a.But(); but != "" {
+		all = append(all, but)
+	}
+	return all
 }
 
 // Sizes is the table of a method's messages.
@@ -40,11 +63,13 @@ func (c Call) Sizes() *table.Table {
 func (s Summary) Latencies() *table.Table {
 	base := Label(s.Base)
 	t := table.New(2, "workload", "stack", "p50 of "+base+", µs", "p50, µs", "ratio (95 %)",
-		"p95 of "+base+", µs", "p95, µs", "p99 of "+base+", µs", "p99, µs", "ratio (95 %)", "in flight")
+		"p95 of "+base+", µs", "p95, µs", "p99 of "+base+", µs", "p99, µs", "ratio (95 %)", "p99.9 of "+base+", µs",
+		"p99.9, µs", "in flight")
 	for _, a := range s.BySize() {
 		if a.P50.Base > 0 {
 			t.Add(a.Does, Label(a.Stack), micro(a.P50.Base), micro(a.P50.Ns), times(a.P50), micro(a.P95.Base), micro(a.P95.Ns),
-				micro(a.P99.Base), micro(a.P99.Ns), times(a.P99), flight(a.BaseCalls)+", "+flight(a.Calls))
+				micro(a.P99.Base), micro(a.P99.Ns), times(a.P99), micro(a.P999.Base), micro(a.P999.Ns),
+				flight(a.BaseCalls)+", "+flight(a.Calls))
 		}
 	}
 	return some(t)
@@ -62,7 +87,7 @@ func some(t *table.Table) *table.Table {
 func (s Summary) Loads() *table.Table {
 	pair := ", with " + Label(s.Base) + " and the stack"
 	t := table.New(2, "workload", "stack", "others used", "nobody used"+pair, "switches per call"+pair,
-		"calls completed"+pair, "starts dropped", "begun late by, p99")
+		"calls completed"+pair, "starts dropped", "begun late by, p99", "CPU of callers that call nothing, µs")
 	for _, a := range s.BySize() {
 		if a.Load == (versus.Load{}) {
 			continue
@@ -77,7 +102,7 @@ func (s Summary) Loads() *table.Table {
 		t.Add(a.Does, Label(a.Stack), others(a.Others),
 			both(func(l versus.Load) string { return dash(l.Free, percent(l.Free)) }),
 			both(func(l versus.Load) string { return dash(l.Switches, fmt.Sprintf("%.2f", l.Switches)) }),
-			reached, dropped, late)
+			reached, dropped, late, micro(a.IdleNs))
 	}
 	return some(t)
 }

@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode"
 )
 
-// Table has rows of as many cells as it has columns. A cell may hold any text.
+// Table has rows of as many cells as it has columns. A cell may hold any text. Notes stand below, each with its number.
 type Table struct {
 	Columns []Column
 	Rows    [][]string
+	Notes   []string
 }
 
 // Column has a name, with its unit. Figures stand on the right, and words on the left.
@@ -36,6 +38,31 @@ func New(words int, names ...string) *Table {
 // Add appends a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
+// Noted returns a cell's text with the numbers of its notes. Cells with the same note share its number.
+func (t *Table) Noted(text string, notes ...string) string {
+	for _, note := range notes {
+		if !slices.Contains(t.Notes, note) {
+			t.Notes = append(t.Notes, note)
+		}
+		text += fmt.Sprintf(" [%d]", slices.Index(t.Notes, note)+1)
+	}
+	return text
+}
+
+// Filled removes the columns that have no text in any row.
+func (t *Table) Filled() *Table {
+	for i := len(t.Columns) - 1; i > 0; i-- {
+		if slices.ContainsFunc(t.Rows, func(row []string) bool { return row[i] != "" }) {
+			continue
+		}
+		t.Columns = slices.Delete(t.Columns, i, i+1)
+		for j, row := range t.Rows {
+			t.Rows[j] = slices.Delete(row, i, i+1)
+		}
+	}
+	return t
+}
+
 // shown are the columns that text and Markdown have, with the cells of a row, or with the names if row is nil.
 func (t Table) shown(row []string, text func(any) string) (cells []string) {
 	for i, c := range t.Columns {
@@ -56,7 +83,11 @@ func (t Table) Text(w io.Writer) error {
 	for _, row := range append([][]string{nil}, t.Rows...) {
 		fmt.Fprintln(columns, strings.Join(t.shown(row, Line), "\t"))
 	}
-	return columns.Flush()
+	err := columns.Flush()
+	for i, note := range t.Notes {
+		fmt.Fprintf(w, "[%d] %s.\n", i+1, Line(note))
+	}
+	return err
 }
 
 // Markdown is the table as GitHub reads it.
@@ -73,6 +104,9 @@ func (t Table) Markdown() string {
 		if i == 0 {
 			b.WriteString("|" + rule + "\n")
 		}
+	}
+	for i, note := range t.Notes {
+		fmt.Fprintf(&b, "%s- [%d] %s.\n", strings.Repeat("\n", max(0, 1-i)), i+1, Cell(note))
 	}
 	return b.String()
 }
@@ -94,7 +128,11 @@ func (t Table) HTML() string {
 			b.WriteString("<td" + class(i, c, row[i]) + ">" + text)
 		}
 	}
-	return b.String() + "</tr>\n</table></div>"
+	b.WriteString("</tr>\n</table></div>")
+	for i, note := range t.Notes {
+		fmt.Fprintf(&b, "\n<p class=\"note\">[%d] %s.</p>", i+1, html.EscapeString(note))
+	}
+	return b.String()
 }
 
 func class(i int, c Column, text string) string {
