@@ -362,9 +362,9 @@ func TestExplainFetches(t *testing.T) {
 	require.Equal(t, errInterrupted, ours().run(ctx, []string{"explain", server.URL + "/silent"}, io.Discard, io.Discard))
 }
 
-// TestServicesPage: docs/profile.md has the sentences of the profiles, and how to check them by hand.
+// TestServicesPage: docs/service.md has the sentences of the profiles, and how to check them by hand.
 func TestServicesPage(t *testing.T) {
-	const page, dir = "../../docs/profile.md", "../layers/testdata/services/"
+	const page, dir = "../../docs/service.md", "../layers/testdata/services/"
 	data, err := os.ReadFile(page)
 	require.NoError(t, err)
 	files, err := os.ReadDir(dir)

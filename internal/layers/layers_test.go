@@ -316,7 +316,7 @@ func TestWhoseWork(t *testing.T) {
 	}
 }
 
-// Profiles of servers from elsewhere are in testdata/services. docs/profile.md says how they were made.
+// Profiles of servers from elsewhere are in testdata/services. docs/service.md says how they were made.
 func TestRulesKnowServices(t *testing.T) {
 	files, err := filepath.Glob("testdata/services/*.pprof")
 	require.NoError(t, err)

@@ -115,7 +115,7 @@ func (m *maker) functions() template.FuncMap {
 		"answer": m.answer, "led": m.led, "quotient": quotient, "figure": m.figure, "row": m.row,
 		"interval": m.interval, "codec": m.median, "difference": m.difference,
 		"ratio": ratio, "times": times, "micro": micro, "saved": saved, "kilo": kilo, "grouped": grouped, "percent": percent,
-		"same": same,
+		"same": same, "over": func(a, b float64) float64 { return a / b },
 
 		// Tables, text of files, and a picture.
 		"table": m.table, "directions": m.directions, "claims": m.claims,
