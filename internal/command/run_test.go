@@ -124,6 +124,7 @@ func TestTake(t *testing.T) {
 	seeds := slices.Compact(slices.Sorted(slices.Values(c.seeds())))
 	require.Len(t, seeds, 8, "each layout has its own")
 	require.NotZero(t, seeds[0])
+	require.Equal(t, c.seed, c.campaign().Seed, "of the order of everything")
 	also := func(name string) (rows []string) {
 		for _, one := range c.campaign().Comparisons {
 			if one.Spec.Arms[2] == name {

@@ -1,0 +1,194 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/workload"
+)
+
+// answer is a run: it links, measures, counts, describes, decides, writes and prints. A step that fails leaves out what
+// needs it, and what was measured before is written. A folder in which nothing was measured goes.
+func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	if c.gate.alone() {
+		return c.countAll(ctx, stdout, stderr)
+	}
+	if err := c.open(ctx); err != nil {
+		return err
+	}
+	f := found{comparison: c, show: progress(stderr)}
+	defer func() {
+		if !f.Measured() {
+			err = errors.Join(err, os.RemoveAll(c.out))
+		}
+	}()
+	remove, err := c.link(ctx, f.show)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	if err := f.prepare(ctx); err != nil {
+		return err
+	}
+	f.measure(ctx, stderr)
+	f.count(ctx)
+	f.describe(ctx)
+	f.decide(ctx)
+	f.write()
+	f.print(ctx, stdout)
+	return f.err
+}
+
+// open makes the folder, once all servers elsewhere have answered.
+func (c *comparison) open(ctx context.Context) error {
+	if err := c.reach(ctx); err != nil {
+		return err
+	}
+	if err := cmp.Or(os.MkdirAll(filepath.Dir(c.out), 0o755), os.Mkdir(c.out, 0o755)); err != nil {
+		return fmt.Errorf("rpcbench: run: %w", err)
+	}
+	return nil
+}
+
+// found is what a run has found so far, and all that failed.
+type found struct {
+	*comparison
+	report.Summary
+	began report.Summary // without answers
+	all   *versus.Campaign
+	bench *os.File // bench.txt
+	show  show
+	err   error
+}
+
+// prepare looks for the rates and for what a proof spins, and begins bench.txt.
+func (f *found) prepare(ctx context.Context) (err error) {
+	if err := f.rates(ctx, f.show); err != nil {
+		return err
+	}
+	if err := f.slow(ctx); err != nil {
+		return err
+	}
+	if f.bench, err = os.Create(filepath.Join(f.out, "bench.txt")); err != nil {
+		return fmt.Errorf("rpcbench: run: %w", err)
+	}
+	f.began = f.header()
+	f.began.Costs = environ.Costs()
+	if _, err := io.WriteString(f.bench, f.heading(f.began.Costs)); err != nil {
+		return errors.Join(fmt.Errorf("rpcbench: run: %w", err), f.bench.Close())
+	}
+	return nil
+}
+
+// measure keeps each process in bench.txt, and the summary so far, so that a run can be reported however it ends.
+func (f *found) measure(ctx context.Context, stderr io.Writer) {
+	f.all = f.campaign()
+	f.all.Show = minutely(stderr, f.show)
+	f.all.Kept = func(one *versus.Comparison, r timing.Record) error {
+		return errors.Join(keep(f.bench, one, r), f.summary(f.began, f.all.Comparisons).Save(f.out))
+	}
+	f.err = f.all.Run(ctx)
+}
+
+// count adds bytes and allocations.
+func (f *found) count(ctx context.Context) {
+	if f.err == nil {
+		f.look(ctx, f.all)
+	}
+	f.Summary = f.summary(f.began, f.all.Comparisons)
+}
+
+// describe adds the messages and the layers of a method of one's own.
+func (f *found) describe(ctx context.Context) {
+	if ctx.Err() != nil || f.err != nil || !f.Measured() {
+		return
+	}
+	if f.Call, f.err = f.call(ctx); f.Call != nil && f.err == nil && f.servers == nil {
+		f.Layers, f.err = f.layers(ctx, f.show)
+	}
+}
+
+// decide says what of the plan there is no figure of. An interruption is the cause of all else that failed.
+func (f *found) decide(ctx context.Context) {
+	f.Warnings = append(append(f.Warnings, f.all.Warnings...), f.all.Failures...)
+	if len(f.all.Failures) > 0 {
+		f.err = errors.Join(f.err, errors.New("rpcbench: run: "+strings.Join(f.all.Failures, "; ")))
+	}
+	if f.err == nil && !f.Measured() {
+		f.err = errors.New("rpcbench: run: nothing was measured: " + strings.Join(f.all.Warnings, "; "))
+	}
+	if ctx.Err() != nil {
+		f.Warnings, f.err = append(f.Warnings, "interrupted"), errInterrupted
+	}
+}
+
+// write ends bench.txt, and makes the summary and the report.
+func (f *found) write() {
+	f.err = errors.Join(f.err, f.bench.Close())
+	if f.Measured() {
+		raw, err := os.ReadFile(f.bench.Name())
+		f.Raw = string(raw)
+		f.err = errors.Join(f.err, err, f.Save(f.out), f.Write(f.out))
+	}
+}
+
+// print comes last, as a broken pipe ends the program. An interrupted run is not judged.
+func (f *found) print(ctx context.Context, stdout io.Writer) {
+	said := ""
+	if ctx.Err() == nil {
+		var judged error
+		said, judged = f.judge(f.Summary)
+		f.err = errors.Join(f.err, judged)
+	}
+	f.err = errors.Join(f.err, printSummary(stdout, f.Summary))
+	_, failed := io.WriteString(stdout, said)
+	f.err = errors.Join(f.err, failed)
+}
+
+// look has a process of each build count bytes and allocations. Servers elsewhere count nothing.
+func (c *comparison) look(ctx context.Context, all *versus.Campaign) {
+	c.facts = map[[2]string]*workload.Facts{}
+	for _, one := range all.Comparisons {
+		w := one.Spec.Workload
+		for _, name := range one.Spec.Arms[1:] {
+			key := [2]string{w.Name, name}
+			if one.Left != "" || c.servers != nil || c.facts[key] != nil || ctx.Err() != nil {
+				continue
+			}
+			seen, err := versus.Count(ctx, versus.Spec{Arms: []string{name}, Workload: w}, c.programs[build(name)][0])
+			if err == nil {
+				c.facts[key] = &seen
+				continue
+			}
+			one.Left = strings.TrimPrefix(err.Error(), "rpcbench: ")
+			if said := fmt.Sprintf("%s, counting: %s", one, one.Left); strings.HasSuffix(said, errors.ErrUnsupported.Error()) {
+				all.Warnings = append(all.Warnings, "skipped: "+said)
+			} else if ctx.Err() == nil {
+				all.Failures = append(all.Failures, said)
+			}
+		}
+	}
+}
+
+// minutely tells on a stream that is no terminal how long it will take, and once a minute how much is left.
+func minutely(w io.Writer, terminal show) show {
+	var last time.Time
+	return func(what string, left, all time.Duration) {
+		terminal(what, left, all)
+		if file, ok := w.(*os.File); ok && left > 0 && time.Since(last) >= time.Minute && !isTerminal(file) {
+			fmt.Fprintf(w, "rpcbench: %v left of about %v: %s\n", left.Round(time.Second), all.Round(time.Second), what)
+			last = time.Now()
+		}
+	}
+}
