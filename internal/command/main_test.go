@@ -61,14 +61,11 @@ func TestMain(m *testing.M) {
 
 // asTheProgram is the main function of cmd/rpcbench, or of a program of others if its children have known figures.
 func asTheProgram() {
-	switch {
-	case os.Getenv(odd.Variable) == "":
-		Main(ours().make, stacks.All())
-	case os.Getenv(ofMethod) != "":
-		Main(nil, methodStacks())
-	default:
-		Main(nil, knownStacks())
+	p := ours()
+	if os.Getenv(odd.Variable) != "" {
+		p = knownProgram()
 	}
+	Main(p.make, p.stacks)
 }
 
 // ours is cmd/rpcbench, but for modules, which TestModule makes.

@@ -39,6 +39,14 @@ func knownStacks() []rpcbench.Stack {
 	return []rpcbench.Stack{base, other}
 }
 
+// knownProgram is a program of others, whose stacks are the known ones.
+func knownProgram() program {
+	if os.Getenv(ofMethod) != "" {
+		return program{stacks: methodStacks()}
+	}
+	return program{stacks: knownStacks()}
+}
+
 // knownNs is what a call takes in the i-th process of a comparison: of the base, of its copy and of the contestant. No
 // two workloads are alike.
 func knownNs(w workload.Workload, i int) [3]float64 {
@@ -77,7 +85,7 @@ func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int
 		return knownExplained(spec, int64(round)), nil
 	}
 	if spec.Counted {
-		stacks, err := program{stacks: knownStacks()}.find(spec.Arms[0])
+		stacks, err := knownProgram().find(spec.Arms[0])
 		if err != nil {
 			return nil, err
 		}
@@ -113,15 +121,10 @@ func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int
 // knownRun is the command with the known stacks, in this process, and what its children were asked.
 func knownRun(t *testing.T, args ...string) (said string, log []string, err error) {
 	t.Helper()
-	return knownRunOf(t, knownStacks(), args...)
-}
-
-func knownRunOf(t *testing.T, stacks []rpcbench.Stack, args ...string) (said string, log []string, err error) {
-	t.Helper()
 	children := odd.Children(t, 0)
 	t.Setenv(odd.Variable, children)
 	var out bytes.Buffer
-	err = program{stacks: stacks}.run(t.Context(), args, &out, io.Discard)
+	err = program{stacks: knownStacks()}.run(t.Context(), args, &out, io.Discard)
 	return out.String(), lines(odd.Asked[versus.Spec](children)), err
 }
 
@@ -256,19 +259,6 @@ func TestSweepOfKnownFigures(t *testing.T) {
 		s.Answers[1].Value})
 	require.Positive(t, s.Answers[0].IdleNs)
 	require.Zero(t, s.Answers[1].IdleNs, "callers have no plan")
-}
-
-// A method is measured at the workloads that are asked for. Its layers are of one core, whatever the workload's.
-func TestRunOfAMethod(t *testing.T) {
-	if runtime.NumCPU() == 1 {
-		t.Skip("all cores are one")
-	}
-	w := workload.Workload{Name: "callers.2", Title: "2 callers", Callers: 2}
-	dir := t.TempDir()
-	_, log, err := knownRunOf(t, methodStacks(), "run", "-quick", "-callers", "2", "-out", dir+"/out", "other")
-	require.NoError(t, err)
-	require.Equal(t, append(slices.Repeat([]string{asked(w, runtime.NumCPU(), versus.Slice, "base", "base", "other")}, 8),
-		asked(w, 1, turn, "base", "other"), asked(w, 1, turn, "base", "other")), log, "the last two are the layers'")
 }
 
 // methodStacks are the known stacks, of a method of one's own.

@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -322,35 +321,4 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 	own, err := workloadFlags(f)()
 	require.NoError(t, err)
 	require.Nil(t, own.workloads, "the list")
-}
-
-// A workload of flags is measured as it says.
-func TestRunAWorkloadOfFlags(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "new")
-	_, log, err := knownRun(t, "run", "-quick", "-callers", "3", "-conns", "2", "-tls", "-payload", "2kB", "-out",
-		dir, "other")
-	require.NoError(t, err)
-	s, err := report.Read(dir)
-	require.NoError(t, err)
-	require.Len(t, s.Answers, 1)
-	a := s.Answers[0]
-	w := workload.Workload{Name: "callers.3.conns.2.payload.2kB.tls", Title: a.Does, Callers: 3, Conns: 2,
-		TLS: true, Payload: 2000}
-	require.Equal(t, slices.Repeat([]string{asked(w, runtime.NumCPU(), versus.Slice, "base", "base", "other")}, 8),
-		log)
-	require.Equal(t, w.Name, a.Workload)
-	require.Equal(t, report.ByCPU, a.Leads, "of several callers")
-	require.Equal(t, 8, a.Processes)
-	require.EqualValues(t, 2, a.Facts.Connections)
-	require.Greater(t, a.Facts.Sent, 2000.0, "the payload")
-}
-
-// A stack that can't do a workload is skipped by name, and a run of nothing else fails.
-func TestRunSkipsWhatNoStackCanDo(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "new")
-	stdout, _, err := typed(t, "run", "-quick", "-headers", "-out", dir, "rawtcp")
-	require.EqualError(t, err, "rpcbench: run: nothing was measured: skipped: long headers, rawtcp: "+
-		"rawtcp: dial: the protocol has no headers: unsupported operation")
-	require.Contains(t, stdout, "Warning: skipped: long headers, rawtcp: ")
-	require.NoDirExists(t, dir)
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -20,6 +21,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
+
+var update = flag.Bool("update", false, "write anew what scripts compare with: look at it")
 
 // TestScripts: what the command prints, writes and exits with.
 func TestScripts(t *testing.T) { scripts(t, "testdata/script") }
@@ -41,7 +44,7 @@ func scripts(t *testing.T, dir string) {
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
-		Dir: dir, UpdateScripts: os.Getenv("UPD") != "",
+		Dir: dir, UpdateScripts: *update,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("CORES", strconv.Itoa(runtime.NumCPU()))
 			env.Setenv("GITHUB_STEP_SUMMARY", "")
@@ -117,6 +120,9 @@ func questions(all []odd.Question[versus.Spec]) string {
 			does = "count"
 		} else if q.Spec.Profiled {
 			does = "profile"
+		}
+		if q.Spec.Slice > 0 {
+			does += " " + q.Spec.Slice.String()
 		}
 		var fields []string
 		w := reflect.ValueOf(q.Spec.Workload)
