@@ -1,12 +1,16 @@
 package command
 
 import (
+	"archive/zip"
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"runtime"
@@ -33,12 +37,14 @@ func TestRefusals(t *testing.T) { scripts(t, "testdata/refusals") }
 // scripts runs those of a folder. Beside the commands of testscript they have:
 //
 //	refuse arg...   runs rpcbench: its exit status is 2, and it prints one line on standard error alone
+//	fail arg...     the same with exit status 1
 //	exits n arg...  runs rpcbench, whose exit status is n
 //	says text       what rpcbench printed on standard error is "rpcbench: ", the text and the end of the line, but for
 //	                how long it will take; nothing if there is no text
 //	known           from here on the program has two stacks, base and other, whose figures knownAnswer tells
 //	known method    the same, but the stacks are of a method of one's own
 //	asked file      what the processes that measure were asked since then is in the file; - is nothing
+//	publish mod...  writes modules, each a folder path@version, to the folder proxy, which is a GOPROXY
 //	profile file    replaces a file with lines "samples function<caller<caller" by the CPU profile of such a service
 func scripts(t *testing.T, dir string) {
 	here, err := os.Getwd()
@@ -49,6 +55,7 @@ func scripts(t *testing.T, dir string) {
 			env.Setenv("CORES", strconv.Itoa(runtime.NumCPU()))
 			env.Setenv("GITHUB_STEP_SUMMARY", "")
 			env.Setenv("PACKAGE", here)
+			env.Setenv("RELEASE", runtime.Version())
 			for _, variable := range os.Environ() { // of the go command
 				name, value, _ := strings.Cut(variable, "=")
 				if name == "HOME" || name == "XDG_CACHE_HOME" || strings.HasPrefix(name, "GO") {
@@ -58,15 +65,8 @@ func scripts(t *testing.T, dir string) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"refuse": func(ts *testscript.TestScript, _ bool, args []string) {
-				exits(ts, 2, args)
-				if out := ts.ReadFile("stdout"); out != "" {
-					ts.Fatalf("a refusal is on standard error alone")
-				}
-				if !regexp.MustCompile(`^rpcbench: [^\n]+\n$`).MatchString(ts.ReadFile("stderr")) {
-					ts.Fatalf("a refusal is one line that begins with the name of the program")
-				}
-			},
+			"refuse": func(ts *testscript.TestScript, _ bool, args []string) { inOneLine(ts, 2, args) },
+			"fail":   func(ts *testscript.TestScript, _ bool, args []string) { inOneLine(ts, 1, args) },
 			"exits": func(ts *testscript.TestScript, _ bool, args []string) {
 				status, err := strconv.Atoi(args[0])
 				ts.Check(err)
@@ -95,6 +95,25 @@ func scripts(t *testing.T, dir string) {
 				}
 				if got := questions(odd.Asked[versus.Spec](ts.Getenv(odd.Variable))); got != want {
 					ts.Fatalf("the processes were asked\n%snot\n%s", got, want)
+				}
+			},
+			"publish": func(ts *testscript.TestScript, _ bool, args []string) {
+				for _, name := range args {
+					path, version, _ := strings.Cut(name, "@")
+					base := ts.MkAbs(filepath.Join("proxy", path, "@v", version))
+					ts.Check(os.MkdirAll(filepath.Dir(base), 0o700))
+					var packed bytes.Buffer
+					archive := zip.NewWriter(&packed)
+					for _, file := range []string{"m.go", "go.mod"} {
+						w, err := archive.Create(name + "/" + file)
+						ts.Check(err)
+						_, err = io.WriteString(w, ts.ReadFile(name+"/"+file))
+						ts.Check(err)
+					}
+					ts.Check(archive.Close())
+					ts.Check(os.WriteFile(base+".zip", packed.Bytes(), 0o600))
+					ts.Check(os.WriteFile(base+".mod", []byte(ts.ReadFile(name+"/go.mod")), 0o600))
+					ts.Check(os.WriteFile(base+".info", []byte(`{"Version":"`+version+`"}`), 0o600))
 				}
 			},
 			"profile": func(ts *testscript.TestScript, _ bool, args []string) {
@@ -139,6 +158,17 @@ func questions(all []odd.Question[versus.Spec]) string {
 		fmt.Fprintf(&lines, "%d %s\n", times[line], line)
 	}
 	return lines.String()
+}
+
+// inOneLine runs rpcbench, and demands the exit status, and one line on standard error alone.
+func inOneLine(ts *testscript.TestScript, status int, args []string) {
+	exits(ts, status, args)
+	if out := ts.ReadFile("stdout"); out != "" {
+		ts.Fatalf("a refusal is on standard error alone")
+	}
+	if !regexp.MustCompile(`^rpcbench: [^\n]+\n$`).MatchString(ts.ReadFile("stderr")) {
+		ts.Fatalf("a refusal is one line that begins with the name of the program")
+	}
 }
 
 // exits runs rpcbench and demands the exit status.
