@@ -261,13 +261,22 @@ func TestSweepOfKnownFigures(t *testing.T) {
 	require.Zero(t, s.Answers[1].IdleNs, "callers have no plan")
 }
 
-// methodStacks are the known stacks, of a method of one's own.
+// methodStacks are the known stacks, of a method of one's own. Its requests and replies differ in size, from each other
+// and from sample to sample. The codec of other takes 3 ms longer to decode a reply.
 func methodStacks() (all []rpcbench.Stack) {
-	sample := rpcbench.Sample(0, 0)
+	user := func(letters int) *rpcbench.User { return &rpcbench.User{Name: strings.Repeat("a", letters)} }
 	for _, name := range []string{"base", "other"} {
 		s := httpjson.Of(rpcbench.Method[rpcbench.User, rpcbench.User]{Name: "test.v1.Users/Get",
-			Requests: []*rpcbench.User{&sample}, Replies: []*rpcbench.User{&sample},
-			Equal: func(want, got *rpcbench.User) bool { return want.Email == got.Email }})
+			Requests: []*rpcbench.User{user(1000), user(2000)}, Replies: []*rpcbench.User{user(10), user(40)},
+			Key:   func(u *rpcbench.User) uint64 { return uint64(len(u.Name)) },
+			Equal: func(want, got *rpcbench.User) bool { return want.Name == got.Name }})
+		if decode := s.Reply.Decode; name == "other" {
+			s.Reply.Decode = func(data []byte) error {
+				for began := time.Now(); time.Since(began) < 3*time.Millisecond; {
+				}
+				return decode(data)
+			}
+		}
 		s.Name = name
 		all = append(all, s)
 	}

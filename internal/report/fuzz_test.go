@@ -18,8 +18,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
-// FuzzNames: whatever a file has for a name, the pages are well formed and load nothing from elsewhere. The name is read
-// from a summary.json, as report reads it.
+// FuzzNames: whatever a file has for a name, the pages are well formed and load nothing from elsewhere. The name is
+// read from a summary.json, as report reads it.
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{
 		"httpjson", "",
