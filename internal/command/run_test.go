@@ -19,6 +19,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/child"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
@@ -248,10 +249,14 @@ func TestCodecTimes(t *testing.T) {
 			sha256.Sum256(make([]byte, 1000))
 		}
 	}
+	seen := map[string]bool{} // by a codec that decodes
+	messages := func(name string, encodes, decodes int) rpcbench.Messages {
+		return rpcbench.Messages{Encode: func(i int) ([]byte, error) { work(encodes); return []byte{byte(i)}, nil },
+			Decode: func(data []byte) error { seen[name+string(data)] = true; work(decodes); return nil }}
+	}
 	codec := func(name string, encodes, decodes int) rpcbench.Stack {
-		m := rpcbench.Messages{Encode: func(int) ([]byte, error) { work(encodes); return nil, nil },
-			Decode: func([]byte) error { work(decodes); return nil }}
-		return rpcbench.Stack{Name: name, Request: m, Reply: m}
+		return rpcbench.Stack{Name: name, Request: messages(name+" request ", encodes, decodes),
+			Reply: messages(name+" reply ", encodes, decodes)}
 	}
 	times, err := codecTimes(t.Context(), 1, []rpcbench.Stack{codec("a", 40, 4), codec("b", 4, 40)})
 	require.NoError(t, err)
@@ -261,6 +266,7 @@ func TestCodecTimes(t *testing.T) {
 		require.LessOrEqual(t, span.Lo, span.Ns)
 		require.GreaterOrEqual(t, span.Hi, span.Ns)
 	}
+	require.Len(t, seen, 4*corpus.Round, "each sample goes round")
 	failing := codec("c", 1, 1)
 	failing.Reply.Decode = func([]byte) error { return errors.New("no reply") }
 	_, err = codecTimes(t.Context(), 1, []rpcbench.Stack{failing})

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
@@ -29,10 +30,10 @@ import (
 var update = flag.Bool("update", false, "write anew what scripts compare with: look at it")
 
 // TestScripts: what the command prints, writes and exits with.
-func TestScripts(t *testing.T) { scripts(t, "testdata/script") }
+func TestScripts(t *testing.T) { scripts(t, "testdata/script", 10*time.Minute) }
 
 // TestRefusals: each command line that is refused, and the one line that says why.
-func TestRefusals(t *testing.T) { scripts(t, "testdata/refusals") }
+func TestRefusals(t *testing.T) { scripts(t, "testdata/refusals", time.Minute) } // or one that serves would never end
 
 // scripts runs those of a folder. Beside the commands of testscript they have:
 //
@@ -46,11 +47,11 @@ func TestRefusals(t *testing.T) { scripts(t, "testdata/refusals") }
 //	asked file      what the processes that measure were asked since then is in the file; - is nothing
 //	publish mod...  writes modules, each a folder path@version, to the folder proxy, which is a GOPROXY
 //	profile file    replaces a file with lines "samples function<caller<caller" by the CPU profile of such a service
-func scripts(t *testing.T, dir string) {
+func scripts(t *testing.T, dir string, within time.Duration) {
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
-		Dir: dir, UpdateScripts: *update,
+		Dir: dir, UpdateScripts: *update, Deadline: time.Now().Add(within),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("CORES", strconv.Itoa(runtime.NumCPU()))
 			env.Setenv("GITHUB_STEP_SUMMARY", "")
