@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -226,39 +225,6 @@ func TestRunOfKnownFigures(t *testing.T) {
 		require.Contains(t, string(page), fmt.Sprintf("| %s | other | %.2f | %.2f–%.2f | %s", a.Does, a.Ratio, a.Lo, a.Hi,
 			a.Verdict))
 	}
-}
-
-// Each value of a sweep has its own ratio, in its own row. At a rate that is of CPU time, and what surrounded the calls
-// stands below.
-func TestSweepOfKnownFigures(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "out")
-	said, log, err := knownRun(t, "run", "-quick", "-callers", "8,1,3", "-out", out, "other")
-	require.NoError(t, err)
-	require.Len(t, log, 24)
-	s, err := report.Read(out)
-	require.NoError(t, err)
-	require.Equal(t, "callers", s.Over)
-	for i, callers := range []int{8, 1, 3} {
-		a := s.Answers[i]
-		require.Equal(t, []string{strconv.Itoa(callers), fmt.Sprintf("callers.%d", callers)}, []string{a.Value, a.Workload})
-		require.InEpsilon(t, float64(callers)/4, a.Ratio, 1e-3)
-		require.Regexp(t, fmt.Sprintf(`(?m)^%d callers(: CPU)? .* %.2f `, callers, float64(callers)/4), said)
-		require.Equal(t, report.ByCPU, a.Leads, "also of one caller, or the curve is of two things")
-	}
-
-	out += "2"
-	_, log, err = knownRun(t, "run", "-quick", "-rate", "1000,saturated", "-out", out, "other")
-	require.NoError(t, err)
-	require.Equal(t, slices.Repeat([]string{asked(workload.Workload{Name: "saturated", Title: "saturated", Callers: 100},
-		runtime.NumCPU(), versus.Slice, "base", "base", "other")}, 8), slices.DeleteFunc(log, func(line string) bool {
-		return strings.Contains(line, "Rate:1000 ")
-	}), "100 callers, and no rate")
-	s, err = report.Read(out)
-	require.NoError(t, err)
-	require.Equal(t, []string{"calls a second", "1000", "saturated"}, []string{s.Over, s.Answers[0].Value,
-		s.Answers[1].Value})
-	require.Positive(t, s.Answers[0].IdleNs)
-	require.Zero(t, s.Answers[1].IdleNs, "callers have no plan")
 }
 
 // methodStacks are the known stacks, of a method of one's own. Its requests and replies differ in size, from each other
