@@ -10,7 +10,6 @@ import (
 	"go/token"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -103,14 +102,6 @@ func saved(t *testing.T) string {
 	require.NoError(t, s.Save(dir))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "bench.txt"), nil, 0o600))
 	return dir
-}
-
-// process is the command in a process of its own, which is killed after a while: one that waits would never end.
-func process(t *testing.T, stdout *os.File, args ...string) (cmd *exec.Cmd, stderr *bytes.Buffer) {
-	t.Helper()
-	cmd, stderr = odd.Again(t, asMain+"=1", args...), new(bytes.Buffer)
-	cmd.Stdout, cmd.Stderr = stdout, stderr
-	return cmd, stderr
 }
 
 func TestOneLine(t *testing.T) {

@@ -2,7 +2,6 @@ package command
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -62,21 +60,6 @@ func knownNs(w workload.Workload, i int) [3]float64 {
 	return [3]float64{base, base * 1.001, base * ratio * math.Exp(0.01*alternates)}
 }
 
-// asked is what a process was asked, as a line.
-func asked(w workload.Workload, procs int, slice time.Duration, arms ...string) string {
-	return fmt.Sprintf("%s of %+v at GOMAXPROCS=%d in slices of %v", strings.Join(arms, " "), w, procs, slice)
-}
-
-// lines are questions but for those of counts.
-func lines(all []odd.Question[versus.Spec]) (log []string) {
-	for _, q := range all {
-		if !q.Spec.Counted {
-			log = append(log, asked(q.Spec.Workload, q.GOMAXPROCS, q.Spec.Slice, q.Spec.Arms...))
-		}
-	}
-	return log
-}
-
 // knownAnswer is what a child answers. What real children do of their question is for the tests of internal/versus. A
 // stack that is compared with itself is slower by what it spins, but for payloads; the largest ones fail.
 func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int) (any, error) {
@@ -117,16 +100,6 @@ func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int
 	return r, nil
 }
 
-// knownRun is the command with the known stacks, in this process, and what its children were asked.
-func knownRun(t *testing.T, args ...string) (said string, log []string, err error) {
-	t.Helper()
-	children := odd.Children(t, 0)
-	t.Setenv(odd.Variable, children)
-	var out bytes.Buffer
-	err = program{stacks: knownStacks()}.run(t.Context(), args, &out, io.Discard)
-	return out.String(), lines(odd.Asked[versus.Spec](children)), err
-}
-
 // outside starts the command as a process of its own, with the known stacks. Of its children, the first alone answers.
 func outside(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
@@ -138,18 +111,17 @@ func outside(t *testing.T, args ...string) *exec.Cmd {
 // TestRunOfKnownFigures: what run measures, and where its figures come out.
 func TestRunOfKnownFigures(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	said, log, err := knownRun(t, "run", "-quick", "-workloads", "small,bytes-10kB,small-apart", "-seed", "5",
-		"-out", out, "other")
-	require.NoError(t, err)
-	all := runtime.NumCPU()
-	var wanted []string
-	for _, name := range []string{"small", "bytes-10kB", "small-apart"} {
-		w, err := workload.Find(name)
-		require.NoError(t, err)
-		wanted = append(wanted, slices.Repeat([]string{asked(w, cmp.Or(w.Procs, all), versus.Slice, "base", "base",
-			"other")}, 8)...)
+	children, all := odd.Children(t, 0), runtime.NumCPU()
+	t.Setenv(odd.Variable, children)
+	var stdout bytes.Buffer
+	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-quick", "-workloads",
+		"small,bytes-10kB,small-apart", "-seed", "5", "-out", out, "other"}, &stdout, io.Discard))
+	said, log := stdout.String(), questions(odd.Asked[versus.Spec](children))
+	for _, line := range []string{"1 Name=small Procs=1", "1 Name=bytes-10kB Payload=10000 Procs=1",
+		fmt.Sprint(all, " Name=small-apart Apart=true")} {
+		require.Contains(t, log, "8 time 25ms base,base,other GOMAXPROCS="+line+"\n")
 	}
-	require.ElementsMatch(t, wanted, log, "each workload at its GOMAXPROCS, eight times, and nothing else")
+	require.Equal(t, 3+6, strings.Count(log, "\n"), "and nothing else but counts")
 
 	rows := map[string][]*benchfmt.Result{}
 	bench, err := os.ReadFile(filepath.Join(out, "bench.txt"))
