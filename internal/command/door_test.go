@@ -100,6 +100,21 @@ func offline(t *testing.T, dir string) {
 	t.Chdir(dir)
 }
 
+// commit commits all of the working directory's repository.
+func commit(t *testing.T) {
+	t.Helper()
+	output(t, "git", "add", "-A", ":/")
+	output(t, "git", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", "x")
+}
+
+// output is what a command says that succeeds.
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+	require.NoError(t, err, string(out))
+	return strings.TrimSpace(string(out))
+}
+
 // A program of another module has every command for the stacks that its main function names, and no others: layouts are
 // linked of her main package, and a revision is one of her repository, whose module lies in a folder of it here and is
 // replaced by a relative path.

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -25,71 +24,22 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/layers"
 	"github.com/rpcbench/rpcbench/internal/odd"
-	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-// knownExplained is what a child says of each stack: 10 ms of CPU time in each of 100 samples of 1000 calls by round.
+// knownExplained is what a child says of each stack: 10 ms of CPU time in each of 100 samples of 1000 calls by round,
+// and of every later stack in 50 samples more.
 func knownExplained(spec versus.Spec, rounds int64) (all []versus.Explained) {
-	for _, arm := range spec.Arms {
-		part := layers.Part{Layer: layers.Other, Side: "client", Function: "shop." + arm, Samples: 100 * rounds,
-			CPU: time.Duration(rounds) * time.Second}
+	for i, arm := range spec.Arms {
+		samples := 100 + 50*int64(i)
+		part := layers.Part{Layer: layers.Other, Side: "client", Function: "shop." + arm, Samples: samples * rounds,
+			CPU: time.Duration(samples*rounds) * 10 * time.Millisecond}
 		all = append(all, versus.Explained{Profile: layers.Split{Row: arm, Calls: 1000 * rounds, Parts: []layers.Part{part}},
 			Procs: runtime.GOMAXPROCS(0), Calls: 100 * rounds, Wall: time.Duration(rounds) * time.Second,
 			CPU:        time.Duration(rounds) * time.Second / 2,
-			Recordings: slices.Repeat([][]byte{sampled("client", map[string]int64{part.Function: 100})}, int(rounds))})
+			Recordings: slices.Repeat([][]byte{sampled("client", map[string]int64{part.Function: samples})}, int(rounds))})
 	}
 	return all
-}
-
-// What is explained is the workload, the callers and the GOMAXPROCS that are named, of both stacks in each process. The
-// profiles that are kept have the samples and the calls of all processes.
-func TestExplainOfKnownFigures(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "new")
-	out, log, err := knownRun(t, "explain", "-time", "6s", "-workload", "small-apart", "-callers", "6", "-conns", "3",
-		"-gomaxprocs", "0", "-keep", folder, "base", "other")
-	require.NoError(t, err)
-	w, err := workload.Find("small-apart")
-	require.NoError(t, err)
-	w.Callers, w.Conns = 6, 3
-	require.Equal(t, slices.Repeat([]string{asked(w, runtime.NumCPU(), turn, "base", "other")}, 3),
-		log, "2 s of each for each process")
-	require.True(t, strings.HasPrefix(out, "# small-apart: explained in one process: "), out)
-	for _, stack := range []string{"base", "other"} {
-		require.Contains(t, out, fmt.Sprintf("# %s: workload=small-apart callers=6 conns=3 GOMAXPROCS=%d processes=3\n",
-			stack, runtime.NumCPU()))
-		require.Contains(t, out,
-			stack+": 1000.0 µs of CPU per call, by 600 samples of 6000 calls; without the profiler 10000.0 µs "+
-				"(10000.0 to 10000.0) of wall time, 5000.0 µs (5000.0 to 5000.0) of CPU, by 600 calls\n")
-		kept, err := layers.ReadFile(filepath.Join(folder, stack+".pprof"))
-		require.NoError(t, err)
-		require.Equal(t, layers.Split{Row: stack, Calls: 6000, Parts: []layers.Part{{Layer: layers.Other, Side: "client",
-			Function: "shop." + stack, Samples: 600, CPU: 6 * time.Second}}}, kept)
-	}
-	require.Contains(t, out, "\nbase less other\n")
-	require.Contains(t, out,
-		"The difference is +0.0 µs (+0.0 to +0.0) by the profiles and +0.0 µs (+0.0 to +0.0) without the profiler")
-
-	rated, _, err := knownRun(t, "explain", "-time", "4s", "-workload", "small-1000-per-second", "base")
-	require.NoError(t, err)
-	require.Contains(t, rated, "# small-1000-per-second: explained without its rate: 100 callers call again as soon as")
-	require.Contains(t, rated, "workload=small-1000-per-second callers=100 ")
-
-	out, log, err = knownRun(t, "explain", "-workload", "small-apart", filepath.Join(folder, "other.pprof"),
-		filepath.Join(folder, "base.pprof"))
-	require.NoError(t, err)
-	require.Empty(t, log, "nothing is measured")
-	require.Contains(t, out, "\nother: 1000.0 µs of CPU per call, by 600 samples of 6000 calls\n")
-	require.Contains(t, out, "\nother less base\n")
-	require.NotContains(t, out, "without the profiler")
-	require.NotContains(t, out, "in one process")
-
-	_, log, err = knownRun(t, "explain", "-time", "4s", "base")
-	require.NoError(t, err)
-	small, err := workload.Find(workload.Small)
-	require.NoError(t, err)
-	require.Equal(t, slices.Repeat([]string{asked(small, 1, turn, "base")}, 2), log)
 }
 
 // known is an explanation by two processes, whose figures are seen at a glance: 10 µs of CPU per sample and call. The
@@ -200,123 +150,14 @@ func sampled(side string, stacks map[string]int64) []byte {
 	return b.Bytes()
 }
 
-// service writes the profile of somebody's service to a file.
-func service(t *testing.T, stacks map[string]int64) (path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "cpu.pprof")
-	require.NoError(t, os.WriteFile(path, sampled("", stacks), 0o600))
-	return path
-}
-
-// shop is a service of a thousand samples, of which 140 are of RPCs, and 50 of those are encoding.
-func shop() map[string]int64 {
-	const grpc = "<google.golang.org/grpc.(*Server).handleStream"
-	return map[string]int64{
-		"syscall.write<net.(*conn).Write<google.golang.org/grpc/internal/transport.(*bufWriter).Flush": 60,
-		"runtime.mallocgc" + grpc: 29,
-		"mystery.work<google.golang.org/grpc/internal/transport.readFrame":                            1,
-		"google.golang.org/protobuf/proto.Marshal<google.golang.org/grpc.encode" + grpc:               40,
-		"runtime.mallocgc<google.golang.org/protobuf/proto.Marshal<google.golang.org/grpc.encode":     10,
-		"encoding/json.Marshal<shop.(*Server).Buy" + grpc:                                             20,
-		"runtime.memmove<shop.(*Server).Buy" + grpc:                                                   480,
-		"syscall.read<net.(*conn).Read<github.com/redis/go-redis/v9.(*Client).Get<shop.(*Server).Buy": 100,
-		"runtime.scanObject<runtime.gcBgMarkWorker":                                                   60,
-		"sort.Slice<shop.nightly": 197,
-		"shop.rare":               3,
-	}
-}
-
-func TestExplainBoundsAService(t *testing.T) {
-	out, _, err := typed(t, "explain", service(t, shop()))
-	require.NoError(t, err)
-	table := regexp.MustCompile(" {2,}").ReplaceAllString(out, " | ")
-	require.Equal(t, `# cpu.pprof: 1000 samples
-
-Serving and calling RPCs is 14.0 % of this service's CPU (12.0 to 16.3), of which encoding 5.0 %. A free stack would win 14.0 %.
-The scheduler and the collector take 6.0 %, and no sample tells for whom. With all of that, a free stack would win 20.0 %.
-The service's own code encodes for 2.0 %. That is not in the bound.
-
-layer | encoding, % | the rest, % | all, % | samples | functions above two standard errors (SE)
-serialisation | 4.0 | 0.0 | 4.0 | 40 | proto.Marshal 4.00 (SE 0.62)
-networking (syscalls) | 0.0 | 6.0 | 6.0 | 60 | syscall.write 6.00 (SE 0.75)
-allocation and GC | 1.0 | 2.9 | 3.9 | 39 | runtime.mallocgc 3.90 (SE 0.61)
-other | 0.0 | 0.1 | 0.1 | 1 | RPCs | 5.0 | 9.0 | 14.0 | 140 | other sockets | 0.0 | 10.0 | 10.0 | 100 | v9.(*Client).Get 10.00 (SE 0.95)
-your handlers | 2.0 | 48.0 | 50.0 | 500 | shop.(*Server).Buy 50.00 (SE 1.58)
-scheduler and collector | 0.0 | 6.0 | 6.0 | 60 | runtime.scanObject 6.00 (SE 0.75)
-everything else | 0.0 | 20.0 | 20.0 | 200 | shop.nightly 19.70 (SE 1.26)
-sum | 7.0 | 93.0 | 100.0 | 1000 | `, strings.ReplaceAll(strings.TrimSuffix(table, "\n"), " | \n", " | "))
-}
-
-const (
-	aProfile = "../layers/testdata/BenchmarkCreateUser_stack=httpjson.pprof"
-	aService = "../layers/testdata/services/etcd.pprof"
-)
-
-// What measured ratios win of a service is its share of RPCs, times what they take less.
-func TestExplainWithRatios(t *testing.T) {
-	answer := func(stack, workload string, procs int, ratio float64, v versus.Verdict) report.Answer {
-		return report.Answer{Stack: stack, Workload: workload, GOMAXPROCS: procs, Result: versus.Result{
-			Planned: 6, Processes: 6, OnOneSide: 6, Ratio: ratio, Lo: ratio, Hi: ratio, Level: 0.95, BaseNs: 1000,
-			Ns: 1000 * ratio, Verdict: v}}
-	}
-	dir := t.TempDir()
-	require.NoError(t, report.Summary{Release: report.Release, Base: "mine", Answers: []report.Answer{
-		answer("mixed", "small", 1, 0.5, versus.Faster), answer("mixed", "bytes", 1, 1.2, versus.Slower),
-		answer("mixed", "even", 1, 1.01, versus.Equal), answer("mixed", "unsure", 1, 0.1, versus.Undecided),
-		answer("mixed", "cores", 2, 0.1, versus.Faster),
-		answer("quick", "small", 1, 0.5, versus.Faster), answer("quick", "bytes", 1, 0.25, versus.Faster),
-		answer("slow", "small", 1, 1.5, versus.Slower), answer("slow", "bytes", 1, 2, versus.Slower),
-		answer("alike", "small", 1, 0.9, versus.Faster),
-		answer("unknown", "small", 1, 0.5, versus.Undecided),
-	}}.Save(dir))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "bench.txt"), nil, 0o644))
-	file := service(t, shop())
-	out, _, err := typed(t, "explain", "-ratios", dir, file)
-	require.NoError(t, err)
-	for line := range strings.Lines(`mixed in place of mine would win -2.8 % (bytes) to 7.0 % (small). Decided workloads on one core: 3.
-quick in place of mine would win 7.0 % (small) to 10.5 % (bytes). Decided workloads on one core: 2.
-slow in place of mine would cost 14.0 % (bytes) to 7.0 % (small). Decided workloads on one core: 2. Don't switch for CPU.
-alike in place of mine would win 1.4 % (small) to 1.4 % (small). Decided workloads on one core: 1. Don't switch for CPU.
-No workload on one core is decided for unknown in place of mine.
-`) {
-		require.Contains(t, out, line)
-	}
-	require.Equal(t, 2, strings.Count(out, "Don't switch for CPU."))
-	_, _, err = typed(t, "explain", "-ratios", filepath.Join(dir, "missing"), file)
-	require.ErrorContains(t, err, "missing has no summary.json: name a folder that rpcbench run made")
-	_, _, err = typed(t, "explain", "-ratios", dir, aProfile)
-	require.EqualError(t, err, "rpcbench: explain: -ratios is for the profile of a service, and "+
-		"BenchmarkCreateUser/stack=httpjson is one of rpcbench")
-}
-
-func TestExplainAdvisesAgainst(t *testing.T) {
-	const rpc, collector, own = "google.golang.org/grpc.encode<runtime.goexit", "runtime.gcBgMarkWorker", "shop.nightly"
-	for why, test := range map[string]struct {
-		rpc, collector, own int64
-		want                string // up to the table
-	}{
-		"hardly any RPCs": {5, 5, 1990, "\nDon't switch for CPU.\n"},
-		"hardly any RPCs, but a busy collector": {5, 500, 1495,
-			"\nDon't switch for CPU, unless most of the scheduler's and the collector's work is for RPCs.\n"},
-		"no RPCs": {0, 1, 499, "With all of that, a free stack would win 0.2 %.\nDon't switch for CPU.\n"},
-		"nothing but RPCs": {500, 0, 0, "RPCs is 100.0 % of this service's CPU (99.2 to 100.0), of which encoding 0.0 %. A " +
-			"free stack would win 100.0 %.\nThe scheduler and the collector take 0.0 %, and no sample tells for whom. With " +
-			"all of that, a free stack would win 100.0 %.\n"},
-		"too few samples": {100, 399, 0,
-			"# cpu.pprof: 499 samples\n\n499 samples are too few for a bound: profile until there are 500.\n"},
-		"the interval reaches above": {19, 1, 980, "would win 2.0 %.\n"},
-	} {
-		stacks := map[string]int64{rpc: test.rpc, collector: test.collector, own: test.own}
-		out, _, err := typed(t, "explain", service(t, stacks))
-		require.NoError(t, err, why)
-		require.Contains(t, out, test.want+"\nlayer ", why)
-	}
-}
+const aService = "../layers/testdata/services/etcd.pprof"
 
 // A server gives its profile, or there is one line that says why it did not.
 func TestExplainFetches(t *testing.T) {
 	t.Parallel()
-	good, mux := sampled("", shop()), http.NewServeMux()
+	good, err := os.ReadFile(aService)
+	require.NoError(t, err)
+	mux := http.NewServeMux()
 	for path, body := range map[string][]byte{"/good": good, "/page": []byte("<html><title>a page</title></html>")} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) })
 	}
@@ -328,11 +169,11 @@ func TestExplainFetches(t *testing.T) {
 	})
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	want, _, err := typed(t, "explain", service(t, shop()))
+	want, _, err := typed(t, "explain", aService)
 	require.NoError(t, err)
 	out, _, err := typed(t, "explain", server.URL+"/good")
 	require.NoError(t, err)
-	require.Equal(t, want, strings.Replace(out, "# good: ", "# cpu.pprof: ", 1), "of the server and of a file")
+	require.Equal(t, want, strings.Replace(out, "# good: ", "# etcd.pprof: ", 1), "of the server and of a file")
 
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -1,9 +1,6 @@
 package command
 
 import (
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
@@ -108,83 +104,6 @@ func TestEqualBuildsCountTheSame(t *testing.T) {
 			require.Empty(t, over)
 		}
 	}
-}
-
-// The exit status says what a run found of its gate.
-func TestGateStatus(t *testing.T) {
-	for _, test := range []struct {
-		why, args string
-		status    int
-		stdout    string
-		stderr    string
-	}{
-		{"slower", "-max 1.05 -workloads small", 3, "other: 1.999 (1.968–2.030) is above 1.05; it fires from 1.066 on",
-			"rpcbench: run: above the gate: a small call, one core, other: 1.999 ("},
-		{"slower than the base, and within the gate", "-max 3 -workloads small", 0, "is not above 3", ""},
-		{"faster", "-max 1.05 -workloads bytes-10kB", 0, "is not above 1.05", ""},
-		{"equal by a margin of 7 %", "-max 1.05 -equal 7 -callers 4", 0, "equal within 7 %", ""},
-		{"a comparison that fails", "-max 1.05 -workloads bytes-10kB,bytes-100kB", 1, "gate: it could not have seen",
-			"too large"},
-		{"one that fails, and one that is slower", "-max 1.05 -workloads small,bytes-100kB", 3,
-			"100 kB of bytes (133 kB as JSON), other: there is no ratio", "run: above the gate: a small call"},
-		{"a proof", "-prove -max 1.05 -workloads small", 0, "proved: it fires", ""},
-		{"a proof at a rate", "-prove -max 1.05 -rate 5000", 0, "proved: it fires", ""},
-		{"a proof that fails", "-prove -max 1.05 -workloads small,bytes-10kB", 1, "is not above 1.05",
-			"rpcbench: run: -prove: the gate has not seen twice the excess that it allows: give more -time\n"},
-		{"equal counts", "-max-counts 1.02 -workloads small", 0, "bytes sent ", ""},
-		{"wrong use", "-max 0.5", 2, "", "rpcbench: run: -max 0.5 is no gate: give more than 1, such as 1.05\n"},
-	} {
-		t.Run(test.why, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			args := append([]string{"run", "-quick"}, strings.Fields(test.args)...)
-			if !strings.HasPrefix(test.args, "-max-counts") {
-				args = append(args, "-out", filepath.Join(dir, "out"))
-			}
-			stdout, err := os.Create(filepath.Join(dir, "stdout"))
-			require.NoError(t, err)
-			defer stdout.Close()
-			cmd, stderr := process(t, stdout, append(args, "other")...)
-			children := odd.Children(t, 0)
-			cmd.Env = append(cmd.Env, odd.Variable+"="+children)
-			_ = cmd.Run()
-			said, err := os.ReadFile(stdout.Name())
-			require.NoError(t, err)
-			require.Equal(t, test.status, cmd.ProcessState.ExitCode(), "%s%s", said, stderr)
-			require.Contains(t, string(said), test.stdout)
-			require.Contains(t, stderr.String(), test.stderr)
-			lines := regexp.MustCompile(`(?m)^.* left of about .*\n`).ReplaceAllString(stderr.String(), "")
-			require.Equal(t, min(1, test.status), strings.Count(lines, "\n"), lines)
-			timed := slices.ContainsFunc(odd.Asked[versus.Spec](children), func(q odd.Question[versus.Spec]) bool {
-				return !q.Spec.Counted
-			})
-			require.Equal(t, strings.Contains(test.args, "-max ") && test.status != 2, timed, "whether a time was measured")
-		})
-	}
-}
-
-// Each build counts, and a step of GitHub Actions has its summary appended to.
-func TestStepSummary(t *testing.T) {
-	t.Setenv("GITHUB_STEP_SUMMARY", t.TempDir())
-	stdout, _, err := typed(t, "run", "-max-counts", "1.02", "-workloads", "small", "-base", "httpjson", "rawtcp")
-	require.NoError(t, err)
-	require.Contains(t, stdout, "Warning: the step has no summary: open ")
-
-	name := filepath.Join(t.TempDir(), "summary.md")
-	require.NoError(t, os.WriteFile(name, []byte("before\n"), 0o600))
-	t.Setenv("GITHUB_STEP_SUMMARY", name)
-	stdout, _, err = typed(t, "run", "-max-counts", "1.02", "-workloads", "small,headers", "-base", "rawtcp", "httpjson")
-	require.ErrorAs(t, err, new(above))
-	require.ErrorContains(t, err, "run: the gate has no figure of a small call, long headers, httpjson")
-	require.Contains(t, stdout, "Warning: skipped: a small call, long headers, httpjson, counting: ")
-	_, _, err = typed(t, "run", "-max-counts", "1.02", "-workloads", "headers", "-base", "httpjson", "rawtcp")
-	require.ErrorContains(t, err, "run: not all was counted: skipped: a small call, long headers, rawtcp, counting: ")
-	_, _, err = knownRun(t, "run", "-quick", "-max", "1.05", "-workloads", "small", "-out", t.TempDir()+"/out", "other")
-	require.ErrorAs(t, err, new(above))
-	text, err := os.ReadFile(name)
-	require.NoError(t, err)
-	require.Regexp(t, `(?s)^before\n\n\| workload .*\| JSON \| 197 \|.*gate: a small call, one core, httpjson: allocations .*`+
-		`\| a small call, one core \| 2\.00 \(.*gate: a small call, one core, other: 1\.999 `, string(text))
 }
 
 // A proof compares the contestant's build with itself as builds are compared, and the slower side alone spins.

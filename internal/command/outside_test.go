@@ -2,7 +2,6 @@ package command
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,6 +36,14 @@ func knownStacks() []rpcbench.Stack {
 	return []rpcbench.Stack{base, other}
 }
 
+// knownProgram is a program of others, whose stacks are the known ones.
+func knownProgram() program {
+	if os.Getenv(ofMethod) != "" {
+		return program{stacks: methodStacks()}
+	}
+	return program{stacks: knownStacks()}
+}
+
 // knownNs is what a call takes in the i-th process of a comparison: of the base, of its copy and of the contestant. No
 // two workloads are alike.
 func knownNs(w workload.Workload, i int) [3]float64 {
@@ -55,21 +60,6 @@ func knownNs(w workload.Workload, i int) [3]float64 {
 	return [3]float64{base, base * 1.001, base * ratio * math.Exp(0.01*alternates)}
 }
 
-// asked is what a process was asked, as a line.
-func asked(w workload.Workload, procs int, slice time.Duration, arms ...string) string {
-	return fmt.Sprintf("%s of %+v at GOMAXPROCS=%d in slices of %v", strings.Join(arms, " "), w, procs, slice)
-}
-
-// lines are questions but for those of counts.
-func lines(all []odd.Question[versus.Spec]) (log []string) {
-	for _, q := range all {
-		if !q.Spec.Counted {
-			log = append(log, asked(q.Spec.Workload, q.GOMAXPROCS, q.Spec.Slice, q.Spec.Arms...))
-		}
-	}
-	return log
-}
-
 // knownAnswer is what a child answers. What real children do of their question is for the tests of internal/versus. A
 // stack that is compared with itself is slower by what it spins, but for payloads; the largest ones fail.
 func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int) (any, error) {
@@ -77,7 +67,7 @@ func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int
 		return knownExplained(spec, int64(round)), nil
 	}
 	if spec.Counted {
-		stacks, err := program{stacks: knownStacks()}.find(spec.Arms[0])
+		stacks, err := knownProgram().find(spec.Arms[0])
 		if err != nil {
 			return nil, err
 		}
@@ -110,21 +100,6 @@ func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int
 	return r, nil
 }
 
-// knownRun is the command with the known stacks, in this process, and what its children were asked.
-func knownRun(t *testing.T, args ...string) (said string, log []string, err error) {
-	t.Helper()
-	return knownRunOf(t, knownStacks(), args...)
-}
-
-func knownRunOf(t *testing.T, stacks []rpcbench.Stack, args ...string) (said string, log []string, err error) {
-	t.Helper()
-	children := odd.Children(t, 0)
-	t.Setenv(odd.Variable, children)
-	var out bytes.Buffer
-	err = program{stacks: stacks}.run(t.Context(), args, &out, io.Discard)
-	return out.String(), lines(odd.Asked[versus.Spec](children)), err
-}
-
 // outside starts the command as a process of its own, with the known stacks. Of its children, the first alone answers.
 func outside(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
@@ -136,18 +111,17 @@ func outside(t *testing.T, args ...string) *exec.Cmd {
 // TestRunOfKnownFigures: what run measures, and where its figures come out.
 func TestRunOfKnownFigures(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	said, log, err := knownRun(t, "run", "-quick", "-workloads", "small,bytes-10kB,small-apart", "-seed", "5",
-		"-out", out, "other")
-	require.NoError(t, err)
-	all := runtime.NumCPU()
-	var wanted []string
-	for _, name := range []string{"small", "bytes-10kB", "small-apart"} {
-		w, err := workload.Find(name)
-		require.NoError(t, err)
-		wanted = append(wanted, slices.Repeat([]string{asked(w, cmp.Or(w.Procs, all), versus.Slice, "base", "base",
-			"other")}, 8)...)
+	children, all := odd.Children(t, 0), runtime.NumCPU()
+	t.Setenv(odd.Variable, children)
+	var stdout bytes.Buffer
+	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-quick", "-workloads",
+		"small,bytes-10kB,small-apart", "-seed", "5", "-out", out, "other"}, &stdout, io.Discard))
+	said, log := stdout.String(), questions(odd.Asked[versus.Spec](children))
+	for _, line := range []string{"1 Name=small Procs=1", "1 Name=bytes-10kB Payload=10000 Procs=1",
+		fmt.Sprint(all, " Name=small-apart Apart=true")} {
+		require.Contains(t, log, "8 time 25ms base,base,other GOMAXPROCS="+line+"\n")
 	}
-	require.ElementsMatch(t, wanted, log, "each workload at its GOMAXPROCS, eight times, and nothing else")
+	require.Equal(t, 3+6, strings.Count(log, "\n"), "and nothing else but counts")
 
 	rows := map[string][]*benchfmt.Result{}
 	bench, err := os.ReadFile(filepath.Join(out, "bench.txt"))
@@ -226,59 +200,23 @@ func TestRunOfKnownFigures(t *testing.T) {
 	}
 }
 
-// Each value of a sweep has its own ratio, in its own row. At a rate that is of CPU time, and what surrounded the calls
-// stands below.
-func TestSweepOfKnownFigures(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "out")
-	said, log, err := knownRun(t, "run", "-quick", "-callers", "8,1,3", "-out", out, "other")
-	require.NoError(t, err)
-	require.Len(t, log, 24)
-	s, err := report.Read(out)
-	require.NoError(t, err)
-	require.Equal(t, "callers", s.Over)
-	for i, callers := range []int{8, 1, 3} {
-		a := s.Answers[i]
-		require.Equal(t, []string{strconv.Itoa(callers), fmt.Sprintf("callers.%d", callers)}, []string{a.Value, a.Workload})
-		require.InEpsilon(t, float64(callers)/4, a.Ratio, 1e-3)
-		require.Regexp(t, fmt.Sprintf(`(?m)^%d callers(: CPU)? .* %.2f `, callers, float64(callers)/4), said)
-		require.Equal(t, report.ByCPU, a.Leads, "also of one caller, or the curve is of two things")
-	}
-
-	out += "2"
-	_, log, err = knownRun(t, "run", "-quick", "-rate", "1000,saturated", "-out", out, "other")
-	require.NoError(t, err)
-	require.Equal(t, slices.Repeat([]string{asked(workload.Workload{Name: "saturated", Title: "saturated", Callers: 100},
-		runtime.NumCPU(), versus.Slice, "base", "base", "other")}, 8), slices.DeleteFunc(log, func(line string) bool {
-		return strings.Contains(line, "Rate:1000 ")
-	}), "100 callers, and no rate")
-	s, err = report.Read(out)
-	require.NoError(t, err)
-	require.Equal(t, []string{"calls a second", "1000", "saturated"}, []string{s.Over, s.Answers[0].Value,
-		s.Answers[1].Value})
-	require.Positive(t, s.Answers[0].IdleNs)
-	require.Zero(t, s.Answers[1].IdleNs, "callers have no plan")
-}
-
-// A method is measured at the workloads that are asked for. Its layers are of one core, whatever the workload's.
-func TestRunOfAMethod(t *testing.T) {
-	if runtime.NumCPU() == 1 {
-		t.Skip("all cores are one")
-	}
-	w := workload.Workload{Name: "callers.2", Title: "2 callers", Callers: 2}
-	dir := t.TempDir()
-	_, log, err := knownRunOf(t, methodStacks(), "run", "-quick", "-callers", "2", "-out", dir+"/out", "other")
-	require.NoError(t, err)
-	require.Equal(t, append(slices.Repeat([]string{asked(w, runtime.NumCPU(), versus.Slice, "base", "base", "other")}, 8),
-		asked(w, 1, turn, "base", "other"), asked(w, 1, turn, "base", "other")), log, "the last two are the layers'")
-}
-
-// methodStacks are the known stacks, of a method of one's own.
+// methodStacks are the known stacks, of a method of one's own. Its requests and replies differ in size, from each other
+// and from sample to sample; gzip shrinks the replies alone. The codec of other takes 0.5 ms longer to decode a reply.
 func methodStacks() (all []rpcbench.Stack) {
-	sample := rpcbench.Sample(0, 0)
+	request := func(bytes int) *rpcbench.User { return &rpcbench.User{Avatar: rpcbench.Sample(0, bytes).Avatar} }
+	reply := func(letters int) *rpcbench.User { return &rpcbench.User{Name: strings.Repeat("a", letters)} }
 	for _, name := range []string{"base", "other"} {
 		s := httpjson.Of(rpcbench.Method[rpcbench.User, rpcbench.User]{Name: "test.v1.Users/Get",
-			Requests: []*rpcbench.User{&sample}, Replies: []*rpcbench.User{&sample},
-			Equal: func(want, got *rpcbench.User) bool { return want.Email == got.Email }})
+			Requests: []*rpcbench.User{request(900), request(2100)}, Replies: []*rpcbench.User{reply(10), reply(40)},
+			Key:   func(u *rpcbench.User) uint64 { return uint64(len(u.Avatar)) },
+			Equal: func(want, got *rpcbench.User) bool { return want.Name == got.Name }})
+		if decode := s.Reply.Decode; name == "other" {
+			s.Reply.Decode = func(data []byte) error {
+				for began := time.Now(); time.Since(began) < 500*time.Microsecond; {
+				}
+				return decode(data)
+			}
+		}
 		s.Name = name
 		all = append(all, s)
 	}

@@ -7,30 +7,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
-
-// A program that can't make modules says so, and lists no command for them.
-func TestOthersMakeNoModules(t *testing.T) {
-	var out bytes.Buffer
-	p := program{stacks: knownStacks()}
-	for _, line := range []string{"init -out x", "run -out x -proto x", "run -reply-size 1kB"} {
-		args := strings.Fields(line)
-		err := p.run(t.Context(), args, &out, &out)
-		require.EqualError(t, err, "rpcbench: "+args[0]+": this program makes no modules for messages of yours, but "+
-			"rpcbench's own command does: go run github.com/rpcbench/rpcbench/cmd/rpcbench init -h")
-		require.ErrorAs(t, err, new(wrongUse))
-	}
-	for _, args := range [][]string{{"-h"}, {"run", "-h"}} {
-		require.NoError(t, p.run(t.Context(), args, &out, &out))
-	}
-	require.NotRegexp(t, `rpcbench init|-proto`, out.String())
-	require.NoError(t, ours().run(t.Context(), []string{"-h"}, &out, &out))
-	require.Contains(t, out.String(), "rpcbench init ")
-}
 
 // The stacks that flags are checked by are those of a module.
 func TestModuleStacks(t *testing.T) {

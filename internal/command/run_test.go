@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/child"
+	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
@@ -250,10 +250,14 @@ func TestCodecTimes(t *testing.T) {
 			sha256.Sum256(make([]byte, 1000))
 		}
 	}
+	seen := map[string]bool{} // by a codec that decodes
+	messages := func(name string, encodes, decodes int) rpcbench.Messages {
+		return rpcbench.Messages{Encode: func(i int) ([]byte, error) { work(encodes); return []byte{byte(i)}, nil },
+			Decode: func(data []byte) error { seen[name+string(data)] = true; work(decodes); return nil }}
+	}
 	codec := func(name string, encodes, decodes int) rpcbench.Stack {
-		m := rpcbench.Messages{Encode: func(int) ([]byte, error) { work(encodes); return nil, nil },
-			Decode: func([]byte) error { work(decodes); return nil }}
-		return rpcbench.Stack{Name: name, Request: m, Reply: m}
+		return rpcbench.Stack{Name: name, Request: messages(name+" request ", encodes, decodes),
+			Reply: messages(name+" reply ", encodes, decodes)}
 	}
 	times, err := codecTimes(t.Context(), 1, []rpcbench.Stack{codec("a", 40, 4), codec("b", 4, 40)})
 	require.NoError(t, err)
@@ -263,6 +267,7 @@ func TestCodecTimes(t *testing.T) {
 		require.LessOrEqual(t, span.Lo, span.Ns)
 		require.GreaterOrEqual(t, span.Hi, span.Ns)
 	}
+	require.Len(t, seen, 4*corpus.Round, "each sample goes round")
 	failing := codec("c", 1, 1)
 	failing.Reply.Decode = func([]byte) error { return errors.New("no reply") }
 	_, err = codecTimes(t.Context(), 1, []rpcbench.Stack{failing})
@@ -323,35 +328,4 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 	own, err := workloadFlags(f)()
 	require.NoError(t, err)
 	require.Nil(t, own.workloads, "the list")
-}
-
-// A workload of flags is measured as it says.
-func TestRunAWorkloadOfFlags(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "new")
-	_, log, err := knownRun(t, "run", "-quick", "-callers", "3", "-conns", "2", "-tls", "-payload", "2kB", "-out",
-		dir, "other")
-	require.NoError(t, err)
-	s, err := report.Read(dir)
-	require.NoError(t, err)
-	require.Len(t, s.Answers, 1)
-	a := s.Answers[0]
-	w := workload.Workload{Name: "callers.3.conns.2.payload.2kB.tls", Title: a.Does, Callers: 3, Conns: 2,
-		TLS: true, Payload: 2000}
-	require.Equal(t, slices.Repeat([]string{asked(w, runtime.NumCPU(), versus.Slice, "base", "base", "other")}, 8),
-		log)
-	require.Equal(t, w.Name, a.Workload)
-	require.Equal(t, report.ByCPU, a.Leads, "of several callers")
-	require.Equal(t, 8, a.Processes)
-	require.EqualValues(t, 2, a.Facts.Connections)
-	require.Greater(t, a.Facts.Sent, 2000.0, "the payload")
-}
-
-// A stack that can't do a workload is skipped by name, and a run of nothing else fails.
-func TestRunSkipsWhatNoStackCanDo(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "new")
-	stdout, _, err := typed(t, "run", "-quick", "-headers", "-out", dir, "rawtcp")
-	require.EqualError(t, err, "rpcbench: run: nothing was measured: skipped: long headers, rawtcp: "+
-		"rawtcp: dial: the protocol has no headers: unsupported operation")
-	require.Contains(t, stdout, "Warning: skipped: long headers, rawtcp: ")
-	require.NoDirExists(t, dir)
 }

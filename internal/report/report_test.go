@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"encoding/xml"
-	"errors"
 	"flag"
 	"io"
 	"maps"
@@ -192,46 +190,6 @@ func TestPages(t *testing.T) {
 		want, err := os.ReadFile(golden)
 		require.NoError(t, err)
 		require.Equal(t, string(want), page.String(), "%s: go test ./internal/report -update writes it anew", golden)
-	}
-}
-
-// Whatever a file has for a name, the pages are well formed, and load nothing from elsewhere.
-func TestHostileNames(t *testing.T) {
-	s := found()
-	hostile := "a|b\n<script>x</script><img src=x onerror=y>\x1b[31m"
-	s.Base, s.Command, s.Costs, s.Environment, s.Notes, s.Warnings = hostile, hostile, hostile, []string{hostile},
-		[]string{hostile}, []string{hostile}
-	for i := range s.Answers {
-		a := &s.Answers[i]
-		a.Stack, a.Does, a.Reason, a.Verdict, a.Unchecked = hostile, hostile, hostile, versus.Verdict(hostile),
-			[]string{hostile}
-	}
-	for _, over := range []string{"", hostile} {
-		s.Over, s.Answers[0].Value, s.Answers[1].Value, s.Answers[2].Value = over, hostile, "5", Saturated
-		var page, md, svg bytes.Buffer
-		require.NoError(t, s.HTML(&page))
-		require.NoError(t, s.Markdown(&md))
-		require.NoError(t, s.SVG(&svg))
-		require.NotRegexp(t, `<script|<img|(src|href)="|url\(|@import`, page.String())
-		rows := 0
-		for line := range strings.Lines(md.String()) {
-			if !strings.HasPrefix(line, "    ") { // as code, it is text to every renderer
-				require.NotRegexp(t, `<script|<img`, line)
-			}
-			require.NotContains(t, line, "\x1b")
-			if strings.HasPrefix(line, "|") {
-				rows++
-				require.Contains(t, []int{8, 9, 10, 11, 12, 14}, strings.Count(strings.ReplaceAll(line, `\|`, ""), "|"), line)
-			}
-		}
-		require.Greater(t, rows, 12)
-		for decoder := xml.NewDecoder(&svg); ; {
-			_, err := decoder.Token()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			require.NoError(t, err)
-		}
 	}
 }
 

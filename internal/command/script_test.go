@@ -1,0 +1,186 @@
+package command
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/versus"
+)
+
+var update = flag.Bool("update", false, "write anew what scripts compare with: look at it")
+
+// TestScripts: what the command prints, writes and exits with.
+func TestScripts(t *testing.T) { scripts(t, "testdata/script", 10*time.Minute) }
+
+// TestRefusals: each command line that is refused, and the one line that says why.
+func TestRefusals(t *testing.T) { scripts(t, "testdata/refusals", time.Minute) } // or one that serves would never end
+
+// scripts runs those of a folder. Beside the commands of testscript they have:
+//
+//	refuse arg...   runs rpcbench: its exit status is 2, and it prints one line on standard error alone
+//	fail arg...     the same with exit status 1
+//	exits n arg...  runs rpcbench, whose exit status is n
+//	says text       what rpcbench printed on standard error is "rpcbench: ", the text and the end of the line, but for
+//	                how long it will take; nothing if there is no text
+//	known           from here on the program has two stacks, base and other, whose figures knownAnswer tells
+//	known method    the same, but the stacks are of a method of one's own
+//	asked file      what the processes that measure were asked since then is in the file; - is nothing
+//	publish mod...  writes modules, each a folder path@version, to the folder proxy, which is a GOPROXY
+//	profile file    replaces a file with lines "samples function<caller<caller" by the CPU profile of such a service
+func scripts(t *testing.T, dir string, within time.Duration) {
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	testscript.Run(t, testscript.Params{
+		Dir: dir, UpdateScripts: *update, Deadline: time.Now().Add(within),
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("CORES", strconv.Itoa(runtime.NumCPU()))
+			env.Setenv("GITHUB_STEP_SUMMARY", "")
+			env.Setenv("PACKAGE", here)
+			env.Setenv("RELEASE", runtime.Version())
+			for _, variable := range os.Environ() { // of the go command
+				name, value, _ := strings.Cut(variable, "=")
+				if name == "HOME" || name == "XDG_CACHE_HOME" || strings.HasPrefix(name, "GO") {
+					env.Setenv(name, value)
+				}
+			}
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"refuse": func(ts *testscript.TestScript, _ bool, args []string) { inOneLine(ts, 2, args) },
+			"fail":   func(ts *testscript.TestScript, _ bool, args []string) { inOneLine(ts, 1, args) },
+			"exits": func(ts *testscript.TestScript, _ bool, args []string) {
+				status, err := strconv.Atoi(args[0])
+				ts.Check(err)
+				exits(ts, status, args[1:])
+			},
+			"says": func(ts *testscript.TestScript, _ bool, args []string) {
+				said := regexp.MustCompile(`(?m)^.* left of about .*\n`).ReplaceAllString(ts.ReadFile("stderr"), "")
+				want := ""
+				if len(args) > 0 {
+					want = "rpcbench: " + strings.Join(args, " ") + "\n"
+				}
+				if said != want {
+					ts.Fatalf("it says\n%snot\n%s", said, want)
+				}
+			},
+			"known": func(ts *testscript.TestScript, _ bool, args []string) {
+				dir, err := os.MkdirTemp(ts.MkAbs("."), ".children-")
+				ts.Check(err)
+				ts.Setenv(odd.Variable, "0 "+dir)
+				ts.Setenv(ofMethod, strings.Join(args, ""))
+			},
+			"asked": func(ts *testscript.TestScript, _ bool, args []string) {
+				want := ""
+				if args[0] != "-" {
+					want = strings.ReplaceAll(ts.ReadFile(args[0]), "$CORES", ts.Getenv("CORES"))
+				}
+				if got := questions(odd.Asked[versus.Spec](ts.Getenv(odd.Variable))); got != want {
+					ts.Fatalf("the processes were asked\n%snot\n%s", got, want)
+				}
+			},
+			"publish": func(ts *testscript.TestScript, _ bool, args []string) {
+				for _, name := range args {
+					path, version, _ := strings.Cut(name, "@")
+					base := ts.MkAbs(filepath.Join("proxy", path, "@v", version))
+					ts.Check(os.MkdirAll(filepath.Dir(base), 0o700))
+					var packed bytes.Buffer
+					archive := zip.NewWriter(&packed)
+					for _, file := range []string{"m.go", "go.mod"} {
+						w, err := archive.Create(name + "/" + file)
+						ts.Check(err)
+						_, err = io.WriteString(w, ts.ReadFile(name+"/"+file))
+						ts.Check(err)
+					}
+					ts.Check(archive.Close())
+					ts.Check(os.WriteFile(base+".zip", packed.Bytes(), 0o600))
+					ts.Check(os.WriteFile(base+".mod", []byte(ts.ReadFile(name+"/go.mod")), 0o600))
+					ts.Check(os.WriteFile(base+".info", []byte(`{"Version":"`+version+`"}`), 0o600))
+				}
+			},
+			"profile": func(ts *testscript.TestScript, _ bool, args []string) {
+				stacks := map[string]int64{}
+				for line := range strings.Lines(ts.ReadFile(args[0])) {
+					n, stack, _ := strings.Cut(strings.TrimSpace(line), " ")
+					samples, err := strconv.ParseInt(n, 10, 64)
+					ts.Check(err)
+					stacks[stack] = samples
+				}
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), sampled("", stacks), 0o600))
+			},
+		},
+	})
+}
+
+// questions has a line for each: how often it was asked, the stacks, and what differs from nothing. Seeds are left out.
+func questions(all []odd.Question[versus.Spec]) string {
+	times := map[string]int{}
+	for _, q := range all {
+		does := "time"
+		if q.Spec.Counted {
+			does = "count"
+		} else if q.Spec.Profiled {
+			does = "profile"
+		}
+		if q.Spec.Slice > 0 {
+			does += " " + q.Spec.Slice.String()
+		}
+		var fields []string
+		w := reflect.ValueOf(q.Spec.Workload)
+		for i := range w.NumField() {
+			if name := w.Type().Field(i).Name; name != "Title" && !w.Field(i).IsZero() {
+				fields = append(fields, fmt.Sprintf("%s=%v", name, w.Field(i)))
+			}
+		}
+		times[fmt.Sprintf("%s %s GOMAXPROCS=%d %s", does, strings.Join(q.Spec.Arms, ","), q.GOMAXPROCS,
+			strings.Join(fields, " "))]++
+	}
+	var lines strings.Builder
+	for _, line := range slices.Sorted(maps.Keys(times)) {
+		fmt.Fprintf(&lines, "%d %s\n", times[line], line)
+	}
+	return lines.String()
+}
+
+// inOneLine runs rpcbench, and demands the exit status, and one line on standard error alone.
+func inOneLine(ts *testscript.TestScript, status int, args []string) {
+	exits(ts, status, args)
+	if out := ts.ReadFile("stdout"); out != "" {
+		ts.Fatalf("a refusal is on standard error alone")
+	}
+	if !regexp.MustCompile(`^rpcbench: [^\n]+\n$`).MatchString(ts.ReadFile("stderr")) {
+		ts.Fatalf("a refusal is one line that begins with the name of the program")
+	}
+}
+
+// exits runs rpcbench and demands the exit status.
+func exits(ts *testscript.TestScript, status int, args []string) {
+	var exit *exec.ExitError
+	got, err := 0, ts.Exec("rpcbench", args...)
+	if errors.As(err, &exit) {
+		got, err = exit.ExitCode(), nil
+	}
+	ts.Check(err)
+	if got != status {
+		ts.Fatalf("the exit status is %d, not %d", got, status)
+	}
+}
