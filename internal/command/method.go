@@ -80,10 +80,16 @@ func zipped(data []byte) float64 {
 	return float64(out.Len())
 }
 
-// codecTimes has each stack's codec encode, and then decode, the messages of a round, on one core. A median over twelve
-// blocks has its interval between the third and the tenth of them, which covers 96.1 %.
+const blocks = 12
+
+// span is the median of twelve times. Its interval is between the third and the tenth of them, which covers 96.1 %.
+func span(ns []float64) report.Span {
+	slices.Sort(ns)
+	return report.Span{Ns: (ns[blocks/2-1] + ns[blocks/2]) / 2, Lo: ns[2], Hi: ns[blocks-3]}
+}
+
+// codecTimes has each stack's codec encode, and then decode, the messages of a round, on one core.
 func codecTimes(ctx context.Context, seed uint64, stacks []rpcbench.Stack) ([][2]report.Span, error) {
-	const blocks, lo, hi = 12, 3, 10
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var arms []timing.Arm
 	for _, s := range stacks {
@@ -116,8 +122,7 @@ func codecTimes(ctx context.Context, seed uint64, stacks []rpcbench.Stack) ([][2
 		for _, block := range pairing.Record().Blocks {
 			ns = append(ns, float64(block[arm].Wall)/float64(block[arm].Ops))
 		}
-		slices.Sort(ns)
-		all[arm/2][arm%2] = report.Span{Ns: (ns[blocks/2-1] + ns[blocks/2]) / 2, Lo: ns[lo-1], Hi: ns[hi-1]}
+		all[arm/2][arm%2] = span(ns)
 	}
 	return all, nil
 }
@@ -146,5 +151,6 @@ func (c *comparison) layers(ctx context.Context, show show) (string, error) {
 	for _, e := range all {
 		err = errors.Join(err, e.print(&said))
 	}
-	return said.String(), errors.Join(err, printDifference(&said, all[1], all[0]))
+	err = errors.Join(err, printDifference(&said, all[1], all[0]))
+	return said.String(), err
 }

@@ -148,13 +148,13 @@ func class(i int, c Column, text string) string {
 
 // Cell is text for a cell of Markdown, Line is text on a line of its own. Neither has a mark-up of its own.
 func Cell(text any) string {
-	return strings.ReplaceAll(strings.ReplaceAll(Line(text), "<", "&lt;"), "|", "\\|")
+	return strings.NewReplacer("\\", "\\\\", "<", "&lt;", "|", "\\|").Replace(Line(text))
 }
 
-// Line has a space in place of each control character.
+// Line has a space in place of each control character, and of those that no picture may have.
 func Line(text any) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unicode.IsControl(r) || r == 0xFFFE || r == 0xFFFF {
 			return ' '
 		}
 		return r
