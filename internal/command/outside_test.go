@@ -188,9 +188,11 @@ func TestRunOfKnownFigures(t *testing.T) {
 			require.Equal(t, a.Ratio, a.CPU.Ratio)
 			a.Does += ": time"
 		}
-		columns := []string{a.Does, fmt.Sprintf("%.2f (%.2f–%.2f)", a.Ratio, a.Lo, a.Hi), string(a.Verdict),
-			fmt.Sprintf("%+.1f", a.BaseNs*(1-a.Ratio)/1000), fmt.Sprintf("%.1f", a.BaseNs/1000),
-			fmt.Sprintf("%.1f", a.BaseNs*a.Ratio/1000)}
+		columns := []string{a.Does, fmt.Sprintf("%.2f (%.2f–%.2f)", a.Ratio, a.Lo, a.Hi), string(a.Verdict)}
+		for i, ns := range []float64{a.BaseNs * (1 - a.Ratio), a.BaseNs, a.BaseNs * a.Ratio} {
+			format := map[bool]string{true: "%.1f", false: "%.0f"}[math.Abs(ns) < 1e5]
+			columns = append(columns, fmt.Sprintf([]string{"%+", "%", "%"}[i]+format[1:], ns/1000))
+		}
 		for i := range columns {
 			columns[i] = regexp.QuoteMeta(columns[i])
 		}

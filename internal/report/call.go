@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rpcbench/rpcbench/internal/table"
 )
 
 // Call is what a run knows of a method of one's own.
@@ -35,7 +37,7 @@ type Span struct {
 }
 
 func (s Span) String() string {
-	return dash(s.Ns, fmt.Sprintf("%.1f (%.1f–%.1f)", s.Ns/1000, s.Lo/1000, s.Hi/1000))
+	return table.Known(s.Ns, fmt.Sprintf("%.1f (%.1f–%.1f)", s.Ns/1000, s.Lo/1000, s.Hi/1000))
 }
 
 // String names the method and the size of its messages in each format.
@@ -59,10 +61,10 @@ func (s Summary) yours(a Answer) string {
 		said += fmt.Sprintf(", at %.0f calls a second", a.Rate)
 	}
 	if !a.byCPU {
-		said += ", " + percent(micro/10_000) + " of a request of 10 ms"
+		said += ", " + table.Percent(micro/10_000) + " of a request of 10 ms"
 	}
 	if a.GOMAXPROCS == 1 && !s.Remote {
-		said += ", " + percent(micro/1000) + " of a core at 1,000 calls a second"
+		said += ", " + table.Percent(micro/1000) + " of a core at 1,000 calls a second"
 	}
 	return said
 }

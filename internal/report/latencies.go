@@ -47,7 +47,7 @@ func (s Summary) tail(a Answer) Picture {
 			path := p.Paths[i]
 			path.Drawn += fmt.Sprintf("%c%g %g", "ML"[min(len(path.Dots), 1)], tick.At, y(ns))
 			path.Dots = append(path.Dots, Dot{X: tick.At, Lo: y(ns), At: y(ns), Hi: y(ns),
-				Title: q.name + " " + micro(ns) + " µs"})
+				Title: q.name + " " + table.Micros(ns) + " µs"})
 		}
 	}
 	steps := []float64{1, 2, 5}

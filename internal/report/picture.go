@@ -223,7 +223,7 @@ func (s Summary) title() string {
 // dot is an answer, with x the place of a ratio.
 func (a Answer) dot(x func(float64) float64) Dot {
 	floor := a.NoiseFloor()
-	d := Dot{Said: number(a.Ratio), Title: sized(a.Ratio, a.Lo, a.Hi) + ", " + table.Line(a.Verdict),
+	d := Dot{Said: table.Ratio(a.Ratio), Title: table.Sized(a.Ratio, a.Lo, a.Hi) + ", " + table.Line(a.Verdict),
 		Tone: table.Line(a.Verdict), Hollow: a.Verdict == versus.Undecided, Lo: x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi),
 		FloorLo: x(1 / (1 + floor))}
 	d.FloorWidth = math.Round(10*(x(1+floor)-d.FloorLo)) / 10

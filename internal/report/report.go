@@ -188,13 +188,15 @@ func (a Answer) Micro() float64 { return a.BaseNs * (a.Ratio - 1) / 1000 }
 // takes is a sentence without an end, of a leading result, with a stack and the base as it calls them.
 func (a Answer) takes(stack, base string) string {
 	much := map[bool]string{true: "as much CPU time", false: "as long"}[a.byCPU]
-	return fmt.Sprintf("%s takes %s times %s as %s (%s)", stack, number(a.Ratio), much, base, Interval(a.Lo, a.Hi))
+	return fmt.Sprintf("%s takes %s times %s as %s (%s)", stack, table.Ratio(a.Ratio), much, base,
+		table.Interval(a.Lo, a.Hi))
 }
 
 // more is the difference in microseconds without its sign, and in words.
 func (a Answer) more() (micro float64, said string) {
 	micro = math.Abs(a.Micro())
-	return micro, fmt.Sprintf("%.1f µs %s", micro, map[bool]string{true: "less", false: "more"}[a.Ratio < 1])
+	return micro, fmt.Sprintf("%s µs %s", table.Micros(1000*micro),
+		map[bool]string{true: "less", false: "more"}[a.Ratio < 1])
 }
 
 // Paired returns the base's time times the ratio. Ns, the mean of the stack's own times, has the noise that pairs don't
@@ -268,10 +270,10 @@ func (s Summary) Hour() string {
 	}
 	var said []string
 	if others > versus.BusyMachine {
-		said = append(said, fmt.Sprintf("other programs used up to %s of it", percent(others)))
+		said = append(said, fmt.Sprintf("other programs used up to %s of it", table.Percent(others)))
 	}
 	if moved > restless {
-		said = append(said, fmt.Sprintf("the base's time moved by up to %s between processes", percent(moved)))
+		said = append(said, fmt.Sprintf("the base's time moved by up to %s between processes", table.Percent(moved)))
 	}
 	if len(said) == 0 {
 		return ""
@@ -306,7 +308,7 @@ func (s Summary) counted(stack string, n int) string {
 	_, least := first.more()
 	_, most := last.more()
 	farthest := fmt.Sprintf("It takes from %s times as much for %s, %s a call, to %s times for %s, %s",
-		number(first.Ratio), first.Does, least, number(last.Ratio), last.Does, most)
+		table.Ratio(first.Ratio), first.Does, least, table.Ratio(last.Ratio), last.Does, most)
 	if len(decided) == 1 {
 		farthest = fmt.Sprintf("%s: %s, for %s", first.takes(label, base), least, first.Does)
 	}
@@ -507,60 +509,10 @@ func (s Summary) Markdown(w io.Writer) error {
 	return text.Must(page, err).ExecuteTemplate(w, "report.md.tmpl", s)
 }
 
-// number has the digits that an interval of a percent carries.
-func number(ratio float64) string {
-	if ratio < 0.1 {
-		return fmt.Sprintf("%.3f", ratio)
-	}
-	return fmt.Sprintf("%.2f", ratio)
-}
-
-func percent(share float64) string {
-	if share >= 0.1 {
-		return fmt.Sprintf("%.0f %%", 100*share)
-	}
-	return fmt.Sprintf("%.2g %%", 100*share)
-}
-
-func signed(micro float64) string { return fmt.Sprintf("%+.*f", digits(micro), micro) }
-
-// dash is the text of a value, or a dash if the value was not measured.
-func dash(value float64, text string) string {
-	if value == 0 {
-		return "–"
-	}
-	return text
-}
-
-// micro formats nanoseconds.
-func micro(ns float64) string { return dash(ns, fmt.Sprintf("%.*f", digits(ns/1000), ns/1000)) }
-
-// digits are those after the point of microseconds.
-func digits(us float64) int {
-	if math.Abs(us) < 1000 {
-		return 1
-	}
-	return 0
-}
-
-// times is a percentile's ratio with its interval.
-func times(p versus.Percentile) string { return dash(p.Ratio, sized(p.Ratio, p.Lo, p.Hi)) }
-
-// sized is a ratio with its interval.
-func sized(ratio, lo, hi float64) string { return number(ratio) + " (" + Interval(lo, hi) + ")" }
-
-// Interval is an interval of a ratio as text. One that spans more than a factor of two tells no size, and is a dash.
-func Interval(lo, hi float64) string {
-	if hi > 2*lo {
-		return "–"
-	}
-	return number(lo) + "–" + number(hi)
-}
-
 // flight is a number of calls at once.
-func flight(calls float64) string { return dash(calls, fmt.Sprintf("%.3g", calls)) }
+func flight(calls float64) string { return table.Known(calls, fmt.Sprintf("%.3g", calls)) }
 
-func others(share float64) string { return dash(share, percent(share)) }
+func others(share float64) string { return table.Known(share, table.Percent(share)) }
 
 // lines is text of several lines, without a mark-up of its own.
 func lines(text string) string {

@@ -88,7 +88,7 @@ func TestSentences(t *testing.T) {
 		"nothing was decided": {open, []string{"Whether gRPC takes less time than JSON is undecided."}},
 		"each stack has its sentences": {another, []string{
 			"gRPC takes more time than JSON in 2 of 2 situations. It takes from 1.05 times as much for a small call, " +
-				"one core, 2.0 µs more a call, to 9.00 times for mixed fields, 50 callers, 640.0 µs more.",
+				"one core, 2.0 µs more a call, to 9.00 times for mixed fields, 50 callers, 640 µs more.",
 			"drpc takes 0.80 times as long as JSON (0.78–0.82): 16.0 µs less, for 1 kB of bytes: faster."}},
 	} {
 		require.Equal(t, c.want, c.s.Sentences(), reason)
@@ -202,8 +202,8 @@ func TestTails(t *testing.T) {
 	p := s.Tails()[0]
 	require.Equal(t, "mixed fields, 50 callers", p.Title)
 	require.Equal(t, []string{"JSON", "gRPC"}, []string{p.Legend[0].Label, p.Legend[1].Label})
-	for i, want := range [][]string{{"p50 400.0 µs", "p95 900.0 µs", "p99 2000 µs", "p99.9 8000 µs"},
-		{"p50 600.0 µs", "p95 1350 µs", "p99 3000 µs", "p99.9 4000 µs"}} {
+	for i, want := range [][]string{{"p50 400 µs", "p95 900 µs", "p99 2000 µs", "p99.9 8000 µs"},
+		{"p50 600 µs", "p95 1350 µs", "p99 3000 µs", "p99.9 4000 µs"}} {
 		require.Equal(t, i == 1, p.Paths[i].Second)
 		for j, dot := range p.Paths[i].Dots {
 			require.Equal(t, want[j], dot.Title)
@@ -418,7 +418,7 @@ func TestLoads(t *testing.T) {
 	rows := s.Loads().Rows
 	require.Len(t, rows, 2)
 	require.Equal(t, []string{"5000 calls a second", "gRPC", "25 %", "50 %, 40 %", "2.70, 5.20", "100 %, 99 %", "1 %, 2 %",
-		"400.0 µs, 500.0 µs", "12.0"}, rows[1])
+		"400 µs, 500 µs", "12.0"}, rows[1])
 	require.Equal(t, []string{"1 kB of bytes", "gRPC", "–", "–, –", "–, 3.00", "–", "–", "–", "–"}, rows[0])
 	for cell, page := range map[string]func(io.Writer) error{"<td>50 %, 40 %": s.HTML, "| 50 %, 40 % |": s.Markdown} {
 		var text strings.Builder

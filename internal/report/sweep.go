@@ -61,7 +61,7 @@ func (s Summary) swept(c Curve) string {
 	}
 	said := c[0].takes(Label(c[0].Stack), Label(s.Base)) + at(c[0])
 	if last := c[len(c)-1]; len(c) > 1 {
-		said += fmt.Sprintf(", and %s times (%s)", number(last.Ratio), Interval(last.Lo, last.Hi)) + at(last)
+		said += fmt.Sprintf(", and %s times (%s)", table.Ratio(last.Ratio), table.Interval(last.Lo, last.Hi)) + at(last)
 	}
 	return strings.Join(append([]string{said + "."}, s.Crosses(c)...), " ")
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/table"
@@ -11,27 +12,34 @@ import (
 
 // Results is the table of ratios and verdicts. What is to be said of a verdict is a note below it.
 func (s Summary) Results() *table.Table {
+	t, stacks := new(table.Table), s.Stacks()
 	stack := "stack"
-	if all := s.Stacks(); len(all) == 1 {
-		stack = Label(all[0])
+	if len(stacks) == 1 {
+		stack = Label(stacks[0])
 	}
-	t := table.New(1, "situation", "ratio (95 %)", "verdict", "saved per call, µs", Label(s.Base)+", µs", stack+", µs",
-		"servers' part, µs", "noise floor", "GOMAXPROCS")
-	t.Columns[2].Words, t.Columns[2].Class = true, true
-	for _, a := range s.Lines() {
-		ratio, saved, floor, servers := "–", "–", "–", ""
-		if a.Ratio > 0 {
-			ratio, saved, floor = sized(a.Ratio, a.Lo, a.Hi), signed(-a.Micro()), percent(a.NoiseFloor())
-		}
-		if a.Server > 0 && a.CPU == nil {
-			servers = micro(a.BaseServer) + ", " + micro(a.Server)
-		}
-		if len(s.Stacks()) > 1 {
-			a.Does += ", " + Label(a.Stack)
-		}
-		t.Add(a.Does, ratio, t.Noted(string(a.Verdict), a.reasons()...), saved, micro(a.BaseNs), micro(a.Paired()),
-			servers, floor, fmt.Sprint(a.GOMAXPROCS))
-	}
+	table.Fill(t, s.Lines(),
+		table.Words("situation", func(a Answer) string {
+			if len(stacks) > 1 {
+				return a.Does + ", " + Label(a.Stack)
+			}
+			return a.Does
+		}),
+		table.Figures("ratio (95 %)", func(a Answer) string { return table.Sized(a.Ratio, a.Lo, a.Hi) }),
+		table.Words("verdict", func(a Answer) string { return t.Noted(string(a.Verdict), a.reasons()...) }),
+		table.Figures("saved per call, µs", func(a Answer) string {
+			return table.Known(a.Ratio, table.More(-1000*a.Micro()))
+		}),
+		table.Figures(Label(s.Base)+", µs", func(a Answer) string { return table.Micros(a.BaseNs) }),
+		table.Figures(stack+", µs", func(a Answer) string { return table.Micros(a.Paired()) }),
+		table.Figures("servers' part, µs", func(a Answer) string {
+			if a.Server == 0 || a.CPU != nil {
+				return ""
+			}
+			return table.Micros(a.BaseServer) + ", " + table.Micros(a.Server)
+		}),
+		table.Figures("noise floor", func(a Answer) string { return table.Known(a.Ratio, table.Percent(a.NoiseFloor())) }),
+		table.Figures("GOMAXPROCS", func(a Answer) string { return fmt.Sprint(a.GOMAXPROCS) }))
+	t.Columns[2].Class = true
 	return t.Filled()
 }
 
@@ -48,31 +56,53 @@ func (a Answer) reasons() (all []string) {
 	return all
 }
 
+func does(a Answer) string  { return a.Does }
+func label(a Answer) string { return Label(a.Stack) }
+
 // Sizes is the table of a method's messages.
 func (c Call) Sizes() *table.Table {
-	t := table.New(2, "stack", "codec", "request, B", "reply, B", "request with gzip, B",
-		"reply with gzip, B", "encoding, µs", "decoding, µs")
-	for _, b := range c.Bodies {
-		t.Add(Label(b.Stack), b.Codec, size(b.Request), size(b.Reply), size(b.GzipRequest), size(b.GzipReply),
-			b.Encode.String(), b.Decode.String())
-	}
-	return t
+	return table.Fill(new(table.Table), c.Bodies,
+		table.Words("stack", func(b Body) string { return Label(b.Stack) }),
+		table.Words("codec", func(b Body) string { return b.Codec }),
+		table.Figures("request, B", func(b Body) string { return table.Size(b.Request) }),
+		table.Figures("reply, B", func(b Body) string { return table.Size(b.Reply) }),
+		table.Figures("request with gzip, B", func(b Body) string { return table.Size(b.GzipRequest) }),
+		table.Figures("reply with gzip, B", func(b Body) string { return table.Size(b.GzipReply) }),
+		table.Figures("encoding, µs", func(b Body) string { return b.Encode.String() }),
+		table.Figures("decoding, µs", func(b Body) string { return b.Decode.String() }))
 }
 
 // Latencies is the table of percentiles; nil if no calls were timed.
 func (s Summary) Latencies() *table.Table {
-	base := Label(s.Base)
-	t := table.New(2, "workload", "stack", "p50 of "+base+", µs", "p50, µs", "ratio (95 %)",
-		"p95 of "+base+", µs", "p95, µs", "p99 of "+base+", µs", "p99, µs", "ratio (95 %)", "p99.9 of "+base+", µs",
-		"p99.9, µs", "in flight")
-	for _, a := range s.BySize() {
-		if a.P50.Base > 0 {
-			t.Add(a.Does, Label(a.Stack), micro(a.P50.Base), micro(a.P50.Ns), times(a.P50), micro(a.P95.Base), micro(a.P95.Ns),
-				micro(a.P99.Base), micro(a.P99.Ns), times(a.P99), micro(a.P999.Base), micro(a.P999.Ns),
-				flight(a.BaseCalls)+", "+flight(a.Calls))
+	columns := []table.Of[Answer]{table.Words("workload", does), table.Words("stack", label)}
+	for _, p := range []struct {
+		name  string
+		ratio bool
+		of    func(Answer) versus.Percentile
+	}{
+		{"p50", true, func(a Answer) versus.Percentile { return a.P50 }},
+		{"p95", false, func(a Answer) versus.Percentile { return a.P95 }},
+		{"p99", true, func(a Answer) versus.Percentile { return a.P99 }},
+		{"p99.9", false, func(a Answer) versus.Percentile { return a.P999 }},
+	} {
+		columns = append(columns,
+			table.Figures(p.name+" of "+Label(s.Base)+", µs", func(a Answer) string { return table.Micros(p.of(a).Base) }),
+			table.Figures(p.name+", µs", func(a Answer) string { return table.Micros(p.of(a).Ns) }))
+		if p.ratio {
+			columns = append(columns, table.Figures("ratio (95 %)", func(a Answer) string {
+				return table.Sized(p.of(a).Ratio, p.of(a).Lo, p.of(a).Hi)
+			}))
 		}
 	}
-	return some(t)
+	columns = append(columns, table.Figures("in flight", func(a Answer) string {
+		return flight(a.BaseCalls) + ", " + flight(a.Calls)
+	}))
+	return some(table.Fill(new(table.Table), s.where(func(a Answer) bool { return a.P50.Base > 0 }), columns...))
+}
+
+// where are the answers in the order of tables that something holds for.
+func (s Summary) where(holds func(Answer) bool) []Answer {
+	return slices.DeleteFunc(s.BySize(), func(a Answer) bool { return !holds(a) })
 }
 
 // some is a table that has rows.
@@ -86,58 +116,64 @@ func some(t *table.Table) *table.Table {
 // Loads is the table of what surrounded the calls; nil where nobody knows.
 func (s Summary) Loads() *table.Table {
 	pair := ", with " + Label(s.Base) + " and the stack"
-	t := table.New(2, "workload", "stack", "others used", "nobody used"+pair, "switches per call"+pair,
-		"calls completed"+pair, "starts dropped", "begun late by, p99", "CPU of callers that call nothing, µs")
-	for _, a := range s.BySize() {
-		if a.Load == (versus.Load{}) {
-			continue
-		}
-		both := func(of func(versus.Load) string) string { return of(a.BaseLoad) + ", " + of(a.Load) }
-		reached, dropped, late := "–", "–", "–"
-		if a.Load.Reached > 0 {
-			reached = both(func(l versus.Load) string { return percent(l.Reached) })
-			dropped = both(func(l versus.Load) string { return percent(l.Dropped) })
-			late = both(func(l versus.Load) string { return micro(l.LateNs) + " µs" })
-		}
-		t.Add(a.Does, Label(a.Stack), others(a.Others),
-			both(func(l versus.Load) string { return dash(l.Free, percent(l.Free)) }),
-			both(func(l versus.Load) string { return dash(l.Switches, fmt.Sprintf("%.2f", l.Switches)) }),
-			reached, dropped, late, micro(a.IdleNs))
+	both := func(of func(versus.Load) string) func(Answer) string {
+		return func(a Answer) string { return of(a.BaseLoad) + ", " + of(a.Load) }
 	}
-	return some(t)
+	planned := func(of func(versus.Load) string) func(Answer) string {
+		return func(a Answer) string { return table.Known(a.Load.Reached, both(of)(a)) }
+	}
+	return some(table.Fill(new(table.Table), s.where(func(a Answer) bool { return a.Load != (versus.Load{}) }),
+		table.Words("workload", does), table.Words("stack", label),
+		table.Figures("others used", func(a Answer) string { return others(a.Others) }),
+		table.Figures("nobody used"+pair, both(func(l versus.Load) string { return others(l.Free) })),
+		table.Figures("switches per call"+pair, both(func(l versus.Load) string {
+			return table.Known(l.Switches, fmt.Sprintf("%.2f", l.Switches))
+		})),
+		table.Figures("calls completed"+pair, planned(func(l versus.Load) string { return table.Percent(l.Reached) })),
+		table.Figures("starts dropped", planned(func(l versus.Load) string { return table.Percent(l.Dropped) })),
+		table.Figures("begun late by, p99", planned(func(l versus.Load) string { return table.Micros(l.LateNs) + " µs" })),
+		table.Figures("CPU of callers that call nothing, µs", func(a Answer) string { return table.Micros(a.IdleNs) })))
+}
+
+// counted is what was counted of a stack.
+type counted struct {
+	does, stack string
+	*workload.Facts
 }
 
 // Counts is the table of bytes and allocations; nil if nothing was counted.
 func (s Summary) Counts() *table.Table {
-	t := table.New(2, "workload", "stack", "sent, B", "received, B", "writes", "reads", "allocations",
-		"allocated, B", "connections")
-	add := func(does, stack string, f *workload.Facts) {
-		if f != nil {
-			t.Add(does, Label(stack), size(f.Sent), size(f.Received), flight(f.Writes), flight(f.Reads), size(f.Allocs),
-				size(f.AllocBytes), fmt.Sprint(f.Connections))
-		}
-	}
+	var all []counted
 	for _, a := range s.BySize() {
-		add(a.Does, s.Base, a.BaseFacts)
-		add(a.Does, a.Stack, a.Facts)
+		all = append(all, counted{a.Does, s.Base, a.BaseFacts}, counted{a.Does, a.Stack, a.Facts})
 	}
-	return some(t)
+	all = slices.DeleteFunc(all, func(c counted) bool { return c.Facts == nil })
+	return some(table.Fill(new(table.Table), all,
+		table.Words("workload", func(c counted) string { return c.does }),
+		table.Words("stack", func(c counted) string { return Label(c.stack) }),
+		table.Figures("sent, B", func(c counted) string { return table.Size(c.Sent) }),
+		table.Figures("received, B", func(c counted) string { return table.Size(c.Received) }),
+		table.Figures("writes", func(c counted) string { return flight(c.Writes) }),
+		table.Figures("reads", func(c counted) string { return flight(c.Reads) }),
+		table.Figures("allocations", func(c counted) string { return table.Size(c.Allocs) }),
+		table.Figures("allocated, B", func(c counted) string { return table.Size(c.AllocBytes) }),
+		table.Figures("connections", func(c counted) string { return fmt.Sprint(c.Connections) })))
 }
 
 // Floors is the table of what the verdicts rest on.
 func (s Summary) Floors() *table.Table {
-	t := table.New(2, "workload", "stack", "processes", "on one side of 1", "base moved by", "copy differs by up to",
-		"noise floor", "others used", "base over time")
-	t.Columns[8].Words, t.Columns[8].Line = true, true
-	for _, a := range s.BySize() {
-		side, moved, apart, floor := "–", "–", "–", "–"
-		if a.Ratio > 0 {
-			side, moved, apart, floor = fmt.Sprint(a.OnOneSide), percent(a.Moved), percent(a.CopyFloor), percent(a.NoiseFloor())
-		}
-		t.Add(a.Does, Label(a.Stack), fmt.Sprintf("%d of %d", a.Processes, a.Planned), side, moved, apart, floor,
-			others(a.Others), points(a.Bases))
+	known := func(of func(Answer) string) func(Answer) string {
+		return func(a Answer) string { return table.Known(a.Ratio, of(a)) }
 	}
+	t := table.Fill(new(table.Table), s.BySize(),
+		table.Words("workload", does), table.Words("stack", label),
+		table.Figures("processes", func(a Answer) string { return fmt.Sprintf("%d of %d", a.Processes, a.Planned) }),
+		table.Figures("on one side of 1", known(func(a Answer) string { return fmt.Sprint(a.OnOneSide) })),
+		table.Figures("base moved by", known(func(a Answer) string { return table.Percent(a.Moved) })),
+		table.Figures("copy differs by up to", known(func(a Answer) string { return table.Percent(a.CopyFloor) })),
+		table.Figures("noise floor", known(func(a Answer) string { return table.Percent(a.NoiseFloor()) })),
+		table.Figures("others used", func(a Answer) string { return others(a.Others) }),
+		table.Words("base over time", func(a Answer) string { return points(a.Bases) }))
+	t.Columns[8].Line = true
 	return t
 }
-
-func size(n float64) string { return fmt.Sprintf("%.0f", n) }

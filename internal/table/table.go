@@ -35,6 +35,33 @@ func New(words int, names ...string) *Table {
 	return t
 }
 
+// Of is a column of a table with a row for each item: its name, and the cell of an item.
+type Of[T any] struct {
+	Column
+	cell func(T) string
+}
+
+// Words is a column of text, and Figures is one of figures.
+func Words[T any](name string, cell func(T) string) Of[T] {
+	return Of[T]{Column{Name: name, Words: true}, cell}
+}
+func Figures[T any](name string, cell func(T) string) Of[T] { return Of[T]{Column{Name: name}, cell} }
+
+// Fill adds columns to a table without any, and a row for each item. It returns the table.
+func Fill[T any](t *Table, items []T, columns ...Of[T]) *Table {
+	for _, c := range columns {
+		t.Columns = append(t.Columns, c.Column)
+	}
+	for _, item := range items {
+		var row []string
+		for _, c := range columns {
+			row = append(row, c.cell(item))
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
 // Add appends a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 

@@ -31,8 +31,6 @@ func grouped(value float64) string {
 	return digits
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
-
 var (
 	number = regexp.MustCompile(`[-+]?\d[\d,]*(?:\.\d+)?`)
 	procs  = regexp.MustCompile(`-\d+$`) // in the name of a row

@@ -19,14 +19,12 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"text/template"
 
-	"github.com/rpcbench/rpcbench/internal/layers"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/table"
 	"github.com/rpcbench/rpcbench/stacks"
-	"github.com/rpcbench/rpcbench/study/codecs"
 )
 
 // maker makes the files of a repository.
@@ -114,38 +112,17 @@ func (m *maker) functions() template.FuncMap {
 		// Figures of runs and files, and how to write them, beside printf.
 		"answer": m.answer, "led": m.led, "quotient": quotient, "figure": m.figure, "row": m.row,
 		"interval": m.interval, "codec": m.median, "difference": m.difference,
-		"ratio": ratio, "times": times, "micro": micro, "saved": saved, "kilo": kilo, "grouped": grouped, "percent": percent,
-		"same": same, "over": func(a, b float64) float64 { return a / b },
+		"ratio": ratio, "times": times, "micro": micro, "saved": saved, "kilo": kilo, "grouped": grouped,
+		"percent": table.Percent, "same": same, "over": func(a, b float64) float64 { return a / b },
+		"sum": func(a, b float64) float64 { return a + b },
 
 		// Tables, text of files, and a picture.
 		"table": m.table, "directions": m.directions, "claims": m.claims,
 		"about": about, "above": above, "below": below, "between": between, "nothing": nothing,
 		"file": m.read, "lines": m.lines, "picture": m.picture,
-
-		// What tables are made of.
-		"run": m.run, "runs": m.runs, "find": m.find, "asked": m.asked, "ordered": m.ordered, "works": works, "kin": m.kin,
-		"where": m.where, "link": m.link, "label": report.Label, "micros": micros,
-		"notes": func() *notes { return new(notes) }, "spread": m.spread,
-		"stacks": stacks.All, "mainStacks": stacks.Main, "codecs": codecs.All, "messages": codecs.Messages,
-		"layers": layers.Names, "synopsis": m.synopsis, "library": m.versioned, "generator": generator,
-		"concat": slices.Concat[[]string], "split": strings.Split, "sum": func(a, b float64) float64 { return a + b },
+		"run": m.run, "kin": m.kin, "link": m.link, "where": m.where, "stacks": stacks.All, "synopsis": m.synopsis,
+		"library": m.versioned,
 	}
-}
-
-//go:embed tables.tmpl
-var tables string
-
-// table makes a table of tables.tmpl, of folders, files and words.
-func (m *maker) table(name string, of ...string) string {
-	t, err := template.New("tables.tmpl").Funcs(m.functions()).Parse(tables)
-	if err != nil {
-		fail("%w", err)
-	}
-	var made strings.Builder
-	if err := t.ExecuteTemplate(&made, name, of); err != nil {
-		fail("%w", err)
-	}
-	return strings.TrimSpace(made.String())
 }
 
 // fail ends a template's function. Package template returns what a function panics with as an error that names the

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/table"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
@@ -284,60 +285,9 @@ func noted(s report.Summary, name string) string {
 }
 
 // ratio is a ratio alone, and times is a ratio with its interval.
-func ratio(a *report.Answer) string { return fmt.Sprintf("%.2f", a.Ratio) }
-func times(a *report.Answer) string { return ratio(a) + " (" + report.Interval(a.Lo, a.Hi) + ")" }
+func ratio(a *report.Answer) string { return table.Ratio(a.Ratio) }
+func times(a *report.Answer) string { return sized(*a) }
 
 // micro is by how many microseconds a call takes longer, and saved by how many it takes less.
 func micro(a *report.Answer) float64 { return a.Micro() }
 func saved(a *report.Answer) float64 { return -a.Micro() }
-
-// micros are microseconds, with as many digits as an interval of a percent carries.
-func micros(ns float64) string {
-	if ns < 100_000 {
-		return fmt.Sprintf("%.1f", ns/1000)
-	}
-	return fmt.Sprintf("%.0f", ns/1000)
-}
-
-// notes collects what is to be said of a verdict, such as why there is none, and gives each text a mark.
-type notes []string
-
-// Two are two cells of a row: a ratio with its interval, and the verdict, with a mark where there is more to say. There
-// is no verdict if the recorded runs of the comparison differ.
-func (n *notes) Two(a report.Answer, k kin) string {
-	ratio := times(&a)
-	if a.Ratio == 0 {
-		ratio = "–"
-	}
-	verdict, said := string(a.Verdict), strings.TrimPrefix(a.Said(), "undecided: ")
-	if differs := k.differs(); differs != "" {
-		verdict, said = "differs", differs
-	}
-	if said == verdict {
-		return ratio + " | " + said
-	}
-	if !slices.Contains(*n, said) {
-		*n = append(*n, said)
-	}
-	return fmt.Sprintf("%s | %s [%d]", ratio, verdict, slices.Index(*n, said)+1)
-}
-
-// Joined is Two as one cell. Runs that differ have their range in place of one ratio.
-func (n *notes) Joined(a report.Answer, k kin) string {
-	ratio, verdict, _ := strings.Cut(n.Two(a, k), " | ")
-	if k.differs() != "" {
-		ratio = k.String()
-	}
-	return ratio + " " + verdict
-}
-
-func (n *notes) String() string {
-	var b strings.Builder
-	for i, said := range *n {
-		fmt.Fprintf(&b, "\n- [%d] %s.", i+1, said)
-	}
-	if len(*n) > 0 {
-		b.WriteString("\n")
-	}
-	return b.String()
-}

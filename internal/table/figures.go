@@ -1,0 +1,58 @@
+package table
+
+import (
+	"fmt"
+	"math"
+)
+
+// Ratio has the digits that an interval of a percent carries.
+func Ratio(ratio float64) string {
+	if ratio < 0.1 {
+		return fmt.Sprintf("%.3f", ratio)
+	}
+	return fmt.Sprintf("%.2f", ratio)
+}
+
+// Sized is a ratio with its interval, or a dash if there is none.
+func Sized(ratio, lo, hi float64) string {
+	return Known(ratio, Ratio(ratio)+" ("+Interval(lo, hi)+")")
+}
+
+// Interval is an interval of a ratio. One that spans more than a factor of two tells no size, and is a dash.
+func Interval(lo, hi float64) string {
+	if hi > 2*lo {
+		return "–"
+	}
+	return Ratio(lo) + "–" + Ratio(hi)
+}
+
+// Percent is a share.
+func Percent(share float64) string {
+	if share >= 0.1 {
+		return fmt.Sprintf("%.0f %%", 100*share)
+	}
+	return fmt.Sprintf("%.2g %%", 100*share)
+}
+
+// Micros are nanoseconds in microseconds, or a dash if there are none. More has a sign.
+func Micros(ns float64) string { return Known(ns, fmt.Sprintf("%.*f", digits(ns), ns/1000)) }
+func More(ns float64) string   { return fmt.Sprintf("%+.*f", digits(ns), ns/1000) }
+
+// digits are those after the point of microseconds: as many as an interval of a percent carries.
+func digits(ns float64) int {
+	if math.Abs(ns) < 1e5 {
+		return 1
+	}
+	return 0
+}
+
+// Size is a number of bytes, or of anything else that a mean is of.
+func Size(n float64) string { return fmt.Sprintf("%.0f", n) }
+
+// Known is the text of a value, or a dash if the value is not known.
+func Known(value float64, text string) string {
+	if value == 0 {
+		return "–"
+	}
+	return text
+}

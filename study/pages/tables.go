@@ -1,0 +1,368 @@
+package pages
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/layers"
+	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/table"
+	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/stacks"
+	"github.com/rpcbench/rpcbench/study/catalogue"
+	"github.com/rpcbench/rpcbench/study/codecs"
+)
+
+// tables are those that a template names, each of folders, files and words.
+func (m *maker) tables() map[string]func(of []string) string {
+	return map[string]func([]string) string{
+		"workloads": m.workloadsTable, "situations": m.situationsTable, "turn": m.turnTable, "agree": m.agreeTable,
+		"main stacks": m.mainStacksTable, "costs": m.costsTable, "pairs": m.pairsTable, "grid": m.gridTable,
+		"publics": m.publicsTable, "builds": m.buildsTable, "codec rows": m.codecRowsTable, "stacks": m.stacksTable,
+		"codecs": m.codecsTable, "messages": messagesTable, "differences": m.differencesTable,
+	}
+}
+
+// table makes a table.
+func (m *maker) table(name string, of ...string) string {
+	made := m.tables()[name]
+	if made == nil {
+		fail("no table is called %q", name)
+	}
+	return strings.TrimSpace(made(of))
+}
+
+type (
+	answers = table.Of[report.Answer]
+	named   = table.Of[string]
+)
+
+func text[T any](name string, cell func(T) string) table.Of[T]   { return table.Words(name, cell) }
+func figure[T any](name string, cell func(T) string) table.Of[T] { return table.Figures(name, cell) }
+
+// code is a name as Markdown's code.
+func code(name string) string { return "`" + name + "`" }
+
+// verdict is a verdict, with a note where there is more to say, such as why there is none. There is no verdict if the
+// recorded runs of the comparison differ.
+func verdict(t *table.Table, a report.Answer, k kin) string {
+	verdict, said := string(a.Verdict), strings.TrimPrefix(a.Said(), "undecided: ")
+	if differs := k.differs(); differs != "" {
+		verdict, said = "differs", differs
+	}
+	switch {
+	case said == verdict || a.Processes == 0:
+		return said
+	}
+	return t.Noted(verdict, said)
+}
+
+// sized is a ratio with its interval.
+func sized(a report.Answer) string { return table.Sized(a.Ratio, a.Lo, a.Hi) }
+
+// joined is a ratio and a verdict in one cell. Runs that differ have their range in place of one ratio.
+func joined(t *table.Table, a report.Answer, k kin) string {
+	ratio := sized(a)
+	if k.differs() != "" {
+		ratio = k.String()
+	}
+	return ratio + " " + verdict(t, a, k)
+}
+
+func (m *maker) workloadsTable(of []string) string {
+	dir, t := of[0], new(table.Table)
+	table.Fill(t, m.ordered(dir+"/workloads", "grpcprotobuf"),
+		text("workload", func(a report.Answer) string { return a.Does }),
+		figure("JSON, µs", func(a report.Answer) string { return table.Micros(a.BaseNs) }),
+		figure("gRPC, µs", func(a report.Answer) string { return table.Micros(a.Paired()) }),
+		figure("ratio (95 %)", sized),
+		text("gRPC is", func(a report.Answer) string { return verdict(t, a, m.kin(dir, a)) }),
+		figure("all runs", func(a report.Answer) string { return m.kin(dir, a).String() }))
+	return t.Markdown() + "\n" + m.where(dir) + "."
+}
+
+func (m *maker) situationsTable(of []string) string {
+	dir, t := of[0], new(table.Table)
+	var all []report.Answer
+	for _, work := range of[1:] {
+		all = append(all, *m.led(dir, work, "grpcprotobuf"))
+	}
+	table.Fill(t, all,
+		text("situation", func(a report.Answer) string {
+			if a.Rate > 0 {
+				return a.Does + ": " + grouped(a.Rate) + " a second"
+			}
+			return a.Does
+		}),
+		text("measured", func(a report.Answer) string {
+			if a.Leads != "" || a.GOMAXPROCS == 1 {
+				return report.ByCPU
+			}
+			return "wait"
+		}),
+		figure("JSON, µs", func(a report.Answer) string { return table.Micros(a.BaseNs) }),
+		figure("gRPC to JSON (95 %)", sized),
+		text("gRPC is", func(a report.Answer) string { return verdict(t, a, m.kin(dir, a)) }),
+		figure("saved per call, µs", func(a report.Answer) string { return fmt.Sprintf("%+.0f", -a.Micro()) }))
+	return t.Markdown() + "\n" + m.where(dir) + "."
+}
+
+func (m *maker) turnTable(of []string) string {
+	dir, t := of[0], new(table.Table)
+	led := func(a report.Answer) report.Answer { return *m.led(dir, a.Workload, a.Stack) }
+	table.Fill(t, m.run(dir).Of("grpcprotobuf"),
+		figure("calls a second", func(a report.Answer) string { return a.Value }),
+		figure("CPU of gRPC to JSON", func(a report.Answer) string { return sized(led(a)) }),
+		figure("switches per call: JSON, gRPC", func(a report.Answer) string {
+			return fmt.Sprintf("%.2f, %.2f", a.BaseLoad.Switches, a.Load.Switches)
+		}),
+		figure("client's writes per call: JSON, gRPC", func(a report.Answer) string {
+			return fmt.Sprintf("%.2f, %.2f", a.BaseFacts.Writes, a.Facts.Writes)
+		}),
+		figure("machine free: JSON, gRPC", func(a report.Answer) string {
+			return table.Percent(a.BaseLoad.Free) + ", " + table.Percent(a.Load.Free)
+		}))
+	return t.Markdown() + "\n" + m.where(dir) + "."
+}
+
+func (m *maker) agreeTable(of []string) string {
+	dir, t := of[0], new(table.Table)
+	outside := func(nth int) func([3]string) string {
+		return func(row [3]string) string {
+			file := fmt.Sprintf("%s/outside-%s-%d.txt", dir, row[1], nth)
+			read := func(n int) float64 { return m.figure(file, n, "CPU gRPC/JSON") }
+			return table.Sized(read(1), read(3), read(4))
+		}
+	}
+	table.Fill(t, [][3]string{
+		{"small, 5,000 a second", "small-5000", "apart.rate.5000"},
+		{"small, saturated", "small-0", "apart.saturated"},
+		{"structured, 5,000 a second", "structured-5000", "apart.message.flex.1kB.rate.5000"},
+		{"structured, saturated", "structured-0", "apart.message.flex.1kB.saturated"},
+	},
+		text("CPU of gRPC to JSON (95 %)", func(row [3]string) string { return row[0] }),
+		figure("the other program, before", outside(1)),
+		figure("rpcbench", func(row [3]string) string {
+			message, _, _ := strings.Cut(row[1], "-")
+			return sized(*m.led(dir+"/"+message, row[2], "grpcprotobuf"))
+		}),
+		figure("the other program, after", outside(2)))
+	return t.Markdown()
+}
+
+// small are the answers of a folder about a small call of stacks.
+func (m *maker) small(dir string, stacks []rpcbench.Stack) (all []report.Answer) {
+	for _, s := range stacks {
+		if a := m.find(dir, "small", s.Name); a != nil && a.Facts != nil {
+			all = append(all, *a)
+		}
+	}
+	return all
+}
+
+func (m *maker) mainStacksTable(of []string) string {
+	dir, t := of[0], new(table.Table)
+	base := *m.asked(dir, "small", "grpcprotobuf")
+	base.Stack, base.Facts, base.Ratio = "httpjson", base.BaseFacts, 0
+	isBase := func(a report.Answer) bool { return a.Stack == "httpjson" }
+	table.Fill(t, append([]report.Answer{base}, m.small(dir, stacks.Main())...),
+		text("stack", func(a report.Answer) string { return code(a.Stack) }),
+		figure("ratio to JSON (95 %)", func(a report.Answer) string {
+			if isBase(a) {
+				return "1"
+			}
+			return sized(a)
+		}),
+		text("it is", func(a report.Answer) string {
+			if isBase(a) {
+				return "base"
+			}
+			return verdict(t, a, m.kin(dir, a))
+		}),
+		figure("bytes sent + received", func(a report.Answer) string {
+			return table.Size(a.Facts.Sent) + " + " + table.Size(a.Facts.Received)
+		}),
+		figure("allocations", func(a report.Answer) string { return table.Size(a.Facts.Allocs) }))
+	return t.Markdown() + "\nA small call on one core, in an older run on a faster day:\n" + m.where(dir) + "."
+}
+
+func (m *maker) costsTable(of []string) string {
+	dir, t := of[0], new(table.Table)
+	fact := func(of func(*workload.Facts) float64) func(report.Answer) string {
+		return func(a report.Answer) string { return table.Size(of(a.Facts)) }
+	}
+	table.Fill(t, m.small(dir, stacks.All()),
+		text("stack", func(a report.Answer) string { return code(a.Stack) }),
+		figure("ratio (95 %)", sized),
+		text("it is", func(a report.Answer) string { return verdict(t, a, m.kin(dir, a)) }),
+		figure("all runs", func(a report.Answer) string { return m.kin(dir, a).String() }),
+		figure("sent, B", fact(func(f *workload.Facts) float64 { return f.Sent })),
+		figure("received, B", fact(func(f *workload.Facts) float64 { return f.Received })),
+		figure("allocations", fact(func(f *workload.Facts) float64 { return f.Allocs })),
+		figure("allocated, B", fact(func(f *workload.Facts) float64 { return f.AllocBytes })))
+	return t.Markdown() + "\nA small call on one core, compared with `httpjson`: " + m.where(dir) + "."
+}
+
+func (m *maker) pairsTable(of []string) string {
+	dir, t := of[0], table.New(2, "what differs", "pair", "ratio, "+of[1]+" (95 %)")
+	small := func(stack string) *report.Answer { return m.answer(dir, "small", stack) }
+	t.Add("the format", "`httpprotobuf` to `httpjson`", sized(*small("httpprotobuf")))
+	t.Add("the HTTP version, in net/http", "`httpjson.h2c` to `httpjson`", sized(*small("httpjson.h2c")))
+	t.Add("the server's HTTP/2: net/http's with ServeHTTP, or grpc-go's own", "`grpcservehttp` to `grpcprotobuf`",
+		sized(*quotient(small("grpcservehttp"), small("grpcprotobuf"))))
+	return t.Markdown()
+}
+
+func (m *maker) gridTable(of []string) string {
+	dir, t := of[0], new(table.Table)
+	run := m.run(dir + "/" + of[1])
+	columns := []named{text("stack", code)}
+	for _, w := range works(run) {
+		columns = append(columns, text(w.Does, func(stack string) string {
+			a := m.asked(dir, w.Workload, stack)
+			return joined(t, *a, m.kin(dir, *a))
+		}))
+	}
+	table.Fill(t, slices.Concat(of[2:], run.Stacks()), columns...)
+	return t.Markdown() + "\nCompared with " + report.Label(run.Base) + ": " + m.where(dir) + "."
+}
+
+func (m *maker) publicsTable(of []string) string {
+	t, method, works := new(table.Table), "", m.runs(of)[0].Of("grpcprotobuf")
+	const made = "made.Samples/Call"
+	schema := func(dir string) string { return m.run(dir).Call.Method }
+	body := func(i int) func(string) string {
+		return func(dir string) string { b := m.run(dir).Call.Bodies[i]; return table.Size(b.Request + b.Reply) }
+	}
+	columns := []named{
+		text("method", func(dir string) string {
+			if schema(dir) != made {
+				method = schema(dir) // that of the rows below, too
+			}
+			return "[" + method + "](" + m.link(dir) + "/report.md)"
+		}),
+		text("schema", func(dir string) string {
+			return map[bool]string{true: "made of the sample", false: "its own"}[schema(dir) == made]
+		}),
+		figure("JSON, B", body(0)), figure("protobuf, B", body(1)),
+	}
+	for _, w := range works {
+		columns = append(columns, text(w.Does, func(dir string) string {
+			a := m.led(dir, w.Workload, "grpcprotobuf")
+			return joined(t, *a, m.kin(dir, *a))
+		}))
+	}
+	return table.Fill(t, of, columns...).Markdown()
+}
+
+func (m *maker) buildsTable(of []string) string {
+	dir := of[0]
+	run := m.run(dir)
+	columns := []answers{text("workload", func(a report.Answer) string { return a.Does }),
+		figure("base, µs", func(a report.Answer) string { return table.Micros(a.BaseNs) })}
+	for _, stack := range run.Stacks() {
+		columns = append(columns, text(report.Label(stack), func(first report.Answer) string {
+			a := m.answer(dir, first.Workload, stack)
+			return sized(*a) + " " + string(a.Verdict)
+		}))
+	}
+	return table.Fill(new(table.Table), works(run), columns...).Markdown() + "\nThe base is " +
+		report.Label(run.Base) + ": " + m.where(dir) + "."
+}
+
+func (m *maker) codecRowsTable(of []string) string {
+	columns := []named{text(of[1], code)}
+	for codec := range strings.FieldsSeq(of[4]) {
+		columns = append(columns, figure(code(codec), func(message string) string {
+			return m.spread(of[0], of[2], message, codec)
+		}))
+	}
+	return table.Fill(new(table.Table), strings.Fields(of[3]), columns...).Markdown()
+}
+
+// losses are the kinds of values that do not come back bit-equal.
+func losses[T ~string](all []T) string {
+	if len(all) == 0 {
+		return "–"
+	}
+	var names []string
+	for _, loss := range all {
+		names = append(names, string(loss))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (m *maker) stacksTable([]string) string {
+	return table.Fill(new(table.Table), stacks.All(),
+		text("stack", func(s rpcbench.Stack) string { return code(s.Name) }),
+		text("what it is", func(s rpcbench.Stack) string { return m.synopsis(s.Name) }),
+		text("HTTP", func(s rpcbench.Stack) string {
+			version := cmp.Or(s.Traits.HTTP, "none")
+			if over := s.Traits.HTTPOverTLS; over != "" {
+				version += "; over TLS " + over
+			}
+			return version
+		}),
+		text("wire format", func(s rpcbench.Stack) string { return strings.Split(s.Protocol, "/")[1] }),
+		text("compression", func(s rpcbench.Stack) string { return cmp.Or(string(s.Traits.Compression), "none") }),
+		text("invalid UTF-8", func(s rpcbench.Stack) string { return string(s.Traits.InvalidUTF8) }),
+		text("not bit-equal", func(s rpcbench.Stack) string { return losses(s.Traits.Lossy) }),
+		text("libraries", func(s rpcbench.Stack) string {
+			moves := "net"
+			if all := s.Traits.ClientLibraries; len(all) > 0 {
+				moves = m.versioned(all[0])
+			}
+			return moves + ", " + m.versioned(generator(s.Traits.Codec))
+		})).Markdown()
+}
+
+func (m *maker) codecsTable([]string) string {
+	return table.Fill(new(table.Table), codecs.All(),
+		text("codec", func(c codecs.Row) string { return code(c.Name) }),
+		text("library", func(c codecs.Row) string { return m.versioned(c.New().Traits().Library) }),
+		text("by", func(c codecs.Row) string {
+			return map[bool]string{true: "generated code", false: "reflection"}[c.New().Traits().Generated]
+		}),
+		text("keeps", func(c codecs.Row) string { return fmt.Sprint(c.Reuses) }),
+		text("invalid UTF-8 encoded, decoded", func(c codecs.Row) string {
+			invalid := c.New().Traits().InvalidUTF8
+			if invalid == (codec.UTF8{}) {
+				return ""
+			}
+			return fmt.Sprintf("%s, %s", invalid.Encoding, invalid.Decoding)
+		}),
+		text("not bit-equal", func(c codecs.Row) string { return losses(c.New().Traits().Lossy) })).Markdown()
+}
+
+func messagesTable([]string) string {
+	all := slices.DeleteFunc(codecs.Messages(), func(e catalogue.Entry) bool {
+		return strings.HasPrefix(e.Why, "the same")
+	})
+	return table.Fill(new(table.Table), all,
+		text("message", func(e catalogue.Entry) string { return code(e.Name) }),
+		text("why it exists", func(e catalogue.Entry) string { return e.Why }),
+		text("protobuf", func(e catalogue.Entry) string { return fmt.Sprint(e.Size) + " B" }),
+		text("gzip of that", func(e catalogue.Entry) string { return table.Percent(e.Gzip) })).Markdown()
+}
+
+func (m *maker) differencesTable(of []string) string {
+	columns := []named{text("layer", func(layer string) string { return layer })}
+	there := map[string]bool{}
+	for _, file := range of {
+		d := m.difference(file)
+		name := code(d.Stack) + " less " + code(d.Base)
+		if d.Workload != "small" {
+			name += ", " + d.Workload
+		}
+		for layer := range d.Layers {
+			there[layer] = true
+		}
+		columns = append(columns, figure(name, func(layer string) string { return cmp.Or(d.Layers[layer], "–") }))
+	}
+	all := slices.DeleteFunc(append(layers.Names(), "sum"), func(layer string) bool { return !there[layer] })
+	return table.Fill(new(table.Table), all, columns...).Markdown()
+}
