@@ -74,7 +74,7 @@ func (c Call) Sizes() *table.Table {
 
 // Latencies is the table of percentiles; nil if no calls were timed.
 func (s Summary) Latencies() *table.Table {
-	columns := []table.Of[Answer]{table.Words("workload", does), table.Words("stack", label)}
+	columns := []table.Of[Answer]{table.Words("situation", does), table.Words("stack", label)}
 	for _, p := range []struct {
 		name  string
 		ratio bool
@@ -123,7 +123,7 @@ func (s Summary) Loads() *table.Table {
 		return func(a Answer) string { return table.Known(a.Load.Reached, both(of)(a)) }
 	}
 	return some(table.Fill(new(table.Table), s.where(func(a Answer) bool { return a.Load != (versus.Load{}) }),
-		table.Words("workload", does), table.Words("stack", label),
+		table.Words("situation", does), table.Words("stack", label),
 		table.Figures("others used", func(a Answer) string { return others(a.Others) }),
 		table.Figures("nobody used"+pair, both(func(l versus.Load) string { return others(l.Free) })),
 		table.Figures("switches per call"+pair, both(func(l versus.Load) string {
@@ -149,7 +149,7 @@ func (s Summary) Counts() *table.Table {
 	}
 	all = slices.DeleteFunc(all, func(c counted) bool { return c.Facts == nil })
 	return some(table.Fill(new(table.Table), all,
-		table.Words("workload", func(c counted) string { return c.does }),
+		table.Words("situation", func(c counted) string { return c.does }),
 		table.Words("stack", func(c counted) string { return Label(c.stack) }),
 		table.Figures("sent, B", func(c counted) string { return table.Size(c.Sent) }),
 		table.Figures("received, B", func(c counted) string { return table.Size(c.Received) }),
@@ -166,7 +166,7 @@ func (s Summary) Floors() *table.Table {
 		return func(a Answer) string { return table.Known(a.Ratio, of(a)) }
 	}
 	t := table.Fill(new(table.Table), s.BySize(),
-		table.Words("workload", does), table.Words("stack", label),
+		table.Words("situation", does), table.Words("stack", label),
 		table.Figures("processes", func(a Answer) string { return fmt.Sprintf("%d of %d", a.Processes, a.Planned) }),
 		table.Figures("on one side of 1", known(func(a Answer) string { return fmt.Sprint(a.OnOneSide) })),
 		table.Figures("base moved by", known(func(a Answer) string { return table.Percent(a.Moved) })),
