@@ -10,6 +10,7 @@ import (
 	"golang.org/x/perf/benchmath"
 
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/table"
 )
 
 // claimed is what a claim says of a figure: that it lies between least and most, or nothing.
@@ -127,19 +128,21 @@ func overall(readings []reading) string {
 type claims struct {
 	m     *maker
 	dir   string
-	table strings.Builder
+	table *table.Table
 	of    map[int][]reading
 	shown map[int]string // the verdicts
 }
 
 func (m *maker) claims(dir string) *claims {
-	return &claims{m: m, dir: dir, of: map[int][]reading{}, shown: map[int]string{}}
+	t := table.New(5, "claim", "figure", "here", "claimed", "verdict")
+	t.Columns[0].Words, t.Columns[2].Words = false, false
+	return &claims{m: m, dir: dir, table: t, of: map[int][]reading{}, shown: map[int]string{}}
 }
 
 func (c *claims) add(claim int, words string, r reading, said claimed) string {
 	r.claimed = said
 	c.of[claim] = append(c.of[claim], r)
-	fmt.Fprintf(&c.table, "\n| %d | %s | %s | %s | %s |", claim, words, r.figure(), said.words, r.said())
+	c.table.Add(fmt.Sprint(claim), words, r.figure(), said.words, r.said())
 	return ""
 }
 
@@ -250,5 +253,5 @@ func (c *claims) Count() string {
 
 // Figures is the table of all figures.
 func (c *claims) Figures() string {
-	return "| claim | figure | here | claimed | verdict |\n|---:|---|---:|---|---|" + c.table.String()
+	return strings.TrimSpace(c.table.Markdown())
 }

@@ -88,6 +88,7 @@ more => (difference "explain.txt").More "harness" => takes no longer than
 a table => table "pears" "quiet" => pears
 the run of a table => table "builds" "none" => none has no summary.json
 the folder of a table => table "costs" => index out of range
+each main stack => table "main stacks" "noisy" => has not measured httpjsoniter at small
 a build at every workload => table "builds" "uneven/stacks" => has not measured a at structured-1kB
 a stack at every workload => table "grid" "uneven" "stacks" => has not measured a at structured-1kB
 a method of one's own => table "publics" "builds" => nil pointer

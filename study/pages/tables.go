@@ -54,8 +54,7 @@ func verdict(t *table.Table, a report.Answer, k kin) string {
 	if differs := k.differs(); differs != "" {
 		verdict, said = "differs", differs
 	}
-	switch {
-	case said == verdict || a.Processes == 0:
+	if said == verdict {
 		return said
 	}
 	return t.Noted(verdict, said)
@@ -154,22 +153,18 @@ func (m *maker) agreeTable(of []string) string {
 	return t.Markdown()
 }
 
-// small are the answers of a folder about a small call of stacks.
-func (m *maker) small(dir string, stacks []rpcbench.Stack) (all []report.Answer) {
-	for _, s := range stacks {
-		if a := m.find(dir, "small", s.Name); a != nil && a.Facts != nil {
-			all = append(all, *a)
-		}
-	}
-	return all
-}
-
 func (m *maker) mainStacksTable(of []string) string {
 	dir, t := of[0], new(table.Table)
 	base := *m.asked(dir, "small", "grpcprotobuf")
 	base.Stack, base.Facts, base.Ratio = "httpjson", base.BaseFacts, 0
 	isBase := func(a report.Answer) bool { return a.Stack == "httpjson" }
-	table.Fill(t, append([]report.Answer{base}, m.small(dir, stacks.Main())...),
+	all := []report.Answer{base}
+	for _, s := range stacks.Main() {
+		if s.Name != "httpjson" {
+			all = append(all, *m.asked(dir, "small", s.Name))
+		}
+	}
+	table.Fill(t, all,
 		text("stack", func(a report.Answer) string { return code(a.Stack) }),
 		figure("ratio to JSON (95 %)", func(a report.Answer) string {
 			if isBase(a) {
@@ -195,7 +190,13 @@ func (m *maker) costsTable(of []string) string {
 	fact := func(of func(*workload.Facts) float64) func(report.Answer) string {
 		return func(a report.Answer) string { return table.Size(of(a.Facts)) }
 	}
-	table.Fill(t, m.small(dir, stacks.All()),
+	var all []report.Answer
+	for _, s := range stacks.All() {
+		if a := m.find(dir, "small", s.Name); a != nil && a.Facts != nil {
+			all = append(all, *a)
+		}
+	}
+	table.Fill(t, all,
 		text("stack", func(a report.Answer) string { return code(a.Stack) }),
 		figure("ratio (95 %)", sized),
 		text("it is", func(a report.Answer) string { return verdict(t, a, m.kin(dir, a)) }),
