@@ -87,9 +87,9 @@ func printHeader(w io.Writer) {
 	fmt.Fprintln(w, "#", strings.Join(append(environ.Machine(), environ.Costs()), " "))
 }
 
-// printFooter prints the libraries of the stacks that ran, this one among them in a module of somebody's own, and a Unit
-// line for each unit that a row has and package testing does not define. benchstat reads its files to the end before it
-// asks for a unit, so the rows may come first.
+// printFooter prints the libraries of the stacks that ran, this one among them in a module of somebody's own. It prints
+// a Unit line for each unit that a row has and package testing does not define. benchstat reads its files to the end
+// before it asks for a unit, so the rows may come first.
 func (p *settings) printFooter(w io.Writer) {
 	if all := environ.Libraries(append(p.packages, "github.com/rpcbench/rpcbench")); len(all) > 0 {
 		fmt.Fprintln(w, "# libraries:", strings.Join(all, " "))
