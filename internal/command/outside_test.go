@@ -233,7 +233,9 @@ func TestEndedFromOutside(t *testing.T) {
 	for signal, status := range map[syscall.Signal]int{syscall.SIGINT: 1, syscall.SIGTERM: 1, syscall.SIGKILL: -1} {
 		t.Run(signal.String(), func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
-			cmd := outside(t, "run", "-quick", "-workloads", "small", "-out", out, "other")
+			cmd := outside(t, "run", "-quick", "-max", "1.05", "-workloads", "small", "-out", out, "other")
+			var stdout bytes.Buffer
+			cmd.Stdout = &stdout
 			require.NoError(t, cmd.Start())
 			require.Eventually(t, func() bool {
 				text, _ := os.ReadFile(filepath.Join(out, "summary.json"))
@@ -255,6 +257,7 @@ func TestEndedFromOutside(t *testing.T) {
 			require.Equal(t, versus.Undecided, a.Verdict)
 			if status > 0 {
 				require.Contains(t, s.Warnings, "interrupted")
+				require.NotContains(t, stdout.String(), "gate: ", "an interrupted run is not judged")
 			}
 			require.Contains(t, s.Raw, "/stack=other")
 		})
