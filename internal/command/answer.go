@@ -18,9 +18,9 @@ import (
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-// answer is a run: it links, measures, counts, describes, decides, writes and prints. A step that fails leaves out what
-// needs it, and what was measured before is written. A folder in which nothing was measured goes.
-func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err error) {
+// answer is a run: it links, measures, counts, describes, decides, writes, tidies up and prints. A step that fails
+// leaves out what needs it, and what was measured before is written. A folder in which nothing was measured goes.
+func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) error {
 	if c.gate.alone() {
 		return c.countAll(ctx, stdout, stderr)
 	}
@@ -28,24 +28,19 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) (err 
 		return err
 	}
 	f := found{comparison: c, show: progress(stderr)}
-	defer func() {
-		if !f.Measured() {
-			err = errors.Join(err, os.RemoveAll(c.out))
-		}
-	}()
-	remove, err := c.link(ctx, f.show)
-	if err != nil {
-		return err
+	if f.remove, f.err = c.link(ctx, f.show); f.err == nil {
+		f.err = f.prepare(ctx)
 	}
-	defer func() { err = errors.Join(err, remove()) }()
-	if err := f.prepare(ctx); err != nil {
-		return err
+	if f.err != nil {
+		f.tidy()
+		return f.err
 	}
 	f.measure(ctx, stderr)
 	f.count(ctx)
 	f.describe(ctx)
 	f.decide(ctx)
 	f.write()
+	f.tidy()
 	f.print(ctx, stdout)
 	return f.err
 }
@@ -65,11 +60,12 @@ func (c *comparison) open(ctx context.Context) error {
 type found struct {
 	*comparison
 	report.Summary
-	began report.Summary // without answers
-	all   *versus.Campaign
-	bench *os.File // bench.txt
-	show  show
-	err   error
+	began  report.Summary // without answers
+	all    *versus.Campaign
+	bench  *os.File     // bench.txt
+	remove func() error // of what was linked; nil if nothing was
+	show   show
+	err    error
 }
 
 // prepare looks for the rates and for what a proof spins, and begins bench.txt.
@@ -140,6 +136,16 @@ func (f *found) write() {
 		raw, err := os.ReadFile(f.bench.Name())
 		f.Raw = string(raw)
 		f.err = errors.Join(f.err, err, f.Save(f.out), f.Write(f.out))
+	}
+}
+
+// tidy deletes what was linked, and the folder if nothing was measured.
+func (f *found) tidy() {
+	if f.remove != nil {
+		f.err = errors.Join(f.err, f.remove())
+	}
+	if !f.Measured() {
+		f.err = errors.Join(f.err, os.RemoveAll(f.out))
 	}
 }
 

@@ -111,7 +111,7 @@ func namesOf(workloads []workload.Workload) (all []string) {
 // unflagged is what run is asked for by a folder alone.
 func unflagged(t *testing.T, p program) comparison {
 	t.Helper()
-	return comparison{program: p, out: filepath.Join(t.TempDir(), "new"), time: 8 * time.Second, processes: 8}
+	return comparison{program: p, out: filepath.Join(t.TempDir(), "new"), time: 8 * time.Second, processes: 8, seed: 7}
 }
 
 // What -quick, -workloads, -server and nothing mean.
@@ -124,7 +124,10 @@ func TestTake(t *testing.T) {
 	seeds := slices.Compact(slices.Sorted(slices.Values(c.seeds())))
 	require.Len(t, seeds, 8, "each layout has its own")
 	require.NotZero(t, seeds[0])
-	require.Equal(t, c.seed, c.campaign().Seed, "of the order of everything")
+	require.Equal(t, uint64(7), c.campaign().Seed, "of the order of everything")
+	other := c
+	other.seed++
+	require.NotEqual(t, c.seeds(), other.seeds())
 	also := func(name string) (rows []string) {
 		for _, one := range c.campaign().Comparisons {
 			if one.Spec.Arms[2] == name {

@@ -408,6 +408,12 @@ func sound(r versus.Result) bool {
 			return false
 		}
 	}
+	for _, p := range []versus.Percentile{r.P50, r.P95, r.P99, r.P999} {
+		const most = 1e18 // a picture has no place for more
+		if !(p.Base >= 0 && p.Base < most && p.Ns >= 0 && p.Ns < most) || (p.Base == 0) != (p.Ns == 0) {
+			return false
+		}
+	}
 	if r.CPU != nil && !sound(*r.CPU) {
 		return false
 	}

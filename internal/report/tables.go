@@ -25,7 +25,7 @@ func (s Summary) Results() *table.Table {
 			return a.Does
 		}),
 		table.Figures("ratio (95 %)", func(a Answer) string { return table.Sized(a.Ratio, a.Lo, a.Hi) }),
-		table.Words("verdict", func(a Answer) string { return t.Noted(string(a.Verdict), a.reasons()...) }),
+		table.Classes("verdict", func(a Answer) string { return t.Noted(string(a.Verdict), a.reasons()...) }),
 		table.Figures("saved per call, µs", func(a Answer) string {
 			return table.Known(a.Ratio, table.More(-1000*a.Micro()))
 		}),
@@ -39,7 +39,6 @@ func (s Summary) Results() *table.Table {
 		}),
 		table.Figures("noise floor", func(a Answer) string { return table.Known(a.Ratio, table.Percent(a.NoiseFloor())) }),
 		table.Figures("GOMAXPROCS", func(a Answer) string { return fmt.Sprint(a.GOMAXPROCS) }))
-	t.Columns[2].Class = true
 	return t.Filled()
 }
 
@@ -165,7 +164,7 @@ func (s Summary) Floors() *table.Table {
 	known := func(of func(Answer) string) func(Answer) string {
 		return func(a Answer) string { return table.Known(a.Ratio, of(a)) }
 	}
-	t := table.Fill(new(table.Table), s.BySize(),
+	return table.Fill(new(table.Table), s.BySize(),
 		table.Words("situation", does), table.Words("stack", label),
 		table.Figures("processes", func(a Answer) string { return fmt.Sprintf("%d of %d", a.Processes, a.Planned) }),
 		table.Figures("on one side of 1", known(func(a Answer) string { return fmt.Sprint(a.OnOneSide) })),
@@ -173,7 +172,5 @@ func (s Summary) Floors() *table.Table {
 		table.Figures("copy differs by up to", known(func(a Answer) string { return table.Percent(a.CopyFloor) })),
 		table.Figures("noise floor", known(func(a Answer) string { return table.Percent(a.NoiseFloor()) })),
 		table.Figures("others used", func(a Answer) string { return others(a.Others) }),
-		table.Words("base over time", func(a Answer) string { return points(a.Bases) }))
-	t.Columns[8].Line = true
-	return t
+		table.Lines("base over time", func(a Answer) string { return points(a.Bases) }))
 }

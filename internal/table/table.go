@@ -41,11 +41,21 @@ type Of[T any] struct {
 	cell func(T) string
 }
 
-// Words is a column of text, and Figures is one of figures.
+// Words is a column of text, and Figures is one of figures. The cells of Classes begin with their class. Those of Lines
+// are the points of a line.
 func Words[T any](name string, cell func(T) string) Of[T] {
 	return Of[T]{Column{Name: name, Words: true}, cell}
 }
+
+func Classes[T any](name string, cell func(T) string) Of[T] {
+	return Of[T]{Column{Name: name, Words: true, Class: true}, cell}
+}
+
 func Figures[T any](name string, cell func(T) string) Of[T] { return Of[T]{Column{Name: name}, cell} }
+
+func Lines[T any](name string, cell func(T) string) Of[T] {
+	return Of[T]{Column{Name: name, Words: true, Line: true}, cell}
+}
 
 // Fill adds columns to a table without any, and a row for each item. It returns the table.
 func Fill[T any](t *Table, items []T, columns ...Of[T]) *Table {
