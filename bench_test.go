@@ -51,11 +51,22 @@ func (c checked) Run() int {
 			return 2
 		}
 	}
-	if *overTLS && flag.Lookup("test.bench").Value.String() != "" {
-		fmt.Println("tls: on") // a key: it forbids comparing with rows in clear
+	if asked("bench") {
+		if *overTLS {
+			fmt.Println("tls: on") // a key: it forbids comparing with rows in clear
+		}
+		if profiles := slices.DeleteFunc([]string{"cpuprofile", "memprofile", "blockprofile", "mutexprofile", "trace"},
+			func(name string) bool { return !asked(name) }); len(profiles) > 0 && !asked("run") {
+			fmt.Fprintf(os.Stderr, "# rpcbench: no test runs, since -%s would have its calls too: give -run to run some\n",
+				profiles[0])
+			_ = flag.Set("test.run", "^$")
+		}
 	}
 	return c.M.Run()
 }
+
+// asked tells whether a flag of package testing has a value.
+func asked(name string) bool { return flag.Lookup("test."+name).Value.String() != "" }
 
 func BenchmarkGRPCProtobuf(b *testing.B)  { one(b, grpcprotobuf.New()) }
 func BenchmarkHTTPJSON(b *testing.B)      { one(b, httpjson.New()) }

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,13 +19,9 @@ import (
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
-// run is this test binary's output for benchmarks of one op each. Who has asked for benchmarks does not wait for these
-// first.
+// run is this test binary's output for benchmarks of one op each.
 func run(t *testing.T, args ...string) (output string, err error) {
 	t.Helper()
-	if flag.Lookup("test.bench").Value.String() != "" {
-		t.Skip("benchmarks are to follow")
-	}
 	cmd := odd.Again(t, odd.Variable+"="+odd.Children(t, 0),
 		append([]string{"-test.run=^$", "-test.benchtime=1x", "-test.benchmem"}, args...)...)
 	out, err := cmd.CombinedOutput()
@@ -40,6 +37,7 @@ func madeUp(_ []odd.Question[versus.Spec], spec versus.Spec, _ int) (any, error)
 // TestRows: names, keys and units of the rows of the core stacks are API, with -full, and those of BenchmarkVersus.
 // -update writes them anew.
 func TestRows(t *testing.T) {
+	odd.Alone(t)
 	if testing.Short() {
 		t.Skip("a hundred rows")
 	}
@@ -104,6 +102,7 @@ func TestRows(t *testing.T) {
 
 // Rows end in the libraries of the stacks that ran, and of no others.
 func TestLibraries(t *testing.T) {
+	odd.Alone(t)
 	out, err := run(t, "-test.bench=^Benchmark(ConnectRPC|HTTPJSONIter)$")
 	require.NoError(t, err, out)
 	require.Regexp(t, `(?m)^# libraries: connectrpc.com/connect@v\S+ github.com/json-iterator/go@v\S+ `+
@@ -112,6 +111,7 @@ func TestLibraries(t *testing.T) {
 
 // TestFlags: each flag changes the rows, and what client and server do. A row's bytes are those of its workload.
 func TestFlags(t *testing.T) {
+	odd.Alone(t)
 	const calls = "-test.bench=^BenchmarkCall$/^workload="
 	for _, c := range []struct {
 		reason      string
@@ -154,6 +154,7 @@ func TestFlags(t *testing.T) {
 
 // TestWrongFlags: what is wrong is one line.
 func TestWrongFlags(t *testing.T) {
+	odd.Alone(t)
 	for _, c := range []struct{ reason, bench, stacks, want string }{
 		{"one stack has no rival", "Versus", "httpjson",
 			"rpcbench: versus: nothing to compare with httpjson: name another stack\n"},
@@ -177,5 +178,24 @@ func TestRunningNamesTheFlags(t *testing.T) {
 	for _, name := range []string{"full", "tls", "stacks", "processes", "long"} {
 		require.NotNil(t, flag.Lookup(name), name)
 		require.Regexp(t, "[` ]-"+name+"\\b", string(running))
+	}
+}
+
+// TestProfilesHaveNoTests: a profile of benchmarks has the calls of no test, unless -run asks for tests.
+func TestProfilesHaveNoTests(t *testing.T) {
+	odd.Alone(t)
+	for _, name := range []string{"cpuprofile", "memprofile", "blockprofile", "mutexprofile", "trace"} {
+		t.Run(name, func(t *testing.T) {
+			args := []string{"-test.v", "-test.benchtime=1x", "-test.bench=^BenchmarkRawTCP$",
+				"-test." + name + "=" + filepath.Join(t.TempDir(), "profile")}
+			for run, want := range map[string]string{"": "", "-test.run=^TestCore$": "=== RUN   TestCore\n"} {
+				cmd := odd.Again(t, odd.Variable+"=", append(args, strings.Fields(run)...)...)
+				out, err := cmd.CombinedOutput()
+				require.NoError(t, err, string(out))
+				require.Equal(t, want, strings.Join(regexp.MustCompile(`(?m)^=== RUN .*\n`).FindAllString(string(out), -1), ""))
+				require.Equal(t, run == "", strings.Contains(string(out), "no test runs, since -"+name+" "), string(out))
+				require.Contains(t, string(out), " ns/op")
+			}
+		})
 	}
 }

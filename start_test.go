@@ -431,7 +431,8 @@ func TestConnectionsAsNeeded(t *testing.T) {
 
 // TestSidesAreLabelled: profiles tell client and server apart, and the caller's goroutine keeps its labels.
 func TestSidesAreLabelled(t *testing.T) {
-	goleak.VerifyNone(t) // or one of the fixture before, which is about to end, would be among them
+	goleak.VerifyNone(t, // or one of the fixture before, which is about to end, would be among them
+		goleak.IgnoreAnyFunction("runtime/pprof.profileWriter")) // of -cpuprofile
 	var profile bytes.Buffer
 	pprof.Do(t.Context(), pprof.Labels("mine", "yes"), func(ctx context.Context) {
 		for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.Tuned()} {

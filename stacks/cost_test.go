@@ -114,6 +114,7 @@ func TestChildCost(t *testing.T) {
 
 // TestRowsCostTheSame: what a row allocates and sends does not depend on what ran before it in the process.
 func TestRowsCostTheSame(t *testing.T) {
+	odd.Alone(t)
 	if testing.Short() {
 		t.Skip("takes ten seconds")
 	}

@@ -115,6 +115,7 @@ func forChildren(b *testing.B) {
 // child runs this test binary again with the given flags.
 func child(t *testing.T, args ...string) (output string, err error) {
 	t.Helper()
+	odd.Alone(t)
 	out, err := odd.Again(t, inChild+"=1", append([]string{"-test.run=^$"}, args...)...).CombinedOutput()
 	return string(out), err
 }

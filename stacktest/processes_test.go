@@ -131,6 +131,7 @@ func TestWrongProcesses(t *testing.T) {
 
 // TestNoProcessIsLeft: whatever ends the parent ends its children, and a signal that it can catch loses nothing.
 func TestNoProcessIsLeft(t *testing.T) {
+	odd.Alone(t)
 	if runtime.GOOS == "windows" {
 		t.Skip("has no signals")
 	}

@@ -1,7 +1,6 @@
 package child
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -32,7 +30,7 @@ import (
 )
 
 const (
-	parentEnv = "RPCBENCH_TEST_PARENT"
+	ParentEnv = "RPCBENCH_TEST_PARENT"
 	toldEnv   = "RPCBENCH_TEST_TOLD" // names a file that a child makes when it is at what a test waits for
 )
 
@@ -55,7 +53,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-	case os.Getenv(parentEnv) != "":
+	case os.Getenv(ParentEnv) != "":
 		parent()
 	default:
 		goleak.VerifyTestMain(m)
@@ -260,31 +258,6 @@ func parent() {
 	s, err := Start(context.Background(), "httpjson", rpcbench.Config{})
 	fmt.Println(s.Addr, err)
 	_, _ = io.Copy(io.Discard, os.Stdin)
-}
-
-func TestAChildEndsWithItsParent(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), parentEnv+"=1")
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	defer in.Close()
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	addr, ok := strings.CutSuffix(line, " <nil>\n")
-	require.True(t, ok, line)
-
-	require.NoError(t, cmd.Process.Kill())
-	require.Error(t, cmd.Wait())
-	require.Eventually(t, func() bool {
-		conn, err := net.Dial("tcp", addr)
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err != nil
-	}, time.Minute, 10*time.Millisecond, "the child still runs")
 }
 
 func TestStartIsCancelled(t *testing.T) {

@@ -166,7 +166,6 @@ func TestOutsidersProgram(t *testing.T) {
 		require.Equal(t, build != "", slices.Contains(versions, "commit="+output(t, "git", "rev-parse", "--short=12",
 			"HEAD~1")), versions)
 	}
-	require.Less(t, ns[0], 1e6, "the stack of her tree")
 	require.GreaterOrEqual(t, ns[1], 1e6, "the stack of the revision before waits in its handler")
 
 	var names []string

@@ -103,6 +103,7 @@ func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int
 // outside starts the command as a process of its own, with the known stacks. Of its children, the first alone answers.
 func outside(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
+	odd.Alone(t)
 	cmd := odd.Again(t, asMain+"=1", args...)
 	cmd.Env = append(cmd.Env, odd.Variable+"="+odd.Children(t, 1))
 	return cmd

@@ -16,6 +16,7 @@ import (
 
 // TestSignalsEnd: a command that has nothing to tidy up ends at the first signal, whatever it waits for.
 func TestSignalsEnd(t *testing.T) {
+	odd.Alone(t)
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(signal.String(), func(t *testing.T) {
 			unread, pipe, err := os.Pipe()

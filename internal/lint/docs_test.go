@@ -49,14 +49,6 @@ func TestGuaranteesNameTheirTests(t *testing.T) {
 	}
 }
 
-// TestREADMEIsShort: a newcomer has two minutes. Tables may have rows for more stacks, with notes and places below.
-func TestREADMEIsShort(t *testing.T) {
-	t.Chdir("../..")
-	readme := regexp.MustCompile(`(?m)^(\||- \[\d+\] |.*, commit \w+\]\().*\n`).ReplaceAllString(read(t, "README.md"), "")
-	require.LessOrEqual(t, strings.Count(readme, "\n"), 130, "lines")
-	require.LessOrEqual(t, len(regexp.MustCompile(`\S*\w\S*`).FindAllString(readme, -1)), 850, "words")
-}
-
 // TestDocuments: files they link exist, and patterns they give run exactly the benchmark they name.
 func TestDocuments(t *testing.T) {
 	t.Chdir("../..")

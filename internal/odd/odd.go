@@ -5,6 +5,7 @@ package odd
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -58,6 +59,18 @@ func parse(value string) (most int, dir string) {
 }
 
 func file(dir string, n int) string { return filepath.Join(dir, fmt.Sprint(n)) }
+
+// Alone skips a test if benchmarks, a profile or a trace were asked for. A test that starts this binary again, or takes
+// a CPU profile itself, calls it before it starts anything: the benchmarks would wait for it, and Go takes one CPU
+// profile at a time.
+func Alone(t testing.TB) {
+	t.Helper()
+	for _, name := range []string{"bench", "cpuprofile", "memprofile", "blockprofile", "mutexprofile", "trace"} {
+		if flag.Lookup("test."+name).Value.String() != "" {
+			t.Skip("skipped beside -" + name)
+		}
+	}
+}
 
 // Again is the test's program, to be started with a variable in its environment. It ends with the test, which holds its
 // standard input open until then.

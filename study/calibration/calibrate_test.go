@@ -35,6 +35,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/grpcapi"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/versus/frozen"
@@ -374,6 +375,7 @@ func TestInjectedWorkRunsOncePerCall(t *testing.T) {
 }
 
 func TestCalibrationGoesOn(t *testing.T) {
+	odd.Alone(t)
 	const slice = time.Millisecond
 	self, err := os.Executable()
 	require.NoError(t, err)
