@@ -2,8 +2,6 @@ package child_test
 
 import (
 	"bufio"
-	"context"
-	"io"
 	"net"
 	"os"
 	"os/exec"

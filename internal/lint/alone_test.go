@@ -63,7 +63,7 @@ func TestWhoIsAlone(t *testing.T) {
 }
 
 const skipped = `
-.: TestFlags TestLibraries TestRows TestWrongFlags
+.: TestFlags TestLibraries TestProfilesHaveNoTests TestRows TestWrongFlags
 internal/child: TestAChildEndsWithItsParent
 internal/command: TestEndedFromOutside TestExplainIsInterrupted TestServe TestServeEndsAtOnce TestServePorts
 	TestSignalsEnd TestWire

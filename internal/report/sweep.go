@@ -18,10 +18,13 @@ const Saturated = "saturated"
 // Curve is what a sweep found of one stack: the leading results that have a ratio, in the order of values.
 type Curve []Answer
 
-// Curves has a curve of each stack. Answers whose value is no number are left out, except for Saturated.
+// Curves has a curve of each stack. Answers whose value is no number are left out, except for Saturated. So are rates
+// that were not kept, since fewer calls were made than the value says.
 func (s Summary) Curves() (all []Curve) {
 	for _, stack := range s.Stacks() {
-		c := slices.DeleteFunc(s.leading().Of(stack), func(a Answer) bool { return a.Ratio == 0 || a.amount() == 0 })
+		c := slices.DeleteFunc(s.leading().Of(stack), func(a Answer) bool {
+			return a.Ratio == 0 || a.amount() == 0 || !a.Kept()
+		})
 		slices.SortStableFunc(c, func(a, b Answer) int { return cmp.Compare(a.amount(), b.amount()) })
 		if len(c) > 0 {
 			all = append(all, c)
@@ -118,14 +121,10 @@ func (of layout) curves(machines []Machine, lo, hi float64) Picture {
 	if len(stacks) == 1 {
 		less, more = Label(stacks[0])+" takes "+less, Label(stacks[0])+" takes "+more
 	}
-	hollow := "Hollow: undecided."
-	if first.Over == "calls a second" {
-		hollow = "Hollow: undecided, or a rate that was not kept."
-	}
 	p.Words = []Word{{edge, p.Top + 12, "↑ " + more, false}, {edge, p.Bottom - 6, "↓ " + less, false},
 		{edge, p.Bottom + 33, table.Line(first.Over), false},
 		{edge, p.Bottom + 54, "A dot with its 95 % interval, on a logarithmic axis.", false},
-		{edge, p.Bottom + 70, hollow, false}}
+		{edge, p.Bottom + 70, "Hollow: undecided.", false}}
 	p.Height = p.Bottom + 74
 	y := scale(lo, hi, least, most)
 	p.One, p.Levels = y(1), ticks(lo, hi, y)

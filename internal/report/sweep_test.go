@@ -60,6 +60,9 @@ func TestSweep(t *testing.T) {
 	} {
 		require.Equal(t, c.want, c.s.Sentences(), reason)
 	}
+	behind := swept("1000 1.25", "2000 0.5")
+	behind.Answers[1].CPU.BaseLoad.Reached, behind.Answers[1].CPU.Load.Reached = 0.97, 1
+	require.Len(t, behind.Curves()[0], 1, "a rate that the base did not keep")
 	callers := swept("1 0.5", "8 2")
 	callers.Over = "callers"
 	for i := range callers.Answers {

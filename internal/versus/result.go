@@ -56,7 +56,7 @@ const (
 type Process struct {
 	Layout    int
 	Ns, CPUNs [3]float64 // per call, medians over blocks; CPUNs is 0 if the system does not tell
-	ServerNs  [3]float64 // the part of CPUNs that the server\'s own process had
+	ServerNs  [3]float64 // the part of CPUNs that the server's own process had
 	Ratios               // of time
 	CPU       Ratios     // of CPU time; 0 if the system does not tell
 	Latencies [3]timing.Latency
@@ -96,6 +96,12 @@ type Load struct {
 
 // leastReached is the share of the planned calls that has to be completed for a verdict.
 const leastReached = 0.98
+
+// Kept tells whether both stacks completed as many of the planned calls as a verdict needs, if calls were planned.
+func (r Result) Kept() bool {
+	reached := min(r.BaseLoad.Reached, r.Load.Reached)
+	return reached == 0 || reached >= leastReached
+}
 
 // byCPU is a process by its CPU time, without what is of single calls.
 func (p Process) byCPU() Process {
@@ -284,9 +290,9 @@ func decide(plan Plan, all, kept []Process) Result {
 	case r.Processes < needed:
 		r.Reason = fmt.Sprintf("%d of %d processes count, and a verdict needs %d", r.Processes, r.Planned, needed)
 	}
-	if reached := min(r.BaseLoad.Reached, r.Load.Reached); reached > 0 && reached < leastReached {
+	if !r.Kept() {
 		r.Reason = fmt.Sprintf("%.0f %% of the planned calls were completed, and a verdict needs %.0f %%: give a lower -rate",
-			100*reached, 100*leastReached)
+			100*min(r.BaseLoad.Reached, r.Load.Reached), 100*leastReached)
 	}
 	if r.Processes < 2 {
 		return r // one process has no interval

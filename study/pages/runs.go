@@ -168,6 +168,32 @@ func (m *maker) kin(dir string, a report.Answer) kin {
 	return m.recorded()[kind(s, *asked)]
 }
 
+// Least and Most are the smallest ratio of the runs, and the largest.
+func (k kin) Least() float64 { return k[0].Ratio }
+func (k kin) Most() float64  { return k[len(k)-1].Ratio }
+
+// among are the recorded runs that asked one question, by one of several workloads, with the Go release of a folder and
+// on a machine that others left alone.
+func (m *maker) among(dir, stack string, works ...string) (all kin) {
+	released := noted(m.run(dir), "go")
+	for key, k := range m.recorded() {
+		fields := strings.Fields(key)
+		if slices.Contains(works, fields[0]) && fields[1] == stack && fields[2] == "httpjson" && fields[3] == released {
+			busy := func(r repeat) bool { return r.Others > versus.BusyMachine }
+			all = append(all, slices.DeleteFunc(slices.Clone(k), busy)...)
+		}
+	}
+	slices.SortFunc(all, func(a, b repeat) int { return cmp.Compare(a.Ratio, b.Ratio) })
+	return all
+}
+
+// calls is how many calls a second callers made who call again at once, of JSON and of a stack.
+func (m *maker) calls(dir, work, stack string) (base, own float64) {
+	a := m.answer(dir, work, stack)
+	round := func(ns float64) float64 { return math.Round(1e7/ns) * 100 }
+	return round(a.BaseNs), round(a.Paired())
+}
+
 // String is the range of the ratios and the number of runs.
 func (k kin) String() string {
 	if len(k) == 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/layers"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/table"
+	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/study/catalogue"
@@ -21,6 +22,7 @@ import (
 func (m *maker) tables() map[string]func(of []string) string {
 	return map[string]func([]string) string{
 		"workloads": m.workloadsTable, "situations": m.situationsTable, "turn": m.turnTable, "agree": m.agreeTable,
+		"answer":      m.answerTable,
 		"main stacks": m.mainStacksTable, "costs": m.costsTable, "pairs": m.pairsTable, "grid": m.gridTable,
 		"publics": m.publicsTable, "builds": m.buildsTable, "codec rows": m.codecRowsTable, "stacks": m.stacksTable,
 		"codecs": m.codecsTable, "messages": messagesTable, "differences": m.differencesTable,
@@ -108,6 +110,57 @@ func (m *maker) situationsTable(of []string) string {
 		text("gRPC is", func(a report.Answer) string { return verdict(t, a, m.kin(dir, a)) }),
 		figure("saved per call, µs", func(a report.Answer) string { return fmt.Sprintf("%+.0f", -a.Micro()) }))
 	return t.Markdown() + "\n" + m.where(dir) + "."
+}
+
+// answerTable is README's. Each row is a question, asked by the first of its workloads. The others ask it with other
+// callers or without TLS, and only their records count in the range.
+func (m *maker) answerTable(of []string) string {
+	dir, t := of[0], new(table.Table)
+	var all []report.Answer
+	ranges := map[string]string{}
+	for _, question := range of[1:] {
+		works := strings.Split(question, "|")
+		a := *m.led(dir, works[0], "grpcprotobuf")
+		all, ranges[a.Workload] = append(all, a), m.among(dir, "grpcprotobuf", works...).String()
+	}
+	waits := func(a report.Answer) bool { return a.Leads == "" && a.GOMAXPROCS != 1 }
+	table.Fill(t, all,
+		text("calls", func(a report.Answer) string {
+			if a.Rate > 0 {
+				return a.Does + ": " + grouped(a.Rate) + " a second"
+			}
+			return a.Does
+		}),
+		text("processes, cores", func(a report.Answer) string {
+			return fmt.Sprintf("%d, %d", map[bool]int{true: 2, false: 1}[a.BaseServer > 0], a.GOMAXPROCS)
+		}),
+		text("figure", func(a report.Answer) string {
+			return map[bool]string{true: "wait", false: report.ByCPU}[waits(a)]
+		}),
+		figure("JSON, µs", func(a report.Answer) string { return table.Micros(a.BaseNs) }),
+		figure("gRPC to JSON (95 %)", sized),
+		text("gRPC takes", func(a report.Answer) string {
+			words := map[versus.Verdict]string{versus.Faster: "less CPU", versus.Slower: "more CPU"}
+			if waits(a) {
+				words = map[versus.Verdict]string{versus.Faster: "a shorter wait", versus.Slower: "a longer wait"}
+			}
+			return cmp.Or(words[a.Verdict], string(a.Verdict))
+		}),
+		figure("all records", func(a report.Answer) string { return ranges[a.Workload] }),
+		figure("p50: JSON, gRPC, µs", func(a report.Answer) string {
+			p := m.answer(dir, a.Workload, a.Stack).P50
+			return table.Micros(p.Base) + ", " + table.Micros(p.Base*p.Ratio)
+		}),
+		figure("calls a second: JSON, gRPC", func(a report.Answer) string {
+			if a.Rate > 0 {
+				return grouped(a.Rate) + ", " + grouped(a.Rate)
+			}
+			base, own := m.calls(dir, a.Workload, a.Stack)
+			return grouped(base) + ", " + grouped(own)
+		}),
+		figure("saved per call, µs", func(a report.Answer) string { return fmt.Sprintf("%+.0f", -a.Micro()) }))
+	hour := strings.ReplaceAll(m.run(dir).Hour(), "the base's time moved", "JSON's own time varied")
+	return t.Markdown() + "\n" + m.where(dir) + ".\n" + hour
 }
 
 func (m *maker) turnTable(of []string) string {

@@ -115,6 +115,37 @@ func TestRunsOfOneKind(t *testing.T) {
 	}
 }
 
+// TestAmong: records of one question are pooled over its workloads and all machines, with one release of Go. Hours in
+// which other programs used the machine don't count.
+func TestAmong(t *testing.T) {
+	for reason, c := range map[string]struct {
+		change func(s *report.Summary)
+		want   string
+	}{
+		"another machine":            {func(s *report.Summary) { s.Environment[0] = "cpu=Another" }, "1.60–1.70 (2)"},
+		"another of its workloads":   {func(s *report.Summary) { s.Answers[0].Workload = "alike" }, "1.60–1.70 (2)"},
+		"a workload of another":      {func(s *report.Summary) { s.Answers[0].Workload = "other" }, "1.60 (1)"},
+		"another stack":              {func(s *report.Summary) { s.Answers[0].Stack = "rawtcp" }, "1.60 (1)"},
+		"another base":               {func(s *report.Summary) { s.Base = "rawtcp" }, "1.60 (1)"},
+		"another release of Go":      {func(s *report.Summary) { s.Environment[2] = "go=go1.27.4" }, "1.60 (1)"},
+		"beside other programs":      {func(s *report.Summary) { s.Answers[0].Others = 0.5 }, "1.60 (1)"},
+		"beside little of another's": {func(s *report.Summary) { s.Answers[0].Others = 0.01 }, "1.60–1.70 (2)"},
+	} {
+		root := record(t)
+		s, err := report.Read(root + "/quiet/workloads")
+		require.NoError(t, err, reason)
+		s.Answers = slices.DeleteFunc(s.Answers, func(a report.Answer) bool { return a.Workload != "small-1-caller" })
+		s.Answers[0].Ratio = 1.7
+		c.change(&s)
+		data, err := json.Marshal(s)
+		require.NoError(t, err, reason)
+		write(t, root, "more/summary.json", string(data))
+		write(t, root, "more/bench.txt", "")
+		asked := `among "quiet/workloads" "grpcprotobuf" "small-1-caller" "alike"`
+		require.Equal(t, c.want, filled(t, root, asked), reason)
+	}
+}
+
 // TestPicture: a picture has the figures, the order and the words of the table of workloads, or those of sweeps.
 func TestPicture(t *testing.T) {
 	m := in(record(t))
