@@ -235,7 +235,7 @@ func noRow(b *testing.B, stack rpcbench.Stack) {
 	}
 }
 
-// reportReconnects fails the row if its n calls opened more connections than declared, or fewer. One more per ten
+// reportReconnects fails the row if its n calls opened more connections than declared, or fewer. One more per
 // thousand calls is allowed and printed: net/http drops a connection if a goroutine has not run for 50 ms. As many more
 // are allowed as goroutines were late meanwhile, and a line says so: that is the machine's doing. b.Loop runs once, so
 // the row can't be measured again. Of a stack that declares Reconnects the row has their number, whatever it is.

@@ -171,7 +171,7 @@ func TestSpins(t *testing.T) {
 }
 
 func TestReconnects(t *testing.T) {
-	for calls, want := range map[int64]int64{0: 1, 100: 1, 10_000: 1, 19_999: 1, 20_000: 2, 1_000_000: 100} {
+	for calls, want := range map[int64]int64{0: 1, 100: 1, 1000: 1, 1999: 1, 2000: 2, 1_000_000: 1000} {
 		require.Equal(t, want, Reconnects(calls), "in %d calls", calls)
 	}
 }
