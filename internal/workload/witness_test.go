@@ -41,6 +41,7 @@ type sight struct {
 	Conn          string // that it came with
 	Request       int64  // of the server's, from 1 on
 	TLS           bool
+	Unix          bool
 	Path          string
 	Authorization string
 	Traceparent   string
@@ -175,7 +176,8 @@ func (w *witness) watch(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(reply http.ResponseWriter, r *http.Request) {
 		seen := sight{
 			PID: os.Getpid(), AtOnce: w.enter(), Conn: r.RemoteAddr, Request: w.requests.Add(1),
-			TLS: r.TLS != nil, Path: r.URL.Path, Authorization: r.Header.Get("Authorization"),
+			TLS: r.TLS != nil, Unix: r.Context().Value(http.LocalAddrContextKey).(net.Addr).Network() == "unix",
+			Path: r.URL.Path, Authorization: r.Header.Get("Authorization"),
 			Traceparent: r.Header.Get("Traceparent"), UserAgent: r.UserAgent(),
 			Timeout: r.Header.Get("Grpc-Timeout"),
 		}
