@@ -87,9 +87,10 @@ type Part struct {
 
 // Split is a profile by parts.
 type Split struct {
-	Row   string // what was profiled
-	Calls int64  // made meanwhile; 0 of another program, whose parts have layers of [Outside]
-	Parts []Part // they add up to the whole profile
+	Row    string // what was profiled
+	Calls  int64  // made meanwhile; 0 of another program, whose parts have layers of [Outside]
+	Parts  []Part // they add up to the whole profile
+	Unseen string // of another program: an RPC library whose handlers count as RPCs
 }
 
 // Sum returns the samples and the CPU time of the parts that satisfy the condition.
@@ -164,7 +165,8 @@ func Read(name string, from io.Reader) (Split, error) {
 		data, err = io.ReadAll(io.LimitReader(plain, most))
 	}
 	if len(data) == most {
-		return Split{}, fmt.Errorf("rpcbench: %s has %d MiB and more, uncompressed: profile for less time", name, most>>20)
+		return Split{}, fmt.Errorf("rpcbench: %s has %d MiB and more, uncompressed: profile for less time, or merge fewer: "+
+			"go tool pprof -proto FIRST SECOND > FEWER", name, most>>20)
 	}
 	p, parseErr := profile.ParseUncompressed(data)
 	if err = cmp.Or(err, parseErr); err == nil {
@@ -183,12 +185,9 @@ func Read(name string, from io.Reader) (Split, error) {
 
 // Of splits a profile of one or more recordings of the same row, or one of another program.
 func Of(p *profile.Profile) (s Split, err error) {
-	place := func(name, unit string) int {
-		return slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == name && t.Unit == unit })
-	}
-	value, count := place("cpu", "nanoseconds"), place("samples", "count")
-	if min(value, count) < 0 {
-		return s, errors.New("it is no CPU profile")
+	amounts, err := cpuOf(p)
+	if err != nil {
+		return s, err
 	}
 	for _, c := range p.Comments {
 		var calls int64
@@ -196,22 +195,23 @@ func Of(p *profile.Profile) (s Split, err error) {
 			s.Calls += calls
 		}
 	}
-	_, known := parse(rulesText)
-	of := known.part
-	if s.Calls == 0 {
-		of = known.owned(p)
-	}
-	parts, labelled := map[Part]int{}, false
 	for _, f := range p.Function { // a name may end on a terminal
 		f.Name = strings.Map(func(r rune) rune {
 			if unicode.IsPrint(r) {
 				return r
 			}
 			return '?'
-		}, f.Name)
+		}, strings.ReplaceAll(f.Name, "%2e", ".")) // which linkers make of a package's dot
 	}
+	_, known := parse(rulesText)
+	of := known.part
+	if s.Calls == 0 {
+		of, s.Unseen = known.owned(p)
+	}
+	parts, labelled := map[Part]int{}, false
 	for _, sample := range p.Sample {
-		if sample.Value[count] < 0 || sample.Value[value] < 0 {
+		count, cpu := amounts(sample)
+		if count < 0 || cpu < 0 {
 			return s, errors.New("it is a difference of two profiles: give one")
 		}
 		part := of(sample)
@@ -221,8 +221,8 @@ func Of(p *profile.Profile) (s Split, err error) {
 			i = len(s.Parts)
 			parts[part], s.Parts = i, append(s.Parts, part)
 		}
-		s.Parts[i].Samples += sample.Value[count]
-		s.Parts[i].CPU += time.Duration(sample.Value[value])
+		s.Parts[i].Samples += count
+		s.Parts[i].CPU += cpu
 	}
 	samples, _ := s.Sum(func(Part) bool { return true })
 	nameless, _ := s.Sum(func(p Part) bool { return p.Function == "" })
@@ -238,6 +238,57 @@ func Of(p *profile.Profile) (s Split, err error) {
 		return s, errors.New("it is no profile of a Go program: no function is of Go's runtime")
 	}
 	return s, nil
+}
+
+// unit returns how long a unit of time is, by the names that go tool pprof knows, and 0 of another unit.
+func unit(name string) time.Duration {
+	switch strings.ToLower(name) {
+	case "ns", "nanosecond", "nanoseconds":
+		return time.Nanosecond
+	case "us", "μs", "microsecond", "microseconds":
+		return time.Microsecond
+	case "ms", "millisecond", "milliseconds":
+		return time.Millisecond
+	case "s", "sec", "second", "seconds":
+		return time.Second
+	}
+	return 0
+}
+
+// cpuOf returns what tells how many samples of a CPU profile a line of it stands for, and how much CPU time. A profile
+// that has one of the two values has the other by its period, which is that of Go's profiler unless the profile tells.
+func cpuOf(p *profile.Profile) (amounts func(*profile.Sample) (int64, time.Duration), err error) {
+	value, count, ofCPU, period := -1, -1, true, 10*time.Millisecond
+	for i, t := range p.SampleType {
+		switch {
+		case t.Type == "cpu" && unit(t.Unit) > 0:
+			value = i
+		case t.Type == "samples" && t.Unit == "count":
+			count = i
+		}
+	}
+	if t := p.PeriodType; t != nil && t.Type != "" {
+		ofCPU = t.Type == "cpu"
+		if told := time.Duration(p.Period) * unit(t.Unit); told > 0 {
+			period = told
+		}
+	}
+	switch {
+	case value < 0 && (count < 0 || !ofCPU || len(p.SampleType) > 1): // fgprof counts samples of the time that passes
+		return nil, errors.New("it is no CPU profile")
+	case value < 0:
+		return func(s *profile.Sample) (int64, time.Duration) {
+			return s.Value[count], time.Duration(s.Value[count]) * period
+		}, nil
+	}
+	each := unit(p.SampleType[value].Unit)
+	return func(s *profile.Sample) (int64, time.Duration) {
+		cpu := time.Duration(s.Value[value]) * each
+		if count < 0 {
+			return int64((cpu + period/2) / period), cpu
+		}
+		return s.Value[count], cpu
+	}, nil
 }
 
 // part returns the part that a sample belongs to, without its amounts.
@@ -281,15 +332,18 @@ var ownersText string
 
 // Names by which methods of messages, generated code that calls a handler, and streams are known.
 var (
-	encodes    = regexp.MustCompile(`\.(Marsh|Unmarsh)al\w*$|\.(EncodeMsg|DecodeMsg|SizeVT|Msgsize)$`)
-	dispatches = regexp.MustCompile(`\._\w+_Handler(\.func\d+)?$`)
+	encodes = regexp.MustCompile(`\.(Marsh|Unmarsh)al([^e\W]\w*)?$|\.(EncodeMsg|DecodeMsg|SizeVT|Msgsize)$|` +
+		`\.(FastRead|FastWrite|FastWriteNocopy|BLength)$`) // of Kitex
+	dispatches = regexp.MustCompile(`(\._\w+_Handler|\)\.serve\w+(JSON|Protobuf))(\.func\d+|\.\d+)*$`)
 	streams    = regexp.MustCompile(`\.(Read|Write|Flush|Close)$`)
+	library    = regexp.MustCompile(`^[^(]*/[^.(]*`) // a function's package
 )
 
 // owned returns what tells the part of a service's profile that a sample belongs to. It goes outward from the innermost
 // function. The first one that is no helper tells whose work a sample is: an RPC library's, the client's of another
-// socket, or the service's. An encoder's work is its caller's.
-func (r rules) owned(p *profile.Profile) func(*profile.Sample) Part {
+// socket, or the service's. An encoder's work is its caller's. It also returns a library of the profile whose handlers
+// can't be told from it, if there is one.
+func (r rules) owned(p *profile.Profile) (of func(*profile.Sample) Part, unseen string) {
 	type frame struct{ name, layer, owner string }
 	_, whose := parse(ownersText)
 	frames := map[*profile.Function]frame{}
@@ -297,9 +351,12 @@ func (r rules) owned(p *profile.Profile) func(*profile.Sample) Part {
 		name := typeArguments.ReplaceAllString(function.Name, "")
 		f := frame{name, r.layer(name), whose.layer(name)}
 		switch {
+		case f.owner == "RPC encodes":
+		case f.owner == "RPC and handlers":
+			unseen = library.FindString(name)
 		case f.layer == "serialisation" || encodes.MatchString(name):
 			f.layer, f.owner = "serialisation", "encoder"
-		case f.owner == "" && dispatches.MatchString(name):
+		case dispatches.MatchString(name): // also of a service that an RPC library defines
 			f.owner = "RPC calls handlers"
 		case f.owner == "" && strings.Contains(name, "."): // else C or assembly
 			f.owner = "the service"
@@ -332,7 +389,10 @@ func (r rules) owned(p *profile.Profile) func(*profile.Sample) Part {
 					service != "" && f.owner == "HTTP calls handlers" && p.Side != Encoding:
 					return of("your handlers", service)
 				default:
-					if ours = true; service != "" && p.Side != Encoding && p.Layer != "networking (syscalls)" {
+					if ours = true; f.owner == "RPC encodes" && service == "" {
+						p.Side = Encoding
+					}
+					if service != "" && p.Side != Encoding && p.Layer != "networking (syscalls)" {
 						p = of(Other, service) // called in a place that owners.txt does not know
 					}
 					f.layer, service = cmp.Or(f.layer, "RPC library"), ""
@@ -349,5 +409,5 @@ func (r rules) owned(p *profile.Profile) func(*profile.Sample) Part {
 			return of("everything else", cmp.Or(service, p.Function))
 		}
 		return of(Nobodys, innermost)
-	}
+	}, unseen
 }

@@ -188,6 +188,13 @@ func TestBadProfiles(t *testing.T) {
 	steered, err := ReadFile(file("odd", made(own, "client net.(*conn).\x1b[2JRead")))
 	require.NoError(t, err)
 	require.Equal(t, "net.(*conn).?[2JRead", steered.Parts[0].Function, "a name can't steer a terminal")
+	steered, err = ReadFile(file("odd service", made(nil, " shop.\x1b[2Jtax<runtime.goexit")))
+	require.NoError(t, err)
+	require.Equal(t, "shop.?[2Jtax", steered.Parts[0].Function, "of a service neither")
+	wall := odd.Profile(nil, " runtime.mcall")
+	wall.SampleType[1].Type = "time" // as fgprof has it
+	var passing bytes.Buffer
+	require.NoError(t, wall.Write(&passing))
 	for path, want := range map[string]string{
 		filepath.Join(dir, "missing"):                             "no such file",
 		file("truncated", good[:len(good)/2]):                     "is no whole profile",
@@ -198,7 +205,8 @@ func TestBadProfiles(t *testing.T) {
 		file("stripped", made(nil, " <", " <", " runtime.mcall")): "no function names: add them with go tool pprof",
 		file("difference", difference.Bytes()):                    "it is a difference of two profiles: give one",
 		file("empty", made(own)):                                  "the profile has no samples: a longer one",
-		file("bomb", bomb):                                        "has 16 MiB and more, uncompressed: profile",
+		file("bomb", bomb):                                        "for less time, or merge fewer: go tool pprof -proto",
+		file("wall", passing.Bytes()):                             "it is no CPU profile",
 		file("bomb in bomb", zipped(bomb)):                        "is no whole profile",
 		file("unlabelled", made(own, " net.(*conn).Read<main.y")): "no sample has the label side",
 	} {
@@ -209,6 +217,46 @@ func TestBadProfiles(t *testing.T) {
 		require.ErrorContains(t, err, path)
 		require.NotContains(t, err.Error(), "\n")
 		require.Less(t, bytes, uint64(8*most), "bytes allocated for %s", path)
+	}
+}
+
+// Other profilers than Go's write one of the two values that a CPU profile has, and go tool pprof reads them.
+func TestOneValue(t *testing.T) {
+	stacks := slices.Repeat([]string{" syscall.write<net.(*conn).Write<net/http.(*conn).serve"}, 7)
+	for _, test := range []struct {
+		why    string
+		kept   int // of the values samples and cpu
+		unit   string
+		period *profile.ValueType
+		every  int64
+		want   string
+	}{
+		{"samples alone, of Go's profiler", 0, "", nil, 0, "7 samples, 70ms"},
+		{"samples alone, 20 a second", 0, "", &profile.ValueType{Type: "cpu", Unit: "nanoseconds"}, 50e6, "7 samples, 350ms"},
+		{"nanoseconds alone", 1, "nanoseconds", nil, 0, "7 samples, 70ms"},
+		{"nanoseconds alone, 100 a second", 1, "nanoseconds", &profile.ValueType{Type: "cpu", Unit: "milliseconds"}, 10,
+			"7 samples, 70ms"},
+		{"microseconds alone", 1, "microseconds", nil, 0, "7 samples, 70ms"},
+		{"samples alone, of time that passes", 0, "", &profile.ValueType{Type: "wall", Unit: "nanoseconds"}, 10e6,
+			"it is no CPU profile"},
+	} {
+		p := odd.Profile(nil, stacks...)
+		p.SampleType = p.SampleType[test.kept : test.kept+1]
+		for _, s := range p.Sample {
+			if s.Value = s.Value[test.kept : test.kept+1]; test.unit != "" {
+				p.SampleType[0].Unit = test.unit
+				s.Value[0] /= int64(unit(test.unit))
+			}
+		}
+		p.PeriodType, p.Period = test.period, test.every
+		p.Function[0].Name = "runtime.write" // of a program in Go
+		s, err := Of(p)
+		samples, cpu := s.Sum(func(Part) bool { return true })
+		got := fmt.Sprintf("%d samples, %v", samples, cpu)
+		if err != nil {
+			got = err.Error()
+		}
+		require.Equal(t, test.want, got, test.why)
 	}
 }
 
@@ -265,6 +313,28 @@ func TestWhoseWork(t *testing.T) {
 		{"a library's benchmark is a service", "google.golang.org/grpc/benchmark.(*testServer).UnaryCall" + grpc,
 			"your handlers google.golang.org/grpc/benchmark.(*testServer).UnaryCall"},
 
+		{"a handler of net/rpc", "shop.tax<shop.(*Server).Buy<reflect.Value.call<net/rpc.(*service).call",
+			"your handlers shop.tax"},
+		{"a handler of connect v2", "shop.tax<shop.buy<connectrpc.com/connect/v2.(*Server).Call<" +
+			"connectrpc.com/connect/v2/connecthttp.(*handler).ServeHTTP" + http, "your handlers shop.tax"},
+		{"connect v2's own work", "runtime.memmove<connectrpc.com/connect/v2/connecthttp.(*handler).ServeHTTP" + http,
+			"RPC library connectrpc.com/connect/v2/connecthttp.(*handler).ServeHTTP"},
+		{"a handler of connect-go", "shop.buy<github.com/bufbuild/connect-go.NewUnaryHandler[...].func1.1<shop.log<" +
+			"github.com/bufbuild/connect-go.NewUnaryHandler[...].func2" + http, "your handlers shop.buy"},
+		{"an interceptor of connect-go", "shop.log<github.com/bufbuild/connect-go.NewUnaryHandler[...].func2" + http,
+			"your handlers shop.log"},
+		{"a handler of grpc-go's own health service",
+			"shop.(*Server).Check<google.golang.org/grpc/health/grpc_health_v1._Health_Check_Handler" + grpc,
+			"your handlers shop.(*Server).Check"},
+		{"grpc-go's implementation of it", "google.golang.org/grpc/health.(*Server).Check" +
+			"<google.golang.org/grpc/health/grpc_health_v1._Health_Check_Handler" + grpc,
+			"your handlers google.golang.org/grpc/health.(*Server).Check"},
+		{"a store's service that somebody implements",
+			"shop.(*Fake).Publish<cloud.google.com/go/pubsub/v2/apiv1/pubsubpb._Publisher_Publish_Handler" + grpc,
+			"your handlers shop.(*Fake).Publish"},
+		{"a handler of an http.Handler of fasthttp", "shop.buy<github.com/valyala/fasthttp.(*Server).serveConn",
+			"your handlers shop.buy"},
+
 		{"a codec", "runtime.memmove" + body + grpc, "serialisation+ google.golang.org/protobuf/proto.Unmarshal"},
 		{"a codec that allocates", "runtime.mallocgc" + body + grpc, "allocation and GC+ runtime.mallocgc"},
 		{"generated code below a codec", "shop.skip<shop.(*Buy).Unmarshal" + body + grpc,
@@ -276,6 +346,25 @@ func TestWhoseWork(t *testing.T) {
 		{"a handler of gRPC encodes for itself", "encoding/json.Marshal<shop.(*Server).Buy" + grpc,
 			"your handlers+ shop.(*Server).Buy"},
 		{"a handler of connect encodes for itself", "encoding/json.Marshal<shop.buy" + conn, "your handlers+ shop.buy"},
+		{"a handler of twirp encodes for itself",
+			"encoding/json.Marshal<shop.(*Server).Buy<shop.pb.(*shopServer).serveBuyProtobuf.func2" + http,
+			"your handlers+ shop.(*Server).Buy"},
+		{"twirp's generated code decodes",
+			"google.golang.org/protobuf/proto.Unmarshal<shop.pb.(*shopServer).serveBuyProtobuf" + http,
+			"serialisation+ google.golang.org/protobuf/proto.Unmarshal"},
+		{"thrift's generated code decodes", "runtime.memmove<github.com/apache/thrift/lib/go/thrift.(*TBinaryProtocol)." +
+			"ReadString<shop.(*Buy).Read<shop.(*buyProcessor).Process<github.com/apache/thrift/lib/go/thrift." +
+			"(*TSimpleServer).processRequests",
+			"serialisation+ github.com/apache/thrift/lib/go/thrift.(*TBinaryProtocol).ReadString"},
+		{"a handler of thrift encodes for itself", "encoding/json.Marshal<shop.buy<shop.(*buyProcessor).Process<" +
+			"github.com/apache/thrift/lib/go/thrift.(*TSimpleServer).processRequests", "your handlers+ shop.buy"},
+		{"Kitex's generated code decodes", "runtime.memmove<shop.(*Buy).FastReadField1<shop.(*Buy).FastRead<" +
+			"github.com/cloudwego/kitex/pkg/remote/codec/thrift.thriftCodec.Unmarshal<" +
+			"github.com/cloudwego/kitex/pkg/remote/trans.(*svrTransHandler).Read",
+			"serialisation+ shop.(*Buy).FastRead"},
+		{"a gateway finds its marshaler", "github.com/grpc-ecosystem/grpc-gateway/v2/runtime.MarshalerForRequest<shop.pb.x<" +
+			"github.com/grpc-ecosystem/grpc-gateway/v2/runtime.(*ServeMux).ServeHTTP" + http,
+			"RPC library github.com/grpc-ecosystem/grpc-gateway/v2/runtime.MarshalerForRequest"},
 		{"a job encodes", "runtime.mallocgc<encoding/json.Marshal<shop.nightly", "everything else+ shop.nightly"},
 		{"an encoder alone", "encoding/json.Marshal", "everything else+ encoding/json.Marshal"},
 		{"an encoder reads from a socket",
@@ -291,6 +380,9 @@ func TestWhoseWork(t *testing.T) {
 			"other sockets database/sql.(*DB).QueryContext"},
 		{"a queue's socket", "github.com/twmb/franz-go/pkg/kgo.(*broker).handleReqs",
 			"other sockets github.com/twmb/franz-go/pkg/kgo.(*broker).handleReqs"},
+		{"a library whose package has a dot",
+			"syscall.write<github.com/nats-io/nats%2ego.(*Conn).Publish<shop.(*Server).Buy" + grpc,
+			"other sockets github.com/nats-io/nats.go.(*Conn).Publish"},
 		{"a store behind HTTP", "syscall.write<net.(*conn).Write<net/http.(*Client).Do<" +
 			"github.com/aws/aws-sdk-go-v2/service/s3.(*Client).PutObject<shop.job",
 			"other sockets github.com/aws/aws-sdk-go-v2/service/s3.(*Client).PutObject"},
@@ -314,6 +406,19 @@ func TestWhoseWork(t *testing.T) {
 		}
 		require.Equal(t, test.want, got+" "+s.Parts[0].Function, "%s: %s", test.why, test.stack)
 	}
+}
+
+// Of a library that nobody has seen call a handler, the profile says so, and the samples are RPCs.
+func TestUnseenHandlers(t *testing.T) {
+	const serve = "/lib/go/thrift.(*TSimpleServer).Serve"
+	s, err := Of(odd.Profile(nil, " shop.tax<git.apache.org/thrift.git"+serve, " runtime.mcall"))
+	require.NoError(t, err)
+	require.Equal(t, "git.apache.org/thrift.git/lib/go/thrift", s.Unseen)
+	require.Equal(t, "shop.tax", s.Parts[0].Function)
+	require.True(t, InRPCs(s.Parts[0]))
+	s, err = Of(odd.Profile(nil, " shop.tax<github.com/apache/thrift"+serve, " runtime.mcall"))
+	require.NoError(t, err)
+	require.Empty(t, s.Unseen)
 }
 
 // Profiles of servers from elsewhere are in testdata/services. docs/service.md says how they were made.
