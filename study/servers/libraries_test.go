@@ -11,6 +11,7 @@ import (
 	"net/rpc/jsonrpc"
 	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 	connect2 "connectrpc.com/connect/v2"
@@ -50,7 +51,7 @@ import (
 )
 
 // said is what every call sends and has back.
-const said = "a text of some length, so that there is something to be read and to be written, to be encoded and decoded"
+const said = "a text of some length, so that there is something to read and to write, to encode and to decode"
 
 var libraries = []library{
 	{name: "net/rpc", serve: netRPC},
@@ -176,7 +177,7 @@ func fastHTTP(t *testing.T, work func()) func() error {
 	server := &fasthttp.Server{Handler: h}
 	go func() { _ = server.Serve(ln) }()
 	t.Cleanup(func() { _ = server.Shutdown() })
-	return posts("http://"+ln.Addr().String(), &http.Client{})
+	return posts("http://"+ln.Addr().String(), &http.Client{Transport: &http.Transport{}})
 }
 
 func hertzHTTP(t *testing.T, work func()) func() error {
@@ -207,7 +208,8 @@ func hertzHTTP(t *testing.T, work func()) func() error {
 func text() *wrapperspb.StringValue { return wrapperspb.String(said) }
 
 func around(work func()) grpc.ServerOption {
-	return grpc.UnaryInterceptor(func(ctx context.Context, in any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	return grpc.UnaryInterceptor(func(ctx context.Context, in any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any,
+		error) {
 		work()
 		return next(ctx, in)
 	})
@@ -223,7 +225,8 @@ func serveGRPC(t *testing.T, server *grpc.Server) *grpc.ClientConn {
 }
 
 // _Echo_Say_Handler is what protoc-gen-go-grpc generates.
-func _Echo_Say_Handler(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+func _Echo_Say_Handler(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (
+	any, error) {
 	in := new(wrapperspb.StringValue)
 	if err := decode(in); err != nil {
 		return nil, err
@@ -254,7 +257,8 @@ type checks struct {
 	work func()
 }
 
-func (c checks) Check(context.Context, *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+func (c checks) Check(context.Context, *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse,
+	error) {
 	c.work()
 	c.work()
 	return &grpc_health_v1.HealthCheckResponse{}, nil
@@ -273,7 +277,8 @@ func health(t *testing.T, work func()) func() error {
 func connectV1(t *testing.T, work func()) func() error {
 	mux := http.NewServeMux()
 	mux.Handle("/Echo/Say", connect.NewUnaryHandler("/Echo/Say",
-		func(_ context.Context, in *connect.Request[wrapperspb.StringValue]) (*connect.Response[wrapperspb.StringValue], error) {
+		func(_ context.Context, in *connect.Request[wrapperspb.StringValue]) (*connect.Response[wrapperspb.StringValue],
+			error) {
 			work()
 			return connect.NewResponse(in.Msg), nil
 		}, connect.WithInterceptors(connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
@@ -477,7 +482,7 @@ func (s *Speaker) GenericCall(_ context.Context, _ string, in any) (any, error) 
 func kitexRPC(t *testing.T, work func()) func() error {
 	klog.SetLevel(klog.LevelError)
 	known := func() generic.Generic {
-		p, err := generic.NewThriftContentProvider(idl, nil)
+		p, err := generic.NewThriftContentWithAbsIncludePathProvider("echo.thrift", map[string]string{"echo.thrift": idl})
 		require.NoError(t, err)
 		g, err := generic.JSONThriftGeneric(p)
 		require.NoError(t, err)
@@ -515,19 +520,23 @@ func netpollTCP(t *testing.T, work func()) func() error {
 		if _, err = conn.Writer().WriteBinary(in); err == nil {
 			err = conn.Writer().Flush()
 		}
-		return err
+		return errors.Join(err, conn.Reader().Release())
 	})
 	require.NoError(t, err)
 	go func() { _ = loop.Serve(ln) }()
 	t.Cleanup(func() { _ = loop.Shutdown(context.Background()) })
-	conn := dial(t, ln.Addr())
-	in := make([]byte, len(said))
+	conn, err := netpoll.DialConnection("tcp", ln.Addr().String(), time.Minute)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
 	return func() error {
-		_, err := io.WriteString(conn, said)
+		_, err := conn.Writer().WriteString(said)
 		if err == nil {
-			_, err = io.ReadFull(conn, in)
+			err = conn.Writer().Flush()
 		}
-		return err
+		if err == nil {
+			_, err = conn.Reader().Next(len(said))
+		}
+		return errors.Join(err, conn.Reader().Release())
 	}
 }
 
@@ -574,8 +583,8 @@ func (s say) Process(ctx context.Context, id int32, in, out thrift.TProtocol) (b
 	w := new(words)
 	err := errors.Join(w.Read(ctx, in), in.ReadMessageEnd(ctx))
 	s.work()
-	err = errors.Join(err, out.WriteMessageBegin(ctx, "Say", thrift.REPLY, id), w.Write(ctx, out), out.WriteMessageEnd(ctx),
-		out.Flush(ctx))
+	err = errors.Join(err, out.WriteMessageBegin(ctx, "Say", thrift.REPLY, id), w.Write(ctx, out),
+		out.WriteMessageEnd(ctx), out.Flush(ctx))
 	return err == nil, thrift.WrapTException(err)
 }
 
