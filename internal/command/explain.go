@@ -69,6 +69,15 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 				w.Callers, w.Conns = cmp.Or(given.Callers, w.Callers), cmp.Or(given.Conns, w.Conns)
 				err = w.Check()
 				stacks := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !slices.Contains(p.names(), arg) })
+				waits, ofStacks := false, "" // flags that were given
+				f.Visit(func(f *flag.Flag) {
+					switch f.Name {
+					case "callers", "conns", "gomaxprocs", "keep", "time", "workload":
+						ofStacks = f.Name
+					case "timeout":
+						waits = true
+					}
+				})
 				switch least := 2 * each; {
 				case err != nil:
 					return wrong("explain: %w", err)
@@ -76,8 +85,10 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 					return wrong("explain: name a stack of rpcbench list, a CPU profile or its URL")
 				case *ratios != "" && len(stacks) > 0:
 					return wrong("explain: -ratios is for the profile of a service, and %s is a stack", stacks[0])
-				case len(stacks) == 0 && (*folder != "" || given != workload.Workload{}):
-					return wrong("explain: -callers, -conns and -keep are for stacks, and %s is none", args[0])
+				case len(stacks) == 0 && ofStacks != "":
+					return wrong("explain: -%s is for stacks, and %s is none: rpcbench list names them", ofStacks, args[0])
+				case waits && !slices.ContainsFunc(args, isURL):
+					return wrong("explain: -timeout is for the profile of a URL, and %s is none", args[0])
 				case *folder != "" && len(slices.Compact(slices.Sorted(slices.Values(stacks)))) < len(stacks):
 					return wrong("explain: -keep has one profile of a stack: name each stack once")
 				case *procs < 0 || *procs > runtime.NumCPU():
@@ -148,6 +159,10 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 	}
 }
 
+func isURL(arg string) bool {
+	return strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://")
+}
+
 // explain reads the arguments that are files, and has those that are stacks measured in one process after the other. It
 // keeps what was measured before an error.
 func (p program) explain(ctx context.Context, spec versus.Spec, length, timeout time.Duration, args []string,
@@ -157,18 +172,20 @@ func (p program) explain(ctx context.Context, spec versus.Spec, length, timeout 
 		e := &explanation{Name: arg}
 		_, unknown := p.find(arg)
 		info, missing := os.Stat(arg)
-		address := strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://")
+		elsewhere := isURL(arg) || arg == "-"
 		switch {
 		case unknown == nil:
 			measured, spec.Arms = append(measured, e), append(spec.Arms, arg)
-		case missing != nil && !address:
+		case missing != nil && !elsewhere:
 			return nil, wrong("explain: %q is neither a profile nor a stack: rpcbench list names the stacks", arg)
-		case !address && !info.Mode().IsRegular():
+		case !elsewhere && !info.Mode().IsRegular():
 			return nil, wrong("explain: %s is no file: give a file or a URL", arg)
 		default:
 			read := layers.ReadFile
-			if address {
+			if isURL(arg) {
 				read = func(string) (layers.Split, error) { return fetch(ctx, arg, timeout) }
+			} else if elsewhere {
+				read = func(string) (layers.Split, error) { return piped(ctx, os.Stdin) }
 			}
 			s, err := read(arg)
 			switch {

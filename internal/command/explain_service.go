@@ -41,6 +41,25 @@ func fetch(ctx context.Context, address string, within time.Duration) (s layers.
 	return s, cmp.Or(context.Cause(ctx), err)
 }
 
+// piped splits the profile that another program writes, unless the context ends before.
+func piped(ctx context.Context, from io.Reader) (layers.Split, error) {
+	type result struct {
+		layers.Split
+		error
+	}
+	whole := make(chan result, 1)
+	go func() {
+		s, err := layers.Read("standard input", from)
+		whole <- result{s, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return layers.Split{}, ctx.Err()
+	case r := <-whole:
+		return r.Split, r.error
+	}
+}
+
 // binomial returns the 95 % interval of n of all samples in percent, by Wilson's formula.
 func binomial(n, all float64) (lo, hi float64) {
 	const zz = 1.96 * 1.96
@@ -89,16 +108,26 @@ func (e *explanation) functions(layer string, samples float64) string {
 }
 
 // printBound says what a free stack would win, and what measured ratios would: of the share x, a stack whose calls take
-// r times as long wins x·(1 − r).
+// r times as long wins x·(1 − r). Where handlers may be in x, it says so.
 func (e *explanation) printBound(w io.Writer, samples float64, by report.Summary) {
 	share := func(of func(layers.Part) bool) float64 { return e.micro(of)[0] }
 	x, nobodys, margin := share(layers.InRPCs), share(within(layers.Nobodys, "")), 100*versus.Margin
 	encoded := share(func(p layers.Part) bool { return p.Side == layers.Encoding && layers.InRPCs(p) })
 	lo, hi := binomial(x*samples/100, samples)
-	fmt.Fprintf(w, "Serving and calling RPCs is %.1f %% of this service's CPU (%.1f to %.1f), "+
-		"of which encoding %.1f %%. A free stack would win %.1f %%.\n", x, lo, hi, encoded, x)
+	atMost, why, would := "", "", func(verb string) string { return "would " + verb }
+	switch unseen, other := e.processes[0].Profile.Unseen, share(within(layers.Other, "")); {
+	case unseen != "":
+		why = ": nobody has seen where " + unseen + " calls them"
+	case other >= margin:
+		why = fmt.Sprintf(": RPC libraries call %.1f %%, the layer other, in places that explain does not know", other)
+	}
+	if why != "" {
+		atMost, would = " at most, handlers included", func(verb string) string { return verb + "s" }
+	}
+	fmt.Fprintf(w, "Serving and calling RPCs is %.1f %% of this service's CPU (%.1f to %.1f)%s, "+
+		"of which encoding %.1f %%. A free stack %s %.1f %%%s%s.\n", x, lo, hi, atMost, encoded, would("win"), x, atMost, why)
 	fmt.Fprintf(w, "The scheduler and the collector take %.1f %%, and no sample tells for whom. "+
-		"With all of that, a free stack would win %.1f %%.\n", nobodys, x+nobodys)
+		"With all of that, a free stack %s %.1f %%%s.\n", nobodys, would("win"), x+nobodys, atMost)
 	if own := share(within("", layers.Encoding)) - encoded; own > 0 {
 		fmt.Fprintf(w, "The service's own code encodes for %.1f %%. That is not in the bound.\n", own)
 	}
@@ -118,8 +147,9 @@ func (e *explanation) printBound(w io.Writer, samples float64, by report.Summary
 		if best.Ratio > 1 {
 			verb, sign = "cost", -x
 		}
-		fmt.Fprintf(w, "%s in place of %s would %s %.1f %% (%s) to %.1f %% (%s). Decided workloads on one core: %d.",
-			stack, by.Base, verb, sign*(1-worst.Ratio), worst.Workload, sign*(1-best.Ratio), best.Workload, len(decided))
+		fmt.Fprintf(w, "%s in place of %s %s %.1f %% (%s) to %.1f %% (%s)%s. Decided workloads on one core: %d.",
+			stack, by.Base, would(verb), sign*(1-worst.Ratio), worst.Workload, sign*(1-best.Ratio), best.Workload, atMost,
+			len(decided))
 		if x*(1-best.Ratio) < margin {
 			fmt.Fprint(w, " Don't switch for CPU.")
 		}

@@ -203,6 +203,16 @@ func TestExplainFetches(t *testing.T) {
 	require.Equal(t, errInterrupted, ours().run(ctx, []string{"explain", server.URL + "/silent"}, io.Discard, io.Discard))
 }
 
+// A profile that never comes through a pipe is waited for until a signal.
+func TestExplainOfAPipeIsInterrupted(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	from, to := io.Pipe()
+	_, err := piped(ctx, from)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, to.Close())
+}
+
 // TestServicesPage: docs/service.md has the sentences of the profiles, and how to check them by hand.
 func TestServicesPage(t *testing.T) {
 	const page, dir = "../../docs/service.md", "../layers/testdata/services/"

@@ -231,7 +231,7 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 	}
 	for _, arg := range f.Args() {
 		switch {
-		case strings.HasPrefix(arg, "-"):
+		case strings.HasPrefix(arg, "-") && arg != "-": // which is standard input
 			return wrong("%s: %s comes after %s: flags come first", c.name, arg, f.Arg(0))
 		case c.args == "":
 			return wrong("%s: it takes no argument, and %q is one", c.name, arg)

@@ -42,6 +42,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	"storj.io/drpc"
@@ -241,8 +242,21 @@ func _Echo_Say_Handler(srv any, ctx context.Context, decode func(any) error, int
 	return interceptor(ctx, in, &grpc.UnaryServerInfo{Server: srv, FullMethod: "/Echo/Say"}, handler)
 }
 
+// counts is a stats handler.
+type counts struct{ work func() }
+
+func (c counts) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (c counts) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (c counts) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func (c counts) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if _, header := s.(*stats.OutHeader); header {
+		c.work()
+	}
+}
+
 func grpcGo(t *testing.T, work func()) func() error {
-	server := grpc.NewServer(around(work))
+	server := grpc.NewServer(around(work), grpc.StatsHandler(counts{work}))
 	server.RegisterService(&grpc.ServiceDesc{ServiceName: "Echo", HandlerType: (*any)(nil),
 		Methods: []grpc.MethodDesc{{MethodName: "Say", Handler: _Echo_Say_Handler}}}, work)
 	conn := serveGRPC(t, server)
