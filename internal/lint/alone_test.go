@@ -48,7 +48,7 @@ func TestWhoIsAlone(t *testing.T) {
 				continue
 			}
 			alone := reaches(functions, name, "odd.Alone")
-			starts := reaches(functions, name, "odd.Again", "os.Args", "os.Executable", `"/proc/self/exe"`, "e.turn")
+			starts := reaches(functions, name, "odd.Again", "os.Args", "os.Executable", `"/proc/self/exe"`, "e.turn", "pprof.StartCPUProfile")
 			starts = starts && name != "TestResultsNameNoFolders" // which changes what was typed
 			require.Equal(t, starts, alone, "%s: %s starts its binary or profiles, and is skipped by odd.Alone", dir, name)
 			if alone {
@@ -77,6 +77,7 @@ stacktest: TestBenchstatMakesOneTable TestBrokenServerElsewhereHasNoRow TestBusy
 study/calibration: TestCalibrationGoesOn
 study/codecs: TestARowHasThePsOfItsLabel TestRows
 study/outside: TestBadInput TestFailedCall
+study/servers: TestHandlersAreNoRPCs
 `
 
 // used are the names that a function's body mentions, as they stand there.

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/layers"
+	"github.com/rpcbench/rpcbench/internal/odd"
 )
 
 // library is one whose server runs here.
@@ -55,6 +56,7 @@ func took(call func()) time.Duration {
 
 // TestHandlersAreNoRPCs profiles a server of each library. No sample of a handler is an RPC's, and most others are.
 func TestHandlersAreNoRPCs(t *testing.T) {
+	odd.Alone(t)
 	if testing.Short() {
 		t.Skip("takes a second or two for each library")
 	}
