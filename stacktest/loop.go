@@ -187,7 +187,7 @@ func (r row) start(tb testing.TB, o *workload.Open, n int64) {
 	if r.Rate != 0 {
 		o.Loop.Plan(r.Rate, int(n), uint64(n))
 	}
-	orFail(tb, r.stack.Name, r.guard(o, func() error { return o.Loop.Start(r.warmth()) }))
+	orFail(tb, r.stack.Name, r.guard(o, func() error { return o.Start(r.warmth()) }))
 }
 
 // guard runs do, and closes the fixture if no call begins for r.hang.

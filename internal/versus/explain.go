@@ -137,7 +137,7 @@ func (e *Explained) turn(ctx context.Context, o *workload.Open, name string, len
 func during(ctx context.Context, o *workload.Open, lead, length time.Duration, edge func(open bool)) (
 	took time.Duration, err error) {
 	err = workload.Watched(time.Minute, o.Loop.Begun.Load, o.Fixture.Close, func() error {
-		if err := o.Loop.Start(o.Warm); err != nil {
+		if err := o.Start(o.Warm); err != nil {
 			return err
 		}
 		took, err = o.Loop.During(ctx, lead, length, edge)

@@ -68,6 +68,7 @@ type Arm struct {
 	loop      *latency.Loop                 // of open
 	calls     int64                         // made so far, by fixtures that are closed
 	late      int64                         // Late before the first call
+	least     float64                       // bytes that each call carries, by the fixtures before
 	latencies *latency.Recorder             // of calls in all slices
 
 	spin     time.Duration     // that each call begins with
@@ -101,9 +102,11 @@ func (a *Arm) start(ctx context.Context) error {
 		o.Loop.Plan(rate, int(2*rate*(lead+length).Seconds()), a.seed) // twice as many as the window needs, about
 		o.Loop.Lateness = a.lateness
 	}
-	if err := a.loop.Start(o.Warm); err != nil {
+	o.Least = a.least
+	if err := o.Start(o.Warm); err != nil {
 		return fmt.Errorf("rpcbench: %s: %w", a.Name, err)
 	}
+	a.least = o.Least
 	return nil
 }
 

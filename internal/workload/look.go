@@ -41,7 +41,7 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack, calls int64) (
 		if w.Rate != 0 {
 			o.Loop.Plan(w.Rate, int(calls), 1)
 		}
-		if err := o.Loop.Start(o.Warm); err != nil {
+		if err := o.Start(o.Warm); err != nil {
 			return err
 		}
 		accepted := int64(0)

@@ -306,9 +306,11 @@ type Open struct {
 	Loop    *latency.Loop // makes the calls
 	Warm    int           // calls of each caller after which connections, pools and caches are warm
 	Server  *child.Server // that has a process of its own; else nil
+	Least   float64       // bytes that each call sends and receives: half of what those of a warm-up did
 
-	conns int64 // of the fixture
-	dials int64 // of a call
+	conns   int64 // of the fixture
+	dials   int64 // of a call
+	crossed crossed
 }
 
 // Beyond is how many connections the server has accepted that the workload does not declare. A stack that reconnects
@@ -320,9 +322,10 @@ func (o *Open) Beyond() int64 {
 	return o.Fixture.Accepted() - o.conns - o.dials*o.Loop.Begun.Load()
 }
 
-// Close closes the fixture, then the server in a process of its own.
+// Close closes the fixture, then the server in a process of its own. It returns an error if the calls stopped crossing
+// the connections.
 func (o *Open) Close() error {
-	err := o.Fixture.Close()
+	err := cmp.Or(o.missed(), o.Fixture.Close())
 	if o.Server != nil {
 		err = cmp.Or(err, o.Server.Close())
 	}
@@ -351,6 +354,9 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbenc
 	}
 	if w.NewConn {
 		o.dials, config.WrapClient = 1, wrapped(resetOnClose, config.WrapClient)
+	}
+	if config.WrapClient == nil {
+		config.WrapClient = o.crossed.keep
 	}
 	if w.Apart && config.Remote == "" {
 		if o.Server, err = child.Start(ctx, stack.Name, config); err != nil {

@@ -1,12 +1,15 @@
 package workload_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -23,6 +26,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
+	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
@@ -484,5 +488,108 @@ func TestOpenOverAUnixSocket(t *testing.T) {
 		require.NoError(t, o.Loop.Run(t.Context(), 12))
 		require.NoError(t, o.Close())
 		require.Equal(t, conns.Load(), o.Fixture.Accepted(), "all are of the socket")
+	}
+}
+
+// TestCallsThatRemember: a Call that answers from memory after some calls is an error, in users, echoes and methods of
+// one's own. The true ones are none.
+func TestCallsThatRemember(t *testing.T) {
+	for _, w := range []workload.Workload{{Name: "a caller"}, {Name: "callers", Callers: 4},
+		{Name: "a rate", Rate: 1000, Callers: 4}, {Name: "apart", Apart: true}, {Name: "TLS", TLS: true},
+		{Name: "new connections", NewConn: true}, {Name: "echoes", Message: "flex.1kB"}, {Name: "bytes", Payload: 1000}} {
+		for _, own := range []bool{false, true} {
+			for i, stack := range new(witness).stacks(own) {
+				if own && (w.Message != "" || w.Payload > 0) {
+					continue
+				}
+				for _, remembers := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%s/own=%v/%s/remembers=%v", w.Name, own, stack.Name, remembers), func(t *testing.T) {
+						t.Setenv(logEnv, filepath.Join(t.TempDir(), "log"))
+						t.Setenv(ownEnv, map[bool]string{true: "1"}[own])
+						s := unwrapped(own)[i]
+						if remembers {
+							s = remembering(s)
+						}
+						o, err := w.Open(t.Context(), s, rpcbench.Config{})
+						require.NoError(t, err)
+						require.NoError(t, o.Start(o.Warm))
+						require.NoError(t, o.Loop.Run(t.Context(), 1000))
+						err = o.Close()
+						if runtime.GOOS != "linux" && !w.NewConn {
+							t.Skip("this system does not tell a connection's bytes")
+						}
+						if !remembers {
+							require.NoError(t, err)
+						} else {
+							require.ErrorContains(t, err, "its Call does not call each time")
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// unwrapped are the stacks of a witness without it.
+func unwrapped(own bool) []rpcbench.Stack {
+	if !own {
+		return []rpcbench.Stack{httpjson.New(), grpcprotobuf.New()}
+	}
+	return []rpcbench.Stack{httpjson.Of(method(func(q *rpcbench.User) string { return q.Email },
+		func(a *rpcbench.Response) string { return a.User.Email })), grpcprotobuf.Of(method((*userv1.User).GetEmail,
+		func(a *userv1.CreateUserResponse) string { return a.User.GetEmail() }))}
+}
+
+// remembering is a stack whose calls are none after the first 300 of them.
+func remembering(s rpcbench.Stack) rpcbench.Stack {
+	dial, made := s.Dial, new(atomic.Int64)
+	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		c, err := dial(config)
+		if users, ok := c.(rpcbench.Users); ok {
+			return rememberingUsers{users, made}, err
+		}
+		return rememberingCalls{c, made}, err
+	}
+	return s
+}
+
+type rememberingCalls struct {
+	rpcbench.Client
+	made *atomic.Int64
+}
+
+func (r rememberingCalls) Prepare(i, payload int) (rpcbench.Call, error) {
+	return remember(r.made)(r.Client.Prepare(i, payload))
+}
+
+type rememberingUsers struct {
+	rpcbench.Users
+	made *atomic.Int64
+}
+
+func (r rememberingUsers) Prepare(i, payload int) (rpcbench.Call, error) {
+	return remember(r.made)(r.Users.Prepare(i, payload))
+}
+
+func (r rememberingUsers) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
+	return remember(r.made)(r.Users.PrepareUser(u))
+}
+
+func (r rememberingUsers) PrepareEcho(m *rpcbench.Flex) (rpcbench.Call, error) {
+	return remember(r.made)(r.Users.(rpcbench.Echoer).PrepareEcho(m))
+}
+
+func (r rememberingUsers) Echo(ctx context.Context, m *rpcbench.Flex) (*rpcbench.Flex, error) {
+	return r.Users.(rpcbench.Echoer).Echo(ctx, m)
+}
+
+func remember(made *atomic.Int64) func(rpcbench.Call, error) (rpcbench.Call, error) {
+	return func(call rpcbench.Call, err error) (rpcbench.Call, error) {
+		return func(ctx context.Context) error {
+			if made.Add(1) > 300 {
+				return nil
+			}
+			return call(ctx)
+		}, err
 	}
 }
