@@ -120,7 +120,7 @@ func (m *maker) functions() template.FuncMap {
 		"table": m.table, "directions": m.directions, "claims": m.claims,
 		"about": about, "above": above, "below": below, "between": between, "nothing": nothing,
 		"file": m.read, "lines": m.lines, "picture": m.picture,
-		"run": m.run, "kin": m.kin, "among": m.among,
+		"run": m.run, "release": m.release, "kin": m.kin, "among": m.among,
 		"link": m.link, "where": m.where, "stacks": stacks.All, "synopsis": m.synopsis,
 		"library": m.versioned,
 	}

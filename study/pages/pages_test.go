@@ -95,6 +95,7 @@ a method of one's own => table "publics" "builds" => nil pointer
 one machine, in parts => answer "mixed" "small" "grpcprotobuf" => are of two machines
 one machine, in a table => table "publics" "own" "elsewhere" => are of two machines
 the run of a picture => picture "docs/answer.svg" "none" "Ada" => none has no run
+another release of Go => release "quiet" "1.27" => quiet is of go1.26.8, and not of 1.27
 sweeps over one thing => picture "docs/answer.svg" "rates" "Ada" "quiet" "Bob" => rates is over "calls a second", and quiet
 a figure of a claim => (claims "noisy").Call 1 "luck" "small" "grpcprotobuf" "httpjson" (above 1) => nothing that calls
 the base of a claim => (claims "noisy").Call 1 "time" "small" "grpcprotobuf" "rawtcp" (above 1) => is the base

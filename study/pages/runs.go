@@ -172,6 +172,16 @@ func (m *maker) kin(dir string, a report.Answer) kin {
 func (k kin) Least() float64 { return k[0].Ratio }
 func (k kin) Most() float64  { return k[len(k)-1].Ratio }
 
+// release returns a release of Go, such as 1.27, which all runs of a folder are of.
+func (m *maker) release(dir, release string) string {
+	for _, s := range m.runs(m.within(dir)) {
+		if found := noted(s, "go"); !strings.HasPrefix(found+".", "go"+release+".") {
+			fail("%s is of %s, and not of %s", dir, found, release)
+		}
+	}
+	return release
+}
+
 // among are the recorded runs that asked one question, by one of several workloads, with the Go release of a folder and
 // on a machine that others left alone.
 func (m *maker) among(dir, stack string, works ...string) (all kin) {
