@@ -166,6 +166,9 @@ var errRedialled = errors.New(" (counted twice)")
 
 // Run makes the check. Its error is a Skip, or says what is wrong with the stack.
 func (c Check) Run(s Subject) error {
+	if s.Stack.Protocol == "" || s.Stack.Server == nil || s.Stack.Dial == nil {
+		return errors.New("a stack needs a Protocol, a Server and a Dial")
+	}
 	return within(s.limit(), func() error {
 		err := ended(func() { c.run(s) })
 		if errors.Is(err, errRedialled) {

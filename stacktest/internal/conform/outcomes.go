@@ -37,8 +37,6 @@ func declared(s Subject) {
 	failIf(!regexp.MustCompile(`^[a-z0-9]+(\.[a-z0-9]+)*$`).MatchString(s.Stack.Name),
 		"the name %q is not made of [a-z0-9], with single dots between: benchmark tools could not read its rows",
 		s.Stack.Name)
-	failIf(s.Stack.Protocol == "" || s.Stack.Server == nil || s.Stack.Dial == nil,
-		"a stack needs a Protocol, a Server and a Dial")
 	failIf(t.Codec == "", "Traits.Codec must name the import path of the library that encodes and decodes")
 	failIf(t.Turns && !t.Multiplexed,
 		"Traits.Turns is of a connection that several callers share: set Multiplexed too, or leave Turns out")

@@ -161,6 +161,7 @@ func isGRPC(m wire.Message) bool {
 func (s Subject) outOfReach(what, addr string, config *tls.Config) {
 	dial := new(net.Dialer).DialContext
 	c, err := s.Stack.Dial(rpcbench.ClientConfig{Addr: addr, DialContext: dial, Conns: 1, TLS: config})
+	failIf(c == nil && err == nil, "Dial returned no Client and no error")
 	if err == nil {
 		defer c.Close()
 		var call rpcbench.Call
