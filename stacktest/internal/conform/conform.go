@@ -46,7 +46,7 @@ func Checks() []Check {
 		{"codec", true, false, bare(codecRan),
 			"Functions of Traits.Codec allocate at least once per call in client and server, and those of no other " +
 				"codec do; likewise Traits.ClientLibraries and Traits.ServerLibraries. Code that does not allocate is " +
-				"not seen."},
+				"not seen. Of objects below 16 bytes some are seen: a message that has no other does not tell."},
 		{"repeats", true, false, bare(repeats),
 			"Encoding and decoding are done anew for a user that was sent before, and by a Call as by CreateUser. A " +
 				"kept value is not seen if the codec allocates as much without it. A value kept by a single Call is not " +
