@@ -42,7 +42,8 @@ func Checks() []Check {
 				"Traits.Turns says otherwise. What else waits for its turn is not seen. With Traits.Reconnects a second " +
 				"call opens a connection where one is to be held."},
 		{"traffic", false, false, watched(traffic),
-			"The name of each call's user is in the bytes of the request and of the reply; over TLS in neither."},
+			"The name of each call's user is in the bytes of the request and of the reply; over TLS in neither. With " +
+				"Traits.Varies masked it is in the reply alone."},
 		{"codec", true, false, bare(codecRan),
 			"Functions of Traits.Codec allocate at least once per call in client and server, and those of no other " +
 				"codec do; likewise Traits.ClientLibraries and Traits.ServerLibraries. Code that does not allocate is " +
@@ -58,10 +59,11 @@ func Checks() []Check {
 			"A Call compares every field of the reply with what was asked, and does not ask twice. Needs bytes that " +
 				"can be read."},
 		{"one request", true, false, watched(oneRequest),
-			"CreateUser and Call send the same request, but for the boundary of a multipart body. With Traits.Leased both " +
-				"send the same message on one stream. Needs HTTP."},
+			"CreateUser and Call send the same request, but for the boundary of a multipart body and what Traits.Varies " +
+				"says. With Traits.Leased both send the same message on one stream. Needs HTTP."},
 		{"protocol", false, false, watched(protocol),
-			"The HTTP version is the declared one. Over TLS it is TLS 1.3, and the client verifies the certificate."},
+			"The HTTP version is the declared one. Over TLS it is TLS 1.3, and the client verifies the certificate. " +
+				"Masked bytes that are not HTTP are not read."},
 		{"compression", true, false, watched(compression),
 			"64 kB that compress well take 64 kB each way unless Traits.Compression says otherwise. Headers agree with " +
 				"it, and with Traits.AsksGzip."},
@@ -236,6 +238,9 @@ func (s Subject) patience() time.Duration { return min(10*time.Second, s.limit()
 
 // readable says whether the bytes on the wire can be read, and changed one by one.
 func (s Subject) readable() bool { return !s.TLS && s.Stack.Traits.Compression == "" }
+
+// masked says whether no byte of a request's user can be read.
+func (s Subject) masked() bool { return s.Stack.Traits.Varies == rpcbench.Masked }
 
 // session is a fixture under check.
 type session struct {
@@ -430,6 +435,7 @@ func (f *session) connected(sent int) {
 func (f *session) hold(ctx context.Context, u rpcbench.User, call rpcbench.Call) (result <-chan error) {
 	var marker []byte // empty matches any bytes, where the name can't be read
 	switch {
+	case f.s.masked():
 	case f.s.readable() && f.s.own():
 		marker = f.mark(index(u))
 	case f.s.readable():

@@ -44,6 +44,9 @@ func declared(s Subject) {
 	allowed(t.HTTPOverTLS, "Traits.HTTPOverTLS", "", "2")
 	allowed(t.Compression, "Traits.Compression", "", rpcbench.Gzip, rpcbench.GzipReplies)
 	allowed(t.Traced, "Traits.Traced", "", "sampled", "unsampled")
+	allowed(t.Varies, "Traits.Varies", "", rpcbench.Numbered, rpcbench.Masked)
+	failIf(t.Varies == rpcbench.Numbered && t.HTTP == "",
+		"Traits.Varies is numbered, and requests that are not HTTP are not compared: leave it out")
 	allowed(t.InvalidUTF8, "Traits.InvalidUTF8", rpcbench.Rejected, rpcbench.Replaced, rpcbench.Kept)
 	for _, name := range t.Lossy {
 		ofFlexes := slices.ContainsFunc(corpus.Flexes(), func(c corpus.Flex) bool { return c.Name == name })
