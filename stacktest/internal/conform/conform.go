@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -274,7 +275,18 @@ func (s Subject) start(config rpcbench.Config) (f *session, err error) {
 	if err == nil && s.own() {
 		f.Users = samples{f.Client}
 	}
-	return f, err
+	return f, likely(err)
+}
+
+// likely adds to the error of a start what is likely to have caused it.
+func likely(err error) error {
+	switch {
+	case errors.Is(err, net.ErrClosed): // this fixture has closed nothing yet
+		return fmt.Errorf("%w: is something shared, such as a transport, with a client that was closed before?", err)
+	case rpcbench.CodeOf(err) == rpcbench.Internal && strings.Contains(err.Error(), "wrong reply"):
+		return fmt.Errorf("%w: is a value shared, such as the one that replies are decoded into?", err)
+	}
+	return err
 }
 
 // with makes a check of a function that needs a fixture.
