@@ -74,6 +74,7 @@ type Traits struct {
 	Traced      string // "sampled" or "unsampled" if the client makes a span for each call, and sends its traceparent
 	Lossy       []Loss // values that do not come back bit-equal
 	InvalidUTF8 UTF8   // what happens to it in a string
+	Varies      Varies // what of a request is another with each call, though the user is the same
 
 	// ServerLibraries and ClientLibraries are import paths of what moves a call's bytes, such as "net/http".
 	ServerLibraries, ClientLibraries []string
@@ -100,6 +101,15 @@ const (
 	Rejected UTF8 = "rejected" // the call fails as Malformed
 	Replaced UTF8 = "replaced" // U+FFFD takes its place
 	Kept     UTF8 = "kept"     // its bytes stay as they are
+)
+
+// Varies says what of a request is another with each call. The suite can't follow these bytes: see docs/own-stack.md.
+type Varies string
+
+// What varies. With "" requests for one user are equal.
+const (
+	Numbered Varies = "numbered" // one part of a request of HTTP, of at most 64 bytes, such as an id that counts
+	Masked   Varies = "masked"   // every byte of the user; replies can be read
 )
 
 // Loss is a kind of value that a stack may lose. All other values come back bit-equal.

@@ -108,13 +108,19 @@ func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 		tooMany := f.Accepted() > int64(f.dial.Conns)
 		_ = f.stop()
 		if !tooMany || attempt == maxStarts {
-			return nil, fmt.Errorf("rpcbench: %s: %s: %w", stack.Name, step, err)
+			return nil, fmt.Errorf("rpcbench: %s: %s: %w", cmp.Or(stack.Name, "no name"), step, err)
 		}
 	}
 }
 
 // start is one attempt. It returns the step that failed.
 func (f *Fixture) start(ctx context.Context, config Config) (step string, err error) {
+	if f.Stack.Dial == nil || f.Stack.Server == nil && config.Remote == "" {
+		return "stack", errors.New("a Stack needs a Server and a Dial")
+	}
+	if config.Conns < 0 {
+		return "connections", fmt.Errorf("Config.Conns is %d: give 1 or more, or 0 for 1", config.Conns)
+	}
 	if h := config.Headers; h != nil && (h.UserAgent == "" || h.Authorization == "" || h.Traceparent == nil) {
 		return "headers", errors.New("Config.Headers needs a UserAgent, an Authorization and a Traceparent")
 	}
@@ -152,7 +158,7 @@ func (f *Fixture) start(ctx context.Context, config Config) (step string, err er
 
 // call dials and connects. It returns the step that failed.
 func (f *Fixture) call(ctx context.Context) (step string, err error) {
-	if f.Client, err = f.Stack.Dial(f.dial); err != nil {
+	if f.Client, err = f.Stack.client(f.dial); err != nil {
 		f.Client = nil // or a typed nil would be closed
 		return "dial", err
 	}
@@ -169,6 +175,15 @@ func (f *Fixture) call(ctx context.Context) (step string, err error) {
 		}
 	}
 	return "connect", err
+}
+
+// client dials.
+func (s Stack) client(config ClientConfig) (Client, error) {
+	c, err := s.Dial(config)
+	if c == nil && err == nil {
+		err = errors.New("Stack.Dial returned no Client and no error")
+	}
+	return c, err
 }
 
 // serve runs the server in this process, and adds its certificate to config. It returns the step that failed.
@@ -189,9 +204,15 @@ func (f *Fixture) serve(ctx context.Context, config *Config) (step string, err e
 	}
 	bare, err := new(net.ListenConfig).Listen(ctx, f.network, addr)
 	if err != nil {
+		if config.Unix && len(addr) > 100 { // Linux takes 107, macOS 103
+			err = fmt.Errorf("the path has %d bytes, of which a socket may have about a hundred: %w", len(addr), err)
+		}
 		return "listen", err
 	}
 	f.server, err = f.Stack.Server(ServerConfig{serverTLS, config.IdleTimeout, config.HeaderTimeout})
+	if f.server == nil && err == nil {
+		err = errors.New("Stack.Server returned no Server and no error")
+	}
 	if err != nil {
 		_ = bare.Close()
 		return "server", err
@@ -285,7 +306,7 @@ func (f *Fixture) keep(err error) {
 func (f *Fixture) Dial() (Client, error) {
 	config := f.dial
 	config.Conns = 1
-	return f.Stack.Dial(config)
+	return f.Stack.client(config)
 }
 
 // Accepted returns how many connections the server has accepted. If the server is elsewhere, it returns how many

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime/pprof"
 	"strings"
 	"syscall"
@@ -121,6 +122,21 @@ func TestStartFails(t *testing.T) {
 		{"no server", mine(func(s *rpcbench.Stack) {
 			s.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) { return nil, wrong }
 		}), rpcbench.Config{}, "server: odd"},
+		{"neither a server nor an error", mine(func(s *rpcbench.Stack) {
+			s.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) { return nil, nil }
+		}), rpcbench.Config{}, "server: Stack.Server returned no Server and no error"},
+		{"neither a client nor an error", mine(func(s *rpcbench.Stack) {
+			s.Method = "test.v1.Users/Create"
+			s.Dial = func(rpcbench.ClientConfig) (rpcbench.Client, error) { return nil, nil }
+		}), rpcbench.Config{}, "dial: Stack.Dial returned no Client and no error"},
+		{"a stack without a Server", mine(func(s *rpcbench.Stack) { s.Server = nil }), rpcbench.Config{},
+			"stack: a Stack needs a Server and a Dial"},
+		{"a stack without a Dial", mine(func(s *rpcbench.Stack) { s.Dial = nil }), rpcbench.Config{},
+			"stack: a Stack needs a Server and a Dial"},
+		{"fewer connections than none", httpjson.New(), rpcbench.Config{Conns: -3},
+			"connections: Config.Conns is -3: give 1 or more, or 0 for 1"},
+		{"a socket's path that is too long", httpjson.New(),
+			rpcbench.Config{Unix: true, Addr: filepath.Join(t.TempDir(), strings.Repeat("long", 30))}, "listen: the path has "},
 		{"no client", undialled(nil), rpcbench.Config{}, "dial: odd"},
 		{"half a client beside the error", undialled((*odd.Client)(nil)), rpcbench.Config{}, "dial: odd"},
 		{"no call can be prepared", withCalls(mine(func(*rpcbench.Stack) {}),
@@ -181,6 +197,14 @@ func TestStartFails(t *testing.T) {
 				refused(t, c.config.Addr)
 			}
 		})
+	}
+}
+
+// TestStartOfNothing: a Stack that is still empty is an error, as is one whose client alone is wanted.
+func TestStartOfNothing(t *testing.T) {
+	for _, config := range []rpcbench.Config{{}, {Remote: freeAddr(t)}} {
+		_, err := rpcbench.Start(t.Context(), rpcbench.Stack{}, config)
+		require.EqualError(t, err, "rpcbench: no name: stack: a Stack needs a Server and a Dial")
 	}
 }
 

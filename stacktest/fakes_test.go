@@ -50,6 +50,17 @@ type fake struct {
 	limit     int64 // of a body, in place of MaxBody
 	again     bool  // the Call asks again if it fails
 	unchecked bool  // the Call does not compare the reply
+	numbered  bool  // requests and replies are JSON-RPC's, with an id that counts
+}
+
+// message is one of JSON-RPC: a request, or a reply.
+type rpcMessage struct {
+	Version string          `json:"jsonrpc"`
+	Method  string          `json:"method,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Failed  *rpcbench.Error `json:"error,omitempty"`
+	ID      int64           `json:"id"`
 }
 
 func (k fake) stack() rpcbench.Stack {
@@ -58,6 +69,9 @@ func (k fake) stack() rpcbench.Stack {
 	}
 	stack := httpjson.New()
 	stack.Name, stack.Traits.Lossy = "fake", nil // what its messages would lose: it has none
+	if k.numbered {
+		stack.Traits.Varies = rpcbench.Numbered
+	}
 	stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		idle, header := config.Limits()
 		s := &http.Server{
@@ -92,7 +106,8 @@ func (k fake) stack() rpcbench.Stack {
 			scheme = "https://"
 		}
 		client := &http.Client{Transport: transport}
-		return &fakeClient{fake: k, url: scheme + config.Addr, http: client, sends: config.Headers, closed: closed}, nil
+		return &fakeClient{fake: k, url: scheme + config.Addr, http: client, sends: config.Headers, closed: closed,
+			calls: new(atomic.Int64)}, nil
 	}
 	return stack
 }
@@ -104,8 +119,16 @@ func onlyHTTP1() *http.Protocols {
 }
 
 func (k fake) serve(w http.ResponseWriter, r *http.Request) {
+	var asked rpcMessage
 	send := func(status int, v any) {
 		data, _ := json.Marshal(v)
+		if k.numbered {
+			reply := rpcMessage{Version: "2.0", Result: data, ID: asked.ID}
+			if failed, ok := v.(*rpcbench.Error); ok {
+				reply.Result, reply.Failed = nil, failed
+			}
+			data, _ = json.Marshal(reply)
+		}
 		if k.body != nil {
 			data = k.body(data)
 		}
@@ -133,6 +156,10 @@ func (k fake) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		k.body = func(data []byte) []byte { keep(data); return data }
 	}
+	if k.numbered {
+		_ = json.Unmarshal(data, &asked)
+		data = asked.Params
+	}
 	u := new(rpcbench.User)
 	if err := json.Unmarshal(data, u); err != nil {
 		send(http.StatusBadRequest, &rpcbench.Error{Code: rpcbench.Malformed})
@@ -159,6 +186,7 @@ type fakeClient struct {
 	sends *rpcbench.Headers
 
 	closed *atomic.Bool
+	calls  *atomic.Int64 // so far
 }
 
 func (c *fakeClient) Close() error {
@@ -175,6 +203,10 @@ func (c *fakeClient) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.
 func (c *fakeClient) send(ctx context.Context, data []byte) (rpcbench.Response, error) {
 	if c.context != nil {
 		ctx = c.context(ctx)
+	}
+	id := c.calls.Add(1)
+	if c.numbered {
+		data, _ = json.Marshal(rpcMessage{Version: "2.0", Method: "create_user", Params: data, ID: id})
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(data))
 	if err != nil {
@@ -194,6 +226,9 @@ func (c *fakeClient) send(ctx context.Context, data []byte) (rpcbench.Response, 
 	if err != nil {
 		return rpcbench.Response{}, rpcbench.CallError(ctx, err)
 	}
+	if c.numbered {
+		return c.result(data, id)
+	}
 	if resp.StatusCode != http.StatusOK {
 		e := new(rpcbench.Error)
 		if err := json.Unmarshal(data, e); err != nil {
@@ -206,6 +241,27 @@ func (c *fakeClient) send(ctx context.Context, data []byte) (rpcbench.Response, 
 		return reply, nil
 	}
 	if err := json.Unmarshal(data, &reply); err != nil {
+		return reply, &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+	}
+	return reply, nil
+}
+
+// result is of JSON-RPC's reply to request id.
+func (c *fakeClient) result(data []byte, id int64) (reply rpcbench.Response, err error) {
+	var m rpcMessage
+	if err := json.Unmarshal(data, &m); err != nil {
+		return reply, &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+	}
+	if m.Failed != nil {
+		return reply, m.Failed
+	}
+	if m.ID != id {
+		return reply, &rpcbench.Error{Code: rpcbench.Internal, Message: "a reply to another request"}
+	}
+	if c.decode != nil && c.decode(m.Result, &reply) {
+		return reply, nil
+	}
+	if err := json.Unmarshal(m.Result, &reply); err != nil {
 		return reply, &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
 	}
 	return reply, nil
@@ -242,7 +298,11 @@ func (c *fakeClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 }
 
 func TestAFaultlessFakePasses(t *testing.T) {
-	Conformance(t, fake{}.stack())
+	for name, stack := range map[string]rpcbench.Stack{
+		"fake": fake{}.stack(), "JSON-RPC": fake{numbered: true}.stack(), "WebSocket": webSocket{}.stack(),
+	} {
+		t.Run(name, func(t *testing.T) { Conformance(t, stack) })
+	}
 }
 
 // TestFakesFail: each fault of published benchmarks, made on purpose, turns the named check red.
@@ -288,7 +348,7 @@ func TestFakesFail(t *testing.T) {
 		fails string // checks, and after a bar what the first one says
 	}{
 		{"shortcut without network", shortcut(), "connections, traffic, codec"},
-		{"shortcut that keeps a connection for show", decoy(), "traffic, changed replies"},
+		{"shortcut that keeps a connection for show", decoy(fake{}.stack()), "traffic, changed replies"},
 		{"wrong server behind the address", elsewhere(t), "connections, traffic"},
 		{"a shared mux answers for another stack",
 			relabelled("httpjsoniter", jsoniter, httpjson.New(), httpjsoniter.New()), "codec"},
@@ -449,6 +509,10 @@ func TestFakesFail(t *testing.T) {
 		{"calls that don't take the turns that are declared",
 			claiming(grpcprotobuf.New(), func(t *rpcbench.Traits) { t.Turns = true }), "shared"},
 		{"turns on connections that nobody shares", declaring(func(t *rpcbench.Traits) { t.Turns = true }), "declared"},
+		{"fixtures that share a pool, which the first one closes", sharedPool(),
+			"connections | is something shared, such as a transport"},
+		{"clients that decode into one value", fake{decode: decodedAgain()}.stack(),
+			"connections | is a value shared, such as the one that replies are decoded into?"},
 		{"fixtures that share a pool", sharedPool(), "neighbours | a second fixture, beside the first: "},
 		{"fixtures that share their connections' end", sharedEnd(), "neighbours | closing one fixture broke the other"},
 		{"no header timeout", fake{server: func(s *http.Server) { s.ReadHeaderTimeout = 0 }}.stack(),
@@ -665,8 +729,8 @@ func (inProcess) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 }
 
 // decoy opens the declared connection, sends one real call over it, and answers all others itself.
-func decoy() rpcbench.Stack {
-	return clientOf(func(c rpcbench.Users) rpcbench.Client {
+func decoy(stack rpcbench.Stack) rpcbench.Stack {
+	return odd.WithClient(stack, func(c rpcbench.Users) rpcbench.Client {
 		return odd.Around(c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
 			return func(context.Context) error { return rpcbench.Check(&u, rpcbench.Answer(&u)) }
 		})

@@ -149,6 +149,10 @@ func (r row) procs(b *testing.B) {
 		current.seen[reason] = true
 		b.Skip("rpcbench: " + reason)
 	}
+	if unseen := workload.Unseen(r.stack); unseen != "" && !current.seen[unseen] {
+		current.seen[unseen] = true
+		remark("%s", unseen)
+	}
 	of := r.stack.Traits
 	current.packages = slices.Concat(current.packages, []string{of.Codec}, of.ClientLibraries, of.ServerLibraries)
 }

@@ -85,3 +85,29 @@ func TestWhatDoesNotApplyIsSkipped(t *testing.T) {
 		}
 	}
 }
+
+// TestUnfinishedStacks: each check of a stack that lacks something says so, and none panics.
+func TestUnfinishedStacks(t *testing.T) {
+	for want, change := range map[string]func(*rpcbench.Stack){
+		"a stack needs a Protocol, a Server and a Dial": func(s *rpcbench.Stack) { *s = rpcbench.Stack{} },
+		"needs a Protocol, a Server":                    func(s *rpcbench.Stack) { s.Dial = nil },
+		"a Server and a Dial":                           func(s *rpcbench.Stack) { s.Server = nil },
+		"Dial returned no Client and no error": func(s *rpcbench.Stack) {
+			s.Dial = func(rpcbench.ClientConfig) (rpcbench.Client, error) { return nil, nil }
+		},
+		"Server returned no Server and no error": func(s *rpcbench.Stack) {
+			s.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) { return nil, nil }
+		},
+	} {
+		unfinished := fake{}.stack()
+		change(&unfinished)
+		for _, c := range conform.Checks() {
+			for _, tls := range []bool{false, true} {
+				err := c.Run(conform.Subject{Stack: unfinished, TLS: tls})
+				if err != nil || c.Name == "connections" { // some start neither a server nor a client
+					require.ErrorContains(t, err, want, c.Name)
+				}
+			}
+		}
+	}
+}

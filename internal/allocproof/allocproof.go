@@ -2,8 +2,8 @@
 // Neither a wrapper that counts calls nor the bytes on the wire can tell two JSON libraries apart.
 //
 // Code that does not allocate leaves no trace, and counts are not exact:
-//   - Objects of less than 16 bytes without pointers share a block, and only the first of a block counts. The race
-//     detector counts each.
+//   - Objects of less than 16 bytes without pointers share a block, and only the first of a block counts: see Room. The
+//     race detector counts each.
 //   - A collection that starts within an allocation allocates an object or two beneath the same functions.
 //   - A closure of an inlined function may have the name of the function that it was inlined into.
 package allocproof
@@ -18,6 +18,7 @@ import (
 	"runtime/pprof"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/google/pprof/profile"
 )
@@ -124,6 +125,23 @@ func (p Profile) Objects(library string, except ...string) map[string]int64 {
 func (p Profile) Bytes(library string, except ...string) map[string]int64 {
 	return p.sum(library, except, func(s stack) int64 { return s.bytes })
 }
+
+// Most is the most room there can be.
+const Most = 15
+
+// Room leaves so many bytes in the block that the next objects of less than 16 bytes share. With 0 the first of them
+// counts, however small. With Most as few count as can be: as many count wherever else they are allocated. Room is for
+// a GOMAXPROCS of 1.
+func Room(bytes int) {
+	for uintptr(unsafe.Pointer(tiny()))%(Most+1) != 0 { // until one begins a block
+	}
+	for range Most - bytes {
+		tiny()
+	}
+}
+
+//go:noinline
+func tiny() *byte { return new(byte) }
 
 // Whole is Bytes without blocks of 16 bytes, which objects of any functions may share.
 func (p Profile) Whole(library string) map[string]int64 {

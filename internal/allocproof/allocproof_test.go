@@ -6,11 +6,14 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/environ"
 )
 
 func run(t *testing.T, fn func()) Profile {
@@ -79,6 +82,46 @@ func TestExact(t *testing.T) {
 		assert.GreaterOrEqual(t, client, int64(2*n), "for however many frames between")
 	}
 }
+
+// TestRoom: how many small objects are seen depends on where the first of them lies in a block.
+func TestRoom(t *testing.T) {
+	if strings.Contains(environ.Build(), "-race") {
+		t.Skip("the race detector counts each")
+	}
+	noGC(t)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const times = 100
+	for _, c := range []struct {
+		why             string
+		sizes           []int
+		apart, together int64 // of times objects
+	}{
+		{"one byte", []int{1}, times, 0},
+		{"the whole room", []int{15}, times, 0},
+		{"two that share", []int{5, 10}, times, 0},
+		{"two that can't share", []int{9, 9}, 2 * times, times},
+		{"an object of 16 bytes", []int{16}, times, times},
+		{"one beside it", []int{16, 3}, 2 * times, times},
+	} {
+		for room, want := range map[int]int64{0: c.apart, Most: c.together} {
+			p := run(t, func() {
+				for range times {
+					Room(room)
+					for _, size := range c.sizes {
+						clone("sixteen letters."[:size])
+					}
+				}
+			})
+			client, _ := sides(p, "internal/stringslite") // of strings.Clone
+			assert.Equal(t, want, client, "%s, room %d", c.why, room)
+		}
+	}
+}
+
+// clone allocates on the heap, where a compiler that knew its caller might not.
+//
+//go:noinline
+func clone(s string) string { return strings.Clone(s) }
 
 func TestWithin(t *testing.T) {
 	for _, c := range []struct {

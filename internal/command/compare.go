@@ -82,7 +82,10 @@ func (c *comparison) names(args []string) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range stacks[1:] {
+	for _, s := range stacks {
+		if unseen := workload.Unseen(s); unseen != "" && !slices.Contains(c.warnings, unseen) {
+			c.warnings = append(c.warnings, unseen)
+		}
 		if s.Method != stacks[0].Method {
 			return wrong("run: %s serves %s, and %s %s: stacks of one method are compared",
 				stacks[0].Name, cmp.Or(stacks[0].Method, "create-user"), s.Name, cmp.Or(s.Method, "create-user"))

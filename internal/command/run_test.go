@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/report"
@@ -111,6 +112,22 @@ func namesOf(workloads []workload.Workload) (all []string) {
 func unflagged(t *testing.T, p program) comparison {
 	t.Helper()
 	return comparison{program: p, out: filepath.Join(t.TempDir(), "new"), time: 8 * time.Second, processes: 8, seed: 7}
+}
+
+// What the suite can't see of a stack is a warning of every summary, once for all its builds, beside others.
+func TestUnseen(t *testing.T) {
+	masked := httpjson.New()
+	masked.Name, masked.Traits.Varies = "masked", rpcbench.Masked
+	p := program{stacks: []rpcbench.Stack{httpjson.New(), masked}}
+	c := unflagged(t, p)
+	require.NoError(t, c.take([]string{"masked@HEAD~1", "masked"}, "", true, nil))
+	require.Equal(t, []string{workload.Unseen(masked)}, c.header().Warnings)
+	require.Contains(t, c.header().Warnings[0], "masked masks its requests: no test reads them")
+	c = unflagged(t, p)
+	c.server = "httpjson=h:1,masked=h:2"
+	require.NoError(t, c.take([]string{"masked"}, "small", true, map[string]bool{"server": true, "workloads": true}))
+	require.Len(t, c.header().Warnings, 3)
+	require.Equal(t, workload.Unseen(masked), c.header().Warnings[0])
 }
 
 // What -quick, -workloads, -server and nothing mean.

@@ -33,9 +33,9 @@ func (c *comparison) elsewhere(value string, chosen bool) error {
 			return wrong("run: -server names no server of %s; a build has none", name)
 		}
 	}
-	c.warnings = []string{"the servers are elsewhere: CPU is the client's alone; a server on this machine counts as " +
-		"what others use", "no test of this program has seen the servers (proved: no); other processes of them may differ " +
-		"by more than an interval says; bytes, allocations and layers are left out"}
+	c.warnings = append(c.warnings, "the servers are elsewhere: CPU is the client's alone; a server on this machine "+
+		"counts as what others use", "no test of this program has seen the servers (proved: no); other processes of them "+
+		"may differ by more than an interval says; bytes, allocations and layers are left out")
 	var left []string
 	c.workloads = slices.DeleteFunc(slices.Clone(c.workloads), func(w workload.Workload) bool {
 		if w.TLS || w.Unix || w.Rate != 0 || w.Apart && c.sweep.workloads != nil {

@@ -116,6 +116,17 @@ func (w Workload) Connections(t rpcbench.Traits) int {
 	return cmp.Or(w.Conns, callers)
 }
 
+// Unseen says what the suite can't see of a stack, because of Traits.Varies. It is "" if that is nothing.
+func Unseen(s rpcbench.Stack) string {
+	switch s.Traits.Varies {
+	case rpcbench.Numbered:
+		return s.Name + " numbers its requests: no test sees whether the numbered part, of up to 64 bytes, holds more"
+	case rpcbench.Masked:
+		return s.Name + " masks its requests: no test reads them, only their lengths and the replies"
+	}
+	return ""
+}
+
 // checkStreams refuses more callers than a connection carries: further calls would wait, and the row be of that.
 func (w Workload) checkStreams(t rpcbench.Traits) error {
 	callers := w.AtOnce()

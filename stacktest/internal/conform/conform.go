@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,11 +43,12 @@ func Checks() []Check {
 				"Traits.Turns says otherwise. What else waits for its turn is not seen. With Traits.Reconnects a second " +
 				"call opens a connection where one is to be held."},
 		{"traffic", false, false, watched(traffic),
-			"The name of each call's user is in the bytes of the request and of the reply; over TLS in neither."},
+			"The name of each call's user is in the bytes of the request and of the reply; over TLS in neither. With " +
+				"Traits.Varies masked it is in the reply alone."},
 		{"codec", true, false, bare(codecRan),
 			"Functions of Traits.Codec allocate at least once per call in client and server, and those of no other " +
 				"codec do; likewise Traits.ClientLibraries and Traits.ServerLibraries. Code that does not allocate is " +
-				"not seen."},
+				"not seen. Of objects below 16 bytes some are seen: a message that has no other does not tell."},
 		{"repeats", true, false, bare(repeats),
 			"Encoding and decoding are done anew for a user that was sent before, and by a Call as by CreateUser. A " +
 				"kept value is not seen if the codec allocates as much without it. A value kept by a single Call is not " +
@@ -58,10 +60,11 @@ func Checks() []Check {
 			"A Call compares every field of the reply with what was asked, and does not ask twice. Needs bytes that " +
 				"can be read."},
 		{"one request", true, false, watched(oneRequest),
-			"CreateUser and Call send the same request, but for the boundary of a multipart body. With Traits.Leased both " +
-				"send the same message on one stream. Needs HTTP."},
+			"CreateUser and Call send the same request, but for the boundary of a multipart body and what Traits.Varies " +
+				"says. With Traits.Leased both send the same message on one stream. Needs HTTP."},
 		{"protocol", false, false, watched(protocol),
-			"The HTTP version is the declared one. Over TLS it is TLS 1.3, and the client verifies the certificate."},
+			"The HTTP version is the declared one. Over TLS it is TLS 1.3, and the client verifies the certificate. " +
+				"Masked bytes that are not HTTP are not read."},
 		{"compression", true, false, watched(compression),
 			"64 kB that compress well take 64 kB each way unless Traits.Compression says otherwise. Headers agree with " +
 				"it, and with Traits.AsksGzip."},
@@ -166,6 +169,9 @@ var errRedialled = errors.New(" (counted twice)")
 
 // Run makes the check. Its error is a Skip, or says what is wrong with the stack.
 func (c Check) Run(s Subject) error {
+	if s.Stack.Protocol == "" || s.Stack.Server == nil || s.Stack.Dial == nil {
+		return errors.New("a stack needs a Protocol, a Server and a Dial")
+	}
 	return within(s.limit(), func() error {
 		err := ended(func() { c.run(s) })
 		if errors.Is(err, errRedialled) {
@@ -234,6 +240,9 @@ func (s Subject) patience() time.Duration { return min(10*time.Second, s.limit()
 // readable says whether the bytes on the wire can be read, and changed one by one.
 func (s Subject) readable() bool { return !s.TLS && s.Stack.Traits.Compression == "" }
 
+// masked says whether no byte of a request's user can be read.
+func (s Subject) masked() bool { return s.Stack.Traits.Varies == rpcbench.Masked }
+
 // session is a fixture under check.
 type session struct {
 	*rpcbench.Fixture
@@ -266,7 +275,18 @@ func (s Subject) start(config rpcbench.Config) (f *session, err error) {
 	if err == nil && s.own() {
 		f.Users = samples{f.Client}
 	}
-	return f, err
+	return f, likely(err)
+}
+
+// likely adds to the error of a start what is likely to have caused it.
+func likely(err error) error {
+	switch {
+	case errors.Is(err, net.ErrClosed): // this fixture has closed nothing yet
+		return fmt.Errorf("%w: is something shared, such as a transport, with a client that was closed before?", err)
+	case rpcbench.CodeOf(err) == rpcbench.Internal && strings.Contains(err.Error(), "wrong reply"):
+		return fmt.Errorf("%w: is a value shared, such as the one that replies are decoded into?", err)
+	}
+	return err
 }
 
 // with makes a check of a function that needs a fixture.
@@ -427,6 +447,7 @@ func (f *session) connected(sent int) {
 func (f *session) hold(ctx context.Context, u rpcbench.User, call rpcbench.Call) (result <-chan error) {
 	var marker []byte // empty matches any bytes, where the name can't be read
 	switch {
+	case f.s.masked():
 	case f.s.readable() && f.s.own():
 		marker = f.mark(index(u))
 	case f.s.readable():

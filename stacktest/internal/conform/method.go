@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/allocproof"
 	"github.com/rpcbench/rpcbench/internal/corpus"
 	"github.com/rpcbench/rpcbench/internal/wire"
 )
@@ -107,56 +108,88 @@ func (f *session) mark(i int) []byte {
 	return nil
 }
 
-// outside is what the declared codec allocates for a round's requests or replies, outside of calls.
-type outside struct{ encoded, decoded, objects int64 } // bytes, bytes, and the objects of decoding
+// outside is a round's requests or replies, encoded and decoded outside of calls.
+type outside struct {
+	encode, decode []rpcbench.Call
+	seen           []rpcbench.Call // decode, of which a profile has what it has wherever samples are decoded
+	nothing        bool            // decoding allocates nothing
+}
 
-func (f *session) outside(m rpcbench.Messages) (a outside) {
-	var encode, decode []rpcbench.Call
+func (f *session) outside(m rpcbench.Messages) (o outside) {
+	var each []rpcbench.Call // decode, of which a profile has something if anything is allocated
 	for i := range corpus.Round {
 		data := try(m.Encode(i))
-		encode = append(encode, func(context.Context) error { _, err := m.Encode(i); return err })
-		decode = append(decode, func(context.Context) error { return m.Decode(data) })
+		decode := func(context.Context) error { return m.Decode(data) }
+		o.encode = append(o.encode, func(context.Context) error { _, err := m.Encode(i); return err })
+		o.decode, o.seen = append(o.decode, decode), append(o.seen, leaving(allocproof.Most, decode))
+		each = append(each, leaving(0, decode))
 	}
 	own := f.Stack.Traits.Codec
-	first, _ := sides(f.profiled(decode, 1).Objects(own)) // which a stack that keeps values decodes too
-	must(goRound(append(encode, decode...), 1), "encode and decode a sample")
-	a.encoded, _ = f.ofARound(encode, own)
-	a.decoded, _ = f.ofARound(decode, own)
-	decoding := f.profiled(decode, 1)
-	a.objects, _ = sides(decoding.Objects(own))
+	first, _ := sides(f.profiled(each, 1).Objects(own)) // which a stack that keeps values decodes too
+	must(goRound(slices.Concat(o.encode, o.decode), 1), "encode and decode a sample")
+	decoding := f.profiled(each, 1)
+	objects, _ := sides(decoding.Objects(own))
 	for _, rival := range f.s.rivals() {
 		objects, _ := sides(decoding.Objects(rival))
 		failIf(objects > 0, "to decode %d samples, functions of %s allocated %d objects; the declared codec is %s",
 			corpus.Round, rival, objects, own)
 	}
-	// Objects of less than 16 bytes share blocks.
-	none := a.objects < corpus.Round/4
-	skipIf(none && first < corpus.Round/2,
-		"decoding the samples allocates nothing, so what is kept from call to call can't be told")
-	failIf(none, "to decode %d samples, functions of %s, the declared codec, allocated %d objects: "+
-		"something is kept, or another library decodes", corpus.Round, own, a.objects)
-	return a
+	none := objects < corpus.Round/4 // a few may be of a pool
+	o.nothing = none && first < corpus.Round/2
+	failIf(none && !o.nothing, "to decode %d samples, functions of %s, the declared codec, allocated %d objects: "+
+		"something is kept, or another library decodes", corpus.Round, own, objects)
+	return o
 }
 
-// ofARound returns the bytes that a library allocates in one round of calls: what two rounds take more than one. The
-// first call fills pools, which profiled empties, and does so on either side.
-func (f *session) ofARound(calls []rpcbench.Call, library string) (client, elsewhere int64) {
-	client2, elsewhere2 := sides(f.profiled(calls, 2).Whole(library))
-	client, elsewhere = sides(f.profiled(calls, 1).Whole(library))
+// leaving leaves so much room for the small objects of a call.
+func leaving(room int, call rpcbench.Call) rpcbench.Call {
+	return func(ctx context.Context) error { allocproof.Room(room); return call(ctx) }
+}
+
+// ofARound returns what is allocated in one round of calls: what two rounds take more than one. The first call fills
+// pools, which profiled empties, and does so on either side.
+func (f *session) ofARound(calls []rpcbench.Call, amount func(allocproof.Profile) map[string]int64,
+) (client, elsewhere int64) {
+	client2, elsewhere2 := sides(amount(f.profiled(calls, 2)))
+	client, elsewhere = sides(amount(f.profiled(calls, 1)))
 	return client2 - client, elsewhere2 - elsewhere
+}
+
+// ownCodecRan checks that the declared codec allocated in rounds of calls what it surely allocates to decode the
+// samples: replies on the caller's goroutine, requests on others. It tells whether that is nothing.
+func (f *session) ownCodecRan(calls allocproof.Profile, rounds int64) (blind bool) {
+	blind = true
+	requests, replies := f.outside(f.Stack.Request), f.outside(f.Stack.Reply)
+	for _, library := range f.s.libraries() {
+		least := func(o outside) int64 {
+			objects, _ := f.ofARound(o.seen, func(p allocproof.Profile) map[string]int64 { return p.Objects(library) })
+			return rounds * max(0, min(objects, corpus.Round)-corpus.Round/4) // a few may be of a pool
+		}
+		ofReplies, ofRequests := least(replies), least(requests)
+		blind = blind && ofReplies+ofRequests == 0
+		inClient, inServer := sides(calls.Objects(library))
+		failIf(inClient < ofReplies || inServer < ofRequests,
+			"in %d calls functions of %s, the declared codec, allocated %d objects on the caller's goroutine and %d on others; "+
+				"at least %d and %d are expected, to decode replies and requests; seen: %v", rounds*corpus.Round, library,
+			inClient, inServer, ofReplies, ofRequests, calls.Packages())
+	}
+	return blind
 }
 
 // ownRepeats compares what the codec allocates in calls with what it allocates for the samples outside of calls. Less
 // would be something that is kept from call to call. RPC libraries encode into pooled buffers, which count nothing.
 func ownRepeats(f *session) {
 	requests, replies := f.outside(f.Stack.Request), f.outside(f.Stack.Reply)
+	skipIf(requests.nothing || replies.nothing,
+		"decoding the samples allocates nothing, so what is kept from call to call can't be told")
 	codec, calls := f.Stack.Traits.Codec, f.round(0)
 	must(goRound(calls, 4), "call")
 	prepared := f.profiled([]rpcbench.Call{func(context.Context) error { f.round(0); return nil }}, 1)
 	inPrepare, _ := sides(prepared.Bytes(codec))
 	failIf(inPrepare > 0, "in %d calls of Prepare %s allocated %d bytes: it encodes what each Call must encode",
 		corpus.Round, codec, inPrepare)
-	inClient, inServer := f.ofARound(calls, codec)
+	whole := func(p allocproof.Profile) map[string]int64 { return p.Whole(codec) }
+	inClient, inServer := f.ofARound(calls, whole)
 	blind := false
 	const stray = 16 * corpus.Round // a profile may have a few objects of others
 	for _, side := range []struct {
@@ -164,15 +197,17 @@ func ownRepeats(f *session) {
 		allocated        int64
 		encodes, decodes outside
 	}{{"client", inClient, requests, replies}, {"server", inServer, replies, requests}} {
-		least := side.decodes.decoded/2 - stray
+		encoded, _ := f.ofARound(side.encodes.encode, whole)
+		decoded, _ := f.ofARound(side.decodes.decode, whole)
+		least := decoded/2 - stray
 		if slices.Equal(f.Stack.Traits.ClientLibraries, []string{"net/http"}) {
-			least += side.encodes.encoded * 9 / 10
+			least += encoded * 9 / 10
 		}
-		blind = blind || side.decodes.decoded < stray
+		blind = blind || decoded < stray
 		failIf(side.allocated < least,
 			"in %d calls %s allocated %d bytes in the %s, where decoding takes %d and encoding %d: "+
 				"something is kept from call to call",
-			corpus.Round, codec, side.allocated, side.name, side.decodes.decoded, side.encodes.encoded)
+			corpus.Round, codec, side.allocated, side.name, decoded, encoded)
 	}
 	skipIf(blind, "a sample decodes into so few bytes that what is kept from call to call can't be told")
 }

@@ -37,8 +37,6 @@ func declared(s Subject) {
 	failIf(!regexp.MustCompile(`^[a-z0-9]+(\.[a-z0-9]+)*$`).MatchString(s.Stack.Name),
 		"the name %q is not made of [a-z0-9], with single dots between: benchmark tools could not read its rows",
 		s.Stack.Name)
-	failIf(s.Stack.Protocol == "" || s.Stack.Server == nil || s.Stack.Dial == nil,
-		"a stack needs a Protocol, a Server and a Dial")
 	failIf(t.Codec == "", "Traits.Codec must name the import path of the library that encodes and decodes")
 	failIf(t.Turns && !t.Multiplexed,
 		"Traits.Turns is of a connection that several callers share: set Multiplexed too, or leave Turns out")
@@ -46,6 +44,9 @@ func declared(s Subject) {
 	allowed(t.HTTPOverTLS, "Traits.HTTPOverTLS", "", "2")
 	allowed(t.Compression, "Traits.Compression", "", rpcbench.Gzip, rpcbench.GzipReplies)
 	allowed(t.Traced, "Traits.Traced", "", "sampled", "unsampled")
+	allowed(t.Varies, "Traits.Varies", "", rpcbench.Numbered, rpcbench.Masked)
+	failIf(t.Varies == rpcbench.Numbered && t.HTTP == "",
+		"Traits.Varies is numbered, and requests that are not HTTP are not compared: leave it out")
 	allowed(t.InvalidUTF8, "Traits.InvalidUTF8", rpcbench.Rejected, rpcbench.Replaced, rpcbench.Kept)
 	for _, name := range t.Lossy {
 		ofFlexes := slices.ContainsFunc(corpus.Flexes(), func(c corpus.Flex) bool { return c.Name == name })

@@ -62,26 +62,26 @@ func codecRan(f *session) {
 	const rounds = 4
 	calls := f.round(1000)
 	must(goRound(calls, 1), "call")
+	for i, call := range calls { // or each call would hide the same small objects
+		calls[i] = leaving(i%(allocproof.Most+1), call)
+	}
 	profile := f.profiled(calls, rounds)
 	own := f.s.libraries()
-	ops, decoded := int64(rounds*len(calls)), int64(rounds*len(calls))
-	var unseen error // by the profile: decoding
+	ops, blind := int64(rounds*len(calls)), false
 	if f.s.own() {
-		unseen = ended(func() {
-			decoded = rounds * min(f.outside(f.Stack.Request).objects, f.outside(f.Stack.Reply).objects)
-		})
-	}
-	for _, library := range own {
-		busy, roots := 0, profile.Objects(library)
-		for _, objects := range roots {
-			if objects >= min(ops, decoded) {
-				busy++
+		blind = f.ownCodecRan(profile, rounds)
+	} else {
+		for _, library := range own {
+			busy, roots := 0, profile.Objects(library)
+			for _, objects := range roots {
+				if objects >= ops {
+					busy++
+				}
 			}
-		}
-		failIf(busy < 2 && unseen == nil,
-			"in %d calls functions of %s, the declared codec, allocated these objects by goroutine: %v; "+
+			failIf(busy < 2, "in %d calls functions of %s, the declared codec, allocated these objects by goroutine: %v; "+
 				"at least one per call is expected in the client's and in the server's; seen: %v",
-			ops, library, roots, profile.Packages())
+				ops, library, roots, profile.Packages())
+		}
 	}
 	transportsRan(f.Stack.Traits, profile, ops)
 	for _, rival := range f.s.rivals() {
@@ -92,7 +92,8 @@ func codecRan(f *session) {
 		failIf(len(roots) > 0, "functions of %s allocated these objects by goroutine: %v; the declared codec is %s",
 			rival, roots, own[0])
 	}
-	failIf(unseen != nil, "%w", unseen)
+	skipIf(blind, "neither message has an object of 16 bytes, and the profile sees one of many smaller ones: "+
+		"that no other codec ran was checked, and not that the declared one did")
 }
 
 // transportsRan checks which libraries moved the bytes. If client and server declare the same library, its background
