@@ -98,7 +98,7 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.told = append(s.told, w.dropNulls()...)
+	s.told = slices.Concat(s.told, w.dropNulls(), w.told)
 	s.complete(request, reply)
 	if m.Made, m.Lossy = s.made, append(s.guessed, s.told...); m.Schema != nil {
 		m.Made = strings.Join(append([]string{m.Made, "schema made of " + plural(len(replies), "sample", "samples") +

@@ -45,7 +45,7 @@ service Orders {
   rpc Get(Request) returns (Reply) { option (google.api.http) = { get: "/v1/orders/{id}" }; }
   rpc Watch(Request) returns (stream Reply);
 }
-message Request { string id = 1 [(buf.validate.field).string.min_len = 1]; repeated string names = 2; }
+message Request { string id = 1 [(buf.validate.field).string.min_len = 1]; repeated string names = 2; double at = 3; }
 `
 
 // given is what a test writes: a reply's fields, samples, and the first word of the package, which is shop if empty.
@@ -194,7 +194,7 @@ func contains(t *testing.T, path string, lines ...string) {
 // The module proves that as it is made.
 func TestForms(t *testing.T) {
 	t.Parallel()
-	dir, told := t.TempDir(), map[string][]string{}
+	dir, told, before := t.TempDir(), map[string][]string{}, map[string][]string{} // before the proof
 	for _, c := range []struct {
 		why   string
 		given given
@@ -273,6 +273,32 @@ func TestForms(t *testing.T) {
 				"reply.s.x: 12345678901234567890 in the sample, 12345678901234567000 as a plain struct"}},
 		{"other spellings of numbers", given{fields: `double d = 1; float f = 2; double e = 3;`,
 			reply: `{"d":1.50,"f":1e3,"e":1E-7}`}, nil, nil},
+		{"NaN and Infinity", given{fields: `double d = 1; repeated float f = 2; google.protobuf.DoubleValue w = 3;
+			map<string, double> m = 4; optional double o = 5; oneof one { float arm = 6; }`,
+			request: `{"at":"NaN"} {"at":"Infinity"} {"at":-1.5}`, reply: strings.Repeat(`{"d":"NaN","f":["NaN","-Infinity","1.5"],
+				"w":"NaN","m":{"a":"Infinity"},"o":"NaN","arm":"NaN"}`, 3)},
+			[]string{"D string", "F []string", "W *string", "M map[string]string", "O *string", "Arm *string"},
+			[]string{"request.at: NaN and Infinity are no numbers of JSON: beside some, plain structs have the type any here"}},
+		{"NaN beside numbers", given{fields: `repeated double l = 1; repeated Point p = 2; message Point { float x = 1;
+			google.protobuf.FloatValue y = 2; optional float z = 3; }`, reply: `{"l":[1.5,"NaN",-0,1e-7],
+			"p":[{"x":1.25,"y":"NaN"},{"x":"NaN","y":0,"z":0},{"z":"Infinity"}]}`},
+			[]string{"L []any", "X any `json:\"x,omitempty\"`", "Y any", "Z any"}, []string{
+				"reply.l[]: NaN and Infinity are no numbers of JSON: beside some, plain structs have the type any here",
+				"reply.p[].x: NaN and Infinity are no numbers of JSON: beside some, plain structs have the type any here",
+				"reply.p[].y: NaN and Infinity are no numbers of JSON: beside some, plain structs have the type any here",
+				"reply.p[].z: NaN and Infinity are no numbers of JSON: beside some, plain structs have the type any here"}},
+		{"integers as fractions and with exponents", given{fields: `int32 a = 1; repeated int64 b = 2; E c = 3; enum E { Z = 0;
+			ONE = 1; } google.protobuf.UInt64Value d = 4; map<string, fixed32> e = 5; uint32 f = 6; int64 g = 7;`,
+			reply: `{"a":2.0,"b":["1e3","-2.0"],"c":1.0,"d":"1.8e1","e":{"x":4e9},"f":-0,"g":9007199254740993.0}`},
+			[]string{"A int32 `json:\"a\"`", "G int64 `json:\"g\"`"}, nil},
+		{"numbers that a double has not", given{fields: `double d = 1; repeated double l = 2;`,
+			reply: `{"d":1e-400,"l":[0.1234567890123456789012,0.10,1E-7,0.30000000000000004,100e20]}`}, nil,
+			[]string{"reply.d: 1e-400 in the sample, 0 as a plain struct",
+				"reply.l[]: 0.1234567890123456789012 in the sample, 0.12345678901234568 as a plain struct"}},
+		{"bytes that look like hex", given{fields: `bytes id = 1; repeated bytes ids = 2; bytes raw = 3; bytes zero = 4;`,
+			reply: `{"id":"5b8efff798038103d269b633813fc60c","ids":["EEE19B7EC3C1B174"],"raw":"deadBEEF12==","zero":"AAAAAAAA"}`}, nil,
+			[]string{"reply.id: looks like hex, and is read as base64, as protobuf's JSON has bytes: convert it if it is hex",
+				"reply.ids[]: looks like hex, and is read as base64, as protobuf's JSON has bytes: convert it if it is hex"}},
 		{"an Any that no sample has", given{fields: `google.protobuf.Any any = 1; string id = 2;`, reply: `{"id":"x"}`},
 			nil, nil},
 		{"text that is not ASCII", given{fields: `string a = 1; map<string, string> b = 2;`,
@@ -285,8 +311,8 @@ func TestForms(t *testing.T) {
 			m, err := described(args).module(t.Context(), out, "mine/"+row)
 			require.NoError(t, err)
 			contains(t, filepath.Join(out, "plain_gen.go"), c.lines...)
-			require.Empty(t, m.Lossy)
-			told[row] = c.lossy
+			require.Subset(t, c.lossy, m.Lossy)
+			told[row], before[row] = c.lossy, m.Lossy
 		})
 	}
 	if testing.Short() {
@@ -295,7 +321,7 @@ func TestForms(t *testing.T) {
 	formatted(t, dir)
 	for row, said := range proofs(t, dir, slices.Collect(maps.Keys(told))) {
 		require.Empty(t, said.Err, row)
-		require.Equal(t, told[row], said.Told, row)
+		require.Equal(t, told[row], append(before[row], said.Told...), row)
 	}
 	out, err := goIn(t, dir, nil, "vet", "-trimpath", "./...")
 	require.NoError(t, err, out)
@@ -421,8 +447,6 @@ func TestBadInput(t *testing.T) {
 		{"a number that is too large", given{fields: "int32 i = 1;", reply: `{"i":2147483648}`}, nil,
 			"reply.json:1:6: invalid value for int32 field i: 2147483648", false},
 		{"a fraction", given{fields: "int64 i = 1;", reply: `{"i":1.5}`}, nil, "reply.json:1:6: invalid value for int64 field i: 1.5", false},
-		{"not a number", given{fields: "double d = 1;", reply: `{"d":"NaN"}`}, nil, "reply: sample 1 is not equal to its copy",
-			false},
 		{"an unknown enum value", given{fields: "E e = 1; enum E { A = 0; }", reply: `{"e":"B"}`}, nil,
 			`reply.json:1:6: invalid value for enum field e: "B"`, false},
 		{"no time", given{fields: "google.protobuf.Timestamp t = 1;", reply: `{"t":"yesterday"}`}, nil,
