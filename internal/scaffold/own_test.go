@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -502,6 +503,32 @@ func TestBadInput(t *testing.T) {
 				require.Contains(t, path, "Test", "nothing is left behind") // folders of tests
 			}
 		})
+	}
+}
+
+// TestFolder: what init prints works below a workspace, in folders with names that Go has given to others.
+func TestFolder(t *testing.T) {
+	t.Parallel()
+	if testing.Short() || runtime.GOOS == "windows" {
+		t.Skip("links programs")
+	}
+	home := t.TempDir()
+	write(t, filepath.Join(home, "go.work"), "go 1.26\n")
+	write(t, filepath.Join(home, "a.json"), `{"e":"trade","id":"a-1001-b"}`)
+	require.NoError(t, os.Mkdir(filepath.Join(home, "my own"), 0o700))
+	for _, out := range []string{"mod", "my own/log"} {
+		said, err := process(t, home, "init", "-request", "a.json", "-reply", "a.json", "-out", out).CombinedOutput()
+		require.NoError(t, err, string(said))
+		_, line, found := strings.Cut(string(said), "To compare: ")
+		require.True(t, found, string(said))
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(line, "run -out answer", "list", 1))
+		cmd.Dir = home
+		listed, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s: %s", line, listed)
+		require.Contains(t, string(listed), "grpcprotobuf")
+	}
+	for folder, name := range map[string]string{"go": "go", "Con": "con", "日本": "own", "example.com": "example-com"} {
+		require.Equal(t, "rpcbench-"+name, moduleName(folder))
 	}
 }
 
