@@ -602,6 +602,8 @@ func TestSamples(t *testing.T) {
 			"1 sample, whose letters and digits vary", 16, "id"},
 		{"a short id, of which few copies differ", `{"id":"42"}`, `{"s":"ghijkl"}`, "1 sample, whose letters and digits vary",
 			16, "id"},
+		{"large ones", `{"id":"abcdef"}`, `{"s":"` + strings.Repeat("x", 700_000) + `"}`,
+			"1 sample, whose letters and digits vary", 2, "id"},
 		{"a path below a list", `{"names":["abcdef"]}`, `{"s":"ghijkl"}`, "1 sample, whose letters and digits vary", 16,
 			"names"},
 		{"several paths", many(4, `{"id":"2026-01-0%[1]d","names":["2026-01-01"]}`) + `{"id":"2026-01-01",
@@ -614,6 +616,9 @@ func TestSamples(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			s, _ := complete(t, given{fields: "string s = 1;", request: c.request, reply: c.reply})
+			if c.why == "large ones" {
+				require.Equal(t, []string{"2 samples go round, in place of 16, as they are large"}, s.told)
+			}
 			if c.why == "several paths" {
 				require.Len(t, s.key, 2)
 				return
