@@ -104,18 +104,27 @@ func compile(ctx context.Context, text []byte, names, roots []string) (files, er
 	if len(roots) == 0 {
 		roots = []string{"."}
 	}
-	c := compiler{text: text, roots: roots}
+	for _, root := range roots {
+		if info, err := os.Stat(root); err != nil || !info.IsDir() {
+			return nil, fmt.Errorf("-I %s: no such folder", root)
+		}
+	}
 	for i, name := range names {
-		for _, root := range roots { // a path from the working directory is fine too
+		inside := func(root string) bool { // a path from the working directory is fine too
 			path, err := filepath.Abs(name)
 			top, err2 := filepath.Abs(root)
 			inside, err3 := filepath.Rel(top, path)
-			if errors.Join(err, err2, err3) == nil && filepath.IsLocal(inside) && isFile(name) {
-				names[i] = filepath.ToSlash(inside)
-				break
+			if errors.Join(err, err2, err3) != nil || !filepath.IsLocal(inside) || !isFile(name) {
+				return false
 			}
+			names[i] = filepath.ToSlash(inside)
+			return true
+		}
+		if own := filepath.Dir(name); !slices.ContainsFunc(roots, inside) && inside(own) {
+			roots = append([]string{own}, roots...)
 		}
 	}
+	c := compiler{text: text, roots: roots}
 	linked, err := (&protocompile.Compiler{Resolver: &c}).Compile(ctx, names...)
 	if err != nil {
 		if len(c.missing) > 0 {
@@ -286,7 +295,7 @@ func method(all files, call string) (name, request, reply string, err error) {
 		for _, s := range f.Service {
 			for _, m := range s.Method {
 				full := strings.TrimPrefix(f.GetPackage()+"."+s.GetName(), ".") + "/" + m.GetName()
-				if call == full || call == strings.ReplaceAll(full, "/", ".") {
+				if call := strings.TrimLeft(call, "/."); call == full || call == strings.ReplaceAll(full, "/", ".") {
 					if m.GetClientStreaming() || m.GetServerStreaming() {
 						return "", "", "", fmt.Errorf("-call %s: this method streams: rpcbench takes unary methods", call)
 					}

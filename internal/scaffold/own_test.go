@@ -435,7 +435,7 @@ func TestBadInput(t *testing.T) {
 		{"an import that is needed", given{fields: "google.type.Money price = 1;", reply: "{}"}, nil,
 			"unknown type google.type.Money (not below -I: buf/validate/validate.proto, google/api/annotations.proto)",
 			false},
-		{"an edition that protoc alone reads", given{fields: "string id = 1;\n}\nexport message Reply {\nedition = \"2024\";", reply: "{}"}, nil,
+		{"an edition of protoc alone", given{fields: "}\nexport message Reply {\nedition = \"2024\";", reply: "{}"}, nil,
 			"shop.proto: edition 2024 is not read here: make a set by protoc -o x.binpb --include_imports, and give -protoset",
 			false},
 		{"no such file", order, []string{"-proto", "none.proto"}, "none.proto", false},
@@ -471,12 +471,16 @@ func TestBadInput(t *testing.T) {
 			strings.Repeat("}", 101)}, nil, "reply.json:1: nested deeper than 100 levels", false},
 		{"a fault in another line", given{fields: "string s = 1;", reply: "{}\n{}\n\n{\"s\":}\n"}, nil,
 			"reply.json:4: not valid JSON: invalid character '}'", false},
-		{"UTF-16", given{fields: "string s = 1;", reply: "\xff\xfe{\x00}\x00"}, nil, "reply.json: not UTF-8", false},
+		{"half of UTF-16", given{fields: "string s = 1;", reply: "\xff\xfe{\x00}"}, nil, "reply.json: not UTF-8", false},
 		{"2 MiB", given{fields: "string s = 1;", reply: `{"s":"` + strings.Repeat("x", 2<<20) + `"}`}, nil,
 			"reply.json:1: 2 MiB of JSON or more", false},
 		{"broken JSON", given{fields: "string s = 1;", reply: `{"s":`}, nil,
 			"reply.json:1: not valid JSON: unexpected EOF", false},
-		{"no JSON", given{fields: "string s = 1;", reply: ` `}, nil, "reply.json: no JSON value", false},
+		{"no JSON", given{fields: "string s = 1;", reply: ` `}, nil, "reply.json: no JSON value in it: {} is", false},
+		{"an empty file", given{fields: "string s = 1;", request: `{"id":"a"}`}, nil, "reply.json: no JSON value in it: {} is", false},
+		{"a folder without JSON", order, []string{"-reply", "testdata"},
+			"-reply: testdata: no file in it ends in .json, .jsonl, .ndjson", false},
+		{"a root that is a file", order, []string{"-I", "own_test.go"}, "-I own_test.go: no such folder", false},
 		{"a key twice", given{fields: "string s = 1;", reply: `{"s":"a","s":"b"}`}, nil,
 			`reply.json:1:10: duplicate field "s"`, false},
 		{"half of a character", given{fields: "string s = 1;", reply: "{\n\"s\":\"\\ud800\"}"}, nil,
@@ -612,7 +616,7 @@ func TestSamples(t *testing.T) {
 		{"a request that can't vary", `{}`, `{"s":"ghijkl"}`,
 			"1 sample: nothing tells requests apart, so a repeated reply can't be told from a new one", 1, ""},
 		{"a reply that can't vary", `{"id":"abcdef"}`, `{"s":""}`,
-			"1 sample: nothing tells requests apart, so a repeated reply can't be told from a new one", 1, ""},
+			"1 sample: nothing in the reply can vary, so a repeated reply can't be told from a new one", 1, ""},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			s, _ := complete(t, given{fields: "string s = 1;", request: c.request, reply: c.reply})
@@ -663,7 +667,7 @@ func complete(t *testing.T, g given) (s samples, reply *protogen.Message) {
 // TestFolders: files of a folder go by their names, as people count.
 func TestFolders(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"10.json", "2.json", "1.jsonl", "b.txt"} {
+	for _, name := range []string{"10.json", "2.json", "1.jsonl", "b.txt", "3.ndjson"} {
 		write(t, filepath.Join(dir, name), `{}`)
 	}
 	all, err := readSamples(dir)
@@ -672,17 +676,27 @@ func TestFolders(t *testing.T) {
 	for _, s := range all {
 		names = append(names, filepath.Base(s.name))
 	}
-	require.Equal(t, []string{"2.json:1", "1.jsonl:1", "10.json:1"}, names)
+	require.Equal(t, []string{"2.json:1", "1.jsonl:1", "10.json:1", "3.ndjson:1"}, names)
 }
 
 // TestLenient: what editors and shells make of paths and files is taken.
 func TestLenient(t *testing.T) {
-	c := described(given{fields: "string s = 1;", reply: "\ufeff{\"s\":\"ghijkl\"}\r\n"}.in(t))
-	t.Chdir(c.Roots[0])
-	c.Protos, c.Roots = []string{filepath.Join(c.Roots[0], c.Protos[0])}, nil
-	m, err := c.module(t.Context(), t.TempDir(), "own")
-	require.NoError(t, err, "a path from the root, and a mark at the beginning of a file")
-	require.Empty(t, m.Lossy)
+	text := `{"s":"ghijkl"}` + "\r\n"
+	little, big := "\xff\xfe", "\xfe\xff"
+	for _, r := range text {
+		little, big = little+string(r)+"\x00", big+"\x00"+string(r)
+	}
+	t.Chdir(t.TempDir())
+	for reply, root := range map[string]string{"\ufeff" + text: "", little: "", big: "."} {
+		c := described(given{fields: "string s = 1;", reply: reply}.in(t))
+		c.Protos, c.Roots, c.Call = []string{filepath.Join(c.Roots[0], c.Protos[0])}, nil, "/"+c.Call
+		if root != "" {
+			c.Roots = []string{root} // the file lies outside
+		}
+		m, err := c.module(t.Context(), t.TempDir(), "own")
+		require.NoError(t, err, "a path from the root, a mark at the beginning of a file, a method as it is on the wire")
+		require.Empty(t, m.Lossy)
+	}
 }
 
 // TestProof: a module whose generated Go is wrong says where.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/compiler/protogen"
@@ -31,14 +33,16 @@ const (
 	deepest = 100     // levels of a sample
 )
 
-// readSamples reads the JSON values of a file, or of the .json and .jsonl files of a folder, by their names: 2.json
-// comes before 10.json.
+var extensions = []string{".json", ".jsonl", ".ndjson"}
+
+// readSamples reads the JSON values of a file, or of those files of a folder, by their names: 2.json comes before
+// 10.json.
 func readSamples(name string) (all []sample, err error) {
 	files := []string{name}
 	if entries, err := os.ReadDir(name); err == nil {
 		files = nil
 		for _, entry := range entries {
-			if !entry.IsDir() && slices.Contains([]string{".json", ".jsonl"}, filepath.Ext(entry.Name())) {
+			if !entry.IsDir() && slices.Contains(extensions, filepath.Ext(entry.Name())) {
 				files = append(files, filepath.Join(name, entry.Name()))
 			}
 		}
@@ -46,6 +50,7 @@ func readSamples(name string) (all []sample, err error) {
 	}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
+		data, before := decoded(data), len(all)
 		var of *fs.PathError
 		switch {
 		case errors.As(err, &of):
@@ -53,7 +58,6 @@ func readSamples(name string) (all []sample, err error) {
 		case !utf8.Valid(data):
 			return nil, fmt.Errorf("%s: not UTF-8, which JSON has to be", file)
 		}
-		data = bytes.TrimPrefix(data, []byte("\ufeff")) // which Windows writes
 		d := json.NewDecoder(bytes.NewReader(data))
 		for {
 			var v json.RawMessage
@@ -80,11 +84,28 @@ func readSamples(name string) (all []sample, err error) {
 			}
 			all = append(all, sample{v, at})
 		}
+		if len(all) == before {
+			return nil, fmt.Errorf("%s: no JSON value in it: {} is an empty message", file)
+		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: no JSON value in a .json or .jsonl file", name)
+		return nil, fmt.Errorf("%s: no file in it ends in %s", name, strings.Join(extensions, ", "))
 	}
 	return all, nil
+}
+
+// decoded is a file's text without the mark at its beginning, which Windows writes, and UTF-16 after one.
+func decoded(data []byte) []byte {
+	marks := map[string]binary.ByteOrder{"\xff\xfe": binary.LittleEndian, "\xfe\xff": binary.BigEndian}
+	order := marks[string(data[:min(2, len(data))])]
+	if order == nil || len(data)%2 != 0 {
+		return bytes.TrimPrefix(data, []byte("\ufeff"))
+	}
+	units := make([]uint16, len(data)/2-1)
+	for i := range units {
+		units[i] = order.Uint16(data[2+2*i:])
+	}
+	return []byte(string(utf16.Decode(units)))
 }
 
 func depth(v any) (deep int) {

@@ -145,9 +145,13 @@ func (s *samples) complete(request, reply *protogen.Message) {
 		}
 		return nil, false
 	}
+	alike := "nothing tells requests apart"
 	for i := 0; len(s.requests) < most; i++ {
 		q, ok := fresh(request, s.requests[i%s.given], func(v any) string { return values(request, v) })
 		a, also := fresh(reply, s.replies[i%s.given], func(v any) string { return string(compact(v)) })
+		if ok && !also {
+			alike = "nothing in the reply can vary"
+		}
 		if !ok || !also {
 			break
 		}
@@ -165,7 +169,7 @@ func (s *samples) complete(request, reply *protogen.Message) {
 	}
 	if s.key = tellApart(request, s.requests); s.key == nil {
 		s.requests, s.replies, s.given = s.requests[:1], s.replies[:1], 1
-		s.made = "1 sample: nothing tells requests apart, so a repeated reply can't be told from a new one"
+		s.made = "1 sample: " + alike + ", so a repeated reply can't be told from a new one"
 	}
 }
 
