@@ -53,7 +53,7 @@ func (t *family) reach(m *protogen.Message, fields func(*protogen.Message) []*pr
 // generate adds all files to the plugin.
 func generate(p *protogen.Plugin, w *walker, m *made, request, reply *protogen.Message, s *samples) {
 	for _, f := range p.Files {
-		if f.Generate {
+		if strings.HasPrefix(f.Desc.Path(), prefix+"/") { // the others' types exist already
 			gengo.GenerateFile(p, f)
 		}
 	}

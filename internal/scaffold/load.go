@@ -503,8 +503,8 @@ func (p pruner) add(req *pluginpb.CodeGeneratorRequest, module string) {
 			g.Name = proto.String(p.paths[f.GetName()])
 			g.Package = proto.String(strings.TrimSuffix(prefix+"."+f.GetPackage(), "."))
 			params = append(params, fmt.Sprintf("M%s=%s;%s", g.GetName(), path.Join(module, pkg), pkg))
-			req.FileToGenerate = append(req.FileToGenerate, g.GetName())
 		}
+		req.FileToGenerate = append(req.FileToGenerate, g.GetName()) // without which the plugin may not have it
 		req.ProtoFile = append(req.ProtoFile, g)
 	}
 	for _, t := range slices.Sorted(maps.Keys(p.used)) {

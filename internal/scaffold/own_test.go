@@ -45,12 +45,14 @@ import "google/api/annotations.proto";
 service Orders {
   rpc Get(Request) returns (Reply) { option (google.api.http) = { get: "/v1/orders/{id}" }; }
   rpc Watch(Request) returns (stream Reply);
+  rpc Drop(Request) returns (google.protobuf.Empty); rpc Fail(google.protobuf.Empty) returns (google.rpc.Status);
 }
 message Request { string id = 1 [(buf.validate.field).string.min_len = 1]; repeated string names = 2; double at = 3; }
 `
 
-// given is what a test writes: a reply's fields, samples, and the first word of the package, which is shop if empty.
-type given struct{ fields, request, reply, name string }
+// given is what a test writes: a reply's fields, samples, the first word of the package, which is shop if empty, and the
+// method, which is Get.
+type given struct{ fields, request, reply, name, method string }
 
 // in writes the files to a folder, and returns what the command line says of them.
 func (g given) in(t *testing.T) []string {
@@ -69,7 +71,7 @@ func (g given) in(t *testing.T) []string {
 	for name, data := range map[string]string{g.name + ".proto": text, "request.json": g.request, "reply.json": g.reply} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600))
 	}
-	return []string{"-proto", g.name + ".proto", "-I", dir, "-call", g.name + ".v1.Orders/Get",
+	return []string{"-proto", g.name + ".proto", "-I", dir, "-call", g.name + ".v1.Orders/" + cmp.Or(g.method, "Get"),
 		"-request", filepath.Join(dir, "request.json"), "-reply", filepath.Join(dir, "reply.json")}
 }
 
@@ -300,6 +302,9 @@ func TestForms(t *testing.T) {
 			reply: `{"id":"5b8efff798038103d269b633813fc60c","ids":["EEE19B7EC3C1B174"],"raw":"deadBEEF12==","zero":"AAAAAAAA"}`}, nil,
 			[]string{"reply.id: looks like hex, and is read as base64, as protobuf's JSON has bytes: convert it if it is hex",
 				"reply.ids[]: looks like hex, and is read as base64, as protobuf's JSON has bytes: convert it if it is hex"}},
+		{"a reply of a message that exists already", given{reply: "{}", method: "Drop"}, []string{"type Empty struct"}, nil},
+		{"both of messages that exist already", given{request: "{}", reply: `{"code":5,"message":"abcdef"}`, method: "Fail"},
+			[]string{"Message string"}, nil},
 		{"an Any that no sample has", given{fields: `google.protobuf.Any any = 1; string id = 2;`, reply: `{"id":"x"}`},
 			nil, nil},
 		{"text that is not ASCII", given{fields: `string a = 1; map<string, string> b = 2;`,
@@ -430,8 +435,8 @@ func TestBadInput(t *testing.T) {
 		usage bool
 	}{
 		{"a .proto that does not compile", given{fields: "strin id = 1;", reply: "{}"}, nil,
-			"shop.proto:20:1: field shop.v1.Reply.id: unknown type strin", false},
-		{"a syntax error", given{fields: "string id  1;", reply: "{}"}, nil, "shop.proto:20:12: syntax error", false},
+			"shop.proto:21:1: field shop.v1.Reply.id: unknown type strin", false},
+		{"a syntax error", given{fields: "string id  1;", reply: "{}"}, nil, "shop.proto:21:12: syntax error", false},
 		{"an import that is needed", given{fields: "google.type.Money price = 1;", reply: "{}"}, nil,
 			"unknown type google.type.Money (not below -I: buf/validate/validate.proto, google/api/annotations.proto)",
 			false},
@@ -440,7 +445,8 @@ func TestBadInput(t *testing.T) {
 			false},
 		{"no such file", order, []string{"-proto", "none.proto"}, "none.proto", false},
 		{"no such method", order, []string{"-call", "shop.v1.Orders/Put"},
-			`-call "shop.v1.Orders/Put": no such unary method: the files have shop.v1.Orders/Get`, false},
+			`-call "shop.v1.Orders/Put": no such unary method: the files have shop.v1.Orders/Drop, ` +
+				"shop.v1.Orders/Fail, shop.v1.Orders/Get", false},
 		{"a method that streams", order, []string{"-call", "shop.v1.Orders/Watch"},
 			"-call shop.v1.Orders/Watch: this method streams", false},
 		{"a field that is not there", given{fields: "string id = 1;", reply: `{"id":"x","price":5}`}, nil,
