@@ -90,7 +90,7 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	request, reply := message(p, requestType), message(p, replyType)
 	for _, m := range []*protogen.Message{request, reply} {
 		if is := known(m); is != "" && is != "Empty" {
-			return nil, fmt.Errorf("-call %s: google.protobuf.%s is no object of fields: wrap it in a message", c.Call, is)
+			return nil, fmt.Errorf("-call %s: %s is no object of fields: wrap it in a message", c.Call, original(m.Desc))
 		}
 	}
 	if s.requests, err = w.read(request, "request", requests); err == nil {

@@ -46,6 +46,7 @@ service Orders {
   rpc Get(Request) returns (Reply) { option (google.api.http) = { get: "/v1/orders/{id}" }; }
   rpc Watch(Request) returns (stream Reply);
   rpc Drop(Request) returns (google.protobuf.Empty); rpc Fail(google.protobuf.Empty) returns (google.rpc.Status);
+  rpc Name(Request) returns (google.protobuf.StringValue);
 }
 message Request { string id = 1 [(buf.validate.field).string.min_len = 1]; repeated string names = 2; double at = 3; }
 `
@@ -435,8 +436,8 @@ func TestBadInput(t *testing.T) {
 		usage bool
 	}{
 		{"a .proto that does not compile", given{fields: "strin id = 1;", reply: "{}"}, nil,
-			"shop.proto:21:1: field shop.v1.Reply.id: unknown type strin", false},
-		{"a syntax error", given{fields: "string id  1;", reply: "{}"}, nil, "shop.proto:21:12: syntax error", false},
+			"shop.proto:22:1: field shop.v1.Reply.id: unknown type strin", false},
+		{"a syntax error", given{fields: "string id  1;", reply: "{}"}, nil, "shop.proto:22:12: syntax error", false},
 		{"an import that is needed", given{fields: "google.type.Money price = 1;", reply: "{}"}, nil,
 			"unknown type google.type.Money (not below -I: buf/validate/validate.proto, google/api/annotations.proto)",
 			false},
@@ -446,7 +447,7 @@ func TestBadInput(t *testing.T) {
 		{"no such file", order, []string{"-proto", "none.proto"}, "none.proto", false},
 		{"no such method", order, []string{"-call", "shop.v1.Orders/Put"},
 			`-call "shop.v1.Orders/Put": no such unary method: the files have shop.v1.Orders/Drop, ` +
-				"shop.v1.Orders/Fail, shop.v1.Orders/Get", false},
+				"shop.v1.Orders/Fail, shop.v1.Orders/Get, shop.v1.Orders/Name", false},
 		{"a method that streams", order, []string{"-call", "shop.v1.Orders/Watch"},
 			"-call shop.v1.Orders/Watch: this method streams", false},
 		{"a field that is not there", given{fields: "string id = 1;", reply: `{"id":"x","price":5}`}, nil,
@@ -491,6 +492,8 @@ func TestBadInput(t *testing.T) {
 			`reply.json:1:10: duplicate field "s"`, false},
 		{"half of a character", given{fields: "string s = 1;", reply: "{\n\"s\":\"\\ud800\"}"}, nil,
 			"reply.json:1: unexpected EOF", false},
+		{"a reply that is no object", given{reply: "{}", method: "Name"}, nil,
+			"-call shop.v1.Orders/Name: google.protobuf.StringValue is no object of fields", false},
 		{"a reply too few", given{fields: "string s = 1;", request: `{"id":"a"} {"id":"b"}`, reply: `{}`}, nil,
 			"2 requests, but 1 reply: each", false},
 		{"no folder for the module", order, []string{"-out", "none/mine"}, "-out none/mine: make the folder none first",
