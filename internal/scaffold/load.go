@@ -105,8 +105,8 @@ func compile(ctx context.Context, text []byte, names, roots []string) (files, er
 		roots = []string{"."}
 	}
 	for _, root := range roots {
-		if info, err := os.Stat(root); err != nil || !info.IsDir() {
-			return nil, fmt.Errorf("-I %s: no such folder", root)
+		if isFile(root) {
+			return nil, fmt.Errorf("-I %s: a file, in place of the folder that imports are below", root)
 		}
 	}
 	for i, name := range names {

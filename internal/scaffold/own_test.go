@@ -487,7 +487,7 @@ func TestBadInput(t *testing.T) {
 		{"an empty file", given{fields: "string s = 1;", request: `{"id":"a"}`}, nil, "reply.json: no JSON value in it: {} is", false},
 		{"a folder without JSON", order, []string{"-reply", "testdata"},
 			"-reply: testdata: no file in it ends in .json, .jsonl, .ndjson", false},
-		{"a root that is a file", order, []string{"-I", "own_test.go"}, "-I own_test.go: no such folder", false},
+		{"a root that is a file", order, []string{"-I", "own_test.go"}, "-I own_test.go: a file, in place of the", false},
 		{"a key twice", given{fields: "string s = 1;", reply: `{"s":"a","s":"b"}`}, nil,
 			`reply.json:1:10: duplicate field "s"`, false},
 		{"half of a character", given{fields: "string s = 1;", reply: "{\n\"s\":\"\\ud800\"}"}, nil,
