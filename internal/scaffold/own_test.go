@@ -550,10 +550,10 @@ func TestVary(t *testing.T) {
 	g := given{fields: `string s = 1; int64 i = 2; sint32 d = 3; double f = 4; float w = 5; uint64 u = 6; fixed32 x = 7;
 		string uuid = 8; string time = 9; E e = 10; bytes b = 11; map<string, string> m = 12;
 		google.protobuf.Timestamp t = 13; bool yes = 14; google.protobuf.Struct free = 15; int32 neg = 16;
-		google.protobuf.Int64Value wrapped = 17; enum E { A = 0; B = 1; }`,
+		google.protobuf.Int64Value wrapped = 17; double long = 18; enum E { A = 0; B = 1; }`,
 		reply: `{"s":"Größe 09 aZ","i":"1270","d":-64,"f":19.99,"w":1.25,"u":"128","x":4000000000,
 			"uuid":"123e4567-e89b-12d3-a456-426614174000","time":"2026-01-02","e":"B","b":"AAEC","m":{"key":"value"},
-			"t":"2026-01-02T03:04:05Z","yes":true,"free":{"a":12,"b":"text"},"neg":-300,"wrapped":"90"}`}
+			"t":"2026-01-02T03:04:05Z","yes":true,"free":{"a":12,"b":"text"},"neg":-300,"wrapped":"90","long":0.1234567890123456789012}`}
 	s, reply := complete(t, g)
 	require.Equal(t, "1 sample, whose letters and digits vary", s.made)
 	require.Len(t, s.requests, enough)
@@ -572,6 +572,7 @@ func TestVary(t *testing.T) {
 			"e": "B", "t": "2026-01-02T03:04:05Z", "yes": true} {
 			require.Equal(t, want, object[key], "%s stays", key)
 		}
+		require.Equal(t, "68", unsure(object["long"]), "a digit that may be of no account is the same in each copy")
 		labels, _ := object["m"].(map[string]any)
 		require.Len(t, labels["key"], 5)
 	}
@@ -587,7 +588,7 @@ func TestVary(t *testing.T) {
 			}
 		}
 	}
-	for _, key := range []string{"s", "i", "d", "f", "w", "u", "x", "m", "free", "neg", "wrapped"} {
+	for _, key := range []string{"s", "i", "d", "f", "w", "u", "x", "m", "free", "neg", "wrapped", "long"} {
 		require.True(t, changed[key], "%s varies", key)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/compiler/protogen"
@@ -64,16 +65,41 @@ func (c copier) vary(d protoreflect.MessageDescriptor, v any, around func(any) a
 				return v
 			}
 			other := any(c.exchange(text))
-			if !isText {
-				other = json.Number(c.exchange(fmt.Sprint(v)))
+			if number, ok := v.(json.Number); ok {
+				n := sure(number.String())
+				other = json.Number(c.exchange(number.String()[:n]) + number.String()[n:])
 			}
-			if other != v && lengths(d, compact(around(other))) == was {
+			if other != v && unsure(other) == unsure(v) && lengths(d, compact(around(other))) == was {
 				return other
 			}
 		}
 		c.was[sample] = [2]int{}
 	}
 	return v
+}
+
+const certain = 15 // digits: another one is another double, which of a later digit is not always so
+
+// sure returns how long a number is up to those digits.
+func sure(number string) (n int) {
+	for digits := 0; n < len(number) && digits < certain; n++ {
+		if c := number[n]; c >= '1' && c <= '9' || c == '0' && digits > 0 {
+			digits++
+		}
+	}
+	return n
+}
+
+// unsure are the other digits of a fraction as Go writes it. Copies share them: a reply with one digit of another reply
+// has another value.
+func unsure(v any) string {
+	number, _ := v.(json.Number)
+	if !strings.ContainsAny(number.String(), ".eE") {
+		return ""
+	}
+	x, _ := number.Float64() // which has been read
+	digits, _, _ := strings.Cut(strings.NewReplacer("-", "", ".", "").Replace(strconv.FormatFloat(x, 'e', -1, 64)), "e")
+	return digits[min(certain, len(digits)):]
 }
 
 // lengths are those of a sample in protobuf and in its JSON; zeros if it is none, or if protobuf does not keep it.
