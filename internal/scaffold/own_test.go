@@ -51,8 +51,8 @@ service Orders {
 message Request { string id = 1 [(buf.validate.field).string.min_len = 1]; repeated string names = 2; double at = 3; }
 `
 
-// given is what a test writes: a reply's fields, samples, the first word of the package, which is shop if empty, and the
-// method, which is Get.
+// given is what a test writes: a reply's fields, samples, the first word of the package, which is shop if empty, and
+// the method, which is Get.
 type given struct{ fields, request, reply, name, method string }
 
 // in writes the files to a folder, and returns what the command line says of them.
