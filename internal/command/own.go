@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -195,8 +196,12 @@ func (p program) keepModule(ctx context.Context, m Messages, out string, stdout,
 	}
 	if err == nil {
 		samples, _, _ := strings.Cut(made.Made, ";") // the rest has been told
-		_, err = fmt.Fprintf(stdout, "%s: %s, %s. To compare: cd %[1]s && go run . run -out answer\n", out, made.Method,
-			samples)
+		folder := out
+		if strings.Contains(out, " ") {
+			folder = strconv.Quote(out)
+		}
+		_, err = fmt.Fprintf(stdout, "%s: %s, %s. To compare: cd %s && go run . run -out answer\n", out, made.Method,
+			samples, folder)
 	}
 	return err
 }

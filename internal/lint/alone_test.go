@@ -67,7 +67,7 @@ const skipped = `
 internal/child: TestAChildEndsWithItsParent
 internal/command: TestEndedFromOutside TestExplainIsInterrupted TestServe TestServeEndsAtOnce TestServePorts
 	TestSignalsEnd TestWire
-internal/scaffold: TestBadInput TestDocument TestProtoset TestPublicProtos TestRun
+internal/scaffold: TestBadInput TestDocument TestFolder TestProtoset TestPublicProtos TestRun
 internal/versus: TestExplainSeveralCallers
 stacks: TestRowsCostTheSame
 stacktest: TestBenchstatMakesOneTable TestBrokenServerElsewhereHasNoRow TestBusyMachine TestCallsInFlight

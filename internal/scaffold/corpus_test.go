@@ -112,6 +112,16 @@ var layouts = []layout{
 			"cNN/pub.proto": `package cNN.pub; import public "cNN/base.proto"; message P { base.B b = 1; }`}},
 	{"a file without a package", "", "", "", `cNNFree f = 1;`, `"f":{"a":"a1"}`,
 		map[string]string{"cNN/odd-name.v2/x.y-z.proto": `message cNNFree { string a = 1; }`}},
+	{"packages that need each other", "", "", "", `cNN.sub.Part part = 1; Id id = 2; cNN.far.Far far = 3;`,
+		`"part":{"id":{"id":"a1"}},"id":{"id":"b1"},"far":{"part":{"id":{"id":"c1"}}}`, map[string]string{
+			"cNN/common.proto": `package cNN.v1; message Id { string id = 1; }`,
+			"cNN/sub.proto":    `package cNN.sub; import "cNN/common.proto"; message Part { cNN.v1.Id id = 1; }`,
+			"cNN/far.proto":    `package cNN.far; import "cNN/sub.proto"; message Far { cNN.sub.Part part = 1; }`}},
+	{"files of one's own with paths like Google's", "", "", "", `cNN.mine.A a = 1; google.rpc.Mine b = 2;
+		google.rpc.Code code = 3;`, `"a":{"n":"a1"},"b":{"n":"b1"},"code":"NOT_FOUND"`, map[string]string{
+		"google/protobuf/mine.proto": `package cNN.mine; message A { string n = 1; }`,
+		"google/rpc/error_details.proto": `package google.rpc; import "google/rpc/code.proto";
+			message Mine { string n = 1; google.rpc.Code code = 2; }`}},
 	{"nothing but oneofs", "", "", `message Only { oneof a { string x = 1; Only y = 2; } oneof b { Only z = 3; Kind k = 4; } }
 		enum Kind { NO = 0; YES = 1; NEG = -3; }`, `Only o = 1;`, `"o":{"y":{"x":""},"z":{"k":"NO"}}`, nil},
 }

@@ -53,7 +53,7 @@ func (t *family) reach(m *protogen.Message, fields func(*protogen.Message) []*pr
 // generate adds all files to the plugin.
 func generate(p *protogen.Plugin, w *walker, m *made, request, reply *protogen.Message, s *samples) {
 	for _, f := range p.Files {
-		if f.Generate {
+		if strings.HasPrefix(f.Desc.Path(), prefix+"/") { // the others' types exist already
 			gengo.GenerateFile(p, f)
 		}
 	}
@@ -139,12 +139,18 @@ func (g *generator) plainType(f *protogen.Field) (typ, equal string) {
 	switch single := !f.Desc.IsList() && !f.Desc.IsMap(); {
 	case kind == protoreflect.BytesKind && !shape.odd:
 		return "[]byte", "«bytes»Equal"
+	case shape.odd && shape.number:
+		return "any", "sameAny"
 	case kind == protoreflect.EnumKind && shape.number:
 		return "int32", ""
 	case kind == protoreflect.EnumKind || shape.odd || shape.text && !single:
 		return "string", ""
 	}
 	return goType(kind), ""
+}
+
+func fraction(kind protoreflect.Kind) bool {
+	return kind == protoreflect.DoubleKind || kind == protoreflect.FloatKind
 }
 
 // pointer says whether a plain struct has a pointer to a field's value, which tells an absent one from a zero.
@@ -243,6 +249,8 @@ func (g *generator) equalPB(m *protogen.Message) {
 			eq = "equalpb" + g.pb.names[v.Message]
 		} else if bytes {
 			eq = "«bytes»Equal"
+		} else if g.nan && fraction(value(f).Desc.Kind()) {
+			eq = "sameNumber"
 		}
 		o := f.Oneof
 		if o == nil || o.Desc.IsSynthetic() {
@@ -323,6 +331,10 @@ func (g *generator) key(function, typ string, paths [][]*protogen.Field, pb bool
 					at = "*" + at
 				}
 			}
+		}
+		if kind := path[len(path)-1].Desc.Kind(); pb && fraction(kind) { // each NaN has a hash of its own
+			bits := map[protoreflect.Kind]string{protoreflect.FloatKind: "32", protoreflect.DoubleKind: "64"}
+			at = "«math»Float" + bits[kind] + "bits(" + at + ")"
 		}
 		hash := "«hash/maphash»Comparable"
 		if typ, _ := g.plainType(path[len(path)-1]); typ == "[]byte" ||

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,18 +42,60 @@ const prefix = "scaffolded"
 // files are descriptors by their paths.
 type files map[string]*descriptorpb.FileDescriptorProto
 
-// linked says whether a file's types are in packages that exist already.
-func linked(path string) bool {
-	return strings.HasPrefix(path, "google/protobuf/") || strings.HasPrefix(path, "google/rpc/")
-}
-
-// knownFile returns such a file; nil if there is none.
+// knownFile returns a file of these folders whose types are in a package that exists already; nil if there is none.
 func knownFile(path string) protoreflect.FileDescriptor {
-	if !linked(path) {
+	if !strings.HasPrefix(path, "google/protobuf/") && !strings.HasPrefix(path, "google/rpc/") {
 		return nil
 	}
 	f, _ := protoregistry.GlobalFiles.FindFileByPath(path)
 	return f
+}
+
+// link puts the files that exist already in the place of copies of them, and returns their paths. A file of somebody's
+// own may have a path like theirs.
+func link(all files) map[string]bool {
+	linked := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		known := knownFile(name)
+		if known != nil && len(parts(all[name], parts(protoutil.ProtoFromFileDescriptor(known), nil))) == 0 {
+			linked[name] = true
+			delete(all, name)
+			collect(all, known)
+		}
+	}
+	return linked
+}
+
+// parts are a file's types and fields, but for the others.
+func parts(f *descriptorpb.FileDescriptorProto, others map[string]bool) map[string]bool {
+	all := map[string]bool{}
+	add := func(parts ...any) {
+		if part := fmt.Sprint(parts...); !others[part] {
+			all[part] = true
+		}
+	}
+	var messages func(name string, of []*descriptorpb.DescriptorProto)
+	enums := func(name string, of []*descriptorpb.EnumDescriptorProto) {
+		for _, e := range of {
+			for _, v := range e.Value {
+				add(name, ".", e.GetName(), " ", v.GetName(), " ", v.GetNumber())
+			}
+		}
+	}
+	messages = func(name string, of []*descriptorpb.DescriptorProto) {
+		for _, m := range of {
+			name := name + "." + m.GetName()
+			add(name)
+			for _, field := range m.Field {
+				add(name, " ", field.GetName(), " ", field.GetNumber(), field.GetLabel(), field.GetType(), field.GetTypeName())
+			}
+			enums(name, m.EnumType)
+			messages(name, m.NestedType)
+		}
+	}
+	messages(f.GetPackage(), f.MessageType)
+	enums(f.GetPackage(), f.EnumType)
+	return all
 }
 
 // compile returns the files, without custom options, and all that they import. Imports lie in roots. text is that of a
@@ -61,18 +104,27 @@ func compile(ctx context.Context, text []byte, names, roots []string) (files, er
 	if len(roots) == 0 {
 		roots = []string{"."}
 	}
-	c := compiler{text: text, roots: roots}
+	for _, root := range roots {
+		if isFile(root) {
+			return nil, fmt.Errorf("-I %s: a file, in place of the folder that imports are below", root)
+		}
+	}
 	for i, name := range names {
-		for _, root := range roots { // a path from the working directory is fine too
+		inside := func(root string) bool { // a path from the working directory is fine too
 			path, err := filepath.Abs(name)
 			top, err2 := filepath.Abs(root)
 			inside, err3 := filepath.Rel(top, path)
-			if errors.Join(err, err2, err3) == nil && filepath.IsLocal(inside) && isFile(name) {
-				names[i] = filepath.ToSlash(inside)
-				break
+			if errors.Join(err, err2, err3) != nil || !filepath.IsLocal(inside) || !isFile(name) {
+				return false
 			}
+			names[i] = filepath.ToSlash(inside)
+			return true
+		}
+		if own := filepath.Dir(name); !slices.ContainsFunc(roots, inside) && inside(own) {
+			roots = append([]string{own}, roots...)
 		}
 	}
+	c := compiler{text: text, roots: roots}
 	linked, err := (&protocompile.Compiler{Resolver: &c}).Compile(ctx, names...)
 	if err != nil {
 		if len(c.missing) > 0 {
@@ -123,6 +175,8 @@ func (c *compiler) open(name string) (io.ReadCloser, error) {
 	return nil, fs.ErrNotExist
 }
 
+var edition = regexp.MustCompile(`(?m)^\s*edition\s*=\s*"([^"]*)"`)
+
 // FindFileByPath implements protocompile.Resolver.
 func (c *compiler) FindFileByPath(name string) (protocompile.SearchResult, error) {
 	in, err := c.open(name)
@@ -136,8 +190,16 @@ func (c *compiler) FindFileByPath(name string) (protocompile.SearchResult, error
 		return protocompile.SearchResult{}, err
 	}
 	defer func() { _ = in.Close() }() // which was only read
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return protocompile.SearchResult{}, err
+	}
+	if of := edition.FindSubmatch(text); of != nil && string(of[1]) != "2023" {
+		return protocompile.SearchResult{}, fmt.Errorf("%s: edition %s is not read here: make a set by "+
+			"protoc -o x.binpb --include_imports, and give -protoset x.binpb in place of -proto", name, of[1])
+	}
 	handler := reporter.NewHandler(nil)
-	tree, err := parser.Parse(name, in, handler)
+	tree, err := parser.Parse(name, bytes.NewReader(text), handler)
 	if err != nil {
 		return protocompile.SearchResult{}, err
 	}
@@ -233,7 +295,7 @@ func method(all files, call string) (name, request, reply string, err error) {
 		for _, s := range f.Service {
 			for _, m := range s.Method {
 				full := strings.TrimPrefix(f.GetPackage()+"."+s.GetName(), ".") + "/" + m.GetName()
-				if call == full || call == strings.ReplaceAll(full, "/", ".") {
+				if call := strings.TrimLeft(call, "/."); call == full || call == strings.ReplaceAll(full, "/", ".") {
 					if m.GetClientStreaming() || m.GetServerStreaming() {
 						return "", "", "", fmt.Errorf("-call %s: this method streams: rpcbench takes unary methods", call)
 					}
@@ -261,7 +323,8 @@ func method(all files, call string) (name, request, reply string, err error) {
 // plugin returns what generators work on: the files that have the types, with nothing but these types and those that
 // they need. Each proto package gets a folder of the module.
 func plugin(all files, module string, types ...string) (*protogen.Plugin, error) {
-	p := pruner{owner: files{}, used: map[string]bool{}, paths: map[string]string{}, packages: map[string]string{}}
+	p := pruner{owner: files{}, used: map[string]bool{}, linked: link(all), needs: map[string]map[string]bool{},
+		paths: map[string]string{}, packages: map[string]string{}}
 	for _, f := range all {
 		for _, m := range f.MessageType {
 			p.owner[fullName(f, m.GetName())] = f
@@ -288,7 +351,7 @@ func plugin(all files, module string, types ...string) (*protogen.Plugin, error)
 		return nil, err
 	}
 	for _, f := range req.ProtoFile { // edition 2024 would hide the fields of messages
-		if f.Edition != nil && !linked(f.GetName()) {
+		if f.Edition != nil && !p.linked[f.GetName()] {
 			f.Options = cmp.Or(f.Options, new(descriptorpb.FileOptions))
 			f.Options.Features = cmp.Or(f.Options.Features, new(descriptorpb.FeatureSet))
 			open := &gofeaturespb.GoFeatures{ApiLevel: gofeaturespb.GoFeatures_API_OPEN.Enum()}
@@ -309,7 +372,28 @@ func fullName(f *descriptorpb.FileDescriptorProto, name string) string {
 type pruner struct {
 	owner           files // of each type at the top of a file
 	used            map[string]bool
-	paths, packages map[string]string // new ones of files, and the Go packages of proto packages
+	linked          map[string]bool            // files that exist already
+	needs           map[string]map[string]bool // other packages whose types a package has
+	paths, packages map[string]string          // new paths of files, and the Go packages of units
+}
+
+// unit is what has a Go package: a proto package, or a file of one that needs itself by way of others, as Go refuses
+// such packages. Files never do.
+func (p pruner) unit(f *descriptorpb.FileDescriptorProto) string {
+	seen := map[string]bool{}
+	var visit func(pkg string)
+	visit = func(pkg string) {
+		for need := range p.needs[pkg] {
+			if !seen[need] {
+				seen[need] = true
+				visit(need)
+			}
+		}
+	}
+	if visit(f.GetPackage()); seen[f.GetPackage()] {
+		return "/" + f.GetName()
+	}
+	return f.GetPackage()
 }
 
 // rename gives a file a path, and its package a folder, that no other has. An underscore could end in _linux or _test.
@@ -322,11 +406,12 @@ func (p pruner) rename(f *descriptorpb.FileDescriptorProto) {
 		return other
 	}
 	plain := func(name string) string { return strings.NewReplacer(".", "", "_", "").Replace(name) }
-	if p.packages[f.GetPackage()] == "" {
-		p.packages[f.GetPackage()] = free(p.packages, "%s%spb", strings.ToLower(plain(f.GetPackage())))
+	unit := p.unit(f)
+	if p.packages[unit] == "" {
+		p.packages[unit] = free(p.packages, "%s%spb", strings.ToLower(plain(f.GetPackage())))
 	}
 	base := cmp.Or(plain(strings.TrimSuffix(path.Base(f.GetName()), ".proto")), "types")
-	p.paths[f.GetName()] = free(p.paths, prefix+"/"+p.packages[f.GetPackage()]+"/%s%s.proto", base)
+	p.paths[f.GetName()] = free(p.paths, prefix+"/"+p.packages[unit]+"/%s%s.proto", base)
 }
 
 // use marks the top-level type that has t, with all that its fields need, and returns its file.
@@ -347,7 +432,13 @@ func (p pruner) use(t string) (*descriptorpb.FileDescriptorProto, error) {
 	for _, m := range f.MessageType {
 		if fullName(f, m.GetName()) == top {
 			return f, follow(m, func(field *descriptorpb.FieldDescriptorProto) error {
-				_, err := p.use(field.GetTypeName())
+				dep, err := p.use(field.GetTypeName())
+				if pkg := f.GetPackage(); dep != nil && dep.GetPackage() != pkg {
+					if p.needs[pkg] == nil {
+						p.needs[pkg] = map[string]bool{}
+					}
+					p.needs[pkg][dep.GetPackage()] = true
+				}
 				return err
 			})
 		}
@@ -389,7 +480,7 @@ func (p pruner) add(req *pluginpb.CodeGeneratorRequest, module string) {
 		g.Service, g.Extension, g.SourceCodeInfo = nil, nil, nil
 		g.MessageType = keep(g.MessageType, used)
 		g.EnumType = keep(g.EnumType, used)
-		if !linked(f.GetName()) {
+		if !p.linked[f.GetName()] {
 			p.rename(f)
 		}
 		deps := map[string]bool{}
@@ -401,19 +492,19 @@ func (p pruner) add(req *pluginpb.CodeGeneratorRequest, module string) {
 					visit(dep)
 					g.Dependency = append(g.Dependency, cmp.Or(p.paths[dep.GetName()], dep.GetName()))
 				}
-				if !linked(dep.GetName()) {
+				if !p.linked[dep.GetName()] {
 					field.TypeName = proto.String("." + prefix + field.GetTypeName())
 				}
 				return err
 			})
 		}
-		if !linked(f.GetName()) {
-			pkg := p.packages[f.GetPackage()]
+		if !p.linked[f.GetName()] {
+			pkg := p.packages[p.unit(f)]
 			g.Name = proto.String(p.paths[f.GetName()])
 			g.Package = proto.String(strings.TrimSuffix(prefix+"."+f.GetPackage(), "."))
 			params = append(params, fmt.Sprintf("M%s=%s;%s", g.GetName(), path.Join(module, pkg), pkg))
-			req.FileToGenerate = append(req.FileToGenerate, g.GetName())
 		}
+		req.FileToGenerate = append(req.FileToGenerate, g.GetName()) // without which the plugin may not have it
 		req.ProtoFile = append(req.ProtoFile, g)
 	}
 	for _, t := range slices.Sorted(maps.Keys(p.used)) {

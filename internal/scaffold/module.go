@@ -5,6 +5,7 @@ package scaffold
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -89,7 +90,7 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	request, reply := message(p, requestType), message(p, replyType)
 	for _, m := range []*protogen.Message{request, reply} {
 		if is := known(m); is != "" && is != "Empty" {
-			return nil, fmt.Errorf("-call %s: google.protobuf.%s is no object of fields: wrap it in a message", c.Call, is)
+			return nil, fmt.Errorf("-call %s: %s is no object of fields: wrap it in a message", c.Call, original(m.Desc))
 		}
 	}
 	if s.requests, err = w.read(request, "request", requests); err == nil {
@@ -98,7 +99,7 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.told = append(s.told, w.dropNulls()...)
+	s.told = slices.Concat(s.told, w.dropNulls(), w.told)
 	s.complete(request, reply)
 	if m.Made, m.Lossy = s.made, append(s.guessed, s.told...); m.Schema != nil {
 		m.Made = strings.Join(append([]string{m.Made, "schema made of " + plural(len(replies), "sample", "samples") +
@@ -107,6 +108,9 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	files, err := source(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if work, err := builds.Output(ctx, dir, nil, "go", "env", "GOWORK"); work != "off" && (work != "" || err != nil) {
+		files["go.work"] = append(goLine.Find(files["go.mod"]), "\n\nuse .\n"...) // go refuses what is not in the one above
 	}
 	generate(p, w, m, request, reply, &s)
 	return m, m.write(dir, p, files, &s)
@@ -179,15 +183,15 @@ func (c *call) descriptors(ctx context.Context, m *made, s *samples) (
 	return all, requests, replies, err
 }
 
-var unnamed = regexp.MustCompile(`[^a-z0-9_-]+`)
+var (
+	goLine  = regexp.MustCompile(`(?m)^go .*`)
+	unnamed = regexp.MustCompile(`[^a-z0-9_-]+`)
+)
 
-// moduleName is a module's name for a folder's.
+// moduleName is a module's name for a folder's. No other package has it, and Go forbids none such.
 func moduleName(folder string) string {
 	name := strings.Trim(unnamed.ReplaceAllString(strings.ToLower(folder), "-"), "-_")
-	if name == "" || name == "go" || name == "std" || name == "cmd" {
-		return "own"
-	}
-	return name
+	return "rpcbench-" + cmp.Or(name, "own")
 }
 
 // message finds a type by the name that it had in the .proto.

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
+	"math/big"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,6 +19,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/compiler/protogen"
@@ -30,14 +33,16 @@ const (
 	deepest = 100     // levels of a sample
 )
 
-// readSamples reads the JSON values of a file, or of the .json and .jsonl files of a folder, by their names: 2.json
-// comes before 10.json.
+var extensions = []string{".json", ".jsonl", ".ndjson"}
+
+// readSamples reads the JSON values of a file, or of those files of a folder, by their names: 2.json comes before
+// 10.json.
 func readSamples(name string) (all []sample, err error) {
 	files := []string{name}
 	if entries, err := os.ReadDir(name); err == nil {
 		files = nil
 		for _, entry := range entries {
-			if !entry.IsDir() && slices.Contains([]string{".json", ".jsonl"}, filepath.Ext(entry.Name())) {
+			if !entry.IsDir() && slices.Contains(extensions, filepath.Ext(entry.Name())) {
 				files = append(files, filepath.Join(name, entry.Name()))
 			}
 		}
@@ -45,6 +50,7 @@ func readSamples(name string) (all []sample, err error) {
 	}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
+		data, before := decoded(data), len(all)
 		var of *fs.PathError
 		switch {
 		case errors.As(err, &of):
@@ -52,7 +58,6 @@ func readSamples(name string) (all []sample, err error) {
 		case !utf8.Valid(data):
 			return nil, fmt.Errorf("%s: not UTF-8, which JSON has to be", file)
 		}
-		data = bytes.TrimPrefix(data, []byte("\ufeff")) // which Windows writes
 		d := json.NewDecoder(bytes.NewReader(data))
 		for {
 			var v json.RawMessage
@@ -79,11 +84,28 @@ func readSamples(name string) (all []sample, err error) {
 			}
 			all = append(all, sample{v, at})
 		}
+		if len(all) == before {
+			return nil, fmt.Errorf("%s: no JSON value in it: {} is an empty message", file)
+		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: no JSON value in a .json or .jsonl file", name)
+		return nil, fmt.Errorf("%s: no file in it ends in %s", name, strings.Join(extensions, ", "))
 	}
 	return all, nil
+}
+
+// decoded is a file's text without the mark at its beginning, which Windows writes, and UTF-16 after one.
+func decoded(data []byte) []byte {
+	marks := map[string]binary.ByteOrder{"\xff\xfe": binary.LittleEndian, "\xfe\xff": binary.BigEndian}
+	order := marks[string(data[:min(2, len(data))])]
+	if order == nil || len(data)%2 != 0 {
+		return bytes.TrimPrefix(data, []byte("\ufeff"))
+	}
+	units := make([]uint16, len(data)/2-1)
+	for i := range units {
+		units[i] = order.Uint16(data[2+2*i:])
+	}
+	return []byte(string(utf16.Decode(units)))
 }
 
 func depth(v any) (deep int) {
@@ -154,7 +176,8 @@ type form struct {
 	seen         int  // messages that have the key
 	text, number bool // strings, and numbers
 	null         bool
-	odd          bool // a string that Go's own type would write in another way
+	odd          bool // a string that Go's own type would write in another way, or can't: NaN
+	hex          bool // bytes that look like it
 }
 
 // walker learns from samples how the fields of their messages stand in JSON.
@@ -162,6 +185,8 @@ type walker struct {
 	forms    map[protoreflect.FullName]*form
 	messages map[protoreflect.FullName]int // how many of each there are
 	nulls    []null
+	nan      bool     // there is one
+	told     []string // a line for each path
 }
 
 // null is one of a google.protobuf.Value, for which it is a value.
@@ -251,26 +276,64 @@ func (w *walker) message(m *protogen.Message, v any, at string) error {
 			}
 			continue
 		}
-		values := []any{object[key]}
-		if list, ok := object[key].([]any); ok && field.Desc.IsList() {
-			values, at = list, at+"[]"
-		} else if entries, ok := object[key].(map[string]any); ok && field.Desc.IsMap() {
-			values = slices.Collect(maps.Values(entries))
+		var err error
+		read := func(v any) any {
+			v, failed := w.value(f, value(field), v, at)
+			err = cmp.Or(err, failed)
+			return v
 		}
-		for _, v := range values {
-			if err := w.value(f, value(field), v, at); err != nil {
-				return err
+		list, isList := object[key].([]any)
+		entries, isMap := object[key].(map[string]any)
+		switch {
+		case isList && field.Desc.IsList():
+			at += "[]"
+			for i, v := range list {
+				list[i] = read(v)
 			}
+		case isMap && field.Desc.IsMap():
+			for key, v := range entries {
+				entries[key] = read(v)
+			}
+		default:
+			object[key] = read(object[key])
 		}
-		if f.text && f.number {
+		switch {
+		case err != nil:
+			return err
+		case f.text && f.number:
 			return fmt.Errorf("%s: text in some samples, and numbers in others: use one form", at)
+		case f.odd && f.number:
+			w.tell(at + ": NaN and Infinity are no numbers of JSON: beside some, plain structs have the type any here")
+		case f.hex:
+			w.tell(at + ": looks like hex, and is read as base64, as protobuf's JSON has bytes: convert it if it is hex")
 		}
 	}
 	return nil
 }
 
-// value walks one value of a field, which is an element of a list or of a map, too.
-func (w *walker) value(f *form, field *protogen.Field, v any, at string) error {
+func (w *walker) tell(line string) {
+	if !slices.Contains(w.told, line) {
+		w.told = append(w.told, line)
+	}
+}
+
+// hexadecimal matches what is hardly base64: hex of one case, with a digit.
+var hexadecimal = regexp.MustCompile(`^([0-9a-f]{2}){4,}$|^([0-9A-F]{2}){4,}$`)
+
+// integer is one as Go reads it: protobuf's JSON has 2.0 and 1e3 too.
+func integer(number string) string {
+	odd := number == "-0" || strings.ContainsAny(number, ".eE") && json.Valid([]byte(number))
+	if odd {
+		if x, ok := new(big.Rat).SetString(number); ok && x.IsInt() {
+			return x.Num().String()
+		}
+	}
+	return number
+}
+
+// value walks one value of a field, which is an element of a list or of a map, too. It returns the value as plain
+// structs read it.
+func (w *walker) value(f *form, field *protogen.Field, v any, at string) (any, error) {
 	text, isText := v.(string)
 	kind := field.Desc.Kind()
 	switch known := known(field.Message); {
@@ -279,24 +342,38 @@ func (w *walker) value(f *form, field *protogen.Field, v any, at string) error {
 	case known == "Timestamp":
 		t, err := time.Parse(time.RFC3339Nano, text)
 		f.odd = f.odd || err != nil || t.Format(time.RFC3339Nano) != text
-		return nil
+		return v, nil
 	case known == "" && field.Message != nil:
-		return w.message(field.Message, v, at)
+		return v, w.message(field.Message, v, at)
 	case known != "":
-		return nil
+		return v, nil
 	}
+	number, isNumber := v.(json.Number)
 	switch kind {
 	case protoreflect.StringKind, protoreflect.BoolKind:
-		return nil
+		return v, nil
 	case protoreflect.BytesKind:
 		data, err := base64.StdEncoding.DecodeString(text)
 		f.odd = f.odd || err != nil || base64.StdEncoding.EncodeToString(data) != text
-		return nil
+		f.hex = f.hex || hexadecimal.MatchString(text) && strings.ContainsAny(text, "0123456789")
+		return v, nil
+	case protoreflect.DoubleKind, protoreflect.FloatKind:
+		w.nan = w.nan || text == "NaN"
+		if isText && !json.Valid([]byte(text)) { // NaN, Infinity
+			isText, f.odd = false, true
+		}
+	case protoreflect.EnumKind:
+		f.odd = f.odd || isText
+		fallthrough
+	default:
+		if isNumber {
+			v = json.Number(integer(number.String()))
+		} else if isText {
+			v = integer(text)
+		}
 	}
-	_, isNumber := v.(json.Number)
 	f.text, f.number = f.text || isText, f.number || isNumber
-	f.odd = f.odd || isText && (kind == protoreflect.EnumKind || !json.Valid([]byte(text))) // NaN
-	return nil
+	return v, nil
 }
 
 // fitsTag says whether encoding/json takes a key from a struct tag.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/compiler/protogen"
@@ -17,8 +18,9 @@ import (
 )
 
 const (
-	enough = 16 // samples: of fewer the tool makes the rest
-	tries  = 50 // at another value, and at a copy that is like no other
+	enough = 16      // samples: of fewer the tool makes the rest
+	roomy  = 2 << 20 // bytes of JSON, beyond which it makes fewer: each value is tried, and each process reads all
+	tries  = 50      // at another value, and at a copy that is like no other
 )
 
 // stays matches strings whose form means something: UUIDs, times, base64 with padding.
@@ -29,7 +31,7 @@ var stays = regexp.MustCompile(`^([0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]
 // reads it, and if the value is as long as before.
 type copier struct {
 	*rand.Rand
-	fixed map[string]bool // samples of one value that has no other
+	was map[string][2]int // lengths of samples of one value, zeros if it has no other
 }
 
 // vary returns a copy of v, which is somewhere in a sample of d: around makes such a sample of it alone.
@@ -49,29 +51,61 @@ func (c copier) vary(d protoreflect.MessageDescriptor, v any, around func(any) a
 		return other
 	case json.Number, string:
 		text, isText := v.(string)
-		sample := string(compact(around(v)))
-		if isText && stays.MatchString(text) || c.fixed[sample] {
+		if isText && stays.MatchString(text) {
 			return v
 		}
-		was := lengths(d, around(v))
+		sample := string(compact(around(v)))
+		was, seen := c.was[sample]
+		if !seen {
+			was = lengths(d, []byte(sample))
+			c.was[sample] = was
+		}
 		for range tries {
-			other := any(c.exchange(text))
-			if !isText {
-				other = json.Number(c.exchange(fmt.Sprint(v)))
+			if was == [2]int{} {
+				return v
 			}
-			if other != v && lengths(d, around(other)) == was {
+			other := any(c.exchange(text))
+			if number, ok := v.(json.Number); ok {
+				n := sure(number.String())
+				other = json.Number(c.exchange(number.String()[:n]) + number.String()[n:])
+			}
+			if other != v && unsure(other) == unsure(v) && lengths(d, compact(around(other))) == was {
 				return other
 			}
 		}
-		c.fixed[sample] = true
+		c.was[sample] = [2]int{}
 	}
 	return v
 }
 
+const certain = 15 // digits: another one is another double, which of a later digit is not always so
+
+// sure returns how long a number is up to those digits.
+func sure(number string) (n int) {
+	for digits := 0; n < len(number) && digits < certain; n++ {
+		if c := number[n]; c >= '1' && c <= '9' || c == '0' && digits > 0 {
+			digits++
+		}
+	}
+	return n
+}
+
+// unsure are the other digits of a fraction as Go writes it. Copies share them: a reply with one digit of another reply
+// has another value.
+func unsure(v any) string {
+	number, _ := v.(json.Number)
+	if !strings.ContainsAny(number.String(), ".eE") {
+		return ""
+	}
+	x, _ := number.Float64() // which has been read
+	digits, _, _ := strings.Cut(strings.NewReplacer("-", "", ".", "").Replace(strconv.FormatFloat(x, 'e', -1, 64)), "e")
+	return digits[min(certain, len(digits)):]
+}
+
 // lengths are those of a sample in protobuf and in its JSON; zeros if it is none, or if protobuf does not keep it.
-func lengths(d protoreflect.MessageDescriptor, v any) (is [2]int) {
+func lengths(d protoreflect.MessageDescriptor, sample []byte) (is [2]int) {
 	m, again := dynamicpb.NewMessage(d), dynamicpb.NewMessage(d)
-	if err := (protojson.UnmarshalOptions{AllowPartial: true}).Unmarshal(compact(v), m); err != nil {
+	if err := (protojson.UnmarshalOptions{AllowPartial: true}).Unmarshal(sample, m); err != nil {
 		return is
 	}
 	data, _ := proto.MarshalOptions{AllowPartial: true}.Marshal(m)
@@ -119,11 +153,14 @@ func (s *samples) complete(request, reply *protogen.Message) {
 	if !invented {
 		s.made = plural(s.given, "sample", "samples")
 	}
-	c := copier{rand.New(rand.NewPCG(uint64(s.given), enough)), map[string]bool{}}
-	seen := map[string]bool{}
+	c := copier{rand.New(rand.NewPCG(uint64(s.given), enough)), map[string][2]int{}}
+	seen, size := map[string]bool{}, 0
 	for i := range s.requests {
-		seen[values(request, s.requests[i])], seen[string(compact(s.replies[i]))] = true, true
+		reply := string(compact(s.replies[i]))
+		seen[values(request, s.requests[i])], seen[reply] = true, true
+		size += len(compact(s.requests[i])) + len(reply)
 	}
+	most := max(2, min(enough, roomy*s.given/size))
 	fresh := func(m *protogen.Message, v any, text func(any) string) (any, bool) {
 		for range tries {
 			other := c.vary(m.Desc, v, func(whole any) any { return whole })
@@ -134,13 +171,20 @@ func (s *samples) complete(request, reply *protogen.Message) {
 		}
 		return nil, false
 	}
-	for i := 0; len(s.requests) < enough; i++ {
+	alike := "nothing tells requests apart"
+	for i := 0; len(s.requests) < most; i++ {
 		q, ok := fresh(request, s.requests[i%s.given], func(v any) string { return values(request, v) })
 		a, also := fresh(reply, s.replies[i%s.given], func(v any) string { return string(compact(v)) })
+		if ok && !also {
+			alike = "nothing in the reply can vary"
+		}
 		if !ok || !also {
 			break
 		}
 		s.requests, s.replies = append(s.requests, q), append(s.replies, a)
+	}
+	if most < enough && len(s.requests) == most {
+		s.told = append(s.told, fmt.Sprintf("%d samples go round, in place of %d, as they are large", most, enough))
 	}
 	switch {
 	case len(s.requests) == s.given || invented:
@@ -151,7 +195,7 @@ func (s *samples) complete(request, reply *protogen.Message) {
 	}
 	if s.key = tellApart(request, s.requests); s.key == nil {
 		s.requests, s.replies, s.given = s.requests[:1], s.replies[:1], 1
-		s.made = "1 sample: nothing tells requests apart, so a repeated reply can't be told from a new one"
+		s.made = "1 sample: " + alike + ", so a repeated reply can't be told from a new one"
 	}
 }
 
