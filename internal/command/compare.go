@@ -147,7 +147,10 @@ func (c *comparison) link(ctx context.Context, show show) (remove func() error, 
 		return nil, errInterrupted
 	case named && err != nil:
 		return nil, fmt.Errorf("rpcbench: no build can be made: %w", err)
+	case err != nil && c.gate.max > 0:
+		return nil, fmt.Errorf("rpcbench: run: -max: no layouts can be linked: %w; -quick judges this build alone", err)
 	case err != nil:
+		c.warnings = append(c.warnings, fmt.Sprintf("one build was measured in place of %d layouts: %s", c.layouts, err))
 		return asItIs(err.Error())
 	}
 	defer show("", 0, 0)

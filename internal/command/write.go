@@ -120,17 +120,18 @@ func (c *comparison) asksCPU(w workload.Workload) bool {
 	return asks && c.servers == nil
 }
 
+// printSummary has warnings above the table, as pages do.
 func printSummary(w io.Writer, s report.Summary) error {
 	if hour := s.Hour(); hour != "" {
 		fmt.Fprintln(w, hour)
+	}
+	for _, warning := range s.Warnings {
+		fmt.Fprintf(w, "Warning: %s.\n", warning)
 	}
 	err := s.Results().Text(w)
 	if loads := s.Loads(); loads != nil {
 		fmt.Fprintln(w)
 		err = errors.Join(err, loads.Text(w))
-	}
-	for _, warning := range s.Warnings {
-		fmt.Fprintf(w, "\nWarning: %s.", warning)
 	}
 	_, failed := fmt.Fprintln(w)
 	return errors.Join(err, failed)
