@@ -190,6 +190,11 @@ func (f *Folder) revision(ctx context.Context, name string) (hash, dir string, e
 	case errors.Is(err, exec.ErrNotFound):
 		return "", "", errors.New("there is no git command")
 	case err != nil:
+		shallow, _ := f.run(ctx, nil, "git", "rev-parse", "--is-shallow-repository")
+		if shallow == "true" {
+			return "", "", errors.New("this clone is shallow and has no such revision: git fetch --unshallow gets all; " +
+				"actions/checkout does with fetch-depth: 0")
+		}
 		return "", "", errors.New("this is no git revision, no Go release, no module@version and no KEY=VALUE")
 	}
 	try := func(name string, args ...string) (said string) { // unless something has failed

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,12 +118,12 @@ func (f *found) describe(ctx context.Context) {
 
 // decide says what of the plan there is no figure of. An interruption is the cause of all else that failed.
 func (f *found) decide(ctx context.Context) {
-	f.Warnings = append(append(f.Warnings, f.all.Warnings...), f.all.Failures...)
+	f.Warnings = slices.Concat(f.Warnings, f.all.Skipped(), f.all.Warnings, f.all.Failures)
 	if len(f.all.Failures) > 0 {
 		f.err = errors.Join(f.err, errors.New("rpcbench: run: "+strings.Join(f.all.Failures, "; ")))
 	}
 	if f.err == nil && !f.Measured() {
-		f.err = errors.New("rpcbench: run: nothing was measured: " + strings.Join(f.all.Warnings, "; "))
+		f.err = errors.New("rpcbench: run: nothing was measured: " + strings.Join(f.Warnings, "; "))
 	}
 	if ctx.Err() != nil {
 		f.Warnings, f.err = append(f.Warnings, "interrupted"), errInterrupted
@@ -151,15 +152,13 @@ func (f *found) tidy() {
 
 // print comes last, as a broken pipe ends the program. An interrupted run is not judged.
 func (f *found) print(ctx context.Context, stdout io.Writer) {
-	said := ""
+	said, judged := "", error(nil)
 	if ctx.Err() == nil {
-		var judged error
-		said, judged = f.judge(f.Summary)
-		f.err = errors.Join(f.err, judged)
+		said, judged = f.judge(f.Summary, f.all)
 	}
 	f.err = errors.Join(f.err, printSummary(stdout, f.Summary))
 	_, failed := io.WriteString(stdout, said)
-	f.err = errors.Join(f.err, failed)
+	f.err = with(errors.Join(f.err, failed), judged)
 }
 
 // look has a process of each build count bytes and allocations. Servers elsewhere count nothing.
@@ -178,10 +177,8 @@ func (c *comparison) look(ctx context.Context, all *versus.Campaign) {
 				continue
 			}
 			one.Left = strings.TrimPrefix(err.Error(), "rpcbench: ")
-			if said := fmt.Sprintf("%s, counting: %s", one, one.Left); strings.HasSuffix(said, errors.ErrUnsupported.Error()) {
-				all.Warnings = append(all.Warnings, "skipped: "+said)
-			} else if ctx.Err() == nil {
-				all.Failures = append(all.Failures, said)
+			if one.Cant = strings.HasSuffix(one.Left, errors.ErrUnsupported.Error()); !one.Cant && ctx.Err() == nil {
+				all.Failures = append(all.Failures, fmt.Sprintf("%s, counting: %s", one, one.Left))
 			}
 		}
 	}

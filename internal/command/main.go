@@ -50,6 +50,8 @@ func Main(module Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload) 
 		os.Exit(2)
 	case errors.As(err, new(above)):
 		os.Exit(3)
+	case errors.As(err, new(notDecided)):
+		os.Exit(4)
 	}
 	os.Exit(1)
 }

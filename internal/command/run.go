@@ -48,9 +48,10 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			f.StringVar(&c.server, "server", "",
 				"`stack=host:port,...` of servers that run already, as rpcbench serve prints them")
 			f.Float64Var(&c.equal, "equal", 100*versus.Margin, "`percent` by which stacks may differ that are called equal")
-			f.Float64Var(&c.gate.max, "max", 0, "exit status 3 if a stack takes more than so many `times` as long: 1.05")
+			f.Float64Var(&c.gate.max, "max", 0, "exit status 3 if a stack takes more than so many `times` as long: 1.05;\n"+
+				"4 if twice that excess could not have been seen")
 			f.Float64Var(&c.gate.counts, "max-counts", 0, "exit status 3 if it allocates, sends, receives or writes more than "+
-				"so many `times`\nas much: 1.02; without -max no time is measured")
+				"so many `times`\nas much: 1 allows no growth; without -max no time is measured")
 			f.BoolVar(&c.gate.prove, "prove", false, "see whether -max finds twice its excess: one stack is compared with "+
 				"itself, slowed")
 			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of everything, and of the layouts")

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +24,7 @@ type Comparison struct {
 	Found []Process // so far
 	ByCPU bool      // CPU time leads where it has a result of its own
 	Left  string    // why no more processes are measured
+	Cant  bool      // Left is what a stack, or the machine, can't do
 
 	order []int // of the links
 }
@@ -97,7 +100,21 @@ type Campaign struct {
 	// Measure is Run unless a test has another.
 	Measure Measure
 
-	Warnings, Failures []string // lines: what was skipped or measured again, and what failed
+	Warnings, Failures []string // lines: what was measured again, and what failed
+}
+
+// Skipped has a line for each reason, with the names of the workloads that are left out for it.
+func (c *Campaign) Skipped() (lines []string) {
+	names := map[string][]string{}
+	for _, one := range c.Comparisons {
+		if name := one.Spec.Workload.Name; one.Cant && !slices.Contains(names[one.Left], name) {
+			names[one.Left] = append(names[one.Left], name)
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(names)) {
+		lines = append(lines, fmt.Sprintf("skipped: %s: %s", strings.Join(names[why], ", "), why))
+	}
+	return lines
 }
 
 // Run measures. It goes on with the others after a comparison that fails. It returns an error if ctx ends or Kept
@@ -213,8 +230,7 @@ func (c *Campaign) process(ctx context.Context, one *Comparison, i int, where st
 		why := strings.TrimPrefix(err.Error(), "rpcbench: ")
 		switch {
 		case strings.HasSuffix(why, errors.ErrUnsupported.Error()), strings.Contains(why, timing.ErrClock.Error()):
-			one.Left = why
-			c.Warnings = append(c.Warnings, fmt.Sprintf("skipped: %s: %s", one, why))
+			one.Left, one.Cant = why, true
 			return nil
 		case again != "":
 			one.Left = why

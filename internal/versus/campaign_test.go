@@ -26,7 +26,7 @@ func between(seed uint64, contestants ...string) *Campaign {
 	c := &Campaign{Plan: Plan{Processes: 8}, Seed: seed}
 	for _, name := range contestants {
 		one := &Comparison{Spec: Spec{Arms: []string{"base", "base", name}, Seed: 10}}
-		one.Spec.Workload.Title, one.Spec.Workload.Payload = "Small", 5
+		one.Spec.Workload.Name, one.Spec.Workload.Title, one.Spec.Workload.Payload = "small", "Small", 5
 		c.Comparisons = append(c.Comparisons, one)
 	}
 	return c
@@ -53,8 +53,9 @@ func TestCampaignOutlivesFailures(t *testing.T) {
 	}
 	require.NoError(t, c.Run(t.Context()))
 	require.Equal(t, []string{"Small, dies, process 3 of 8: it died; at line 5"}, c.Failures)
-	require.ElementsMatch(t, []string{"skipped: Small, can't: can't: unsupported operation",
-		"measured again: Small, hiccups@HEAD, process 1 of 8: a record of 0 arms compares nothing"}, c.Warnings)
+	require.Equal(t, []string{"measured again: Small, hiccups@HEAD, process 1 of 8: a record of 0 arms compares nothing"},
+		c.Warnings)
+	require.Equal(t, []string{"skipped: small: can't: unsupported operation"}, c.Skipped())
 	require.Equal(t, map[string]int{"slow": 8, "dies": 2, "hiccups@HEAD": 8}, kept)
 	for i, want := range []Verdict{Slower, Undecided, Faster, Undecided} {
 		require.Equal(t, want, c.Comparisons[i].Result(c.Plan).Verdict)
@@ -67,6 +68,24 @@ func TestCampaignOutlivesFailures(t *testing.T) {
 		want.Seed = 10 + uint64(i)
 		require.Equal(t, want, spec, "what was asked for, in another order")
 	}
+}
+
+// What can't be done is skipped in a line for each reason, with the names of all workloads.
+func TestCampaignSkips(t *testing.T) {
+	c := between(1, "x", "y", "z")
+	for i, name := range []string{"structured", "mixed", "structured"} {
+		c.Comparisons[i].Spec.Workload.Name = name
+	}
+	c.Measure = func(_ context.Context, spec Spec, _ ...Program) (timing.Record, error) {
+		if spec.Arms[2] == "z" {
+			return timing.Record{}, fmt.Errorf("rpcbench: z: echo: %w", errors.ErrUnsupported)
+		}
+		return timing.Record{}, fmt.Errorf("rpcbench: base: echo: %w", errors.ErrUnsupported)
+	}
+	require.NoError(t, c.Run(t.Context()))
+	require.Equal(t, []string{"skipped: structured, mixed: base: echo: unsupported operation",
+		"skipped: structured: z: echo: unsupported operation"}, c.Skipped())
+	require.Empty(t, append(c.Warnings, c.Failures...))
 }
 
 // The order of everything is random, and the seed decides it.
