@@ -28,6 +28,8 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) error
 	if err := c.open(ctx); err != nil {
 		return err
 	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	f := found{comparison: c, show: progress(stderr)}
 	if f.remove, f.err = c.link(ctx, f.show); f.err == nil {
 		f.err = f.prepare(ctx)
@@ -36,7 +38,7 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) error
 		f.tidy()
 		return f.err
 	}
-	f.measure(ctx, stderr)
+	f.measure(ctx, minutely(stderr, f.show, end))
 	f.count(ctx)
 	f.describe(ctx)
 	f.decide(ctx)
@@ -89,9 +91,9 @@ func (f *found) prepare(ctx context.Context) (err error) {
 }
 
 // measure keeps each process in bench.txt, and the summary so far, so that a run can be reported however it ends.
-func (f *found) measure(ctx context.Context, stderr io.Writer) {
+func (f *found) measure(ctx context.Context, show show) {
 	f.all = f.campaign()
-	f.all.Show = minutely(stderr, f.show)
+	f.all.Show = show
 	f.all.Kept = func(one *versus.Comparison, r timing.Record) error {
 		return errors.Join(keep(f.bench, one, r), f.summary(f.began, f.all.Comparisons).Save(f.out))
 	}
@@ -150,7 +152,7 @@ func (f *found) tidy() {
 	}
 }
 
-// print comes last, as a broken pipe ends the program. An interrupted run is not judged.
+// print comes last, since nobody may read what it writes. An interrupted run is not judged.
 func (f *found) print(ctx context.Context, stdout io.Writer) {
 	said, judged := "", error(nil)
 	if ctx.Err() == nil {
@@ -184,13 +186,17 @@ func (c *comparison) look(ctx context.Context, all *versus.Campaign) {
 	}
 }
 
-// minutely tells on a stream that is no terminal how long it will take, and once a minute how much is left.
-func minutely(w io.Writer, terminal show) show {
+// minutely tells on a stream that is no terminal how long it will take, and once a minute how much is left. It ends the
+// run if nobody reads that.
+func minutely(w io.Writer, terminal show, end func()) show {
 	var last time.Time
 	return func(what string, left, all time.Duration) {
 		terminal(what, left, all)
 		if file, ok := w.(*os.File); ok && left > 0 && time.Since(last) >= time.Minute && !isTerminal(file) {
-			fmt.Fprintf(w, "rpcbench: %v left of about %v: %s\n", left.Round(time.Second), all.Round(time.Second), what)
+			if _, err := fmt.Fprintf(w, "rpcbench: %v left of about %v: %s\n", left.Round(time.Second), all.Round(time.Second),
+				what); err != nil {
+				end()
+			}
 			last = time.Now()
 		}
 	}

@@ -57,8 +57,15 @@ func Main(module Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload) 
 }
 
 // untilSignal is a context that ends when the process is told to. Until stop is called, the signal itself ends nothing.
+// Nor does a pipe that nobody reads: a write to it fails.
 func untilSignal(ctx context.Context) (_ context.Context, stop context.CancelFunc) {
-	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	ctx, ended := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	return ctx, func() {
+		ended()
+		signal.Stop(broken)
+	}
 }
 
 // oneLine is an error as a line that begins with the name of the command.
