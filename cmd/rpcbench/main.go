@@ -84,7 +84,7 @@
 //
 // Bad input is one line on standard error. The exit status is 2 for a wrong command line, 3 for a stack above -max or
 // -max-counts, 4 for a -max that is not decided, 1 for anything else that fails. What was measured before is printed.
-// Progress shows on a terminal only.
+// Progress shows on a terminal; elsewhere run prints a line a minute.
 //
 // docs/method.md explains the method. Examples:
 //

@@ -38,6 +38,8 @@ var (
 
 // Folder is a temporary folder of programs. They are built from the module that the working directory is in.
 type Folder struct {
+	Linked func() // is told of each program; nil if nobody asks
+
 	dir    string
 	source string // the module's
 	main   string // the import path of the program's main package, which is the module's or that of a tool
@@ -137,6 +139,9 @@ func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (
 		}
 		_, err = in.run(ctx, env, "go", append(own, f.main)...)
 		programs = append(programs, p)
+		if err == nil && f.Linked != nil {
+			f.Linked()
+		}
 		if err == nil && i == 0 {
 			err = p.Check(ctx)
 		}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/report"
@@ -22,23 +21,24 @@ import (
 // answer is a run: it links, measures, counts, describes, decides, writes, tidies up and prints. A step that fails
 // leaves out what needs it, and what was measured before is written. A folder in which nothing was measured goes.
 func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	if c.gate.alone() {
-		return c.countAll(ctx, stdout, stderr)
+		return c.countAll(ctx, stdout, newClock(stderr, end, c.linking(), c.counting()))
 	}
 	if err := c.open(ctx); err != nil {
 		return err
 	}
-	ctx, end := context.WithCancel(ctx)
-	defer end()
-	f := found{comparison: c, show: progress(stderr)}
-	if f.remove, f.err = c.link(ctx, f.show); f.err == nil {
+	f := found{comparison: c, clock: newClock(stderr, end, c.linking(), c.looking(), c.campaign().Takes(), c.counting(),
+		c.describing())}
+	if f.remove, f.err = c.link(ctx, f.clock.part()); f.err == nil {
 		f.err = f.prepare(ctx)
 	}
 	if f.err != nil {
 		f.tidy()
 		return f.err
 	}
-	f.measure(ctx, minutely(stderr, f.show, end))
+	f.measure(ctx)
 	f.count(ctx)
 	f.describe(ctx)
 	f.decide(ctx)
@@ -67,13 +67,13 @@ type found struct {
 	all    *versus.Campaign
 	bench  *os.File     // bench.txt
 	remove func() error // of what was linked; nil if nothing was
-	show   show
+	clock  *clock
 	err    error
 }
 
 // prepare looks for the rates and for what a proof spins, and begins bench.txt.
 func (f *found) prepare(ctx context.Context) (err error) {
-	if err := f.rates(ctx, f.show); err != nil {
+	if err := f.rates(ctx, f.clock.part()); err != nil {
 		return err
 	}
 	if err := f.slow(ctx); err != nil {
@@ -91,9 +91,9 @@ func (f *found) prepare(ctx context.Context) (err error) {
 }
 
 // measure keeps each process in bench.txt, and the summary so far, so that a run can be reported however it ends.
-func (f *found) measure(ctx context.Context, show show) {
+func (f *found) measure(ctx context.Context) {
 	f.all = f.campaign()
-	f.all.Show = show
+	f.all.Show = f.clock.part()
 	f.all.Kept = func(one *versus.Comparison, r timing.Record) error {
 		return errors.Join(keep(f.bench, one, r), f.summary(f.began, f.all.Comparisons).Save(f.out))
 	}
@@ -103,7 +103,7 @@ func (f *found) measure(ctx context.Context, show show) {
 // count adds bytes and allocations.
 func (f *found) count(ctx context.Context) {
 	if f.err == nil {
-		f.look(ctx, f.all)
+		f.look(ctx, f.all, f.clock.part())
 	}
 	f.Summary = f.summary(f.began, f.all.Comparisons)
 }
@@ -114,7 +114,7 @@ func (f *found) describe(ctx context.Context) {
 		return
 	}
 	if f.Call, f.err = f.call(ctx); f.Call != nil && f.err == nil && f.servers == nil {
-		f.Layers, f.err = f.layers(ctx, f.show)
+		f.Layers, f.err = f.layers(ctx, f.clock.part())
 	}
 }
 
@@ -164,10 +164,14 @@ func (f *found) print(ctx context.Context, stdout io.Writer) {
 }
 
 // look has a process of each build count bytes and allocations. Servers elsewhere count nothing.
-func (c *comparison) look(ctx context.Context, all *versus.Campaign) {
+func (c *comparison) look(ctx context.Context, all *versus.Campaign, show show) {
 	c.facts = map[[2]string]*workload.Facts{}
+	left := c.counting()
+	defer show("", 0, 0)
 	for _, one := range all.Comparisons {
 		w := one.Spec.Workload
+		show("counting, "+one.String(), left, left)
+		left -= counted(one)
 		for _, name := range one.Spec.Arms[1:] {
 			key := [2]string{w.Name, name}
 			if one.Left != "" || c.servers != nil || c.facts[key] != nil || ctx.Err() != nil {
@@ -182,22 +186,6 @@ func (c *comparison) look(ctx context.Context, all *versus.Campaign) {
 			if one.Cant = strings.HasSuffix(one.Left, errors.ErrUnsupported.Error()); !one.Cant && ctx.Err() == nil {
 				all.Failures = append(all.Failures, fmt.Sprintf("%s, counting: %s", one, one.Left))
 			}
-		}
-	}
-}
-
-// minutely tells on a stream that is no terminal how long it will take, and once a minute how much is left. It ends the
-// run if nobody reads that.
-func minutely(w io.Writer, terminal show, end func()) show {
-	var last time.Time
-	return func(what string, left, all time.Duration) {
-		terminal(what, left, all)
-		if file, ok := w.(*os.File); ok && left > 0 && time.Since(last) >= time.Minute && !isTerminal(file) {
-			if _, err := fmt.Fprintf(w, "rpcbench: %v left of about %v: %s\n", left.Round(time.Second), all.Round(time.Second),
-				what); err != nil {
-				end()
-			}
-			last = time.Now()
 		}
 	}
 }

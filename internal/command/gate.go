@@ -122,8 +122,8 @@ func (c *comparison) slow(ctx context.Context) error {
 }
 
 // countAll counts, and times nothing.
-func (c *comparison) countAll(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	remove, err := c.link(ctx, progress(stderr))
+func (c *comparison) countAll(ctx context.Context, stdout io.Writer, clock *clock) (err error) {
+	remove, err := c.link(ctx, clock.part())
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (c *comparison) countAll(ctx context.Context, stdout, stderr io.Writer) (er
 		}
 	}
 	all := c.campaign()
-	c.look(ctx, all)
+	c.look(ctx, all, clock.part())
 	if ctx.Err() != nil {
 		return errInterrupted
 	}

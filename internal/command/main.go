@@ -14,9 +14,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
-
-	"golang.org/x/term"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/child"
@@ -188,25 +185,6 @@ type command struct {
 	tidies                    bool     // up after a signal, which its context tells of; a signal ends the others
 	setup                     func(*flag.FlagSet) func(ctx context.Context, args []string) error
 }
-
-// show tells what is being done, and how much is left of how long it all takes.
-type show = func(what string, left, all time.Duration)
-
-// progress shows on a terminal what is being done and how long the rest will take, and nothing elsewhere. It clears
-// the line when nothing is left.
-func progress(w io.Writer) show {
-	if file, ok := w.(*os.File); !ok || !isTerminal(file) {
-		w = io.Discard
-	}
-	return func(what string, left, all time.Duration) {
-		fmt.Fprint(w, "\r\x1b[K")
-		if left > 0 {
-			fmt.Fprintf(w, "%3d %%, %v left: %s", 100*(all-left)/all, left.Round(time.Second), what)
-		}
-	}
-}
-
-func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
 
 func (p program) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	commands := []command{runCommand(p, stdout, stderr), initCommand(p, stdout, stderr), reportCommand(stdout),

@@ -83,16 +83,6 @@ func typed(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	return out.String(), errs.String(), err
 }
 
-func TestProgressIsForTerminals(t *testing.T) {
-	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
-	require.NoError(t, err)
-	defer file.Close()
-	progress(file)("x", time.Second, 2*time.Second)
-	info, err := file.Stat()
-	require.NoError(t, err)
-	require.Zero(t, info.Size())
-}
-
 // saved is the folder of a run that has measured.
 func saved(t *testing.T) string {
 	t.Helper()

@@ -53,14 +53,23 @@ func (c *Comparison) plan(plan Plan) Plan {
 
 // takes is how long a process takes, about.
 func (c *Comparison) takes() time.Duration {
-	turn, start := Turn, 400*time.Millisecond
-	if c.Other != nil {
-		turn *= 2
-	}
-	if c.Spec.Workload.Apart {
+	w, start, times := likely(c.Spec.Workload), 400*time.Millisecond, 1
+	if w.Apart {
 		start = time.Second // three servers
 	}
-	return start + time.Duration(len(c.Spec.Arms)*c.Spec.Blocks)*(turn+c.Spec.Workload.Extra())
+	if c.Other != nil { // a process for each arm, which has two slices in a block
+		start, times = 2*start, 2
+	}
+	return start + time.Duration(len(c.Spec.Arms)*(c.Spec.Blocks*times+1))*w.Warming() +
+		time.Duration(len(c.Spec.Arms)*c.Spec.Blocks*times)*(Turn+w.Extra())
+}
+
+// Takes is how long all comparisons take, about, unless some go on.
+func (c *Campaign) Takes() (all time.Duration) {
+	for _, one := range c.Comparisons {
+		all += time.Duration(c.Plan.Processes) * one.takes()
+	}
+	return all
 }
 
 // process returns what the i-th process measures, and of which program. If each arm has a process of its own, an arm
@@ -95,7 +104,7 @@ type Campaign struct {
 	Most time.Duration
 	// Kept is told of each process that has measured.
 	Kept func(*Comparison, timing.Record) error
-	// Show is told what is being done, and how much is left of how long it all takes.
+	// Show is told what is being done, and how much is left of how long it all takes: 0 if comparisons go on beyond that.
 	Show func(what string, left, all time.Duration)
 	// Measure is Run unless a test has another.
 	Measure Measure
@@ -120,14 +129,12 @@ func (c *Campaign) Skipped() (lines []string) {
 // Run measures. It goes on with the others after a comparison that fails. It returns an error if ctx ends or Kept
 // fails; what was measured before stays.
 func (c *Campaign) Run(ctx context.Context) error {
-	random := rand.New(rand.NewPCG(c.Seed, 0))
-	var all time.Duration
+	random, all := rand.New(rand.NewPCG(c.Seed, 0)), c.Takes()
 	for _, one := range c.Comparisons {
 		if len(one.Base) == 0 {
 			one.Base = []Program{{}}
 		}
 		one.order = random.Perm(len(one.Base))
-		all += time.Duration(c.Plan.Processes) * one.takes()
 	}
 	if c.Show == nil {
 		c.Show = func(string, time.Duration, time.Duration) {}
@@ -160,7 +167,7 @@ func (c *Campaign) Run(ctx context.Context) error {
 	until, pace := began.Add(cmp.Or(c.Most, max(all, time.Since(began))*5/4)), slower()
 	for one := c.next(until, pace); one != nil; one = c.next(until, pace) {
 		where := fmt.Sprintf("process %d", len(one.Found)+1)
-		c.Show("going on: "+where+", "+one.String(), time.Until(until), time.Since(began)+time.Until(until))
+		c.Show("going on: "+where+", "+one.String(), time.Until(until), 0)
 		if err := c.process(ctx, one, len(one.Found), one.String()+", "+where); err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 // known is the record of a process in which the contestant takes so many times as long as the base.
@@ -143,6 +144,10 @@ func TestCampaignGoesOn(t *testing.T) {
 					one.Spec.Procs = 2
 				}
 			}
+			campaign.Show = func(what string, left, all time.Duration) {
+				beyond := strings.HasPrefix(what, "going on: ")
+				require.Equal(t, beyond, left > 0 && all == 0, "%s: it is beyond what was announced", what)
+			}
 			require.NoError(t, campaign.Run(t.Context()))
 			var found []int
 			for _, one := range campaign.Comparisons {
@@ -152,6 +157,24 @@ func TestCampaignGoesOn(t *testing.T) {
 			require.Equal(t, c.after, strings.Join(slices.Compact(after), " "))
 		})
 	}
+}
+
+// What callers and servers need until they are warm is in the time that is announced, and so are two slices of builds.
+func TestCampaignTakes(t *testing.T) {
+	takes := func(w workload.Workload, builds bool) time.Duration {
+		c := between(1, "x")
+		c.Comparisons[0].Spec.Workload, c.Comparisons[0].Spec.Blocks = w, 2
+		if builds {
+			c.Comparisons[0].Other = []Program{{}}
+		}
+		require.Equal(t, 8*c.Comparisons[0].takes(), c.Takes())
+		return c.Takes()
+	}
+	all := []time.Duration{takes(workload.Workload{}, false), takes(workload.Workload{}, true),
+		takes(workload.Workload{Callers: 10}, false), takes(workload.Workload{Callers: 10, Apart: true}, false),
+		takes(workload.Workload{Callers: 10, Apart: true}, true), takes(workload.Workload{Callers: 1000}, false)}
+	require.IsIncreasing(t, all)
+	require.Equal(t, takes(workload.Workload{Rate: 5000}, false), takes(workload.Workload{Rate: workload.Auto}, false))
 }
 
 // A campaign ends at once and keeps what it has, whether it is interrupted, can't keep it, or has no more to do.
