@@ -1,7 +1,6 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +28,10 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) error
 	if err := c.open(ctx); err != nil {
 		return err
 	}
+	if procs := os.Getenv("GOMAXPROCS"); procs != "" {
+		c.warnings = append(c.warnings, "GOMAXPROCS="+procs+" of the environment is not obeyed: workloads have their own, "+
+			"and -gomaxprocs makes one")
+	}
 	f := found{comparison: c, clock: newClock(stderr, end, c.linking(), c.looking(), c.campaign().Takes(), c.counting(),
 		c.describing())}
 	if f.remove, f.err = c.link(ctx, f.clock.part()); f.err == nil {
@@ -53,7 +56,7 @@ func (c *comparison) open(ctx context.Context) error {
 	if err := c.reach(ctx); err != nil {
 		return err
 	}
-	if err := cmp.Or(os.MkdirAll(filepath.Dir(c.out), 0o755), os.Mkdir(c.out, 0o755)); err != nil {
+	if err := os.Mkdir(c.out, 0o755); err != nil {
 		return fmt.Errorf("rpcbench: run: %w", err)
 	}
 	return nil

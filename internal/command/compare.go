@@ -72,7 +72,8 @@ func (c *comparison) names(args []string) error {
 	for _, name := range append([]string{c.base}, args...) {
 		stack, build, named := strings.Cut(name, "@")
 		if names = append(names, stack); named && build == "" {
-			return wrong("run: %s names no build: see rpcbench help", name)
+			return wrong("run: %s names no build after the @: give a git revision, a Go release, module@version or "+
+				"KEY=VALUE, such as %[1]sHEAD~1", name)
 		}
 		if err := builds.Check(build); err != nil {
 			return wrong("run: %w", err)

@@ -69,7 +69,8 @@ func untilSignal(ctx context.Context) (_ context.Context, stop context.CancelFun
 func oneLine(err error) string {
 	var said []string
 	for line := range strings.Lines(err.Error()) {
-		if line = strings.TrimPrefix(strings.TrimSpace(line), "rpcbench: "); line != "" {
+		line = strings.TrimPrefix(strings.TrimSpace(line), "rpcbench: ")
+		if line != "" && !slices.Contains(said, line) { // one cause may fail several writes
 			said = append(said, line)
 		}
 	}
@@ -181,6 +182,7 @@ func wrong(format string, args ...any) error {
 // command is one of the program's. setup registers its flags, and returns what it does with the arguments after them.
 type command struct {
 	name, args, does, example string
+	more                      string   // that -h says besides
 	groups                    []string // of flags: a title, and names; one group unless given
 	tidies                    bool     // up after a signal, which its context tells of; a signal ends the others
 	setup                     func(*flag.FlagSet) func(ctx context.Context, args []string) error
@@ -189,7 +191,10 @@ type command struct {
 func (p program) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	commands := []command{runCommand(p, stdout, stderr), initCommand(p, stdout, stderr), reportCommand(stdout),
 		explainCommand(p, stdout, stderr), serveCommand(p, stdout), listCommand(p, stdout), versionCommand(stdout)}
-	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
+	if len(args) == 0 {
+		return wrong("no command: rpcbench -h lists them")
+	}
+	if slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
 		help := "Rpcbench compares ways to serve and call an API, and says how far to trust it.\n\n"
 		for _, c := range commands {
 			if c.name != "init" || p.make != nil {
@@ -210,8 +215,8 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 	case errors.Is(err, flag.ErrHelp):
 		var flags strings.Builder
 		printFlags(&flags, f, c.groups)
-		_, err := fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.\n\n%s\nexample: %s\n", c.name, c.args, c.does,
-			&flags, c.example)
+		_, err := fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.%s\n\n%s\nexample: %s\n", c.name, c.args, c.does,
+			c.more, &flags, c.example)
 		return err
 	case err != nil:
 		return wrong("%s: %w: rpcbench %s -h shows its flags", c.name, err, c.name)

@@ -98,6 +98,7 @@ func TestOneLine(t *testing.T) {
 	require.Equal(t, "rpcbench: write /dev/stdout: no space", oneLine(errors.New("write /dev/stdout: no space")))
 	several := errors.Join(errors.New("rpcbench: run: a\n\tb\n"), errors.New("rpcbench: c"))
 	require.Equal(t, "rpcbench: run: a; b; c", oneLine(several))
+	require.Equal(t, "rpcbench: full; b", oneLine(errors.Join(errors.New("full"), errors.New("b"), errors.New("full"))))
 }
 
 // A program may have workloads and a method of its own, but no two of a name.

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rpcbench/rpcbench/internal/cpu"
@@ -239,7 +240,7 @@ func (c *Campaign) process(ctx context.Context, one *Comparison, i int, where st
 		case strings.HasSuffix(why, errors.ErrUnsupported.Error()), strings.Contains(why, timing.ErrClock.Error()):
 			one.Left, one.Cant = why, true
 			return nil
-		case again != "":
+		case again != "", strings.Contains(why, syscall.EMFILE.Error()): // which it has a second time
 			one.Left = why
 			c.Failures = append(c.Failures, where+": "+why)
 			return nil

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -87,6 +89,18 @@ func TestCampaignSkips(t *testing.T) {
 	require.Equal(t, []string{"skipped: structured, mixed: base: echo: unsupported operation",
 		"skipped: structured: z: echo: unsupported operation"}, c.Skipped())
 	require.Empty(t, append(c.Warnings, c.Failures...))
+}
+
+// A process with too few descriptors has too few the second time.
+func TestCampaignWithoutDescriptors(t *testing.T) {
+	c, asked := between(1, "x"), 0
+	c.Measure = func(context.Context, Spec, ...Program) (timing.Record, error) {
+		asked++
+		return timing.Record{}, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EMFILE}
+	}
+	require.NoError(t, c.Run(t.Context()))
+	require.Equal(t, []string{"Small, x, process 1 of 8: dial tcp: " + syscall.EMFILE.Error()}, c.Failures)
+	require.Equal(t, 1, asked)
 }
 
 // The order of everything is random, and the seed decides it.
