@@ -274,6 +274,7 @@ func TestEndedFromOutside(t *testing.T) {
 // TestBrokenPipe: a pipe that nobody reads ends a run, and all else is done by then. It does so whether the signal of
 // such a pipe is ignored, as some parents leave it, or not.
 func TestBrokenPipe(t *testing.T) {
+	odd.Alone(t)
 	if runtime.GOOS == "windows" {
 		t.Skip("has no signals")
 	}
