@@ -263,9 +263,12 @@ func (f *Fixture) connect() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the server accepted %d connections and the client dialled %d with ClientConfig.DialContext, %d "+
-		"are declared",
-		f.Accepted(), f.dialled.Load(), declared)
+	accepted := fmt.Sprintf("%d connections", f.Accepted())
+	if f.Accepted() == 1 {
+		accepted = "1 connection"
+	}
+	return fmt.Errorf("the server accepted %s and the client dialled %d with ClientConfig.DialContext, %d are declared",
+		accepted, f.dialled.Load(), declared)
 }
 
 func (f *Fixture) dialContext(ctx context.Context, network, addr string) (net.Conn, error) {

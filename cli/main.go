@@ -11,8 +11,8 @@ import (
 // the workloads replace.
 //
 // Main does not return if the command fails: the exit status is 2 for a wrong command line, 3 for a contestant above
-// what run -max or -max-counts allows, 1 for anything else that fails. The processes that the commands start are the
-// program again, so Main comes first in its main function.
+// what run -max or -max-counts allows, 4 for a -max that is not decided, 1 for anything else that fails. The processes
+// that the commands start are the program again, so Main comes first in its main function.
 func Main(stacks []rpcbench.Stack, workloads ...rpcbench.Workload) {
 	command.Main(nil, stacks, workloads...)
 }

@@ -31,8 +31,9 @@
 // the noise floor, and no difference inside is reported. -seed decides the order of everything. -equal is the margin.
 //
 // -max is a gate for pull requests. The exit status is 3 if a stack is slower than it allows: by the lower end of the
-// leading interval, and beyond the noise floor. -max-counts does the same for allocations, bytes on the wire and writes
-// of one caller, and measures no time without -max. -prove compares the stack with itself, slowed by twice what -max
+// leading interval, and beyond the noise floor. It is 4 if twice the allowed excess could not have been seen.
+// -max-counts does the same for allocations, bytes on the wire and writes of one caller, where 1 allows no growth, and
+// measures no time without -max. -prove compares the stack with itself, slowed by twice what -max
 // allows, and fails if the gate does not fire. docs/running.md has a workflow.
 //
 // Where functions lie in a program moves a ratio by a percent. So the processes are spread over eight links of the
@@ -82,7 +83,8 @@
 // list names all stacks and workloads. version prints the commit, the machine and the versions of libraries.
 //
 // Bad input is one line on standard error. The exit status is 2 for a wrong command line, 3 for a stack above -max or
-// -max-counts, 1 for anything else that fails. What was measured before is printed. Progress shows on a terminal only.
+// -max-counts, 4 for a -max that is not decided, 1 for anything else that fails. What was measured before is printed.
+// Progress shows on a terminal; elsewhere run prints a line a minute.
 //
 // docs/method.md explains the method. Examples:
 //

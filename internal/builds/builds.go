@@ -38,6 +38,8 @@ var (
 
 // Folder is a temporary folder of programs. They are built from the module that the working directory is in.
 type Folder struct {
+	Linked func() // is told of each program; nil if nobody asks
+
 	dir    string
 	source string // the module's
 	main   string // the import path of the program's main package, which is the module's or that of a tool
@@ -137,6 +139,9 @@ func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (
 		}
 		_, err = in.run(ctx, env, "go", append(own, f.main)...)
 		programs = append(programs, p)
+		if err == nil && f.Linked != nil {
+			f.Linked()
+		}
 		if err == nil && i == 0 {
 			err = p.Check(ctx)
 		}
@@ -190,6 +195,11 @@ func (f *Folder) revision(ctx context.Context, name string) (hash, dir string, e
 	case errors.Is(err, exec.ErrNotFound):
 		return "", "", errors.New("there is no git command")
 	case err != nil:
+		shallow, _ := f.run(ctx, nil, "git", "rev-parse", "--is-shallow-repository")
+		if shallow == "true" {
+			return "", "", errors.New("this clone is shallow and has no such revision: git fetch --unshallow gets all; " +
+				"actions/checkout does with fetch-depth: 0")
+		}
 		return "", "", errors.New("this is no git revision, no Go release, no module@version and no KEY=VALUE")
 	}
 	try := func(name string, args ...string) (said string) { // unless something has failed

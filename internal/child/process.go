@@ -40,6 +40,7 @@ type Command struct {
 	Env   []string      // what it has in its environment besides
 	Does  string        // Serves or Measures
 	Procs int           // its GOMAXPROCS; 0 is the default
+	Files bool          // it has a temporary folder of its own, which goes even if the child is killed
 	Asked any           // its first line, as JSON
 	Limit time.Duration // for an answer
 }
@@ -56,6 +57,7 @@ type Process struct {
 	stderr bytes.Buffer
 	limit  time.Duration
 	kill   func()
+	folder string // of its files, "" without one
 }
 
 // Start starts the program, refuses it if it speaks another protocol, and sends what it is asked. The child is killed
@@ -69,6 +71,10 @@ func (c Command) Start(ctx context.Context) (*Process, error) {
 	if c.Procs > 0 {
 		p.cmd.Env = append(p.cmd.Env, "GOMAXPROCS="+strconv.Itoa(c.Procs))
 	}
+	if c.Files && err == nil {
+		p.folder, err = os.MkdirTemp("", "rpcbench-")
+		p.cmd.Env = append(p.cmd.Env, "TMPDIR="+p.folder, "TMP="+p.folder) // TMP is Windows'
+	}
 	p.cmd.Env = append(p.cmd.Env, c.Env...)
 	p.cmd.Stderr, p.cmd.WaitDelay = &p.stderr, limit
 	in, inErr := p.cmd.StdinPipe()
@@ -78,7 +84,7 @@ func (c Command) Start(ctx context.Context) (*Process, error) {
 	}
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("child: %w", err)
+		return nil, errors.Join(fmt.Errorf("child: %w", err), p.remove())
 	}
 	p.in, p.out, p.End = in, json.NewDecoder(out), sync.OnceValue(p.end)
 	p.kill = func() {
@@ -135,7 +141,7 @@ func (p *Process) end() error {
 	_ = p.in.Close()
 	for p.out.Decode(new(json.RawMessage)) == nil { // it may be amid an answer
 	}
-	err := p.cmd.Wait()
+	err := cmp.Or(p.cmd.Wait(), p.remove())
 	said := slices.DeleteFunc(strings.Split(p.stderr.String(), "\n"), func(line string) bool {
 		return strings.TrimSpace(line) == ""
 	})
@@ -143,6 +149,14 @@ func (p *Process) end() error {
 		return errors.New(strings.Join(said[:min(2, len(said))], "; "))
 	}
 	return err
+}
+
+// remove deletes the folder.
+func (p *Process) remove() error {
+	if p.folder == "" {
+		return nil
+	}
+	return os.RemoveAll(p.folder)
 }
 
 // Answer is the child's side. It tells its protocol and reads what is asked. Then do answers the lines that follow.

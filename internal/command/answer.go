@@ -1,15 +1,14 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/report"
@@ -21,21 +20,28 @@ import (
 // answer is a run: it links, measures, counts, describes, decides, writes, tidies up and prints. A step that fails
 // leaves out what needs it, and what was measured before is written. A folder in which nothing was measured goes.
 func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	if c.gate.alone() {
-		return c.countAll(ctx, stdout, stderr)
+		return c.countAll(ctx, stdout, newClock(stderr, end, c.linking(), c.counting()))
 	}
 	if err := c.open(ctx); err != nil {
 		return err
 	}
-	f := found{comparison: c, show: progress(stderr)}
-	if f.remove, f.err = c.link(ctx, f.show); f.err == nil {
+	if procs := os.Getenv("GOMAXPROCS"); procs != "" {
+		c.warnings = append(c.warnings, "GOMAXPROCS="+procs+" of the environment is not obeyed: workloads have their own, "+
+			"and -gomaxprocs makes one")
+	}
+	f := found{comparison: c, clock: newClock(stderr, end, c.linking(), c.looking(), c.campaign().Takes(), c.counting(),
+		c.describing())}
+	if f.remove, f.err = c.link(ctx, f.clock.part()); f.err == nil {
 		f.err = f.prepare(ctx)
 	}
 	if f.err != nil {
 		f.tidy()
 		return f.err
 	}
-	f.measure(ctx, stderr)
+	f.measure(ctx)
 	f.count(ctx)
 	f.describe(ctx)
 	f.decide(ctx)
@@ -50,7 +56,7 @@ func (c *comparison) open(ctx context.Context) error {
 	if err := c.reach(ctx); err != nil {
 		return err
 	}
-	if err := cmp.Or(os.MkdirAll(filepath.Dir(c.out), 0o755), os.Mkdir(c.out, 0o755)); err != nil {
+	if err := os.Mkdir(c.out, 0o755); err != nil {
 		return fmt.Errorf("rpcbench: run: %w", err)
 	}
 	return nil
@@ -64,13 +70,13 @@ type found struct {
 	all    *versus.Campaign
 	bench  *os.File     // bench.txt
 	remove func() error // of what was linked; nil if nothing was
-	show   show
+	clock  *clock
 	err    error
 }
 
 // prepare looks for the rates and for what a proof spins, and begins bench.txt.
 func (f *found) prepare(ctx context.Context) (err error) {
-	if err := f.rates(ctx, f.show); err != nil {
+	if err := f.rates(ctx, f.clock.part()); err != nil {
 		return err
 	}
 	if err := f.slow(ctx); err != nil {
@@ -88,9 +94,9 @@ func (f *found) prepare(ctx context.Context) (err error) {
 }
 
 // measure keeps each process in bench.txt, and the summary so far, so that a run can be reported however it ends.
-func (f *found) measure(ctx context.Context, stderr io.Writer) {
+func (f *found) measure(ctx context.Context) {
 	f.all = f.campaign()
-	f.all.Show = minutely(stderr, f.show)
+	f.all.Show = f.clock.part()
 	f.all.Kept = func(one *versus.Comparison, r timing.Record) error {
 		return errors.Join(keep(f.bench, one, r), f.summary(f.began, f.all.Comparisons).Save(f.out))
 	}
@@ -100,7 +106,7 @@ func (f *found) measure(ctx context.Context, stderr io.Writer) {
 // count adds bytes and allocations.
 func (f *found) count(ctx context.Context) {
 	if f.err == nil {
-		f.look(ctx, f.all)
+		f.look(ctx, f.all, f.clock.part())
 	}
 	f.Summary = f.summary(f.began, f.all.Comparisons)
 }
@@ -111,18 +117,18 @@ func (f *found) describe(ctx context.Context) {
 		return
 	}
 	if f.Call, f.err = f.call(ctx); f.Call != nil && f.err == nil && f.servers == nil {
-		f.Layers, f.err = f.layers(ctx, f.show)
+		f.Layers, f.err = f.layers(ctx, f.clock.part())
 	}
 }
 
 // decide says what of the plan there is no figure of. An interruption is the cause of all else that failed.
 func (f *found) decide(ctx context.Context) {
-	f.Warnings = append(append(f.Warnings, f.all.Warnings...), f.all.Failures...)
+	f.Warnings = slices.Concat(f.Warnings, f.all.Skipped(), f.all.Warnings, f.all.Failures)
 	if len(f.all.Failures) > 0 {
 		f.err = errors.Join(f.err, errors.New("rpcbench: run: "+strings.Join(f.all.Failures, "; ")))
 	}
 	if f.err == nil && !f.Measured() {
-		f.err = errors.New("rpcbench: run: nothing was measured: " + strings.Join(f.all.Warnings, "; "))
+		f.err = errors.New("rpcbench: run: nothing was measured: " + strings.Join(f.Warnings, "; "))
 	}
 	if ctx.Err() != nil {
 		f.Warnings, f.err = append(f.Warnings, "interrupted"), errInterrupted
@@ -149,24 +155,26 @@ func (f *found) tidy() {
 	}
 }
 
-// print comes last, as a broken pipe ends the program. An interrupted run is not judged.
+// print comes last, since nobody may read what it writes. An interrupted run is not judged.
 func (f *found) print(ctx context.Context, stdout io.Writer) {
-	said := ""
+	said, judged := "", error(nil)
 	if ctx.Err() == nil {
-		var judged error
-		said, judged = f.judge(f.Summary)
-		f.err = errors.Join(f.err, judged)
+		said, judged = f.judge(f.Summary, f.all)
 	}
 	f.err = errors.Join(f.err, printSummary(stdout, f.Summary))
 	_, failed := io.WriteString(stdout, said)
-	f.err = errors.Join(f.err, failed)
+	f.err = with(errors.Join(f.err, failed), judged)
 }
 
 // look has a process of each build count bytes and allocations. Servers elsewhere count nothing.
-func (c *comparison) look(ctx context.Context, all *versus.Campaign) {
+func (c *comparison) look(ctx context.Context, all *versus.Campaign, show show) {
 	c.facts = map[[2]string]*workload.Facts{}
+	left := c.counting()
+	defer show("", 0, 0)
 	for _, one := range all.Comparisons {
 		w := one.Spec.Workload
+		show("counting, "+one.String(), left, left)
+		left -= counted(one)
 		for _, name := range one.Spec.Arms[1:] {
 			key := [2]string{w.Name, name}
 			if one.Left != "" || c.servers != nil || c.facts[key] != nil || ctx.Err() != nil {
@@ -178,23 +186,9 @@ func (c *comparison) look(ctx context.Context, all *versus.Campaign) {
 				continue
 			}
 			one.Left = strings.TrimPrefix(err.Error(), "rpcbench: ")
-			if said := fmt.Sprintf("%s, counting: %s", one, one.Left); strings.HasSuffix(said, errors.ErrUnsupported.Error()) {
-				all.Warnings = append(all.Warnings, "skipped: "+said)
-			} else if ctx.Err() == nil {
-				all.Failures = append(all.Failures, said)
+			if one.Cant = strings.HasSuffix(one.Left, errors.ErrUnsupported.Error()); !one.Cant && ctx.Err() == nil {
+				all.Failures = append(all.Failures, fmt.Sprintf("%s, counting: %s", one, one.Left))
 			}
-		}
-	}
-}
-
-// minutely tells on a stream that is no terminal how long it will take, and once a minute how much is left.
-func minutely(w io.Writer, terminal show) show {
-	var last time.Time
-	return func(what string, left, all time.Duration) {
-		terminal(what, left, all)
-		if file, ok := w.(*os.File); ok && left > 0 && time.Since(last) >= time.Minute && !isTerminal(file) {
-			fmt.Fprintf(w, "rpcbench: %v left of about %v: %s\n", left.Round(time.Second), all.Round(time.Second), what)
-			last = time.Now()
 		}
 	}
 }

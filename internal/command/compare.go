@@ -72,7 +72,8 @@ func (c *comparison) names(args []string) error {
 	for _, name := range append([]string{c.base}, args...) {
 		stack, build, named := strings.Cut(name, "@")
 		if names = append(names, stack); named && build == "" {
-			return wrong("run: %s names no build: see rpcbench help", name)
+			return wrong("run: %s names no build after the @: give a git revision, a Go release, module@version or "+
+				"KEY=VALUE, such as %[1]sHEAD~1", name)
 		}
 		if err := builds.Check(build); err != nil {
 			return wrong("run: %w", err)
@@ -125,15 +126,20 @@ func streams(s rpcbench.Stack) bool {
 	return ok
 }
 
-// link makes all programs before anything is measured. remove deletes them.
-func (c *comparison) link(ctx context.Context, show show) (remove func() error, err error) {
-	c.programs = map[string][]versus.Program{}
-	var all []string
+// builds are those of the base and of the contestants, each once. "" is the source as it lies.
+func (c *comparison) builds() (all []string) {
 	for _, name := range append([]string{c.base}, c.contestants...) {
 		if !slices.Contains(all, build(name)) {
 			all = append(all, build(name))
 		}
 	}
+	return all
+}
+
+// link makes all programs before anything is measured. remove deletes them.
+func (c *comparison) link(ctx context.Context, show show) (remove func() error, err error) {
+	c.programs = map[string][]versus.Program{}
+	all := c.builds()
 	named := slices.ContainsFunc(all, func(build string) bool { return build != "" })
 	asItIs := func(why string) (func() error, error) {
 		c.notes = append(c.notes, "the intervals are of this build, not of its source: "+why)
@@ -150,14 +156,29 @@ func (c *comparison) link(ctx context.Context, show show) (remove func() error, 
 		return nil, errInterrupted
 	case named && err != nil:
 		return nil, fmt.Errorf("rpcbench: no build can be made: %w", err)
+	case err != nil && c.gate.max > 0:
+		return nil, fmt.Errorf("rpcbench: run: -max: no layouts can be linked: %w; -quick judges this build alone", err)
 	case err != nil:
+		c.warnings = append(c.warnings, fmt.Sprintf("one build was measured in place of %d layouts: %s", c.layouts, err))
 		return asItIs(err.Error())
 	}
 	defer show("", 0, 0)
-	here := environ.List()
-	for i, build := range all {
-		each := time.Duration(len(seeds)) * time.Second
-		show("linking "+build, each*time.Duration(len(all)-i), each*time.Duration(len(all)))
+	here, done, first := environ.List(), 0, time.Time{}
+	for _, build := range all {
+		tell := func() {
+			pace, total := aLink, len(all)*len(seeds)
+			if done > 1 { // the first was compiled too
+				pace = time.Since(first) / time.Duration(done-1)
+			}
+			show("linking "+cmp.Or(build, "this source"), pace*time.Duration(total-done), pace*time.Duration(total))
+		}
+		folder.Linked = func() {
+			if done++; done == 1 {
+				first = time.Now()
+			}
+			tell()
+		}
+		tell()
 		var versions []string
 		if c.programs[build], versions, err = folder.Link(ctx, build, seeds...); err != nil {
 			if ctx.Err() != nil {
@@ -214,7 +235,7 @@ func (c *comparison) campaign() *versus.Campaign {
 		for _, name := range names {
 			one := &versus.Comparison{Spec: c.spec(w, name), Base: c.programs[build(c.base)], ByCPU: c.asksCPU(w)}
 			if c.apart(name) {
-				one.Other = c.programs[build(name)]
+				one.Other = append([]versus.Program{}, c.programs[build(name)]...) // not nil before they are linked
 			}
 			all.Comparisons = append(all.Comparisons, one)
 		}
@@ -226,12 +247,14 @@ func (c *comparison) campaign() *versus.Campaign {
 func (c *comparison) rates(ctx context.Context, show show) error {
 	c.idle, c.found = map[string]float64{}, map[string]float64{}
 	defer show("", 0, 0)
+	left := c.looking()
 	for i := range c.workloads {
 		w := &c.workloads[i]
 		if w.Rate == 0 {
 			continue
 		}
-		show("looking at "+w.Title, time.Second, time.Second)
+		show("looking at "+w.Title, left, left)
+		left -= versus.LookTakes(*w)
 		if w.Rate == workload.Auto {
 			var err error
 			if w.Rate, err = versus.Ordinary(ctx, versus.Run, c.spec(*w, c.base), c.programs[build(c.base)][0]); err != nil {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -218,4 +219,88 @@ func TestToolOfAnotherModule(t *testing.T) {
 	programs, _, err := folder.Link(t.Context(), "", 1)
 	require.NoError(t, err)
 	require.Contains(t, output(t, programs[0].Path, "list"), "\ngrpcprotobuf ")
+}
+
+// taught makes the working directory a repository with the stack that docs/own-stack.md teaches and its command, as the
+// page has them. origin/main is its first commit.
+func taught(t *testing.T) {
+	t.Helper()
+	clone, err := filepath.Abs(filepath.Join("..", ".."))
+	require.NoError(t, err)
+	page, stack := read(t, "../../docs/own-stack.md"), read(t, "../../example_ownstack_test.go")
+	main := regexp.MustCompile("(?ms)^```go\n(func main\\(\\) {.*?)^```").FindStringSubmatch(page)[1]
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS("../../stacktest/testdata/outsider")))
+	offline(t, dir)
+	for _, name := range []string{"netrpc.go", "netrpc_test.go"} {
+		require.NoError(t, os.Remove(name))
+	}
+	output(t, "go", "mod", "edit", "-module=example.com/mystack", "-replace=github.com/rpcbench/rpcbench="+clone)
+	write(t, "mystack.go", strings.Replace(stack, "package rpcbench_test", "package mystack", 1)+
+		"\nfunc New() rpcbench.Stack { return newStack() }\n")
+	write(t, "cmd/bench/main.go", "package main\n\nimport (\n\t\"example.com/mystack\"\n\t"+
+		`"github.com/rpcbench/rpcbench"; "github.com/rpcbench/rpcbench/cli"; "github.com/rpcbench/rpcbench/grpcprotobuf"; `+
+		`"github.com/rpcbench/rpcbench/httpjson"`+"\n)\n\n"+main)
+	output(t, "git", "init", "-q")
+	commit(t)
+	output(t, "git", "update-ref", "refs/remotes/origin/main", "HEAD")
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return string(text)
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o700))
+}
+
+// The workflow of docs/running.md, as it stands there, gates the stack that docs/own-stack.md teaches. An unchanged
+// commit passes, and one allocation more does not. What is not decided is a warning.
+func TestWorkflowOfTheTaughtStack(t *testing.T) {
+	if testing.Short() || runtime.GOOS == "windows" {
+		t.Skip("it links five programs")
+	}
+	page := read(t, "../../docs/running.md")
+	workflow := regexp.MustCompile("(?ms)^```yaml\n(name: gate.*?)^```").FindString(page)
+	steps := regexp.MustCompile(`(?m)^ {6}- run: (?:\|\n((?: {10}.*\n)+)|(.*))`).FindAllStringSubmatch(workflow, -1)
+	taught(t)
+	run := func(of string) (status int, said string) {
+		i := slices.IndexFunc(steps, func(step []string) bool { return strings.Contains(step[0], of) })
+		require.GreaterOrEqual(t, i, 0, "%s in %s", of, workflow)
+		cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", steps[i][1]+steps[i][2])
+		cmd.Env = append(os.Environ(), "BASE=mystack@origin/main", "GITHUB_STEP_SUMMARY=")
+		out, _ := cmd.CombinedOutput()
+		return cmd.ProcessState.ExitCode(), string(out)
+	}
+	write(t, "README", "of a pull request\n")
+	commit(t)
+	status, said := run("go build")
+	require.Zero(t, status, said)
+	status, said = run("-max-counts")
+	require.Zero(t, status, said)
+	require.Equal(t, 2, strings.Count(said, "gate: "), said)
+
+	write(t, "mystack.go", strings.Replace(read(t, "mystack.go"), "rpcbench.Answer(user),", "answer(user),", 1)+
+		"\nvar more *[64]byte\n\nfunc answer(u *rpcbench.User) *rpcbench.Response {\n\tmore = new([64]byte)\n"+
+		"\treturn rpcbench.Answer(u)\n}\n")
+	commit(t)
+	status, said = run("-max-counts")
+	require.Equal(t, 3, status, said)
+	require.Contains(t, said, "above the gate: a small call, one core, mystack@HEAD: allocations ")
+
+	require.NoError(t, os.Mkdir("times", 0o700))
+	status, said = run("-out times")
+	require.Equal(t, 2, status, said)
+	require.Equal(t, "rpcbench: run: -out times: it is there already: name another\n", said, "the last of the checks")
+	for ended, want := range map[int]int{0: 0, 1: 1, 3: 3, 4: 0} {
+		require.NoError(t, os.Remove("bench"))
+		write(t, "bench", fmt.Sprintf("#!/bin/sh\nexit %d\n", ended))
+		status, said = run("-out times")
+		require.Equal(t, want, status)
+		require.Equal(t, ended == 4, strings.HasPrefix(said, "::warning::"), said)
+	}
 }

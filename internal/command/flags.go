@@ -17,6 +17,19 @@ type made struct {
 	values    []string // the list, a value for each workload
 }
 
+// list is the value of a flag whose items have commas between, or that is given for each.
+type list string
+
+func (l *list) String() string { return string(*l) }
+
+func (l *list) Set(items string) error {
+	if *l != "" {
+		items = string(*l) + "," + items
+	}
+	*l = list(items)
+	return nil
+}
+
 // lists are the flags that may have a list, and what its values are.
 var lists = map[string]string{"rate": "calls a second", "callers": "callers", "conns": "connections",
 	"gomaxprocs": "GOMAXPROCS"}
@@ -90,6 +103,9 @@ func workloadFlags(f *flag.FlagSet) (read func() (made, error)) {
 					return m, err
 				}
 				title, part := titles[name], strings.ReplaceAll(name, "-", "")
+				if given == "1" {
+					title = strings.TrimSuffix(title, "s")
+				}
 				switch {
 				case given == saturated:
 					title, part = saturated, saturated

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 type gate struct {
 	max    float64 // of the leading figure, time or CPU time
 	counts float64 // of what is counted
+	named  bool    // somebody has chosen the workloads, of which the gate then needs every figure
 
 	prove bool
 	apart bool                       // the builds of a proof, as those of its comparison
@@ -28,6 +30,17 @@ type gate struct {
 
 // above is the error of a contestant above the gate. The exit status is then 3.
 type above struct{ error }
+
+// notDecided is the error of a gate that could have missed twice the excess that it allows. The exit status is then 4.
+type notDecided struct{ error }
+
+// with adds what a gate has judged to what has failed. After a failure it does not matter that nothing is decided.
+func with(failed, judged error) error {
+	if failed != nil && errors.As(judged, new(notDecided)) {
+		return failed
+	}
+	return errors.Join(failed, judged)
+}
 
 // alone says whether nothing is timed.
 func (g gate) alone() bool { return g.counts > 0 && g.max == 0 }
@@ -51,14 +64,14 @@ func exact(w workload.Workload) bool { return !w.Several() && w.Link == "" }
 
 // gated says what is wrong with the flags of the gate, and sets out what they ask for.
 func (c *comparison) gated(typed map[string]bool) error {
-	nonsense := func(times float64) bool { return !(times > 1 && times <= 100) }
+	c.gate.named = typed["workloads"] || c.sweep.workloads != nil
 	switch g := c.gate; {
 	case typed["equal"] && !(c.equal > 0 && c.equal <= 100):
 		return wrong("run: -equal %v is no margin: give percent, such as 2", c.equal)
-	case typed["max"] && nonsense(g.max):
-		return wrong("run: -max %v is no gate: give more than 1, such as 1.05", g.max)
-	case typed["max-counts"] && nonsense(g.counts):
-		return wrong("run: -max-counts %v is no gate: give more than 1, such as 1.02", g.counts)
+	case typed["max"] && !(g.max > 1 && g.max <= 100):
+		return wrong("run: -max %v is no gate: give more than 1 and 100 at most, such as 1.05", g.max)
+	case typed["max-counts"] && !(g.counts >= 1 && g.counts <= 100):
+		return wrong("run: -max-counts %v is no gate: give 1, which allows no growth, or up to 100", g.counts)
 	case g.prove && (g.max == 0 || g.counts > 0 || len(c.contestants) > 1):
 		return wrong("run: -prove is of -max and of one stack: give both, and no -max-counts")
 	case g.counts > 0 && c.servers != nil:
@@ -109,8 +122,8 @@ func (c *comparison) slow(ctx context.Context) error {
 }
 
 // countAll counts, and times nothing.
-func (c *comparison) countAll(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	remove, err := c.link(ctx, progress(stderr))
+func (c *comparison) countAll(ctx context.Context, stdout io.Writer, clock *clock) (err error) {
+	remove, err := c.link(ctx, clock.part())
 	if err != nil {
 		return err
 	}
@@ -121,37 +134,43 @@ func (c *comparison) countAll(ctx context.Context, stdout, stderr io.Writer) (er
 		}
 	}
 	all := c.campaign()
-	c.look(ctx, all)
+	c.look(ctx, all, clock.part())
 	if ctx.Err() != nil {
 		return errInterrupted
 	}
-	for _, warning := range all.Warnings {
-		fmt.Fprintf(stdout, "Warning: %s.\n", warning)
-	}
 	s := c.summary(c.header(), all.Comparisons)
 	if len(all.Failures) > 0 || s.Counts() == nil {
-		err = errors.New("rpcbench: run: not all was counted: " + strings.Join(append(all.Failures, all.Warnings...), "; "))
+		err = errors.New("rpcbench: run: not all was counted: " + strings.Join(append(all.Failures, all.Skipped()...), "; "))
 	}
-	said, judged := c.judge(s)
+	said, judged := c.judge(s, all)
+	if s.Counts() != nil { // else the error says it
+		for _, line := range all.Skipped() {
+			fmt.Fprintf(stdout, "Warning: %s.\n", line)
+		}
+	}
 	_, failed := io.WriteString(stdout, said)
 	return errors.Join(err, judged, failed)
 }
 
 // judge is what the gate says, and its error. It appends both that and the tables to the summary of a step of GitHub
 // Actions. An answer that a gate has no figure of fails, or a gate that sees nothing would stay green.
-func (c *comparison) judge(s report.Summary) (said string, err error) {
-	var lines, over, none []string
+func (c *comparison) judge(s report.Summary, all *versus.Campaign) (said string, err error) {
+	var lines, over, blind, none []string
 	if c.gate.max > 0 {
-		lines, over = c.gate.times(s.Answers)
+		lines, over, blind = c.gate.times(s.Answers, cmp.Or(c.plan().Longer, "-time"))
 	}
 	if c.gate.counts > 0 {
 		said, more := c.gate.counted(s.Answers, c.workloads)
 		lines, over = append(lines, said...), append(over, more...)
 	}
 	for _, a := range s.Answers {
-		l := a.Leading()
-		if c.gate.max > 0 && (l.Ratio == 0 || l.Busy) || c.gate.counts > 0 && (a.Facts == nil || a.BaseFacts == nil) {
+		if c.gate.max > 0 && a.Leading().Ratio == 0 || c.gate.counts > 0 && (a.Facts == nil || a.BaseFacts == nil) {
 			none = append(none, a.Does+", "+a.Stack)
+		}
+	}
+	for _, line := range all.Skipped() {
+		if c.gate.named && len(lines) > 0 {
+			none = append(none, strings.TrimPrefix(line, "skipped: "))
 		}
 	}
 	if len(none) > 0 {
@@ -164,6 +183,8 @@ func (c *comparison) judge(s report.Summary) (said string, err error) {
 		err = errors.New("rpcbench: run: -prove: the gate has not seen twice the excess that it allows: give more -time")
 	case len(over) > 0:
 		err = errors.Join(err, above{errors.New("rpcbench: run: above the gate: " + strings.Join(over, "; "))})
+	case len(blind) > 0:
+		err = with(err, notDecided{errors.New("rpcbench: run: the gate is not decided: " + strings.Join(blind, "; "))})
 	}
 	if len(lines) > 0 {
 		said = strings.Join(lines, "\n") + "\n"
@@ -195,38 +216,62 @@ func step(name string, s report.Summary, said string) error {
 }
 
 // times says of each answer whether it is above the gate: by the lower end of its interval, and beyond the noise floor.
-// Each line has the least ratio that would have been. Before them stands what is too imprecise for twice the excess.
-func (g gate) times(answers []report.Answer) (lines, over []string) {
-	var blind []string
+// Each line has the least ratio that would have been. Before them stands what is too imprecise for twice the excess,
+// with what would let the gate see that; longer names the flag of more time.
+func (g gate) times(answers []report.Answer, longer string) (lines, over, blind []string) {
 	for _, a := range answers {
 		a = a.Leading()
-		name, verdict, floor := a.Does+", "+a.Stack, "not above", 1+a.NoiseFloor()
-		if a.Ratio == 0 || a.Busy {
-			why := "there is no ratio"
-			if a.Busy {
-				why = a.Reason
-			}
-			lines, blind = append(lines, "gate: "+name+": "+why), append(blind, name)
+		name := a.Does + ", " + a.Stack
+		if a.Busy {
+			lines = append(lines, "gate: "+name+": "+a.Reason)
+			blind = append(blind, name+": give it a machine that does nothing else")
 			continue
 		}
-		said := fmt.Sprintf("%s: %.3f (%.3f–%.3f)", name, a.Ratio, a.Lo, a.Hi)
-		if a.Lo > g.max && a.Ratio > floor {
-			verdict, over = "above", append(over, said)
+		if a.Ratio == 0 {
+			lines = append(lines, "gate: "+name+": there is no ratio")
+			continue
 		}
-		least := max(g.max*math.Sqrt(a.Hi/a.Lo), floor)
-		if least-1 > 2*(g.max-1) {
-			blind = append(blind, name)
+		said, verdict := fmt.Sprintf("%s: %.3f (%.3f–%.3f)", name, a.Ratio, a.Lo, a.Hi), "not decided to be above"
+		least := g.least(a.Result, 1)
+		if a.Lo > g.max && a.Ratio > 1+a.NoiseFloor() {
+			verdict, over = "above", append(over, said)
+		} else if !g.sees(least) {
+			blind = append(blind, name+": give it "+g.more(a.Result, longer))
 		}
 		lines = append(lines, fmt.Sprintf("gate: %s is %s %v; it fires from %.3f on", said, verdict, g.max, least))
 	}
 	if len(blind) > 0 {
-		lines = slices.Insert(lines, 0, fmt.Sprintf("gate: it could not have seen twice the excess that it allows, %.4g: "+
-			"give more -time: %s", 2*g.max-1, strings.Join(blind, "; ")))
+		lines = slices.Insert(lines, 0, fmt.Sprintf("gate: not decided: it could not have seen twice the excess that it "+
+			"allows, %.4g: %s", 2*g.max-1, strings.Join(blind, "; ")))
 	}
-	return lines, over
+	return lines, over, blind
 }
 
-// counted says what was counted of each answer. What is above the gate by more than noise is over.
+// sees says whether a gate that fires from a ratio on sees twice the excess that it allows.
+func (g gate) sees(least float64) bool { return least-1 <= 2*(g.max-1) }
+
+// least is the least ratio at which the gate would fire, after so many times the time. Widths go with one over the root
+// of the time, and the machine moves as it did.
+func (g gate) least(r versus.Result, times float64) float64 {
+	r.CopyFloor /= math.Sqrt(times)
+	return max(g.max*math.Pow(r.Hi/r.Lo, 0.5/math.Sqrt(times)), 1+r.NoiseFloor())
+}
+
+// more is what would let the gate see.
+func (g gate) more(r versus.Result, longer string) string {
+	for times := 2; times <= 100; times++ {
+		if g.sees(g.least(r, float64(times))) {
+			return fmt.Sprintf("about %d times %s", times, strings.TrimSuffix(longer, ","))
+		}
+	}
+	if r.Moved = 0; g.sees(g.least(r, 100)) {
+		return "a steadier machine"
+	}
+	return "a larger -max"
+}
+
+// counted says what was counted of each answer. What is above the gate by more than noise is over. What has grown
+// within the gate has a line too.
 func (g gate) counted(answers []report.Answer, of []workload.Workload) (lines, over []string) {
 	for _, a := range answers {
 		name := a.Does + ", " + a.Stack
@@ -235,19 +280,26 @@ func (g gate) counted(answers []report.Answer, of []workload.Workload) (lines, o
 			lines = append(lines, "gate: "+name+": nothing is counted")
 			continue
 		}
-		var said []string
+		var said, grown []string
 		for _, count := range counts {
 			own, base := count.of(a.Facts), count.of(a.BaseFacts)
 			both := fmt.Sprintf("%s %.2f (base %.2f)", count.name, own, base)
 			said = append(said, both)
-			if err == nil && exact(w) && own > g.counts*base && own-base >= count.noise {
+			switch {
+			case err != nil || !exact(w) || own-base < count.noise:
+			case own > g.counts*base:
 				over = append(over, name+": "+both)
+			default:
+				grown = append(grown, both)
 			}
 		}
 		if !exact(w) {
 			said = append(said, "which depend on timing and pass")
 		}
 		lines = append(lines, "gate: "+name+": "+strings.Join(said, ", "))
+		if len(grown) > 0 {
+			lines = append(lines, fmt.Sprintf("gate: %s has grown within %v: %s", name, g.counts, strings.Join(grown, ", ")))
+		}
 	}
 	return lines, over
 }

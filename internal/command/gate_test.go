@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -19,35 +20,43 @@ func TestGateOfTimes(t *testing.T) {
 		return versus.Result{Ratio: ratio, Lo: lo, Hi: hi, CopyFloor: floor}
 	}
 	slow, even := result(1.2, 1.15, 1.25, 0.01), result(1, 0.99, 1.01, 0.01)
-	few, byTime, byCPU, busy := slow, even, slow, slow
+	few, byTime, byCPU, busy, moves := slow, even, slow, slow, even
+	moves.Moved = 3
 	busy.Busy, busy.Reason = true, "disturbed: so the ratio is of a busy machine"
 	few.Verdict, few.Reason = versus.Undecided, "4 of 8 processes count"
 	byTime.CPU, byCPU.CPU = &slow, &even
 	for _, test := range []struct {
-		why          string
-		leads        string
-		result       versus.Result
-		fires, blind bool
-		least        string
+		why    string
+		leads  string
+		result versus.Result
+		fires  bool
+		least  string
+		give   string // what would let the gate see
 	}{
-		{"above", "", slow, true, false, "1.095"},
-		{"above, with too few processes for a verdict", "", few, true, false, "1.095"},
-		{"the interval ends at the gate", "", result(1.1, 1.05, 1.15, 0), false, false, "1.099"},
-		{"within the noise floor", "", result(1.2, 1.15, 1.25, 0.2), false, true, "1.200"},
-		{"equal", "", even, false, false, "1.061"},
-		{"a noise floor above the gate", "", result(1, 0.99, 1.01, 0.09), false, false, "1.090"},
-		{"an interval as wide as twice the excess", "", result(1, 0.93, 1.07, 0), false, true, "1.126"},
-		{"disturbed", "", busy, false, true, "gate: , : disturbed: so the ratio is of a busy machine"},
-		{"no ratio", "", versus.Result{}, false, true, "no ratio"},
-		{"above by time, where CPU time leads", report.ByCPU, byCPU, false, false, "1.061"},
-		{"above by CPU time, which leads", report.ByCPU, byTime, true, false, "1.095"},
-		{"above by CPU time, where time leads", "", byTime, false, false, "1.061"},
+		{"above", "", slow, true, "1.095", ""},
+		{"above, with too few processes for a verdict", "", few, true, "1.095", ""},
+		{"above, in an interval as wide as twice the excess", "", result(1.3, 1.2, 1.4, 0.01), true, "1.134", ""},
+		{"the interval ends at the gate", "", result(1.1, 1.05, 1.15, 0), false,
+			"is not decided to be above 1.05; it fires from 1.099 on", ""},
+		{"within the noise floor", "", result(1.2, 1.15, 1.25, 0.2), false, "1.200", "about 4 times -time"},
+		{"equal", "", even, false, "1.061", ""},
+		{"a noise floor above the gate", "", result(1, 0.99, 1.01, 0.09), false, "1.090", ""},
+		{"an interval as wide as twice the excess", "", result(1, 0.93, 1.07, 0), false, "1.126", "about 3 times -time"},
+		{"a machine that moves", "", moves, false, "1.149", "a steadier machine"},
+		{"an interval that no time makes narrow", "", result(1, 0.5, 2, 0), false, "2.100", "a larger -max"},
+		{"disturbed", "", busy, false, "gate: , : disturbed: so the ratio is of a busy machine",
+			"a machine that does nothing else"},
+		{"no ratio", "", versus.Result{}, false, "no ratio", ""},
+		{"above by time, where CPU time leads", report.ByCPU, byCPU, false, "1.061", ""},
+		{"above by CPU time, which leads", report.ByCPU, byTime, true, "1.095", ""},
+		{"above by CPU time, where time leads", "", byTime, false, "1.061", ""},
 	} {
 		t.Run(test.why, func(t *testing.T) {
-			lines, over := gate{max: 1.05}.times([]report.Answer{{Leads: test.leads, Result: test.result}})
+			lines, over, blind := gate{max: 1.05}.times([]report.Answer{{Leads: test.leads, Result: test.result}}, "-time")
 			require.Equal(t, test.fires, len(over) == 1, lines)
-			unseen := "gate: it could not have seen twice the excess that it allows, 1.1:"
-			require.Equal(t, test.blind, strings.HasPrefix(lines[0], unseen), lines)
+			unseen := "gate: not decided: it could not have seen twice the excess that it allows, 1.1: , : give it "
+			require.Equal(t, test.give != "", strings.HasPrefix(lines[0], unseen+test.give), lines)
+			require.Equal(t, test.give != "", len(blind) == 1)
 			require.Contains(t, lines[len(lines)-1], test.least)
 		})
 	}
@@ -58,30 +67,42 @@ func TestGateOfCounts(t *testing.T) {
 	base := workload.Facts{Calls: 1000, Allocs: 20, Sent: 200, Received: 100, Writes: 1, AllocBytes: 3000}
 	for _, test := range []struct {
 		why, workload string
+		max           float64
 		change        func(*workload.Facts)
-		over          string
+		over, grown   string
 	}{
-		{"an allocation more", "small", func(f *workload.Facts) { f.Allocs += 1.04 }, "allocations 21.04 (base 20.00)"},
-		{"less than half an allocation", "small", func(f *workload.Facts) { f.Allocs += 0.45 }, ""},
-		{"as many allocations of more bytes", "small", func(f *workload.Facts) { f.AllocBytes *= 2 }, ""},
-		{"more bytes sent", "small", func(f *workload.Facts) { f.Sent += 5 }, "bytes sent 205.00 (base 200.00)"},
-		{"bytes that the gate allows", "small", func(f *workload.Facts) { f.Sent += 3 }, ""},
-		{"more bytes received", "small", func(f *workload.Facts) { f.Received += 3 }, "bytes received 103.00 (base 100.00)"},
-		{"two writes for one", "small", func(f *workload.Facts) { f.Writes = 2 }, "writes 2.00 (base 1.00)"},
-		{"a write more in fifty", "small", func(f *workload.Facts) { f.Writes = 1.03 }, ""},
-		{"fewer of all", "small", func(f *workload.Facts) { *f = workload.Facts{Calls: 1} }, ""},
-		{"callers who share a connection", "small-load", func(f *workload.Facts) { f.Sent *= 2 }, ""},
-		{"four calls over a link", "cold-4g", func(f *workload.Facts) { f.Allocs *= 2 }, ""},
+		{"an allocation more", "small", 1.02, func(f *workload.Facts) { f.Allocs += 1.04 },
+			"allocations 21.04 (base 20.00)", ""},
+		{"less than half an allocation", "small", 1.02, func(f *workload.Facts) { f.Allocs += 0.45 }, "", ""},
+		{"less than half an allocation where nothing may grow", "small", 1, func(f *workload.Facts) { f.Allocs += 0.45 },
+			"", ""},
+		{"half an allocation where nothing may grow", "small", 1, func(f *workload.Facts) { f.Allocs += 0.5 },
+			"allocations 20.50 (base 20.00)", ""},
+		{"two allocations that the gate allows", "small", 1.1, func(f *workload.Facts) { f.Allocs += 2 }, "",
+			"allocations 22.00 (base 20.00)"},
+		{"as many allocations of more bytes", "small", 1, func(f *workload.Facts) { f.AllocBytes *= 2 }, "", ""},
+		{"more bytes sent", "small", 1.02, func(f *workload.Facts) { f.Sent += 5 }, "bytes sent 205.00 (base 200.00)", ""},
+		{"bytes that the gate allows, beside others", "small", 1.02,
+			func(f *workload.Facts) { f.Sent, f.Writes = f.Sent+3, 2 }, "writes 2.00 (base 1.00)",
+			"bytes sent 203.00 (base 200.00)"},
+		{"more bytes received", "small", 1.02, func(f *workload.Facts) { f.Received += 3 },
+			"bytes received 103.00 (base 100.00)", ""},
+		{"a write more in fifty", "small", 1, func(f *workload.Facts) { f.Writes = 1.03 }, "", ""},
+		{"fewer of all", "small", 1, func(f *workload.Facts) { *f = workload.Facts{Calls: 1} }, "", ""},
+		{"callers who share a connection", "small-load", 1, func(f *workload.Facts) { f.Sent *= 2 }, "", ""},
+		{"four calls over a link", "cold-4g", 1, func(f *workload.Facts) { f.Allocs *= 2 }, "", ""},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			own := base
 			test.change(&own)
-			lines, over := gate{counts: 1.02}.counted([]report.Answer{{Workload: test.workload, Does: "it", Stack: "x",
+			lines, over := gate{counts: test.max}.counted([]report.Answer{{Workload: test.workload, Does: "it", Stack: "x",
 				BaseFacts: &base, Facts: &own}, {Workload: "small"}}, workload.All())
 			require.Equal(t, test.over, strings.TrimPrefix(strings.Join(over, ";"), "it, x: "))
-			require.Len(t, lines, 2)
 			require.Contains(t, lines[0], "gate: it, x: allocations ")
-			require.Contains(t, lines[1], "nothing is counted")
+			grown := strings.TrimPrefix(strings.Join(lines[1:len(lines)-1], ";"),
+				fmt.Sprintf("gate: it, x has grown within %v: ", test.max))
+			require.Equal(t, test.grown, grown)
+			require.Contains(t, lines[len(lines)-1], "nothing is counted")
 		})
 	}
 }
@@ -99,7 +120,7 @@ func TestEqualBuildsCountTheSame(t *testing.T) {
 			all = append(all, &f)
 		}
 		for i, f := range all {
-			_, over := gate{counts: 1.000001}.counted([]report.Answer{{Workload: "small", BaseFacts: all[(i+1)%3], Facts: f}},
+			_, over := gate{counts: 1}.counted([]report.Answer{{Workload: "small", BaseFacts: all[(i+1)%3], Facts: f}},
 				workload.All())
 			require.Empty(t, over)
 		}

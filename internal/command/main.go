@@ -14,9 +14,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
-
-	"golang.org/x/term"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/child"
@@ -50,20 +47,30 @@ func Main(module Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload) 
 		os.Exit(2)
 	case errors.As(err, new(above)):
 		os.Exit(3)
+	case errors.As(err, new(notDecided)):
+		os.Exit(4)
 	}
 	os.Exit(1)
 }
 
 // untilSignal is a context that ends when the process is told to. Until stop is called, the signal itself ends nothing.
+// Nor does a pipe that nobody reads: a write to it fails.
 func untilSignal(ctx context.Context) (_ context.Context, stop context.CancelFunc) {
-	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	ctx, ended := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	return ctx, func() {
+		ended()
+		signal.Stop(broken)
+	}
 }
 
 // oneLine is an error as a line that begins with the name of the command.
 func oneLine(err error) string {
 	var said []string
 	for line := range strings.Lines(err.Error()) {
-		if line = strings.TrimPrefix(strings.TrimSpace(line), "rpcbench: "); line != "" {
+		line = strings.TrimPrefix(strings.TrimSpace(line), "rpcbench: ")
+		if line != "" && !slices.Contains(said, line) { // one cause may fail several writes
 			said = append(said, line)
 		}
 	}
@@ -175,34 +182,19 @@ func wrong(format string, args ...any) error {
 // command is one of the program's. setup registers its flags, and returns what it does with the arguments after them.
 type command struct {
 	name, args, does, example string
+	more                      string   // that -h says besides
 	groups                    []string // of flags: a title, and names; one group unless given
 	tidies                    bool     // up after a signal, which its context tells of; a signal ends the others
 	setup                     func(*flag.FlagSet) func(ctx context.Context, args []string) error
 }
 
-// show tells what is being done, and how much is left of how long it all takes.
-type show = func(what string, left, all time.Duration)
-
-// progress shows on a terminal what is being done and how long the rest will take, and nothing elsewhere. It clears
-// the line when nothing is left.
-func progress(w io.Writer) show {
-	if file, ok := w.(*os.File); !ok || !isTerminal(file) {
-		w = io.Discard
-	}
-	return func(what string, left, all time.Duration) {
-		fmt.Fprint(w, "\r\x1b[K")
-		if left > 0 {
-			fmt.Fprintf(w, "%3d %%, %v left: %s", 100*(all-left)/all, left.Round(time.Second), what)
-		}
-	}
-}
-
-func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
-
 func (p program) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	commands := []command{runCommand(p, stdout, stderr), initCommand(p, stdout, stderr), reportCommand(stdout),
 		explainCommand(p, stdout, stderr), serveCommand(p, stdout), listCommand(p, stdout), versionCommand(stdout)}
-	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
+	if len(args) == 0 {
+		return wrong("no command: rpcbench -h lists them")
+	}
+	if slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
 		help := "Rpcbench compares ways to serve and call an API, and says how far to trust it.\n\n"
 		for _, c := range commands {
 			if c.name != "init" || p.make != nil {
@@ -223,8 +215,8 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 	case errors.Is(err, flag.ErrHelp):
 		var flags strings.Builder
 		printFlags(&flags, f, c.groups)
-		_, err := fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.\n\n%s\nexample: %s\n", c.name, c.args, c.does,
-			&flags, c.example)
+		_, err := fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.%s\n\n%s\nexample: %s\n", c.name, c.args, c.does,
+			c.more, &flags, c.example)
 		return err
 	case err != nil:
 		return wrong("%s: %w: rpcbench %s -h shows its flags", c.name, err, c.name)

@@ -83,16 +83,6 @@ func typed(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	return out.String(), errs.String(), err
 }
 
-func TestProgressIsForTerminals(t *testing.T) {
-	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
-	require.NoError(t, err)
-	defer file.Close()
-	progress(file)("x", time.Second, 2*time.Second)
-	info, err := file.Stat()
-	require.NoError(t, err)
-	require.Zero(t, info.Size())
-}
-
 // saved is the folder of a run that has measured.
 func saved(t *testing.T) string {
 	t.Helper()
@@ -108,6 +98,7 @@ func TestOneLine(t *testing.T) {
 	require.Equal(t, "rpcbench: write /dev/stdout: no space", oneLine(errors.New("write /dev/stdout: no space")))
 	several := errors.Join(errors.New("rpcbench: run: a\n\tb\n"), errors.New("rpcbench: c"))
 	require.Equal(t, "rpcbench: run: a; b; c", oneLine(several))
+	require.Equal(t, "rpcbench: full; b", oneLine(errors.Join(errors.New("full"), errors.New("b"), errors.New("full"))))
 }
 
 // A program may have workloads and a method of its own, but no two of a name.

@@ -127,6 +127,14 @@ func codecTimes(ctx context.Context, seed uint64, stacks []rpcbench.Stack) ([][2
 	return all, nil
 }
 
+// explained is how long each stack is explained.
+func (c *comparison) explained() time.Duration {
+	if c.most > 0 { // -quick
+		return 2 * each
+	}
+	return 5 * each
+}
+
 // layers is the table of explain for the base and the first contestant, of five processes, or of two with -quick.
 func (c *comparison) layers(ctx context.Context, show show) (string, error) {
 	names := []string{c.base, c.contestants[0]}
@@ -136,11 +144,7 @@ func (c *comparison) layers(ctx context.Context, show show) (string, error) {
 	single := func(w workload.Workload) bool { return !w.Windowed() }
 	w := c.workloads[max(0, slices.IndexFunc(c.workloads, single))]
 	spec := versus.Spec{Workload: w, Slice: turn, Procs: 1, Blocks: rounds}
-	length := 5 * each
-	if c.most > 0 { // -quick
-		length = 2 * each
-	}
-	all, err := c.explain(ctx, spec, length, 0, names, show)
+	all, err := c.explain(ctx, spec, c.explained(), 0, names, show)
 	if err != nil {
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -61,7 +62,8 @@ func knownNs(w workload.Workload, i int) [3]float64 {
 }
 
 // knownAnswer is what a child answers. What real children do of their question is for the tests of internal/versus. A
-// stack that is compared with itself is slower by what it spins, but for payloads; the largest ones fail.
+// stack that is compared with itself is slower by what it spins, but for payloads; the largest ones fail. The stacks
+// have no headers, and of messages the base alone has echo.
 func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int) (any, error) {
 	if spec.Profiled {
 		return knownExplained(spec, int64(round)), nil
@@ -73,8 +75,13 @@ func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int
 		}
 		return spec.Workload.Look(context.Background(), stacks[0], 100)
 	}
-	if spec.Workload.Payload == 100_000 {
+	switch w := spec.Workload; {
+	case w.Payload == 100_000:
 		return nil, errors.New("too large")
+	case w.Headers:
+		return nil, fmt.Errorf("rpcbench: base: dial: the protocol has no headers: %w", errors.ErrUnsupported)
+	case w.Message != "":
+		return nil, fmt.Errorf("rpcbench: other: echo: %w", errors.ErrUnsupported)
 	}
 	i, took := 0, time.Duration(0)
 	for _, q := range before {
@@ -237,14 +244,13 @@ func TestEndedFromOutside(t *testing.T) {
 			cmd := outside(t, "run", "-quick", "-max", "1.05", "-workloads", "small", "-out", out, "other")
 			var stdout bytes.Buffer
 			cmd.Stdout = &stdout
-			require.NoError(t, cmd.Start())
+			begin(t, cmd, syscall.SIGINT, false)
 			require.Eventually(t, func() bool {
 				text, _ := os.ReadFile(filepath.Join(out, "summary.json"))
 				return strings.Contains(string(text), `"processes": 1`)
 			}, time.Minute, 20*time.Millisecond, "the first process")
 			require.NoError(t, cmd.Process.Signal(signal))
-			require.Error(t, cmd.Wait())
-			require.Equal(t, status, cmd.ProcessState.ExitCode())
+			require.Equal(t, status, finished(t, cmd))
 			if status < 0 {
 				stdout, _, err := typed(t, "report", out)
 				require.NoError(t, err, stdout)
@@ -263,4 +269,66 @@ func TestEndedFromOutside(t *testing.T) {
 			require.Contains(t, s.Raw, "/stack=other")
 		})
 	}
+}
+
+// TestBrokenPipe: a pipe that nobody reads ends a run, and all else is done by then. It does so whether the signal of
+// such a pipe is ignored, as some parents leave it, or not.
+func TestBrokenPipe(t *testing.T) {
+	odd.Alone(t)
+	if runtime.GOOS == "windows" {
+		t.Skip("has no signals")
+	}
+	for _, test := range []struct {
+		stream            string
+		ignored, measured bool
+	}{{"output", false, true}, {"output", true, true}, {"progress", false, false}, {"progress", true, false}} {
+		t.Run(fmt.Sprint(test), func(t *testing.T) {
+			nobody, pipe, err := os.Pipe()
+			require.NoError(t, err)
+			require.NoError(t, nobody.Close())
+			defer pipe.Close()
+			out, temporary := filepath.Join(t.TempDir(), "out"), t.TempDir()
+			cmd := odd.Again(t, asMain+"=1", "run", "-quick", "-workloads", "small", "-out", out, "other")
+			cmd.Env = append(cmd.Env, odd.Variable+"="+odd.Children(t, 0), "TMPDIR="+temporary)
+			if cmd.Stdout = pipe; test.stream == "progress" {
+				cmd.Stdout, cmd.Stderr = nil, pipe
+			}
+			begin(t, cmd, syscall.SIGPIPE, test.ignored)
+			require.NotZero(t, finished(t, cmd))
+			left, err := os.ReadDir(temporary)
+			require.NoError(t, err)
+			require.Empty(t, left)
+			if !test.measured {
+				require.NoDirExists(t, out, "its first line ended it")
+				return
+			}
+			s, err := report.Read(out)
+			require.NoError(t, err)
+			require.Equal(t, 8, s.Answers[0].Processes)
+			require.FileExists(t, filepath.Join(out, "report.html"))
+		})
+	}
+}
+
+// begin starts a program with a signal ignored or not, whatever this process has inherited.
+func begin(t *testing.T, cmd *exec.Cmd, s os.Signal, ignored bool) {
+	t.Helper()
+	defer signal.Reset(s)
+	if ignored {
+		signal.Ignore(s)
+	} else {
+		caught := make(chan os.Signal, 1) // what is caught is the default in a new program
+		signal.Notify(caught, s)
+		defer signal.Stop(caught)
+	}
+	require.NoError(t, cmd.Start())
+}
+
+// finished waits for the end of a program, a minute at most, and returns its exit status.
+func finished(t *testing.T, cmd *exec.Cmd) int {
+	t.Helper()
+	late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	_ = cmd.Wait()
+	require.True(t, late.Stop(), "it did not end")
+	return cmd.ProcessState.ExitCode()
 }

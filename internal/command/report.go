@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,8 +32,10 @@ func reportCommand(stdout io.Writer) command {
 					return err
 				}
 				dir := cmp.Or(*out, args[0])
-				if err = os.MkdirAll(dir, 0o755); err == nil {
+				if err = os.Mkdir(dir, 0o755); err == nil || errors.Is(err, fs.ErrExist) {
 					err = s.Write(dir)
+				} else if errors.Is(err, fs.ErrNotExist) {
+					return wrong("report: -out %s: make the folder %s first", dir, filepath.Dir(filepath.Clean(dir)))
 				}
 				if err != nil {
 					return err

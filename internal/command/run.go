@@ -23,7 +23,10 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 	}
 	return command{
 		name: "run", tidies: true, args: " [stack[@build]...]",
-		does:    "Compare stacks, or builds of them, with a base at each workload: about half an hour",
+		does: "Compare stacks, or builds of them, with a base at each workload: about half an hour",
+		more: "\n\nA build of a stack is a git revision (HEAD~1), a Go release (go1.26.8), a version of a module\n" +
+			"(google.golang.org/grpc@v1.80.0) or KEY=VALUE of the environment. Without one a stack is measured as its\n" +
+			"source lies.",
 		example: "rpcbench run -out mine",
 		groups: append([]string{
 			"What is called: base workloads message payload stream headers",
@@ -41,16 +44,18 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			f.DurationVar(&c.time, "time", 8*time.Second,
 				"for each stack at each workload, about, over all processes; builds take four times as long")
 			f.IntVar(&c.processes, "processes", 8, fmt.Sprintf("for each comparison, at least %d", versus.Fewest))
-			only := f.String("workloads", "", "`names`, separated by commas, of rpcbench list; all unless given")
+			var only list
+			f.Var(&only, "workloads", "`names`, separated by commas, of rpcbench list; all unless given")
 			quick := f.Bool("quick", false,
 				"a first answer in two minutes or so: five workloads, two seconds of each stack, this build alone")
 			made := workloadFlags(f)
-			f.StringVar(&c.server, "server", "",
+			f.Var((*list)(&c.server), "server",
 				"`stack=host:port,...` of servers that run already, as rpcbench serve prints them")
 			f.Float64Var(&c.equal, "equal", 100*versus.Margin, "`percent` by which stacks may differ that are called equal")
-			f.Float64Var(&c.gate.max, "max", 0, "exit status 3 if a stack takes more than so many `times` as long: 1.05")
+			f.Float64Var(&c.gate.max, "max", 0, "exit status 3 if a stack takes more than so many `times` as long: 1.05;\n"+
+				"4 if twice that excess could not have been seen")
 			f.Float64Var(&c.gate.counts, "max-counts", 0, "exit status 3 if it allocates, sends, receives or writes more than "+
-				"so many `times`\nas much: 1.02; without -max no time is measured")
+				"so many `times`\nas much: 1 allows no growth; without -max no time is measured")
 			f.BoolVar(&c.gate.prove, "prove", false, "see whether -max finds twice its excess: one stack is compared with "+
 				"itself, slowed")
 			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of everything, and of the layouts")
@@ -66,7 +71,7 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 				}
 				var err error
 				if c.sweep, err = made(); err == nil {
-					err = c.take(args, *only, *quick, typed)
+					err = c.take(args, string(only), *quick, typed)
 				}
 				switch {
 				case err != nil:
@@ -143,8 +148,12 @@ func (c *comparison) take(args []string, only string, quick bool, typed map[stri
 			c.time, c.processes, versus.FewestBlocks, versus.Turn, least)
 	}
 	c.out = filepath.Clean(c.out)
-	if _, missing := os.Lstat(c.out); missing == nil {
+	_, missing := os.Lstat(c.out)
+	switch _, none := os.Stat(filepath.Dir(c.out)); {
+	case missing == nil:
 		return wrong("run: -out %s: it is there already: name another", c.out)
+	case none != nil:
+		return wrong("run: -out %s: make the folder %s first", c.out, filepath.Dir(c.out))
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func TestRunAgainstServers(t *testing.T) {
 	require.True(t, s.Remote)
 	require.Nil(t, s.Counts(), "bytes and allocations would be of other servers")
 	require.Regexp(t, `(?m)^long headers(: time)? +– +undecided `, stdout)
-	require.Contains(t, stdout, "\nWarning: the servers are elsewhere: CPU is the client's alone; a server on this "+
+	require.Contains(t, stdout, "Warning: the servers are elsewhere: CPU is the client's alone; a server on this "+
 		"machine counts as what others use.\n")
 	require.Contains(t, strings.Join(s.Warnings, " "), "(proved: no)")
 	require.True(t, strings.HasPrefix(s.Raw, "server: remote\nproved: no\n"), s.Raw)

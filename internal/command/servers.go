@@ -29,8 +29,11 @@ func (c *comparison) elsewhere(value string, chosen bool) error {
 		c.servers[name] = addr
 	}
 	for _, name := range append([]string{c.base}, c.contestants...) {
-		if c.servers[name] == "" {
-			return wrong("run: -server names no server of %s; a build has none", name)
+		switch {
+		case build(name) != "":
+			return wrong("run: -server: %s is a build, which is linked here and has no server elsewhere: leave one out", name)
+		case c.servers[name] == "":
+			return wrong("run: -server names no server of %s, which is compared: add %[1]s=host:port", name)
 		}
 	}
 	c.warnings = append(c.warnings, "the servers are elsewhere: CPU is the client's alone; a server on this machine "+

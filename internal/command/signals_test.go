@@ -35,13 +35,13 @@ func TestSignalsEnd(t *testing.T) {
 			out := t.TempDir()
 			cmd := odd.Again(t, asMain+"=1", "report", "-out", out, saved(t))
 			cmd.Stdout = pipe
-			require.NoError(t, cmd.Start())
+			begin(t, cmd, signal, false)
 			require.Eventually(t, func() bool {
 				_, err := os.Stat(filepath.Join(out, "answer.svg"))
 				return err == nil
 			}, 10*time.Second, time.Millisecond, "the last file, before it prints")
 			require.NoError(t, cmd.Process.Signal(signal))
-			require.Error(t, cmd.Wait())
+			finished(t, cmd)
 			require.Equal(t, "signal: "+signal.String(), cmd.ProcessState.String())
 		})
 	}

@@ -79,10 +79,13 @@ func (c *comparison) header() report.Summary {
 		Warnings: slices.Clip(c.warnings), Remote: c.servers != nil, Over: lists[c.sweep.over]}
 }
 
-// summary adds what was found.
+// summary adds what was found. What can't be done has no answer.
 func (c *comparison) summary(s report.Summary, all []*versus.Comparison) report.Summary {
 	others, n, told := 0.0, 0.0, false // whether Hour tells of others
 	for _, one := range all {
+		if one.Cant && len(one.Found) == 0 {
+			continue
+		}
 		for _, p := range one.Found {
 			others, n = others+p.Others, n+1
 		}
@@ -120,17 +123,21 @@ func (c *comparison) asksCPU(w workload.Workload) bool {
 	return asks && c.servers == nil
 }
 
+// printSummary has warnings above the table, as pages do. Of nothing there is none: the error says why.
 func printSummary(w io.Writer, s report.Summary) error {
+	if !s.Measured() {
+		return nil
+	}
 	if hour := s.Hour(); hour != "" {
 		fmt.Fprintln(w, hour)
+	}
+	for _, warning := range s.Warnings {
+		fmt.Fprintf(w, "Warning: %s.\n", warning)
 	}
 	err := s.Results().Text(w)
 	if loads := s.Loads(); loads != nil {
 		fmt.Fprintln(w)
 		err = errors.Join(err, loads.Text(w))
-	}
-	for _, warning := range s.Warnings {
-		fmt.Fprintf(w, "\nWarning: %s.", warning)
 	}
 	_, failed := fmt.Fprintln(w)
 	return errors.Join(err, failed)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -28,7 +29,8 @@ func Machine() []string {
 			env = append(env, name+"="+value)
 		}
 	}
-	add("commit", commit(settings(), Released(build())))
+	program, _ := os.Executable()
+	add("commit", commit(settings(), Released(build()), program))
 	add("json-engine", JSONEngine())
 	add("cpu", cpuModel())
 	add("cores", strconv.Itoa(runtime.NumCPU()))
@@ -110,14 +112,21 @@ func version(m *debug.Module) string {
 	case m.Replace.Version != "" && m.Replace.Version != "(devel)":
 		return m.Replace.Path + "@" + m.Replace.Version
 	}
-	if dir := output("go", "list", "-m", "-f", "{{.Dir}}", m.Path); dir != "" {
-		return cmp.Or(head(dir), "replaced")
-	}
-	return "replaced"
+	return cmp.Or(head(folder(m.Path)), "replaced")
 }
 
-// head returns the commit of the work tree that contains dir, or "".
+// folder returns where the source of a module of this binary lies, as go tells in the working directory. It returns ""
+// if that is in a module which does not have this binary's own: another's folders say nothing of this program.
+func folder(module string) string {
+	dirs := output("go", "list", "-m", "-f", "{{.Dir}}", build().Main.Path, module)
+	return dirs[strings.LastIndex(dirs, "\n")+1:]
+}
+
+// head returns the commit of the work tree that contains dir, or "". A dir of "" is in none.
 func head(dir string) string {
+	if dir == "" {
+		return ""
+	}
 	head := output("git", "-C", dir, "rev-parse", "--short=12", "HEAD")
 	if head != "" && output("git", "-C", dir, "status", "--porcelain") != "" {
 		head += "+changes"
@@ -125,15 +134,19 @@ func head(dir string) string {
 	return head
 }
 
-// commit returns the commit that this binary was built of, or "" if the binary is a released version. The working
-// directory of such a binary may belong to any repository. Without a stamp, as in tests, that directory tells.
-func commit(settings map[string]string, released string) string {
+// fresh matches the program of go run or go test, which they never stamp: in a folder of its own, or in Go's cache.
+var fresh = regexp.MustCompile(`[/\\](go-build\d+[/\\]b\d+|[0-9a-f]{64}-d)[/\\]`)
+
+// commit returns the commit that the binary was built of, or "" if that is unknown or the binary is a released version.
+// Without a stamp, the folder of the module tells the commit of a fresh program alone: it may have moved on since
+// another one was built.
+func commit(settings map[string]string, released, program string) string {
 	revision := settings["vcs.revision"]
 	switch {
-	case revision == "" && released != "":
+	case revision == "" && (released != "" || !fresh.MatchString(program)):
 		return ""
 	case revision == "":
-		return head(".")
+		return head(folder(build().Main.Path))
 	}
 	return revision[:12] + map[string]string{"true": "+changes"}[settings["vcs.modified"]]
 }

@@ -12,19 +12,26 @@ import (
 )
 
 func TestCommit(t *testing.T) {
-	const revision = "0123456789abcdef0123456789abcdef01234567"
-	for why, test := range map[string]struct {
-		settings map[string]string
-		released string
-		want     string
-	}{
-		"a clean tree": {map[string]string{"vcs.modified": "false", "vcs.revision": revision}, "", "0123456789ab"},
-		"changes":      {map[string]string{"vcs.modified": "true", "vcs.revision": revision}, "", "0123456789ab+changes"},
-		"no stamp":     {nil, "", head(".")},
-		"a release":    {nil, "example.com/m@v1.2.3", ""},
-	} {
-		require.Equal(t, test.want, commit(test.settings, test.released), why)
+	stamp := func(modified string) map[string]string {
+		return map[string]string{"vcs.modified": modified, "vcs.revision": "0123456789abcdef0123456789abcdef01234567"}
 	}
+	for why, test := range map[string]struct {
+		settings          map[string]string
+		released, program string
+		want              string
+	}{
+		"a clean tree":        {stamp("false"), "", "", "0123456789ab"},
+		"changes":             {stamp("true"), "", "", "0123456789ab+changes"},
+		"a test":              {nil, "", "/tmp/go-build12/b001/environ.test", head(".")},
+		"go run":              {nil, "", `C:\Temp\go-build3\b001\exe\x.exe`, head(".")},
+		"go run, once more":   {nil, "", "/home/x/.cache/go-build/63/" + strings.Repeat("5f", 32) + "-d/x", head(".")},
+		"a build without one": {nil, "", "/home/x/.cache/go-build/rpcbench", ""},
+		"a release":           {nil, "example.com/m@v1.2.3", "/tmp/go-build12/b001/exe/rpcbench", ""},
+	} {
+		require.Equal(t, test.want, commit(test.settings, test.released, test.program), why)
+	}
+	t.Chdir(t.TempDir()) // of nobody's module, as another one would be
+	require.Empty(t, commit(nil, "", "/tmp/go-build12/b001/exe/rpcbench"), "a fresh program of another folder")
 }
 
 func TestReleased(t *testing.T) {

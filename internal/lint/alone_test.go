@@ -65,7 +65,7 @@ func TestWhoIsAlone(t *testing.T) {
 const skipped = `
 .: TestFlags TestLibraries TestProfilesHaveNoTests TestRows TestWrongFlags
 internal/child: TestAChildEndsWithItsParent
-internal/command: TestEndedFromOutside TestExplainIsInterrupted TestServe TestServeEndsAtOnce TestServePorts
+internal/command: TestBrokenPipe TestEndedFromOutside TestExplainIsInterrupted TestServe TestServeEndsAtOnce TestServePorts
 	TestSignalsEnd TestWire
 internal/scaffold: TestBadInput TestDocument TestFolder TestProtoset TestPublicProtos TestRun
 internal/versus: TestExplainSeveralCallers

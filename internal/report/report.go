@@ -272,7 +272,10 @@ func (s Summary) Hour() string {
 	if others > versus.BusyMachine {
 		said = append(said, fmt.Sprintf("other programs used up to %s of it", table.Percent(others)))
 	}
-	if moved > restless {
+	switch {
+	case moved > 1:
+		said = append(said, "the base's time moved by more than a factor of two between processes")
+	case moved > restless:
 		said = append(said, fmt.Sprintf("the base's time moved by up to %s between processes", table.Percent(moved)))
 	}
 	if len(said) == 0 {

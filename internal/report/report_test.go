@@ -103,6 +103,10 @@ func TestSentences(t *testing.T) {
 		"differ on a quiet one.", s.Hour())
 	s.Answers[0].Moved = 0
 	require.Empty(t, s.Hour())
+	s.Answers[0].Moved, s.Answers[0].CopyFloor = 10.35, 195.57
+	require.Equal(t, "The machine was not quiet: the base's time moved by more than a factor of two between processes, "+
+		"so sizes differ on a quiet one.", s.Hour())
+	require.NotRegexp(t, `\d{3,} %`, s.Floors().Markdown()+s.Results().Markdown(), "which tells no size")
 }
 
 // Decided answers stand above others, the largest difference first, each with both of its lines.

@@ -37,7 +37,7 @@ func (s Summary) Results() *table.Table {
 			}
 			return table.Micros(a.BaseServer) + ", " + table.Micros(a.Server)
 		}),
-		table.Figures("noise floor", func(a Answer) string { return table.Known(a.Ratio, table.Percent(a.NoiseFloor())) }),
+		table.Figures("noise floor", func(a Answer) string { return table.Known(a.Ratio, table.Spread(a.NoiseFloor())) }),
 		table.Figures("GOMAXPROCS", func(a Answer) string { return fmt.Sprint(a.GOMAXPROCS) }))
 	return t.Filled()
 }
@@ -168,9 +168,9 @@ func (s Summary) Floors() *table.Table {
 		table.Words("situation", does), table.Words("stack", label),
 		table.Figures("processes", func(a Answer) string { return fmt.Sprintf("%d of %d", a.Processes, a.Planned) }),
 		table.Figures("on one side of 1", known(func(a Answer) string { return fmt.Sprint(a.OnOneSide) })),
-		table.Figures("base moved by", known(func(a Answer) string { return table.Percent(a.Moved) })),
-		table.Figures("copy differs by up to", known(func(a Answer) string { return table.Percent(a.CopyFloor) })),
-		table.Figures("noise floor", known(func(a Answer) string { return table.Percent(a.NoiseFloor()) })),
+		table.Figures("base moved by", known(func(a Answer) string { return table.Spread(a.Moved) })),
+		table.Figures("copy differs by up to", known(func(a Answer) string { return table.Spread(a.CopyFloor) })),
+		table.Figures("noise floor", known(func(a Answer) string { return table.Spread(a.NoiseFloor()) })),
 		table.Figures("others used", func(a Answer) string { return others(a.Others) }),
 		table.Lines("base over time", func(a Answer) string { return points(a.Bases) }))
 }

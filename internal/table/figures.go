@@ -34,6 +34,14 @@ func Percent(share float64) string {
 	return fmt.Sprintf("%.2g %%", 100*share)
 }
 
+// Spread is a share by which figures differ. Beyond a factor of two it tells no size, and is a dash, as an interval is.
+func Spread(share float64) string {
+	if share > 1 {
+		return "–"
+	}
+	return Percent(share)
+}
+
 // Micros are nanoseconds in microseconds, or a dash if there are none. More has a sign.
 func Micros(ns float64) string { return Known(ns, fmt.Sprintf("%.*f", digits(ns), ns/1000)) }
 func More(ns float64) string   { return fmt.Sprintf("%+.*f", digits(ns), ns/1000) }

@@ -17,6 +17,8 @@ func TestFigures(t *testing.T) {
 		"an interval of more":              {"–", Interval(1, 2.01)},
 		"a share":                          {"10 %", Percent(0.1)},
 		"a share below a tenth":            {"9.4 %", Percent(0.094)},
+		"a spread":                         {"100 %", Spread(1)},
+		"a spread of more than two":        {"–", Spread(1.01)},
 		"a time below 100 µs":              {"99.9", Micros(99_900)},
 		"a time of 100 µs":                 {"100", Micros(100_000)},
 		"no time":                          {"–", Micros(0)},

@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rpcbench/rpcbench/internal/cpu"
@@ -22,6 +25,7 @@ type Comparison struct {
 	Found []Process // so far
 	ByCPU bool      // CPU time leads where it has a result of its own
 	Left  string    // why no more processes are measured
+	Cant  bool      // Left is what a stack, or the machine, can't do
 
 	order []int // of the links
 }
@@ -50,14 +54,23 @@ func (c *Comparison) plan(plan Plan) Plan {
 
 // takes is how long a process takes, about.
 func (c *Comparison) takes() time.Duration {
-	turn, start := Turn, 400*time.Millisecond
-	if c.Other != nil {
-		turn *= 2
-	}
-	if c.Spec.Workload.Apart {
+	w, start, times := likely(c.Spec.Workload), 400*time.Millisecond, 1
+	if w.Apart {
 		start = time.Second // three servers
 	}
-	return start + time.Duration(len(c.Spec.Arms)*c.Spec.Blocks)*(turn+c.Spec.Workload.Extra())
+	if c.Other != nil { // a process for each arm, which has two slices in a block
+		start, times = 2*start, 2
+	}
+	return start + time.Duration(len(c.Spec.Arms)*(c.Spec.Blocks*times+1))*w.Warming() +
+		time.Duration(len(c.Spec.Arms)*c.Spec.Blocks*times)*(Turn+w.Extra())
+}
+
+// Takes is how long all comparisons take, about, unless some go on.
+func (c *Campaign) Takes() (all time.Duration) {
+	for _, one := range c.Comparisons {
+		all += time.Duration(c.Plan.Processes) * one.takes()
+	}
+	return all
 }
 
 // process returns what the i-th process measures, and of which program. If each arm has a process of its own, an arm
@@ -92,25 +105,37 @@ type Campaign struct {
 	Most time.Duration
 	// Kept is told of each process that has measured.
 	Kept func(*Comparison, timing.Record) error
-	// Show is told what is being done, and how much is left of how long it all takes.
+	// Show is told what is being done, and how much is left of how long it all takes: 0 if comparisons go on beyond that.
 	Show func(what string, left, all time.Duration)
 	// Measure is Run unless a test has another.
 	Measure Measure
 
-	Warnings, Failures []string // lines: what was skipped or measured again, and what failed
+	Warnings, Failures []string // lines: what was measured again, and what failed
+}
+
+// Skipped has a line for each reason, with the names of the workloads that are left out for it.
+func (c *Campaign) Skipped() (lines []string) {
+	names := map[string][]string{}
+	for _, one := range c.Comparisons {
+		if name := one.Spec.Workload.Name; one.Cant && !slices.Contains(names[one.Left], name) {
+			names[one.Left] = append(names[one.Left], name)
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(names)) {
+		lines = append(lines, fmt.Sprintf("skipped: %s: %s", strings.Join(names[why], ", "), why))
+	}
+	return lines
 }
 
 // Run measures. It goes on with the others after a comparison that fails. It returns an error if ctx ends or Kept
 // fails; what was measured before stays.
 func (c *Campaign) Run(ctx context.Context) error {
-	random := rand.New(rand.NewPCG(c.Seed, 0))
-	var all time.Duration
+	random, all := rand.New(rand.NewPCG(c.Seed, 0)), c.Takes()
 	for _, one := range c.Comparisons {
 		if len(one.Base) == 0 {
 			one.Base = []Program{{}}
 		}
 		one.order = random.Perm(len(one.Base))
-		all += time.Duration(c.Plan.Processes) * one.takes()
 	}
 	if c.Show == nil {
 		c.Show = func(string, time.Duration, time.Duration) {}
@@ -143,7 +168,7 @@ func (c *Campaign) Run(ctx context.Context) error {
 	until, pace := began.Add(cmp.Or(c.Most, max(all, time.Since(began))*5/4)), slower()
 	for one := c.next(until, pace); one != nil; one = c.next(until, pace) {
 		where := fmt.Sprintf("process %d", len(one.Found)+1)
-		c.Show("going on: "+where+", "+one.String(), time.Until(until), time.Since(began)+time.Until(until))
+		c.Show("going on: "+where+", "+one.String(), time.Until(until), 0)
 		if err := c.process(ctx, one, len(one.Found), one.String()+", "+where); err != nil {
 			return err
 		}
@@ -213,10 +238,9 @@ func (c *Campaign) process(ctx context.Context, one *Comparison, i int, where st
 		why := strings.TrimPrefix(err.Error(), "rpcbench: ")
 		switch {
 		case strings.HasSuffix(why, errors.ErrUnsupported.Error()), strings.Contains(why, timing.ErrClock.Error()):
-			one.Left = why
-			c.Warnings = append(c.Warnings, fmt.Sprintf("skipped: %s: %s", one, why))
+			one.Left, one.Cant = why, true
 			return nil
-		case again != "":
+		case again != "", strings.Contains(why, syscall.EMFILE.Error()): // which it has a second time
 			one.Left = why
 			c.Failures = append(c.Failures, where+": "+why)
 			return nil

@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 // known is the record of a process in which the contestant takes so many times as long as the base.
@@ -26,7 +29,7 @@ func between(seed uint64, contestants ...string) *Campaign {
 	c := &Campaign{Plan: Plan{Processes: 8}, Seed: seed}
 	for _, name := range contestants {
 		one := &Comparison{Spec: Spec{Arms: []string{"base", "base", name}, Seed: 10}}
-		one.Spec.Workload.Title, one.Spec.Workload.Payload = "Small", 5
+		one.Spec.Workload.Name, one.Spec.Workload.Title, one.Spec.Workload.Payload = "small", "Small", 5
 		c.Comparisons = append(c.Comparisons, one)
 	}
 	return c
@@ -53,8 +56,9 @@ func TestCampaignOutlivesFailures(t *testing.T) {
 	}
 	require.NoError(t, c.Run(t.Context()))
 	require.Equal(t, []string{"Small, dies, process 3 of 8: it died; at line 5"}, c.Failures)
-	require.ElementsMatch(t, []string{"skipped: Small, can't: can't: unsupported operation",
-		"measured again: Small, hiccups@HEAD, process 1 of 8: a record of 0 arms compares nothing"}, c.Warnings)
+	require.Equal(t, []string{"measured again: Small, hiccups@HEAD, process 1 of 8: a record of 0 arms compares nothing"},
+		c.Warnings)
+	require.Equal(t, []string{"skipped: small: can't: unsupported operation"}, c.Skipped())
 	require.Equal(t, map[string]int{"slow": 8, "dies": 2, "hiccups@HEAD": 8}, kept)
 	for i, want := range []Verdict{Slower, Undecided, Faster, Undecided} {
 		require.Equal(t, want, c.Comparisons[i].Result(c.Plan).Verdict)
@@ -67,6 +71,36 @@ func TestCampaignOutlivesFailures(t *testing.T) {
 		want.Seed = 10 + uint64(i)
 		require.Equal(t, want, spec, "what was asked for, in another order")
 	}
+}
+
+// What can't be done is skipped in a line for each reason, with the names of all workloads.
+func TestCampaignSkips(t *testing.T) {
+	c := between(1, "x", "y", "z")
+	for i, name := range []string{"structured", "mixed", "structured"} {
+		c.Comparisons[i].Spec.Workload.Name = name
+	}
+	c.Measure = func(_ context.Context, spec Spec, _ ...Program) (timing.Record, error) {
+		if spec.Arms[2] == "z" {
+			return timing.Record{}, fmt.Errorf("rpcbench: z: echo: %w", errors.ErrUnsupported)
+		}
+		return timing.Record{}, fmt.Errorf("rpcbench: base: echo: %w", errors.ErrUnsupported)
+	}
+	require.NoError(t, c.Run(t.Context()))
+	require.Equal(t, []string{"skipped: structured, mixed: base: echo: unsupported operation",
+		"skipped: structured: z: echo: unsupported operation"}, c.Skipped())
+	require.Empty(t, append(c.Warnings, c.Failures...))
+}
+
+// A process with too few descriptors has too few the second time.
+func TestCampaignWithoutDescriptors(t *testing.T) {
+	c, asked := between(1, "x"), 0
+	c.Measure = func(context.Context, Spec, ...Program) (timing.Record, error) {
+		asked++
+		return timing.Record{}, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EMFILE}
+	}
+	require.NoError(t, c.Run(t.Context()))
+	require.Equal(t, []string{"Small, x, process 1 of 8: dial tcp: " + syscall.EMFILE.Error()}, c.Failures)
+	require.Equal(t, 1, asked)
 }
 
 // The order of everything is random, and the seed decides it.
@@ -124,6 +158,10 @@ func TestCampaignGoesOn(t *testing.T) {
 					one.Spec.Procs = 2
 				}
 			}
+			campaign.Show = func(what string, left, all time.Duration) {
+				beyond := strings.HasPrefix(what, "going on: ")
+				require.Equal(t, beyond, left > 0 && all == 0, "%s: it is beyond what was announced", what)
+			}
 			require.NoError(t, campaign.Run(t.Context()))
 			var found []int
 			for _, one := range campaign.Comparisons {
@@ -133,6 +171,24 @@ func TestCampaignGoesOn(t *testing.T) {
 			require.Equal(t, c.after, strings.Join(slices.Compact(after), " "))
 		})
 	}
+}
+
+// What callers and servers need until they are warm is in the time that is announced, and so are two slices of builds.
+func TestCampaignTakes(t *testing.T) {
+	takes := func(w workload.Workload, builds bool) time.Duration {
+		c := between(1, "x")
+		c.Comparisons[0].Spec.Workload, c.Comparisons[0].Spec.Blocks = w, 2
+		if builds {
+			c.Comparisons[0].Other = []Program{{}}
+		}
+		require.Equal(t, 8*c.Comparisons[0].takes(), c.Takes())
+		return c.Takes()
+	}
+	all := []time.Duration{takes(workload.Workload{}, false), takes(workload.Workload{}, true),
+		takes(workload.Workload{Callers: 10}, false), takes(workload.Workload{Callers: 10, Apart: true}, false),
+		takes(workload.Workload{Callers: 10, Apart: true}, true), takes(workload.Workload{Callers: 1000}, false)}
+	require.IsIncreasing(t, all)
+	require.Equal(t, takes(workload.Workload{Rate: 5000}, false), takes(workload.Workload{Rate: workload.Auto}, false))
 }
 
 // A campaign ends at once and keeps what it has, whether it is interrupted, can't keep it, or has no more to do.

@@ -108,7 +108,7 @@ func stacks(arms []string) (names []string) {
 func (p Program) start(ctx context.Context, spec Spec) (*child.Process, error) {
 	spec.Arms = stacks(spec.Arms)
 	return child.Command{Path: p.Path, Env: p.Env, Does: child.Measures, Procs: spec.Procs, Asked: spec,
-		Limit: 10 * time.Minute}.Start(ctx)
+		Files: spec.Workload.Unix, Limit: 10 * time.Minute}.Start(ctx)
 }
 
 var errNoBlock = errors.New("a child answered with something else than a block")

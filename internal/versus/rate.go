@@ -40,6 +40,26 @@ func Ordinary(ctx context.Context, measure Measure, spec Spec, program Program) 
 	return rate, nil
 }
 
+// LookTakes is how long Ordinary and Idle take of a workload, about. Both are of those with a rate.
+func LookTakes(w workload.Workload) (all time.Duration) {
+	if w.Rate == workload.Auto {
+		one := Comparison{Spec: Spec{Arms: make([]string, 2), Blocks: 1, Workload: w}}
+		all = 2 * one.takes()
+	}
+	if lead, length := likely(w).Window(); w.Rate != 0 {
+		all += 3 * (lead + length)
+	}
+	return all
+}
+
+// likely is a workload with a rate in place of one that is still to be found.
+func likely(w workload.Workload) workload.Workload {
+	if w.Rate == workload.Auto {
+		w.Rate = 5000
+	}
+	return w
+}
+
 // nearest returns the number of 1, 2 or 5 times a power of ten that is the fewest times as large or small as a rate.
 func nearest(rate float64) (found float64) {
 	for ten := 100.0; ten <= latency.MaxRate; ten *= 10 {

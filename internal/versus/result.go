@@ -380,8 +380,11 @@ func (r *Result) wanting(mean, half, again, halfAgain, least float64, flag strin
 }
 
 func percent(share float64) string {
-	if share < 0.1 {
+	switch {
+	case share < 0.1:
 		return fmt.Sprintf("%.1f %%", 100*share)
+	case share > 1: // which tells no size
+		return "more than 100 %"
 	}
 	return fmt.Sprintf("%.0f %%", 100*share)
 }

@@ -146,6 +146,9 @@ func TestVerdict(t *testing.T) {
 		{"nor 3 % where the copy's floor is the larger today, and the movement's would be left", Plan{Processes: 8},
 			copies(moving(processes(spread(8, 0.967, 0.001)...), 0.41), 0.06), Undecided,
 			"the interval reaches into the noise floor of 5.1 %, and the base moved by 41 %: a steadier machine would tell"},
+		{"a machine that moved beyond a factor of two", Plan{Processes: 8},
+			moving(processes(spread(8, 1.03, 0.001)...), 5), Undecided, "the interval reaches into the noise floor of 20 %, " +
+				"and the base moved by more than 100 %: a steadier machine would tell"},
 		{"a hundred times as long would be too short, on any machine", Plan{Processes: 8},
 			processes(spread(8, 1.003, 0.5)...), Undecided,
 			"the interval includes 1: no time would decide so small a difference"},

@@ -59,6 +59,14 @@ func (w Workload) Extra() time.Duration {
 	return 0
 }
 
+// Warming is about how long the callers of a window take until they are warm.
+func (w Workload) Warming() time.Duration {
+	if w.Link != "" || !w.Windowed() {
+		return 0
+	}
+	return time.Duration(w.AtOnce()) * 400 * time.Microsecond
+}
+
 // Auto is a Rate that run finds: the base then takes about a quarter of the machine.
 const Auto = -1
 
