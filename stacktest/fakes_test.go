@@ -448,6 +448,17 @@ func TestFakesFail(t *testing.T) {
 				return data
 			}
 		}}.stack(), "repeats | the Call keeps something"},
+		{"a Call that answers from memory after a while", clientOf(func(c rpcbench.Users) rpcbench.Client {
+			return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+				made := 0
+				return func(ctx context.Context) error {
+					if made++; made > 60 {
+						return nil
+					}
+					return call(ctx)
+				}
+			})
+		}), "traffic | it did not cross the connection"},
 		{"a client that knows replies by their bytes", fake{decode: decodedBefore()}.stack(),
 			"repeats | something is kept from call to call"},
 		{"a server that knows requests by their bytes", fake{known: answeredBefore()}.stack(),

@@ -44,7 +44,8 @@ func Checks() []Check {
 				"call opens a connection where one is to be held."},
 		{"traffic", false, false, watched(traffic),
 			"The name of each call's user is in the bytes of the request and of the reply; over TLS in neither. With " +
-				"Traits.Varies masked it is in the reply alone."},
+				"Traits.Varies masked it is in the reply alone. A prepared call crosses the connection each time, some " +
+				"hundred times."},
 		{"codec", true, false, bare(codecRan),
 			"Functions of Traits.Codec allocate at least once per call in client and server, and those of no other " +
 				"codec do; likewise Traits.ClientLibraries and Traits.ServerLibraries. Code that does not allocate is " +

@@ -58,6 +58,9 @@ func ownTraffic(f *session) {
 		f.connected(0)
 		failIf(len(sent) == 0 || len(received) == 0,
 			"call %d sent %d bytes and received %d: the call did not cross the connection", i, len(sent), len(received))
+		if i == 0 {
+			f.each("call", call)
+		}
 		requests, replies := f.messages()
 		if len(requests) == 0 {
 			continue // over TLS, or no HTTP

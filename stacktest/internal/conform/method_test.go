@@ -252,6 +252,17 @@ func TestMethodFaults(t *testing.T) {
 			}
 			return func(context.Context) error { return nil }, nil
 		}), "traffic"},
+		"a reply from memory after a while": {withPrepare(httpjson.Of(plain()),
+			func(c rpcbench.Client, i int) (rpcbench.Call, error) {
+				call, err := c.Prepare(i, 0)
+				made := 0
+				return func(ctx context.Context) error {
+					if made++; made > 60 {
+						return nil
+					}
+					return call(ctx)
+				}, err
+			}), "traffic"},
 		"bytes that are not the sample's": {otherwise, "traffic"},
 		"a reply that is not compared":    {httpjson.Of(blind), "changed replies"},
 		"a reply that is not compared, of one sample": {

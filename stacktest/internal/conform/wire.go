@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"mime"
 	"net"
 	"net/http"
@@ -47,9 +48,27 @@ func traffic(f *session) {
 		ownTraffic(f)
 		return
 	}
+	f.each("call", f.prepare(rpcbench.Sample(0, 0)))
+	if echoer, ok := f.Client.(rpcbench.Echoer); ok {
+		call, err := echoer.PrepareEcho(new(rpcbench.Flex))
+		if err == nil && call(context.Background()) == nil { // else the check of echoes says why
+			f.each("echo", call)
+		}
+	}
 	skipIf(f.Stack.Traits.Compression != "" && !f.s.TLS, "names can't be read off compressed bodies")
 	for i, call := range f.round(0) {
 		f.crosses(rpcbench.Sample(i, 0), call)
+	}
+}
+
+// each makes a prepared call some hundred times, as measuring does. Every one must cross the connection: a Call that
+// remembers its reply answers from memory after a while.
+func (f *session) each(what string, call rpcbench.Call) {
+	for i := range 100 + rand.IntN(200) {
+		sent, received, err := f.record(context.Background(), call)
+		must(err, "%s %d of one request", what, i+1)
+		failIf(len(sent) == 0 || len(received) == 0, "%s %d of one request sent %d bytes and received %d: it did not "+
+			"cross the connection", what, i+1, len(sent), len(received))
 	}
 }
 
