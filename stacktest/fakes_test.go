@@ -301,7 +301,12 @@ func TestAFaultlessFakePasses(t *testing.T) {
 	for name, stack := range map[string]rpcbench.Stack{
 		"fake": fake{}.stack(), "JSON-RPC": fake{numbered: true}.stack(), "WebSocket": webSocket{}.stack(),
 	} {
-		t.Run(name, func(t *testing.T) { Conformance(t, stack) })
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() && name != "fake" {
+				t.Skip("takes long under the race detector")
+			}
+			Conformance(t, stack)
+		})
 	}
 }
 
