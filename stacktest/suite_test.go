@@ -52,7 +52,7 @@ func TestWaitingChecks(t *testing.T) {
 			s.IdleTimeout = time.Hour
 		}
 	}}.stack()
-	inClear := conform.Subject{Stack: stack, Limit: 2 * time.Second, Wait: 10 * time.Millisecond}
+	inClear := conform.Subject{Stack: stack, Limit: 6 * time.Second, Wait: 10 * time.Millisecond}
 	overTLS := inClear
 	overTLS.TLS = true
 	run := conform.Together(inClear, overTLS)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,9 +95,15 @@ func TestExplainSeveralCallers(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, o.Close()) }()
 	var e Explained
-	before := by.made.Load()
-	require.NoError(t, e.turn(t.Context(), o, "rawtcp", 100*time.Millisecond, true))
-	made := by.made.Load() - before
+	var made int64
+	for range 20 { // a busy machine may leave the profiler without a sample
+		e, made = Explained{}, -by.made.Load()
+		err = e.turn(t.Context(), o, "rawtcp", 100*time.Millisecond, true)
+		if made += by.made.Load(); err == nil || !strings.Contains(err.Error(), "no samples") {
+			break
+		}
+	}
+	require.NoError(t, err)
 	require.EqualValues(t, 8, by.most.Load(), "callers at once")
 	require.Less(t, e.Calls+e.Profile.Calls, made)
 	require.Greater(t, e.Calls+e.Profile.Calls, made/3, "of 220 ms, 200 count")

@@ -48,7 +48,7 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(c.load, func(t *testing.T) {
 			for name, value := range map[string]string{
-				"message": c.message, "rate": c.rate, "pairs": "2", "processes": "1", "window": "50ms",
+				"message": c.message, "rate": c.rate, "pairs": "2", "processes": "1", "window": "200ms",
 			} {
 				require.NoError(t, flag.Set(name, value))
 			}
