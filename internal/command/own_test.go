@@ -3,10 +3,14 @@ package command
 import (
 	"bytes"
 	"context"
+	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,4 +61,41 @@ func TestRunModule(t *testing.T) {
 	left, err := os.ReadDir(temporary)
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// TestAModuleHasAllFlags: each flag of run reaches the module's program with its value, but for those that the module
+// was made of.
+func TestAModuleHasAllFlags(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("has no shell")
+	}
+	t.Chdir(t.TempDir())
+	p := ours()
+	p.make = func(_ context.Context, _ Messages, dir, _ string) (Module, error) {
+		made := Module{Program: filepath.Join(dir, "program"), Method: "made.Samples/Call"}
+		return made, os.WriteFile(made.Program, []byte("#!/bin/sh\nprintf '%s\\n' \"$@\"\n"), 0o700)
+	}
+	all, made := flag.NewFlagSet("run", flag.ContinueOnError), flag.NewFlagSet("", flag.ContinueOnError)
+	runCommand(p, io.Discard, io.Discard).setup(all)
+	new(Messages).flags(made)
+	var want []string
+	all.VisitAll(func(f *flag.Flag) {
+		for _, value := range []string{"true", "7", "7s", "1kB", "httpjson=127.0.0.1:7"} {
+			if all.Set(f.Name, value) == nil {
+				break
+			}
+		}
+		if f.Name == "out" {
+			require.NoError(t, all.Set(f.Name, "answer"))
+		} else if made.Lookup(f.Name) == nil {
+			want = append(want, "-"+f.Name+"="+f.Value.String())
+		}
+	})
+	var out bytes.Buffer
+	require.NoError(t, p.runModule(t.Context(), Messages{}, all, "answer", &out, io.Discard))
+	got := strings.Fields(out.String())
+	require.Equal(t, "run", got[0])
+	got = slices.DeleteFunc(got[1:], func(arg string) bool { return strings.HasPrefix(arg, "-out=") })
+	require.ElementsMatch(t, want, got)
+	require.Greater(t, len(want), 15)
 }

@@ -289,6 +289,29 @@ func TestCodecTimes(t *testing.T) {
 	require.ErrorContains(t, err, "c decodes", "an error names the codec")
 }
 
+// The callers of a sweep over rates are as many at each rate as where none is planned.
+func TestCallersOfASweep(t *testing.T) {
+	for typed, callers := range map[string]int{"-rate=1000,saturated": 100, "-rate=1000,saturated -callers=30": 30} {
+		f := flag.NewFlagSet("run", flag.ContinueOnError)
+		read := workloadFlags(f)
+		require.NoError(t, f.Parse(strings.Fields(typed)))
+		m, err := read()
+		require.NoError(t, err)
+		require.Len(t, m.workloads, 2)
+		for _, w := range m.workloads {
+			require.Equal(t, callers, w.AtOnce(), "%s: %s", typed, w.Title)
+		}
+	}
+}
+
+// What several callers cost leads, unless their servers are elsewhere: the CPU time is the clients' alone then.
+func TestWhatLeads(t *testing.T) {
+	for _, w := range []workload.Workload{{Callers: 4}, {Rate: 1000}} {
+		require.True(t, new(comparison).asksCPU(w))
+		require.False(t, (&comparison{servers: map[string]string{}}).asksCPU(w))
+	}
+}
+
 // A folder that is shared does not tell where it lay.
 func TestResultsNameNoFolders(t *testing.T) {
 	typed := os.Args
