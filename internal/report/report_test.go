@@ -149,6 +149,9 @@ func TestLeading(t *testing.T) {
 	s.Call = &Call{}
 	require.Equal(t, "gRPC takes 1.50 times as much CPU time as JSON (1.40–1.60): 10.0 µs more, 1 % of a core at "+
 		"1,000 calls a second: slower.", s.Sentences()[0])
+	s.Answers[0].GOMAXPROCS, s.Answers[0].Leads = 2, ""
+	require.NotContains(t, s.Sentences()[0], "of a core", "the time of two cores is no core's")
+	require.Contains(t, s.Sentences()[0], "of a request of 10 ms")
 }
 
 // The pages are those of testdata: each field has its place, on both sides of 1. -update writes them anew; look at

@@ -163,8 +163,16 @@ func TestSizes(t *testing.T) {
 		_, err := inventedValue(size)
 		require.Error(t, err)
 	}
-	m, err := (&call{command.Messages{RequestSize: "100B", ReplySize: "2kB"}}).module(t.Context(), t.TempDir(), "own")
+	dir := t.TempDir()
+	m, err := (&call{command.Messages{RequestSize: "100B", ReplySize: "2kB"}}).module(t.Context(), dir, "own")
 	require.NoError(t, err)
+	for name, size := range map[string]int{"requests": 100, "replies": 2000} {
+		data, err := os.ReadFile(filepath.Join(dir, "samples", name+".jsonl"))
+		require.NoError(t, err)
+		first, _, _ := strings.Cut(string(data), "\n")
+		require.Len(t, first, size, name)
+		require.Equal(t, size == 2000, strings.Count(first, `"city":`) > 5, "%s: a large one is structured: %s", name, first)
+	}
 	require.Equal(t, "made.Data/Get", m.Method)
 	require.Equal(t, "structured data of 100 B and 2 kB, made", m.Made)
 }
