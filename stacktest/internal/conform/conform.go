@@ -60,6 +60,9 @@ func Checks() []Check {
 		{"changed replies", true, false, changedReplies,
 			"A Call compares every field of the reply with what was asked, and does not ask twice. Needs bytes that " +
 				"can be read."},
+		{"replies in another order", true, false, watched(otherOrder),
+			"A Call decodes replies: the right one with two fields in another order is right too, and the codec " +
+				"allocates as much for either. Needs JSON or protobuf that can be read."},
 		{"one request", true, false, watched(oneRequest),
 			"CreateUser and Call send the same request, but for the boundary of a multipart body and what Traits.Varies " +
 				"says. With Traits.Leased both send the same message on one stream. Needs HTTP."},

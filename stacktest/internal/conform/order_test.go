@@ -1,0 +1,24 @@
+package conform
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTurned(t *testing.T) {
+	for reason, c := range map[string]struct{ body, want string }{
+		"members of JSON":          {`{"a":1,"b":{"c":[2]},"d":3}`, `{"b":{"c":[2]},"a":1,"d":3}`},
+		"two members":              {"{\"a\":\"x,y\",\"b\":2}\n", "{\"b\":2,\"a\":\"x,y\"}\n"},
+		"a single member":          {`{"a":1}`, ""},
+		"no members":               {`{}`, ""},
+		"a list":                   {`[1,2]`, ""},
+		"fields of protobuf":       {"\x08\xc8\x01\x12\x02OK\x1a\x00", "\x12\x02OK\x08\xc8\x01\x1a\x00"},
+		"fields of fixed size":     {"\x0d1234\x1112345678", "\x1112345678\x0d1234"},
+		"a single field":           {"\x08\x01", ""},
+		"bytes that are no fields": {"\x08\x01\x12\x02OK\x1a\x05x", ""},
+		"nothing":                  {"", ""},
+	} {
+		require.Equal(t, c.want, string(turned([]byte(c.body))), reason)
+	}
+}
