@@ -133,7 +133,10 @@ const Most = 15
 // counts, however small. With Most as few count as can be: as many count wherever else they are allocated. Room is for
 // a GOMAXPROCS of 1.
 func Room(bytes int) {
-	for uintptr(unsafe.Pointer(tiny()))%(Most+1) != 0 { // until one begins a block
+	for range Most + 1 { // of which one begins a block; with the race detector none does, since it lies at the end
+		if uintptr(unsafe.Pointer(tiny()))%(Most+1) == 0 {
+			break
+		}
 	}
 	for range Most - bytes {
 		tiny()
