@@ -93,6 +93,22 @@ func TestMadePage(t *testing.T) {
 		filled(t, root, `synopsis "pigeonpost"}}, {{synopsis "pigeonpost.vt"}}, {{library "example.com/lib/x"}}, {{library "net/http"`))
 }
 
+// another is the record with a run in "more" that made one of its comparisons, with another ratio and a change.
+func another(t *testing.T, change func(s *report.Summary)) (root string) {
+	t.Helper()
+	root = record(t)
+	s, err := report.Read(root + "/quiet/workloads")
+	require.NoError(t, err)
+	s.Answers = slices.DeleteFunc(s.Answers, func(a report.Answer) bool { return a.Workload != "small-1-caller" })
+	s.Answers[0].Ratio = 1.7
+	change(&s)
+	data, err := json.Marshal(s)
+	require.NoError(t, err)
+	write(t, root, "more/summary.json", string(data))
+	write(t, root, "more/bench.txt", "")
+	return root
+}
+
 // TestRunsOfOneKind: a run has a range with those alone that made its comparison in its way.
 func TestRunsOfOneKind(t *testing.T) {
 	for reason, c := range map[string]struct {
@@ -109,16 +125,7 @@ func TestRunsOfOneKind(t *testing.T) {
 			s.Answers[0].Leads, s.Answers[0].CPU = report.ByCPU, &versus.Result{Ratio: 1.3, Lo: 1.2, Hi: 1.4}
 		}, "1.30 (1)"},
 	} {
-		root := record(t)
-		s, err := report.Read(root + "/quiet/workloads")
-		require.NoError(t, err, reason)
-		s.Answers = slices.DeleteFunc(s.Answers, func(a report.Answer) bool { return a.Workload != "small-1-caller" })
-		s.Answers[0].Ratio = 1.7
-		c.change(&s)
-		data, err := json.Marshal(s)
-		require.NoError(t, err, reason)
-		write(t, root, "more/summary.json", string(data))
-		write(t, root, "more/bench.txt", "")
+		root := another(t, c.change)
 		require.Equal(t, c.want, filled(t, root, `kin "more" (led "more" "small-1-caller" "grpcprotobuf")`), reason)
 	}
 }
@@ -139,16 +146,7 @@ func TestAmong(t *testing.T) {
 		"beside other programs":      {func(s *report.Summary) { s.Answers[0].Others = 0.5 }, "1.60 (1)"},
 		"beside little of another's": {func(s *report.Summary) { s.Answers[0].Others = 0.01 }, "1.60–1.70 (2)"},
 	} {
-		root := record(t)
-		s, err := report.Read(root + "/quiet/workloads")
-		require.NoError(t, err, reason)
-		s.Answers = slices.DeleteFunc(s.Answers, func(a report.Answer) bool { return a.Workload != "small-1-caller" })
-		s.Answers[0].Ratio = 1.7
-		c.change(&s)
-		data, err := json.Marshal(s)
-		require.NoError(t, err, reason)
-		write(t, root, "more/summary.json", string(data))
-		write(t, root, "more/bench.txt", "")
+		root := another(t, c.change)
 		asked := `among "quiet/workloads" "grpcprotobuf" "small-1-caller" "alike"`
 		require.Equal(t, c.want, filled(t, root, asked), reason)
 	}
