@@ -43,7 +43,7 @@ func otherOrder(f *session) {
 	}
 	for attempt := 1; ; attempt++ { // pools of the libraries may fill meanwhile
 		usual, changed := objects(nil), objects(relay.Replace(body, other))
-		if changed-usual < times*3/4 {
+		if changed-usual < max(times*3/4, changed/4) { // protojson takes an object more for fields in another order
 			return
 		}
 		failIf(attempt == 3, "in %d calls %s allocated %d objects in the client, and %d for the same reply with its fields "+
