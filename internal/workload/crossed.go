@@ -30,7 +30,7 @@ func (c *crossed) since() float64 {
 	defer c.mu.Unlock()
 	before := c.bytes
 	c.bytes, c.known = carried(c.conns)
-	return float64(c.bytes - before)
+	return float64(c.bytes) - float64(before)
 }
 
 // Start starts the callers, who make so many calls each to warm up.
@@ -42,7 +42,8 @@ func (o *Open) Start(warm int) error {
 	}
 	o.crossed.calls = o.Loop.Begun.Load()
 	bytes, calls := o.crossed.since(), o.crossed.calls-before
-	if o.crossed.known = o.crossed.known && known; calls == 0 || !known {
+	o.crossed.known = o.crossed.known && known
+	if calls == 0 || !o.crossed.known { // such as after a connection that net/http has given up
 		return nil
 	}
 	each := bytes / float64(calls)

@@ -1,0 +1,41 @@
+package workload
+
+import (
+	"context"
+	"net"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/latency"
+)
+
+// TestAClosedConnectionTellsNothing: net/http gives connections up now and then, and their bytes are then unknown.
+func TestAClosedConnectionTellsNothing(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("this system does not tell a connection's bytes")
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	for reason, closes := range map[string]bool{"open": false, "closed in the warm-up": true} {
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		require.NoError(t, err)
+		defer conn.Close()
+		o := &Open{Loop: latency.New([]func(context.Context) error{func(context.Context) error {
+			if closes {
+				_ = conn.Close()
+				return nil
+			}
+			_, err := conn.Write(make([]byte, 100))
+			return err
+		}})}
+		o.crossed.keep(conn)
+		_, err = conn.Write(make([]byte, 100))
+		require.NoError(t, err)
+		require.NoError(t, o.Start(4), reason)
+		require.Equal(t, !closes, o.crossed.known, reason)
+		require.Equal(t, map[bool]float64{false: 50}[closes], o.Least, reason)
+	}
+}
