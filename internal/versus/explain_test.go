@@ -96,10 +96,10 @@ func TestExplainSeveralCallers(t *testing.T) {
 	defer func() { require.NoError(t, o.Close()) }()
 	var e Explained
 	var made int64
-	for range 20 { // a busy machine may leave the profiler without a sample
+	for range 20 { // a busy machine may leave the profiler without a sample, or without one of either side
 		e, made = Explained{}, -by.made.Load()
 		err = e.turn(t.Context(), o, "rawtcp", 100*time.Millisecond, true)
-		if made += by.made.Load(); err == nil || !strings.Contains(err.Error(), "no samples") {
+		if made += by.made.Load(); err == nil || !strings.Contains(err.Error(), "no sample") {
 			break
 		}
 	}
