@@ -374,7 +374,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbenc
 	if w.NewConn {
 		o.dials, config.WrapClient = 1, wrapped(resetOnClose, config.WrapClient)
 	}
-	if config.WrapClient == nil {
+	if config.WrapClient == nil && !stack.Traits.Reconnects { // which would take a lock for each dial of timed calls
 		config.WrapClient = o.crossed.keep
 	}
 	if w.Apart && config.Remote == "" {
