@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/rpcbench/rpcbench"
@@ -51,23 +52,31 @@ func otherOrder(f *session) {
 	}
 }
 
-// turned returns a message of JSON or protobuf with its first two fields in the other order, or nil.
+// turned returns a message of JSON or protobuf with two neighbouring members or fields in the other order, or nil. Two
+// fields of one number are elements of a list, whose order is part of the message.
 func turned(body []byte) []byte {
 	if bytes.HasPrefix(body, []byte("{")) && json.Valid(body) {
 		return turnedJSON(body)
 	}
-	first := field(body)
-	second := field(body[first:])
-	out := append(bytes.Clone(body[first:first+second]), body[:first]...)
-	for rest := body[first+second:]; len(rest) > 0; rest = rest[field(rest):] {
-		if field(rest) == 0 {
+	var out []byte
+	for from := 0; from < len(body); {
+		size := field(body[from:])
+		if size == 0 {
 			return nil // no protobuf
 		}
+		next := from + size
+		if after := field(body[next:]); out == nil && after > 0 && number(body[from:]) != number(body[next:]) {
+			out = slices.Concat(body[:from], body[next:next+after], body[from:next], body[next+after:])
+		}
+		from = next
 	}
-	if first == 0 || second == 0 {
-		return nil
-	}
-	return append(out, body[first+second:]...)
+	return out
+}
+
+// number returns the number of the field of protobuf that body begins with.
+func number(body []byte) uint64 {
+	tag, _ := binary.Uvarint(body)
+	return tag >> 3
 }
 
 // field returns how many bytes the first field of a message of protobuf has, or 0. No importer of this package compiles

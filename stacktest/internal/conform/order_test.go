@@ -16,6 +16,8 @@ func TestTurned(t *testing.T) {
 		"fields of protobuf":       {"\x08\xc8\x01\x12\x02OK\x1a\x00", "\x12\x02OK\x08\xc8\x01\x1a\x00"},
 		"fields of fixed size":     {"\x0d1234\x1112345678", "\x1112345678\x0d1234"},
 		"a single field":           {"\x08\x01", ""},
+		"elements of a list":       {"\x0a\x01a\x0a\x01b", ""},
+		"a list before a field":    {"\x0a\x01a\x0a\x01b\x10\x05", "\x0a\x01a\x10\x05\x0a\x01b"},
 		"bytes that are no fields": {"\x08\x01\x12\x02OK\x1a\x05x", ""},
 		"nothing":                  {"", ""},
 	} {
