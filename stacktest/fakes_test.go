@@ -453,6 +453,17 @@ func TestFakesFail(t *testing.T) {
 				return data
 			}
 		}}.stack(), "repeats | the Call keeps something"},
+		{"a client that keeps what it encoded the hundredth time", fake{encode: func(u rpcbench.User) func() []byte {
+			made := 0
+			var data []byte
+			return func() []byte {
+				if made++; made <= 100 {
+					data, _ = json.Marshal(u)
+				}
+				return data
+			}
+		}}.stack(), "repeats | the Call keeps something"},
+		{"a Call that decodes into values of a pool", pooledByCall(), "repeats | the value that it decodes into"},
 		{"a Call that answers from memory after a while", clientOf(func(c rpcbench.Users) rpcbench.Client {
 			return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 				made := 0
@@ -827,6 +838,26 @@ func keptByCall() rpcbench.Stack {
 		return odd.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
 			own := *c.(*fakeClient)
 			own.decode = decodedAgain()
+			return own.PrepareUser(u)
+		}}
+	})
+}
+
+// pooledByCall is a stack whose Calls decode into values that calls before have used, and cleared.
+func pooledByCall() rpcbench.Stack {
+	values := sync.Pool{New: func() any { return &rpcbench.Response{User: new(rpcbench.User)} }}
+	return clientOf(func(c rpcbench.Users) rpcbench.Client {
+		return odd.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+			own := *c.(*fakeClient)
+			own.decode = func(data []byte, r *rpcbench.Response) bool {
+				kept := values.Get().(*rpcbench.Response)
+				defer values.Put(kept)
+				*kept.User = rpcbench.User{}
+				*kept = rpcbench.Response{User: kept.User}
+				err := json.Unmarshal(data, kept)
+				*r = *kept
+				return err == nil
+			}
 			return own.PrepareUser(u)
 		}}
 	})

@@ -50,10 +50,15 @@ func Checks() []Check {
 			"Functions of Traits.Codec allocate at least once per call in client and server, and those of no other " +
 				"codec do; likewise Traits.ClientLibraries and Traits.ServerLibraries. Code that does not allocate is " +
 				"not seen. Of objects below 16 bytes some are seen: a message that has no other does not tell."},
-		{"repeats", true, false, bare(repeats),
-			"Encoding and decoding are done anew for a user that was sent before, and by a Call as by CreateUser. A " +
-				"kept value is not seen if the codec allocates as much without it. A value kept by a single Call is not " +
-				"seen if the transport's library calls the codec."},
+		{"repeats", true, false, func(s Subject) {
+			err := ended(func() { bare(repeats)(s) })
+			watched(keptRequests)(s)
+			failIf(err != nil, "%w", err)
+		},
+			"Encoding and decoding are done anew for a user that was sent before, and by a Call as by CreateUser, also " +
+				"after a hundred calls. A kept value is not seen if the codec allocates as much without it, as where a server " +
+				"clears the value that it decodes into and uses it again. A value kept by a single Call is not seen if the " +
+				"transport's library calls the codec."},
 		{"validation", true, false, bare(ofUsersAlone(validation)),
 			"The server validates each user once, with NewValidator; the client does not. No check sees other work " +
 				"that does not allocate: compare the stack's time with a direct use of its library."},

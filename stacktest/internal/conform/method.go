@@ -5,10 +5,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/allocproof"
 	"github.com/rpcbench/rpcbench/internal/corpus"
+	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/relay"
 	"github.com/rpcbench/rpcbench/internal/wire"
 )
 
@@ -149,6 +152,8 @@ func leaving(room int, call rpcbench.Call) rpcbench.Call {
 	return func(ctx context.Context) error { allocproof.Room(room); return call(ctx) }
 }
 
+const stray = 16 * corpus.Round // bytes: a profile may have a few objects of others
+
 // ofARound returns what is allocated in one round of calls: what two rounds take more than one. The first call fills
 // pools, which profiled empties, and does so on either side.
 func (f *session) ofARound(calls []rpcbench.Call, amount func(allocproof.Profile) map[string]int64,
@@ -194,7 +199,6 @@ func ownRepeats(f *session) {
 	whole := func(p allocproof.Profile) map[string]int64 { return p.Whole(codec) }
 	inClient, inServer := f.ofARound(calls, whole)
 	blind := false
-	const stray = 16 * corpus.Round // a profile may have a few objects of others
 	for _, side := range []struct {
 		name             string
 		allocated        int64
@@ -213,6 +217,45 @@ func ownRepeats(f *session) {
 			corpus.Round, codec, side.allocated, side.name, decoded, encoded)
 	}
 	skipIf(blind, "a sample decodes into so few bytes that what is kept from call to call can't be told")
+}
+
+// keptRequests checks that a client encodes in each call: every reply is broken at its first byte, so what the codec
+// then allocates in the client is of encoding. Beside decoding, which may allocate more, a kept request is not seen.
+func keptRequests(f *session) {
+	skipIf(strings.Contains(environ.Build(), "-race"), "the race detector drops objects from pools at random")
+	if !f.s.own() || !slices.Equal(f.Stack.Traits.ClientLibraries, []string{"net/http"}) ||
+		f.Stack.Traits.Compression != "" {
+		return // RPC libraries encode into pooled buffers
+	}
+	var broken, refused, encode []rpcbench.Call
+	calls := f.round(0)
+	request, reply := f.encoded(0)
+	must(goRound(calls, max(4, min(often, 1<<20/(1+len(request)+len(reply))))), "call")
+	for i, call := range calls {
+		must(call(context.Background()), "call %d", i)
+		_, replies := f.messages()
+		if len(replies) == 0 || len(replies[len(replies)-1].Body) == 0 {
+			return
+		}
+		body := replies[len(replies)-1].Body
+		other := append([]byte{7}, body[1:]...) // no value of JSON, and no field of protobuf
+		filter := relay.Replace(body, other)
+		encode = append(encode, func(context.Context) error { _, err := f.Stack.Request.Encode(i); return err })
+		refused = append(refused, func(context.Context) error { _ = f.Stack.Reply.Decode(other); return nil })
+		broken = append(broken, func(ctx context.Context) error {
+			f.tap.SetFilter(filter)
+			defer f.tap.SetFilter(nil)
+			skipIf(call(ctx) == nil, "a reply that is broken at its first byte is taken: its bytes differ from call to call")
+			return nil
+		})
+	}
+	whole := func(p allocproof.Profile) map[string]int64 { return p.Whole(f.Stack.Traits.Codec) }
+	inClient, _ := f.ofARound(broken, whole)
+	refusing, _ := f.ofARound(refused, whole)
+	encoded, _ := f.ofARound(encode, whole)
+	failIf(inClient < refusing/2+encoded*9/10-stray,
+		"in %d calls with broken replies %s allocated %d bytes in the client, where encoding takes %d and refusing a "+
+			"reply %d: a request is kept from call to call", corpus.Round, f.Stack.Traits.Codec, inClient, encoded, refusing)
 }
 
 // ownChanges lists changes of the reply to call 2: letters and digits as the reply to call 1 has them, and letters

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,6 +148,28 @@ func (c keeping) Unmarshal(data []byte, v any) error {
 	return err
 }
 
+// sending is encoding/json that keeps requests once it has encoded so many.
+type sending struct {
+	jsonstd.Codec
+	sent  *sync.Map
+	after *atomic.Int64
+}
+
+func (c sending) Marshal(v any) ([]byte, error) {
+	u, isUser := v.(*rpcbench.User)
+	if !isUser {
+		return c.Codec.Marshal(v)
+	}
+	if sent, ok := c.sent.Load(u); ok {
+		return sent.([]byte), nil
+	}
+	data, err := c.Codec.Marshal(v)
+	if c.after.Add(-1) < 0 {
+		c.sent.Store(u, data)
+	}
+	return data, err
+}
+
 // changed is a client whose Prepare is changed.
 type changed struct {
 	rpcbench.Client
@@ -161,6 +185,18 @@ func withPrepare(s rpcbench.Stack, prepare func(c rpcbench.Client, i int) (rpcbe
 		return changed{c, prepare}, err
 	}
 	return s
+}
+
+// answeredAtLength is plain with replies that take much more to decode than requests take to encode.
+func answeredAtLength() rpcbench.Method[rpcbench.User, rpcbench.Response] {
+	m := plain()
+	for i, reply := range m.Replies {
+		asked := rpcbench.Sample(i, 2000)
+		m.Replies[i] = rpcbench.Answer(&asked)
+		m.Replies[i].Message = reply.Message
+	}
+	m.Equal = func(want, got *rpcbench.Response) bool { return reflect.DeepEqual(want, got) }
+	return m
 }
 
 // one is a method of one sample, which nothing tells apart.
@@ -242,6 +278,11 @@ func TestMethodFaults(t *testing.T) {
 	otherwise := httpjson.Of(plain())
 	otherwise.Reply = otherwise.Request
 	api := binding.Plain()
+	var after atomic.Int64
+	after.Store(100)
+	sendsKept := httpapi.Of("httpjson", "http/json", sending{sent: new(sync.Map), after: &after}, answeredAtLength(),
+		json.Marshal, api.FromError, api.ToError, httpapi.Options{})
+	sendsKept.Request = httpjson.Of(answeredAtLength()).Request
 	for fault, c := range map[string]struct {
 		stack rpcbench.Stack
 		check string
@@ -277,6 +318,7 @@ func TestMethodFaults(t *testing.T) {
 			}), "repeats"},
 		"a request that the server has kept": {httpapi.Of("httpjson", "http/json", keeping{kept: new(sync.Map)}, plain(),
 			json.Marshal, api.FromError, api.ToError, httpapi.Options{}), "repeats"},
+		"a request that the client has kept, of a longer reply": {sendsKept, "repeats"},
 		"two requests for a call": {withPrepare(httpjson.Of(plain()), func(c rpcbench.Client, i int) (rpcbench.Call, error) {
 			call, err := c.Prepare(i, 0)
 			return func(ctx context.Context) error { return errors.Join(call(ctx), call(ctx)) }, err

@@ -111,6 +111,9 @@ func transportsRan(traits rpcbench.Traits, profile allocproof.Profile, ops int64
 	}
 }
 
+// often is how many times a Call is made before it is compared, so that what it keeps after a hundred times is seen.
+const often = 104
+
 // repeats compares what the declared codec allocates in repeated calls, in calls with new users, and in Prepare. It
 // finds bytes that Prepare has encoded, and caches of requests, replies or values.
 func repeats(f *session) {
@@ -131,7 +134,7 @@ func repeats(f *session) {
 	for i := range calls {
 		creates = append(creates, f.create(rpcbench.Sample(i, payload)))
 	}
-	must(goRound(calls, 4), "call")
+	must(goRound(calls, often), "call")
 	prepared := f.profiled([]rpcbench.Call{func(context.Context) error {
 		for i := range fresh {
 			unseen = append(unseen, f.prepare(rpcbench.Sample(corpus.Round+i, payload)))
