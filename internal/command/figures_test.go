@@ -1,0 +1,507 @@
+package command
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"math"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/perf/benchfmt"
+
+	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/table"
+	"github.com/rpcbench/rpcbench/internal/timing"
+	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/workload"
+)
+
+// allDiffer as the value of ofMethod has children tell figures of which no two are alike.
+const allDiffer = "all differ"
+
+// arm is what a process tells of one, by the unit of bench.txt: times in nanoseconds, and shares in percent.
+type arm map[string]float64
+
+// scale is what tells workloads apart.
+func scale(w workload.Workload) float64 {
+	return 1 + 0.1*float64(w.Callers/100) + 0.2*min(1, math.Abs(w.Rate))
+}
+
+// armsOf are the base, its copy and the contestant in the i-th process of a workload.
+func armsOf(w workload.Workload, i int) [3]arm {
+	all, sign := [3]arm{{}, {}, {}}, []float64{1, -1}[i%2]
+	for _, of := range []struct {
+		unit          string
+		base          float64
+		copied, other float64 // in multiples of the base's
+		drifts        float64 // from process to process
+		varies        float64 // the contestant's alone, to and fro
+	}{
+		{"ops", 1000, 1.1, 1.2, 0, 0}, {"ns/op", 200e3, 1.015, 1.3, 0.03, 0.010},
+		{"cpu-ns/op", 150e3, 1.018, 1.45, 0.02, 0.013}, {"server-cpu-ns/op", 61e3, 1.03, 1.9, 0.01, 0},
+		{"p50-ns", 110e3, 1.011, 1.2, 0.01, 0.016}, {"p95-ns", 310e3, 1.012, 1.25, 0.011, 0.019},
+		{"p99-ns", 530e3, 1.013, 1.33, 0.012, 0.022}, {"p999-ns", 870e3, 1.014, 1.37, 0.013, 0.025},
+		{"in-flight", 1.7, 1.1, 1.6, 0, 0}, {"free-%", 31, 0.9, 0.6, 0, 0}, {"others-%", 2, 1.25, 1.6, 0, 0},
+		{"switches/op", 2.3, 1.2, 1.7, 0, 0}, {"reached-%", 99.2, 0.996, 0.991, 0, 0}, {"dropped-%", 0.1, 2, 3, 0, 0},
+		{"late-ns", 41e3, 1.05, 1.8, 0, 0},
+	} {
+		for side, times := range []float64{1, of.copied, of.other * math.Exp(of.varies*sign)} {
+			if of.unit != "ops" && !strings.HasSuffix(of.unit, "%") {
+				times *= scale(w)
+			}
+			all[side][of.unit] = of.base * times * (1 + of.drifts*float64(i))
+		}
+	}
+	if i == 7 {
+		all[2]["ns/op"] *= 0.75 // on the other side of 1
+	}
+	return all
+}
+
+// countsOf are those of a stack at a workload.
+func countsOf(w workload.Workload, stack string) workload.Facts {
+	f := workload.Facts{Calls: 1000, Sent: 197, Received: 225, Writes: 1.1, Reads: 1.5, Allocs: 116, AllocBytes: 9070,
+		Connections: 1}
+	if stack == "other" {
+		f = workload.Facts{Calls: 2000, Sent: 113, Received: 137, Writes: 2.1, Reads: 2.5, Allocs: 165, AllocBytes: 10_070,
+			Connections: 2}
+	}
+	f.Sent, f.Allocs = math.Round(f.Sent*scale(w)), math.Round(f.Allocs*scale(w))
+	return f
+}
+
+// differing is what a child of allDiffer answers.
+func differing(before []odd.Question[versus.Spec], spec versus.Spec, round int) (any, error) {
+	w, i := spec.Workload, 0
+	if spec.Counted {
+		return countsOf(w, spec.Arms[0]), nil
+	}
+	for _, q := range before {
+		if q.Spec.Workload == w && len(q.Spec.Arms) == len(spec.Arms) {
+			i++
+		}
+	}
+	r := timing.Record{Arms: []string{"base", "base again", "other"}[:len(spec.Arms)], Blocks: make([][]timing.Slice, 1)}
+	arms := armsOf(w, i)
+	for turn, a := range arms[:len(spec.Arms)] {
+		of := func(unit string) time.Duration { return time.Duration(a[unit]) }
+		ops := a["ops"]
+		s := timing.Slice{Turn: turn, Ops: int(ops), Wall: time.Duration(ops * a["ns/op"]),
+			CPU: time.Duration(ops * a["cpu-ns/op"])}
+		l := timing.Latency{Calls: 10_000, P50: of("p50-ns"), P95: of("p95-ns"), P99: of("p99-ns"), P999: of("p999-ns"),
+			Sum: time.Duration(a["in-flight"] * float64(s.Wall) * float64(round))}
+		if w.Windowed() {
+			s.Server, s.Switches = time.Duration(ops*a["server-cpu-ns/op"]), int64(ops*a["switches/op"])
+			machine := float64(s.CPU) / (1 - a["free-%"]/100 - a["others-%"]/100)
+			s.Idle = time.Duration(machine * a["free-%"] / 100)
+			s.Busy = time.Duration(machine) - s.Idle
+		}
+		if w.Rate > 0 {
+			l.Planned, l.Late = 100_000, of("late-ns")
+			l.Calls, l.Dropped = int64(1000*a["reached-%"]), int64(1000*a["dropped-%"])
+		}
+		r.Blocks[0], r.Latencies = append(r.Blocks[0], s), append(r.Latencies, l)
+	}
+	return r, nil
+}
+
+// processesOf are the eight of a workload.
+type processesOf [8][3]arm
+
+// mean is of an arm's figure.
+func (p processesOf) mean(side int, unit string) (sum float64) {
+	for _, arms := range p {
+		sum += arms[side][unit] / 8
+	}
+	return sum
+}
+
+// ratios are geometric means, with an interval by Student's quantile of seven degrees of freedom, and by what links of
+// the source would add to one build.
+func (p processesOf) ratios(of func(arms [3]arm) float64) (ratio, lo, hi float64) {
+	mean, squares := 0., 0.
+	for _, arms := range p {
+		mean += math.Log(of(arms)) / 8
+	}
+	for _, arms := range p {
+		squares += math.Pow(math.Log(of(arms))-mean, 2)
+	}
+	half := math.Hypot(2.364624*math.Sqrt(squares/7/8), 1.959964*0.0065)
+	return math.Exp(mean), math.Exp(mean - half), math.Exp(mean + half)
+}
+
+// figures are what a summary says of a workload, by the path of their keys.
+type figures map[string]float64
+
+// paired adds the ratio of a figure, to the base and to its copy.
+func (f figures) paired(p processesOf, path, unit string) {
+	f[path+"ratio"], f[path+"lo"], f[path+"hi"] = p.ratios(func(arms [3]arm) float64 {
+		return arms[2][unit] / math.Sqrt(arms[0][unit]*arms[1][unit])
+	})
+}
+
+// result adds a result by time or by CPU time.
+func (f figures) result(w workload.Workload, p processesOf, path, unit string) {
+	f.paired(p, path, unit)
+	f[path+"base_ns"], f[path+"ns"] = p.mean(0, unit), p.mean(2, unit)
+	f[path+"base_cpu_ns"], f[path+"cpu_ns"] = p.mean(0, "cpu-ns/op"), p.mean(2, "cpu-ns/op")
+	f[path+"copy_floor"] = p[0][1][unit]/p[0][0][unit] - 1
+	f[path+"moved"] = p[7][0][unit]/p[0][0][unit] - 1
+	f[path+"processes"], f[path+"planned"] = 8, 8
+	f[path+"on_one_side"] = map[string]float64{"ns/op": 7, "cpu-ns/op": 8}[unit]
+	for i := range p {
+		f[fmt.Sprint(path, "bases.", i)] = p[i][0][unit]
+	}
+	if !w.Windowed() {
+		return
+	}
+	f[path+"base_server_cpu_ns"], f[path+"server_cpu_ns"] = p.mean(0, "server-cpu-ns/op"), p.mean(2, "server-cpu-ns/op")
+	f[path+"others"] = (p.mean(0, "others-%") + p.mean(1, "others-%") + p.mean(2, "others-%")) / 300
+	for load, side := range map[string]int{"base_load.": 0, "load.": 2} {
+		load = path + load
+		f[load+"free"], f[load+"switches"] = p.mean(side, "free-%")/100, p.mean(side, "switches/op")
+		if w.Rate > 0 {
+			f[load+"reached"], f[load+"dropped"] = p.mean(side, "reached-%")/100, p.mean(side, "dropped-%")/100
+			f[load+"late_ns"] = p.mean(side, "late-ns")
+		}
+	}
+}
+
+// figuresOf is all of what a summary says of a workload, but for what callers take that call nothing.
+func figuresOf(w workload.Workload) figures {
+	f, p := figures{}, processesOf{}
+	for i := range p {
+		p[i] = armsOf(w, i)
+	}
+	switch {
+	case w.Rate > 0:
+		f.result(w, p, "", "cpu-ns/op")
+		f["rate"] = w.Rate
+	case w.Windowed():
+		f.result(w, p, "cpu.", "cpu-ns/op")
+		fallthrough
+	default:
+		f.result(w, p, "", "ns/op")
+	}
+	f["base_calls"], f["calls_in_flight"] = p.mean(0, "in-flight"), p.mean(2, "in-flight")
+	for _, name := range []string{"P50", "P95", "P99", "P999"} {
+		path, unit := "percentiles."+name+".", strings.ToLower(name)+"-ns"
+		f.paired(p, path, unit)
+		for side, key := range []string{"base", "copy", "ns"} {
+			f[path+key], _, _ = p.ratios(func(arms [3]arm) float64 { return arms[side][unit] })
+		}
+	}
+	for path, stack := range map[string]string{"base_facts.": "base", "facts.": "other"} {
+		c := countsOf(w, stack)
+		f[path+"calls"], f[path+"connections"] = float64(c.Calls), float64(c.Connections)
+		f[path+"sent"], f[path+"received"], f[path+"writes"], f[path+"reads"] = c.Sent, c.Received, c.Writes, c.Reads
+		f[path+"allocs"], f[path+"alloc_bytes"] = c.Allocs, c.AllocBytes
+	}
+	return f
+}
+
+// The tables of a report, each by a column that no other has. The terminal has the first three.
+const (
+	resultTable, loadTable, planTable   = "verdict", "switches per call, with base and the stack", "starts dropped"
+	singleTable, countTable, floorTable = "in flight", "allocations", "base moved by"
+	sizeTable                           = "codec"
+)
+
+// place is a cell: its table, the first cells of its row, and its column. Of several columns of a name, "a > name" is
+// the first one behind a.
+type place struct {
+	table  string
+	row    []string
+	column string
+	want   string
+}
+
+// lines are the rows of a workload in the table of results, with the path of what they are of.
+func lines(w workload.Workload) map[string]string {
+	switch {
+	case w.Rate > 0:
+		return map[string]string{fmt.Sprintf("%s: CPU at %.0f calls a second", w.Title, w.Rate): ""}
+	case w.Windowed():
+		return map[string]string{w.Title + ": CPU": "cpu.", w.Title + ": time": ""}
+	}
+	return map[string]string{w.Title: ""}
+}
+
+// placesOf are where tables have what a summary says of a workload.
+func placesOf(w workload.Workload, f figures) (all []place) {
+	in := func(table string, row []string, cells ...string) {
+		for cell := range slices.Chunk(cells, 2) {
+			all = append(all, place{table, row, cell[0], cell[1]})
+		}
+	}
+	both := func(key string, form func(float64) string) string { return form(f["base_"+key]) + ", " + form(f[key]) }
+	few := func(n float64) string { return fmt.Sprintf("%.3g", n) }
+	sized := func(path string) string { return table.Sized(f[path+"ratio"], f[path+"lo"], f[path+"hi"]) }
+	floor := func(path string) string {
+		return table.Spread(max(f[path+"copy_floor"], math.Pow(1+f[path+"moved"], 0.1)-1))
+	}
+	row, others := []string{w.Title, "other"}, "–"
+	for line, path := range lines(w) {
+		base, ratio := f[path+"base_ns"], f[path+"ratio"]
+		in(resultTable, []string{line}, "ratio (95 %)", sized(path), "verdict", "slower", "base, µs", table.Micros(base),
+			"other, µs", table.Micros(base*ratio), "saved per call, µs", table.More(base*(1-ratio)),
+			"noise floor", floor(path), "GOMAXPROCS", strconv.Itoa(cmp.Or(w.Procs, runtime.NumCPU())))
+		if w.Rate > 0 {
+			in(resultTable, []string{line}, "servers' part, µs", both("server_cpu_ns", table.Micros))
+		}
+	}
+	if w.Windowed() {
+		others = table.Percent(f["others"])
+		in(loadTable, row, "others used", others, "nobody used, with base and the stack", both("load.free", table.Percent),
+			loadTable, both("load.switches", func(n float64) string { return fmt.Sprintf("%.2f", n) }))
+	}
+	if w.Rate > 0 {
+		in(planTable, row, "starts dropped", both("load.dropped", table.Percent),
+			"calls completed, with base and the stack", both("load.reached", table.Percent),
+			"begun late by, p99", both("load.late_ns", func(ns float64) string { return table.Micros(ns) + " µs" }),
+			"CPU of callers that call nothing, µs", table.Micros(f["idle_ns"]))
+	}
+	for name, path := range map[string]string{"p50": "P50.", "p95": "P95.", "p99": "P99.", "p99.9": "P999."} {
+		path = "percentiles." + path
+		in(singleTable, row, name+" of base, µs", table.Micros(f[path+"base"]), name+", µs", table.Micros(f[path+"ns"]))
+		if name == "p50" || name == "p99" {
+			in(singleTable, row, name+", µs > ratio (95 %)", sized(path))
+		}
+	}
+	in(singleTable, row, "in flight", few(f["base_calls"])+", "+few(f["calls_in_flight"]))
+	for path, stack := range map[string]string{"base_facts.": "base", "facts.": "other"} {
+		in(countTable, []string{w.Title, stack}, "sent, B", table.Size(f[path+"sent"]), "received, B",
+			table.Size(f[path+"received"]), "writes", few(f[path+"writes"]), "reads", few(f[path+"reads"]),
+			"allocations", table.Size(f[path+"allocs"]), "allocated, B", table.Size(f[path+"alloc_bytes"]),
+			"connections", table.Size(f[path+"connections"]))
+	}
+	in(floorTable, row, "processes", "8 of 8", "on one side of 1", table.Size(f["on_one_side"]),
+		"base moved by", table.Spread(f["moved"]), "copy differs by up to", table.Spread(f["copy_floor"]),
+		"noise floor", floor(""), "others used", others)
+	return all
+}
+
+// TestEachFigureIsInItsPlace: what processes tell is in bench.txt by its unit. What is decided of it is in summary.json
+// by its key, and in the report and on the terminal by its row and column. All figures differ, so that none can be
+// another one's.
+func TestEachFigureIsInItsPlace(t *testing.T) {
+	out, children := filepath.Join(t.TempDir(), "out"), odd.Children(t, 0)
+	t.Setenv(odd.Variable, children)
+	t.Setenv(ofMethod, allDiffer)
+	var stdout bytes.Buffer
+	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-quick", "-workloads",
+		"call,call-saturated,call-load", "-out", out, "other"}, &stdout, io.Discard))
+	var summary any
+	require.NoError(t, json.Unmarshal([]byte(read(t, filepath.Join(out, "summary.json"))), &summary))
+	page := read(t, filepath.Join(out, "report.md"))
+	tables := map[string][]grid{"report.md": markdown(page), "report.html": hypertext(read(t, filepath.Join(out,
+		"report.html"))), "the terminal": columns(stdout.String())}
+	bench, _ := odd.Rows(t, read(t, filepath.Join(out, "bench.txt")))
+	for i, name := range []string{"call", "call-saturated", "call-load"} {
+		w, err := workload.In(workload.Own(), name)
+		require.NoError(t, err)
+		for _, q := range odd.Asked[versus.Spec](children) {
+			if q.Spec.Workload.Name == name && len(q.Spec.Arms) == 3 {
+				w.Rate = q.Spec.Workload.Rate // which run has found
+			}
+		}
+		for side, stack := range []string{"base", "base.again", "other"} {
+			inRows(t, bench, w, side, stack)
+		}
+		f := figuresOf(w)
+		require.Equal(t, name, at(t, summary, fmt.Sprintf("answers.%d.workload", i)))
+		for key, want := range f {
+			require.InEpsilon(t, want, at(t, summary, fmt.Sprintf("answers.%d.%s", i, key)), 1e-3, "summary.json: %s of %s",
+				key, name)
+		}
+		if w.Rate > 0 {
+			f["idle_ns"] = at(t, summary, fmt.Sprintf("answers.%d.idle_ns", i)).(float64)
+		}
+		for _, p := range placesOf(w, f) {
+			for where, grids := range tables {
+				if where != "the terminal" || slices.Contains([]string{resultTable, loadTable, planTable}, p.table) {
+					require.Equal(t, p.want, cell(t, where, grids, p), "%s: %q of %q", where, p.column, p.row)
+				}
+			}
+		}
+		if micro := -f["base_ns"] * (1 - f["ratio"]) / 1e3; w.Procs == 1 {
+			require.Contains(t, page, ": "+table.Micros(1e3*micro)+" µs more, "+table.Percent(micro/10_000)+
+				" of a request of 10 ms, "+table.Percent(micro/1000)+" of a core at 1,000 calls a second")
+		}
+	}
+	inMessages(t, summary, page, tables)
+}
+
+// inRows checks the rows of an arm in bench.txt.
+func inRows(t *testing.T, bench []*benchfmt.Result, w workload.Workload, side int, stack string) {
+	t.Helper()
+	of := regexp.MustCompile(`^Run/workload=` + w.Name + `/against=other/stack=` + regexp.QuoteMeta(stack) + `(-\d+)?$`)
+	i := 0
+	for _, row := range bench {
+		if !of.MatchString(string(row.Name)) {
+			continue
+		}
+		arms := armsOf(w, i)
+		want := arms[side]
+		require.Zero(t, row.Iters%int(want["ops"]), "%s: calls", row.Name)
+		delete(want, "ops")
+		want["others-%"] = (arms[0]["others-%"] + arms[1]["others-%"] + arms[2]["others-%"]) / 3
+		for unit, to := range map[string][2]string{"ns/op": {"base-ratio", "copy-ratio"},
+			"cpu-ns/op": {"cpu-ratio", "cpu-copy-ratio"}} {
+			for base, ratio := range to[:side] {
+				want[ratio] = arms[side][unit] / armsOf(w, i)[base][unit]
+			}
+		}
+		for unit, value := range want {
+			if !w.Windowed() && slices.Contains([]string{"server-cpu-ns/op", "free-%", "others-%", "switches/op"}, unit) ||
+				w.Rate == 0 && slices.Contains([]string{"reached-%", "dropped-%", "late-ns"}, unit) {
+				continue
+			}
+			j := slices.IndexFunc(row.Values, func(v benchfmt.Value) bool { return unit == cmp.Or(v.OrigUnit, v.Unit) })
+			require.GreaterOrEqual(t, j, 0, "bench.txt: %s of %s in %v", unit, row.Name, row.Values)
+			require.InEpsilon(t, value, cmp.Or(row.Values[j].OrigValue, row.Values[j].Value), 1e-3, "bench.txt: %s of %s", unit,
+				row.Name)
+		}
+		i++
+	}
+	require.Equal(t, 8, i, "rows of %s at %s", stack, w.Name)
+}
+
+// inMessages checks what is said of the method's messages.
+func inMessages(t *testing.T, summary any, page string, tables map[string][]grid) {
+	t.Helper()
+	for i, stack := range []string{"base", "other"} {
+		of := func(key string) float64 { return at(t, summary, fmt.Sprintf("call.bodies.%d.%s", i, key)).(float64) }
+		span := func(key string) string {
+			return fmt.Sprintf("%.1f (%.1f–%.1f)", of(key+".ns")/1e3, of(key+".lo")/1e3, of(key+".hi")/1e3)
+		}
+		require.InDelta(t, 2048, of("request"), 0.5)
+		require.InDelta(t, 61, of("reply"), 0.5)
+		require.Greater(t, of("gzip_request"), 1000.)
+		require.Less(t, of("gzip_reply"), 100.)
+		require.NotEqual(t, span("encode"), span("decode"))
+		for column, want := range map[string]string{"request, B": "2048", "reply, B": "61",
+			"request with gzip, B": table.Size(of("gzip_request")), "reply with gzip, B": table.Size(of("gzip_reply")),
+			"encoding, µs": span("encode"), "decoding, µs": span("decode")} {
+			for _, file := range []string{"report.md", "report.html"} {
+				require.Equal(t, want, cell(t, file, tables[file], place{sizeTable, []string{stack}, column, want}), "%s: %q of %s", file,
+					column, stack)
+			}
+		}
+		require.Contains(t, page, fmt.Sprintf("%.0f B of JSON (gzip %.0f).", of("request")+of("reply"),
+			of("gzip_request")+of("gzip_reply")), "both messages together")
+	}
+}
+
+// at is what JSON has at a path of keys and numbers.
+func at(t *testing.T, v any, path string) any {
+	t.Helper()
+	for key := range strings.SplitSeq(path, ".") {
+		switch in := v.(type) {
+		case map[string]any:
+			v = in[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			require.NoError(t, err)
+			require.Less(t, i, len(in), path)
+			v = in[i]
+		}
+		require.NotNil(t, v, "summary.json has no %s", path)
+	}
+	return v
+}
+
+// grid is a table as somebody reads it, the names of its columns first.
+type grid [][]string
+
+// cell finds a place in the only table that has it.
+func cell(t *testing.T, where string, grids []grid, p place) string {
+	t.Helper()
+	var said []string
+	for _, g := range grids {
+		behind, column, ok := strings.Cut(p.column, " > ")
+		if !ok {
+			behind, column = "", p.column
+		}
+		after := slices.Index(g[0], behind) + 1
+		at := slices.Index(g[0][after:], column)
+		for _, row := range g[1:] {
+			if at >= 0 && slices.Contains(g[0], p.table) && slices.Equal(row[:len(p.row)], p.row) {
+				said = append(said, row[after+at])
+			}
+		}
+	}
+	require.Len(t, said, 1, "%s: cells %q of %q in the table with %q", where, p.column, p.row, p.table)
+	return said[0]
+}
+
+// markdown reads the tables of a page.
+func markdown(page string) (all []grid) {
+	for block := range strings.SplitSeq(page, "\n\n") {
+		var g grid
+		for line := range strings.SplitSeq(block, "\n") {
+			if strings.HasPrefix(line, "| ") {
+				g = append(g, strings.Split(strings.Trim(line, "| "), " | "))
+			}
+		}
+		if g != nil {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// hypertext reads the tables of a page, without their pictures.
+func hypertext(page string) (all []grid) {
+	for _, text := range regexp.MustCompile(`(?s)<table>(.*?)</table>`).FindAllString(page, -1) {
+		var g grid
+		for _, row := range strings.Split(text, "<tr>")[1:] {
+			var cells []string
+			for _, cell := range regexp.MustCompile(`<t[hd][^>]*>([^<]*)`).FindAllStringSubmatch(row, -1) {
+				cells = append(cells, html.UnescapeString(cell[1]))
+			}
+			g = append(g, cells)
+		}
+		all = append(all, g)
+	}
+	return all
+}
+
+// columns reads the tables of a terminal: a cell is below the name of its column, and two spaces or more are between.
+func columns(text string) (all []grid) {
+	field := regexp.MustCompile(`\S+( \S+)*`)
+	for block := range strings.SplitSeq(text, "\n\n") {
+		_, rows, ok := strings.Cut("\n"+block, "\nsituation ")
+		if !ok {
+			continue
+		}
+		var g grid
+		var begins []int
+		for line := range strings.SplitSeq("situation "+strings.TrimRight(rows, "\n"), "\n") {
+			cells := make([]string, max(1, len(begins)))
+			for _, span := range field.FindAllStringIndex(line, -1) {
+				at := utf8.RuneCountInString(line[:span[0]])
+				if g == nil {
+					cells, begins = append(cells[:len(begins)], line[span[0]:span[1]]), append(begins, at)
+				} else if i := slices.Index(begins, at); i >= 0 {
+					cells[i] = line[span[0]:span[1]]
+				}
+			}
+			g = append(g, cells)
+		}
+		all = append(all, g)
+	}
+	return all
+}
