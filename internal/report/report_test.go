@@ -154,40 +154,24 @@ func TestLeading(t *testing.T) {
 	require.Contains(t, s.Sentences()[0], "of a request of 10 ms")
 }
 
-// The pages are those of testdata: each field has its place, on both sides of 1. -update writes them anew; look at
-// them.
+// A page, and what a terminal shows, are those of testdata. -update writes them anew; look at them. That each figure is
+// in its place is for the tests of internal/command, and docs has pictures of two machines and of sweeps.
 func TestPages(t *testing.T) {
-	below := found()
-	below.Base, below.Warnings = "grpcprotobuf", nil
-	for i := range below.Answers {
-		a := &below.Answers[i]
-		a.Stack, a.BaseFacts, a.Facts = "httpjson", a.Facts, a.BaseFacts
-		if a.Ratio > 0 {
-			a.Ratio, a.Lo, a.Hi = 1/a.Ratio, 1/a.Hi, 1/a.Lo
-		}
-		a.Verdict = map[versus.Verdict]versus.Verdict{versus.Slower: versus.Faster, versus.Faster: versus.Slower,
-			versus.Undecided: versus.Undecided}[a.Verdict]
-	}
-	call := found()
-	call.Layers = "grpcprotobuf: 35.5 µs\nlayer  <all>, µs  `share`\n"
-	call.Call = &Call{Method: "shop.v1.Orders/Get", Made: "1 sample, whose letters and digits vary", Bodies: []Body{
+	s := found()
+	s.Layers = "grpcprotobuf: 35.5 µs\nlayer  <all>, µs  `share`\n"
+	s.Call = &Call{Method: "shop.v1.Orders/Get", Made: "1 sample, whose letters and digits vary", Bodies: []Body{
 		{"httpjson", "JSON", "encoding/json", 21, 837, 45, 367, Span{1000, 900, 1100}, Span{4200, 4100, 4300}},
 		{"httpjsoniter", "JSON", "github.com/json-iterator/go", 21, 837, 45, 367, Span{}, Span{}},
 		{"grpcprotobuf", "protobuf", "google.golang.org/protobuf", 12, 352, 36, 264, Span{500, 400, 600},
 			Span{1200, 1100, 1300}},
 	}}
-	second := found() // in another order, with a verdict less and one that the first run does not have
-	second.Answers = []Answer{second.Answers[2], second.Answers[1], {Workload: "only here", Stack: "grpcprotobuf",
-		Result: versus.Result{Ratio: 3, Lo: 3, Hi: 3}}}
-	second.Answers[1].Ratio = 0.81
-	pages := map[string]func(io.Writer) error{
-		"two.svg": Draw(Machine{"Xeon", found()}, Machine{"EPYC", second}).SVG,
-		"sweeps.svg": Draw(Machine{"small call", rates()}, Machine{"structured, 2.0 kB", swept("1000 0.88", "5000 0.8",
-			"10000 0.77", "saturated 0.54")}).SVG, "nothing.svg": Summary{Base: "httpjson"}.SVG}
-	for name, s := range map[string]Summary{"above": found(), "below": below, "call": call, "sweep": rates()} {
-		pages[name+".html"], pages[name+".md"], pages[name+".svg"] = s.HTML, s.Markdown, s.SVG
-	}
-	for name, write := range pages {
+	cpu := s.Answers[2].Result
+	cpu.Ratio, cpu.Lo, cpu.Hi, cpu.Verdict, cpu.Reason = 0.75, 0.73, 0.77, versus.Faster, ""
+	s.Answers[2].CPU, s.Answers[2].Leads = &cpu, ByCPU
+	s.Answers[2].BaseLoad, s.Answers[2].Load = versus.Load{Free: 0.5, Switches: 2.7}, versus.Load{Free: 0.4, Switches: 5.2}
+	for name, write := range map[string]func(io.Writer) error{"page.html": s.HTML, "terminal.txt": func(w io.Writer) error {
+		return cmp.Or(s.Results().Text(w), s.Loads().Text(w))
+	}} {
 		var page bytes.Buffer
 		require.NoError(t, write(&page))
 		golden := filepath.Join("testdata", name)
@@ -198,6 +182,9 @@ func TestPages(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, string(want), page.String(), "%s: go test ./internal/report -update writes it anew", golden)
 	}
+	var nothing strings.Builder
+	require.NoError(t, Summary{Base: "httpjson"}.SVG(&nothing))
+	require.NotContains(t, nothing.String(), "NaN")
 }
 
 // The picture of latencies is of those who wait: not of one core, where time is work. A point stands where the marks of
