@@ -26,12 +26,6 @@ func Gzip() rpcbench.Stack {
 	return stack("httpjson.gzip", jsonstd.Codec{}, httpapi.Options{Gzip: true})
 }
 
-// Multipart sends the avatar as a file of multipart/form-data, beside a field with the JSON, in both directions. The
-// file has the avatar's own bytes, where New has base64. Compare Multipart with New for images and other files.
-func Multipart() rpcbench.Stack {
-	return stack("httpjson.multipart", jsonstd.Codec{}, httpapi.Options{Multipart: true})
-}
-
 // H2C runs the same handler over HTTP/2, without TLS unless Config asks for it. Compare it with New for the price of
 // HTTP/2.
 func H2C() rpcbench.Stack {

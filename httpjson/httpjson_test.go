@@ -12,13 +12,12 @@ import (
 
 func TestMain(m *testing.M) { stacktest.Main(m) }
 
-func TestConformance(t *testing.T)          { stacktest.Conformance(t, httpjson.New()) }
-func TestConformanceDecoder(t *testing.T)   { stacktest.Conformance(t, httpjson.Decoder()) }
-func TestConformanceTuned(t *testing.T)     { stacktest.Conformance(t, httpjson.Tuned()) }
-func TestConformanceGzip(t *testing.T)      { stacktest.Conformance(t, httpjson.Gzip()) }
-func TestConformanceH2C(t *testing.T)       { stacktest.Conformance(t, httpjson.H2C()) }
-func TestConformanceMultipart(t *testing.T) { stacktest.Conformance(t, httpjson.Multipart()) }
-func TestConformanceDefault(t *testing.T)   { stacktest.Conformance(t, httpjson.Default()) }
+func TestConformance(t *testing.T)        { stacktest.Conformance(t, httpjson.New()) }
+func TestConformanceDecoder(t *testing.T) { stacktest.Conformance(t, httpjson.Decoder()) }
+func TestConformanceTuned(t *testing.T)   { stacktest.Conformance(t, httpjson.Tuned()) }
+func TestConformanceGzip(t *testing.T)    { stacktest.Conformance(t, httpjson.Gzip()) }
+func TestConformanceH2C(t *testing.T)     { stacktest.Conformance(t, httpjson.H2C()) }
+func TestConformanceDefault(t *testing.T) { stacktest.Conformance(t, httpjson.Default()) }
 
 func TestDefaultOf(t *testing.T) {
 	of := httpjson.DefaultOf(rpcbench.Method[rpcbench.User, rpcbench.Response]{})

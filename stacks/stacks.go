@@ -31,7 +31,7 @@ func All() []rpcbench.Stack {
 	return slices.Concat(Main(), []rpcbench.Stack{
 		grpcprotobuf.Tuned(), grpcprotobuf.VT(), grpcprotobuf.Gzip(), grpcservehttp.VT(),
 		connectrpc.VT(), connectrpc.Gzip(), connectrpc.H2C(), connectrpc.GRPC(), connectrpc.GRPCWeb(), connectrpc.JSON(),
-		httpjson.Decoder(), httpjson.Tuned(), httpjson.Gzip(), httpjson.Multipart(), httpjson.H2C(),
+		httpjson.Decoder(), httpjson.Tuned(), httpjson.Gzip(), httpjson.H2C(),
 		httpjson.Default(), httpjsoniter.Fastest(),
 	}, jsonV2())
 }

@@ -30,9 +30,6 @@ func TestVariantsDoWhatTheyClaim(t *testing.T) {
 		"httpjson.tuned": func(t *testing.T, s, main rpcbench.Stack) bool {
 			return costsOf(t, s, calls)[0].Allocs < costsOf(t, main, calls)[0].Allocs-5
 		},
-		"httpjson.multipart": func(t *testing.T, s, _ rpcbench.Stack) bool {
-			return sends(t, s, "multipart/form-data; boundary=") && sends(t, s, `{"email":"`)
-		},
 		"grpcprotobuf.tuned": func(t *testing.T, s, main rpcbench.Stack) bool {
 			return hasWorkers(t, s) && costsOf(t, s, calls)[0].Sent < costsOf(t, main, calls)[0].Sent-40 // no pings
 		},

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures what README.md, docs/ and study/ publish, in parts of ten minutes or less. Needs Go, git and a quiet machine.
 #
-#   study/measure.sh study/results/<folder>          every part of the evening that is not there: 67 minutes
+#   study/measure.sh study/results/<folder>          every part of the evening that is not there: 64 minutes
 #   study/measure.sh study/results/<folder> PART…    these parts alone, also of the second line
 #
 # Each part has a folder and a line in state.txt, and is committed when it is done. A part with a line is not measured
@@ -15,7 +15,7 @@ out=${1-}
 shift
 
 # The evening: each part and its minutes, about.
-evening=(workloads:10 jsoniter:9 stacks:4 cores:4 variants:5 more:8 files:3 vt:2 connect-gzip:1 unix:1 codecs:7
+evening=(workloads:10 jsoniter:9 stacks:4 cores:4 variants:5 more:8 vt:2 connect-gzip:1 unix:1 codecs:7
   sonic:1 rows:1 servers:2 own:8)
 # Kept from the evening in which their code last changed.
 second=(grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
@@ -43,10 +43,9 @@ measure() { # a part, and the folder to make
     ;;
   more)
     go -C stacks/more run ./cmd/bench run -time 5s -workloads small,small-apart -out ../../"$2" \
-      grpcprotobuf.pooled httpjson.multipart fasthttpjson drpc grpcgateway grpcgateway.proxy httpjson.otel \
+      grpcprotobuf.pooled fasthttpjson drpc grpcgateway grpcgateway.proxy httpjson.otel \
       httpjson.otel.unsampled grpcprotobuf.otel grpcprotobuf.otel.unsampled connectrpc.otel connectrpc.otel.unsampled
     ;;
-  files) rpcbench run -workloads bytes-1kB,bytes-10kB,bytes-100kB -out "$2" httpjson.multipart ;;
   vt) rpcbench run -workloads small,structured-1kB,structured-10kB -base grpcprotobuf -out "$2" grpcprotobuf.vt ;;
   connect-gzip) rpcbench run -workloads small,structured-1kB -base connectrpc -out "$2" connectrpc.gzip ;;
   unix) rpcbench run -unix -gomaxprocs 1 -out "$2" ;;

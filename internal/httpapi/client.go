@@ -122,19 +122,12 @@ type requests struct {
 }
 
 func (r *requests) post(ctx context.Context, body io.Reader) (*http.Response, error) {
-	multipart, isMultipart := body.(*form)
-	if isMultipart {
-		body = multipart.Reader // whose length net/http knows
-	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, body)
 	if err != nil {
 		return nil, err
 	}
 	for _, h := range r.header {
 		req.Header.Set(h[0], h[1])
-	}
-	if isMultipart {
-		req.Header.Set("Content-Type", multipart.contentType)
 	}
 	if r.headers != nil {
 		req.Header.Set("Traceparent", r.headers.Traceparent())

@@ -23,11 +23,10 @@ const usersPath, echoPath = "/users", "/echo"
 
 // Options are the settings of variants. The zero value is HTTP/1.1 with keep-alive, without compression.
 type Options struct {
-	HTTP2     bool // use HTTP/2, with or without TLS
-	Gzip      bool // compress requests and replies, with pooled writers and readers
-	Tuned     bool // pool buffers, and call the Transport directly; neither with HTTP2 nor with Gzip
-	Multipart bool // send avatars as a part of their own; for the plain structs, without Gzip and Tuned
-	Defaults  bool // leave connections, HTTP versions and gzip to net/http's defaults; with none of the others
+	HTTP2    bool // use HTTP/2, with or without TLS
+	Gzip     bool // compress requests and replies, with pooled writers and readers
+	Tuned    bool // pool buffers, and call the Transport directly; neither with HTTP2 nor with Gzip
+	Defaults bool // leave connections, HTTP versions and gzip to net/http's defaults; with none of the others
 
 	// Handler and Transport wrap what serves and what sends, unless they are nil.
 	Handler   func(http.Handler) http.Handler
@@ -58,9 +57,6 @@ func bare(name, protocol string, c codec.Codec, options Options) rpcbench.Stack 
 	if options.Gzip {
 		t.Compression = rpcbench.Gzip
 		protocol += "/gzip"
-	}
-	if options.Multipart {
-		protocol += "/multipart"
 	}
 	if options.Defaults {
 		t.HTTPOverTLS, t.AsksGzip, t.Reconnects = "2", true, true
@@ -146,8 +142,6 @@ func newBodies(c codec.Codec, options Options, client bool) bodies {
 		return compressed{whole{z}, z}
 	case options.Tuned:
 		return &pooled{whole{c}, sync.Pool{New: func() any { return new(bytes.Buffer) }}}
-	case options.Multipart:
-		return parts{whole{c}}
 	case isStream:
 		return streamed{s, client}
 	}

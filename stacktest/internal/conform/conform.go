@@ -69,8 +69,8 @@ func Checks() []Check {
 			"A Call decodes replies: the right one with two fields in another order is right too, and the codec " +
 				"allocates as much for either. Needs JSON or protobuf that can be read."},
 		{"one request", true, false, watched(oneRequest),
-			"CreateUser and Call send the same request, but for the boundary of a multipart body and what Traits.Varies " +
-				"says. With Traits.Leased both send the same message on one stream. Needs HTTP."},
+			"CreateUser and Call send the same request, but for what Traits.Varies says. With Traits.Leased both send the " +
+				"same message on one stream. Needs HTTP."},
 		{"protocol", false, false, watched(protocol),
 			"The HTTP version is the declared one. Over TLS it is TLS 1.3, and the client verifies the certificate. " +
 				"Masked bytes that are not HTTP are not read."},

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"mime"
 	"net"
 	"net/http"
 	"regexp"
@@ -123,18 +122,12 @@ func (f *session) unlike(a, b []byte) bool {
 	return max(len(a), len(b)) > mostPart
 }
 
-// alike returns a request's header and body without what differs rightly: the boundary of a multipart body, the
-// traceparent of a span, masked bytes, the length of a number, and the order in which entries of a map come.
+// alike returns a request's header and body without what differs rightly: the traceparent of a span, masked bytes,
+// the length of a number, and the order in which entries of a map come.
 func (f *session) alike(m wire.Message) []byte {
 	if f.Stack.Traits.Traced != "" {
 		m.Header = m.Header.Clone()
 		m.Header.Set("Traceparent", "its span's")
-	}
-	kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
-	if boundary := params["boundary"]; err == nil && strings.HasPrefix(kind, "multipart/") && boundary != "" {
-		m.Header = m.Header.Clone()
-		m.Header.Set("Content-Type", kind)
-		m.Body = bytes.ReplaceAll(m.Body, []byte(boundary), []byte("boundary"))
 	}
 	if f.Stack.Traits.Varies == rpcbench.Numbered {
 		m.Header = m.Header.Clone()
