@@ -1,123 +1,141 @@
-package lint
+// Package lint holds the rules of this repository that a compiler can't check: nothing that one stack does may reach
+// another through the process they share, no run may depend on a port or a clock, and what pages and packages say of
+// each other is so. Generated files and testdata folders are exempt; stacktest/testdata/outsider, which shows how to
+// write a stack elsewhere, is not.
+package lint_test
 
 import (
 	"go/ast"
+	"go/parser"
 	"go/token"
+	"io/fs"
 	"path"
+	"path/filepath"
 	"regexp"
-	"slices"
+	"strconv"
 	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
 )
 
-type rule struct {
-	id, reason string
-	applies    func(*file) bool
-	breaks     check
+var re = regexp.MustCompile
+
+// rules are patterns of what no file may import, or use of an import, whatever it calls the package: an import is
+// "expvar", a use "time.Sleep". A file may if except matches its path and package: "cmd/rpcbench/main.go main".
+var rules = []struct {
+	pattern, except *regexp.Regexp
+	reason          string
+}{
+	{re(`^net/http\.(Get|Post|PostForm|Head|Handle|HandleFunc|(ListenAnd)?Serve(TLS)?|Default(ServeMux|Client))$`), re(`^$`),
+		"it acts on a mux or client that the whole process shares"},
+	{re(`^net/http\.DefaultTransport$`), re(`^internal/httpapi/(client|httpapi_test)\.go `),
+		"the whole process shares it: copy it"},
+	{re(`\.Register(Codec|CodecV2|Compressor)$`), re(`^$`),
+		"it changes the codecs of every stack in the process: use an option of the server or the call"},
+	{re(`^google\.golang\.org/grpc\.(Force|ForceServer|Custom|CallCustom)Codec$`), re(`^$`),
+		"it puts a copying bridge before the codec, which bills the codec: implement encoding.CodecV2"},
+	{re(`^(net/http/pprof|expvar|google\.golang\.org/grpc/encoding/gzip)$`), re(`^$`),
+		"importing it changes http.DefaultServeMux or the headers of every gRPC client"},
+	{re(`^time\.Sleep$`), re(`^internal/relay/link\w*\.go `), "too short is flaky and too long is slow: wait for the event"},
+	{re(`^(log|log/slog)$|^fmt\.Print(f|ln)?$|^os\.(Exit|Stdout|Stderr)$`),
+		re(`_test\.go |^internal/(command|odd|tools)/| main$|^internal/httpapi/server\.go |^stacktest/main\.go `),
+		"a library returns what it has to say; only commands print, log and exit"},
 }
 
-// A check says whether n breaks the rule; up are the nodes around it, the file first.
-type check func(f *file, n ast.Node, up []ast.Node) bool
+var (
+	// hostPort matches whole strings, with or without scheme and path. Hosts are those one can listen on, so that
+	// "12:30", "user.go:12" and "example.com:443" are none.
+	hostPort = re(
+		`^([a-z][a-z0-9+.-]*:///*)?(localhost|(\d{1,3}\.){3}\d{1,3}|\[[0-9a-fA-F:.%]*\])?:0*[1-9]\d*(/.*)?$`)
+	// pages are those that people write. Another one may be of a run.
+	pages  = re(`^(\w+\.md|(docs|internal|stacks|\.github)/.*\.md|study/\w+\.md)$`)
+	target = re(`\]\([^)]*\)|https?://\S+`)
+	wide   = re(`^\s*([|<]|!\[)`)
+)
 
-var rules = []rule{
-	{"http-handler",
-		"without Handler it serves http.DefaultServeMux, where any package may register: use a literal that sets it",
-		everywhere, unset("net/http.Server", "Handler")},
-	{"http-transport",
-		"without Transport it shares http.DefaultTransport, two idle connections per host: use a literal that sets it",
-		everywhere, unset("net/http.Client", "Transport")},
-	{"http-global", "it acts on a mux, client or transport that the whole process shares",
-		everywhere, unlessCopied("net/http.Get", "net/http.Post", "net/http.PostForm", "net/http.Head", "net/http.Handle",
-			"net/http.HandleFunc", "net/http.ListenAndServe", "net/http.ListenAndServeTLS", "net/http.Serve",
-			"net/http.ServeTLS", "net/http.DefaultServeMux", "net/http.DefaultClient", "net/http.DefaultTransport")},
-	{"register", "it changes the codecs of every stack in the process: use an option of the server or the call",
-		everywhere, register},
-	{"codec-v1", "it puts a copying bridge before the codec, which bills the codec: implement encoding.CodecV2",
-		everywhere, uses("google.golang.org/grpc.ForceCodec", "google.golang.org/grpc.ForceServerCodec",
-			"google.golang.org/grpc.CustomCodec", "google.golang.org/grpc.CallCustomCodec")},
-	{"import", "importing it changes http.DefaultServeMux or the headers of every gRPC client",
-		everywhere, uses("net/http/pprof", "expvar", "google.golang.org/grpc/encoding/gzip")},
-	{"fixed-port", "two runs at once would collide: listen on port 0 and ask the listener",
-		everywhere, fixedPort},
-	{"sleep", "too short is flaky and too long is slow: wait for the event",
-		notLink, uses("time.Sleep")},
-	{"output", "a library returns what it has to say; only commands print, log and exit",
-		library, uses("log", "log/slog", "fmt.Print", "fmt.Printf", "fmt.Println", "os.Exit", "os.Stdout", "os.Stderr")},
-}
-
-func everywhere(*file) bool { return true }
-
-func notTest(f *file) bool { return !strings.HasSuffix(f.path, "_test.go") }
-
-func library(f *file) bool {
-	command := strings.HasPrefix(f.path, "cmd/") || strings.HasPrefix(f.path, "internal/command/") ||
-		strings.HasPrefix(f.path, "internal/tools/") || strings.HasPrefix(f.path, "internal/odd/") // children of tests
-	return notTest(f) && f.syntax.Name.Name != "main" && !command
-}
-
-// The link emulator's purpose is to pass time.
-func notLink(f *file) bool {
-	link, _ := path.Match("internal/relay/link*.go", f.path)
-	return !link
-}
-
-// uses reports imports ("expvar") and uses of a package's names ("time.Sleep"), called or not.
-func uses(names ...string) check {
-	return func(f *file, n ast.Node, _ []ast.Node) bool { return slices.Contains(names, f.name(n)) }
-}
-
-// unlessCopied is uses, but for http.DefaultTransport.(*http.Transport).Clone(), which shares nothing.
-func unlessCopied(names ...string) check {
-	return func(f *file, n ast.Node, up []ast.Node) bool {
-		if !uses(names...)(f, n, up) {
-			return false
+func TestTreeFollowsRules(t *testing.T) {
+	t.Chdir("../..")
+	require.NoError(t, filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		name = filepath.ToSlash(name)
+		switch hidden := strings.HasPrefix(name, ".") && name != "." && name != ".github"; {
+		case err != nil:
+			return err
+		case d.IsDir() && (hidden || d.Name() == "testdata" && name != "stacktest/testdata"):
+			return fs.SkipDir
+		case path.Ext(name) == ".go":
+			code(t, name)
+		case pages.MatchString(name):
+			page(t, name)
 		}
-		copied, ok := up[len(up)-2].(*ast.SelectorExpr)
-		return !ok || copied.Sel.Name != "Clone"
+		return nil
+	}))
+}
+
+func code(t *testing.T, name string) {
+	src, fset, imports := read(t, name), token.NewFileSet(), map[string]string{}
+	file, err := parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
+	if require.NoError(t, err); ast.IsGenerated(file) {
+		return
 	}
-}
-
-// unset reports every mention of the struct type that may make a value without the field: var, new, struct fields,
-// elements, aliases. What remains is a pointer to it, and a literal that sets the field by its name. A literal without
-// names is go vet's to report.
-func unset(typ, field string) check {
-	return func(f *file, n ast.Node, up []ast.Node) bool {
-		if f.name(n) != typ {
-			return false
+	check := func(n ast.Node, used string) {
+		for _, r := range rules {
+			if r.pattern.MatchString(used) && !r.except.MatchString(name+" "+file.Name.Name) {
+				t.Errorf("%s: %s: %s", fset.Position(n.Pos()), used, r.reason)
+			}
 		}
-		switch outer := up[len(up)-1].(type) {
-		case *ast.StarExpr:
-			return false
-		case *ast.CompositeLit:
-			return !sets(outer, field)
+	}
+	raw := map[int]bool{} // lines of strings, which are text
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ImportSpec:
+			imported, _ := strconv.Unquote(n.Path.Value) // the parser has checked it
+			as := path.Base(imported)                    // true of the packages in the rules
+			if n.Name != nil {
+				as = n.Name.Name
+			}
+			imports[as] = imported
+			check(n, imported)
+		case *ast.SelectorExpr:
+			if of, ok := n.X.(*ast.Ident); ok {
+				check(n, imports[of.Name]+"."+n.Sel.Name)
+			}
+		case *ast.BasicLit:
+			for i := 0; strings.HasPrefix(n.Value, "`") && i <= strings.Count(n.Value, "\n"); i++ {
+				raw[fset.Position(n.Pos()).Line+i] = true
+			}
+			text, _ := strconv.Unquote(n.Value)
+			if n.Kind == token.STRING && hostPort.MatchString(text) {
+				t.Errorf("%s: %s: two runs at once would collide: listen on port 0 and ask the listener",
+					fset.Position(n.Pos()), text)
+			}
 		}
 		return true
+	})
+	for i, line := range strings.Split(src, "\n") {
+		if !raw[i+1] && !strings.HasPrefix(line, "//go:") && !strings.Contains(line, "://") {
+			narrow(t, name, i+1, line)
+		}
 	}
 }
 
-func sets(lit *ast.CompositeLit, field string) bool {
-	return slices.ContainsFunc(lit.Elts, func(e ast.Expr) bool {
-		kv, keyed := e.(*ast.KeyValueExpr)
-		return keyed && isIdent(kv.Key, field) && !isIdent(kv.Value, "nil")
-	})
+// page finds long lines. Tables, comments, pictures and blocks of text may be wide. A link counts as its text.
+func page(t *testing.T, name string) {
+	fenced := false // in a block of text
+	for i, line := range strings.Split(read(t, name), "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+		}
+		if !fenced && !wide.MatchString(line) {
+			narrow(t, name, i+1, target.ReplaceAllString(line, "]"))
+		}
+	}
 }
 
-func isIdent(e ast.Expr, name string) bool {
-	id, ok := e.(*ast.Ident)
-	return ok && id.Name == name
-}
-
-// register goes by the name alone: other libraries have such a function too, and some pass it on to gRPC's.
-func register(_ *file, n ast.Node, _ []ast.Node) bool {
-	sel, ok := n.(*ast.SelectorExpr)
-	return ok && slices.Contains([]string{"RegisterCodec", "RegisterCodecV2", "RegisterCompressor"}, sel.Sel.Name)
-}
-
-// hostPort matches whole strings, with or without scheme and path. Hosts are those one can listen on, so that "12:30",
-// "user.go:12" and "example.com:443" are none.
-var hostPort = regexp.MustCompile(
-	`^([a-z][a-z0-9+.-]*:///*)?(localhost|(\d{1,3}\.){3}\d{1,3}|\[[0-9a-fA-F:.%]*\])?:0*[1-9]\d*(/.*)?$`)
-
-func fixedPort(_ *file, n ast.Node, _ []ast.Node) bool {
-	lit, ok := n.(*ast.BasicLit)
-	return ok && lit.Kind == token.STRING && hostPort.MatchString(unquote(lit))
+// narrow reports a long line. A character is a column, and so is a tab.
+func narrow(t *testing.T, name string, line int, text string) {
+	if n := utf8.RuneCountInString(text); n > 120 {
+		t.Errorf("%s:%d: %d columns: a line has 120 at most", name, line, n)
+	}
 }
