@@ -6,7 +6,7 @@
 //		[-message flex.1kB] [-payload 2kB] [-new-connections] [-stream] [-headers] [-link 40ms/10Mbps] [-gomaxprocs 4]
 //		[stack[@build]...]
 //	rpcbench run -out folder -server stack=host:port,... [stack...]
-//	rpcbench run -out folder [-equal 2] [-max 1.05 [-prove]] [-max-counts 1.02] -base stack@build stack[@build]
+//	rpcbench run -out folder [-equal 2] [-max 1.05] [-max-counts 1.02] -base stack@build stack[@build]
 //	rpcbench run -max-counts 1.02 -base stack@build stack[@build]
 //
 // answers "gRPC or JSON?" for the situations in which services are: an ordinary load, a saturated server, one caller at
@@ -33,8 +33,7 @@
 // -max is a gate for pull requests. The exit status is 3 if a stack is slower than it allows: by the lower end of the
 // leading interval, and beyond the noise floor. It is 4 if twice the allowed excess could not have been seen.
 // -max-counts does the same for allocations, bytes on the wire and writes of one caller, where 1 allows no growth, and
-// measures no time without -max. -prove compares the stack with itself, slowed by twice what -max
-// allows, and fails if the gate does not fire. docs/running.md has a workflow.
+// measures no time without -max. docs/running.md has a workflow.
 //
 // Where functions lie in a program moves a ratio by a percent. So the processes are spread over eight links of the
 // program's own main package, and the interval is one of that source. With -quick, or away from the module and from the

@@ -74,12 +74,9 @@ type found struct {
 	err    error
 }
 
-// prepare looks for the rates and for what a proof spins, and begins bench.txt.
+// prepare looks for the rates, and begins bench.txt.
 func (f *found) prepare(ctx context.Context) (err error) {
 	if err := f.rates(ctx, f.clock.part()); err != nil {
-		return err
-	}
-	if err := f.slow(ctx); err != nil {
 		return err
 	}
 	if f.bench, err = os.Create(filepath.Join(f.out, "bench.txt")); err != nil {

@@ -289,12 +289,12 @@ func (c *comparison) spec(w workload.Workload, contestant string) versus.Spec {
 	}
 	return versus.Spec{Arms: []string{c.base, c.base, contestant}, Workload: w, Procs: w.Procs, Slice: versus.Slice,
 		Blocks: w.Blocks(max(versus.FewestBlocks, n)), Seed: c.seed,
-		Servers: c.servers, Spins: c.gate.spins[w.Name]}
+		Servers: c.servers}
 }
 
-// apart tells whether each arm has a process of its own. In a proof all arms are of one build.
+// apart tells whether each arm has a process of its own.
 func (c *comparison) apart(contestant string) bool {
-	return c.gate.apart || build(c.base) != build(contestant)
+	return build(c.base) != build(contestant)
 }
 
 func (c *comparison) plan() versus.Plan {

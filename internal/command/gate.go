@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
@@ -22,10 +21,6 @@ type gate struct {
 	max    float64 // of the leading figure, time or CPU time
 	counts float64 // of what is counted
 	named  bool    // somebody has chosen the workloads, of which the gate then needs every figure
-
-	prove bool
-	apart bool                       // the builds of a proof, as those of its comparison
-	spins map[string][]time.Duration // of a proof: versus.Spec.Spins of each workload
 }
 
 // above is the error of a contestant above the gate. The exit status is then 3.
@@ -72,8 +67,6 @@ func (c *comparison) gated(typed map[string]bool) error {
 		return wrong("run: -max %v is no gate: give more than 1 and 100 at most, such as 1.05", g.max)
 	case typed["max-counts"] && !(g.counts >= 1 && g.counts <= 100):
 		return wrong("run: -max-counts %v is no gate: give 1, which allows no growth, or up to 100", g.counts)
-	case g.prove && (g.max == 0 || g.counts > 0 || len(c.contestants) > 1):
-		return wrong("run: -prove is of -max and of one stack: give both, and no -max-counts")
 	case g.counts > 0 && c.servers != nil:
 		return wrong("run: -max-counts: calls of servers elsewhere are not counted: leave -server out")
 	case g.counts > 0 && !slices.ContainsFunc(c.workloads, exact):
@@ -82,41 +75,6 @@ func (c *comparison) gated(typed map[string]bool) error {
 		return wrong("run: -max-counts alone measures no time: leave -out, -time and -processes out, or give -max")
 	case g.alone():
 		c.layouts = 0
-	case g.prove:
-		c.gate.apart = c.apart(c.contestants[0])
-		c.base = c.contestants[0]
-	}
-	return nil
-}
-
-// slow lets the calls of a proof's contestant spin for twice the allowed excess of its own time: of the figure that
-// leads, as a first process tells it.
-func (c *comparison) slow(ctx context.Context) error {
-	if !c.gate.prove {
-		return nil
-	}
-	c.gate.spins = map[string][]time.Duration{}
-	c.warnings = append(c.warnings, fmt.Sprintf("a proof of -max %v: %s is compared with itself, slowed", c.gate.max,
-		c.base))
-	for _, w := range c.workloads {
-		spec := c.spec(w, c.base)
-		spec.Blocks = w.Blocks(versus.FewestBlocks)
-		var p versus.Process
-		record, err := versus.Run(ctx, spec, c.programs[build(c.base)][0])
-		if err == nil {
-			p, err = versus.ProcessOf(record)
-		}
-		switch {
-		case ctx.Err() != nil:
-			return errInterrupted
-		case err != nil:
-			return fmt.Errorf("rpcbench: run: -prove: %s: %s", w.Title, strings.TrimPrefix(err.Error(), "rpcbench: "))
-		}
-		own := p.Ns[0]
-		if c.asksCPU(w) && p.CPUNs[0] > 0 {
-			own = p.CPUNs[0]
-		}
-		c.gate.spins[w.Name] = []time.Duration{0, 0, time.Duration(2 * (c.gate.max - 1) * own)}
 	}
 	return nil
 }
@@ -177,10 +135,6 @@ func (c *comparison) judge(s report.Summary, all *versus.Campaign) (said string,
 		err = errors.New("rpcbench: run: the gate has no figure of " + strings.Join(none, "; "))
 	}
 	switch {
-	case c.gate.prove && len(over) == len(s.Answers):
-		lines = append(lines, "proved: it fires")
-	case c.gate.prove:
-		err = errors.New("rpcbench: run: -prove: the gate has not seen twice the excess that it allows: give more -time")
 	case len(over) > 0:
 		err = errors.Join(err, above{errors.New("rpcbench: run: above the gate: " + strings.Join(over, "; "))})
 	case len(blind) > 0:

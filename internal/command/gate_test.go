@@ -2,10 +2,8 @@ package command
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -125,24 +123,4 @@ func TestEqualBuildsCountTheSame(t *testing.T) {
 			require.Empty(t, over)
 		}
 	}
-}
-
-// A proof compares the contestant's build with itself as builds are compared, and the slower side alone spins.
-func TestProof(t *testing.T) {
-	c := unflagged(t, ours())
-	c.base, c.gate = "httpjson@HEAD~1", gate{max: 1.05, prove: true}
-	require.NoError(t, c.take([]string{"httpjson@HEAD"}, "small", false, map[string]bool{"workloads": true}))
-	c.programs = map[string][]versus.Program{"HEAD": {{Path: "x"}}}
-	c.gate.spins = map[string][]time.Duration{"small": {0, 0, 5}}
-	one := c.campaign().Comparisons[0]
-	require.Equal(t, slices.Repeat([]string{"httpjson@HEAD"}, 3), one.Spec.Arms)
-	require.Equal(t, [][]versus.Program{c.programs["HEAD"], c.programs["HEAD"]}, [][]versus.Program{one.Base, one.Other})
-	require.Equal(t, []time.Duration{0, 0, 5}, one.Spec.Spins)
-	if !*long {
-		t.Skip("the rest measures: -long")
-	}
-	stdout, _, err := typed(t, "run", "-quick", "-prove", "-max", "1.3", "-workloads", "small", "-out", t.TempDir()+"/out",
-		"rawtcp")
-	require.NoError(t, err)
-	require.Contains(t, stdout, "\nproved: it fires\n")
 }

@@ -59,9 +59,8 @@ func knownNs(w workload.Workload, i int) [3]float64 {
 	return [3]float64{base, base * 1.001, base * ratio * math.Exp(0.01*alternates)}
 }
 
-// knownAnswer is what a child answers. What real children do of their question is for the tests of internal/versus. A
-// stack that is compared with itself is slower by what it spins, but for payloads; the largest ones fail. The stacks
-// have no headers, and of messages the base alone has echo.
+// knownAnswer is what a child answers. What real children do of their question is for the tests of internal/versus. The
+// largest payloads fail. The stacks have no headers, and of messages the base alone has echo.
 func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int) (any, error) {
 	if spec.Profiled {
 		return knownExplained(spec, int64(round)), nil
@@ -92,13 +91,7 @@ func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int
 	}
 	r := timing.Record{Arms: []string{spec.Arms[0], spec.Arms[0] + " again", spec.Arms[2]},
 		Blocks: make([][]timing.Slice, 1)}
-	known := knownNs(spec.Workload, i)
-	if spec.Arms[2] == spec.Arms[0] {
-		if known[2] = known[0]; spec.Spins != nil && spec.Workload.Payload == 0 {
-			known[2] += float64(spec.Spins[2])
-		}
-	}
-	for turn, ns := range known {
+	for turn, ns := range knownNs(spec.Workload, i) {
 		took = 100 * time.Duration(ns)
 		r.Blocks[0] = append(r.Blocks[0], timing.Slice{Turn: turn, Ops: 100, Wall: took, CPU: took, Busy: took,
 			Idle: took}) // others used nothing

@@ -32,7 +32,7 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			"What is called: base workloads message payload stream headers",
 			"How: rate callers conns new-connections tls unix apart link server gomaxprocs",
 			"How long: quick time processes seed",
-			"What is decided: equal max max-counts prove",
+			"What is decided: equal max max-counts",
 			"Where to: out",
 		}, messages...),
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
@@ -56,8 +56,6 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 				"4 if twice that excess could not have been seen")
 			f.Float64Var(&c.gate.counts, "max-counts", 0, "exit status 3 if it allocates, sends, receives or writes more than "+
 				"so many `times`\nas much: 1 allows no growth; without -max no time is measured")
-			f.BoolVar(&c.gate.prove, "prove", false, "see whether -max finds twice its excess: one stack is compared with "+
-				"itself, slowed")
 			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of everything, and of the layouts")
 			return func(ctx context.Context, args []string) error {
 				typed := map[string]bool{}
@@ -124,7 +122,7 @@ func (c *comparison) take(args []string, only string, quick bool, typed map[stri
 	c.also = map[string][]string{}
 	for name, at := range workload.Also() {
 		_, unknown := c.find(name)
-		if unknown == nil && len(args) == 0 && c.base == "httpjson" && !c.gate.prove && !typed["server"] &&
+		if unknown == nil && len(args) == 0 && c.base == "httpjson" && !typed["server"] &&
 			(!quick || c.stacks[0].Method != "") {
 			c.also[name] = at
 		}

@@ -76,20 +76,6 @@ func (l *Loop) Plan(rate float64, n int, seed uint64) {
 	}
 }
 
-// Slow has each call begin with so much work of its caller: a busy loop. It comes before Start. Whoever compares loops
-// can prove by it that a slower one is seen.
-func (l *Loop) Slow(by time.Duration) {
-	for _, round := range l.rounds {
-		for i, call := range round {
-			round[i] = func(ctx context.Context) error {
-				for began := time.Now(); time.Since(began) < by; { // without a pause: it is CPU time that counts
-				}
-				return call(ctx)
-			}
-		}
-	}
-}
-
 // alone says whether the caller is the goroutine that uses the loop.
 func (l *Loop) alone() bool { return len(l.rounds) == 1 && l.plan == nil }
 

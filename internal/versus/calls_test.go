@@ -55,7 +55,7 @@ func TestSeveralCallers(t *testing.T) {
 		}
 		return dial(config)
 	}
-	g, err := Open(t.Context(), workload.Workload{Callers: callers}, slice, 1, nil, nil, base.stack(), s)
+	g, err := Open(t.Context(), workload.Workload{Callers: callers}, slice, 1, nil, base.stack(), s)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, g.Close()) })
 	require.NoError(t, run(t, g, 2))
@@ -83,7 +83,7 @@ func TestSeveralCallers(t *testing.T) {
 // a service with as many callers.
 func TestCallersTakeLittleMemory(t *testing.T) {
 	heap := func(callers int) (least int64) {
-		g, err := Open(t.Context(), workload.Workload{Callers: callers, Conns: 1}, slice, 1, nil, nil, rawtcp.New(),
+		g, err := Open(t.Context(), workload.Workload{Callers: callers, Conns: 1}, slice, 1, nil, rawtcp.New(),
 			rawtcp.New())
 		require.NoError(t, err)
 		defer func() { require.NoError(t, g.Close()) }()
@@ -127,7 +127,7 @@ func TestServersApart(t *testing.T) {
 		t.Skip("this system does not tell the CPU time of another process")
 	}
 	for _, callers := range []int{0, 3} {
-		g, err := Open(t.Context(), workload.Workload{Apart: true, Callers: callers, TLS: true}, slice, 1, nil, nil,
+		g, err := Open(t.Context(), workload.Workload{Apart: true, Callers: callers, TLS: true}, slice, 1, nil,
 			worker("rests", 0), worker("rests", 0), worker("works", works))
 		require.NoError(t, err)
 		var servers []string

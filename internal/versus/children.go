@@ -28,7 +28,6 @@ type Spec struct {
 	Seed     uint64            `json:"seed"`
 	Profiled bool              `json:"profiled,omitempty"` // by Explain, with and without in turn
 	Counted  bool              `json:"counted,omitempty"`  // by Count
-	Spins    []time.Duration   `json:"spins,omitempty"`    // of CPU time that each call of an arm begins with; none if nil
 	Servers  map[string]string `json:"servers,omitempty"`  // host:port by stack, of servers that run already
 
 	Procs  int `json:"-"` // GOMAXPROCS; 0 is the default
@@ -68,7 +67,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 		case spec.Counted:
 			return count(ctx, spec.Workload, stacks, lines, out)
 		}
-		g, err := Open(ctx, spec.Workload, spec.Slice, spec.Seed, spec.Servers, spec.Spins, stacks...)
+		g, err := Open(ctx, spec.Workload, spec.Slice, spec.Seed, spec.Servers, stacks...)
 		for err == nil && <-lines != nil {
 			if err = g.Block(ctx); err == nil {
 				r := g.Record()
@@ -143,9 +142,6 @@ func inTurn(ctx context.Context, spec Spec, programs ...Program) (record timing.
 		own := spec
 		if apart {
 			own.Arms = []string{spec.Arms[i], spec.Arms[i]}
-			if spec.Spins != nil {
-				own.Spins = []time.Duration{spec.Spins[i], spec.Spins[i]}
-			}
 		}
 		c, err := program.start(ctx, own)
 		if err != nil {

@@ -148,28 +148,6 @@ func TestRunTellsTheWorkload(t *testing.T) {
 	}
 }
 
-// Only the arm that is to spin does, whether or not it has a process of its own. Children aren't told of builds.
-func TestSpins(t *testing.T) {
-	const spin = time.Millisecond
-	s := spec("rawtcp@HEAD", "rawtcp@HEAD", "rawtcp@HEAD")
-	s.Spins, s.Blocks = []time.Duration{0, 0, spin}, 1
-	for _, test := range []struct {
-		why      string
-		callers  int
-		programs []Program
-	}{
-		{"one process", 0, []Program{{}}}, {"callers", 2, []Program{{}}},
-		{"a process for each arm", 0, []Program{{}, {}, {}}},
-	} {
-		s.Workload.Callers = test.callers
-		record, err := Run(t.Context(), s, test.programs...)
-		require.NoError(t, err, test.why)
-		for arm, l := range record.Latencies {
-			require.Equal(t, arm == 2, l.Sum/time.Duration(l.Calls) >= spin, "%s: arm %d: %+v", test.why, arm, l)
-		}
-	}
-}
-
 func TestReconnects(t *testing.T) {
 	for calls, want := range map[int64]int64{0: 1, 100: 1, 1000: 1, 1999: 1, 2000: 2, 1_000_000: 1000} {
 		require.Equal(t, want, Reconnects(calls), "in %d calls", calls)

@@ -16,7 +16,7 @@ import (
 
 // TestRecordsLatencies: each figure of a record's latencies is the one of its name, and of its arm.
 func TestRecordsLatencies(t *testing.T) {
-	g, err := Open(t.Context(), small(t), slice, 1, nil, nil, rawtcp.New(), rawtcp.New())
+	g, err := Open(t.Context(), small(t), slice, 1, nil, rawtcp.New(), rawtcp.New())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, g.Close()) }()
 	of := func(unit time.Duration, n int) *latency.Recorder {
@@ -89,8 +89,7 @@ func TestEveryFigureIsItsOwn(t *testing.T) {
 
 // TestSwitchesAreOfBothProcesses: a workload whose server is apart has the switches of its server, too.
 func TestSwitchesAreOfBothProcesses(t *testing.T) {
-	g, err := Open(t.Context(), workload.Workload{Apart: true}, slice, 1, nil, nil, worker("rests", 0),
-		worker("rests", 0))
+	g, err := Open(t.Context(), workload.Workload{Apart: true}, slice, 1, nil, worker("rests", 0), worker("rests", 0))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, g.Close()) }()
 	arm := g.Arms[0]
@@ -107,7 +106,7 @@ func TestSwitchesAreOfBothProcesses(t *testing.T) {
 // TestWindowsAtARateHaveTheirStarts: there are starts for the lead-in and all of the window.
 func TestWindowsAtARateHaveTheirStarts(t *testing.T) {
 	w := workload.Workload{Rate: 2000, Callers: 20}
-	g, err := Open(t.Context(), w, slice, 1, nil, nil, rawtcp.New(), rawtcp.New())
+	g, err := Open(t.Context(), w, slice, 1, nil, rawtcp.New(), rawtcp.New())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, g.Close()) }()
 	require.NoError(t, run(t, g, 3))

@@ -21,7 +21,7 @@ func TestRate(t *testing.T) {
 	w := workload.Workload{Rate: 5000, Callers: 20}
 	seeds := map[uint64]bool{}
 	for seed := range uint64(2) {
-		g, err := Open(t.Context(), w, slice, seed, nil, nil, rawtcp.New(), rawtcp.New())
+		g, err := Open(t.Context(), w, slice, seed, nil, rawtcp.New(), rawtcp.New())
 		require.NoError(t, err)
 		for range 2 {
 			require.NoError(t, run(t, g, 1))

@@ -71,7 +71,6 @@ type Arm struct {
 	least     float64                       // bytes that each call carries, by the fixtures before
 	latencies *latency.Recorder             // of calls in all slices
 
-	spin     time.Duration     // that each call begins with
 	seed     uint64            // of the planned starts of its next window
 	lateness *latency.Recorder // of planned starts in all windows
 	planned  int64             // starts that were due in them
@@ -94,9 +93,6 @@ func (a *Arm) start(ctx context.Context) error {
 	}
 	a.loop, o.Loop.Latency = o.Loop, a.latencies
 	a.open.Store(o)
-	if a.spin > 0 {
-		o.Loop.Slow(a.spin)
-	}
 	if rate := a.workload.Rate; rate > 0 {
 		lead, length := a.workload.Window()
 		o.Loop.Plan(rate, int(2*rate*(lead+length).Seconds()), a.seed) // twice as many as the window needs, about
@@ -181,19 +177,16 @@ type Group struct {
 }
 
 // Open opens the workload for each stack; that of a name that is there already is a copy. seed decides the order of
-// the slices. servers has the host:port of servers that run already, by stack. spins are those of Spec. The error wraps
-// timing.ErrClock where the clock is too coarse.
+// the slices. servers has the host:port of servers that run already, by stack. The error wraps timing.ErrClock where
+// the clock is too coarse.
 func Open(ctx context.Context, w workload.Workload, slice time.Duration, seed uint64, servers map[string]string,
-	spins []time.Duration, stacks ...rpcbench.Stack) (*Group, error) {
+	stacks ...rpcbench.Stack) (*Group, error) {
 	g := &Group{slice: slice, hang: hangLimit, windows: w.Windowed(), seed: seed}
 	var ops []timing.Arm
-	for i, stack := range stacks {
+	for _, stack := range stacks {
 		arm := &Arm{Name: stack.Name, stack: stack, workload: w, latencies: latency.NewRecorder(),
 			lateness: latency.NewRecorder()}
 		arm.config.Remote = servers[arm.Name]
-		if spins != nil {
-			arm.spin = spins[i]
-		}
 		for _, other := range g.Arms {
 			if other.Name == arm.Name {
 				arm.Name += copySuffix

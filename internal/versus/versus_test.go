@@ -30,7 +30,7 @@ func small(t *testing.T) workload.Workload {
 // group opens the stacks, and closes them when the test ends.
 func group(t *testing.T, stacks ...rpcbench.Stack) *Group {
 	t.Helper()
-	g, err := Open(t.Context(), small(t), slice, 1, nil, nil, stacks...)
+	g, err := Open(t.Context(), small(t), slice, 1, nil, stacks...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, g.Close()) })
 	return g
@@ -107,7 +107,7 @@ func reconnect(t *testing.T, g *Group) {
 }
 
 func TestThirdConnectionIsAnError(t *testing.T) {
-	g, err := Open(t.Context(), small(t), slice, 1, nil, nil, rawtcp.New(), rawtcp.New())
+	g, err := Open(t.Context(), small(t), slice, 1, nil, rawtcp.New(), rawtcp.New())
 	require.NoError(t, err)
 	require.NoError(t, run(t, g, 1))
 	reconnect(t, g)
@@ -122,7 +122,7 @@ func TestThirdConnectionIsAnError(t *testing.T) {
 
 // A stack that reconnects declares no connections, so none is too many.
 func TestConnectionsAsNeeded(t *testing.T) {
-	g, err := Open(t.Context(), small(t), slice, 1, nil, nil, httpjson.Default(), rawtcp.New())
+	g, err := Open(t.Context(), small(t), slice, 1, nil, httpjson.Default(), rawtcp.New())
 	require.NoError(t, err)
 	for range 3 {
 		reconnect(t, g)
@@ -133,14 +133,14 @@ func TestConnectionsAsNeeded(t *testing.T) {
 
 // On a machine whose goroutines wait, net/http drops connections, and a comparison goes on.
 func TestConnectionsOfABusyMachine(t *testing.T) {
-	g, err := Open(t.Context(), small(t), slice, 1, nil, nil, rawtcp.New(), rawtcp.New())
+	g, err := Open(t.Context(), small(t), slice, 1, nil, rawtcp.New(), rawtcp.New())
 	require.NoError(t, err)
 	g.Arms[0].Reconnects, g.Arms[0].late = 3, g.Arms[0].late-2
 	require.NoError(t, g.Close())
 }
 
 func TestTooShortSlices(t *testing.T) {
-	_, err := Open(t.Context(), small(t), time.Nanosecond, 1, nil, nil, rawtcp.New(), httpjson.New())
+	_, err := Open(t.Context(), small(t), time.Nanosecond, 1, nil, rawtcp.New(), httpjson.New())
 	require.ErrorContains(t, err, "timing: the clock is too coarse: it steps by")
 	require.ErrorIs(t, err, timing.ErrClock, "by which BenchmarkVersus knows that there is nothing to be had")
 }
@@ -149,7 +149,7 @@ func TestServerThatDoesNotStart(t *testing.T) {
 	broken := rawtcp.New()
 	broken.Name = "broken"
 	broken.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) { return nil, errors.New("no server today") }
-	_, err := Open(t.Context(), small(t), slice, 1, nil, nil, rawtcp.New(), broken)
+	_, err := Open(t.Context(), small(t), slice, 1, nil, rawtcp.New(), broken)
 	require.EqualError(t, err, "rpcbench: broken: server: no server today")
 }
 
@@ -164,7 +164,7 @@ func TestLatencies(t *testing.T) {
 		return real(context.Background())
 	})
 	slow.Name = "slow"
-	g, err := Open(t.Context(), small(t), 20*time.Millisecond, 1, nil, nil, rawtcp.New(), slow)
+	g, err := Open(t.Context(), small(t), 20*time.Millisecond, 1, nil, rawtcp.New(), slow)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, g.Close()) }()
 	require.NoError(t, run(t, g, 4))
