@@ -234,7 +234,7 @@ func TestHeader(t *testing.T) {
 	require.Subset(t, []string{"cores", "goexperiment", "build"}, keys, "only what forbids comparing may be a key")
 	require.Contains(t, keys, "cores")
 	comment := b.String()[strings.LastIndex(b.String(), "\n#")+1:]
-	for _, part := range []string{"go=go1.", "date=20", "json-engine=" + environ.JSONEngine(), " wake="} {
+	for _, part := range []string{"go=go1.", "date=20", "json-engine=" + environ.JSONEngine()} {
 		require.Contains(t, comment, part)
 	}
 	require.LessOrEqual(t, len(comment), 250, "it stands above the rows on each screen")

@@ -84,7 +84,7 @@ func printHeader(w io.Writer) {
 	if build := environ.Build(); build != "" {
 		fmt.Fprintln(w, "build:", build)
 	}
-	fmt.Fprintln(w, "#", strings.Join(append(environ.Machine(), environ.Costs()), " "))
+	fmt.Fprintln(w, "#", strings.Join(environ.Machine(), " "))
 }
 
 // printFooter prints the libraries of the stacks that ran, this one among them in a module of somebody's own. It prints

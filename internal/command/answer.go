@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
@@ -83,8 +82,7 @@ func (f *found) prepare(ctx context.Context) (err error) {
 		return fmt.Errorf("rpcbench: run: %w", err)
 	}
 	f.began = f.header()
-	f.began.Costs = environ.Costs()
-	if _, err := io.WriteString(f.bench, f.heading(f.began.Costs)); err != nil {
+	if _, err := io.WriteString(f.bench, f.heading()); err != nil {
 		return errors.Join(fmt.Errorf("rpcbench: run: %w", err), f.bench.Close())
 	}
 	return nil

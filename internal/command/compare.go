@@ -46,7 +46,6 @@ type comparison struct {
 	notes    []string                      // on what is measured
 	warnings []string                      // of every summary
 	facts    map[[2]string]*workload.Facts // of a workload and a stack
-	idle     map[string]float64            // CPU time of callers that call nothing, by workload
 	found    map[string]float64            // rates of ordinary load, by workload
 }
 
@@ -243,38 +242,29 @@ func (c *comparison) campaign() *versus.Campaign {
 	return &all
 }
 
-// rates finds the rate of each workload at ordinary load. It measures what callers at each rate take that call nothing.
+// rates finds the rate of each workload at ordinary load.
 func (c *comparison) rates(ctx context.Context, show show) error {
-	c.idle, c.found = map[string]float64{}, map[string]float64{}
+	c.found = map[string]float64{}
 	defer show("", 0, 0)
 	left := c.looking()
 	for i := range c.workloads {
 		w := &c.workloads[i]
-		if w.Rate == 0 {
+		if w.Rate != workload.Auto {
 			continue
 		}
 		show("looking at "+w.Title, left, left)
 		left -= versus.LookTakes(*w)
-		if w.Rate == workload.Auto {
-			var err error
-			if w.Rate, err = versus.Ordinary(ctx, versus.Run, c.spec(*w, c.base), c.programs[build(c.base)][0]); err != nil {
-				w.Rate = 1000
-				c.warnings = append(c.warnings, fmt.Sprintf("%s: no ordinary load was found, so it is 1000 calls a second: %s",
-					w.Title, strings.TrimPrefix(err.Error(), "rpcbench: ")))
-			} else {
-				c.found[w.Name] = w.Rate
-			}
-		}
-		ns, err := versus.Idle(ctx, *w)
-		if ctx.Err() != nil {
+		var err error
+		w.Rate, err = versus.Ordinary(ctx, versus.Run, c.spec(*w, c.base), c.programs[build(c.base)][0])
+		switch {
+		case ctx.Err() != nil:
 			return errInterrupted
-		}
-		if err != nil {
-			return err
-		}
-		if c.idle[w.Name] = ns[1]; ns[1] > 0 {
-			c.notes = append(c.notes, fmt.Sprintf("%s: callers that call nothing take %.1f µs of CPU for each planned start "+
-				"(%.1f–%.1f)", w.Name, ns[1]/1000, ns[0]/1000, ns[2]/1000))
+		case err != nil:
+			w.Rate = 1000
+			c.warnings = append(c.warnings, fmt.Sprintf("%s: no ordinary load was found, so it is 1000 calls a second: %s",
+				w.Title, strings.TrimPrefix(err.Error(), "rpcbench: ")))
+		default:
+			c.found[w.Name] = w.Rate
 		}
 	}
 	return nil

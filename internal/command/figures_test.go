@@ -270,8 +270,7 @@ func placesOf(w workload.Workload, f figures) (all []place) {
 	if w.Rate > 0 {
 		in(planTable, row, "starts dropped", both("load.dropped", table.Percent),
 			"calls completed, with base and the stack", both("load.reached", table.Percent),
-			"begun late by, p99", both("load.late_ns", func(ns float64) string { return table.Micros(ns) + " µs" }),
-			"CPU of callers that call nothing, µs", table.Micros(f["idle_ns"]))
+			"begun late by, p99", both("load.late_ns", func(ns float64) string { return table.Micros(ns) + " µs" }))
 	}
 	for name, path := range map[string]string{"p50": "P50.", "p95": "P95.", "p99": "P99.", "p99.9": "P999."} {
 		path = "percentiles." + path
@@ -325,9 +324,6 @@ func TestEachFigureIsInItsPlace(t *testing.T) {
 		for key, want := range f {
 			require.InEpsilon(t, want, at(t, summary, fmt.Sprintf("answers.%d.%s", i, key)), 1e-3, "summary.json: %s of %s",
 				key, name)
-		}
-		if w.Rate > 0 {
-			f["idle_ns"] = at(t, summary, fmt.Sprintf("answers.%d.idle_ns", i)).(float64)
 		}
 		for _, p := range placesOf(w, f) {
 			for where, grids := range tables {

@@ -120,7 +120,7 @@ func TestServe(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, map[string]int{"grpcurl": 7, "curl": 11, "#": 8}, said)
+	require.Equal(t, map[string]int{"grpcurl": 7, "curl": 11, "#": 7}, said)
 }
 
 // TestServeStacksOfOthers: a command line that would fail is not printed.

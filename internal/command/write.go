@@ -17,13 +17,13 @@ import (
 )
 
 // heading begins bench.txt.
-func (c *comparison) heading(costs string) string {
+func (c *comparison) heading() string {
 	keys := "" // an address is none: it changes from run to run
 	if c.servers != nil {
 		keys = "server: remote\nproved: no\n"
 	}
-	return keys + fmt.Sprintf("# %s\n# %s\n# %s\n# base=%s seed=%d processes=%d layouts=%d %s\ngoos: %s\ngoarch: %s\n",
-		strings.Join(asTyped(), " "), strings.Join(environ.List(), " "), costs, c.base, c.seed, c.processes, c.layouts,
+	return keys + fmt.Sprintf("# %s\n# %s\n# base=%s seed=%d processes=%d layouts=%d %s\ngoos: %s\ngoarch: %s\n",
+		strings.Join(asTyped(), " "), strings.Join(environ.List(), " "), c.base, c.seed, c.processes, c.layouts,
 		strings.Join(c.notes, " "), runtime.GOOS, runtime.GOARCH)
 }
 
@@ -102,7 +102,7 @@ func (c *comparison) summary(s report.Summary, all []*versus.Comparison) report.
 		if c.asksCPU(w) {
 			a.Leads = report.ByCPU
 		}
-		a.IdleNs, a.Rate = c.idle[w.Name], c.found[w.Name]
+		a.Rate = c.found[w.Name]
 		s.Answers, told = append(s.Answers, a), told || a.Others > versus.BusyMachine
 		if w.Callers > 1 && w.Procs == 0 && runtime.NumCPU() == 1 {
 			s.Warnings = append(s.Warnings, w.Title+": the machine has one core, so callers take turns")

@@ -1,12 +1,9 @@
 package environ
 
 import (
-	"errors"
-	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -92,22 +89,4 @@ func TestVersionOfAReplacement(t *testing.T) {
 		require.Equal(t, test.want, version(m), why)
 	}
 	require.Regexp(t, `^[0-9a-f]{12}(\+changes)?$`, head("."))
-}
-
-// A header tells three figures of the system, each a positive time.
-func TestCosts(t *testing.T) {
-	names := []string{"syscall", "ping-pong", "wake"}
-	if runtime.GOOS == "windows" {
-		names = names[1:]
-	}
-	costs := strings.Fields(Costs())
-	require.Len(t, costs, len(names))
-	for i, name := range names {
-		value, ok := strings.CutPrefix(costs[i], name+"=")
-		require.True(t, ok, costs)
-		took, err := time.ParseDuration(value)
-		require.NoError(t, err)
-		require.Positive(t, took, name)
-	}
-	require.Zero(t, median(1, func() error { return errors.New("fails") }), "a figure that the system does not have")
 }

@@ -61,7 +61,7 @@ func FuzzNames(f *testing.F) {
 // hostile is a run each of whose names is the given one.
 func hostile(name, over string) Summary {
 	s := found()
-	s.Base, s.Command, s.Costs, s.Over, s.Environment, s.Notes, s.Warnings = name, name, name, over, []string{name},
+	s.Base, s.Command, s.Over, s.Environment, s.Notes, s.Warnings = name, name, over, []string{name},
 		[]string{name}, []string{name}
 	s.Layers, s.Call = name, &Call{Method: name, Made: name, Bodies: []Body{{Stack: name, Codec: name, Format: name}}}
 	for i := range s.Answers {

@@ -38,7 +38,6 @@ type Summary struct {
 	Release     int      `json:"release"`
 	Command     string   `json:"command"`
 	Environment []string `json:"environment"`
-	Costs       string   `json:"costs,omitempty"` // what the system took for a call, a ping-pong and a wake
 	Notes       []string `json:"notes,omitempty"`
 	Warnings    []string `json:"warnings,omitempty"`
 	Base        string   `json:"base"`
@@ -67,8 +66,7 @@ type Answer struct {
 	Leads string `json:"leads,omitempty"` // ByCPU if that is the question, else time
 	byCPU bool   // the result is that of CPU time
 
-	Rate   float64 `json:"rate,omitzero"`    // calls a second that run found to be an ordinary load
-	IdleNs float64 `json:"idle_ns,omitzero"` // CPU time that callers take who call nothing at the rate
+	Rate float64 `json:"rate,omitzero"` // calls a second that run found to be an ordinary load
 
 	versus.Result
 

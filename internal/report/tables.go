@@ -130,8 +130,7 @@ func (s Summary) Loads() *table.Table {
 		})),
 		table.Figures("calls completed"+pair, planned(func(l versus.Load) string { return table.Percent(l.Reached) })),
 		table.Figures("starts dropped", planned(func(l versus.Load) string { return table.Percent(l.Dropped) })),
-		table.Figures("begun late by, p99", planned(func(l versus.Load) string { return table.Micros(l.LateNs) + " µs" })),
-		table.Figures("CPU of callers that call nothing, µs", func(a Answer) string { return table.Micros(a.IdleNs) })))
+		table.Figures("begun late by, p99", planned(func(l versus.Load) string { return table.Micros(l.LateNs) + " µs" }))))
 }
 
 // counted is what was counted of a stack.

@@ -1,14 +1,11 @@
 package versus
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"runtime"
-	"slices"
 	"time"
 
-	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/latency"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/workload"
@@ -40,16 +37,13 @@ func Ordinary(ctx context.Context, measure Measure, spec Spec, program Program) 
 	return rate, nil
 }
 
-// LookTakes is how long Ordinary and Idle take of a workload, about. Both are of those with a rate.
-func LookTakes(w workload.Workload) (all time.Duration) {
-	if w.Rate == workload.Auto {
-		one := Comparison{Spec: Spec{Arms: make([]string, 2), Blocks: 1, Workload: w}}
-		all = 2 * one.takes()
+// LookTakes is how long Ordinary takes, about. It is of workloads whose rate is still to be found.
+func LookTakes(w workload.Workload) time.Duration {
+	if w.Rate != workload.Auto {
+		return 0
 	}
-	if lead, length := likely(w).Window(); w.Rate != 0 {
-		all += 3 * (lead + length)
-	}
-	return all
+	one := Comparison{Spec: Spec{Arms: make([]string, 2), Blocks: 1, Workload: w}}
+	return 2 * one.takes()
 }
 
 // likely is a workload with a rate in place of one that is still to be found.
@@ -71,30 +65,4 @@ func nearest(rate float64) (found float64) {
 		}
 	}
 	return found
-}
-
-// Idle measures callers of a workload with a Rate that call nothing. It returns the CPU time per planned start, in
-// nanoseconds, of three windows from the least on. They are 0 if the system does not tell.
-func Idle(ctx context.Context, w workload.Workload) (ns [3]float64, err error) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cmp.Or(w.Procs, runtime.NumCPU())))
-	nothing := []func(context.Context) error{func(context.Context) error { return nil }}
-	lead, length := w.Window()
-	for i := range ns {
-		loop := latency.New(slices.Repeat([][]func(context.Context) error{nothing}, w.AtOnce())...)
-		loop.Plan(w.Rate, int(2*w.Rate*(lead+length).Seconds()), uint64(i))
-		if err := loop.Start(0); err != nil {
-			return ns, err
-		}
-		var used time.Duration
-		_, err := loop.During(ctx, lead, length, func(open bool) {
-			now, _ := cpu.Time()
-			used = now - used
-		})
-		if err != nil {
-			return ns, err
-		}
-		ns[i] = float64(used) / float64(max(1, loop.Latency.Count()))
-	}
-	slices.Sort(ns[:])
-	return ns, nil
 }

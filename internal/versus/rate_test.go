@@ -83,21 +83,6 @@ func TestOrdinary(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 }
 
-// Callers that call nothing take some CPU time.
-func TestIdle(t *testing.T) {
-	ns, err := Idle(t.Context(), workload.Workload{Rate: 20_000, Callers: 3})
-	require.NoError(t, err)
-	require.IsNonDecreasing(t, ns[:])
-	if ns[2] == 0 {
-		t.Skip("this system does not tell")
-	}
-	require.Greater(t, ns[0], 100.0)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = Idle(ctx, workload.Workload{Rate: 1000})
-	require.ErrorIs(t, err, context.Canceled)
-}
-
 // A result at a rate is of CPU time, since the plan's time is the same for all. Without it there is none, and nor is
 // there a verdict of a rate that was not reached.
 func TestResultAtARate(t *testing.T) {

@@ -219,7 +219,6 @@ func without(env, other []string) string {
 // noted is a line of a file of records: the first has the environment, the others what a process measured.
 type noted struct {
 	Environment []string       `json:"environment,omitempty"`
-	Costs       string         `json:"costs,omitempty"` // which no environment is compared by
 	Contestant  string         `json:"contestant,omitempty"`
 	Record      *timing.Record `json:"record,omitempty"`
 }
@@ -259,7 +258,7 @@ func (c calibration) measure(ctx context.Context, r repeat, env []string) ([]byt
 	var text bytes.Buffer
 	lines, links, random := json.NewEncoder(&text), slices.Clone(c.programs), rand.New(rand.NewPCG(2, uint64(r.index)))
 	random.Shuffle(len(links), func(i, j int) { links[i], links[j] = links[j], links[i] })
-	err := lines.Encode(noted{Environment: env, Costs: environ.Costs()})
+	err := lines.Encode(noted{Environment: env})
 	one := &versus.Comparison{Base: links[:min(r.layouts, len(links))], Spec: versus.Spec{Slice: r.slice, Blocks: r.blocks,
 		Arms: []string{r.base, r.base, r.contestant}, Procs: r.procs, Seed: uint64(r.index * r.processes)}}
 	if strings.HasPrefix(r.name, "apart") {
