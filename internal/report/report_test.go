@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"flag"
+	"html"
 	"io"
 	"maps"
 	"math"
@@ -185,6 +186,22 @@ func TestPages(t *testing.T) {
 	var nothing strings.Builder
 	require.NoError(t, Summary{Base: "httpjson"}.SVG(&nothing))
 	require.NotContains(t, nothing.String(), "NaN")
+}
+
+// Both pages have all that is said beside tables.
+func TestBothPagesSayAll(t *testing.T) {
+	s := found()
+	s.Notes, s.Environment = []string{"a note"}, []string{"cpu=X", "some.org/library@v1"}
+	s.Call = &Call{Method: "shop.v1.Orders/Get", Made: "1 sample"}
+	said := append(s.Sentences(), s.Hour(), "a warning.", "a note", "wake=1µs", "cpu=X\n", "Libraries: some.org/library@v1.",
+		"Not checked: the weather.", "rpcbench run -out <mine>", "shop.v1.Orders/Get", "made of 1 sample.", "8 links")
+	for name, write := range map[string]func(io.Writer) error{"HTML": s.HTML, "Markdown": s.Markdown} {
+		var page strings.Builder
+		require.NoError(t, write(&page))
+		for _, part := range said {
+			require.True(t, strings.Contains(html.UnescapeString(page.String()), part), "%s has no %q", name, part)
+		}
+	}
 }
 
 // The picture of latencies is of those who wait: not of one core, where time is work. A point stands where the marks of

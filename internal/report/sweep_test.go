@@ -105,6 +105,12 @@ func TestPictureOfSweep(t *testing.T) {
 	require.Equal(t, "↑ gRPC takes more CPU", p.Words[0].Text)
 	require.Equal(t, "CPU of gRPC, in multiples of JSON's", p.Title)
 
+	var svg strings.Builder
+	require.NoError(t, p.SVG(&svg))
+	require.Contains(t, svg.String(), `d="`+p.Paths[1].Dashed+`"`)
+	require.Less(t, p.Paths[0].Y, p.Paths[0].Dots[4].Hi, "the upper label is above its end")
+	require.Greater(t, p.Paths[1].Y, p.Paths[1].Dots[2].Lo, "and the lower one below")
+
 	two := swept("1 0.8", "1 0.8")
 	two.Answers[1].Stack = "drpc"
 	p = Draw(Machine{"a", two}, Machine{"b", two})
