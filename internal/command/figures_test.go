@@ -392,8 +392,8 @@ func inMessages(t *testing.T, summary any, page string, tables map[string][]grid
 			"request with gzip, B": table.Size(of("gzip_request")), "reply with gzip, B": table.Size(of("gzip_reply")),
 			"encoding, µs": span("encode"), "decoding, µs": span("decode")} {
 			for _, file := range []string{"report.md", "report.html"} {
-				require.Equal(t, want, cell(t, file, tables[file], place{sizeTable, []string{stack}, column, want}), "%s: %q of %s", file,
-					column, stack)
+				require.Equal(t, want, cell(t, file, tables[file], place{sizeTable, []string{stack}, column, want}),
+					"%s: %q of %s", file, column, stack)
 			}
 		}
 		require.Contains(t, page, fmt.Sprintf("%.0f B of JSON (gzip %.0f).", of("request")+of("reply"),

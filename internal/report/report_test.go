@@ -170,9 +170,8 @@ func TestPages(t *testing.T) {
 	cpu.Ratio, cpu.Lo, cpu.Hi, cpu.Verdict, cpu.Reason = 0.75, 0.73, 0.77, versus.Faster, ""
 	s.Answers[2].CPU, s.Answers[2].Leads = &cpu, ByCPU
 	s.Answers[2].BaseLoad, s.Answers[2].Load = versus.Load{Free: 0.5, Switches: 2.7}, versus.Load{Free: 0.4, Switches: 5.2}
-	for name, write := range map[string]func(io.Writer) error{"page.html": s.HTML, "terminal.txt": func(w io.Writer) error {
-		return cmp.Or(s.Results().Text(w), s.Loads().Text(w))
-	}} {
+	terminal := func(w io.Writer) error { return cmp.Or(s.Results().Text(w), s.Loads().Text(w)) }
+	for name, write := range map[string]func(io.Writer) error{"page.html": s.HTML, "terminal.txt": terminal} {
 		var page bytes.Buffer
 		require.NoError(t, write(&page))
 		golden := filepath.Join("testdata", name)
