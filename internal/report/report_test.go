@@ -192,7 +192,7 @@ func TestBothPagesSayAll(t *testing.T) {
 	s := found()
 	s.Notes, s.Environment = []string{"a note"}, []string{"cpu=X", "some.org/library@v1"}
 	s.Call = &Call{Method: "shop.v1.Orders/Get", Made: "1 sample"}
-	said := append(s.Sentences(), s.Hour(), "a warning.", "a note", "wake=1µs", "cpu=X\n", "Libraries: some.org/library@v1.",
+	said := append(s.Sentences(), s.Hour(), "a warning.", "a note", "cpu=X\n", "Libraries: some.org/library@v1.",
 		"Not checked: the weather.", "rpcbench run -out <mine>", "shop.v1.Orders/Get", "made of 1 sample.", "8 links")
 	for name, write := range map[string]func(io.Writer) error{"HTML": s.HTML, "Markdown": s.Markdown} {
 		var page strings.Builder
