@@ -121,7 +121,6 @@ const (
 	NaN               Loss = "NaN"                // can't be encoded
 	Infinities        Loss = "infinities"         // can't be encoded
 	FloatDigits       Loss = "float digits"       // digits beyond the sixth are lost
-	LargestFloat      Loss = "largest float32"    // can't be decoded
 	ControlCharacters Loss = "control characters" // lost in a string, except tab, line feed and carriage return
 	NonCharacters     Loss = "non-characters"     // U+FFFE and U+FFFF are lost in a string
 )

@@ -84,7 +84,7 @@ func layout(t reflect.Type) string {
 
 // Traits returns the traits of a stack with a codec, to which the transport adds its own.
 func Traits(t codec.Traits) rpcbench.Traits {
-	return rpcbench.Traits{Codec: t.Library, Lossy: t.Lossy, InvalidUTF8: t.InvalidUTF8.Encoding}
+	return rpcbench.Traits{Codec: t.Library, Lossy: t.Lossy, InvalidUTF8: t.InvalidUTF8}
 }
 
 // NewService makes the operation that a server runs, which validates a user and answers.

@@ -26,14 +26,7 @@ type Streaming interface {
 
 // Traits is what a codec declares about itself. The suite and the tests of the study check each trait.
 type Traits struct {
-	Library string // import path of the package or module that encodes and decodes, or that generates the code for it
-
-	// Generated is true if generated methods of each type encode and decode, and false if the library uses reflection.
-	Generated bool
-
+	Library     string // import path of the package or module that encodes and decodes, or that generates the code for it
 	Lossy       []rpcbench.Loss
-	InvalidUTF8 UTF8
+	InvalidUTF8 rpcbench.UTF8 // what encoding does to it in a string
 }
-
-// UTF8 is what encoding and decoding do to invalid UTF-8 in a string.
-type UTF8 struct{ Encoding, Decoding rpcbench.UTF8 }

@@ -66,10 +66,7 @@ func BenchmarkCodec(b *testing.B) {
 // traits are what a codec declares, and its tests have checked; that decoded values are copies is so for all.
 func traits(row codecs.Row) string {
 	t := row.New().Traits()
-	by, engine := "by reflection", ""
-	if t.Generated {
-		by = "by generated code"
-	}
+	engine := ""
 	var lossy []string
 	for _, value := range t.Lossy {
 		lossy = append(lossy, string(value))
@@ -77,8 +74,8 @@ func traits(row codecs.Row) string {
 	if t.Library == "encoding/json" {
 		engine = " on the engine of " + environ.JSONEngine()
 	}
-	return fmt.Sprintf("%s%s %s, keeps %s, copies, invalid UTF-8 %s and %s, loses %s",
-		t.Library, engine, by, row.Reuses, t.InvalidUTF8.Encoding, t.InvalidUTF8.Decoding,
+	return fmt.Sprintf("%s%s by %s, keeps %s, copies, invalid UTF-8 %s and %s, loses %s",
+		t.Library, engine, row.By, row.Reuses, t.InvalidUTF8, row.Decodes,
 		cmp.Or(strings.Join(lossy, ", "), "nothing"))
 }
 

@@ -50,7 +50,7 @@ var deviations = []deviation{
 		"the same"},
 	{"jsoniter.fastest", rpcbench.FloatDigits, "float: 1e-45 came as 0",
 		"the same"},
-	{"goccy", rpcbench.LargestFloat, notDecoded,
+	{"goccy", codecs.LargestFloat, notDecoded,
 		"it reads a float32 as a float64, and refuses 3.4028235e+38, which is how it writes the largest, as out of range"},
 	{"xml", rpcbench.ControlCharacters, `string: "\x00\x01\t\r\n\x1f\x7f" came as "��\t\r\n�\x7f"`,
 		"XML 1.0 has no such characters, section 2.2; encoding/xml writes U+FFFD"},

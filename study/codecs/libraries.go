@@ -29,12 +29,15 @@ func (l library) Marshal(v any) ([]byte, error)      { return l.marshal(v) }
 func (l library) Unmarshal(data []byte, v any) error { return l.unmarshal(data, v) }
 func (l library) Traits() codec.Traits               { return l.traits }
 
+// LargestFloat is the loss of the largest float32, which can't be decoded.
+const LargestFloat rpcbench.Loss = "largest float32"
+
 // goccyJSON loses what encoding/json loses, and the largest float32. Version 0.12.0 parses its shortest text as a
 // float64, which is a little larger, and refuses the result.
 func goccyJSON() codec.Codec {
 	t := jsonstd.Codec{}.Traits()
 	t.Library = "github.com/goccy/go-json"
-	t.Lossy = append(t.Lossy, rpcbench.LargestFloat)
+	t.Lossy = append(t.Lossy, LargestFloat)
 	return library{"application/json", goccy.Marshal, goccy.Unmarshal, t}
 }
 
@@ -57,8 +60,7 @@ func jsonOfProtobuf() codec.Codec {
 
 // zeroAndUTF8 returns the traits of a library that loses a negative zero and does not check UTF-8.
 func zeroAndUTF8(library string) codec.Traits {
-	kept := codec.UTF8{Encoding: rpcbench.Kept, Decoding: rpcbench.Kept}
-	return codec.Traits{Library: library, Lossy: []rpcbench.Loss{rpcbench.NegativeZero}, InvalidUTF8: kept}
+	return codec.Traits{Library: library, Lossy: []rpcbench.Loss{rpcbench.NegativeZero}, InvalidUTF8: rpcbench.Kept}
 }
 
 // appended is protobuf.Codec with MarshalAppend into one buffer.
@@ -106,9 +108,7 @@ func (vt) Unmarshal(data []byte, v any) error {
 }
 
 func (vt) Traits() codec.Traits {
-	t := zeroAndUTF8("github.com/planetscale/vtprotobuf")
-	t.Generated = true
-	return t
+	return zeroAndUTF8("github.com/planetscale/vtprotobuf")
 }
 
 // jsonStream uses a new json.Encoder or json.Decoder for each body, with one buffer and one reader.

@@ -31,7 +31,14 @@ type Row struct {
 	// Reuses names what the codec keeps from one op to the next: "nothing", "buffer" or "compressors".
 	// Pools inside a library do not count. A codec that keeps a buffer overwrites the body that it returned before.
 	Reuses string
+
+	// By is "reflection" or "generated code". protobuf's types are generated, but the library encodes them by tables
+	// that it builds from their descriptors.
+	By      string
+	Decodes rpcbench.UTF8 // what decoding does to invalid UTF-8 in a string; Traits say what encoding does
 }
+
+const reflection, generated = "reflection", "generated code"
 
 // Form is a message in the type that one codec takes.
 type Form struct {
@@ -49,27 +56,28 @@ func All() []Row {
 	xmls := in(of[xmlstd.User](), of[xmlstd.Flex]()) // messages with bytes
 	jsonGzip := func() codec.Codec { return gzipped.New(jsonstd.Codec{}, rpcbench.MaxBody) }
 	return slices.Concat([]Row{
-		{"protobuf", kept(protobuf.Codec{}), protobufs, "nothing"},
-		{"protobuf.append", func() codec.Codec { return new(appended) }, protobufs, "buffer"},
-		{"protobuf.delimited", func() codec.Codec { return new(delimited) }, protobufs, "buffer"},
-		{"protobuf.vt", kept(vt{}), protobufs, "nothing"},
-		{"protojson", jsonOfProtobuf, protobufs, "nothing"},
-		{"json", kept(jsonstd.Codec{}), plain, "nothing"},
-		{"json.stream", func() codec.Codec { return new(jsonStream) }, plain, "buffer"},
-		{"json.gzip", jsonGzip, plain, "compressors"},
+		{"protobuf", kept(protobuf.Codec{}), protobufs, "nothing", reflection, rpcbench.Rejected},
+		{"protobuf.append", func() codec.Codec { return new(appended) }, protobufs, "buffer", reflection, rpcbench.Rejected},
+		{"protobuf.delimited", func() codec.Codec { return new(delimited) }, protobufs, "buffer", reflection,
+			rpcbench.Rejected},
+		{"protobuf.vt", kept(vt{}), protobufs, "nothing", generated, rpcbench.Kept},
+		{"protojson", jsonOfProtobuf, protobufs, "nothing", reflection, rpcbench.Rejected},
+		{"json", kept(jsonstd.Codec{}), plain, "nothing", reflection, rpcbench.Replaced},
+		{"json.stream", func() codec.Codec { return new(jsonStream) }, plain, "buffer", reflection, rpcbench.Replaced},
+		{"json.gzip", jsonGzip, plain, "compressors", reflection, rpcbench.Replaced},
 	}, jsonV2(), []Row{
-		{"jsoniter", kept(jsoniter.Compatible()), plain, "nothing"},
-		{"jsoniter.fastest", kept(jsoniter.Fastest()), plain, "nothing"},
-		{"goccy", goccyJSON, plain, "nothing"},
-		{"xml", kept(xmlstd.Codec{}), xmls, "nothing"},
-		{"msgpack", messagePack, plain, "nothing"},
-		{"msgpack.generated", kept(msgp.Codec{}), msgps, "nothing"},
+		{"jsoniter", kept(jsoniter.Compatible()), plain, "nothing", reflection, rpcbench.Kept},
+		{"jsoniter.fastest", kept(jsoniter.Fastest()), plain, "nothing", reflection, rpcbench.Kept},
+		{"goccy", goccyJSON, plain, "nothing", reflection, rpcbench.Replaced},
+		{"xml", kept(xmlstd.Codec{}), xmls, "nothing", reflection, rpcbench.Rejected},
+		{"msgpack", messagePack, plain, "nothing", reflection, rpcbench.Kept},
+		{"msgpack.generated", kept(msgp.Codec{}), msgps, "nothing", generated, rpcbench.Kept},
 	})
 }
 
 // More returns the codecs of libraries that the tables leave out. Most are in [All] by another library of their format.
 func More() []Row {
-	return append(ofSonic(), Row{"cbor", kept(fxCBOR()), in(), "nothing"})
+	return append(ofSonic(), Row{"cbor", kept(fxCBOR()), in(), "nothing", reflection, rpcbench.Rejected})
 }
 
 // kept returns a New for a codec without state.
@@ -83,7 +91,7 @@ func Main() []Row {
 }
 
 // None returns a codec that does nothing. Its row shows what the timing itself costs.
-func None() Row { return Row{"none", kept(none{}), in(), "nothing"} }
+func None() Row { return Row{"none", kept(none{}), in(), "nothing", reflection, ""} }
 
 // Messages returns the user of the create-user API, without and with payload, and the catalogue.
 func Messages() []catalogue.Entry {

@@ -20,7 +20,7 @@ func sonicOf(api sonic.API, utf8 rpcbench.UTF8) codec.Codec {
 	return library{"application/json", api.Marshal, api.Unmarshal, codec.Traits{
 		Library:     "github.com/bytedance/sonic",
 		Lossy:       []rpcbench.Loss{rpcbench.NegativeZero, rpcbench.NaN, rpcbench.Infinities},
-		InvalidUTF8: codec.UTF8{Encoding: utf8, Decoding: utf8},
+		InvalidUTF8: utf8,
 	}}
 }
 
@@ -31,6 +31,6 @@ func fxCBOR() codec.Codec {
 	return library{"application/cbor", cbor.Marshal, cbor.Unmarshal, codec.Traits{
 		Library:     "github.com/fxamacker/cbor/v2",
 		Lossy:       []rpcbench.Loss{rpcbench.NegativeZero, rpcbench.NaN},
-		InvalidUTF8: codec.UTF8{Encoding: rpcbench.Kept, Decoding: rpcbench.Rejected},
+		InvalidUTF8: rpcbench.Kept,
 	}}
 }

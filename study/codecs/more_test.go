@@ -16,7 +16,7 @@ func TestMoreConform(t *testing.T) {
 		t.Run(row.Name, func(t *testing.T) {
 			s := httpapi.Stack("http"+row.Name, "http/"+row.Name, row.New(), binding.Plain(), httpapi.Options{})
 			if s.Traits.InvalidUTF8 == rpcbench.Kept { // by the encoder: the other side decides
-				s.Traits.InvalidUTF8 = row.New().Traits().InvalidUTF8.Decoding
+				s.Traits.InvalidUTF8 = row.Decodes
 			}
 			stacktest.Conformance(t, s)
 		})

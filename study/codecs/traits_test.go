@@ -61,7 +61,6 @@ func TestInvalidUTF8(t *testing.T) {
 		form := o.Form(entry(t, "user"))
 		u := rpcbench.Sample(0, 0)
 		u.Name = corpus.InvalidUTF8
-		declared := o.Codec.Traits().InvalidUTF8
 		became := func(text, escape string, err error) rpcbench.UTF8 {
 			switch {
 			case err != nil:
@@ -74,7 +73,7 @@ func TestInvalidUTF8(t *testing.T) {
 			return rpcbench.UTF8(fmt.Sprintf("%q", text))
 		}
 		data, err := o.Codec.Marshal(native(form, &u))
-		require.Equal(t, declared.Encoding, became(string(unzipped(t, data)), `in\ufffdvalid`, err), "encoding")
+		require.Equal(t, o.Codec.Traits().InvalidUTF8, became(string(unzipped(t, data)), `in\ufffdvalid`, err), "encoding")
 
 		u.Name = placeholder
 		data = o.encoded(t, native(form, &u))
@@ -87,7 +86,7 @@ func TestInvalidUTF8(t *testing.T) {
 		v := zero(form)
 		err = o.Codec.Unmarshal(content, v)
 		name := binding.Field(reflect.ValueOf(v).Elem(), "name").String()
-		require.Equal(t, declared.Decoding, became(name, "no escape", err), "decoding")
+		require.Equal(t, o.Decodes, became(name, "no escape", err), "decoding")
 	})
 }
 
@@ -152,7 +151,7 @@ func TestLibrary(t *testing.T) {
 		objects := func(path string) int64 { return profile.Objects(path)[allocproof.Client] }
 		traits := o.Codec.Traits()
 		own := []string{traits.Library}
-		if traits.Generated {
+		if o.By == "generated code" {
 			own = []string{reflect.TypeOf(form.Value).Elem().PkgPath()}
 			require.True(t, within(own[0], module), "generated here")
 			require.Zero(t, objects("reflect"), "generated code does without")

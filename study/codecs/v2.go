@@ -2,6 +2,11 @@
 
 package codecs
 
-import "github.com/rpcbench/rpcbench/internal/codec/jsonv2"
+import (
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/codec/jsonv2"
+)
 
-func jsonV2() []Row { return []Row{{"json.v2", kept(jsonv2.Codec{}), in(), "nothing"}} }
+func jsonV2() []Row {
+	return []Row{{"json.v2", kept(jsonv2.Codec{}), in(), "nothing", reflection, rpcbench.Rejected}}
+}

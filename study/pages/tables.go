@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/codec"
 	"github.com/rpcbench/rpcbench/internal/layers"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/table"
@@ -378,16 +377,10 @@ func (m *maker) codecsTable([]string) string {
 	return table.Fill(new(table.Table), codecs.All(),
 		text("codec", func(c codecs.Row) string { return code(c.Name) }),
 		text("library", func(c codecs.Row) string { return m.versioned(c.New().Traits().Library) }),
-		text("by", func(c codecs.Row) string {
-			return map[bool]string{true: "generated code", false: "reflection"}[c.New().Traits().Generated]
-		}),
+		text("by", func(c codecs.Row) string { return c.By }),
 		text("keeps", func(c codecs.Row) string { return fmt.Sprint(c.Reuses) }),
 		text("invalid UTF-8 encoded, decoded", func(c codecs.Row) string {
-			invalid := c.New().Traits().InvalidUTF8
-			if invalid == (codec.UTF8{}) {
-				return ""
-			}
-			return fmt.Sprintf("%s, %s", invalid.Encoding, invalid.Decoding)
+			return fmt.Sprintf("%s, %s", c.New().Traits().InvalidUTF8, c.Decodes)
 		}),
 		text("not bit-equal", func(c codecs.Row) string { return losses(c.New().Traits().Lossy) })).Markdown()
 }

@@ -21,16 +21,16 @@ func (Codec) ContentType() string                  { return "application/json" }
 func (c Codec) Marshal(v any) ([]byte, error)      { return c.api.Marshal(v) }
 func (c Codec) Unmarshal(data []byte, v any) error { return c.api.Unmarshal(data, v) }
 
-// Traits declares that no configuration checks UTF-8 when decoding, and that only Compatible checks it when encoding.
+// Traits declares that only Compatible checks UTF-8 when encoding.
 func (c Codec) Traits() codec.Traits {
 	t := codec.Traits{
 		Library:     "github.com/json-iterator/go",
 		Lossy:       []rpcbench.Loss{rpcbench.NegativeZero, rpcbench.NaN, rpcbench.Infinities},
-		InvalidUTF8: codec.UTF8{Encoding: rpcbench.Replaced, Decoding: rpcbench.Kept},
+		InvalidUTF8: rpcbench.Replaced,
 	}
 	if c.api == jsoniter.ConfigFastest {
 		t.Lossy = append(t.Lossy, rpcbench.FloatDigits)
-		t.InvalidUTF8.Encoding = rpcbench.Kept
+		t.InvalidUTF8 = rpcbench.Kept
 	}
 	return t
 }

@@ -21,7 +21,7 @@ func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "encoding/json",
 		Lossy:       []rpcbench.Loss{rpcbench.NegativeZero, rpcbench.NaN, rpcbench.Infinities},
-		InvalidUTF8: codec.UTF8{Encoding: rpcbench.Replaced, Decoding: rpcbench.Replaced},
+		InvalidUTF8: rpcbench.Replaced,
 	}
 }
 

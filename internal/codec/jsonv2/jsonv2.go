@@ -22,6 +22,6 @@ func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "encoding/json/v2",
 		Lossy:       []rpcbench.Loss{rpcbench.NaN, rpcbench.Infinities},
-		InvalidUTF8: codec.UTF8{Encoding: rpcbench.Rejected, Decoding: rpcbench.Rejected},
+		InvalidUTF8: rpcbench.Rejected,
 	}
 }

@@ -36,8 +36,7 @@ func (Codec) Unmarshal(data []byte, v any) error {
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "github.com/tinylib/msgp",
-		Generated:   true,
 		Lossy:       []rpcbench.Loss{rpcbench.NegativeZero},
-		InvalidUTF8: codec.UTF8{Encoding: rpcbench.Kept, Decoding: rpcbench.Kept},
+		InvalidUTF8: rpcbench.Kept,
 	}
 }

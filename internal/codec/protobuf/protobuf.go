@@ -17,11 +17,9 @@ func (Codec) ContentType() string                { return "application/protobuf"
 func (Codec) Marshal(v any) ([]byte, error)      { return proto.Marshal(v.(proto.Message)) }
 func (Codec) Unmarshal(data []byte, v any) error { return proto.Unmarshal(data, v.(proto.Message)) }
 
-// Traits declares reflection: the types are generated, but the library encodes them by tables that it builds from their
-// descriptors.
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "google.golang.org/protobuf",
-		InvalidUTF8: codec.UTF8{Encoding: rpcbench.Rejected, Decoding: rpcbench.Rejected},
+		InvalidUTF8: rpcbench.Rejected,
 	}
 }

@@ -41,13 +41,12 @@ func (Codec) Unmarshal(data []byte, v any) error {
 	return err
 }
 
-// Traits declares the characters that XML lacks, and that omitempty leaves out a negative zero. Decoding refuses
-// invalid UTF-8.
+// Traits declares the characters that XML lacks, and that omitempty leaves out a negative zero.
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "encoding/xml",
 		Lossy:       []rpcbench.Loss{rpcbench.NegativeZero, rpcbench.ControlCharacters, rpcbench.NonCharacters},
-		InvalidUTF8: codec.UTF8{Encoding: rpcbench.Replaced, Decoding: rpcbench.Rejected},
+		InvalidUTF8: rpcbench.Replaced,
 	}
 }
 
