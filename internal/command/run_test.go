@@ -312,6 +312,22 @@ func TestWhatLeads(t *testing.T) {
 	}
 }
 
+// Where a process tells no CPU time, callers have the one result by time.
+func TestNoCPUIsTold(t *testing.T) {
+	one := versus.Comparison{Spec: versus.Spec{Arms: []string{"a", "a", "b"}, Workload: workload.Workload{Title: "calls",
+		Callers: 4}}}
+	for i := range 8 {
+		one.Found = append(one.Found, versus.Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
+			Ratios: versus.Ratios{Copy: 1, Ratio: 2}})
+	}
+	s := (&comparison{base: "a", processes: 8}).summary(report.Summary{Base: "a"}, []*versus.Comparison{&one})
+	require.InEpsilon(t, 2, s.Answers[0].Leading().Ratio, 1e-9)
+	var said strings.Builder
+	require.NoError(t, printSummary(&said, s))
+	require.Regexp(t, `(?m)^calls +2\.00 `, said.String())
+	require.NotContains(t, said.String(), "CPU ")
+}
+
 // A folder that is shared does not tell where it lay.
 func TestResultsNameNoFolders(t *testing.T) {
 	typed := os.Args

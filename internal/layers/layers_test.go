@@ -408,6 +408,21 @@ func TestWhoseWork(t *testing.T) {
 	}
 }
 
+// Methods that generators give to messages are encoders, whoever calls them.
+func TestMethodsOfMessagesEncode(t *testing.T) {
+	const serve = "<google.golang.org/grpc.(*Server).processUnaryRPC<google.golang.org/grpc.(*Server).handleStream"
+	for _, name := range []string{"Marshal", "Unmarshal", "MarshalJSON", "MarshalVT", "UnmarshalVT", "SizeVT",
+		"MarshalToSizedBufferVT", "MarshalMsg", "UnmarshalMsg", "EncodeMsg", "DecodeMsg", "Msgsize", "FastRead", "FastWrite",
+		"FastWriteNocopy", "BLength"} {
+		s, err := Of(odd.Profile(nil, " shop.(*Buy)."+name+serve, " runtime.mcall"))
+		require.NoError(t, err)
+		require.Equal(t, "serialisation", s.Parts[0].Layer, name)
+	}
+	s, err := Of(odd.Profile(nil, " shop.(*Buy).Marshaler"+serve, " runtime.mcall"))
+	require.NoError(t, err)
+	require.Equal(t, "your handlers", s.Parts[0].Layer, "no encoder")
+}
+
 // Of a library that nobody has seen call a handler, the profile says so, and the samples are RPCs.
 func TestUnseenHandlers(t *testing.T) {
 	const serve = "/lib/go/thrift.(*TSimpleServer).Serve"

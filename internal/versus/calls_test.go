@@ -87,6 +87,19 @@ func TestSeveralCallers(t *testing.T) {
 	}
 }
 
+// Whatever a group opens has made calls before anything is measured: a slice or a window leads in with warm callers.
+func TestGroupsAreWarm(t *testing.T) {
+	for _, w := range []workload.Workload{{Procs: 1}, {Callers: 8}, {Callers: 8, Rate: 2000}} {
+		var base, own watched
+		g, err := Open(t.Context(), w, slice, 1, nil, nil, base.stack(), own.stack())
+		require.NoError(t, err)
+		for _, arm := range []*watched{&base, &own} {
+			require.GreaterOrEqual(t, arm.made.Load(), int64(4*w.AtOnce()), "%+v", w)
+		}
+		require.NoError(t, g.Close())
+	}
+}
+
 // What the loop itself keeps for a caller is less than 10 kB, so that the collector runs about as often as it does for
 // a service with as many callers.
 func TestCallersTakeLittleMemory(t *testing.T) {

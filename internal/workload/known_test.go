@@ -5,7 +5,9 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -75,4 +77,66 @@ func TestLookCounts(t *testing.T) {
 			require.Equal(t, before, runtime.GOMAXPROCS(0), "GOMAXPROCS afterwards")
 		})
 	}
+}
+
+// Calls of a rate are counted at that rate: 400 of 2000 a second take about a fifth of a second.
+func TestLookAtARate(t *testing.T) {
+	began := time.Now()
+	f, err := workload.Workload{Rate: 2000, Callers: 4}.Look(t.Context(), rawtcp.New(), 400)
+	require.NoError(t, err)
+	require.Positive(t, f.Calls)
+	require.Greater(t, time.Since(began), 100*time.Millisecond)
+}
+
+// What is warm has made each of its calls, by each of its callers: before the lead-in of a window, too.
+func TestWarmUp(t *testing.T) {
+	for _, w := range []workload.Workload{{}, {Callers: 8}, {Callers: 8, Conns: 2}, {Rate: 2000, Callers: 8}, {Payload: 1000}} {
+		var prepared []*atomic.Int64
+		stack := odd.WithClient(rawtcp.New(), func(users rpcbench.Users) rpcbench.Client {
+			return odd.Around(users, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+				made := new(atomic.Int64)
+				prepared = append(prepared, made)
+				return func(ctx context.Context) error { made.Add(1); return call(ctx) }
+			})
+		})
+		o, err := w.Open(t.Context(), stack, rpcbench.Config{})
+		require.NoError(t, err)
+		if w.Rate > 0 {
+			o.Loop.Plan(w.Rate, 1, 1)
+		}
+		require.NoError(t, o.Start(o.Warm))
+		for i, made := range prepared {
+			require.Positive(t, made.Load(), "call %d of %d, %+v", i, len(prepared), w)
+		}
+		require.NoError(t, o.Loop.Finish())
+		require.NoError(t, o.Close())
+	}
+}
+
+// What leads is what calls cost, of several callers or of a rate, unless a connection or a link is what takes the time.
+func TestWhatLeads(t *testing.T) {
+	for cost, all := range map[bool][]workload.Workload{
+		true: {{Callers: 2}, {Rate: 1000}, {Rate: workload.Auto}, {Rate: 1000, Callers: 1}, {Callers: 2, Apart: true},
+			{Callers: 100, TLS: true, Payload: 1000}},
+		false: {{}, {Callers: 1}, {Apart: true}, {TLS: true, Headers: true}, {Stream: true}, {NewConn: true},
+			{Callers: 2, NewConn: true}, {Rate: 1000, NewConn: true}, {Link: "4g"}, {Callers: 2, Link: "4g"},
+			{Rate: 1000, Link: "4g"}},
+	} {
+		for _, w := range all {
+			require.Equal(t, cost, w.AsksCPU(), "%+v", w)
+		}
+	}
+}
+
+// Of the 22 blocks that run asks of a process unless told otherwise, windows take fewer, which last longer.
+func TestBlocks(t *testing.T) {
+	for want, all := range map[int][]workload.Workload{22: {{}, {Callers: 1}, {TLS: true, NewConn: true}},
+		8:  {{Callers: 2}, {Apart: true}},
+		10: {{Rate: 1000}, {Rate: workload.Auto, Apart: true}},
+		2:  {{Link: "4g"}, {Link: "4g", Callers: 2}, {Link: "4g", Rate: 1000}}} {
+		for _, w := range all {
+			require.Equal(t, want, w.Blocks(22), "%+v", w)
+		}
+	}
+	require.Equal(t, 1, workload.Workload{Rate: 1000}.Blocks(5), "-quick")
 }

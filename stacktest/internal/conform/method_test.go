@@ -80,6 +80,22 @@ func TestMethodConformance(t *testing.T) {
 	}
 }
 
+// A server of a method has the limit that every server has.
+func TestMethodsHaveABodyLimit(t *testing.T) {
+	asked, large := plain(), generated()
+	asked.Requests[3].Avatar = make([]byte, rpcbench.MaxBody)
+	large.Requests[3] = binding.Convert[userv1.User](asked.Requests[3])
+	for _, s := range []rpcbench.Stack{httpjson.Of(asked), httpjson.DefaultOf(asked), httpjsoniter.Of(asked),
+		httpprotobuf.Of(large), grpcprotobuf.Of(large), connectrpc.Of(large)} {
+		f := stacktest.Start(t, s, rpcbench.Config{})
+		call, err := f.Client.Prepare(3, 0)
+		require.NoError(t, err, s.Name)
+		refused, ok := errors.AsType[*rpcbench.Error](call(t.Context()))
+		require.True(t, ok, s.Name)
+		require.Equal(t, rpcbench.TooLarge, refused.Code, s.Name)
+	}
+}
+
 func TestBrokenMethods(t *testing.T) {
 	type method = rpcbench.Method[rpcbench.User, rpcbench.Response]
 	for why, change := range map[string]func(m *method){
