@@ -129,6 +129,7 @@ func TestRunOfKnownFigures(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "base", s.Base)
 	require.EqualValues(t, 5, s.Seed, "the seed that was given")
+	require.Contains(t, s.Raw, "\n# base=base seed=5 processes=8 layouts=0 ", "what bench.txt says of the run")
 	require.Regexp(t, `(?s)\n10 kB of bytes .*\na small call, one core .*\none small call at a time`, said,
 		"the largest difference first")
 	require.FileExists(t, filepath.Join(out, "report.html"))
