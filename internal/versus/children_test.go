@@ -175,6 +175,7 @@ func TestApart(t *testing.T) {
 }
 
 // An arm in a process of its own is measured there twice, and both slices count. The copy's process measures the base.
+// Children aren't told of builds.
 func TestSlicesOfAnArmApart(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the child is a shell script")
@@ -183,7 +184,7 @@ func TestSlicesOfAnArmApart(t *testing.T) {
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 3; read spec\ncase $spec in\n"+
 		`*'"arms":["base","base"]'*) n=2;; *'"arms":["other","other"]'*) n=5;; *) n=90;; esac`+"\nwhile read line; do echo '"+
 		`{"blocks":[[[1,'$n',30,400,5,6],[0,1,10,100,1,1]]],"latencies":[{"calls":'$n'},{"calls":1}]}`+"'; done\n"), 0o700))
-	asked := spec("base", "base", "other")
+	asked := spec("base@HEAD~1", "base@HEAD~1", "other@HEAD")
 	for asked.Seed = range 6 { // in the last block, whose latencies count, the order differs
 		record, err := Run(t.Context(), asked, Program{Path: script, Layout: 4}, Program{Path: script, Layout: 5},
 			Program{Path: script, Layout: 7})
