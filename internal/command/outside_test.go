@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,6 +60,10 @@ func knownNs(w workload.Workload, i int) [3]float64 {
 	return [3]float64{base, base * 1.001, base * ratio * math.Exp(0.01*alternates)}
 }
 
+// knownFacts are what a call allocates if the server has a process of its own: the client's allocations and bytes, and
+// the server's.
+var knownFacts = map[string][4]float64{"base": {11, 1200, 33, 3400}, "other": {15, 1600, 37, 3800}}
+
 // knownAnswer is what a child answers. What real children do of their question is for the tests of internal/versus. The
 // largest payloads fail. The stacks have no headers, and of messages the base alone has echo.
 func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int) (any, error) {
@@ -73,7 +78,11 @@ func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int
 		if err != nil {
 			return nil, err
 		}
-		return spec.Workload.Look(context.Background(), stacks[0], 100)
+		f, err := spec.Workload.Look(context.Background(), stacks[0], 100)
+		if known := knownFacts[stacks[0].Name]; spec.Workload.Apart {
+			f.Allocs, f.AllocBytes, f.ServerAllocs, f.ServerAllocBytes = known[0], known[1], known[2], known[3]
+		}
+		return f, err
 	}
 	switch w := spec.Workload; {
 	case w.Payload == 100_000:
@@ -133,6 +142,7 @@ func TestRunOfKnownFigures(t *testing.T) {
 	require.Regexp(t, `(?s)\n10 kB of bytes .*\na small call, one core .*\none small call at a time`, said,
 		"the largest difference first")
 	require.FileExists(t, filepath.Join(out, "report.html"))
+	requireCounted(t, read(t, filepath.Join(out, "report.md")), read(t, filepath.Join(out, "summary.json")))
 	require.Len(t, s.Answers, 3)
 	for i, name := range []string{"small", "bytes-10kB", "small-apart"} {
 		a := s.Answers[i]
@@ -141,6 +151,31 @@ func TestRunOfKnownFigures(t *testing.T) {
 		require.Empty(t, a.Leads, "one caller waits")
 		require.Equal(t, []int{1, 1, all}[i], a.GOMAXPROCS)
 		require.InEpsilon(t, []float64{2, 0.25, 1.5}[i]/math.Sqrt(1.001), a.Ratio, 1e-5, "to the base and to its copy")
+	}
+}
+
+// requireCounted looks knownFacts up by their names, on the page and in the summary.
+func requireCounted(t *testing.T, page, summary string) {
+	t.Helper()
+	_, table, _ := strings.Cut(page, "## On the wire, and in memory")
+	table, _, _ = strings.Cut(table, "\n## ")
+	var columns []string
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, " | ")
+		if columns == nil && len(cells) > 1 {
+			columns = cells
+		}
+		if !strings.HasPrefix(line, "| one small call at a time | ") {
+			continue
+		}
+		for i, name := range []string{"allocations", "allocated, B", "server's allocations", "allocated by the server, B"} {
+			require.Equal(t, fmt.Sprint(knownFacts[cells[1]][i]), cells[slices.Index(columns, name)], "%s of %s", name, cells[1])
+		}
+	}
+	for stack, known := range knownFacts {
+		require.Contains(t, table, "| one small call at a time | "+stack+" | ")
+		require.Regexp(t, fmt.Sprintf(`"allocs": %v,\s+"alloc_bytes": %v,\s+"connections": 1,\s+"server_allocs": %v,\s+`+
+			`"server_alloc_bytes": %v\s`, known[0], known[1], known[2], known[3]), summary, stack)
 	}
 }
 

@@ -146,6 +146,14 @@ func (s Summary) Counts() *table.Table {
 		all = append(all, counted{a.Does, s.Base, a.BaseFacts}, counted{a.Does, a.Stack, a.Facts})
 	}
 	all = slices.DeleteFunc(all, func(c counted) bool { return c.Facts == nil })
+	server := func(of func(*workload.Facts) float64) func(counted) string {
+		return func(c counted) string {
+			if of(c.Facts) == 0 {
+				return "" // it shares the client's process
+			}
+			return table.Size(of(c.Facts))
+		}
+	}
 	return some(table.Fill(new(table.Table), all,
 		table.Words("situation", func(c counted) string { return c.does }),
 		table.Words("stack", func(c counted) string { return Label(c.stack) }),
@@ -155,7 +163,9 @@ func (s Summary) Counts() *table.Table {
 		table.Figures("reads", func(c counted) string { return flight(c.Reads) }),
 		table.Figures("allocations", func(c counted) string { return table.Size(c.Allocs) }),
 		table.Figures("allocated, B", func(c counted) string { return table.Size(c.AllocBytes) }),
-		table.Figures("connections", func(c counted) string { return fmt.Sprint(c.Connections) })))
+		table.Figures("server's allocations", server(func(f *workload.Facts) float64 { return f.ServerAllocs })),
+		table.Figures("allocated by the server, B", server(func(f *workload.Facts) float64 { return f.ServerAllocBytes })),
+		table.Figures("connections", func(c counted) string { return fmt.Sprint(c.Connections) })).Filled())
 }
 
 // Floors is the table of what the verdicts rest on.

@@ -3,6 +3,9 @@ package workload_test
 import (
 	"cmp"
 	"context"
+	"net"
+	"net/http"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -12,6 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/child"
+	"github.com/rpcbench/rpcbench/internal/httpapi"
 	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
@@ -139,4 +145,78 @@ func TestBlocks(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, workload.Workload{Rate: 1000}.Blocks(5), "-quick")
+}
+
+// What a call of the stack "allocates" makes client and server allocate, and one of "plain" does not. The client of
+// "strays" opens a connection of which no fixture knows.
+const clients, servers, each = 100, 300, 1024
+
+func allocating() []rpcbench.Stack {
+	of := func(name string, client, server int) rpcbench.Stack {
+		var mu sync.Mutex
+		var kept [][]byte
+		allocate := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			kept = kept[:0]
+			for range n {
+				kept = append(kept, make([]byte, each))
+			}
+		}
+		s := odd.WithClient(httpjson.New(), func(users rpcbench.Users) rpcbench.Client {
+			return odd.Around(users, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+				return func(ctx context.Context) error {
+					allocate(client)
+					return call(ctx)
+				}
+			})
+		})
+		bare := s.Server
+		s.Name, s.Server = name, func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+			inner, err := bare(config)
+			if err != nil {
+				return nil, err
+			}
+			handler := inner.(interface{ HTTPHandler() http.Handler }).HTTPHandler()
+			return httpapi.NewServer(config, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				allocate(server)
+				handler.ServeHTTP(w, r)
+			}), false), nil
+		}
+		return s
+	}
+	strays := odd.Dialling(of("strays", 0, 0), func(c *rpcbench.ClientConfig) {
+		if os.Getenv(child.Variable) != "" {
+			return
+		}
+		if conn, err := net.Dial("tcp", c.Addr); err == nil {
+			_ = conn.Close() // or the server waits for it until the collector closes it
+		}
+	})
+	return []rpcbench.Stack{of("plain", 0, 0), of("allocates", clients, servers), strays}
+}
+
+// What client and server allocate in processes of their own is counted on either side.
+func TestLookCountsServers(t *testing.T) {
+	of := map[string]workload.Facts{}
+	for _, stack := range allocating()[:2] {
+		f, err := workload.Workload{Apart: true, Callers: 2}.Look(t.Context(), stack, 1000)
+		require.NoError(t, err)
+		of[stack.Name] = f
+	}
+	more, plain := of["allocates"], of["plain"]
+	require.InDelta(t, clients, more.Allocs-plain.Allocs, clients/20, "the client's allocations")
+	require.InDelta(t, clients*each, more.AllocBytes-plain.AllocBytes, clients*each/20, "bytes of the client")
+	require.InDelta(t, servers, more.ServerAllocs-plain.ServerAllocs, servers/20, "the server's allocations")
+	require.InDelta(t, servers*each, more.ServerAllocBytes-plain.ServerAllocBytes, servers*each/20, "bytes of the server")
+	together, err := workload.Workload{}.Look(t.Context(), allocating()[0], 1000)
+	require.NoError(t, err)
+	require.Zero(t, together.ServerAllocs, "it has no process of its own")
+	require.Greater(t, together.Allocs, max(plain.Allocs, plain.ServerAllocs), "both sides'")
+}
+
+// Calls over a connection that no fixture knows of would be in no figure.
+func TestLookKnowsEachConnection(t *testing.T) {
+	_, err := workload.Workload{Apart: true}.Look(t.Context(), allocating()[2], 20)
+	require.EqualError(t, err, "rpcbench: strays: the server's process accepted 2 connections, its client opened 1")
 }

@@ -39,7 +39,8 @@ const (
 
 // TestMain is also the server of workloads that are apart.
 func TestMain(m *testing.M) {
-	if done, err := versus.ServeChild(os.Stdin, os.Stdout, new(witness).stacks(os.Getenv(ownEnv) != "")); done {
+	if done, err := versus.ServeChild(os.Stdin, os.Stdout,
+		append(new(witness).stacks(os.Getenv(ownEnv) != ""), allocating()...)); done {
 		if err != nil {
 			os.Exit(1)
 		}
