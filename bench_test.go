@@ -12,7 +12,6 @@ import (
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
-	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/workload"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
@@ -29,14 +28,11 @@ var (
 	update  = flag.Bool("update", false, "write golden files")
 	full    = flag.Bool("full", false, "run every stack and workload, and BenchmarkCross")
 	overTLS = flag.Bool("tls", false, "use TLS 1.3 in every row")
-	only    = flag.String("stacks", "", "stacks of BenchmarkCall and BenchmarkVersus, separated by commas")
+	only    = flag.String("stacks", "", "stacks of BenchmarkCall, separated by commas")
 	named   []rpcbench.Stack // those of -stacks
 )
 
 func TestMain(m *testing.M) {
-	if odd.Answer(madeUp) {
-		return
-	}
 	stacktest.Main(checked{m}, stacks.All()...)
 }
 
@@ -98,15 +94,6 @@ func BenchmarkCall(b *testing.B) {
 			b.Run("workload="+w.Name+"/stack="+s.Name, func(b *testing.B) { bench(b, w, s) })
 		}
 	}
-}
-
-// BenchmarkVersus is every main stack against httpjson, slice by slice.
-func BenchmarkVersus(b *testing.B) {
-	base := httpjson.New()
-	contestants := slices.DeleteFunc(slices.Clone(selected(stacks.Main())), func(s rpcbench.Stack) bool {
-		return s.Name == base.Name
-	})
-	stacktest.BenchmarkVersus(b, rpcbench.Workload{TLS: *overTLS}, base, contestants...)
 }
 
 // core has the stacks behind "gRPC or JSON?".

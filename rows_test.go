@@ -15,26 +15,18 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench/internal/odd"
-	"github.com/rpcbench/rpcbench/internal/timing"
-	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
 // run is this test binary's output for benchmarks of one op each.
 func run(t *testing.T, args ...string) (output string, err error) {
 	t.Helper()
-	cmd := odd.Again(t, odd.Variable+"="+odd.Children(t, 0),
+	cmd := odd.Again(t, odd.Variable+"=",
 		append([]string{"-test.run=^$", "-test.benchtime=1x", "-test.benchmem"}, args...)...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
-// madeUp is what a child that measures for BenchmarkVersus answers, at once.
-func madeUp(_ []odd.Question[versus.Spec], spec versus.Spec, _ int) (any, error) {
-	block := slices.Repeat([]timing.Slice{{Ops: 1, Wall: 1000, CPU: 1000}}, len(spec.Arms))
-	return timing.Record{Arms: spec.Arms, Blocks: [][]timing.Slice{block}}, nil
-}
-
-// TestRows: names, keys and units of the rows of the core stacks are API, with -full, and those of BenchmarkVersus.
+// TestRows: names, keys and units of the rows of the core stacks are API, with -full.
 // -update writes them anew.
 func TestRows(t *testing.T) {
 	odd.Alone(t)
@@ -46,7 +38,7 @@ func TestRows(t *testing.T) {
 	for _, s := range core() {
 		stacks = append(stacks, s.Name)
 	}
-	outs, errs := [3]string{}, [3]error{}
+	outs, errs := [2]string{}, [2]error{}
 	var group sync.WaitGroup
 	for i, args := range [][]string{
 		{"-test.bench=.", "-test.skip=" + links},
@@ -54,7 +46,6 @@ func TestRows(t *testing.T) {
 	} {
 		group.Go(func() { outs[i], errs[i] = run(t, append(args, "-full", "-stacks="+strings.Join(stacks, ","))...) })
 	}
-	group.Go(func() { outs[2], errs[2] = run(t, "-test.bench=^BenchmarkVersus$") }) // which the others leave out
 	group.Wait()
 	keys := []string{"workload", "stack", "client", "server"}
 	good := regexp.MustCompile(`^[a-zA-Z0-9.-]+$`)
@@ -84,7 +75,7 @@ func TestRows(t *testing.T) {
 			if v.OrigUnit != "" {
 				unit = v.OrigUnit
 			}
-			if unit != "reconnects" && !strings.HasPrefix(unit, "cpu-ratio") { // of a busy machine, and of several cores
+			if unit != "reconnects" { // of a busy machine
 				units = append(units, unit)
 			}
 		}
@@ -122,8 +113,6 @@ func TestFlags(t *testing.T) {
 			[]string{"Call/workload=small/stack=rawtcp", "Call/workload=small/stack=httpjson.gzip"}, 200, 1000},
 		{"full has every stack, and more workloads", []string{calls + "(small|empty)$/^stack=rawtcp$", "-full"},
 			[]string{"Call/workload=small/stack=rawtcp", "Call/workload=empty/stack=rawtcp"}, 10, 20},
-		{"stacks of a comparison", []string{"-test.bench=^BenchmarkVersus$", "-stacks=rawtcp,httpjson", "-processes=1"},
-			[]string{"Versus/stack=httpjson", "Versus/stack=rawtcp"}, 0, 0},
 		{"without -tls the floor's bytes are few", []string{"-test.bench=^BenchmarkRawTCP$"}, []string{"RawTCP"}, 80, 110},
 		{"with -tls both directions have its records", []string{"-test.bench=^BenchmarkRawTCP$", "-tls"},
 			[]string{"RawTCP"}, 140, 200},
@@ -155,27 +144,19 @@ func TestFlags(t *testing.T) {
 // TestWrongFlags: what is wrong is one line.
 func TestWrongFlags(t *testing.T) {
 	odd.Alone(t)
-	for _, c := range []struct{ reason, bench, stacks, want string }{
-		{"one stack has no rival", "Versus", "httpjson",
-			"rpcbench: versus: nothing to compare with httpjson: name another stack\n"},
-		{"a stack that does not exist", "RawTCP", "httpjsn",
-			`-stacks: rpcbench: unknown stack "httpjsn": the stacks are grpcprotobuf, `},
-	} {
-		t.Run(c.reason, func(t *testing.T) {
-			out, err := run(t, "-stacks="+c.stacks, "-test.bench=^Benchmark"+c.bench+"$")
-			require.Error(t, err, out)
-			rows, _ := odd.Rows(t, out)
-			require.Empty(t, rows)
-			require.Equal(t, 1, strings.Count(out, c.want), out)
-		})
-	}
+	out, err := run(t, "-stacks=httpjsn", "-test.bench=^BenchmarkRawTCP$")
+	require.Error(t, err, out)
+	rows, _ := odd.Rows(t, out)
+	require.Empty(t, rows)
+	const want = `-stacks: rpcbench: unknown stack "httpjsn": the stacks are grpcprotobuf, `
+	require.Equal(t, 1, strings.Count(out, want), out)
 }
 
 // TestRunningNamesTheFlags, each at least once.
 func TestRunningNamesTheFlags(t *testing.T) {
 	running, err := os.ReadFile("docs/running.md")
 	require.NoError(t, err)
-	for _, name := range []string{"full", "tls", "stacks", "processes", "long"} {
+	for _, name := range []string{"full", "tls", "stacks", "long"} {
 		require.NotNil(t, flag.Lookup(name), name)
 		require.Regexp(t, "[` ]-"+name+"\\b", string(running))
 	}

@@ -32,9 +32,7 @@ func TestMain(m *testing.M) {
 	if share, err := strconv.ParseFloat(os.Getenv(othersUse), 64); err == nil {
 		current.others = func() func() float64 { return func() float64 { return share } }
 	}
-	if !odd.Answer(madeUp) {
-		Main(m, append(elsewhereStacks(), apartStacks()...)...)
-	}
+	Main(m, elsewhereStacks()...)
 }
 
 // stub is the faultless fake with its Calls, but for those that connect the fixture, replaced.

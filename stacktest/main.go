@@ -27,11 +27,9 @@ import (
 // files, and a comment line of versions, precede the rows. The units follow the rows, and a warning if other
 // programs were busy.
 //
-// Main makes this binary the child process that measures for [BenchmarkVersus], and the server of a workload with a
-// process of its own. A child finds its stack among stacks.
+// Main makes this binary the server of a workload with a process of its own. That child finds its stack among stacks.
 //
-// Main has two flags. -processes 16 makes [BenchmarkVersus] measure each row in 16 child processes, also where -bench=.
-// asks for everything. -long lets [Conformance] hold a reply back for five seconds, in place of half a second.
+// Main has a flag. -long lets [Conformance] hold a reply back for five seconds, in place of half a second.
 //
 // m is the *testing.M of TestMain.
 func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
@@ -39,16 +37,11 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 		orExit(1, err)
 		exit(0, stacks)
 	}
-	flag.IntVar(&current.processes,
-		"processes", 0, "child processes that measure a row of BenchmarkVersus; 0 is 8 where -bench names it")
 	flag.BoolVar(&current.long,
 		"long", false, "hold a reply back for five seconds in the suite, in place of half a second")
 	flag.Parse()
 	if bench := flag.Lookup("test.bench"); bench == nil || bench.Value.String() == "" {
 		exit(m.Run(), stacks)
-	}
-	if current.processes < 0 {
-		orExit(2, fmt.Errorf("rpcbench: -processes %d: give 8 or more", current.processes))
 	}
 	printHeader(os.Stdout)
 	share := current.others()
@@ -97,10 +90,9 @@ func (p *settings) printFooter(w io.Writer) {
 	for _, of := range []struct{ assumed, units string }{
 		{"better=lower", "p50-ns p95-ns p99-ns cpu-ns/op sent-B/op recv-B/op reconnects round-trips/op " +
 			"dropped late-p50-ns late-p95-ns late-p99-ns " +
-			"server-cpu-ns/op server-B/op server-allocs/op " +
-			"base-ratio base-ratio-lo base-ratio-hi aa-ratio aa-ratio-lo aa-ratio-hi noise-floor-% base-moved-%"},
+			"server-cpu-ns/op server-B/op server-allocs/op"},
 		{"better=higher", "req/s"},
-		{"assume=nothing", "seed cpu-share in-flight processes"},
+		{"assume=nothing", "cpu-share in-flight"},
 	} {
 		for unit := range strings.FieldsSeq(of.units) {
 			if p.seen[unit] {
@@ -129,11 +121,10 @@ var current = settings{seen: map[string]bool{}, others: cpu.Others}
 
 // settings holds the flags of Main, and what rows have noted.
 type settings struct {
-	processes int                           // value of -processes
-	long      bool                          // value of -long
-	others    func() (since func() float64) // what other programs use of the machine
-	seen      map[string]bool               // names of the rows that have begun, their units, and why some were skipped
-	packages  []string                      // of libraries of the stacks that ran
+	long     bool                          // value of -long
+	others   func() (since func() float64) // what other programs use of the machine
+	seen     map[string]bool               // names of the rows that have begun, their units, and why some were skipped
+	packages []string                      // of libraries of the stacks that ran
 }
 
 // watchServer is called right before the timed loop. The returned function reports what the server's child process used

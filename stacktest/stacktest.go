@@ -3,16 +3,13 @@
 //	func TestMain(m *testing.M)         { stacktest.Main(m, mystack.New(), httpjson.New()) }
 //	func TestConformance(t *testing.T)  { stacktest.Conformance(t, mystack.New()) }
 //	func BenchmarkMyStack(b *testing.B) { stacktest.Benchmark(b, rpcbench.Workload{}, mystack.New()) }
-//	func BenchmarkVersus(b *testing.B) {
-//		stacktest.BenchmarkVersus(b, rpcbench.Workload{}, httpjson.New(), mystack.New())
-//	}
 //
 // [Conformance] is the suite. It checks each claim of a stack against the bytes on the wire and the allocation profile.
 //
-// [Benchmark] times a stack at a workload, and [BenchmarkVersus] compares stacks at one. Each lists the figures that
-// its rows report.
+// [Benchmark] times a stack at a workload, and lists the figures that its rows report. Stacks are compared by the
+// command, which cli.Main makes of a program of yours.
 //
-// [Main] adds to the rows the versions and units that they need, and two flags.
+// [Main] adds to the rows the versions and units that they need, and a flag.
 package stacktest
 
 import (

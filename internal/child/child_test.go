@@ -68,6 +68,7 @@ func stacks() []rpcbench.Stack {
 		"noserver": func(rpcbench.Server) (rpcbench.Server, error) { return nil, errors.New("odd") },
 		"oddclose": func(s rpcbench.Server) (rpcbench.Server, error) { return oddClose{s}, nil },
 		"exits":    func(rpcbench.Server) (rpcbench.Server, error) { os.Exit(3); return nil, nil },
+		"panics":   func(rpcbench.Server) (rpcbench.Server, error) { panic("broken") },
 		"prints":   func(s rpcbench.Server) (rpcbench.Server, error) { fmt.Println("hello"); return s, nil },
 		"garbage": func(s rpcbench.Server) (rpcbench.Server, error) { // some, which says when it is collected
 			runtime.AddCleanup(new([1024]byte), func(file string) { _ = os.Mkdir(file, 0o700) }, os.Getenv(toldEnv))
@@ -218,6 +219,8 @@ func TestFailures(t *testing.T) {
 		{"no server can be made, which of a crossed stack is the other one's", "httpjson.to.noserver",
 			"server process: noserver: server: odd"},
 		{"a child that ends", "exits", "server process: exit status 3"},
+		{"a child that panics, whose trace would fill pages", "panics",
+			"server process: panic: broken; goroutine 1 [running]:"},
 		{"a child that prints", "prints", "server process: a child printed something else than an answer: " +
 			"invalid character 'h' looking for beginning of value"},
 	} {

@@ -126,7 +126,7 @@ func TestExplainIsInterrupted(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("has no signals")
 	}
-	cmd := outside(t, "explain", "-time", "1h", "base", "other")
+	cmd, _ := outside(t, "explain", "-time", "1h", "base", "other")
 	children := strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], odd.Variable+"=")
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	require.NoError(t, cmd.Start())

@@ -109,13 +109,13 @@ func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int
 	return r, nil
 }
 
-// outside starts the command as a process of its own, with the known stacks. Of its children, the first alone answers.
-func outside(t *testing.T, args ...string) *exec.Cmd {
+// outside is the command as a process of its own, with the known stacks. Of its children, the first alone answers.
+func outside(t *testing.T, args ...string) (cmd *exec.Cmd, children string) {
 	t.Helper()
 	odd.Alone(t)
-	cmd := odd.Again(t, asMain+"=1", args...)
-	cmd.Env = append(cmd.Env, odd.Variable+"="+odd.Children(t, 1))
-	return cmd
+	cmd, children = odd.Again(t, asMain+"=1", args...), odd.Children(t, 1)
+	cmd.Env = append(cmd.Env, odd.Variable+"="+children)
+	return cmd, children
 }
 
 // TestRunOfKnownFigures: what run measures, and how its answers are ordered. Where each figure comes out is for
@@ -226,7 +226,7 @@ func methodStacks() (all []rpcbench.Stack) {
 	return all
 }
 
-// TestEndedFromOutside: a run keeps what was measured, however it ends.
+// TestEndedFromOutside: a run keeps what was measured, however it ends, and leaves no process.
 func TestEndedFromOutside(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("has no signals")
@@ -234,7 +234,7 @@ func TestEndedFromOutside(t *testing.T) {
 	for signal, status := range map[syscall.Signal]int{syscall.SIGINT: 1, syscall.SIGTERM: 1, syscall.SIGKILL: -1} {
 		t.Run(signal.String(), func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
-			cmd := outside(t, "run", "-quick", "-max", "1.05", "-workloads", "small", "-out", out, "other")
+			cmd, children := outside(t, "run", "-quick", "-max", "1.05", "-workloads", "small", "-out", out, "other")
 			var stdout bytes.Buffer
 			cmd.Stdout = &stdout
 			begin(t, cmd, syscall.SIGINT, false)
@@ -244,6 +244,12 @@ func TestEndedFromOutside(t *testing.T) {
 			}, time.Minute, 20*time.Millisecond, "the first process")
 			require.NoError(t, cmd.Process.Signal(signal))
 			require.Equal(t, status, finished(t, cmd))
+			for _, q := range odd.Asked[versus.Spec](children) {
+				p, err := os.FindProcess(q.PID)
+				require.NoError(t, err)
+				ended := func() bool { return p.Signal(syscall.Signal(0)) != nil }
+				require.Eventually(t, ended, 30*time.Second, 10*time.Millisecond, "process %d goes on", q.PID)
+			}
 			if status < 0 {
 				stdout, _, err := typed(t, "report", out)
 				require.NoError(t, err, stdout)

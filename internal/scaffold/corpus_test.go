@@ -69,9 +69,9 @@ var layouts = []layout{
 	{"a message TestMain", "", "", `message TestMain { string a = 1; }`, `TestMain m = 1;`, `"m":{"a":"a1"}`, nil},
 	{"a message TestConformance", "", "", `message TestConformance { string a = 1; }`, `TestConformance c = 1;`,
 		`"c":{"a":"a1"}`, nil},
-	{"messages named like what is in the module", "", "", `message BenchmarkVersus { string a = 1; }
+	{"messages named like what is in the module", "", "", `message BenchmarkCall { string a = 1; }
 		message Main { string a = 1; } message Plain_Request { string a = 1; }`,
-		`BenchmarkVersus v = 1; Main m = 2; Plain_Request p = 3;`, `"v":{"a":"v1"},"m":{"a":"m1"},"p":{"a":"p1"}`, nil},
+		`BenchmarkCall v = 1; Main m = 2; Plain_Request p = 3;`, `"v":{"a":"v1"},"m":{"a":"m1"},"p":{"a":"p1"}`, nil},
 	{"fields named like generated methods", "", "", "", `string reset = 1; string string = 2; string proto_message = 3;
 		string descriptor = 4; string id = 5; string get_id = 6; string FooBar = 8;
 		string foo_bar = 9; oneof arm { string card = 10; bytes get_card = 11; bytes get_arm = 12; }`,

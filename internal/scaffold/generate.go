@@ -34,7 +34,7 @@ func (t *family) reach(m *protogen.Message, fields func(*protogen.Message) []*pr
 	}
 	name := m.GoIdent.GoName
 	taken := func() bool {
-		tests := []string{"TestMain", "TestSamples", "TestConformance", "BenchmarkVersus"} // functions of the module
+		tests := []string{"TestMain", "TestSamples", "TestConformance", "BenchmarkCall"} // functions of the module
 		return slices.Contains(tests, name) ||
 			slices.ContainsFunc(t.all, func(o *protogen.Message) bool { return t.names[o] == name })
 	}

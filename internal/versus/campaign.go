@@ -99,8 +99,6 @@ type Campaign struct {
 	Comparisons []*Comparison
 	Seed        uint64 // of all orders
 
-	// More tells whether another round follows so many. If nil, as many as planned do, and comparisons may go on.
-	More func(rounds int) bool
 	// Most is how long all may take: a quarter more than planned unless given.
 	Most time.Duration
 	// Kept is told of each process that has measured.
@@ -148,10 +146,10 @@ func (c *Campaign) Run(ctx context.Context) error {
 		}
 		return max(1, float64(time.Since(began))/float64(all-left))
 	}
-	for i := 0; c.more(i); i++ {
+	for i := range c.Plan.Processes {
 		for _, j := range random.Perm(len(c.Comparisons)) {
 			one, slower := c.Comparisons[j], slower()
-			where := fmt.Sprintf("process %d of %d", i+1, max(i+1, c.Plan.Processes))
+			where := fmt.Sprintf("process %d of %d", i+1, c.Plan.Processes)
 			c.Show(where+", "+one.String(), time.Duration(slower*float64(left)), time.Duration(slower*float64(all)))
 			left -= one.takes()
 			if one.Left != "" {
@@ -161,9 +159,6 @@ func (c *Campaign) Run(ctx context.Context) error {
 				return err
 			}
 		}
-	}
-	if c.More != nil {
-		return nil
 	}
 	until, pace := began.Add(cmp.Or(c.Most, max(all, time.Since(began))*5/4)), slower()
 	for one := c.next(until, pace); one != nil; one = c.next(until, pace) {
@@ -198,15 +193,6 @@ func (c *Campaign) next(until time.Time, slower float64) (next *Comparison) {
 		}
 	}
 	return next
-}
-
-func (c *Campaign) more(rounds int) bool {
-	for _, one := range c.Comparisons {
-		if one.Left == "" {
-			return c.More == nil && rounds < c.Plan.Processes || c.More != nil && c.More(rounds)
-		}
-	}
-	return false
 }
 
 // process measures the i-th process of a comparison, and once more if that fails: a machine that is busy for a moment

@@ -202,7 +202,6 @@ func TestCampaignEnds(t *testing.T) {
 		{"a full disk", "full", 1, func(c *Campaign) {
 			c.Kept = func(*Comparison, timing.Record) error { return errors.New("full") }
 		}},
-		{"more rounds than planned", "", 11, func(c *Campaign) { c.More = func(rounds int) bool { return rounds < 11 } }},
 		{"a signal", "rpcbench: interrupted", 2, func(c *Campaign) {
 			c.Measure = func(context.Context, Spec, ...Program) (timing.Record, error) {
 				if len(c.Comparisons[0].Found) == 2 {

@@ -32,6 +32,7 @@ const (
 	// Follows is how far a ratio follows the machine's speed, at most: its elasticity.
 	Follows = 0.1
 
+	level       = 0.95   // of each interval by itself
 	ofLayouts   = 0.0065 // standard deviation of a ratio over layouts of one source
 	away        = 1.35   // standard deviations of a process that a decided ratio lies from 1
 	severalCore = 1.05   // CPU time over wall time of a process that had several cores
@@ -158,13 +159,12 @@ func ProcessOf(r timing.Record) (p Process, err error) {
 
 // Plan is what a comparison set out to do.
 type Plan struct {
-	Processes   int    // 0 is as many as there are
-	Contestants int    // whose intervals hold together; 0 is one
-	AllCores    bool   // the question needs several cores
-	OneCaller   bool   // whose CPU time tells whether a process had them: see [workload.Workload.TellsCores]
-	CPUs        int    // of the machine; 0 asks nothing of what other programs left of them
-	Apart       bool   // the server has a process of its own
-	Longer      string // the flag that gives it more time, for Reason
+	Processes int    // 0 is as many as there are
+	AllCores  bool   // the question needs several cores
+	OneCaller bool   // whose CPU time tells whether a process had them: see [workload.Workload.TellsCores]
+	CPUs      int    // of the machine; 0 asks nothing of what other programs left of them
+	Apart     bool   // the server has a process of its own
+	Longer    string // the flag that gives it more time, for Reason
 
 	Margin float64 // of Equal; 0 is the constant of that name
 }
@@ -297,15 +297,14 @@ func decide(plan Plan, all, kept []Process) Result {
 	if r.Processes < 2 {
 		return r // one process has no interval
 	}
-	m := float64(max(plan.Contestants, 1))
-	r.Level = 1 - 0.05/m
-	over := func(value func(Process) float64) (mean, half float64) { return interval(kept, m, value) }
+	r.Level = level
+	over := func(value func(Process) float64) (mean, half float64) { return interval(kept, value) }
 	mean, ofProcesses := over(func(p Process) float64 { return p.Estimate() })
 	least := 0.0 // what layouts make of a ratio, of which one build says nothing. A copy has the same
 	if first := kept[0]; first.ToCopy > 0 && !slices.ContainsFunc(kept, func(p Process) bool {
 		return p.Layout != first.Layout
 	}) {
-		least = ofLayouts * stats.InvCDF(stats.StdNormal)(1-0.025/m)
+		least = ofLayouts * stats.InvCDF(stats.StdNormal)((1+level)/2)
 	}
 	half := math.Hypot(ofProcesses, least)
 	r.Ratio, r.Lo, r.Hi = math.Exp(mean), math.Exp(mean-half), math.Exp(mean+half)
@@ -489,13 +488,13 @@ func (r *Result) percentiles(over func(func(Process) float64) (mean, half float6
 	}
 }
 
-// interval returns the mean of the logarithms of a value over processes, and half the width of its confidence interval
-// if m of them hold together: Student's.
+// interval returns the mean of the logarithms of a value over processes, and half the width of its confidence
+// interval: Student's.
 //
 // A link of the source is one sample of where functions lie, and its processes share it. So each layout counts once, by
 // its mean, and the interval holds for the source. Where the interval of the processes is wider, that is taken. The
 // processes of one build say nothing of other layouts.
-func interval(all []Process, m float64, value func(Process) float64) (mean, half float64) {
+func interval(all []Process, value func(Process) float64) (mean, half float64) {
 	var logs, means []float64
 	byLayout := map[int][]float64{}
 	for _, p := range all {
@@ -503,19 +502,19 @@ func interval(all []Process, m float64, value func(Process) float64) (mean, half
 		logs, byLayout[p.Layout] = append(logs, x), append(byLayout[p.Layout], x)
 	}
 	if len(byLayout) < 2 {
-		return student(logs, 1-0.05/m)
+		return student(logs)
 	}
 	for _, own := range byLayout {
 		means = append(means, stats.Mean(own))
 	}
 	slices.Sort(means) // a map has no order, and sums depend on it
-	_, ofProcesses := student(logs, 1-0.05/m)
-	mean, half = student(means, 1-0.05/m)
+	_, ofProcesses := student(logs)
+	mean, half = student(means)
 	return mean, max(half, ofProcesses)
 }
 
 // student returns the mean of independent values, and half the width of its t interval: infinite for one value.
-func student(values []float64, level float64) (mean, half float64) {
+func student(values []float64) (mean, half float64) {
 	mean, lo, hi := stats.MeanCI(values, level)
 	return mean, (hi - lo) / 2
 }

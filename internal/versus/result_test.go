@@ -57,32 +57,26 @@ func TestInterval(t *testing.T) {
 	for _, c := range []struct {
 		why         string
 		all         []Process
-		contestants int
 		half, level float64
 	}{
-		{"eight layouts, at 95 %", processes(spread(8, 1.05, 0.02)...), 0, 2.364624 * 0.02 / math.Sqrt(8), 0.95},
-		{"eight processes of one build", ofOneBuild(processes(spread(8, 1.05, 0.02)...)), 0,
+		{"eight layouts, at 95 %", processes(spread(8, 1.05, 0.02)...), 2.364624 * 0.02 / math.Sqrt(8), 0.95},
+		{"eight processes of one build", ofOneBuild(processes(spread(8, 1.05, 0.02)...)),
 			math.Hypot(2.364624*0.02/math.Sqrt(8), 1.959964*0.0065), 0.95},
-		{"one build that has no noise", ofOneBuild(processes(spread(8, 1.05, 1e-9)...)), 1, 1.959964 * 0.0065, 0.95},
+		{"one build that has no noise", ofOneBuild(processes(spread(8, 1.05, 1e-9)...)), 1.959964 * 0.0065, 0.95},
 		{"two of each layout that differ: the interval of the layouts is the wider",
-			inPairs(processes(1.00, 1.00, 1.04, 1.04, 1.08, 1.08, 1.12, 1.12)), 0,
+			inPairs(processes(1.00, 1.00, 1.04, 1.04, 1.08, 1.08, 1.12, 1.12)),
 			3.182446 / 2 * deviation(1.00, 1.04, 1.08, 1.12), 0.95},
 		{"two of each layout that differ from each other: that of the processes",
-			inPairs(processes(1, 1.1, 1, 1.1, 1, 1.1, 1, 1.1)), 0,
+			inPairs(processes(1, 1.1, 1, 1.1, 1, 1.1, 1, 1.1)),
 			2.364624 / math.Sqrt(8) * deviation(1, 1.1, 1, 1.1, 1, 1.1, 1, 1.1), 0.95},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			r := Decide(Plan{Contestants: c.contestants}, c.all)
+			r := Decide(Plan{}, c.all)
 			require.InDelta(t, c.half, math.Log(r.Hi/r.Ratio), 2e-6)
 			require.InDelta(t, c.half, math.Log(r.Ratio/r.Lo), 2e-6)
 			require.InDelta(t, c.level, r.Level, 1e-12)
 		})
 	}
-	t.Run("three contestants hold together", func(t *testing.T) {
-		three := Decide(Plan{Contestants: 3}, ofOneBuild(processes(spread(8, 1.05, 0.02)...)))
-		require.InDelta(t, 1-0.05/3, three.Level, 1e-12)
-		require.InDelta(t, math.Hypot(3.127553*0.02/math.Sqrt(8), 2.393980*0.0065), math.Log(three.Hi/three.Ratio), 1e-5)
-	})
 }
 
 // deviation is the standard deviation of the logarithms.

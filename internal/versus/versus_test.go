@@ -142,7 +142,7 @@ func TestConnectionsOfABusyMachine(t *testing.T) {
 func TestTooShortSlices(t *testing.T) {
 	_, err := Open(t.Context(), small(t), time.Nanosecond, 1, nil, rawtcp.New(), httpjson.New())
 	require.ErrorContains(t, err, "timing: the clock is too coarse: it steps by")
-	require.ErrorIs(t, err, timing.ErrClock, "by which BenchmarkVersus knows that there is nothing to be had")
+	require.ErrorIs(t, err, timing.ErrClock, "by which a campaign knows that there is nothing to be had")
 }
 
 func TestServerThatDoesNotStart(t *testing.T) {

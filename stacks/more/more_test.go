@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacks/more"
 	"github.com/rpcbench/rpcbench/stacktest"
@@ -51,8 +50,4 @@ func BenchmarkCreateUser(b *testing.B) {
 	for _, s := range more.All() {
 		b.Run("stack="+s.Name, func(b *testing.B) { stacktest.Benchmark(b, rpcbench.Workload{}, s) })
 	}
-}
-
-func BenchmarkVersus(b *testing.B) {
-	stacktest.BenchmarkVersus(b, rpcbench.Workload{}, httpjson.New(), more.All()...)
 }

@@ -28,10 +28,6 @@ func BenchmarkBusy(b *testing.B) {
 	stacktest.Benchmark(b, rpcbench.Workload{Callers: 30, TLS: true, Payload: 2000}, netrpc.New())
 }
 
-func BenchmarkVersus(b *testing.B) {
-	stacktest.BenchmarkVersus(b, rpcbench.Workload{}, httpjson.New(), netrpc.New())
-}
-
 // BenchmarkOwnLoop is a loop of one's own over a fixture. procs is the GOMAXPROCS that its calls have seen.
 func BenchmarkOwnLoop(b *testing.B) {
 	user := rpcbench.Sample(1, 2000)
