@@ -75,7 +75,7 @@ func TestPercentilesAreThoseOfTheirNames(t *testing.T) {
 	for i := range 1000 {
 		ops.Record(time.Duration(i+1) * time.Microsecond)
 	}
-	r := bench(t, "1x", func(b *testing.B) { percentiles(b, "", ops) })
+	r := bench(t, "1x", func(b *testing.B) { percentiles(b, ops) })
 	for unit, want := range map[string]float64{"p50-ns": 500_000, "p95-ns": 950_000, "p99-ns": 990_000} {
 		require.InEpsilon(t, want, r.Extra[unit], 0.002, unit)
 	}
@@ -97,10 +97,6 @@ func TestCPUPerCall(t *testing.T) {
 	for name, loop := range map[string]func(*testing.B){
 		"one caller":   func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, l.stack()) },
 		"four callers": func(b *testing.B) { Benchmark(b, rpcbench.Workload{Callers: 4, Conns: 1}, l.stack()) },
-		"planned starts": func(b *testing.B) {
-			few := rpcbench.Workload{Rate: 400, Callers: 4, Conns: 1} // to warm 256 would take seconds
-			Benchmark(b, few, l.stack())
-		},
 	} {
 		before, _ := cpu.Time()
 		r := bench(t, "400x", loop)
@@ -140,7 +136,6 @@ func TestAllocationsPerCall(t *testing.T) {
 	for name, loop := range map[string]func(*testing.B){
 		"one caller":       func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, l.stack()) },
 		"four callers":     func(b *testing.B) { Benchmark(b, rpcbench.Workload{Callers: 4, Conns: 1}, l.stack()) },
-		"planned starts":   func(b *testing.B) { Benchmark(b, rpcbench.Workload{Rate: 10_000, Conns: 1}, l.stack()) },
 		"without its link": func(b *testing.B) { Benchmark(b, rpcbench.Workload{Link: "4ms/100Mbps"}, l.stack()) },
 	} {
 		r := bench(t, "1000x", loop)

@@ -34,9 +34,6 @@ const (
 //   - B/op, allocs/op: memory that is allocated per op
 //   - sent-B/op, recv-B/op: bytes that the client sends and receives, ciphertext with TLS
 //
-// With the server in a process of its own, B/op, allocs/op and cpu-ns/op are of the client alone. The server's own
-// figures begin with "server-".
-//
 // If Callers is set, also to 1, the callers share the ops, and ns/op is wall time divided by the ops of all. These
 // figures are added; the last two need a hundred ops per caller:
 //   - req/s: calls per second, of all callers
@@ -44,13 +41,8 @@ const (
 //   - in-flight: how many calls were under way, on average: the sum of their latencies over the time that all took.
 //     Fewer than callers means that callers stood idle between calls, or at the end
 //
-// If Rate is set, one op is a planned start: calls start at random times, so many per second on average, whether or not
-// earlier ones have ended. There are 100 callers unless given. A caller that is late begins at once, and drops a start
-// that is 50 ms late. cpu-ns/op is what to compare: ns/op is the plan's, 1e9/Rate. Percentiles count from the planned
-// start of a call to its end, so a stall shows in every call that was due meanwhile. These figures are added:
-//   - req/s: calls that were made per second
-//   - dropped: starts that were dropped. The percentiles then leave out the worst
-//   - late-p50-ns, late-p95-ns, late-p99-ns: time from the planned start until the call began
+// A row is of one process whose callers call as fast as they can: a workload with a Rate, or with its server Apart, is
+// for the command.
 //
 // With NewConn an op dials a client, prepares a call, makes the call and closes the client. A reset closes the
 // connection, so that none keeps its port for minutes. Each TLS handshake is a full one with the defaults of
@@ -81,20 +73,19 @@ func (r row) benchmark(b *testing.B) {
 	b.Helper()
 	defer noRow(b, r.stack)
 	Procs(b)
-	orFail(b, r.stack.Name, r.Check())
+	orFail(b, r.stack.Name, r.check())
 	r.procs(b)
 	o := r.begin(b)
-	r.start(b, o, int64(b.N))
+	r.start(b, o)
 	loop := o.Loop
 	defer loop.Finish()
 	before, lateBefore := o.Fixture.Accepted(), versus.Late()
 	runtime.GC() // what starting and warming left is not the loop's
 	b.ReportAllocs()
 
-	reportServer := watchServer(b, o)
 	cpuStart, cpuKnown := cpu.Time()
 	err := r.guard(o, func() error {
-		if r.Rate == 0 && r.Callers == 0 {
+		if r.Callers == 0 {
 			return serial(b, loop)
 		}
 		return r.several(b, loop)
@@ -102,13 +93,12 @@ func (r row) benchmark(b *testing.B) {
 	cpuEnd, _ := cpu.Time()
 	orFail(b, r.stack.Name, err)
 	n := loop.Latency.Count()
-	reportServer(uint64(n))
 	opened := o.Fixture.Accepted() - before
 	if r.NewConn {
 		opened -= n
 	}
 	reportReconnects(b, r.stack, opened, n, versus.Late()-lateBefore)
-	percentiles(b, "", loop.Latency)
+	percentiles(b, loop.Latency)
 	counted := r.Workload
 	counted.Link, counted.Procs = "", runtime.GOMAXPROCS(0)
 	facts, err := counted.Look(b.Context(), r.stack, int64(warmRounds*max(corpus.Round, r.Callers)))
@@ -125,13 +115,22 @@ func (r row) benchmark(b *testing.B) {
 	}
 }
 
+// check refuses what a row has not: of calls at a rate, and of a server apart, nothing can be decided by single rows.
+func (r row) check() error {
+	if r.Rate != 0 || r.Apart {
+		return errors.New("rows have no Rate and no server Apart: rpcbench run has both, and so has a program of yours " +
+			"that calls cli.Main")
+	}
+	return r.Check()
+}
+
 // roundTrips reports how many a call waits for.
 func (r row) roundTrips(b *testing.B) {
 	b.Helper()
 	r.Link, r.warm = slowLink, 3
 	n := int64(3 * max(1, r.Callers))
 	o := r.begin(b)
-	r.start(b, o, n)
+	r.start(b, o)
 	began := time.Now()
 	orFail(b, r.stack.Name, r.guard(o, func() error { return o.Loop.Run(context.Background(), n) }))
 	metric(b, float64(time.Since(began))/float64(n)/float64(roundTrip), "round-trips/op")
@@ -165,7 +164,7 @@ func (r row) warmth() int {
 	case r.Link != "": // few calls warm the connection, which is what matters
 		link, _ := relay.FindLink(r.Link)
 		return max(1, int(roundTrip/link.RTT))
-	case r.Rate != 0 || r.Callers > 0:
+	case r.Callers > 0:
 		return warmRounds
 	case r.NewConn:
 		return 4 * corpus.Round
@@ -185,12 +184,9 @@ func (r row) begin(tb testing.TB) *workload.Open {
 	return o
 }
 
-// start starts the callers, and returns when connections, pools and caches are warm. n calls will follow.
-func (r row) start(tb testing.TB, o *workload.Open, n int64) {
+// start starts the callers, and returns when connections, pools and caches are warm.
+func (r row) start(tb testing.TB, o *workload.Open) {
 	tb.Helper()
-	if r.Rate != 0 {
-		o.Loop.Plan(r.Rate, int(n), uint64(n))
-	}
 	orFail(tb, r.stack.Name, r.guard(o, func() error { return o.Start(r.warmth()) }))
 }
 
@@ -219,10 +215,7 @@ func (r row) several(b *testing.B, loop *latency.Loop) error {
 	end, _ := cpu.Time()
 	n := loop.Latency.Count()
 	metric(b, float64(n)/b.Elapsed().Seconds(), "req/s")
-	if r.Rate != 0 {
-		percentiles(b, "late-", loop.Lateness)
-		metric(b, float64(loop.Dropped), "dropped")
-	} else if n >= int64(100*r.Callers) { // else the ends of the run would be much of it
+	if n >= int64(100*r.Callers) { // else the ends of the run would be much of it
 		metric(b, loop.InFlight(), "in-flight")
 		if known {
 			metric(b, float64(end-start)/float64(b.Elapsed())/float64(runtime.NumCPU()), "cpu-share")
@@ -264,13 +257,13 @@ func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n, waits int64) 
 }
 
 // percentiles reports the percentiles for which there are enough ops, and for which the clock is fine enough.
-func percentiles(b *testing.B, prefix string, ops *latency.Recorder) {
+func percentiles(b *testing.B, ops *latency.Recorder) {
 	began := time.Now()
 	const ticks = 20 // a duration on a coarse clock needs at least so many, for an error of 5 %
 	tick, coarse := timing.Tick(func() time.Duration { return time.Since(began) })
 	for unit, q := range map[string]float64{"p50-ns": 0.50, "p95-ns": 0.95, "p99-ns": 0.99} {
 		if d, ok := ops.Quantile(q); ok && (!coarse || d >= ticks*tick) {
-			metric(b, float64(d), prefix+unit)
+			metric(b, float64(d), unit)
 		}
 	}
 }

@@ -9,15 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rpcbench/rpcbench"
-	process "github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/fixture"
 	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 // Main runs the tests and benchmarks of a package; call it from TestMain. It then fails if a goroutine is left that
@@ -26,8 +23,6 @@ import (
 // Main adds what results need, in the format of golang.org/x/perf/benchfmt. Keys for whatever forbids comparing two
 // files, and a comment line of versions, precede the rows. The units follow the rows, and a warning if other
 // programs were busy.
-//
-// Main makes this binary the server of a workload with a process of its own. That child finds its stack among stacks.
 //
 // Main has a flag. -long lets [Conformance] hold a reply back for five seconds, in place of half a second.
 //
@@ -88,9 +83,7 @@ func (p *settings) printFooter(w io.Writer) {
 		fmt.Fprintln(w, "# libraries:", strings.Join(all, " "))
 	}
 	for _, of := range []struct{ assumed, units string }{
-		{"better=lower", "p50-ns p95-ns p99-ns cpu-ns/op sent-B/op recv-B/op reconnects round-trips/op " +
-			"dropped late-p50-ns late-p95-ns late-p99-ns " +
-			"server-cpu-ns/op server-B/op server-allocs/op"},
+		{"better=lower", "p50-ns p95-ns p99-ns cpu-ns/op sent-B/op recv-B/op reconnects round-trips/op"},
 		{"better=higher", "req/s"},
 		{"assume=nothing", "cpu-share in-flight"},
 	} {
@@ -113,8 +106,6 @@ func metric(b *testing.B, value float64, unit string) {
 	b.ReportMetric(value, unit)
 }
 
-const acceptLimit = 2 * time.Second // until a server has accepted the connections that its client has opened
-
 // current has the settings of this process, whose flags and GOMAXPROCS it reads and sets. A benchmark of package
 // testing has no other place for what has to outlast it, and benchmarks run one after the other.
 var current = settings{seen: map[string]bool{}, others: cpu.Others}
@@ -125,39 +116,6 @@ type settings struct {
 	others   func() (since func() float64) // what other programs use of the machine
 	seen     map[string]bool               // names of the rows that have begun, their units, and why some were skipped
 	packages []string                      // of libraries of the stacks that ran
-}
-
-// watchServer is called right before the timed loop. The returned function reports what the server's child process used
-// for n ops. It reports nothing if the server is in this process.
-func watchServer(b *testing.B, o *workload.Open) (report func(n uint64)) {
-	b.Helper()
-	child, f := o.Server, o.Fixture
-	if child == nil {
-		return func(uint64) {}
-	}
-	ask := func(afterCollection bool) process.Report {
-		began := time.Now()
-		orFail(b, f.Stack.Name, child.Ask(afterCollection))
-		// One side may know of a connection a little later than the other. A client that reconnects may give up a dial.
-		for child.Accepted != f.Accepted() && !f.Stack.Traits.Reconnects {
-			if time.Since(began) > acceptLimit {
-				b.Fatalf("rpcbench: %s: the server's process accepted %d connections, its client opened %d",
-					f.Stack.Name, child.Accepted, f.Accepted())
-			}
-			orFail(b, f.Stack.Name, child.Ask(afterCollection))
-		}
-		return child.Report
-	}
-	before := ask(true) // after a collection, so that garbage of the warm-up is not billed to the loop
-	return func(n uint64) {
-		after := ask(false)
-		if after.CPU > 0 {
-			metric(b, float64(after.CPU-before.CPU)/float64(n), "server-cpu-ns/op")
-		}
-		// Whole numbers, as B/op and allocs/op are: the asking itself allocates a little.
-		metric(b, float64((after.Bytes-before.Bytes)/n), "server-B/op")
-		metric(b, float64((after.Allocs-before.Allocs)/n), "server-allocs/op")
-	}
 }
 
 // Procs sets GOMAXPROCS to the number that the row's label will name. Every benchmark of this package calls Procs, and

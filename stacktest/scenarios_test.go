@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"net"
 	"os"
 	"regexp"
@@ -103,9 +102,12 @@ func scenarios() []scenario {
 		{name: "broken.server", reason: "a server falls silent", stack: hangingAfter(warmUp),
 			workload: rpcbench.Workload{Callers: corpus.Round, Conns: 1}, hang: 200 * time.Millisecond,
 			fails: "the call hung, so its fixture was closed"},
-		{name: "broken.rate", reason: "a number that is none", stack: plain,
-			workload: rpcbench.Workload{Rate: math.NaN()},
-			fails:    "rpcbench: fake: a workload's Rate lies between 1 and 1000000 calls per second: NaN does not"},
+		{name: "broken.rate", reason: "a row has no rate", stack: plain, workload: rpcbench.Workload{Rate: 1000},
+			fails: "rpcbench: fake: rows have no Rate and no server Apart: rpcbench run has both"},
+		{name: "broken.apart", reason: "nor another process", stack: plain, workload: rpcbench.Workload{Apart: true},
+			fails: "and so has a program of yours that calls cli.Main"},
+		{name: "broken.payload", reason: "a number that is none", stack: plain, workload: rpcbench.Workload{Payload: -1},
+			fails: "rpcbench: fake: a workload's Payload lies between 0 and "},
 		{name: "payload", reason: "the payload goes both ways, in base64", stack: httpjsoniter.New(),
 			workload: rpcbench.Workload{Payload: 10_000}, least: figs{"sent-B/op": 13_000, "recv-B/op": 13_000}},
 		{name: "invalid.accepted", reason: "an invalid user must not be accepted", stack: stub(idle),

@@ -69,7 +69,7 @@ measure() { # a part, and the folder to make
   rows) # ten processes for each workload and stack, in random order
     mkdir "$2"
     for _ in {1..10}; do
-      for row in $(shuf -e {small,headers,invalid,deadline,rate-1000}:{httpjson,grpcprotobuf}); do
+      for row in $(shuf -e {small,headers,invalid,deadline}:{httpjson,grpcprotobuf}); do
         calls "^workload=${row%:*}\$" 300ms "${row#*:}"
       done
     done >"$2/rows.txt"
@@ -128,7 +128,7 @@ measure() { # a part, and the folder to make
     ;;
   apart)
     mkdir "$2"
-    calls '^workload=small-apart$' 6s grpcprotobuf,grpcservehttp >"$2/rows.txt"
+    rpcbench run -workloads small-apart -base grpcprotobuf -out "$2/run" grpcservehttp
     for stack in grpcprotobuf grpcservehttp; do
       rpcbench explain -time 12s -workload small-apart "$stack" >"$2/$stack.txt"
     done

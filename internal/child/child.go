@@ -1,4 +1,4 @@
-// Package child runs the server of a stack in a child process, and asks that process for its CPU time and memory.
+// Package child runs the server of a stack in a child process, and asks that process for what it has allocated.
 //
 // The child is this binary again, as a [Process]. It writes a [Report] for each line of its standard input. It ends
 // when that input ends, so it ends with its parent.
@@ -23,16 +23,13 @@ import (
 	"github.com/rpcbench/rpcbench/internal/cpu"
 )
 
-const collect = "collect" // asks for a report after a garbage collection; other lines ask for one at once
-
 // Report is what a child reports about itself, as a line of JSON.
 type Report struct {
-	Addr        string        `json:"addr"`
-	Certificate []byte        `json:"certificate,omitempty"` // DER; the key stays in the child
-	Accepted    int64         `json:"accepted"`              // connections, without the child's own
-	CPU         time.Duration `json:"cpu_ns"`                // user and system time so far; 0 if unknown
-	Bytes       uint64        `json:"bytes"`                 // allocated on the heap so far, freed or not
-	Allocs      uint64        `json:"allocs"`
+	Addr        string `json:"addr"`
+	Certificate []byte `json:"certificate,omitempty"` // DER; the key stays in the child
+	Accepted    int64  `json:"accepted"`              // connections, without the child's own
+	Bytes       uint64 `json:"bytes"`                 // allocated on the heap so far, freed or not
+	Allocs      uint64 `json:"allocs"`
 }
 
 // Alone starts a server of stack without a client, and checks that it answers one call.
@@ -90,12 +87,8 @@ func serve(lines <-chan []byte, reports *json.Encoder, stack rpcbench.Stack, ask
 	}
 	own := f.Accepted()
 	var memory runtime.MemStats // allocated once: it is large, and allocations between two reports belong to the calls
-	for line := range lines {
-		if string(line) == collect {
-			runtime.GC()
-		}
+	for range lines {
 		r.Accepted = f.Accepted() - own
-		r.CPU, _ = cpu.Time()
 		runtime.ReadMemStats(&memory) // runtime/metrics counts small objects late
 		r.Bytes, r.Allocs = memory.TotalAlloc, memory.Mallocs
 		_ = reports.Encode(&r) // it fails if the parent has ended, and then lines end too
@@ -133,7 +126,7 @@ func Start(ctx context.Context, stack string, config rpcbench.Config) (*Server, 
 	p, err := Command{Does: Serves, Procs: runtime.GOMAXPROCS(0), Asked: asked, Limit: limit}.Start(life)
 	s.process, s.Close = p, sync.OnceValue(s.end)
 	if err = said(err); err == nil {
-		err = s.Ask(false)
+		err = s.Ask()
 	}
 	if !release() {
 		err = fmt.Errorf("server process: %w", context.Cause(ctx))
@@ -157,15 +150,8 @@ func (s *Server) Used() (time.Duration, bool) { return cpu.Of(s.process.cmd.Proc
 // Switches are the child's voluntary context switches so far; 0 if the system does not tell.
 func (s *Server) Switches() int64 { return cpu.Switches(s.process.cmd.Process.Pid) }
 
-// Ask asks the child for a report, after a garbage collection if afterCollection is set. The few allocations that a
-// report costs are counted in the next report.
-func (s *Server) Ask(afterCollection bool) error {
-	question := "report"
-	if afterCollection {
-		question = collect
-	}
-	return said(s.process.Ask(question, &s.Report))
-}
+// Ask asks the child for a report. The few allocations that a report costs are counted in the next report.
+func (s *Server) Ask() error { return said(s.process.Ask("", &s.Report)) }
 
 func (s *Server) end() (err error) {
 	if s.process != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -315,6 +316,20 @@ func TestEndedEarly(t *testing.T) {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		})
 	}
+}
+
+// What waits for a start and times its call is in each figure at a rate, and allocates nothing.
+func TestPlannedStartsAllocateNothing(t *testing.T) {
+	const n = 10_000
+	l := callers(4, taking(0))
+	l.Plan(100_000, n, 1)
+	require.NoError(t, l.Start(1))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	require.NoError(t, l.Run(t.Context(), n))
+	runtime.ReadMemStats(&after)
+	require.NoError(t, l.Finish())
+	require.Less(t, after.Mallocs-before.Mallocs, uint64(n/10))
 }
 
 // Who waits for a planned start that is far away is not waited for, when a call has failed or the time is over.

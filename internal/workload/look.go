@@ -93,7 +93,7 @@ func (o *Open) reported() (r child.Report, err error) {
 		return r, nil
 	}
 	for began := time.Now(); ; {
-		err := o.Server.Ask(false)
+		err := o.Server.Ask()
 		r, opened := o.Server.Report, o.Fixture.Accepted()
 		switch {
 		case err != nil || r.Accepted == opened || o.Fixture.Stack.Traits.Reconnects:

@@ -255,8 +255,8 @@ func Also() map[string][]string {
 }
 
 // Rows are the workloads of go test -bench: those of All, and some that rpcbench list does not show. A row has the
-// GOMAXPROCS of its label, so of workloads that differ in Procs alone the first one stays. A rate that run finds has no
-// row.
+// GOMAXPROCS of its label, so of workloads that differ in Procs alone the first one stays. A rate has no row, and a
+// server apart has none.
 func Rows(full bool) (rows []Workload) {
 	more := []Workload{
 		{Name: Small},
@@ -273,15 +273,14 @@ func Rows(full bool) (rows []Workload) {
 			Workload{Name: "empty", Message: "flex.empty"},
 			Workload{Name: "empty-50x20", Message: "flex.empty", Callers: 50, Conns: 20},
 			Workload{Name: "bytes-100B", Payload: 100},
-			Workload{Name: "link-4g", Link: "4g"},
-			Workload{Name: "rate-1000", Rate: 1000, Callers: 100})
+			Workload{Name: "link-4g", Link: "4g"})
 	}
 	seen := map[Workload]bool{}
 	for _, w := range append(more, All()...) {
 		w.Procs = 0
 		same := w
 		same.Name, same.Title = "", ""
-		if !seen[same] && w.Rate != Auto {
+		if !seen[same] && w.Rate == 0 && !w.Apart {
 			seen[same], rows = true, append(rows, w)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -86,7 +87,7 @@ func TestWorkloads(t *testing.T) {
 		listed = append(listed, w.Name)
 	}
 	for _, w := range workload.Rows(true) {
-		if w.Name != "rate-1000" && !slices.Contains(listed, w.Name) {
+		if !slices.Contains(listed, w.Name) {
 			listed = append(listed, w.Name)
 		}
 	}
@@ -395,19 +396,18 @@ func TestTooManyCallersForAConnection(t *testing.T) {
 	}
 }
 
-// TestRows: every listed workload has a row, and no two rows measure the same.
+// TestRows: every listed workload of one process, without a rate, has a row, and no two rows measure the same.
 func TestRows(t *testing.T) {
 	full, listed := workload.Rows(true), workload.Rows(false)
 	require.Subset(t, full, listed)
-	require.Contains(t, full, workload.Workload{Name: "rate-1000", Rate: 1000, Callers: 100})
 	asked := func(w workload.Workload) workload.Workload {
 		w.Name, w.Title, w.Procs = "", "", 0
 		return w
 	}
 	for _, w := range workload.All() {
 		row, err := workload.In(listed, w.Name)
-		if w.Rate == workload.Auto {
-			require.Error(t, err, "nobody has found the rate of %s", w.Name)
+		if w.Rate != 0 || w.Apart {
+			require.Error(t, err, w.Name)
 			continue
 		}
 		require.NoError(t, err, "a workload of rpcbench list has no row")
@@ -459,6 +459,7 @@ func TestWorkloadsThatCannotBe(t *testing.T) {
 		"new connections, and so many": {workload.Workload{NewConn: true, Conns: 3},
 			"NewConn leaves no choice of Conns"},
 		"a rate below zero":              {workload.Workload{Rate: -2}, "Rate lies between 1 and 1000000 calls"},
+		"a rate that is no number":       {workload.Workload{Rate: math.NaN()}, "Rate lies between 1 and 1000000 calls"},
 		"a rate that is yet to be found": {workload.Workload{Rate: workload.Auto}, "its rate is found by rpcbench run alone"},
 		"a link that does not exist":     {workload.Workload{Link: "5g"}, `"5g" is no link`},
 	} {
