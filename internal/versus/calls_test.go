@@ -91,7 +91,7 @@ func TestSeveralCallers(t *testing.T) {
 func TestGroupsAreWarm(t *testing.T) {
 	for _, w := range []workload.Workload{{Procs: 1}, {Callers: 8}, {Callers: 8, Rate: 2000}} {
 		var base, own watched
-		g, err := Open(t.Context(), w, slice, 1, nil, nil, base.stack(), own.stack())
+		g, err := Open(t.Context(), w, slice, 1, nil, base.stack(), own.stack())
 		require.NoError(t, err)
 		for _, arm := range []*watched{&base, &own} {
 			require.GreaterOrEqual(t, arm.made.Load(), int64(4*w.AtOnce()), "%+v", w)
