@@ -96,7 +96,8 @@ func TestLookAtARate(t *testing.T) {
 
 // What is warm has made each of its calls, by each of its callers: before the lead-in of a window, too.
 func TestWarmUp(t *testing.T) {
-	for _, w := range []workload.Workload{{}, {Callers: 8}, {Callers: 8, Conns: 2}, {Rate: 2000, Callers: 8}, {Payload: 1000}} {
+	for _, w := range []workload.Workload{{}, {Callers: 8}, {Callers: 8, Conns: 2}, {Rate: 2000, Callers: 8},
+		{Payload: 1000}} {
 		var prepared []*atomic.Int64
 		stack := odd.WithClient(rawtcp.New(), func(users rpcbench.Users) rpcbench.Client {
 			return odd.Around(users, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
