@@ -9,7 +9,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,9 +22,11 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/child"
 	"github.com/rpcbench/rpcbench/internal/corpus"
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/stacktest"
 )
 
 // measured is what one real child of a comparison measured in half a second.
@@ -130,71 +134,102 @@ func TestUnseen(t *testing.T) {
 	require.Equal(t, workload.Unseen(masked), c.header().Warnings[0])
 }
 
-// What -quick, -workloads, -server and nothing mean.
-func TestTake(t *testing.T) {
-	c := unflagged(t, ours())
-	require.NoError(t, c.take(nil, "", false, nil))
-	require.Len(t, c.workloads, len(workload.All()))
-	require.Equal(t, []any{"httpjson", []string{"grpcprotobuf"}, 8, 8, time.Duration(0)},
-		[]any{c.base, c.contestants, c.processes, c.layouts, c.most})
-	seeds := slices.Compact(slices.Sorted(slices.Values(c.seeds())))
-	require.Len(t, seeds, 8, "each layout has its own")
-	require.NotZero(t, seeds[0])
-	require.Equal(t, uint64(7), c.campaign().Seed, "of the order of everything")
-	other := c
-	other.seed++
-	require.NotEqual(t, c.seeds(), other.seeds())
-	also := func(name string) (rows []string) {
-		for _, one := range c.campaign().Comparisons {
-			if one.Spec.Arms[2] == name {
-				rows = append(rows, one.Spec.Workload.Name)
+// TestWhatRunAsks: what -quick, -processes, -seed, -server and nothing mean, by what the processes are asked. Those of
+// 100 kB fail.
+func TestWhatRunAsks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts hundreds of processes")
+	}
+	t.Chdir(t.TempDir()) // in no module, so nothing is linked
+	run := func(p program, args ...string) (rows []string, asked []versus.Spec, s report.Summary) {
+		children, out := odd.Children(t, 0), filepath.Join(t.TempDir(), "new")
+		t.Setenv(odd.Variable, children)
+		if err := p.run(t.Context(), append([]string{"run", "-out", out}, args...), io.Discard, io.Discard); err != nil {
+			require.ErrorContains(t, err, "too large")
+		}
+		for _, q := range odd.Asked[versus.Spec](children) {
+			if len(q.Spec.Arms) == 3 {
+				rows = append(rows, q.Spec.Workload.Name+" "+q.Spec.Arms[2])
+				asked = append(asked, q.Spec)
+				require.Equal(t, []string{"httpjson", "httpjson"}, q.Spec.Arms[:2])
 			}
+		}
+		s, err := report.Read(out)
+		require.NoError(t, err)
+		return rows, asked, s
+	}
+	distinct := func(rows []string) []string { return slices.Compact(slices.Sorted(slices.Values(rows))) }
+	of := func(all []workload.Workload) (rows []string) {
+		for _, w := range all {
+			rows = append(rows, w.Name+" grpcprotobuf")
 		}
 		return rows
 	}
-	second := func() []string { return also("httpjson.default") } // of clients that leave all to net/http
-	require.Equal(t, []string{"small-load", "small-saturated"}, second())
-	c = unflagged(t, ours())
-	require.NoError(t, c.take([]string{"grpcprotobuf"}, "", false, nil))
-	require.Empty(t, second(), "a stack was named")
-	c = unflagged(t, ours())
-	require.NoError(t, c.take(nil, "", true, nil))
-	require.Empty(t, second(), "a first answer")
-	require.Len(t, c.workloads, 5)
-	require.Equal(t, []any{8, 0, 2 * time.Second, 150 * time.Second}, []any{c.processes, c.layouts, c.time, c.most})
-	require.Equal(t, []uint64{0}, c.seeds(), "the linker's own order")
-	c = unflagged(t, program{stacks: moduleStacks()})
-	require.NoError(t, c.take(nil, "", true, nil))
-	require.Equal(t, []string{"call-load", "call-saturated", "call"}, namesOf(c.workloads))
-	require.Equal(t, []string{"call"}, also("httpjsoniter"), "the rival that needs no new protocol")
-	c = unflagged(t, ours())
-	require.NoError(t, c.take([]string{"httpxml"}, "stream,headers", true, map[string]bool{"workloads": true}))
-	require.Equal(t, []string{"stream", "headers"}, namesOf(c.workloads))
-	require.Equal(t, []string{"httpxml"}, c.contestants)
-	c = unflagged(t, ours())
-	c.server = "rawtcp=h:1,httpjson=h:2,grpcprotobuf=h:3"
-	require.NoError(t, c.take(nil, "", false, map[string]bool{"server": true}))
-	require.Equal(t, []string{"small-saturated", "small", "structured-1kB", "small-apart"}, namesOf(c.workloads)[:4])
-	require.Equal(t, "skipped: small-load, structured-load-tls, structured-saturated-tls, cold-tls, "+
-		"small-1000-per-second, small-load-one-core: "+
-		"-server is for workloads without TLS, a Unix socket, a rate or -apart", c.header().Warnings[2])
-	require.Equal(t, map[string]string{"rawtcp": "h:1", "httpjson": "h:2", "grpcprotobuf": "h:3"},
-		c.spec(c.workloads[0], "grpcprotobuf").Servers)
-	c = unflagged(t, ours())
-	c.processes = 6
-	require.NoError(t, c.take(nil, "", false, map[string]bool{"processes": true}))
-	require.Equal(t, 6, c.layouts)
-	w, err := workload.Find("small-apart")
-	require.NoError(t, err)
-	spec := c.spec(w, "x")
-	require.Equal(t, versus.Spec{Arms: []string{"httpjson", "httpjson", "x"}, Workload: w, Slice: versus.Slice,
-		Seed: c.seed, Blocks: spec.Blocks}, spec)
-	w, err = workload.Find("small")
-	require.NoError(t, err)
-	one := c.spec(w, "x")
-	require.Equal(t, 1, one.Procs)
-	require.InDelta(t, float64(8*time.Second/6/versus.Turn), one.Blocks, 1)
-	require.InDelta(t, 2*one.Blocks, c.spec(w, "x@HEAD").Blocks, 1)
+	blocks := func(s report.Summary) (all []float64) { // of each process of small: one has 100 calls
+		row := `(?m)^BenchmarkRun/workload=small/against=grpcprotobuf/stack=httpjson\s+(\d+)00\s`
+		for _, calls := range regexp.MustCompile(row).FindAllStringSubmatch(s.Raw, -1) {
+			n, err := strconv.ParseFloat(calls[1], 64)
+			require.NoError(t, err)
+			all = append(all, n)
+		}
+		return all
+	}
+	const second = "httpjson.default" // whose client leaves all to net/http
+
+	rows, asked, s := run(ours(), "-processes", "6")
+	require.ElementsMatch(t, append(of(workload.All()), "small-load "+second, "small-saturated "+second), distinct(rows))
+	require.Contains(t, s.Warnings[0], "one build was measured in place of 6 layouts")
+	require.Len(t, blocks(s), 6)
+	require.InDelta(t, float64(8*time.Second/6/versus.Turn), blocks(s)[0], 1)
+	require.Equal(t, versus.Slice, asked[0].Slice)
+
+	rows, _, s = run(ours(), "-quick")
+	require.ElementsMatch(t, of(workload.All()[:5]), distinct(rows), "a first answer")
+	require.NotContains(t, strings.Join(s.Warnings, "\n"), "layouts")
+	require.Len(t, blocks(s), 8)
+	require.InDelta(t, float64(2*time.Second/8/versus.Turn), blocks(s)[0], 1)
+
+	named := func(seed string) []string {
+		rows, _, _ := run(ours(), "-processes", "6", "-workloads", "small-saturated,small", "-seed", seed, "grpcprotobuf")
+		return rows
+	}
+	seven := named("7")
+	require.Equal(t, []string{"small grpcprotobuf", "small-saturated grpcprotobuf"}, distinct(seven), "a stack was named")
+	require.Equal(t, seven, named("7"))
+	require.NotEqual(t, seven, named("8"), "the seed is of the order of everything")
+
+	servers := ""
+	for _, name := range []string{"rawtcp", "httpjson", "grpcprotobuf"} {
+		found, err := ours().find(name)
+		require.NoError(t, err)
+		servers += "," + name + "=" + stacktest.Start(t, found[0], rpcbench.Config{}).Addr
+	}
+	rows, asked, s = run(ours(), "-processes", "6", "-server", servers[1:])
+	there := slices.DeleteFunc(workload.All(), func(w workload.Workload) bool { return w.TLS || w.Rate != 0 })
+	require.ElementsMatch(t, of(there), distinct(rows))
+	require.Contains(t, s.Warnings, "skipped: small-load, structured-load-tls, structured-saturated-tls, cold-tls, "+
+		"small-1000-per-second, small-load-one-core: -server is for workloads without TLS, a Unix socket, a rate or -apart")
+	for name, addr := range asked[0].Servers {
+		require.Contains(t, servers, ","+name+"="+addr)
+	}
+	require.Len(t, asked[0].Servers, 3)
+
+	t.Setenv(ofMethod, "method")
+	p := program{stacks: slices.Concat(methodStacks()[:1], methodStacks()[:1], methodStacks()[:1])}
+	for i, name := range []string{"httpjson", "grpcprotobuf", "httpjsoniter"} {
+		p.stacks[i].Name = name
+	}
+	rows, _, _ = run(p, "-quick")
+	require.ElementsMatch(t, []string{"call-load grpcprotobuf", "call-saturated grpcprotobuf", "call grpcprotobuf",
+		"call httpjsoniter"}, distinct(rows), "the rival that needs no new protocol has one row")
+}
+
+// Layouts of another seed are others. That those of one differ, builds.txtar sees in the programs.
+func TestSeeds(t *testing.T) {
+	of := func(seed uint64) []uint64 { return (&comparison{layouts: 2, seed: seed}).seeds() }
+	require.NotEqual(t, of(7), of(8))
+	require.Equal(t, of(7), of(7))
+	require.Equal(t, []uint64{0}, new(comparison).seeds(), "the linker's own order")
 }
 
 // What a summary says of the machine, and of what too few processes have measured.

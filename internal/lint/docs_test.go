@@ -72,27 +72,6 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestArchitectureIsDeclared: each `identifier` in [file](../file) is declared in that file.
-func TestArchitectureIsDeclared(t *testing.T) {
-	t.Chdir("../../docs")
-	places := regexp.MustCompile("((?:`[\\w.]+`(?:,| and)?\\s+)+)in\\s+\\[[^]]+\\]\\(([^)]+)\\)")
-	found := places.FindAllStringSubmatch(read(t, "architecture.md"), -1)
-	require.Greater(t, len(found), 25, "the page names fewer than it did, or this test does not see them")
-	for _, place := range found {
-		source := read(t, place[2])
-		for i, name := range strings.Split(place[1], "`") {
-			if i%2 == 0 {
-				continue // between two names
-			}
-			declares := `(func|type|const|var) ` + name
-			if of, method, ok := strings.Cut(name, "."); ok {
-				declares = `func \(\w+ \*?` + of + `(\[.*\])?\) ` + method
-			}
-			require.True(t, regexp.MustCompile(`(?m)^`+declares+`\b`).MatchString(source), "%s declares no %s", place[2], name)
-		}
-	}
-}
-
 // TestPackagesComeBeforeFlags: go test takes what follows a flag that it does not know for an argument of the tests,
 // also a package, and then tests the folder that it is in.
 func TestPackagesComeBeforeFlags(t *testing.T) {
