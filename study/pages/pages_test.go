@@ -1,11 +1,13 @@
 package pages
 
 import (
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -133,6 +135,56 @@ func TestIntervalsAreNotTyped(t *testing.T) {
 		}
 		require.Empty(t, spread.FindAllString(elsewhere.ReplaceAllString(string(text), ""), -1), name)
 	}
+}
+
+var (
+	defined  = regexp.MustCompile(`\{\{-? ?\$(\w+) := (?:(print|answer|led) )?\(?(?:print )?(?:\$(\w+) ?)?(?:"([^"]*)")?`)
+	released = regexp.MustCompile(`\{\{release \$(\w+) `)
+	figured  = regexp.MustCompile(`\{\{(?:ratio|times|saved|micro|printf "[^"]*") \(?(?:answer |led )?\$(\w+)`)
+	words    = regexp.MustCompile(`[a-z.\d]+`)
+)
+
+// TestNamesInTemplates: a folder, or an answer of one, has a word of the folder's name in its own, and its number. And a
+// figure whose sentence names a Go release is of the folder that the release was read from.
+func TestNamesInTemplates(t *testing.T) {
+	templates := os.DirFS("templates")
+	require.NoError(t, fs.WalkDir(templates, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(templates, name)
+		require.NoError(t, err)
+		text, of, paths := string(data), map[string]string{}, map[string]string{} // the variables of folders, and these
+		for _, m := range defined.FindAllStringSubmatch(text, -1) {
+			variable, from, folder := m[1], m[3], m[4]
+			if !strings.Contains(folder, "/") {
+				of[variable] = from // another question of a folder
+				continue
+			}
+			of[variable], paths[variable] = variable, strings.NewReplacer(".txt", "", ".md", "").Replace(paths[from]+folder)
+			last := strings.Split(paths[variable], "/")
+			named := words.FindAllString(strings.ToLower(strings.Join(last[max(0, len(last)-2):], "/")), -1)
+			require.True(t, slices.ContainsFunc(named, func(word string) bool {
+				word = strings.ReplaceAll(word, ".", "")
+				return len(word) > 1 && strings.Contains(strings.ToLower(variable), word)
+			}), "%s: $%s is of %s", name, variable, folder)
+			if n := regexp.MustCompile(`-(\d+)$`).FindStringSubmatch(folder); n != nil {
+				require.Contains(t, variable, n[1], "%s: $%s is of %s", name, variable, folder)
+			}
+		}
+		for _, at := range released.FindAllStringSubmatchIndex(text, -1) {
+			begin := max(strings.LastIndex(text[:at[0]], ". "), strings.LastIndex(text[:at[0]], ".\n"), 0)
+			found := figured.FindAllStringSubmatch(text[begin:at[0]], -1)
+			if found == nil {
+				found = figured.FindAllStringSubmatch(text[at[0]:], 1)
+			}
+			require.NotNil(t, found, "%s: a release of no figure", name)
+			figure, folder := found[len(found)-1][1], text[at[2]:at[3]]
+			require.Contains(t, []string{figure, of[figure]}, folder, "%s: $%s stands with the release of $%s", name, figure,
+				folder)
+		}
+		return nil
+	}))
 }
 
 // write makes a file of a record.
