@@ -29,6 +29,14 @@ func between(least, most float64) claimed {
 	return claimed{fmt.Sprintf("%g to %g", least, most), least, most, false}
 }
 
+// bears returns words that a figure bears out, such as "about half", as they are claimed.
+func bears(words string, c claimed, figure float64) string {
+	if figure < c.least || figure > c.most {
+		fail("%q is %s, and the figure is %.2f", words, c.words, figure)
+	}
+	return words
+}
+
 // reading is one measured figure, and what is claimed of it. The figure bears the claim out if its interval lies within
 // the limits.
 type reading struct {

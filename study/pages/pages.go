@@ -118,7 +118,7 @@ func (m *maker) functions() template.FuncMap {
 
 		// Tables, text of files, and a picture.
 		"table": m.table, "directions": m.directions, "claims": m.claims,
-		"about": about, "above": above, "below": below, "between": between, "nothing": nothing,
+		"bears": bears, "about": about, "above": above, "below": below, "between": between, "nothing": nothing,
 		"file": m.read, "lines": m.lines, "picture": m.picture,
 		"run": m.run, "release": m.release, "kin": m.kin, "among": m.among,
 		"link": m.link, "where": m.where, "stacks": stacks.All, "synopsis": m.synopsis,

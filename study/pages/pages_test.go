@@ -102,6 +102,7 @@ sweeps over one thing => picture "docs/answer.svg" "rates" "Ada" "quiet" "Bob" =
 a figure of a claim => (claims "noisy").Call 1 "luck" "small" "grpcprotobuf" "httpjson" (above 1) => nothing that calls
 the base of a claim => (claims "noisy").Call 1 "time" "small" "grpcprotobuf" "rawtcp" (above 1) => is the base
 any figure of a claim => (claims "noisy").Verdict 1 => claim 1 has no figure
+words that a figure bears out => bears "about a third" (about 0.33) 0.5 => "about a third" is about 0.33, and the figure is 0.50
 a comment of the stack => synopsis "pigeon" => no comment says what pigeon is
 a function of that name => pears 1 => function "pears" not defined
 an end of the placeholder => " => unterminated

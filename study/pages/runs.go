@@ -172,6 +172,9 @@ func (m *maker) kin(dir string, a report.Answer) kin {
 func (k kin) Least() float64 { return k[0].Ratio }
 func (k kin) Most() float64  { return k[len(k)-1].Ratio }
 
+// Range is both, the smallest first.
+func (k kin) Range() string { return fmt.Sprintf("%.1f to %.1f", k.Least(), k.Most()) }
+
 // release returns a release of Go, such as 1.27, which all runs of a folder are of.
 func (m *maker) release(dir, release string) string {
 	for _, s := range m.runs(m.within(dir)) {

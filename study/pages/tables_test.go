@@ -89,6 +89,7 @@ func TestMadePage(t *testing.T) {
 	} {
 		require.Contains(t, filled(t, "../..", action), want)
 	}
+	require.Equal(t, "about half", filled(t, root, `bears "about half" (about 0.5) 0.52`))
 	require.Equal(t, "by birds, has faster birds, example.com/lib/x v1.2.3, net/http",
 		filled(t, root, `synopsis "pigeonpost"}}, {{synopsis "pigeonpost.vt"}}, {{library "example.com/lib/x"}}, {{library "net/http"`))
 }
