@@ -128,6 +128,9 @@ func TestRunsOfOneKind(t *testing.T) {
 	} {
 		root := another(t, c.change)
 		require.Equal(t, c.want, filled(t, root, `kin "more" (led "more" "small-1-caller" "grpcprotobuf")`), reason)
+		if c.want == "1.60–1.70 (2)" {
+			require.Equal(t, "1.6 to 1.7", filled(t, root, `(kin "more" (led "more" "small-1-caller" "grpcprotobuf")).Range`))
+		}
 	}
 }
 
