@@ -155,7 +155,7 @@ func TestNamesInTemplates(t *testing.T) {
 		}
 		data, err := fs.ReadFile(templates, name)
 		require.NoError(t, err)
-		text, of, paths := string(data), map[string]string{}, map[string]string{} // the variables of folders, and these
+		text, of, paths := string(data), map[string]string{}, map[string]string{} // variables of folders, and these
 		for _, m := range defined.FindAllStringSubmatch(text, -1) {
 			variable, from, folder := m[1], m[3], m[4]
 			if !strings.Contains(folder, "/") {
