@@ -145,7 +145,7 @@ var (
 	words    = regexp.MustCompile(`[a-z.\d]+`)
 )
 
-// TestNamesInTemplates: a folder, or an answer of one, has a word of the folder's name in its own, and its number. And a
+// TestNamesInTemplates: a folder, or an answer of one, has a word of the folder's name in its own, and its number. A
 // figure whose sentence names a Go release is of the folder that the release was read from.
 func TestNamesInTemplates(t *testing.T) {
 	templates := os.DirFS("templates")
