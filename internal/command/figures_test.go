@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/perf/benchfmt"
 
+	"github.com/rpcbench/rpcbench/internal/cpu"
 	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/table"
 	"github.com/rpcbench/rpcbench/internal/timing"
@@ -373,6 +374,21 @@ func inRows(t *testing.T, bench []*benchfmt.Result, w workload.Workload, side in
 		i++
 	}
 	require.Equal(t, 8, i, "rows of %s at %s", stack, w.Name)
+}
+
+// A row says which link a process was of, and whether others left it too few cores.
+func TestRowsOfADisturbedProcess(t *testing.T) {
+	one := versus.Comparison{Spec: versus.Spec{Arms: []string{"a", "a", "b"}, Procs: 2}}
+	for _, others := range []float64{0.01, 0.9} {
+		one.Found = []versus.Process{{Layout: 7, Others: others}}
+		var rows strings.Builder
+		require.NoError(t, keep(&rows, &one, timing.Record{}))
+		require.Equal(t, 3, strings.Count(rows.String(), "\t7 layout"))
+		require.Equal(t, one.Disturbed(one.Found[0]), strings.Contains(rows.String(), "\t1 disturbed"), rows.String())
+		if runtime.NumCPU() == cpu.Count() {
+			require.Equal(t, others > 0.5, one.Disturbed(one.Found[0]))
+		}
+	}
 }
 
 // inMessages checks what is said of the method's messages.
