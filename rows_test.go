@@ -91,13 +91,15 @@ func TestRows(t *testing.T) {
 	require.Equal(t, string(want), got.String(), "go test -run '^TestRows$' -update . writes it anew")
 }
 
-// Rows end in the libraries of the stacks that ran, and of no others.
+// Rows begin with the libraries of their stack, and of no others.
 func TestLibraries(t *testing.T) {
 	odd.Alone(t)
 	out, err := run(t, "-test.bench=^Benchmark(ConnectRPC|HTTPJSONIter)$")
 	require.NoError(t, err, out)
-	require.Regexp(t, `(?m)^# libraries: connectrpc.com/connect@v\S+ github.com/json-iterator/go@v\S+ `+
-		`google.golang.org/protobuf@v\S+$`, out)
+	require.Regexp(t, `(?ms)^# libraries: connectrpc.com/connect@v\S+ google.golang.org/protobuf@v\S+$.*^BenchmarkConnectRPC\b`,
+		out)
+	require.Regexp(t, `(?ms)^# libraries: github.com/json-iterator/go@v\S+$.*^BenchmarkHTTPJSONIter\b`, out)
+	require.Equal(t, 2, strings.Count(out, "# libraries: "), out)
 }
 
 // TestFlags: each flag changes the rows, and what client and server do. A row's bytes are those of its workload.

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
-	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +76,7 @@ func (r row) benchmark(b *testing.B) {
 	Procs(b)
 	orFail(b, r.stack.Name, r.check())
 	r.procs(b)
+	current.announce(os.Stdout, packages(r.stack), r.units())
 	o := r.begin(b)
 	r.start(b, o)
 	loop := o.Loop
@@ -103,15 +105,15 @@ func (r row) benchmark(b *testing.B) {
 	counted.Link, counted.Procs = "", runtime.GOMAXPROCS(0)
 	facts, err := counted.Look(b.Context(), r.stack, int64(warmRounds*max(corpus.Round, r.Callers)))
 	orFail(b, r.stack.Name, err)
-	metric(b, facts.Sent, "sent-B/op")
-	metric(b, facts.Received, "recv-B/op")
+	b.ReportMetric(facts.Sent, "sent-B/op")
+	b.ReportMetric(facts.Received, "recv-B/op")
 	switch {
 	case r.Link != "": // it would disturb these
-		metric(b, float64(int64(facts.AllocBytes)), "B/op")
-		metric(b, float64(int64(facts.Allocs)), "allocs/op")
+		b.ReportMetric(float64(int64(facts.AllocBytes)), "B/op")
+		b.ReportMetric(float64(int64(facts.Allocs)), "allocs/op")
 		r.roundTrips(b)
 	case cpuKnown:
-		metric(b, float64(cpuEnd-cpuStart)/float64(n), "cpu-ns/op")
+		b.ReportMetric(float64(cpuEnd-cpuStart)/float64(n), "cpu-ns/op")
 	}
 }
 
@@ -133,7 +135,7 @@ func (r row) roundTrips(b *testing.B) {
 	r.start(b, o)
 	began := time.Now()
 	orFail(b, r.stack.Name, r.guard(o, func() error { return o.Loop.Run(context.Background(), n) }))
-	metric(b, float64(time.Since(began))/float64(n)/float64(roundTrip), "round-trips/op")
+	b.ReportMetric(float64(time.Since(began))/float64(n)/float64(roundTrip), "round-trips/op")
 }
 
 // procs skips a row whose label would name another GOMAXPROCS than its workload. It prints the reason once: package
@@ -142,18 +144,29 @@ func (r row) procs(b *testing.B) {
 	b.Helper()
 	if procs := runtime.GOMAXPROCS(0); r.Procs != 0 && r.Procs != procs {
 		reason := fmt.Sprintf("a workload needs GOMAXPROCS=%d, and its row has %d: add -cpu %[1]d", r.Procs, procs)
-		if !current.seen[reason] {
+		if current.once(reason) {
 			remark("%s", reason)
 		}
-		current.seen[reason] = true
 		b.Skip("rpcbench: " + reason)
 	}
-	if unseen := workload.Unseen(r.stack); unseen != "" && !current.seen[unseen] {
-		current.seen[unseen] = true
+	if unseen := workload.Unseen(r.stack); unseen != "" && current.once(unseen) {
 		remark("%s", unseen)
 	}
-	of := r.stack.Traits
-	current.packages = slices.Concat(current.packages, []string{of.Codec}, of.ClientLibraries, of.ServerLibraries)
+}
+
+// units are those that the row may have, with what benchstat is to assume of them.
+func (r row) units() (units []string) {
+	lower := "p50-ns p95-ns p99-ns cpu-ns/op sent-B/op recv-B/op reconnects"
+	if r.Link != "" {
+		lower += " round-trips/op"
+	}
+	for unit := range strings.FieldsSeq(lower) {
+		units = append(units, unit+" better=lower")
+	}
+	if r.Callers > 0 {
+		units = append(units, "req/s better=higher", "cpu-share assume=nothing", "in-flight assume=nothing")
+	}
+	return units
 }
 
 // warmth is how many calls each caller makes before the timed ones.
@@ -214,11 +227,11 @@ func (r row) several(b *testing.B, loop *latency.Loop) error {
 	b.StopTimer()
 	end, _ := cpu.Time()
 	n := loop.Latency.Count()
-	metric(b, float64(n)/b.Elapsed().Seconds(), "req/s")
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "req/s")
 	if n >= int64(100*r.Callers) { // else the ends of the run would be much of it
-		metric(b, loop.InFlight(), "in-flight")
+		b.ReportMetric(loop.InFlight(), "in-flight")
 		if known {
-			metric(b, float64(end-start)/float64(b.Elapsed())/float64(runtime.NumCPU()), "cpu-share")
+			b.ReportMetric(float64(end-start)/float64(b.Elapsed())/float64(runtime.NumCPU()), "cpu-share")
 		}
 	}
 	return err
@@ -239,7 +252,7 @@ func noRow(b *testing.B, stack rpcbench.Stack) {
 func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n, waits int64) {
 	b.Helper()
 	if stack.Traits.Reconnects {
-		metric(b, float64(more), "reconnects")
+		b.ReportMetric(float64(more), "reconnects")
 		return
 	}
 	allowed := versus.Reconnects(n)
@@ -252,7 +265,7 @@ func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n, waits int64) 
 			"so try again when it is quiet", stack.Name, more, n)
 	}
 	if more > 0 {
-		metric(b, float64(more), "reconnects")
+		b.ReportMetric(float64(more), "reconnects")
 	}
 }
 
@@ -263,7 +276,7 @@ func percentiles(b *testing.B, ops *latency.Recorder) {
 	tick, coarse := timing.Tick(func() time.Duration { return time.Since(began) })
 	for unit, q := range map[string]float64{"p50-ns": 0.50, "p95-ns": 0.95, "p99-ns": 0.99} {
 		if d, ok := ops.Quantile(q); ok && (!coarse || d >= ticks*tick) {
-			metric(b, float64(d), unit)
+			b.ReportMetric(float64(d), unit)
 		}
 	}
 }

@@ -196,15 +196,40 @@ func TestReconnects(t *testing.T) {
 	}
 }
 
-// TestUnitsFollowTheRows: a terminal shows the rows first, and then the units that they have.
-func TestUnitsFollowTheRows(t *testing.T) {
-	out, err := child(t, "-test.bench=^BenchmarkHarness$", "-test.benchtime=1000x")
-	require.NoError(t, err, out)
-	before, after, ok := strings.Cut(out, "\nBenchmarkHarness")
-	require.True(t, ok, out)
-	require.NotContains(t, before, "Unit ")
-	require.Contains(t, after, "\nUnit p99-ns better=lower\n")
-	require.NotContains(t, after, "round-trips/op", "no row has it")
+// TestRowsNeedNoTestMain: what readers of a row need precedes it, once, whether or not there is a TestMain. A row of
+// several callers, whose loop package testing calls again with more ops, has the units of its own before its name.
+func TestRowsNeedNoTestMain(t *testing.T) {
+	for _, plain := range []string{"", "1"} {
+		t.Setenv(withoutMain, plain)
+		out, err := child(t, "-test.bench=^Benchmark(Harness|Callers|Fixture)$", "-test.benchtime=1000x", "-test.count=2")
+		require.NoError(t, err, out)
+		figuresIn(t, out) // which has a Unit line for each
+		above := func(line, row string) {
+			require.Equal(t, 1, strings.Count(out, "\n"+line), out)
+			require.Less(t, strings.Index(out, "\n"+line), strings.Index(out, "\nBenchmark"+row), out)
+		}
+		require.Equal(t, 1, strings.Count("\n"+out, "\ncores: "), out)
+		above("# date=", "Harness")
+		above("Unit p99-ns better=lower\n", "Harness")
+		above("# libraries: github.com/stretchr/testify@v", "Fixture")
+		above("Unit req/s better=higher\n", "Callers")
+		require.NotContains(t, out, "Unit round-trips/op", "no row has it")
+		rows, _ := odd.Rows(t, out)
+		require.Len(t, rows, 6, out)
+		for _, row := range rows {
+			require.NotEmpty(t, row.GetConfig("cores"), "%s", row.Name)
+		}
+	}
+}
+
+// BenchmarkFixture is a loop of somebody's own.
+func BenchmarkFixture(b *testing.B) {
+	forChildren(b)
+	stack := fake{}.stack()
+	stack.Traits.ServerLibraries = append(stack.Traits.ServerLibraries, "github.com/stretchr/testify")
+	Start(b, stack, rpcbench.Config{})
+	for b.Loop() {
+	}
 }
 
 func TestEveryFigureReachesTheOutput(t *testing.T) {
@@ -273,6 +298,7 @@ func TestBusyMachine(t *testing.T) {
 // TestBenchstatMakesOneTable: results of two commits, with other versions and on another day, are compared by plain
 // benchstat; results from another number of cores are not.
 func TestBenchstatMakesOneTable(t *testing.T) {
+	t.Setenv(withoutMain, "1")
 	out, err := child(t, "-test.bench=^BenchmarkHarness$", "-test.benchtime=20x", "-test.count=2")
 	require.NoError(t, err, out)
 	comment := regexp.MustCompile(`(?m)^# .*$`)

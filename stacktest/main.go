@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,45 +21,31 @@ import (
 // Main runs the tests and benchmarks of a package; call it from TestMain. It then fails if a goroutine is left that
 // Traits.Background of no stack names.
 //
-// Main adds what results need, in the format of golang.org/x/perf/benchfmt. Keys for whatever forbids comparing two
-// files, and a comment line of versions, precede the rows. The units follow the rows, and a warning if other
-// programs were busy.
-//
-// Main has a flag. -long lets [Conformance] hold a reply back for five seconds, in place of half a second.
+// No benchmark needs it. After the rows Main warns if other programs were busy meanwhile. Its flag -long lets
+// [Conformance] hold a reply back for five seconds, in place of half a second.
 //
 // m is the *testing.M of TestMain.
 func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
-	if done, err := versus.ServeChild(os.Stdin, os.Stdout, stacks); done {
-		orExit(1, err)
-		exit(0, stacks)
-	}
 	flag.BoolVar(&current.long,
 		"long", false, "hold a reply back for five seconds in the suite, in place of half a second")
 	flag.Parse()
 	if bench := flag.Lookup("test.bench"); bench == nil || bench.Value.String() == "" {
 		exit(m.Run(), stacks)
 	}
-	printHeader(os.Stdout)
+	current.announce(os.Stdout, nil, nil) // also above rows of other benchmarks
 	share := current.others()
 	code := m.Run()
-	current.printFooter(os.Stdout)
 	if used := share(); used > versus.BusyMachine {
 		remark("warning: other programs used %.0f %% of the machine meanwhile", 100*used)
 	}
 	exit(code, stacks)
 }
 
-func orExit(code int, err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(code)
-	}
-}
-
 func exit(code int, stacks []rpcbench.Stack) {
 	if code == 0 {
 		if err := fixture.LeftBehind(fixture.Grace, fixture.Background(stacks...)...); err != nil {
-			orExit(1, fmt.Errorf("rpcbench: goroutines left behind, which no Traits.Background names: %w", err))
+			fmt.Fprintln(os.Stderr, "rpcbench: goroutines left behind, which no Traits.Background names:", err)
+			code = 1
 		}
 	}
 	os.Exit(code)
@@ -75,35 +62,41 @@ func printHeader(w io.Writer) {
 	fmt.Fprintln(w, "#", strings.Join(environ.Machine(), " "))
 }
 
-// printFooter prints the libraries of the stacks that ran, this one among them in a module of somebody's own. It prints
-// a Unit line for each unit that a row has and package testing does not define. benchstat reads its files to the end
-// before it asks for a unit, so the rows may come first.
-func (p *settings) printFooter(w io.Writer) {
-	if all := environ.Libraries(append(p.packages, "github.com/rpcbench/rpcbench")); len(all) > 0 {
+// announce prints what readers of rows need, in the format of golang.org/x/perf/benchfmt, each line once in a process:
+// keys for whatever forbids comparing two files, a comment of versions, the libraries of a stack, and what benchstat is
+// to assume of units that package testing does not define. A benchmark's first call ends before package testing prints
+// its name, so lines that are printed in it stand above the row.
+func (p *settings) announce(w io.Writer, packages, units []string) {
+	if p.once("header") {
+		printHeader(w)
+	}
+	all := slices.DeleteFunc(environ.Libraries(packages), func(library string) bool { return !p.once(library) })
+	if len(all) > 0 {
 		fmt.Fprintln(w, "# libraries:", strings.Join(all, " "))
 	}
-	for _, of := range []struct{ assumed, units string }{
-		{"better=lower", "p50-ns p95-ns p99-ns cpu-ns/op sent-B/op recv-B/op reconnects round-trips/op"},
-		{"better=higher", "req/s"},
-		{"assume=nothing", "cpu-share in-flight"},
-	} {
-		for unit := range strings.FieldsSeq(of.units) {
-			if p.seen[unit] {
-				fmt.Fprintf(w, "Unit %s %s\n", unit, of.assumed)
-			}
+	for _, unit := range units {
+		if p.once(unit) {
+			fmt.Fprintln(w, "Unit", unit)
 		}
 	}
+}
+
+// once tells whether something is noted for the first time.
+func (p *settings) once(what string) bool {
+	before := p.seen[what]
+	p.seen[what] = true
+	return !before
+}
+
+// packages are those whose versions a stack's rows depend on. This one is among them, in a module of somebody's own.
+func packages(s rpcbench.Stack) []string {
+	return slices.Concat([]string{"github.com/rpcbench/rpcbench", s.Traits.Codec}, s.Traits.ClientLibraries,
+		s.Traits.ServerLibraries)
 }
 
 // remark tells on stderr, in a line that is a comment of benchmark format, what the rows don't have.
 func remark(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "# rpcbench: "+format+"\n", args...)
-}
-
-// metric reports a figure of a row.
-func metric(b *testing.B, value float64, unit string) {
-	current.seen[unit] = true
-	b.ReportMetric(value, unit)
 }
 
 // current has the settings of this process, whose flags and GOMAXPROCS it reads and sets. A benchmark of package
@@ -112,10 +105,9 @@ var current = settings{seen: map[string]bool{}, others: cpu.Others}
 
 // settings holds the flags of Main, and what rows have noted.
 type settings struct {
-	long     bool                          // value of -long
-	others   func() (since func() float64) // what other programs use of the machine
-	seen     map[string]bool               // names of the rows that have begun, their units, and why some were skipped
-	packages []string                      // of libraries of the stacks that ran
+	long   bool                          // value of -long
+	others func() (since func() float64) // what other programs use of the machine
+	seen   map[string]bool               // names of the rows that have begun, and what was printed
 }
 
 // Procs sets GOMAXPROCS to the number that the row's label will name. Every benchmark of this package calls Procs, and

@@ -58,7 +58,7 @@ func Find(stacks []rpcbench.Stack, name string) (rpcbench.Stack, error) {
 	i := slices.IndexFunc(stacks, func(s rpcbench.Stack) bool { return s.Name == name })
 	if i < 0 {
 		return rpcbench.Stack{}, fmt.Errorf("its process has no stack %q: "+
-			"cli.Main, or stacktest.Main in TestMain, takes all stacks", name)
+			"cli.Main takes all stacks", name)
 	}
 	return stacks[i], nil
 }

@@ -177,7 +177,7 @@ func TestProtocol(t *testing.T) {
 	}
 	const other = "its process speaks protocol 7, and this program 3: compare builds of one protocol"
 	const none = "its process names no protocol, and this program speaks 3: it is too old, " +
-		"or does not call cli.Main, or in a test file stacktest.Main"
+		"or does not call cli.Main"
 	for _, c := range []struct{ why, script, want string }{
 		{"a newer one", "echo 7; read line", other},
 		{"one that knew no numbers", `echo '{"blocks":[[]]}'; read line`, none},
@@ -197,7 +197,7 @@ func TestProtocol(t *testing.T) {
 func TestFailures(t *testing.T) {
 	for _, c := range []struct{ why, stack, want string }{
 		{"work injected by name", "grpcprotobuf+work=24h",
-			`server process: its process has no stack "grpcprotobuf+work=24h": cli.Main, or stacktest.Main in TestMain, takes all stacks`},
+			`server process: its process has no stack "grpcprotobuf+work=24h": cli.Main takes all stacks`},
 		{"no server can be made, which of a crossed stack is the other one's", "httpjson.to.noserver",
 			"server process: noserver: server: odd"},
 		{"a child that ends", "exits", "server process: exit status 3"},

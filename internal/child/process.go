@@ -111,7 +111,7 @@ func (p *Process) greet() error {
 		return p.End()
 	case err != nil:
 		return fmt.Errorf("its process names no protocol, and this program speaks %d: it is too old, "+
-			"or does not call cli.Main, or in a test file stacktest.Main", Protocol)
+			"or does not call cli.Main", Protocol)
 	case number != Protocol:
 		return fmt.Errorf("its process speaks protocol %d, and this program %d: compare builds of one protocol",
 			number, Protocol)

@@ -71,8 +71,8 @@ internal/scaffold: TestBadInput TestDocument TestFolder TestProtoset TestPublicP
 internal/versus: TestExplainSeveralCallers
 stacks: TestRowsCostTheSame
 stacktest: TestBenchstatMakesOneTable TestBusyMachine TestCallsInFlight TestEveryFigureReachesTheOutput
-	TestHarnessAllocatesNothing TestReconnects TestRowsHaveThePsOfTheirLabel TestRowsSayWhatIsNotSeen TestScenarios
-	TestUnitsFollowTheRows
+	TestHarnessAllocatesNothing TestReconnects TestRowsHaveThePsOfTheirLabel TestRowsNeedNoTestMain
+	TestRowsSayWhatIsNotSeen TestScenarios
 study/calibration: TestCalibrationGoesOn
 study/codecs: TestARowHasThePsOfItsLabel TestRows
 study/outside: TestBadInput TestFailedCall

@@ -10,13 +10,10 @@ import (
 	"testing"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/stacktest"
 
 	netrpc "example.com/outsider"
 )
-
-func TestMain(m *testing.M) { stacktest.Main(m, netrpc.New(), httpjson.New()) }
 
 func TestConformance(t *testing.T) { stacktest.Conformance(t, netrpc.New()) }
 
