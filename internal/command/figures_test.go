@@ -400,11 +400,11 @@ func inMessages(t *testing.T, summary any, page string, tables map[string][]grid
 			return fmt.Sprintf("%.1f (%.1f–%.1f)", of(key+".ns")/1e3, of(key+".lo")/1e3, of(key+".hi")/1e3)
 		}
 		require.InDelta(t, 2048, of("request"), 0.5)
-		require.InDelta(t, 61, of("reply"), 0.5)
+		require.InDelta(t, 111, of("reply"), 0.5)
 		require.Greater(t, of("gzip_request"), 1000.)
 		require.Less(t, of("gzip_reply"), 100.)
 		require.NotEqual(t, span("encode"), span("decode"))
-		for column, want := range map[string]string{"request, B": "2048", "reply, B": "61",
+		for column, want := range map[string]string{"request, B": "2048", "reply, B": "111",
 			"request with gzip, B": table.Size(of("gzip_request")), "reply with gzip, B": table.Size(of("gzip_reply")),
 			"encoding, µs": span("encode"), "decoding, µs": span("decode")} {
 			for _, file := range []string{"report.md", "report.html"} {

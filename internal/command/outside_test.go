@@ -210,7 +210,7 @@ func methodStacks() (all []rpcbench.Stack) {
 	reply := func(letters int) *rpcbench.User { return &rpcbench.User{Name: strings.Repeat("a", letters)} }
 	for _, name := range []string{"base", "other"} {
 		s := httpjson.Of(rpcbench.Method[rpcbench.User, rpcbench.User]{Name: "test.v1.Users/Get",
-			Requests: []*rpcbench.User{request(900), request(2100)}, Replies: []*rpcbench.User{reply(10), reply(40)},
+			Requests: []*rpcbench.User{request(900), request(2100)}, Replies: []*rpcbench.User{reply(10), reply(140)},
 			Key:   func(u *rpcbench.User) uint64 { return uint64(len(u.Avatar)) },
 			Equal: func(want, got *rpcbench.User) bool { return want.Name == got.Name }})
 		if decode := s.Reply.Decode; name == "other" {
