@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -76,7 +75,7 @@ func (r row) benchmark(b *testing.B) {
 	Procs(b)
 	orFail(b, r.stack.Name, r.check())
 	r.procs(b)
-	current.announce(os.Stdout, packages(r.stack), r.units())
+	current.announce(packages(r.stack), r.units())
 	o := r.begin(b)
 	r.start(b, o)
 	loop := o.Loop

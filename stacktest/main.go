@@ -32,7 +32,7 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 	if bench := flag.Lookup("test.bench"); bench == nil || bench.Value.String() == "" {
 		exit(m.Run(), stacks)
 	}
-	current.announce(os.Stdout, nil, nil) // also above rows of other benchmarks
+	current.announce(nil, nil) // also above rows of other benchmarks
 	share := current.others()
 	code := m.Run()
 	if used := share(); used > versus.BusyMachine {
@@ -66,17 +66,17 @@ func printHeader(w io.Writer) {
 // keys for whatever forbids comparing two files, a comment of versions, the libraries of a stack, and what benchstat is
 // to assume of units that package testing does not define. A benchmark's first call ends before package testing prints
 // its name, so lines that are printed in it stand above the row.
-func (p *settings) announce(w io.Writer, packages, units []string) {
+func (p *settings) announce(packages, units []string) {
 	if p.once("header") {
-		printHeader(w)
+		printHeader(os.Stdout)
 	}
 	all := slices.DeleteFunc(environ.Libraries(packages), func(library string) bool { return !p.once(library) })
 	if len(all) > 0 {
-		fmt.Fprintln(w, "# libraries:", strings.Join(all, " "))
+		fmt.Println("# libraries:", strings.Join(all, " "))
 	}
 	for _, unit := range units {
 		if p.once(unit) {
-			fmt.Fprintln(w, "Unit", unit)
+			fmt.Println("Unit", unit)
 		}
 	}
 }

@@ -5,15 +5,14 @@
 //
 // [Conformance] is the suite. It checks each claim of a stack against the bytes on the wire and the allocation profile.
 //
-// [Benchmark] times a stack at a workload, and lists the figures that its rows report. Above the rows stand versions and
-// units, as benchstat reads them. Stacks are compared by the command, which cli.Main makes of a program of yours.
+// [Benchmark] times a stack at a workload, and lists the figures that its rows report. Versions and units stand above
+// the rows, as benchstat reads them. Stacks are compared by the command, which cli.Main makes of a program of yours.
 //
 // [Main] is for a TestMain, which no test or benchmark needs. It fails if goroutines are left.
 package stacktest
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +30,7 @@ func Start(tb testing.TB, stack rpcbench.Stack, config rpcbench.Config) *rpcbenc
 	tb.Helper()
 	if b, ok := tb.(*testing.B); ok {
 		Procs(b)
-		current.announce(os.Stdout, packages(stack), nil)
+		current.announce(packages(stack), nil)
 	}
 	f, err := rpcbench.Start(tb.Context(), stack, config)
 	skipOrFail(tb, stack, err)
