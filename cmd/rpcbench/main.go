@@ -1,21 +1,21 @@
 // Rpcbench compares stacks, and says how far its comparisons are to be trusted.
 //
-//	rpcbench run -out folder [-quick] [-workloads name,...] [-time 8s] [-processes 8] [-base httpjson] [-seed n]
+//	rpcbench run [-out folder] [-thorough] [-workloads name,...] [-time 2s] [-processes 8] [-base httpjson] [-seed n]
 //		[stack[@build]...]
-//	rpcbench run -out folder [-rate 1000,5000,saturated] [-callers 30] [-conns 4] [-apart] [-tls] [-unix]
+//	rpcbench run [-rate 1000,5000,saturated] [-callers 30] [-conns 4] [-apart] [-tls] [-unix]
 //		[-message flex.1kB] [-payload 2kB] [-new-connections] [-stream] [-headers] [-link 40ms/10Mbps] [-gomaxprocs 4]
 //		[stack[@build]...]
-//	rpcbench run -out folder -server stack=host:port,... [stack...]
-//	rpcbench run -out folder [-equal 2] [-max 1.05] [-max-counts 1.02] -base stack@build stack[@build]
+//	rpcbench run -server stack=host:port,... [stack...]
+//	rpcbench run [-equal 2] [-max 1.05] [-max-counts 1.02] -base stack@build stack[@build]
 //	rpcbench run -max-counts 1.02 -base stack@build stack[@build]
 //
 // answers "gRPC or JSON?" for the situations in which services are: an ordinary load, a saturated server, one caller at
 // a time, one core; small, structured and binary messages, streams, new connections, headers, a slow link. Each stack,
 // grpcprotobuf unless named, is compared with the base at each: short slices of both in turn, in eight processes one
-// after the other. A stack takes about half an hour. -quick gives a first answer: five workloads, eight processes of
-// this build. The folder then has report.html, report.md, answer.svg, summary.json, and bench.txt, which benchstat
-// reads and which has a line for each process. An interrupted run keeps what was measured. A process that fails is
-// measured again once.
+// after the other. A stack takes about two minutes: five workloads, two seconds of each stack, processes of this build.
+// -thorough takes half an hour: all workloads, for longer, and processes of several links. The folder then has
+// report.html, report.md, answer.svg, summary.json, and bench.txt, which benchstat reads and which has a line for each
+// process. An interrupted run keeps what was measured. A process that fails is measured again once.
 //
 // The flags of the second line make a workload, which is then measured alone. A payload goes both ways; 1 kB is 1000
 // bytes. A stack without streams makes calls; -stream needs one that has them. -apart gives each server a process of
@@ -35,9 +35,9 @@
 // -max-counts does the same for allocations, bytes on the wire and writes of one caller, where 1 allows no growth, and
 // measures no time without -max. docs/running.md has a workflow.
 //
-// Where functions lie in a program moves a ratio by a percent. So the processes are spread over eight links of the
-// program's own main package, and the interval is one of that source. With -quick, or away from the module and from the
-// go command, it is one of this program.
+// Where functions lie in a program moves a ratio by a percent. So with -thorough, -max or builds the processes are
+// spread over eight links of the program's own main package, and the interval is one of that source. Else, or away from
+// the module and from the go command, it is one of this program.
 //
 // A build is a git revision (HEAD~3), a Go release (go1.26.8), a version of a module (google.golang.org/grpc@v1.80.0)
 // or KEY=VALUE in the environment of the build and of its processes (GOEXPERIMENT=nojsonv2). A stack without a build
@@ -45,10 +45,10 @@
 // different builds run in processes of their own, which take turns, for four times as long. The programs are linked in
 // a temporary folder first, and are deleted at the end.
 //
-//	rpcbench run -reply order.json [-request get.json] -out folder [flags of run]
-//	rpcbench run -proto orders.proto [-I folder] -call shop.v1.Orders/Get -request get.json -reply order.json -out folder
+//	rpcbench run -reply order.json [-request get.json] [flags of run]
+//	rpcbench run -proto orders.proto [-I folder] -call shop.v1.Orders/Get -request get.json -reply order.json
 //		[flags of run]
-//	rpcbench run -request-size 100B -reply-size 2kB -out folder [flags of run]
+//	rpcbench run -request-size 100B -reply-size 2kB [flags of run]
 //	rpcbench init -reply … -out module
 //
 // compares the stacks on a call of yours, with your messages: JSON in files, or in folders of them. Without -proto, a
@@ -89,7 +89,7 @@
 //
 //	rpcbench run -out all grpcprotobuf connectrpc httpxml
 //	rpcbench run -out variants -base grpcprotobuf -workloads small,small-apart grpcprotobuf.tuned grpcservehttp
-//	rpcbench run -out releases -workloads small,structured-1kB httpjson@go1.26.8 httpjson@go1.27.4
+//	rpcbench run -thorough -out releases -workloads small,structured-1kB httpjson@go1.26.8 httpjson@go1.27.4
 package main
 
 import (

@@ -31,8 +31,7 @@ type comparison struct {
 	workloads   []workload.Workload
 	time        time.Duration // for each arm of each comparison, over all processes
 	processes   int
-	most        time.Duration // that all may take; 0 is a quarter more than planned
-	layouts     int           // links of each build; 0 is this program as it is
+	layouts     int // links of each build; 0 is this program as it is
 	seed        uint64
 	out         string
 	sweep       made                // what the workloads are the values of
@@ -135,17 +134,21 @@ func (c *comparison) builds() (all []string) {
 	return all
 }
 
+// named tells whether a build is.
+func (c *comparison) named() bool {
+	return slices.ContainsFunc(c.builds(), func(build string) bool { return build != "" })
+}
+
 // link makes all programs before anything is measured. remove deletes them.
 func (c *comparison) link(ctx context.Context, show show) (remove func() error, err error) {
 	c.programs = map[string][]versus.Program{}
 	all := c.builds()
-	named := slices.ContainsFunc(all, func(build string) bool { return build != "" })
 	asItIs := func(why string) (func() error, error) {
 		c.notes = append(c.notes, "the intervals are of this build, not of its source: "+why)
 		c.layouts, c.programs[""] = 0, []versus.Program{{}}
 		return func() error { return nil }, nil
 	}
-	if c.layouts == 0 && !named {
+	if c.layouts == 0 && !c.named() {
 		return asItIs("no layouts were linked")
 	}
 	seeds := c.seeds()
@@ -153,10 +156,10 @@ func (c *comparison) link(ctx context.Context, show show) (remove func() error, 
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, errInterrupted
-	case named && err != nil:
+	case c.named() && err != nil:
 		return nil, fmt.Errorf("rpcbench: no build can be made: %w", err)
 	case err != nil && c.gate.max > 0:
-		return nil, fmt.Errorf("rpcbench: run: -max: no layouts can be linked: %w; -quick judges this build alone", err)
+		return nil, fmt.Errorf("rpcbench: run: -max judges layouts, and none can be linked: %w: mend that, or leave -max out", err)
 	case err != nil:
 		c.warnings = append(c.warnings, fmt.Sprintf("one build was measured in place of %d layouts: %s", c.layouts, err))
 		return asItIs(err.Error())
@@ -223,7 +226,7 @@ func asTyped() []string {
 
 // campaign has a comparison for each workload and contestant.
 func (c *comparison) campaign() *versus.Campaign {
-	all := versus.Campaign{Plan: c.plan(), Seed: c.seed, Most: c.most}
+	all := versus.Campaign{Plan: c.plan(), Seed: c.seed}
 	for _, w := range c.workloads {
 		names := c.contestants
 		for _, name := range slices.Sorted(maps.Keys(c.also)) {
@@ -288,9 +291,5 @@ func (c *comparison) apart(contestant string) bool {
 }
 
 func (c *comparison) plan() versus.Plan {
-	plan := versus.Plan{Processes: c.processes, Margin: c.equal / 100}
-	if c.most > 0 {
-		plan.Longer = "the time, without -quick,"
-	}
-	return plan
+	return versus.Plan{Processes: c.processes, Margin: c.equal / 100}
 }

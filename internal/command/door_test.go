@@ -176,7 +176,7 @@ func TestOutsidersProgram(t *testing.T) {
 	require.Equal(t, []string{"netrpc", "httpjson", "grpcprotobuf"}, names)
 
 	if *long {
-		output(t, bench, "run", "-workloads", "small", "-time", "3600ms", "-out", "three", "netrpc")
+		output(t, bench, "run", "-thorough", "-workloads", "small", "-time", "3600ms", "-out", "three", "netrpc")
 		three, err := report.Read("three")
 		require.NoError(t, err)
 		require.Equal(t, "httpjson", three.Base)
@@ -190,7 +190,7 @@ func TestOutsidersProgram(t *testing.T) {
 		args      []string
 	}{
 		{"a revision without the program", "rpcbench: HEAD~2: " + output(t, "git", "rev-parse", "--short=7", "HEAD~2") +
-			" has no example.com/outsider/cmd/bench", []string{"run", "-quick", "-out", "four", "netrpc@HEAD~2", "netrpc"}},
+			" has no example.com/outsider/cmd/bench", []string{"run", "-out", "four", "netrpc@HEAD~2", "netrpc"}},
 		{"a stack of others", `rpcbench: unknown stack "rawtcp": rpcbench list names them`, []string{"run", "-out", "four",
 			"rawtcp"}},
 	} {

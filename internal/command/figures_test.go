@@ -301,7 +301,7 @@ func TestEachFigureIsInItsPlace(t *testing.T) {
 	t.Setenv(odd.Variable, children)
 	t.Setenv(ofMethod, allDiffer)
 	var stdout bytes.Buffer
-	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-quick", "-workloads",
+	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-workloads",
 		"call,call-saturated,call-load", "-out", out, "other"}, &stdout, io.Discard))
 	var summary any
 	require.NoError(t, json.Unmarshal([]byte(read(t, filepath.Join(out, "summary.json"))), &summary))

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,8 +70,9 @@ func (c *comparison) gated(typed map[string]bool) error {
 		return wrong("run: -max-counts: calls of servers elsewhere are not counted: leave -server out")
 	case g.counts > 0 && !slices.ContainsFunc(c.workloads, exact):
 		return wrong("run: -max-counts compares counts of one caller without a link: name such a workload, small say")
-	case g.alone() && (typed["out"] || typed["time"] || typed["processes"]):
-		return wrong("run: -max-counts alone measures no time: leave -out, -time and -processes out, or give -max")
+	case g.alone() && (typed["out"] || typed["thorough"] || typed["time"] || typed["processes"]):
+		return wrong("run: -max-counts alone measures no time: leave -out, -thorough, -time and -processes out," +
+			" or give -max")
 	case g.alone():
 		c.layouts = 0
 	}
@@ -115,7 +115,7 @@ func (c *comparison) countAll(ctx context.Context, stdout io.Writer, clock *cloc
 func (c *comparison) judge(s report.Summary, all *versus.Campaign) (said string, err error) {
 	var lines, over, blind, none []string
 	if c.gate.max > 0 {
-		lines, over, blind = c.gate.times(s.Answers, cmp.Or(c.plan().Longer, "-time"))
+		lines, over, blind = c.gate.times(s.Answers)
 	}
 	if c.gate.counts > 0 {
 		said, more := c.gate.counted(s.Answers, c.workloads)
@@ -171,8 +171,8 @@ func step(name string, s report.Summary, said string) error {
 
 // times says of each answer whether it is above the gate: by the lower end of its interval, and beyond the noise floor.
 // Each line has the least ratio that would have been. Before them stands what is too imprecise for twice the excess,
-// with what would let the gate see that; longer names the flag of more time.
-func (g gate) times(answers []report.Answer, longer string) (lines, over, blind []string) {
+// with what would let the gate see that.
+func (g gate) times(answers []report.Answer) (lines, over, blind []string) {
 	for _, a := range answers {
 		a = a.Leading()
 		name := a.Does + ", " + a.Stack
@@ -190,7 +190,7 @@ func (g gate) times(answers []report.Answer, longer string) (lines, over, blind 
 		if a.Lo > g.max && a.Ratio > 1+a.NoiseFloor() {
 			verdict, over = "above", append(over, said)
 		} else if !g.sees(least) {
-			blind = append(blind, name+": give it "+g.more(a.Result, longer))
+			blind = append(blind, name+": give it "+g.more(a.Result))
 		}
 		lines = append(lines, fmt.Sprintf("gate: %s is %s %v; it fires from %.3f on", said, verdict, g.max, least))
 	}
@@ -212,10 +212,10 @@ func (g gate) least(r versus.Result, times float64) float64 {
 }
 
 // more is what would let the gate see.
-func (g gate) more(r versus.Result, longer string) string {
+func (g gate) more(r versus.Result) string {
 	for times := 2; times <= 100; times++ {
 		if g.sees(g.least(r, float64(times))) {
-			return fmt.Sprintf("about %d times %s", times, strings.TrimSuffix(longer, ","))
+			return fmt.Sprintf("about %d times -time", times)
 		}
 	}
 	if r.Moved = 0; g.sees(g.least(r, 100)) {

@@ -50,7 +50,7 @@ func TestGateOfTimes(t *testing.T) {
 		{"above by CPU time, where time leads", "", byTime, false, "1.061", ""},
 	} {
 		t.Run(test.why, func(t *testing.T) {
-			lines, over, blind := gate{max: 1.05}.times([]report.Answer{{Leads: test.leads, Result: test.result}}, "-time")
+			lines, over, blind := gate{max: 1.05}.times([]report.Answer{{Leads: test.leads, Result: test.result}})
 			require.Equal(t, test.fires, len(over) == 1, lines)
 			unseen := "gate: not decided: it could not have seen twice the excess that it allows, 1.1: , : give it "
 			require.Equal(t, test.give != "", strings.HasPrefix(lines[0], unseen+test.give), lines)

@@ -218,6 +218,8 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 		_, err := fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.%s\n\n%s\nexample: %s\n", c.name, c.args, c.does,
 			c.more, &flags, c.example)
 		return err
+	case err != nil && c.name == "run" && strings.HasSuffix(err.Error(), "not defined: -quick"):
+		return wrong("run: -quick is what run does now: leave it out; -thorough is the run of half an hour")
 	case err != nil:
 		return wrong("%s: %w: rpcbench %s -h shows its flags", c.name, err, c.name)
 	}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
@@ -175,6 +176,9 @@ func TestManual(t *testing.T) {
 		help, _, err := typed(t, command, "-h")
 		require.NoError(t, err)
 		require.Contains(t, help, "example: rpcbench "+command)
+		for line := range strings.Lines(strings.ReplaceAll(help, "    \t", "        ")) {
+			require.LessOrEqual(t, utf8.RuneCountInString(line), 101, line) // 100 columns
+		}
 		if command == "run" {
 			runCommand(ours(), nil, nil).setup(names)
 		}

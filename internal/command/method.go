@@ -127,15 +127,10 @@ func codecTimes(ctx context.Context, seed uint64, stacks []rpcbench.Stack) ([][2
 	return all, nil
 }
 
-// explained is how long each stack is explained.
-func (c *comparison) explained() time.Duration {
-	if c.most > 0 { // -quick
-		return 2 * each
-	}
-	return 5 * each
-}
+// explained is how long each stack is explained: in two processes to five, as long as it is timed.
+func (c *comparison) explained() time.Duration { return each * min(5, 1+max(1, c.time/each)) }
 
-// layers is the table of explain for the base and the first contestant, of five processes, or of two with -quick.
+// layers is the table of explain for the base and the first contestant, of as many processes as their time asks for.
 func (c *comparison) layers(ctx context.Context, show show) (string, error) {
 	names := []string{c.base, c.contestants[0]}
 	if build(names[0])+build(names[1]) != "" {

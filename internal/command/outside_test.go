@@ -125,7 +125,7 @@ func TestRunOfKnownFigures(t *testing.T) {
 	children, all := odd.Children(t, 0), runtime.NumCPU()
 	t.Setenv(odd.Variable, children)
 	var stdout bytes.Buffer
-	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-quick", "-workloads",
+	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-workloads",
 		"small,bytes-10kB,small-apart", "-seed", "5", "-out", out, "other"}, &stdout, io.Discard))
 	said, log := stdout.String(), questions(odd.Asked[versus.Spec](children))
 	for _, line := range []string{"1 Name=small Procs=1", "1 Name=bytes-10kB Payload=10000 Procs=1",
@@ -185,7 +185,7 @@ func TestOrdinaryLoad(t *testing.T) {
 	out, children := filepath.Join(t.TempDir(), "out"), odd.Children(t, 0)
 	t.Setenv(odd.Variable, children)
 	var stdout bytes.Buffer
-	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-quick", "-workloads", "small-load", "-out", out,
+	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-workloads", "small-load", "-out", out,
 		"other"}, &stdout, io.Discard))
 	s, err := report.Read(out)
 	require.NoError(t, err)
@@ -234,7 +234,10 @@ func TestEndedFromOutside(t *testing.T) {
 	for signal, status := range map[syscall.Signal]int{syscall.SIGINT: 1, syscall.SIGTERM: 1, syscall.SIGKILL: -1} {
 		t.Run(signal.String(), func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
-			cmd, children := outside(t, "run", "-quick", "-max", "1.05", "-workloads", "small", "-out", out, "other")
+			cmd, _ := outside(t, "run", "-max", "1.05", "-workloads", "small", "-out", out, "other")
+			bin, children := t.TempDir(), odd.Children(t, 2) // the first is asked which protocol it speaks
+			require.NoError(t, os.WriteFile(filepath.Join(bin, "go"), []byte(linker), 0o700))
+			cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"), "TMPDIR="+bin, odd.Variable+"="+children)
 			var stdout bytes.Buffer
 			cmd.Stdout = &stdout
 			begin(t, cmd, syscall.SIGINT, false)
@@ -287,7 +290,7 @@ func TestBrokenPipe(t *testing.T) {
 			require.NoError(t, nobody.Close())
 			defer pipe.Close()
 			out, temporary := filepath.Join(t.TempDir(), "out"), t.TempDir()
-			cmd := odd.Again(t, asMain+"=1", "run", "-quick", "-workloads", "small", "-out", out, "other")
+			cmd := odd.Again(t, asMain+"=1", "run", "-workloads", "small", "-out", out, "other")
 			cmd.Env = append(cmd.Env, odd.Variable+"="+odd.Children(t, 0), "TMPDIR="+temporary)
 			if cmd.Stdout = pipe; test.stream == "progress" {
 				cmd.Stdout, cmd.Stderr = nil, pipe

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"time"
 
 	"golang.org/x/term"
@@ -104,7 +103,7 @@ func (k *clock) show(what string, left, all time.Duration) {
 
 // linking, looking, counting and describing are how long these parts take, about.
 func (c *comparison) linking() time.Duration {
-	if c.layouts == 0 && !slices.ContainsFunc(c.builds(), func(build string) bool { return build != "" }) {
+	if c.layouts == 0 && !c.named() {
 		return 0
 	}
 	return aLink * time.Duration(len(c.builds())*max(1, c.layouts))

@@ -99,17 +99,17 @@ func TestClock(t *testing.T) {
 
 // What is announced has links, rates and counts.
 func TestAnnounced(t *testing.T) {
-	takes := func(args []string, only string, quick bool) []time.Duration {
+	takes := func(args []string, only string, thorough bool) []time.Duration {
 		c := unflagged(t, ours())
-		require.NoError(t, c.take(args, only, quick, map[string]bool{"workloads": true}))
+		require.NoError(t, c.take(args, only, thorough, map[string]bool{"workloads": true}))
 		return []time.Duration{c.linking(), c.looking(), c.campaign().Takes(), c.counting()}
 	}
-	one, builds := takes(nil, "small", true), takes([]string{"httpjson@HEAD", "httpjson"}, "small", false)
-	require.Zero(t, one[0]+one[1], "a first answer is of this program")
+	one, builds := takes(nil, "small", false), takes([]string{"httpjson@HEAD", "httpjson"}, "small", false)
+	require.Zero(t, one[0]+one[1], "the short answer is of this program")
 	require.Equal(t, 2*aCount, one[3])
 	require.Equal(t, 16*aLink, builds[0])
-	require.Equal(t, 8*aLink, takes(nil, "small", false)[0])
-	require.Positive(t, takes(nil, "small-load", true)[1])
-	require.Zero(t, takes(nil, "small-1000-per-second", true)[1], "nobody looks for a rate that is given")
+	require.Equal(t, 8*aLink, takes(nil, "small", true)[0])
+	require.Positive(t, takes(nil, "small-load", false)[1])
+	require.Zero(t, takes(nil, "small-1000-per-second", false)[1], "nobody looks for a rate that is given")
 	require.Greater(t, builds[2], 12*versus.Turn*8*versus.FewestBlocks, "two slices of three arms, for four times as long")
 }

@@ -23,15 +23,15 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 	}
 	return command{
 		name: "run", tidies: true, args: " [stack[@build]...]",
-		does: "Compare stacks, or builds of them, with a base at each workload: about half an hour",
+		does: "Compare stacks, or builds of them, with a base, in two minutes or so",
 		more: "\n\nA build of a stack is a git revision (HEAD~1), a Go release (go1.26.8), a version of a module\n" +
-			"(google.golang.org/grpc@v1.80.0) or KEY=VALUE of the environment. Without one a stack is measured as its\n" +
-			"source lies.",
-		example: "rpcbench run -out mine",
+			"(google.golang.org/grpc@v1.80.0) or KEY=VALUE of the environment. Without one a stack is measured as\n" +
+			"its source lies.",
+		example: "rpcbench run",
 		groups: append([]string{
 			"What is called: base workloads message payload stream headers",
 			"How: rate callers conns new-connections tls unix apart link server gomaxprocs",
-			"How long: quick time processes seed",
+			"How long: thorough time processes seed",
 			"What is decided: equal max max-counts",
 			"Where to: out",
 		}, messages...),
@@ -41,13 +41,13 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			f.StringVar(&c.base, "base", "", "`stack` that the others are compared with: "+p.base()+
 				", or the first if one names a build")
 			f.StringVar(&c.out, "out", "", "new `folder` for what is measured")
-			f.DurationVar(&c.time, "time", 8*time.Second,
-				"for each stack at each workload, about, over all processes; builds take four times as long")
+			f.DurationVar(&c.time, "time", 2*time.Second, "for each stack at each workload, about, over all processes;\n"+
+				"8s with -thorough, -max or builds, which take four times as long")
 			f.IntVar(&c.processes, "processes", 8, fmt.Sprintf("for each comparison, at least %d", versus.Fewest))
 			var only list
-			f.Var(&only, "workloads", "`names`, separated by commas, of rpcbench list; all unless given")
-			quick := f.Bool("quick", false,
-				"a first answer in two minutes or so: five workloads, two seconds of each stack, this build alone")
+			f.Var(&only, "workloads", "`names`, separated by commas, of rpcbench list; its first unless given")
+			thorough := f.Bool("thorough", false,
+				"half an hour: all workloads, for longer, and eight links of each build, as -max and builds have")
 			made := workloadFlags(f)
 			f.Var((*list)(&c.server), "server",
 				"`stack=host:port,...` of servers that run already, as rpcbench serve prints them")
@@ -69,7 +69,7 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 				}
 				var err error
 				if c.sweep, err = made(); err == nil {
-					err = c.take(args, string(only), *quick, typed)
+					err = c.take(args, string(only), *thorough, typed)
 				}
 				switch {
 				case err != nil:
@@ -84,21 +84,9 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 }
 
 // take carries the command line over, or says what is wrong with it.
-func (c *comparison) take(args []string, only string, quick bool, typed map[string]bool) error {
+func (c *comparison) take(args []string, only string, thorough bool, typed map[string]bool) error {
 	own := c.sweep.workloads
-	c.workloads, c.layouts = c.program.workloads(), min(8, c.processes)
-	if quick {
-		if typed["time"] || typed["processes"] {
-			return wrong("run: -quick says how long: leave -time and -processes out")
-		}
-		few := workload.Quick
-		if c.stacks[0].Method != "" {
-			few = workload.QuickOwn
-		}
-		c.workloads, c.layouts = c.workloads[:min(few, len(c.workloads))], 0
-		c.time, c.most = 2*time.Second, 150*time.Second
-	}
-	switch {
+	switch c.workloads = c.program.workloads(); {
 	case own != nil && typed["workloads"]:
 		return wrong("run: -workloads names workloads, and the flags make one, %s: leave one of the two out", own[0].Name)
 	case own != nil:
@@ -115,6 +103,12 @@ func (c *comparison) take(args []string, only string, quick bool, typed map[stri
 			}
 			c.workloads = append(c.workloads, w)
 		}
+	case !thorough && !c.gate.alone():
+		few := workload.Few
+		if c.stacks[0].Method != "" {
+			few = workload.FewOwn
+		}
+		c.workloads = c.workloads[:min(few, len(c.workloads))]
 	}
 	if err := c.names(args); err != nil {
 		return err
@@ -123,7 +117,7 @@ func (c *comparison) take(args []string, only string, quick bool, typed map[stri
 	for name, at := range workload.Also() {
 		_, unknown := c.find(name)
 		if unknown == nil && len(args) == 0 && c.base == "httpjson" && !typed["server"] &&
-			(!quick || c.stacks[0].Method != "") {
+			(thorough || c.stacks[0].Method != "") {
 			c.also[name] = at
 		}
 	}
@@ -134,6 +128,11 @@ func (c *comparison) take(args []string, only string, quick bool, typed map[stri
 	}
 	if err := c.gated(typed); err != nil || c.gate.alone() {
 		return err
+	}
+	if thorough || c.gate.max > 0 || c.named() {
+		if c.layouts = min(8, c.processes); !typed["time"] {
+			c.time = 8 * time.Second
+		}
 	}
 	least := versus.FewestBlocks * versus.Turn * time.Duration(c.processes)
 	switch {

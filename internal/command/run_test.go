@@ -37,7 +37,7 @@ func measured(t *testing.T, c *comparison, stack string, own made, flag string) 
 		t.Skip("measures")
 	}
 	c.program, c.out, c.sweep, c.processes = ours(), filepath.Join(t.TempDir(), "new")+"/", own, 8
-	require.NoError(t, c.take([]string{stack}, "small", true, map[string]bool{flag: true}))
+	require.NoError(t, c.take([]string{stack}, "small", false, map[string]bool{flag: true}))
 	c.processes, c.time = 1, c.time/4
 	var out, errs bytes.Buffer
 	require.NoError(t, c.answer(t.Context(), &out, &errs))
@@ -115,7 +115,7 @@ func namesOf(workloads []workload.Workload) (all []string) {
 // unflagged is what run is asked for by a folder alone.
 func unflagged(t *testing.T, p program) comparison {
 	t.Helper()
-	return comparison{program: p, out: filepath.Join(t.TempDir(), "new"), time: 8 * time.Second, processes: 8, seed: 7}
+	return comparison{program: p, out: filepath.Join(t.TempDir(), "new"), time: 2 * time.Second, processes: 8, seed: 7}
 }
 
 // What the suite can't see of a stack is a warning of every summary, once for all its builds, beside others.
@@ -124,17 +124,17 @@ func TestUnseen(t *testing.T) {
 	masked.Name, masked.Traits.Varies = "masked", rpcbench.Masked
 	p := program{stacks: []rpcbench.Stack{httpjson.New(), masked}}
 	c := unflagged(t, p)
-	require.NoError(t, c.take([]string{"masked@HEAD~1", "masked"}, "", true, nil))
+	require.NoError(t, c.take([]string{"masked@HEAD~1", "masked"}, "", false, nil))
 	require.Equal(t, []string{workload.Unseen(masked)}, c.header().Warnings)
 	require.Contains(t, c.header().Warnings[0], "masked masks its requests: no test reads them")
 	c = unflagged(t, p)
 	c.server = "httpjson=h:1,masked=h:2"
-	require.NoError(t, c.take([]string{"masked"}, "small", true, map[string]bool{"server": true, "workloads": true}))
+	require.NoError(t, c.take([]string{"masked"}, "small", false, map[string]bool{"server": true, "workloads": true}))
 	require.Len(t, c.header().Warnings, 3)
 	require.Equal(t, workload.Unseen(masked), c.header().Warnings[0])
 }
 
-// TestWhatRunAsks: what -quick, -processes, -seed, -server and nothing mean, by what the processes are asked. Those of
+// TestWhatRunAsks: what -thorough, -processes, -seed, -server and nothing mean, by what the processes are asked. Those of
 // 100 kB fail.
 func TestWhatRunAsks(t *testing.T) {
 	if testing.Short() {
@@ -176,15 +176,15 @@ func TestWhatRunAsks(t *testing.T) {
 	}
 	const second = "httpjson.default" // whose client leaves all to net/http
 
-	rows, asked, s := run(ours(), "-processes", "6")
+	rows, asked, s := run(ours(), "-thorough", "-processes", "6")
 	require.ElementsMatch(t, append(of(workload.All()), "small-load "+second, "small-saturated "+second), distinct(rows))
 	require.Contains(t, s.Warnings[0], "one build was measured in place of 6 layouts")
 	require.Len(t, blocks(s), 6)
 	require.InDelta(t, float64(8*time.Second/6/versus.Turn), blocks(s)[0], 1)
 	require.Equal(t, versus.Slice, asked[0].Slice)
 
-	rows, _, s = run(ours(), "-quick")
-	require.ElementsMatch(t, of(workload.All()[:5]), distinct(rows), "a first answer")
+	rows, _, s = run(ours())
+	require.ElementsMatch(t, of(workload.All()[:5]), distinct(rows), "the short answer")
 	require.NotContains(t, strings.Join(s.Warnings, "\n"), "layouts")
 	require.Len(t, blocks(s), 8)
 	require.InDelta(t, float64(2*time.Second/8/versus.Turn), blocks(s)[0], 1)
@@ -204,7 +204,7 @@ func TestWhatRunAsks(t *testing.T) {
 		require.NoError(t, err)
 		servers += "," + name + "=" + stacktest.Start(t, found[0], rpcbench.Config{}).Addr
 	}
-	rows, asked, s = run(ours(), "-processes", "6", "-server", servers[1:])
+	rows, asked, s = run(ours(), "-thorough", "-processes", "6", "-server", servers[1:])
 	there := slices.DeleteFunc(workload.All(), func(w workload.Workload) bool { return w.TLS || w.Rate != 0 })
 	require.ElementsMatch(t, of(there), distinct(rows))
 	require.Contains(t, s.Warnings, "skipped: small-load, structured-load-tls, structured-saturated-tls, cold-tls, "+
@@ -219,7 +219,7 @@ func TestWhatRunAsks(t *testing.T) {
 	for i, name := range []string{"httpjson", "grpcprotobuf", "httpjsoniter"} {
 		p.stacks[i].Name = name
 	}
-	rows, _, _ = run(p, "-quick")
+	rows, _, _ = run(p)
 	require.ElementsMatch(t, []string{"call-load grpcprotobuf", "call-saturated grpcprotobuf", "call grpcprotobuf",
 		"call httpjsoniter"}, distinct(rows), "the rival that needs no new protocol has one row")
 }

@@ -3,6 +3,7 @@ package command
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -44,6 +45,7 @@ func TestRefusals(t *testing.T) { scripts(t, "testdata/refusals", time.Minute) }
 //	                how long it will take; nothing if there is no text
 //	known           from here on the program has two stacks, base and other, whose figures knownAnswer tells
 //	known method    the same, but the stacks are of a method of one's own
+//	links           from here on go links this program again, in no time, and notes each link in the file bin/links
 //	asked file      what the processes that measure were asked since then is in the file; - is nothing
 //	publish mod...  writes modules, each a folder path@version, to the folder proxy, which is a GOPROXY
 //	profile file    replaces a file with lines "samples function<caller<caller" by the CPU profile of such a service
@@ -92,6 +94,11 @@ func scripts(t *testing.T, dir string, within time.Duration) {
 				ts.Setenv(odd.Variable, "0 "+dir)
 				ts.Setenv(ofMethod, strings.Join(args, ""))
 			},
+			"links": func(ts *testscript.TestScript, _ bool, _ []string) {
+				dir := ts.MkAbs("bin")
+				ts.Check(cmp.Or(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "go"), []byte(linker), 0o700)))
+				ts.Setenv("PATH", dir+":"+ts.Getenv("PATH"))
+			},
 			"asked": func(ts *testscript.TestScript, _ bool, args []string) {
 				want := ""
 				if args[0] != "-" {
@@ -134,10 +141,26 @@ func scripts(t *testing.T, dir string, within time.Duration) {
 	})
 }
 
+// linker is a go command that makes a link to this program of each that it is to build, and notes its layout.
+var linker = `#!/bin/sh
+case $1 in
+env) echo "$PWD/go.mod" ;;
+list) echo main ;;
+build)
+	while [ "$1" != -o ]; do shift; done
+	echo "$3" >>"$(dirname "$0")/links"
+	ln -s ` + os.Args[0] + ` "$2"
+	;;
+esac
+`
+
 // questions has a line for each: how often it was asked, the stacks, and what differs from nothing. Seeds are left out.
 func questions(all []odd.Question[versus.Spec]) string {
 	times := map[string]int{}
 	for _, q := range all {
+		if q.Spec.Arms == nil {
+			continue // a link is asked which protocol it speaks
+		}
 		does := "time"
 		if q.Spec.Counted {
 			does = "count"

@@ -61,11 +61,11 @@ func TestRun(t *testing.T) {
 		until  string // there is such a file, and then a signal
 		files  []string
 	}{
-		{"a run", "-quick -workloads call -out answer httpjsoniter", 0, "", []string{"answer"}},
+		{"a run", "-workloads call -out answer httpjsoniter", 0, "", []string{"answer"}},
 		{"a build that the program can't make", "-out=answer httpjson@nosuch httpjsoniter", 1, "", nil},
-		{"told to end while go builds", "-quick -out answer", 1, "rpcbench-*/go-build*", nil},
-		{"told to end before anything was measured", "-quick -out answer", 1, "rpcbench-*/program", nil},
-		{"told to end once something was measured", "-quick -workloads call -out=answer httpjsoniter", 1,
+		{"told to end while go builds", "-out answer", 1, "rpcbench-*/go-build*", nil},
+		{"told to end before anything was measured", "-out answer", 1, "rpcbench-*/program", nil},
+		{"told to end once something was measured", "-workloads call -out=answer httpjsoniter", 1,
 			"home/answer/summary.json", []string{"answer"}},
 	} {
 		t.Run(c.why, func(t *testing.T) {

@@ -855,7 +855,7 @@ func TestDocument(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(strings.Join(blocks["sh"], "")), "\n")
 	require.Len(t, lines, 4)
 	for _, line := range lines {
-		args := strings.Fields(strings.NewReplacer("rpcbench run ", "init ", "rpcbench init ", "init ", " -quick ", " ").
+		args := strings.Fields(strings.NewReplacer("rpcbench run ", "init ", "rpcbench init ", "init ").
 			Replace(line))
 		out, err := process(t, home, args...).CombinedOutput()
 		require.NoError(t, err, "%s: %s", line, out)

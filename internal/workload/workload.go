@@ -208,10 +208,10 @@ func Size(s string) (int, error) {
 // Small is the workload of a small call's CPU work.
 const Small = "small"
 
-// Quick and QuickOwn are how many of All, and of Own, make a first answer.
+// Few and FewOwn are how many of All, and of Own, make the answer of a run that is not thorough.
 const (
-	Quick    = 5
-	QuickOwn = 3
+	Few    = 5
+	FewOwn = 3
 )
 
 // All are the workloads of rpcbench run: situations in which services are, first those that most are in.
