@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/timing"
@@ -52,11 +54,23 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) error
 
 // open makes the folder, once all servers elsewhere have answered.
 func (c *comparison) open(ctx context.Context) error {
-	if err := c.reach(ctx); err != nil {
+	if err := c.reach(ctx); err != nil || os.Getenv(report.Typed) != "" { // whose command has made it
 		return err
 	}
-	if err := os.Mkdir(c.out, 0o755); err != nil {
-		return fmt.Errorf("rpcbench: run: %w", err)
+	return c.folder()
+}
+
+// folder makes the one that is named, or one named by day and minute: another than each run that began in that minute.
+func (c *comparison) folder() (err error) {
+	named, now := c.out != "", time.Now().Format("rpcbench-2006-01-02-1504")
+	for n := 1; n == 1 || !named && errors.Is(err, fs.ErrExist); n++ {
+		if !named {
+			c.out = strings.TrimSuffix(fmt.Sprintf("%s-%d", now, n), "-1")
+		}
+		err = os.Mkdir(c.out, 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("rpcbench: run: %w: -out names another folder", err)
 	}
 	return nil
 }

@@ -45,8 +45,8 @@ var asFlags = strings.NewReplacer("a workload's ", "", "Payload", "-payload", "C
 // the flags was given.
 func workloadFlags(f *flag.FlagSet) (read func() (made, error)) {
 	var w workload.Workload
-	f.String("rate", "", "planned `calls` a second, 500 or more, of 100 callers unless given; "+
-		"auto is a quarter of the machine.\nA list is a sweep, and may end with saturated; one flag may have a list")
+	f.String("rate", "", "planned `calls` a second, 500 or more, of 100 callers unless given; auto takes a quarter\n"+
+		"of the machine. A list is a sweep, and may end with saturated; one flag may have a list")
 	f.String("callers", "", "`number` of callers at a time, or a list: each calls again as soon as it has its reply")
 	f.String("conns", "", "`number` of connections of each stack, or a list; as its library is wired unless given:\n"+
 		"one if they carry several calls at a time, else one for each caller")

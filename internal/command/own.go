@@ -119,11 +119,10 @@ func (e ended) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 // runModule makes the module in a temporary folder, runs its program there with the other flags, and removes the
 // folder. The program's report shows what was typed.
-func (p program) runModule(ctx context.Context, m Messages, f *flag.FlagSet, out string, stdout, stderr io.Writer) (
+func (p program) runModule(ctx context.Context, m Messages, f *flag.FlagSet, c *comparison, stdout, stderr io.Writer) (
 	err error) {
-	here, err := filepath.Abs(out) // lies where the caller is
-	dir, failed := os.MkdirTemp("", "rpcbench-")
-	if err := cmp.Or(err, failed); err != nil {
+	dir, err := os.MkdirTemp("", "rpcbench-")
+	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
@@ -133,22 +132,31 @@ func (p program) runModule(ctx context.Context, m Messages, f *flag.FlagSet, out
 	}
 	args, own := []string{"run"}, strings.Fields(ownFlags)
 	f.Visit(func(f *flag.Flag) {
-		if f.Name == "out" {
-			args = append(args, "-out="+here)
-		} else if !slices.Contains(own, f.Name) {
+		if f.Name != "out" && !slices.Contains(own, f.Name) {
 			args = append(args, "-"+f.Name+"="+f.Value.String())
 		}
 	})
+	if !c.gate.alone() {
+		if err := c.folder(); err != nil {
+			return err
+		}
+		here, err := filepath.Abs(c.out) // lies where the caller is
+		if err != nil {
+			return err
+		}
+		args = append(args, "-out="+here)
+	}
 	cmd := exec.CommandContext(ctx, made.Program, append(args, f.Args()...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, stdout, stderr, time.Minute
 	cmd.Env = append(append(cmd.Environ(), builds.Here()...), report.Typed+"="+strings.Join(asTyped(), "\n"))
 	err = builds.Run(cmd)
+	_ = os.Remove(c.out) // unless something is in it
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		err = ended(max(1, exit.ExitCode()))
 	}
-	if _, none := os.Stat(out); made.Schema != nil && none == nil {
-		schema := filepath.Join(out, "schema.proto")
+	if _, none := os.Stat(c.out); made.Schema != nil && none == nil {
+		schema := filepath.Join(c.out, "schema.proto")
 		err = errors.Join(err, os.WriteFile(schema, made.Schema, 0o644))
 		_, _ = fmt.Fprintf(stderr, "%s: edit it and pass -proto %[1]s -call %s to go on\n", schema, made.Method)
 	}

@@ -40,7 +40,7 @@ func TestRunModule(t *testing.T) {
 	p.make = func(_ context.Context, m Messages, dir, name string) (Module, error) {
 		require.Equal(t, want, m)
 		require.Equal(t, "own", name)
-		script := "#!/bin/sh\nmkdir ${3#-out=} || exit 1\necho $PWD $GOFLAGS $@\nexit 3\n"
+		script := "#!/bin/sh\ntouch ${4#-out=}/summary.json || exit 1\necho $PWD $GOFLAGS $@\nexit 3\n"
 		made := Module{Program: filepath.Join(dir, "program"), Lossy: []string{"reply.a: a zero"}, Schema: []byte("syntax"),
 			Method: "made.Samples/Call"}
 		return made, os.WriteFile(made.Program, []byte(script), 0o700)
@@ -51,8 +51,8 @@ func TestRunModule(t *testing.T) {
 	var status ended
 	require.ErrorAs(t, err, &status)
 	require.EqualValues(t, 3, status)
-	require.Regexp(t, "^"+regexp.QuoteMeta(temporary)+`/rpcbench-\d+ -mod=readonly run -base=httpjson -out=`+
-		regexp.QuoteMeta(home)+"/answer -tls=true grpcprotobuf\n$", out.String())
+	require.Regexp(t, "^"+regexp.QuoteMeta(temporary)+`/rpcbench-\d+ -mod=readonly run -base=httpjson -tls=true -out=`+
+		regexp.QuoteMeta(home)+"/answer grpcprotobuf\n$", out.String())
 	require.Equal(t, "reply.a: a zero\nanswer/schema.proto: edit it and pass -proto answer/schema.proto "+
 		"-call made.Samples/Call to go on\n", errs.String())
 	schema, err := os.ReadFile("answer/schema.proto")
@@ -92,7 +92,7 @@ func TestAModuleHasAllFlags(t *testing.T) {
 		}
 	})
 	var out bytes.Buffer
-	require.NoError(t, p.runModule(t.Context(), Messages{}, all, "answer", &out, io.Discard))
+	require.NoError(t, p.runModule(t.Context(), Messages{}, all, &comparison{out: "answer"}, &out, io.Discard))
 	got := strings.Fields(out.String())
 	require.Equal(t, "run", got[0])
 	got = slices.DeleteFunc(got[1:], func(arg string) bool { return strings.HasPrefix(arg, "-out=") })

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
@@ -40,14 +41,14 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			m.flags(f)
 			f.StringVar(&c.base, "base", "", "`stack` that the others are compared with: "+p.base()+
 				", or the first if one names a build")
-			f.StringVar(&c.out, "out", "", "new `folder` for what is measured")
+			f.StringVar(&c.out, "out", "", "new `folder` for what is measured; rpcbench- with day and minute unless given")
 			f.DurationVar(&c.time, "time", 2*time.Second, "for each stack at each workload, about, over all processes;\n"+
 				"8s with -thorough, -max or builds, which take four times as long")
 			f.IntVar(&c.processes, "processes", 8, fmt.Sprintf("for each comparison, at least %d", versus.Fewest))
 			var only list
 			f.Var(&only, "workloads", "`names`, separated by commas, of rpcbench list; its first unless given")
 			thorough := f.Bool("thorough", false,
-				"half an hour: all workloads, for longer, and eight links of each build, as -max and builds have")
+				"half an hour: all workloads, for longer, and eight links of each build, as for -max")
 			made := workloadFlags(f)
 			f.Var((*list)(&c.server), "server",
 				"`stack=host:port,...` of servers that run already, as rpcbench serve prints them")
@@ -75,7 +76,7 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 				case err != nil:
 					return err
 				case own:
-					return p.runModule(ctx, m, f, c.out, stdout, stderr)
+					return p.runModule(ctx, m, f, &c, stdout, stderr)
 				}
 				return c.answer(ctx, stdout, stderr)
 			}
@@ -136,13 +137,14 @@ func (c *comparison) take(args []string, only string, thorough bool, typed map[s
 	}
 	least := versus.FewestBlocks * versus.Turn * time.Duration(c.processes)
 	switch {
-	case c.out == "":
-		return wrong("run: -out names the folder for what is measured")
 	case c.processes < versus.Fewest:
 		return wrong("run: %d processes are too few for a verdict: -processes %d or more", c.processes, versus.Fewest)
 	case c.time < least:
 		return wrong("run: %v over %d processes leave less than %d turns of %v in each: give -time %v or more",
 			c.time, c.processes, versus.FewestBlocks, versus.Turn, least)
+	}
+	if c.out == "" || os.Getenv(report.Typed) != "" {
+		return nil // no folder yet, or one that the command has made which was typed
 	}
 	c.out = filepath.Clean(c.out)
 	_, missing := os.Lstat(c.out)

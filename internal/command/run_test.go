@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -37,6 +40,7 @@ func measured(t *testing.T, c *comparison, stack string, own made, flag string) 
 		t.Skip("measures")
 	}
 	c.program, c.out, c.sweep, c.processes = ours(), filepath.Join(t.TempDir(), "new")+"/", own, 8
+	c.time = 2 * time.Second
 	require.NoError(t, c.take([]string{stack}, "small", false, map[string]bool{flag: true}))
 	c.processes, c.time = 1, c.time/4
 	var out, errs bytes.Buffer
@@ -274,6 +278,31 @@ func TestSummary(t *testing.T) {
 	var said strings.Builder
 	require.NoError(t, printSummary(&said, s))
 	require.True(t, strings.HasPrefix(said.String(), s.Hour()+"\nsituation  "), said.String())
+}
+
+// Runs that begin in one minute, and name no folder, have one each. A folder that is named is not another one's.
+func TestFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	synctest.Test(t, func(t *testing.T) {
+		const all = 12
+		made := make(chan string, all)
+		for range all {
+			go func() {
+				var c comparison
+				require.NoError(t, c.folder())
+				made <- c.out
+			}()
+		}
+		first := time.Now().Format("rpcbench-2006-01-02-1504")
+		want, got := []string{first}, []string{<-made}
+		for n := 2; n <= all; n++ {
+			want, got = append(want, fmt.Sprint(first, "-", n)), append(got, <-made)
+		}
+		require.ElementsMatch(t, want, got)
+		c := comparison{out: first}
+		require.ErrorIs(t, c.folder(), fs.ErrExist)
+		require.Equal(t, first, c.out)
+	})
 }
 
 // Only of one caller, whose server is in the process, does CPU time over wall time tell how many cores a call had.
