@@ -166,7 +166,7 @@ func (p program) runModule(ctx context.Context, m Messages, f *flag.FlagSet, c *
 func initCommand(p program, stdout, stderr io.Writer) command {
 	return command{
 		name: "init", tidies: true, does: "Make a Go module that compares ways to serve and call a method of yours",
-		example: "rpcbench init -proto orders.proto -call shop.v1.Orders/Get -request get.json -reply order.json -out orders",
+		example: "rpcbench init -proto orders.proto -call shop.v1.Orders/Get -reply order.json -out orders",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			var m Messages
 			m.flags(f)
