@@ -21,10 +21,10 @@ import (
 // answer is a run: it links, measures, counts, describes, decides, writes, tidies up and prints. A step that fails
 // leaves out what needs it, and what was measured before is written. A folder in which nothing was measured goes.
 func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) error {
-	ctx, end := context.WithCancel(ctx)
-	defer end()
 	if c.gate.alone() {
-		return c.countAll(ctx, stdout, newClock(stderr, end, c.linking(), c.counting()))
+		ctx, clock := newClock(ctx, stderr, c.linking(), c.counting())
+		defer clock.end()
+		return c.countAll(ctx, stdout, clock)
 	}
 	if err := c.open(ctx); err != nil {
 		return err
@@ -33,8 +33,9 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) error
 		c.warnings = append(c.warnings, "GOMAXPROCS="+procs+" of the environment is not obeyed: workloads have their own, "+
 			"and -gomaxprocs makes one")
 	}
-	f := found{comparison: c, clock: newClock(stderr, end, c.linking(), c.looking(), c.campaign().Takes(), c.counting(),
-		c.describing())}
+	f := found{comparison: c}
+	ctx, f.clock = newClock(ctx, stderr, c.linking(), c.looking(), c.measuring(), c.counting(), c.describing())
+	defer f.clock.end()
 	if f.remove, f.err = c.link(ctx, f.clock.part()); f.err == nil {
 		f.err = f.prepare(ctx)
 	}
@@ -179,10 +180,10 @@ func (f *found) print(ctx context.Context, stdout io.Writer) {
 func (c *comparison) look(ctx context.Context, all *versus.Campaign, show show) {
 	c.facts = map[[2]string]*workload.Facts{}
 	left := c.counting()
-	defer show("", 0, 0)
+	defer show("", 0)
 	for _, one := range all.Comparisons {
 		w := one.Spec.Workload
-		show("counting, "+one.String(), left, left)
+		show("counting, "+one.String(), left)
 		left -= counted(one)
 		for _, name := range one.Spec.Arms[1:] {
 			key := [2]string{w.Name, name}

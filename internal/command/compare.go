@@ -164,7 +164,7 @@ func (c *comparison) link(ctx context.Context, show show) (remove func() error, 
 		c.warnings = append(c.warnings, fmt.Sprintf("one build was measured in place of %d layouts: %s", c.layouts, err))
 		return asItIs(err.Error())
 	}
-	defer show("", 0, 0)
+	defer show("", 0)
 	here, done, first := environ.List(), 0, time.Time{}
 	for _, build := range all {
 		tell := func() {
@@ -172,7 +172,7 @@ func (c *comparison) link(ctx context.Context, show show) (remove func() error, 
 			if done > 1 { // the first was compiled too
 				pace = time.Since(first) / time.Duration(done-1)
 			}
-			show("linking "+cmp.Or(build, "this source"), pace*time.Duration(total-done), pace*time.Duration(total))
+			show("linking "+cmp.Or(build, "this source"), pace*time.Duration(total-done))
 		}
 		folder.Linked = func() {
 			if done++; done == 1 {
@@ -248,14 +248,14 @@ func (c *comparison) campaign() *versus.Campaign {
 // rates finds the rate of each workload at ordinary load.
 func (c *comparison) rates(ctx context.Context, show show) error {
 	c.found = map[string]float64{}
-	defer show("", 0, 0)
+	defer show("", 0)
 	left := c.looking()
 	for i := range c.workloads {
 		w := &c.workloads[i]
 		if w.Rate != workload.Auto {
 			continue
 		}
-		show("looking at "+w.Title, left, left)
+		show("looking at "+w.Title, left)
 		left -= versus.LookTakes(*w)
 		var err error
 		w.Rate, err = versus.Ordinary(ctx, versus.Run, c.spec(*w, c.base), c.programs[build(c.base)][0])

@@ -114,7 +114,9 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 					defer func() { _ = os.Remove(*folder) }() // unless a profile is in it
 				}
 				spec := versus.Spec{Workload: w, Slice: turn, Procs: *procs, Blocks: rounds}
-				all, err := p.explain(ctx, spec, *length, *timeout, args, progress(stderr))
+				ctx, clock := newClock(ctx, stderr)
+				defer clock.end()
+				all, err := p.explain(ctx, spec, *length, *timeout, args, clock.show)
 				none := func(e *explanation) bool { return len(e.processes) == 0 }
 				if len(all) == 0 || slices.ContainsFunc(all, none) {
 					return err // else an interrupted one has something to show
@@ -200,10 +202,10 @@ func (p program) explain(ctx context.Context, spec versus.Spec, length, timeout 
 		}
 		all = append(all, e)
 	}
-	defer show("", 0, 0)
+	defer show("", 0)
 	takes := each * time.Duration(len(measured))
 	for n, left := length/each, length/each; left > 0 && takes > 0; left-- {
-		show(fmt.Sprintf("process %d of %d", n-left+1, n), takes*left, takes*n)
+		show(fmt.Sprintf("process %d of %d", n-left+1, n), takes*left)
 		found, err := versus.Explain(ctx, spec, versus.Program{})
 		for i, one := range found {
 			measured[i].processes = append(measured[i].processes, one)

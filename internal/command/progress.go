@@ -1,9 +1,12 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -11,47 +14,21 @@ import (
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
-// show tells what is being done, and how much is left of how long it all takes. If all is 0, that is beyond what was
-// announced, and left is the most that it takes.
-type show = func(what string, left, all time.Duration)
+// show tells what is being done, and how long the rest of that part takes, about. No time is left of a part that ends.
+type show = func(what string, left time.Duration)
 
-// progress shows on a terminal what is being done and how long the rest will take, and nothing elsewhere.
-func progress(w io.Writer) show {
-	if file, ok := w.(*os.File); !ok || !isTerminal(file) {
-		w = io.Discard
-	}
-	return onLine(w)
-}
-
-// onLine writes over the line before. Its percent never fall. It clears the line when nothing is left.
-func onLine(w io.Writer) show {
-	var done time.Duration
-	return func(what string, left, all time.Duration) {
-		fmt.Fprint(w, "\r\x1b[K")
-		switch {
-		case left <= 0:
-		case all == 0:
-			fmt.Fprintf(w, "up to %v more: %s", left.Round(time.Second), what)
-		default:
-			done = max(done, 100*(all-left)/all)
-			fmt.Fprintf(w, "%3d %%, %v left: %s", done, left.Round(time.Second), what)
-		}
-	}
-}
-
-func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
-
-// clock tells how far a run is, of which each part tells about itself: on a terminal with each step, and on another
-// stream at first, once a minute, and when the run takes more than a quarter longer than was announced. It ends the run
-// if nobody reads that.
+// clock tells how far a command is, of which each part tells about itself: on a terminal a bar, and on another stream a
+// line when the command begins and once a minute. It ends the command if nobody reads that.
 type clock struct {
-	terminal  show
-	lines     io.Writer
-	end       func()
-	later     []time.Duration // that the parts take which have not begun, about
-	began     time.Time
-	told      time.Time
-	announced time.Duration // -1 is nothing yet, 0 is beyond
+	out   *os.File
+	bar   bool
+	end   func()
+	began time.Time
+
+	sync.Mutex
+	later []time.Duration // that the parts take which have not begun, about
+	what  string          // is being done; nothing between parts
+	left  time.Duration   // of all parts; it never grows, so that a bar never goes back
 }
 
 // What a run does beside measuring takes about so long.
@@ -60,12 +37,32 @@ const (
 	aCount = 700 * time.Millisecond // in a process
 )
 
-func newClock(w io.Writer, end func(), parts ...time.Duration) *clock {
-	k := &clock{terminal: progress(w), lines: io.Discard, end: end, later: parts, began: time.Now(), announced: -1}
-	if file, ok := w.(*os.File); ok && !isTerminal(file) {
-		k.lines = w
+// newClock makes one for a command with such parts. The context ends with the command, and so does the clock.
+func newClock(ctx context.Context, w io.Writer, parts ...time.Duration) (context.Context, *clock) {
+	k := &clock{later: parts, began: time.Now(), left: 1 << 62}
+	ctx, k.end = context.WithCancel(ctx)
+	var every time.Duration
+	if k.out, _ = w.(*os.File); k.out == nil {
+		return ctx, k
 	}
-	return k
+	if k.bar, every = isTerminal(k.out), time.Minute; k.bar {
+		every = time.Second
+	}
+	go func() {
+		ticks := time.NewTicker(every)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-ticks.C:
+				k.Lock()
+				k.draw()
+				k.Unlock()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, k
 }
 
 // part begins the next part.
@@ -74,34 +71,56 @@ func (k *clock) part() show {
 	return k.show
 }
 
-// show is a part's. What it has taken so far tells how long all takes.
-func (k *clock) show(what string, left, all time.Duration) {
-	if left <= 0 {
-		k.terminal("", 0, 0)
-		return
-	}
+func (k *clock) show(what string, left time.Duration) {
+	k.Lock()
+	defer k.Unlock()
+	first := k.left == 1<<62
 	for _, part := range k.later {
 		left += part
 	}
-	if all > 0 {
-		all = time.Since(k.began) + left
+	if k.what = what; what != "" {
+		k.left = min(k.left, left)
 	}
-	k.terminal(what, left, all)
-	longer := k.announced > 0 && (all == 0 || all > k.announced*5/4)
-	if k.announced >= 0 && !longer && time.Since(k.told) < time.Minute {
-		return
+	if k.bar || first {
+		k.draw()
 	}
-	said := fmt.Sprintf("rpcbench: %v left of about %v: %s\n", left.Round(time.Second), all.Round(time.Second), what)
-	if all == 0 {
-		said = fmt.Sprintf("rpcbench: up to %v more: %s\n", left.Round(time.Second), what)
-	}
-	if _, err := io.WriteString(k.lines, said); err != nil {
-		k.end()
-	}
-	k.told, k.announced = time.Now(), all
 }
 
-// linking, looking, counting and describing are how long these parts take, about.
+// draw asks for the width each time, since a terminal may have another one than before.
+func (k *clock) draw() {
+	past, line := time.Since(k.began), ""
+	left, all := k.left.Round(time.Second), (past + k.left).Round(time.Second)
+	switch {
+	case k.out == nil:
+		return
+	case k.bar && k.what != "":
+		columns, _, err := term.GetSize(int(k.out.Fd()))
+		if err != nil || columns <= 0 {
+			columns = 80
+		}
+		share, cells := float64(past)/float64(past+k.left), min(20, columns/5)
+		full := int(share * float64(cells))
+		text := []rune(fmt.Sprintf("[%s%s] %2.0f %%, %v left: %s", strings.Repeat("#", full), strings.Repeat(".", cells-full),
+			100*share, left, k.what))
+		line = string(text[:min(len(text), columns-1)])
+	case k.what != "":
+		line = fmt.Sprintf("rpcbench: %v left of about %v: %s\n", left, all, k.what)
+	}
+	if k.bar {
+		line = "\r\x1b[K" + line
+	}
+	if _, err := io.WriteString(k.out, line); err != nil {
+		k.end()
+	}
+}
+
+// isTerminal tells whether a line can be written over.
+func isTerminal(file *os.File) bool {
+	kind := os.Getenv("TERM")
+	return kind != "" && kind != "dumb" && term.IsTerminal(int(file.Fd()))
+}
+
+// linking, looking, measuring, counting and describing are how long these parts take, about.
 func (c *comparison) linking() time.Duration {
 	if c.layouts == 0 && !c.named() {
 		return 0
@@ -115,6 +134,9 @@ func (c *comparison) looking() (all time.Duration) {
 	}
 	return all
 }
+
+// measuring has what goes on where something is undecided.
+func (c *comparison) measuring() time.Duration { return c.campaign().Takes() * 5 / 4 }
 
 func (c *comparison) counting() (all time.Duration) {
 	for _, one := range c.campaign().Comparisons {

@@ -2,99 +2,138 @@ package command
 
 import (
 	"bufio"
-	"bytes"
+	"context"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench/internal/odd"
 	"github.com/rpcbench/rpcbench/internal/versus"
 )
 
-func TestProgressIsForTerminals(t *testing.T) {
-	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
-	require.NoError(t, err)
-	defer file.Close()
-	progress(file)("x", time.Second, 2*time.Second)
-	info, err := file.Stat()
-	require.NoError(t, err)
-	require.Zero(t, info.Size())
+// steps are those of a run of three parts, that is slower than expected and then not: seconds since the step before,
+// whether a part begins, what is done, and the seconds that are left of the part.
+var steps = []struct {
+	after int
+	part  bool
+	what  string
+	left  int
+}{
+	{0, true, "linking", 10}, {10, false, "linking", 5}, {5, true, "process 1 of 8", 20}, {10, false, "process 2 of 8", 30},
+	{34, false, "process 8 of 8", 1}, {2, false, "going on: process 9", 50}, {58, false, "going on: process 20", 4},
+	{3, true, "counting", 5}, {60, false, "counting", 5}, {5, false, "", 0},
 }
 
-// What goes on is beyond what was announced, and its line does not fall back.
-func TestPercentNeverFall(t *testing.T) {
-	var out bytes.Buffer
-	show := onLine(&out)
-	for _, step := range []struct {
-		what      string
-		left, all time.Duration
-		want      string
-	}{
-		{"a", 8 * time.Second, 10 * time.Second, " 20 %, 8s left: a"},
-		{"b, which is slow", 19 * time.Second, 20 * time.Second, " 20 %, 19s left: b, which is slow"},
-		{"c", 2 * time.Second, 20 * time.Second, " 90 %, 2s left: c"},
-		{"going on: d", 111 * time.Second, 0, "up to 1m51s more: going on: d"},
-		{"e", 30 * time.Second, 120 * time.Second, " 90 %, 30s left: e"},
-		{"", 0, 0, ""},
-	} {
-		out.Reset()
-		show(step.what, step.left, step.all)
-		require.Equal(t, "\r\x1b[K"+step.want, out.String())
+// walk makes the steps, and calls said after each.
+func walk(k *clock, said func(i int)) {
+	show := k.show
+	for i, step := range steps {
+		<-time.After(time.Duration(step.after) * time.Second)
+		if step.part {
+			show = k.part()
+		}
+		show(step.what, time.Duration(step.left)*time.Second)
+		said(i)
 	}
 }
 
-// All parts of a run are announced, whichever tells. What takes more than a quarter longer is told when it is known,
-// and what goes on when it begins.
-func TestClock(t *testing.T) {
+var parts = []time.Duration{10 * time.Second, 20 * time.Second, 5 * time.Second}
+
+// Where there is no terminal, a line says at the beginning how long all parts take, and another one each minute what is
+// done and how much is left, also while nothing begins. A command whose lines nobody reads ends.
+func TestLineAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out, in, err := os.Pipe()
 		require.NoError(t, err)
 		defer in.Close()
-		lines, ended := bufio.NewReader(out), false
-		said := func() string {
-			_, _ = in.WriteString("\n")
-			var all string
-			for line := ""; line != "\n"; line, _ = lines.ReadString('\n') {
-				all += line
-			}
-			return all
+		ctx, k := newClock(t.Context(), in, parts...)
+		walk(k, func(int) {})
+		_, _ = in.WriteString("end\n")
+		lines := bufio.NewReader(out)
+		for _, want := range []string{"35s left of about 35s: linking", "6s left of about 1m6s: process 8 of 8",
+			"6s left of about 2m6s: going on: process 20", "5s left of about 3m5s: counting"} {
+			line, err := lines.ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, "rpcbench: "+want+"\n", line)
 		}
-		seconds := func(n int) time.Duration { return time.Duration(n) * time.Second }
-		k := newClock(in, func() { ended = true }, seconds(10), seconds(20), seconds(5))
-		show := k.part()
-		for _, step := range []struct {
-			after           int
-			part            bool // the next one begins
-			what            string
-			left, all, more int
-			want            string
-		}{
-			{0, false, "linking", 10, 10, 0, "rpcbench: 35s left of about 35s: linking\n"},
-			{10, false, "linking", 5, 10, 0, ""},
-			{5, true, "process 1 of 8", 20, 20, 0, ""},
-			{10, false, "process 2 of 8", 20, 40, 0, "rpcbench: 25s left of about 50s: process 2 of 8\n"},
-			{35, false, "process 8 of 8", 1, 40, 0, "rpcbench: 6s left of about 1m6s: process 8 of 8\n"},
-			{1, false, "going on: process 9", 100, 0, 0, "rpcbench: up to 1m45s more: going on: process 9\n"},
-			{59, false, "going on: process 20", 41, 0, 0, ""},
-			{1, false, "going on: process 21", 40, 0, 0, "rpcbench: up to 45s more: going on: process 21\n"},
-			{40, true, "counting", 5, 5, 0, ""},
-		} {
-			<-time.After(seconds(step.after))
-			if step.part {
-				show = k.part()
-			}
-			show(step.what, seconds(step.left), seconds(step.all))
-			require.Equal(t, step.want, said(), "%+v", step)
-		}
-		require.False(t, ended)
+		line, err := lines.ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "end\n", line)
+		k.show("counting", time.Second)
+		require.NoError(t, ctx.Err())
 		require.NoError(t, out.Close())
 		<-time.After(time.Minute)
-		show("counting", time.Second, time.Second)
-		require.True(t, ended, "nobody reads")
+		synctest.Wait()
+		require.ErrorIs(t, ctx.Err(), context.Canceled, "nobody reads")
 	})
+}
+
+// A bar has what is done and how much is left. Neither its share nor the time that is left goes back, and it fits a
+// terminal whose width changes. It goes on by itself, and leaves an empty line.
+func TestBar(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	bar := regexp.MustCompile(`^\[(#*)(\.*)\] +(\d+) %, (\w+) left: (.*)$`)
+	for _, columns := range []int{100, 80, 40, 24} {
+		side, shown := odd.Terminal(t, columns)
+		synctest.Test(t, func(t *testing.T) {
+			share, left, bars, lines := -1, time.Hour, 0, bufio.NewReader(shown)
+			read := func() (last string) {
+				_, err := side.WriteString("\a")
+				require.NoError(t, err)
+				drawn, err := lines.ReadString('\a') // since the step before
+				require.NoError(t, err)
+				for _, line := range strings.Split(strings.TrimSuffix(drawn, "\a"), "\r\x1b[K")[1:] {
+					require.Less(t, utf8.RuneCountInString(line), columns, line)
+					last = line
+					if found := bar.FindStringSubmatch(line); found != nil {
+						n, err := strconv.Atoi(found[3])
+						require.NoError(t, err)
+						least, err := time.ParseDuration(found[4])
+						require.NoError(t, err)
+						require.GreaterOrEqual(t, n, share, line)
+						require.LessOrEqual(t, least, left, line)
+						share, left, bars = n, least, bars+1
+					}
+				}
+				return last
+			}
+			_, k := newClock(t.Context(), side, parts...)
+			defer k.end()
+			walk(k, func(i int) {
+				synctest.Wait()
+				last := read()
+				require.Equal(t, steps[i].what == "", last == "")
+				if columns >= 80 && last != "" {
+					require.True(t, strings.HasSuffix(last, " left: "+steps[i].what), last)
+				}
+				columns = 10 + (columns+37)%70
+				odd.Resize(t, side, columns)
+			})
+			require.Greater(t, bars, 100, "one a second")
+		})
+	}
+}
+
+// What can't write over a line is no terminal.
+func TestTerminals(t *testing.T) {
+	side, _ := odd.Terminal(t, 80)
+	for kind, want := range map[string]bool{"xterm": true, "dumb": false, "": false} {
+		t.Setenv("TERM", kind)
+		require.Equal(t, want, isTerminal(side), kind)
+	}
+	t.Setenv("TERM", "xterm")
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	require.NoError(t, err)
+	defer file.Close()
+	require.False(t, isTerminal(file))
 }
 
 // What is announced has links, rates and counts.

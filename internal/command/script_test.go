@@ -188,7 +188,7 @@ func questions(all []odd.Question[versus.Spec]) string {
 }
 
 // progressLine says how long a run takes.
-var progressLine = regexp.MustCompile(`(?m)^.*( left of about| more: going on).*\n`)
+var progressLine = regexp.MustCompile(`(?m)^.* left of about .*\n`)
 
 // inOneLine runs rpcbench, and demands the exit status, and one line on standard error alone, beside those of progress.
 func inOneLine(ts *testscript.TestScript, status int, args []string) {

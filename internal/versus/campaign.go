@@ -103,8 +103,8 @@ type Campaign struct {
 	Most time.Duration
 	// Kept is told of each process that has measured.
 	Kept func(*Comparison, timing.Record) error
-	// Show is told what is being done, and how much is left of how long it all takes: 0 if comparisons go on beyond that.
-	Show func(what string, left, all time.Duration)
+	// Show is told what is being done, and how much is left until nothing goes on; none is left at the end.
+	Show func(what string, left time.Duration)
 	// Measure is Run unless a test has another.
 	Measure Measure
 
@@ -136,9 +136,9 @@ func (c *Campaign) Run(ctx context.Context) error {
 		one.order = random.Perm(len(one.Base))
 	}
 	if c.Show == nil {
-		c.Show = func(string, time.Duration, time.Duration) {}
+		c.Show = func(string, time.Duration) {}
 	}
-	defer c.Show("", 0, 0)
+	defer c.Show("", 0)
 	left, began := all, time.Now()
 	slower := func() float64 { // than expected, by what is done
 		if left == all {
@@ -146,11 +146,12 @@ func (c *Campaign) Run(ctx context.Context) error {
 		}
 		return max(1, float64(time.Since(began))/float64(all-left))
 	}
+	until := func() time.Time { return began.Add(cmp.Or(c.Most, time.Duration(slower()*float64(all))*5/4)) }
 	for i := range c.Plan.Processes {
 		for _, j := range random.Perm(len(c.Comparisons)) {
-			one, slower := c.Comparisons[j], slower()
+			one := c.Comparisons[j]
 			where := fmt.Sprintf("process %d of %d", i+1, c.Plan.Processes)
-			c.Show(where+", "+one.String(), time.Duration(slower*float64(left)), time.Duration(slower*float64(all)))
+			c.Show(where+", "+one.String(), time.Until(until()))
 			left -= one.takes()
 			if one.Left != "" {
 				continue
@@ -160,10 +161,10 @@ func (c *Campaign) Run(ctx context.Context) error {
 			}
 		}
 	}
-	until, pace := began.Add(cmp.Or(c.Most, max(all, time.Since(began))*5/4)), slower()
-	for one := c.next(until, pace); one != nil; one = c.next(until, pace) {
+	end, pace := until(), slower()
+	for one := c.next(end, pace); one != nil; one = c.next(end, pace) {
 		where := fmt.Sprintf("process %d", len(one.Found)+1)
-		c.Show("going on: "+where+", "+one.String(), time.Until(until), 0)
+		c.Show("going on: "+where+", "+one.String(), time.Until(end))
 		if err := c.process(ctx, one, len(one.Found), one.String()+", "+where); err != nil {
 			return err
 		}

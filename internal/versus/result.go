@@ -159,12 +159,11 @@ func ProcessOf(r timing.Record) (p Process, err error) {
 
 // Plan is what a comparison set out to do.
 type Plan struct {
-	Processes int    // 0 is as many as there are
-	AllCores  bool   // the question needs several cores
-	OneCaller bool   // whose CPU time tells whether a process had them: see [workload.Workload.TellsCores]
-	CPUs      int    // of the machine; 0 asks nothing of what other programs left of them
-	Apart     bool   // the server has a process of its own
-	Longer    string // the flag that gives it more time, for Reason
+	Processes int  // 0 is as many as there are
+	AllCores  bool // the question needs several cores
+	OneCaller bool // whose CPU time tells whether a process had them: see [workload.Workload.TellsCores]
+	CPUs      int  // of the machine; 0 asks nothing of what other programs left of them
+	Apart     bool // the server has a process of its own
 
 	Margin float64 // of Equal; 0 is the constant of that name
 }
@@ -328,7 +327,7 @@ func decide(plan Plan, all, kept []Process) Result {
 			"the machine may have had two states", r.OnOneSide, r.Processes, percent(spread))
 	}
 	if r.Verdict == Undecided && r.Reason == "" {
-		r.wanting(mean, ofProcesses, again, halfAgain, least, cmp.Or(plan.Longer, "-time"))
+		r.wanting(mean, ofProcesses, again, halfAgain, least)
 	}
 	return r
 }
@@ -350,7 +349,7 @@ func (r Result) verdict() Verdict {
 
 // wanting says why the interval decides nothing, and how much longer measuring would do: widths go with one over the
 // root of the time.
-func (r *Result) wanting(mean, half, again, halfAgain, least float64, flag string) {
+func (r *Result) wanting(mean, half, again, halfAgain, least float64) {
 	said := "the interval includes 1"
 	if r.Lo > 1 || r.Hi < 1 {
 		said = fmt.Sprintf("the interval reaches into the noise floor of %s", percent(r.NoiseFloor()))
@@ -370,7 +369,7 @@ func (r *Result) wanting(mean, half, again, halfAgain, least float64, flag strin
 	r.Times = decides(r.Moved)
 	switch {
 	case r.Times > 0:
-		r.Reason = fmt.Sprintf("%s: about %d times %s would decide %.2f in half of the cases", said, r.Times, flag, r.Ratio)
+		r.Reason = fmt.Sprintf("%s: about %d times -time would decide %.2f in half of the cases", said, r.Times, r.Ratio)
 	case decides(0) > 0:
 		r.Reason = fmt.Sprintf("%s, and the base moved by %s: a steadier machine would tell", said, percent(r.Moved))
 	default:
