@@ -44,5 +44,5 @@ beside() {                                             # runs a tool, and says w
     beside vegeta -rate 0 -max-workers 50
   done
 } &>"$out/tools.txt"
-"$out/program" run -quick -server "$addresses" -callers 50 -out "$out/same-servers"
-"$out/program" run -quick -apart -rate 2000,saturated -callers 50 -out "$out/apart"
+"$out/program" run -server "$addresses" -callers 50 -out "$out/same-servers"
+"$out/program" run -apart -rate 2000,saturated -callers 50 -out "$out/apart"

@@ -32,23 +32,23 @@ codec() { # a codec, how long, and perhaps a pattern of messages
 
 measure() { # a part, and the folder to make
   case $1 in
-  workloads) rpcbench run -time 6s -out "$2" ;;
-  jsoniter) rpcbench run -time 5s -out "$2" httpjsoniter ;;
-  stacks) rpcbench run -workloads small -out "$2" $others ;;
-  cores) rpcbench run -workloads small-apart -out "$2" $others ;;
+  workloads) rpcbench run -thorough -time 6s -out "$2" ;;
+  jsoniter) rpcbench run -thorough -time 5s -out "$2" httpjsoniter ;;
+  stacks) rpcbench run -thorough -workloads small -out "$2" $others ;;
+  cores) rpcbench run -thorough -workloads small-apart -out "$2" $others ;;
   variants)
-    rpcbench run -time 5s -workloads small -out "$2" grpcprotobuf.tuned grpcprotobuf.vt grpcprotobuf.gzip \
+    rpcbench run -thorough -time 5s -workloads small -out "$2" grpcprotobuf.tuned grpcprotobuf.vt grpcprotobuf.gzip \
       grpcservehttp.vt connectrpc.vt connectrpc.gzip connectrpc.h2c connectrpc.grpc connectrpc.grpcweb \
       connectrpc.json httpjson.decoder httpjson.tuned httpjson.gzip httpjsoniter.fastest
     ;;
   more)
-    go -C stacks/more run ./cmd/bench run -time 5s -workloads small,small-apart -out ../../"$2" \
+    go -C stacks/more run ./cmd/bench run -thorough -time 5s -workloads small,small-apart -out ../../"$2" \
       grpcprotobuf.pooled fasthttpjson drpc grpcgateway grpcgateway.proxy httpjson.otel \
       httpjson.otel.unsampled grpcprotobuf.otel grpcprotobuf.otel.unsampled connectrpc.otel connectrpc.otel.unsampled
     ;;
-  vt) rpcbench run -workloads small,structured-1kB,structured-10kB -base grpcprotobuf -out "$2" grpcprotobuf.vt ;;
-  connect-gzip) rpcbench run -workloads small,structured-1kB -base connectrpc -out "$2" connectrpc.gzip ;;
-  unix) rpcbench run -unix -gomaxprocs 1 -out "$2" ;;
+  vt) rpcbench run -thorough -workloads small,structured-1kB,structured-10kB -base grpcprotobuf -out "$2" grpcprotobuf.vt ;;
+  connect-gzip) rpcbench run -thorough -workloads small,structured-1kB -base connectrpc -out "$2" connectrpc.gzip ;;
+  unix) rpcbench run -thorough -unix -gomaxprocs 1 -out "$2" ;;
   sonic) # ten processes for each codec that the tables leave out, in random order
     mkdir "$2"
     for _ in {1..10}; do
@@ -99,7 +99,7 @@ measure() { # a part, and the folder to make
     ln -s "$(dir cel.dev/expr)/proto" "$imports/cel"
     ln -s "$(dir k8s.io/cri-api)/pkg/apis/runtime/v1" "$imports/cri"
     own() { # folder, file, call
-      rpcbench run -I "$imports/$1" -proto "$2" -call "$3" -request $public/"$1"/request.json \
+      rpcbench run -thorough -I "$imports/$1" -proto "$2" -call "$3" -request $public/"$1"/request.json \
         -reply $public/"$1"/reply.json -time 5s -out "$folder/$1"
     }
     folder=$2
@@ -128,7 +128,7 @@ measure() { # a part, and the folder to make
     ;;
   apart)
     mkdir "$2"
-    rpcbench run -workloads small-apart -base grpcprotobuf -out "$2/run" grpcservehttp
+    rpcbench run -thorough -workloads small-apart -base grpcprotobuf -out "$2/run" grpcservehttp
     for stack in grpcprotobuf grpcservehttp; do
       rpcbench explain -time 12s -workload small-apart "$stack" >"$2/$stack.txt"
     done
