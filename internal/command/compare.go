@@ -159,7 +159,8 @@ func (c *comparison) link(ctx context.Context, show show) (remove func() error, 
 	case c.named() && err != nil:
 		return nil, fmt.Errorf("rpcbench: no build can be made: %w", err)
 	case err != nil && c.gate.max > 0:
-		return nil, fmt.Errorf("rpcbench: run: -max judges layouts, and none can be linked: %w: mend that, or leave -max out", err)
+		return nil, fmt.Errorf("rpcbench: run: -max judges layouts, and none can be linked: %w: mend that, "+
+			"or leave -max out", err)
 	case err != nil:
 		c.warnings = append(c.warnings, fmt.Sprintf("one build was measured in place of %d layouts: %s", c.layouts, err))
 		return asItIs(err.Error())

@@ -114,9 +114,7 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 					defer func() { _ = os.Remove(*folder) }() // unless a profile is in it
 				}
 				spec := versus.Spec{Workload: w, Slice: turn, Procs: *procs, Blocks: rounds}
-				ctx, clock := newClock(ctx, stderr)
-				defer clock.end()
-				all, err := p.explain(ctx, spec, *length, *timeout, args, clock.show)
+				all, err := p.explain(ctx, spec, *length, *timeout, args, progress(ctx, stderr))
 				none := func(e *explanation) bool { return len(e.processes) == 0 }
 				if len(all) == 0 || slices.ContainsFunc(all, none) {
 					return err // else an interrupted one has something to show

@@ -98,11 +98,10 @@ func moduleStacks() (all []rpcbench.Stack) {
 
 // module makes it, and tells what the samples lose.
 func (p program) module(ctx context.Context, m Messages, dir, name string, told, stderr io.Writer) (Module, error) {
-	ctx, clock := newClock(ctx, stderr)
-	defer clock.end()
-	clock.show("building the program for your messages", 15*time.Second)
+	show := progress(ctx, stderr)
+	show("building the program for your messages", 15*time.Second)
 	made, err := p.make(ctx, m, dir, name)
-	clock.show("", 0)
+	show("", 0)
 	if ctx.Err() != nil {
 		return made, errInterrupted
 	}

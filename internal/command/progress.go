@@ -55,7 +55,9 @@ func newClock(ctx context.Context, w io.Writer, parts ...time.Duration) (context
 			select {
 			case <-ticks.C:
 				k.Lock()
-				k.draw()
+				if k.what != "" {
+					k.draw()
+				}
 				k.Unlock()
 			case <-ctx.Done():
 				return
@@ -63,6 +65,15 @@ func newClock(ctx context.Context, w io.Writer, parts ...time.Duration) (context
 		}
 	}()
 	return ctx, k
+}
+
+// progress is a bar of one part, and nothing where there is no terminal.
+func progress(ctx context.Context, w io.Writer) show {
+	if file, ok := w.(*os.File); !ok || !isTerminal(file) {
+		w = io.Discard
+	}
+	_, k := newClock(ctx, w)
+	return k.show
 }
 
 // part begins the next part.
@@ -91,9 +102,10 @@ func (k *clock) draw() {
 	past, line := time.Since(k.began), ""
 	left, all := k.left.Round(time.Second), (past + k.left).Round(time.Second)
 	switch {
-	case k.out == nil:
+	case k.out == nil, k.what == "" && !k.bar:
 		return
-	case k.bar && k.what != "":
+	case k.what == "":
+	case k.bar:
 		columns, _, err := term.GetSize(int(k.out.Fd()))
 		if err != nil || columns <= 0 {
 			columns = 80
@@ -103,7 +115,7 @@ func (k *clock) draw() {
 		text := []rune(fmt.Sprintf("[%s%s] %2.0f %%, %v left: %s", strings.Repeat("#", full), strings.Repeat(".", cells-full),
 			100*share, left, k.what))
 		line = string(text[:min(len(text), columns-1)])
-	case k.what != "":
+	default:
 		line = fmt.Sprintf("rpcbench: %v left of about %v: %s\n", left, all, k.what)
 	}
 	if k.bar {

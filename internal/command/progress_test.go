@@ -27,7 +27,8 @@ var steps = []struct {
 	what  string
 	left  int
 }{
-	{0, true, "linking", 10}, {10, false, "linking", 5}, {5, true, "process 1 of 8", 20}, {10, false, "process 2 of 8", 30},
+	{0, true, "linking", 10}, {10, false, "linking", 5}, {5, true, "process 1 of 8", 20},
+	{10, false, "process 2 of 8", 30},
 	{34, false, "process 8 of 8", 1}, {2, false, "going on: process 9", 50}, {58, false, "going on: process 20", 4},
 	{3, true, "counting", 5}, {60, false, "counting", 5}, {5, false, "", 0},
 }

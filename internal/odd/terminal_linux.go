@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal is a new terminal of so many columns: program writes to one side and reads what the other has shown. It skips
-// the test where there is none.
+// Terminal is a new terminal of so many columns: a program writes to one side, and the other has what is shown. It
+// skips the test where there is none.
 func Terminal(t testing.TB, columns int) (side, shown *os.File) {
 	t.Helper()
 	shown, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

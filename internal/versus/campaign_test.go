@@ -170,8 +170,8 @@ func TestCampaignGoesOn(t *testing.T) {
 	}
 }
 
-// What goes on is in the time that is announced with the first process, and all ends then. A machine that is slower needs
-// more for both.
+// What goes on is in the time that is announced with the first process, and all ends then. A machine that is slower
+// needs more for both.
 func TestCampaignAnnouncesItsEnd(t *testing.T) {
 	for _, slower := range []time.Duration{1, 2} {
 		synctest.Test(t, func(t *testing.T) {
