@@ -1,7 +1,7 @@
 // Rpcbench compares stacks, and says how far its comparisons are to be trusted.
 //
 //	rpcbench run [-out folder] [-thorough] [-workloads name,...] [-time 2s] [-processes 8] [-base httpjson] [-seed n]
-//		[stack[@build]...]
+//		[-v] [stack[@build]...]
 //	rpcbench run [-rate 1000,5000,saturated] [-callers 30] [-conns 4] [-apart] [-tls] [-unix]
 //		[-message flex.1kB] [-payload 2kB] [-new-connections] [-stream] [-headers] [-link 40ms/10Mbps] [-gomaxprocs 4]
 //		[stack[@build]...]

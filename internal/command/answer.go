@@ -171,7 +171,7 @@ func (f *found) print(ctx context.Context, stdout io.Writer) {
 	if ctx.Err() == nil {
 		said, judged = f.judge(f.Summary, f.all)
 	}
-	f.err = errors.Join(f.err, printSummary(stdout, f.Summary))
+	f.err = errors.Join(f.err, printSummary(stdout, f.Summary, f.out, f.verbose))
 	_, failed := io.WriteString(stdout, said)
 	f.err = with(errors.Join(f.err, failed), judged)
 }

@@ -34,6 +34,7 @@ type comparison struct {
 	layouts     int // links of each build; 0 is this program as it is
 	seed        uint64
 	out         string
+	verbose     bool
 	sweep       made                // what the workloads are the values of
 	also        map[string][]string // stacks that have rows of their own, and at which workloads
 	gate        gate

@@ -78,6 +78,7 @@ func (e *explanation) printService(w io.Writer, by report.Summary) error {
 	}
 	t := table.New(1, "layer", "encoding, %", "the rest, %", "all, %", "samples",
 		"functions above two standard errors (SE)")
+	t.Columns[len(t.Columns)-1].Words = true
 	sums := map[string]func(layers.Part) bool{"RPCs": layers.InRPCs, "sum": everything}
 	for _, layer := range slices.Concat(layers.Names(), []string{"RPCs"}, layers.Outside(), []string{"sum"}) {
 		of, functions := sums[layer], ""
@@ -92,7 +93,7 @@ func (e *explanation) printService(w io.Writer, by report.Summary) error {
 		}
 	}
 	fmt.Fprintln(w)
-	return t.Text(w)
+	return t.Text(w, width(w))
 }
 
 // functions names those of a layer that took most, by the standard errors of counting.

@@ -99,7 +99,7 @@ func (e *explanation) print(w io.Writer) error {
 		t.Add(append(row, fmt.Sprintf("%.1f", sum), fmt.Sprintf("%.1f %%", 100*sum/stats.Mean(all)))...)
 	}
 	fmt.Fprintln(w)
-	return t.Text(w)
+	return t.Text(w, width(w))
 }
 
 // printDifference says layer by layer what a takes more than b, the largest difference first. Each interval is over the
@@ -114,6 +114,7 @@ func printDifference(w io.Writer, a, b *explanation) error {
 	})
 	t := table.New(1, "layer", "client, µs", "server, µs", "unlabelled, µs", "all, µs", "± (95 %)",
 		"functions that carry it")
+	t.Columns[6].Words = true
 	for _, layer := range append(names, "") {
 		all := difference(layer, "")
 		mean, lo, hi := stats.MeanCI(all, 0.95)
@@ -133,8 +134,8 @@ func printDifference(w io.Writer, a, b *explanation) error {
 		}
 		t.Add(append(row, half, said)...)
 	}
-	fmt.Fprintf(w, "\n%s less %s\n", a.Name, b.Name)
-	if err := t.Text(w); err != nil {
+	fmt.Fprintf(w, "\n%s minus %s\n", a.Name, b.Name)
+	if err := t.Text(w, width(w)); err != nil {
 		return err
 	}
 	wallA, cpuA := a.plain()

@@ -86,12 +86,16 @@ networking (syscalls) | 0.0 | 300.0 | 0.0 | 300.0 | 15.0 %
 scheduling and wake-ups | 0.0 | 0.0 | 200.0 | 200.0 | 10.0 %
 sum | 1000.0 | 800.0 | 200.0 | 2000.0 | 100.0 %
 
-a less b
-layer | client, µs | server, µs | unlabelled, µs | all, µs | ± (95 %) | functions that carry it
-networking (syscalls) | -1300.0 | +300.0 | +0.0 | -1000.0 | 127.1 | syscall.read -1300.0 (SE 10.0), syscall.write +290.0 (SE 10.0)
-serialisation | +100.0 | +500.0 | +0.0 | +600.0 | 127.1 | json.Unmarshal +500.0 (SE 10.0), json.Marshal +100.0 (SE 0.0)
-scheduling and wake-ups | +0.0 | +0.0 | +200.0 | +200.0 | 127.1 | runtime.schedule +200.0 (SE 10.0)
-sum | -1200.0 | +800.0 | +200.0 | -200.0 | 381.2 | 
+a minus b
+layer | client, µs | server, µs | unlabelled, µs | all, µs | ± (95 %)
+ | functions that carry it
+networking (syscalls) | -1300.0 | +300.0 | +0.0 | -1000.0 | 127.1
+ | syscall.read -1300.0 (SE 10.0), syscall.write +290.0 (SE 10.0)
+serialisation | +100.0 | +500.0 | +0.0 | +600.0 | 127.1
+ | json.Unmarshal +500.0 (SE 10.0), json.Marshal +100.0 (SE 0.0)
+scheduling and wake-ups | +0.0 | +0.0 | +200.0 | +200.0 | 127.1
+ | runtime.schedule +200.0 (SE 10.0)
+sum | -1200.0 | +800.0 | +200.0 | -200.0 | 381.2
 
 The difference is -200.0 µs (-581.2 to +181.2) by the profiles and -99.5 µs (-741.2 to +542.2) without the profiler, both of CPU time.
 Without the profiler it is +4001.5 µs (+2076.5 to +5926.5) of wall time.
@@ -135,7 +139,7 @@ func TestExplainIsInterrupted(t *testing.T) {
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	require.Error(t, cmd.Wait())
 	require.Equal(t, "rpcbench: interrupted\n", errs.String())
-	require.Contains(t, out.String(), "base less other")
+	require.Contains(t, out.String(), "base minus other")
 	require.Contains(t, out.String(), "# base: workload=small callers=1 conns=1 GOMAXPROCS=1 processes=1\n")
 }
 

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/perf/benchfmt"
@@ -54,7 +53,7 @@ func armsOf(w workload.Workload, i int) [3]arm {
 		{"cpu-ns/op", 150e3, 1.018, 1.45, 0.02, 0.013}, {"server-cpu-ns/op", 61e3, 1.03, 1.9, 0.01, 0},
 		{"p50-ns", 110e3, 1.011, 1.2, 0.01, 0.016}, {"p95-ns", 310e3, 1.012, 1.25, 0.011, 0.019},
 		{"p99-ns", 530e3, 1.013, 1.33, 0.012, 0.022}, {"p999-ns", 870e3, 1.014, 1.37, 0.013, 0.025},
-		{"in-flight", 1.7, 1.1, 1.6, 0, 0}, {"free-%", 31, 0.9, 0.6, 0, 0}, {"others-%", 2, 1.25, 1.6, 0, 0},
+		{"in-flight", 1.4, 1.1, 1.6, 0, 0}, {"free-%", 31, 0.9, 0.6, 0, 0}, {"others-%", 2, 1.25, 1.6, 0, 0},
 		{"switches/op", 2.3, 1.2, 1.7, 0, 0}, {"reached-%", 99.2, 0.996, 0.991, 0, 0}, {"dropped-%", 0.1, 2, 3, 0, 0},
 		{"late-ns", 41e3, 1.05, 1.8, 0, 0},
 	} {
@@ -213,10 +212,10 @@ func figuresOf(w workload.Workload) figures {
 	return f
 }
 
-// The tables of a report, each by a column that no other has. The terminal has the first three.
+// The tables of a report, each by a column that no other has. The terminal has the first.
 const (
-	resultTable, loadTable, planTable   = "verdict", "switches per call, with base and the stack", "starts dropped"
-	singleTable, countTable, floorTable = "in flight", "allocations", "base moved by"
+	resultTable, loadTable, planTable   = "verdict", "switches per call, with base and the stack", "starts skipped"
+	singleTable, countTable, floorTable = "in flight", "allocations", "base varied by"
 	sizeTable                           = "codec"
 )
 
@@ -229,15 +228,35 @@ type place struct {
 	want   string
 }
 
-// lines are the rows of a workload in the table of results, with the path of what they are of.
+// lines are the rows of a workload in the table of results, by their heading, with the path of what they are of.
 func lines(w workload.Workload) map[string]string {
-	switch {
+	const cpu, wait, tail = "CPU per call, client and server", "What a caller waits, median",
+		"What a caller waits, 99th percentile"
+	switch p50, p99 := "percentiles.P50.", "percentiles.P99."; {
 	case w.Rate > 0:
-		return map[string]string{fmt.Sprintf("%s: CPU at %.0f calls a second", w.Title, w.Rate): ""}
-	case w.Windowed():
-		return map[string]string{w.Title + ": CPU": "cpu.", w.Title + ": time": ""}
+		return map[string]string{cpu: "", wait: p50, tail: p99}
+	case w.Several():
+		return map[string]string{cpu: "cpu.", wait: p50, tail: p99, "Calls a second, each caller calling again at once": ""}
 	}
-	return map[string]string{w.Title: ""}
+	return map[string]string{"Time per call, one caller": ""}
+}
+
+// shortly is a time as the table of results has it.
+func shortly(ns float64) string {
+	for _, unit := range []struct {
+		above, ns float64
+		format    string
+	}{{1e7, 1e6, "%.1f ms"}, {1e4, 1e3, "%.0f µs"}, {0, 1e3, "%.1f µs"}} {
+		if math.Abs(ns) >= unit.above {
+			return fmt.Sprintf(unit.format, ns/unit.ns)
+		}
+	}
+	return ""
+}
+
+// thousands is a number with commas.
+func thousands(n float64) string {
+	return regexp.MustCompile(`(\d)(\d{3})$`).ReplaceAllString(fmt.Sprintf("%.0f", n), "$1,$2")
 }
 
 // placesOf are where tables have what a summary says of a workload.
@@ -253,25 +272,28 @@ func placesOf(w workload.Workload, f figures) (all []place) {
 	floor := func(path string) string {
 		return table.Spread(max(f[path+"copy_floor"], math.Pow(1+f[path+"moved"], 0.1)-1))
 	}
-	row, others := []string{w.Title, "other"}, "–"
-	for line, path := range lines(w) {
-		base, ratio := f[path+"base_ns"], f[path+"ratio"]
-		in(resultTable, []string{line}, "ratio (95 %)", sized(path), "verdict", "slower", "base, µs", table.Micros(base),
-			"other, µs", table.Micros(base*ratio), "saved per call, µs", table.More(base*(1-ratio)),
-			"noise floor", floor(path), "GOMAXPROCS", strconv.Itoa(cmp.Or(w.Procs, runtime.NumCPU())))
-		if w.Rate > 0 {
-			in(resultTable, []string{line}, "servers' part, µs", both("server_cpu_ns", table.Micros))
+	row, others := []string{strings.Replace(w.Title, "ordinary load", thousands(w.Rate)+" a second", 1), "other"}, "–"
+	for heading, path := range lines(w) {
+		ratio, base := f[path+"ratio"], f[path+"base_ns"]+f[path+"base"]
+		says, saved := "more", shortly(base*(1-ratio))
+		shown, own, interval := shortly(base), shortly(base*ratio), sized(path)
+		if strings.HasPrefix(heading, "Calls a second") {
+			says, saved, shown, own = "less", "", thousands(1e9/base), thousands(1e9/base/ratio)
+			interval = table.Sized(1/ratio, 1/f[path+"hi"], 1/f[path+"lo"])
 		}
+		in(resultTable, []string{heading + ": " + row[0]}, "base", shown, "other", own, "other/base (95 %)", interval,
+			"verdict", says, "saved", saved)
 	}
 	if w.Windowed() {
 		others = table.Percent(f["others"])
-		in(loadTable, row, "others used", others, "nobody used, with base and the stack", both("load.free", table.Percent),
+		in(loadTable, row, "other programs used", others, "idle, with base and the stack", both("load.free", table.Percent),
 			loadTable, both("load.switches", func(n float64) string { return fmt.Sprintf("%.2f", n) }))
 	}
 	if w.Rate > 0 {
-		in(planTable, row, "starts dropped", both("load.dropped", table.Percent),
+		in(planTable, row, "the servers' part of CPU, µs, with base and the stack", both("server_cpu_ns", table.Micros),
+			"starts skipped", both("load.dropped", table.Percent),
 			"calls completed, with base and the stack", both("load.reached", table.Percent),
-			"begun late by, p99", both("load.late_ns", func(ns float64) string { return table.Micros(ns) + " µs" }))
+			"late by, p99", both("load.late_ns", func(ns float64) string { return table.Micros(ns) + " µs" }))
 	}
 	for name, path := range map[string]string{"p50": "P50.", "p95": "P95.", "p99": "P99.", "p99.9": "P999."} {
 		path = "percentiles." + path
@@ -288,8 +310,9 @@ func placesOf(w workload.Workload, f figures) (all []place) {
 			"connections", table.Size(f[path+"connections"]))
 	}
 	in(floorTable, row, "processes", "8 of 8", "on one side of 1", table.Size(f["on_one_side"]),
-		"base moved by", table.Spread(f["moved"]), "copy differs by up to", table.Spread(f["copy_floor"]),
-		"noise floor", floor(""), "others used", others)
+		"base varied by", table.Spread(f["moved"]), "two copies differ by up to", table.Spread(f["copy_floor"]),
+		"noise floor", floor(""), "other programs used", others,
+		"GOMAXPROCS", strconv.Itoa(cmp.Or(w.Procs, runtime.NumCPU())))
 	return all
 }
 
@@ -328,14 +351,11 @@ func TestEachFigureIsInItsPlace(t *testing.T) {
 		}
 		for _, p := range placesOf(w, f) {
 			for where, grids := range tables {
-				if where != "the terminal" || slices.Contains([]string{resultTable, loadTable, planTable}, p.table) {
+				detail := strings.Contains(p.row[0], "99th") || strings.HasPrefix(p.row[0], "Calls a second")
+				if where != "the terminal" || p.table == resultTable && !detail {
 					require.Equal(t, p.want, cell(t, where, grids, p), "%s: %q of %q", where, p.column, p.row)
 				}
 			}
-		}
-		if micro := -f["base_ns"] * (1 - f["ratio"]) / 1e3; w.Procs == 1 {
-			require.Contains(t, page, ": "+table.Micros(1e3*micro)+" µs more, "+table.Percent(micro/10_000)+
-				" of a request of 10 ms, "+table.Percent(micro/1000)+" of a core at 1,000 calls a second")
 		}
 	}
 	inMessages(t, summary, page, tables)
@@ -450,8 +470,8 @@ func cell(t *testing.T, where string, grids []grid, p place) string {
 		after := slices.Index(g[0], behind) + 1
 		at := slices.Index(g[0][after:], column)
 		for _, row := range g[1:] {
-			if at >= 0 && slices.Contains(g[0], p.table) && slices.Equal(row[:len(p.row)], p.row) {
-				said = append(said, row[after+at])
+			if at >= 0 && slices.Contains(g[0], p.table) && slices.Equal(row[:min(len(row), len(p.row))], p.row) {
+				said = append(said, append(row, make([]string, len(g[0]))...)[after+at])
 			}
 		}
 	}
@@ -469,7 +489,7 @@ func markdown(page string) (all []grid) {
 			}
 		}
 		if g != nil {
-			all = append(all, g)
+			all = append(all, g.headed())
 		}
 	}
 	return all
@@ -486,34 +506,38 @@ func hypertext(page string) (all []grid) {
 			}
 			g = append(g, cells)
 		}
-		all = append(all, g)
+		all = append(all, g.headed())
 	}
 	return all
 }
 
 // columns reads the tables of a terminal: a cell is below the name of its column, and two spaces or more are between.
 func columns(text string) (all []grid) {
-	field := regexp.MustCompile(`\S+( \S+)*`)
-	for block := range strings.SplitSeq(text, "\n\n") {
-		_, rows, ok := strings.Cut("\n"+block, "\nsituation ")
-		if !ok {
-			continue
+	_, text, _ = strings.Cut(text, "\n\n")
+	cells := regexp.MustCompile(`  +`)
+	var g grid
+	for line := range strings.SplitSeq(text, "\n") {
+		row := cells.Split(strings.TrimSpace(line), -1)
+		switch {
+		case g == nil:
+			g = grid{row, {row[0]}} // whose first heading stands in place of a name
+		case strings.HasPrefix(line, "  ") || len(row) == 1:
+			g = append(g, row)
 		}
-		var g grid
-		var begins []int
-		for line := range strings.SplitSeq("situation "+strings.TrimRight(rows, "\n"), "\n") {
-			cells := make([]string, max(1, len(begins)))
-			for _, span := range field.FindAllStringIndex(line, -1) {
-				at := utf8.RuneCountInString(line[:span[0]])
-				if g == nil {
-					cells, begins = append(cells[:len(begins)], line[span[0]:span[1]]), append(begins, at)
-				} else if i := slices.Index(begins, at); i >= 0 {
-					cells[i] = line[span[0]:span[1]]
-				}
-			}
-			g = append(g, cells)
+	}
+	return []grid{g.headed()}
+}
+
+// headed puts the heading of rows before each of them.
+func (g grid) headed() (all grid) {
+	heading := ""
+	for _, row := range g {
+		switch rest := strings.Trim(strings.Join(row[1:], ""), "| "); {
+		case rest == "" && len(all) > 0:
+			heading = strings.Trim(row[0], "*| ") + ": "
+		default:
+			all = append(all, append([]string{heading + row[0]}, row[1:]...))
 		}
-		all = append(all, g)
 	}
 	return all
 }

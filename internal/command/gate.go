@@ -158,7 +158,7 @@ func step(name string, s report.Summary, said string) error {
 		return err
 	}
 	if s.Measured() {
-		_, err = io.WriteString(file, s.Results().Markdown())
+		_, err = io.WriteString(file, s.Results(true).Markdown())
 	}
 	if counts := s.Counts(); counts != nil && err == nil {
 		_, err = io.WriteString(file, "\n"+counts.Markdown())

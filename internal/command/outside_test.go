@@ -139,8 +139,8 @@ func TestRunOfKnownFigures(t *testing.T) {
 	require.Equal(t, "base", s.Base)
 	require.EqualValues(t, 5, s.Seed, "the seed that was given")
 	require.Contains(t, s.Raw, "\n# base=base seed=5 processes=8 layouts=0 ", "what bench.txt says of the run")
-	require.Regexp(t, `(?s)\n10 kB of bytes .*\na small call, one core .*\none small call at a time`, said,
-		"the largest difference first")
+	require.Regexp(t, `(?s)\n  a small call, one core .*\n  10 kB of bytes .*\n  one small call at a time`, said,
+		"in the order of the plan")
 	require.FileExists(t, filepath.Join(out, "report.html"))
 	requireCounted(t, read(t, filepath.Join(out, "report.md")), read(t, filepath.Join(out, "summary.json")))
 	require.Len(t, s.Answers, 3)
@@ -200,7 +200,7 @@ func TestOrdinaryLoad(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]int{"base,base": 2, "base,base,other": 8, "base": 1, "other": 1}, asked)
-	require.Contains(t, stdout.String(), fmt.Sprintf(": CPU at %.0f calls a second ", rate))
+	require.Contains(t, stdout.String(), "\n  small calls, "+thousands(rate)+" a second ")
 }
 
 // methodStacks are the known stacks, of a method of one's own. Its requests and replies differ in size, from each other

@@ -62,9 +62,9 @@ func listCommand(p program, stdout io.Writer) command {
 				for _, w := range p.workloads() {
 					workloads.Add(w.Name, w.Title)
 				}
-				err := stacks.Text(stdout)
+				err := stacks.Text(stdout, width(stdout))
 				fmt.Fprintln(stdout)
-				return errors.Join(err, workloads.Text(stdout))
+				return errors.Join(err, workloads.Text(stdout, width(stdout)))
 			}
 		},
 	}

@@ -34,7 +34,7 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			"How: rate callers conns new-connections tls unix apart link server gomaxprocs",
 			"How long: thorough time processes seed",
 			"What is decided: equal max max-counts",
-			"Where to: out",
+			"Where to: out v",
 		}, messages...),
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			c, m := comparison{program: p}, Messages{}
@@ -44,11 +44,11 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			f.StringVar(&c.out, "out", "", "new `folder` for what is measured; rpcbench- with day and minute unless given")
 			f.DurationVar(&c.time, "time", 2*time.Second, "for each stack at each workload, about, over all processes;\n"+
 				"8s with -thorough, -max or builds, which take four times as long")
+			f.BoolVar(&c.verbose, "v", false, "print how it was measured too, as the report has it")
 			f.IntVar(&c.processes, "processes", 8, fmt.Sprintf("for each comparison, at least %d", versus.Fewest))
 			var only list
 			f.Var(&only, "workloads", "`names`, separated by commas, of rpcbench list; its first unless given")
-			thorough := f.Bool("thorough", false,
-				"half an hour: all workloads, for longer, and eight links of each build, as for -max")
+			thorough := f.Bool("thorough", false, "half an hour: all workloads, for longer, and eight links of each build")
 			made := workloadFlags(f)
 			f.Var((*list)(&c.server), "server",
 				"`stack=host:port,...` of servers that run already, as rpcbench serve prints them")

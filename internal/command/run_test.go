@@ -138,7 +138,7 @@ func TestUnseen(t *testing.T) {
 	require.Equal(t, workload.Unseen(masked), c.header().Warnings[0])
 }
 
-// TestWhatRunAsks: what -thorough, -processes, -seed, -server and nothing mean, by what the processes are asked. Those of
+// TestWhatRunAsks: what -thorough, -processes, -seed, -server and nothing mean, by what processes are asked. Those of
 // 100 kB fail.
 func TestWhatRunAsks(t *testing.T) {
 	if testing.Short() {
@@ -276,8 +276,9 @@ func TestSummary(t *testing.T) {
 	require.Contains(t, s.Hour(), "other programs used up to 30 % of it")
 	require.Nil(t, s.Warnings, "the first line says it")
 	var said strings.Builder
-	require.NoError(t, printSummary(&said, s))
-	require.True(t, strings.HasPrefix(said.String(), s.Hour()+"\nsituation  "), said.String())
+	require.NoError(t, printSummary(&said, s, "mine", false))
+	require.Contains(t, strings.ReplaceAll(said.String(), "\n  ", " "), "\n"+s.Hour()+"\n")
+	require.True(t, strings.HasSuffix(said.String(), "\nReport: "+filepath.Join("mine", "report.html")+"\n"))
 }
 
 // Runs that begin in one minute, and name no folder, have one each. A folder that is named is not another one's.
@@ -387,8 +388,8 @@ func TestNoCPUIsTold(t *testing.T) {
 	s := (&comparison{base: "a", processes: 8}).summary(report.Summary{Base: "a"}, []*versus.Comparison{&one})
 	require.InEpsilon(t, 2, s.Answers[0].Leading().Ratio, 1e-9)
 	var said strings.Builder
-	require.NoError(t, printSummary(&said, s))
-	require.Regexp(t, `(?m)^calls +2\.00 `, said.String())
+	require.NoError(t, printSummary(&said, s, "mine", false))
+	require.Regexp(t, `(?m)^  calls +1.0 µs +2.0 µs +2\.00 `, said.String())
 	require.NotContains(t, said.String(), "CPU ")
 }
 

@@ -5,12 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 
+	"golang.org/x/term"
+
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/table"
 	"github.com/rpcbench/rpcbench/internal/timing"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
@@ -123,22 +128,28 @@ func (c *comparison) asksCPU(w workload.Workload) bool {
 	return asks && c.servers == nil
 }
 
-// printSummary has warnings above the table, as pages do. Of nothing there is none: the error says why.
-func printSummary(w io.Writer, s report.Summary) error {
+// printSummary writes the answer for people, and where the report is. Of nothing there is none: the error says why.
+func printSummary(w io.Writer, s report.Summary, out string, verbose bool) error {
 	if !s.Measured() {
 		return nil
 	}
-	if hour := s.Hour(); hour != "" {
-		fmt.Fprintln(w, hour)
-	}
-	for _, warning := range s.Warnings {
-		fmt.Fprintf(w, "Warning: %s.\n", warning)
-	}
-	err := s.Results().Text(w)
-	if loads := s.Loads(); loads != nil {
-		fmt.Fprintln(w)
-		err = errors.Join(err, loads.Text(w))
-	}
-	_, failed := fmt.Fprintln(w)
+	err := s.Text(w, width(w), colours(w), verbose)
+	_, failed := fmt.Fprintf(w, "Report: %s\n", filepath.Join(out, "report.html"))
 	return errors.Join(err, failed)
+}
+
+// width is how many columns a terminal has, and table.Width at most, which is also for what is no terminal.
+func width(w io.Writer) int {
+	if file, ok := w.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 {
+			return min(columns, table.Width)
+		}
+	}
+	return table.Width
+}
+
+// colours tells whether somebody looks at a terminal that has them.
+func colours(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && isTerminal(file) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "" && os.Getenv("TERM") != "dumb"
 }

@@ -52,19 +52,3 @@ func (c Call) String() string {
 	}
 	return fmt.Sprintf("Your call, %s: %s (gzip %s).", c.Method, strings.Join(sizes, ", "), strings.Join(gzips, " and "))
 }
-
-// yours says what one of the answers is for a method of one's own, without a full stop.
-func (s Summary) yours(a Answer) string {
-	micro, more := a.more()
-	said := a.takes(Label(a.Stack), Label(s.Base)) + ": " + more
-	if a.Rate > 0 {
-		said += fmt.Sprintf(", at %.0f calls a second", a.Rate)
-	}
-	if !a.byCPU {
-		said += ", " + table.Percent(micro/10_000) + " of a request of 10 ms"
-	}
-	if a.GOMAXPROCS == 1 && !s.Remote {
-		said += ", " + table.Percent(micro/1000) + " of a core at 1,000 calls a second"
-	}
-	return said
-}

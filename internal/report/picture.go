@@ -134,12 +134,9 @@ func (of layout) draw(machines ...Machine) Picture {
 	x := scale(lo, hi, float64(of.left), float64(of.right))
 	stacks := first.Stacks()
 	p := Picture{Title: first.title(), Width: of.width, Top: 46, Left: of.left, Right: of.right, One: x(1)}
-	less, more := "faster", "slower"
-	if first.measure() != "time" {
-		less, more = "less", "more"
-	}
+	less, more := "takes less", "takes more"
 	if len(stacks) == 1 {
-		less, more = Label(stacks[0])+" "+less, Label(first.Base)+" "+less
+		less, more = Label(stacks[0])+" "+less, Label(stacks[0])+" "+more
 	}
 	if len(machines) > 1 {
 		p.Top += 20
@@ -223,8 +220,8 @@ func (s Summary) title() string {
 // dot is an answer, with x the place of a ratio.
 func (a Answer) dot(x func(float64) float64) Dot {
 	floor := a.NoiseFloor()
-	d := Dot{Said: table.Ratio(a.Ratio), Title: table.Sized(a.Ratio, a.Lo, a.Hi) + ", " + table.Line(a.Verdict),
-		Tone: table.Line(a.Verdict), Hollow: a.Verdict == versus.Undecided, Lo: x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi),
+	d := Dot{Said: table.Ratio(a.Ratio), Title: table.Sized(a.Ratio, a.Lo, a.Hi) + ", " + says(a.Verdict),
+		Tone: says(a.Verdict), Hollow: a.Verdict == versus.Undecided, Lo: x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi),
 		FloorLo: x(1 / (1 + floor))}
 	d.FloorWidth = math.Round(10*(x(1+floor)-d.FloorLo)) / 10
 	return d

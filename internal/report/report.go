@@ -112,74 +112,6 @@ func (s Summary) measure() string {
 	return "CPU or time"
 }
 
-// BySize returns the answers as tables show them: decided ones first, and of these the largest difference. A sweep
-// keeps the order of its values.
-func (s Summary) BySize() []Answer {
-	all := slices.Clone(s.Answers)
-	if s.Over == "" {
-		slices.SortStableFunc(all, func(a, b Answer) int { return cmp.Compare(b.Leading().size(), a.Leading().size()) })
-	}
-	return all
-}
-
-// size is how far the ratio is from 1, as a logarithm. It is negative if nothing was decided, and least if there is no
-// ratio.
-func (a Answer) size() float64 {
-	switch {
-	case a.Ratio == 0:
-		return -2
-	case !slices.Contains([]versus.Verdict{versus.Faster, versus.Slower, versus.Equal}, a.Verdict):
-		return -1
-	}
-	return math.Abs(math.Log(a.Ratio))
-}
-
-// Lines are the answers in the order of BySize. One that has a result by CPU time has two lines, of which the first
-// leads. In a sweep all second lines follow the first ones.
-func (s Summary) Lines() (all []Answer) {
-	var below []Answer
-	for _, a := range s.BySize() {
-		side := ": CPU"
-		if s.Remote {
-			side += " of the client"
-		}
-		if a.Rate > 0 {
-			side += fmt.Sprintf(" at %.0f calls a second", a.Rate)
-		}
-		if a.CPU == nil {
-			if a.Leading().byCPU {
-				a.Does += side
-			}
-			all = append(all, a)
-			continue
-		}
-		first, second := a, a
-		first.Does, second.Does, second.Result = a.Does+": time", a.Does+side, *a.CPU
-		if a.Leads == ByCPU {
-			first, second = second, first
-		}
-		all = append(all, first)
-		if s.Over != "" {
-			below = append(below, second)
-		} else {
-			all = append(all, second)
-		}
-	}
-	return append(all, below...)
-}
-
-// But says that CPU time and time were decided the one way and the other. It is empty if they were not.
-func (a Answer) But() string {
-	less, more := versus.Faster, versus.Slower
-	switch {
-	case a.CPU != nil && a.CPU.Verdict == less && a.Verdict == more:
-		return "it takes less CPU time, but a call takes longer"
-	case a.CPU != nil && a.CPU.Verdict == more && a.Verdict == less:
-		return "a call takes less time, but more CPU time"
-	}
-	return ""
-}
-
 // Micro is by how many microseconds a call of the stack takes longer, by the ratio.
 func (a Answer) Micro() float64 { return a.BaseNs * (a.Ratio - 1) / 1000 }
 
@@ -188,13 +120,6 @@ func (a Answer) takes(stack, base string) string {
 	much := map[bool]string{true: "as much CPU time", false: "as long"}[a.byCPU]
 	return fmt.Sprintf("%s takes %s times %s as %s (%s)", stack, table.Ratio(a.Ratio), much, base,
 		table.Interval(a.Lo, a.Hi))
-}
-
-// more is the difference in microseconds without its sign, and in words.
-func (a Answer) more() (micro float64, said string) {
-	micro = math.Abs(a.Micro())
-	return micro, fmt.Sprintf("%s µs %s", table.Micros(1000*micro),
-		map[bool]string{true: "less", false: "more"}[a.Ratio < 1])
 }
 
 // Paired returns the base's time times the ratio. Ns, the mean of the stack's own times, has the noise that pairs don't
@@ -272,9 +197,9 @@ func (s Summary) Hour() string {
 	}
 	switch {
 	case moved > 1:
-		said = append(said, "the base's time moved by more than a factor of two between processes")
+		said = append(said, Label(s.Base)+"'s own time varied by more than a factor of two")
 	case moved > restless:
-		said = append(said, fmt.Sprintf("the base's time moved by up to %s between processes", table.Percent(moved)))
+		said = append(said, fmt.Sprintf("%s's own time varied by %s", Label(s.Base), table.Percent(moved)))
 	}
 	if len(said) == 0 {
 		return ""
@@ -282,65 +207,70 @@ func (s Summary) Hour() string {
 	return "The machine was not quiet: " + strings.Join(said, ", and ") + ", so sizes differ on a quiet one."
 }
 
-// Sentences are the answer in words. Of each stack they say in how many situations it takes less than the base and
-// more, and how much; of a sweep, what was found at its ends and where the ratio crosses 1.
+// Sentences are the answer in words: of a sweep what was found at its ends and where the ratio crosses 1, and else what
+// the difference makes of a machine. Of more than three stacks the table says it better.
 func (s Summary) Sentences() (all []string) {
 	for _, c := range s.Curves() {
 		all = append(all, s.swept(c))
 	}
-	led := s.leading()
-	for _, stack := range s.Stacks() {
-		measured := slices.DeleteFunc(led.Of(stack), func(a Answer) bool { return a.Processes == 0 })
-		if s.Over == "" && len(measured) > 0 {
-			all = append(all, led.counted(stack, len(measured)))
+	if stacks := s.Stacks(); s.Over == "" && len(stacks) <= 3 {
+		for _, stack := range stacks {
+			if said := s.said(stack); said != "" {
+				all = append(all, said)
+			}
 		}
 	}
 	return all
 }
 
-// counted is about a stack that was measured in n situations, of a summary with leading results alone.
-func (s Summary) counted(stack string, n int) string {
-	decided := slices.DeleteFunc(s.ByRatio(stack), func(a Answer) bool { return a.size() < 0 })
-	label, base := Label(stack), Label(s.Base)
-	if len(decided) == 0 {
-		return fmt.Sprintf("Whether %s takes less %s than %s is undecided.", label, s.measure(), base)
-	}
-	first, last := decided[0], decided[len(decided)-1]
-	_, least := first.more()
-	_, most := last.more()
-	farthest := fmt.Sprintf("It takes from %s times as much for %s, %s a call, to %s times for %s, %s",
-		table.Ratio(first.Ratio), first.Does, least, table.Ratio(last.Ratio), last.Does, most)
-	if len(decided) == 1 {
-		farthest = fmt.Sprintf("%s: %s, for %s", first.takes(label, base), least, first.Does)
-	}
-	mine := slices.IndexFunc(decided, func(a Answer) bool { return s.Call != nil && a.Workload == s.Answers[0].Workload })
-	if mine >= 0 {
-		farthest = s.yours(decided[mine])
-	}
-	if n == 1 {
-		return fmt.Sprintf("%s: %s.", farthest, first.Verdict)
-	}
-	counts := map[string]int{}
-	for _, a := range decided {
-		counts[map[versus.Verdict]string{versus.Faster: "less", versus.Slower: "more", versus.Equal: "as much"}[a.Verdict]]++
-	}
+// said is about one stack: how many CPUs it takes more or less at the first planned rate that is decided, and how many
+// calls it serves with the machine full. Without either it is the first answer that is decided.
+func (s Summary) said(stack string) string {
 	var said []string
-	for _, much := range []string{"less", "more", "as much"} {
-		switch count := counts[much]; {
-		case count == 0:
-		case said == nil:
-			than := map[bool]string{true: "as", false: "than"}[much == "as much"]
-			said = []string{fmt.Sprintf("%s takes %s %s %s %s in %d of %d situations", label, much, s.measure(), than, base,
-				count, n)}
-		default:
-			said = append(said, fmt.Sprintf("%s in %d", much, count))
+	all, label := s.Of(stack), Label(stack)
+	first := func(heading string, more func(line) string) {
+		for _, a := range all {
+			if l := a.line(heading); l.result.Ratio > 0 && says(l.result.Verdict) != "undecided" {
+				if text := more(l); text != "" {
+					said = append(said, text)
+					return
+				}
+			}
 		}
 	}
-	open := ""
-	if left := n - len(decided); left > 0 {
-		open = fmt.Sprintf("; %d %s undecided", left, map[bool]string{true: "is", false: "are"}[left == 1])
+	first(s.cpu(), func(l line) string {
+		if l.Rate == 0 {
+			return ""
+		}
+		cpus := l.saved * l.Rate / 1e9
+		return fmt.Sprintf("At %s calls a second (%s) %s takes %.2f of a CPU %s.", thousands(l.Rate),
+			strings.Replace(l.Does, ", ordinary load", "", 1), label, math.Abs(cpus), fewer(cpus > 0))
+	})
+	first(rateHeading, func(l line) string {
+		times := table.Ratio(l.result.Ratio) + " times "
+		if says(l.result.Verdict) == "same" {
+			times = ""
+		}
+		return fmt.Sprintf("With the machine full (%s) %s serves %sas many calls.",
+			strings.Replace(l.Does, "saturated: ", "", 1), label, times)
+	})
+	if said == nil {
+		first(timeHeading, func(l line) string {
+			return fmt.Sprintf("%s takes %s times as long as %s (%s) for %s: %s %s.", label, table.Ratio(l.result.Ratio),
+				Label(s.Base), table.Interval(l.result.Lo, l.result.Hi), l.Does, span(math.Abs(l.saved)), fewer(l.saved > 0))
+		})
 	}
-	return fmt.Sprintf("%s%s. %s.", strings.Join(said, ", "), open, farthest)
+	if said == nil && slices.ContainsFunc(all, func(a Answer) bool { return a.Ratio > 0 }) {
+		return fmt.Sprintf("Whether %s takes less %s than %s is undecided.", label, s.measure(), Label(s.Base))
+	}
+	return strings.Join(said, " ")
+}
+
+func fewer(less bool) string { return map[bool]string{true: "less", false: "more"}[less] }
+
+// cpu is the heading of CPU time: servers elsewhere tell none.
+func (s Summary) cpu() string {
+	return map[bool]string{true: clientHeading, false: cpuHeading}[s.Remote]
 }
 
 // Read reads what a run left in a folder.

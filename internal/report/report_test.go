@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -56,41 +57,47 @@ func found() Summary {
 		}}
 }
 
-// What the pages of testdata do not have: those of several answers are there.
+// What an answer says in words.
 func TestSentences(t *testing.T) {
 	remote := found()
 	remote.Remote = true
 	for _, to := range []func(io.Writer) error{remote.HTML, remote.Markdown} {
 		var page strings.Builder
 		require.NoError(t, to(&page))
-		require.Contains(t, page.String(), "The servers are elsewhere: GOMAXPROCS is the client")
-		require.NotContains(t, page.String(), "all is loopback")
+		require.Contains(t, page.String(), "The servers ran elsewhere, so GOMAXPROCS and CPU are the client's")
+		require.NotContains(t, page.String(), "goes over loopback")
 	}
 
-	one, wide, both, equal, open, another := found(), found(), found(), found(), found(), found()
-	one.Answers, wide.Answers, open.Answers = one.Answers[:1], wide.Answers[:1], open.Answers[2:]
+	alone, wide, open, several, planned, full, same := found(), found(), found(), found(), found(), found(), found()
+	alone.Answers, wide.Answers, open.Answers = alone.Answers[:1], wide.Answers[:1], open.Answers[2:]
 	wide.Answers[0].Lo = 0.52
-	equal.Answers[0].Verdict, equal.Answers[1].Verdict = versus.Undecided, versus.Equal
-	another.Answers[1].Stack = "drpc"
-	another.Answers[2].Verdict, another.Answers[2].Ratio = versus.Slower, 9
+	several.Answers[1].Stack = "drpc"
+	rate := planned.Answers[1]
+	rate.Does, rate.Rate, rate.BaseLoad.Reached, rate.Load.Reached = "1 kB of bytes, ordinary load", 5000, 1, 1
+	planned.Answers = append(planned.Answers, rate)
+	busy := full.Answers[2]
+	busy.Does, busy.Verdict = "small calls, saturated: 50 callers", versus.Faster
+	busy.Ratio, busy.Lo, busy.Hi = 0.8, 0.7, 0.9
+	full.Answers = append(slices.Clone(planned.Answers), busy)
+	same.Answers = append(same.Answers, busy)
+	same.Answers[4].Verdict = versus.Equal
 	for reason, c := range map[string]struct {
 		s    Summary
 		want []string
 	}{
-		"one situation": {one, []string{
-			"gRPC takes 1.05 times as long as JSON (1.04–1.06): 2.0 µs more, for a small call, one core: slower."}},
-		"such an interval tells no size": {wide, []string{
-			"gRPC takes 1.05 times as long as JSON (–): 2.0 µs more, for a small call, one core: slower."}},
-		"both verdicts, and one situation that was not measured": {both, []string{
-			"gRPC takes less time than JSON in 1 of 3 situations, more in 1; 1 is undecided. It takes from 0.80 times as " +
-				"much for 1 kB of bytes, 16.0 µs less a call, to 1.05 times for a small call, one core, 2.0 µs more."}},
-		"one that is equal, and two undecided": {equal, []string{"gRPC takes as much time as JSON in 1 of 3 situations; " +
-			"2 are undecided. gRPC takes 0.80 times as long as JSON (0.78–0.82): 16.0 µs less, for 1 kB of bytes."}},
+		"one workload": {alone,
+			[]string{"gRPC takes 1.05 times as long as JSON (1.04–1.06) for a small call, one core: 2.0 µs more."}},
+		"such an interval tells no size": {wide,
+			[]string{"gRPC takes 1.05 times as long as JSON (–) for a small call, one core: 2.0 µs more."}},
 		"nothing was decided": {open, []string{"Whether gRPC takes less time than JSON is undecided."}},
-		"each stack has its sentences": {another, []string{
-			"gRPC takes more time than JSON in 2 of 2 situations. It takes from 1.05 times as much for a small call, " +
-				"one core, 2.0 µs more a call, to 9.00 times for mixed fields, 50 callers, 640 µs more.",
-			"drpc takes 0.80 times as long as JSON (0.78–0.82): 16.0 µs less, for 1 kB of bytes: faster."}},
+		"each stack has its sentence": {several, []string{
+			"gRPC takes 1.05 times as long as JSON (1.04–1.06) for a small call, one core: 2.0 µs more.",
+			"drpc takes 0.80 times as long as JSON (0.78–0.82) for 1 kB of bytes: 16 µs less."}},
+		"a planned rate": {planned, []string{"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a CPU less."}},
+		"a planned rate, and a full machine": {full, []string{
+			"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a CPU less. " +
+				"With the machine full (small calls, 50 callers) gRPC serves 1.25 times as many calls."}},
+		"as many calls": {same, []string{"With the machine full (small calls, 50 callers) gRPC serves as many calls."}},
 	} {
 		require.Equal(t, c.want, c.s.Sentences(), reason)
 	}
@@ -100,59 +107,94 @@ func TestSentences(t *testing.T) {
 	require.Equal(t, "The machine was not quiet: other programs used up to 20 % of it, so sizes differ on a quiet one.",
 		s.Hour())
 	s.Answers[0].Moved, s.Answers[2].Others = 0.26, 0.1
-	require.Equal(t, "The machine was not quiet: the base's time moved by up to 26 % between processes, so sizes "+
-		"differ on a quiet one.", s.Hour())
+	require.Equal(t, "The machine was not quiet: JSON's own time varied by 26 %, so sizes differ on a quiet one.",
+		s.Hour())
 	s.Answers[0].Moved = 0
 	require.Empty(t, s.Hour())
 	s.Answers[0].Moved, s.Answers[0].CopyFloor = 10.35, 195.57
-	require.Equal(t, "The machine was not quiet: the base's time moved by more than a factor of two between processes, "+
-		"so sizes differ on a quiet one.", s.Hour())
-	require.NotRegexp(t, `\d{3,} %`, s.Floors().Markdown()+s.Results().Markdown(), "which tells no size")
+	require.Equal(t, "The machine was not quiet: JSON's own time varied by more than a factor of two, so sizes differ "+
+		"on a quiet one.", s.Hour())
+	require.NotRegexp(t, `\d{3,} %`, s.Floors().Markdown()+s.Results(true).Markdown(), "which tells no size")
 }
 
-// Decided answers stand above others, the largest difference first, each with both of its lines.
-func TestBySize(t *testing.T) {
+// Each figure stands below the heading that says what it is, in the order of the plan.
+func TestResults(t *testing.T) {
 	s := found()
-	s.Answers = []Answer{s.Answers[3], s.Answers[2], s.Answers[0], s.Answers[1]}
 	cpu := versus.Result{Ratio: 1.3, Lo: 1.2, Hi: 1.4, Processes: 8, BaseNs: 20_000, Verdict: versus.Slower}
-	s.Answers[2].CPU = &cpu // which leads
-	lines := func() (all []string) {
-		for _, a := range s.Lines() {
-			all = append(all, a.Does)
-		}
-		return all
+	s.Answers[2].CPU, s.Answers[2].Verdict, s.Answers[2].Processes = &cpu, versus.Equal, 8
+	for i, p := range []*versus.Percentile{&s.Answers[2].P50, &s.Answers[2].P99} { // both lie beyond the floor
+		p.Lo, p.Hi = 1.45, []float64{1.55, 1.65}[i]
 	}
-	require.Equal(t, []string{"a small call, one core: CPU", "a small call, one core: time", "1 kB of bytes",
-		"mixed fields, 50 callers", "a new connection"}, lines())
-	cpu.Ratio = 1.2
-	require.Equal(t, "1 kB of bytes", lines()[0], "1.2 is nearer to 1 than 0.8 is")
-	require.Equal(t, "a new connection", s.Answers[0].Does, "the summary has its own order")
+	const text = `gRPC and JSON over HTTP on X
+
+CPU per call, client and server      JSON    gRPC  gRPC/JSON (95 %)  verdict    saved
+  mixed fields, 50 callers          20 µs   26 µs  1.30 (1.20–1.40)  more     -6.0 µs
+What a caller waits, median
+  mixed fields, 50 callers         400 µs  600 µs  1.50 (1.45–1.55)  more     -200 µs
+Time per call, one caller
+  a small call, one core            40 µs   42 µs  1.05 (1.04–1.06)  more     -2.0 µs
+  1 kB of bytes                     80 µs   64 µs  0.80 (0.78–0.82)  less       16 µs
+Not measured: a new connection, gRPC: 0 of 8.
+`
+	var b strings.Builder
+	require.NoError(t, s.Text(&b, 100, false, false))
+	require.True(t, strings.HasPrefix(b.String(), text), "%s", b.String())
+	detailed := s.Results(true).Markdown()
+	require.Contains(t, detailed, "| mixed fields, 50 callers | 12,500 | 12,488 | 1.00 (0.99–1.01) | same |  |")
+	require.Contains(t, detailed, "| **What a caller waits, 99th percentile** |  |  |  |  |  |\n"+
+		"| mixed fields, 50 callers | 2000 µs | 3000 µs | 1.50 (1.45–1.65) | more |")
+
+	s.Answers[2].Busy, s.Answers[2].Reason = true, "disturbed"
+	require.Contains(t, s.Results(true).Markdown(), "| mixed fields, 50 callers | 400 µs | 600 µs | 1.50 (1.45–1.55) | "+
+		"undecided [1]", "of a busy machine nothing is decided")
+	s.Answers[2].Result, s.Answers[0].Rate = cpu, 20_000
+	s.Answers[0].Does, s.Answers[0].BaseLoad.Reached = "small, ordinary load", 1
+	b.Reset()
+	require.NoError(t, s.Text(&b, 100, true, false))
+	require.Contains(t, b.String(), "\n  small, 20,000 a second           40 µs  42 µs  1.05 (1.04–1.06)  "+
+		"\x1b[33mmore\x1b[0m     -2.0 µs\n", "which is CPU")
 }
 
-// Where the question is what calls cost, sentences and picture have the result by CPU time.
+// TestNarrow: in a narrow terminal the saving goes, then workloads wrap, and then each is a list. Nothing is wider, and
+// no number is broken.
+func TestNarrow(t *testing.T) {
+	s := found()
+	s.Answers[1].Does = "a title that is as long as titles are, and then some"
+	for width, want := range map[int]string{
+		100: "\n  a title that is as long as titles are, and       80 µs   64 µs  0.80 (0.78–0.82)  less       16 µs\n" +
+			"    then some\n",
+		80: "\n  a title that is as long as titles     80 µs   64 µs  0.80 (0.78–0.82)  less\n" +
+			"    are, and then some\n",
+		60: "\n  a title that is as long as titles are, and then some\n    JSON: 80 µs  gRPC: 64 µs\n" +
+			"    gRPC/JSON (95 %): 0.80 (0.78–0.82)  less",
+		40: "\n  a title that is as long as titles are,\n    and then some\n    JSON: 80 µs  gRPC: 64 µs\n" +
+			"    gRPC/JSON (95 %): 0.80 (0.78–0.82)\n    less\n",
+	} {
+		for _, detail := range []bool{false, true} {
+			var b strings.Builder
+			require.NoError(t, s.Text(&b, width, false, detail))
+			if !detail {
+				require.Contains(t, b.String(), want, width)
+			}
+			for line := range strings.Lines(b.String()) {
+				require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), width, line)
+			}
+		}
+	}
+}
+
+// Where the question is what calls cost, the picture has the result by CPU time.
 func TestLeading(t *testing.T) {
 	s := found()
 	s.Answers[1].CPU = &versus.Result{Ratio: 1.5, Lo: 1.4, Hi: 1.6, Processes: 8, BaseNs: 20_000, Verdict: versus.Slower}
-	require.Contains(t, s.Sentences()[0], "less time than JSON in 1 of 3 situations", "time leads")
+	require.Equal(t, "0.80 (0.78–0.82), less", s.Picture().Lines[0].Dots[0].Title, "time leads")
 	s.Answers[1].Leads = ByCPU
-	require.Equal(t, "gRPC takes more CPU or time than JSON in 2 of 3 situations; 1 is undecided. It takes from 1.05 "+
-		"times as much for a small call, one core, 2.0 µs more a call, to 1.50 times for 1 kB of bytes, 10.0 µs more.",
-		s.Sentences()[0])
 	p := s.Picture()
 	require.Equal(t, "CPU or time of gRPC, in multiples of JSON's", p.Title)
-	require.Equal(t, []string{"← gRPC less", "JSON less →"}, []string{p.Words[0].Text, p.Words[1].Text})
-	require.Equal(t, "1.50 (1.40–1.60), slower", p.Lines[2].Dots[0].Title)
-
+	require.Equal(t, []string{"← gRPC takes less", "gRPC takes more →"}, []string{p.Words[0].Text, p.Words[1].Text})
+	require.Equal(t, "1.50 (1.40–1.60), more", p.Lines[2].Dots[0].Title)
 	s.Answers = s.Answers[1:2]
-	require.Equal(t, "gRPC takes 1.50 times as much CPU time as JSON (1.40–1.60): 10.0 µs more, for 1 kB of bytes: "+
-		"slower.", s.Sentences()[0])
 	require.Equal(t, "CPU of gRPC, in multiples of JSON's", s.Picture().Title)
-	s.Call = &Call{}
-	require.Equal(t, "gRPC takes 1.50 times as much CPU time as JSON (1.40–1.60): 10.0 µs more, 1 % of a core at "+
-		"1,000 calls a second: slower.", s.Sentences()[0])
-	s.Answers[0].GOMAXPROCS, s.Answers[0].Leads = 2, ""
-	require.NotContains(t, s.Sentences()[0], "of a core", "the time of two cores is no core's")
-	require.Contains(t, s.Sentences()[0], "of a request of 10 ms")
 }
 
 // A page, and what a terminal shows, are those of testdata. -update writes them anew; look at them. That each figure is
@@ -170,7 +212,7 @@ func TestPages(t *testing.T) {
 	cpu.Ratio, cpu.Lo, cpu.Hi, cpu.Verdict, cpu.Reason = 0.75, 0.73, 0.77, versus.Faster, ""
 	s.Answers[2].CPU, s.Answers[2].Leads = &cpu, ByCPU
 	s.Answers[2].BaseLoad, s.Answers[2].Load = versus.Load{Free: 0.5, Switches: 2.7}, versus.Load{Free: 0.4, Switches: 5.2}
-	terminal := func(w io.Writer) error { return cmp.Or(s.Results().Text(w), s.Loads().Text(w)) }
+	terminal := func(w io.Writer) error { return s.Text(w, 100, false, true) }
 	for name, write := range map[string]func(io.Writer) error{"page.html": s.HTML, "terminal.txt": terminal} {
 		var page bytes.Buffer
 		require.NoError(t, write(&page))
@@ -228,7 +270,9 @@ func TestTails(t *testing.T) {
 	require.Equal(t, p.Levels[2].At, p.Paths[0].Dots[2].At, "2000 µs are 2 ms")
 	require.Less(t, p.Paths[0].Dots[3].At, p.Paths[1].Dots[3].At, "more is above")
 	s.Answers[0].Load.Reached = 1
-	require.Len(t, s.Tails(), 2, "callers at a rate wait, also with GOMAXPROCS 1")
+	tails := s.Tails()
+	require.Len(t, tails, 2, "callers at a rate wait, also with GOMAXPROCS 1")
+	require.Equal(t, tails[0].Levels, tails[1].Levels, "all have one scale")
 }
 
 // Nothing in the picture lies outside, and 1 is where the sides meet.
@@ -252,13 +296,13 @@ func TestPicture(t *testing.T) {
 	require.InEpsilon(t, s.Answers[0].Ratio, ratio, 0.01, "a dot is where the ticks say")
 	require.LessOrEqual(t, p.Width, 400, "as wide as a phone, or its text gets too small")
 	require.LessOrEqual(t, p.Right, p.Width)
-	require.Equal(t, []Word{{16, 38, "← gRPC faster", false}, {384, 38, "JSON faster →", true}}, p.Words[:2])
+	require.Equal(t, []Word{{16, 38, "← gRPC takes less", false}, {384, 38, "gRPC takes more →", true}}, p.Words[:2])
 	builds := found() // each workload of two builds, below a heading each
 	for _, a := range found().Answers {
 		a.Stack = "grpcprotobuf@google.golang.org/grpc@v1.80.0"
 		builds.Answers = append(builds.Answers, a)
 	}
-	require.Equal(t, "← faster", builds.Picture().Words[0].Text, "of several stacks")
+	require.Equal(t, "← takes less", builds.Picture().Words[0].Text, "of several stacks")
 	lines := builds.Picture().Lines
 	require.Len(t, lines, 2*(1+3))
 	require.Equal(t, "gRPC", lines[0].Heading)
@@ -428,13 +472,13 @@ func TestLoads(t *testing.T) {
 	a.BaseLoad = versus.Load{Free: 0.5, Switches: 2.7, Reached: 1, Dropped: 0.01, LateNs: 400_000}
 	a.Load = versus.Load{Free: 0.4, Switches: 5.2, Reached: 0.99, Dropped: 0.02, LateNs: 500_000}
 	s.Answers[1].Load.Switches = 3
-	require.Equal(t, "5000 calls a second: CPU", s.Lines()[1].Does)
-	require.Equal(t, "20.0, 21.0", s.Results().Rows[1][6], "the servers' part")
+	require.Equal(t, []string{"CPU per call, client and server"}, s.Results(false).Rows[0], "which a rate has alone")
+	require.Equal(t, "5000 calls a second", s.Results(false).Rows[1][0])
 	rows := s.Loads().Rows
 	require.Len(t, rows, 2)
-	require.Equal(t, []string{"5000 calls a second", "gRPC", "25 %", "50 %, 40 %", "2.70, 5.20", "100 %, 99 %", "1 %, 2 %",
-		"400 µs, 500 µs"}, rows[1])
-	require.Equal(t, []string{"1 kB of bytes", "gRPC", "–", "–, –", "–, 3.00", "–", "–", "–"}, rows[0])
+	require.Equal(t, []string{"5000 calls a second", "gRPC", "25 %", "50 %, 40 %", "20.0, 21.0", "2.70, 5.20",
+		"100 %, 99 %", "1 %, 2 %", "400 µs, 500 µs"}, rows[0])
+	require.Equal(t, []string{"1 kB of bytes", "gRPC", "–", "–, –", "–", "–, 3.00", "–", "–", "–"}, rows[1])
 	for cell, page := range map[string]func(io.Writer) error{"<td>50 %, 40 %": s.HTML, "| 50 %, 40 % |": s.Markdown} {
 		var text strings.Builder
 		require.NoError(t, page(&text))

@@ -71,11 +71,11 @@ func TestSweep(t *testing.T) {
 	require.Equal(t, []string{"gRPC takes 0.50 times as long as JSON (1.09–1.11) at 1 caller, and 2.00 times " +
 		"(1.09–1.11) at 8 callers. gRPC's time crosses JSON's between 1 and 8 callers, at about 2.8."}, callers.Sentences())
 	var does []string
-	for _, a := range swept("1 0.5", "8 2").Lines() {
-		does = append(does, a.Does)
+	for _, l := range swept("1 0.5", "8 2").lines(false) {
+		does = append(does, l.heading+": "+l.Does)
 	}
-	require.Equal(t, []string{"a small call, 1: CPU", "a small call, 8: CPU", "a small call, 1: time",
-		"a small call, 8: time"}, does, "the leading results above all others")
+	require.Equal(t, []string{cpuHeading + ": a small call, 1", cpuHeading + ": a small call, 8",
+		timeHeading + ": a small call, 1", timeHeading + ": a small call, 8"}, does)
 }
 
 // A point stands where the marks of its value and of its ratio meet.
@@ -98,7 +98,7 @@ func TestPictureOfSweep(t *testing.T) {
 	}
 	require.Equal(t, at(p.Levels, "×0.8"), dots[0].At)
 	require.Less(t, p.Paths[0].Dots[1].At, p.One, "more is above")
-	require.Equal(t, "4000 calls a second: 0.75 (0.68–0.83), faster", dots[1].Title)
+	require.Equal(t, "4000 calls a second: 0.75 (0.68–0.83), less", dots[1].Title)
 	require.Equal(t, fmt.Sprintf("M%g %gL%g %g", dots[0].X, dots[0].At, dots[1].X, dots[1].At), p.Paths[1].Drawn)
 	require.Equal(t, fmt.Sprintf("M%g %gL%g %g", dots[1].X, dots[1].At, dots[2].X, dots[2].At), p.Paths[1].Dashed)
 	require.True(t, p.Paths[0].Dots[3].Hollow)

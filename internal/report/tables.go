@@ -3,59 +3,13 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/table"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
-// Results is the table of ratios and verdicts. What is to be said of a verdict is a note below it.
-func (s Summary) Results() *table.Table {
-	t, stacks := new(table.Table), s.Stacks()
-	stack := "stack"
-	if len(stacks) == 1 {
-		stack = Label(stacks[0])
-	}
-	table.Fill(t, s.Lines(),
-		table.Words("situation", func(a Answer) string {
-			if len(stacks) > 1 {
-				return a.Does + ", " + Label(a.Stack)
-			}
-			return a.Does
-		}),
-		table.Figures("ratio (95 %)", func(a Answer) string { return table.Sized(a.Ratio, a.Lo, a.Hi) }),
-		table.Classes("verdict", func(a Answer) string { return t.Noted(string(a.Verdict), a.reasons()...) }),
-		table.Figures("saved per call, µs", func(a Answer) string {
-			return table.Known(a.Ratio, table.More(-1000*a.Micro()))
-		}),
-		table.Figures(Label(s.Base)+", µs", func(a Answer) string { return table.Micros(a.BaseNs) }),
-		table.Figures(stack+", µs", func(a Answer) string { return table.Micros(a.Paired()) }),
-		table.Figures("servers' part, µs", func(a Answer) string {
-			if a.Server == 0 || a.CPU != nil {
-				return ""
-			}
-			return table.Micros(a.BaseServer) + ", " + table.Micros(a.Server)
-		}),
-		table.Figures("noise floor", func(a Answer) string { return table.Known(a.Ratio, table.Spread(a.NoiseFloor())) }),
-		table.Figures("GOMAXPROCS", func(a Answer) string { return fmt.Sprint(a.GOMAXPROCS) }))
-	return t.Filled()
-}
-
-// reasons are what is to be said of a verdict.
-func (a Answer) reasons() (all []string) {
-	for part := range strings.SplitSeq(a.Said(), "; ") {
-		if part = strings.TrimPrefix(part, "undecided: "); part != string(a.Verdict) {
-			all = append(all, part)
-		}
-	}
-	if but := a.But(); but != "" {
-		all = append(all, but)
-	}
-	return all
-}
-
-func does(a Answer) string  { return a.Does }
+func does(a Answer) string  { return a.does() }
 func label(a Answer) string { return Label(a.Stack) }
 
 // Sizes is the table of a method's messages.
@@ -73,7 +27,7 @@ func (c Call) Sizes() *table.Table {
 
 // Latencies is the table of percentiles; nil if no calls were timed.
 func (s Summary) Latencies() *table.Table {
-	columns := []table.Of[Answer]{table.Words("situation", does), table.Words("stack", label)}
+	columns := []table.Of[Answer]{table.Words("workload", does), table.Words("stack", label)}
 	for _, p := range []struct {
 		name  string
 		ratio bool
@@ -99,9 +53,9 @@ func (s Summary) Latencies() *table.Table {
 	return some(table.Fill(new(table.Table), s.where(func(a Answer) bool { return a.P50.Base > 0 }), columns...))
 }
 
-// where are the answers in the order of tables that something holds for.
+// where are the answers that something holds for.
 func (s Summary) where(holds func(Answer) bool) []Answer {
-	return slices.DeleteFunc(s.BySize(), func(a Answer) bool { return !holds(a) })
+	return slices.DeleteFunc(slices.Clone(s.Answers), func(a Answer) bool { return !holds(a) })
 }
 
 // some is a table that has rows.
@@ -122,15 +76,19 @@ func (s Summary) Loads() *table.Table {
 		return func(a Answer) string { return table.Known(a.Load.Reached, both(of)(a)) }
 	}
 	return some(table.Fill(new(table.Table), s.where(func(a Answer) bool { return a.Load != (versus.Load{}) }),
-		table.Words("situation", does), table.Words("stack", label),
-		table.Figures("others used", func(a Answer) string { return others(a.Others) }),
-		table.Figures("nobody used"+pair, both(func(l versus.Load) string { return others(l.Free) })),
+		table.Words("workload", does), table.Words("stack", label),
+		table.Figures("other programs used", func(a Answer) string { return others(a.Others) }),
+		table.Figures("idle"+pair, both(func(l versus.Load) string { return others(l.Free) })),
+		table.Figures("the servers' part of CPU, µs"+pair, func(a Answer) string {
+			r := a.line(s.cpu()).result
+			return table.Known(r.Server, table.Micros(r.BaseServer)+", "+table.Micros(r.Server))
+		}),
 		table.Figures("switches per call"+pair, both(func(l versus.Load) string {
 			return table.Known(l.Switches, fmt.Sprintf("%.2f", l.Switches))
 		})),
 		table.Figures("calls completed"+pair, planned(func(l versus.Load) string { return table.Percent(l.Reached) })),
-		table.Figures("starts dropped", planned(func(l versus.Load) string { return table.Percent(l.Dropped) })),
-		table.Figures("begun late by, p99", planned(func(l versus.Load) string { return table.Micros(l.LateNs) + " µs" }))))
+		table.Figures("starts skipped", planned(func(l versus.Load) string { return table.Percent(l.Dropped) })),
+		table.Figures("late by, p99", planned(func(l versus.Load) string { return table.Micros(l.LateNs) + " µs" }))))
 }
 
 // counted is what was counted of a stack.
@@ -142,7 +100,7 @@ type counted struct {
 // Counts is the table of bytes and allocations; nil if nothing was counted.
 func (s Summary) Counts() *table.Table {
 	var all []counted
-	for _, a := range s.BySize() {
+	for _, a := range s.Answers {
 		all = append(all, counted{a.Does, s.Base, a.BaseFacts}, counted{a.Does, a.Stack, a.Facts})
 	}
 	all = slices.DeleteFunc(all, func(c counted) bool { return c.Facts == nil })
@@ -155,7 +113,7 @@ func (s Summary) Counts() *table.Table {
 		}
 	}
 	return some(table.Fill(new(table.Table), all,
-		table.Words("situation", func(c counted) string { return c.does }),
+		table.Words("workload", func(c counted) string { return c.does }),
 		table.Words("stack", func(c counted) string { return Label(c.stack) }),
 		table.Figures("sent, B", func(c counted) string { return table.Size(c.Sent) }),
 		table.Figures("received, B", func(c counted) string { return table.Size(c.Received) }),
@@ -173,13 +131,14 @@ func (s Summary) Floors() *table.Table {
 	known := func(of func(Answer) string) func(Answer) string {
 		return func(a Answer) string { return table.Known(a.Ratio, of(a)) }
 	}
-	return table.Fill(new(table.Table), s.BySize(),
-		table.Words("situation", does), table.Words("stack", label),
+	return table.Fill(new(table.Table), s.Answers,
+		table.Words("workload", does), table.Words("stack", label),
 		table.Figures("processes", func(a Answer) string { return fmt.Sprintf("%d of %d", a.Processes, a.Planned) }),
+		table.Figures("GOMAXPROCS", func(a Answer) string { return fmt.Sprint(a.GOMAXPROCS) }),
 		table.Figures("on one side of 1", known(func(a Answer) string { return fmt.Sprint(a.OnOneSide) })),
-		table.Figures("base moved by", known(func(a Answer) string { return table.Spread(a.Moved) })),
-		table.Figures("copy differs by up to", known(func(a Answer) string { return table.Spread(a.CopyFloor) })),
+		table.Figures(Label(s.Base)+" varied by", known(func(a Answer) string { return table.Spread(a.Moved) })),
+		table.Figures("two copies differ by up to", known(func(a Answer) string { return table.Spread(a.CopyFloor) })),
 		table.Figures("noise floor", known(func(a Answer) string { return table.Spread(a.NoiseFloor()) })),
-		table.Figures("others used", func(a Answer) string { return others(a.Others) }),
-		table.Lines("base over time", func(a Answer) string { return points(a.Bases) }))
+		table.Figures("other programs used", func(a Answer) string { return others(a.Others) }),
+		table.Lines(Label(s.Base)+" over time", func(a Answer) string { return points(a.Bases) }))
 }

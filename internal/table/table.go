@@ -4,18 +4,18 @@ package table
 import (
 	"fmt"
 	"html"
-	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"unicode"
 )
 
-// Table has rows of as many cells as it has columns. A cell may hold any text. Notes stand below, each with its number.
+// Table has rows of as many cells as it has columns. A row of one cell is a heading of the rows below it. A cell may
+// hold any text. Notes stand below, each with its number.
 type Table struct {
 	Columns []Column
 	Rows    [][]string
 	Notes   []string
+	Colour  bool // of text: classes have colours
 }
 
 // Column has a name, with its unit. Figures stand on the right, and words on the left.
@@ -24,6 +24,7 @@ type Column struct {
 	Words bool
 	Class bool // of HTML: the first word of a cell is its class, and its text may wrap
 	Line  bool // of HTML alone: a cell has the points of a line
+	Spare bool // of text: left out where there is no room
 }
 
 // New makes a table with columns of these names. The first ones, as many as words says, hold words.
@@ -89,42 +90,35 @@ func (t *Table) Noted(text string, notes ...string) string {
 // Filled removes the columns that have no text in any row.
 func (t *Table) Filled() *Table {
 	for i := len(t.Columns) - 1; i > 0; i-- {
-		if slices.ContainsFunc(t.Rows, func(row []string) bool { return row[i] != "" }) {
+		if slices.ContainsFunc(t.Rows, func(row []string) bool { return len(row) > i && row[i] != "" }) {
 			continue
 		}
 		t.Columns = slices.Delete(t.Columns, i, i+1)
 		for j, row := range t.Rows {
-			t.Rows[j] = slices.Delete(row, i, i+1)
+			if len(row) > i {
+				t.Rows[j] = slices.Delete(row, i, i+1)
+			}
 		}
 	}
 	return t
 }
 
-// shown are the columns that text and Markdown have, with the cells of a row, or with the names if row is nil.
+// shown are the columns that Markdown has, with the cells of a row, or with the names if row is nil.
 func (t Table) shown(row []string, text func(any) string) (cells []string) {
 	for i, c := range t.Columns {
 		switch {
 		case c.Line:
 		case row == nil:
 			cells = append(cells, text(c.Name))
+		case len(row) == 1 && i == 0:
+			cells = append(cells, "**"+text(row[0])+"**")
+		case len(row) == 1:
+			cells = append(cells, "")
 		default:
 			cells = append(cells, text(row[i]))
 		}
 	}
 	return cells
-}
-
-// Text writes columns of text, two spaces apart.
-func (t Table) Text(w io.Writer) error {
-	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range append([][]string{nil}, t.Rows...) {
-		fmt.Fprintln(columns, strings.Join(t.shown(row, Line), "\t"))
-	}
-	err := columns.Flush()
-	for i, note := range t.Notes {
-		fmt.Fprintf(w, "[%d] %s.\n", i+1, Line(note))
-	}
-	return err
 }
 
 // Markdown is the table as GitHub reads it.
@@ -157,6 +151,10 @@ func (t Table) HTML() string {
 	}
 	for _, row := range t.Rows {
 		b.WriteString("</tr>\n<tr>")
+		if len(row) == 1 {
+			fmt.Fprintf(&b, `<th class="l" colspan="%d">%s`, len(t.Columns), html.EscapeString(row[0]))
+			continue
+		}
 		for i, c := range t.Columns {
 			text := html.EscapeString(row[i])
 			if c.Line && text != "" {

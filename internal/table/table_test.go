@@ -16,9 +16,9 @@ func TestTable(t *testing.T) {
 	a.Add("c\td", "", "", "10.0", a.Noted("", "a"), "")
 	require.Len(t, a.Filled().Columns, 5, "one that is empty is left out")
 	var text strings.Builder
-	require.NoError(t, a.Text(&text))
-	require.Equal(t, "what     who  µs    verdict\n"+
-		"a|b <i>  x    1.0   slower [1] [2]\n"+
+	require.NoError(t, a.Text(&text, Width))
+	require.Equal(t, "what     who    µs  verdict\n"+
+		"a|b <i>  x     1.0  slower [1] [2]\n"+
 		"c d           10.0   [1]\n[1] a.\n[2] <b>.\n", text.String())
 	require.Equal(t, `| what | who | µs | verdict |
 |---|---|---:|---|

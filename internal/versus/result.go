@@ -347,13 +347,48 @@ func (r Result) verdict() Verdict {
 	return Undecided
 }
 
+// Waits is the result of a percentile of single calls. Its verdict is made as that of the result is, with the copy's
+// own percentile in the noise floor. Where the result could have none, it has none.
+func (r Result) Waits(p Percentile) Result {
+	of := Result{Ratio: p.Ratio, Lo: p.Lo, Hi: p.Hi, BaseNs: p.Base, Ns: p.Ns, Margin: cmp.Or(r.Margin, Margin),
+		Moved: r.Moved, Processes: r.Processes, Planned: r.Planned, Verdict: Undecided}
+	if p.Base > 0 && p.Copy > 0 {
+		of.CopyFloor = math.Exp(math.Abs(math.Log(p.Copy/p.Base))) - 1
+	}
+	switch {
+	case p.Ratio == 0:
+		return Result{}
+	case r.Busy || !r.Kept() || r.Processes < Fewest:
+		of.Reason = r.Reason
+	default:
+		if of.Verdict = of.verdict(); of.Verdict == Undecided {
+			of.Reason = of.open()
+		}
+	}
+	return of
+}
+
+// Inverse is the result of calls a second, of a result of the time that they take.
+func (r Result) Inverse() Result {
+	if r.Ratio > 0 {
+		r.Ratio, r.Lo, r.Hi = 1/r.Ratio, 1/r.Hi, 1/r.Lo
+	}
+	r.Verdict = cmp.Or(map[Verdict]Verdict{Faster: Slower, Slower: Faster}[r.Verdict], r.Verdict)
+	return r
+}
+
+// open says why an interval decides nothing.
+func (r Result) open() string {
+	if r.Lo > 1 || r.Hi < 1 {
+		return fmt.Sprintf("the interval reaches into the noise floor of %s", percent(r.NoiseFloor()))
+	}
+	return "the interval includes 1"
+}
+
 // wanting says why the interval decides nothing, and how much longer measuring would do: widths go with one over the
 // root of the time.
 func (r *Result) wanting(mean, half, again, halfAgain, least float64) {
-	said := "the interval includes 1"
-	if r.Lo > 1 || r.Hi < 1 {
-		said = fmt.Sprintf("the interval reaches into the noise floor of %s", percent(r.NoiseFloor()))
-	}
+	said := r.open()
 	decides := func(moved float64) (times int) { // 0 if a hundred times as long is too short
 		for times := 2; times <= 100; times++ {
 			root := math.Sqrt(float64(times))
@@ -371,7 +406,7 @@ func (r *Result) wanting(mean, half, again, halfAgain, least float64) {
 	case r.Times > 0:
 		r.Reason = fmt.Sprintf("%s: about %d times -time would decide %.2f in half of the cases", said, r.Times, r.Ratio)
 	case decides(0) > 0:
-		r.Reason = fmt.Sprintf("%s, and the base moved by %s: a steadier machine would tell", said, percent(r.Moved))
+		r.Reason = fmt.Sprintf("%s, and the base itself varied by %s: a steadier machine would tell", said, percent(r.Moved))
 	default:
 		r.Reason = said + ": no time would decide so small a difference"
 	}
@@ -543,7 +578,7 @@ func (r Result) Said() string {
 		return "not measured"
 	case r.Verdict == Undecided:
 	case r.Disturbed > 0:
-		said = append(said, fmt.Sprintf("all %d processes that count; %d left out, as others left them too few cores",
+		said = append(said, fmt.Sprintf("all %d processes that count; %d left out, as other programs left them too few cores",
 			r.Processes, r.Disturbed))
 	case r.OneCore > 0:
 		said = append(said, fmt.Sprintf("all %d processes that count; %d left out that had one core", r.Processes, r.OneCore))
@@ -554,7 +589,7 @@ func (r Result) Said() string {
 		said = append(said, fmt.Sprintf("%d of %d had no second core to themselves", r.NoSecond, r.Processes))
 	}
 	if r.Others > BusyMachine && !r.Busy {
-		said = append(said, fmt.Sprintf("others used %.0f %%: on an idle machine the size differs", 100*r.Others))
+		said = append(said, fmt.Sprintf("other programs used %.0f %%: on an idle machine the size differs", 100*r.Others))
 	}
 	return strings.Join(said, "; ")
 }

@@ -136,13 +136,15 @@ func TestVerdict(t *testing.T) {
 			Slower, ""},
 		{"but not 3 %, of which a tenth of the movement may be the whole", Plan{Processes: 8},
 			moving(processes(spread(8, 1.03, 0.001)...), 0.37), Undecided,
-			"the interval reaches into the noise floor of 3.2 %, and the base moved by 37 %: a steadier machine would tell"},
+			"the interval reaches into the noise floor of 3.2 %, " +
+				"and the base itself varied by 37 %: a steadier machine would tell"},
 		{"nor 3 % where the copy's floor is the larger today, and the movement's would be left", Plan{Processes: 8},
 			copies(moving(processes(spread(8, 0.967, 0.001)...), 0.41), 0.06), Undecided,
-			"the interval reaches into the noise floor of 5.1 %, and the base moved by 41 %: a steadier machine would tell"},
+			"the interval reaches into the noise floor of 5.1 %, " +
+				"and the base itself varied by 41 %: a steadier machine would tell"},
 		{"a machine that moved beyond a factor of two", Plan{Processes: 8},
 			moving(processes(spread(8, 1.03, 0.001)...), 5), Undecided, "the interval reaches into the noise floor of 20 %, " +
-				"and the base moved by more than 100 %: a steadier machine would tell"},
+				"and the base itself varied by more than 100 %: a steadier machine would tell"},
 		{"a hundred times as long would be too short, on any machine", Plan{Processes: 8},
 			processes(spread(8, 1.003, 0.5)...), Undecided,
 			"the interval includes 1: no time would decide so small a difference"},
@@ -274,9 +276,9 @@ func TestDisturbed(t *testing.T) {
 		{"none is disturbed", two, shares(0, 0), 14, 0, false, "slower"},
 		{"two CPUs less 0.18 are enough", two, shares(0.09, 2), 14, 0, false, "slower"},
 		{"less 0.22 are not", two, shares(0.11, 2), 12, 2, false,
-			"slower; all 12 processes that count; 2 left out, as others left them too few cores"},
+			"slower; all 12 processes that count; 2 left out, as other programs left them too few cores"},
 		{"as many as count", two, shares(0.5, 7), 7, 7, false,
-			"slower; all 7 processes that count; 7 left out, as others left them too few cores"},
+			"slower; all 7 processes that count; 7 left out, as other programs left them too few cores"},
 		{"more than count, though six would be enough", two, shares(0.5, 8), 14, 8, true,
 			"undecided: disturbed: in 8 of 14 processes other programs left less than 1.8 cores, so the ratio is of a " +
 				"busy machine"},
@@ -284,7 +286,7 @@ func TestDisturbed(t *testing.T) {
 			"undecided: disturbed: other programs left 1.86 cores on average, so the ratio is of a busy machine"},
 		{"of four CPUs an eighth is nothing", four, shares(0.125, 2), 14, 0, false, "slower"},
 		{"a third leaves too few for client and server", four, shares(0.33, 2), 12, 2, false,
-			"slower; all 12 processes that count; 2 left out, as others left them too few cores"},
+			"slower; all 12 processes that count; 2 left out, as other programs left them too few cores"},
 		{"but enough for one process", Plan{Processes: 8, AllCores: true, CPUs: 4}, shares(0.33, 2), 14, 0, false, "slower"},
 		{"one core is left to a question of one", Plan{Processes: 8, CPUs: 2}, shares(0.5, 2), 14, 0, false, "slower"},
 		{"a machine with one CPU", Plan{Processes: 8, AllCores: true, Apart: true, CPUs: 1}, shares(0, 0), 14, 0, false,
@@ -326,7 +328,7 @@ func TestOthers(t *testing.T) {
 	for share, want := range map[float64]string{
 		0:    "slower",
 		0.10: "slower",
-		0.20: "slower; others used 20 %: on an idle machine the size differs",
+		0.20: "slower; other programs used 20 %: on an idle machine the size differs",
 	} {
 		all := processes(spread(8, 1.17, 0.01)...)
 		for i := range all {

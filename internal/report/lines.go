@@ -1,0 +1,288 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/rpcbench/rpcbench/internal/table"
+	"github.com/rpcbench/rpcbench/internal/versus"
+)
+
+// line is one figure of an answer beside the base's. Answers of one heading stand together.
+type line struct {
+	Answer
+	heading   string
+	result    versus.Result // whose ratio, interval and verdict the line has
+	base, own string
+	saved     float64 // nanoseconds; 0 if the figure is no time
+}
+
+// The headings, in the order of tables. What callers wait is of single calls, and time per call is their mean.
+const (
+	cpuHeading    = "CPU per call, client and server"
+	clientHeading = "CPU per call, client alone"
+	waitHeading   = "What a caller waits, median"
+	tailHeading   = "What a caller waits, 99th percentile"
+	timeHeading   = "Time per call, one caller"
+	rateHeading   = "Calls a second, each caller calling again at once"
+)
+
+// lines are what the answers say in the order of the plan, heading by heading. A terminal shows what decides: without
+// detail the 99th percentiles and the calls a second are left out.
+func (s Summary) lines(detail bool) (all []line) {
+	headings := []string{s.cpu(), waitHeading, timeHeading}
+	if detail {
+		headings = []string{s.cpu(), rateHeading, waitHeading, tailHeading, timeHeading}
+	}
+	for _, heading := range headings {
+		for _, a := range s.Answers {
+			if l := a.line(heading); l.result.Ratio > 0 {
+				all = append(all, l)
+			}
+		}
+	}
+	return all
+}
+
+// Many tells whether several callers called at a time, each again at once.
+func (a Answer) many() bool { return a.BaseLoad.Reached == 0 && a.BaseCalls > 1.5 }
+
+// line is what an answer says below a heading. It has no ratio if that is nothing.
+func (a Answer) line(heading string) line {
+	l := line{Answer: a, heading: heading}
+	of := func(r versus.Result) {
+		l.result, l.base, l.own, l.saved = r, span(r.BaseNs), span(cmp.Or(r.BaseNs*r.Ratio, r.Ns)), r.BaseNs*(1-r.Ratio)
+	}
+	planned := a.BaseLoad.Reached > 0
+	switch heading {
+	case cpuHeading, clientHeading:
+		if a.CPU != nil {
+			of(*a.CPU)
+		} else if planned {
+			of(a.Result)
+		}
+	case waitHeading:
+		if planned || a.many() {
+			of(a.Waits(a.P50))
+		}
+	case tailHeading:
+		if planned || a.many() {
+			of(a.Waits(a.P99))
+		}
+	case timeHeading:
+		if !planned && !a.many() {
+			of(a.Result)
+		}
+	case rateHeading:
+		if a.many() && a.Ratio > 0 {
+			of(a.Result.Inverse())
+			l.base, l.own, l.saved = thousands(1e9/a.BaseNs), thousands(1e9/a.BaseNs/a.Ratio), 0
+		}
+	}
+	return l
+}
+
+// says is a verdict in the words of people.
+func says(v versus.Verdict) string {
+	switch v {
+	case versus.Faster:
+		return "less"
+	case versus.Slower:
+		return "more"
+	case versus.Equal:
+		return "same"
+	}
+	return "undecided"
+}
+
+// does is the workload, with the rate that was found where it has none.
+func (a Answer) does() string {
+	if a.Rate == 0 {
+		return a.Does
+	}
+	return strings.Replace(a.Does, "ordinary load", thousands(a.Rate)+" a second", 1)
+}
+
+// span is a time in µs or ms.
+func span(ns float64) string {
+	switch {
+	case ns == 0:
+		return "–"
+	case ns < 1e4:
+		return fmt.Sprintf("%.1f µs", ns/1e3)
+	case ns < 1e7:
+		return fmt.Sprintf("%.0f µs", ns/1e3)
+	}
+	return fmt.Sprintf("%.1f ms", ns/1e6)
+}
+
+// thousands is a whole number with commas.
+func thousands(n float64) string {
+	digits := strconv.FormatFloat(n, 'f', 0, 64)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// Results is the table of the answers. With detail it has all headings, and a note below says of a verdict what is to
+// be said.
+func (s Summary) Results(detail bool) *table.Table {
+	t, stacks := new(table.Table), s.Stacks()
+	stack, ratio := "stack", "ratio (95 %)"
+	if len(stacks) == 1 {
+		stack = Label(stacks[0])
+		ratio = stack + "/" + Label(s.Base) + " (95 %)"
+	}
+	t.Columns = []table.Column{{Name: "workload", Words: true}, {Name: Label(s.Base)}, {Name: stack}, {Name: ratio},
+		{Name: "verdict", Words: true, Class: true}, {Name: "saved", Spare: true}}
+	heading := ""
+	for _, l := range s.lines(detail) {
+		if l.heading != heading {
+			heading = l.heading
+			t.Add(heading)
+		}
+		does, says, saved := l.does(), says(l.result.Verdict), ""
+		if len(stacks) > 1 {
+			does += ", " + Label(l.Stack)
+		}
+		if detail {
+			says = t.Noted(says, l.reasons()...)
+		}
+		if l.saved != 0 {
+			saved = map[bool]string{true: "-"}[l.saved < 0] + span(math.Abs(l.saved))
+		}
+		t.Add(does, l.base, l.own, table.Sized(l.result.Ratio, l.result.Lo, l.result.Hi), says, saved)
+	}
+	return t
+}
+
+// reasons are what is to be said of a verdict.
+func (l line) reasons() (all []string) {
+	if l.heading == rateHeading {
+		return nil
+	}
+	for part := range strings.SplitSeq(l.result.Said(), "; ") {
+		if part = strings.TrimPrefix(part, "undecided: "); part != string(l.result.Verdict) {
+			all = append(all, part)
+		}
+	}
+	return all
+}
+
+// Title says what was compared.
+func (s Summary) Title() string {
+	var stacks []string
+	for _, stack := range s.Stacks() {
+		stacks = append(stacks, Label(stack))
+	}
+	if len(stacks) > 3 {
+		stacks = []string{fmt.Sprintf("%d stacks", len(stacks))}
+	}
+	base := Label(s.Base)
+	if base == "JSON" {
+		base += " over HTTP"
+	}
+	return strings.Join(stacks, ", ") + " and " + base
+}
+
+// Head says on what machine.
+func (s Summary) Head() string {
+	var on []string
+	for _, name := range []string{"cpu", "cores", "kernel", "go"} {
+		value := s.noted(name)
+		switch {
+		case value == "":
+			continue
+		case name == "cpu":
+			value, _, _ = strings.Cut(strings.ReplaceAll(value, "-", " "), " @")
+			value = strings.TrimSuffix(value, " Processor")
+		case name == "cores":
+			value += map[bool]string{true: " CPU", false: " CPUs"}[value == "1"]
+		case name == "kernel":
+			value, _, _ = strings.Cut(value, "-")
+		}
+		on = append(on, value)
+	}
+	return table.Line(strings.Join(on, ", "))
+}
+
+// Date is the day of the run.
+func (s Summary) Date() string { return s.noted("date") }
+
+// Used says what else used the machine, as far as it is known.
+func (s Summary) Used() string {
+	most := 0.0
+	for _, a := range s.Answers {
+		most = max(most, a.Others)
+		if a.CPU != nil {
+			most = max(most, a.CPU.Others)
+		}
+	}
+	if most == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Other programs used up to %s of it.", table.Percent(most))
+}
+
+// noted is a value of the environment.
+func (s Summary) noted(name string) string {
+	for _, l := range s.Environment {
+		if value, found := strings.CutPrefix(l, name+"="); found {
+			return value
+		}
+	}
+	return ""
+}
+
+// Unmeasured are the answers without a ratio, each with its reason.
+func (s Summary) Unmeasured() (all []string) {
+	for _, a := range s.Answers {
+		if a.Ratio == 0 {
+			all = append(all, fmt.Sprintf("Not measured: %s, %s: %s.", a.Does, Label(a.Stack),
+				cmp.Or(a.Reason, "no process measured it")))
+		}
+	}
+	return all
+}
+
+// Text writes the answer for a terminal that is so wide.
+func (s Summary) Text(w io.Writer, width int, colour, detail bool) error {
+	t := s.Results(detail)
+	t.Colour = colour
+	text := table.Wrap(s.Title()+" on "+cmp.Or(s.Head(), "an unknown machine"), width) + "\n"
+	if _, err := io.WriteString(w, text); err != nil {
+		return err
+	}
+	if err := t.Text(w, width); err != nil {
+		return err
+	}
+	if detail {
+		for _, more := range []*table.Table{s.Floors(), s.Latencies(), s.Loads(), s.Counts()} {
+			if more != nil {
+				fmt.Fprintln(w)
+				if err := more.Text(w, width); err != nil {
+					return err
+				}
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	said := append(s.Unmeasured(), s.Sentences()...)
+	if hour := s.Hour(); hour != "" {
+		said = append(said, hour)
+	}
+	for _, warning := range s.Warnings {
+		said = append(said, "Warning: "+warning+".")
+	}
+	for _, l := range said {
+		if _, err := io.WriteString(w, table.Wrap(l, width)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
