@@ -278,7 +278,7 @@ func placesOf(w workload.Workload, f figures) (all []place) {
 		says, saved := "more", shortly(base*(1-ratio))
 		shown, own, interval := shortly(base), shortly(base*ratio), sized(path)
 		if strings.HasPrefix(heading, "Calls a second") {
-			says, saved, shown, own = "less", "", thousands(1e9/base), thousands(1e9/base/ratio)
+			says, saved, shown, own = "serves less", "", thousands(1e9/base), thousands(1e9/base/ratio)
 			interval = table.Sized(1/ratio, 1/f[path+"hi"], 1/f[path+"lo"])
 		}
 		in(resultTable, []string{heading + ": " + row[0]}, "base", shown, "other", own, "other/base (95 %)", interval,

@@ -11,12 +11,14 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -201,6 +203,46 @@ func TestOrdinaryLoad(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{"base,base": 2, "base,base,other": 8, "base": 1, "other": 1}, asked)
 	require.Contains(t, stdout.String(), "\n  small calls, "+thousands(rate)+" a second ")
+}
+
+// TestFirstAnswer: what somebody sees who types rpcbench run fits the terminal, whatever its width. It says where the
+// report is, and no figure is broken. Colours are for who has not turned them off.
+func TestFirstAnswer(t *testing.T) {
+	t.Setenv(odd.Variable, odd.Children(t, 0))
+	t.Setenv(ofMethod, allDiffer)
+	t.Setenv("TERM", "xterm")
+	colour := regexp.MustCompile("\x1b\\[[0-9;]*m")
+	out := filepath.Join(t.TempDir(), "out")
+	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-out", out, "other"}, io.Discard, io.Discard))
+	s, err := report.Read(out)
+	require.NoError(t, err)
+	for _, columns := range []int{100, 80, 60, 40} {
+		t.Setenv("NO_COLOR", map[bool]string{true: "1"}[columns == 80])
+		side, shown := odd.Terminal(t, columns)
+		told := make(chan string)
+		go func() {
+			text, _ := io.ReadAll(shown) // the error is that of a terminal that nobody has open any more
+			told <- strings.ReplaceAll(string(text), "\r\n", "\n")
+		}()
+		require.NoError(t, printSummary(side, s, out, false))
+		require.NoError(t, side.Close())
+		text := <-told
+		require.Equal(t, columns != 80, colour.MatchString(text), columns)
+		text = colour.ReplaceAllString(text, "")
+		lines := strings.Split(strings.TrimSpace(text), "\n")
+		if columns == 100 {
+			require.LessOrEqual(t, len(lines), 25)
+		}
+		for _, line := range lines {
+			if !strings.Contains(line, out) { // a path is whole
+				require.LessOrEqual(t, utf8.RuneCountInString(line), columns, text)
+			}
+		}
+		require.Contains(t, text, "\nCPU per call, client and server", columns)
+		require.Contains(t, text, "\nWhat a caller waits, median\n", columns)
+		require.Contains(t, text, "\nReport: "+filepath.Join(out, "report.html")+"\n", columns)
+		require.Len(t, regexp.MustCompile(`\d\.\d\d \((\d\.\d\d–\d\.\d\d|–)\)`).FindAllString(text, -1), 5, text)
+	}
 }
 
 // methodStacks are the known stacks, of a method of one's own. Its requests and replies differ in size, from each other

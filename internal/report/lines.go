@@ -57,7 +57,7 @@ func (a Answer) line(heading string) line {
 	of := func(r versus.Result) {
 		l.result, l.base, l.own, l.saved = r, span(r.BaseNs), span(cmp.Or(r.BaseNs*r.Ratio, r.Ns)), r.BaseNs*(1-r.Ratio)
 	}
-	planned := a.BaseLoad.Reached > 0
+	planned := a.BaseLoad.Reached > 0 || a.Rate > 0
 	switch heading {
 	case cpuHeading, clientHeading:
 		if a.CPU != nil {
@@ -97,6 +97,15 @@ func says(v versus.Verdict) string {
 		return "same"
 	}
 	return "undecided"
+}
+
+// says is the verdict of the line. Of calls a second more is better, so less and more have a verb.
+func (l line) says() string {
+	said := says(l.result.Verdict)
+	if l.heading == rateHeading && (said == "less" || said == "more") {
+		return "serves " + said
+	}
+	return said
 }
 
 // does is the workload, with the rate that was found where it has none.
@@ -146,7 +155,7 @@ func (s Summary) Results(detail bool) *table.Table {
 			heading = l.heading
 			t.Add(heading)
 		}
-		does, says, saved := l.does(), says(l.result.Verdict), ""
+		does, says, saved := l.does(), l.says(), ""
 		if len(stacks) > 1 {
 			does += ", " + Label(l.Stack)
 		}
