@@ -135,6 +135,13 @@ func TestRunOfKnownFigures(t *testing.T) {
 		require.Contains(t, log, "8 time 25ms base,base,other GOMAXPROCS="+line+"\n")
 	}
 	require.Equal(t, 3+6, strings.Count(log, "\n"), "and nothing else but counts")
+	seeds := map[uint64]int{} // each of the eight processes has its own, at each workload the same
+	for _, q := range odd.Asked[versus.Spec](children) {
+		if len(q.Spec.Arms) == 3 {
+			seeds[q.Spec.Seed]++
+		}
+	}
+	require.Equal(t, map[uint64]int{5: 3, 6: 3, 7: 3, 8: 3, 9: 3, 10: 3, 11: 3, 12: 3}, seeds, "seeds of orders and plans")
 
 	s, err := report.Read(out)
 	require.NoError(t, err)
