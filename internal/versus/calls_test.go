@@ -3,7 +3,9 @@ package versus
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -176,5 +178,31 @@ func TestServersApart(t *testing.T) {
 			_, lives := arm.server.Used()
 			require.False(t, lives, "a server outlives the group")
 		}
+	}
+}
+
+// The clients of servers apart reach them as the workload says: by TLS, and by a Unix socket.
+func TestServersApartAreReachedAsAsked(t *testing.T) {
+	for _, w := range []workload.Workload{{Apart: true, Rate: 1000}, {Apart: true, TLS: true}, {Apart: true, Unix: true},
+		{Apart: true, TLS: true, Unix: true, Callers: 3}} {
+		var mu sync.Mutex
+		seen := map[string]bool{}
+		stack := odd.Dialling(worker("rests", 0), func(c *rpcbench.ClientConfig) {
+			dial, secure := c.DialContext, c.TLS != nil
+			c.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				conn, err := dial(ctx, network, addr)
+				if err == nil {
+					mu.Lock()
+					defer mu.Unlock()
+					seen[fmt.Sprintf("TLS %t, %s", secure, conn.RemoteAddr().Network())] = true
+				}
+				return conn, err
+			}
+		})
+		g, err := Open(t.Context(), w, slice, 1, nil, stack, stack)
+		require.NoError(t, err)
+		require.NoError(t, g.Close())
+		want := fmt.Sprintf("TLS %t, %s", w.TLS, map[bool]string{false: "tcp", true: "unix"}[w.Unix])
+		require.Equal(t, map[string]bool{want: true}, seen, "%+v", w)
 	}
 }
