@@ -13,7 +13,6 @@ type crossed struct {
 	conns []net.Conn // none over a link, and where each call has one
 	calls int64      // made until the warm-up ended
 	bytes uint64     // so far
-	known bool
 }
 
 // keep remembers a connection, and returns it.
@@ -24,26 +23,27 @@ func (c *crossed) keep(conn net.Conn) net.Conn {
 	return conn
 }
 
-// since returns how many bytes were sent and received since it was called last.
-func (c *crossed) since() float64 {
+// since returns how many bytes were sent and received since it was called last. They are not known if a connection was
+// closed meanwhile, such as one that net/http has given up. It is forgotten, and what comes after it is known again.
+func (c *crossed) since() (grown float64, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before := c.bytes
-	c.bytes, c.known = carried(c.conns)
-	return float64(c.bytes) - float64(before)
+	before, all := c.bytes, len(c.conns)
+	c.conns, c.bytes = carried(c.conns)
+	return float64(c.bytes) - float64(before), len(c.conns) == all && c.bytes > 0 // older kernels don't count them
 }
 
 // Start starts the callers, who make so many calls each to warm up.
 func (o *Open) Start(warm int) error {
-	o.crossed.since()
-	before, known := o.Loop.Begun.Load(), o.crossed.known
+	o.crossed.since() // and forget what a start that was tried again has closed
+	before := o.Loop.Begun.Load()
 	if err := o.Loop.Start(warm); err != nil {
 		return err
 	}
 	o.crossed.calls = o.Loop.Begun.Load()
-	bytes, calls := o.crossed.since(), o.crossed.calls-before
-	o.crossed.known = o.crossed.known && known
-	if calls == 0 || !o.crossed.known { // such as after a connection that net/http has given up
+	calls := o.crossed.calls - before
+	bytes, known := o.crossed.since()
+	if calls == 0 || !known {
 		return nil
 	}
 	each := bytes / float64(calls)
@@ -66,8 +66,8 @@ func (o *Open) missed() error {
 		return fmt.Errorf("rpcbench: %s: %d calls opened %d connections: its Call does not call each time",
 			o.Fixture.Stack.Name, o.Loop.Begun.Load(), opened)
 	}
-	known := o.crossed.known
-	if each := o.crossed.since() / float64(calls); known && o.crossed.known && each < o.Least {
+	bytes, known := o.crossed.since()
+	if each := bytes / float64(calls); known && each < o.Least {
 		return o.remembers(calls, each)
 	}
 	return nil

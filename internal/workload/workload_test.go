@@ -508,15 +508,20 @@ func TestCallsThatRemember(t *testing.T) {
 					t.Run(fmt.Sprintf("%s/own=%v/%s/remembers=%v", w.Name, own, stack.Name, remembers), func(t *testing.T) {
 						t.Setenv(logEnv, filepath.Join(t.TempDir(), "log"))
 						t.Setenv(ownEnv, map[bool]string{true: "1"}[own])
-						s := unwrapped(own)[i]
+						s, made := unwrapped(own)[i], new(atomic.Int64)
 						if remembers {
-							s = remembering(s)
+							s = remembering(s, made)
 						}
-						o, err := w.Open(t.Context(), s, rpcbench.Config{})
-						require.NoError(t, err)
-						require.NoError(t, o.Start(o.Warm))
-						require.NoError(t, o.Loop.Run(t.Context(), 1000))
-						err = o.Close()
+						var err error
+						for again := true; again; {
+							made.Store(0)
+							o, openErr := w.Open(t.Context(), s, rpcbench.Config{})
+							require.NoError(t, openErr)
+							require.NoError(t, o.Start(o.Warm))
+							require.NoError(t, o.Loop.Run(t.Context(), 1000))
+							err = o.Close()
+							again = remembers && err == nil && o.Beyond() > 0 // net/http gave a connection up: nothing is known
+						}
 						if runtime.GOOS != "linux" && !w.NewConn {
 							t.Skip("this system does not tell a connection's bytes")
 						}
@@ -542,9 +547,9 @@ func unwrapped(own bool) []rpcbench.Stack {
 		func(a *userv1.CreateUserResponse) string { return a.User.GetEmail() }))}
 }
 
-// remembering is a stack whose calls are none after the first 300 of them.
-func remembering(s rpcbench.Stack) rpcbench.Stack {
-	dial, made := s.Dial, new(atomic.Int64)
+// remembering is a stack whose calls are none after the first 300 of them, which made counts.
+func remembering(s rpcbench.Stack, made *atomic.Int64) rpcbench.Stack {
+	dial := s.Dial
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		c, err := dial(config)
 		if users, ok := c.(rpcbench.Users); ok {
