@@ -48,11 +48,15 @@ func TestLongestBeginningDecides(t *testing.T) {
 		"internal/sync.(*HashTrieMap[go.shape.interface {}]).Load":                          "",
 		"sync.runtime_procPin":                                                              "",
 		"github.com/rpcbench/rpcbench/proto/userservice/x.NewUserServiceHandler.func1":      "RPC library",
-		"runtime.memmove":       "",
-		"bufio.(*Writer).Flush": "",
-		"net.JoinHostPort":      "",
-		"runtime.lock2":         "",
-		"runtime.mallocgcTiny":  "allocation and GC",
+		"runtime.memmove":                                                   "",
+		"bufio.(*Writer).Flush":                                             "",
+		"net.JoinHostPort":                                                  "",
+		"runtime.lock2":                                                     "",
+		"runtime.mallocgcTiny":                                              "allocation and GC",
+		"crypto/tls.(*Conn).Write":                                          "TLS",
+		"crypto/internal/fips140/aes/gcm.gcmAesEnc":                         "TLS",
+		"compress/flate.(*compressor).deflate":                              "compression",
+		"github.com/gabriel-vasile/mimetype.Detect":                         "validation",
 		"github.com/rpcbench/rpcbench.NewValidator[...].func1":              "validation",
 		"github.com/rpcbench/rpcbench.Check":                                "harness",
 		"github.com/rpcbench/rpcbench/internal/httpapi.(*caller[...]).call": "RPC library",
@@ -405,6 +409,35 @@ func TestWhoseWork(t *testing.T) {
 			got += "+"
 		}
 		require.Equal(t, test.want, got+" "+s.Parts[0].Function, "%s: %s", test.why, test.stack)
+	}
+}
+
+// Each client of a store is known by a function that its releases have, and what it sends is no RPC's.
+func TestClientsOfStores(t *testing.T) {
+	for function := range strings.FieldsSeq(`
+database/sql.(*Rows).Next github.com/lib/pq.(*conn).query github.com/go-sql-driver/mysql.(*mysqlConn).readPacket
+github.com/jackc/pgx/v5.(*Conn).Query github.com/microsoft/go-mssqldb.(*Stmt).sendQuery
+github.com/mattn/go-sqlite3.(*SQLiteStmt).exec modernc.org/sqlite.(*conn).step
+github.com/ClickHouse/clickhouse-go/v2.(*connect).query github.com/gocql/gocql.(*Conn).exec
+go.mongodb.org/mongo-driver/mongo.(*Collection).Find go.mongodb.org/mongo-driver/v2/x/mongo/driver.Operation.Execute
+gorm.io/gorm.(*processor).Execute github.com/redis/go-redis/v9.(*baseClient).process
+github.com/go-redis/redis/v8.(*baseClient).process github.com/gomodule/redigo/redis.(*conn).Do
+github.com/valkey-io/valkey-go.(*pipe).Do github.com/bradfitz/gomemcache/memcache.(*Client).Get
+github.com/IBM/sarama.(*Broker).send github.com/Shopify/sarama.(*Broker).send github.com/segmentio/kafka-go.(*Conn).do
+github.com/twmb/franz-go/pkg/kgo.(*broker).handleReqs github.com/confluentinc/confluent-kafka-go/v2/kafka.(*handle).poll
+github.com/nats-io/nats.go.(*Conn).publish github.com/rabbitmq/amqp091-go.(*Channel).send
+github.com/streadway/amqp.(*Channel).send github.com/apache/pulsar-client-go/pulsar.(*producer).Send
+github.com/eclipse/paho.mqtt.golang.(*client).Publish github.com/aws/aws-sdk-go/aws/request.(*Request).Send
+cloud.google.com/go/storage.(*Writer).Write github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime.Pipeline.Do
+github.com/minio/minio-go/v7.(*Client).do github.com/elastic/elastic-transport-go/v8/elastictransport.(*Client).Perform
+github.com/opensearch-project/opensearch-go.(*Client).Perform github.com/olivere/elastic/v7.(*Client).PerformRequest
+github.com/go-ldap/ldap/v3.(*Conn).Search net/smtp.(*Client).Data`) {
+		const serve = "<google.golang.org/grpc.(*Server).processUnaryRPC<google.golang.org/grpc.(*Server).handleStream"
+		s, err := Of(odd.Profile(nil, " syscall.write<net.(*conn).Write<"+function+"<shop.(*Server).Buy"+serve,
+			" runtime.mcall"))
+		require.NoError(t, err)
+		require.Equal(t, "other sockets", s.Parts[0].Layer, function)
+		require.Equal(t, function, s.Parts[0].Function)
 	}
 }
 
