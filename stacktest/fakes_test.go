@@ -44,13 +44,14 @@ type fake struct {
 	context   func(context.Context) context.Context                  // what the client makes of the caller's context
 	verdict   func(error) error                                      // what the client makes of the call's error
 	validate  func(*rpcbench.User) error
-	status    int   // of a reply to an invalid user, in place of the right one
-	closes    bool  // the server, after an error reply
-	redials   bool  // the client, after Close
-	limit     int64 // of a body, in place of MaxBody
-	again     bool  // the Call asks again if it fails
-	unchecked bool  // the Call does not compare the reply
-	numbered  bool  // requests and replies are JSON-RPC's, with an id that counts
+	status    int                                              // of a reply to an invalid user, in place of the right one
+	closes    bool                                             // the server, after an error reply
+	redials   bool                                             // the client, after Close
+	limit     int64                                            // of a body, in place of MaxBody
+	again     bool                                             // the Call asks again if it fails
+	unchecked bool                                             // the Call does not compare the reply
+	overlooks func(asked *rpcbench.User, r *rpcbench.Response) // what the Call makes equal before it compares
+	numbered  bool                                             // requests and replies are JSON-RPC's, with an id that counts
 }
 
 // message is one of JSON-RPC: a request, or a reply.
@@ -284,6 +285,9 @@ func (c *fakeClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 		if err != nil || c.unchecked {
 			return err
 		}
+		if c.overlooks != nil {
+			c.overlooks(&u, &reply)
+		}
 		return rpcbench.Check(&u, &reply)
 	}
 	if !c.again {
@@ -391,6 +395,7 @@ func TestFakesFail(t *testing.T) {
 		{"ignored deadline", fake{context: context.WithoutCancel}.stack(), "deadline, cancel"},
 		{"a connection per call", fake{transport: func(t *http.Transport) { t.DisableKeepAlives = true }}.stack(),
 			"changed replies, connections | connections are declared"},
+		{"calls on one connection of several", onTheFirst(), "connections | must take the connections in turn"},
 		{"more connections than declared",
 			fake{transport: func(t *http.Transport) { t.MaxConnsPerHost, t.MaxIdleConnsPerHost = 0, 1 }}.stack(),
 			"connections"},
@@ -413,7 +418,11 @@ func TestFakesFail(t *testing.T) {
 		{"gzip nobody asked for", fake{gzip: true}.stack(), "compression"},
 		{"an Accept-Encoding nobody asked for",
 			fake{transport: func(t *http.Transport) { t.DisableCompression = false }}.stack(), "compression"},
+		{"gzip that no header tells of", fake{body: deflated, decode: inflated}.stack(),
+			"compression | bytes in replies; compression declared: false"},
 		{"gzip declared and not sent", declaring(func(t *rpcbench.Traits) { t.Compression = "gzip" }), "compression"},
+		{"a status of gRPC that says that the call went wrong", failingInTrailers(),
+			"protocol | they must say that the call went well"},
 		{"another HTTP version than declared", declaring(func(t *rpcbench.Traits) { t.HTTP = "2" }), "protocol"},
 		{"a negative zero that nobody declares", claiming(grpcprotobuf.VT(), func(t *rpcbench.Traits) { t.Lossy = nil }),
 			"echo | zero: Double -0 came back as 0, Float -0 came back as 0; T"},
@@ -512,6 +521,17 @@ func TestFakesFail(t *testing.T) {
 			`body limit | Call: want an *rpcbench.Error with the code "too_large", got: rpcbench: invalid`},
 		{"no body limit", fake{limit: 1 << 40}.stack(),
 			"outcomes, body limit | with a payload of 4194304 bytes where MaxBody is 2097152"},
+		{"an Echoer whose Call compares nothing", echoing(forgiving("wrong reply")),
+			"echo | the echo's Call succeeded although the reply held another string"},
+		{"an Echoer whose Call answers from memory after a while", echoing(func(call rpcbench.Call) rpcbench.Call {
+			made := 0
+			return func(ctx context.Context) error {
+				if made++; made > 60 {
+					return nil
+				}
+				return call(ctx)
+			}
+		}), "traffic | of one request sent 0 bytes"},
 		{"an Echoer whose server does not echo",
 			clientOf(func(c rpcbench.Users) rpcbench.Client { return echoless{c} }),
 			"echo | a plain message does not come back"},
@@ -536,6 +556,7 @@ func TestFakesFail(t *testing.T) {
 			"close | a Call after Client.Close alone: want"},
 		{"a pool whose wait ignores the context", inTurn(fake{}.stack()),
 			"cancel, deadline | interrupted while another call has the only connection"},
+		{"a late reply to another call", lateReplies(), "cancel | the call after one that ended as \"canceled\", of another"},
 		{"calls that take turns on a connection without saying so", inTurn(grpcprotobuf.New()), "shared"},
 		{"calls that don't take the turns that are declared",
 			claiming(grpcprotobuf.New(), func(t *rpcbench.Traits) { t.Turns = true }), "shared"},
@@ -570,6 +591,43 @@ func TestFakesFail(t *testing.T) {
 				t.Logf("%s: %v", name, err)
 			}
 		})
+	}
+}
+
+// TestFieldsThatNobodyCompares: a Call compares each field of the reply.
+func TestFieldsThatNobodyCompares(t *testing.T) {
+	for field, overlook := range map[string]func(asked *rpcbench.User, r *rpcbench.Response){
+		"id":       func(_ *rpcbench.User, r *rpcbench.Response) { r.User.ID = rpcbench.UserID },
+		"email":    func(asked *rpcbench.User, r *rpcbench.Response) { r.User.Email = asked.Email },
+		"name":     func(asked *rpcbench.User, r *rpcbench.Response) { r.User.Name = asked.Name },
+		"password": func(asked *rpcbench.User, r *rpcbench.Response) { r.User.Password = asked.Password },
+		"payload":  func(asked *rpcbench.User, r *rpcbench.Response) { r.User.Avatar = asked.Avatar },
+		"message":  func(_ *rpcbench.User, r *rpcbench.Response) { r.Message = rpcbench.OKMessage },
+	} {
+		err := run("changed replies", conform.Subject{Stack: fake{overlooks: overlook}.stack()})
+		require.ErrorContains(t, err, field, field)
+		require.ErrorContains(t, err, "the reply is not compared", field)
+	}
+}
+
+// TestRulesThatNobodyChecks: a server checks each rule of a user.
+func TestRulesThatNobodyChecks(t *testing.T) {
+	check := rpcbench.NewValidator[rpcbench.User]()
+	for _, rule := range []string{"email required", "email email", "email max=254", "name min=4", "name max=100",
+		"password min=4", "password max=72", "avatar max=1048576"} {
+		err := run("outcomes", conform.Subject{Stack: fake{validate: func(u *rpcbench.User) error {
+			e, _ := errors.AsType[*rpcbench.Error](check(u))
+			if e != nil {
+				e.Violations = slices.DeleteFunc(e.Violations, func(v rpcbench.Violation) bool {
+					return v.Field+" "+v.Rule == rule
+				})
+			}
+			if e == nil || len(e.Violations) == 0 {
+				return nil
+			}
+			return e
+		}}.stack()})
+		require.ErrorContains(t, err, `with the code "invalid", got: <nil>`, rule)
 	}
 }
 
@@ -906,6 +964,90 @@ func (echoless) Echo(context.Context, *message.Flex) (*message.Flex, error) {
 }
 func (echoless) PrepareEcho(*message.Flex) (rpcbench.Call, error) {
 	return nil, errors.New("404 Not Found")
+}
+
+// deflated and inflated are what gzip makes of a reply, and the reply.
+func deflated(reply []byte) []byte {
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, _ = z.Write(reply)
+	_ = z.Close()
+	return out.Bytes()
+}
+
+func inflated(data []byte, r *rpcbench.Response) bool {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	return err == nil && json.NewDecoder(z).Decode(r) == nil
+}
+
+// echoing is httpjson with something around the Calls of echoes.
+func echoing(change func(rpcbench.Call) rpcbench.Call) rpcbench.Stack {
+	return odd.WithClient(httpjson.New(), func(c rpcbench.Users) rpcbench.Client {
+		return echoes{c, c.(rpcbench.Echoer), change}
+	})
+}
+
+type echoes struct {
+	rpcbench.Users
+	rpcbench.Echoer
+	change func(rpcbench.Call) rpcbench.Call
+}
+
+func (c echoes) PrepareEcho(m *message.Flex) (rpcbench.Call, error) {
+	call, err := c.Echoer.PrepareEcho(m)
+	return c.change(call), err
+}
+
+// onTheFirst is grpcprotobuf whose Calls share the first connection, but for those that connect the fixture.
+func onTheFirst() rpcbench.Stack {
+	stack := grpcprotobuf.New()
+	dial := stack.Dial
+	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		c, err := dial(config)
+		return odd.Around(c.(rpcbench.Users), func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+			for range config.Conns - 1 {
+				_, _ = c.Prepare(0, 0) // takes the next connection
+			}
+			return call
+		}), err
+	}
+	return stack
+}
+
+// failingInTrailers has replies of gRPC whose status is another than 0, and a client that does not look.
+func failingInTrailers() rpcbench.Stack {
+	overHTTP2 := new(http.Protocols)
+	overHTTP2.SetUnencryptedHTTP2(true)
+	return claiming(fake{transport: func(t *http.Transport) { t.Protocols = overHTTP2 }, server: func(s *http.Server) {
+		s.Protocols = overHTTP2
+		inner := s.Handler
+		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/grpc")
+			w.Header().Set(http.TrailerPrefix+"Grpc-Status", "13")
+			inner.ServeHTTP(w, r)
+		})
+	}}.stack(), func(t *rpcbench.Traits) { t.HTTP = "2" })
+}
+
+// lateReplies is a stack whose CreateUser returns the reply that a call before it no longer awaited.
+func lateReplies() rpcbench.Stack {
+	return clientOf(func(c rpcbench.Users) rpcbench.Client { return &late{Users: c} })
+}
+
+type late struct {
+	rpcbench.Users
+	missed atomic.Pointer[rpcbench.User]
+}
+
+func (c *late) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.Response, error) {
+	r, err := c.Users.CreateUser(ctx, u)
+	if missed := c.missed.Swap(nil); missed != nil && err == nil {
+		return *rpcbench.Answer(missed), nil
+	}
+	if err != nil {
+		c.missed.Store(&u)
+	}
+	return r, err
 }
 
 // answeredBefore sends the bytes that answered the same request before.

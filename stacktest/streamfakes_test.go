@@ -194,6 +194,16 @@ func TestStreamFakesFail(t *testing.T) {
 					return real(ctx)
 				}
 			}}, "streams"},
+		{"a stream out of step after a Call whose own context is done",
+			fakeStreams{call: func(s *fakeStream, _ rpcbench.User, real rpcbench.Call) rpcbench.Call {
+				return func(ctx context.Context) error {
+					if s.ended {
+						return &rpcbench.Error{Code: rpcbench.Internal}
+					}
+					s.ended = ctx.Err() != nil
+					return real(ctx)
+				}
+			}}, "streams | a stream's Call after one whose own context was done"},
 		{"a connection for each stream",
 			fakeStreams{open: func(c *fakeStreamer, ctx context.Context) (rpcbench.Stream, error) {
 				own, err := c.another()

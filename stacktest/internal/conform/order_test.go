@@ -1,10 +1,36 @@
 package conform
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/allocproof"
+	"github.com/rpcbench/rpcbench/stacks"
 )
+
+// TestRivals: each stack's codec is a rival of the stacks that have another one, and so are libraries that encode in
+// none of ours.
+func TestRivals(t *testing.T) {
+	foreign := Subject{}.rivals()
+	require.Subset(t, foreign, []string{"github.com/bytedance/sonic", "github.com/goccy/go-json",
+		"github.com/vmihailenco/msgpack", "github.com/fxamacker/cbor", "encoding/gob"})
+	for _, own := range stacks.All() {
+		for _, other := range stacks.All() {
+			libraries, rivals := Subject{Stack: other}.libraries(), Subject{Stack: own}.rivals()
+			seen := slices.ContainsFunc(libraries, func(library string) bool {
+				return slices.ContainsFunc(rivals, func(rival string) bool { return allocproof.Within(library, rival) })
+			})
+			alike := slices.ContainsFunc(libraries, func(library string) bool {
+				return slices.ContainsFunc(Subject{Stack: own}.libraries(), func(path string) bool {
+					return allocproof.Within(path, library) || allocproof.Within(library, path)
+				})
+			})
+			require.True(t, seen || alike, "%s may encode with the codec of %s", own.Name, other.Name)
+		}
+	}
+}
 
 func TestTurned(t *testing.T) {
 	for reason, c := range map[string]struct{ body, want string }{

@@ -192,6 +192,7 @@ func (f *session) outcomes(forms []string) {
 		{"nothing is wrong", func(*user) {}, ""},
 		{"no email", func(u *user) { u.Email = "" }, "[{email required}]"},
 		{"an email that is none", func(u *user) { u.Email = "nobody" }, "[{email email}]"},
+		{"an email too long", func(u *user) { u.Email = "anna@" + repeat("a.", 124) + "com" }, "[{email max=254}]"},
 		{"a name too short", func(u *user) { u.Name = "Ann" }, "[{name min=4}]"},
 		{"a name of four characters in sixteen bytes", func(u *user) { u.Name = repeat("\U0001F600", 4) }, ""},
 		{"a name too long", func(u *user) { u.Name = repeat("n", 101) }, "[{name max=100}]"},
