@@ -5,8 +5,10 @@ import (
 	"errors"
 	"flag"
 	"net"
+	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -115,6 +117,30 @@ func TestUnixSockets(t *testing.T) {
 		"grpcprotobuf", "grpcprotobuf.tuned", "grpcprotobuf.vt", "grpcprotobuf.gzip",
 		"grpcservehttp", "grpcservehttp.vt", "connectrpc.h2c", "connectrpc.grpc",
 	}, 2), streamers, "with TLS and without")
+}
+
+// TestAllHasEveryStack: All lists what each function of a package of stacks makes, under the function's name.
+func TestAllHasEveryStack(t *testing.T) {
+	var made, listed []string
+	for _, pattern := range []string{"../*/*.go", "*/*.go"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			for _, m := range regexp.MustCompile(`(?m)^func ([A-Z]\w*)\(\) rpcbench\.Stack `).FindAllSubmatch(text, -1) {
+				name := filepath.Base(filepath.Dir(file)) + "." + strings.ToLower(string(m[1]))
+				made = append(made, strings.TrimSuffix(name, ".new"))
+			}
+		}
+	}
+	for _, s := range stacks.All() {
+		listed = append(listed, s.Name)
+	}
+	if !slices.Contains(listed, "httpjson.v2") { // Go 1.27 has it
+		listed = append(listed, "httpjson.v2")
+	}
+	require.ElementsMatch(t, made, listed)
 }
 
 func TestFind(t *testing.T) {

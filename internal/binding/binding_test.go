@@ -25,6 +25,18 @@ func TestAPI(t *testing.T) {
 	t.Run("protobuf", func(t *testing.T) { testAPI(t, pb.API(), false) })
 }
 
+// A copy shares no memory with what it was made of: a client's caller may change its user after Prepare.
+func TestCopiesAreDeep(t *testing.T) {
+	u, m := rpcbench.Sample(1, 10), message.Complex()
+	user, flex := binding.Convert[rpcbench.User](&u), binding.Convert[message.Flex](m)
+	u.Avatar[3]++
+	require.Equal(t, rpcbench.Sample(1, 10), *user)
+	m.Bytes[0]++
+	m.Message.Value++
+	m.First[0].Value++
+	require.True(t, message.Complex().Equal(flex))
+}
+
 // Types that lie in memory in another way are refused.
 func TestAlikeRefuses(t *testing.T) {
 	type (

@@ -476,3 +476,16 @@ func TestCloseOfHTTP2(t *testing.T) {
 		require.Fail(t, "the connection is left open")
 	}
 }
+
+// A rare large body does not make all buffers of the pool large.
+func TestLargeBuffersAreNotKept(t *testing.T) {
+	b := newBodies(jsonstd.Codec{}, Options{Tuned: true}, false).(*pooled)
+	for _, size := range []int{100, 2 * maxKept, 100} {
+		body := `{"name":"` + strings.Repeat("n", size) + `"}`
+		require.NoError(t, b.decode(nil, strings.NewReader(body), new(rpcbench.User)))
+		kept := b.buffers.Get().(*bytes.Buffer)
+		require.LessOrEqual(t, kept.Cap(), maxKept)
+		require.Zero(t, kept.Len(), "nothing of the body before is in it")
+		b.buffers.Put(kept)
+	}
+}
