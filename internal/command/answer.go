@@ -21,9 +21,9 @@ import (
 // answer is a run: it links, measures, counts, describes, decides, writes, tidies up and prints. A step that fails
 // leaves out what needs it, and what was measured before is written. A folder in which nothing was measured goes.
 func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) error {
+	ctx, clock := newClock(ctx, stderr, c.parts()...)
+	defer clock.end()
 	if c.gate.alone() {
-		ctx, clock := newClock(ctx, stderr, c.linking(), c.counting())
-		defer clock.end()
 		return c.countAll(ctx, stdout, clock)
 	}
 	if err := c.open(ctx); err != nil {
@@ -33,9 +33,7 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) error
 		c.warnings = append(c.warnings, "GOMAXPROCS="+procs+" of the environment is not obeyed: workloads have their own, "+
 			"and -gomaxprocs makes one")
 	}
-	f := found{comparison: c}
-	ctx, f.clock = newClock(ctx, stderr, c.linking(), c.looking(), c.measuring(), c.counting(), c.describing())
-	defer f.clock.end()
+	f := found{comparison: c, clock: clock}
 	if f.remove, f.err = c.link(ctx, f.clock.part()); f.err == nil {
 		f.err = f.prepare(ctx)
 	}

@@ -132,7 +132,14 @@ func isTerminal(file *os.File) bool {
 	return kind != "" && kind != "dumb" && term.IsTerminal(int(file.Fd()))
 }
 
-// linking, looking, measuring, counting and describing are how long these parts take, about.
+// parts are how long those of a run take, about. Measuring has what goes on where something is undecided.
+func (c *comparison) parts() []time.Duration {
+	if c.gate.alone() {
+		return []time.Duration{c.linking(), c.counting()}
+	}
+	return []time.Duration{c.linking(), c.looking(), c.campaign().Takes() * 5 / 4, c.counting(), c.describing()}
+}
+
 func (c *comparison) linking() time.Duration {
 	if c.layouts == 0 && !c.named() {
 		return 0
@@ -146,9 +153,6 @@ func (c *comparison) looking() (all time.Duration) {
 	}
 	return all
 }
-
-// measuring has what goes on where something is undecided.
-func (c *comparison) measuring() time.Duration { return c.campaign().Takes() * 5 / 4 }
 
 func (c *comparison) counting() (all time.Duration) {
 	for _, one := range c.campaign().Comparisons {

@@ -137,12 +137,13 @@ func TestTerminals(t *testing.T) {
 	require.False(t, isTerminal(file))
 }
 
-// What is announced has links, rates and counts.
+// What is announced has links, rates and counts, and the layers of a method of one's own.
 func TestAnnounced(t *testing.T) {
 	takes := func(args []string, only string, thorough bool) []time.Duration {
 		c := unflagged(t, ours())
 		require.NoError(t, c.take(args, only, thorough, map[string]bool{"workloads": true}))
-		return []time.Duration{c.linking(), c.looking(), c.campaign().Takes(), c.counting()}
+		require.Equal(t, c.campaign().Takes()*5/4, c.parts()[2], "with what goes on")
+		return c.parts()
 	}
 	one, builds := takes(nil, "small", false), takes([]string{"httpjson@HEAD", "httpjson"}, "small", false)
 	require.Zero(t, one[0]+one[1], "the short answer is of this program")
@@ -152,4 +153,9 @@ func TestAnnounced(t *testing.T) {
 	require.Positive(t, takes(nil, "small-load", false)[1])
 	require.Zero(t, takes(nil, "small-1000-per-second", false)[1], "nobody looks for a rate that is given")
 	require.Greater(t, builds[2], 12*versus.Turn*8*versus.FewestBlocks, "two slices of three arms, for four times as long")
+	for thorough, processes := range map[bool]time.Duration{false: 2, true: 5} {
+		c := unflagged(t, program{stacks: moduleStacks()})
+		require.NoError(t, c.take(nil, "", thorough, nil))
+		require.Equal(t, 2*processes*each, c.parts()[4])
+	}
 }
