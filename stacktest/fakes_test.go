@@ -51,7 +51,7 @@ type fake struct {
 	again     bool                                             // the Call asks again if it fails
 	unchecked bool                                             // the Call does not compare the reply
 	overlooks func(asked *rpcbench.User, r *rpcbench.Response) // what the Call makes equal before it compares
-	numbered  bool                                             // requests and replies are JSON-RPC's, with an id that counts
+	numbered  bool                                             // messages are JSON-RPC's, with an id that counts
 }
 
 // message is one of JSON-RPC: a request, or a reply.
