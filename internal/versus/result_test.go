@@ -487,3 +487,38 @@ func TestIntervalOfTheSource(t *testing.T) {
 		require.GreaterOrEqual(t, float64(heldByOne)/runs, 0.93, "%s, one build", c.why)
 	}
 }
+
+// The verdict of a percentile is made as that of a mean is: of enough processes, where the machine was there and the
+// calls were made, and beyond what the base's copy makes of it.
+func TestWaits(t *testing.T) {
+	p := Percentile{Base: 1000, Copy: 1010, Ns: 1200, Ratio: 1.2, Lo: 1.1, Hi: 1.3}
+	for reason, c := range map[string]struct {
+		change  func(r *Result, p *Percentile)
+		verdict Verdict
+		because string
+	}{
+		"longer":               {func(*Result, *Percentile) {}, Slower, ""},
+		"shorter":              {func(_ *Result, p *Percentile) { p.Ratio, p.Lo, p.Hi = 0.8, 0.7, 0.9 }, Faster, ""},
+		"the same":             {func(_ *Result, p *Percentile) { p.Ratio, p.Lo, p.Hi = 1, 0.99, 1.01 }, Equal, ""},
+		"1 is in the interval": {func(_ *Result, p *Percentile) { p.Lo = 0.9 }, Undecided, "the interval includes 1"},
+		"the copy differs as much": {func(_ *Result, p *Percentile) { p.Copy = 1150 }, Undecided,
+			"the interval reaches into the noise floor of 15 %"},
+		"the copy is as much shorter": {func(_ *Result, p *Percentile) { p.Copy = 870 }, Undecided,
+			"the interval reaches into the noise floor of 15 %"},
+		"the base varied": {func(r *Result, _ *Percentile) { r.Moved = 3 }, Undecided,
+			"the interval reaches into the noise floor of 15 %"},
+		"few processes":  {func(r *Result, _ *Percentile) { r.Processes, r.Reason = 5, "few" }, Undecided, "few"},
+		"a busy machine": {func(r *Result, _ *Percentile) { r.Busy, r.Reason = true, "busy" }, Undecided, "busy"},
+		"calls that were not made": {func(r *Result, _ *Percentile) {
+			r.BaseLoad.Reached, r.Load.Reached, r.Reason = 1, 0.9, "not kept"
+		}, Undecided, "not kept"},
+	} {
+		r, own := Result{Processes: 8, Planned: 8}, p
+		c.change(&r, &own)
+		got := r.Waits(own)
+		require.Equal(t, c.verdict, got.Verdict, reason)
+		require.Equal(t, c.because, got.Reason, reason)
+		require.Equal(t, []float64{own.Base, own.Ratio, own.Lo, own.Hi}, []float64{got.BaseNs, got.Ratio, got.Lo, got.Hi})
+	}
+	require.Equal(t, Result{}, Result{Processes: 8}.Waits(Percentile{}), "no calls were timed")
+}
