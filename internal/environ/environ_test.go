@@ -1,6 +1,8 @@
 package environ
 
 import (
+	"fmt"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -63,6 +65,18 @@ func TestFlags(t *testing.T) {
 	} {
 		require.Equal(t, test.want, flags(test.settings), why)
 	}
+}
+
+// A header has the settings of the runtime that change what is measured, and the machine's cores, however many are used.
+func TestMachine(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + 1))
+	want := []string{"go=" + runtime.Version(), fmt.Sprint("cores=", runtime.NumCPU()), "GODEBUG=a=1,b=2"}
+	t.Setenv("GODEBUG", "a=1 b=2")
+	for _, name := range []string{"GOGC", "GOMEMLIMIT", "GOAMD64", "GOFLAGS"} {
+		t.Setenv(name, "v1")
+		want = append(want, name+"=v1")
+	}
+	require.Subset(t, Machine(), want)
 }
 
 // A header has its versions also where the module cache lacks what go list would fetch.

@@ -18,7 +18,8 @@ import (
 type fakeClock struct {
 	at    time.Duration
 	reads int
-	ran   []string // names of the arms, one entry per operation
+	own   time.Duration // CPU time of reading what the machine did
+	ran   []string      // names of the arms, one entry per operation
 }
 
 func (c *fakeClock) now() time.Duration {
@@ -39,10 +40,13 @@ func (c *fakeClock) pairing(t *testing.T, slice time.Duration, seed uint64, arms
 	p, err := New(arms, slice, seed)
 	require.NoError(t, err)
 	p.now = c.now
-	p.cpu = func() (time.Duration, bool) { return c.at * 2, true }
+	p.cpu = func() (time.Duration, bool) { return c.at*2 + c.own, true }
 	p.gc = func() int { return len(c.ran) / 10 }
 	p.heap = func() int64 { return 5 }
-	p.machine = func() (busy, idle time.Duration) { return 7 * c.at, c.at }
+	p.machine = func() (busy, idle time.Duration) {
+		c.own += 9 * time.Millisecond // of no window
+		return 7 * c.at, c.at
+	}
 	p.force = func(int) { p.forced <- struct{}{} }
 	clear(arms) // which are the caller's
 	return p

@@ -183,7 +183,7 @@ func TestSlicesOfAnArmApart(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "child")
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 3; read spec\ncase $spec in\n"+
 		`*'"arms":["base","base"]'*) n=2;; *'"arms":["other","other"]'*) n=5;; *) n=90;; esac`+"\nwhile read line; do echo '"+
-		`{"blocks":[[[1,'$n',30,400,5,6],[0,1,10,100,1,1]]],"latencies":[{"calls":'$n'},{"calls":1}]}`+"'; done\n"), 0o700))
+		`{"blocks":[[[1,'$n',30,400,5,6,0,70,80,90,100],[0,1,10,100,1,1,0,7,8,9,10]]],"latencies":[{"calls":'$n'},{"calls":1}]}`+"'; done\n"), 0o700))
 	asked := spec("base@HEAD~1", "base@HEAD~1", "other@HEAD")
 	for asked.Seed = range 6 { // in the last block, whose latencies count, the order differs
 		record, err := Run(t.Context(), asked, Program{Path: script, Layout: 4}, Program{Path: script, Layout: 5},
@@ -193,7 +193,8 @@ func TestSlicesOfAnArmApart(t *testing.T) {
 		require.Len(t, record.Blocks, 6)
 		for arm, ops := range []int{3, 3, 6} {
 			for _, block := range record.Blocks {
-				require.Equal(t, timing.Slice{Turn: block[arm].Turn, Ops: ops, Wall: 40, CPU: 500, GC: 6, Lead: 7}, block[arm],
+				require.Equal(t, timing.Slice{Turn: block[arm].Turn, Ops: ops, Wall: 40, CPU: 500, GC: 6, Lead: 7, Server: 77,
+					Busy: 88, Idle: 99, Switches: 110}, block[arm],
 					"the process of arm %d, base, copy or contestant, measures another", arm)
 			}
 			require.Equal(t, timing.Latency{Calls: int64(ops)}, record.Latencies[arm], "of arm %d are another's", arm)
