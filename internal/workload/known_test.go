@@ -23,6 +23,17 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
+// twice is a connection that writes a part, and then the rest.
+type twice struct{ net.Conn }
+
+func (c twice) Write(p []byte) (int, error) {
+	if n, err := c.Conn.Write(p[:1]); err != nil {
+		return n, err
+	}
+	n, err := c.Conn.Write(p[1:])
+	return n + 1, err
+}
+
 // What Look counts of calls is what they cost: of rawtcp the frames of a small user, and what its calls are made to
 // allocate besides. It counts at the GOMAXPROCS that the question needs, whatever was set.
 func TestLookCounts(t *testing.T) {
@@ -61,6 +72,13 @@ func TestLookCounts(t *testing.T) {
 						}
 					})
 				})
+				stack = odd.Dialling(stack, func(c *rpcbench.ClientConfig) {
+					dial := c.DialContext
+					c.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+						conn, err := dial(ctx, network, addr)
+						return twice{conn}, err
+					}
+				})
 				f, err := w.Look(t.Context(), stack, 1000)
 				require.NoError(t, err)
 				return f, seen
@@ -69,8 +87,9 @@ func TestLookCounts(t *testing.T) {
 			require.GreaterOrEqual(t, f.Calls, int64(20), "calls")
 			require.EqualValues(t, sent, f.Sent, "bytes sent by a call")
 			require.EqualValues(t, received, f.Received, "bytes received by a call")
-			require.EqualValues(t, 1, f.Writes, "writes of a call")
+			require.EqualValues(t, 2, f.Writes, "writes of a call")
 			require.GreaterOrEqual(t, f.Reads, 1.0, "reads of a call")
+			require.Less(t, f.Reads, 2.0, "reads of a call, whose reply is written at once")
 			if c.connections > 0 {
 				bare, _ := look(0)
 				require.Equal(t, c.connections, f.Connections, "connections")
@@ -201,7 +220,7 @@ func allocating() []rpcbench.Stack {
 func TestLookCountsServers(t *testing.T) {
 	of := map[string]workload.Facts{}
 	for _, stack := range allocating()[:2] {
-		f, err := workload.Workload{Apart: true, Callers: 2}.Look(t.Context(), stack, 1000)
+		f, err := workload.Workload{Apart: true, Callers: 2}.Look(t.Context(), stack, 200) // the warm-up's would show
 		require.NoError(t, err)
 		of[stack.Name] = f
 	}
