@@ -71,6 +71,10 @@ func find(name string) (rpcbench.Stack, error) {
 				return c.PrepareUser(u)
 			}}
 		}), nil
+	case "sticks": // closes with an error, and ends well otherwise
+		return odd.WithServer(rawtcp.New(), func(s rpcbench.Server) rpcbench.Server {
+			return odd.Server{Server: s, OnClose: func() error { return errors.Join(s.Close(), errors.New("it sticks")) }}
+		}), nil
 	case "hangs":
 		return inBlock(1, func() error { select {} }), nil
 	}
@@ -203,6 +207,8 @@ func TestSlicesOfAnArmApart(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
+	once := spec("rawtcp", "sticks")
+	once.Blocks = 1
 	for _, test := range []struct {
 		why     string
 		program Program
@@ -218,6 +224,7 @@ func TestFailures(t *testing.T) {
 			"a child printed something else than an answer: ", 0},
 		{"a call that fails", Program{}, spec("rawtcp", "fails"), "the server died", 2},
 		{"a process that is killed", Program{}, spec("rawtcp", "killed"), "", 2},
+		{"a fixture that fails when all is measured", Program{}, once, "it sticks", 1},
 		{"a program that is not there", Program{Path: "/nonexistent/rpcbench"}, spec("rawtcp", "rawtcp"),
 			"child: fork/exec /nonexistent/rpcbench: ", 0},
 	} {

@@ -113,11 +113,12 @@ func TestThirdConnectionIsAnError(t *testing.T) {
 	reconnect(t, g)
 	require.NoError(t, g.Block(t.Context()), "one is the machine's doing")
 	require.EqualValues(t, 1, g.Arms[0].Reconnects)
-	g.Arms[0].calls, g.Arms[0].late = 0, Late()+1e6 // as if it had made few calls on a quiet machine
-	g.Arms[0].loop.Begun.Store(0)
+	many := g.Arms[0] // as if it had made many calls, and at the limit, on a quiet machine
+	many.calls, many.Reconnects, many.late = 1e9, 1e6, Late()+1e5
+	many.loop.Begun.Store(0)
 	reconnect(t, g)
-	require.ErrorContains(t,
-		g.Close(), "rpcbench: rawtcp: 2 connections in 0 calls beyond those to be used throughout; 1 are allowed")
+	require.ErrorContains(t, g.Close(), "rpcbench: rawtcp: 1000001 connections in 1000000000 calls beyond those to be "+
+		"used throughout; 1000000 are allowed")
 }
 
 // A stack that reconnects declares no connections, so none is too many.
