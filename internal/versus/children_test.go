@@ -206,6 +206,18 @@ func TestSlicesOfAnArmApart(t *testing.T) {
 	}
 }
 
+// What a process has counted is nothing if it then fails.
+func TestCountOfAProcessThatFails(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the child is a shell script")
+	}
+	script := filepath.Join(t.TempDir(), "child")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 3; read spec; read line\n"+
+		`echo '{"calls":1}'; echo it broke >&2; exit 1`), 0o700))
+	_, err := Count(t.Context(), spec("base"), Program{Path: script})
+	require.EqualError(t, err, "it broke")
+}
+
 func TestFailures(t *testing.T) {
 	once := spec("rawtcp", "sticks")
 	once.Blocks = 1
