@@ -67,7 +67,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// A header has the settings of the runtime that change what is measured, and the machine's cores, however many are used.
+// A header has the settings that change what is measured, and the machine's cores, however many are used.
 func TestMachine(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + 1))
 	want := []string{"go=" + runtime.Version(), fmt.Sprint("cores=", runtime.NumCPU()), "GODEBUG=a=1,b=2"}
