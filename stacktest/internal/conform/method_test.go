@@ -294,11 +294,13 @@ func TestMethodFaults(t *testing.T) {
 	otherwise := httpjson.Of(plain())
 	otherwise.Reply = otherwise.Request
 	api := binding.Plain()
-	var after atomic.Int64
-	after.Store(100)
-	sendsKept := httpapi.Of("httpjson", "http/json", sending{sent: new(sync.Map), after: &after}, answeredAtLength(),
-		json.Marshal, api.FromError, api.ToError, httpapi.Options{})
-	sendsKept.Request = httpjson.Of(answeredAtLength()).Request
+	sendsKept := httpjson.Of(answeredAtLength())
+	sendsKept.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) { // each client counts for itself
+		after := new(atomic.Int64)
+		after.Store(100)
+		return httpapi.Of("httpjson", "http/json", sending{sent: new(sync.Map), after: after}, answeredAtLength(),
+			json.Marshal, api.FromError, api.ToError, httpapi.Options{}).Dial(config)
+	}
 	for fault, c := range map[string]struct {
 		stack rpcbench.Stack
 		check string
