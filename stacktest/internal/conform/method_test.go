@@ -138,6 +138,17 @@ func TestMethodCalls(t *testing.T) {
 		_, err = rpcbench.Start(t.Context(), crossed, rpcbench.Config{})
 		require.ErrorContains(t, err, "wrong reply", name)
 	}
+	foreign, foreignPB := plain(), generated()
+	for i := range foreign.Requests {
+		foreign.Requests[i].Email, foreignPB.Requests[i].Email = "no@example.com", "no@example.com"
+	}
+	for _, pair := range [][2]rpcbench.Stack{{httpjson.Of(foreign), httpjson.Of(plain())},
+		{grpcprotobuf.Of(foreignPB), grpcprotobuf.Of(generated())}} {
+		crossed, err := rpcbench.Cross(pair[0], pair[1])
+		require.NoError(t, err)
+		_, err = rpcbench.Start(t.Context(), crossed, rpcbench.Config{})
+		require.Equal(t, rpcbench.Invalid, rpcbench.CodeOf(err), err)
+	}
 	one := plain()
 	one.Name = "test.v1.Users/Other"
 	_, err := rpcbench.Cross(httpjson.Of(plain()), httpjson.Of(one))
