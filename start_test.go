@@ -214,7 +214,12 @@ func TestStartWithAServerElsewhere(t *testing.T) {
 		state, ok := server.TLS()
 		require.True(t, ok)
 		config := rpcbench.Config{Conns: 2, TLS: true, Remote: server.Addr, Certificate: state.PeerCertificates[0].Raw}
-		f := start(t, stack, config)
+		if stack.Traits.HTTP != "" {
+			config.Headers = corpus.Headers()
+		}
+		var told rpcbench.ClientConfig
+		f := start(t, odd.Dialling(stack, func(c *rpcbench.ClientConfig) { told = *c }), config)
+		require.Same(t, config.Headers, told.Headers)
 		require.Equal(t, server.Addr, f.Addr)
 		require.EqualValues(t, 2, f.Accepted(), "what its client has opened")
 		require.EqualValues(t, 3, server.Accepted())
@@ -346,6 +351,34 @@ func TestCtxBoundsTheStartAlone(t *testing.T) {
 	for range 100 { // what follows a context's end begins on another goroutine
 		_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
 		require.NoError(t, err)
+	}
+}
+
+// hurried is a context with a deadline, at which nothing ends.
+type hurried struct {
+	context.Context
+	until time.Time
+}
+
+func (c hurried) Deadline() (time.Time, bool) { return c.until, true }
+
+// TestDeadlineBoundsTheFirstConnectionAlone: a client may dial again after it.
+func TestDeadlineBoundsTheFirstConnectionAlone(t *testing.T) {
+	for limit := time.Second; ; limit *= 2 {
+		ctx := hurried{t.Context(), time.Now().Add(limit)}
+		f, err := rpcbench.Start(ctx, httpjson.New(), rpcbench.Config{})
+		if errors.Is(err, os.ErrDeadlineExceeded) { // a busy machine
+			continue
+		}
+		require.NoError(t, err)
+		defer f.Close()
+		<-time.After(time.Until(ctx.until))
+		again, err := f.Dial()
+		require.NoError(t, err)
+		defer again.Close()
+		_, err = again.(rpcbench.Users).CreateUser(t.Context(), rpcbench.Sample(0, 0))
+		require.NoError(t, err)
+		return
 	}
 }
 

@@ -124,6 +124,20 @@ func TestRoom(t *testing.T) {
 //go:noinline
 func clone(s string) string { return strings.Clone(s) }
 
+// TestWhole: objects of 16 bytes may be blocks that others share.
+func TestWhole(t *testing.T) {
+	noGC(t)
+	small, large := make([]byte, 16), make([]byte, 64)
+	p := run(t, func() {
+		for range 8 {
+			runtime.KeepAlive(bytes.Clone(small))
+		}
+		runtime.KeepAlive(bytes.Clone(large))
+	})
+	require.EqualValues(t, 8*16+64, p.Bytes("bytes")[Client])
+	require.EqualValues(t, 64, p.Whole("bytes")[Client])
+}
+
 func TestWithin(t *testing.T) {
 	for _, c := range []struct {
 		why, pkgPath, within string
