@@ -657,6 +657,20 @@ func TestSamples(t *testing.T) {
 	}
 }
 
+// TestRepliesStayWithTheirRequests: in the samples, and in the copies of them, which are known by their lengths.
+func TestRepliesStayWithTheirRequests(t *testing.T) {
+	s, _ := complete(t, given{fields: "string s = 1;",
+		request: `{"id":"abcdef"} {"id":"abcdef"} {"id":"abcdefg"} {"id":"abcdefgh"}`,
+		reply:   `{"s":"0123456789"} {"s":"left out"} {"s":"0123456789a"} {"s":"0123456789ab"}`})
+	require.Len(t, s.requests, enough)
+	for i := range s.requests {
+		request, _ := s.requests[i].(map[string]any)
+		reply, _ := s.replies[i].(map[string]any)
+		require.Len(t, request["id"], 6+i%3, "request %d", i)
+		require.Len(t, reply["s"], 10+i%3, "reply %d", i)
+	}
+}
+
 // described is the call of what given.in returns.
 func described(args []string) *call {
 	return &call{command.Messages{Protos: args[1:2], Roots: args[3:4], Call: args[5], Request: args[7], Reply: args[9]}}
