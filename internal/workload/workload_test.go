@@ -323,9 +323,10 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	}
 	if c.each {
 		require.Equal(t, calls, len(seenConns), "connections, one for each call")
-	} else { // net/http may give one up on a busy machine
+	} else { // net/http may give a few up on a busy machine
 		inUse := min(callers, conns)
-		require.Contains(t, []int{inUse, inUse + 1}, len(seenConns), "connections of all calls")
+		require.GreaterOrEqual(t, len(seenConns), inUse, "connections of all calls")
+		require.LessOrEqual(t, len(seenConns), inUse+1+inUse/10, "connections of all calls")
 		require.Contains(t, []int64{int64(conns), int64(conns) + 1}, o.Fixture.Accepted(), "connections of the client")
 	}
 	beyond := o.Beyond()
