@@ -97,6 +97,9 @@ func Flexes() []Flex {
 		{"HTML and line separators in a string", &message.Flex{String: "<b>&'\"</b>\u2028\u2029"}},
 		{rpcbench.ControlCharacters, &message.Flex{String: "\x00\x01\t\r\n\x1f\x7f"}},
 		{"empty messages against none", &message.Flex{Message: empty, First: []*message.Pair{{}, {}}, Optional: empty}},
+		{"elements of lists, in their order", &message.Flex{
+			First: []*message.Pair{{Key: "b"}, {Key: "a"}}, Second: []*message.Pair{{Value: 2}, {Value: 1}},
+		}},
 		{"every byte", &message.Flex{Bytes: everyByte()}},
 	}
 }
