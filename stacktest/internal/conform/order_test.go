@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/allocproof"
 	"github.com/rpcbench/rpcbench/stacks"
 )
@@ -28,6 +29,21 @@ func TestRivals(t *testing.T) {
 			require.True(t, knows(s.libraries(), codec) || knows(s.rivals(), codec) ||
 				strings.Contains(codec, "/rpcbench/proto/"), "%s may encode with %s", own.Name, codec)
 		}
+	}
+}
+
+// TestCodesAreChanged: the code of a reply is found in the formats of all stacks whose bytes can be read.
+func TestCodesAreChanged(t *testing.T) {
+	for _, stack := range stacks.All() {
+		s := Subject{Stack: stack}
+		if !s.readable() {
+			continue
+		}
+		require.NoError(t, ended(func() {
+			s.with(rpcbench.Config{}, func(f *session) {
+				require.Len(t, f.changed(), len(changes())+1, stack.Name)
+			})
+		}))
 	}
 }
 

@@ -90,9 +90,10 @@ func (f *session) closes(stream *stream) {
 
 // changedStreamReplies is changedReplies on a stream, which must stay open and in step.
 func changedStreamReplies(f *session) {
-	for _, c := range changes() {
+	must(f.open(context.Background()).Close(), "close a stream")
+	skipIf(!f.s.readable(), cantReplace)
+	for _, c := range f.changed() {
 		stream := f.open(context.Background(), rpcbench.Sample(1, c.avatar), rpcbench.Sample(2, c.avatar))
-		skipIf(!f.s.readable(), cantReplace)
 		f.refuses("stream's Call", c, stream.calls[0], stream.calls[1])
 		must(stream.Close(), "close a stream")
 	}

@@ -355,6 +355,26 @@ func changes() []change {
 	}
 }
 
+// codes are the code of a reply in several formats, and another one in its place.
+var codes = [][2]string{
+	{`"code":200`, `"code":201`}, {`"code": 200`, `"code": 201`}, {"<code>200</code>", "<code>201</code>"},
+	{"\x08\xc8\x01\x12\x02OK", "\x08\xc9\x01\x12\x02OK"},                                       // protobuf, of which the code alone is too short to be found
+	{"\xa4code\xcc\xc8", "\xa4code\xcc\xc9"}, {"\xa4code\xd1\x00\xc8", "\xa4code\xd1\x00\xc9"}, // MessagePack
+}
+
+// changed lists changes, and one of the reply's code in formats where it is found.
+func (f *session) changed() []change {
+	all := changes()
+	_, received, err := f.record(context.Background(), f.prepare(rpcbench.Sample(2, 0)))
+	must(err, "a call whose reply is not changed")
+	for _, c := range codes {
+		if bytes.Count(received, []byte(c[0])) == 1 {
+			all = append(all, replaced("another code", c[0], c[1]))
+		}
+	}
+	return all
+}
+
 // changedByte replaces one letter in the middle of a reply by another letter, which is valid in base64 too.
 func changedByte(before []byte) relay.Filter {
 	seen, done := 0, false
@@ -410,11 +430,13 @@ func (f *session) refuses(form string, c change, before, call rpcbench.Call) {
 // changedReplies checks that a Call fails if its reply was changed, and that CreateUser returns the changed reply.
 func changedReplies(s Subject) {
 	skipIf(s.Stack.Traits.Compression != "", cantReplace)
-	all := changes()
+	var all []change
 	var last, next []byte // replies, of one length if they are users
 	if s.own() {
 		last, next = try(s.Stack.Reply.Sorted(1)), try(s.Stack.Reply.Sorted(2))
 		s.with(rpcbench.Config{}, func(f *session) { all = f.ownChanges() })
+	} else {
+		s.with(rpcbench.Config{}, func(f *session) { all = f.changed() })
 	}
 	half := func(before []byte) relay.Filter { return relay.Cut((len(before) - len(last) + len(next)) / 2) }
 	all = append(all, change{held: "only its first half", filter: half, breaks: true})
