@@ -118,9 +118,10 @@ const often = 104
 // finds bytes that Prepare has encoded, and caches of requests, replies or values.
 func repeats(f *session) {
 	const (
-		times   = 5
-		fresh   = times * corpus.Round // new users, all of one length
-		payload = 4000                 // bytes of each user: encoding and decoding allocate at least as much
+		few     = 2           // users that are sent often: each call costs time
+		times   = 40          // of each
+		fresh   = few * times // new users, all of one length
+		payload = 4000        // bytes of each user: encoding and decoding allocate at least as much
 		half    = fresh * payload / 2
 	)
 	skipIf(strings.Contains(environ.Build(), "-race"), "the race detector drops objects from pools at random")
@@ -129,10 +130,10 @@ func repeats(f *session) {
 		return
 	}
 	codec := f.Stack.Traits.Codec
-	calls := f.round(payload)
-	var creates, unseen []rpcbench.Call
-	for i := range calls {
-		creates = append(creates, f.create(rpcbench.Sample(i, payload)))
+	var calls, creates, unseen []rpcbench.Call
+	for i := range few {
+		u := rpcbench.Sample(i, payload)
+		calls, creates = append(calls, f.prepare(u)), append(creates, f.create(u))
 	}
 	must(goRound(calls, often), "call")
 	prepared := f.profiled([]rpcbench.Call{func(context.Context) error {
