@@ -229,8 +229,6 @@ func keptRequests(f *session) {
 	}
 	var broken, refused, encode []rpcbench.Call
 	calls := f.round(0)
-	request, reply := f.encoded(0)
-	must(goRound(calls, max(4, min(often, 1<<20/(1+len(request)+len(reply))))), "call")
 	for i, call := range calls {
 		must(call(context.Background()), "call %d", i)
 		_, replies := f.messages()
@@ -249,6 +247,8 @@ func keptRequests(f *session) {
 			return nil
 		})
 	}
+	request, reply := f.encoded(0) // all that was recorded is read for each reply above, so these calls come after them
+	must(goRound(calls, max(4, min(often, 1<<20/(1+len(request)+len(reply))))), "call")
 	whole := func(p allocproof.Profile) map[string]int64 { return p.Whole(f.Stack.Traits.Codec) }
 	inClient, _ := f.ofARound(broken, whole)
 	refusing, _ := f.ofARound(refused, whole)
