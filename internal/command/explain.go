@@ -18,6 +18,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/layers"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/table"
 	"github.com/rpcbench/rpcbench/internal/versus"
 	"github.com/rpcbench/rpcbench/internal/workload"
 )
@@ -31,10 +32,10 @@ const (
 )
 
 // oneProcess is said of a workload that is apart.
-const oneProcess = "# %s: explained in one process: a profile of it has both the client and the server\n"
+const oneProcess = "%s is explained in one process: a profile of it has both the client and the server."
 
 // closedLoop is said of a workload that has a rate.
-const closedLoop = "# %s: explained without its rate: %d callers call again as soon as they have their reply\n"
+const closedLoop = "%s is explained without its rate: each of %d callers calls again as soon as it has its reply."
 
 // explanation is a call of one stack, split among layers.
 type explanation struct {
@@ -45,7 +46,7 @@ type explanation struct {
 func explainCommand(p program, stdout, stderr io.Writer) command {
 	return command{
 		name: "explain", tidies: true, args: " stack|profile|URL...",
-		does:    "Split the time of a call among layers, or the difference between two, or a service's CPU profile",
+		does:    "Split the CPU of a call, of two stacks' difference or of a service among layers",
 		example: "rpcbench explain grpcservehttp grpcprotobuf",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			first := p.workloads()[0].Name
@@ -58,7 +59,7 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 			f.IntVar(&given.Conns, "conns", 0, "`number` of connections; as the stack's library is wired unless given")
 			procs := f.Int("gomaxprocs", 1, "1 splits CPU work, 0 uses all cores")
 			length := f.Duration("time", 20*time.Second, "for each stack, 2 s of it per process, half under the profiler")
-			ratios := f.String("ratios", "", "`folder` of rpcbench run: what its ratios would win for a service")
+			ratios := f.String("ratios", "", "`folder` of rpcbench run, by whose ratios its stacks would save CPU of a service")
 			folder := f.String("keep", "", "new `folder` for a CPU profile of each stack, which explain and go tool pprof read")
 			timeout := f.Duration("timeout", time.Minute, "how long to wait for the profile of a URL")
 			return func(ctx context.Context, args []string) error {
@@ -82,13 +83,13 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 				case err != nil:
 					return wrong("explain: %w", err)
 				case len(args) == 0:
-					return wrong("explain: name a stack of rpcbench list, a CPU profile or its URL")
+					return wrong("explain: nothing is named: give a stack of rpcbench list, a CPU profile or its URL")
 				case *ratios != "" && len(stacks) > 0:
-					return wrong("explain: -ratios is for the profile of a service, and %s is a stack", stacks[0])
+					return wrong("explain: -ratios is for the profile of a service, and %s is a stack: leave -ratios out", stacks[0])
 				case len(stacks) == 0 && ofStacks != "":
-					return wrong("explain: -%s is for stacks, and %s is none: rpcbench list names them", ofStacks, args[0])
+					return wrong("explain: -%s is for stacks, and %s is none: rpcbench list names the stacks", ofStacks, args[0])
 				case waits && !slices.ContainsFunc(args, isURL):
-					return wrong("explain: -timeout is for the profile of a URL, and %s is none", args[0])
+					return wrong("explain: -timeout is for the profile of a URL, and %s is none: leave -timeout out", args[0])
 				case *folder != "" && len(slices.Compact(slices.Sorted(slices.Values(stacks)))) < len(stacks):
 					return wrong("explain: -keep has one profile of a stack: name each stack once")
 				case *procs < 0 || *procs > runtime.NumCPU():
@@ -105,7 +106,8 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 				case err != nil:
 					return err
 				case by.Remote:
-					return wrong("explain: -ratios %s: its servers were elsewhere, so no ratio is of CPU: name another", *ratios)
+					return wrong("explain: -ratios %s: its servers were in other programs, so no ratio is of all CPU: "+
+						"name another folder", *ratios)
 				}
 				if *folder != "" {
 					if err := os.Mkdir(*folder, 0o755); err != nil {
@@ -121,7 +123,7 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 				}
 				service := all[0].processes[0].Profile.Calls == 0
 				if *ratios != "" && !service {
-					return wrong("explain: -ratios is for the profile of a service, and %s is one of rpcbench", all[0].Name)
+					return wrong("explain: -ratios is for the profile of a service, and %s is a profile of rpcbench: leave -ratios out", all[0].Name)
 				}
 				for _, e := range all {
 					if len(e.processes[0].Recordings) > 0 && *folder != "" {
@@ -129,17 +131,20 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 					}
 				}
 				if service {
-					return errors.Join(all[0].printService(stdout, by), err)
+					return errors.Join(all[0].printService(stdout, by, args[0]), err)
 				}
+				var names []string
+				for _, e := range all {
+					names = append(names, e.Name)
+				}
+				on := report.Summary{Environment: environ.List()}.Head()
+				say(stdout, "CPU per call of %s, explained on %s.", strings.Join(names, " and "), on)
 				if w.Apart && len(stacks) > 0 {
-					fmt.Fprintf(stdout, oneProcess, w.Name)
+					say(stdout, oneProcess, w.Name)
 				}
 				if w.Rate != 0 && len(stacks) > 0 {
-					fmt.Fprintf(stdout, closedLoop, w.Name, w.AtOnce())
+					say(stdout, closedLoop, w.Name, w.AtOnce())
 				}
-				fmt.Fprintf(stdout, "# %s\n", strings.Join(environ.List(), " "))
-				fmt.Fprintln(stdout, "# ± and intervals are of 95 %, over processes, each with new fixtures.",
-					"SE is a standard error over them, or that of counting a file's samples.")
 				for _, e := range all {
 					if procs := e.processes[0].Procs; procs > 0 {
 						s := p.stacks[slices.Index(p.names(), e.Name)]
@@ -153,10 +158,31 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 				if len(all) == 2 {
 					err = errors.Join(err, printDifference(stdout, all[0], all[1]))
 				}
-				return err
+				say(stdout, "\n± and intervals hold at 95 %%, over processes, each with new connections. SE is a standard "+
+					"error over processes, or that of counting the samples of a file.")
+				return errors.Join(err, say(stdout, "Next: %s", next(*folder, stacks, args)))
 			}
 		},
 	}
+}
+
+// next is what somebody may type who has read layers.
+func next(folder string, stacks, args []string) string {
+	switch {
+	case len(stacks) > 0 && folder == "":
+		return fmt.Sprintf("rpcbench explain -keep profiles %s keeps profiles for go tool pprof.", strings.Join(args, " "))
+	case len(stacks) > 0:
+		args = []string{filepath.Join(folder, stacks[0]+".pprof")}
+	}
+	return fmt.Sprintf("go tool pprof -top %s lists the functions.", args[0])
+}
+
+// say writes text in lines that fit.
+func say(w io.Writer, format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	begin := len(text) - len(strings.TrimLeft(text, "\n"))
+	_, err := io.WriteString(w, text[:begin]+table.Wrap(text[begin:], width(w)))
+	return err
 }
 
 func isURL(arg string) bool {
@@ -179,7 +205,7 @@ func (p program) explain(ctx context.Context, spec versus.Spec, length, timeout 
 		case missing != nil && !elsewhere:
 			return nil, wrong("explain: %q is neither a profile nor a stack: rpcbench list names the stacks", arg)
 		case !elsewhere && !info.Mode().IsRegular():
-			return nil, wrong("explain: %s is no file: give a file or a URL", arg)
+			return nil, wrong("explain: %s is no file: name a profile, or give its URL", arg)
 		default:
 			read := layers.ReadFile
 			if isURL(arg) {
@@ -194,7 +220,7 @@ func (p program) explain(ctx context.Context, spec versus.Spec, length, timeout 
 			case err != nil:
 				return nil, err
 			case s.Calls == 0 && len(args) > 1:
-				return nil, wrong("explain: %s is a service's, whose calls nobody counted: give it alone", arg)
+				return nil, wrong("explain: %s is the profile of a service, whose calls nobody counted: give it alone", arg)
 			}
 			e.Name, e.processes = s.Row, []versus.Explained{{Profile: s}}
 		}

@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -22,7 +23,7 @@ const fewestSamples = 500
 
 // fetch splits the profile that a server takes of itself. The whole of it must come within the time.
 func fetch(ctx context.Context, address string, within time.Duration) (s layers.Split, err error) {
-	late := fmt.Errorf("rpcbench: no whole profile came within %v: ask for fewer seconds or give -timeout", within)
+	late := fmt.Errorf("rpcbench: no whole profile came within %v: ask for fewer seconds, or give a longer -timeout", within)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, late)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -68,11 +69,17 @@ func binomial(n, all float64) (lo, hi float64) {
 }
 
 // printService says what a service's profile bounds, and prints its layers.
-func (e *explanation) printService(w io.Writer, by report.Summary) error {
+func (e *explanation) printService(w io.Writer, by report.Summary, typed string) error {
 	samples, _, _ := e.count(everything)
-	fmt.Fprintf(w, "# %s: %d samples\n\n", e.Name, samples)
+	next := "rpcbench run compares stacks; with -ratios and its folder, explain says what each would save here."
+	if by.Measured() {
+		next = fmt.Sprintf("go tool pprof -top %s lists the functions.", typed)
+	}
+	say(w, "%s: %d samples", e.Name, samples)
+	fmt.Fprintln(w)
 	if samples < fewestSamples {
-		fmt.Fprintf(w, "%d samples are too few for a bound: profile until there are %d.\n", samples, fewestSamples)
+		say(w, "%d samples are too few for a bound, which takes %d.", samples, fewestSamples)
+		next = "profile for longer: a second of CPU time gives 100 samples."
 	} else {
 		e.printBound(w, float64(samples), by)
 	}
@@ -93,7 +100,7 @@ func (e *explanation) printService(w io.Writer, by report.Summary) error {
 		}
 	}
 	fmt.Fprintln(w)
-	return t.Text(w, width(w))
+	return errors.Join(t.Text(w, width(w)), say(w, "\nNext: %s", next))
 }
 
 // functions names those of a layer that took most, by the standard errors of counting.
@@ -108,8 +115,8 @@ func (e *explanation) functions(layer string, samples float64) string {
 	return largest(by, "%s %.2f (SE %.2f)")
 }
 
-// printBound says what a free stack would win, and what measured ratios would: of the share x, a stack whose calls take
-// r times as long wins x·(1 − r). Where handlers may be in x, it says so.
+// printBound says what a stack without cost would save, and what measured ratios would: of the share x, a stack whose
+// calls take r times as much CPU saves x·(1 − r). Where handlers may be in x, it says so.
 func (e *explanation) printBound(w io.Writer, samples float64, by report.Summary) {
 	share := func(of func(layers.Part) bool) float64 { return e.micro(of)[0] }
 	x, nobodys, margin := share(layers.InRPCs), share(within(layers.Nobodys, "")), 100*versus.Margin
@@ -118,42 +125,41 @@ func (e *explanation) printBound(w io.Writer, samples float64, by report.Summary
 	atMost, why, would := "", "", func(verb string) string { return "would " + verb }
 	switch unseen, other := e.processes[0].Profile.Unseen, share(within(layers.Other, "")); {
 	case unseen != "":
-		why = ": nobody has seen where " + unseen + " calls them"
+		why = ", because explain does not know where " + unseen + " calls them"
 	case other >= margin:
-		why = fmt.Sprintf(": RPC libraries call %.1f %%, the layer other, in places that explain does not know", other)
+		why = fmt.Sprintf(", because RPC libraries call %.1f %% (the layer other) in places that explain does not know", other)
 	}
 	if why != "" {
 		atMost, would = " at most, handlers included", func(verb string) string { return verb + "s" }
 	}
-	fmt.Fprintf(w, "Serving and calling RPCs is %.1f %% of this service's CPU (%.1f to %.1f)%s, "+
-		"of which encoding %.1f %%. A free stack %s %.1f %%%s%s.\n", x, lo, hi, atMost, encoded, would("win"), x, atMost, why)
-	fmt.Fprintf(w, "The scheduler and the collector take %.1f %%, and no sample tells for whom. "+
-		"With all of that, a free stack %s %.1f %%%s.\n", nobodys, would("win"), x+nobodys, atMost)
+	say(w, "Serving and calling RPCs takes %.1f %% of this service's CPU (%.1f to %.1f)%s, of which encoding is %.1f %%. "+
+		"A stack without cost %s %.1f %%%s%s.", x, lo, hi, atMost, encoded, would("save"), x, atMost, why)
+	say(w, "The scheduler and the collector take %.1f %%, which the profile cannot attribute. "+
+		"If all of that is for RPCs, a stack without cost %s %.1f %%%s.", nobodys, would("save"), x+nobodys, atMost)
 	if own := share(within("", layers.Encoding)) - encoded; own > 0 {
-		fmt.Fprintf(w, "The service's own code encodes for %.1f %%. That is not in the bound.\n", own)
+		say(w, "The service's own code takes %.1f %% for encoding, which is not in the bound.", own)
 	}
 	if unless := ", unless most of the scheduler's and the collector's work is for RPCs"; hi < margin {
-		fmt.Fprintf(w, "Don't switch for CPU%s.\n", map[bool]string{true: unless}[hi+nobodys >= margin])
+		say(w, "Don't switch for CPU%s.", map[bool]string{true: unless}[hi+nobodys >= margin])
 	}
 	for _, stack := range by.Stacks() {
 		decided := slices.DeleteFunc(by.Of(stack), func(a report.Answer) bool {
 			return a.GOMAXPROCS != 1 || a.Ratio == 0 || a.Verdict == versus.Undecided
 		})
 		if len(decided) == 0 {
-			fmt.Fprintf(w, "No workload on one core is decided for %s in place of %s.\n", stack, by.Base)
+			say(w, "%s in place of %s: no workload on one core is decided, so there is no estimate.", stack, by.Base)
 			continue
 		}
 		slices.SortFunc(decided, func(a, b report.Answer) int { return cmp.Compare(b.Ratio, a.Ratio) })
-		worst, best, verb, sign := decided[0], decided[len(decided)-1], "win", x
+		worst, best, verb, more, dont, sign := decided[0], decided[len(decided)-1], "save", "", "", x
 		if best.Ratio > 1 {
-			verb, sign = "cost", -x
+			verb, more, sign = "take", " more", -x
 		}
-		fmt.Fprintf(w, "%s in place of %s %s %.1f %% (%s) to %.1f %% (%s)%s. Decided workloads on one core: %d.",
-			stack, by.Base, would(verb), sign*(1-worst.Ratio), worst.Workload, sign*(1-best.Ratio), best.Workload, atMost,
-			len(decided))
 		if x*(1-best.Ratio) < margin {
-			fmt.Fprint(w, " Don't switch for CPU.")
+			dont = " Don't switch for CPU."
 		}
-		fmt.Fprintln(w)
+		say(w, "%s in place of %s %s %.1f %% (%s) to %.1f %% (%s)%s%s. Decided workloads on one core: %d.%s", stack, by.Base,
+			would(verb), sign*(1-worst.Ratio), worst.Workload, sign*(1-best.Ratio), best.Workload, more, atMost, len(decided),
+			dont)
 	}
 }

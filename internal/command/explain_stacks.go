@@ -73,16 +73,16 @@ func interval(micro []float64) string {
 func (e *explanation) print(w io.Writer) error {
 	samples, calls, plain := e.count(everything)
 	all := e.micro(everything)
-	fmt.Fprintf(w, "\n%s: %.1f µs of CPU per call, by %d samples of %d calls", e.Name, stats.Mean(all), samples, calls)
+	say(w, "\n%s: %.1f µs of CPU per call, by %d samples of %d calls", e.Name, stats.Mean(all), samples, calls)
 	if wall, cpu := e.plain(); len(wall) > 0 {
-		said := "; without the profiler " + interval(wall) + " of wall time"
+		said := "a call takes " + interval(wall)
 		if len(cpu) > 0 {
-			said += ", " + interval(cpu) + " of CPU"
+			said += ", and " + interval(cpu) + " of CPU"
 		}
-		fmt.Fprintf(w, "%s, by %d calls", strings.ReplaceAll(said, "+", ""), plain)
+		say(w, "Without the profiler %s: means of %d calls.", strings.ReplaceAll(said, "+", ""), plain)
 		missed := less(all, cpu)
 		if _, lo, hi := stats.MeanCI(missed, 0.95); len(missed) > 1 && lo*hi > 0 {
-			fmt.Fprintf(w, "\nThe profiles differ from that CPU time by %s: they miss some samples, and take time themselves.",
+			say(w, "The profiles differ from that CPU time by %s, because they miss some samples and take time themselves.",
 				interval(missed))
 		}
 	}
@@ -98,7 +98,6 @@ func (e *explanation) print(w io.Writer) error {
 		}
 		t.Add(append(row, fmt.Sprintf("%.1f", sum), fmt.Sprintf("%.1f %%", 100*sum/stats.Mean(all)))...)
 	}
-	fmt.Fprintln(w)
 	return t.Text(w, width(w))
 }
 
@@ -113,7 +112,7 @@ func printDifference(w io.Writer, a, b *explanation) error {
 		return cmp.Compare(math.Abs(stats.Mean(difference(y, ""))), math.Abs(stats.Mean(difference(x, ""))))
 	})
 	t := table.New(1, "layer", "client, µs", "server, µs", "unlabelled, µs", "all, µs", "± (95 %)",
-		"functions that carry it")
+		"functions that differ most")
 	t.Columns[6].Words = true
 	for _, layer := range append(names, "") {
 		all := difference(layer, "")
@@ -141,15 +140,15 @@ func printDifference(w io.Writer, a, b *explanation) error {
 	wallA, cpuA := a.plain()
 	wallB, cpuB := b.plain()
 	if cpu := less(cpuA, cpuB); len(cpu) > 0 {
-		fmt.Fprintf(w, "\nThe difference is %s by the profiles and %s without the profiler, both of CPU time.\n",
+		say(w, "\nThe difference in CPU is %s by the profiles, and %s without the profiler.",
 			interval(difference("", "")), interval(cpu))
 	}
 	if wall := less(wallA, wallB); len(wall) > 0 {
-		fmt.Fprintf(w, "Without the profiler it is %s of wall time.", interval(wall))
+		said := ""
 		if a.processes[0].Procs > 1 {
-			fmt.Fprint(w, " That is what callers wait for, and not what layers sum to: cores work side by side.")
+			said = " Layers do not sum to that, because cores work side by side."
 		}
-		fmt.Fprintln(w)
+		say(w, "Without the profiler, what a caller waits differs by %s.%s", interval(wall), said)
 	}
 	return nil
 }

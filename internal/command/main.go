@@ -192,7 +192,7 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 	commands := []command{runCommand(p, stdout, stderr), initCommand(p, stdout, stderr), reportCommand(stdout),
 		explainCommand(p, stdout, stderr), serveCommand(p, stdout), listCommand(p, stdout), versionCommand(stdout)}
 	if len(args) == 0 {
-		return wrong("no command: rpcbench -h lists them")
+		return wrong("a command is missing: rpcbench -h lists them")
 	}
 	if slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
 		help := "Rpcbench compares ways to serve and call an API, and says how far to trust it.\n\n"
@@ -201,12 +201,12 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 				help += fmt.Sprintf("  rpcbench %-10s %s\n", c.name, c.does)
 			}
 		}
-		_, err := io.WriteString(stdout, help+"\nrpcbench <command> -h shows its flags.\n")
+		_, err := io.WriteString(stdout, help+"\nNext: rpcbench run, or rpcbench <command> -h for its flags.\n")
 		return err
 	}
 	i := slices.IndexFunc(commands, func(c command) bool { return c.name == args[0] })
 	if i < 0 {
-		return wrong("no command %q: rpcbench -h lists them", args[0])
+		return wrong("there is no command %q: rpcbench -h lists them", args[0])
 	}
 	c, f := commands[i], flag.NewFlagSet(args[0], flag.ContinueOnError)
 	f.SetOutput(io.Discard) // the error is printed once, by main
@@ -215,20 +215,23 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 	case errors.Is(err, flag.ErrHelp):
 		var flags strings.Builder
 		printFlags(&flags, f, c.groups)
-		_, err := fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.%s\n\n%s\nexample: %s\n", c.name, c.args, c.does,
+		if flags.Len() > 0 {
+			flags.WriteString("\n")
+		}
+		_, err := fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.%s\n\n%sexample: %s\n", c.name, c.args, c.does,
 			c.more, &flags, c.example)
 		return err
 	case err != nil && c.name == "run" && strings.HasSuffix(err.Error(), "not defined: -quick"):
-		return wrong("run: -quick is what run does now: leave it out; -thorough is the run of half an hour")
+		return wrong("run: -quick is what run does without it: leave it out, or give -thorough for half an hour")
 	case err != nil:
 		return wrong("%s: %w: rpcbench %s -h shows its flags", c.name, err, c.name)
 	}
 	for _, arg := range f.Args() {
 		switch {
 		case strings.HasPrefix(arg, "-") && arg != "-": // which is standard input
-			return wrong("%s: %s comes after %s: flags come first", c.name, arg, f.Arg(0))
+			return wrong("%s: the flag %s comes after %s: put flags first", c.name, arg, f.Arg(0))
 		case c.args == "":
-			return wrong("%s: it takes no argument, and %q is one", c.name, arg)
+			return wrong("%s takes no argument, and %q is one: leave it out", c.name, arg)
 		}
 	}
 	if c.tidies {

@@ -145,7 +145,7 @@ func (c *comparison) layers(ctx context.Context, show show) (string, error) {
 	}
 	var said strings.Builder
 	if spec.Workload.Apart {
-		fmt.Fprintf(&said, oneProcess, spec.Workload.Name)
+		_ = say(&said, oneProcess, spec.Workload.Name) // to memory
 	}
 	for _, e := range all {
 		err = errors.Join(err, e.print(&said))

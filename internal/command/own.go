@@ -48,11 +48,11 @@ func (m *Messages) flags(f *flag.FlagSet) {
 		}
 	}
 	f.Func("proto", "`file` with the service; may be repeated", list(&m.Protos))
-	f.Func("I", "`folder` that imports are below; may be repeated; the working directory unless given", list(&m.Roots))
+	f.Func("I", "`folder` in which imports are looked for; may be repeated; the working directory unless given", list(&m.Roots))
 	f.StringVar(&m.Protoset, "protoset", "", "`file` with a FileDescriptorSet, in place of -proto")
 	f.StringVar(&m.Call, "call", "", "`method` to call, such as shop.v1.Orders/Get")
-	f.StringVar(&m.Request, "request", "", "`file` of JSON values, or folder; an empty message unless given")
-	f.StringVar(&m.Reply, "reply", "", "`file` or folder with the reply to each request")
+	f.StringVar(&m.Request, "request", "", "`file` or folder of JSON values; an empty message unless given")
+	f.StringVar(&m.Reply, "reply", "", "`file` or folder of JSON values, the reply to each request")
 	f.StringVar(&m.RequestSize, "request-size", "", "`size` of the request, such as 100B, if you have no messages")
 	f.StringVar(&m.ReplySize, "reply-size", "", "`size` of the reply, such as 2kB, if you have no messages")
 }
@@ -66,7 +66,7 @@ func (p program) checkOwn(m Messages) error {
 	for _, side := range [][3]string{{"-request", m.Request, m.RequestSize}, {"-reply", m.Reply, m.ReplySize}} {
 		_, missing := os.Stat(side[1])
 		if _, err := workload.Size(side[1]); err == nil && missing != nil {
-			return fmt.Errorf("%s %s: no such file; a size is %[1]s-size %[2]s", side[0], side[1])
+			return fmt.Errorf("%s %s: there is no such file: a size is given by %[1]s-size %[2]s", side[0], side[1])
 		}
 		if _, err := workload.Size(side[2]); err != nil && side[2] != "" {
 			return fmt.Errorf("%s-size: %w", side[0], err)
@@ -79,11 +79,11 @@ func (p program) checkOwn(m Messages) error {
 	case sizes && (described || m.Request+m.Reply != "" || m.RequestSize == "" || m.ReplySize == ""):
 		return errors.New("-request-size and -reply-size make both messages: give both, and no file beside them")
 	case !described && (m.Call != "" || len(m.Roots) > 0):
-		return errors.New("-call and -I are of a .proto: -proto names its file")
+		return errors.New("-call and -I belong to a .proto: name its file with -proto")
 	case !sizes && m.Reply == "":
-		return errors.New("-reply names the samples of replies; without samples, give -request-size 100B -reply-size 2kB")
+		return errors.New("the samples of replies are missing: name them with -reply, or give -request-size 100B -reply-size 2kB")
 	case described && m.Call == "":
-		return errors.New("-call names the method, such as shop.v1.Orders/Get")
+		return errors.New("the method is missing: name it with -call, such as shop.v1.Orders/Get")
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (p program) runModule(ctx context.Context, m Messages, f *flag.FlagSet, c *
 	if _, none := os.Stat(c.out); made.Schema != nil && none == nil {
 		schema := filepath.Join(c.out, "schema.proto")
 		err = errors.Join(err, os.WriteFile(schema, made.Schema, 0o644))
-		_, _ = fmt.Fprintf(stderr, "%s: edit it and pass -proto %[1]s -call %s to go on\n", schema, made.Method)
+		_, _ = fmt.Fprintf(stderr, "Next: edit %s and pass -proto %[1]s -call %s to go on.\n", schema, made.Method)
 	}
 	return err
 }
@@ -177,7 +177,7 @@ func initCommand(p program, stdout, stderr io.Writer) command {
 				case err != nil:
 					return wrong("init: %w", err)
 				case *out == "":
-					return wrong("init: -out names the folder for the module")
+					return wrong("init: the folder is missing: name a new one with -out")
 				case missing == nil:
 					return wrong("init: -out %s: it is there already: name another", *out)
 				case none != nil:
@@ -207,8 +207,8 @@ func (p program) keepModule(ctx context.Context, m Messages, out string, stdout,
 		if strings.Contains(out, " ") {
 			folder = strconv.Quote(out)
 		}
-		_, err = fmt.Fprintf(stdout, "%s: %s, %s. To compare: cd %s && go run . run -out answer\n", out, made.Method,
-			samples, folder)
+		err = cmp.Or(say(stdout, "%s is a Go module that compares stacks of %s: %s.", out, made.Method, samples),
+			say(stdout, "Next: cd %s && go run . run -out answer", folder))
 	}
 	return err
 }

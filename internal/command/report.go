@@ -22,10 +22,10 @@ func reportCommand(stdout io.Writer) command {
 		name: "report", args: " folder", does: "Make report.html, report.md and answer.svg of a run",
 		example: "rpcbench report -out pages mine",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
-			out := f.String("out", "", "`folder` for the pages: that of the run unless given")
+			out := f.String("out", "", "`folder` for the report, that of the run unless given")
 			return func(_ context.Context, args []string) error {
 				if len(args) != 1 {
-					return wrong("report: name one folder of rpcbench run")
+					return wrong("report: name one folder that rpcbench run made")
 				}
 				s, err := report.Read(args[0])
 				if err != nil {
@@ -40,7 +40,7 @@ func reportCommand(stdout io.Writer) command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintln(stdout, filepath.Join(dir, "report.html"))
+				_, err = fmt.Fprintf(stdout, "Report: %s\n", filepath.Join(dir, "report.html"))
 				return err
 			}
 		},
@@ -49,7 +49,7 @@ func reportCommand(stdout io.Writer) command {
 
 func listCommand(p program, stdout io.Writer) command {
 	return command{
-		name: "list", does: "List stacks and workloads",
+		name: "list", does: "List the stacks and the workloads",
 		example: "rpcbench list",
 		setup: func(*flag.FlagSet) func(context.Context, []string) error {
 			return func(context.Context, []string) error {
@@ -58,13 +58,16 @@ func listCommand(p program, stdout io.Writer) command {
 					stacks.Add(s.Name, cmp.Or(s.Traits.HTTP, "none"), s.Protocol,
 						strings.Join(append([]string{s.Traits.Codec}, s.Traits.ClientLibraries...), ", "))
 				}
-				workloads := table.New(2, "workload of run", "what it is")
+				workloads := table.New(2, "workload", "what it is")
 				for _, w := range p.workloads() {
 					workloads.Add(w.Name, w.Title)
 				}
 				err := stacks.Text(stdout, width(stdout))
 				fmt.Fprintln(stdout)
-				return errors.Join(err, workloads.Text(stdout, width(stdout)))
+				err = errors.Join(err, workloads.Text(stdout, width(stdout)))
+				some, last := p.workloads()[0].Name, p.stacks[len(p.stacks)-1].Name
+				return errors.Join(err, say(stdout, "\nNext: rpcbench run compares the first of them, and rpcbench run "+
+					"-workloads %s %s another stack with %s.", some, last, p.base()))
 			}
 		},
 	}

@@ -20,11 +20,11 @@ import (
 
 func serveCommand(p program, stdout io.Writer) command {
 	return command{
-		name: "serve", tidies: true, args: " [stack...]", does: "Serve stacks to any client, each on a port of its own",
+		name: "serve", tidies: true, args: " [stack...]", does: "Serve stacks to any client, each on a port of its own, until it is interrupted",
 		example: "rpcbench serve -port 8080 httpjson grpcprotobuf",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			addr := f.String("addr", "127.0.0.1", "`host` to listen on")
-			port := f.Uint("port", 0, "`port` of the first stack, each later one having the next; 0 is any free ones")
+			port := f.Uint("port", 0, "`port` of the first stack; each later stack has the next one. 0 takes any that are free")
 			return func(ctx context.Context, names []string) error {
 				served := p.stacks
 				if len(names) > 0 {
@@ -45,7 +45,7 @@ func serveCommand(p program, stdout io.Writer) command {
 				case err == nil || strings.ContainsAny(*addr, "[]"):
 					return wrong("serve: -addr %s: name a host without port and brackets, as 127.0.0.1 or ::1", *addr)
 				case *port >= 1<<16 || *port > 0 && *port+uint(len(served)) > 1<<16:
-					return wrong("serve: -port %d is too high: stacks to serve: %d, last port: 65535", *port, len(served))
+					return wrong("serve: -port %d is too high for %d stacks: the last port is 65535", *port, len(served))
 				}
 				return serve(ctx, stdout, *addr, *port, served)
 			}
@@ -53,7 +53,7 @@ func serveCommand(p program, stdout io.Writer) command {
 	}
 }
 
-// serve prints the value of -server and two lines per stack, and returns when ctx ends. The servers end with the
+// serve prints the value of -server and how to call each stack, and returns when ctx ends. The servers end with the
 // process: whoever ends the command waits for no connection and no call.
 func serve(ctx context.Context, stdout io.Writer, host string, port uint, stacks []api.Stack) error {
 	var servers, lines []string
@@ -78,7 +78,8 @@ func serve(ctx context.Context, stdout io.Writer, host string, port uint, stacks
 		servers = append(servers, stack.Name+"="+f.Addr)
 		lines = append(lines, "# "+stack.Name+"\n"+commandLine(stack, f.Addr, described)+"\n")
 	}
-	if _, err := fmt.Fprintf(stdout, "%s\n\n%s", strings.Join(servers, ","), strings.Join(lines, "")); err != nil {
+	next := "# Next: call one from another terminal, or compare them: rpcbench run -server and the first line.\n"
+	if _, err := fmt.Fprint(stdout, strings.Join(servers, ","), "\n\n", strings.Join(lines, ""), next); err != nil {
 		return fmt.Errorf("rpcbench: serve: %w", err) // nobody knows the addresses
 	}
 	<-ctx.Done()
@@ -112,11 +113,11 @@ const userService = "rpcbench.user.v1.UserService"
 // address.
 func commandLine(stack api.Stack, addr string, described bool) string {
 	const user = `'{"email":"ann@example.com","name":"Anna","password":"secret"}'`
-	curl := "curl -s -H 'Content-Type: application/json' -d " + user + " http://" + addr
+	curl := "curl -s -H 'Content-Type: application/json' -d " + user + " \\\n  http://" + addr
 	switch {
 	case stack.Method != "":
 	case described:
-		return "grpcurl -plaintext -d " + user + " " + addr + " " + userService + "/CreateUser"
+		return "grpcurl -plaintext -d " + user + " \\\n  " + addr + " " + userService + "/CreateUser"
 	case stack.Protocol == "http/json":
 		return curl + "/users"
 	case stack.Protocol == "http/json/gzip":

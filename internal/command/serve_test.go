@@ -67,7 +67,11 @@ func start(t *testing.T, args ...string) (*serving, error) {
 		require.True(t, ok, first)
 		require.Equal(t, "# "+name, line())
 		s.addrs[name], s.commands[name] = addr, line()
+		for strings.HasSuffix(s.commands[name], "\\") { // the shell's sign that a command goes on
+			s.commands[name] += "\n" + line()
+		}
 	}
+	require.Regexp(t, `^# Next: .* rpcbench run -server `, line())
 	return s, nil
 }
 

@@ -540,7 +540,7 @@ func TestFolder(t *testing.T) {
 	for _, out := range []string{"mod", "my own/log"} {
 		said, err := process(t, home, "init", "-request", "a.json", "-reply", "a.json", "-out", out).CombinedOutput()
 		require.NoError(t, err, string(said))
-		_, line, found := strings.Cut(string(said), "To compare: ")
+		_, line, found := strings.Cut(string(said), "\nNext: ")
 		require.True(t, found, string(said))
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(line, "run -out answer", "list", 1))
 		cmd.Dir = home

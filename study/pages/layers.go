@@ -7,7 +7,7 @@ import (
 
 var (
 	workloadLine = regexp.MustCompile(`(?m)^# \S+: workload=(\S+)`)
-	lessLine     = regexp.MustCompile(`(?m)^(\S+) less (\S+)$`)
+	lessLine     = regexp.MustCompile(`(?m)^(\S+) (?:less|minus) (\S+)$`)
 	layerLine    = regexp.MustCompile(`(?m)^(\S.*?)  +[-+]\S+ +[-+]\S+ +[-+]\S+ +([-+]\S+) +([\d.]+)`)
 )
 
