@@ -671,6 +671,28 @@ func TestRepliesStayWithTheirRequests(t *testing.T) {
 	}
 }
 
+// TestModulesHaveEveryStack: a module compares what each package that serves a method of one's own makes of it.
+func TestModulesHaveEveryStack(t *testing.T) {
+	module, err := moduleFiles.ReadFile("module/method.go.tmpl")
+	require.NoError(t, err)
+	var packages, used []string
+	for _, pattern := range []string{"../../*/*.go", "../../stacks/*/*.go"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			if regexp.MustCompile(`(?m)^func Of\[`).Match(text) {
+				packages = append(packages, filepath.Base(filepath.Dir(file)))
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile(`(\w+)\.Of\(`).FindAllSubmatch(module, -1) {
+		used = append(used, string(m[1]))
+	}
+	require.ElementsMatch(t, packages, used)
+}
+
 // described is the call of what given.in returns.
 func described(args []string) *call {
 	return &call{command.Messages{Protos: args[1:2], Roots: args[3:4], Call: args[5], Request: args[7], Reply: args[9]}}
