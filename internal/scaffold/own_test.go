@@ -141,8 +141,11 @@ func whole(t *testing.T, dir string) {
 		tests = "."
 	}
 	formatted(t, dir)
-	said, err := goIn(t, dir, nil, "test", "-vet=all", "-short", "-count=1", "-run="+tests, "./...")
+	said, err := goIn(t, dir, nil, "test", "-vet=all", "-short", "-count=1", "-v", "-run="+tests, "./...")
 	require.NoError(t, err, said)
+	for _, stack := range []string{"httpjson", "grpcprotobuf"} {
+		require.Contains(t, said, "--- PASS: TestConformance/"+stack+"/clear/traffic", "the module's tests run the suite")
+	}
 }
 
 func formatted(t *testing.T, dir string) {
@@ -804,6 +807,8 @@ func TestProof(t *testing.T) {
 			map[string][]string{"equal_gen.go": {"bytes.Equal(a.Raw, b.Raw)", "true"}}},
 		{"a key that is always the same", "request: 16 requests have ",
 			map[string][]string{"method_gen.go": {"key = key*31 + maphash.Comparable(seed, m.Id)", ""}}},
+		{"a key of protobuf that is always the same", "request: 16 requests have 16 keys as plain structs and 1 in protobuf",
+			map[string][]string{"method_gen.go": {"key = key*31 + maphash.Comparable(seed, m.GetId())", ""}}},
 	}
 	var folders []string
 	for _, c := range rows {
@@ -823,6 +828,15 @@ func TestProof(t *testing.T) {
 			require.Contains(t, said[folder(c.why)].Err, c.says)
 		})
 	}
+}
+
+// TestAbsentBytes: a comparison tells optional bytes that are absent from empty ones. The proof changes no value so.
+func TestAbsentBytes(t *testing.T) {
+	dir := t.TempDir()
+	g := given{fields: `optional bytes raw = 1; string name = 2;`, reply: `{"raw":"AAEC","name":"abcde"}`}
+	_, err := described(g.in(t)).module(t.Context(), dir, "mine")
+	require.NoError(t, err)
+	contains(t, filepath.Join(dir, "equal_gen.go"), "(a.Raw == nil) == (b.Raw == nil)", "samePointerFunc(a.Raw, b.Raw")
 }
 
 // TestProtoset: a descriptor set of edition 2024, which has custom options and imports that are not there. Its path and
