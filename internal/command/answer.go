@@ -30,8 +30,8 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) error
 		return err
 	}
 	if procs := os.Getenv("GOMAXPROCS"); procs != "" {
-		c.warnings = append(c.warnings, "GOMAXPROCS="+procs+" of the environment is not obeyed: workloads have their own, "+
-			"and -gomaxprocs makes one")
+		c.warnings = append(c.warnings, "the variable GOMAXPROCS="+procs+" has no effect, because each workload has its own: "+
+			"-gomaxprocs sets it")
 	}
 	f := found{comparison: c, clock: clock}
 	if f.remove, f.err = c.link(ctx, f.clock.part()); f.err == nil {
@@ -170,8 +170,7 @@ func (f *found) print(ctx context.Context, stdout io.Writer) {
 		said, judged = f.judge(f.Summary, f.all)
 	}
 	f.err = errors.Join(f.err, printSummary(stdout, f.Summary, f.out, f.verbose))
-	_, failed := io.WriteString(stdout, said)
-	f.err = with(errors.Join(f.err, failed), judged)
+	f.err = with(errors.Join(f.err, sayAll(stdout, said)), judged)
 }
 
 // look has a process of each build count bytes and allocations. Servers elsewhere count nothing.

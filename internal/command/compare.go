@@ -102,7 +102,7 @@ func (c *comparison) names(args []string) error {
 	c.contestants = slices.DeleteFunc(slices.Clone(args), func(name string) bool { return name == c.base })
 	for i, name := range c.contestants {
 		if slices.Contains(c.contestants[:i], name) {
-			return wrong("run: %s is named twice: once is enough", name)
+			return wrong("run: %s is named twice: name it once", name)
 		}
 	}
 	if len(c.contestants) == 0 {
@@ -163,7 +163,7 @@ func (c *comparison) link(ctx context.Context, show show) (remove func() error, 
 		return nil, fmt.Errorf("rpcbench: run: -max judges layouts, and none can be linked: %w: mend that, "+
 			"or leave -max out", err)
 	case err != nil:
-		c.warnings = append(c.warnings, fmt.Sprintf("one build was measured in place of %d layouts: %s", c.layouts, err))
+		c.warnings = append(c.warnings, fmt.Sprintf("one build was measured, and not %d layouts: %s", c.layouts, err))
 		return asItIs(err.Error())
 	}
 	defer show("", 0)

@@ -57,8 +57,8 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 			var given workload.Workload
 			f.IntVar(&given.Callers, "callers", 0, "`number` of callers at a time")
 			f.IntVar(&given.Conns, "conns", 0, "`number` of connections; as the stack's library is wired unless given")
-			procs := f.Int("gomaxprocs", 1, "1 splits CPU work, 0 uses all cores")
-			length := f.Duration("time", 20*time.Second, "for each stack, 2 s of it per process, half under the profiler")
+			procs := f.Int("gomaxprocs", 1, "`number` of cores: 1 measures CPU work, 0 uses all cores")
+			length := f.Duration("time", 20*time.Second, "for each stack: 2 s in each process, half of it under the profiler")
 			ratios := f.String("ratios", "", "`folder` of rpcbench run, by whose ratios its stacks would save CPU of a service")
 			folder := f.String("keep", "", "new `folder` for a CPU profile of each stack, which explain and go tool pprof read")
 			timeout := f.Duration("timeout", time.Minute, "how long to wait for the profile of a URL")

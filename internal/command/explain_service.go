@@ -71,7 +71,7 @@ func binomial(n, all float64) (lo, hi float64) {
 // printService says what a service's profile bounds, and prints its layers.
 func (e *explanation) printService(w io.Writer, by report.Summary, typed string) error {
 	samples, _, _ := e.count(everything)
-	next := "rpcbench run compares stacks; with -ratios and its folder, explain says what each would save here."
+	next := "rpcbench run compares stacks; with -ratios and its folder, explain says what each saves here."
 	if by.Measured() {
 		next = fmt.Sprintf("go tool pprof -top %s lists the functions.", typed)
 	}

@@ -78,8 +78,11 @@ func TestExplainAddsUp(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, errors.Join(a.print(&out), printDifference(&out, a, b)))
 	require.Equal(t, `
-a: 2000.0 µs of CPU per call, by 400 samples of 2000 calls; without the profiler 6301.5 µs (4376.5 to 8226.5) of wall time, 2100.5 µs (1458.8 to 2742.2) of CPU, by 200 calls
-The profiles differ from that CPU time by -100.5 µs (-106.9 to -94.1): they miss some samples, and take time themselves.
+a: 2000.0 µs of CPU per call, by 400 samples of 2000 calls
+Without the profiler a call takes 6301.5 µs (4376.5 to 8226.5), and 2100.5 µs (1458.8 to 2742.2) of
+ | CPU: means of 200 calls.
+The profiles differ from that CPU time by -100.5 µs (-106.9 to -94.1), because they miss some
+ | samples and take time themselves.
 layer | client, µs | server, µs | unlabelled, µs | all, µs | share
 serialisation | 1000.0 | 500.0 | 0.0 | 1500.0 | 75.0 %
 networking (syscalls) | 0.0 | 300.0 | 0.0 | 300.0 | 15.0 %
@@ -88,7 +91,7 @@ sum | 1000.0 | 800.0 | 200.0 | 2000.0 | 100.0 %
 
 a minus b
 layer | client, µs | server, µs | unlabelled, µs | all, µs | ± (95 %)
- | functions that carry it
+ | functions that differ most
 networking (syscalls) | -1300.0 | +300.0 | +0.0 | -1000.0 | 127.1
  | syscall.read -1300.0 (SE 10.0), syscall.write +290.0 (SE 10.0)
 serialisation | +100.0 | +500.0 | +0.0 | +600.0 | 127.1
@@ -97,14 +100,15 @@ scheduling and wake-ups | +0.0 | +0.0 | +200.0 | +200.0 | 127.1
  | runtime.schedule +200.0 (SE 10.0)
 sum | -1200.0 | +800.0 | +200.0 | -200.0 | 381.2
 
-The difference is -200.0 µs (-581.2 to +181.2) by the profiles and -99.5 µs (-741.2 to +542.2) without the profiler, both of CPU time.
-Without the profiler it is +4001.5 µs (+2076.5 to +5926.5) of wall time.
+The difference in CPU is -200.0 µs (-581.2 to +181.2) by the profiles, and -99.5 µs (-741.2 to
+ | +542.2) without the profiler.
+Without the profiler, what a caller waits differs by +4001.5 µs (+2076.5 to +5926.5).
 `, regexp.MustCompile(" {2,}").ReplaceAllString(out.String(), " | "))
 
 	a.processes[0].Procs = 2
 	out.Reset()
 	require.NoError(t, printDifference(&out, a, b))
-	require.Regexp(t, `of wall time. That is what callers wait for, and not what layers sum to: cores work side by side.\n$`, out.String())
+	require.Regexp(t, `to \+5926\.5\)\. Layers do\n  not sum to that, because cores work side by side\.\n$`, out.String())
 }
 
 // Functions whose difference is not above two standard errors carry nothing.
@@ -177,7 +181,7 @@ func TestExplainFetches(t *testing.T) {
 	require.NoError(t, err)
 	out, _, err := typed(t, "explain", server.URL+"/good")
 	require.NoError(t, err)
-	require.Equal(t, want, strings.Replace(out, "# good: ", "# etcd.pprof: ", 1), "of the server and of a file")
+	require.Equal(t, want, strings.Replace(out, "good: ", "etcd.pprof: ", 1), "of the server and of a file")
 
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -234,7 +238,7 @@ func TestServicesPage(t *testing.T) {
 		_, rest, found := strings.Cut(string(data), "<!-- "+name+" -->\n")
 		require.True(t, found, "%s has no place for %s", page, name)
 		shown, rest, _ := strings.Cut(rest, "\n<!-- /"+name+" -->")
-		require.Equal(t, strings.ReplaceAll(said, ". ", ".\n"), shown, "the sentences of %s in %s", name, page)
+		require.Equal(t, strings.ReplaceAll(strings.ReplaceAll(said, "\n  ", " "), ". ", ".\n"), shown, "the sentences of %s in %s", name, page)
 
 		zipped, err := os.ReadFile(dir + file.Name())
 		require.NoError(t, err)
@@ -260,7 +264,7 @@ func TestServicesPage(t *testing.T) {
 			require.Equal(t, fmt.Sprintf("%.2f", cpu), m[3], "%s of %s", m[2], name)
 			byHand += map[string]float64{"+": cpu, "−": -cpu}[m[1]]
 		}
-		m := regexp.MustCompile(`RPCs is ([\d.]+) % of`).FindStringSubmatch(said)
+		m := regexp.MustCompile(`RPCs takes ([\d.]+) % of`).FindStringSubmatch(said)
 		require.NotNil(t, m, said)
 		share, err := strconv.ParseFloat(m[1], 64)
 		require.NoError(t, err)

@@ -60,7 +60,7 @@ func workloadFlags(f *flag.FlagSet) (read func() (made, error)) {
 	f.BoolVar(&w.Headers, "headers", false, "a token, a trace and a user agent with each call")
 	f.StringVar(&w.Link, "link", "", "emulated `network`: 4g, or a round trip and a rate such as 40ms/10Mbps")
 	f.String("gomaxprocs", "", "`number`, or a list: 1 measures CPU work, 0 uses all cores; with -apart of both processes")
-	f.BoolVar(&w.Apart, "apart", false, "the server in a process of its own; its CPU time counts too")
+	f.BoolVar(&w.Apart, "apart", false, "the server in a process of its own, whose CPU counts too")
 	titles := map[string]string{"rate": "% calls a second", "callers": "% callers", "conns": "% connections", "tls": "TLS",
 		"unix": "a Unix socket", "apart": "two processes", "payload": "% of bytes", "message": "%",
 		"new-connections": "new connections", "stream": "on a stream", "headers": "long headers", "link": "over %",
@@ -91,7 +91,7 @@ func workloadFlags(f *flag.FlagSet) (read func() (made, error)) {
 		}
 		for i, value := range values {
 			if slices.Contains(values[:i], value) {
-				return m, wrong("run: -%s: %s is there twice: once is enough", m.over, value)
+				return m, wrong("run: -%s: %s is there twice: give it once", m.over, value)
 			}
 			one, parts, said := w, []string{}, []string{}
 			for _, name := range names {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,15 +62,15 @@ func (c *comparison) gated(typed map[string]bool) error {
 	c.gate.named = typed["workloads"] || c.sweep.workloads != nil
 	switch g := c.gate; {
 	case typed["equal"] && !(c.equal > 0 && c.equal <= 100):
-		return wrong("run: -equal %v is no margin: give percent, such as 2", c.equal)
+		return wrong("run: -equal %v is no margin: give a percentage, such as 2", c.equal)
 	case typed["max"] && !(g.max > 1 && g.max <= 100):
 		return wrong("run: -max %v is no gate: give more than 1 and 100 at most, such as 1.05", g.max)
 	case typed["max-counts"] && !(g.counts >= 1 && g.counts <= 100):
 		return wrong("run: -max-counts %v is no gate: give 1, which allows no growth, or up to 100", g.counts)
 	case g.counts > 0 && c.servers != nil:
-		return wrong("run: -max-counts: calls of servers elsewhere are not counted: leave -server out")
+		return wrong("run: -max-counts: calls of servers in other programs are not counted: leave -server out")
 	case g.counts > 0 && !slices.ContainsFunc(c.workloads, exact):
-		return wrong("run: -max-counts compares counts of one caller without a link: name such a workload, small say")
+		return wrong("run: -max-counts compares counts of one caller without a link: name such a workload, such as small")
 	case g.alone() && (typed["out"] || typed["thorough"] || typed["time"] || typed["processes"]):
 		return wrong("run: -max-counts alone measures no time: leave -out, -thorough, -time and -processes out," +
 			" or give -max")
@@ -103,11 +104,10 @@ func (c *comparison) countAll(ctx context.Context, stdout io.Writer, clock *cloc
 	said, judged := c.judge(s, all)
 	if s.Counts() != nil { // else the error says it
 		for _, line := range all.Skipped() {
-			fmt.Fprintf(stdout, "Warning: %s.\n", line)
+			err = errors.Join(err, say(stdout, "Warning: %s.", line))
 		}
 	}
-	_, failed := io.WriteString(stdout, said)
-	return errors.Join(err, judged, failed)
+	return errors.Join(err, judged, sayAll(stdout, said))
 }
 
 // judge is what the gate says, and its error. It appends both that and the tables to the summary of a step of GitHub
@@ -151,6 +151,14 @@ func (c *comparison) judge(s report.Summary, all *versus.Campaign) (said string,
 	return said, err
 }
 
+// sayAll says each line.
+func sayAll(w io.Writer, lines string) (err error) {
+	for line := range strings.Lines(lines) {
+		err = cmp.Or(err, say(w, "%s", line))
+	}
+	return err
+}
+
 // step appends to the summary of a step.
 func step(name string, s report.Summary, said string) error {
 	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
@@ -182,7 +190,7 @@ func (g gate) times(answers []report.Answer) (lines, over, blind []string) {
 			continue
 		}
 		if a.Ratio == 0 {
-			lines = append(lines, "gate: "+name+": there is no ratio")
+			lines = append(lines, "gate: "+name+" was not measured")
 			continue
 		}
 		said, verdict := fmt.Sprintf("%s: %.3f (%.3f–%.3f)", name, a.Ratio, a.Lo, a.Hi), "not decided to be above"
@@ -195,8 +203,8 @@ func (g gate) times(answers []report.Answer) (lines, over, blind []string) {
 		lines = append(lines, fmt.Sprintf("gate: %s is %s %v; it fires from %.3f on", said, verdict, g.max, least))
 	}
 	if len(blind) > 0 {
-		lines = slices.Insert(lines, 0, fmt.Sprintf("gate: not decided: it could not have seen twice the excess that it "+
-			"allows, %.4g: %s", 2*g.max-1, strings.Join(blind, "; ")))
+		lines = slices.Insert(lines, 0, fmt.Sprintf("gate: not decided: it could not have seen %.4g, which is twice the "+
+			"excess that it allows: %s", 2*g.max-1, strings.Join(blind, "; ")))
 	}
 	return lines, over, blind
 }
@@ -219,7 +227,7 @@ func (g gate) more(r versus.Result) string {
 		}
 	}
 	if r.Moved = 0; g.sees(g.least(r, 100)) {
-		return "a steadier machine"
+		return "a quieter machine"
 	}
 	return "a larger -max"
 }
@@ -231,7 +239,7 @@ func (g gate) counted(answers []report.Answer, of []workload.Workload) (lines, o
 		name := a.Does + ", " + a.Stack
 		w, err := workload.In(of, a.Workload)
 		if a.Facts == nil || a.BaseFacts == nil {
-			lines = append(lines, "gate: "+name+": nothing is counted")
+			lines = append(lines, "gate: "+name+" was not counted")
 			continue
 		}
 		var said, grown []string

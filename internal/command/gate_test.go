@@ -20,7 +20,7 @@ func TestGateOfTimes(t *testing.T) {
 	slow, even := result(1.2, 1.15, 1.25, 0.01), result(1, 0.99, 1.01, 0.01)
 	few, byTime, byCPU, busy, moves := slow, even, slow, slow, even
 	moves.Moved = 3
-	busy.Busy, busy.Reason = true, "disturbed: so the ratio is of a busy machine"
+	busy.Busy, busy.Reason = true, "disturbed: so the ratio was measured on a busy machine"
 	few.Verdict, few.Reason = versus.Undecided, "4 of 8 processes count"
 	byTime.CPU, byCPU.CPU = &slow, &even
 	for _, test := range []struct {
@@ -40,11 +40,11 @@ func TestGateOfTimes(t *testing.T) {
 		{"equal", "", even, false, "1.061", ""},
 		{"a noise floor above the gate", "", result(1, 0.99, 1.01, 0.09), false, "1.090", ""},
 		{"an interval as wide as twice the excess", "", result(1, 0.93, 1.07, 0), false, "1.126", "about 3 times -time"},
-		{"a machine that moves", "", moves, false, "1.149", "a steadier machine"},
+		{"a machine that moves", "", moves, false, "1.149", "a quieter machine"},
 		{"an interval that no time makes narrow", "", result(1, 0.5, 2, 0), false, "2.100", "a larger -max"},
-		{"disturbed", "", busy, false, "gate: , : disturbed: so the ratio is of a busy machine",
+		{"disturbed", "", busy, false, "gate: , : disturbed: so the ratio was measured on a busy machine",
 			"a machine that does nothing else"},
-		{"no ratio", "", versus.Result{}, false, "no ratio", ""},
+		{"was not measured", "", versus.Result{}, false, "was not measured", ""},
 		{"above by time, where CPU time leads", report.ByCPU, byCPU, false, "1.061", ""},
 		{"above by CPU time, which leads", report.ByCPU, byTime, true, "1.095", ""},
 		{"above by CPU time, where time leads", "", byTime, false, "1.061", ""},
@@ -52,7 +52,7 @@ func TestGateOfTimes(t *testing.T) {
 		t.Run(test.why, func(t *testing.T) {
 			lines, over, blind := gate{max: 1.05}.times([]report.Answer{{Leads: test.leads, Result: test.result}})
 			require.Equal(t, test.fires, len(over) == 1, lines)
-			unseen := "gate: not decided: it could not have seen twice the excess that it allows, 1.1: , : give it "
+			unseen := "gate: not decided: it could not have seen 1.1, which is twice the excess that it allows: , : give it "
 			require.Equal(t, test.give != "", strings.HasPrefix(lines[0], unseen+test.give), lines)
 			require.Equal(t, test.give != "", len(blind) == 1)
 			require.Contains(t, lines[len(lines)-1], test.least)
@@ -100,7 +100,7 @@ func TestGateOfCounts(t *testing.T) {
 			grown := strings.TrimPrefix(strings.Join(lines[1:len(lines)-1], ";"),
 				fmt.Sprintf("gate: it, x has grown within %v: ", test.max))
 			require.Equal(t, test.grown, grown)
-			require.Contains(t, lines[len(lines)-1], "nothing is counted")
+			require.Contains(t, lines[len(lines)-1], "was not counted")
 		})
 	}
 }

@@ -53,8 +53,8 @@ func TestRunModule(t *testing.T) {
 	require.EqualValues(t, 3, status)
 	require.Regexp(t, "^"+regexp.QuoteMeta(temporary)+`/rpcbench-\d+ -mod=readonly run -base=httpjson -tls=true -out=`+
 		regexp.QuoteMeta(home)+"/answer grpcprotobuf\n$", out.String())
-	require.Equal(t, "reply.a: a zero\nanswer/schema.proto: edit it and pass -proto answer/schema.proto "+
-		"-call made.Samples/Call to go on\n", errs.String())
+	require.Equal(t, "reply.a: a zero\nNext: edit answer/schema.proto and pass -proto answer/schema.proto "+
+		"-call made.Samples/Call to go on.\n", errs.String())
 	schema, err := os.ReadFile("answer/schema.proto")
 	require.NoError(t, err)
 	require.Equal(t, "syntax", string(schema))

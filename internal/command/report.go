@@ -66,8 +66,7 @@ func listCommand(p program, stdout io.Writer) command {
 				fmt.Fprintln(stdout)
 				err = errors.Join(err, workloads.Text(stdout, width(stdout)))
 				some, last := p.workloads()[0].Name, p.stacks[len(p.stacks)-1].Name
-				return errors.Join(err, say(stdout, "\nNext: rpcbench run compares the first of them, and rpcbench run "+
-					"-workloads %s %s another stack with %s.", some, last, p.base()))
+				return errors.Join(err, say(stdout, "\nNext: rpcbench run, or rpcbench run -workloads %s %s.", some, last))
 			}
 		},
 	}

@@ -42,22 +42,22 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			f.StringVar(&c.base, "base", "", "`stack` that the others are compared with: "+p.base()+
 				", or the first if one names a build")
 			f.StringVar(&c.out, "out", "", "new `folder` for what is measured; rpcbench- with day and minute unless given")
-			f.DurationVar(&c.time, "time", 2*time.Second, "for each stack at each workload, about, over all processes;\n"+
+			f.DurationVar(&c.time, "time", 2*time.Second, "about how long each stack is measured at each workload, over all processes;\n"+
 				"8s with -thorough, -max or builds, which take four times as long")
-			f.BoolVar(&c.verbose, "v", false, "print how it was measured too, as the report has it")
-			f.IntVar(&c.processes, "processes", 8, fmt.Sprintf("for each comparison, at least %d", versus.Fewest))
+			f.BoolVar(&c.verbose, "v", false, "print also how it was measured, which is in the report")
+			f.IntVar(&c.processes, "processes", 8, fmt.Sprintf("`number` of processes for each comparison, at least %d", versus.Fewest))
 			var only list
-			f.Var(&only, "workloads", "`names`, separated by commas, of rpcbench list; its first unless given")
+			f.Var(&only, "workloads", "`names` of rpcbench list, separated by commas; the first of the list unless given")
 			thorough := f.Bool("thorough", false, "half an hour: all workloads, for longer, and eight links of each build")
 			made := workloadFlags(f)
 			f.Var((*list)(&c.server), "server",
 				"`stack=host:port,...` of servers that run already, as rpcbench serve prints them")
-			f.Float64Var(&c.equal, "equal", 100*versus.Margin, "`percent` by which stacks may differ that are called equal")
+			f.Float64Var(&c.equal, "equal", 100*versus.Margin, "`percent` by which stacks may differ that are called the same")
 			f.Float64Var(&c.gate.max, "max", 0, "exit status 3 if a stack takes more than so many `times` as long: 1.05;\n"+
 				"4 if twice that excess could not have been seen")
 			f.Float64Var(&c.gate.counts, "max-counts", 0, "exit status 3 if it allocates, sends, receives or writes more than "+
 				"so many `times`\nas much: 1 allows no growth; without -max no time is measured")
-			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "of the order of everything, and of the layouts")
+			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "`number` that decides the order of everything, and the layouts")
 			return func(ctx context.Context, args []string) error {
 				typed := map[string]bool{}
 				f.Visit(func(f *flag.Flag) { typed[f.Name] = true })
@@ -89,7 +89,7 @@ func (c *comparison) take(args []string, only string, thorough bool, typed map[s
 	own := c.sweep.workloads
 	switch c.workloads = c.program.workloads(); {
 	case own != nil && typed["workloads"]:
-		return wrong("run: -workloads names workloads, and the flags make one, %s: leave one of the two out", own[0].Name)
+		return wrong("run: -workloads names workloads, and the other flags make one, %s: leave one of the two out", own[0].Name)
 	case own != nil:
 		c.workloads = own
 	case typed["workloads"]:
@@ -100,7 +100,7 @@ func (c *comparison) take(args []string, only string, thorough bool, typed map[s
 				return wrongUse{err}
 			}
 			if slices.ContainsFunc(c.workloads, func(other workload.Workload) bool { return other.Name == name }) {
-				return wrong("run: %s is named twice: once is enough", name)
+				return wrong("run: %s is named twice: name it once", name)
 			}
 			c.workloads = append(c.workloads, w)
 		}

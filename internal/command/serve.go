@@ -35,7 +35,7 @@ func serveCommand(p program, stdout io.Writer) command {
 				}
 				for i, name := range names {
 					if slices.Contains(names[:i], name) {
-						return wrong("serve: %s is named twice: once is enough", name)
+						return wrong("serve: %s is named twice: name it once", name)
 					}
 				}
 				_, _, err := net.SplitHostPort(*addr)
@@ -45,7 +45,7 @@ func serveCommand(p program, stdout io.Writer) command {
 				case err == nil || strings.ContainsAny(*addr, "[]"):
 					return wrong("serve: -addr %s: name a host without port and brackets, as 127.0.0.1 or ::1", *addr)
 				case *port >= 1<<16 || *port > 0 && *port+uint(len(served)) > 1<<16:
-					return wrong("serve: -port %d is too high for %d stacks: the last port is 65535", *port, len(served))
+					return wrong("serve: -port %d is too high: the last port is 65535, and each stack takes one (stacks: %d)", *port, len(served))
 				}
 				return serve(ctx, stdout, *addr, *port, served)
 			}
@@ -113,17 +113,19 @@ const userService = "rpcbench.user.v1.UserService"
 // address.
 func commandLine(stack api.Stack, addr string, described bool) string {
 	const user = `'{"email":"ann@example.com","name":"Anna","password":"secret"}'`
-	curl := "curl -s -H 'Content-Type: application/json' -d " + user + " \\\n  http://" + addr
+	curl := func(path string) string {
+		return "curl -s -H 'Content-Type: application/json' http://" + addr + path + " \\\n  -d " + user
+	}
 	switch {
 	case stack.Method != "":
 	case described:
 		return "grpcurl -plaintext -d " + user + " \\\n  " + addr + " " + userService + "/CreateUser"
 	case stack.Protocol == "http/json":
-		return curl + "/users"
+		return curl("/users")
 	case stack.Protocol == "http/json/gzip":
-		return strings.Replace(curl, "-s", "-s --compressed", 1) + "/users"
+		return strings.Replace(curl("/users"), "-s", "-s --compressed", 1)
 	case stack.Protocol == "connect/json", stack.Protocol == "connect/proto": // connect's servers take both
-		return curl + "/" + userService + "/CreateUser"
+		return curl("/" + userService + "/CreateUser")
 	}
 	return "# " + stack.Protocol + " at " + addr
 }

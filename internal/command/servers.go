@@ -20,25 +20,25 @@ func (c *comparison) elsewhere(value string, chosen bool) error {
 		_, unknown := c.find(name)
 		switch {
 		case err != nil:
-			return wrong("run: -server: %q is no stack=host:port, as rpcbench serve prints it", item)
+			return wrong("run: -server: %q is no stack=host:port: give what rpcbench serve prints", item)
 		case unknown != nil:
 			return unknown
 		case c.servers[name] != "":
-			return wrong("run: -server: %s is named twice: once is enough", name)
+			return wrong("run: -server: %s is named twice: name it once", name)
 		}
 		c.servers[name] = addr
 	}
 	for _, name := range append([]string{c.base}, c.contestants...) {
 		switch {
 		case build(name) != "":
-			return wrong("run: -server: %s is a build, which is linked here and has no server elsewhere: leave one out", name)
+			return wrong("run: -server: %s is a build, which is linked here and has no server in another program: leave one of the two out", name)
 		case c.servers[name] == "":
-			return wrong("run: -server names no server of %s, which is compared: add %[1]s=host:port", name)
+			return wrong("run: -server: the server of %s, which is compared, is missing: add %[1]s=host:port", name)
 		}
 	}
-	c.warnings = append(c.warnings, "the servers are elsewhere: CPU is the client's alone; a server on this machine "+
-		"counts as what others use", "no test of this program has seen the servers (proved: no); other processes of them "+
-		"may differ by more than an interval says; bytes, allocations and layers are left out")
+	c.warnings = append(c.warnings, "the servers are in other programs, so CPU is the client's alone, and a server on this "+
+		"machine counts as one of those", "no test of this program has checked the servers (proved: no), other processes of "+
+		"them may differ by more than an interval says, and bytes, allocations and layers are left out")
 	var left []string
 	c.workloads = slices.DeleteFunc(slices.Clone(c.workloads), func(w workload.Workload) bool {
 		if w.TLS || w.Unix || w.Rate != 0 || w.Apart && c.sweep.workloads != nil {

@@ -177,7 +177,7 @@ func (l line) reasons() (all []string) {
 	}
 	for part := range strings.SplitSeq(l.result.Said(), "; ") {
 		if part = strings.TrimPrefix(part, "undecided: "); part != string(l.result.Verdict) {
-			all = append(all, part)
+			all = append(all, strings.Replace(part, "equal within", "same within", 1))
 		}
 	}
 	return all

@@ -37,3 +37,10 @@ func TestTable(t *testing.T) {
 <p class="note">[1] a.</p>
 <p class="note">[2] &lt;b&gt;.</p>`, a.HTML())
 }
+
+// TestWrap: a line ends where a word does, and a figure has its unit and its error beside it.
+func TestWrap(t *testing.T) {
+	require.Equal(t, "It took\n  12.5 %,\n  7 µs.\n", Wrap("It took 12.5 %, 7 µs.", 12))
+	require.Equal(t, "Buy 50.00\n  (SE 1.58)\n", Wrap("Buy 50.00 (SE 1.58)", 14))
+	require.Equal(t, "a/path/that/is/long\n  b\n", Wrap("a/path/that/is/long b", 10), "a word is whole")
+}

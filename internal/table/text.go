@@ -169,14 +169,19 @@ func (t Table) coloured(column int, cell string) string {
 	return "\x1b[" + colour + "m" + cell + "\x1b[0m"
 }
 
-// Wrap breaks text at spaces, so that no line is wider unless a word is. Lines but the first are indented.
+// figure holds what belongs to a figure beside it.
+var figure = strings.NewReplacer(" %", "\x00%", " µs", "\x00µs", " ms", "\x00ms", "(SE ", "(SE\x00")
+
+// Wrap breaks text at spaces, but not within a figure, so that no line is wider unless a word is. Lines but the first
+// are indented.
 func Wrap(text string, width int) string { return wrap(text, width, "  ") }
 
 func wrap(text string, width int, indent string) string {
 	var b strings.Builder
 	line := text[:len(text)-len(strings.TrimLeft(text, " "))]
 	begun := false
-	for _, word := range strings.Fields(text) {
+	for _, word := range strings.Fields(figure.Replace(text)) {
+		word = strings.ReplaceAll(word, "\x00", " ")
 		if begun && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
 			b.WriteString(line + "\n")
 			line, begun = indent, false

@@ -279,10 +279,10 @@ func decide(plan Plan, all, kept []Process) Result {
 	case r.Disturbed > 0 && len(kept) == len(all):
 		r.Busy = true
 		r.Reason = fmt.Sprintf("disturbed: in %d of %d processes other programs left less than %.1f cores, "+
-			"so the ratio is of a busy machine", r.Disturbed, len(all), plan.needs()-short)
+			"so the ratio was measured on a busy machine", r.Disturbed, len(all), plan.needs()-short)
 	case plan.AllCores && plan.CPUs > 0 && r.Others > 0 && left < plan.needs()-shortOnAverage:
 		r.Busy = true
-		r.Reason = fmt.Sprintf("disturbed: other programs left %.2f cores on average, so the ratio is of a busy machine",
+		r.Reason = fmt.Sprintf("disturbed: other programs left %.2f cores on average, so the ratio was measured on a busy machine",
 			left)
 	case r.Processes < needed && r.OneCore > 0:
 		r.Reason = fmt.Sprintf("%d processes count, and a verdict needs %d; %d had one core only", r.Processes, needed,
@@ -324,7 +324,7 @@ func decide(plan Plan, all, kept []Process) Result {
 	r.Verdict = r.verdict()
 	if spread := stats.StdDev(logs); r.Verdict != Equal && r.Verdict != Undecided && math.Abs(mean) < away*spread {
 		r.Verdict = Undecided
-		r.Reason = fmt.Sprintf("%d of %d processes lie on one side of 1, and spread too far, by %s: "+
+		r.Reason = fmt.Sprintf("%d of %d processes lie on one side of 1, but their ratios vary by %s: "+
 			"the machine may have had two states", r.OnOneSide, r.Processes, percent(spread))
 	}
 	if r.Verdict == Undecided && r.Reason == "" {
@@ -407,7 +407,7 @@ func (r *Result) wanting(mean, half, again, halfAgain, least float64) {
 	case r.Times > 0:
 		r.Reason = fmt.Sprintf("%s: about %d times -time would decide %.2f in half of the cases", said, r.Times, r.Ratio)
 	case decides(0) > 0:
-		r.Reason = fmt.Sprintf("%s, and the base itself varied by %s: a steadier machine would tell", said, percent(r.Moved))
+		r.Reason = fmt.Sprintf("%s, and the base's own time varied by %s: measure on a quieter machine", said, percent(r.Moved))
 	default:
 		r.Reason = said + ": no time would decide so small a difference"
 	}
@@ -606,7 +606,7 @@ func (r Result) Said() string {
 		said = append(said, fmt.Sprintf("%d of %d had no second core to themselves", r.NoSecond, r.Processes))
 	}
 	if r.Others > BusyMachine && !r.Busy {
-		said = append(said, fmt.Sprintf("other programs used %.0f %%: on an idle machine the size differs", 100*r.Others))
+		said = append(said, fmt.Sprintf("other programs used %.0f %% of the machine, and the size is another on an idle one", 100*r.Others))
 	}
 	return strings.Join(said, "; ")
 }

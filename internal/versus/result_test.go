@@ -137,14 +137,14 @@ func TestVerdict(t *testing.T) {
 		{"but not 3 %, of which a tenth of the movement may be the whole", Plan{Processes: 8},
 			moving(processes(spread(8, 1.03, 0.001)...), 0.37), Undecided,
 			"the interval reaches into the noise floor of 3.2 %, " +
-				"and the base itself varied by 37 %: a steadier machine would tell"},
+				"and the base's own time varied by 37 %: measure on a quieter machine"},
 		{"nor 3 % where the copy's floor is the larger today, and the movement's would be left", Plan{Processes: 8},
 			copies(moving(processes(spread(8, 0.967, 0.001)...), 0.41), 0.06), Undecided,
 			"the interval reaches into the noise floor of 5.1 %, " +
-				"and the base itself varied by 41 %: a steadier machine would tell"},
+				"and the base's own time varied by 41 %: measure on a quieter machine"},
 		{"a machine that moved beyond a factor of two", Plan{Processes: 8},
 			moving(processes(spread(8, 1.03, 0.001)...), 5), Undecided, "the interval reaches into the noise floor of 20 %, " +
-				"and the base itself varied by more than 100 %: a steadier machine would tell"},
+				"and the base's own time varied by more than 100 %: measure on a quieter machine"},
 		{"a hundred times as long would be too short, on any machine", Plan{Processes: 8},
 			processes(spread(8, 1.003, 0.5)...), Undecided,
 			"the interval includes 1: no time would decide so small a difference"},
@@ -155,12 +155,12 @@ func TestVerdict(t *testing.T) {
 			"the interval reaches into the noise floor of 5.1 %: about 2 times -time would decide 1.05 in half of the cases"},
 		{"one of eight on the other side", Plan{Processes: 8}, processes(append(spread(7, 1.40, 0.05), 0.98)...), Slower, ""},
 		{"two of eight", Plan{Processes: 8}, processes(1.29, 1.38, 1.41, 1.35, 1.53, 1.40, 0.94, 0.95), Undecided,
-			"6 of 8 processes lie on one side of 1, and spread too far, by 19 %: the machine may have had two states"},
+			"6 of 8 processes lie on one side of 1, but their ratios vary by 19 %: the machine may have had two states"},
 		{"three of twelve", Plan{Processes: 12}, processes(ratios(0.94, 3, 1.4, 9)...), Undecided,
-			"9 of 12 processes lie on one side of 1, and spread too far, by 18 %: the machine may have had two states"},
+			"9 of 12 processes lie on one side of 1, but their ratios vary by 18 %: the machine may have had two states"},
 		{"two of sixteen", Plan{Processes: 16}, processes(ratios(0.94, 2, 1.4, 14)...), Slower, ""},
 		{"four of sixteen", Plan{Processes: 16}, processes(ratios(0.94, 4, 1.4, 12)...), Undecided,
-			"12 of 16 processes lie on one side of 1, and spread too far, by 18 %: the machine may have had two states"},
+			"12 of 16 processes lie on one side of 1, but their ratios vary by 18 %: the machine may have had two states"},
 		{"six of eight have measured", Plan{Processes: 8}, processes(spread(6, 1.05, 0.01)...), Slower, ""},
 		{"five of eight", Plan{Processes: 8}, processes(spread(5, 1.05, 0.01)...), Undecided,
 			"5 of 8 processes count, and a verdict needs 6"},
@@ -280,10 +280,10 @@ func TestDisturbed(t *testing.T) {
 		{"as many as count", two, shares(0.5, 7), 7, 7, false,
 			"slower; all 7 processes that count; 7 left out, as other programs left them too few cores"},
 		{"more than count, though six would be enough", two, shares(0.5, 8), 14, 8, true,
-			"undecided: disturbed: in 8 of 14 processes other programs left less than 1.8 cores, so the ratio is of a " +
+			"undecided: disturbed: in 8 of 14 processes other programs left less than 1.8 cores, so the ratio was measured on a " +
 				"busy machine"},
 		{"a little of each", two, shares(0.07, 14), 14, 0, true,
-			"undecided: disturbed: other programs left 1.86 cores on average, so the ratio is of a busy machine"},
+			"undecided: disturbed: other programs left 1.86 cores on average, so the ratio was measured on a busy machine"},
 		{"of four CPUs an eighth is nothing", four, shares(0.125, 2), 14, 0, false, "slower"},
 		{"a third leaves too few for client and server", four, shares(0.33, 2), 12, 2, false,
 			"slower; all 12 processes that count; 2 left out, as other programs left them too few cores"},
@@ -328,7 +328,7 @@ func TestOthers(t *testing.T) {
 	for share, want := range map[float64]string{
 		0:    "slower",
 		0.10: "slower",
-		0.20: "slower; other programs used 20 %: on an idle machine the size differs",
+		0.20: "slower; other programs used 20 % of the machine, and the size is another on an idle one",
 	} {
 		all := processes(spread(8, 1.17, 0.01)...)
 		for i := range all {
