@@ -9,7 +9,7 @@
 //	rpcbench run [-equal 2] [-max 1.05] [-max-counts 1.02] -base stack@build stack[@build]
 //	rpcbench run -max-counts 1.02 -base stack@build stack[@build]
 //
-// answers "gRPC or JSON?" for the situations in which services are: an ordinary load, a saturated server, one caller at
+// answers "gRPC or JSON?" for the workloads that services have: an ordinary load, a saturated server, one caller at
 // a time, one core; small, structured and binary messages, streams, new connections, headers, a slow link. Each stack,
 // grpcprotobuf unless named, is compared with the base at each: short slices of both in turn, in eight processes one
 // after the other. A stack takes about two minutes: five workloads, two seconds of each stack, processes of this build.
@@ -19,18 +19,19 @@
 //
 // The flags of the second line make a workload, which is then measured alone. A payload goes both ways; 1 kB is 1000
 // bytes. A stack without streams makes calls; -stream needs one that has them. -apart gives each server a process of
-// its own, whose CPU time is told beside the sum. At a -rate calls begin at planned times, and CPU time is what is
+// its own, whose CPU the report shows beside the sum. At a -rate calls begin at planned times, and CPU time is what is
 // compared. An ordinary load is a rate at which the base takes about a quarter of the machine: run looks for it first.
 // A list in -rate, -callers, -conns or -gomaxprocs is a sweep: one picture over all values. -server names servers that
 // run already, of the base and of each stack, as serve prints them. Times are then what a caller waits, CPU is the
 // client's, and the output says "proved: no".
 //
-// Each ratio has an interval, and a verdict that the interval gives: faster, slower, equal (within 2 %) or undecided,
-// with the reason. With several cores CPU time has a ratio and a verdict of its own, and of several callers its row
-// comes first. The base takes part twice: how far it differs from its own copy, and a tenth of how far it moved, is
-// the noise floor, and no difference inside is reported. -seed decides the order of everything. -equal is the margin.
+// The output has a line for each workload, below a heading that says what is measured: CPU per call, what a caller
+// waits, or time per call. Each ratio has an interval, and a verdict that the interval gives: less, more, same (within
+// 2 %) or undecided; summary.json calls the first three faster, slower and equal. Reasons are in the report, and -v
+// prints them. The base takes part twice: how far it differs from its own copy, and a tenth of how far it varied, is
+// the noise floor, and no smaller difference is reported. -seed decides the order of everything. -equal is the margin.
 //
-// -max is a gate for pull requests. The exit status is 3 if a stack is slower than it allows: by the lower end of the
+// -max is a gate for pull requests. The exit status is 3 if a stack takes more than it allows: by the lower end of the
 // leading interval, and beyond the noise floor. It is 4 if twice the allowed excess could not have been seen.
 // -max-counts does the same for allocations, bytes on the wire and writes of one caller, where 1 allows no growth, and
 // measures no time without -max. docs/running.md has a workflow.
@@ -65,14 +66,14 @@
 //	rpcbench explain [-ratios folder] [-timeout 1m] profile|URL
 //
 // splits the CPU time of a call among layers, or the difference between two. Of the CPU profile of any other Go program
-// it says how much another stack could win, at most or by the ratios of a run. -callers and -conns change the workload.
+// it says how much another stack could save, at most or by the ratios of a run. -callers and -conns change the workload.
 // -keep writes the profile of each stack to a new folder, which go tool pprof and explain read.
 //
 //	rpcbench serve [-addr 127.0.0.1] [-port 0] [stack...]
 //
 // serves each stack, all unless named, on a port of its own. TERM or an interrupt ends it at once, with calls under
 // way. The first line that it prints is the value of -server of run: stack=host:port,… The other lines
-// are a command that creates a user: curl for JSON over HTTP/1.1, grpcurl for gRPC. Of other stacks they name the
+// are commands that create a user: curl for JSON over HTTP/1.1, grpcurl for gRPC. Of other stacks they name the
 // protocol. Servers of gRPC stacks also answer gRPC's reflection service. There is no TLS and no password: give an
 // address other than the default only on a network that you trust. docs/wire.md says what the servers answer.
 //
