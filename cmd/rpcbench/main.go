@@ -66,8 +66,8 @@
 //	rpcbench explain [-ratios folder] [-timeout 1m] profile|URL
 //
 // splits the CPU time of a call among layers, or the difference between two. Of the CPU profile of any other Go program
-// it says how much another stack could save, at most or by the ratios of a run. -callers and -conns change the workload.
-// -keep writes the profile of each stack to a new folder, which go tool pprof and explain read.
+// it says how much another stack could save, at most or by the ratios of a run. -callers and -conns change the
+// workload. -keep writes the profile of each stack to a new folder, which go tool pprof and explain read.
 //
 //	rpcbench serve [-addr 127.0.0.1] [-port 0] [stack...]
 //

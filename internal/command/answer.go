@@ -30,7 +30,8 @@ func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) error
 		return err
 	}
 	if procs := os.Getenv("GOMAXPROCS"); procs != "" {
-		c.warnings = append(c.warnings, "the variable GOMAXPROCS="+procs+" has no effect, because each workload has its own: "+
+		c.warnings = append(c.warnings, "the variable GOMAXPROCS="+procs+" has no effect, because each workload has "+
+			"its own: "+
 			"-gomaxprocs sets it")
 	}
 	f := found{comparison: c, clock: clock}

@@ -123,7 +123,8 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 				}
 				service := all[0].processes[0].Profile.Calls == 0
 				if *ratios != "" && !service {
-					return wrong("explain: -ratios is for the profile of a service, and %s is a profile of rpcbench: leave -ratios out", all[0].Name)
+					return wrong("explain: -ratios is for the profile of a service, and %s is a profile of rpcbench: leave "+
+						"-ratios out", all[0].Name)
 				}
 				for _, e := range all {
 					if len(e.processes[0].Recordings) > 0 && *folder != "" {

@@ -23,7 +23,8 @@ const fewestSamples = 500
 
 // fetch splits the profile that a server takes of itself. The whole of it must come within the time.
 func fetch(ctx context.Context, address string, within time.Duration) (s layers.Split, err error) {
-	late := fmt.Errorf("rpcbench: no whole profile came within %v: ask for fewer seconds, or give a longer -timeout", within)
+	late := fmt.Errorf("rpcbench: no whole profile came within %v: ask for fewer seconds, or give a longer "+
+		"-timeout", within)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, late)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -127,7 +128,8 @@ func (e *explanation) printBound(w io.Writer, samples float64, by report.Summary
 	case unseen != "":
 		why = ", because explain does not know where " + unseen + " calls them"
 	case other >= margin:
-		why = fmt.Sprintf(", because RPC libraries call %.1f %% (the layer other) in places that explain does not know", other)
+		why = fmt.Sprintf(", because RPC libraries call %.1f %% (the layer other) in places that explain does not "+
+			"know", other)
 	}
 	if why != "" {
 		atMost, would = " at most, handlers included", func(verb string) string { return verb + "s" }

@@ -238,7 +238,8 @@ func TestServicesPage(t *testing.T) {
 		_, rest, found := strings.Cut(string(data), "<!-- "+name+" -->\n")
 		require.True(t, found, "%s has no place for %s", page, name)
 		shown, rest, _ := strings.Cut(rest, "\n<!-- /"+name+" -->")
-		require.Equal(t, strings.ReplaceAll(strings.ReplaceAll(said, "\n  ", " "), ". ", ".\n"), shown, "the sentences of %s in %s", name, page)
+		require.Equal(t, strings.ReplaceAll(strings.ReplaceAll(said, "\n  ", " "), ". ", ".\n"), shown, "the "+
+			"sentences of %s in %s", name, page)
 
 		zipped, err := os.ReadFile(dir + file.Name())
 		require.NoError(t, err)

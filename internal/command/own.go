@@ -48,7 +48,8 @@ func (m *Messages) flags(f *flag.FlagSet) {
 		}
 	}
 	f.Func("proto", "`file` with the service; may be repeated", list(&m.Protos))
-	f.Func("I", "`folder` in which imports are looked for; may be repeated; the working directory unless given", list(&m.Roots))
+	f.Func("I", "`folder` in which imports are looked for; may be repeated; the working directory unless "+
+		"given", list(&m.Roots))
 	f.StringVar(&m.Protoset, "protoset", "", "`file` with a FileDescriptorSet, in place of -proto")
 	f.StringVar(&m.Call, "call", "", "`method` to call, such as shop.v1.Orders/Get")
 	f.StringVar(&m.Request, "request", "", "`file` or folder of JSON values; an empty message unless given")
@@ -81,7 +82,8 @@ func (p program) checkOwn(m Messages) error {
 	case !described && (m.Call != "" || len(m.Roots) > 0):
 		return errors.New("-call and -I belong to a .proto: name its file with -proto")
 	case !sizes && m.Reply == "":
-		return errors.New("the samples of replies are missing: name them with -reply, or give -request-size 100B -reply-size 2kB")
+		return errors.New("the samples of replies are missing: name them with -reply, or give -request-size 100B " +
+			"-reply-size 2kB")
 	case described && m.Call == "":
 		return errors.New("the method is missing: name it with -call, such as shop.v1.Orders/Get")
 	}

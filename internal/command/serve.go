@@ -20,7 +20,8 @@ import (
 
 func serveCommand(p program, stdout io.Writer) command {
 	return command{
-		name: "serve", tidies: true, args: " [stack...]", does: "Serve stacks to any client, each on a port of its own, until it is interrupted",
+		name: "serve", tidies: true, args: " [stack...]", does: "Serve stacks to any client, each on a port of its " +
+			"own, until it is interrupted",
 		example: "rpcbench serve -port 8080 httpjson grpcprotobuf",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			addr := f.String("addr", "127.0.0.1", "`host` to listen on")
@@ -45,7 +46,8 @@ func serveCommand(p program, stdout io.Writer) command {
 				case err == nil || strings.ContainsAny(*addr, "[]"):
 					return wrong("serve: -addr %s: name a host without port and brackets, as 127.0.0.1 or ::1", *addr)
 				case *port >= 1<<16 || *port > 0 && *port+uint(len(served)) > 1<<16:
-					return wrong("serve: -port %d is too high: the last port is 65535, and each stack takes one (stacks: %d)", *port, len(served))
+					return wrong("serve: -port %d is too high: the last port is 65535, and each stack takes one (stacks: "+
+						"%d)", *port, len(served))
 				}
 				return serve(ctx, stdout, *addr, *port, served)
 			}

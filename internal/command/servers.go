@@ -31,12 +31,14 @@ func (c *comparison) elsewhere(value string, chosen bool) error {
 	for _, name := range append([]string{c.base}, c.contestants...) {
 		switch {
 		case build(name) != "":
-			return wrong("run: -server: %s is a build, which is linked here and has no server in another program: leave one of the two out", name)
+			return wrong("run: -server: %s is a build, which is linked here and has no server in another program: "+
+				"leave one of the two out", name)
 		case c.servers[name] == "":
 			return wrong("run: -server: the server of %s, which is compared, is missing: add %[1]s=host:port", name)
 		}
 	}
-	c.warnings = append(c.warnings, "the servers are in other programs, so CPU is the client's alone, and a server on this "+
+	c.warnings = append(c.warnings, "the servers are in other programs, so CPU is the client's alone, and a server "+
+		"on this "+
 		"machine counts as one of those", "no test of this program has checked the servers (proved: no), other processes of "+
 		"them may differ by more than an interval says, and bytes, allocations and layers are left out")
 	var left []string

@@ -282,7 +282,8 @@ func decide(plan Plan, all, kept []Process) Result {
 			"so the ratio was measured on a busy machine", r.Disturbed, len(all), plan.needs()-short)
 	case plan.AllCores && plan.CPUs > 0 && r.Others > 0 && left < plan.needs()-shortOnAverage:
 		r.Busy = true
-		r.Reason = fmt.Sprintf("disturbed: other programs left %.2f cores on average, so the ratio was measured on a busy machine",
+		r.Reason = fmt.Sprintf("disturbed: other programs left %.2f cores on average, so the ratio was measured on a "+
+			"busy machine",
 			left)
 	case r.Processes < needed && r.OneCore > 0:
 		r.Reason = fmt.Sprintf("%d processes count, and a verdict needs %d; %d had one core only", r.Processes, needed,
@@ -407,7 +408,8 @@ func (r *Result) wanting(mean, half, again, halfAgain, least float64) {
 	case r.Times > 0:
 		r.Reason = fmt.Sprintf("%s: about %d times -time would decide %.2f in half of the cases", said, r.Times, r.Ratio)
 	case decides(0) > 0:
-		r.Reason = fmt.Sprintf("%s, and the base's own time varied by %s: measure on a quieter machine", said, percent(r.Moved))
+		r.Reason = fmt.Sprintf("%s, and the base's own time varied by %s: measure on a quieter "+
+			"machine", said, percent(r.Moved))
 	default:
 		r.Reason = said + ": no time would decide so small a difference"
 	}
@@ -606,7 +608,8 @@ func (r Result) Said() string {
 		said = append(said, fmt.Sprintf("%d of %d had no second core to themselves", r.NoSecond, r.Processes))
 	}
 	if r.Others > BusyMachine && !r.Busy {
-		said = append(said, fmt.Sprintf("other programs used %.0f %% of the machine, and the size is another on an idle one", 100*r.Others))
+		said = append(said, fmt.Sprintf("other programs used %.0f %% of the machine, and the size is another on an "+
+			"idle one", 100*r.Others))
 	}
 	return strings.Join(said, "; ")
 }

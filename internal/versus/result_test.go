@@ -280,7 +280,8 @@ func TestDisturbed(t *testing.T) {
 		{"as many as count", two, shares(0.5, 7), 7, 7, false,
 			"slower; all 7 processes that count; 7 left out, as other programs left them too few cores"},
 		{"more than count, though six would be enough", two, shares(0.5, 8), 14, 8, true,
-			"undecided: disturbed: in 8 of 14 processes other programs left less than 1.8 cores, so the ratio was measured on a " +
+			"undecided: disturbed: in 8 of 14 processes other programs left less than 1.8 cores, so the ratio was " +
+				"measured on a " +
 				"busy machine"},
 		{"a little of each", two, shares(0.07, 14), 14, 0, true,
 			"undecided: disturbed: other programs left 1.86 cores on average, so the ratio was measured on a busy machine"},
