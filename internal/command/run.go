@@ -91,8 +91,7 @@ func (c *comparison) take(args []string, only string, thorough bool, typed map[s
 	own := c.sweep.workloads
 	switch c.workloads = c.program.workloads(); {
 	case own != nil && typed["workloads"]:
-		return wrong("run: -workloads names workloads, and the other flags make one, %s: leave one of the two "+
-			"out", own[0].Name)
+		return wrong("run: -workloads names workloads, and other flags make one, %s: leave one of the two out", own[0].Name)
 	case own != nil:
 		c.workloads = own
 	case typed["workloads"]:
@@ -120,8 +119,8 @@ func (c *comparison) take(args []string, only string, thorough bool, typed map[s
 	c.also = map[string][]string{}
 	for name, at := range workload.Also() {
 		_, unknown := c.find(name)
-		if unknown == nil && len(args) == 0 && c.base == "httpjson" && !typed["server"] &&
-			(thorough || c.stacks[0].Method != "") {
+		asked := len(args) == 0 && c.base == "httpjson" && !typed["server"] // all stacks of ours
+		if unknown == nil && asked && (thorough || c.stacks[0].Method != "") {
 			c.also[name] = at
 		}
 	}
@@ -146,6 +145,11 @@ func (c *comparison) take(args []string, only string, thorough bool, typed map[s
 		return wrong("run: %v over %d processes leave less than %d turns of %v in each: give -time %v or more",
 			c.time, c.processes, versus.FewestBlocks, versus.Turn, least)
 	}
+	return c.placed()
+}
+
+// placed says what is wrong with the folder that -out names.
+func (c *comparison) placed() error {
 	if c.out == "" || os.Getenv(report.Typed) != "" {
 		return nil // no folder yet, or one that the command has made which was typed
 	}

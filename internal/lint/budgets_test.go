@@ -32,7 +32,6 @@ var larger = map[string]int{
 	"fields of versus.Arm":         16,
 	"fields of versus.Result":      32,
 
-	"lines of command.comparison.take": 71,
 	"lines of command.explainCommand":  116,
 	"lines of command.runCommand":      66,
 	"lines of command.workloadFlags":   82,
