@@ -134,37 +134,43 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 				if service {
 					return errors.Join(all[0].printService(stdout, by, args[0]), err)
 				}
-				var names []string
-				for _, e := range all {
-					names = append(names, e.Name)
-				}
-				on := report.Summary{Environment: environ.List()}.Head()
-				say(stdout, "CPU per call of %s, explained on %s.", strings.Join(names, " and "), on)
-				if w.Apart && len(stacks) > 0 {
-					say(stdout, oneProcess, w.Name)
-				}
-				if w.Rate != 0 && len(stacks) > 0 {
-					say(stdout, closedLoop, w.Name, w.AtOnce())
-				}
-				for _, e := range all {
-					if procs := e.processes[0].Procs; procs > 0 {
-						s := p.stacks[slices.Index(p.names(), e.Name)]
-						fmt.Fprintf(stdout, "# %s: workload=%s callers=%d conns=%d GOMAXPROCS=%d processes=%d\n", e.Name, w.Name,
-							w.AtOnce(), w.Connections(s.Traits), procs, len(e.processes))
-					}
-				}
-				for _, e := range all {
-					err = errors.Join(err, e.print(stdout))
-				}
-				if len(all) == 2 {
-					err = errors.Join(err, printDifference(stdout, all[0], all[1]))
-				}
-				say(stdout, "\n± and intervals hold at 95 %%, over processes, each with new connections. SE is a standard "+
-					"error over processes, or that of counting the samples of a file.")
+				err = errors.Join(err, p.printExplained(stdout, all, w, len(stacks) > 0))
 				return errors.Join(err, say(stdout, "Next: %s", next(*folder, stacks, args)))
 			}
 		},
 	}
+}
+
+// printExplained writes the layers of each stack and of their difference. They were measured, or read from profiles.
+func (p program) printExplained(stdout io.Writer, all []*explanation, w workload.Workload, measured bool) (err error) {
+	var names []string
+	for _, e := range all {
+		names = append(names, e.Name)
+	}
+	on := report.Summary{Environment: environ.List()}.Head()
+	say(stdout, "CPU per call of %s, explained on %s.", strings.Join(names, " and "), on)
+	if w.Apart && measured {
+		say(stdout, oneProcess, w.Name)
+	}
+	if w.Rate != 0 && measured {
+		say(stdout, closedLoop, w.Name, w.AtOnce())
+	}
+	for _, e := range all {
+		if procs := e.processes[0].Procs; procs > 0 {
+			s := p.stacks[slices.Index(p.names(), e.Name)]
+			fmt.Fprintf(stdout, "# %s: workload=%s callers=%d conns=%d GOMAXPROCS=%d processes=%d\n", e.Name, w.Name,
+				w.AtOnce(), w.Connections(s.Traits), procs, len(e.processes))
+		}
+	}
+	for _, e := range all {
+		err = errors.Join(err, e.print(stdout))
+	}
+	if len(all) == 2 {
+		err = errors.Join(err, printDifference(stdout, all[0], all[1]))
+	}
+	say(stdout, "\n± and intervals hold at 95 %%, over processes, each with new connections. SE is a standard "+
+		"error over processes, or that of counting the samples of a file.")
+	return err
 }
 
 // next is what somebody may type who has read layers.
