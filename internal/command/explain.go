@@ -158,7 +158,7 @@ func (p program) printExplained(stdout io.Writer, all []*explanation, w workload
 	for _, e := range all {
 		if procs := e.processes[0].Procs; procs > 0 {
 			s := p.stacks[slices.Index(p.names(), e.Name)]
-			fmt.Fprintf(stdout, "# %s: workload=%s callers=%d conns=%d GOMAXPROCS=%d processes=%d\n", e.Name, w.Name,
+			say(stdout, "# %s: workload=%s callers=%d conns=%d GOMAXPROCS=%d processes=%d", e.Name, w.Name,
 				w.AtOnce(), w.Connections(s.Traits), procs, len(e.processes))
 		}
 	}

@@ -42,12 +42,10 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			f.StringVar(&c.base, "base", "", "`stack` that the others are compared with: "+p.base()+
 				", or the first if one names a build")
 			f.StringVar(&c.out, "out", "", "new `folder` for what is measured; rpcbench- with day and minute unless given")
-			f.DurationVar(&c.time, "time", 2*time.Second, "about how long each stack is measured at each workload, "+
-				"over all processes;\n"+
-				"8s with -thorough, -max or builds, which take four times as long")
+			f.DurationVar(&c.time, "time", 2*time.Second, "about how long each stack is measured at each workload, over\n"+
+				"all processes; 8s with -thorough, -max or builds, which take four times as long")
 			f.BoolVar(&c.verbose, "v", false, "print also how it was measured, which is in the report")
-			f.IntVar(&c.processes, "processes", 8, fmt.Sprintf("`number` of processes for each comparison, at least "+
-				"%d", versus.Fewest))
+			f.IntVar(&c.processes, "processes", 8, fmt.Sprintf("`number` for each comparison, at least %d", versus.Fewest))
 			var only list
 			f.Var(&only, "workloads", "`names` of rpcbench list, separated by commas; the first of the list unless given")
 			thorough := f.Bool("thorough", false, "half an hour: all workloads, for longer, and eight links of each build")

@@ -57,6 +57,28 @@ func found() Summary {
 		}}
 }
 
+// TestNoCPU: where no process tells its CPU time, a summary has answers of time, and no heading or figure of CPU.
+func TestNoCPU(t *testing.T) {
+	s := found()
+	for i := range s.Answers {
+		a := &s.Answers[i]
+		a.CPU, a.BaseCPUNs, a.CPUNs, a.Leads = nil, 0, 0, ""
+	}
+	for _, width := range []int{100, 40} {
+		var text strings.Builder
+		require.NoError(t, s.Text(&text, width, false, true))
+		require.Contains(t, text.String(), "Time per call, one caller")
+		require.NotContains(t, text.String(), cpuHeading)
+		require.NotRegexp(t, `NaN|Inf|nil|µs: –  p50`, text.String())
+	}
+	for _, to := range []func(io.Writer) error{s.HTML, s.Markdown, s.SVG} {
+		var page strings.Builder
+		require.NoError(t, to(&page))
+		require.NotContains(t, page.String(), cpuHeading)
+		require.NotRegexp(t, `NaN|Inf\b|<nil>`, page.String())
+	}
+}
+
 // What an answer says in words.
 func TestSentences(t *testing.T) {
 	remote := found()

@@ -44,3 +44,14 @@ func TestWrap(t *testing.T) {
 	require.Equal(t, "Buy 50.00\n  (SE 1.58)\n", Wrap("Buy 50.00 (SE 1.58)", 14))
 	require.Equal(t, "a/path/that/is/long\n  b\n", Wrap("a/path/that/is/long b", 10), "a word is whole")
 }
+
+// TestList: where a terminal is too narrow for columns, each row is a list, whose words wrap.
+func TestList(t *testing.T) {
+	a := New(1, "workload", "JSON", "gRPC", "functions")
+	a.Columns[3].Words = true
+	a.Add("a small call", "12.5 µs", "10.0 µs", "json.Marshal 4.00 (SE 0.62), syscall.write 6.00 (SE 0.75)")
+	var text strings.Builder
+	require.NoError(t, a.Text(&text, 28))
+	require.Equal(t, "  a small call\n    JSON: 12.5 µs\n    gRPC: 10.0 µs\n    functions: json.Marshal\n"+
+		"      4.00 (SE 0.62),\n      syscall.write 6.00\n      (SE 0.75)\n", text.String())
+}

@@ -143,6 +143,13 @@ func (t Table) list(b *strings.Builder, rows [][]string, columns []int, width in
 			switch {
 			case cell == "":
 				continue
+			case utf8.RuneCountInString(cell)+4 > width:
+				if line != "" {
+					line += "\n"
+				}
+				b.WriteString(line + wrap("    "+cell, width, "      "))
+				line = ""
+				continue
 			case line == "":
 				line = "    "
 			case utf8.RuneCountInString(line)+2+utf8.RuneCountInString(cell) > width:
