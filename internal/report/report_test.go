@@ -7,6 +7,7 @@ import (
 	"flag"
 	"html"
 	"io"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -506,4 +507,32 @@ func TestLoads(t *testing.T) {
 		require.NoError(t, page(&text))
 		require.Contains(t, text.String(), cell)
 	}
+}
+
+// TestRecords: the runs that are kept have an answer that fits, or one line says that another release made them.
+func TestRecords(t *testing.T) {
+	records := 0
+	require.NoError(t, filepath.WalkDir("../../study/results", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Base(path) != "summary.json" {
+			return err
+		}
+		records++
+		s, err := Read(filepath.Dir(path))
+		if err != nil {
+			require.Regexp(t, `^rpcbench: report: \S+ was made by another release of rpcbench `, err.Error())
+			require.NotContains(t, err.Error(), "\n")
+			return nil
+		}
+		for _, width := range []int{100, 60, 40} {
+			var text strings.Builder
+			require.NoError(t, s.Text(&text, width, false, width == 100))
+			require.NotRegexp(t, `NaN|Inf|nil`, text.String(), path)
+			for line := range strings.Lines(text.String()) {
+				require.LessOrEqual(t, utf8.RuneCountInString(line), width+1, "%s\n%s", path, line)
+			}
+		}
+		require.NoError(t, s.HTML(io.Discard))
+		return nil
+	}))
+	require.Positive(t, records)
 }
