@@ -108,7 +108,7 @@ Without the profiler, what a caller waits differs by +4001.5 µs (+2076.5 to +59
 	a.processes[0].Procs = 2
 	out.Reset()
 	require.NoError(t, printDifference(&out, a, b))
-	require.Regexp(t, `to \+5926\.5\)\. Layers do\n  not sum to that, because cores work side by side\.\n$`, out.String())
+	require.Regexp(t, `to \+5926\.5\)\. Layers do not\n  sum to that, because cores work side by side\.\n$`, out.String())
 }
 
 // Functions whose difference is not above two standard errors carry nothing.
