@@ -168,16 +168,16 @@ func TestPicture(t *testing.T) {
 		return all
 	}
 	require.Equal(t, []string{
-		"structured: calm Ada 0.50 (0.45–0.55), faster", "structured: Bob 0.60 (0.54–0.66), faster",
-		"a small call, one core: calm Ada 1.20 (1.08–1.32), slower",
+		"structured: calm Ada 0.50 (0.45–0.55), less", "structured: Bob 0.60 (0.54–0.66), less",
+		"a small call, one core: calm Ada 1.20 (1.08–1.32), more",
 		"a small call, one core: Bob 1.30 (1.17–1.43), undecided",
-		"all cores: calm Ada 1.60 (1.44–1.76), slower",
+		"all cores: calm Ada 1.60 (1.44–1.76), more",
 	}, titles("docs/answer.svg"))
 
 	require.NoError(t, m.page("docs/page.md.tmpl", `{{picture "docs/rates.svg" "rates" "small call" "rates2" "2.0 kB"}}`))
 	require.Equal(t, []string{
-		"small call, 900 calls a second: 1.40 (1.26–1.54), slower", "small call, saturated: 0.70 (0.63–0.77), faster",
-		"2.0 kB, 1000 calls a second: 0.90 (0.81–0.99), faster",
+		"small call, 900 calls a second: 1.40 (1.26–1.54), more", "small call, saturated: 0.70 (0.63–0.77), less",
+		"2.0 kB, 1000 calls a second: 0.90 (0.81–0.99), less",
 	}, titles("docs/rates.svg"))
 }
 
