@@ -267,8 +267,10 @@ func (s Summary) Text(w io.Writer, width int, colour, detail bool) error {
 	if _, err := io.WriteString(w, text); err != nil {
 		return err
 	}
-	if err := t.Text(w, width); err != nil {
-		return err
+	if len(t.Rows) > 0 {
+		if err := t.Text(w, width); err != nil {
+			return err
+		}
 	}
 	if detail {
 		for _, more := range []*table.Table{s.Floors(), s.Latencies(), s.Loads(), s.Counts()} {
