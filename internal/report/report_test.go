@@ -87,7 +87,7 @@ func TestSentences(t *testing.T) {
 	for _, to := range []func(io.Writer) error{remote.HTML, remote.Markdown} {
 		var page strings.Builder
 		require.NoError(t, to(&page))
-		require.Contains(t, page.String(), "The servers ran elsewhere, so GOMAXPROCS and CPU are the client's")
+		require.Contains(t, page.String(), "The servers ran in other programs, so GOMAXPROCS and CPU are the client's")
 		require.NotContains(t, page.String(), "goes over loopback")
 	}
 
