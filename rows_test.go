@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 // run is this test binary's output for benchmarks of one op each.
 func run(t *testing.T, args ...string) (output string, err error) {
 	t.Helper()
-	cmd := odd.Again(t, odd.Variable+"=",
+	cmd := testkit.Again(t, testkit.Variable+"=",
 		append([]string{"-test.run=^$", "-test.benchtime=1x", "-test.benchmem"}, args...)...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -29,7 +29,7 @@ func run(t *testing.T, args ...string) (output string, err error) {
 // TestRows: names, keys and units of the rows of the core stacks are API, with -full.
 // -update writes them anew.
 func TestRows(t *testing.T) {
-	odd.Alone(t)
+	testkit.Alone(t)
 	if testing.Short() {
 		t.Skip("a hundred rows")
 	}
@@ -53,7 +53,7 @@ func TestRows(t *testing.T) {
 	var rows []*benchfmt.Result
 	for i, out := range outs {
 		require.NoError(t, errs[i], out)
-		more, _ := odd.Rows(t, out)
+		more, _ := testkit.Rows(t, out)
 		rows = append(rows, more...)
 	}
 	for _, r := range rows {
@@ -93,7 +93,7 @@ func TestRows(t *testing.T) {
 
 // Rows begin with the libraries of their stack, and of no others.
 func TestLibraries(t *testing.T) {
-	odd.Alone(t)
+	testkit.Alone(t)
 	out, err := run(t, "-test.bench=^Benchmark(ConnectRPC|HTTPJSONIter)$")
 	require.NoError(t, err, out)
 	require.Regexp(t, `(?ms)^# libraries: connectrpc.com/connect@v\S+ google.golang.org/protobuf@v\S+$.*^BenchmarkConnectRPC\b`,
@@ -104,7 +104,7 @@ func TestLibraries(t *testing.T) {
 
 // TestFlags: each flag changes the rows, and what client and server do. A row's bytes are those of its workload.
 func TestFlags(t *testing.T) {
-	odd.Alone(t)
+	testkit.Alone(t)
 	const calls = "-test.bench=^BenchmarkCall$/^workload="
 	for _, c := range []struct {
 		reason      string
@@ -123,7 +123,7 @@ func TestFlags(t *testing.T) {
 			t.Parallel()
 			out, err := run(t, c.args...)
 			require.NoError(t, err, out)
-			rows, _ := odd.Rows(t, out)
+			rows, _ := testkit.Rows(t, out)
 			var names []string
 			for _, r := range rows {
 				names = append(names, regexp.MustCompile(`-\d+$`).ReplaceAllString(string(r.Name), ""))
@@ -145,10 +145,10 @@ func TestFlags(t *testing.T) {
 
 // TestWrongFlags: what is wrong is one line.
 func TestWrongFlags(t *testing.T) {
-	odd.Alone(t)
+	testkit.Alone(t)
 	out, err := run(t, "-stacks=httpjsn", "-test.bench=^BenchmarkRawTCP$")
 	require.Error(t, err, out)
-	rows, _ := odd.Rows(t, out)
+	rows, _ := testkit.Rows(t, out)
 	require.Empty(t, rows)
 	const want = `-stacks: rpcbench: unknown stack "httpjsn": the stacks are grpcprotobuf, `
 	require.Equal(t, 1, strings.Count(out, want), out)
@@ -166,14 +166,14 @@ func TestRunningNamesTheFlags(t *testing.T) {
 
 // TestProfilesHaveNoTests: a profile of benchmarks has the calls of no test, unless -run asks for tests.
 func TestProfilesHaveNoTests(t *testing.T) {
-	odd.Alone(t)
+	testkit.Alone(t)
 	for _, name := range []string{"cpuprofile", "memprofile", "blockprofile", "mutexprofile", "trace"} {
 		t.Run(name, func(t *testing.T) {
 			args := []string{"-test.v", "-test.benchtime=1x", "-test.bench=^BenchmarkRawTCP$",
 				"-test." + name + "=" + filepath.Join(t.TempDir(), "profile")}
 			const one = "ExampleNewValidator"
 			for run, want := range map[string]string{"": "", "-test.run=^" + one + "$": "=== RUN   " + one + "\n"} {
-				cmd := odd.Again(t, odd.Variable+"=", append(args, strings.Fields(run)...)...)
+				cmd := testkit.Again(t, testkit.Variable+"=", append(args, strings.Fields(run)...)...)
 				out, err := cmd.CombinedOutput()
 				require.NoError(t, err, string(out))
 				tests := regexp.MustCompile(`(?m)^=== RUN .*\n`).FindAllString(string(out), -1)

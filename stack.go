@@ -33,7 +33,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rpcbench/rpcbench/internal/message"
+	"github.com/rpcbench/rpcbench/internal/transport/message"
 )
 
 // Stack is one way to serve and call an API: a transport, a wire format and the libraries that implement them. A Stack

@@ -19,7 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rpcbench/rpcbench/internal/relay"
+	"github.com/rpcbench/rpcbench/internal/suite/tap"
 )
 
 // Config has the settings of a fixture that are the same for every stack. The zero value is one connection without TLS.
@@ -36,8 +36,8 @@ type Config struct {
 	// records or delays. nil leaves the connection as it is.
 	WrapServer, WrapClient func(net.Conn) net.Conn
 
-	// Remote is the host:port of a server of the stack that runs elsewhere. Addr, WrapServer and the timeouts must then be
-	// zero. "" starts a server in this process.
+	// Remote is the host:port of a server of the stack that runs elsewhere. Addr, WrapServer and the timeouts must then
+	// be zero. "" starts a server in this process.
 	Remote      string
 	Certificate []byte // of Remote, in DER; with TLS the client trusts this one alone
 }
@@ -62,7 +62,7 @@ type Fixture struct {
 	failed  atomic.Pointer[error]               // the newest error of dialling or accepting, before closing began
 
 	// Of a server in this process:
-	listener *relay.Listener // nil: the server is elsewhere
+	listener *tap.Listener // nil: the server is elsewhere
 	server   Server
 	served   chan struct{} // closed when Serve has returned
 	serveErr error         // of Serve; read after served
@@ -218,7 +218,7 @@ func (f *Fixture) serve(ctx context.Context, config *Config) (step string, err e
 		return "server", err
 	}
 	f.Addr, f.served = bare.Addr().String(), make(chan struct{})
-	f.listener = &relay.Listener{Listener: bare, Wrap: config.WrapServer, Failed: f.keep}
+	f.listener = &tap.Listener{Listener: bare, Wrap: config.WrapServer, Failed: f.keep}
 	go func() {
 		f.serveErr = f.server.Serve(f.listener)
 		close(f.served)

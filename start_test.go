@@ -26,9 +26,9 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/internal/odd"
-	"github.com/rpcbench/rpcbench/internal/relay"
+	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+	"github.com/rpcbench/rpcbench/internal/suite/tap"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
@@ -51,13 +51,13 @@ func mine(change func(*rpcbench.Stack)) rpcbench.Stack {
 
 // withServer is an httpjson stack whose server is changed.
 func withServer(change func(rpcbench.Server) rpcbench.Server) rpcbench.Stack {
-	return mine(func(stack *rpcbench.Stack) { *stack = odd.WithServer(*stack, change) })
+	return mine(func(stack *rpcbench.Stack) { *stack = testkit.WithServer(*stack, change) })
 }
 
 // withCalls is a stack whose client prepares other calls.
 func withCalls(s rpcbench.Stack, prepare func(rpcbench.Users, rpcbench.User) (rpcbench.Call, error)) rpcbench.Stack {
-	return odd.WithClient(s, func(inner rpcbench.Users) rpcbench.Client {
-		return odd.Client{Users: inner, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+	return testkit.WithClient(s, func(inner rpcbench.Users) rpcbench.Client {
+		return testkit.Client{Users: inner, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
 			return prepare(inner, u)
 		}}
 	})
@@ -71,7 +71,7 @@ func twofold(t *testing.T) rpcbench.Stack {
 			one, err := dial(config)
 			require.NoError(t, err)
 			two, err := dial(config)
-			return odd.Client{
+			return testkit.Client{
 				Users: one.(rpcbench.Users),
 				OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
 					return func(ctx context.Context) error {
@@ -108,7 +108,7 @@ func TestStartFails(t *testing.T) {
 	}
 	served := func(serve func(net.Listener) error, closing func() error) rpcbench.Stack {
 		return withServer(func(inner rpcbench.Server) rpcbench.Server {
-			return odd.Server{Server: inner, OnServe: serve, OnClose: closing}
+			return testkit.Server{Server: inner, OnServe: serve, OnClose: closing}
 		})
 	}
 	for _, c := range []struct {
@@ -138,7 +138,7 @@ func TestStartFails(t *testing.T) {
 		{"a socket's path that is too long", httpjson.New(),
 			rpcbench.Config{Unix: true, Addr: filepath.Join(t.TempDir(), strings.Repeat("long", 30))}, "listen: the path has "},
 		{"no client", undialled(nil), rpcbench.Config{}, "dial: odd"},
-		{"half a client beside the error", undialled((*odd.Client)(nil)), rpcbench.Config{}, "dial: odd"},
+		{"half a client beside the error", undialled((*testkit.Client)(nil)), rpcbench.Config{}, "dial: odd"},
 		{"no call can be prepared", withCalls(mine(func(*rpcbench.Stack) {}),
 			func(rpcbench.Users, rpcbench.User) (rpcbench.Call, error) { return nil, wrong }),
 			rpcbench.Config{}, "connect: odd"},
@@ -150,13 +150,14 @@ func TestStartFails(t *testing.T) {
 		{"Serve closes the listener and fails at once",
 			served(func(ln net.Listener) error { return errors.Join(wrong, ln.Close()) }, nil),
 			rpcbench.Config{}, "serve: odd"},
-		{"fewer connections than declared", odd.Dialling(grpcprotobuf.New(), func(c *rpcbench.ClientConfig) { c.Conns-- }),
+		{"fewer connections than declared",
+			testkit.Dialling(grpcprotobuf.New(), func(c *rpcbench.ClientConfig) { c.Conns-- }),
 			rpcbench.Config{Conns: 2},
 			"connect: the server accepted 1 connection and the client dialled 1 with ClientConfig.DialContext, 2 are declared"},
 		{"more connections than declared", twofold(t), rpcbench.Config{},
 			"connect: the server accepted 2 connections and the client dialled 2 with ClientConfig.DialContext, 1 are declared"},
 		{"a client that opens connections as it needs them, by itself",
-			odd.Dialling(mine(func(s *rpcbench.Stack) { s.Traits.Reconnects = true }),
+			testkit.Dialling(mine(func(s *rpcbench.Stack) { s.Traits.Reconnects = true }),
 				func(c *rpcbench.ClientConfig) { c.DialContext = new(net.Dialer).DialContext }), rpcbench.Config{},
 			"connect: the server accepted 1 connection and the client dialled 0 with ClientConfig.DialContext, 1 are declared"},
 		{"a server elsewhere, and an address to listen on", httpjson.New(),
@@ -218,7 +219,7 @@ func TestStartWithAServerElsewhere(t *testing.T) {
 			config.Headers = corpus.Headers()
 		}
 		var told rpcbench.ClientConfig
-		f := start(t, odd.Dialling(stack, func(c *rpcbench.ClientConfig) { told = *c }), config)
+		f := start(t, testkit.Dialling(stack, func(c *rpcbench.ClientConfig) { told = *c }), config)
 		require.Same(t, config.Headers, told.Headers)
 		require.Equal(t, server.Addr, f.Addr)
 		require.EqualValues(t, 2, f.Accepted(), "what its client has opened")
@@ -273,8 +274,8 @@ func TestStartIsCancelled(t *testing.T) {
 	}{
 		{"the server accepts again", func(cancel func()) (rpcbench.Stack, rpcbench.Config) {
 			return withServer(func(inner rpcbench.Server) rpcbench.Server {
-				return odd.Server{Server: inner, OnServe: func(ln net.Listener) error {
-					counted := ln.(*relay.Listener)
+				return testkit.Server{Server: inner, OnServe: func(ln net.Listener) error {
+					counted := ln.(*tap.Listener)
 					asked := 0
 					counted.Listener = accepting{counted.Listener, func() (net.Conn, error) {
 						if asked++; asked == 2 {
@@ -289,7 +290,7 @@ func TestStartIsCancelled(t *testing.T) {
 		{"the client dials again", func(cancel func()) (rpcbench.Stack, rpcbench.Config) {
 			return mine(func(s *rpcbench.Stack) {
 				s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-					return odd.Client{OnPrepare: func(rpcbench.User) (rpcbench.Call, error) {
+					return testkit.Client{OnPrepare: func(rpcbench.User) (rpcbench.Call, error) {
 						return func(ctx context.Context) error {
 							_, err := config.DialContext(ctx, "tcp", config.Addr)
 							cancel()
@@ -387,7 +388,7 @@ func TestClose(t *testing.T) {
 		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 		closed, wrong := 0, errors.New("odd")
 		f, err := rpcbench.Start(t.Context(), withServer(func(inner rpcbench.Server) rpcbench.Server {
-			return odd.Server{Server: inner, OnClose: func() error {
+			return testkit.Server{Server: inner, OnClose: func() error {
 				closed++
 				return errors.Join(wrong, inner.Close())
 			}}
@@ -403,7 +404,7 @@ func TestClose(t *testing.T) {
 		for _, where := range []string{"here", "elsewhere"} { // a server elsewhere does not end with the fixture
 			t.Run("while "+stack.Name+" has a call that hangs in a server "+where, func(t *testing.T) {
 				defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-				gate := new(relay.Gate)
+				gate := new(tap.Gate)
 				f := start(t, stack, rpcbench.Config{WrapServer: gate.Wrap})
 				defer f.Close()
 				if where == "elsewhere" {
@@ -434,7 +435,7 @@ func TestClose(t *testing.T) {
 			end := make(chan struct{})
 			defer close(end)
 			f, err := rpcbench.Start(t.Context(), withServer(func(inner rpcbench.Server) rpcbench.Server {
-				return odd.Server{Server: inner, OnServe: func(ln net.Listener) error {
+				return testkit.Server{Server: inner, OnServe: func(ln net.Listener) error {
 					err := inner.Serve(ln)
 					<-end
 					return err
@@ -451,13 +452,13 @@ func TestConnections(t *testing.T) {
 		require.EqualValues(t, 1, start(t, stack, rpcbench.Config{}).Accepted(), "0 is 1")
 		for name, tls := range map[string]bool{"clear": false, "tls": true} {
 			t.Run(stack.Name+"/"+name, func(t *testing.T) {
-				var server, client relay.Tap
+				var server, client tap.Tap
 				f := start(t, stack, rpcbench.Config{Conns: 3, TLS: tls, WrapServer: server.Wrap, WrapClient: client.Wrap})
 				require.EqualValues(t, 3, f.Accepted())
 				_, shaken := f.TLS()
 				require.Equal(t, tls, shaken)
 				// net/http dials on goroutines of their own, which may lag behind the calls.
-				for name, tap := range map[string]*relay.Tap{"WrapServer": &server, "WrapClient": &client} {
+				for name, tap := range map[string]*tap.Tap{"WrapServer": &server, "WrapClient": &client} {
 					require.Len(t, tap.Conns(), 3, "%s sees every connection", name)
 					var seen []byte
 					for _, c := range tap.Conns() {
@@ -621,7 +622,7 @@ func TestHandshakesAreEqual(t *testing.T) {
 func TestCertificateIsOfOneFixture(t *testing.T) {
 	start := func() (*rpcbench.Fixture, rpcbench.ClientConfig) {
 		var dialed rpcbench.ClientConfig
-		stack := odd.Dialling(grpcprotobuf.New(), func(c *rpcbench.ClientConfig) { dialed = *c })
+		stack := testkit.Dialling(grpcprotobuf.New(), func(c *rpcbench.ClientConfig) { dialed = *c })
 		return start(t, stack, rpcbench.Config{TLS: true}), dialed
 	}
 	one, client := start()

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/binding/pb"
-	"github.com/rpcbench/rpcbench/internal/grpcapi"
+	"github.com/rpcbench/rpcbench/internal/transport/binding/pb"
+	"github.com/rpcbench/rpcbench/internal/transport/grpcapi"
 )
 
 // New uses the library's defaults, with the limits that every server has.

@@ -5,10 +5,10 @@ package httpjson
 
 import (
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/codec"
-	"github.com/rpcbench/rpcbench/internal/codec/jsonstd"
-	"github.com/rpcbench/rpcbench/internal/httpapi"
+	"github.com/rpcbench/rpcbench/internal/transport/binding"
+	"github.com/rpcbench/rpcbench/internal/transport/codec"
+	"github.com/rpcbench/rpcbench/internal/transport/codec/jsonstd"
+	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 )
 
 // New reads the whole body, calls json.Unmarshal and json.Marshal, and writes the reply with one Write.

@@ -4,8 +4,8 @@ package httpjson
 
 import (
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/codec/jsonv2"
-	"github.com/rpcbench/rpcbench/internal/httpapi"
+	"github.com/rpcbench/rpcbench/internal/transport/codec/jsonv2"
+	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 )
 
 // V2 uses encoding/json/v2, which refuses invalid UTF-8 and keeps numbers that are zero despite omitempty. Builds with

@@ -4,9 +4,9 @@ package httpjsoniter
 
 import (
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/codec/jsoniter"
-	"github.com/rpcbench/rpcbench/internal/httpapi"
+	"github.com/rpcbench/rpcbench/internal/transport/binding"
+	"github.com/rpcbench/rpcbench/internal/transport/codec/jsoniter"
+	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 )
 
 // New reads the whole body, uses json-iterator's compatible configuration, and writes the reply with one Write.

@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/internal/odd"
-	"github.com/rpcbench/rpcbench/internal/relay"
-	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+	"github.com/rpcbench/rpcbench/internal/suite/tap"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -38,7 +38,7 @@ const (
 func costsOf(t *testing.T, stack rpcbench.Stack, n ...int) (costs []cost) {
 	t.Helper()
 	bare := stacktest.Start(t, stack, rpcbench.Config{})
-	counter := new(relay.Counter)
+	counter := new(tap.Counter)
 	counted := stacktest.Start(t, stack, rpcbench.Config{WrapClient: counter.Wrap})
 	defer bare.Close()
 	defer counted.Close()
@@ -114,7 +114,7 @@ func TestChildCost(t *testing.T) {
 
 // TestRowsCostTheSame: what a row allocates and sends does not depend on what ran before it in the process.
 func TestRowsCostTheSame(t *testing.T) {
-	odd.Alone(t)
+	testkit.Alone(t)
 	if testing.Short() {
 		t.Skip("takes ten seconds")
 	}
@@ -126,7 +126,7 @@ func TestRowsCostTheSame(t *testing.T) {
 	slices.Reverse(main)
 	for _, s := range main {
 		requireEqualCost(t, first[s.Name], costsOf(t, s, calls)[0], s.Name+", in another order")
-		out, err := odd.Again(t, ofChild+"="+s.Name, "-test.run=^TestChildCost$", "-test.v").CombinedOutput()
+		out, err := testkit.Again(t, ofChild+"="+s.Name, "-test.run=^TestChildCost$", "-test.v").CombinedOutput()
 		require.NoError(t, err, string(out))
 		m := regexp.MustCompile(`cost (\{.*\})`).FindSubmatch(out)
 		require.NotNil(t, m, string(out))

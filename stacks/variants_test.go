@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/relay"
+	"github.com/rpcbench/rpcbench/internal/suite/tap"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -81,7 +81,7 @@ func hasWorkers(t *testing.T, s rpcbench.Stack) bool {
 
 // sends says whether a request has the text.
 func sends(t *testing.T, s rpcbench.Stack, text string) bool {
-	tap := new(relay.Tap)
+	tap := new(tap.Tap)
 	f := stacktest.Start(t, s, rpcbench.Config{WrapClient: tap.Wrap})
 	call, err := f.Users.PrepareUser(rpcbench.Sample(0, 0))
 	require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
+	"github.com/rpcbench/rpcbench/internal/suite/conform"
 )
 
 // TestWitnessTellsTheTwoJSONs: from Go 1.27 on both packages run on one engine, and a stack can't pass one off as the

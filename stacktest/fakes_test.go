@@ -24,11 +24,11 @@ import (
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
-	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/internal/message"
-	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/suite/conform"
+	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+	"github.com/rpcbench/rpcbench/internal/testkit"
+	"github.com/rpcbench/rpcbench/internal/transport/message"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
-	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
 )
 
 // fake is a JSON stack written by hand with one fault at a time. The zero value has none.
@@ -85,7 +85,7 @@ func (k fake) stack() rpcbench.Stack {
 		if config.TLS == nil {
 			return s, nil
 		}
-		return odd.Server{Server: s, OnServe: func(ln net.Listener) error { return s.ServeTLS(ln, "", "") }}, nil
+		return testkit.Server{Server: s, OnServe: func(ln net.Listener) error { return s.ServeTLS(ln, "", "") }}, nil
 	}
 	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		closed := new(atomic.Bool)
@@ -343,7 +343,7 @@ func TestFakesFail(t *testing.T) {
 	forgives := func(error) error { return nil }
 
 	sending := func(change func(*rpcbench.Headers)) rpcbench.Stack {
-		return odd.Dialling(fake{}.stack(), func(c *rpcbench.ClientConfig) {
+		return testkit.Dialling(fake{}.stack(), func(c *rpcbench.ClientConfig) {
 			if c.Headers != nil {
 				own := *c.Headers
 				change(&own)
@@ -402,7 +402,7 @@ func TestFakesFail(t *testing.T) {
 		{"connections as needed, of a pool that keeps its own", reconnects(fake{}.stack()), "shared"},
 		{"connections as needed, of callers who share one", reconnects(grpcprotobuf.New()),
 			"shared | leave Traits.Reconnects out"},
-		{"connections as needed, beside DialContext", odd.Dialling(reconnecting(), func(c *rpcbench.ClientConfig) {
+		{"connections as needed, beside DialContext", testkit.Dialling(reconnecting(), func(c *rpcbench.ClientConfig) {
 			first, given := new(atomic.Bool), c.DialContext
 			c.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 				if first.CompareAndSwap(false, true) {
@@ -433,7 +433,7 @@ func TestFakesFail(t *testing.T) {
 		{"a name that benchmark tools can't read", named("HTTP-JSON", fake{}.stack()), "declared"},
 		{"a Call with headers of its own", secondHeader(), "one request"},
 		{"headers that are left out",
-			odd.Dialling(fake{}.stack(), func(c *rpcbench.ClientConfig) { c.Headers = nil }), "headers"},
+			testkit.Dialling(fake{}.stack(), func(c *rpcbench.ClientConfig) { c.Headers = nil }), "headers"},
 		{"one traceparent for all calls", sending(func(h *rpcbench.Headers) {
 			once := h.Traceparent()
 			h.Traceparent = func() string { return once }
@@ -442,9 +442,9 @@ func TestFakesFail(t *testing.T) {
 			sending(func(h *rpcbench.Headers) { h.Authorization = "Bearer short" }), "headers"},
 		{"the library's own user agent",
 			sending(func(h *rpcbench.Headers) { h.UserAgent = "Go-http-client/1.1" }), "headers"},
-		{"headers that nobody asked for", odd.Dialling(fake{}.stack(),
+		{"headers that nobody asked for", testkit.Dialling(fake{}.stack(),
 			func(c *rpcbench.ClientConfig) { c.Headers = corpus.Headers() }), "headers"},
-		{"headers refused without a reason", odd.Dialling(fake{}.stack(), func(c *rpcbench.ClientConfig) {
+		{"headers refused without a reason", testkit.Dialling(fake{}.stack(), func(c *rpcbench.ClientConfig) {
 			if c.Headers != nil {
 				c.Addr = "none"
 			}
@@ -474,7 +474,7 @@ func TestFakesFail(t *testing.T) {
 		}}.stack(), "repeats | the Call keeps something"},
 		{"a Call that decodes into values of a pool", pooledByCall(), "repeats | the value that it decodes into"},
 		{"a Call that answers from memory after a while", clientOf(func(c rpcbench.Users) rpcbench.Client {
-			return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+			return testkit.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 				made := 0
 				return func(ctx context.Context) error {
 					if made++; made > 60 {
@@ -545,11 +545,11 @@ func TestFakesFail(t *testing.T) {
 			transport: func(t *http.Transport) { t.IdleConnTimeout = 500 * time.Millisecond },
 		}.stack(), "limits | the client ended an idle connection, and the server had not"},
 		{"a Client.Close that does nothing",
-			clientOf(func(c rpcbench.Users) rpcbench.Client { return odd.Client{Users: c, OnClose: nothing} }),
+			clientOf(func(c rpcbench.Users) rpcbench.Client { return testkit.Client{Users: c, OnClose: nothing} }),
 			"close | Client.Close leaves connection 1 of 2 open"},
-		{"a Server.Close that does nothing", odd.WithServer(fake{}.stack(),
+		{"a Server.Close that does nothing", testkit.WithServer(fake{}.stack(),
 			func(s rpcbench.Server) rpcbench.Server {
-				return odd.Server{Server: s, OnServe: s.Serve, OnClose: nothing}
+				return testkit.Server{Server: s, OnServe: s.Serve, OnClose: nothing}
 			}),
 			"close | Server.Close leaves connection 1 of 2 open"},
 		{"a client that dials again after its Close", fake{redials: true}.stack(),
@@ -664,7 +664,7 @@ func TestANewConnectionIsNoFault(t *testing.T) {
 	for n := range int64(4) {
 		stack := clientOf(func(c rpcbench.Users) rpcbench.Client {
 			var made atomic.Int64
-			return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+			return testkit.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 				return func(ctx context.Context) error {
 					if made.Add(1) == n {
 						c.(*fakeClient).http.CloseIdleConnections()
@@ -698,7 +698,7 @@ func TestSlowStarts(t *testing.T) {
 			var strict atomic.Bool // the server has the check's HeaderTimeout
 			var dials atomic.Int64
 			stack := fake{server: func(s *http.Server) { strict.Store(s.ReadHeaderTimeout < time.Second) }}.stack()
-			stack = odd.Dialling(stack, func(config *rpcbench.ClientConfig) {
+			stack = testkit.Dialling(stack, func(config *rpcbench.ClientConfig) {
 				dial := config.DialContext
 				config.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 					conn, err := dial(ctx, network, addr)
@@ -741,10 +741,10 @@ func TestACrossedServerNeedNotEcho(t *testing.T) {
 func TestTLSFaults(t *testing.T) {
 	upgraded := httpjson.Default()
 	upgraded.Traits.HTTPOverTLS = ""
-	inClear := odd.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) { c.TLS = nil })
+	inClear := testkit.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) { c.TLS = nil })
 	server := inClear.Server
 	inClear.Server = func(c rpcbench.ServerConfig) (rpcbench.Server, error) { c.TLS = nil; return server(c) }
-	trusting := odd.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) {
+	trusting := testkit.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) {
 		c.TLS = c.TLS.Clone()
 		c.TLS.InsecureSkipVerify = true
 	})
@@ -775,9 +775,9 @@ func claiming(stack rpcbench.Stack, change func(*rpcbench.Traits)) rpcbench.Stac
 
 // inTurn is a stack whose clients make one call at a time, and let the others wait whatever happens.
 func inTurn(stack rpcbench.Stack) rpcbench.Stack {
-	return odd.WithClient(stack, func(c rpcbench.Users) rpcbench.Client {
+	return testkit.WithClient(stack, func(c rpcbench.Users) rpcbench.Client {
 		lock := new(sync.Mutex)
-		return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return testkit.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				lock.Lock()
 				defer lock.Unlock()
@@ -824,8 +824,8 @@ func (inProcess) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 
 // decoy opens the declared connection, sends one real call over it, and answers all others itself.
 func decoy(stack rpcbench.Stack) rpcbench.Stack {
-	return odd.WithClient(stack, func(c rpcbench.Users) rpcbench.Client {
-		return odd.Around(c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
+	return testkit.WithClient(stack, func(c rpcbench.Users) rpcbench.Client {
+		return testkit.Around(c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
 			return func(context.Context) error { return rpcbench.Check(&u, rpcbench.Answer(&u)) }
 		})
 	})
@@ -834,12 +834,12 @@ func decoy(stack rpcbench.Stack) rpcbench.Stack {
 // elsewhere talks to another server than the one at its address.
 func elsewhere(t *testing.T) rpcbench.Stack {
 	other := Start(t, httpjson.New(), rpcbench.Config{})
-	return odd.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) { c.Addr = other.Addr })
+	return testkit.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) { c.Addr = other.Addr })
 }
 
 // leaky leaves a goroutine behind at Close, until the test ends.
 func leaky(t *testing.T) rpcbench.Stack {
-	return odd.WithServer(fake{}.stack(), func(s rpcbench.Server) rpcbench.Server {
+	return testkit.WithServer(fake{}.stack(), func(s rpcbench.Server) rpcbench.Server {
 		go keptAround(t.Context())
 		return s
 	})
@@ -898,7 +898,7 @@ func decodedAgain() func([]byte, *rpcbench.Response) bool {
 // keptByCall is a stack each of whose Calls decodes into a value of its own.
 func keptByCall() rpcbench.Stack {
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
-		return odd.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+		return testkit.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
 			own := *c.(*fakeClient)
 			own.decode = decodedAgain()
 			return own.PrepareUser(u)
@@ -910,7 +910,7 @@ func keptByCall() rpcbench.Stack {
 func pooledByCall() rpcbench.Stack {
 	values := sync.Pool{New: func() any { return &rpcbench.Response{User: new(rpcbench.User)} }}
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
-		return odd.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+		return testkit.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
 			own := *c.(*fakeClient)
 			own.decode = func(data []byte, r *rpcbench.Response) bool {
 				kept := values.Get().(*rpcbench.Response)
@@ -941,7 +941,7 @@ func validated(times int) func(*rpcbench.User) error {
 func validating() rpcbench.Stack {
 	check := validated(1)
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
-		return odd.Around(c, func(u rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return testkit.Around(c, func(u rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error { return cmp.Or(check(&u), call(ctx)) }
 		})
 	})
@@ -983,7 +983,7 @@ func inflated(data []byte, r *rpcbench.Response) bool {
 
 // echoing is httpjson with something around the Calls of echoes.
 func echoing(change func(rpcbench.Call) rpcbench.Call) rpcbench.Stack {
-	return odd.WithClient(httpjson.New(), func(c rpcbench.Users) rpcbench.Client {
+	return testkit.WithClient(httpjson.New(), func(c rpcbench.Users) rpcbench.Client {
 		return echoes{c, c.(rpcbench.Echoer), change}
 	})
 }
@@ -1005,7 +1005,7 @@ func onTheFirst() rpcbench.Stack {
 	dial := stack.Dial
 	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		c, err := dial(config)
-		return odd.Around(c.(rpcbench.Users), func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return testkit.Around(c.(rpcbench.Users), func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			for range config.Conns - 1 {
 				_, _ = c.Prepare(0, 0) // takes the next connection
 			}
@@ -1085,7 +1085,7 @@ func secondHeader() rpcbench.Stack {
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		other := *c.(*fakeClient)
 		other.url += "/?prepared"
-		return odd.Client{Users: c, OnPrepare: other.PrepareUser}
+		return testkit.Client{Users: c, OnPrepare: other.PrepareUser}
 	})
 }
 
@@ -1109,7 +1109,7 @@ func sharedEnd() rpcbench.Stack {
 	var all []rpcbench.Client
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		all = append(all, c)
-		return odd.Client{Users: c, OnClose: func() error {
+		return testkit.Client{Users: c, OnClose: func() error {
 			for _, each := range all {
 				_ = each.Close()
 			}

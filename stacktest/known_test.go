@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/internal/cpu"
-	"github.com/rpcbench/rpcbench/internal/latency"
-	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/measure/cpu"
+	"github.com/rpcbench/rpcbench/internal/measure/latency"
+	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 // ledger counts the calls of each user, for each client that a stack was asked for.
@@ -31,7 +31,7 @@ func (l *ledger) stack() rpcbench.Stack {
 		defer l.mu.Unlock()
 		l.clients = append(l.clients, map[string]int{})
 		calls := l.clients[len(l.clients)-1]
-		return odd.Around(c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
+		return testkit.Around(c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
 			return func(context.Context) error {
 				if l.cost != nil {
 					l.cost()
@@ -155,7 +155,7 @@ func TestWarmUpIsNotTimed(t *testing.T) {
 	stack := clientOf(func(c rpcbench.Users) rpcbench.Client {
 		var made atomic.Int64
 		began = time.Now()
-		return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return testkit.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(context.Context) error {
 				if made.Add(1) <= callers*warmRounds {
 					<-time.After(each)

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/internal/cpu"
-	"github.com/rpcbench/rpcbench/internal/latency"
-	"github.com/rpcbench/rpcbench/internal/relay"
-	"github.com/rpcbench/rpcbench/internal/timing"
-	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/cpu"
+	"github.com/rpcbench/rpcbench/internal/measure/latency"
+	"github.com/rpcbench/rpcbench/internal/measure/timing"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+	"github.com/rpcbench/rpcbench/internal/suite/tap"
 )
 
 const (
@@ -174,7 +174,7 @@ func (r row) warmth() int {
 	case r.warm > 0:
 		return r.warm
 	case r.Link != "": // few calls warm the connection, which is what matters
-		link, _ := relay.FindLink(r.Link)
+		link, _ := tap.FindLink(r.Link)
 		return max(1, int(roundTrip/link.RTT))
 	case r.Callers > 0:
 		return warmRounds

@@ -20,9 +20,9 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/odd"
-	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 func stub(call func(n int64) error) rpcbench.Stack {
 	return named("stub", clientOf(func(c rpcbench.Users) rpcbench.Client {
 		made := new(atomic.Int64)
-		return odd.Around(c, func(rpcbench.User, rpcbench.Call) rpcbench.Call {
+		return testkit.Around(c, func(rpcbench.User, rpcbench.Call) rpcbench.Call {
 			return func(context.Context) error { return call(made.Add(1)) }
 		})
 	}))
@@ -92,7 +92,7 @@ func hangingAfter(n int64) rpcbench.Stack {
 func redialling(warmUp, times int64, first func()) rpcbench.Stack {
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		made := new(atomic.Int64)
-		return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return testkit.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				n := made.Add(1) - warmUp
 				if n == 2 {
@@ -118,8 +118,8 @@ func forChildren(b *testing.B) {
 // child runs this test binary again with the given flags.
 func child(t *testing.T, args ...string) (output string, err error) {
 	t.Helper()
-	odd.Alone(t)
-	out, err := odd.Again(t, inChild+"=1", append([]string{"-test.run=^$"}, args...)...).CombinedOutput()
+	testkit.Alone(t)
+	out, err := testkit.Again(t, inChild+"=1", append([]string{"-test.run=^$"}, args...)...).CombinedOutput()
 	return string(out), err
 }
 
@@ -133,7 +133,7 @@ func figures(t *testing.T, args ...string) (rows []map[string]float64, names []s
 
 func figuresIn(t *testing.T, out string) (rows []map[string]float64, names []string) {
 	t.Helper()
-	parsed, units := odd.Rows(t, out)
+	parsed, units := testkit.Rows(t, out)
 	for _, r := range parsed {
 		row := map[string]float64{}
 		for _, v := range r.Values {
@@ -214,7 +214,7 @@ func TestRowsNeedNoTestMain(t *testing.T) {
 		above("# libraries: github.com/stretchr/testify@v", "Fixture")
 		above("Unit req/s better=higher\n", "Callers")
 		require.NotContains(t, out, "Unit round-trips/op", "no row has it")
-		rows, _ := odd.Rows(t, out)
+		rows, _ := testkit.Rows(t, out)
 		require.Len(t, rows, 6, out)
 		for _, row := range rows {
 			require.NotEmpty(t, row.GetConfig("cores"), "%s", row.Name)

@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/cpu"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/fixture"
-	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/cpu"
+	"github.com/rpcbench/rpcbench/internal/suite/leaks"
 )
 
 // Main runs the tests and benchmarks of a package; call it from TestMain. It then fails if a goroutine is left that
@@ -43,7 +43,7 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 
 func exit(code int, stacks []rpcbench.Stack) {
 	if code == 0 {
-		if err := fixture.LeftBehind(fixture.Grace, fixture.Background(stacks...)...); err != nil {
+		if err := leaks.LeftBehind(leaks.Grace, leaks.Background(stacks...)...); err != nil {
 			fmt.Fprintln(os.Stderr, "rpcbench: goroutines left behind, which no Traits.Background names:", err)
 			code = 1
 		}

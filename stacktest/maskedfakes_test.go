@@ -24,8 +24,8 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/odd"
-	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
+	"github.com/rpcbench/rpcbench/internal/suite/conform"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 // webSocket is JSON in WebSocket's frames, of which a client masks its own, as RFC 6455 has it. The zero value has no
@@ -289,9 +289,9 @@ func (s *socket) drop() {
 
 // remembering is a stack whose Calls answer from memory once they have been made.
 func remembering(stack rpcbench.Stack) rpcbench.Stack {
-	return odd.WithClient(stack, func(c rpcbench.Users) rpcbench.Client {
+	return testkit.WithClient(stack, func(c rpcbench.Users) rpcbench.Client {
 		var known sync.Map
-		return odd.Around(c, func(u rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return testkit.Around(c, func(u rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				if _, ok := known.Load(u.Email); ok {
 					return nil
@@ -306,7 +306,7 @@ func remembering(stack rpcbench.Stack) rpcbench.Stack {
 // onlyClient is a stack all of whose clients are the first one.
 func onlyClient(stack rpcbench.Stack) rpcbench.Stack {
 	var first rpcbench.Client
-	return odd.WithClient(stack, func(c rpcbench.Users) rpcbench.Client {
+	return testkit.WithClient(stack, func(c rpcbench.Users) rpcbench.Client {
 		if first == nil {
 			first = c
 		}
@@ -315,7 +315,7 @@ func onlyClient(stack rpcbench.Stack) rpcbench.Stack {
 }
 
 func oneConnection(stack rpcbench.Stack) rpcbench.Stack {
-	return odd.Dialling(stack, func(c *rpcbench.ClientConfig) { c.Conns = 1 })
+	return testkit.Dialling(stack, func(c *rpcbench.ClientConfig) { c.Conns = 1 })
 }
 
 // TestVaryingFakesFail: faults of stacks whose requests the suite can't follow, or only in part.
@@ -396,7 +396,7 @@ func BenchmarkVarying(b *testing.B) {
 func TestRowsSayWhatIsNotSeen(t *testing.T) {
 	out, err := child(t, "-test.bench=^BenchmarkVarying$", "-test.benchtime=2x", "-test.count=2")
 	require.NoError(t, err, out)
-	rows, _ := odd.Rows(t, out)
+	rows, _ := testkit.Rows(t, out)
 	require.Len(t, rows, 4, out)
 	for _, says := range []string{
 		"fake numbers its requests: no test sees", "websocket masks its requests: no test reads",

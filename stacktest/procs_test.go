@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 // BenchmarkPs has a row of each loop, over a stub that notes the GOMAXPROCS its calls see.
@@ -61,7 +61,7 @@ func TestRowsHaveThePsOfTheirLabel(t *testing.T) {
 			t.Setenv(withoutMain, c.plain)
 			out, err := child(t, "-test.bench=^BenchmarkPs$", "-test.benchtime=20x", "-test.cpu="+list, "-test.count=2")
 			require.NoError(t, err, out)
-			rows, _ := odd.Rows(t, out)
+			rows, _ := testkit.Rows(t, out)
 			require.Len(t, rows, 4*2*len(strings.Split(list, ",")), out)
 			for _, row := range rows {
 				_, label, found := strings.Cut(string(row.Name.Full()), "-")

@@ -19,15 +19,15 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
-	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/internal/odd"
-	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 // clientOf is the faultless fake with its client changed.
 func clientOf(change func(rpcbench.Users) rpcbench.Client) rpcbench.Stack {
-	return odd.WithClient(fake{}.stack(), change)
+	return testkit.WithClient(fake{}.stack(), change)
 }
 
 // wantsDeadline fails calls without a deadline, or with one that was used before.
@@ -35,7 +35,7 @@ func wantsDeadline() rpcbench.Stack {
 	var mu sync.Mutex
 	var last time.Time
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
-		return odd.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		return testkit.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			return func(ctx context.Context) error {
 				mu.Lock()
 				defer mu.Unlock()
@@ -55,7 +55,7 @@ func keepsItsConnection() rpcbench.Stack {
 	var first atomic.Pointer[rpcbench.Users]
 	return clientOf(func(c rpcbench.Users) rpcbench.Client {
 		if !first.CompareAndSwap(nil, &c) {
-			return odd.Client{Users: *first.Load(), OnClose: nothing}
+			return testkit.Client{Users: *first.Load(), OnClose: nothing}
 		}
 		return c
 	})

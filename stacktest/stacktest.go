@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
+	"github.com/rpcbench/rpcbench/internal/suite/conform"
 )
 
 // Start starts a fixture that is closed when the test or benchmark ends. It skips the test if the error is

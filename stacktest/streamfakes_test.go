@@ -10,8 +10,8 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
-	"github.com/rpcbench/rpcbench/internal/odd"
-	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
+	"github.com/rpcbench/rpcbench/internal/suite/conform"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 // fakeStreams is grpcprotobuf with one fault at a time in its client's streams. The zero value has none.
@@ -93,7 +93,7 @@ type onStreams struct {
 
 func (k onStreams) stack() rpcbench.Stack {
 	leased := claiming(fakeStreams{}.stack(), func(t *rpcbench.Traits) { t.Leased = true })
-	return odd.WithClient(leased, func(c rpcbench.Users) rpcbench.Client {
+	return testkit.WithClient(leased, func(c rpcbench.Users) rpcbench.Client {
 		return &onStreamsClient{fakeStreamer: c.(*fakeStreamer), onStreams: k}
 	})
 }

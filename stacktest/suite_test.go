@@ -13,8 +13,8 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/suite/conform"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
-	"github.com/rpcbench/rpcbench/stacktest/internal/conform"
 )
 
 // failed keeps the message of a test's failure.

@@ -6,15 +6,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/odd"
-	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 // What could not be done as it was asked for is told: a load that was not found, what was measured again, and what was
 // not counted, which fails too.
 func TestWhatFailedIsTold(t *testing.T) {
-	t.Setenv(odd.Variable, odd.Children(t, 0))
+	t.Setenv(testkit.Variable, testkit.Children(t, 0))
 	silent := func(string, time.Duration) {}
 	c := comparison{program: knownProgram(), base: "base", contestants: []string{"other"}, time: time.Second, processes: 8,
 		programs: map[string][]versus.Program{"": {{}}}, workloads: []workload.Workload{

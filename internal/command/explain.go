@@ -15,12 +15,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/layers"
+	"github.com/rpcbench/rpcbench/internal/explain/layers"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/table"
-	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/internal/report/table"
 )
 
 // turn is how long a stack is measured before the next one has its turn. In a process each has as many rounds: one with

@@ -12,10 +12,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rpcbench/rpcbench/internal/layers"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/explain/layers"
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/table"
-	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/report/table"
 )
 
 // fewestSamples is how many samples of a service a bound takes: a share of half of them is then known to 4 points.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/aclements/go-moremath/stats"
 
-	"github.com/rpcbench/rpcbench/internal/layers"
-	"github.com/rpcbench/rpcbench/internal/table"
+	"github.com/rpcbench/rpcbench/internal/explain/layers"
+	"github.com/rpcbench/rpcbench/internal/report/table"
 )
 
 func everything(layers.Part) bool { return true }

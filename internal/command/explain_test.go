@@ -22,9 +22,9 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/layers"
-	"github.com/rpcbench/rpcbench/internal/odd"
-	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/explain/layers"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 // knownExplained is what a child says of each stack: 10 ms of CPU time in each of 100 samples of 1000 calls by round,
@@ -135,10 +135,10 @@ func TestExplainIsInterrupted(t *testing.T) {
 		t.Skip("has no signals")
 	}
 	cmd, _ := outside(t, "explain", "-time", "1h", "base", "other")
-	children := strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], odd.Variable+"=")
+	children := strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], testkit.Variable+"=")
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return len(odd.Asked[versus.Spec](children)) == 2 }, time.Minute,
+	require.Eventually(t, func() bool { return len(testkit.Asked[versus.Spec](children)) == 2 }, time.Minute,
 		10*time.Millisecond, "the second process")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	require.Error(t, cmd.Wait())
@@ -154,11 +154,11 @@ func sampled(side string, stacks map[string]int64) []byte {
 		samples = append(samples, slices.Repeat([]string{side + " " + stack}, int(n))...)
 	}
 	var b bytes.Buffer
-	_ = odd.Profile(nil, samples...).Write(&b) // to memory
+	_ = testkit.Profile(nil, samples...).Write(&b) // to memory
 	return b.Bytes()
 }
 
-const aService = "../layers/testdata/services/etcd.pprof"
+const aService = "../explain/layers/testdata/services/etcd.pprof"
 
 // A server gives its profile, or there is one line that says why it did not.
 func TestExplainFetches(t *testing.T) {
@@ -223,7 +223,7 @@ func TestExplainOfAPipeIsInterrupted(t *testing.T) {
 
 // TestServicesPage: docs/service.md has the sentences of the profiles, and how to check them by hand.
 func TestServicesPage(t *testing.T) {
-	const page, dir = "../../docs/service.md", "../layers/testdata/services/"
+	const page, dir = "../../docs/service.md", "../explain/layers/testdata/services/"
 	data, err := os.ReadFile(page)
 	require.NoError(t, err)
 	files, err := os.ReadDir(dir)

@@ -20,12 +20,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/rpcbench/rpcbench/internal/cpu"
-	"github.com/rpcbench/rpcbench/internal/odd"
-	"github.com/rpcbench/rpcbench/internal/table"
-	"github.com/rpcbench/rpcbench/internal/timing"
-	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/cpu"
+	"github.com/rpcbench/rpcbench/internal/measure/timing"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 // allDiffer as the value of ofMethod has children tell figures of which no two are alike.
@@ -83,7 +83,7 @@ func countsOf(w workload.Workload, stack string) workload.Facts {
 }
 
 // differing is what a child of allDiffer answers.
-func differing(before []odd.Question[versus.Spec], spec versus.Spec, round int) (any, error) {
+func differing(before []testkit.Question[versus.Spec], spec versus.Spec, round int) (any, error) {
 	w, i := spec.Workload, 0
 	if spec.Counted {
 		return countsOf(w, spec.Arms[0]), nil
@@ -320,8 +320,8 @@ func placesOf(w workload.Workload, f figures) (all []place) {
 // by its key, and in the report and on the terminal by its row and column. All figures differ, so that none can be
 // another one's.
 func TestEachFigureIsInItsPlace(t *testing.T) {
-	out, children := filepath.Join(t.TempDir(), "out"), odd.Children(t, 0)
-	t.Setenv(odd.Variable, children)
+	out, children := filepath.Join(t.TempDir(), "out"), testkit.Children(t, 0)
+	t.Setenv(testkit.Variable, children)
 	t.Setenv(ofMethod, allDiffer)
 	var stdout bytes.Buffer
 	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-workloads",
@@ -331,11 +331,11 @@ func TestEachFigureIsInItsPlace(t *testing.T) {
 	page := read(t, filepath.Join(out, "report.md"))
 	tables := map[string][]grid{"report.md": markdown(page), "report.html": hypertext(read(t, filepath.Join(out,
 		"report.html"))), "the terminal": columns(stdout.String())}
-	bench, _ := odd.Rows(t, read(t, filepath.Join(out, "bench.txt")))
+	bench, _ := testkit.Rows(t, read(t, filepath.Join(out, "bench.txt")))
 	for i, name := range []string{"call", "call-saturated", "call-load"} {
 		w, err := workload.In(workload.Own(), name)
 		require.NoError(t, err)
-		for _, q := range odd.Asked[versus.Spec](children) {
+		for _, q := range testkit.Asked[versus.Spec](children) {
 			if q.Spec.Workload.Name == name && len(q.Spec.Arms) == 3 {
 				w.Rate = q.Spec.Workload.Rate // which run has found
 			}

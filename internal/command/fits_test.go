@@ -9,13 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 // TestOutputFits: what each command prints fits a terminal, or 100 columns where there is none, and ends with what to
 // do next. A word that is wider than a terminal is whole.
 func TestOutputFits(t *testing.T) {
-	t.Setenv(odd.Variable, odd.Children(t, 0))
+	t.Setenv(testkit.Variable, testkit.Children(t, 0))
 	t.Setenv("NO_COLOR", "1")
 	t.Setenv("TERM", "") // which some have not
 	mine := filepath.Join(t.TempDir(), "mine")
@@ -39,7 +39,7 @@ func TestOutputFits(t *testing.T) {
 		for _, columns := range []int{100, 80, 60, 40} {
 			pages := filepath.Join(t.TempDir(), "pages")
 			args := strings.Split(strings.ReplaceAll(strings.Join(test.args, "\n"), "PAGES", pages), "\n")
-			side, shown := odd.Terminal(t, columns)
+			side, shown := testkit.Terminal(t, columns)
 			told := make(chan string)
 			go func() {
 				text, _ := io.ReadAll(shown) // the error is that of a terminal that nobody has open any more

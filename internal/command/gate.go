@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 // gate is what a contestant may take, in times the base's, before run fails for it. 0 is no gate.

@@ -23,11 +23,11 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/child"
-	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
@@ -41,7 +41,7 @@ const (
 
 // TestMain is also the process that the commands start.
 func TestMain(m *testing.M) {
-	if odd.Answer(knownAnswer) {
+	if testkit.Answer(knownAnswer) {
 		return
 	}
 	if os.Getenv(child.Variable) != "" {
@@ -62,7 +62,7 @@ func TestMain(m *testing.M) {
 // asTheProgram is the main function of cmd/rpcbench, or of a program of others if its children have known figures.
 func asTheProgram() {
 	p := ours()
-	if os.Getenv(odd.Variable) != "" {
+	if os.Getenv(testkit.Variable) != "" {
 		p = knownProgram()
 	}
 	Main(p.make, p.stacks)

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/odd"
-	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 // The time of a codec is that of both messages, to encode as to decode.
@@ -30,8 +30,8 @@ func TestCodecTimesAreOfBothMessages(t *testing.T) {
 
 // Layers are those of the base and of the first contestant, at the first workload of one caller.
 func TestLayersAreOfOneCaller(t *testing.T) {
-	children := odd.Children(t, 0)
-	t.Setenv(odd.Variable, children)
+	children := testkit.Children(t, 0)
+	t.Setenv(testkit.Variable, children)
 	c := comparison{program: program{stacks: append(knownStacks(), knownStacks()[0])}, base: "base",
 		contestants: []string{"other", "third"}}
 	c.program.stacks[2].Name = "third"
@@ -42,7 +42,7 @@ func TestLayersAreOfOneCaller(t *testing.T) {
 	}
 	_, err := c.layers(t.Context(), func(string, time.Duration) {})
 	require.NoError(t, err)
-	asked := odd.Asked[versus.Spec](children)
+	asked := testkit.Asked[versus.Spec](children)
 	require.NotEmpty(t, asked)
 	for _, q := range asked {
 		require.Equal(t, "call base other", q.Spec.Workload.Name+" "+strings.Join(q.Spec.Arms, " "))

@@ -24,11 +24,11 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/timing"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/timing"
-	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
@@ -66,9 +66,10 @@ func knownNs(w workload.Workload, i int) [3]float64 {
 // the server's.
 var knownFacts = map[string][4]float64{"base": {11, 1200, 33, 3400}, "other": {15, 1600, 37, 3800}}
 
-// knownAnswer is what a child answers. What real children do of their question is for the tests of internal/versus. The
-// largest payloads fail. The stacks have no headers, and of messages the base alone has echo.
-func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int) (any, error) {
+// knownAnswer is what a child answers. What real children do of their question is for the tests of
+// internal/compare/versus. The largest payloads fail. The stacks have no headers, and of messages the base alone has
+// echo.
+func knownAnswer(before []testkit.Question[versus.Spec], spec versus.Spec, round int) (any, error) {
 	if spec.Profiled {
 		return knownExplained(spec, int64(round)), nil
 	}
@@ -114,9 +115,9 @@ func knownAnswer(before []odd.Question[versus.Spec], spec versus.Spec, round int
 // outside is the command as a process of its own, with the known stacks. Of its children, the first alone answers.
 func outside(t *testing.T, args ...string) (cmd *exec.Cmd, children string) {
 	t.Helper()
-	odd.Alone(t)
-	cmd, children = odd.Again(t, asMain+"=1", args...), odd.Children(t, 1)
-	cmd.Env = append(cmd.Env, odd.Variable+"="+children)
+	testkit.Alone(t)
+	cmd, children = testkit.Again(t, asMain+"=1", args...), testkit.Children(t, 1)
+	cmd.Env = append(cmd.Env, testkit.Variable+"="+children)
 	return cmd, children
 }
 
@@ -124,19 +125,19 @@ func outside(t *testing.T, args ...string) (cmd *exec.Cmd, children string) {
 // TestEachFigureIsInItsPlace.
 func TestRunOfKnownFigures(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	children, all := odd.Children(t, 0), runtime.NumCPU()
-	t.Setenv(odd.Variable, children)
+	children, all := testkit.Children(t, 0), runtime.NumCPU()
+	t.Setenv(testkit.Variable, children)
 	var stdout bytes.Buffer
 	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-workloads",
 		"small,bytes-10kB,small-apart", "-seed", "5", "-out", out, "other"}, &stdout, io.Discard))
-	said, log := stdout.String(), questions(odd.Asked[versus.Spec](children))
+	said, log := stdout.String(), questions(testkit.Asked[versus.Spec](children))
 	for _, line := range []string{"1 Name=small Procs=1", "1 Name=bytes-10kB Payload=10000 Procs=1",
 		fmt.Sprint(all, " Name=small-apart Apart=true")} {
 		require.Contains(t, log, "8 time 25ms base,base,other GOMAXPROCS="+line+"\n")
 	}
 	require.Equal(t, 3+6, strings.Count(log, "\n"), "and nothing else but counts")
 	seeds := map[uint64]int{} // each of the eight processes has its own, at each workload the same
-	for _, q := range odd.Asked[versus.Spec](children) {
+	for _, q := range testkit.Asked[versus.Spec](children) {
 		if len(q.Spec.Arms) == 3 {
 			seeds[q.Spec.Seed]++
 		}
@@ -191,8 +192,8 @@ func requireCounted(t *testing.T, page, summary string) {
 // TestOrdinaryLoad: the rate of an ordinary load is looked for with the base alone, and what was found is measured and
 // told. A call of the base takes 200 µs of CPU, and a quarter of each core is free for it.
 func TestOrdinaryLoad(t *testing.T) {
-	out, children := filepath.Join(t.TempDir(), "out"), odd.Children(t, 0)
-	t.Setenv(odd.Variable, children)
+	out, children := filepath.Join(t.TempDir(), "out"), testkit.Children(t, 0)
+	t.Setenv(testkit.Variable, children)
 	var stdout bytes.Buffer
 	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-workloads", "small-load", "-out", out,
 		"other"}, &stdout, io.Discard))
@@ -202,7 +203,7 @@ func TestOrdinaryLoad(t *testing.T) {
 	require.InDelta(t, 0, math.Log(rate/(1250*float64(runtime.NumCPU()))), math.Log(1.6), "%v is 1, 2 or 5 of a decimal",
 		rate)
 	asked := map[string]int{}
-	for _, q := range odd.Asked[versus.Spec](children) {
+	for _, q := range testkit.Asked[versus.Spec](children) {
 		asked[strings.Join(q.Spec.Arms, ",")]++
 		if len(q.Spec.Arms) == 3 {
 			require.Equal(t, rate, q.Spec.Workload.Rate)
@@ -215,7 +216,7 @@ func TestOrdinaryLoad(t *testing.T) {
 // TestFirstAnswer: what somebody sees who types rpcbench run fits the terminal, whatever its width. It says where the
 // report is, and no figure is broken. Colours are for who has not turned them off.
 func TestFirstAnswer(t *testing.T) {
-	t.Setenv(odd.Variable, odd.Children(t, 0))
+	t.Setenv(testkit.Variable, testkit.Children(t, 0))
 	t.Setenv(ofMethod, allDiffer)
 	t.Setenv("TERM", "xterm")
 	colour := regexp.MustCompile("\x1b\\[[0-9;]*m")
@@ -225,7 +226,7 @@ func TestFirstAnswer(t *testing.T) {
 	require.NoError(t, err)
 	for _, columns := range []int{100, 80, 60, 40} {
 		t.Setenv("NO_COLOR", map[bool]string{true: "1"}[columns == 80])
-		side, shown := odd.Terminal(t, columns)
+		side, shown := testkit.Terminal(t, columns)
 		told := make(chan string)
 		go func() {
 			text, _ := io.ReadAll(shown) // the error is that of a terminal that nobody has open any more
@@ -284,9 +285,9 @@ func TestEndedFromOutside(t *testing.T) {
 		t.Run(signal.String(), func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
 			cmd, _ := outside(t, "run", "-max", "1.05", "-workloads", "small", "-out", out, "other")
-			bin, children := t.TempDir(), odd.Children(t, 2) // the first is asked which protocol it speaks
+			bin, children := t.TempDir(), testkit.Children(t, 2) // the first is asked which protocol it speaks
 			require.NoError(t, os.WriteFile(filepath.Join(bin, "go"), []byte(linker), 0o700))
-			cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"), "TMPDIR="+bin, odd.Variable+"="+children)
+			cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"), "TMPDIR="+bin, testkit.Variable+"="+children)
 			var stdout bytes.Buffer
 			cmd.Stdout = &stdout
 			begin(t, cmd, syscall.SIGINT, false)
@@ -296,7 +297,7 @@ func TestEndedFromOutside(t *testing.T) {
 			}, time.Minute, 20*time.Millisecond, "the first process")
 			require.NoError(t, cmd.Process.Signal(signal))
 			require.Equal(t, status, finished(t, cmd))
-			for _, q := range odd.Asked[versus.Spec](children) {
+			for _, q := range testkit.Asked[versus.Spec](children) {
 				p, err := os.FindProcess(q.PID)
 				require.NoError(t, err)
 				ended := func() bool { return p.Signal(syscall.Signal(0)) != nil }
@@ -325,7 +326,7 @@ func TestEndedFromOutside(t *testing.T) {
 // TestBrokenPipe: a pipe that nobody reads ends a run, and all else is done by then. It does so whether the signal of
 // such a pipe is ignored, as some parents leave it, or not.
 func TestBrokenPipe(t *testing.T) {
-	odd.Alone(t)
+	testkit.Alone(t)
 	if runtime.GOOS == "windows" {
 		t.Skip("has no signals")
 	}
@@ -339,8 +340,8 @@ func TestBrokenPipe(t *testing.T) {
 			require.NoError(t, nobody.Close())
 			defer pipe.Close()
 			out, temporary := filepath.Join(t.TempDir(), "out"), t.TempDir()
-			cmd := odd.Again(t, asMain+"=1", "run", "-workloads", "small", "-out", out, "other")
-			cmd.Env = append(cmd.Env, odd.Variable+"="+odd.Children(t, 0), "TMPDIR="+temporary)
+			cmd := testkit.Again(t, asMain+"=1", "run", "-workloads", "small", "-out", out, "other")
+			cmd.Env = append(cmd.Env, testkit.Variable+"="+testkit.Children(t, 0), "TMPDIR="+temporary)
 			if cmd.Stdout = pipe; test.stream == "progress" {
 				cmd.Stdout, cmd.Stderr = nil, pipe
 			}

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/builds"
+	"github.com/rpcbench/rpcbench/internal/compare/builds"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 // Messages are what flags say of messages of one's own.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
 )
 
 // show tells what is being done, and how long the rest of that part takes, about. No time is left of a part that ends.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/odd"
-	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 // steps are those of a run of three parts, that is slower than expected and then not: seconds since the step before,
@@ -83,7 +83,7 @@ func TestBar(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	bar := regexp.MustCompile(`^\[(#*)(\.*)\] +(\d+) %, (\w+) left: (.*)$`)
 	for _, columns := range []int{100, 80, 40, 24} {
-		side, shown := odd.Terminal(t, columns)
+		side, shown := testkit.Terminal(t, columns)
 		synctest.Test(t, func(t *testing.T) {
 			share, left, bars, lines := -1, time.Hour, 0, bufio.NewReader(shown)
 			read := func() (last string) {
@@ -116,7 +116,7 @@ func TestBar(t *testing.T) {
 					require.True(t, strings.HasSuffix(last, " left: "+steps[i].what), last)
 				}
 				columns = 10 + (columns+37)%70
-				odd.Resize(t, side, columns)
+				testkit.Resize(t, side, columns)
 			})
 			require.Greater(t, bars, 100, "one a second")
 		})
@@ -125,7 +125,7 @@ func TestBar(t *testing.T) {
 
 // What can't write over a line is no terminal.
 func TestTerminals(t *testing.T) {
-	side, _ := odd.Terminal(t, 80)
+	side, _ := testkit.Terminal(t, 80)
 	for kind, want := range map[string]bool{"xterm": true, "dumb": false, "": false} {
 		t.Setenv("TERM", kind)
 		require.Equal(t, want, isTerminal(side), kind)

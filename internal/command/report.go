@@ -14,7 +14,7 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/table"
+	"github.com/rpcbench/rpcbench/internal/report/table"
 )
 
 func reportCommand(stdout io.Writer) command {

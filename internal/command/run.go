@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/internal/workload"
 )
 
 func runCommand(p program, stdout, stderr io.Writer) command {

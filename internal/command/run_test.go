@@ -23,12 +23,12 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/child"
-	"github.com/rpcbench/rpcbench/internal/corpus"
-	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
@@ -145,12 +145,12 @@ func TestWhatRunAsks(t *testing.T) {
 	}
 	t.Chdir(t.TempDir()) // in no module, so nothing is linked
 	run := func(p program, args ...string) (rows []string, asked []versus.Spec, s report.Summary) {
-		children, out := odd.Children(t, 0), filepath.Join(t.TempDir(), "new")
-		t.Setenv(odd.Variable, children)
+		children, out := testkit.Children(t, 0), filepath.Join(t.TempDir(), "new")
+		t.Setenv(testkit.Variable, children)
 		if err := p.run(t.Context(), append([]string{"run", "-out", out}, args...), io.Discard, io.Discard); err != nil {
 			require.ErrorContains(t, err, "too large")
 		}
-		for _, q := range odd.Asked[versus.Spec](children) {
+		for _, q := range testkit.Asked[versus.Spec](children) {
 			if len(q.Spec.Arms) == 3 {
 				rows = append(rows, q.Spec.Workload.Name+" "+q.Spec.Arms[2])
 				asked = append(asked, q.Spec)

@@ -24,8 +24,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/odd"
-	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write anew what scripts compare with: look at it")
@@ -91,7 +91,7 @@ func scripts(t *testing.T, dir string, within time.Duration) {
 			"known": func(ts *testscript.TestScript, _ bool, args []string) {
 				dir, err := os.MkdirTemp(ts.MkAbs("."), ".children-")
 				ts.Check(err)
-				ts.Setenv(odd.Variable, "0 "+dir)
+				ts.Setenv(testkit.Variable, "0 "+dir)
 				ts.Setenv(ofMethod, strings.Join(args, ""))
 			},
 			"links": func(ts *testscript.TestScript, _ bool, _ []string) {
@@ -104,7 +104,7 @@ func scripts(t *testing.T, dir string, within time.Duration) {
 				if args[0] != "-" {
 					want = strings.ReplaceAll(ts.ReadFile(args[0]), "$CORES", ts.Getenv("CORES"))
 				}
-				if got := questions(odd.Asked[versus.Spec](ts.Getenv(odd.Variable))); got != want {
+				if got := questions(testkit.Asked[versus.Spec](ts.Getenv(testkit.Variable))); got != want {
 					ts.Fatalf("the processes were asked\n%snot\n%s", got, want)
 				}
 			},
@@ -155,7 +155,7 @@ esac
 `
 
 // questions has a line for each: how often it was asked, the stacks, and what differs from nothing. Seeds are left out.
-func questions(all []odd.Question[versus.Spec]) string {
+func questions(all []testkit.Question[versus.Spec]) string {
 	times := map[string]int{}
 	for _, q := range all {
 		if q.Spec.Arms == nil {

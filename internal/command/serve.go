@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	api "github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/child"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
 )
 
 func serveCommand(p program, stdout io.Writer) command {

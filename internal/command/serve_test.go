@@ -27,7 +27,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
@@ -43,9 +43,9 @@ type serving struct {
 // what it says on standard error.
 func start(t *testing.T, args ...string) (*serving, error) {
 	t.Helper()
-	odd.Alone(t)
+	testkit.Alone(t)
 	s := &serving{addrs: map[string]string{}, commands: map[string]string{}}
-	s.cmd = odd.Again(t, asMain+"=1", append([]string{"serve"}, args...)...)
+	s.cmd = testkit.Again(t, asMain+"=1", append([]string{"serve"}, args...)...)
 	s.cmd.Stderr = &s.stderr
 	stdout, err := s.cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -129,7 +129,8 @@ func TestServe(t *testing.T) {
 
 // TestServeStacksOfOthers: a command line that would fail is not printed.
 func TestServeStacksOfOthers(t *testing.T) {
-	grpc := odd.WithServer(grpcprotobuf.New(), func(s rpcbench.Server) rpcbench.Server { return odd.Server{Server: s} })
+	bare := func(s rpcbench.Server) rpcbench.Server { return testkit.Server{Server: s} }
+	grpc := testkit.WithServer(grpcprotobuf.New(), bare)
 	json, call := httpjson.New(), httpjson.New()
 	json.Protocol, call.Method = "http/protojson", "shop.v1.Orders/Get"
 	ctx, cancel := context.WithCancel(t.Context())

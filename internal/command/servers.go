@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
 
 // elsewhere takes the value of -server. It leaves out workloads that need another server, or refuses those that were

@@ -11,12 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 // TestSignalsEnd: a command that has nothing to tidy up ends at the first signal, whatever it waits for.
 func TestSignalsEnd(t *testing.T) {
-	odd.Alone(t)
+	testkit.Alone(t)
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(signal.String(), func(t *testing.T) {
 			unread, pipe, err := os.Pipe()
@@ -33,7 +33,7 @@ func TestSignalsEnd(t *testing.T) {
 			}))
 			require.ErrorIs(t, err, syscall.EAGAIN)
 			out := t.TempDir()
-			cmd := odd.Again(t, asMain+"=1", "report", "-out", out, saved(t))
+			cmd := testkit.Again(t, asMain+"=1", "report", "-out", out, saved(t))
 			cmd.Stdout = pipe
 			begin(t, cmd, signal, false)
 			require.Eventually(t, func() bool {

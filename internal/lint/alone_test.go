@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhoIsAlone lists the tests that odd.Alone skips beside benchmarks and profiles: all that start their own binary
-// again or take a CPU profile themselves, and no others.
+// TestWhoIsAlone lists the tests that testkit.Alone skips beside benchmarks and profiles: all that start their own
+// binary again or take a CPU profile themselves, and no others.
 func TestWhoIsAlone(t *testing.T) {
 	t.Chdir("../..")
 	calls := map[string]map[string][]string{} // of each function, by folder
@@ -47,10 +47,10 @@ func TestWhoIsAlone(t *testing.T) {
 			if !strings.HasPrefix(name, "Test") {
 				continue
 			}
-			alone := reaches(functions, name, "odd.Alone")
-			starts := reaches(functions, name, "odd.Again", "os.Args", "os.Executable", `"/proc/self/exe"`, "e.turn", "pprof.StartCPUProfile")
+			alone := reaches(functions, name, "testkit.Alone")
+			starts := reaches(functions, name, "testkit.Again", "os.Args", "os.Executable", `"/proc/self/exe"`, "e.turn", "pprof.StartCPUProfile")
 			starts = starts && name != "TestResultsNameNoFolders" // which changes what was typed
-			require.Equal(t, starts, alone, "%s: %s starts its binary or profiles, and is skipped by odd.Alone", dir, name)
+			require.Equal(t, starts, alone, "%s: %s starts its binary or profiles, and is skipped by testkit.Alone", dir, name)
 			if alone {
 				all += "\n" + name
 			}
@@ -64,11 +64,11 @@ func TestWhoIsAlone(t *testing.T) {
 
 const skipped = `
 .: TestFlags TestLibraries TestProfilesHaveNoTests TestRows TestWrongFlags
-internal/child: TestAChildEndsWithItsParent
 internal/command: TestBrokenPipe TestEndedFromOutside TestExplainIsInterrupted TestServe TestServeEndsAtOnce TestServePorts
 	TestSignalsEnd TestWire
+internal/compare/versus: TestExplainSeveralCallers
+internal/measure/child: TestAChildEndsWithItsParent
 internal/scaffold: TestBadInput TestDocument TestFolder TestProtoset TestPublicProtos TestRun
-internal/versus: TestExplainSeveralCallers
 stacks: TestRowsCostTheSame
 stacktest: TestBenchstatMakesOneTable TestBusyMachine TestCallsInFlight TestEveryFigureReachesTheOutput
 	TestHarnessAllocatesNothing TestReconnects TestRowsHaveThePsOfTheirLabel TestRowsNeedNoTestMain

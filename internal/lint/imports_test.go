@@ -81,9 +81,9 @@ func TestImports(t *testing.T) {
 			[]string{grpc, protobuf, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
 		{module + "/stacks/rawtcp", []string{protobuf, "net"},
 			[]string{grpc, connect, jsoniter, msgp, "net/http", testify, goleak, histogram, testpkg}},
-		{module + "/internal/timing", nil, []string{grpc, protobuf, jsoniter, testify, goleak, testpkg}},
+		{module + "/internal/measure/timing", nil, []string{grpc, protobuf, jsoniter, testify, goleak, testpkg}},
 		{module + "/stacktest", []string{goleak, histogram},
-			[]string{own, compiler, generator, grpc, protobuf, jsoniter, testify, gonum, module + "/internal/odd"}},
+			[]string{own, compiler, generator, grpc, protobuf, jsoniter, testify, gonum, module + "/internal/testkit"}},
 		{module + "/cli", nil, []string{own, compiler, generator, module + "/stacks", module + "/grpcprotobuf", module +
 			"/httpjson", jsoniter, connect, msgp, testify, goleak, testpkg, gonum}},
 		{module + "/cmd/rpcbench", []string{own, compiler, generator, grpc},
@@ -107,6 +107,51 @@ func TestImports(t *testing.T) {
 }
 
 // TestTheToolDoesWithoutTheStudy: no package of the tool compiles what the study alone times.
+// TestRooms holds each package below internal to the table of internal/README.md: a room imports those of its row.
+func TestRooms(t *testing.T) {
+	t.Chdir("../..")
+	rooms := map[string][]string{
+		".":         {"suite/tap", "transport/message"},
+		"transport": nil,
+		"environ":   nil,
+		"suite":     {"transport", "environ"},
+		"measure":   {"suite/tap", "suite/corpus", "transport/message"},
+		"explain":   nil,
+		"compare":   {"measure", "explain", "environ"},
+		"report":    {"compare", "measure"},
+		"command":   {"report", "compare", "explain", "measure", "suite/corpus", "environ"},
+		"scaffold":  {"command", "compare", "measure", "environ"},
+		"testkit":   {"measure"},
+	}
+	goTool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("needs the go command")
+	}
+	const form = `{{.ImportPath}} {{join .Imports " "}}`
+	out, err := exec.Command(goTool, "list", "-f", form, ".", "./internal/...").Output()
+	require.NoError(t, err)
+	table := read(t, "internal/README.md")
+	for line := range strings.Lines(string(out)) {
+		pkg, imports, _ := strings.Cut(strings.TrimSpace(line), " ")
+		below := strings.TrimPrefix(pkg, module+"/internal/")
+		room, _, _ := strings.Cut(below, "/")
+		if pkg == module {
+			room = "."
+		}
+		allowed, found := rooms[room]
+		require.True(t, found || room == "lint", "%s is in no room of internal/README.md", pkg)
+		require.True(t, room == "." || strings.Contains(table, "| `"+room+"` |"), "internal/README.md has no row of %s", room)
+		for dep := range strings.FieldsSeq(imports) {
+			of, ours := strings.CutPrefix(dep, module+"/internal/")
+			if !ours || room != "." && within(of, room) {
+				continue
+			}
+			require.True(t, slices.ContainsFunc(allowed, func(root string) bool { return within(of, root) }),
+				"%s imports %s, which is no room of its row in internal/README.md", pkg, of)
+		}
+	}
+}
+
 func TestTheToolDoesWithoutTheStudy(t *testing.T) {
 	t.Chdir("../..")
 	for _, dep := range compiled(t, "./...") {
@@ -204,9 +249,9 @@ func TestEveryStackIsGuarded(t *testing.T) {
 		if strings.HasPrefix(library, module) {
 			continue // generated here
 		}
-		for ; library != "." && !has("stacktest/internal/conform/profile.go", `"`+library+`"`); library = path.Dir(library) {
+		for ; library != "." && !has("internal/suite/conform/profile.go", `"`+library+`"`); library = path.Dir(library) {
 		}
-		require.NotEqual(t, ".", library, "%s: rivals in stacktest/internal/conform/profile.go needs %s", s.Name,
+		require.NotEqual(t, ".", library, "%s: rivals in internal/suite/conform/profile.go needs %s", s.Name,
 			s.Traits.Codec)
 	}
 }

@@ -30,7 +30,7 @@ var rules = []struct {
 }{
 	{re(`^net/http\.(Get|Post|PostForm|Head|Handle|HandleFunc|(ListenAnd)?Serve(TLS)?|Default(ServeMux|Client))$`), re(`^$`),
 		"it acts on a mux or client that the whole process shares"},
-	{re(`^net/http\.DefaultTransport$`), re(`^internal/httpapi/(client|httpapi_test)\.go `),
+	{re(`^net/http\.DefaultTransport$`), re(`^internal/transport/httpapi/(client|httpapi_test)\.go `),
 		"the whole process shares it: copy it"},
 	{re(`\.Register(Codec|CodecV2|Compressor)$`), re(`^$`),
 		"it changes the codecs of every stack in the process: use an option of the server or the call"},
@@ -38,9 +38,9 @@ var rules = []struct {
 		"it puts a copying bridge before the codec, which bills the codec: implement encoding.CodecV2"},
 	{re(`^(net/http/pprof|expvar|google\.golang\.org/grpc/encoding/gzip)$`), re(`^$`),
 		"importing it changes http.DefaultServeMux or the headers of every gRPC client"},
-	{re(`^time\.Sleep$`), re(`^internal/relay/link\w*\.go `), "too short is flaky and too long is slow: wait for the event"},
+	{re(`^time\.Sleep$`), re(`^internal/suite/tap/link\w*\.go `), "too short is flaky and too long is slow: wait for the event"},
 	{re(`^(log|log/slog)$|^fmt\.Print(f|ln)?$|^os\.(Exit|Stdout|Stderr)$`),
-		re(`_test\.go |^internal/(command|odd|tools)/| main$|^internal/httpapi/server\.go |^stacktest/main\.go `),
+		re(`_test\.go |^internal/(command|testkit|tools)/| main$|^internal/transport/httpapi/server\.go |^stacktest/main\.go `),
 		"a library returns what it has to say; only commands print, log and exit"},
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rpcbench/rpcbench/internal/table"
+	"github.com/rpcbench/rpcbench/internal/report/table"
 )
 
 // Call is what a run knows of a method of one's own.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/rpcbench/rpcbench/internal/table"
-	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/report/table"
 )
 
 // Tails draws the latencies of each answer whose callers wait for more than work on one core: percentiles of the base

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rpcbench/rpcbench/internal/table"
-	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/report/table"
 )
 
 // Picture is what answer.svg draws: a line per workload and stack, on a logarithmic axis of ratios. Of a sweep it is a

@@ -20,9 +20,9 @@ import (
 	"strings"
 	text "text/template"
 
-	"github.com/rpcbench/rpcbench/internal/table"
-	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/report/table"
 )
 
 // Release is of the files that this package writes and reads. Another number means other names or meanings.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rpcbench/rpcbench/internal/table"
-	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/report/table"
 )
 
 // Saturated is the value of an answer whose callers call as fast as they can, in a sweep over calls a second.

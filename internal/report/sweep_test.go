@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/versus"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
 )
 
 // swept is a sweep of gRPC over calls a second, with each value's ratio of CPU time. By time all is equal.

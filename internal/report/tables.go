@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rpcbench/rpcbench/internal/table"
-	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/report/table"
 )
 
 func does(a Answer) string  { return a.does() }

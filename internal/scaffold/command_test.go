@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/command"
-	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 // process is the command in a folder.
 func process(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
-	odd.Alone(t)
+	testkit.Alone(t)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), asCommand+"=1")
 	return cmd

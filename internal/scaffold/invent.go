@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/command"
-	"github.com/rpcbench/rpcbench/internal/workload"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
 
 // inventedProto describes a call whose messages have strings, numbers, lists and nesting.

@@ -28,8 +28,8 @@ import (
 
 	"google.golang.org/protobuf/compiler/protogen"
 
-	"github.com/rpcbench/rpcbench/internal/builds"
 	"github.com/rpcbench/rpcbench/internal/command"
+	"github.com/rpcbench/rpcbench/internal/compare/builds"
 	"github.com/rpcbench/rpcbench/internal/environ"
 )
 

@@ -9,8 +9,8 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/binding/pb"
-	"github.com/rpcbench/rpcbench/internal/connectapi"
+	"github.com/rpcbench/rpcbench/internal/transport/binding/pb"
+	"github.com/rpcbench/rpcbench/internal/transport/connectapi"
 )
 
 // New speaks the Connect protocol with protobuf over HTTP/1.1. It uses the library's defaults without compression, with

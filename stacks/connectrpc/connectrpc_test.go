@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/relay"
-	"github.com/rpcbench/rpcbench/internal/wire"
+	"github.com/rpcbench/rpcbench/internal/suite/tap"
+	"github.com/rpcbench/rpcbench/internal/suite/wire"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -26,7 +26,7 @@ func TestConformanceVT(t *testing.T)      { stacktest.Conformance(t, connectrpc.
 // exchange returns the request and the reply of one call, as they were on the wire.
 func exchange(t *testing.T, s rpcbench.Stack) (request, reply wire.Message) {
 	t.Helper()
-	tap := new(relay.Tap)
+	tap := new(tap.Tap)
 	f := stacktest.Start(t, s, rpcbench.Config{WrapClient: tap.Wrap})
 	_, err := f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
 	require.NoError(t, err)

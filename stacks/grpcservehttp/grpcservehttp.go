@@ -6,8 +6,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/grpcapi"
-	"github.com/rpcbench/rpcbench/internal/httpapi"
+	"github.com/rpcbench/rpcbench/internal/transport/grpcapi"
+	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 )
 
 // New uses the defaults of both libraries, with the limits that every server has.

@@ -5,9 +5,9 @@ package httpmsgpack
 
 import (
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/codec/msgp"
-	"github.com/rpcbench/rpcbench/internal/httpapi"
+	"github.com/rpcbench/rpcbench/internal/transport/binding"
+	"github.com/rpcbench/rpcbench/internal/transport/codec/msgp"
+	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 )
 
 // New reads the whole body, calls UnmarshalMsg and MarshalMsg, and writes the reply with one Write.

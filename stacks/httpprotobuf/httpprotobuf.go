@@ -4,9 +4,9 @@ package httpprotobuf
 
 import (
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/binding/pb"
-	"github.com/rpcbench/rpcbench/internal/codec/protobuf"
-	"github.com/rpcbench/rpcbench/internal/httpapi"
+	"github.com/rpcbench/rpcbench/internal/transport/binding/pb"
+	"github.com/rpcbench/rpcbench/internal/transport/codec/protobuf"
+	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 )
 
 // New reads the whole body, calls proto.Unmarshal and proto.Marshal, and writes the reply with one Write.

@@ -5,9 +5,9 @@ package httpxml
 
 import (
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/codec/xmlstd"
-	"github.com/rpcbench/rpcbench/internal/httpapi"
+	"github.com/rpcbench/rpcbench/internal/transport/binding"
+	"github.com/rpcbench/rpcbench/internal/transport/codec/xmlstd"
+	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 )
 
 // New reads the whole body, calls an xml.Decoder and xml.Marshal, and writes the reply with one Write.

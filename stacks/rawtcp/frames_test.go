@@ -17,9 +17,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/message"
-	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/testkit"
+	"github.com/rpcbench/rpcbench/internal/transport/binding"
+	"github.com/rpcbench/rpcbench/internal/transport/message"
 	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
@@ -121,7 +121,7 @@ func TestServerFrames(t *testing.T) {
 // A payload that is too large is skipped. FuzzServerFrames bounds what a length costs whose bytes don't come.
 func TestMemoryIsBounded(t *testing.T) {
 	sent := io.MultiReader(bytes.NewReader(header(createUser, 1<<30)), io.LimitReader(zeros{}, 1<<30))
-	require.Less(t, odd.Allocated(func() { serve(rpcbench.ServerConfig{})(&script{r: sent}) }), uint64(2<<20))
+	require.Less(t, testkit.Allocated(func() { serve(rpcbench.ServerConfig{})(&script{r: sent}) }), uint64(2<<20))
 }
 
 type zeros struct{}
@@ -142,7 +142,7 @@ func FuzzServerFrames(f *testing.F) {
 	server := serve(rpcbench.ServerConfig{})
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		conn := &script{r: bytes.NewReader(sent)}
-		used := odd.Allocated(func() { server(conn) })
+		used := testkit.Allocated(func() { server(conn) })
 		replies := outcomes(t, conn.replies.Bytes())
 		require.LessOrEqual(t, len(replies), len(sent)/headerSize, "no more replies than requests")
 		// Each header may cost a reply with the rules that an empty user breaks; a payload costs what protobuf makes of

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
@@ -33,7 +33,7 @@ func FuzzReply(f *testing.F) {
 		var kind byte
 		var payload []byte
 		var err error
-		used := odd.Allocated(func() { kind, payload, err = readReply(r) })
+		used := testkit.Allocated(func() { kind, payload, err = readReply(r) })
 		require.Less(t, used, uint64(2<<20+8*len(sent)), "memory is bounded by what was sent")
 		if err != nil {
 			return

@@ -32,13 +32,13 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/child"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/compare/versus/frozen"
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/grpcapi"
-	"github.com/rpcbench/rpcbench/internal/odd"
-	"github.com/rpcbench/rpcbench/internal/timing"
-	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/internal/versus/frozen"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/measure/timing"
+	"github.com/rpcbench/rpcbench/internal/testkit"
+	"github.com/rpcbench/rpcbench/internal/transport/grpcapi"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
@@ -374,7 +374,7 @@ func TestInjectedWorkRunsOncePerCall(t *testing.T) {
 }
 
 func TestCalibrationGoesOn(t *testing.T) {
-	odd.Alone(t)
+	testkit.Alone(t)
 	const slice = time.Millisecond
 	self, err := os.Executable()
 	require.NoError(t, err)

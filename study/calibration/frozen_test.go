@@ -14,8 +14,8 @@ import (
 	"github.com/aclements/go-moremath/stats"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/versus"
-	"github.com/rpcbench/rpcbench/internal/versus/frozen"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/compare/versus/frozen"
 )
 
 var (
@@ -24,7 +24,7 @@ var (
 )
 
 const (
-	frozenFile = "../../internal/versus/testdata/processes.txt"
+	frozenFile = "../../internal/compare/versus/testdata/processes.txt"
 
 	frozenHead = `# What the rule of verdicts needs of every recorded process, by
 #   go -C study test ./calibration -run TestFreeze -freeze results/FOLDER/calibration...

@@ -2,7 +2,7 @@
 // messages as protobuf types, and package cataloguemsgp as types of tinylib/msgp. The content is the same at each run.
 package catalogue
 
-import "github.com/rpcbench/rpcbench/internal/message"
+import "github.com/rpcbench/rpcbench/internal/transport/message"
 
 // Entry is a message of the catalogue.
 type Entry struct {

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rpcbench/rpcbench/internal/codec"
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/transport/codec"
 	"github.com/rpcbench/rpcbench/stacktest"
 	"github.com/rpcbench/rpcbench/study/catalogue"
 	"github.com/rpcbench/rpcbench/study/codecs"

@@ -10,10 +10,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/binding/pb"
-	"github.com/rpcbench/rpcbench/internal/codec"
-	"github.com/rpcbench/rpcbench/internal/codec/jsonstd"
-	"github.com/rpcbench/rpcbench/internal/codec/protobuf"
+	"github.com/rpcbench/rpcbench/internal/transport/binding/pb"
+	"github.com/rpcbench/rpcbench/internal/transport/codec"
+	"github.com/rpcbench/rpcbench/internal/transport/codec/jsonstd"
+	"github.com/rpcbench/rpcbench/internal/transport/codec/protobuf"
 )
 
 // library is a codec that calls a library's documented functions.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/codec"
-	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/testkit"
+	"github.com/rpcbench/rpcbench/internal/transport/codec"
 	"github.com/rpcbench/rpcbench/study/codecs"
 )
 
@@ -147,7 +147,7 @@ const forChildren = "RPCBENCH_TEST_CHILD"
 
 // TestARowHasThePsOfItsLabel: every op of a row runs with its GOMAXPROCS, also the first row's after another's.
 func TestARowHasThePsOfItsLabel(t *testing.T) {
-	odd.Alone(t)
+	testkit.Alone(t)
 	t.Setenv(forChildren, "1")
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$", "-test.bench=^BenchmarkPs$", "-test.cpu=3,1",
 		"-test.benchtime=20x")
@@ -166,7 +166,7 @@ func TestARowHasThePsOfItsLabel(t *testing.T) {
 
 // TestRows: names, keys and units are API. -full has every codec and every message.
 func TestRows(t *testing.T) {
-	odd.Alone(t)
+	testkit.Alone(t)
 	names := func(codecs []codecs.Row, messages []string, ops ...string) (all []string) {
 		for _, m := range messages {
 			for _, op := range ops {

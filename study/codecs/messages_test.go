@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/rpcbench/rpcbench/internal/binding"
+	"github.com/rpcbench/rpcbench/internal/transport/binding"
 	"github.com/rpcbench/rpcbench/study/catalogue"
 	"github.com/rpcbench/rpcbench/study/catalogue/cataloguepb"
 	"github.com/rpcbench/rpcbench/study/codecs"

@@ -5,7 +5,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/codec"
+	"github.com/rpcbench/rpcbench/internal/transport/codec"
 )
 
 // sonicJSON is sonic.Marshal and sonic.Unmarshal, which neither sort maps nor escape HTML. Unmarshal copies the whole

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/codec"
-	"github.com/rpcbench/rpcbench/internal/message"
+	"github.com/rpcbench/rpcbench/internal/transport/binding"
+	"github.com/rpcbench/rpcbench/internal/transport/codec"
+	"github.com/rpcbench/rpcbench/internal/transport/message"
 	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 	"github.com/rpcbench/rpcbench/study/catalogue"
 	"github.com/rpcbench/rpcbench/study/codecs"

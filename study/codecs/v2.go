@@ -4,7 +4,7 @@ package codecs
 
 import (
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/codec/jsonv2"
+	"github.com/rpcbench/rpcbench/internal/transport/codec/jsonv2"
 )
 
 func jsonV2() []Row {

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 // TestMain is also the program that tests start, its servers, and a call that fails.
@@ -94,7 +94,7 @@ func TestFailedCall(t *testing.T) {
 // endsWith starts this binary as what TestMain knows. It ends with a status and one line.
 func endsWith(t *testing.T, status int, line, as string, args ...string) {
 	t.Helper()
-	odd.Alone(t)
+	testkit.Alone(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	program := exec.CommandContext(ctx, "/proc/self/exe", args...)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/perf/benchmath"
 
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/table"
+	"github.com/rpcbench/rpcbench/internal/report/table"
 )
 
 // claimed is what a claim says of a figure: that it lies between least and most, or nothing.

@@ -15,15 +15,16 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/layers"
-	"github.com/rpcbench/rpcbench/internal/odd"
+	"github.com/rpcbench/rpcbench/internal/explain/layers"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 // library is one whose server runs here.
 type library struct {
 	name string
 
-	// serve starts a server and returns a call of it. The server's handler works, and a middleware if the library has any.
+	// serve starts a server and returns a call of it. The server's handler works, and a middleware if the library has
+	// any.
 	serve func(t *testing.T, work func()) (call func() error)
 
 	ofHTTP bool // a handler encodes its reply itself, so what it encodes is the RPCs'
@@ -56,7 +57,7 @@ func took(call func()) time.Duration {
 
 // TestHandlersAreNoRPCs profiles a server of each library. No sample of a handler is an RPC's, and most others are.
 func TestHandlersAreNoRPCs(t *testing.T) {
-	odd.Alone(t)
+	testkit.Alone(t)
 	if testing.Short() {
 		t.Skip("takes a second or two for each library")
 	}

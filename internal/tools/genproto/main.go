@@ -51,7 +51,7 @@ var elsewhere = map[string]string{
 
 // plainPackages are the packages of messages that become plain structs, with the folder of each.
 var plainPackages = map[protogen.GoImportPath]string{
-	"github.com/rpcbench/rpcbench/proto/message/v1":            "../message",
+	"github.com/rpcbench/rpcbench/proto/message/v1":            "../transport/message",
 	"github.com/rpcbench/rpcbench/study/catalogue/cataloguepb": "../../study/catalogue",
 }
 

@@ -20,8 +20,8 @@ import (
 	"storj.io/drpc/drpcwire"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/binding/pb"
+	"github.com/rpcbench/rpcbench/internal/transport/binding"
+	"github.com/rpcbench/rpcbench/internal/transport/binding/pb"
 	messagepb "github.com/rpcbench/rpcbench/proto/message/v1"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )

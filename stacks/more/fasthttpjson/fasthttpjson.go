@@ -15,10 +15,10 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/codec/jsonstd"
-	"github.com/rpcbench/rpcbench/internal/httpapi"
-	"github.com/rpcbench/rpcbench/internal/message"
+	"github.com/rpcbench/rpcbench/internal/transport/binding"
+	"github.com/rpcbench/rpcbench/internal/transport/codec/jsonstd"
+	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
+	"github.com/rpcbench/rpcbench/internal/transport/message"
 )
 
 const users, echo = "/users", "/echo"

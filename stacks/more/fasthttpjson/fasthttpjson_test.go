@@ -9,7 +9,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/relay"
+	"github.com/rpcbench/rpcbench/internal/suite/tap"
 	"github.com/rpcbench/rpcbench/stacks/more/fasthttpjson"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -33,7 +33,7 @@ func TestProtocolIsThatOfHTTPJSON(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return relay.Link{}.Wrap(conn), nil
+			return tap.Link{}.Wrap(conn), nil
 		}
 		return own.Dial(config)
 	}

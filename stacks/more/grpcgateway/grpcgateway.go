@@ -17,11 +17,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/binding/pb"
-	"github.com/rpcbench/rpcbench/internal/codec"
-	"github.com/rpcbench/rpcbench/internal/codec/protobuf"
-	"github.com/rpcbench/rpcbench/internal/grpcapi"
-	"github.com/rpcbench/rpcbench/internal/httpapi"
+	"github.com/rpcbench/rpcbench/internal/transport/binding/pb"
+	"github.com/rpcbench/rpcbench/internal/transport/codec"
+	"github.com/rpcbench/rpcbench/internal/transport/codec/protobuf"
+	"github.com/rpcbench/rpcbench/internal/transport/grpcapi"
+	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 	"github.com/rpcbench/rpcbench/stacks/more/grpcgateway/userservice"
 )
 

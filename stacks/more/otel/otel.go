@@ -21,11 +21,11 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/binding"
-	"github.com/rpcbench/rpcbench/internal/codec/jsonstd"
-	"github.com/rpcbench/rpcbench/internal/connectapi"
-	"github.com/rpcbench/rpcbench/internal/grpcapi"
-	"github.com/rpcbench/rpcbench/internal/httpapi"
+	"github.com/rpcbench/rpcbench/internal/transport/binding"
+	"github.com/rpcbench/rpcbench/internal/transport/codec/jsonstd"
+	"github.com/rpcbench/rpcbench/internal/transport/connectapi"
+	"github.com/rpcbench/rpcbench/internal/transport/grpcapi"
+	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 )
 
 // GRPC is grpcprotobuf with otelgrpc's stats handlers. Each call makes a span in the client and one in the server.

@@ -1,0 +1,299 @@
+package versus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/measure/timing"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+)
+
+// known is the record of a process in which the contestant takes so many times as long as the base.
+func known(ratio float64) timing.Record {
+	return timing.Record{Arms: []string{"base", "base again", "x"}, Blocks: [][]timing.Slice{{{Ops: 1, Wall: 1000},
+		{Ops: 1, Wall: 1000}, {Ops: 1, Wall: time.Duration(1000 * ratio)}}}}
+}
+
+// between compares each contestant with the base.
+func between(seed uint64, contestants ...string) *Campaign {
+	c := &Campaign{Plan: Plan{Processes: 8}, Seed: seed}
+	for _, name := range contestants {
+		one := &Comparison{Spec: Spec{Arms: []string{"base", "base", name}, Seed: 10}}
+		one.Spec.Workload.Name, one.Spec.Workload.Title, one.Spec.Workload.Payload = "small", "Small", 5
+		c.Comparisons = append(c.Comparisons, one)
+	}
+	return c
+}
+
+// A process that fails is measured again, as it was. If that fails too, its comparison is left as it is, and the others
+// go on.
+func TestCampaignOutlivesFailures(t *testing.T) {
+	c := between(1, "slow", "dies", "hiccups@HEAD", "can't")
+	kept, asked := map[string]int{}, map[string][]Spec{}
+	c.Kept = func(one *Comparison, _ timing.Record) error { kept[one.Spec.Arms[2]]++; return nil }
+	c.Measure = func(_ context.Context, spec Spec, _ ...Program) (timing.Record, error) {
+		name := spec.Arms[2]
+		asked[name] = append(asked[name], spec)
+		switch tries := len(asked[name]); {
+		case name == "dies" && tries > 2:
+			return known(0.5), errors.New("it died; at line 5")
+		case name == "hiccups" && tries == 1:
+			return timing.Record{}, nil // of which nothing can be made
+		case name == "can't":
+			return timing.Record{}, fmt.Errorf("rpcbench: can't: %w", errors.ErrUnsupported)
+		}
+		return known(map[string]float64{"slow": 3, "hiccups": 0.9, "dies": 0.5}[name]), nil
+	}
+	require.NoError(t, c.Run(t.Context()))
+	require.Equal(t, []string{"Small, dies, process 3 of 8: it died; at line 5"}, c.Failures)
+	require.Equal(t, []string{"measured again: Small, hiccups@HEAD, process 1 of 8: a record of 0 arms compares nothing"},
+		c.Warnings)
+	require.Equal(t, []string{"skipped: small: can't: unsupported operation"}, c.Skipped())
+	require.Equal(t, map[string]int{"slow": 8, "dies": 2, "hiccups@HEAD": 8}, kept)
+	for i, want := range []Verdict{Slower, Undecided, Faster, Undecided} {
+		require.Equal(t, want, c.Comparisons[i].Result(c.Plan).Verdict)
+	}
+	require.Len(t, asked["can't"], 1, "it can't the second time either")
+	require.Len(t, asked["dies"], 4)
+	require.Equal(t, asked["hiccups"][0], asked["hiccups"][1])
+	for i, spec := range asked["slow"] {
+		want := c.Comparisons[0].Spec
+		want.Seed = 10 + uint64(i)
+		require.Equal(t, want, spec, "what was asked for, in another order")
+	}
+}
+
+// What can't be done is skipped in a line for each reason, with the names of all workloads.
+func TestCampaignSkips(t *testing.T) {
+	c := between(1, "x", "y", "z")
+	for i, name := range []string{"structured", "mixed", "structured"} {
+		c.Comparisons[i].Spec.Workload.Name = name
+	}
+	c.Measure = func(_ context.Context, spec Spec, _ ...Program) (timing.Record, error) {
+		if spec.Arms[2] == "z" {
+			return timing.Record{}, fmt.Errorf("rpcbench: z: echo: %w", errors.ErrUnsupported)
+		}
+		return timing.Record{}, fmt.Errorf("rpcbench: base: echo: %w", errors.ErrUnsupported)
+	}
+	require.NoError(t, c.Run(t.Context()))
+	require.Equal(t, []string{"skipped: structured, mixed: base: echo: unsupported operation",
+		"skipped: structured: z: echo: unsupported operation"}, c.Skipped())
+	require.Empty(t, append(c.Warnings, c.Failures...))
+}
+
+// A process with too few descriptors has too few the second time.
+func TestCampaignWithoutDescriptors(t *testing.T) {
+	c, asked := between(1, "x"), 0
+	c.Measure = func(context.Context, Spec, ...Program) (timing.Record, error) {
+		asked++
+		return timing.Record{}, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EMFILE}
+	}
+	require.NoError(t, c.Run(t.Context()))
+	require.Equal(t, []string{"Small, x, process 1 of 8: dial tcp: " + syscall.EMFILE.Error()}, c.Failures)
+	require.Equal(t, 1, asked)
+}
+
+// The order of everything is random, and the seed decides it.
+func TestCampaignsOrder(t *testing.T) {
+	order := func(seed uint64) (rounds []string) {
+		c := between(seed, "x", "y", "z")
+		c.Measure = func(_ context.Context, spec Spec, _ ...Program) (timing.Record, error) {
+			rounds = append(rounds, spec.Arms[2])
+			return known(1), nil
+		}
+		require.NoError(t, c.Run(t.Context()))
+		return rounds
+	}
+	first := order(1)
+	require.Equal(t, first, order(1))
+	require.NotEqual(t, first, order(2))
+	require.NotEqual(t, first[:3], first[3:6], "by this seed")
+	for round := range 8 {
+		require.ElementsMatch(t, []string{"x", "y", "z"}, first[3*round:3*round+3], "a process of each in turn")
+	}
+}
+
+// What is undecided goes on until it is decided, has twice as many processes, or time is up: the nearest to a verdict
+// first. What was disturbed is measured again.
+func TestCampaignGoesOn(t *testing.T) {
+	for _, c := range []struct {
+		why   string
+		most  time.Duration
+		want  []int  // processes of each
+		after string // who went on, in order
+	}{
+		{"there is time", time.Hour, []int{8, 13, 8, 11, 8}, "near hidden"},
+		{"there is none", time.Nanosecond, []int{8, 8, 8, 8, 8}, ""},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			campaign := between(1, "decided", "near", "never", "hidden", "equal")
+			campaign.Most = c.most
+			var after []string
+			asked := map[string]int{}
+			campaign.Measure = func(_ context.Context, spec Spec, _ ...Program) (timing.Record, error) {
+				name := spec.Arms[2]
+				if asked[name]++; asked[name] > 8 {
+					after = append(after, name)
+				}
+				noise := math.Exp(0.04 * float64(asked[name]%2*2-1))
+				r := known(map[string]float64{"decided": 2, "near": 1.04 * noise, "never": noise * noise * noise, "hidden": 3,
+					"equal": 1}[name])
+				if name == "hidden" && asked[name] <= 3 {
+					r.Others = 0.9 // in the first three
+				}
+				return r, nil
+			}
+			for _, one := range campaign.Comparisons {
+				if one.Spec.Arms[2] == "hidden" {
+					one.Spec.Procs = 2
+				}
+			}
+			require.NoError(t, campaign.Run(t.Context()))
+			var found []int
+			for _, one := range campaign.Comparisons {
+				found = append(found, len(one.Found))
+			}
+			require.Equal(t, c.want, found)
+			require.Equal(t, c.after, strings.Join(slices.Compact(after), " "))
+		})
+	}
+}
+
+// What goes on is in the time that is announced with the first process, and all ends then. A machine that is slower
+// needs more for both.
+func TestCampaignAnnouncesItsEnd(t *testing.T) {
+	for _, slower := range []time.Duration{1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			c, began, found := between(1, "near"), time.Now(), 0
+			c.Measure = func(context.Context, Spec, ...Program) (timing.Record, error) {
+				found++
+				<-time.After(slower * c.Comparisons[0].takes())
+				return known(1.04 * math.Exp(0.04*float64(found%2*2-1))), nil
+			}
+			var ends []time.Duration
+			c.Show = func(what string, left time.Duration) {
+				if ends = append(ends, time.Since(began)+left); strings.HasPrefix(what, "going on: ") {
+					require.Greater(t, found, 7)
+				}
+			}
+			require.NoError(t, c.Run(t.Context()))
+			require.Equal(t, 10, found, "a quarter more")
+			for i, end := range ends {
+				require.Equal(t, c.Takes()*5/4*[]time.Duration{1, slower}[min(i, 1)], end)
+			}
+		})
+	}
+}
+
+// What callers and servers need until they are warm is in the time that is announced, and so are two slices of builds.
+func TestCampaignTakes(t *testing.T) {
+	takes := func(w workload.Workload, builds bool) time.Duration {
+		c := between(1, "x")
+		c.Comparisons[0].Spec.Workload, c.Comparisons[0].Spec.Blocks = w, 2
+		if builds {
+			c.Comparisons[0].Other = []Program{{}}
+		}
+		require.Equal(t, 8*c.Comparisons[0].takes(), c.Takes())
+		return c.Takes()
+	}
+	all := []time.Duration{takes(workload.Workload{}, false), takes(workload.Workload{}, true),
+		takes(workload.Workload{Callers: 10}, false), takes(workload.Workload{Callers: 10, Apart: true}, false),
+		takes(workload.Workload{Callers: 10, Apart: true}, true), takes(workload.Workload{Callers: 1000}, false)}
+	require.IsIncreasing(t, all)
+	require.Equal(t, takes(workload.Workload{Rate: 5000}, false), takes(workload.Workload{Rate: workload.Auto}, false))
+}
+
+// A campaign ends at once and keeps what it has, whether it is interrupted, can't keep it, or has no more to do.
+func TestCampaignEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, test := range []struct {
+		why, want string
+		found     int
+		set       func(*Campaign)
+	}{
+		{"a full disk", "full", 1, func(c *Campaign) {
+			c.Kept = func(*Comparison, timing.Record) error { return errors.New("full") }
+		}},
+		{"a signal", "rpcbench: interrupted", 2, func(c *Campaign) {
+			c.Measure = func(context.Context, Spec, ...Program) (timing.Record, error) {
+				if len(c.Comparisons[0].Found) == 2 {
+					cancel()
+				}
+				return known(1), ctx.Err()
+			}
+		}},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			c := between(1, "x")
+			c.Measure = func(context.Context, Spec, ...Program) (timing.Record, error) { return known(1), nil }
+			var lefts []time.Duration
+			c.Show = func(_ string, left time.Duration) { lefts = append(lefts, left) }
+			test.set(c)
+			err := c.Run(ctx)
+			require.Equal(t, test.want != "", err != nil)
+			if err != nil {
+				require.EqualError(t, err, test.want)
+			}
+			require.Len(t, c.Comparisons[0].Found, test.found)
+			require.Positive(t, lefts[0])
+			require.Zero(t, lefts[len(lefts)-1], "the line of progress is cleared")
+		})
+	}
+}
+
+// The processes of a comparison are spread evenly over the layouts. Arms in processes of their own have a layout each,
+// the base's copy too: the noise floor then has what a layout makes of nothing.
+func TestProcessesAreSpreadOverLayouts(t *testing.T) {
+	link := func(name string) (all []Program) {
+		for layout := range 8 {
+			all = append(all, Program{Path: name, Layout: layout + 1})
+		}
+		return all
+	}
+	for _, test := range []struct {
+		why   string
+		other []Program
+		paths []string
+	}{
+		{"one build", nil, []string{"here"}},
+		{"two builds", link("there"), []string{"here", "here", "there"}},
+	} {
+		used, asked := map[int]int{}, 0
+		c := between(1, "x")
+		c.Plan.Processes, c.Most = 8, time.Hour
+		c.Comparisons[0].Base, c.Comparisons[0].Other = link("here"), test.other
+		c.Measure = func(_ context.Context, _ Spec, programs ...Program) (timing.Record, error) {
+			own := map[int]bool{}
+			var paths []string
+			for _, p := range programs {
+				paths, own[p.Layout] = append(paths, p.Path), true
+				used[p.Layout]++
+			}
+			require.Equal(t, test.paths, paths, test.why)
+			require.Len(t, own, len(paths), "%s: two arms have one layout", test.why)
+			r := known(3)
+			if asked++; asked <= 3 {
+				r.Others = 0.9 // so that it goes on, until as many have measured as were planned
+			}
+			return r, nil
+		}
+		c.Comparisons[0].Spec.Procs = 2
+		require.NoError(t, c.Run(t.Context()))
+		require.Equal(t, 11, asked, "%s: it goes on", test.why)
+		for layout := range 8 {
+			require.GreaterOrEqual(t, used[layout+1], len(test.paths), test.why)
+			require.LessOrEqual(t, used[layout+1], 2*len(test.paths), "%s: those that go on take layouts in turn", test.why)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package versus
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/measure/cpu"
+	"github.com/rpcbench/rpcbench/internal/measure/timing"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+)
+
+// Spec is what a process measures. A child reads what has a name in JSON.
+type Spec struct {
+	Arms     []string          `json:"arms"` // names of stacks; the second of a name is called again
+	Workload workload.Workload `json:"workload"`
+	Slice    time.Duration     `json:"slice"`
+	Seed     uint64            `json:"seed"`
+	Profiled bool              `json:"profiled,omitempty"` // by Explain, with and without in turn
+	Counted  bool              `json:"counted,omitempty"`  // by Count
+	Servers  map[string]string `json:"servers,omitempty"`  // host:port by stack, of servers that run already
+
+	Procs  int `json:"-"` // GOMAXPROCS; 0 is the default
+	Blocks int `json:"-"`
+}
+
+// ServeChild does what the parent of this process asks for, if this process is a child that serves or measures one of
+// stacks. Else it returns false at once. The caller prints an error on standard error, where the parent reads it.
+func ServeChild(in io.Reader, out io.Writer, stacks []rpcbench.Stack) (bool, error) {
+	switch os.Getenv(child.Variable) {
+	case "":
+		return false, nil
+	case child.Serves:
+		return true, child.Serve(in, out, stacks)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	return true, Serve(ctx, in, out, func(name string) (rpcbench.Stack, error) { return child.Find(stacks, name) })
+}
+
+// Serve is the side of a child that measures. It reads a Spec from in and opens the stacks that find returns. Then it
+// measures a block for each line of in, and writes the block to out, as a record on a line.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name string) (rpcbench.Stack, error)) error {
+	var spec Spec
+	return child.Answer(ctx, in, out, &spec, func(ctx context.Context, lines <-chan []byte) error {
+		var stacks []rpcbench.Stack
+		for _, name := range spec.Arms {
+			s, err := find(name)
+			if err != nil {
+				return err
+			}
+			stacks = append(stacks, s)
+		}
+		switch {
+		case spec.Profiled:
+			return explain(ctx, spec.Workload, spec.Slice, stacks, lines, out)
+		case spec.Counted:
+			return count(ctx, spec.Workload, stacks, lines, out)
+		}
+		g, err := Open(ctx, spec.Workload, spec.Slice, spec.Seed, spec.Servers, stacks...)
+		for err == nil && <-lines != nil {
+			if err = g.Block(ctx); err == nil {
+				r := g.Record()
+				r.Blocks = r.Blocks[len(r.Blocks)-1:]
+				err = json.NewEncoder(out).Encode(r)
+			}
+		}
+		return cmp.Or(err, g.Close())
+	})
+}
+
+// Program is a program that calls ServeChild.
+type Program struct {
+	Path   string   // "" is this one
+	Env    []string // what its processes have in their environment besides
+	Layout int      // which link of its source this program is
+}
+
+// Check starts a process of the program, and fails if this program can't understand what it would measure.
+func (p Program) Check(ctx context.Context) error {
+	c, err := p.start(ctx, Spec{})
+	if err == nil {
+		_ = c.End() // it fails, since it is asked for nothing
+	}
+	return err
+}
+
+// stacks are the names of arms without the builds, which children aren't told.
+func stacks(arms []string) (names []string) {
+	for _, arm := range arms {
+		name, _, _ := strings.Cut(arm, "@")
+		names = append(names, name)
+	}
+	return names
+}
+
+func (p Program) start(ctx context.Context, spec Spec) (*child.Process, error) {
+	spec.Arms = stacks(spec.Arms)
+	return child.Command{Path: p.Path, Env: p.Env, Does: child.Measures, Procs: spec.Procs, Asked: spec,
+		Files: spec.Workload.Unix, Limit: 10 * time.Minute}.Start(ctx)
+}
+
+var errNoBlock = errors.New("a child answered with something else than a block")
+
+// Run measures spec in a process of the program, and what others used of the machine meanwhile. With an error comes
+// what was measured before it.
+//
+// Given a program for each arm, each arm has a process of its own. They take their blocks in turn and so stay paired
+// in time: what one arm leaves behind can't reach another. Each process holds its arm twice, and the two slices of a
+// block count as one.
+func Run(ctx context.Context, spec Spec, programs ...Program) (record timing.Record, err error) {
+	others := cpu.Others()
+	record, err = inTurn(ctx, spec, programs...)
+	record.Others = others()
+	return record, err
+}
+
+func inTurn(ctx context.Context, spec Spec, programs ...Program) (record timing.Record, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var children []*child.Process
+	defer func() {
+		if err != nil {
+			cancel() // which kills them
+		}
+		for _, c := range children {
+			err = cmp.Or(err, c.End())
+		}
+	}()
+	apart := len(programs) > 1
+	for i, program := range programs {
+		own := spec
+		if apart {
+			own.Arms = []string{spec.Arms[i], spec.Arms[i]}
+		}
+		c, err := program.start(ctx, own)
+		if err != nil {
+			return record, err
+		}
+		children = append(children, c)
+	}
+	random := rand.New(rand.NewPCG(spec.Seed, 0))
+	for range spec.Blocks {
+		block := make([]timing.Slice, len(children))
+		next := timing.Record{Arms: spec.Arms, Length: 2 * spec.Slice, Seed: spec.Seed,
+			Latencies: make([]timing.Latency, len(children))}
+		for turn, i := range random.Perm(len(children)) {
+			var own timing.Record
+			if err := children[i].Ask("", &own); err != nil {
+				return record, err
+			}
+			if len(own.Blocks) != 1 {
+				return record, errNoBlock
+			}
+			if !apart {
+				next, block = own, own.Blocks[0]
+				break
+			}
+			next.Latencies[i] = joined(own.Latencies)
+			sum := &block[i]
+			sum.Turn = turn
+			for _, s := range own.Blocks[0] {
+				sum.Add(s)
+			}
+		}
+		next.Layout, next.Blocks = programs[len(programs)-1].Layout, append(record.Blocks, block)
+		record = next
+	}
+	return record, nil
+}
+
+// joined is the latency of one arm from those of its two fixtures: percentiles are means of the two, or absent.
+func joined(fixtures []timing.Latency) (l timing.Latency) {
+	for i, own := range fixtures {
+		n := time.Duration(i + 1)
+		l.Calls, l.Sum = l.Calls+own.Calls, l.Sum+own.Sum
+		l.Planned, l.Dropped, l.Late = l.Planned+own.Planned, l.Dropped+own.Dropped, max(l.Late, own.Late)
+		for _, p := range []struct{ to, own *time.Duration }{{&l.P50, &own.P50}, {&l.P95, &own.P95}, {&l.P99, &own.P99},
+			{&l.P999, &own.P999}} {
+			if mean := *p.to + (*p.own-*p.to)/n; i == 0 || min(*p.to, *p.own) > 0 {
+				*p.to = mean
+			} else {
+				*p.to = 0
+			}
+		}
+	}
+	return l
+}

@@ -1,0 +1,322 @@
+package versus
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/measure/timing"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/testkit"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
+)
+
+// TestMain is also the process that a Program starts.
+func TestMain(m *testing.M) {
+	if os.Getenv(child.Variable) == "" {
+		goleak.VerifyTestMain(m)
+	}
+	if os.Getenv(child.Variable) == child.Serves {
+		if child.Serve(os.Stdin, os.Stdout, []rpcbench.Stack{worker("rests", 0), worker("works", works)}) != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	if err := Serve(context.Background(), os.Stdin, os.Stdout, find); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func find(name string) (rpcbench.Stack, error) {
+	switch name {
+	case "httpjson":
+		return httpjson.New(), nil
+	case "rawtcp":
+		return rawtcp.New(), nil
+	case "procs" + fmt.Sprint(runtime.GOMAXPROCS(0)): // known only to a process of so many
+		return rawtcp.New(), nil
+	case "dies":
+		os.Exit(3)
+	case "leaves": // as if it had done what it was to do
+		os.Exit(0)
+	case "talks":
+		fmt.Println("hello")
+	case "fails": // in the third block
+		return inBlock(3, func() error { return errors.New("the server died") }), nil
+	case "killed":
+		return inBlock(3, func() error { p, _ := os.FindProcess(os.Getpid()); _ = p.Kill(); select {} }), nil
+	case "bytes1000": // takes users with so many bytes
+		return testkit.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client {
+			return testkit.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+				if n := len(u.Avatar); n != 1000 && !testkit.Connects(u) {
+					return nil, fmt.Errorf("asked for %d bytes", n)
+				}
+				return c.PrepareUser(u)
+			}}
+		}), nil
+	case "sticks": // closes with an error, and ends well otherwise
+		return testkit.WithServer(rawtcp.New(), func(s rpcbench.Server) rpcbench.Server {
+			return testkit.Server{Server: s, OnClose: func() error { return errors.Join(s.Close(), errors.New("it sticks")) }}
+		}), nil
+	case "hangs":
+		return inBlock(1, func() error { select {} }), nil
+	}
+	return rpcbench.Stack{}, errors.New("no stack is called " + name)
+}
+
+// inBlock is rawtcp, whose calls do what is said from the n-th block on: each block has a fixture of its own.
+func inBlock(n int, do func() error) rpcbench.Stack {
+	fixtures := 0
+	return testkit.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client {
+		if fixtures++; fixtures < n {
+			return c
+		}
+		return testkit.Around(c, func(rpcbench.User, rpcbench.Call) rpcbench.Call {
+			return func(context.Context) error { return do() }
+		})
+	})
+}
+
+func spec(arms ...string) Spec {
+	return Spec{Arms: arms, Slice: time.Millisecond, Blocks: 6, Seed: 3}
+}
+
+// apart runs each arm of a spec in a process of its own.
+func apart(ctx context.Context, s Spec, p Program) (timing.Record, error) {
+	return Run(ctx, s, slices.Repeat([]Program{p}, len(s.Arms))...)
+}
+
+func TestRun(t *testing.T) {
+	s := spec("httpjson", "httpjson", "rawtcp")
+	s.Blocks = 3
+	record, err := Run(t.Context(), s, Program{Layout: 7})
+	require.NoError(t, err)
+	require.Equal(t, []string{"httpjson", "httpjson again", "rawtcp"}, record.Arms)
+	require.Len(t, record.Blocks, s.Blocks)
+	require.Equal(t, uint64(3), record.Seed)
+	require.Equal(t, time.Millisecond, record.Length)
+	_, err = record.Ratio(2, 0)
+	require.NoError(t, err)
+	for i := 1; i < len(record.Blocks); i++ {
+		require.NotEqual(t, record.Blocks[i-1], record.Blocks[i], "each block is measured")
+	}
+	require.Len(t, record.Latencies, 3)
+	require.Equal(t, 7, record.Layout)
+	if runtime.GOOS == "linux" { // which tells half a tick even if nothing else runs
+		require.Positive(t, record.Others, "what other programs used is recorded")
+		require.LessOrEqual(t, record.Others, 1.0)
+	}
+}
+
+// A process measures the workload that it is told, at its GOMAXPROCS.
+func TestRunTellsTheWorkload(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "3")
+	for _, test := range []struct {
+		why, arm string
+		procs    int
+		workload workload.Workload
+		want     string
+	}{
+		{"a payload", "bytes1000", 1, workload.Workload{Payload: 1000}, ""},
+		{"another payload", "bytes1000", 1, workload.Workload{Payload: 10_000}, "asked for 10000 bytes"},
+		{"a Unix socket", "httpjson", 1, workload.Workload{Unix: true}, ""},
+		{"one P", "procs1", 1, workload.Workload{}, ""},
+		{"three Ps", "procs3", 3, workload.Workload{}, ""},
+		{"the default, whatever this process was told", fmt.Sprint("procs", runtime.NumCPU()), 0, workload.Workload{}, ""},
+	} {
+		s := spec("rawtcp", test.arm)
+		s.Workload, s.Procs, s.Blocks = test.workload, test.procs, 1
+		_, err := Run(t.Context(), s, Program{})
+		if test.want == "" {
+			require.NoError(t, err, test.why)
+		} else {
+			require.ErrorContains(t, err, test.want, test.why)
+		}
+	}
+}
+
+func TestReconnects(t *testing.T) {
+	for calls, want := range map[int64]int64{0: 1, 100: 1, 1000: 1, 1999: 1, 2000: 2, 1_000_000: 1000} {
+		require.Equal(t, want, Reconnects(calls), "in %d calls", calls)
+	}
+}
+
+func TestApart(t *testing.T) {
+	record, err := apart(t.Context(), spec("httpjson", "rawtcp"), Program{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"httpjson", "rawtcp"}, record.Arms)
+	require.Len(t, record.Blocks, 6)
+	orders := map[int]bool{}
+	for _, block := range record.Blocks {
+		require.Len(t, block, 2)
+		require.Equal(t, 1, block[0].Turn+block[1].Turn)
+		orders[block[0].Turn] = true
+		for _, s := range block {
+			require.GreaterOrEqual(t, s.Wall, 2*time.Millisecond, "two slices")
+			require.Positive(t, s.Ops)
+		}
+	}
+	require.Len(t, orders, 2, "in random order")
+	_, err = record.Ratio(1, 0)
+	require.NoError(t, err)
+}
+
+// An arm in a process of its own is measured there twice, and both slices count. The copy's process measures the base.
+// Children aren't told of builds.
+func TestSlicesOfAnArmApart(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the child is a shell script")
+	}
+	script := filepath.Join(t.TempDir(), "child")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 3; read spec\ncase $spec in\n"+
+		`*'"arms":["base","base"]'*) n=2;; *'"arms":["other","other"]'*) n=5;; *) n=90;; esac`+"\nwhile read line; do echo '"+
+		`{"blocks":[[[1,'$n',30,400,5,6,0,70,80,90,100],[0,1,10,100,1,1,0,7,8,9,10]]],"latencies":[{"calls":'$n'},{"calls":1}]}`+"'; done\n"), 0o700))
+	asked := spec("base@HEAD~1", "base@HEAD~1", "other@HEAD")
+	for asked.Seed = range 6 { // in the last block, whose latencies count, the order differs
+		record, err := Run(t.Context(), asked, Program{Path: script, Layout: 4}, Program{Path: script, Layout: 5},
+			Program{Path: script, Layout: 7})
+		require.NoError(t, err)
+		require.Equal(t, 7, record.Layout, "the contestant's: its copy's and the base's are noise")
+		require.Len(t, record.Blocks, 6)
+		for arm, ops := range []int{3, 3, 6} {
+			for _, block := range record.Blocks {
+				require.Equal(t, timing.Slice{Turn: block[arm].Turn, Ops: ops, Wall: 40, CPU: 500, GC: 6, Lead: 7, Server: 77,
+					Busy: 88, Idle: 99, Switches: 110}, block[arm],
+					"the process of arm %d, base, copy or contestant, measures another", arm)
+			}
+			require.Equal(t, timing.Latency{Calls: int64(ops)}, record.Latencies[arm], "of arm %d are another's", arm)
+		}
+	}
+}
+
+// What a process has counted is nothing if it then fails.
+func TestCountOfAProcessThatFails(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the child is a shell script")
+	}
+	script := filepath.Join(t.TempDir(), "child")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 3; read spec; read line\n"+
+		`echo '{"calls":1}'; echo it broke >&2; exit 1`), 0o700))
+	_, err := Count(t.Context(), spec("base"), Program{Path: script})
+	require.EqualError(t, err, "it broke")
+}
+
+func TestFailures(t *testing.T) {
+	once := spec("rawtcp", "sticks")
+	once.Blocks = 1
+	for _, test := range []struct {
+		why     string
+		program Program
+		spec    Spec
+		want    string
+		blocks  int // that were measured before
+	}{
+		{"an unknown stack", Program{}, spec("rawtcp", "httpjsno"), "no stack is called httpjsno", 0},
+		{"nothing to compare with", Program{}, spec("rawtcp"), "timing: got 1 of the two or more arms to compare", 0},
+		{"a process that dies", Program{}, spec("rawtcp", "dies"), "exit status 3", 0},
+		{"a process that ends", Program{}, spec("rawtcp", "leaves"), "a child ended before its time", 0},
+		{"a program that prints", Program{}, spec("rawtcp", "talks"),
+			"a child printed something else than an answer: ", 0},
+		{"a call that fails", Program{}, spec("rawtcp", "fails"), "the server died", 2},
+		{"a process that is killed", Program{}, spec("rawtcp", "killed"), "", 2},
+		{"a fixture that fails when all is measured", Program{}, once, "it sticks", 1},
+		{"a program that is not there", Program{Path: "/nonexistent/rpcbench"}, spec("rawtcp", "rawtcp"),
+			"child: fork/exec /nonexistent/rpcbench: ", 0},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			record, err := Run(t.Context(), test.spec, test.program)
+			require.ErrorContains(t, err, test.want)
+			require.NotContains(t, err.Error(), "\n")
+			require.Len(t, record.Blocks, test.blocks, "what was measured before it is kept, and no more")
+			if len(test.spec.Arms) > 1 {
+				_, err = apart(t.Context(), test.spec, test.program)
+				require.ErrorContains(t, err, test.want)
+			}
+		})
+	}
+}
+
+// TestAChildEndsWithItsInput: a parent that was killed closes the pipe, whatever it could still do.
+func TestAChildEndsWithItsInput(t *testing.T) {
+	for why, s := range map[string]Spec{
+		"before its first block": spec("rawtcp", "rawtcp"),
+		"amid a block":           {Arms: []string{"rawtcp", "rawtcp"}, Slice: 200 * time.Millisecond}, // of four slices
+	} {
+		t.Run(why, func(t *testing.T) {
+			in, parent := io.Pipe()
+			ended := make(chan error, 1)
+			go func() { ended <- Serve(t.Context(), in, io.Discard, find) }()
+			require.NoError(t, json.NewEncoder(parent).Encode(s))
+			if why == "amid a block" {
+				_, err := io.WriteString(parent, "\n")
+				require.NoError(t, err)
+			}
+			require.NoError(t, parent.Close())
+			select {
+			case err := <-ended:
+				if why == "amid a block" {
+					require.Error(t, err, "it gives the block up")
+				}
+			case <-time.After(45 * time.Second):
+				require.Fail(t, "an orphan goes on measuring")
+			}
+		})
+	}
+}
+
+// TestInterrupted: no child outlives the context, whatever it is doing.
+func TestInterrupted(t *testing.T) {
+	for why, measure := range map[string]func(context.Context) error{
+		"measuring": func(ctx context.Context) error {
+			_, err := Run(ctx, spec("rawtcp", "hangs"), Program{})
+			return err
+		},
+		"explaining": func(ctx context.Context) error {
+			_, err := Explain(ctx, spec("hangs"), Program{})
+			return err
+		},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		require.Error(t, measure(ctx), why)
+		require.Error(t, ctx.Err(), "it was the context that ended it")
+		cancel()
+	}
+}
+
+func TestServeRefuses(t *testing.T) {
+	const refused = "RPCBENCH_CHILD is set, which is for children of rpcbench, but " +
+		"standard input has no question that this build reads: "
+	for in, want := range map[string]string{
+		"":    "EOF",
+		"{\n": "unexpected EOF",
+		// by parents of revisions that also sent the workload's name, or the name alone
+		`{"arms":["rawtcp","rawtcp"],"workload":"small","slice":1000000,"seed":3}` + "\n":           "json: ",
+		`{"arms":["rawtcp","rawtcp"],"workload":"unix","use":{"Unix":true},"slice":1000000}` + "\n": "json: ",
+		`{"arms":["rawtcp","rawtcp"],"use":{"Unix":true},"slice":1000000}` + "\n":                   `json: unknown field "use"`,
+		// by a parent whose workloads can be more
+		`{"arms":["rawtcp","rawtcp"],"workload":{"HTTP3":true},"slice":1000000}` + "\n": `json: unknown field "HTTP3"`,
+	} {
+		var out bytes.Buffer
+		err := Serve(t.Context(), strings.NewReader(in), &out, find)
+		require.ErrorContains(t, err, refused+want)
+		require.NotContains(t, err.Error(), "\n")
+		require.Equal(t, fmt.Sprintln(child.Protocol), out.String(), "its protocol")
+	}
+}

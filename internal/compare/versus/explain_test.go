@@ -1,0 +1,111 @@
+package versus
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/explain/layers"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/testkit"
+)
+
+// The rounds before a failure are kept, and a child that says something else is ended.
+func TestExplainFails(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the children are shell scripts")
+	}
+	for _, test := range []struct {
+		why, script, want string
+		calls             int64 // of the rounds that are kept
+	}{
+		{"it dies in its second round", `read line; echo '[{"Calls":1},{"Calls":2}]'; read line; echo it died >&2; exit 1`,
+			"it died", 2},
+		{"it dies before its first round", `echo it died >&2; exit 1`, "it died", 0},
+		{"it forgets an arm", `read line; echo '[{"Calls":1}]'; read line`,
+			"a child answered with something else than a block", 0},
+		{"it fails at its end",
+			`read line; echo '[{},{}]'; read line; echo '[{},{"Calls":5}]'; read line; echo it died >&2; exit 1`, "it died", 5},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			script := filepath.Join(t.TempDir(), "child")
+			require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 3; read spec\n"+test.script+"\n"), 0o700))
+			found, err := Explain(t.Context(), Spec{Arms: []string{"a", "b"}, Blocks: 2}, Program{Path: script})
+			require.EqualError(t, err, test.want)
+			if test.calls == 0 {
+				require.Empty(t, found)
+				return
+			}
+			require.Len(t, found, 2)
+			require.Equal(t, test.calls, found[1].Calls)
+		})
+	}
+	_, err := Explain(t.Context(), spec("rawtcp", "httpjsno"), Program{})
+	require.EqualError(t, err, "no stack is called httpjsno")
+	_, err = Explain(t.Context(), spec("rawtcp"), Program{Path: "/nonexistent/rpcbench"})
+	require.ErrorContains(t, err, "/nonexistent/rpcbench: ")
+}
+
+// An explained process has its own GOMAXPROCS, and each round adds to what is known of each arm.
+func TestExplain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	const procs = 3 // of both sides, also of a workload that is apart or at a rate
+	s := Spec{Arms: []string{"rawtcp", fmt.Sprintf("procs%d", procs)}, Slice: 150 * time.Millisecond, Procs: procs,
+		Blocks: 2, Workload: workload.Workload{Apart: true, Rate: workload.Auto, Callers: 3}}
+	found, err := Explain(t.Context(), s, Program{})
+	require.NoError(t, err)
+	require.Len(t, found, 2)
+	sides := map[string]int64{} // samples
+	for _, e := range found {
+		require.Equal(t, "rawtcp", e.Profile.Row)
+		require.Equal(t, procs, e.Procs)
+		require.GreaterOrEqual(t, e.Wall, 2*s.Slice, "two rounds")
+		require.Positive(t, e.Calls)
+		require.Positive(t, e.Profile.Calls)
+		for _, part := range e.Profile.Parts {
+			sides[part.Side] += part.Samples
+		}
+		p, err := layers.Merge("rawtcp", e.Profile.Calls, e.Recordings...)
+		require.NoError(t, err)
+		kept, err := layers.Of(p)
+		require.NoError(t, err)
+		all := func(layers.Part) bool { return true }
+		own, _ := e.Profile.Sum(all)
+		samples, _ := kept.Sum(all)
+		require.Equal(t, own, samples, "of both rounds")
+	}
+	require.Positive(t, sides["client"], sides)
+	require.Positive(t, sides["server"], sides)
+}
+
+// What is explained of several callers is divided by the calls that ended while it was measured.
+func TestExplainSeveralCallers(t *testing.T) {
+	testkit.Alone(t)
+	var by watched
+	o, err := workload.Workload{Callers: 8}.Open(t.Context(), by.stack(), rpcbench.Config{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, o.Close()) }()
+	var e Explained
+	var made int64
+	for range 20 { // a busy machine may leave the profiler without a sample, or without one of either side
+		e, made = Explained{}, -by.made.Load()
+		err = e.turn(t.Context(), o, "rawtcp", 100*time.Millisecond, true)
+		if made += by.made.Load(); err == nil || !strings.Contains(err.Error(), "no sample") {
+			break
+		}
+	}
+	require.NoError(t, err)
+	require.EqualValues(t, 8, by.most.Load(), "callers at once")
+	require.Less(t, e.Calls+e.Profile.Calls, made)
+	require.Greater(t, e.Calls+e.Profile.Calls, made/3, "of 220 ms, 200 count")
+	require.GreaterOrEqual(t, e.Wall, 100*time.Millisecond)
+}

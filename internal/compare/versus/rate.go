@@ -1,0 +1,68 @@
+package versus
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"time"
+
+	"github.com/rpcbench/rpcbench/internal/measure/latency"
+	"github.com/rpcbench/rpcbench/internal/measure/timing"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+)
+
+// Measure measures a process, as Run does.
+type Measure func(context.Context, Spec, ...Program) (timing.Record, error)
+
+// Ordinary finds the rate at which the first arm of spec takes about a quarter of the machine: an ordinary load. It is
+// 1, 2 or 5 times a power of ten, and at least workload.LeastRate. The error wraps errors.ErrUnsupported if the system
+// does not tell the CPU time.
+//
+// A call takes less CPU time the more calls there are. So the rate that a first look asks for is looked at as well.
+func Ordinary(ctx context.Context, measure Measure, spec Spec, program Program) (rate float64, err error) {
+	spec.Arms, spec.Blocks = []string{spec.Arms[0], spec.Arms[0]}, 1
+	rate = 2000
+	for range 2 {
+		spec.Workload.Rate = rate
+		record, err := measure(ctx, spec, program)
+		if err != nil {
+			return 0, err
+		}
+		p, err := ProcessOf(record)
+		if err != nil {
+			return 0, err
+		}
+		rate = nearest(float64(runtime.NumCPU()) / 4 * 2e9 / (p.CPUNs[0] + p.CPUNs[1]))
+	}
+	return rate, nil
+}
+
+// LookTakes is how long Ordinary takes, about. It is of workloads whose rate is still to be found.
+func LookTakes(w workload.Workload) time.Duration {
+	if w.Rate != workload.Auto {
+		return 0
+	}
+	one := Comparison{Spec: Spec{Arms: make([]string, 2), Blocks: 1, Workload: w}}
+	return 2 * one.takes()
+}
+
+// likely is a workload with a rate in place of one that is still to be found.
+func likely(w workload.Workload) workload.Workload {
+	if w.Rate == workload.Auto {
+		w.Rate = 5000
+	}
+	return w
+}
+
+// nearest returns the number of 1, 2 or 5 times a power of ten that is the fewest times as large or small as a rate.
+func nearest(rate float64) (found float64) {
+	for ten := 100.0; ten <= latency.MaxRate; ten *= 10 {
+		for _, next := range []float64{ten, 2 * ten, 5 * ten} {
+			far := func(x float64) float64 { return math.Abs(math.Log(x / rate)) }
+			if next >= workload.LeastRate && next <= latency.MaxRate && (found == 0 || far(next) < far(found)) {
+				found = next
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,128 @@
+package versus
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/measure/timing"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
+)
+
+// At a rate the arms of a block share a plan, which is another in each block and process. Windows have a thousand
+// starts, and what is planned is done.
+func TestRate(t *testing.T) {
+	w := workload.Workload{Rate: 5000, Callers: 20}
+	seeds := map[uint64]bool{}
+	for seed := range uint64(2) {
+		g, err := Open(t.Context(), w, slice, seed, nil, rawtcp.New(), rawtcp.New())
+		require.NoError(t, err)
+		for range 2 {
+			require.NoError(t, run(t, g, 1))
+			require.Equal(t, g.Arms[0].seed, g.Arms[1].seed)
+			seeds[g.Arms[0].seed] = true
+		}
+		record := g.Record()
+		require.NoError(t, g.Close())
+		for i, l := range record.Latencies {
+			lead, least := w.Window()
+			require.GreaterOrEqual(t, record.Blocks[0][i].Lead, lead)
+			require.GreaterOrEqual(t, record.Blocks[0][i].Wall, least)
+			require.Greater(t, l.Planned, int64(2*1000))
+			require.Positive(t, l.Calls)
+			require.Positive(t, l.Late)
+		}
+	}
+	require.Len(t, seeds, 4)
+}
+
+func TestWindowsAtARate(t *testing.T) {
+	for rate, want := range map[float64]time.Duration{500: 2 * time.Second, 1000: time.Second,
+		20_000: 300 * time.Millisecond} {
+		_, length := workload.Workload{Rate: rate}.Window()
+		require.Equal(t, want, length, "%v a second", rate)
+	}
+}
+
+// The ordinary load is found of what the base takes where a first look has led: here each call takes half a millisecond
+// at 2000 a second, and less at other rates.
+func TestOrdinary(t *testing.T) {
+	quarter := float64(runtime.NumCPU()) / 4
+	for ns, want := range map[float64]float64{quarter / 5000 * 1e9: 5000, quarter / 100 * 1e9: 500, 100: 1e6,
+		quarter / 30_000 * 1e9: 20_000} {
+		var asked []float64
+		measure := func(_ context.Context, s Spec, p ...Program) (timing.Record, error) {
+			require.Equal(t, []string{"base", "base"}, s.Arms)
+			require.Equal(t, []Program{{Layout: 3}}, p)
+			asked = append(asked, s.Workload.Rate)
+			cost := time.Duration(ns)
+			if s.Workload.Rate == 2000 {
+				cost = 500 * time.Microsecond
+			}
+			one := timing.Slice{Ops: 1, Wall: 1, CPU: cost}
+			return timing.Record{Arms: s.Arms, Blocks: [][]timing.Slice{{one, one}}}, nil
+		}
+		rate, err := Ordinary(t.Context(), measure, Spec{Arms: []string{"base", "base", "other"}}, Program{Layout: 3})
+		require.NoError(t, err)
+		require.Equal(t, []float64{2000, nearest(quarter * 2000)}, asked)
+		if asked[1] == 2000 {
+			want = 2000 // of this many cores
+		}
+		require.Equal(t, want, rate)
+	}
+	broken := errors.New("broken")
+	_, err := Ordinary(t.Context(), func(context.Context, Spec, ...Program) (timing.Record, error) {
+		return timing.Record{}, broken
+	}, Spec{Arms: []string{"base"}}, Program{})
+	require.ErrorIs(t, err, broken)
+}
+
+// A result at a rate is of CPU time, since the plan's time is the same for all. Without it there is none, and nor is
+// there a verdict of a rate that was not reached.
+func TestResultAtARate(t *testing.T) {
+	all := processes(spread(8, 1, 0.001)...)
+	for i, ratio := range spread(8, 1.4, 0.01) {
+		p := &all[i]
+		p.CPU, p.CPUNs = Ratios{Copy: 1.01, Ratio: ratio}, [3]float64{3000, 3030, 3000 * ratio}
+		for arm := range p.Loads {
+			p.Loads[arm] = Load{Free: 0.5, Switches: 4, Reached: 0.99, Dropped: 0.01, LateNs: 100}
+		}
+		p.Loads[2].Switches = 8
+	}
+	r := Decide(Plan{AllCores: true}, all)
+	require.Nil(t, r.CPU, "it is the result")
+	require.InDelta(t, 1.4, r.Ratio, 0.01)
+	require.Equal(t, []any{Slower, 3000.0}, []any{r.Verdict, r.BaseNs})
+	require.InDelta(t, 0.99, r.Load.Reached, 1e-9)
+	require.Equal(t, []float64{4, 8}, []float64{math.Round(r.BaseLoad.Switches), math.Round(r.Load.Switches)})
+
+	for i := range all {
+		all[i].Loads[2].Reached = 0.9
+	}
+	r = Decide(Plan{AllCores: true}, all)
+	require.Equal(t, Undecided, r.Verdict)
+	require.Equal(t, "90 % of the planned calls were completed, and a verdict needs 98 %: give a lower -rate", r.Reason)
+	require.InDelta(t, 1.4, r.Ratio, 0.01, "is shown")
+
+	record := timing.Record{Arms: []string{"a", "a"}, Blocks: [][]timing.Slice{{{Ops: 1, Wall: 1}, {Ops: 1, Wall: 1}}},
+		Latencies: []timing.Latency{{Calls: 1, Planned: 1}, {Calls: 1, Planned: 1}}}
+	_, err := ProcessOf(record)
+	require.ErrorIs(t, err, errors.ErrUnsupported, "no CPU time is told")
+}
+
+// What others used is of the windows alone, where these are told.
+func TestOthersOfWindows(t *testing.T) {
+	one := timing.Slice{Ops: 10, Wall: 10, CPU: 4, Busy: 10, Idle: 10, Switches: 30}
+	p, err := ProcessOf(timing.Record{Arms: []string{"a", "a", "b"}, Others: 0.9,
+		Blocks: [][]timing.Slice{{one, one, {Ops: 10, Wall: 10, CPU: 10, Busy: 10, Idle: 10}}}})
+	require.NoError(t, err)
+	require.InDelta(t, (0.3+0.3+1e-4)/3, p.Others, 1e-9)
+	require.Equal(t, Load{Free: 0.5, Switches: 3}, p.Loads[0])
+	require.Equal(t, Load{Free: 0.5}, p.Loads[2])
+}

@@ -1,0 +1,294 @@
+// Package versus measures stacks against a base with package timing. A [Group] holds the base, the base again and a
+// contestant in one process, each with a fixture of its own: more open fixtures would make each other slower. A
+// process is one sample of memory layout and of luck, so a [Program] measures the same group in several, and [Decide]
+// makes one [Result] of what they found.
+package versus
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/measure/cpu"
+	"github.com/rpcbench/rpcbench/internal/measure/latency"
+	"github.com/rpcbench/rpcbench/internal/measure/timing"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+)
+
+const (
+	// Slice is the length of a slice, Turn about what a slice takes with all around it. docs/method.md says how they
+	// were chosen.
+	Slice = 25 * time.Millisecond
+	Turn  = 45 * time.Millisecond
+
+	copySuffix = " again" // ends the name of the base's second fixture
+
+	hangLimit = 10 * time.Second // that a call may take
+)
+
+// Reconnects is how many connections more than declared n calls may open: one, or one in a thousand calls. net/http
+// gives a connection up if one of its goroutines has not run for 50 ms, which happens on a busy machine. A stack that
+// dials on purpose does so far more often.
+func Reconnects(n int64) int64 { return max(1, n/1000) }
+
+// Late is how often goroutines of this process have waited 50 ms or longer until they ran. The runtime keeps this
+// figure anyway, of one wait in eight. A ticker would wake up amid the timed calls.
+func Late() (waits int64) {
+	const sampled = 8
+	scheduler := []metrics.Sample{{Name: "/sched/latencies:seconds"}}
+	metrics.Read(scheduler)
+	if h := scheduler[0].Value; h.Kind() == metrics.KindFloat64Histogram {
+		for i, n := range h.Float64Histogram().Counts {
+			if h.Float64Histogram().Buckets[i] >= 0.05 {
+				waits += sampled * int64(n)
+			}
+		}
+	}
+	return waits
+}
+
+// Arm is a stack that takes part.
+type Arm struct {
+	Name       string
+	Reconnects int64 // connections of all its fixtures beyond the one of each
+
+	stack     rpcbench.Stack
+	workload  workload.Workload
+	config    rpcbench.Config               // where its server is; zero starts one for each fixture
+	server    *child.Server                 // of a workload that is apart
+	open      atomic.Pointer[workload.Open] // the watchdog closes it from another goroutine
+	loop      *latency.Loop                 // of open
+	calls     int64                         // made so far, by fixtures that are closed
+	late      int64                         // Late before the first call
+	least     float64                       // bytes that each call carries, by the fixtures before
+	latencies *latency.Recorder             // of calls in all slices
+
+	seed     uint64            // of the planned starts of its next window
+	lateness *latency.Recorder // of planned starts in all windows
+	planned  int64             // starts that were due in them
+	dropped  int64
+}
+
+// call makes the next call of a single caller.
+func (a *Arm) call() error { return a.loop.Call() }
+
+// start opens the workload and makes calls until it is warm. A slice's lead-in does the rest.
+func (a *Arm) start(ctx context.Context) error {
+	if a.calls == 0 {
+		a.late = Late()
+	}
+	bounded, cancel := context.WithTimeout(ctx, hangLimit)
+	defer cancel()
+	o, err := a.workload.Open(bounded, a.stack, a.config)
+	if err != nil {
+		return err
+	}
+	a.loop, o.Loop.Latency = o.Loop, a.latencies
+	a.open.Store(o)
+	if rate := a.workload.Rate; rate > 0 {
+		lead, length := a.workload.Window()
+		o.Loop.Plan(rate, int(2*rate*(lead+length).Seconds()), a.seed) // twice as many as the window needs, about
+		o.Loop.Lateness = a.lateness
+	}
+	o.Least = a.least
+	if err := o.Start(o.Warm); err != nil {
+		return fmt.Errorf("rpcbench: %s: %w", a.Name, err)
+	}
+	a.least = o.Least
+	return nil
+}
+
+// serve starts the server of a workload that is apart. It lives as long as the group: services are not started anew for
+// each window.
+func (a *Arm) serve(ctx context.Context) (err error) {
+	if !a.workload.Apart || a.config.Remote != "" {
+		return nil
+	}
+	config := rpcbench.Config{TLS: a.workload.TLS, Unix: a.workload.Unix}
+	if a.server, err = child.Start(ctx, a.stack.Name, config); err != nil {
+		return err
+	}
+	a.config.Remote, a.config.Certificate = a.server.Addr, a.server.Certificate
+	return nil
+}
+
+// switches are those of this process, and of the arm's server if that is another.
+func (a *Arm) switches() int64 {
+	n := cpu.Switches(os.Getpid())
+	if a.server != nil {
+		n += a.server.Switches()
+	}
+	return n
+}
+
+// timed lets the calls of a slice be timed one by one.
+func (a *Arm) timed(on bool) { a.loop.Timed(on) }
+
+// window makes the calls of callers with a fixture of their own, which is closed before the next arm has its turn: its
+// idle connections would stand in the other's heap.
+func (a *Arm) window(ctx context.Context, edge func(open bool)) (calls int, wall time.Duration, err error) {
+	before := a.latencies.Count()
+	if err := a.start(ctx); err != nil {
+		return 0, 0, err
+	}
+	runtime.GC() // what starting left is not the callers', nor is what the arm before left
+	lead, length := a.workload.Window()
+	wall, err = a.loop.During(ctx, lead, length, edge)
+	a.planned, a.dropped = a.planned+a.loop.Planned, a.dropped+a.loop.Dropped
+	return int(a.latencies.Count() - before), wall, cmp.Or(err, a.close())
+}
+
+// close reports connections that the arm should not have needed. As many more are allowed as goroutines were late:
+// net/http drops a connection if a goroutine has not run for 50 ms, which is the machine's doing.
+func (a *Arm) close() error {
+	o := a.open.Swap(nil)
+	if o == nil {
+		return nil
+	}
+	a.Reconnects += o.Beyond()
+	a.calls += o.Loop.Begun.Load()
+	calls := a.calls
+	err := o.Close()
+	if allowed := Reconnects(calls); a.Reconnects > allowed+Late()-a.late {
+		return fmt.Errorf("rpcbench: %s: %d connections in %d calls beyond those to be used throughout; %d are allowed",
+			a.Name, a.Reconnects, calls, allowed)
+	}
+	return err
+}
+
+// Group is the arms that are open side by side.
+type Group struct {
+	Arms []*Arm
+
+	pairing *timing.Pairing
+	slice   time.Duration
+	hang    time.Duration // that a call may take
+	seed    uint64        // of everything
+	blocks  uint64        // so far
+	windows bool          // have fixtures of their own
+}
+
+// Open opens the workload for each stack; that of a name that is there already is a copy. seed decides the order of
+// the slices. servers has the host:port of servers that run already, by stack. The error wraps timing.ErrClock where
+// the clock is too coarse.
+func Open(ctx context.Context, w workload.Workload, slice time.Duration, seed uint64, servers map[string]string,
+	stacks ...rpcbench.Stack) (*Group, error) {
+	g := &Group{slice: slice, hang: hangLimit, windows: w.Windowed(), seed: seed}
+	var ops []timing.Arm
+	for _, stack := range stacks {
+		arm := &Arm{Name: stack.Name, stack: stack, workload: w, latencies: latency.NewRecorder(),
+			lateness: latency.NewRecorder()}
+		arm.config.Remote = servers[arm.Name]
+		for _, other := range g.Arms {
+			if other.Name == arm.Name {
+				arm.Name += copySuffix
+			}
+		}
+		g.Arms = append(g.Arms, arm)
+		op := timing.Arm{Name: arm.Name, Op: arm.call, Timed: arm.timed}
+		if g.windows {
+			op = timing.Arm{Name: arm.Name, Window: arm.window, Switches: arm.switches}
+		}
+		if w.Apart && arm.config.Remote == "" {
+			op.Server = func() (time.Duration, bool) { return arm.server.Used() }
+		}
+		ops = append(ops, op)
+	}
+	var err error
+	if g.pairing, err = timing.New(ops, slice, seed); err == nil {
+		err = g.watched(func() error { return g.open(ctx) })
+	}
+	if err != nil {
+		_ = g.Close()
+	}
+	return g, err
+}
+
+// open gives each arm a new fixture. Where a slice brings its own, it sees that they open.
+func (g *Group) open(ctx context.Context) error {
+	for _, arm := range g.Arms {
+		if err := arm.close(); err != nil {
+			return err
+		}
+		if err := arm.serve(ctx); err != nil {
+			return err
+		}
+		if err := arm.start(ctx); err != nil {
+			return err
+		}
+		if !g.windows {
+			continue
+		}
+		if err := cmp.Or(arm.loop.Finish(), arm.close()); err != nil {
+			return err
+		}
+	}
+	runtime.GC() // what starting left is not the slices'
+	return nil
+}
+
+// Block measures a slice of each arm, with new fixtures: two fixtures of one stack may differ for as long as they
+// live; with new ones that luck is noise between blocks, which the interval sees. A call that hangs is ended by
+// closing the fixtures.
+func (g *Group) Block(ctx context.Context) error {
+	return g.watched(func() (err error) {
+		if g.blocks > 0 && !g.windows {
+			err = g.open(ctx)
+		}
+		for _, arm := range g.Arms { // which share the plan of a block
+			arm.seed = g.seed<<16 + g.blocks
+		}
+		if g.blocks++; err == nil {
+			err = g.pairing.Block(ctx)
+		}
+		return err
+	})
+}
+
+// watched closes the fixtures unless do returns in time: a call that hangs then fails.
+func (g *Group) watched(do func() error) error {
+	// The first block has a warm-up of every arm, and all lead in. A call over a slow link takes most of a second.
+	limit := (g.hang + 4*timing.Longest*g.slice) * time.Duration(len(g.Arms))
+	return workload.Watched(limit, nil, func() error {
+		for _, arm := range g.Arms {
+			if o := arm.open.Load(); o != nil {
+				_ = o.Fixture.Close()
+			}
+		}
+		return nil
+	}, do)
+}
+
+// Record returns the blocks and the latencies so far.
+func (g *Group) Record() timing.Record {
+	r := g.pairing.Record()
+	for _, arm := range g.Arms {
+		l := timing.Latency{Calls: arm.latencies.Count(), Sum: arm.latencies.Sum(), Planned: arm.planned,
+			Dropped: arm.dropped}
+		l.Late, _ = arm.lateness.Quantile(0.99)
+		l.P50, _ = arm.latencies.Quantile(0.50)
+		l.P95, _ = arm.latencies.Quantile(0.95)
+		l.P99, _ = arm.latencies.Quantile(0.99)
+		l.P999, _ = arm.latencies.Quantile(0.999)
+		r.Latencies = append(r.Latencies, l)
+	}
+	return r
+}
+
+// Close closes the fixtures, the newest first, and returns the first error.
+func (g *Group) Close() (err error) {
+	for _, arm := range slices.Backward(g.Arms) {
+		if err = cmp.Or(err, arm.close()); arm.server != nil {
+			err = cmp.Or(err, arm.server.Close())
+		}
+	}
+	return err
+}

@@ -1,0 +1,171 @@
+// Package child runs the server of a stack in a child process, and asks that process for what it has allocated.
+//
+// The child is this binary again, as a [Process]. It writes a [Report] for each line of its standard input. It ends
+// when that input ends, so it ends with its parent.
+package child
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/measure/cpu"
+)
+
+// Report is what a child reports about itself, as a line of JSON.
+type Report struct {
+	Addr        string `json:"addr"`
+	Certificate []byte `json:"certificate,omitempty"` // DER; the key stays in the child
+	Accepted    int64  `json:"accepted"`              // connections, without the child's own
+	Bytes       uint64 `json:"bytes"`                 // allocated on the heap so far, freed or not
+	Allocs      uint64 `json:"allocs"`
+}
+
+// Alone starts a server of stack without a client, and checks that it answers one call.
+func Alone(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config) (*rpcbench.Fixture, error) {
+	f, err := rpcbench.Start(ctx, stack, config)
+	if err != nil {
+		return nil, err
+	}
+	client := f.Client
+	f.Client = nil // Close skips it then
+	if err := client.Close(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// service is what a child is asked to serve.
+type service struct {
+	Stack  string `json:"stack"`
+	TLS    bool   `json:"tls"`
+	Socket string `json:"socket"` // its path; "" is TCP
+}
+
+// Find returns the stack with that name.
+func Find(stacks []rpcbench.Stack, name string) (rpcbench.Stack, error) {
+	i := slices.IndexFunc(stacks, func(s rpcbench.Stack) bool { return s.Name == name })
+	if i < 0 {
+		return rpcbench.Stack{}, fmt.Errorf("its process has no stack %q: "+
+			"cli.Main takes all stacks", name)
+	}
+	return stacks[i], nil
+}
+
+// Serve is the child's side of Start. It serves one of stacks until in ends.
+func Serve(in io.Reader, out io.Writer, stacks []rpcbench.Stack) error {
+	var asked service
+	return Answer(context.Background(), in, out, &asked, func(_ context.Context, lines <-chan []byte) error {
+		stack, err := Find(stacks, asked.Stack)
+		if err != nil {
+			return err
+		}
+		return serve(lines, json.NewEncoder(out), stack, asked)
+	})
+}
+
+func serve(lines <-chan []byte, reports *json.Encoder, stack rpcbench.Stack, asked service) error {
+	f, err := Alone(context.Background(), stack,
+		rpcbench.Config{TLS: asked.TLS, Unix: asked.Socket != "", Addr: asked.Socket})
+	if err != nil {
+		return err
+	}
+	r := Report{Addr: f.Addr}
+	if state, ok := f.TLS(); ok {
+		r.Certificate = state.PeerCertificates[0].Raw
+	}
+	own := f.Accepted()
+	var memory runtime.MemStats // allocated once: it is large, and allocations between two reports belong to the calls
+	for range lines {
+		r.Accepted = f.Accepted() - own
+		runtime.ReadMemStats(&memory) // runtime/metrics counts small objects late
+		r.Bytes, r.Allocs = memory.TotalAlloc, memory.Mallocs
+		_ = reports.Encode(&r) // it fails if the parent has ended, and then lines end too
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
+// Server is a server in a child of this process. One goroutine at a time.
+type Server struct {
+	Report // the newest
+
+	// Close ends the child and waits for its end. The error is what the child said last, or how it ended.
+	Close func() error
+
+	process *Process
+	folder  string // of its socket, "" without one
+}
+
+// Start starts this program as a child, which must call [Serve], to serve the stack with that name. The child has the
+// current GOMAXPROCS of this process. ctx bounds the start.
+func Start(ctx context.Context, stack string, config rpcbench.Config) (*Server, error) {
+	s, asked := &Server{}, service{Stack: serverOf(stack), TLS: config.TLS}
+	if config.Unix { // in a folder of this process, which outlives a child that is killed
+		folder, err := os.MkdirTemp("", "rpcbench")
+		if err != nil {
+			return nil, fmt.Errorf("server process: %w", err)
+		}
+		s.folder, asked.Socket = folder, filepath.Join(folder, "socket")
+	}
+	life, kill := context.WithCancel(context.WithoutCancel(ctx))
+	release := context.AfterFunc(ctx, kill)
+	p, err := Command{Does: Serves, Procs: runtime.GOMAXPROCS(0), Asked: asked, Limit: limit}.Start(life)
+	s.process, s.Close = p, sync.OnceValue(s.end)
+	if err = said(err); err == nil {
+		err = s.Ask()
+	}
+	if !release() {
+		err = fmt.Errorf("server process: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		kill()
+		_ = s.Close()
+	}
+	return s, err
+}
+
+// serverOf returns the name of the stack whose server a stack has. For a result of rpcbench.Cross that is the second.
+func serverOf(stack string) string {
+	client, server, _ := strings.Cut(stack, ".to.")
+	return cmp.Or(server, client)
+}
+
+// Used is the CPU time of the child so far, which the child is not asked for: that would stop its world.
+func (s *Server) Used() (time.Duration, bool) { return cpu.Of(s.process.cmd.Process.Pid) }
+
+// Switches are the child's voluntary context switches so far; 0 if the system does not tell.
+func (s *Server) Switches() int64 { return cpu.Switches(s.process.cmd.Process.Pid) }
+
+// Ask asks the child for a report. The few allocations that a report costs are counted in the next report.
+func (s *Server) Ask() error { return said(s.process.Ask("", &s.Report)) }
+
+func (s *Server) end() (err error) {
+	if s.process != nil {
+		err = said(s.process.End())
+	}
+	if s.folder != "" {
+		err = cmp.Or(err, os.RemoveAll(s.folder))
+	}
+	return err
+}
+
+func said(err error) error {
+	if err != nil {
+		err = errors.New("server process: " + strings.TrimPrefix(err.Error(), "rpcbench: "))
+	}
+	return err
+}

@@ -1,0 +1,242 @@
+package workload_test
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/testkit"
+	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
+)
+
+// twice is a connection that writes a part, and then the rest.
+type twice struct{ net.Conn }
+
+func (c twice) Write(p []byte) (int, error) {
+	if n, err := c.Conn.Write(p[:1]); err != nil {
+		return n, err
+	}
+	n, err := c.Conn.Write(p[1:])
+	return n + 1, err
+}
+
+// What Look counts of calls is what they cost: of rawtcp the frames of a small user, and what its calls are made to
+// allocate besides. It counts at the GOMAXPROCS that the question needs, whatever was set.
+func TestLookCounts(t *testing.T) {
+	const sent, received, objects, size = 5 + 36, 5 + 54, 100, 1024
+	const procs = 3
+	before := runtime.NumCPU() + 1
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(before))
+	for _, c := range []struct {
+		workload    string
+		procs       int   // that the workload asks for; 0 is as many as there are cores
+		connections int64 // 0: one for each call
+	}{
+		{workload: "small", procs: procs, connections: 1},
+		{workload: "stream", connections: 1},
+		{workload: "small-50x20", connections: 20},
+		{workload: "cold", procs: procs},
+	} {
+		t.Run(c.workload, func(t *testing.T) {
+			w, err := workload.In(workload.Rows(false), c.workload)
+			require.NoError(t, err)
+			w.Procs = c.procs
+			look := func(objects int) (f workload.Facts, seen map[int]bool) {
+				var mu sync.Mutex
+				seen = map[int]bool{}
+				stack := testkit.WithClient(rawtcp.New(), func(users rpcbench.Users) rpcbench.Client {
+					return testkit.Around(users, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+						kept := make([][]byte, objects)
+						return func(ctx context.Context) error {
+							for i := range kept {
+								kept[i] = make([]byte, size)
+							}
+							mu.Lock()
+							seen[runtime.GOMAXPROCS(0)] = true
+							mu.Unlock()
+							return call(ctx)
+						}
+					})
+				})
+				stack = testkit.Dialling(stack, func(c *rpcbench.ClientConfig) {
+					dial := c.DialContext
+					c.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+						conn, err := dial(ctx, network, addr)
+						return twice{conn}, err
+					}
+				})
+				f, err := w.Look(t.Context(), stack, 1000)
+				require.NoError(t, err)
+				return f, seen
+			}
+			f, seen := look(objects)
+			require.GreaterOrEqual(t, f.Calls, int64(20), "calls")
+			require.EqualValues(t, sent, f.Sent, "bytes sent by a call")
+			require.EqualValues(t, received, f.Received, "bytes received by a call")
+			require.EqualValues(t, 2, f.Writes, "writes of a call")
+			require.GreaterOrEqual(t, f.Reads, 1.0, "reads of a call")
+			require.Less(t, f.Reads, 2.0, "reads of a call, whose reply is written at once")
+			if c.connections > 0 {
+				bare, _ := look(0)
+				require.Equal(t, c.connections, f.Connections, "connections")
+				require.InDelta(t, objects, f.Allocs-bare.Allocs, objects/50, "allocations of a call")
+				require.InDelta(t, objects*size, f.AllocBytes-bare.AllocBytes, objects*size/50, "bytes allocated by a call")
+			} else {
+				require.Equal(t, f.Calls, f.Connections, "connections, one for each call")
+			}
+			require.Equal(t, map[int]bool{cmp.Or(c.procs, runtime.NumCPU()): true}, seen, "GOMAXPROCS during the calls")
+			require.Equal(t, before, runtime.GOMAXPROCS(0), "GOMAXPROCS afterwards")
+		})
+	}
+}
+
+// Calls of a rate are counted at that rate: 400 of 2000 a second take about a fifth of a second.
+func TestLookAtARate(t *testing.T) {
+	began := time.Now()
+	f, err := workload.Workload{Rate: 2000, Callers: 4}.Look(t.Context(), rawtcp.New(), 400)
+	require.NoError(t, err)
+	require.Positive(t, f.Calls)
+	require.Greater(t, time.Since(began), 100*time.Millisecond)
+}
+
+// What is warm has made each of its calls, by each of its callers: before the lead-in of a window, too.
+func TestWarmUp(t *testing.T) {
+	for _, w := range []workload.Workload{{}, {Callers: 8}, {Callers: 8, Conns: 2}, {Rate: 2000, Callers: 8},
+		{Payload: 1000}} {
+		var prepared []*atomic.Int64
+		stack := testkit.WithClient(rawtcp.New(), func(users rpcbench.Users) rpcbench.Client {
+			return testkit.Around(users, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+				made := new(atomic.Int64)
+				prepared = append(prepared, made)
+				return func(ctx context.Context) error { made.Add(1); return call(ctx) }
+			})
+		})
+		o, err := w.Open(t.Context(), stack, rpcbench.Config{})
+		require.NoError(t, err)
+		if w.Rate > 0 {
+			o.Loop.Plan(w.Rate, 1, 1)
+		}
+		require.NoError(t, o.Start(o.Warm))
+		for i, made := range prepared {
+			require.Positive(t, made.Load(), "call %d of %d, %+v", i, len(prepared), w)
+		}
+		require.NoError(t, o.Loop.Finish())
+		require.NoError(t, o.Close())
+	}
+}
+
+// What leads is what calls cost, of several callers or of a rate, unless a connection or a link is what takes the time.
+func TestWhatLeads(t *testing.T) {
+	for cost, all := range map[bool][]workload.Workload{
+		true: {{Callers: 2}, {Rate: 1000}, {Rate: workload.Auto}, {Rate: 1000, Callers: 1}, {Callers: 2, Apart: true},
+			{Callers: 100, TLS: true, Payload: 1000}},
+		false: {{}, {Callers: 1}, {Apart: true}, {TLS: true, Headers: true}, {Stream: true}, {NewConn: true},
+			{Callers: 2, NewConn: true}, {Rate: 1000, NewConn: true}, {Link: "4g"}, {Callers: 2, Link: "4g"},
+			{Rate: 1000, Link: "4g"}},
+	} {
+		for _, w := range all {
+			require.Equal(t, cost, w.AsksCPU(), "%+v", w)
+		}
+	}
+}
+
+// Of the 22 blocks that run asks of a process unless told otherwise, windows take fewer, which last longer.
+func TestBlocks(t *testing.T) {
+	for want, all := range map[int][]workload.Workload{22: {{}, {Callers: 1}, {TLS: true, NewConn: true}},
+		8:  {{Callers: 2}, {Apart: true}},
+		10: {{Rate: 1000}, {Rate: workload.Auto, Apart: true}},
+		2:  {{Link: "4g"}, {Link: "4g", Callers: 2}, {Link: "4g", Rate: 1000}}} {
+		for _, w := range all {
+			require.Equal(t, want, w.Blocks(22), "%+v", w)
+		}
+	}
+	require.Equal(t, 1, workload.Workload{Rate: 1000}.Blocks(5), "-quick")
+}
+
+// What a call of the stack "allocates" makes client and server allocate, and one of "plain" does not. The client of
+// "strays" opens a connection of which no fixture knows.
+const clients, servers, each = 100, 300, 1024
+
+func allocating() []rpcbench.Stack {
+	of := func(name string, client, server int) rpcbench.Stack {
+		var mu sync.Mutex
+		var kept [][]byte
+		allocate := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			kept = kept[:0]
+			for range n {
+				kept = append(kept, make([]byte, each))
+			}
+		}
+		s := testkit.WithClient(httpjson.New(), func(users rpcbench.Users) rpcbench.Client {
+			return testkit.Around(users, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+				return func(ctx context.Context) error {
+					allocate(client)
+					return call(ctx)
+				}
+			})
+		})
+		bare := s.Server
+		s.Name, s.Server = name, func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+			inner, err := bare(config)
+			if err != nil {
+				return nil, err
+			}
+			handler := inner.(interface{ HTTPHandler() http.Handler }).HTTPHandler()
+			return httpapi.NewServer(config, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				allocate(server)
+				handler.ServeHTTP(w, r)
+			}), false), nil
+		}
+		return s
+	}
+	strays := testkit.Dialling(of("strays", 0, 0), func(c *rpcbench.ClientConfig) {
+		if os.Getenv(child.Variable) != "" {
+			return
+		}
+		if conn, err := net.Dial("tcp", c.Addr); err == nil {
+			_ = conn.Close() // or the server waits for it until the collector closes it
+		}
+	})
+	return []rpcbench.Stack{of("plain", 0, 0), of("allocates", clients, servers), strays}
+}
+
+// What client and server allocate in processes of their own is counted on either side.
+func TestLookCountsServers(t *testing.T) {
+	of := map[string]workload.Facts{}
+	for _, stack := range allocating()[:2] {
+		f, err := workload.Workload{Apart: true, Callers: 2}.Look(t.Context(), stack, 200) // the warm-up's would show
+		require.NoError(t, err)
+		of[stack.Name] = f
+	}
+	more, plain := of["allocates"], of["plain"]
+	require.InDelta(t, clients, more.Allocs-plain.Allocs, clients/20, "the client's allocations")
+	require.InDelta(t, clients*each, more.AllocBytes-plain.AllocBytes, clients*each/20, "bytes of the client")
+	require.InDelta(t, servers, more.ServerAllocs-plain.ServerAllocs, servers/20, "the server's allocations")
+	require.InDelta(t, servers*each, more.ServerAllocBytes-plain.ServerAllocBytes, servers*each/20, "bytes of the server")
+	together, err := workload.Workload{}.Look(t.Context(), allocating()[0], 1000)
+	require.NoError(t, err)
+	require.Zero(t, together.ServerAllocs, "it has no process of its own")
+	require.Greater(t, together.Allocs, max(plain.Allocs, plain.ServerAllocs), "both sides'")
+}
+
+// Calls over a connection that no fixture knows of would be in no figure.
+func TestLookKnowsEachConnection(t *testing.T) {
+	_, err := workload.Workload{Apart: true}.Look(t.Context(), allocating()[2], 20)
+	require.EqualError(t, err, "rpcbench: strays: the server's process accepted 2 connections, its client opened 1")
+}

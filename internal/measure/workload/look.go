@@ -1,0 +1,106 @@
+package workload
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/suite/tap"
+)
+
+// Facts are what calls do beside taking time. Bytes and allocations are per call, of client and server together unless
+// the server has a process of its own.
+type Facts struct {
+	Calls       int64   `json:"calls"`
+	Sent        float64 `json:"sent"` // bytes on the client's connections, beneath TLS
+	Received    float64 `json:"received"`
+	Writes      float64 `json:"writes,omitzero"` // of the client to its connections: a system call each, as reads are
+	Reads       float64 `json:"reads,omitzero"`
+	Allocs      float64 `json:"allocs"`
+	AllocBytes  float64 `json:"alloc_bytes"`
+	Connections int64   `json:"connections"` // that the calls used
+
+	// Of a server that has a process of its own; 0 in results that are older than these names.
+	ServerAllocs     float64 `json:"server_allocs,omitzero"`
+	ServerAllocBytes float64 `json:"server_alloc_bytes,omitzero"`
+}
+
+const (
+	hang        = 30 * time.Second // after which the fixture is closed, so that a call fails
+	acceptLimit = 2 * time.Second  // until a server has accepted the connections that its client has opened
+)
+
+// Look makes calls of a stack at the workload, so many or as many as two seconds allow, and counts. All callers take
+// part: over HTTP/2 the calls of a connection share pings and window updates.
+func (w Workload) Look(ctx context.Context, stack rpcbench.Stack, calls int64) (f Facts, err error) {
+	const longest = 2 * time.Second
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cmp.Or(w.Procs, runtime.NumCPU())))
+	var wired tap.Counter
+	o, err := w.Open(ctx, stack, rpcbench.Config{WrapClient: wired.Wrap})
+	if err != nil {
+		return f, err
+	}
+	defer func() { err = errors.Join(err, o.Close()) }()
+	err = Watched(hang, nil, o.Fixture.Close, func() error {
+		if w.Rate != 0 {
+			o.Loop.Plan(w.Rate, int(calls), 1)
+		}
+		if err := o.Start(o.Warm); err != nil {
+			return err
+		}
+		accepted := int64(0)
+		if w.NewConn { // then only those of the calls count
+			accepted = o.Fixture.Accepted()
+		}
+		limited, cancel := context.WithTimeout(ctx, longest)
+		defer cancel()
+		before, err := o.reported()
+		if err != nil {
+			return err
+		}
+		sent, received, allocated := wired.Sent.Load(), wired.Received.Load(), Allocated()
+		writes, reads := wired.Writes.Load(), wired.Reads.Load()
+		if err := o.Loop.Run(limited, calls); err != nil {
+			return err
+		}
+		bytes, allocs := allocated()
+		after, err := o.reported()
+		if err != nil {
+			return err
+		}
+		f.Calls = o.Loop.Latency.Count()
+		n := float64(f.Calls)
+		f.Connections = o.Fixture.Accepted() - accepted
+		f.Sent, f.Received = float64(wired.Sent.Load()-sent)/n, float64(wired.Received.Load()-received)/n
+		f.Writes, f.Reads = float64(wired.Writes.Load()-writes)/n, float64(wired.Reads.Load()-reads)/n
+		f.Allocs, f.AllocBytes = float64(allocs)/n, float64(bytes)/n
+		f.ServerAllocs, f.ServerAllocBytes = float64(after.Allocs-before.Allocs)/n, float64(after.Bytes-before.Bytes)/n
+		return ctx.Err()
+	})
+	return f, err
+}
+
+// reported is what a server with a process of its own reports. It fails if that server has accepted other connections
+// than its client opened: those of a client that dials by itself would be in no figure. A client that reconnects may
+// give up a dial, and one side may know of a connection a little later than the other.
+func (o *Open) reported() (r child.Report, err error) {
+	if o.Server == nil {
+		return r, nil
+	}
+	for began := time.Now(); ; {
+		err := o.Server.Ask()
+		r, opened := o.Server.Report, o.Fixture.Accepted()
+		switch {
+		case err != nil || r.Accepted == opened || o.Fixture.Stack.Traits.Reconnects:
+			return r, err
+		case time.Since(began) > acceptLimit:
+			return r, fmt.Errorf("rpcbench: %s: the server's process accepted %d connections, its client opened %d",
+				o.Fixture.Stack.Name, r.Accepted, opened)
+		}
+	}
+}

@@ -1,0 +1,252 @@
+package workload_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+	"github.com/rpcbench/rpcbench/internal/suite/tap"
+	"github.com/rpcbench/rpcbench/internal/testkit"
+	"github.com/rpcbench/rpcbench/internal/transport/binding"
+	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
+	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
+)
+
+// sight is what a server sees of one message: the body of a request, or one of several on a stream.
+type sight struct {
+	PID           int
+	AtOnce        int    // requests in the server, this one among them
+	Conn          string // that it came with
+	Request       int64  // of the server's, from 1 on
+	TLS           bool
+	Unix          bool
+	Path          string
+	Authorization string
+	Traceparent   string
+	UserAgent     string
+	Timeout       string
+	Size          int
+	Sum           string // tells messages apart
+}
+
+// witness has a stack of each protocol, whose server writes the messages to the file that logEnv names. Its client
+// counts bytes.
+type witness struct {
+	wire            tap.Counter
+	conns, requests atomic.Int64
+
+	mu     sync.Mutex
+	inside int
+	want   int
+	all    chan struct{} // closed when so many requests are inside; nil: nobody waits
+}
+
+// gather keeps requests in the server until so many are there, once.
+func (w *witness) gather(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.want, w.all = n, make(chan struct{})
+}
+
+// enter returns how many requests are in the server now.
+func (w *witness) enter() int {
+	w.mu.Lock()
+	w.inside++
+	n, all := w.inside, w.all
+	if all != nil && n == w.want {
+		w.open()
+	}
+	w.mu.Unlock()
+	if all != nil {
+		select {
+		case <-all:
+		case <-time.After(10 * time.Second): // the callers don't call at once
+			w.mu.Lock()
+			w.open()
+			w.mu.Unlock()
+		}
+	}
+	return n
+}
+
+func (w *witness) open() {
+	if w.all != nil {
+		close(w.all)
+		w.all = nil
+	}
+}
+
+func (w *witness) leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inside--
+}
+
+// stacks are those of create-user, or of a method of one's own.
+func (w *witness) stacks(own bool) []rpcbench.Stack {
+	if own {
+		plain := httpjson.Of(method(func(q *rpcbench.User) string { return q.Email },
+			func(a *rpcbench.Response) string { return a.User.Email }))
+		generated := method((*userv1.User).GetEmail,
+			func(a *userv1.CreateUserResponse) string { return a.User.GetEmail() })
+		// of which connect-go's handler serves gRPC too
+		return []rpcbench.Stack{w.stack(plain, plain), w.stack(grpcprotobuf.Of(generated), connectrpc.Of(generated))}
+	}
+	return []rpcbench.Stack{w.stack(httpjson.New(), httpjson.New()), w.stack(grpcprotobuf.New(), grpcservehttp.New())}
+}
+
+// method has as many samples as a round, each of another user.
+func method[Q, A any](asked func(*Q) string, answered func(*A) string) rpcbench.Method[Q, A] {
+	m := rpcbench.Method[Q, A]{
+		Name:  "test.v1.Users/Create",
+		Key:   func(q *Q) uint64 { return maphash.String(seed, asked(q)) },
+		Equal: func(want, got *A) bool { return answered(want) == answered(got) },
+	}
+	for i := range corpus.Round {
+		u := rpcbench.Sample(i, 0)
+		m.Requests = append(m.Requests, binding.Convert[Q](&u))
+		m.Replies = append(m.Replies, binding.Convert[A](rpcbench.Answer(&u)))
+	}
+	return m
+}
+
+var seed = maphash.MakeSeed()
+
+func (w *witness) stack(client, server rpcbench.Stack) rpcbench.Stack {
+	s := client
+	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+		bare, err := server.Server(config)
+		if err != nil {
+			return nil, err
+		}
+		handler := bare.(interface{ HTTPHandler() http.Handler }).HTTPHandler()
+		own := httpapi.NewServer(config, w.watch(handler), client.Traits.HTTP == "2")
+		return testkit.Server{Server: own, OnServe: func(ln net.Listener) error {
+			return own.Serve(&tap.Listener{Listener: ln, Wrap: func(c net.Conn) net.Conn {
+				return numbered{c, fmt.Sprint(w.conns.Add(1))}
+			}})
+		}}, nil
+	}
+	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		dial := config.DialContext
+		config.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return w.wire.Wrap(c), nil
+		}
+		return client.Dial(config)
+	}
+	return s
+}
+
+// numbered is a connection whose number stands for its client's address.
+type numbered struct {
+	net.Conn
+	number string
+}
+
+func (c numbered) RemoteAddr() net.Addr { return &net.UnixAddr{Name: c.number} }
+
+// watch puts the witness in front of a handler.
+func (w *witness) watch(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(reply http.ResponseWriter, r *http.Request) {
+		seen := sight{
+			PID: os.Getpid(), AtOnce: w.enter(), Conn: r.RemoteAddr, Request: w.requests.Add(1),
+			TLS: r.TLS != nil, Unix: r.Context().Value(http.LocalAddrContextKey).(net.Addr).Network() == "unix",
+			Path: r.URL.Path, Authorization: r.Header.Get("Authorization"),
+			Traceparent: r.Header.Get("Traceparent"), UserAgent: r.UserAgent(),
+			Timeout: r.Header.Get("Grpc-Timeout"),
+		}
+		defer w.leave()
+		tell := func(body []byte) {
+			sum := sha256.Sum256(body)
+			seen.Size, seen.Sum = len(body), hex.EncodeToString(sum[:])
+			w.write(seen)
+		}
+		if strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+			r.Body = &frames{ReadCloser: r.Body, tell: tell}
+		} else {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return
+			}
+			tell(body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		h.ServeHTTP(reply, r)
+	})
+}
+
+// frames tells of each message of a gRPC body that is read.
+type frames struct {
+	io.ReadCloser
+	tell func(body []byte)
+	rest []byte
+}
+
+func (f *frames) Read(p []byte) (int, error) {
+	const prefix = 5
+	n, err := f.ReadCloser.Read(p)
+	f.rest = append(f.rest, p[:n]...)
+	for len(f.rest) >= prefix {
+		end := prefix + int(binary.BigEndian.Uint32(f.rest[1:]))
+		if len(f.rest) < end {
+			break
+		}
+		f.tell(f.rest[prefix:end])
+		f.rest = f.rest[end:]
+	}
+	return n, err
+}
+
+// write adds a line to the file.
+func (w *witness) write(m sight) {
+	line, err := json.Marshal(m)
+	if err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		var file *os.File
+		if file, err = os.OpenFile(os.Getenv(logEnv), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+			_, _ = file.Write(append(line, '\n'))
+			_ = file.Close()
+		}
+	}
+}
+
+// read returns all messages that servers have written.
+func read(t *testing.T, file string) (all []sight) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	lines := json.NewDecoder(bytes.NewReader(data))
+	for lines.More() {
+		var m sight
+		require.NoError(t, lines.Decode(&m))
+		all = append(all, m)
+	}
+	return all
+}

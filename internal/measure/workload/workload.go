@@ -1,0 +1,425 @@
+// Package workload opens a stack at a workload and prepares its calls, for the rows of go test -bench, for the
+// processes that measure for rpcbench run and explain, and for what counts bytes and allocations. All of them make the
+// calls by an Open's Loop. The package also lists the workloads of run.
+package workload
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/measure/latency"
+	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+	"github.com/rpcbench/rpcbench/internal/suite/tap"
+)
+
+// Workload is an rpcbench.Workload, with what the engine does with it.
+type Workload rpcbench.Workload
+
+// TellsCores says whether CPU time over wall time of a process tells how many cores a call had: of one caller, whose
+// server is in the process and whose replies come at once.
+func (w Workload) TellsCores() bool {
+	return w.AtOnce() == 1 && !w.Windowed() && w.Link == ""
+}
+
+// AsksCPU says whether the question is what calls cost: of several callers. One caller asks what it waits for, unless
+// it has one core, whose time is CPU time.
+func (w Workload) AsksCPU() bool { return (w.Several() || w.Rate != 0) && !w.NewConn && w.Link == "" }
+
+// Blocks is how many of n blocks a process measures: fewer where starting takes most of the time, where a window takes
+// longer than a slice, or where hardly anything varies.
+func (w Workload) Blocks(n int) int {
+	switch {
+	case w.Link != "":
+		return 2
+	case w.Rate != 0:
+		return min(max(1, n-9), 10)
+	case w.Windowed():
+		return min(2*n/5, 10)
+	}
+	return n
+}
+
+// Extra is about how much longer than others each arm takes in a block.
+func (w Workload) Extra() time.Duration {
+	switch {
+	case w.Link != "":
+		return 3 * time.Second
+	case w.Windowed():
+		lead, length := w.Window()
+		return lead + length
+	}
+	return 0
+}
+
+// Warming is about how long the callers of a window take until they are warm.
+func (w Workload) Warming() time.Duration {
+	if w.Link != "" || !w.Windowed() {
+		return 0
+	}
+	return time.Duration(w.AtOnce()) * 400 * time.Microsecond
+}
+
+// Auto is a Rate that run finds: the base then takes about a quarter of the machine.
+const Auto = -1
+
+// LeastRate is the least Rate of CheckWindows.
+const LeastRate = 500
+
+const (
+	each        = 4   // calls that a caller goes round: a reply that sticks to a connection is then the wrong one
+	rateCallers = 100 // of planned calls, unless the workload says how many
+	mostStreams = 250 // calls that net/http's HTTP/2 server takes on a connection at a time
+)
+
+// Several says whether several callers call at a time. A single one may call in a goroutine that does more than that.
+func (w Workload) Several() bool { return w.AtOnce() > 1 }
+
+// Windowed says whether calls are counted in windows. Slices of 25 ms, which end with a collection, are of one caller
+// in the server's process.
+func (w Workload) Windowed() bool { return w.Several() || w.Apart || w.Rate != 0 }
+
+// Window is how long callers call before they are measured, and how long they are. The CPU clock of another process may
+// be a tick late for each thread that runs: a tick of 4 ms for two of them is 8 % of 100 ms.
+func (w Workload) Window() (lead, length time.Duration) {
+	switch {
+	case w.Link != "":
+		return time.Second, 2 * time.Second // a call takes much of a second
+	case w.Rate > 0: // a thousand calls or more, on average
+		return 300 * time.Millisecond, max(300*time.Millisecond, time.Duration(1000/w.Rate*float64(time.Second)))
+	}
+	return 100 * time.Millisecond, 100 * time.Millisecond
+}
+
+// AtOnce is how many callers there are.
+func (w Workload) AtOnce() int {
+	callers, _ := w.callers()
+	return callers
+}
+
+// callers returns how many callers there are, and how many different calls each makes in turn.
+func (w Workload) callers() (callers, calls int) {
+	switch {
+	case w.Rate != 0:
+		return cmp.Or(w.Callers, rateCallers), each
+	case w.Callers == 0:
+		return 1, corpus.Round
+	}
+	return w.Callers, each
+}
+
+// Connections is how many a client of the stack keeps open: as its library is wired, unless the workload says how many.
+func (w Workload) Connections(t rpcbench.Traits) int {
+	callers := w.AtOnce()
+	if w.NewConn || t.Multiplexed && !t.Turns {
+		callers = 1
+	}
+	return cmp.Or(w.Conns, callers)
+}
+
+// Unseen says what the suite can't see of a stack, because of Traits.Varies. It is "" if that is nothing.
+func Unseen(s rpcbench.Stack) string {
+	switch s.Traits.Varies {
+	case rpcbench.Numbered:
+		return s.Name + " numbers its requests: no test sees whether the numbered part, of up to 64 bytes, holds more"
+	case rpcbench.Masked:
+		return s.Name + " masks its requests: no test reads them, only their lengths and the replies"
+	}
+	return ""
+}
+
+// checkStreams refuses more callers than a connection carries: further calls would wait, and the row be of that.
+func (w Workload) checkStreams(t rpcbench.Traits) error {
+	callers := w.AtOnce()
+	n := (callers + w.Connections(t) - 1) / w.Connections(t)
+	if t.HTTP == "2" && slices.Contains(t.ServerLibraries, "net/http") && n > mostStreams {
+		return fmt.Errorf("net/http's HTTP/2 server takes %d calls on a connection, and here are %d callers on each: "+
+			"give %d connections", mostStreams, n, (callers+mostStreams-1)/mostStreams)
+	}
+	return nil
+}
+
+// Check refuses numbers that make no sense, and what no stack can do.
+func (w Workload) Check() error {
+	const most = 1000
+	for _, n := range []struct {
+		name        string
+		value, most int
+	}{
+		{"Payload", w.Payload, rpcbench.MaxAvatar}, {"Callers", w.Callers, most}, {"Conns", w.Conns, most},
+		{"Procs", w.Procs, most},
+	} {
+		if n.value < 0 || n.value > n.most {
+			return fmt.Errorf("a workload's %s lies between 0 and %d: %d does not", n.name, n.most, n.value)
+		}
+	}
+	other := w.NewConn || w.Message != "" || w.Invalid || w.Deadline || w.Headers || w.Rate != 0
+	switch {
+	case w.Message != "" && flex(w.Message) == nil:
+		return fmt.Errorf("a workload's Message is flex.empty, flex.complex, flex.1kB or flex.10kB: %q is none", w.Message)
+	case w.Message != "" && (w.Payload > 0 || w.Invalid):
+		return errors.New("a workload's Message is no user: it goes without Payload and Invalid")
+	case w.Stream && (other || w.Callers > 1 || w.Conns > 1):
+		return errors.New("a workload's Stream has one caller of valid users: it goes with TLS, Link and Payload alone")
+	case w.NewConn && w.Conns > 1:
+		return errors.New("a workload's NewConn leaves no choice of Conns: each call has a connection of its own")
+	case w.Rate != 0 && w.Rate != Auto && !(w.Rate >= latency.MinRate && w.Rate <= latency.MaxRate):
+		return fmt.Errorf("a workload's Rate lies between %v and %v calls per second: %v does not",
+			latency.MinRate, int(latency.MaxRate), w.Rate)
+	case w.Link != "":
+		_, err := tap.FindLink(w.Link)
+		return err
+	}
+	return nil
+}
+
+// CheckWindows is Check for what is measured in windows of a thousand planned calls, which last two seconds at most.
+func (w Workload) CheckWindows() error {
+	if w.Rate > 0 && w.Rate < LeastRate {
+		return fmt.Errorf("%v calls a second are too few for a window of a thousand: give %d or more", w.Rate, LeastRate)
+	}
+	return w.Check()
+}
+
+// Size reads a payload: 100B, 1kB (1000 bytes), 1MB.
+func Size(s string) (int, error) {
+	digits, unit := s, ""
+	if i := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' }); i >= 0 {
+		digits, unit = s[:i], s[i:]
+	}
+	n, err := strconv.ParseUint(digits, 10, 32)
+	bytes := n * map[string]uint64{"B": 1, "kB": 1e3, "MB": 1e6}[unit]
+	switch {
+	case err != nil || bytes == 0 || digits[0] == '0':
+		return 0, fmt.Errorf("%q is no size: write 100B, 1kB or 1MB", s)
+	case bytes > rpcbench.MaxAvatar:
+		return 0, fmt.Errorf("%s is too much: a message has %d B at most", s, rpcbench.MaxAvatar)
+	}
+	return int(bytes), nil
+}
+
+// Small is the workload of a small call's CPU work.
+const Small = "small"
+
+// Few and FewOwn are how many of All, and of Own, make the answer of a run that is not thorough.
+const (
+	Few    = 5
+	FewOwn = 3
+)
+
+// All are the workloads of rpcbench run: situations in which services are, first those that most are in.
+func All() []Workload {
+	return []Workload{
+		{Name: smallLoad, Title: "small calls, ordinary load", Rate: Auto, Apart: true},
+		{Name: "structured-load-tls", Title: "structured, 2.0 kB, ordinary load, TLS", Message: "flex.1kB", Rate: Auto,
+			Apart: true, TLS: true},
+		{Name: smallSaturated, Title: "small calls, saturated: 100 callers", Callers: 100, Apart: true},
+		{Name: "structured-saturated-tls", Title: "structured, saturated: 30 callers, TLS",
+			Message: "flex.1kB", Callers: 30, Apart: true, TLS: true},
+		{Name: Small, Title: "a small call, one core", Procs: 1},
+
+		{Name: "structured-1kB", Title: "structured, 2.0 kB of JSON, one core", Message: "flex.1kB", Procs: 1},
+		{Name: "cold-tls", Title: "a new TLS connection, one call", NewConn: true, TLS: true, Procs: 1},
+		{Name: "small-apart", Title: "one small call at a time", Apart: true},
+		{Name: "small-1000-per-second", Title: "small calls, 1,000 a second", Rate: 1000, Apart: true},
+		{Name: "small-load-one-core", Title: "small, ordinary load, GOMAXPROCS 1 each", Rate: Auto, Apart: true, Procs: 1},
+		{Name: "mixed", Title: "mixed fields, 418 B of JSON", Message: "flex.complex", Procs: 1},
+		{Name: "structured-10kB", Title: "structured, 18.5 kB of JSON", Message: "flex.10kB", Procs: 1},
+		{Name: "bytes-1kB", Title: "1 kB of bytes (1.4 kB as JSON)", Payload: 1000, Procs: 1},
+		{Name: "bytes-10kB", Title: "10 kB of bytes (13 kB as JSON)", Payload: 10_000, Procs: 1},
+		{Name: "bytes-100kB", Title: "100 kB of bytes (133 kB as JSON)", Payload: 100_000, Procs: 1},
+		{Name: "stream", Title: "a small message on a stream (JSON: a call)", Stream: true, Procs: 1},
+		{Name: "cold", Title: "a new connection, one call", NewConn: true, Procs: 1},
+		{Name: "cold-4g", Title: "a new connection over 4G, one call", NewConn: true, Link: "4g"},
+		{Name: "headers", Title: "a small call, long headers", Headers: true, Procs: 1},
+	}
+}
+
+const (
+	smallLoad      = "small-load"
+	smallSaturated = "small-saturated"
+	ownSmall       = "call"
+)
+
+// Also are stacks that have rows of their own beside the contestants, and the workloads of these rows: clients that
+// leave all to net/http, and what a method of one's own may win without a new protocol.
+func Also() map[string][]string {
+	return map[string][]string{"httpjson.default": {smallLoad, smallSaturated}, "httpjsoniter": {ownSmall}}
+}
+
+// Rows are the workloads of go test -bench: those of All, and some that rpcbench list does not show. A row has the
+// GOMAXPROCS of its label, so of workloads that differ in Procs alone the first one stays. A rate has no row, and a
+// server apart has none.
+func Rows(full bool) (rows []Workload) {
+	more := []Workload{
+		{Name: Small},
+		{Name: "small-50x20", Callers: 50, Conns: 20},
+		{Name: "mixed-50x20", Message: "flex.complex", Callers: 50, Conns: 20},
+		{Name: "invalid", Invalid: true},
+		{Name: "deadline", Deadline: true},
+		{Name: "tls", TLS: true},
+	}
+	if full {
+		more = append(more,
+			Workload{Name: "small-8x8", Callers: 8, Conns: 8},
+			Workload{Name: "small-64x20", Callers: 64, Conns: 20},
+			Workload{Name: "empty", Message: "flex.empty"},
+			Workload{Name: "empty-50x20", Message: "flex.empty", Callers: 50, Conns: 20},
+			Workload{Name: "bytes-100B", Payload: 100},
+			Workload{Name: "link-4g", Link: "4g"})
+	}
+	seen := map[Workload]bool{}
+	for _, w := range append(more, All()...) {
+		w.Procs = 0
+		same := w
+		same.Name, same.Title = "", ""
+		if !seen[same] && w.Rate == 0 && !w.Apart {
+			seen[same], rows = true, append(rows, w)
+		}
+	}
+	return rows
+}
+
+// Own are the workloads of a method of one's own. Its messages are the method's.
+func Own() []Workload {
+	return []Workload{
+		{Name: "call-load", Title: "your call, ordinary load", Rate: Auto, Apart: true},
+		{Name: "call-saturated", Title: "your call, saturated: 100 callers", Callers: 100, Apart: true},
+		{Name: ownSmall, Title: "your call, one core", Procs: 1},
+
+		{Name: "call-load-tls", Title: "your call, ordinary load, TLS", Rate: Auto, Apart: true, TLS: true},
+		{Name: "call-saturated-tls", Title: "your call, saturated: 30 callers, TLS", Callers: 30, Apart: true, TLS: true},
+		{Name: "call-tls", Title: "your call over TLS, one core", TLS: true, Procs: 1},
+		{Name: "call-cold-tls", Title: "a new TLS connection, your call", NewConn: true, TLS: true, Procs: 1},
+		{Name: "call-apart", Title: "one call of yours at a time", Apart: true},
+	}
+}
+
+// Find returns the workload of a name.
+func Find(name string) (Workload, error) { return In(All(), name) }
+
+// In returns the workload of a name in a list.
+func In(all []Workload, name string) (Workload, error) {
+	i := slices.IndexFunc(all, func(w Workload) bool { return w.Name == name })
+	if i < 0 {
+		names := make([]string, len(all))
+		for i, w := range all {
+			names[i] = w.Name
+		}
+		return Workload{}, fmt.Errorf("rpcbench: unknown workload %q: there are %s", name, strings.Join(names, ", "))
+	}
+	return all[i], nil
+}
+
+// Open is a workload that is open for one stack.
+type Open struct {
+	Fixture *rpcbench.Fixture
+	Loop    *latency.Loop // makes the calls
+	Warm    int           // calls of each caller after which connections, pools and caches are warm
+	Server  *child.Server // that has a process of its own; else nil
+	Least   float64       // bytes that each call sends and receives: half of what those of a warm-up did
+
+	conns   int64 // of the fixture
+	dials   int64 // of a call
+	crossed crossed
+}
+
+// Beyond is how many connections the server has accepted that the workload does not declare. A stack that reconnects
+// declares none.
+func (o *Open) Beyond() int64 {
+	if o.Fixture.Stack.Traits.Reconnects {
+		return 0
+	}
+	return o.Fixture.Accepted() - o.conns - o.dials*o.Loop.Begun.Load()
+}
+
+// Close closes the fixture, then the server in a process of its own. It returns an error if the calls stopped crossing
+// the connections.
+func (o *Open) Close() error {
+	err := cmp.Or(o.missed(), o.Fixture.Close())
+	if o.Server != nil {
+		err = cmp.Or(err, o.Server.Close())
+	}
+	return err
+}
+
+// Open starts what the workload needs of a stack, and prepares the calls. Of config it takes where the server is, and
+// what to wrap connections with. The calls of a stack without streams are single ones. Unless the workload asks for it,
+// the contexts of calls have no deadline, since one costs a stack more than another.
+func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config) (o *Open, err error) {
+	err = cmp.Or(w.Check(), w.checkStreams(stack.Traits))
+	if w.Rate == Auto && err == nil {
+		err = errors.New("its rate is found by rpcbench run alone: give one")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("rpcbench: %s: %w", stack.Name, err)
+	}
+	o = &Open{}
+	config.Conns, config.TLS, config.Unix = w.Connections(stack.Traits), w.TLS, w.Unix
+	if w.Headers {
+		config.Headers = corpus.Headers()
+	}
+	if w.Link != "" {
+		link, _ := tap.FindLink(w.Link) // which Check has seen
+		config.WrapClient = wrapped(link.Wrap, config.WrapClient)
+	}
+	if w.NewConn {
+		o.dials, config.WrapClient = 1, wrapped(resetOnClose, config.WrapClient)
+	}
+	if config.WrapClient == nil && !stack.Traits.Reconnects { // which would take a lock for each dial of timed calls
+		config.WrapClient = o.crossed.keep
+	}
+	if w.Apart && config.Remote == "" {
+		if o.Server, err = child.Start(ctx, stack.Name, config); err != nil {
+			return nil, err
+		}
+		config.Remote, config.Certificate = o.Server.Addr, o.Server.Certificate
+	}
+	if o.Fixture, err = rpcbench.Start(ctx, stack, config); err != nil {
+		if o.Server != nil {
+			err = errors.Join(err, o.Server.Close())
+		}
+		return nil, err
+	}
+	o.conns = int64(config.Conns)
+	if err := w.prepare(o); err != nil {
+		return nil, errors.Join(fmt.Errorf("rpcbench: %s: %w", stack.Name, err), o.Close())
+	}
+	return o, nil
+}
+
+// prepare prepares the calls of each caller. A multiplexed stack binds each call to the next connection in turn. The
+// calls are therefore those of a multiple of the connections, so that the calls of one caller share a connection. The
+// surplus is never made.
+func (w Workload) prepare(o *Open) error {
+	callers, calls := w.callers()
+	conns := int(o.conns)
+	rounds := make([][]func(context.Context) error, (callers+conns-1)/conns*conns)
+	p := prepared{Workload: w, fixture: o.Fixture}
+	for j := range calls {
+		for i := range rounds {
+			call, err := p.call(i*calls + j)
+			if err != nil {
+				return err
+			}
+			rounds[i] = append(rounds[i], call)
+		}
+	}
+	o.Loop, o.Warm = latency.New(rounds[:callers]...), 4*calls
+	switch {
+	case w.Link != "" && callers == 1:
+		o.Warm = 0 // the lead-in takes seconds by itself
+	case w.Link != "":
+		o.Warm = 1
+	case w.NewConn:
+		o.Warm /= 4
+	}
+	return nil
+}

@@ -1,0 +1,603 @@
+package workload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+	"github.com/rpcbench/rpcbench/internal/testkit"
+	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
+)
+
+const (
+	logEnv = "RPCBENCH_TEST_LOG" // file to which servers write what they see
+	ownEnv = "RPCBENCH_TEST_OWN" // set where servers are of a method of one's own
+)
+
+// TestMain is also the server of workloads that are apart.
+func TestMain(m *testing.M) {
+	if done, err := versus.ServeChild(os.Stdin, os.Stdout,
+		append(new(witness).stacks(os.Getenv(ownEnv) != ""), allocating()...)); done {
+		if err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// Operations that a server sees.
+const (
+	users  = "create user"
+	echo   = "echo"
+	stream = "stream"
+	call   = "call"
+)
+
+// A workload's row says what the server, the wire and the clock see.
+type row struct {
+	name           string
+	flags          *workload.Workload // nil: the workload is listed
+	operation      string
+	json, protobuf int  // bytes of a message
+	callers, conns int  // 0 is 1
+	each           bool // a connection for each call
+	tls, headers   bool
+	unix           bool
+	deadline       bool // of each call
+	invalid        bool // users break a rule, which makes them shorter
+	alike          bool // messages
+	apart          bool // the server is another process
+	rate           bool // starts are planned
+	procs          int
+	leastTime      time.Duration // of an op
+}
+
+// Each workload is what its name says, with JSON over HTTP and with gRPC.
+func TestWorkloads(t *testing.T) {
+	const small, smallJSON, twoRoundTrips = 36, 66, 2 * 170 * time.Millisecond
+	var listed, names []string
+	for _, w := range append(workload.All(), workload.Own()...) {
+		require.Regexp(t, regexp.MustCompile(`^[a-z0-9A-Z-]*[a-zA-Z]$`), w.Name, "benchstat reads -50 as a GOMAXPROCS")
+		require.NotEmpty(t, w.Title)
+		listed = append(listed, w.Name)
+	}
+	for _, w := range workload.Rows(true) {
+		if !slices.Contains(listed, w.Name) {
+			listed = append(listed, w.Name)
+		}
+	}
+	for _, row := range []row{
+		{name: "small", operation: users, json: smallJSON, protobuf: small, procs: 1},
+		{name: "small-load", operation: users, json: smallJSON, protobuf: small, apart: true, callers: 100, rate: true},
+		{name: "structured-load-tls", operation: echo, json: 2018, protobuf: 1007,
+			apart: true, callers: 100, rate: true, tls: true},
+		{name: "small-saturated", operation: users, json: smallJSON, protobuf: small, apart: true, callers: 100},
+		{name: "structured-saturated-tls", operation: echo, json: 2018, protobuf: 1007, apart: true, callers: 30, tls: true},
+		{name: "small-apart", operation: users, json: smallJSON, protobuf: small, apart: true},
+		{name: "small-1000-per-second", operation: users, json: smallJSON, protobuf: small,
+			apart: true, callers: 100, rate: true},
+		{name: "small-load-one-core", operation: users, json: smallJSON, protobuf: small,
+			apart: true, callers: 100, rate: true, procs: 1},
+		{name: "bytes-10kB", operation: users, json: 13_414, protobuf: 10_039, procs: 1},
+		{name: "structured-1kB", operation: echo, json: 2018, protobuf: 1007, procs: 1},
+		{name: "cold-tls", operation: users, json: smallJSON, protobuf: small, each: true, tls: true, procs: 1},
+		{name: "mixed", operation: echo, json: 418, protobuf: 133, procs: 1},
+		{name: "structured-10kB", operation: echo, json: 18_503, protobuf: 9942, procs: 1},
+		{name: "bytes-1kB", operation: users, json: 1414, protobuf: 1039, procs: 1},
+		{name: "bytes-100kB", operation: users, json: 133_414, protobuf: 100_040, procs: 1},
+		{name: "stream", operation: stream, json: smallJSON, protobuf: small, procs: 1},
+		{name: "cold", operation: users, json: smallJSON, protobuf: small, each: true, procs: 1},
+		{name: "cold-4g", operation: users, json: smallJSON, protobuf: small, each: true, leastTime: twoRoundTrips},
+		{name: "headers", operation: users, json: smallJSON, protobuf: small, headers: true, procs: 1},
+
+		{name: "call", operation: call, json: smallJSON, protobuf: small, procs: 1},
+		{name: "call-load", operation: call, json: smallJSON, protobuf: small, apart: true, callers: 100, rate: true},
+		{name: "call-load-tls", operation: call, json: smallJSON, protobuf: small,
+			apart: true, callers: 100, rate: true, tls: true},
+		{name: "call-saturated", operation: call, json: smallJSON, protobuf: small, apart: true, callers: 100},
+		{name: "call-saturated-tls", operation: call, json: smallJSON, protobuf: small, apart: true, callers: 30, tls: true},
+		{name: "call-apart", operation: call, json: smallJSON, protobuf: small, apart: true},
+		{name: "call-tls", operation: call, json: smallJSON, protobuf: small, tls: true, procs: 1},
+		{name: "call-cold-tls", operation: call, json: smallJSON, protobuf: small, each: true, tls: true, procs: 1},
+
+		{flags: &workload.Workload{NewConn: true, Headers: true}, name: "new connections with headers", operation: users,
+			json: smallJSON, protobuf: small, each: true, headers: true},
+		{flags: &workload.Workload{NewConn: true, Payload: 1000}, name: "new connections with a payload", operation: users,
+			json: 1414, protobuf: 1039, each: true},
+		{flags: &workload.Workload{Stream: true, Payload: 1000}, name: "a stream with a payload", operation: stream,
+			json: 1414, protobuf: 1039},
+		{flags: &workload.Workload{Apart: true, TLS: true}, name: "two processes over TLS", operation: users,
+			json: smallJSON, protobuf: small, apart: true, tls: true},
+		{flags: &workload.Workload{Callers: 7}, name: "callers of one connection, or of one each", operation: call,
+			json: smallJSON, protobuf: small, callers: 7},
+		{flags: &workload.Workload{Callers: 7, Conns: 2}, name: "an odd number of callers of two", operation: users,
+			json: smallJSON, protobuf: small, callers: 7, conns: 2},
+
+		{name: "small-50x20", operation: users, json: smallJSON, protobuf: small, callers: 50, conns: 20},
+		{name: "mixed-50x20", operation: echo, json: 418, protobuf: 133, callers: 50, conns: 20},
+		{name: "invalid", operation: users, json: smallJSON, protobuf: small, invalid: true},
+		{name: "deadline", operation: users, json: smallJSON, protobuf: small, deadline: true},
+		{name: "tls", operation: users, json: smallJSON, protobuf: small, tls: true},
+		{name: "small-8x8", operation: users, json: smallJSON, protobuf: small, callers: 8, conns: 8},
+		{name: "small-64x20", operation: users, json: smallJSON, protobuf: small, callers: 64, conns: 20},
+		{name: "empty", operation: echo, json: 2, alike: true},
+		{name: "empty-50x20", operation: echo, json: 2, callers: 50, conns: 20, alike: true},
+		{name: "bytes-100B", operation: users, json: 214, protobuf: 137},
+		{name: "link-4g", operation: users, json: smallJSON, protobuf: small, leastTime: twoRoundTrips / 2},
+	} {
+		if row.flags == nil {
+			names = append(names, row.name)
+		}
+		for i, stack := range new(witness).stacks(row.operation == call) {
+			t.Run(row.name+"/"+stack.Name, func(t *testing.T) {
+				if row.leastTime > 0 && testing.Short() {
+					t.Skip("seconds")
+				}
+				w := new(witness)
+				row.check(t, w, w.stacks(row.operation == call)[i])
+			})
+		}
+	}
+	require.ElementsMatch(t, listed, names, "every workload has a row")
+}
+
+// derived is what a workload's exported fields promise, by what each says of itself.
+func derived(w workload.Workload) row {
+	c := row{flags: &w, operation: users, json: 66, protobuf: 36, callers: w.Callers, conns: w.Conns, each: w.NewConn,
+		tls: w.TLS, unix: w.Unix, headers: w.Headers, deadline: w.Deadline, invalid: w.Invalid, apart: w.Apart,
+		rate: w.Rate != 0, procs: w.Procs}
+	switch {
+	case w.Message == "flex.1kB":
+		c.operation, c.json, c.protobuf = echo, 2018, 1007
+	case w.Stream:
+		c.operation = stream
+	}
+	if w.Payload > 0 {
+		c.json, c.protobuf = c.json+len(`,"avatar":""`)+(w.Payload+2)/3*4, c.protobuf+3+w.Payload
+	}
+	if w.Rate != 0 && w.Callers == 0 {
+		c.callers = 100
+	}
+	if w.Link != "" {
+		c.leastTime = pairDelay
+	}
+	return c
+}
+
+const pairDelay = 4 * time.Millisecond
+
+// TestPairs: where any two fields meet, each is still what it says.
+func TestPairs(t *testing.T) {
+	fields := []workload.Workload{{Payload: 1000}, {Message: "flex.1kB"}, {Stream: true}, {Callers: 5}, {Conns: 2},
+		{Rate: 1000}, {Apart: true}, {TLS: true}, {Unix: true}, {Headers: true}, {Deadline: true}, {Invalid: true},
+		{NewConn: true}, {Link: pairDelay.String() + "/1Gbps"}, {Procs: 1}}
+	kinds := reflect.TypeFor[workload.Workload]()
+	require.Len(t, fields, kinds.NumField()-2, "every field but Name and Title")
+	for i, a := range fields {
+		for _, b := range fields[i:] {
+			w, of, from := a, reflect.ValueOf(&a).Elem(), reflect.ValueOf(b)
+			for field := range kinds.NumField() {
+				if !from.Field(field).IsZero() {
+					reflect.ValueOf(&w).Elem().Field(field).Set(from.Field(field))
+					w.Name += " " + kinds.Field(field).Name
+				}
+				if !of.Field(field).IsZero() {
+					w.Name += " " + kinds.Field(field).Name
+				}
+			}
+			if name := w.Name; w.Check() == nil {
+				w.Name = ""
+				for i, stack := range new(witness).stacks(false) {
+					t.Run(name[1:]+"/"+stack.Name, func(t *testing.T) {
+						by := new(witness)
+						derived(w).check(t, by, by.stacks(false)[i])
+					})
+				}
+			}
+		}
+	}
+}
+
+type set[T comparable] map[T]bool
+
+func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
+	file := filepath.Join(t.TempDir(), "log")
+	t.Setenv(logEnv, file)
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each child takes a second to end under the race detector
+	if c.operation == call {
+		t.Setenv(ownEnv, "1")
+	}
+	w := c.flags
+	if w == nil {
+		listed, err := workload.In(slices.Concat(workload.All(), workload.Own(), workload.Rows(true)), c.name)
+		require.NoError(t, err)
+		w = &listed
+	}
+	require.Equal(t, c.procs, w.Procs, "GOMAXPROCS that the question needs")
+	require.Equal(t, c.rate, w.Rate != 0, "a rate")
+	if w.Rate == workload.Auto {
+		w.Rate = 1000
+	}
+	o, err := w.Open(t.Context(), stack, rpcbench.Config{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, o.Close()) }()
+	isJSON, callers, conns, calls := stack.Name == "httpjson", max(1, c.callers), max(1, c.conns), corpus.Round+1
+	if c.conns == 0 && isJSON {
+		conns = callers // as the libraries are wired
+	}
+	size, atOnce, different := c.protobuf, callers, corpus.Round
+	if isJSON {
+		size, atOnce = c.json, min(callers, conns) // one request at a time on a connection
+	}
+	switch {
+	case callers > 1: // who share the calls: one that is slow may make a single one
+		calls, different = 8*callers, 4
+		if !c.apart {
+			different = max(different, atOnce)
+		}
+	case c.leastTime > 0:
+		calls, different = 2, 2
+	}
+	switch c.operation {
+	case users:
+		different = min(different, 100) // of which corpus has so many
+	case call:
+		different = min(different, corpus.Round) // samples
+	}
+	if c.alike {
+		different = 1
+	}
+	if !c.apart {
+		by.gather(atOnce)
+	}
+
+	connecting, sent, received := len(read(t, file)), by.wire.Sent.Load(), by.wire.Received.Load()
+	began := time.Now()
+	require.NoError(t, o.Loop.Start(0))
+	require.NoError(t, o.Loop.Run(t.Context(), int64(calls)))
+	linked := time.Duration(calls/callers) * c.leastTime
+	require.GreaterOrEqual(t, time.Since(began), linked, "time of the calls over the link")
+	sent, received = by.wire.Sent.Load()-sent, by.wire.Received.Load()-received
+	got := read(t, file)[connecting:]
+
+	require.Equal(t, calls, len(got), "messages that the server got")
+	paths := map[string]string{users: "/CreateUser", echo: "/Echo", stream: "/CreateUsers", call: "/Create"}
+	if isJSON {
+		paths = map[string]string{users: "/users", echo: "/echo", stream: "/users", call: "/Create"}
+	}
+	most, seenConns, requests, bodies, traces := 0, set[string]{}, set[int64]{}, set[string]{}, set[string]{}
+	for i, m := range got {
+		require.Equal(t, paths[c.operation], m.Path[strings.LastIndex(m.Path, "/"):], "what the server is asked")
+		if c.invalid {
+			require.Less(t, m.Size, size, "bytes of a message, whose users are valid")
+		} else {
+			require.InDelta(t, size, m.Size, float64(size)/50, "bytes of a message")
+		}
+		require.Equal(t, c.deadline && !isJSON, m.Timeout != "", "a deadline, which gRPC sends, of %q", m.Timeout)
+		require.Equal(t, c.tls, m.TLS, "TLS")
+		require.Equal(t, c.unix, m.Unix, "a Unix socket")
+		require.Equal(t, c.headers, len(m.Authorization) > 700, "a long token, of %q", m.Authorization)
+		require.Equal(t, c.headers, strings.HasPrefix(m.UserAgent, "orders-api/"), "a user agent, of %q", m.UserAgent)
+		isNew := m.Traceparent != "" && !traces[m.Traceparent]
+		require.Equal(t, c.headers, isNew, "a new traceparent, of %q", m.Traceparent)
+		require.Equal(t, c.apart, m.PID != os.Getpid(), "the server is another process")
+		require.Equal(t, got[0].PID, m.PID, "one process")
+		next := callers > 1 || c.alike || i == 0 || m.Sum != got[i-1].Sum
+		require.True(t, next, "call %d sends the message of the call before", i)
+		most = max(most, m.AtOnce)
+		seenConns[m.Conn], requests[m.Request], bodies[m.Sum], traces[m.Traceparent] = true, true, true, true
+	}
+	if !c.apart { // where they can't be held until all have come
+		require.Equal(t, atOnce, most, "callers at once in the server")
+	}
+	require.GreaterOrEqual(t, len(bodies), different, "different messages in %d calls", calls)
+	if c.operation == stream && !isJSON {
+		require.Equal(t, 1, len(requests), "streams")
+	} else {
+		require.Equal(t, calls, len(requests), "requests")
+	}
+	if c.each {
+		require.Equal(t, calls, len(seenConns), "connections, one for each call")
+	} else { // net/http may give a few up on a busy machine
+		inUse := min(callers, conns)
+		require.GreaterOrEqual(t, len(seenConns), inUse, "connections of all calls")
+		require.LessOrEqual(t, len(seenConns), inUse+1+inUse/10, "connections of all calls")
+		require.Contains(t, []int64{int64(conns), int64(conns) + 1}, o.Fixture.Accepted(), "connections of the client")
+	}
+	beyond := o.Beyond()
+	require.Contains(t, []int64{0, 1}, beyond, "connections beyond those that the workload declares")
+	for side, n := range map[string]int64{"sent": sent, "received": received} {
+		least, around := size, 400+size/100 // bytes that surround a message
+		switch {
+		case c.tls:
+			around = 4000
+		case c.headers && (isJSON || c.each) && side == "sent":
+			around = 1400
+		}
+		perCall := int(n) / calls
+		if c.invalid {
+			least = 0
+		}
+		require.GreaterOrEqual(t, perCall, least, "bytes %s, per call", side)
+		require.LessOrEqual(t, perCall, size+around, "bytes %s, per call", side)
+	}
+}
+
+// Connections are as the stack's library is wired, unless the workload says how many.
+func TestConnections(t *testing.T) {
+	one, shared := rpcbench.Traits{}, rpcbench.Traits{Multiplexed: true}
+	turns := rpcbench.Traits{Multiplexed: true, Turns: true}
+	for reason, c := range map[string]struct {
+		workload.Workload
+		traits rpcbench.Traits
+		want   int
+	}{
+		"one caller":                               {workload.Workload{}, one, 1},
+		"a pool":                                   {workload.Workload{Callers: 100}, one, 100},
+		"a connection that all share":              {workload.Workload{Callers: 100}, shared, 1},
+		"connections whose callers take turns":     {workload.Workload{Callers: 100}, turns, 100},
+		"planned starts of 100 callers":            {workload.Workload{Rate: 10}, one, 100},
+		"fewer than a pool has":                    {workload.Workload{Callers: 100, Conns: 20}, one, 20},
+		"more than sharing takes":                  {workload.Workload{Callers: 100, Conns: 20}, shared, 20},
+		"new ones for each call, beside the first": {workload.Workload{Callers: 100, NewConn: true}, one, 1},
+	} {
+		require.Equal(t, c.want, c.Connections(c.traits), reason)
+	}
+}
+
+// More callers than a connection carries are refused, where the library says how many those are.
+func TestTooManyCallersForAConnection(t *testing.T) {
+	for _, c := range []struct {
+		stack          rpcbench.Stack
+		callers, conns int
+		want           string
+	}{
+		{connectrpc.H2C(), 251, 0, "rpcbench: connectrpc.h2c: net/http's HTTP/2 server takes 250 calls on a connection, " +
+			"and here are 251 callers on each: give 2 connections"},
+		{httpjson.H2C(), 1000, 3, "give 4 connections"},
+		{grpcservehttp.New(), 500, 1, "give 2 connections"},
+		{httpjson.H2C(), 500, 2, ""},
+		{httpjson.New(), 500, 0, ""},
+		{grpcprotobuf.New(), 500, 1, ""},
+	} {
+		o, err := workload.Workload{Callers: c.callers, Conns: c.conns}.Open(t.Context(), c.stack, rpcbench.Config{})
+		if c.want != "" {
+			require.ErrorContains(t, err, c.want)
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, o.Loop.Start(1), "each of %d callers makes a call", c.callers)
+		require.NoError(t, o.Loop.Finish())
+		require.NoError(t, o.Close())
+	}
+}
+
+// TestRows: every listed workload of one process, without a rate, has a row, and no two rows measure the same.
+func TestRows(t *testing.T) {
+	full, listed := workload.Rows(true), workload.Rows(false)
+	require.Subset(t, full, listed)
+	asked := func(w workload.Workload) workload.Workload {
+		w.Name, w.Title, w.Procs = "", "", 0
+		return w
+	}
+	for _, w := range workload.All() {
+		row, err := workload.In(listed, w.Name)
+		if w.Rate != 0 || w.Apart {
+			require.Error(t, err, w.Name)
+			continue
+		}
+		require.NoError(t, err, "a workload of rpcbench list has no row")
+		require.Equal(t, asked(w), asked(row), "the row of %s measures another workload", w.Name)
+	}
+	for i, w := range full {
+		require.Zero(t, w.Procs, "%s: -cpu sets the GOMAXPROCS of a row", w.Name)
+		for _, earlier := range full[:i] {
+			require.NotEqual(t, asked(earlier), asked(w), "%s and %s measure the same", earlier.Name, w.Name)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	_, err := workload.In(workload.Own(), "cal")
+	const there = "call-load, call-saturated, call, call-load-tls, call-saturated-tls, call-tls, call-cold-tls, call-apart"
+	require.EqualError(t, err, `rpcbench: unknown workload "cal": there are `+there)
+}
+
+func TestStacksThatCannotEcho(t *testing.T) {
+	w, err := workload.Find("mixed")
+	require.NoError(t, err)
+	s := testkit.WithClient(httpjson.New(), func(c rpcbench.Users) rpcbench.Client { return struct{ rpcbench.Users }{c} })
+	_, err = w.Open(t.Context(), s, rpcbench.Config{})
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+}
+
+// What no stack can do is refused in one line, before anything starts.
+func TestWorkloadsThatCannotBe(t *testing.T) {
+	const stream = "Stream has one caller of valid users"
+	for reason, c := range map[string]struct {
+		workload.Workload
+		want string
+	}{
+		"fewer callers than none": {workload.Workload{Callers: -1}, "Callers lies between 0 and 1000: -1 does not"},
+		"a payload below zero": {workload.Workload{Payload: -1},
+			"Payload lies between 0 and 1048576: -1 does not"},
+		"a payload that no user may carry":  {workload.Workload{Payload: 1 << 21}, "Payload lies between"},
+		"connections below zero":            {workload.Workload{Conns: -2}, "Conns lies between"},
+		"cores below zero":                  {workload.Workload{Procs: -2}, "Procs lies between"},
+		"a message that is none":            {workload.Workload{Message: "flexible"}, `"flexible" is none`},
+		"a message with a payload":          {workload.Workload{Message: "flex.1kB", Payload: 1}, "Message is no user"},
+		"a message that breaks a rule":      {workload.Workload{Message: "flex.1kB", Invalid: true}, "Message is no user"},
+		"a stream on new connections":       {workload.Workload{Stream: true, NewConn: true}, stream},
+		"a stream of several callers":       {workload.Workload{Stream: true, Callers: 2}, stream},
+		"a stream of users who are refused": {workload.Workload{Stream: true, Invalid: true}, stream},
+		"a stream of echoes":                {workload.Workload{Stream: true, Message: "flex.1kB"}, stream},
+		"a stream at a rate":                {workload.Workload{Stream: true, Rate: 10}, stream},
+		"new connections, and so many": {workload.Workload{NewConn: true, Conns: 3},
+			"NewConn leaves no choice of Conns"},
+		"a rate below zero":              {workload.Workload{Rate: -2}, "Rate lies between 1 and 1000000 calls"},
+		"a rate that is no number":       {workload.Workload{Rate: math.NaN()}, "Rate lies between 1 and 1000000 calls"},
+		"a rate that is yet to be found": {workload.Workload{Rate: workload.Auto}, "its rate is found by rpcbench run alone"},
+		"a link that does not exist":     {workload.Workload{Link: "5g"}, `"5g" is no link`},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			_, err := c.Open(t.Context(), rpcbench.Stack{Name: "none"}, rpcbench.Config{})
+			require.ErrorContains(t, err, c.want)
+			require.ErrorContains(t, err, "rpcbench: none: ")
+			require.NotContains(t, err.Error(), "\n")
+		})
+	}
+	for _, w := range workload.All() {
+		require.NoError(t, w.Check(), w.Name)
+	}
+}
+
+// TestOpenOverAUnixSocket: calls that keep their connection, that open one each, and several at a time.
+func TestOpenOverAUnixSocket(t *testing.T) {
+	for _, w := range []workload.Workload{{Unix: true}, {Unix: true, NewConn: true, TLS: true}, {Unix: true, Callers: 3}} {
+		var conns atomic.Int64
+		o, err := w.Open(t.Context(), rawtcp.New(), rpcbench.Config{WrapClient: func(c net.Conn) net.Conn {
+			if _, ok := c.(*net.UnixConn); ok {
+				conns.Add(1)
+			}
+			return c
+		}})
+		require.NoError(t, err)
+		require.NoError(t, o.Loop.Start(0))
+		require.NoError(t, o.Loop.Run(t.Context(), 12))
+		require.NoError(t, o.Close())
+		require.Equal(t, conns.Load(), o.Fixture.Accepted(), "all are of the socket")
+	}
+}
+
+// TestCallsThatRemember: a Call that answers from memory after some calls is an error, in users, echoes and methods of
+// one's own. The true ones are none.
+func TestCallsThatRemember(t *testing.T) {
+	for _, w := range []workload.Workload{{Name: "a caller"}, {Name: "callers", Callers: 4},
+		{Name: "a rate", Rate: 1000, Callers: 4}, {Name: "apart", Apart: true}, {Name: "TLS", TLS: true},
+		{Name: "new connections", NewConn: true}, {Name: "echoes", Message: "flex.1kB"}, {Name: "bytes", Payload: 1000}} {
+		for _, own := range []bool{false, true} {
+			for i, stack := range new(witness).stacks(own) {
+				if own && (w.Message != "" || w.Payload > 0) {
+					continue
+				}
+				for _, remembers := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%s/own=%v/%s/remembers=%v", w.Name, own, stack.Name, remembers), func(t *testing.T) {
+						t.Setenv(logEnv, filepath.Join(t.TempDir(), "log"))
+						t.Setenv(ownEnv, map[bool]string{true: "1"}[own])
+						s, made := unwrapped(own)[i], new(atomic.Int64)
+						if remembers {
+							s = remembering(s, made)
+						}
+						var err error
+						for again := true; again; {
+							made.Store(0)
+							o, openErr := w.Open(t.Context(), s, rpcbench.Config{})
+							require.NoError(t, openErr)
+							require.NoError(t, o.Start(o.Warm))
+							require.NoError(t, o.Loop.Run(t.Context(), 1000))
+							err = o.Close()
+							again = remembers && err == nil && o.Beyond() > 0 // net/http gave a connection up: nothing is known
+						}
+						if runtime.GOOS != "linux" && !w.NewConn {
+							t.Skip("this system does not tell a connection's bytes")
+						}
+						if !remembers {
+							require.NoError(t, err)
+						} else {
+							require.ErrorContains(t, err, "its Call does not call each time")
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// unwrapped are the stacks of a witness without it.
+func unwrapped(own bool) []rpcbench.Stack {
+	if !own {
+		return []rpcbench.Stack{httpjson.New(), grpcprotobuf.New()}
+	}
+	return []rpcbench.Stack{httpjson.Of(method(func(q *rpcbench.User) string { return q.Email },
+		func(a *rpcbench.Response) string { return a.User.Email })), grpcprotobuf.Of(method((*userv1.User).GetEmail,
+		func(a *userv1.CreateUserResponse) string { return a.User.GetEmail() }))}
+}
+
+// remembering is a stack whose calls are none after the first 300 of them, which made counts.
+func remembering(s rpcbench.Stack, made *atomic.Int64) rpcbench.Stack {
+	dial := s.Dial
+	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		c, err := dial(config)
+		if users, ok := c.(rpcbench.Users); ok {
+			return rememberingUsers{users, made}, err
+		}
+		return rememberingCalls{c, made}, err
+	}
+	return s
+}
+
+type rememberingCalls struct {
+	rpcbench.Client
+	made *atomic.Int64
+}
+
+func (r rememberingCalls) Prepare(i, payload int) (rpcbench.Call, error) {
+	return remember(r.made)(r.Client.Prepare(i, payload))
+}
+
+type rememberingUsers struct {
+	rpcbench.Users
+	made *atomic.Int64
+}
+
+func (r rememberingUsers) Prepare(i, payload int) (rpcbench.Call, error) {
+	return remember(r.made)(r.Users.Prepare(i, payload))
+}
+
+func (r rememberingUsers) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
+	return remember(r.made)(r.Users.PrepareUser(u))
+}
+
+func (r rememberingUsers) PrepareEcho(m *rpcbench.Flex) (rpcbench.Call, error) {
+	return remember(r.made)(r.Users.(rpcbench.Echoer).PrepareEcho(m))
+}
+
+func (r rememberingUsers) Echo(ctx context.Context, m *rpcbench.Flex) (*rpcbench.Flex, error) {
+	return r.Users.(rpcbench.Echoer).Echo(ctx, m)
+}
+
+func remember(made *atomic.Int64) func(rpcbench.Call, error) (rpcbench.Call, error) {
+	return func(call rpcbench.Call, err error) (rpcbench.Call, error) {
+		return func(ctx context.Context) error {
+			if made.Add(1) > 300 {
+				return nil
+			}
+			return call(ctx)
+		}, err
+	}
+}

@@ -1,0 +1,483 @@
+// Package conform is the conformance suite: a table of checks, each of which proves one property of a stack. A check
+// reads the bytes on the wire, the allocation profile and the goroutines, and trusts no claim of the stack.
+package conform
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+	"github.com/rpcbench/rpcbench/internal/suite/tap"
+	"github.com/rpcbench/rpcbench/internal/suite/wire"
+)
+
+// Check proves one property of a stack.
+type Check struct {
+	Name      string
+	ClearOnly bool // skip the check over TLS, where it can't read the wire or would find nothing new
+	waits     bool // spends its time waiting, so that Together makes the check beside others
+	run       func(Subject)
+	Proves    string // what a stack that passes does, and what the check does not see
+}
+
+// Checks returns all checks in the order in which they run.
+func Checks() []Check {
+	return []Check{
+		{"declared", true, false, declared,
+			"Name, Protocol and Traits have allowed values."},
+		{"connections", false, false, connections,
+			"The server accepts as many connections as Conns says, all opened by DialContext, on the loopback " +
+				"interface, with one caller and many, small payloads and large. A multiplexed stack uses each of them. With " +
+				"Traits.Reconnects as many as the client needs."},
+		{"shared", true, false, watched(shared),
+			"Of two calls that share a connection the second request is sent before the first reply, unless " +
+				"Traits.Turns says otherwise. What else waits for its turn is not seen. With Traits.Reconnects a second " +
+				"call opens a connection where one is to be held."},
+		{"traffic", false, false, watched(traffic),
+			"The name of each call's user is in the bytes of the request and of the reply; over TLS in neither. With " +
+				"Traits.Varies masked it is in the reply alone. A prepared call crosses the connection each time, some " +
+				"hundred times."},
+		{"codec", true, false, bare(codecRan),
+			"Functions of Traits.Codec allocate at least once per call in client and server, and those of no other " +
+				"codec do; likewise Traits.ClientLibraries and Traits.ServerLibraries. Code that does not allocate is " +
+				"not seen. Of objects below 16 bytes some are seen: a message that has no other does not tell."},
+		{"repeats", true, false, func(s Subject) {
+			err := ended(func() { bare(repeats)(s) })
+			watched(keptRequests)(s)
+			failIf(err != nil, "%w", err)
+		},
+			"Encoding and decoding are done anew for a user that was sent before, and by a Call as by CreateUser, also " +
+				"after a hundred calls. A kept value is not seen if the codec allocates as much without it, as where a server " +
+				"clears the value that it decodes into and uses it again. A value kept by a single Call is not seen if the " +
+				"transport's library calls the codec."},
+		{"validation", true, false, bare(ofUsersAlone(validation)),
+			"The server validates each user once, with NewValidator; the client does not. No check sees other work " +
+				"that does not allocate: compare the stack's time with a direct use of its library."},
+		{"changed replies", true, false, changedReplies,
+			"A Call compares every field of the reply with what was asked, and does not ask twice. Needs bytes that " +
+				"can be read."},
+		{"replies in another order", true, false, watched(otherOrder),
+			"A Call decodes replies: the right one with two fields in another order is right too, and the codec " +
+				"allocates as much for either. Needs JSON or protobuf that can be read."},
+		{"one request", true, false, watched(oneRequest),
+			"CreateUser and Call send the same request, but for what Traits.Varies says. With Traits.Leased both send the " +
+				"same message on one stream. Needs HTTP."},
+		{"protocol", false, false, watched(protocol),
+			"The HTTP version is the declared one. Over TLS it is TLS 1.3, and the client verifies the certificate. " +
+				"Masked bytes that are not HTTP are not read."},
+		{"compression", true, false, watched(compression),
+			"64 kB that compress well take 64 kB each way unless Traits.Compression says otherwise. Headers agree with " +
+				"it, and with Traits.AsksGzip."},
+		{"headers", true, false, headers,
+			"Each call carries Config.Headers, with a traceparent of its own. Without Config.Headers it carries none " +
+				"of them. With Traits.Traced each call carries the traceparent of its span."},
+		{"header limit", true, true, headerLimit,
+			"Headers of a quarter of MaxHeader pass, those of twice MaxHeader do not."},
+		{"body limit", true, false, watched(ofUsersAlone(bodyLimit)),
+			"A body a little smaller than MaxBody is read, and one a little larger is TooLarge. Needs bytes that can " +
+				"be read."},
+		{"hostile values", false, false, bare(ofUsersAlone(hostileValues)),
+			"Values on which encoders differ come back as they were sent, unless Traits.Lossy names them. Invalid " +
+				"UTF-8 becomes what Traits.InvalidUTF8 says."},
+		{"echo", false, false, watched(ofUsersAlone(echo)),
+			"Values on which encoders differ come back in the message of an Echoer too, and its Call compares the " +
+				"reply. A client that Cross joined to a server without echo is skipped."},
+		{"streams", false, false, streams,
+			"The calls of a stream cross the wire in one request, in order, on the declared connections, and Close " +
+				"leaves nothing behind."},
+		{"ended streams", false, false, endedStreams,
+			"A stream ends with its context, its connection or a user that is refused, with the error of a single " +
+				"call, and leaves nothing behind."},
+		{"changed stream replies", true, false, watched(changedStreamReplies),
+			"A stream's Call compares every field of the reply, and the stream stays open and in step."},
+		{"outcomes", false, false, watched(func(f *session) { f.outcomes(single()) }),
+			"Valid, invalid and oversized users end with the same codes and violations on every stack. The server " +
+				"refuses them, the client gets the answer, and the next call works. An invalid user costs no connection. " +
+				"A body that is too large may cost one."},
+		{"deadline", false, true, func(s Subject) { s.interruptedCalls(rpcbench.DeadlineExceeded) },
+			"A call whose deadline passes ends with it and says so, also while it waits for a connection that " +
+				"another call has. The next call works."},
+		{"cancel", false, false, func(s Subject) { s.interruptedCalls(rpcbench.Canceled) },
+			"A call whose context is cancelled ends with it and says so, also while it waits for a connection that " +
+				"another call has. The next call works."},
+		{"unavailable", false, false, unavailable,
+			"A server that can't be reached, or that breaks the connection, has the code Unavailable."},
+		{"neighbours", false, false, neighbours,
+			"Two fixtures of the stack answer their own clients, and the end of one leaves the other."},
+		{"limits", false, true, limits,
+			"The server, not its client, ends an idle connection after IdleTimeout, and one without a request after " +
+				"HeaderTimeout. The suite does not check how long a body may take."},
+		{"close", false, false, closed,
+			"Close of the client, of the server or of both ends the connections, and calls after it fail. Close of " +
+				"both ends every goroutine but those of Traits.Background."},
+		{"patience", true, true, watched(patience),
+			"A call that the server answers after half a second succeeds: the client has no shorter timeout of its own. " +
+				"With -long that takes five seconds."},
+	}
+}
+
+// Skip is the error of a check that does not apply to a stack. Its text is the reason.
+type Skip string
+
+func (s Skip) Error() string { return string(s) }
+
+// failure is what a check panics with to end early. Run returns the error.
+type failure struct{ error }
+
+// must ends the check if err is not nil, and says what was done.
+func must(err error, doing string, args ...any) {
+	failIf(err != nil, "%s: %w", fmt.Sprintf(doing, args...), err)
+}
+
+// try returns v unless err ends the check.
+func try[T any](v T, err error) T {
+	failIf(err != nil, "%w", err)
+	return v
+}
+
+// failIf ends the check if wrong is true.
+func failIf(wrong bool, format string, args ...any) {
+	if wrong {
+		panic(failure{fmt.Errorf(format, args...)})
+	}
+}
+
+func skipIf(why bool, reason string) {
+	if why {
+		panic(failure{Skip(reason)})
+	}
+}
+
+// ended returns the error that fn, a check or part of one, ends with.
+func ended(fn func()) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case failure:
+			err = p.error
+		default:
+			panic(p)
+		}
+	}()
+	fn()
+	return nil
+}
+
+// errRedialled marks the error of a check that counted too many connections. Such a check runs twice: on a busy machine
+// net/http drops a connection if the goroutine that writes to it has not run for 50 ms.
+var errRedialled = errors.New(" (counted twice)")
+
+// Run makes the check. Its error is a Skip, or says what is wrong with the stack.
+func (c Check) Run(s Subject) error {
+	if s.Stack.Protocol == "" || s.Stack.Server == nil || s.Stack.Dial == nil {
+		return errors.New("a stack needs a Protocol, a Server and a Dial")
+	}
+	return within(s.limit(), func() error {
+		err := ended(func() { c.run(s) })
+		if errors.Is(err, errRedialled) {
+			err = ended(func() { c.run(s) })
+		}
+		return err
+	})
+}
+
+// Together returns a function that makes a check of one of the subjects. Asked for a check that waits, it makes all of
+// those, of all subjects, beside each other and beside no other check. It makes them once.
+func Together(subjects ...Subject) (run func(Check, Subject) error) {
+	type key struct {
+		check string
+		tls   bool
+	}
+	var errs sync.Map
+	waited := sync.OnceFunc(func() {
+		var group sync.WaitGroup
+		for _, s := range subjects {
+			for _, c := range Checks() {
+				if c.waits && !(c.ClearOnly && s.TLS) {
+					group.Go(func() { errs.Store(key{c.Name, s.TLS}, c.Run(s)) })
+				}
+			}
+		}
+		group.Wait()
+	})
+	return func(c Check, s Subject) error {
+		if !c.waits {
+			return c.Run(s)
+		}
+		waited()
+		result, _ := errs.Load(key{c.Name, s.TLS})
+		err, _ := result.(error)
+		return err
+	}
+}
+
+// within runs fn and returns its error. If fn does not end in time, its goroutine is left behind.
+func within(limit time.Duration, fn func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- fn() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(limit):
+		return fmt.Errorf("still running after %v: a call or Close does not return", limit)
+	}
+}
+
+// Subject is the stack under test, in one mode.
+type Subject struct {
+	Stack rpcbench.Stack
+	TLS   bool
+	Limit time.Duration // for each check; 0 is a minute
+	Wait  time.Duration // how long the check of patience holds a reply back
+	bare  bool          // connections are not recorded
+}
+
+func (s Subject) limit() time.Duration { return cmp.Or(s.Limit, time.Minute) }
+
+// patience is the time limit of what should happen at once.
+func (s Subject) patience() time.Duration { return min(10*time.Second, s.limit()/4) }
+
+// readable says whether the bytes on the wire can be read, and changed one by one.
+func (s Subject) readable() bool { return !s.TLS && s.Stack.Traits.Compression == "" }
+
+// masked says whether no byte of a request's user can be read.
+func (s Subject) masked() bool { return s.Stack.Traits.Varies == rpcbench.Masked }
+
+// session is a fixture under check.
+type session struct {
+	*rpcbench.Fixture
+	s     Subject
+	conns int          // as declared
+	tap   tap.Tap      // records the client's connections, unless the session is bare
+	gate  tap.Gate     // holds back what the server's connections receive
+	dials atomic.Int64 // begun: net/http gives a dial up if the call gets another connection meanwhile
+}
+
+// start starts a fixture whose bytes are recorded, and can be changed or held back.
+func (s Subject) start(config rpcbench.Config) (f *session, err error) {
+	f = &session{s: s, conns: max(1, config.Conns)}
+	config.TLS = s.TLS
+	if !s.bare {
+		config.WrapClient, config.WrapServer = f.tap.Wrap, f.gate.Wrap
+	}
+	dial := s.Stack.Dial
+	s.Stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		connect := config.DialContext
+		config.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			f.dials.Add(1)
+			return connect(ctx, network, addr)
+		}
+		return dial(config)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.limit()/2)
+	defer cancel()
+	f.Fixture, err = rpcbench.Start(ctx, s.Stack, config)
+	if err == nil && s.own() {
+		f.Users = samples{f.Client}
+	}
+	return f, likely(err)
+}
+
+// likely adds to the error of a start what is likely to have caused it.
+func likely(err error) error {
+	switch {
+	case errors.Is(err, net.ErrClosed): // this fixture has closed nothing yet
+		return fmt.Errorf("%w: is something shared, such as a transport, with a client that was closed before?", err)
+	case rpcbench.CodeOf(err) == rpcbench.Internal && strings.Contains(err.Error(), "wrong reply"):
+		return fmt.Errorf("%w: is a value shared, such as the one that replies are decoded into?", err)
+	}
+	return err
+}
+
+// with makes a check of a function that needs a fixture.
+func (s Subject) with(config rpcbench.Config, check func(*session)) {
+	f := try(s.start(config))
+	defer f.Close()
+	check(f)
+}
+
+// watched and bare make a check of a function that needs a fixture with one connection.
+func watched(check func(*session)) func(Subject) {
+	return func(s Subject) { s.with(rpcbench.Config{}, check) }
+}
+func bare(check func(*session)) func(Subject) {
+	return func(s Subject) { s.bare = true; s.with(rpcbench.Config{}, check) }
+}
+
+// ofUsersAlone is a check of what only the create-user API has.
+func ofUsersAlone(check func(*session)) func(*session) {
+	return func(f *session) {
+		skipIf(f.s.own(), "the stack serves no create-user")
+		check(f)
+	}
+}
+
+// bytes joins what all connections have carried so far.
+func (f *session) bytes() (sent, received []byte) {
+	for _, c := range f.tap.Conns() {
+		s, r := c.Bytes()
+		sent, received = append(sent, s...), append(received, r...)
+	}
+	return sent, received
+}
+
+// record makes call, and returns the bytes that the only connection sent and received meanwhile.
+func (f *session) record(ctx context.Context, call rpcbench.Call) (sent, received []byte, err error) {
+	sentBefore, receivedBefore := f.bytes()
+	err = within(f.s.limit()/2, func() error { return call(ctx) })
+	sent, received = f.bytes()
+	return sent[len(sentBefore):], received[len(receivedBefore):], err
+}
+
+// messages returns the HTTP messages that the only connection carried. There are none over TLS or another protocol.
+func (f *session) messages() (requests, replies []wire.Message) {
+	if f.s.TLS || f.Stack.Traits.HTTP == "" {
+		return nil, nil
+	}
+	requests, replies, err := wire.Read(f.bytes())
+	must(err, "read the recorded bytes")
+	return requests, replies
+}
+
+func (f *session) prepare(u rpcbench.User) rpcbench.Call { return try(f.Users.PrepareUser(u)) }
+
+func (f *session) create(u rpcbench.User) rpcbench.Call {
+	return func(ctx context.Context) error {
+		reply, err := f.Users.CreateUser(ctx, u)
+		if err != nil {
+			return err
+		}
+		return rpcbench.Check(&u, &reply)
+	}
+}
+
+// single lists the two forms of a call without a stream.
+func single() []string { return []string{"CreateUser", "Call"} }
+
+const onStream = "stream's Call"
+
+// form prepares a call of u in one of its forms. On a stream, ctx bounds the stream, and the call also checks how the
+// stream behaves afterwards.
+func (f *session) form(ctx context.Context, name string, u rpcbench.User) rpcbench.Call {
+	switch name {
+	case "CreateUser":
+		return f.create(u)
+	case "Call":
+		return f.prepare(u)
+	}
+	stream := f.open(ctx, rpcbench.Sample(0, 0), u)
+	must(f.next(stream.calls[0]), "the first Call of a stream")
+	return func(context.Context) error {
+		err := stream.calls[1](context.Background())
+		return cmp.Or(ended(func() {
+			if err != nil {
+				f.staysEnded(stream, rpcbench.CodeOf(err))
+			} else {
+				failIf(stream.Close() != nil, "Close fails after a Call that succeeded")
+			}
+		}), err)
+	}
+}
+
+// both makes a call by CreateUser and by Prepare, whose results must agree.
+func (f *session) both(u rpcbench.User) (rpcbench.Response, error) {
+	reply, err := f.Users.CreateUser(context.Background(), u)
+	return reply, errors.Join(err, f.prepare(u)(context.Background()))
+}
+
+// round prepares a call for each user of a loop, with a payload of avatar bytes.
+func (f *session) round(avatar int) (calls []rpcbench.Call) {
+	for i := range corpus.Round {
+		calls = append(calls, f.prepare(rpcbench.Sample(i, avatar)))
+	}
+	return calls
+}
+
+// goRound makes all calls in turn, several times.
+func goRound(calls []rpcbench.Call, times int) error {
+	for _, call := range slices.Repeat(calls, times) {
+		if err := call(context.Background()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// together lets all callers make their calls concurrently, each its own one after the other.
+func together(callers ...[]rpcbench.Call) error {
+	var group sync.WaitGroup
+	errs := make([]error, len(callers))
+	for i, calls := range callers {
+		group.Go(func() { errs[i] = goRound(calls, 1) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// callAtOnce lets callers make three calls each, with a user of its own per caller. A reply to the wrong caller is then
+// an error.
+func (f *session) callAtOnce(count, avatar int) {
+	var callers [][]rpcbench.Call
+	for i := range count {
+		callers = append(callers, slices.Repeat([]rpcbench.Call{f.prepare(rpcbench.Sample(i, avatar))}, 3))
+	}
+	must(together(callers...), "%d callers", count)
+}
+
+// connected checks that as many connections as declared were dialled and accepted. If the stack multiplexes, each must
+// have sent at least so many bytes. Of a stack that reconnects, the client must have dialled those that were accepted.
+func (f *session) connected(sent int) {
+	dialled := f.tap.Conns()
+	if f.Stack.Traits.Reconnects {
+		failIf(f.Accepted() == 0 || f.Accepted() > f.dials.Load(),
+			"%d connections are accepted, %d dialled with ClientConfig.DialContext", f.Accepted(), f.dials.Load())
+		return
+	}
+	failIf(f.Accepted() != int64(f.conns) || len(dialled) != f.conns,
+		"%d connections are declared, %d accepted, %d dialled%w", f.conns, f.Accepted(), len(dialled), errRedialled)
+	for i, c := range dialled {
+		got, _ := c.Bytes()
+		failIf(f.Stack.Traits.Multiplexed && len(got) < sent,
+			"connection %d of %d sent only %d bytes: Prepare and OpenStream must take the connections in turn",
+			i+1, f.conns, len(got))
+	}
+}
+
+// hold makes call and returns when the gate holds its request, its context is done, or it ended without a request.
+func (f *session) hold(ctx context.Context, u rpcbench.User, call rpcbench.Call) (result <-chan error) {
+	var marker []byte // empty matches any bytes, where the name can't be read
+	switch {
+	case f.s.masked():
+	case f.s.readable() && f.s.own():
+		marker = f.mark(index(u))
+	case f.s.readable():
+		marker = []byte(u.Name)
+	}
+	held := f.gate.Hold(marker)
+	ended := make(chan error, 1)
+	go func() { ended <- call(ctx) }()
+	select {
+	case <-held:
+	case <-ctx.Done():
+	case err := <-ended:
+		ended <- err
+	}
+	return ended
+}
+
+// wantError ends the check unless err is an *rpcbench.Error of the code.
+func wantError(err error, code rpcbench.Code, doing string, args ...any) *rpcbench.Error {
+	e, ok := errors.AsType[*rpcbench.Error](err)
+	failIf(!ok || e.Code != code, "%s: want an *rpcbench.Error with the code %q, got: %v",
+		fmt.Sprintf(doing, args...), code, err)
+	return e
+}

@@ -1,0 +1,375 @@
+// Package conform_test runs the suite on methods of one's own. The tests of stacktest run the suite on users.
+package conform_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/httpjsoniter"
+	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/suite/conform"
+	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+	"github.com/rpcbench/rpcbench/internal/transport/binding"
+	"github.com/rpcbench/rpcbench/internal/transport/codec/jsonstd"
+	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
+	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/httpprotobuf"
+	"github.com/rpcbench/rpcbench/stacktest"
+)
+
+func TestMain(m *testing.M) { stacktest.Main(m) }
+
+var seed = maphash.MakeSeed()
+
+// plain is a method of plain structs, with as many samples as a round has.
+func plain() rpcbench.Method[rpcbench.User, rpcbench.Response] {
+	m := rpcbench.Method[rpcbench.User, rpcbench.Response]{
+		Name: "test.v1.Users/Create", MadeOf: "16 samples",
+		Key:   func(u *rpcbench.User) uint64 { return maphash.String(seed, u.Email) },
+		Equal: func(want, got *rpcbench.Response) bool { return rpcbench.Check(want.User, got) == nil },
+	}
+	for i := range corpus.Round {
+		asked := rpcbench.Sample(i, 100)
+		answered := asked
+		m.Requests, m.Replies = append(m.Requests, &asked), append(m.Replies, rpcbench.Answer(&answered))
+	}
+	return m
+}
+
+// generated is the same method of generated types.
+func generated() rpcbench.Method[userv1.User, userv1.CreateUserResponse] {
+	m := rpcbench.Method[userv1.User, userv1.CreateUserResponse]{
+		Name: plain().Name, MadeOf: plain().MadeOf,
+		Key:   func(u *userv1.User) uint64 { return maphash.String(seed, u.Email) },
+		Equal: func(want, got *userv1.CreateUserResponse) bool { return proto.Equal(want, got) },
+	}
+	for i, q := range plain().Requests {
+		m.Requests = append(m.Requests, binding.Convert[userv1.User](q))
+		m.Replies = append(m.Replies, binding.Convert[userv1.CreateUserResponse](plain().Replies[i]))
+	}
+	return m
+}
+
+func methodStacks() []rpcbench.Stack {
+	return []rpcbench.Stack{httpjson.Of(plain()), httpjson.DefaultOf(plain()), httpjsoniter.Of(plain()),
+		httpprotobuf.Of(generated()), grpcprotobuf.Of(generated()), connectrpc.Of(generated())}
+}
+
+// The suite runs on a method of one's own.
+func TestMethodConformance(t *testing.T) {
+	for _, s := range methodStacks() {
+		t.Run(s.Name, func(t *testing.T) { stacktest.Conformance(t, s) })
+	}
+}
+
+// A server of a method has the limit that every server has.
+func TestMethodsHaveABodyLimit(t *testing.T) {
+	asked, large := plain(), generated()
+	asked.Requests[3].Avatar = make([]byte, rpcbench.MaxBody)
+	large.Requests[3] = binding.Convert[userv1.User](asked.Requests[3])
+	for _, s := range []rpcbench.Stack{httpjson.Of(asked), httpjson.DefaultOf(asked), httpjsoniter.Of(asked),
+		httpprotobuf.Of(large), grpcprotobuf.Of(large), connectrpc.Of(large)} {
+		f := stacktest.Start(t, s, rpcbench.Config{})
+		call, err := f.Client.Prepare(3, 0)
+		require.NoError(t, err, s.Name)
+		refused, ok := errors.AsType[*rpcbench.Error](call(t.Context()))
+		require.True(t, ok, s.Name)
+		require.Equal(t, rpcbench.TooLarge, refused.Code, s.Name)
+	}
+}
+
+func TestBrokenMethods(t *testing.T) {
+	type method = rpcbench.Method[rpcbench.User, rpcbench.Response]
+	for why, change := range map[string]func(m *method){
+		"there are 0 requests":      func(m *method) { m.Requests, m.Replies = nil, nil },
+		"there are 16 requests":     func(m *method) { m.Replies = m.Replies[1:] },
+		"has the key of an earlier": func(m *method) { m.Requests[3] = m.Requests[2] },
+		"has a Name, and Equal":     func(m *method) { m.Equal = nil },
+	} {
+		m := plain()
+		change(&m)
+		_, err := rpcbench.Start(t.Context(), httpjson.Of(m), rpcbench.Config{})
+		require.ErrorContains(t, err, why)
+	}
+}
+
+// mixed is a method that answers each request with the reply of request i ^ odd.
+func mixed[Q, R any](m rpcbench.Method[Q, R], odd int) rpcbench.Method[Q, R] {
+	replies := slices.Clone(m.Replies)
+	for i := range replies {
+		m.Replies[i] = replies[i^odd]
+	}
+	return m
+}
+
+// A request that no sample has is refused, a reply of another sample is wrong, and a payload is no sample's.
+func TestMethodCalls(t *testing.T) {
+	for name, of := range map[string]func(odd int) rpcbench.Stack{
+		"plain":     func(odd int) rpcbench.Stack { return httpjson.Of(mixed(plain(), odd)) },
+		"generated": func(odd int) rpcbench.Stack { return grpcprotobuf.Of(mixed(generated(), odd)) },
+	} {
+		crossed, err := rpcbench.Cross(of(0), of(0))
+		require.NoError(t, err)
+		f := stacktest.Start(t, crossed, rpcbench.Config{})
+		require.Nil(t, f.Users, name)
+		_, err = f.Client.Prepare(0, 10)
+		require.ErrorContains(t, err, "unsupported operation", name)
+
+		crossed, err = rpcbench.Cross(of(0), of(1))
+		require.NoError(t, err)
+		_, err = rpcbench.Start(t.Context(), crossed, rpcbench.Config{})
+		require.ErrorContains(t, err, "wrong reply", name)
+	}
+	foreign, foreignPB := plain(), generated()
+	for i := range foreign.Requests {
+		foreign.Requests[i].Email, foreignPB.Requests[i].Email = "no@example.com", "no@example.com"
+	}
+	for _, pair := range [][2]rpcbench.Stack{{httpjson.Of(foreign), httpjson.Of(plain())},
+		{grpcprotobuf.Of(foreignPB), grpcprotobuf.Of(generated())}} {
+		crossed, err := rpcbench.Cross(pair[0], pair[1])
+		require.NoError(t, err)
+		_, err = rpcbench.Start(t.Context(), crossed, rpcbench.Config{})
+		require.Equal(t, rpcbench.Invalid, rpcbench.CodeOf(err), err)
+	}
+	one := plain()
+	one.Name = "test.v1.Users/Other"
+	_, err := rpcbench.Cross(httpjson.Of(plain()), httpjson.Of(one))
+	require.ErrorContains(t, err, fmt.Sprintf("which speaks http/json %s", one.Name))
+}
+
+// keeping is encoding/json that decodes no request twice.
+type keeping struct {
+	jsonstd.Codec
+	kept *sync.Map
+}
+
+func (c keeping) Unmarshal(data []byte, v any) error {
+	u, isUser := v.(*rpcbench.User)
+	if !isUser {
+		return c.Codec.Unmarshal(data, v)
+	}
+	if kept, ok := c.kept.Load(string(data)); ok {
+		*u = kept.(rpcbench.User)
+		return nil
+	}
+	err := c.Codec.Unmarshal(data, v)
+	c.kept.Store(string(data), *u)
+	return err
+}
+
+// sending is encoding/json that keeps requests once it has encoded so many.
+type sending struct {
+	jsonstd.Codec
+	sent  *sync.Map
+	after *atomic.Int64
+}
+
+func (c sending) Marshal(v any) ([]byte, error) {
+	u, isUser := v.(*rpcbench.User)
+	if !isUser {
+		return c.Codec.Marshal(v)
+	}
+	if sent, ok := c.sent.Load(u); ok {
+		return sent.([]byte), nil
+	}
+	data, err := c.Codec.Marshal(v)
+	if c.after.Add(-1) < 0 {
+		c.sent.Store(u, data)
+	}
+	return data, err
+}
+
+// changed is a client whose Prepare is changed.
+type changed struct {
+	rpcbench.Client
+	prepare func(c rpcbench.Client, i int) (rpcbench.Call, error)
+}
+
+func (c changed) Prepare(i, _ int) (rpcbench.Call, error) { return c.prepare(c.Client, i) }
+
+func withPrepare(s rpcbench.Stack, prepare func(c rpcbench.Client, i int) (rpcbench.Call, error)) rpcbench.Stack {
+	dial := s.Dial
+	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		c, err := dial(config)
+		return changed{c, prepare}, err
+	}
+	return s
+}
+
+// answeredAtLength is plain with replies that take much more to decode than requests take to encode.
+func answeredAtLength() rpcbench.Method[rpcbench.User, rpcbench.Response] {
+	m := plain()
+	for i, reply := range m.Replies {
+		asked := rpcbench.Sample(i, 2000)
+		m.Replies[i] = rpcbench.Answer(&asked)
+		m.Replies[i].Message = reply.Message
+	}
+	m.Equal = func(want, got *rpcbench.Response) bool { return reflect.DeepEqual(want, got) }
+	return m
+}
+
+// one is a method of one sample, which nothing tells apart.
+func one[Q, A any](m rpcbench.Method[Q, A], request *Q, reply *A) rpcbench.Method[Q, A] {
+	m.Requests, m.Replies, m.Key, m.MadeOf = []*Q{request}, []*A{reply}, nil, "1 sample"
+	return m
+}
+
+// run makes one check of the suite.
+func run(check string, stack rpcbench.Stack) error {
+	all := conform.Checks()
+	i := slices.IndexFunc(all, func(c conform.Check) bool { return c.Name == check })
+	return all[i].Run(conform.Subject{Stack: stack, Wait: 500 * time.Millisecond})
+}
+
+// TestOwnSamples: what one sample or a small one can't tell is skipped, with the reason, and is no fault.
+func TestOwnSamples(t *testing.T) {
+	type flag struct {
+		Yes bool `json:"yes,omitempty"`
+	}
+	letters := map[string]any{}
+	for _, letter := range strings.Split("abcdefghijklmnopqrstuvwxy", "") {
+		letters[letter] = letter
+	}
+	entries, err := structpb.NewStruct(letters)
+	require.NoError(t, err)
+	flags := httpjsoniter.Of(rpcbench.Method[flag, flag]{
+		Name: "test.v1.Flags/Get", MadeOf: "1 sample", Requests: []*flag{{}}, Replies: []*flag{{Yes: true}},
+		Equal: func(want, got *flag) bool { return *want == *got },
+	})
+	empty := one(generated(), new(userv1.User), new(userv1.CreateUserResponse))
+	short := one(generated(), &userv1.User{Name: "2026-01-01"}, &userv1.CreateUserResponse{Message: "short"})
+	maps := rpcbench.Method[structpb.Struct, userv1.CreateUserResponse]{
+		Name: "test.v1.Maps/Get", MadeOf: "1 sample", Replies: empty.Replies, Equal: empty.Equal,
+		Requests: []*structpb.Struct{entries},
+	}
+	long, asked := plain(), rpcbench.Sample(1, 10_000)
+	long.Replies[1] = rpcbench.Answer(&asked)
+	for _, c := range []struct {
+		why, check string
+		stack      rpcbench.Stack
+		says       string
+	}{
+		{"the reply before is the right one", "changed replies",
+			httpjson.Of(one(plain(), plain().Requests[0], plain().Replies[0])), "of equal replies the one before is the right"},
+		{"a reply of less than half the length of the one before", "changed replies", httpjson.Of(long), ""},
+		{"decoders need no objects", "codec", flags, "neither message has an object of 16 bytes"},
+		{"decoders need no objects, so none is missed", "repeats", flags, "allocates nothing"},
+		{"decoders need small objects, which share blocks", "repeats", httpprotobuf.Of(short), "so few bytes"},
+		{"entries of a map, which come in any order", "patience", httpprotobuf.Of(maps), ""},
+		{"a request smaller than frames of HTTP/2", "shared", grpcprotobuf.Of(short), ""},
+		{"a request of no bytes, which waits or does not", "shared", grpcprotobuf.Of(empty), "from frames of HTTP/2"},
+		{"a request of no bytes, to be held", "unavailable", grpcprotobuf.Of(empty), "from frames of HTTP/2"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			pools := c.check == "repeats" || c.check == "codec"
+			if pools && strings.Contains(environ.Build(), "-race") {
+				t.Skip("the race detector drops objects from pools at random")
+			}
+			err := run(c.check, c.stack)
+			if c.says == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorAs(t, err, new(conform.Skip))
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+}
+
+// Each fault of a stack of a method turns a check of the suite red.
+func TestMethodFaults(t *testing.T) {
+	blind := plain()
+	blind.Equal = func(_, _ *rpcbench.Response) bool { return true }
+	labelled := httpjsoniter.Of(plain())
+	labelled.Traits.Codec = "encoding/json"
+	unmoved := httpjsoniter.Of(one(plain(), new(rpcbench.User), new(rpcbench.Response)))
+	unmoved.Traits.ClientLibraries = nil
+	otherwise := httpjson.Of(plain())
+	otherwise.Reply = otherwise.Request
+	api := binding.Plain()
+	sendsKept := httpjson.Of(answeredAtLength())
+	sendsKept.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) { // each client counts for itself
+		after := new(atomic.Int64)
+		after.Store(100)
+		return httpapi.Of("httpjson", "http/json", sending{sent: new(sync.Map), after: after}, answeredAtLength(),
+			json.Marshal, api.FromError, api.ToError, httpapi.Options{}).Dial(config)
+	}
+	for fault, c := range map[string]struct {
+		stack rpcbench.Stack
+		check string
+	}{
+		"a reply from memory": {withPrepare(httpjson.Of(plain()), func(c rpcbench.Client, i int) (rpcbench.Call, error) {
+			if i >= 1000 { // of the start
+				return c.Prepare(i, 0)
+			}
+			return func(context.Context) error { return nil }, nil
+		}), "traffic"},
+		"a reply from memory after a while": {withPrepare(httpjson.Of(plain()),
+			func(c rpcbench.Client, i int) (rpcbench.Call, error) {
+				call, err := c.Prepare(i, 0)
+				made := 0
+				return func(ctx context.Context) error {
+					if made++; made > 60 {
+						return nil
+					}
+					return call(ctx)
+				}, err
+			}), "traffic"},
+		"bytes that are not the sample's": {otherwise, "traffic"},
+		"a reply that is not compared":    {httpjson.Of(blind), "changed replies"},
+		"a reply that is not compared, of one sample": {
+			httpjson.Of(one(blind, plain().Requests[0], plain().Replies[0])), "changed replies"},
+		"a codec that is not the label's":                                      {labelled, "codec"},
+		"a library that is not the label's, of a sample that needs no objects": {unmoved, "codec"},
+		"a request that Prepare encodes": {withPrepare(httpjson.Of(plain()),
+			func(c rpcbench.Client, i int) (rpcbench.Call, error) {
+				_, err := json.Marshal(plain().Requests[i%corpus.Round])
+				require.NoError(t, err)
+				return c.Prepare(i, 0)
+			}), "repeats"},
+		"a request that the server has kept": {httpapi.Of("httpjson", "http/json", keeping{kept: new(sync.Map)}, plain(),
+			json.Marshal, api.FromError, api.ToError, httpapi.Options{}), "repeats"},
+		"a request that the client has kept, of a longer reply": {sendsKept, "repeats"},
+		"two requests for a call": {withPrepare(httpjson.Of(plain()), func(c rpcbench.Client, i int) (rpcbench.Call, error) {
+			call, err := c.Prepare(i, 0)
+			return func(ctx context.Context) error { return errors.Join(call(ctx), call(ctx)) }, err
+		}), "one request"},
+		"a client that gives up after a moment": {withPrepare(httpjson.Of(plain()),
+			func(c rpcbench.Client, i int) (rpcbench.Call, error) {
+				call, err := c.Prepare(i, 0)
+				return func(ctx context.Context) error {
+					ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+					defer cancel()
+					return call(ctx)
+				}, err
+			}), "patience"},
+	} {
+		t.Run(fault, func(t *testing.T) {
+			pools := c.check == "repeats" || c.check == "codec"
+			if pools && strings.Contains(environ.Build(), "-race") {
+				t.Skip("the race detector drops objects from pools at random")
+			}
+			err := run(c.check, c.stack)
+			require.Error(t, err)
+			require.NotErrorAs(t, err, new(conform.Skip))
+		})
+	}
+}

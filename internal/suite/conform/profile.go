@@ -1,0 +1,188 @@
+package conform
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/suite/allocproof"
+	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+)
+
+// libraries are those of the declared codec: for encoding/json also the engine of this build.
+func (s Subject) libraries() []string {
+	if s.Stack.Traits.Codec == "encoding/json" {
+		return []string{s.Stack.Traits.Codec, environ.JSONEngine()}
+	}
+	return []string{s.Stack.Traits.Codec}
+}
+
+// rivals lists the libraries that encode and decode in other stacks. While a stack runs, only its own may allocate.
+func (s Subject) rivals() []string {
+	own := func(library string) bool {
+		return slices.ContainsFunc(s.libraries(), func(path string) bool {
+			return allocproof.Within(path, library) || allocproof.Within(library, path)
+		})
+	}
+	return slices.DeleteFunc([]string{
+		"encoding/json", "encoding/json/v2", "encoding/xml", "encoding/gob",
+		"github.com/json-iterator/go", "github.com/goccy/go-json",
+		"google.golang.org/protobuf", "github.com/planetscale/vtprotobuf",
+		"github.com/vmihailenco/msgpack", "github.com/tinylib/msgp",
+		"github.com/bytedance/sonic", "github.com/fxamacker/cbor",
+	}, own)
+}
+
+// profiled makes all calls in turn, several times, and records every allocation.
+func (f *session) profiled(calls []rpcbench.Call, times int) allocproof.Profile {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))  // with several Ps, pools would fill several times
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection allocates beneath any function
+	var callErr error
+	profile, err := allocproof.Run(func() { callErr = goRound(calls, times) })
+	skipIf(f.s.own() && errors.Is(err, allocproof.ErrDeep), "samples are nested so deeply that profiles cut stacks off")
+	return try(profile, errors.Join(callErr, err))
+}
+
+// sides splits amounts into those of the caller's goroutine and those of all others.
+func sides(roots map[string]int64) (client, elsewhere int64) {
+	for _, amount := range roots {
+		elsewhere += amount
+	}
+	return roots[allocproof.Client], elsewhere - roots[allocproof.Client]
+}
+
+// codecRan checks that the declared codec decoded on both sides, and encoded where its encoder allocates. For
+// encoding/json it also checks the engine of this build.
+func codecRan(f *session) {
+	const rounds = 4
+	calls := f.round(1000)
+	must(goRound(calls, 1), "call")
+	for i, call := range calls { // or each call would hide the same small objects
+		calls[i] = leaving(i%(allocproof.Most+1), call)
+	}
+	profile := f.profiled(calls, rounds)
+	own := f.s.libraries()
+	ops, blind := int64(rounds*len(calls)), false
+	if f.s.own() {
+		blind = f.ownCodecRan(profile, rounds)
+	} else {
+		for _, library := range own {
+			busy, roots := 0, profile.Objects(library)
+			for _, objects := range roots {
+				if objects >= ops {
+					busy++
+				}
+			}
+			failIf(busy < 2, "in %d calls functions of %s, the declared codec, allocated these objects by goroutine: %v; "+
+				"at least one per call is expected in the client's and in the server's; seen: %v",
+				ops, library, roots, profile.Packages())
+		}
+	}
+	transportsRan(f.Stack.Traits, profile, ops)
+	for _, rival := range f.s.rivals() {
+		// grpc-go's ServeHTTP clones its status, a protobuf message, after each call, which is no encoding. grpc-gateway
+		// looks for the end of a request with encoding/json, and decodes it with protojson.
+		roots := profile.Objects(rival,
+			"google.golang.org/grpc/internal/status", "github.com/grpc-ecosystem/grpc-gateway/v2/runtime")
+		failIf(len(roots) > 0, "functions of %s allocated these objects by goroutine: %v; the declared codec is %s",
+			rival, roots, own[0])
+	}
+	skipIf(blind, "neither message has an object of 16 bytes, and the profile sees one of many smaller ones: "+
+		"that no other codec ran was checked, and not that the declared one did")
+}
+
+// transportsRan checks which libraries moved the bytes. If client and server declare the same library, its background
+// goroutines count for either.
+func transportsRan(traits rpcbench.Traits, profile allocproof.Profile, ops int64) {
+	for _, library := range []string{"net/http", "google.golang.org/grpc", "connectrpc.com/connect", "storj.io/drpc"} {
+		client, elsewhere := sides(profile.Objects(library))
+		inClient, inServer := slices.Contains(traits.ClientLibraries, library),
+			slices.Contains(traits.ServerLibraries, library)
+		failIf(inClient && client < ops || !inClient && client > 0 ||
+			inServer && elsewhere < ops || !inServer && !inClient && elsewhere > 0,
+			"in %d calls functions of %s allocated %d objects on the caller's goroutine and %d on others; "+
+				"Traits.ClientLibraries is %q, Traits.ServerLibraries %q", ops, library, client, elsewhere, traits.ClientLibraries,
+			traits.ServerLibraries)
+	}
+}
+
+// often is how many times a Call is made before it is compared, so that what it keeps after a hundred times is seen.
+const often = 104
+
+// repeats compares what the declared codec allocates in repeated calls, in calls with new users, and in Prepare. It
+// finds bytes that Prepare has encoded, and caches of requests, replies or values.
+func repeats(f *session) {
+	const (
+		few     = 2           // users that are sent often: each call costs time
+		times   = 40          // of each
+		fresh   = few * times // new users, all of one length
+		payload = 4000        // bytes of each user: encoding and decoding allocate at least as much
+		half    = fresh * payload / 2
+	)
+	skipIf(strings.Contains(environ.Build(), "-race"), "the race detector drops objects from pools at random")
+	if f.s.own() {
+		ownRepeats(f)
+		return
+	}
+	codec := f.Stack.Traits.Codec
+	var calls, creates, unseen []rpcbench.Call
+	for i := range few {
+		u := rpcbench.Sample(i, payload)
+		calls, creates = append(calls, f.prepare(u)), append(creates, f.create(u))
+	}
+	must(goRound(calls, often), "call")
+	prepared := f.profiled([]rpcbench.Call{func(context.Context) error {
+		for i := range fresh {
+			unseen = append(unseen, f.prepare(rpcbench.Sample(corpus.Round+i, payload)))
+		}
+		return nil
+	}}, 1)
+	inClient, _ := sides(prepared.Bytes(codec))
+	failIf(inClient > half, "in %d calls of Prepare %s allocated %d bytes: it encodes what each Call must encode",
+		fresh, codec, inClient)
+	again := f.profiled(calls, times)
+	for attempt := 1; ; attempt++ { // pools of the libraries may fill meanwhile
+		// Generated stubs may belong to the codec's path: leave out what the transport allocates beneath them.
+		ofCall, _ := sides(again.Objects(codec, f.Stack.Traits.ClientLibraries...))
+		ofCreateUser, _ := sides(f.profiled(creates, times).Objects(codec, f.Stack.Traits.ClientLibraries...))
+		if ofCreateUser-ofCall < fresh*3/4 { // strings of less than 16 bytes share blocks, and count by chance
+			break
+		}
+		failIf(attempt == 3, "in %d calls %s allocated %d objects in the client for Call, and %d for CreateUser: "+
+			"the Call keeps something, such as what it has encoded or the value that it decodes into",
+			fresh, codec, ofCall, ofCreateUser)
+		again = f.profiled(calls, times)
+	}
+	for root, bytes := range f.profiled(unseen, 1).Bytes(codec) {
+		// A little less is the library's own doing: encoding/json of Go 1.27 caches short strings.
+		before := again.Bytes(codec)[root]
+		failIf(bytes-before > half, "in %d calls %s allocated %d bytes for users never seen, and %d for users sent "+
+			"before, on the goroutine of %s: something is kept from call to call", fresh, codec, bytes, before, root)
+	}
+}
+
+// validation counts how often the validator ran, by the objects that it allocates for each email.
+func validation(f *session) {
+	check := rpcbench.NewValidator[rpcbench.User]()
+	var direct []rpcbench.Call
+	for i := range corpus.Round {
+		u := rpcbench.Sample(i, 0)
+		direct = append(direct, func(context.Context) error { return check(&u) })
+	}
+	count := func(calls []rpcbench.Call) (client, server float64) {
+		must(goRound(calls, 1), "call")
+		inClient, inServer := sides(f.profiled(calls, 4).Objects("github.com/go-playground/validator/v10"))
+		return float64(inClient), float64(inServer)
+	}
+	once, _ := count(direct)
+	inClient, inServer := count(f.round(0))
+	times := (inClient + inServer) / once
+	failIf(inClient > 0.5*once, "the client validates the user, which is the server's work")
+	failIf(times < 0.5 || times > 1.5,
+		"a call validates its user %.1f times: the server must do so once, with rpcbench.NewValidator", times)
+}

@@ -1,0 +1,134 @@
+package tap
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Link emulates a network beneath a client's connections. It delays bytes and limits their rate, and adds none.
+//
+// Each packet leaves after the earlier ones, at the rate of the link, and arrives half an RTT later. There is no
+// loss, jitter, slow start, flow control, Nagle's algorithm, delayed acknowledgement or header: a best case, the same
+// for every stack. Go's timers may be up to 1 ms late in an idle process, twice per call.
+type Link struct {
+	RTT  time.Duration // round trip of a packet, without the time that the rate takes
+	Rate float64       // bit/s, each way; 0 is unlimited
+}
+
+// FindLink reads a link: a round trip and a rate, as in "40ms/10Mbps", or "4g". The round trip has the unit ms or s,
+// and the rate kbps, Mbps or Gbps. Below 1 ms Go's timers would be most of the delay; beyond 1 s or below 10 kbps no
+// connection is ready in time.
+func FindLink(text string) (Link, error) {
+	value := text
+	if text == "4g" {
+		// WebPageTest's www/settings/connectivity.ini.sample at 4e157836cdfb: https://github.com/catchpoint/WebPageTest
+		value = "170ms/9Mbps"
+	}
+	units := map[string]float64{"ms": 1e6, "s": 1e9, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9}
+	parts := regexp.MustCompile(`^([0-9.]+)(ms|s)/([0-9.]+)(kbps|Mbps|Gbps)$`).FindStringSubmatch(value)
+	if parts != nil {
+		rtt, err := strconv.ParseFloat(parts[1], 64)
+		rate, err2 := strconv.ParseFloat(parts[3], 64)
+		rtt, rate = rtt*units[parts[2]], rate*units[parts[4]]
+		if err == nil && err2 == nil && 1e6 <= rtt && rtt <= 1e9 && 1e4 <= rate && rate <= 1e10 {
+			return Link{RTT: time.Duration(rtt), Rate: rate}, nil
+		}
+	}
+	return Link{}, fmt.Errorf("%q is no link: "+
+		"write 4g, or a round trip and a rate such as 40ms/10Mbps, from 1ms/10kbps to 1s/10Gbps", text)
+}
+
+// Wrap puts the link beneath a connection, which counts as dialled at that moment. A client writes after the reply to
+// its SYN, so nothing leaves before one RTT. A server accepts after the client's ACK, so its first bytes leave after
+// 1.5 RTT and arrive after 2. Wrap itself does not wait.
+//
+// Close returns at once, as TCP's does. What was written arrives in time, and then the connection ends, after a minute
+// at most.
+func (l Link) Wrap(beneath net.Conn) net.Conn {
+	c := wrap(beneath)
+	c.out = c.near
+	c.end = func() error {
+		_ = beneath.SetWriteDeadline(time.Now().Add(time.Minute)) // an error means that it is closed already
+		return nil
+	}
+	now, there := time.Now(), l.RTT/2
+	up := queue{rate: l.Rate, delay: there, free: now.Add(l.RTT), packets: make(chan *packet, most)}
+	down := queue{rate: l.Rate, delay: l.RTT - there, free: now.Add(l.RTT + there), packets: make(chan *packet, most)}
+	go up.fill(c.far)
+	go func() {
+		_, _ = io.Copy(beneath, &up) // until the owner closes, or either end fails
+		for range up.packets {
+		}
+		<-c.closed.Done()
+		_ = beneath.Close()
+	}()
+	go down.fill(beneath)
+	go func() {
+		c.pump(&down, func(p []byte) ([]byte, error) { return p, nil })
+		for range down.packets { // until beneath is closed
+		}
+	}()
+	return c
+}
+
+const (
+	packetSize = 1500                 // bytes; Ethernet's MTU
+	most       = 4 << 20 / packetSize // packets; Linux buffers 4 MB for a connection by default (tcp_wmem)
+)
+
+// queue is one direction of a link: a packet comes out when it has arrived. Packets are reused, so that only the stack
+// allocates.
+type queue struct {
+	rate    float64 // bit/s; 0 is unlimited
+	delay   time.Duration
+	free    time.Time // when the link will have sent all packets so far
+	packets chan *packet
+	spare   sync.Pool // of *packet
+}
+
+// packet is what one Read returned.
+type packet struct {
+	at   time.Time // time of arrival
+	n    int
+	err  error
+	data [packetSize]byte
+}
+
+// fill queues what src sends, and at last its error.
+func (q *queue) fill(src io.Reader) {
+	defer close(q.packets)
+	for {
+		p, _ := q.spare.Get().(*packet)
+		if p == nil {
+			p = new(packet)
+		}
+		p.n, p.err = src.Read(p.data[:])
+		if now := time.Now(); q.free.Before(now) {
+			q.free = now
+		}
+		if q.rate > 0 {
+			q.free = q.free.Add(time.Duration(float64(p.n) * 8e9 / q.rate))
+		}
+		p.at = q.free.Add(q.delay)
+		q.packets <- p
+		if p.err != nil {
+			return
+		}
+	}
+}
+
+// Read waits for the next packet, which must fit into p.
+func (q *queue) Read(b []byte) (int, error) {
+	p, more := <-q.packets
+	if !more {
+		return 0, io.EOF
+	}
+	time.Sleep(time.Until(p.at))
+	defer q.spare.Put(p)
+	return copy(b, p.data[:p.n]), p.err
+}
