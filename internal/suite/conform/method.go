@@ -253,7 +253,7 @@ func keptRequests(f *session) {
 	inClient, _ := f.ofARound(broken, whole)
 	refusing, _ := f.ofARound(refused, whole)
 	encoded, _ := f.ofARound(encode, whole)
-	failIf(inClient < refusing/2+encoded*9/10-stray,
+	failIf(inClient < refusing*3/4+encoded*9/10-stray,
 		"in %d calls with broken replies %s allocated %d bytes in the client, where encoding takes %d and refusing a "+
 			"reply %d: a request is kept from call to call", corpus.Round, f.Stack.Traits.Codec, inClient, encoded, refusing)
 }
