@@ -62,7 +62,7 @@ func workloadFlags(f *flag.FlagSet) (read func() (made, error)) {
 	f.String("gomaxprocs", "", "`number`, or a list: 1 measures CPU work, 0 uses all cores; with -apart of both processes")
 	f.BoolVar(&w.Apart, "apart", false, "the server in a process of its own, whose CPU counts too")
 	titles := map[string]string{"rate": "% calls a second", "callers": "% callers", "conns": "% connections", "tls": "TLS",
-		"unix": "a Unix socket", "apart": "two processes", "payload": "% of bytes", "message": "%",
+		"unix": "a Unix socket", "apart": "client and server in two processes", "payload": "% of bytes", "message": "%",
 		"new-connections": "new connections", "stream": "on a stream", "headers": "long headers", "link": "over %",
 		"gomaxprocs": "GOMAXPROCS=%"}
 	return func() (m made, err error) {

@@ -62,7 +62,7 @@ func (s Summary) tail(a Answer, lo, hi float64) Picture {
 	return p
 }
 
-// round returns three round times, or a few more, from lo to hi.
+// round returns three round times from lo to hi, or fewer where there are no more.
 func round(lo, hi float64) (all []float64) {
 	for _, steps := range [][]float64{{1}, {1, 3}, {1, 2, 5}, {1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9}} {
 		all = nil
@@ -73,8 +73,8 @@ func round(lo, hi float64) (all []float64) {
 				}
 			}
 		}
-		if len(all) >= 3 {
-			break
+		if n := len(all); n >= 3 {
+			return []float64{all[0], all[n/2], all[n-1]}
 		}
 	}
 	return all

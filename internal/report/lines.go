@@ -263,8 +263,11 @@ func (s Summary) Unmeasured() (all []string) {
 func (s Summary) Text(w io.Writer, width int, colour, detail bool) error {
 	t := s.Results(detail)
 	t.Colour = colour
-	text := table.Wrap(s.Title()+" on "+cmp.Or(s.Head(), "an unknown machine"), width) + "\n"
-	if _, err := io.WriteString(w, text); err != nil {
+	text := table.Wrap(s.Title()+" on "+cmp.Or(s.Head(), "an unknown machine"), width)
+	for _, warning := range s.Warnings { // which the figures are to be read with
+		text += table.Wrap("Warning: "+warning+".", width)
+	}
+	if _, err := io.WriteString(w, text+"\n"); err != nil {
 		return err
 	}
 	if len(t.Rows) > 0 {
@@ -286,9 +289,6 @@ func (s Summary) Text(w io.Writer, width int, colour, detail bool) error {
 	said := append(s.Unmeasured(), s.Sentences()...)
 	if hour := s.Hour(); hour != "" {
 		said = append(said, hour)
-	}
-	for _, warning := range s.Warnings {
-		said = append(said, "Warning: "+warning+".")
 	}
 	for _, l := range said {
 		if _, err := io.WriteString(w, table.Wrap(l, width)); err != nil {
