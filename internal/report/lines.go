@@ -86,8 +86,8 @@ func (a Answer) line(heading string) line {
 	return l
 }
 
-// says is a verdict in the words of people.
-func says(v versus.Verdict) string {
+// Says is a verdict in the words of people.
+func Says(v versus.Verdict) string {
 	switch v {
 	case versus.Faster:
 		return "less"
@@ -101,7 +101,7 @@ func says(v versus.Verdict) string {
 
 // says is the verdict of the line. Of calls a second more is better, so less and more have a verb.
 func (l line) says() string {
-	said := says(l.result.Verdict)
+	said := Says(l.result.Verdict)
 	if l.heading == rateHeading && (said == "less" || said == "more") {
 		return "serves " + said
 	}

@@ -220,8 +220,8 @@ func (s Summary) title() string {
 // dot is an answer, with x the place of a ratio.
 func (a Answer) dot(x func(float64) float64) Dot {
 	floor := a.NoiseFloor()
-	d := Dot{Said: table.Ratio(a.Ratio), Title: table.Sized(a.Ratio, a.Lo, a.Hi) + ", " + says(a.Verdict),
-		Tone: says(a.Verdict), Hollow: a.Verdict == versus.Undecided, Lo: x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi),
+	d := Dot{Said: table.Ratio(a.Ratio), Title: table.Sized(a.Ratio, a.Lo, a.Hi) + ", " + Says(a.Verdict),
+		Tone: Says(a.Verdict), Hollow: a.Verdict == versus.Undecided, Lo: x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi),
 		FloorLo: x(1 / (1 + floor))}
 	d.FloorWidth = math.Round(10*(x(1+floor)-d.FloorLo)) / 10
 	return d

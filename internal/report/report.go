@@ -230,7 +230,7 @@ func (s Summary) said(stack string) string {
 	all, label := s.Of(stack), Label(stack)
 	first := func(heading string, more func(line) string) {
 		for _, a := range all {
-			if l := a.line(heading); l.result.Ratio > 0 && says(l.result.Verdict) != "undecided" {
+			if l := a.line(heading); l.result.Ratio > 0 && Says(l.result.Verdict) != "undecided" {
 				if text := more(l); text != "" {
 					said = append(said, text)
 					return
@@ -248,7 +248,7 @@ func (s Summary) said(stack string) string {
 	})
 	first(rateHeading, func(l line) string {
 		times := table.Ratio(l.result.Ratio) + " times "
-		if says(l.result.Verdict) == "same" {
+		if Says(l.result.Verdict) == "same" {
 			times = ""
 		}
 		return fmt.Sprintf("With the machine full (%s) %s serves %sas many calls.",

@@ -233,7 +233,7 @@ func (k kin) contrary() bool {
 func (k kin) differs() string {
 	switch {
 	case k.contrary():
-		return "some recorded runs say faster, and others slower"
+		return "some recorded runs say less, and others more"
 	case len(k) > 0 && k[0].Ratio < 1 && k[len(k)-1].Ratio > 1:
 		return "the recorded runs lie on both sides of 1, and no two verdicts are contrary"
 	}

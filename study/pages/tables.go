@@ -51,14 +51,14 @@ func code(name string) string { return "`" + name + "`" }
 // verdict is a verdict, with a note where there is more to say, such as why there is none. There is no verdict if the
 // recorded runs of the comparison differ.
 func verdict(t *table.Table, a report.Answer, k kin) string {
-	verdict, said := string(a.Verdict), strings.TrimPrefix(a.Said(), "undecided: ")
 	if differs := k.differs(); differs != "" {
-		verdict, said = "differs", differs
+		return t.Noted("differs", differs)
 	}
-	if said == verdict {
-		return said
+	said := strings.TrimPrefix(strings.TrimPrefix(a.Said(), "undecided: "), string(a.Verdict)+"; ")
+	if said == string(a.Verdict) {
+		return report.Says(a.Verdict)
 	}
-	return t.Noted(verdict, said)
+	return t.Noted(report.Says(a.Verdict), said)
 }
 
 // sized is a ratio with its interval.
@@ -80,7 +80,7 @@ func (m *maker) workloadsTable(of []string) string {
 		figure("JSON, µs", func(a report.Answer) string { return table.Micros(a.BaseNs) }),
 		figure("gRPC, µs", func(a report.Answer) string { return table.Micros(a.Paired()) }),
 		figure("ratio (95 %)", sized),
-		text("gRPC is", func(a report.Answer) string { return verdict(t, a, m.kin(dir, a)) }),
+		text("gRPC takes", func(a report.Answer) string { return verdict(t, a, m.kin(dir, a)) }),
 		figure("all runs", func(a report.Answer) string { return m.kin(dir, a).String() }))
 	return t.Markdown() + "\n" + m.where(dir) + "."
 }
@@ -106,7 +106,7 @@ func (m *maker) situationsTable(of []string) string {
 		}),
 		figure("JSON, µs", func(a report.Answer) string { return table.Micros(a.BaseNs) }),
 		figure("gRPC to JSON (95 %)", sized),
-		text("gRPC is", func(a report.Answer) string { return verdict(t, a, m.kin(dir, a)) }),
+		text("gRPC takes", func(a report.Answer) string { return verdict(t, a, m.kin(dir, a)) }),
 		figure("saved per call, µs", func(a report.Answer) string { return fmt.Sprintf("%+.0f", -a.Micro()) }))
 	return t.Markdown() + "\n" + m.where(dir) + "."
 }
@@ -224,7 +224,7 @@ func (m *maker) mainStacksTable(of []string) string {
 			}
 			return sized(a)
 		}),
-		text("it is", func(a report.Answer) string {
+		text("it takes", func(a report.Answer) string {
 			if isBase(a) {
 				return "base"
 			}
@@ -251,7 +251,7 @@ func (m *maker) costsTable(of []string) string {
 	table.Fill(t, all,
 		text("stack", func(a report.Answer) string { return code(a.Stack) }),
 		figure("ratio (95 %)", sized),
-		text("it is", func(a report.Answer) string { return verdict(t, a, m.kin(dir, a)) }),
+		text("it takes", func(a report.Answer) string { return verdict(t, a, m.kin(dir, a)) }),
 		figure("all runs", func(a report.Answer) string { return m.kin(dir, a).String() }),
 		figure("sent, B", fact(func(f *workload.Facts) float64 { return f.Sent })),
 		figure("received, B", fact(func(f *workload.Facts) float64 { return f.Received })),
@@ -320,7 +320,7 @@ func (m *maker) buildsTable(of []string) string {
 	for _, stack := range run.Stacks() {
 		columns = append(columns, text(report.Label(stack), func(first report.Answer) string {
 			a := m.answer(dir, first.Workload, stack)
-			return sized(*a) + " " + string(a.Verdict)
+			return sized(*a) + " " + report.Says(a.Verdict)
 		}))
 	}
 	return table.Fill(new(table.Table), works(run), columns...).Markdown() + "\nThe base is " +
