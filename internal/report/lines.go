@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -259,6 +260,20 @@ func (s Summary) Unmeasured() (all []string) {
 	return all
 }
 
+// Open says why lines are undecided whose interval does not include 1, with the reason of the first of them.
+func (s Summary) Open() (said []string) {
+	n, reason := 0, ""
+	for _, l := range s.lines(false) {
+		if r := l.result; r.Verdict == versus.Undecided && (r.Lo > 1 || r.Hi < 1) && r.Reason != "" {
+			n, reason = n+1, cmp.Or(reason, r.Reason)
+		}
+	}
+	if n > 0 {
+		said = append(said, fmt.Sprintf("Undecided although the interval excludes 1, %d times; the first: %s.", n, reason))
+	}
+	return said
+}
+
 // Text writes the answer for a terminal that is so wide.
 func (s Summary) Text(w io.Writer, width int, colour, detail bool) error {
 	t := s.Results(detail)
@@ -286,7 +301,7 @@ func (s Summary) Text(w io.Writer, width int, colour, detail bool) error {
 		}
 		fmt.Fprintln(w)
 	}
-	said := append(s.Unmeasured(), s.Sentences()...)
+	said := slices.Concat(s.Unmeasured(), s.Open(), s.Sentences())
 	if hour := s.Hour(); hour != "" {
 		said = append(said, hour)
 	}

@@ -171,6 +171,9 @@ Not measured: a new connection, gRPC: 0 of 8.
 	s.Answers[2].Busy, s.Answers[2].Reason = true, "disturbed"
 	require.Contains(t, s.Results(true).Markdown(), "| mixed fields, 50 callers | 400 µs | 600 µs | 1.50 (1.45–1.55) | "+
 		"undecided [1]", "on a busy machine nothing is decided")
+	b.Reset()
+	require.NoError(t, s.Text(&b, 100, false, false))
+	require.Contains(t, b.String(), "\nUndecided although the interval excludes 1, 1 times; the first: disturbed.\n")
 	s.Answers[2].Result, s.Answers[0].Rate = cpu, 20_000
 	s.Answers[0].Does, s.Answers[0].BaseLoad.Reached = "small, ordinary load", 1
 	b.Reset()
