@@ -355,7 +355,7 @@ func (r Result) Waits(p Percentile) Result {
 	of := Result{Ratio: p.Ratio, Lo: p.Lo, Hi: p.Hi, BaseNs: p.Base, Ns: p.Ns, Margin: cmp.Or(r.Margin, Margin),
 		Moved: r.Moved, Processes: r.Processes, Planned: r.Planned, Verdict: Undecided}
 	if p.Base > 0 && p.Copy > 0 {
-		of.CopyFloor = math.Exp(math.Abs(math.Log(p.Copy/p.Base))) - 1
+		of.CopyFloor = max(p.Copy/p.Base, p.Base/p.Copy) - 1
 	}
 	switch {
 	case p.Ratio == 0:
@@ -557,7 +557,7 @@ func student(values []float64) (mean, half float64) {
 	if n := len(values); n > 1 {
 		width = quantile(n-1) * stats.StdDev(values) / math.Sqrt(float64(n))
 	}
-	return mean, ((mean + width) - (mean - width)) / 2
+	return mean, ((mean + width) - (mean - width)) / 2 // rounded as stats.MeanCI has it, for the tables of the tests
 }
 
 var quantiles sync.Map // of Student's t at level, by degrees of freedom

@@ -50,11 +50,7 @@ func Checks() []Check {
 			"Functions of Traits.Codec allocate at least once per call in client and server, and those of no other " +
 				"codec do; likewise Traits.ClientLibraries and Traits.ServerLibraries. Code that does not allocate is " +
 				"not seen. Of objects below 16 bytes some are seen: a message that has no other does not tell."},
-		{"repeats", true, false, func(s Subject) {
-			err := ended(func() { bare(repeats)(s) })
-			watched(keptRequests)(s)
-			failIf(err != nil, "%w", err)
-		},
+		{"repeats", true, false, func(s Subject) { failing(s, bare(repeats), watched(keptRequests)) },
 			"Encoding and decoding are done anew for a user that was sent before, and by a Call as by CreateUser, also " +
 				"after a hundred calls. A kept value is not seen if the codec allocates as much without it, as where a server " +
 				"clears the value that it decodes into and uses it again. A value kept by a single Call is not seen if the " +
@@ -155,6 +151,21 @@ func skipIf(why bool, reason string) {
 	if why {
 		panic(failure{Skip(reason)})
 	}
+}
+
+// failing makes parts of a check, and ends it with the first failure. A part that is skipped hides no other's failure:
+// the first part's reason is that of the check.
+func failing(s Subject, parts ...func(Subject)) {
+	var skipped error
+	for i, part := range parts {
+		err := ended(func() { part(s) })
+		_, skips := errors.AsType[Skip](err)
+		failIf(err != nil && !skips, "%w", err)
+		if i == 0 {
+			skipped = err
+		}
+	}
+	failIf(skipped != nil, "%w", skipped)
 }
 
 // ended returns the error that fn, a check or part of one, ends with.
