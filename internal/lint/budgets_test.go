@@ -28,7 +28,6 @@ var larger = map[string]int{
 	"fields of rpcbench.Fixture":   20,
 	"fields of rpcbench.Traits":    16,
 	"fields of rpcbench.Workload":  17,
-	"fields of timing.Pairing":     16,
 	"fields of versus.Arm":         16,
 	"fields of versus.Result":      32,
 

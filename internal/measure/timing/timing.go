@@ -125,19 +125,23 @@ const (
 // ErrClock marks the error of New for a clock that is too coarse for slices of that length.
 var ErrClock = errors.New("timing: the clock is too coarse")
 
+// clocks are what a pairing reads around a slice.
+type clocks struct {
+	now     func() time.Duration // since any fixed moment
+	cpu     func() (time.Duration, bool)
+	machine func() (busy, idle time.Duration)
+	gc      func() int   // collections so far
+	heap    func() int64 // bytes that the last collection has left
+}
+
 // Pairing measures arms block by block. One goroutine at a time may use it.
 type Pairing struct {
+	clocks
 	arms   []Arm
 	length time.Duration
 	seed   uint64
-	now    func() time.Duration // since any fixed moment
-	cpu    func() (time.Duration, bool)
 
-	machine func() (busy, idle time.Duration)
-
-	gc     func() int   // collections so far
-	heap   func() int64 // bytes that the last collection has left
-	force  func(n int)  // starts n collections beside the ops, and then sends to forced
+	force  func(n int) // starts n collections beside the ops, and then sends to forced
 	forced chan struct{}
 
 	warm    bool
@@ -164,8 +168,8 @@ func New(arms []Arm, slice time.Duration, seed uint64) (*Pairing, error) {
 	}
 	p := &Pairing{
 		arms: slices.Clone(arms), length: slice, seed: seed,
-		now: now, cpu: cpu.Time, machine: cpu.Machine,
-		gc: metric[int]("/gc/cycles/total:gc-cycles"), heap: metric[int64]("/gc/heap/live:bytes"),
+		clocks: clocks{now: now, cpu: cpu.Time, machine: cpu.Machine,
+			gc: metric[int]("/gc/cycles/total:gc-cycles"), heap: metric[int64]("/gc/heap/live:bytes")},
 		batches: slices.Repeat([]int{1}, len(arms)), order: make([]int, len(arms)), block: make([]Slice, len(arms)),
 		random: rand.NewPCG(0, 0), forced: make(chan struct{}, 1),
 	}
