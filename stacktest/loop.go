@@ -78,8 +78,7 @@ func (r row) benchmark(b *testing.B) {
 	current.announce(packages(r.stack), r.units())
 	o := r.begin(b)
 	r.start(b, o)
-	loop := o.Loop
-	defer loop.Finish()
+	defer o.Loop.Finish()
 	before, lateBefore := o.Fixture.Accepted(), versus.Late()
 	runtime.GC() // what starting and warming left is not the loop's
 	b.ReportAllocs()
@@ -87,19 +86,19 @@ func (r row) benchmark(b *testing.B) {
 	cpuStart, cpuKnown := cpu.Time()
 	err := r.guard(o, func() error {
 		if r.Callers == 0 {
-			return serial(b, loop)
+			return serial(b, o)
 		}
-		return r.several(b, loop)
+		return r.several(b, o)
 	})
 	cpuEnd, _ := cpu.Time()
 	orFail(b, r.stack.Name, err)
-	n := loop.Latency.Count()
+	n := o.Figures.Latency.Count()
 	opened := o.Fixture.Accepted() - before
 	if r.NewConn {
 		opened -= n
 	}
 	reportReconnects(b, r.stack, opened, n, versus.Late()-lateBefore)
-	percentiles(b, loop.Latency)
+	percentiles(b, o.Figures.Latency)
 	counted := r.Workload
 	counted.Link, counted.Procs = "", runtime.GOMAXPROCS(0)
 	facts, err := counted.Look(b.Context(), r.stack, int64(warmRounds*max(corpus.Round, r.Callers)))
@@ -187,7 +186,7 @@ func (r row) warmth() int {
 // begin opens the workload until the benchmark ends.
 func (r row) begin(tb testing.TB) *workload.Open {
 	tb.Helper()
-	o, err := r.Open(tb.Context(), r.stack, rpcbench.Config{})
+	o, err := r.Open(tb.Context(), r.stack, workload.Setup{})
 	skipOrFail(tb, r.stack, err)
 	closing(tb, r.stack, o.Close)
 	if _, streams := o.Fixture.Client.(rpcbench.Streamer); r.Stream && !streams {
@@ -204,31 +203,32 @@ func (r row) start(tb testing.TB, o *workload.Open) {
 
 // guard runs do, and closes the fixture if no call begins for r.hang.
 func (r row) guard(o *workload.Open, do func() error) error {
-	return workload.Watched(r.hang, o.Loop.Begun.Load, o.Fixture.Close, do)
+	return workload.Watched(r.hang, o.Loop.Begun, o.Fixture.Close, do)
 }
 
 // serial makes the ops of one caller in this goroutine.
-func serial(b *testing.B, loop *latency.Loop) error {
+func serial(b *testing.B, o *workload.Open) error {
+	loop := o.Loop.(*latency.Alone)
 	loop.Timed(true)
 	for b.Loop() {
 		if err := loop.Call(); err != nil {
-			return fmt.Errorf("call %d: %w", loop.Latency.Count()-1, err)
+			return fmt.Errorf("call %d: %w", o.Figures.Latency.Count()-1, err)
 		}
 	}
 	return nil
 }
 
 // several makes the ops of several callers, which share b.N: b.Loop serves one goroutine only.
-func (r row) several(b *testing.B, loop *latency.Loop) error {
+func (r row) several(b *testing.B, o *workload.Open) error {
 	start, known := cpu.Time()
 	b.ResetTimer()
-	err := loop.Run(context.Background(), int64(b.N))
+	err := o.Loop.Run(context.Background(), int64(b.N))
 	b.StopTimer()
 	end, _ := cpu.Time()
-	n := loop.Latency.Count()
+	n := o.Figures.Latency.Count()
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "req/s")
 	if n >= int64(100*r.Callers) { // else the ends of the run would be much of it
-		b.ReportMetric(loop.InFlight(), "in-flight")
+		b.ReportMetric(o.Loop.InFlight(), "in-flight")
 		if known {
 			b.ReportMetric(float64(end-start)/float64(b.Elapsed())/float64(runtime.NumCPU()), "cpu-share")
 		}

@@ -205,10 +205,11 @@ func TestCallsInFlight(t *testing.T) {
 func TestColdConnectionsAreReset(t *testing.T) {
 	ends := make(chan error, 1)
 	wrap := func(c net.Conn) net.Conn { return ending{c, ends} }
-	o, err := workload.Workload{NewConn: true}.Open(t.Context(), fake{}.stack(), rpcbench.Config{WrapServer: wrap})
+	o, err := workload.Workload{NewConn: true}.Open(t.Context(), fake{}.stack(),
+		workload.Setup{Config: rpcbench.Config{WrapServer: wrap}})
 	require.NoError(t, err)
 	closing(t, o.Fixture.Stack, o.Close)
-	require.NoError(t, o.Loop.Call())
+	require.NoError(t, o.Loop.Start(1))
 	require.ErrorIs(t, <-ends, syscall.ECONNRESET)
 }
 

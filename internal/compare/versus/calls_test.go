@@ -63,7 +63,7 @@ func TestSeveralCallers(t *testing.T) {
 		}
 		return dial(config)
 	}
-	g, err := Open(t.Context(), workload.Workload{Callers: callers}, slice, 1, nil, base.stack(), s)
+	g, err := Open(t.Context(), at(workload.Workload{Callers: callers}), base.stack(), s)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, g.Close()) })
 	began := time.Now()
@@ -93,7 +93,7 @@ func TestSeveralCallers(t *testing.T) {
 func TestGroupsAreWarm(t *testing.T) {
 	for _, w := range []workload.Workload{{Procs: 1}, {Callers: 8}, {Callers: 8, Rate: 2000}} {
 		var base, own watched
-		g, err := Open(t.Context(), w, slice, 1, nil, base.stack(), own.stack())
+		g, err := Open(t.Context(), at(w), base.stack(), own.stack())
 		require.NoError(t, err)
 		for _, arm := range []*watched{&base, &own} {
 			require.GreaterOrEqual(t, arm.made.Load(), int64(4*w.AtOnce()), "%+v", w)
@@ -106,7 +106,7 @@ func TestGroupsAreWarm(t *testing.T) {
 // a service with as many callers.
 func TestCallersTakeLittleMemory(t *testing.T) {
 	heap := func(callers int) (least int64) {
-		g, err := Open(t.Context(), workload.Workload{Callers: callers, Conns: 1}, slice, 1, nil, rawtcp.New(),
+		g, err := Open(t.Context(), at(workload.Workload{Callers: callers, Conns: 1}), rawtcp.New(),
 			rawtcp.New())
 		require.NoError(t, err)
 		defer func() { require.NoError(t, g.Close()) }()
@@ -150,12 +150,12 @@ func TestServersApart(t *testing.T) {
 		t.Skip("this system does not tell the CPU time of another process")
 	}
 	for _, callers := range []int{0, 3} {
-		g, err := Open(t.Context(), workload.Workload{Apart: true, Callers: callers, TLS: true}, slice, 1, nil,
+		g, err := Open(t.Context(), at(workload.Workload{Apart: true, Callers: callers, TLS: true}),
 			worker("rests", 0), worker("rests", 0), worker("works", works))
 		require.NoError(t, err)
 		var servers []string
 		for _, arm := range g.Arms {
-			servers = append(servers, arm.config.Remote)
+			servers = append(servers, arm.setup.Remote)
 		}
 		for len(g.Record().Blocks) < 3 { // of a block in which nobody had the machine there is nothing
 			if err := run(t, g, 1); err != nil {
@@ -163,7 +163,7 @@ func TestServersApart(t *testing.T) {
 			}
 		}
 		for i, arm := range g.Arms {
-			require.Equal(t, servers[i], arm.config.Remote, "one server for all windows")
+			require.Equal(t, servers[i], arm.setup.Remote, "one server for all windows")
 			require.NotContains(t, servers[:i], servers[i], "each arm has its own")
 		}
 		least := works * 8 / 10 / time.Duration(max(1, callers)) // calls at a time see each other's CPU time
@@ -203,7 +203,7 @@ func TestServersApartAreReachedAsAsked(t *testing.T) {
 				return conn, err
 			}
 		})
-		g, err := Open(t.Context(), w, slice, 1, nil, stack, stack)
+		g, err := Open(t.Context(), at(w), stack, stack)
 		require.NoError(t, err)
 		require.NoError(t, g.Close())
 		want := fmt.Sprintf("TLS %t, %s", w.TLS, map[bool]string{false: "tcp", true: "unix"}[w.Unix])

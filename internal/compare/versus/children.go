@@ -67,7 +67,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 		case spec.Counted:
 			return count(ctx, spec.Workload, stacks, lines, out)
 		}
-		g, err := Open(ctx, spec.Workload, spec.Slice, spec.Seed, spec.Servers, stacks...)
+		g, err := Open(ctx, spec, stacks...)
 		for err == nil && <-lines != nil {
 			if err = g.Block(ctx); err == nil {
 				r := g.Record()

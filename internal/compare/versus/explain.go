@@ -70,7 +70,7 @@ func explain(ctx context.Context, w workload.Workload, length time.Duration, sta
 	}()
 	sums := make([]Explained, len(stacks))
 	for i, s := range stacks {
-		o, err := w.Open(labelled, s, rpcbench.Config{})
+		o, err := w.Open(labelled, s, workload.Setup{})
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (e *Explained) turn(ctx context.Context, o *workload.Open, name string, len
 		var recording *layers.Recording
 		var used time.Duration
 		var failed error
-		before := o.Loop.Latency.Count()
+		before := o.Figures.Latency.Count()
 		took, err := during(ctx, o, lead, length, func(open bool) {
 			now, _ := cpu.Time()
 			switch {
@@ -109,7 +109,7 @@ func (e *Explained) turn(ctx context.Context, o *workload.Open, name string, len
 				pprof.StopCPUProfile()
 			}
 		})
-		calls := o.Loop.Latency.Count() - before
+		calls := o.Figures.Latency.Count() - before
 		if err := cmp.Or(err, failed); err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (e *Explained) turn(ctx context.Context, o *workload.Open, name string, len
 // during makes calls for a while, after those that lead in.
 func during(ctx context.Context, o *workload.Open, lead, length time.Duration, edge func(open bool)) (
 	took time.Duration, err error) {
-	err = workload.Watched(time.Minute, o.Loop.Begun.Load, o.Fixture.Close, func() error {
+	err = workload.Watched(time.Minute, o.Loop.Begun, o.Fixture.Close, func() error {
 		if err := o.Start(o.Warm); err != nil {
 			return err
 		}

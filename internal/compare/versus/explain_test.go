@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/testkit"
@@ -91,7 +90,7 @@ func TestExplain(t *testing.T) {
 func TestExplainSeveralCallers(t *testing.T) {
 	testkit.Alone(t)
 	var by watched
-	o, err := workload.Workload{Callers: 8}.Open(t.Context(), by.stack(), rpcbench.Config{})
+	o, err := workload.Workload{Callers: 8}.Open(t.Context(), by.stack(), workload.Setup{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, o.Close()) }()
 	var e Explained

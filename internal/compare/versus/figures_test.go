@@ -16,7 +16,7 @@ import (
 
 // TestRecordsLatencies: each figure of a record's latencies is the one of its name, and of its arm.
 func TestRecordsLatencies(t *testing.T) {
-	g, err := Open(t.Context(), small(t), slice, 1, nil, rawtcp.New(), rawtcp.New())
+	g, err := Open(t.Context(), at(small(t)), rawtcp.New(), rawtcp.New())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, g.Close()) }()
 	of := func(unit time.Duration, n int) *latency.Recorder {
@@ -28,8 +28,8 @@ func TestRecordsLatencies(t *testing.T) {
 	}
 	for i, arm := range g.Arms {
 		unit := time.Duration(i+1) * time.Microsecond
-		arm.latencies, arm.lateness = of(unit, 20_000), of(10*unit, 1000)
-		arm.planned, arm.dropped = int64(30_000+i), int64(300+i)
+		*arm.setup.Figures = latency.Figures{Latency: of(unit, 20_000), Lateness: of(10*unit, 1000),
+			Planned: int64(30_000 + i), Dropped: int64(300 + i)}
 	}
 	for i, l := range g.Record().Latencies {
 		unit := float64(i+1) * 1e3
@@ -89,7 +89,7 @@ func TestEveryFigureIsItsOwn(t *testing.T) {
 
 // TestSwitchesAreOfBothProcesses: a workload whose server is apart has the switches of its server, too.
 func TestSwitchesAreOfBothProcesses(t *testing.T) {
-	g, err := Open(t.Context(), workload.Workload{Apart: true}, slice, 1, nil, worker("rests", 0), worker("rests", 0))
+	g, err := Open(t.Context(), at(workload.Workload{Apart: true}), worker("rests", 0), worker("rests", 0))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, g.Close()) }()
 	arm := g.Arms[0]
@@ -106,7 +106,7 @@ func TestSwitchesAreOfBothProcesses(t *testing.T) {
 // TestWindowsAtARateHaveTheirStarts: there are starts for the lead-in and all of the window.
 func TestWindowsAtARateHaveTheirStarts(t *testing.T) {
 	w := workload.Workload{Rate: 2000, Callers: 20}
-	g, err := Open(t.Context(), w, slice, 1, nil, rawtcp.New(), rawtcp.New())
+	g, err := Open(t.Context(), at(w), rawtcp.New(), rawtcp.New())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, g.Close()) }()
 	require.NoError(t, run(t, g, 3))

@@ -21,12 +21,12 @@ func TestRate(t *testing.T) {
 	w := workload.Workload{Rate: 5000, Callers: 20}
 	seeds := map[uint64]bool{}
 	for seed := range uint64(2) {
-		g, err := Open(t.Context(), w, slice, seed, nil, rawtcp.New(), rawtcp.New())
+		g, err := Open(t.Context(), Spec{Workload: w, Slice: slice, Seed: seed}, rawtcp.New(), rawtcp.New())
 		require.NoError(t, err)
 		for range 2 {
 			require.NoError(t, run(t, g, 1))
-			require.Equal(t, g.Arms[0].seed, g.Arms[1].seed)
-			seeds[g.Arms[0].seed] = true
+			require.Equal(t, g.Arms[0].setup.Seed, g.Arms[1].setup.Seed)
+			seeds[g.Arms[0].setup.Seed] = true
 		}
 		record := g.Record()
 		require.NoError(t, g.Close())

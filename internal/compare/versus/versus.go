@@ -60,25 +60,18 @@ type Arm struct {
 	Name       string
 	Reconnects int64 // connections of all its fixtures beyond the one of each
 
-	stack     rpcbench.Stack
-	workload  workload.Workload
-	config    rpcbench.Config               // where its server is; zero starts one for each fixture
-	server    *child.Server                 // of a workload that is apart
-	open      atomic.Pointer[workload.Open] // the watchdog closes it from another goroutine
-	loop      *latency.Loop                 // of open
-	calls     int64                         // made so far, by fixtures that are closed
-	late      int64                         // Late before the first call
-	least     float64                       // bytes that each call carries, by the fixtures before
-	latencies *latency.Recorder             // of calls in all slices
-
-	seed     uint64            // of the planned starts of its next window
-	lateness *latency.Recorder // of planned starts in all windows
-	planned  int64             // starts that were due in them
-	dropped  int64
+	stack    rpcbench.Stack
+	workload workload.Workload
+	setup    workload.Setup                // of its next fixture; its figures are of all slices
+	server   *child.Server                 // of a workload that is apart
+	open     atomic.Pointer[workload.Open] // the watchdog closes it from another goroutine
+	alone    *latency.Alone                // the loop of open, if that is one caller's
+	calls    int64                         // made so far, by fixtures that are closed
+	late     int64                         // Late before the first call
 }
 
 // call makes the next call of a single caller.
-func (a *Arm) call() error { return a.loop.Call() }
+func (a *Arm) call() error { return a.alone.Call() }
 
 // start opens the workload and makes calls until it is warm. A slice's lead-in does the rest.
 func (a *Arm) start(ctx context.Context) error {
@@ -87,37 +80,26 @@ func (a *Arm) start(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, hangLimit)
 	defer cancel()
-	o, err := a.workload.Open(bounded, a.stack, a.config)
+	o, err := a.workload.Open(bounded, a.stack, a.setup)
 	if err != nil {
 		return err
 	}
-	a.loop, o.Loop.Latency = o.Loop, a.latencies
+	a.alone, _ = o.Loop.(*latency.Alone)
 	a.open.Store(o)
-	if rate := a.workload.Rate; rate > 0 {
-		lead, length := a.workload.Window()
-		o.Loop.Plan(rate, int(2*rate*(lead+length).Seconds()), a.seed) // twice as many as the window needs, about
-		o.Loop.Lateness = a.lateness
-	}
-	o.Least = a.least
 	if err := o.Start(o.Warm); err != nil {
 		return fmt.Errorf("rpcbench: %s: %w", a.Name, err)
 	}
-	a.least = o.Least
+	a.setup.Least = o.Least
 	return nil
 }
 
 // serve starts the server of a workload that is apart. It lives as long as the group: services are not started anew for
 // each window.
 func (a *Arm) serve(ctx context.Context) (err error) {
-	if !a.workload.Apart || a.config.Remote != "" {
-		return nil
+	if a.server == nil {
+		a.server, err = a.workload.Serve(ctx, a.stack, &a.setup.Config)
 	}
-	config := rpcbench.Config{TLS: a.workload.TLS, Unix: a.workload.Unix}
-	if a.server, err = child.Start(ctx, a.stack.Name, config); err != nil {
-		return err
-	}
-	a.config.Remote, a.config.Certificate = a.server.Addr, a.server.Certificate
-	return nil
+	return err
 }
 
 // switches are those of this process, and of the arm's server if that is another.
@@ -130,20 +112,19 @@ func (a *Arm) switches() int64 {
 }
 
 // timed lets the calls of a slice be timed one by one.
-func (a *Arm) timed(on bool) { a.loop.Timed(on) }
+func (a *Arm) timed(on bool) { a.alone.Timed(on) }
 
 // window makes the calls of callers with a fixture of their own, which is closed before the next arm has its turn: its
 // idle connections would stand in the other's heap.
 func (a *Arm) window(ctx context.Context, edge func(open bool)) (calls int, wall time.Duration, err error) {
-	before := a.latencies.Count()
+	before := a.setup.Figures.Latency.Count()
 	if err := a.start(ctx); err != nil {
 		return 0, 0, err
 	}
 	runtime.GC() // what starting left is not the callers', nor is what the arm before left
 	lead, length := a.workload.Window()
-	wall, err = a.loop.During(ctx, lead, length, edge)
-	a.planned, a.dropped = a.planned+a.loop.Planned, a.dropped+a.loop.Dropped
-	return int(a.latencies.Count() - before), wall, cmp.Or(err, a.close())
+	wall, err = a.open.Load().Loop.During(ctx, lead, length, edge)
+	return int(a.setup.Figures.Latency.Count() - before), wall, cmp.Or(err, a.close())
 }
 
 // close reports connections that the arm should not have needed. As many more are allowed as goroutines were late:
@@ -154,7 +135,7 @@ func (a *Arm) close() error {
 		return nil
 	}
 	a.Reconnects += o.Beyond()
-	a.calls += o.Loop.Begun.Load()
+	a.calls += o.Loop.Begun()
 	calls := a.calls
 	err := o.Close()
 	if allowed := Reconnects(calls); a.Reconnects > allowed+Late()-a.late {
@@ -169,24 +150,23 @@ type Group struct {
 	Arms []*Arm
 
 	pairing *timing.Pairing
-	slice   time.Duration
+	spec    Spec
 	hang    time.Duration // that a call may take
-	seed    uint64        // of everything
 	blocks  uint64        // so far
-	windows bool          // have fixtures of their own
 }
 
-// Open opens the workload for each stack; that of a name that is there already is a copy. seed decides the order of
-// the slices. servers has the host:port of servers that run already, by stack. The error wraps timing.ErrClock where
-// the clock is too coarse.
-func Open(ctx context.Context, w workload.Workload, slice time.Duration, seed uint64, servers map[string]string,
-	stacks ...rpcbench.Stack) (*Group, error) {
-	g := &Group{slice: slice, hang: hangLimit, windows: w.Windowed(), seed: seed}
-	var ops []timing.Arm
+// Open opens the workload of spec for stacks, which are its arms; that of a name that is there already is a copy. The
+// seed decides the order of the slices. The error wraps timing.ErrClock where the clock is too coarse.
+func Open(ctx context.Context, spec Spec, stacks ...rpcbench.Stack) (*Group, error) {
+	g := &Group{spec: spec, hang: hangLimit}
+	w, ops := spec.Workload, []timing.Arm(nil)
 	for _, stack := range stacks {
-		arm := &Arm{Name: stack.Name, stack: stack, workload: w, latencies: latency.NewRecorder(),
-			lateness: latency.NewRecorder()}
-		arm.config.Remote = servers[arm.Name]
+		arm := &Arm{Name: stack.Name, stack: stack, workload: w}
+		arm.setup.Remote, arm.setup.Figures = spec.Servers[arm.Name], latency.NewFigures(true)
+		if w.Rate > 0 {
+			lead, length := w.Window()
+			arm.setup.Starts = int(2 * w.Rate * (lead + length).Seconds()) // twice as many as the window needs, about
+		}
 		for _, other := range g.Arms {
 			if other.Name == arm.Name {
 				arm.Name += copySuffix
@@ -194,16 +174,16 @@ func Open(ctx context.Context, w workload.Workload, slice time.Duration, seed ui
 		}
 		g.Arms = append(g.Arms, arm)
 		op := timing.Arm{Name: arm.Name, Op: arm.call, Timed: arm.timed}
-		if g.windows {
+		if w.Windowed() {
 			op = timing.Arm{Name: arm.Name, Window: arm.window, Switches: arm.switches}
 		}
-		if w.Apart && arm.config.Remote == "" {
+		if w.Apart && arm.setup.Remote == "" {
 			op.Server = func() (time.Duration, bool) { return arm.server.Used() }
 		}
 		ops = append(ops, op)
 	}
 	var err error
-	if g.pairing, err = timing.New(ops, slice, seed); err == nil {
+	if g.pairing, err = timing.New(ops, spec.Slice, spec.Seed); err == nil {
 		err = g.watched(func() error { return g.open(ctx) })
 	}
 	if err != nil {
@@ -224,10 +204,10 @@ func (g *Group) open(ctx context.Context) error {
 		if err := arm.start(ctx); err != nil {
 			return err
 		}
-		if !g.windows {
+		if !g.spec.Workload.Windowed() {
 			continue
 		}
-		if err := cmp.Or(arm.loop.Finish(), arm.close()); err != nil {
+		if err := cmp.Or(arm.open.Load().Loop.Finish(), arm.close()); err != nil {
 			return err
 		}
 	}
@@ -240,11 +220,11 @@ func (g *Group) open(ctx context.Context) error {
 // closing the fixtures.
 func (g *Group) Block(ctx context.Context) error {
 	return g.watched(func() (err error) {
-		if g.blocks > 0 && !g.windows {
+		if g.blocks > 0 && !g.spec.Workload.Windowed() {
 			err = g.open(ctx)
 		}
 		for _, arm := range g.Arms { // which share the plan of a block
-			arm.seed = g.seed<<16 + g.blocks
+			arm.setup.Seed = g.spec.Seed<<16 + g.blocks
 		}
 		if g.blocks++; err == nil {
 			err = g.pairing.Block(ctx)
@@ -256,7 +236,7 @@ func (g *Group) Block(ctx context.Context) error {
 // watched closes the fixtures unless do returns in time: a call that hangs then fails.
 func (g *Group) watched(do func() error) error {
 	// The first block has a warm-up of every arm, and all lead in. A call over a slow link takes most of a second.
-	limit := (g.hang + 4*timing.Longest*g.slice) * time.Duration(len(g.Arms))
+	limit := (g.hang + 4*timing.Longest*g.spec.Slice) * time.Duration(len(g.Arms))
 	return workload.Watched(limit, nil, func() error {
 		for _, arm := range g.Arms {
 			if o := arm.open.Load(); o != nil {
@@ -271,13 +251,14 @@ func (g *Group) watched(do func() error) error {
 func (g *Group) Record() timing.Record {
 	r := g.pairing.Record()
 	for _, arm := range g.Arms {
-		l := timing.Latency{Calls: arm.latencies.Count(), Sum: arm.latencies.Sum(), Planned: arm.planned,
-			Dropped: arm.dropped}
-		l.Late, _ = arm.lateness.Quantile(0.99)
-		l.P50, _ = arm.latencies.Quantile(0.50)
-		l.P95, _ = arm.latencies.Quantile(0.95)
-		l.P99, _ = arm.latencies.Quantile(0.99)
-		l.P999, _ = arm.latencies.Quantile(0.999)
+		found := arm.setup.Figures
+		l := timing.Latency{Calls: found.Latency.Count(), Sum: found.Latency.Sum(), Planned: found.Planned,
+			Dropped: found.Dropped}
+		l.Late, _ = found.Lateness.Quantile(0.99)
+		l.P50, _ = found.Latency.Quantile(0.50)
+		l.P95, _ = found.Latency.Quantile(0.95)
+		l.P99, _ = found.Latency.Quantile(0.99)
+		l.P999, _ = found.Latency.Quantile(0.999)
 		r.Latencies = append(r.Latencies, l)
 	}
 	return r

@@ -27,10 +27,13 @@ func small(t *testing.T) workload.Workload {
 	return w
 }
 
+// at is a specification of that workload.
+func at(w workload.Workload) Spec { return Spec{Workload: w, Slice: slice, Seed: 1} }
+
 // group opens the stacks, and closes them when the test ends.
 func group(t *testing.T, stacks ...rpcbench.Stack) *Group {
 	t.Helper()
-	g, err := Open(t.Context(), small(t), slice, 1, nil, stacks...)
+	g, err := Open(t.Context(), at(small(t)), stacks...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, g.Close()) })
 	return g
@@ -107,15 +110,14 @@ func reconnect(t *testing.T, g *Group) {
 }
 
 func TestThirdConnectionIsAnError(t *testing.T) {
-	g, err := Open(t.Context(), small(t), slice, 1, nil, rawtcp.New(), rawtcp.New())
+	g, err := Open(t.Context(), at(small(t)), rawtcp.New(), rawtcp.New())
 	require.NoError(t, err)
 	require.NoError(t, run(t, g, 1))
 	reconnect(t, g)
 	require.NoError(t, g.Block(t.Context()), "one is the machine's doing")
 	require.EqualValues(t, 1, g.Arms[0].Reconnects)
 	many := g.Arms[0] // as if it had made many calls, and at the limit, on a quiet machine
-	many.calls, many.Reconnects, many.late = 1e9, 1e6, Late()+1e5
-	many.loop.Begun.Store(0)
+	many.calls, many.Reconnects, many.late = 1e9-many.open.Load().Loop.Begun(), 1e6, Late()+1e5
 	reconnect(t, g)
 	require.ErrorContains(t, g.Close(), "rpcbench: rawtcp: 1000001 connections in 1000000000 calls beyond those to be "+
 		"used throughout; 1000000 are allowed")
@@ -123,7 +125,7 @@ func TestThirdConnectionIsAnError(t *testing.T) {
 
 // A stack that reconnects declares no connections, so none is too many.
 func TestConnectionsAsNeeded(t *testing.T) {
-	g, err := Open(t.Context(), small(t), slice, 1, nil, httpjson.Default(), rawtcp.New())
+	g, err := Open(t.Context(), at(small(t)), httpjson.Default(), rawtcp.New())
 	require.NoError(t, err)
 	for range 3 {
 		reconnect(t, g)
@@ -134,14 +136,14 @@ func TestConnectionsAsNeeded(t *testing.T) {
 
 // On a machine whose goroutines wait, net/http drops connections, and a comparison goes on.
 func TestConnectionsOfABusyMachine(t *testing.T) {
-	g, err := Open(t.Context(), small(t), slice, 1, nil, rawtcp.New(), rawtcp.New())
+	g, err := Open(t.Context(), at(small(t)), rawtcp.New(), rawtcp.New())
 	require.NoError(t, err)
 	g.Arms[0].Reconnects, g.Arms[0].late = 3, g.Arms[0].late-2
 	require.NoError(t, g.Close())
 }
 
 func TestTooShortSlices(t *testing.T) {
-	_, err := Open(t.Context(), small(t), time.Nanosecond, 1, nil, rawtcp.New(), httpjson.New())
+	_, err := Open(t.Context(), Spec{Workload: small(t), Slice: time.Nanosecond, Seed: 1}, rawtcp.New(), httpjson.New())
 	require.ErrorContains(t, err, "timing: the clock is too coarse: it steps by")
 	require.ErrorIs(t, err, timing.ErrClock, "by which a campaign knows that there is nothing to be had")
 }
@@ -150,7 +152,7 @@ func TestServerThatDoesNotStart(t *testing.T) {
 	broken := rawtcp.New()
 	broken.Name = "broken"
 	broken.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) { return nil, errors.New("no server today") }
-	_, err := Open(t.Context(), small(t), slice, 1, nil, rawtcp.New(), broken)
+	_, err := Open(t.Context(), at(small(t)), rawtcp.New(), broken)
 	require.EqualError(t, err, "rpcbench: broken: server: no server today")
 }
 
@@ -165,7 +167,7 @@ func TestLatencies(t *testing.T) {
 		return real(context.Background())
 	})
 	slow.Name = "slow"
-	g, err := Open(t.Context(), small(t), 20*time.Millisecond, 1, nil, rawtcp.New(), slow)
+	g, err := Open(t.Context(), Spec{Workload: small(t), Slice: 20 * time.Millisecond, Seed: 1}, rawtcp.New(), slow)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, g.Close()) }()
 	require.NoError(t, run(t, g, 4))

@@ -144,7 +144,7 @@ func profiled(t *testing.T, s rpcbench.Stack, tls bool) *profile.Profile {
 	t.Helper()
 	ctx := pprof.WithLabels(t.Context(), pprof.Labels("side", "client"))
 	pprof.SetGoroutineLabels(ctx)
-	o, err := workload.Workload{TLS: tls}.Open(ctx, s, rpcbench.Config{})
+	o, err := workload.Workload{TLS: tls}.Open(ctx, s, workload.Setup{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, o.Close()) }()
 	r, err := Start()
@@ -158,7 +158,7 @@ func profiled(t *testing.T, s rpcbench.Stack, tls bool) *profile.Profile {
 			used = 2 * time.Second // as elsewhere than on Unix
 		}
 	}
-	p, stopErr := r.Stop(s.Name, o.Loop.Latency.Count())
+	p, stopErr := r.Stop(s.Name, o.Figures.Latency.Count())
 	require.NoError(t, cmp.Or(err, stopErr))
 	return p
 }

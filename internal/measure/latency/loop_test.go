@@ -16,9 +16,24 @@ import (
 
 const ms = time.Millisecond
 
-// callers makes n callers of one call.
-func callers(n int, call func() error) *Loop {
-	return New(slices.Repeat([][]func(context.Context) error{{func(context.Context) error { return call() }}}, n)...)
+// tested is a loop with what it finds.
+type tested struct {
+	Loop
+	*Figures
+}
+
+func loop(plan [][]time.Duration, rounds ...[]func(context.Context) error) tested {
+	f := NewFigures(plan != nil)
+	return tested{New(Spec{Rounds: rounds, Plan: plan, Figures: f}), f}
+}
+
+// several makes n callers of one call.
+func several(n int, call func() error) tested { return planned(nil, n, call) }
+
+// planned makes n callers of one call with a plan.
+func planned(plan [][]time.Duration, n int, call func() error) tested {
+	round := []func(context.Context) error{func(context.Context) error { return call() }}
+	return loop(plan, slices.Repeat([][]func(context.Context) error{round}, n)...)
 }
 
 // taking is a call that takes exactly that long in the virtual time of synctest.
@@ -50,7 +65,7 @@ func TestWindowCountsWhatEndsInIt(t *testing.T) {
 				for i := range n {
 					began <- time.Duration(i) * 200 * time.Microsecond
 				}
-				l := callers(n, func() error {
+				l := several(n, func() error {
 					select {
 					case late := <-began:
 						<-time.After(late)
@@ -85,7 +100,7 @@ func TestCallersLast(t *testing.T) {
 	const n = 7
 	synctest.Test(t, func(t *testing.T) {
 		var inside, made atomic.Int64
-		l := callers(n, func() error {
+		l := several(n, func() error {
 			made.Add(1)
 			inside.Add(1)
 			defer inside.Add(-1)
@@ -102,7 +117,7 @@ func TestCallersLast(t *testing.T) {
 			require.EqualValues(t, 5*n, made.Load()-before)
 		}
 		require.EqualValues(t, 2*2*n, l.Latency.Count(), "of each caller those that ended after 30 and 40 ms")
-		require.EqualValues(t, made.Load(), l.Begun.Load())
+		require.EqualValues(t, made.Load(), l.Begun())
 	})
 }
 
@@ -117,17 +132,17 @@ func TestOneCaller(t *testing.T) {
 				return taking(ms)()
 			}
 		}
-		l := New(round)
+		l := loop(nil, round)
 		require.NoError(t, l.Start(2))
 		wall, err := l.During(t.Context(), 2*ms, 30*ms, func(bool) { <-time.After(time.Second) })
 		require.NoError(t, err)
 		require.Equal(t, 30*ms, wall)
 		require.Equal(t, []int{0, 1, 2, 0, 1, 2}, turns[:6], "goes round")
 		require.Len(t, turns, 34)
-		require.EqualValues(t, 34, l.Begun.Load())
+		require.EqualValues(t, 34, l.Begun())
 		require.EqualValues(t, 30, l.Latency.Count())
 		require.InEpsilon(t, 30*ms, l.Latency.Sum(), 0.001, "no latency has the time before the window")
-		require.NoError(t, l.Call())
+		require.NoError(t, l.Loop.(*Alone).Call())
 		require.EqualValues(t, 30, l.Latency.Count(), "what comes after the window does not count")
 		require.NoError(t, l.Run(t.Context(), 10))
 		require.EqualValues(t, 40, l.Latency.Count())
@@ -151,7 +166,7 @@ func TestCallersShareTheCalls(t *testing.T) {
 			}
 			rounds = append(rounds, round)
 		}
-		l := New(rounds...)
+		l := loop(nil, rounds...)
 		began := time.Now()
 		require.NoError(t, l.Start(6))
 		require.Equal(t, 18*ms, time.Since(began), "callers warm at a time")
@@ -163,7 +178,7 @@ func TestCallersShareTheCalls(t *testing.T) {
 		require.Equal(t, 300*ms, time.Since(began), "both call at a time")
 		require.Equal(t, [2][3]int{{100, 100, 100}, {34, 33, 33}}, made, "300 of the quick caller, 100 of the slow, in turn")
 		require.EqualValues(t, n, l.Latency.Count())
-		require.EqualValues(t, n+12, l.Begun.Load())
+		require.EqualValues(t, n+12, l.Begun())
 		requireQuantile(t, ms, l.Latency, 0.75)
 		requireQuantile(t, 3*ms, l.Latency, 0.76)
 		require.InEpsilon(t, 2, l.InFlight(), 0.001)
@@ -177,13 +192,12 @@ func TestPlannedStarts(t *testing.T) {
 		stalls := []time.Duration{50 * ms, ms, 120 * ms, ms, ms}
 		began, i := time.Now(), -1
 		var starts []time.Duration
-		l := callers(1, func() error {
+		plan := []time.Duration{10 * ms, 20 * ms, 100 * ms, 110 * ms, 200 * ms, 300 * ms}
+		l := planned([][]time.Duration{plan}, 1, func() error {
 			i++
 			starts = append(starts, time.Since(began))
 			return taking(stalls[i])()
 		})
-		l.Plan(1, 1, 1)
-		l.plan[0] = []time.Duration{10 * ms, 20 * ms, 100 * ms, 110 * ms, 200 * ms, 300 * ms}
 		require.NoError(t, l.Start(0))
 		require.NoError(t, l.Run(t.Context(), 6))
 		require.Equal(t, []time.Duration{10 * ms, 60 * ms, 100 * ms, 220 * ms, 300 * ms}, starts)
@@ -198,11 +212,7 @@ func TestPlannedStarts(t *testing.T) {
 // A plan has so many starts at that rate, of all callers alike; a seed decides it.
 func TestPlan(t *testing.T) {
 	const n, rate = 100_000, 1000
-	plan := func(seed uint64) [][]time.Duration {
-		l := callers(4, taking(0))
-		l.Plan(rate, n, seed)
-		return l.plan
-	}
+	plan := func(seed uint64) [][]time.Duration { return Plan(4, rate, n, seed) }
 	require.Equal(t, plan(1), plan(1))
 	require.NotEqual(t, plan(1), plan(2))
 	all, squares := []time.Duration{}, 0.0
@@ -224,13 +234,13 @@ func TestPlan(t *testing.T) {
 func TestWindowOfAPlan(t *testing.T) {
 	for took, reaches := range map[time.Duration]float64{ms: 1, 20 * ms: 0.5} { // 10 callers of 20 ms make 500 a second
 		synctest.Test(t, func(t *testing.T) {
-			l := callers(10, taking(took))
-			l.Plan(1000, 2000, 1)
+			plan := Plan(10, 1000, 2000, 1)
+			l := planned(plan, 10, taking(took))
 			require.NoError(t, l.Start(1))
 			_, err := l.During(t.Context(), 300*ms, 500*ms, func(bool) {})
 			require.NoError(t, err)
 			due := 0
-			for _, at := range slices.Concat(l.plan...) {
+			for _, at := range slices.Concat(plan...) {
 				if at >= 300*ms && at <= 800*ms {
 					due++
 				}
@@ -241,8 +251,7 @@ func TestWindowOfAPlan(t *testing.T) {
 			require.Equal(t, reaches < 1, late > 5*ms, "begins late by %v", late)
 			require.Equal(t, reaches < 1, l.Dropped > 0, "dropped: %d", l.Dropped)
 
-			l = callers(2, taking(took))
-			l.Plan(1000, 10, 1)
+			l = planned(Plan(2, 1000, 10, 1), 2, taking(took))
 			require.NoError(t, l.Start(1))
 			require.NoError(t, l.Finish())
 			require.Zero(t, l.Lateness.Count()+l.Dropped+l.Planned)
@@ -254,18 +263,20 @@ func TestWindowOfAPlan(t *testing.T) {
 func TestFailedCalls(t *testing.T) {
 	broken := errors.New("broken")
 	for _, n := range []int{1, 3} {
-		for _, plan := range []bool{false, true} {
+		for _, plan := range [][][]time.Duration{nil, Plan(n, 1000, 100, 1)} {
 			synctest.Test(t, func(t *testing.T) {
 				var made, at atomic.Int64
 				fault := func() error { return broken }
-				l := callers(n, func() error {
+				l := planned(plan, n, func() error {
 					if made.Add(1) == at.Load() {
 						return fault()
 					}
 					return taking(ms)()
 				})
 				failAt := func(call int64) {
-					l.failed.Store(nil)
+					if c, ok := l.Loop.(*callers); ok {
+						c.failed.Store(nil)
+					}
 					made.Store(0)
 					at.Store(call)
 				}
@@ -274,9 +285,6 @@ func TestFailedCalls(t *testing.T) {
 					return err
 				}
 				for _, do := range []func(context.Context, int64) error{l.Run, during} {
-					if plan {
-						l.Plan(1000, 100, 1)
-					}
 					failAt(10)
 					require.NoError(t, l.Start(0))
 					require.ErrorIs(t, do(t.Context(), 100), broken)
@@ -299,11 +307,11 @@ func TestFailedCalls(t *testing.T) {
 func TestEndedEarly(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
-			l := callers(n, taking(ms))
+			l := several(n, taking(ms))
 			require.NoError(t, l.Start(0))
 			require.NoError(t, l.Finish())
 			require.NoError(t, l.Finish())
-			require.Zero(t, l.Begun.Load())
+			require.Zero(t, l.Begun())
 
 			ctx, cancel := context.WithTimeout(t.Context(), 10*ms+ms/2)
 			defer cancel()
@@ -321,8 +329,7 @@ func TestEndedEarly(t *testing.T) {
 // What waits for a start and times its call is in each figure at a rate, and allocates nothing.
 func TestPlannedStartsAllocateNothing(t *testing.T) {
 	const n = 10_000
-	l := callers(4, taking(0))
-	l.Plan(100_000, n, 1)
+	l := planned(Plan(4, 100_000, n, 1), 4, taking(0))
 	require.NoError(t, l.Start(1))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -340,20 +347,18 @@ func TestPlannedStartsEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				l := callers(2, func() error {
+				l := planned([][]time.Duration{{time.Second}, {time.Hour}}, 2, func() error {
 					cancel()
 					return fault
 				})
 				if fault != nil {
 					ctx = t.Context()
 				}
-				l.Plan(1, 2, 1)
-				l.plan = [][]time.Duration{{time.Second}, {time.Hour}}
 				require.NoError(t, l.Start(0))
 				began := time.Now()
 				require.ErrorIs(t, l.Run(ctx, 2), fault)
 				require.Equal(t, time.Second, time.Since(began))
-				require.EqualValues(t, 1, l.Begun.Load())
+				require.EqualValues(t, 1, l.Begun())
 			})
 		})
 	}

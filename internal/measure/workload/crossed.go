@@ -36,11 +36,11 @@ func (c *crossed) since() (grown float64, known bool) {
 // Start starts the callers, who make so many calls each to warm up.
 func (o *Open) Start(warm int) error {
 	o.crossed.since() // and forget what a start that was tried again has closed
-	before := o.Loop.Begun.Load()
+	before := o.Loop.Begun()
 	if err := o.Loop.Start(warm); err != nil {
 		return err
 	}
-	o.crossed.calls = o.Loop.Begun.Load()
+	o.crossed.calls = o.Loop.Begun()
 	calls := o.crossed.calls - before
 	bytes, known := o.crossed.since()
 	if calls == 0 || !known {
@@ -58,13 +58,13 @@ func (o *Open) Start(warm int) error {
 // that open a connection did. Where neither is known, or few calls were made, there is no error.
 func (o *Open) missed() error {
 	const fewest = 16
-	if o.Loop == nil || o.Loop.Begun.Load()-o.crossed.calls < fewest {
+	if o.Loop == nil || o.Loop.Begun()-o.crossed.calls < fewest {
 		return nil
 	}
-	calls := o.Loop.Begun.Load() - o.crossed.calls
-	if opened := o.Fixture.Accepted(); o.dials > 0 && opened < o.Loop.Begun.Load()/2 {
+	calls := o.Loop.Begun() - o.crossed.calls
+	if opened := o.Fixture.Accepted(); o.dials > 0 && opened < o.Loop.Begun()/2 {
 		return fmt.Errorf("rpcbench: %s: %d calls opened %d connections: its Call does not call each time",
-			o.Fixture.Stack.Name, o.Loop.Begun.Load(), opened)
+			o.Fixture.Stack.Name, o.Loop.Begun(), opened)
 	}
 	bytes, known := o.crossed.since()
 	if each := bytes / float64(calls); known && each < o.Least {

@@ -125,11 +125,8 @@ func TestWarmUp(t *testing.T) {
 				return func(ctx context.Context) error { made.Add(1); return call(ctx) }
 			})
 		})
-		o, err := w.Open(t.Context(), stack, rpcbench.Config{})
+		o, err := w.Open(t.Context(), stack, workload.Setup{Starts: 1, Seed: 1})
 		require.NoError(t, err)
-		if w.Rate > 0 {
-			o.Loop.Plan(w.Rate, 1, 1)
-		}
 		require.NoError(t, o.Start(o.Warm))
 		for i, made := range prepared {
 			require.Positive(t, made.Load(), "call %d of %d, %+v", i, len(prepared), w)

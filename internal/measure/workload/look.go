@@ -41,15 +41,12 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack, calls int64) (
 	const longest = 2 * time.Second
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cmp.Or(w.Procs, runtime.NumCPU())))
 	var wired tap.Counter
-	o, err := w.Open(ctx, stack, rpcbench.Config{WrapClient: wired.Wrap})
+	o, err := w.Open(ctx, stack, Setup{Config: rpcbench.Config{WrapClient: wired.Wrap}, Starts: int(calls), Seed: 1})
 	if err != nil {
 		return f, err
 	}
 	defer func() { err = errors.Join(err, o.Close()) }()
 	err = Watched(hang, nil, o.Fixture.Close, func() error {
-		if w.Rate != 0 {
-			o.Loop.Plan(w.Rate, int(calls), 1)
-		}
 		if err := o.Start(o.Warm); err != nil {
 			return err
 		}
@@ -73,7 +70,7 @@ func (w Workload) Look(ctx context.Context, stack rpcbench.Stack, calls int64) (
 		if err != nil {
 			return err
 		}
-		f.Calls = o.Loop.Latency.Count()
+		f.Calls = o.Figures.Latency.Count()
 		n := float64(f.Calls)
 		f.Connections = o.Fixture.Accepted() - accepted
 		f.Sent, f.Received = float64(wired.Sent.Load()-sent)/n, float64(wired.Received.Load()-received)/n

@@ -318,10 +318,20 @@ func In(all []Workload, name string) (Workload, error) {
 	return all[i], nil
 }
 
+// Setup is what opening a workload needs besides. The zero value opens it by itself, with figures of its own.
+type Setup struct {
+	rpcbench.Config                  // where the server is, and what to wrap connections with
+	Figures         *latency.Figures // of the calls; nil makes new ones
+	Starts          int              // that are planned, of a workload with a rate; 0 plans none
+	Seed            uint64           // of the plan
+	Least           float64          // bytes that each call carries, by the fixture before; 0 if there was none
+}
+
 // Open is a workload that is open for one stack.
 type Open struct {
 	Fixture *rpcbench.Fixture
-	Loop    *latency.Loop // makes the calls
+	Loop    latency.Loop // makes the calls
+	Figures *latency.Figures
 	Warm    int           // calls of each caller after which connections, pools and caches are warm
 	Server  *child.Server // that has a process of its own; else nil
 	Least   float64       // bytes that each call sends and receives: half of what those of a warm-up did
@@ -337,7 +347,7 @@ func (o *Open) Beyond() int64 {
 	if o.Fixture.Stack.Traits.Reconnects {
 		return 0
 	}
-	return o.Fixture.Accepted() - o.conns - o.dials*o.Loop.Begun.Load()
+	return o.Fixture.Accepted() - o.conns - o.dials*o.Loop.Begun()
 }
 
 // Close closes the fixture, then the server in a process of its own. It returns an error if the calls stopped crossing
@@ -350,10 +360,24 @@ func (o *Open) Close() error {
 	return err
 }
 
-// Open starts what the workload needs of a stack, and prepares the calls. Of config it takes where the server is, and
-// what to wrap connections with. The calls of a stack without streams are single ones. Unless the workload asks for it,
-// the contexts of calls have no deadline, since one costs a stack more than another.
-func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config) (o *Open, err error) {
+// Serve starts the server of a workload that is apart, and tells config where it is. It returns nil if the workload is
+// not apart, or if config tells already.
+func (w Workload) Serve(ctx context.Context, stack rpcbench.Stack, config *rpcbench.Config) (*child.Server, error) {
+	if !w.Apart || config.Remote != "" {
+		return nil, nil
+	}
+	server, err := child.Start(ctx, stack.Name, rpcbench.Config{TLS: w.TLS, Unix: w.Unix})
+	if err != nil {
+		return nil, err
+	}
+	config.Remote, config.Certificate = server.Addr, server.Certificate
+	return server, nil
+}
+
+// Open starts what the workload needs of a stack, and prepares the calls. The calls of a stack without streams are
+// single ones. Unless the workload asks for it, the contexts of calls have no deadline, since one costs a stack more
+// than another.
+func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, setup Setup) (o *Open, err error) {
 	err = cmp.Or(w.Check(), w.checkStreams(stack.Traits))
 	if w.Rate == Auto && err == nil {
 		err = errors.New("its rate is found by rpcbench run alone: give one")
@@ -361,7 +385,8 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbenc
 	if err != nil {
 		return nil, fmt.Errorf("rpcbench: %s: %w", stack.Name, err)
 	}
-	o = &Open{}
+	o = &Open{Figures: setup.Figures, Least: setup.Least}
+	config := setup.Config
 	config.Conns, config.TLS, config.Unix = w.Connections(stack.Traits), w.TLS, w.Unix
 	if w.Headers {
 		config.Headers = corpus.Headers()
@@ -376,11 +401,8 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbenc
 	if config.WrapClient == nil && !stack.Traits.Reconnects { // which would take a lock for each dial of timed calls
 		config.WrapClient = o.crossed.keep
 	}
-	if w.Apart && config.Remote == "" {
-		if o.Server, err = child.Start(ctx, stack.Name, config); err != nil {
-			return nil, err
-		}
-		config.Remote, config.Certificate = o.Server.Addr, o.Server.Certificate
+	if o.Server, err = w.Serve(ctx, stack, &config); err != nil {
+		return nil, err
 	}
 	if o.Fixture, err = rpcbench.Start(ctx, stack, config); err != nil {
 		if o.Server != nil {
@@ -389,7 +411,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbenc
 		return nil, err
 	}
 	o.conns = int64(config.Conns)
-	if err := w.prepare(o); err != nil {
+	if err := w.prepare(o, setup); err != nil {
 		return nil, errors.Join(fmt.Errorf("rpcbench: %s: %w", stack.Name, err), o.Close())
 	}
 	return o, nil
@@ -398,7 +420,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, config rpcbenc
 // prepare prepares the calls of each caller. A multiplexed stack binds each call to the next connection in turn. The
 // calls are therefore those of a multiple of the connections, so that the calls of one caller share a connection. The
 // surplus is never made.
-func (w Workload) prepare(o *Open) error {
+func (w Workload) prepare(o *Open, setup Setup) error {
 	callers, calls := w.callers()
 	conns := int(o.conns)
 	rounds := make([][]func(context.Context) error, (callers+conns-1)/conns*conns)
@@ -412,7 +434,14 @@ func (w Workload) prepare(o *Open) error {
 			rounds[i] = append(rounds[i], call)
 		}
 	}
-	o.Loop, o.Warm = latency.New(rounds[:callers]...), 4*calls
+	var plan [][]time.Duration
+	if w.Rate > 0 && setup.Starts > 0 {
+		plan = latency.Plan(callers, w.Rate, setup.Starts, setup.Seed)
+	}
+	if o.Figures == nil {
+		o.Figures = latency.NewFigures(plan != nil)
+	}
+	o.Loop, o.Warm = latency.New(latency.Spec{Rounds: rounds[:callers], Plan: plan, Figures: o.Figures}), 4*calls
 	switch {
 	case w.Link != "" && callers == 1:
 		o.Warm = 0 // the lead-in takes seconds by itself

@@ -243,7 +243,7 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	if w.Rate == workload.Auto {
 		w.Rate = 1000
 	}
-	o, err := w.Open(t.Context(), stack, rpcbench.Config{})
+	o, err := w.Open(t.Context(), stack, workload.Setup{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, o.Close()) }()
 	isJSON, callers, conns, calls := stack.Name == "httpjson", max(1, c.callers), max(1, c.conns), corpus.Round+1
@@ -385,7 +385,7 @@ func TestTooManyCallersForAConnection(t *testing.T) {
 		{httpjson.New(), 500, 0, ""},
 		{grpcprotobuf.New(), 500, 1, ""},
 	} {
-		o, err := workload.Workload{Callers: c.callers, Conns: c.conns}.Open(t.Context(), c.stack, rpcbench.Config{})
+		o, err := workload.Workload{Callers: c.callers, Conns: c.conns}.Open(t.Context(), c.stack, workload.Setup{})
 		if c.want != "" {
 			require.ErrorContains(t, err, c.want)
 			continue
@@ -432,7 +432,7 @@ func TestStacksThatCannotEcho(t *testing.T) {
 	w, err := workload.Find("mixed")
 	require.NoError(t, err)
 	s := testkit.WithClient(httpjson.New(), func(c rpcbench.Users) rpcbench.Client { return struct{ rpcbench.Users }{c} })
-	_, err = w.Open(t.Context(), s, rpcbench.Config{})
+	_, err = w.Open(t.Context(), s, workload.Setup{})
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 }
 
@@ -465,7 +465,7 @@ func TestWorkloadsThatCannotBe(t *testing.T) {
 		"a link that does not exist":     {workload.Workload{Link: "5g"}, `"5g" is no link`},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			_, err := c.Open(t.Context(), rpcbench.Stack{Name: "none"}, rpcbench.Config{})
+			_, err := c.Open(t.Context(), rpcbench.Stack{Name: "none"}, workload.Setup{})
 			require.ErrorContains(t, err, c.want)
 			require.ErrorContains(t, err, "rpcbench: none: ")
 			require.NotContains(t, err.Error(), "\n")
@@ -480,12 +480,13 @@ func TestWorkloadsThatCannotBe(t *testing.T) {
 func TestOpenOverAUnixSocket(t *testing.T) {
 	for _, w := range []workload.Workload{{Unix: true}, {Unix: true, NewConn: true, TLS: true}, {Unix: true, Callers: 3}} {
 		var conns atomic.Int64
-		o, err := w.Open(t.Context(), rawtcp.New(), rpcbench.Config{WrapClient: func(c net.Conn) net.Conn {
+		counted := rpcbench.Config{WrapClient: func(c net.Conn) net.Conn {
 			if _, ok := c.(*net.UnixConn); ok {
 				conns.Add(1)
 			}
 			return c
-		}})
+		}}
+		o, err := w.Open(t.Context(), rawtcp.New(), workload.Setup{Config: counted})
 		require.NoError(t, err)
 		require.NoError(t, o.Loop.Start(0))
 		require.NoError(t, o.Loop.Run(t.Context(), 12))
@@ -516,7 +517,7 @@ func TestCallsThatRemember(t *testing.T) {
 						var err error
 						for again := true; again; {
 							made.Store(0)
-							o, openErr := w.Open(t.Context(), s, rpcbench.Config{})
+							o, openErr := w.Open(t.Context(), s, workload.Setup{})
 							require.NoError(t, openErr)
 							require.NoError(t, o.Start(o.Warm))
 							require.NoError(t, o.Loop.Run(t.Context(), 1000))

@@ -1,0 +1,94 @@
+package latency
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// Alone is the loop of a single caller without a plan, who calls in the goroutine of whoever uses the loop.
+type Alone struct {
+	begun   atomic.Int64
+	round   []func(context.Context) error
+	next    int // call of the round
+	latency *Recorder
+	timed   bool          // calls count
+	last    time.Time     // when the call before ended
+	ran     time.Duration // from the beginning of Run until its last call ended
+}
+
+// Call makes the next call. It reads the clock once, in about 50 ns, if its latency counts.
+func (a *Alone) Call() error {
+	a.begun.Add(1)
+	call := a.round[a.next]
+	if a.next++; a.next == len(a.round) {
+		a.next = 0
+	}
+	err := call(context.Background())
+	if a.timed {
+		now := time.Now()
+		a.latency.Record(now.Sub(a.last))
+		a.last = now
+	}
+	return err
+}
+
+// Timed says from when on the calls count, and until when.
+func (a *Alone) Timed(on bool) { a.timed, a.last = on, time.Now() }
+
+// Start implements [Loop].
+func (a *Alone) Start(warm int) error {
+	for range warm {
+		if err := a.Call(); err != nil {
+			return fmt.Errorf("warm-up: %w", err)
+		}
+	}
+	return nil
+}
+
+// Run implements [Loop].
+func (a *Alone) Run(ctx context.Context, n int64) error {
+	a.Timed(true)
+	began := a.last
+	for ; n > 0 && ctx.Err() == nil; n-- {
+		if err := a.Call(); err != nil {
+			return err
+		}
+	}
+	a.ran = a.last.Sub(began)
+	a.Timed(false)
+	return nil
+}
+
+// During implements [Loop].
+func (a *Alone) During(ctx context.Context, lead, length time.Duration, edge func(open bool)) (time.Duration, error) {
+	if _, err := a.until(ctx, lead); err != nil {
+		return 0, err
+	}
+	edge(true)
+	a.Timed(true)
+	took, err := a.until(ctx, length)
+	a.Timed(false)
+	edge(false)
+	return took, err
+}
+
+// until makes calls until so much time has passed.
+func (a *Alone) until(ctx context.Context, length time.Duration) (took time.Duration, err error) {
+	for began := time.Now(); took < length && err == nil; took = time.Since(began) {
+		if err = ctx.Err(); err == nil {
+			err = a.Call()
+		}
+	}
+	return took, err
+}
+
+// Finish implements [Loop]. Nothing of this caller is running between calls.
+func (a *Alone) Finish() error { return nil }
+
+// Begun implements [Loop].
+func (a *Alone) Begun() int64 { return a.begun.Load() }
+
+// InFlight implements [Loop].
+func (a *Alone) InFlight() float64 { return float64(a.latency.Sum()) / float64(a.ran) }

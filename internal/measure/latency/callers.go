@@ -1,0 +1,240 @@
+package latency
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// callers is the loop of several callers, or of planned starts. Each caller has a goroutine.
+type callers struct {
+	begun   atomic.Int64
+	figures *Figures
+	rounds  [][]func(context.Context) error
+	running sync.WaitGroup
+	failed  atomic.Pointer[error]
+
+	plan   [][]time.Duration
+	began  time.Time    // other times count from here
+	limit  atomic.Int64 // the value of begun at which callers end
+	starts gate         // opening it ends the callers' wait after the warm-up
+	over   gate         // opening it ends their waits for planned starts
+
+	mu       sync.Mutex    // guards what follows, and the figures
+	from, to time.Duration // the window
+	ended    time.Duration // end of the last call that counts
+}
+
+// gate is what goroutines wait at until it is opened, which may be done more than once.
+type gate struct {
+	passed chan struct{}
+	open   func()
+}
+
+func newGate() gate {
+	passed := make(chan struct{})
+	return gate{passed, sync.OnceFunc(func() { close(passed) })}
+}
+
+// Start implements [Loop].
+func (c *callers) Start(warm int) error {
+	c.starts, c.over = newGate(), newGate()
+	c.from, c.to = math.MaxInt64, math.MaxInt64
+	c.limit.Store(math.MaxInt64)
+	var cold sync.WaitGroup
+	cold.Add(len(c.rounds))
+	for i := range c.rounds {
+		c.running.Go(func() {
+			warmed := sync.OnceFunc(cold.Done)
+			defer warmed()
+			defer func() {
+				if p := recover(); p != nil { // a panic would end the process without naming the stack
+					c.fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+				}
+			}()
+			c.caller(i, warm, warmed)
+		})
+	}
+	cold.Wait()
+	if c.failure() != nil {
+		return c.Finish()
+	}
+	return nil
+}
+
+// Run implements [Loop].
+func (c *callers) Run(ctx context.Context, n int64) error {
+	c.began, c.from = time.Now(), 0
+	if c.plan == nil {
+		c.limit.Store(c.begun.Load() + n)
+	}
+	defer context.AfterFunc(ctx, c.stop)()
+	c.starts.open()
+	c.running.Wait()
+	return c.Finish()
+}
+
+// During implements [Loop].
+func (c *callers) During(ctx context.Context, lead, length time.Duration, edge func(open bool)) (time.Duration, error) {
+	c.began = time.Now()
+	c.starts.open()
+	err := wait(ctx, lead)
+	if err == nil {
+		edge(true)
+		c.set(&c.from)
+		err = wait(ctx, length)
+		c.set(&c.to)
+		edge(false)
+	}
+	if broken := c.Finish(); broken != nil {
+		return 0, broken
+	}
+	for _, plan := range c.plan {
+		for _, due := range plan {
+			if c.from <= due && due <= c.to {
+				c.figures.Planned++
+			}
+		}
+	}
+	return c.to - c.from, err
+}
+
+// set sets an edge of the window to the present. What ended before is recorded by then, or will be left out.
+func (c *callers) set(edge *time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*edge = time.Since(c.began)
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Finish implements [Loop].
+func (c *callers) Finish() error {
+	if c.starts.open != nil {
+		c.stop()
+		c.starts.open()
+	}
+	c.running.Wait()
+	return c.failure()
+}
+
+// caller makes the calls of one caller.
+func (c *callers) caller(i, warm int, warmed func()) {
+	round, plan := c.rounds[i], []time.Duration(nil)
+	for j := range warm {
+		c.begun.Add(1)
+		if err := round[j%len(round)](context.Background()); err != nil {
+			c.fail(fmt.Errorf("warm-up: %w", err))
+			return
+		}
+	}
+	warmed()
+	<-c.starts.passed
+	if c.plan != nil {
+		plan = c.plan[i]
+	}
+	var batch [64]ended // recorded together, to lock once for 64 calls
+	filled := 0
+	defer func() { c.record(batch[:filled]) }()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for j, now := 0, time.Since(c.began); c.limit.Load() > 0; j++ {
+		due := now
+		if c.plan != nil {
+			if j == len(plan) {
+				return
+			}
+			due = plan[j]
+			if timer.Reset(due - now); due > now {
+				select {
+				case <-timer.C:
+				case <-c.over.passed:
+				}
+				now = time.Since(c.began)
+			}
+		}
+		one := &batch[filled]
+		one.late, one.dropped = now-due, now-due > tooLate
+		if !one.dropped {
+			if c.begun.Add(1) > c.limit.Load() {
+				c.begun.Add(-1)
+				return
+			}
+			if err := round[(warm+j)%len(round)](context.Background()); err != nil {
+				c.fail(fmt.Errorf("call at %v: %w", now, err))
+				return
+			}
+		}
+		now = time.Since(c.began)
+		one.took, one.at = now-due, now
+		if filled++; filled == len(batch) {
+			c.record(batch[:])
+			filled, now = 0, time.Since(c.began)
+		}
+	}
+}
+
+// ended is a call that has ended, or a start that was dropped.
+type ended struct {
+	took, late, at time.Duration
+	dropped        bool
+}
+
+// record records what ended in the window.
+func (c *callers) record(calls []ended) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range calls {
+		if one.at < c.from || one.at > c.to {
+			continue
+		}
+		if c.plan != nil {
+			c.figures.Lateness.Record(one.late)
+		}
+		if one.dropped {
+			c.figures.Dropped++
+			continue
+		}
+		c.figures.Latency.Record(one.took)
+		c.ended = max(c.ended, one.at)
+	}
+}
+
+// stop lets no further call begin, and waits for planned starts end.
+func (c *callers) stop() {
+	c.limit.Store(0)
+	c.over.open()
+}
+
+func (c *callers) fail(err error) {
+	c.failed.CompareAndSwap(nil, &err)
+	c.stop()
+}
+
+func (c *callers) failure() error {
+	if err := c.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Begun implements [Loop].
+func (c *callers) Begun() int64 { return c.begun.Load() }
+
+// InFlight implements [Loop].
+func (c *callers) InFlight() float64 {
+	return float64(c.figures.Latency.Sum()) / float64(c.ended)
+}
