@@ -1,0 +1,274 @@
+package verdict
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/aclements/go-moremath/stats"
+)
+
+// quantity is what a figure is of.
+type quantity struct {
+	ns     func(Process) [3]float64
+	ratios func(Process) Ratios
+}
+
+var (
+	ofTime = quantity{func(p Process) [3]float64 { return p.Ns }, func(p Process) Ratios { return p.Ratios }}
+	ofCPU  = quantity{func(p Process) [3]float64 { return p.CPUNs }, func(p Process) Ratios { return p.CPU }}
+)
+
+// Decide makes the answer of a comparison from its processes, in the order in which they ran.
+func Decide(plan Plan, processes []Process) Answer {
+	kept, without := plan.kept(processes)
+	a := Answer{Processes: Counts{Planned: max(plan.Processes, len(processes)), Counted: len(kept)},
+		Unchecked: unchecked(plan, kept)}
+	for _, p := range processes {
+		if plan.Disturbed(p) {
+			a.Processes.Disturbed++
+		}
+	}
+	if a.Processes.Disturbed == 0 {
+		a.Processes.OneCore = len(processes) - len(kept)
+	}
+	a.means(kept)
+	if !plan.AllCores {
+		a.Others = 0 // one core was enough, and others may have the rest
+	}
+	fails := a.fails(plan, len(processes))
+	silent := func(p Process) bool { return p.CPU.Ratio == 0 }
+	if len(kept) > 0 && kept[0].Loads[0].Completed > 0 { // the plan's time is the same for all
+		a.CPU, a.Percentiles = ofCPU.figure(plan, kept, fails), ofCPU.percentiles(kept)
+		return a
+	}
+	a.Processes.NoSecond = without
+	a.Time, a.Percentiles = ofTime.figure(plan, kept, fails), ofTime.percentiles(kept)
+	if plan.AllCores && !slices.ContainsFunc(kept, silent) {
+		a.CPU = ofCPU.figure(plan, kept, fails)
+	}
+	return a
+}
+
+// fails is the first condition of a verdict that fails before any figure is looked at, of all processes.
+func (a *Answer) fails(plan Plan, all int) Reason {
+	n, left := a.Processes, float64(plan.CPUs)*(1-a.Others)
+	disturbed := n.Disturbed > 0 && n.Counted == all
+	crowded := plan.AllCores && plan.CPUs > 0 && a.Others > 0 && left < plan.needs()-shortOnAverage
+	a.Busy = disturbed || crowded
+	needed := plan.needed(all)
+	for _, c := range []struct {
+		fails bool
+		Reason
+	}{
+		{!a.Kept(), Reason{Kind: NotCompleted, Found: a.completed(), Needed: leastCompleted}},
+		{disturbed, Reason{Kind: Disturbed, Processes: n.Disturbed, Of: all, Needed: plan.needs() - short}},
+		{crowded, Reason{Kind: Crowded, Found: left, Needed: plan.needs() - shortOnAverage}},
+		{n.Counted < needed, Reason{Kind: TooFew, Processes: n.Counted, Of: n.Planned, OneCore: n.OneCore,
+			Needed: float64(needed)}},
+	} {
+		if c.fails {
+			return c.Reason
+		}
+	}
+	return Reason{}
+}
+
+// ends are what an interval and a noise floor are made of, in logarithms of ratios.
+type ends struct {
+	mean, half       float64 // of the stack's ratio over processes
+	again, halfAgain float64 // of the copy's
+	least            float64 // what layouts make of any ratio
+}
+
+// after is a figure with these ends after so many times the time: widths go with one over the root of it.
+func (e ends) after(times int, baseVaried, margin float64) Figure {
+	root := math.Sqrt(float64(times))
+	half := math.Hypot(e.half/root, e.least)
+	f := Figure{Lo: math.Exp(e.mean - half), Hi: math.Exp(e.mean + half), BaseVaried: baseVaried, Margin: margin,
+		CopyDiffers: max(e.least, math.Exp((math.Abs(e.again)+e.halfAgain)/root)-1)}
+	f.NoiseFloor = Floor(f.CopyDiffers, f.BaseVaried)
+	return f
+}
+
+// figure makes a figure of the processes that count. Where a condition fails already, it has no verdict.
+func (q quantity) figure(plan Plan, kept []Process, fails Reason) Figure {
+	base, stack, bases := 0.0, 0.0, []float64(nil)
+	for _, p := range kept {
+		ns, n := q.ns(p), float64(len(kept))
+		base, stack, bases = base+ns[0]/n, stack+ns[2]/n, append(bases, ns[0])
+	}
+	f, e := Figure{BaseVaried: varied(bases)}, ends{}
+	if len(kept) > 1 { // one process has no interval
+		e.mean, e.half = interval(kept, q.estimate)
+		e.again, e.halfAgain = interval(kept, func(p Process) float64 { return q.ratios(p).Copy })
+		e.least = q.least(kept)
+		f = e.after(1, f.BaseVaried, 0)
+		f.Ratio, f.Level = math.Exp(e.mean), level
+	}
+	f.BaseNs, f.StackNs, f.BasesNs, f.Verdict, f.Reason = base, stack, bases, Undecided, fails
+	var logs []float64
+	for _, p := range kept {
+		one := q.estimate(p)
+		if logs = append(logs, math.Log(one)); f.Ratio > 0 && (one > 1) == (f.Ratio > 1) {
+			f.OnOneSide++
+		}
+	}
+	if fails != (Reason{}) || f.Ratio == 0 {
+		return f
+	}
+	f.Margin = cmp.Or(plan.Margin, Margin)
+	f.Verdict = f.decided()
+	switch spread := stats.StdDev(logs); {
+	case f.Verdict == Undecided:
+		f.Reason = e.open(f)
+	case f.Verdict != Same && math.Abs(e.mean) < away*spread:
+		f.Verdict = Undecided
+		f.Reason = Reason{Kind: TwoStates, Processes: f.OnOneSide, Of: len(kept), Found: spread}
+	}
+	return f
+}
+
+func (q quantity) estimate(p Process) float64 { return q.ratios(p).Estimate() }
+
+// least is what layouts make of a ratio, of which one build says nothing. A copy has the same layout.
+func (q quantity) least(kept []Process) float64 {
+	first := kept[0]
+	if q.ratios(first).ToCopy == 0 || slices.ContainsFunc(kept, func(p Process) bool { return p.Layout != first.Layout }) {
+		return 0
+	}
+	return ofLayouts * stats.InvCDF(stats.StdNormal)((1+level)/2)
+}
+
+// decided is the verdict by the interval and the noise floor. A difference may be smaller than the margin. Exchanging
+// base and stack exchanges less and more, and changes nothing else.
+func (f Figure) decided() Verdict {
+	switch floor := f.NoiseFloor; {
+	case f.Hi < 1/(1+floor):
+		return Less
+	case f.Lo > 1+floor:
+		return More
+	case floor <= f.Margin && f.Lo >= 1/(1+f.Margin) && f.Hi <= 1+f.Margin:
+		return Same
+	}
+	return Undecided
+}
+
+// open says why an interval decides nothing.
+func (f Figure) open() Reason {
+	if f.Lo > 1 || f.Hi < 1 {
+		return Reason{Kind: WithinFloor, Found: f.NoiseFloor}
+	}
+	return Reason{Kind: IncludesOne}
+}
+
+// open says why the interval decides nothing, and what would.
+func (e ends) open(f Figure) Reason {
+	decides := func(baseVaried float64) (times int) { // 0 if a hundred times as long is too short
+		for times := 2; times <= 100; times++ {
+			if e.after(times, baseVaried, f.Margin).decided() != Undecided {
+				return times
+			}
+		}
+		return 0
+	}
+	r := f.open()
+	switch r.Times = decides(f.BaseVaried); {
+	case r.Times > 0:
+		r.Decides, r.Ratio = MoreTime, f.Ratio
+	case decides(0) > 0:
+		r.Decides, r.BaseVaried = QuieterMachine, f.BaseVaried
+	default:
+		r.Decides = Nothing
+	}
+	return r
+}
+
+// Waits is the figure of a percentile of single calls. Its verdict is made as that of other figures is, with the copy's
+// own percentile in the noise floor. Where the answer could have no verdict, it has none.
+func (a Answer) Waits(p Percentile) Figure {
+	of := a.Leading(false)
+	f := Figure{Ratio: p.Ratio, Lo: p.Lo, Hi: p.Hi, BaseNs: p.BaseNs, StackNs: p.StackNs,
+		Margin: cmp.Or(of.Margin, Margin), BaseVaried: of.BaseVaried, Verdict: Undecided}
+	if p.BaseNs > 0 && p.CopyNs > 0 {
+		f.CopyDiffers = max(p.CopyNs/p.BaseNs, p.BaseNs/p.CopyNs) - 1
+	}
+	f.NoiseFloor = Floor(f.CopyDiffers, f.BaseVaried)
+	switch {
+	case p.Ratio == 0:
+		return Figure{}
+	case a.Busy || !a.Kept() || a.Processes.Counted < Fewest:
+		f.Reason = of.Reason
+	default:
+		if f.Verdict = f.decided(); f.Verdict == Undecided {
+			f.Reason = f.open()
+		}
+	}
+	return f
+}
+
+// Inverse is the figure of calls a second, of a figure of the time that they take.
+func (f Figure) Inverse() Figure {
+	if f.Ratio > 0 {
+		f.Ratio, f.Lo, f.Hi = 1/f.Ratio, 1/f.Hi, 1/f.Lo
+	}
+	f.Verdict = cmp.Or(map[Verdict]Verdict{Less: More, More: Less}[f.Verdict], f.Verdict)
+	return f
+}
+
+// Wanting tells whether up to twice as many processes may lead to a verdict of the figure, or to one of as many as were
+// planned that had the machine.
+func (a Answer) Wanting(plan Plan, f Figure) bool {
+	c := a.Processes
+	return c.LeftOut() > 0 && (a.Busy || c.Counted < plan.Processes) ||
+		f.Verdict == Undecided && 0 < f.Reason.Times && f.Reason.Times < 4
+}
+
+// needed is how many of the planned processes a verdict takes; of all, if none are planned.
+func (p Plan) needed(all int) int { return max(Fewest, (3*cmp.Or(p.Processes, all)+3)/4) }
+
+// needs is how many cores a process needs: two, or three where a server apart has four or more CPUs.
+func (p Plan) needs() float64 {
+	if p.Apart && p.CPUs >= 4 {
+		return 3
+	}
+	return float64(min(2, p.CPUs))
+}
+
+// Disturbed tells whether other programs left a process too few cores, where that is known.
+func (p Plan) Disturbed(one Process) bool {
+	return p.AllCores && one.Others > 0 && float64(p.CPUs)*(1-one.Others) < p.needs()-short
+}
+
+// kept leaves out processes that had too few cores: a call then waits for other things. Where nobody tells what other
+// programs used, the CPU time of a single caller over wall time does. All count where too many would be left out, since
+// the rest were then hardly free either. without is how many of those that count had no second core.
+func (p Plan) kept(all []Process) (kept []Process, without int) {
+	kept = slices.DeleteFunc(slices.Clone(all), p.Disturbed)
+	if left := len(all) - len(kept); left > len(kept) || left > 0 && len(kept) < p.needed(len(all)) {
+		return slices.Clone(all), 0
+	}
+	one := func(o Process) bool {
+		return o.CPUNs[0] > 0 && o.Others == 0 && min(o.CPUNs[0]/o.Ns[0], o.CPUNs[1]/o.Ns[1]) < severalCore
+	}
+	if !p.AllCores || !p.OneCaller {
+		return kept, 0
+	}
+	several := slices.DeleteFunc(slices.Clone(kept), one)
+	if without = len(kept) - len(several); without > len(several) {
+		return kept, without
+	}
+	return several, 0
+}
+
+// unchecked names the conditions that the records don't tell.
+func unchecked(plan Plan, all []Process) (conditions []Unchecked) {
+	without := func(what Unchecked, value func(Process) float64) {
+		if plan.AllCores && slices.ContainsFunc(all, func(p Process) bool { return value(p) == 0 }) {
+			conditions = append(conditions, what)
+		}
+	}
+	without(UncheckedCores, func(p Process) float64 { return p.CPUNs[0] })
+	without(UncheckedOthers, func(p Process) float64 { return p.Others })
+	return conditions
+}
