@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,166 +17,147 @@ import (
 	"github.com/rpcbench/rpcbench/internal/report"
 )
 
-// answer is a run: it links, measures, counts, describes, decides, writes, tidies up and prints. A step that fails
-// leaves out what needs it, and what was measured before is written. A folder in which nothing was measured goes.
-func (c *comparison) answer(ctx context.Context, stdout, stderr io.Writer) error {
-	ctx, clock := newClock(ctx, stderr, c.parts()...)
-	defer clock.end()
-	if c.gate.alone() {
-		return c.countAll(ctx, stdout, clock)
-	}
-	if err := c.open(ctx); err != nil {
-		return err
-	}
-	if procs := os.Getenv("GOMAXPROCS"); procs != "" {
-		c.warnings = append(c.warnings, "the variable GOMAXPROCS="+procs+" has no effect, because each workload has "+
-			"its own: "+
-			"-gomaxprocs sets it")
-	}
-	f := found{comparison: c, clock: clock}
-	if f.remove, f.err = c.link(ctx, f.clock.part()); f.err == nil {
-		f.err = f.prepare(ctx)
-	}
-	if f.err != nil {
-		f.tidy()
-		return f.err
-	}
-	f.measure(ctx)
-	f.count(ctx)
-	f.describe(ctx)
-	f.decide(ctx)
-	f.write()
-	f.tidy()
-	f.print(ctx, stdout)
-	return f.err
-}
+var errInterrupted = errors.New("rpcbench: interrupted")
 
-// open makes the folder, once all servers elsewhere have answered.
-func (c *comparison) open(ctx context.Context) error {
-	if err := c.reach(ctx); err != nil || os.Getenv(report.Typed) != "" { // whose command has made it
+// answer links a plan's programs, has them measured, writes what was found, tidies up and prints. What was measured
+// before a step that fails is written. A folder in which nothing was measured goes.
+func (p plan) answer(ctx context.Context, out string, verbose bool, stdout, stderr io.Writer) error {
+	ctx, clock := newClock(ctx, stderr, p.parts()...)
+	defer clock.end()
+	if p.gate.alone() {
+		return p.countAll(ctx, stdout, clock)
+	}
+	err := p.reach(ctx)
+	if err == nil && os.Getenv(report.Typed) == "" { // whose command has made it
+		out, err = folder(out)
+	}
+	if err != nil {
 		return err
 	}
-	return c.folder()
+	l, err := p.link(ctx, clock.part())
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(out))
+	}
+	f, err := p.run(ctx, l, out, clock)
+	s := p.summary(f)
+	if s.Measured() {
+		raw, failed := os.ReadFile(filepath.Join(out, rawFile))
+		s.Raw = string(raw)
+		err = errors.Join(err, failed, s.Save(out), s.Write(out))
+	} else {
+		err = errors.Join(err, os.RemoveAll(out))
+	}
+	err = errors.Join(err, l.remove())
+	said, judged := "", error(nil)
+	if ctx.Err() == nil { // an interrupted run is not judged
+		said, judged = p.gate.judge(s, p.workloads, f.skipped)
+	}
+	// Printing comes last, since nobody may read it.
+	err = errors.Join(err, printSummary(stdout, s, out, verbose), sayAll(stdout, said))
+	return with(err, judged)
 }
 
 // folder makes the one that is named, or one named by day and minute: another than each run that began in that minute.
-func (c *comparison) folder() (err error) {
-	named, now := c.out != "", time.Now().Format("rpcbench-2006-01-02-1504")
-	for n := 1; n == 1 || !named && errors.Is(err, fs.ErrExist); n++ {
-		if !named {
-			c.out = strings.TrimSuffix(fmt.Sprintf("%s-%d", now, n), "-1")
+func folder(named string) (out string, err error) {
+	out = named
+	now := time.Now().Format("rpcbench-2006-01-02-1504")
+	for n := 1; n == 1 || named == "" && errors.Is(err, fs.ErrExist); n++ {
+		if named == "" {
+			out = strings.TrimSuffix(fmt.Sprintf("%s-%d", now, n), "-1")
 		}
-		err = os.Mkdir(c.out, 0o755)
+		err = os.Mkdir(out, 0o755)
 	}
 	if err != nil {
-		return fmt.Errorf("rpcbench: run: %w: -out names another folder", err)
+		return out, fmt.Errorf("rpcbench: run: %w: -out names another folder", err)
 	}
-	return nil
+	return out, nil
 }
 
-// found is what a run has found so far, and all that failed.
-type found struct {
-	*comparison
-	report.Summary
-	began  report.Summary // without answers
-	all    *versus.Campaign
-	bench  *os.File     // bench.txt
-	remove func() error // of what was linked; nil if nothing was
-	clock  *clock
-	err    error
+const rawFile = "bench.txt" // has a row for each arm of each process, as go test -bench prints them
+
+// run looks for the rates, measures, counts and describes. It keeps each process in bench.txt, and the summary so far,
+// so that a run can be reported however it ends. With an error comes what was found before it.
+func (p plan) run(ctx context.Context, l linked, out string, clock *clock) (f findings, err error) {
+	f.linked = l
+	if f.rates, f.warnings, err = p.lookForRates(ctx, l, clock.part()); err != nil {
+		return f, err
+	}
+	raw, err := os.Create(filepath.Join(out, rawFile))
+	if err != nil {
+		return f, fmt.Errorf("rpcbench: run: %w", err)
+	}
+	defer func() { err = errors.Join(err, raw.Close()) }()
+	if _, err := io.WriteString(raw, p.heading(l)); err != nil {
+		return f, fmt.Errorf("rpcbench: run: %w", err)
+	}
+	all := p.campaign(l.programs, f.rates)
+	f.comparisons = all.Comparisons
+	all.Show = clock.part()
+	all.Kept = func(one *versus.Comparison, r timing.Record) error {
+		return errors.Join(keep(raw, one, r), p.summary(f).Save(out))
+	}
+	if err = all.Run(ctx); err == nil {
+		f.facts = p.count(ctx, l, all, clock.part())
+	}
+	if err == nil && ctx.Err() == nil && p.summary(f).Measured() {
+		f.call, f.layers, err = p.describe(ctx, clock.part())
+	}
+	return p.ended(ctx, f, all, err)
 }
 
-// prepare looks for the rates, and begins bench.txt.
-func (f *found) prepare(ctx context.Context) (err error) {
-	if err := f.rates(ctx, f.clock.part()); err != nil {
-		return err
+// ended adds what of the plan there is no figure of. An interruption is the cause of all else that failed.
+func (p plan) ended(ctx context.Context, f findings, all *versus.Campaign, err error) (findings, error) {
+	f.skipped = all.Skipped()
+	f.warnings = append(append(append(f.warnings, f.skipped...), all.Warnings...), all.Failures...)
+	switch {
+	case ctx.Err() != nil:
+		f.warnings, err = append(f.warnings, "interrupted"), errInterrupted
+	case len(all.Failures) > 0:
+		err = errors.Join(err, errors.New("rpcbench: run: "+strings.Join(all.Failures, "; ")))
+	case err == nil && !p.summary(f).Measured():
+		err = errors.New("rpcbench: run: nothing was measured: " + strings.Join(p.summary(f).Warnings, "; "))
 	}
-	if f.bench, err = os.Create(filepath.Join(f.out, "bench.txt")); err != nil {
-		return fmt.Errorf("rpcbench: run: %w", err)
-	}
-	f.began = f.header()
-	if _, err := io.WriteString(f.bench, f.heading()); err != nil {
-		return errors.Join(fmt.Errorf("rpcbench: run: %w", err), f.bench.Close())
-	}
-	return nil
+	return f, err
 }
 
-// measure keeps each process in bench.txt, and the summary so far, so that a run can be reported however it ends.
-func (f *found) measure(ctx context.Context) {
-	f.all = f.campaign()
-	f.all.Show = f.clock.part()
-	f.all.Kept = func(one *versus.Comparison, r timing.Record) error {
-		return errors.Join(keep(f.bench, one, r), f.summary(f.began, f.all.Comparisons).Save(f.out))
+// lookForRates finds the rate of each workload at ordinary load, or warns that it is another.
+func (p plan) lookForRates(ctx context.Context, l linked, show show) (found map[string]float64, warnings []string,
+	err error) {
+	found = map[string]float64{}
+	defer show("", 0)
+	left := 0 * time.Second
+	for _, w := range p.workloads {
+		if w.Ordinary {
+			left += versus.LookTakes(w.At(nil))
+		}
 	}
-	f.err = f.all.Run(ctx)
+	for _, planned := range p.workloads {
+		if !planned.Ordinary {
+			continue
+		}
+		w := planned.At(nil)
+		show("looking at "+w.Title, left)
+		left -= versus.LookTakes(w)
+		rate, err := versus.Ordinary(ctx, versus.Run, p.spec(w, p.base), l.programs[build(p.base)][0])
+		switch {
+		case ctx.Err() != nil:
+			return nil, nil, errInterrupted
+		case err != nil:
+			warnings = append(warnings, fmt.Sprintf("%s: no ordinary load was found, so it is %v calls a second: %s",
+				w.Title, w.Rate, strings.TrimPrefix(err.Error(), "rpcbench: ")))
+		default:
+			found[w.Name] = rate
+		}
+	}
+	return found, warnings, nil
 }
 
-// count adds bytes and allocations.
-func (f *found) count(ctx context.Context) {
-	if f.err == nil {
-		f.look(ctx, f.all, f.clock.part())
+// count has a process of each build count bytes and allocations. Servers elsewhere count nothing.
+func (p plan) count(ctx context.Context, l linked, all *versus.Campaign, show show) map[[2]string]*workload.Facts {
+	facts, left := map[[2]string]*workload.Facts{}, 0*time.Second
+	for _, one := range all.Comparisons {
+		left += counted(one)
 	}
-	f.Summary = f.summary(f.began, f.all.Comparisons)
-}
-
-// describe adds the messages and the layers of a method of one's own.
-func (f *found) describe(ctx context.Context) {
-	if ctx.Err() != nil || f.err != nil || !f.Measured() {
-		return
-	}
-	if f.Call, f.err = f.call(ctx); f.Call != nil && f.err == nil && f.servers == nil {
-		f.Layers, f.err = f.layers(ctx, f.clock.part())
-	}
-}
-
-// decide says what of the plan there is no figure of. An interruption is the cause of all else that failed.
-func (f *found) decide(ctx context.Context) {
-	f.Warnings = slices.Concat(f.Warnings, f.all.Skipped(), f.all.Warnings, f.all.Failures)
-	if len(f.all.Failures) > 0 {
-		f.err = errors.Join(f.err, errors.New("rpcbench: run: "+strings.Join(f.all.Failures, "; ")))
-	}
-	if f.err == nil && !f.Measured() {
-		f.err = errors.New("rpcbench: run: nothing was measured: " + strings.Join(f.Warnings, "; "))
-	}
-	if ctx.Err() != nil {
-		f.Warnings, f.err = append(f.Warnings, "interrupted"), errInterrupted
-	}
-}
-
-// write ends bench.txt, and makes the summary and the report.
-func (f *found) write() {
-	f.err = errors.Join(f.err, f.bench.Close())
-	if f.Measured() {
-		raw, err := os.ReadFile(f.bench.Name())
-		f.Raw = string(raw)
-		f.err = errors.Join(f.err, err, f.Save(f.out), f.Write(f.out))
-	}
-}
-
-// tidy deletes what was linked, and the folder if nothing was measured.
-func (f *found) tidy() {
-	if f.remove != nil {
-		f.err = errors.Join(f.err, f.remove())
-	}
-	if !f.Measured() {
-		f.err = errors.Join(f.err, os.RemoveAll(f.out))
-	}
-}
-
-// print comes last, since nobody may read what it writes. An interrupted run is not judged.
-func (f *found) print(ctx context.Context, stdout io.Writer) {
-	said, judged := "", error(nil)
-	if ctx.Err() == nil {
-		said, judged = f.judge(f.Summary, f.all)
-	}
-	f.err = errors.Join(f.err, printSummary(stdout, f.Summary, f.out, f.verbose))
-	f.err = with(errors.Join(f.err, sayAll(stdout, said)), judged)
-}
-
-// look has a process of each build count bytes and allocations. Servers elsewhere count nothing.
-func (c *comparison) look(ctx context.Context, all *versus.Campaign, show show) {
-	c.facts = map[[2]string]*workload.Facts{}
-	left := c.counting()
 	defer show("", 0)
 	for _, one := range all.Comparisons {
 		w := one.Spec.Workload
@@ -185,12 +165,12 @@ func (c *comparison) look(ctx context.Context, all *versus.Campaign, show show) 
 		left -= counted(one)
 		for _, name := range one.Spec.Arms[1:] {
 			key := [2]string{w.Name, name}
-			if one.Left != "" || c.servers != nil || c.facts[key] != nil || ctx.Err() != nil {
+			if one.Left != "" || p.servers != nil || facts[key] != nil || ctx.Err() != nil {
 				continue
 			}
-			seen, err := versus.Count(ctx, versus.Spec{Arms: []string{name}, Workload: w}, c.programs[build(name)][0])
+			seen, err := versus.Count(ctx, versus.Spec{Arms: []string{name}, Workload: w}, l.programs[build(name)][0])
 			if err == nil {
-				c.facts[key] = &seen
+				facts[key] = &seen
 				continue
 			}
 			one.Left = strings.TrimPrefix(err.Error(), "rpcbench: ")
@@ -199,4 +179,13 @@ func (c *comparison) look(ctx context.Context, all *versus.Campaign, show show) 
 			}
 		}
 	}
+	return facts
+}
+
+// describe has the messages and the layers of a method of one's own. Of create-user it has neither.
+func (p plan) describe(ctx context.Context, show show) (call *report.Call, layers string, err error) {
+	if call, err = p.call(ctx); call != nil && err == nil && p.servers == nil {
+		layers, err = p.layers(ctx, show)
+	}
+	return call, layers, err
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -16,19 +17,22 @@ import (
 func TestWhatFailedIsTold(t *testing.T) {
 	t.Setenv(testkit.Variable, testkit.Children(t, 0))
 	silent := func(string, time.Duration) {}
-	c := comparison{program: knownProgram(), base: "base", contestants: []string{"other"}, time: time.Second, processes: 8,
-		programs: map[string][]versus.Program{"": {{}}}, workloads: []workload.Workload{
-			{Title: "long headers", Headers: true, Rate: workload.Auto}, {Title: "no message", Message: "none"}}}
-	require.NoError(t, c.rates(t.Context(), silent))
+	p := plan{program: knownProgram(), base: "base", contestants: []string{"other"}, time: time.Second, processes: 8,
+		workloads: []workload.Planned{{Workload: workload.Workload{Title: "long headers", Headers: true}, Ordinary: true},
+			{Workload: workload.Workload{Title: "no message", Message: "none"}}}}
+	l := linked{programs: map[string][]versus.Program{"": {{}}}}
+	rates, warnings, err := p.lookForRates(t.Context(), l, silent)
+	require.NoError(t, err)
+	require.Empty(t, rates)
 	require.Equal(t, []string{"long headers: no ordinary load was found, so it is 1000 calls a second: base: dial: the " +
-		"protocol has no headers: unsupported operation"}, c.warnings)
-	require.EqualValues(t, 1000, c.workloads[0].Rate)
-	f := found{comparison: &c, all: c.campaign()}
-	f.look(t.Context(), f.all, silent)
-	require.Len(t, f.all.Failures, 1)
-	require.Regexp(t, "^no message, other, counting: base: a workload's Message is ", f.all.Failures[0])
-	f.all.Warnings = []string{"measured again: long headers"}
-	f.decide(t.Context())
-	require.Subset(t, f.Warnings, append(f.all.Failures, f.all.Warnings...))
-	require.ErrorContains(t, f.err, f.all.Failures[0])
+		"protocol has no headers: unsupported operation"}, warnings)
+	all := p.campaign(l.programs, rates)
+	require.EqualValues(t, 1000, all.Comparisons[0].Spec.Workload.Rate)
+	p.count(t.Context(), l, all, silent)
+	require.Len(t, all.Failures, 1)
+	require.Regexp(t, "^no message, other, counting: base: a workload's Message is ", all.Failures[0])
+	all.Warnings = []string{"measured again: long headers"}
+	f, err := p.ended(t.Context(), findings{warnings: warnings}, all, nil)
+	require.Subset(t, f.warnings, slices.Concat(warnings, all.Failures, all.Warnings))
+	require.ErrorContains(t, err, all.Failures[0])
 }

@@ -39,10 +39,9 @@ func TestWhatIsComparedUnlessNamed(t *testing.T) {
 		{"no gRPC", []rpcbench.Stack{rawtcp.New(), httpjson.New(), httpxml.New()}, "httpjson", []string{"rawtcp", "httpxml"}},
 		{"neither", []rpcbench.Stack{rawtcp.New(), httpxml.New()}, "rawtcp", []string{"httpxml"}},
 	} {
-		c := comparison{program: program{stacks: test.stacks}}
-		require.NoError(t, c.names(nil), test.why)
-		require.Equal(t, test.base, c.base, test.why)
-		require.Equal(t, test.contestants, c.contestants, test.why)
+		p := planned(t, program{stacks: test.stacks})
+		require.Equal(t, test.base, p.base, test.why)
+		require.Equal(t, test.contestants, p.contestants, test.why)
 	}
 }
 

@@ -49,96 +49,136 @@ func explainCommand(p program, stdout, stderr io.Writer) command {
 		does:    "Split the CPU of a call, of two stacks' difference or of a service among layers",
 		example: "rpcbench explain grpcservehttp grpcprotobuf",
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
-			first := p.workloads()[0].Name
-			if p.stacks[0].Method == "" {
-				first = workload.Small
-			}
-			name := f.String("workload", first, "`name` of rpcbench list")
-			var given workload.Workload
-			f.IntVar(&given.Callers, "callers", 0, "`number` of callers at a time")
-			f.IntVar(&given.Conns, "conns", 0, "`number` of connections; as the stack's library is wired unless given")
-			procs := f.Int("gomaxprocs", 1, "`number` of cores: 1 measures CPU work, 0 uses all cores")
-			length := f.Duration("time", 20*time.Second, "for each stack: 2 s in each process, half of it under the profiler")
-			ratios := f.String("ratios", "", "`folder` of rpcbench run, by whose ratios its stacks would save CPU of a service")
-			folder := f.String("keep", "", "new `folder` for a CPU profile of each stack, which explain and go tool pprof read")
-			timeout := f.Duration("timeout", time.Minute, "how long to wait for the profile of a URL")
+			read := explainFlags(p, f)
 			return func(ctx context.Context, args []string) error {
-				w, err := workload.In(p.workloads(), *name)
+				o, err := read(args)
+				if err == nil {
+					err = o.check()
+				}
 				if err != nil {
-					return wrongUse{err}
-				}
-				w.Callers, w.Conns = cmp.Or(given.Callers, w.Callers), cmp.Or(given.Conns, w.Conns)
-				err = w.Check()
-				stacks := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !slices.Contains(p.names(), arg) })
-				waits, ofStacks := false, "" // flags that were given
-				f.Visit(func(f *flag.Flag) {
-					switch f.Name {
-					case "callers", "conns", "gomaxprocs", "keep", "time", "workload":
-						ofStacks = f.Name
-					case "timeout":
-						waits = true
-					}
-				})
-				switch least := 2 * each; {
-				case err != nil:
-					return wrong("explain: %w", err)
-				case len(args) == 0:
-					return wrong("explain: nothing is named: give a stack of rpcbench list, a CPU profile or its URL")
-				case *ratios != "" && len(stacks) > 0:
-					return wrong("explain: -ratios is for the profile of a service, and %s is a stack: leave -ratios out", stacks[0])
-				case len(stacks) == 0 && ofStacks != "":
-					return wrong("explain: -%s is for stacks, and %s is none: rpcbench list names the stacks", ofStacks, args[0])
-				case waits && !slices.ContainsFunc(args, isURL):
-					return wrong("explain: -timeout is for the profile of a URL, and %s is none: leave -timeout out", args[0])
-				case *folder != "" && len(slices.Compact(slices.Sorted(slices.Values(stacks)))) < len(stacks):
-					return wrong("explain: -keep has one profile of a stack: name each stack once")
-				case *procs < 0 || *procs > runtime.NumCPU():
-					return wrong("explain: -gomaxprocs %d is not from 0 to %d, the cores of this machine: use 1, or 0 for all",
-						*procs, runtime.NumCPU())
-				case *length < least:
-					return wrong("explain: -time %v is too short: give %v or more", *length, least)
-				}
-				var by report.Summary
-				if *ratios != "" {
-					by, err = report.Read(*ratios)
-				}
-				switch {
-				case err != nil:
 					return err
-				case by.Remote:
-					return wrong("explain: -ratios %s: its servers were in other programs, so no ratio is of all CPU: "+
-						"name another folder", *ratios)
 				}
-				if *folder != "" {
-					if err := os.Mkdir(*folder, 0o755); err != nil {
-						return wrong("explain: -keep needs the name of a new folder: %w", err)
-					}
-					defer func() { _ = os.Remove(*folder) }() // unless a profile is in it
-				}
-				spec := versus.Spec{Workload: w, Slice: turn, Procs: *procs, Blocks: rounds}
-				all, err := p.explain(ctx, spec, *length, *timeout, args, progress(ctx, stderr))
-				none := func(e *explanation) bool { return len(e.processes) == 0 }
-				if len(all) == 0 || slices.ContainsFunc(all, none) {
-					return err // else an interrupted one has something to show
-				}
-				service := all[0].processes[0].Profile.Calls == 0
-				if *ratios != "" && !service {
-					return wrong("explain: -ratios is for the profile of a service, and %s is a profile of rpcbench: leave "+
-						"-ratios out", all[0].Name)
-				}
-				for _, e := range all {
-					if len(e.processes[0].Recordings) > 0 && *folder != "" {
-						err = errors.Join(err, e.keep(*folder))
-					}
-				}
-				if service {
-					return errors.Join(all[0].printService(stdout, by, args[0]), err)
-				}
-				err = errors.Join(err, p.printExplained(stdout, all, w, len(stacks) > 0))
-				return errors.Join(err, say(stdout, "Next: %s", next(*folder, stacks, args)))
+				return o.run(ctx, stdout, stderr)
 			}
 		},
 	}
+}
+
+// explained are the options of explain: what was typed behind it.
+type explained struct {
+	program
+	args, stacks    []string // all arguments, and those that are stacks
+	workload        workload.Workload
+	procs           int
+	length, timeout time.Duration
+	ratios, folder  string
+	ofStacks        string // a flag that was given, and is for stacks
+	waits           bool   // the timeout was given
+}
+
+// explainFlags registers the flags. read returns what was typed, after they are parsed.
+func explainFlags(p program, f *flag.FlagSet) (read func(args []string) (explained, error)) {
+	o, first := explained{program: p}, p.workloads()[0].Name
+	if p.stacks[0].Method == "" {
+		first = workload.Small
+	}
+	name := f.String("workload", first, "`name` of rpcbench list")
+	callers := f.Int("callers", 0, "`number` of callers at a time")
+	conns := f.Int("conns", 0, "`number` of connections; as the stack's library is wired unless given")
+	f.IntVar(&o.procs, "gomaxprocs", 1, "`number` of cores: 1 measures CPU work, 0 uses all cores")
+	f.DurationVar(&o.length, "time", 20*time.Second, "for each stack: 2 s in each process, half of it under the profiler")
+	f.StringVar(&o.ratios, "ratios", "",
+		"`folder` of rpcbench run, by whose ratios its stacks would save CPU of a service")
+	f.StringVar(&o.folder, "keep", "",
+		"new `folder` for a CPU profile of each stack, which explain and go tool pprof read")
+	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long to wait for the profile of a URL")
+	return func(args []string) (explained, error) {
+		o.args = args
+		o.stacks = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !slices.Contains(p.names(), arg) })
+		f.Visit(func(f *flag.Flag) {
+			switch f.Name {
+			case "callers", "conns", "gomaxprocs", "keep", "time", "workload":
+				o.ofStacks = f.Name
+			case "timeout":
+				o.waits = true
+			}
+		})
+		listed, err := workload.In(p.workloads(), *name)
+		if err != nil {
+			return o, wrongUse{err}
+		}
+		o.workload = listed.At(nil)
+		o.workload.Callers = cmp.Or(*callers, o.workload.Callers)
+		o.workload.Conns = cmp.Or(*conns, o.workload.Conns)
+		return o, nil
+	}
+}
+
+// check says what is wrong with the options.
+func (o explained) check() error {
+	err := o.workload.Check()
+	switch least := 2 * each; {
+	case err != nil:
+		return wrong("explain: %w", err)
+	case len(o.args) == 0:
+		return wrong("explain: nothing is named: give a stack of rpcbench list, a CPU profile or its URL")
+	case o.ratios != "" && len(o.stacks) > 0:
+		return wrong("explain: -ratios is for the profile of a service, and %s is a stack: leave -ratios out", o.stacks[0])
+	case len(o.stacks) == 0 && o.ofStacks != "":
+		return wrong("explain: -%s is for stacks, and %s is none: rpcbench list names the stacks", o.ofStacks, o.args[0])
+	case o.waits && !slices.ContainsFunc(o.args, isURL):
+		return wrong("explain: -timeout is for the profile of a URL, and %s is none: leave -timeout out", o.args[0])
+	case o.folder != "" && len(slices.Compact(slices.Sorted(slices.Values(o.stacks)))) < len(o.stacks):
+		return wrong("explain: -keep has one profile of a stack: name each stack once")
+	case o.procs < 0 || o.procs > runtime.NumCPU():
+		return wrong("explain: -gomaxprocs %d is not from 0 to %d, the cores of this machine: use 1, or 0 for all",
+			o.procs, runtime.NumCPU())
+	case o.length < least:
+		return wrong("explain: -time %v is too short: give %v or more", o.length, least)
+	}
+	return nil
+}
+
+// run explains, and prints what it found before an error.
+func (o explained) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	var by report.Summary
+	if o.ratios != "" {
+		by, err = report.Read(o.ratios)
+	}
+	switch {
+	case err != nil:
+		return err
+	case by.Remote:
+		return wrong("explain: -ratios %s: its servers were in other programs, so no ratio is of all CPU: "+
+			"name another folder", o.ratios)
+	}
+	if o.folder != "" {
+		if err := os.Mkdir(o.folder, 0o755); err != nil {
+			return wrong("explain: -keep needs the name of a new folder: %w", err)
+		}
+		defer func() { _ = os.Remove(o.folder) }() // unless a profile is in it
+	}
+	spec := versus.Spec{Workload: o.workload, Slice: turn, Procs: o.procs, Blocks: rounds}
+	all, err := o.explain(ctx, spec, o.length, o.timeout, o.args, progress(ctx, stderr))
+	none := func(e *explanation) bool { return len(e.processes) == 0 }
+	if len(all) == 0 || slices.ContainsFunc(all, none) {
+		return err // else an interrupted one has something to show
+	}
+	service := all[0].processes[0].Profile.Calls == 0
+	if o.ratios != "" && !service {
+		return wrong("explain: -ratios is for the profile of a service, and %s is a profile of rpcbench: leave "+
+			"-ratios out", all[0].Name)
+	}
+	for _, e := range all {
+		if len(e.processes[0].Recordings) > 0 && o.folder != "" {
+			err = errors.Join(err, e.keep(o.folder))
+		}
+	}
+	if service {
+		return errors.Join(all[0].printService(stdout, by, o.args[0]), err)
+	}
+	err = errors.Join(err, o.printExplained(stdout, all, o.workload, len(o.stacks) > 0))
+	return errors.Join(err, say(stdout, "Next: %s", next(o.folder, o.stacks, o.args)))
 }
 
 // printExplained writes the layers of each stack and of their difference. They were measured, or read from profiles.

@@ -333,8 +333,9 @@ func TestEachFigureIsInItsPlace(t *testing.T) {
 		"report.html"))), "the terminal": columns(stdout.String())}
 	bench, _ := testkit.Rows(t, read(t, filepath.Join(out, "bench.txt")))
 	for i, name := range []string{"call", "call-saturated", "call-load"} {
-		w, err := workload.In(workload.Own(), name)
+		listed, err := workload.In(workload.Own(), name)
 		require.NoError(t, err)
+		w := listed.Workload
 		for _, q := range testkit.Asked[versus.Spec](children) {
 			if q.Spec.Workload.Name == name && len(q.Spec.Arms) == 3 {
 				w.Rate = q.Spec.Workload.Rate // which run has found

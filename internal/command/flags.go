@@ -12,7 +12,7 @@ import (
 
 // made are the workloads that flags make: several if they are a sweep.
 type made struct {
-	workloads []workload.Workload
+	workloads []workload.Planned
 	over      string   // the flag that has a list
 	values    []string // the list, a value for each workload
 }
@@ -41,6 +41,12 @@ var asFlags = strings.NewReplacer("a workload's ", "", "Payload", "-payload", "C
 	"Procs", "-gomaxprocs", "Message", "-message", "Stream", "-stream", "NewConn", "-new-connections", "Rate", "-rate",
 	"TLS", "-tls", "Link", "-link")
 
+// titles are what the values of flags make of a workload's title.
+var titles = map[string]string{"rate": "% calls a second", "callers": "% callers", "conns": "% connections",
+	"tls": "TLS", "unix": "a Unix socket", "apart": "client and server in two processes", "payload": "% of bytes",
+	"message": "%", "new-connections": "new connections", "stream": "on a stream", "headers": "long headers",
+	"link": "over %", "gomaxprocs": "GOMAXPROCS=%"}
+
 // workloadFlags registers the flags that make workloads. read returns them, after the flags are parsed; none if none of
 // the flags was given.
 func workloadFlags(f *flag.FlagSet) (read func() (made, error)) {
@@ -61,73 +67,86 @@ func workloadFlags(f *flag.FlagSet) (read func() (made, error)) {
 	f.StringVar(&w.Link, "link", "", "emulated `network`: 4g, or a round trip and a rate such as 40ms/10Mbps")
 	f.String("gomaxprocs", "", "`number`, or a list: 1 measures CPU work, 0 uses all cores; with -apart of both processes")
 	f.BoolVar(&w.Apart, "apart", false, "the server in a process of its own, whose CPU counts too")
-	titles := map[string]string{"rate": "% calls a second", "callers": "% callers", "conns": "% connections", "tls": "TLS",
-		"unix": "a Unix socket", "apart": "client and server in two processes", "payload": "% of bytes", "message": "%",
-		"new-connections": "new connections", "stream": "on a stream", "headers": "long headers", "link": "over %",
-		"gomaxprocs": "GOMAXPROCS=%"}
-	return func() (m made, err error) {
-		typed := map[string]string{}
-		var names []string
+	return func() (made, error) {
+		var all []value
 		f.Visit(func(f *flag.Flag) {
-			value := f.Value.String()
-			if titles[f.Name] == "" || value == f.DefValue || lists[f.Name] != "" && value == "0" {
+			typed := f.Value.String()
+			if titles[f.Name] == "" || typed == f.DefValue || lists[f.Name] != "" && typed == "0" {
 				return
 			}
-			names, typed[f.Name] = append(names, f.Name), value
+			all = append(all, value{f.Name, typed})
 		})
-		values := []string{""}
-		for _, name := range names {
-			if !strings.Contains(typed[name], ",") || lists[name] == "" {
-				continue
-			}
-			if m.over != "" {
-				return m, wrong("run: -%s and -%s are lists: one flag may have a list", m.over, name)
-			}
-			m.over, values = name, strings.Split(typed[name], ",")
-			m.values = values
-		}
-		if len(names) == 0 {
-			return m, nil
-		}
-		for i, value := range values {
-			if slices.Contains(values[:i], value) {
-				return m, wrong("run: -%s: %s is there twice: give it once", m.over, value)
-			}
-			one, parts, said := w, []string{}, []string{}
-			for _, name := range names {
-				given := typed[name]
-				if name == m.over {
-					given = value
-				}
-				if err := set(&one, name, given, name == m.over); err != nil {
-					return m, err
-				}
-				title, part := titles[name], strings.ReplaceAll(name, "-", "")
-				if given == "1" {
-					title = strings.TrimSuffix(title, "s")
-				}
-				switch {
-				case given == saturated:
-					title, part = saturated, saturated
-				case name == "rate" && one.Rate == workload.Auto:
-					title, part = "ordinary load", "rate.auto"
-				case strings.Contains(title, "%"):
-					part += "." + strings.ReplaceAll(given, "/", ".") // a slash would begin a key
-				}
-				parts, said = append(parts, part), append(said, strings.ReplaceAll(title, "%", given))
-			}
-			if err := one.CheckWindows(); err != nil {
-				return m, wrong("run: %s", asFlags.Replace(err.Error()))
-			}
-			one.Name, one.Title = strings.Join(parts, "."), strings.Join(said, ", ")
-			m.workloads = append(m.workloads, one)
-		}
-		return m, nil
+		return new(made).of(w, all)
 	}
 }
 
+// value is what a flag was given.
+type value struct{ flag, typed string }
+
+// of makes the workloads of a list, or the one of no list. w has what flags without a list made of it.
+func (m made) of(w workload.Workload, all []value) (made, error) {
+	values := []string{""}
+	for _, v := range all {
+		if !strings.Contains(v.typed, ",") || lists[v.flag] == "" {
+			continue
+		}
+		if m.over != "" {
+			return m, wrong("run: -%s and -%s are lists: one flag may have a list", m.over, v.flag)
+		}
+		m.over, m.values = v.flag, strings.Split(v.typed, ",")
+		values = m.values
+	}
+	if len(all) == 0 {
+		return m, nil
+	}
+	for i, value := range values {
+		if slices.Contains(values[:i], value) {
+			return m, wrong("run: -%s: %s is there twice: give it once", m.over, value)
+		}
+		one, err := m.one(w, all, value)
+		if err != nil {
+			return m, err
+		}
+		m.workloads = append(m.workloads, one)
+	}
+	return m, nil
+}
+
+// one makes the workload of a value of the list.
+func (m made) one(w workload.Workload, all []value, listed string) (one workload.Planned, err error) {
+	one.Workload = w
+	var parts, said []string
+	for _, v := range all {
+		if v.flag == m.over {
+			v.typed = listed
+		}
+		if err := set(&one, v, v.flag == m.over); err != nil {
+			return one, err
+		}
+		title, part := titles[v.flag], strings.ReplaceAll(v.flag, "-", "")
+		if v.typed == "1" {
+			title = strings.TrimSuffix(title, "s")
+		}
+		switch {
+		case v.typed == saturated:
+			title, part = saturated, saturated
+		case v.flag == "rate" && one.Ordinary:
+			title, part = "ordinary load", "rate.auto"
+		case strings.Contains(title, "%"):
+			part += "." + strings.ReplaceAll(v.typed, "/", ".") // a slash would begin a key
+		}
+		parts, said = append(parts, part), append(said, strings.ReplaceAll(title, "%", v.typed))
+	}
+	if err := one.Check(); err != nil {
+		return one, wrong("run: %s", asFlags.Replace(err.Error()))
+	}
+	one.Name, one.Title = strings.Join(parts, "."), strings.Join(said, ", ")
+	return one, nil
+}
+
 // set gives a workload the value of a flag that is no plain variable of it.
-func set(w *workload.Workload, name, value string, listed bool) (err error) {
+func set(w *workload.Planned, v value, listed bool) (err error) {
+	name, value := v.flag, v.typed
 	switch n := map[string]*int{"callers": &w.Callers, "conns": &w.Conns, "gomaxprocs": &w.Procs}[name]; {
 	case n != nil:
 		if *n, err = strconv.Atoi(value); err != nil || listed && *n < 1 { // 0 has no place among others
@@ -139,7 +158,7 @@ func set(w *workload.Workload, name, value string, listed bool) (err error) {
 		}
 	case name != "rate":
 	case value == "auto":
-		w.Rate = workload.Auto
+		w.Ordinary = true
 	case value == saturated && listed:
 		w.Callers = cmp.Or(w.Callers, 100)
 	default:

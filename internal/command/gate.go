@@ -55,53 +55,25 @@ var counts = []struct {
 
 // exact says whether counts of a workload repeat. Where several callers share a connection, timing decides how many
 // pings and writes there are, and a slow link leaves time for a few calls only.
-func exact(w workload.Workload) bool { return !w.Several() && w.Link == "" }
-
-// gated says what is wrong with the flags of the gate, and sets out what they ask for.
-func (c *comparison) gated(typed map[string]bool) error {
-	c.gate.named = typed["workloads"] || c.sweep.workloads != nil
-	switch g := c.gate; {
-	case typed["equal"] && !(c.equal > 0 && c.equal <= 100):
-		return wrong("run: -equal %v is no margin: give a percentage, such as 2", c.equal)
-	case typed["max"] && !(g.max > 1 && g.max <= 100):
-		return wrong("run: -max %v is no gate: give more than 1 and 100 at most, such as 1.05", g.max)
-	case typed["max-counts"] && !(g.counts >= 1 && g.counts <= 100):
-		return wrong("run: -max-counts %v is no gate: give 1, which allows no growth, or up to 100", g.counts)
-	case g.counts > 0 && c.servers != nil:
-		return wrong("run: -max-counts: calls of servers in other programs are not counted: leave -server out")
-	case g.counts > 0 && !slices.ContainsFunc(c.workloads, exact):
-		return wrong("run: -max-counts compares counts of one caller without a link: name such a workload, such as small")
-	case g.alone() && (typed["out"] || typed["thorough"] || typed["time"] || typed["processes"]):
-		return wrong("run: -max-counts alone measures no time: leave -out, -thorough, -time and -processes out," +
-			" or give -max")
-	case g.alone():
-		c.layouts = 0
-	}
-	return nil
-}
+func exact(w workload.Planned) bool { return !w.At(nil).Several() && w.Link == "" }
 
 // countAll counts, and times nothing.
-func (c *comparison) countAll(ctx context.Context, stdout io.Writer, clock *clock) (err error) {
-	remove, err := c.link(ctx, clock.part())
+func (p plan) countAll(ctx context.Context, stdout io.Writer, clock *clock) (err error) {
+	l, err := p.link(ctx, clock.part())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, remove()) }()
-	for i := range c.workloads {
-		if w := &c.workloads[i]; w.Rate == workload.Auto {
-			w.Rate = 1000 // since nobody looks for another
-		}
-	}
-	all := c.campaign()
-	c.look(ctx, all, clock.part())
+	defer func() { err = errors.Join(err, l.remove()) }()
+	all := p.campaign(l.programs, nil)
+	facts := p.count(ctx, l, all, clock.part())
 	if ctx.Err() != nil {
 		return errInterrupted
 	}
-	s := c.summary(c.header(), all.Comparisons)
+	s := p.summary(findings{linked: l, comparisons: all.Comparisons, facts: facts})
 	if len(all.Failures) > 0 || s.Counts() == nil {
 		err = errors.New("rpcbench: run: not all was counted: " + strings.Join(append(all.Failures, all.Skipped()...), "; "))
 	}
-	said, judged := c.judge(s, all)
+	said, judged := p.gate.judge(s, p.workloads, all.Skipped())
 	if s.Counts() != nil { // else the error says it
 		for _, line := range all.Skipped() {
 			err = errors.Join(err, say(stdout, "Warning: %s.", line))
@@ -112,22 +84,22 @@ func (c *comparison) countAll(ctx context.Context, stdout io.Writer, clock *cloc
 
 // judge is what the gate says, and its error. It appends both that and the tables to the summary of a step of GitHub
 // Actions. An answer that a gate has no figure of fails, or a gate that sees nothing would stay green.
-func (c *comparison) judge(s report.Summary, all *versus.Campaign) (said string, err error) {
+func (g gate) judge(s report.Summary, of []workload.Planned, skipped []string) (said string, err error) {
 	var lines, over, blind, none []string
-	if c.gate.max > 0 {
-		lines, over, blind = c.gate.times(s.Answers)
+	if g.max > 0 {
+		lines, over, blind = g.times(s.Answers)
 	}
-	if c.gate.counts > 0 {
-		said, more := c.gate.counted(s.Answers, c.workloads)
+	if g.counts > 0 {
+		said, more := g.counted(s.Answers, of)
 		lines, over = append(lines, said...), append(over, more...)
 	}
 	for _, a := range s.Answers {
-		if c.gate.max > 0 && a.Leading().Ratio == 0 || c.gate.counts > 0 && (a.Facts == nil || a.BaseFacts == nil) {
+		if g.max > 0 && a.Leading().Ratio == 0 || g.counts > 0 && (a.Facts == nil || a.BaseFacts == nil) {
 			none = append(none, a.Does+", "+a.Stack)
 		}
 	}
-	for _, line := range all.Skipped() {
-		if c.gate.named && len(lines) > 0 {
+	for _, line := range skipped {
+		if g.named && len(lines) > 0 {
 			none = append(none, strings.TrimPrefix(line, "skipped: "))
 		}
 	}
@@ -140,15 +112,13 @@ func (c *comparison) judge(s report.Summary, all *versus.Campaign) (said string,
 	case len(blind) > 0:
 		err = with(err, notDecided{errors.New("rpcbench: run: the gate is not decided: " + strings.Join(blind, "; "))})
 	}
-	if len(lines) > 0 {
-		said = strings.Join(lines, "\n") + "\n"
-	}
+	text := strings.Join(append(lines, ""), "\n")
 	if name := os.Getenv("GITHUB_STEP_SUMMARY"); name != "" {
-		if failed := step(name, s, said); failed != nil {
-			said += fmt.Sprintf("Warning: the step has no summary: %s.\n", failed)
+		if failed := step(name, s, text); failed != nil {
+			text += fmt.Sprintf("Warning: the step has no summary: %s.\n", failed)
 		}
 	}
-	return said, err
+	return text, err
 }
 
 // sayAll says each line.
@@ -234,7 +204,7 @@ func (g gate) more(r versus.Result) string {
 
 // counted says what was counted of each answer. What is above the gate by more than noise is over. What has grown
 // within the gate has a line too.
-func (g gate) counted(answers []report.Answer, of []workload.Workload) (lines, over []string) {
+func (g gate) counted(answers []report.Answer, of []workload.Planned) (lines, over []string) {
 	for _, a := range answers {
 		name := a.Does + ", " + a.Stack
 		w, err := workload.In(of, a.Workload)

@@ -86,14 +86,14 @@ type program struct {
 }
 
 // workloads are those of run, in their order.
-func (p program) workloads() (all []workload.Workload) {
+func (p program) workloads() (all []workload.Planned) {
 	if own := p.stacks[0].Method != ""; !own {
 		all = workload.All()
 	} else if len(p.own) == 0 {
 		all = workload.Own()
 	}
 	for _, w := range p.own {
-		all = append(all, workload.Workload(w))
+		all = append(all, workload.Planned{Workload: workload.Workload(w)})
 	}
 	return all
 }
@@ -112,8 +112,8 @@ func (p program) check(args []string) error {
 	}
 	all := p.workloads()
 	for i, w := range all {
-		same := func(other workload.Workload) bool { return other.Name == w.Name }
-		switch err := w.CheckWindows(); {
+		same := func(other workload.Planned) bool { return other.Name == w.Name }
+		switch err := w.Check(); {
 		case err != nil:
 			return fmt.Errorf("rpcbench: this program's workload %q: %w", w.Name, err)
 		case !regexp.MustCompile(`^[A-Za-z0-9.-]+$`).MatchString(w.Name) || w.Title == "":

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -124,9 +123,7 @@ func TestOwnWorkloads(t *testing.T) {
 
 	p := program{stacks: create, own: own("busy")}
 	require.NoError(t, p.check(nil))
-	c := comparison{program: p, out: filepath.Join(t.TempDir(), "out"), processes: 8, time: 8 * time.Second}
-	require.NoError(t, c.take([]string{"rawtcp"}, "small,busy", false, map[string]bool{"workloads": true}))
-	require.Equal(t, 30, c.workloads[1].Callers)
+	require.Equal(t, 30, planned(t, p, "-workloads", "small,busy", "rawtcp").workloads[1].Callers)
 	var out bytes.Buffer
 	require.NoError(t, p.run(t.Context(), []string{"list"}, &out, io.Discard))
 	require.Regexp(t, `(?m)^busy +hers$`, out.String())
@@ -148,8 +145,8 @@ func TestOwnWorkloads(t *testing.T) {
 	require.NoError(t, p.check(nil), "a child")
 	require.EqualError(t, p.check([]string{"list"}),
 		"rpcbench: RPCBENCH_CHILD is set, which is for processes that rpcbench starts: unset it")
-	c = comparison{program: program{stacks: []rpcbench.Stack{rawtcp.New(), method}}}
-	require.ErrorContains(t, c.names([]string{"rawtcp"}),
+	o := optionsOf(t, program{stacks: []rpcbench.Stack{rawtcp.New(), method}}, "rawtcp")
+	require.ErrorContains(t, o.check(o.plan()),
 		"httpjson serves shop.v1.Orders/Get, and rawtcp create-user: stacks of one method are compared")
 }
 

@@ -22,16 +22,19 @@ import (
 )
 
 // call describes the method that the stacks of a run serve: sizes, and the time of their codecs. nil is create-user.
-func (c *comparison) call(ctx context.Context) (*report.Call, error) {
-	names := []string{c.base}
-	for _, name := range c.contestants {
+func (p plan) call(ctx context.Context) (*report.Call, error) {
+	names := []string{p.base}
+	for _, name := range p.contestants {
 		if build(name) == "" {
 			names = append(names, name)
 		}
 	}
-	all, err := c.find(append(names, slices.Collect(maps.Keys(c.also))...)...)
-	if err != nil || all[0].Method == "" {
-		return nil, nil // a base of another build has other messages
+	all, err := p.find(append(names, slices.Collect(maps.Keys(p.also))...)...)
+	if build(p.base) != "" || p.stacks[0].Method == "" {
+		return nil, nil // another build has other messages, and a user has none of one's own
+	}
+	if err != nil {
+		return nil, err
 	}
 	call := &report.Call{Method: all[0].Method, Made: all[0].MadeOf}
 	for _, s := range all {
@@ -41,7 +44,7 @@ func (c *comparison) call(ctx context.Context) (*report.Call, error) {
 		}
 		call.Bodies = append(call.Bodies, body)
 	}
-	times, err := codecTimes(ctx, c.seed, all)
+	times, err := codecTimes(ctx, p.seed, all)
 	if err != nil {
 		return nil, fmt.Errorf("rpcbench: run: %w", err)
 	}
@@ -128,18 +131,18 @@ func codecTimes(ctx context.Context, seed uint64, stacks []rpcbench.Stack) ([][2
 }
 
 // explained is how long each stack is explained: in two processes to five, as long as it is timed.
-func (c *comparison) explained() time.Duration { return each * min(5, 1+max(1, c.time/each)) }
+func (p plan) explained() time.Duration { return each * min(5, 1+max(1, p.time/each)) }
 
 // layers is the table of explain for the base and the first contestant, of as many processes as their time asks for.
-func (c *comparison) layers(ctx context.Context, show show) (string, error) {
-	names := []string{c.base, c.contestants[0]}
+func (p plan) layers(ctx context.Context, show show) (string, error) {
+	names := []string{p.base, p.contestants[0]}
 	if build(names[0])+build(names[1]) != "" {
 		return "", nil
 	}
-	single := func(w workload.Workload) bool { return !w.Windowed() }
-	w := c.workloads[max(0, slices.IndexFunc(c.workloads, single))]
+	single := func(w workload.Planned) bool { return !w.At(nil).Windowed() }
+	w := p.workloads[max(0, slices.IndexFunc(p.workloads, single))].At(nil)
 	spec := versus.Spec{Workload: w, Slice: turn, Procs: 1, Blocks: rounds}
-	all, err := c.explain(ctx, spec, c.explained(), 0, names, show)
+	all, err := p.explain(ctx, spec, p.explained(), 0, names, show)
 	if err != nil {
 		return "", err
 	}

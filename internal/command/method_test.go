@@ -9,7 +9,6 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
-	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
@@ -32,15 +31,13 @@ func TestCodecTimesAreOfBothMessages(t *testing.T) {
 func TestLayersAreOfOneCaller(t *testing.T) {
 	children := testkit.Children(t, 0)
 	t.Setenv(testkit.Variable, children)
-	c := comparison{program: program{stacks: append(knownStacks(), knownStacks()[0])}, base: "base",
-		contestants: []string{"other", "third"}}
-	c.program.stacks[2].Name = "third"
-	for _, name := range []string{"call-saturated", "call", "call-tls"} {
-		w, err := workload.In(workload.Own(), name)
-		require.NoError(t, err)
-		c.workloads = append(c.workloads, w)
+	p := program{stacks: append(knownStacks(), knownStacks()[0])}
+	p.stacks[2].Name = "third"
+	for i := range p.stacks {
+		p.stacks[i].Method = "yours"
 	}
-	_, err := c.layers(t.Context(), func(string, time.Duration) {})
+	made := planned(t, p, "-base", "base", "-workloads", "call-saturated,call,call-tls", "other", "third")
+	_, err := made.layers(t.Context(), func(string, time.Duration) {})
 	require.NoError(t, err)
 	asked := testkit.Asked[versus.Spec](children)
 	require.NotEmpty(t, asked)

@@ -120,7 +120,7 @@ func (e ended) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 // runModule makes the module in a temporary folder, runs its program there with the other flags, and removes the
 // folder. The program's report shows what was typed.
-func (p program) runModule(ctx context.Context, m Messages, f *flag.FlagSet, c *comparison, stdout, stderr io.Writer) (
+func (p program) runModule(ctx context.Context, m Messages, f *flag.FlagSet, o options, stdout, stderr io.Writer) (
 	err error) {
 	dir, err := os.MkdirTemp("", "rpcbench-")
 	if err != nil {
@@ -137,11 +137,12 @@ func (p program) runModule(ctx context.Context, m Messages, f *flag.FlagSet, c *
 			args = append(args, "-"+f.Name+"="+f.Value.String())
 		}
 	})
-	if !c.gate.alone() {
-		if err := c.folder(); err != nil {
+	out := ""
+	if !o.gate.alone() {
+		if out, err = folder(o.out); err != nil {
 			return err
 		}
-		here, err := filepath.Abs(c.out) // lies where the caller is
+		here, err := filepath.Abs(out) // lies where the caller is
 		if err != nil {
 			return err
 		}
@@ -151,13 +152,13 @@ func (p program) runModule(ctx context.Context, m Messages, f *flag.FlagSet, c *
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, stdout, stderr, time.Minute
 	cmd.Env = append(append(cmd.Environ(), builds.Here()...), report.Typed+"="+strings.Join(asTyped(), "\n"))
 	err = builds.Run(cmd)
-	_ = os.Remove(c.out) // unless something is in it
+	_ = os.Remove(out) // unless something is in it
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		err = ended(max(1, exit.ExitCode()))
 	}
-	if _, none := os.Stat(c.out); made.Schema != nil && none == nil {
-		schema := filepath.Join(c.out, "schema.proto")
+	if _, none := os.Stat(out); made.Schema != nil && none == nil {
+		schema := filepath.Join(out, "schema.proto")
 		err = errors.Join(err, os.WriteFile(schema, made.Schema, 0o644))
 		_, _ = fmt.Fprintf(stderr, "Next: edit %s and pass -proto %[1]s -call %s to go on.\n", schema, made.Method)
 	}

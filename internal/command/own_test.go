@@ -92,7 +92,7 @@ func TestAModuleHasAllFlags(t *testing.T) {
 		}
 	})
 	var out bytes.Buffer
-	require.NoError(t, p.runModule(t.Context(), Messages{}, all, &comparison{out: "answer"}, &out, io.Discard))
+	require.NoError(t, p.runModule(t.Context(), Messages{}, all, options{out: "answer"}, &out, io.Discard))
 	got := strings.Fields(out.String())
 	require.Equal(t, "run", got[0])
 	got = slices.DeleteFunc(got[1:], func(arg string) bool { return strings.HasPrefix(arg, "-out=") })

@@ -133,42 +133,31 @@ func isTerminal(file *os.File) bool {
 }
 
 // parts are how long those of a run take, about. Measuring has what goes on where something is undecided.
-func (c *comparison) parts() []time.Duration {
-	if c.gate.alone() {
-		return []time.Duration{c.linking(), c.counting()}
+func (p plan) parts() []time.Duration {
+	likely, linking, looking, counting, describing := map[string]float64{}, 0*time.Second, 0*time.Second, 0*time.Second,
+		0*time.Second
+	for _, w := range p.workloads {
+		if likely[w.Name] = 5000; w.Ordinary {
+			looking += versus.LookTakes(w.At(likely))
+		}
 	}
-	return []time.Duration{c.linking(), c.looking(), c.campaign().Takes() * 5 / 4, c.counting(), c.describing()}
-}
-
-func (c *comparison) linking() time.Duration {
-	if c.layouts == 0 && !c.named() {
-		return 0
+	if p.layouts > 0 || p.ofBuilds() {
+		linking = aLink * time.Duration(len(p.builds())*max(1, p.layouts))
 	}
-	return aLink * time.Duration(len(c.builds())*max(1, c.layouts))
-}
-
-func (c *comparison) looking() (all time.Duration) {
-	for _, w := range c.workloads {
-		all += versus.LookTakes(w)
+	all := p.campaign(nil, likely)
+	for _, one := range all.Comparisons {
+		counting += counted(one)
 	}
-	return all
-}
-
-func (c *comparison) counting() (all time.Duration) {
-	for _, one := range c.campaign().Comparisons {
-		all += counted(one)
+	if p.stacks[0].Method != "" {
+		describing = 2 * p.explained()
 	}
-	return all
+	if p.gate.alone() {
+		return []time.Duration{linking, counting}
+	}
+	return []time.Duration{linking, looking, all.Takes() * 5 / 4, counting, describing}
 }
 
 // counted is how long it takes to count what a comparison's stacks do.
 func counted(one *versus.Comparison) time.Duration {
 	return aCount*time.Duration(len(one.Spec.Arms)-1) + one.Spec.Workload.Extra()
-}
-
-func (c *comparison) describing() time.Duration {
-	if c.stacks[0].Method == "" {
-		return 0
-	}
-	return 2 * c.explained()
 }

@@ -3,6 +3,7 @@ package command
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -139,23 +140,21 @@ func TestTerminals(t *testing.T) {
 
 // What is announced has links, rates and counts, and the layers of a method of one's own.
 func TestAnnounced(t *testing.T) {
-	takes := func(args []string, only string, thorough bool) []time.Duration {
-		c := unflagged(t, ours())
-		require.NoError(t, c.take(args, only, thorough, map[string]bool{"workloads": true}))
-		require.Equal(t, c.campaign().Takes()*5/4, c.parts()[2], "with what goes on")
-		return c.parts()
+	takes := func(args ...string) []time.Duration {
+		p := planned(t, ours(), append([]string{"-workloads"}, args...)...)
+		require.Equal(t, p.campaign(nil, nil).Takes()*5/4, p.parts()[2], "with what goes on")
+		return p.parts()
 	}
-	one, builds := takes(nil, "small", false), takes([]string{"httpjson@HEAD", "httpjson"}, "small", false)
+	one, builds := takes("small"), takes("small", "httpjson@HEAD", "httpjson")
 	require.Zero(t, one[0]+one[1], "the short answer is of this program")
 	require.Equal(t, 2*aCount, one[3])
 	require.Equal(t, 16*aLink, builds[0])
-	require.Equal(t, 8*aLink, takes(nil, "small", true)[0])
-	require.Positive(t, takes(nil, "small-load", false)[1])
-	require.Zero(t, takes(nil, "small-1000-per-second", false)[1], "nobody looks for a rate that is given")
+	require.Equal(t, 8*aLink, takes("small", "-thorough")[0])
+	require.Positive(t, planned(t, ours(), "-workloads", "small-load").parts()[1])
+	require.Zero(t, takes("small-1000-per-second")[1], "nobody looks for a rate that is given")
 	require.Greater(t, builds[2], 12*versus.Turn*8*versus.FewestBlocks, "two slices of three arms, for four times as long")
 	for thorough, processes := range map[bool]time.Duration{false: 2, true: 5} {
-		c := unflagged(t, program{stacks: moduleStacks()})
-		require.NoError(t, c.take(nil, "", thorough, nil))
-		require.Equal(t, 2*processes*each, c.parts()[4])
+		p := planned(t, program{stacks: moduleStacks()}, fmt.Sprintf("-thorough=%t", thorough))
+		require.Equal(t, 2*processes*each, p.parts()[4])
 	}
 }

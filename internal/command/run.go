@@ -1,17 +1,21 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/compare/builds"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
@@ -37,127 +41,247 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			"Where to: out v",
 		}, messages...),
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
-			c, m := comparison{program: p}, Messages{}
+			var m Messages
 			m.flags(f)
-			f.StringVar(&c.base, "base", "", "`stack` that the others are compared with: "+p.base()+
-				", or the first if one names a build")
-			f.StringVar(&c.out, "out", "", "new `folder` for what is measured; rpcbench- with day and minute unless given")
-			f.DurationVar(&c.time, "time", 2*time.Second, "about how long each stack is measured at each workload, over\n"+
-				"all processes; 8s with -thorough, -max or builds, which take four times as long")
-			f.BoolVar(&c.verbose, "v", false, "print also how it was measured, which is in the report")
-			f.IntVar(&c.processes, "processes", 8, fmt.Sprintf("`number` for each comparison, at least %d", versus.Fewest))
-			var only list
-			f.Var(&only, "workloads", "`names` of rpcbench list, separated by commas; the first of the list unless given")
-			thorough := f.Bool("thorough", false, "half an hour: all workloads, for longer, and eight links of each build")
-			made := workloadFlags(f)
-			f.Var((*list)(&c.server), "server",
-				"`stack=host:port,...` of servers that run already, as rpcbench serve prints them")
-			f.Float64Var(&c.equal, "equal", 100*versus.Margin, "`percent` by which stacks may differ that are called the same")
-			f.Float64Var(&c.gate.max, "max", 0, "exit status 3 if a stack takes more than so many `times` as long: 1.05;\n"+
-				"4 if twice that excess could not have been seen")
-			f.Float64Var(&c.gate.counts, "max-counts", 0, "exit status 3 if it allocates, sends, receives or writes more than "+
-				"so many `times`\nas much: 1 allows no growth; without -max no time is measured")
-			f.Uint64Var(&c.seed, "seed", rand.Uint64N(1e6), "`number` that decides the order of everything, and the layouts")
+			read := runFlags(p, f)
 			return func(ctx context.Context, args []string) error {
-				typed := map[string]bool{}
-				f.Visit(func(f *flag.Flag) { typed[f.Name] = true })
-				own := slices.ContainsFunc(strings.Fields(ownFlags), func(name string) bool { return typed[name] })
+				o, err := read(args)
+				own := slices.ContainsFunc(strings.Fields(ownFlags), func(name string) bool { return o.typed[name] })
 				if own {
 					if err := p.checkOwn(m); err != nil {
 						return wrong("run: %w", err)
 					}
-					c.program = program{stacks: moduleStacks()}
+					o.program = program{stacks: moduleStacks()}
 				}
-				var err error
-				if c.sweep, err = made(); err == nil {
-					err = c.take(args, string(only), *thorough, typed)
+				if err != nil {
+					return err
 				}
-				switch {
+				plan := o.plan()
+				switch err := o.check(plan); {
 				case err != nil:
 					return err
 				case own:
-					return p.runModule(ctx, m, f, &c, stdout, stderr)
+					return p.runModule(ctx, m, f, o, stdout, stderr)
 				}
-				return c.answer(ctx, stdout, stderr)
+				return plan.answer(ctx, o.out, o.verbose, stdout, stderr)
 			}
 		},
 	}
 }
 
-// take carries the command line over, or says what is wrong with it.
-func (c *comparison) take(args []string, only string, thorough bool, typed map[string]bool) error {
-	own := c.sweep.workloads
-	switch c.workloads = c.program.workloads(); {
-	case own != nil && typed["workloads"]:
-		return wrong("run: -workloads names workloads, and other flags make one, %s: leave one of the two out", own[0].Name)
-	case own != nil:
-		c.workloads = own
-	case typed["workloads"]:
-		c.workloads = nil
-		for name := range strings.SplitSeq(only, ",") {
-			w, err := workload.In(c.program.workloads(), name)
-			if err != nil {
-				return wrongUse{err}
-			}
-			if slices.ContainsFunc(c.workloads, func(other workload.Workload) bool { return other.Name == name }) {
-				return wrong("run: %s is named twice: name it once", name)
-			}
-			c.workloads = append(c.workloads, w)
+// options are what was typed behind run. Nothing writes them once they are read.
+type options struct {
+	program
+	args              []string // stack[@build]
+	base, out         string
+	workloads, server string // lists
+	time              time.Duration
+	processes         int
+	seed              uint64
+	equal             float64 // percent
+	gate              gate
+	thorough, verbose bool
+	made              made // by flags
+	typed             map[string]bool
+}
+
+// runFlags registers the flags. read returns what was typed, after they are parsed.
+func runFlags(p program, f *flag.FlagSet) (read func(args []string) (options, error)) {
+	o := options{program: p}
+	f.StringVar(&o.base, "base", "", "`stack` that the others are compared with: "+p.base()+
+		", or the first if one names a build")
+	f.StringVar(&o.out, "out", "", "new `folder` for what is measured; rpcbench- with day and minute unless given")
+	f.DurationVar(&o.time, "time", 2*time.Second, "about how long each stack is measured at each workload, over\n"+
+		"all processes; 8s with -thorough, -max or builds, which take four times as long")
+	f.BoolVar(&o.verbose, "v", false, "print also how it was measured, which is in the report")
+	f.IntVar(&o.processes, "processes", 8, fmt.Sprintf("`number` for each comparison, at least %d", versus.Fewest))
+	f.Var((*list)(&o.workloads), "workloads",
+		"`names` of rpcbench list, separated by commas; the first of the list unless given")
+	f.BoolVar(&o.thorough, "thorough", false, "half an hour: all workloads, for longer, and eight links of each build")
+	made := workloadFlags(f)
+	f.Var((*list)(&o.server), "server", "`stack=host:port,...` of servers that run already, as rpcbench serve prints them")
+	f.Float64Var(&o.equal, "equal", 100*versus.Margin, "`percent` by which stacks may differ that are called the same")
+	f.Float64Var(&o.gate.max, "max", 0, "exit status 3 if a stack takes more than so many `times` as long: 1.05;\n"+
+		"4 if twice that excess could not have been seen")
+	f.Float64Var(&o.gate.counts, "max-counts", 0, "exit status 3 if it allocates, sends, receives or writes more than "+
+		"so many `times`\nas much: 1 allows no growth; without -max no time is measured")
+	f.Uint64Var(&o.seed, "seed", rand.Uint64N(1e6), "`number` that decides the order of everything, and the layouts")
+	return func(args []string) (_ options, err error) {
+		o.args, o.typed = args, map[string]bool{}
+		f.Visit(func(f *flag.Flag) { o.typed[f.Name] = true })
+		if o.out != "" {
+			o.out = filepath.Clean(o.out)
 		}
-	case !thorough && !c.gate.alone():
-		few := workload.Few
-		if c.stacks[0].Method != "" {
-			few = workload.FewOwn
+		o.gate.named = o.typed["workloads"]
+		if o.made, err = made(); o.made.workloads != nil {
+			o.gate.named = true
 		}
-		c.workloads = c.workloads[:min(few, len(c.workloads))]
+		return o, err
 	}
-	if err := c.names(args); err != nil {
-		return err
-	}
-	c.also = map[string][]string{}
-	for name, at := range workload.Also() {
-		_, unknown := c.find(name)
-		asked := len(args) == 0 && c.base == "httpjson" && !typed["server"] // all stacks of ours
-		if unknown == nil && asked && (thorough || c.stacks[0].Method != "") {
-			c.also[name] = at
-		}
-	}
-	if typed["server"] {
-		if err := c.elsewhere(c.server, typed["workloads"] || own != nil); err != nil {
+}
+
+// check says what is wrong with the options, whose plan is p.
+func (o options) check(p plan) error {
+	for _, check := range []func(plan) error{o.checkWorkloads, o.checkStacks, o.checkServers, o.checkGate, o.checkTime,
+		o.checkOut} {
+		if err := check(p); err != nil {
 			return err
 		}
 	}
-	if err := c.gated(typed); err != nil || c.gate.alone() {
-		return err
-	}
-	if thorough || c.gate.max > 0 || c.named() {
-		if c.layouts = min(8, c.processes); !typed["time"] {
-			c.time = 8 * time.Second
-		}
-	}
-	least := versus.FewestBlocks * versus.Turn * time.Duration(c.processes)
-	switch {
-	case c.processes < versus.Fewest:
-		return wrong("run: %d processes are too few for a verdict: -processes %d or more", c.processes, versus.Fewest)
-	case c.time < least:
-		return wrong("run: %v over %d processes leave less than %d turns of %v in each: give -time %v or more",
-			c.time, c.processes, versus.FewestBlocks, versus.Turn, least)
-	}
-	return c.placed()
+	return nil
 }
 
-// placed says what is wrong with the folder that -out names.
-func (c *comparison) placed() error {
-	if c.out == "" || os.Getenv(report.Typed) != "" {
-		return nil // no folder yet, or one that the command has made which was typed
+func (o options) checkWorkloads(plan) error {
+	if own := o.made.workloads; own != nil && o.typed["workloads"] {
+		return wrong("run: -workloads names workloads, and other flags make one, %s: leave one of the two out", own[0].Name)
 	}
-	c.out = filepath.Clean(c.out)
-	_, missing := os.Lstat(c.out)
-	switch _, none := os.Stat(filepath.Dir(c.out)); {
+	if !o.typed["workloads"] {
+		return nil
+	}
+	names := strings.Split(o.workloads, ",")
+	for i, name := range names {
+		if _, err := workload.In(o.program.workloads(), name); err != nil {
+			return wrongUse{err}
+		}
+		if slices.Contains(names[:i], name) {
+			return wrong("run: %s is named twice: name it once", name)
+		}
+	}
+	return nil
+}
+
+func (o options) checkStacks(p plan) error {
+	for _, name := range append([]string{p.base}, p.contestants...) {
+		_, build, named := strings.Cut(name, "@")
+		if named && build == "" {
+			return wrong("run: %s names no build after the @: give a git revision, a Go release, module@version or "+
+				"KEY=VALUE, such as %[1]sHEAD~1", name)
+		}
+		if err := builds.Check(build); err != nil {
+			return wrong("run: %w", err)
+		}
+	}
+	stacks, err := p.find(p.named()...)
+	if err != nil {
+		return err
+	}
+	for _, s := range stacks {
+		if s.Method != stacks[0].Method {
+			return wrong("run: %s serves %s, and %s %s: stacks of one method are compared",
+				stacks[0].Name, cmp.Or(stacks[0].Method, "create-user"), s.Name, cmp.Or(s.Method, "create-user"))
+		}
+	}
+	if o.made.workloads != nil {
+		switch made := o.made.workloads[0]; {
+		case stacks[0].Method != "" && (made.Payload > 0 || made.Message != ""):
+			return wrong("run: -payload and -message are for create-user: leave them out")
+		case made.Stream && !slices.ContainsFunc(stacks, streams):
+			return wrong("run: -stream: none of %s has streams: leave it out", strings.Join(p.named(), ", "))
+		}
+	}
+	for i, name := range p.contestants {
+		if slices.Contains(p.contestants[:i], name) {
+			return wrong("run: %s is named twice: name it once", name)
+		}
+	}
+	if len(p.contestants) == 0 {
+		return wrong("run: nothing to compare with %s: name another stack", p.base)
+	}
+	return nil
+}
+
+// streams says whether a stack has streams, which its client tells. Of a method of one's own none has.
+func streams(s rpcbench.Stack) bool {
+	if s.Method != "" {
+		return false
+	}
+	f, err := rpcbench.Start(context.Background(), s, rpcbench.Config{})
+	if err != nil {
+		return true // what is wrong with it, measuring says
+	}
+	defer f.Close()
+	_, ok := f.Client.(rpcbench.Streamer)
+	return ok
+}
+
+func (o options) checkServers(p plan) error {
+	if !o.typed["server"] {
+		return nil
+	}
+	seen := map[string]bool{}
+	for item := range strings.SplitSeq(o.server, ",") {
+		name, addr, _ := strings.Cut(item, "=")
+		_, _, err := net.SplitHostPort(addr)
+		_, unknown := o.find(name)
+		switch {
+		case err != nil:
+			return wrong("run: -server: %q is no stack=host:port: give what rpcbench serve prints", item)
+		case unknown != nil:
+			return unknown
+		case seen[name]:
+			return wrong("run: -server: %s is named twice: name it once", name)
+		}
+		seen[name] = true
+	}
+	for _, name := range append([]string{p.base}, p.contestants...) {
+		switch {
+		case build(name) != "":
+			return wrong("run: -server: %s is a build, which is linked here and has no server in another program: "+
+				"leave one of the two out", name)
+		case !seen[name]:
+			return wrong("run: -server: the server of %s, which is compared, is missing: add %[1]s=host:port", name)
+		}
+	}
+	_, left := reachable(o.chosen(), o.made.workloads != nil)
+	if left != "" && (o.gate.named || len(p.workloads) == 0) {
+		return wrong("run: %s", left)
+	}
+	return nil
+}
+
+func (o options) checkGate(p plan) error {
+	switch g := o.gate; {
+	case o.typed["equal"] && !(o.equal > 0 && o.equal <= 100):
+		return wrong("run: -equal %v is no margin: give a percentage, such as 2", o.equal)
+	case o.typed["max"] && !(g.max > 1 && g.max <= 100):
+		return wrong("run: -max %v is no gate: give more than 1 and 100 at most, such as 1.05", g.max)
+	case o.typed["max-counts"] && !(g.counts >= 1 && g.counts <= 100):
+		return wrong("run: -max-counts %v is no gate: give 1, which allows no growth, or up to 100", g.counts)
+	case g.counts > 0 && p.servers != nil:
+		return wrong("run: -max-counts: calls of servers in other programs are not counted: leave -server out")
+	case g.counts > 0 && !slices.ContainsFunc(p.workloads, exact):
+		return wrong("run: -max-counts compares counts of one caller without a link: name such a workload, such as small")
+	case g.alone() && (o.typed["out"] || o.typed["thorough"] || o.typed["time"] || o.typed["processes"]):
+		return wrong("run: -max-counts alone measures no time: leave -out, -thorough, -time and -processes out," +
+			" or give -max")
+	}
+	return nil
+}
+
+func (o options) checkTime(p plan) error {
+	least := versus.FewestBlocks * versus.Turn * time.Duration(p.processes)
+	switch {
+	case o.gate.alone():
+	case p.processes < versus.Fewest:
+		return wrong("run: %d processes are too few for a verdict: -processes %d or more", p.processes, versus.Fewest)
+	case p.time < least:
+		return wrong("run: %v over %d processes leave less than %d turns of %v in each: give -time %v or more",
+			p.time, p.processes, versus.FewestBlocks, versus.Turn, least)
+	}
+	return nil
+}
+
+// checkOut passes a folder that the command has made which somebody typed.
+func (o options) checkOut(plan) error {
+	if o.out == "" || o.gate.alone() || os.Getenv(report.Typed) != "" {
+		return nil
+	}
+	_, missing := os.Lstat(o.out)
+	switch _, none := os.Stat(filepath.Dir(o.out)); {
 	case missing == nil:
-		return wrong("run: -out %s: it is there already: name another", c.out)
+		return wrong("run: -out %s: it is there already: name another", o.out)
 	case none != nil:
-		return wrong("run: -out %s: make the folder %s first", c.out, filepath.Dir(c.out))
+		return wrong("run: -out %s: make the folder %s first", o.out, filepath.Dir(o.out))
 	}
 	return nil
 }

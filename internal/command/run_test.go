@@ -32,30 +32,47 @@ import (
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
-// measured is what one real child of a comparison measured in half a second.
-func measured(t *testing.T, c *comparison, stack string, own made, flag string) (s report.Summary,
-	stdout string) {
+// optionsOf has the options of a command line without the name of the command.
+func optionsOf(t *testing.T, p program, args ...string) options {
+	t.Helper()
+	f := flag.NewFlagSet("run", flag.ContinueOnError)
+	read := runFlags(p, f)
+	require.NoError(t, f.Parse(args))
+	o, err := read(f.Args())
+	require.NoError(t, err)
+	return o
+}
+
+// planned is the plan of a command line, with which nothing is wrong.
+func planned(t *testing.T, p program, args ...string) plan {
+	t.Helper()
+	o := optionsOf(t, p, args...)
+	made := o.plan()
+	require.NoError(t, o.check(made))
+	return made
+}
+
+// measured is what one real child of a plan measured in half a second.
+func measured(t *testing.T, out string, args ...string) (p plan, s report.Summary, stdout string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("measures")
 	}
-	c.program, c.out, c.sweep, c.processes = ours(), filepath.Join(t.TempDir(), "new")+"/", own, 8
-	c.time = 2 * time.Second
-	require.NoError(t, c.take([]string{stack}, "small", false, map[string]bool{flag: true}))
-	c.processes, c.time = 1, c.time/4
-	var out, errs bytes.Buffer
-	require.NoError(t, c.answer(t.Context(), &out, &errs))
+	p = planned(t, ours(), args...)
+	p.processes, p.time = 1, p.time/4
+	var said, errs bytes.Buffer
+	require.NoError(t, p.answer(t.Context(), out, false, &said, &errs))
 	require.Empty(t, errs.String(), "no progress but on a terminal")
-	s, err := report.Read(c.out)
+	s, err := report.Read(out)
 	require.NoError(t, err)
-	return s, out.String()
+	return p, s, said.String()
 }
 
 // What a real child measures is in a folder that report can read. TestRunOfKnownFigures has several.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	var c comparison
-	s, stdout := measured(t, &c, "rawtcp", made{}, "workloads")
+	out := filepath.Join(t.TempDir(), "new")
+	_, s, stdout := measured(t, out, "-workloads", "small", "rawtcp")
 	require.Regexp(t, `(?m)^Not measured: a small call, one core, rawtcp: 1 of 1 processes count, and a verdict needs 6\.$`, stdout)
 	require.Len(t, s.Answers, 1)
 	a := s.Answers[0]
@@ -63,10 +80,10 @@ func TestRun(t *testing.T) {
 	require.NotEqual(t, a.BaseNs, a.Ns, "which is less is no matter of a test: others use the machine too")
 	require.Equal(t, 3, strings.Count(s.Raw, "\nBenchmarkRun/workload=small/against=rawtcp/stack="))
 	require.Greater(t, a.BaseFacts.Sent, a.Facts.Sent)
-	said, _, err := typed(t, "report", "-out", t.TempDir(), c.out)
+	said, _, err := typed(t, "report", "-out", t.TempDir(), out)
 	require.NoError(t, err)
 	require.Contains(t, said, "report.html")
-	_, _, err = typed(t, "report", c.out)
+	_, _, err = typed(t, "report", out)
 	require.ErrorContains(t, err, "report.html is there already")
 }
 
@@ -74,7 +91,7 @@ func TestRun(t *testing.T) {
 // speak one protocol, so that only the connections tell whose server was called.
 func TestRunAgainstServers(t *testing.T) {
 	t.Parallel()
-	var c comparison
+	servers, out := "", filepath.Join(t.TempDir(), "new")
 	fixtures := map[string]*rpcbench.Fixture{}
 	for i, name := range []string{"httpjson", "httpjsoniter"} {
 		found, err := ours().find(name)
@@ -83,10 +100,9 @@ func TestRunAgainstServers(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, f.Close()) })
 		fixtures[name] = f
-		c.server += []string{"", ","}[i] + name + "=" + f.Addr
+		servers += []string{"", ","}[i] + name + "=" + f.Addr
 	}
-	own := made{workloads: []workload.Workload{{Name: "own", Title: "long headers", Headers: true}}}
-	s, stdout := measured(t, &c, "httpjsoniter", own, "server")
+	p, s, stdout := measured(t, out, "-headers", "-server", servers, "httpjsoniter")
 	before := int64(2) // connections: of child.Alone, and of the call before anything is measured
 	base, contestant := fixtures["httpjson"].Accepted()-before, fixtures["httpjsoniter"].Accepted()-before
 	require.Greater(t, contestant, int64(2), "a fixture in each block")
@@ -99,26 +115,21 @@ func TestRunAgainstServers(t *testing.T) {
 	require.Contains(t, strings.Join(s.Warnings, " "), "(proved: no)")
 	require.True(t, strings.HasPrefix(s.Raw, "server: remote\nproved: no\n"), s.Raw)
 
-	_, _, err := typed(t, "explain", "-ratios", c.out, aService)
+	_, _, err := typed(t, "explain", "-ratios", out, aService)
 	require.ErrorContains(t, err, "its servers were in other programs, so no ratio is of all CPU: name another folder")
 
 	require.NoError(t, fixtures["httpjsoniter"].Close())
-	c.out += "2"
-	require.ErrorContains(t, c.answer(t.Context(), io.Discard, io.Discard), "rpcbench: httpjsoniter: connect: ")
-	require.NoDirExists(t, c.out, "nothing is begun")
+	out += "2"
+	err = p.answer(t.Context(), out, false, io.Discard, io.Discard)
+	require.ErrorContains(t, err, "rpcbench: httpjsoniter: connect: ")
+	require.NoDirExists(t, out, "nothing is begun")
 }
 
-func namesOf(workloads []workload.Workload) (all []string) {
+func namesOf(workloads []workload.Planned) (all []string) {
 	for _, w := range workloads {
 		all = append(all, w.Name)
 	}
 	return all
-}
-
-// unflagged is what run is asked for by a folder alone.
-func unflagged(t *testing.T, p program) comparison {
-	t.Helper()
-	return comparison{program: p, out: filepath.Join(t.TempDir(), "new"), time: 2 * time.Second, processes: 8, seed: 7}
 }
 
 // What the suite can't see of a stack is a warning of every summary, once for all its builds, beside others.
@@ -126,15 +137,12 @@ func TestUnseen(t *testing.T) {
 	masked := httpjson.New()
 	masked.Name, masked.Traits.Varies = "masked", rpcbench.Masked
 	p := program{stacks: []rpcbench.Stack{httpjson.New(), masked}}
-	c := unflagged(t, p)
-	require.NoError(t, c.take([]string{"masked@HEAD~1", "masked"}, "", false, nil))
-	require.Equal(t, []string{workload.Unseen(masked)}, c.header().Warnings)
-	require.Contains(t, c.header().Warnings[0], "masked masks its requests: no test reads them")
-	c = unflagged(t, p)
-	c.server = "httpjson=h:1,masked=h:2"
-	require.NoError(t, c.take([]string{"masked"}, "small", false, map[string]bool{"server": true, "workloads": true}))
-	require.Len(t, c.header().Warnings, 3)
-	require.Equal(t, workload.Unseen(masked), c.header().Warnings[0])
+	warnings := func(args ...string) []string { return planned(t, p, args...).summary(findings{}).Warnings }
+	require.Equal(t, []string{workload.Unseen(masked)}, warnings("masked@HEAD~1", "masked"))
+	require.Contains(t, workload.Unseen(masked), "masked masks its requests: no test reads them")
+	of := warnings("-server", "httpjson=h:1,masked=h:2", "-workloads", "small", "masked")
+	require.Len(t, of, 3)
+	require.Equal(t, workload.Unseen(masked), of[0])
 }
 
 // TestWhatRunAsks: what -thorough, -processes, -seed, -server and nothing mean, by what processes are asked. Those of
@@ -162,7 +170,7 @@ func TestWhatRunAsks(t *testing.T) {
 		return rows, asked, s
 	}
 	distinct := func(rows []string) []string { return slices.Compact(slices.Sorted(slices.Values(rows))) }
-	of := func(all []workload.Workload) (rows []string) {
+	of := func(all []workload.Planned) (rows []string) {
 		for _, w := range all {
 			rows = append(rows, w.Name+" grpcprotobuf")
 		}
@@ -208,7 +216,7 @@ func TestWhatRunAsks(t *testing.T) {
 		servers += "," + name + "=" + stacktest.Start(t, found[0], rpcbench.Config{}).Addr
 	}
 	rows, asked, s = run(ours(), "-thorough", "-processes", "6", "-server", servers[1:])
-	there := slices.DeleteFunc(workload.All(), func(w workload.Workload) bool { return w.TLS || w.Rate != 0 })
+	there := slices.DeleteFunc(workload.All(), func(w workload.Planned) bool { return w.TLS || w.At(nil).Rate != 0 })
 	require.ElementsMatch(t, of(there), distinct(rows))
 	require.Contains(t, s.Warnings, "skipped: small-load, structured-load-tls, structured-saturated-tls, cold-tls, "+
 		"small-1000-per-second, small-load-one-core: -server is for workloads without TLS, a Unix socket, a rate or -apart")
@@ -229,10 +237,10 @@ func TestWhatRunAsks(t *testing.T) {
 
 // Layouts of another seed are others. That those of one differ, builds.txtar sees in the programs.
 func TestSeeds(t *testing.T) {
-	of := func(seed uint64) []uint64 { return (&comparison{layouts: 2, seed: seed}).seeds() }
+	of := func(seed uint64) []uint64 { return plan{layouts: 2, seed: seed}.seeds() }
 	require.NotEqual(t, of(7), of(8))
 	require.Equal(t, of(7), of(7))
-	require.Equal(t, []uint64{0}, new(comparison).seeds(), "the linker's own order")
+	require.Equal(t, []uint64{0}, plan{}.seeds(), "the linker's own order")
 }
 
 // What a summary says of the machine, and of what too few processes have measured.
@@ -245,7 +253,7 @@ func TestSummary(t *testing.T) {
 		}
 		return all
 	}
-	c := comparison{base: "httpjson", processes: 8}
+	p := plan{base: "httpjson", processes: 8}
 	w, err := workload.Find("small")
 	require.NoError(t, err)
 	for _, test := range []struct {
@@ -261,8 +269,8 @@ func TestSummary(t *testing.T) {
 		{"nothing", nil, "not measured", 0, ""},
 		{"something else runs", processes(8, 0.086), "slower", 2, "other programs used 30 % of the machine"},
 	} {
-		one := versus.Comparison{Spec: c.spec(w, "x"), Found: test.found}
-		s := c.summary(c.header(), []*versus.Comparison{&one})
+		one := versus.Comparison{Spec: p.spec(w, "x"), Found: test.found}
+		s := p.summary(findings{comparisons: []*versus.Comparison{&one}})
 		require.Equal(t, test.said, s.Answers[0].Said(), test.why)
 		require.InDelta(t, test.ratio, s.Answers[0].Ratio, 1e-9, test.why)
 		require.Contains(t, strings.Join(s.Warnings, "\n"), test.warning, test.why)
@@ -270,8 +278,8 @@ func TestSummary(t *testing.T) {
 		_, err := json.Marshal(s)
 		require.NoError(t, err, test.why)
 	}
-	apart := versus.Comparison{Found: processes(4, 0.2), Spec: versus.Spec{Arms: c.spec(w, "x").Arms, Procs: 2}}
-	s := c.summary(c.header(), []*versus.Comparison{&apart})
+	apart := versus.Comparison{Found: processes(4, 0.2), Spec: versus.Spec{Arms: p.spec(w, "x").Arms, Procs: 2}}
+	s := p.summary(findings{comparisons: []*versus.Comparison{&apart}})
 	require.Contains(t, s.Hour(), "other programs used up to 30 % of it")
 	require.Nil(t, s.Warnings, "the first line says it")
 	var said strings.Builder
@@ -288,9 +296,9 @@ func TestFolder(t *testing.T) {
 		made := make(chan string, all)
 		for range all {
 			go func() {
-				var c comparison
-				require.NoError(t, c.folder())
-				made <- c.out
+				out, err := folder("")
+				require.NoError(t, err)
+				made <- out
 			}()
 		}
 		first := time.Now().Format("rpcbench-2006-01-02-1504")
@@ -299,9 +307,9 @@ func TestFolder(t *testing.T) {
 			want, got = append(want, fmt.Sprint(first, "-", n)), append(got, <-made)
 		}
 		require.ElementsMatch(t, want, got)
-		c := comparison{out: first}
-		require.ErrorIs(t, c.folder(), fs.ErrExist)
-		require.Equal(t, first, c.out)
+		out, err := folder(first)
+		require.ErrorIs(t, err, fs.ErrExist)
+		require.Equal(t, first, out)
 	})
 }
 
@@ -363,7 +371,7 @@ func TestCallersOfASweep(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, m.workloads, 2)
 		for _, w := range m.workloads {
-			require.Equal(t, callers, w.AtOnce(), "%s: %s", typed, w.Title)
+			require.Equal(t, callers, w.At(nil).AtOnce(), "%s: %s", typed, w.Title)
 		}
 	}
 }
@@ -371,8 +379,8 @@ func TestCallersOfASweep(t *testing.T) {
 // What several callers cost leads, unless their servers are elsewhere: the CPU time is the clients' alone then.
 func TestWhatLeads(t *testing.T) {
 	for _, w := range []workload.Workload{{Callers: 4}, {Rate: 1000}} {
-		require.True(t, new(comparison).asksCPU(w))
-		require.False(t, (&comparison{servers: map[string]string{}}).asksCPU(w))
+		require.True(t, plan{}.asksCPU(w))
+		require.False(t, plan{servers: map[string]string{}}.asksCPU(w))
 	}
 }
 
@@ -384,7 +392,7 @@ func TestNoCPUIsTold(t *testing.T) {
 		one.Found = append(one.Found, versus.Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
 			Ratios: versus.Ratios{Copy: 1, Ratio: 2}})
 	}
-	s := (&comparison{base: "a", processes: 8}).summary(report.Summary{Base: "a"}, []*versus.Comparison{&one})
+	s := plan{base: "a", processes: 8}.summary(findings{comparisons: []*versus.Comparison{&one}})
 	require.InEpsilon(t, 2, s.Answers[0].Leading().Ratio, 1e-9)
 	var said strings.Builder
 	require.NoError(t, printSummary(&said, s, "mine", false))
@@ -420,26 +428,19 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 		{"-rate 5000 -apart", workload.Workload{Name: "apart.rate.5000", Rate: 5000, Apart: true,
 			Title: "client and server in two processes, 5000 calls a second"}},
 		{"-rate auto -message flex.1kB -gomaxprocs 0", workload.Workload{Name: "message.flex.1kB.rate.auto",
-			Title: "flex.1kB, ordinary load", Rate: workload.Auto, Message: "flex.1kB"}},
+			Title: "flex.1kB, ordinary load", Message: "flex.1kB"}},
 		{"-stream -tls=false", workload.Workload{Name: "stream", Title: "on a stream", Stream: true}},
 	} {
-		f := flag.NewFlagSet("run", flag.ContinueOnError)
-		made := workloadFlags(f)
-		require.NoError(t, f.Parse(strings.Fields(test.args)))
-		own, err := made()
-		require.NoError(t, err)
-		require.Equal(t, []workload.Workload{test.want}, own.workloads)
+		want := []workload.Planned{{Workload: test.want, Ordinary: strings.Contains(test.args, "-rate auto")}}
 		require.Regexp(t, `^[a-zA-Z0-9.]+$`, test.want.Name)
 		programs := []program{ours()}
 		if w := test.want; !w.Stream && w.Payload == 0 && w.Message == "" {
 			programs = append(programs, program{stacks: methodStacks()})
 		}
 		for _, p := range programs {
-			c := unflagged(t, p)
-			c.sweep = own
-			require.NoError(t, c.take(nil, "", false, nil))
-			require.Equal(t, []workload.Workload{test.want}, c.workloads, "of %s", p.base())
-			require.Equal(t, test.want, c.spec(test.want, "x").Workload)
+			made := planned(t, p, strings.Fields(test.args)...)
+			require.Equal(t, want, made.workloads, "of %s", p.base())
+			require.Equal(t, test.want, made.spec(test.want, "x").Workload)
 		}
 	}
 	f := flag.NewFlagSet("run", flag.ContinueOnError)

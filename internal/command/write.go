@@ -22,14 +22,31 @@ import (
 )
 
 // heading begins bench.txt.
-func (c *comparison) heading() string {
+func (p plan) heading(l linked) string {
 	keys := "" // an address is none: it changes from run to run
-	if c.servers != nil {
+	if p.servers != nil {
 		keys = "server: remote\nproved: no\n"
 	}
 	return keys + fmt.Sprintf("# %s\n# %s\n# base=%s seed=%d processes=%d layouts=%d %s\ngoos: %s\ngoarch: %s\n",
-		strings.Join(asTyped(), " "), strings.Join(environ.List(), " "), c.base, c.seed, c.processes, c.layouts,
-		strings.Join(c.notes, " "), runtime.GOOS, runtime.GOARCH)
+		strings.Join(asTyped(), " "), strings.Join(environ.List(), " "), p.base, p.seed, p.processes, l.layouts,
+		strings.Join(l.notes, " "), runtime.GOOS, runtime.GOARCH)
+}
+
+// asTyped is the command line as results may show it: of absolute paths, the last part alone.
+func asTyped() []string {
+	args := append([]string{"rpcbench"}, os.Args[1:]...)
+	if typed := os.Getenv(report.Typed); typed != "" {
+		args = strings.Split(typed, "\n")
+	}
+	for i, arg := range args {
+		name, value, whole := strings.Cut(arg, "=")
+		if whole && filepath.IsAbs(value) {
+			args[i] = name + "=" + filepath.Base(value)
+		} else if filepath.IsAbs(arg) {
+			args[i] = filepath.Base(arg)
+		}
+	}
+	return args
 }
 
 // keep writes a process as rows that benchstat reads, one for each arm.
@@ -77,37 +94,46 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 	return nil
 }
 
-// header is the summary of what is to be measured.
-func (c *comparison) header() report.Summary {
-	return report.Summary{Release: report.Release, Command: strings.Join(asTyped(), " "), Environment: environ.List(),
-		Notes: c.notes, Base: c.base, Estimator: versus.Estimator, Seed: c.seed, Processes: c.processes, Layouts: c.layouts,
-		Warnings: slices.Clip(c.warnings), Remote: c.servers != nil, Over: lists[c.sweep.over]}
+// findings are what a run has found so far.
+type findings struct {
+	linked      linked
+	rates       map[string]float64 // of ordinary load, by workload
+	comparisons []*versus.Comparison
+	facts       map[[2]string]*workload.Facts // of a workload and a stack
+	call        *report.Call
+	layers      string
+	warnings    []string
+	skipped     []string // workloads that can't be measured, a line for each reason
 }
 
-// summary adds what was found. What can't be done has no answer.
-func (c *comparison) summary(s report.Summary, all []*versus.Comparison) report.Summary {
+// summary is a plan with what was found. What can't be done has no answer.
+func (p plan) summary(f findings) report.Summary {
+	s := report.Summary{Release: report.Release, Command: strings.Join(asTyped(), " "), Environment: environ.List(),
+		Notes: f.linked.notes, Base: p.base, Estimator: versus.Estimator, Seed: p.seed, Processes: p.processes,
+		Layouts: f.linked.layouts, Remote: p.servers != nil, Over: lists[p.sweep.over], Call: f.call, Layers: f.layers,
+		Warnings: slices.Concat(p.warnings, f.linked.warnings, f.warnings)}
 	others, n, told := 0.0, 0.0, false // whether Hour tells of others
-	for _, one := range all {
+	for _, one := range f.comparisons {
 		if one.Cant && len(one.Found) == 0 {
 			continue
 		}
-		for _, p := range one.Found {
-			others, n = others+p.Others, n+1
+		for _, process := range one.Found {
+			others, n = others+process.Others, n+1
 		}
 		w, contestant := one.Spec.Workload, one.Spec.Arms[2]
 		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant,
-			GOMAXPROCS: cmp.Or(w.Procs, runtime.NumCPU()), Result: one.Result(c.plan())}
-		if a.Facts = c.facts[[2]string{w.Name, contestant}]; a.Facts != nil {
-			a.BaseFacts = c.facts[[2]string{w.Name, c.base}]
+			GOMAXPROCS: cmp.Or(w.Procs, runtime.NumCPU()), Result: one.Result(p.rule())}
+		if a.Facts = f.facts[[2]string{w.Name, contestant}]; a.Facts != nil {
+			a.BaseFacts = f.facts[[2]string{w.Name, p.base}]
 		}
-		if c.sweep.over != "" {
-			i := slices.IndexFunc(c.sweep.workloads, func(o workload.Workload) bool { return o.Name == w.Name })
-			a.Value = c.sweep.values[i]
+		if p.sweep.over != "" {
+			i := slices.IndexFunc(p.sweep.workloads, func(o workload.Planned) bool { return o.Name == w.Name })
+			a.Value = p.sweep.values[i]
 		}
-		if c.asksCPU(w) {
+		if p.asksCPU(w) {
 			a.Leads = report.ByCPU
 		}
-		a.Rate = c.found[w.Name]
+		a.Rate = f.rates[w.Name]
 		s.Answers, told = append(s.Answers, a), told || a.Others > versus.BusyMachine
 		if w.Callers > 1 && w.Procs == 0 && runtime.NumCPU() == 1 {
 			s.Warnings = append(s.Warnings, w.Title+": the machine has one core, so callers take turns")
@@ -120,12 +146,12 @@ func (c *comparison) summary(s report.Summary, all []*versus.Comparison) report.
 }
 
 // asksCPU says whether an answer leads by CPU time. All of a sweep do if one does, or its ratios were of two things.
-func (c *comparison) asksCPU(w workload.Workload) bool {
+func (p plan) asksCPU(w workload.Workload) bool {
 	asks := w.AsksCPU()
-	if c.sweep.over != "" {
-		asks = slices.ContainsFunc(c.sweep.workloads, workload.Workload.AsksCPU)
+	if p.sweep.over != "" {
+		asks = slices.ContainsFunc(p.sweep.workloads, func(w workload.Planned) bool { return w.At(nil).AsksCPU() })
 	}
-	return asks && c.servers == nil
+	return asks && p.servers == nil
 }
 
 // printSummary writes the answer for people, and where the report is. Of nothing there is none: the error says why.

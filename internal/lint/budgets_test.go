@@ -21,17 +21,13 @@ const mostFields, mostLines = 15, 60 // of a struct, and of a function
 // larger are the structs and functions that are over this budget, and how large each may be. Nothing is added here, and
 // no number grows.
 var larger = map[string]int{
-	"fields of command.comparison": 21,
-	"fields of main.flex":          19,
-	"fields of report.Summary":     16,
-	"fields of rpcbench.Fixture":   20,
-	"fields of rpcbench.Traits":    16,
-	"fields of rpcbench.Workload":  17,
-	"fields of versus.Result":      32,
+	"fields of main.flex":         19,
+	"fields of report.Summary":    16,
+	"fields of rpcbench.Fixture":  20,
+	"fields of rpcbench.Traits":   16,
+	"fields of rpcbench.Workload": 17,
+	"fields of versus.Result":     32,
 
-	"lines of command.explainCommand":  97,
-	"lines of command.runCommand":      66,
-	"lines of command.workloadFlags":   82,
 	"lines of conform.Checks":          94,
 	"lines of layers.rules.owned":      68,
 	"lines of report.layout.curves":    81,

@@ -54,7 +54,7 @@ func (c *Comparison) plan(plan Plan) Plan {
 
 // takes is how long a process takes, about.
 func (c *Comparison) takes() time.Duration {
-	w, start, times := likely(c.Spec.Workload), 400*time.Millisecond, 1
+	w, start, times := c.Spec.Workload, 400*time.Millisecond, 1
 	if w.Apart {
 		start = time.Second // three servers
 	}

@@ -211,7 +211,6 @@ func TestCampaignTakes(t *testing.T) {
 		takes(workload.Workload{Callers: 10}, false), takes(workload.Workload{Callers: 10, Apart: true}, false),
 		takes(workload.Workload{Callers: 10, Apart: true}, true), takes(workload.Workload{Callers: 1000}, false)}
 	require.IsIncreasing(t, all)
-	require.Equal(t, takes(workload.Workload{Rate: 5000}, false), takes(workload.Workload{Rate: workload.Auto}, false))
 }
 
 // A campaign ends at once and keeps what it has, whether it is interrupted, can't keep it, or has no more to do.

@@ -59,7 +59,7 @@ func TestExplain(t *testing.T) {
 	}
 	const procs = 3 // of both sides, also of a workload that is apart or at a rate
 	s := Spec{Arms: []string{"rawtcp", fmt.Sprintf("procs%d", procs)}, Slice: 150 * time.Millisecond, Procs: procs,
-		Blocks: 2, Workload: workload.Workload{Apart: true, Rate: workload.Auto, Callers: 3}}
+		Blocks: 2, Workload: workload.Workload{Apart: true, Rate: 1000, Callers: 3}}
 	found, err := Explain(t.Context(), s, Program{})
 	require.NoError(t, err)
 	require.Len(t, found, 2)

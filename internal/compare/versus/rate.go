@@ -37,21 +37,10 @@ func Ordinary(ctx context.Context, measure Measure, spec Spec, program Program) 
 	return rate, nil
 }
 
-// LookTakes is how long Ordinary takes, about. It is of workloads whose rate is still to be found.
+// LookTakes is how long Ordinary takes, about.
 func LookTakes(w workload.Workload) time.Duration {
-	if w.Rate != workload.Auto {
-		return 0
-	}
 	one := Comparison{Spec: Spec{Arms: make([]string, 2), Blocks: 1, Workload: w}}
 	return 2 * one.takes()
-}
-
-// likely is a workload with a rate in place of one that is still to be found.
-func likely(w workload.Workload) workload.Workload {
-	if w.Rate == workload.Auto {
-		w.Rate = 5000
-	}
-	return w
 }
 
 // nearest returns the number of 1, 2 or 5 times a power of ten that is the fewest times as large or small as a rate.

@@ -23,6 +23,36 @@ import (
 // Workload is an rpcbench.Workload, with what the engine does with it.
 type Workload rpcbench.Workload
 
+// Planned is a workload before its run begins.
+type Planned struct {
+	Workload
+	Ordinary bool // the run finds its Rate, at which the base takes about a quarter of the machine
+}
+
+// At is the workload with the rate that was found for it: a thousand calls a second if none was.
+func (p Planned) At(rates map[string]float64) Workload {
+	if p.Ordinary {
+		p.Rate = cmp.Or(rates[p.Name], 1000)
+	}
+	return p.Workload
+}
+
+// Check is Workload.Check for what is measured in windows of a thousand planned calls, which last two seconds at most.
+func (p Planned) Check() error {
+	if p.Rate > 0 && p.Rate < LeastRate {
+		return fmt.Errorf("%v calls a second are too few for a window of a thousand: give %d or more", p.Rate, LeastRate)
+	}
+	return p.At(nil).Check()
+}
+
+// planned are workloads, of which the named ones have an ordinary load.
+func planned(all []Workload, ordinary ...string) (planned []Planned) {
+	for _, w := range all {
+		planned = append(planned, Planned{w, slices.Contains(ordinary, w.Name)})
+	}
+	return planned
+}
+
 // TellsCores says whether CPU time over wall time of a process tells how many cores a call had: of one caller, whose
 // server is in the process and whose replies come at once.
 func (w Workload) TellsCores() bool {
@@ -67,10 +97,7 @@ func (w Workload) Warming() time.Duration {
 	return time.Duration(w.AtOnce()) * 400 * time.Microsecond
 }
 
-// Auto is a Rate that run finds: the base then takes about a quarter of the machine.
-const Auto = -1
-
-// LeastRate is the least Rate of CheckWindows.
+// LeastRate is the least Rate of a Planned workload.
 const LeastRate = 500
 
 const (
@@ -170,7 +197,7 @@ func (w Workload) Check() error {
 		return errors.New("a workload's Stream has one caller of valid users: it goes with TLS, Link and Payload alone")
 	case w.NewConn && w.Conns > 1:
 		return errors.New("a workload's NewConn leaves no choice of Conns: each call has a connection of its own")
-	case w.Rate != 0 && w.Rate != Auto && !(w.Rate >= latency.MinRate && w.Rate <= latency.MaxRate):
+	case w.Rate != 0 && !(w.Rate >= latency.MinRate && w.Rate <= latency.MaxRate):
 		return fmt.Errorf("a workload's Rate lies between %v and %v calls per second: %v does not",
 			latency.MinRate, int(latency.MaxRate), w.Rate)
 	case w.Link != "":
@@ -178,14 +205,6 @@ func (w Workload) Check() error {
 		return err
 	}
 	return nil
-}
-
-// CheckWindows is Check for what is measured in windows of a thousand planned calls, which last two seconds at most.
-func (w Workload) CheckWindows() error {
-	if w.Rate > 0 && w.Rate < LeastRate {
-		return fmt.Errorf("%v calls a second are too few for a window of a thousand: give %d or more", w.Rate, LeastRate)
-	}
-	return w.Check()
 }
 
 // Size reads a payload: 100B, 1kB (1000 bytes), 1MB.
@@ -215,10 +234,10 @@ const (
 )
 
 // All are the workloads of rpcbench run: situations in which services are, first those that most are in.
-func All() []Workload {
-	return []Workload{
-		{Name: smallLoad, Title: "small calls, ordinary load", Rate: Auto, Apart: true},
-		{Name: "structured-load-tls", Title: "structured, 2.0 kB, ordinary load, TLS", Message: "flex.1kB", Rate: Auto,
+func All() []Planned {
+	return planned([]Workload{
+		{Name: smallLoad, Title: "small calls, ordinary load", Apart: true},
+		{Name: "structured-load-tls", Title: "structured, 2.0 kB, ordinary load, TLS", Message: "flex.1kB",
 			Apart: true, TLS: true},
 		{Name: smallSaturated, Title: "small calls, saturated: 100 callers", Callers: 100, Apart: true},
 		{Name: "structured-saturated-tls", Title: "structured, saturated: 30 callers, TLS",
@@ -229,7 +248,7 @@ func All() []Workload {
 		{Name: "cold-tls", Title: "a new TLS connection, one call", NewConn: true, TLS: true, Procs: 1},
 		{Name: "small-apart", Title: "one small call at a time", Apart: true},
 		{Name: "small-1000-per-second", Title: "small calls, 1,000 a second", Rate: 1000, Apart: true},
-		{Name: "small-load-one-core", Title: "small, ordinary load, GOMAXPROCS 1 each", Rate: Auto, Apart: true, Procs: 1},
+		{Name: "small-load-one-core", Title: "small, ordinary load, GOMAXPROCS 1 each", Apart: true, Procs: 1},
 		{Name: "mixed", Title: "mixed fields, 418 B of JSON", Message: "flex.complex", Procs: 1},
 		{Name: "structured-10kB", Title: "structured, 18.5 kB of JSON", Message: "flex.10kB", Procs: 1},
 		{Name: "bytes-1kB", Title: "1 kB of bytes (1.4 kB as JSON)", Payload: 1000, Procs: 1},
@@ -239,13 +258,14 @@ func All() []Workload {
 		{Name: "cold", Title: "a new connection, one call", NewConn: true, Procs: 1},
 		{Name: "cold-4g", Title: "a new connection over 4G, one call", NewConn: true, Link: "4g"},
 		{Name: "headers", Title: "a small call, long headers", Headers: true, Procs: 1},
-	}
+	}, smallLoad, "structured-load-tls", "small-load-one-core")
 }
 
 const (
 	smallLoad      = "small-load"
 	smallSaturated = "small-saturated"
 	ownSmall       = "call"
+	ownLoad        = "call-load"
 )
 
 // Also are stacks that have rows of their own beside the contestants, and the workloads of these rows: clients that
@@ -276,7 +296,12 @@ func Rows(full bool) (rows []Workload) {
 			Workload{Name: "link-4g", Link: "4g"})
 	}
 	seen := map[Workload]bool{}
-	for _, w := range append(more, All()...) {
+	for _, w := range All() {
+		if !w.Ordinary {
+			more = append(more, w.Workload)
+		}
+	}
+	for _, w := range more {
 		w.Procs = 0
 		same := w
 		same.Name, same.Title = "", ""
@@ -288,32 +313,35 @@ func Rows(full bool) (rows []Workload) {
 }
 
 // Own are the workloads of a method of one's own. Its messages are the method's.
-func Own() []Workload {
-	return []Workload{
-		{Name: "call-load", Title: "your call, ordinary load", Rate: Auto, Apart: true},
+func Own() []Planned {
+	return planned([]Workload{
+		{Name: ownLoad, Title: "your call, ordinary load", Apart: true},
 		{Name: "call-saturated", Title: "your call, saturated: 100 callers", Callers: 100, Apart: true},
 		{Name: ownSmall, Title: "your call, one core", Procs: 1},
 
-		{Name: "call-load-tls", Title: "your call, ordinary load, TLS", Rate: Auto, Apart: true, TLS: true},
+		{Name: "call-load-tls", Title: "your call, ordinary load, TLS", Apart: true, TLS: true},
 		{Name: "call-saturated-tls", Title: "your call, saturated: 30 callers, TLS", Callers: 30, Apart: true, TLS: true},
 		{Name: "call-tls", Title: "your call over TLS, one core", TLS: true, Procs: 1},
 		{Name: "call-cold-tls", Title: "a new TLS connection, your call", NewConn: true, TLS: true, Procs: 1},
 		{Name: "call-apart", Title: "one call of yours at a time", Apart: true},
-	}
+	}, ownLoad, "call-load-tls")
 }
 
 // Find returns the workload of a name.
-func Find(name string) (Workload, error) { return In(All(), name) }
+func Find(name string) (Workload, error) {
+	w, err := In(All(), name)
+	return w.At(nil), err
+}
 
 // In returns the workload of a name in a list.
-func In(all []Workload, name string) (Workload, error) {
-	i := slices.IndexFunc(all, func(w Workload) bool { return w.Name == name })
+func In(all []Planned, name string) (Planned, error) {
+	i := slices.IndexFunc(all, func(w Planned) bool { return w.Name == name })
 	if i < 0 {
 		names := make([]string, len(all))
 		for i, w := range all {
 			names[i] = w.Name
 		}
-		return Workload{}, fmt.Errorf("rpcbench: unknown workload %q: there are %s", name, strings.Join(names, ", "))
+		return Planned{}, fmt.Errorf("rpcbench: unknown workload %q: there are %s", name, strings.Join(names, ", "))
 	}
 	return all[i], nil
 }
@@ -379,9 +407,6 @@ func (w Workload) Serve(ctx context.Context, stack rpcbench.Stack, config *rpcbe
 // than another.
 func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, setup Setup) (o *Open, err error) {
 	err = cmp.Or(w.Check(), w.checkStreams(stack.Traits))
-	if w.Rate == Auto && err == nil {
-		err = errors.New("its rate is found by rpcbench run alone: give one")
-	}
 	if err != nil {
 		return nil, fmt.Errorf("rpcbench: %s: %w", stack.Name, err)
 	}
