@@ -122,10 +122,6 @@ func (c *client) Close() error {
 	return nil
 }
 
-func (c *client) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
 func (c *client) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	return func(ctx context.Context) error {
 		reply, err := c.CreateUser(ctx, u)

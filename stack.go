@@ -15,7 +15,7 @@
 //
 // A [Fixture] is a running server of a stack and a client that is connected to it. [Start] makes one of any stack.
 //
-// A [Call] is one request, prepared once by [Client] and made as often as you like. Each time it encodes, sends,
+// A [Call] is one request, prepared once by [Users] and made as often as you like. Each time it encodes, sends,
 // receives, decodes and compares the reply. Calls are what benchmarks time.
 //
 // Package [github.com/rpcbench/rpcbench/stacks] lists all stacks. Package [github.com/rpcbench/rpcbench/stacktest]
@@ -67,7 +67,7 @@ type Traits struct {
 	HTTPOverTLS string // "2" if client and server agree on that over TLS; "" is the version of HTTP
 	Compression Compression
 	AsksGzip    bool   // the client asks for gzip, and the server compresses nothing
-	Multiplexed bool   // several callers share a connection; Prepare then binds a Call to one connection
+	Multiplexed bool   // several callers share a connection; PrepareUser then binds a Call to one connection
 	Turns       bool   // of Multiplexed: a request on a connection is sent when the call before has its reply
 	Reconnects  bool   // the client opens and closes connections as it needs them, however many Conns says
 	Leased      bool   // calls are messages on streams that stay open, without a request of HTTP each
@@ -180,10 +180,6 @@ type Headers struct {
 
 // Client calls one server. It is safe for concurrent use.
 type Client interface {
-	// Prepare builds the library's own request for call i once. On a multiplexed stack it binds the Call to the next
-	// connection in turn. Of create-user the request is Sample(i, payload). Of a method of one's own the requests go
-	// round, and a payload other than 0 is an error that wraps errors.ErrUnsupported.
-	Prepare(i, payload int) (Call, error)
 	Close() error // closes its connections; calls after it fail as Unavailable
 }
 
@@ -192,7 +188,17 @@ type Users interface {
 	Client
 	// CreateUser converts from and to plain structs at each call, so it is never timed. Its error is an *Error.
 	CreateUser(ctx context.Context, u User) (Response, error)
-	PrepareUser(u User) (Call, error) // as Prepare, for a user of one's own
+	// PrepareUser builds the library's own request once. On a multiplexed stack it binds the Call to the next connection
+	// in turn.
+	PrepareUser(u User) (Call, error)
+}
+
+// MethodClient is a Client of a method of one's own.
+type MethodClient interface {
+	Client
+	// Prepare builds the request of call i once, as PrepareUser does. Requests go round: of n, call n sends the first
+	// one again.
+	Prepare(i int) (Call, error)
 }
 
 // Flex is a message with a field of each kind: every number, strings and bytes, messages in messages and in lists.
@@ -204,7 +210,7 @@ type (
 // Echoer is a Client of the create-user API that can also send a message and receive the same back, without validation.
 type Echoer interface {
 	Echo(ctx context.Context, m *Flex) (*Flex, error) // converts at each call, as CreateUser does
-	PrepareEcho(m *Flex) (Call, error)                // builds the request once, as Prepare does
+	PrepareEcho(m *Flex) (Call, error)                // builds the request once, as PrepareUser does
 }
 
 // Streamer is a Client of the create-user API that can also keep a bidirectional stream open. The server validates

@@ -162,8 +162,12 @@ func (f *Fixture) call(ctx context.Context) (step string, err error) {
 		f.Client = nil // or a typed nil would be closed
 		return "dial", err
 	}
-	if f.Users, _ = f.Client.(Users); f.Users == nil && f.Stack.Method == "" {
+	f.Users, _ = f.Client.(Users)
+	switch _, own := f.Client.(MethodClient); {
+	case f.Stack.Method == "" && f.Users == nil:
 		return "dial", errors.New("the client of a stack that serves create-user lacks CreateUser or PrepareUser")
+	case f.Stack.Method != "" && !own:
+		return "dial", errors.New("the client of a stack with a Method is no MethodClient")
 	}
 	// A deadline of the calls would leave its trace in HTTP/2's header table: when ctx ends, the fixture is stopped.
 	release := context.AfterFunc(ctx, func() { _ = f.stop() })
@@ -235,7 +239,12 @@ func (f *Fixture) connect() error {
 	calls := make([]Call, f.dial.Conns)
 	for i := range calls {
 		var err error
-		if calls[i], err = f.Client.Prepare(connecting+i, 0); err != nil {
+		if f.Stack.Method == "" {
+			calls[i], err = f.Users.PrepareUser(Sample(connecting+i, 0))
+		} else {
+			calls[i], err = f.Client.(MethodClient).Prepare(connecting + i)
+		}
+		if err != nil {
 			return err
 		}
 	}

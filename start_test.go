@@ -86,6 +86,20 @@ func twofold(t *testing.T) rpcbench.Stack {
 	})
 }
 
+// A client of a stack that names a method prepares calls of samples, and one that serves create-user those of users.
+func TestClientsPrepareWhatTheStackServes(t *testing.T) {
+	named := httpjson.New()
+	named.Method = "test.v1.Users/Get"
+	_, err := rpcbench.Start(t.Context(), named, rpcbench.Config{})
+	require.ErrorContains(t, err, "httpjson: dial: the client of a stack with a Method is no MethodClient")
+	unnamed := httpjson.Of(rpcbench.Method[rpcbench.User, rpcbench.User]{Name: "test.v1.Users/Get",
+		Requests: []*rpcbench.User{{}}, Replies: []*rpcbench.User{{}},
+		Equal: func(_, _ *rpcbench.User) bool { return true }})
+	unnamed.Method = ""
+	_, err = rpcbench.Start(t.Context(), unnamed, rpcbench.Config{})
+	require.ErrorContains(t, err, "httpjson: dial: the client of a stack that serves create-user lacks")
+}
+
 // freeAddr returns an address that nobody listens on.
 func freeAddr(t *testing.T) string {
 	t.Helper()

@@ -38,7 +38,7 @@ type fake struct {
 	gzip      bool                                        // the server compresses
 	transport func(*http.Transport)
 	server    func(*http.Server)
-	encode    func(rpcbench.User) func() []byte                      // the client's, made by Prepare
+	encode    func(rpcbench.User) func() []byte                      // the client's, made by PrepareUser
 	decode    func([]byte, *rpcbench.Response) (found bool)          // what the client tries before it decodes
 	known     func(request []byte) (reply []byte, keep func([]byte)) // what the server tries before it decodes
 	context   func(context.Context) context.Context                  // what the client makes of the caller's context
@@ -268,10 +268,6 @@ func (c *fakeClient) result(data []byte, id int64) (reply rpcbench.Response, err
 	return reply, nil
 }
 
-func (c *fakeClient) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
 func (c *fakeClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	encode := func() []byte { data, _ := json.Marshal(u); return data }
 	if c.encode != nil {
@@ -449,7 +445,7 @@ func TestFakesFail(t *testing.T) {
 				c.Addr = "none"
 			}
 		}), "headers"},
-		{"encoded once, in Prepare", fake{encode: func(u rpcbench.User) func() []byte {
+		{"encoded once, in PrepareUser", fake{encode: func(u rpcbench.User) func() []byte {
 			data, _ := json.Marshal(u)
 			return func() []byte { return data }
 		}}.stack(), "repeats | it encodes what each Call must encode"},
@@ -814,10 +810,6 @@ func (inProcess) Close() error { return nil }
 func (inProcess) CreateUser(_ context.Context, u rpcbench.User) (rpcbench.Response, error) {
 	return *rpcbench.Answer(&u), nil
 }
-func (c inProcess) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
 func (inProcess) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	return func(context.Context) error { return rpcbench.Check(&u, rpcbench.Answer(&u)) }, nil
 }
@@ -1005,9 +997,10 @@ func onTheFirst() rpcbench.Stack {
 	dial := stack.Dial
 	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		c, err := dial(config)
-		return testkit.Around(c.(rpcbench.Users), func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+		users := c.(rpcbench.Users)
+		return testkit.Around(users, func(u rpcbench.User, call rpcbench.Call) rpcbench.Call {
 			for range config.Conns - 1 {
-				_, _ = c.Prepare(0, 0) // takes the next connection
+				_, _ = users.PrepareUser(u) // takes the next connection
 			}
 			return call
 		}), err

@@ -177,10 +177,6 @@ func (c *socketClient) CreateUser(ctx context.Context, u rpcbench.User) (rpcbenc
 	return c.sockets[0].call(ctx, &u)
 }
 
-func (c *socketClient) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
 func (c *socketClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	s := c.sockets[c.next.Add(1)%uint64(len(c.sockets))]
 	return func(ctx context.Context) error {

@@ -112,10 +112,6 @@ func (c *onStreamsClient) CreateUser(ctx context.Context, u rpcbench.User) (rpcb
 	return *rpcbench.Answer(&u), call(ctx)
 }
 
-func (c *onStreamsClient) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
 func (c *onStreamsClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	return func(ctx context.Context) (err error) {
 		if c.stream == nil || c.anew {

@@ -103,11 +103,6 @@ func Around(c rpcbench.Users, change func(rpcbench.User, rpcbench.Call) rpcbench
 // Connects tells whether the call of a user connects a fixture.
 func Connects(u rpcbench.User) bool { return len(u.Name) == len("Anna1000") }
 
-// Prepare prepares the call of a sample by PrepareUser.
-func (c Client) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
 // PrepareUser is OnPrepare.
 func (c Client) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	if c.OnPrepare != nil {

@@ -103,7 +103,7 @@ func reconnect(t *testing.T, g *Group) {
 	t.Helper()
 	other, err := g.Arms[0].open.Load().Fixture.Dial()
 	require.NoError(t, err)
-	call, err := other.Prepare(0, 0)
+	call, err := other.(rpcbench.Users).PrepareUser(rpcbench.Sample(0, 0))
 	require.NoError(t, err)
 	require.NoError(t, call(t.Context()))
 	require.NoError(t, other.Close())

@@ -57,16 +57,17 @@ func (p *prepared) request(i int) func(rpcbench.Client) (rpcbench.Call, error) {
 		m.Fixed32 += uint32(i) // as many bytes, and another reply
 	}
 	return func(client rpcbench.Client) (call rpcbench.Call, err error) {
-		users, ok := client.(rpcbench.Users)
-		switch {
+		switch method := p.fixture.Stack.Method; {
 		case m != nil:
 			call, err = p.echo(client, m)
-		case ok && (p.Invalid || p.NewConn): // the user of a call that opens a connection is made before the clock runs
-			call, err = users.PrepareUser(u)
+		case method == "": // the user of a call that opens a connection is made before the clock runs
+			call, err = client.(rpcbench.Users).PrepareUser(u)
 		case p.Invalid:
 			err = fmt.Errorf("an invalid user: %w", errors.ErrUnsupported)
+		case p.Payload > 0:
+			err = fmt.Errorf("a payload in %s, whose messages are samples: %w", method, errors.ErrUnsupported)
 		default:
-			call, err = client.Prepare(i%100, p.Payload)
+			call, err = client.(rpcbench.MethodClient).Prepare(i % 100)
 		}
 		if p.Invalid {
 			inner := call

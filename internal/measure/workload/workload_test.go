@@ -449,6 +449,21 @@ func TestStacksThatCannotEcho(t *testing.T) {
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 }
 
+// A method of one's own has its samples, and sends nothing else.
+func TestMethodsHaveTheirSamplesAlone(t *testing.T) {
+	for want, w := range map[string]workload.Workload{
+		"a payload in test.v1.Users/Create, whose messages are samples": {Payload: 10},
+		"an invalid user": {Invalid: true},
+		"echo":            {Message: "flex.1kB"},
+	} {
+		for _, stack := range unwrapped(true) {
+			_, err := w.Open(t.Context(), stack, rpcbench.Config{})
+			require.ErrorContains(t, err, stack.Name+": "+want)
+			require.ErrorIs(t, err, errors.ErrUnsupported)
+		}
+	}
+}
+
 // What no stack can do is refused in one line, before anything starts.
 func TestWorkloadsThatCannotBe(t *testing.T) {
 	const stream = "Stream has one caller of valid users"
@@ -569,27 +584,23 @@ func remembering(s rpcbench.Stack, made *atomic.Int64) rpcbench.Stack {
 		if users, ok := c.(rpcbench.Users); ok {
 			return rememberingUsers{users, made}, err
 		}
-		return rememberingCalls{c, made}, err
+		return rememberingCalls{c.(rpcbench.MethodClient), made}, err
 	}
 	return s
 }
 
 type rememberingCalls struct {
-	rpcbench.Client
+	rpcbench.MethodClient
 	made *atomic.Int64
 }
 
-func (r rememberingCalls) Prepare(i, payload int) (rpcbench.Call, error) {
-	return remember(r.made)(r.Client.Prepare(i, payload))
+func (r rememberingCalls) Prepare(i int) (rpcbench.Call, error) {
+	return remember(r.made)(r.MethodClient.Prepare(i))
 }
 
 type rememberingUsers struct {
 	rpcbench.Users
 	made *atomic.Int64
-}
-
-func (r rememberingUsers) Prepare(i, payload int) (rpcbench.Call, error) {
-	return remember(r.made)(r.Users.Prepare(i, payload))
 }
 
 func (r rememberingUsers) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {

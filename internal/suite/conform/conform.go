@@ -293,7 +293,7 @@ func (s Subject) start(config rpcbench.Config) (f *session, err error) {
 	defer cancel()
 	f.Fixture, err = rpcbench.Start(ctx, s.Stack, config)
 	if err == nil && s.own() {
-		f.Users = samples{f.Client}
+		f.Users = s.users(f.Client)
 	}
 	return f, likely(err)
 }
@@ -399,7 +399,7 @@ func (f *session) form(ctx context.Context, name string, u rpcbench.User) rpcben
 	}
 }
 
-// both makes a call by CreateUser and by Prepare, whose results must agree.
+// both makes a call by CreateUser and by PrepareUser, whose results must agree.
 func (f *session) both(u rpcbench.User) (rpcbench.Response, error) {
 	reply, err := f.Users.CreateUser(context.Background(), u)
 	return reply, errors.Join(err, f.prepare(u)(context.Background()))
@@ -458,7 +458,7 @@ func (f *session) connected(sent int) {
 	for i, c := range dialled {
 		got, _ := c.Bytes()
 		failIf(f.Stack.Traits.Multiplexed && len(got) < sent,
-			"connection %d of %d sent only %d bytes: Prepare and OpenStream must take the connections in turn",
+			"connection %d of %d sent only %d bytes: PrepareUser and OpenStream must take the connections in turn",
 			i+1, f.conns, len(got))
 	}
 }

@@ -20,10 +20,18 @@ import (
 // own tells whether the stack serves a method of one's own.
 func (s Subject) own() bool { return s.Stack.Method != "" }
 
-// samples are the Users of a method of one's own.
-type samples struct{ rpcbench.Client }
+// users are those of a client of the stack.
+func (s Subject) users(c rpcbench.Client) rpcbench.Users {
+	if s.own() {
+		return samples{c.(rpcbench.MethodClient)}
+	}
+	return c.(rpcbench.Users)
+}
 
-func (c samples) PrepareUser(u rpcbench.User) (rpcbench.Call, error) { return c.Prepare(index(u), 0) }
+// samples are the Users of a method of one's own.
+type samples struct{ rpcbench.MethodClient }
+
+func (c samples) PrepareUser(u rpcbench.User) (rpcbench.Call, error) { return c.Prepare(index(u)) }
 
 // index is of the call that a user stands for.
 func index(u rpcbench.User) (i int) {

@@ -88,7 +88,7 @@ func TestMethodsHaveABodyLimit(t *testing.T) {
 	for _, s := range []rpcbench.Stack{httpjson.Of(asked), httpjson.DefaultOf(asked), httpjsoniter.Of(asked),
 		httpprotobuf.Of(large), grpcprotobuf.Of(large), connectrpc.Of(large)} {
 		f := stacktest.Start(t, s, rpcbench.Config{})
-		call, err := f.Client.Prepare(3, 0)
+		call, err := f.Client.(rpcbench.MethodClient).Prepare(3)
 		require.NoError(t, err, s.Name)
 		refused, ok := errors.AsType[*rpcbench.Error](call(t.Context()))
 		require.True(t, ok, s.Name)
@@ -120,7 +120,7 @@ func mixed[Q, R any](m rpcbench.Method[Q, R], odd int) rpcbench.Method[Q, R] {
 	return m
 }
 
-// A request that no sample has is refused, a reply of another sample is wrong, and a payload is no sample's.
+// A request that no sample has is refused, and a reply of another sample is wrong.
 func TestMethodCalls(t *testing.T) {
 	for name, of := range map[string]func(odd int) rpcbench.Stack{
 		"plain":     func(odd int) rpcbench.Stack { return httpjson.Of(mixed(plain(), odd)) },
@@ -130,8 +130,6 @@ func TestMethodCalls(t *testing.T) {
 		require.NoError(t, err)
 		f := stacktest.Start(t, crossed, rpcbench.Config{})
 		require.Nil(t, f.Users, name)
-		_, err = f.Client.Prepare(0, 10)
-		require.ErrorContains(t, err, "unsupported operation", name)
 
 		crossed, err = rpcbench.Cross(of(0), of(1))
 		require.NoError(t, err)
@@ -199,17 +197,18 @@ func (c sending) Marshal(v any) ([]byte, error) {
 
 // changed is a client whose Prepare is changed.
 type changed struct {
-	rpcbench.Client
-	prepare func(c rpcbench.Client, i int) (rpcbench.Call, error)
+	rpcbench.MethodClient
+	prepare func(c rpcbench.MethodClient, i int) (rpcbench.Call, error)
 }
 
-func (c changed) Prepare(i, _ int) (rpcbench.Call, error) { return c.prepare(c.Client, i) }
+func (c changed) Prepare(i int) (rpcbench.Call, error) { return c.prepare(c.MethodClient, i) }
 
-func withPrepare(s rpcbench.Stack, prepare func(c rpcbench.Client, i int) (rpcbench.Call, error)) rpcbench.Stack {
+func withPrepare(s rpcbench.Stack,
+	prepare func(c rpcbench.MethodClient, i int) (rpcbench.Call, error)) rpcbench.Stack {
 	dial := s.Dial
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		c, err := dial(config)
-		return changed{c, prepare}, err
+		return changed{c.(rpcbench.MethodClient), prepare}, err
 	}
 	return s
 }
@@ -316,15 +315,16 @@ func TestMethodFaults(t *testing.T) {
 		stack rpcbench.Stack
 		check string
 	}{
-		"a reply from memory": {withPrepare(httpjson.Of(plain()), func(c rpcbench.Client, i int) (rpcbench.Call, error) {
-			if i >= 1000 { // of the start
-				return c.Prepare(i, 0)
-			}
-			return func(context.Context) error { return nil }, nil
-		}), "traffic"},
+		"a reply from memory": {withPrepare(httpjson.Of(plain()),
+			func(c rpcbench.MethodClient, i int) (rpcbench.Call, error) {
+				if i >= 1000 { // of the start
+					return c.Prepare(i)
+				}
+				return func(context.Context) error { return nil }, nil
+			}), "traffic"},
 		"a reply from memory after a while": {withPrepare(httpjson.Of(plain()),
-			func(c rpcbench.Client, i int) (rpcbench.Call, error) {
-				call, err := c.Prepare(i, 0)
+			func(c rpcbench.MethodClient, i int) (rpcbench.Call, error) {
+				call, err := c.Prepare(i)
 				made := 0
 				return func(ctx context.Context) error {
 					if made++; made > 60 {
@@ -340,21 +340,22 @@ func TestMethodFaults(t *testing.T) {
 		"a codec that is not the label's":                                      {labelled, "codec"},
 		"a library that is not the label's, of a sample that needs no objects": {unmoved, "codec"},
 		"a request that Prepare encodes": {withPrepare(httpjson.Of(plain()),
-			func(c rpcbench.Client, i int) (rpcbench.Call, error) {
+			func(c rpcbench.MethodClient, i int) (rpcbench.Call, error) {
 				_, err := json.Marshal(plain().Requests[i%corpus.Round])
 				require.NoError(t, err)
-				return c.Prepare(i, 0)
+				return c.Prepare(i)
 			}), "repeats"},
 		"a request that the server has kept": {httpapi.Of("httpjson", "http/json", keeping{kept: new(sync.Map)}, plain(),
 			json.Marshal, api.FromError, api.ToError, httpapi.Options{}), "repeats"},
 		"a request that the client has kept, of a longer reply": {sendsKept, "repeats"},
-		"two requests for a call": {withPrepare(httpjson.Of(plain()), func(c rpcbench.Client, i int) (rpcbench.Call, error) {
-			call, err := c.Prepare(i, 0)
-			return func(ctx context.Context) error { return errors.Join(call(ctx), call(ctx)) }, err
-		}), "one request"},
+		"two requests for a call": {withPrepare(httpjson.Of(plain()),
+			func(c rpcbench.MethodClient, i int) (rpcbench.Call, error) {
+				call, err := c.Prepare(i)
+				return func(ctx context.Context) error { return errors.Join(call(ctx), call(ctx)) }, err
+			}), "one request"},
 		"a client that gives up after a moment": {withPrepare(httpjson.Of(plain()),
-			func(c rpcbench.Client, i int) (rpcbench.Call, error) {
-				call, err := c.Prepare(i, 0)
+			func(c rpcbench.MethodClient, i int) (rpcbench.Call, error) {
+				call, err := c.Prepare(i)
 				return func(ctx context.Context) error {
 					ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 					defer cancel()

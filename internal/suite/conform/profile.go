@@ -114,8 +114,8 @@ func transportsRan(traits rpcbench.Traits, profile allocproof.Profile, ops int64
 // often is how many times a Call is made before it is compared, so that what it keeps after a hundred times is seen.
 const often = 104
 
-// repeats compares what the declared codec allocates in repeated calls, in calls with new users, and in Prepare. It
-// finds bytes that Prepare has encoded, and caches of requests, replies or values.
+// repeats compares what the declared codec allocates in repeated calls, in calls with new users, and in PrepareUser. It
+// finds bytes that PrepareUser has encoded, and caches of requests, replies or values.
 func repeats(f *session) {
 	const (
 		few     = 2           // users that are sent often: each call costs time
@@ -143,7 +143,7 @@ func repeats(f *session) {
 		return nil
 	}}, 1)
 	inClient, _ := sides(prepared.Bytes(codec))
-	failIf(inClient > half, "in %d calls of Prepare %s allocated %d bytes: it encodes what each Call must encode",
+	failIf(inClient > half, "in %d calls of PrepareUser %s allocated %d bytes: it encodes what each Call must encode",
 		fresh, codec, inClient)
 	again := f.profiled(calls, times)
 	for attempt := 1; ; attempt++ { // pools of the libraries may fill meanwhile

@@ -100,7 +100,7 @@ func oneRequest(f *session) {
 		}
 		failIf(len(requests)-len(before) != 2, "two calls took %d requests", len(requests)-len(before))
 		neutral, prepared := f.alike(requests[len(requests)-2]), f.alike(requests[len(requests)-1])
-		failIf(f.unlike(neutral, prepared), "CreateUser and Prepare send different requests:\n%s\n%s", neutral, prepared)
+		failIf(f.unlike(neutral, prepared), "CreateUser and PrepareUser send different requests:\n%s\n%s", neutral, prepared)
 	}
 }
 
@@ -153,7 +153,7 @@ func (f *session) oneMessage() {
 		sent := after[0].Body[len(before[0].Body):]
 		half := len(sent) / 2
 		failIf(half == 0 || !f.s.masked() && f.unlike(sent[:half], sent[half:]),
-			"CreateUser and Prepare send different messages: %q", sent)
+			"CreateUser and PrepareUser send different messages: %q", sent)
 	}
 }
 
@@ -203,7 +203,7 @@ func (s Subject) outOfReach(what, addr string, config *tls.Config) {
 	if err == nil {
 		defer c.Close()
 		var call rpcbench.Call
-		if call, err = c.Prepare(0, 0); err == nil {
+		if call, err = s.users(c).PrepareUser(rpcbench.Sample(0, 0)); err == nil {
 			err = call(context.Background())
 		}
 	}

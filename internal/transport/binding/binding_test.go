@@ -25,7 +25,7 @@ func TestAPI(t *testing.T) {
 	t.Run("protobuf", func(t *testing.T) { testAPI(t, pb.API(), false) })
 }
 
-// A copy shares no memory with what it was made of: a client's caller may change its user after Prepare.
+// A copy shares no memory with what it was made of: a client's caller may change its user after PrepareUser.
 func TestCopiesAreDeep(t *testing.T) {
 	u, m := rpcbench.Sample(1, 10), message.Complex()
 	user, flex := binding.Convert[rpcbench.User](&u), binding.Convert[message.Flex](m)

@@ -70,10 +70,6 @@ func (c *client[U, R, F, E]) CreateUser(ctx context.Context, u rpcbench.User) (r
 	return *Convert[rpcbench.Response](r), nil
 }
 
-func (c *client[U, R, F, E]) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
 func (c *client[U, R, F, E]) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	asked, conn, check := Convert[U](&u), c.conn(), c.api.Check
 	return func(ctx context.Context) error {

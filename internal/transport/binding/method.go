@@ -63,10 +63,7 @@ type methodClient[Q, A any] struct {
 	ring[Q, A, struct{}]
 }
 
-func (c *methodClient[Q, A]) Prepare(i, payload int) (rpcbench.Call, error) {
-	if payload != 0 {
-		return nil, fmt.Errorf("a payload in %s, whose messages are samples: %w", c.m.Name, errors.ErrUnsupported)
-	}
+func (c *methodClient[Q, A]) Prepare(i int) (rpcbench.Call, error) {
 	conn, equal := c.conn(), c.m.Equal
 	asked, want := c.m.Requests[i%len(c.m.Requests)], c.m.Replies[i%len(c.m.Replies)]
 	if c.m.Key == nil {

@@ -387,7 +387,7 @@ func TestReplies(t *testing.T) {
 						return new(net.Dialer).DialContext(ctx, network, addr)
 					}}, k, binding.Plain(), Options{})
 				defer client.Close()
-				call, err := client.Prepare(0, 0)
+				call, err := client.(rpcbench.Users).PrepareUser(rpcbench.Sample(0, 0))
 				require.NoError(t, err)
 				for range 2 {
 					err = call(t.Context())

@@ -94,10 +94,6 @@ func (c *client) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.Resp
 	return create(ctx, c.conn(), &u)
 }
 
-func (c *client) Prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
-}
-
 func (c *client) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	conn := c.conn()
 	return func(ctx context.Context) error {
