@@ -45,18 +45,9 @@ type Stack struct {
 	Server   func(ServerConfig) (Server, error) // makes a server, which doesn't listen yet
 	Dial     func(ClientConfig) (Client, error) // makes a client, whose connections may wait for its first calls
 
-	// Method is what the stack serves: "" is create-user, and then its clients are Users. Stacks of one method are
-	// compared. Others have the name of a Method of one's own, what its messages are made of, and how they are encoded.
-	Method, MadeOf string
-	Request, Reply Messages
-}
-
-// Messages encodes and decodes the requests, or the replies, of a method of one's own as the stack does. Reports and
-// the suite use it, no call does.
-type Messages struct {
-	Encode func(i int) ([]byte, error) // of call i
-	Sorted func(i int) ([]byte, error) // as Encode, with the entries of maps in one order
-	Decode func([]byte) error
+	// Method is what the stack serves: "" is create-user, and then its clients are Users. Else it is the name of a Method
+	// of one's own, and they are MethodClients. Stacks of one method are compared.
+	Method string
 }
 
 // Traits is what a stack declares about itself. The suite of package stacktest checks each trait against the bytes on
@@ -199,6 +190,16 @@ type MethodClient interface {
 	// Prepare builds the request of call i once, as PrepareUser does. Requests go round: of n, call n sends the first
 	// one again.
 	Prepare(i int) (Call, error)
+	Messages() (requests, replies Messages)
+}
+
+// Messages encodes and decodes the requests, or the replies, of a method of one's own as the stack does. Reports and
+// the suite use it, no call does.
+type Messages struct {
+	MadeOf string                      // as Method has it
+	Encode func(i int) ([]byte, error) // of call i
+	Sorted func(i int) ([]byte, error) // as Encode, with the entries of maps in one order
+	Decode func([]byte) error
 }
 
 // Flex is a message with a field of each kind: every number, strings and bytes, messages in messages and in lists.

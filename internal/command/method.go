@@ -36,15 +36,18 @@ func (p plan) call(ctx context.Context) (*report.Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	call := &report.Call{Method: all[0].Method, Made: all[0].MadeOf}
-	for _, s := range all {
-		body, err := sizes(s)
+	call, codecs := &report.Call{Method: all[0].Method}, make([]codec, len(all))
+	for i, s := range all {
+		if codecs[i], err = codecOf(ctx, s); err != nil {
+			return nil, err
+		}
+		body, err := codecs[i].sizes()
 		if err != nil {
 			return nil, fmt.Errorf("rpcbench: run: %s: %w", s.Name, err)
 		}
-		call.Bodies = append(call.Bodies, body)
+		call.Made, call.Bodies = codecs[0].requests.MadeOf, append(call.Bodies, body)
 	}
-	times, err := codecTimes(ctx, p.seed, all)
+	times, err := codecTimes(ctx, p.seed, codecs)
 	if err != nil {
 		return nil, fmt.Errorf("rpcbench: run: %w", err)
 	}
@@ -54,18 +57,34 @@ func (p plan) call(ctx context.Context) (*report.Call, error) {
 	return call, nil
 }
 
+// codec encodes and decodes the messages of a stack's method.
+type codec struct {
+	rpcbench.Stack
+	requests, replies rpcbench.Messages
+}
+
+// codecOf asks a client of the stack.
+func codecOf(ctx context.Context, s rpcbench.Stack) (codec, error) {
+	f, err := rpcbench.Start(ctx, s, rpcbench.Config{})
+	if err != nil {
+		return codec{}, err
+	}
+	requests, replies := f.Client.(rpcbench.MethodClient).Messages()
+	return codec{s, requests, replies}, f.Close()
+}
+
 // sizes are means over the messages that go round.
-func sizes(s rpcbench.Stack) (b report.Body, err error) {
+func (s codec) sizes() (b report.Body, err error) {
 	b = report.Body{Stack: s.Name, Codec: s.Traits.Codec, Format: "protobuf"}
 	if strings.Contains(s.Protocol, "json") {
 		b.Format = "JSON"
 	}
 	for i := range corpus.Round {
-		request, err := s.Request.Encode(i)
+		request, err := s.requests.Encode(i)
 		if err != nil {
 			return b, err
 		}
-		reply, err := s.Reply.Encode(i)
+		reply, err := s.replies.Encode(i)
 		if err != nil {
 			return b, err
 		}
@@ -92,24 +111,24 @@ func span(ns []float64) report.Span {
 }
 
 // codecTimes has each stack's codec encode, and then decode, the messages of a round, on one core.
-func codecTimes(ctx context.Context, seed uint64, stacks []rpcbench.Stack) ([][2]report.Span, error) {
+func codecTimes(ctx context.Context, seed uint64, stacks []codec) ([][2]report.Span, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var arms []timing.Arm
 	for _, s := range stacks {
 		var requests, replies [corpus.Round][]byte
 		for n := range corpus.Round {
-			requests[n], _ = s.Request.Encode(n) // without the error that sizes would have met
-			replies[n], _ = s.Reply.Encode(n)
+			requests[n], _ = s.requests.Encode(n) // without the error that sizes would have met
+			replies[n], _ = s.replies.Encode(n)
 		}
 		n := 0
 		arms = append(arms, timing.Arm{Name: s.Name + " encodes", Op: func() error {
 			n = (n + 1) % corpus.Round
-			_, err := s.Request.Encode(n)
-			_, err2 := s.Reply.Encode(n)
+			_, err := s.requests.Encode(n)
+			_, err2 := s.replies.Encode(n)
 			return cmp.Or(err, err2)
 		}}, timing.Arm{Name: s.Name + " decodes", Op: func() error {
 			n = (n + 1) % corpus.Round
-			return cmp.Or(s.Request.Decode(requests[n]), s.Reply.Decode(replies[n]))
+			return cmp.Or(s.requests.Decode(requests[n]), s.replies.Decode(replies[n]))
 		}})
 	}
 	pairing, err := timing.New(arms, 5*time.Millisecond, seed)

@@ -19,7 +19,7 @@ func TestCodecTimesAreOfBothMessages(t *testing.T) {
 		return rpcbench.Messages{Encode: func(int) ([]byte, error) { made["encodes "+kind]++; return nil, nil },
 			Decode: func([]byte) error { made["decodes "+kind]++; return nil }}
 	}
-	_, err := codecTimes(t.Context(), 1, []rpcbench.Stack{{Request: messages("requests"), Reply: messages("replies")}})
+	_, err := codecTimes(t.Context(), 1, []codec{{requests: messages("requests"), replies: messages("replies")}})
 	require.NoError(t, err)
 	for _, does := range []string{"encodes ", "decodes "} {
 		require.Greater(t, made[does+"requests"], 1000)

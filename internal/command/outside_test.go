@@ -263,12 +263,15 @@ func methodStacks() (all []rpcbench.Stack) {
 			Requests: []*rpcbench.User{request(900), request(2100)}, Replies: []*rpcbench.User{reply(10), reply(140)},
 			Key:   func(u *rpcbench.User) uint64 { return uint64(len(u.Avatar)) },
 			Equal: func(want, got *rpcbench.User) bool { return want.Name == got.Name }})
-		if decode := s.Reply.Decode; name == "other" {
-			s.Reply.Decode = func(data []byte) error {
-				for began := time.Now(); time.Since(began) < 500*time.Microsecond; {
+		if name == "other" {
+			s = testkit.WithMessages(s, func(_, replies *rpcbench.Messages) {
+				decode := replies.Decode
+				replies.Decode = func(data []byte) error {
+					for began := time.Now(); time.Since(began) < 500*time.Microsecond; {
+					}
+					return decode(data)
 				}
-				return decode(data)
-			}
+			})
 		}
 		s.Name = name
 		all = append(all, s)

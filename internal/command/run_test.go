@@ -342,12 +342,12 @@ func TestCodecTimes(t *testing.T) {
 		return rpcbench.Messages{Encode: func(i int) ([]byte, error) { <-time.After(encodes); return []byte{byte(i)}, nil },
 			Decode: func(data []byte) error { seen[name+string(data)] = true; <-time.After(decodes); return nil }}
 	}
-	codec := func(name string, encodes, decodes time.Duration) rpcbench.Stack {
-		return rpcbench.Stack{Name: name, Request: messages(name+" request ", encodes, decodes),
-			Reply: messages(name+" reply ", encodes, decodes)}
+	of := func(name string, encodes, decodes time.Duration) codec {
+		return codec{rpcbench.Stack{Name: name}, messages(name+" request ", encodes, decodes),
+			messages(name+" reply ", encodes, decodes)}
 	}
 	const long = 2 * time.Millisecond
-	times, err := codecTimes(t.Context(), 1, []rpcbench.Stack{codec("a", long, 0), codec("b", 0, long)})
+	times, err := codecTimes(t.Context(), 1, []codec{of("a", long, 0), of("b", 0, long)})
 	require.NoError(t, err)
 	for i, span := range []report.Span{times[0][0], times[1][1]} {
 		require.GreaterOrEqual(t, span.Ns, float64(long), "%d of %+v", i, times)
@@ -355,9 +355,9 @@ func TestCodecTimes(t *testing.T) {
 		require.GreaterOrEqual(t, span.Hi, span.Ns)
 	}
 	require.Len(t, seen, 4*corpus.Round, "each sample goes round")
-	failing := codec("c", 1, 1)
-	failing.Reply.Decode = func([]byte) error { return errors.New("no reply") }
-	_, err = codecTimes(t.Context(), 1, []rpcbench.Stack{failing})
+	failing := of("c", 1, 1)
+	failing.replies.Decode = func([]byte) error { return errors.New("no reply") }
+	_, err = codecTimes(t.Context(), 1, []codec{failing})
 	require.ErrorContains(t, err, "c decodes", "an error names the codec")
 }
 

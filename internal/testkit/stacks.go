@@ -35,6 +35,29 @@ func WithClient(s rpcbench.Stack, change func(rpcbench.Users) rpcbench.Client) r
 	return s
 }
 
+// WithMessages is a stack of a method of one's own whose client says something else of the messages.
+func WithMessages(s rpcbench.Stack, change func(requests, replies *rpcbench.Messages)) rpcbench.Stack {
+	dial := s.Dial
+	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		c, err := dial(config)
+		if err != nil {
+			return nil, err
+		}
+		said := messages{MethodClient: c.(rpcbench.MethodClient)}
+		said.requests, said.replies = said.MethodClient.Messages()
+		change(&said.requests, &said.replies)
+		return said, nil
+	}
+	return s
+}
+
+type messages struct {
+	rpcbench.MethodClient
+	requests, replies rpcbench.Messages
+}
+
+func (m messages) Messages() (requests, replies rpcbench.Messages) { return m.requests, m.replies }
+
 // Dialling is a stack whose client is told something else.
 func Dialling(s rpcbench.Stack, change func(*rpcbench.ClientConfig)) rpcbench.Stack {
 	dial := s.Dial

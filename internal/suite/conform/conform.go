@@ -271,6 +271,8 @@ type session struct {
 	tap   tap.Tap      // records the client's connections, unless the session is bare
 	gate  tap.Gate     // holds back what the server's connections receive
 	dials atomic.Int64 // begun: net/http gives a dial up if the call gets another connection meanwhile
+
+	requests, replies rpcbench.Messages // of a method of one's own
 }
 
 // start starts a fixture whose bytes are recorded, and can be changed or held back.
@@ -294,6 +296,7 @@ func (s Subject) start(config rpcbench.Config) (f *session, err error) {
 	f.Fixture, err = rpcbench.Start(ctx, s.Stack, config)
 	if err == nil && s.own() {
 		f.Users = s.users(f.Client)
+		f.requests, f.replies = f.Client.(rpcbench.MethodClient).Messages()
 	}
 	return f, likely(err)
 }

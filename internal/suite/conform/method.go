@@ -51,13 +51,16 @@ func (c samples) CreateUser(ctx context.Context, u rpcbench.User) (r rpcbench.Re
 const tooSmall = "bytes of a request so small can't be told from frames of HTTP/2"
 
 // tiny says whether a marker of the request would be so small.
-func (s Subject) tiny() bool {
-	return s.own() && !s.TLS && s.Stack.Traits.HTTP == "2" && len(try(s.Stack.Request.Sorted(1))) < 4
+func (s Subject) tiny() (is bool) {
+	if s.own() && !s.TLS && s.Stack.Traits.HTTP == "2" {
+		s.with(rpcbench.Config{}, func(f *session) { is = len(try(f.requests.Sorted(1))) < 4 })
+	}
+	return is
 }
 
 // encoded returns the bodies of call i, with the entries of maps in one order.
 func (f *session) encoded(i int) (request, reply []byte) {
-	return try(f.Stack.Request.Sorted(i)), try(f.Stack.Reply.Sorted(i))
+	return try(f.requests.Sorted(i)), try(f.replies.Sorted(i))
 }
 
 // ownTraffic checks that each body on the wire has the bytes that the codec makes of the samples. The entries of a map
@@ -107,7 +110,7 @@ func (f *session) mark(i int) []byte {
 	}
 	var sent [][]byte
 	for range corpus.Round {
-		sent = append(sent, try(f.Stack.Request.Encode(i)))
+		sent = append(sent, try(f.requests.Encode(i)))
 	}
 	for size := min(8, len(request)); size > 0; size-- {
 		for k := range request {
@@ -175,7 +178,7 @@ func (f *session) ofARound(calls []rpcbench.Call, amount func(allocproof.Profile
 // samples: replies on the caller's goroutine, requests on others. It tells whether that is nothing.
 func (f *session) ownCodecRan(calls allocproof.Profile, rounds int64) (blind bool) {
 	blind = true
-	requests, replies := f.outside(f.Stack.Request), f.outside(f.Stack.Reply)
+	requests, replies := f.outside(f.requests), f.outside(f.replies)
 	for _, library := range f.s.libraries() {
 		least := func(o outside) int64 {
 			objects, _ := f.ofARound(o.seen, func(p allocproof.Profile) map[string]int64 { return p.Objects(library) })
@@ -195,7 +198,7 @@ func (f *session) ownCodecRan(calls allocproof.Profile, rounds int64) (blind boo
 // ownRepeats compares what the codec allocates in calls with what it allocates for the samples outside of calls. Less
 // would be something that is kept from call to call. RPC libraries encode into pooled buffers, which count nothing.
 func ownRepeats(f *session) {
-	requests, replies := f.outside(f.Stack.Request), f.outside(f.Stack.Reply)
+	requests, replies := f.outside(f.requests), f.outside(f.replies)
 	skipIf(requests.nothing || replies.nothing,
 		"decoding the samples allocates nothing, so what is kept from call to call can't be told")
 	codec, calls := f.Stack.Traits.Codec, f.round(0)
@@ -246,8 +249,8 @@ func keptRequests(f *session) {
 		body := replies[len(replies)-1].Body
 		other := append([]byte{7}, body[1:]...) // no value of JSON, and no field of protobuf
 		filter := tap.Replace(body, other)
-		encode = append(encode, func(context.Context) error { _, err := f.Stack.Request.Encode(i); return err })
-		refused = append(refused, func(context.Context) error { _ = f.Stack.Reply.Decode(other); return nil })
+		encode = append(encode, func(context.Context) error { _, err := f.requests.Encode(i); return err })
+		refused = append(refused, func(context.Context) error { _ = f.replies.Decode(other); return nil })
 		broken = append(broken, func(ctx context.Context) error {
 			f.tap.SetFilter(filter)
 			defer f.tap.SetFilter(nil)

@@ -26,6 +26,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/suite/conform"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/internal/transport/binding"
 	"github.com/rpcbench/rpcbench/internal/transport/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
@@ -295,14 +296,16 @@ func TestOwnSamples(t *testing.T) {
 
 // Each fault of a stack of a method turns a check of the suite red.
 func TestMethodFaults(t *testing.T) {
+	unsorted := testkit.WithMessages(httpjson.Of(plain()), func(_, replies *rpcbench.Messages) { replies.Sorted = nil })
 	blind := plain()
 	blind.Equal = func(_, _ *rpcbench.Response) bool { return true }
 	labelled := httpjsoniter.Of(plain())
 	labelled.Traits.Codec = "encoding/json"
 	unmoved := httpjsoniter.Of(one(plain(), new(rpcbench.User), new(rpcbench.Response)))
 	unmoved.Traits.ClientLibraries = nil
-	otherwise := httpjson.Of(plain())
-	otherwise.Reply = otherwise.Request
+	otherwise := testkit.WithMessages(httpjson.Of(plain()), func(requests, replies *rpcbench.Messages) {
+		*replies = *requests
+	})
 	api := binding.Plain()
 	sendsKept := httpjson.Of(answeredAtLength())
 	sendsKept.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) { // each client counts for itself
@@ -311,6 +314,9 @@ func TestMethodFaults(t *testing.T) {
 		return httpapi.Of("httpjson", "http/json", sending{sent: new(sync.Map), after: after}, answeredAtLength(),
 			json.Marshal, api.FromError, api.ToError, httpapi.Options{}).Dial(config)
 	}
+	sendsKept = testkit.WithMessages(sendsKept, func(requests, _ *rpcbench.Messages) { // which keep none
+		requests.Encode = func(i int) ([]byte, error) { return json.Marshal(answeredAtLength().Requests[i%corpus.Round]) }
+	})
 	for fault, c := range map[string]struct {
 		stack rpcbench.Stack
 		check string
@@ -334,6 +340,7 @@ func TestMethodFaults(t *testing.T) {
 				}, err
 			}), "traffic"},
 		"bytes that are not the sample's": {otherwise, "traffic"},
+		"messages that can't be sorted":   {unsorted, "declared"},
 		"a reply that is not compared":    {httpjson.Of(blind), "changed replies"},
 		"a reply that is not compared, of one sample": {
 			httpjson.Of(one(blind, plain().Requests[0], plain().Replies[0])), "changed replies"},

@@ -29,9 +29,13 @@ import (
 )
 
 func declared(s Subject) {
-	for _, m := range []rpcbench.Messages{s.Stack.Request, s.Stack.Reply} {
-		failIf(s.own() && (m.Encode == nil || m.Sorted == nil || m.Decode == nil),
-			"a stack with a Method needs Request and Reply, which encode and decode its messages")
+	if s.own() {
+		s.with(rpcbench.Config{}, func(f *session) {
+			for _, m := range []rpcbench.Messages{f.requests, f.replies} {
+				failIf(m.Encode == nil || m.Sorted == nil || m.Decode == nil,
+					"the Messages of a MethodClient have Encode, Sorted and Decode: one of them is nil")
+			}
+		})
 	}
 	t := s.Stack.Traits
 	failIf(!regexp.MustCompile(`^[a-z0-9]+(\.[a-z0-9]+)*$`).MatchString(s.Stack.Name),
@@ -532,7 +536,8 @@ func (f *session) interrupted(code rpcbench.Code, form string) {
 }
 
 func unavailable(s Subject) {
-	if s.readable() && !s.tiny() { // else late bytes of the previous call can't be told apart
+	tiny := s.tiny()
+	if s.readable() && !tiny { // else late bytes of the previous call can't be told apart
 		s.interrupted(rpcbench.Unavailable, single())
 	}
 	gone := try(new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0"))
@@ -542,7 +547,7 @@ func unavailable(s Subject) {
 		config = new(tls.Config)
 	}
 	s.outOfReach("nobody listens", gone.Addr().String(), config)
-	skipIf(s.tiny(), tooSmall+", so a call whose connection breaks can't be made. That nobody listens was checked")
+	skipIf(tiny, tooSmall+", so a call whose connection breaks can't be made. That nobody listens was checked")
 }
 
 // controls are the bytes of a WINDOW_UPDATE, a PING and the reply to one.

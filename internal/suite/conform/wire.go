@@ -437,8 +437,10 @@ func changedReplies(s Subject) {
 	var all []change
 	var last, next []byte // replies, of one length if they are users
 	if s.own() {
-		last, next = try(s.Stack.Reply.Sorted(1)), try(s.Stack.Reply.Sorted(2))
-		s.with(rpcbench.Config{}, func(f *session) { all = f.ownChanges() })
+		s.with(rpcbench.Config{}, func(f *session) {
+			last, next = try(f.replies.Sorted(1)), try(f.replies.Sorted(2))
+			all = f.ownChanges()
+		})
 	} else {
 		s.with(rpcbench.Config{}, func(f *session) { all = f.changed() })
 	}

@@ -9,17 +9,10 @@ import (
 	"github.com/rpcbench/rpcbench/internal/transport/codec"
 )
 
-// Of returns s as a stack that serves and calls m. c encodes and decodes as the stack does; sorted encodes the entries
-// of maps in one order.
-func Of[Q, A any](
-	s rpcbench.Stack, m rpcbench.Method[Q, A], c codec.Codec, sorted func(any) ([]byte, error)) rpcbench.Stack {
-	s.Method, s.MadeOf = m.Name, m.MadeOf
-	s.Request, s.Reply = messages(m.Requests, c, sorted), messages(m.Replies, c, sorted)
-	return s
-}
-
-func messages[T any](all []*T, c codec.Codec, sorted func(any) ([]byte, error)) rpcbench.Messages {
+func messages[T any](
+	madeOf string, all []*T, c codec.Codec, sorted func(any) ([]byte, error)) rpcbench.Messages {
 	return rpcbench.Messages{
+		MadeOf: madeOf,
 		Encode: func(i int) ([]byte, error) { return c.Marshal(all[i%len(all)]) },
 		Sorted: func(i int) ([]byte, error) { return sorted(all[i%len(all)]) },
 		Decode: func(data []byte) error { return c.Unmarshal(data, new(T)) },
@@ -53,14 +46,22 @@ func Serve[Q, A any](m rpcbench.Method[Q, A]) (func(context.Context, *Q) (*A, er
 	}, nil
 }
 
-// NewCaller makes a client that binds calls of m to conns in turn.
-func NewCaller[Q, A any](m rpcbench.Method[Q, A], conns []*Conn[Q, A, struct{}]) rpcbench.Client {
-	return &methodClient[Q, A]{m, ring[Q, A, struct{}]{conns: conns}}
+// NewCaller makes a client that binds calls of m to conns in turn. c encodes and decodes as the calls do; sorted
+// encodes the entries of maps in one order.
+func NewCaller[Q, A any](m rpcbench.Method[Q, A], conns []*Conn[Q, A, struct{}],
+	c codec.Codec, sorted func(any) ([]byte, error)) rpcbench.Client {
+	return &methodClient[Q, A]{m, ring[Q, A, struct{}]{conns: conns}, messages(m.MadeOf, m.Requests, c, sorted),
+		messages(m.MadeOf, m.Replies, c, sorted)}
 }
 
 type methodClient[Q, A any] struct {
 	m rpcbench.Method[Q, A]
 	ring[Q, A, struct{}]
+	requests, replies rpcbench.Messages
+}
+
+func (c *methodClient[Q, A]) Messages() (requests, replies rpcbench.Messages) {
+	return c.requests, c.replies
 }
 
 func (c *methodClient[Q, A]) Prepare(i int) (rpcbench.Call, error) {

@@ -108,7 +108,7 @@ func openStream(stub userserviceconnect.UserServiceClient) func(context.Context)
 // Of returns s as a stack that serves and calls a method of one's own over HTTP/1.1, without options. Handler and
 // client are made as connect-go's generator makes them.
 func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
-	s = binding.Of(s, m, protobuf.Codec{}, pb.Sorted)
+	s.Method = m.Name
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		serve, err := binding.Serve(m)
 		mux := http.NewServeMux()
@@ -140,7 +140,7 @@ func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
 				Failure: fromConnect, Close: h.Close,
 			})
 		}
-		return binding.NewCaller(m, conns), nil
+		return binding.NewCaller(m, conns, protobuf.Codec{}, pb.Sorted), nil
 	}
 	return s
 }

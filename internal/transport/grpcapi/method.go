@@ -15,7 +15,7 @@ import (
 // Of returns s as a stack that serves and calls a method of one's own, on grpc-go's own server without options. The
 // service's description and the call are what protoc-gen-go-grpc writes.
 func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
-	s = binding.Of(s, m, protobuf.Codec{}, pb.Sorted)
+	s.Method = m.Name
 	service, name, _ := strings.Cut(m.Name, "/")
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		serve, err := binding.Serve(m)
@@ -52,7 +52,7 @@ func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
 		if err != nil {
 			return nil, err
 		}
-		return binding.NewCaller(m, conns), nil
+		return binding.NewCaller(m, conns, protobuf.Codec{}, pb.Sorted), nil
 	}
 	return s
 }

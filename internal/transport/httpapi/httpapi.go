@@ -69,7 +69,8 @@ func bare(name, protocol string, c codec.Codec, options Options) rpcbench.Stack 
 func Of[Q, A, E any](name, protocol string, c codec.Codec, m rpcbench.Method[Q, A],
 	sorted func(any) ([]byte, error), fromError func(*rpcbench.Error) *E,
 	toError func(*E) *rpcbench.Error, options Options) rpcbench.Stack {
-	s := binding.Of(bare(name, protocol, c, options), m, c, sorted)
+	s := bare(name, protocol, c, options)
+	s.Method = m.Name
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		serve, err := binding.Serve(m)
 		mux := http.NewServeMux()
@@ -82,7 +83,7 @@ func Of[Q, A, E any](name, protocol string, c codec.Codec, m rpcbench.Method[Q, 
 			calls := &caller[Q, A, E]{newBodies(c, options, true), o.to("/" + m.Name), toError}
 			conns = append(conns, &binding.Conn[Q, A, struct{}]{Call: calls.call, Failure: binding.AsIs, Close: o.Close})
 		}
-		return binding.NewCaller(m, conns), nil
+		return binding.NewCaller(m, conns, c, sorted), nil
 	}
 	return s
 }
