@@ -457,7 +457,7 @@ func TestMethodsHaveTheirSamplesAlone(t *testing.T) {
 		"echo":            {Message: "flex.1kB"},
 	} {
 		for _, stack := range unwrapped(true) {
-			_, err := w.Open(t.Context(), stack, rpcbench.Config{})
+			_, err := w.Open(t.Context(), stack, workload.Setup{})
 			require.ErrorContains(t, err, stack.Name+": "+want)
 			require.ErrorIs(t, err, errors.ErrUnsupported)
 		}
