@@ -42,11 +42,23 @@ func Machine() []string {
 }
 
 // Libraries returns the modules of this binary that have one of the packages, as path@version.
-func Libraries(packages []string) []string {
-	return slices.DeleteFunc(modules(), func(module string) bool {
-		path, _, _ := strings.Cut(module, "@")
-		return !slices.ContainsFunc(packages, func(of string) bool { return strings.HasPrefix(of+"/", path+"/") })
-	})
+func Libraries(packages []string) []string { return have(modules(), packages) }
+
+// have returns those of the modules that have one of the packages. The module with the longest path has a package.
+func have(modules, packages []string) (found []string) {
+	for _, pkg := range packages {
+		longest, of := 0, ""
+		for _, module := range modules {
+			path, _, _ := strings.Cut(module, "@")
+			if len(path) > longest && strings.HasPrefix(pkg+"/", path+"/") {
+				longest, of = len(path), module
+			}
+		}
+		if of != "" {
+			found = append(found, of)
+		}
+	}
+	return slices.DeleteFunc(modules, func(module string) bool { return !slices.Contains(found, module) })
 }
 
 // build returns the build information of this binary, which is empty if it has none.

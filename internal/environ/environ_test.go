@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,6 +69,21 @@ func TestFlags(t *testing.T) {
 }
 
 // A header has the settings that change what is measured, and the machine's cores, however many are used.
+// The module with the longest path has a package, as one of another major version lies below the first's path.
+func TestWhoseLibraries(t *testing.T) {
+	modules := []string{"connectrpc.com/connect@v1.21.1", "connectrpc.com/connect/v2@v2.0.2",
+		"google.golang.org/grpc@v1.85.0"}
+	for _, c := range []struct{ packages, want []string }{
+		{[]string{"connectrpc.com/connect"}, modules[:1]},
+		{[]string{"connectrpc.com/connect/v2", "net/http"}, modules[1:2]},
+		{[]string{"connectrpc.com/connect/v2/connecthttp", "google.golang.org/grpc/mem"}, modules[1:]},
+		{[]string{"connectrpc.com/connect/v2", "connectrpc.com/connect"}, modules[:2]},
+		{[]string{"connectrpc.com/connection", "net/http"}, []string{}},
+	} {
+		require.Equal(t, c.want, have(slices.Clone(modules), c.packages), c.packages)
+	}
+}
+
 func TestMachine(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + 1))
 	want := []string{"go=" + runtime.Version(), fmt.Sprint("cores=", runtime.NumCPU()), "GODEBUG=a=1,b=2"}

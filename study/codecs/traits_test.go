@@ -129,8 +129,8 @@ func TestLibrary(t *testing.T) {
 		"encoding/json", "encoding/json/v2", "encoding/xml", "encoding/gob", "compress/gzip",
 		"github.com/json-iterator/go", "github.com/goccy/go-json",
 		"google.golang.org/protobuf/proto", "google.golang.org/protobuf/encoding/protojson",
-		"github.com/vmihailenco/msgpack", "github.com/tinylib/msgp",
-		"github.com/bytedance/sonic", "github.com/fxamacker/cbor",
+		"github.com/vmihailenco/msgpack/v5", "github.com/tinylib/msgp",
+		"github.com/bytedance/sonic", "github.com/fxamacker/cbor/v2",
 	}
 	within := allocproof.Within
 	test := func(t *testing.T, o *ops, form codecs.Form, encode func() error, decode func(data []byte) error) {

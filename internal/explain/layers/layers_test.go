@@ -42,6 +42,13 @@ func TestLongestBeginningDecides(t *testing.T) {
 		"google.golang.org/grpc/encoding/proto.(*codecV2).Marshal":                          "serialisation",
 		"google.golang.org/grpc/credentials.(*tlsCreds).ClientHandshake":                    "TLS",
 		"connectrpc.com/connect.(*compressionPool).Compress":                                "compression",
+		"connectrpc.com/connect/v2/connecthttp.(*compressionPool).Compress":                 "compression",
+		"connectrpc.com/connect.(*protoBinaryCodec).Unmarshal":                              "serialisation",
+		"connectrpc.com/connect/v2/connectproto.(*BinaryCodec).UnmarshalRead":               "serialisation",
+		"connectrpc.com/connect.(*Client[go.shape.struct {}]).CallUnary":                    "RPC library",
+		"connectrpc.com/connect/v2.(*Client).CallUnary":                                     "RPC library",
+		"connectrpc.com/connect/v2/connecthttp.(*handler).ServeHTTP":                        "RPC library",
+		"github.com/rpcbench/rpcbench/internal/transport/connectapi2.vt.MarshalWrite":       "RPC library",
 		"net/http.(*conn).serve":                                                            "HTTP framing and headers",
 		"net.(*conn).Read":                                                                  "networking (syscalls)",
 		"internal/runtime/syscall/linux.EpollWait":                                          "scheduling and wake-ups",
@@ -331,6 +338,9 @@ func TestWhoseWork(t *testing.T) {
 			"connectrpc.com/connect/v2/connecthttp.(*handler).ServeHTTP" + http, "your handlers shop.tax"},
 		{"connect v2's own work", "runtime.memmove<connectrpc.com/connect/v2/connecthttp.(*handler).ServeHTTP" + http,
 			"RPC library connectrpc.com/connect/v2/connecthttp.(*handler).ServeHTTP"},
+		{"connect v2's codec", "runtime.memmove<connectrpc.com/connect/v2/connectproto.(*BinaryCodec).UnmarshalRead<" +
+			"connectrpc.com/connect/v2/connecthttp.(*handler).ServeHTTP" + http,
+			"serialisation+ connectrpc.com/connect/v2/connectproto.(*BinaryCodec).UnmarshalRead"},
 		{"a handler of connect-go", "shop.buy<github.com/bufbuild/connect-go.NewUnaryHandler[...].func1.1<shop.log<" +
 			"github.com/bufbuild/connect-go.NewUnaryHandler[...].func2" + http, "your handlers shop.buy"},
 		{"an interceptor of connect-go", "shop.log<github.com/bufbuild/connect-go.NewUnaryHandler[...].func2" + http,

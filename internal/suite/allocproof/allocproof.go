@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"regexp"
 	"runtime"
 	"runtime/pprof"
 	"slices"
@@ -168,11 +169,15 @@ func (p Profile) sum(library string, except []string, amount func(stack) int64) 
 }
 
 // Within reports whether a package belongs to a library. A library has all packages below its path, except in the
-// standard library: encoding/json/v2 does not belong to encoding/json.
+// standard library: encoding/json/v2 does not belong to encoding/json. Another major version is a module of its own, as
+// Go's import paths have it: connectrpc.com/connect/v2 does not belong to connectrpc.com/connect.
 func Within(pkgPath, library string) bool {
 	domain, _, _ := strings.Cut(library, "/")
-	return pkgPath == library || strings.Contains(domain, ".") && strings.HasPrefix(pkgPath, library+"/")
+	below, ok := strings.CutPrefix(pkgPath, library+"/")
+	return pkgPath == library || ok && strings.Contains(domain, ".") && !major.MatchString(below)
 }
+
+var major = regexp.MustCompile(`^v([2-9]|[1-9]\d+)(/|$)`)
 
 // Packages returns the import paths of all frames, sorted, for the text of an error.
 func (p Profile) Packages() []string {

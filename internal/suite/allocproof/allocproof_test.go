@@ -148,6 +148,15 @@ func TestWithin(t *testing.T) {
 		{"a path above packages elsewhere", "github.com/json-iterator/go", "github.com/json-iterator", true},
 		{"half a word elsewhere", "github.com/json-iterator/go", "github.com/json-itera", false},
 		{"a word too many", "net/http", "net/http/none", false},
+		{"a package of a module", "connectrpc.com/connect/internal/x", "connectrpc.com/connect", true},
+		{"the next major version", "connectrpc.com/connect/v2", "connectrpc.com/connect", false},
+		{"a package of it", "connectrpc.com/connect/v2/connecthttp", "connectrpc.com/connect", false},
+		{"the version before", "connectrpc.com/connect", "connectrpc.com/connect/v2", false},
+		{"the tenth", "github.com/go-playground/validator/v10", "github.com/go-playground/validator", false},
+		{"a package of the version itself", "connectrpc.com/connect/v2/connecthttp", "connectrpc.com/connect/v2", true},
+		{"v1, which is no part of a module's path", "github.com/rpcbench/rpcbench/v1", "github.com/rpcbench/rpcbench", true},
+		{"a word that begins so", "google.golang.org/grpc/v2x", "google.golang.org/grpc", true},
+		{"further down", "google.golang.org/grpc/binarylog/v2", "google.golang.org/grpc", true},
 	} {
 		assert.Equal(t, c.want, Within(c.pkgPath, c.within), c.why)
 	}

@@ -33,8 +33,8 @@ func (s Subject) rivals() []string {
 		"encoding/json", "encoding/json/v2", "encoding/xml", "encoding/gob",
 		"github.com/json-iterator/go", "github.com/goccy/go-json",
 		"google.golang.org/protobuf", "github.com/planetscale/vtprotobuf",
-		"github.com/vmihailenco/msgpack", "github.com/tinylib/msgp",
-		"github.com/bytedance/sonic", "github.com/fxamacker/cbor",
+		"github.com/vmihailenco/msgpack", "github.com/vmihailenco/msgpack/v4", "github.com/vmihailenco/msgpack/v5",
+		"github.com/tinylib/msgp", "github.com/bytedance/sonic", "github.com/fxamacker/cbor", "github.com/fxamacker/cbor/v2",
 	}, own)
 }
 
@@ -99,7 +99,8 @@ func codecRan(f *session) {
 // transportsRan checks which libraries moved the bytes. If client and server declare the same library, its background
 // goroutines count for either.
 func transportsRan(traits rpcbench.Traits, profile allocproof.Profile, ops int64) {
-	for _, library := range []string{"net/http", "google.golang.org/grpc", "connectrpc.com/connect", "storj.io/drpc"} {
+	for _, library := range []string{"net/http", "google.golang.org/grpc", "connectrpc.com/connect",
+		"connectrpc.com/connect/v2", "storj.io/drpc"} {
 		client, elsewhere := sides(profile.Objects(library))
 		inClient, inServer := slices.Contains(traits.ClientLibraries, library),
 			slices.Contains(traits.ServerLibraries, library)
