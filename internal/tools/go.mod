@@ -4,6 +4,7 @@ go 1.26.0
 
 tool (
 	connectrpc.com/connect/cmd/protoc-gen-connect-go
+	connectrpc.com/connect/v2/cmd/protoc-gen-connect-go
 	github.com/planetscale/vtprotobuf/cmd/protoc-gen-go-vtproto
 	github.com/tinylib/msgp
 	golang.org/x/perf/cmd/benchstat
@@ -20,6 +21,7 @@ require (
 
 require (
 	connectrpc.com/connect v1.21.1 // indirect
+	connectrpc.com/connect/v2 v2.0.2 // indirect
 	github.com/BurntSushi/toml v1.6.0 // indirect
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794 // indirect
 	github.com/philhofer/fwd v1.2.1 // indirect

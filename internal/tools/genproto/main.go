@@ -63,7 +63,8 @@ var comments = map[string]string{
 // whose rules decide what is valid. The service is in package userservice and below it.`,
 	"proto/userservice/user_service.pb.go": `userservice is the descriptor of the user service, which both userservicegrpc and userserviceconnect need. The
 // messages are in package userv1.`,
-	"proto/userservice/userserviceconnect/user_service.connect.go": `userserviceconnect is the user service for connect-go: what its generator makes of the .proto file.`,
+	"proto/userservice/userserviceconnect/user_service.connect.go":  `userserviceconnect is the user service for connect-go: what its generator makes of the .proto file.`,
+	"proto/userservice/userserviceconnect2/user_service.connect.go": `userserviceconnect2 is the user service for connect-go v2: what its generator makes of the .proto file.`,
 }
 
 var importLine = regexp.MustCompile(`(?m)^import "`)
@@ -111,7 +112,9 @@ func run() error {
 		{"protoc-gen-go", "", append(plain, catalogueFile, pooledFile)},
 		{"protoc-gen-go-grpc", ",M" + serviceFile + "=" + grpcPackage, plain},
 		// Appends "connect" to the package, and writes what connect's README shows.
-		{"protoc-gen-connect-go", ",simple", plain},
+		{"connectrpc.com/connect/cmd/protoc-gen-connect-go", ",simple", plain},
+		// The same of v2, whose plugin has the same name, and makes no other form.
+		{"connectrpc.com/connect/v2/cmd/protoc-gen-connect-go", ",package_suffix=connect2", plain},
 		{"protoc-gen-go-vtproto", ",features=marshal+unmarshal+size", append(plain, catalogueFile)},
 		// Again, for the one message that echoes are compared by.
 		{"protoc-gen-go-vtproto", ",features=marshal+unmarshal+size+equal", []string{importRoot + "message/v1/flex.proto"}},

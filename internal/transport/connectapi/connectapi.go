@@ -6,11 +6,8 @@ package connectapi
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
 	"net/http"
 	"slices"
-	"strings"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
@@ -188,27 +185,13 @@ func toConnect(err error) error {
 	return failure
 }
 
-// fromConnect turns an error of the library's client into an *rpcbench.Error. Errors that the server sent keep their
-// code. The client's own errors are recognised by their code, by what they wrap, and by how their message begins.
+// fromConnect turns an error of the library's client into an *rpcbench.Error.
 func fromConnect(ctx context.Context, err error) error {
 	failure, _ := errors.AsType[*connect.Error](err) // the library returns no other
-	code := failure.Code()
-	begins := func(words string) bool { return strings.HasPrefix(failure.Message(), words) }
-	e := rpcstatus.Error(err, uint32(code), failure.Message())
-	switch {
-	case code == connect.CodeInvalidArgument: // without details, either side's own failure to decode
-		for _, d := range failure.Details() {
-			m, _ := d.Value()
-			rpcstatus.AddDetail(e, m)
-		}
-	case connect.IsWireError(err): // the server's
-	case code == connect.CodeDeadlineExceeded: // of the context, or of net's timer before it
-	case errors.As(err, new(net.Error)), errors.Is(err, io.ErrUnexpectedEOF), begins("read "),
-		begins("protocol error: incomplete envelope: "), code == connect.CodeUnavailable, code == connect.CodeCanceled:
-		return rpcbench.CallError(ctx, err) // no connection, or it broke, or was reset, or the context ended
-	case begins("stream error: "): // the server reset the stream
-	case code == connect.CodeInternal: // a message that can't be encoded or decoded
-		e.Code = rpcbench.Malformed
+	var details []any
+	for _, d := range failure.Details() {
+		m, _ := d.Value()
+		details = append(details, m)
 	}
-	return e
+	return rpcstatus.OfConnect(ctx, err, uint32(failure.Code()), failure.Message(), connect.IsWireError(err), details)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"connectrpc.com/connect"
+	connect2 "connectrpc.com/connect/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -24,6 +25,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc2"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,10 +51,25 @@ func dial(t *testing.T, s rpcbench.Stack, config rpcbench.ClientConfig) rpcbench
 
 func overHTTP2(s rpcbench.Stack) bool { return s.Traits.HTTP == "2" }
 
-func each(t *testing.T, test func(*testing.T, rpcbench.Stack)) {
+// v1 and v2 are the stacks of either version of the library.
+func v1() []rpcbench.Stack {
+	return []rpcbench.Stack{connectrpc.New(), connectrpc.H2C(), connectrpc.GRPC(), connectrpc.GRPCWeb(), connectrpc.JSON(),
+		connectrpc.Gzip(), connectrpc.VT()}
+}
+
+func v2() []rpcbench.Stack {
+	return []rpcbench.Stack{connectrpc2.New(), connectrpc2.H2C(), connectrpc2.GRPC(), connectrpc2.GRPCWeb(),
+		connectrpc2.JSON(), connectrpc2.Gzip(), connectrpc2.VT()}
+}
+
+// streamers are those that stream, of both versions.
+func streamers() []rpcbench.Stack {
+	return []rpcbench.Stack{connectrpc.H2C(), connectrpc.GRPC(), connectrpc2.H2C(), connectrpc2.GRPC()}
+}
+
+func each(t *testing.T, stacks []rpcbench.Stack, test func(*testing.T, rpcbench.Stack)) {
 	t.Helper()
-	for _, s := range []rpcbench.Stack{connectrpc.New(), connectrpc.H2C(), connectrpc.GRPC(), connectrpc.GRPCWeb(),
-		connectrpc.JSON(), connectrpc.Gzip(), connectrpc.VT()} {
+	for _, s := range stacks {
 		t.Run(s.Name, func(t *testing.T) { test(t, s) })
 	}
 }
@@ -62,8 +79,9 @@ func asError(t *testing.T, err error) *rpcbench.Error {
 	require.Error(t, err)
 	e, ok := errors.AsType[*rpcbench.Error](err)
 	require.True(t, ok, "%T", err)
-	_, ok = errors.AsType[*connect.Error](e.Err)
-	require.True(t, ok, "the library's own error stays")
+	_, ofV1 := errors.AsType[*connect.Error](e.Err)
+	_, ofV2 := errors.AsType[*connect2.Error](e.Err)
+	require.True(t, ofV1 || ofV2, "the library's own error stays")
 	return e
 }
 
@@ -91,7 +109,7 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 		{io.ErrClosedPipe, connect.CodeInternal, rpcbench.Internal},
 		{new(rpcbench.Error), connect.CodeInternal, rpcbench.Internal},
 	}
-	each(t, func(t *testing.T, s rpcbench.Stack) {
+	each(t, v1(), func(t *testing.T, s rpcbench.Stack) {
 		var current error // of the service; set between calls
 		create := func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) { return nil, current }
 		// also of errors, for gRPC's clients
@@ -123,7 +141,7 @@ func TestBrokenReplies(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
-	each(t, func(t *testing.T, s rpcbench.Stack) {
+	each(t, append(v1(), v2()...), func(t *testing.T, s rpcbench.Stack) {
 		brokenOff := rpcbench.Unavailable
 		if overHTTP2(s) {
 			brokenOff = rpcbench.Internal // net/http resets the stream with INTERNAL_ERROR, which gRPC's mapping calls so
@@ -179,9 +197,12 @@ func TestFrames(t *testing.T) {
 			return errors.Join(writeHead(f, strings.Replace(contentType, "/proto", "/connect+proto", 1)), goAway(f))
 		}},
 	} {
-		for contentType, s := range map[string]rpcbench.Stack{"application/proto": connectrpc.H2C(),
-			"application/grpc": connectrpc.GRPC()} {
+		for _, s := range streamers() {
 			t.Run(c.why+"/"+s.Name, func(t *testing.T) {
+				contentType := "application/proto"
+				if s.Protocol == "grpc/proto" {
+					contentType = "application/grpc"
+				}
 				config := serve(t, rpcbench.ServeConns(rpcbench.ServerConfig{}, func(conn net.Conn) {
 					_, _ = io.ReadFull(conn, make([]byte, len(http2.ClientPreface)))
 					f := http2.NewFramer(conn, conn)

@@ -1,9 +1,6 @@
 package connectapi
 
 // For tests with the stacks, which import this package.
-var (
-	NewServer = newServer
-	ToConnect = toConnect
-)
+var NewServer = newServer
 
 type Codec = vt

@@ -3,17 +3,21 @@ package connectapi_test
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"slices"
 	"testing"
 
 	"connectrpc.com/connect"
+	connect2 "connectrpc.com/connect/v2"
+	"connectrpc.com/connect/v2/connecthttp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/transport/binding/pb"
-	"github.com/rpcbench/rpcbench/internal/transport/connectapi"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/proto/userservice/userserviceconnect"
-	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/proto/userservice/userserviceconnect2"
 )
 
 // exchange makes one Call of a stream.
@@ -26,10 +30,34 @@ func exchange(t *testing.T, c rpcbench.Client) (rpcbench.Stream, error) {
 	return s, call(t.Context())
 }
 
+// server is the server's side of a stream, of either version.
+type server interface {
+	Receive() (*userv1.User, error)
+	Send(*userv1.CreateUserResponse) error
+}
+
+type odd struct {
+	userserviceconnect.UnimplementedUserServiceHandler
+	create func(context.Context, server) error
+}
+
+func (o odd) CreateUsers(ctx context.Context, s *connect.BidiStream[userv1.User, userv1.CreateUserResponse]) error {
+	return o.create(ctx, s)
+}
+
+type odd2 struct {
+	userserviceconnect2.UnimplementedUserServiceHandler
+	create func(context.Context, server) error
+}
+
+func (o odd2) CreateUsers(ctx context.Context, s userserviceconnect2.UserServiceCreateUsersServerStream) error {
+	return o.create(ctx, s)
+}
+
 // What a server may do to a stream that ours doesn't.
 func TestOddStreams(t *testing.T) {
-	type server = *connect.BidiStream[userv1.User, userv1.CreateUserResponse]
-	failure := connectapi.ToConnect(&rpcbench.Error{Code: rpcbench.TooLarge})
+	failure := errors.Join(connect.NewError(connect.CodeResourceExhausted, io.ErrShortBuffer),
+		connect2.NewError(connect2.CodeResourceExhausted, "short buffer")) // each version knows its own
 	right := pb.API().NewService()
 	replies := func(n int, err error) func(context.Context, server) error {
 		return func(ctx context.Context, s server) error {
@@ -59,10 +87,17 @@ func TestOddStreams(t *testing.T) {
 		{"fails at the end", replies(1, failure), "", rpcbench.TooLarge},
 		{"fails at the end, after one reply too many", replies(2, failure), "", rpcbench.TooLarge},
 	} {
-		for _, stack := range []rpcbench.Stack{connectrpc.H2C(), connectrpc.GRPC()} {
+		for _, stack := range streamers() {
 			t.Run(c.why+"/"+stack.Name, func(t *testing.T) {
-				h := connect.NewBidiStreamHandler(userserviceconnect.UserServiceCreateUsersProcedure, c.create)
-				s, err := exchange(t, dial(t, stack, serveHTTP(t, h, true)))
+				mux := http.NewServeMux()
+				if slices.Contains(stack.Traits.ServerLibraries, "connectrpc.com/connect") {
+					mux.Handle(userserviceconnect.NewUserServiceHandler(odd{create: c.create}))
+				} else {
+					server := connect2.NewServer()
+					userserviceconnect2.RegisterUserServiceHandler(server, odd2{create: c.create})
+					connecthttp.Mount(mux, server)
+				}
+				s, err := exchange(t, dial(t, stack, serveHTTP(t, mux, true)))
 				require.Equal(t, c.exchange, rpcbench.CodeOf(err), err)
 				err = s.Close()
 				require.Equal(t, c.close, rpcbench.CodeOf(err), err)
@@ -75,7 +110,7 @@ func TestOddStreams(t *testing.T) {
 func TestStreamOfWhatCannotBeEncoded(t *testing.T) {
 	good, bad := rpcbench.Sample(0, 0), rpcbench.Sample(0, 0)
 	bad.Name = "\xff"
-	for _, stack := range []rpcbench.Stack{connectrpc.H2C(), connectrpc.GRPC()} {
+	for _, stack := range streamers() {
 		server, err := stack.Server(rpcbench.ServerConfig{})
 		require.NoError(t, err)
 		c := dial(t, stack, serve(t, server)).(rpcbench.Streamer)
