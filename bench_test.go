@@ -15,6 +15,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc2"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 	"github.com/rpcbench/rpcbench/stacks/httpmsgpack"
 	"github.com/rpcbench/rpcbench/stacks/httpprotobuf"
@@ -69,6 +70,7 @@ func BenchmarkHTTPJSON(b *testing.B)      { one(b, httpjson.New()) }
 func BenchmarkHTTPJSONIter(b *testing.B)  { one(b, httpjsoniter.New()) }
 func BenchmarkGRPCServeHTTP(b *testing.B) { one(b, grpcservehttp.New()) }
 func BenchmarkConnectRPC(b *testing.B)    { one(b, connectrpc.New()) }
+func BenchmarkConnectRPC2(b *testing.B)   { one(b, connectrpc2.New()) }
 func BenchmarkHTTPProtobuf(b *testing.B)  { one(b, httpprotobuf.New()) }
 func BenchmarkHTTPMsgpack(b *testing.B)   { one(b, httpmsgpack.New()) }
 func BenchmarkHTTPXML(b *testing.B)       { one(b, httpxml.New()) }
@@ -101,8 +103,8 @@ func core() []rpcbench.Stack { return stacks.Main()[:3] }
 
 // cross has clients and servers that all speak gRPC with protobuf.
 func cross() (clients, servers []rpcbench.Stack) {
-	return []rpcbench.Stack{grpcprotobuf.New(), connectrpc.GRPC()},
-		[]rpcbench.Stack{grpcprotobuf.New(), grpcservehttp.New(), connectrpc.GRPC()}
+	return []rpcbench.Stack{grpcprotobuf.New(), connectrpc.GRPC(), connectrpc2.GRPC()},
+		[]rpcbench.Stack{grpcprotobuf.New(), grpcservehttp.New(), connectrpc.GRPC(), connectrpc2.GRPC()}
 }
 
 // BenchmarkCross is clients of one library against servers of another: is it the client or the server? With -full.

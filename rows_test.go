@@ -94,12 +94,13 @@ func TestRows(t *testing.T) {
 // Rows begin with the libraries of their stack, and of no others.
 func TestLibraries(t *testing.T) {
 	testkit.Alone(t)
-	out, err := run(t, "-test.bench=^Benchmark(ConnectRPC|HTTPJSONIter)$")
+	out, err := run(t, "-test.bench=^Benchmark(ConnectRPC2?|HTTPJSONIter)$")
 	require.NoError(t, err, out)
 	require.Regexp(t, `(?ms)^# libraries: connectrpc.com/connect@v\S+ google.golang.org/protobuf@v\S+$.*^BenchmarkConnectRPC\b`,
 		out)
+	require.Regexp(t, `(?ms)^# libraries: connectrpc.com/connect/v2@v\S+$.*^BenchmarkConnectRPC2\b`, out) // protobuf's is said
 	require.Regexp(t, `(?ms)^# libraries: github.com/json-iterator/go@v\S+$.*^BenchmarkHTTPJSONIter\b`, out)
-	require.Equal(t, 2, strings.Count(out, "# libraries: "), out)
+	require.Equal(t, 3, strings.Count(out, "# libraries: "), out)
 }
 
 // TestFlags: each flag changes the rows, and what client and server do. A row's bytes are those of its workload.

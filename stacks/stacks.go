@@ -11,6 +11,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc2"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 	"github.com/rpcbench/rpcbench/stacks/httpmsgpack"
 	"github.com/rpcbench/rpcbench/stacks/httpprotobuf"
@@ -22,7 +23,8 @@ import (
 func Main() []rpcbench.Stack {
 	return []rpcbench.Stack{
 		grpcprotobuf.New(), httpjson.New(), httpjsoniter.New(),
-		grpcservehttp.New(), connectrpc.New(), httpprotobuf.New(), httpmsgpack.New(), httpxml.New(), rawtcp.New(),
+		grpcservehttp.New(), connectrpc.New(), connectrpc2.New(), httpprotobuf.New(), httpmsgpack.New(), httpxml.New(),
+		rawtcp.New(),
 	}
 }
 
@@ -31,6 +33,8 @@ func All() []rpcbench.Stack {
 	return slices.Concat(Main(), []rpcbench.Stack{
 		grpcprotobuf.Tuned(), grpcprotobuf.VT(), grpcprotobuf.Gzip(), grpcservehttp.VT(),
 		connectrpc.VT(), connectrpc.Gzip(), connectrpc.H2C(), connectrpc.GRPC(), connectrpc.GRPCWeb(), connectrpc.JSON(),
+		connectrpc2.VT(), connectrpc2.Gzip(), connectrpc2.H2C(), connectrpc2.GRPC(), connectrpc2.GRPCWeb(),
+		connectrpc2.JSON(),
 		httpjson.Decoder(), httpjson.Tuned(), httpjson.Gzip(), httpjson.H2C(),
 		httpjson.Default(), httpjsoniter.Fastest(),
 	}, jsonV2())

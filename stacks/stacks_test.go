@@ -22,6 +22,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/transport/message"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc2"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -116,6 +117,7 @@ func TestUnixSockets(t *testing.T) {
 	require.ElementsMatch(t, slices.Repeat([]string{
 		"grpcprotobuf", "grpcprotobuf.tuned", "grpcprotobuf.vt", "grpcprotobuf.gzip",
 		"grpcservehttp", "grpcservehttp.vt", "connectrpc.h2c", "connectrpc.grpc",
+		"connectrpc2.h2c", "connectrpc2.grpc",
 	}, 2), streamers, "with TLS and without")
 }
 
@@ -152,12 +154,26 @@ func TestFind(t *testing.T) {
 	require.NotContains(t, err.Error(), "\n")
 }
 
-// TestCrossConforms: every client of BenchmarkCross against every server but its own. The suite is for -long, since
-// both sides have run it by themselves.
+// TestCrossConforms: every client of BenchmarkCross against every server but its own, and the two versions of Connect
+// against each other in each protocol. The suite is for -long, since both sides have run it by themselves.
 func TestCrossConforms(t *testing.T) {
-	connect := connectrpc.GRPC()
-	for _, client := range []rpcbench.Stack{grpcprotobuf.New(), connect} {
-		for _, server := range []rpcbench.Stack{grpcprotobuf.New(), grpcservehttp.New(), connect} {
+	connect, connect2 := connectrpc.GRPC(), connectrpc2.GRPC()
+	grpc := []rpcbench.Stack{grpcprotobuf.New(), connect, connect2}
+	all := [][2][]rpcbench.Stack{{grpc, append(grpc, grpcservehttp.New())}}
+	for _, pair := range [][]rpcbench.Stack{{connectrpc.New(), connectrpc2.New()}, {connectrpc.Gzip(), connectrpc2.Gzip()},
+		{connectrpc.VT(), connectrpc2.VT()}, {connectrpc.H2C(), connectrpc2.H2C()},
+		{connectrpc.GRPCWeb(), connectrpc2.GRPCWeb()}, {connectrpc.JSON(), connectrpc2.JSON()}} {
+		all = append(all, [2][]rpcbench.Stack{pair, pair})
+	}
+	for _, of := range all {
+		crossed(t, of[0], of[1])
+	}
+}
+
+func crossed(t *testing.T, clients, servers []rpcbench.Stack) {
+	t.Helper()
+	for _, client := range clients {
+		for _, server := range servers {
 			if client.Name == server.Name {
 				continue
 			}

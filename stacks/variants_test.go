@@ -38,6 +38,7 @@ func TestVariantsDoWhatTheyClaim(t *testing.T) {
 		},
 		"connectrpc.json": func(t *testing.T, s, _ rpcbench.Stack) bool { return sends(t, s, `{"email":"`) },
 	}
+	proofs["connectrpc2.grpcweb"], proofs["connectrpc2.json"] = proofs["connectrpc.grpcweb"], proofs["connectrpc.json"]
 	mains := map[string]rpcbench.Stack{}
 	for _, s := range stacks.Main() {
 		mains[s.Name] = s

@@ -28,6 +28,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/internal/transport/message"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc2"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 )
 
@@ -363,6 +365,12 @@ func TestFakesFail(t *testing.T) {
 			servedBy(grpcservehttp.VT(), grpcprotobuf.VT()), "codec"},
 		{"ServeHTTP behind the label of grpc-go's own server",
 			servedBy(grpcprotobuf.New(), grpcservehttp.New()), "codec"},
+		{"v1 of Connect at the server of v2", servedBy(connectrpc2.New(), connectrpc.New()), "codec"},
+		{"v2 of Connect at the server of v1", servedBy(connectrpc.New(), connectrpc2.New()), "codec"},
+		{"v1 of Connect in the client of v2", servedBy(labelled(connectrpc.New(), connectrpc2.New()), connectrpc2.New()),
+			"codec"},
+		{"v2 of Connect in the client of v1", servedBy(labelled(connectrpc2.New(), connectrpc.New()), connectrpc.New()),
+			"codec"},
 		{"a client of net/http behind no label", declaring(func(t *rpcbench.Traits) { t.ClientLibraries = nil }), "codec"},
 		{"a request each behind the label of leased streams",
 			claiming(grpcprotobuf.New(), func(t *rpcbench.Traits) { t.Leased = true }),
@@ -1058,6 +1066,12 @@ func answeredBefore() func([]byte) ([]byte, func([]byte)) {
 // servedBy is a stack with another's server, under its own name and traits.
 func servedBy(stack, other rpcbench.Stack) rpcbench.Stack {
 	stack.Server = other.Server
+	return stack
+}
+
+// labelled is a stack under the name and traits of another.
+func labelled(stack, other rpcbench.Stack) rpcbench.Stack {
+	stack.Name, stack.Traits = other.Name, other.Traits
 	return stack
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench/internal/suite/allocproof"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
@@ -49,6 +50,7 @@ func TestImports(t *testing.T) {
 		histogram = "github.com/HdrHistogram"
 		testpkg   = "testing"
 		connect   = "connectrpc.com/connect"
+		connect2  = "connectrpc.com/connect/v2"
 		msgp      = "github.com/tinylib/msgp"
 		gonum     = "gonum.org"
 		describes = "google.golang.org/grpc/reflection" // for people: the command's alone
@@ -64,28 +66,30 @@ func TestImports(t *testing.T) {
 		{module, []string{"github.com/go-playground/validator/v10"},
 			[]string{grpc, protobuf, jsoniter, testify, goleak, histogram, testpkg, "net/http"}},
 		{module + "/httpjson", []string{"encoding/json", "net/http"},
-			[]string{grpc, protobuf, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
+			[]string{grpc, protobuf, connect, connect2, jsoniter, msgp, testify, goleak, histogram, testpkg}},
 		{module + "/httpjsoniter", []string{jsoniter, "net/http"},
-			[]string{grpc, protobuf, connect, msgp, testify, goleak, histogram, testpkg}},
+			[]string{grpc, protobuf, connect, connect2, msgp, testify, goleak, histogram, testpkg}},
 		{module + "/grpcprotobuf", []string{grpc, protobuf},
 			[]string{describes, health, jsoniter, testify, goleak, histogram, testpkg}},
 		{module + "/stacks/grpcservehttp", []string{grpc, protobuf, "net/http"},
-			[]string{describes, health, jsoniter, connect, msgp, testify, goleak, histogram, testpkg}},
+			[]string{describes, health, jsoniter, connect, connect2, msgp, testify, goleak, histogram, testpkg}},
 		{module + "/stacks/connectrpc", []string{connect, protobuf},
-			[]string{grpc, jsoniter, msgp, testify, goleak, histogram, testpkg}},
+			[]string{connect2, grpc, jsoniter, msgp, testify, goleak, histogram, testpkg}},
+		{module + "/stacks/connectrpc2", []string{connect2, protobuf},
+			[]string{connect, grpc, jsoniter, msgp, testify, goleak, histogram, testpkg}},
 		{module + "/stacks/httpprotobuf", []string{protobuf, "net/http"},
-			[]string{grpc, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
+			[]string{grpc, connect, connect2, jsoniter, msgp, testify, goleak, histogram, testpkg}},
 		{module + "/stacks/httpmsgpack", []string{msgp, "net/http"},
-			[]string{grpc, protobuf, connect, jsoniter, testify, goleak, histogram, testpkg}},
+			[]string{grpc, protobuf, connect, connect2, jsoniter, testify, goleak, histogram, testpkg}},
 		{module + "/stacks/httpxml", []string{"encoding/xml", "net/http"},
-			[]string{grpc, protobuf, connect, jsoniter, msgp, testify, goleak, histogram, testpkg}},
+			[]string{grpc, protobuf, connect, connect2, jsoniter, msgp, testify, goleak, histogram, testpkg}},
 		{module + "/stacks/rawtcp", []string{protobuf, "net"},
-			[]string{grpc, connect, jsoniter, msgp, "net/http", testify, goleak, histogram, testpkg}},
+			[]string{grpc, connect, connect2, jsoniter, msgp, "net/http", testify, goleak, histogram, testpkg}},
 		{module + "/internal/measure/timing", nil, []string{grpc, protobuf, jsoniter, testify, goleak, testpkg}},
 		{module + "/stacktest", []string{goleak, histogram},
 			[]string{own, compiler, generator, grpc, protobuf, jsoniter, testify, gonum, module + "/internal/testkit"}},
 		{module + "/cli", nil, []string{own, compiler, generator, module + "/stacks", module + "/grpcprotobuf", module +
-			"/httpjson", jsoniter, connect, msgp, testify, goleak, testpkg, gonum}},
+			"/httpjson", jsoniter, connect, connect2, msgp, testify, goleak, testpkg, gonum}},
 		{module + "/cmd/rpcbench", []string{own, compiler, generator, grpc},
 			[]string{health, testify, goleak, testpkg, gonum}},
 		{module + "/stacks", []string{grpc, protobuf, jsoniter},
@@ -95,11 +99,11 @@ func TestImports(t *testing.T) {
 			deps := compiled(t, c.pkg)
 			require.Equal(t, c.pkg, deps[len(deps)-1])
 			for _, root := range c.compiles {
-				require.True(t, slices.ContainsFunc(deps, func(d string) bool { return within(d, root) }), "it must compile %s",
-					root)
+				require.True(t, slices.ContainsFunc(deps, func(d string) bool { return allocproof.Within(d, root) }),
+					"it must compile %s", root)
 			}
 			for _, root := range c.never {
-				i := slices.IndexFunc(deps, func(d string) bool { return within(d, root) })
+				i := slices.IndexFunc(deps, func(d string) bool { return allocproof.Within(d, root) })
 				require.Negative(t, i, "it must not compile %s", root)
 			}
 		})
