@@ -12,6 +12,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc2"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -25,14 +26,15 @@ type form struct {
 	direct func(tb testing.TB, dial dialFunc, asked []rpcbench.User) create
 }
 
-// forms have one of each way to serve and call, by internal/transport/grpcapi, httpapi and connectapi. Other stacks
-// differ from one of these in the codec, but for rawtcp, which is the floor.
+// forms have one of each way to serve and call, by internal/transport/grpcapi, httpapi, connectapi and connectapi2.
+// Other stacks differ from one of these in the codec, but for rawtcp, which is the floor.
 func forms() []form {
 	return []form{
 		{"grpcprotobuf", grpcprotobuf.New(), directGRPCProtobuf},
 		{"httpjson", httpjson.New(), directHTTPJSON},
 		{"grpcservehttp", grpcservehttp.New(), directGRPCServeHTTP},
 		{"connectrpc", connectrpc.New(), directConnectRPC},
+		{"connectrpc2", connectrpc2.New(), directConnectRPC2},
 	}
 }
 
