@@ -1,6 +1,6 @@
 // Package rpcbench compares ways to serve and call one API in Go: gRPC with protobuf, JSON over HTTP, and others.
 //
-// A [Stack] is one of these ways: a transport, a wire format, and the libraries that implement them. Nine packages make
+// A [Stack] is one of these ways: a transport, a wire format, and the libraries that implement them. Ten packages make
 // stacks. Each has a function New, and further functions for its variants:
 //
 //   - [github.com/rpcbench/rpcbench/grpcprotobuf]: gRPC with protobuf, by grpc-go
@@ -8,6 +8,7 @@
 //   - [github.com/rpcbench/rpcbench/httpjsoniter]: JSON over HTTP/1.1, by net/http and json-iterator
 //   - [github.com/rpcbench/rpcbench/stacks/grpcservehttp]: gRPC with protobuf, by grpc-go inside net/http's server
 //   - [github.com/rpcbench/rpcbench/stacks/connectrpc]: the Connect, gRPC and gRPC-Web protocols, by connect-go
+//   - [github.com/rpcbench/rpcbench/stacks/connectrpc2]: the same by version 2 of connect-go
 //   - [github.com/rpcbench/rpcbench/stacks/httpprotobuf]: protobuf over HTTP/1.1, without gRPC
 //   - [github.com/rpcbench/rpcbench/stacks/httpmsgpack]: MessagePack over HTTP/1.1
 //   - [github.com/rpcbench/rpcbench/stacks/httpxml]: XML over HTTP/1.1

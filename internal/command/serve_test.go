@@ -124,7 +124,7 @@ func TestServe(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, map[string]int{"grpcurl": 7, "curl": 11, "#": 7}, said)
+	require.Equal(t, map[string]int{"grpcurl": 8, "curl": 15, "#": 9}, said)
 }
 
 // TestServeStacksOfOthers: a command line that would fail is not printed.
@@ -191,7 +191,7 @@ func services(t *testing.T, addr string) (list []string, err error) {
 func TestServeEndsAtOnce(t *testing.T) {
 	for name, signal := range map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt} {
 		t.Run(name, func(t *testing.T) {
-			s := served(t, "httpjson", "grpcprotobuf", "grpcservehttp", "connectrpc.grpc", "rawtcp")
+			s := served(t, "httpjson", "grpcprotobuf", "grpcservehttp", "connectrpc.grpc", "connectrpc2.grpc", "rawtcp")
 
 			post, err := net.Dial("tcp", s.addrs["httpjson"])
 			require.NoError(t, err)
@@ -203,7 +203,7 @@ func TestServeEndsAtOnce(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "HTTP/1.1 100 Continue\r\n", line, "the handler waits for the body")
 
-			for _, name := range []string{"grpcprotobuf", "grpcservehttp", "connectrpc.grpc"} {
+			for _, name := range []string{"grpcprotobuf", "grpcservehttp", "connectrpc.grpc", "connectrpc2.grpc"} {
 				found, err := stacks.Find(name)
 				require.NoError(t, err)
 				f, err := rpcbench.Start(t.Context(), found[0], rpcbench.Config{Remote: s.addrs[name]})
@@ -234,13 +234,14 @@ func TestServeEndsAtOnce(t *testing.T) {
 
 // TestWire holds what docs/wire.md says of failures over HTTP.
 func TestWire(t *testing.T) {
-	addrs := served(t, "httpjson", "httpjson.decoder", "httpxml", "connectrpc").addrs
+	addrs := served(t, "httpjson", "httpjson.decoder", "httpxml", "connectrpc", "connectrpc2").addrs
 	const create = "/" + userService + "/CreateUser"
 	large := strings.Repeat(" ", rpcbench.MaxBody+1)
+	const connect = "connectrpc connectrpc2"
 	for _, c := range []struct {
-		why, stack, path, body string
-		status                 int
-		want                   string
+		why, stacks, path, body string
+		status                  int
+		want                    string
 	}{
 		{"a rule is broken, JSON", "httpjson", "/users", `{"email":"ann","name":"Anna"}`, 400,
 			`{"code":"invalid","violations":[{"field":"email","rule":"email"},{"field":"password","rule":"min=4"}]}`},
@@ -253,39 +254,43 @@ func TestWire(t *testing.T) {
 		{"another path", "httpjson", "/nosuch", "{}", 404, "404 page not found"},
 		{"a path that could be shorter", "httpjson", "//users/../users", "{}", 307, ""},
 		{"an echo", "httpjson", "/echo", `{"string":"hello"}`, 200, `{"string":"hello"}`},
-		{"a rule is broken, Connect", "connectrpc", create, `{"email":"ann"}`, 400,
+		{"a rule is broken, Connect", connect, create, `{"email":"ann"}`, 400,
 			`"details":[{"type":"google.rpc.BadRequest"`},
-		{"undecodable, Connect", "connectrpc", create, "{", 400, `{"code":"invalid_argument"`},
-		{"too large, Connect", "connectrpc", create, large, 429, `{"code":"resource_exhausted"`},
-		{"an echo, Connect", "connectrpc", "/" + userService + "/Echo", `{"string":"hello"}`, 200, `{"string":"hello"}`},
+		{"undecodable, Connect", connect, create, "{", 400, `{"code":"invalid_argument"`},
+		{"too large, Connect", connect, create, large, 429, `{"code":"resource_exhausted"`},
+		{"an echo, Connect", connect, "/" + userService + "/Echo", `{"string":"hello"}`, 200, `{"string":"hello"}`},
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addrs[c.stack]+c.path,
-			strings.NewReader(c.body))
-		require.NoError(t, err)
-		request.Header.Set("Content-Type", "application/json")
-		var transport http.Transport // which follows no redirection
-		reply, err := transport.RoundTrip(request)
-		require.NoError(t, err, c.why)
-		defer reply.Body.Close()
-		body, err := io.ReadAll(reply.Body)
-		transport.CloseIdleConnections()
-		require.NoError(t, err, c.why)
-		require.Equal(t, c.status, reply.StatusCode, c.why)
-		require.Contains(t, string(body), c.want, c.why)
+		for stack := range strings.FieldsSeq(c.stacks) {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addrs[stack]+c.path,
+				strings.NewReader(c.body))
+			require.NoError(t, err)
+			request.Header.Set("Content-Type", "application/json")
+			var transport http.Transport // which follows no redirection
+			reply, err := transport.RoundTrip(request)
+			require.NoError(t, err, c.why+", "+stack)
+			defer reply.Body.Close()
+			body, err := io.ReadAll(reply.Body)
+			transport.CloseIdleConnections()
+			require.NoError(t, err, c.why+", "+stack)
+			require.Equal(t, c.status, reply.StatusCode, c.why+", "+stack)
+			require.Contains(t, string(body), c.want, c.why+", "+stack)
+		}
 	}
 	for _, c := range []struct{ why, header, body, want string }{
 		{"a malformed chunk", "Transfer-Encoding: chunked", "zz\r\n", `(?s)^HTTP/1.1 500 .*\n\{"code":"unknown"`},
 		{"a body that ends early", "Content-Length: 100", "{", `(?s)^HTTP/1.1 499 .*\n\{"code":"canceled"`},
 	} {
-		conn, err := net.Dial("tcp", addrs["connectrpc"])
-		require.NoError(t, err)
-		defer conn.Close()
-		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s\r\n\r\n%s", create,
-			c.header, c.body)
-		require.NoError(t, err)
-		require.NoError(t, conn.(*net.TCPConn).CloseWrite())
-		reply, err := io.ReadAll(conn)
-		require.NoError(t, err)
-		require.Regexp(t, c.want, string(reply), c.why)
+		for stack := range strings.FieldsSeq(connect) {
+			conn, err := net.Dial("tcp", addrs[stack])
+			require.NoError(t, err)
+			defer conn.Close()
+			_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s\r\n\r\n%s", create,
+				c.header, c.body)
+			require.NoError(t, err)
+			require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+			reply, err := io.ReadAll(conn)
+			require.NoError(t, err)
+			require.Regexp(t, c.want, string(reply), c.why+", "+stack)
+		}
 	}
 }

@@ -211,8 +211,9 @@ func (m *maker) mainStacksTable(of []string) string {
 	base.Stack, base.Facts, base.Ratio = "httpjson", base.BaseFacts, 0
 	isBase := func(a report.Answer) bool { return a.Stack == "httpjson" }
 	all := []report.Answer{base}
+	later := append(of[1:], "httpjson") // stacks that came after the run, and the base
 	for _, s := range stacks.Main() {
-		if s.Name != "httpjson" {
+		if !slices.Contains(later, s.Name) {
 			all = append(all, *m.asked(dir, "small", s.Name))
 		}
 	}

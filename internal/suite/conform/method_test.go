@@ -32,6 +32,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc2"
 	"github.com/rpcbench/rpcbench/stacks/httpprotobuf"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -71,7 +72,7 @@ func generated() rpcbench.Method[userv1.User, userv1.CreateUserResponse] {
 
 func methodStacks() []rpcbench.Stack {
 	return []rpcbench.Stack{httpjson.Of(plain()), httpjson.DefaultOf(plain()), httpjsoniter.Of(plain()),
-		httpprotobuf.Of(generated()), grpcprotobuf.Of(generated()), connectrpc.Of(generated())}
+		httpprotobuf.Of(generated()), grpcprotobuf.Of(generated()), connectrpc.Of(generated()), connectrpc2.Of(generated())}
 }
 
 // The suite runs on a method of one's own.
@@ -87,7 +88,7 @@ func TestMethodsHaveABodyLimit(t *testing.T) {
 	asked.Requests[3].Avatar = make([]byte, rpcbench.MaxBody)
 	large.Requests[3] = binding.Convert[userv1.User](asked.Requests[3])
 	for _, s := range []rpcbench.Stack{httpjson.Of(asked), httpjson.DefaultOf(asked), httpjsoniter.Of(asked),
-		httpprotobuf.Of(large), grpcprotobuf.Of(large), connectrpc.Of(large)} {
+		httpprotobuf.Of(large), grpcprotobuf.Of(large), connectrpc.Of(large), connectrpc2.Of(large)} {
 		f := stacktest.Start(t, s, rpcbench.Config{})
 		call, err := f.Client.(rpcbench.MethodClient).Prepare(3)
 		require.NoError(t, err, s.Name)

@@ -18,6 +18,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/suite/conform"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
+	"github.com/rpcbench/rpcbench/stacks/connectrpc2"
 )
 
 type word struct {
@@ -97,7 +98,7 @@ func TestOneShortMessage(t *testing.T) {
 		"both of 16 bytes":  {words(16, 16), false},
 	} {
 		for _, s := range []rpcbench.Stack{grpcprotobuf.Of(generatedWords(c.method)),
-			connectrpc.Of(generatedWords(c.method))} {
+			connectrpc.Of(generatedWords(c.method)), connectrpc2.Of(generatedWords(c.method))} {
 			err := run("codec", s)
 			if c.skips {
 				require.ErrorContains(t, err, "neither message has an object of 16 bytes", what)
