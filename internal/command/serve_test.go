@@ -131,15 +131,18 @@ func TestServe(t *testing.T) {
 func TestServeStacksOfOthers(t *testing.T) {
 	bare := func(s rpcbench.Server) rpcbench.Server { return testkit.Server{Server: s} }
 	grpc := testkit.WithServer(grpcprotobuf.New(), bare)
-	json, call := httpjson.New(), httpjson.New()
-	json.Protocol, call.Method = "http/protojson", "shop.v1.Orders/Get"
+	json, call := httpjson.New(), methodStacks()[0]
+	json.Protocol = "http/protojson"
 	ctx, cancel := context.WithCancel(t.Context())
 	in, out := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, out, "127.0.0.1", 0, []rpcbench.Stack{grpc, json, call}) }()
+	go func() {
+		err := serve(ctx, out, "127.0.0.1", 0, []rpcbench.Stack{grpc, json, call})
+		ended <- errors.Join(err, out.Close()) // which ends the scan
+	}()
 	lines := bufio.NewScanner(in)
 	for _, want := range []string{"", "", "# grpcprotobuf", "# grpc/proto at 127.0.0.1:", // it takes no reflection
-		"# httpjson", "# http/protojson at 127.0.0.1:", "# httpjson", "# http/json at 127.0.0.1:"} {
+		"# httpjson", "# http/protojson at 127.0.0.1:", "# base", "# http/json at 127.0.0.1:"} {
 		require.True(t, lines.Scan(), want)
 		require.Contains(t, lines.Text(), want)
 	}
