@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/latency"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
@@ -114,5 +115,24 @@ func TestWindowsAtARateHaveTheirStarts(t *testing.T) {
 	for _, l := range g.Record().Latencies {
 		planned := 3 * w.Rate * length.Seconds() // about, and more where a busy machine ends a window late
 		require.Greater(t, float64(l.Planned), 0.7*planned, "a process of starts whose gaps are random")
+	}
+}
+
+// TestDroppedStartsAreOfAllWindows: callers who are busy for 120 ms drop the starts that were due meanwhile, and the
+// record has them.
+func TestDroppedStartsAreOfAllWindows(t *testing.T) {
+	slow := replaced(func(_ int64, real rpcbench.Call) error {
+		<-time.After(120 * time.Millisecond)
+		return real(t.Context())
+	})
+	g, err := Open(t.Context(), at(workload.Workload{Rate: 2000, Callers: 2}), rawtcp.New(), slow)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, g.Close()) }()
+	before := int64(0)
+	for range 2 {
+		require.NoError(t, run(t, g, 1))
+		dropped := g.Record().Latencies[1].Dropped
+		require.Greater(t, dropped, before)
+		before = dropped
 	}
 }
