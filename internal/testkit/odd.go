@@ -121,7 +121,7 @@ func Answer[Spec any](answer func(before []Question[Spec], spec Spec, n int) (an
 		return false
 	}
 	q := Question[Spec]{GOMAXPROCS: runtime.GOMAXPROCS(0), PID: os.Getpid()}
-	do := func(_ context.Context, lines <-chan []byte) error {
+	do := func(_ context.Context, lines <-chan []byte, reply func(any) error) error {
 		before := Asked[Spec](value)
 		most, dir := parse(value)
 		data, err := json.Marshal(q)
@@ -134,7 +134,7 @@ func Answer[Spec any](answer func(before []Question[Spec], spec Spec, n int) (an
 			}
 			var said any
 			if said, err = answer(before, q.Spec, n); err == nil {
-				err = json.NewEncoder(os.Stdout).Encode(said)
+				err = reply(said)
 			}
 		}
 		return err

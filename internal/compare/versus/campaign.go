@@ -211,7 +211,7 @@ func (c *Campaign) process(ctx context.Context, one *Comparison, i int, where st
 			found, err = ProcessOf(record)
 		}
 		if ctx.Err() != nil {
-			return errors.New("rpcbench: interrupted")
+			return errors.New("interrupted")
 		}
 		if err == nil {
 			if again != "" {
@@ -222,12 +222,12 @@ func (c *Campaign) process(ctx context.Context, one *Comparison, i int, where st
 			}
 			return err
 		}
-		why := strings.TrimPrefix(err.Error(), "rpcbench: ")
+		why := err.Error()
 		switch {
-		case strings.HasSuffix(why, errors.ErrUnsupported.Error()), strings.Contains(why, timing.ErrClock.Error()):
+		case errors.Is(err, errors.ErrUnsupported), errors.Is(err, timing.ErrClock):
 			one.Left, one.Cant = why, true
 			return nil
-		case again != "", strings.Contains(why, syscall.EMFILE.Error()): // which it has a second time
+		case again != "", errors.Is(err, syscall.EMFILE): // which it has a second time
 			one.Left = why
 			c.Failures = append(c.Failures, where+": "+why)
 			return nil

@@ -51,7 +51,7 @@ func TestCampaignOutlivesFailures(t *testing.T) {
 		case name == "hiccups" && tries == 1:
 			return timing.Record{}, nil // of which nothing can be made
 		case name == "can't":
-			return timing.Record{}, fmt.Errorf("rpcbench: can't: %w", errors.ErrUnsupported)
+			return timing.Record{}, fmt.Errorf("can't: %w", errors.ErrUnsupported)
 		}
 		return known(map[string]float64{"slow": 3, "hiccups": 0.9, "dies": 0.5}[name]), nil
 	}
@@ -82,9 +82,9 @@ func TestCampaignSkips(t *testing.T) {
 	}
 	c.Measure = func(_ context.Context, spec Spec, _ ...Program) (timing.Record, error) {
 		if spec.Arms[2] == "z" {
-			return timing.Record{}, fmt.Errorf("rpcbench: z: echo: %w", errors.ErrUnsupported)
+			return timing.Record{}, fmt.Errorf("z: echo: %w", errors.ErrUnsupported)
 		}
-		return timing.Record{}, fmt.Errorf("rpcbench: base: echo: %w", errors.ErrUnsupported)
+		return timing.Record{}, fmt.Errorf("base: echo: %w", errors.ErrUnsupported)
 	}
 	require.NoError(t, c.Run(t.Context()))
 	require.Equal(t, []string{"skipped: structured, mixed: base: echo: unsupported operation",
@@ -224,7 +224,7 @@ func TestCampaignEnds(t *testing.T) {
 		{"a full disk", "full", 1, func(c *Campaign) {
 			c.Kept = func(*Comparison, timing.Record) error { return errors.New("full") }
 		}},
-		{"a signal", "rpcbench: interrupted", 2, func(c *Campaign) {
+		{"a signal", "interrupted", 2, func(c *Campaign) {
 			c.Measure = func(context.Context, Spec, ...Program) (timing.Record, error) {
 				if len(c.Comparisons[0].Found) == 2 {
 					cancel()

@@ -3,7 +3,6 @@ package versus
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -35,7 +34,7 @@ type Spec struct {
 }
 
 // ServeChild does what the parent of this process asks for, if this process is a child that serves or measures one of
-// stacks. Else it returns false at once. The caller prints an error on standard error, where the parent reads it.
+// stacks. Else it returns false at once. The parent is told of an error.
 func ServeChild(in io.Reader, out io.Writer, stacks []rpcbench.Stack) (bool, error) {
 	switch os.Getenv(child.Variable) {
 	case "":
@@ -52,7 +51,7 @@ func ServeChild(in io.Reader, out io.Writer, stacks []rpcbench.Stack) (bool, err
 // measures a block for each line of in, and writes the block to out, as a record on a line.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name string) (rpcbench.Stack, error)) error {
 	var spec Spec
-	return child.Answer(ctx, in, out, &spec, func(ctx context.Context, lines <-chan []byte) error {
+	return child.Answer(ctx, in, out, &spec, func(ctx context.Context, lines <-chan []byte, answer func(any) error) error {
 		var stacks []rpcbench.Stack
 		for _, name := range spec.Arms {
 			s, err := find(name)
@@ -63,16 +62,16 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 		}
 		switch {
 		case spec.Profiled:
-			return explain(ctx, spec.Workload, spec.Slice, stacks, lines, out)
+			return explain(ctx, spec.Workload, spec.Slice, stacks, lines, answer)
 		case spec.Counted:
-			return count(ctx, spec.Workload, stacks, lines, out)
+			return count(ctx, spec.Workload, stacks, lines, answer)
 		}
 		g, err := Open(ctx, spec, stacks...)
 		for err == nil && <-lines != nil {
 			if err = g.Block(ctx); err == nil {
 				r := g.Record()
 				r.Blocks = r.Blocks[len(r.Blocks)-1:]
-				err = json.NewEncoder(out).Encode(r)
+				err = answer(r)
 			}
 		}
 		return cmp.Or(err, g.Close())

@@ -185,9 +185,10 @@ func TestSlicesOfAnArmApart(t *testing.T) {
 		t.Skip("the child is a shell script")
 	}
 	script := filepath.Join(t.TempDir(), "child")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 3; read spec\ncase $spec in\n"+
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 4; read spec\ncase $spec in\n"+
 		`*'"arms":["base","base"]'*) n=2;; *'"arms":["other","other"]'*) n=5;; *) n=90;; esac`+"\nwhile read line; do echo '"+
-		`{"blocks":[[[1,'$n',30,400,5,6,0,70,80,90,100],[0,1,10,100,1,1,0,7,8,9,10]]],"latencies":[{"calls":'$n'},{"calls":1}]}`+"'; done\n"), 0o700))
+		`{"answer":{"blocks":[[[1,'$n',30,400,5,6,0,70,80,90,100],[0,1,10,100,1,1,0,7,8,9,10]]],`+
+		`"latencies":[{"calls":'$n'},{"calls":1}]}}`+"'; done\n"), 0o700))
 	asked := spec("base@HEAD~1", "base@HEAD~1", "other@HEAD")
 	for asked.Seed = range 6 { // in the last block, whose latencies count, the order differs
 		record, err := Run(t.Context(), asked, Program{Path: script, Layout: 4}, Program{Path: script, Layout: 5},
@@ -212,8 +213,8 @@ func TestCountOfAProcessThatFails(t *testing.T) {
 		t.Skip("the child is a shell script")
 	}
 	script := filepath.Join(t.TempDir(), "child")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 3; read spec; read line\n"+
-		`echo '{"calls":1}'; echo it broke >&2; exit 1`), 0o700))
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 4; read spec; read line\n"+
+		`echo '{"answer":{"calls":1}}'; echo it broke >&2; exit 1`), 0o700))
 	_, err := Count(t.Context(), spec("base"), Program{Path: script})
 	require.EqualError(t, err, "it broke")
 }
@@ -317,6 +318,8 @@ func TestServeRefuses(t *testing.T) {
 		err := Serve(t.Context(), strings.NewReader(in), &out, find)
 		require.ErrorContains(t, err, refused+want)
 		require.NotContains(t, err.Error(), "\n")
-		require.Equal(t, fmt.Sprintln(child.Protocol), out.String(), "its protocol")
+		told, err := json.Marshal(err.Error())
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprintf("%d\n{\"failed\":{\"said\":%s}}\n", child.Protocol, told), out.String())
 	}
 }

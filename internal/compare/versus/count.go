@@ -3,8 +3,6 @@ package versus
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"io"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
@@ -28,13 +26,13 @@ func Count(ctx context.Context, spec Spec, program Program) (f workload.Facts, e
 
 // count is the child's side of Count.
 func count(ctx context.Context, w workload.Workload, stacks []rpcbench.Stack, lines <-chan []byte,
-	out io.Writer) error {
+	answer func(any) error) error {
 	if len(stacks) == 0 || <-lines == nil {
 		return nil
 	}
 	f, err := w.Look(ctx, stacks[0], 1000)
 	if err == nil {
-		err = json.NewEncoder(out).Encode(f)
+		err = answer(f)
 	}
 	return err
 }

@@ -3,9 +3,7 @@ package versus
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/pprof"
 	"time"
@@ -55,7 +53,7 @@ func Explain(ctx context.Context, spec Spec, program Program) (all []Explained, 
 
 // explain is the child's side of Explain. For each line it measures a round, and writes the sums of all rounds so far.
 func explain(ctx context.Context, w workload.Workload, length time.Duration, stacks []rpcbench.Stack,
-	lines <-chan []byte, out io.Writer) (err error) {
+	lines <-chan []byte, answer func(any) error) (err error) {
 	labelled := pprof.WithLabels(ctx, pprof.Labels("side", "client"))
 	pprof.SetGoroutineLabels(labelled)
 	w.Apart = false // one profile has both sides
@@ -82,7 +80,7 @@ func explain(ctx context.Context, w workload.Workload, length time.Duration, sta
 				return err
 			}
 		}
-		err = json.NewEncoder(out).Encode(sums)
+		err = answer(sums)
 	}
 	return err
 }

@@ -25,17 +25,18 @@ func TestExplainFails(t *testing.T) {
 		why, script, want string
 		calls             int64 // of the rounds that are kept
 	}{
-		{"it dies in its second round", `read line; echo '[{"Calls":1},{"Calls":2}]'; read line; echo it died >&2; exit 1`,
-			"it died", 2},
+		{"it dies in its second round",
+			`read line; echo '{"answer":[{"Calls":1},{"Calls":2}]}'; read line; echo it died >&2; exit 1`, "it died", 2},
 		{"it dies before its first round", `echo it died >&2; exit 1`, "it died", 0},
-		{"it forgets an arm", `read line; echo '[{"Calls":1}]'; read line`,
+		{"it forgets an arm", `read line; echo '{"answer":[{"Calls":1}]}'; read line`,
 			"a child answered with something else than a block", 0},
 		{"it fails at its end",
-			`read line; echo '[{},{}]'; read line; echo '[{},{"Calls":5}]'; read line; echo it died >&2; exit 1`, "it died", 5},
+			`read line; echo '{"answer":[{},{}]}'; read line; echo '{"answer":[{},{"Calls":5}]}'; read line; ` +
+				`echo it died >&2; exit 1`, "it died", 5},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			script := filepath.Join(t.TempDir(), "child")
-			require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 3; read spec\n"+test.script+"\n"), 0o700))
+			require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 4; read spec\n"+test.script+"\n"), 0o700))
 			found, err := Explain(t.Context(), Spec{Arms: []string{"a", "b"}, Blocks: 2}, Program{Path: script})
 			require.EqualError(t, err, test.want)
 			if test.calls == 0 {

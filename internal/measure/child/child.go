@@ -7,7 +7,6 @@ package child
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -66,16 +65,17 @@ func Find(stacks []rpcbench.Stack, name string) (rpcbench.Stack, error) {
 // Serve is the child's side of Start. It serves one of stacks until in ends.
 func Serve(in io.Reader, out io.Writer, stacks []rpcbench.Stack) error {
 	var asked service
-	return Answer(context.Background(), in, out, &asked, func(_ context.Context, lines <-chan []byte) error {
+	return Answer(context.Background(), in, out, &asked, func(_ context.Context, lines <-chan []byte,
+		answer func(any) error) error {
 		stack, err := Find(stacks, asked.Stack)
 		if err != nil {
 			return err
 		}
-		return serve(lines, json.NewEncoder(out), stack, asked)
+		return serve(lines, answer, stack, asked)
 	})
 }
 
-func serve(lines <-chan []byte, reports *json.Encoder, stack rpcbench.Stack, asked service) error {
+func serve(lines <-chan []byte, answer func(any) error, stack rpcbench.Stack, asked service) error {
 	f, err := Alone(context.Background(), stack,
 		rpcbench.Config{TLS: asked.TLS, Unix: asked.Socket != "", Addr: asked.Socket})
 	if err != nil {
@@ -91,7 +91,7 @@ func serve(lines <-chan []byte, reports *json.Encoder, stack rpcbench.Stack, ask
 		r.Accepted = f.Accepted() - own
 		runtime.ReadMemStats(&memory) // runtime/metrics counts small objects late
 		r.Bytes, r.Allocs = memory.TotalAlloc, memory.Mallocs
-		_ = reports.Encode(&r) // it fails if the parent has ended, and then lines end too
+		_ = answer(&r) // it fails if the parent has ended, and then lines end too
 	}
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("close: %w", err)
@@ -165,7 +165,7 @@ func (s *Server) end() (err error) {
 
 func said(err error) error {
 	if err != nil {
-		err = errors.New("server process: " + strings.TrimPrefix(err.Error(), "rpcbench: "))
+		err = fmt.Errorf("server process: %w", err)
 	}
 	return err
 }

@@ -18,11 +18,13 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/rpcbench/rpcbench/internal/measure/timing"
 )
 
 // Protocol is the number of what a parent and its children tell each other. Raise it with each change of what a line
 // means or of what is measured by it. Else a build from before the change would measure something else by that name.
-const Protocol = 3
+const Protocol = 4
 
 // Variable stands in the environment of a child, and says what the child does: Serves or Measures. Builds that knew no
 // Protocol looked for other names, so a child of such a build measures nothing.
@@ -47,13 +49,15 @@ type Command struct {
 
 // Process is a child of this process. One goroutine at a time.
 type Process struct {
-	// End ends the child's input and waits for the child's end, a minute at most. Of a child that fails, the error has
-	// the first two lines of standard error: a trace of goroutines would fill pages.
+	// End ends the child's input and waits for the child's end, a minute at most. The error of a child that fails is what
+	// it has said of that: its reply, or the first two lines of standard error, since a trace of goroutines would fill
+	// pages.
 	End func() error
 
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *json.Decoder
+	failed *failure // what the child has said last
 	stderr bytes.Buffer
 	limit  time.Duration
 	kill   func()
@@ -123,10 +127,14 @@ func (p *Process) greet() error {
 func (p *Process) Ask(line string, answer any) error {
 	defer time.AfterFunc(p.limit, p.kill).Stop()
 	_, _ = io.WriteString(p.in, line+"\n") // if it fails, so does reading
-	err := p.out.Decode(answer)
+	r := reply{Answer: answer}
+	err := p.out.Decode(&r)
 	switch {
-	case err == nil:
+	case err == nil && r.Failed == nil:
 		return nil
+	case err == nil:
+		p.failed = r.Failed
+		return p.End()
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrClosed):
 		return cmp.Or(p.End(), errors.New("a child ended before its time"))
 	}
@@ -139,16 +147,23 @@ func (p *Process) end() error {
 	defer p.kill()
 	defer time.AfterFunc(4*limit, p.kill).Stop() // it may have three fixtures to close
 	_ = p.in.Close()
-	for p.out.Decode(new(json.RawMessage)) == nil { // it may be amid an answer
+	for r := (reply{}); p.out.Decode(&r) == nil; { // it may be amid an answer
+		p.failed = cmp.Or(p.failed, r.Failed)
 	}
-	err := cmp.Or(p.cmd.Wait(), p.remove())
-	said := slices.DeleteFunc(strings.Split(p.stderr.String(), "\n"), func(line string) bool {
-		return strings.TrimSpace(line) == ""
-	})
-	if err != nil && len(said) > 0 {
-		return errors.New(strings.Join(said[:min(2, len(said))], "; "))
+	err, said := cmp.Or(p.cmd.Wait(), p.remove()), begins(p.stderr.String())
+	switch {
+	case p.failed != nil:
+		return p.failed
+	case err != nil && said != "":
+		return errors.New(said)
 	}
 	return err
+}
+
+// begins has the first two lines of a text on one.
+func begins(text string) string {
+	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return strings.TrimSpace(line) == "" })
+	return strings.Join(lines[:min(2, len(lines))], "; ")
 }
 
 // remove deletes the folder.
@@ -159,12 +174,40 @@ func (p *Process) remove() error {
 	return os.RemoveAll(p.folder)
 }
 
+// reply is a line of a child after that of its protocol: an answer, or why no more come.
+type reply struct {
+	Answer any      `json:"answer,omitempty"`
+	Failed *failure `json:"failed,omitempty"`
+}
+
+// failure is the error of a child, with those of its causes by which a parent decides what to do.
+type failure struct {
+	Said        string `json:"said"`
+	Unsupported bool   `json:"unsupported,omitempty"` // errors.ErrUnsupported
+	Clock       bool   `json:"clock,omitempty"`       // timing.ErrClock
+	Files       bool   `json:"files,omitempty"`       // syscall.EMFILE
+}
+
+func failureOf(err error) *failure {
+	return &failure{Said: begins(err.Error()), Unsupported: errors.Is(err, errors.ErrUnsupported),
+		Clock: errors.Is(err, timing.ErrClock), Files: errors.Is(err, syscall.EMFILE)}
+}
+
+func (f *failure) Error() string { return f.Said }
+
+func (f *failure) Is(cause error) bool {
+	return f.Unsupported && cause == errors.ErrUnsupported || f.Clock && cause == timing.ErrClock ||
+		f.Files && cause == syscall.EMFILE
+}
+
+// Work is what a child does: a reply for each of lines. Its error is told to the parent.
+type Work func(ctx context.Context, lines <-chan []byte, answer func(any) error) error
+
 // Answer is the child's side. It tells its protocol and reads what is asked. Then do answers the lines that follow.
 //
 // When in ends, lines is closed and the context of do ends: a parent that was killed closes its end of the pipe, and a
 // child that went on would disturb what is measured next.
-func Answer(ctx context.Context, in io.Reader, out io.Writer, asked any,
-	do func(ctx context.Context, lines <-chan []byte) error) error {
+func Answer(ctx context.Context, in io.Reader, out io.Writer, asked any, do Work) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if in == io.Reader(os.Stdin) {
@@ -183,13 +226,19 @@ func Answer(ctx context.Context, in io.Reader, out io.Writer, asked any,
 			}
 		}
 	}()
-	given := json.NewDecoder(bytes.NewReader(<-lines))
+	given, replies := json.NewDecoder(bytes.NewReader(<-lines)), json.NewEncoder(out)
 	given.DisallowUnknownFields() // what a parent of another revision asks for in them would not be measured
-	if err := given.Decode(asked); err != nil {
-		return fmt.Errorf("%s is set, which is for children of rpcbench, but standard input has no question "+
+	err := given.Decode(asked)
+	if err != nil {
+		err = fmt.Errorf("%s is set, which is for children of rpcbench, but standard input has no question "+
 			"that this build reads: %w", Variable, err)
+	} else {
+		err = do(ctx, lines, func(answer any) error { return replies.Encode(reply{Answer: answer}) })
 	}
-	return do(ctx, lines)
+	if err != nil {
+		_ = replies.Encode(reply{Failed: failureOf(err)}) // it fails if the parent has ended
+	}
+	return err
 }
 
 // stdin is standard input whose reader is parked. With the race detector of Go 1.26.8 and one P, a collection that
