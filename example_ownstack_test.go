@@ -60,7 +60,7 @@ func (s server) Serve(l net.Listener) error {
 
 func newServer(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 	idle, header := config.Limits()
-	handler := createUser(rpcbench.NewValidator[rpcbench.User]())
+	handler := createUser(rpcbench.NewValidator[rpcbench.User](config))
 	return server{&http.Server{
 		Handler: handler, TLSConfig: config.TLS,
 		IdleTimeout: idle, ReadHeaderTimeout: header, MaxHeaderBytes: rpcbench.MaxHeader,

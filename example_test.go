@@ -164,7 +164,7 @@ func ExampleServeConns() {
 
 // Validate a request in a server of your own.
 func ExampleNewValidator() {
-	validate := rpcbench.NewValidator[rpcbench.User]()
+	validate := rpcbench.NewValidator[rpcbench.User](rpcbench.ServerConfig{})
 	user := anna()
 	fmt.Println(validate(&user))
 	user.Password = "abc"

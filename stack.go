@@ -136,6 +136,10 @@ type ServerConfig struct {
 	// IdleTimeout and HeaderTimeout replace the constants of the same names unless they are zero: see Limits. The suite
 	// sets milliseconds here, to check that a server obeys.
 	IdleTimeout, HeaderTimeout time.Duration
+
+	// Wait is how long a handler waits on a timer before it answers, as for a database, and many wait side by side. What
+	// NewValidator returns waits for a valid user. Echo and a method of one's own wait too; who is refused does not.
+	Wait time.Duration
 }
 
 // Limits returns how long a connection may be idle, and how long a handshake or the headers of a request may take.

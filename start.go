@@ -30,14 +30,14 @@ type Config struct {
 	TLS     bool     // use TLS 1.3 with a certificate made for this fixture, which its client verifies
 	Headers *Headers // see ClientConfig
 
-	IdleTimeout, HeaderTimeout time.Duration // see ServerConfig
+	IdleTimeout, HeaderTimeout, Wait time.Duration // see ServerConfig
 
 	// WrapServer and WrapClient replace each connection, beneath TLS, by what they return: a net.Conn that counts bytes,
 	// records or delays. nil leaves the connection as it is.
 	WrapServer, WrapClient func(net.Conn) net.Conn
 
-	// Remote is the host:port of a server of the stack that runs elsewhere. Addr, WrapServer and the timeouts must then
-	// be zero. "" starts a server in this process.
+	// Remote is the host:port of a server of the stack that runs elsewhere. Addr, WrapServer, Wait and the timeouts must
+	// then be zero. "" starts a server in this process.
 	Remote      string
 	Certificate []byte // of Remote, in DER; with TLS the client trusts this one alone
 }
@@ -121,6 +121,9 @@ func (f *Fixture) start(ctx context.Context, config Config) (step string, err er
 	if config.Conns < 0 {
 		return "connections", fmt.Errorf("Config.Conns is %d: give 1 or more, or 0 for 1", config.Conns)
 	}
+	if config.Wait < 0 {
+		return "wait", fmt.Errorf("Config.Wait is %v: give 0 or more", config.Wait)
+	}
 	if h := config.Headers; h != nil && (h.UserAgent == "" || h.Authorization == "" || h.Traceparent == nil) {
 		return "headers", errors.New("Config.Headers needs a UserAgent, an Authorization and a Traceparent")
 	}
@@ -130,8 +133,9 @@ func (f *Fixture) start(ctx context.Context, config Config) (step string, err er
 			return step, err
 		}
 	} else {
-		if config.Addr != "" || config.WrapServer != nil || config.IdleTimeout != 0 || config.HeaderTimeout != 0 {
-			const refused = "the Addr, WrapServer and timeouts of Config are for a server in this process"
+		if config.Addr != "" || config.WrapServer != nil || config.IdleTimeout != 0 || config.HeaderTimeout != 0 ||
+			config.Wait != 0 {
+			const refused = "the Addr, WrapServer, Wait and timeouts of Config are for a server in this process"
 			return "server elsewhere", errors.New(refused)
 		}
 		f.newest = make([]atomic.Pointer[net.Conn], max(64, 2*config.Conns))
@@ -213,7 +217,7 @@ func (f *Fixture) serve(ctx context.Context, config *Config) (step string, err e
 		}
 		return "listen", err
 	}
-	f.server, err = f.Stack.Server(ServerConfig{serverTLS, config.IdleTimeout, config.HeaderTimeout})
+	f.server, err = f.Stack.Server(ServerConfig{serverTLS, config.IdleTimeout, config.HeaderTimeout, config.Wait})
 	if f.server == nil && err == nil {
 		err = errors.New("Stack.Server returned no Server and no error")
 	}

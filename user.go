@@ -93,9 +93,10 @@ func rules() map[string]string {
 }
 
 // NewValidator returns the validation that every server runs on a request of type T, the user type of its library. The
-// returned function's error is an *Error with the code Invalid. NewValidator panics unless T has exactly the fields of
-// User, by their json names: validator/v10 would silently ignore a rule for a field that does not exist.
-func NewValidator[T any]() func(*T) error {
+// returned function's error is an *Error with the code Invalid. For a valid user the function waits for config.Wait, as
+// a handler would that asks a database. NewValidator panics unless T has exactly the fields of User, by their json
+// names: validator/v10 would silently ignore a rule for a field that does not exist.
+func NewValidator[T any](config ServerConfig) func(*T) error {
 	byField, rest := map[string]string{}, rules()
 	t := reflect.TypeFor[T]()
 	for f := range t.Fields() {
@@ -110,9 +111,11 @@ func NewValidator[T any]() func(*T) error {
 	v := validator.New(validator.WithRequiredStructEnabled())
 	v.RegisterTagNameFunc(jsonName)
 	v.RegisterStructValidationMapRules(byField, new(T))
+	wait := config.Wait
 	return func(u *T) error {
 		err := v.Struct(u)
 		if err == nil {
+			time.Sleep(wait) // returns at once if it is 0
 			return nil
 		}
 		fields, _ := errors.AsType[validator.ValidationErrors](err) // no other error, since u is a pointer to a struct

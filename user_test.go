@@ -19,6 +19,9 @@ import (
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
+// here is a server that does not wait.
+var here rpcbench.ServerConfig
+
 // emailOf returns a valid address of n characters.
 func emailOf(n int) string {
 	const local, end = 64, "@example.com"
@@ -40,7 +43,7 @@ func TestRulesAtTheirEdges(t *testing.T) {
 		id       = func(s string) rpcbench.User { return set(func(u *rpcbench.User) { u.ID = s }) }
 	)
 	const smile = "\U0001F600" // 4 bytes, 1 character
-	plain, generated := rpcbench.NewValidator[rpcbench.User](), rpcbench.NewValidator[userv1.User]()
+	plain, generated := rpcbench.NewValidator[rpcbench.User](here), rpcbench.NewValidator[userv1.User](here)
 	for _, c := range []struct {
 		why    string
 		user   rpcbench.User
@@ -114,9 +117,9 @@ func TestValidatorRefusesOtherFields(t *testing.T) {
 		why, typ string
 		make     func()
 	}{
-		{"a field is missing", "missing", func() { rpcbench.NewValidator[missing]() }},
-		{"a field that User lacks", "additional", func() { rpcbench.NewValidator[additional]() }},
-		{"no json names", "untagged", func() { rpcbench.NewValidator[untagged]() }},
+		{"a field is missing", "missing", func() { rpcbench.NewValidator[missing](here) }},
+		{"a field that User lacks", "additional", func() { rpcbench.NewValidator[additional](here) }},
+		{"no json names", "untagged", func() { rpcbench.NewValidator[untagged](here) }},
 	} {
 		want := "rpcbench: the fields of rpcbench_test." + c.typ + " are not those of User, by their json names"
 		t.Run(c.why, func(t *testing.T) { require.PanicsWithValue(t, want, c.make) })
@@ -130,7 +133,7 @@ func TestValidatorRefusesOtherFields(t *testing.T) {
 		Avatar   []byte `json:"avatar"`
 	}
 	require.NotPanics(t, func() {
-		rpcbench.NewValidator[unexported]()
+		rpcbench.NewValidator[unexported](here)
 	}, "generated types have fields of their own: %v", unexported{}.state)
 }
 
@@ -138,7 +141,7 @@ func TestValidatorRefusesOtherFields(t *testing.T) {
 func TestValidatorsAllocateTheSame(t *testing.T) {
 	u := rpcbench.Sample(0, 1000)
 	g := binding.Convert[userv1.User](&u)
-	plain, generated := rpcbench.NewValidator[rpcbench.User](), rpcbench.NewValidator[userv1.User]()
+	plain, generated := rpcbench.NewValidator[rpcbench.User](here), rpcbench.NewValidator[userv1.User](here)
 	// The least of many single runs: under -race a sync.Pool forgets a part of what it is given.
 	least := func(validate func()) float64 {
 		n := testing.AllocsPerRun(1, validate)
@@ -150,6 +153,17 @@ func TestValidatorsAllocateTheSame(t *testing.T) {
 	p, q := least(func() { _ = plain(&u) }), least(func() { _ = generated(g) })
 	require.LessOrEqual(t, p, 9.0, "net/mail's parser of addresses takes 5")
 	require.Equal(t, p, q, "plain and generated type")
+}
+
+// A handler waits for a valid user alone.
+func TestValidatorsWait(t *testing.T) {
+	validate := rpcbench.NewValidator[rpcbench.User](rpcbench.ServerConfig{Wait: time.Hour})
+	require.Error(t, validate(new(rpcbench.User)), "at once, or the test would take an hour")
+	const wait = 10 * time.Millisecond
+	validate = rpcbench.NewValidator[rpcbench.User](rpcbench.ServerConfig{Wait: wait})
+	u, began := rpcbench.Sample(0, 0), time.Now()
+	require.NoError(t, validate(&u))
+	require.GreaterOrEqual(t, time.Since(began), wait)
 }
 
 func TestErrorText(t *testing.T) {

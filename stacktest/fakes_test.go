@@ -27,6 +27,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/suite/conform"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 	"github.com/rpcbench/rpcbench/internal/testkit"
+	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 	"github.com/rpcbench/rpcbench/internal/transport/message"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc2"
@@ -67,9 +68,6 @@ type rpcMessage struct {
 }
 
 func (k fake) stack() rpcbench.Stack {
-	if k.validate == nil {
-		k.validate = rpcbench.NewValidator[rpcbench.User]()
-	}
 	stack := httpjson.New()
 	stack.Name, stack.Traits.Lossy = "fake", nil // what its messages would lose: it has none
 	if k.numbered {
@@ -77,6 +75,10 @@ func (k fake) stack() rpcbench.Stack {
 	}
 	stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		idle, header := config.Limits()
+		k := k
+		if k.validate == nil {
+			k.validate = rpcbench.NewValidator[rpcbench.User](config)
+		}
 		s := &http.Server{
 			Handler: http.HandlerFunc(k.serve), TLSConfig: config.TLS, Protocols: onlyHTTP1(),
 			ReadHeaderTimeout: header, IdleTimeout: idle,
@@ -571,6 +573,25 @@ func TestFakesFail(t *testing.T) {
 			"connections | is a value shared, such as the one that replies are decoded into?"},
 		{"fixtures that share a pool", sharedPool(), "neighbours | a second fixture, beside the first: "},
 		{"fixtures that share their connections' end", sharedEnd(), "neighbours | closing one fixture broke the other"},
+		{"a handler that does not wait", fake{validate: validated(1)}.stack(), "wait | NewValidator, and all handlers wait"},
+		{"an echo that does not wait", oneWaits("/users"), "wait | an echo: took"},
+		{"calls that wait in turn", validatedBy(func(config rpcbench.ServerConfig) func(*rpcbench.User) error {
+			var mu sync.Mutex
+			validate := rpcbench.NewValidator[rpcbench.User](config)
+			return func(u *rpcbench.User) error {
+				mu.Lock()
+				defer mu.Unlock()
+				return validate(u)
+			}
+		}), "wait | 4 calls at a time waited one after the other"},
+		{"a handler that waits before it validates", validatedBy(
+			func(config rpcbench.ServerConfig) func(*rpcbench.User) error {
+				validate := validated(1)
+				return func(u *rpcbench.User) error {
+					<-time.After(config.Wait)
+					return validate(u)
+				}
+			}), "wait | a user who is refused took"},
 		{"no header timeout", fake{server: func(s *http.Server) { s.ReadHeaderTimeout = 0 }}.stack(),
 			"limits | the server keeps a connection without a request"},
 	} {
@@ -582,7 +603,7 @@ func TestFakesFail(t *testing.T) {
 				limit = 2 * time.Second // what never comes is waited for
 			}
 			checks, cause, _ := strings.Cut(c.fails, " | ")
-			if regexp.MustCompile("deadline|limits|header limit|patience|shared").MatchString(checks) {
+			if regexp.MustCompile("deadline|limits|header limit|patience|shared|wait").MatchString(checks) {
 				t.Parallel() // these wait, and read nothing of the process as a whole
 			}
 			for i, name := range strings.Split(checks, ", ") {
@@ -617,7 +638,7 @@ func TestFieldsThatNobodyCompares(t *testing.T) {
 
 // TestRulesThatNobodyChecks: a server checks each rule of a user.
 func TestRulesThatNobodyChecks(t *testing.T) {
-	check := rpcbench.NewValidator[rpcbench.User]()
+	check := rpcbench.NewValidator[rpcbench.User](rpcbench.ServerConfig{})
 	for _, rule := range []string{"email required", "email email", "email max=254", "name min=4", "name max=100",
 		"password min=4", "password max=72", "avatar max=1048576"} {
 		err := run("outcomes", conform.Subject{Stack: fake{validate: func(u *rpcbench.User) error {
@@ -928,13 +949,40 @@ func pooledByCall() rpcbench.Stack {
 
 // validated is the check of a user, made so many times.
 func validated(times int) func(*rpcbench.User) error {
-	check := rpcbench.NewValidator[rpcbench.User]()
+	check := rpcbench.NewValidator[rpcbench.User](rpcbench.ServerConfig{})
 	return func(u *rpcbench.User) (err error) {
 		for range times {
 			err = check(u)
 		}
 		return err
 	}
+}
+
+// validatedBy is a fake whose server makes its validation of its configuration.
+func validatedBy(of func(rpcbench.ServerConfig) func(*rpcbench.User) error) rpcbench.Stack {
+	stack := fake{}.stack()
+	stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+		return fake{validate: of(config)}.stack().Server(config)
+	}
+	return stack
+}
+
+// oneWaits is httpjson of whose handlers the one at path waits.
+func oneWaits(path string) rpcbench.Stack {
+	stack := httpjson.New()
+	server := stack.Server
+	stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+		handler := func(wait time.Duration) http.Handler {
+			config.Wait = wait
+			s, _ := server(config) // which fails for no configuration
+			return s.(interface{ HTTPHandler() http.Handler }).HTTPHandler()
+		}
+		mux := http.NewServeMux()
+		mux.Handle("POST "+path, handler(config.Wait))
+		mux.Handle("/", handler(0))
+		return httpapi.NewServer(config, mux, false), nil
+	}
+	return stack
 }
 
 // validating checks users in the client as well.

@@ -36,9 +36,6 @@ type webSocket struct {
 }
 
 func (k webSocket) stack() rpcbench.Stack {
-	if k.validate == nil {
-		k.validate = rpcbench.NewValidator[rpcbench.User]()
-	}
 	return rpcbench.Stack{
 		Name: "websocket", Protocol: "websocket/json",
 		Traits: rpcbench.Traits{Codec: "encoding/json", InvalidUTF8: rpcbench.Replaced, Multiplexed: true, Turns: true,
@@ -57,6 +54,9 @@ type answer struct {
 }
 
 func (k webSocket) serve(config rpcbench.ServerConfig) func(net.Conn) {
+	if k.validate == nil {
+		k.validate = rpcbench.NewValidator[rpcbench.User](config)
+	}
 	idle, header := config.Limits()
 	return func(conn net.Conn) {
 		r := bufio.NewReader(conn)

@@ -241,6 +241,9 @@ func TestStreamFakesFail(t *testing.T) {
 				return nil
 			}
 		})}, "ended streams"},
+		{"a call on a stream for which nobody waits", fakeStreams{call: just(func(rpcbench.Call) rpcbench.Call {
+			return func(context.Context) error { return nil }
+		})}, "wait | a call on a stream: took"},
 		{"an ended stream's error that Close does not return", fakeStreams{close: func(s *fakeStream) error {
 			_ = s.Stream.Close()
 			return nil
@@ -249,7 +252,7 @@ func TestStreamFakesFail(t *testing.T) {
 		t.Run(c.fault, func(t *testing.T) {
 			fails, cause, _ := strings.Cut(c.fails, " | ")
 			for _, check := range conform.Checks() {
-				if !strings.Contains(check.Name, "stream") || fails != "" && fails != check.Name {
+				if !strings.Contains(check.Name, "stream") && check.Name != "wait" || fails != "" && fails != check.Name {
 					continue
 				}
 				err := check.Run(conform.Subject{Stack: c.fake.stack(), Limit: 8 * time.Second})

@@ -110,7 +110,7 @@ func malformed(err error) error {
 // serve returns a function that answers the requests of one connection, until the connection ends, is idle for too long
 // or carries anything else. Its deadlines are timers of the runtime, not system calls.
 func serve(config rpcbench.ServerConfig) func(net.Conn) {
-	create := pb.API().NewService()
+	service := pb.Service{Create: pb.API().NewService(config), Wait: config.Wait}
 	idle, header := config.Limits()
 	return func(conn net.Conn) {
 		r := bufio.NewReader(conn)
@@ -134,7 +134,7 @@ func serve(config rpcbench.ServerConfig) func(net.Conn) {
 			if int64(r.Buffered()) < size {
 				_ = conn.SetReadDeadline(time.Time{}) // no limit bounds a whole call
 			}
-			reply, err := answer(r, kind, size, create)
+			reply, err := answer(r, kind, size, service)
 			if err := respond(conn, reply, err); err != nil {
 				return
 			}
@@ -143,20 +143,23 @@ func serve(config rpcbench.ServerConfig) func(net.Conn) {
 }
 
 // answer reads the payload and makes the reply. An error of another type than *rpcbench.Error ends the connection.
-func answer(r *bufio.Reader, kind byte, size int64, create pb.Create) (proto.Message, error) {
+func answer(r *bufio.Reader, kind byte, size int64, service pb.Service) (proto.Message, error) {
 	payload, err := readPayload(r, size)
 	if err != nil {
 		return nil, err
 	}
 	if kind == echo {
 		f := new(messagepb.Flex)
-		return f, decode(payload, f)
+		if err := decode(payload, f); err != nil {
+			return nil, err
+		}
+		return service.Echo(context.Background(), f)
 	}
 	u := new(userv1.User)
 	if err := decode(payload, u); err != nil {
 		return nil, err
 	}
-	return create(context.Background(), u)
+	return service.Create(context.Background(), u)
 }
 
 // respond sends the reply, or the call's error instead. It returns an error if the connection broke.

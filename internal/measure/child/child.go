@@ -47,9 +47,10 @@ func Alone(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config) (*
 
 // service is what a child is asked to serve.
 type service struct {
-	Stack  string `json:"stack"`
-	TLS    bool   `json:"tls"`
-	Socket string `json:"socket"` // its path; "" is TCP
+	Stack  string        `json:"stack"`
+	TLS    bool          `json:"tls"`
+	Socket string        `json:"socket"` // its path; "" is TCP
+	Wait   time.Duration `json:"wait,omitzero"`
 }
 
 // Find returns the stack with that name.
@@ -77,7 +78,7 @@ func Serve(in io.Reader, out io.Writer, stacks []rpcbench.Stack) error {
 
 func serve(lines <-chan []byte, answer func(any) error, stack rpcbench.Stack, asked service) error {
 	f, err := Alone(context.Background(), stack,
-		rpcbench.Config{TLS: asked.TLS, Unix: asked.Socket != "", Addr: asked.Socket})
+		rpcbench.Config{TLS: asked.TLS, Unix: asked.Socket != "", Addr: asked.Socket, Wait: asked.Wait})
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ type Server struct {
 // Start starts this program as a child, which must call [Serve], to serve the stack with that name. The child has the
 // current GOMAXPROCS of this process. ctx bounds the start.
 func Start(ctx context.Context, stack string, config rpcbench.Config) (*Server, error) {
-	s, asked := &Server{}, service{Stack: serverOf(stack), TLS: config.TLS}
+	s, asked := &Server{}, service{Stack: serverOf(stack), TLS: config.TLS, Wait: config.Wait}
 	if config.Unix { // in a folder of this process, which outlives a child that is killed
 		folder, err := os.MkdirTemp("", "rpcbench")
 		if err != nil {

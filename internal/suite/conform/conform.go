@@ -30,7 +30,10 @@ type Check struct {
 }
 
 // Checks returns all checks in the order in which they run.
-func Checks() []Check {
+func Checks() []Check { return slices.Concat(ofBytes(), ofOutcomes()) }
+
+// ofBytes are the checks of what crosses the wire, and of who does the work.
+func ofBytes() []Check {
 	return []Check{
 		{"declared", true, false, declared,
 			"Name, Protocol and Traits have allowed values."},
@@ -81,6 +84,12 @@ func Checks() []Check {
 		{"body limit", true, false, watched(ofUsersAlone(bodyLimit)),
 			"A body a little smaller than MaxBody is read, and one a little larger is TooLarge. Needs bytes that can " +
 				"be read."},
+	}
+}
+
+// ofOutcomes are the checks of what callers get, and when.
+func ofOutcomes() []Check {
+	return []Check{
 		{"hostile values", false, false, bare(ofUsersAlone(hostileValues)),
 			"Values on which encoders differ come back as they were sent, unless Traits.Lossy names them. Invalid " +
 				"UTF-8 becomes what Traits.InvalidUTF8 says."},
@@ -99,6 +108,9 @@ func Checks() []Check {
 			"Valid, invalid and oversized users end with the same codes and violations on every stack. The server " +
 				"refuses them, the client gets the answer, and the next call works. An invalid user costs no connection. " +
 				"A body that is too large may cost one."},
+		{"wait", true, true, waits,
+			"A handler waits for ServerConfig.Wait before it answers: in a call, in an echo and on a stream, many side by " +
+				"side, and not for a user who is refused."},
 		{"deadline", false, true, func(s Subject) { s.interruptedCalls(rpcbench.DeadlineExceeded) },
 			"A call whose deadline passes ends with it and says so, also while it waits for a connection that " +
 				"another call has. The next call works."},

@@ -318,10 +318,17 @@ func TestMethodFaults(t *testing.T) {
 	sendsKept = testkit.WithMessages(sendsKept, func(requests, _ *rpcbench.Messages) { // which keep none
 		requests.Encode = func(i int) ([]byte, error) { return json.Marshal(answeredAtLength().Requests[i%corpus.Round]) }
 	})
+	atOnce := httpjson.Of(plain())
+	server := atOnce.Server
+	atOnce.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+		config.Wait = 0
+		return server(config)
+	}
 	for fault, c := range map[string]struct {
 		stack rpcbench.Stack
 		check string
 	}{
+		"a handler that does not wait": {atOnce, "wait"},
 		"a reply from memory": {withPrepare(httpjson.Of(plain()),
 			func(c rpcbench.MethodClient, i int) (rpcbench.Call, error) {
 				if i >= 1000 { // of the start

@@ -169,7 +169,7 @@ func repeats(f *session) {
 
 // validation counts how often the validator ran, by the objects that it allocates for each email.
 func validation(f *session) {
-	check := rpcbench.NewValidator[rpcbench.User]()
+	check := rpcbench.NewValidator[rpcbench.User](rpcbench.ServerConfig{})
 	var direct []rpcbench.Call
 	for i := range corpus.Round {
 		u := rpcbench.Sample(i, 0)

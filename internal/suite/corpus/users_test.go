@@ -23,7 +23,7 @@ import (
 
 func TestUsersDifferInEveryField(t *testing.T) {
 	seen := map[string]int{}
-	validate := rpcbench.NewValidator[rpcbench.User]()
+	validate := rpcbench.NewValidator[rpcbench.User](rpcbench.ServerConfig{})
 	for i := range 100 {
 		u := rpcbench.Sample(i, 16)
 		require.NoError(t, validate(&u))

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 	"unsafe"
 
 	"github.com/rpcbench/rpcbench"
@@ -88,8 +89,8 @@ func Traits(t codec.Traits) rpcbench.Traits {
 }
 
 // NewService makes the operation that a server runs, which validates a user and answers.
-func (a API[U, R, F, E]) NewService() func(context.Context, *U) (*R, error) {
-	validate := rpcbench.NewValidator[U]()
+func (a API[U, R, F, E]) NewService(config rpcbench.ServerConfig) func(context.Context, *U) (*R, error) {
+	validate := rpcbench.NewValidator[U](config)
 	return func(_ context.Context, u *U) (*R, error) {
 		if err := validate(u); err != nil {
 			return nil, err
@@ -97,6 +98,10 @@ func (a API[U, R, F, E]) NewService() func(context.Context, *U) (*R, error) {
 		return a.Answer(u), nil
 	}
 }
+
+// Wait waits as rpcbench.ServerConfig says of handlers, and returns at once if that is 0. The operation of NewService
+// waits by itself.
+func Wait(d time.Duration) { time.Sleep(d) }
 
 // AsError returns the *rpcbench.Error that err is or wraps, or one of the same code and text.
 func AsError(err error) *rpcbench.Error {

@@ -108,8 +108,8 @@ func user[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E]) {
 	u.ID = "7"
 	for _, asked := range []rpcbench.User{u, rpcbench.Sample(1, 0), {}} {
 		theirs, ours := asked, asked
-		want, wantErr := plain.NewService()(t.Context(), &theirs)
-		got, err := api.NewService()(t.Context(), binding.Convert[U](&ours))
+		want, wantErr := plain.NewService(rpcbench.ServerConfig{})(t.Context(), &theirs)
+		got, err := api.NewService(rpcbench.ServerConfig{})(t.Context(), binding.Convert[U](&ours))
 		require.Equal(t, wantErr, err)
 		if err == nil {
 			require.Equal(t, want, binding.Convert[rpcbench.Response](got))
@@ -122,7 +122,7 @@ func user[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E]) {
 
 	answer := func() *R {
 		asked := u
-		r, err := api.NewService()(t.Context(), binding.Convert[U](&asked))
+		r, err := api.NewService(rpcbench.ServerConfig{})(t.Context(), binding.Convert[U](&asked))
 		require.NoError(t, err)
 		return r
 	}

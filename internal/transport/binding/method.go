@@ -20,7 +20,9 @@ func messages[T any](
 }
 
 // Serve makes the operation that a server of m runs. It finds the reply by the request's key.
-func Serve[Q, A any](m rpcbench.Method[Q, A]) (func(context.Context, *Q) (*A, error), error) {
+func Serve[Q, A any](
+	config rpcbench.ServerConfig, m rpcbench.Method[Q, A]) (func(context.Context, *Q) (*A, error), error) {
+	wait := config.Wait
 	switch {
 	case m.Name == "" || m.Equal == nil:
 		return nil, errors.New("a Method has a Name, and Equal to compare replies")
@@ -28,7 +30,10 @@ func Serve[Q, A any](m rpcbench.Method[Q, A]) (func(context.Context, *Q) (*A, er
 		return nil, fmt.Errorf("%s: each request has a reply, and there are %d requests and %d replies",
 			m.Name, len(m.Requests), len(m.Replies))
 	case m.Key == nil:
-		return func(context.Context, *Q) (*A, error) { return m.Replies[0], nil }, nil
+		return func(context.Context, *Q) (*A, error) {
+			Wait(wait)
+			return m.Replies[0], nil
+		}, nil
 	}
 	replies := map[uint64]*A{}
 	for i, q := range m.Requests {
@@ -40,6 +45,7 @@ func Serve[Q, A any](m rpcbench.Method[Q, A]) (func(context.Context, *Q) (*A, er
 	}
 	return func(_ context.Context, q *Q) (*A, error) {
 		if reply := replies[m.Key(q)]; reply != nil {
+			Wait(wait)
 			return reply, nil
 		}
 		return nil, &rpcbench.Error{Code: rpcbench.Invalid, Message: "no sample has this request"}

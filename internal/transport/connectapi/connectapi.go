@@ -49,7 +49,7 @@ func Stack(name, protocol string, t rpcbench.Traits,
 	return rpcbench.Stack{
 		Name: name, Protocol: protocol, Traits: t,
 		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-			return newServer(config, pb.API().NewService(), http2, server...), nil
+			return newServer(config, pb.API().NewService(config), http2, server...), nil
 		},
 		Dial: func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 			options := client
@@ -73,7 +73,7 @@ func Stack(name, protocol string, t rpcbench.Traits,
 func newServer(
 	config rpcbench.ServerConfig, create pb.Create, http2 bool, options ...connect.HandlerOption) rpcbench.Server {
 	options = append(slices.Clip(options), connect.WithReadMaxBytes(rpcbench.MaxBody))
-	s := service{pb.Service{Create: create, Failure: toConnect}}
+	s := service{pb.Service{Create: create, Failure: toConnect, Wait: config.Wait}}
 	mux := http.NewServeMux()
 	mux.Handle(userserviceconnect.NewUserServiceHandler(s, options...))
 	return httpapi.NewServer(config, mux, http2)
@@ -107,7 +107,7 @@ func openStream(stub userserviceconnect.UserServiceClient) func(context.Context)
 func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
 	s.Method = m.Name
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-		serve, err := binding.Serve(m)
+		serve, err := binding.Serve(config, m)
 		mux := http.NewServeMux()
 		mux.Handle("/"+m.Name, connect.NewUnaryHandlerSimple("/"+m.Name, func(ctx context.Context, q *Q) (*A, error) {
 			a, err := serve(ctx, q)

@@ -58,7 +58,7 @@ func (o odd2) CreateUsers(ctx context.Context, s userserviceconnect2.UserService
 func TestOddStreams(t *testing.T) {
 	failure := errors.Join(connect.NewError(connect.CodeResourceExhausted, io.ErrShortBuffer),
 		connect2.NewError(connect2.CodeResourceExhausted, "short buffer")) // each version knows its own
-	right := pb.API().NewService()
+	right := pb.API().NewService(rpcbench.ServerConfig{})
 	replies := func(n int, err error) func(context.Context, server) error {
 		return func(ctx context.Context, s server) error {
 			u, e := s.Receive()

@@ -51,7 +51,7 @@ func Stack(name, protocol string, t rpcbench.Traits, options ...connecthttp.Opti
 	return rpcbench.Stack{
 		Name: name, Protocol: protocol, Traits: t,
 		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-			return newServer(config, pb.API().NewService(), http2, options...), nil
+			return newServer(config, pb.API().NewService(config), http2, options...), nil
 		},
 		Dial: func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 			var conns []*pb.Conn
@@ -71,7 +71,7 @@ func Stack(name, protocol string, t rpcbench.Traits, options ...connecthttp.Opti
 func newServer(
 	config rpcbench.ServerConfig, create pb.Create, http2 bool, options ...connecthttp.Option) rpcbench.Server {
 	server := connect.NewServer()
-	s := service{pb.Service{Create: create, Failure: toConnect}}
+	s := service{pb.Service{Create: create, Failure: toConnect, Wait: config.Wait}}
 	userserviceconnect2.RegisterUserServiceHandler(server, s)
 	return mount(config, server, http2, options...)
 }
@@ -124,7 +124,7 @@ func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
 	s.Method = m.Name
 	spec := connect.Spec{StreamType: connect.StreamTypeUnary, Procedure: "/" + m.Name}
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-		serve, err := binding.Serve(m)
+		serve, err := binding.Serve(config, m)
 		server := connect.NewServer()
 		server.Register(connect.Method{Spec: spec,
 			Handler: func(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {

@@ -72,7 +72,7 @@ func (s service) CreateUsers(stream grpc.BidiStreamingServer[userv1.User, userv1
 // NewServer makes a server of the service with the limits that every server has.
 func NewServer(config rpcbench.ServerConfig, options ...grpc.ServerOption) *grpc.Server {
 	s := bare(config, options...)
-	userservicegrpc.RegisterUserServiceServer(s, NewService(pb.API().NewService()))
+	userservicegrpc.RegisterUserServiceServer(s, NewService(config))
 	return s
 }
 
@@ -88,8 +88,8 @@ func bare(config rpcbench.ServerConfig, options ...grpc.ServerOption) *grpc.Serv
 }
 
 // NewService makes the service as a server of gRPC calls it.
-func NewService(create pb.Create) userservicegrpc.UserServiceServer {
-	return service{Service: pb.Service{Create: create, Failure: toStatus}}
+func NewService(config rpcbench.ServerConfig) userservicegrpc.UserServiceServer {
+	return service{Service: pb.Service{Create: pb.API().NewService(config), Failure: toStatus, Wait: config.Wait}}
 }
 
 // OwnServer is NewServer for a server that accepts connections itself, with or without TLS.

@@ -18,7 +18,7 @@ func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
 	s.Method = m.Name
 	service, name, _ := strings.Cut(m.Name, "/")
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-		serve, err := binding.Serve(m)
+		serve, err := binding.Serve(config, m)
 		if err != nil {
 			return nil, err
 		}

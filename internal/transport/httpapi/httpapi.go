@@ -38,7 +38,7 @@ func Stack[U, R, F, E any](
 	name, protocol string, c codec.Codec, api binding.API[U, R, F, E], options Options) rpcbench.Stack {
 	s := bare(name, protocol, c, options)
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-		return newServer(config, c, api, api.NewService(), options), nil
+		return newServer(config, c, api, api.NewService(config), options), nil
 	}
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		return newClient(config, c, api, options), nil
@@ -72,7 +72,7 @@ func Of[Q, A, E any](name, protocol string, c codec.Codec, m rpcbench.Method[Q, 
 	s := bare(name, protocol, c, options)
 	s.Method = m.Name
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-		serve, err := binding.Serve(m)
+		serve, err := binding.Serve(config, m)
 		mux := http.NewServeMux()
 		mux.Handle("POST /"+m.Name, &handler[Q, A, E]{newBodies(c, options, false), serve, fromError})
 		return listening(config, mux, options), err

@@ -270,8 +270,8 @@ func TestOtherRequests(t *testing.T) {
 // Limits of the connection are on the server; a timer of a whole request would end streams, and other libraries have
 // none.
 func TestServerLimits(t *testing.T) {
-	got := newServer(rpcbench.ServerConfig{}, jsonstd.Codec{}, binding.Plain(), binding.Plain().NewService(),
-		Options{}).(server).Server
+	var config rpcbench.ServerConfig
+	got := newServer(config, jsonstd.Codec{}, binding.Plain(), binding.Plain().NewService(config), Options{}).(server).Server
 	require.Equal(t, rpcbench.HeaderTimeout, got.ReadHeaderTimeout)
 	require.Equal(t, rpcbench.IdleTimeout, got.IdleTimeout)
 	require.Equal(t, rpcbench.MaxHeader, got.MaxHeaderBytes)
@@ -307,8 +307,8 @@ func TestWhatCannotBeEncoded(t *testing.T) {
 		return err
 	}
 	serve := func(c codec.Codec) string {
-		return serveHandler(t, newServer(rpcbench.ServerConfig{}, c, binding.Plain(), binding.Plain().NewService(),
-			Options{}).(server).Handler)
+		var config rpcbench.ServerConfig
+		return serveHandler(t, newServer(config, c, binding.Plain(), binding.Plain().NewService(config), Options{}).(server).Handler)
 	}
 	good := serve(jsonstd.Codec{})
 	require.NoError(t, create(good, jsonstd.Codec{}))

@@ -17,7 +17,11 @@ import (
 func newServer[U, R, F, E any](config rpcbench.ServerConfig, c codec.Codec, api binding.API[U, R, F, E],
 	create func(context.Context, *U) (*R, error), options Options) rpcbench.Server {
 	b := newBodies(c, options, false)
-	echo := func(_ context.Context, f *F) (*F, error) { return f, nil }
+	wait := config.Wait
+	echo := func(_ context.Context, f *F) (*F, error) {
+		binding.Wait(wait)
+		return f, nil
+	}
 	mux := http.NewServeMux()
 	mux.Handle("POST "+usersPath, &handler[U, R, E]{b, create, api.FromError})
 	mux.Handle("POST "+echoPath, &handler[F, F, E]{b, echo, api.FromError})

@@ -40,7 +40,8 @@ func New() rpcbench.Stack {
 func newServer(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 	idle, header := config.Limits()
 	mux := drpcmux.New()
-	err := mux.Register(pb.Service{Create: pb.API().NewService(), Failure: failure}, description{})
+	service := pb.Service{Create: pb.API().NewService(config), Failure: failure, Wait: config.Wait}
+	err := mux.Register(service, description{})
 	server := drpcserver.NewWithOptions(mux, drpcserver.Options{Manager: drpcmanager.Options{
 		InactivityTimeout: idle,
 		// A message that is larger ends the connection: the suite's largest is refused by encoding.Unmarshal.

@@ -38,7 +38,7 @@ func New() rpcbench.Stack {
 
 func newServer(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 	idle, header := config.Limits()
-	create := binding.Plain().NewService()
+	create := binding.Plain().NewService(config)
 	server := &fasthttp.Server{
 		Handler: func(ctx *fasthttp.RequestCtx) {
 			switch path := string(ctx.Path()); {
@@ -49,7 +49,10 @@ func newServer(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 			case path == users:
 				serve(ctx, create)
 			default:
-				serve(ctx, func(_ context.Context, f *message.Flex) (*message.Flex, error) { return f, nil })
+				serve(ctx, func(_ context.Context, f *message.Flex) (*message.Flex, error) {
+					binding.Wait(config.Wait)
+					return f, nil
+				})
 			}
 		},
 		IdleTimeout:        idle,

@@ -31,7 +31,7 @@ import (
 // gRPC would not run.
 func New() rpcbench.Stack {
 	return stack("grpcgateway", func(config rpcbench.ServerConfig, mux *runtime.ServeMux) (rpcbench.Server, error) {
-		service := grpcapi.NewService(pb.API().NewService())
+		service := grpcapi.NewService(config)
 		err := userservice.RegisterUserServiceHandlerServer(context.Background(), mux, service)
 		return httpapi.NewServer(config, limited(mux), false), err
 	})
@@ -51,7 +51,7 @@ func Proxy() rpcbench.Stack {
 		if err := userservice.RegisterUserServiceHandler(context.Background(), mux, cc); err != nil {
 			return nil, errors.Join(err, cc.Close())
 		}
-		inside := grpcapi.NewServer(rpcbench.ServerConfig{IdleTimeout: config.IdleTimeout})
+		inside := grpcapi.NewServer(rpcbench.ServerConfig{IdleTimeout: config.IdleTimeout, Wait: config.Wait})
 		return &proxy{httpapi.NewServer(config, limited(mux), false), cc, inside, pipe}, nil
 	})
 }

@@ -41,7 +41,7 @@ func (s service) CreateUser(u *rpcbench.User, r *Reply) error {
 
 func newServer(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 	s := rpc.NewServer()
-	err := s.RegisterName("users", service{rpcbench.NewValidator[rpcbench.User]()})
+	err := s.RegisterName("users", service{rpcbench.NewValidator[rpcbench.User](config)})
 	return rpcbench.ServeConns(config, func(conn net.Conn) {
 		idle, header := config.Limits()
 		s.ServeConn(&limited{conn, idle, header})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -58,6 +59,7 @@ type Create = func(context.Context, *userv1.User) (*userv1.CreateUserResponse, e
 type Service struct {
 	Create  Create
 	Failure func(error) error // turns an error of the service into the library's
+	Wait    time.Duration     // of Echo; Create waits by itself
 }
 
 func (s Service) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
@@ -68,7 +70,10 @@ func (s Service) CreateUser(ctx context.Context, u *userv1.User) (*userv1.Create
 	return reply, nil
 }
 
-func (Service) Echo(_ context.Context, f *messagepb.Flex) (*messagepb.Flex, error) { return f, nil }
+func (s Service) Echo(_ context.Context, f *messagepb.Flex) (*messagepb.Flex, error) {
+	binding.Wait(s.Wait)
+	return f, nil
+}
 
 // Answer receives the users of a stream and sends a reply to each, in turn.
 func (s Service) Answer(ctx context.Context,

@@ -1,0 +1,76 @@
+package conform
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/transport/message"
+)
+
+const sideBySide = 4 // calls that wait at a time
+
+// errLate marks the error of calls that took longer than the wait allows. A busy machine may be late too, so they are
+// made again with a longer wait, which a handler that waits wrongly exceeds as well.
+var errLate = errors.New(", also when the wait was longer")
+
+func waits(s Subject) {
+	var err error
+	for _, wait := range []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, time.Second} {
+		if err = ended(func() { s.waits(wait) }); !errors.Is(err, errLate) {
+			break
+		}
+	}
+	failIf(err != nil, "%w", err)
+}
+
+// waits checks calls of a server whose handlers wait so long.
+func (s Subject) waits(wait time.Duration) {
+	conns := 1
+	if t := s.Stack.Traits; !t.Multiplexed || t.Turns {
+		conns = sideBySide
+	}
+	s.with(rpcbench.Config{Conns: conns, Wait: wait}, func(f *session) {
+		one := func(call rpcbench.Call) error {
+			began := time.Now()
+			err := call(context.Background())
+			if took := time.Since(began); err == nil && took < wait {
+				err = fmt.Errorf("took %v where ServerConfig.Wait is %v: the server hands its ServerConfig to NewValidator, and "+
+					"all handlers wait", took, wait)
+			}
+			return err
+		}
+		var callers sync.WaitGroup
+		var errs [sideBySide]error
+		began := time.Now()
+		for i := range errs {
+			call := f.prepare(rpcbench.Sample(i, 0))
+			callers.Go(func() { errs[i] = one(call) })
+		}
+		callers.Wait()
+		must(cmp.Or(errs[:]...), "one of %d calls at a time", sideBySide)
+		failIf(time.Since(began) >= sideBySide*wait, "%d calls at a time waited one after the other, %v each%w", sideBySide,
+			wait, errLate)
+		if !s.own() {
+			u, began := rpcbench.User{}, time.Now()
+			wantError(f.prepare(u)(context.Background()), rpcbench.Invalid, "a user who breaks rules")
+			failIf(time.Since(began) >= wait, "a user who is refused took %v or longer: a handler waits when it has validated%w",
+				wait, errLate)
+		}
+		if client, ok := f.Client.(rpcbench.Echoer); ok {
+			call := try(client.PrepareEcho(&message.Flex{String: "echo"}))
+			if call(context.Background()) == nil { // else its server does not echo: see the check of that
+				must(one(call), "an echo")
+			}
+		}
+		if client, ok := f.Client.(rpcbench.Streamer); ok {
+			stream := try(client.OpenStream(context.Background()))
+			must(one(try(stream.Prepare(rpcbench.Sample(0, 0)))), "a call on a stream")
+			must(stream.Close(), "close a stream")
+		}
+	})
+}
