@@ -55,3 +55,22 @@ func TestList(t *testing.T) {
 	require.Equal(t, "  a small call\n    JSON: 12.5 µs\n    gRPC: 10.0 µs\n    functions: json.Marshal\n"+
 		"      4.00 (SE 0.62),\n      syscall.write 6.00\n      (SE 0.75)\n", text.String())
 }
+
+// TestLongWord: a word that is wider than what the other columns leave is whole, whatever the width.
+func TestLongWord(t *testing.T) {
+	a := New(1, "stack", "heap", "goroutines")
+	a.Columns[2].Spare = true
+	a.Add("connections")
+	a.Add("grpcprotobuf@google.golang.org/grpc@v1.80.0 server", "58912 (0.02 %)", "5")
+	for width, want := range map[int]string{
+		80: "connections                                                     heap  goroutines\n" +
+			"  grpcprotobuf@google.golang.org/grpc@v1.80.0 server  58912 (0.02 %)           5\n",
+		70: "connections                                                     heap\n" +
+			"  grpcprotobuf@google.golang.org/grpc@v1.80.0 server  58912 (0.02 %)\n",
+		60: "connections\n  grpcprotobuf@google.golang.org/grpc@v1.80.0 server\n    heap: 58912 (0.02 %)\n",
+	} {
+		var text strings.Builder
+		require.NoError(t, a.Text(&text, width))
+		require.Equal(t, want, text.String(), width)
+	}
+}

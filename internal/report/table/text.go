@@ -43,7 +43,7 @@ func (t Table) Text(w io.Writer, width int) error {
 	if headed && len(rows[0]) == 1 {
 		names[0], rows = rows[0][0], rows[1:]
 	}
-	if room := width - rest; room >= min(least, widths[0]) {
+	if room := width - rest; room >= min(max(least, t.longest(indent)), widths[0]) {
 		widths[0] = min(widths[0], room)
 		t.row(&b, names, columns, widths, below, false)
 		for _, row := range rows {
@@ -85,11 +85,23 @@ func (t Table) fit(width, indent int) (columns, widths []int) {
 				rest += 2 + n
 			}
 		}
-		if width-rest >= min(widths[0], spare) {
+		if width-rest >= min(widths[0], max(spare, t.longest(indent))) {
 			break
 		}
 	}
 	return columns, widths
+}
+
+// longest is how wide the longest word of the first column is where a cell wraps, since no word is broken.
+func (t Table) longest(indent int) (n int) {
+	for _, row := range t.Rows {
+		if len(row) > 1 {
+			for word := range strings.FieldsSeq(row[0]) {
+				n = max(n, indent+2+utf8.RuneCountInString(word))
+			}
+		}
+	}
+	return n
 }
 
 // row writes one row, whose first cell may take several lines, and whose last one may stand below. Rows below a heading
