@@ -3,6 +3,7 @@
 //
 //	rpcbench run                               gRPC with JSON, at five workloads, in about two minutes
 //	rpcbench run httpjson@HEAD~1 httpjson      a build with another: commits, Go releases, module versions
+//	rpcbench run -idle 1000                    memory at rest: what a connection takes while nothing happens
 //	rpcbench run -proto orders.proto ...       the same for a method and messages of yours
 //	rpcbench init -proto orders.proto ...      a module that compares stacks of your method, to keep
 //	rpcbench report folder                     the report of a folder that run has made

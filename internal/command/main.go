@@ -17,6 +17,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/idle"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
@@ -29,6 +30,9 @@ func Main(module Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload) 
 	}
 	err, done := p.check(os.Args[1:]), false
 	if err == nil {
+		done, err = idle.ServeChild(os.Stdin, os.Stdout, stacks)
+	}
+	if err == nil && !done {
 		done, err = versus.ServeChild(os.Stdin, os.Stdout, stacks)
 	}
 	if err == nil && !done {

@@ -158,7 +158,7 @@ func TestManual(t *testing.T) {
 	manual := (*ast.File)(file).Doc.Text()
 	require.LessOrEqual(t, strings.Count(manual, "\n"), 25, "a comment that nobody reads: docs/running.md is the guide")
 	examples := regexp.MustCompile(`(?m)^\trpcbench (?:run|explain)((?: [^ .]\S*)*)  `).FindAllStringSubmatch(manual, -1)
-	require.Len(t, examples, 3)
+	require.Len(t, examples, 4)
 	for _, example := range examples {
 		args := strings.Fields(strings.TrimSpace(example[0]))
 		_, _, err := typed(t, slices.Insert(args[1:], 1, "-time", "1s")...)

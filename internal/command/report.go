@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/idle"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/report/table"
 )
@@ -26,6 +27,9 @@ func reportCommand(stdout io.Writer) command {
 			return func(_ context.Context, args []string) error {
 				if len(args) != 1 {
 					return wrong("report: name one folder that rpcbench run made")
+				}
+				if r, err := idle.Read(args[0]); !errors.Is(err, fs.ErrNotExist) {
+					return again(r, err, args[0], *out, stdout)
 				}
 				s, err := report.Read(args[0])
 				if err != nil {

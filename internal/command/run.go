@@ -35,7 +35,7 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 		example: "rpcbench run",
 		groups: append([]string{
 			"What is called: base workloads message payload stream headers",
-			"How: rate callers conns new-connections tls unix apart link server gomaxprocs",
+			"How: rate callers conns new-connections tls unix apart link server gomaxprocs idle",
 			"How long: thorough time processes seed",
 			"What is decided: equal max max-counts",
 			"Where to: out v",
@@ -43,9 +43,12 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			var m Messages
 			m.flags(f)
-			read := runFlags(p, f)
+			read, number := runFlags(p, f), idleFlag(f)
 			return func(ctx context.Context, args []string) error {
 				o, err := read(args)
+				if o.typed["idle"] {
+					return o.atRest(ctx, *number, stdout, stderr)
+				}
 				own := slices.ContainsFunc(strings.Fields(ownFlags), func(name string) bool { return o.typed[name] })
 				if own {
 					if err := p.checkOwn(m); err != nil {

@@ -124,7 +124,8 @@ func TestRooms(t *testing.T) {
 		"verdict":   nil,
 		"compare":   {"verdict", "measure", "explain", "environ"},
 		"report":    {"compare", "measure"},
-		"command":   {"report", "compare", "explain", "measure", "suite/corpus", "environ"},
+		"idle":      {"verdict", "measure", "compare", "report/table"},
+		"command":   {"report", "idle", "compare", "explain", "measure", "suite/corpus", "environ"},
 		"scaffold":  {"command", "compare", "measure", "environ"},
 		"testkit":   {"measure"},
 	}

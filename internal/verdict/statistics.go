@@ -81,19 +81,19 @@ func interval(all []Process, value func(Process) float64) (mean, half float64) {
 		logs, byLayout[p.Layout] = append(logs, x), append(byLayout[p.Layout], x)
 	}
 	if len(byLayout) < 2 {
-		return student(logs)
+		return Student(logs)
 	}
 	for _, own := range byLayout {
 		means = append(means, stats.Mean(own))
 	}
 	slices.Sort(means) // a map has no order, and sums depend on it
-	_, ofProcesses := student(logs)
-	mean, half = student(means)
+	_, ofProcesses := Student(logs)
+	mean, half = Student(means)
 	return mean, max(half, ofProcesses)
 }
 
-// student returns the mean of independent values, and half the width of its t interval: infinite for one value.
-func student(values []float64) (mean, half float64) {
+// Student returns the mean of independent values, and half the width of its t interval: infinite for one value.
+func Student(values []float64) (mean, half float64) {
 	mean = stats.Mean(values)
 	width := math.Inf(1)
 	if n := len(values); n > 1 {

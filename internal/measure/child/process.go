@@ -26,12 +26,13 @@ import (
 // means or of what is measured by it. Else a build from before the change would measure something else by that name.
 const Protocol = 4
 
-// Variable stands in the environment of a child, and says what the child does: Serves or Measures. Builds that knew no
-// Protocol looked for other names, so a child of such a build measures nothing.
+// Variable stands in the environment of a child, and says what the child does: Serves, Measures or Holds. Builds that
+// knew no Protocol looked for other names, so a child of such a build measures nothing.
 const (
 	Variable = "RPCBENCH_CHILD"
 	Serves   = "serve"
 	Measures = "measure"
+	Holds    = "hold" // connections or streams, at rest
 )
 
 const limit = 15 * time.Second // for a report, and for the end; rpcbench.Start and Fixture.Close take less
@@ -40,7 +41,7 @@ const limit = 15 * time.Second // for a report, and for the end; rpcbench.Start 
 type Command struct {
 	Path  string        // "" is this program
 	Env   []string      // what it has in its environment besides
-	Does  string        // Serves or Measures
+	Does  string        // Serves, Measures or Holds
 	Procs int           // its GOMAXPROCS; 0 is the default
 	Files bool          // it has a temporary folder of its own, which goes even if the child is killed
 	Asked any           // its first line, as JSON

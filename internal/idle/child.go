@@ -1,0 +1,301 @@
+package idle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http/httptrace"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
+)
+
+// question is what a child is asked to be: the server of a stack, or a client of the server at Addr.
+type question struct {
+	Stack       string `json:"stack"`
+	State       State  `json:"state"`
+	TLS         bool   `json:"tls"`
+	Most        int    `json:"most"` // that it will hold
+	Addr        string `json:"addr,omitempty"`
+	Certificate []byte `json:"certificate,omitempty"`
+}
+
+// answer is what a child says for each line that it reads. A client reads how many it should hold.
+type answer struct {
+	Held
+	Addr        string `json:"addr,omitempty"` // of a server
+	Certificate []byte `json:"certificate,omitempty"`
+	Accepted    int    `json:"accepted"`       // connections that a server has accepted, without its own
+	Left        string `json:"left,omitempty"` // why the stack has no such state
+}
+
+// Held is what a process holds at rest, in bytes. Resident is 0 if the system does not tell.
+type Held struct {
+	Heap       uint64 `json:"heap"`   // live objects
+	Stacks     uint64 `json:"stacks"` // of goroutines, with what the runtime keeps for further ones
+	Resident   uint64 `json:"resident,omitempty"`
+	Goroutines int    `json:"goroutines"`
+}
+
+const (
+	openLimit = time.Minute // for a client to open all that it is asked for
+	atRest    = time.Hour   // in which no server closes what is idle
+	pause     = 10 * time.Millisecond
+	most      = 30 // collections, if memory never stands still
+
+	// conns carry the streams. net/http's HTTP/2 server takes as many as onConn on a connection at a time.
+	conns, onConn = 4, 250
+)
+
+// held collects until two collections leave the same, and reads what is left. A goroutine may end a little after the
+// call that it served, and a collection halves a stack at most.
+func held() (h Held) {
+	var last Held
+	var m runtime.MemStats
+	for i := range most {
+		debug.FreeOSMemory() // collects, and gives back what is free, which would be resident
+		runtime.ReadMemStats(&m)
+		h = Held{Heap: m.HeapAlloc, Stacks: m.StackInuse, Goroutines: runtime.NumGoroutine()}
+		if i > 0 && h == last {
+			break
+		}
+		last = h
+		<-time.After(pause)
+	}
+	h.Resident = inMemory()
+	return h
+}
+
+// ServeChild does what the parent of this process asks for, if this process is a child that holds memory. Else it
+// returns false at once.
+func ServeChild(in io.Reader, out io.Writer, stacks []rpcbench.Stack) (bool, error) {
+	if os.Getenv(child.Variable) != child.Holds {
+		return false, nil
+	}
+	var asked question
+	return true, child.Answer(context.Background(), in, out, &asked, func(ctx context.Context, lines <-chan []byte) error {
+		stack, err := child.Find(stacks, asked.Stack)
+		if err != nil {
+			return err
+		}
+		hold := serve
+		if asked.Addr != "" {
+			hold = call
+		}
+		answers := json.NewEncoder(out)
+		return hold(ctx, stack, asked, lines, func(a answer) { _ = answers.Encode(a) }) // if it fails, lines end too
+	})
+}
+
+// serve is the side of a child that is a server. All that it holds goes with its process, for which nobody waits.
+func serve(ctx context.Context, stack rpcbench.Stack, asked question, lines <-chan []byte, say func(answer)) error {
+	f, err := child.Alone(ctx, stack, rpcbench.Config{TLS: asked.TLS, IdleTimeout: atRest, HeaderTimeout: atRest})
+	if err != nil {
+		return err
+	}
+	a, own := answer{Addr: f.Addr}, f.Accepted()
+	if state, ok := f.TLS(); ok {
+		a.Certificate = state.PeerCertificates[0].Raw
+	}
+	for range lines {
+		a.Held, a.Accepted = held(), int(f.Accepted()-own)
+		say(a)
+	}
+	return nil
+}
+
+// holder is the side of a child that is a client.
+type holder struct {
+	stack  rpcbench.Stack
+	state  State
+	most   int
+	config rpcbench.ClientConfig
+	shared rpcbench.Client // whose connections carry all that is held
+	kept   []any           // clients and streams, which stay open
+	number int             // of what is held
+}
+
+func call(ctx context.Context, stack rpcbench.Stack, asked question, lines <-chan []byte, say func(answer)) error {
+	h := holder{stack: stack, state: asked.State, most: asked.Most}
+	if err := h.reach(ctx, asked); err != nil {
+		return err
+	}
+	for line := range lines {
+		n, err := strconv.Atoi(string(line))
+		if err == nil {
+			err = h.hold(ctx, n)
+		}
+		switch {
+		case errors.Is(err, errors.ErrUnsupported):
+			say(answer{Left: "no streams"})
+		case err != nil:
+			return err
+		default:
+			say(answer{Held: held()})
+		}
+	}
+	runtime.KeepAlive(h.kept)
+	return nil
+}
+
+// reach makes a call of one connection, to know that it is right, and keeps what that client was told. Nothing of the
+// fixture stays: it would count.
+func (h *holder) reach(ctx context.Context, asked question) error {
+	dial, stack := h.stack.Dial, h.stack
+	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		h.config = config
+		return dial(config)
+	}
+	f, err := rpcbench.Start(ctx, stack,
+		rpcbench.Config{TLS: asked.TLS, Remote: asked.Addr, Certificate: asked.Certificate})
+	if err != nil {
+		return err
+	}
+	h.config.DialContext = new(net.Dialer).DialContext // nothing lies between a client and its connections
+	if h.config.TLS != nil {
+		h.config.TLS.VerifyConnection = nil
+	}
+	return f.Close()
+}
+
+// hold opens more until n are held.
+func (h *holder) hold(ctx context.Context, n int) error {
+	ctx, cancel := context.WithCancelCause(ctx) // a deadline would leave its trace in the header tables of HTTP/2
+	defer cancel(nil)
+	defer time.AfterFunc(openLimit, func() { cancel(fmt.Errorf("%d were not open after %v", n, openLimit)) }).Stop()
+	more := n - h.number
+	h.number = n
+	if h.state == Streams {
+		return h.streams(more)
+	}
+	return h.connections(ctx, more)
+}
+
+// connections opens so many, each for one call.
+func (h *holder) connections(ctx context.Context, more int) error {
+	config := h.config
+	config.Conns = more
+	if !h.stack.Traits.Multiplexed {
+		ctx = together(ctx, &config)
+	}
+	client, err := h.stack.Dial(config)
+	if err != nil {
+		return err
+	}
+	h.kept = append(h.kept, client)
+	return h.calls(ctx, client, more)
+}
+
+// together holds back the calls of a client that gives the connection of a call that has ended to the next one. Else
+// early calls would leave too few that open one. No dial ends before all have begun, and where net/http tells of it, no
+// call is sent before all have a connection, so that each connection has one call. Nothing is wrapped.
+func together(ctx context.Context, config *rpcbench.ClientConfig) context.Context {
+	dial, dialled, ready := config.DialContext, newGate(config.Conns), newGate(config.Conns)
+	config.DialContext = func(of context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(of, network, addr)
+		if err == nil {
+			dialled.pass(ctx)
+		}
+		return conn, err
+	}
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { ready.pass(ctx) }})
+}
+
+// gate lets nobody pass before so many have come.
+type gate struct {
+	missing atomic.Int64
+	open    chan struct{}
+}
+
+func newGate(number int) *gate {
+	g := &gate{open: make(chan struct{})}
+	g.missing.Store(int64(number))
+	return g
+}
+
+func (g *gate) pass(ctx context.Context) {
+	if g.missing.Add(-1) == 0 {
+		close(g.open)
+	}
+	select {
+	case <-g.open:
+	case <-ctx.Done():
+	}
+}
+
+// calls makes so many at a time, until each has its reply. The first failure ends the others.
+func (h *holder) calls(ctx context.Context, client rpcbench.Client, number int) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	calls := make([]rpcbench.Call, number)
+	for i := range calls {
+		var err error
+		switch client := client.(type) {
+		case rpcbench.Users:
+			calls[i], err = client.PrepareUser(rpcbench.Sample(i, 0))
+		case rpcbench.MethodClient:
+			calls[i], err = client.Prepare(i)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	var ended sync.WaitGroup
+	for _, call := range calls {
+		ended.Go(func() {
+			if err := call(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	ended.Wait()
+	return context.Cause(ctx)
+}
+
+// streams opens so many, each for one message.
+func (h *holder) streams(more int) error {
+	client, err := h.sharing()
+	if err != nil {
+		return err
+	}
+	streamer, ok := client.(rpcbench.Streamer)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	for range more {
+		s, err := streamer.OpenStream(context.Background())
+		if err != nil {
+			return err
+		}
+		call, err := s.Prepare(rpcbench.Sample(0, 0))
+		if err == nil {
+			err = call(context.Background())
+		}
+		if err != nil {
+			return err
+		}
+		h.kept = append(h.kept, s)
+	}
+	return nil
+}
+
+// sharing is the client of a few connections.
+func (h *holder) sharing() (_ rpcbench.Client, err error) {
+	if h.shared == nil {
+		config := h.config
+		config.Conns = max(conns, (h.most+onConn-1)/onConn)
+		h.shared, err = h.stack.Dial(config)
+	}
+	return h.shared, err
+}

@@ -1,0 +1,295 @@
+// Package idle measures memory at rest: what a connection, a stream or a waiting call takes of a process while nothing
+// happens. Server and client are processes of their own. A figure is the slope of what a process holds over how many it
+// holds, so that what it holds anyway is in none.
+//
+// Nothing wraps the connections: a library may know the connections of package net, and read others in another way.
+package idle
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/verdict"
+)
+
+// State is what is held.
+type State string
+
+// States.
+const (
+	Connections State = "connections" // each after one call
+	Streams     State = "streams"     // each after one message, on a few connections
+)
+
+var states = []State{Connections, Streams}
+
+const (
+	pairs  = 6     // of processes, for each figure
+	least  = 10    // of Number, for a tenth of it
+	beyond = 20000 // of Number: an address has some 28,000 ports for what it dials
+	spare  = 100   // files that a process has open besides
+
+	longest = 2 * time.Minute // for an answer of a child: longer than its openLimit
+)
+
+// Check says why so many can't be held.
+func Check(number int) error { return check(number, files()) }
+
+func check(number, has int) error {
+	switch {
+	case number < least:
+		return fmt.Errorf("-idle %d: a slope over a tenth, a half and all needs %d or more", number, least)
+	case number > beyond:
+		return fmt.Errorf("-idle %d: an address has ports for no more than %d connections: give less", number, beyond)
+	case number+spare > has:
+		return fmt.Errorf("-idle %d needs %d open files in a process, and %d are allowed: raise the limit with "+
+			"ulimit -n %[2]d, or give %[4]d or less", number, number+spare, has, max(has-spare, 0))
+	}
+	return nil
+}
+
+// Refused says why a stack has no memory at rest.
+func Refused(s rpcbench.Stack) error {
+	if s.Traits.Reconnects {
+		return fmt.Errorf("-idle: %s opens and closes connections as it needs them, and holds none: leave it out", s.Name)
+	}
+	return nil
+}
+
+// Contestant is a stack, or a build of one.
+type Contestant struct {
+	Name    string // stack[@build]
+	Program versus.Program
+}
+
+// Plan is what is measured. The first contestant is the base.
+type Plan struct {
+	Number      int
+	Contestants []Contestant
+	Show        func(what string, left time.Duration)
+
+	pairs int // 0 is the constant; tests have fewer
+}
+
+// part is a state in clear or over TLS.
+type part struct {
+	State State `json:"state"`
+	TLS   bool  `json:"tls"`
+}
+
+func (p part) String() string {
+	title := map[State]string{
+		Connections: "connections, each after one call",
+		Streams:     fmt.Sprintf("open streams, on %d connections", conns),
+	}[p.State]
+	if p.TLS {
+		title += ", TLS"
+	}
+	return title
+}
+
+func parts() (all []part) {
+	for _, state := range states {
+		all = append(all, part{state, false}, part{state, true})
+	}
+	return all
+}
+
+// points are how many are held when memory is read.
+func points(number int) []int { return []int{number / 10, number / 2, number} }
+
+// takes is about how long a pair of processes takes.
+func takes(number int) time.Duration {
+	return 1200*time.Millisecond + time.Duration(number)*time.Millisecond
+}
+
+// Takes is about how long all takes.
+func (p Plan) Takes() time.Duration {
+	return takes(p.Number) * time.Duration(pairs*len(parts())*len(p.Contestants))
+}
+
+// pair is what each of the sides held at each of the points.
+type pair [2][]Held
+
+var sides = []string{"server", "client"}
+
+// Measure starts the pairs in rounds, in each of which every part of every contestant has its turn. A part that fails
+// is not tried again, and the others go on.
+func (p Plan) Measure(ctx context.Context, seed uint64) (found Result, err error) {
+	type key struct {
+		part
+		name string
+	}
+	all, gone := map[key][]pair{}, map[key]bool{}
+	var turns []key
+	for _, part := range parts() {
+		for _, c := range p.Contestants {
+			turns = append(turns, key{part, c.Name})
+		}
+	}
+	random, left := rand.New(rand.NewPCG(seed, 0)), p.Takes()
+	defer p.Show("", 0)
+	for range cmp.Or(p.pairs, pairs) {
+		for _, i := range random.Perm(len(turns)) {
+			turn := turns[i]
+			p.Show(turn.part.String()+", "+turn.name, left)
+			if left -= takes(p.Number); gone[turn] {
+				continue
+			}
+			c := p.Contestants[slices.IndexFunc(p.Contestants, func(c Contestant) bool { return c.Name == turn.name })]
+			one, why, failed := p.pair(ctx, turn.part, c)
+			switch {
+			case ctx.Err() != nil:
+				return found, ctx.Err()
+			case failed != nil:
+				err = errors.Join(err, fmt.Errorf("rpcbench: run: %s, %s: %s", turn.part, c.Name,
+					strings.TrimPrefix(failed.Error(), "rpcbench: ")))
+			case why != "":
+				found.Left = append(found.Left, fmt.Sprintf("%s: %s has %s", turn.part, c.Name, why))
+			}
+			if gone[turn] = failed != nil || why != ""; !gone[turn] {
+				all[turn] = append(all[turn], one)
+			}
+		}
+	}
+	slices.Sort(found.Left)
+	found.Number, found.Points, found.Base = p.Number, points(p.Number), p.Contestants[0].Name
+	for _, part := range parts() {
+		for _, c := range p.Contestants {
+			if own := all[key{part, c.Name}]; len(own) > 0 && !gone[key{part, c.Name}] {
+				found.Rows = append(found.Rows, p.rows(part, c.Name, own, all[key{part, found.Base}])...)
+			}
+		}
+	}
+	return found, err
+}
+
+// pair measures once. why says why the stack has no such state.
+func (p Plan) pair(ctx context.Context, part part, c Contestant) (one pair, why string, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var processes []*child.Process
+	defer func() {
+		cancel() // which kills them: nobody waits until thousands of connections are closed
+		for _, p := range processes {
+			_ = p.End()
+		}
+	}()
+	stack, _, _ := strings.Cut(c.Name, "@")
+	asked := question{Stack: stack, State: part.State, TLS: part.TLS, Most: p.Number}
+	start := func() (*child.Process, error) {
+		process, err := child.Command{Path: c.Program.Path, Env: c.Program.Env, Does: child.Holds, Asked: asked,
+			Limit: longest}.Start(ctx)
+		if err == nil {
+			processes = append(processes, process)
+		}
+		return process, err
+	}
+	server, err := start()
+	if err != nil {
+		return one, "", err
+	}
+	var there answer
+	if err = server.Ask("", &there); err != nil {
+		return one, "", err
+	}
+	asked.Addr, asked.Certificate = there.Addr, there.Certificate
+	client, err := start()
+	if err != nil {
+		return one, "", err
+	}
+	for _, n := range points(p.Number) {
+		var here answer
+		if err := cmp.Or(client.Ask(strconv.Itoa(n), &here), server.Ask("", &there)); err != nil || here.Left != "" {
+			return one, here.Left, err
+		}
+		one[0], one[1] = append(one[0], there.Held), append(one[1], here.Held)
+		if opened := there.Accepted - 1; part.State == Connections && opened != n { // one is of the client's first call
+			return one, "", fmt.Errorf("the server accepted %d connections, and its client should hold %d", opened, n)
+		}
+	}
+	return one, "", nil
+}
+
+// slope is the one of the line through points that least squares make, in y for each of x.
+func slope(x []int, y []float64) float64 {
+	var meanX, meanY, sum, squares float64
+	for i := range x {
+		meanX, meanY = meanX+float64(x[i])/float64(len(x)), meanY+y[i]/float64(len(x))
+	}
+	for i := range x {
+		dx := float64(x[i]) - meanX
+		sum, squares = sum+dx*(y[i]-meanY), squares+dx*dx
+	}
+	return sum / squares
+}
+
+// rows are those of a contestant's server and client, compared with the base's.
+func (p Plan) rows(of part, name string, own, base []pair) (rows []Row) {
+	for i, side := range sides {
+		r := Row{part: of, Stack: name, Side: side, Figures: map[string]Figure{}}
+		for _, one := range own {
+			r.Held = append(r.Held, one[i])
+		}
+		for _, m := range metrics {
+			slopes := func(all []pair) (each []float64) {
+				for _, one := range all {
+					var y []float64
+					for _, h := range one[i] {
+						y = append(y, m.of(h))
+					}
+					each = append(each, slope(points(p.Number), y))
+				}
+				return each
+			}
+			figure := newFigure(slopes(own))
+			if name != p.Contestants[0].Name && len(base) == len(own) {
+				figure.compare(slopes(base))
+			}
+			r.Figures[m.unit] = figure
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// newFigure has the mean of what each pair says, with Student's interval.
+func newFigure(each []float64) Figure {
+	mean, half := verdict.Student(each)
+	return Figure{Mean: mean, Lo: mean - half, Hi: mean + half, Each: each}
+}
+
+// compare adds the ratio to the base's: the geometric mean over pairs of the same round. There is none if a pair has
+// found nothing that grows.
+func (f *Figure) compare(base []float64) {
+	var logs []float64
+	for i := range f.Each {
+		if min(f.Each[i], base[i]) <= 0 {
+			return
+		}
+		logs = append(logs, math.Log(f.Each[i]/base[i]))
+	}
+	mean, half := verdict.Student(logs)
+	f.Ratio, f.RatioLo, f.RatioHi = math.Exp(mean), math.Exp(mean-half), math.Exp(mean+half)
+	switch {
+	case f.RatioLo >= 1/(1+verdict.Margin) && f.RatioHi <= 1+verdict.Margin:
+		f.Verdict = verdict.Same
+	case f.RatioHi < 1:
+		f.Verdict = verdict.Less
+	case f.RatioLo > 1:
+		f.Verdict = verdict.More
+	default:
+		f.Verdict = verdict.Undecided
+	}
+}

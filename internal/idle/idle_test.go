@@ -1,0 +1,375 @@
+package idle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/testkit"
+	"github.com/rpcbench/rpcbench/internal/verdict"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
+)
+
+// TestMain is also the processes that the tests start.
+func TestMain(m *testing.M) {
+	switch done, err := ServeChild(os.Stdin, os.Stdout, known()); {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	case !done:
+		goleak.VerifyTestMain(m)
+	}
+}
+
+// known are the stacks of children: real ones, and rawtcp that keeps so many bytes more for each connection.
+func known() []rpcbench.Stack {
+	failing := rawtcp.New()
+	failing.Name = "failing"
+	failing.Dial = func(rpcbench.ClientConfig) (rpcbench.Client, error) { return nil, errors.New("odd") }
+	return []rpcbench.Stack{httpjson.New(), grpcprotobuf.New(), keeping("none", 0, 0),
+		keeping("server", 3<<16, 0), keeping("client", 0, 3<<16), failing}
+}
+
+func keeping(name string, server, client int) rpcbench.Stack {
+	stack := testkit.WithServer(rawtcp.New(), func(s rpcbench.Server) rpcbench.Server {
+		return testkit.Server{Server: s, OnServe: func(ln net.Listener) error { return s.Serve(&keeper{ln, server}) }}
+	})
+	stack.Name = name
+	return testkit.Dialling(stack, func(config *rpcbench.ClientConfig) {
+		dial := config.DialContext
+		config.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dial(ctx, network, addr)
+			return &kept{Conn: conn, data: make([]byte, client)}, err
+		}
+	})
+}
+
+type keeper struct {
+	net.Listener
+	n int
+}
+
+func (k *keeper) Accept() (net.Conn, error) {
+	conn, err := k.Listener.Accept()
+	return &kept{Conn: conn, data: make([]byte, k.n)}, err
+}
+
+type kept struct {
+	net.Conn
+	data []byte
+}
+
+// TestKnownMemory: what a stack keeps for each connection is the slope of its side, and of no other.
+func TestKnownMemory(t *testing.T) {
+	const number, tolerance = 100, 300 // bytes: what else a process keeps varies by some kilobytes
+	heaps := func(name string) (each [2]float64) {
+		one, why, err := Plan{Number: number}.pair(t.Context(), part{Connections, false}, Contestant{Name: name})
+		require.NoError(t, err)
+		require.Empty(t, why)
+		plan := Plan{Number: number, Contestants: []Contestant{{Name: name}}}
+		for i, r := range plan.rows(part{}, name, []pair{one}, nil) {
+			each[i] = r.Figures[heap].Mean
+		}
+		return each
+	}
+	none, server, client := heaps("none"), heaps("server"), heaps("client")
+	require.InDelta(t, 3<<16, server[0]-none[0], tolerance)
+	require.InDelta(t, 0, server[1]-none[1], tolerance)
+	require.InDelta(t, 0, client[0]-none[0], tolerance)
+	require.InDelta(t, 3<<16, client[1]-none[1], tolerance)
+}
+
+// TestStacks: every state is there, and each of what is held takes some of both processes.
+func TestStacks(t *testing.T) {
+	for _, part := range parts() {
+		for name, streams := range map[string]bool{"httpjson": false, "grpcprotobuf": true} {
+			t.Run(fmt.Sprint(part, ", ", name), func(t *testing.T) {
+				one, why, err := Plan{Number: 20}.pair(t.Context(), part, Contestant{Name: name + "@build"})
+				require.NoError(t, err)
+				if part.State == Streams && !streams {
+					require.Equal(t, "no streams", why)
+					return
+				}
+				require.Empty(t, why)
+				for side := range sides {
+					require.Len(t, one[side], 3)
+					require.Greater(t, one[side][2].Heap, one[side][0].Heap)
+				}
+			})
+		}
+	}
+}
+
+// counting is a server of httpjson that counts the calls of each connection.
+type counting struct {
+	*http.Server
+	begun, dialled atomic.Int64    // connections of the client under test
+	early          context.Context // is done when a call comes while some are dialled and others are not
+	tell           func()
+	calls          sync.Map // how many, by the client's address
+}
+
+func (c *counting) Serve(ln net.Listener) error {
+	if c.TLSConfig != nil {
+		return c.ServeTLS(ln, "", "")
+	}
+	return c.Server.Serve(ln)
+}
+
+// TestEachConnectionHasOneCall: no call of a client that gives connections back is sent before all of its connections
+// are there, so that each of them has one.
+func TestEachConnectionHasOneCall(t *testing.T) {
+	const number = 60
+	for _, test := range []struct {
+		why         string
+		tls, silent bool
+	}{
+		{"in clear", false, false},
+		{"over TLS", true, false},
+		{"of a client that does not tell when a call has its connection", false, true},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			c, stack := new(counting), httpjson.New()
+			c.early, c.tell = context.WithCancel(t.Context())
+			made := stack.Server
+			stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+				s, err := made(config)
+				handler := s.(interface{ HTTPHandler() http.Handler }).HTTPHandler()
+				c.Server = &http.Server{TLSConfig: config.TLS, Handler: http.HandlerFunc(
+					func(w http.ResponseWriter, r *http.Request) {
+						if n := c.dialled.Load(); n > 0 && n < number {
+							c.tell()
+						}
+						calls, _ := c.calls.LoadOrStore(r.RemoteAddr, new(atomic.Int64))
+						calls.(*atomic.Int64).Add(1)
+						handler.ServeHTTP(w, r)
+					})}
+				return c, err
+			}
+			f, err := rpcbench.Start(t.Context(), stack, rpcbench.Config{TLS: test.tls})
+			require.NoError(t, err)
+			defer f.Close()
+			asked := question{Addr: f.Addr, TLS: test.tls}
+			if state, ok := f.TLS(); ok {
+				asked.Certificate = state.PeerCertificates[0].Raw
+			}
+			if test.silent {
+				stack = testkit.WithClient(stack, func(c rpcbench.Users) rpcbench.Client {
+					return testkit.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
+						return func(context.Context) error { return call(context.Background()) }
+					})
+				})
+			}
+			h := holder{stack: stack, state: Connections}
+			require.NoError(t, h.reach(t.Context(), asked))
+			dial := h.config.DialContext
+			h.config.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if c.begun.Add(1) > 1 { // a call on the first one has time to come early
+					select {
+					case <-c.early.Done():
+					case <-time.After(100 * time.Millisecond):
+					}
+				}
+				defer c.dialled.Add(1)
+				return dial(ctx, network, addr)
+			}
+			c.calls.Clear()
+			require.NoError(t, h.hold(t.Context(), number))
+			defer h.kept[0].(io.Closer).Close()
+			require.EqualValues(t, number, c.dialled.Load())
+			require.NoError(t, c.early.Err(), "a call came before all were dialled")
+			if test.silent {
+				return
+			}
+			connections := 0
+			c.calls.Range(func(_, calls any) bool {
+				connections++
+				return assert.EqualValues(t, 1, calls.(*atomic.Int64).Load(), "calls of a connection")
+			})
+			require.Equal(t, number, connections)
+		})
+	}
+}
+
+// A client that can't open what it is asked for fails, and does not wait for the calls that are held back.
+func TestHoldingFails(t *testing.T) {
+	stack, dials := httpjson.New(), atomic.Int64{}
+	f, err := rpcbench.Start(t.Context(), stack, rpcbench.Config{})
+	require.NoError(t, err)
+	defer f.Close()
+	h := holder{stack: testkit.Dialling(stack, func(config *rpcbench.ClientConfig) {
+		dial := config.DialContext
+		config.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if dials.Add(1) == 10 {
+				return nil, errors.New("too many open files")
+			}
+			return dial(ctx, network, addr)
+		}
+	}), state: Connections}
+	require.NoError(t, h.reach(t.Context(), question{Addr: f.Addr}))
+	require.ErrorContains(t, h.hold(t.Context(), 20), "too many open files")
+	require.NoError(t, h.kept[0].(io.Closer).Close())
+}
+
+// A part that fails is said, and the others go on; so is what a stack does not have. Nothing is left when it ends.
+func TestMeasure(t *testing.T) {
+	shown := map[string]bool{}
+	plan := Plan{Number: 10, pairs: 2, Show: func(what string, _ time.Duration) { shown[what] = true }}
+	for _, name := range []string{"grpcprotobuf", "httpjson", "failing", "grpcprotobuf@build"} {
+		plan.Contestants = append(plan.Contestants, Contestant{Name: name})
+	}
+	r, err := plan.Measure(t.Context(), 1)
+	require.Equal(t, len(parts()), strings.Count(err.Error()+"\n", ", failing: failing: dial: odd\n"), err)
+	require.Equal(t, []string{"open streams, on 4 connections, TLS: httpjson has no streams",
+		"open streams, on 4 connections: httpjson has no streams"}, r.Left)
+	require.Len(t, r.Rows, len(sides)*(3*len(parts())-2))
+	for _, row := range r.Rows {
+		require.Equal(t, row.Stack != "grpcprotobuf", row.Figures[heap].Verdict != "", "the base is compared with nothing")
+		require.Len(t, row.Held, plan.pairs)
+	}
+	require.True(t, shown["open streams, on 4 connections, TLS, grpcprotobuf@build"])
+	require.True(t, shown[""])
+
+	ctx, cancel := context.WithCancel(t.Context())
+	plan.Show = func(string, time.Duration) { cancel() }
+	_, err = plan.Measure(ctx, 1)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestSlope(t *testing.T) {
+	for why, c := range map[string]struct {
+		y    []float64
+		want float64
+	}{
+		"a line":                     {[]float64{1100, 1500, 2000}, 1},
+		"nothing grows":              {[]float64{7, 7, 7}, 0},
+		"what is freed":              {[]float64{1000, 600, 100}, -1},
+		"the middle is off the line": {[]float64{0, 90, 900}, 1.025409836065574},
+	} {
+		require.InDelta(t, c.want, slope([]int{100, 500, 1000}, c.y), 1e-12, why)
+	}
+	require.Equal(t, []int{1, 5, 10}, points(10))
+}
+
+// A verdict is the interval's: of the ratios of pairs of one round.
+func TestVerdicts(t *testing.T) {
+	base := []float64{1000, 1010, 990, 1000, 1005, 995}
+	for _, c := range []struct {
+		why   string
+		times []float64 // of the base's
+		want  verdict.Verdict
+	}{
+		{"a tenth less", []float64{0.9, 0.9, 0.91, 0.89, 0.9, 0.9}, "less"},
+		{"a tenth more", []float64{1.1, 1.1, 1.11, 1.09, 1.1, 1.1}, "more"},
+		{"a percent more, each time", []float64{1.01, 1.01, 1.01, 1.01, 1.01, 1.01}, "same"},
+		{"two states", []float64{1, 1.5, 1, 1.5, 1, 1}, "undecided"},
+		{"nothing in a pair", []float64{1, 1, 1, 1, 1, 0}, ""},
+	} {
+		each := slices.Clone(base)
+		for i := range each {
+			each[i] *= c.times[i]
+		}
+		f := newFigure(each)
+		f.compare(base)
+		require.Equal(t, c.want, f.Verdict, c.why)
+		require.Equal(t, c.want == "", f.Ratio == 0, c.why)
+		require.Less(t, f.Lo, f.Mean)
+	}
+	f := newFigure([]float64{8, 12, 10, 10, 10, 10})
+	require.InDelta(t, 10, f.Mean, 1e-12)
+	require.InDelta(t, 2.5706*math.Sqrt(8./5/6), f.Hi-f.Mean, 1e-3, "Student's, of six")
+	require.Equal(t, "10 (50 %)", spread(f))
+}
+
+func TestCheck(t *testing.T) {
+	for number, want := range map[int]string{
+		1000: "", 10: "", 900: "",
+		9:     "-idle 9: a slope over a tenth, a half and all needs 10 or more",
+		-1:    "-idle -1: a slope over a tenth, a half and all needs 10 or more",
+		20001: "-idle 20001: an address has ports for no more than 20000 connections: give less",
+		1001: "-idle 1001 needs 1101 open files in a process, and 1100 are allowed: raise the limit with ulimit -n 1101, " +
+			"or give 1000 or less",
+	} {
+		err := check(number, 1100)
+		require.Equal(t, want == "", err == nil, number)
+		if err != nil {
+			require.EqualError(t, err, want)
+		}
+	}
+	require.NoError(t, Check(least), "here")
+	reconnects := httpjson.Default()
+	require.EqualError(t, Refused(reconnects),
+		"-idle: httpjson.default opens and closes connections as it needs them, and holds none: leave it out")
+	require.NoError(t, Refused(httpjson.New()))
+}
+
+// What was found is written as it is read, for people, for programs and for benchstat.
+func TestResult(t *testing.T) {
+	figure := func(mean, ratio float64, said verdict.Verdict) Figure {
+		return Figure{Mean: mean, Lo: mean - 1, Hi: mean + 1, Each: []float64{mean - 1, mean + 1},
+			Ratio: ratio, RatioLo: ratio - 0.01, RatioHi: ratio + 0.01, Verdict: said}
+	}
+	r := Result{Number: 1000, Points: points(1000), Base: "httpjson", Left: []string{"streams: httpjson has no streams"}}
+	for _, part := range parts() {
+		for _, side := range sides {
+			row := Row{part: part, Stack: "httpjson", Side: side, Held: make([][]Held, 2), Figures: map[string]Figure{
+				heap: figure(10042, 0, ""), stacks: figure(8338, 0, ""), resident: figure(0, 0, ""), goroutines: figure(2, 0, "")}}
+			other := row
+			other.Stack = "grpcprotobuf@google.golang.org/grpc@v1.80.0"
+			other.Figures = map[string]Figure{heap: figure(58912, 3.2, "more"), stacks: figure(20190, 2.4, "more"),
+				resident: figure(0, 0, ""), goroutines: figure(5, 2.5, "more")}
+			r.Rows = append(r.Rows, row, other)
+		}
+	}
+	dir := t.TempDir()
+	require.NoError(t, r.Write(dir))
+	read, err := Read(dir)
+	require.NoError(t, err)
+	r.Release = Release
+	require.Equal(t, r, read)
+	for _, width := range []int{100, 60} {
+		var text bytes.Buffer
+		require.NoError(t, read.Text(&text, width, false))
+		for line := range strings.Lines(text.String()) {
+			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), width, line)
+		}
+		require.Contains(t, text.String(), "10042 (0.02 %)")
+		require.Contains(t, text.String(), "more 3.20 (3.19–3.21)")
+		require.Contains(t, text.String(), "Left out: streams: httpjson has no streams.\n")
+	}
+	data, err := os.ReadFile(dir + "/bench.txt")
+	require.NoError(t, err)
+	rows, _ := testkit.Rows(t, string(data))
+	require.Len(t, rows, 2*len(r.Rows))
+	require.Equal(t, "Idle/state=connections/tls=false/stack=grpcprotobuf@google.golang.org:grpc@v1.80.0/side=server",
+		rows[2].Name.String())
+	heaps, ok := rows[2].Value("heap-B")
+	require.True(t, ok)
+	require.InDelta(t, 58911, heaps, 0)
+	_, ok = rows[2].Value("resident-B")
+	require.False(t, ok, "a system that does not tell")
+
+	require.NoError(t, os.WriteFile(dir+"/"+File, []byte(`{"release": 99}`), 0o600))
+	_, err = Read(dir)
+	require.EqualError(t, err, "rpcbench: idle.json has release 99 of its form, and this program reads 1")
+}
