@@ -156,14 +156,16 @@ func (p Plan) Measure(ctx context.Context, seed uint64) (found Result, err error
 				err = errors.Join(err, fmt.Errorf("rpcbench: run: %s, %s: %s", turn.part, c.Name,
 					strings.TrimPrefix(failed.Error(), "rpcbench: ")))
 			case why != "":
-				found.Left = append(found.Left, fmt.Sprintf("%s: %s has %s", turn.part, c.Name, why))
+				left := fmt.Sprintf("%s: %s has %s", part{turn.State, false}, c.Name, why) // over TLS too
+				if !slices.Contains(found.Left, left) {
+					found.Left = append(found.Left, left)
+				}
 			}
 			if gone[turn] = failed != nil || why != ""; !gone[turn] {
 				all[turn] = append(all[turn], one)
 			}
 		}
 	}
-	slices.Sort(found.Left)
 	found.Number, found.Points, found.Base = p.Number, points(p.Number), p.Contestants[0].Name
 	for _, part := range parts() {
 		for _, c := range p.Contestants {

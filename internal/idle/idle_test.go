@@ -240,8 +240,7 @@ func TestMeasure(t *testing.T) {
 	}
 	r, err := plan.Measure(t.Context(), 1)
 	require.Equal(t, len(parts()), strings.Count(err.Error()+"\n", ", failing: failing: dial: odd\n"), err)
-	require.Equal(t, []string{"open streams, on 4 connections, TLS: httpjson has no streams",
-		"open streams, on 4 connections: httpjson has no streams"}, r.Left)
+	require.Equal(t, []string{"open streams, on 4 connections: httpjson has no streams"}, r.Left)
 	require.Len(t, r.Rows, len(sides)*(3*len(parts())-2))
 	for _, row := range r.Rows {
 		require.Equal(t, row.Stack != "grpcprotobuf", row.Figures[heap].Verdict != "", "the base is compared with nothing")

@@ -127,6 +127,7 @@ func (r Result) Text(w io.Writer, width int, colour bool) error {
 	_ = figures.Text(&b, width)
 	b.WriteString("\n")
 	if len(ratios.Rows) > 0 {
+		b.WriteString(table.Wrap("The same, divided by that of "+r.Base+":", width))
 		_ = ratios.Text(&b, width)
 		b.WriteString("\n")
 	}
