@@ -1,6 +1,7 @@
 package idle
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,11 +50,12 @@ type Held struct {
 
 const (
 	openLimit = time.Minute // for a client to open all that it is asked for
-	atRest    = time.Hour   // in which no server closes what is idle
+	atRest    = time.Hour   // in which no server closes what is idle, and no handler answers that waits
+	enough    = 200 * time.Millisecond
 	pause     = 10 * time.Millisecond
 	most      = 30 // collections, if memory never stands still
 
-	// conns carry the streams. net/http's HTTP/2 server takes as many as onConn on a connection at a time.
+	// conns carry the streams, and the calls if they can. net/http's HTTP/2 server takes as many as onConn on a connection at a time.
 	conns, onConn = 4, 250
 )
 
@@ -99,7 +101,11 @@ func ServeChild(in io.Reader, out io.Writer, stacks []rpcbench.Stack) (bool, err
 
 // serve is the side of a child that is a server. All that it holds goes with its process, for which nobody waits.
 func serve(ctx context.Context, stack rpcbench.Stack, asked question, lines <-chan []byte, say func(answer)) error {
-	f, err := child.Alone(ctx, stack, rpcbench.Config{TLS: asked.TLS, IdleTimeout: atRest, HeaderTimeout: atRest})
+	config := rpcbench.Config{TLS: asked.TLS, IdleTimeout: atRest, HeaderTimeout: atRest}
+	if asked.State == Calls {
+		stack, config.Wait = impatient(stack), atRest
+	}
+	f, err := child.Alone(ctx, stack, config)
 	if err != nil {
 		return err
 	}
@@ -114,6 +120,38 @@ func serve(ctx context.Context, stack rpcbench.Stack, asked question, lines <-ch
 	return nil
 }
 
+// impatient is a stack that connects by calls which it gives up, since the handlers wait.
+func impatient(stack rpcbench.Stack) rpcbench.Stack {
+	dial := stack.Dial
+	stack.Method = "none" // or its clients would have to be Users
+	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		client, err := dial(config)
+		return givesUp{client}, err
+	}
+	return stack
+}
+
+type givesUp struct{ rpcbench.Client }
+
+func (g givesUp) Messages() (requests, replies rpcbench.Messages) { return requests, replies }
+
+func (g givesUp) Prepare(i int) (rpcbench.Call, error) {
+	call, err := prepare(g.Client, i)
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, enough)
+		defer cancel()
+		_ = call(ctx)
+		return nil
+	}, err
+}
+
+func prepare(client rpcbench.Client, i int) (rpcbench.Call, error) {
+	if users, ok := client.(rpcbench.Users); ok {
+		return users.PrepareUser(rpcbench.Sample(i, 0))
+	}
+	return client.(rpcbench.MethodClient).Prepare(i)
+}
+
 // holder is the side of a child that is a client.
 type holder struct {
 	stack  rpcbench.Stack
@@ -123,26 +161,31 @@ type holder struct {
 	shared rpcbench.Client // whose connections carry all that is held
 	kept   []any           // clients and streams, which stay open
 	number int             // of what is held
+	ended  chan error      // has the calls that should wait, and have ended
 }
 
 func call(ctx context.Context, stack rpcbench.Stack, asked question, lines <-chan []byte, say func(answer)) error {
-	h := holder{stack: stack, state: asked.State, most: asked.Most}
+	h := holder{stack: stack, state: asked.State, most: asked.Most, ended: make(chan error, asked.Most)}
 	if err := h.reach(ctx, asked); err != nil {
 		return err
 	}
 	for line := range lines {
+		var a answer
 		n, err := strconv.Atoi(string(line))
 		if err == nil {
 			err = h.hold(ctx, n)
 		}
-		switch {
-		case errors.Is(err, errors.ErrUnsupported):
-			say(answer{Left: "no streams"})
-		case err != nil:
-			return err
-		default:
-			say(answer{Held: held()})
+		if errors.Is(err, errors.ErrUnsupported) {
+			a.Left, err = "no streams", nil
 		}
+		if err == nil {
+			a.Held = held()
+			err = h.waiting()
+		}
+		if err != nil {
+			return err
+		}
+		say(a)
 	}
 	runtime.KeepAlive(h.kept)
 	return nil
@@ -152,6 +195,10 @@ func call(ctx context.Context, stack rpcbench.Stack, asked question, lines <-cha
 // fixture stays: it would count.
 func (h *holder) reach(ctx context.Context, asked question) error {
 	dial, stack := h.stack.Dial, h.stack
+	if h.state == Calls {
+		stack = impatient(stack)
+		dial = stack.Dial
+	}
 	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		h.config = config
 		return dial(config)
@@ -169,38 +216,47 @@ func (h *holder) reach(ctx context.Context, asked question) error {
 }
 
 // hold opens more until n are held.
-func (h *holder) hold(ctx context.Context, n int) error {
-	ctx, cancel := context.WithCancelCause(ctx) // a deadline would leave its trace in the header tables of HTTP/2
+func (h *holder) hold(life context.Context, n int) error {
+	ctx, cancel := context.WithCancelCause(life) // a deadline would leave its trace in the header tables of HTTP/2
 	defer cancel(nil)
 	defer time.AfterFunc(openLimit, func() { cancel(fmt.Errorf("%d were not open after %v", n, openLimit)) }).Stop()
 	more := n - h.number
 	h.number = n
-	if h.state == Streams {
+	switch h.state {
+	case Streams:
 		return h.streams(more)
+	case Calls:
+		return h.calls(life, more)
 	}
 	return h.connections(ctx, more)
+}
+
+// dial makes a client with so many connections, and keeps it.
+func (h *holder) dial(config rpcbench.ClientConfig, conns int) (rpcbench.Client, error) {
+	config.Conns = conns
+	client, err := h.stack.Dial(config)
+	h.kept = append(h.kept, client)
+	return client, err
 }
 
 // connections opens so many, each for one call.
 func (h *holder) connections(ctx context.Context, more int) error {
 	config := h.config
-	config.Conns = more
 	if !h.stack.Traits.Multiplexed {
-		ctx = together(ctx, &config)
+		ctx = together(ctx, &config, more)
 	}
-	client, err := h.stack.Dial(config)
+	client, err := h.dial(config, more)
 	if err != nil {
 		return err
 	}
-	h.kept = append(h.kept, client)
-	return h.calls(ctx, client, more)
+	return once(ctx, client, more)
 }
 
 // together holds back the calls of a client that gives the connection of a call that has ended to the next one. Else
 // early calls would leave too few that open one. No dial ends before all have begun, and where net/http tells of it, no
 // call is sent before all have a connection, so that each connection has one call. Nothing is wrapped.
-func together(ctx context.Context, config *rpcbench.ClientConfig) context.Context {
-	dial, dialled, ready := config.DialContext, newGate(config.Conns), newGate(config.Conns)
+func together(ctx context.Context, config *rpcbench.ClientConfig, number int) context.Context {
+	dial, dialled, ready := config.DialContext, newGate(number), newGate(number)
 	config.DialContext = func(of context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(of, network, addr)
 		if err == nil {
@@ -234,22 +290,13 @@ func (g *gate) pass(ctx context.Context) {
 	}
 }
 
-// calls makes so many at a time, until each has its reply. The first failure ends the others.
-func (h *holder) calls(ctx context.Context, client rpcbench.Client, number int) error {
+// once makes so many calls at a time, until each has its reply. The first failure ends the others.
+func once(ctx context.Context, client rpcbench.Client, number int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	calls := make([]rpcbench.Call, number)
-	for i := range calls {
-		var err error
-		switch client := client.(type) {
-		case rpcbench.Users:
-			calls[i], err = client.PrepareUser(rpcbench.Sample(i, 0))
-		case rpcbench.MethodClient:
-			calls[i], err = client.Prepare(i)
-		}
-		if err != nil {
-			return err
-		}
+	calls, err := several(client, number)
+	if err != nil {
+		return err
 	}
 	var ended sync.WaitGroup
 	for _, call := range calls {
@@ -261,6 +308,45 @@ func (h *holder) calls(ctx context.Context, client rpcbench.Client, number int) 
 	}
 	ended.Wait()
 	return context.Cause(ctx)
+}
+
+func several(client rpcbench.Client, number int) (calls []rpcbench.Call, err error) {
+	for i := range number {
+		call, err := prepare(client, i)
+		if err != nil {
+			return nil, err
+		}
+		calls = append(calls, call)
+	}
+	return calls, nil
+}
+
+// calls makes so many more, which wait until the context ends. If a connection carries one call at a time, each call has
+// a connection of its own.
+func (h *holder) calls(ctx context.Context, more int) error {
+	dial := h.sharing
+	if t := h.stack.Traits; !t.Multiplexed || t.Turns {
+		dial = func() (rpcbench.Client, error) { return h.dial(h.config, more) }
+	}
+	client, err := dial()
+	if err != nil {
+		return err
+	}
+	calls, err := several(client, more)
+	for _, call := range calls {
+		go func() { h.ended <- call(ctx) }()
+	}
+	return err
+}
+
+// waiting says whether calls that should wait do.
+func (h *holder) waiting() error {
+	select {
+	case err := <-h.ended:
+		return cmp.Or(err, errors.New("a call was answered whose handler should wait: its server drops ServerConfig.Wait"))
+	default:
+		return nil
+	}
 }
 
 // streams opens so many, each for one message.
@@ -293,9 +379,7 @@ func (h *holder) streams(more int) error {
 // sharing is the client of a few connections.
 func (h *holder) sharing() (_ rpcbench.Client, err error) {
 	if h.shared == nil {
-		config := h.config
-		config.Conns = max(conns, (h.most+onConn-1)/onConn)
-		h.shared, err = h.stack.Dial(config)
+		h.shared, err = h.dial(h.config, max(conns, (h.most+onConn-1)/onConn))
 	}
 	return h.shared, err
 }

@@ -30,9 +30,10 @@ type State string
 const (
 	Connections State = "connections" // each after one call
 	Streams     State = "streams"     // each after one message, on a few connections
+	Calls       State = "calls"       // whose handlers wait, on a few connections if these carry several at a time
 )
 
-var states = []State{Connections, Streams}
+var states = []State{Connections, Streams, Calls}
 
 const (
 	pairs  = 6     // of processes, for each figure
@@ -92,6 +93,7 @@ func (p part) String() string {
 	title := map[State]string{
 		Connections: "connections, each after one call",
 		Streams:     fmt.Sprintf("open streams, on %d connections", conns),
+		Calls:       "calls whose handlers wait",
 	}[p.State]
 	if p.TLS {
 		title += ", TLS"

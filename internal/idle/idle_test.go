@@ -46,7 +46,12 @@ func known() []rpcbench.Stack {
 	failing := rawtcp.New()
 	failing.Name = "failing"
 	failing.Dial = func(rpcbench.ClientConfig) (rpcbench.Client, error) { return nil, errors.New("odd") }
-	return []rpcbench.Stack{httpjson.New(), grpcprotobuf.New(), keeping("none", 0, 0),
+	hasty := httpjson.New()
+	hasty.Name, hasty.Server = "hasty", func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+		config.Wait = 0
+		return httpjson.New().Server(config)
+	}
+	return []rpcbench.Stack{hasty, httpjson.New(), grpcprotobuf.New(), keeping("none", 0, 0),
 		keeping("server", 3<<16, 0), keeping("client", 0, 3<<16), failing}
 }
 
@@ -114,10 +119,20 @@ func TestStacks(t *testing.T) {
 				for side := range sides {
 					require.Len(t, one[side], 3)
 					require.Greater(t, one[side][2].Heap, one[side][0].Heap)
+					if part.State == Calls {
+						waiting := one[side][2].Goroutines - one[side][0].Goroutines
+						require.GreaterOrEqual(t, waiting, 20-2, "goroutines of handlers, or of callers")
+					}
 				}
 			})
 		}
 	}
+}
+
+// A server whose handlers don't wait is said, and not measured.
+func TestWaitIsDropped(t *testing.T) {
+	_, _, err := Plan{Number: 20}.pair(t.Context(), part{Calls, false}, Contestant{Name: "hasty"})
+	require.EqualError(t, err, "a call was answered whose handler should wait: its server drops ServerConfig.Wait")
 }
 
 // counting is a server of httpjson that counts the calls of each connection.
