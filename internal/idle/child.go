@@ -3,7 +3,6 @@ package idle
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -85,7 +84,7 @@ func ServeChild(in io.Reader, out io.Writer, stacks []rpcbench.Stack) (bool, err
 		return false, nil
 	}
 	var asked question
-	return true, child.Answer(context.Background(), in, out, &asked, func(ctx context.Context, lines <-chan []byte) error {
+	holds := func(ctx context.Context, lines <-chan []byte, say func(any) error) error {
 		stack, err := child.Find(stacks, asked.Stack)
 		if err != nil {
 			return err
@@ -94,9 +93,9 @@ func ServeChild(in io.Reader, out io.Writer, stacks []rpcbench.Stack) (bool, err
 		if asked.Addr != "" {
 			hold = call
 		}
-		answers := json.NewEncoder(out)
-		return hold(ctx, stack, asked, lines, func(a answer) { _ = answers.Encode(a) }) // if it fails, lines end too
-	})
+		return hold(ctx, stack, asked, lines, func(a answer) { _ = say(a) }) // if it fails, lines end too
+	}
+	return true, child.Answer(context.Background(), in, out, &asked, holds)
 }
 
 // serve is the side of a child that is a server. All that it holds goes with its process, for which nobody waits.
