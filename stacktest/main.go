@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/suite/leaks"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // Main runs the tests and benchmarks of a package; call it from TestMain. It then fails if a goroutine is left that
@@ -35,7 +35,7 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 	current.announce(nil, nil) // also above rows of other benchmarks
 	share := current.others()
 	code := m.Run()
-	if used := share(); used > versus.BusyMachine {
+	if used := share(); used > verdict.BusyMachine {
 		remark("warning: other programs used %.0f %% of the machine meanwhile", 100*used)
 	}
 	exit(code, stacks)

@@ -151,10 +151,10 @@ beside() {
     END { all[0] = all[2] - all[1]; host[0] = host[2] - host[1]; used = all[0] - host[0] - (idle[2] - idle[1])
       printf "used %.0f %%, host %.0f %%", 100 * used / all[0], 100 * host[0] / all[0] }'
 }
-# How far the base moved in the answers of a part: the median and the largest.
+# How far the base varied in the answers of a part: the median and the largest.
 moved() {
-  find "$1" -name summary.json -exec grep -ho '"moved": [0-9.e-]*' {} + | awk '{ print 100 * $2 }' | sort -n |
-    awk '{ m[NR] = $1 } END { if (NR) printf ", base moved by %.0f %%, at most %.0f %%", m[int((NR + 1) / 2)], m[NR] }'
+  find "$1" -name summary.json -exec grep -ho '"base_varied": [0-9.e-]*' {} + | awk '{ print 100 * $2 }' | sort -n |
+    awk '{ m[NR] = $1 } END { if (NR) printf ", base varied by %.0f %%, at most %.0f %%", m[int((NR + 1) / 2)], m[NR] }'
 }
 done_is() { grep -q "^$1 " "$out/state.txt" 2>/dev/null; }
 state() { git ls-files -s | grep -vE '\s(docs|study/(pages|results))/|\.md$' | git hash-object --stdin | cut -c 1-12; }

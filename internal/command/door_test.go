@@ -180,7 +180,7 @@ func TestOutsidersProgram(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "httpjson", three.Base)
 		require.Equal(t, "netrpc", three.Answers[0].Stack)
-		require.Equal(t, 8, three.Layouts, three.Notes)
+		require.Equal(t, 8, three.Plan.Layouts, three.Notes)
 		require.NotContains(t, strings.Join(three.Notes, " "), "not of its source")
 	}
 

@@ -12,10 +12,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // fewestSamples is how many samples of a service a bound takes: a share of half of them is then known to 4 points.
@@ -120,7 +120,7 @@ func (e *explanation) functions(layer string, samples float64) string {
 // calls take r times as much CPU saves x·(1 − r). Where handlers may be in x, it says so.
 func (e *explanation) printBound(w io.Writer, samples float64, by report.Summary) {
 	share := func(of func(layers.Part) bool) float64 { return e.micro(of)[0] }
-	x, nobodys, margin := share(layers.InRPCs), share(within(layers.Nobodys, "")), 100*versus.Margin
+	x, nobodys, margin := share(layers.InRPCs), share(within(layers.Nobodys, "")), 100*verdict.Margin
 	encoded := share(func(p layers.Part) bool { return p.Side == layers.Encoding && layers.InRPCs(p) })
 	lo, hi := binomial(x*samples/100, samples)
 	atMost, why, would := "", "", func(verb string) string { return "would " + verb }
@@ -145,15 +145,14 @@ func (e *explanation) printBound(w io.Writer, samples float64, by report.Summary
 		say(w, "Don't switch for CPU%s.", map[bool]string{true: unless}[hi+nobodys >= margin])
 	}
 	for _, stack := range by.Stacks() {
-		decided := slices.DeleteFunc(by.Of(stack), func(a report.Answer) bool {
-			return a.GOMAXPROCS != 1 || a.Ratio == 0 || a.Verdict == versus.Undecided
+		decided := slices.DeleteFunc(report.ByRatio(by.Timed(), stack), func(l report.Led) bool {
+			return l.GOMAXPROCS != 1 || l.Verdict == verdict.Undecided
 		})
 		if len(decided) == 0 {
 			say(w, "%s in place of %s: no workload on one core is decided, so there is no estimate.", stack, by.Base)
 			continue
 		}
-		slices.SortFunc(decided, func(a, b report.Answer) int { return cmp.Compare(b.Ratio, a.Ratio) })
-		worst, best, verb, more, dont, sign := decided[0], decided[len(decided)-1], "save", "", "", x
+		worst, best, verb, more, dont, sign := decided[len(decided)-1], decided[0], "save", "", "", x
 		if best.Ratio > 1 {
 			verb, more, sign = "take", " more", -x
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report/table"
 	"github.com/rpcbench/rpcbench/internal/testkit"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // allDiffer as the value of ofMethod has children tell figures of which no two are alike.
@@ -152,30 +153,36 @@ func (f figures) paired(p processesOf, path, unit string) {
 	})
 }
 
-// result adds a result by time or by CPU time.
-func (f figures) result(w workload.Workload, p processesOf, path, unit string) {
+// figure adds that of time or of CPU time.
+func (f figures) figure(p processesOf, path, unit string) {
 	f.paired(p, path, unit)
-	f[path+"base_ns"], f[path+"ns"] = p.mean(0, unit), p.mean(2, unit)
-	f[path+"base_cpu_ns"], f[path+"cpu_ns"] = p.mean(0, "cpu-ns/op"), p.mean(2, "cpu-ns/op")
-	f[path+"copy_floor"] = p[0][1][unit]/p[0][0][unit] - 1
-	f[path+"moved"] = p[7][0][unit]/p[0][0][unit] - 1
-	f[path+"processes"], f[path+"planned"] = 8, 8
+	f[path+"base_ns"], f[path+"stack_ns"] = p.mean(0, unit), p.mean(2, unit)
+	f[path+"copy_differs"] = p[0][1][unit]/p[0][0][unit] - 1
+	f[path+"base_varied"] = p[7][0][unit]/p[0][0][unit] - 1
+	f[path+"noise_floor"] = max(f[path+"copy_differs"], math.Pow(1+f[path+"base_varied"], 0.1)-1)
 	f[path+"on_one_side"] = map[string]float64{"ns/op": 7, "cpu-ns/op": 8}[unit]
 	for i := range p {
-		f[fmt.Sprint(path, "bases.", i)] = p[i][0][unit]
+		f[fmt.Sprint(path, "bases_ns.", i)] = p[i][0][unit]
 	}
-	if !w.Windowed() {
-		return
-	}
-	f[path+"base_server_cpu_ns"], f[path+"server_cpu_ns"] = p.mean(0, "server-cpu-ns/op"), p.mean(2, "server-cpu-ns/op")
-	f[path+"others"] = (p.mean(0, "others-%") + p.mean(1, "others-%") + p.mean(2, "others-%")) / 300
-	for load, side := range map[string]int{"base_load.": 0, "load.": 2} {
-		load = path + load
-		f[load+"free"], f[load+"switches"] = p.mean(side, "free-%")/100, p.mean(side, "switches/op")
-		if w.Rate > 0 {
-			f[load+"reached"], f[load+"dropped"] = p.mean(side, "reached-%")/100, p.mean(side, "dropped-%")/100
-			f[load+"late_ns"] = p.mean(side, "late-ns")
+}
+
+// surrounds adds what is of the answer, and not of one figure.
+func (f figures) surrounds(w workload.Workload, p processesOf) {
+	f["processes.counted"], f["processes.planned"] = 8, 8
+	for side, of := range map[int]string{0: "base_", 2: "stack_"} {
+		f[of+"means.cpu_ns"], f[of+"means.in_flight"] = p.mean(side, "cpu-ns/op"), p.mean(side, "in-flight")
+		if !w.Windowed() {
+			continue
 		}
+		f[of+"means.server_cpu_ns"] = p.mean(side, "server-cpu-ns/op")
+		f[of+"load.idle"], f[of+"load.switches_per_call"] = p.mean(side, "free-%")/100, p.mean(side, "switches/op")
+		if w.Rate > 0 {
+			f[of+"load.completed"], f[of+"load.skipped"] = p.mean(side, "reached-%")/100, p.mean(side, "dropped-%")/100
+			f[of+"load.late_p99_ns"] = p.mean(side, "late-ns")
+		}
+	}
+	if w.Windowed() {
+		f["other_programs"] = (p.mean(0, "others-%") + p.mean(1, "others-%") + p.mean(2, "others-%")) / 300
 	}
 }
 
@@ -185,28 +192,27 @@ func figuresOf(w workload.Workload) figures {
 	for i := range p {
 		p[i] = armsOf(w, i)
 	}
-	switch {
-	case w.Rate > 0:
-		f.result(w, p, "", "cpu-ns/op")
-		f["rate"] = w.Rate
-	case w.Windowed():
-		f.result(w, p, "cpu.", "cpu-ns/op")
-		fallthrough
-	default:
-		f.result(w, p, "", "ns/op")
+	f.surrounds(w, p)
+	if w.Windowed() {
+		f.figure(p, "cpu.", "cpu-ns/op")
 	}
-	f["base_calls"], f["calls_in_flight"] = p.mean(0, "in-flight"), p.mean(2, "in-flight")
-	for _, name := range []string{"P50", "P95", "P99", "P999"} {
-		path, unit := "percentiles."+name+".", strings.ToLower(name)+"-ns"
+	if w.Rate > 0 {
+		f["rate"] = w.Rate // whose time is the plan's
+	} else {
+		f.figure(p, "time.", "ns/op")
+	}
+	for _, name := range []string{"p50", "p95", "p99", "p999"} {
+		path, unit := "percentiles."+name+".", name+"-ns"
 		f.paired(p, path, unit)
-		for side, key := range []string{"base", "copy", "ns"} {
+		for side, key := range []string{"base_ns", "copy_ns", "stack_ns"} {
 			f[path+key], _, _ = p.ratios(func(arms [3]arm) float64 { return arms[side][unit] })
 		}
 	}
-	for path, stack := range map[string]string{"base_facts.": "base", "facts.": "other"} {
+	for path, stack := range map[string]string{"base_counts.": "base", "stack_counts.": "other"} {
 		c := countsOf(w, stack)
 		f[path+"calls"], f[path+"connections"] = float64(c.Calls), float64(c.Connections)
-		f[path+"sent"], f[path+"received"], f[path+"writes"], f[path+"reads"] = c.Sent, c.Received, c.Writes, c.Reads
+		f[path+"sent_bytes"], f[path+"received_bytes"] = c.Sent, c.Received
+		f[path+"writes"], f[path+"reads"] = c.Writes, c.Reads
 		f[path+"allocs"], f[path+"alloc_bytes"] = c.Allocs, c.AllocBytes
 	}
 	return f
@@ -232,13 +238,14 @@ type place struct {
 func lines(w workload.Workload) map[string]string {
 	const cpu, wait, tail = "CPU per call, client and server", "What a caller waits, median",
 		"What a caller waits, 99th percentile"
-	switch p50, p99 := "percentiles.P50.", "percentiles.P99."; {
+	switch p50, p99 := "percentiles.p50.", "percentiles.p99."; {
 	case w.Rate > 0:
-		return map[string]string{cpu: "", wait: p50, tail: p99}
+		return map[string]string{cpu: "cpu.", wait: p50, tail: p99}
 	case w.Several():
-		return map[string]string{cpu: "cpu.", wait: p50, tail: p99, "Calls a second, each caller calling again at once": ""}
+		return map[string]string{cpu: "cpu.", wait: p50, tail: p99,
+			"Calls a second, each caller calling again at once": "time."}
 	}
-	return map[string]string{"Time per call, one caller": ""}
+	return map[string]string{"Time per call, one caller": "time."}
 }
 
 // shortly is a time as the table of results has it.
@@ -266,15 +273,18 @@ func placesOf(w workload.Workload, f figures) (all []place) {
 			all = append(all, place{table, row, cell[0], cell[1]})
 		}
 	}
-	both := func(key string, form func(float64) string) string { return form(f["base_"+key]) + ", " + form(f[key]) }
+	both := func(key string, form func(float64) string) string {
+		return form(f["base_"+key]) + ", " + form(f["stack_"+key])
+	}
 	few := func(n float64) string { return fmt.Sprintf("%.3g", n) }
 	sized := func(path string) string { return table.Sized(f[path+"ratio"], f[path+"lo"], f[path+"hi"]) }
-	floor := func(path string) string {
-		return table.Spread(max(f[path+"copy_floor"], math.Pow(1+f[path+"moved"], 0.1)-1))
+	leads := "time."
+	if w.Rate > 0 {
+		leads = "cpu."
 	}
 	row, others := []string{strings.Replace(w.Title, "ordinary load", thousands(w.Rate)+" a second", 1), "other"}, "–"
 	for heading, path := range lines(w) {
-		ratio, base := f[path+"ratio"], f[path+"base_ns"]+f[path+"base"]
+		ratio, base := f[path+"ratio"], f[path+"base_ns"]
 		says, saved := "more", shortly(base*(1-ratio))
 		shown, own, interval := shortly(base), shortly(base*ratio), sized(path)
 		if strings.HasPrefix(heading, "Calls a second") {
@@ -285,33 +295,35 @@ func placesOf(w workload.Workload, f figures) (all []place) {
 			"verdict", says, "saved", saved)
 	}
 	if w.Windowed() {
-		others = table.Percent(f["others"])
-		in(loadTable, row, "other programs used", others, "idle, with base and the stack", both("load.free", table.Percent),
-			loadTable, both("load.switches", func(n float64) string { return fmt.Sprintf("%.2f", n) }))
+		others = table.Percent(f["other_programs"])
+		in(loadTable, row, "other programs used", others, "idle, with base and the stack", both("load.idle", table.Percent),
+			loadTable, both("load.switches_per_call", func(n float64) string { return fmt.Sprintf("%.2f", n) }))
 	}
 	if w.Rate > 0 {
-		in(planTable, row, "the servers' part of CPU, µs, with base and the stack", both("server_cpu_ns", table.Micros),
-			"starts skipped", both("load.dropped", table.Percent),
-			"calls completed, with base and the stack", both("load.reached", table.Percent),
-			"late by, p99", both("load.late_ns", func(ns float64) string { return table.Micros(ns) + " µs" }))
+		in(planTable, row, "the servers' part of CPU, µs, with base and the stack", both("means.server_cpu_ns", table.Micros),
+			"starts skipped", both("load.skipped", table.Percent),
+			"calls completed, with base and the stack", both("load.completed", table.Percent),
+			"late by, p99", both("load.late_p99_ns", func(ns float64) string { return table.Micros(ns) + " µs" }))
 	}
-	for name, path := range map[string]string{"p50": "P50.", "p95": "P95.", "p99": "P99.", "p99.9": "P999."} {
+	for name, path := range map[string]string{"p50": "p50.", "p95": "p95.", "p99": "p99.", "p99.9": "p999."} {
 		path = "percentiles." + path
-		in(singleTable, row, name+" of base, µs", table.Micros(f[path+"base"]), name+", µs", table.Micros(f[path+"ns"]))
+		in(singleTable, row, name+" of base, µs", table.Micros(f[path+"base_ns"]), name+", µs",
+			table.Micros(f[path+"stack_ns"]))
 		if name == "p50" || name == "p99" {
 			in(singleTable, row, name+", µs > ratio (95 %)", sized(path))
 		}
 	}
-	in(singleTable, row, "in flight", few(f["base_calls"])+", "+few(f["calls_in_flight"]))
-	for path, stack := range map[string]string{"base_facts.": "base", "facts.": "other"} {
-		in(countTable, []string{w.Title, stack}, "sent, B", table.Size(f[path+"sent"]), "received, B",
-			table.Size(f[path+"received"]), "writes", few(f[path+"writes"]), "reads", few(f[path+"reads"]),
+	in(singleTable, row, "in flight", both("means.in_flight", few))
+	for path, stack := range map[string]string{"base_counts.": "base", "stack_counts.": "other"} {
+		in(countTable, []string{w.Title, stack}, "sent, B", table.Size(f[path+"sent_bytes"]), "received, B",
+			table.Size(f[path+"received_bytes"]), "writes", few(f[path+"writes"]), "reads", few(f[path+"reads"]),
 			"allocations", table.Size(f[path+"allocs"]), "allocated, B", table.Size(f[path+"alloc_bytes"]),
 			"connections", table.Size(f[path+"connections"]))
 	}
-	in(floorTable, row, "processes", "8 of 8", "on one side of 1", table.Size(f["on_one_side"]),
-		"base varied by", table.Spread(f["moved"]), "two copies differ by up to", table.Spread(f["copy_floor"]),
-		"noise floor", floor(""), "other programs used", others,
+	in(floorTable, row, "processes", "8 of 8", "on one side of 1", table.Size(f[leads+"on_one_side"]),
+		"base varied by", table.Spread(f[leads+"base_varied"]),
+		"two copies differ by up to", table.Spread(f[leads+"copy_differs"]),
+		"noise floor", table.Spread(f[leads+"noise_floor"]), "other programs used", others,
 		"GOMAXPROCS", strconv.Itoa(cmp.Or(w.Procs, runtime.NumCPU())))
 	return all
 }
@@ -401,7 +413,7 @@ func inRows(t *testing.T, bench []*benchfmt.Result, w workload.Workload, side in
 func TestRowsOfADisturbedProcess(t *testing.T) {
 	one := versus.Comparison{Spec: versus.Spec{Arms: []string{"a", "a", "b"}, Procs: 2}}
 	for _, others := range []float64{0.01, 0.9} {
-		one.Found = []versus.Process{{Layout: 7, Others: others}}
+		one.Found = []verdict.Process{{Layout: 7, Others: others}}
 		var rows strings.Builder
 		require.NoError(t, keep(&rows, &one, timing.Record{}))
 		require.Equal(t, 3, strings.Count(rows.String(), "\t7 layout"))
@@ -418,23 +430,24 @@ func inMessages(t *testing.T, summary any, page string, tables map[string][]grid
 	for i, stack := range []string{"base", "other"} {
 		of := func(key string) float64 { return at(t, summary, fmt.Sprintf("call.bodies.%d.%s", i, key)).(float64) }
 		span := func(key string) string {
-			return fmt.Sprintf("%.1f (%.1f–%.1f)", of(key+".ns")/1e3, of(key+".lo")/1e3, of(key+".hi")/1e3)
+			return fmt.Sprintf("%.1f (%.1f–%.1f)", of(key+".ns")/1e3, of(key+".lo_ns")/1e3, of(key+".hi_ns")/1e3)
 		}
-		require.InDelta(t, 2048, of("request"), 0.5)
-		require.InDelta(t, 111, of("reply"), 0.5)
-		require.Greater(t, of("gzip_request"), 1000.)
-		require.Less(t, of("gzip_reply"), 100.)
+		require.InDelta(t, 2048, of("request_bytes"), 0.5)
+		require.InDelta(t, 111, of("reply_bytes"), 0.5)
+		require.Greater(t, of("gzip_request_bytes"), 1000.)
+		require.Less(t, of("gzip_reply_bytes"), 100.)
 		require.NotEqual(t, span("encode"), span("decode"))
 		for column, want := range map[string]string{"request, B": "2048", "reply, B": "111",
-			"request with gzip, B": table.Size(of("gzip_request")), "reply with gzip, B": table.Size(of("gzip_reply")),
-			"encoding, µs": span("encode"), "decoding, µs": span("decode")} {
+			"request with gzip, B": table.Size(of("gzip_request_bytes")),
+			"reply with gzip, B":   table.Size(of("gzip_reply_bytes")),
+			"encoding, µs":         span("encode"), "decoding, µs": span("decode")} {
 			for _, file := range []string{"report.md", "report.html"} {
 				require.Equal(t, want, cell(t, file, tables[file], place{sizeTable, []string{stack}, column, want}),
 					"%s: %q of %s", file, column, stack)
 			}
 		}
-		require.Contains(t, page, fmt.Sprintf("%.0f B of JSON (gzip %.0f).", of("request")+of("reply"),
-			of("gzip_request")+of("gzip_reply")), "both messages together")
+		require.Contains(t, page, fmt.Sprintf("%.0f B of JSON (gzip %.0f).", of("request_bytes")+of("reply_bytes"),
+			of("gzip_request_bytes")+of("gzip_reply_bytes")), "both messages together")
 	}
 }
 

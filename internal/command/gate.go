@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // gate is what a contestant may take, in times the base's, before run fails for it. 0 is no gate.
@@ -44,13 +44,13 @@ func (g gate) alone() bool { return g.counts > 0 && g.max == 0 }
 // object more, since the collector empties pools. Allocated bytes vary with those pools, so they don't count.
 var counts = []struct {
 	name  string
-	of    func(*workload.Facts) float64
+	of    func(*report.Counts) float64
 	noise float64
 }{
-	{"allocations", func(f *workload.Facts) float64 { return f.Allocs }, 0.5},
-	{"bytes sent", func(f *workload.Facts) float64 { return f.Sent }, 1},
-	{"bytes received", func(f *workload.Facts) float64 { return f.Received }, 1},
-	{"writes", func(f *workload.Facts) float64 { return f.Writes }, 0.5},
+	{"allocations", func(f *report.Counts) float64 { return f.Allocs }, 0.5},
+	{"bytes sent", func(f *report.Counts) float64 { return f.Sent }, 1},
+	{"bytes received", func(f *report.Counts) float64 { return f.Received }, 1},
+	{"writes", func(f *report.Counts) float64 { return f.Writes }, 0.5},
 }
 
 // exact says whether counts of a workload repeat. Where several callers share a connection, timing decides how many
@@ -94,7 +94,7 @@ func (g gate) judge(s report.Summary, of []workload.Planned, skipped []string) (
 		lines, over = append(lines, said...), append(over, more...)
 	}
 	for _, a := range s.Answers {
-		if g.max > 0 && a.Leading().Ratio == 0 || g.counts > 0 && (a.Facts == nil || a.BaseFacts == nil) {
+		if g.max > 0 && a.Led().Ratio == 0 || g.counts > 0 && (a.Facts == nil || a.BaseFacts == nil) {
 			none = append(none, a.Does+", "+a.Stack)
 		}
 	}
@@ -152,10 +152,10 @@ func step(name string, s report.Summary, said string) error {
 // with what would let the gate see that.
 func (g gate) times(answers []report.Answer) (lines, over, blind []string) {
 	for _, a := range answers {
-		a = a.Leading()
+		a := a.Led()
 		name := a.Does + ", " + a.Stack
 		if a.Busy {
-			lines = append(lines, "gate: "+name+": "+a.Reason)
+			lines = append(lines, "gate: "+name+": "+report.Because(a.Reason))
 			blind = append(blind, name+": give it a machine that does nothing else")
 			continue
 		}
@@ -164,11 +164,11 @@ func (g gate) times(answers []report.Answer) (lines, over, blind []string) {
 			continue
 		}
 		said, verdict := fmt.Sprintf("%s: %.3f (%.3f–%.3f)", name, a.Ratio, a.Lo, a.Hi), "not decided to be above"
-		least := g.least(a.Result, 1)
-		if a.Lo > g.max && a.Ratio > 1+a.NoiseFloor() {
+		least := g.least(a.Figure, 1)
+		if a.Lo > g.max && a.Ratio > 1+a.NoiseFloor {
 			verdict, over = "above", append(over, said)
 		} else if !g.sees(least) {
-			blind = append(blind, name+": give it "+g.more(a.Result))
+			blind = append(blind, name+": give it "+g.more(a.Figure))
 		}
 		lines = append(lines, fmt.Sprintf("gate: %s is %s %v; it fires from %.3f on", said, verdict, g.max, least))
 	}
@@ -184,19 +184,19 @@ func (g gate) sees(least float64) bool { return least-1 <= 2*(g.max-1) }
 
 // least is the least ratio at which the gate would fire, after so many times the time. Widths go with one over the root
 // of the time, and the machine moves as it did.
-func (g gate) least(r versus.Result, times float64) float64 {
-	r.CopyFloor /= math.Sqrt(times)
-	return max(g.max*math.Pow(r.Hi/r.Lo, 0.5/math.Sqrt(times)), 1+r.NoiseFloor())
+func (g gate) least(f verdict.Figure, times float64) float64 {
+	floor := verdict.Floor(f.CopyDiffers/math.Sqrt(times), f.BaseVaried)
+	return max(g.max*math.Pow(f.Hi/f.Lo, 0.5/math.Sqrt(times)), 1+floor)
 }
 
 // more is what would let the gate see.
-func (g gate) more(r versus.Result) string {
+func (g gate) more(f verdict.Figure) string {
 	for times := 2; times <= 100; times++ {
-		if g.sees(g.least(r, float64(times))) {
+		if g.sees(g.least(f, float64(times))) {
 			return fmt.Sprintf("about %d times -time", times)
 		}
 	}
-	if r.Moved = 0; g.sees(g.least(r, 100)) {
+	if f.BaseVaried = 0; g.sees(g.least(f, 100)) {
 		return "a quieter machine"
 	}
 	return "a larger -max"

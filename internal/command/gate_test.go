@@ -11,47 +11,51 @@ import (
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // A gate fires by the lower end of the leading interval and beyond the noise floor, and says what it could not see.
 func TestGateOfTimes(t *testing.T) {
-	result := func(ratio, lo, hi, floor float64) versus.Result {
-		return versus.Result{Ratio: ratio, Lo: lo, Hi: hi, CopyFloor: floor}
+	figure := func(ratio, lo, hi, floor float64) verdict.Figure {
+		return verdict.Figure{Verdict: verdict.Undecided, Ratio: ratio, Lo: lo, Hi: hi, CopyDiffers: floor, NoiseFloor: floor}
 	}
-	slow, even := result(1.2, 1.15, 1.25, 0.01), result(1, 0.99, 1.01, 0.01)
-	few, byTime, byCPU, busy, moves := slow, even, slow, slow, even
-	moves.Moved = 3
-	busy.Busy, busy.Reason = true, "disturbed: so the ratio was measured on a busy machine"
-	few.Verdict, few.Reason = versus.Undecided, "4 of 8 processes count"
-	byTime.CPU, byCPU.CPU = &slow, &even
+	of := func(time verdict.Figure) verdict.Answer { return verdict.Answer{Time: time} }
+	both := func(time, cpu verdict.Figure) verdict.Answer { return verdict.Answer{Time: time, CPU: cpu} }
+	slow, even := figure(1.2, 1.15, 1.25, 0.01), figure(1, 0.99, 1.01, 0.01)
+	few, disturbed, moves := slow, slow, even
+	moves.BaseVaried, moves.NoiseFloor = 3, verdict.Floor(0.01, 3)
+	few.Reason = verdict.Reason{Kind: verdict.TooFew, Processes: 4, Of: 8, Needed: 6}
+	disturbed.Reason = verdict.Reason{Kind: verdict.Crowded, Found: 1.2}
+	busy := of(disturbed)
+	busy.Busy = true
 	for _, test := range []struct {
 		why    string
 		leads  string
-		result versus.Result
+		answer verdict.Answer
 		fires  bool
 		least  string
 		give   string // what would let the gate see
 	}{
-		{"above", "", slow, true, "1.095", ""},
-		{"above, with too few processes for a verdict", "", few, true, "1.095", ""},
-		{"above, in an interval as wide as twice the excess", "", result(1.3, 1.2, 1.4, 0.01), true, "1.134", ""},
-		{"the interval ends at the gate", "", result(1.1, 1.05, 1.15, 0), false,
+		{"above", "", of(slow), true, "1.095", ""},
+		{"above, with too few processes for a verdict", "", of(few), true, "1.095", ""},
+		{"above, in an interval as wide as twice the excess", "", of(figure(1.3, 1.2, 1.4, 0.01)), true, "1.134", ""},
+		{"the interval ends at the gate", "", of(figure(1.1, 1.05, 1.15, 0)), false,
 			"is not decided to be above 1.05; it fires from 1.099 on", ""},
-		{"within the noise floor", "", result(1.2, 1.15, 1.25, 0.2), false, "1.200", "about 4 times -time"},
-		{"equal", "", even, false, "1.061", ""},
-		{"a noise floor above the gate", "", result(1, 0.99, 1.01, 0.09), false, "1.090", ""},
-		{"an interval as wide as twice the excess", "", result(1, 0.93, 1.07, 0), false, "1.126", "about 3 times -time"},
-		{"a machine that moves", "", moves, false, "1.149", "a quieter machine"},
-		{"an interval that no time makes narrow", "", result(1, 0.5, 2, 0), false, "2.100", "a larger -max"},
-		{"disturbed", "", busy, false, "gate: , : disturbed: so the ratio was measured on a busy machine",
+		{"within the noise floor", "", of(figure(1.2, 1.15, 1.25, 0.2)), false, "1.200", "about 4 times -time"},
+		{"equal", "", of(even), false, "1.061", ""},
+		{"a noise floor above the gate", "", of(figure(1, 0.99, 1.01, 0.09)), false, "1.090", ""},
+		{"an interval as wide as twice the excess", "", of(figure(1, 0.93, 1.07, 0)), false, "1.126", "about 3 times -time"},
+		{"a machine that moves", "", of(moves), false, "1.149", "a quieter machine"},
+		{"an interval that no time makes narrow", "", of(figure(1, 0.5, 2, 0)), false, "2.100", "a larger -max"},
+		{"disturbed", "", busy, false, "gate: , : disturbed: other programs left 1.20 cores on average, so the ratio was",
 			"a machine that does nothing else"},
-		{"was not measured", "", versus.Result{}, false, "was not measured", ""},
-		{"above by time, where CPU time leads", report.ByCPU, byCPU, false, "1.061", ""},
-		{"above by CPU time, which leads", report.ByCPU, byTime, true, "1.095", ""},
-		{"above by CPU time, where time leads", "", byTime, false, "1.061", ""},
+		{"was not measured", "", verdict.Answer{}, false, "was not measured", ""},
+		{"above by time, where CPU time leads", report.ByCPU, both(slow, even), false, "1.061", ""},
+		{"above by CPU time, which leads", report.ByCPU, both(even, slow), true, "1.095", ""},
+		{"above by CPU time, where time leads", "", both(even, slow), false, "1.061", ""},
 	} {
 		t.Run(test.why, func(t *testing.T) {
-			lines, over, blind := gate{max: 1.05}.times([]report.Answer{{Leads: test.leads, Result: test.result}})
+			lines, over, blind := gate{max: 1.05}.times([]report.Answer{{Leads: test.leads, Answer: test.answer}})
 			require.Equal(t, test.fires, len(over) == 1, lines)
 			unseen := "gate: not decided: it could not have seen 1.1, which is twice the excess that it allows: , : give it "
 			require.Equal(t, test.give != "", strings.HasPrefix(lines[0], unseen+test.give), lines)
@@ -63,33 +67,33 @@ func TestGateOfTimes(t *testing.T) {
 
 // Counts of one caller gate exactly. What varies between equal builds does not count.
 func TestGateOfCounts(t *testing.T) {
-	base := workload.Facts{Calls: 1000, Allocs: 20, Sent: 200, Received: 100, Writes: 1, AllocBytes: 3000}
+	base := report.Counts{Calls: 1000, Allocs: 20, Sent: 200, Received: 100, Writes: 1, AllocBytes: 3000}
 	for _, test := range []struct {
 		why, workload string
 		max           float64
-		change        func(*workload.Facts)
+		change        func(*report.Counts)
 		over, grown   string
 	}{
-		{"an allocation more", "small", 1.02, func(f *workload.Facts) { f.Allocs += 1.04 },
+		{"an allocation more", "small", 1.02, func(f *report.Counts) { f.Allocs += 1.04 },
 			"allocations 21.04 (base 20.00)", ""},
-		{"less than half an allocation", "small", 1.02, func(f *workload.Facts) { f.Allocs += 0.45 }, "", ""},
-		{"less than half an allocation where nothing may grow", "small", 1, func(f *workload.Facts) { f.Allocs += 0.45 },
+		{"less than half an allocation", "small", 1.02, func(f *report.Counts) { f.Allocs += 0.45 }, "", ""},
+		{"less than half an allocation where nothing may grow", "small", 1, func(f *report.Counts) { f.Allocs += 0.45 },
 			"", ""},
-		{"half an allocation where nothing may grow", "small", 1, func(f *workload.Facts) { f.Allocs += 0.5 },
+		{"half an allocation where nothing may grow", "small", 1, func(f *report.Counts) { f.Allocs += 0.5 },
 			"allocations 20.50 (base 20.00)", ""},
-		{"two allocations that the gate allows", "small", 1.1, func(f *workload.Facts) { f.Allocs += 2 }, "",
+		{"two allocations that the gate allows", "small", 1.1, func(f *report.Counts) { f.Allocs += 2 }, "",
 			"allocations 22.00 (base 20.00)"},
-		{"as many allocations of more bytes", "small", 1, func(f *workload.Facts) { f.AllocBytes *= 2 }, "", ""},
-		{"more bytes sent", "small", 1.02, func(f *workload.Facts) { f.Sent += 5 }, "bytes sent 205.00 (base 200.00)", ""},
+		{"as many allocations of more bytes", "small", 1, func(f *report.Counts) { f.AllocBytes *= 2 }, "", ""},
+		{"more bytes sent", "small", 1.02, func(f *report.Counts) { f.Sent += 5 }, "bytes sent 205.00 (base 200.00)", ""},
 		{"bytes that the gate allows, beside others", "small", 1.02,
-			func(f *workload.Facts) { f.Sent, f.Writes = f.Sent+3, 2 }, "writes 2.00 (base 1.00)",
+			func(f *report.Counts) { f.Sent, f.Writes = f.Sent+3, 2 }, "writes 2.00 (base 1.00)",
 			"bytes sent 203.00 (base 200.00)"},
-		{"more bytes received", "small", 1.02, func(f *workload.Facts) { f.Received += 3 },
+		{"more bytes received", "small", 1.02, func(f *report.Counts) { f.Received += 3 },
 			"bytes received 103.00 (base 100.00)", ""},
-		{"a write more in fifty", "small", 1, func(f *workload.Facts) { f.Writes = 1.03 }, "", ""},
-		{"fewer of all", "small", 1, func(f *workload.Facts) { *f = workload.Facts{Calls: 1} }, "", ""},
-		{"callers who share a connection", "small-load", 1, func(f *workload.Facts) { f.Sent *= 2 }, "", ""},
-		{"four calls over a link", "cold-4g", 1, func(f *workload.Facts) { f.Allocs *= 2 }, "", ""},
+		{"a write more in fifty", "small", 1, func(f *report.Counts) { f.Writes = 1.03 }, "", ""},
+		{"fewer of all", "small", 1, func(f *report.Counts) { *f = report.Counts{Calls: 1} }, "", ""},
+		{"callers who share a connection", "small-load", 1, func(f *report.Counts) { f.Sent *= 2 }, "", ""},
+		{"four calls over a link", "cold-4g", 1, func(f *report.Counts) { f.Allocs *= 2 }, "", ""},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			own := base
@@ -114,12 +118,12 @@ func TestEqualBuildsCountTheSame(t *testing.T) {
 	w, err := workload.Find("small")
 	require.NoError(t, err)
 	for _, name := range []string{"httpjson", "grpcprotobuf"} {
-		var all []*workload.Facts
+		var all []*report.Counts
 		for range 3 {
 			f, err := versus.Count(t.Context(), versus.Spec{Arms: []string{name + "@HEAD"}, Workload: w}, versus.Program{})
 			require.NoError(t, err)
 			require.EqualValues(t, 1000, f.Calls)
-			all = append(all, &f)
+			all = append(all, (*report.Counts)(&f))
 		}
 		for i, f := range all {
 			_, over := gate{counts: 1}.counted([]report.Answer{{Workload: "small", BaseFacts: all[(i+1)%3], Facts: f}},

@@ -22,11 +22,11 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/testkit"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
@@ -88,7 +88,7 @@ func saved(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	s := report.Summary{Release: report.Release, Base: "httpjson", Answers: []report.Answer{
-		{Workload: "small", Stack: "rawtcp", Result: versus.Result{Processes: 1, Planned: 8}}}}
+		{Workload: "small", Stack: "rawtcp", Answer: verdict.Answer{Processes: verdict.Counts{Planned: 8, Counted: 1}}}}}
 	require.NoError(t, s.Save(dir))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "bench.txt"), nil, 0o600))
 	return dir

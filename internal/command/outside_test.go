@@ -29,6 +29,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/testkit"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
@@ -147,7 +148,7 @@ func TestRunOfKnownFigures(t *testing.T) {
 	s, err := report.Read(out)
 	require.NoError(t, err)
 	require.Equal(t, "base", s.Base)
-	require.EqualValues(t, 5, s.Seed, "the seed that was given")
+	require.EqualValues(t, 5, s.Plan.Seed, "the seed that was given")
 	require.Contains(t, s.Raw, "\n# base=base seed=5 processes=8 layouts=0 ", "what bench.txt says of the run")
 	require.Regexp(t, `(?s)\n  a small call, one core .*\n  10 kB of bytes .*\n  one small call at a time`, said,
 		"in the order of the plan")
@@ -158,9 +159,9 @@ func TestRunOfKnownFigures(t *testing.T) {
 		a := s.Answers[i]
 		require.Equal(t, name, a.Workload)
 		require.Equal(t, "other", a.Stack)
-		require.Empty(t, a.Leads, "one caller waits")
+		require.Equal(t, report.ByTime, a.Leads, "one caller waits")
 		require.Equal(t, []int{1, 1, all}[i], a.GOMAXPROCS)
-		require.InEpsilon(t, []float64{2, 0.25, 1.5}[i]/math.Sqrt(1.001), a.Ratio, 1e-5, "to the base and to its copy")
+		require.InEpsilon(t, []float64{2, 0.25, 1.5}[i]/math.Sqrt(1.001), a.Time.Ratio, 1e-5, "to the base and to its copy")
 	}
 }
 
@@ -296,7 +297,7 @@ func TestEndedFromOutside(t *testing.T) {
 			begin(t, cmd, syscall.SIGINT, false)
 			require.Eventually(t, func() bool {
 				text, _ := os.ReadFile(filepath.Join(out, "summary.json"))
-				return strings.Contains(string(text), `"processes": 1`)
+				return strings.Contains(string(text), "\"counted\": 1\n")
 			}, time.Minute, 20*time.Millisecond, "the first process")
 			require.NoError(t, cmd.Process.Signal(signal))
 			require.Equal(t, status, finished(t, cmd))
@@ -314,9 +315,9 @@ func TestEndedFromOutside(t *testing.T) {
 			s, err := report.Read(out)
 			require.NoError(t, err)
 			a := s.Answers[0]
-			require.Equal(t, 1, a.Processes)
-			require.InEpsilon(t, 200e3, a.BaseNs, 1e-6)
-			require.Equal(t, versus.Undecided, a.Verdict)
+			require.Equal(t, verdict.Counts{Planned: 8, Counted: 1}, a.Processes)
+			require.InEpsilon(t, 200e3, a.Time.BaseNs, 1e-6)
+			require.Equal(t, verdict.Undecided, a.Time.Verdict)
 			if status > 0 {
 				require.Contains(t, s.Warnings, "interrupted")
 				require.NotContains(t, stdout.String(), "gate: ", "an interrupted run is not judged")
@@ -359,7 +360,7 @@ func TestBrokenPipe(t *testing.T) {
 			}
 			s, err := report.Read(out)
 			require.NoError(t, err)
-			require.Equal(t, 8, s.Answers[0].Processes)
+			require.Equal(t, 8, s.Answers[0].Processes.Counted)
 			require.FileExists(t, filepath.Join(out, "report.html"))
 		})
 	}

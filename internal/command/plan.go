@@ -10,6 +10,7 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // plan is what a run measures, made of options. Nothing writes it afterwards.
@@ -188,6 +189,6 @@ func (p plan) apart(contestant string) bool {
 	return build(p.base) != build(contestant)
 }
 
-func (p plan) rule() versus.Plan {
-	return versus.Plan{Processes: p.processes, Margin: p.margin}
+func (p plan) rule() verdict.Plan {
+	return verdict.Plan{Processes: p.processes, Margin: p.margin}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 func runCommand(p program, stdout, stderr io.Writer) command {
@@ -97,13 +98,13 @@ func runFlags(p program, f *flag.FlagSet) (read func(args []string) (options, er
 	f.DurationVar(&o.time, "time", 2*time.Second, "about how long each stack is measured at each workload, over\n"+
 		"all processes; 8s with -thorough, -max or builds, which take four times as long")
 	f.BoolVar(&o.verbose, "v", false, "print also how it was measured, which is in the report")
-	f.IntVar(&o.processes, "processes", 8, fmt.Sprintf("`number` for each comparison, at least %d", versus.Fewest))
+	f.IntVar(&o.processes, "processes", 8, fmt.Sprintf("`number` for each comparison, at least %d", verdict.Fewest))
 	f.Var((*list)(&o.workloads), "workloads",
 		"`names` of rpcbench list, separated by commas; the first of the list unless given")
 	f.BoolVar(&o.thorough, "thorough", false, "half an hour: all workloads, for longer, and eight links of each build")
 	made := workloadFlags(f)
 	f.Var((*list)(&o.server), "server", "`stack=host:port,...` of servers that run already, as rpcbench serve prints them")
-	f.Float64Var(&o.equal, "equal", 100*versus.Margin, "`percent` by which stacks may differ that are called the same")
+	f.Float64Var(&o.equal, "equal", 100*verdict.Margin, "`percent` by which stacks may differ that are called the same")
 	f.Float64Var(&o.gate.max, "max", 0, "exit status 3 if a stack takes more than so many `times` as long: 1.05;\n"+
 		"4 if twice that excess could not have been seen")
 	f.Float64Var(&o.gate.counts, "max-counts", 0, "exit status 3 if it allocates, sends, receives or writes more than "+
@@ -265,8 +266,8 @@ func (o options) checkTime(p plan) error {
 	least := versus.FewestBlocks * versus.Turn * time.Duration(p.processes)
 	switch {
 	case o.gate.alone():
-	case p.processes < versus.Fewest:
-		return wrong("run: %d processes are too few for a verdict: -processes %d or more", p.processes, versus.Fewest)
+	case p.processes < verdict.Fewest:
+		return wrong("run: %d processes are too few for a verdict: -processes %d or more", p.processes, verdict.Fewest)
 	case p.time < least:
 		return wrong("run: %v over %d processes leave less than %d turns of %v in each: give -time %v or more",
 			p.time, p.processes, versus.FewestBlocks, versus.Turn, least)

@@ -29,6 +29,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 	"github.com/rpcbench/rpcbench/internal/testkit"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
@@ -76,8 +77,8 @@ func TestRun(t *testing.T) {
 	require.Regexp(t, `(?m)^Not measured: a small call, one core, rawtcp: 1 of 1 processes count, and a verdict needs 6\.$`, stdout)
 	require.Len(t, s.Answers, 1)
 	a := s.Answers[0]
-	require.Equal(t, []int{1, 1, 1}, []int{a.Processes, a.Planned, len(a.Bases)})
-	require.NotEqual(t, a.BaseNs, a.Ns, "which is less is no matter of a test: others use the machine too")
+	require.Equal(t, []int{1, 1, 1}, []int{a.Processes.Counted, a.Processes.Planned, len(a.Time.BasesNs)})
+	require.NotEqual(t, a.Time.BaseNs, a.Time.StackNs, "which is less is no matter of a test: others use the machine too")
 	require.Equal(t, 3, strings.Count(s.Raw, "\nBenchmarkRun/workload=small/against=rawtcp/stack="))
 	require.Greater(t, a.BaseFacts.Sent, a.Facts.Sent)
 	said, _, err := typed(t, "report", "-out", t.TempDir(), out)
@@ -245,11 +246,11 @@ func TestSeeds(t *testing.T) {
 
 // What a summary says of the machine, and of what too few processes have measured.
 func TestSummary(t *testing.T) {
-	processes := func(n int, others float64) (all []versus.Process) {
+	processes := func(n int, others float64) (all []verdict.Process) {
 		for i := range n {
-			all = append(all, versus.Process{
+			all = append(all, verdict.Process{
 				Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
-				Ratios: versus.Ratios{Copy: 1, Ratio: 2}, Others: others * float64(i)})
+				Ratios: verdict.Ratios{Copy: 1, Ratio: 2}, Others: others * float64(i)})
 		}
 		return all
 	}
@@ -258,21 +259,21 @@ func TestSummary(t *testing.T) {
 	require.NoError(t, err)
 	for _, test := range []struct {
 		why     string
-		found   []versus.Process
+		found   []verdict.Process
 		said    string
 		ratio   float64
 		warning string
 	}{
-		{"a quiet machine", processes(8, 0.025), "slower", 2, ""},
+		{"a quiet machine", processes(8, 0.025), "more", 2, ""},
 		{"two processes of eight", processes(2, 0), "undecided: 2 of 8 processes count, and a verdict needs 6", 2, ""},
 		{"one of eight", processes(1, 0), "undecided: 1 of 8 processes count, and a verdict needs 6", 0, ""},
 		{"nothing", nil, "not measured", 0, ""},
-		{"something else runs", processes(8, 0.086), "slower", 2, "other programs used 30 % of the machine"},
+		{"something else runs", processes(8, 0.086), "more", 2, "other programs used 30 % of the machine"},
 	} {
 		one := versus.Comparison{Spec: p.spec(w, "x"), Found: test.found}
 		s := p.summary(findings{comparisons: []*versus.Comparison{&one}})
-		require.Equal(t, test.said, s.Answers[0].Said(), test.why)
-		require.InDelta(t, test.ratio, s.Answers[0].Ratio, 1e-9, test.why)
+		require.Equal(t, test.said, s.Answers[0].Led().Said(), test.why)
+		require.InDelta(t, test.ratio, s.Answers[0].Time.Ratio, 1e-9, test.why)
 		require.Contains(t, strings.Join(s.Warnings, "\n"), test.warning, test.why)
 		require.Equal(t, test.warning == "", s.Warnings == nil, test.why)
 		_, err := json.Marshal(s)
@@ -315,11 +316,11 @@ func TestFolder(t *testing.T) {
 
 // Only of one caller, whose server is in the process, does CPU time over wall time tell how many cores a call had.
 func TestOneCallerTellsCores(t *testing.T) {
-	var found []versus.Process
+	var found []verdict.Process
 	for i := range 8 {
 		cores := []float64{1.1, 1}[i/6] // two of eight had one
-		found = append(found, versus.Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
-			CPUNs: [3]float64{1000 * cores, 1000 * cores}, Ratios: versus.Ratios{Copy: 1, Ratio: 2}})
+		found = append(found, verdict.Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
+			CPUNs: [3]float64{1000 * cores, 1000 * cores}, Ratios: verdict.Ratios{Copy: 1, Ratio: 2}})
 	}
 	for leftOut, all := range map[int][]versus.Spec{
 		2: {{}, {Workload: workload.Workload{Callers: 1}}, {Workload: workload.Workload{TLS: true, Headers: true}}},
@@ -329,7 +330,7 @@ func TestOneCallerTellsCores(t *testing.T) {
 		for _, spec := range all {
 			spec.Procs = cmp.Or(spec.Procs, 2)
 			one := versus.Comparison{Spec: spec, Found: found}
-			require.Equal(t, leftOut, one.Result(versus.Plan{Processes: 8}).OneCore, "%+v", spec)
+			require.Equal(t, leftOut, one.Answer(verdict.Plan{Processes: 8}).Processes.OneCore, "%+v", spec)
 		}
 	}
 }
@@ -384,16 +385,16 @@ func TestWhatLeads(t *testing.T) {
 	}
 }
 
-// Where a process tells no CPU time, callers have the one result by time.
+// Where a process tells no CPU time, callers have the one figure of time.
 func TestNoCPUIsTold(t *testing.T) {
 	one := versus.Comparison{Spec: versus.Spec{Arms: []string{"a", "a", "b"}, Workload: workload.Workload{Title: "calls",
 		Callers: 4}}}
 	for i := range 8 {
-		one.Found = append(one.Found, versus.Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
-			Ratios: versus.Ratios{Copy: 1, Ratio: 2}})
+		one.Found = append(one.Found, verdict.Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
+			Ratios: verdict.Ratios{Copy: 1, Ratio: 2}})
 	}
 	s := plan{base: "a", processes: 8}.summary(findings{comparisons: []*versus.Comparison{&one}})
-	require.InEpsilon(t, 2, s.Answers[0].Leading().Ratio, 1e-9)
+	require.InEpsilon(t, 2, s.Answers[0].Led().Ratio, 1e-9)
 	var said strings.Builder
 	require.NoError(t, printSummary(&said, s, "mine", false))
 	require.Regexp(t, `(?m)^  calls +1.0 µs +2.0 µs +2\.00 `, said.String())

@@ -19,6 +19,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // heading begins bench.txt.
@@ -75,11 +76,11 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 			{[]float64{0, p.Copy, p.Ratio}[arm], "base-ratio"}, {[]float64{0, 0, p.ToCopy}[arm], "copy-ratio"},
 			{[]float64{0, p.CPU.Copy, p.CPU.Ratio}[arm], "cpu-ratio"}, {[]float64{0, 0, p.CPU.ToCopy}[arm], "cpu-copy-ratio"},
 			{p.ServerNs[arm], "server-cpu-ns/op"},
-			{float64(p.Latencies[arm].P50), "p50-ns"}, {float64(p.Latencies[arm].P95), "p95-ns"},
-			{float64(p.Latencies[arm].P99), "p99-ns"}, {float64(p.Latencies[arm].P999), "p999-ns"},
+			{p.Latencies[arm].P50, "p50-ns"}, {p.Latencies[arm].P95, "p95-ns"},
+			{p.Latencies[arm].P99, "p99-ns"}, {p.Latencies[arm].P999, "p999-ns"},
 			{p.InFlight[arm], "in-flight"}, {float64(p.Layout), "layout"}, {100 * p.Others, "others-%"},
-			{100 * p.Loads[arm].Free, "free-%"}, {p.Loads[arm].Switches, "switches/op"},
-			{100 * p.Loads[arm].Reached, "reached-%"}, {100 * p.Loads[arm].Dropped, "dropped-%"},
+			{100 * p.Loads[arm].Idle, "free-%"}, {p.Loads[arm].Switches, "switches/op"},
+			{100 * p.Loads[arm].Completed, "reached-%"}, {100 * p.Loads[arm].Skipped, "dropped-%"},
 			{p.Loads[arm].LateNs, "late-ns"}, {disturbed, "disturbed"},
 		} {
 			if metric.value > 0 {
@@ -109,8 +110,9 @@ type findings struct {
 // summary is a plan with what was found. What can't be done has no answer.
 func (p plan) summary(f findings) report.Summary {
 	s := report.Summary{Release: report.Release, Command: strings.Join(asTyped(), " "), Environment: environ.List(),
-		Notes: f.linked.notes, Base: p.base, Estimator: versus.Estimator, Seed: p.seed, Processes: p.processes,
-		Layouts: f.linked.layouts, Remote: p.servers != nil, Over: lists[p.sweep.over], Call: f.call, Layers: f.layers,
+		Notes: f.linked.notes, Base: p.base, Estimator: verdict.Estimator,
+		Plan:   report.Plan{Processes: p.processes, Layouts: f.linked.layouts, Seed: p.seed},
+		Remote: p.servers != nil, Over: lists[p.sweep.over], Call: f.call, Layers: f.layers,
 		Warnings: slices.Concat(p.warnings, f.linked.warnings, f.warnings)}
 	others, n, told := 0.0, 0.0, false // whether Hour tells of others
 	for _, one := range f.comparisons {
@@ -121,25 +123,25 @@ func (p plan) summary(f findings) report.Summary {
 			others, n = others+process.Others, n+1
 		}
 		w, contestant := one.Spec.Workload, one.Spec.Arms[2]
-		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant,
-			GOMAXPROCS: cmp.Or(w.Procs, runtime.NumCPU()), Result: one.Result(p.rule())}
-		if a.Facts = f.facts[[2]string{w.Name, contestant}]; a.Facts != nil {
-			a.BaseFacts = f.facts[[2]string{w.Name, p.base}]
+		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant, Leads: report.ByTime,
+			GOMAXPROCS: cmp.Or(w.Procs, runtime.NumCPU()), Answer: one.Answer(p.rule())}
+		if a.Facts = (*report.Counts)(f.facts[[2]string{w.Name, contestant}]); a.Facts != nil {
+			a.BaseFacts = (*report.Counts)(f.facts[[2]string{w.Name, p.base}])
 		}
 		if p.sweep.over != "" {
 			i := slices.IndexFunc(p.sweep.workloads, func(o workload.Planned) bool { return o.Name == w.Name })
 			a.Value = p.sweep.values[i]
 		}
-		if p.asksCPU(w) {
+		if a.ByCPU(p.asksCPU(w)) {
 			a.Leads = report.ByCPU
 		}
 		a.Rate = f.rates[w.Name]
-		s.Answers, told = append(s.Answers, a), told || a.Others > versus.BusyMachine
+		s.Answers, told = append(s.Answers, a), told || a.Others > verdict.BusyMachine
 		if w.Callers > 1 && w.Procs == 0 && runtime.NumCPU() == 1 {
 			s.Warnings = append(s.Warnings, w.Title+": the machine has one core, so callers take turns")
 		}
 	}
-	if others > n*versus.BusyMachine && !told {
+	if others > n*verdict.BusyMachine && !told {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("other programs used %.0f %% of the machine meanwhile", 100*others/n))
 	}
 	return s

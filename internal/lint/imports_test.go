@@ -123,11 +123,11 @@ func TestRooms(t *testing.T) {
 		"explain":   nil,
 		"verdict":   nil,
 		"compare":   {"verdict", "measure", "explain", "environ"},
-		"report":    {"compare", "measure"},
+		"report":    {"verdict"},
 		"idle":      {"verdict", "measure", "compare", "report/table"},
-		"command":   {"report", "idle", "compare", "explain", "measure", "suite/corpus", "environ"},
+		"command":   {"report", "idle", "compare", "verdict", "explain", "measure", "suite/corpus", "environ"},
 		"scaffold":  {"command", "compare", "measure", "environ"},
-		"testkit":   {"measure"},
+		"testkit":   {"measure", "verdict"},
 	}
 	goTool, err := exec.LookPath("go")
 	if err != nil {

@@ -21,10 +21,10 @@ type Body struct {
 	Stack       string  `json:"stack"`
 	Format      string  `json:"format"` // JSON or protobuf
 	Codec       string  `json:"codec"`  // import path
-	Request     float64 `json:"request"`
-	Reply       float64 `json:"reply"`
-	GzipRequest float64 `json:"gzip_request"`
-	GzipReply   float64 `json:"gzip_reply"`
+	Request     float64 `json:"request_bytes"`
+	Reply       float64 `json:"reply_bytes"`
+	GzipRequest float64 `json:"gzip_request_bytes"`
+	GzipReply   float64 `json:"gzip_reply_bytes"`
 	Encode      Span    `json:"encode"` // of a request and a reply together
 	Decode      Span    `json:"decode"`
 }
@@ -32,8 +32,8 @@ type Body struct {
 // Span is a median with its 95 % interval, in nanoseconds.
 type Span struct {
 	Ns float64 `json:"ns"`
-	Lo float64 `json:"lo"`
-	Hi float64 `json:"hi"`
+	Lo float64 `json:"lo_ns"`
+	Hi float64 `json:"hi_ns"`
 }
 
 func (s Span) String() string {

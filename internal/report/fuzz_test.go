@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // FuzzNames: whatever a file has for a name, the pages are well formed and load nothing from elsewhere. The name is
@@ -66,8 +66,8 @@ func hostile(name, over string) Summary {
 	s.Layers, s.Call = name, &Call{Method: name, Made: name, Bodies: []Body{{Stack: name, Codec: name, Format: name}}}
 	for i := range s.Answers {
 		a := &s.Answers[i]
-		a.Workload, a.Stack, a.Does, a.Reason, a.Verdict, a.Unchecked = name, name, name, name, versus.Verdict(name),
-			[]string{name}
+		a.Workload, a.Stack, a.Does, a.Unchecked = name, name, name, []verdict.Unchecked{verdict.Unchecked(name)}
+		a.Time.Reason.Kind, a.Time.Verdict = verdict.Kind(name), verdict.Verdict(name)
 	}
 	s.Answers[0].Value, s.Answers[1].Value, s.Answers[2].Value = name, "5", Saturated
 	return s

@@ -4,20 +4,23 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // Tails draws the latencies of each answer whose callers wait for more than work on one core: percentiles of the base
 // and of the stack. Both axes are logarithmic, that of percentiles in the share of slower calls, and all pictures have
 // the same, so that they can be compared.
 func (s Summary) Tails() (all []Picture) {
-	waiting := s.where(func(a Answer) bool { return a.P50.Base > 0 && (a.GOMAXPROCS != 1 || a.Load.Reached > 0) })
+	waiting := s.where(func(a Answer) bool {
+		return a.Percentiles.P50.BaseNs > 0 && (a.GOMAXPROCS != 1 || a.StackLoad.Completed > 0)
+	})
 	lo, hi := math.Inf(1), 0.0
 	for _, a := range waiting {
-		for _, p := range []versus.Percentile{a.P50, a.P95, a.P99, a.P999} {
-			if p.Base > 0 {
-				lo, hi = min(lo, p.Base, p.Ns), max(hi, p.Base, p.Ns)
+		for _, p := range []verdict.Percentile{a.Percentiles.P50, a.Percentiles.P95, a.Percentiles.P99,
+			a.Percentiles.P999} {
+			if p.BaseNs > 0 {
+				lo, hi = min(lo, p.BaseNs, p.StackNs), max(hi, p.BaseNs, p.StackNs)
 			}
 		}
 	}
@@ -36,16 +39,17 @@ func (s Summary) tail(a Answer, lo, hi float64) Picture {
 	percentiles := []struct {
 		name  string
 		share float64 // of slower calls
-		of    versus.Percentile
-	}{{"p50", 0.5, a.P50}, {"p95", 0.05, a.P95}, {"p99", 0.01, a.P99}, {"p99.9", 0.001, a.P999}}
+		of    verdict.Percentile
+	}{{"p50", 0.5, a.Percentiles.P50}, {"p95", 0.05, a.Percentiles.P95}, {"p99", 0.01, a.Percentiles.P99},
+		{"p99.9", 0.001, a.Percentiles.P999}}
 	x, y := scale(1/0.5, 1/0.001, 84, 300), scale(lo, hi, 204, 50)
 	for _, q := range percentiles {
-		if q.of.Base == 0 {
+		if q.of.BaseNs == 0 {
 			continue
 		}
 		tick := Tick{x(1 / q.share), q.name}
 		p.Ticks = append(p.Ticks, tick)
-		for i, ns := range []float64{q.of.Base, q.of.Ns} {
+		for i, ns := range []float64{q.of.BaseNs, q.of.StackNs} {
 			path := p.Paths[i]
 			path.Drawn += fmt.Sprintf("%c%g %g", "ML"[min(len(path.Dots), 1)], tick.At, y(ns))
 			path.Dots = append(path.Dots, Dot{X: tick.At, Lo: y(ns), At: y(ns), Hi: y(ns),

@@ -9,15 +9,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // line is one figure of an answer beside the base's. Answers of one heading stand together.
 type line struct {
-	Answer
+	Led       // whose ratio, interval and verdict the line has
 	heading   string
-	result    versus.Result // whose ratio, interval and verdict the line has
 	base, own string
 	saved     float64 // nanoseconds; 0 if the figure is no time
 }
@@ -41,7 +40,7 @@ func (s Summary) lines(detail bool) (all []line) {
 	}
 	for _, heading := range headings {
 		for _, a := range s.Answers {
-			if l := a.line(heading); l.result.Ratio > 0 {
+			if l := a.line(heading); l.Ratio > 0 {
 				all = append(all, l)
 			}
 		}
@@ -50,59 +49,38 @@ func (s Summary) lines(detail bool) (all []line) {
 }
 
 // Many tells whether several callers called at a time, each again at once.
-func (a Answer) many() bool { return a.BaseLoad.Reached == 0 && a.BaseCalls > 1.5 }
+func (a Answer) many() bool { return a.BaseLoad.Completed == 0 && a.BaseMeans.InFlight > 1.5 }
 
 // line is what an answer says below a heading. It has no ratio if that is nothing.
 func (a Answer) line(heading string) line {
-	l := line{Answer: a, heading: heading}
-	of := func(r versus.Result) {
-		l.result, l.base, l.own, l.saved = r, span(r.BaseNs), span(cmp.Or(r.BaseNs*r.Ratio, r.Ns)), r.BaseNs*(1-r.Ratio)
+	l := line{Led: Led{Answer: a}, heading: heading}
+	of := func(f verdict.Figure, cpu bool) {
+		l.Figure, l.OfCPU = f, cpu
+		l.base, l.own, l.saved = span(f.BaseNs), span(l.Paired()), f.BaseNs*(1-f.Ratio)
 	}
-	planned := a.BaseLoad.Reached > 0 || a.Rate > 0
-	switch heading {
-	case cpuHeading, clientHeading:
-		if a.CPU != nil {
-			of(*a.CPU)
-		} else if planned {
-			of(a.Result)
-		}
-	case waitHeading:
-		if planned || a.many() {
-			of(a.Waits(a.P50))
-		}
-	case tailHeading:
-		if planned || a.many() {
-			of(a.Waits(a.P99))
-		}
-	case timeHeading:
-		if !planned && !a.many() {
-			of(a.Result)
-		}
-	case rateHeading:
-		if a.many() && a.Ratio > 0 {
-			of(a.Result.Inverse())
-			l.base, l.own, l.saved = thousands(1e9/a.BaseNs), thousands(1e9/a.BaseNs/a.Ratio), 0
-		}
+	waits := func(p verdict.Percentile) { // what others did to the mean, its own line says
+		of(a.Waits(p), false)
+		l.Processes, l.Others = verdict.Counts{Planned: a.Processes.Planned, Counted: a.Processes.Counted}, 0
+	}
+	switch planned := a.BaseLoad.Completed > 0 || a.Rate > 0; {
+	case heading == cpuHeading || heading == clientHeading:
+		of(a.CPU, true)
+	case heading == waitHeading && (planned || a.many()):
+		waits(a.Percentiles.P50)
+	case heading == tailHeading && (planned || a.many()):
+		waits(a.Percentiles.P99)
+	case heading == timeHeading && !planned && !a.many():
+		of(a.Time, false)
+	case heading == rateHeading && a.many() && a.Time.Ratio > 0:
+		of(a.Time.Inverse(), false)
+		l.base, l.own, l.saved = thousands(1e9/a.Time.BaseNs), thousands(1e9/a.Time.BaseNs/a.Time.Ratio), 0
 	}
 	return l
 }
 
-// Says is a verdict in the words of people.
-func Says(v versus.Verdict) string {
-	switch v {
-	case versus.Faster:
-		return "less"
-	case versus.Slower:
-		return "more"
-	case versus.Equal:
-		return "same"
-	}
-	return "undecided"
-}
-
 // says is the verdict of the line. Of calls a second more is better, so less and more have a verb.
 func (l line) says() string {
-	said := Says(l.result.Verdict)
+	said := Says(l.Verdict)
 	if l.heading == rateHeading && (said == "less" || said == "more") {
 		return "serves " + said
 	}
@@ -166,7 +144,7 @@ func (s Summary) Results(detail bool) *table.Table {
 		if l.saved != 0 {
 			saved = map[bool]string{true: "-"}[l.saved < 0] + span(math.Abs(l.saved))
 		}
-		t.Add(does, l.base, l.own, table.Sized(l.result.Ratio, l.result.Lo, l.result.Hi), says, saved)
+		t.Add(does, l.base, l.own, table.Sized(l.Ratio, l.Lo, l.Hi), says, saved)
 	}
 	return t
 }
@@ -176,9 +154,9 @@ func (l line) reasons() (all []string) {
 	if l.heading == rateHeading {
 		return nil
 	}
-	for part := range strings.SplitSeq(l.result.Said(), "; ") {
-		if part = strings.TrimPrefix(part, "undecided: "); part != string(l.result.Verdict) {
-			all = append(all, strings.Replace(part, "equal within", "same within", 1))
+	for part := range strings.SplitSeq(l.Said(), "; ") {
+		if part = strings.TrimPrefix(part, "undecided: "); part != string(l.Verdict) {
+			all = append(all, part)
 		}
 	}
 	return all
@@ -229,9 +207,6 @@ func (s Summary) Used() string {
 	most := 0.0
 	for _, a := range s.Answers {
 		most = max(most, a.Others)
-		if a.CPU != nil {
-			most = max(most, a.CPU.Others)
-		}
 	}
 	if most == 0 {
 		return ""
@@ -252,9 +227,9 @@ func (s Summary) noted(name string) string {
 // Unmeasured are the answers without a ratio, each with its reason.
 func (s Summary) Unmeasured() (all []string) {
 	for _, a := range s.Answers {
-		if a.Ratio == 0 {
+		if l := a.Timed(); l.Ratio == 0 {
 			all = append(all, fmt.Sprintf("Not measured: %s, %s: %s.", a.Does, Label(a.Stack),
-				cmp.Or(a.Reason, "no process measured it")))
+				cmp.Or(Because(l.Reason), "no process measured it")))
 		}
 	}
 	return all
@@ -264,8 +239,9 @@ func (s Summary) Unmeasured() (all []string) {
 func (s Summary) Open() (said []string) {
 	n, reason := 0, ""
 	for _, l := range s.lines(false) {
-		if r := l.result; r.Verdict == versus.Undecided && (r.Lo > 1 || r.Hi < 1) && r.Reason != "" {
-			n, reason = n+1, cmp.Or(reason, r.Reason)
+		why := Because(l.Reason)
+		if l.Verdict == verdict.Undecided && (l.Lo > 1 || l.Hi < 1) && why != "" {
+			n, reason = n+1, cmp.Or(reason, why)
 		}
 	}
 	if n > 0 {

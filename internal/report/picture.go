@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // Picture is what answer.svg draws: a line per workload and stack, on a logarithmic axis of ratios. Of a sweep it is a
@@ -114,16 +114,12 @@ func (s Summary) Wide() Picture { return desk.draw(Machine{Summary: s}) }
 func Draw(machines ...Machine) Picture { return phone.draw(machines...) }
 
 func (of layout) draw(machines ...Machine) Picture {
-	machines = slices.Clone(machines)
-	for i, m := range machines {
-		machines[i].Summary = m.leading()
-	}
 	first := machines[0]
 	lo, hi := 0.8, 1.25
 	for _, m := range machines {
-		for _, a := range m.Answers {
-			if a.Ratio > 0 {
-				lo, hi = min(lo, a.Lo), max(hi, a.Hi)
+		for _, l := range m.Led() {
+			if l.Ratio > 0 {
+				lo, hi = min(lo, l.Lo), max(hi, l.Hi)
 			}
 		}
 	}
@@ -148,7 +144,7 @@ func (of layout) draw(machines ...Machine) Picture {
 	p.Ticks = ticks(lo, hi, x)
 	y, height := p.Top+20, of.label+track*len(machines)
 	for _, stack := range stacks {
-		own := first.ByRatio(stack)
+		own := ByRatio(first.Led(), stack)
 		if len(stacks) > 1 && len(own) > 1 {
 			p.Lines = append(p.Lines, Line{Y: y + track, Heading: Label(stack)})
 			y += 24 + track
@@ -159,7 +155,7 @@ func (of layout) draw(machines ...Machine) Picture {
 				l.Label = Label(stack)
 			}
 			for i, m := range machines[1:] {
-				for _, other := range m.ByRatio(stack) {
+				for _, other := range ByRatio(m.Led(), stack) {
 					if other.Workload == a.Workload {
 						l.Dots = append(l.Dots, of.beside(other.dot(x), i+1, machines))
 					}
@@ -217,13 +213,12 @@ func (s Summary) title() string {
 	return fmt.Sprintf("%s%s%s, in multiples of %s's", strings.ToUpper(what[:1]), what[1:], of, Label(s.Base))
 }
 
-// dot is an answer, with x the place of a ratio.
-func (a Answer) dot(x func(float64) float64) Dot {
-	floor := a.NoiseFloor()
-	d := Dot{Said: table.Ratio(a.Ratio), Title: table.Sized(a.Ratio, a.Lo, a.Hi) + ", " + Says(a.Verdict),
-		Tone: Says(a.Verdict), Hollow: a.Verdict == versus.Undecided, Lo: x(a.Lo), At: x(a.Ratio), Hi: x(a.Hi),
-		FloorLo: x(1 / (1 + floor))}
-	d.FloorWidth = math.Round(10*(x(1+floor)-d.FloorLo)) / 10
+// dot is a figure, with x the place of a ratio.
+func (l Led) dot(x func(float64) float64) Dot {
+	d := Dot{Said: table.Ratio(l.Ratio), Title: table.Sized(l.Ratio, l.Lo, l.Hi) + ", " + Says(l.Verdict),
+		Tone: Says(l.Verdict), Hollow: l.Verdict == verdict.Undecided, Lo: x(l.Lo), At: x(l.Ratio), Hi: x(l.Hi),
+		FloorLo: x(1 / (1 + l.NoiseFloor))}
+	d.FloorWidth = math.Round(10*(x(1+l.NoiseFloor)-d.FloorLo)) / 10
 	return d
 }
 

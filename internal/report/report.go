@@ -20,20 +20,20 @@ import (
 	"strings"
 	text "text/template"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
-	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
-// Release is of the files that this package writes and reads. Another number means other names or meanings.
-const Release = 2
+// Release is of the files that this package writes. Another number means other names or meanings. It reads those of
+// the release before, too.
+const Release = 3
 
 // Typed in the environment of a program is the command line that reports show in place of its own: an argument a line.
 // Somebody typed that line, and the program was started for it.
 const Typed = "RPCBENCH_TYPED"
 
 // Summary is what a run found. Durations are in nanoseconds, ratios are to the base. The 95 % intervals hold one by
-// one, not together.
+// one, not together. docs/running.md has the names of summary.json.
 type Summary struct {
 	Release     int      `json:"release"`
 	Command     string   `json:"command"`
@@ -41,10 +41,8 @@ type Summary struct {
 	Notes       []string `json:"notes,omitempty"`
 	Warnings    []string `json:"warnings,omitempty"`
 	Base        string   `json:"base"`
-	Estimator   string   `json:"estimator,omitempty"` // versus.Estimator; none in older results
-	Seed        uint64   `json:"seed"`
-	Processes   int      `json:"processes"`
-	Layouts     int      `json:"layouts"`
+	Estimator   string   `json:"estimator,omitempty"` // verdict.Estimator; none in older results
+	Plan        Plan     `json:"plan"`
 	Over        string   `json:"over,omitempty"` // of a sweep, what its values are of, such as "calls a second"
 	Answers     []Answer `json:"answers"`
 	Remote      bool     `json:"remote,omitempty"` // the servers ran elsewhere: a call takes what its caller waits
@@ -55,76 +53,110 @@ type Summary struct {
 	Raw string `json:"-"` // benchmark output that the page has inside
 }
 
+// Plan is how a run was to be measured.
+type Plan struct {
+	Processes int    `json:"processes"`
+	Layouts   int    `json:"layouts"`
+	Seed      uint64 `json:"seed"`
+}
+
 // Answer is about one stack at one workload.
 type Answer struct {
-	Workload   string `json:"workload"`
-	Does       string `json:"does"`
-	Value      string `json:"value,omitempty"` // in a sweep: a number, or Saturated
-	GOMAXPROCS int    `json:"gomaxprocs"`
-	Stack      string `json:"stack"`
+	Workload   string  `json:"workload"`
+	Does       string  `json:"title"`
+	Value      string  `json:"value,omitempty"` // in a sweep: a number, or Saturated
+	GOMAXPROCS int     `json:"gomaxprocs"`
+	Stack      string  `json:"stack"`
+	Rate       float64 `json:"rate,omitzero"` // calls a second that run found to be an ordinary load
+	Leads      string  `json:"leads"`         // ByTime or ByCPU: the figure that the question asks for
 
-	Leads string `json:"leads,omitempty"` // ByCPU if that is the question, else time
-	byCPU bool   // the result is that of CPU time
+	verdict.Answer
 
-	Rate float64 `json:"rate,omitzero"` // calls a second that run found to be an ordinary load
-
-	versus.Result
-
-	BaseFacts *workload.Facts `json:"base_facts,omitempty"`
-	Facts     *workload.Facts `json:"facts,omitempty"`
+	BaseFacts *Counts `json:"base_counts,omitempty"`
+	Facts     *Counts `json:"stack_counts,omitempty"`
 }
 
-// ByCPU is the value of Leads of an answer whose question is what calls cost, and not what somebody waits.
-const ByCPU = "CPU"
+// Counts are workload.Facts, per call but for Calls and Connections, by the names that files have.
+type Counts struct {
+	Calls            int64   `json:"calls"`
+	Sent             float64 `json:"sent_bytes"` // by the client, beneath TLS
+	Received         float64 `json:"received_bytes"`
+	Writes           float64 `json:"writes,omitzero"`
+	Reads            float64 `json:"reads,omitzero"`
+	Allocs           float64 `json:"allocs"`
+	AllocBytes       float64 `json:"alloc_bytes"`
+	Connections      int64   `json:"connections"`
+	ServerAllocs     float64 `json:"server_allocs,omitzero"` // of a server that has a process of its own
+	ServerAllocBytes float64 `json:"server_alloc_bytes,omitzero"`
+}
 
-// Leading is the answer with the result that its question asks for, by CPU time or by time.
-func (a Answer) Leading() Answer {
-	if a.CPU != nil && a.Leads == ByCPU {
-		a.Result, a.byCPU = *a.CPU, true
+// The values of Leads: what somebody waits for, and what calls cost.
+const (
+	ByTime = "time"
+	ByCPU  = "cpu"
+)
+
+// Led is an answer with one of its figures.
+type Led struct {
+	Answer
+	verdict.Figure
+	OfCPU bool
+}
+
+// Led has the figure that the question asks for.
+func (a Answer) Led() Led { return a.led(a.Leads == ByCPU) }
+
+// Timed has the figure of time, or that of CPU at a planned rate, which has no other.
+func (a Answer) Timed() Led { return a.led(false) }
+
+func (a Answer) led(cpu bool) Led { return Led{a, a.Leading(cpu), a.ByCPU(cpu)} }
+
+// Led are all answers with the figures that their questions ask for.
+func (s Summary) Led() (all []Led) {
+	for _, a := range s.Answers {
+		all = append(all, a.Led())
 	}
-	a.byCPU = a.byCPU || a.BaseLoad.Reached > 0 // at a rate there is no other
-	return a
+	return all
 }
 
-// leading returns the summary with the leading results alone.
-func (s Summary) leading() Summary {
-	s.Answers = slices.Clone(s.Answers)
-	for i, a := range s.Answers {
-		s.Answers[i] = a.Leading()
+// Timed are all answers with their figures of time, or of CPU at a planned rate.
+func (s Summary) Timed() (all []Led) {
+	for _, a := range s.Answers {
+		all = append(all, a.Timed())
 	}
-	return s
+	return all
 }
 
-// measure is what the leading results are of: CPU, time, or CPU or time.
+// measure is what the leading figures are of: CPU, time, or CPU or time.
 func (s Summary) measure() string {
 	by := map[bool]bool{}
-	for _, a := range s.leading().Answers {
-		if a.Ratio > 0 {
-			by[a.byCPU] = true
+	for _, l := range s.Led() {
+		if l.Ratio > 0 {
+			by[l.OfCPU] = true
 		}
 	}
 	switch {
 	case !by[true]:
 		return "time"
 	case len(by) == 1:
-		return ByCPU
+		return "CPU"
 	}
 	return "CPU or time"
 }
 
 // Micro is by how many microseconds a call of the stack takes longer, by the ratio.
-func (a Answer) Micro() float64 { return a.BaseNs * (a.Ratio - 1) / 1000 }
+func (l Led) Micro() float64 { return l.BaseNs * (l.Ratio - 1) / 1000 }
 
-// takes is a sentence without an end, of a leading result, with a stack and the base as it calls them.
-func (a Answer) takes(stack, base string) string {
-	much := map[bool]string{true: "as much CPU time", false: "as long"}[a.byCPU]
-	return fmt.Sprintf("%s takes %s times %s as %s (%s)", stack, table.Ratio(a.Ratio), much, base,
-		table.Interval(a.Lo, a.Hi))
+// takes is a sentence without an end, with a stack and the base as it calls them.
+func (l Led) takes(stack, base string) string {
+	much := map[bool]string{true: "as much CPU time", false: "as long"}[l.OfCPU]
+	return fmt.Sprintf("%s takes %s times %s as %s (%s)", stack, table.Ratio(l.Ratio), much, base,
+		table.Interval(l.Lo, l.Hi))
 }
 
-// Paired returns the base's time times the ratio. Ns, the mean of the stack's own times, has the noise that pairs don't
-// have.
-func (a Answer) Paired() float64 { return cmp.Or(a.BaseNs*a.Ratio, a.Ns) }
+// Paired returns the base's time times the ratio. StackNs, the mean of the stack's own times, has the noise that pairs
+// don't have.
+func (l Led) Paired() float64 { return cmp.Or(l.BaseNs*l.Ratio, l.StackNs) }
 
 // Label is how sentences call a stack. Of the build of a stack it keeps what follows the last slash.
 func Label(stack string) string {
@@ -159,15 +191,15 @@ func (s Summary) Of(stack string) []Answer {
 	return slices.DeleteFunc(slices.Clone(s.Answers), func(a Answer) bool { return a.Stack != stack })
 }
 
-// ByRatio returns the answers about one stack that have a ratio, the lowest first.
-func (s Summary) ByRatio(stack string) []Answer {
-	own := slices.DeleteFunc(s.Of(stack), func(a Answer) bool { return a.Ratio == 0 })
-	slices.SortStableFunc(own, func(a, b Answer) int { return cmp.Compare(a.Ratio, b.Ratio) })
+// ByRatio returns those about one stack that have a ratio, the lowest first.
+func ByRatio(all []Led, stack string) []Led {
+	own := slices.DeleteFunc(slices.Clone(all), func(l Led) bool { return l.Stack != stack || l.Ratio == 0 })
+	slices.SortStableFunc(own, func(a, b Led) int { return cmp.Compare(a.Ratio, b.Ratio) })
 	return own
 }
 
-// restless is how far the base moves in an hour that sentences name first. Beyond it the noise floor exceeds
-// versus.Margin, so that no answer is equal.
+// restless is how far the base varies in an hour that sentences name first. Beyond it the noise floor exceeds
+// verdict.Margin, so that no answer is the same.
 const restless = 0.25
 
 // Machine is the environment without the libraries, which Libraries are.
@@ -187,19 +219,19 @@ func library(line string) bool {
 
 // Hour says what kind of hour it was, if that changes sizes. It is empty if the machine was quiet.
 func (s Summary) Hour() string {
-	others, moved := 0.0, 0.0
-	for _, a := range s.leading().Answers {
-		others, moved = max(others, a.Others), max(moved, a.Moved)
+	others, varied := 0.0, 0.0
+	for _, l := range s.Led() {
+		others, varied = max(others, l.Others), max(varied, l.BaseVaried)
 	}
 	var said []string
-	if others > versus.BusyMachine {
+	if others > verdict.BusyMachine {
 		said = append(said, fmt.Sprintf("other programs used up to %s of it", table.Percent(others)))
 	}
 	switch {
-	case moved > 1:
+	case varied > 1:
 		said = append(said, Label(s.Base)+"'s own time varied by more than a factor of two")
-	case moved > restless:
-		said = append(said, fmt.Sprintf("%s's own time varied by %s", Label(s.Base), table.Percent(moved)))
+	case varied > restless:
+		said = append(said, fmt.Sprintf("%s's own time varied by %s", Label(s.Base), table.Percent(varied)))
 	}
 	if len(said) == 0 {
 		return ""
@@ -230,7 +262,7 @@ func (s Summary) said(stack string) string {
 	all, label := s.Of(stack), Label(stack)
 	first := func(heading string, more func(line) string) {
 		for _, a := range all {
-			if l := a.line(heading); l.result.Ratio > 0 && Says(l.result.Verdict) != "undecided" {
+			if l := a.line(heading); l.Ratio > 0 && Says(l.Verdict) != "undecided" {
 				if text := more(l); text != "" {
 					said = append(said, text)
 					return
@@ -247,8 +279,8 @@ func (s Summary) said(stack string) string {
 			strings.Replace(l.Does, ", ordinary load", "", 1), label, math.Abs(cpus), fewer(cpus > 0))
 	})
 	first(rateHeading, func(l line) string {
-		times := table.Ratio(l.result.Ratio) + " times "
-		if Says(l.result.Verdict) == "same" {
+		times := table.Ratio(l.Ratio) + " times "
+		if Says(l.Verdict) == "same" {
 			times = ""
 		}
 		return fmt.Sprintf("With the machine full (%s) %s serves %sas many calls.",
@@ -256,11 +288,11 @@ func (s Summary) said(stack string) string {
 	})
 	if said == nil {
 		first(timeHeading, func(l line) string {
-			return fmt.Sprintf("%s takes %s times as long as %s (%s) for %s: %s %s.", label, table.Ratio(l.result.Ratio),
-				Label(s.Base), table.Interval(l.result.Lo, l.result.Hi), l.Does, span(math.Abs(l.saved)), fewer(l.saved > 0))
+			return fmt.Sprintf("%s takes %s times as long as %s (%s) for %s: %s %s.", label, table.Ratio(l.Ratio),
+				Label(s.Base), table.Interval(l.Lo, l.Hi), l.Does, span(math.Abs(l.saved)), fewer(l.saved > 0))
 		})
 	}
-	if said == nil && slices.ContainsFunc(all, func(a Answer) bool { return a.Ratio > 0 }) {
+	if said == nil && slices.ContainsFunc(all, func(a Answer) bool { return a.Timed().Ratio > 0 }) {
 		return fmt.Sprintf("Whether %s takes less %s than %s is undecided.", label, s.measure(), Label(s.Base))
 	}
 	return strings.Join(said, " ")
@@ -284,7 +316,13 @@ func Read(from string) (s Summary, err error) {
 		return s, fmt.Errorf("%s is a file: name the folder that rpcbench run made", from)
 	}
 	data, err := readFile(filepath.Join(from, "summary.json"))
-	none := json.Unmarshal([]byte(data), &s)
+	none := json.Unmarshal([]byte(data), &struct{ Release *int }{&s.Release})
+	if s.Release == 2 && none == nil {
+		data, none = release2(data)
+	}
+	if made := s.Release; (made == 2 || made == Release) && none == nil {
+		none = json.Unmarshal([]byte(data), &s)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return s, fmt.Errorf("%s has no summary.json: name a folder that rpcbench run made", from)
@@ -293,7 +331,7 @@ func Read(from string) (s Summary, err error) {
 	case none != nil:
 		return s, fmt.Errorf("%s: summary.json is no summary of a run: %w", from, none)
 	case s.Release != Release:
-		return s, fmt.Errorf("%s was made by another release of rpcbench (%d, this one reads %d): "+
+		return s, fmt.Errorf("%s was made by another release of rpcbench (%d, this one reads 2 and %d): "+
 			"make the report with that one", from, s.Release, Release)
 	case !s.Measured():
 		return s, fmt.Errorf("%s has no answers: nothing was measured", from)
@@ -302,7 +340,7 @@ func Read(from string) (s Summary, err error) {
 		return s, err
 	}
 	for _, a := range s.Answers {
-		if !sound(a.Result) {
+		if !sound(a.Answer) {
 			return s, fmt.Errorf("%s: what %s of %s has are no figures of a comparison", from, a.Workload, a.Stack)
 		}
 	}
@@ -311,45 +349,40 @@ func Read(from string) (s Summary, err error) {
 
 // Measured tells whether any process has measured anything.
 func (s Summary) Measured() bool {
-	return slices.ContainsFunc(s.Answers, func(a Answer) bool { return a.Processes > 0 })
-}
-
-// Unchecked are the conditions that some records don't tell, each once.
-func (s Summary) Unchecked() (all []string) {
-	for _, a := range s.Answers {
-		for _, what := range a.Unchecked {
-			if !slices.Contains(all, what) {
-				all = append(all, what)
-			}
-		}
-	}
-	return all
+	return slices.ContainsFunc(s.Answers, func(a Answer) bool { return a.Processes.Counted > 0 })
 }
 
 // sound tells figures of a comparison from other numbers. A ratio of 0 is none.
-func sound(r versus.Result) bool {
-	for _, v := range []float64{r.Ratio, r.Lo, r.Hi, r.CopyFloor, r.Moved, r.Others, r.BaseNs, r.Ns, r.CPUNs,
-		r.BaseCPUNs} {
+func sound(a verdict.Answer) bool {
+	for _, f := range []verdict.Figure{a.Time, a.CPU} {
+		for _, v := range []float64{f.Ratio, f.Lo, f.Hi, f.NoiseFloor, f.CopyDiffers, f.BaseVaried, f.BaseNs, f.StackNs} {
+			if !(v >= 0 && v <= math.MaxFloat64) {
+				return false
+			}
+		}
+		for _, ns := range f.BasesNs {
+			if !(ns > 0 && ns <= math.MaxFloat64) {
+				return false
+			}
+		}
+		interval := 0 < f.Lo && f.Lo <= f.Ratio && f.Ratio <= f.Hi && f.CopyDiffers < 1e6 && f.BaseVaried < 1e6 &&
+			f.NoiseFloor < 1e6
+		if none := f.Ratio == 0 && f.Lo == 0 && f.Hi == 0; !none && !interval {
+			return false
+		}
+	}
+	for _, v := range []float64{a.Others, a.BaseMeans.CPUNs, a.StackMeans.CPUNs} {
 		if !(v >= 0 && v <= math.MaxFloat64) {
 			return false
 		}
 	}
-	for _, ns := range r.Bases {
-		if !(ns > 0 && ns <= math.MaxFloat64) {
-			return false
-		}
-	}
-	for _, p := range []versus.Percentile{r.P50, r.P95, r.P99, r.P999} {
+	for _, p := range []verdict.Percentile{a.Percentiles.P50, a.Percentiles.P95, a.Percentiles.P99, a.Percentiles.P999} {
 		const most = 1e18 // a picture has no place for more
-		if !(p.Base >= 0 && p.Base < most && p.Ns >= 0 && p.Ns < most) || (p.Base == 0) != (p.Ns == 0) {
+		if !(p.BaseNs >= 0 && p.BaseNs < most && p.StackNs >= 0 && p.StackNs < most) || (p.BaseNs == 0) != (p.StackNs == 0) {
 			return false
 		}
 	}
-	if r.CPU != nil && !sound(*r.CPU) {
-		return false
-	}
-	return r.Ratio == 0 && r.Lo == 0 && r.Hi == 0 || 0 < r.Lo && r.Lo <= r.Ratio && r.Ratio <= r.Hi && r.CopyFloor < 1e6 &&
-		r.Moved < 1e6
+	return true
 }
 
 // readFile reads a file that a page can hold.

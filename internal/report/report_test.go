@@ -21,40 +21,48 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
-	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 var update = flag.Bool("update", false, "write the pages of testdata anew")
 
 // found is a run with an answer of each kind. Base and stack differ in every figure.
 func found() Summary {
-	percentile := func(us float64) versus.Percentile {
-		return versus.Percentile{Base: us * 1000, Copy: us * 1010, Ns: us * 1500, Ratio: 1.5, Lo: 1.4, Hi: 1.6}
+	percentile := func(us float64) verdict.Percentile {
+		return verdict.Percentile{BaseNs: us * 1000, CopyNs: us * 1010, StackNs: us * 1500, Ratio: 1.5, Lo: 1.4, Hi: 1.6}
 	}
+	floored := func(f verdict.Figure) verdict.Figure {
+		f.NoiseFloor = verdict.Floor(f.CopyDiffers, f.BaseVaried)
+		return f
+	}
+	eight := verdict.Counts{Planned: 8, Counted: 8}
 	return Summary{Release: Release, Command: "rpcbench run -out <mine>", Environment: []string{"cpu=X"}, Base: "httpjson",
-		Processes: 8, Layouts: 8, Warnings: []string{"a warning"}, Raw: "BenchmarkRun/<raw>",
+		Plan: Plan{Processes: 8, Layouts: 8}, Warnings: []string{"a warning"}, Raw: "BenchmarkRun/<raw>",
 		Answers: []Answer{
 			{Workload: "small", Does: "a small call, one core", GOMAXPROCS: 1, Stack: "grpcprotobuf", Leads: ByCPU,
-				Result: versus.Result{Planned: 8, Processes: 8, OnOneSide: 7, BaseNs: 40_000, Ns: 42_500, BaseCPUNs: 40_100,
-					CPUNs: 42_600, Ratio: 1.05, Lo: 1.04, Hi: 1.06, Level: 0.95, CopyFloor: 0.01, Moved: 0.04, Verdict: versus.Slower,
-					Bases:     []float64{1, 3, 2},
-					BaseCalls: 0.99, Calls: 0.98, Percentiles: versus.Percentiles{P50: percentile(39), P95: percentile(59),
-						P99: percentile(99), P999: percentile(999)}},
-				BaseFacts: &workload.Facts{Calls: 1000, Sent: 197, Received: 225, Writes: 1, Reads: 1.5,
+				Answer: verdict.Answer{Processes: eight, Time: floored(verdict.Figure{OnOneSide: 7, BaseNs: 40_000,
+					StackNs: 42_500, Ratio: 1.05, Lo: 1.04, Hi: 1.06, Level: 0.95, CopyDiffers: 0.01, BaseVaried: 0.04,
+					Verdict: verdict.More, BasesNs: []float64{1, 3, 2}}),
+					BaseMeans:  verdict.Means{CPUNs: 40_100, InFlight: 0.99},
+					StackMeans: verdict.Means{CPUNs: 42_600, InFlight: 0.98},
+					Percentiles: verdict.Percentiles{P50: percentile(39), P95: percentile(59), P99: percentile(99),
+						P999: percentile(999)}},
+				BaseFacts: &Counts{Calls: 1000, Sent: 197, Received: 225, Writes: 1, Reads: 1.5,
 					Allocs: 116, AllocBytes: 9070, Connections: 1},
-				Facts: &workload.Facts{Calls: 2000, Sent: 113, Received: 137, Allocs: 165, AllocBytes: 10_070, Connections: 2}},
-			{Workload: "bytes-1kB", Does: "1 kB of bytes", GOMAXPROCS: 1, Stack: "grpcprotobuf",
-				Result: versus.Result{Planned: 8, Processes: 8, OnOneSide: 8, BaseNs: 80_000, Ns: 64_000, Ratio: 0.8, Lo: 0.78,
-					Hi: 0.82, CopyFloor: 0.02, Moved: 0.37, Verdict: versus.Faster}},
-			{Workload: "small-50-callers", Does: "mixed fields, 50 callers", GOMAXPROCS: 2, Stack: "grpcprotobuf",
-				Result: versus.Result{Planned: 8, Processes: 7, OnOneSide: 5, BaseNs: 80_000, Ratio: 1.001, Lo: 0.99, Hi: 1.01,
-					Moved: 0.3, Others: 0.2, CopyFloor: 0.01, Verdict: versus.Undecided, Reason: "the interval includes 1",
-					BaseCalls: 41, Calls: 43.5, Percentiles: versus.Percentiles{P50: percentile(400), P95: percentile(900),
-						P99: percentile(2000)},
-					Unchecked: []string{"the weather"}}},
-			{Workload: "cold", Does: "a new connection", Stack: "grpcprotobuf",
-				Result: versus.Result{Planned: 8, Verdict: versus.Undecided, Reason: "0 of 8"}},
+				Facts: &Counts{Calls: 2000, Sent: 113, Received: 137, Allocs: 165, AllocBytes: 10_070, Connections: 2}},
+			{Workload: "bytes-1kB", Does: "1 kB of bytes", GOMAXPROCS: 1, Stack: "grpcprotobuf", Leads: ByTime,
+				Answer: verdict.Answer{Processes: eight, Time: floored(verdict.Figure{OnOneSide: 8, BaseNs: 80_000,
+					StackNs: 64_000, Ratio: 0.8, Lo: 0.78, Hi: 0.82, CopyDiffers: 0.02, BaseVaried: 0.37, Verdict: verdict.Less})}},
+			{Workload: "small-50-callers", Does: "mixed fields, 50 callers", GOMAXPROCS: 2, Stack: "grpcprotobuf", Leads: ByTime,
+				Answer: verdict.Answer{Processes: verdict.Counts{Planned: 8, Counted: 7}, Others: 0.2,
+					Unchecked: []verdict.Unchecked{"the weather"}, Time: floored(verdict.Figure{OnOneSide: 5, BaseNs: 80_000,
+						Ratio: 1.001, Lo: 0.99, Hi: 1.01, BaseVaried: 0.3, CopyDiffers: 0.01, Verdict: verdict.Undecided,
+						Reason: verdict.Reason{Kind: verdict.IncludesOne}}),
+					BaseMeans: verdict.Means{InFlight: 41}, StackMeans: verdict.Means{InFlight: 43.5},
+					Percentiles: verdict.Percentiles{P50: percentile(400), P95: percentile(900), P99: percentile(2000)}}},
+			{Workload: "cold", Does: "a new connection", Stack: "grpcprotobuf", Leads: ByTime,
+				Answer: verdict.Answer{Processes: verdict.Counts{Planned: 8},
+					Time: verdict.Figure{Verdict: verdict.Undecided, Reason: verdict.Reason{Kind: "0 of 8"}}}},
 		}}
 }
 
@@ -63,7 +71,7 @@ func TestNoCPU(t *testing.T) {
 	s := found()
 	for i := range s.Answers {
 		a := &s.Answers[i]
-		a.CPU, a.BaseCPUNs, a.CPUNs, a.Leads = nil, 0, 0, ""
+		a.CPU, a.BaseMeans.CPUNs, a.StackMeans.CPUNs, a.Leads = verdict.Figure{}, 0, 0, ByTime
 	}
 	for _, width := range []int{100, 40} {
 		var text strings.Builder
@@ -93,17 +101,18 @@ func TestSentences(t *testing.T) {
 
 	alone, wide, open, several, planned, full, same := found(), found(), found(), found(), found(), found(), found()
 	alone.Answers, wide.Answers, open.Answers = alone.Answers[:1], wide.Answers[:1], open.Answers[2:]
-	wide.Answers[0].Lo = 0.52
+	wide.Answers[0].Time.Lo = 0.52
 	several.Answers[1].Stack = "drpc"
 	rate := planned.Answers[1]
-	rate.Does, rate.Rate, rate.BaseLoad.Reached, rate.Load.Reached = "1 kB of bytes, ordinary load", 5000, 1, 1
+	rate.Does, rate.Rate, rate.BaseLoad.Completed, rate.StackLoad.Completed = "1 kB of bytes, ordinary load", 5000, 1, 1
+	rate.Time, rate.CPU = verdict.Figure{}, rate.Time
 	planned.Answers = append(planned.Answers, rate)
 	busy := full.Answers[2]
-	busy.Does, busy.Verdict = "small calls, saturated: 50 callers", versus.Faster
-	busy.Ratio, busy.Lo, busy.Hi = 0.8, 0.7, 0.9
+	busy.Does, busy.Time.Verdict = "small calls, saturated: 50 callers", verdict.Less
+	busy.Time.Ratio, busy.Time.Lo, busy.Time.Hi = 0.8, 0.7, 0.9
 	full.Answers = append(slices.Clone(planned.Answers), busy)
 	same.Answers = append(same.Answers, busy)
-	same.Answers[4].Verdict = versus.Equal
+	same.Answers[4].Time.Verdict = verdict.Same
 	for reason, c := range map[string]struct {
 		s    Summary
 		want []string
@@ -126,15 +135,16 @@ func TestSentences(t *testing.T) {
 	}
 
 	s := found()
-	s.Answers[1].Moved, s.Answers[2].Moved = 0.25, 0
+	s.Answers[1].Time.BaseVaried, s.Answers[2].Time.BaseVaried = 0.25, 0
 	require.Equal(t, "The machine was not quiet: other programs used up to 20 % of it, so sizes differ on a quiet one.",
 		s.Hour())
-	s.Answers[0].Moved, s.Answers[2].Others = 0.26, 0.1
+	s.Answers[0].Time.BaseVaried, s.Answers[2].Others = 0.26, 0.1
 	require.Equal(t, "The machine was not quiet: JSON's own time varied by 26 %, so sizes differ on a quiet one.",
 		s.Hour())
-	s.Answers[0].Moved = 0
+	s.Answers[0].Time.BaseVaried = 0
 	require.Empty(t, s.Hour())
-	s.Answers[0].Moved, s.Answers[0].CopyFloor = 10.35, 195.57
+	s.Answers[0].Time.BaseVaried, s.Answers[0].Time.CopyDiffers = 10.35, 195.57
+	s.Answers[0].Time.NoiseFloor = 195.57
 	require.Equal(t, "The machine was not quiet: JSON's own time varied by more than a factor of two, so sizes differ "+
 		"on a quiet one.", s.Hour())
 	require.NotRegexp(t, `\d{3,} %`, s.Floors().Markdown()+s.Results(true).Markdown(), "which tells no size")
@@ -143,9 +153,10 @@ func TestSentences(t *testing.T) {
 // Each figure stands below the heading that says what it is, in the order of the plan.
 func TestResults(t *testing.T) {
 	s := found()
-	cpu := versus.Result{Ratio: 1.3, Lo: 1.2, Hi: 1.4, Processes: 8, BaseNs: 20_000, Verdict: versus.Slower}
-	s.Answers[2].CPU, s.Answers[2].Verdict, s.Answers[2].Processes = &cpu, versus.Equal, 8
-	for i, p := range []*versus.Percentile{&s.Answers[2].P50, &s.Answers[2].P99} { // both lie beyond the floor
+	cpu := verdict.Figure{Ratio: 1.3, Lo: 1.2, Hi: 1.4, BaseNs: 20_000, Verdict: verdict.More}
+	s.Answers[2].CPU, s.Answers[2].Time.Verdict, s.Answers[2].Processes.Counted = cpu, verdict.Same, 8
+	for i, p := range []*verdict.Percentile{&s.Answers[2].Percentiles.P50, &s.Answers[2].Percentiles.P99} {
+		// both lie beyond the floor
 		p.Lo, p.Hi = 1.45, []float64{1.55, 1.65}[i]
 	}
 	const text = `gRPC and JSON over HTTP on X
@@ -168,14 +179,15 @@ Not measured: a new connection, gRPC: 0 of 8.
 	require.Contains(t, detailed, "| **What a caller waits, 99th percentile** |  |  |  |  |  |\n"+
 		"| mixed fields, 50 callers | 2000 µs | 3000 µs | 1.50 (1.45–1.65) | more |")
 
-	s.Answers[2].Busy, s.Answers[2].Reason = true, "disturbed"
+	s.Answers[2].Busy, s.Answers[2].Time.Reason = true, verdict.Reason{Kind: "disturbed"}
 	require.Contains(t, s.Results(true).Markdown(), "| mixed fields, 50 callers | 400 µs | 600 µs | 1.50 (1.45–1.55) | "+
 		"undecided [1]", "on a busy machine nothing is decided")
 	b.Reset()
 	require.NoError(t, s.Text(&b, 100, false, false))
 	require.Contains(t, b.String(), "\nUndecided although the interval excludes 1, 1 times; the first: disturbed.\n")
-	s.Answers[2].Result, s.Answers[0].Rate = cpu, 20_000
-	s.Answers[0].Does, s.Answers[0].BaseLoad.Reached = "small, ordinary load", 1
+	s.Answers[2].Answer, s.Answers[0].Rate = verdict.Answer{Time: cpu}, 20_000
+	s.Answers[0].Does, s.Answers[0].BaseLoad.Completed = "small, ordinary load", 1
+	s.Answers[0].Time, s.Answers[0].CPU = verdict.Figure{}, s.Answers[0].Time
 	b.Reset()
 	require.NoError(t, s.Text(&b, 100, true, false))
 	require.Contains(t, b.String(), "\n  small, 20,000 a second           40 µs  42 µs  1.05 (1.04–1.06)  "+
@@ -213,7 +225,7 @@ func TestNarrow(t *testing.T) {
 // Where the question is what calls cost, the picture has the result by CPU time.
 func TestLeading(t *testing.T) {
 	s := found()
-	s.Answers[1].CPU = &versus.Result{Ratio: 1.5, Lo: 1.4, Hi: 1.6, Processes: 8, BaseNs: 20_000, Verdict: versus.Slower}
+	s.Answers[1].CPU = verdict.Figure{Ratio: 1.5, Lo: 1.4, Hi: 1.6, BaseNs: 20_000, Verdict: verdict.More}
 	require.Equal(t, "0.80 (0.78–0.82), less", s.Picture().Lines[0].Dots[0].Title, "time leads")
 	s.Answers[1].Leads = ByCPU
 	p := s.Picture()
@@ -235,10 +247,11 @@ func TestPages(t *testing.T) {
 		{"grpcprotobuf", "protobuf", "google.golang.org/protobuf", 12, 352, 36, 264, Span{500, 400, 600},
 			Span{1200, 1100, 1300}},
 	}}
-	cpu := s.Answers[2].Result
-	cpu.Ratio, cpu.Lo, cpu.Hi, cpu.Verdict, cpu.Reason = 0.75, 0.73, 0.77, versus.Faster, ""
-	s.Answers[2].CPU, s.Answers[2].Leads = &cpu, ByCPU
-	s.Answers[2].BaseLoad, s.Answers[2].Load = versus.Load{Free: 0.5, Switches: 2.7}, versus.Load{Free: 0.4, Switches: 5.2}
+	cpu := s.Answers[2].Time
+	cpu.Ratio, cpu.Lo, cpu.Hi, cpu.Verdict, cpu.Reason = 0.75, 0.73, 0.77, verdict.Less, verdict.Reason{}
+	s.Answers[2].CPU, s.Answers[2].Leads = cpu, ByCPU
+	s.Answers[2].BaseLoad = verdict.Load{Idle: 0.5, Switches: 2.7}
+	s.Answers[2].StackLoad = verdict.Load{Idle: 0.4, Switches: 5.2}
 	terminal := func(w io.Writer) error { return s.Text(w, 100, false, true) }
 	for name, write := range map[string]func(io.Writer) error{"page.html": s.HTML, "terminal.txt": terminal} {
 		var page bytes.Buffer
@@ -277,7 +290,8 @@ func TestBothPagesSayAll(t *testing.T) {
 func TestTails(t *testing.T) {
 	s := found()
 	require.Len(t, s.Tails(), 1)
-	s.Answers[2].P999 = versus.Percentile{Base: 8e6, Copy: 8e6, Ns: 4e6, Ratio: 0.5, Lo: 0.4, Hi: 0.6}
+	s.Answers[2].Percentiles.P999 = verdict.Percentile{BaseNs: 8e6, CopyNs: 8e6, StackNs: 4e6, Ratio: 0.5, Lo: 0.4,
+		Hi: 0.6}
 	p := s.Tails()[0]
 	require.Equal(t, "mixed fields, 50 callers", p.Title)
 	require.Equal(t, []string{"JSON", "gRPC"}, []string{p.Legend[0].Label, p.Legend[1].Label})
@@ -296,7 +310,7 @@ func TestTails(t *testing.T) {
 	require.Equal(t, []string{"500 µs", "2 ms", "5 ms"}, levels)
 	require.Equal(t, p.Levels[1].At, p.Paths[0].Dots[2].At, "2000 µs are 2 ms")
 	require.Less(t, p.Paths[0].Dots[3].At, p.Paths[1].Dots[3].At, "more is above")
-	s.Answers[0].Load.Reached = 1
+	s.Answers[0].StackLoad.Completed = 1
 	tails := s.Tails()
 	require.Len(t, tails, 2, "callers at a rate wait, also with GOMAXPROCS 1")
 	require.Equal(t, tails[0].Levels, tails[1].Levels, "all have one scale")
@@ -305,8 +319,8 @@ func TestTails(t *testing.T) {
 // Nothing in the picture lies outside, and 1 is where the sides meet.
 func TestPicture(t *testing.T) {
 	s := found()
-	s.Answers[1].Lo, s.Answers[1].Ratio = 0.0001, 0.0002
-	s.Answers[0].Hi = 1e9
+	s.Answers[1].Time.Lo, s.Answers[1].Time.Ratio = 0.0001, 0.0002
+	s.Answers[0].Time.Hi = 1e9
 	p := s.Picture()
 	require.Len(t, p.Lines, 3, "without a ratio there is no dot")
 	for _, line := range p.Lines {
@@ -320,7 +334,7 @@ func TestPicture(t *testing.T) {
 	}
 	two := slices.IndexFunc(p.Ticks, func(tick Tick) bool { return tick.Label == "×2" })
 	ratio := math.Pow(2, (p.Lines[2].Dots[0].At-p.One)/(p.Ticks[two].At-p.One))
-	require.InEpsilon(t, s.Answers[0].Ratio, ratio, 0.01, "a dot is where the ticks say")
+	require.InEpsilon(t, s.Answers[0].Time.Ratio, ratio, 0.01, "a dot is where the ticks say")
 	require.LessOrEqual(t, p.Width, 400, "as wide as a phone, or its text gets too small")
 	require.LessOrEqual(t, p.Right, p.Width)
 	require.Equal(t, []Word{{16, 38, "← gRPC takes less", false}, {384, 38, "gRPC takes more →", true}}, p.Words[:2])
@@ -361,9 +375,10 @@ func TestRead(t *testing.T) {
 	}
 	good, err := json.Marshal(found())
 	require.NoError(t, err)
-	with := func(result string) string {
-		return `{"release":2,"answers":[{"workload":"small","stack":"x","processes":8,` + result + `}]}`
+	with := func(figures string) string {
+		return `{"release":3,"answers":[{"workload":"small","stack":"x","processes":{"counted":8},` + figures + `}]}`
 	}
+	time := func(figure string) string { return with(`"time":{` + figure + `}`) }
 	for _, c := range []struct{ why, path, want string }{
 		{"nothing", filepath.Join(t.TempDir(), "none"),
 			`^rpcbench: report: \S+none has no summary.json: name a folder that rpcbench run made$`},
@@ -371,16 +386,16 @@ func TestRead(t *testing.T) {
 			`^rpcbench: report: \S+bench.txt is a file: name the folder that rpcbench run made$`},
 		{"no JSON", dir("x", "raw"), `^rpcbench: report: \S+: summary.json is no summary of a run: invalid character`},
 		{"another release", dir(`{"release":7,"answers":[{}]}`),
-			`^rpcbench: report: \S+ was made by another release of rpcbench \(7, this one reads 2\): `},
-		{"nothing measured", dir(`{"release":2,"answers":[{}]}`, "raw"), `has no answers: nothing was measured$`},
-		{"a negative ratio", dir(with(`"ratio":-1`), "raw"), `: what small of x has are no figures of a comparison$`},
-		{"an interval without its ratio", dir(with(`"ratio":1,"lo":1.1,"hi":1.2`), "raw"), `no figures of a comparison$`},
-		{"a movement beyond all numbers", dir(with(`"ratio":1,"lo":1,"hi":1,"moved":1e308`), "raw"),
+			`^rpcbench: report: \S+ was made by another release of rpcbench \(7, this one reads 2 and 3\): `},
+		{"nothing measured", dir(`{"release":3,"answers":[{}]}`, "raw"), `has no answers: nothing was measured$`},
+		{"a negative ratio", dir(time(`"ratio":-1`), "raw"), `: what small of x has are no figures of a comparison$`},
+		{"an interval without its ratio", dir(time(`"ratio":1,"lo":1.1,"hi":1.2`), "raw"), `no figures of a comparison$`},
+		{"a movement beyond all numbers", dir(time(`"ratio":1,"lo":1,"hi":1,"base_varied":1e308`), "raw"),
 			`no figures of a comparison$`},
-		{"no time", dir(with(`"ratio":1,"lo":1,"hi":1,"bases":[0,0,0]`), "raw"), `no figures of a comparison$`},
-		{"a percentile of the base alone", dir(with(`"percentiles":{"P50":{"base":1}}`), "raw"), `no figures of a comparison$`},
-		{"a negative percentile", dir(with(`"percentiles":{"P99":{"base":1,"ns":-1}}`), "raw"), `no figures of a comparison$`},
-		{"a percentile beyond all times", dir(with(`"percentiles":{"P999":{"base":1,"ns":1e308}}`), "raw"),
+		{"no time", dir(time(`"ratio":1,"lo":1,"hi":1,"bases_ns":[0,0,0]`), "raw"), `no figures of a comparison$`},
+		{"a percentile of the base alone", dir(with(`"percentiles":{"p50":{"base_ns":1}}`), "raw"), `no figures of a comparison$`},
+		{"a negative percentile", dir(with(`"percentiles":{"p99":{"base_ns":1,"stack_ns":-1}}`), "raw"), `no figures of a comparison$`},
+		{"a percentile beyond all times", dir(with(`"percentiles":{"p999":{"base_ns":1,"stack_ns":1e308}}`), "raw"),
 			`no figures of a comparison$`},
 		{"a negative ratio of CPU", dir(with(`"cpu":{"ratio":-1}`), "raw"), `no figures of a comparison$`},
 		{"rows missing", dir(string(good)), `bench.txt: no such file or directory$`},
@@ -391,14 +406,11 @@ func TestRead(t *testing.T) {
 		require.Regexp(t, c.want, err.Error(), c.why)
 		require.NotContains(t, err.Error(), "\n", c.why)
 	}
-	older := strings.NewReplacer(`"release":2,`, `"release":2,"costs":"wake=1µs",`,
-		`"answers":[{`, `"answers":[{"idle_ns":12000,`).Replace(string(good)) // what runs told before, and nobody shows
-	require.Contains(t, older, `"costs"`)
-	require.Contains(t, older, `"idle_ns"`)
-	s, err := Read(dir(older, "raw"))
+	s, err := Read(dir(string(good), "raw"))
 	require.NoError(t, err)
-	require.Equal(t, "raw", s.Raw)
-	require.Equal(t, found().Answers, s.Answers)
+	want := found()
+	want.Raw = "raw"
+	require.Equal(t, want, s, "what is written is read")
 }
 
 func TestWriteOverwritesNothing(t *testing.T) {
@@ -495,10 +507,11 @@ func TestLoads(t *testing.T) {
 	s := found()
 	require.Nil(t, s.Loads())
 	a := &s.Answers[0]
-	a.Does, a.BaseServer, a.Server, a.Others = "5000 calls a second", 20_000, 21_000, 0.25
-	a.BaseLoad = versus.Load{Free: 0.5, Switches: 2.7, Reached: 1, Dropped: 0.01, LateNs: 400_000}
-	a.Load = versus.Load{Free: 0.4, Switches: 5.2, Reached: 0.99, Dropped: 0.02, LateNs: 500_000}
-	s.Answers[1].Load.Switches = 3
+	a.Does, a.BaseMeans.ServerCPUNs, a.StackMeans.ServerCPUNs, a.Others = "5000 calls a second", 20_000, 21_000, 0.25
+	a.BaseLoad = verdict.Load{Idle: 0.5, Switches: 2.7, Completed: 1, Skipped: 0.01, LateNs: 400_000}
+	a.StackLoad = verdict.Load{Idle: 0.4, Switches: 5.2, Completed: 0.99, Skipped: 0.02, LateNs: 500_000}
+	a.Time, a.CPU = verdict.Figure{}, a.Time
+	s.Answers[1].StackLoad.Switches = 3
 	require.Equal(t, []string{"CPU per call, client and server"}, s.Results(false).Rows[0], "which a rate has alone")
 	require.Equal(t, "5000 calls a second", s.Results(false).Rows[1][0])
 	rows := s.Loads().Rows

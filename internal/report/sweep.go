@@ -8,24 +8,24 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // Saturated is the value of an answer whose callers call as fast as they can, in a sweep over calls a second.
 const Saturated = "saturated"
 
-// Curve is what a sweep found of one stack: the leading results that have a ratio, in the order of values.
-type Curve []Answer
+// Curve is what a sweep found of one stack: the leading figures that have a ratio, in the order of values.
+type Curve []Led
 
 // Curves has a curve of each stack. Answers whose value is no number are left out, except for Saturated. So are rates
 // that were not kept, since fewer calls were made than the value says.
 func (s Summary) Curves() (all []Curve) {
 	for _, stack := range s.Stacks() {
-		c := slices.DeleteFunc(s.leading().Of(stack), func(a Answer) bool {
-			return a.Ratio == 0 || a.amount() == 0 || !a.Kept()
+		c := slices.DeleteFunc(s.Led(), func(l Led) bool {
+			return l.Stack != stack || l.Ratio == 0 || l.amount() == 0 || !l.Kept()
 		})
-		slices.SortStableFunc(c, func(a, b Answer) int { return cmp.Compare(a.amount(), b.amount()) })
+		slices.SortStableFunc(c, func(a, b Led) int { return cmp.Compare(a.amount(), b.amount()) })
 		if len(c) > 0 {
 			all = append(all, c)
 		}
@@ -59,8 +59,8 @@ func (s Summary) value(a Answer) string {
 
 // swept is a sentence about the ends of a curve, and one for each crossing.
 func (s Summary) swept(c Curve) string {
-	at := func(a Answer) string {
-		return map[bool]string{true: " when ", false: " at "}[a.Value == Saturated] + s.value(a)
+	at := func(l Led) string {
+		return map[bool]string{true: " when ", false: " at "}[l.Value == Saturated] + s.value(l.Answer)
 	}
 	said := c[0].takes(Label(c[0].Stack), Label(s.Base)) + at(c[0])
 	if last := c[len(c)-1]; len(c) > 1 {
@@ -77,9 +77,9 @@ func (s Summary) Crosses(c Curve) (all []string) {
 		if (a.Ratio < 1) == (b.Ratio < 1) {
 			continue
 		}
-		from, to, about := a.Value, s.value(b), ""
+		from, to, about := a.Value, s.value(b.Answer), ""
 		if b.Value == Saturated || s.Over == "GOMAXPROCS" {
-			from = s.value(a)
+			from = s.value(a.Answer)
 		}
 		if b.Value != Saturated {
 			x, y := math.Log(b.amount()/a.amount()), math.Log(a.Ratio)
@@ -88,10 +88,10 @@ func (s Summary) Crosses(c Curve) (all []string) {
 			about = ", at about " + strconv.FormatFloat(math.Round(at/unit)*unit, 'g', 10, 64)
 		}
 		said := fmt.Sprintf("%s's %s crosses %s's between %s and %s%s", Label(a.Stack),
-			map[bool]string{true: ByCPU, false: "time"}[a.byCPU], Label(s.Base), from, to, about)
+			map[bool]string{true: "CPU", false: "time"}[a.OfCPU], Label(s.Base), from, to, about)
 		var open []string
 		for _, a := range c[i-1 : i+1] {
-			if a.Verdict == versus.Undecided {
+			if a.Verdict == verdict.Undecided {
 				open = append(open, a.Value)
 			}
 		}
@@ -176,7 +176,7 @@ func (of layout) curves(machines []Machine, lo, hi float64) Picture {
 			}
 			for i, a := range c {
 				d := a.dot(y)
-				d.X, d.Tone, d.Title = x(a.amount()), "", table.Line(m.value(a)+": "+d.Title)
+				d.X, d.Tone, d.Title = x(a.amount()), "", table.Line(m.value(a.Answer)+": "+d.Title)
 				switch {
 				case i == 0:
 					path.Drawn = fmt.Sprintf("M%g %g", d.X, d.At)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // swept is a sweep of gRPC over calls a second, with each value's ratio of CPU time. By time all is equal.
@@ -21,14 +21,14 @@ func swept(points ...string) Summary {
 		var ratio float64
 		_, _ = fmt.Sscan(point, &value, &ratio)
 		a := Answer{Workload: "small-" + value, Does: "a small call, " + value, Value: value, GOMAXPROCS: 2,
-			Stack: "grpcprotobuf", Leads: ByCPU, Result: versus.Result{Planned: 8, Processes: 8, BaseNs: 90_000, Ratio: 1.1,
-				Lo: 1.09, Hi: 1.11, Verdict: versus.Equal}}
-		a.CPU = &versus.Result{Planned: 8, Processes: 8, OnOneSide: 8, BaseNs: 60_000, Ratio: ratio, Lo: ratio * 0.9,
-			Hi: ratio * 1.1, Verdict: versus.Undecided, Reason: "the interval includes 1"}
+			Stack: "grpcprotobuf", Leads: ByCPU, Answer: verdict.Answer{Processes: verdict.Counts{Planned: 8, Counted: 8},
+				Time: verdict.Figure{BaseNs: 90_000, Ratio: 1.1, Lo: 1.09, Hi: 1.11, Verdict: verdict.Same},
+				CPU: verdict.Figure{OnOneSide: 8, BaseNs: 60_000, Ratio: ratio, Lo: ratio * 0.9, Hi: ratio * 1.1,
+					Verdict: verdict.Undecided, Reason: verdict.Reason{Kind: verdict.IncludesOne}}}}
 		if ratio > 1.1 {
-			a.CPU.Verdict, a.CPU.Reason = versus.Slower, ""
+			a.CPU.Verdict, a.CPU.Reason = verdict.More, verdict.Reason{}
 		} else if ratio > 0 && ratio < 0.9 {
-			a.CPU.Verdict, a.CPU.Reason = versus.Faster, ""
+			a.CPU.Verdict, a.CPU.Reason = verdict.Less, verdict.Reason{}
 		}
 		s.Answers = append(s.Answers, a)
 	}
@@ -61,12 +61,12 @@ func TestSweep(t *testing.T) {
 		require.Equal(t, c.want, c.s.Sentences(), reason)
 	}
 	behind := swept("1000 1.25", "2000 0.5")
-	behind.Answers[1].CPU.BaseLoad.Reached, behind.Answers[1].CPU.Load.Reached = 0.97, 1
+	behind.Answers[1].BaseLoad.Completed, behind.Answers[1].StackLoad.Completed = 0.97, 1
 	require.Len(t, behind.Curves()[0], 1, "a rate that the base did not keep")
 	callers := swept("1 0.5", "8 2")
 	callers.Over = "callers"
 	for i := range callers.Answers {
-		callers.Answers[i].Ratio, callers.Answers[i].CPU = callers.Answers[i].CPU.Ratio, nil
+		callers.Answers[i].Time.Ratio, callers.Answers[i].CPU = callers.Answers[i].CPU.Ratio, verdict.Figure{}
 	}
 	require.Equal(t, []string{"gRPC takes 0.50 times as long as JSON (1.09–1.11) at 1 caller, and 2.00 times " +
 		"(1.09–1.11) at 8 callers. gRPC's time crosses JSON's between 1 and 8 callers, at about 2.8."}, callers.Sentences())

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
-	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 func does(a Answer) string  { return a.does() }
@@ -31,16 +30,16 @@ func (s Summary) Latencies() *table.Table {
 	for _, p := range []struct {
 		name  string
 		ratio bool
-		of    func(Answer) versus.Percentile
+		of    func(Answer) verdict.Percentile
 	}{
-		{"p50", true, func(a Answer) versus.Percentile { return a.P50 }},
-		{"p95", false, func(a Answer) versus.Percentile { return a.P95 }},
-		{"p99", true, func(a Answer) versus.Percentile { return a.P99 }},
-		{"p99.9", false, func(a Answer) versus.Percentile { return a.P999 }},
+		{"p50", true, func(a Answer) verdict.Percentile { return a.Percentiles.P50 }},
+		{"p95", false, func(a Answer) verdict.Percentile { return a.Percentiles.P95 }},
+		{"p99", true, func(a Answer) verdict.Percentile { return a.Percentiles.P99 }},
+		{"p99.9", false, func(a Answer) verdict.Percentile { return a.Percentiles.P999 }},
 	} {
 		columns = append(columns,
-			table.Figures(p.name+" of "+Label(s.Base)+", µs", func(a Answer) string { return table.Micros(p.of(a).Base) }),
-			table.Figures(p.name+", µs", func(a Answer) string { return table.Micros(p.of(a).Ns) }))
+			table.Figures(p.name+" of "+Label(s.Base)+", µs", func(a Answer) string { return table.Micros(p.of(a).BaseNs) }),
+			table.Figures(p.name+", µs", func(a Answer) string { return table.Micros(p.of(a).StackNs) }))
 		if p.ratio {
 			columns = append(columns, table.Figures("ratio (95 %)", func(a Answer) string {
 				return table.Sized(p.of(a).Ratio, p.of(a).Lo, p.of(a).Hi)
@@ -48,9 +47,10 @@ func (s Summary) Latencies() *table.Table {
 		}
 	}
 	columns = append(columns, table.Figures("in flight", func(a Answer) string {
-		return flight(a.BaseCalls) + ", " + flight(a.Calls)
+		return flight(a.BaseMeans.InFlight) + ", " + flight(a.StackMeans.InFlight)
 	}))
-	return some(table.Fill(new(table.Table), s.where(func(a Answer) bool { return a.P50.Base > 0 }), columns...))
+	timed := s.where(func(a Answer) bool { return a.Percentiles.P50.BaseNs > 0 })
+	return some(table.Fill(new(table.Table), timed, columns...))
 }
 
 // where are the answers that something holds for.
@@ -69,32 +69,32 @@ func some(t *table.Table) *table.Table {
 // Loads is the table of what surrounded the calls; nil where nobody knows.
 func (s Summary) Loads() *table.Table {
 	pair := ", with " + Label(s.Base) + " and the stack"
-	both := func(of func(versus.Load) string) func(Answer) string {
-		return func(a Answer) string { return of(a.BaseLoad) + ", " + of(a.Load) }
+	both := func(of func(verdict.Load) string) func(Answer) string {
+		return func(a Answer) string { return of(a.BaseLoad) + ", " + of(a.StackLoad) }
 	}
-	planned := func(of func(versus.Load) string) func(Answer) string {
-		return func(a Answer) string { return table.Known(a.Load.Reached, both(of)(a)) }
+	planned := func(of func(verdict.Load) string) func(Answer) string {
+		return func(a Answer) string { return table.Known(a.StackLoad.Completed, both(of)(a)) }
 	}
-	return some(table.Fill(new(table.Table), s.where(func(a Answer) bool { return a.Load != (versus.Load{}) }),
+	return some(table.Fill(new(table.Table), s.where(func(a Answer) bool { return a.StackLoad != (verdict.Load{}) }),
 		table.Words("workload", does), table.Words("stack", label),
 		table.Figures("other programs used", func(a Answer) string { return others(a.Others) }),
-		table.Figures("idle"+pair, both(func(l versus.Load) string { return others(l.Free) })),
+		table.Figures("idle"+pair, both(func(l verdict.Load) string { return others(l.Idle) })),
 		table.Figures("the servers' part of CPU, µs"+pair, func(a Answer) string {
-			r := a.line(s.cpu()).result
-			return table.Known(r.Server, table.Micros(r.BaseServer)+", "+table.Micros(r.Server))
+			base, own := a.BaseMeans.ServerCPUNs, a.StackMeans.ServerCPUNs
+			return table.Known(own, table.Micros(base)+", "+table.Micros(own))
 		}),
-		table.Figures("switches per call"+pair, both(func(l versus.Load) string {
+		table.Figures("switches per call"+pair, both(func(l verdict.Load) string {
 			return table.Known(l.Switches, fmt.Sprintf("%.2f", l.Switches))
 		})),
-		table.Figures("calls completed"+pair, planned(func(l versus.Load) string { return table.Percent(l.Reached) })),
-		table.Figures("starts skipped", planned(func(l versus.Load) string { return table.Percent(l.Dropped) })),
-		table.Figures("late by, p99", planned(func(l versus.Load) string { return table.Micros(l.LateNs) + " µs" }))))
+		table.Figures("calls completed"+pair, planned(func(l verdict.Load) string { return table.Percent(l.Completed) })),
+		table.Figures("starts skipped", planned(func(l verdict.Load) string { return table.Percent(l.Skipped) })),
+		table.Figures("late by, p99", planned(func(l verdict.Load) string { return table.Micros(l.LateNs) + " µs" }))))
 }
 
 // counted is what was counted of a stack.
 type counted struct {
 	does, stack string
-	*workload.Facts
+	*Counts
 }
 
 // Counts is the table of bytes and allocations; nil if nothing was counted.
@@ -103,13 +103,13 @@ func (s Summary) Counts() *table.Table {
 	for _, a := range s.Answers {
 		all = append(all, counted{a.Does, s.Base, a.BaseFacts}, counted{a.Does, a.Stack, a.Facts})
 	}
-	all = slices.DeleteFunc(all, func(c counted) bool { return c.Facts == nil })
-	server := func(of func(*workload.Facts) float64) func(counted) string {
+	all = slices.DeleteFunc(all, func(c counted) bool { return c.Counts == nil })
+	server := func(of func(*Counts) float64) func(counted) string {
 		return func(c counted) string {
-			if of(c.Facts) == 0 {
+			if of(c.Counts) == 0 {
 				return "" // it shares the client's process
 			}
-			return table.Size(of(c.Facts))
+			return table.Size(of(c.Counts))
 		}
 	}
 	return some(table.Fill(new(table.Table), all,
@@ -121,24 +121,27 @@ func (s Summary) Counts() *table.Table {
 		table.Figures("reads", func(c counted) string { return flight(c.Reads) }),
 		table.Figures("allocations", func(c counted) string { return table.Size(c.Allocs) }),
 		table.Figures("allocated, B", func(c counted) string { return table.Size(c.AllocBytes) }),
-		table.Figures("server's allocations", server(func(f *workload.Facts) float64 { return f.ServerAllocs })),
-		table.Figures("allocated by the server, B", server(func(f *workload.Facts) float64 { return f.ServerAllocBytes })),
+		table.Figures("server's allocations", server(func(f *Counts) float64 { return f.ServerAllocs })),
+		table.Figures("allocated by the server, B", server(func(f *Counts) float64 { return f.ServerAllocBytes })),
 		table.Figures("connections", func(c counted) string { return fmt.Sprint(c.Connections) })).Filled())
 }
 
 // Floors is the table of what the verdicts rest on.
 func (s Summary) Floors() *table.Table {
-	known := func(of func(Answer) string) func(Answer) string {
-		return func(a Answer) string { return table.Known(a.Ratio, of(a)) }
+	known := func(of func(Led) string) func(Led) string {
+		return func(l Led) string { return table.Known(l.Ratio, of(l)) }
 	}
-	return table.Fill(new(table.Table), s.Answers,
-		table.Words("workload", does), table.Words("stack", label),
-		table.Figures("processes", func(a Answer) string { return fmt.Sprintf("%d of %d", a.Processes, a.Planned) }),
-		table.Figures("GOMAXPROCS", func(a Answer) string { return fmt.Sprint(a.GOMAXPROCS) }),
-		table.Figures("on one side of 1", known(func(a Answer) string { return fmt.Sprint(a.OnOneSide) })),
-		table.Figures(Label(s.Base)+" varied by", known(func(a Answer) string { return table.Spread(a.Moved) })),
-		table.Figures("two copies differ by up to", known(func(a Answer) string { return table.Spread(a.CopyFloor) })),
-		table.Figures("noise floor", known(func(a Answer) string { return table.Spread(a.NoiseFloor()) })),
-		table.Figures("other programs used", func(a Answer) string { return others(a.Others) }),
-		table.Lines(Label(s.Base)+" over time", func(a Answer) string { return points(a.Bases) }))
+	return table.Fill(new(table.Table), s.Timed(),
+		table.Words("workload", func(l Led) string { return l.does() }),
+		table.Words("stack", func(l Led) string { return Label(l.Stack) }),
+		table.Figures("processes", func(l Led) string {
+			return fmt.Sprintf("%d of %d", l.Processes.Counted, l.Processes.Planned)
+		}),
+		table.Figures("GOMAXPROCS", func(l Led) string { return fmt.Sprint(l.GOMAXPROCS) }),
+		table.Figures("on one side of 1", known(func(l Led) string { return fmt.Sprint(l.OnOneSide) })),
+		table.Figures(Label(s.Base)+" varied by", known(func(l Led) string { return table.Spread(l.BaseVaried) })),
+		table.Figures("two copies differ by up to", known(func(l Led) string { return table.Spread(l.CopyDiffers) })),
+		table.Figures("noise floor", known(func(l Led) string { return table.Spread(l.NoiseFloor) })),
+		table.Figures("other programs used", func(l Led) string { return others(l.Others) }),
+		table.Lines(Label(s.Base)+" over time", func(l Led) string { return points(l.BasesNs) }))
 }

@@ -177,7 +177,7 @@ func (e ends) open(f Figure) Reason {
 	case r.Times > 0:
 		r.Decides, r.Ratio = MoreTime, f.Ratio
 	case decides(0) > 0:
-		r.Decides, r.BaseVaried = QuieterMachine, f.BaseVaried
+		r.Decides, r.Varied = QuieterMachine, f.BaseVaried
 	default:
 		r.Decides = Nothing
 	}

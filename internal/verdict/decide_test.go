@@ -112,7 +112,7 @@ func TestVerdict(t *testing.T) {
 		return Reason{Kind: IncludesOne, Decides: MoreTime, Times: times, Ratio: ratio}
 	}
 	restless := func(floor, varied float64) Reason {
-		return Reason{Kind: WithinFloor, Found: floor, Decides: QuieterMachine, BaseVaried: varied}
+		return Reason{Kind: WithinFloor, Found: floor, Decides: QuieterMachine, Varied: varied}
 	}
 	few := func(n, of, needed int) Reason {
 		return Reason{Kind: TooFew, Processes: n, Of: of, Needed: float64(needed)}
@@ -204,7 +204,7 @@ func TestVerdict(t *testing.T) {
 
 // rounded has the numbers of a reason to three digits.
 func rounded(r Reason) Reason {
-	for _, n := range []*float64{&r.Found, &r.Needed, &r.Ratio, &r.BaseVaried} {
+	for _, n := range []*float64{&r.Found, &r.Needed, &r.Ratio, &r.Varied} {
 		*n = math.Round(1000**n) / 1000
 	}
 	return r

@@ -227,10 +227,10 @@ type Reason struct {
 
 	// What would decide, of the interval of a figure: about so many times the time would decide this ratio in half of the
 	// cases, or a machine on which the base varies less. An interval of a percentile has none.
-	Decides    Remedy  `json:"decides,omitzero"`
-	Times      int     `json:"times,omitzero"`
-	Ratio      float64 `json:"ratio,omitzero"`
-	BaseVaried float64 `json:"base_varied,omitzero"`
+	Decides Remedy  `json:"decides,omitzero"`
+	Times   int     `json:"times,omitzero"`
+	Ratio   float64 `json:"ratio,omitzero"`
+	Varied  float64 `json:"varied,omitzero"`
 }
 
 // Kind is the condition that fails. A result of an older release has a sentence in its place.

@@ -33,12 +33,13 @@ import (
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
-	"github.com/rpcbench/rpcbench/internal/compare/versus/frozen"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/testkit"
+	"github.com/rpcbench/rpcbench/internal/testkit/frozen"
 	"github.com/rpcbench/rpcbench/internal/transport/grpcapi"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
@@ -223,13 +224,13 @@ type noted struct {
 	Record      *timing.Record `json:"record,omitempty"`
 }
 
-func recorded(path string) (env []string, found []versus.Process, err error) {
+func recorded(path string) (env []string, found []verdict.Process, err error) {
 	data, err := os.ReadFile(path)
 	n := 0
 	for line := range bytes.Lines(data) {
 		n++
 		var l noted
-		var p versus.Process
+		var p verdict.Process
 		if err = json.Unmarshal(line, &l); err == nil && l.Record != nil {
 			p, err = versus.ProcessOf(*l.Record)
 			found = append(found, p)
@@ -243,10 +244,10 @@ func recorded(path string) (env []string, found []versus.Process, err error) {
 }
 
 // repeatsIn has the processes of an experiment's files, and the environment of the last one.
-func repeatsIn(dir, experiment string) (env []string, all []versus.Process, err error) {
+func repeatsIn(dir, experiment string) (env []string, all []verdict.Process, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, experiment+".*.jsonl"))
 	for i := 0; i < len(paths) && err == nil; i++ {
-		var found []versus.Process
+		var found []verdict.Process
 		env, found, err = recorded(paths[i])
 		all = append(all, found...)
 	}
@@ -264,7 +265,7 @@ func (c calibration) measure(ctx context.Context, r repeat, env []string) ([]byt
 	if strings.HasPrefix(r.name, "apart") {
 		one.Other = one.Base
 	}
-	all := versus.Campaign{Plan: versus.Plan{Processes: r.processes}, Comparisons: []*versus.Comparison{one},
+	all := versus.Campaign{Plan: verdict.Plan{Processes: r.processes}, Comparisons: []*versus.Comparison{one},
 		Most: 1, // nothing goes on
 		Seed: uint64(r.index), Kept: func(_ *versus.Comparison, record timing.Record) error {
 			return lines.Encode(noted{Contestant: r.contestant, Record: &record})

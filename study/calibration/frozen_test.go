@@ -14,8 +14,8 @@ import (
 	"github.com/aclements/go-moremath/stats"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
-	"github.com/rpcbench/rpcbench/internal/compare/versus/frozen"
+	"github.com/rpcbench/rpcbench/internal/testkit/frozen"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 var (
@@ -24,7 +24,7 @@ var (
 )
 
 const (
-	frozenFile = "../../internal/compare/versus/testdata/processes.txt"
+	frozenFile = "../../internal/verdict/testdata/processes.txt"
 
 	frozenHead = `# What the rule of verdicts needs of every recorded process, by
 #   go -C study test ./calibration -run TestFreeze -freeze results/FOLDER/calibration...
@@ -164,12 +164,12 @@ func figures(all []frozen.Comparison) string {
 
 // line is a row of the table, and how many intervals hold the mean of the other repeats. Half-widths are percent of the
 // ratio.
-func line(f frozen.Comparison, repeats [][]versus.Process) (line string, held int) {
-	var results []versus.Result
+func line(f frozen.Comparison, repeats [][]verdict.Process) (line string, held int) {
+	var results []verdict.Figure
 	var logs, halves []float64
-	verdicts := map[versus.Verdict]int{}
+	verdicts := map[verdict.Verdict]int{}
 	for _, repeat := range repeats {
-		r := versus.Decide(f.Plan(), repeat)
+		r := verdict.Decide(f.Plan(), repeat).Time
 		verdicts[r.Verdict]++
 		results, logs, halves = append(results, r), append(logs, math.Log(r.Ratio)), append(halves, math.Sqrt(r.Hi/r.Lo)-1)
 	}
@@ -187,7 +187,7 @@ func line(f frozen.Comparison, repeats [][]versus.Process) (line string, held in
 	return fmt.Sprintf("| [%s](../study/results/%s) | %s | %s | %s | %d | %.4f | %.2f %% | %.2f %% | %d of %d | "+
 		"%d, %d, %d, %d |\n", folder, f.Hour, f.Experiment, strings.ReplaceAll(f.Compared, " again", ""), procs, len(results),
 		math.Exp(mean), 100*stats.StdDev(logs), 100*stats.Mean(halves), held, len(results),
-		verdicts[versus.Faster], verdicts[versus.Slower], verdicts[versus.Equal], verdicts[versus.Undecided]), held
+		verdicts[verdict.Less], verdicts[verdict.More], verdicts[verdict.Same], verdicts[verdict.Undecided]), held
 }
 
 // written compares a table with the file of that name in testdata, which docs/method.md includes.

@@ -49,8 +49,8 @@ type reading struct {
 func exact(value float64) reading { return reading{value: value, lo: value, hi: value} }
 
 // paired is the ratio of an answer, with its interval and its noise floor.
-func paired(a *report.Answer) reading {
-	return reading{value: a.Ratio, lo: a.Lo, hi: a.Hi, floor: a.NoiseFloor()}
+func paired(a *report.Led) reading {
+	return reading{value: a.Ratio, lo: a.Lo, hi: a.Hi, floor: a.NoiseFloor}
 }
 
 // inverse exchanges the two that a reading compares.
@@ -170,7 +170,7 @@ func (c *claims) Call(claim int, what, work, over, under string, said claimed) s
 	case "calls per second":
 		r = inverse(paired(a))
 	case "p95":
-		r = reading{value: p.Ratio, lo: p.Lo, hi: p.Hi, floor: a.NoiseFloor()}
+		r = reading{value: p.Ratio, lo: p.Lo, hi: p.Hi, floor: a.NoiseFloor}
 	case "bytes on the wire":
 		r = exact((a.Facts.Sent + a.Facts.Received) / (a.BaseFacts.Sent + a.BaseFacts.Received))
 	case "allocations":
@@ -197,7 +197,7 @@ func (c *claims) VT(claim int, work string, said claimed) string {
 func (c *claims) Message(claim int, said claimed) string {
 	unary, stream := c.m.answer(c.dir, "small", "grpcprotobuf"), c.m.answer(c.dir, "stream", "grpcprotobuf")
 	r := paired(quotient(unary, stream))
-	r.floor = max(unary.NoiseFloor(), stream.NoiseFloor())
+	r.floor = max(unary.NoiseFloor, stream.NoiseFloor)
 	return c.add(claim, "time of a message, unary call to stream", r, said)
 }
 

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // run returns the summary of a run.
@@ -58,11 +58,11 @@ func (m *maker) within(dir string) (dirs []string) {
 }
 
 // first returns what a folder has of a stack at a workload, and the run that asked first. Both are nothing if none did.
-func (m *maker) first(dir, work, stack string) (report.Summary, *report.Answer) {
+func (m *maker) first(dir, work, stack string) (report.Summary, *report.Led) {
 	for _, s := range m.runs(m.within(dir)) {
-		for i, a := range s.Answers {
+		for _, a := range s.Timed() {
 			if a.Workload == work && a.Stack == stack {
-				return s, &s.Answers[i]
+				return s, &a
 			}
 		}
 	}
@@ -70,13 +70,13 @@ func (m *maker) first(dir, work, stack string) (report.Summary, *report.Answer) 
 }
 
 // find is first without the run.
-func (m *maker) find(dir, work, stack string) *report.Answer {
+func (m *maker) find(dir, work, stack string) *report.Led {
 	_, a := m.first(dir, work, stack)
 	return a
 }
 
 // asked is find, where a run must have asked.
-func (m *maker) asked(dir, work, stack string) *report.Answer {
+func (m *maker) asked(dir, work, stack string) *report.Led {
 	a := m.find(dir, work, stack)
 	if a == nil {
 		fail("%s has not measured %s at %s", dir, stack, work)
@@ -85,7 +85,7 @@ func (m *maker) asked(dir, work, stack string) *report.Answer {
 }
 
 // answer is find, where a run must have a ratio.
-func (m *maker) answer(dir, work, stack string) *report.Answer {
+func (m *maker) answer(dir, work, stack string) *report.Led {
 	a := m.asked(dir, work, stack)
 	if a.Ratio == 0 {
 		fail("%s has no ratio of %s at %s", dir, stack, work)
@@ -94,22 +94,22 @@ func (m *maker) answer(dir, work, stack string) *report.Answer {
 }
 
 // led is answer by the figure that its question asks for: CPU time or time.
-func (m *maker) led(dir, work, stack string) *report.Answer {
-	a := m.answer(dir, work, stack).Leading()
+func (m *maker) led(dir, work, stack string) *report.Led {
+	a := m.answer(dir, work, stack).Led()
 	return &a
 }
 
 // ordered returns the answers of a run about one stack: the lowest ratio first, and last those without one.
-func (m *maker) ordered(dir, stack string) []report.Answer {
+func (m *maker) ordered(dir, stack string) []report.Led {
 	s := m.run(dir)
-	unknown := slices.DeleteFunc(s.Of(stack), func(a report.Answer) bool { return a.Ratio > 0 })
-	return append(s.ByRatio(stack), unknown...)
+	unknown := slices.DeleteFunc(s.Timed(), func(a report.Led) bool { return a.Stack != stack || a.Ratio > 0 })
+	return append(report.ByRatio(s.Timed(), stack), unknown...)
 }
 
 // works are the workloads of a run, each by its first answer.
-func works(s report.Summary) (all []report.Answer) {
-	for _, a := range s.Answers {
-		if !slices.ContainsFunc(all, func(b report.Answer) bool { return b.Workload == a.Workload }) {
+func works(s report.Summary) (all []report.Led) {
+	for _, a := range s.Timed() {
+		if !slices.ContainsFunc(all, func(b report.Led) bool { return b.Workload == a.Workload }) {
 			all = append(all, a)
 		}
 	}
@@ -119,7 +119,7 @@ func works(s report.Summary) (all []report.Answer) {
 // repeat is an answer of a recorded run, by the figure that its question asks for.
 type repeat struct {
 	folder, machine string
-	report.Answer
+	report.Led
 }
 
 // kin are the recorded runs of one kind that made the same comparison, the lowest ratio first.
@@ -131,7 +131,8 @@ func kind(s report.Summary, a report.Answer) string {
 	if s.Call != nil {
 		method = s.Call.Method
 	}
-	return fmt.Sprintln(a.Workload, a.Stack, s.Base, noted(s, "go"), method, a.CPU != nil, a.Load != versus.Load{})
+	return fmt.Sprintln(a.Workload, a.Stack, s.Base, noted(s, "go"), method, a.Time.There() && a.CPU.There(),
+		a.StackLoad != verdict.Load{})
 }
 
 // recorded returns all recorded answers with a ratio, by their kind.
@@ -148,7 +149,7 @@ func (m *maker) recorded() map[string]kin {
 		s := m.run(path.Join(m.results, path.Dir(name)))
 		folder, _, _ := strings.Cut(name, "/")
 		for _, a := range s.Answers {
-			if led := a.Leading(); led.Ratio > 0 {
+			if led := a.Led(); led.Ratio > 0 {
 				m.kins[kind(s, a)] = append(m.kins[kind(s, a)], repeat{folder, machine(s), led})
 			}
 		}
@@ -163,9 +164,9 @@ func (m *maker) recorded() map[string]kin {
 }
 
 // kin returns the recorded runs of a comparison that a folder has an answer of.
-func (m *maker) kin(dir string, a report.Answer) kin {
+func (m *maker) kin(dir string, a report.Led) kin {
 	s, asked := m.first(dir, a.Workload, a.Stack)
-	return m.recorded()[kind(s, *asked)]
+	return m.recorded()[kind(s, asked.Answer)]
 }
 
 // Least and Most are the smallest ratio of the runs, and the largest.
@@ -192,7 +193,7 @@ func (m *maker) among(dir, stack string, works ...string) (all kin) {
 	for key, k := range m.recorded() {
 		fields := strings.Fields(key)
 		if slices.Contains(works, fields[0]) && fields[1] == stack && fields[2] == "httpjson" && fields[3] == released {
-			busy := func(r repeat) bool { return r.Others > versus.BusyMachine }
+			busy := func(r repeat) bool { return r.Others > verdict.BusyMachine }
 			all = append(all, slices.DeleteFunc(slices.Clone(k), busy)...)
 		}
 	}
@@ -216,14 +217,14 @@ func (k kin) String() string {
 	return fmt.Sprintf("%s%s (%d)", lo, strings.TrimSuffix(hi, "–"+lo), len(k))
 }
 
-// decided are the runs that say faster or slower: faster first.
+// decided are the runs that say less or more: less first.
 func (k kin) decided() kin {
 	return slices.DeleteFunc(slices.Clone(k), func(r repeat) bool {
-		return r.Verdict != versus.Faster && r.Verdict != versus.Slower
+		return r.Verdict != verdict.Less && r.Verdict != verdict.More
 	})
 }
 
-// contrary is whether one run says faster and another one slower.
+// contrary is whether one run says less and another one more.
 func (k kin) contrary() bool {
 	d := k.decided()
 	return len(d) > 0 && d[0].Verdict != d[len(d)-1].Verdict
@@ -285,9 +286,9 @@ func (m *maker) directions() (d directions) {
 func byFactor(a, b kin) int { return cmp.Compare(a.Factor(), b.Factor()) }
 
 // quotient is one ratio to a base by another, as independent figures.
-func quotient(a, b *report.Answer) *report.Answer {
+func quotient(a, b *report.Led) *report.Led {
 	width := math.Exp(math.Hypot(math.Log(a.Hi/a.Lo)/2, math.Log(b.Hi/b.Lo)/2))
-	var q report.Answer
+	var q report.Led
 	q.Ratio = a.Ratio / b.Ratio
 	q.Lo, q.Hi = q.Ratio/width, q.Ratio*width
 	return &q
@@ -324,9 +325,9 @@ func noted(s report.Summary, name string) string {
 }
 
 // ratio is a ratio alone, and times is a ratio with its interval.
-func ratio(a *report.Answer) string { return table.Ratio(a.Ratio) }
-func times(a *report.Answer) string { return sized(*a) }
+func ratio(a *report.Led) string { return table.Ratio(a.Ratio) }
+func times(a *report.Led) string { return sized(*a) }
 
 // micro is by how many microseconds a call takes longer, and saved by how many it takes less.
-func micro(a *report.Answer) float64 { return a.Micro() }
-func saved(a *report.Answer) float64 { return -a.Micro() }
+func micro(a *report.Led) float64 { return a.Micro() }
+func saved(a *report.Led) float64 { return -a.Micro() }

@@ -7,11 +7,10 @@ import (
 	"strings"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
-	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/study/catalogue"
 	"github.com/rpcbench/rpcbench/study/codecs"
@@ -38,7 +37,7 @@ func (m *maker) table(name string, of ...string) string {
 }
 
 type (
-	answers = table.Of[report.Answer]
+	answers = table.Of[report.Led]
 	named   = table.Of[string]
 )
 
@@ -48,9 +47,9 @@ func figure[T any](name string, cell func(T) string) table.Of[T] { return table.
 // code is a name as Markdown's code.
 func code(name string) string { return "`" + name + "`" }
 
-// verdict is a verdict, with a note where there is more to say, such as why there is none. There is no verdict if the
+// says is a verdict, with a note where there is more to say, such as why there is none. There is no verdict if the
 // recorded runs of the comparison differ.
-func verdict(t *table.Table, a report.Answer, k kin) string {
+func says(t *table.Table, a report.Led, k kin) string {
 	if differs := k.differs(); differs != "" {
 		return t.Noted("differs", differs)
 	}
@@ -62,52 +61,52 @@ func verdict(t *table.Table, a report.Answer, k kin) string {
 }
 
 // sized is a ratio with its interval.
-func sized(a report.Answer) string { return table.Sized(a.Ratio, a.Lo, a.Hi) }
+func sized(a report.Led) string { return table.Sized(a.Ratio, a.Lo, a.Hi) }
 
 // joined is a ratio and a verdict in one cell. Runs that differ have their range in place of one ratio.
-func joined(t *table.Table, a report.Answer, k kin) string {
+func joined(t *table.Table, a report.Led, k kin) string {
 	ratio := sized(a)
 	if k.differs() != "" {
 		ratio = k.String()
 	}
-	return ratio + " " + verdict(t, a, k)
+	return ratio + " " + says(t, a, k)
 }
 
 func (m *maker) workloadsTable(of []string) string {
 	dir, t := of[0], new(table.Table)
 	table.Fill(t, m.ordered(dir+"/workloads", "grpcprotobuf"),
-		text("workload", func(a report.Answer) string { return a.Does }),
-		figure("JSON, µs", func(a report.Answer) string { return table.Micros(a.BaseNs) }),
-		figure("gRPC, µs", func(a report.Answer) string { return table.Micros(a.Paired()) }),
+		text("workload", func(a report.Led) string { return a.Does }),
+		figure("JSON, µs", func(a report.Led) string { return table.Micros(a.BaseNs) }),
+		figure("gRPC, µs", func(a report.Led) string { return table.Micros(a.Paired()) }),
 		figure("ratio (95 %)", sized),
-		text("gRPC takes", func(a report.Answer) string { return verdict(t, a, m.kin(dir, a)) }),
-		figure("all runs", func(a report.Answer) string { return m.kin(dir, a).String() }))
+		text("gRPC takes", func(a report.Led) string { return says(t, a, m.kin(dir, a)) }),
+		figure("all runs", func(a report.Led) string { return m.kin(dir, a).String() }))
 	return t.Markdown() + "\n" + m.where(dir) + "."
 }
 
 func (m *maker) situationsTable(of []string) string {
 	dir, t := of[0], new(table.Table)
-	var all []report.Answer
+	var all []report.Led
 	for _, work := range of[1:] {
 		all = append(all, *m.led(dir, work, "grpcprotobuf"))
 	}
 	table.Fill(t, all,
-		text("situation", func(a report.Answer) string {
+		text("situation", func(a report.Led) string {
 			if a.Rate > 0 {
 				return a.Does + ": " + grouped(a.Rate) + " a second"
 			}
 			return a.Does
 		}),
-		text("measured", func(a report.Answer) string {
-			if a.Leads != "" || a.GOMAXPROCS == 1 {
-				return report.ByCPU
+		text("measured", func(a report.Led) string {
+			if a.Leads == report.ByCPU || a.GOMAXPROCS == 1 {
+				return "CPU"
 			}
 			return "wait"
 		}),
-		figure("JSON, µs", func(a report.Answer) string { return table.Micros(a.BaseNs) }),
+		figure("JSON, µs", func(a report.Led) string { return table.Micros(a.BaseNs) }),
 		figure("gRPC to JSON (95 %)", sized),
-		text("gRPC takes", func(a report.Answer) string { return verdict(t, a, m.kin(dir, a)) }),
-		figure("saved per call, µs", func(a report.Answer) string { return fmt.Sprintf("%+.0f", -a.Micro()) }))
+		text("gRPC takes", func(a report.Led) string { return says(t, a, m.kin(dir, a)) }),
+		figure("saved per call, µs", func(a report.Led) string { return fmt.Sprintf("%+.0f", -a.Micro()) }))
 	return t.Markdown() + "\n" + m.where(dir) + "."
 }
 
@@ -115,67 +114,71 @@ func (m *maker) situationsTable(of []string) string {
 // callers or without TLS, and only their records count in the range.
 func (m *maker) answerTable(of []string) string {
 	dir, t := of[0], new(table.Table)
-	var all []report.Answer
+	var all []report.Led
 	ranges := map[string]string{}
 	for _, question := range of[1:] {
 		works := strings.Split(question, "|")
 		a := *m.led(dir, works[0], "grpcprotobuf")
 		all, ranges[a.Workload] = append(all, a), m.among(dir, "grpcprotobuf", works...).String()
 	}
-	waits := func(a report.Answer) bool { return a.Leads == "" && a.GOMAXPROCS != 1 }
+	waits := func(a report.Led) bool { return a.Leads == report.ByTime && a.GOMAXPROCS != 1 }
 	table.Fill(t, all,
-		text("calls", func(a report.Answer) string {
+		text("calls", func(a report.Led) string {
 			if a.Rate > 0 {
 				return a.Does + ": " + grouped(a.Rate) + " a second"
 			}
 			return a.Does
 		}),
-		text("processes, cores", func(a report.Answer) string {
-			return fmt.Sprintf("%d, %d", map[bool]int{true: 2, false: 1}[a.BaseServer > 0], a.GOMAXPROCS)
+		text("processes, cores", func(a report.Led) string {
+			return fmt.Sprintf("%d, %d", map[bool]int{true: 2, false: 1}[a.BaseMeans.ServerCPUNs > 0], a.GOMAXPROCS)
 		}),
-		text("figure", func(a report.Answer) string {
-			return map[bool]string{true: "wait", false: report.ByCPU}[waits(a)]
+		text("figure", func(a report.Led) string {
+			return map[bool]string{true: "wait", false: "CPU"}[waits(a)]
 		}),
-		figure("JSON, µs", func(a report.Answer) string { return table.Micros(a.BaseNs) }),
+		figure("JSON, µs", func(a report.Led) string { return table.Micros(a.BaseNs) }),
 		figure("gRPC to JSON (95 %)", sized),
-		text("gRPC takes", func(a report.Answer) string {
-			words := map[versus.Verdict]string{versus.Faster: "less CPU", versus.Slower: "more CPU"}
+		text("gRPC takes", func(a report.Led) string {
+			words := map[verdict.Verdict]string{verdict.Less: "less CPU", verdict.More: "more CPU"}
 			if waits(a) {
-				words = map[versus.Verdict]string{versus.Faster: "a shorter wait", versus.Slower: "a longer wait"}
+				words = map[verdict.Verdict]string{verdict.Less: "a shorter wait", verdict.More: "a longer wait"}
 			}
 			return cmp.Or(words[a.Verdict], string(a.Verdict))
 		}),
-		figure("all records", func(a report.Answer) string { return ranges[a.Workload] }),
-		figure("p50: JSON, gRPC, µs", func(a report.Answer) string {
-			p := m.answer(dir, a.Workload, a.Stack).P50
-			return table.Micros(p.Base) + ", " + table.Micros(p.Base*p.Ratio)
+		figure("all records", func(a report.Led) string { return ranges[a.Workload] }),
+		figure("p50: JSON, gRPC, µs", func(a report.Led) string {
+			p := m.answer(dir, a.Workload, a.Stack).Percentiles.P50
+			return table.Micros(p.BaseNs) + ", " + table.Micros(p.BaseNs*p.Ratio)
 		}),
-		figure("calls a second: JSON, gRPC", func(a report.Answer) string {
+		figure("calls a second: JSON, gRPC", func(a report.Led) string {
 			if a.Rate > 0 {
 				return grouped(a.Rate) + ", " + grouped(a.Rate)
 			}
 			base, own := m.calls(dir, a.Workload, a.Stack)
 			return grouped(base) + ", " + grouped(own)
 		}),
-		figure("saved per call, µs", func(a report.Answer) string { return fmt.Sprintf("%+.0f", -a.Micro()) }))
+		figure("saved per call, µs", func(a report.Led) string { return fmt.Sprintf("%+.0f", -a.Micro()) }))
 	hour := strings.ReplaceAll(m.run(dir).Hour(), "the base's time moved", "JSON's own time varied")
 	return t.Markdown() + "\n" + m.where(dir) + ".\n" + hour
 }
 
 func (m *maker) turnTable(of []string) string {
 	dir, t := of[0], new(table.Table)
-	led := func(a report.Answer) report.Answer { return *m.led(dir, a.Workload, a.Stack) }
-	table.Fill(t, m.run(dir).Of("grpcprotobuf"),
-		figure("calls a second", func(a report.Answer) string { return a.Value }),
-		figure("CPU of gRPC to JSON", func(a report.Answer) string { return sized(led(a)) }),
-		figure("switches per call: JSON, gRPC", func(a report.Answer) string {
-			return fmt.Sprintf("%.2f, %.2f", a.BaseLoad.Switches, a.Load.Switches)
+	led := func(a report.Led) report.Led { return *m.led(dir, a.Workload, a.Stack) }
+	var all []report.Led
+	for _, a := range m.run(dir).Of("grpcprotobuf") {
+		all = append(all, a.Timed())
+	}
+	table.Fill(t, all,
+		figure("calls a second", func(a report.Led) string { return a.Value }),
+		figure("CPU of gRPC to JSON", func(a report.Led) string { return sized(led(a)) }),
+		figure("switches per call: JSON, gRPC", func(a report.Led) string {
+			return fmt.Sprintf("%.2f, %.2f", a.BaseLoad.Switches, a.StackLoad.Switches)
 		}),
-		figure("client's writes per call: JSON, gRPC", func(a report.Answer) string {
+		figure("client's writes per call: JSON, gRPC", func(a report.Led) string {
 			return fmt.Sprintf("%.2f, %.2f", a.BaseFacts.Writes, a.Facts.Writes)
 		}),
-		figure("machine free: JSON, gRPC", func(a report.Answer) string {
-			return table.Percent(a.BaseLoad.Free) + ", " + table.Percent(a.Load.Free)
+		figure("machine free: JSON, gRPC", func(a report.Led) string {
+			return table.Percent(a.BaseLoad.Idle) + ", " + table.Percent(a.StackLoad.Idle)
 		}))
 	return t.Markdown() + "\n" + m.where(dir) + "."
 }
@@ -209,8 +212,8 @@ func (m *maker) mainStacksTable(of []string) string {
 	dir, t := of[0], new(table.Table)
 	base := *m.asked(dir, "small", "grpcprotobuf")
 	base.Stack, base.Facts, base.Ratio = "httpjson", base.BaseFacts, 0
-	isBase := func(a report.Answer) bool { return a.Stack == "httpjson" }
-	all := []report.Answer{base}
+	isBase := func(a report.Led) bool { return a.Stack == "httpjson" }
+	all := []report.Led{base}
 	later := append(of[1:], "httpjson") // stacks that came after the run, and the base
 	for _, s := range stacks.Main() {
 		if !slices.Contains(later, s.Name) {
@@ -218,52 +221,52 @@ func (m *maker) mainStacksTable(of []string) string {
 		}
 	}
 	table.Fill(t, all,
-		text("stack", func(a report.Answer) string { return code(a.Stack) }),
-		figure("ratio to JSON (95 %)", func(a report.Answer) string {
+		text("stack", func(a report.Led) string { return code(a.Stack) }),
+		figure("ratio to JSON (95 %)", func(a report.Led) string {
 			if isBase(a) {
 				return "1"
 			}
 			return sized(a)
 		}),
-		text("it takes", func(a report.Answer) string {
+		text("it takes", func(a report.Led) string {
 			if isBase(a) {
 				return "base"
 			}
-			return verdict(t, a, m.kin(dir, a))
+			return says(t, a, m.kin(dir, a))
 		}),
-		figure("bytes sent + received", func(a report.Answer) string {
+		figure("bytes sent + received", func(a report.Led) string {
 			return table.Size(a.Facts.Sent) + " + " + table.Size(a.Facts.Received)
 		}),
-		figure("allocations", func(a report.Answer) string { return table.Size(a.Facts.Allocs) }))
+		figure("allocations", func(a report.Led) string { return table.Size(a.Facts.Allocs) }))
 	return t.Markdown() + "\nA small call on one core, in an older run on a faster day:\n" + m.where(dir) + "."
 }
 
 func (m *maker) costsTable(of []string) string {
 	dir, t := of[0], new(table.Table)
-	fact := func(of func(*workload.Facts) float64) func(report.Answer) string {
-		return func(a report.Answer) string { return table.Size(of(a.Facts)) }
+	fact := func(of func(*report.Counts) float64) func(report.Led) string {
+		return func(a report.Led) string { return table.Size(of(a.Facts)) }
 	}
-	var all []report.Answer
+	var all []report.Led
 	for _, s := range stacks.All() {
 		if a := m.find(dir, "small", s.Name); a != nil && a.Facts != nil {
 			all = append(all, *a)
 		}
 	}
 	table.Fill(t, all,
-		text("stack", func(a report.Answer) string { return code(a.Stack) }),
+		text("stack", func(a report.Led) string { return code(a.Stack) }),
 		figure("ratio (95 %)", sized),
-		text("it takes", func(a report.Answer) string { return verdict(t, a, m.kin(dir, a)) }),
-		figure("all runs", func(a report.Answer) string { return m.kin(dir, a).String() }),
-		figure("sent, B", fact(func(f *workload.Facts) float64 { return f.Sent })),
-		figure("received, B", fact(func(f *workload.Facts) float64 { return f.Received })),
-		figure("allocations", fact(func(f *workload.Facts) float64 { return f.Allocs })),
-		figure("allocated, B", fact(func(f *workload.Facts) float64 { return f.AllocBytes })))
+		text("it takes", func(a report.Led) string { return says(t, a, m.kin(dir, a)) }),
+		figure("all runs", func(a report.Led) string { return m.kin(dir, a).String() }),
+		figure("sent, B", fact(func(f *report.Counts) float64 { return f.Sent })),
+		figure("received, B", fact(func(f *report.Counts) float64 { return f.Received })),
+		figure("allocations", fact(func(f *report.Counts) float64 { return f.Allocs })),
+		figure("allocated, B", fact(func(f *report.Counts) float64 { return f.AllocBytes })))
 	return t.Markdown() + "\nA small call on one core, compared with `httpjson`: " + m.where(dir) + "."
 }
 
 func (m *maker) pairsTable(of []string) string {
 	dir, t := of[0], table.New(2, "what differs", "pair", "ratio, "+of[1]+" (95 %)")
-	small := func(stack string) *report.Answer { return m.answer(dir, "small", stack) }
+	small := func(stack string) *report.Led { return m.answer(dir, "small", stack) }
 	t.Add("the format", "`httpprotobuf` to `httpjson`", sized(*small("httpprotobuf")))
 	t.Add("the HTTP version, in net/http", "`httpjson.h2c` to `httpjson`", sized(*small("httpjson.h2c")))
 	t.Add("the server's HTTP/2: net/http's with ServeHTTP, or grpc-go's own", "`grpcservehttp` to `grpcprotobuf`",
@@ -316,10 +319,10 @@ func (m *maker) publicsTable(of []string) string {
 func (m *maker) buildsTable(of []string) string {
 	dir := of[0]
 	run := m.run(dir)
-	columns := []answers{text("workload", func(a report.Answer) string { return a.Does }),
-		figure("base, µs", func(a report.Answer) string { return table.Micros(a.BaseNs) })}
+	columns := []answers{text("workload", func(a report.Led) string { return a.Does }),
+		figure("base, µs", func(a report.Led) string { return table.Micros(a.BaseNs) })}
 	for _, stack := range run.Stacks() {
-		columns = append(columns, text(report.Label(stack), func(first report.Answer) string {
+		columns = append(columns, text(report.Label(stack), func(first report.Led) string {
 			a := m.answer(dir, first.Workload, stack)
 			return sized(*a) + " " + report.Says(a.Verdict)
 		}))

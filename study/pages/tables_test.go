@@ -11,9 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
-	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // record copies testdata/record, and makes the runs that its runs.txt lists: folder, machine, workload, stack, ratio,
@@ -32,23 +31,26 @@ func record(t *testing.T) (root string) {
 		c := strings.SplitN(strings.TrimSpace(line), " ", 7)
 		ratio, err := strconv.ParseFloat(c[4], 64)
 		require.NoError(t, err)
-		verdict, left := strings.CutSuffix(c[5], "*")
-		a := report.Answer{Workload: c[2], Does: c[6], GOMAXPROCS: 1, Stack: c[3],
-			Result: versus.Result{Ratio: ratio, Lo: ratio * 0.9, Hi: ratio * 1.1, Processes: 8, CopyFloor: 0.01,
-				BaseNs: 40_000, Ns: 90_000, Verdict: versus.Verdict(verdict),
-				Reason: map[string]string{"undecided": "since"}[verdict], Percentiles: versus.Percentiles{
-					P95: versus.Percentile{Ratio: ratio * 2, Lo: ratio * 1.5, Hi: ratio * 2.5}}},
-			BaseFacts: &workload.Facts{Sent: 200, Received: 300, Allocs: 100, AllocBytes: 9000},
-			Facts:     &workload.Facts{Sent: 110, Received: 140, Allocs: 160, AllocBytes: 9500}}
+		says, left := strings.CutSuffix(c[5], "*")
+		a := report.Answer{Workload: c[2], Does: c[6], GOMAXPROCS: 1, Stack: c[3], Leads: report.ByTime,
+			Answer: verdict.Answer{Processes: verdict.Counts{Counted: 8},
+				Time: verdict.Figure{Ratio: ratio, Lo: ratio * 0.9, Hi: ratio * 1.1, CopyDiffers: 0.01, NoiseFloor: 0.01,
+					BaseNs: 40_000, StackNs: 90_000, Verdict: verdict.Verdict(says),
+					Reason: map[string]verdict.Reason{"undecided": {Kind: "since"}}[says]},
+				Percentiles: verdict.Percentiles{
+					P95: verdict.Percentile{Ratio: ratio * 2, Lo: ratio * 1.5, Hi: ratio * 2.5}}},
+			BaseFacts: &report.Counts{Sent: 200, Received: 300, Allocs: 100, AllocBytes: 9000},
+			Facts:     &report.Counts{Sent: 110, Received: 140, Allocs: 160, AllocBytes: 9500}}
 		if left {
-			a.Planned, a.OneCore = 10, 2
+			a.Processes.Planned, a.Processes.OneCore = 10, 2
 		}
 		s := runs[c[0]]
 		if value, ok := strings.CutPrefix(a.Does, "calls a second: "); ok {
 			s.Over, a.Value = "calls a second", value
-			a.BaseLoad, a.Load = versus.Load{Switches: 7, Free: 0.7}, versus.Load{Switches: 11, Free: 0.6}
+			a.BaseLoad, a.StackLoad = verdict.Load{Switches: 7, Idle: 0.7}, verdict.Load{Switches: 11, Idle: 0.6}
 			a.BaseFacts.Writes, a.Facts.Writes = 0.9, 0.4
-			a.BaseServer, a.P50 = 12_000, versus.Percentile{Base: 600_000, Ns: 470_000, Ratio: 0.8}
+			a.BaseMeans.ServerCPUNs = 12_000
+			a.Percentiles.P50 = verdict.Percentile{BaseNs: 600_000, StackNs: 470_000, Ratio: 0.8}
 		}
 		s.Release, s.Base, s.Answers = report.Release, "httpjson", append(s.Answers, a)
 		s.Environment = []string{"cpu=" + c[1], "cores=2", "go=go1.26.8", "date=2026-11-23", "commit=abc"}
@@ -101,7 +103,7 @@ func another(t *testing.T, change func(s *report.Summary)) (root string) {
 	s, err := report.Read(root + "/quiet/workloads")
 	require.NoError(t, err)
 	s.Answers = slices.DeleteFunc(s.Answers, func(a report.Answer) bool { return a.Workload != "small-1-caller" })
-	s.Answers[0].Ratio = 1.7
+	s.Answers[0].Time.Ratio = 1.7
 	change(&s)
 	data, err := json.Marshal(s)
 	require.NoError(t, err)
@@ -120,10 +122,11 @@ func TestRunsOfOneKind(t *testing.T) {
 		"another release of Go": {func(s *report.Summary) { s.Environment[2] = "go=go1.27.4" }, "1.70 (1)"},
 		"another base":          {func(s *report.Summary) { s.Base = "rawtcp" }, "1.70 (1)"},
 		"another method":        {func(s *report.Summary) { s.Call = &report.Call{Method: "a.B/C"} }, "1.70 (1)"},
-		"callers who last":      {func(s *report.Summary) { s.Answers[0].CPU = &versus.Result{} }, "1.70 (1)"},
-		"a server apart":        {func(s *report.Summary) { s.Answers[0].Load.Switches = 1 }, "1.70 (1)"},
+		"callers who last":      {func(s *report.Summary) { s.Answers[0].CPU.Verdict = verdict.Less }, "1.70 (1)"},
+		"a server apart":        {func(s *report.Summary) { s.Answers[0].StackLoad.Switches = 1 }, "1.70 (1)"},
 		"CPU time, which leads": {func(s *report.Summary) {
-			s.Answers[0].Leads, s.Answers[0].CPU = report.ByCPU, &versus.Result{Ratio: 1.3, Lo: 1.2, Hi: 1.4}
+			s.Answers[0].Leads = report.ByCPU
+			s.Answers[0].CPU = verdict.Figure{Verdict: verdict.More, Ratio: 1.3, Lo: 1.2, Hi: 1.4}
 		}, "1.30 (1)"},
 	} {
 		root := another(t, c.change)

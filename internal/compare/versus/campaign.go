@@ -15,17 +15,18 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // Comparison is a base, its copy and perhaps a contestant at a workload, with what each process has found.
 type Comparison struct {
-	Spec  Spec      // of the first process. Arms may end with @ and a build, which the children aren't told
-	Base  []Program // links of one source, which processes take in turn; none is this program
-	Other []Program // as many links of the contestant's build, if that is another: each arm then has its own process
-	Found []Process // so far
-	ByCPU bool      // CPU time leads where it has a result of its own
-	Left  string    // why no more processes are measured
-	Cant  bool      // Left is what a stack, or the machine, can't do
+	Spec  Spec              // of the first process. Arms may end with @ and a build, which the children aren't told
+	Base  []Program         // links of one source, which processes take in turn; none is this program
+	Other []Program         // as many links of the contestant's build, if that is another: each arm is a process then
+	Found []verdict.Process // so far
+	ByCPU bool              // CPU time leads where it has a figure of its own
+	Left  string            // why no more processes are measured
+	Cant  bool              // Left is what a stack, or the machine, can't do
 
 	order []int // of the links
 }
@@ -34,14 +35,16 @@ func (c *Comparison) String() string {
 	return strings.TrimPrefix(c.Spec.Workload.Title+", "+c.Spec.Arms[len(c.Spec.Arms)-1], ", ")
 }
 
-// Result decides what the processes so far have found.
-func (c *Comparison) Result(plan Plan) Result { return Decide(c.plan(plan), c.Found) }
+// Answer decides what the processes so far have found.
+func (c *Comparison) Answer(plan verdict.Plan) verdict.Answer {
+	return verdict.Decide(c.plan(plan), c.Found)
+}
 
 // Disturbed tells whether other programs left a process too few cores.
-func (c *Comparison) Disturbed(p Process) bool { return c.plan(Plan{}).Disturbed(p) }
+func (c *Comparison) Disturbed(p verdict.Process) bool { return c.plan(verdict.Plan{}).Disturbed(p) }
 
 // plan adds what the comparison's workload asks of a machine.
-func (c *Comparison) plan(plan Plan) Plan {
+func (c *Comparison) plan(plan verdict.Plan) verdict.Plan {
 	plan.AllCores = cmp.Or(c.Spec.Procs, runtime.NumCPU()) > 1 || c.Spec.Workload.Apart
 	plan.OneCaller, plan.Apart = c.Spec.Workload.TellsCores() && c.Spec.Servers == nil, c.Spec.Workload.Apart
 	// A server on this machine counts among other programs. Where this process may use some CPUs only, what others used
@@ -95,7 +98,7 @@ func (c *Comparison) process(i int) (Spec, []Program) {
 // What is undecided then goes on while there is time, the nearest to a verdict first. What was disturbed comes after.
 // There are twice as many processes at most. docs/method.md says what that does to intervals and verdicts.
 type Campaign struct {
-	Plan        Plan
+	Plan        verdict.Plan
 	Comparisons []*Comparison
 	Seed        uint64 // of all orders
 
@@ -177,16 +180,14 @@ func (c *Campaign) Run(ctx context.Context) error {
 func (c *Campaign) next(until time.Time, slower float64) (next *Comparison) {
 	least := 0
 	for _, one := range c.Comparisons {
-		r := one.Result(c.Plan)
-		if r.CPU != nil && one.ByCPU {
-			r = *r.CPU
-		}
-		if one.Left != "" || len(one.Found) >= 2*c.Plan.Processes || !r.Wanting(c.Plan) ||
+		answer := one.Answer(c.Plan)
+		figure := answer.Leading(one.ByCPU)
+		if one.Left != "" || len(one.Found) >= 2*c.Plan.Processes || !answer.Wanting(c.Plan, figure) ||
 			time.Until(until) < time.Duration(slower*float64(one.takes())) {
 			continue
 		}
-		times := r.Times
-		if r.Busy || times == 0 {
+		times := figure.Reason.Times
+		if answer.Busy || times == 0 {
 			times = 100 // a machine that is busy all the time leaves the time to those that can be decided
 		}
 		if next == nil || times < least {
@@ -206,7 +207,7 @@ func (c *Campaign) process(ctx context.Context, one *Comparison, i int, where st
 	spec, programs := one.process(i)
 	for {
 		record, err := measure(ctx, spec, programs...)
-		var found Process
+		var found verdict.Process
 		if err == nil {
 			found, err = ProcessOf(record)
 		}

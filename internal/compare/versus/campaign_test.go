@@ -17,6 +17,7 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // known is the record of a process in which the contestant takes so many times as long as the base.
@@ -27,7 +28,7 @@ func known(ratio float64) timing.Record {
 
 // between compares each contestant with the base.
 func between(seed uint64, contestants ...string) *Campaign {
-	c := &Campaign{Plan: Plan{Processes: 8}, Seed: seed}
+	c := &Campaign{Plan: verdict.Plan{Processes: 8}, Seed: seed}
 	for _, name := range contestants {
 		one := &Comparison{Spec: Spec{Arms: []string{"base", "base", name}, Seed: 10}}
 		one.Spec.Workload.Name, one.Spec.Workload.Title, one.Spec.Workload.Payload = "small", "Small", 5
@@ -61,8 +62,8 @@ func TestCampaignOutlivesFailures(t *testing.T) {
 		c.Warnings)
 	require.Equal(t, []string{"skipped: small: can't: unsupported operation"}, c.Skipped())
 	require.Equal(t, map[string]int{"slow": 8, "dies": 2, "hiccups@HEAD": 8}, kept)
-	for i, want := range []Verdict{Slower, Undecided, Faster, Undecided} {
-		require.Equal(t, want, c.Comparisons[i].Result(c.Plan).Verdict)
+	for i, want := range []verdict.Verdict{verdict.More, verdict.Undecided, verdict.Less, verdict.Undecided} {
+		require.Equal(t, want, c.Comparisons[i].Answer(c.Plan).Time.Verdict)
 	}
 	require.Len(t, asked["can't"], 1, "it can't the second time either")
 	require.Len(t, asked["dies"], 4)

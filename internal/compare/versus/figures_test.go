@@ -12,6 +12,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/measure/latency"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
@@ -51,7 +52,7 @@ func TestRecordsLatencies(t *testing.T) {
 // of them differ.
 func TestEveryFigureIsItsOwn(t *testing.T) {
 	at := func(n int) time.Duration { return time.Duration(n) * time.Microsecond }
-	var all []Process
+	var all []verdict.Process
 	for i := range 8 {
 		r := timing.Record{Arms: []string{"base", "base again", "x"}, Others: 0.001, Layout: i}
 		var block []timing.Slice
@@ -70,19 +71,22 @@ func TestEveryFigureIsItsOwn(t *testing.T) {
 		require.NoError(t, err)
 		all = append(all, p)
 	}
-	r := Decide(Plan{Processes: 8, AllCores: true, CPUs: 2, Apart: true}, all)
+	r := verdict.Decide(verdict.Plan{Processes: 8, AllCores: true, CPUs: 2, Apart: true}, all)
+	p := r.Percentiles
 	for name, c := range map[string]struct{ want, got float64 }{
-		"BaseNs": {30_000, r.BaseNs}, "Ns": {50_000, r.Ns},
-		"BaseServer": {15_000, r.BaseServer}, "Server": {35_000, r.Server},
-		"BaseLoad.Switches": {2, r.BaseLoad.Switches}, "Load.Switches": {4, r.Load.Switches},
-		"BaseLoad.Reached": {100. / 101, r.BaseLoad.Reached}, "Load.Reached": {100. / 103, r.Load.Reached},
-		"BaseLoad.Dropped": {0, r.BaseLoad.Dropped}, "Load.Dropped": {2. / 103, r.Load.Dropped},
-		"BaseLoad.LateNs": {710_000, r.BaseLoad.LateNs}, "Load.LateNs": {730_000, r.Load.LateNs},
-		"BaseLoad.Free": {100_000. / 103_000, r.BaseLoad.Free}, "Load.Free": {120_000. / 125_002, r.Load.Free},
-		"P50.Base": {110_000, r.P50.Base}, "P50.Copy": {120_000, r.P50.Copy}, "P50.Ns": {130_000, r.P50.Ns},
-		"P95.Base": {210_000, r.P95.Base}, "P95.Copy": {220_000, r.P95.Copy}, "P95.Ns": {230_000, r.P95.Ns},
-		"P99.Base": {310_000, r.P99.Base}, "P99.Copy": {320_000, r.P99.Copy}, "P99.Ns": {330_000, r.P99.Ns},
-		"P999.Base": {410_000, r.P999.Base}, "P999.Copy": {420_000, r.P999.Copy}, "P999.Ns": {430_000, r.P999.Ns},
+		"CPU.BaseNs": {30_000, r.CPU.BaseNs}, "CPU.StackNs": {50_000, r.CPU.StackNs},
+		"BaseMeans.ServerCPUNs":  {15_000, r.BaseMeans.ServerCPUNs},
+		"StackMeans.ServerCPUNs": {35_000, r.StackMeans.ServerCPUNs},
+		"BaseLoad.Switches":      {2, r.BaseLoad.Switches}, "StackLoad.Switches": {4, r.StackLoad.Switches},
+		"BaseLoad.Completed": {100. / 101, r.BaseLoad.Completed}, "StackLoad.Completed": {100. / 103, r.StackLoad.Completed},
+		"BaseLoad.Skipped": {0, r.BaseLoad.Skipped}, "StackLoad.Skipped": {2. / 103, r.StackLoad.Skipped},
+		"BaseLoad.LateNs": {710_000, r.BaseLoad.LateNs}, "StackLoad.LateNs": {730_000, r.StackLoad.LateNs},
+		"BaseLoad.Idle": {100_000. / 103_000, r.BaseLoad.Idle}, "StackLoad.Idle": {120_000. / 125_002, r.StackLoad.Idle},
+		"P50.BaseNs": {110_000, p.P50.BaseNs}, "P50.CopyNs": {120_000, p.P50.CopyNs}, "P50.StackNs": {130_000, p.P50.StackNs},
+		"P95.BaseNs": {210_000, p.P95.BaseNs}, "P95.CopyNs": {220_000, p.P95.CopyNs}, "P95.StackNs": {230_000, p.P95.StackNs},
+		"P99.BaseNs": {310_000, p.P99.BaseNs}, "P99.CopyNs": {320_000, p.P99.CopyNs}, "P99.StackNs": {330_000, p.P99.StackNs},
+		"P999.BaseNs": {410_000, p.P999.BaseNs}, "P999.CopyNs": {420_000, p.P999.CopyNs},
+		"P999.StackNs": {430_000, p.P999.StackNs},
 	} {
 		require.InDelta(t, c.want, c.got, c.want*1e-9, name)
 	}

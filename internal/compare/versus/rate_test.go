@@ -3,7 +3,6 @@ package versus
 import (
 	"context"
 	"errors"
-	"math"
 	"runtime"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
@@ -83,39 +83,6 @@ func TestOrdinary(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 }
 
-// A result at a rate is of CPU time, since the plan's time is the same for all. Without it there is none, and nor is
-// there a verdict of a rate that was not reached.
-func TestResultAtARate(t *testing.T) {
-	all := processes(spread(8, 1, 0.001)...)
-	for i, ratio := range spread(8, 1.4, 0.01) {
-		p := &all[i]
-		p.CPU, p.CPUNs = Ratios{Copy: 1.01, Ratio: ratio}, [3]float64{3000, 3030, 3000 * ratio}
-		for arm := range p.Loads {
-			p.Loads[arm] = Load{Free: 0.5, Switches: 4, Reached: 0.99, Dropped: 0.01, LateNs: 100}
-		}
-		p.Loads[2].Switches = 8
-	}
-	r := Decide(Plan{AllCores: true}, all)
-	require.Nil(t, r.CPU, "it is the result")
-	require.InDelta(t, 1.4, r.Ratio, 0.01)
-	require.Equal(t, []any{Slower, 3000.0}, []any{r.Verdict, r.BaseNs})
-	require.InDelta(t, 0.99, r.Load.Reached, 1e-9)
-	require.Equal(t, []float64{4, 8}, []float64{math.Round(r.BaseLoad.Switches), math.Round(r.Load.Switches)})
-
-	for i := range all {
-		all[i].Loads[2].Reached = 0.9
-	}
-	r = Decide(Plan{AllCores: true}, all)
-	require.Equal(t, Undecided, r.Verdict)
-	require.Equal(t, "90 % of the planned calls were completed, and a verdict needs 98 %: give a lower -rate", r.Reason)
-	require.InDelta(t, 1.4, r.Ratio, 0.01, "is shown")
-
-	record := timing.Record{Arms: []string{"a", "a"}, Blocks: [][]timing.Slice{{{Ops: 1, Wall: 1}, {Ops: 1, Wall: 1}}},
-		Latencies: []timing.Latency{{Calls: 1, Planned: 1}, {Calls: 1, Planned: 1}}}
-	_, err := ProcessOf(record)
-	require.ErrorIs(t, err, errors.ErrUnsupported, "no CPU time is told")
-}
-
 // What others used is of the windows alone, where these are told.
 func TestOthersOfWindows(t *testing.T) {
 	one := timing.Slice{Ops: 10, Wall: 10, CPU: 4, Busy: 10, Idle: 10, Switches: 30}
@@ -123,6 +90,6 @@ func TestOthersOfWindows(t *testing.T) {
 		Blocks: [][]timing.Slice{{one, one, {Ops: 10, Wall: 10, CPU: 10, Busy: 10, Idle: 10}}}})
 	require.NoError(t, err)
 	require.InDelta(t, (0.3+0.3+1e-4)/3, p.Others, 1e-9)
-	require.Equal(t, Load{Free: 0.5, Switches: 3}, p.Loads[0])
-	require.Equal(t, Load{Free: 0.5}, p.Loads[2])
+	require.Equal(t, verdict.Load{Idle: 0.5, Switches: 3}, p.Loads[0])
+	require.Equal(t, verdict.Load{Idle: 0.5}, p.Loads[2])
 }

@@ -1,4 +1,4 @@
-package versus_test
+package verdict_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"github.com/aclements/go-moremath/stats"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // world is a simulated machine with two CPUs, one of which another program takes in spells, and a contestant whose true
@@ -67,7 +67,7 @@ func (w *world) pass(seconds float64) (share float64) {
 }
 
 // process measures what the i-th process does.
-func (w *world) process(i int) (p versus.Process) {
+func (w *world) process(i int) (p verdict.Process) {
 	p.Layout = i % w.links
 	w.pass(0.4)
 	speed := math.Exp(w.drift * w.random.NormFloat64())
@@ -96,14 +96,14 @@ func (w *world) process(i int) (p versus.Process) {
 	return p
 }
 
-// decided measures a plan with what Campaign does after it: it measures again, or goes on.
-func (w *world) decided(plan versus.Plan) (first, last versus.Result) {
-	var all []versus.Process
+// decided measures a plan with what a campaign does after it: it measures again, or goes on.
+func (w *world) decided(plan verdict.Plan) (first, last verdict.Answer) {
+	var all []verdict.Process
 	for len(all) < plan.Processes {
 		all = append(all, w.process(len(all)))
 	}
-	first = versus.Decide(plan, all)
-	for last = first; last.Wanting(plan) && len(all) < 2*plan.Processes; last = versus.Decide(plan, all) {
+	first = verdict.Decide(plan, all)
+	for last = first; last.Wanting(plan, last.Time) && len(all) < 2*plan.Processes; last = verdict.Decide(plan, all) {
 		all = append(all, w.process(len(all)))
 	}
 	return first, last
@@ -114,7 +114,7 @@ func (w *world) decided(plan versus.Plan) (first, last versus.Result) {
 func TestSpellsOfOthers(t *testing.T) {
 	long(t)
 	const runs = 200
-	plan := versus.Plan{Processes: 8, AllCores: true, OneCaller: true, CPUs: 2}
+	plan := verdict.Plan{Processes: 8, AllCores: true, OneCaller: true, CPUs: 2}
 	table := "| a core is taken | in spells of | undisturbed | mean ratio of these | their interval holds 1.374 |\n" +
 		"|---:|---:|---:|---:|---:|\n"
 	for _, c := range []struct {
@@ -128,8 +128,8 @@ func TestSpellsOfOthers(t *testing.T) {
 		for run := range runs {
 			w.begin(uint64(run))
 			if _, r := w.decided(plan); !r.Busy {
-				free, holds = free+1, holds+held(r, w.ratio)
-				logs = append(logs, math.Log(r.Ratio))
+				free, holds = free+1, holds+held(r.Time, w.ratio)
+				logs = append(logs, math.Log(r.Time.Ratio))
 			}
 		}
 		row := []string{"never", "–", fmt.Sprintf("%.0f %%", 100*float64(free)/runs), "–", "–"}
@@ -163,14 +163,15 @@ func TestGoingOn(t *testing.T) {
 				first, last, wrong, hold, firstHold := 0, 0, 0, 0, 0
 				for run := range runs {
 					w.begin(uint64(run))
-					at, r := w.decided(versus.Plan{Processes: 8})
+					early, late := w.decided(verdict.Plan{Processes: 8})
+					at, r := early.Time, late.Time
 					hold += held(r, ratio)
 					if different(at) {
 						first, firstHold = first+1, firstHold+held(at, ratio)
 					}
 					if different(r) {
 						last++
-						if ratio == 1 || r.Verdict == versus.Faster {
+						if ratio == 1 || r.Verdict == verdict.Less {
 							wrong++
 						}
 					}
@@ -199,10 +200,10 @@ func long(t *testing.T) {
 }
 
 // different tells whether a difference was decided.
-func different(r versus.Result) bool { return r.Verdict == versus.Faster || r.Verdict == versus.Slower }
+func different(r verdict.Figure) bool { return r.Verdict == verdict.Less || r.Verdict == verdict.More }
 
 // held is 1 if the interval holds the ratio.
-func held(r versus.Result, ratio float64) int {
+func held(r verdict.Figure, ratio float64) int {
 	if r.Lo <= ratio && ratio <= r.Hi {
 		return 1
 	}

@@ -1,5 +1,5 @@
 // Package frozen reads what the rule of verdicts needs of every process that calibrations have recorded: the file
-// internal/compare/versus/testdata/processes.txt. Tests of the rule read it, and the study's calibration writes it.
+// internal/verdict/testdata/processes.txt. Tests of the rule read it, and the study's calibration writes it.
 package frozen
 
 import (
@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // Comparison is all processes that compared two stacks within an hour.
@@ -17,25 +17,25 @@ type Comparison struct {
 	Origin     string // their day, machine and commit
 	Experiment string // of the calibration
 	Compared   string // contestant and base
-	Processes  []versus.Process
+	Processes  []verdict.Process
 }
 
 // PerRepeat is how many processes a calibration compares at a time.
 const PerRepeat = 16
 
 // Repeats cuts the processes into comparisons of n in a row. What is left over at the end makes none.
-func (c Comparison) Repeats(n int) [][]versus.Process {
+func (c Comparison) Repeats(n int) [][]verdict.Process {
 	return slices.Collect(slices.Chunk(c.Processes[:len(c.Processes)/n*n], n))
 }
 
 // Plan is what the comparison set out to do.
-func (c Comparison) Plan() versus.Plan {
+func (c Comparison) Plan() verdict.Plan {
 	cores := c.Experiment == "defaultprocs"
-	return versus.Plan{AllCores: cores, OneCaller: cores}
+	return verdict.Plan{AllCores: cores, OneCaller: cores}
 }
 
 // Columns are the line of a process: layout, times and CPU times of base, copy and contestant, and three ratios.
-func Columns(p versus.Process) string {
+func Columns(p verdict.Process) string {
 	return fmt.Sprintf("%d %.0f %.0f %.0f %.0f %.0f %.0f %.5f %.5f %.5f", p.Layout, p.Ns[0], p.Ns[1], p.Ns[2], p.CPUNs[0],
 		p.CPUNs[1], p.CPUNs[2], p.Ratio, p.Copy, p.ToCopy)
 }
@@ -53,7 +53,7 @@ func Read(file string) (all []Comparison, err error) {
 		case words[0] == "comparison":
 			all = append(all, Comparison{hour, origin, words[1], strings.Join(words[2:], " "), nil})
 		default:
-			var p versus.Process
+			var p verdict.Process
 			_, err := fmt.Sscan(line, &p.Layout, &p.Ns[0], &p.Ns[1], &p.Ns[2], &p.CPUNs[0], &p.CPUNs[1], &p.CPUNs[2],
 				&p.Ratio, &p.Copy, &p.ToCopy)
 			if err != nil || Columns(p) != strings.Join(words, " ") {

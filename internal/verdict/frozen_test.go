@@ -1,4 +1,4 @@
-package versus_test
+package verdict_test
 
 import (
 	"flag"
@@ -12,8 +12,8 @@ import (
 	"github.com/aclements/go-moremath/stats"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
-	"github.com/rpcbench/rpcbench/internal/compare/versus/frozen"
+	"github.com/rpcbench/rpcbench/internal/testkit/frozen"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 var update = flag.Bool("update", false, "write the tables in testdata that docs/method.md includes")
@@ -30,11 +30,11 @@ func thawed(t *testing.T) []frozen.Comparison {
 // these records: that takes a later hour.
 func TestRuleOnFrozenRecords(t *testing.T) {
 	type counts struct { // of repeats
-		all, decided     int // of gRPC to JSON; decided are faster or slower
-		wrong            int // of them, faster or equal: gRPC took longer in every hour
-		falsely          int // of them, faster or slower if each hour's ratios are shifted so that their mean is 1
-		slower2, slower4 int // of them, slower if the mean is exp(0.02), exp(0.04)
-		copies, called   int // of a third copy of JSON, and those called different
+		all, decided   int // of gRPC to JSON; decided are less or more
+		wrong          int // of them, less or the same: gRPC took longer in every hour
+		falsely        int // of them, less or more if each hour's ratios are shifted so that their mean is 1
+		more2, more4   int // of them, more if the mean is exp(0.02), exp(0.04)
+		copies, called int // of a third copy of JSON, and those called different
 	}
 	all := thawed(t)
 	made := func(processes int) (c counts) {
@@ -45,26 +45,26 @@ func TestRuleOnFrozenRecords(t *testing.T) {
 			}
 			mean := math.Exp(stats.Mean(logs))
 			for _, repeat := range f.Repeats(processes) {
-				count := func(n *int, times float64, counted ...versus.Verdict) {
+				count := func(n *int, times float64, counted ...verdict.Verdict) {
 					shifted := slices.Clone(repeat)
 					for i := range shifted {
 						shifted[i].Ratio, shifted[i].ToCopy = times*shifted[i].Ratio, times*shifted[i].ToCopy
 					}
-					if slices.Contains(counted, versus.Decide(f.Plan(), shifted).Verdict) {
+					if slices.Contains(counted, verdict.Decide(f.Plan(), shifted).Time.Verdict) {
 						*n++
 					}
 				}
 				switch f.Experiment {
 				case "replication", "defaultprocs":
 					c.all++
-					count(&c.decided, 1, versus.Faster, versus.Slower)
-					count(&c.wrong, 1, versus.Faster, versus.Equal)
-					count(&c.falsely, 1/mean, versus.Faster, versus.Slower)
-					count(&c.slower2, math.Exp(0.02)/mean, versus.Slower)
-					count(&c.slower4, math.Exp(0.04)/mean, versus.Slower)
+					count(&c.decided, 1, verdict.Less, verdict.More)
+					count(&c.wrong, 1, verdict.Less, verdict.Same)
+					count(&c.falsely, 1/mean, verdict.Less, verdict.More)
+					count(&c.more2, math.Exp(0.02)/mean, verdict.More)
+					count(&c.more4, math.Exp(0.04)/mean, verdict.More)
 				case "same":
 					c.copies++
-					count(&c.called, 1, versus.Faster, versus.Slower)
+					count(&c.called, 1, verdict.Less, verdict.More)
 				}
 			}
 		}
@@ -79,7 +79,7 @@ func TestRuleOnFrozenRecords(t *testing.T) {
 	table := "| decided | false, of no difference | slower, of 2 % | slower, of 4 % | copies called different |\n" +
 		"|---:|---:|---:|---:|---:|\n"
 	written(t, "rule", table+fmt.Sprintf("| %d of %d (%d of %d) | %d (%d) | %d (%d) | %d (%d) | %d of %d (%d of %d) |\n",
-		c.decided, c.all, half.decided, half.all, c.falsely, half.falsely, c.slower2, half.slower2, c.slower4, half.slower4,
+		c.decided, c.all, half.decided, half.all, c.falsely, half.falsely, c.more2, half.more2, c.more4, half.more4,
 		c.called, c.copies, half.called, half.copies))
 }
 
@@ -102,7 +102,7 @@ func TestElasticity(t *testing.T) {
 		table += fmt.Sprintf("| %s | %d | ×%.2f | %.3f ± %.3f |\n",
 			strings.TrimSuffix(f.Hour, "/calibration"), len(x),
 			stats.Sample{Xs: times}.Quantile(0.9)/stats.Sample{Xs: times}.Quantile(0.1), slope, se)
-		require.Less(t, slope, versus.Follows, f.Hour)
+		require.Less(t, slope, verdict.Follows, f.Hour)
 	}
 	require.Greater(t, rows, 4)
 	written(t, "elasticity", table)
@@ -159,6 +159,6 @@ func written(t *testing.T, name, table string) {
 	}
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, table, string(text), "%s: if the new one is meant, go test ./internal/compare/versus -update "+
+	require.Equal(t, table, string(text), "%s: if the new one is meant, go test ./internal/verdict -update "+
 		"writes it, and go -C study generate ./... writes docs/method.md", file)
 }

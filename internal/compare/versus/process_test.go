@@ -1,0 +1,72 @@
+package versus
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/measure/timing"
+	"github.com/rpcbench/rpcbench/internal/verdict"
+)
+
+// With two arms the copy is what is compared, to the base alone: half of a difference would not be seen.
+func TestCopyThatIsSlower(t *testing.T) {
+	record := timing.Record{Arms: []string{"a", "a again"}, Blocks: [][]timing.Slice{{{Ops: 1, Wall: 1000, CPU: 1000},
+		{Ops: 1, Wall: 1040, CPU: 1040}}}, Latencies: []timing.Latency{{Calls: 5000, P50: 1000}, {Calls: 5000, P50: 1040}}}
+	p, err := ProcessOf(record)
+	require.NoError(t, err)
+	a := verdict.Decide(verdict.Plan{AllCores: true}, slices.Repeat([]verdict.Process{p}, 8))
+	require.InDelta(t, 1.04, a.Time.Ratio, 1e-9)
+	require.InDelta(t, 1.04, a.CPU.Ratio, 1e-9)
+	require.InDelta(t, 1.04, a.Percentiles.P50.Ratio, 1e-9)
+
+	record.Arms = append(record.Arms, "b") // which takes 4 % longer than the base, and as long as its copy
+	record.Blocks[0] = append(record.Blocks[0], record.Blocks[0][1])
+	record.Latencies = append(record.Latencies, record.Latencies[1])
+	p, err = ProcessOf(record)
+	require.NoError(t, err)
+	a = verdict.Decide(verdict.Plan{AllCores: true}, slices.Repeat([]verdict.Process{p}, 8))
+	for _, ratio := range []float64{a.Time.Ratio, a.CPU.Ratio, a.Percentiles.P50.Ratio} {
+		require.InDelta(t, math.Sqrt(1.04), ratio, 1e-9, "both fixtures of the base count")
+	}
+}
+
+func TestProcessOf(t *testing.T) {
+	block := func(wall time.Duration) []timing.Slice {
+		return []timing.Slice{{Ops: 10, Wall: wall, CPU: wall / 2}, {Ops: 10, Wall: 2 * wall, CPU: wall},
+			{Ops: 10, Wall: 3 * wall, CPU: 2 * wall}}
+	}
+	record := timing.Record{Arms: []string{"a", "a again", "b"}, Layout: 4, Others: 0.25,
+		Blocks:    [][]timing.Slice{block(1000), block(2000), block(6000)},
+		Latencies: []timing.Latency{{Sum: 9000, P50: 1}, {Sum: 9000, P50: 2}, {Sum: 54_000, P50: 3}}}
+	p, err := ProcessOf(record)
+	require.NoError(t, err)
+	require.Equal(t, verdict.Process{Layout: 4, Others: 0.25, Ns: [3]float64{200, 400, 600},
+		CPUNs:  [3]float64{100, 200, 400},
+		Ratios: verdict.Ratios{Copy: 2, Ratio: 3, ToCopy: 1.5}, CPU: verdict.Ratios{Copy: 2, Ratio: 4, ToCopy: 2},
+		Latencies: [3]verdict.Latency{{P50: 1}, {P50: 2}, {P50: 3}}, InFlight: [3]float64{1, 0.5, 2}}, p)
+
+	two := record
+	two.Arms = two.Arms[:2]
+	two.Blocks = [][]timing.Slice{block(1000)[:2]}
+	two.Latencies = nil
+	p, err = ProcessOf(two)
+	require.NoError(t, err)
+	require.Equal(t, [3]float64{2, 2, 0}, [3]float64{p.Copy, p.Ratio, p.ToCopy}, "the copy is what is compared")
+	require.Equal(t, 200.0, p.Ns[2])
+
+	for why, broken := range map[string]timing.Record{"nothing": {}, "one arm": {Arms: []string{"a"}},
+		"no block": {Arms: []string{"a", "b"}}, "a copy without operations": {Arms: []string{"a", "a again", "b"},
+			Blocks: [][]timing.Slice{{{Ops: 1, Wall: 1}, {Wall: 1}, {Ops: 1, Wall: 1}}}}} {
+		_, err := ProcessOf(broken)
+		require.Error(t, err, why)
+	}
+	atARate := timing.Record{Arms: []string{"a", "a"}, Blocks: [][]timing.Slice{{{Ops: 1, Wall: 1}, {Ops: 1, Wall: 1}}},
+		Latencies: []timing.Latency{{Calls: 1, Planned: 1}, {Calls: 1, Planned: 1}}}
+	_, err = ProcessOf(atARate)
+	require.ErrorIs(t, err, errors.ErrUnsupported, "no CPU time is told")
+}

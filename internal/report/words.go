@@ -1,0 +1,119 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rpcbench/rpcbench/internal/verdict"
+)
+
+// Says is a verdict in a word: undecided unless it is one that decides.
+func Says(v verdict.Verdict) string {
+	if slices.Contains([]verdict.Verdict{verdict.Less, verdict.More, verdict.Same}, v) {
+		return string(v)
+	}
+	return string(verdict.Undecided)
+}
+
+// Because says why a figure is undecided. What is no kind of this release is a sentence of an older one.
+func Because(r verdict.Reason) string {
+	switch r.Kind {
+	case verdict.NotCompleted:
+		return fmt.Sprintf("%.0f %% of the planned calls were completed, and a verdict needs %.0f %%: give a lower -rate",
+			100*r.Found, 100*r.Needed)
+	case verdict.Disturbed:
+		return fmt.Sprintf("disturbed: in %d of %d processes other programs left less than %.1f cores, so the ratio was "+
+			"measured on a busy machine", r.Processes, r.Of, r.Needed)
+	case verdict.Crowded:
+		return fmt.Sprintf("disturbed: other programs left %.2f cores on average, so the ratio was measured on a "+
+			"busy machine", r.Found)
+	case verdict.TooFew:
+		if r.OneCore > 0 {
+			return fmt.Sprintf("%d processes count, and a verdict needs %.0f; %d had one core only", r.Processes, r.Needed,
+				r.OneCore)
+		}
+		return fmt.Sprintf("%d of %d processes count, and a verdict needs %.0f", r.Processes, r.Of, r.Needed)
+	case verdict.TwoStates:
+		return fmt.Sprintf("%d of %d processes lie on one side of 1, but their ratios vary by %s: "+
+			"the machine may have had two states", r.Processes, r.Of, percent(r.Found))
+	case verdict.IncludesOne:
+		return "the interval includes 1" + remedy(r)
+	case verdict.WithinFloor:
+		return "the interval reaches into the noise floor of " + percent(r.Found) + remedy(r)
+	}
+	return string(r.Kind)
+}
+
+// remedy says what would decide an interval that does not.
+func remedy(r verdict.Reason) string {
+	switch r.Decides {
+	case verdict.MoreTime:
+		return fmt.Sprintf(": about %d times -time would decide %.2f in half of the cases", r.Times, r.Ratio)
+	case verdict.QuieterMachine:
+		return fmt.Sprintf(", and the base's own time varied by %s: measure on a quieter machine", percent(r.Varied))
+	case verdict.Nothing:
+		return ": no time would decide so small a difference"
+	}
+	return ""
+}
+
+func percent(share float64) string {
+	switch {
+	case share < 0.1:
+		return fmt.Sprintf("%.1f %%", 100*share)
+	case share > 1: // which tells no size
+		return "more than 100 %"
+	}
+	return fmt.Sprintf("%.0f %%", 100*share)
+}
+
+// Said is the verdict with what belongs behind it: what was measured where that is not all, and what others used.
+func (l Led) Said() string {
+	said, n := []string{string(l.Verdict)}, l.Processes
+	if why := Because(l.Reason); why != "" {
+		said[0] += ": " + why
+	}
+	if l.Verdict == verdict.Same && l.Margin > 0 {
+		said[0] += fmt.Sprintf(" within %.3g %%", 100*l.Margin)
+	}
+	switch {
+	case n.Counted == 0:
+		return "not measured"
+	case l.Verdict == verdict.Undecided:
+	case n.Disturbed > 0:
+		said = append(said, fmt.Sprintf("all %d processes that count; %d left out, as other programs left them too few cores",
+			n.Counted, n.Disturbed))
+	case n.OneCore > 0:
+		said = append(said, fmt.Sprintf("all %d processes that count; %d left out that had one core", n.Counted, n.OneCore))
+	case n.Counted < n.Planned:
+		said = append(said, fmt.Sprintf("%d of %d processes", n.Counted, n.Planned))
+	}
+	if n.NoSecond > 0 && !l.OfCPU {
+		said = append(said, fmt.Sprintf("%d of %d had no second core to themselves", n.NoSecond, n.Counted))
+	}
+	if l.Others > verdict.BusyMachine && !l.Busy {
+		said = append(said, fmt.Sprintf("other programs used %.0f %% of the machine, and the size is another on an "+
+			"idle one", 100*l.Others))
+	}
+	return strings.Join(said, "; ")
+}
+
+// Unchecked are the conditions that some records don't tell, each once. Older results have them in words.
+func (s Summary) Unchecked() (all []string) {
+	for _, a := range s.Answers {
+		for _, what := range a.Unchecked {
+			words := string(what)
+			switch what {
+			case verdict.UncheckedCores:
+				words = "whether each process had several cores: CPU time is not recorded"
+			case verdict.UncheckedOthers:
+				words = "what other programs used: their share is not recorded"
+			}
+			if !slices.Contains(all, words) {
+				all = append(all, words)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,82 @@
+package report
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/verdict"
+)
+
+// Each condition that fails has a sentence with its numbers.
+func TestBecause(t *testing.T) {
+	for want, r := range map[string]verdict.Reason{
+		"": {},
+		"90 % of the planned calls were completed, and a verdict needs 98 %: give a lower -rate": {
+			Kind: verdict.NotCompleted, Found: 0.9, Needed: 0.98},
+		"disturbed: in 8 of 14 processes other programs left less than 1.8 cores, so the ratio was measured on a busy " +
+			"machine": {Kind: verdict.Disturbed, Processes: 8, Of: 14, Needed: 1.8},
+		"disturbed: other programs left 1.86 cores on average, so the ratio was measured on a busy machine": {
+			Kind: verdict.Crowded, Found: 1.86, Needed: 1.92},
+		"5 of 8 processes count, and a verdict needs 6": {Kind: verdict.TooFew, Processes: 5, Of: 8, Needed: 6},
+		"5 processes count, and a verdict needs 6; 3 had one core only": {Kind: verdict.TooFew, Processes: 5, Of: 8,
+			OneCore: 3, Needed: 6},
+		"6 of 8 processes lie on one side of 1, but their ratios vary by 19 %: the machine may have had two states": {
+			Kind: verdict.TwoStates, Processes: 6, Of: 8, Found: 0.187},
+		"the interval includes 1": {Kind: verdict.IncludesOne},
+		"the interval includes 1: about 5 times -time would decide 1.00 in half of the cases": {Kind: verdict.IncludesOne,
+			Decides: verdict.MoreTime, Times: 5, Ratio: 1.001},
+		"the interval includes 1: no time would decide so small a difference": {Kind: verdict.IncludesOne,
+			Decides: verdict.Nothing},
+		"the interval reaches into the noise floor of 3.2 %, and the base's own time varied by more than 100 %: " +
+			"measure on a quieter machine": {Kind: verdict.WithinFloor, Found: 0.0318, Decides: verdict.QuieterMachine,
+			Varied: 1.2},
+		"and the base moved by 4 %: a steadier machine would tell": {
+			Kind: "and the base moved by 4 %: a steadier machine would tell"}, // of an older release
+	} {
+		require.Equal(t, want, Because(r))
+	}
+}
+
+// A verdict has behind it what was measured where that is not all, and what other programs used.
+func TestSaid(t *testing.T) {
+	more, few := verdict.Figure{Verdict: verdict.More}, verdict.Reason{Kind: "why"}
+	for want, l := range map[string]Led{
+		"not measured":           {Figure: more},
+		"more":                   {Figure: more, Answer: processed(8, verdict.Counts{Counted: 8})},
+		"more; 7 of 8 processes": {Figure: more, Answer: processed(8, verdict.Counts{Counted: 7})},
+		"more; all 6 processes that count; 2 left out that had one core": {Figure: more,
+			Answer: processed(8, verdict.Counts{Counted: 6, OneCore: 2})},
+		"more; all 12 processes that count; 2 left out, as other programs left them too few cores": {Figure: more,
+			Answer: processed(8, verdict.Counts{Counted: 12, Disturbed: 2})},
+		"same within 5 %": {Figure: verdict.Figure{Verdict: verdict.Same, Margin: 0.05},
+			Answer: processed(8, verdict.Counts{Counted: 8})},
+		"undecided: why; 5 of 8 had no second core to themselves": {
+			Figure: verdict.Figure{Verdict: verdict.Undecided, Reason: few},
+			Answer: processed(8, verdict.Counts{Counted: 8, NoSecond: 5})},
+		"undecided: why": {Figure: verdict.Figure{Verdict: verdict.Undecided, Reason: few}, OfCPU: true,
+			Answer: processed(8, verdict.Counts{Counted: 8, NoSecond: 5})},
+	} {
+		require.Equal(t, want, l.Said())
+	}
+	others := Led{Figure: more, Answer: processed(8, verdict.Counts{Counted: 8})}
+	others.Others = 0.1
+	require.Equal(t, "more", others.Said())
+	others.Others = 0.2
+	require.Equal(t, "more; other programs used 20 % of the machine, and the size is another on an idle one",
+		others.Said())
+	others.Busy = true
+	require.Equal(t, "more", others.Said(), "the reason says it")
+
+	require.Equal(t, []string{"undecided", "undecided", "less", "more", "same"}, []string{Says(""), Says("faster"),
+		Says(verdict.Less), Says(verdict.More), Says(verdict.Same)})
+	s := Summary{Answers: []Answer{{Answer: verdict.Answer{Unchecked: []verdict.Unchecked{verdict.UncheckedCores,
+		verdict.UncheckedOthers, verdict.UncheckedCores, "the weather"}}}}}
+	require.Equal(t, []string{"whether each process had several cores: CPU time is not recorded",
+		"what other programs used: their share is not recorded", "the weather"}, s.Unchecked())
+}
+
+func processed(planned int, n verdict.Counts) Answer {
+	n.Planned = planned
+	return Answer{Answer: verdict.Answer{Processes: n}}
+}
