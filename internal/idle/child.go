@@ -54,7 +54,8 @@ const (
 	pause     = 10 * time.Millisecond
 	most      = 30 // collections, if memory never stands still
 
-	// conns carry the streams, and the calls if they can. net/http's HTTP/2 server takes as many as onConn on a connection at a time.
+	// conns carry the streams, and the calls if they can. net/http's HTTP/2 server takes as many as onConn on a
+	// connection at a time.
 	conns, onConn = 4, 250
 )
 
@@ -320,8 +321,8 @@ func several(client rpcbench.Client, number int) (calls []rpcbench.Call, err err
 	return calls, nil
 }
 
-// calls makes so many more, which wait until the context ends. If a connection carries one call at a time, each call has
-// a connection of its own.
+// calls makes so many more, which wait until the context ends. If a connection carries one call at a time, each call
+// has a connection of its own.
 func (h *holder) calls(ctx context.Context, more int) error {
 	dial := h.sharing
 	if t := h.stack.Traits; !t.Multiplexed || t.Turns {

@@ -271,7 +271,8 @@ func TestOtherRequests(t *testing.T) {
 // none.
 func TestServerLimits(t *testing.T) {
 	var config rpcbench.ServerConfig
-	got := newServer(config, jsonstd.Codec{}, binding.Plain(), binding.Plain().NewService(config), Options{}).(server).Server
+	create := binding.Plain().NewService(config)
+	got := newServer(config, jsonstd.Codec{}, binding.Plain(), create, Options{}).(server).Server
 	require.Equal(t, rpcbench.HeaderTimeout, got.ReadHeaderTimeout)
 	require.Equal(t, rpcbench.IdleTimeout, got.IdleTimeout)
 	require.Equal(t, rpcbench.MaxHeader, got.MaxHeaderBytes)
@@ -308,7 +309,8 @@ func TestWhatCannotBeEncoded(t *testing.T) {
 	}
 	serve := func(c codec.Codec) string {
 		var config rpcbench.ServerConfig
-		return serveHandler(t, newServer(config, c, binding.Plain(), binding.Plain().NewService(config), Options{}).(server).Handler)
+		create := binding.Plain().NewService(config)
+		return serveHandler(t, newServer(config, c, binding.Plain(), create, Options{}).(server).Handler)
 	}
 	good := serve(jsonstd.Codec{})
 	require.NoError(t, create(good, jsonstd.Codec{}))
