@@ -42,6 +42,7 @@ import (
 type Stack struct {
 	Name     string // in the names of rows, such as "httpjson.tuned"; [a-z0-9.]+ without "-digits" at the end
 	Protocol string // stacks with equal Protocol understand each other: see Cross
+	Cross    Crossed
 	Traits   Traits
 	Server   func(ServerConfig) (Server, error) // makes a server, which doesn't listen yet
 	Dial     func(ClientConfig) (Client, error) // makes a client, whose connections may wait for its first calls
@@ -50,6 +51,9 @@ type Stack struct {
 	// of one's own, and they are MethodClients. Stacks of one method are compared.
 	Method string
 }
+
+// Crossed names the two stacks of which Cross has made another. It is zero in those that Cross has not made.
+type Crossed struct{ Client, Server string }
 
 // Traits is what a stack declares about itself. The suite of package stacktest checks each trait against the bytes on
 // the wire and the allocation profile.
@@ -124,6 +128,7 @@ func Cross(client, server Stack) (Stack, error) {
 			client.Name, strings.TrimSpace(client.Protocol+" "+client.Method), server.Name,
 			strings.TrimSpace(server.Protocol+" "+server.Method))
 	}
+	client.Cross = Crossed{client.Name, server.Name}
 	client.Name += ".to." + server.Name
 	client.Server, client.Traits.ServerLibraries = server.Server, server.Traits.ServerLibraries
 	return client, nil

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -111,10 +110,11 @@ type Server struct {
 	folder  string // of its socket, "" without one
 }
 
-// Start starts this program as a child, which must call [Serve], to serve the stack with that name. The child has the
-// current GOMAXPROCS of this process. ctx bounds the start.
-func Start(ctx context.Context, stack string, config rpcbench.Config) (*Server, error) {
-	s, asked := &Server{}, service{Stack: serverOf(stack), TLS: config.TLS, Wait: config.Wait}
+// Start starts this program as a child, which must call [Serve], to serve the stack of that name, or the one whose
+// server a crossed stack has. The child has the current GOMAXPROCS of this process. ctx bounds the start.
+func Start(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config) (*Server, error) {
+	s, asked := &Server{}, service{Stack: cmp.Or(stack.Cross.Server, stack.Name), TLS: config.TLS,
+		Wait: config.Wait}
 	if config.Unix { // in a folder of this process, which outlives a child that is killed
 		folder, err := os.MkdirTemp("", "rpcbench")
 		if err != nil {
@@ -137,12 +137,6 @@ func Start(ctx context.Context, stack string, config rpcbench.Config) (*Server, 
 		_ = s.Close()
 	}
 	return s, err
-}
-
-// serverOf returns the name of the stack whose server a stack has. For a result of rpcbench.Cross that is the second.
-func serverOf(stack string) string {
-	client, server, _ := strings.Cut(stack, ".to.")
-	return cmp.Or(server, client)
 }
 
 // Used is the CPU time of the child so far, which the child is not asked for: that would stop its world.

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -24,6 +26,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
@@ -86,14 +89,28 @@ func stacks() []rpcbench.Stack {
 		}
 		list = append(list, stack)
 	}
+	for name, cause := range causes() {
+		stack := httpjson.New()
+		stack.Name = name
+		stack.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) { return nil, fmt.Errorf("odd: %w", cause) }
+		list = append(list, stack)
+	}
 	return list
+}
+
+// causes of errors are known to parents, by names of stacks whose servers have them.
+func causes() map[string]error {
+	return map[string]error{"unsupported": errors.ErrUnsupported, "clock": timing.ErrClock, "files": syscall.EMFILE}
 }
 
 type oddClose struct{ rpcbench.Server }
 
 func (s oddClose) Close() error { return errors.Join(s.Server.Close(), errors.New("odd")) }
 
-func start(t *testing.T, stack string, tls bool) *Server {
+// named is a stack of which a parent knows no more than the name.
+func named(name string) rpcbench.Stack { return rpcbench.Stack{Name: name} }
+
+func start(t *testing.T, stack rpcbench.Stack, tls bool) *Server {
 	t.Helper()
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each child takes a second to end under the race detector
 	s, err := Start(t.Context(), stack, rpcbench.Config{TLS: tls})
@@ -118,7 +135,7 @@ func TestAServerInAChild(t *testing.T) {
 		for _, mode := range []string{"clear", "tls"} {
 			t.Run(stack.Name+"/"+mode, func(t *testing.T) {
 				defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-				s, stranger := start(t, stack.Name, mode == "tls"), start(t, stack.Name, true)
+				s, stranger := start(t, stack, mode == "tls"), start(t, stack, true)
 				defer stranger.Close()
 				require.NotEqual(t, stranger.Addr, s.Addr, "two at a time")
 				require.Zero(t, s.Accepted, "its own connection is not counted")
@@ -166,7 +183,7 @@ func TestAServerInAChild(t *testing.T) {
 func TestGOMAXPROCSIsTheParents(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "77")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
-	s := start(t, "procs3", false) // what it is now, whatever this process was told when it began
+	s := start(t, named("procs3"), false) // what it is now, whatever this process was told when it began
 	require.NoError(t, s.Close())
 }
 
@@ -195,15 +212,20 @@ func TestProtocol(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	for _, c := range []struct{ why, stack, want string }{
-		{"work injected by name", "grpcprotobuf+work=24h",
+	for _, c := range []struct {
+		why   string
+		stack rpcbench.Stack
+		want  string
+	}{
+		{"work injected by name", named("grpcprotobuf+work=24h"),
 			`server process: its process has no stack "grpcprotobuf+work=24h": cli.Main takes all stacks`},
-		{"no server can be made, which of a crossed stack is the other one's", "httpjson.to.noserver",
+		{"no server can be made, which of a crossed stack is the other one's",
+			rpcbench.Stack{Name: "crossed", Cross: rpcbench.Crossed{Client: "httpjson", Server: "noserver"}},
 			"server process: noserver: server: odd"},
-		{"a child that ends", "exits", "server process: exit status 3"},
-		{"a child that panics, whose trace would fill pages", "panics",
+		{"a child that ends", named("exits"), "server process: exit status 3"},
+		{"a child that panics, whose trace would fill pages", named("panics"),
 			"server process: panic: broken; goroutine 1 [running]:"},
-		{"a child that prints", "prints", "server process: a child printed something else than an answer: " +
+		{"a child that prints", named("prints"), "server process: a child printed something else than an answer: " +
 			"invalid character 'h' looking for beginning of value"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
@@ -215,8 +237,19 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestCausesAreTold: the error of a child has the cause by which its parent decides, and no other.
+func TestCausesAreTold(t *testing.T) {
+	for _, name := range append(slices.Collect(maps.Keys(causes())), "noserver") {
+		_, err := Start(t.Context(), named(name), rpcbench.Config{})
+		require.ErrorContains(t, err, "server process: "+name+": server: odd")
+		for of, cause := range causes() {
+			require.Equal(t, of == name, errors.Is(err, cause), "%s: %v", of, err)
+		}
+	}
+}
+
 func TestClosingFails(t *testing.T) {
-	s := start(t, "oddclose", false)
+	s := start(t, named("oddclose"), false)
 	err := s.Close()
 	require.EqualError(t, err, "server process: close: odd", "what went wrong there is known here")
 	require.Equal(t, err, s.Close())
@@ -224,7 +257,7 @@ func TestClosingFails(t *testing.T) {
 
 func TestAChildThatDies(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	s := start(t, "httpjson", false)
+	s := start(t, named("httpjson"), false)
 	f, err := rpcbench.Start(t.Context(), httpjson.New(), rpcbench.Config{Remote: s.Addr})
 	require.NoError(t, err)
 	s.process.kill()
@@ -241,7 +274,7 @@ func TestAChildThatDies(t *testing.T) {
 
 // parent has a server in a child, and waits to be killed.
 func parent() {
-	s, err := Start(context.Background(), "httpjson", rpcbench.Config{})
+	s, err := Start(context.Background(), named("httpjson"), rpcbench.Config{})
 	fmt.Println(s.Addr, err)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
@@ -255,7 +288,7 @@ func TestStartIsCancelled(t *testing.T) {
 		hanging()
 		cancel()
 	}()
-	s, err := Start(ctx, "hangs", rpcbench.Config{})
+	s, err := Start(ctx, named("hangs"), rpcbench.Config{})
 	require.EqualError(t, err, "server process: context canceled")
 	gone(t, s.process.cmd.Process.Pid)
 }
@@ -295,7 +328,7 @@ func (keepOpen) Close() error { return nil }
 // TestUnixSocketOfAChild: the child listens on a socket in a folder that goes with it, also if the child is killed.
 func TestUnixSocketOfAChild(t *testing.T) {
 	for _, killed := range []bool{false, true} {
-		s, err := Start(t.Context(), "httpjson", rpcbench.Config{Unix: true})
+		s, err := Start(t.Context(), named("httpjson"), rpcbench.Config{Unix: true})
 		require.NoError(t, err)
 		f, err := rpcbench.Start(t.Context(), httpjson.New(), rpcbench.Config{Unix: true, Remote: s.Addr})
 		require.NoError(t, err)

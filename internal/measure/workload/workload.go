@@ -394,7 +394,7 @@ func (w Workload) Serve(ctx context.Context, stack rpcbench.Stack, config *rpcbe
 	if !w.Apart || config.Remote != "" {
 		return nil, nil
 	}
-	server, err := child.Start(ctx, stack.Name, rpcbench.Config{TLS: w.TLS, Unix: w.Unix})
+	server, err := child.Start(ctx, stack, rpcbench.Config{TLS: w.TLS, Unix: w.Unix})
 	if err != nil {
 		return nil, err
 	}

@@ -148,8 +148,8 @@ func echo(f *session) {
 	}
 	skipIf(!ok, "the client is no Echoer")
 	_, err := client.Echo(context.Background(), &message.Flex{String: "echo"})
-	if _, server, crossed := strings.Cut(f.Stack.Name, ".to."); err != nil {
-		skipIf(crossed, fmt.Sprintf("the server of %s does not echo: %v", server, err))
+	if server := f.Stack.Cross.Server; err != nil {
+		skipIf(server != "", fmt.Sprintf("the server of %s does not echo: %v", server, err))
 	}
 	must(err, "the client is an Echoer, but a plain message does not come back")
 	for _, c := range corpus.Flexes() {
