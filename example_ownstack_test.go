@@ -34,7 +34,7 @@ func Example_ownStack() {
 	fmt.Println(fixture.Stack.Name, fixture.Accepted())
 	// Output:
 	// Anna <nil>
-	// Ann rpcbench: invalid: name min=4
+	// Ann invalid: name min=4
 	// mystack 2
 }
 

@@ -41,7 +41,7 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// 200 OK 1000000 Anna <nil>
-	// rpcbench: invalid: email email, name min=4
+	// invalid: email email, name min=4
 }
 
 // Time prepared calls in a benchmark of your own. This would be func BenchmarkMine(b *testing.B).
@@ -132,7 +132,7 @@ func ExampleCross() {
 	fmt.Println(err)
 	// Output:
 	// connectrpc.grpc.to.grpcprotobuf 200 <nil>
-	// rpcbench: a client of httpjson, which speaks http/json, can't call a server of grpcprotobuf, which speaks grpc/proto
+	// a client of httpjson, which speaks http/json, can't call a server of grpcprotobuf, which speaks grpc/proto
 }
 
 // Serve a protocol connection by connection: this one answers each line with the same line.
@@ -171,7 +171,7 @@ func ExampleNewValidator() {
 	fmt.Println(validate(&user))
 	// Output:
 	// <nil>
-	// rpcbench: invalid: password min=4
+	// invalid: password min=4
 }
 
 // TestExampleIsAStack: Example_ownStack, which people copy, passes the suite.

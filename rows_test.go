@@ -151,7 +151,7 @@ func TestWrongFlags(t *testing.T) {
 	require.Error(t, err, out)
 	rows, _ := testkit.Rows(t, out)
 	require.Empty(t, rows)
-	const want = `-stacks: rpcbench: unknown stack "httpjsn": the stacks are grpcprotobuf, `
+	const want = `-stacks: unknown stack "httpjsn": the stacks are grpcprotobuf, `
 	require.Equal(t, 1, strings.Count(out, want), out)
 }
 

@@ -124,7 +124,7 @@ const (
 // Cross combines the client of one stack with the server of another. Both stacks must have the same Protocol.
 func Cross(client, server Stack) (Stack, error) {
 	if client.Protocol != server.Protocol || client.Method != server.Method {
-		return Stack{}, fmt.Errorf("rpcbench: a client of %s, which speaks %s, can't call a server of %s, which speaks %s",
+		return Stack{}, fmt.Errorf("a client of %s, which speaks %s, can't call a server of %s, which speaks %s",
 			client.Name, strings.TrimSpace(client.Protocol+" "+client.Method), server.Name,
 			strings.TrimSpace(server.Protocol+" "+server.Method))
 	}

@@ -108,7 +108,7 @@ func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 		tooMany := f.Accepted() > int64(f.dial.Conns)
 		_ = f.stop()
 		if !tooMany || attempt == maxStarts {
-			return nil, fmt.Errorf("rpcbench: %s: %s: %w", cmp.Or(stack.Name, "no name"), step, err)
+			return nil, fmt.Errorf("%s: %s: %w", cmp.Or(stack.Name, "no name"), step, err)
 		}
 	}
 }
@@ -366,7 +366,7 @@ func (f *Fixture) stopAll() (err error) {
 	case <-f.served:
 		return err
 	case <-time.After(closeTimeout):
-		return fmt.Errorf("rpcbench: %s: close: Serve has not returned after %v", f.Stack.Name, closeTimeout)
+		return fmt.Errorf("%s: close: Serve has not returned after %v", f.Stack.Name, closeTimeout)
 	}
 }
 

@@ -159,7 +159,7 @@ func TestStartFails(t *testing.T) {
 		{"the call fails, and so does closing", served(func(ln net.Listener) error {
 			return (&http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: rpcbench.HeaderTimeout}).Serve(ln)
 		}, func() error { return wrong }), rpcbench.Config{},
-			"connect: rpcbench: internal: status 404 Not Found with an unreadable body"},
+			"connect: internal: status 404 Not Found with an unreadable body"},
 		{"Serve fails at once", served(func(net.Listener) error { return wrong }, nil), rpcbench.Config{}, "serve: odd"},
 		{"Serve closes the listener and fails at once",
 			served(func(ln net.Listener) error { return errors.Join(wrong, ln.Close()) }, nil),
@@ -185,9 +185,9 @@ func TestStartFails(t *testing.T) {
 			"server elsewhere: the Addr, WrapServer, Wait and timeouts of Config are for a server in this process"},
 		{"a wait below zero", httpjson.New(), rpcbench.Config{Wait: -time.Second},
 			"wait: Config.Wait is -1s: give 0 or more"},
-		{"nobody listens elsewhere", httpjson.New(), rpcbench.Config{Remote: nobody}, "connect: rpcbench: unavailable: "},
+		{"nobody listens elsewhere", httpjson.New(), rpcbench.Config{Remote: nobody}, "connect: unavailable: "},
 		{"a server elsewhere of another protocol", rawtcp.New(), rpcbench.Config{Remote: other.Addr},
-			"connect: rpcbench: unavailable: "},
+			"connect: unavailable: "},
 		{"headers that lack one", httpjson.New(), rpcbench.Config{Headers: &rpcbench.Headers{UserAgent: "mine/1.0",
 			Traceparent: corpus.Headers().Traceparent}},
 			"headers: Config.Headers needs a UserAgent, an Authorization and a Traceparent"},
@@ -205,7 +205,7 @@ func TestStartFails(t *testing.T) {
 			f, err := rpcbench.Start(ctx, c.stack, c.config)
 			require.Nil(t, f)
 			require.ErrorContains(t, err, c.want)
-			require.True(t, strings.HasPrefix(err.Error(), "rpcbench: "+c.stack.Name+": "), "the stack comes first: %v", err)
+			require.True(t, strings.HasPrefix(err.Error(), c.stack.Name+": "), "the stack comes first: %v", err)
 			require.NotContains(t, err.Error(), "\n", "one line")
 			if strings.HasSuffix(c.want, "odd") {
 				require.ErrorIs(t, err, wrong)
@@ -223,7 +223,7 @@ func TestStartFails(t *testing.T) {
 func TestStartOfNothing(t *testing.T) {
 	for _, config := range []rpcbench.Config{{}, {Remote: freeAddr(t)}} {
 		_, err := rpcbench.Start(t.Context(), rpcbench.Stack{}, config)
-		require.EqualError(t, err, "rpcbench: no name: stack: a Stack needs a Server and a Dial")
+		require.EqualError(t, err, "no name: stack: a Stack needs a Server and a Dial")
 	}
 }
 
@@ -355,7 +355,7 @@ func TestStartIsCancelled(t *testing.T) {
 			f, err := rpcbench.Start(ctx, stack, config)
 			require.ErrorIs(t, err, context.Canceled, "a fixture that has been stopped is none")
 			require.Nil(t, f)
-			require.Regexp(t, "^rpcbench: "+stack.Name+": connect: context canceled"+c.tried+"$", err.Error())
+			require.Regexp(t, "^"+stack.Name+": connect: context canceled"+c.tried+"$", err.Error())
 			refused(t, config.Addr)
 		})
 	}
@@ -460,7 +460,7 @@ func TestClose(t *testing.T) {
 				}}
 			}), rpcbench.Config{})
 			require.NoError(t, err)
-			require.EqualError(t, f.Close(), "rpcbench: mine: close: Serve has not returned after 10s")
+			require.EqualError(t, f.Close(), "mine: close: Serve has not returned after 10s")
 		})
 	})
 }
@@ -602,7 +602,7 @@ func TestStartIsBounded(t *testing.T) {
 		return rpcbench.ServeConns(config, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }), nil
 	}
 	_, err := rpcbench.Start(t.Context(), deaf, rpcbench.Config{})
-	require.EqualError(t, err, "rpcbench: rawtcp: connect: not ready after 10s")
+	require.EqualError(t, err, "rawtcp: connect: not ready after 10s")
 }
 
 // TestHandshakesAreEqual: every stack's clients shake hands as crypto/tls does by default, in full at each connection.

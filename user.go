@@ -106,7 +106,7 @@ func NewValidator[T any](config ServerConfig) func(*T) error {
 		}
 	}
 	if len(rest) > 0 || len(byField) != len(rules()) {
-		panic(fmt.Sprintf("rpcbench: the fields of %v are not those of User, by their json names", t))
+		panic(fmt.Sprintf("the fields of %v are not those of User, by their json names", t))
 	}
 	v := validator.New(validator.WithRequiredStructEnabled())
 	v.RegisterTagNameFunc(jsonName)
@@ -164,7 +164,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	text, separator := "rpcbench: "+string(e.Code), ": "
+	text, separator := string(e.Code), ": "
 	for _, v := range e.Violations {
 		text += separator + v.Field + " " + v.Rule
 		separator = ", "

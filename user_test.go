@@ -90,7 +90,7 @@ func TestRulesAtTheirEdges(t *testing.T) {
 			e, ok := errors.AsType[*rpcbench.Error](err)
 			require.True(t, ok, "got %v", err)
 			require.Equal(t, rpcbench.Invalid, e.Code)
-			require.EqualError(t, e, "rpcbench: invalid: "+c.broken)
+			require.EqualError(t, e, "invalid: "+c.broken)
 		})
 	}
 	require.Len(t, emailOf(254), 254)
@@ -121,7 +121,7 @@ func TestValidatorRefusesOtherFields(t *testing.T) {
 		{"a field that User lacks", "additional", func() { rpcbench.NewValidator[additional](here) }},
 		{"no json names", "untagged", func() { rpcbench.NewValidator[untagged](here) }},
 	} {
-		want := "rpcbench: the fields of rpcbench_test." + c.typ + " are not those of User, by their json names"
+		want := "the fields of rpcbench_test." + c.typ + " are not those of User, by their json names"
 		t.Run(c.why, func(t *testing.T) { require.PanicsWithValue(t, want, c.make) })
 	}
 	type unexported struct {
@@ -172,11 +172,11 @@ func TestErrorText(t *testing.T) {
 		why, want string
 		err       rpcbench.Error
 	}{
-		{"a code alone", "rpcbench: internal", rpcbench.Error{Code: rpcbench.Internal}},
-		{"a message", "rpcbench: internal: wrong reply", rpcbench.Error{Code: rpcbench.Internal, Message: "wrong reply"}},
-		{"the library's error", "rpcbench: malformed: EOF", rpcbench.Error{Code: rpcbench.Malformed, Err: io.EOF}},
-		{"one violation", "rpcbench: invalid: email required", rpcbench.Error{Code: rpcbench.Invalid, Violations: two[:1]}},
-		{"all there can be, in this order", "rpcbench: invalid: email required, name min=4: twice: EOF",
+		{"a code alone", "internal", rpcbench.Error{Code: rpcbench.Internal}},
+		{"a message", "internal: wrong reply", rpcbench.Error{Code: rpcbench.Internal, Message: "wrong reply"}},
+		{"the library's error", "malformed: EOF", rpcbench.Error{Code: rpcbench.Malformed, Err: io.EOF}},
+		{"one violation", "invalid: email required", rpcbench.Error{Code: rpcbench.Invalid, Violations: two[:1]}},
+		{"all there can be, in this order", "invalid: email required, name min=4: twice: EOF",
 			rpcbench.Error{Code: rpcbench.Invalid, Violations: two, Message: "twice", Err: io.EOF}},
 	} {
 		t.Run(c.why, func(t *testing.T) { require.EqualError(t, &c.err, c.want) })

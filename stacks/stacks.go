@@ -47,7 +47,7 @@ func Find(names ...string) (found []rpcbench.Stack, err error) {
 	for _, s := range all {
 		known = append(known, s.Name)
 	}
-	const unknown = "rpcbench: unknown stack %q: the stacks are %s (httpjson.v2 with Go 1.27 and later)"
+	const unknown = "unknown stack %q: the stacks are %s (httpjson.v2 with Go 1.27 and later)"
 	for _, name := range names {
 		i := slices.Index(known, name)
 		if i < 0 {

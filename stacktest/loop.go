@@ -145,7 +145,7 @@ func (r row) procs(b *testing.B) {
 		if current.once(reason) {
 			remark("%s", reason)
 		}
-		b.Skip("rpcbench: " + reason)
+		b.Skip("" + reason)
 	}
 	if unseen := workload.Unseen(r.stack); unseen != "" && current.once(unseen) {
 		remark("%s", unseen)
@@ -240,7 +240,7 @@ func (r row) several(b *testing.B, o *workload.Open) error {
 func noRow(b *testing.B, stack rpcbench.Stack) {
 	b.Helper()
 	if p := recover(); p != nil {
-		b.Fatalf("rpcbench: %s: panic: %v\n%s", stack.Name, p, debug.Stack())
+		b.Fatalf("%s: panic: %v\n%s", stack.Name, p, debug.Stack())
 	}
 }
 
@@ -256,11 +256,11 @@ func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n, waits int64) 
 	}
 	allowed := versus.Reconnects(n)
 	if more < 0 || more > allowed+waits {
-		b.Fatalf("rpcbench: %s: in %d timed calls the number of connections differs by %+d from what is declared; "+
+		b.Fatalf("%s: in %d timed calls the number of connections differs by %+d from what is declared; "+
 			"up to %+d is allowed", stack.Name, n, more, allowed+waits)
 	}
 	if more > allowed {
-		b.Logf("rpcbench: %s: %d reconnects in %d timed calls: goroutines waited 50 ms and longer for the machine, "+
+		b.Logf("%s: %d reconnects in %d timed calls: goroutines waited 50 ms and longer for the machine, "+
 			"so try again when it is quiet", stack.Name, more, n)
 	}
 	if more > 0 {

@@ -183,7 +183,7 @@ func TestReconnects(t *testing.T) {
 		least, most float64
 	}{
 		{"redials", "", 1, 99},
-		{"busy", `rpcbench: fake: \d+ reconnects in 100 timed calls: goroutines waited 50 ms and longer`, 6, 99},
+		{"busy", `fake: \d+ reconnects in 100 timed calls: goroutines waited 50 ms and longer`, 6, 99},
 		{"declared", "", 100, 100},
 	} {
 		out, err := child(t, scenarioOf(c.name, "100x")...)

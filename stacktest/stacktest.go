@@ -43,7 +43,7 @@ func closing(tb testing.TB, stack rpcbench.Stack, end func() error) {
 	tb.Helper()
 	tb.Cleanup(func() {
 		if err := end(); err != nil {
-			tb.Errorf("rpcbench: %s: close: %v", stack.Name, err)
+			tb.Errorf("%s: close: %v", stack.Name, err)
 		}
 	})
 }
@@ -65,8 +65,8 @@ func orFail(tb testing.TB, name string, err error) {
 }
 
 func prefixed(name string, err error) string {
-	prefix := "rpcbench: " + name + ": "
-	return prefix + strings.TrimPrefix(strings.TrimPrefix(err.Error(), prefix), "rpcbench: ")
+	prefix := name + ": "
+	return prefix + strings.TrimPrefix(err.Error(), prefix) // rpcbench.Start names the stack, and a call does not
 }
 
 // Conformance runs the suite over a stack, first without TLS and then with TLS. Each check is a subtest with a time

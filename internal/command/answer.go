@@ -17,7 +17,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/report"
 )
 
-var errInterrupted = errors.New("rpcbench: interrupted")
+var errInterrupted = errors.New("interrupted")
 
 // answer links a plan's programs, has them measured, writes what was found, tidies up and prints. What was measured
 // before a step that fails is written. A folder in which nothing was measured goes.
@@ -68,7 +68,7 @@ func folder(named string) (out string, err error) {
 		err = os.Mkdir(out, 0o755)
 	}
 	if err != nil {
-		return out, fmt.Errorf("rpcbench: run: %w: -out names another folder", err)
+		return out, fmt.Errorf("run: %w: -out names another folder", err)
 	}
 	return out, nil
 }
@@ -84,11 +84,11 @@ func (p plan) run(ctx context.Context, l linked, out string, clock *clock) (f fi
 	}
 	raw, err := os.Create(filepath.Join(out, rawFile))
 	if err != nil {
-		return f, fmt.Errorf("rpcbench: run: %w", err)
+		return f, fmt.Errorf("run: %w", err)
 	}
 	defer func() { err = errors.Join(err, raw.Close()) }()
 	if _, err := io.WriteString(raw, p.heading(l)); err != nil {
-		return f, fmt.Errorf("rpcbench: run: %w", err)
+		return f, fmt.Errorf("run: %w", err)
 	}
 	all := p.campaign(l.programs, f.rates)
 	f.comparisons = all.Comparisons
@@ -113,9 +113,9 @@ func (p plan) ended(ctx context.Context, f findings, all *versus.Campaign, err e
 	case ctx.Err() != nil:
 		f.warnings, err = append(f.warnings, "interrupted"), errInterrupted
 	case len(all.Failures) > 0:
-		err = errors.Join(err, errors.New("rpcbench: run: "+strings.Join(all.Failures, "; ")))
+		err = errors.Join(err, errors.New("run: "+strings.Join(all.Failures, "; ")))
 	case err == nil && !p.summary(f).Measured():
-		err = errors.New("rpcbench: run: nothing was measured: " + strings.Join(p.summary(f).Warnings, "; "))
+		err = errors.New("run: nothing was measured: " + strings.Join(p.summary(f).Warnings, "; "))
 	}
 	return f, err
 }
@@ -144,7 +144,7 @@ func (p plan) lookForRates(ctx context.Context, l linked, show show) (found map[
 			return nil, nil, errInterrupted
 		case err != nil:
 			warnings = append(warnings, fmt.Sprintf("%s: no ordinary load was found, so it is %v calls a second: %s",
-				w.Title, w.Rate, strings.TrimPrefix(err.Error(), "rpcbench: ")))
+				w.Title, w.Rate, err))
 		default:
 			found[w.Name] = rate
 		}
@@ -173,8 +173,8 @@ func (p plan) count(ctx context.Context, l linked, all *versus.Campaign, show sh
 				facts[key] = &seen
 				continue
 			}
-			one.Left = strings.TrimPrefix(err.Error(), "rpcbench: ")
-			if one.Cant = strings.HasSuffix(one.Left, errors.ErrUnsupported.Error()); !one.Cant && ctx.Err() == nil {
+			one.Left = err.Error()
+			if one.Cant = errors.Is(err, errors.ErrUnsupported); !one.Cant && ctx.Err() == nil {
 				all.Failures = append(all.Failures, fmt.Sprintf("%s, counting: %s", one, one.Left))
 			}
 		}

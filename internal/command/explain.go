@@ -305,7 +305,7 @@ func (e *explanation) keep(folder string) error {
 		err = cmp.Or(taken.Write(&data), os.WriteFile(name, data.Bytes(), 0o666))
 	}
 	if err != nil {
-		return fmt.Errorf("rpcbench: explain: %w", err)
+		return fmt.Errorf("explain: %w", err)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ const fewestSamples = 500
 
 // fetch splits the profile that a server takes of itself. The whole of it must come within the time.
 func fetch(ctx context.Context, address string, within time.Duration) (s layers.Split, err error) {
-	late := fmt.Errorf("rpcbench: no whole profile came within %v: ask for fewer seconds, or give a longer "+
+	late := fmt.Errorf("no whole profile came within %v: ask for fewer seconds, or give a longer "+
 		"-timeout", within)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, late)
 	defer cancel()
@@ -37,7 +37,7 @@ func fetch(ctx context.Context, address string, within time.Duration) (s layers.
 	if err == nil {
 		defer answer.Body.Close()
 		if s, err = layers.Read(name, answer.Body); answer.StatusCode != http.StatusOK {
-			err = fmt.Errorf("rpcbench: %s answers %s: is it /debug/pprof/profile?", name, answer.Status)
+			err = fmt.Errorf("%s answers %s: is it /debug/pprof/profile?", name, answer.Status)
 		}
 	}
 	return s, cmp.Or(context.Cause(ctx), err)

@@ -71,7 +71,7 @@ func (p plan) countAll(ctx context.Context, stdout io.Writer, clock *clock) (err
 	}
 	s := p.summary(findings{linked: l, comparisons: all.Comparisons, facts: facts})
 	if len(all.Failures) > 0 || s.Counts() == nil {
-		err = errors.New("rpcbench: run: not all was counted: " + strings.Join(append(all.Failures, all.Skipped()...), "; "))
+		err = errors.New("run: not all was counted: " + strings.Join(append(all.Failures, all.Skipped()...), "; "))
 	}
 	said, judged := p.gate.judge(s, p.workloads, all.Skipped())
 	if s.Counts() != nil { // else the error says it
@@ -104,13 +104,13 @@ func (g gate) judge(s report.Summary, of []workload.Planned, skipped []string) (
 		}
 	}
 	if len(none) > 0 {
-		err = errors.New("rpcbench: run: the gate has no figure of " + strings.Join(none, "; "))
+		err = errors.New("run: the gate has no figure of " + strings.Join(none, "; "))
 	}
 	switch {
 	case len(over) > 0:
-		err = errors.Join(err, above{errors.New("rpcbench: run: above the gate: " + strings.Join(over, "; "))})
+		err = errors.Join(err, above{errors.New("run: above the gate: " + strings.Join(over, "; "))})
 	case len(blind) > 0:
-		err = with(err, notDecided{errors.New("rpcbench: run: the gate is not decided: " + strings.Join(blind, "; "))})
+		err = with(err, notDecided{errors.New("run: the gate is not decided: " + strings.Join(blind, "; "))})
 	}
 	text := strings.Join(append(lines, ""), "\n")
 	if name := os.Getenv("GITHUB_STEP_SUMMARY"); name != "" {

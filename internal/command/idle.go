@@ -83,7 +83,7 @@ func (p plan) rest(ctx context.Context, held idle.Plan, clock *clock) (r idle.Re
 func again(r idle.Result, err error, dir, out string, stdout io.Writer) error {
 	switch {
 	case err != nil:
-		return fmt.Errorf("rpcbench: report: %w", err)
+		return fmt.Errorf("report: %w", err)
 	case out != "":
 		return wrong("report: %s has memory at rest, of which there are no pages: leave -out out", dir)
 	}

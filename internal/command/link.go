@@ -38,9 +38,9 @@ func (p plan) link(ctx context.Context, show show) (l linked, err error) {
 	case err != nil && ctx.Err() != nil:
 		return l, errInterrupted
 	case p.ofBuilds() && err != nil:
-		return l, fmt.Errorf("rpcbench: no build can be made: %w", err)
+		return l, fmt.Errorf("no build can be made: %w", err)
 	case err != nil && p.gate.max > 0:
-		return l, fmt.Errorf("rpcbench: run: -max judges layouts, and none can be linked: %w: mend that, "+
+		return l, fmt.Errorf("run: -max judges layouts, and none can be linked: %w: mend that, "+
 			"or leave -max out", err)
 	case err != nil:
 		l.warnings = append(l.warnings, fmt.Sprintf("one build was measured, and not %d layouts: %s", p.layouts, err))

@@ -45,7 +45,11 @@ func Main(module Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload) 
 	case errors.As(err, &its):
 		os.Exit(int(its))
 	}
-	fmt.Fprintln(os.Stderr, oneLine(err))
+	who := "rpcbench: "
+	if os.Getenv(child.Variable) != "" { // whose parent says who
+		who = ""
+	}
+	fmt.Fprintln(os.Stderr, who+oneLine(err))
 	switch {
 	case errors.As(err, new(wrongUse)):
 		os.Exit(2)
@@ -69,16 +73,16 @@ func untilSignal(ctx context.Context) (_ context.Context, stop context.CancelFun
 	}
 }
 
-// oneLine is an error as a line that begins with the name of the command.
+// oneLine is an error as a line.
 func oneLine(err error) string {
 	var said []string
 	for line := range strings.Lines(err.Error()) {
-		line = strings.TrimPrefix(strings.TrimSpace(line), "rpcbench: ")
+		line = strings.TrimSpace(line)
 		if line != "" && !slices.Contains(said, line) { // one cause may fail several writes
 			said = append(said, line)
 		}
 	}
-	return "rpcbench: " + strings.Join(said, "; ")
+	return strings.Join(said, "; ")
 }
 
 // program is what the commands know of the program that they are compiled into.
@@ -108,27 +112,27 @@ func (p program) check(args []string) error {
 	names := p.names()
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
-			return fmt.Errorf("rpcbench: this program has two stacks named %s: give each a name of its own", name)
+			return fmt.Errorf("this program has two stacks named %s: give each a name of its own", name)
 		}
 	}
 	if len(names) == 0 {
-		return errors.New("rpcbench: this program has no stacks: its main function gives them to cli.Main")
+		return errors.New("this program has no stacks: its main function gives them to cli.Main")
 	}
 	all := p.workloads()
 	for i, w := range all {
 		same := func(other workload.Planned) bool { return other.Name == w.Name }
 		switch err := w.Check(); {
 		case err != nil:
-			return fmt.Errorf("rpcbench: this program's workload %q: %w", w.Name, err)
+			return fmt.Errorf("this program's workload %q: %w", w.Name, err)
 		case !regexp.MustCompile(`^[A-Za-z0-9.-]+$`).MatchString(w.Name) || w.Title == "":
-			return fmt.Errorf("rpcbench: this program's workload %q needs a Name of letters, digits, dots and dashes, "+
+			return fmt.Errorf("this program's workload %q needs a Name of letters, digits, dots and dashes, "+
 				"and a Title", w.Name)
 		case slices.ContainsFunc(all[:i], same):
-			return fmt.Errorf("rpcbench: this program has two workloads named %s: give each a name of its own", w.Name)
+			return fmt.Errorf("this program has two workloads named %s: give each a name of its own", w.Name)
 		}
 	}
 	if len(args) > 0 && os.Getenv(child.Variable) != "" {
-		return fmt.Errorf("rpcbench: %s is set, which is for processes that rpcbench starts: unset it", child.Variable)
+		return fmt.Errorf("%s is set, which is for processes that rpcbench starts: unset it", child.Variable)
 	}
 	return nil
 }
@@ -180,7 +184,7 @@ type wrongUse struct{ error }
 func WrongUse(err error) error { return wrongUse{err} }
 
 func wrong(format string, args ...any) error {
-	return wrongUse{fmt.Errorf("rpcbench: "+format, args...)}
+	return wrongUse{fmt.Errorf(""+format, args...)}
 }
 
 // command is one of the program's. setup registers its flags, and returns what it does with the arguments after them.

@@ -95,10 +95,10 @@ func saved(t *testing.T) string {
 }
 
 func TestOneLine(t *testing.T) {
-	require.Equal(t, "rpcbench: write /dev/stdout: no space", oneLine(errors.New("write /dev/stdout: no space")))
-	several := errors.Join(errors.New("rpcbench: run: a\n\tb\n"), errors.New("rpcbench: c"))
-	require.Equal(t, "rpcbench: run: a; b; c", oneLine(several))
-	require.Equal(t, "rpcbench: full; b", oneLine(errors.Join(errors.New("full"), errors.New("b"), errors.New("full"))))
+	require.Equal(t, "write /dev/stdout: no space", oneLine(errors.New("write /dev/stdout: no space")))
+	several := errors.Join(errors.New("run: a\n\tb\n"), errors.New("c"))
+	require.Equal(t, "run: a; b; c", oneLine(several))
+	require.Equal(t, "full; b", oneLine(errors.Join(errors.New("full"), errors.New("b"), errors.New("full"))))
 }
 
 // A program may have workloads and a method of its own, but no two of a name.

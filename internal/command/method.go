@@ -43,13 +43,13 @@ func (p plan) call(ctx context.Context) (*report.Call, error) {
 		}
 		body, err := codecs[i].sizes()
 		if err != nil {
-			return nil, fmt.Errorf("rpcbench: run: %s: %w", s.Name, err)
+			return nil, fmt.Errorf("run: %s: %w", s.Name, err)
 		}
 		call.Made, call.Bodies = codecs[0].requests.MadeOf, append(call.Bodies, body)
 	}
 	times, err := codecTimes(ctx, p.seed, codecs)
 	if err != nil {
-		return nil, fmt.Errorf("rpcbench: run: %w", err)
+		return nil, fmt.Errorf("run: %w", err)
 	}
 	for i := range times {
 		call.Bodies[i].Encode, call.Bodies[i].Decode = times[i][0], times[i][1]

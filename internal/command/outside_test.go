@@ -92,9 +92,9 @@ func knownAnswer(before []testkit.Question[versus.Spec], spec versus.Spec, round
 	case w.Payload == 100_000:
 		return nil, errors.New("too large")
 	case w.Headers:
-		return nil, fmt.Errorf("rpcbench: base: dial: the protocol has no headers: %w", errors.ErrUnsupported)
+		return nil, fmt.Errorf("base: dial: the protocol has no headers: %w", errors.ErrUnsupported)
 	case w.Message != "":
-		return nil, fmt.Errorf("rpcbench: other: echo: %w", errors.ErrUnsupported)
+		return nil, fmt.Errorf("other: echo: %w", errors.ErrUnsupported)
 	}
 	i, took := 0, time.Duration(0)
 	for _, q := range before {

@@ -122,7 +122,7 @@ func TestRunAgainstServers(t *testing.T) {
 	require.NoError(t, fixtures["httpjsoniter"].Close())
 	out += "2"
 	err = p.answer(t.Context(), out, false, io.Discard, io.Discard)
-	require.ErrorContains(t, err, "rpcbench: httpjsoniter: connect: ")
+	require.ErrorContains(t, err, "httpjsoniter: connect: ")
 	require.NoDirExists(t, out, "nothing is begun")
 }
 

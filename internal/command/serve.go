@@ -82,7 +82,7 @@ func serve(ctx context.Context, stdout io.Writer, host string, port uint, stacks
 	}
 	next := "# Next: call one from another terminal, or compare them: rpcbench run -server and the first line.\n"
 	if _, err := fmt.Fprint(stdout, strings.Join(servers, ","), "\n\n", strings.Join(lines, ""), next); err != nil {
-		return fmt.Errorf("rpcbench: serve: %w", err) // nobody knows the addresses
+		return fmt.Errorf("serve: %w", err) // nobody knows the addresses
 	}
 	<-ctx.Done()
 	return nil

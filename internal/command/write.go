@@ -90,7 +90,7 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 		lines.WriteString("\n")
 	}
 	if _, err := io.WriteString(w, lines.String()); err != nil {
-		return fmt.Errorf("rpcbench: run: %w", err)
+		return fmt.Errorf("run: %w", err)
 	}
 	return nil
 }

@@ -155,8 +155,7 @@ func (p Plan) Measure(ctx context.Context, seed uint64) (found Result, err error
 			case ctx.Err() != nil:
 				return found, ctx.Err()
 			case failed != nil:
-				err = errors.Join(err, fmt.Errorf("rpcbench: run: %s, %s: %s", turn.part, c.Name,
-					strings.TrimPrefix(failed.Error(), "rpcbench: ")))
+				err = errors.Join(err, fmt.Errorf("run: %s, %s: %w", turn.part, c.Name, failed))
 			case why != "":
 				left := fmt.Sprintf("%s: %s has %s", part{turn.State, false}, c.Name, why) // over TLS too
 				if !slices.Contains(found.Left, left) {

@@ -385,5 +385,5 @@ func TestResult(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(dir+"/"+File, []byte(`{"release": 99}`), 0o600))
 	_, err = Read(dir)
-	require.EqualError(t, err, "rpcbench: idle.json has release 99 of its form, and this program reads 1")
+	require.EqualError(t, err, "idle.json has release 99 of its form, and this program reads 1")
 }

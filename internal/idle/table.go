@@ -173,7 +173,7 @@ func (r Result) Write(dir string) error {
 		err = os.WriteFile(filepath.Join(dir, "bench.txt"), []byte(heading+r.Bench()), 0o644)
 	}
 	if err != nil {
-		return fmt.Errorf("rpcbench: run: %w", err)
+		return fmt.Errorf("run: %w", err)
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func Read(dir string) (r Result, err error) {
 		err = json.Unmarshal(data, &r)
 	}
 	if err == nil && r.Release != Release {
-		err = fmt.Errorf("rpcbench: %s has release %d of its form, and this program reads %d", File, r.Release, Release)
+		err = fmt.Errorf("%s has release %d of its form, and this program reads %d", File, r.Release, Release)
 	}
 	return r, err
 }

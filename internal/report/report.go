@@ -309,7 +309,7 @@ func (s Summary) cpu() string {
 func Read(from string) (s Summary, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("rpcbench: report: %w", err)
+			err = fmt.Errorf("report: %w", err)
 		}
 	}()
 	if info, err := os.Stat(from); err == nil && !info.IsDir() {
@@ -405,7 +405,7 @@ func readFile(name string) (string, error) {
 func (s Summary) Save(dir string) error {
 	text, err := json.MarshalIndent(s, "", "\t")
 	if err != nil {
-		return fmt.Errorf("rpcbench: report: %w", err)
+		return fmt.Errorf("report: %w", err)
 	}
 	return put(filepath.Join(dir, "summary.json"), append(text, '\n'))
 }
@@ -420,7 +420,7 @@ func (s Summary) Write(dir string) error {
 			return err
 		}
 		if _, err := os.Lstat(names[i]); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("rpcbench: report: %s is there already: delete it, or name another folder with -out", names[i])
+			return fmt.Errorf("report: %s is there already: delete it, or name another folder with -out", names[i])
 		}
 	}
 	for i, name := range names {
@@ -443,7 +443,7 @@ func put(name string, data []byte) error {
 	}
 	if err != nil {
 		_ = os.Remove(part)
-		return fmt.Errorf("rpcbench: report: %w", err)
+		return fmt.Errorf("report: %w", err)
 	}
 	return nil
 }

@@ -381,12 +381,12 @@ func TestRead(t *testing.T) {
 	time := func(figure string) string { return with(`"time":{` + figure + `}`) }
 	for _, c := range []struct{ why, path, want string }{
 		{"nothing", filepath.Join(t.TempDir(), "none"),
-			`^rpcbench: report: \S+none has no summary.json: name a folder that rpcbench run made$`},
+			`^report: \S+none has no summary.json: name a folder that rpcbench run made$`},
 		{"a file", filepath.Join(dir("", ""), "bench.txt"),
-			`^rpcbench: report: \S+bench.txt is a file: name the folder that rpcbench run made$`},
-		{"no JSON", dir("x", "raw"), `^rpcbench: report: \S+: summary.json is no summary of a run: invalid character`},
+			`^report: \S+bench.txt is a file: name the folder that rpcbench run made$`},
+		{"no JSON", dir("x", "raw"), `^report: \S+: summary.json is no summary of a run: invalid character`},
 		{"another release", dir(`{"release":7,"answers":[{}]}`),
-			`^rpcbench: report: \S+ was made by another release of rpcbench \(7, this one reads 2 and 3\): `},
+			`^report: \S+ was made by another release of rpcbench \(7, this one reads 2 and 3\): `},
 		{"nothing measured", dir(`{"release":3,"answers":[{}]}`, "raw"), `has no answers: nothing was measured$`},
 		{"a negative ratio", dir(time(`"ratio":-1`), "raw"), `: what small of x has are no figures of a comparison$`},
 		{"an interval without its ratio", dir(time(`"ratio":1,"lo":1.1,"hi":1.2`), "raw"), `no figures of a comparison$`},
@@ -441,7 +441,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "summary.json"), 0o755))
-	require.ErrorContains(t, found().Save(dir), "rpcbench: report: rename ")
+	require.ErrorContains(t, found().Save(dir), "report: rename ")
 	require.NoFileExists(t, filepath.Join(dir, "summary.json.part"))
 }
 
@@ -536,7 +536,7 @@ func TestRecords(t *testing.T) {
 		records++
 		s, err := Read(filepath.Dir(path))
 		if err != nil {
-			require.Regexp(t, `^rpcbench: report: \S+ was made by another release of rpcbench `, err.Error())
+			require.Regexp(t, `^report: \S+ was made by another release of rpcbench `, err.Error())
 			require.NotContains(t, err.Error(), "\n")
 			return nil
 		}

@@ -161,7 +161,7 @@ func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (
 		}
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("rpcbench: %s: %w", cmp.Or(build, "this source"), err)
+		return nil, nil, fmt.Errorf("%s: %w", cmp.Or(build, "this source"), err)
 	}
 	return programs, versions, nil
 }

@@ -122,7 +122,7 @@ func (e *Explained) turn(ctx context.Context, o *workload.Open, name string, len
 		}
 		split, err := layers.Of(taken)
 		if err != nil {
-			return fmt.Errorf("rpcbench: explain: %s: %w", name, err)
+			return fmt.Errorf("explain: %s: %w", name, err)
 		}
 		e.Recordings = append(e.Recordings, recording.Data.Bytes())
 		split.Calls, split.Parts = split.Calls+e.Profile.Calls, append(e.Profile.Parts, split.Parts...)

@@ -16,7 +16,7 @@ const FewestBlocks = 5
 func ProcessOf(r timing.Record) (p verdict.Process, err error) {
 	last, others := len(r.Arms)-1, 0.0
 	if last < 1 {
-		return p, fmt.Errorf("rpcbench: a record of %d arms compares nothing", len(r.Arms))
+		return p, fmt.Errorf("a record of %d arms compares nothing", len(r.Arms))
 	}
 	p.Layout, p.Others = r.Layout, r.Others
 	if p.Copy, err = r.Ratio(1, 0); err == nil {
@@ -56,7 +56,7 @@ func ProcessOf(r timing.Record) (p verdict.Process, err error) {
 		}
 	}
 	if p.Loads[0].Completed > 0 && p.CPU.Ratio == 0 {
-		return p, fmt.Errorf("rpcbench: a rate compares CPU time, and not all of it is told: %w", errors.ErrUnsupported)
+		return p, fmt.Errorf("a rate compares CPU time, and not all of it is told: %w", errors.ErrUnsupported)
 	}
 	return p, nil
 }

@@ -87,7 +87,7 @@ func (a *Arm) start(ctx context.Context) error {
 	a.alone, _ = o.Loop.(*latency.Alone)
 	a.open.Store(o)
 	if err := o.Start(o.Warm); err != nil {
-		return fmt.Errorf("rpcbench: %s: %w", a.Name, err)
+		return fmt.Errorf("%s: %w", a.Name, err)
 	}
 	a.setup.Least = o.Least
 	return nil
@@ -139,7 +139,7 @@ func (a *Arm) close() error {
 	calls := a.calls
 	err := o.Close()
 	if allowed := Reconnects(calls); a.Reconnects > allowed+Late()-a.late {
-		return fmt.Errorf("rpcbench: %s: %d connections in %d calls beyond those to be used throughout; %d are allowed",
+		return fmt.Errorf("%s: %d connections in %d calls beyond those to be used throughout; %d are allowed",
 			a.Name, a.Reconnects, calls, allowed)
 	}
 	return err

@@ -119,7 +119,7 @@ func TestThirdConnectionIsAnError(t *testing.T) {
 	many := g.Arms[0] // as if it had made many calls, and at the limit, on a quiet machine
 	many.calls, many.Reconnects, many.late = 1e9-many.open.Load().Loop.Begun(), 1e6, Late()+1e5
 	reconnect(t, g)
-	require.ErrorContains(t, g.Close(), "rpcbench: rawtcp: 1000001 connections in 1000000000 calls beyond those to be "+
+	require.ErrorContains(t, g.Close(), "rawtcp: 1000001 connections in 1000000000 calls beyond those to be "+
 		"used throughout; 1000000 are allowed")
 }
 
@@ -153,7 +153,7 @@ func TestServerThatDoesNotStart(t *testing.T) {
 	broken.Name = "broken"
 	broken.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) { return nil, errors.New("no server today") }
 	_, err := Open(t.Context(), at(small(t)), rawtcp.New(), broken)
-	require.EqualError(t, err, "rpcbench: broken: server: no server today")
+	require.EqualError(t, err, "broken: server: no server today")
 }
 
 // Percentiles are of single calls, in the slices that count, and each arm has its own.

@@ -146,7 +146,7 @@ const most = 16 << 20
 func ReadFile(path string) (Split, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return Split{}, fmt.Errorf("rpcbench: %w", err)
+		return Split{}, err
 	}
 	defer file.Close()
 	return Read(path, file)
@@ -165,7 +165,7 @@ func Read(name string, from io.Reader) (Split, error) {
 		data, err = io.ReadAll(io.LimitReader(plain, most))
 	}
 	if len(data) == most {
-		return Split{}, fmt.Errorf("rpcbench: %s has %d MiB and more, uncompressed: profile for less time, or merge fewer: "+
+		return Split{}, fmt.Errorf("%s has %d MiB and more, uncompressed: profile for less time, or merge fewer: "+
 			"go tool pprof -proto FIRST SECOND > FEWER", name, most>>20)
 	}
 	p, parseErr := profile.ParseUncompressed(data)
@@ -173,11 +173,11 @@ func Read(name string, from io.Reader) (Split, error) {
 		err = p.CheckValid()
 	}
 	if err != nil {
-		return Split{}, fmt.Errorf("rpcbench: %s is no whole profile, as /debug/pprof/profile writes it: %w", name, err)
+		return Split{}, fmt.Errorf("%s is no whole profile, as /debug/pprof/profile writes it: %w", name, err)
 	}
 	s, err := Of(p)
 	if err != nil {
-		return s, fmt.Errorf("rpcbench: %s: %w", name, err)
+		return s, fmt.Errorf("%s: %w", name, err)
 	}
 	s.Row = cmp.Or(s.Row, filepath.Base(name))
 	return s, nil

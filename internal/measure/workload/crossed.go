@@ -63,7 +63,7 @@ func (o *Open) missed() error {
 	}
 	calls := o.Loop.Begun() - o.crossed.calls
 	if opened := o.Fixture.Accepted(); o.dials > 0 && opened < o.Loop.Begun()/2 {
-		return fmt.Errorf("rpcbench: %s: %d calls opened %d connections: its Call does not call each time",
+		return fmt.Errorf("%s: %d calls opened %d connections: its Call does not call each time",
 			o.Fixture.Stack.Name, o.Loop.Begun(), opened)
 	}
 	bytes, known := o.crossed.since()
@@ -74,6 +74,6 @@ func (o *Open) missed() error {
 }
 
 func (o *Open) remembers(calls int64, each float64) error {
-	return fmt.Errorf("rpcbench: %s: %d calls sent and received %.0f bytes each, where those before had %.0f or more: "+
+	return fmt.Errorf("%s: %d calls sent and received %.0f bytes each, where those before had %.0f or more: "+
 		"its Call does not call each time", o.Fixture.Stack.Name, calls, each, o.Least)
 }

@@ -235,5 +235,5 @@ func TestLookCountsServers(t *testing.T) {
 // Calls over a connection that no fixture knows of would be in no figure.
 func TestLookKnowsEachConnection(t *testing.T) {
 	_, err := workload.Workload{Apart: true}.Look(t.Context(), allocating()[2], 20)
-	require.EqualError(t, err, "rpcbench: strays: the server's process accepted 2 connections, its client opened 1")
+	require.EqualError(t, err, "strays: the server's process accepted 2 connections, its client opened 1")
 }

@@ -96,7 +96,7 @@ func (o *Open) reported() (r child.Report, err error) {
 		case err != nil || r.Accepted == opened || o.Fixture.Stack.Traits.Reconnects:
 			return r, err
 		case time.Since(began) > acceptLimit:
-			return r, fmt.Errorf("rpcbench: %s: the server's process accepted %d connections, its client opened %d",
+			return r, fmt.Errorf("%s: the server's process accepted %d connections, its client opened %d",
 				o.Fixture.Stack.Name, r.Accepted, opened)
 		}
 	}

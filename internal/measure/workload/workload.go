@@ -341,7 +341,7 @@ func In(all []Planned, name string) (Planned, error) {
 		for i, w := range all {
 			names[i] = w.Name
 		}
-		return Planned{}, fmt.Errorf("rpcbench: unknown workload %q: there are %s", name, strings.Join(names, ", "))
+		return Planned{}, fmt.Errorf("unknown workload %q: there are %s", name, strings.Join(names, ", "))
 	}
 	return all[i], nil
 }
@@ -408,7 +408,7 @@ func (w Workload) Serve(ctx context.Context, stack rpcbench.Stack, config *rpcbe
 func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, setup Setup) (o *Open, err error) {
 	err = cmp.Or(w.Check(), w.checkStreams(stack.Traits))
 	if err != nil {
-		return nil, fmt.Errorf("rpcbench: %s: %w", stack.Name, err)
+		return nil, fmt.Errorf("%s: %w", stack.Name, err)
 	}
 	o = &Open{Figures: setup.Figures, Least: setup.Least}
 	config := setup.Config
@@ -437,7 +437,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, setup Setup) (
 	}
 	o.conns = int64(config.Conns)
 	if err := w.prepare(o, setup); err != nil {
-		return nil, errors.Join(fmt.Errorf("rpcbench: %s: %w", stack.Name, err), o.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", stack.Name, err), o.Close())
 	}
 	return o, nil
 }

@@ -390,7 +390,7 @@ func TestTooManyCallersForAConnection(t *testing.T) {
 		callers, conns int
 		want           string
 	}{
-		{connectrpc.H2C(), 251, 0, "rpcbench: connectrpc.h2c: net/http's HTTP/2 server takes 250 calls on a connection, " +
+		{connectrpc.H2C(), 251, 0, "connectrpc.h2c: net/http's HTTP/2 server takes 250 calls on a connection, " +
 			"and here are 251 callers on each: give 2 connections"},
 		{httpjson.H2C(), 1000, 3, "give 4 connections"},
 		{grpcservehttp.New(), 500, 1, "give 2 connections"},
@@ -438,7 +438,7 @@ func TestRows(t *testing.T) {
 func TestFind(t *testing.T) {
 	_, err := workload.In(workload.Own(), "cal")
 	const there = "call-load, call-saturated, call, call-load-tls, call-saturated-tls, call-tls, call-cold-tls, call-apart"
-	require.EqualError(t, err, `rpcbench: unknown workload "cal": there are `+there)
+	require.EqualError(t, err, `unknown workload "cal": there are `+there)
 }
 
 func TestStacksThatCannotEcho(t *testing.T) {
@@ -494,7 +494,7 @@ func TestWorkloadsThatCannotBe(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			_, err := c.Open(t.Context(), rpcbench.Stack{Name: "none"}, workload.Setup{})
 			require.ErrorContains(t, err, c.want)
-			require.ErrorContains(t, err, "rpcbench: none: ")
+			require.ErrorContains(t, err, "none: ")
 			require.NotContains(t, err.Error(), "\n")
 		})
 	}
