@@ -1,6 +1,7 @@
 package connectrpc2_test
 
 import (
+	"net"
 	"strings"
 	"testing"
 
@@ -63,5 +64,20 @@ func TestSameOnTheWireAsV1(t *testing.T) {
 			require.Equal(t, wantRequest, request)
 			require.Equal(t, wantReply, reply)
 		})
+	}
+}
+
+// Every server takes JSON, also one with a codec of its own, which takes the place of the library's list.
+func TestServersTakeJSON(t *testing.T) {
+	for _, s := range []rpcbench.Stack{connectrpc2.New(), connectrpc2.VT(), connectrpc2.Gzip()} {
+		f := stacktest.Start(t, s, rpcbench.Config{})
+		c, err := connectrpc2.JSON().Dial(
+			rpcbench.ClientConfig{Addr: f.Addr, DialContext: new(net.Dialer).DialContext, Conns: 1})
+		require.NoError(t, err)
+		u := rpcbench.Sample(0, 100)
+		reply, err := c.(rpcbench.Users).CreateUser(t.Context(), u)
+		require.NoError(t, err, s.Name)
+		require.NoError(t, rpcbench.Check(&u, &reply))
+		require.NoError(t, c.Close())
 	}
 }

@@ -130,3 +130,24 @@ func TestStreamOfWhatCannotBeEncoded(t *testing.T) {
 		}
 	}
 }
+
+// The end of the context ends a stream whatever else is under way, such as its first message.
+func TestStreamIsCanceledAtOnce(t *testing.T) {
+	for _, stack := range streamers() {
+		server, err := stack.Server(rpcbench.ServerConfig{})
+		require.NoError(t, err)
+		c := dial(t, stack, serve(t, server)).(rpcbench.Streamer)
+		for range 50 {
+			ctx, cancel := context.WithCancel(t.Context())
+			s, err := c.OpenStream(ctx)
+			require.NoError(t, err)
+			call, err := s.Prepare(rpcbench.Sample(0, 0))
+			require.NoError(t, err)
+			go cancel()
+			if err := call(t.Context()); err != nil {
+				require.Contains(t, []rpcbench.Code{rpcbench.Canceled, rpcbench.Unavailable}, rpcbench.CodeOf(err), err)
+			}
+			_ = s.Close()
+		}
+	}
+}

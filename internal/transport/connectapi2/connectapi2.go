@@ -105,7 +105,7 @@ func openStream(stub userserviceconnect2.UserServiceClient) func(context.Context
 		if err != nil {
 			return pb.Stream{}, err
 		}
-		// As v1's opens a stream. Else the first Send would write headers, perhaps while Close reads them.
+		// As v1 does by itself. Else the first Send writes headers, perhaps while Close of an ended context reads them.
 		if err := s.SendHeaders(); err != nil {
 			return pb.Stream{}, err
 		}
