@@ -107,6 +107,6 @@ func TestNamesOfRelease2(t *testing.T) {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte(text), 0o600))
 		_, err := Read(dir)
-		require.ErrorContains(t, err, "rpcbench: report: ", text)
+		require.ErrorContains(t, err, "report: ", text)
 	}
 }
