@@ -49,25 +49,32 @@ type Fixture struct {
 	Client Client
 	Users  Users // Client, if the stack serves create-user
 
-	dial    ClientConfig // of Client
-	network string       // tcp or unix
-	folder  string       // of a socket that Start has made
-	wrap    func(net.Conn) net.Conn
-	readyBy time.Time // deadline of the first connection: a machine that is switched off refuses nothing
+	network string // tcp or unix
+	folder  string // of a socket that Start has made
 	stop    func() error
 	closing atomic.Bool
-	tls     atomic.Pointer[tls.ConnectionState] // of the newest handshake
-	shaken  atomic.Int64                        // handshakes the client has completed
-	dialled atomic.Int64                        // connections the client has dialled
-	failed  atomic.Pointer[error]               // the newest error of dialling or accepting, before closing began
+	failed  atomic.Pointer[error] // the newest error of dialling or accepting, before closing began
+	dials   dials
+	local   local
+}
 
-	// Of a server in this process:
+// dials are the connections of a fixture's client.
+type dials struct {
+	config  ClientConfig // of the client
+	wrap    func(net.Conn) net.Conn
+	readyBy time.Time                           // deadline of the first one: a machine that is switched off refuses nothing
+	dialled atomic.Int64                        // so far
+	tls     atomic.Pointer[tls.ConnectionState] // of the newest handshake
+	shaken  atomic.Int64                        // handshakes that are complete
+	newest  []atomic.Pointer[net.Conn]          // to a server elsewhere, a ring of them: more than are open at a time
+}
+
+// local is a fixture's server in this process.
+type local struct {
 	listener *tap.Listener // nil: the server is elsewhere
 	server   Server
 	served   chan struct{} // closed when Serve has returned
-	serveErr error         // of Serve; read after served
-	// Of a server elsewhere, a ring of dialled connections: more than are open at a time.
-	newest []atomic.Pointer[net.Conn]
+	err      error         // of Serve; read after served
 }
 
 const (
@@ -105,7 +112,7 @@ func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 		if err == nil {
 			return f, nil
 		}
-		tooMany := f.Accepted() > int64(f.dial.Conns)
+		tooMany := f.Accepted() > int64(f.dials.config.Conns)
 		_ = f.stop()
 		if !tooMany || attempt == maxStarts {
 			return nil, fmt.Errorf("%s: %s: %w", cmp.Or(stack.Name, "no name"), step, err)
@@ -138,21 +145,22 @@ func (f *Fixture) start(ctx context.Context, config Config) (step string, err er
 			const refused = "the Addr, WrapServer, Wait and timeouts of Config are for a server in this process"
 			return "server elsewhere", errors.New(refused)
 		}
-		f.newest = make([]atomic.Pointer[net.Conn], max(64, 2*config.Conns))
+		f.dials.newest = make([]atomic.Pointer[net.Conn], max(64, 2*config.Conns))
 	}
-	f.dial = ClientConfig{Addr: f.Addr, DialContext: f.dialContext, Conns: max(config.Conns, 1), Headers: config.Headers}
+	f.dials.config = ClientConfig{Addr: f.Addr, DialContext: f.dialContext, Conns: max(config.Conns, 1),
+		Headers: config.Headers}
 	if config.Unix {
-		f.dial.Addr = "127.0.0.1:0" // for headers and the like; dialContext knows the socket
+		f.dials.config.Addr = "127.0.0.1:0" // for headers and the like; dialContext knows the socket
 	}
-	f.wrap = config.WrapClient
-	f.readyBy, _ = ctx.Deadline()
+	f.dials.wrap = config.WrapClient
+	f.dials.readyBy, _ = ctx.Deadline()
 	if config.TLS {
-		if f.dial.TLS, err = trusting(config.Certificate); err != nil {
+		if f.dials.config.TLS, err = trusting(config.Certificate); err != nil {
 			return "certificate", err
 		}
-		f.dial.TLS.VerifyConnection = func(s tls.ConnectionState) error {
-			f.tls.Store(&s)
-			f.shaken.Add(1)
+		f.dials.config.TLS.VerifyConnection = func(s tls.ConnectionState) error {
+			f.dials.tls.Store(&s)
+			f.dials.shaken.Add(1)
 			return nil
 		}
 	}
@@ -162,7 +170,7 @@ func (f *Fixture) start(ctx context.Context, config Config) (step string, err er
 
 // call dials and connects. It returns the step that failed.
 func (f *Fixture) call(ctx context.Context) (step string, err error) {
-	if f.Client, err = f.Stack.client(f.dial); err != nil {
+	if f.Client, err = f.Stack.client(f.dials.config); err != nil {
 		f.Client = nil // or a typed nil would be closed
 		return "dial", err
 	}
@@ -217,21 +225,21 @@ func (f *Fixture) serve(ctx context.Context, config *Config) (step string, err e
 		}
 		return "listen", err
 	}
-	f.server, err = f.Stack.Server(ServerConfig{serverTLS, config.IdleTimeout, config.HeaderTimeout, config.Wait})
-	if f.server == nil && err == nil {
+	f.local.server, err = f.Stack.Server(ServerConfig{serverTLS, config.IdleTimeout, config.HeaderTimeout, config.Wait})
+	if f.local.server == nil && err == nil {
 		err = errors.New("Stack.Server returned no Server and no error")
 	}
 	if err != nil {
 		_ = bare.Close()
 		return "server", err
 	}
-	f.Addr, f.served = bare.Addr().String(), make(chan struct{})
-	f.listener = &tap.Listener{Listener: bare, Wrap: config.WrapServer, Failed: f.keep}
+	f.Addr, f.local.served = bare.Addr().String(), make(chan struct{})
+	f.local.listener = &tap.Listener{Listener: bare, Wrap: config.WrapServer, Failed: f.keep}
 	go func() {
-		f.serveErr = f.server.Serve(f.listener)
-		close(f.served)
+		f.local.err = f.local.server.Serve(f.local.listener)
+		close(f.local.served)
 		if !f.closing.Load() { // Serve failed, and calls would wait for a reply
-			_, _ = f.listener.Close(), f.server.Close()
+			_, _ = f.local.listener.Close(), f.local.server.Close()
 		}
 	}()
 	return "serve", nil
@@ -240,7 +248,7 @@ func (f *Fixture) serve(ctx context.Context, config *Config) (step string, err e
 // connect makes bursts of calls, one per declared connection at a time, until all connections are open. One burst may
 // be too little: a call that ends early gives its connection to the next.
 func (f *Fixture) connect() error {
-	calls := make([]Call, f.dial.Conns)
+	calls := make([]Call, f.dials.config.Conns)
 	for i := range calls {
 		var err error
 		if f.Stack.Method == "" {
@@ -261,18 +269,19 @@ func (f *Fixture) connect() error {
 		ended.Wait()
 		if err := cmp.Or(errs...); err != nil {
 			select {
-			case <-f.served:
-				return fmt.Errorf("%w; serve: %w", err, f.serveErr)
+			case <-f.local.served:
+				return fmt.Errorf("%w; serve: %w", err, f.local.err)
 			case <-time.After(serveGrace):
 				return err
 			}
 		}
 		// A server accepts before its client has the connection in hand: wait for both ends, and for TLS.
 		accepted := f.Accepted()
-		if f.Stack.Traits.Reconnects && accepted > 0 && f.dialled.Load() > 0 {
+		if f.Stack.Traits.Reconnects && accepted > 0 && f.dials.dialled.Load() > 0 {
 			return nil
 		}
-		if accepted == declared && f.dialled.Load() >= declared && (f.tls.Load() == nil || f.shaken.Load() >= declared) {
+		shaken := f.dials.tls.Load() == nil || f.dials.shaken.Load() >= declared
+		if accepted == declared && f.dials.dialled.Load() >= declared && shaken {
 			return nil
 		}
 	}
@@ -281,13 +290,13 @@ func (f *Fixture) connect() error {
 		accepted = "1 connection"
 	}
 	return fmt.Errorf("the server accepted %s and the client dialled %d with ClientConfig.DialContext, %d are declared",
-		accepted, f.dialled.Load(), declared)
+		accepted, f.dials.dialled.Load(), declared)
 }
 
 func (f *Fixture) dialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	dialer := new(net.Dialer)
-	if f.dialled.Load() == 0 {
-		dialer.Deadline = f.readyBy
+	if f.dials.dialled.Load() == 0 {
+		dialer.Deadline = f.dials.readyBy
 	}
 	if f.network == "unix" {
 		network, addr = f.network, f.Addr
@@ -297,13 +306,13 @@ func (f *Fixture) dialContext(ctx context.Context, network, addr string) (net.Co
 		f.keep(err)
 		return nil, err
 	}
-	if f.wrap != nil {
-		c = f.wrap(c)
+	if f.dials.wrap != nil {
+		c = f.dials.wrap(c)
 	}
-	place := f.dialled.Add(1)
-	if f.newest != nil {
+	place := f.dials.dialled.Add(1)
+	if f.dials.newest != nil {
 		kept := c // a variable of its own, or each dial would allocate one
-		f.newest[place%int64(len(f.newest))].Store(&kept)
+		f.dials.newest[place%int64(len(f.dials.newest))].Store(&kept)
 		if f.closing.Load() {
 			return nil, errors.Join(net.ErrClosed, c.Close())
 		}
@@ -320,7 +329,7 @@ func (f *Fixture) keep(err error) {
 
 // Dial makes another client of the fixture's server, with one connection. The caller closes it before the fixture.
 func (f *Fixture) Dial() (Client, error) {
-	config := f.dial
+	config := f.dials.config
 	config.Conns = 1
 	return f.Stack.client(config)
 }
@@ -328,15 +337,15 @@ func (f *Fixture) Dial() (Client, error) {
 // Accepted returns how many connections the server has accepted. If the server is elsewhere, it returns how many
 // connections the client has opened.
 func (f *Fixture) Accepted() int64 {
-	if f.listener == nil {
-		return f.dialled.Load()
+	if f.local.listener == nil {
+		return f.dials.dialled.Load()
 	}
-	return f.listener.Accepted.Load()
+	return f.local.listener.Accepted.Load()
 }
 
 // TLS returns the state of the client's newest TLS connection, and false without TLS.
 func (f *Fixture) TLS() (tls.ConnectionState, bool) {
-	s := f.tls.Load()
+	s := f.dials.tls.Load()
 	return *cmp.Or(s, new(tls.ConnectionState)), s != nil
 }
 
@@ -352,18 +361,18 @@ func (f *Fixture) stopAll() (err error) {
 	if f.Client != nil {
 		err = f.Client.Close()
 	}
-	for i := range f.newest {
-		if c := f.newest[i].Load(); c != nil {
+	for i := range f.dials.newest {
+		if c := f.dials.newest[i].Load(); c != nil {
 			_ = (*c).Close() // or a call that hangs would wait for its reply; most are closed already
 		}
 	}
-	if f.listener == nil {
+	if f.local.listener == nil {
 		return err
 	}
-	err = errors.Join(err, f.server.Close())
-	_ = f.listener.Close() // many a server has closed it
+	err = errors.Join(err, f.local.server.Close())
+	_ = f.local.listener.Close() // many a server has closed it
 	select {
-	case <-f.served:
+	case <-f.local.served:
 		return err
 	case <-time.After(closeTimeout):
 		return fmt.Errorf("%s: close: Serve has not returned after %v", f.Stack.Name, closeTimeout)
