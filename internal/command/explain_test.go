@@ -189,10 +189,10 @@ func TestExplainFetches(t *testing.T) {
 	for url, want := range map[string]string{
 		server.URL + "/page":                     "/page is no whole profile, as /debug/pprof/profile writes it: ",
 		server.URL + "/missing":                  "/missing answers 404 Not Found: is it /debug/pprof/profile?",
-		server.URL + "/silent":                   "rpcbench: no whole profile came within 300ms: ask for fewer seconds",
-		server.URL + "/stalls":                   "rpcbench: no whole profile came within 300ms: ",
+		server.URL + "/silent":                   "no whole profile came within 300ms: ask for fewer seconds",
+		server.URL + "/stalls":                   "no whole profile came within 300ms: ",
 		"http://" + closed.Addr().String() + "/": "connection refused",
-		"http://[::1":                            "rpcbench: explain: parse ",
+		"http://[::1":                            "explain: parse ",
 	} {
 		var out strings.Builder
 		bound := "300ms"

@@ -3,7 +3,6 @@ package command
 import (
 	"cmp"
 	"flag"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -99,10 +98,10 @@ func (m made) of(w workload.Workload, all []value) (made, error) {
 	if len(all) == 0 {
 		return m, nil
 	}
-	for i, value := range values {
-		if slices.Contains(values[:i], value) {
-			return m, wrong("run: -%s: %s is there twice: give it once", m.over, value)
-		}
+	if err := once("run: -"+m.over, values); err != nil {
+		return m, err
+	}
+	for _, value := range values {
 		one, err := m.one(w, all, value)
 		if err != nil {
 			return m, err

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"slices"
@@ -46,7 +47,7 @@ func Main(module Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload) 
 		os.Exit(int(its))
 	}
 	who := "rpcbench: "
-	if os.Getenv(child.Variable) != "" { // whose parent says who
+	if os.Getenv(child.Variable) != "" && len(os.Args) == 1 { // a child, whose parent says who
 		who = ""
 	}
 	fmt.Fprintln(os.Stderr, who+oneLine(err))
@@ -185,6 +186,28 @@ func WrongUse(err error) error { return wrongUse{err} }
 
 func wrong(format string, args ...any) error {
 	return wrongUse{fmt.Errorf(""+format, args...)}
+}
+
+// once refuses a name that is given twice.
+func once(where string, names []string) error {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return wrong("%s: %s is named twice: name it once", where, name)
+		}
+	}
+	return nil
+}
+
+// isNew refuses a folder that is there, or that has none to be made in.
+func isNew(where, folder string) error {
+	_, missing := os.Lstat(folder)
+	switch _, none := os.Stat(filepath.Dir(folder)); {
+	case missing == nil:
+		return wrong("%s %s: it is there already: name another", where, folder)
+	case none != nil:
+		return wrong("%s %s: make the folder %s first", where, folder, filepath.Dir(folder))
+	}
+	return nil
 }
 
 // command is one of the program's. setup registers its flags, and returns what it does with the arguments after them.

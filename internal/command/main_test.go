@@ -144,7 +144,7 @@ func TestOwnWorkloads(t *testing.T) {
 	t.Setenv(child.Variable, "measure")
 	require.NoError(t, p.check(nil), "a child")
 	require.EqualError(t, p.check([]string{"list"}),
-		"rpcbench: RPCBENCH_CHILD is set, which is for processes that rpcbench starts: unset it")
+		"RPCBENCH_CHILD is set, which is for processes that rpcbench starts: unset it")
 	o := optionsOf(t, program{stacks: []rpcbench.Stack{rawtcp.New(), method}}, "rawtcp")
 	require.ErrorContains(t, o.check(o.plan()),
 		"httpjson serves shop.v1.Orders/Get, and rawtcp create-user: stacks of one method are compared")

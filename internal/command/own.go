@@ -174,17 +174,14 @@ func initCommand(p program, stdout, stderr io.Writer) command {
 			m.flags(f)
 			out := f.String("out", "", "new `folder` for the module")
 			return func(ctx context.Context, _ []string) error {
-				_, missing := os.Lstat(*out)
-				_, none := os.Stat(filepath.Dir(*out))
 				switch err := p.checkOwn(m); {
 				case err != nil:
 					return wrong("init: %w", err)
 				case *out == "":
 					return wrong("init: the folder is missing: name a new one with -out")
-				case missing == nil:
-					return wrong("init: -out %s: it is there already: name another", *out)
-				case none != nil:
-					return wrong("init: -out %s: make the folder %s first", *out, filepath.Dir(*out))
+				}
+				if err := isNew("init: -out", *out); err != nil {
+					return err
 				}
 				return p.keepModule(ctx, m, *out, stdout, stderr)
 			}

@@ -143,13 +143,13 @@ func (o options) checkWorkloads(plan) error {
 		return nil
 	}
 	names := strings.Split(o.workloads, ",")
-	for i, name := range names {
+	for _, name := range names {
 		if _, err := workload.In(o.program.workloads(), name); err != nil {
 			return wrongUse{err}
 		}
-		if slices.Contains(names[:i], name) {
-			return wrong("run: %s is named twice: name it once", name)
-		}
+	}
+	if err := once("run", names); err != nil {
+		return err
 	}
 	return nil
 }
@@ -183,10 +183,8 @@ func (o options) checkStacks(p plan) error {
 			return wrong("run: -stream: none of %s has streams: leave it out", strings.Join(p.named(), ", "))
 		}
 	}
-	for i, name := range p.contestants {
-		if slices.Contains(p.contestants[:i], name) {
-			return wrong("run: %s is named twice: name it once", name)
-		}
+	if err := once("run", p.contestants); err != nil {
+		return err
 	}
 	if len(p.contestants) == 0 {
 		return wrong("run: nothing to compare with %s: name another stack", p.base)
@@ -212,7 +210,7 @@ func (o options) checkServers(p plan) error {
 	if !o.typed["server"] {
 		return nil
 	}
-	seen := map[string]bool{}
+	var names []string
 	for item := range strings.SplitSeq(o.server, ",") {
 		name, addr, _ := strings.Cut(item, "=")
 		_, _, err := net.SplitHostPort(addr)
@@ -222,17 +220,18 @@ func (o options) checkServers(p plan) error {
 			return wrong("run: -server: %q is no stack=host:port: give what rpcbench serve prints", item)
 		case unknown != nil:
 			return unknown
-		case seen[name]:
-			return wrong("run: -server: %s is named twice: name it once", name)
 		}
-		seen[name] = true
+		names = append(names, name)
+	}
+	if err := once("run: -server", names); err != nil {
+		return err
 	}
 	for _, name := range append([]string{p.base}, p.contestants...) {
 		switch {
 		case build(name) != "":
 			return wrong("run: -server: %s is a build, which is linked here and has no server in another program: "+
 				"leave one of the two out", name)
-		case !seen[name]:
+		case !slices.Contains(names, name):
 			return wrong("run: -server: the server of %s, which is compared, is missing: add %[1]s=host:port", name)
 		}
 	}
@@ -280,12 +279,5 @@ func (o options) checkOut(plan) error {
 	if o.out == "" || o.gate.alone() || os.Getenv(report.Typed) != "" {
 		return nil
 	}
-	_, missing := os.Lstat(o.out)
-	switch _, none := os.Stat(filepath.Dir(o.out)); {
-	case missing == nil:
-		return wrong("run: -out %s: it is there already: name another", o.out)
-	case none != nil:
-		return wrong("run: -out %s: make the folder %s first", o.out, filepath.Dir(o.out))
-	}
-	return nil
+	return isNew("run: -out", o.out)
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -34,10 +33,8 @@ func serveCommand(p program, stdout io.Writer) command {
 						return err
 					}
 				}
-				for i, name := range names {
-					if slices.Contains(names[:i], name) {
-						return wrong("serve: %s is named twice: name it once", name)
-					}
+				if err := once("serve", names); err != nil {
+					return err
 				}
 				_, _, err := net.SplitHostPort(*addr)
 				switch {
