@@ -123,7 +123,7 @@ func TestWindowsAtARateHaveTheirStarts(t *testing.T) {
 }
 
 // TestDroppedStartsAreOfAllWindows: callers who are busy for 120 ms drop the starts that were due meanwhile, and the
-// record has them.
+// record has them. How late a start was is known of each that ended.
 func TestDroppedStartsAreOfAllWindows(t *testing.T) {
 	slow := replaced(func(_ int64, real rpcbench.Call) error {
 		<-time.After(120 * time.Millisecond)
@@ -135,8 +135,9 @@ func TestDroppedStartsAreOfAllWindows(t *testing.T) {
 	before := int64(0)
 	for range 2 {
 		require.NoError(t, run(t, g, 1))
-		dropped := g.Record().Latencies[1].Dropped
-		require.Greater(t, dropped, before)
-		before = dropped
+		own := g.Record().Latencies[1]
+		require.Greater(t, own.Dropped, before)
+		require.Equal(t, own.Calls+own.Dropped, g.Arms[1].setup.Figures.Lateness.Count())
+		before = own.Dropped
 	}
 }
