@@ -359,7 +359,7 @@ func TestPercentiles(t *testing.T) {
 	one := Decide(Plan{}, ofOneBuild(measured())).Percentiles
 	for i, p := range []Percentile{one.P50, one.P99} {
 		half := math.Hypot([]float64{2.364624 * 0.02 / math.Sqrt(8), 0}[i], 1.959964*0.0065)
-		require.InDelta(t, half, math.Log(p.Hi/p.Ratio), 0.01, "what layouts make of it is in the interval")
+		require.InDelta(t, half, math.Log(p.Hi/p.Ratio), 1e-5, "what layouts make of it is in the interval")
 	}
 	for arm := range 3 {
 		few := ofOneBuild(measured())
