@@ -62,7 +62,7 @@ type Fixture struct {
 type dials struct {
 	config  ClientConfig // of the client
 	wrap    func(net.Conn) net.Conn
-	readyBy time.Time                           // deadline of the first one: a machine that is switched off refuses nothing
+	readyBy time.Time                           // deadline of the first: a machine that is switched off refuses nothing
 	dialled atomic.Int64                        // so far
 	tls     atomic.Pointer[tls.ConnectionState] // of the newest handshake
 	shaken  atomic.Int64                        // handshakes that are complete

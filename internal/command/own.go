@@ -92,7 +92,8 @@ func (p program) checkOwn(m Messages) error {
 
 // moduleStacks stand for the stacks of a module that is not there yet.
 func moduleStacks() (all []rpcbench.Stack) {
-	for _, name := range []string{"httpjson", "httpjsoniter", "httpprotobuf", "grpcprotobuf", "connectrpc", "connectrpc2"} {
+	for _, name := range []string{
+		"httpjson", "httpjsoniter", "httpprotobuf", "grpcprotobuf", "connectrpc", "connectrpc2"} {
 		all = append(all, rpcbench.Stack{Name: name, Method: "yours"})
 	}
 	return all

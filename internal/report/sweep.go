@@ -113,7 +113,7 @@ const (
 
 // curves draws sweeps, with ratios from lo to hi.
 func (of layout) curves(machines []Machine, lo, hi float64) Picture {
-	first, highest := machines[0], float64(of.width-edge-32)
+	first := machines[0]
 	what, stacks := first.measure(), first.Stacks()
 	p := Picture{Title: first.title(), Width: of.width, Top: most - margin, Bottom: least + margin, Left: 56,
 		Right: of.width - edge, Upwards: true}
@@ -128,7 +128,25 @@ func (of layout) curves(machines []Machine, lo, hi float64) Picture {
 	p.Height = p.Bottom + 74
 	y := scale(lo, hi, least, most)
 	p.One, p.Levels = y(1), ticks(lo, hi, y)
+	x, ticks := of.values(machines)
+	p.Ticks = ticks
+	for _, m := range machines {
+		for _, c := range m.Curves() {
+			path := m.path(c, x, y)
+			if path.Second = len(p.Paths)%2 == 1; m.Name == "" {
+				path.Label = Label(c[0].Stack)
+			} else if len(stacks) > 1 {
+				path.Label += ", " + Label(c[0].Stack)
+			}
+			p.Paths = append(p.Paths, path)
+		}
+	}
+	name(p.Paths)
+	return p
+}
 
+// values places what sweeps are over, and labels as many values as there is room for.
+func (of layout) values(machines []Machine) (x func(amount float64) float64, ticks []Tick) {
 	var values []float64
 	for _, m := range machines {
 		for _, c := range m.Curves() {
@@ -139,6 +157,7 @@ func (of layout) curves(machines []Machine, lo, hi float64) Picture {
 	}
 	slices.Sort(values)
 	values = slices.Compact(values)
+	highest := float64(of.width - edge - 32)
 	numbers, end := values, highest
 	if n := len(values); n > 0 && math.IsInf(values[n-1], 1) {
 		numbers, end = values[:n-1], highest-beyond
@@ -147,7 +166,7 @@ func (of layout) curves(machines []Machine, lo, hi float64) Picture {
 		numbers = []float64{1}
 	}
 	along := scale(numbers[0], max(numbers[len(numbers)-1], 1.01*numbers[0]), lowest, end)
-	x := func(amount float64) float64 {
+	x = func(amount float64) float64 {
 		if math.IsInf(amount, 1) {
 			return highest
 		}
@@ -163,35 +182,28 @@ func (of layout) curves(machines []Machine, lo, hi float64) Picture {
 		if tick.At-half >= free {
 			tick.Label, free = said, tick.At+half
 		}
-		p.Ticks = append(p.Ticks, tick)
+		ticks = append(ticks, tick)
 	}
+	return x, ticks
+}
 
-	for _, m := range machines {
-		for _, c := range m.Curves() {
-			path := &Path{Label: m.Name, Second: len(p.Paths)%2 == 1}
-			if m.Name == "" {
-				path.Label = Label(c[0].Stack)
-			} else if len(stacks) > 1 {
-				path.Label += ", " + Label(c[0].Stack)
-			}
-			for i, a := range c {
-				d := a.dot(y)
-				d.X, d.Tone, d.Title = x(a.amount()), "", table.Line(m.value(a.Answer)+": "+d.Title)
-				switch {
-				case i == 0:
-					path.Drawn = fmt.Sprintf("M%g %g", d.X, d.At)
-				case a.Value == Saturated:
-					path.Dashed = fmt.Sprintf("M%g %gL%g %g", path.Dots[i-1].X, path.Dots[i-1].At, d.X, d.At)
-				default:
-					path.Drawn += fmt.Sprintf("L%g %g", d.X, d.At)
-				}
-				path.Dots = append(path.Dots, d)
-			}
-			p.Paths = append(p.Paths, path)
+// path draws a sweep of the machine. The line to what is saturated is dashed.
+func (m Machine) path(c []Led, x, y func(float64) float64) *Path {
+	path := &Path{Label: m.Name}
+	for i, a := range c {
+		d := a.dot(y)
+		d.X, d.Tone, d.Title = x(a.amount()), "", table.Line(m.value(a.Answer)+": "+d.Title)
+		switch {
+		case i == 0:
+			path.Drawn = fmt.Sprintf("M%g %g", d.X, d.At)
+		case a.Value == Saturated:
+			path.Dashed = fmt.Sprintf("M%g %gL%g %g", path.Dots[i-1].X, path.Dots[i-1].At, d.X, d.At)
+		default:
+			path.Drawn += fmt.Sprintf("L%g %g", d.X, d.At)
 		}
+		path.Dots = append(path.Dots, d)
 	}
-	name(p.Paths)
-	return p
+	return path
 }
 
 // name places the label of each path at its end: the uppermost one above, all others below.

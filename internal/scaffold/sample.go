@@ -243,20 +243,28 @@ func (w *walker) always(field *protogen.Field) bool {
 	return f.seen > 0 && f.seen == w.messages[field.Parent.Desc.FullName()]
 }
 
+// keyed is the field of a message that a key of JSON names; nil is none.
+func keyed(m *protogen.Message, key string) *protogen.Field {
+	for _, name := range []func(*protogen.Field) string{
+		func(f *protogen.Field) string { return f.Desc.JSONName() },
+		func(f *protogen.Field) string { return f.Desc.TextName() },
+	} {
+		if i := slices.IndexFunc(m.Fields, func(f *protogen.Field) bool { return name(f) == key }); i >= 0 {
+			return m.Fields[i]
+		}
+	}
+	return nil
+}
+
 // message walks an object. What is no value of m is left to protobuf's own JSON, which has the words for it.
 func (w *walker) message(m *protogen.Message, v any, at string) error {
 	object, _ := v.(map[string]any)
 	w.messages[m.Desc.FullName()]++
 	for _, key := range slices.Sorted(maps.Keys(object)) {
-		is := func(f *protogen.Field) bool { return f.Desc.JSONName() == key }
-		i := slices.IndexFunc(m.Fields, is)
-		if i < 0 {
-			i = slices.IndexFunc(m.Fields, func(f *protogen.Field) bool { return f.Desc.TextName() == key })
-		}
-		if i < 0 {
+		field, at := keyed(m, key), at+"."+key
+		if field == nil {
 			continue
 		}
-		field, at := m.Fields[i], at+"."+key
 		f := w.form(field)
 		switch {
 		case f.key == "" && !fitsTag(key):
@@ -264,8 +272,7 @@ func (w *walker) message(m *protogen.Message, v any, at string) error {
 		case f.key != "" && f.key != key:
 			return fmt.Errorf("%s: this key is %s elsewhere in the samples", at, f.key)
 		}
-		f.key = key
-		f.seen++
+		f.key, f.seen = key, f.seen+1
 		if why := unfit(field); why != "" {
 			return fmt.Errorf("%s: %s: leave the field out", at, why)
 		}

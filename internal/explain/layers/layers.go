@@ -339,14 +339,13 @@ var (
 	library    = regexp.MustCompile(`^[^(]*/[^.(]*`) // a function's package
 )
 
-// owned returns what tells the part of a service's profile that a sample belongs to. It goes outward from the innermost
-// function. The first one that is no helper tells whose work a sample is: an RPC library's, the client's of another
-// socket, or the service's. An encoder's work is its caller's. It also returns a library of the profile whose handlers
-// can't be told from it, if there is one.
-func (r rules) owned(p *profile.Profile) (of func(*profile.Sample) Part, unseen string) {
-	type frame struct{ name, layer, owner string }
+// frame is a function with its layer, and with whose work it is.
+type frame struct{ name, layer, owner string }
+
+// frames are those of a profile. unseen is a library of which nobody can tell its own work from that of handlers.
+func (r rules) frames(p *profile.Profile) (frames map[*profile.Function]frame, unseen string) {
 	_, whose := parse(ownersText)
-	frames := map[*profile.Function]frame{}
+	frames = map[*profile.Function]frame{}
 	for _, function := range p.Function {
 		name := typeArguments.ReplaceAllString(function.Name, "")
 		f := frame{name, r.layer(name), whose.layer(name)}
@@ -363,6 +362,15 @@ func (r rules) owned(p *profile.Profile) (of func(*profile.Sample) Part, unseen 
 		}
 		frames[function] = f
 	}
+	return frames, unseen
+}
+
+// owned returns what tells the part of a service's profile that a sample belongs to. It goes outward from the innermost
+// function. The first one that is no helper tells whose work a sample is: an RPC library's, the client's of another
+// socket, or the service's. An encoder's work is its caller's. It also returns a library of the profile whose handlers
+// can't be told from it, if there is one.
+func (r rules) owned(p *profile.Profile) (of func(*profile.Sample) Part, unseen string) {
+	frames, unseen := r.frames(p)
 	return func(sample *profile.Sample) Part {
 		p, innermost := Part{Side: Unlabelled}, ""
 		service, outer := "", "" // the innermost function of the service's, and the outermost so far
