@@ -28,7 +28,8 @@ func reportCommand(stdout io.Writer) command {
 				if len(args) != 1 {
 					return wrong("report: name one folder that rpcbench run made")
 				}
-				if r, err := idle.Read(args[0]); !errors.Is(err, fs.ErrNotExist) {
+				if _, none := os.Stat(filepath.Join(args[0], idle.File)); none == nil {
+					r, err := idle.Read(args[0])
 					return again(r, err, args[0], *out, stdout)
 				}
 				s, err := report.Read(args[0])
