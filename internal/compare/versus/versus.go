@@ -1,7 +1,7 @@
 // Package versus measures stacks against a base with package timing. A [Group] holds the base, the base again and a
 // contestant in one process, each with a fixture of its own: more open fixtures would make each other slower. A
-// process is one sample of memory layout and of luck, so a [Program] measures the same group in several, and [Decide]
-// makes one [Result] of what they found.
+// process is one sample of memory layout and of luck, so a [Program] measures the same group in several, and package
+// verdict makes one answer of what they found.
 package versus
 
 import (
