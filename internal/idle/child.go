@@ -3,6 +3,7 @@ package idle
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -35,8 +36,7 @@ type answer struct {
 	Held
 	Addr        string `json:"addr,omitempty"` // of a server
 	Certificate []byte `json:"certificate,omitempty"`
-	Accepted    int    `json:"accepted"`       // connections that a server has accepted, without its own
-	Left        string `json:"left,omitempty"` // why the stack has no such state
+	Accepted    int    `json:"accepted"` // connections that a server has accepted, without its own
 }
 
 // Held is what a process holds at rest, in bytes. Resident is 0 if the system does not tell.
@@ -48,14 +48,14 @@ type Held struct {
 }
 
 const (
-	openLimit = time.Minute // for a client to open all that it is asked for
-	atRest    = time.Hour   // in which no server closes what is idle, and no handler answers that waits
-	enough    = 200 * time.Millisecond
-	pause     = 10 * time.Millisecond
-	most      = 30 // collections, if memory never stands still
+	openLimit = time.Minute           // for a client to open all that it is asked for
+	atRest    = time.Hour             // in which no server closes what is idle, and no handler answers that waits
+	patience  = 50 * time.Millisecond // with a call that connects, and whose handler waits
+	pause     = 10 * time.Millisecond // between collections
+	most      = 30                    // of them, if memory never stands still
 
-	// conns carry the streams, and the calls if they can. net/http's HTTP/2 server takes as many as onConn on a
-	// connection at a time.
+	// conns carry the streams, and the calls if they can. More are needed where each of them would carry more than
+	// onConn, which is what net/http's HTTP/2 server takes at a time.
 	conns, onConn = 4, 250
 )
 
@@ -85,22 +85,21 @@ func ServeChild(in io.Reader, out io.Writer, stacks []rpcbench.Stack) (bool, err
 		return false, nil
 	}
 	var asked question
-	holds := func(ctx context.Context, lines <-chan []byte, say func(any) error) error {
+	do := func(ctx context.Context, lines <-chan []byte, say func(any) error) error {
 		stack, err := child.Find(stacks, asked.Stack)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case asked.Addr != "":
+			return call(ctx, stack, asked, lines, say)
 		}
-		hold := serve
-		if asked.Addr != "" {
-			hold = call
-		}
-		return hold(ctx, stack, asked, lines, func(a answer) { _ = say(a) }) // if it fails, lines end too
+		return serve(ctx, stack, asked, lines, say)
 	}
-	return true, child.Answer(context.Background(), in, out, &asked, holds)
+	return true, child.Answer(context.Background(), in, out, &asked, do)
 }
 
 // serve is the side of a child that is a server. All that it holds goes with its process, for which nobody waits.
-func serve(ctx context.Context, stack rpcbench.Stack, asked question, lines <-chan []byte, say func(answer)) error {
+func serve(ctx context.Context, stack rpcbench.Stack, asked question, lines <-chan []byte, say func(any) error) error {
 	config := rpcbench.Config{TLS: asked.TLS, IdleTimeout: atRest, HeaderTimeout: atRest}
 	if asked.State == Calls {
 		stack, config.Wait = impatient(stack), atRest
@@ -115,31 +114,51 @@ func serve(ctx context.Context, stack rpcbench.Stack, asked question, lines <-ch
 	}
 	for range lines {
 		a.Held, a.Accepted = held(), int(f.Accepted()-own)
-		say(a)
+		if err := say(a); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// impatient is a stack that connects by calls which it gives up, since the handlers wait.
+// impatient is a stack that connects by calls which it soon gives up, since the handlers wait.
 func impatient(stack rpcbench.Stack) rpcbench.Stack {
 	dial := stack.Dial
 	stack.Method = "none" // or its clients would have to be Users
 	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		connected, tell := context.WithCancel(context.Background())
+		if config.TLS == nil {
+			dial := config.DialContext
+			config.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				defer tell()
+				return dial(ctx, network, addr)
+			}
+		} else {
+			verify := config.TLS.VerifyConnection
+			config.TLS.VerifyConnection = func(state tls.ConnectionState) error {
+				defer tell()
+				return verify(state)
+			}
+		}
 		client, err := dial(config)
-		return givesUp{client}, err
+		return givesUp{client, connected}, err
 	}
 	return stack
 }
 
-type givesUp struct{ rpcbench.Client }
+type givesUp struct {
+	rpcbench.Client
+	connected context.Context // is done then
+}
 
 func (g givesUp) Messages() (requests, replies rpcbench.Messages) { return requests, replies }
 
 func (g givesUp) Prepare(i int) (rpcbench.Call, error) {
 	call, err := prepare(g.Client, i)
 	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, enough)
+		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
+		defer context.AfterFunc(g.connected, func() { time.AfterFunc(patience, cancel) })()
 		_ = call(ctx)
 		return nil
 	}, err
@@ -155,8 +174,7 @@ func prepare(client rpcbench.Client, i int) (rpcbench.Call, error) {
 // holder is the side of a child that is a client.
 type holder struct {
 	stack  rpcbench.Stack
-	state  State
-	most   int
+	asked  question
 	config rpcbench.ClientConfig
 	shared rpcbench.Client // whose connections carry all that is held
 	kept   []any           // clients and streams, which stay open
@@ -164,28 +182,26 @@ type holder struct {
 	ended  chan error      // has the calls that should wait, and have ended
 }
 
-func call(ctx context.Context, stack rpcbench.Stack, asked question, lines <-chan []byte, say func(answer)) error {
-	h := holder{stack: stack, state: asked.State, most: asked.Most, ended: make(chan error, asked.Most)}
-	if err := h.reach(ctx, asked); err != nil {
+func call(ctx context.Context, stack rpcbench.Stack, asked question, lines <-chan []byte, say func(any) error) error {
+	h := holder{stack: stack, asked: asked, ended: make(chan error, asked.Most)}
+	if err := h.reach(ctx); err != nil {
 		return err
 	}
 	for line := range lines {
-		var a answer
 		n, err := strconv.Atoi(string(line))
 		if err == nil {
 			err = h.hold(ctx, n)
 		}
-		if errors.Is(err, errors.ErrUnsupported) {
-			a.Left, err = "no streams", nil
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			a.Held = held()
-			err = h.waiting()
+		a := answer{Held: held()}
+		if err = h.waiting(); err == nil {
+			err = say(a)
 		}
 		if err != nil {
 			return err
 		}
-		say(a)
 	}
 	runtime.KeepAlive(h.kept)
 	return nil
@@ -193,18 +209,18 @@ func call(ctx context.Context, stack rpcbench.Stack, asked question, lines <-cha
 
 // reach makes a call of one connection, to know that it is right, and keeps what that client was told. Nothing of the
 // fixture stays: it would count.
-func (h *holder) reach(ctx context.Context, asked question) error {
-	dial, stack := h.stack.Dial, h.stack
-	if h.state == Calls {
+func (h *holder) reach(ctx context.Context) error {
+	stack := h.stack
+	if h.asked.State == Calls {
 		stack = impatient(stack)
-		dial = stack.Dial
 	}
+	dial := stack.Dial
 	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		h.config = config
 		return dial(config)
 	}
 	f, err := rpcbench.Start(ctx, stack,
-		rpcbench.Config{TLS: asked.TLS, Remote: asked.Addr, Certificate: asked.Certificate})
+		rpcbench.Config{TLS: h.asked.TLS, Remote: h.asked.Addr, Certificate: h.asked.Certificate})
 	if err != nil {
 		return err
 	}
@@ -222,7 +238,7 @@ func (h *holder) hold(life context.Context, n int) error {
 	defer time.AfterFunc(openLimit, func() { cancel(fmt.Errorf("%d were not open after %v", n, openLimit)) }).Stop()
 	more := n - h.number
 	h.number = n
-	switch h.state {
+	switch h.asked.State {
 	case Streams:
 		return h.streams(more)
 	case Calls:
@@ -357,7 +373,7 @@ func (h *holder) streams(more int) error {
 	}
 	streamer, ok := client.(rpcbench.Streamer)
 	if !ok {
-		return errors.ErrUnsupported
+		return fmt.Errorf("no streams: %w", errors.ErrUnsupported)
 	}
 	for range more {
 		s, err := streamer.OpenStream(context.Background())
@@ -379,7 +395,7 @@ func (h *holder) streams(more int) error {
 // sharing is the client of a few connections.
 func (h *holder) sharing() (_ rpcbench.Client, err error) {
 	if h.shared == nil {
-		h.shared, err = h.dial(h.config, max(conns, (h.most+onConn-1)/onConn))
+		h.shared, err = h.dial(h.config, max(conns, (h.asked.Most+onConn-1)/onConn))
 	}
 	return h.shared, err
 }

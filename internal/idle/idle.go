@@ -150,21 +150,26 @@ func (p Plan) Measure(ctx context.Context, seed uint64) (found Result, err error
 				continue
 			}
 			c := p.Contestants[slices.IndexFunc(p.Contestants, func(c Contestant) bool { return c.Name == turn.name })]
-			one, why, failed := p.pair(ctx, turn.part, c)
+			one, failed := p.pair(ctx, turn.part, c)
+			why, unsupported := "", errors.Is(failed, errors.ErrUnsupported)
+			if failed != nil {
+				why = strings.TrimSuffix(failed.Error(), ": "+errors.ErrUnsupported.Error())
+			}
 			switch {
 			case ctx.Err() != nil:
 				return found, ctx.Err()
-			case failed != nil:
-				err = errors.Join(err, fmt.Errorf("run: %s, %s: %w", turn.part, c.Name, failed))
-			case why != "":
+			case failed == nil:
+				all[turn] = append(all[turn], one)
+				continue
+			case unsupported:
 				left := fmt.Sprintf("%s: %s has %s", part{turn.State, false}, c.Name, why) // over TLS too
 				if !slices.Contains(found.Left, left) {
 					found.Left = append(found.Left, left)
 				}
+			default:
+				err = errors.Join(err, fmt.Errorf("run: %s, %s: %s", turn.part, c.Name, why))
 			}
-			if gone[turn] = failed != nil || why != ""; !gone[turn] {
-				all[turn] = append(all[turn], one)
-			}
+			gone[turn] = true
 		}
 	}
 	found.Number, found.Points, found.Base = p.Number, points(p.Number), p.Contestants[0].Name
@@ -178,51 +183,47 @@ func (p Plan) Measure(ctx context.Context, seed uint64) (found Result, err error
 	return found, err
 }
 
-// pair measures once. why says why the stack has no such state.
-func (p Plan) pair(ctx context.Context, part part, c Contestant) (one pair, why string, err error) {
+// pair measures once.
+func (p Plan) pair(ctx context.Context, part part, c Contestant) (one pair, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var processes []*child.Process
-	defer func() {
-		cancel() // which kills them: nobody waits until thousands of connections are closed
-		for _, p := range processes {
-			_ = p.End()
-		}
-	}()
 	stack, _, _ := strings.Cut(c.Name, "@")
-	asked := question{Stack: stack, State: part.State, TLS: part.TLS, Most: p.Number}
-	start := func() (*child.Process, error) {
-		process, err := child.Command{Path: c.Program.Path, Env: c.Program.Env, Does: child.Holds, Asked: asked,
+	start := func(asked question) (*child.Process, error) {
+		return child.Command{Path: c.Program.Path, Env: c.Program.Env, Does: child.Holds, Asked: asked,
 			Limit: longest}.Start(ctx)
-		if err == nil {
-			processes = append(processes, process)
-		}
-		return process, err
 	}
-	server, err := start()
+	asked := question{Stack: stack, State: part.State, TLS: part.TLS, Most: p.Number}
+	server, err := start(asked)
 	if err != nil {
-		return one, "", err
+		return one, err
 	}
-	var there answer
+	defer func() {
+		cancel() // which kills both: nobody waits until thousands of connections are closed
+		_ = server.End()
+	}()
+	var here, there answer
 	if err = server.Ask("", &there); err != nil {
-		return one, "", err
+		return one, err
 	}
 	asked.Addr, asked.Certificate = there.Addr, there.Certificate
-	client, err := start()
+	client, err := start(asked)
 	if err != nil {
-		return one, "", err
+		return one, err
 	}
+	defer func() {
+		cancel()
+		_ = client.End()
+	}()
 	for _, n := range points(p.Number) {
-		var here answer
-		if err := cmp.Or(client.Ask(strconv.Itoa(n), &here), server.Ask("", &there)); err != nil || here.Left != "" {
-			return one, here.Left, err
+		if err = cmp.Or(client.Ask(strconv.Itoa(n), &here), server.Ask("", &there)); err != nil {
+			return one, err
 		}
 		one[0], one[1] = append(one[0], there.Held), append(one[1], here.Held)
 		if opened := there.Accepted - 1; part.State == Connections && opened != n { // one is of the client's first call
-			return one, "", fmt.Errorf("the server accepted %d connections, and its client should hold %d", opened, n)
+			return one, fmt.Errorf("the server accepted %d connections, and its client should hold %d", opened, n)
 		}
 	}
-	return one, "", nil
+	return one, nil
 }
 
 // slope is the one of the line through points that least squares make, in y for each of x.
