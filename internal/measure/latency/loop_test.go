@@ -134,8 +134,13 @@ func TestOneCaller(t *testing.T) {
 		}
 		l := loop(nil, round)
 		require.NoError(t, l.Start(2))
-		wall, err := l.During(t.Context(), 2*ms, 30*ms, func(bool) { <-time.After(time.Second) })
+		var told []bool
+		wall, err := l.During(t.Context(), 2*ms, 30*ms, func(open bool) {
+			told = append(told, open)
+			<-time.After(time.Second)
+		})
 		require.NoError(t, err)
+		require.Equal(t, []bool{true, false}, told, "edge is told when the window opens and when it closes")
 		require.Equal(t, 30*ms, wall)
 		require.Equal(t, []int{0, 1, 2, 0, 1, 2}, turns[:6], "goes round")
 		require.Len(t, turns, 34)
