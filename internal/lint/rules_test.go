@@ -50,6 +50,8 @@ var (
 	// "12:30", "user.go:12" and "example.com:443" are none.
 	hostPort = re(
 		`^([a-z][a-z0-9+.-]*:///*)?(localhost|(\d{1,3}\.){3}\d{1,3}|\[[0-9a-fA-F:.%]*\])?:0*[1-9]\d*(/.*)?$`)
+	// speaks matches files that print, or read a line of a profile that begins so.
+	speaks = re(`_test\.go$|^study/|^internal/command/(main|progress)\.go$|^stacktest/main\.go$|/layers\.go$`)
 	// pages are those that people write. Another one may be of a run.
 	pages  = re(`^(\w+\.md|(docs|internal|stacks|\.github)/.*\.md|study/\w+\.md)$`)
 	target = re(`\]\([^)]*\)|https?://\S+`)
@@ -109,6 +111,10 @@ func code(t *testing.T, name string) {
 			text, _ := strconv.Unquote(n.Value)
 			if n.Kind == token.STRING && hostPort.MatchString(text) {
 				t.Errorf("%s: %s: two runs at once would collide: listen on port 0 and ask the listener",
+					fset.Position(n.Pos()), text)
+			}
+			if n.Kind == token.STRING && strings.HasPrefix(text, "rpcbench: ") && !speaks.MatchString(name) {
+				t.Errorf("%s: %q: begin with what the error is about: the main function says whose it is",
 					fset.Position(n.Pos()), text)
 			}
 		}
