@@ -1,5 +1,7 @@
 package rpcbench
 
+import "time"
+
 // Workload is one use of a service: what a call sends, and what surrounds the calls. It is a plain value, which other
 // processes read as JSON. The zero value is one caller that creates small users over one connection.
 //
@@ -12,12 +14,14 @@ type Workload struct {
 	Name  string // names the workload in tables: letters, digits, dots and dashes
 	Title string // says in a few words what a call is
 
-	Payload  int    // random bytes that come with a user, and come back
-	Message  string // sent instead of a user, and back: flex.empty, flex.complex, flex.1kB or flex.10kB
-	Invalid  bool   // the user breaks a rule, and is refused
-	Deadline bool   // each call has a context.WithTimeout of its own
-	Headers  bool   // calls have what clients in production add: see type Headers
-	Stream   bool   // users are sent on one stream that stays open; in a comparison, a stack without streams makes calls
+	// Payload is what a call sends, and gets back. "" is a small user. A size, such as 2kB, is a user with as many random
+	// bytes. flex.empty, flex.complex, flex.1kB and flex.10kB are messages that are echoed: see Flex.
+	Payload string `json:",omitzero"`
+
+	Invalid  bool // the user breaks a rule, and is refused
+	Deadline bool // each call has a context.WithTimeout of its own
+	Headers  bool // calls have what clients in production add: see type Headers
+	Stream   bool // users are sent on one stream that stays open; in a comparison, a stack without streams makes calls
 
 	Callers int     // each calls again as soon as it has its reply; 0 is one
 	Rate    float64 // planned calls per second, whatever became of earlier ones; 0 is none. Callers 0 is then 100
@@ -27,6 +31,7 @@ type Workload struct {
 	Unix    bool    // a Unix socket in place of TCP
 	Link    string  // emulated network: 4g, or a round trip and a rate such as 40ms/10Mbps; "" is none
 
-	Procs int  // GOMAXPROCS that the question needs: 1 for CPU work, 0 for all cores
-	Apart bool // the server has a process of its own
+	Wait  time.Duration `json:",omitzero"` // of handlers, before they answer: see ServerConfig
+	Procs int           // GOMAXPROCS that the question needs: 1 for CPU work, 0 for all cores
+	Apart bool          // the server has a process of its own
 }

@@ -180,7 +180,7 @@ func (r row) warmth() int {
 	case r.NewConn:
 		return 4 * corpus.Round
 	}
-	return corpus.Round * min(warmRounds, max(1, 200_000/max(1, r.Payload))) // 16 rounds of 100 kB would take a second
+	return corpus.Round * min(warmRounds, max(1, 200_000/max(1, r.Bytes()))) // 16 rounds of 100 kB would take a second
 }
 
 // begin opens the workload until the benchmark ends.

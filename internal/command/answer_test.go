@@ -19,7 +19,7 @@ func TestWhatFailedIsTold(t *testing.T) {
 	silent := func(string, time.Duration) {}
 	p := plan{program: knownProgram(), base: "base", contestants: []string{"other"}, time: time.Second, processes: 8,
 		workloads: []workload.Planned{{Workload: workload.Workload{Title: "long headers", Headers: true}, Ordinary: true},
-			{Workload: workload.Workload{Title: "no message", Message: "none"}}}}
+			{Workload: workload.Workload{Title: "no message", Payload: "none"}}}}
 	l := linked{programs: map[string][]versus.Program{"": {{}}}}
 	rates, warnings, err := p.lookForRates(t.Context(), l, silent)
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func TestWhatFailedIsTold(t *testing.T) {
 	require.EqualValues(t, 1000, all.Comparisons[0].Spec.Workload.Rate)
 	p.count(t.Context(), l, all, silent)
 	require.Len(t, all.Failures, 1)
-	require.Regexp(t, "^no message, other, counting: base: a workload's Message is ", all.Failures[0])
+	require.Regexp(t, "^no message, other, counting: base: a workload's Payload: ", all.Failures[0])
 	all.Warnings = []string{"measured again: long headers"}
 	f, err := p.ended(t.Context(), findings{warnings: warnings}, all, nil)
 	require.Subset(t, f.warnings, slices.Concat(warnings, all.Failures, all.Warnings))

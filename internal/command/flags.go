@@ -37,13 +37,13 @@ const saturated = "saturated" // in a list of rates: callers that call again at 
 
 // asFlags makes flags of the fields that an error of a workload names.
 var asFlags = strings.NewReplacer("a workload's ", "", "Payload", "-payload", "Callers", "-callers", "Conns", "-conns",
-	"Procs", "-gomaxprocs", "Message", "-message", "Stream", "-stream", "NewConn", "-new-connections", "Rate", "-rate",
+	"Procs", "-gomaxprocs", "Stream", "-stream", "NewConn", "-new-connections", "Rate", "-rate",
 	"TLS", "-tls", "Link", "-link")
 
 // titles are what the values of flags make of a workload's title.
 var titles = map[string]string{"rate": "% calls a second", "callers": "% callers", "conns": "% connections",
 	"tls": "TLS", "unix": "a Unix socket", "apart": "client and server in two processes", "payload": "% of bytes",
-	"message": "%", "new-connections": "new connections", "stream": "on a stream", "headers": "long headers",
+	"new-connections": "new connections", "stream": "on a stream", "headers": "long headers",
 	"link": "over %", "gomaxprocs": "GOMAXPROCS=%"}
 
 // workloadFlags registers the flags that make workloads. read returns them, after the flags are parsed; none if none of
@@ -57,9 +57,8 @@ func workloadFlags(f *flag.FlagSet) (read func() (made, error)) {
 		"one if they carry several calls at a time, else one for each caller")
 	f.BoolVar(&w.TLS, "tls", false, "TLS 1.3")
 	f.BoolVar(&w.Unix, "unix", false, "a Unix socket in place of TCP")
-	f.String("payload", "", "`size` of random bytes in each request and reply: 100B, 2kB (2000 bytes), 1MB")
-	f.StringVar(&w.Message, "message", "", "`name` of what is sent in place of a user, and back: "+
-		"flex.empty, flex.complex, flex.1kB\n(structured, 2.0 kB of JSON) or flex.10kB")
+	f.StringVar(&w.Payload, "payload", "", "`size` of random bytes in each request and reply: 100B, 2kB (2000 bytes), "+
+		"1MB; or what\nis echoed: flex.empty, flex.complex, flex.1kB (structured, 2.0 kB of JSON) or flex.10kB")
 	f.BoolVar(&w.NewConn, "new-connections", false, "a connection for each call")
 	f.BoolVar(&w.Stream, "stream", false, "one stream for all calls, where a stack has streams")
 	f.BoolVar(&w.Headers, "headers", false, "a token, a trace and a user agent with each call")
@@ -127,6 +126,8 @@ func (m made) one(w workload.Workload, all []value, listed string) (one workload
 			title = strings.TrimSuffix(title, "s")
 		}
 		switch {
+		case v.flag == "payload" && one.Structured():
+			title, part = v.typed, part+"."+v.typed
 		case v.typed == saturated:
 			title, part = saturated, saturated
 		case v.flag == "rate" && one.Ordinary:
@@ -150,10 +151,6 @@ func set(w *workload.Planned, v value, listed bool) (err error) {
 	case n != nil:
 		if *n, err = strconv.Atoi(value); err != nil || listed && *n < 1 { // 0 has no place among others
 			return wrong("run: -%s: %q is no number of %s", name, value, lists[name])
-		}
-	case name == "payload":
-		if w.Payload, err = workload.Size(value); err != nil {
-			return wrong("run: -payload: %w", err)
 		}
 	case name != "rate":
 	case value == "auto":

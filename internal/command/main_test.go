@@ -105,7 +105,7 @@ func TestOneLine(t *testing.T) {
 func TestOwnWorkloads(t *testing.T) {
 	own := func(names ...string) (all []rpcbench.Workload) {
 		for _, name := range names {
-			all = append(all, rpcbench.Workload{Name: name, Title: "hers", Callers: 30, TLS: true, Payload: 2000})
+			all = append(all, rpcbench.Workload{Name: name, Title: "hers", Callers: 30, TLS: true, Payload: "2kB"})
 		}
 		return all
 	}

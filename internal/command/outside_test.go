@@ -51,7 +51,7 @@ func knownProgram() program {
 // two workloads are alike.
 func knownNs(w workload.Workload, i int) [3]float64 {
 	base, ratio, alternates := 200e3*(1+0.01*float64(i)), 2.0, []float64{1, -1}[i%2]
-	if w.Payload > 0 {
+	if w.Bytes() > 0 {
 		base, ratio = 4*base, 0.25
 	}
 	if w.Procs == 0 {
@@ -89,11 +89,11 @@ func knownAnswer(before []testkit.Question[versus.Spec], spec versus.Spec, round
 		return f, err
 	}
 	switch w := spec.Workload; {
-	case w.Payload == 100_000:
+	case w.Payload == "100kB":
 		return nil, errors.New("too large")
 	case w.Headers:
 		return nil, fmt.Errorf("base: dial: the protocol has no headers: %w", errors.ErrUnsupported)
-	case w.Message != "":
+	case w.Structured():
 		return nil, fmt.Errorf("other: echo: %w", errors.ErrUnsupported)
 	}
 	i, took := 0, time.Duration(0)
@@ -132,7 +132,7 @@ func TestRunOfKnownFigures(t *testing.T) {
 	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-workloads",
 		"small,bytes-10kB,small-apart", "-seed", "5", "-out", out, "other"}, &stdout, io.Discard))
 	said, log := stdout.String(), questions(testkit.Asked[versus.Spec](children))
-	for _, line := range []string{"1 Name=small Procs=1", "1 Name=bytes-10kB Payload=10000 Procs=1",
+	for _, line := range []string{"1 Name=small Procs=1", "1 Name=bytes-10kB Payload=10kB Procs=1",
 		fmt.Sprint(all, " Name=small-apart Apart=true")} {
 		require.Contains(t, log, "8 time 25ms base,base,other GOMAXPROCS="+line+"\n")
 	}

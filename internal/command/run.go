@@ -35,7 +35,7 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 			"its source lies.",
 		example: "rpcbench run",
 		groups: append([]string{
-			"What is called: base workloads message payload stream headers",
+			"What is called: base workloads payload stream headers",
 			"How: rate callers conns new-connections tls unix apart link server gomaxprocs idle",
 			"How long: thorough time processes seed",
 			"What is decided: equal max max-counts",
@@ -177,8 +177,8 @@ func (o options) checkStacks(p plan) error {
 	}
 	if o.made.workloads != nil {
 		switch made := o.made.workloads[0]; {
-		case stacks[0].Method != "" && (made.Payload > 0 || made.Message != ""):
-			return wrong("run: -payload and -message are for create-user: leave them out")
+		case stacks[0].Method != "" && made.Payload != "":
+			return wrong("run: -payload is for create-user: leave it out")
 		case made.Stream && !slices.ContainsFunc(stacks, streams):
 			return wrong("run: -stream: none of %s has streams: leave it out", strings.Join(p.named(), ", "))
 		}

@@ -220,7 +220,8 @@ func TestWhatRunAsks(t *testing.T) {
 	there := slices.DeleteFunc(workload.All(), func(w workload.Planned) bool { return w.TLS || w.At(nil).Rate != 0 })
 	require.ElementsMatch(t, of(there), distinct(rows))
 	require.Contains(t, s.Warnings, "skipped: small-load, structured-load-tls, structured-saturated-tls, cold-tls, "+
-		"small-1000-per-second, small-load-one-core: -server is for workloads without TLS, a Unix socket, a rate or -apart")
+		"small-1000-per-second, small-load-one-core: -server is for workloads without TLS, a Unix socket, a rate, a wait "+
+		"or -apart")
 	for name, addr := range asked[0].Servers {
 		require.Contains(t, servers, ","+name+"="+addr)
 	}
@@ -419,7 +420,7 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 		want workload.Workload
 	}{
 		{"-callers 30 -conns 4 -tls -payload 2kB", workload.Workload{Name: "callers.30.conns.4.payload.2kB.tls",
-			Title: "30 callers, 4 connections, 2kB of bytes, TLS", Callers: 30, Conns: 4, TLS: true, Payload: 2000}},
+			Title: "30 callers, 4 connections, 2kB of bytes, TLS", Callers: 30, Conns: 4, TLS: true, Payload: "2kB"}},
 		{"-unix -callers 3", workload.Workload{
 			Name: "callers.3.unix", Title: "3 callers, a Unix socket", Callers: 3, Unix: true}},
 		{"-new-connections -headers -link 40ms/10Mbps -gomaxprocs 4", workload.Workload{
@@ -428,14 +429,14 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 			Procs: 4, Headers: true, Link: "40ms/10Mbps", NewConn: true}},
 		{"-rate 5000 -apart", workload.Workload{Name: "apart.rate.5000", Rate: 5000, Apart: true,
 			Title: "client and server in two processes, 5000 calls a second"}},
-		{"-rate auto -message flex.1kB -gomaxprocs 0", workload.Workload{Name: "message.flex.1kB.rate.auto",
-			Title: "flex.1kB, ordinary load", Message: "flex.1kB"}},
+		{"-rate auto -payload flex.1kB -gomaxprocs 0", workload.Workload{Name: "payload.flex.1kB.rate.auto",
+			Title: "flex.1kB, ordinary load", Payload: "flex.1kB"}},
 		{"-stream -tls=false", workload.Workload{Name: "stream", Title: "on a stream", Stream: true}},
 	} {
 		want := []workload.Planned{{Workload: test.want, Ordinary: strings.Contains(test.args, "-rate auto")}}
 		require.Regexp(t, `^[a-zA-Z0-9.]+$`, test.want.Name)
 		programs := []program{ours()}
-		if w := test.want; !w.Stream && w.Payload == 0 && w.Message == "" {
+		if w := test.want; !w.Stream && w.Payload == "" {
 			programs = append(programs, program{stacks: methodStacks()})
 		}
 		for _, p := range programs {

@@ -31,7 +31,7 @@ func between(seed uint64, contestants ...string) *Campaign {
 	c := &Campaign{Plan: verdict.Plan{Processes: 8}, Seed: seed}
 	for _, name := range contestants {
 		one := &Comparison{Spec: Spec{Arms: []string{"base", "base", name}, Seed: 10}}
-		one.Spec.Workload.Name, one.Spec.Workload.Title, one.Spec.Workload.Payload = "small", "Small", 5
+		one.Spec.Workload.Name, one.Spec.Workload.Title, one.Spec.Workload.Payload = "small", "Small", "5B"
 		c.Comparisons = append(c.Comparisons, one)
 	}
 	return c

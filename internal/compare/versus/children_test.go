@@ -134,8 +134,8 @@ func TestRunTellsTheWorkload(t *testing.T) {
 		workload workload.Workload
 		want     string
 	}{
-		{"a payload", "bytes1000", 1, workload.Workload{Payload: 1000}, ""},
-		{"another payload", "bytes1000", 1, workload.Workload{Payload: 10_000}, "asked for 10000 bytes"},
+		{"a payload", "bytes1000", 1, workload.Workload{Payload: "1kB"}, ""},
+		{"another payload", "bytes1000", 1, workload.Workload{Payload: "10kB"}, "asked for 10000 bytes"},
 		{"a Unix socket", "httpjson", 1, workload.Workload{Unix: true}, ""},
 		{"one P", "procs1", 1, workload.Workload{}, ""},
 		{"three Ps", "procs3", 3, workload.Workload{}, ""},

@@ -42,14 +42,14 @@ func (p *prepared) call(i int) (call rpcbench.Call, err error) {
 				return nil, fmt.Errorf("open a stream: %w", err)
 			}
 		}
-		return p.stream.Prepare(rpcbench.Sample(i%100, p.Payload))
+		return p.stream.Prepare(rpcbench.Sample(i%100, p.Bytes()))
 	}
 	return on(p.fixture.Client)
 }
 
 // request returns what prepares call i on a client. The requests of users below 100 are of one length.
 func (p *prepared) request(i int) func(rpcbench.Client) (rpcbench.Call, error) {
-	m, u, broken := flex(p.Message), rpcbench.Sample(i%100, p.Payload), rpcbench.Violation{}
+	m, u, broken := flex(p.Payload), rpcbench.Sample(i%100, p.Bytes()), rpcbench.Violation{}
 	if p.Invalid {
 		broken = breakRule(&u, i%3)
 	}
@@ -64,7 +64,7 @@ func (p *prepared) request(i int) func(rpcbench.Client) (rpcbench.Call, error) {
 			call, err = client.(rpcbench.Users).PrepareUser(u)
 		case p.Invalid:
 			err = fmt.Errorf("an invalid user: %w", errors.ErrUnsupported)
-		case p.Payload > 0:
+		case p.Payload != "":
 			err = fmt.Errorf("a payload in %s, whose messages are samples: %w", method, errors.ErrUnsupported)
 		default:
 			call, err = client.(rpcbench.MethodClient).Prepare(i % 100)

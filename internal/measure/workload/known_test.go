@@ -116,7 +116,7 @@ func TestLookAtARate(t *testing.T) {
 // What is warm has made each of its calls, by each of its callers: before the lead-in of a window, too.
 func TestWarmUp(t *testing.T) {
 	for _, w := range []workload.Workload{{}, {Callers: 8}, {Callers: 8, Conns: 2}, {Rate: 2000, Callers: 8},
-		{Payload: 1000}} {
+		{Payload: "1kB"}} {
 		var prepared []*atomic.Int64
 		stack := testkit.WithClient(rawtcp.New(), func(users rpcbench.Users) rpcbench.Client {
 			return testkit.Around(users, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
@@ -140,7 +140,7 @@ func TestWarmUp(t *testing.T) {
 func TestWhatLeads(t *testing.T) {
 	for cost, all := range map[bool][]workload.Workload{
 		true: {{Callers: 2}, {Rate: 1000}, {Rate: 1000, Callers: 1}, {Callers: 2, Apart: true},
-			{Callers: 100, TLS: true, Payload: 1000}},
+			{Callers: 100, TLS: true, Payload: "1kB"}},
 		false: {{}, {Callers: 1}, {Apart: true}, {TLS: true, Headers: true}, {Stream: true}, {NewConn: true},
 			{Callers: 2, NewConn: true}, {Rate: 1000, NewConn: true}, {Link: "4g"}, {Callers: 2, Link: "4g"},
 			{Rate: 1000, Link: "4g"}},

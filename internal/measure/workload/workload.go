@@ -56,7 +56,7 @@ func planned(all []Workload, ordinary ...string) (planned []Planned) {
 // TellsCores says whether CPU time over wall time of a process tells how many cores a call had: of one caller, whose
 // server is in the process and whose replies come at once.
 func (w Workload) TellsCores() bool {
-	return w.AtOnce() == 1 && !w.Windowed() && w.Link == ""
+	return w.AtOnce() == 1 && !w.Windowed() && w.Link == "" && w.Wait == 0
 }
 
 // AsksCPU says whether the question is what calls cost: of several callers. One caller asks what it waits for, unless
@@ -101,9 +101,10 @@ func (w Workload) Warming() time.Duration {
 const LeastRate = 500
 
 const (
-	each        = 4   // calls that a caller goes round: a reply that sticks to a connection is then the wrong one
-	rateCallers = 100 // of planned calls, unless the workload says how many
-	mostStreams = 250 // calls that net/http's HTTP/2 server takes on a connection at a time
+	each        = 4           // calls that a caller goes round: a reply that sticks to a connection is then the wrong one
+	rateCallers = 100         // of planned calls, unless the workload says how many
+	mostWait    = time.Second // of a handler: a start, which waits too, may take ten
+	mostStreams = 250         // calls that net/http's HTTP/2 server takes on a connection at a time
 )
 
 // Several says whether several callers call at a time. A single one may call in a goroutine that does more than that.
@@ -180,21 +181,24 @@ func (w Workload) Check() error {
 		name        string
 		value, most int
 	}{
-		{"Payload", w.Payload, rpcbench.MaxAvatar}, {"Callers", w.Callers, most}, {"Conns", w.Conns, most},
-		{"Procs", w.Procs, most},
+		{"Callers", w.Callers, most}, {"Conns", w.Conns, most}, {"Procs", w.Procs, most},
 	} {
 		if n.value < 0 || n.value > n.most {
 			return fmt.Errorf("a workload's %s lies between 0 and %d: %d does not", n.name, n.most, n.value)
 		}
 	}
-	other := w.NewConn || w.Message != "" || w.Invalid || w.Deadline || w.Headers || w.Rate != 0
+	other := w.NewConn || w.Structured() || w.Invalid || w.Deadline || w.Headers || w.Rate != 0
 	switch {
-	case w.Message != "" && flex(w.Message) == nil:
-		return fmt.Errorf("a workload's Message is flex.empty, flex.complex, flex.1kB or flex.10kB: %q is none", w.Message)
-	case w.Message != "" && (w.Payload > 0 || w.Invalid):
-		return errors.New("a workload's Message is no user: it goes without Payload and Invalid")
+	case w.Payload != "" && !w.Structured() && w.Bytes() == 0:
+		_, err := Size(w.Payload)
+		return fmt.Errorf("a workload's Payload: %w, or name a structured message: flex.empty, flex.complex, flex.1kB or "+
+			"flex.10kB", err)
+	case w.Structured() && w.Invalid:
+		return errors.New("a workload's structured Payload is no user: it goes without Invalid")
 	case w.Stream && (other || w.Callers > 1 || w.Conns > 1):
 		return errors.New("a workload's Stream has one caller of valid users: it goes with TLS, Link and Payload alone")
+	case w.Wait < 0 || w.Wait > mostWait:
+		return fmt.Errorf("a workload's Wait lies between 0 and %v: %v does not", mostWait, w.Wait)
 	case w.NewConn && w.Conns > 1:
 		return errors.New("a workload's NewConn leaves no choice of Conns: each call has a connection of its own")
 	case w.Rate != 0 && !(w.Rate >= latency.MinRate && w.Rate <= latency.MaxRate):
@@ -206,6 +210,15 @@ func (w Workload) Check() error {
 	}
 	return nil
 }
+
+// Bytes are the random ones that come with a user.
+func (w Workload) Bytes() int {
+	n, _ := Size(w.Payload)
+	return n
+}
+
+// Structured says whether a message is echoed, and no user created.
+func (w Workload) Structured() bool { return flex(w.Payload) != nil }
 
 // Size reads a payload: 100B, 1kB (1000 bytes), 1MB.
 func Size(s string) (int, error) {
@@ -237,23 +250,23 @@ const (
 func All() []Planned {
 	return planned([]Workload{
 		{Name: smallLoad, Title: "small calls, ordinary load", Apart: true},
-		{Name: "structured-load-tls", Title: "structured, 2.0 kB, ordinary load, TLS", Message: "flex.1kB",
+		{Name: "structured-load-tls", Title: "structured, 2.0 kB, ordinary load, TLS", Payload: "flex.1kB",
 			Apart: true, TLS: true},
 		{Name: smallSaturated, Title: "small calls, saturated: 100 callers", Callers: 100, Apart: true},
 		{Name: "structured-saturated-tls", Title: "structured, saturated: 30 callers, TLS",
-			Message: "flex.1kB", Callers: 30, Apart: true, TLS: true},
+			Payload: "flex.1kB", Callers: 30, Apart: true, TLS: true},
 		{Name: Small, Title: "a small call, one core", Procs: 1},
 
-		{Name: "structured-1kB", Title: "structured, 2.0 kB of JSON, one core", Message: "flex.1kB", Procs: 1},
+		{Name: "structured-1kB", Title: "structured, 2.0 kB of JSON, one core", Payload: "flex.1kB", Procs: 1},
 		{Name: "cold-tls", Title: "a new TLS connection, one call", NewConn: true, TLS: true, Procs: 1},
 		{Name: "small-apart", Title: "one small call at a time", Apart: true},
 		{Name: "small-1000-per-second", Title: "small calls, 1,000 a second", Rate: 1000, Apart: true},
 		{Name: "small-load-one-core", Title: "small, ordinary load, GOMAXPROCS 1 each", Apart: true, Procs: 1},
-		{Name: "mixed", Title: "mixed fields, 418 B of JSON", Message: "flex.complex", Procs: 1},
-		{Name: "structured-10kB", Title: "structured, 18.5 kB of JSON", Message: "flex.10kB", Procs: 1},
-		{Name: "bytes-1kB", Title: "1 kB of bytes (1.4 kB as JSON)", Payload: 1000, Procs: 1},
-		{Name: "bytes-10kB", Title: "10 kB of bytes (13 kB as JSON)", Payload: 10_000, Procs: 1},
-		{Name: "bytes-100kB", Title: "100 kB of bytes (133 kB as JSON)", Payload: 100_000, Procs: 1},
+		{Name: "mixed", Title: "mixed fields, 418 B of JSON", Payload: "flex.complex", Procs: 1},
+		{Name: "structured-10kB", Title: "structured, 18.5 kB of JSON", Payload: "flex.10kB", Procs: 1},
+		{Name: "bytes-1kB", Title: "1 kB of bytes (1.4 kB as JSON)", Payload: "1kB", Procs: 1},
+		{Name: "bytes-10kB", Title: "10 kB of bytes (13 kB as JSON)", Payload: "10kB", Procs: 1},
+		{Name: "bytes-100kB", Title: "100 kB of bytes (133 kB as JSON)", Payload: "100kB", Procs: 1},
 		{Name: "stream", Title: "a small message on a stream (JSON: a call)", Stream: true, Procs: 1},
 		{Name: "cold", Title: "a new connection, one call", NewConn: true, Procs: 1},
 		{Name: "cold-4g", Title: "a new connection over 4G, one call", NewConn: true, Link: "4g"},
@@ -281,7 +294,7 @@ func Rows(full bool) (rows []Workload) {
 	more := []Workload{
 		{Name: Small},
 		{Name: "small-50x20", Callers: 50, Conns: 20},
-		{Name: "mixed-50x20", Message: "flex.complex", Callers: 50, Conns: 20},
+		{Name: "mixed-50x20", Payload: "flex.complex", Callers: 50, Conns: 20},
 		{Name: "invalid", Invalid: true},
 		{Name: "deadline", Deadline: true},
 		{Name: "tls", TLS: true},
@@ -290,9 +303,9 @@ func Rows(full bool) (rows []Workload) {
 		more = append(more,
 			Workload{Name: "small-8x8", Callers: 8, Conns: 8},
 			Workload{Name: "small-64x20", Callers: 64, Conns: 20},
-			Workload{Name: "empty", Message: "flex.empty"},
-			Workload{Name: "empty-50x20", Message: "flex.empty", Callers: 50, Conns: 20},
-			Workload{Name: "bytes-100B", Payload: 100},
+			Workload{Name: "empty", Payload: "flex.empty"},
+			Workload{Name: "empty-50x20", Payload: "flex.empty", Callers: 50, Conns: 20},
+			Workload{Name: "bytes-100B", Payload: "100B"},
 			Workload{Name: "link-4g", Link: "4g"})
 	}
 	seen := map[Workload]bool{}
@@ -394,7 +407,7 @@ func (w Workload) Serve(ctx context.Context, stack rpcbench.Stack, config *rpcbe
 	if !w.Apart || config.Remote != "" {
 		return nil, nil
 	}
-	server, err := child.Start(ctx, stack, rpcbench.Config{TLS: w.TLS, Unix: w.Unix})
+	server, err := child.Start(ctx, stack, rpcbench.Config{TLS: w.TLS, Unix: w.Unix, Wait: w.Wait})
 	if err != nil {
 		return nil, err
 	}
@@ -428,6 +441,9 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, setup Setup) (
 	}
 	if o.Server, err = w.Serve(ctx, stack, &config); err != nil {
 		return nil, err
+	}
+	if config.Remote == "" { // else it was told when it was started
+		config.Wait = w.Wait
 	}
 	if o.Fixture, err = rpcbench.Start(ctx, stack, config); err != nil {
 		if o.Server != nil {

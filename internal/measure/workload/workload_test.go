@@ -1,7 +1,9 @@
 package workload_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -143,9 +145,9 @@ func TestWorkloads(t *testing.T) {
 
 		{flags: &workload.Workload{NewConn: true, Headers: true}, name: "new connections with headers", operation: users,
 			json: smallJSON, protobuf: small, each: true, headers: true},
-		{flags: &workload.Workload{NewConn: true, Payload: 1000}, name: "new connections with a payload", operation: users,
+		{flags: &workload.Workload{NewConn: true, Payload: "1kB"}, name: "new connections with a payload", operation: users,
 			json: 1414, protobuf: 1039, each: true},
-		{flags: &workload.Workload{Stream: true, Payload: 1000}, name: "a stream with a payload", operation: stream,
+		{flags: &workload.Workload{Stream: true, Payload: "1kB"}, name: "a stream with a payload", operation: stream,
 			json: 1414, protobuf: 1039},
 		{flags: &workload.Workload{Apart: true, TLS: true}, name: "two processes over TLS", operation: users,
 			json: smallJSON, protobuf: small, apart: true, tls: true},
@@ -188,19 +190,22 @@ func derived(w workload.Workload) row {
 		tls: w.TLS, unix: w.Unix, headers: w.Headers, deadline: w.Deadline, invalid: w.Invalid, apart: w.Apart,
 		rate: w.Rate != 0, procs: w.Procs}
 	switch {
-	case w.Message == "flex.1kB":
+	case w.Structured():
 		c.operation, c.json, c.protobuf = echo, 2018, 1007
 	case w.Stream:
 		c.operation = stream
 	}
-	if w.Payload > 0 {
-		c.json, c.protobuf = c.json+len(`,"avatar":""`)+(w.Payload+2)/3*4, c.protobuf+3+w.Payload
+	if w.Bytes() > 0 {
+		c.json, c.protobuf = c.json+len(`,"avatar":""`)+(w.Bytes()+2)/3*4, c.protobuf+3+w.Bytes()
 	}
 	if w.Rate != 0 && w.Callers == 0 {
 		c.callers = 100
 	}
 	if w.Link != "" {
 		c.leastTime = pairDelay
+	}
+	if !w.Invalid {
+		c.leastTime += w.Wait
 	}
 	return c
 }
@@ -209,11 +214,11 @@ const pairDelay = 4 * time.Millisecond
 
 // TestPairs: where any two fields meet, each is still what it says.
 func TestPairs(t *testing.T) {
-	fields := []workload.Workload{{Payload: 1000}, {Message: "flex.1kB"}, {Stream: true}, {Callers: 5}, {Conns: 2},
+	fields := []workload.Workload{{Payload: "1kB"}, {Payload: "flex.1kB"}, {Stream: true}, {Callers: 5}, {Conns: 2},
 		{Rate: 1000}, {Apart: true}, {TLS: true}, {Unix: true}, {Headers: true}, {Deadline: true}, {Invalid: true},
-		{NewConn: true}, {Link: pairDelay.String() + "/1Gbps"}, {Procs: 1}}
+		{NewConn: true}, {Link: pairDelay.String() + "/1Gbps"}, {Wait: pairDelay}, {Procs: 1}}
 	kinds := reflect.TypeFor[workload.Workload]()
-	require.Len(t, fields, kinds.NumField()-2, "every field but Name and Title")
+	require.Len(t, fields, kinds.NumField()-1, "every field but Name and Title, and two kinds of Payload")
 	for i, a := range fields {
 		for _, b := range fields[i:] {
 			w, of, from := a, reflect.ValueOf(&a).Elem(), reflect.ValueOf(b)
@@ -452,9 +457,9 @@ func TestStacksThatCannotEcho(t *testing.T) {
 // A method of one's own has its samples, and sends nothing else.
 func TestMethodsHaveTheirSamplesAlone(t *testing.T) {
 	for want, w := range map[string]workload.Workload{
-		"a payload in test.v1.Users/Create, whose messages are samples": {Payload: 10},
+		"a payload in test.v1.Users/Create, whose messages are samples": {Payload: "10B"},
 		"an invalid user": {Invalid: true},
-		"echo":            {Message: "flex.1kB"},
+		"echo":            {Payload: "flex.1kB"},
 	} {
 		for _, stack := range unwrapped(true) {
 			_, err := w.Open(t.Context(), stack, workload.Setup{})
@@ -471,25 +476,28 @@ func TestWorkloadsThatCannotBe(t *testing.T) {
 		workload.Workload
 		want string
 	}{
-		"fewer callers than none": {workload.Workload{Callers: -1}, "Callers lies between 0 and 1000: -1 does not"},
-		"a payload below zero": {workload.Workload{Payload: -1},
-			"Payload lies between 0 and 1048576: -1 does not"},
-		"a payload that no user may carry":  {workload.Workload{Payload: 1 << 21}, "Payload lies between"},
-		"connections below zero":            {workload.Workload{Conns: -2}, "Conns lies between"},
-		"cores below zero":                  {workload.Workload{Procs: -2}, "Procs lies between"},
-		"a message that is none":            {workload.Workload{Message: "flexible"}, `"flexible" is none`},
-		"a message with a payload":          {workload.Workload{Message: "flex.1kB", Payload: 1}, "Message is no user"},
-		"a message that breaks a rule":      {workload.Workload{Message: "flex.1kB", Invalid: true}, "Message is no user"},
+		"fewer callers than none":          {workload.Workload{Callers: -1}, "Callers lies between 0 and 1000: -1 does not"},
+		"a payload below zero":             {workload.Workload{Payload: "-1B"}, `Payload: "-1B" is no size`},
+		"no payload, spelled":              {workload.Workload{Payload: "0B"}, `Payload: "0B" is no size`},
+		"a payload that no user may carry": {workload.Workload{Payload: "2MB"}, "Payload: 2MB is too much"},
+		"connections below zero":           {workload.Workload{Conns: -2}, "Conns lies between"},
+		"cores below zero":                 {workload.Workload{Procs: -2}, "Procs lies between"},
+		"a message that is none": {workload.Workload{Payload: "flexible"},
+			`Payload: "flexible" is no size: write 100B, 1kB or 1MB, or name a structured message: flex.empty, `},
+		"a message that breaks a rule": {workload.Workload{Payload: "flex.1kB", Invalid: true},
+			"structured Payload is no user"},
 		"a stream on new connections":       {workload.Workload{Stream: true, NewConn: true}, stream},
 		"a stream of several callers":       {workload.Workload{Stream: true, Callers: 2}, stream},
 		"a stream of users who are refused": {workload.Workload{Stream: true, Invalid: true}, stream},
-		"a stream of echoes":                {workload.Workload{Stream: true, Message: "flex.1kB"}, stream},
+		"a stream of echoes":                {workload.Workload{Stream: true, Payload: "flex.1kB"}, stream},
 		"a stream at a rate":                {workload.Workload{Stream: true, Rate: 10}, stream},
 		"new connections, and so many": {workload.Workload{NewConn: true, Conns: 3},
 			"NewConn leaves no choice of Conns"},
-		"a rate below zero":          {workload.Workload{Rate: -1}, "Rate lies between 1 and 1000000 calls"},
-		"a rate that is no number":   {workload.Workload{Rate: math.NaN()}, "Rate lies between 1 and 1000000 calls"},
-		"a link that does not exist": {workload.Workload{Link: "5g"}, `"5g" is no link`},
+		"a wait below zero":                  {workload.Workload{Wait: -1}, "Wait lies between 0 and 1s: -1ns does not"},
+		"a wait that no start would outlast": {workload.Workload{Wait: time.Minute}, "Wait lies between 0 and 1s"},
+		"a rate below zero":                  {workload.Workload{Rate: -1}, "Rate lies between 1 and 1000000 calls"},
+		"a rate that is no number":           {workload.Workload{Rate: math.NaN()}, "Rate lies between 1 and 1000000 calls"},
+		"a link that does not exist":         {workload.Workload{Link: "5g"}, `"5g" is no link`},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			_, err := c.Open(t.Context(), rpcbench.Stack{Name: "none"}, workload.Setup{})
@@ -500,6 +508,44 @@ func TestWorkloadsThatCannotBe(t *testing.T) {
 	}
 	for _, w := range workload.All() {
 		require.NoError(t, w.Check(), w.Name)
+	}
+}
+
+// A build from before Wait, and before Payload had words, reads small workloads, and refuses what it would not do.
+func TestOlderBuildsReadWhatTheyCanDo(t *testing.T) {
+	type older struct {
+		Name, Title                        string
+		Payload                            int
+		Message                            string
+		Invalid, Deadline, Headers, Stream bool
+		Callers                            int
+		Rate                               float64
+		Conns                              int
+		NewConn, TLS, Unix                 bool
+		Link                               string
+		Procs                              int
+		Apart                              bool
+	}
+	for why, c := range map[string]struct {
+		workload.Workload
+		refused string
+	}{
+		"a small call":         {workload.Workload{Name: "small", Callers: 3, Procs: 1}, ""},
+		"bytes":                {workload.Workload{Payload: "1kB"}, "json: cannot unmarshal string into "},
+		"a structured message": {workload.Workload{Payload: "flex.1kB"}, "json: cannot unmarshal string into "},
+		"a wait":               {workload.Workload{Wait: time.Millisecond}, `json: unknown field "Wait"`},
+	} {
+		sent, err := json.Marshal(c.Workload)
+		require.NoError(t, err)
+		given := json.NewDecoder(bytes.NewReader(sent))
+		given.DisallowUnknownFields() // as a child does
+		var got older
+		if err = given.Decode(&got); c.refused != "" {
+			require.ErrorContains(t, err, c.refused, why)
+			continue
+		}
+		require.NoError(t, err, why)
+		require.Equal(t, older{Name: "small", Callers: 3, Procs: 1}, got, why)
 	}
 }
 
@@ -527,10 +573,10 @@ func TestOpenOverAUnixSocket(t *testing.T) {
 func TestCallsThatRemember(t *testing.T) {
 	for _, w := range []workload.Workload{{Name: "a caller"}, {Name: "callers", Callers: 4},
 		{Name: "a rate", Rate: 1000, Callers: 4}, {Name: "apart", Apart: true}, {Name: "TLS", TLS: true},
-		{Name: "new connections", NewConn: true}, {Name: "echoes", Message: "flex.1kB"}, {Name: "bytes", Payload: 1000}} {
+		{Name: "new connections", NewConn: true}, {Name: "echoes", Payload: "flex.1kB"}, {Name: "bytes", Payload: "1kB"}} {
 		for _, own := range []bool{false, true} {
 			for i, stack := range new(witness).stacks(own) {
-				if own && (w.Message != "" || w.Payload > 0) {
+				if own && w.Payload != "" {
 					continue
 				}
 				for _, remembers := range []bool{false, true} {

@@ -22,7 +22,7 @@ func BenchmarkNetRPC(b *testing.B) {
 }
 
 func BenchmarkBusy(b *testing.B) {
-	stacktest.Benchmark(b, rpcbench.Workload{Callers: 30, TLS: true, Payload: 2000}, netrpc.New())
+	stacktest.Benchmark(b, rpcbench.Workload{Callers: 30, TLS: true, Payload: "2kB"}, netrpc.New())
 }
 
 // BenchmarkOwnLoop is a loop of one's own over a fixture. procs is the GOMAXPROCS that its calls have seen.

@@ -11,5 +11,5 @@ import (
 
 func main() {
 	cli.Main([]rpcbench.Stack{netrpc.New(), httpjson.New(), grpcprotobuf.New()},
-		rpcbench.Workload{Name: "busy", Title: "2 kB over TLS, 30 callers", Callers: 30, TLS: true, Payload: 2000})
+		rpcbench.Workload{Name: "busy", Title: "2 kB over TLS, 30 callers", Callers: 30, TLS: true, Payload: "2kB"})
 }
