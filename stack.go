@@ -33,8 +33,6 @@ import (
 	"net"
 	"strings"
 	"time"
-
-	"github.com/rpcbench/rpcbench/internal/transport/message"
 )
 
 // Stack is one way to serve and call an API: a transport, a wire format and the libraries that implement them. A Stack
@@ -68,7 +66,7 @@ type Traits struct {
 	Reconnects  bool   // the client opens and closes connections as it needs them, however many Conns says
 	Leased      bool   // calls are messages on streams that stay open, without a request of HTTP each
 	Traced      string // "sampled" or "unsampled" if the client makes a span for each call, and sends its traceparent
-	Lossy       []Loss // values that do not come back bit-equal
+	Lossy       []Loss // values that do not come back bit-equal: see Loss
 	InvalidUTF8 UTF8   // what happens to it in a string
 	Varies      Varies // what of a request is another with each call, though the user is the same
 
@@ -108,17 +106,29 @@ const (
 	Masked   Varies = "masked"   // every byte of the user; replies can be read
 )
 
-// Loss is a kind of value that a stack may lose. All other values come back bit-equal.
+// Loss is a kind of value that does not come back as it was sent, because the format has none or a library changes it.
+// [Traits].Lossy names those of a stack, and all other values come back bit-equal. The suite sends each: a loss that is
+// not declared is a fault, and so is one that is declared and does not occur.
+//
+// Of numbers, which only an echo sends:
+//   - [NegativeZero] comes back as zero, as where a format leaves out what is zero
+//   - [NaN] can't be encoded, and the call fails
+//   - [Infinities] can't be encoded, and the call fails
+//   - [FloatDigits] are those beyond the sixth, which are cut off
+//
+// Of strings, in users too:
+//   - [ControlCharacters] are lost, but for tab, line feed and carriage return
+//   - [NonCharacters] are U+FFFE and U+FFFF, which are lost
 type Loss string
 
-// Losses.
+// Each Loss.
 const (
-	NegativeZero      Loss = "negative zero"      // comes back as zero
-	NaN               Loss = "NaN"                // can't be encoded
-	Infinities        Loss = "infinities"         // can't be encoded
-	FloatDigits       Loss = "float digits"       // digits beyond the sixth are lost
-	ControlCharacters Loss = "control characters" // lost in a string, except tab, line feed and carriage return
-	NonCharacters     Loss = "non-characters"     // U+FFFE and U+FFFF are lost in a string
+	NegativeZero      Loss = "negative zero"
+	NaN               Loss = "NaN"
+	Infinities        Loss = "infinities"
+	FloatDigits       Loss = "float digits"
+	ControlCharacters Loss = "control characters"
+	NonCharacters     Loss = "non-characters"
 )
 
 // Cross combines the client of one stack with the server of another. Both stacks must have the same Protocol.
@@ -211,12 +221,6 @@ type Messages struct {
 	Sorted func(i int) ([]byte, error) // as Encode, with the entries of maps in one order
 	Decode func([]byte) error
 }
-
-// Flex is a message with a field of each kind: every number, strings and bytes, messages in messages and in lists.
-type (
-	Flex = message.Flex
-	Pair = message.Pair // a string and a number, in a Flex
-)
 
 // Echoer is a Client of the create-user API that can also send a message and receive the same back, without validation.
 type Echoer interface {

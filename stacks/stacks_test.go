@@ -95,7 +95,7 @@ func TestUnixSockets(t *testing.T) {
 				require.NoError(t, call(t.Context()), s.Name)
 			}
 			if echoer, ok := f.Client.(rpcbench.Echoer); ok {
-				_, err := echoer.Echo(t.Context(), &message.Flex{String: "echo"})
+				_, err := echoer.Echo(t.Context(), &rpcbench.Flex{String: "echo"})
 				require.NoError(t, err, s.Name)
 			}
 			if streamer, ok := f.Client.(rpcbench.Streamer); ok {

@@ -28,7 +28,6 @@ import (
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
-	"github.com/rpcbench/rpcbench/internal/transport/message"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc2"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
@@ -1008,10 +1007,10 @@ func (c limiting) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.Res
 // echoless is an Echoer in name.
 type echoless struct{ rpcbench.Users }
 
-func (echoless) Echo(context.Context, *message.Flex) (*message.Flex, error) {
+func (echoless) Echo(context.Context, *rpcbench.Flex) (*rpcbench.Flex, error) {
 	return nil, errors.New("404 Not Found")
 }
-func (echoless) PrepareEcho(*message.Flex) (rpcbench.Call, error) {
+func (echoless) PrepareEcho(*rpcbench.Flex) (rpcbench.Call, error) {
 	return nil, errors.New("404 Not Found")
 }
 
@@ -1042,7 +1041,7 @@ type echoes struct {
 	change func(rpcbench.Call) rpcbench.Call
 }
 
-func (c echoes) PrepareEcho(m *message.Flex) (rpcbench.Call, error) {
+func (c echoes) PrepareEcho(m *rpcbench.Flex) (rpcbench.Call, error) {
 	call, err := c.Echoer.PrepareEcho(m)
 	return c.change(call), err
 }

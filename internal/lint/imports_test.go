@@ -115,7 +115,7 @@ func TestImports(t *testing.T) {
 func TestRooms(t *testing.T) {
 	t.Chdir("../..")
 	rooms := map[string][]string{
-		".":         {"suite/tap", "transport/message"},
+		".":         {"suite/tap"},
 		"transport": nil,
 		"environ":   nil,
 		"suite":     {"transport", "environ"},

@@ -2,7 +2,10 @@
 // messages as protobuf types, and package cataloguemsgp as types of tinylib/msgp. The content is the same at each run.
 package catalogue
 
-import "github.com/rpcbench/rpcbench/internal/transport/message"
+import (
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/transport/message"
+)
 
 // Entry is a message of the catalogue.
 type Entry struct {
@@ -18,7 +21,7 @@ func All() []Entry {
 	return []Entry{
 		{"small.3B", "what a codec costs when there is next to nothing to encode", 3, 9, small("a")},
 		{"small.25B", "a short string: the size of many replies", 25, 1.96, small("brown fox, unremarkable")},
-		{"flex.empty", "no field is set: the handling of a message alone", 0, 0, func() any { return &message.Flex{} }},
+		{"flex.empty", "no field is set: the handling of a message alone", 0, 0, func() any { return &rpcbench.Flex{} }},
 		{"flex.complex", "every scalar kind and every kind of nesting, once", 133, 0.98,
 			func() any { return message.Complex() }},
 		{"addressbook", "short strings and an enum, nested twice: the usual business message", 631, 0.60, addressBook},

@@ -12,7 +12,6 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 	"github.com/rpcbench/rpcbench/internal/transport/binding"
-	"github.com/rpcbench/rpcbench/internal/transport/message"
 	"github.com/rpcbench/rpcbench/study/codecs"
 )
 
@@ -99,7 +98,7 @@ func TestHostileValues(t *testing.T) {
 func TestEmptyAgainstNil(t *testing.T) {
 	eachRow(t, func(t *testing.T, o *ops) {
 		form := o.Form(entry(t, "flex.complex"))
-		for _, plain := range []*message.Flex{{}, {Bytes: []byte{}, First: []*message.Pair{}}} {
+		for _, plain := range []*rpcbench.Flex{{}, {Bytes: []byte{}, First: []*rpcbench.Pair{}}} {
 			v := reflect.ValueOf(o.decoded(t, o.encoded(t, native(form, plain)), form)).Elem()
 			require.True(t, binding.Field(v, "bytes").IsNil(), "bytes of %+v", plain)
 			require.True(t, binding.Field(v, "first").IsNil(), "a list of %+v", plain)

@@ -39,7 +39,7 @@ func TestMsgpackNames(t *testing.T) {
 	for _, e := range catalogue.All() {
 		requireNames(t, "msgpack", reflect.TypeOf(e.New()))
 	}
-	data, err := named(t, "msgpack").Marshal(new(message.Flex))
+	data, err := named(t, "msgpack").Marshal(new(rpcbench.Flex))
 	require.NoError(t, err)
 	require.Equal(t, []byte{0x80}, data, "zero fields are left out: an empty map")
 }

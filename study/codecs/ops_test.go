@@ -186,32 +186,36 @@ func TestDiffer(t *testing.T) {
 	complex := message.Complex
 	for _, c := range []struct {
 		why  string
-		give func(*message.Flex)
+		give func(*rpcbench.Flex)
 		want string
 	}{
-		{"none", func(*message.Flex) {}, ""},
-		{"a bit of a float", func(f *message.Flex) { f.Double = math.Nextafter(f.Double, 4) },
+		{"none", func(*rpcbench.Flex) {}, ""},
+		{"a bit of a float", func(f *rpcbench.Flex) { f.Double = math.Nextafter(f.Double, 4) },
 			"double: 3.141592653589793 came as 3.1415926535897936"},
-		{"a float", func(f *message.Flex) { f.Float = 0 }, "float: 2.7182817 came as 0"},
-		{"the sign of a zero", func(f *message.Flex) { f.Float = float32(math.Copysign(0, -1)) },
+		{"a float", func(f *rpcbench.Flex) { f.Float = 0 }, "float: 2.7182817 came as 0"},
+		{"the sign of a zero", func(f *rpcbench.Flex) { f.Float = float32(math.Copysign(0, -1)) },
 			"float: 2.7182817 came as -0"},
-		{"an integer", func(f *message.Flex) { f.Sint64++ }, `sint64: "-8589934592" came as "-8589934591"`},
-		{"a string", func(f *message.Flex) { f.String += "x" }, `string: "hello, flex" came as "hello, flexx"`},
-		{"bytes", func(f *message.Flex) { f.Bytes[0] = 1 }, "bytes: 000102feff came as 010102feff"},
-		{"no bytes", func(f *message.Flex) { f.Bytes = nil }, "bytes: 000102feff came as "},
-		{"a message less", func(f *message.Flex) { f.Optional = nil }, "optional: one came as none"},
-		{"within a message", func(f *message.Flex) { f.Message.Value = 7 }, `message.value: "1" came as "7"`},
-		{"an element more", func(f *message.Flex) { f.First = append(f.First, nil) }, "first: 1 elements came as 2 elements"},
-		{"two fields", func(f *message.Flex) { f.Float, f.String = 0, "" }, `float: 2.7182817 came as 0; string: "hello, flex" came as ""`},
-		{"an element", func(f *message.Flex) { f.Second[0].Key = "" }, `second[0].key: "c" came as ""`},
+		{"an integer", func(f *rpcbench.Flex) { f.Sint64++ }, `sint64: "-8589934592" came as "-8589934591"`},
+		{"a string", func(f *rpcbench.Flex) { f.String += "x" }, `string: "hello, flex" came as "hello, flexx"`},
+		{"bytes", func(f *rpcbench.Flex) { f.Bytes[0] = 1 }, "bytes: 000102feff came as 010102feff"},
+		{"no bytes", func(f *rpcbench.Flex) { f.Bytes = nil }, "bytes: 000102feff came as "},
+		{"a message less", func(f *rpcbench.Flex) { f.Optional = nil }, "optional: one came as none"},
+		{"within a message", func(f *rpcbench.Flex) { f.Message.Value = 7 }, `message.value: "1" came as "7"`},
+		{"an element more", func(f *rpcbench.Flex) { f.First = append(f.First, nil) },
+			"first: 1 elements came as 2 elements"},
+		{"two fields", func(f *rpcbench.Flex) { f.Float, f.String = 0, "" },
+			`float: 2.7182817 came as 0; string: "hello, flex" came as ""`},
+		{"an element", func(f *rpcbench.Flex) { f.Second[0].Key = "" }, `second[0].key: "c" came as ""`},
 	} {
 		got := complex()
 		c.give(got)
 		require.Equal(t, c.want, difference(complex(), got), c.why)
 	}
-	require.Empty(t, difference(&message.Flex{Double: math.NaN(), Bytes: []byte{}}, &message.Flex{Double: math.NaN()}))
-	require.Equal(t, "optional: none came as one", difference(&message.Flex{}, &message.Flex{Optional: &message.Pair{}}))
-	require.Equal(t, `string: "a" came as "b"`, difference(&message.Flex{String: "a"}, &messagepb.Flex{String_: "b"}), "another type")
+	require.Empty(t, difference(&rpcbench.Flex{Double: math.NaN(), Bytes: []byte{}}, &rpcbench.Flex{Double: math.NaN()}))
+	require.Equal(t, "optional: none came as one",
+		difference(&rpcbench.Flex{}, &rpcbench.Flex{Optional: &rpcbench.Pair{}}))
+	require.Equal(t, `string: "a" came as "b"`,
+		difference(&rpcbench.Flex{String: "a"}, &messagepb.Flex{String_: "b"}), "another type")
 	type other struct{ Key, Value string }
-	require.Contains(t, difference(&message.Pair{}, &other{}), "is missing in one", "no names in JSON")
+	require.Contains(t, difference(&rpcbench.Pair{}, &other{}), "is missing in one", "no names in JSON")
 }

@@ -86,7 +86,7 @@ func (p *prepared) request(i int) func(rpcbench.Client) (rpcbench.Call, error) {
 }
 
 // echo prepares a call that sends m.
-func (p *prepared) echo(client rpcbench.Client, m *message.Flex) (rpcbench.Call, error) {
+func (p *prepared) echo(client rpcbench.Client, m *rpcbench.Flex) (rpcbench.Call, error) {
 	echoer, ok := client.(rpcbench.Echoer)
 	switch {
 	case !ok:
@@ -122,17 +122,17 @@ func refused(err error, broken rpcbench.Violation) error {
 }
 
 // flex returns a new message of the name, or nil.
-func flex(name string) *message.Flex {
+func flex(name string) *rpcbench.Flex {
 	pairs, known := map[string]int{"flex.empty": 0, "flex.complex": 0, "flex.1kB": 44, "flex.10kB": 480}[name]
 	switch {
 	case !known:
 		return nil
 	case name == "flex.empty":
-		return new(message.Flex)
+		return new(rpcbench.Flex)
 	}
 	m := message.Complex()
 	for i := range pairs { // of about 18 bytes of protobuf each
-		m.First = append(m.First, &message.Pair{Key: fmt.Sprintf("field-%05d", i), Value: int64(i) * 7919})
+		m.First = append(m.First, &rpcbench.Pair{Key: fmt.Sprintf("field-%05d", i), Value: int64(i) * 7919})
 	}
 	return m
 }

@@ -147,7 +147,7 @@ func echo(f *session) {
 		failIf(!ok && !ofUsers(name), "Traits.Lossy has %q, which only an Echoer can lose, and the client is no Echoer", name)
 	}
 	skipIf(!ok, "the client is no Echoer")
-	_, err := client.Echo(context.Background(), &message.Flex{String: "echo"})
+	_, err := client.Echo(context.Background(), &rpcbench.Flex{String: "echo"})
 	if server := f.Stack.Cross.Server; err != nil {
 		skipIf(server != "", fmt.Sprintf("the server of %s does not echo: %v", server, err))
 	}
@@ -161,7 +161,7 @@ func echo(f *session) {
 	}
 	lossy := slices.Contains(f.Stack.Traits.Lossy, rpcbench.FloatDigits)
 	var calls []rpcbench.Call
-	for _, m := range []*message.Flex{{}, {String: "hello, flex"}, message.Complex()} {
+	for _, m := range []*rpcbench.Flex{{}, {String: "hello, flex"}, message.Complex()} {
 		if !lossy || m.Double == 0 {
 			calls = append(calls, try(client.PrepareEcho(m)))
 		}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/transport/message"
 )
 
 const sideBySide = 4 // calls that wait at a time
@@ -62,7 +61,7 @@ func (s Subject) waits(wait time.Duration) {
 				wait, errLate)
 		}
 		if client, ok := f.Client.(rpcbench.Echoer); ok {
-			call := try(client.PrepareEcho(&message.Flex{String: "echo"}))
+			call := try(client.PrepareEcho(&rpcbench.Flex{String: "echo"}))
 			if call(context.Background()) == nil { // else its server does not echo: see the check of that
 				must(one(call), "an echo")
 			}

@@ -66,41 +66,41 @@ func splitmix64(n uint64) uint64 {
 // Flex is a flex message with a name. A message that some library loses is named after the loss, as in Traits.Lossy.
 type Flex struct {
 	Name rpcbench.Loss
-	Flex *message.Flex
+	Flex *rpcbench.Flex
 }
 
 // Flexes returns new copies of all messages.
 func Flexes() []Flex {
-	zero, inf, nan, empty := math.Copysign(0, -1), math.Inf(1), math.NaN(), new(message.Pair)
+	zero, inf, nan, empty := math.Copysign(0, -1), math.Inf(1), math.NaN(), new(rpcbench.Pair)
 	return []Flex{
-		{"empty", &message.Flex{}},
+		{"empty", &rpcbench.Flex{}},
 		{rpcbench.FloatDigits, message.Complex()},
-		{rpcbench.FloatDigits, &message.Flex{Double: 0.30000000000000004, Float: 5592405.5, Message: empty}},
-		{rpcbench.FloatDigits, &message.Flex{Double: math.SmallestNonzeroFloat64, Message: empty}},
-		{rpcbench.FloatDigits, &message.Flex{Double: math.MaxFloat64, Float: math.SmallestNonzeroFloat32, Message: empty}},
-		{"largest float32", &message.Flex{Float: math.MaxFloat32}},
-		{rpcbench.NegativeZero, &message.Flex{Double: zero, Float: float32(zero)}},
-		{rpcbench.NaN, &message.Flex{Double: nan, Float: float32(nan)}},
-		{rpcbench.Infinities, &message.Flex{Double: inf, Float: float32(-inf)}},
-		{"largest and smallest integers", &message.Flex{
+		{rpcbench.FloatDigits, &rpcbench.Flex{Double: 0.30000000000000004, Float: 5592405.5, Message: empty}},
+		{rpcbench.FloatDigits, &rpcbench.Flex{Double: math.SmallestNonzeroFloat64, Message: empty}},
+		{rpcbench.FloatDigits, &rpcbench.Flex{Double: math.MaxFloat64, Float: math.SmallestNonzeroFloat32, Message: empty}},
+		{"largest float32", &rpcbench.Flex{Float: math.MaxFloat32}},
+		{rpcbench.NegativeZero, &rpcbench.Flex{Double: zero, Float: float32(zero)}},
+		{rpcbench.NaN, &rpcbench.Flex{Double: nan, Float: float32(nan)}},
+		{rpcbench.Infinities, &rpcbench.Flex{Double: inf, Float: float32(-inf)}},
+		{"largest and smallest integers", &rpcbench.Flex{
 			Int32: math.MinInt32, Int64: math.MinInt64, Uint32: math.MaxUint32, Uint64: math.MaxUint64,
 			Sint32: math.MinInt32, Sint64: math.MaxInt64, Fixed32: math.MaxUint32, Fixed64: math.MaxUint64,
 			Sfixed32: math.MinInt32, Sfixed64: math.MinInt64,
 		}},
-		{"smallest and largest integers", &message.Flex{
+		{"smallest and largest integers", &rpcbench.Flex{
 			Int32: math.MaxInt32, Int64: math.MaxInt64, Sint32: math.MaxInt32, Sint64: math.MinInt64,
 			Sfixed32: math.MaxInt32, Sfixed64: math.MaxInt64,
 		}},
-		{"integers beyond a float's 53 bits", &message.Flex{
-			Int64: 1<<53 + 1, Uint64: 1<<63 + 1, Message: &message.Pair{Value: -(1<<53 + 1)},
+		{"integers beyond a float's 53 bits", &rpcbench.Flex{
+			Int64: 1<<53 + 1, Uint64: 1<<63 + 1, Message: &rpcbench.Pair{Value: -(1<<53 + 1)},
 		}},
-		{"HTML and line separators in a string", &message.Flex{String: "<b>&'\"</b>\u2028\u2029"}},
-		{rpcbench.ControlCharacters, &message.Flex{String: "\x00\x01\t\r\n\x1f\x7f"}},
-		{"empty messages against none", &message.Flex{Message: empty, First: []*message.Pair{{}, {}}, Optional: empty}},
-		{"elements of lists, in their order", &message.Flex{
-			First: []*message.Pair{{Key: "b"}, {Key: "a"}}, Second: []*message.Pair{{Value: 2}, {Value: 1}},
+		{"HTML and line separators in a string", &rpcbench.Flex{String: "<b>&'\"</b>\u2028\u2029"}},
+		{rpcbench.ControlCharacters, &rpcbench.Flex{String: "\x00\x01\t\r\n\x1f\x7f"}},
+		{"empty messages against none", &rpcbench.Flex{Message: empty, First: []*rpcbench.Pair{{}, {}}, Optional: empty}},
+		{"elements of lists, in their order", &rpcbench.Flex{
+			First: []*rpcbench.Pair{{Key: "b"}, {Key: "a"}}, Second: []*rpcbench.Pair{{Value: 2}, {Value: 1}},
 		}},
-		{"every byte", &message.Flex{Bytes: everyByte()}},
+		{"every byte", &rpcbench.Flex{Bytes: everyByte()}},
 	}
 }
 

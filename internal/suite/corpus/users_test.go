@@ -17,7 +17,6 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 	"github.com/rpcbench/rpcbench/internal/transport/binding"
-	"github.com/rpcbench/rpcbench/internal/transport/message"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 )
 
@@ -121,38 +120,38 @@ func TestHostileUsers(t *testing.T) {
 // TestHostileFlexes: what libraries do to numbers, lists and messages changes one of the flex messages.
 func TestHostileFlexes(t *testing.T) {
 	float := func(i int64) int64 { return int64(float64(i)) }
-	for fault, change := range map[string]func(*message.Flex){
-		"int64 is a float":             func(f *message.Flex) { f.Int64 = float(f.Int64) },
-		"uint64 is a float":            func(f *message.Flex) { f.Uint64 = uint64(float64(f.Uint64)) },
-		"uint64 is an int64":           func(f *message.Flex) { f.Uint64 = min(f.Uint64, 1<<63-1) },
-		"a value within is a float":    func(f *message.Flex) { f.Message.Value = float(f.Message.Value) },
-		"int64 has 32 bits":            func(f *message.Flex) { f.Int64 = int64(int32(f.Int64)) },
-		"uint32 is an int32":           func(f *message.Flex) { f.Uint32 = min(f.Uint32, 1<<31-1) },
-		"fixed32 is an int32":          func(f *message.Flex) { f.Fixed32 = min(f.Fixed32, 1<<31-1) },
-		"the smallest int32 overflows": func(f *message.Flex) { f.Int32 = max(f.Int32, -1<<31+1) },
-		"the smallest int64 overflows": func(f *message.Flex) { f.Sfixed64 = max(f.Sfixed64, -1<<63+1) },
-		"zigzag of the smallest":       func(f *message.Flex) { f.Sint64 = max(f.Sint64, -1<<63+1) },
-		"a double is a float":          func(f *message.Flex) { f.Double = float64(float32(f.Double)) },
-		"a double has 16 digits": func(f *message.Flex) {
+	for fault, change := range map[string]func(*rpcbench.Flex){
+		"int64 is a float":             func(f *rpcbench.Flex) { f.Int64 = float(f.Int64) },
+		"uint64 is a float":            func(f *rpcbench.Flex) { f.Uint64 = uint64(float64(f.Uint64)) },
+		"uint64 is an int64":           func(f *rpcbench.Flex) { f.Uint64 = min(f.Uint64, 1<<63-1) },
+		"a value within is a float":    func(f *rpcbench.Flex) { f.Message.Value = float(f.Message.Value) },
+		"int64 has 32 bits":            func(f *rpcbench.Flex) { f.Int64 = int64(int32(f.Int64)) },
+		"uint32 is an int32":           func(f *rpcbench.Flex) { f.Uint32 = min(f.Uint32, 1<<31-1) },
+		"fixed32 is an int32":          func(f *rpcbench.Flex) { f.Fixed32 = min(f.Fixed32, 1<<31-1) },
+		"the smallest int32 overflows": func(f *rpcbench.Flex) { f.Int32 = max(f.Int32, -1<<31+1) },
+		"the smallest int64 overflows": func(f *rpcbench.Flex) { f.Sfixed64 = max(f.Sfixed64, -1<<63+1) },
+		"zigzag of the smallest":       func(f *rpcbench.Flex) { f.Sint64 = max(f.Sint64, -1<<63+1) },
+		"a double is a float":          func(f *rpcbench.Flex) { f.Double = float64(float32(f.Double)) },
+		"a double has 16 digits": func(f *rpcbench.Flex) {
 			f.Double, _ = strconv.ParseFloat(strconv.FormatFloat(f.Double, 'g', 16, 64), 64)
 		},
-		"elements of a list are in another order":    func(f *message.Flex) { slices.Reverse(f.First) },
-		"elements of the other are in another order": func(f *message.Flex) { slices.Reverse(f.Second) },
-		"an empty element is left out": func(f *message.Flex) {
-			f.First = slices.DeleteFunc(f.First, func(p *message.Pair) bool { return *p == message.Pair{} })
+		"elements of a list are in another order":    func(f *rpcbench.Flex) { slices.Reverse(f.First) },
+		"elements of the other are in another order": func(f *rpcbench.Flex) { slices.Reverse(f.Second) },
+		"an empty element is left out": func(f *rpcbench.Flex) {
+			f.First = slices.DeleteFunc(f.First, func(p *rpcbench.Pair) bool { return *p == rpcbench.Pair{} })
 		},
-		"an empty message is none": func(f *message.Flex) {
-			if f.Message != nil && *f.Message == (message.Pair{}) {
+		"an empty message is none": func(f *rpcbench.Flex) {
+			if f.Message != nil && *f.Message == (rpcbench.Pair{}) {
 				f.Message = nil
 			}
 		},
-		"an absent message is empty": func(f *message.Flex) {
+		"an absent message is empty": func(f *rpcbench.Flex) {
 			if f.Optional == nil {
-				f.Optional = new(message.Pair)
+				f.Optional = new(rpcbench.Pair)
 			}
 		},
-		"a list is the other one": func(f *message.Flex) { f.First, f.Second = f.Second, f.First },
-		"true is false":           func(f *message.Flex) { f.Bool = false },
+		"a list is the other one": func(f *rpcbench.Flex) { f.First, f.Second = f.Second, f.First },
+		"true is false":           func(f *rpcbench.Flex) { f.Bool = false },
 	} {
 		before := corpus.Flexes()
 		require.True(t, slices.ContainsFunc(corpus.Flexes(), func(c corpus.Flex) bool {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/transport/codec"
-	"github.com/rpcbench/rpcbench/internal/transport/message"
 )
 
 // API is the service on one set of types: user, response, flex message, error body. Its functions run inside calls, so
@@ -22,16 +21,16 @@ import (
 type API[U, R, F, E any] struct {
 	Answer    func(*U) *R                // as rpcbench.Answer
 	Check     func(asked *U, r *R) error // as rpcbench.Check
-	Equal     func(a, b *F) bool         // as message.Flex.Equal
+	Equal     func(a, b *F) bool         // as rpcbench.Flex.Equal
 	FromError func(*rpcbench.Error) *E
 	ToError   func(*E) *rpcbench.Error
 }
 
 // Plain returns the service on the plain structs.
-func Plain() API[rpcbench.User, rpcbench.Response, message.Flex, rpcbench.Error] {
+func Plain() API[rpcbench.User, rpcbench.Response, rpcbench.Flex, rpcbench.Error] {
 	same := func(e *rpcbench.Error) *rpcbench.Error { return e }
-	return API[rpcbench.User, rpcbench.Response, message.Flex, rpcbench.Error]{
-		rpcbench.Answer, rpcbench.Check, (*message.Flex).Equal, same, same,
+	return API[rpcbench.User, rpcbench.Response, rpcbench.Flex, rpcbench.Error]{
+		rpcbench.Answer, rpcbench.Check, (*rpcbench.Flex).Equal, same, same,
 	}
 }
 
@@ -42,7 +41,7 @@ func Alike[U, R, F, E any]() API[U, R, F, E] {
 	for t, plain := range map[reflect.Type]reflect.Type{
 		reflect.TypeFor[U](): reflect.TypeFor[rpcbench.User](),
 		reflect.TypeFor[R](): reflect.TypeFor[rpcbench.Response](),
-		reflect.TypeFor[F](): reflect.TypeFor[message.Flex](),
+		reflect.TypeFor[F](): reflect.TypeFor[rpcbench.Flex](),
 		reflect.TypeFor[E](): reflect.TypeFor[rpcbench.Error](),
 	} {
 		if layout(t) != layout(plain) {
@@ -54,7 +53,7 @@ func Alike[U, R, F, E any]() API[U, R, F, E] {
 		Check: func(asked *U, r *R) error {
 			return rpcbench.Check(as[rpcbench.User](asked), as[rpcbench.Response](r))
 		},
-		Equal:     func(a, b *F) bool { return as[message.Flex](a).Equal(as[message.Flex](b)) },
+		Equal:     func(a, b *F) bool { return as[rpcbench.Flex](a).Equal(as[rpcbench.Flex](b)) },
 		FromError: func(e *rpcbench.Error) *E { return as[E](e) },
 		ToError: func(e *E) *rpcbench.Error {
 			plain := new(rpcbench.Error)

@@ -28,7 +28,7 @@ func TestAPI(t *testing.T) {
 // A copy shares no memory with what it was made of: a client's caller may change its user after PrepareUser.
 func TestCopiesAreDeep(t *testing.T) {
 	u, m := rpcbench.Sample(1, 10), message.Complex()
-	user, flex := binding.Convert[rpcbench.User](&u), binding.Convert[message.Flex](m)
+	user, flex := binding.Convert[rpcbench.User](&u), binding.Convert[rpcbench.Flex](m)
 	u.Avatar[3]++
 	require.Equal(t, rpcbench.Sample(1, 10), *user)
 	m.Bytes[0]++
@@ -76,11 +76,11 @@ func testAPI[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E], exact bo
 	t.Run("flex", func(t *testing.T) {
 		all := flexes(t)
 		if exact {
-			all = append(all, &message.Flex{Double: math.Copysign(0, -1)}, &message.Flex{Float: float32(math.Copysign(0, -1))},
-				&message.Flex{Double: math.NaN()}, &message.Flex{Float: float32(math.NaN())})
+			all = append(all, &rpcbench.Flex{Double: math.Copysign(0, -1)}, &rpcbench.Flex{Float: float32(math.Copysign(0, -1))},
+				&rpcbench.Flex{Double: math.NaN()}, &rpcbench.Flex{Float: float32(math.NaN())})
 		}
 		for i, f := range all {
-			require.True(t, f.Equal(binding.Convert[message.Flex](binding.Convert[F](f))), "%+v: conversion keeps every field",
+			require.True(t, f.Equal(binding.Convert[rpcbench.Flex](binding.Convert[F](f))), "%+v: conversion keeps every field",
 				f)
 			for j, g := range all {
 				require.Equal(t, i == j, f.Equal(g))
@@ -147,22 +147,22 @@ func user[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E]) {
 }
 
 // flexes are pairwise different: message.Complex, and each with one field changed.
-func flexes(t *testing.T) []*message.Flex {
-	all := []*message.Flex{message.Complex(), {}}
-	for i := range reflect.TypeFor[message.Flex]().NumField() {
+func flexes(t *testing.T) []*rpcbench.Flex {
+	all := []*rpcbench.Flex{message.Complex(), {}}
+	for i := range reflect.TypeFor[rpcbench.Flex]().NumField() {
 		f := message.Complex()
 		v := reflect.ValueOf(f).Elem().Field(i)
 		require.False(t, v.IsZero(), "field %d of message.Complex would not be tested", i)
 		v.SetZero()
 		all = append(all, f)
 	}
-	for _, change := range []func(*message.Flex) **message.Pair{
-		func(f *message.Flex) **message.Pair { return &f.Message },
-		func(f *message.Flex) **message.Pair { return &f.First[0] },
-		func(f *message.Flex) **message.Pair { return &f.Second[0] },
-		func(f *message.Flex) **message.Pair { return &f.Optional },
+	for _, change := range []func(*rpcbench.Flex) **rpcbench.Pair{
+		func(f *rpcbench.Flex) **rpcbench.Pair { return &f.Message },
+		func(f *rpcbench.Flex) **rpcbench.Pair { return &f.First[0] },
+		func(f *rpcbench.Flex) **rpcbench.Pair { return &f.Second[0] },
+		func(f *rpcbench.Flex) **rpcbench.Pair { return &f.Optional },
 	} {
-		for _, p := range []*message.Pair{{}, {Key: "x"}, {Value: 7}} {
+		for _, p := range []*rpcbench.Pair{{}, {Key: "x"}, {Value: 7}} {
 			f := message.Complex()
 			*change(f) = p
 			all = append(all, f)

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/transport/message"
 )
 
 // Conn makes calls over one connection, or over any of several if the protocol does not multiplex.
@@ -81,16 +80,16 @@ func (c *client[U, R, F, E]) PrepareUser(u rpcbench.User) (rpcbench.Call, error)
 	}, nil
 }
 
-func (c *client[U, R, F, E]) Echo(ctx context.Context, m *message.Flex) (*message.Flex, error) {
+func (c *client[U, R, F, E]) Echo(ctx context.Context, m *rpcbench.Flex) (*rpcbench.Flex, error) {
 	conn := c.conn()
 	f, err := conn.Echo(ctx, Convert[F](m))
 	if err != nil {
 		return nil, conn.Failure(ctx, err)
 	}
-	return Convert[message.Flex](f), nil
+	return Convert[rpcbench.Flex](f), nil
 }
 
-func (c *client[U, R, F, E]) PrepareEcho(m *message.Flex) (rpcbench.Call, error) {
+func (c *client[U, R, F, E]) PrepareEcho(m *rpcbench.Flex) (rpcbench.Call, error) {
 	asked, conn, equal := Convert[F](m), c.conn(), c.api.Equal
 	return func(ctx context.Context) error {
 		f, err := conn.Echo(ctx, asked)

@@ -18,7 +18,6 @@ import (
 	"github.com/rpcbench/rpcbench/internal/transport/binding"
 	"github.com/rpcbench/rpcbench/internal/transport/codec/jsonstd"
 	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
-	"github.com/rpcbench/rpcbench/internal/transport/message"
 )
 
 const users, echo = "/users", "/echo"
@@ -49,7 +48,7 @@ func newServer(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 			case path == users:
 				serve(ctx, create)
 			default:
-				serve(ctx, func(_ context.Context, f *message.Flex) (*message.Flex, error) {
+				serve(ctx, func(_ context.Context, f *rpcbench.Flex) (*rpcbench.Flex, error) {
 					binding.Wait(config.Wait)
 					return f, nil
 				})
@@ -113,12 +112,12 @@ func dial(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 	for range config.Conns {
 		c.free <- c.newHost()
 	}
-	return binding.NewClient(binding.Plain(), []*binding.Conn[rpcbench.User, rpcbench.Response, message.Flex]{{
+	return binding.NewClient(binding.Plain(), []*binding.Conn[rpcbench.User, rpcbench.Response, rpcbench.Flex]{{
 		Call: func(ctx context.Context, u *rpcbench.User) (*rpcbench.Response, error) {
 			return call[rpcbench.Response](ctx, c, users, u)
 		},
-		Echo: func(ctx context.Context, f *message.Flex) (*message.Flex, error) {
-			return call[message.Flex](ctx, c, echo, f)
+		Echo: func(ctx context.Context, f *rpcbench.Flex) (*rpcbench.Flex, error) {
+			return call[rpcbench.Flex](ctx, c, echo, f)
 		},
 		Failure: binding.AsIs,
 		Close: func() {

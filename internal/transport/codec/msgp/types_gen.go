@@ -34,7 +34,7 @@ type Error struct {
 	Message    string      `json:"message,omitempty" msg:"message,omitempty"`
 }
 
-// Flex is message.Flex.
+// Flex is rpcbench.Flex.
 type Flex struct {
 	Double   float64 `json:"double,omitempty" msg:"double,omitempty"`
 	Float    float32 `json:"float,omitempty" msg:"float,omitempty"`
@@ -57,7 +57,7 @@ type Flex struct {
 	Optional *Pair   `json:"optional,omitempty" msg:"optional,omitempty"`
 }
 
-// Pair is message.Pair.
+// Pair is rpcbench.Pair.
 type Pair struct {
 	Key   string `json:"key,omitempty" msg:"key,omitempty"`
 	Value int64  `json:"value,omitempty" msg:"value,omitempty"`

@@ -34,7 +34,7 @@ type Error struct {
 	Message    string      `json:"message,omitempty" xml:"message,omitempty"`
 }
 
-// Flex is message.Flex.
+// Flex is rpcbench.Flex.
 type Flex struct {
 	Double   float64 `json:"double,omitempty" xml:"double,omitempty"`
 	Float    float32 `json:"float,omitempty" xml:"float,omitempty"`
@@ -57,7 +57,7 @@ type Flex struct {
 	Optional *Pair   `json:"optional,omitempty" xml:"optional,omitempty"`
 }
 
-// Pair is message.Pair.
+// Pair is rpcbench.Pair.
 type Pair struct {
 	Key   string `json:"key,omitempty" xml:"key,omitempty"`
 	Value int64  `json:"value,omitempty" xml:"value,omitempty"`
