@@ -15,7 +15,8 @@ type Workload struct {
 	Title string // says in a few words what a call is
 
 	// Payload is what a call sends, and gets back. "" is a small user. A size, such as 2kB, is a user with as many random
-	// bytes. flex.empty, flex.complex, flex.1kB and flex.10kB are messages that are echoed: see Flex.
+	// bytes. flex.empty, flex.complex, flex.1kB and flex.10kB are messages that are echoed: see Flex. So are those of
+	// drawn, a thousand and more, whose sizes are those that services send.
 	Payload string `json:",omitzero"`
 
 	Invalid  bool // the user breaks a rule, and is refused

@@ -38,13 +38,13 @@ const saturated = "saturated" // in a list of rates: callers that call again at 
 // asFlags makes flags of the fields that an error of a workload names.
 var asFlags = strings.NewReplacer("a workload's ", "", "Payload", "-payload", "Callers", "-callers", "Conns", "-conns",
 	"Procs", "-gomaxprocs", "Stream", "-stream", "NewConn", "-new-connections", "Rate", "-rate",
-	"TLS", "-tls", "Link", "-link")
+	"TLS", "-tls", "Link", "-link", "Wait", "-wait")
 
 // titles are what the values of flags make of a workload's title.
 var titles = map[string]string{"rate": "% calls a second", "callers": "% callers", "conns": "% connections",
 	"tls": "TLS", "unix": "a Unix socket", "apart": "client and server in two processes", "payload": "% of bytes",
 	"new-connections": "new connections", "stream": "on a stream", "headers": "long headers",
-	"link": "over %", "gomaxprocs": "GOMAXPROCS=%"}
+	"link": "over %", "wait": "handlers wait %", "gomaxprocs": "GOMAXPROCS=%"}
 
 // workloadFlags registers the flags that make workloads. read returns them, after the flags are parsed; none if none of
 // the flags was given.
@@ -58,7 +58,8 @@ func workloadFlags(f *flag.FlagSet) (read func() (made, error)) {
 	f.BoolVar(&w.TLS, "tls", false, "TLS 1.3")
 	f.BoolVar(&w.Unix, "unix", false, "a Unix socket in place of TCP")
 	f.StringVar(&w.Payload, "payload", "", "`size` of random bytes in each request and reply: 100B, 2kB (2000 bytes), "+
-		"1MB; or what\nis echoed: flex.empty, flex.complex, flex.1kB (structured, 2.0 kB of JSON) or flex.10kB")
+		"1MB; or what\nis echoed: flex.empty, flex.complex, flex.1kB (structured, 2.0 kB of JSON), flex.10kB, or\ndrawn, of sizes that services send")
+	f.DurationVar(&w.Wait, "wait", 0, "how long a handler waits once it has validated, as for a database: 1ms")
 	f.BoolVar(&w.NewConn, "new-connections", false, "a connection for each call")
 	f.BoolVar(&w.Stream, "stream", false, "one stream for all calls, where a stack has streams")
 	f.BoolVar(&w.Headers, "headers", false, "a token, a trace and a user agent with each call")

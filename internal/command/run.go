@@ -36,7 +36,7 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 		example: "rpcbench run",
 		groups: append([]string{
 			"What is called: base workloads payload stream headers",
-			"How: rate callers conns new-connections tls unix apart link server gomaxprocs idle",
+			"How: rate callers conns wait new-connections tls unix apart link server gomaxprocs idle",
 			"How long: thorough time processes seed",
 			"What is decided: equal max max-counts",
 			"Where to: out v",

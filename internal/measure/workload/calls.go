@@ -49,11 +49,11 @@ func (p *prepared) call(i int) (call rpcbench.Call, err error) {
 
 // request returns what prepares call i on a client. The requests of users below 100 are of one length.
 func (p *prepared) request(i int) func(rpcbench.Client) (rpcbench.Call, error) {
-	m, u, broken := flex(p.Payload), rpcbench.Sample(i%100, p.Bytes()), rpcbench.Violation{}
+	m, u, broken := flex(p.Payload, i), rpcbench.Sample(i%100, p.Bytes()), rpcbench.Violation{}
 	if p.Invalid {
 		broken = breakRule(&u, i%3)
 	}
-	if m != nil && m.Fixed32 != 0 {
+	if m != nil && m.Fixed32 != 0 && p.Payload != Drawn {
 		m.Fixed32 += uint32(i) // as many bytes, and another reply
 	}
 	return func(client rpcbench.Client) (call rpcbench.Call, err error) {
@@ -121,8 +121,11 @@ func refused(err error, broken rpcbench.Violation) error {
 	return nil
 }
 
-// flex returns a new message of the name, or nil.
-func flex(name string) *rpcbench.Flex {
+// flex returns a new message of the name for call i, or nil.
+func flex(name string, i int) *rpcbench.Flex {
+	if name == Drawn {
+		return drawnMessage(i)
+	}
 	pairs, known := map[string]int{"flex.empty": 0, "flex.complex": 0, "flex.1kB": 44, "flex.10kB": 480}[name]
 	switch {
 	case !known:

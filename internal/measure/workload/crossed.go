@@ -50,7 +50,9 @@ func (o *Open) Start(warm int) error {
 	if each < o.Least {
 		return o.remembers(calls, each)
 	}
-	o.Least = each / 2
+	if o.Least = each / 2; o.vary {
+		o.Least = each / 20
+	}
 	return nil
 }
 

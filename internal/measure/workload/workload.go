@@ -136,11 +136,16 @@ func (w Workload) AtOnce() int {
 func (w Workload) callers() (callers, calls int) {
 	switch {
 	case w.Rate != 0:
-		return cmp.Or(w.Callers, rateCallers), each
+		callers, calls = cmp.Or(w.Callers, rateCallers), each
 	case w.Callers == 0:
-		return 1, corpus.Round
+		callers, calls = 1, corpus.Round
+	default:
+		callers, calls = w.Callers, each
 	}
-	return w.Callers, each
+	if w.Payload == Drawn {
+		calls = (draws + callers - 1) / callers
+	}
+	return callers, calls
 }
 
 // Connections is how many a client of the stack keeps open: as its library is wired, unless the workload says how many.
@@ -191,8 +196,10 @@ func (w Workload) Check() error {
 	switch {
 	case w.Payload != "" && !w.Structured() && w.Bytes() == 0:
 		_, err := Size(w.Payload)
-		return fmt.Errorf("a workload's Payload: %w, or name a structured message: flex.empty, flex.complex, flex.1kB or "+
-			"flex.10kB", err)
+		return fmt.Errorf("a workload's Payload: %w, or name a structured message: flex.empty, flex.complex, flex.1kB, "+
+			"flex.10kB or drawn", err)
+	case w.Payload == Drawn && (w.NewConn || w.Link != ""):
+		return errors.New("a workload's drawn Payload takes a thousand calls: it goes without NewConn and Link")
 	case w.Structured() && w.Invalid:
 		return errors.New("a workload's structured Payload is no user: it goes without Invalid")
 	case w.Stream && (other || w.Callers > 1 || w.Conns > 1):
@@ -218,7 +225,7 @@ func (w Workload) Bytes() int {
 }
 
 // Structured says whether a message is echoed, and no user created.
-func (w Workload) Structured() bool { return flex(w.Payload) != nil }
+func (w Workload) Structured() bool { return flex(w.Payload, 0) != nil }
 
 // Size reads a payload: 100B, 1kB (1000 bytes), 1MB.
 func Size(s string) (int, error) {
@@ -262,6 +269,10 @@ func All() []Planned {
 		{Name: "small-apart", Title: "one small call at a time", Apart: true},
 		{Name: "small-1000-per-second", Title: "small calls, 1,000 a second", Rate: 1000, Apart: true},
 		{Name: "small-load-one-core", Title: "small, ordinary load, GOMAXPROCS 1 each", Apart: true, Procs: 1},
+		{Name: "small-load-wait", Title: "small, ordinary load, handlers wait 1 ms", Apart: true, Wait: time.Millisecond},
+		{Name: "small-saturated-wait", Title: "saturated: 100 callers, handlers wait 1 ms", Callers: 100, Apart: true,
+			Wait: time.Millisecond},
+		{Name: "drawn-load", Title: "sizes as services send, ordinary load", Payload: Drawn, Apart: true},
 		{Name: "mixed", Title: "mixed fields, 418 B of JSON", Payload: "flex.complex", Procs: 1},
 		{Name: "structured-10kB", Title: "structured, 18.5 kB of JSON", Payload: "flex.10kB", Procs: 1},
 		{Name: "bytes-1kB", Title: "1 kB of bytes (1.4 kB as JSON)", Payload: "1kB", Procs: 1},
@@ -271,7 +282,7 @@ func All() []Planned {
 		{Name: "cold", Title: "a new connection, one call", NewConn: true, Procs: 1},
 		{Name: "cold-4g", Title: "a new connection over 4G, one call", NewConn: true, Link: "4g"},
 		{Name: "headers", Title: "a small call, long headers", Headers: true, Procs: 1},
-	}, smallLoad, "structured-load-tls", "small-load-one-core")
+	}, smallLoad, "structured-load-tls", "small-load-one-core", "small-load-wait", "drawn-load")
 }
 
 const (
@@ -377,6 +388,7 @@ type Open struct {
 	Server  *child.Server // that has a process of its own; else nil
 	Least   float64       // bytes that each call sends and receives: half of what those of a warm-up did
 
+	vary    bool  // sizes of calls: a few of them may have a twentieth of the mean
 	conns   int64 // of the fixture
 	dials   int64 // of a call
 	crossed crossed
@@ -423,7 +435,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, setup Setup) (
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", stack.Name, err)
 	}
-	o = &Open{Figures: setup.Figures, Least: setup.Least}
+	o = &Open{Figures: setup.Figures, Least: setup.Least, vary: w.Payload == Drawn}
 	config := setup.Config
 	config.Conns, config.TLS, config.Unix = w.Connections(stack.Traits), w.TLS, w.Unix
 	if w.Headers {
@@ -490,6 +502,8 @@ func (w Workload) prepare(o *Open, setup Setup) error {
 		o.Warm = 1
 	case w.NewConn:
 		o.Warm /= 4
+	case w.Payload == Drawn:
+		o.Warm = calls
 	}
 	return nil
 }

@@ -73,6 +73,7 @@ type row struct {
 	deadline       bool // of each call
 	invalid        bool // users break a rule, which makes them shorter
 	alike          bool // messages
+	drawn          bool // their sizes
 	apart          bool // the server is another process
 	rate           bool // starts are planned
 	procs          int
@@ -121,6 +122,11 @@ func TestWorkloads(t *testing.T) {
 			apart: true, callers: 100, rate: true},
 		{name: "small-load-one-core", operation: users, json: smallJSON, protobuf: small,
 			apart: true, callers: 100, rate: true, procs: 1},
+		{name: "small-load-wait", operation: users, json: smallJSON, protobuf: small,
+			apart: true, callers: 100, rate: true, leastTime: time.Millisecond},
+		{name: "small-saturated-wait", operation: users, json: smallJSON, protobuf: small,
+			apart: true, callers: 100, leastTime: time.Millisecond},
+		{name: "drawn-load", operation: echo, drawn: true, apart: true, callers: 100, rate: true},
 		{name: "bytes-10kB", operation: users, json: 13_414, protobuf: 10_039, procs: 1},
 		{name: "structured-1kB", operation: echo, json: 2018, protobuf: 1007, procs: 1},
 		{name: "cold-tls", operation: users, json: smallJSON, protobuf: small, each: true, tls: true, procs: 1},
@@ -173,7 +179,7 @@ func TestWorkloads(t *testing.T) {
 		}
 		for i, stack := range new(witness).stacks(row.operation == call) {
 			t.Run(row.name+"/"+stack.Name, func(t *testing.T) {
-				if row.leastTime > 0 && testing.Short() {
+				if row.leastTime > time.Millisecond && testing.Short() {
 					t.Skip("seconds")
 				}
 				w := new(witness)
@@ -311,9 +317,17 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	most, seenConns, requests, bodies, traces := 0, set[string]{}, set[int64]{}, set[string]{}, set[string]{}
 	for i, m := range got {
 		require.Equal(t, paths[c.operation], m.Path[strings.LastIndex(m.Path, "/"):], "what the server is asked")
-		if c.invalid {
+		switch {
+		case c.invalid:
 			require.Less(t, m.Size, size, "bytes of a message, whose users are valid")
-		} else {
+		case c.drawn && isJSON:
+			require.Greater(t, m.Size, 2, "bytes of a message")
+		case c.drawn:
+			sizes, _ := workload.DrawnSizes()
+			require.True(t, slices.ContainsFunc(sizes, func(size int) bool {
+				return size <= m.Size && m.Size < size+25 // the last of a list is whole
+			}), "%d bytes of a message are none that were drawn", m.Size)
+		default:
 			require.InDelta(t, size, m.Size, float64(size)/50, "bytes of a message")
 		}
 		require.Equal(t, c.deadline && !isJSON, m.Timeout != "", "a deadline, which gRPC sends, of %q", m.Timeout)
@@ -358,6 +372,10 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 			around = 1400
 		}
 		perCall := int(n) / calls
+		if c.drawn {
+			require.Greater(t, perCall, 2000, "bytes %s, per call", side)
+			continue
+		}
 		if c.invalid {
 			least = 0
 		}

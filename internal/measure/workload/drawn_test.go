@@ -1,0 +1,30 @@
+package workload_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+)
+
+// The sizes that are drawn have the median and the 99th percentile of those that were published, as far as their number
+// tells, and a mean that docs/workloads.md names.
+func TestDrawnSizes(t *testing.T) {
+	sizes, cut := workload.DrawnSizes()
+	sum, different := 0, map[int]bool{}
+	for _, size := range sizes {
+		sum, different[size] = sum+size, true
+	}
+	sorted := slices.Sorted(slices.Values(sizes))
+	n := len(sorted)
+	require.Greater(t, len(slices.Collect(maps.Keys(different))), 1000, "different sizes")
+	require.InEpsilon(t, 1500, sorted[n/2], 0.15, "median")
+	require.InEpsilon(t, 196_000, sorted[n-n/100], 0.4, "99th percentile")
+	require.LessOrEqual(t, sorted[n-1], 500_000)
+	require.InDelta(t, 0.0028, cut, 0.002, "share of draws beyond the largest")
+	t.Logf("%d sizes: mean %d, largest %d, median %d, 99th percentile %d, cut off %.2f %%", n, sum/n, sorted[n-1],
+		sorted[n/2], sorted[n-n/100], 100*cut)
+}
