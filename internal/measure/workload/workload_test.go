@@ -305,7 +305,7 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	require.NoError(t, o.Loop.Start(0))
 	require.NoError(t, o.Loop.Run(t.Context(), int64(calls)))
 	linked := time.Duration(calls/callers) * c.leastTime
-	require.GreaterOrEqual(t, time.Since(began), linked, "time of the calls over the link")
+	require.GreaterOrEqual(t, time.Since(began), linked, "time of the calls over the link, or whose handlers wait")
 	sent, received = by.wire.Sent.Load()-sent, by.wire.Received.Load()-received
 	got := read(t, file)[connecting:]
 
