@@ -231,20 +231,28 @@ func (h *holder) reach(ctx context.Context) error {
 	return f.Close()
 }
 
-// hold opens more until n are held.
+// hold opens more until n are held, as many at a time as the first point has. Each of them takes goroutines that end,
+// whose descriptors the runtime keeps for the next ones: with larger steps these would count.
 func (h *holder) hold(life context.Context, n int) error {
 	ctx, cancel := context.WithCancelCause(life) // a deadline would leave its trace in the header tables of HTTP/2
 	defer cancel(nil)
 	defer time.AfterFunc(openLimit, func() { cancel(fmt.Errorf("%d were not open after %v", n, openLimit)) }).Stop()
-	more := n - h.number
-	h.number = n
-	switch h.asked.State {
-	case Streams:
-		return h.streams(more)
-	case Calls:
-		return h.calls(life, more)
+	for h.number < n {
+		more, err := min(h.asked.Most/10, n-h.number), error(nil)
+		switch h.asked.State {
+		case Streams:
+			err = h.streams(more)
+		case Calls:
+			err = h.calls(life, more)
+		default:
+			err = h.connections(ctx, more)
+		}
+		if err != nil {
+			return err
+		}
+		h.number += more
 	}
-	return h.connections(ctx, more)
+	return nil
 }
 
 // dial makes a client with so many connections, and keeps it.

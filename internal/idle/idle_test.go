@@ -105,10 +105,11 @@ func TestKnownMemory(t *testing.T) {
 
 // TestStacks: every state is there, and each of what is held takes some of both processes.
 func TestStacks(t *testing.T) {
+	const number = 24 // whose half is no multiple of its tenth
 	for _, part := range parts() {
 		for name, streams := range map[string]bool{"httpjson": false, "grpcprotobuf": true} {
 			t.Run(fmt.Sprint(part, ", ", name), func(t *testing.T) {
-				one, err := Plan{Number: 20}.pair(t.Context(), part, Contestant{Name: name + "@build"})
+				one, err := Plan{Number: number}.pair(t.Context(), part, Contestant{Name: name + "@build"})
 				if part.State == Streams && !streams {
 					require.ErrorIs(t, err, errors.ErrUnsupported)
 					return
@@ -119,7 +120,7 @@ func TestStacks(t *testing.T) {
 					require.Greater(t, one[side][2].Heap, one[side][0].Heap)
 					if part.State == Calls {
 						waiting := one[side][2].Goroutines - one[side][0].Goroutines
-						require.GreaterOrEqual(t, waiting, 20-2, "goroutines of handlers, or of callers")
+						require.GreaterOrEqual(t, waiting, number-2, "goroutines of handlers, or of callers")
 					}
 				}
 			})
@@ -182,7 +183,7 @@ func TestEachConnectionHasOneCall(t *testing.T) {
 			f, err := rpcbench.Start(t.Context(), stack, rpcbench.Config{TLS: test.tls})
 			require.NoError(t, err)
 			defer f.Close()
-			asked := question{Addr: f.Addr, TLS: test.tls, State: Connections}
+			asked := question{Addr: f.Addr, TLS: test.tls, State: Connections, Most: 10 * number}
 			if state, ok := f.TLS(); ok {
 				asked.Certificate = state.PeerCertificates[0].Raw
 			}
@@ -238,10 +239,29 @@ func TestHoldingFails(t *testing.T) {
 			}
 			return dial(ctx, network, addr)
 		}
-	}), asked: question{Addr: f.Addr}}
+	}), asked: question{Addr: f.Addr, Most: 200}}
 	require.NoError(t, h.reach(t.Context()))
 	require.ErrorContains(t, h.hold(t.Context(), 20), "too many open files")
 	require.NoError(t, h.kept[0].(io.Closer).Close())
+}
+
+// No step is larger than the first one, whatever the number: see hold.
+func TestStepsAreEqual(t *testing.T) {
+	f, err := rpcbench.Start(t.Context(), httpjson.New(), rpcbench.Config{})
+	require.NoError(t, err)
+	defer f.Close()
+	var steps []int
+	h := holder{stack: httpjson.New(), asked: question{Addr: f.Addr, Most: 25}}
+	require.NoError(t, h.reach(t.Context()))
+	h.stack = testkit.Dialling(h.stack, func(config *rpcbench.ClientConfig) { steps = append(steps, config.Conns) })
+	for _, n := range points(25) {
+		require.NoError(t, h.hold(t.Context(), n))
+		require.Equal(t, n, h.number)
+	}
+	require.Equal(t, []int{2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1}, steps)
+	for _, client := range h.kept {
+		require.NoError(t, client.(io.Closer).Close())
+	}
 }
 
 // A part that fails is said, and the others go on; so is what a stack does not have. Nothing is left when it ends.
