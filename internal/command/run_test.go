@@ -217,11 +217,13 @@ func TestWhatRunAsks(t *testing.T) {
 		servers += "," + name + "=" + stacktest.Start(t, found[0], rpcbench.Config{}).Addr
 	}
 	rows, asked, s = run(ours(), "-thorough", "-processes", "6", "-server", servers[1:])
-	there := slices.DeleteFunc(workload.All(), func(w workload.Planned) bool { return w.TLS || w.At(nil).Rate != 0 })
+	there := slices.DeleteFunc(workload.All(), func(w workload.Planned) bool {
+		return w.TLS || w.Wait != 0 || w.At(nil).Rate != 0
+	})
 	require.ElementsMatch(t, of(there), distinct(rows))
 	require.Contains(t, s.Warnings, "skipped: small-load, structured-load-tls, structured-saturated-tls, cold-tls, "+
-		"small-1000-per-second, small-load-one-core: -server is for workloads without TLS, a Unix socket, a rate, a wait "+
-		"or -apart")
+		"small-1000-per-second, small-load-one-core, small-load-wait, small-saturated-wait, drawn-load: -server is for "+
+		"workloads without TLS, a Unix socket, a rate, a wait or -apart")
 	for name, addr := range asked[0].Servers {
 		require.Contains(t, servers, ","+name+"="+addr)
 	}
