@@ -1,8 +1,11 @@
 package workload_test
 
 import (
+	"fmt"
 	"maps"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,6 +28,10 @@ func TestDrawnSizes(t *testing.T) {
 	require.InEpsilon(t, 196_000, sorted[n-n/100], 0.4, "99th percentile")
 	require.LessOrEqual(t, sorted[n-1], 500_000)
 	require.InDelta(t, 0.0028, cut, 0.002, "share of draws beyond the largest")
-	t.Logf("%d sizes: mean %d, largest %d, median %d, 99th percentile %d, cut off %.2f %%", n, sum/n, sorted[n-1],
-		sorted[n/2], sorted[n-n/100], 100*cut)
+	page, err := os.ReadFile("../../../docs/running.md")
+	require.NoError(t, err)
+	said := strings.Join(strings.Fields(string(page)), " ")
+	require.Contains(t, said, fmt.Sprintf("draws %.2f %% were larger than 500 kB", 100*cut))
+	require.Contains(t, said, fmt.Sprintf("have a mean of %.1f kB and a largest of %.0f kB", float64(sum)/float64(n)/1000,
+		float64(sorted[n-1])/1000))
 }
