@@ -58,7 +58,8 @@ func workloadFlags(f *flag.FlagSet) (read func() (made, error)) {
 	f.BoolVar(&w.TLS, "tls", false, "TLS 1.3")
 	f.BoolVar(&w.Unix, "unix", false, "a Unix socket in place of TCP")
 	f.StringVar(&w.Payload, "payload", "", "`size` of random bytes in each request and reply: 100B, 2kB (2000 bytes), "+
-		"1MB; or what\nis echoed: flex.empty, flex.complex, flex.1kB (structured, 2.0 kB of JSON), flex.10kB, or\ndrawn, of sizes that services send")
+		"1MB; or what\nis echoed: flex.empty, flex.complex, flex.1kB (structured, 2.0 kB of JSON), flex.10kB, or\n"+
+		"drawn, of sizes that services send")
 	f.DurationVar(&w.Wait, "wait", 0, "how long a handler waits once it has validated, as for a database: 1ms")
 	f.BoolVar(&w.NewConn, "new-connections", false, "a connection for each call")
 	f.BoolVar(&w.Stream, "stream", false, "one stream for all calls, where a stack has streams")
