@@ -91,10 +91,14 @@ func (w Workload) Extra() time.Duration {
 
 // Warming is about how long the callers of a window take until they are warm.
 func (w Workload) Warming() time.Duration {
-	if w.Link != "" || !w.Windowed() {
+	calls := w.AtOnce()
+	switch {
+	case w.Link != "" || !w.Windowed():
 		return 0
+	case w.Payload == Drawn:
+		calls = 2 * draws // whose messages are made first, and are larger
 	}
-	return time.Duration(w.AtOnce()) * 400 * time.Microsecond
+	return time.Duration(calls) * 400 * time.Microsecond
 }
 
 // LeastRate is the least Rate of a Planned workload.
