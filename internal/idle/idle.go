@@ -113,7 +113,7 @@ func points(number int) []int { return []int{number / 10, number / 2, number} }
 
 // takes is about how long a pair of processes takes.
 func takes(number int) time.Duration {
-	return 500*time.Millisecond + time.Duration(number)*1200*time.Microsecond
+	return 250*time.Millisecond + time.Duration(number)*500*time.Microsecond
 }
 
 // Takes is about how long all takes.

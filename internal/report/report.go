@@ -286,11 +286,13 @@ func (s Summary) said(stack string) string {
 		return fmt.Sprintf("With the machine full (%s) %s serves %sas many calls.",
 			strings.Replace(l.Does, "saturated: ", "", 1), label, times)
 	})
-	if said == nil {
-		first(timeHeading, func(l line) string {
-			return fmt.Sprintf("%s takes %s times as long as %s (%s) for %s: %s %s.", label, table.Ratio(l.Ratio),
-				Label(s.Base), table.Interval(l.Lo, l.Hi), l.Does, span(math.Abs(l.saved)), fewer(l.saved > 0))
-		})
+	for _, much := range [][2]string{{timeHeading, "as long as"}, {s.cpu(), "as much CPU as"}} {
+		if said == nil {
+			first(much[0], func(l line) string {
+				return fmt.Sprintf("%s takes %s times %s %s (%s) for %s: %s %s.", label, table.Ratio(l.Ratio), much[1],
+					Label(s.Base), table.Interval(l.Lo, l.Hi), l.Does, span(math.Abs(l.saved)), fewer(l.saved > 0))
+			})
+		}
 	}
 	if said == nil && slices.ContainsFunc(all, func(a Answer) bool { return a.Timed().Ratio > 0 }) {
 		return fmt.Sprintf("Whether %s takes less %s than %s is undecided.", label, s.measure(), Label(s.Base))

@@ -113,10 +113,17 @@ func TestSentences(t *testing.T) {
 	full.Answers = append(slices.Clone(planned.Answers), busy)
 	same.Answers = append(same.Answers, busy)
 	same.Answers[4].Time.Verdict = verdict.Same
+	costs := found()
+	costs.Answers = costs.Answers[2:3]
+	costs.Answers[0].Does, costs.Answers[0].Leads = "50 callers", ByCPU
+	costs.Answers[0].CPU = verdict.Figure{Verdict: verdict.Less, Ratio: 0.9, Lo: 0.88, Hi: 0.93, BaseNs: 91_000,
+		StackNs: 82_000}
 	for reason, c := range map[string]struct {
 		s    Summary
 		want []string
 	}{
+		"CPU alone is decided, of several callers": {costs, []string{
+			"gRPC takes 0.90 times as much CPU as JSON (0.88–0.93) for 50 callers: 9.1 µs less."}},
 		"one workload": {alone,
 			[]string{"gRPC takes 1.05 times as long as JSON (1.04–1.06) for a small call, one core: 2.0 µs more."}},
 		"such an interval tells no size": {wide,

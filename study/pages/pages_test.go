@@ -87,6 +87,8 @@ samples => codec "rows.txt" "marshal" "user" "few" => fewer than the 6 samples
 two stacks => difference "writes.txt" => compares no two stacks
 a layer => (difference "explain.txt").More "compression" => takes no longer than
 more => (difference "explain.txt").More "harness" => takes no longer than
+memory at rest => resting "quiet" "streams" "a" "server" "heap-B" => no such file
+a state of memory at rest => resting "rest" "streams" "httpjson" "server" "heap-B" => has no heap-B of httpjson, server, in streams
 a table => table "pears" "quiet" => pears
 the run of a table => table "builds" "none" => none has no summary.json
 the folder of a table => table "costs" => index out of range

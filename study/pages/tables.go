@@ -3,11 +3,13 @@ package pages
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
+	"github.com/rpcbench/rpcbench/internal/idle"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/report/table"
 	"github.com/rpcbench/rpcbench/internal/verdict"
@@ -20,7 +22,7 @@ import (
 func (m *maker) tables() map[string]func(of []string) string {
 	return map[string]func([]string) string{
 		"workloads": m.workloadsTable, "situations": m.situationsTable, "turn": m.turnTable, "agree": m.agreeTable,
-		"answer":      m.answerTable,
+		"answer": m.answerTable, "rest": m.restTable,
 		"main stacks": m.mainStacksTable, "costs": m.costsTable, "pairs": m.pairsTable, "grid": m.gridTable,
 		"publics": m.publicsTable, "builds": m.buildsTable, "codec rows": m.codecRowsTable, "stacks": m.stacksTable,
 		"codecs": m.codecsTable, "messages": messagesTable, "differences": m.differencesTable,
@@ -206,6 +208,71 @@ func (m *maker) agreeTable(of []string) string {
 		}),
 		figure("the other program, after", outside(2)))
 	return t.Markdown()
+}
+
+// restTable has what stacks hold at rest, of a run of -idle: live heap and resident memory of each side.
+func (m *maker) restTable(of []string) string {
+	r := m.rest(of[0])
+	t := table.New(2, "stack", "side", "idle connection, kB", "over TLS, kB", "open stream, kB", "call that waits, kB")
+	var stacks []string
+	for _, row := range r.Rows {
+		if !slices.Contains(stacks, row.Stack) {
+			stacks = append(stacks, row.Stack)
+		}
+	}
+	for _, stack := range stacks {
+		for _, side := range []string{"server", "client"} {
+			cells := []string{code(stack), side}
+			for _, in := range []held{{idle.Connections, false}, {idle.Connections, true}, {idle.Streams, false},
+				{idle.Calls, false}} {
+				cell := "–"
+				if heap, there := in.figure(r, stack, side, "heap-B"); there {
+					resident, _ := in.figure(r, stack, side, "resident-B")
+					cell = fmt.Sprintf("%.1f (%.1f)", heap.Mean/1000, resident.Mean/1000)
+				}
+				cells = append(cells, cell)
+			}
+			t.Add(cells...)
+		}
+	}
+	return t.Markdown()
+}
+
+// held is a state of memory at rest.
+type held struct {
+	state idle.State
+	tls   bool
+}
+
+// figure finds that of a stack and a side, by its unit.
+func (h held) figure(r idle.Result, stack, side, unit string) (f idle.Figure, there bool) {
+	for _, row := range r.Rows {
+		if row.State == h.state && row.TLS == h.tls && row.Stack == stack && row.Side == side {
+			return row.Figures[unit], true
+		}
+	}
+	return f, false
+}
+
+// rest reads what a run of -idle has left.
+func (m *maker) rest(dir string) idle.Result {
+	r, err := idle.Read(filepath.Join(m.root, dir))
+	if err != nil {
+		fail("%w", err)
+	}
+	return r
+}
+
+// inKB is a figure of bytes in thousands of them.
+func inKB(f idle.Figure) string { return fmt.Sprintf("%.1f", f.Mean/1000) }
+
+// resting is a figure of memory at rest, in clear, by the state, the stack, the side and the unit.
+func (m *maker) resting(dir, state, stack, side, unit string) idle.Figure {
+	f, there := held{idle.State(state), false}.figure(m.rest(dir), stack, side, unit)
+	if !there || f.Mean == 0 {
+		fail("%s has no %s of %s, %s, in %s", dir, unit, stack, side, state)
+	}
+	return f
 }
 
 func (m *maker) mainStacksTable(of []string) string {

@@ -96,7 +96,7 @@ func (w Workload) Warming() time.Duration {
 	case w.Link != "" || !w.Windowed():
 		return 0
 	case w.Payload == Drawn:
-		calls = 2 * draws // whose messages are made first, and are larger
+		calls = 6 * draws // whose messages are made first, and are larger
 	}
 	return time.Duration(calls) * 400 * time.Microsecond
 }
