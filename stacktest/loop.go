@@ -101,7 +101,7 @@ func (r row) benchmark(b *testing.B) {
 	percentiles(b, o.Figures.Latency)
 	counted := r.Workload
 	counted.Link, counted.Procs = "", runtime.GOMAXPROCS(0)
-	facts, err := counted.Look(b.Context(), r.stack, int64(warmRounds*max(corpus.Round, r.Callers)))
+	facts, err := counted.CountCalls(b.Context(), r.stack, int64(warmRounds*max(corpus.Round, r.Callers)))
 	orFail(b, r.stack.Name, err)
 	b.ReportMetric(facts.Sent, "sent-B/op")
 	b.ReportMetric(facts.Received, "recv-B/op")
@@ -208,7 +208,7 @@ func (r row) guard(o *workload.Open, do func() error) error {
 
 // serial makes the ops of one caller in this goroutine.
 func serial(b *testing.B, o *workload.Open) error {
-	loop := o.Loop.(*latency.Alone)
+	loop := o.Loop.(*latency.OneCaller)
 	loop.Timed(true)
 	for b.Loop() {
 		if err := loop.Call(); err != nil {

@@ -24,11 +24,11 @@ var errInterrupted = errors.New("interrupted")
 func (p plan) answer(ctx context.Context, out string, verbose bool, stdout, stderr io.Writer) error {
 	ctx, clock := newClock(ctx, stderr, p.parts()...)
 	defer clock.end()
-	if p.gate.alone() {
+	if p.gate.countsOnly() {
 		return p.countAll(ctx, stdout, clock)
 	}
 	err := p.reach(ctx)
-	if err == nil && os.Getenv(report.Typed) == "" { // whose command has made it
+	if err == nil && os.Getenv(report.Typed) == "" { // else a parent rpcbench made it for us
 		out, err = folder(out)
 	}
 	if err != nil {

@@ -37,8 +37,8 @@ func with(failed, judged error) error {
 	return errors.Join(failed, judged)
 }
 
-// alone says whether nothing is timed.
-func (g gate) alone() bool { return g.counts > 0 && g.max == 0 }
+// countsOnly says whether nothing is timed.
+func (g gate) countsOnly() bool { return g.counts > 0 && g.max == 0 }
 
 // counts are what -max-counts compares, and the growth that it takes for noise. A call may allocate a fraction of an
 // object more, since the collector empties pools. Allocated bytes vary with those pools, so they don't count.

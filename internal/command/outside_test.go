@@ -82,7 +82,7 @@ func knownAnswer(before []testkit.Question[versus.Spec], spec versus.Spec, round
 		if err != nil {
 			return workload.Facts{}, nil // one of ours, which TestWhatRunAsks does not count
 		}
-		f, err := spec.Workload.Look(context.Background(), stacks[0], 100)
+		f, err := spec.Workload.CountCalls(context.Background(), stacks[0], 100)
 		if known := knownFacts[stacks[0].Name]; spec.Workload.Apart {
 			f.Allocs, f.AllocBytes, f.ServerAllocs, f.ServerAllocBytes = known[0], known[1], known[2], known[3]
 		}

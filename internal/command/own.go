@@ -139,7 +139,7 @@ func (p program) runModule(ctx context.Context, m Messages, f *flag.FlagSet, o o
 		}
 	})
 	out := ""
-	if !o.gate.alone() {
+	if !o.gate.countsOnly() {
 		if out, err = folder(o.out); err != nil {
 			return err
 		}

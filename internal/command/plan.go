@@ -58,12 +58,12 @@ func (o options) plan() plan {
 			p.also[name] = at
 		}
 	}
-	if !p.gate.alone() && (o.thorough || p.gate.max > 0 || p.ofBuilds()) {
+	if !p.gate.countsOnly() && (o.thorough || p.gate.max > 0 || p.ofBuilds()) {
 		if p.layouts = min(8, p.processes); !o.typed["time"] {
 			p.time = 8 * time.Second
 		}
 	}
-	if procs := os.Getenv("GOMAXPROCS"); procs != "" && !p.gate.alone() {
+	if procs := os.Getenv("GOMAXPROCS"); procs != "" && !p.gate.countsOnly() {
 		p.warnings = append(p.warnings, "the variable GOMAXPROCS="+procs+" has no effect, because each workload has "+
 			"its own: -gomaxprocs sets it")
 	}
@@ -82,7 +82,7 @@ func (o options) chosen() (all []workload.Planned) {
 			}
 		}
 		return all
-	case o.thorough || o.gate.alone():
+	case o.thorough || o.gate.countsOnly():
 		return o.program.workloads()
 	default:
 		if o.stacks[0].Method != "" {

@@ -151,7 +151,7 @@ func (p plan) parts() []time.Duration {
 	if p.stacks[0].Method != "" {
 		describing = 2 * p.explained()
 	}
-	if p.gate.alone() {
+	if p.gate.countsOnly() {
 		return []time.Duration{linking, counting}
 	}
 	return []time.Duration{linking, looking, all.Takes() * 5 / 4, counting, describing}

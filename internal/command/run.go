@@ -254,7 +254,7 @@ func (o options) checkGate(p plan) error {
 		return wrong("run: -max-counts: calls of servers in other programs are not counted: leave -server out")
 	case g.counts > 0 && !slices.ContainsFunc(p.workloads, exact):
 		return wrong("run: -max-counts compares counts of one caller without a link: name such a workload, such as small")
-	case g.alone() && (o.typed["out"] || o.typed["thorough"] || o.typed["time"] || o.typed["processes"]):
+	case g.countsOnly() && (o.typed["out"] || o.typed["thorough"] || o.typed["time"] || o.typed["processes"]):
 		return wrong("run: -max-counts alone measures no time: leave -out, -thorough, -time and -processes out," +
 			" or give -max")
 	}
@@ -264,7 +264,7 @@ func (o options) checkGate(p plan) error {
 func (o options) checkTime(p plan) error {
 	least := versus.FewestBlocks * versus.Turn * time.Duration(p.processes)
 	switch {
-	case o.gate.alone():
+	case o.gate.countsOnly():
 	case p.processes < verdict.Fewest:
 		return wrong("run: %d processes are too few for a verdict: -processes %d or more", p.processes, verdict.Fewest)
 	case p.time < least:
@@ -274,9 +274,9 @@ func (o options) checkTime(p plan) error {
 	return nil
 }
 
-// checkOut passes a folder that the command has made which somebody typed.
+// checkOut checks the folder of -out. It may exist if a parent rpcbench made it for us: then report.Typed is set.
 func (o options) checkOut(plan) error {
-	if o.out == "" || o.gate.alone() || os.Getenv(report.Typed) != "" {
+	if o.out == "" || o.gate.countsOnly() || os.Getenv(report.Typed) != "" {
 		return nil
 	}
 	return isNew("run: -out", o.out)

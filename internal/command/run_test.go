@@ -97,14 +97,14 @@ func TestRunAgainstServers(t *testing.T) {
 	for i, name := range []string{"httpjson", "httpjsoniter"} {
 		found, err := ours().find(name)
 		require.NoError(t, err)
-		f, err := child.Alone(t.Context(), found[0], rpcbench.Config{})
+		f, err := child.ServerOnly(t.Context(), found[0], rpcbench.Config{})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, f.Close()) })
 		fixtures[name] = f
 		servers += []string{"", ","}[i] + name + "=" + f.Addr
 	}
 	p, s, stdout := measured(t, out, "-headers", "-server", servers, "httpjsoniter")
-	before := int64(2) // connections: of child.Alone, and of the call before anything is measured
+	before := int64(2) // connections: of child.ServerOnly, and of the call before anything is measured
 	base, contestant := fixtures["httpjson"].Accepted()-before, fixtures["httpjsoniter"].Accepted()-before
 	require.Greater(t, contestant, int64(2), "a fixture in each block")
 	require.InEpsilon(t, 2*contestant, base, 0.3, "the base and its copy")

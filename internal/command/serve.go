@@ -64,7 +64,7 @@ func serve(ctx context.Context, stdout io.Writer, host string, port uint, stacks
 			described = err == nil && strings.HasPrefix(stack.Protocol, "grpc/") && describe(s)
 			return s, err
 		}
-		f, err := child.Alone(ctx, stack, api.Config{Addr: net.JoinHostPort(host, strconv.Itoa(int(port)))})
+		f, err := child.ServerOnly(ctx, stack, api.Config{Addr: net.JoinHostPort(host, strconv.Itoa(int(port)))})
 		switch {
 		case ctx.Err() != nil && err != nil:
 			return nil

@@ -104,7 +104,7 @@ func serve(ctx context.Context, stack rpcbench.Stack, asked question, lines <-ch
 	if asked.State == Calls {
 		stack, config.Wait = impatient(stack), atRest
 	}
-	f, err := child.Alone(ctx, stack, config)
+	f, err := child.ServerOnly(ctx, stack, config)
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,6 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestTheToolDoesWithoutTheStudy: no package of the tool compiles what the study alone times.
 // TestRooms holds each package below internal to the table of internal/README.md: a room imports those of its row.
 func TestRooms(t *testing.T) {
 	t.Chdir("../..")

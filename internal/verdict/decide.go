@@ -33,7 +33,7 @@ func Decide(plan Plan, processes []Process) Answer {
 		a.Processes.OneCore = len(processes) - len(kept)
 	}
 	a.means(kept)
-	if !plan.AllCores {
+	if !plan.NeedsCores {
 		a.Others = 0 // one core was enough, and others may have the rest
 	}
 	fails := a.fails(plan, len(processes))
@@ -44,7 +44,7 @@ func Decide(plan Plan, processes []Process) Answer {
 	}
 	a.Processes.NoSecond = without
 	a.Time, a.Percentiles = ofTime.figure(plan, kept, fails), ofTime.percentiles(kept)
-	if plan.AllCores && !slices.ContainsFunc(kept, silent) {
+	if plan.NeedsCores && !slices.ContainsFunc(kept, silent) {
 		a.CPU = ofCPU.figure(plan, kept, fails)
 	}
 	return a
@@ -54,7 +54,7 @@ func Decide(plan Plan, processes []Process) Answer {
 func (a *Answer) fails(plan Plan, all int) Reason {
 	n, left := a.Processes, float64(plan.CPUs)*(1-a.Others)
 	disturbed := n.Disturbed > 0 && n.Counted == all
-	crowded := plan.AllCores && plan.CPUs > 0 && a.Others > 0 && left < plan.needs()-shortOnAverage
+	crowded := plan.NeedsCores && plan.CPUs > 0 && a.Others > 0 && left < plan.needs()-shortOnAverage
 	a.Busy = disturbed || crowded
 	needed := plan.needed(all)
 	for _, c := range []struct {
@@ -121,7 +121,7 @@ func (q quantity) figure(plan Plan, kept []Process, fails Reason) Figure {
 	f.Verdict = f.decided()
 	switch spread := stats.StdDev(logs); {
 	case f.Verdict == Undecided:
-		f.Reason = e.open(f)
+		f.Reason = e.whyUndecided(f)
 	case f.Verdict != Same && math.Abs(e.mean) < away*spread:
 		f.Verdict = Undecided
 		f.Reason = Reason{Kind: TwoStates, Processes: f.OnOneSide, Of: len(kept), Found: spread}
@@ -154,16 +154,16 @@ func (f Figure) decided() Verdict {
 	return Undecided
 }
 
-// open says why an interval decides nothing.
-func (f Figure) open() Reason {
+// whyUndecided says why an interval decides nothing.
+func (f Figure) whyUndecided() Reason {
 	if f.Lo > 1 || f.Hi < 1 {
 		return Reason{Kind: WithinFloor, Found: f.NoiseFloor}
 	}
 	return Reason{Kind: IncludesOne}
 }
 
-// open says why the interval decides nothing, and what would.
-func (e ends) open(f Figure) Reason {
+// whyUndecided says why the interval decides nothing, and what would.
+func (e ends) whyUndecided(f Figure) Reason {
 	decides := func(baseVaried float64) (times int) { // 0 if a hundred times as long is too short
 		for times := 2; times <= 100; times++ {
 			if e.after(times, baseVaried, f.Margin).decided() != Undecided {
@@ -172,7 +172,7 @@ func (e ends) open(f Figure) Reason {
 		}
 		return 0
 	}
-	r := f.open()
+	r := f.whyUndecided()
 	switch r.Times = decides(f.BaseVaried); {
 	case r.Times > 0:
 		r.Decides, r.Ratio = MoreTime, f.Ratio
@@ -201,7 +201,7 @@ func (a Answer) Waits(p Percentile) Figure {
 		f.Reason = of.Reason
 	default:
 		if f.Verdict = f.decided(); f.Verdict == Undecided {
-			f.Reason = f.open()
+			f.Reason = f.whyUndecided()
 		}
 	}
 	return f
@@ -237,7 +237,7 @@ func (p Plan) needs() float64 {
 
 // Disturbed tells whether other programs left a process too few cores, where that is known.
 func (p Plan) Disturbed(one Process) bool {
-	return p.AllCores && one.Others > 0 && float64(p.CPUs)*(1-one.Others) < p.needs()-short
+	return p.NeedsCores && one.Others > 0 && float64(p.CPUs)*(1-one.Others) < p.needs()-short
 }
 
 // kept leaves out processes that had too few cores: a call then waits for other things. Where nobody tells what other
@@ -251,7 +251,7 @@ func (p Plan) kept(all []Process) (kept []Process, without int) {
 	one := func(o Process) bool {
 		return o.CPUNs[0] > 0 && o.Others == 0 && min(o.CPUNs[0]/o.Ns[0], o.CPUNs[1]/o.Ns[1]) < severalCore
 	}
-	if !p.AllCores || !p.OneCaller {
+	if !p.NeedsCores || !p.OneCaller {
 		return kept, 0
 	}
 	several := slices.DeleteFunc(slices.Clone(kept), one)
@@ -264,7 +264,7 @@ func (p Plan) kept(all []Process) (kept []Process, without int) {
 // unchecked names the conditions that the records don't tell.
 func unchecked(plan Plan, all []Process) (conditions []Unchecked) {
 	without := func(what Unchecked, value func(Process) float64) {
-		if plan.AllCores && slices.ContainsFunc(all, func(p Process) bool { return value(p) == 0 }) {
+		if plan.NeedsCores && slices.ContainsFunc(all, func(p Process) bool { return value(p) == 0 }) {
 			conditions = append(conditions, what)
 		}
 	}

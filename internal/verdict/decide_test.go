@@ -213,7 +213,7 @@ func rounded(r Reason) Reason {
 // Where nobody tells what others used: a process that had one core where one caller needs several is left out, and
 // named, unless most had one.
 func TestOneCore(t *testing.T) {
-	plan := Plan{Processes: 8, AllCores: true, OneCaller: true}
+	plan := Plan{Processes: 8, NeedsCores: true, OneCaller: true}
 	measured := func() []Process { // as on 2026-11-23, one caller: six with both cores, two with one
 		all := processes(1.29, 1.38, 1.41, 1.35, 1.53, 1.40, 0.94, 0.95)
 		for i := range all {
@@ -232,7 +232,7 @@ func TestOneCore(t *testing.T) {
 	a = Decide(Plan{Processes: 8}, measured())
 	require.Zero(t, a.Processes.OneCore, "the question needs one core")
 	require.Equal(t, Undecided, a.Time.Verdict)
-	a = Decide(Plan{Processes: 8, AllCores: true}, measured())
+	a = Decide(Plan{Processes: 8, NeedsCores: true}, measured())
 	require.Zero(t, a.Processes.OneCore, "of many callers, CPU time over wall time does not tell")
 	require.Equal(t, 8, a.Processes.Counted)
 
@@ -274,7 +274,7 @@ func TestDisturbed(t *testing.T) {
 		}
 		return all
 	}
-	two, four := Plan{Processes: 8, AllCores: true, CPUs: 2}, Plan{Processes: 8, AllCores: true, Apart: true, CPUs: 4}
+	two, four := Plan{Processes: 8, NeedsCores: true, CPUs: 2}, Plan{Processes: 8, NeedsCores: true, Apart: true, CPUs: 4}
 	few := Reason{Kind: Disturbed, Processes: 8, Of: 14, Needed: 1.8}
 	for _, c := range []struct {
 		why         string
@@ -291,9 +291,9 @@ func TestDisturbed(t *testing.T) {
 		{"a little of each", two, shares(0.07, 14), 14, 0, Reason{Kind: Crowded, Found: 1.86, Needed: 1.92}},
 		{"of four CPUs an eighth is nothing", four, shares(0.125, 2), 14, 0, Reason{}},
 		{"a third leaves too few for client and server", four, shares(0.33, 2), 12, 2, Reason{}},
-		{"but enough for one process", Plan{Processes: 8, AllCores: true, CPUs: 4}, shares(0.33, 2), 14, 0, Reason{}},
+		{"but enough for one process", Plan{Processes: 8, NeedsCores: true, CPUs: 4}, shares(0.33, 2), 14, 0, Reason{}},
 		{"one core is left to a question of one", Plan{Processes: 8, CPUs: 2}, shares(0.5, 2), 14, 0, Reason{}},
-		{"a machine with one CPU", Plan{Processes: 8, AllCores: true, Apart: true, CPUs: 1}, shares(0, 0), 14, 0, Reason{}},
+		{"a machine with one CPU", Plan{Processes: 8, NeedsCores: true, Apart: true, CPUs: 1}, shares(0, 0), 14, 0, Reason{}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			a := Decide(c.plan, c.all)
@@ -308,7 +308,7 @@ func TestDisturbed(t *testing.T) {
 
 // The first condition that fails is the reason, whatever else does.
 func TestFirstThatFails(t *testing.T) {
-	plan := Plan{Processes: 8, AllCores: true, CPUs: 2}
+	plan := Plan{Processes: 8, NeedsCores: true, CPUs: 2}
 	all := processes(spread(5, 1.4, 0.01)...)
 	reason := func() Reason { return Decide(plan, all).Leading(false).Reason }
 	require.Equal(t, TooFew, reason().Kind)
@@ -330,7 +330,7 @@ func TestOthers(t *testing.T) {
 	for i := range all {
 		all[i].Others, all[i].CPUNs[0] = 0.2*(0.5+float64(i)/7), 1500 // 0.2 is their mean
 	}
-	require.InDelta(t, 0.2, Decide(Plan{AllCores: true}, all).Others, 1e-12)
+	require.InDelta(t, 0.2, Decide(Plan{NeedsCores: true}, all).Others, 1e-12)
 	require.Zero(t, Decide(Plan{}, all).Others, "one core is left to the question")
 }
 
@@ -398,7 +398,7 @@ func TestCPUHasAFigureOfItsOwn(t *testing.T) {
 		p := &all[i]
 		p.CPU, p.CPUNs = Ratios{Copy: 1.01, Ratio: ratio}, [3]float64{3000, 3030, 3000 * ratio}
 	}
-	plan := Plan{AllCores: true, OneCaller: true}
+	plan := Plan{NeedsCores: true, OneCaller: true}
 	a := Decide(plan, all)
 	require.Equal(t, []Verdict{Less, More}, []Verdict{a.Time.Verdict, a.CPU.Verdict})
 	require.InDelta(t, 0.8, a.Time.Ratio, 0.01)
@@ -468,7 +468,7 @@ func TestAtARate(t *testing.T) {
 		}
 		p.Loads[2].Switches = 8
 	}
-	a := Decide(Plan{AllCores: true}, all)
+	a := Decide(Plan{NeedsCores: true}, all)
 	require.False(t, a.Time.There())
 	require.InDelta(t, 1.4, a.CPU.Ratio, 0.01)
 	require.Equal(t, []any{More, 3000.0}, []any{a.CPU.Verdict, a.CPU.BaseNs})
@@ -479,7 +479,7 @@ func TestAtARate(t *testing.T) {
 	for i := range all {
 		all[i].Loads[2].Completed = 0.9
 	}
-	a = Decide(Plan{AllCores: true}, all)
+	a = Decide(Plan{NeedsCores: true}, all)
 	require.Equal(t, Undecided, a.CPU.Verdict)
 	require.Equal(t, Reason{Kind: NotCompleted, Found: 0.9, Needed: 0.98}, rounded(a.CPU.Reason))
 	require.InDelta(t, 1.4, a.CPU.Ratio, 0.01, "is shown")

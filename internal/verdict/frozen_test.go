@@ -126,7 +126,7 @@ func TestEstimate(t *testing.T) {
 		rows++
 		logs += math.Log(stats.StdDev(both) / stats.StdDev(one))
 		table += fmt.Sprintf("| %s | %s | %d | %.2f %% | %.2f %% | %+.2f %% |\n", strings.TrimSuffix(f.Hour, "/calibration"),
-			map[bool]string{true: "default", false: "1"}[f.Plan().AllCores], len(one), 100*stats.StdDev(one),
+			map[bool]string{true: "default", false: "1"}[f.Plan().NeedsCores], len(one), 100*stats.StdDev(one),
 			100*stats.StdDev(both), 100*(stats.Mean(both)-stats.Mean(one)))
 		require.Less(t, stats.StdDev(both), stats.StdDev(one), f.Hour)
 	}

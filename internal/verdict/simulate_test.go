@@ -114,7 +114,7 @@ func (w *world) decided(plan verdict.Plan) (first, last verdict.Answer) {
 func TestSpellsOfOthers(t *testing.T) {
 	long(t)
 	const runs = 200
-	plan := verdict.Plan{Processes: 8, AllCores: true, OneCaller: true, CPUs: 2}
+	plan := verdict.Plan{Processes: 8, NeedsCores: true, OneCaller: true, CPUs: 2}
 	table := "| a core is taken | in spells of | undisturbed | mean ratio of these | their interval holds 1.374 |\n" +
 		"|---:|---:|---:|---:|---:|\n"
 	for _, c := range []struct {

@@ -43,11 +43,11 @@ const (
 
 // Plan is what a comparison set out to do.
 type Plan struct {
-	Processes int  // 0 is as many as there are
-	AllCores  bool // the question needs several cores
-	OneCaller bool // whose CPU time over wall time tells whether a process had them
-	CPUs      int  // of the machine; 0 asks nothing of what other programs left of them
-	Apart     bool // the server has a process of its own
+	Processes  int  // 0 is as many as there are
+	NeedsCores bool // the question needs several cores
+	OneCaller  bool // whose CPU time over wall time tells whether a process had them
+	CPUs       int  // of the machine; 0 asks nothing of what other programs left of them
+	Apart      bool // the server has a process of its own
 
 	Margin float64 // of Same; 0 is the constant of that name
 }

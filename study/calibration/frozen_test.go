@@ -180,7 +180,7 @@ func line(f frozen.Comparison, repeats [][]verdict.Process) (line string, held i
 		}
 	}
 	procs := "1"
-	if f.Plan().AllCores {
+	if f.Plan().NeedsCores {
 		procs = "default"
 	}
 	folder := strings.TrimSuffix(f.Hour, "/calibration")

@@ -266,9 +266,10 @@ func (m *maker) rest(dir string) idle.Result {
 // inKB is a figure of bytes in thousands of them.
 func inKB(f idle.Figure) string { return fmt.Sprintf("%.1f", f.Mean/1000) }
 
-// resting is a figure of memory at rest, in clear, by the state, the stack, the side and the unit.
+// resting is a figure of memory at rest, by the state, such as "calls, TLS", the stack, the side and the unit.
 func (m *maker) resting(dir, state, stack, side, unit string) idle.Figure {
-	f, there := held{idle.State(state), false}.figure(m.rest(dir), stack, side, unit)
+	name, tls := strings.CutSuffix(state, ", TLS")
+	f, there := held{idle.State(name), tls}.figure(m.rest(dir), stack, side, unit)
 	if !there || f.Mean == 0 {
 		fail("%s has no %s of %s, %s, in %s", dir, unit, stack, side, state)
 	}

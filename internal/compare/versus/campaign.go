@@ -21,8 +21,8 @@ import (
 // Comparison is a base, its copy and perhaps a contestant at a workload, with what each process has found.
 type Comparison struct {
 	Spec  Spec              // of the first process. Arms may end with @ and a build, which the children aren't told
-	Base  []Program         // links of one source, which processes take in turn; none is this program
-	Other []Program         // as many links of the contestant's build, if that is another: each arm is a process then
+	Base  []Program         // links of one source, which processes take in turn; empty means this program
+	Other []Program         // as many links of the contestant's build; empty means the base's, else each arm has a process
 	Found []verdict.Process // so far
 	ByCPU bool              // CPU time leads where it has a figure of its own
 	Left  string            // why no more processes are measured
@@ -45,7 +45,7 @@ func (c *Comparison) Disturbed(p verdict.Process) bool { return c.plan(verdict.P
 
 // plan adds what the comparison's workload asks of a machine.
 func (c *Comparison) plan(plan verdict.Plan) verdict.Plan {
-	plan.AllCores = cmp.Or(c.Spec.Procs, runtime.NumCPU()) > 1 || c.Spec.Workload.Apart
+	plan.NeedsCores = cmp.Or(c.Spec.Procs, runtime.NumCPU()) > 1 || c.Spec.Workload.Apart
 	plan.OneCaller, plan.Apart = c.Spec.Workload.TellsCores() && c.Spec.Servers == nil, c.Spec.Workload.Apart
 	// A server on this machine counts among other programs. Where this process may use some CPUs only, what others used
 	// is of all.

@@ -30,7 +30,7 @@ func count(ctx context.Context, w workload.Workload, stacks []rpcbench.Stack, li
 	if len(stacks) == 0 || <-lines == nil {
 		return nil
 	}
-	f, err := w.Look(ctx, stacks[0], 1000)
+	f, err := w.CountCalls(ctx, stacks[0], 1000)
 	if err == nil {
 		err = answer(f)
 	}

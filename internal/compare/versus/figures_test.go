@@ -71,7 +71,7 @@ func TestEveryFigureIsItsOwn(t *testing.T) {
 		require.NoError(t, err)
 		all = append(all, p)
 	}
-	r := verdict.Decide(verdict.Plan{Processes: 8, AllCores: true, CPUs: 2, Apart: true}, all)
+	r := verdict.Decide(verdict.Plan{Processes: 8, NeedsCores: true, CPUs: 2, Apart: true}, all)
 	p := r.Percentiles
 	for name, c := range map[string]struct{ want, got float64 }{
 		"CPU.BaseNs": {30_000, r.CPU.BaseNs}, "CPU.StackNs": {50_000, r.CPU.StackNs},

@@ -19,7 +19,7 @@ func TestCopyThatIsSlower(t *testing.T) {
 		{Ops: 1, Wall: 1040, CPU: 1040}}}, Latencies: []timing.Latency{{Calls: 5000, P50: 1000}, {Calls: 5000, P50: 1040}}}
 	p, err := ProcessOf(record)
 	require.NoError(t, err)
-	a := verdict.Decide(verdict.Plan{AllCores: true}, slices.Repeat([]verdict.Process{p}, 8))
+	a := verdict.Decide(verdict.Plan{NeedsCores: true}, slices.Repeat([]verdict.Process{p}, 8))
 	require.InDelta(t, 1.04, a.Time.Ratio, 1e-9)
 	require.InDelta(t, 1.04, a.CPU.Ratio, 1e-9)
 	require.InDelta(t, 1.04, a.Percentiles.P50.Ratio, 1e-9)
@@ -29,7 +29,7 @@ func TestCopyThatIsSlower(t *testing.T) {
 	record.Latencies = append(record.Latencies, record.Latencies[1])
 	p, err = ProcessOf(record)
 	require.NoError(t, err)
-	a = verdict.Decide(verdict.Plan{AllCores: true}, slices.Repeat([]verdict.Process{p}, 8))
+	a = verdict.Decide(verdict.Plan{NeedsCores: true}, slices.Repeat([]verdict.Process{p}, 8))
 	for _, ratio := range []float64{a.Time.Ratio, a.CPU.Ratio, a.Percentiles.P50.Ratio} {
 		require.InDelta(t, math.Sqrt(1.04), ratio, 1e-9, "both fixtures of the base count")
 	}

@@ -65,7 +65,7 @@ type Arm struct {
 	setup    workload.Setup                // of its next fixture; its figures are of all slices
 	server   *child.Server                 // of a workload that is apart
 	open     atomic.Pointer[workload.Open] // the watchdog closes it from another goroutine
-	alone    *latency.Alone                // the loop of open, if that is one caller's
+	alone    *latency.OneCaller            // the loop of open, if that is one caller's
 	calls    int64                         // made so far, by fixtures that are closed
 	late     int64                         // Late before the first call
 }
@@ -84,7 +84,7 @@ func (a *Arm) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.alone, _ = o.Loop.(*latency.Alone)
+	a.alone, _ = o.Loop.(*latency.OneCaller)
 	a.open.Store(o)
 	if err := o.Start(o.Warm); err != nil {
 		return fmt.Errorf("%s: %w", a.Name, err)

@@ -1,7 +1,7 @@
-// Package child runs the server of a stack in a child process, and asks that process for what it has allocated.
+// Package child starts processes that serve a stack, measure it, or hold its memory, and talks with them.
 //
-// The child is this binary again, as a [Process]. It writes a [Report] for each line of its standard input. It ends
-// when that input ends, so it ends with its parent.
+// A child is this binary again, as a [Process]. It answers each line of its standard input with a line, and ends when
+// that input ends, so it ends with its parent.
 package child
 
 import (
@@ -30,8 +30,8 @@ type Report struct {
 	Allocs      uint64 `json:"allocs"`
 }
 
-// Alone starts a server of stack without a client, and checks that it answers one call.
-func Alone(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config) (*rpcbench.Fixture, error) {
+// ServerOnly starts a server of stack without a client, and checks that it answers one call.
+func ServerOnly(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config) (*rpcbench.Fixture, error) {
 	f, err := rpcbench.Start(ctx, stack, config)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func Serve(in io.Reader, out io.Writer, stacks []rpcbench.Stack) error {
 }
 
 func serve(lines <-chan []byte, answer func(any) error, stack rpcbench.Stack, asked service) error {
-	f, err := Alone(context.Background(), stack,
+	f, err := ServerOnly(context.Background(), stack,
 		rpcbench.Config{TLS: asked.TLS, Unix: asked.Socket != "", Addr: asked.Socket, Wait: asked.Wait})
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package cpu measures the CPU time of the process.
+// Package cpu measures the CPU time of this process and of others, their switches, and what other programs use.
 package cpu
 
 import (

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Alone is the loop of a single caller without a plan, who calls in the goroutine of whoever uses the loop.
-type Alone struct {
+// OneCaller is the loop of a single caller without a plan, who calls in the goroutine of whoever uses the loop.
+type OneCaller struct {
 	begun   atomic.Int64
 	round   []func(context.Context) error
 	next    int // call of the round
@@ -19,7 +19,7 @@ type Alone struct {
 }
 
 // Call makes the next call. It reads the clock once, in about 50 ns, if its latency counts.
-func (a *Alone) Call() error {
+func (a *OneCaller) Call() error {
 	a.begun.Add(1)
 	call := a.round[a.next]
 	if a.next++; a.next == len(a.round) {
@@ -35,10 +35,10 @@ func (a *Alone) Call() error {
 }
 
 // Timed says from when on the calls count, and until when.
-func (a *Alone) Timed(on bool) { a.timed, a.last = on, time.Now() }
+func (a *OneCaller) Timed(on bool) { a.timed, a.last = on, time.Now() }
 
 // Start implements [Loop].
-func (a *Alone) Start(warm int) error {
+func (a *OneCaller) Start(warm int) error {
 	for range warm {
 		if err := a.Call(); err != nil {
 			return fmt.Errorf("warm-up: %w", err)
@@ -48,7 +48,7 @@ func (a *Alone) Start(warm int) error {
 }
 
 // Run implements [Loop].
-func (a *Alone) Run(ctx context.Context, n int64) error {
+func (a *OneCaller) Run(ctx context.Context, n int64) error {
 	a.Timed(true)
 	began := a.last
 	for ; n > 0 && ctx.Err() == nil; n-- {
@@ -62,20 +62,21 @@ func (a *Alone) Run(ctx context.Context, n int64) error {
 }
 
 // During implements [Loop].
-func (a *Alone) During(ctx context.Context, lead, length time.Duration, edge func(open bool)) (time.Duration, error) {
+func (a *OneCaller) During(ctx context.Context, lead, length time.Duration, edge func(open bool)) (
+	took time.Duration, err error) {
 	if _, err := a.until(ctx, lead); err != nil {
 		return 0, err
 	}
 	edge(true)
 	a.Timed(true)
-	took, err := a.until(ctx, length)
+	took, err = a.until(ctx, length)
 	a.Timed(false)
 	edge(false)
 	return took, err
 }
 
 // until makes calls until so much time has passed.
-func (a *Alone) until(ctx context.Context, length time.Duration) (took time.Duration, err error) {
+func (a *OneCaller) until(ctx context.Context, length time.Duration) (took time.Duration, err error) {
 	for began := time.Now(); took < length && err == nil; took = time.Since(began) {
 		if err = ctx.Err(); err == nil {
 			err = a.Call()
@@ -85,10 +86,10 @@ func (a *Alone) until(ctx context.Context, length time.Duration) (took time.Dura
 }
 
 // Finish implements [Loop]. Nothing of this caller is running between calls.
-func (a *Alone) Finish() error { return nil }
+func (a *OneCaller) Finish() error { return nil }
 
 // Begun implements [Loop].
-func (a *Alone) Begun() int64 { return a.begun.Load() }
+func (a *OneCaller) Begun() int64 { return a.begun.Load() }
 
 // InFlight implements [Loop].
-func (a *Alone) InFlight() float64 { return float64(a.latency.Sum()) / float64(a.ran) }
+func (a *OneCaller) InFlight() float64 { return float64(a.latency.Sum()) / float64(a.ran) }

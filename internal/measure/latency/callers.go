@@ -213,7 +213,7 @@ func (c *callers) record(calls []ended) {
 	}
 }
 
-// stop lets no further call begin, and waits for planned starts end.
+// stop lets no further call begin, and wakes callers that wait for a planned start.
 func (c *callers) stop() {
 	c.limit.Store(0)
 	c.over.open()

@@ -73,10 +73,10 @@ type Spec struct {
 	Figures *Figures                        // with a Lateness if there is a plan
 }
 
-// New makes a loop. It is an [*Alone] if there is one caller and no plan.
+// New makes a loop. It is an [*OneCaller] if there is one caller and no plan.
 func New(s Spec) Loop {
 	if len(s.Rounds) == 1 && s.Plan == nil {
-		return &Alone{round: s.Rounds[0], latency: s.Figures.Latency}
+		return &OneCaller{round: s.Rounds[0], latency: s.Figures.Latency}
 	}
 	return &callers{rounds: s.Rounds, plan: s.Plan, figures: s.Figures}
 }

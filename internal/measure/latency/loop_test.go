@@ -147,7 +147,7 @@ func TestOneCaller(t *testing.T) {
 		require.EqualValues(t, 34, l.Begun())
 		require.EqualValues(t, 30, l.Latency.Count())
 		require.InEpsilon(t, 30*ms, l.Latency.Sum(), 0.001, "no latency has the time before the window")
-		require.NoError(t, l.Loop.(*Alone).Call())
+		require.NoError(t, l.Loop.(*OneCaller).Call())
 		require.EqualValues(t, 30, l.Latency.Count(), "what comes after the window does not count")
 		require.NoError(t, l.Run(t.Context(), 10))
 		require.EqualValues(t, 40, l.Latency.Count())

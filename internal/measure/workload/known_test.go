@@ -34,7 +34,7 @@ func (c twice) Write(p []byte) (int, error) {
 	return n + 1, err
 }
 
-// What Look counts of calls is what they cost: of rawtcp the frames of a small user, and what its calls are made to
+// What CountCalls counts is what calls cost: of rawtcp the frames of a small user, and what its calls are made to
 // allocate besides. It counts at the GOMAXPROCS that the question needs, whatever was set.
 func TestLookCounts(t *testing.T) {
 	const sent, received, objects, size = 5 + 36, 5 + 54, 100, 1024
@@ -79,7 +79,7 @@ func TestLookCounts(t *testing.T) {
 						return twice{conn}, err
 					}
 				})
-				f, err := w.Look(t.Context(), stack, 1000)
+				f, err := w.CountCalls(t.Context(), stack, 1000)
 				require.NoError(t, err)
 				return f, seen
 			}
@@ -107,7 +107,7 @@ func TestLookCounts(t *testing.T) {
 // Calls of a rate are counted at that rate: 400 of 2000 a second take about a fifth of a second.
 func TestLookAtARate(t *testing.T) {
 	began := time.Now()
-	f, err := workload.Workload{Rate: 2000, Callers: 4}.Look(t.Context(), rawtcp.New(), 400)
+	f, err := workload.Workload{Rate: 2000, Callers: 4}.CountCalls(t.Context(), rawtcp.New(), 400)
 	require.NoError(t, err)
 	require.Positive(t, f.Calls)
 	require.Greater(t, time.Since(began), 100*time.Millisecond)
@@ -217,7 +217,7 @@ func allocating() []rpcbench.Stack {
 func TestLookCountsServers(t *testing.T) {
 	of := map[string]workload.Facts{}
 	for _, stack := range allocating()[:2] {
-		f, err := workload.Workload{Apart: true, Callers: 2}.Look(t.Context(), stack, 200) // the warm-up's would show
+		f, err := workload.Workload{Apart: true, Callers: 2}.CountCalls(t.Context(), stack, 200) // the warm-up's would show
 		require.NoError(t, err)
 		of[stack.Name] = f
 	}
@@ -226,7 +226,7 @@ func TestLookCountsServers(t *testing.T) {
 	require.InDelta(t, clients*each, more.AllocBytes-plain.AllocBytes, clients*each/20, "bytes of the client")
 	require.InDelta(t, servers, more.ServerAllocs-plain.ServerAllocs, servers/20, "the server's allocations")
 	require.InDelta(t, servers*each, more.ServerAllocBytes-plain.ServerAllocBytes, servers*each/20, "bytes of the server")
-	together, err := workload.Workload{}.Look(t.Context(), allocating()[0], 1000)
+	together, err := workload.Workload{}.CountCalls(t.Context(), allocating()[0], 1000)
 	require.NoError(t, err)
 	require.Zero(t, together.ServerAllocs, "it has no process of its own")
 	require.Greater(t, together.Allocs, max(plain.Allocs, plain.ServerAllocs), "both sides'")
@@ -234,6 +234,6 @@ func TestLookCountsServers(t *testing.T) {
 
 // Calls over a connection that no fixture knows of would be in no figure.
 func TestLookKnowsEachConnection(t *testing.T) {
-	_, err := workload.Workload{Apart: true}.Look(t.Context(), allocating()[2], 20)
+	_, err := workload.Workload{Apart: true}.CountCalls(t.Context(), allocating()[2], 20)
 	require.EqualError(t, err, "strays: the server's process accepted 2 connections, its client opened 1")
 }

@@ -35,9 +35,9 @@ const (
 	acceptLimit = 2 * time.Second  // until a server has accepted the connections that its client has opened
 )
 
-// Look makes calls of a stack at the workload, so many or as many as two seconds allow, and counts. All callers take
-// part: over HTTP/2 the calls of a connection share pings and window updates.
-func (w Workload) Look(ctx context.Context, stack rpcbench.Stack, calls int64) (f Facts, err error) {
+// CountCalls makes calls of a stack at the workload, so many or as many as two seconds allow, and counts. All callers
+// take part: over HTTP/2 the calls of a connection share pings and window updates.
+func (w Workload) CountCalls(ctx context.Context, stack rpcbench.Stack, calls int64) (f Facts, err error) {
 	const longest = 2 * time.Second
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cmp.Or(w.Procs, runtime.NumCPU())))
 	var wired tap.Counter

@@ -31,7 +31,7 @@ func (c Comparison) Repeats(n int) [][]verdict.Process {
 // Plan is what the comparison set out to do.
 func (c Comparison) Plan() verdict.Plan {
 	cores := c.Experiment == "defaultprocs"
-	return verdict.Plan{AllCores: cores, OneCaller: cores}
+	return verdict.Plan{NeedsCores: cores, OneCaller: cores}
 }
 
 // Columns are the line of a process: layout, times and CPU times of base, copy and contestant, and three ratios.
