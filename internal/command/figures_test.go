@@ -54,8 +54,8 @@ func armsOf(w workload.Workload, i int) [3]arm {
 		{"cpu-ns/op", 150e3, 1.018, 1.45, 0.02, 0.013}, {"server-cpu-ns/op", 61e3, 1.03, 1.9, 0.01, 0},
 		{"p50-ns", 110e3, 1.011, 1.2, 0.01, 0.016}, {"p95-ns", 310e3, 1.012, 1.25, 0.011, 0.019},
 		{"p99-ns", 530e3, 1.013, 1.33, 0.012, 0.022}, {"p999-ns", 870e3, 1.014, 1.37, 0.013, 0.025},
-		{"in-flight", 1.4, 1.1, 1.6, 0, 0}, {"free-%", 31, 0.9, 0.6, 0, 0}, {"others-%", 2, 1.25, 1.6, 0, 0},
-		{"switches/op", 2.3, 1.2, 1.7, 0, 0}, {"reached-%", 99.2, 0.996, 0.991, 0, 0}, {"dropped-%", 0.1, 2, 3, 0, 0},
+		{"in-flight", 1.4, 1.1, 1.6, 0, 0}, {"idle-%", 31, 0.9, 0.6, 0, 0}, {"others-%", 2, 1.25, 1.6, 0, 0},
+		{"switches/op", 2.3, 1.2, 1.7, 0, 0}, {"completed-%", 99.2, 0.996, 0.991, 0, 0}, {"skipped-%", 0.1, 2, 3, 0, 0},
 		{"late-ns", 41e3, 1.05, 1.8, 0, 0},
 	} {
 		for side, times := range []float64{1, of.copied, of.other * math.Exp(of.varies*sign)} {
@@ -105,13 +105,13 @@ func differing(before []testkit.Question[versus.Spec], spec versus.Spec, round i
 			Sum: time.Duration(a["in-flight"] * float64(s.Wall) * float64(round))}
 		if w.Windowed() {
 			s.Server, s.Switches = time.Duration(ops*a["server-cpu-ns/op"]), int64(ops*a["switches/op"])
-			machine := float64(s.CPU) / (1 - a["free-%"]/100 - a["others-%"]/100)
-			s.Idle = time.Duration(machine * a["free-%"] / 100)
+			machine := float64(s.CPU) / (1 - a["idle-%"]/100 - a["others-%"]/100)
+			s.Idle = time.Duration(machine * a["idle-%"] / 100)
 			s.Busy = time.Duration(machine) - s.Idle
 		}
 		if w.Rate > 0 {
 			l.Planned, l.Late = 100_000, of("late-ns")
-			l.Calls, l.Dropped = int64(1000*a["reached-%"]), int64(1000*a["dropped-%"])
+			l.Calls, l.Skipped = int64(1000*a["completed-%"]), int64(1000*a["skipped-%"])
 		}
 		r.Blocks[0], r.Latencies = append(r.Blocks[0], s), append(r.Latencies, l)
 	}
@@ -175,9 +175,9 @@ func (f figures) surrounds(w workload.Workload, p processesOf) {
 			continue
 		}
 		f[of+"means.server_cpu_ns"] = p.mean(side, "server-cpu-ns/op")
-		f[of+"load.idle"], f[of+"load.switches_per_call"] = p.mean(side, "free-%")/100, p.mean(side, "switches/op")
+		f[of+"load.idle"], f[of+"load.switches_per_call"] = p.mean(side, "idle-%")/100, p.mean(side, "switches/op")
 		if w.Rate > 0 {
-			f[of+"load.completed"], f[of+"load.skipped"] = p.mean(side, "reached-%")/100, p.mean(side, "dropped-%")/100
+			f[of+"load.completed"], f[of+"load.skipped"] = p.mean(side, "completed-%")/100, p.mean(side, "skipped-%")/100
 			f[of+"load.late_p99_ns"] = p.mean(side, "late-ns")
 		}
 	}
@@ -395,8 +395,8 @@ func inRows(t *testing.T, bench []*benchfmt.Result, w workload.Workload, side in
 			}
 		}
 		for unit, value := range want {
-			if !w.Windowed() && slices.Contains([]string{"server-cpu-ns/op", "free-%", "others-%", "switches/op"}, unit) ||
-				w.Rate == 0 && slices.Contains([]string{"reached-%", "dropped-%", "late-ns"}, unit) {
+			if !w.Windowed() && slices.Contains([]string{"server-cpu-ns/op", "idle-%", "others-%", "switches/op"}, unit) ||
+				w.Rate == 0 && slices.Contains([]string{"completed-%", "skipped-%", "late-ns"}, unit) {
 				continue
 			}
 			j := slices.IndexFunc(row.Values, func(v benchfmt.Value) bool { return unit == cmp.Or(v.OrigUnit, v.Unit) })

@@ -79,8 +79,8 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 			{p.Latencies[arm].P50, "p50-ns"}, {p.Latencies[arm].P95, "p95-ns"},
 			{p.Latencies[arm].P99, "p99-ns"}, {p.Latencies[arm].P999, "p999-ns"},
 			{p.InFlight[arm], "in-flight"}, {float64(p.Layout), "layout"}, {100 * p.Others, "others-%"},
-			{100 * p.Loads[arm].Idle, "free-%"}, {p.Loads[arm].Switches, "switches/op"},
-			{100 * p.Loads[arm].Completed, "reached-%"}, {100 * p.Loads[arm].Skipped, "dropped-%"},
+			{100 * p.Loads[arm].Idle, "idle-%"}, {p.Loads[arm].Switches, "switches/op"},
+			{100 * p.Loads[arm].Completed, "completed-%"}, {100 * p.Loads[arm].Skipped, "skipped-%"},
 			{p.Loads[arm].LateNs, "late-ns"}, {disturbed, "disturbed"},
 		} {
 			if metric.value > 0 {

@@ -31,7 +31,7 @@ func TestRecordsLatencies(t *testing.T) {
 	for i, arm := range g.Arms {
 		unit := time.Duration(i+1) * time.Microsecond
 		*arm.setup.Figures = latency.Figures{Latency: of(unit, 20_000), Lateness: of(10*unit, 1000),
-			Planned: int64(30_000 + i), Dropped: int64(300 + i)}
+			Planned: int64(30_000 + i), Skipped: int64(300 + i)}
 	}
 	for i, l := range g.Record().Latencies {
 		unit := float64(i+1) * 1e3
@@ -44,7 +44,7 @@ func TestRecordsLatencies(t *testing.T) {
 		} {
 			require.InEpsilon(t, c.want, float64(c.got), 0.002, "%s of arm %d", name, i)
 		}
-		require.EqualValues(t, []int64{20_000, int64(30_000 + i), int64(300 + i)}, []int64{l.Calls, l.Planned, l.Dropped})
+		require.EqualValues(t, []int64{20_000, int64(30_000 + i), int64(300 + i)}, []int64{l.Calls, l.Planned, l.Skipped})
 	}
 }
 
@@ -60,7 +60,7 @@ func TestEveryFigureIsItsOwn(t *testing.T) {
 			n := 10 * (arm + 1)
 			block = append(block, timing.Slice{Ops: 100, Wall: at(100_000), CPU: 100 * at(20+n), Server: 100 * at(5+n),
 				Switches: int64(100 * (arm + 2)), Busy: 100*at(20+n) + at(arm), Idle: at(100_000 + 10_000*arm)})
-			r.Latencies = append(r.Latencies, timing.Latency{Calls: 100, Planned: int64(101 + arm), Dropped: int64(arm),
+			r.Latencies = append(r.Latencies, timing.Latency{Calls: 100, Planned: int64(101 + arm), Skipped: int64(arm),
 				Late: at(700 + n), P50: at(100 + n), P95: at(200 + n), P99: at(300 + n), P999: at(400 + n),
 				Sum: at(5000 + 100*n)})
 		}
@@ -136,8 +136,8 @@ func TestDroppedStartsAreOfAllWindows(t *testing.T) {
 	for range 2 {
 		require.NoError(t, run(t, g, 1))
 		own := g.Record().Latencies[1]
-		require.Greater(t, own.Dropped, before)
-		require.Equal(t, own.Calls+own.Dropped, g.Arms[1].setup.Figures.Lateness.Count())
-		before = own.Dropped
+		require.Greater(t, own.Skipped, before)
+		require.Equal(t, own.Calls+own.Skipped, g.Arms[1].setup.Figures.Lateness.Count())
+		before = own.Skipped
 	}
 }

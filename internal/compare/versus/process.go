@@ -48,7 +48,7 @@ func ProcessOf(r timing.Record) (p verdict.Process, err error) {
 		}
 		if l.Planned > 0 {
 			n := float64(l.Planned)
-			p.Loads[i].Completed, p.Loads[i].Skipped = float64(l.Calls)/n, float64(l.Dropped)/n
+			p.Loads[i].Completed, p.Loads[i].Skipped = float64(l.Calls)/n, float64(l.Skipped)/n
 			p.Loads[i].LateNs = float64(l.Late)
 		}
 		if others += load.Others / 3; i == 2 && others > 0 {

@@ -253,7 +253,7 @@ func (g *Group) Record() timing.Record {
 	for _, arm := range g.Arms {
 		found := arm.setup.Figures
 		l := timing.Latency{Calls: found.Latency.Count(), Sum: found.Latency.Sum(), Planned: found.Planned,
-			Dropped: found.Dropped}
+			Skipped: found.Skipped}
 		l.Late, _ = found.Lateness.Quantile(0.99)
 		l.P50, _ = found.Latency.Quantile(0.50)
 		l.P95, _ = found.Latency.Quantile(0.95)

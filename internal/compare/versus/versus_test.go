@@ -199,9 +199,9 @@ func TestLatencies(t *testing.T) {
 // An arm in a process of its own has two fixtures, whose percentiles are averaged if both have them. Calls and planned
 // starts add up.
 func TestJoined(t *testing.T) {
-	a := timing.Latency{Calls: 100, P50: 10, P95: 20, P99: 30, P999: 40, Sum: 1000, Planned: 110, Dropped: 7, Late: 5}
-	b := timing.Latency{Calls: 300, P50: 20, P95: 40, P999: 60, Sum: 5000, Planned: 320, Dropped: 11, Late: 3}
-	both := timing.Latency{Calls: 400, P50: 15, P95: 30, P999: 50, Sum: 6000, Planned: 430, Dropped: 18, Late: 5}
+	a := timing.Latency{Calls: 100, P50: 10, P95: 20, P99: 30, P999: 40, Sum: 1000, Planned: 110, Skipped: 7, Late: 5}
+	b := timing.Latency{Calls: 300, P50: 20, P95: 40, P999: 60, Sum: 5000, Planned: 320, Skipped: 11, Late: 3}
+	both := timing.Latency{Calls: 400, P50: 15, P95: 30, P999: 50, Sum: 6000, Planned: 430, Skipped: 18, Late: 5}
 	require.Equal(t, both, joined([]timing.Latency{a, b}))
 	require.Equal(t, both, joined([]timing.Latency{b, a}))
 	require.Zero(t, joined(nil), "a build that does not tell")

@@ -167,8 +167,8 @@ func (c *callers) caller(i, warm int, warmed func()) {
 			}
 		}
 		one := &batch[filled]
-		one.late, one.dropped = now-due, now-due > tooLate
-		if !one.dropped {
+		one.late, one.skipped = now-due, now-due > tooLate
+		if !one.skipped {
 			if c.begun.Add(1) > c.limit.Load() {
 				c.begun.Add(-1)
 				return
@@ -187,10 +187,10 @@ func (c *callers) caller(i, warm int, warmed func()) {
 	}
 }
 
-// ended is a call that has ended, or a start that was dropped.
+// ended is a call that has ended, or a start that was skipped.
 type ended struct {
 	took, late, at time.Duration
-	dropped        bool
+	skipped        bool
 }
 
 // record records what ended in the window.
@@ -204,8 +204,8 @@ func (c *callers) record(calls []ended) {
 		if c.plan != nil {
 			c.figures.Lateness.Record(one.late)
 		}
-		if one.dropped {
-			c.figures.Dropped++
+		if one.skipped {
+			c.figures.Skipped++
 			continue
 		}
 		c.figures.Latency.Record(one.took)

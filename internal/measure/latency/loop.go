@@ -11,7 +11,7 @@ const (
 	MinRate = 1
 	MaxRate = 1e6
 
-	tooLate = 50 * time.Millisecond // after which a planned start is dropped
+	tooLate = 50 * time.Millisecond // after which a planned start is skipped
 )
 
 // Loop goes round: each of its callers makes the calls of its round in turn, and calls again as soon as it has its
@@ -52,8 +52,8 @@ type Loop interface {
 // Figures are what loops find. Those of a loop are added to what the loops before it found.
 type Figures struct {
 	Latency  *Recorder // of the calls that count
-	Lateness *Recorder // of planned starts: how much later the call began; of dropped ones too
-	Dropped  int64     // planned starts that were more than 50 ms late, so that no call was made
+	Lateness *Recorder // of planned starts: how much later the call began; of skipped ones too
+	Skipped  int64     // planned starts that were more than 50 ms late, so that no call was made
 	Planned  int64     // starts that were due in the windows of During
 }
 

@@ -206,11 +206,11 @@ func TestPlannedStarts(t *testing.T) {
 		require.NoError(t, l.Start(0))
 		require.NoError(t, l.Run(t.Context(), 6))
 		require.Equal(t, []time.Duration{10 * ms, 60 * ms, 100 * ms, 220 * ms, 300 * ms}, starts)
-		require.EqualValues(t, 1, l.Dropped, "the start at 110 ms found its caller busy until 220 ms")
+		require.EqualValues(t, 1, l.Skipped, "the start at 110 ms found its caller busy until 220 ms")
 		require.EqualValues(t, 5, l.Latency.Count())
 		require.InEpsilon(t, (50+41+120+21+1)*ms, l.Latency.Sum(), 0.001, "from the planned starts")
 		require.EqualValues(t, 6, l.Lateness.Count())
-		require.InEpsilon(t, (0+40+0+110+20+0)*ms, l.Lateness.Sum(), 0.001, "of the dropped start too")
+		require.InEpsilon(t, (0+40+0+110+20+0)*ms, l.Lateness.Sum(), 0.001, "of the skipped start too")
 	})
 }
 
@@ -254,12 +254,12 @@ func TestWindowOfAPlan(t *testing.T) {
 			require.InDelta(t, reaches, float64(l.Latency.Count())/float64(due), 0.03)
 			late, _ := l.Lateness.Quantile(0.9)
 			require.Equal(t, reaches < 1, late > 5*ms, "begins late by %v", late)
-			require.Equal(t, reaches < 1, l.Dropped > 0, "dropped: %d", l.Dropped)
+			require.Equal(t, reaches < 1, l.Skipped > 0, "skipped: %d", l.Skipped)
 
 			l = planned(Plan(2, 1000, 10, 1), 2, taking(took))
 			require.NoError(t, l.Start(1))
 			require.NoError(t, l.Finish())
-			require.Zero(t, l.Lateness.Count()+l.Dropped+l.Planned)
+			require.Zero(t, l.Lateness.Count()+l.Skipped+l.Planned)
 		})
 	}
 }

@@ -106,10 +106,10 @@ type Latency struct {
 	P999  time.Duration `json:"p999,omitempty"`
 	Sum   time.Duration `json:"sum"` // of all calls: over the slices' time, how many were in flight
 
-	// Of planned starts: how many were due, how many of them more than 50 ms late and dropped, and the 99th percentile of
+	// Of planned starts: how many were due, how many of them more than 50 ms late and skipped, and the 99th percentile of
 	// how late calls began.
 	Planned int64         `json:"planned,omitempty"`
-	Dropped int64         `json:"dropped,omitempty"`
+	Skipped int64         `json:"skipped,omitempty"`
 	Late    time.Duration `json:"late,omitempty"`
 }
 
