@@ -129,6 +129,12 @@ func (m *maker) summary(unit, file, row string) benchmath.Summary {
 	return benchmath.AssumeNothing.Summary(benchmath.NewSample(values, &benchmath.DefaultThresholds), 0.95)
 }
 
+// samples is the median of a row's values, with its interval.
+func (m *maker) samples(file, row, unit string, digits int) string {
+	s := m.summary(unit, file, row)
+	return fmt.Sprintf("%.*f (%.*f–%.*f)", digits, s.Center, digits, s.Lo, digits, s.Hi)
+}
+
 // codec has the median of what an op of a codec takes, in nanoseconds, and its interval. The op "size" is the length of
 // the body.
 func (m *maker) codec(file, op, message, codec string) benchmath.Summary {

@@ -111,8 +111,9 @@ func (m *maker) functions() template.FuncMap {
 	return template.FuncMap{
 		// Figures of runs and files, and how to write them, beside printf.
 		"answer": m.answer, "led": m.led, "quotient": quotient, "figure": m.figure, "row": m.row,
-		"interval": m.interval, "resting": m.resting, "kB": inKB, "codec": m.median, "difference": m.difference,
-		"ratio": ratio, "times": times, "micro": micro, "saved": saved, "kilo": kilo, "grouped": grouped,
+		"interval": m.interval, "samples": m.samples, "resting": m.resting, "kB": inKB, "codec": m.median,
+		"difference": m.difference,
+		"ratio":      ratio, "times": times, "micro": micro, "saved": saved, "kilo": kilo, "grouped": grouped,
 		"percent": table.Percent, "same": same, "over": func(a, b float64) float64 { return a / b },
 		"sum": func(a, b float64) float64 { return a + b },
 

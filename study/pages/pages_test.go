@@ -83,6 +83,7 @@ a row => row "rows.txt" "Tuned/stack=b" "x-ratio" => has 0 values x-ratio of Tun
 one row => row "rows.txt" "Twice" "ns/op" => has 2 values ns/op of Twice
 a unit => interval "rows.txt" "Tuned/stack=a" "y-ratio" 2 => 0 values y-ratio
 a codec => codec "noisy/codecs/rows.txt" "marshal" "user" "pigeon" => fewer than the 6 samples
+samples of a row => samples "rows.txt" "Twice" "ns/op" 2 => fewer than the 6 samples
 samples => codec "rows.txt" "marshal" "user" "few" => fewer than the 6 samples
 two stacks => difference "writes.txt" => compares no two stacks
 a layer => (difference "explain.txt").More "compression" => takes no longer than
