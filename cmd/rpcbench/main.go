@@ -2,7 +2,6 @@
 // be trusted. Each command prints its flags with -h.
 //
 //	rpcbench run                               gRPC with JSON, at five workloads, in about two minutes
-//	rpcbench run -idle 1000                    memory at rest: what a connection, stream or waiting call takes
 //	rpcbench run httpjson@HEAD~1 httpjson      a build with another: commits, Go releases, module versions
 //	rpcbench run -idle 1000                    memory at rest: what a connection takes while nothing happens
 //	rpcbench run -proto orders.proto ...       the same for a method and messages of yours
