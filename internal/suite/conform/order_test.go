@@ -9,6 +9,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/suite/allocproof"
+	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
@@ -64,4 +65,25 @@ func TestTurned(t *testing.T) {
 	} {
 		require.Equal(t, c.want, string(turned([]byte(c.body))), reason)
 	}
+}
+
+// A mark doesn't span two entries of a map, though the two lie beside each other in most of its encodings.
+func TestMarksLieWithinAnEntry(t *testing.T) {
+	entries := strings.Split("abcd,efgh,ijkl,mnop,qrst,uvwx", ",")
+	encodings := 0
+	from := func(i int) []byte { return []byte(strings.Join(append(slices.Clone(entries[i:]), entries[:i]...), "")) }
+	f := &session{requests: rpcbench.Messages{
+		Sorted: func(int) ([]byte, error) { return from(0), nil },
+		Encode: func(int) ([]byte, error) {
+			const seldom = 2 * corpus.Round
+			if encodings++; encodings%seldom == 0 {
+				return from(encodings / seldom % len(entries)), nil
+			}
+			return from(encodings % 2), nil
+		},
+	}, replies: rpcbench.Messages{Sorted: func(int) ([]byte, error) { return nil, nil }}}
+	mark := string(f.mark(0))
+	require.NotEmpty(t, mark)
+	require.True(t, slices.ContainsFunc(entries, func(entry string) bool { return strings.Contains(entry, mark) }),
+		"%q spans two entries", mark)
 }
