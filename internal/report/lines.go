@@ -244,8 +244,12 @@ func (s Summary) Open() (said []string) {
 			n, reason = n+1, cmp.Or(reason, why)
 		}
 	}
-	if n > 0 {
-		said = append(said, fmt.Sprintf("Undecided although the interval excludes 1, %d times; the first: %s.", n, reason))
+	switch {
+	case n == 1:
+		said = append(said, fmt.Sprintf("One line is undecided although its interval excludes 1: %s.", reason))
+	case n > 1:
+		said = append(said, fmt.Sprintf("%d lines are undecided although their intervals exclude 1; the first: %s.",
+			n, reason))
 	}
 	return said
 }

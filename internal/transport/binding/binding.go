@@ -100,7 +100,11 @@ func (a API[U, R, F, E]) NewService(config rpcbench.ServerConfig) func(context.C
 
 // Wait waits as rpcbench.ServerConfig says of handlers, and returns at once if that is 0. The operation of NewService
 // waits by itself.
-func Wait(d time.Duration) { time.Sleep(d) }
+func Wait(d time.Duration) {
+	if d > 0 {
+		time.Sleep(d)
+	}
+}
 
 // AsError returns the *rpcbench.Error that err is or wraps, or one of the same code and text.
 func AsError(err error) *rpcbench.Error {
