@@ -193,7 +193,8 @@ Not measured: a new connection, gRPC: 0 of 8.
 	require.NoError(t, s.Text(&b, 100, false, false))
 	require.Contains(t, b.String(), "\nOne line is undecided although its interval excludes 1: disturbed.\n")
 	two := Summary{Base: s.Base, Answers: append(slices.Clone(s.Answers), s.Answers[2])}
-	require.Equal(t, []string{"2 lines are undecided although their intervals exclude 1; the first: disturbed."}, two.Open())
+	require.Equal(t, []string{"2 lines are undecided although their intervals exclude 1; the first: disturbed."},
+		two.Open())
 	s.Answers[2].Answer, s.Answers[0].Rate = verdict.Answer{Time: cpu}, 20_000
 	s.Answers[0].Does, s.Answers[0].BaseLoad.Completed = "small, ordinary load", 1
 	s.Answers[0].Time, s.Answers[0].CPU = verdict.Figure{}, s.Answers[0].Time
