@@ -72,6 +72,55 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// TestArchitectureIsDeclared: each `identifier` in [file](../file) is declared in that file.
+func TestArchitectureIsDeclared(t *testing.T) {
+	t.Chdir("../../docs")
+	places := regexp.MustCompile("((?:`[\\w.]+`(?:,| and)?\\s+)+)in\\s+\\[[^]]+\\]\\(([^)]+)\\)")
+	found := places.FindAllStringSubmatch(read(t, "architecture.md"), -1)
+	require.Greater(t, len(found), 25, "the page names fewer than it did, or this test does not see them")
+	for _, place := range found {
+		source := read(t, place[2])
+		for _, name := range regexp.MustCompile("`([\\w.]+)`").FindAllStringSubmatch(place[1], -1) {
+			declares := `(func|type|const|var) ` + name[1]
+			if of, method, ok := strings.Cut(name[1], "."); ok {
+				declares = `func \(\w+ \*?` + of + `(\[.*\])?\) ` + method
+			}
+			require.Regexp(t, `(?m)^`+declares+`\b`, source, "%s declares no %s", place[2], name[1])
+		}
+	}
+}
+
+// TestActionsArePinned: the tag of an action may move, and its commit can't.
+func TestActionsArePinned(t *testing.T) {
+	t.Chdir("../..")
+	workflows, err := filepath.Glob(".github/workflows/*.yml")
+	require.NoError(t, err)
+	require.NotEmpty(t, workflows)
+	for _, path := range workflows {
+		for _, line := range regexp.MustCompile(`uses:.*`).FindAllString(read(t, path), -1) {
+			require.Regexp(t, `^uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`, line, path)
+		}
+	}
+}
+
+// TestModulesAreListed: contributors and dependabot are told of each go.mod.
+func TestModulesAreListed(t *testing.T) {
+	t.Chdir("../..")
+	contributing, dependabot, n := read(t, ".github/CONTRIBUTING.md"), read(t, ".github/dependabot.yml"), 0
+	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if d.Name() == "go.mod" {
+			folder := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), ".")
+			require.Contains(t, dependabot, "- /"+folder+"\n")
+			if n++; folder != "" {
+				require.Contains(t, contributing, "\n| `"+folder+"` | ")
+			}
+		}
+		return err
+	}))
+	require.Equal(t, 6, n)
+	require.Contains(t, contributing, "There are six `go.mod` files")
+}
+
 // TestPackagesComeBeforeFlags: go test takes what follows a flag that it does not know for an argument of the tests,
 // also a package, and then tests the folder that it is in.
 func TestPackagesComeBeforeFlags(t *testing.T) {
