@@ -4,8 +4,8 @@
 // 	protoc        v0.14.1-protocompile
 // source: rpcbench/user/v1/user_service.proto
 
-// Package userservice is the descriptor of the user service, which both userservicegrpc and userserviceconnect need. The
-// messages are in package userv1.
+// Package userservice has the descriptor of the user service, which the packages below it need. The messages are in
+// package userv1.
 package userservice
 
 import (

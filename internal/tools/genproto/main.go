@@ -61,10 +61,10 @@ var comments = map[string]string{
 	"proto/message/v1/flex.pb.go":                 "messagepb is the protobuf form of the echoed message.",
 	"proto/user/v1/user.pb.go": `userv1 is the protobuf form of the user API: messages field-equal to the plain structs of package rpcbench,
 // whose rules decide what is valid. The service is in package userservice and below it.`,
-	"proto/userservice/user_service.pb.go": `userservice is the descriptor of the user service, which both userservicegrpc and userserviceconnect need. The
-// messages are in package userv1.`,
-	"proto/userservice/userserviceconnect/user_service.connect.go":  `userserviceconnect is the user service for connect-go: what its generator makes of the .proto file.`,
-	"proto/userservice/userserviceconnect2/user_service.connect.go": `userserviceconnect2 is the user service for connect-go v2: what its generator makes of the .proto file.`,
+	"proto/userservice/user_service.pb.go": `userservice has the descriptor of the user service, which the packages below it need. The messages are in
+// package userv1.`,
+	"proto/userservice/userserviceconnect/user_service.connect.go":  `userserviceconnect has the client and the handler of the user service that connect-go's generator makes.`,
+	"proto/userservice/userserviceconnect2/user_service.connect.go": `userserviceconnect2 has the client and the handler of the user service that connect-go v2's generator makes.`,
 }
 
 var importLine = regexp.MustCompile(`(?m)^import "`)

@@ -23,8 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// User is the request as well as the user in the response: the published API
-// this one grows out of has no request message of its own.
+// User is the request, and also the user in the response: the API has no request message of its own.
 type User struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Set by the service; not validated in a request.
@@ -103,9 +102,10 @@ func (x *User) GetAvatar() []byte {
 	return nil
 }
 
+// CreateUserResponse is the reply to a valid user.
 type CreateUserResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// An HTTP status number over every transport: 200.
+	// 200, as a status of HTTP, over every transport.
 	Code    int32  `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"`
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	// The user that was asked for, with its id.
@@ -220,13 +220,12 @@ func (x *Violation) GetRule() string {
 	return ""
 }
 
-// Error is the body that protobuf-over-HTTP stacks answer failures with.
+// Error is the body of a reply of protobuf over HTTP to a call that failed.
 type Error struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A code of package rpcbench: "invalid".
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
-	// Of "invalid" only: in the order of User's fields, the first broken rule of
-	// each.
+	// Only with "invalid": the first broken rule of each field, in the order of User's fields.
 	Violations []*Violation `protobuf:"bytes,2,rep,name=violations,proto3" json:"violations,omitempty"`
 	// For people; never compared.
 	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`

@@ -2,7 +2,7 @@
 //
 // Source: rpcbench/user/v1/user_service.proto
 
-// Package userserviceconnect is the user service for connect-go: what its generator makes of the .proto file.
+// Package userserviceconnect has the client and the handler of the user service that connect-go's generator makes.
 package userserviceconnect
 
 import (

@@ -2,7 +2,7 @@
 //
 // Source: rpcbench/user/v1/user_service.proto
 
-// Package userserviceconnect2 is the user service for connect-go v2: what its generator makes of the .proto file.
+// Package userserviceconnect2 has the client and the handler of the user service that connect-go v2's generator makes.
 package userserviceconnect2
 
 import (
